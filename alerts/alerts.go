@@ -1,0 +1,108 @@
+// Package alerts holds what rules raised, and what people do about it.
+//
+// An alert instance is raised once, for one exchange, by one rule; the database
+// holds that by a unique constraint. A PER_EXCHANGE alert stays FIRING until a
+// person acts, and nothing resolves it by itself:
+//
+//	FIRING ──acknowledge──▶ ACKNOWLEDGED ──resolve──▶ RESOLVED
+//	   └───────────────────resolve──────────────────────▲
+//
+// An action on an alert that is already where the action leads changes nothing
+// and succeeds, so that two people who press the same button both see it done.
+package alerts
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/fault"
+	"tocsin/rules"
+)
+
+// State is where an alert stands.
+type State string
+
+// The states.
+const (
+	Firing       State = "FIRING"
+	Acknowledged State = "ACKNOWLEDGED"
+	Resolved     State = "RESOLVED"
+)
+
+// States returns every state, in the order of their lives.
+func States() []State { return []State{Firing, Acknowledged, Resolved} }
+
+// Action is what a person does about an alert.
+type Action string
+
+// The actions.
+const (
+	Acknowledge Action = "acknowledge"
+	Resolve     Action = "resolve"
+)
+
+// Instance is an alert: what a rule raised for an exchange.
+type Instance struct {
+	ID          uuid.UUID
+	TenantID    string
+	RuleID      uuid.UUID
+	RuleVersion int64
+	// RuleName is the rule's present name; it is read, never stored with the alert.
+	RuleName string
+	Severity rules.Severity
+	State    State
+	Title    string
+	Message  string
+	// Exchange is the cleaned exchange; its execution id is the key under which
+	// the alert is unique for its rule.
+	Exchange rules.Exchange
+	// FiredAt is the instant of the commit, by Postgres's clock.
+	FiredAt                    time.Time
+	AcknowledgedAt, ResolvedAt *time.Time
+	AcknowledgedBy, ResolvedBy string
+}
+
+// After returns the state to which an action leads from s. Its error is a
+// conflict that says why the action is not possible.
+func (s State) After(a Action) (State, error) {
+	switch a {
+	case Acknowledge:
+		if s == Resolved {
+			return s, fault.New(fault.Conflict, "the alert is resolved; a resolved alert cannot be acknowledged")
+		}
+		return Acknowledged, nil
+	case Resolve:
+		return Resolved, nil
+	}
+	return s, fmt.Errorf("alert: unknown action %q", a)
+}
+
+// Query selects alerts for the inbox, newest first.
+type Query struct {
+	// States, Severities and Rules restrict; each is no restriction when empty.
+	States     []State
+	Severities []rules.Severity
+	Rules      []uuid.UUID
+	// Applications and Routes are compared for equality.
+	Applications []string
+	Routes       []string
+	// Text is looked for in title and message, case ignored.
+	Text string
+	// Before continues a listing after its last alert; nil begins it.
+	Before *Mark
+	// Limit is the number of alerts wanted, 1 to 200.
+	Limit int
+}
+
+// Mark is the place of an alert in the inbox's order.
+type Mark struct {
+	FiredAt time.Time
+	ID      uuid.UUID
+}
+
+// Counts tells how many alerts of a tenant are in each state.
+type Counts struct {
+	Firing, Acknowledged, Resolved int64
+}

@@ -1,0 +1,169 @@
+// Package notify gets notifications to their receivers.
+//
+// A notification is one message owed: one alert, one webhook, one reason. It is
+// written in the transaction that raises the alert, together with a row in the
+// outbox, which is the work that is left. The record (notifications, attempts,
+// settlements) only grows; the outbox is small and hot, and a row leaves it in
+// the transaction that settles its notification.
+//
+//	          ┌────────────── retry later ──────────────┐
+//	          ▼                                         │
+//	PENDING/RETRYING ──claim──▶ leased ──begin──▶ attempt ──settle──▶ DELIVERED
+//	          ▲                   │                     │             FAILED
+//	          └── lease lapses ◀──┴── process dies ◀────┘             EXHAUSTED
+//
+// Postgres is authoritative for all of it, and its clock alone is compared with
+// leases. Three steps, each a transaction of its own, and none open during a call:
+//
+//   - Claim takes due rows with SKIP LOCKED, never more than there are free
+//     slots, under a lease and a token of its own for each row.
+//   - Begin writes the attempt, and with the first attempt the body, which is
+//     rendered once and frozen: every attempt sends the same bytes under the
+//     same webhook-id.
+//   - Settle demands the token. Whoever lost its lease settles nothing: its
+//     outcome is kept on its attempt, and the row belongs to the new claimant.
+//
+// What a crash does: before Begin, nothing was sent, and the lapsed lease offers
+// the row again. Between Begin and Settle, the message may have been sent; the
+// attempt stays without outcome, which is what an operator sees, and the row is
+// offered again. That is the one window in which a crash can send a message
+// twice; receivers can drop the repeat by its webhook-id.
+package notify
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+)
+
+// Status is how far a notification has come.
+type Status string
+
+// The statuses. Delivered, Failed and Exhausted are terminal.
+const (
+	// Pending is owed and not yet attempted.
+	Pending Status = "PENDING"
+	// Retrying was attempted at least once and waits for its next attempt.
+	Retrying Status = "RETRYING"
+	// Delivered was accepted by the receiver.
+	Delivered Status = "DELIVERED"
+	// Failed was refused by the receiver for good.
+	Failed Status = "FAILED"
+	// Exhausted was attempted as often as the schedule allows.
+	Exhausted Status = "EXHAUSTED"
+)
+
+// Reason says why a message is owed.
+type Reason string
+
+// The reasons.
+const (
+	// ReasonFired tells that an alert was raised.
+	ReasonFired Reason = "FIRED"
+)
+
+// WebhookKind says which dialect a webhook speaks.
+type WebhookKind string
+
+// The kinds of webhook.
+const (
+	KindSlack   WebhookKind = "slack"
+	KindGeneric WebhookKind = "generic"
+)
+
+// Webhook is where notifications go.
+type Webhook struct {
+	ID       uuid.UUID
+	TenantID string
+	Name     string
+	Kind     WebhookKind
+	// URL is a secret: it often holds a token. It is sealed at rest, and never
+	// logged or shown beyond its host.
+	URL string
+	// Headers are sent with each request, in addition to Tocsin's own.
+	Headers map[string]string
+	// BodyTemplate is Mustache in JSON; empty means the kind's own layout.
+	BodyTemplate string
+	// SigningSecret signs each request as Standard Webhooks say ("whsec_…");
+	// empty means unsigned. It is a secret like URL.
+	SigningSecret string
+	Enabled       bool
+	// DisabledReason says why Tocsin switched the webhook off; empty when it did not.
+	DisabledReason string
+	// Timeout bounds one attempt, from dialling to the end of the answer.
+	Timeout time.Duration
+	// MaxConcurrent bounds the attempts under way in one process.
+	MaxConcurrent int
+	// RatePerSecond bounds the attempts begun by one process; 0 is no bound.
+	RatePerSecond float64
+	// HeldUntil is the instant before which nothing is sent, because the
+	// receiver asked for it; zero when it did not.
+	HeldUntil            time.Time
+	Version              int64
+	CreatedAt, UpdatedAt time.Time
+}
+
+// Defaults of a webhook.
+const (
+	DefaultTimeout       = 10 * time.Second
+	DefaultMaxConcurrent = 8
+	// SlackRatePerSecond is Slack's limit for incoming webhooks.
+	SlackRatePerSecond = 1
+)
+
+// Notification is one message owed, as the record shows it.
+type Notification struct {
+	ID        uuid.UUID
+	TenantID  string
+	AlertID   uuid.UUID
+	RuleID    uuid.UUID
+	WebhookID uuid.UUID
+	Reason    Reason
+	Status    Status
+	// Attempts is the number of attempts begun.
+	Attempts  int
+	CreatedAt time.Time
+	// NextAttemptAt is nil once the notification is settled.
+	NextAttemptAt *time.Time
+	SettledAt     *time.Time
+	// LastError tells why the last attempt did not deliver; empty when none or when it did.
+	LastError string
+}
+
+// Delivery is a claimed notification, with everything that an attempt needs.
+type Delivery struct {
+	NotificationID uuid.UUID
+	Reason         Reason
+	// Token is this claim's; every later step demands it.
+	Token int64
+	// Attempt is the number of the attempt to make, from 1.
+	Attempt int
+	// CountedAttempts is how many earlier attempts count against the schedule.
+	CountedAttempts int
+	Alert           alerts.Instance
+	Webhook         Webhook
+	// Body is the frozen body, nil before the first attempt.
+	Body *Body
+}
+
+// Body is what is sent: the same bytes in every attempt.
+type Body struct {
+	ContentType string
+	Content     []byte
+}
+
+// Renderer makes the body of a notification's first attempt. It always returns
+// a body that the receiver can read: where a template does not work out, it
+// falls back to plain text and says why in problem.
+type Renderer interface {
+	Render(d *Delivery) (body Body, problem error)
+}
+
+// Sender makes one attempt. It returns when the answer has been read or ctx has
+// ended, and reports every failure as an outcome.
+type Sender interface {
+	Send(ctx context.Context, d *Delivery) Outcome
+}

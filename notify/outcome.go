@@ -1,0 +1,67 @@
+package notify
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Verdict says what an attempt means for its notification.
+type Verdict int
+
+// The verdicts.
+const (
+	// VerdictUnknown is an attempt whose end nobody has seen.
+	VerdictUnknown Verdict = iota
+	// VerdictDelivered means that the receiver accepted the message.
+	VerdictDelivered
+	// VerdictRetry means that a later attempt may succeed.
+	VerdictRetry
+	// VerdictThrottled means that the receiver asked for a pause: the whole
+	// webhook is held, and the attempt does not count.
+	VerdictThrottled
+	// VerdictRefused means that the receiver will never accept this message.
+	VerdictRefused
+	// VerdictGone means that the endpoint will never accept any message.
+	VerdictGone
+)
+
+// String returns the verdict as it is stored and shown.
+func (v Verdict) String() string {
+	switch v {
+	case VerdictUnknown:
+		return "UNKNOWN"
+	case VerdictDelivered:
+		return "DELIVERED"
+	case VerdictRetry:
+		return "RETRY"
+	case VerdictThrottled:
+		return "THROTTLED"
+	case VerdictRefused:
+		return "REFUSED"
+	case VerdictGone:
+		return "GONE"
+	}
+	return fmt.Sprintf("VERDICT_%d", int(v))
+}
+
+// Outcome is what came of an attempt.
+type Outcome struct {
+	Verdict Verdict
+	// StatusCode is the HTTP status, 0 when there was no answer.
+	StatusCode int
+	// Header is the head of the answer, nil when there was none.
+	Header http.Header
+	// Response is the beginning of the answer's body, at most 4 KiB, clean text.
+	Response string
+	// RetryAfter is how long the receiver asked to wait; 0 when it did not say.
+	RetryAfter time.Duration
+	// NothingSent is true when the failure came before the first byte of the
+	// request (name resolution, dial, TLS): a repeat cannot be a duplicate.
+	NothingSent bool
+	// Error tells a person why the message was not delivered, without secrets;
+	// empty when it was.
+	Error string
+	// Duration is the time from dialling to the end of the answer.
+	Duration time.Duration
+}

@@ -1,0 +1,94 @@
+package notify
+
+import (
+	"fmt"
+	"time"
+)
+
+// Policy decides what follows an attempt.
+type Policy struct {
+	// Schedule holds the pauses after the first, second … counted attempt. A
+	// notification is attempted once more than there are pauses.
+	Schedule []time.Duration
+	// Jitter is the share by which each pause is stretched or shortened, 0 to 1.
+	Jitter float64
+	// DefaultHold is how long a webhook is held when its receiver asks for a
+	// pause without saying for how long.
+	DefaultHold time.Duration
+	// MaxHold bounds what a receiver can ask for.
+	MaxHold time.Duration
+}
+
+// DefaultPolicy returns the schedule 1 min, 5 min, 30 min, 2 h, 24 h with a jitter of 20 %.
+func DefaultPolicy() Policy {
+	return Policy{
+		Schedule:    []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 24 * time.Hour},
+		Jitter:      0.2,
+		DefaultHold: 30 * time.Second,
+		MaxHold:     time.Hour,
+	}
+}
+
+// Validate reports a policy that cannot be meant.
+func (p Policy) Validate() error {
+	for i, pause := range p.Schedule {
+		if pause <= 0 {
+			return fmt.Errorf("retry schedule: pause %d is %v; it must be positive", i+1, pause)
+		}
+	}
+	if p.Jitter < 0 || p.Jitter > 1 {
+		return fmt.Errorf("retry jitter is %v; it must be between 0 and 1", p.Jitter)
+	}
+	if p.DefaultHold <= 0 || p.MaxHold < p.DefaultHold {
+		return fmt.Errorf("webhook hold is %v, at most %v; both must be positive and the first not above the second", p.DefaultHold, p.MaxHold)
+	}
+	return nil
+}
+
+// Decision is what a settlement writes.
+type Decision struct {
+	// Status is terminal, or Retrying.
+	Status Status
+	// Wait is the pause before the next attempt, when Status is Retrying.
+	Wait time.Duration
+	// Counts tells whether the attempt counts against the schedule.
+	Counts bool
+	// Hold, when positive, holds the whole webhook for that long.
+	Hold time.Duration
+	// Disable switches the webhook off, for the outcome's reason.
+	Disable bool
+}
+
+// Decide returns what follows the outcome of an attempt. Attempt is its number,
+// from 1; counted is the number of earlier attempts that count; random is
+// uniform in [0, 1) and places the jitter.
+//
+// A first attempt of which nothing was sent is repeated at once and does not
+// count, because a broken idle connection or a restarting receiver is usual and
+// a repeat cannot be a duplicate.
+func (p Policy) Decide(o Outcome, attempt, counted int, random float64) Decision {
+	switch o.Verdict {
+	case VerdictDelivered:
+		return Decision{Status: Delivered, Counts: true}
+	case VerdictRefused:
+		return Decision{Status: Failed, Counts: true}
+	case VerdictGone:
+		return Decision{Status: Failed, Counts: true, Disable: true}
+	case VerdictThrottled:
+		hold := o.RetryAfter
+		if hold <= 0 {
+			hold = p.DefaultHold
+		}
+		hold = min(hold, p.MaxHold)
+		return Decision{Status: Retrying, Wait: hold, Hold: hold}
+	case VerdictRetry, VerdictUnknown:
+	}
+	if attempt == 1 && o.NothingSent {
+		return Decision{Status: Retrying}
+	}
+	if counted >= len(p.Schedule) {
+		return Decision{Status: Exhausted, Counts: true}
+	}
+	pause := p.Schedule[counted]
+	return Decision{Status: Retrying, Counts: true, Wait: pause + time.Duration((2*random-1)*p.Jitter*float64(pause))}
+}

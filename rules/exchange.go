@@ -1,0 +1,110 @@
+package rules
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"tocsin/cursor"
+)
+
+// Status is the state of an exchange.
+type Status string
+
+// The statuses. Completed and Failed are terminal: an exchange never leaves them.
+const (
+	Running   Status = "RUNNING"
+	Completed Status = "COMPLETED"
+	Failed    Status = "FAILED"
+)
+
+// Exchange is one execution of a route, job or request, as its source holds it:
+// its texts are whatever bytes somebody wrote there.
+type Exchange struct {
+	TenantID    string
+	StartTimeNS int64
+	ExecutionID string
+	Environment string
+	Application string
+	Route       string
+	Status      Status
+	// EndTimeNS is nil where the source does not say when the exchange ended.
+	EndTimeNS     *int64
+	DurationNS    int64
+	ErrorType     string
+	ErrorMessage  string
+	ErrorStack    string
+	CorrelationID string
+	Attributes    map[string]string
+}
+
+// Position returns the place of e in judging order.
+func (e *Exchange) Position() cursor.Position {
+	return cursor.Position{StartTimeNS: e.StartTimeNS, ExecutionID: e.ExecutionID}
+}
+
+// Key returns the text under which e has at most one alert for each rule.
+func (e *Exchange) Key() string { return cursor.Key(e.ExecutionID) }
+
+// EndedSince reports whether e ended at or after the instant, in nanoseconds
+// since the Unix epoch. Where the source does not say when an exchange ended,
+// its start decides.
+func (e *Exchange) EndedSince(ns int64) bool {
+	if e.EndTimeNS != nil {
+		return *e.EndTimeNS >= ns
+	}
+	return e.StartTimeNS >= ns
+}
+
+// Bounds of the texts kept of an exchange, in bytes.
+const (
+	maxNameBytes    = 1 << 10
+	maxMessageBytes = 16 << 10
+	maxStackBytes   = 32 << 10
+	maxAttributes   = 100
+)
+
+// Clean returns a copy of e that any store and any message can hold: texts are
+// valid UTF-8 without NUL and within bounds. The execution id becomes its
+// [Exchange.Key]. Only what is kept and shown is cleaned; matching and the
+// cursor use the bytes of the source.
+func (e *Exchange) Clean() Exchange {
+	c := *e
+	c.ExecutionID = e.Key()
+	for _, name := range []*string{&c.TenantID, &c.Environment, &c.Application, &c.Route, &c.ErrorType, &c.CorrelationID} {
+		*name = CleanText(*name, maxNameBytes)
+	}
+	c.ErrorMessage = CleanText(c.ErrorMessage, maxMessageBytes)
+	c.ErrorStack = CleanText(c.ErrorStack, maxStackBytes)
+	c.Attributes = make(map[string]string, min(len(e.Attributes), maxAttributes))
+	for _, key := range slices.Sorted(maps.Keys(e.Attributes)) {
+		if len(c.Attributes) == maxAttributes {
+			break
+		}
+		c.Attributes[CleanText(key, maxNameBytes)] = CleanText(e.Attributes[key], maxNameBytes)
+	}
+	return c
+}
+
+// CleanText returns text as valid UTF-8 without NUL, each odd byte replaced by
+// U+FFFD, cut to at most limit bytes with an ellipsis where it was longer.
+// Limit is at least 3.
+func CleanText(text string, limit int) string {
+	long := len(text) > limit
+	if long {
+		text = text[:limit]
+	}
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD")
+	if !long && len(text) <= limit {
+		return text
+	}
+	const ellipsis = "…"
+	end := 0
+	for i, r := range text {
+		if i+len(string(r)) > limit-len(ellipsis) {
+			break
+		}
+		end = i + len(string(r))
+	}
+	return text[:end] + ellipsis
+}

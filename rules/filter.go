@@ -1,0 +1,189 @@
+package rules
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Scope says where a rule looks. Each list is a disjunction of names, in which
+// "*" stands for any run of characters; an empty list is no restriction.
+type Scope struct {
+	Environments []string `json:"environments,omitempty" validate:"max=100,dive,required,max=200,text"`
+	Applications []string `json:"applications,omitempty" validate:"max=100,dive,required,max=200,text"`
+	Routes       []string `json:"routes,omitempty" validate:"max=100,dive,required,max=200,text"`
+}
+
+// Filter says what a rule looks for. Its parts are combined by AND; an absent
+// part is no restriction, but for Statuses.
+type Filter struct {
+	// Statuses are terminal; none means FAILED.
+	Statuses   []Status `json:"statuses,omitempty" validate:"max=2,unique,dive,oneof=COMPLETED FAILED"`
+	ErrorTypes []string `json:"errorTypes,omitempty" validate:"max=100,dive,required,max=500,text"`
+	// ErrorMessageContains is compared byte by byte, case included.
+	ErrorMessageContains string `json:"errorMessageContains,omitempty" validate:"max=1000,text"`
+	// ErrorMessageMatches is an RE2 expression, found anywhere in the message.
+	ErrorMessageMatches string `json:"errorMessageMatches,omitempty" validate:"max=1000,text,regexp"`
+	// MinDurationMS and MaxDurationMS are inclusive, in milliseconds.
+	MinDurationMS *int64           `json:"minDurationMs,omitempty" validate:"omitempty,min=0,max=9000000000000"`
+	MaxDurationMS *int64           `json:"maxDurationMs,omitempty" validate:"omitempty,min=0,max=9000000000000"`
+	Attributes    []AttributeMatch `json:"attributes,omitempty" validate:"max=50,dive"`
+}
+
+// AttributeOp says how an attribute is compared.
+type AttributeOp string
+
+// The comparisons of an attribute.
+const (
+	AttributeEquals  AttributeOp = "EQUALS"
+	AttributeExists  AttributeOp = "EXISTS"
+	AttributeMatches AttributeOp = "MATCHES"
+)
+
+// AttributeMatch restricts one attribute of an exchange.
+type AttributeMatch struct {
+	Key string      `json:"key" validate:"required,max=200,text"`
+	Op  AttributeOp `json:"op" validate:"oneof=EQUALS EXISTS MATCHES"`
+	// Value is what the attribute equals, or the RE2 expression that it matches;
+	// it is empty for EXISTS.
+	Value string `json:"value,omitempty" validate:"max=1000,text"`
+}
+
+// StatusesOrDefault returns the statuses that f wants: FAILED where it names none.
+func (f *Filter) StatusesOrDefault() []Status {
+	if len(f.Statuses) == 0 {
+		return []Status{Failed}
+	}
+	return f.Statuses
+}
+
+// Matcher decides whether an exchange matches a scope and a filter. It is safe
+// for concurrent use.
+type Matcher struct {
+	statuses                           []Status
+	environments, applications, routes []pattern
+	errorTypes                         []string
+	contains                           string
+	message                            *regexp.Regexp
+	minNS, maxNS                       *int64
+	attributes                         []attributeMatcher
+}
+
+type attributeMatcher struct {
+	AttributeMatch
+	expr *regexp.Regexp
+}
+
+// Compile prepares a condition. Its error names the part that cannot be used;
+// a definition that passed [Validate] compiles.
+func Compile(scope Scope, filter Filter) (*Matcher, error) {
+	m := &Matcher{
+		statuses:     filter.StatusesOrDefault(),
+		environments: patterns(scope.Environments),
+		applications: patterns(scope.Applications),
+		routes:       patterns(scope.Routes),
+		errorTypes:   filter.ErrorTypes,
+		contains:     filter.ErrorMessageContains,
+		minNS:        nanoseconds(filter.MinDurationMS),
+		maxNS:        nanoseconds(filter.MaxDurationMS),
+	}
+	if filter.ErrorMessageMatches != "" {
+		expr, err := regexp.Compile(filter.ErrorMessageMatches)
+		if err != nil {
+			return nil, fmt.Errorf("filter.errorMessageMatches: %w", err)
+		}
+		m.message = expr
+	}
+	for i, a := range filter.Attributes {
+		am := attributeMatcher{AttributeMatch: a}
+		if a.Op == AttributeMatches {
+			expr, err := regexp.Compile(a.Value)
+			if err != nil {
+				return nil, fmt.Errorf("filter.attributes[%d].value: %w", i, err)
+			}
+			am.expr = expr
+		}
+		m.attributes = append(m.attributes, am)
+	}
+	return m, nil
+}
+
+// Match reports whether e matches.
+func (m *Matcher) Match(e *Exchange) bool {
+	return slices.Contains(m.statuses, e.Status) &&
+		matchesAny(m.applications, e.Application) &&
+		matchesAny(m.routes, e.Route) &&
+		matchesAny(m.environments, e.Environment) &&
+		(len(m.errorTypes) == 0 || slices.Contains(m.errorTypes, e.ErrorType)) &&
+		(m.minNS == nil || e.DurationNS >= *m.minNS) &&
+		(m.maxNS == nil || e.DurationNS <= *m.maxNS) &&
+		strings.Contains(e.ErrorMessage, m.contains) &&
+		(m.message == nil || m.message.MatchString(e.ErrorMessage)) &&
+		m.matchesAttributes(e.Attributes)
+}
+
+func (m *Matcher) matchesAttributes(attributes map[string]string) bool {
+	for i := range m.attributes {
+		a := &m.attributes[i]
+		value, exists := attributes[a.Key]
+		if !exists {
+			return false
+		}
+		switch a.Op {
+		case AttributeExists:
+		case AttributeEquals:
+			if value != a.Value {
+				return false
+			}
+		case AttributeMatches:
+			if !a.expr.MatchString(value) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// pattern is a name cut at its wildcards: the first piece begins the name, the
+// last one ends it, and those between follow each other in it.
+type pattern []string
+
+func patterns(names []string) []pattern {
+	cut := make([]pattern, len(names))
+	for i, name := range names {
+		cut[i] = strings.Split(name, "*")
+	}
+	return cut
+}
+
+func matchesAny(any []pattern, name string) bool {
+	return len(any) == 0 || slices.ContainsFunc(any, func(p pattern) bool { return p.match(name) })
+}
+
+func (p pattern) match(name string) bool {
+	first, last := p[0], p[len(p)-1]
+	if len(p) == 1 {
+		return name == first
+	}
+	if len(name) < len(first)+len(last) || !strings.HasPrefix(name, first) || !strings.HasSuffix(name, last) {
+		return false
+	}
+	name = name[len(first) : len(name)-len(last)]
+	for _, piece := range p[1 : len(p)-1] {
+		at := strings.Index(name, piece)
+		if at < 0 {
+			return false
+		}
+		name = name[at+len(piece):]
+	}
+	return true
+}
+
+func nanoseconds(ms *int64) *int64 {
+	if ms == nil {
+		return nil
+	}
+	ns := *ms * 1_000_000
+	return &ns
+}

@@ -1,0 +1,115 @@
+// Package rules is Tocsin's vocabulary: what an exchange is, and which of them
+// a rule wants to hear about.
+//
+// A rule's condition is structured data (a [Scope] and a [Filter], all of their
+// parts combined by AND), never text in a query language. [Compile] turns it
+// into a [Matcher], which alone decides whether an exchange matches; what
+// ClickHouse is asked for may be wider than that, never narrower.
+//
+// A rule is armed from one instant on. Exchanges that ended before that instant
+// are history to it, whatever their data.
+package rules
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// FireMode says when a rule raises an alert.
+type FireMode string
+
+// The fire modes.
+const (
+	// PerExchange raises one alert for each matching exchange.
+	PerExchange FireMode = "PER_EXCHANGE"
+	// CountInWindow raises one alert while at least a threshold of exchanges
+	// match within a window.
+	CountInWindow FireMode = "COUNT_IN_WINDOW"
+)
+
+// Severity says how much an alert matters.
+type Severity string
+
+// The severities, gravest first.
+const (
+	Critical Severity = "CRITICAL"
+	Warning  Severity = "WARNING"
+	Info     Severity = "INFO"
+)
+
+// TargetKind says what a [Target] names.
+type TargetKind string
+
+// The kinds of target.
+const (
+	TargetUser TargetKind = "user"
+	TargetTeam TargetKind = "team"
+	TargetRole TargetKind = "role"
+)
+
+// Target is somebody whom an alert is for.
+type Target struct {
+	Kind TargetKind `json:"kind" validate:"oneof=user team role"`
+	Name string     `json:"name" validate:"required,max=200"`
+}
+
+// Definition is everything about a rule that a person writes. The JSON names
+// are those of the API; validation reports fields by them.
+type Definition struct {
+	Name     string   `json:"name" validate:"required,max=200,text"`
+	Enabled  bool     `json:"enabled"`
+	FireMode FireMode `json:"fireMode" validate:"oneof=PER_EXCHANGE COUNT_IN_WINDOW"`
+	Severity Severity `json:"severity" validate:"oneof=CRITICAL WARNING INFO"`
+	Scope    Scope    `json:"scope"`
+	Filter   Filter   `json:"filter"`
+	// TitleTemplate and MessageTemplate are Mustache; empty means the default.
+	TitleTemplate   string      `json:"titleTemplate" validate:"max=1000"`
+	MessageTemplate string      `json:"messageTemplate" validate:"max=10000"`
+	WebhookIDs      []uuid.UUID `json:"webhookIds" validate:"max=20,unique"`
+	Targets         []Target    `json:"targets" validate:"max=50,dive"`
+	// IntervalSeconds is the time from one evaluation to the next.
+	IntervalSeconds int `json:"intervalSeconds" validate:"min=1,max=3600"`
+	// LookBackSeconds is how far behind the cursor late exchanges are looked for.
+	LookBackSeconds    int `json:"lookBackSeconds" validate:"min=0,max=604800"`
+	ReNotifyMinutes    int `json:"reNotifyMinutes" validate:"min=0,max=10080"`
+	ForDurationSeconds int `json:"forDurationSeconds" validate:"min=0,max=86400"`
+}
+
+// Defaults of a definition, for fields that its author left out.
+const (
+	DefaultIntervalSeconds = 1
+	DefaultLookBackSeconds = 3600
+	DefaultTitle           = "{{exchange.application}} · {{exchange.route}}: {{exchange.status}}"
+	DefaultMessage         = "{{exchange.errorType}}: {{exchange.errorMessage}}"
+)
+
+// Rule is a stored definition.
+type Rule struct {
+	Definition
+
+	ID       uuid.UUID
+	TenantID string
+	// Version counts the edits, from 1. A commit on behalf of an older version is stale.
+	Version int64
+	// ArmedSinceNS is the instant from which the rule alerts, in nanoseconds
+	// since the Unix epoch, by Postgres's clock.
+	ArmedSinceNS         int64
+	CreatedAt, UpdatedAt time.Time
+}
+
+// Title returns the title template, or [DefaultTitle] where there is none.
+func (d *Definition) Title() string {
+	if d.TitleTemplate == "" {
+		return DefaultTitle
+	}
+	return d.TitleTemplate
+}
+
+// Message returns the message template, or [DefaultMessage] where there is none.
+func (d *Definition) Message() string {
+	if d.MessageTemplate == "" {
+		return DefaultMessage
+	}
+	return d.MessageTemplate
+}

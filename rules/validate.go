@@ -1,0 +1,146 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-playground/validator/v10"
+
+	"tocsin/internal/fault"
+)
+
+// Messages of the cross-field rules, shown word for word beside the fields.
+const (
+	reNotifyNotApplicable    = "Per-exchange rules fire exactly once — re-notify does not apply"
+	forDurationNotApplicable = "Per-exchange rules fire at once — a duration does not apply"
+	countInWindowNotReady    = "This version evaluates PER_EXCHANGE rules only"
+)
+
+// Validator checks definitions. It is safe for concurrent use.
+type Validator struct{ validate *validator.Validate }
+
+// NewValidator returns a validator with the rules of a [Definition].
+func NewValidator() *Validator {
+	v := validator.New(validator.WithRequiredStructEnabled())
+	v.RegisterTagNameFunc(func(f reflect.StructField) string {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		return name
+	})
+	register := func(tag string, f func(string) bool) {
+		if err := v.RegisterValidation(tag, func(fl validator.FieldLevel) bool { return f(fl.Field().String()) }); err != nil {
+			panic(fmt.Sprintf("rules: register validation %q: %v", tag, err))
+		}
+	}
+	register("text", func(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) })
+	register("regexp", func(s string) bool { _, err := regexp.Compile(s); return err == nil })
+	v.RegisterStructValidation(crossFields, Definition{})
+	v.RegisterStructValidation(crossAttribute, AttributeMatch{})
+	v.RegisterStructValidation(crossFilter, Filter{})
+	return &Validator{validate: v}
+}
+
+// Definition returns an invalid-input fault with one entry for each field of d
+// that cannot be accepted, or nil.
+func (v *Validator) Definition(d *Definition) error {
+	err := v.validate.Struct(d)
+	if err == nil {
+		return nil
+	}
+	broken, ok := errors.AsType[validator.ValidationErrors](err)
+	if !ok {
+		return fmt.Errorf("validate rule: %w", err)
+	}
+	fields := make([]fault.Field, len(broken))
+	for i, b := range broken {
+		_, path, _ := strings.Cut(b.Namespace(), ".")
+		fields[i] = fault.Field{Field: path, Code: code(b), Message: message(b)}
+	}
+	return fault.InvalidFields("the rule", fields)
+}
+
+// crossFields holds what depends on the fire mode.
+func crossFields(sl validator.StructLevel) {
+	d := sl.Current().Interface().(Definition)
+	switch d.FireMode {
+	case PerExchange:
+		if d.ReNotifyMinutes != 0 {
+			sl.ReportError(d.ReNotifyMinutes, "reNotifyMinutes", "ReNotifyMinutes", "not_applicable", reNotifyNotApplicable)
+		}
+		if d.ForDurationSeconds != 0 {
+			sl.ReportError(d.ForDurationSeconds, "forDurationSeconds", "ForDurationSeconds", "not_applicable", forDurationNotApplicable)
+		}
+	case CountInWindow:
+		sl.ReportError(d.FireMode, "fireMode", "FireMode", "not_supported", countInWindowNotReady)
+	}
+}
+
+func crossAttribute(sl validator.StructLevel) {
+	a := sl.Current().Interface().(AttributeMatch)
+	switch a.Op {
+	case AttributeExists:
+		if a.Value != "" {
+			sl.ReportError(a.Value, "value", "Value", "not_applicable", "EXISTS takes no value; leave it out or use EQUALS")
+		}
+	case AttributeMatches:
+		if _, err := regexp.Compile(a.Value); err != nil {
+			sl.ReportError(a.Value, "value", "Value", "regexp", "")
+		}
+	case AttributeEquals:
+	}
+}
+
+func crossFilter(sl validator.StructLevel) {
+	f := sl.Current().Interface().(Filter)
+	if f.MinDurationMS != nil && f.MaxDurationMS != nil && *f.MinDurationMS > *f.MaxDurationMS {
+		sl.ReportError(f.MaxDurationMS, "maxDurationMs", "MaxDurationMS", "range", "The maximum duration is below the minimum; nothing could match")
+	}
+}
+
+func code(b validator.FieldError) string {
+	switch b.Tag() {
+	case "min", "max":
+		return "out_of_range"
+	case "oneof":
+		return "unknown_value"
+	default:
+		return b.Tag()
+	}
+}
+
+func message(b validator.FieldError) string {
+	switch b.Tag() {
+	case "required":
+		return "Must not be empty"
+	case "min":
+		return "Must be at least " + b.Param()
+	case "max":
+		return "Must be at most " + b.Param() + unit(b)
+	case "oneof":
+		return "Must be one of " + strings.ReplaceAll(b.Param(), " ", ", ")
+	case "unique":
+		return "Must not name the same thing twice"
+	case "text":
+		return "Must be valid UTF-8 text without NUL"
+	case "regexp":
+		_, err := regexp.Compile(fmt.Sprint(b.Value()))
+		return fmt.Sprintf("Not a valid RE2 expression: %v", err)
+	default:
+		return b.Param()
+	}
+}
+
+// unit says what a bound counts.
+func unit(b validator.FieldError) string {
+	switch b.Kind() { //nolint:exhaustive // every other kind is a number, which counts itself
+	case reflect.String:
+		return " characters"
+	case reflect.Slice:
+		return " entries"
+	default:
+		return ""
+	}
+}
