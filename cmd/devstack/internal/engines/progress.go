@@ -1,0 +1,69 @@
+//go:build unix
+
+package engines
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+)
+
+const (
+	terminalInterval = 500 * time.Millisecond
+	plainInterval    = 5 * time.Second
+)
+
+// progress tells how much of an install has reached the disk, until it is stopped. npm says nothing of that itself.
+type progress struct {
+	quit chan struct{}
+	done chan struct{}
+}
+
+func watch(opts Options, dir string) *progress {
+	p := &progress{quit: make(chan struct{}), done: make(chan struct{})}
+	interval, format, end := plainInterval, "devstack: %d MB unpacked after %s\n", ""
+	if opts.Terminal {
+		interval, format, end = terminalInterval, "\r\x1b[Kdevstack: %d MB unpacked after %s", "\n"
+	}
+	began := time.Now()
+	tell := func() {
+		_, _ = fmt.Fprintf(opts.Progress, format, size(dir)>>20, time.Since(began).Round(time.Second))
+	}
+	go func() {
+		defer close(p.done)
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				tell()
+			case <-p.quit:
+				tell()
+				_, _ = fmt.Fprint(opts.Progress, end)
+				return
+			}
+		}
+	}()
+	return p
+}
+
+func (p *progress) stop() {
+	close(p.quit)
+	<-p.done
+}
+
+// size adds up the files under dir. Files that come and go meanwhile are no error.
+func size(dir string) int64 {
+	var sum int64
+	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil {
+			sum += info.Size()
+		}
+		return nil
+	})
+	return sum
+}

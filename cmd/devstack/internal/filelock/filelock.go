@@ -1,0 +1,109 @@
+//go:build unix
+
+// Package filelock keeps two devstacks out of one directory.
+//
+// The kernel holds the lock (flock) for as long as the process that took it lives, so a lock never outlives a crash and
+// never needs to be broken by hand. The file itself stays behind; its content, the holder's process id, is only there
+// to be shown to people.
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pollInterval is how often Wait looks again: flock cannot wait and watch a context at once.
+const pollInterval = 100 * time.Millisecond
+
+// HeldError says that another process holds the lock.
+type HeldError struct {
+	// Path is the lock file.
+	Path string
+	// PID is the holder's process id, 0 when the file does not tell.
+	PID int
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%s is locked by process %d", e.Path, e.PID)
+}
+
+// Lock is a lock that this process holds.
+type Lock struct {
+	file *os.File
+}
+
+// Try takes the lock at path, creating the file where it is missing. It returns a *HeldError, at once, when another
+// process has it.
+func Try(path string) (*Lock, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer func() { _ = file.Close() }()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, &HeldError{Path: path, PID: holder(path)}
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if err := sign(file); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("sign lock %s: %w", path, err)
+	}
+	return &Lock{file: file}, nil
+}
+
+// Wait takes the lock at path, waiting for its holder until ctx ends. It calls held once, before it begins to wait.
+func Wait(ctx context.Context, path string, held func(*HeldError)) (*Lock, error) {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	told := false
+	for {
+		lock, err := Try(path)
+		var taken *HeldError
+		if !errors.As(err, &taken) {
+			return lock, err
+		}
+		if !told {
+			held(taken)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// Release gives the lock up.
+func (l *Lock) Release() error {
+	return l.file.Close()
+}
+
+func sign(file *os.File) error {
+	if err := file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+func holder(path string) int {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,93 @@
+//go:build unix
+
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// nobody is the user and group that Postgres runs as when devstack runs as root: Postgres refuses root. It needs no
+// entry in the password file.
+const nobody = 65534
+
+// account is who Postgres runs as.
+type account struct {
+	uid, gid   int
+	credential *syscall.Credential
+}
+
+func currentAccount() account {
+	if os.Geteuid() != 0 {
+		return account{uid: os.Geteuid(), gid: os.Getegid()}
+	}
+	return account{uid: nobody, gid: nobody, credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+}
+
+// UnreachableError says that Postgres's user cannot enter a directory above the one it needs.
+type UnreachableError struct {
+	// Path is what Postgres needs, Blocked the directory that it cannot enter, UID its user.
+	Path, Blocked string
+	UID           int
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("user %d, as whom Postgres runs because it refuses root, may not enter %s on the way to %s",
+		e.UID, e.Blocked, e.Path)
+}
+
+// Reachable says whether Postgres, as the user that Start gives it, could enter the directories above path. It returns
+// an *UnreachableError when not. What does not exist yet is taken to be made reachable.
+func Reachable(path string) error {
+	who := currentAccount()
+	if who.credential == nil {
+		return nil
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	for dir := filepath.Dir(absolute); ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+		case err != nil:
+			return err
+		case !mayEnter(info, who):
+			return &UnreachableError{Path: absolute, Blocked: dir, UID: who.uid}
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+func mayEnter(info os.FileInfo, who account) bool {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return false
+	}
+	mode := info.Mode().Perm()
+	switch {
+	case int(owner.Uid) == who.uid:
+		return mode&0o100 != 0
+	case int(owner.Gid) == who.gid:
+		return mode&0o010 != 0
+	default:
+		return mode&0o001 != 0
+	}
+}
+
+// ownedDir makes dir, private to the account.
+func ownedDir(dir string, who account) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	if who.credential == nil {
+		return nil
+	}
+	return os.Chown(dir, who.uid, who.gid)
+}

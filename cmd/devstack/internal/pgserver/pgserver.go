@@ -1,0 +1,256 @@
+//go:build unix
+
+// Package pgserver runs a PostgreSQL server as a child process.
+//
+// The cluster is made on first use (UTF-8, locale C, UTC) and belongs to whoever devstack runs as; for root, whom
+// Postgres refuses, to user 65534. It listens on loopback alone and trusts whoever connects there, so it is for
+// development and tests.
+//
+// The data directory is the only state. It is made in one rename, so a crash leaves a whole cluster or none. One server
+// at a time may run on it: a server that outlived a killed devstack is found by its postmaster.pid and stopped before a
+// new one starts, and a postmaster.pid whose process is no Postgres of this directory stops nothing.
+package pgserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/cmd/devstack/internal/netport"
+	"tocsin/cmd/devstack/internal/proc"
+	"tocsin/cmd/devstack/internal/taillog"
+)
+
+// Superuser is the name of the only role.
+const Superuser = "postgres"
+
+const (
+	readyInterval  = 50 * time.Millisecond
+	connectTimeout = 2 * time.Second
+	startAttempts  = 3
+)
+
+// Options says what to run.
+type Options struct {
+	// BinDir holds initdb and postgres.
+	BinDir string
+	// DataDir is the cluster's directory. It is made where it is missing; the directory above must exist.
+	DataDir string
+	// Port is the port to take; 0, or a port that is taken, means any free one.
+	Port int
+	// MaxConnections is 200 when 0.
+	MaxConnections int
+	// ThrowAway trades durability for speed: what a crash of the machine would lose is not wanted back.
+	ThrowAway bool
+	// Settings are added to the server's, such as "work_mem=64MB", and win over them.
+	Settings []string
+	// Log gets what initdb and the server say.
+	Log io.Writer
+}
+
+// Server is a running server that accepts connections.
+type Server struct {
+	child *proc.Child
+	port  int
+}
+
+// Start makes the cluster if need be, starts the server and returns when it accepts connections.
+func Start(ctx context.Context, opts Options) (*Server, error) {
+	if opts.MaxConnections == 0 {
+		opts.MaxConnections = 200
+	}
+	who := currentAccount()
+	for _, path := range []string{opts.DataDir, filepath.Join(opts.BinDir, "postgres")} {
+		if err := Reachable(path); err != nil {
+			return nil, err
+		}
+	}
+	if err := initialise(ctx, opts, who); err != nil {
+		return nil, err
+	}
+	if err := evict(ctx, opts.DataDir); err != nil {
+		return nil, err
+	}
+	for attempt := 1; ; attempt++ {
+		server, err := launch(ctx, opts, who)
+		if !errors.Is(err, errRetry) || attempt == startAttempts {
+			return server, err
+		}
+	}
+}
+
+// URL is the address of a database of the cluster.
+func (s *Server) URL(database string) string {
+	return fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s?sslmode=disable", Superuser, s.port, database)
+}
+
+// Port is the port on 127.0.0.1.
+func (s *Server) Port() int {
+	return s.port
+}
+
+// PID is the postmaster's process id.
+func (s *Server) PID() int {
+	return s.child.PID()
+}
+
+// Done is closed when the server has ended.
+func (s *Server) Done() <-chan struct{} {
+	return s.child.Done()
+}
+
+// Err says how the server ended; it may be called after Done alone.
+func (s *Server) Err() error {
+	return s.child.Err()
+}
+
+// Stop ends the server: clients are disconnected and a checkpoint written; when that takes too long, without the
+// checkpoint. When ctx ends the server is killed.
+func (s *Server) Stop(ctx context.Context) error {
+	return s.child.Stop(ctx,
+		proc.Step{Signal: syscall.SIGINT, Wait: 15 * time.Second},
+		proc.Step{Signal: syscall.SIGQUIT, Wait: 5 * time.Second},
+	)
+}
+
+// CreateDatabase makes a database unless it is there.
+func (s *Server) CreateDatabase(ctx context.Context, name string) (err error) {
+	conn, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return fmt.Errorf("create database %s: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	var exists bool
+	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists)
+	if err != nil {
+		return fmt.Errorf("create database %s: %w", name, err)
+	}
+	if exists {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()); err != nil {
+		return fmt.Errorf("create database %s: %w", name, err)
+	}
+	return nil
+}
+
+// errRetry says that a start ran into something that the next attempt may not meet.
+var errRetry = errors.New("start Postgres again")
+
+func launch(ctx context.Context, opts Options, who account) (*Server, error) {
+	port, err := netport.Free(opts.Port)
+	if err != nil {
+		return nil, fmt.Errorf("start Postgres: %w", err)
+	}
+	log := taillog.New(opts.Log)
+	child, err := proc.Start(proc.Options{
+		Path:       filepath.Join(opts.BinDir, "postgres"),
+		Args:       arguments(opts, port),
+		Env:        environment(),
+		Dir:        "/",
+		Stdout:     log,
+		Stderr:     log,
+		Credential: who.credential,
+		// The server ends at once and recovers at its next start; SIGKILL would leave its shared memory behind.
+		OrphanSignal: syscall.SIGQUIT,
+	})
+	if err != nil {
+		return nil, explainStart(err, who)
+	}
+	server := &Server{child: child, port: port}
+	if err := server.awaitReady(ctx, opts.DataDir); err != nil {
+		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_ = server.Stop(stopCtx)
+		if strings.Contains(log.Text(), "Address already in use") ||
+			strings.Contains(log.Text(), "shared memory block is still in use") {
+			return nil, fmt.Errorf("%w: %w: %s", errRetry, err, log.Text())
+		}
+		return nil, fmt.Errorf("start Postgres: %w%s", err, log.Suffix())
+	}
+	return server, nil
+}
+
+func arguments(opts Options, port int) []string {
+	settings := []string{
+		"listen_addresses=127.0.0.1",
+		"port=" + strconv.Itoa(port),
+		"unix_socket_directories=",
+		"max_connections=" + strconv.Itoa(opts.MaxConnections),
+		"timezone=UTC",
+		"log_timezone=UTC",
+		"logging_collector=off",
+	}
+	if opts.ThrowAway {
+		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
+	}
+	args := []string{"-D", opts.DataDir}
+	for _, setting := range append(settings, opts.Settings...) {
+		args = append(args, "-c", setting)
+	}
+	return args
+}
+
+// environment is devstack's own without what would reach into the server from outside.
+func environment() []string {
+	var kept []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, "PG") && !strings.HasPrefix(name, "LC_") && name != "LANG" && name != "TZ" {
+			kept = append(kept, entry)
+		}
+	}
+	return append(kept, "LC_ALL=C", "TZ=UTC")
+}
+
+// awaitReady connects until the server answers, and makes sure that it is this one.
+func (s *Server) awaitReady(ctx context.Context, dataDir string) error {
+	ticker := time.NewTicker(readyInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.Done():
+			return fmt.Errorf("the server ended: %w", errors.Join(s.Err(), errEnded))
+		case <-ticker.C:
+		}
+		if served, err := s.servedDir(ctx); err == nil {
+			if filepath.Clean(served) != filepath.Clean(dataDir) {
+				return fmt.Errorf("port %d belongs to another Postgres, with data in %s", s.port, served)
+			}
+			return nil
+		}
+	}
+}
+
+var errEnded = errors.New("before it was ready")
+
+func (s *Server) servedDir(ctx context.Context) (dir string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	err = conn.QueryRow(ctx, "SHOW data_directory").Scan(&dir)
+	return dir, err
+}
+
+func explainStart(err error, who account) error {
+	if who.credential != nil && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EINVAL)) {
+		return fmt.Errorf("start Postgres: it refuses root, and this root may not start it as user %d (%w): "+
+			"run devstack as an ordinary user", who.uid, err)
+	}
+	return fmt.Errorf("start Postgres: %w", err)
+}

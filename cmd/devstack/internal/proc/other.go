@@ -1,0 +1,82 @@
+//go:build unix
+
+package proc
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const runningInterval = 50 * time.Millisecond
+
+// Exists says whether a process id is in use, be it by a process that has ended and that nobody has waited for.
+func Exists(pid int) bool {
+	err := syscall.Kill(pid, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
+}
+
+// running is Exists without the ended ones, as far as it can be told: in a container there is often nobody to wait for
+// them, and they stay for ever.
+func running(pid int) bool {
+	if !Exists(pid) {
+		return false
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return true
+	}
+	// The state follows the program's name, which stands in brackets and may itself contain some.
+	_, state, found := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
+	return !found || !strings.HasPrefix(state, "Z")
+}
+
+// CommandLine is the command line of a process that devstack did not start, words separated by spaces; empty when it
+// cannot be told.
+func CommandLine(pid int) string {
+	if runtime.GOOS == "linux" {
+		content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(strings.ReplaceAll(string(content), "\x00", " "))
+	}
+	ps := exec.Cmd{Path: "/bin/ps", Args: []string{"ps", "-ww", "-o", "command=", "-p", strconv.Itoa(pid)}}
+	output, err := ps.Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// EndOther demands that a process that devstack did not start ends, waits, and says whether it has.
+func EndOther(ctx context.Context, pid int, step Step) (bool, error) {
+	if err := syscall.Kill(pid, step.Signal); err != nil {
+		if errors.Is(err, syscall.ESRCH) {
+			return true, nil
+		}
+		return false, err
+	}
+	timer := time.NewTimer(step.Wait)
+	defer timer.Stop()
+	ticker := time.NewTicker(runningInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-timer.C:
+			return !running(pid), nil
+		case <-ticker.C:
+			if !running(pid) {
+				return true, nil
+			}
+		}
+	}
+}

@@ -1,0 +1,157 @@
+//go:build unix
+
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tocsin/cmd/devstack/internal/engines"
+	"tocsin/cmd/devstack/internal/pgserver"
+	"tocsin/cmd/devstack/internal/proc"
+)
+
+// The environment that Run gives its command.
+const (
+	PostgresURLVariable   = "TOCSIN_TEST_POSTGRES_URL"
+	ClickHouseURLVariable = "TOCSIN_TEST_CLICKHOUSE_URL"
+	ChDBVariable          = "TOCSIN_DEVSTACK_CHDB"
+	PostgresBinVariable   = "TOCSIN_DEVSTACK_POSTGRES_BIN"
+)
+
+// Exit codes of Run's own, as env(1) has them; all others are the command's.
+const (
+	ExitTrouble  = 125
+	ExitNotFound = 127
+)
+
+// stopBound is how long everything together may take to stop.
+const stopBound = 45 * time.Second
+
+// RunOptions says what to run beside the engines.
+type RunOptions struct {
+	// Command is the program and its arguments.
+	Command []string
+	// Durable has Postgres write to the disk as it would in production.
+	Durable bool
+	// PostgresSettings are added to the server's, such as "work_mem=64MB".
+	PostgresSettings []string
+	// Terminal says that devstack's standard error is a terminal.
+	Terminal bool
+}
+
+// Run starts throw-away engines, runs a command that finds them in its environment, and stops and removes them when the
+// command has ended. It returns the command's exit code, 128 and the signal's number when a signal ended it. Signals go
+// to the command's process group; a second one kills it.
+func Run(ctx context.Context, console *Console, opts RunOptions) (code int, err error) {
+	program, err := exec.LookPath(opts.Command[0])
+	if err != nil {
+		return ExitNotFound, fmt.Errorf("run %s: %w", opts.Command[0], err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signals := newRelay(func(syscall.Signal) { cancel() })
+	defer signals.stop()
+
+	var ending cleanups
+	defer func() {
+		stopCtx, stopped := context.WithTimeout(context.WithoutCancel(ctx), stopBound)
+		defer stopped()
+		signals.to(func(syscall.Signal) { stopped() })
+		err = errors.Join(err, ending.run(stopCtx))
+		if sig := signals.received(); err != nil && sig != 0 {
+			code, err = 128+int(sig), nil
+		}
+	}()
+
+	env, err := startThrowAway(ctx, console, opts, &ending)
+	if err != nil {
+		return ExitTrouble, err
+	}
+	child, err := proc.Start(proc.Options{
+		Path:         program,
+		Args:         opts.Command[1:],
+		Env:          append(os.Environ(), env...),
+		Stdin:        os.Stdin,
+		Stdout:       os.Stdout,
+		Stderr:       os.Stderr,
+		Terminal:     proc.Terminal(os.Stdin),
+		OrphanSignal: syscall.SIGTERM,
+	})
+	if err != nil {
+		return ExitTrouble, err
+	}
+	signals.to(forward(child))
+	if sig := signals.received(); sig != 0 {
+		_ = child.Signal(sig)
+	}
+	<-child.Done()
+	return child.ExitCode(), nil
+}
+
+func forward(child *proc.Child) func(syscall.Signal) {
+	again := false
+	return func(sig syscall.Signal) {
+		if again {
+			sig = syscall.SIGKILL
+		}
+		again = true
+		_ = child.Signal(sig)
+	}
+}
+
+// startThrowAway starts both engines on a temporary directory and returns the environment that leads to them.
+func startThrowAway(ctx context.Context, console *Console, opts RunOptions, ending *cleanups) ([]string, error) {
+	found, err := bringEngines(ctx, console.out, opts.Terminal)
+	if err != nil {
+		return nil, err
+	}
+	scratch, err := newScratch(console)
+	if err != nil {
+		return nil, err
+	}
+	ending.add("scratch directory", func(context.Context) error { return scratch.remove() })
+
+	var postgres *keeper
+	var server *pgserver.Server
+	var starting errgroup.Group
+	starting.Go(func() (err error) {
+		log, err := openLog(scratch.dir, "postgres.log")
+		if err != nil {
+			return err
+		}
+		postgres, server, err = keepPostgres(ctx, console, pgserver.Options{
+			BinDir:    found.PostgresBin,
+			DataDir:   filepath.Join(scratch.dir, "postgres"),
+			ThrowAway: !opts.Durable,
+			Settings:  opts.PostgresSettings,
+			Log:       log,
+		})
+		return err
+	})
+	err = starting.Wait()
+	if postgres != nil {
+		ending.add("Postgres", postgres.Stop)
+	}
+	if err != nil {
+		return nil, err
+	}
+	console.Sayf("Postgres on 127.0.0.1:%d", server.Port())
+	return throwAwayEnvironment(found, server), nil
+}
+
+func throwAwayEnvironment(found engines.Engines, server *pgserver.Server) []string {
+	return []string{
+		PostgresURLVariable + "=" + server.URL("postgres"),
+		ChDBVariable + "=" + found.ChDB,
+		PostgresBinVariable + "=" + found.PostgresBin,
+	}
+}
