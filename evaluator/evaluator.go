@@ -1,0 +1,152 @@
+// Package evaluator judges exchanges by rules and raises alerts, each once.
+//
+// A tick claims due rules in Postgres, reads ClickHouse outside any transaction,
+// judges in this process, and commits. Postgres is authoritative: what a commit
+// did not write did not happen, and the next tick does the same work again.
+//
+//	claim ──▶ read clock ──▶ ┌ scan page ──▶ judge ──▶ commit ┐ ──▶ release
+//	                         └──────── until drained ─────────┘
+//
+// What holds, and why:
+//
+//   - No exchange twice: an alert is unique by (rule, execution id) in the
+//     database, so judging the same exchange again changes nothing.
+//   - No exchange skipped: a cursor moves only together with the alerts of what
+//     it moves over, in one transaction, by compare-and-set from the position
+//     that was read and under the token of the claim. Pages are cut at a
+//     position, never at a time, so equal start times cannot fall between two.
+//   - A stale claimant changes nothing: its token or its cursor no longer
+//     matches. Neither does a tick that judged by a rule's former version.
+//   - When a scan is drained, the cursor moves to the horizon although nothing
+//     matched, so that what a tick reads depends on what is new.
+//
+// Rules of one tenant whose cursors are near each other share their scans:
+// ClickHouse narrows by what all of them can match, and each rule judges the
+// rows after its own cursor.
+//
+// What cannot be done for one rule (a filter that does not compile, a cursor
+// that cannot be read, a commit that the database refuses) is recorded on that
+// rule, whose cursor stays; the other rules go on without it.
+package evaluator
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/cursor"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// Source is where exchanges are read.
+type Source interface {
+	// Now returns the source's clock, in nanoseconds since the Unix epoch.
+	Now(ctx context.Context) (int64, error)
+	// Scan returns the exchanges of a range in the order of their positions, at
+	// most scan.Limit. Fewer mean that the range holds no more.
+	Scan(ctx context.Context, scan Scan) ([]rules.Exchange, error)
+}
+
+// Scan is a range of one tenant's terminal exchanges.
+type Scan struct {
+	TenantID string
+	// After is the position strictly after which the range begins.
+	After cursor.Position
+	// BeforeNS is the start time before which the range ends, exclusive, in
+	// nanoseconds since the Unix epoch.
+	BeforeNS int64
+	// Statuses narrows to what any of the judging rules can match; never empty.
+	Statuses []rules.Status
+	// Limit is the most exchanges to return, at least 1.
+	Limit int
+}
+
+// Store keeps rules, cursors and alerts.
+type Store interface {
+	// Load claims due rules.
+	Load(ctx context.Context, request ClaimRequest) ([]Claim, error)
+	// Commit writes a batch in one transaction. Claims that no longer stand are
+	// left out, all else is written or, with an error, nothing at all.
+	Commit(ctx context.Context, batch Batch) (Committed, error)
+	// Fail records a problem on a claimed rule and releases it. It does nothing
+	// when the claim no longer stands.
+	Fail(ctx context.Context, claim Claim, problem string) error
+}
+
+// Publisher tells dispatchers that notifications are waiting. What it loses,
+// their polling finds.
+type Publisher interface {
+	Publish(ctx context.Context, w notify.WakeUp) error
+}
+
+// Texts renders an alert's title and message. It always returns texts to show;
+// where a template does not work out it falls back and says why in problem.
+type Texts interface {
+	Texts(rule *rules.Rule, e *rules.Exchange) (title, message string, problem error)
+}
+
+// ClaimRequest says which claims a replica wants.
+type ClaimRequest struct {
+	Replica string
+	// Most is the largest number of rules to claim.
+	Most int
+	// For is how long a claim stands without a commit.
+	For time.Duration
+}
+
+// Claim is a rule that this replica may evaluate.
+type Claim struct {
+	Rule rules.Rule
+	// Token fences the claim.
+	Token int64
+	// From is the rule's cursor, nil before its first run.
+	From *cursor.Position
+	// Err tells why the rule cannot be evaluated as it is stored; nil when it can.
+	Err error
+}
+
+// Start returns the position after which the rule judges.
+func (c *Claim) Start() cursor.Position {
+	if c.From != nil {
+		return *c.From
+	}
+	return cursor.Position{StartTimeNS: c.Rule.ArmedSinceNS}
+}
+
+// Advance moves the cursor of one claimed rule.
+type Advance struct {
+	RuleID  uuid.UUID
+	Token   int64
+	Version int64
+	// From is the cursor that the claim was judged from, nil for a first run.
+	From *cursor.Position
+	To   cursor.Position
+	// Release ends the claim and makes the rule due after its interval.
+	Release bool
+	// Problem is recorded on the rule, in place of what was; empty is none.
+	Problem string
+}
+
+// Batch is what one transaction writes.
+type Batch struct {
+	// ClaimFor is how long the claims stand that are not released.
+	ClaimFor time.Duration
+	Advances []Advance
+	// Instances are new or known; of the known ones nothing is written.
+	Instances []alerts.Instance
+	// Notifications are written for those instances that are new.
+	Notifications []notify.Notification
+}
+
+// Committed is what a transaction wrote.
+type Committed struct {
+	// Advanced holds the rules whose cursor moved; the others were stale.
+	Advanced []uuid.UUID
+	// Inserted holds the alerts that are new.
+	Inserted []uuid.UUID
+	// Notifications is the number of notifications written.
+	Notifications int
+}

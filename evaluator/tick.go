@@ -1,0 +1,315 @@
+package evaluator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// Options configures an [Evaluator]. Source, Store, Publisher, Texts, Logger,
+// Clock and Replica are required.
+type Options struct {
+	Source    Source
+	Store     Store
+	Publisher Publisher
+	Texts     Texts
+	Logger    *slog.Logger
+	// Clock measures the budget of a tick; it is never compared with a claim.
+	Clock func() time.Time
+	// NewID makes the ids of alerts and notifications; version 7 by default.
+	NewID func() uuid.UUID
+	// Replica names this process in claims.
+	Replica string
+	// Interval is the time between ticks, 1 s by default.
+	Interval time.Duration
+	// Settle is how far the horizon lies behind the source's clock, 0 or more.
+	Settle time.Duration
+	// PageSize is the most exchanges read at once, 1,000 by default.
+	PageSize int
+	// ClaimMost is the most rules claimed in a tick, 20,000 by default.
+	ClaimMost int
+	// ClaimFor is how long a claim stands without a commit, 30 s by default.
+	ClaimFor time.Duration
+	// Budget bounds the time that a tick goes on reading, 10 s by default.
+	// Whatever is left is read by the next tick.
+	Budget time.Duration
+}
+
+// Evaluator evaluates rules.
+type Evaluator struct {
+	Options
+	raise raiser
+}
+
+// New returns an evaluator. Its error names the option that cannot be used.
+func New(o Options) (*Evaluator, error) {
+	if o.Source == nil || o.Store == nil || o.Publisher == nil || o.Texts == nil || o.Logger == nil || o.Clock == nil || o.Replica == "" {
+		return nil, errors.New("evaluator: Source, Store, Publisher, Texts, Logger, Clock and Replica are required")
+	}
+	if o.NewID == nil {
+		o.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+	}
+	o.Interval = orDefault(o.Interval, time.Second)
+	o.PageSize = orDefault(o.PageSize, 1000)
+	o.ClaimMost = orDefault(o.ClaimMost, 20_000)
+	o.ClaimFor = orDefault(o.ClaimFor, 30*time.Second)
+	o.Budget = orDefault(o.Budget, 10*time.Second)
+	if o.Interval < 0 || o.Settle < 0 || o.PageSize < 0 || o.ClaimMost < 0 || o.ClaimFor < 0 || o.Budget < 0 {
+		return nil, errors.New("evaluator: Interval, Settle, PageSize, ClaimMost, ClaimFor and Budget must not be negative")
+	}
+	if o.Budget >= o.ClaimFor {
+		return nil, fmt.Errorf("evaluator: Budget %v must be below ClaimFor %v, or claims lapse while they are used", o.Budget, o.ClaimFor)
+	}
+	return &Evaluator{Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}}, nil
+}
+
+func orDefault[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}
+
+// Result is what a tick did.
+type Result struct {
+	// Rules is the number of rules claimed, Failed of those that could not be
+	// evaluated, Stale of those whose claim was lost to an edit or another replica.
+	Rules, Failed, Stale int
+	// Scanned is the number of exchanges read.
+	Scanned int
+	// Alerts and Notifications were written.
+	Alerts, Notifications int
+}
+
+// Run ticks until ctx ends. A tick that fails is logged, and the next one does
+// its work.
+func (e *Evaluator) Run(ctx context.Context) {
+	ticker := time.NewTicker(e.Interval)
+	defer ticker.Stop()
+	for {
+		result, err := e.Tick(ctx)
+		switch {
+		case err != nil:
+			e.Logger.ErrorContext(ctx, "tick failed", slog.Any("error", err))
+		case result.Alerts > 0 || result.Failed > 0 || result.Stale > 0:
+			e.Logger.InfoContext(ctx, "tick done",
+				slog.Int("rules", result.Rules), slog.Int("failed", result.Failed), slog.Int("stale", result.Stale),
+				slog.Int("scanned", result.Scanned), slog.Int("alerts", result.Alerts), slog.Int("notifications", result.Notifications))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Tick is one pass: it evaluates the rules that are due. With an error, the
+// rules not yet released stay claimed until their claim lapses.
+//
+// When stop ends, the tick finishes the page at hand, commits it and releases
+// its rules, so that another replica goes on at once.
+func (e *Evaluator) Tick(stop context.Context) (Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), e.ClaimFor)
+	defer cancel()
+	deadline := e.Clock().Add(e.Budget)
+	spent := func() bool { return stop.Err() != nil || !e.Clock().Before(deadline) }
+	claims, err := e.Store.Load(ctx, ClaimRequest{Replica: e.Replica, Most: e.ClaimMost, For: e.ClaimFor})
+	if err != nil {
+		return Result{}, fmt.Errorf("load rules: %w", err)
+	}
+	t := &tick{Evaluator: e, spent: spent, result: Result{Rules: len(claims)}}
+	judges, err := t.prepare(ctx, claims)
+	if err != nil || len(judges) == 0 {
+		return t.result, err
+	}
+	now, err := e.Source.Now(ctx)
+	if err != nil {
+		return t.result, t.fail(ctx, judges, fmt.Errorf("read the source's clock: %w", err))
+	}
+	t.horizon = cursor.Position{StartTimeNS: now - e.Settle.Nanoseconds()}
+	for _, g := range groups(judges) {
+		if err := t.evaluate(ctx, &g); err != nil {
+			return t.result, err
+		}
+	}
+	if t.result.Notifications > 0 {
+		if err := e.Publisher.Publish(ctx, notify.WakeUp{Notifications: t.result.Notifications}); err != nil {
+			e.Logger.WarnContext(ctx, "wake-up not published", slog.Any("error", err))
+		}
+	}
+	return t.result, nil
+}
+
+// tick is the state of one pass.
+type tick struct {
+	*Evaluator
+	// spent reports whether the tick has to come to its end.
+	spent   func() bool
+	horizon cursor.Position
+	result  Result
+}
+
+// prepare compiles the claimed rules. Those that do not compile fail alone.
+func (t *tick) prepare(ctx context.Context, claims []Claim) ([]*judge, error) {
+	judges := make([]*judge, 0, len(claims))
+	for _, c := range claims {
+		err := c.Err
+		var matcher *rules.Matcher
+		if err == nil {
+			matcher, err = rules.Compile(c.Rule.Scope, c.Rule.Filter)
+		}
+		j := &judge{claim: c, matcher: matcher, from: c.From, at: c.Start()}
+		if err != nil {
+			if err := t.fail(ctx, []*judge{j}, err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		judges = append(judges, j)
+	}
+	return judges, nil
+}
+
+// evaluate reads what is new to a group, page by page, until it is drained or
+// the budget is spent, and releases its rules.
+func (t *tick) evaluate(ctx context.Context, g *group) error {
+	statuses := g.statuses()
+	for at := g.start(); ; {
+		page, err := t.page(ctx, g.tenantID, at, statuses)
+		if err != nil {
+			return t.fail(ctx, g.judges, err)
+		}
+		t.result.Scanned += len(page)
+		last := len(page) < t.PageSize
+		end := t.horizon
+		if !last {
+			end = page[len(page)-1].Position()
+		}
+		found := g.forward(page, end, t.raise)
+		last = last || t.spent()
+		if len(found.instances) > 0 || last {
+			if err := t.commit(ctx, g, found, last); err != nil {
+				return err
+			}
+		}
+		if last || len(g.judges) == 0 {
+			return nil
+		}
+		at = end
+	}
+}
+
+// page reads the exchanges after a position, none where the position has
+// already reached the horizon (a source's clock may step back).
+func (t *tick) page(ctx context.Context, tenantID string, after cursor.Position, statuses []rules.Status) ([]rules.Exchange, error) {
+	if !t.horizon.After(after) {
+		return nil, nil
+	}
+	page, err := t.Source.Scan(ctx, Scan{
+		TenantID: tenantID, After: after, BeforeNS: t.horizon.StartTimeNS, Statuses: statuses, Limit: t.PageSize,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("scan exchanges: %w", err)
+	}
+	return page, nil
+}
+
+// commit writes what a group found and drops the judges whose claims were
+// stale. Where the database refuses the whole, each rule is tried alone, so
+// that only those fail which are at fault.
+func (t *tick) commit(ctx context.Context, g *group, found findings, release bool) error {
+	done, err := t.Store.Commit(ctx, Batch{
+		ClaimFor: t.ClaimFor, Advances: g.advances(release),
+		Instances: found.instances, Notifications: found.notifications,
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		if len(g.judges) == 1 {
+			judges := g.judges
+			g.judges = nil
+			return t.fail(ctx, judges, err)
+		}
+		return t.commitAlone(ctx, g, found, release)
+	}
+	t.result.Alerts += len(done.Inserted)
+	t.result.Notifications += done.Notifications
+	advanced := make(map[uuid.UUID]bool, len(done.Advanced))
+	for _, id := range done.Advanced {
+		advanced[id] = true
+	}
+	g.judges = slices.DeleteFunc(g.judges, func(j *judge) bool {
+		if !release && !j.moved() {
+			return false
+		}
+		if !advanced[j.claim.Rule.ID] {
+			t.result.Stale++
+			return true
+		}
+		at := j.at
+		j.from = &at
+		return false
+	})
+	return nil
+}
+
+func (t *tick) commitAlone(ctx context.Context, g *group, found findings, release bool) error {
+	var left []*judge
+	for _, j := range g.judges {
+		alone := group{tenantID: g.tenantID, judges: []*judge{j}}
+		if err := t.commit(ctx, &alone, found.of(j.claim.Rule.ID), release); err != nil {
+			return err
+		}
+		left = append(left, alone.judges...)
+	}
+	g.judges = left
+	return nil
+}
+
+// of returns the findings of one rule.
+func (f findings) of(rule uuid.UUID) findings {
+	var own findings
+	for _, i := range f.instances {
+		if i.RuleID == rule {
+			own.instances = append(own.instances, i)
+		}
+	}
+	for _, n := range f.notifications {
+		if n.RuleID == rule {
+			own.notifications = append(own.notifications, n)
+		}
+	}
+	return own
+}
+
+// fail records a problem on rules and releases them. It returns an error only
+// where even that is not possible, or where the tick was told to stop.
+func (t *tick) fail(ctx context.Context, judges []*judge, problem error) error {
+	if ctx.Err() != nil {
+		return problem
+	}
+	t.result.Failed += len(judges)
+	for _, j := range judges {
+		t.Logger.WarnContext(ctx, "rule not evaluated",
+			slog.String("rule_id", j.claim.Rule.ID.String()), slog.Any("error", problem))
+		if err := t.Store.Fail(ctx, j.claim, rules.CleanText(problem.Error(), maxProblemBytes)); err != nil {
+			return errors.Join(problem, fmt.Errorf("record problem of rule %s: %w", j.claim.Rule.ID, err))
+		}
+	}
+	return nil
+}
+
+// maxProblemBytes bounds what is kept of a problem's text.
+const maxProblemBytes = 2000

@@ -1,0 +1,91 @@
+-- name: RuleClaim :many
+-- Takes due rules under a token and a claim that lapses. A nullable "at" fixes
+-- the instant; the database's clock decides otherwise.
+with due as (
+    select rule_id
+    from rule_state
+    where next_run_at <= coalesce(sqlc.narg(at)::timestamptz, now())
+      and (claimed_until is null or claimed_until <= coalesce(sqlc.narg(at)::timestamptz, now()))
+    order by next_run_at, rule_id
+    limit @most::int
+    for update skip locked
+), claimed as (
+    update rule_state s
+    set claim_token = nextval('claim_token'),
+        claimed_by = @replica::text,
+        claimed_until = coalesce(sqlc.narg(at)::timestamptz, now()) + @claim_for::interval
+    from due
+    where s.rule_id = due.rule_id
+    returning s.rule_id, s.armed_since_ns, s.cursor, s.claim_token
+)
+select r.*,
+       c.armed_since_ns,
+       c.cursor,
+       c.claim_token::bigint as claim_token,
+       array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
+from claimed c
+join rule r using (rule_id)
+order by r.rule_id;
+
+-- name: CursorAdvance :many
+-- The first statement of a commit: each claim's cursor by compare-and-set under
+-- its token and rule version. What it does not return is stale.
+update rule_state s
+set cursor = a.to_cursor,
+    next_run_at = case when a.release
+        then greatest(s.next_run_at + make_interval(secs => r.interval_seconds), coalesce(sqlc.narg(at)::timestamptz, now()))
+        else s.next_run_at end,
+    claimed_until = case when a.release then null else coalesce(sqlc.narg(at)::timestamptz, now()) + @claim_for::interval end,
+    claimed_by = case when a.release then null else s.claimed_by end,
+    claim_token = case when a.release then null else s.claim_token end,
+    problem = a.problem,
+    problem_at = case when a.problem is null then null
+        when s.problem is null then coalesce(sqlc.narg(at)::timestamptz, now())
+        else s.problem_at end
+from (
+    select unnest(@rule_ids::uuid[]) as rule_id,
+           unnest(@tokens::bigint[]) as token,
+           unnest(@versions::bigint[]) as version,
+           nullif(unnest(@from_cursors::text[]), '') as from_cursor,
+           unnest(@to_cursors::text[]) as to_cursor,
+           unnest(@releases::boolean[]) as release,
+           nullif(unnest(@problems::text[]), '') as problem
+) a
+join rule r on r.rule_id = a.rule_id and r.version = a.version and r.enabled and r.deleted_at is null
+where s.rule_id = a.rule_id
+  and s.claim_token = a.token
+  and s.cursor is not distinct from a.from_cursor
+returning s.rule_id;
+
+-- name: AlertInsert :many
+-- Inserts the alerts that do not exist yet, and returns those.
+insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
+                   execution_id, start_time_ns, application, route, exchange)
+select unnest(@alert_ids::uuid[]), unnest(@tenant_ids::text[]), unnest(@rule_ids::uuid[]), unnest(@rule_versions::bigint[]),
+       unnest(@severities::text[]), 'FIRING', unnest(@titles::text[]), unnest(@messages::text[]),
+       unnest(@execution_ids::text[]), unnest(@start_times_ns::bigint[]), unnest(@applications::text[]), unnest(@routes::text[]),
+       unnest(@exchanges::jsonb[])
+on conflict (rule_id, execution_id) do nothing
+returning alert_id;
+
+-- name: NotificationInsert :exec
+insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+select unnest(@notification_ids::uuid[]), unnest(@tenant_ids::text[]), unnest(@alert_ids::uuid[]),
+       unnest(@rule_ids::uuid[]), unnest(@webhook_ids::uuid[]), unnest(@reasons::text[]);
+
+-- name: OutboxInsert :exec
+insert into outbox (notification_id, webhook_id)
+select unnest(@notification_ids::uuid[]), unnest(@webhook_ids::uuid[]);
+
+-- name: RuleProblem :execrows
+-- Records what went wrong and releases the claim; the cursor stays, and the
+-- rule is due again after its interval.
+update rule_state s
+set problem = @problem::text,
+    problem_at = coalesce(s.problem_at, coalesce(sqlc.narg(at)::timestamptz, now())),
+    next_run_at = greatest(s.next_run_at + make_interval(secs => r.interval_seconds), coalesce(sqlc.narg(at)::timestamptz, now())),
+    claim_token = null,
+    claimed_by = null,
+    claimed_until = null
+from rule r
+where r.rule_id = s.rule_id and s.rule_id = @rule_id and s.claim_token = @token::bigint;

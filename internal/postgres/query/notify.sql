@@ -1,0 +1,122 @@
+-- name: OutboxBacklog :many
+-- The webhooks for which something is due and that may be called now.
+select w.webhook_id, w.max_concurrent, w.rate_per_second
+from webhook w
+where w.enabled
+  and (w.held_until is null or w.held_until <= coalesce(sqlc.narg(at)::timestamptz, now()))
+  and exists (
+      select from outbox o
+      where o.webhook_id = w.webhook_id and o.due_at <= coalesce(sqlc.narg(at)::timestamptz, now())
+  );
+
+-- name: NotificationClaim :many
+-- Takes at most the wanted number of due rows of each webhook, oldest due first,
+-- each under a token of its own, until the lease ends.
+with room as (
+    select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@slots::int[]) as slots
+), due as (
+    select o.notification_id
+    from room
+    cross join lateral (
+        select b.notification_id
+        from outbox b
+        where b.webhook_id = room.webhook_id and b.due_at <= coalesce(sqlc.narg(at)::timestamptz, now())
+        order by b.due_at, b.notification_id
+        limit room.slots
+        for update skip locked
+    ) o
+), claimed as (
+    update outbox o
+    set claim_token = nextval('claim_token'),
+        claimed_by = @replica::text,
+        due_at = coalesce(sqlc.narg(at)::timestamptz, now()) + @lease::interval
+    from due
+    where o.notification_id = due.notification_id
+    returning o.notification_id, o.attempts, o.counted, o.claim_token
+)
+select c.notification_id, c.attempts, c.counted, c.claim_token::bigint as claim_token,
+       n.reason,
+       b.content_type, b.content,
+       sqlc.embed(a), r.name as rule_name, sqlc.embed(w)
+from claimed c
+join notification n using (notification_id)
+join alert a on a.alert_id = n.alert_id
+join rule r on r.rule_id = a.rule_id
+join webhook w on w.webhook_id = n.webhook_id
+left join notification_body b using (notification_id)
+order by n.created_at, n.notification_id;
+
+-- name: OutboxRenew :execrows
+update outbox
+set due_at = coalesce(sqlc.narg(at)::timestamptz, now()) + @lease::interval
+where notification_id = @notification_id and claim_token = @token::bigint;
+
+-- name: OutboxRelease :execrows
+-- Gives a claimed row back, due at once.
+update outbox
+set due_at = coalesce(sqlc.narg(at)::timestamptz, now()), claim_token = null, claimed_by = null
+where notification_id = @notification_id and claim_token = @token::bigint;
+
+-- name: AttemptBegin :execrows
+-- Writes the attempt, if the claim still stands.
+with mine as (
+    update outbox o
+    set attempts = @attempt_number::int, due_at = coalesce(sqlc.narg(at)::timestamptz, now()) + @lease::interval
+    where o.notification_id = @notification_id and o.claim_token = @token::bigint and o.attempts + 1 = @attempt_number::int
+    returning o.notification_id, o.attempts
+)
+insert into attempt (notification_id, attempt, claim_token, replica)
+select notification_id, attempts, @token::bigint, @replica::text from mine;
+
+-- name: BodyFreeze :exec
+insert into notification_body (notification_id, content_type, content, problem)
+values (@notification_id, @content_type, @content, @problem);
+
+-- name: AttemptFinish :exec
+update attempt
+set finished_at = coalesce(sqlc.narg(at)::timestamptz, now()),
+    verdict = @verdict::text,
+    status_code = sqlc.narg(status_code),
+    error = @error,
+    response = @response,
+    duration_us = @duration_us::bigint
+where notification_id = @notification_id and attempt = @attempt;
+
+-- name: OutboxSettle :one
+-- Removes the row under its token. A success also ends a row whose claim has
+-- passed to somebody else, because the message has arrived.
+with gone as (
+    delete from outbox o
+    where o.notification_id = @notification_id and (o.claim_token = @token::bigint or @status::text = 'DELIVERED')
+    returning o.notification_id, o.claim_token
+), settled as (
+    insert into settlement (notification_id, tenant_id, status, settled_at)
+    select n.notification_id, n.tenant_id, @status::text, coalesce(sqlc.narg(at)::timestamptz, now())
+    from gone join notification n using (notification_id)
+)
+select coalesce((select claim_token = @token::bigint from gone), false)::boolean as own,
+       exists (select from gone) as ended;
+
+-- name: OutboxRetry :execrows
+update outbox
+set due_at = coalesce(sqlc.narg(at)::timestamptz, now()) + @wait::interval,
+    counted = counted + @counts::int,
+    claim_token = null,
+    claimed_by = null
+where notification_id = @notification_id and claim_token = @token::bigint;
+
+-- name: WebhookHold :exec
+update webhook
+set held_until = greatest(held_until, coalesce(sqlc.narg(at)::timestamptz, now()) + @hold::interval)
+where webhook_id = @webhook_id;
+
+-- name: WebhookDisable :exec
+update webhook
+set enabled = false, disabled_reason = @reason, version = version + 1, updated_at = coalesce(sqlc.narg(at)::timestamptz, now())
+where webhook_id = @webhook_id and enabled;
+
+-- name: OutboxDepth :one
+select count(*) as depth,
+       coalesce(extract(epoch from now() - min(n.created_at)), 0)::double precision as oldest_seconds
+from outbox o join notification n using (notification_id)
+where n.tenant_id = @tenant_id;

@@ -1,0 +1,314 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ErrFenced says that a claim has passed to somebody else, or that its
+// notification is settled already.
+var ErrFenced = errors.New("the claim no longer stands")
+
+// Store keeps the outbox and the record.
+type Store interface {
+	// Claim takes due notifications for as many slots as the request has room for.
+	Claim(ctx context.Context, request ClaimRequest) ([]Delivery, error)
+	// Begin commits an attempt and, when fresh is not nil, freezes the body. It
+	// returns [ErrFenced] when the claim no longer stands.
+	Begin(ctx context.Context, begin Begin) error
+	// Renew extends a lease from now on. It returns [ErrFenced] when the claim
+	// no longer stands.
+	Renew(ctx context.Context, notification uuid.UUID, token int64, lease time.Duration) error
+	// Settle stores an outcome and what follows from it. The outcome is always
+	// kept on its attempt; with [ErrFenced] nothing else was written.
+	Settle(ctx context.Context, settlement Settlement) error
+}
+
+// ClaimRequest says what a dispatcher has room for.
+type ClaimRequest struct {
+	Replica string
+	Lease   time.Duration
+	// Room distributes free slots over the webhooks for which something is due.
+	Room func(due []Limits) []Slots
+}
+
+// Limits are those of a webhook for which something is due.
+type Limits struct {
+	WebhookID     uuid.UUID
+	MaxConcurrent int
+	RatePerSecond float64
+}
+
+// Slots is how many notifications of a webhook may be claimed.
+type Slots struct {
+	WebhookID uuid.UUID
+	Slots     int
+}
+
+// Begin is an attempt that is about to be made.
+type Begin struct {
+	NotificationID uuid.UUID
+	Token          int64
+	Attempt        int
+	Replica        string
+	Lease          time.Duration
+	// Fresh is the body to freeze, nil when it is frozen already; Problem tells
+	// why it is a fallback, empty when it is not.
+	Fresh   *Body
+	Problem string
+}
+
+// Settlement is what came of an attempt, and what follows.
+type Settlement struct {
+	NotificationID uuid.UUID
+	WebhookID      uuid.UUID
+	Token          int64
+	Attempt        int
+	Outcome        Outcome
+	Decision       Decision
+}
+
+// Options configures a [Dispatcher]. Store, Renderer, Sender, Logger, Clock and
+// Replica are required.
+type Options struct {
+	Store    Store
+	Renderer Renderer
+	Sender   Sender
+	Logger   *slog.Logger
+	// Clock paces the rate limits of this process; no lease is compared with it.
+	Clock func() time.Time
+	// Replica names this process in claims and attempts.
+	Replica string
+	// Policy is [DefaultPolicy] when its schedule is nil.
+	Policy Policy
+	// Slots is the number of attempts under way at once, 64 by default.
+	Slots int
+	// Lease is how long a claim stands without renewal, 30 s by default.
+	Lease time.Duration
+	// Poll is the pause between looks at an idle outbox, 1 s by default.
+	Poll time.Duration
+	// WakeUps cuts a pause short; nil leaves it to polling.
+	WakeUps <-chan WakeUp
+}
+
+// Dispatcher delivers notifications.
+type Dispatcher struct {
+	Options
+	gate *gate
+	// freed holds a signal after a slot became free.
+	freed    chan struct{}
+	underWay sync.WaitGroup
+}
+
+// NewDispatcher returns a dispatcher. Its error names the option that cannot be used.
+func NewDispatcher(o Options) (*Dispatcher, error) {
+	if o.Store == nil || o.Renderer == nil || o.Sender == nil || o.Logger == nil || o.Clock == nil || o.Replica == "" {
+		return nil, errors.New("dispatcher: Store, Renderer, Sender, Logger, Clock and Replica are required")
+	}
+	if o.Policy.Schedule == nil {
+		o.Policy = DefaultPolicy()
+	}
+	if err := o.Policy.Validate(); err != nil {
+		return nil, fmt.Errorf("dispatcher: %w", err)
+	}
+	if o.Slots == 0 {
+		o.Slots = 64
+	}
+	if o.Lease == 0 {
+		o.Lease = 30 * time.Second
+	}
+	if o.Poll == 0 {
+		o.Poll = time.Second
+	}
+	if o.Slots < 1 || o.Poll < 0 || o.Lease < 300*time.Millisecond {
+		return nil, errors.New("dispatcher: Slots must be at least 1, Poll positive, Lease at least 300ms")
+	}
+	return &Dispatcher{Options: o, gate: newGate(o.Slots), freed: make(chan struct{}, 1)}, nil
+}
+
+// Result is what a pass did.
+type Result struct {
+	// Claimed is the number of notifications taken.
+	Claimed int
+	// Again is the time after which a rate limit lets more through; 0 when no
+	// limit holds anything back.
+	Again time.Duration
+}
+
+// Tick is one pass: it claims what there is room for, attempts it, and returns
+// when every attempt is settled.
+func (d *Dispatcher) Tick(ctx context.Context) (Result, error) {
+	result, err := d.start(ctx)
+	d.underWay.Wait()
+	return result, err
+}
+
+// Run delivers until ctx ends, then waits for the attempts under way, each of
+// which is bounded by its webhook's timeout. A pass that fails is logged, and
+// the next one does its work.
+func (d *Dispatcher) Run(ctx context.Context) {
+	defer d.underWay.Wait()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		case <-d.freed:
+		case <-d.WakeUps:
+		}
+		result, err := d.start(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			d.Logger.ErrorContext(ctx, "claim failed", slog.Any("error", err))
+		}
+		wait := d.Poll
+		if result.Again > 0 {
+			wait = min(wait, result.Again)
+		}
+		pause.Reset(wait)
+	}
+}
+
+// start claims and begins attempts in goroutines of their own.
+func (d *Dispatcher) start(ctx context.Context) (Result, error) {
+	var again time.Duration
+	claimed, err := d.Store.Claim(ctx, ClaimRequest{
+		Replica: d.Replica, Lease: d.Lease,
+		Room: func(due []Limits) []Slots {
+			rooms, wait := d.gate.room(due, d.Clock())
+			again = wait
+			return rooms
+		},
+	})
+	if err != nil {
+		return Result{}, fmt.Errorf("claim notifications: %w", err)
+	}
+	for i := range claimed {
+		delivery := &claimed[i]
+		d.gate.enter(delivery.Webhook.ID, d.Clock())
+		d.underWay.Go(func() {
+			defer func() {
+				d.gate.leave(delivery.Webhook.ID)
+				select {
+				case d.freed <- struct{}{}:
+				default:
+				}
+			}()
+			d.deliver(context.WithoutCancel(ctx), delivery)
+		})
+	}
+	return Result{Claimed: len(claimed), Again: again}, nil
+}
+
+// deliver makes one attempt under a lease that is renewed until its outcome is stored.
+func (d *Dispatcher) deliver(ctx context.Context, delivery *Delivery) {
+	logger := d.Logger.With(
+		slog.String("notification_id", delivery.NotificationID.String()),
+		slog.String("webhook_id", delivery.Webhook.ID.String()),
+		slog.Int("attempt", delivery.Attempt))
+	stop := d.keepLease(ctx, logger, delivery)
+	defer stop()
+
+	begin := Begin{
+		NotificationID: delivery.NotificationID, Token: delivery.Token, Attempt: delivery.Attempt,
+		Replica: d.Replica, Lease: d.Lease,
+	}
+	if delivery.Body == nil {
+		body, problem := d.Renderer.Render(delivery)
+		if problem != nil {
+			begin.Problem = problem.Error()
+			logger.WarnContext(ctx, "body is a fallback", slog.Any("error", problem))
+		}
+		begin.Fresh, delivery.Body = &body, &body
+	}
+	if err := d.Store.Begin(ctx, begin); err != nil {
+		// Nothing was sent: the row is offered again when its lease lapses.
+		logger.WarnContext(ctx, "attempt not begun", slog.Any("error", err))
+		return
+	}
+	outcome := d.send(ctx, delivery)
+	settlement := Settlement{
+		NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID, Token: delivery.Token,
+		Attempt: delivery.Attempt, Outcome: outcome,
+		Decision: d.Policy.Decide(outcome, delivery.Attempt, delivery.CountedAttempts, rand.Float64()),
+	}
+	switch err := d.settle(ctx, settlement); {
+	case errors.Is(err, ErrFenced):
+		logger.WarnContext(ctx, "settlement fenced", slog.String("verdict", outcome.Verdict.String()))
+	case err != nil:
+		logger.ErrorContext(ctx, "outcome not stored", slog.String("verdict", outcome.Verdict.String()), slog.Any("error", err))
+	case outcome.Verdict != VerdictDelivered:
+		logger.WarnContext(ctx, "not delivered", slog.String("verdict", outcome.Verdict.String()),
+			slog.String("status", string(settlement.Decision.Status)), slog.String("error", outcome.Error))
+	default:
+		logger.DebugContext(ctx, "delivered")
+	}
+}
+
+// send makes the call, bounded by the webhook's timeout.
+func (d *Dispatcher) send(ctx context.Context, delivery *Delivery) Outcome {
+	ctx, cancel := context.WithTimeout(ctx, delivery.Webhook.Timeout)
+	defer cancel()
+	return d.Sender.Send(ctx, delivery)
+}
+
+// settle stores the outcome. It goes on trying for two leases, because an
+// outcome that is not stored means a message sent twice.
+func (d *Dispatcher) settle(ctx context.Context, s Settlement) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*d.Lease)
+	defer cancel()
+	pause := 50 * time.Millisecond
+	for {
+		err := d.Store.Settle(ctx, s)
+		if err == nil || errors.Is(err, ErrFenced) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("settle: %w", err)
+		case <-time.After(pause):
+			pause = min(2*pause, 2*time.Second)
+		}
+	}
+}
+
+// keepLease renews the lease each third of it until the returned function is
+// called, which waits for the renewals to have ended.
+func (d *Dispatcher) keepLease(ctx context.Context, logger *slog.Logger, delivery *Delivery) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		ticker := time.NewTicker(d.Lease / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			err := d.Store.Renew(ctx, delivery.NotificationID, delivery.Token, d.Lease)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				logger.WarnContext(ctx, "lease not renewed", slog.String("replica", d.Replica), slog.Any("error", err))
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		ended.Wait()
+	}
+}
