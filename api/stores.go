@@ -1,0 +1,213 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/cursor"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// Every method below acts for one tenant: what belongs to another one does not
+// exist and is a fault of kind NotFound. Errors that a caller can act upon are
+// faults; every other error is internal, logged and not shown. Slices may be
+// nil when they are empty. All methods are safe for concurrent use.
+
+// NameMark is the place of something in a list ordered by (name, id), names
+// compared as bytes.
+type NameMark struct {
+	Name string
+	ID   uuid.UUID
+}
+
+// NamePage is a stretch of a list ordered by (name, id).
+type NamePage struct {
+	// After is the last entry of the page before; nil begins the list.
+	After *NameMark
+	// Limit is the number of entries wanted, 1 to 200.
+	Limit int
+}
+
+// RuleStore keeps rules.
+type RuleStore interface {
+	RuleReader
+	RuleWriter
+}
+
+// RuleReader reads rules.
+type RuleReader interface {
+	List(ctx context.Context, tenant string, page NamePage) ([]rules.Rule, error)
+	Get(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error)
+	// Health returns how the evaluation of rules is doing, by their ids. A rule
+	// that is unknown or was never claimed may be missing.
+	Health(ctx context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]EvaluationHealth, error)
+}
+
+// RuleWriter writes rules. A definition that it is given is valid; a webhook
+// that vanished since it was checked is a fault of kind Conflict.
+type RuleWriter interface {
+	// Create stores a rule of version 1, armed by its creation.
+	Create(ctx context.Context, tenant string, d rules.Definition) (rules.Rule, error)
+	// Update replaces the definition. A version other than the stored one is a
+	// fault of kind Stale. Enabling by it arms the rule anew.
+	Update(ctx context.Context, tenant string, edit RuleEdit) (rules.Rule, error)
+	// SetEnabled enables, which arms anew, or disables. A rule that already is
+	// as wanted stays untouched.
+	SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (rules.Rule, error)
+	Delete(ctx context.Context, tenant string, id uuid.UUID) error
+}
+
+// RuleEdit is a new definition for a version of a rule.
+type RuleEdit struct {
+	ID uuid.UUID
+	// Version is the version that was edited.
+	Version    int64
+	Definition rules.Definition
+}
+
+// EvaluationHealth is how the evaluation of a rule is doing.
+type EvaluationHealth struct {
+	// Cursor is nil before the first evaluation.
+	Cursor *cursor.Position
+	// Lag is how far the cursor is behind the present, by Postgres's clock; nil
+	// while the rule is disabled or has no cursor.
+	Lag *time.Duration
+	// LastRunAt is the last commit, NextRunAt when the rule is due; each is nil
+	// when there is none.
+	LastRunAt, NextRunAt *time.Time
+	// LastError tells a person why the last evaluation did not succeed, without
+	// secrets; empty when it did. LastErrorAt is nil then.
+	LastError   string
+	LastErrorAt *time.Time
+}
+
+// WebhookStore keeps webhooks.
+type WebhookStore interface {
+	WebhookReader
+	WebhookWriter
+}
+
+// WebhookReader reads webhooks. The URL, the headers and the signing secret are
+// filled in; the API shows no more of them than a host, names, and whether
+// there is one.
+type WebhookReader interface {
+	List(ctx context.Context, tenant string, page NamePage) ([]notify.Webhook, error)
+	Get(ctx context.Context, tenant string, id uuid.UUID) (notify.Webhook, error)
+	// Enabled tells which of the webhooks exist, and of each whether it is enabled.
+	Enabled(ctx context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]bool, error)
+}
+
+// WebhookWriter writes webhooks.
+type WebhookWriter interface {
+	// Create stores a valid webhook of version 1; its id, tenant and instants
+	// are the store's to choose.
+	Create(ctx context.Context, tenant string, w notify.Webhook) (notify.Webhook, error)
+	// Delete removes a webhook. One to which rules are bound stays: a fault of
+	// kind Conflict whose message names the rules.
+	Delete(ctx context.Context, tenant string, id uuid.UUID) error
+}
+
+// Inbox keeps what rules raised.
+type Inbox interface {
+	// List returns alerts, newest first; stack and attributes of their exchanges
+	// may be missing.
+	List(ctx context.Context, tenant string, q alerts.Query) ([]alerts.Instance, error)
+	Counts(ctx context.Context, tenant string) (alerts.Counts, error)
+	Get(ctx context.Context, tenant string, id uuid.UUID) (alerts.Instance, error)
+	// Act does what [alerts.State.After] allows and returns the whole alert as it
+	// stands afterwards. An alert that is already there keeps who was first.
+	Act(ctx context.Context, tenant string, deed Deed) (alerts.Instance, error)
+}
+
+// Deed is something that a person does about an alert.
+type Deed struct {
+	AlertID uuid.UUID
+	Action  alerts.Action
+	// Actor is who does it, as alerts show it.
+	Actor string
+}
+
+// Notifications reads the record of messages owed.
+type Notifications interface {
+	// List returns notifications by (creation, id), newest first, without history.
+	List(ctx context.Context, tenant string, q NotificationQuery) ([]NotificationRecord, error)
+	// Get returns one notification with its history.
+	Get(ctx context.Context, tenant string, id uuid.UUID) (NotificationRecord, error)
+	// OfAlert returns every notification of an alert with its history, oldest
+	// first. An unknown alert is a fault of kind NotFound.
+	OfAlert(ctx context.Context, tenant string, alertID uuid.UUID) ([]NotificationRecord, error)
+}
+
+// NotificationQuery selects notifications. Statuses and Webhooks restrict; each
+// is no restriction when empty.
+type NotificationQuery struct {
+	Statuses []notify.Status
+	Webhooks []uuid.UUID
+	// Before continues a listing after its last notification; nil begins it.
+	Before *NotificationMark
+	// Limit is the number of notifications wanted, 1 to 200.
+	Limit int
+}
+
+// NotificationMark is the place of a notification in the record's order.
+type NotificationMark struct {
+	CreatedAt time.Time
+	ID        uuid.UUID
+}
+
+// NotificationRecord is a notification as people see it.
+type NotificationRecord struct {
+	notify.Notification
+
+	// WebhookName is the webhook's present name; empty when it is gone.
+	WebhookName string
+	// History holds the attempts, oldest first; nil where it was not asked for.
+	History []AttemptRecord
+}
+
+// AttemptRecord is one HTTP request, as the record shows it.
+type AttemptRecord struct {
+	Number    int
+	StartedAt time.Time
+	// FinishedAt is nil while the attempt is under way, or when its process died;
+	// the verdict of the outcome is then unknown.
+	FinishedAt *time.Time
+	Outcome    notify.Outcome
+}
+
+// StatusSource tells how the system is doing.
+type StatusSource interface {
+	Status(ctx context.Context, tenant string) (SystemStatus, error)
+}
+
+// SystemStatus is the state of a tenant's rules and of the outbox.
+type SystemStatus struct {
+	Rules, EnabledRules int64
+	// FailingRules is the number of enabled rules whose last evaluation did not succeed.
+	FailingRules int64
+	// Slowest is the enabled rule that is farthest behind; nil when none has a cursor.
+	Slowest *RuleLag
+	// OutboxDepth is the number of notifications not yet settled, OldestOwed the
+	// age of the oldest of them, by Postgres's clock; nil when there is none.
+	OutboxDepth int64
+	OldestOwed  *time.Duration
+}
+
+// RuleLag is how far a rule is behind.
+type RuleLag struct {
+	RuleID   uuid.UUID
+	RuleName string
+	Lag      time.Duration
+}
+
+// Pulse tells whether an inbox has changed.
+type Pulse interface {
+	// Pulse returns a fingerprint of the inbox, which differs whenever a list of
+	// alerts or an alert in it would differ, and its counts. A fingerprint is
+	// printable ASCII of at most 200 bytes.
+	Pulse(ctx context.Context, tenant string) (fingerprint string, counts alerts.Counts, err error)
+}
