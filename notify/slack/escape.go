@@ -1,0 +1,83 @@
+package slack
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf16"
+)
+
+// Length returns the length of text as it is held against Slack's limits: in
+// UTF-16 units, the greater of the ways in which characters are counted.
+func Length(text string) int {
+	n := 0
+	for _, r := range text {
+		n += max(utf16.RuneLen(r), 1)
+	}
+	return n
+}
+
+const ellipsis = "…"
+
+// Escape returns text for a mrkdwn object, at most limit long when escaped: "&",
+// "<" and ">" as entities, which no channel, user or link survives, odd bytes
+// and control characters replaced. The text is cut between characters, never
+// inside an entity, and ends in an ellipsis where it was longer.
+func Escape(text string, limit int) string { return bounded(text, limit, entity) }
+
+// Plain returns text for a plain_text object, at most limit long. Slack finds no
+// markup in such objects, and nothing is escaped.
+func Plain(text string, limit int) string {
+	return bounded(text, limit, func(r rune) string { return string(r) })
+}
+
+// Code returns text for the inside of a code block or a code span: as [Escape],
+// and no backtick in it ends the code.
+func Code(text string, limit int) string {
+	return bounded(text, limit, func(r rune) string {
+		if r == '`' {
+			return "ˋ"
+		}
+		return entity(r)
+	})
+}
+
+func entity(r rune) string {
+	switch r {
+	case '&':
+		return "&amp;"
+	case '<':
+		return "&lt;"
+	case '>':
+		return "&gt;"
+	default:
+		return string(r)
+	}
+}
+
+// bounded writes text character by character until the limit, remembering where
+// it can still be cut so that an ellipsis fits.
+func bounded(text string, limit int, write func(rune) string) string {
+	var b strings.Builder
+	length, cutAt := 0, 0
+	for _, r := range text {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			if r == '\r' {
+				continue
+			}
+			r = '\uFFFD'
+		}
+		piece := write(r)
+		length += Length(piece)
+		if length > limit {
+			return strings.TrimRightFunc(b.String()[:cutAt], unicode.IsSpace) + ellipsis
+		}
+		b.WriteString(piece)
+		if length+Length(ellipsis) <= limit {
+			cutAt = b.Len()
+		}
+	}
+	return b.String()
+}
+
+// line returns text on one line.
+func line(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,235 @@
+// Package slack knows what Slack accepts: its limits, its escaping, its error
+// words, and a layout of an alert for the person on call.
+//
+// Slack refuses a message as a whole when one text in it is one character too
+// long, and a refused message is an alert that nobody sees. So every text is
+// bounded where it is put into a block, after escaping, which makes texts
+// longer; the sum of all bounds is far below what a message may hold; and
+// [Valid] judges the finished bytes once more, the way Slack would.
+//
+// What an exchange says is never markup: "&", "<" and ">" are escaped, so that an
+// error text "<!channel>" wakes nobody, and mrkdwn objects are verbatim, so that
+// Slack finds no names or links in them by itself.
+package slack
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Alert is what a message tells; its texts are plain and may hold anything.
+type Alert struct {
+	ID string
+	// Severity is CRITICAL, WARNING or INFO.
+	Severity       string
+	Title, Message string
+	// URL is where a person finds the alert; empty is none.
+	URL  string
+	Rule string
+
+	Application, Route, Environment, Status string
+	// StartTimeNS is the start in nanoseconds since the Unix epoch, Start the same for people.
+	StartTimeNS             int64
+	Start                   string
+	Duration                string
+	ErrorType, ErrorMessage string
+	// StackTop is the one line of the stack worth reading first.
+	StackTop                   string
+	ExecutionID, CorrelationID string
+}
+
+// Bounds of the layout, in the units of [Length]. Their sum is below 8,000.
+const (
+	boundHeader  = maxHeader
+	boundMessage = 1500
+	boundField   = 250
+	boundError   = 1800
+	boundType    = 300
+	boundStack   = 300
+	boundID      = 300
+	boundText    = 1000
+)
+
+// message is what an incoming webhook of Slack takes.
+type message struct {
+	// Text is what notifications show, and everything where blocks are not.
+	Text        string  `json:"text"`
+	Blocks      []block `json:"blocks,omitempty"`
+	UnfurlLinks bool    `json:"unfurl_links"`
+	UnfurlMedia bool    `json:"unfurl_media"`
+}
+
+type block struct {
+	Type     string   `json:"type"`
+	BlockID  string   `json:"block_id,omitempty"`
+	Text     *text    `json:"text,omitempty"`
+	Fields   []text   `json:"fields,omitempty"`
+	Elements []object `json:"elements,omitempty"`
+}
+
+// object is an element of a block.
+type object any
+
+type text struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Emoji    *bool  `json:"emoji,omitempty"`
+	Verbatim bool   `json:"verbatim,omitempty"`
+}
+
+type button struct {
+	Type     string `json:"type"`
+	Text     text   `json:"text"`
+	URL      string `json:"url"`
+	ActionID string `json:"action_id"`
+	Style    string `json:"style,omitempty"`
+}
+
+// Message returns the body that shows a to the person on call. It is within
+// every limit of Slack, whatever a holds.
+func Message(a *Alert) ([]byte, error) {
+	m := message{Text: Escape(headline(a)+"\n"+summary(a), boundText)}
+	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: blockID(a), Text: plainText(Plain(line(headline(a)), boundHeader))})
+	if told := strings.TrimSpace(a.Message); told != "" && !repeatsError(told, a) {
+		m.Blocks = append(m.Blocks, block{Type: "section", Text: mrkdwn(Escape(told, boundMessage))})
+	}
+	if code := errorCode(a); code != "" {
+		m.Blocks = append(m.Blocks, block{Type: "section", Text: mrkdwn("```" + code + "```")})
+	}
+	m.Blocks = append(m.Blocks,
+		block{Type: "section", Fields: fields(a)},
+		block{Type: "context", Elements: []object{*mrkdwn(identity(a))}})
+	if linkable(a.URL) {
+		m.Blocks = append(m.Blocks, block{Type: "actions", Elements: []object{
+			button{Type: "button", Text: *plainText("Open alert"), URL: a.URL, ActionID: "open_alert", Style: "primary"},
+		}})
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("marshal slack message: %w", err)
+	}
+	return body, nil
+}
+
+// PlainMessage returns a body with nothing but text and the alert's identifier.
+func PlainMessage(a *Alert) ([]byte, error) {
+	text := Escape(headline(a)+"\n"+summary(a), boundText) + "\nAlert " + Escape(line(a.ID), boundID)
+	if linkable(a.URL) {
+		text += "\n" + Escape(a.URL, maxURL)
+	}
+	body, err := json.Marshal(message{Text: text})
+	if err != nil {
+		return nil, fmt.Errorf("marshal slack message: %w", err)
+	}
+	return body, nil
+}
+
+func headline(a *Alert) string {
+	title := line(a.Title)
+	if title == "" {
+		title = "Alert of rule " + line(a.Rule)
+	}
+	return badge(a.Severity) + " " + title
+}
+
+func badge(severity string) string {
+	switch severity {
+	case "CRITICAL":
+		return "🔴 CRITICAL"
+	case "WARNING":
+		return "🟠 WARNING"
+	case "INFO":
+		return "🔵 INFO"
+	default:
+		return "⚪ " + line(severity)
+	}
+}
+
+// summary is what a phone's lock screen shows after the headline.
+func summary(a *Alert) string {
+	if told := strings.TrimSpace(a.Message); told != "" {
+		return told
+	}
+	return a.ErrorType + ": " + a.ErrorMessage
+}
+
+// repeatsError reports whether the alert's message is the error once more, as
+// the default message is.
+func repeatsError(told string, a *Alert) bool {
+	if a.ErrorMessage == "" {
+		return false
+	}
+	told = strings.TrimSpace(strings.TrimSuffix(told, ellipsis))
+	return strings.HasPrefix(a.ErrorType+": "+a.ErrorMessage, told) || strings.HasPrefix(a.ErrorMessage, told)
+}
+
+// errorCode is the inside of the error's code block; empty when there is no error.
+func errorCode(a *Alert) string {
+	var lines []string
+	for _, l := range []struct {
+		text  string
+		limit int
+	}{{a.ErrorType, boundType}, {a.ErrorMessage, boundError}, {line(a.StackTop), boundStack}} {
+		if text := strings.TrimSpace(l.text); text != "" {
+			lines = append(lines, Code(text, l.limit))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func fields(a *Alert) []text {
+	list := []text{field("Rule", Escape(line(a.Rule), boundField))}
+	for _, f := range []struct{ name, value string }{
+		{"Application", a.Application}, {"Route", a.Route}, {"Environment", a.Environment}, {"Status", a.Status},
+	} {
+		if value := line(f.value); value != "" {
+			list = append(list, field(f.name, Escape(value, boundField)))
+		}
+	}
+	return append(list, field("Started", started(a)), field("Duration", Escape(line(a.Duration), boundField)))
+}
+
+func field(name, value string) text { return *mrkdwn("*" + name + "*\n" + value) }
+
+// started is a time that Slack shows in the reader's own zone.
+func started(a *Alert) string {
+	exact := Escape(line(a.Start), boundField)
+	if seconds := a.StartTimeNS / int64(time.Second); seconds > 0 {
+		return fmt.Sprintf("<!date^%d^{date_short_pretty} {time_secs}|%s>", seconds, strings.ReplaceAll(exact, "|", "/"))
+	}
+	return exact
+}
+
+// identity is what one copies into a search.
+func identity(a *Alert) string {
+	var parts []string
+	for _, p := range []struct{ name, value string }{
+		{"Execution", a.ExecutionID}, {"Correlation", a.CorrelationID}, {"Started", a.Start}, {"Alert", a.ID},
+	} {
+		if value := line(p.value); value != "" {
+			parts = append(parts, p.name+" `"+Code(value, boundID)+"`")
+		}
+	}
+	if len(parts) == 0 {
+		return "Tocsin"
+	}
+	return strings.Join(parts, "  ·  ")
+}
+
+// blockID carries the alert's identifier unseen; Slack wants it short and unique.
+func blockID(a *Alert) string {
+	return Plain(line(a.ID), maxBlockID)
+}
+
+func linkable(url string) bool {
+	return url != "" && Length(url) <= maxURL && (strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://"))
+}
+
+func mrkdwn(s string) *text { return &text{Type: "mrkdwn", Text: s, Verbatim: true} }
+
+func plainText(s string) *text {
+	no := false
+	return &text{Type: "plain_text", Text: s, Emoji: &no}
+}

@@ -1,0 +1,259 @@
+package template
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of a JSON body.
+const (
+	// MaxJSONDepth bounds how deeply arrays and objects of a body are nested.
+	MaxJSONDepth = 32
+	// MaxJSONBytes bounds what rendering a body returns.
+	MaxJSONBytes = 256 << 10
+)
+
+// JSON is a parsed JSON body template: JSON in which every string value is a
+// template. Its variables stand inside strings only, and what it renders is
+// valid JSON for all values. It is safe for concurrent use.
+type JSON struct {
+	root  node
+	names []string
+}
+
+// ParseJSON reads a JSON body template. Its error is an [*Error].
+func ParseJSON(text string, scope Scope) (*JSON, error) {
+	place := &scanner{text: text}
+	if len(text) > MaxBytes {
+		return nil, place.fail(0, "The template is longer than %d bytes; shorten it", MaxBytes)
+	}
+	if !utf8.ValidString(text) {
+		return nil, place.fail(0, "The template must be valid UTF-8 text")
+	}
+	p := &jsonParser{decoder: json.NewDecoder(strings.NewReader(text)), place: place, scope: scope}
+	p.decoder.UseNumber()
+	root, err := p.value(0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, p.fail("Something follows the JSON value; remove it")
+	}
+	return &JSON{root: root, names: p.names}, nil
+}
+
+// Names returns the names of the variables that j uses, each once, in order.
+func (j *JSON) Names() []string { return j.names }
+
+// Render returns the body for v. Value, when not nil, is applied to the value
+// of each variable; it escapes what the receiver's markup needs. An error means
+// that the body cannot be rendered or is longer than [MaxJSONBytes].
+func (j *JSON) Render(v *Values, value func(string) string) ([]byte, error) {
+	var out bytes.Buffer
+	if err := j.root.write(&out, v, value); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// node is a value of a JSON template.
+type node interface {
+	write(out *bytes.Buffer, v *Values, value func(string) string) error
+}
+
+type (
+	// constant is JSON that is the same for all values.
+	constant []byte
+	leaf     struct{ template *Template }
+	array    []node
+	object   []member
+	member   struct {
+		key   constant
+		value node
+	}
+)
+
+func (c constant) write(out *bytes.Buffer, _ *Values, _ func(string) string) error {
+	out.Write(c)
+	return nil
+}
+
+func (l leaf) write(out *bytes.Buffer, v *Values, value func(string) string) error {
+	text, err := l.template.render(v, value)
+	if err != nil {
+		return err
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return fmt.Errorf("render template: %w", err)
+	}
+	if out.Len()+len(quoted) > MaxJSONBytes {
+		return fmt.Errorf("render template: the body is longer than %d bytes", MaxJSONBytes)
+	}
+	out.Write(quoted)
+	return nil
+}
+
+func (a array) write(out *bytes.Buffer, v *Values, value func(string) string) error {
+	out.WriteByte('[')
+	for i, element := range a {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		if err := element.write(out, v, value); err != nil {
+			return err
+		}
+	}
+	out.WriteByte(']')
+	return nil
+}
+
+func (o object) write(out *bytes.Buffer, v *Values, value func(string) string) error {
+	out.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.Write(m.key)
+		out.WriteByte(':')
+		if err := m.value.write(out, v, value); err != nil {
+			return err
+		}
+	}
+	out.WriteByte('}')
+	return nil
+}
+
+type jsonParser struct {
+	decoder *json.Decoder
+	place   *scanner
+	scope   Scope
+	names   []string
+	tags    int
+}
+
+func (p *jsonParser) value(depth int) (node, error) {
+	if depth > MaxJSONDepth {
+		return nil, p.fail("The JSON is nested more than %d deep; flatten it", MaxJSONDepth)
+	}
+	token, err := p.decoder.Token()
+	if err != nil {
+		return nil, p.syntax(err)
+	}
+	switch t := token.(type) {
+	case json.Delim:
+		if t == '{' {
+			return p.object(depth)
+		}
+		return p.array(depth)
+	case string:
+		return p.leaf(t)
+	default:
+		return p.constant(t)
+	}
+}
+
+func (p *jsonParser) constant(value any) (constant, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, p.fail("The value cannot be read: %v", err)
+	}
+	return text, nil
+}
+
+func (p *jsonParser) leaf(text string) (node, error) {
+	template, err := Parse(text, p.scope)
+	if err != nil {
+		if inner, ok := errors.AsType[*Error](err); ok {
+			return nil, p.fail("%s", inner.Message)
+		}
+		return nil, err
+	}
+	if template.engine == nil {
+		return p.constant(text)
+	}
+	if p.tags += strings.Count(text, openTag); p.tags > MaxTags {
+		return nil, p.fail("The template has more than %d tags; shorten it", MaxTags)
+	}
+	for _, name := range template.names {
+		if !slices.Contains(p.names, name) {
+			p.names = append(p.names, name)
+		}
+	}
+	return leaf{template}, nil
+}
+
+func (p *jsonParser) array(depth int) (node, error) {
+	list := array{}
+	for p.decoder.More() {
+		element, err := p.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, element)
+	}
+	return list, p.close()
+}
+
+func (p *jsonParser) object(depth int) (node, error) {
+	members := object{}
+	seen := map[string]bool{}
+	for p.decoder.More() {
+		token, err := p.decoder.Token()
+		if err != nil {
+			return nil, p.syntax(err)
+		}
+		key, ok := token.(string)
+		if !ok {
+			return nil, p.fail("A member of an object needs a name in quotes")
+		}
+		if strings.Contains(key, openTag) {
+			return nil, p.fail("The name of a member cannot hold a variable; put it into the value")
+		}
+		if seen[key] {
+			return nil, p.fail("The member %q appears twice; remove one", abbreviated(key))
+		}
+		seen[key] = true
+		name, err := p.constant(key)
+		if err != nil {
+			return nil, err
+		}
+		value, err := p.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, member{name, value})
+	}
+	return members, p.close()
+}
+
+func (p *jsonParser) close() error {
+	if _, err := p.decoder.Token(); err != nil {
+		return p.syntax(err)
+	}
+	return nil
+}
+
+// syntax says what a person does about JSON that cannot be read.
+func (p *jsonParser) syntax(err error) error {
+	at := int(p.decoder.InputOffset())
+	rest := strings.TrimLeft(p.place.text[min(at, len(p.place.text)):], " \t\r\n:,")
+	switch {
+	case strings.HasPrefix(rest, openTag):
+		return p.fail("A variable stands inside a string in JSON; write it in quotes, as \"{{exchange.route}}\"")
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return p.fail("The JSON ends too early; a quote, bracket or brace is missing")
+	default:
+		return p.fail("The template is not valid JSON: %v", err)
+	}
+}
+
+func (p *jsonParser) fail(format string, args ...any) error {
+	return p.place.fail(min(int(p.decoder.InputOffset()), len(p.place.text)), format, args...)
+}

@@ -1,0 +1,51 @@
+package template
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/rules"
+)
+
+// Samples returns alerts whose exchanges hold the worst that sources hold:
+// nothing at all, texts that look like markup of every dialect, bytes that are
+// no text, and far too much of everything. Templates are tried on them when
+// they are saved.
+func Samples() []alerts.Instance {
+	end := int64(1_795_244_521_357_456_789)
+	usual := rules.Exchange{
+		TenantID: "default", StartTimeNS: 1_795_244_520_123_456_789, ExecutionID: "ID-orders-1795244520-0-42",
+		Environment: "production", Application: "orders", Route: "order-to-erp", Status: rules.Failed,
+		EndTimeNS: &end, DurationNS: 1_234_000_000,
+		ErrorType: "java.net.SocketTimeoutException", ErrorMessage: "Read timed out after 1000 ms",
+		ErrorStack:    "java.net.SocketTimeoutException: Read timed out\n\tat java.base/java.net.Socket.read(Socket.java:1)\n\tat com.example.orders.ErpClient.post(ErpClient.java:57)\n",
+		CorrelationID: "c-4711", Attributes: map[string]string{"http.status": "504", "customer": "ACME"},
+	}
+	completed := usual
+	completed.Status, completed.ErrorType, completed.ErrorMessage, completed.ErrorStack = rules.Completed, "", "", ""
+	markup := hostile(`"'\` + "\n\r\t\x00\x1b\u2028\u202E" + `</script><!channel> <@U1> & {{exchange.route}} {{>/etc/passwd}} {{{` + " ``` *b* \xff\xfe 😀")
+	long := hostile(strings.Repeat("<&>\"\n\x01😀", 100_000))
+	exchanges := []rules.Exchange{usual, completed, {}, markup, long}
+	samples := make([]alerts.Instance, len(exchanges))
+	for i, e := range exchanges {
+		samples[i] = alerts.Instance{
+			ID: uuid.UUID{15: byte(i + 1)}, TenantID: e.TenantID, RuleID: uuid.UUID{14: 1},
+			RuleName: "Failed orders", Severity: rules.Critical, State: alerts.Firing,
+			Title: e.Application + " · " + e.Route + ": " + string(e.Status), Message: e.ErrorType + ": " + e.ErrorMessage,
+			Exchange: e, FiredAt: time.Unix(1_795_244_522, 345_678_000).UTC(),
+		}
+	}
+	return samples
+}
+
+// hostile returns an exchange of which every text is text.
+func hostile(text string) rules.Exchange {
+	return rules.Exchange{
+		TenantID: text, ExecutionID: text, Environment: text, Application: text, Route: text, Status: rules.Status(text),
+		StartTimeNS: -1, DurationNS: -1, ErrorType: text, ErrorMessage: text, ErrorStack: text, CorrelationID: text,
+		Attributes: map[string]string{text: text, "http.status": text},
+	}
+}

@@ -1,0 +1,200 @@
+package template
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"tocsin/alerts"
+	"tocsin/rules"
+)
+
+// Scope says where a template is used, and thereby which variables it has.
+type Scope int
+
+// The scopes.
+const (
+	// InTexts is an alert's title or message: they are written before the alert
+	// exists, and know its rule and exchange.
+	InTexts Scope = iota
+	// InBody is a webhook's body, which knows everything.
+	InBody
+)
+
+// Variable is a name that templates can use.
+type Variable struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	// InTexts tells whether titles and messages know it; bodies know all.
+	InTexts bool `json:"inTexts"`
+}
+
+// Variables returns every variable, in the order in which people look for them.
+// An attribute appears once, as "exchange.attributes.KEY".
+func Variables() []Variable {
+	known := vocabulary()
+	list := make([]Variable, 0, len(known)+1)
+	for _, k := range known {
+		list = append(list, k.Variable)
+	}
+	return append(list, Variable{attributePrefix + "KEY", "The attribute KEY of the exchange, empty where it has none", true})
+}
+
+// Values are what a template's variables stand for.
+type Values struct {
+	ruleID, ruleName, severity string
+	exchange                   *rules.Exchange
+	// alert is nil while title and message are written.
+	alert    *alerts.Instance
+	alertURL string
+}
+
+// ForExchange returns the values for the title and the message of the alert
+// that r raises for e. Texts of e are made clean as they are used.
+func ForExchange(r *rules.Rule, e *rules.Exchange) *Values {
+	return &Values{ruleID: r.ID.String(), ruleName: r.Name, severity: string(r.Severity), exchange: e}
+}
+
+// ForAlert returns the values for a message about a. The URL is where a person
+// finds the alert; empty where nobody said under which address Tocsin is seen.
+func ForAlert(a *alerts.Instance, url string) *Values {
+	return &Values{
+		ruleID: a.RuleID.String(), ruleName: a.RuleName, severity: string(a.Severity),
+		exchange: &a.Exchange, alert: a, alertURL: url,
+	}
+}
+
+// lookup reads a variable.
+type lookup func(*Values) string
+
+type variable struct {
+	Variable
+
+	get lookup
+}
+
+const attributePrefix = "exchange.attributes."
+
+// Bounds of the values, in bytes.
+const (
+	maxNameBytes  = 1 << 10
+	maxTextBytes  = 16 << 10
+	maxStackBytes = 32 << 10
+)
+
+func (v *Values) attribute(key string) string {
+	return rules.CleanText(v.exchange.Attributes[key], maxNameBytes)
+}
+
+// vocabulary returns every variable but the attributes.
+func vocabulary() []variable {
+	return slices.Concat(exchangeVariables(), ruleVariables(), alertVariables())
+}
+
+func exchangeVariables() []variable {
+	inTexts := func(name, description string, get func(*rules.Exchange) string) variable {
+		return variable{Variable{"exchange." + name, description, true}, func(v *Values) string { return get(v.exchange) }}
+	}
+	text := func(name, description string, limit int, get func(*rules.Exchange) string) variable {
+		return inTexts(name, description, func(e *rules.Exchange) string { return rules.CleanText(get(e), limit) })
+	}
+	return []variable{
+		text("application", "The application that ran the exchange", maxNameBytes, func(e *rules.Exchange) string { return e.Application }),
+		text("route", "The route, job or request", maxNameBytes, func(e *rules.Exchange) string { return e.Route }),
+		text("environment", "Where it ran, such as production", maxNameBytes, func(e *rules.Exchange) string { return e.Environment }),
+		text("executionId", "The identifier of the execution", maxNameBytes, func(e *rules.Exchange) string { return e.ExecutionID }),
+		text("status", "COMPLETED or FAILED", maxNameBytes, func(e *rules.Exchange) string { return string(e.Status) }),
+		inTexts("startTime", "When it started, RFC 3339 with nanoseconds, UTC", func(e *rules.Exchange) string { return Time(e.StartTimeNS) }),
+		inTexts("endTime", "When it ended, as startTime; empty where the source does not say", func(e *rules.Exchange) string {
+			if e.EndTimeNS == nil {
+				return ""
+			}
+			return Time(*e.EndTimeNS)
+		}),
+		inTexts("duration", "How long it took, for people: 12 ms, 1.234 s", func(e *rules.Exchange) string { return Duration(e.DurationNS) }),
+		inTexts("durationMs", "How long it took, in milliseconds", func(e *rules.Exchange) string { return Milliseconds(e.DurationNS) }),
+		text("errorType", "The type of the error, empty where there is none", maxNameBytes, func(e *rules.Exchange) string { return e.ErrorType }),
+		text("errorMessage", "The error's message", maxTextBytes, func(e *rules.Exchange) string { return e.ErrorMessage }),
+		text("errorStack", "The error's stack trace", maxStackBytes, func(e *rules.Exchange) string { return e.ErrorStack }),
+		text("stackTop", "The first line of the stack that is not a framework's", maxNameBytes, func(e *rules.Exchange) string { return StackTop(e.ErrorStack) }),
+		text("correlationId", "What the exchange shares with its relatives", maxNameBytes, func(e *rules.Exchange) string { return e.CorrelationID }),
+	}
+}
+
+func ruleVariables() []variable {
+	return []variable{
+		{Variable{"rule.name", "The rule's name", true}, func(v *Values) string { return rules.CleanText(v.ruleName, maxNameBytes) }},
+		{Variable{"rule.id", "The rule's identifier", true}, func(v *Values) string { return v.ruleID }},
+	}
+}
+
+func alertVariables() []variable {
+	inBody := func(name, description string, get func(*Values) string) variable {
+		return variable{Variable{"alert." + name, description, false}, func(v *Values) string {
+			if v.alert == nil {
+				return ""
+			}
+			return get(v)
+		}}
+	}
+	return []variable{
+		{Variable{"alert.severity", "CRITICAL, WARNING or INFO", true}, func(v *Values) string { return v.severity }},
+		inBody("id", "The alert's identifier; a repeat of a message has the same", func(v *Values) string { return v.alert.ID.String() }),
+		inBody("title", "The alert's title", func(v *Values) string { return rules.CleanText(v.alert.Title, maxNameBytes) }),
+		inBody("message", "The alert's message", func(v *Values) string { return rules.CleanText(v.alert.Message, maxTextBytes) }),
+		inBody("firedAt", "When the alert was raised, RFC 3339, UTC", func(v *Values) string { return v.alert.FiredAt.UTC().Format(time.RFC3339Nano) }),
+		inBody("url", "Where the alert is seen; empty where no public address is configured", func(v *Values) string { return v.alertURL }),
+	}
+}
+
+// Time writes an instant, in nanoseconds since the Unix epoch, as RFC 3339 with
+// nine fractional digits in UTC.
+func Time(ns int64) string {
+	return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000000000Z07:00")
+}
+
+// Milliseconds writes nanoseconds as milliseconds, a decimal number that loses nothing.
+func Milliseconds(ns int64) string {
+	whole, rest := ns/1_000_000, ns%1_000_000
+	if rest == 0 {
+		return strconv.FormatInt(whole, 10)
+	}
+	sign := ""
+	if ns < 0 {
+		sign, whole, rest = "-", -whole, -rest
+	}
+	digits := strconv.FormatInt(1_000_000+rest, 10)[1:]
+	for digits[len(digits)-1] == '0' {
+		digits = digits[:len(digits)-1]
+	}
+	return sign + strconv.FormatInt(whole, 10) + "." + digits
+}
+
+// Duration writes nanoseconds as a person says them: "250 µs", "12 ms",
+// "1.234 s", "2 min 5 s", "3 h 12 min".
+func Duration(ns int64) string {
+	if ns < 0 {
+		return "-" + Duration(max(-ns, 0))
+	}
+	d := time.Duration(ns)
+	switch {
+	case d < time.Millisecond:
+		return strconv.FormatInt(d.Microseconds(), 10) + " µs"
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(float64(d.Milliseconds())/1000, 'f', -1, 64) + " s"
+	case d < time.Hour:
+		return pair(d, time.Minute, " min", time.Second, " s")
+	default:
+		return pair(d, time.Hour, " h", time.Minute, " min")
+	}
+}
+
+func pair(d, large time.Duration, largeUnit string, small time.Duration, smallUnit string) string {
+	text := strconv.FormatInt(int64(d/large), 10) + largeUnit
+	if rest := d % large / small; rest > 0 {
+		text += " " + strconv.FormatInt(int64(rest), 10) + smallUnit
+	}
+	return text
+}
