@@ -1,0 +1,116 @@
+package webhook
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"tocsin/notify"
+	"tocsin/notify/slack"
+	"tocsin/rules"
+)
+
+// judge turns an answer into an outcome:
+//
+//	2xx                            delivered; of Slack, unless it says "ok": false
+//	429, 503 with Retry-After      throttled: the whole webhook waits
+//	408, 425, 5xx                  retry
+//	410                            gone: the endpoint takes no message any more
+//	3xx, other 4xx                 refused
+//
+// Slack's own words come before the status where it is 2xx or 4xx.
+//
+// Nothing in the outcome shows a secret.
+func judge(kind notify.WebhookKind, status int, header http.Header, response []byte, secrets secrets, now time.Time) notify.Outcome {
+	o := notify.Outcome{StatusCode: status, Header: secrets.header(header), Response: secrets.redact(clean(response))}
+	o.RetryAfter = retryAfter(header.Get("Retry-After"), now)
+	o.Verdict = byStatus(status, o.RetryAfter)
+	said := ""
+	if kind == notify.KindSlack {
+		said = slack.Word(string(response))
+		o.Verdict = bySlack(o.Verdict, status, said)
+	}
+	if o.Verdict != notify.VerdictDelivered {
+		o.Error = explain(status, secrets.redact(said), header)
+	}
+	return o
+}
+
+func byStatus(status int, wait time.Duration) notify.Verdict {
+	switch {
+	case status >= 200 && status <= 299:
+		return notify.VerdictDelivered
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && wait > 0:
+		return notify.VerdictThrottled
+	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status >= 500:
+		return notify.VerdictRetry
+	case status == http.StatusGone:
+		return notify.VerdictGone
+	default:
+		return notify.VerdictRefused
+	}
+}
+
+func bySlack(byStatus notify.Verdict, status int, said string) notify.Verdict {
+	if said == "" || status == http.StatusTooManyRequests || status >= 500 {
+		return byStatus
+	}
+	if verdict, known := slack.Judge(said); known {
+		return verdict
+	}
+	if byStatus == notify.VerdictDelivered {
+		// A word that nobody knows under a status of success: only "ok" in JSON
+		// or no JSON at all means that the message is there.
+		return notify.VerdictRetry
+	}
+	return byStatus
+}
+
+// explain tells a person what the receiver said and what to do about it.
+func explain(status int, said string, header http.Header) string {
+	text := "The receiver answered " + strconv.Itoa(status)
+	if name := http.StatusText(status); name != "" {
+		text += " " + name
+	}
+	if said != "" {
+		text += ": " + said
+	}
+	if status >= 300 && status <= 399 {
+		text += ": redirects are not followed; enter the URL to which it leads"
+		if to := redirectHost(header.Get("Location")); to != "" {
+			text += ", at " + to
+		}
+	}
+	return text
+}
+
+// redirectHost returns the host of a redirect; the rest may hold a token.
+func redirectHost(location string) string {
+	u, err := parseURL(location)
+	if err != nil {
+		return ""
+	}
+	return rules.CleanText(u.Scheme+"://"+u.Host, 200)
+}
+
+// maxRetryAfter bounds what is believed of a receiver.
+const maxRetryAfter = 24 * time.Hour
+
+// retryAfter reads a Retry-After header, in seconds or as a date; 0 when there
+// is none that can be read, or when it is over.
+func retryAfter(value string, now time.Time) time.Duration {
+	value = strings.TrimSpace(value)
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
+		if math.IsNaN(seconds) || seconds <= 0 {
+			return 0
+		}
+		return time.Duration(math.Ceil(min(seconds, maxRetryAfter.Seconds()))) * time.Second
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	return min(max(at.Sub(now), 0), maxRetryAfter)
+}

@@ -1,0 +1,292 @@
+// Package webhook makes the bodies of messages and sends them over HTTP.
+//
+// A [Sender] makes one attempt and no more: redirects are not followed, and the
+// request cannot be replayed, so that the transport never sends it a second
+// time when a reused connection dies. What came of it is one [notify.Outcome],
+// decided in one table (outcome.go). An attempt of which no byte left the
+// process is marked as such, because its repeat cannot be a duplicate.
+//
+// A URL is given by a person, and names resolve to whatever their owner likes,
+// so addresses are judged when a connection is dialled, after name resolution:
+// loopback, private, link-local, metadata, shared and multicast networks, and
+// IPv6 forms of them, are refused unless configured as allowed. No proxy is
+// taken from the environment, because a proxy would dial in our place.
+//
+// URLs, headers and signing secrets are secrets. No error text, no kept answer
+// shows one, even where the receiver sends it back.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"code.dny.dev/ssrf"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// Bounds of an answer, in bytes.
+const (
+	maxResponse = 4 << 10
+	// maxDrain is how much of an answer is read so that its connection can be used again.
+	maxDrain          = 64 << 10
+	maxResponseHeader = 64 << 10
+)
+
+// Options configure a [Sender].
+type Options struct {
+	// Version of Tocsin, for the User-Agent.
+	Version string
+	// Now is the clock for timestamps and durations.
+	Now func() time.Time
+	// AllowedNetworks may be called although they are not public.
+	AllowedNetworks []netip.Prefix
+	// RootCAs verify receivers; nil means those of the system.
+	RootCAs *x509.CertPool
+}
+
+// Sender makes attempts over HTTP. It is safe for concurrent use.
+type Sender struct {
+	transport *http.Transport
+	now       func() time.Time
+	agent     string
+}
+
+var _ notify.Sender = (*Sender)(nil)
+
+// New returns a sender. [Sender.Close] releases its connections.
+func New(o Options) (*Sender, error) {
+	if o.Now == nil {
+		return nil, errors.New("webhook sender: a clock is required")
+	}
+	var v4, v6 []netip.Prefix
+	for _, p := range o.AllowedNetworks {
+		switch {
+		case !p.IsValid():
+			return nil, errors.New("webhook sender: an allowed network is not valid; write it as 10.0.0.0/8")
+		case p.Addr().Is4():
+			v4 = append(v4, p)
+		default:
+			v6 = append(v6, p)
+		}
+	}
+	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: guard.Safe}
+	return &Sender{
+		now:   o.Now,
+		agent: "tocsin/" + o.Version,
+		transport: &http.Transport{
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := dialer.DialContext(ctx, network, address)
+				if err != nil {
+					return nil, err
+				}
+				return &countingConn{Conn: conn}, nil
+			},
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs},
+			ForceAttemptHTTP2:      true,
+			DisableCompression:     true,
+			MaxIdleConns:           256,
+			MaxIdleConnsPerHost:    16,
+			IdleConnTimeout:        60 * time.Second,
+			TLSHandshakeTimeout:    10 * time.Second,
+			MaxResponseHeaderBytes: maxResponseHeader,
+		},
+	}, nil
+}
+
+// Close closes the connections that wait for their next use.
+func (s *Sender) Close() { s.transport.CloseIdleConnections() }
+
+// Send makes one attempt, within the webhook's timeout.
+func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
+	begin := s.now()
+	o := s.attempt(ctx, d, begin)
+	o.Duration = max(s.now().Sub(begin), 0)
+	return o
+}
+
+func (s *Sender) attempt(parent context.Context, d *notify.Delivery, now time.Time) notify.Outcome {
+	secrets := secretsOf(&d.Webhook)
+	timeout := d.Webhook.Timeout
+	if timeout <= 0 {
+		timeout = notify.DefaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(parent, timeout)
+	defer cancel()
+
+	var sent sendState
+	req, err := s.request(httptrace.WithClientTrace(ctx, sent.trace()), d, now)
+	if err != nil {
+		return notify.Outcome{Verdict: notify.VerdictRefused, NothingSent: true, Error: secrets.redact(err.Error())}
+	}
+	resp, err := s.transport.RoundTrip(req)
+	if err != nil {
+		return s.unanswered(parent, ctx, err, &sent, timeout, secrets)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxDrain))
+	return judge(d.Webhook.Kind, resp.StatusCode, resp.Header, head, secrets, now)
+}
+
+// unanswered is the outcome of an attempt without answer.
+func (s *Sender) unanswered(parent, ctx context.Context, err error, sent *sendState, timeout time.Duration, secrets secrets) notify.Outcome {
+	o := notify.Outcome{Verdict: notify.VerdictRetry, NothingSent: sent.nothing()}
+	switch {
+	case errors.Is(parent.Err(), context.Canceled):
+		if !o.NothingSent {
+			o.Verdict = notify.VerdictUnknown
+		}
+		o.Error = "Stopped before the receiver answered"
+	case ctx.Err() != nil && o.NothingSent:
+		o.Error = fmt.Sprintf("Could not connect within %v", timeout)
+	case ctx.Err() != nil:
+		o.Error = fmt.Sprintf("No answer within %v", timeout)
+	case errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork):
+		o.Error = "The URL leads to an address that is not public; an administrator can allow its network"
+	default:
+		o.Error = secrets.redact(rules.CleanText(err.Error(), maxError))
+	}
+	return o
+}
+
+const maxError = 500
+
+// request makes the request of an attempt. Its errors hold no URL.
+func (s *Sender) request(ctx context.Context, d *notify.Delivery, now time.Time) (*http.Request, error) {
+	if d.Body == nil {
+		return nil, errors.New("there is no body to send")
+	}
+	target, err := parseURL(d.Webhook.URL)
+	if err != nil {
+		return nil, err
+	}
+	user := target.User
+	target.User = nil
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(d.Body.Content))
+	if err != nil {
+		return nil, errors.New("the URL cannot be used; enter it anew")
+	}
+	// Without GetBody the transport cannot send the request a second time.
+	req.GetBody = nil
+	for name, value := range d.Webhook.Headers {
+		if !reserved(name) {
+			req.Header.Set(name, value)
+		}
+	}
+	if password, _ := user.Password(); user != nil && req.Header.Get("Authorization") == "" {
+		req.SetBasicAuth(user.Username(), password)
+	}
+	id := d.NotificationID.String()
+	req.Header.Set("Content-Type", d.Body.ContentType)
+	req.Header.Set("User-Agent", s.agent)
+	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
+	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	if d.Webhook.SigningSecret != "" {
+		signature, err := sign(d.Webhook.SigningSecret, id, now, d.Body.Content)
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	}
+	return req, nil
+}
+
+// sign returns a signature for each secret; there are several, separated by
+// white space, while secrets are rotated.
+func sign(secretList, id string, now time.Time, body []byte) (string, error) {
+	var signatures []string
+	for _, secret := range strings.Fields(secretList) {
+		wh, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			return "", errors.New("the signing secret cannot be read; rotate it")
+		}
+		signature, err := wh.Sign(id, now, body)
+		if err != nil {
+			return "", fmt.Errorf("sign the message: %w", err)
+		}
+		signatures = append(signatures, signature)
+	}
+	return strings.Join(signatures, " "), nil
+}
+
+// parseURL reads a webhook's URL. Its errors do not repeat it.
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, errors.New("the URL cannot be read")
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, errors.New("the URL must begin with https:// or http://")
+	case u.Hostname() == "":
+		return nil, errors.New("the URL names no host")
+	}
+	return u, nil
+}
+
+// sendState tells whether a byte of the request left the process.
+type sendState struct {
+	conn   atomic.Pointer[countingConn]
+	before atomic.Int64
+	// blind is set when the connection cannot be watched.
+	blind atomic.Bool
+}
+
+func (s *sendState) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		conn := info.Conn
+		if secure, ok := conn.(*tls.Conn); ok {
+			conn = secure.NetConn()
+		}
+		counting, ok := conn.(*countingConn)
+		if !ok {
+			s.blind.Store(true)
+			return
+		}
+		s.before.Store(counting.written.Load())
+		s.conn.Store(counting)
+	}}
+}
+
+// nothing reports that no byte of the request was handed to the network. Others
+// may use the same connection, so false may be wrong; true never is.
+func (s *sendState) nothing() bool {
+	if s.blind.Load() {
+		return false
+	}
+	conn := s.conn.Load()
+	return conn == nil || conn.written.Load() == s.before.Load()
+}
+
+// countingConn counts the bytes that were handed to the network.
+type countingConn struct {
+	net.Conn
+
+	written atomic.Int64
+}
+
+func (c *countingConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	// Of a failed write, the peer may have seen more than was counted.
+	if n > 0 {
+		c.written.Add(int64(n))
+	}
+	return n, err
+}
