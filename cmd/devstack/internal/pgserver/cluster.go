@@ -56,7 +56,7 @@ func initialise(ctx context.Context, opts Options, who account) error {
 		return errors.Join(ctx.Err(), child.Stop(ctx))
 	}
 	if err := child.Err(); err != nil {
-		return fmt.Errorf("make the Postgres cluster: %w%s", err, log.Suffix())
+		return explainEnd("make the Postgres cluster", err, log)
 	}
 	if err := os.Rename(draft, opts.DataDir); err != nil {
 		return fmt.Errorf("make the Postgres cluster: %w", err)

@@ -175,7 +175,7 @@ func launch(ctx context.Context, opts Options, who account) (*Server, error) {
 			strings.Contains(log.Text(), "shared memory block is still in use") {
 			return nil, fmt.Errorf("%w: %w: %s", errRetry, err, log.Text())
 		}
-		return nil, fmt.Errorf("start Postgres: %w%s", err, log.Suffix())
+		return nil, explainEnd("start Postgres", err, log)
 	}
 	return server, nil
 }
@@ -253,4 +253,12 @@ func explainStart(err error, who account) error {
 			"run devstack as an ordinary user", who.uid, err)
 	}
 	return fmt.Errorf("start Postgres: %w", err)
+}
+
+// explainEnd says why initdb or the server ended before its time.
+func explainEnd(what string, err error, log *taillog.Writer) error {
+	if strings.Contains(log.Text(), "No space left on device") {
+		return fmt.Errorf("%s: disk full: free some space and start again", what)
+	}
+	return fmt.Errorf("%s: %w%s", what, err, log.Suffix())
 }

@@ -110,7 +110,11 @@ func forward(child *proc.Child) func(syscall.Signal) {
 
 // startThrowAway starts both engines on a temporary directory and returns the environment that leads to them.
 func startThrowAway(ctx context.Context, console *Console, opts RunOptions, ending *cleanups) ([]string, error) {
-	found, err := bringEngines(ctx, console.out, opts.Terminal)
+	found, err := engines.Ensure(ctx, engines.Options{Progress: console.out, Terminal: opts.Terminal})
+	if err != nil {
+		return nil, err
+	}
+	program, err := self()
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +126,8 @@ func startThrowAway(ctx context.Context, console *Console, opts RunOptions, endi
 
 	var postgres *keeper
 	var server *pgserver.Server
+	var click *keeper
+	var clickServer *clickHouse
 	var starting errgroup.Group
 	starting.Go(func() (err error) {
 		log, err := openLog(scratch.dir, "postgres.log")
@@ -137,20 +143,37 @@ func startThrowAway(ctx context.Context, console *Console, opts RunOptions, endi
 		})
 		return err
 	})
+	starting.Go(func() (err error) {
+		log, err := openLog(scratch.dir, "clickhouse.log")
+		if err != nil {
+			return err
+		}
+		click, clickServer, err = keepClickHouse(ctx, console, clickHouseOptions{
+			Self:    program,
+			Library: found.ChDB,
+			DataDir: filepath.Join(scratch.dir, "clickhouse"),
+			Log:     log,
+		})
+		return err
+	})
 	err = starting.Wait()
 	if postgres != nil {
 		ending.add("Postgres", postgres.Stop)
 	}
+	if click != nil {
+		ending.add("ClickHouse", click.Stop)
+	}
 	if err != nil {
 		return nil, err
 	}
-	console.Sayf("Postgres on 127.0.0.1:%d", server.Port())
-	return throwAwayEnvironment(found, server), nil
+	console.Sayf("Postgres on 127.0.0.1:%d, ClickHouse on 127.0.0.1:%d", server.Port(), clickServer.port)
+	return throwAwayEnvironment(found, server, clickServer), nil
 }
 
-func throwAwayEnvironment(found engines.Engines, server *pgserver.Server) []string {
+func throwAwayEnvironment(found engines.Engines, server *pgserver.Server, click *clickHouse) []string {
 	return []string{
 		PostgresURLVariable + "=" + server.URL("postgres"),
+		ClickHouseURLVariable + "=" + click.url(),
 		ChDBVariable + "=" + found.ChDB,
 		PostgresBinVariable + "=" + found.PostgresBin,
 	}

@@ -10,7 +10,8 @@ import (
 // kept bounds what is remembered, in bytes.
 const kept = 4 << 10
 
-// Writer passes everything on and remembers the end. It is safe for several goroutines.
+// Writer passes everything on and remembers the end. A log that cannot be written any further, on a full disk, is no
+// reason to stop its writer: what was to be passed on is dropped then. It is safe for several goroutines.
 type Writer struct {
 	mu   sync.Mutex
 	next io.Writer
@@ -32,7 +33,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if excess := len(w.tail) - kept; excess > 0 {
 		w.tail = append(w.tail[:0], w.tail[excess:]...)
 	}
-	return w.next.Write(p)
+	_, _ = w.next.Write(p)
+	return len(p), nil
 }
 
 // Text is what was written last, whole lines as far as they fit.

@@ -6,11 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 
-	"tocsin/cmd/devstack/internal/engines"
 	"tocsin/cmd/devstack/internal/pgserver"
 )
 
@@ -35,25 +31,4 @@ func keepPostgres(
 		return server, nil
 	})
 	return kept, first, err
-}
-
-// bringEngines installs the engines where they are missing.
-func bringEngines(ctx context.Context, out io.Writer, terminal bool) (engines.Engines, error) {
-	return engines.Ensure(ctx, engines.Options{Progress: out, Terminal: terminal})
-}
-
-// openLog opens a log in dir and keeps the one before it as name.1.
-func openLog(dir, name string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
-	}
-	path := filepath.Join(dir, name)
-	if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("keep the last log: %w", err)
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
-	}
-	return file, nil
 }

@@ -1,0 +1,46 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"tocsin/cmd/devstack/internal/chserver"
+)
+
+// clickHouseCommand is the process that holds the ClickHouse engine: there can be one engine in a process, and one that
+// is a process of its own can be killed and started again.
+type clickHouseCommand struct {
+	Library string `required:"" help:"Path of libchdb.so."`
+	Data    string `required:"" help:"Directory of the tables."`
+	Listen  string `default:"127.0.0.1:0" help:"Address to listen on."`
+	Tether  bool   `help:"End when standard input ends."`
+}
+
+// Run serves until a signal comes.
+func (c clickHouseCommand) Run(ctx context.Context) error {
+	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	if c.Tether {
+		// The other end belongs to devstack; it is closed when devstack ends, however that happens.
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			cancel()
+		}()
+	}
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return chserver.Run(ctx, chserver.Options{
+		Library: c.Library,
+		DataDir: c.Data,
+		Listen:  c.Listen,
+		Logger:  logger,
+		Ready: func(addr string) {
+			logger.InfoContext(ctx, "ClickHouse accepts requests", slog.String("addr", addr))
+		},
+	})
+}

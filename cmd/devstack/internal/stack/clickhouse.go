@@ -1,0 +1,109 @@
+//go:build unix
+
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"tocsin/cmd/devstack/internal/netport"
+	"tocsin/cmd/devstack/internal/proc"
+	"tocsin/cmd/devstack/internal/taillog"
+)
+
+const startAttempts = 3
+
+// clickHouse is a running ClickHouse process.
+type clickHouse struct {
+	*proc.Child
+	port int
+	// tether is a pipe that the process reads: it ends when devstack does, on every system and however that happens.
+	tether *os.File
+}
+
+// clickHouseOptions says what to run.
+type clickHouseOptions struct {
+	// Self is devstack's own program, which is ClickHouse's, too.
+	Self string
+	// Library is libchdb, and DataDir where it keeps its tables.
+	Library, DataDir string
+	// Port is the port to take; 0, or at the first start a port that is taken, means any free one.
+	Port int
+	// Log gets what the process says.
+	Log io.Writer
+}
+
+// Stop ends the process.
+func (c *clickHouse) Stop(ctx context.Context) error {
+	return errors.Join(
+		c.Child.Stop(ctx, proc.Step{Signal: syscall.SIGTERM, Wait: 15 * time.Second}),
+		c.tether.Close(),
+	)
+}
+
+func (c *clickHouse) url() string {
+	return fmt.Sprintf("http://default:@127.0.0.1:%d/default", c.port)
+}
+
+func keepClickHouse(ctx context.Context, console *Console, opts clickHouseOptions) (*keeper, *clickHouse, error) {
+	var first *clickHouse
+	kept, err := keep(ctx, console, "ClickHouse", func(ctx context.Context) (process, error) {
+		if first != nil {
+			return launchClickHouse(ctx, opts)
+		}
+		for attempt := 1; ; attempt++ {
+			port, err := netport.Free(opts.Port)
+			if err != nil {
+				return nil, fmt.Errorf("start ClickHouse: %w", err)
+			}
+			started := opts
+			started.Port = port
+			if first, err = launchClickHouse(ctx, started); err == nil {
+				opts.Port = port
+				return first, nil
+			}
+			if attempt == startAttempts || !strings.Contains(err.Error(), "address already in use") {
+				return nil, err
+			}
+		}
+	})
+	return kept, first, err
+}
+
+func launchClickHouse(ctx context.Context, opts clickHouseOptions) (*clickHouse, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start ClickHouse: %w", err)
+	}
+	log := taillog.New(opts.Log)
+	child, err := proc.Start(proc.Options{
+		Path: opts.Self,
+		Args: []string{
+			"clickhouse", "--library", opts.Library, "--data", opts.DataDir,
+			"--listen", "127.0.0.1:" + strconv.Itoa(opts.Port), "--tether",
+		},
+		Stdin:  read,
+		Stdout: log,
+		Stderr: log,
+	})
+	_ = read.Close()
+	if err != nil {
+		_ = write.Close()
+		return nil, fmt.Errorf("start ClickHouse: %w", err)
+	}
+	started := &clickHouse{Child: child, port: opts.Port, tether: write}
+	if err := awaitHTTP(ctx, child, fmt.Sprintf("http://127.0.0.1:%d/ping", opts.Port)); err != nil {
+		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = started.Stop(stopCtx)
+		return nil, fmt.Errorf("start ClickHouse: %w%s", err, log.Suffix())
+	}
+	return started, nil
+}

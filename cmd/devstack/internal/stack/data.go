@@ -1,0 +1,211 @@
+//go:build unix
+
+package stack
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"tocsin/cmd/devstack/internal/filelock"
+	"tocsin/cmd/devstack/internal/pgserver"
+)
+
+// What Up keeps in its data directory.
+const (
+	lockFile      = "devstack.lock"
+	settingsFile  = "devstack.json"
+	keyFile       = "encryption.key"
+	tocsinPIDFile = "tocsin.pid"
+	postgresDir   = "postgres"
+	clickHouseDir = "clickhouse"
+	slackJournal  = "slack.journal"
+	logsDir       = "logs"
+	binDir        = "bin"
+)
+
+// elsewhere is where root's Postgres data goes when Postgres's user cannot enter the data directory.
+const elsewhere = "/var/lib/tocsin-devstack"
+
+// settings is what must stay the same from one start to the next. A port of 0 has not been chosen yet.
+type settings struct {
+	PostgresPort   int `json:"postgresPort"`
+	ClickHousePort int `json:"clickHousePort"`
+	SlackPort      int `json:"slackPort"`
+	TocsinPort     int `json:"tocsinPort"`
+	// Seeded says that the demo's rules were made once. Whoever deletes them does not get them back.
+	Seeded bool `json:"seeded"`
+}
+
+// data is the directory that everything of one Up lives in. It is locked while it is open.
+type data struct {
+	dir string
+	// postgres is Postgres's directory, which is elsewhere when its user cannot enter dir.
+	postgres string
+	settings settings
+	lock     *filelock.Lock
+}
+
+// openData locks and reads the directory, making it where it is missing; reset empties it first. It refuses a directory
+// that holds other things: reset would delete among them.
+func openData(console *Console, path string, reset bool) (_ *data, err error) {
+	dir, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open data directory: %w", err)
+	}
+	if err := refuseForeign(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("open data directory: %w: name another one with --data", err)
+	}
+	lock, err := filelock.Try(filepath.Join(dir, lockFile))
+	var held *filelock.HeldError
+	if errors.As(err, &held) {
+		return nil, fmt.Errorf("%s is in use by another devstack, process %d: stop that one, or name another directory with --data",
+			dir, held.PID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open data directory: %w", err)
+	}
+	d := &data{dir: dir, lock: lock}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, lock.Release())
+		}
+	}()
+	if err := d.placePostgres(console); err != nil {
+		return nil, err
+	}
+	if reset {
+		if err := d.reset(); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.readSettings(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func refuseForeign(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open data directory: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.Name() == lockFile {
+			return nil
+		}
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s holds other things than devstack's: name an empty or a new directory with --data", dir)
+	}
+	return nil
+}
+
+func (d *data) placePostgres(console *Console) error {
+	d.postgres = filepath.Join(d.dir, postgresDir)
+	err := pgserver.Reachable(d.postgres)
+	var blocked *pgserver.UnreachableError
+	if !errors.As(err, &blocked) {
+		return err
+	}
+	sum := sha256.Sum256([]byte(d.dir))
+	parent := filepath.Join(elsewhere, hex.EncodeToString(sum[:6]))
+	if err := os.MkdirAll(parent, 0o711); err != nil {
+		return fmt.Errorf("%w; nor is there another place: %w: name a directory with --data that every user may enter",
+			blocked, err)
+	}
+	d.postgres = filepath.Join(parent, postgresDir)
+	if err := pgserver.Reachable(d.postgres); err != nil {
+		return err
+	}
+	console.Sayf("user %d, as whom Postgres runs because it refuses root, may not enter %s: its data is in %s",
+		blocked.UID, blocked.Blocked, d.postgres)
+	return nil
+}
+
+// reset removes what devstack keeps, by name.
+func (d *data) reset() error {
+	paths := []string{d.postgres, d.postgres + ".new"}
+	for _, name := range []string{
+		postgresDir, clickHouseDir, slackJournal, logsDir, binDir, keyFile, settingsFile, tocsinPIDFile,
+	} {
+		paths = append(paths, d.path(name))
+	}
+	for _, path := range paths {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("reset %s: %w", d.dir, err)
+		}
+	}
+	return nil
+}
+
+func (d *data) path(name string) string {
+	return filepath.Join(d.dir, name)
+}
+
+func (d *data) readSettings() error {
+	content, err := os.ReadFile(d.path(settingsFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	if err := json.Unmarshal(content, &d.settings); err != nil {
+		return fmt.Errorf("read settings: %s: %w: delete the file, and ports are chosen anew", d.path(settingsFile), err)
+	}
+	return nil
+}
+
+func (d *data) writeSettings() error {
+	content, err := json.MarshalIndent(d.settings, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	return d.writeFile(settingsFile, append(content, '\n'), 0o644)
+}
+
+// encryptionKey returns the key that Tocsin encrypts secrets with, making it at the first start: 32 bytes in base64.
+func (d *data) encryptionKey() (string, error) {
+	content, err := os.ReadFile(d.path(keyFile))
+	if err == nil {
+		return string(content), nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("read encryption key: %w", err)
+	}
+	var raw [32]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		return "", fmt.Errorf("make encryption key: %w", err)
+	}
+	key := base64.StdEncoding.EncodeToString(raw[:])
+	return key, d.writeFile(keyFile, []byte(key), 0o600)
+}
+
+// writeFile writes a file whole or not at all.
+func (d *data) writeFile(name string, content []byte, mode os.FileMode) error {
+	draft := d.path(name + ".new")
+	if err := os.WriteFile(draft, content, mode); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := os.Rename(draft, d.path(name)); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+func (d *data) close() error {
+	return d.lock.Release()
+}

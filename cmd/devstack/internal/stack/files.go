@@ -1,0 +1,39 @@
+//go:build unix
+
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// self is devstack's own program. On Linux it is named so that it can be started although a build has replaced it.
+func self() (string, error) {
+	const link = "/proc/self/exe"
+	if _, err := os.Stat(link); err == nil {
+		return link, nil
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find devstack's own program: %w", err)
+	}
+	return path, nil
+}
+
+// openLog opens a log in dir and keeps the one before it as name.1.
+func openLog(dir, name string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	path := filepath.Join(dir, name)
+	if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("keep the last log: %w", err)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	return file, nil
+}
