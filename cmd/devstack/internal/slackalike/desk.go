@@ -1,0 +1,245 @@
+package slackalike
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Hook is an incoming webhook that exists.
+type Hook struct {
+	// Path is what follows /services/ in its URL: T…/B…/….
+	Path string `json:"path"`
+	// Channel is where its messages appear, with the leading #.
+	Channel string `json:"channel"`
+	// App is the name under which they appear.
+	App string `json:"app"`
+}
+
+// FaultKind is a way to misbehave.
+type FaultKind string
+
+// The faults. Besides these, every word of refusal is a fault: "no_service",
+// "channel_is_archived", "rollup_error" and so on.
+const (
+	// FaultError answers Status, 500 by default.
+	FaultError FaultKind = "error"
+	// FaultSlow waits Seconds and then judges as usual.
+	FaultSlow FaultKind = "slow"
+	// FaultRateLimited answers 429 with Retry-After: Seconds.
+	FaultRateLimited FaultKind = "rate_limited"
+	// FaultHang answers nothing until the client gives up.
+	FaultHang FaultKind = "hang"
+	// FaultDrop closes the connection without looking at the message.
+	FaultDrop FaultKind = "drop"
+	// FaultLoseAnswer accepts the message and closes the connection instead of
+	// saying so: what a sender takes for a failure has happened.
+	FaultLoseAnswer FaultKind = "lose_answer"
+)
+
+// Fault is how a webhook misbehaves.
+type Fault struct {
+	// Hook is the path of a webhook, "" for all of them.
+	Hook string    `json:"hook"`
+	Kind FaultKind `json:"kind"`
+	// Status is that of FaultError.
+	Status int `json:"status,omitempty"`
+	// Seconds are those of FaultSlow and FaultRateLimited.
+	Seconds float64 `json:"seconds,omitempty"`
+	// Count is for how many requests the fault still holds, 0 until it is reset.
+	Count int `json:"count,omitempty"`
+}
+
+func (f *Fault) validate() error {
+	if f.Seconds < 0 || f.Seconds > 3600 || math.IsNaN(f.Seconds) {
+		return errors.New("seconds must be 0 to 3600")
+	}
+	if f.Count < 0 {
+		return errors.New("count must not be negative")
+	}
+	switch f.Kind {
+	case FaultError:
+		if f.Status == 0 {
+			f.Status = http.StatusInternalServerError
+		}
+		if f.Status < 300 || f.Status > 599 {
+			return errors.New("status must be 300 to 599")
+		}
+	case FaultSlow, FaultRateLimited:
+		if f.Seconds == 0 {
+			f.Seconds = 5
+		}
+	case FaultHang, FaultDrop, FaultLoseAnswer:
+	default:
+		if refusal(f.Kind).status() == 0 {
+			return fmt.Errorf("unknown kind of fault %q", f.Kind)
+		}
+	}
+	return nil
+}
+
+// errHook is the trouble with a path that is no webhook's.
+var errHook = errors.New("a webhook's path is T…/B…/…, letters and digits")
+
+// desk knows the webhooks, their rates and their faults. It is safe for
+// concurrent use.
+type desk struct {
+	perSecond rate.Limit
+	burst     int
+
+	mu       sync.Mutex
+	hooks    []Hook
+	limiters map[string]*rate.Limiter
+	faults   map[string]Fault
+}
+
+func newDesk(hooks []Hook, perSecond float64, burst int) (*desk, error) {
+	d := &desk{
+		perSecond: rate.Limit(perSecond),
+		burst:     burst,
+		limiters:  map[string]*rate.Limiter{},
+		faults:    map[string]Fault{},
+	}
+	if perSecond < 0 {
+		d.perSecond = rate.Inf
+	}
+	for _, h := range hooks {
+		if err := d.add(h); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// add makes a webhook exist, or changes where its messages appear.
+func (d *desk) add(h Hook) error {
+	if ok, _ := regexp.MatchString(`^T[A-Za-z0-9]+/B[A-Za-z0-9]+/[A-Za-z0-9]+$`, h.Path); !ok {
+		return fmt.Errorf("%q: %w", h.Path, errHook)
+	}
+	if len(h.Channel) < 2 || h.Channel[0] != '#' {
+		return fmt.Errorf("channel %q does not begin with #", h.Channel)
+	}
+	if h.App == "" {
+		h.App = "Incoming webhook"
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hooks = slices.DeleteFunc(d.hooks, func(o Hook) bool { return o.Path == h.Path })
+	d.hooks = append(d.hooks, h)
+	d.limiters[h.Path] = rate.NewLimiter(d.perSecond, d.burst)
+	return nil
+}
+
+// list returns the webhooks in the order in which they were added.
+func (d *desk) list() []Hook {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.hooks)
+}
+
+// find returns the webhook of a path. Of an unknown one the verdict tells how
+// much of it is known, as Slack does.
+func (d *desk) find(team, service, token string) (Hook, verdict) {
+	path := team + "/" + service + "/" + token
+	sameTeam, sameService := false, false
+	for _, h := range d.list() {
+		if h.Path == path {
+			return h, verdict{}
+		}
+		sameTeam = sameTeam || hasPrefix(h.Path, team)
+		sameService = sameService || hasPrefix(h.Path, team+"/"+service)
+	}
+	switch {
+	case sameService:
+		return Hook{Path: path}, refuse(invalidToken, "the token is not that of the webhook")
+	case sameTeam:
+		return Hook{Path: path}, refuse(noService, "there is no such webhook")
+	default:
+		return Hook{Path: path}, refuse(noTeam, "there is no such workspace")
+	}
+}
+
+func hasPrefix(path, start string) bool {
+	return len(path) > len(start) && path[:len(start)+1] == start+"/"
+}
+
+// admit takes one message from the webhook's allowance. When there is none left
+// it returns after how long there will be one.
+func (d *desk) admit(path string, now time.Time) (wait time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.limiters[path].ReserveN(now, 1)
+	if wait = r.DelayFrom(now); wait > 0 {
+		r.CancelAt(now)
+	}
+	return wait
+}
+
+// fault returns the fault that holds for a request to the webhook and counts it;
+// one for the webhook itself goes before one for all.
+func (d *desk) fault(path string) (Fault, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, key := range []string{path, ""} {
+		f, ok := d.faults[key]
+		if !ok {
+			continue
+		}
+		switch f.Count {
+		case 0:
+		case 1:
+			delete(d.faults, key)
+		default:
+			left := f
+			left.Count--
+			d.faults[key] = left
+		}
+		return f, true
+	}
+	return Fault{}, false
+}
+
+// set replaces the fault of a webhook, or that of all.
+func (d *desk) set(f Fault) error {
+	if err := f.validate(); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults[f.Hook] = f
+	return nil
+}
+
+// reset ends the fault of one webhook ("" is the one for all), or every fault.
+func (d *desk) reset(path string, everything bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if everything {
+		clear(d.faults)
+		return
+	}
+	delete(d.faults, path)
+}
+
+// active returns the faults that hold now, that for all first.
+func (d *desk) active() []Fault {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := []Fault{}
+	if f, ok := d.faults[""]; ok {
+		out = append(out, f)
+	}
+	for _, h := range d.hooks {
+		if f, ok := d.faults[h.Path]; ok {
+			out = append(out, f)
+		}
+	}
+	return out
+}

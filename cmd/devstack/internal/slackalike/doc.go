@@ -1,0 +1,22 @@
+// Package slackalike stands in for Slack's incoming webhooks on a developer's
+// machine: it judges messages as Slack does, shows them as Slack would show
+// them, and misbehaves on request.
+//
+// A request to /services/T…/B…/… is judged in this order: a fault that was
+// asked for, whether the webhook exists, its rate, its payload. The answer has
+// the status and the body that Slack documents; what exactly was wrong, which
+// Slack keeps to itself, is noted beside the request and shown on the page.
+//
+// Every request is recorded, accepted or not, with its headers and body: the
+// newest in memory and, where a journal is given, in a file that the next start
+// reads. A webhook-id that was accepted before is a duplicate; it is accepted
+// again, as Slack would, marked and counted. A journal that cannot be written is
+// logged and costs the record alone, never an answer.
+//
+// Where Slack's behaviour is documented, it is copied; the sources are named
+// beside the limits. Where it is not, the choice is named as one.
+//
+// The server is for loopback: it has no authentication. Its page is whole in
+// itself, runs under a strict content security policy, and treats all that it
+// received as hostile.
+package slackalike

@@ -1,0 +1,249 @@
+package slackalike
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Entry is one request to a webhook and what became of it.
+type Entry struct {
+	// ID counts the requests, from 1.
+	ID int64 `json:"id"`
+	// At is when the request arrived.
+	At      time.Time `json:"at"`
+	Hook    string    `json:"hook"`
+	Channel string    `json:"channel"`
+	App     string    `json:"app"`
+	// Accepted says that the message was posted.
+	Accepted bool `json:"accepted"`
+	// Status and Answer are what the sender was told; Status is 0 when it was told
+	// nothing.
+	Status int    `json:"status"`
+	Answer string `json:"answer"`
+	// Reason says more than the answer does, for people.
+	Reason string `json:"reason,omitempty"`
+	// Fault is the fault that took part.
+	Fault FaultKind `json:"fault,omitempty"`
+	// WebhookID is the header of that name; Delivery counts the messages accepted
+	// with it by this webhook, so that 2 and more are duplicates.
+	WebhookID string      `json:"webhookId,omitempty"`
+	Delivery  int         `json:"delivery,omitempty"`
+	Headers   http.Header `json:"headers"`
+	Body      string      `json:"body"`
+}
+
+// Duplicate says that the message had been accepted before.
+func (e *Entry) Duplicate() bool { return e.Delivery > 1 }
+
+// Counts sum up a record.
+type Counts struct {
+	Accepted   int64 `json:"accepted"`
+	Refused    int64 `json:"refused"`
+	Duplicates int64 `json:"duplicates"`
+}
+
+// maxKnownIDs bounds the webhook-ids that are remembered for telling duplicates.
+const maxKnownIDs = 200_000
+
+// record holds the newest entries, in order, and tells listeners of new ones. It
+// is safe for concurrent use.
+type record struct {
+	most int
+
+	mu        sync.Mutex
+	entries   []*Entry
+	newest    int64
+	counts    map[string]*Counts // by channel
+	delivered map[string]int     // by webhook and webhook-id
+	order     []string           // keys of delivered, oldest first
+	file      *os.File
+	changed   chan struct{} // closed at the next change
+}
+
+func newRecord(most int) *record {
+	return &record{most: most, counts: map[string]*Counts{}, delivered: map[string]int{}, changed: make(chan struct{})}
+}
+
+// open reads the journal, where there is one, and goes on writing it. It keeps
+// the newest entries alone: the file is rewritten, so it stays small, and a line
+// that a crash cut off does no harm. It returns how many lines were unreadable.
+func (r *record) open(path string) (unreadable int, err error) {
+	unreadable, err = r.load(path)
+	if err != nil {
+		return unreadable, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return unreadable, fmt.Errorf("make folder of journal: %w", err)
+	}
+	fresh, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return unreadable, fmt.Errorf("rewrite journal: %w", err)
+	}
+	out := bufio.NewWriter(fresh)
+	encoder := json.NewEncoder(out)
+	for _, e := range r.entries {
+		if err = encoder.Encode(e); err != nil {
+			break
+		}
+	}
+	if err = errors.Join(err, out.Flush()); err == nil {
+		err = os.Rename(fresh.Name(), path)
+	}
+	if err != nil {
+		return unreadable, errors.Join(fmt.Errorf("rewrite journal: %w", err), fresh.Close(), os.Remove(fresh.Name()))
+	}
+	r.file = fresh
+	return unreadable, nil
+}
+
+func (r *record) load(path string) (unreadable int, err error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("open journal: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 16*maxBody)
+	for lines.Scan() {
+		var e Entry
+		if json.Unmarshal(lines.Bytes(), &e) != nil || e.ID <= r.newest {
+			unreadable++
+			continue
+		}
+		r.keep(&e)
+	}
+	if err := lines.Err(); err != nil {
+		return unreadable, fmt.Errorf("read journal: %w", err)
+	}
+	return unreadable, nil
+}
+
+// add numbers an entry, keeps it and tells the listeners. The error is that of
+// the journal; the entry is kept in any case and must not be changed afterwards.
+func (r *record) add(e *Entry) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.ID = r.newest + 1
+	if e.Accepted && e.WebhookID != "" {
+		e.Delivery = r.delivered[e.Hook+" "+e.WebhookID] + 1
+	}
+	r.keep(e)
+	close(r.changed)
+	r.changed = make(chan struct{})
+	if r.file == nil {
+		return nil
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode journal entry: %w", err)
+	}
+	if _, err := r.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	return nil
+}
+
+func (r *record) keep(e *Entry) {
+	r.newest = e.ID
+	if r.entries = append(r.entries, e); len(r.entries) > r.most {
+		r.entries[0] = nil
+		r.entries = r.entries[1:]
+	}
+	c := r.counts[e.Channel]
+	if c == nil {
+		c = &Counts{}
+		r.counts[e.Channel] = c
+	}
+	switch {
+	case e.Accepted && e.Duplicate():
+		c.Accepted++
+		c.Duplicates++
+	case e.Accepted:
+		c.Accepted++
+	default:
+		c.Refused++
+	}
+	if e.Accepted && e.WebhookID != "" {
+		key := e.Hook + " " + e.WebhookID
+		if r.delivered[key] == 0 {
+			r.order = append(r.order, key)
+		}
+		r.delivered[key] = max(r.delivered[key]+1, e.Delivery)
+		if len(r.order) > maxKnownIDs {
+			delete(r.delivered, r.order[0])
+			r.order = r.order[1:]
+		}
+	}
+}
+
+// since returns the entries after an id, oldest first, those that match, at most
+// as many as given, from the newest on when that cuts them; and a channel that is
+// closed when there is more.
+func (r *record) since(id int64, most int, match func(*Entry) bool) ([]*Entry, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []*Entry
+	for i := len(r.entries) - 1; i >= 0 && r.entries[i].ID > id && len(out) < most; i-- {
+		if match == nil || match(r.entries[i]) {
+			out = append(out, r.entries[i])
+		}
+	}
+	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
+		out[i], out[j] = out[j], out[i]
+	}
+	return out, r.changed
+}
+
+// sums returns the counts by channel, and the id of the newest entry.
+func (r *record) sums() (map[string]Counts, int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[string]Counts, len(r.counts))
+	for channel, c := range r.counts {
+		out[channel] = *c
+	}
+	return out, r.newest
+}
+
+// clear forgets all entries and counts, and empties the journal. Ids go on.
+func (r *record) clear() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries, r.order = nil, nil
+	clear(r.counts)
+	clear(r.delivered)
+	close(r.changed)
+	r.changed = make(chan struct{})
+	if r.file == nil {
+		return nil
+	}
+	if err := r.file.Truncate(0); err != nil {
+		return fmt.Errorf("empty journal: %w", err)
+	}
+	if _, err := r.file.Seek(0, 0); err != nil {
+		return fmt.Errorf("empty journal: %w", err)
+	}
+	return nil
+}
+
+func (r *record) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil {
+		return nil
+	}
+	file := r.file
+	r.file = nil
+	return file.Close()
+}

@@ -1,0 +1,128 @@
+package slackalike
+
+import (
+	"cmp"
+	"errors"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Defaults of [Options].
+const (
+	DefaultRate  = 1.0 // messages a second and webhook, as Slack documents for incoming webhooks
+	DefaultBurst = 4   // Slack allows short bursts and gives no number
+	DefaultKept  = 2000
+)
+
+// Options are the settings of [NewServer].
+type Options struct {
+	// Hooks are the webhooks that exist; [DefaultHooks] when nil.
+	Hooks []Hook
+	// Rate is how many messages a second a webhook accepts for long, 1 by default;
+	// negative for any number. Burst is how many it accepts at once.
+	Rate  float64
+	Burst int
+	// Kept is how many requests are kept, 2,000 by default.
+	Kept int
+	// Journal is a file that keeps the requests over a restart; "" for none.
+	Journal string
+	// Clock is the present, time.Now by default.
+	Clock func() time.Time
+	// Logger is required.
+	Logger *slog.Logger
+}
+
+// DefaultHooks are the webhooks of a server that is given none.
+func DefaultHooks() []Hook {
+	return []Hook{
+		{Path: "T0DEMO/B0OPS/integrationops", Channel: "#integration-ops", App: "Tocsin"},
+		{Path: "T0DEMO/B0ORDERS/ordersteam", Channel: "#orders", App: "Tocsin"},
+		{Path: "T0DEMO/B0BILLING/billingteam", Channel: "#billing", App: "Tocsin"},
+	}
+}
+
+// Server is the look-alike, an [http.Handler].
+type Server struct {
+	opts   Options
+	desk   *desk
+	record *record
+	page   *template.Template
+	mux    *http.ServeMux
+
+	closing   chan struct{}
+	closeOnce sync.Once
+}
+
+// NewServer returns a server with the entries of its journal. Whoever makes one
+// closes it.
+func NewServer(opts Options) (*Server, error) {
+	if opts.Logger == nil {
+		return nil, errors.New("slack look-alike: a logger is required")
+	}
+	if opts.Hooks == nil {
+		opts.Hooks = DefaultHooks()
+	}
+	if opts.Clock == nil {
+		opts.Clock = time.Now
+	}
+	opts.Rate = cmp.Or(opts.Rate, DefaultRate)
+	opts.Burst = cmp.Or(opts.Burst, DefaultBurst)
+	opts.Kept = cmp.Or(opts.Kept, DefaultKept)
+
+	desk, err := newDesk(opts.Hooks, opts.Rate, opts.Burst)
+	if err != nil {
+		return nil, err
+	}
+	page, err := parsePage()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{opts: opts, desk: desk, record: newRecord(opts.Kept), page: page, closing: make(chan struct{})}
+	if opts.Journal != "" {
+		unreadable, err := s.record.open(opts.Journal)
+		if err != nil {
+			return nil, err
+		}
+		if unreadable > 0 {
+			opts.Logger.Warn("the journal of messages has unreadable lines, they are gone", slog.Int("lines", unreadable))
+		}
+	}
+	s.mux = s.routes()
+	return s, nil
+}
+
+// Close ends every request that is kept waiting (hung ones and live pages) and
+// closes the journal. It comes before the shutdown of the HTTP server, which
+// would otherwise wait for them.
+func (s *Server) Close() error {
+	s.closeOnce.Do(func() { close(s.closing) })
+	return s.record.close()
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+func (s *Server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/services/{team}/{service}/{token}", s.receive)
+	mux.HandleFunc("/services/", s.receiveUnknown)
+
+	// A page of another origin, open in the same browser, must not be able to
+	// change anything here; webhooks themselves are for everyone.
+	guard := http.NewCrossOriginProtection()
+	mux.Handle("GET /control/faults", http.HandlerFunc(s.faultsList))
+	mux.Handle("POST /control/faults", guard.Handler(http.HandlerFunc(s.faultsSet)))
+	mux.Handle("DELETE /control/faults", guard.Handler(http.HandlerFunc(s.faultsReset)))
+	mux.Handle("GET /control/hooks", http.HandlerFunc(s.hooksList))
+	mux.Handle("POST /control/hooks", guard.Handler(http.HandlerFunc(s.hooksAdd)))
+	mux.Handle("GET /api/messages", http.HandlerFunc(s.messagesList))
+	mux.Handle("DELETE /api/messages", guard.Handler(http.HandlerFunc(s.messagesClear)))
+
+	mux.HandleFunc("GET /{$}", s.showPage)
+	mux.HandleFunc("GET /events", s.streamEvents)
+	mux.Handle("GET /assets/", assets())
+	return mux
+}
