@@ -1,0 +1,120 @@
+# Everything that is done to this repository by hand or by a machine. `make` alone lists the targets.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# What the targets accept, as in `make test-go PKG=./evaluator/... RUN=TestTies`.
+PKG     ?= ./...
+RUN     ?=
+BENCH   ?= .
+ARGS    ?=
+TIMEOUT ?= 15m
+
+# The race detector needs a C compiler; without one the tests run without it, and say so. RACE= turns it off.
+RACE ?= $(if $(shell command -v "$$(go env CC)"),-race)
+
+# Where git refuses to answer (no clone, or one that belongs to another user), binaries carry no revision.
+ifeq ($(shell git rev-parse --verify HEAD 2>/dev/null),)
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+endif
+
+# The tools are pinned in tools.mod and need no C compiler.
+tool      = CGO_ENABLED=0 go tool -modfile=$(CURDIR)/tools.mod
+GENERATED = internal/postgres/pgq api/openapi.gen.go web/src/api/schema.gen.ts internal/checks/migrations.sum
+
+web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' -not -name '*.go' 2>/dev/null)
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo '  make run ARGS="--reset"; make test-go PKG=./evaluator/... RUN=TestTies; make bench BENCH=Commit'
+
+.PHONY: run
+run: build ## Build everything, start databases, Tocsin and demo traffic, and print the address
+	bin/devstack up --tocsin bin/tocsin $(ARGS)
+
+.PHONY: test
+test: test-go test-web test-browser ## Run every test, against real databases and in a real browser
+
+.PHONY: test-go
+test-go: bin/devstack ## Run the Go tests (PKG=./..., RUN=pattern, RACE=, TIMEOUT=15m)
+	@$(if $(RACE),,echo 'No C compiler found, or RACE is empty: the tests run without the race detector.')
+	bin/devstack run -- go test $(RACE) -shuffle=on -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') $(PKG)
+
+.PHONY: test-web
+test-web: web/node_modules/.installed ## Run the tests of the web application
+	cd web && npm test
+
+.PHONY: test-browser
+test-browser: build ## Run the browser tests against the real binary (needs Chromium; CHROMIUM=path)
+	@if ! grep -q '"test:browser"' web/package.json; then \
+		echo 'There are no browser tests.'; \
+	elif browser=$${CHROMIUM:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}; then \
+		cd web && CHROMIUM="$$browser" ../bin/devstack run -- npm run test:browser; \
+	elif [ "$${CI:-}" = true ]; then \
+		echo 'No Chromium found: install the package chromium, or name the program in CHROMIUM.' >&2; exit 1; \
+	else \
+		echo 'BROWSER TESTS NOT RUN: no Chromium found. Install the package chromium, or name the program in CHROMIUM.'; \
+	fi
+
+.PHONY: bench
+bench: bin/devstack ## Run the benchmarks (PKG=./..., BENCH=pattern)
+	bin/devstack run -- go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(TIMEOUT) $(PKG)
+
+.PHONY: lint
+lint: lint-go lint-web ## Check style, types and the import map
+	bash -n .ci/run
+
+.PHONY: lint-go
+lint-go:
+	$(tool) golangci-lint run
+
+.PHONY: lint-web
+lint-web: web/node_modules/.installed
+	cd web && npm run lint && npm run typecheck
+
+.PHONY: fmt
+fmt: web/node_modules/.installed ## Format Go and web code
+	$(tool) golangci-lint fmt
+	cd web && npm run fmt
+
+.PHONY: generate
+generate: web/node_modules/.installed ## Regenerate what is written from SQL and from the OpenAPI document
+	$(tool) sqlc compile
+	rm -f internal/postgres/pgq/*.go
+	$(tool) sqlc generate
+	cd api && $(tool) oapi-codegen -config oapi-codegen.yaml openapi.yaml
+	cd web && npm run generate
+	go run ./internal/checks record
+
+.PHONY: verify
+verify: generate ## Check that generated code, modules, migrations, lock files and texts are as they must be
+	@stale=$$(git status --porcelain -- $(GENERATED)); if [ -n "$$stale" ]; then \
+		git --no-pager diff --stat -- $(GENERATED); \
+		printf '%s\n' "$$stale" 'Generated files differ from the commit: run make generate and commit the result.' >&2; exit 1; fi
+	go mod tidy -diff
+	go mod verify
+	go run ./internal/checks
+
+.PHONY: vulnerabilities
+vulnerabilities: ## Ask the Go vulnerability database about what is linked (needs the internet)
+	$(tool) govulncheck ./...
+
+.PHONY: build
+build: web/dist/index.html bin/devstack ## Build the web application, bin/tocsin and bin/devstack
+	CGO_ENABLED=0 go build -trimpath -o bin/tocsin ./cmd/tocsin
+
+# Always: go build knows best what is out of date.
+.PHONY: bin/devstack
+bin/devstack:
+	CGO_ENABLED=0 go build -trimpath -o bin/devstack ./cmd/devstack
+
+web/node_modules/.installed: web/package-lock.json
+	cd web && npm ci
+	touch $@
+
+web/dist/index.html: web/node_modules/.installed $(web_sources)
+	cd web && npm run build
+	touch $@

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestMigrationsAreOnlyAppended(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(t *testing.T, dir string)
+		want   string // part of the only finding, none when empty
+	}{
+		"nothing changed": {change: func(*testing.T, string) {}},
+		"appended and recorded": {change: func(t *testing.T, dir string) {
+			t.Helper()
+			write(t, dir, "migrations/00003_more.sql", "SELECT 3;")
+			record(t, dir)
+		}},
+		"appended, not recorded": {
+			change: func(t *testing.T, dir string) {
+				t.Helper()
+				write(t, dir, "migrations/00003_more.sql", "SELECT 3;")
+			},
+			want: "migrations/00003_more.sql is not recorded",
+		},
+		"edited": {
+			change: func(t *testing.T, dir string) {
+				t.Helper()
+				write(t, dir, "migrations/00001_first.sql", "SELECT 10;")
+			},
+			want: "migrations/00001_first.sql was edited",
+		},
+		"edited, and recording does not heal it": {
+			change: func(t *testing.T, dir string) {
+				t.Helper()
+				write(t, dir, "migrations/00001_first.sql", "SELECT 10;")
+				record(t, dir)
+			},
+			want: "migrations/00001_first.sql was edited",
+		},
+		"deleted": {
+			change: func(t *testing.T, dir string) {
+				t.Helper()
+				if err := os.Remove(filepath.Join(dir, "migrations/00002_second.sql")); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "migrations/00002_second.sql was deleted",
+		},
+		"put before one that ran": {
+			change: func(t *testing.T, dir string) {
+				t.Helper()
+				write(t, dir, "migrations/00001_late.sql", "SELECT 3;")
+				record(t, dir)
+			},
+			want: "runs before it",
+		},
+		"edited and recorded anew after it was published": {
+			change: func(t *testing.T, dir string) {
+				t.Helper()
+				write(t, dir, "migrations/00002_second.sql", "SELECT 20;")
+				manifest := filepath.Join(dir, manifestPath)
+				text, err := os.ReadFile(manifest)
+				if err != nil {
+					t.Fatal(err)
+				}
+				first, _, _ := strings.Cut(string(text), "\n")
+				write(t, dir, manifestPath, first+"\n")
+				record(t, dir)
+			},
+			want: "lost or changed an entry",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, dir, "go.mod", "module example\n")
+			write(t, dir, "migrations/00001_first.sql", "SELECT 1;")
+			write(t, dir, "migrations/00002_second.sql", "SELECT 2;")
+			record(t, dir)
+			git := repository(t, dir)
+			for _, args := range [][]string{
+				{"add", "."},
+				{"commit", "-q", "-m", "first"},
+				{"tag", "v1.0.0"},
+			} {
+				if _, err := git(t.Context(), args...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			test.change(t, dir)
+
+			found, err := checkMigrations(os.DirFS(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			published, err := checkPublished(t.Context(), git, os.DirFS(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectFinding(t, append(found, published...), test.want)
+		})
+	}
+}
+
+func TestLockFilesNameNoAddress(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		lock string
+		want string
+	}{
+		"hashes alone": {lock: `{"packages": {"": {}, "node_modules/a": {"version": "1.0.0", "integrity": "sha512-x"}}}`},
+		"an address": {
+			lock: `{"packages": {"node_modules/a": {"resolved": "https://example.org/a.tgz", "integrity": "sha512-x"}}}`,
+			want: "web/package-lock.json holds download addresses (1, such as node_modules/a)",
+		},
+		"no hash": {lock: `{"packages": {"node_modules/a": {"version": "1.0.0"}}}`, want: "pins no hash for 1 packages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tree := fstest.MapFS{"web/package-lock.json": {Data: []byte(test.lock)}}
+			found, err := checkLockFiles(tree, []string{"web/package-lock.json", "deleted/package-lock.json"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectFinding(t, found, test.want)
+		})
+	}
+}
+
+func TestTextsStayInside(t *testing.T) {
+	t.Parallel()
+	tree := fstest.MapFS{
+		"inside.md":  {Data: []byte("See ../docs and the shared library.\n")},
+		"outside.md": {Data: []byte("Read this.\nSee .." + "/shared/design.md\n")},
+	}
+	found, err := checkTexts(tree, []string{"inside.md", "outside.md", "deleted.md"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectFinding(t, found, "outside.md:2 names")
+}
+
+func TestReadmeAndIntegrationRunTheSameTests(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		readme, run, want string
+	}{
+		"same":           {readme: "```sh\nmake run\nmake test  # all of it\n```\n", run: "test_command='make test'\n"},
+		"README silent":  {readme: "Run make test.\n", run: "test_command='make test'\n", want: "README.md does not give"},
+		"other command":  {readme: "make test\n", run: "test_command='make test-go'\n", want: "must be the same"},
+		"command hidden": {readme: "make test\n", run: "make test\n", want: "must be the same"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found, err := checkTestCommand(fstest.MapFS{
+				"README.md": {Data: []byte(test.readme)},
+				".ci/run":   {Data: []byte(test.run)},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectFinding(t, found, test.want)
+		})
+	}
+}
+
+func expectFinding(t *testing.T, found []string, want string) {
+	t.Helper()
+	if want == "" && len(found) > 0 {
+		t.Errorf("found %q, want nothing", found)
+	}
+	if want != "" && (len(found) != 1 || !strings.Contains(found[0], want)) {
+		t.Errorf("found %q, want one that says %q", found, want)
+	}
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	file := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func record(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(manifestPath)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := recordMigrations(dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// repository makes dir a git repository that does not depend on the settings of whoever runs the test.
+func repository(t *testing.T, dir string) runGit {
+	t.Helper()
+	in := gitIn(dir)
+	git := func(ctx context.Context, args ...string) (string, error) {
+		settings := []string{"-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false", "-c", "tag.gpgsign=false"}
+		return in(ctx, append(settings, args...)...)
+	}
+	if _, err := git(t.Context(), "init", "-q"); err != nil {
+		t.Fatal(err)
+	}
+	return git
+}

@@ -1,0 +1,128 @@
+// Command checks holds what neither the compiler nor the linter can: that migrations are only appended, that lock files
+// name no address, that no text points outside the repository, and that the README and the continuous integration run
+// the same tests. `make verify` runs it.
+//
+// Each check is a function of the files as they are in the working tree, and returns one sentence for each thing that
+// is wrong; none repairs anything. `checks record` is the one exception: it enters new migrations in the manifest, and
+// never touches an entry that is there.
+//
+// The tests of this package hold the import map over everything that the product links.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	dir, err := repositoryRoot()
+	if err != nil {
+		return err
+	}
+	tree := os.DirFS(dir)
+	switch strings.Join(args, " ") {
+	case "record":
+		return recordMigrations(dir)
+	case "":
+	default:
+		return errors.New("usage: checks [record]")
+	}
+
+	git := gitIn(dir)
+	tracked, err := trackedFiles(ctx, git)
+	if err != nil {
+		return err
+	}
+	var findings []string
+	for _, check := range []func() ([]string, error){
+		func() ([]string, error) { return checkMigrations(tree) },
+		func() ([]string, error) { return checkPublished(ctx, git, tree) },
+		func() ([]string, error) { return checkLockFiles(tree, tracked) },
+		func() ([]string, error) { return checkTexts(tree, tracked) },
+		func() ([]string, error) { return checkTestCommand(tree) },
+	} {
+		found, err := check()
+		if err != nil {
+			return err
+		}
+		findings = append(findings, found...)
+	}
+	if len(findings) > 0 {
+		return errors.New(strings.Join(findings, "\n"))
+	}
+	return nil
+}
+
+// repositoryRoot is the nearest directory, from the working directory upwards, that holds go.mod.
+func repositoryRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the repository: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("find the repository: no go.mod here or above")
+		}
+		dir = parent
+	}
+}
+
+// runGit runs git in the repository and returns what it prints.
+type runGit func(ctx context.Context, args ...string) (string, error)
+
+func gitIn(dir string) runGit {
+	return func(ctx context.Context, args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, "git", args...)
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+			return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(failed.Stderr)))
+		}
+		if err != nil {
+			return "", fmt.Errorf("git %s: %w", args[0], err)
+		}
+		return string(out), nil
+	}
+}
+
+// trackedFiles names the files that git tracks and that are in the working tree, relative to its root.
+func trackedFiles(ctx context.Context, git runGit) ([]string, error) {
+	out, err := git(ctx, "ls-files", "-z", "--cached")
+	if err != nil {
+		return nil, err
+	}
+	return strings.FieldsFunc(out, func(r rune) bool { return r == 0 }), nil
+}
+
+// readTracked reads a tracked file; one that is deleted but not yet committed, or no regular file, reads as empty.
+func readTracked(tree fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(tree, name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a tracked file: %w", err)
+	}
+	text, err := fs.ReadFile(tree, name)
+	if err != nil {
+		return nil, fmt.Errorf("read a tracked file: %w", err)
+	}
+	return text, nil
+}

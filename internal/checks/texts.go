@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// checkLockFiles refuses npm lock files that hold download addresses: they would bind every clone to one registry.
+func checkLockFiles(tree fs.FS, tracked []string) ([]string, error) {
+	var findings []string
+	for _, name := range tracked {
+		if path.Base(name) != "package-lock.json" {
+			continue
+		}
+		text, err := readTracked(tree, name)
+		if err != nil {
+			return nil, err
+		}
+		if text == nil {
+			continue
+		}
+		var lock struct {
+			Packages map[string]struct {
+				Resolved  string `json:"resolved"`
+				Integrity string `json:"integrity"`
+				Link      bool   `json:"link"`
+			} `json:"packages"`
+		}
+		if err := json.Unmarshal(text, &lock); err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		var addressed, unpinned []string
+		for key, pkg := range lock.Packages {
+			if strings.Contains(pkg.Resolved, "://") {
+				addressed = append(addressed, key)
+			}
+			if key != "" && !pkg.Link && pkg.Integrity == "" {
+				unpinned = append(unpinned, key)
+			}
+		}
+		slices.Sort(addressed)
+		slices.Sort(unpinned)
+		if len(addressed) > 0 {
+			findings = append(findings, fmt.Sprintf("%s holds download addresses (%d, such as %s): set omit-lockfile-registry-resolved=true in the .npmrc beside it and lock again",
+				name, len(addressed), addressed[0]))
+		}
+		if len(unpinned) > 0 {
+			findings = append(findings, fmt.Sprintf("%s pins no hash for %d packages, such as %s", name, len(unpinned), unpinned[0]))
+		}
+	}
+	return findings, nil
+}
+
+// checkTexts refuses tracked files that point at what lies beside the clone, where no other clone has it.
+func checkTexts(tree fs.FS, tracked []string) ([]string, error) {
+	// Put together here, so that this file does not name them either.
+	outside := []string{".." + "/shared", ".." + "/.library", "/work" + "/shared", "/work" + "/.library"}
+	var findings []string
+	for _, name := range tracked {
+		text, err := readTracked(tree, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, words := range outside {
+			if before, _, names := bytes.Cut(text, []byte(words)); names {
+				line := 1 + bytes.Count(before, []byte("\n"))
+				findings = append(findings, fmt.Sprintf("%s:%d names %q, which is not part of this repository", name, line, words))
+			}
+		}
+	}
+	return findings, nil
+}
+
+// checkTestCommand holds the README to its word: the command it gives for the tests is the one that .ci/run runs.
+func checkTestCommand(tree fs.FS) ([]string, error) {
+	told, err := find(tree, "README.md", regexp.MustCompile(`(?m)^(make test)\b(?:\s+#.*)?\s*$`))
+	if err != nil {
+		return nil, err
+	}
+	done, err := find(tree, ".ci/run", regexp.MustCompile(`(?m)^test_command='([^']+)'$`))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case told == "":
+		return []string{"README.md does not give the command that runs the tests on a line of its own: make test"}, nil
+	case done != told:
+		return []string{fmt.Sprintf(".ci/run runs %q, README.md says %q: they must be the same", done, told)}, nil
+	}
+	return nil, nil
+}
+
+func find(tree fs.FS, name string, pattern *regexp.Regexp) (string, error) {
+	text, err := fs.ReadFile(tree, name)
+	if err != nil {
+		return "", fmt.Errorf("find the test command: %w", err)
+	}
+	match := pattern.FindSubmatch(text)
+	if match == nil {
+		return "", nil
+	}
+	return string(match[1]), nil
+}
