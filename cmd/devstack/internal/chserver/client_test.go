@@ -1,0 +1,125 @@
+package chserver_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// options are clickhouse-go's for the server.
+func (s *server) options(change ...func(*clickhouse.Options)) *clickhouse.Options {
+	opts := &clickhouse.Options{
+		Addr: []string{s.addr}, Protocol: clickhouse.HTTP, MaxOpenConns: 4,
+		DialTimeout: 5 * time.Second, ReadTimeout: time.Minute,
+	}
+	for _, f := range change {
+		f(opts)
+	}
+	return opts
+}
+
+// open connects clickhouse-go to the server.
+func (s *server) open(t *testing.T, change ...func(*clickhouse.Options)) driver.Conn {
+	t.Helper()
+	conn, err := clickhouse.Open(s.options(change...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// database makes a database for one test and connects to it.
+func (s *server) database(t *testing.T, change ...func(*clickhouse.Options)) driver.Conn {
+	t.Helper()
+	name := "test_" + strings.ToLower(strings.NewReplacer("/", "_", "-", "_", " ", "_").Replace(t.Name()))
+	run(t, s.open(t), "CREATE DATABASE "+name)
+	return s.open(t, append(change, func(o *clickhouse.Options) { o.Auth.Database = name })...)
+}
+
+// run runs a statement that must succeed.
+func run(t *testing.T, conn driver.Conn, sql string, args ...any) {
+	t.Helper()
+	if err := conn.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// scan reads the one value of a query.
+func scan[T any](t *testing.T, conn driver.Conn, sql string, args ...any) T {
+	t.Helper()
+	var value T
+	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&value); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return value
+}
+
+// wantCode demands a ClickHouse exception with the code.
+func wantCode(t *testing.T, err error, code int32) {
+	t.Helper()
+	var exception *clickhouse.Exception
+	if !errors.As(err, &exception) {
+		t.Fatalf("got error %v, want a ClickHouse exception with code %d", err, code)
+	}
+	if exception.Code != code {
+		t.Fatalf("got code %d (%v), want %d", exception.Code, err, code)
+	}
+}
+
+// eventually waits until the condition holds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	retry := time.NewTicker(10 * time.Millisecond)
+	defer retry.Stop()
+	deadline := time.After(20 * time.Second)
+	for !condition() {
+		select {
+		case <-retry.C:
+		case <-deadline:
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// running counts the statements under way whose text contains the marker.
+func running(t *testing.T, conn driver.Conn, marker string) uint64 {
+	t.Helper()
+	return scan[uint64](t, conn, "SELECT count() FROM system.processes WHERE query LIKE concat('%', {marker:String}, '%') AND query NOT LIKE '%system.processes%'",
+		clickhouse.Named("marker", marker))
+}
+
+// answer is what a plain HTTP request came to.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+	err    error // of reading the body
+}
+
+// curl makes a request as curl would.
+func (s *server) curl(t *testing.T, method string, params url.Values, body string, header ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, fmt.Sprintf("http://%s/?%s", s.addr, params.Encode()), strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	data, err := io.ReadAll(resp.Body)
+	return answer{status: resp.StatusCode, header: resp.Header, body: string(data), err: err}
+}
