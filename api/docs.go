@@ -1,0 +1,252 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+//go:embed docs.html.tmpl
+var docsTemplate string
+
+//go:embed docs.css
+var docsStyle []byte
+
+// document is the description of the API: as it is served, as a page, and as
+// far as the server itself asks for it.
+type document struct {
+	json, page []byte
+	// parameters holds the names of each operation's query parameters.
+	parameters map[string][]string
+}
+
+// newDocument prepares the description that is generated into the program.
+func newDocument() (*document, error) {
+	raw, err := GetSpecJSON()
+	if err != nil {
+		return nil, fmt.Errorf("read API description: %w", err)
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return nil, fmt.Errorf("parse API description: %w", err)
+	}
+	withoutGoHints(tree)
+	served, err := json.MarshalIndent(tree, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode API description: %w", err)
+	}
+	var d description
+	if err := json.Unmarshal(served, &d); err != nil {
+		return nil, fmt.Errorf("parse API description: %w", err)
+	}
+	sections, err := d.sections()
+	if err != nil {
+		return nil, err
+	}
+	page, err := template.New("docs").Funcs(template.FuncMap{"type": schemaType, "required": slices.Contains[[]string]}).Parse(docsTemplate)
+	if err != nil {
+		return nil, fmt.Errorf("parse API page: %w", err)
+	}
+	var out bytes.Buffer
+	if err := page.Execute(&out, map[string]any{"Info": d.Info, "Sections": sections, "Schemas": d.Components.Schemas}); err != nil {
+		return nil, fmt.Errorf("render API page: %w", err)
+	}
+	doc := &document{json: served, page: out.Bytes(), parameters: map[string][]string{}}
+	for _, section := range sections {
+		for _, op := range section.Operations {
+			for _, p := range op.Parameters {
+				if p.In == "query" {
+					doc.parameters[op.OperationID] = append(doc.parameters[op.OperationID], p.Name)
+				}
+			}
+		}
+	}
+	return doc, nil
+}
+
+func (d *document) register(e *echo.Echo) {
+	e.GET("/api/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, d.json) })
+	e.GET("/api/docs", func(c echo.Context) error {
+		c.Response().Header().Set(echo.HeaderContentSecurityPolicy, policyPage)
+		return c.HTMLBlob(http.StatusOK, d.page)
+	})
+	e.GET("/api/docs.css", func(c echo.Context) error { return c.Blob(http.StatusOK, "text/css; charset=utf-8", docsStyle) })
+}
+
+// refuseUnknownParameters refuses query parameters that an operation does not
+// have: a misspelt filter would otherwise return everything.
+func (d *document) refuseUnknownParameters(next StrictHandlerFunc, operationID string) StrictHandlerFunc {
+	operationID = strings.ToLower(operationID[:1]) + operationID[1:]
+	known := d.parameters[operationID]
+	return func(c echo.Context, request any) (any, error) {
+		for _, name := range slices.Sorted(maps.Keys(c.QueryParams())) {
+			if !slices.Contains(known, name) {
+				return nil, invalidField(name, "unknown_parameter", "Unknown parameter")
+			}
+		}
+		return next(c, request)
+	}
+}
+
+// withoutGoHints removes what only the generator of Go code reads.
+func withoutGoHints(node any) {
+	switch node := node.(type) {
+	case map[string]any:
+		maps.DeleteFunc(node, func(key string, _ any) bool { return strings.HasPrefix(key, "x-go-") })
+		for _, child := range node {
+			withoutGoHints(child)
+		}
+	case []any:
+		for _, child := range node {
+			withoutGoHints(child)
+		}
+	}
+}
+
+// description is what the page shows of an OpenAPI document.
+type description struct {
+	Info struct {
+		Title, Version, Summary, Description string
+	}
+	Tags       []struct{ Name, Description string }
+	Paths      map[string]map[string]json.RawMessage
+	Components struct {
+		Schemas    map[string]schema
+		Parameters map[string]parameter
+		Headers    map[string]struct{ Description string }
+	}
+}
+
+type operation struct {
+	OperationID          string
+	Tags                 []string
+	Summary, Description string
+	Parameters           []parameter
+	RequestBody          struct{ Content map[string]media }
+	Responses            map[string]response
+	// Method and Path are those under which the operation stands.
+	Method, Path string
+}
+
+type parameter struct {
+	Ref                   string `json:"$ref"`
+	Name, In, Description string
+	Required              bool
+	Schema                schema
+}
+
+type response struct {
+	Description string
+	Content     map[string]media
+}
+
+type media struct{ Schema schema }
+
+type schema struct {
+	Ref                                   string `json:"$ref"`
+	Type, Format, Description             string
+	Enum                                  []string
+	Items                                 *schema
+	Properties                            map[string]schema
+	Required                              []string
+	Minimum, Maximum, MaxLength, MaxItems *float64
+	Default                               any
+}
+
+// section is the operations of one tag, by path.
+type section struct {
+	Name, Description string
+	Operations        []operation
+}
+
+func (d *description) sections() ([]section, error) {
+	byTag := map[string][]operation{}
+	for path, members := range d.Paths {
+		var shared []parameter
+		if raw, found := members["parameters"]; found {
+			if err := json.Unmarshal(raw, &shared); err != nil {
+				return nil, fmt.Errorf("API description: parameters of %s: %w", path, err)
+			}
+		}
+		for method, raw := range members {
+			if method == "parameters" {
+				continue
+			}
+			op := operation{Method: strings.ToUpper(method), Path: path}
+			if err := json.Unmarshal(raw, &op); err != nil {
+				return nil, fmt.Errorf("API description: %s %s: %w", method, path, err)
+			}
+			if len(op.Tags) != 1 {
+				return nil, errors.New("API description: " + op.OperationID + " must have one tag")
+			}
+			op.Parameters = append(slices.Clone(shared), op.Parameters...)
+			for i, p := range op.Parameters {
+				if p.Ref != "" {
+					op.Parameters[i] = d.Components.Parameters[lastSegment(p.Ref)]
+				}
+			}
+			byTag[op.Tags[0]] = append(byTag[op.Tags[0]], op)
+		}
+	}
+	sections := make([]section, len(d.Tags))
+	for i, tag := range d.Tags {
+		sections[i] = section{Name: tag.Name, Description: tag.Description, Operations: byTag[tag.Name]}
+		slices.SortFunc(sections[i].Operations, func(a, b operation) int {
+			return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(methodRank(a.Method), methodRank(b.Method)))
+		})
+	}
+	return sections, nil
+}
+
+func methodRank(method string) int {
+	return slices.Index([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}, method)
+}
+
+func lastSegment(ref string) string { return ref[strings.LastIndex(ref, "/")+1:] }
+
+// schemaType returns a schema's type as the page shows it: a reference to
+// another schema as its name, which is a link, and what else bounds a value.
+func schemaType(s schema) shownType {
+	var t shownType
+	if s.Items != nil {
+		t = schemaType(*s.Items)
+		t.List = true
+		return t
+	}
+	if s.Ref != "" {
+		return shownType{Link: lastSegment(s.Ref)}
+	}
+	t.Name = cmp.Or(s.Format, s.Type)
+	if len(s.Enum) > 0 {
+		t.Name = strings.Join(s.Enum, " | ")
+	}
+	bound := func(format string, v *float64) {
+		if v != nil {
+			t.Bounds = append(t.Bounds, fmt.Sprintf(format, *v))
+		}
+	}
+	bound("from %.0f", s.Minimum)
+	bound("to %.0f", s.Maximum)
+	bound("at most %.0f characters", s.MaxLength)
+	bound("at most %.0f entries", s.MaxItems)
+	if s.Default != nil && s.Default != "" {
+		t.Bounds = append(t.Bounds, fmt.Sprintf("default %v", s.Default))
+	}
+	return t
+}
+
+type shownType struct {
+	Link, Name string
+	List       bool
+	Bounds     []string
+}

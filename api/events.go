@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// writeTimeout is how long a page may take to accept one event.
+const writeTimeout = 10 * time.Second
+
+// eventStream writes a stream of events to its page.
+type eventStream func(http.ResponseWriter) error
+
+// VisitStreamEventsResponse returns when the stream has ended.
+func (f eventStream) VisitStreamEventsResponse(w http.ResponseWriter) error { return f(w) }
+
+// StreamEvents answers GET /events.
+func (s *Server) StreamEvents(ctx context.Context, req StreamEventsRequestObject) (StreamEventsResponseObject, error) {
+	return eventStream(func(w http.ResponseWriter) error {
+		l, err := s.hub.join(ctx, tenantOf(ctx))
+		if err != nil {
+			return echo.NewHTTPError(http.StatusServiceUnavailable, "No stream can be opened now: "+err.Error())
+		}
+		defer s.hub.leave(l)
+		out := &eventWriter{w: w, control: http.NewResponseController(w), now: s.Now}
+		defer out.release()
+		// Whoever is gone need not be told, nor the log.
+		_ = s.stream(ctx, out, l, deref(req.Params.LastEventID))
+		return nil
+	}), nil
+}
+
+// stream writes what l hears until the page is gone or the hub cuts it off. An
+// event that the page has seen is not repeated.
+func (s *Server) stream(ctx context.Context, out *eventWriter, l *listener, seen string) error {
+	if err := out.begin(); err != nil {
+		return err
+	}
+	heartbeat := time.NewTicker(s.Heartbeat)
+	defer heartbeat.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-heartbeat.C:
+			if err := out.write(":\n\n"); err != nil {
+				return err
+			}
+		case ev, open := <-l.events:
+			if !open {
+				return nil
+			}
+			if ev.id == seen {
+				continue
+			}
+			seen = ev.id
+			if err := out.event(ev); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// eventWriter writes server-sent events, each under a deadline of its own.
+type eventWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	now     func() time.Time
+}
+
+// begin sends the head, and how long to wait before connecting anew.
+func (o *eventWriter) begin() error {
+	h := o.w.Header()
+	h.Set(echo.HeaderContentType, "text/event-stream")
+	h.Set("X-Accel-Buffering", "no")
+	o.w.WriteHeader(http.StatusOK)
+	return o.write("retry: 2000\n\n")
+}
+
+func (o *eventWriter) event(ev event) error {
+	data, err := json.Marshal(AlertsEvent{Counts: countsAnswer(ev.counts)})
+	if err != nil {
+		return fmt.Errorf("encode event: %w", err)
+	}
+	id := strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(ev.id)
+	return o.write("id: " + id + "\nevent: alerts\ndata: " + string(data) + "\n\n")
+}
+
+func (o *eventWriter) write(text string) error {
+	if err := o.control.SetWriteDeadline(o.now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("bound write: %w", err)
+	}
+	if _, err := io.WriteString(o.w, text); err != nil {
+		return fmt.Errorf("write event: %w", err)
+	}
+	if err := o.control.Flush(); err != nil {
+		return fmt.Errorf("flush event: %w", err)
+	}
+	return nil
+}
+
+// release gives the connection back without a deadline: the server sets none of
+// its own for the next request.
+func (o *eventWriter) release() { _ = o.control.SetWriteDeadline(time.Time{}) }

@@ -1,0 +1,143 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	// checkTimeout bounds one look at a dependency.
+	checkTimeout = 2 * time.Second
+	// checkAge is how old a look may be when it is shown: probes cost no more
+	// than one look in that time, however many there are.
+	checkAge = time.Second
+)
+
+// health asks for the dependencies.
+type health struct {
+	checks []Check
+	log    *slog.Logger
+	now    func() time.Time
+
+	// mu is held during a look, so that those who ask meanwhile share it.
+	mu     sync.Mutex
+	seen   []Dependency
+	seenAt time.Time
+	// down remembers what the log already tells.
+	down map[string]bool
+}
+
+func newHealth(checks []Check, log *slog.Logger, now func() time.Time) *health {
+	return &health{checks: checks, log: log, now: now, down: map[string]bool{}}
+}
+
+// look returns each dependency as it was at most [checkAge] ago, in order.
+func (h *health) look(ctx context.Context) (found []Dependency, ready bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.seen == nil || h.now().Sub(h.seenAt) >= checkAge {
+		h.seen = h.ask(ctx)
+		h.seenAt = h.now()
+	}
+	ready = true
+	for _, d := range h.seen {
+		ready = ready && d.Reachable
+	}
+	return h.seen, ready
+}
+
+// ask looks at all dependencies at once. Whoever happens to ask may go away:
+// the answer is for the others, too.
+func (h *health) ask(ctx context.Context) []Dependency {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
+	defer cancel()
+	errs := make([]error, len(h.checks))
+	var wg sync.WaitGroup
+	for i, check := range h.checks {
+		wg.Go(func() { errs[i] = check.Ask(ctx) })
+	}
+	wg.Wait()
+	found := make([]Dependency, len(h.checks))
+	for i, check := range h.checks {
+		found[i] = Dependency{Name: check.Name, Reachable: errs[i] == nil}
+		if errs[i] != nil {
+			text := "Cannot be reached; the log says why"
+			found[i].Error = &text
+		}
+		h.tell(ctx, check.Name, errs[i])
+	}
+	return found
+}
+
+// tell logs a dependency that went away or came back, once each.
+func (h *health) tell(ctx context.Context, name string, err error) {
+	switch {
+	case err != nil && !h.down[name]:
+		h.log.LogAttrs(ctx, slog.LevelError, "dependency cannot be reached", slog.String("dependency", name), slog.Any("error", err))
+	case err == nil && h.down[name]:
+		h.log.LogAttrs(ctx, slog.LevelInfo, "dependency can be reached again", slog.String("dependency", name))
+	}
+	h.down[name] = err != nil
+}
+
+// alive answers /healthz: the process answers.
+func (h *health) alive(c echo.Context) error {
+	return c.JSON(http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// ready answers /readyz: 503 that names what is missing, while something is.
+func (h *health) ready(c echo.Context) error {
+	found, ready := h.look(c.Request().Context())
+	answer := readiness{Status: "ready", Missing: []string{}}
+	status := http.StatusOK
+	if !ready {
+		answer.Status, status = "not ready", http.StatusServiceUnavailable
+	}
+	for _, d := range found {
+		if !d.Reachable {
+			answer.Missing = append(answer.Missing, d.Name)
+		}
+	}
+	return c.JSON(status, answer)
+}
+
+type readiness struct {
+	Status  string   `json:"status"`
+	Missing []string `json:"missing"`
+}
+
+// GetStatus answers GET /status. It answers while Postgres does not, because
+// that is when somebody looks.
+func (s *Server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetStatusResponseObject, error) {
+	dependencies, ready := s.health.look(ctx)
+	answer := GetStatus200JSONResponse{
+		ReplicaID:    s.ReplicaID,
+		Version:      s.Version,
+		StartedAt:    s.startedAt.UTC(),
+		Now:          s.Now().UTC(),
+		Ready:        ready,
+		Dependencies: dependencies,
+	}
+	state, err := s.Status.Status(ctx, tenantOf(ctx))
+	switch {
+	case err != nil && ready:
+		return nil, fmt.Errorf("read status: %w", err)
+	case err != nil:
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "status is incomplete", slog.Any("error", err))
+		return answer, nil
+	}
+	answer.Rules = &RuleStatus{Total: state.Rules, Enabled: state.EnabledRules, Failing: state.FailingRules}
+	if state.Slowest != nil {
+		answer.Rules.SlowestLagSeconds = seconds(&state.Slowest.Lag)
+		answer.Rules.SlowestRuleID = &state.Slowest.RuleID
+		answer.Rules.SlowestRuleName = &state.Slowest.RuleName
+	}
+	answer.Outbox = &OutboxStatus{Depth: state.OutboxDepth, OldestAgeSeconds: seconds(state.OldestOwed)}
+	return answer, nil
+}

@@ -1,0 +1,45 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Identity is whom a request is for.
+type Identity struct {
+	// Tenant owns every row that the request can see.
+	Tenant string
+	// Actor is the person or program that acts, as alerts show it.
+	Actor string
+}
+
+// Everybody identifies every request as i.
+func Everybody(i Identity) func(*http.Request) (Identity, error) {
+	return func(*http.Request) (Identity, error) { return i, nil }
+}
+
+type identityKey struct{}
+
+// identify puts the request's identity into its context.
+func (s *Server) identify(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		i, err := s.Identify(r)
+		if err != nil {
+			return err
+		}
+		c.SetRequest(r.WithContext(context.WithValue(r.Context(), identityKey{}, i)))
+		return next(c)
+	}
+}
+
+// identityOf returns what [Server.identify] found. Without it the identity is
+// empty, and no row belongs to the empty tenant.
+func identityOf(ctx context.Context) Identity {
+	i, _ := ctx.Value(identityKey{}).(Identity)
+	return i
+}
+
+func tenantOf(ctx context.Context) string { return identityOf(ctx).Tenant }

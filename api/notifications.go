@@ -1,0 +1,97 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tocsin/notify"
+)
+
+// ListNotifications answers GET /notifications.
+func (s *Server) ListNotifications(ctx context.Context, req ListNotificationsRequestObject) (ListNotificationsResponseObject, error) {
+	q, err := notificationQuery(req.Params)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Notifications.List(ctx, tenantOf(ctx), q)
+	if err != nil {
+		return nil, fmt.Errorf("list notifications: %w", err)
+	}
+	answer := ListNotifications200JSONResponse{Items: make([]Notification, len(found))}
+	for i := range found {
+		answer.Items[i] = notificationAnswer(&found[i], false)
+	}
+	answer.NextCursor, err = nextCursor(len(found), q.Limit, func() mark {
+		last := &found[len(found)-1]
+		return mark{List: listNotifications, At: last.CreatedAt.UTC(), ID: last.ID}
+	})
+	return answer, err
+}
+
+func notificationQuery(p ListNotificationsParams) (q NotificationQuery, err error) {
+	if q.Limit, err = limitOf(p.Limit); err != nil {
+		return q, err
+	}
+	m, err := decodeMark(listNotifications, p.Cursor)
+	if err != nil {
+		return q, err
+	}
+	if m != nil {
+		q.Before = &NotificationMark{CreatedAt: m.At, ID: m.ID}
+	}
+	q.Webhooks = deref(p.WebhookID)
+	q.Statuses, err = oneOf("status", p.Status, notify.Pending, notify.Retrying, notify.Delivered, notify.Failed, notify.Exhausted)
+	return q, err
+}
+
+// GetNotification answers GET /notifications/{id}.
+func (s *Server) GetNotification(ctx context.Context, req GetNotificationRequestObject) (GetNotificationResponseObject, error) {
+	n, err := s.Notifications.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("get notification: %w", err)
+	}
+	return GetNotification200JSONResponse(notificationAnswer(&n, true)), nil
+}
+
+func notificationAnswer(n *NotificationRecord, withHistory bool) Notification {
+	answer := Notification{
+		ID:            n.ID,
+		AlertID:       n.AlertID,
+		RuleID:        n.RuleID,
+		WebhookID:     n.WebhookID,
+		WebhookName:   n.WebhookName,
+		Reason:        n.Reason,
+		Status:        n.Status,
+		AttemptCount:  n.Attempts,
+		CreatedAt:     n.CreatedAt.UTC(),
+		NextAttemptAt: utc(n.NextAttemptAt),
+		SettledAt:     utc(n.SettledAt),
+		LastError:     optional(n.LastError),
+	}
+	if withHistory {
+		history := make([]Attempt, len(n.History))
+		for i := range n.History {
+			history[i] = attemptAnswer(&n.History[i])
+		}
+		answer.Attempts = &history
+	}
+	return answer
+}
+
+func attemptAnswer(a *AttemptRecord) Attempt {
+	answer := Attempt{
+		Number:     a.Number,
+		StartedAt:  a.StartedAt.UTC(),
+		FinishedAt: utc(a.FinishedAt),
+		Verdict:    AttemptVerdict(a.Outcome.Verdict.String()),
+		StatusCode: optional(a.Outcome.StatusCode),
+		Error:      optional(a.Outcome.Error),
+		Response:   optional(a.Outcome.Response),
+	}
+	if a.FinishedAt != nil {
+		ms := float64(a.Outcome.Duration) / float64(time.Millisecond)
+		answer.DurationMs = &ms
+	}
+	return answer
+}

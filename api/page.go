@@ -1,0 +1,152 @@
+package api
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+const (
+	defaultLimit = 50
+	maxLimit     = 200
+)
+
+// The lists that are paged: the first two by name, the others by instant.
+const (
+	listRules         = "rules"
+	listWebhooks      = "webhooks"
+	listAlerts        = "alerts"
+	listNotifications = "notifications"
+)
+
+// mark is the place of an entry in a list, as a cursor carries it. Clients
+// treat it as opaque.
+type mark struct {
+	// List names the list, so that a cursor of another one is refused.
+	List string    `json:"l"`
+	Name string    `json:"n,omitempty"`
+	At   time.Time `json:"t,omitzero"`
+	ID   uuid.UUID `json:"i"`
+}
+
+func (m mark) encode() (string, error) {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return "", fmt.Errorf("encode cursor: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(data), nil
+}
+
+// decodeMark reads the cursor of a list; nil stands for the list's beginning.
+func decodeMark(list string, text *string) (*mark, error) {
+	if text == nil || *text == "" {
+		return nil, nil //nolint:nilnil // no cursor is the ordinary beginning of a list
+	}
+	refused := invalidField("cursor", "malformed", "Not a cursor of this list; begin without one")
+	data, err := base64.RawURLEncoding.Strict().DecodeString(*text)
+	if err != nil {
+		return nil, refused
+	}
+	var m mark
+	if decodeStrict(data, &m) != nil || m.List != list || m.ID == uuid.Nil || !cleanText(m.Name) {
+		return nil, refused
+	}
+	ordered := m.Name == "" && m.At.Year() >= 1970
+	if list == listRules || list == listWebhooks {
+		ordered = m.Name != "" && m.At.IsZero()
+	}
+	if !ordered {
+		return nil, refused
+	}
+	return &m, nil
+}
+
+// nextCursor returns the cursor after the last entry of a page, or nil when the
+// page is not full: it is the last one then.
+func nextCursor(length, limit int, last func() mark) (*string, error) {
+	if length < limit {
+		return nil, nil //nolint:nilnil // the last page has no cursor
+	}
+	text, err := last().encode()
+	if err != nil {
+		return nil, err
+	}
+	return &text, nil
+}
+
+func limitOf(limit *Limit) (int, error) {
+	if limit == nil {
+		return defaultLimit, nil
+	}
+	if *limit < 1 || *limit > maxLimit {
+		return 0, invalidField("limit", "out_of_range", fmt.Sprintf("Must be from 1 to %d", maxLimit))
+	}
+	return *limit, nil
+}
+
+func namePage(list string, text *Cursor, limit *Limit) (NamePage, error) {
+	n, err := limitOf(limit)
+	if err != nil {
+		return NamePage{}, err
+	}
+	m, err := decodeMark(list, text)
+	if err != nil {
+		return NamePage{}, err
+	}
+	page := NamePage{Limit: n}
+	if m != nil {
+		page.After = &NameMark{Name: m.Name, ID: m.ID}
+	}
+	return page, nil
+}
+
+// oneOf refuses values of a repeated parameter that are not among those known.
+func oneOf[T ~string](parameter string, values *[]T, known ...T) ([]T, error) {
+	for _, v := range deref(values) {
+		if !slices.Contains(known, v) {
+			return nil, invalidField(parameter, "unknown_value", fmt.Sprintf("Must be one of %v", known))
+		}
+	}
+	return deref(values), nil
+}
+
+// texts refuses values of a repeated parameter that no store could compare.
+func texts(parameter string, values *[]string, limit int) ([]string, error) {
+	for _, v := range deref(values) {
+		if !cleanText(v) || len(v) > limit {
+			return nil, invalidField(parameter, "text", fmt.Sprintf("Must be valid text of at most %d bytes", limit))
+		}
+	}
+	return deref(values), nil
+}
+
+// cleanText reports whether Postgres can hold text.
+func cleanText(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsRune(text, 0)
+}
+
+func compareText(a, b string) int { return cmp.Compare(a, b) }
+
+func deref[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+// optional returns nil for the zero value, which answers leave out.
+func optional[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,240 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+)
+
+// Policies for what a browser may do with an answer. Pages may style elements
+// in place, because component libraries do; scripts come from files alone.
+const (
+	policyData = "default-src 'none'; frame-ancestors 'none'"
+	policyPage = "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+		"font-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+
+// router puts the parts together in the order that the package comment shows.
+func (s *Server) router(document *document, public *url.URL) (*echo.Echo, error) {
+	e := echo.New()
+	e.Binder = strictBinder{}
+	e.HTTPErrorHandler = s.handleError
+	e.IPExtractor = echo.ExtractIPDirect()
+	if len(s.TrustedProxies) > 0 {
+		e.IPExtractor = echo.ExtractIPFromXFFHeader(trusted(s.TrustedProxies)...)
+	}
+	crossOrigin := http.NewCrossOriginProtection()
+	if public != nil {
+		if err := crossOrigin.AddTrustedOrigin(public.Scheme + "://" + public.Host); err != nil {
+			return nil, fmt.Errorf("api: trust public URL: %w", err)
+		}
+	}
+	hosts := newHosts(s.ListenAddress, public)
+
+	e.Pre(requestID, s.logRequests(), s.recoverPanics(), secureHeaders(public))
+	e.Use(checkHost(hosts), checkOrigin(crossOrigin))
+
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		e.Add(method, pathHealth, s.health.alive)
+		e.Add(method, pathReady, s.health.ready)
+	}
+	document.register(e)
+	v1 := e.Group("/api/v1", s.identify)
+	RegisterHandlers(v1, NewStrictHandler(s, []StrictMiddlewareFunc{document.refuseUnknownParameters, s.limitTime}))
+	e.RouteNotFound("/api/*", echo.NotFoundHandler)
+	e.RouteNotFound("/*", s.web)
+	return e, nil
+}
+
+const (
+	pathHealth = "/healthz"
+	pathReady  = "/readyz"
+)
+
+// web hands the request to the web application.
+func (s *Server) web(c echo.Context) error {
+	if m := c.Request().Method; m != http.MethodGet && m != http.MethodHead {
+		c.Response().Header().Set(echo.HeaderAllow, "GET, HEAD")
+		return echo.ErrMethodNotAllowed
+	}
+	c.Response().Header().Set(echo.HeaderContentSecurityPolicy, policyPage)
+	c.Response().Header().Del(echo.HeaderCacheControl)
+	s.Web.ServeHTTP(c.Response(), c.Request())
+	return nil
+}
+
+// requestID names the request. What the client calls it does not count, so that
+// an id in the log is always one of ours.
+func requestID(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return fmt.Errorf("make request id: %w", err)
+		}
+		c.Request().Header.Del(echo.HeaderXRequestID)
+		c.Response().Header().Set(echo.HeaderXRequestID, id.String())
+		return next(c)
+	}
+}
+
+// logRequests writes one line for each request, without its query, which may
+// hold what people search for.
+func (s *Server) logRequests() echo.MiddlewareFunc {
+	return middleware.RequestLoggerWithConfig(middleware.RequestLoggerConfig{
+		HandleError:     true,
+		LogLatency:      true,
+		LogRemoteIP:     true,
+		LogMethod:       true,
+		LogURIPath:      true,
+		LogRequestID:    true,
+		LogStatus:       true,
+		LogResponseSize: true,
+		LogValuesFunc: func(c echo.Context, v middleware.RequestLoggerValues) error {
+			level := slog.LevelInfo
+			if v.URIPath == pathHealth || v.URIPath == pathReady {
+				level = slog.LevelDebug
+			}
+			s.Log.LogAttrs(c.Request().Context(), level, "request",
+				slog.String("request_id", v.RequestID),
+				slog.String("method", v.Method),
+				slog.String("path", v.URIPath),
+				slog.Int("status", v.Status),
+				slog.Int64("bytes", v.ResponseSize),
+				slog.Duration("duration", v.Latency),
+				slog.String("remote_ip", v.RemoteIP),
+			)
+			return nil
+		},
+	})
+}
+
+func (s *Server) recoverPanics() echo.MiddlewareFunc {
+	return middleware.RecoverWithConfig(middleware.RecoverConfig{
+		StackSize:           8 << 10,
+		DisableStackAll:     true,
+		DisableErrorHandler: true,
+		LogErrorFunc: func(c echo.Context, err error, stack []byte) error {
+			s.Log.LogAttrs(c.Request().Context(), slog.LevelError, "panic in a handler",
+				slog.String("request_id", c.Response().Header().Get(echo.HeaderXRequestID)),
+				slog.Any("error", err),
+				slog.String("stack", string(stack)),
+			)
+			return fmt.Errorf("panic: %w", err)
+		},
+	})
+}
+
+func secureHeaders(public *url.URL) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			h := c.Response().Header()
+			h.Set(echo.HeaderXContentTypeOptions, "nosniff")
+			h.Set(echo.HeaderXFrameOptions, "DENY")
+			h.Set(echo.HeaderReferrerPolicy, "same-origin")
+			h.Set("Cross-Origin-Opener-Policy", "same-origin")
+			h.Set("Cross-Origin-Resource-Policy", "same-origin")
+			h.Set(echo.HeaderContentSecurityPolicy, policyData)
+			h.Set(echo.HeaderCacheControl, "no-store")
+			if public != nil && public.Scheme == "https" {
+				h.Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
+			}
+			return next(c)
+		}
+	}
+}
+
+// hosts are the names under which the server may be asked. A page of another
+// site that makes its own name point here (DNS rebinding) asks under that name.
+type hosts struct {
+	names []string
+	// anyIP allows every IP address: no name is involved in reaching one.
+	anyIP bool
+}
+
+func newHosts(listen string, public *url.URL) hosts {
+	var h hosts
+	host, _, err := net.SplitHostPort(listen)
+	if ip, notIP := netip.ParseAddr(host); err != nil || host == "" || (notIP == nil && ip.IsUnspecified()) {
+		h.anyIP = true
+	} else {
+		h.names = append(h.names, strings.ToLower(host))
+	}
+	if public != nil {
+		h.names = append(h.names, strings.ToLower(public.Hostname()))
+	}
+	return h
+}
+
+// allow reports whether the value of a Host header is one of h.
+func (h hosts) allow(hostport string) bool {
+	host := hostport
+	if name, _, err := net.SplitHostPort(hostport); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if ip, err := netip.ParseAddr(host); err == nil && (h.anyIP || ip.Unmap().IsLoopback()) {
+		return true
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(h.names, host)
+}
+
+// checkHost refuses requests under a foreign name. Probes ask under whatever
+// address they know, and learn nothing that matters.
+func checkHost(h hosts) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			r := c.Request()
+			if r.URL.Path != pathHealth && r.URL.Path != pathReady && !h.allow(r.Host) {
+				return echo.NewHTTPError(http.StatusMisdirectedRequest, "This server does not answer under that name; an administrator can set its public URL")
+			}
+			return next(c)
+		}
+	}
+}
+
+// checkOrigin refuses writes that a page of another site makes a browser send.
+func checkOrigin(protection *http.CrossOriginProtection) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if err := protection.Check(c.Request()); err != nil {
+				return echo.NewHTTPError(http.StatusForbidden, "A page of another site may not do this").SetInternal(err)
+			}
+			return next(c)
+		}
+	}
+}
+
+// limitTime bounds a call, streams apart.
+func (s *Server) limitTime(next StrictHandlerFunc, operationID string) StrictHandlerFunc {
+	if operationID == "StreamEvents" {
+		return next
+	}
+	return func(c echo.Context, request any) (any, error) {
+		r := c.Request()
+		ctx, cancel := context.WithTimeout(r.Context(), s.RequestTimeout)
+		defer cancel()
+		c.SetRequest(r.WithContext(ctx))
+		defer c.SetRequest(r)
+		return next(c, request)
+	}
+}
+
+func trusted(proxies []netip.Prefix) []echo.TrustOption {
+	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
+	for _, p := range proxies {
+		p = p.Masked()
+		bits := p.Addr().BitLen()
+		options = append(options, echo.TrustIPRange(&net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), bits)}))
+	}
+	return options
+}

@@ -1,0 +1,291 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"tocsin/internal/fault"
+	"tocsin/rules"
+)
+
+// ListRules answers GET /rules.
+func (s *Server) ListRules(ctx context.Context, req ListRulesRequestObject) (ListRulesResponseObject, error) {
+	page, err := namePage(listRules, req.Params.Cursor, req.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Rules.List(ctx, tenantOf(ctx), page)
+	if err != nil {
+		return nil, fmt.Errorf("list rules: %w", err)
+	}
+	answer := ListRules200JSONResponse{Items: make([]Rule, len(found))}
+	ids := make([]uuid.UUID, len(found))
+	for i := range found {
+		ids[i] = found[i].ID
+	}
+	health, err := s.evaluationHealth(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		answer.Items[i] = ruleAnswer(&found[i])
+		answer.Items[i].Health = healthAnswer(health, found[i].ID)
+	}
+	answer.NextCursor, err = nextCursor(len(found), page.Limit, func() mark {
+		last := &found[len(found)-1]
+		return mark{List: listRules, Name: last.Name, ID: last.ID}
+	})
+	return answer, err
+}
+
+// CreateRule answers POST /rules.
+func (s *Server) CreateRule(ctx context.Context, req CreateRuleRequestObject) (CreateRuleResponseObject, error) {
+	d := definition(req.Body)
+	warnings, err := s.checkRule(ctx, &d)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.Rules.Create(ctx, tenantOf(ctx), d)
+	if err != nil {
+		return nil, fmt.Errorf("create rule: %w", err)
+	}
+	answer := CreateRule201JSONResponse{Body: ruleAnswer(&r)}
+	answer.Body.Warnings = warnings
+	answer.Headers = CreateRule201ResponseHeaders{ETag: etag(r.Version), Location: "/api/v1/rules/" + r.ID.String()}
+	return answer, nil
+}
+
+// GetRule answers GET /rules/{id}.
+func (s *Server) GetRule(ctx context.Context, req GetRuleRequestObject) (GetRuleResponseObject, error) {
+	r, err := s.Rules.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("get rule: %w", err)
+	}
+	health, err := s.evaluationHealth(ctx, []uuid.UUID{r.ID})
+	if err != nil {
+		return nil, err
+	}
+	answer := GetRule200JSONResponse{Body: ruleAnswer(&r), Headers: GetRule200ResponseHeaders{ETag: etag(r.Version)}}
+	answer.Body.Health = healthAnswer(health, r.ID)
+	return answer, nil
+}
+
+// UpdateRule answers PUT /rules/{id}.
+func (s *Server) UpdateRule(ctx context.Context, req UpdateRuleRequestObject) (UpdateRuleResponseObject, error) {
+	version, err := editedVersion(req.Params.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	d := definition(req.Body)
+	warnings, err := s.checkRule(ctx, &d)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.Rules.Update(ctx, tenantOf(ctx), RuleEdit{ID: req.ID, Version: version, Definition: d})
+	if err != nil {
+		return nil, fmt.Errorf("update rule: %w", err)
+	}
+	answer := UpdateRule200JSONResponse{Body: ruleAnswer(&r), Headers: UpdateRule200ResponseHeaders{ETag: etag(r.Version)}}
+	answer.Body.Warnings = warnings
+	return answer, nil
+}
+
+// DeleteRule answers DELETE /rules/{id}.
+func (s *Server) DeleteRule(ctx context.Context, req DeleteRuleRequestObject) (DeleteRuleResponseObject, error) {
+	if err := s.Rules.Delete(ctx, tenantOf(ctx), req.ID); err != nil {
+		return nil, fmt.Errorf("delete rule: %w", err)
+	}
+	return DeleteRule204Response{}, nil
+}
+
+// EnableRule answers POST /rules/{id}/enable.
+func (s *Server) EnableRule(ctx context.Context, req EnableRuleRequestObject) (EnableRuleResponseObject, error) {
+	r, err := s.Rules.SetEnabled(ctx, tenantOf(ctx), req.ID, true)
+	if err != nil {
+		return nil, fmt.Errorf("enable rule: %w", err)
+	}
+	return EnableRule200JSONResponse{Body: ruleAnswer(&r), Headers: EnableRule200ResponseHeaders{ETag: etag(r.Version)}}, nil
+}
+
+// DisableRule answers POST /rules/{id}/disable.
+func (s *Server) DisableRule(ctx context.Context, req DisableRuleRequestObject) (DisableRuleResponseObject, error) {
+	r, err := s.Rules.SetEnabled(ctx, tenantOf(ctx), req.ID, false)
+	if err != nil {
+		return nil, fmt.Errorf("disable rule: %w", err)
+	}
+	return DisableRule200JSONResponse{Body: ruleAnswer(&r), Headers: DisableRule200ResponseHeaders{ETag: etag(r.Version)}}, nil
+}
+
+// definition fills what the author left out.
+func definition(b *RuleDefinition) rules.Definition {
+	d := rules.Definition{
+		Name:               b.Name,
+		Enabled:            b.Enabled == nil || *b.Enabled,
+		FireMode:           b.FireMode,
+		Severity:           b.Severity,
+		Scope:              b.Scope,
+		Filter:             b.Filter,
+		TitleTemplate:      b.TitleTemplate,
+		MessageTemplate:    b.MessageTemplate,
+		WebhookIDs:         b.WebhookIds,
+		Targets:            b.Targets,
+		IntervalSeconds:    rules.DefaultIntervalSeconds,
+		LookBackSeconds:    rules.DefaultLookBackSeconds,
+		ReNotifyMinutes:    b.ReNotifyMinutes,
+		ForDurationSeconds: b.ForDurationSeconds,
+	}
+	if b.IntervalSeconds != nil {
+		d.IntervalSeconds = *b.IntervalSeconds
+	}
+	if b.LookBackSeconds != nil {
+		d.LookBackSeconds = *b.LookBackSeconds
+	}
+	return d
+}
+
+// checkRule finds everything that is wrong with d at once, and what is merely
+// worth a warning.
+func (s *Server) checkRule(ctx context.Context, d *rules.Definition) (warnings []fault.Field, err error) {
+	var wrong []fault.Field
+	if err := s.validator.Definition(d); err != nil {
+		if fault.KindOf(err) != fault.Invalid {
+			return nil, err
+		}
+		wrong = append(wrong, problemOf(err).Errors...)
+	}
+	wrong = append(wrong, s.CheckRule(d)...)
+	if len(d.WebhookIDs) > 0 && len(d.WebhookIDs) <= maxLimit {
+		enabled, err := s.Webhooks.Enabled(ctx, tenantOf(ctx), d.WebhookIDs)
+		if err != nil {
+			return nil, fmt.Errorf("look up bound webhooks: %w", err)
+		}
+		for i, id := range d.WebhookIDs {
+			field := fmt.Sprintf("webhookIds[%d]", i)
+			switch on, exists := enabled[id]; {
+			case !exists:
+				wrong = append(wrong, fault.Field{Field: field, Code: "not_found", Message: "There is no such webhook"})
+			case !on:
+				warnings = append(warnings, fault.Field{Field: field, Code: "disabled", Message: "The webhook is switched off; nothing is sent to it"})
+			}
+		}
+	}
+	return warnings, fault.InvalidFields("the rule", withoutRepeats(wrong))
+}
+
+// withoutRepeats drops entries that say the same of the same field.
+func withoutRepeats(fields []fault.Field) []fault.Field {
+	seen := map[[2]string]bool{}
+	var kept []fault.Field
+	for _, f := range fields {
+		key := [2]string{f.Field, f.Code}
+		if !seen[key] {
+			kept = append(kept, f)
+		}
+		seen[key] = true
+	}
+	return kept
+}
+
+func (s *Server) evaluationHealth(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]EvaluationHealth, error) {
+	if len(ids) == 0 {
+		return map[uuid.UUID]EvaluationHealth{}, nil
+	}
+	health, err := s.Rules.Health(ctx, tenantOf(ctx), ids)
+	if err != nil {
+		return nil, fmt.Errorf("read health of rules: %w", err)
+	}
+	return health, nil
+}
+
+func ruleAnswer(r *rules.Rule) Rule {
+	return Rule{
+		ID:                 r.ID,
+		Version:            r.Version,
+		CreatedAt:          r.CreatedAt.UTC(),
+		UpdatedAt:          r.UpdatedAt.UTC(),
+		ArmedSince:         time.Unix(0, r.ArmedSinceNS).UTC(),
+		Name:               r.Name,
+		Enabled:            r.Enabled,
+		FireMode:           r.FireMode,
+		Severity:           r.Severity,
+		Scope:              r.Scope,
+		Filter:             r.Filter,
+		TitleTemplate:      r.TitleTemplate,
+		MessageTemplate:    r.MessageTemplate,
+		WebhookIds:         listed(r.WebhookIDs),
+		Targets:            listed(r.Targets),
+		IntervalSeconds:    r.IntervalSeconds,
+		LookBackSeconds:    r.LookBackSeconds,
+		ReNotifyMinutes:    r.ReNotifyMinutes,
+		ForDurationSeconds: r.ForDurationSeconds,
+	}
+}
+
+func healthAnswer(all map[uuid.UUID]EvaluationHealth, id uuid.UUID) *RuleHealth {
+	h, found := all[id]
+	if !found {
+		return nil
+	}
+	answer := RuleHealth{
+		LastRunAt:   utc(h.LastRunAt),
+		NextRunAt:   utc(h.NextRunAt),
+		LastError:   optional(h.LastError),
+		LastErrorAt: utc(h.LastErrorAt),
+		LagSeconds:  seconds(h.Lag),
+	}
+	if h.Cursor != nil {
+		text := h.Cursor.String()
+		answer.Cursor = &text
+	}
+	return &answer
+}
+
+func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+
+// editedVersion reads If-Match. A weak tag counts as the strong one, because
+// proxies that compress weaken it.
+func editedVersion(ifMatch *string) (int64, error) {
+	if ifMatch == nil {
+		return 0, echo.NewHTTPError(http.StatusPreconditionRequired, "Send If-Match with the ETag of the version that you edited")
+	}
+	tag, opened := strings.CutPrefix(strings.TrimPrefix(strings.TrimSpace(*ifMatch), "W/"), `"`)
+	tag, closed := strings.CutSuffix(tag, `"`)
+	if !opened || !closed || strings.Contains(tag, `"`) {
+		return 0, invalidField("If-Match", "malformed", "Must be one ETag, quotes included")
+	}
+	version, err := strconv.ParseInt(tag, 10, 64)
+	if err != nil || version < 1 {
+		return 0, fault.New(fault.Stale, "the rule has no such version")
+	}
+	return version, nil
+}
+
+func listed[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	u := t.UTC()
+	return &u
+}
+
+func seconds(d *time.Duration) *float64 {
+	if d == nil {
+		return nil
+	}
+	s := max(*d, 0).Seconds()
+	return &s
+}

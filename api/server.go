@@ -1,0 +1,190 @@
+// Package api answers HTTP.
+//
+// openapi.yaml is the one description of what is said: the server's types and
+// its interface are generated from it, and so are the browser's. A handler
+// turns a request into a call of one of the small interfaces in stores.go and
+// the answer into generated types; it decides nothing that a store or a domain
+// package knows better.
+//
+//	request ─▶ request id ─▶ log ─▶ recover ─▶ host ─▶ cross-origin ─▶ /healthz, /readyz
+//	                                                         ├──▶ /api/openapi.json, /api/docs
+//	                                                         ├──▶ /api/v1: identity ─▶ time limit ─▶ strict JSON ─▶ handler
+//	                                                         └──▶ anything else: the web application
+//
+// Whom a request is for is decided in one place, [Options.Identify], and read
+// from the request's context everywhere else: a store is never asked without a
+// tenant. Every error leaves through one place as well (problem.go): a fault's
+// kind becomes a status, and an error without a kind becomes a 500 that shows
+// no more than the request id under which the log tells the rest.
+//
+// Streams of events hold no database connection. One poller for each tenant
+// asks for the inbox's pulse while at least one page listens; a page that reads
+// too slowly is cut off and connects anew.
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"tocsin/internal/fault"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// Options are what the API is made of. Fields without a default must be set.
+type Options struct {
+	Rules         RuleStore
+	Webhooks      WebhookStore
+	Inbox         Inbox
+	Notifications Notifications
+	Status        StatusSource
+	Pulse         Pulse
+	// Checks are the dependencies that /readyz and the status ask.
+	Checks []Check
+	// CheckRule finds what is wrong with a definition's templates. Nil finds nothing.
+	CheckRule func(*rules.Definition) []fault.Field
+	// CheckWebhook finds what is wrong with a webhook beyond its form. Nil finds nothing.
+	CheckWebhook func(*notify.Webhook) []fault.Field
+	// Web answers whatever is not the API's.
+	Web http.Handler
+
+	// Identify says whom a request is for, or why nobody: a fault or an
+	// [echo.HTTPError]. The default is [Everybody] as operator of "default".
+	Identify func(*http.Request) (Identity, error)
+
+	// ReplicaID and Version name this process and what it runs.
+	ReplicaID string
+	Version   string
+
+	// ListenAddress is where the server listens, "host:port". Its host may be
+	// used in requests; where it is no certain one, any IP address may.
+	ListenAddress string
+	// PublicURL is how people reach the server, when that is not its address.
+	PublicURL string
+	// TrustedProxies may say in X-Forwarded-For for whom they ask.
+	TrustedProxies []netip.Prefix
+
+	Log *slog.Logger
+	Now func() time.Time
+
+	// RequestTimeout bounds every call but the streams; 15 s by default.
+	RequestTimeout time.Duration
+	// PulseInterval is the time between two looks at an inbox; 1 s by default.
+	PulseInterval time.Duration
+	// Heartbeat is the time between two comments on a stream; 15 s by default.
+	Heartbeat time.Duration
+	// MaxStreams bounds the streams of this process; 1,000 by default.
+	MaxStreams int
+}
+
+// Check asks for one dependency.
+type Check struct {
+	// Name is shown to operators, such as "postgres".
+	Name string
+	// Ask returns nil when the dependency can be used.
+	Ask func(context.Context) error
+}
+
+func (o *Options) applyDefaults() {
+	if o.CheckRule == nil {
+		o.CheckRule = func(*rules.Definition) []fault.Field { return nil }
+	}
+	if o.CheckWebhook == nil {
+		o.CheckWebhook = func(*notify.Webhook) []fault.Field { return nil }
+	}
+	if o.Identify == nil {
+		o.Identify = Everybody(Identity{Tenant: "default", Actor: "operator"})
+	}
+	if o.RequestTimeout == 0 {
+		o.RequestTimeout = 15 * time.Second
+	}
+	if o.PulseInterval == 0 {
+		o.PulseInterval = time.Second
+	}
+	if o.Heartbeat == 0 {
+		o.Heartbeat = 15 * time.Second
+	}
+	if o.MaxStreams == 0 {
+		o.MaxStreams = 1000
+	}
+}
+
+func (o *Options) validate() error {
+	missing := map[string]bool{
+		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Inbox": o.Inbox == nil,
+		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Pulse": o.Pulse == nil,
+		"Web": o.Web == nil, "Log": o.Log == nil, "Now": o.Now == nil,
+	}
+	var errs []error
+	for name, absent := range missing {
+		if absent {
+			errs = append(errs, fmt.Errorf("api: Options.%s is required", name))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return compareText(a.Error(), b.Error()) })
+	if o.RequestTimeout < 0 || o.PulseInterval < 0 || o.Heartbeat < 0 || o.MaxStreams < 0 {
+		errs = append(errs, errors.New("api: no duration or bound in Options may be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// Server answers HTTP. It is made by [New] and safe for concurrent use.
+type Server struct {
+	Options
+
+	validator *rules.Validator
+	hub       *hub
+	health    *health
+	startedAt time.Time
+	echo      *echo.Echo
+}
+
+var _ StrictServerInterface = (*Server)(nil)
+
+// New returns a server. It starts nothing; its streams are ended by [Server.Shutdown].
+func New(o Options) (*Server, error) {
+	o.applyDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	var public *url.URL
+	if o.PublicURL != "" {
+		u, err := url.Parse(o.PublicURL)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
+			return nil, fmt.Errorf("api: public URL %q is not of the form https://host", o.PublicURL)
+		}
+		public = u
+	}
+	document, err := newDocument()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		Options:   o,
+		validator: rules.NewValidator(),
+		hub:       newHub(o.Pulse, o.Log, o.PulseInterval, o.MaxStreams),
+		health:    newHealth(o.Checks, o.Log, o.Now),
+		startedAt: o.Now(),
+	}
+	if s.echo, err = s.router(document, public); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+
+// Shutdown ends every stream of events and refuses new ones. It returns when
+// their poller has ended, or ctx has. Call it before or while the HTTP server
+// shuts down, which otherwise waits for the streams.
+func (s *Server) Shutdown(ctx context.Context) error { return s.hub.shutdown(ctx) }

@@ -1,0 +1,184 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"tocsin/internal/fault"
+	"tocsin/notify"
+)
+
+// ListWebhooks answers GET /webhooks.
+func (s *Server) ListWebhooks(ctx context.Context, req ListWebhooksRequestObject) (ListWebhooksResponseObject, error) {
+	page, err := namePage(listWebhooks, req.Params.Cursor, req.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Webhooks.List(ctx, tenantOf(ctx), page)
+	if err != nil {
+		return nil, fmt.Errorf("list webhooks: %w", err)
+	}
+	answer := ListWebhooks200JSONResponse{Items: make([]Webhook, len(found))}
+	for i := range found {
+		answer.Items[i] = webhookAnswer(&found[i])
+	}
+	answer.NextCursor, err = nextCursor(len(found), page.Limit, func() mark {
+		last := &found[len(found)-1]
+		return mark{List: listWebhooks, Name: last.Name, ID: last.ID}
+	})
+	return answer, err
+}
+
+// CreateWebhook answers POST /webhooks.
+func (s *Server) CreateWebhook(ctx context.Context, req CreateWebhookRequestObject) (CreateWebhookResponseObject, error) {
+	w := webhook(req.Body)
+	if err := fault.InvalidFields("the webhook", withoutRepeats(append(formFaults(&w), s.CheckWebhook(&w)...))); err != nil {
+		return nil, err
+	}
+	stored, err := s.Webhooks.Create(ctx, tenantOf(ctx), w)
+	if err != nil {
+		return nil, fmt.Errorf("create webhook: %w", err)
+	}
+	answer := CreateWebhook201JSONResponse{Body: webhookAnswer(&stored)}
+	answer.Headers = CreateWebhook201ResponseHeaders{ETag: etag(stored.Version), Location: "/api/v1/webhooks/" + stored.ID.String()}
+	return answer, nil
+}
+
+// GetWebhook answers GET /webhooks/{id}.
+func (s *Server) GetWebhook(ctx context.Context, req GetWebhookRequestObject) (GetWebhookResponseObject, error) {
+	w, err := s.Webhooks.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("get webhook: %w", err)
+	}
+	return GetWebhook200JSONResponse{Body: webhookAnswer(&w), Headers: GetWebhook200ResponseHeaders{ETag: etag(w.Version)}}, nil
+}
+
+// DeleteWebhook answers DELETE /webhooks/{id}.
+func (s *Server) DeleteWebhook(ctx context.Context, req DeleteWebhookRequestObject) (DeleteWebhookResponseObject, error) {
+	if err := s.Webhooks.Delete(ctx, tenantOf(ctx), req.ID); err != nil {
+		return nil, fmt.Errorf("delete webhook: %w", err)
+	}
+	return DeleteWebhook204Response{}, nil
+}
+
+// Bounds of a webhook, those of openapi.yaml.
+const (
+	maxWebhookName   = 200
+	maxURL           = 2000
+	maxHeaders       = 50
+	maxHeaderValue   = 4000
+	maxBodyTemplate  = 100_000
+	maxSigningSecret = 500
+	minTimeout       = time.Second
+	maxTimeout       = time.Minute
+	maxConcurrent    = 100
+	maxRatePerSecond = 10_000
+)
+
+// webhook fills what the author left out.
+func webhook(b *WebhookDefinition) notify.Webhook {
+	w := notify.Webhook{
+		Name:          b.Name,
+		Kind:          b.Kind,
+		URL:           b.URL,
+		Headers:       b.Headers,
+		BodyTemplate:  b.BodyTemplate,
+		SigningSecret: b.SigningSecret,
+		Enabled:       b.Enabled == nil || *b.Enabled,
+		Timeout:       notify.DefaultTimeout,
+		MaxConcurrent: notify.DefaultMaxConcurrent,
+		RatePerSecond: deref(b.RatePerSecond),
+	}
+	if b.TimeoutSeconds != nil {
+		// Out of range stays out of range, whatever the product would be.
+		bounded := min(max(*b.TimeoutSeconds, 0), 2*maxTimeout.Seconds())
+		w.Timeout = time.Duration(bounded * float64(time.Second))
+	}
+	if b.MaxConcurrent != nil {
+		w.MaxConcurrent = *b.MaxConcurrent
+	}
+	if b.RatePerSecond == nil && b.Kind == notify.KindSlack {
+		w.RatePerSecond = notify.SlackRatePerSecond
+	}
+	return w
+}
+
+// formFaults finds what breaks the bounds of openapi.yaml.
+func formFaults(w *notify.Webhook) []fault.Field {
+	var wrong []fault.Field
+	add := func(field, code, message string) {
+		wrong = append(wrong, fault.Field{Field: field, Code: code, Message: message})
+	}
+	text := func(field, value string, limit int) {
+		switch {
+		case !cleanText(value):
+			add(field, "text", "Must be valid UTF-8 text without NUL")
+		case utf8.RuneCountInString(value) > limit:
+			add(field, "out_of_range", fmt.Sprintf("Must be at most %d characters", limit))
+		}
+	}
+	text("name", w.Name, maxWebhookName)
+	text("url", w.URL, maxURL)
+	text("bodyTemplate", w.BodyTemplate, maxBodyTemplate)
+	text("signingSecret", w.SigningSecret, maxSigningSecret)
+	if w.Name == "" {
+		add("name", "required", "Must not be empty")
+	}
+	switch w.Kind {
+	case notify.KindSlack, notify.KindGeneric:
+	default:
+		add("kind", "unknown_value", "Must be one of slack, generic")
+	}
+	if u, err := url.Parse(w.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
+		add("url", "url", "Must be a URL of the form https://host/path")
+	}
+	if len(w.Headers) > maxHeaders {
+		add("headers", "out_of_range", fmt.Sprintf("Must be at most %d entries", maxHeaders))
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.Headers)) {
+		text("headers."+name, w.Headers[name], maxHeaderValue)
+	}
+	if w.Timeout < minTimeout || w.Timeout > maxTimeout {
+		add("timeoutSeconds", "out_of_range", fmt.Sprintf("Must be from %g to %g", minTimeout.Seconds(), maxTimeout.Seconds()))
+	}
+	if w.MaxConcurrent < 1 || w.MaxConcurrent > maxConcurrent {
+		add("maxConcurrent", "out_of_range", fmt.Sprintf("Must be from 1 to %d", maxConcurrent))
+	}
+	if w.RatePerSecond < 0 || w.RatePerSecond > maxRatePerSecond {
+		add("ratePerSecond", "out_of_range", fmt.Sprintf("Must be from 0 to %d", maxRatePerSecond))
+	}
+	return wrong
+}
+
+// webhookAnswer shows of the secrets no more than a host and names.
+func webhookAnswer(w *notify.Webhook) Webhook {
+	answer := Webhook{
+		ID:               w.ID,
+		Version:          w.Version,
+		CreatedAt:        w.CreatedAt.UTC(),
+		UpdatedAt:        w.UpdatedAt.UTC(),
+		Name:             w.Name,
+		Kind:             w.Kind,
+		HeaderNames:      listed(slices.Sorted(maps.Keys(w.Headers))),
+		BodyTemplate:     w.BodyTemplate,
+		HasSigningSecret: w.SigningSecret != "",
+		Enabled:          w.Enabled,
+		DisabledReason:   optional(w.DisabledReason),
+		TimeoutSeconds:   w.Timeout.Seconds(),
+		MaxConcurrent:    w.MaxConcurrent,
+		RatePerSecond:    w.RatePerSecond,
+	}
+	if u, err := url.Parse(w.URL); err == nil {
+		answer.URLHost = u.Host
+	}
+	if !w.HeldUntil.IsZero() {
+		held := w.HeldUntil.UTC()
+		answer.HeldUntil = &held
+	}
+	return answer
+}
