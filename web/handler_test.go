@@ -1,0 +1,130 @@
+package web
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func testSite() fstest.MapFS {
+	return fstest.MapFS{
+		"index.html":             {Data: []byte("<!doctype html><title>Tocsin</title>")},
+		"theme.js":               {Data: []byte("theme()")},
+		"assets/main-Ab12.js":    {Data: []byte("main()")},
+		"assets/main-Ab12.js.br": {Data: []byte("brotli of main")},
+		"assets/main-Ab12.js.gz": {Data: []byte("gzip of main")},
+		"assets/inter.woff2":     {Data: []byte("font")},
+	}
+}
+
+func get(t *testing.T, h http.Handler, target string, headers ...string) *http.Response {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, target, http.NoBody)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func body(t *testing.T, r *http.Response) string {
+	t.Helper()
+	var b strings.Builder
+	if err := r.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	_, content, _ := strings.Cut(b.String(), "\r\n\r\n")
+	return content
+}
+
+func TestHandlerServes(t *testing.T) {
+	h, err := newHandler(testSite())
+	if err != nil {
+		t.Fatal(err)
+	}
+	type answer struct {
+		Status                              int
+		ContentType, Cache, Encoding, Start string
+	}
+	page := answer{200, "text/html; charset=utf-8", "no-cache", "", "<!doctype"}
+	script := answer{200, "text/javascript; charset=utf-8", "public, max-age=31536000, immutable", "", "main()"}
+	tests := map[string]struct {
+		target, accept string
+		want           answer
+	}{
+		"the root is the page":                    {"/", "", page},
+		"a page of the application":               {"/inbox/0192f0c1-0000-7000-8000-000000000000?q=x", "", page},
+		"climbing out ends at the page":           {"/../../etc/passwd", "", page},
+		"an unhashed file is asked for each time": {"/theme.js", "", answer{200, "text/javascript; charset=utf-8", "no-cache", "", "theme()"}},
+		"a hashed file is kept":                   {"/assets/main-Ab12.js", "", script},
+		"Brotli goes before gzip":                 {"/assets/main-Ab12.js", "gzip, deflate, br", answer{200, script.ContentType, script.Cache, "br", "brotli of main"}},
+		"gzip where Brotli is refused":            {"/assets/main-Ab12.js", "br;q=0, gzip;q=0.5", answer{200, script.ContentType, script.Cache, "gzip", "gzip of main"}},
+		"plain for a coding that is unknown":      {"/assets/main-Ab12.js", "zstd", script},
+		"plain where no compressed form is":       {"/assets/inter.woff2", "br, gzip", answer{200, "font/woff2", script.Cache, "", "font"}},
+		"a missing asset is not a page":           {"/assets/main-Old1.js", "", answer{404, "text/plain; charset=utf-8", "no-cache", "", "404 page"}},
+		"a compressed form has no address":        {"/assets/main-Ab12.js.br", "", answer{404, "text/plain; charset=utf-8", "no-cache", "", "404 page"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := get(t, h, tt.target, "Accept-Encoding", tt.accept)
+			got := answer{
+				r.StatusCode, r.Header.Get("Content-Type"), r.Header.Get("Cache-Control"),
+				r.Header.Get("Content-Encoding"), body(t, r)[:len(tt.want.Start)],
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestHandlerAnswersNotModifiedPerForm(t *testing.T) {
+	h, err := newHandler(testSite())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const target = "/assets/main-Ab12.js"
+	tag := get(t, h, target, "Accept-Encoding", "br").Header.Get("ETag")
+	if got := get(t, h, target, "Accept-Encoding", "br", "If-None-Match", tag).StatusCode; got != http.StatusNotModified {
+		t.Errorf("the same form: got %d", got)
+	}
+	if got := get(t, h, target, "If-None-Match", tag).StatusCode; got != http.StatusOK {
+		t.Errorf("another form: got %d", got)
+	}
+}
+
+func TestHandlerRefusesOtherMethods(t *testing.T) {
+	h, err := newHandler(testSite())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("x")))
+	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
+		t.Errorf("got %d, Allow %q", w.Code, w.Header().Get("Allow"))
+	}
+}
+
+func TestSiteWithoutPageIsRefused(t *testing.T) {
+	if _, err := newHandler(fstest.MapFS{"theme.js": {Data: []byte("x")}}); err == nil {
+		t.Error("accepted")
+	}
+}
+
+// The binary serves a page whether the application was built before or not, and the page may run nothing but its own
+// scripts.
+func TestHandlerServesWhatIsEmbedded(t *testing.T) {
+	r := get(t, Handler(), "/")
+	if content := body(t, r); r.StatusCode != http.StatusOK || !strings.Contains(content, "Tocsin") {
+		t.Errorf("got %d: %s", r.StatusCode, content)
+	}
+	policy := r.Header.Get("Content-Security-Policy")
+	if !strings.Contains(policy, "default-src 'self'") || strings.Contains(policy, "script-src") {
+		t.Errorf("got policy %q", policy)
+	}
+}
