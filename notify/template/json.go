@@ -243,9 +243,10 @@ func (p *jsonParser) close() error {
 // syntax says what a person does about JSON that cannot be read.
 func (p *jsonParser) syntax(err error) error {
 	at := int(p.decoder.InputOffset())
-	rest := strings.TrimLeft(p.place.text[min(at, len(p.place.text)):], " \t\r\n:,")
+	before, rest := p.place.text[:min(at, len(p.place.text))], p.place.text[min(at, len(p.place.text)):]
 	switch {
-	case strings.HasPrefix(rest, openTag):
+	// The first brace of a tag reads as the beginning of an object.
+	case strings.HasSuffix(before, "{") && strings.HasPrefix(rest, "{"):
 		return p.fail("A variable stands inside a string in JSON; write it in quotes, as \"{{exchange.route}}\"")
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return p.fail("The JSON ends too early; a quote, bracket or brace is missing")

@@ -50,7 +50,7 @@ func foreign(frame string) bool {
 		}
 	}
 	// Java names the module or the class loader before a slash.
-	if before, after, found := strings.Cut(frame, "/"); found && !strings.ContainsAny(before, " (") {
+	if before, after, found := strings.Cut(frame, "/"); found && !strings.ContainsAny(before, " (:") {
 		frame = after
 	}
 	for _, prefix := range []string{
