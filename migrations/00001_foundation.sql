@@ -72,17 +72,21 @@ create table rule_state (
     armed_since_ns bigint not null,
     -- "<start time>|<execution id>"; null before the first run.
     cursor         text collate "C",
-    -- 'infinity' while the rule is disabled.
-    next_run_at    timestamptz not null,
+    -- Null while the rule is disabled.
+    next_run_at    timestamptz,
     claim_token    bigint,
     claimed_by     text,
     claimed_until  timestamptz,
+    last_run_at    timestamptz,
     -- What last went wrong on behalf of this rule, and is not yet over.
     problem        text,
     problem_at     timestamptz
 );
 
 create index rule_state_due on rule_state (next_run_at);
+
+-- Orders the changes of alerts, so that an inbox can tell that something is new.
+create sequence alert_change;
 
 create table alert (
     alert_id        uuid primary key,
@@ -104,11 +108,14 @@ create table alert (
     acknowledged_by text not null default '',
     resolved_at     timestamptz,
     resolved_by     text not null default '',
+    change          bigint not null default nextval('alert_change'),
     constraint alert_once unique (rule_id, execution_id)
 );
 
 create index alert_inbox on alert (tenant_id, fired_at desc, alert_id desc);
 create index alert_inbox_by_state on alert (tenant_id, state, fired_at desc, alert_id desc);
+
+create index alert_newest_change on alert (tenant_id, change desc);
 
 -- The record of what is owed. Never updated.
 create table notification (

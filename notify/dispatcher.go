@@ -18,7 +18,8 @@ var ErrFenced = errors.New("the claim no longer stands")
 
 // Store keeps the outbox and the record.
 type Store interface {
-	// Claim takes due notifications for as many slots as the request has room for.
+	// Claim takes due notifications for as many slots as the request has room
+	// for. With an error it may still return some, which are claimed.
 	Claim(ctx context.Context, request ClaimRequest) ([]Delivery, error)
 	// Begin commits an attempt and, when fresh is not nil, freezes the body. It
 	// returns [ErrFenced] when the claim no longer stands.
@@ -192,7 +193,7 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 		},
 	})
 	if err != nil {
-		return Result{}, fmt.Errorf("claim notifications: %w", err)
+		err = fmt.Errorf("claim notifications: %w", err)
 	}
 	for i := range claimed {
 		delivery := &claimed[i]
@@ -208,7 +209,7 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 			d.deliver(context.WithoutCancel(ctx), delivery)
 		})
 	}
-	return Result{Claimed: len(claimed), Again: again}, nil
+	return Result{Claimed: len(claimed), Again: again}, err
 }
 
 // deliver makes one attempt under a lease that is renewed until its outcome is stored.

@@ -65,3 +65,13 @@ type Outcome struct {
 	// Duration is the time from dialling to the end of the answer.
 	Duration time.Duration
 }
+
+// ParseVerdict returns the verdict that s names, [VerdictUnknown] for any other text.
+func ParseVerdict(s string) Verdict {
+	for v := VerdictDelivered; v <= VerdictGone; v++ {
+		if v.String() == s {
+			return v
+		}
+	}
+	return VerdictUnknown
+}

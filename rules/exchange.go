@@ -19,23 +19,24 @@ const (
 )
 
 // Exchange is one execution of a route, job or request, as its source holds it:
-// its texts are whatever bytes somebody wrote there.
+// its texts are whatever bytes somebody wrote there. The JSON form is that in
+// which alerts keep a cleaned exchange.
 type Exchange struct {
-	TenantID    string
-	StartTimeNS int64
-	ExecutionID string
-	Environment string
-	Application string
-	Route       string
-	Status      Status
+	TenantID    string `json:"tenantId"`
+	StartTimeNS int64  `json:"startTimeNs"`
+	ExecutionID string `json:"executionId"`
+	Environment string `json:"environment"`
+	Application string `json:"application"`
+	Route       string `json:"route"`
+	Status      Status `json:"status"`
 	// EndTimeNS is nil where the source does not say when the exchange ended.
-	EndTimeNS     *int64
-	DurationNS    int64
-	ErrorType     string
-	ErrorMessage  string
-	ErrorStack    string
-	CorrelationID string
-	Attributes    map[string]string
+	EndTimeNS     *int64            `json:"endTimeNs,omitempty"`
+	DurationNS    int64             `json:"durationNs"`
+	ErrorType     string            `json:"errorType,omitempty"`
+	ErrorMessage  string            `json:"errorMessage,omitempty"`
+	ErrorStack    string            `json:"errorStack,omitempty"`
+	CorrelationID string            `json:"correlationId,omitempty"`
+	Attributes    map[string]string `json:"attributes,omitempty"`
 }
 
 // Position returns the place of e in judging order.

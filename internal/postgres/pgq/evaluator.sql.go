@@ -76,23 +76,24 @@ const cursorAdvance = `-- name: CursorAdvance :many
 update rule_state s
 set cursor = a.to_cursor,
     next_run_at = case when a.release
-        then greatest(s.next_run_at + make_interval(secs => r.interval_seconds), coalesce($1::timestamptz, now()))
+        then greatest(s.next_run_at + make_interval(secs => r.interval_seconds), now())
         else s.next_run_at end,
-    claimed_until = case when a.release then null else coalesce($1::timestamptz, now()) + $2::interval end,
+    claimed_until = case when a.release then null else now() + $1::interval end,
     claimed_by = case when a.release then null else s.claimed_by end,
     claim_token = case when a.release then null else s.claim_token end,
+    last_run_at = now(),
     problem = a.problem,
     problem_at = case when a.problem is null then null
-        when s.problem is null then coalesce($1::timestamptz, now())
+        when s.problem is null then now()
         else s.problem_at end
 from (
-    select unnest($3::uuid[]) as rule_id,
-           unnest($4::bigint[]) as token,
-           unnest($5::bigint[]) as version,
-           nullif(unnest($6::text[]), '') as from_cursor,
-           unnest($7::text[]) as to_cursor,
-           unnest($8::boolean[]) as release,
-           nullif(unnest($9::text[]), '') as problem
+    select unnest($2::uuid[]) as rule_id,
+           unnest($3::bigint[]) as token,
+           unnest($4::bigint[]) as version,
+           nullif(unnest($5::text[]), '') as from_cursor,
+           unnest($6::text[]) as to_cursor,
+           unnest($7::boolean[]) as release,
+           nullif(unnest($8::text[]), '') as problem
 ) a
 join rule r on r.rule_id = a.rule_id and r.version = a.version and r.enabled and r.deleted_at is null
 where s.rule_id = a.rule_id
@@ -102,7 +103,6 @@ returning s.rule_id
 `
 
 type CursorAdvanceParams struct {
-	At          *time.Time
 	ClaimFor    time.Duration
 	RuleIds     []uuid.UUID
 	Tokens      []int64
@@ -117,7 +117,6 @@ type CursorAdvanceParams struct {
 // its token and rule version. What it does not return is stale.
 func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, cursorAdvance,
-		arg.At,
 		arg.ClaimFor,
 		arg.RuleIds,
 		arg.Tokens,
@@ -191,16 +190,16 @@ const ruleClaim = `-- name: RuleClaim :many
 with due as (
     select rule_id
     from rule_state
-    where next_run_at <= coalesce($1::timestamptz, now())
-      and (claimed_until is null or claimed_until <= coalesce($1::timestamptz, now()))
+    where next_run_at <= now()
+      and (claimed_until is null or claimed_until <= now())
     order by next_run_at, rule_id
-    limit $2::int
+    limit $1::int
     for update skip locked
 ), claimed as (
     update rule_state s
     set claim_token = nextval('claim_token'),
-        claimed_by = $3::text,
-        claimed_until = coalesce($1::timestamptz, now()) + $4::interval
+        claimed_by = $2::text,
+        claimed_until = now() + $3::interval
     from due
     where s.rule_id = due.rule_id
     returning s.rule_id, s.armed_since_ns, s.cursor, s.claim_token
@@ -216,7 +215,6 @@ order by r.rule_id
 `
 
 type RuleClaimParams struct {
-	At       *time.Time
 	Most     int32
 	Replica  string
 	ClaimFor time.Duration
@@ -248,15 +246,9 @@ type RuleClaimRow struct {
 	WebhookIds         []uuid.UUID
 }
 
-// Takes due rules under a token and a claim that lapses. A nullable "at" fixes
-// the instant; the database's clock decides otherwise.
+// Takes due rules under a token and a claim that lapses.
 func (q *Queries) RuleClaim(ctx context.Context, arg RuleClaimParams) ([]RuleClaimRow, error) {
-	rows, err := q.db.Query(ctx, ruleClaim,
-		arg.At,
-		arg.Most,
-		arg.Replica,
-		arg.ClaimFor,
-	)
+	rows, err := q.db.Query(ctx, ruleClaim, arg.Most, arg.Replica, arg.ClaimFor)
 	if err != nil {
 		return nil, err
 	}
@@ -302,18 +294,17 @@ func (q *Queries) RuleClaim(ctx context.Context, arg RuleClaimParams) ([]RuleCla
 const ruleProblem = `-- name: RuleProblem :execrows
 update rule_state s
 set problem = $1::text,
-    problem_at = coalesce(s.problem_at, coalesce($2::timestamptz, now())),
-    next_run_at = greatest(s.next_run_at + make_interval(secs => r.interval_seconds), coalesce($2::timestamptz, now())),
+    problem_at = coalesce(s.problem_at, now()),
+    next_run_at = greatest(s.next_run_at + make_interval(secs => r.interval_seconds), now()),
     claim_token = null,
     claimed_by = null,
     claimed_until = null
 from rule r
-where r.rule_id = s.rule_id and s.rule_id = $3 and s.claim_token = $4::bigint
+where r.rule_id = s.rule_id and s.rule_id = $2 and s.claim_token = $3::bigint
 `
 
 type RuleProblemParams struct {
 	Problem string
-	At      *time.Time
 	RuleID  uuid.UUID
 	Token   int64
 }
@@ -321,12 +312,7 @@ type RuleProblemParams struct {
 // Records what went wrong and releases the claim; the cursor stays, and the
 // rule is due again after its interval.
 func (q *Queries) RuleProblem(ctx context.Context, arg RuleProblemParams) (int64, error) {
-	result, err := q.db.Exec(ctx, ruleProblem,
-		arg.Problem,
-		arg.At,
-		arg.RuleID,
-		arg.Token,
-	)
+	result, err := q.db.Exec(ctx, ruleProblem, arg.Problem, arg.RuleID, arg.Token)
 	if err != nil {
 		return 0, err
 	}

@@ -29,6 +29,7 @@ type Alert struct {
 	AcknowledgedBy string
 	ResolvedAt     *time.Time
 	ResolvedBy     string
+	Change         int64
 }
 
 type Attempt struct {
@@ -111,10 +112,11 @@ type RuleState struct {
 	RuleID       uuid.UUID
 	ArmedSinceNs int64
 	Cursor       *string
-	NextRunAt    time.Time
+	NextRunAt    *time.Time
 	ClaimToken   *int64
 	ClaimedBy    *string
 	ClaimedUntil *time.Time
+	LastRunAt    *time.Time
 	Problem      *string
 	ProblemAt    *time.Time
 }

@@ -7,16 +7,16 @@ package pgq
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
+	"time"
 )
 
 const attemptBegin = `-- name: AttemptBegin :execrows
 with mine as (
     update outbox o
-    set attempts = $3::int, due_at = coalesce($4::timestamptz, now()) + $5::interval
-    where o.notification_id = $6 and o.claim_token = $1::bigint and o.attempts + 1 = $3::int
+    set attempts = $3::int, due_at = now() + $4::interval
+    where o.notification_id = $5 and o.claim_token = $1::bigint and o.attempts + 1 = $3::int
     returning o.notification_id, o.attempts
 )
 insert into attempt (notification_id, attempt, claim_token, replica)
@@ -27,7 +27,6 @@ type AttemptBeginParams struct {
 	Token          int64
 	Replica        string
 	AttemptNumber  int32
-	At             *time.Time
 	Lease          time.Duration
 	NotificationID uuid.UUID
 }
@@ -38,7 +37,6 @@ func (q *Queries) AttemptBegin(ctx context.Context, arg AttemptBeginParams) (int
 		arg.Token,
 		arg.Replica,
 		arg.AttemptNumber,
-		arg.At,
 		arg.Lease,
 		arg.NotificationID,
 	)
@@ -50,17 +48,16 @@ func (q *Queries) AttemptBegin(ctx context.Context, arg AttemptBeginParams) (int
 
 const attemptFinish = `-- name: AttemptFinish :exec
 update attempt
-set finished_at = coalesce($1::timestamptz, now()),
-    verdict = $2::text,
-    status_code = $3,
-    error = $4,
-    response = $5,
-    duration_us = $6::bigint
-where notification_id = $7 and attempt = $8
+set finished_at = now(),
+    verdict = $1::text,
+    status_code = $2,
+    error = $3,
+    response = $4,
+    duration_us = $5::bigint
+where notification_id = $6 and attempt = $7
 `
 
 type AttemptFinishParams struct {
-	At             *time.Time
 	Verdict        string
 	StatusCode     *int32
 	Error          string
@@ -72,7 +69,6 @@ type AttemptFinishParams struct {
 
 func (q *Queries) AttemptFinish(ctx context.Context, arg AttemptFinishParams) error {
 	_, err := q.db.Exec(ctx, attemptFinish,
-		arg.At,
 		arg.Verdict,
 		arg.StatusCode,
 		arg.Error,
@@ -115,7 +111,7 @@ with room as (
     cross join lateral (
         select b.notification_id
         from outbox b
-        where b.webhook_id = room.webhook_id and b.due_at <= coalesce($3::timestamptz, now())
+        where b.webhook_id = room.webhook_id and b.due_at <= now()
         order by b.due_at, b.notification_id
         limit room.slots
         for update skip locked
@@ -123,8 +119,8 @@ with room as (
 ), claimed as (
     update outbox o
     set claim_token = nextval('claim_token'),
-        claimed_by = $4::text,
-        due_at = coalesce($3::timestamptz, now()) + $5::interval
+        claimed_by = $3::text,
+        due_at = now() + $4::interval
     from due
     where o.notification_id = due.notification_id
     returning o.notification_id, o.attempts, o.counted, o.claim_token
@@ -132,7 +128,7 @@ with room as (
 select c.notification_id, c.attempts, c.counted, c.claim_token::bigint as claim_token,
        n.reason,
        b.content_type, b.content,
-       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at
+       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at
 from claimed c
 join notification n using (notification_id)
 join alert a on a.alert_id = n.alert_id
@@ -145,7 +141,6 @@ order by n.created_at, n.notification_id
 type NotificationClaimParams struct {
 	WebhookIds []uuid.UUID
 	Slots      []int32
-	At         *time.Time
 	Replica    string
 	Lease      time.Duration
 }
@@ -169,7 +164,6 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 	rows, err := q.db.Query(ctx, notificationClaim,
 		arg.WebhookIds,
 		arg.Slots,
-		arg.At,
 		arg.Replica,
 		arg.Lease,
 	)
@@ -206,6 +200,7 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.Alert.AcknowledgedBy,
 			&i.Alert.ResolvedAt,
 			&i.Alert.ResolvedBy,
+			&i.Alert.Change,
 			&i.RuleName,
 			&i.Webhook.WebhookID,
 			&i.Webhook.TenantID,
@@ -240,10 +235,10 @@ const outboxBacklog = `-- name: OutboxBacklog :many
 select w.webhook_id, w.max_concurrent, w.rate_per_second
 from webhook w
 where w.enabled
-  and (w.held_until is null or w.held_until <= coalesce($1::timestamptz, now()))
+  and (w.held_until is null or w.held_until <= now())
   and exists (
       select from outbox o
-      where o.webhook_id = w.webhook_id and o.due_at <= coalesce($1::timestamptz, now())
+      where o.webhook_id = w.webhook_id and o.due_at <= now()
   )
 `
 
@@ -254,8 +249,8 @@ type OutboxBacklogRow struct {
 }
 
 // The webhooks for which something is due and that may be called now.
-func (q *Queries) OutboxBacklog(ctx context.Context, at *time.Time) ([]OutboxBacklogRow, error) {
-	rows, err := q.db.Query(ctx, outboxBacklog, at)
+func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error) {
+	rows, err := q.db.Query(ctx, outboxBacklog)
 	if err != nil {
 		return nil, err
 	}
@@ -295,19 +290,18 @@ func (q *Queries) OutboxDepth(ctx context.Context, tenantID string) (OutboxDepth
 
 const outboxRelease = `-- name: OutboxRelease :execrows
 update outbox
-set due_at = coalesce($1::timestamptz, now()), claim_token = null, claimed_by = null
-where notification_id = $2 and claim_token = $3::bigint
+set due_at = now(), claim_token = null, claimed_by = null
+where notification_id = $1 and claim_token = $2::bigint
 `
 
 type OutboxReleaseParams struct {
-	At             *time.Time
 	NotificationID uuid.UUID
 	Token          int64
 }
 
 // Gives a claimed row back, due at once.
 func (q *Queries) OutboxRelease(ctx context.Context, arg OutboxReleaseParams) (int64, error) {
-	result, err := q.db.Exec(ctx, outboxRelease, arg.At, arg.NotificationID, arg.Token)
+	result, err := q.db.Exec(ctx, outboxRelease, arg.NotificationID, arg.Token)
 	if err != nil {
 		return 0, err
 	}
@@ -316,24 +310,18 @@ func (q *Queries) OutboxRelease(ctx context.Context, arg OutboxReleaseParams) (i
 
 const outboxRenew = `-- name: OutboxRenew :execrows
 update outbox
-set due_at = coalesce($1::timestamptz, now()) + $2::interval
-where notification_id = $3 and claim_token = $4::bigint
+set due_at = now() + $1::interval
+where notification_id = $2 and claim_token = $3::bigint
 `
 
 type OutboxRenewParams struct {
-	At             *time.Time
 	Lease          time.Duration
 	NotificationID uuid.UUID
 	Token          int64
 }
 
 func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) (int64, error) {
-	result, err := q.db.Exec(ctx, outboxRenew,
-		arg.At,
-		arg.Lease,
-		arg.NotificationID,
-		arg.Token,
-	)
+	result, err := q.db.Exec(ctx, outboxRenew, arg.Lease, arg.NotificationID, arg.Token)
 	if err != nil {
 		return 0, err
 	}
@@ -342,15 +330,14 @@ func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) (int64
 
 const outboxRetry = `-- name: OutboxRetry :execrows
 update outbox
-set due_at = coalesce($1::timestamptz, now()) + $2::interval,
-    counted = counted + $3::int,
+set due_at = now() + $1::interval,
+    counted = counted + $2::int,
     claim_token = null,
     claimed_by = null
-where notification_id = $4 and claim_token = $5::bigint
+where notification_id = $3 and claim_token = $4::bigint
 `
 
 type OutboxRetryParams struct {
-	At             *time.Time
 	Wait           time.Duration
 	Counts         int32
 	NotificationID uuid.UUID
@@ -359,7 +346,6 @@ type OutboxRetryParams struct {
 
 func (q *Queries) OutboxRetry(ctx context.Context, arg OutboxRetryParams) (int64, error) {
 	result, err := q.db.Exec(ctx, outboxRetry,
-		arg.At,
 		arg.Wait,
 		arg.Counts,
 		arg.NotificationID,
@@ -378,7 +364,7 @@ with gone as (
     returning o.notification_id, o.claim_token
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, settled_at)
-    select n.notification_id, n.tenant_id, $3::text, coalesce($4::timestamptz, now())
+    select n.notification_id, n.tenant_id, $3::text, now()
     from gone join notification n using (notification_id)
 )
 select coalesce((select claim_token = $1::bigint from gone), false)::boolean as own,
@@ -389,7 +375,6 @@ type OutboxSettleParams struct {
 	Token          int64
 	NotificationID uuid.UUID
 	Status         string
-	At             *time.Time
 }
 
 type OutboxSettleRow struct {
@@ -400,12 +385,7 @@ type OutboxSettleRow struct {
 // Removes the row under its token. A success also ends a row whose claim has
 // passed to somebody else, because the message has arrived.
 func (q *Queries) OutboxSettle(ctx context.Context, arg OutboxSettleParams) (OutboxSettleRow, error) {
-	row := q.db.QueryRow(ctx, outboxSettle,
-		arg.Token,
-		arg.NotificationID,
-		arg.Status,
-		arg.At,
-	)
+	row := q.db.QueryRow(ctx, outboxSettle, arg.Token, arg.NotificationID, arg.Status)
 	var i OutboxSettleRow
 	err := row.Scan(&i.Own, &i.Ended)
 	return i, err
@@ -413,34 +393,32 @@ func (q *Queries) OutboxSettle(ctx context.Context, arg OutboxSettleParams) (Out
 
 const webhookDisable = `-- name: WebhookDisable :exec
 update webhook
-set enabled = false, disabled_reason = $1, version = version + 1, updated_at = coalesce($2::timestamptz, now())
-where webhook_id = $3 and enabled
+set enabled = false, disabled_reason = $1, version = version + 1, updated_at = now()
+where webhook_id = $2 and enabled
 `
 
 type WebhookDisableParams struct {
 	Reason    string
-	At        *time.Time
 	WebhookID uuid.UUID
 }
 
 func (q *Queries) WebhookDisable(ctx context.Context, arg WebhookDisableParams) error {
-	_, err := q.db.Exec(ctx, webhookDisable, arg.Reason, arg.At, arg.WebhookID)
+	_, err := q.db.Exec(ctx, webhookDisable, arg.Reason, arg.WebhookID)
 	return err
 }
 
 const webhookHold = `-- name: WebhookHold :exec
 update webhook
-set held_until = greatest(held_until, coalesce($1::timestamptz, now()) + $2::interval)
-where webhook_id = $3
+set held_until = greatest(held_until, now() + $1::interval)
+where webhook_id = $2
 `
 
 type WebhookHoldParams struct {
-	At        *time.Time
 	Hold      time.Duration
 	WebhookID uuid.UUID
 }
 
 func (q *Queries) WebhookHold(ctx context.Context, arg WebhookHoldParams) error {
-	_, err := q.db.Exec(ctx, webhookHold, arg.At, arg.Hold, arg.WebhookID)
+	_, err := q.db.Exec(ctx, webhookHold, arg.Hold, arg.WebhookID)
 	return err
 }

@@ -1,11 +1,10 @@
 -- name: RuleClaim :many
--- Takes due rules under a token and a claim that lapses. A nullable "at" fixes
--- the instant; the database's clock decides otherwise.
+-- Takes due rules under a token and a claim that lapses.
 with due as (
     select rule_id
     from rule_state
-    where next_run_at <= coalesce(sqlc.narg(at)::timestamptz, now())
-      and (claimed_until is null or claimed_until <= coalesce(sqlc.narg(at)::timestamptz, now()))
+    where next_run_at <= now()
+      and (claimed_until is null or claimed_until <= now())
     order by next_run_at, rule_id
     limit @most::int
     for update skip locked
@@ -13,7 +12,7 @@ with due as (
     update rule_state s
     set claim_token = nextval('claim_token'),
         claimed_by = @replica::text,
-        claimed_until = coalesce(sqlc.narg(at)::timestamptz, now()) + @claim_for::interval
+        claimed_until = now() + @claim_for::interval
     from due
     where s.rule_id = due.rule_id
     returning s.rule_id, s.armed_since_ns, s.cursor, s.claim_token
@@ -33,14 +32,15 @@ order by r.rule_id;
 update rule_state s
 set cursor = a.to_cursor,
     next_run_at = case when a.release
-        then greatest(s.next_run_at + make_interval(secs => r.interval_seconds), coalesce(sqlc.narg(at)::timestamptz, now()))
+        then greatest(s.next_run_at + make_interval(secs => r.interval_seconds), now())
         else s.next_run_at end,
-    claimed_until = case when a.release then null else coalesce(sqlc.narg(at)::timestamptz, now()) + @claim_for::interval end,
+    claimed_until = case when a.release then null else now() + @claim_for::interval end,
     claimed_by = case when a.release then null else s.claimed_by end,
     claim_token = case when a.release then null else s.claim_token end,
+    last_run_at = now(),
     problem = a.problem,
     problem_at = case when a.problem is null then null
-        when s.problem is null then coalesce(sqlc.narg(at)::timestamptz, now())
+        when s.problem is null then now()
         else s.problem_at end
 from (
     select unnest(@rule_ids::uuid[]) as rule_id,
@@ -82,8 +82,8 @@ select unnest(@notification_ids::uuid[]), unnest(@webhook_ids::uuid[]);
 -- rule is due again after its interval.
 update rule_state s
 set problem = @problem::text,
-    problem_at = coalesce(s.problem_at, coalesce(sqlc.narg(at)::timestamptz, now())),
-    next_run_at = greatest(s.next_run_at + make_interval(secs => r.interval_seconds), coalesce(sqlc.narg(at)::timestamptz, now())),
+    problem_at = coalesce(s.problem_at, now()),
+    next_run_at = greatest(s.next_run_at + make_interval(secs => r.interval_seconds), now()),
     claim_token = null,
     claimed_by = null,
     claimed_until = null

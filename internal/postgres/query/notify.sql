@@ -3,10 +3,10 @@
 select w.webhook_id, w.max_concurrent, w.rate_per_second
 from webhook w
 where w.enabled
-  and (w.held_until is null or w.held_until <= coalesce(sqlc.narg(at)::timestamptz, now()))
+  and (w.held_until is null or w.held_until <= now())
   and exists (
       select from outbox o
-      where o.webhook_id = w.webhook_id and o.due_at <= coalesce(sqlc.narg(at)::timestamptz, now())
+      where o.webhook_id = w.webhook_id and o.due_at <= now()
   );
 
 -- name: NotificationClaim :many
@@ -20,7 +20,7 @@ with room as (
     cross join lateral (
         select b.notification_id
         from outbox b
-        where b.webhook_id = room.webhook_id and b.due_at <= coalesce(sqlc.narg(at)::timestamptz, now())
+        where b.webhook_id = room.webhook_id and b.due_at <= now()
         order by b.due_at, b.notification_id
         limit room.slots
         for update skip locked
@@ -29,7 +29,7 @@ with room as (
     update outbox o
     set claim_token = nextval('claim_token'),
         claimed_by = @replica::text,
-        due_at = coalesce(sqlc.narg(at)::timestamptz, now()) + @lease::interval
+        due_at = now() + @lease::interval
     from due
     where o.notification_id = due.notification_id
     returning o.notification_id, o.attempts, o.counted, o.claim_token
@@ -48,20 +48,20 @@ order by n.created_at, n.notification_id;
 
 -- name: OutboxRenew :execrows
 update outbox
-set due_at = coalesce(sqlc.narg(at)::timestamptz, now()) + @lease::interval
+set due_at = now() + @lease::interval
 where notification_id = @notification_id and claim_token = @token::bigint;
 
 -- name: OutboxRelease :execrows
 -- Gives a claimed row back, due at once.
 update outbox
-set due_at = coalesce(sqlc.narg(at)::timestamptz, now()), claim_token = null, claimed_by = null
+set due_at = now(), claim_token = null, claimed_by = null
 where notification_id = @notification_id and claim_token = @token::bigint;
 
 -- name: AttemptBegin :execrows
 -- Writes the attempt, if the claim still stands.
 with mine as (
     update outbox o
-    set attempts = @attempt_number::int, due_at = coalesce(sqlc.narg(at)::timestamptz, now()) + @lease::interval
+    set attempts = @attempt_number::int, due_at = now() + @lease::interval
     where o.notification_id = @notification_id and o.claim_token = @token::bigint and o.attempts + 1 = @attempt_number::int
     returning o.notification_id, o.attempts
 )
@@ -74,7 +74,7 @@ values (@notification_id, @content_type, @content, @problem);
 
 -- name: AttemptFinish :exec
 update attempt
-set finished_at = coalesce(sqlc.narg(at)::timestamptz, now()),
+set finished_at = now(),
     verdict = @verdict::text,
     status_code = sqlc.narg(status_code),
     error = @error,
@@ -91,7 +91,7 @@ with gone as (
     returning o.notification_id, o.claim_token
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, settled_at)
-    select n.notification_id, n.tenant_id, @status::text, coalesce(sqlc.narg(at)::timestamptz, now())
+    select n.notification_id, n.tenant_id, @status::text, now()
     from gone join notification n using (notification_id)
 )
 select coalesce((select claim_token = @token::bigint from gone), false)::boolean as own,
@@ -99,7 +99,7 @@ select coalesce((select claim_token = @token::bigint from gone), false)::boolean
 
 -- name: OutboxRetry :execrows
 update outbox
-set due_at = coalesce(sqlc.narg(at)::timestamptz, now()) + @wait::interval,
+set due_at = now() + @wait::interval,
     counted = counted + @counts::int,
     claim_token = null,
     claimed_by = null
@@ -107,12 +107,12 @@ where notification_id = @notification_id and claim_token = @token::bigint;
 
 -- name: WebhookHold :exec
 update webhook
-set held_until = greatest(held_until, coalesce(sqlc.narg(at)::timestamptz, now()) + @hold::interval)
+set held_until = greatest(held_until, now() + @hold::interval)
 where webhook_id = @webhook_id;
 
 -- name: WebhookDisable :exec
 update webhook
-set enabled = false, disabled_reason = @reason, version = version + 1, updated_at = coalesce(sqlc.narg(at)::timestamptz, now())
+set enabled = false, disabled_reason = @reason, version = version + 1, updated_at = now()
 where webhook_id = @webhook_id and enabled;
 
 -- name: OutboxDepth :one

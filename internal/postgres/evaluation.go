@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/rules"
+)
+
+// Evaluation is the evaluator's store.
+type Evaluation struct{ db *DB }
+
+// Evaluation returns the evaluator's store.
+func (db *DB) Evaluation() *Evaluation { return &Evaluation{db} }
+
+// Load claims due rules. A rule that cannot be read is returned with its error.
+func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) ([]evaluator.Claim, error) {
+	rows, err := s.db.queries.RuleClaim(ctx, pgq.RuleClaimParams{
+		Most: int32(request.Most), Replica: request.Replica, ClaimFor: request.For,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim rules: %w", err)
+	}
+	claims := make([]evaluator.Claim, len(rows))
+	for i, row := range rows {
+		rule, err := ruleOf(pgq.Rule{
+			RuleID: row.RuleID, TenantID: row.TenantID, Name: row.Name, Enabled: row.Enabled, FireMode: row.FireMode,
+			Severity: row.Severity, Scope: row.Scope, Filter: row.Filter, TitleTemplate: row.TitleTemplate,
+			MessageTemplate: row.MessageTemplate, Targets: row.Targets, IntervalSeconds: row.IntervalSeconds,
+			LookBackSeconds: row.LookBackSeconds, ReNotifyMinutes: row.ReNotifyMinutes,
+			ForDurationSeconds: row.ForDurationSeconds, Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+		}, row.ArmedSinceNs, row.WebhookIds)
+		claims[i] = evaluator.Claim{Rule: rule, Token: row.ClaimToken, Err: err}
+		if row.Cursor == nil {
+			continue
+		}
+		from, err := cursor.Decode(*row.Cursor)
+		if err != nil {
+			claims[i].Err = fmt.Errorf("the stored cursor cannot be read, and the rule stands still: %w", err)
+			continue
+		}
+		claims[i].From = &from
+	}
+	return claims, nil
+}
+
+// Commit advances cursors, inserts the alerts that are new, and what is owed
+// for them, in one transaction.
+func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (evaluator.Committed, error) {
+	var done evaluator.Committed
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		done = evaluator.Committed{}
+		var err error
+		if done.Advanced, err = q.CursorAdvance(ctx, advanceParams(batch)); err != nil {
+			return fmt.Errorf("advance cursors: %w", err)
+		}
+		if done.Inserted, err = insertAlerts(ctx, q, batch, setOf(done.Advanced)); err != nil {
+			return err
+		}
+		done.Notifications, err = insertNotifications(ctx, q, batch, setOf(done.Inserted))
+		return err
+	})
+	if err != nil {
+		return evaluator.Committed{}, fmt.Errorf("commit: %w", err)
+	}
+	return done, nil
+}
+
+// Fail records a problem and releases the claim.
+func (s *Evaluation) Fail(ctx context.Context, claim evaluator.Claim, problem string) error {
+	_, err := s.db.queries.RuleProblem(ctx, pgq.RuleProblemParams{
+		Problem: problem, RuleID: claim.Rule.ID, Token: claim.Token,
+	})
+	if err != nil {
+		return fmt.Errorf("record problem: %w", err)
+	}
+	return nil
+}
+
+func advanceParams(batch evaluator.Batch) pgq.CursorAdvanceParams {
+	p := pgq.CursorAdvanceParams{ClaimFor: batch.ClaimFor}
+	for _, a := range batch.Advances {
+		from := ""
+		if a.From != nil {
+			from = a.From.String()
+		}
+		p.RuleIds = append(p.RuleIds, a.RuleID)
+		p.Tokens = append(p.Tokens, a.Token)
+		p.Versions = append(p.Versions, a.Version)
+		p.FromCursors = append(p.FromCursors, from)
+		p.ToCursors = append(p.ToCursors, a.To.String())
+		p.Releases = append(p.Releases, a.Release)
+		p.Problems = append(p.Problems, a.Problem)
+	}
+	return p
+}
+
+// insertAlerts inserts the instances of the rules that advanced, and returns
+// the ids of those that are new.
+func insertAlerts(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, advanced map[uuid.UUID]bool) ([]uuid.UUID, error) {
+	var p pgq.AlertInsertParams
+	for i := range batch.Instances {
+		a := &batch.Instances[i]
+		if !advanced[a.RuleID] {
+			continue
+		}
+		exchange, err := json.Marshal(a.Exchange)
+		if err != nil {
+			return nil, fmt.Errorf("encode exchange: %w", err)
+		}
+		p.AlertIds = append(p.AlertIds, a.ID)
+		p.TenantIds = append(p.TenantIds, a.TenantID)
+		p.RuleIds = append(p.RuleIds, a.RuleID)
+		p.RuleVersions = append(p.RuleVersions, a.RuleVersion)
+		p.Severities = append(p.Severities, string(a.Severity))
+		p.Titles = append(p.Titles, a.Title)
+		p.Messages = append(p.Messages, a.Message)
+		p.ExecutionIds = append(p.ExecutionIds, a.Exchange.ExecutionID)
+		p.StartTimesNs = append(p.StartTimesNs, a.Exchange.StartTimeNS)
+		p.Applications = append(p.Applications, a.Exchange.Application)
+		p.Routes = append(p.Routes, a.Exchange.Route)
+		p.Exchanges = append(p.Exchanges, exchange)
+	}
+	if len(p.AlertIds) == 0 {
+		return nil, nil
+	}
+	inserted, err := q.AlertInsert(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("insert alerts: %w", err)
+	}
+	return inserted, nil
+}
+
+// insertNotifications writes what is owed for the alerts that are new, in the
+// record and in the outbox, and returns how many.
+func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, inserted map[uuid.UUID]bool) (int, error) {
+	var p pgq.NotificationInsertParams
+	for i := range batch.Notifications {
+		n := &batch.Notifications[i]
+		if !inserted[n.AlertID] {
+			continue
+		}
+		p.NotificationIds = append(p.NotificationIds, n.ID)
+		p.TenantIds = append(p.TenantIds, n.TenantID)
+		p.AlertIds = append(p.AlertIds, n.AlertID)
+		p.RuleIds = append(p.RuleIds, n.RuleID)
+		p.WebhookIds = append(p.WebhookIds, n.WebhookID)
+		p.Reasons = append(p.Reasons, string(n.Reason))
+	}
+	if len(p.NotificationIds) == 0 {
+		return 0, nil
+	}
+	if err := q.NotificationInsert(ctx, p); err != nil {
+		return 0, fmt.Errorf("insert notifications: %w", err)
+	}
+	if err := q.OutboxInsert(ctx, pgq.OutboxInsertParams{NotificationIds: p.NotificationIds, WebhookIds: p.WebhookIds}); err != nil {
+		return 0, fmt.Errorf("insert outbox: %w", err)
+	}
+	return len(p.NotificationIds), nil
+}
+
+func setOf(ids []uuid.UUID) map[uuid.UUID]bool {
+	set := make(map[uuid.UUID]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
+}
+
+// ruleOf reads a stored rule. With an error, the rule is named but not complete.
+func ruleOf(row pgq.Rule, armedSinceNS int64, webhooks []uuid.UUID) (rules.Rule, error) {
+	rule := rules.Rule{
+		Definition: rules.Definition{
+			Name: row.Name, Enabled: row.Enabled, FireMode: rules.FireMode(row.FireMode), Severity: rules.Severity(row.Severity),
+			TitleTemplate: row.TitleTemplate, MessageTemplate: row.MessageTemplate, WebhookIDs: webhooks,
+			IntervalSeconds: int(row.IntervalSeconds), LookBackSeconds: int(row.LookBackSeconds),
+			ReNotifyMinutes: int(row.ReNotifyMinutes), ForDurationSeconds: int(row.ForDurationSeconds),
+		},
+		ID: row.RuleID, TenantID: row.TenantID, Version: row.Version, ArmedSinceNS: armedSinceNS,
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+	}
+	for _, part := range []struct {
+		name string
+		text []byte
+		into any
+	}{{"scope", row.Scope, &rule.Scope}, {"filter", row.Filter, &rule.Filter}, {"targets", row.Targets, &rule.Targets}} {
+		if err := json.Unmarshal(part.text, part.into); err != nil {
+			return rule, fmt.Errorf("the stored %s cannot be read: %w", part.name, err)
+		}
+	}
+	return rule, nil
+}

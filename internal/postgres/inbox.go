@@ -1,0 +1,155 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/alerts"
+	"tocsin/api"
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres/pgq"
+)
+
+// Inbox is the API's store of alerts.
+type Inbox struct{ db *DB }
+
+// Inbox returns the API's store of alerts.
+func (db *DB) Inbox() *Inbox { return &Inbox{db} }
+
+// listAlerts has a place for the conditions of a query. Stack and attributes
+// are left out, because a list does not show them.
+const listAlerts = `
+select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id,
+       a.start_time_ns, a.application, a.route, a.exchange - 'errorStack' - 'attributes' as exchange, a.fired_at,
+       a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, r.name
+from alert a join rule r using (rule_id)
+where %s
+order by a.fired_at desc, a.alert_id desc
+limit @limit`
+
+// List returns alerts, newest first.
+func (s *Inbox) List(ctx context.Context, tenant string, q alerts.Query) ([]alerts.Instance, error) {
+	where := []string{"a.tenant_id = @tenant"}
+	args := pgx.NamedArgs{"tenant": tenant, "limit": q.Limit}
+	also := func(condition, name string, value any) {
+		where = append(where, condition)
+		args[name] = value
+	}
+	if len(q.States) > 0 {
+		also("a.state = any(@states)", "states", q.States)
+	}
+	if len(q.Severities) > 0 {
+		also("a.severity = any(@severities)", "severities", q.Severities)
+	}
+	if len(q.Rules) > 0 {
+		also("a.rule_id = any(@rules)", "rules", q.Rules)
+	}
+	if len(q.Applications) > 0 {
+		also("a.application = any(@applications)", "applications", q.Applications)
+	}
+	if len(q.Routes) > 0 {
+		also("a.route = any(@routes)", "routes", q.Routes)
+	}
+	if q.Text != "" {
+		also("(strpos(lower(a.title), lower(@text)) > 0 or strpos(lower(a.message), lower(@text)) > 0)", "text", q.Text)
+	}
+	if q.Before != nil {
+		also("(a.fired_at, a.alert_id) < (@before_at, @before_id)", "before_at", q.Before.FiredAt)
+		args["before_id"] = q.Before.ID
+	}
+	rows, err := s.db.pool.Query(ctx, fmt.Sprintf(listAlerts, strings.Join(where, " and ")), args)
+	if err != nil {
+		return nil, fmt.Errorf("list alerts: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (alerts.Instance, error) {
+		var a pgq.Alert
+		var ruleName string
+		err := row.Scan(&a.AlertID, &a.TenantID, &a.RuleID, &a.RuleVersion, &a.Severity, &a.State, &a.Title, &a.Message,
+			&a.ExecutionID, &a.StartTimeNs, &a.Application, &a.Route, &a.Exchange, &a.FiredAt,
+			&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &ruleName)
+		if err != nil {
+			return alerts.Instance{}, err
+		}
+		return alertOf(a, ruleName)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list alerts: %w", err)
+	}
+	return list, nil
+}
+
+// Counts returns the number of alerts in each state.
+func (s *Inbox) Counts(ctx context.Context, tenant string) (alerts.Counts, error) {
+	row, err := s.db.queries.AlertCounts(ctx, tenant)
+	if err != nil {
+		return alerts.Counts{}, fmt.Errorf("count alerts: %w", err)
+	}
+	return alerts.Counts{Firing: row.Firing, Acknowledged: row.Acknowledged, Resolved: row.Resolved}, nil
+}
+
+// Get returns one alert, whole.
+func (s *Inbox) Get(ctx context.Context, tenant string, id uuid.UUID) (alerts.Instance, error) {
+	return getAlert(ctx, s.db.queries, tenant, id)
+}
+
+func getAlert(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) (alerts.Instance, error) {
+	row, err := q.AlertGet(ctx, pgq.AlertGetParams{TenantID: tenant, AlertID: id})
+	if err != nil {
+		return alerts.Instance{}, notFound(err, "alert")
+	}
+	return alertOf(row.Alert, row.RuleName)
+}
+
+// Act moves an alert as the action says. Of two who do the same at once, the
+// first is kept as who did it.
+func (s *Inbox) Act(ctx context.Context, tenant string, deed api.Deed) (alerts.Instance, error) {
+	var alert alerts.Instance
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		state, err := q.AlertLock(ctx, pgq.AlertLockParams{TenantID: tenant, AlertID: deed.AlertID})
+		if err != nil {
+			return notFound(err, "alert")
+		}
+		from := alerts.State(state)
+		to, err := from.After(deed.Action)
+		if err != nil {
+			return err
+		}
+		if to != from {
+			switch to {
+			case alerts.Acknowledged:
+				err = q.AlertAcknowledge(ctx, pgq.AlertAcknowledgeParams{Actor: deed.Actor, AlertID: deed.AlertID})
+			case alerts.Resolved:
+				err = q.AlertResolve(ctx, pgq.AlertResolveParams{Actor: deed.Actor, AlertID: deed.AlertID})
+			case alerts.Firing:
+				err = fault.New(fault.Conflict, "no action leads back to %s", to)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		alert, err = getAlert(ctx, q, tenant, deed.AlertID)
+		return err
+	})
+	if err != nil {
+		return alerts.Instance{}, fmt.Errorf("%s alert: %w", deed.Action, err)
+	}
+	return alert, nil
+}
+
+// Pulse returns a fingerprint of the inbox and its counts. The newest change
+// alone would not do: a transaction may commit after one that began later.
+func (s *Inbox) Pulse(ctx context.Context, tenant string) (string, alerts.Counts, error) {
+	counts, err := s.Counts(ctx, tenant)
+	if err != nil {
+		return "", alerts.Counts{}, err
+	}
+	newest, err := s.db.queries.AlertNewestChange(ctx, tenant)
+	if err != nil {
+		return "", alerts.Counts{}, fmt.Errorf("read newest change: %w", err)
+	}
+	return fmt.Sprintf("%d-%d-%d-%d", newest, counts.Firing, counts.Acknowledged, counts.Resolved), counts, nil
+}

@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+
+	// The driver "pgx" of database/sql, which goose works with.
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"tocsin/migrations"
+)
+
+// Migrate brings the schema of the database at url to the newest version and
+// logs each step. Several processes may call it at once: an advisory lock lets
+// one of them work and the others wait, for at most five minutes.
+func Migrate(ctx context.Context, url string, logger *slog.Logger) error {
+	db, provider, err := migrator(url)
+	if err != nil {
+		return err
+	}
+	defer db.Close() //nolint:errcheck // nothing is pending on it
+	results, err := provider.Up(ctx)
+	for _, r := range results {
+		logger.InfoContext(ctx, "migration applied", slog.Int64("version", r.Source.Version), slog.Duration("took", r.Duration))
+	}
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// CheckSchema returns an error that names the remedy unless the schema of the
+// database at url is exactly the one that this program knows.
+func CheckSchema(ctx context.Context, url string) error {
+	db, provider, err := migrator(url)
+	if err != nil {
+		return err
+	}
+	defer db.Close() //nolint:errcheck // nothing is pending on it
+	have, want, err := provider.GetVersions(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read schema version: %w", err)
+	case have < want:
+		return fmt.Errorf("the database schema is at version %d, this program needs %d: run `tocsin migrate`", have, want)
+	case have > want:
+		return fmt.Errorf("the database schema is at version %d, newer than the %d of this program: run the newer program", have, want)
+	}
+	return nil
+}
+
+func migrator(url string) (*sql.DB, *goose.Provider, error) {
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		return nil, nil, fmt.Errorf("postgres: %w", err)
+	}
+	// Looks each second, for 300 seconds.
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
+	if err != nil {
+		return nil, nil, fmt.Errorf("migration lock: %w", err)
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files,
+		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return nil, nil, fmt.Errorf("migrations: %w", err)
+	}
+	return db, provider, nil
+}

@@ -1,0 +1,210 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// Outbox is the dispatcher's store.
+type Outbox struct{ db *DB }
+
+// Outbox returns the dispatcher's store.
+func (db *DB) Outbox() *Outbox { return &Outbox{db} }
+
+// Claim takes due notifications.
+func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) ([]notify.Delivery, error) {
+	backlog, err := s.db.queries.OutboxBacklog(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read backlog: %w", err)
+	}
+	if len(backlog) == 0 {
+		return nil, nil
+	}
+	due := make([]notify.Limits, len(backlog))
+	for i, b := range backlog {
+		due[i] = notify.Limits{WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond}
+	}
+	p := pgq.NotificationClaimParams{Replica: request.Replica, Lease: request.Lease}
+	for _, room := range request.Room(due) {
+		p.WebhookIds = append(p.WebhookIds, room.WebhookID)
+		p.Slots = append(p.Slots, int32(room.Slots))
+	}
+	if len(p.WebhookIds) == 0 {
+		return nil, nil
+	}
+	rows, err := s.db.queries.NotificationClaim(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("claim: %w", err)
+	}
+	return s.deliveries(rows)
+}
+
+// deliveries reads claimed rows. One that cannot be read is left out and named
+// in the error; it stays owed, and is offered again when its lease lapses.
+func (s *Outbox) deliveries(rows []pgq.NotificationClaimRow) ([]notify.Delivery, error) {
+	var out []notify.Delivery
+	var unreadable []error
+	for _, row := range rows {
+		alert, alertErr := alertOf(row.Alert, row.RuleName)
+		webhook, webhookErr := s.db.webhookOf(row.Webhook)
+		if err := errors.Join(alertErr, webhookErr); err != nil {
+			unreadable = append(unreadable, fmt.Errorf("notification %s: %w", row.NotificationID, err))
+			continue
+		}
+		d := notify.Delivery{
+			NotificationID: row.NotificationID, Reason: notify.Reason(row.Reason), Token: row.ClaimToken,
+			Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Alert: alert, Webhook: webhook,
+		}
+		if row.ContentType != nil {
+			d.Body = &notify.Body{ContentType: *row.ContentType, Content: row.Content}
+		}
+		out = append(out, d)
+	}
+	return out, errors.Join(unreadable...)
+}
+
+// Begin commits an attempt before it is made.
+func (s *Outbox) Begin(ctx context.Context, begin notify.Begin) error {
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		written, err := q.AttemptBegin(ctx, pgq.AttemptBeginParams{
+			Lease: begin.Lease, NotificationID: begin.NotificationID, Token: begin.Token,
+			AttemptNumber: int32(begin.Attempt), Replica: begin.Replica,
+		})
+		if err != nil {
+			return err
+		}
+		if written == 0 {
+			return notify.ErrFenced
+		}
+		if begin.Fresh == nil {
+			return nil
+		}
+		return q.BodyFreeze(ctx, pgq.BodyFreezeParams{
+			NotificationID: begin.NotificationID, ContentType: begin.Fresh.ContentType,
+			Content: begin.Fresh.Content, Problem: rules.CleanText(begin.Problem, 2000),
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("begin attempt: %w", err)
+	}
+	return nil
+}
+
+// Renew extends a lease.
+func (s *Outbox) Renew(ctx context.Context, notification uuid.UUID, token int64, lease time.Duration) error {
+	renewed, err := s.db.queries.OutboxRenew(ctx, pgq.OutboxRenewParams{
+		Lease: lease, NotificationID: notification, Token: token,
+	})
+	if err != nil {
+		return fmt.Errorf("renew lease: %w", err)
+	}
+	if renewed == 0 {
+		return notify.ErrFenced
+	}
+	return nil
+}
+
+// Settle stores an outcome and what follows.
+func (s *Outbox) Settle(ctx context.Context, settlement notify.Settlement) error {
+	own := false
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		if err := q.AttemptFinish(ctx, finishParams(settlement)); err != nil {
+			return fmt.Errorf("finish attempt: %w", err)
+		}
+		var err error
+		if own, err = conclude(ctx, q, settlement); err != nil {
+			return err
+		}
+		if !own {
+			return nil
+		}
+		return followUp(ctx, q, settlement)
+	})
+	if err != nil {
+		return fmt.Errorf("settle: %w", err)
+	}
+	if !own {
+		return notify.ErrFenced
+	}
+	return nil
+}
+
+func finishParams(settlement notify.Settlement) pgq.AttemptFinishParams {
+	o := settlement.Outcome
+	p := pgq.AttemptFinishParams{
+		NotificationID: settlement.NotificationID, Attempt: int32(settlement.Attempt), Verdict: o.Verdict.String(),
+		Error: rules.CleanText(o.Error, 2000), Response: rules.CleanText(o.Response, 4096), DurationUs: o.Duration.Microseconds(),
+	}
+	if o.StatusCode != 0 {
+		status := int32(o.StatusCode)
+		p.StatusCode = &status
+	}
+	return p
+}
+
+// conclude ends the outbox row or makes it due later, and reports whether the
+// claim was still ours.
+func conclude(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) (own bool, err error) {
+	d := settlement.Decision
+	if d.Status != notify.Retrying {
+		ended, err := q.OutboxSettle(ctx, pgq.OutboxSettleParams{
+			NotificationID: settlement.NotificationID, Token: settlement.Token, Status: string(d.Status),
+		})
+		if err != nil {
+			return false, fmt.Errorf("remove from outbox: %w", err)
+		}
+		return ended.Own, nil
+	}
+	counts := int32(0)
+	if d.Counts {
+		counts = 1
+	}
+	retried, err := q.OutboxRetry(ctx, pgq.OutboxRetryParams{
+		Wait: d.Wait, Counts: counts, NotificationID: settlement.NotificationID, Token: settlement.Token,
+	})
+	if err != nil {
+		return false, fmt.Errorf("schedule retry: %w", err)
+	}
+	return retried > 0, nil
+}
+
+// followUp holds or switches off the webhook.
+func followUp(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) error {
+	d := settlement.Decision
+	if d.Hold > 0 {
+		if err := q.WebhookHold(ctx, pgq.WebhookHoldParams{Hold: d.Hold, WebhookID: settlement.WebhookID}); err != nil {
+			return fmt.Errorf("hold webhook: %w", err)
+		}
+	}
+	if d.Disable {
+		reason := rules.CleanText(settlement.Outcome.Error, 500)
+		if err := q.WebhookDisable(ctx, pgq.WebhookDisableParams{Reason: reason, WebhookID: settlement.WebhookID}); err != nil {
+			return fmt.Errorf("switch webhook off: %w", err)
+		}
+	}
+	return nil
+}
+
+// alertOf reads a stored alert.
+func alertOf(row pgq.Alert, ruleName string) (alerts.Instance, error) {
+	a := alerts.Instance{
+		ID: row.AlertID, TenantID: row.TenantID, RuleID: row.RuleID, RuleVersion: row.RuleVersion, RuleName: ruleName,
+		Severity: rules.Severity(row.Severity), State: alerts.State(row.State), Title: row.Title, Message: row.Message,
+		FiredAt: row.FiredAt, AcknowledgedAt: row.AcknowledgedAt, AcknowledgedBy: row.AcknowledgedBy,
+		ResolvedAt: row.ResolvedAt, ResolvedBy: row.ResolvedBy,
+	}
+	if err := json.Unmarshal(row.Exchange, &a.Exchange); err != nil {
+		return a, fmt.Errorf("alert %s: the stored exchange cannot be read: %w", row.AlertID, err)
+	}
+	return a, nil
+}

@@ -1,0 +1,87 @@
+// Package postgres keeps what Tocsin knows: rules, cursors, alerts, the outbox
+// and the record. It is the only door to Postgres.
+//
+// Queries stand in query/*.sql, named after their consumer, and are generated
+// into pgq from them and from the migrations. Each consumer has a store of its
+// own over one shared [DB]. No transaction outlives a method, and none is open
+// while something else than Postgres is waited for.
+//
+// Times are compared by Postgres's clock alone, so that replicas whose clocks
+// differ agree on what is due and whose claim has lapsed.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/internal/seal"
+)
+
+// DB is a pool of connections. It is safe for concurrent use.
+type DB struct {
+	pool    *pgxpool.Pool
+	queries *pgq.Queries
+	box     *seal.Box
+}
+
+// Open connects to the database at url and makes sure that it answers. Secrets
+// are sealed with box. The caller closes the DB.
+func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		// The error of pgx masks the password.
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	config.MaxConnLifetimeJitter = config.MaxConnLifetime / 10
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "tocsin"
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	db := &DB{pool: pool, queries: pgq.New(pool), box: box}
+	if err := db.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// Ping reports whether the database answers.
+func (db *DB) Ping(ctx context.Context) error {
+	if err := db.pool.Ping(ctx); err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	return nil
+}
+
+// Close ends every connection, after those in use have been given back.
+func (db *DB) Close() { db.pool.Close() }
+
+// inTx runs f in one transaction, which commits if f returns nil.
+func (db *DB) inTx(ctx context.Context, f func(q *pgq.Queries) error) error {
+	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
+}
+
+// notFound turns the absence of a row into a fault.
+func notFound(err error, what string) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fault.New(fault.NotFound, "no such %s", what)
+	}
+	return err
+}
+
+// isUnique reports whether err is the violation of a named unique constraint or index.
+func isUnique(err error, constraint string) bool {
+	const uniqueViolation = "23505"
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == uniqueViolation && pgErr.ConstraintName == constraint
+}

@@ -1,0 +1,62 @@
+-- name: AlertGet :one
+select sqlc.embed(a), r.name as rule_name
+from alert a join rule r using (rule_id)
+where a.tenant_id = @tenant_id and a.alert_id = @alert_id;
+
+-- name: AlertLock :one
+select state from alert where tenant_id = @tenant_id and alert_id = @alert_id for update;
+
+-- name: AlertAcknowledge :exec
+update alert
+set state = 'ACKNOWLEDGED', acknowledged_at = now(), acknowledged_by = @actor, change = nextval('alert_change')
+where alert_id = @alert_id;
+
+-- name: AlertResolve :exec
+update alert
+set state = 'RESOLVED', resolved_at = now(), resolved_by = @actor, change = nextval('alert_change')
+where alert_id = @alert_id;
+
+-- name: AlertCounts :one
+select count(*) filter (where state = 'FIRING') as firing,
+       count(*) filter (where state = 'ACKNOWLEDGED') as acknowledged,
+       count(*) filter (where state = 'RESOLVED') as resolved
+from alert where tenant_id = @tenant_id;
+
+-- name: AlertNewestChange :one
+select coalesce(max(change), 0)::bigint from alert where tenant_id = @tenant_id;
+
+-- name: AlertExists :one
+select exists (select from alert where tenant_id = @tenant_id and alert_id = @alert_id);
+
+-- name: NotificationGet :one
+select sqlc.embed(s), o.attempts as owed_attempts, w.name as webhook_name
+from notification_status s
+join webhook w using (webhook_id)
+left join outbox o using (notification_id)
+where s.tenant_id = @tenant_id and s.notification_id = @notification_id;
+
+-- name: NotificationsOfAlert :many
+select sqlc.embed(s), o.attempts as owed_attempts, w.name as webhook_name
+from notification_status s
+join webhook w using (webhook_id)
+left join outbox o using (notification_id)
+where s.tenant_id = @tenant_id and s.alert_id = @alert_id
+order by s.created_at, s.notification_id;
+
+-- name: AttemptsOf :many
+select * from attempt where notification_id = any(@notification_ids::uuid[]) order by notification_id, attempt;
+
+-- name: StatusRules :one
+select count(*) as rules,
+       count(*) filter (where r.enabled) as enabled,
+       count(*) filter (where r.enabled and s.problem is not null) as failing
+from rule r join rule_state s using (rule_id)
+where r.tenant_id = @tenant_id and r.deleted_at is null;
+
+-- name: StatusCursors :many
+-- Cursors as text order as their start times do: each is of fixed width, in UTC.
+select r.rule_id, r.name, s.cursor, (extract(epoch from now()) * 1e9)::bigint as now_ns
+from rule r join rule_state s using (rule_id)
+where r.tenant_id = @tenant_id and r.deleted_at is null and r.enabled and s.cursor is not null
+order by s.cursor
+limit 1;

@@ -1,0 +1,97 @@
+-- name: RuleList :many
+select sqlc.embed(r), s.armed_since_ns,
+       array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
+from rule r
+join rule_state s using (rule_id)
+where r.tenant_id = @tenant_id and r.deleted_at is null
+  and (sqlc.narg(after_name)::text is null
+       or (r.name collate "C", r.rule_id) > (sqlc.narg(after_name)::text collate "C", @after_id::uuid))
+order by r.name collate "C", r.rule_id
+limit @most::int;
+
+-- name: RuleGet :one
+select sqlc.embed(r), s.armed_since_ns,
+       array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
+from rule r
+join rule_state s using (rule_id)
+where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
+
+-- name: RuleHealth :many
+select s.rule_id, s.cursor, s.last_run_at, s.next_run_at, s.problem, s.problem_at,
+       (extract(epoch from now()) * 1e9)::bigint as now_ns,
+       r.enabled
+from rule_state s
+join rule r using (rule_id)
+where r.tenant_id = @tenant_id and s.rule_id = any(@rule_ids::uuid[]) and r.deleted_at is null;
+
+-- name: RuleInsert :exec
+insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template,
+                  targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds)
+values (@rule_id, @tenant_id, @name, @enabled, @fire_mode, @severity, @scope, @filter, @title_template, @message_template,
+        @targets, @interval_seconds, @look_back_seconds, @re_notify_minutes, @for_duration_seconds);
+
+-- name: RuleStateInsert :exec
+-- Arms a new rule from now on.
+insert into rule_state (rule_id, armed_since_ns, next_run_at)
+values (@rule_id, (extract(epoch from now()) * 1000000)::bigint * 1000,
+        case when @enabled::boolean then now() end);
+
+-- name: RuleLock :one
+-- Holds the rule and its state against commits and other edits. The lock on
+-- the rule lets foreign keys to it pass: a commit takes them after the state.
+select r.version, r.enabled, r.scope, r.filter
+from rule r join rule_state s using (rule_id)
+where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null
+for no key update;
+
+-- name: RuleUpdate :exec
+update rule
+set name = @name, enabled = @enabled, fire_mode = @fire_mode, severity = @severity, scope = @scope, filter = @filter,
+    title_template = @title_template, message_template = @message_template, targets = @targets,
+    interval_seconds = @interval_seconds, look_back_seconds = @look_back_seconds,
+    re_notify_minutes = @re_notify_minutes, for_duration_seconds = @for_duration_seconds,
+    version = version + 1, updated_at = now()
+where rule_id = @rule_id;
+
+-- name: RuleSetEnabled :exec
+update rule set enabled = @enabled, version = version + 1, updated_at = now() where rule_id = @rule_id;
+
+-- name: RuleArm :exec
+-- Arms a rule anew: what ended before now is history to it.
+update rule_state
+set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000, cursor = null, next_run_at = now(),
+    claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
+where rule_id = @rule_id;
+
+-- name: RuleDisarm :exec
+update rule_state
+set next_run_at = null, claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
+where rule_id = @rule_id;
+
+-- name: RuleNarrow :exec
+-- Another condition judges only what ended after the edit; the cursor stays.
+update rule_state
+set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000,
+    claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
+where rule_id = @rule_id;
+
+-- name: RuleDelete :execrows
+update rule set deleted_at = now(), enabled = false, version = version + 1
+where tenant_id = @tenant_id and rule_id = @rule_id and deleted_at is null;
+
+-- name: RuleStateDelete :exec
+delete from rule_state where rule_id = @rule_id;
+
+-- name: RuleWebhookDelete :exec
+delete from rule_webhook where rule_id = @rule_id;
+
+-- name: WebhookShare :many
+-- Holds the webhooks that a rule is about to bind, against their deletion.
+select webhook_id from webhook
+where tenant_id = @tenant_id and webhook_id = any(@webhook_ids::uuid[]) and deleted_at is null
+for share;
+
+-- name: RuleWebhookInsert :exec
+insert into rule_webhook (rule_id, webhook_id, position)
+select @rule_id, w.webhook_id, w.position
+from unnest(@webhook_ids::uuid[]) with ordinality as w (webhook_id, position);

@@ -1,0 +1,47 @@
+-- name: WebhookList :many
+select * from webhook w
+where w.tenant_id = @tenant_id and w.deleted_at is null
+  and (sqlc.narg(after_name)::text is null
+       or (w.name collate "C", w.webhook_id) > (sqlc.narg(after_name)::text collate "C", @after_id::uuid))
+order by w.name collate "C", w.webhook_id
+limit @most::int;
+
+-- name: WebhookGet :one
+select * from webhook where tenant_id = @tenant_id and webhook_id = @webhook_id and deleted_at is null;
+
+-- name: WebhookEnabled :many
+select webhook_id, enabled from webhook
+where tenant_id = @tenant_id and webhook_id = any(@webhook_ids::uuid[]) and deleted_at is null;
+
+-- name: WebhookInsert :one
+insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled,
+                     timeout_ms, max_concurrent, rate_per_second)
+values (@webhook_id, @tenant_id, @name, @kind, @secrets, @url_host, @signed, @body_template, @enabled,
+        @timeout_ms, @max_concurrent, @rate_per_second)
+returning *;
+
+-- name: WebhookLock :one
+select webhook_id from webhook
+where tenant_id = @tenant_id and webhook_id = @webhook_id and deleted_at is null
+for update;
+
+-- name: WebhookRules :many
+select r.name from rule_webhook rw
+join rule r using (rule_id)
+where rw.webhook_id = @webhook_id and r.deleted_at is null
+order by r.name
+limit 10;
+
+-- name: WebhookDelete :exec
+-- Keeps the row for the record, without its secrets.
+update webhook
+set deleted_at = now(), enabled = false, secrets = '', version = version + 1
+where webhook_id = @webhook_id;
+
+-- name: OutboxAbandon :exec
+-- Settles what is still owed to a webhook that is being deleted.
+with gone as (
+    delete from outbox o where o.webhook_id = @webhook_id returning o.notification_id
+)
+insert into settlement (notification_id, tenant_id, status)
+select n.notification_id, n.tenant_id, 'FAILED' from gone join notification n using (notification_id);

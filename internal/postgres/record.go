@@ -1,0 +1,177 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/api"
+	"tocsin/cursor"
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+)
+
+// Record is the API's view of what is owed and what was attempted.
+type Record struct{ db *DB }
+
+// Record returns the API's view of notifications.
+func (db *DB) Record() *Record { return &Record{db} }
+
+// listNotifications has a place for the conditions of a query.
+const listNotifications = `
+select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status,
+       s.next_attempt_at, s.settled_at, w.name
+from notification_status s join webhook w using (webhook_id)
+where %s
+order by s.created_at desc, s.notification_id desc
+limit @limit`
+
+// List returns notifications, newest first. Their attempts are counted, not told.
+func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuery) ([]api.NotificationRecord, error) {
+	where := []string{"s.tenant_id = @tenant"}
+	args := pgx.NamedArgs{"tenant": tenant, "limit": q.Limit}
+	if len(q.Statuses) > 0 {
+		where, args["statuses"] = append(where, "s.status = any(@statuses)"), q.Statuses
+	}
+	if len(q.Webhooks) > 0 {
+		where, args["webhooks"] = append(where, "s.webhook_id = any(@webhooks)"), q.Webhooks
+	}
+	if q.Before != nil {
+		where = append(where, "(s.created_at, s.notification_id) < (@before_at, @before_id)")
+		args["before_at"], args["before_id"] = q.Before.CreatedAt, q.Before.ID
+	}
+	rows, err := s.db.pool.Query(ctx, fmt.Sprintf(listNotifications, strings.Join(where, " and ")), args)
+	if err != nil {
+		return nil, fmt.Errorf("list notifications: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (api.NotificationRecord, error) {
+		var n pgq.NotificationStatus
+		var webhook string
+		err := row.Scan(&n.NotificationID, &n.TenantID, &n.AlertID, &n.RuleID, &n.WebhookID, &n.Reason, &n.CreatedAt,
+			&n.Status, &n.NextAttemptAt, &n.SettledAt, &webhook)
+		return recordOf(n, webhook), err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list notifications: %w", err)
+	}
+	if err := s.addHistory(ctx, list); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		list[i].History = nil
+	}
+	return list, nil
+}
+
+// Get returns one notification with its history.
+func (s *Record) Get(ctx context.Context, tenant string, id uuid.UUID) (api.NotificationRecord, error) {
+	row, err := s.db.queries.NotificationGet(ctx, pgq.NotificationGetParams{TenantID: tenant, NotificationID: id})
+	if err != nil {
+		return api.NotificationRecord{}, notFound(err, "notification")
+	}
+	list := []api.NotificationRecord{recordOf(row.NotificationStatus, row.WebhookName)}
+	err = s.addHistory(ctx, list)
+	return list[0], err
+}
+
+// OfAlert returns the notifications of an alert with their history.
+func (s *Record) OfAlert(ctx context.Context, tenant string, alertID uuid.UUID) ([]api.NotificationRecord, error) {
+	exists, err := s.db.queries.AlertExists(ctx, pgq.AlertExistsParams{TenantID: tenant, AlertID: alertID})
+	if err != nil {
+		return nil, fmt.Errorf("look alert up: %w", err)
+	}
+	if !exists {
+		return nil, fault.New(fault.NotFound, "no such alert")
+	}
+	rows, err := s.db.queries.NotificationsOfAlert(ctx, pgq.NotificationsOfAlertParams{TenantID: tenant, AlertID: alertID})
+	if err != nil {
+		return nil, fmt.Errorf("list notifications of alert: %w", err)
+	}
+	list := make([]api.NotificationRecord, len(rows))
+	for i, row := range rows {
+		list[i] = recordOf(row.NotificationStatus, row.WebhookName)
+	}
+	return list, s.addHistory(ctx, list)
+}
+
+// addHistory fills in the attempts of each notification.
+func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) error {
+	byID := make(map[uuid.UUID]*api.NotificationRecord, len(list))
+	ids := make([]uuid.UUID, len(list))
+	for i := range list {
+		list[i].History = []api.AttemptRecord{}
+		ids[i] = list[i].ID
+		byID[ids[i]] = &list[i]
+	}
+	attempts, err := s.db.queries.AttemptsOf(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read attempts: %w", err)
+	}
+	for _, row := range attempts {
+		n := byID[row.NotificationID]
+		n.History = append(n.History, attemptOf(row))
+		n.Attempts = int(row.Attempt)
+		n.LastError = row.Error
+	}
+	return nil
+}
+
+func recordOf(row pgq.NotificationStatus, webhookName string) api.NotificationRecord {
+	n := api.NotificationRecord{
+		Notification: notify.Notification{
+			ID: row.NotificationID, TenantID: row.TenantID, AlertID: row.AlertID, RuleID: row.RuleID, WebhookID: row.WebhookID,
+			Reason: notify.Reason(row.Reason), Status: notify.Status(row.Status), CreatedAt: row.CreatedAt,
+			SettledAt: row.SettledAt, NextAttemptAt: row.NextAttemptAt,
+		},
+		WebhookName: webhookName,
+	}
+	return n
+}
+
+func attemptOf(row pgq.Attempt) api.AttemptRecord {
+	a := api.AttemptRecord{Number: int(row.Attempt), StartedAt: row.StartedAt, FinishedAt: row.FinishedAt}
+	a.Outcome.Error, a.Outcome.Response = row.Error, row.Response
+	if row.Verdict != nil {
+		a.Outcome.Verdict = notify.ParseVerdict(*row.Verdict)
+	}
+	if row.StatusCode != nil {
+		a.Outcome.StatusCode = int(*row.StatusCode)
+	}
+	if row.DurationUs != nil {
+		a.Outcome.Duration = time.Duration(*row.DurationUs) * time.Microsecond
+	}
+	return a
+}
+
+// Status returns the state of a tenant's rules and of the outbox.
+func (s *Record) Status(ctx context.Context, tenant string) (api.SystemStatus, error) {
+	counts, err := s.db.queries.StatusRules(ctx, tenant)
+	if err != nil {
+		return api.SystemStatus{}, fmt.Errorf("count rules: %w", err)
+	}
+	status := api.SystemStatus{Rules: counts.Rules, EnabledRules: counts.Enabled, FailingRules: counts.Failing}
+	slowest, err := s.db.queries.StatusCursors(ctx, tenant)
+	if err != nil {
+		return api.SystemStatus{}, fmt.Errorf("read cursors: %w", err)
+	}
+	for _, row := range slowest {
+		if position, err := cursor.Decode(*row.Cursor); err == nil {
+			status.Slowest = &api.RuleLag{RuleID: row.RuleID, RuleName: row.Name, Lag: lagOf(position, row.NowNs)}
+		}
+	}
+	owed, err := s.db.queries.OutboxDepth(ctx, tenant)
+	if err != nil {
+		return api.SystemStatus{}, fmt.Errorf("measure outbox: %w", err)
+	}
+	status.OutboxDepth = owed.Depth
+	if owed.Depth > 0 {
+		oldest := time.Duration(owed.OldestSeconds * float64(time.Second))
+		status.OldestOwed = &oldest
+	}
+	return status, nil
+}

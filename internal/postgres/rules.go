@@ -1,0 +1,280 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/api"
+	"tocsin/cursor"
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/rules"
+)
+
+// Rules is the API's store of rules.
+type Rules struct{ db *DB }
+
+// Rules returns the API's store of rules.
+func (db *DB) Rules() *Rules { return &Rules{db} }
+
+// List returns a page of rules by (name, id).
+func (s *Rules) List(ctx context.Context, tenant string, page api.NamePage) ([]rules.Rule, error) {
+	p := pgq.RuleListParams{TenantID: tenant, Most: int32(page.Limit)}
+	if page.After != nil {
+		p.AfterName, p.AfterID = &page.After.Name, page.After.ID
+	}
+	rows, err := s.db.queries.RuleList(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("list rules: %w", err)
+	}
+	list := make([]rules.Rule, len(rows))
+	for i, row := range rows {
+		if list[i], err = ruleOf(row.Rule, row.ArmedSinceNs, row.WebhookIds); err != nil {
+			return nil, fmt.Errorf("rule %s: %w", row.Rule.RuleID, err)
+		}
+	}
+	return list, nil
+}
+
+// Get returns one rule.
+func (s *Rules) Get(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error) {
+	return getRule(ctx, s.db.queries, tenant, id)
+}
+
+func getRule(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) (rules.Rule, error) {
+	row, err := q.RuleGet(ctx, pgq.RuleGetParams{TenantID: tenant, RuleID: id})
+	if err != nil {
+		return rules.Rule{}, notFound(err, "rule")
+	}
+	return ruleOf(row.Rule, row.ArmedSinceNs, row.WebhookIds)
+}
+
+// Health returns how the evaluation of rules is doing.
+func (s *Rules) Health(ctx context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]api.EvaluationHealth, error) {
+	rows, err := s.db.queries.RuleHealth(ctx, pgq.RuleHealthParams{TenantID: tenant, RuleIds: ids})
+	if err != nil {
+		return nil, fmt.Errorf("read rule health: %w", err)
+	}
+	health := make(map[uuid.UUID]api.EvaluationHealth, len(rows))
+	for _, row := range rows {
+		h := api.EvaluationHealth{LastRunAt: row.LastRunAt, NextRunAt: row.NextRunAt, LastErrorAt: row.ProblemAt}
+		if row.Problem != nil {
+			h.LastError = *row.Problem
+		}
+		if row.Cursor != nil {
+			// One that cannot be read is told by the rule's last error.
+			if position, err := cursor.Decode(*row.Cursor); err == nil {
+				h.Cursor = &position
+				if row.Enabled {
+					lag := lagOf(position, row.NowNs)
+					h.Lag = &lag
+				}
+			}
+		}
+		health[row.RuleID] = h
+	}
+	return health, nil
+}
+
+func lagOf(position cursor.Position, nowNS int64) time.Duration {
+	return max(0, time.Duration(nowNS-position.StartTimeNS))
+}
+
+// Create stores a rule, armed from now on.
+func (s *Rules) Create(ctx context.Context, tenant string, d rules.Definition) (rules.Rule, error) {
+	id := uuid.Must(uuid.NewV7())
+	columns, err := columnsOf(d)
+	if err != nil {
+		return rules.Rule{}, err
+	}
+	var rule rules.Rule
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		err := q.RuleInsert(ctx, pgq.RuleInsertParams{
+			RuleID: id, TenantID: tenant, Name: columns.Name, Enabled: columns.Enabled, FireMode: columns.FireMode,
+			Severity: columns.Severity, Scope: columns.Scope, Filter: columns.Filter, TitleTemplate: columns.TitleTemplate,
+			MessageTemplate: columns.MessageTemplate, Targets: columns.Targets, IntervalSeconds: columns.IntervalSeconds,
+			LookBackSeconds: columns.LookBackSeconds, ReNotifyMinutes: columns.ReNotifyMinutes,
+			ForDurationSeconds: columns.ForDurationSeconds,
+		})
+		if err != nil {
+			return nameTaken(err, d.Name)
+		}
+		if err := q.RuleStateInsert(ctx, pgq.RuleStateInsertParams{RuleID: id, Enabled: d.Enabled}); err != nil {
+			return err
+		}
+		if err := bind(ctx, q, tenant, id, d.WebhookIDs); err != nil {
+			return err
+		}
+		rule, err = getRule(ctx, q, tenant, id)
+		return err
+	})
+	if err != nil {
+		return rules.Rule{}, fmt.Errorf("create rule: %w", err)
+	}
+	return rule, nil
+}
+
+// Update replaces a definition. Enabling arms the rule anew; another scope or
+// filter judges only what ends after the edit; any other edit leaves cursor and
+// arming as they are.
+func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (rules.Rule, error) {
+	columns, err := columnsOf(edit.Definition)
+	if err != nil {
+		return rules.Rule{}, err
+	}
+	columns.RuleID = edit.ID
+	var rule rules.Rule
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		was, err := q.RuleLock(ctx, pgq.RuleLockParams{TenantID: tenant, RuleID: edit.ID})
+		if err != nil {
+			return notFound(err, "rule")
+		}
+		if was.Version != edit.Version {
+			return fault.New(fault.Stale, "the rule was changed to version %d since version %d was read; read it again and repeat the edit", was.Version, edit.Version)
+		}
+		if err := q.RuleUpdate(ctx, columns); err != nil {
+			return nameTaken(err, edit.Definition.Name)
+		}
+		if err := q.RuleWebhookDelete(ctx, edit.ID); err != nil {
+			return err
+		}
+		if err := bind(ctx, q, tenant, edit.ID, edit.Definition.WebhookIDs); err != nil {
+			return err
+		}
+		switch {
+		case was.Enabled != edit.Definition.Enabled:
+			err = arm(ctx, q, edit.ID, edit.Definition.Enabled)
+		case !sameCondition(was, edit.Definition):
+			err = q.RuleNarrow(ctx, edit.ID)
+		}
+		if err != nil {
+			return err
+		}
+		rule, err = getRule(ctx, q, tenant, edit.ID)
+		return err
+	})
+	if err != nil {
+		return rules.Rule{}, fmt.Errorf("update rule: %w", err)
+	}
+	return rule, nil
+}
+
+// SetEnabled enables or disables a rule.
+func (s *Rules) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (rules.Rule, error) {
+	var rule rules.Rule
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		was, err := q.RuleLock(ctx, pgq.RuleLockParams{TenantID: tenant, RuleID: id})
+		if err != nil {
+			return notFound(err, "rule")
+		}
+		if was.Enabled != enabled {
+			if err := q.RuleSetEnabled(ctx, pgq.RuleSetEnabledParams{Enabled: enabled, RuleID: id}); err != nil {
+				return err
+			}
+			if err := arm(ctx, q, id, enabled); err != nil {
+				return err
+			}
+		}
+		rule, err = getRule(ctx, q, tenant, id)
+		return err
+	})
+	if err != nil {
+		return rules.Rule{}, fmt.Errorf("enable or disable rule: %w", err)
+	}
+	return rule, nil
+}
+
+// Delete removes a rule. Its alerts stay.
+func (s *Rules) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		deleted, err := q.RuleDelete(ctx, pgq.RuleDeleteParams{TenantID: tenant, RuleID: id})
+		if err != nil {
+			return err
+		}
+		if deleted == 0 {
+			return fault.New(fault.NotFound, "no such rule")
+		}
+		if err := q.RuleStateDelete(ctx, id); err != nil {
+			return err
+		}
+		return q.RuleWebhookDelete(ctx, id)
+	})
+	if err != nil {
+		return fmt.Errorf("delete rule: %w", err)
+	}
+	return nil
+}
+
+func arm(ctx context.Context, q *pgq.Queries, id uuid.UUID, enabled bool) error {
+	if enabled {
+		return q.RuleArm(ctx, id)
+	}
+	return q.RuleDisarm(ctx, id)
+}
+
+// bind writes the webhooks of a rule and holds them against deletion meanwhile.
+func bind(ctx context.Context, q *pgq.Queries, tenant string, rule uuid.UUID, webhooks []uuid.UUID) error {
+	if len(webhooks) == 0 {
+		return nil
+	}
+	held, err := q.WebhookShare(ctx, pgq.WebhookShareParams{TenantID: tenant, WebhookIds: webhooks})
+	if err != nil {
+		return err
+	}
+	there := setOf(held)
+	for _, id := range webhooks {
+		if !there[id] {
+			return fault.New(fault.Conflict, "webhook %s does not exist any more; bind another one", id)
+		}
+	}
+	return q.RuleWebhookInsert(ctx, pgq.RuleWebhookInsertParams{RuleID: rule, WebhookIds: webhooks})
+}
+
+// columnsOf returns a definition as it is stored.
+func columnsOf(d rules.Definition) (pgq.RuleUpdateParams, error) {
+	p := pgq.RuleUpdateParams{
+		Name: d.Name, Enabled: d.Enabled, FireMode: string(d.FireMode), Severity: string(d.Severity),
+		TitleTemplate: d.TitleTemplate, MessageTemplate: d.MessageTemplate,
+		IntervalSeconds: int32(d.IntervalSeconds), LookBackSeconds: int32(d.LookBackSeconds),
+		ReNotifyMinutes: int32(d.ReNotifyMinutes), ForDurationSeconds: int32(d.ForDurationSeconds),
+	}
+	if d.Targets == nil {
+		d.Targets = []rules.Target{}
+	}
+	for _, part := range []struct {
+		from any
+		into *[]byte
+	}{{d.Scope, &p.Scope}, {d.Filter, &p.Filter}, {d.Targets, &p.Targets}} {
+		text, err := json.Marshal(part.from)
+		if err != nil {
+			return p, fmt.Errorf("encode rule: %w", err)
+		}
+		*part.into = text
+	}
+	return p, nil
+}
+
+// sameCondition reports whether a stored rule has the scope and filter of d.
+// One that cannot be read is another one.
+func sameCondition(was pgq.RuleLockRow, d rules.Definition) bool {
+	var scope rules.Scope
+	var filter rules.Filter
+	if json.Unmarshal(was.Scope, &scope) != nil || json.Unmarshal(was.Filter, &filter) != nil {
+		return false
+	}
+	before, beforeErr := json.Marshal([]any{scope, filter})
+	after, afterErr := json.Marshal([]any{d.Scope, d.Filter})
+	return beforeErr == nil && afterErr == nil && bytes.Equal(before, after)
+}
+
+func nameTaken(err error, name string) error {
+	if isUnique(err, "rule_name_once") || isUnique(err, "webhook_name_once") {
+		return fault.New(fault.Conflict, "the name %q is taken; choose another one", name)
+	}
+	return err
+}

@@ -1,0 +1,152 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/api"
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+)
+
+// Webhooks is the API's store of webhooks.
+type Webhooks struct{ db *DB }
+
+// Webhooks returns the API's store of webhooks.
+func (db *DB) Webhooks() *Webhooks { return &Webhooks{db} }
+
+// List returns a page of webhooks by (name, id).
+func (s *Webhooks) List(ctx context.Context, tenant string, page api.NamePage) ([]notify.Webhook, error) {
+	p := pgq.WebhookListParams{TenantID: tenant, Most: int32(page.Limit)}
+	if page.After != nil {
+		p.AfterName, p.AfterID = &page.After.Name, page.After.ID
+	}
+	rows, err := s.db.queries.WebhookList(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("list webhooks: %w", err)
+	}
+	list := make([]notify.Webhook, len(rows))
+	for i, row := range rows {
+		if list[i], err = s.db.webhookOf(row); err != nil {
+			return nil, fmt.Errorf("list webhooks: %w", err)
+		}
+	}
+	return list, nil
+}
+
+// Get returns one webhook.
+func (s *Webhooks) Get(ctx context.Context, tenant string, id uuid.UUID) (notify.Webhook, error) {
+	row, err := s.db.queries.WebhookGet(ctx, pgq.WebhookGetParams{TenantID: tenant, WebhookID: id})
+	if err != nil {
+		return notify.Webhook{}, notFound(err, "webhook")
+	}
+	return s.db.webhookOf(row)
+}
+
+// Enabled tells which webhooks exist, and of each whether it is enabled.
+func (s *Webhooks) Enabled(ctx context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
+	rows, err := s.db.queries.WebhookEnabled(ctx, pgq.WebhookEnabledParams{TenantID: tenant, WebhookIds: ids})
+	if err != nil {
+		return nil, fmt.Errorf("look webhooks up: %w", err)
+	}
+	enabled := make(map[uuid.UUID]bool, len(rows))
+	for _, row := range rows {
+		enabled[row.WebhookID] = row.Enabled
+	}
+	return enabled, nil
+}
+
+// Create stores a webhook; its secrets are sealed.
+func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) (notify.Webhook, error) {
+	w.ID = uuid.Must(uuid.NewV7())
+	sealed, err := s.db.sealWebhook(w)
+	if err != nil {
+		return notify.Webhook{}, err
+	}
+	target, err := url.Parse(w.URL)
+	if err != nil {
+		return notify.Webhook{}, fault.InvalidFields("the webhook", []fault.Field{{Field: "url", Code: "url", Message: "Not a valid URL"}})
+	}
+	row, err := s.db.queries.WebhookInsert(ctx, pgq.WebhookInsertParams{
+		WebhookID: w.ID, TenantID: tenant, Name: w.Name, Kind: string(w.Kind), Secrets: sealed, UrlHost: target.Host,
+		Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled,
+		TimeoutMs: int32(w.Timeout.Milliseconds()), MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond,
+	})
+	if err != nil {
+		return notify.Webhook{}, fmt.Errorf("create webhook: %w", nameTaken(err, w.Name))
+	}
+	return s.db.webhookOf(row)
+}
+
+// Delete removes a webhook that no rule is bound to. What was still owed to it
+// is settled as FAILED.
+func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		if _, err := q.WebhookLock(ctx, pgq.WebhookLockParams{TenantID: tenant, WebhookID: id}); err != nil {
+			return notFound(err, "webhook")
+		}
+		bound, err := q.WebhookRules(ctx, id)
+		if err != nil {
+			return err
+		}
+		if len(bound) > 0 {
+			return fault.New(fault.Conflict, "the webhook is bound to %s; unbind it there first", strings.Join(bound, ", "))
+		}
+		if err := q.OutboxAbandon(ctx, id); err != nil {
+			return err
+		}
+		return q.WebhookDelete(ctx, id)
+	})
+	if err != nil {
+		return fmt.Errorf("delete webhook: %w", err)
+	}
+	return nil
+}
+
+// webhookSecrets is what is sealed of a webhook.
+type webhookSecrets struct {
+	URL           string            `json:"url"`
+	Headers       map[string]string `json:"headers,omitempty"`
+	SigningSecret string            `json:"signingSecret,omitempty"`
+}
+
+func (db *DB) sealWebhook(w notify.Webhook) ([]byte, error) {
+	plain, err := json.Marshal(webhookSecrets{URL: w.URL, Headers: w.Headers, SigningSecret: w.SigningSecret})
+	if err != nil {
+		return nil, fmt.Errorf("encode webhook secrets: %w", err)
+	}
+	return db.box.Seal(plain, webhookRow(w.ID)), nil
+}
+
+func webhookRow(id uuid.UUID) string { return "webhook/" + id.String() }
+
+// webhookOf reads a stored webhook.
+func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
+	w := notify.Webhook{
+		ID: row.WebhookID, TenantID: row.TenantID, Name: row.Name, Kind: notify.WebhookKind(row.Kind),
+		BodyTemplate: row.BodyTemplate, Enabled: row.Enabled, DisabledReason: row.DisabledReason,
+		Timeout:       time.Duration(row.TimeoutMs) * time.Millisecond,
+		MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond,
+		Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+	}
+	if row.HeldUntil != nil {
+		w.HeldUntil = *row.HeldUntil
+	}
+	plain, err := db.box.Open(row.Secrets, webhookRow(row.WebhookID))
+	if err != nil {
+		return w, fmt.Errorf("webhook %s: %w", row.WebhookID, err)
+	}
+	var secrets webhookSecrets
+	if err := json.Unmarshal(plain, &secrets); err != nil {
+		return w, fmt.Errorf("webhook %s: the stored secrets cannot be read", row.WebhookID)
+	}
+	w.URL, w.Headers, w.SigningSecret = secrets.URL, secrets.Headers, secrets.SigningSecret
+	return w, nil
+}

@@ -1,0 +1,91 @@
+// Package seal keeps secrets at rest: AES-256-GCM with a random nonce, the id
+// of the key, and the row that a secret belongs to as associated data, so that
+// a sealed value copied to another row does not open there.
+//
+// A sealed value is version (1 byte), key id (4 bytes), nonce (12 bytes), and
+// ciphertext with its tag. Any of the keys opens; the first one seals. To rotate,
+// put a new key first and keep the old one until everything is sealed anew.
+package seal
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+const (
+	version   = 1
+	keyBytes  = 32
+	idBytes   = 4
+	headBytes = 1 + idBytes
+)
+
+// ErrSealed is wrapped by every error about a value that does not open.
+var ErrSealed = errors.New("sealed value does not open")
+
+// Box seals and opens. It is safe for concurrent use.
+type Box struct{ keys []key }
+
+type key struct {
+	id   [idBytes]byte
+	aead cipher.AEAD
+}
+
+// New returns a box of the keys in text: base64 of 32 bytes each, the sealing
+// one first, separated by commas. Its error never contains a key.
+func New(text string) (*Box, error) {
+	var box Box
+	for i, part := range strings.Split(text, ",") {
+		raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(part))
+		if err != nil || len(raw) != keyBytes {
+			return nil, fmt.Errorf("encryption key %d: want base64 of %d bytes, such as `openssl rand -base64 %d` prints", i+1, keyBytes, keyBytes)
+		}
+		block, err := aes.NewCipher(raw)
+		if err != nil {
+			return nil, fmt.Errorf("encryption key %d: %w", i+1, err)
+		}
+		aead, err := cipher.NewGCMWithRandomNonce(block)
+		if err != nil {
+			return nil, fmt.Errorf("encryption key %d: %w", i+1, err)
+		}
+		k := key{aead: aead}
+		sum := sha256.Sum256(raw)
+		copy(k.id[:], sum[:])
+		box.keys = append(box.keys, k)
+	}
+	return &box, nil
+}
+
+// Seal returns plain, sealed for row.
+func (b *Box) Seal(plain []byte, row string) []byte {
+	k := b.keys[0]
+	head := append([]byte{version}, k.id[:]...)
+	return k.aead.Seal(head, nil, plain, associated(head, row))
+}
+
+// Open returns what was sealed for row. Its error wraps [ErrSealed] and says
+// whether the key is missing or the value is damaged or belongs elsewhere.
+func (b *Box) Open(sealed []byte, row string) ([]byte, error) {
+	if len(sealed) < headBytes || sealed[0] != version {
+		return nil, fmt.Errorf("%w: unknown format", ErrSealed)
+	}
+	head := sealed[:headBytes]
+	for _, k := range b.keys {
+		if !bytes.Equal(k.id[:], head[1:]) {
+			continue
+		}
+		plain, err := k.aead.Open(nil, nil, sealed[headBytes:], associated(head, row))
+		if err != nil {
+			return nil, fmt.Errorf("%w: damaged, or sealed for another row", ErrSealed)
+		}
+		return plain, nil
+	}
+	return nil, fmt.Errorf("%w: its key %x is not among the configured keys; add the key that was in use when it was stored", ErrSealed, head[1:])
+}
+
+func associated(head []byte, row string) []byte { return append(bytes.Clone(head), row...) }
