@@ -1,0 +1,108 @@
+// Package chtest gives each test a ClickHouse database of its own, with the
+// default source table in it, and writes exchanges there.
+package chtest
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/google/uuid"
+
+	"tocsin/internal/clickhouse/schema"
+	"tocsin/rules"
+)
+
+const variable = "TOCSIN_TEST_CLICKHOUSE_URL"
+
+// Database is a database with an empty table of exchanges.
+type Database struct {
+	// URL is the DSN of the database.
+	URL  string
+	Conn driver.Conn
+}
+
+// New returns a fresh database, dropped when t ends.
+func New(t testing.TB) Database {
+	t.Helper()
+	server := os.Getenv(variable)
+	if server == "" {
+		t.Fatalf("%s is not set: run the tests with `make test`, or `bin/devstack run -- go test ./…`", variable)
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	name := "test_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	admin := open(t, server)
+	exec(t, admin, "CREATE DATABASE "+name)
+	t.Cleanup(func() { exec(t, admin, "DROP DATABASE IF EXISTS "+name+" SYNC") })
+	u.Path = "/" + name
+	db := Database{URL: u.String(), Conn: open(t, u.String())}
+	exec(t, db.Conn, schema.Exchanges)
+	return db
+}
+
+// Insert writes exchanges as they are.
+func (d Database) Insert(t testing.TB, exchanges ...rules.Exchange) {
+	t.Helper()
+	batch, err := d.Conn.PrepareBatch(context.Background(), "INSERT INTO exchanges")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range exchanges {
+		var end *time.Time
+		if e.EndTimeNS != nil {
+			at := time.Unix(0, *e.EndTimeNS)
+			end = &at
+		}
+		attributes := e.Attributes
+		if attributes == nil {
+			attributes = map[string]string{}
+		}
+		err := batch.Append(e.TenantID, time.Unix(0, e.StartTimeNS), e.Environment, e.Application, e.Route, e.ExecutionID,
+			end, uint64(e.DurationNS), string(e.Status), e.ErrorType, e.ErrorMessage, e.ErrorStack, e.CorrelationID, attributes)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := batch.Send(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Now returns ClickHouse's clock, in nanoseconds since the Unix epoch.
+func (d Database) Now(t testing.TB) int64 {
+	t.Helper()
+	var ns int64
+	if err := d.Conn.QueryRow(context.Background(), "SELECT toUnixTimestamp64Nano(now64(9))").Scan(&ns); err != nil {
+		t.Fatal(err)
+	}
+	return ns
+}
+
+func open(t testing.TB, dsn string) driver.Conn {
+	t.Helper()
+	options, err := clickhouse.ParseDSN(dsn)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	conn, err := clickhouse.Open(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func exec(t testing.TB, conn driver.Conn, statement string) {
+	t.Helper()
+	if err := conn.Exec(context.Background(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}

@@ -1,0 +1,44 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"tocsin/evaluator"
+)
+
+// Granules returns how many granules ClickHouse reads for a scan, by its plan.
+func Granules(ctx context.Context, s *Source, scan evaluator.Scan) (int, string, error) {
+	q := scanQuery(s.table, scan)
+	rows, err := s.conn.Query(s.bounded(ctx, q, 1000), "EXPLAIN indexes = 1 "+q.sql)
+	if err != nil {
+		return 0, "", err
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	var plan strings.Builder
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return 0, "", err
+		}
+		plan.WriteString(line + "\n")
+	}
+	if err := rows.Err(); err != nil {
+		return 0, "", err
+	}
+	// The last index of the plan is the primary key.
+	all := regexp.MustCompile(`Granules: (\d+)/`).FindAllStringSubmatch(plan.String(), -1)
+	if len(all) == 0 {
+		return 0, plan.String(), fmt.Errorf("no granules in the plan:\n%s", plan.String())
+	}
+	n, err := strconv.Atoi(all[len(all)-1][1])
+	return n, plan.String(), err
+}
+
+// TryWrite writes a row under the settings of a scan.
+func TryWrite(ctx context.Context, s *Source) error {
+	return s.conn.Exec(s.bounded(ctx, query{}, 1), "INSERT INTO exchanges (tenant_id, execution_id) VALUES ('a', 'b')")
+}

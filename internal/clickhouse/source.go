@@ -1,0 +1,142 @@
+// Package clickhouse reads exchanges. It is the only door to ClickHouse, and
+// it only reads: every query runs under readonly, a bounded time and a bounded
+// result.
+//
+// ClickHouse is authoritative for what happened; what is read here is judged in
+// the process. A row may be there twice, or once as RUNNING and once as
+// terminal, until parts are merged: callers see each terminal row that is there.
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"tocsin/evaluator"
+	"tocsin/rules"
+)
+
+// Options configures a [Source].
+type Options struct {
+	// URL is a DSN: clickhouse://user:password@host:9000/database for the native
+	// protocol, http://… or https://… for HTTP. Required.
+	URL string
+	// Table holds the exchanges, "exchanges" by default; "database.table" works.
+	Table string
+	// QueryTimeout bounds one query, 10 s by default. ClickHouse counts in whole
+	// seconds; less than one is rounded up.
+	QueryTimeout time.Duration
+	// Version is Tocsin's, as ClickHouse's query log shows it.
+	Version string
+}
+
+// Source reads one table of exchanges. It is safe for concurrent use.
+type Source struct {
+	conn    driver.Conn
+	table   string
+	timeout time.Duration
+}
+
+// Open prepares a source; the first query connects. The caller closes it.
+func Open(o Options) (*Source, error) {
+	if o.Table == "" {
+		o.Table = "exchanges"
+	}
+	if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`).MatchString(o.Table) {
+		return nil, fmt.Errorf("clickhouse: %q is not the name of a table; want table or database.table", o.Table)
+	}
+	if o.QueryTimeout == 0 {
+		o.QueryTimeout = 10 * time.Second
+	}
+	options, err := clickhouse.ParseDSN(o.URL)
+	if err != nil {
+		return nil, fmt.Errorf("clickhouse: the URL cannot be read: %w", redact(err, o.URL))
+	}
+	options.ClientInfo.Products = append(options.ClientInfo.Products, struct{ Name, Version string }{"tocsin", o.Version})
+	options.ReadTimeout = o.QueryTimeout + 5*time.Second
+	conn, err := clickhouse.Open(options)
+	if err != nil {
+		return nil, fmt.Errorf("clickhouse: %w", redact(err, o.URL))
+	}
+	return &Source{conn: conn, table: o.Table, timeout: o.QueryTimeout}, nil
+}
+
+// redact keeps an error that quotes the URL, and with it a password, from
+// being shown.
+func redact(err error, url string) error {
+	if url != "" && regexp.MustCompile(regexp.QuoteMeta(url)).MatchString(err.Error()) {
+		return errors.New("it is not of the form clickhouse://user:password@host:port/database, nor http:// or https://")
+	}
+	return err
+}
+
+// Close ends every connection.
+func (s *Source) Close() error { return s.conn.Close() }
+
+// Ping reports whether ClickHouse answers.
+func (s *Source) Ping(ctx context.Context) error {
+	if err := s.conn.Ping(ctx); err != nil {
+		return fmt.Errorf("clickhouse: %w", err)
+	}
+	return nil
+}
+
+// Now returns ClickHouse's clock, in nanoseconds since the Unix epoch.
+func (s *Source) Now(ctx context.Context) (int64, error) {
+	var ns int64
+	err := s.conn.QueryRow(s.bounded(ctx, query{}, 1), `SELECT toUnixTimestamp64Nano(now64(9))`).Scan(&ns)
+	if err != nil {
+		return 0, fmt.Errorf("clickhouse clock: %w", err)
+	}
+	return ns, nil
+}
+
+// Scan returns the exchanges of a range in the order of their positions.
+func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) ([]rules.Exchange, error) {
+	q := scanQuery(s.table, scan)
+	rows, err := s.conn.Query(s.bounded(ctx, q, scan.Limit), q.sql)
+	if err != nil {
+		return nil, fmt.Errorf("clickhouse: %w", err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	var page []rules.Exchange
+	for rows.Next() {
+		var e rules.Exchange
+		var status string
+		var duration uint64
+		err := rows.Scan(&e.TenantID, &e.StartTimeNS, &e.ExecutionID, &e.Environment, &e.Application, &e.Route, &status,
+			&e.EndTimeNS, &duration, &e.ErrorType, &e.ErrorMessage, &e.ErrorStack, &e.CorrelationID, &e.Attributes)
+		if err != nil {
+			return nil, fmt.Errorf("clickhouse: read exchange: %w", err)
+		}
+		e.Status = rules.Status(status)
+		e.DurationNS = int64(min(duration, math.MaxInt64))
+		page = append(page, e)
+	}
+	// Without this, a connection lost in mid-answer would look like the end.
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("clickhouse: %w", err)
+	}
+	return page, nil
+}
+
+// bounded returns a context under which a query runs read-only, with its
+// parameters, and fails rather than exceed its time or its number of rows.
+func (s *Source) bounded(ctx context.Context, q query, maxRows int) context.Context {
+	return clickhouse.Context(ctx,
+		clickhouse.WithParameters(q.parameters),
+		clickhouse.WithSettings(clickhouse.Settings{
+			// 2 rather than 1, neither of which writes: a user whose profile says
+			// readonly = 2 may send what it has already, and no other value.
+			"readonly":             2,
+			"max_execution_time":   int(math.Ceil(s.timeout.Seconds())),
+			"max_result_rows":      maxRows,
+			"result_overflow_mode": "throw",
+		}))
+}

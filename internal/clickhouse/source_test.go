@@ -1,0 +1,194 @@
+package clickhouse_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/internal/chtest"
+	"tocsin/internal/clickhouse"
+	"tocsin/rules"
+)
+
+func open(t *testing.T, db chtest.Database) *clickhouse.Source {
+	t.Helper()
+	source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	return source
+}
+
+func failed(ns int64, id string) rules.Exchange {
+	end := ns + 5
+	return rules.Exchange{
+		TenantID: "default", StartTimeNS: ns, ExecutionID: id, Environment: "production", Application: "orders",
+		Route: "order-to-erp", Status: rules.Failed, EndTimeNS: &end, DurationNS: 5, ErrorType: "ConnectException",
+		ErrorMessage: "ERP refused", ErrorStack: "at x", CorrelationID: "c-1", Attributes: map[string]string{"k": "v"},
+	}
+}
+
+func scan(after cursor.Position, before int64) evaluator.Scan {
+	return evaluator.Scan{TenantID: "default", After: after, BeforeNS: before, Statuses: []rules.Status{rules.Failed}, Limit: 100}
+}
+
+const base = int64(1_795_244_520_123_456_789)
+
+func TestNanosecondsSurvive(t *testing.T) {
+	db := chtest.New(t)
+	source := open(t, db)
+	want := []rules.Exchange{failed(base, "b"), failed(base+1, "a"), failed(base+2, "c")}
+	db.Insert(t, want[2], want[0], want[1])
+	got, err := source.Scan(t.Context(), scan(cursor.Position{StartTimeNS: base}, base+3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for name, c := range map[string]struct {
+		scan evaluator.Scan
+		want []string
+	}{
+		"after is exclusive":        {scan(cursor.Position{StartTimeNS: base, ExecutionID: "b"}, base+3), []string{"a", "c"}},
+		"an equal time, lesser id":  {scan(cursor.Position{StartTimeNS: base, ExecutionID: "a"}, base+3), []string{"b", "a", "c"}},
+		"before is exclusive":       {scan(cursor.Position{StartTimeNS: base}, base+2), []string{"b", "a"}},
+		"one nanosecond later":      {scan(cursor.Position{StartTimeNS: base + 1, ExecutionID: "a"}, base+3), []string{"c"}},
+		"nothing in an empty range": {scan(cursor.Position{StartTimeNS: base + 2, ExecutionID: "c"}, base+3), nil},
+	} {
+		page, err := source.Scan(t.Context(), c.scan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, e := range page {
+			ids = append(ids, e.ExecutionID)
+		}
+		if !slices.Equal(ids, c.want) {
+			t.Errorf("%s: got %v, want %v", name, ids, c.want)
+		}
+	}
+}
+
+// TestPagesCoverEverythingOnce walks random rows, whose ids hold any bytes and
+// whose times tie, in pages of random size.
+func TestPagesCoverEverythingOnce(t *testing.T) {
+	db := chtest.New(t)
+	source := open(t, db)
+	ctx := context.Background()
+	round := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		round++
+		tenant := fmt.Sprintf("tenant-%d", round)
+		ids := rapid.SliceOfNDistinct(rapid.Custom(func(rt *rapid.T) string {
+			return string(rapid.SliceOfN(rapid.SampledFrom([]byte("ab\x00\xff'\\|\t\n")), 1, 4).Draw(rt, "id"))
+		}), 1, 20, rapid.ID[string]).Draw(rt, "ids")
+		var rows []rules.Exchange
+		for _, id := range ids {
+			e := failed(base+rapid.Int64Range(0, 2).Draw(rt, "ns"), id)
+			e.TenantID = tenant
+			rows = append(rows, e)
+		}
+		db.Insert(t, rows...)
+		slices.SortFunc(rows, func(a, b rules.Exchange) int { return a.Position().Compare(b.Position()) })
+		want := make([]cursor.Position, len(rows))
+		for i := range rows {
+			want[i] = rows[i].Position()
+		}
+		var got []cursor.Position
+		at := cursor.Position{StartTimeNS: base - 1}
+		for limit := rapid.IntRange(1, 5).Draw(rt, "limit"); ; {
+			s := scan(at, base+10)
+			s.TenantID, s.Limit = tenant, limit
+			page, err := source.Scan(ctx, s)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			for i := range page {
+				got = append(got, page[i].Position())
+			}
+			if len(page) < limit {
+				break
+			}
+			at = page[len(page)-1].Position()
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			rt.Fatal(diff)
+		}
+	})
+}
+
+// TestGranulesDoNotGrowWithHistory shows, by ClickHouse's own account, that a
+// tick over a million rows reads no more than one over a hundred thousand.
+func TestGranulesDoNotGrowWithHistory(t *testing.T) {
+	db := chtest.New(t)
+	ctx := t.Context()
+	fill := func(from, rows int) {
+		t.Helper()
+		err := db.Conn.Exec(ctx, fmt.Sprintf(`
+			INSERT INTO exchanges (tenant_id, start_time, environment, application_id, route_id, execution_id, end_time, duration, status)
+			SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number) * 1000000, 'UTC'), 'production', 'orders', 'r',
+			       toString(number), NULL, 1, if(number %% 50 = 0, 'FAILED', 'COMPLETED')
+			FROM numbers(%d, %d)`, base, from, rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Conn.Exec(ctx, "OPTIMIZE TABLE exchanges FINAL"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	granules := func(rows int64) int {
+		t.Helper()
+		end := base + rows*1_000_000
+		n, plan, err := clickhouse.Granules(ctx, open(t, db), scan(cursor.Position{StartTimeNS: end - 1_000_000_000, ExecutionID: "x"}, end))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n < 1 {
+			t.Fatalf("no granules in the plan:\n%s", plan)
+		}
+		return n
+	}
+	fill(0, 100_000)
+	small := granules(100_000)
+	fill(100_000, 900_000)
+	large := granules(1_000_000)
+	if large > small+1 || large > 4 {
+		t.Errorf("a tick reads %d granules of a hundred thousand rows, and %d of a million", small, large)
+	}
+}
+
+func TestReadsOnly(t *testing.T) {
+	db := chtest.New(t)
+	source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Table: "exchanges", Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	if err := clickhouse.TryWrite(t.Context(), source); err == nil || !strings.Contains(err.Error(), "readonly") {
+		t.Errorf("a write under the source's settings gave %v", err)
+	}
+}
+
+func TestOpenRefusesWhatIsNoTable(t *testing.T) {
+	for _, table := range []string{"a b", "x;DROP", "a.b.c", "`q`"} {
+		if _, err := clickhouse.Open(clickhouse.Options{URL: "http://localhost:1/x", Table: table}); err == nil {
+			t.Errorf("opened table %q", table)
+		}
+	}
+}
+
+func TestErrorsHideThePassword(t *testing.T) {
+	_, err := clickhouse.Open(clickhouse.Options{URL: "http://user:hunter2@bad host:99/x"})
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("err = %v", err)
+	}
+}

@@ -1,0 +1,112 @@
+// Package pgtest gives each test a Postgres database of its own.
+//
+// The first test of a process migrates a template database; every test clones
+// it, which takes some ten milliseconds and keeps advisory locks and NOTIFY
+// apart, since both are per database. Each database has a random session time
+// zone, because nothing may depend on it.
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/internal/postgres"
+)
+
+const variable = "TOCSIN_TEST_POSTGRES_URL"
+
+// URL returns the URL of a fresh, migrated database, dropped when t ends.
+func URL(t testing.TB) string {
+	t.Helper()
+	server := os.Getenv(variable)
+	if server == "" {
+		t.Fatalf("%s is not set: run the tests with `make test`, or `bin/devstack run -- go test ./…`", variable)
+	}
+	template, err := template(server)
+	if err != nil {
+		t.Fatalf("template database: %v", err)
+	}
+	name := "test_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	zones := []string{"UTC", "America/St_Johns", "Asia/Kathmandu", "Pacific/Chatham", "Europe/Berlin"}
+	zone := zones[rand.IntN(len(zones))]
+	run := func(statements ...string) {
+		t.Helper()
+		if err := admin(context.Background(), server, statements...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(fmt.Sprintf(`create database %s template %s`, name, template),
+		fmt.Sprintf(`alter database %s set timezone to '%s'`, name, zone))
+	t.Cleanup(func() { run(fmt.Sprintf(`drop database if exists %s with (force)`, name)) })
+	return withDatabase(t, server, name)
+}
+
+// Conn returns a connection to the database at url, closed when t ends.
+func Conn(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// template migrates a template database, once for a process.
+//
+//nolint:gochecknoglobals // made once for all tests of a process
+var template = func() func(server string) (string, error) {
+	var once sync.Once
+	var name string
+	var err error
+	return func(server string) (string, error) {
+		once.Do(func() {
+			ctx := context.Background()
+			name = "template_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+			if err = admin(ctx, server, "create database "+name); err != nil {
+				return
+			}
+			var target *url.URL
+			if target, err = url.Parse(server); err != nil {
+				return
+			}
+			target.Path = "/" + name
+			err = postgres.Migrate(ctx, target.String(), slog.New(slog.DiscardHandler))
+		})
+		return name, err
+	}
+}()
+
+func withDatabase(t testing.TB, server, name string) string {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+func admin(ctx context.Context, server string, statements ...string) error {
+	conn, err := pgx.Connect(ctx, server)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", variable, err)
+	}
+	defer conn.Close(ctx) //nolint:errcheck // a throw-away connection
+	for _, s := range statements {
+		if _, err := conn.Exec(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
