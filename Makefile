@@ -111,8 +111,10 @@ build: web/dist/index.html bin/devstack ## Build the web application, bin/tocsin
 bin/devstack:
 	CGO_ENABLED=0 go build -trimpath -o bin/devstack ./cmd/devstack
 
+# Not npm ci: it refuses a lock file that leaves out other platforms' packages (npm 11.16 and later). This installs what
+# the lock file says and does not write to it; verify holds it to package.json.
 web/node_modules/.installed: web/package-lock.json
-	cd web && npm ci
+	cd web && npm install --no-save
 	touch $@
 
 web/dist/index.html: web/node_modules/.installed $(web_sources)

@@ -114,16 +114,26 @@ func TestLockFilesNameNoAddress(t *testing.T) {
 		lock string
 		want string
 	}{
-		"hashes alone": {lock: `{"packages": {"": {}, "node_modules/a": {"version": "1.0.0", "integrity": "sha512-x"}}}`},
+		"hashes alone": {lock: `{"packages": {"": {"dependencies": {"a": "1.0.0"}}, "node_modules/a": {"version": "1.0.0", "integrity": "sha512-x"}}}`},
 		"an address": {
-			lock: `{"packages": {"node_modules/a": {"resolved": "https://example.org/a.tgz", "integrity": "sha512-x"}}}`,
+			lock: `{"packages": {"": {"dependencies": {"a": "1.0.0"}}, "node_modules/a": {"resolved": "https://example.org/a.tgz", "integrity": "sha512-x"}}}`,
 			want: "web/package-lock.json holds download addresses (1, such as node_modules/a)",
 		},
-		"no hash": {lock: `{"packages": {"node_modules/a": {"version": "1.0.0"}}}`, want: "pins no hash for 1 packages"},
+		"made for another package.json": {
+			lock: `{"packages": {"": {"dependencies": {"a": "0.9.0"}}, "node_modules/a": {"integrity": "sha512-x"}}}`,
+			want: "does not fit package.json",
+		},
+		"no hash": {
+			lock: `{"packages": {"": {"dependencies": {"a": "1.0.0"}}, "node_modules/a": {"version": "1.0.0"}}}`,
+			want: "pins no hash for 1 packages",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tree := fstest.MapFS{"web/package-lock.json": {Data: []byte(test.lock)}}
+			tree := fstest.MapFS{
+				"web/package-lock.json": {Data: []byte(test.lock)},
+				"web/package.json":      {Data: []byte(`{"name": "x", "dependencies": {"a": "1.0.0"}}`)},
+			}
 			found, err := checkLockFiles(tree, []string{"web/package-lock.json", "deleted/package-lock.json"})
 			if err != nil {
 				t.Fatal(err)

@@ -32,7 +32,7 @@ func layers() []layer {
 	return []layer{
 		{packages: vocabulary(), may: vocabulary()},
 		{packages: []string{"migrations", "web"}},
-		{packages: []string{"internal/seal"}, may: vocabulary()},
+		{packages: []string{"internal/seal"}},
 		{packages: []string{"notify"}, may: vocabulary()},
 		{packages: []string{"notify/*"}, may: vocabulary("notify/...", "internal/pgtest")},
 		{packages: []string{"evaluator/..."}, may: vocabulary("notify", "evaluator/...")},
@@ -42,12 +42,12 @@ func layers() []layer {
 		},
 		{
 			packages: []string{"internal/clickhouse/...", "internal/chtest"},
-			may:      vocabulary("notify", "evaluator", "internal/lease", "internal/seal", "internal/clickhouse/...", "internal/chtest"),
+			may:      vocabulary("notify", "evaluator", "internal/clickhouse/...", "internal/chtest"),
 		},
 		{
 			packages: []string{"internal/postgres/...", "internal/pgtest"},
-			may: vocabulary("notify/...", "evaluator", "internal/lease", "internal/seal", "internal/postgres/...", "internal/pgtest",
-				"migrations"),
+			may: vocabulary("notify/...", "evaluator", "api", "internal/lease", "internal/seal", "internal/postgres/...",
+				"internal/pgtest", "migrations"),
 		},
 		{packages: []string{"api/..."}, may: vocabulary("notify/...", "evaluator/...", "api/...", "web")},
 		{
@@ -161,7 +161,8 @@ func TestMapRefuses(t *testing.T) {
 		{"api", module + "/internal/app"},
 		{"api", module + "/internal/pgtest"},
 		{"internal/lease", "github.com/jackc/pgx/v5"},
-		{"internal/postgres", module + "/api"},
+		{"internal/postgres", module + "/internal/app"},
+		{"internal/clickhouse", module + "/api"},
 		{"internal/postgres", module + "/internal/clickhouse"},
 		{"internal/postgres", "github.com/ClickHouse/clickhouse-go/v2"},
 		{"internal/clickhouse", module + "/internal/postgres"},

@@ -3,37 +3,55 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// checkLockFiles refuses npm lock files that hold download addresses: they would bind every clone to one registry.
+// npmPackage is what package.json says about the package itself, and a lock file about it and each other one.
+type npmPackage struct {
+	Resolved             string            `json:"resolved"`
+	Integrity            string            `json:"integrity"`
+	Link                 bool              `json:"link"`
+	Dependencies         map[string]string `json:"dependencies"`
+	DevDependencies      map[string]string `json:"devDependencies"`
+	OptionalDependencies map[string]string `json:"optionalDependencies"`
+}
+
+// asksAs says whether two packages depend on the same versions.
+func (p npmPackage) asksAs(other npmPackage) bool {
+	return maps.Equal(p.Dependencies, other.Dependencies) &&
+		maps.Equal(p.DevDependencies, other.DevDependencies) &&
+		maps.Equal(p.OptionalDependencies, other.OptionalDependencies)
+}
+
+// checkLockFiles refuses npm lock files that hold download addresses, which would bind every clone to one registry,
+// that pin no hash, or that were made for another package.json than the one beside them.
 func checkLockFiles(tree fs.FS, tracked []string) ([]string, error) {
 	var findings []string
 	for _, name := range tracked {
 		if path.Base(name) != "package-lock.json" {
 			continue
 		}
-		text, err := readTracked(tree, name)
-		if err != nil {
+		var lock struct {
+			Packages map[string]npmPackage `json:"packages"`
+		}
+		var manifest npmPackage
+		if err := readJSON(tree, name, &lock); errors.Is(err, fs.ErrNotExist) {
+			continue // Deleted, and not yet committed.
+		} else if err != nil {
 			return nil, err
 		}
-		if text == nil {
-			continue
+		if err := readJSON(tree, path.Join(path.Dir(name), "package.json"), &manifest); err != nil {
+			return nil, err
 		}
-		var lock struct {
-			Packages map[string]struct {
-				Resolved  string `json:"resolved"`
-				Integrity string `json:"integrity"`
-				Link      bool   `json:"link"`
-			} `json:"packages"`
-		}
-		if err := json.Unmarshal(text, &lock); err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
+		if !manifest.asksAs(lock.Packages[""]) {
+			findings = append(findings, name+" does not fit package.json: run npm install beside it and commit both")
 		}
 		var addressed, unpinned []string
 		for key, pkg := range lock.Packages {
@@ -44,17 +62,26 @@ func checkLockFiles(tree fs.FS, tracked []string) ([]string, error) {
 				unpinned = append(unpinned, key)
 			}
 		}
-		slices.Sort(addressed)
-		slices.Sort(unpinned)
 		if len(addressed) > 0 {
-			findings = append(findings, fmt.Sprintf("%s holds download addresses (%d, such as %s): set omit-lockfile-registry-resolved=true in the .npmrc beside it and lock again",
-				name, len(addressed), addressed[0]))
+			findings = append(findings, fmt.Sprintf("%s holds download addresses (%d, such as %s):"+
+				" set omit-lockfile-registry-resolved=true in the .npmrc beside it and lock again", name, len(addressed), slices.Min(addressed)))
 		}
 		if len(unpinned) > 0 {
-			findings = append(findings, fmt.Sprintf("%s pins no hash for %d packages, such as %s", name, len(unpinned), unpinned[0]))
+			findings = append(findings, fmt.Sprintf("%s pins no hash for %d packages, such as %s", name, len(unpinned), slices.Min(unpinned)))
 		}
 	}
 	return findings, nil
+}
+
+func readJSON(tree fs.FS, name string, into any) error {
+	text, err := fs.ReadFile(tree, name)
+	if err != nil {
+		return fmt.Errorf("check lock files: %w", err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("check lock files: read %s: %w", name, err)
+	}
+	return nil
 }
 
 // checkTexts refuses tracked files that point at what lies beside the clone, where no other clone has it.
