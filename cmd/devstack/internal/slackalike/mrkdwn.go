@@ -8,15 +8,19 @@ import (
 	"unicode/utf8"
 )
 
+// longestMarked bounds what stands between two marks, in bytes.
+const longestMarked = 3000
+
 // mrkdwn turns Slack's markup into HTML, by the rules of
 // https://docs.slack.dev/messaging/formatting-message-text: fenced and inline
 // code, quotes, links and mentions in angle brackets, *bold*, _italic_ and
 // ~strike~ at word boundaries. Whatever is none of these is text and escaped.
 func mrkdwn(text string) template.HTML {
 	var b strings.Builder
-	for i, part := range strings.Split(text, "```") {
+	parts := strings.Split(text, "```")
+	for i, part := range parts {
 		fenced := i%2 == 1
-		if fenced && i == strings.Count(text, "```") { // never closed
+		if fenced && i == len(parts)-1 { // never closed
 			b.WriteString("```")
 			fenced = false
 		}
@@ -34,9 +38,25 @@ func mrkdwn(text string) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // every piece of text went through escape
 }
 
-// plain is the text of a plain_text object.
+// plain is the text of a plain_text object: no markup, but emoji.
 func plain(text string) template.HTML {
-	return template.HTML(strings.ReplaceAll(emoji(escape(text)), "\n", "<br>")) //nolint:gosec // went through escape
+	var b strings.Builder
+	for len(text) > 0 {
+		if text[0] == ':' {
+			if sign, size := emoji(text); size > 0 {
+				b.WriteString(sign)
+				text = text[size:]
+				continue
+			}
+		}
+		run := len(text)
+		if i := strings.IndexByte(text[1:], ':'); i >= 0 {
+			run = 1 + i
+		}
+		b.WriteString(strings.ReplaceAll(escape(text[:run]), "\n", "<br>"))
+		text = text[run:]
+	}
+	return template.HTML(b.String()) //nolint:gosec // every piece of text went through escape
 }
 
 // lines writes text outside of fences, with runs of quoted lines gathered.
@@ -66,9 +86,9 @@ func lines(b *strings.Builder, text string) {
 	}
 }
 
-// inline writes one line. It never looks back further than one rune, and each
-// opening mark searches its closing one once, so that its cost is bounded by the
-// square of a line at worst.
+// inline writes one line. It never looks back further than one rune, and a mark
+// searches its closing one within longestMarked bytes, so that hostile lines cost
+// little.
 func inline(b *strings.Builder, line string) {
 	before := ' '
 	for len(line) > 0 {
@@ -87,6 +107,12 @@ func inline(b *strings.Builder, line string) {
 					continue
 				}
 			}
+		case ':':
+			if sign, size := emoji(line); size > 0 {
+				b.WriteString(sign)
+				before, line = ':', line[size:]
+				continue
+			}
 		case '*', '_', '~':
 			if end := closing(line, before); end > 0 {
 				tag := map[byte]string{'*': "b", '_': "i", '~': "s"}[line[0]]
@@ -98,7 +124,7 @@ func inline(b *strings.Builder, line string) {
 			}
 		}
 		size := textRun(line)
-		b.WriteString(emoji(escape(line[:size])))
+		b.WriteString(escape(line[:size]))
 		before, _ = utf8.DecodeLastRuneInString(line[:size])
 		line = line[size:]
 	}
@@ -107,7 +133,7 @@ func inline(b *strings.Builder, line string) {
 // textRun is the length of the text up to the next mark, at least one rune.
 func textRun(line string) int {
 	_, first := utf8.DecodeRuneInString(line)
-	if i := strings.IndexAny(line[first:], "`<*_~"); i >= 0 {
+	if i := strings.IndexAny(line[first:], "`<*_~:"); i >= 0 {
 		return first + i
 	}
 	return len(line)
@@ -120,7 +146,7 @@ func closing(line string, before rune) int {
 	if isWord(before) || len(line) < 3 || unicode.IsSpace(after) || after == rune(line[0]) {
 		return 0
 	}
-	for i := 2; i < len(line); i++ {
+	for i := 2; i < min(len(line), longestMarked); i++ {
 		if line[i] != line[0] {
 			continue
 		}
@@ -188,14 +214,44 @@ func unescape(text string) string {
 	return strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">").Replace(text)
 }
 
-// emoji replaces the short names that alerts use; others stay as they are.
-func emoji(text string) string {
-	if strings.Count(text, ":") < 2 {
-		return text
+// emoji finds the short name with which the text begins, one of those that
+// alerts use, and returns its sign and its length; others stay as they are.
+func emoji(text string) (sign string, size int) {
+	end := strings.IndexByte(text[1:], ':')
+	if end < 0 {
+		return "", 0
 	}
-	return strings.NewReplacer(
-		":rotating_light:", "🚨", ":warning:", "⚠️", ":white_check_mark:", "✅", ":x:", "❌", ":red_circle:", "🔴",
-		":large_orange_circle:", "🟠", ":large_yellow_circle:", "🟡", ":large_green_circle:", "🟢", ":large_blue_circle:", "🔵",
-		":information_source:", "ℹ️", ":fire:", "🔥", ":bell:", "🔔", ":eyes:", "👀", ":hourglass:", "⌛",
-	).Replace(text)
+	switch text[1 : 1+end] {
+	case "rotating_light":
+		sign = "🚨"
+	case "warning":
+		sign = "⚠️"
+	case "white_check_mark":
+		sign = "✅"
+	case "x":
+		sign = "❌"
+	case "red_circle":
+		sign = "🔴"
+	case "large_orange_circle":
+		sign = "🟠"
+	case "large_yellow_circle":
+		sign = "🟡"
+	case "large_green_circle":
+		sign = "🟢"
+	case "large_blue_circle":
+		sign = "🔵"
+	case "information_source":
+		sign = "ℹ️"
+	case "fire":
+		sign = "🔥"
+	case "bell":
+		sign = "🔔"
+	case "eyes":
+		sign = "👀"
+	case "hourglass":
+		sign = "⌛"
+	default:
+		return "", 0
+	}
+	return sign, end + 2
 }

@@ -58,7 +58,7 @@ function count(counts) {
   }
   byId("refused").textContent = refused;
   byId("duplicates").hidden = duplicates === 0;
-  byId("duplicates").querySelector("b").textContent = duplicates;
+  byId("duplicates").textContent = duplicates === 1 ? "1 duplicate" : `${duplicates} duplicates`;
 }
 
 function describe(fault) {
@@ -93,6 +93,7 @@ function showFaults(faults) {
   );
 }
 
+const hint = byId("control-note").textContent;
 async function control(method, query, body) {
   const note = byId("control-note");
   try {
@@ -100,7 +101,7 @@ async function control(method, query, body) {
     const value = await answer.json();
     if (!answer.ok) throw new Error(value.error);
     showFaults(value);
-    note.textContent = "";
+    note.textContent = hint;
   } catch (error) {
     note.textContent = "That did not work: " + error.message;
   }
