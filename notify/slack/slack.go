@@ -29,7 +29,7 @@ type Alert struct {
 	URL  string
 	Rule string
 
-	Application, Route, Environment, Status string
+	Application, Route, Environment string
 	// StartTimeNS is the start in nanoseconds since the Unix epoch, Start the same for people.
 	StartTimeNS             int64
 	Start                   string
@@ -50,6 +50,8 @@ const (
 	boundStack   = 300
 	boundID      = 300
 	boundText    = 1000
+	// maxLinks bounds how many addresses of a message become links.
+	maxLinks = 200
 )
 
 // message is what an incoming webhook of Slack takes.
@@ -90,17 +92,18 @@ type button struct {
 // Message returns the body that shows a to the person on call. It is within
 // every limit of Slack, whatever a holds.
 func Message(a *Alert) ([]byte, error) {
-	m := message{Text: Escape(headline(a)+"\n"+summary(a), boundText)}
+	m := message{Text: notice(a)}
 	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: blockID(a), Text: plainText(Plain(line(headline(a)), boundHeader))})
 	if told := strings.TrimSpace(a.Message); told != "" && !repeatsError(told, a) {
-		m.Blocks = append(m.Blocks, block{Type: "section", Text: mrkdwn(Escape(told, boundMessage))})
+		m.Blocks = append(m.Blocks, block{Type: "section", Text: mrkdwn(linked(Escape(told, boundMessage)))})
 	}
 	if code := errorCode(a); code != "" {
 		m.Blocks = append(m.Blocks, block{Type: "section", Text: mrkdwn("```" + code + "```")})
 	}
-	m.Blocks = append(m.Blocks,
-		block{Type: "section", Fields: fields(a)},
-		block{Type: "context", Elements: []object{*mrkdwn(identity(a))}})
+	if list := fields(a); len(list) > 0 {
+		m.Blocks = append(m.Blocks, block{Type: "section", Fields: list})
+	}
+	m.Blocks = append(m.Blocks, block{Type: "context", Elements: []object{*mrkdwn(identity(a))}})
 	if linkable(a.URL) {
 		m.Blocks = append(m.Blocks, block{Type: "actions", Elements: []object{
 			button{Type: "button", Text: *plainText("Open alert"), URL: a.URL, ActionID: "open_alert", Style: "primary"},
@@ -115,7 +118,7 @@ func Message(a *Alert) ([]byte, error) {
 
 // PlainMessage returns a body with nothing but text and the alert's identifier.
 func PlainMessage(a *Alert) ([]byte, error) {
-	text := Escape(headline(a)+"\n"+summary(a), boundText) + "\nAlert " + Escape(line(a.ID), boundID)
+	text := notice(a) + "\nAlert " + Escape(line(a.ID), boundID)
 	if linkable(a.URL) {
 		text += "\n" + Escape(a.URL, maxURL)
 	}
@@ -147,12 +150,45 @@ func badge(severity string) string {
 	}
 }
 
-// summary is what a phone's lock screen shows after the headline.
-func summary(a *Alert) string {
-	if told := strings.TrimSpace(a.Message); told != "" {
-		return told
+// notice is what notifications and lock screens show.
+func notice(a *Alert) string {
+	told := strings.TrimSpace(a.Message)
+	if told == "" {
+		told = strings.Trim(a.ErrorType+": "+a.ErrorMessage, ": \n")
 	}
-	return a.ErrorType + ": " + a.ErrorMessage
+	return Escape(strings.TrimSpace(headline(a)+"\n"+told), boundText)
+}
+
+// linked makes links of the addresses in an escaped text. In verbatim objects
+// Slack does not, and a message often ends in the address of a runbook.
+func linked(text string) string {
+	const scheme = "https://"
+	var b strings.Builder
+	for range maxLinks {
+		at := strings.Index(text, scheme)
+		if at < 0 {
+			break
+		}
+		end := at + addressLength(text[at:])
+		address := text[at:end]
+		if address != scheme {
+			address = "<" + address + ">"
+		}
+		b.WriteString(text[:at] + address)
+		text = text[end:]
+	}
+	return b.String() + text
+}
+
+// addressLength returns how much of the beginning of text is an address.
+func addressLength(text string) int {
+	for _, mark := range []string{"&lt;", "&gt;", ellipsis} {
+		text, _, _ = strings.Cut(text, mark)
+	}
+	if end := strings.IndexAny(text, " \t\n|\"'`<>()[]"); end >= 0 {
+		text = text[:end]
+	}
+	return len(strings.TrimRight(text, ".,;:!?"))
 }
 
 // repeatsError reports whether the alert's message is the error once more, as
@@ -180,18 +216,21 @@ func errorCode(a *Alert) string {
 }
 
 func fields(a *Alert) []text {
-	list := []text{field("Rule", Escape(line(a.Rule), boundField))}
+	var list []text
 	for _, f := range []struct{ name, value string }{
-		{"Application", a.Application}, {"Route", a.Route}, {"Environment", a.Environment}, {"Status", a.Status},
+		{"Rule", Escape(line(a.Rule), boundField)},
+		{"Application", Escape(line(a.Application), boundField)},
+		{"Route", Escape(line(a.Route), boundField)},
+		{"Environment", Escape(line(a.Environment), boundField)},
+		{"Started", started(a)},
+		{"Duration", Escape(line(a.Duration), boundField)},
 	} {
-		if value := line(f.value); value != "" {
-			list = append(list, field(f.name, Escape(value, boundField)))
+		if f.value != "" {
+			list = append(list, *mrkdwn("*" + f.name + "*\n" + f.value))
 		}
 	}
-	return append(list, field("Started", started(a)), field("Duration", Escape(line(a.Duration), boundField)))
+	return list
 }
-
-func field(name, value string) text { return *mrkdwn("*" + name + "*\n" + value) }
 
 // started is a time that Slack shows in the reader's own zone.
 func started(a *Alert) string {

@@ -125,7 +125,7 @@ func slackAlert(a *alerts.Instance, url string) *slack.Alert {
 	e := &a.Exchange
 	return &slack.Alert{
 		ID: a.ID.String(), Severity: string(a.Severity), Title: a.Title, Message: a.Message, URL: url, Rule: a.RuleName,
-		Application: e.Application, Route: e.Route, Environment: e.Environment, Status: string(e.Status),
+		Application: e.Application, Route: e.Route, Environment: e.Environment,
 		StartTimeNS: e.StartTimeNS, Start: template.Time(e.StartTimeNS), Duration: template.Duration(e.DurationNS),
 		ErrorType: e.ErrorType, ErrorMessage: e.ErrorMessage, StackTop: template.StackTop(e.ErrorStack),
 		ExecutionID: e.ExecutionID, CorrelationID: e.CorrelationID,
