@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 )
@@ -22,10 +23,14 @@ func Everybody(i Identity) func(*http.Request) (Identity, error) {
 
 type identityKey struct{}
 
-// identify puts the request's identity into its context.
+// identify puts the identity of a call into its context, before its path and
+// body are looked at.
 func (s *Server) identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
+		if !strings.HasPrefix(r.URL.Path, prefixV1) {
+			return next(c)
+		}
 		i, err := s.Identify(r)
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -131,8 +130,6 @@ func texts(parameter string, values *[]string, limit int) ([]string, error) {
 func cleanText(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsRune(text, 0)
 }
-
-func compareText(a, b string) int { return cmp.Compare(a, b) }
 
 func deref[T any](p *T) T {
 	if p == nil {

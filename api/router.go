@@ -42,35 +42,44 @@ func (s *Server) router(document *document, public *url.URL) (*echo.Echo, error)
 	hosts := newHosts(s.ListenAddress, public)
 
 	e.Pre(requestID, s.logRequests(), s.recoverPanics(), secureHeaders(public))
-	e.Use(checkHost(hosts), checkOrigin(crossOrigin))
+	e.Use(checkHost(hosts), checkOrigin(crossOrigin), s.pages, s.identify)
 
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		e.Add(method, pathHealth, s.health.alive)
 		e.Add(method, pathReady, s.health.ready)
 	}
 	document.register(e)
-	v1 := e.Group("/api/v1", s.identify)
-	RegisterHandlers(v1, NewStrictHandler(s, []StrictMiddlewareFunc{document.refuseUnknownParameters, s.limitTime}))
-	e.RouteNotFound("/api/*", echo.NotFoundHandler)
-	e.RouteNotFound("/*", s.web)
+	operations := NewStrictHandler(s, []StrictMiddlewareFunc{document.refuseUnknownParameters, s.limitTime})
+	RegisterHandlersWithBaseURL(e, operations, strings.TrimSuffix(prefixV1, "/"))
 	return e, nil
 }
 
 const (
 	pathHealth = "/healthz"
 	pathReady  = "/readyz"
+	prefixAPI  = "/api/"
+	prefixV1   = "/api/v1/"
 )
 
-// web hands the request to the web application.
-func (s *Server) web(c echo.Context) error {
-	if m := c.Request().Method; m != http.MethodGet && m != http.MethodHead {
-		c.Response().Header().Set(echo.HeaderAllow, "GET, HEAD")
-		return echo.ErrMethodNotAllowed
+// pages hands what is not the API's to the web application. It stands before
+// the router's choice, because a catch-all route would hide which paths exist
+// for other methods.
+func (s *Server) pages(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		if p := r.URL.Path; strings.HasPrefix(p, prefixAPI) || p == pathHealth || p == pathReady {
+			return next(c)
+		}
+		h := c.Response().Header()
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			h.Set(echo.HeaderAllow, "GET, HEAD")
+			return echo.ErrMethodNotAllowed
+		}
+		h.Set(echo.HeaderContentSecurityPolicy, policyPage)
+		h.Del(echo.HeaderCacheControl)
+		s.Web.ServeHTTP(c.Response(), r)
+		return nil
 	}
-	c.Response().Header().Set(echo.HeaderContentSecurityPolicy, policyPage)
-	c.Response().Header().Del(echo.HeaderCacheControl)
-	s.Web.ServeHTTP(c.Response(), c.Request())
-	return nil
 }
 
 // requestID names the request. What the client calls it does not count, so that

@@ -27,6 +27,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -50,9 +51,10 @@ type Options struct {
 	Pulse         Pulse
 	// Checks are the dependencies that /readyz and the status ask.
 	Checks []Check
-	// CheckRule finds what is wrong with a definition's templates. Nil finds nothing.
+	// CheckRule finds what is wrong with a definition's templates.
 	CheckRule func(*rules.Definition) []fault.Field
-	// CheckWebhook finds what is wrong with a webhook beyond its form. Nil finds nothing.
+	// CheckWebhook finds what is wrong with a webhook's URL, headers, secret and
+	// template; names and bounds of numbers are checked already.
 	CheckWebhook func(*notify.Webhook) []fault.Field
 	// Web answers whatever is not the API's.
 	Web http.Handler
@@ -95,12 +97,6 @@ type Check struct {
 }
 
 func (o *Options) applyDefaults() {
-	if o.CheckRule == nil {
-		o.CheckRule = func(*rules.Definition) []fault.Field { return nil }
-	}
-	if o.CheckWebhook == nil {
-		o.CheckWebhook = func(*notify.Webhook) []fault.Field { return nil }
-	}
 	if o.Identify == nil {
 		o.Identify = Everybody(Identity{Tenant: "default", Actor: "operator"})
 	}
@@ -119,18 +115,18 @@ func (o *Options) applyDefaults() {
 }
 
 func (o *Options) validate() error {
-	missing := map[string]bool{
+	absent := map[string]bool{
 		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Inbox": o.Inbox == nil,
 		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Pulse": o.Pulse == nil,
+		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,
 		"Web": o.Web == nil, "Log": o.Log == nil, "Now": o.Now == nil,
 	}
 	var errs []error
-	for name, absent := range missing {
-		if absent {
+	for _, name := range slices.Sorted(maps.Keys(absent)) {
+		if absent[name] {
 			errs = append(errs, fmt.Errorf("api: Options.%s is required", name))
 		}
 	}
-	slices.SortFunc(errs, func(a, b error) int { return compareText(a.Error(), b.Error()) })
 	if o.RequestTimeout < 0 || o.PulseInterval < 0 || o.Heartbeat < 0 || o.MaxStreams < 0 {
 		errs = append(errs, errors.New("api: no duration or bound in Options may be negative"))
 	}

@@ -1,0 +1,301 @@
+package api_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/api"
+	"tocsin/cursor"
+	"tocsin/internal/fault"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// instant is where the fakes' clock stands.
+var instant = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
+
+// memory keeps rows of one kind in the order of their names, each for a tenant.
+type memory[T any] struct {
+	mu   sync.Mutex
+	rows []T
+	// of tells whose a row is, and by what it is found and ordered.
+	of func(*T) (tenant, name string, id uuid.UUID)
+}
+
+func (m *memory[T]) add(row T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rows = append(m.rows, row)
+	slices.SortFunc(m.rows, func(a, b T) int {
+		_, nameA, idA := m.of(&a)
+		_, nameB, idB := m.of(&b)
+		return strings.Compare(nameA+idA.String(), nameB+idB.String())
+	})
+}
+
+func (m *memory[T]) list(tenant string, page api.NamePage) (found []T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, row := range m.rows {
+		owner, name, id := m.of(&row)
+		if owner != tenant || len(found) == page.Limit {
+			continue
+		}
+		if page.After == nil || name+id.String() > page.After.Name+page.After.ID.String() {
+			found = append(found, row)
+		}
+	}
+	return found
+}
+
+// change applies do to a row, and keeps the result when it is no error.
+func (m *memory[T]) change(tenant string, id uuid.UUID, do func(*T) error) (T, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.rows {
+		if owner, _, known := m.of(&m.rows[i]); owner == tenant && known == id {
+			row := m.rows[i]
+			if err := do(&row); err != nil {
+				return row, err
+			}
+			m.rows[i] = row
+			return row, nil
+		}
+	}
+	var none T
+	return none, fault.New(fault.NotFound, "there is no such thing")
+}
+
+func (m *memory[T]) get(tenant string, id uuid.UUID) (T, error) {
+	return m.change(tenant, id, func(*T) error { return nil })
+}
+
+func (m *memory[T]) remove(tenant string, id uuid.UUID) error {
+	if _, err := m.get(tenant, id); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rows = slices.DeleteFunc(m.rows, func(row T) bool { _, _, known := m.of(&row); return known == id })
+	return nil
+}
+
+type ruleMemory struct{ memory[rules.Rule] }
+
+func newRuleMemory() *ruleMemory {
+	return &ruleMemory{memory[rules.Rule]{of: func(r *rules.Rule) (string, string, uuid.UUID) { return r.TenantID, r.Name, r.ID }}}
+}
+
+func (m *ruleMemory) List(_ context.Context, tenant string, page api.NamePage) ([]rules.Rule, error) {
+	return m.list(tenant, page), nil
+}
+
+func (m *ruleMemory) Get(_ context.Context, tenant string, id uuid.UUID) (rules.Rule, error) {
+	return m.get(tenant, id)
+}
+
+func (m *ruleMemory) Health(_ context.Context, _ string, ids []uuid.UUID) (map[uuid.UUID]api.EvaluationHealth, error) {
+	lag, next := 1500*time.Millisecond, instant.Add(time.Second)
+	health := map[uuid.UUID]api.EvaluationHealth{}
+	for _, id := range ids {
+		health[id] = api.EvaluationHealth{Cursor: &cursor.Position{StartTimeNS: instant.UnixNano(), ExecutionID: "e|1"}, Lag: &lag, NextRunAt: &next}
+	}
+	return health, nil
+}
+
+func (m *ruleMemory) Create(_ context.Context, tenant string, d rules.Definition) (rules.Rule, error) {
+	r := rules.Rule{
+		Definition: d, ID: uuid.New(), TenantID: tenant, Version: 1,
+		ArmedSinceNS: instant.UnixNano(), CreatedAt: instant, UpdatedAt: instant,
+	}
+	m.add(r)
+	return r, nil
+}
+
+func (m *ruleMemory) Update(_ context.Context, tenant string, edit api.RuleEdit) (rules.Rule, error) {
+	return m.change(tenant, edit.ID, func(r *rules.Rule) error {
+		if r.Version != edit.Version {
+			return fault.New(fault.Stale, "the rule has been edited since")
+		}
+		r.Definition, r.Version = edit.Definition, r.Version+1
+		return nil
+	})
+}
+
+func (m *ruleMemory) SetEnabled(_ context.Context, tenant string, id uuid.UUID, enabled bool) (rules.Rule, error) {
+	return m.change(tenant, id, func(r *rules.Rule) error {
+		if r.Enabled != enabled {
+			r.Enabled, r.Version = enabled, r.Version+1
+		}
+		return nil
+	})
+}
+
+func (m *ruleMemory) Delete(_ context.Context, tenant string, id uuid.UUID) error {
+	return m.remove(tenant, id)
+}
+
+type webhookMemory struct{ memory[notify.Webhook] }
+
+func newWebhookMemory() *webhookMemory {
+	return &webhookMemory{memory[notify.Webhook]{of: func(w *notify.Webhook) (string, string, uuid.UUID) { return w.TenantID, w.Name, w.ID }}}
+}
+
+func (m *webhookMemory) List(_ context.Context, tenant string, page api.NamePage) ([]notify.Webhook, error) {
+	return m.list(tenant, page), nil
+}
+
+func (m *webhookMemory) Get(_ context.Context, tenant string, id uuid.UUID) (notify.Webhook, error) {
+	return m.get(tenant, id)
+}
+
+func (m *webhookMemory) Enabled(_ context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
+	found := map[uuid.UUID]bool{}
+	for _, id := range ids {
+		if w, err := m.get(tenant, id); err == nil {
+			found[id] = w.Enabled
+		}
+	}
+	return found, nil
+}
+
+func (m *webhookMemory) Create(_ context.Context, tenant string, w notify.Webhook) (notify.Webhook, error) {
+	w.ID, w.TenantID, w.Version, w.CreatedAt, w.UpdatedAt = uuid.New(), tenant, 1, instant, instant
+	m.add(w)
+	return w, nil
+}
+
+func (m *webhookMemory) Delete(_ context.Context, tenant string, id uuid.UUID) error {
+	if w, err := m.get(tenant, id); err == nil && w.Name == "bound" {
+		return fault.New(fault.Conflict, "the webhook is bound to the rules Failed orders and Failed invoices")
+	}
+	return m.remove(tenant, id)
+}
+
+type inboxMemory struct {
+	memory[alerts.Instance]
+	asked alerts.Query
+	err   error
+}
+
+func newInboxMemory() *inboxMemory {
+	return &inboxMemory{memory: memory[alerts.Instance]{of: func(a *alerts.Instance) (string, string, uuid.UUID) {
+		return a.TenantID, a.FiredAt.Format("2006-01-02T15:04:05.000000000"), a.ID
+	}}}
+}
+
+func (m *inboxMemory) List(_ context.Context, tenant string, q alerts.Query) ([]alerts.Instance, error) {
+	m.asked = q
+	found := m.list(tenant, api.NamePage{Limit: 1000})
+	slices.Reverse(found)
+	if q.Before != nil {
+		found = slices.DeleteFunc(found, func(a alerts.Instance) bool { return !a.FiredAt.Before(q.Before.FiredAt) })
+	}
+	return found[:min(len(found), q.Limit)], m.err
+}
+
+func (m *inboxMemory) Counts(context.Context, string) (alerts.Counts, error) {
+	return alerts.Counts{Firing: 3, Acknowledged: 2, Resolved: 1}, m.err
+}
+
+func (m *inboxMemory) Get(_ context.Context, tenant string, id uuid.UUID) (alerts.Instance, error) {
+	return m.get(tenant, id)
+}
+
+func (m *inboxMemory) Act(_ context.Context, tenant string, deed api.Deed) (alerts.Instance, error) {
+	return m.change(tenant, deed.AlertID, func(a *alerts.Instance) error {
+		state, err := a.State.After(deed.Action)
+		if err != nil {
+			return err
+		}
+		a.State = state
+		if state == alerts.Acknowledged {
+			a.AcknowledgedAt, a.AcknowledgedBy = &instant, deed.Actor
+		} else {
+			a.ResolvedAt, a.ResolvedBy = &instant, deed.Actor
+		}
+		return nil
+	})
+}
+
+// anAlert returns an alert whose every field says something.
+func anAlert(tenant string, firedAt time.Time) alerts.Instance {
+	end := instant.UnixNano() + 7
+	return alerts.Instance{
+		ID: uuid.New(), TenantID: tenant, RuleID: uuid.New(), RuleVersion: 2, RuleName: "Failed orders", Severity: rules.Critical,
+		State: alerts.Firing, Title: "orders · order-to-erp: FAILED", Message: "ConnectException: ERP refused",
+		Exchange: rules.Exchange{
+			TenantID: tenant, StartTimeNS: instant.UnixNano(), ExecutionID: "exec-1", Environment: "production", Application: "orders",
+			Route: "order-to-erp", Status: rules.Failed, EndTimeNS: &end, DurationNS: 9_007_199_254_740_993, ErrorType: "ConnectException",
+			ErrorMessage: "ERP refused", ErrorStack: "at Erp.connect", CorrelationID: "c-1", Attributes: map[string]string{"order": "4711"},
+		},
+		FiredAt: firedAt,
+	}
+}
+
+type recordMemory struct{ records []api.NotificationRecord }
+
+func newRecordMemory() *recordMemory {
+	next, done := instant.Add(time.Minute), instant.Add(time.Second)
+	retrying := api.NotificationRecord{
+		Notification: notify.Notification{
+			ID: uuid.New(), TenantID: "acme", AlertID: uuid.New(), RuleID: uuid.New(), WebhookID: uuid.New(), Reason: notify.ReasonFired,
+			Status: notify.Retrying, Attempts: 2, CreatedAt: instant, NextAttemptAt: &next, LastError: "503 Service Unavailable",
+		},
+		WebhookName: "#ops",
+		History: []api.AttemptRecord{
+			{Number: 1, StartedAt: instant, FinishedAt: &done, Outcome: notify.Outcome{
+				Verdict: notify.VerdictRetry, StatusCode: 503, Response: "busy", Error: "503 Service Unavailable", Duration: 12 * time.Millisecond,
+			}},
+			{Number: 2, StartedAt: done},
+		},
+	}
+	return &recordMemory{records: []api.NotificationRecord{retrying}}
+}
+
+func (m *recordMemory) List(_ context.Context, _ string, q api.NotificationQuery) ([]api.NotificationRecord, error) {
+	return slices.DeleteFunc(slices.Clone(m.records), func(r api.NotificationRecord) bool {
+		return q.Before != nil && !r.CreatedAt.Before(q.Before.CreatedAt)
+	}), nil
+}
+
+func (m *recordMemory) Get(_ context.Context, tenant string, id uuid.UUID) (api.NotificationRecord, error) {
+	for _, r := range m.records {
+		if r.ID == id && r.TenantID == tenant {
+			return r, nil
+		}
+	}
+	return api.NotificationRecord{}, fault.New(fault.NotFound, "there is no such notification")
+}
+
+func (m *recordMemory) OfAlert(context.Context, string, uuid.UUID) ([]api.NotificationRecord, error) {
+	return m.records, nil
+}
+
+type statusFunc func() (api.SystemStatus, error)
+
+func (f statusFunc) Status(context.Context, string) (api.SystemStatus, error) { return f() }
+
+// beat is an inbox whose fingerprint is set by hand.
+type beat struct {
+	mu          sync.Mutex
+	fingerprint string
+}
+
+func (b *beat) set(fingerprint string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fingerprint = fingerprint
+}
+
+func (b *beat) Pulse(context.Context, string) (string, alerts.Counts, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.fingerprint, alerts.Counts{Firing: 1}, nil
+}

@@ -1,0 +1,306 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/api"
+	"tocsin/internal/fault"
+	"tocsin/rules"
+)
+
+func TestRuleLife(t *testing.T) {
+	b := newBench(t)
+	created := b.do("POST", "/api/v1/rules", ruleBody).want(201)
+	rule := into[api.Rule](created)
+	path := "/api/v1/rules/" + rule.ID.String()
+	if created.Header().Get("Location") != path || created.Header().Get("ETag") != `"1"` {
+		t.Errorf("headers %v", created.Header())
+	}
+	if !rule.Enabled || rule.IntervalSeconds != 1 || rule.LookBackSeconds != 3600 || rule.WebhookIds == nil || rule.Targets == nil {
+		t.Errorf("defaults are not filled: %+v", rule)
+	}
+	if !rule.ArmedSince.Equal(instant) {
+		t.Errorf("armed since %v, want %v to the nanosecond", rule.ArmedSince, instant)
+	}
+
+	read := into[api.Rule](b.do("GET", path, "").want(200))
+	if want := "2026-03-01T12:00:00.123456789Z|e|1"; read.Health == nil || *read.Health.Cursor != want || *read.Health.LagSeconds != 1.5 {
+		t.Errorf("health %+v, want cursor %s", read.Health, want)
+	}
+
+	edited := strings.Replace(ruleBody, "CRITICAL", "INFO", 1)
+	b.do("PUT", path, edited).problem(428, "precondition_required")
+	b.do("PUT", path, edited, "If-Match", `"2"`).problem(412, "stale")
+	b.do("PUT", path, edited, "If-Match", `"other"`).problem(412, "stale")
+	b.do("PUT", path, edited, "If-Match", `1`).problem(400, "invalid")
+	b.do("PUT", path, edited, "If-Match", `"1", "2"`).problem(400, "invalid")
+	if tag := b.do("PUT", path, edited, "If-Match", `"1"`).want(200).Header().Get("ETag"); tag != `"2"` {
+		t.Errorf("ETag %s after the edit", tag)
+	}
+	b.do("PUT", path, edited, "If-Match", `W/"2"`).want(200)
+
+	if off := into[api.Rule](b.do("POST", path+"/disable", "").want(200)); off.Enabled || off.Version != 4 {
+		t.Errorf("disabled: %+v", off)
+	}
+	if on := b.do("POST", path+"/enable", "").want(200); !into[api.Rule](on).Enabled || on.Header().Get("ETag") != `"5"` {
+		t.Errorf("enabled: %s", on.Body)
+	}
+	b.do("DELETE", path, "").want(204)
+	b.do("GET", path, "").problem(404, "not_found")
+	b.do("DELETE", path, "").problem(404, "not_found")
+	p := b.do("GET", "/api/v1/rules/abc", "").problem(400, "invalid")
+	if len(p.Errors) != 1 || p.Errors[0].Field != "id" {
+		t.Errorf("errors %+v", p.Errors)
+	}
+}
+
+func TestAnotherTenantsRowsDoNotExist(t *testing.T) {
+	b := newBench(t)
+	foreign, err := b.rules.Create(t.Context(), "other", rules.Definition{Name: "Theirs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/api/v1/rules/" + foreign.ID.String()
+	b.do("GET", path, "").problem(404, "not_found")
+	b.do("PUT", path, ruleBody, "If-Match", `"1"`).problem(404, "not_found")
+	b.do("DELETE", path, "").problem(404, "not_found")
+	if page := into[api.RulePage](b.do("GET", "/api/v1/rules", "").want(200)); len(page.Items) != 0 {
+		t.Errorf("listed %+v", page.Items)
+	}
+}
+
+func TestListsArePaged(t *testing.T) {
+	b := newBench(t)
+	for _, name := range []string{"c", "a", "b", "a", "d"} {
+		b.do("POST", "/api/v1/rules", strings.Replace(ruleBody, "Failed orders", name, 1)).want(201)
+	}
+	var names []string
+	for cursor := ""; ; {
+		page := into[api.RulePage](b.do("GET", "/api/v1/rules?limit=2&cursor="+cursor, "").want(200))
+		for _, r := range page.Items {
+			names = append(names, r.Name)
+		}
+		if page.NextCursor == nil {
+			break
+		}
+		cursor = *page.NextCursor
+	}
+	if got := strings.Join(names, ""); got != "aabcd" {
+		t.Errorf("pages hold %s", got)
+	}
+
+	for i := range 5 {
+		b.inbox.add(anAlert("acme", instant.Add(time.Duration(i))))
+	}
+	page := into[api.AlertPage](b.do("GET", "/api/v1/alerts?limit=3", "").want(200))
+	if len(page.Items) != 3 || page.NextCursor == nil {
+		t.Fatalf("page %+v", page)
+	}
+	rest := into[api.AlertPage](b.do("GET", "/api/v1/alerts?limit=3&cursor="+*page.NextCursor, "").want(200))
+	if len(rest.Items) != 2 || rest.NextCursor != nil || !b.inbox.asked.Before.FiredAt.Equal(page.Items[2].FiredAt) {
+		t.Errorf("second page %+v", rest)
+	}
+	b.do("GET", "/api/v1/rules?cursor="+*page.NextCursor, "").problem(400, "invalid")
+}
+
+func TestParametersThatCannotBeMeant(t *testing.T) {
+	b := newBench(t)
+	mark := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	id := uuid.NewString()
+	for target, field := range map[string]string{
+		"/alerts?cursor=%21":                                    "cursor",
+		"/alerts?cursor=" + mark(`{}`):                          "cursor",
+		"/alerts?cursor=" + mark(`{"l":"alerts","i":"`+id+`"}`): "cursor",
+		"/alerts?cursor=" + mark(`{"l":"alerts","i":"`+id+`","t":"2026-01-01T00:00:00Z","x":1}`): "cursor",
+		"/rules?cursor=" + mark(`{"l":"rules","i":"`+id+`","n":"\u0000"}`):                       "cursor",
+		"/alerts?limit=0":                "limit",
+		"/alerts?limit=201":              "limit",
+		"/alerts?limit=x":                "limit",
+		"/alerts?state=OPEN":             "state",
+		"/alerts?severity=critical":      "severity",
+		"/alerts?ruleId=1":               "ruleId",
+		"/alerts?q=%00":                  "q",
+		"/alerts?application=%ff":        "application",
+		"/alerts?sate=FIRING":            "sate",
+		"/notifications?status=PENDNG":   "status",
+		"/notifications?state=DELIVERED": "state",
+	} {
+		p := b.do("GET", "/api/v1"+target, "").problem(400, "invalid")
+		if len(p.Errors) != 1 || p.Errors[0].Field != field || p.Errors[0].Message == "" {
+			t.Errorf("%s: errors %+v, want one for %s", target, p.Errors, field)
+		}
+	}
+}
+
+func TestAlertsAreFoundAndActedUpon(t *testing.T) {
+	b := newBench(t)
+	a := anAlert("acme", instant)
+	b.inbox.add(a)
+	path := "/api/v1/alerts/" + a.ID.String()
+
+	query := url.Values{"state": {"FIRING", "ACKNOWLEDGED"}, "severity": {"CRITICAL"}, "ruleId": {a.RuleID.String()}, "application": {"a,b"}, "q": {"erp"}}
+	page := into[api.AlertPage](b.do("GET", "/api/v1/alerts?"+query.Encode(), "").want(200))
+	want := alerts.Query{
+		States: []alerts.State{alerts.Firing, alerts.Acknowledged}, Severities: []rules.Severity{rules.Critical},
+		Rules: []uuid.UUID{a.RuleID}, Applications: []string{"a,b"}, Text: "erp", Limit: 50,
+	}
+	if diff := cmp.Diff(want, b.inbox.asked); diff != "" {
+		t.Error(diff)
+	}
+	if e := page.Items[0].Exchange; e.ErrorStack != nil || e.Attributes != nil {
+		t.Error("a list shows stack and attributes")
+	}
+
+	one := into[api.Alert](b.do("GET", path, "").want(200))
+	if e := one.Exchange; e.StartTime.UnixNano() != instant.UnixNano() || e.DurationNs != "9007199254740993" || *e.ErrorStack == "" || e.Attributes["order"] != "4711" {
+		t.Errorf("exchange %+v", e)
+	}
+	if got := into[api.AlertCounts](b.do("GET", "/api/v1/alerts/counts", "").want(200)); got.Firing != 3 || got.Resolved != 1 {
+		t.Errorf("counts %+v", got)
+	}
+	if got := into[api.Alert](b.do("POST", path+"/acknowledge", "").want(200)); got.State != alerts.Acknowledged || *got.AcknowledgedBy != "ada" {
+		t.Errorf("acknowledged %+v", got)
+	}
+	if got := into[api.Alert](b.do("POST", path+"/resolve", "").want(200)); got.State != alerts.Resolved || *got.ResolvedBy != "ada" {
+		t.Errorf("resolved %+v", got)
+	}
+	b.do("POST", path+"/acknowledge", "").problem(409, "conflict")
+	b.do("POST", "/api/v1/alerts/"+uuid.NewString()+"/resolve", "").problem(404, "not_found")
+}
+
+func TestNotificationsShowTheirAttempts(t *testing.T) {
+	b := newBench(t)
+	id := b.records.records[0].ID.String()
+	list := into[api.NotificationPage](b.do("GET", "/api/v1/notifications?status=RETRYING", "").want(200))
+	if len(list.Items) != 1 || list.Items[0].Attempts != nil {
+		t.Errorf("list %+v", list)
+	}
+	one := into[api.Notification](b.do("GET", "/api/v1/notifications/"+id, "").want(200))
+	if len(*one.Attempts) != 2 || (*one.Attempts)[0].Verdict != "RETRY" || (*one.Attempts)[1].Verdict != "UNKNOWN" || (*one.Attempts)[1].FinishedAt != nil {
+		t.Errorf("attempts %+v", *one.Attempts)
+	}
+	timeline := into[api.NotificationTimeline](b.do("GET", "/api/v1/alerts/"+uuid.NewString()+"/notifications", "").want(200))
+	if len(timeline.Items) != 1 || timeline.Items[0].Attempts == nil {
+		t.Errorf("timeline %+v", timeline)
+	}
+	b.do("GET", "/api/v1/notifications/"+uuid.NewString(), "").problem(404, "not_found")
+}
+
+func TestWebhookSecretsAreNeverAnswered(t *testing.T) {
+	b := newBench(t)
+	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	created := b.do("POST", "/api/v1/webhooks", `{"name":"#ops","kind":"slack","url":"https://hooks.slack.com/services/T0/B0/topsecret",
+		"headers":{"Authorization":"Bearer topsecret"},"signingSecret":"`+secret+`"}`).want(201)
+	w := into[api.Webhook](created)
+	if w.URLHost != "hooks.slack.com" || !w.HasSigningSecret || w.RatePerSecond != 1 || w.TimeoutSeconds != 10 || w.MaxConcurrent != 8 || !w.Enabled {
+		t.Errorf("webhook %+v", w)
+	}
+	if diff := cmp.Diff([]string{"Authorization"}, w.HeaderNames); diff != "" {
+		t.Error(diff)
+	}
+	read := b.do("GET", "/api/v1/webhooks/"+w.ID.String(), "").want(200)
+	list := b.do("GET", "/api/v1/webhooks", "").want(200)
+	for _, text := range []string{created.Body.String(), read.Body.String(), list.Body.String(), b.log.String()} {
+		if strings.Contains(text, "topsecret") || strings.Contains(text, secret) {
+			t.Errorf("a secret is shown: %s", text)
+		}
+	}
+	generic := into[api.Webhook](b.do("POST", "/api/v1/webhooks", `{"name":"bound","kind":"generic","url":"http://10.0.0.1:9/x","enabled":false}`).want(201))
+	if generic.RatePerSecond != 0 || generic.Enabled || generic.URLHost != "10.0.0.1:9" {
+		t.Errorf("webhook %+v", generic)
+	}
+	p := b.do("DELETE", "/api/v1/webhooks/"+generic.ID.String(), "").problem(409, "conflict")
+	if !strings.Contains(*p.Detail, "Failed orders and Failed invoices") {
+		t.Errorf("detail %q", *p.Detail)
+	}
+	b.do("DELETE", "/api/v1/webhooks/"+w.ID.String(), "").want(204)
+
+	bound := into[api.Rule](b.do("POST", "/api/v1/rules", strings.Replace(ruleBody, "{", `{"webhookIds":["`+generic.ID.String()+`"],`, 1)).want(201))
+	if len(bound.Warnings) != 1 || bound.Warnings[0].Field != "webhookIds[0]" || bound.Warnings[0].Code != "disabled" {
+		t.Errorf("warnings %+v", bound.Warnings)
+	}
+	p = b.do("POST", "/api/v1/rules", strings.Replace(ruleBody, "{", `{"webhookIds":["`+generic.ID.String()+`","`+w.ID.String()+`"],`, 1)).problem(400, "invalid")
+	if len(p.Errors) != 1 || p.Errors[0].Field != "webhookIds[1]" || p.Errors[0].Code != "not_found" {
+		t.Errorf("errors %+v", p.Errors)
+	}
+}
+
+func TestWebhooksThatCannotBeMeant(t *testing.T) {
+	b := newBench(t)
+	for body, fields := range map[string][]string{
+		`{}`: {"name", "kind", "url"},
+		`{"name":"x","kind":"slack","url":"ftp://host/"}`:                                                            {"url"},
+		`{"name":"x","kind":"generic","url":"https://h/","timeoutSeconds":0.5,"maxConcurrent":0,"ratePerSecond":-1}`: {"timeoutSeconds", "maxConcurrent", "ratePerSecond"},
+		`{"name":"x","kind":"generic","url":"https://h/","timeoutSeconds":1e300}`:                                    {"timeoutSeconds"},
+		`{"name":"x","kind":"generic","url":"https://h/","headers":{"Host":"other"}}`:                                {"headers.Host"},
+		`{"name":"x","kind":"generic","url":"https://h/","headers":{"A":1}}`:                                         {"headers.A"},
+		`{"name":"x","kind":"generic","url":"https://h/","signingSecret":"short"}`:                                   {"signingSecret"},
+		`{"name":"\u0000","kind":"generic","url":"https://h/","urlHost":"h"}`:                                        {"urlHost"},
+	} {
+		p := b.do("POST", "/api/v1/webhooks", body).problem(400, "invalid")
+		var got []string
+		for _, f := range p.Errors {
+			got = append(got, f.Field)
+		}
+		if diff := cmp.Diff(map[string]bool{}, difference(got, fields)); diff != "" {
+			t.Errorf("%s: errors for %v, want %v", body, got, fields)
+		}
+	}
+}
+
+// difference returns what only one of the lists holds.
+func difference(a, b []string) map[string]bool {
+	d := map[string]bool{}
+	for _, s := range a {
+		d[s] = true
+	}
+	for _, s := range b {
+		if d[s] {
+			delete(d, s)
+		} else {
+			d[s] = true
+		}
+	}
+	return d
+}
+
+// TestRuleCases holds the shared table of rules against the API: what it
+// accepts and, word for word, what it says of the rest.
+func TestRuleCases(t *testing.T) {
+	data, err := os.ReadFile("../testdata/rule_cases.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Name   string
+		Rule   json.RawMessage
+		Errors []fault.Field
+	}
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			b := newBench(t)
+			got := b.do("POST", "/api/v1/rules", string(c.Rule))
+			if len(c.Errors) == 0 {
+				got.want(201)
+				return
+			}
+			if diff := cmp.Diff(c.Errors, got.problem(400, "invalid").Errors); diff != "" {
+				t.Error(fmt.Sprintf("(-want +got)\n%s", diff))
+			}
+		})
+	}
+}
