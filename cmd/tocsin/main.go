@@ -1,0 +1,146 @@
+// Command tocsin watches exchanges in ClickHouse and raises exactly one alert,
+// and one message, for each that matches a rule.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"tocsin/internal/app"
+	"tocsin/internal/clickhouse/schema"
+	"tocsin/internal/postgres"
+)
+
+// cli is the command line. Every flag can be given by its environment variable.
+type cli struct {
+	LogLevel  string `help:"Least level that is logged." enum:"debug,info,warn,error" default:"info" env:"TOCSIN_LOG_LEVEL"`
+	LogFormat string `help:"Form of the log." enum:"text,json" default:"text" env:"TOCSIN_LOG_FORMAT"`
+
+	Serve   serve   `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
+	Migrate migrate `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
+	Source  source  `cmd:"" help:"About the source of exchanges."`
+	Version version `cmd:"" help:"Print the version."`
+}
+
+type database struct {
+	PostgresURL string `help:"Postgres, as postgres://user:password@host:5432/database." env:"TOCSIN_POSTGRES_URL" required:"" placeholder:"URL"`
+}
+
+type serve struct {
+	database
+
+	ClickHouseURL   string         `help:"ClickHouse, as clickhouse://user:password@host:9000/database, http:// or https://." env:"TOCSIN_CLICKHOUSE_URL" required:"" placeholder:"URL" name:"clickhouse-url"`
+	ClickHouseTable string         `help:"Table of exchanges." default:"exchanges" env:"TOCSIN_CLICKHOUSE_TABLE" name:"clickhouse-table"`
+	EncryptionKey   string         `help:"Key that seals webhook URLs and secrets: base64 of 32 bytes, as 'openssl rand -base64 32' prints. Former keys may follow, separated by commas." env:"TOCSIN_ENCRYPTION_KEY" required:"" placeholder:"KEY"`
+	Roles           []app.Role     `help:"What this replica does: api, evaluate, dispatch." default:"api,evaluate,dispatch" env:"TOCSIN_ROLES"`
+	Listen          string         `help:"Address of the HTTP server." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
+	PublicURL       string         `help:"How people reach the server; links in messages begin with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
+	OutgoingAllow   []netip.Prefix `help:"Networks that webhooks may call although they are not public, as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
+	TickInterval    time.Duration  `help:"Time between ticks of the evaluator." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
+	Settle          time.Duration  `help:"How far behind ClickHouse's clock exchanges are judged." default:"1s" env:"TOCSIN_SETTLE"`
+	PageSize        int            `help:"Most exchanges read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
+	ClaimFor        time.Duration  `help:"How long a claim on rules outlives a replica that died." default:"15s" env:"TOCSIN_CLAIM_FOR"`
+	Lease           time.Duration  `help:"How long a claim on a notification outlives a replica that died." default:"30s" env:"TOCSIN_LEASE"`
+	PollInterval    time.Duration  `help:"Pause between looks at an idle outbox." default:"1s" env:"TOCSIN_POLL_INTERVAL"`
+	ShutdownTimeout time.Duration  `help:"How long an orderly end may take." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
+}
+
+// Run serves until a signal.
+func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
+	replica, err := app.New(ctx, app.Options{
+		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, ClickHouseTable: s.ClickHouseTable,
+		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, OutgoingAllow: s.OutgoingAllow,
+		TickInterval: s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
+		PollInterval: s.PollInterval, ShutdownTimeout: s.ShutdownTimeout,
+		Logger: logger, Clock: time.Now, Version: buildVersion(),
+	})
+	if err != nil {
+		return err
+	}
+	err = replica.Run(ctx)
+	return errors.Join(err, replica.Close(context.WithoutCancel(ctx)))
+}
+
+type migrate struct{ database }
+
+// Run migrates.
+func (m *migrate) Run(ctx context.Context, logger *slog.Logger) error {
+	return postgres.Migrate(ctx, m.PostgresURL, logger)
+}
+
+type source struct {
+	DDL ddl `cmd:"" help:"Print the CREATE TABLE statement of the default source table." name:"ddl"`
+}
+
+type ddl struct{}
+
+// Run prints the statement.
+func (ddl) Run(out io.Writer) error {
+	_, err := io.WriteString(out, schema.Exchanges)
+	return err
+}
+
+type version struct{}
+
+// Run prints the version.
+func (version) Run(out io.Writer) error {
+	_, err := fmt.Fprintln(out, buildVersion())
+	return err
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	var c cli
+	k := kong.Parse(&c, kong.Name("tocsin"), kong.ShortUsageOnError(),
+		kong.Description("Raises exactly one alert, and one message, for each exchange that matches a rule."),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(os.Stdout, (*io.Writer)(nil)))
+	logger := newLogger(os.Stderr, c.LogLevel, c.LogFormat)
+	if err := k.Run(logger); err != nil {
+		logger.ErrorContext(ctx, "stopped", slog.Any("error", err))
+		stop()
+		os.Exit(1) //nolint:gocritic // stop has been called
+	}
+}
+
+func newLogger(out io.Writer, level, format string) *slog.Logger {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		least = slog.LevelInfo
+	}
+	options := &slog.HandlerOptions{Level: least}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(out, options))
+	}
+	return slog.New(slog.NewTextHandler(out, options))
+}
+
+// buildVersion is the module's version or, of a build from a checkout, its revision.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "dev"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "dev-" + s.Value[:12]
+		}
+	}
+	return "dev"
+}

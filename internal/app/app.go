@@ -1,0 +1,253 @@
+// Package app is the one place where everything meets: it opens the stores and
+// the source, hands them to the evaluator, the dispatcher and the API, runs
+// them, and ends them in the reverse order.
+//
+// A replica runs any of the roles. Those of one process share a wake-up bus in
+// memory; those of others are found by polling.
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"tocsin/api"
+	"tocsin/evaluator"
+	"tocsin/internal/clickhouse"
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres"
+	"tocsin/internal/seal"
+	"tocsin/notify"
+	"tocsin/notify/bus/memory"
+	"tocsin/notify/template"
+	"tocsin/notify/webhook"
+	"tocsin/web"
+)
+
+// App is one replica.
+type App struct {
+	options    Options
+	replica    string
+	listener   net.Listener
+	server     *http.Server
+	api        *api.Server
+	evaluator  *evaluator.Evaluator
+	dispatcher *notify.Dispatcher
+	lifecycle  lifecycle
+}
+
+// New opens everything that the roles need and starts nothing. The database
+// must be migrated. The caller closes the app.
+func New(ctx context.Context, o Options) (app *App, err error) {
+	o.applyDefaults()
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("options: %w", err)
+	}
+	a := &App{options: o, replica: replicaID()}
+	a.options.Logger = o.Logger.With(slog.String("replica", a.replica))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.lifecycle.close(ctx))
+		}
+	}()
+	box, err := seal.New(o.EncryptionKey)
+	if err != nil {
+		return nil, err
+	}
+	if err := postgres.CheckSchema(ctx, o.PostgresURL); err != nil {
+		return nil, err
+	}
+	db, err := postgres.Open(ctx, o.PostgresURL, box)
+	if err != nil {
+		return nil, err
+	}
+	a.lifecycle.add("postgres", func(context.Context) error { db.Close(); return nil })
+	source, err := clickhouse.Open(clickhouse.Options{URL: o.ClickHouseURL, Table: o.ClickHouseTable, Version: o.Version})
+	if err != nil {
+		return nil, err
+	}
+	a.lifecycle.add("clickhouse", func(context.Context) error { return source.Close() })
+	bus := memory.New()
+	if o.has(RoleDispatch) {
+		if err := a.openDispatcher(db, bus); err != nil {
+			return nil, err
+		}
+	}
+	if o.has(RoleEvaluate) {
+		if err := a.openEvaluator(db, source, bus); err != nil {
+			return nil, err
+		}
+	}
+	if o.has(RoleAPI) {
+		if err := a.openAPI(ctx, db, source); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
+	sender, err := webhook.New(webhook.Options{
+		Version: a.options.Version, Now: a.options.Clock, AllowedNetworks: a.options.OutgoingAllow,
+	})
+	if err != nil {
+		return err
+	}
+	a.lifecycle.add("webhook sender", func(context.Context) error { sender.Close(); return nil })
+	renderer, err := webhook.NewRenderer(webhook.RendererOptions{PublicURL: a.options.PublicURL})
+	if err != nil {
+		return err
+	}
+	a.dispatcher, err = notify.NewDispatcher(notify.Options{
+		Store: db.Outbox(), Renderer: renderer, Sender: sender, WakeUps: bus.WakeUps(),
+		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
+		Lease: a.options.Lease, Poll: a.options.PollInterval,
+	})
+	return err
+}
+
+func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source, bus *memory.Bus) error {
+	texts, err := template.NewTexts()
+	if err != nil {
+		return err
+	}
+	a.evaluator, err = evaluator.New(evaluator.Options{
+		Source: source, Store: db.Evaluation(), Publisher: bus, Texts: texts,
+		Logger: a.options.Logger.With(slog.String("part", "evaluator")), Clock: a.options.Clock, Replica: a.replica,
+		Interval: a.options.TickInterval, Settle: a.options.Settle, PageSize: a.options.PageSize,
+		ClaimFor: a.options.ClaimFor, Budget: a.options.ClaimFor / 3,
+	})
+	return err
+}
+
+func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.Source) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", a.options.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w; choose another address with --listen or TOCSIN_LISTEN", err)
+	}
+	a.listener = listener
+	a.lifecycle.add("listener", func(context.Context) error {
+		if err := listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+	record := db.Record()
+	a.api, err = api.New(api.Options{
+		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Pulse: db.Inbox(), Notifications: record, Status: record,
+		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
+		CheckRule: template.CheckRule, CheckWebhook: checkWebhook, Web: web.Handler(),
+		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,
+		Log: a.options.Logger.With(slog.String("part", "api")), Now: a.options.Clock,
+	})
+	if err != nil {
+		return err
+	}
+	a.server = &http.Server{
+		Handler:           a.api,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		// Streams of events set their own deadlines.
+		WriteTimeout:   time.Minute,
+		IdleTimeout:    2 * time.Minute,
+		MaxHeaderBytes: 64 << 10,
+		ErrorLog:       slog.NewLogLogger(a.options.Logger.Handler(), slog.LevelDebug),
+	}
+	return nil
+}
+
+// checkWebhook returns what is wrong with a webhook that somebody wants to save.
+func checkWebhook(w *notify.Webhook) []fault.Field {
+	fields := webhook.CheckURL(w.URL)
+	fields = append(fields, webhook.CheckHeaders(w.Headers)...)
+	fields = append(fields, webhook.CheckSecret(w.SigningSecret)...)
+	return append(fields, webhook.CheckBody(w.Kind, w.BodyTemplate)...)
+}
+
+// Addr returns the address of the HTTP server, "" without the role api.
+func (a *App) Addr() string {
+	if a.listener == nil {
+		return ""
+	}
+	return a.listener.Addr().String()
+}
+
+// Run does the work of the roles until ctx ends or one of them fails, then
+// lets what is under way come to its end: the tick at hand is committed, the
+// attempts under way are settled, the requests under way are answered.
+func (a *App) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var parts sync.WaitGroup
+	if a.evaluator != nil {
+		parts.Go(func() { a.evaluator.Run(ctx) })
+	}
+	if a.dispatcher != nil {
+		parts.Go(func() { a.dispatcher.Run(ctx) })
+	}
+	var serveErr error
+	if a.server != nil {
+		parts.Go(func() {
+			if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+				serveErr = fmt.Errorf("serve: %w", err)
+				cancel()
+			}
+		})
+	}
+	a.options.Logger.InfoContext(ctx, "running", slog.String("address", a.Addr()), slog.Any("roles", a.options.Roles),
+		slog.String("version", a.options.Version))
+	<-ctx.Done()
+	end, done := context.WithTimeout(context.WithoutCancel(ctx), a.options.ShutdownTimeout)
+	defer done()
+	a.options.Logger.InfoContext(end, "stopping")
+	return errors.Join(a.shutdownServer(end), wait(end, &parts), serveErr)
+}
+
+func (a *App) shutdownServer(ctx context.Context) error {
+	if a.server == nil {
+		return nil
+	}
+	streams := a.api.Shutdown(ctx)
+	if err := errors.Join(streams, a.server.Shutdown(ctx)); err != nil {
+		return errors.Join(fmt.Errorf("shut down HTTP server: %w", err), a.server.Close())
+	}
+	return nil
+}
+
+func wait(ctx context.Context, parts *sync.WaitGroup) error {
+	ended := make(chan struct{})
+	go func() {
+		parts.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return errors.New("work under way did not end in time; what it claimed is offered again when its claim lapses")
+	}
+}
+
+// Close releases everything, the last opened first.
+func (a *App) Close(ctx context.Context) error { return a.lifecycle.close(ctx) }
+
+// replicaID names this process: host, process and a random part, so that a
+// process number used again is somebody else.
+func replicaID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	var random [3]byte
+	_, _ = rand.Read(random[:])
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), hex.EncodeToString(random[:]))
+}

@@ -1,0 +1,33 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// lifecycle holds what has to be undone, in the order in which it was done.
+type lifecycle struct{ cleanUps []cleanUp }
+
+type cleanUp struct {
+	name string
+	run  func(context.Context) error
+}
+
+// add registers a clean-up right after its resource exists.
+func (l *lifecycle) add(name string, run func(context.Context) error) {
+	l.cleanUps = append(l.cleanUps, cleanUp{name, run})
+}
+
+// close runs every clean-up once, the last one first, and joins their errors.
+func (l *lifecycle) close(ctx context.Context) error {
+	var errs []error
+	for _, c := range slices.Backward(l.cleanUps) {
+		if err := c.run(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("close %s: %w", c.name, err))
+		}
+	}
+	l.cleanUps = nil
+	return errors.Join(errs...)
+}

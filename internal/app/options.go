@@ -1,0 +1,108 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Role is a part of the work that a replica takes on.
+type Role string
+
+// The roles.
+const (
+	RoleAPI      Role = "api"
+	RoleEvaluate Role = "evaluate"
+	RoleDispatch Role = "dispatch"
+)
+
+// Roles returns every role.
+func Roles() []Role { return []Role{RoleAPI, RoleEvaluate, RoleDispatch} }
+
+// Options says what an [App] is made of. PostgresURL, ClickHouseURL,
+// EncryptionKey and Logger are required.
+type Options struct {
+	PostgresURL   string
+	ClickHouseURL string
+	// ClickHouseTable holds the exchanges, "exchanges" by default.
+	ClickHouseTable string
+	// EncryptionKey is base64 of 32 bytes; former keys may follow, separated by commas.
+	EncryptionKey string
+	// Roles are all by default.
+	Roles []Role
+	// Listen is the address of the HTTP server, "127.0.0.1:8080" by default.
+	// Port 0 takes a free one; see [App.Addr].
+	Listen string
+	// PublicURL is how people reach the server, for links in messages.
+	PublicURL string
+	// OutgoingAllow are networks that webhooks may call although they are not public.
+	OutgoingAllow []netip.Prefix
+
+	// TickInterval is the time between ticks, 1 s by default.
+	TickInterval time.Duration
+	// Settle is how far behind ClickHouse's clock exchanges are judged.
+	Settle time.Duration
+	// PageSize is the most exchanges read at once, 1,000 by default.
+	PageSize int
+	// ClaimFor is how long a claim on rules outlives its replica, 15 s by default.
+	ClaimFor time.Duration
+	// Lease is how long a claim on a notification outlives its replica, 30 s by default.
+	Lease time.Duration
+	// PollInterval is the pause between looks at an idle outbox, 1 s by default.
+	PollInterval time.Duration
+	// ShutdownTimeout bounds an orderly end, 30 s by default.
+	ShutdownTimeout time.Duration
+
+	Logger  *slog.Logger
+	Clock   func() time.Time
+	Version string
+}
+
+func (o *Options) applyDefaults() {
+	if len(o.Roles) == 0 {
+		o.Roles = Roles()
+	}
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:8080"
+	}
+	if o.ClaimFor == 0 {
+		o.ClaimFor = 15 * time.Second
+	}
+	if o.ShutdownTimeout == 0 {
+		o.ShutdownTimeout = 30 * time.Second
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+}
+
+func (o *Options) validate() error {
+	var errs []error
+	for _, required := range []struct{ value, name string }{
+		{o.PostgresURL, "TOCSIN_POSTGRES_URL"}, {o.ClickHouseURL, "TOCSIN_CLICKHOUSE_URL"}, {o.EncryptionKey, "TOCSIN_ENCRYPTION_KEY"},
+	} {
+		if required.value == "" {
+			errs = append(errs, fmt.Errorf("%s is not set", required.name))
+		}
+	}
+	if o.Logger == nil {
+		errs = append(errs, errors.New("no logger"))
+	}
+	for _, r := range o.Roles {
+		if !slices.Contains(Roles(), r) {
+			errs = append(errs, fmt.Errorf("unknown role %q; want some of api, evaluate, dispatch", r))
+		}
+	}
+	if o.ShutdownTimeout < 0 {
+		errs = append(errs, errors.New("the shutdown timeout must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *Options) has(r Role) bool { return slices.Contains(o.Roles, r) }
