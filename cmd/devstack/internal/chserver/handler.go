@@ -112,6 +112,9 @@ func (f *front) query(ctx context.Context, conn *chdb.Conn, req *request, resp *
 	if strings.Contains(text, ";") && conn.CountStatements(text) > 1 {
 		return chdb.Stats{}, exception(codeSyntaxError, "SYNTAX_ERROR", "Syntax error (Multi-statements are not allowed)")
 	}
+	if readsInput(text) {
+		return chdb.Stats{}, exception(codeNotImplemented, "NOT_IMPLEMENTED", "The table function input() is not supported")
+	}
 	resp.setFormat(first(outputFormat(text), req.format))
 	rows, err := conn.Run(ctx, chdb.Statement{
 		SQL: text, Format: req.format, Params: req.params,

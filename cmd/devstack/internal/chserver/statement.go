@@ -88,6 +88,22 @@ func outputFormat(text string) string {
 	}
 }
 
+// readsInput finds INSERT … SELECT … FROM input(…), for which the engine would read the process's standard input.
+func readsInput(text string) bool {
+	scan := scanner{text: text}
+	if !scan.next().is("INSERT") {
+		return false
+	}
+	for token := scan.next(); token.text != ""; {
+		next := scan.next()
+		if token.is("INPUT") && next.text == "(" {
+			return true
+		}
+		token = next
+	}
+	return false
+}
+
 // hasWord tells whether the statement contains one of the keywords, outside strings and comments.
 func hasWord(text string, words ...string) bool {
 	scan := scanner{text: text}
