@@ -52,8 +52,8 @@ func TestGeneratorOrdersByInsertion(t *testing.T) {
 	t.Parallel()
 	g := NewGenerator(3, start(), Shape{})
 	last, overtaken, newest := start(), 0, start()
-	for n := range 100_000 {
-		if n == 40_000 {
+	for n := range 40_000 {
+		if n == 15_000 {
 			if err := g.Outage("order-to-erp", last); err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestGeneratorOrdersByInsertion(t *testing.T) {
 		}
 		last, newest = r.InsertAt, maxTime(newest, r.StartTime)
 	}
-	if share := float64(overtaken) / 100_000; share < 0.2 {
+	if share := float64(overtaken) / 40_000; share < 0.2 {
 		t.Errorf("only %.3f of the rows appear behind one that started later", share)
 	}
 }
@@ -81,7 +81,8 @@ func maxTime(a, b time.Time) time.Time {
 
 func TestGeneratorShape(t *testing.T) {
 	t.Parallel()
-	rows := hours(t, 6, Shape{NoOutages: true})
+	const shapeHours = 2
+	rows := hours(t, shapeHours, Shape{NoOutages: true})
 	all := ended(rows)
 
 	var took []time.Duration
@@ -115,7 +116,7 @@ func TestGeneratorShape(t *testing.T) {
 	}
 	share := float64(failed) / float64(len(all))
 	t.Logf("%d exchanges: median %s, p99 %s, max %s; failed %.4f (%.1f a minute); share a millisecond %.3f, a nanosecond %.4f; %d apps, %d routes, %d error types",
-		len(all), at(.5), at(.99), at(1), share, float64(failed)/360, shared(perMilli), shared(perNano), len(apps), len(routes), len(types))
+		len(all), at(.5), at(.99), at(1), share, float64(failed)/(shapeHours*60), shared(perMilli), shared(perNano), len(apps), len(routes), len(types))
 
 	within := func(name string, got, low, high float64) {
 		t.Helper()
@@ -123,12 +124,12 @@ func TestGeneratorShape(t *testing.T) {
 			t.Errorf("%s is %.4f, want %.4f to %.4f", name, got, low, high)
 		}
 	}
-	within("rate", float64(len(all))/(6*3600), 14.2, 15.8)
+	within("rate", float64(len(all))/(shapeHours*3600), 14.2, 15.8)
 	within("median in ms", at(.5).Seconds()*1e3, 2, 9)
 	within("p99 in ms", at(.99).Seconds()*1e3, 350, 700)
 	within("longest in s", at(1).Seconds(), 29, 30.1)
 	within("failure share", share, 0.022, 0.032)
-	within("failures a minute", float64(failed)/360, 20, 30)
+	within("failures a minute", float64(failed)/(shapeHours*60), 20, 30)
 	within("share of a millisecond", shared(perMilli), 0.4, 0.65)
 	within("share of a nanosecond", shared(perNano), 0.002, 0.02)
 	within("staging", float64(staging)/float64(len(all)), 0.08, 0.15)
@@ -186,7 +187,7 @@ func TestGeneratorRowsAreSound(t *testing.T) {
 func TestMessagesHoldWhatBreaksTemplates(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
-	for _, r := range hours(t, 3, Shape{}) {
+	for _, r := range hours(t, 1, Shape{}) {
 		text.WriteString(r.ErrorMessage)
 	}
 	for _, want := range []string{`"`, "'", "\n", "ü", "ß", "<", "&", ">", `{"`, "\x00", "${", "—"} {
@@ -198,7 +199,7 @@ func TestMessagesHoldWhatBreaksTemplates(t *testing.T) {
 
 func TestOutages(t *testing.T) {
 	t.Parallel()
-	const n = 4
+	const n = 2
 	calm := len(failures(hours(t, n, Shape{NoOutages: true})))
 	rough := len(failures(hours(t, n, Shape{})))
 	if more := float64(rough-calm) / (n * 60); more < 8 || more > 20 {
