@@ -142,6 +142,7 @@ func (p *jsonParser) value(depth int) (node, error) {
 	if depth > MaxJSONDepth {
 		return nil, p.fail("The JSON is nested more than %d deep; flatten it", MaxJSONDepth)
 	}
+	begin := p.next()
 	token, err := p.decoder.Token()
 	if err != nil {
 		return nil, p.syntax(err)
@@ -153,7 +154,7 @@ func (p *jsonParser) value(depth int) (node, error) {
 		}
 		return p.array(depth)
 	case string:
-		return p.leaf(t)
+		return p.leaf(t, begin)
 	default:
 		return p.constant(t)
 	}
@@ -167,11 +168,11 @@ func (p *jsonParser) constant(value any) (constant, error) {
 	return text, nil
 }
 
-func (p *jsonParser) leaf(text string) (node, error) {
+func (p *jsonParser) leaf(text string, begin int) (node, error) {
 	template, err := Parse(text, p.scope)
 	if err != nil {
 		if inner, ok := errors.AsType[*Error](err); ok {
-			return nil, p.fail("%s", inner.Message)
+			return nil, p.place.fail(begin, "%s", inner.Message)
 		}
 		return nil, err
 	}
@@ -253,6 +254,12 @@ func (p *jsonParser) syntax(err error) error {
 	default:
 		return p.fail("The template is not valid JSON: %v", err)
 	}
+}
+
+// next returns where the next token begins.
+func (p *jsonParser) next() int {
+	at := min(int(p.decoder.InputOffset()), len(p.place.text))
+	return len(p.place.text) - len(strings.TrimLeft(p.place.text[at:], " \t\r\n:,"))
 }
 
 func (p *jsonParser) fail(format string, args ...any) error {

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"math"
 	"net/http"
 	"strconv"
@@ -20,7 +21,7 @@ import (
 //	410                            gone: the endpoint takes no message any more
 //	3xx, other 4xx                 refused
 //
-// Slack's own words come before the status where it is 2xx or 4xx.
+// Slack's own words come before the status where it is 4xx, or 2xx with JSON.
 //
 // Nothing in the outcome shows a secret.
 func judge(kind notify.WebhookKind, status int, header http.Header, response []byte, secrets secrets, now time.Time) notify.Outcome {
@@ -28,7 +29,8 @@ func judge(kind notify.WebhookKind, status int, header http.Header, response []b
 	o.RetryAfter = retryAfter(header.Get("Retry-After"), now)
 	o.Verdict = byStatus(status, o.RetryAfter)
 	said := ""
-	if kind == notify.KindSlack {
+	// Under a status of success only JSON can say that the message is not there.
+	if kind == notify.KindSlack && (o.Verdict != notify.VerdictDelivered || isObject(response)) {
 		said = slack.Word(string(response))
 		o.Verdict = bySlack(o.Verdict, status, said)
 	}
@@ -61,12 +63,13 @@ func bySlack(byStatus notify.Verdict, status int, said string) notify.Verdict {
 		return verdict
 	}
 	if byStatus == notify.VerdictDelivered {
-		// A word that nobody knows under a status of success: only "ok" in JSON
-		// or no JSON at all means that the message is there.
+		// The message is not there, for a reason that is not known to be lasting.
 		return notify.VerdictRetry
 	}
 	return byStatus
 }
+
+func isObject(response []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(response), []byte("{")) }
 
 // explain tells a person what the receiver said and what to do about it.
 func explain(status int, said string, header http.Header) string {

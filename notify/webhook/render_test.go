@@ -1,0 +1,131 @@
+package webhook_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"tocsin/notify"
+	"tocsin/notify/slack"
+	"tocsin/notify/template"
+	"tocsin/notify/webhook"
+	"tocsin/rules"
+)
+
+func newRenderer(t *testing.T, publicURL string) *webhook.Renderer {
+	t.Helper()
+	r, err := webhook.NewRenderer(webhook.RendererOptions{PublicURL: publicURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestRenderGolden(t *testing.T) {
+	custom := func(text string) func(*notify.Delivery) {
+		return func(d *notify.Delivery) { d.Webhook.BodyTemplate = text }
+	}
+	for name, c := range map[string]struct {
+		publicURL string
+		change    []func(*notify.Delivery)
+	}{
+		"generic":           {"https://tocsin.example/", nil},
+		"generic-completed": {"", []func(*notify.Delivery){func(d *notify.Delivery) { d.Alert = template.Samples()[1]; d.Alert.Exchange.EndTimeNS = nil }}},
+		"slack":             {"https://tocsin.example", []func(*notify.Delivery){slackKind}},
+		"custom-generic": {"https://tocsin.example", []func(*notify.Delivery){custom(
+			`{"summary": "{{alert.title}}", "source": "{{exchange.application}}", "dedup_key": "{{alert.id}}", "links": [{"href": "{{alert.url}}"}], "n": 1.50}`)}},
+		"custom-slack": {"", []func(*notify.Delivery){slackKind, custom(`{"text": "{{alert.id}} *{{exchange.route}}* {{exchange.errorMessage}}"}`),
+			func(d *notify.Delivery) { d.Alert.Exchange.ErrorMessage = "<!channel> & \"quotes\"" }}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := delivery("", c.change...)
+			body, problem := newRenderer(t, c.publicURL).Render(d)
+			if problem != nil || body.ContentType != "application/json" {
+				t.Errorf("problem %v, content type %q", problem, body.ContentType)
+			}
+			golden(t, name+".json", body.Content)
+		})
+	}
+}
+
+func TestRenderFallsBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind          notify.WebhookKind
+		text, problem string
+	}{
+		"broken":             {notify.KindGeneric, `{"a": "{{>x}}"}`, "body template: line 1, column 7: Partials"},
+		"broken, Slack":      {notify.KindSlack, `{`, "body template: line 1"},
+		"not for Slack":      {notify.KindSlack, `{"id": "{{alert.id}}"}`, "neither text nor blocks"},
+		"too long for Slack": {notify.KindSlack, `{"blocks": [{"type": "header", "text": {"type": "plain_text", "text": "` + strings.Repeat("x", 151) + `"}}]}`, "more than 150"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := delivery("", func(d *notify.Delivery) { d.Webhook.Kind, d.Webhook.BodyTemplate = c.kind, c.text })
+			body, problem := newRenderer(t, "").Render(d)
+			if problem == nil || !strings.Contains(problem.Error(), c.problem) {
+				t.Errorf("problem %v, want …%s…", problem, c.problem)
+			}
+			d.Webhook.BodyTemplate = ""
+			standard, _ := newRenderer(t, "").Render(d)
+			if string(body.Content) != string(standard.Content) {
+				t.Errorf("body %s, want the kind's own layout", body.Content)
+			}
+		})
+	}
+}
+
+func anyText() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.String(),
+		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 40), func(b []byte) string { return string(b) }),
+		rapid.SampledFrom([]string{"", "</script>", "<!channel>", "\x00", "\xff", "```", `\u0000`, "{{alert.id}}"}),
+		rapid.Custom(func(t *rapid.T) string {
+			return strings.Repeat(rapid.SampledFrom([]string{"<&>", "😀", "\x00", "\xff", "\"\\\n"}).Draw(t, "piece"), rapid.SampledFrom([]int{100, 5000, 60_000}).Draw(t, "times"))
+		}),
+	)
+}
+
+func TestEveryBodyIsReadableAndNamesItsAlert(t *testing.T) {
+	renderers := map[string]*webhook.Renderer{"": newRenderer(t, ""), "links": newRenderer(t, "https://tocsin.example")}
+	rapid.Check(t, func(t *rapid.T) {
+		d := delivery("")
+		d.Webhook.Kind = rapid.SampledFrom([]notify.WebhookKind{notify.KindSlack, notify.KindGeneric}).Draw(t, "kind")
+		d.Webhook.BodyTemplate = rapid.SampledFrom([]string{
+			"", "{", `{"text": "{{alert.id}} {{exchange.errorMessage}}"}`,
+			`{"blocks": [{"type": "section", "block_id": "{{alert.id}}", "text": {"type": "mrkdwn", "text": "{{exchange.errorStack}}{{exchange.errorStack}}{{exchange.errorStack}}{{exchange.errorStack}}"}}]}`,
+		}).Draw(t, "template")
+		text := func(name string) string { return anyText().Draw(t, name) }
+		d.Alert.Title, d.Alert.Message, d.Alert.RuleName = text("title"), text("message"), text("rule")
+		raw := rules.Exchange{
+			StartTimeNS: rapid.Int64().Draw(t, "start"), DurationNS: rapid.Int64().Draw(t, "duration"), ExecutionID: text("id"), Environment: text("environment"),
+			Application: text("application"), Route: text("route"), Status: rules.Failed, ErrorType: text("type"), ErrorMessage: text("error"),
+			ErrorStack: text("stack"), CorrelationID: text("correlation"), Attributes: map[string]string{text("key"): text("value")},
+		}
+		d.Alert.Exchange = raw
+		if rapid.Bool().Draw(t, "cleaned") {
+			d.Alert.Exchange = raw.Clean()
+		}
+		body, _ := renderers[rapid.SampledFrom([]string{"", "links"}).Draw(t, "renderer")].Render(d)
+		if !json.Valid(body.Content) || !utf8.Valid(body.Content) || len(body.Content) > 512<<10 {
+			t.Fatalf("body of %d bytes: %.300q", len(body.Content), body.Content)
+		}
+		if !strings.Contains(string(body.Content), d.Alert.ID.String()) {
+			t.Fatalf("no alert.id in %.300q", body.Content)
+		}
+		if d.Webhook.Kind == notify.KindSlack {
+			if err := slack.Valid(body.Content); err != nil {
+				t.Fatalf("%v: %.300q", err, body.Content)
+			}
+		}
+	})
+}
+
+func TestPublicURL(t *testing.T) {
+	for _, url := range []string{"tocsin.example", "ftp://x", "https://", "https://u:p@x.example", "https://x.example/?a=b", "https://x.example/#a", "://"} {
+		if _, err := webhook.NewRenderer(webhook.RendererOptions{PublicURL: url}); err == nil {
+			t.Errorf("%q was accepted", url)
+		}
+	}
+}
