@@ -250,16 +250,20 @@ func (g *Generator) push(r Row) {
 // rows is a heap ordered by instant of insertion, then by making.
 type rows []Row
 
-func (h rows) Len() int { return len(h) }
+// Len counts for container/heap.
+func (h *rows) Len() int { return len(*h) }
 
-func (h rows) Less(i, j int) bool {
-	if !h[i].InsertAt.Equal(h[j].InsertAt) {
-		return h[i].InsertAt.Before(h[j].InsertAt)
+// Less orders for container/heap.
+func (h *rows) Less(i, j int) bool {
+	a, b := &(*h)[i], &(*h)[j]
+	if !a.InsertAt.Equal(b.InsertAt) {
+		return a.InsertAt.Before(b.InsertAt)
 	}
-	return h[i].seq < h[j].seq
+	return a.seq < b.seq
 }
 
-func (h rows) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+// Swap exchanges for container/heap.
+func (h *rows) Swap(i, j int) { (*h)[i], (*h)[j] = (*h)[j], (*h)[i] }
 
 // Push appends for container/heap.
 func (h *rows) Push(x any) { *h = append(*h, x.(Row)) }

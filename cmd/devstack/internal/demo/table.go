@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"tocsin/internal/clickhouse/schema"
+
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-
-	"tocsin/internal/clickhouse/schema"
 )
 
 // Table is a writer of the exchanges table over ClickHouse's HTTP protocol.
@@ -54,17 +54,13 @@ func (t *Table) Empty(ctx context.Context) (bool, error) {
 
 // Insert writes the rows, in order, in one statement. After an error some of
 // them may stand nevertheless.
-func (t *Table) Insert(ctx context.Context, rows []Row) (err error) {
+func (t *Table) Insert(ctx context.Context, rows []Row) error {
 	batch, err := t.conn.PrepareBatch(ctx, `INSERT INTO exchanges (tenant_id, start_time, environment, application_id, route_id,
 		execution_id, end_time, duration, status, error_type, error_message, error_stack, correlation_id, attributes)`)
 	if err != nil {
 		return fmt.Errorf("prepare insert of %d exchanges: %w", len(rows), err)
 	}
-	defer func() {
-		if err != nil {
-			_ = batch.Abort()
-		}
-	}()
+	defer func() { _ = batch.Close() }() // of no effect after Send
 	for _, r := range rows {
 		var end *time.Time
 		if !r.EndTime.IsZero() {

@@ -72,7 +72,7 @@ func TestTableHoldsWhatWasInserted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer read.Close()
+	defer func() { _ = read.Close() }()
 	for read.Next() {
 		var x Exchange
 		var end *time.Time

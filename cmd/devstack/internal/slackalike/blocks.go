@@ -93,12 +93,12 @@ func (c *blockCheck) block(value any, at string) {
 		c.members(b, at)
 	case "context":
 		c.members(b, at, "elements")
-		for i, e := range c.items(b["elements"], at+"/elements", 1, maxContext) {
+		for i, e := range c.items(b["elements"], at+"/elements", maxContext) {
 			c.contextElement(e, fmt.Sprintf("%s/elements/%d", at, i))
 		}
 	case "actions":
 		c.members(b, at, "elements")
-		c.actions(c.items(b["elements"], at+"/elements", 1, maxActions), at+"/elements")
+		c.actions(c.items(b["elements"], at+"/elements", maxActions), at+"/elements")
 	case "image":
 		c.members(b, at, "image_url", "slack_file", "alt_text", "title")
 		c.image(b, at)
@@ -110,7 +110,7 @@ func (c *blockCheck) block(value any, at string) {
 		c.said += utf8.RuneCountInString(c.str(b, "text", at, maxMarkdown, true))
 	case "rich_text":
 		c.members(b, at, "elements")
-		c.items(b["elements"], at+"/elements", 1, maxBlocks)
+		c.items(b["elements"], at+"/elements", maxBlocks)
 		c.said += said(b["elements"])
 	case "":
 		c.fail(at, "missing required field: type")
@@ -130,7 +130,7 @@ func (c *blockCheck) section(b map[string]any, at string) {
 		c.text(text, at+"/text", maxSectionText, "mrkdwn", "plain_text")
 	}
 	if hasFields {
-		for i, f := range c.items(fields, at+"/fields", 1, maxFields) {
+		for i, f := range c.items(fields, at+"/fields", maxFields) {
 			c.text(f, fmt.Sprintf("%s/fields/%d", at, i), maxFieldText, "mrkdwn", "plain_text")
 		}
 	}
@@ -287,16 +287,16 @@ func (c *blockCheck) str(fields map[string]any, name, at string, most int, requi
 	return s
 }
 
-// items reads an array of a given size.
-func (c *blockCheck) items(value any, at string, fewest, most int) []any {
+// items reads an array that is not empty and has at most the given size.
+func (c *blockCheck) items(value any, at string, most int) []any {
 	items, ok := value.([]any)
 	switch {
 	case value == nil:
 		c.fail(at, "missing required field")
 	case !ok:
 		c.fail(at, "must be an array")
-	case len(items) < fewest:
-		c.fail(at, "no less than %d items allowed", fewest)
+	case len(items) == 0:
+		c.fail(at, "no less than 1 items allowed")
 	case len(items) > most:
 		c.fail(at, "no more than %d items allowed, found %d", most, len(items))
 	}

@@ -72,6 +72,7 @@ func (s *Server) faultsSet(w http.ResponseWriter, r *http.Request) {
 		problem(w, err.Error())
 		return
 	}
+	s.record.announce()
 	respond(w, http.StatusOK, s.desk.active())
 }
 
@@ -80,6 +81,7 @@ func (s *Server) faultsSet(w http.ResponseWriter, r *http.Request) {
 func (s *Server) faultsReset(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	s.desk.reset(q.Get("hook"), !q.Has("hook"))
+	s.record.announce()
 	respond(w, http.StatusOK, s.desk.active())
 }
 

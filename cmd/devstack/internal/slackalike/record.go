@@ -139,8 +139,7 @@ func (r *record) add(e *Entry) error {
 		e.Delivery = r.delivered[e.Hook+" "+e.WebhookID] + 1
 	}
 	r.keep(e)
-	close(r.changed)
-	r.changed = make(chan struct{})
+	r.wake()
 	if r.file == nil {
 		return nil
 	}
@@ -152,6 +151,19 @@ func (r *record) add(e *Entry) error {
 		return fmt.Errorf("write journal: %w", err)
 	}
 	return nil
+}
+
+// wake tells the listeners to look again. The caller holds the lock.
+func (r *record) wake() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// announce tells the listeners of a change outside of the record.
+func (r *record) announce() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wake()
 }
 
 func (r *record) keep(e *Entry) {
@@ -223,8 +235,7 @@ func (r *record) clear() error {
 	r.entries, r.order = nil, nil
 	clear(r.counts)
 	clear(r.delivered)
-	close(r.changed)
-	r.changed = make(chan struct{})
+	r.wake()
 	if r.file == nil {
 		return nil
 	}

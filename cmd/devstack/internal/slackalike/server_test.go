@@ -474,6 +474,10 @@ func TestEventsTellOfNewMessages(t *testing.T) {
 	if id, u := next(); id != "3" || len(u.Messages) != 1 || !strings.Contains(u.Messages[0], "two") {
 		t.Errorf("the second message is event %s %+v", id, u)
 	}
+	b.must(t, 200, "POST", "/control/faults", `{"kind":"slow"}`)
+	if id, u := next(); id != "3" || len(u.Messages) != 0 || len(u.Faults) != 1 {
+		t.Errorf("a fault is event %s %+v", id, u)
+	}
 	resumed := b.events(t, "/events?view=%23integration-ops&after=0", "1")
 	if id, u := resumed(); id != "3" || len(u.Messages) != 1 {
 		t.Errorf("a page that reconnects gets event %s with %d messages", id, len(u.Messages))
