@@ -115,8 +115,8 @@ func anyAlert() *rapid.Generator[slack.Alert] {
 func TestMessageIsValidWhateverAnAlertHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := anyAlert().Draw(t, "alert")
-		for name, make := range map[string]func(*slack.Alert) ([]byte, error){"Message": slack.Message, "PlainMessage": slack.PlainMessage} {
-			body, err := make(&a)
+		for name, write := range map[string]func(*slack.Alert) ([]byte, error){"Message": slack.Message, "PlainMessage": slack.PlainMessage} {
+			body, err := write(&a)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -298,4 +298,55 @@ func TestValidAccepts(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestFit(t *testing.T) {
+	long := strings.Repeat("x", 50_000)
+	body := `{"text": "` + long + `", "n": 1.50, "blocks": [
+		{"type": "header", "block_id": "` + long + `", "text": {"type": "plain_text", "text": "` + long + `"}},
+		{"type": "section", "text": {"type": "mrkdwn", "text": ""}, "fields": [{"type": "mrkdwn", "text": "` + long + `"}]},
+		{"type": "context", "elements": [{"type": "mrkdwn", "text": "` + long + `"}, {"type": "image", "image_url": "u", "alt_text": "a"}]},
+		{"type": "actions", "elements": [{"type": "button", "text": {"type": "plain_text", "text": "` + long + `"}}]}]}`
+	if err := slack.Valid([]byte(body)); err == nil {
+		t.Fatal("valid before it is fitted")
+	}
+	fitted, err := slack.Fit([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := slack.Valid(fitted); err != nil {
+		t.Error(err)
+	}
+	if !bytes.Contains(fitted, []byte(`"n":1.50`)) {
+		t.Error("a number changed")
+	}
+	if _, err := slack.Fit([]byte(`[]`)); err == nil {
+		t.Error("an array was fitted")
+	}
+}
+
+func TestFitCutsNoEntity(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := slack.Escape(rapid.StringOfN(rapid.SampledFrom([]rune("a<&😀")), 100, 300, -1).Draw(t, "text"), 10_000)
+		body, err := json.Marshal(map[string]any{"blocks": []any{map[string]any{"type": "header", "text": map[string]any{"type": "plain_text", "text": text}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fitted, err := slack.Fit(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := slack.Valid(fitted); err != nil {
+			t.Fatal(err)
+		}
+		var m slackgo.WebhookMessage
+		if err := json.Unmarshal(fitted, &m); err != nil {
+			t.Fatal(err)
+		}
+		got := m.Blocks.BlockSet[0].(*slackgo.HeaderBlock).Text.Text
+		rest := strings.NewReplacer("&lt;", "", "&amp;", "").Replace(got)
+		if strings.Contains(rest, "&") {
+			t.Fatalf("a broken entity in %q", got)
+		}
+	})
 }

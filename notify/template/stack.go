@@ -6,12 +6,12 @@ import "strings"
 // wrote the program: the innermost frame that is not a runtime's or a
 // framework's, else the innermost frame, else the first line.
 func StackTop(stack string) string {
-	var first, top, any string
+	var first, top, opening string
 	python := strings.Contains(stack, "Traceback (most recent call last)")
 	for line := range strings.Lines(stack) {
 		line = strings.TrimSpace(line)
-		if any == "" {
-			any = line
+		if opening == "" {
+			opening = line
 		}
 		frame, found := strings.CutPrefix(line, "at ")
 		if python {
@@ -38,7 +38,7 @@ func StackTop(stack string) string {
 	case first != "":
 		return first
 	default:
-		return any
+		return opening
 	}
 }
 

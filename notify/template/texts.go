@@ -99,8 +99,8 @@ func (t *Texts) of(rule *rules.Rule) *ruleTexts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, found := t.rules[rule.ID]; !found && len(t.rules) >= maxCachedRules {
-		for any := range t.rules {
-			delete(t.rules, any)
+		for id := range t.rules {
+			delete(t.rules, id)
 			break
 		}
 	}

@@ -127,7 +127,7 @@ func checkBody(kind notify.WebhookKind, text string) error {
 		return err
 	}
 	if !slices.Contains(body.Names(), "alert.id") {
-		return errorNoAlertID
+		return errNoAlertID
 	}
 	for _, sample := range template.Samples() {
 		content, err := renderCustom(body, kind, template.ForAlert(&sample, "https://tocsin.example/alerts/1"))

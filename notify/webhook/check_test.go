@@ -110,8 +110,10 @@ func TestCheckBody(t *testing.T) {
 		"no alert.id":           {notify.KindGeneric, `{"text": "{{alert.title}}"}`, "{{alert.id}} must stand somewhere"},
 		"unknown":               {notify.KindGeneric, `{"id": "{{alert.ID}}"}`, `did you mean "alert.id"?`},
 		"Slack: no text":        {notify.KindSlack, `{"id": "{{alert.id}}"}`, "neither text nor blocks"},
-		"Slack: empty at times": {notify.KindSlack, `{"blocks": [{"type": "section", "block_id": "{{alert.id}}", "text": {"type": "mrkdwn", "text": "{{exchange.errorType}}"}}]}`, "a text is empty"},
-		"Slack: long at times":  {notify.KindSlack, `{"blocks": [{"type": "header", "text": {"type": "plain_text", "text": "{{alert.id}} {{exchange.route}}"}}]}`, "more than 150"},
+		"Slack: empty at times": {notify.KindSlack, `{"blocks": [{"type": "section", "block_id": "{{alert.id}}", "text": {"type": "mrkdwn", "text": "{{exchange.errorType}}"}}]}`, ""},
+		"Slack: long at times":  {notify.KindSlack, `{"blocks": [{"type": "header", "text": {"type": "plain_text", "text": "{{alert.id}} {{exchange.route}}"}}]}`, ""},
+		"Slack: unknown block":  {notify.KindSlack, `{"blocks": [{"type": "sektion", "block_id": "{{alert.id}}"}]}`, "no type of block"},
+		"Slack: an array":       {notify.KindSlack, `["{{alert.id}}"]`, "not a JSON object"},
 		"generic: far too long": {notify.KindGeneric, `["{{alert.id}}"` + strings.Repeat(`,"{{exchange.errorStack}}"`, 50) + `]`, "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) { only(t, webhook.CheckBody(c.kind, c.text), "bodyTemplate", c.message) })

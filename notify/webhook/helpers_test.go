@@ -84,6 +84,7 @@ func answer(status int, header map[string]string, body string) http.HandlerFunc 
 
 func send(t *testing.T, s *webhook.Sender, d *notify.Delivery) notify.Outcome {
 	t.Helper()
+	t.Helper()
 	return s.Send(context.Background(), d)
 }
 

@@ -18,8 +18,8 @@ import (
 
 const contentType = "application/json"
 
-// errorNoAlertID refuses a body by which a receiver cannot tell a repeat.
-var errorNoAlertID = errors.New("{{alert.id}} must stand somewhere in the body, so that a receiver can tell a repeat; for Slack, as the block_id of a block")
+// errNoAlertID refuses a body by which a receiver cannot tell a repeat.
+var errNoAlertID = errors.New("{{alert.id}} must stand somewhere in the body, so that a receiver can tell a repeat; for Slack, as the block_id of a block")
 
 // RendererOptions configure a [Renderer].
 type RendererOptions struct {
@@ -94,7 +94,11 @@ const maxSlackValue = 1000
 
 func renderCustom(body *template.JSON, kind notify.WebhookKind, values *template.Values) ([]byte, error) {
 	if kind == notify.KindSlack {
-		return body.Render(values, func(s string) string { return slack.Escape(s, maxSlackValue) })
+		content, err := body.Render(values, func(s string) string { return slack.Escape(s, maxSlackValue) })
+		if err != nil {
+			return nil, err
+		}
+		return slack.Fit(content)
 	}
 	return body.Render(values, nil)
 }

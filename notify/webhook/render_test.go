@@ -56,10 +56,10 @@ func TestRenderFallsBack(t *testing.T) {
 		kind          notify.WebhookKind
 		text, problem string
 	}{
-		"broken":             {notify.KindGeneric, `{"a": "{{>x}}"}`, "body template: line 1, column 7: Partials"},
-		"broken, Slack":      {notify.KindSlack, `{`, "body template: line 1"},
-		"not for Slack":      {notify.KindSlack, `{"id": "{{alert.id}}"}`, "neither text nor blocks"},
-		"too long for Slack": {notify.KindSlack, `{"blocks": [{"type": "header", "text": {"type": "plain_text", "text": "` + strings.Repeat("x", 151) + `"}}]}`, "more than 150"},
+		"broken":                 {notify.KindGeneric, `{"a": "{{>x}}"}`, "body template: line 1, column 7: Partials"},
+		"broken, Slack":          {notify.KindSlack, `{`, "body template: line 1"},
+		"not for Slack":          {notify.KindSlack, `{"id": "{{alert.id}}"}`, "neither text nor blocks"},
+		"unknown block of Slack": {notify.KindSlack, `{"blocks": [{"type": "sektion"}]}`, "no type of block"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := delivery("", func(d *notify.Delivery) { d.Webhook.Kind, d.Webhook.BodyTemplate = c.kind, c.text })

@@ -104,7 +104,7 @@ func New(o Options) (*Sender, error) {
 			DisableCompression:     true,
 			MaxIdleConns:           256,
 			MaxIdleConnsPerHost:    16,
-			IdleConnTimeout:        60 * time.Second,
+			IdleConnTimeout:        30 * time.Second,
 			TLSHandshakeTimeout:    10 * time.Second,
 			MaxResponseHeaderBytes: maxResponseHeader,
 		},
