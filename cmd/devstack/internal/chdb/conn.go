@@ -27,6 +27,19 @@ type Statement struct {
 	Whole bool
 }
 
+// Streams tells whether a result in the format is the same streamed as whole, totals and extremes apart. Names compare
+// as in ClickHouse, case and all.
+func Streams(format string) bool {
+	switch format {
+	case "Native", "RowBinary",
+		"", "TabSeparated", "TSV", "TabSeparatedRaw", "TSVRaw", "CSV",
+		"JSONEachRow", "JSONLines", "NDJSON", "JSONStringsEachRow", "JSONCompactEachRow", "JSONCompactStringsEachRow":
+		return true
+	default:
+		return false
+	}
+}
+
 // Stats says what a statement did; they add up over the blocks of a stream.
 type Stats struct {
 	ResultRows, ResultBytes   uint64

@@ -12,10 +12,11 @@
 //
 //   - Connections run in parallel. One connection runs one statement at a time and is not safe for concurrent use.
 //   - SELECT statements stream in blocks of some 65,000 rows ([Conn.Run]); everything else (DDL, SHOW, EXPLAIN,
-//     INSERT … SELECT) is executed at once and handed over as one block. Statements with totals or extremes must ask
-//     for [Statement.Whole]: streamed, the engine garbles the tail of such results.
+//     INSERT … SELECT) is executed at once and handed over as one block. Each block of a stream is formatted anew, so
+//     formats with a head or a tail (JSON, CSVWithNames, Parquet …), totals and extremes come out garbled: those must be
+//     asked for as [Statement.Whole], at the price of memory. [Streams] knows the formats that are safe.
 //   - Streamed or not, a result in format Native is written at protocol revision 0.
-//   - The engine accepts several statements in one text; [Conn.CountStatements] tells.
+//   - Asked for as a whole, a text may hold several statements; [Conn.CountStatements] tells.
 //   - Rows are inserted through [Conn.Insert], in chunks, in any input format; memory stays bounded.
 //   - Settings arrive by SET on the connection. readonly, max_execution_time, max_result_rows and the like are the
 //     engine's own and honoured.

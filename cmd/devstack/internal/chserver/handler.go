@@ -62,14 +62,10 @@ func (f *front) serveQuery(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = resp.finish(stats)
 	}
-	if err == nil {
-		return
+	if err != nil {
+		f.log.LogAttrs(r.Context(), slog.LevelDebug, "statement fails", slog.String("query_id", req.queryID), slog.Any("error", err))
+		resp.fail(err)
 	}
-	if r.Context().Err() != nil {
-		f.log.LogAttrs(r.Context(), slog.LevelDebug, "client went away", slog.String("query_id", req.queryID))
-		return
-	}
-	resp.fail(err)
 }
 
 // run brings a connection into the state that the request asks for and runs its statement there.
@@ -112,13 +108,14 @@ func (f *front) query(ctx context.Context, conn *chdb.Conn, req *request, resp *
 	if strings.Contains(text, ";") && conn.CountStatements(text) > 1 {
 		return chdb.Stats{}, exception(codeSyntaxError, "SYNTAX_ERROR", "Syntax error (Multi-statements are not allowed)")
 	}
-	if readsInput(text) {
-		return chdb.Stats{}, exception(codeNotImplemented, "NOT_IMPLEMENTED", "The table function input() is not supported")
+	if clause := clientClause(text); clause != "" {
+		return chdb.Stats{}, exception(codeNotImplemented, "NOT_IMPLEMENTED", clause+" is not supported")
 	}
-	resp.setFormat(first(outputFormat(text), req.format))
+	format := first(outputFormat(text), req.format)
+	resp.setFormat(format)
 	rows, err := conn.Run(ctx, chdb.Statement{
 		SQL: text, Format: req.format, Params: req.params,
-		Whole: isOn(req.settings["extremes"]) || hasWord(text, "TOTALS", "EXTREMES"),
+		Whole: !chdb.Streams(format) || isOn(req.settings["extremes"]) || hasWord(text, "TOTALS", "EXTREMES"),
 	})
 	if err != nil {
 		return chdb.Stats{}, err

@@ -86,10 +86,10 @@ func TestPlainHTTP(t *testing.T) {
 	t.Run("formats", func(t *testing.T) {
 		got := s.curl(t, "GET", query("SELECT 1 AS a FORMAT JSON"), "")
 		var result struct {
-			Data []map[string]int
+			Data []map[string]any
 			Rows int
 		}
-		if err := json.Unmarshal([]byte(got.body), &result); err != nil || result.Rows != 1 || result.Data[0]["a"] != 1 {
+		if err := json.Unmarshal([]byte(got.body), &result); err != nil || result.Rows != 1 || result.Data[0]["a"] != 1.0 {
 			t.Errorf("got %v, %v from %s", result, err, got.body)
 		}
 		got = s.curl(t, "POST", query("", "default_format", "JSONCompact"), "SELECT number % 2 AS a, count() AS n FROM numbers(1000) GROUP BY a WITH TOTALS ORDER BY a")
@@ -99,6 +99,14 @@ func TestPlainHTTP(t *testing.T) {
 		}
 		if err := json.Unmarshal([]byte(got.body), &totals); err != nil || len(totals.Data) != 2 || len(totals.Totals) != 2 {
 			t.Errorf("got %v, %v from %s", totals, err, got.body)
+		}
+		got = s.curl(t, "POST", nil, "SELECT number FROM numbers(300000) FORMAT JSON")
+		if err := json.Unmarshal([]byte(got.body), &result); err != nil || result.Rows != 300_000 {
+			t.Errorf("a long result: got %d rows, %v", result.Rows, err)
+		}
+		got = s.curl(t, "POST", nil, "SELECT number FROM numbers(300000) FORMAT CSVWithNames")
+		if lines := strings.Count(got.body, "\n"); lines != 300_001 || strings.Count(got.body, "number") != 1 {
+			t.Errorf("a long result: got %d lines", lines)
 		}
 		want(t, s.curl(t, "POST", nil, "SELECT 1 WHERE 0"), 200, "")
 	})
@@ -153,6 +161,8 @@ func TestPlainHTTP(t *testing.T) {
 		wantException(t, s.curl(t, "POST", query("INSERT INTO ins FORMAT CSV"), "no number\n"), 400, 27)
 		wantException(t, s.curl(t, "POST", query("INSERT INTO nowhere FORMAT CSV"), strings.Repeat("1,a\n", 4<<20)), 404, 60)
 		wantException(t, s.curl(t, "POST", query("INSERT INTO ins (a) SELECT a FROM input('a Int64') FORMAT CSV"), "1\n2\n"), 501, 48)
+		wantException(t, s.curl(t, "POST", nil, "INSERT INTO ins FROM INFILE '/etc/passwd' FORMAT CSV"), 501, 48)
+		wantException(t, s.curl(t, "POST", nil, "SELECT 1 INTO OUTFILE '/tmp/outfile'"), 501, 48)
 		wantException(t, s.curl(t, "GET", query("INSERT INTO ins VALUES (9, 'get')"), ""), 500, 164)
 	})
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"tocsin/cmd/devstack/internal/chserver"
 )
@@ -44,6 +45,7 @@ func runChild(dir string) int {
 	err := chserver.Run(ctx, chserver.Options{
 		Library: os.Getenv(libraryEnv),
 		DataDir: dir,
+		Grace:   200 * time.Millisecond,
 		Logger:  slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Ready:   func(addr string) { fmt.Println(addr) },
 	})

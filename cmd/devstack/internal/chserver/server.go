@@ -109,19 +109,18 @@ func serve(ctx context.Context, opts Options, listener net.Listener, engine *chd
 	}
 
 	stopped := handler.running.stop()
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), opts.Grace)
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), opts.Grace+killGrace)
 	defer cancel()
-	if err := server.Shutdown(stopping); err != nil {
-		opts.Logger.LogAttrs(ctx, slog.LevelInfo, "running statements are cancelled")
-	}
-	cancelStatements()
-	closeErr := server.Close()
+	cancelLate := time.AfterFunc(opts.Grace, cancelStatements)
+	defer cancelLate.Stop()
+	stopErr := server.Shutdown(stopping)
 	select {
 	case <-stopped:
-	case <-time.After(killGrace):
+	default:
 		// The engine cannot be closed under a statement. What was acknowledged is on disk all the same.
-		return errors.Join(serveErr, closeErr, errors.New("stop ClickHouse: a statement did not end"))
+		return errors.Join(serveErr, fmt.Errorf("stop ClickHouse: a statement does not end: %w", stopErr))
 	}
+	closeErr := server.Close()
 	handler.sessions.close()
 	return errors.Join(serveErr, closeErr, engine.Close())
 }

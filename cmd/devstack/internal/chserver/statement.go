@@ -88,20 +88,24 @@ func outputFormat(text string) string {
 	}
 }
 
-// readsInput finds INSERT … SELECT … FROM input(…), for which the engine would read the process's standard input.
-func readsInput(text string) bool {
+// clientClause names what a statement asks of a client and a server refuses, or "". The engine, which is its own client,
+// would read the process's standard input or touch files.
+func clientClause(text string) string {
 	scan := scanner{text: text}
-	if !scan.next().is("INSERT") {
-		return false
-	}
-	for token := scan.next(); token.text != ""; {
+	inserts := scan.next().is("INSERT")
+	for last := scan.next(); last.text != ""; {
 		next := scan.next()
-		if token.is("INPUT") && next.text == "(" {
-			return true
+		switch {
+		case inserts && last.is("INPUT") && next.text == "(":
+			return "input()"
+		case last.is("INTO") && next.is("OUTFILE"):
+			return "INTO OUTFILE"
+		case last.is("FROM") && next.is("INFILE"):
+			return "FROM INFILE"
 		}
-		token = next
+		last = next
 	}
-	return false
+	return ""
 }
 
 // hasWord tells whether the statement contains one of the keywords, outside strings and comments.
