@@ -34,7 +34,7 @@ const (
 )
 
 // stopBound is how long everything together may take to stop.
-const stopBound = 45 * time.Second
+const stopBound = 90 * time.Second
 
 // RunOptions says what to run beside the engines.
 type RunOptions struct {

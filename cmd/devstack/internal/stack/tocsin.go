@@ -35,7 +35,7 @@ type server struct {
 
 // Stop lets what is under way end.
 func (s server) Stop(ctx context.Context) error {
-	return s.Child.Stop(ctx, proc.Step{Signal: syscall.SIGTERM, Wait: 20 * time.Second})
+	return s.Child.Stop(ctx, proc.Step{Signal: syscall.SIGTERM, Wait: 35 * time.Second})
 }
 
 // findTocsin returns the program at path, or builds it from the checkout when path is empty.

@@ -1,0 +1,162 @@
+//go:build unix
+
+package stack
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// demoWebhook is a webhook to make: its name and its path on the Slack look-alike.
+type demoWebhook struct {
+	name, path string
+}
+
+func demoWebhooks() []demoWebhook {
+	return []demoWebhook{
+		{name: "Slack #integration-ops", path: "/services/T0DEMO/B0OPS/integrationops"},
+		{name: "Slack #orders", path: "/services/T0DEMO/B0ORDERS/ordersteam"},
+		{name: "Slack #billing", path: "/services/T0DEMO/B0BILLING/billingteam"},
+	}
+}
+
+// demoRule is a rule to make, as the API takes it; webhook is the name of the one that it notifies.
+type demoRule struct {
+	Name       string         `json:"name"`
+	FireMode   string         `json:"fireMode"`
+	Severity   string         `json:"severity"`
+	Scope      map[string]any `json:"scope"`
+	Filter     map[string]any `json:"filter"`
+	WebhookIDs []string       `json:"webhookIds"`
+
+	webhook string
+}
+
+// demoRules divide the demo's failures among teams: each failure in production matches exactly one of them.
+func demoRules() []demoRule {
+	failedIn := func(name, severity, webhook string, applications ...string) demoRule {
+		return demoRule{
+			Name: name, FireMode: "PER_EXCHANGE", Severity: severity, webhook: webhook,
+			Scope:  map[string]any{"environments": []string{"production"}, "applications": applications},
+			Filter: map[string]any{"statuses": []string{"FAILED"}},
+		}
+	}
+	slow := failedIn("Slow payment", "INFO", "Slack #billing", "payments")
+	slow.Filter = map[string]any{"statuses": []string{"COMPLETED"}, "minDurationMs": 2000}
+	return []demoRule{
+		failedIn("Order failed", "CRITICAL", "Slack #orders", "orders", "returns"),
+		failedIn("Money stuck", "CRITICAL", "Slack #billing", "billing", "payments", "procurement"),
+		failedIn("Integration failed", "WARNING", "Slack #integration-ops",
+			"analytics", "crm", "documents", "identity", "inventory", "pricing", "shipping"),
+		slow,
+	}
+}
+
+// seed makes the demo's webhooks and rules, once in the life of a data directory. What a crash left half made is
+// completed by name.
+func (u *up) seed(ctx context.Context) error {
+	if u.data.settings.Seeded {
+		return nil
+	}
+	api := apiClient{base: u.tocsin.url() + "/api/v1", http: &http.Client{Timeout: 10 * time.Second}}
+	webhooks, err := api.names(ctx, "/webhooks")
+	if err != nil {
+		return fmt.Errorf("seed webhooks: %w", err)
+	}
+	for _, wanted := range demoWebhooks() {
+		if webhooks[wanted.name] != "" {
+			continue
+		}
+		webhooks[wanted.name], err = api.create(ctx, "/webhooks", map[string]any{
+			"name": wanted.name, "kind": "slack", "url": u.slack.url() + wanted.path,
+		})
+		if err != nil {
+			return fmt.Errorf("seed webhook %s: %w", wanted.name, err)
+		}
+	}
+	rules, err := api.names(ctx, "/rules")
+	if err != nil {
+		return fmt.Errorf("seed rules: %w", err)
+	}
+	for _, wanted := range demoRules() {
+		if rules[wanted.Name] != "" {
+			continue
+		}
+		wanted.WebhookIDs = []string{webhooks[wanted.webhook]}
+		if _, err := api.create(ctx, "/rules", wanted); err != nil {
+			return fmt.Errorf("seed rule %s: %w", wanted.Name, err)
+		}
+	}
+	u.data.settings.Seeded = true
+	u.console.Sayf("seeded %d rules and %d webhooks", len(demoRules()), len(demoWebhooks()))
+	return u.data.writeSettings()
+}
+
+// apiClient speaks Tocsin's REST API.
+type apiClient struct {
+	base string
+	http *http.Client
+}
+
+// names returns the ids of what stands at path, by name.
+func (c apiClient) names(ctx context.Context, path string) (map[string]string, error) {
+	var page struct {
+		Items []struct {
+			ID   string `json:"id"`
+			Name string `json:"name"`
+		} `json:"items"`
+	}
+	if err := c.call(ctx, http.MethodGet, path+"?limit=200", nil, &page); err != nil {
+		return nil, err
+	}
+	ids := make(map[string]string, len(page.Items))
+	for _, item := range page.Items {
+		ids[item.Name] = item.ID
+	}
+	return ids, nil
+}
+
+// create makes a thing at path and returns its id.
+func (c apiClient) create(ctx context.Context, path string, thing any) (string, error) {
+	var created struct {
+		ID string `json:"id"`
+	}
+	err := c.call(ctx, http.MethodPost, path, thing, &created)
+	return created.ID, err
+}
+
+func (c apiClient) call(ctx context.Context, method, path string, in, out any) (err error) {
+	var body io.Reader
+	if in != nil {
+		encoded, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	if !slices.Contains([]int{http.StatusOK, http.StatusCreated}, response.StatusCode) {
+		return fmt.Errorf("%s %s: %s: %s", method, path, response.Status, bytes.TrimSpace(answer))
+	}
+	return json.Unmarshal(answer, out)
+}

@@ -1,0 +1,43 @@
+//go:build unix
+
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"tocsin/cmd/devstack/internal/slackalike"
+)
+
+// startSlack starts the Slack look-alike on the port that the seeded webhooks lead to.
+func (u *up) startSlack(context.Context) error {
+	log, err := u.openLog("slack.log")
+	if err != nil {
+		return err
+	}
+	alike, err := slackalike.NewServer(slackalike.Options{
+		Journal: u.data.path(slackJournal),
+		Logger:  slog.New(slog.NewTextHandler(log, nil)),
+	})
+	if err != nil {
+		return fmt.Errorf("start the Slack look-alike: %w", err)
+	}
+	remembered := u.data.settings.SlackPort
+	if u.slack, err = serveHandler(alike, remembered); err != nil {
+		return errors.Join(fmt.Errorf("start the Slack look-alike: %w", err), alike.Close())
+	}
+	u.ending.add("Slack look-alike", func(ctx context.Context) error {
+		// Its pages follow events and would keep the web server waiting.
+		return errors.Join(alike.Close(), u.slack.Stop(ctx))
+	})
+	u.console.Sayf("Slack look-alike on 127.0.0.1:%d", u.slack.port)
+	if remembered != 0 && u.slack.port != remembered {
+		u.console.Sayf("the Slack look-alike's port %d is taken: messages of the seeded webhooks go there; "+
+			"free the port and start again, or use --reset", remembered)
+		return nil
+	}
+	u.data.settings.SlackPort = u.slack.port
+	return u.data.writeSettings()
+}
