@@ -173,6 +173,6 @@ func BenchmarkTexts(b *testing.B) {
 	rule := rules.Rule{ID: uuid.UUID{1}, Version: 1}
 	b.ReportAllocs()
 	for b.Loop() {
-		texts.Texts(&rule, &e)
+		_, _, _ = texts.Texts(&rule, &e)
 	}
 }

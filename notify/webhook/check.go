@@ -94,7 +94,7 @@ func reserved(name string) bool {
 // CheckSecret returns what is wrong with a signing secret, as the field
 // "signingSecret"; an empty one is none. No message repeats it.
 func CheckSecret(secret string) []fault.Field {
-	for _, one := range strings.Fields(secret) {
+	for one := range strings.FieldsSeq(secret) {
 		digits, found := strings.CutPrefix(one, "whsec_")
 		key, err := base64.StdEncoding.DecodeString(digits)
 		if !found || err != nil || len(key) < minSecretBytes || len(key) > maxSecretBytes {

@@ -22,13 +22,20 @@ import (
 	"tocsin/notify/webhook"
 )
 
-// raw starts a server that answers each connection itself.
-func raw(t *testing.T, serve func(net.Conn)) (url string) {
+func listen(t *testing.T) net.Listener {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return listener
+}
+
+// raw starts a server that answers each connection itself.
+func raw(t *testing.T, serve func(net.Conn)) (url string) {
+	t.Helper()
+	listener := listen(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -58,10 +65,7 @@ func readRequest(r *bufio.Reader) error {
 func reset(conn net.Conn) { _ = conn.(*net.TCPConn).SetLinger(0) }
 
 func TestNetworkFailures(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	closed := listen(t)
 	_ = closed.Close()
 	quiet := log.New(io.Discard, "", 0)
 	secure := httptest.NewUnstartedServer(answer(200, nil, "ok"))
@@ -187,7 +191,7 @@ func TestConnectionsAreReused(t *testing.T) {
 
 func TestAnswerIsBounded(t *testing.T) {
 	server := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(500)
+		w.WriteHeader(http.StatusInternalServerError)
 		chunk := bytes.Repeat([]byte("a\x00\xff😀\x1b"), 1000)
 		for range 10_000 {
 			if _, err := w.Write(chunk); err != nil {

@@ -59,7 +59,7 @@ func secretsOf(w *notify.Webhook) secrets {
 			add(token)
 		}
 	}
-	for _, secret := range strings.Fields(w.SigningSecret) {
+	for secret := range strings.FieldsSeq(w.SigningSecret) {
 		add(secret, strings.TrimPrefix(secret, "whsec_"))
 	}
 	slices.SortFunc(list, func(a, b string) int { return len(b) - len(a) })

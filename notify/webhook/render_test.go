@@ -37,8 +37,10 @@ func TestRenderGolden(t *testing.T) {
 		"slack":             {"https://tocsin.example", []func(*notify.Delivery){slackKind}},
 		"custom-generic": {"https://tocsin.example", []func(*notify.Delivery){custom(
 			`{"summary": "{{alert.title}}", "source": "{{exchange.application}}", "dedup_key": "{{alert.id}}", "links": [{"href": "{{alert.url}}"}], "n": 1.50}`)}},
-		"custom-slack": {"", []func(*notify.Delivery){slackKind, custom(`{"text": "{{alert.id}} *{{exchange.route}}* {{exchange.errorMessage}}"}`),
-			func(d *notify.Delivery) { d.Alert.Exchange.ErrorMessage = "<!channel> & \"quotes\"" }}},
+		"custom-slack": {"", []func(*notify.Delivery){
+			slackKind, custom(`{"text": "{{alert.id}} *{{exchange.route}}* {{exchange.errorMessage}}"}`),
+			func(d *notify.Delivery) { d.Alert.Exchange.ErrorMessage = "<!channel> & \"quotes\"" },
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := delivery("", c.change...)

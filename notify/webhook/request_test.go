@@ -72,7 +72,7 @@ func TestAttemptsShareTheirID(t *testing.T) {
 	var heads []http.Header
 	server := receiver(t, func(w http.ResponseWriter, r *http.Request) {
 		heads = append(heads, r.Header)
-		w.WriteHeader(500)
+		w.WriteHeader(http.StatusInternalServerError)
 	})
 	now := instant()
 	s := newSender(t, func(o *webhook.Options) { o.Now = func() time.Time { return now } })

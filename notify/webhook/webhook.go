@@ -213,7 +213,7 @@ func (s *Sender) request(ctx context.Context, d *notify.Delivery, now time.Time)
 // white space, while secrets are rotated.
 func sign(secretList, id string, now time.Time, body []byte) (string, error) {
 	var signatures []string
-	for _, secret := range strings.Fields(secretList) {
+	for secret := range strings.FieldsSeq(secretList) {
 		wh, err := standardwebhooks.NewWebhook(secret)
 		if err != nil {
 			return "", errors.New("the signing secret cannot be read; rotate it")
