@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -176,30 +178,51 @@ func TestJudgeBlocks(t *testing.T) {
 	}
 }
 
+// TestJudgeAcceptsTocsinsMessages holds the look-alike against the layout that it
+// is there to show.
+func TestJudgeAcceptsTocsinsMessages(t *testing.T) {
+	t.Parallel()
+	bodies, err := filepath.Glob("../../../../notify/slack/testdata/*.json")
+	if err != nil || len(bodies) == 0 {
+		t.Fatalf("no message of notify/slack is found: %v", err)
+	}
+	for _, path := range bodies {
+		body, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, v := judge(asJSON, body); !v.accepted() {
+			t.Errorf("%s is refused: %s, %s", path, v.word, v.detail)
+		}
+	}
+}
+
 func TestMrkdwn(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"*bold* _it_ ~no~ `co*d*e`":          "<b>bold</b> <i>it</i> <s>no</s> <code>co*d*e</code>",
-		"*bold _and it_*":                    "<b>bold <i>and it</i></b>",
-		"snake_case_name 2*3*4 * a *":        "snake_case_name 2*3*4 * a *",
-		"*open":                              "*open",
-		"**":                                 "**",
-		"(*a*), *b*.":                        "(<b>a</b>), <b>b</b>.",
-		"&lt;b&gt; &amp; &amp;lt; & <b> \"":  "&lt;b&gt; &amp; &amp;lt; &amp; &lt;b&gt; &#34;",
-		"<https://a.example/?x=1&amp;y|see>": `<a href="https://a.example/?x=1&amp;y" target="_blank" rel="noopener noreferrer nofollow">see</a>`,
-		"<https://a.example>":                `<a href="https://a.example" target="_blank" rel="noopener noreferrer nofollow">https://a.example</a>`,
-		"<javascript:alert(1)|x>":            "&lt;javascript:alert(1)|x&gt;",
-		"<https://a.example\"onx=1|y>":       "",
-		"<!here> <@U1> <#C1|ops>":            `<span class="mention">@here</span> <span class="mention">@U1</span> <span class="mention">ops</span>`,
-		"<script>alert(1)</script>":          "&lt;script&gt;alert(1)&lt;/script&gt;",
-		"a\nb":                               "a<br>b",
-		"&gt; a\n> b\nc":                     "<blockquote>a<br>b</blockquote>c",
-		"x ```\n<b>*a*\n``` y":               "x <pre>&lt;b&gt;*a*</pre> y",
-		"x ```never closed *a*":              "x ```never closed <b>a</b>",
-		":red_circle: *a*: b:c:d":            "🔴 <b>a</b>: b:c:d",
-		"`":                                  "`",
-		"\xff*a*":                            "\xff<b>a</b>",
-		"":                                   "",
+		"*bold* _it_ ~no~ `co*d*e`":                   "<b>bold</b> <i>it</i> <s>no</s> <code>co*d*e</code>",
+		"*bold _and it_*":                             "<b>bold <i>and it</i></b>",
+		"snake_case_name 2*3*4 * a *":                 "snake_case_name 2*3*4 * a *",
+		"*open":                                       "*open",
+		"**":                                          "**",
+		"(*a*), *b*.":                                 "(<b>a</b>), <b>b</b>.",
+		"&lt;b&gt; &amp; &amp;lt; & <b> \"":           "&lt;b&gt; &amp; &amp;lt; &amp; &lt;b&gt; &#34;",
+		"<https://a.example/?x=1&amp;y|see>":          `<a href="https://a.example/?x=1&amp;y" target="_blank" rel="noopener noreferrer nofollow">see</a>`,
+		"<https://a.example>":                         `<a href="https://a.example" target="_blank" rel="noopener noreferrer nofollow">https://a.example</a>`,
+		"<javascript:alert(1)|x>":                     "&lt;javascript:alert(1)|x&gt;",
+		"<https://a.example\"onx=1|y>":                "",
+		"<!here> <@U1> <#C1|ops>":                     `<span class="mention">@here</span> <span class="mention">@U1</span> <span class="mention">ops</span>`,
+		"<!date^1795244520^{date_short} {time}|then>": `<time class="date" datetime="2026-11-21T07:02:00Z" data-format="{date_short} {time}">then</time>`,
+		"<!date^x^{time}|then> <!date^1|a>":           "then a",
+		"<script>alert(1)</script>":                   "&lt;script&gt;alert(1)&lt;/script&gt;",
+		"a\nb":                                        "a<br>b",
+		"&gt; a\n> b\nc":                              "<blockquote>a<br>b</blockquote>c",
+		"x ```\n<b>*a*\n``` y":                        "x <pre>&lt;b&gt;*a*</pre> y",
+		"x ```never closed *a*":                       "x ```never closed <b>a</b>",
+		":red_circle: *a*: b:c:d":                     "🔴 <b>a</b>: b:c:d",
+		"`":                                           "`",
+		"\xff*a*":                                     "\xff<b>a</b>",
+		"":                                            "",
 	} {
 		got := string(mrkdwn(in))
 		if strings.Contains(in, `"onx`) {
@@ -244,7 +267,10 @@ func FuzzMrkdwn(f *testing.F) {
 					if strings.ContainsAny(tag, " \"'") {
 						t.Fatalf("%q becomes %q", in, out)
 					}
-				case "span":
+				case "span", "time":
+					if strings.Count(tag, `"`) > 6 {
+						t.Fatalf("%q becomes %q", in, out)
+					}
 				case "a":
 					href := strings.ToLower(strings.TrimPrefix(tag, `a href="`))
 					if tag != "/a" && !strings.HasPrefix(href, "http") && !strings.HasPrefix(href, "mailto:") || strings.Count(tag, `"`) > 6 {

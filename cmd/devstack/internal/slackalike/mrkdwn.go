@@ -3,7 +3,9 @@ package slackalike
 import (
 	"html/template"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -166,6 +168,8 @@ func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 func angled(inside string) (string, bool) {
 	target, label, labelled := strings.Cut(inside, "|")
 	switch {
+	case strings.HasPrefix(target, "!date^"):
+		return date(target, label), true
 	case strings.HasPrefix(target, "!"), strings.HasPrefix(target, "@"), strings.HasPrefix(target, "#"):
 		name := strings.TrimPrefix(target, "!")
 		if labelled {
@@ -184,6 +188,18 @@ func angled(inside string) (string, bool) {
 		}
 		return `<a href="` + template.HTMLEscapeString(href) + `" target="_blank" rel="noopener noreferrer nofollow">` + escape(label) + `</a>`, true
 	}
+}
+
+// date writes an instant that the reader's browser puts into words, as
+// !date^<seconds>^<format> asks; where it does not, the fallback stands.
+func date(target, fallback string) string {
+	parts := strings.SplitN(target, "^", 4)
+	seconds, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil || len(parts) < 3 {
+		return escape(fallback)
+	}
+	return `<time class="date" datetime="` + time.Unix(seconds, 0).UTC().Format(time.RFC3339) +
+		`" data-format="` + escape(parts[2]) + `">` + escape(fallback) + `</time>`
 }
 
 // link lets through what may be followed: web addresses and mail.

@@ -57,12 +57,14 @@ type pageView struct {
 	Newest   int64
 	Older    int64 // id before which older messages exist, 0 for none
 	Rate     float64
+	Host     string // under which the browser knows this server
 }
 
 // showPage answers GET /, for one channel or the refused requests.
 func (s *Server) showPage(w http.ResponseWriter, r *http.Request) {
 	before, _ := strconv.ParseInt(r.URL.Query().Get("before"), 10, 64)
 	v := s.pageOf(r.URL.Query().Get("view"), before)
+	v.Host = r.Host
 	var out bytes.Buffer
 	if err := s.page.ExecuteTemplate(&out, "page.html", v); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

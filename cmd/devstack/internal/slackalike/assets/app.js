@@ -10,10 +10,27 @@ const shown = 500; // messages kept on the page
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 
+// The parts of a date that a message may ask for.
+const parts = {
+  date_num: { year: "numeric", month: "2-digit", day: "2-digit" },
+  date: { dateStyle: "long" },
+  date_short: { dateStyle: "medium" },
+  date_long: { dateStyle: "full" },
+  time: { timeStyle: "short" },
+  time_secs: { timeStyle: "medium" },
+};
+
+function inWords(format, at) {
+  return format.replace(/\{(\w+)\}/g, (token, name) => {
+    const options = parts[name] ?? parts[name.replace("_pretty", "")];
+    return options ? new Intl.DateTimeFormat(undefined, options).format(at) : token;
+  });
+}
+
 function localTimes(root) {
   for (const time of root.querySelectorAll("time")) {
     const at = new Date(time.dateTime);
-    time.textContent = clock.format(at);
+    time.textContent = time.dataset.format ? inWords(time.dataset.format, at) : clock.format(at);
     time.title = exact.format(at) + " · " + time.dateTime;
   }
 }
@@ -132,6 +149,7 @@ scroller.addEventListener("scroll", () => {
 below.addEventListener("click", toEnd);
 
 localTimes(document);
+document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 fitForm();
 if (location.hash) byId(location.hash.slice(1))?.scrollIntoView();
 else toEnd();
