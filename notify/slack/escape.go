@@ -27,7 +27,7 @@ func Escape(text string, limit int) string { return bounded(text, limit, entity)
 // Plain returns text for a plain_text object, at most limit long. Slack finds no
 // markup in such objects, and nothing is escaped.
 func Plain(text string, limit int) string {
-	return bounded(text, limit, func(r rune) string { return string(r) })
+	return bounded(text, limit, func(rune) string { return "" })
 }
 
 // Code returns text for the inside of a code block or a code span: as [Escape],
@@ -41,6 +41,7 @@ func Code(text string, limit int) string {
 	})
 }
 
+// entity returns what stands for r in mrkdwn, "" for r itself.
 func entity(r rune) string {
 	switch r {
 	case '&':
@@ -50,14 +51,16 @@ func entity(r rune) string {
 	case '>':
 		return "&gt;"
 	default:
-		return string(r)
+		return ""
 	}
 }
 
 // bounded writes text character by character until the limit, remembering where
-// it can still be cut so that an ellipsis fits.
-func bounded(text string, limit int, write func(rune) string) string {
+// it can still be cut so that an ellipsis fits. What instead returns stands for
+// a character, "" for the character itself.
+func bounded(text string, limit int, instead func(rune) string) string {
 	var b strings.Builder
+	b.Grow(min(len(text), limit) + len(ellipsis))
 	length, cutAt := 0, 0
 	for _, r := range text {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -66,12 +69,20 @@ func bounded(text string, limit int, write func(rune) string) string {
 			}
 			r = '\uFFFD'
 		}
-		piece := write(r)
-		length += Length(piece)
+		piece := instead(r)
+		if piece == "" {
+			length += max(utf16.RuneLen(r), 1)
+		} else {
+			length += Length(piece)
+		}
 		if length > limit {
 			return strings.TrimRightFunc(b.String()[:cutAt], unicode.IsSpace) + ellipsis
 		}
-		b.WriteString(piece)
+		if piece == "" {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(piece)
+		}
 		if length+Length(ellipsis) <= limit {
 			cutAt = b.Len()
 		}

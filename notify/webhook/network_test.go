@@ -129,6 +129,22 @@ func TestNetworkFailures(t *testing.T) {
 	}
 }
 
+// A receiver that switches protocols unasked and then says nothing holds no
+// attempt for longer than its head takes.
+func TestSwitchingProtocols(t *testing.T) {
+	hold := make(chan struct{})
+	url := raw(t, func(conn net.Conn) {
+		if readRequest(bufio.NewReader(conn)) == nil {
+			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		}
+		<-hold
+	})
+	t.Cleanup(func() { close(hold) })
+	if o := send(t, newSender(t), delivery(url)); o.Verdict != notify.VerdictRefused || o.StatusCode != http.StatusSwitchingProtocols {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
 func TestRedirectIsNotFollowed(t *testing.T) {
 	var requests atomic.Int32
 	server := receiver(t, func(w http.ResponseWriter, r *http.Request) {

@@ -141,8 +141,12 @@ func (s *Sender) attempt(parent context.Context, d *notify.Delivery, now time.Ti
 		return s.unanswered(parent, ctx, err, &sent, timeout, secrets)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxDrain))
+	var head []byte
+	// After 101 the body is the bare connection, to which the timeout does not apply.
+	if resp.StatusCode >= http.StatusOK {
+		head, _ = io.ReadAll(io.LimitReader(resp.Body, maxResponse))
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxDrain))
+	}
 	return judge(d.Webhook.Kind, resp.StatusCode, resp.Header, head, secrets, now)
 }
 
