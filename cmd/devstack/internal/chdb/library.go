@@ -60,8 +60,8 @@ type statementFunc func(
 type analysis struct {
 	structSize     uint32
 	statementCount uint32
-	flags          uint32
-	queryClass     uint32
+	_              uint32 // flags
+	_              uint32 // class of the query
 }
 
 // Open loads the library at path. The error names the path and, where it can be told, the remedy.

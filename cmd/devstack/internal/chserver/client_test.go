@@ -2,7 +2,6 @@ package chserver_test
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -105,10 +104,16 @@ type answer struct {
 	err    error // of reading the body
 }
 
-// curl makes a request as curl would.
+// curl runs a statement as curl would.
 func (s *server) curl(t *testing.T, method string, params url.Values, body string, header ...string) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, fmt.Sprintf("http://%s/?%s", s.addr, params.Encode()), strings.NewReader(body))
+	return s.get(t, method, "/?"+params.Encode(), body, header)
+}
+
+// get makes a request; header alternates names and values.
+func (s *server) get(t *testing.T, method, path, body string, header []string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.addr+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package chserver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,7 +41,7 @@ func TestKill(t *testing.T) {
 							return err
 						}
 					}
-					if inserted.Send() != nil {
+					if errors.Join(inserted.Send(), inserted.Close()) != nil {
 						return nil // killed
 					}
 					acknowledged[client] = batch + 1
@@ -93,7 +94,7 @@ func TestStop(t *testing.T) {
 func TestSecondProcess(t *testing.T) {
 	dir := dataDir(t)
 	startServer(t, dir)
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"="+dir)
 	output, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(output), fmt.Sprintf("data directory %s is in use by another process", dir)) {

@@ -40,13 +40,10 @@ func TestPlainHTTP(t *testing.T) {
 	}
 
 	t.Run("ping", func(t *testing.T) {
-		resp, err := http.Get("http://" + s.addr + "/ping")
-		if err != nil {
-			t.Fatal(err)
+		want(t, s.get(t, "GET", "/ping", "", nil), 200, "Ok.\n")
+		if got := s.get(t, "GET", "/elsewhere", "", nil); got.status != 404 {
+			t.Errorf("an unknown path is answered with %d", got.status)
 		}
-		defer func() { _ = resp.Body.Close() }()
-		body, err := io.ReadAll(resp.Body)
-		want(t, answer{status: resp.StatusCode, body: string(body), err: err}, 200, "Ok.\n")
 		want(t, s.curl(t, "GET", nil, ""), 200, "Ok.\n")
 	})
 

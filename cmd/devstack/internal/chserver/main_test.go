@@ -69,7 +69,7 @@ func startServer(t *testing.T, dir string) *server {
 	if os.Getenv(libraryEnv) == "" {
 		t.Fatalf("%s is not set: run the tests with `make test`, which installs the engines and sets it", libraryEnv)
 	}
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0]) // Cleanup ends it
 	cmd.Env = append(os.Environ(), childEnv+"="+dir)
 	cmd.Stderr = t.Output()
 	stdin, err := cmd.StdinPipe()

@@ -177,8 +177,7 @@ func (q *request) read() (content, error) {
 
 // bodyError turns what reading a body came to into an exception.
 func bodyError(err error) error {
-	var engine *chdb.Error
-	if errors.As(err, &engine) {
+	if _, ok := errors.AsType[*chdb.Error](err); ok {
 		return err
 	}
 	return exception(codeCannotDecompress, "CANNOT_DECOMPRESS", "Cannot read the request's body: "+err.Error())

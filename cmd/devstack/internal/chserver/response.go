@@ -117,8 +117,8 @@ func (p *response) finish(stats chdb.Stats) error {
 // fail ends an answer with an exception: with its own status as long as nothing was sent, in the body and with a broken
 // end afterwards, so that nobody takes the part for the whole.
 func (p *response) fail(err error) {
-	var engine *chdb.Error
-	if !errors.As(err, &engine) {
+	engine, ok := errors.AsType[*chdb.Error](err)
+	if !ok {
 		engine = exception(chdb.CodeUnknown, "UNKNOWN_EXCEPTION", err.Error())
 	}
 	text := engine.Text

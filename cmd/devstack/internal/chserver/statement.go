@@ -1,6 +1,9 @@
 package chserver
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // insertion is an INSERT that brings its rows along: the statement as far as the engine wants it, the format of the
 // rows, and where they begin.
@@ -112,10 +115,8 @@ func clientClause(text string) string {
 func hasWord(text string, words ...string) bool {
 	scan := scanner{text: text}
 	for token := scan.next(); token.text != ""; token = scan.next() {
-		for _, word := range words {
-			if token.is(word) {
-				return true
-			}
+		if slices.ContainsFunc(words, token.is) {
+			return true
 		}
 	}
 	return false

@@ -1,6 +1,7 @@
 package chserver_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -72,12 +73,15 @@ func rowAt(i int) everyType {
 	return row
 }
 
-// TestTypes writes 100,000 rows of every type in one batch and reads them back, with every compression.
+// TestTypes writes up to 100,000 rows of every type in one batch and reads them back, with every compression.
 func TestTypes(t *testing.T) {
 	s := startServer(t, dataDir(t))
 	for name, compression := range compressions() {
 		t.Run(name, func(t *testing.T) {
-			const rows = 100_000
+			rows := 10_000
+			if name == "none" || name == "lz4" {
+				rows = 100_000
+			}
 			conn := s.database(t, func(o *clickhouse.Options) { o.Compression = compression })
 			run(t, conn, createEveryType)
 			batch, err := conn.PrepareBatch(t.Context(), "INSERT INTO t")
@@ -90,7 +94,7 @@ func TestTypes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := batch.Send(); err != nil {
+			if err := errors.Join(batch.Send(), batch.Close()); err != nil {
 				t.Fatal(err)
 			}
 			result, err := conn.Query(t.Context(), "SELECT * FROM t ORDER BY U64")
