@@ -4,21 +4,27 @@
 // judges in this process, and commits. Postgres is authoritative: what a commit
 // did not write did not happen, and the next tick does the same work again.
 //
-//	claim ──▶ read clock ──▶ ┌ scan page ──▶ judge ──▶ commit ┐ ──▶ release
-//	                         └──────── until drained ─────────┘
+//	claim ──▶ clock ──▶ fingerprints ──▶ ┌ scan page ──▶ judge ──▶ commit ┐ ──▶ release
+//	                                     └─ forward, then changed seconds ┘
 //
 // What holds, and why:
 //
 //   - No exchange twice: an alert is unique by (rule, execution id) in the
 //     database, so judging the same exchange again changes nothing.
+//
 //   - No exchange skipped: a cursor moves only together with the alerts of what
 //     it moves over, in one transaction, by compare-and-set from the position
 //     that was read and under the token of the claim. Pages are cut at a
 //     position, never at a time, so equal start times cannot fall between two.
+//
 //   - A stale claimant changes nothing: its token or its cursor no longer
 //     matches. Neither does a tick that judged by a rule's former version.
+//
 //   - When a scan is drained, the cursor moves to the horizon although nothing
 //     matched, so that what a tick reads depends on what is new.
+//
+//   - What becomes visible behind the cursor is found by the look-back (see
+//     lookback.go) for as long as the rule says.
 //
 // Rules of one tenant whose cursors are near each other share their scans:
 // ClickHouse narrows by what all of them can match, and each rule judges the
@@ -48,6 +54,9 @@ type Source interface {
 	// Scan returns the exchanges of a range in the order of their positions, at
 	// most scan.Limit. Fewer mean that the range holds no more.
 	Scan(ctx context.Context, scan Scan) ([]rules.Exchange, error)
+	// Fingerprints returns the fingerprints of the buckets of a range that hold
+	// anything, in no particular order.
+	Fingerprints(ctx context.Context, q FingerprintQuery) ([]Fingerprint, error)
 }
 
 // Scan is a range of one tenant's terminal exchanges.
@@ -71,8 +80,8 @@ type Store interface {
 	// Commit writes a batch in one transaction. Claims that no longer stand are
 	// left out, all else is written or, with an error, nothing at all.
 	Commit(ctx context.Context, batch Batch) (Committed, error)
-	// Fail records a problem on a claimed rule and releases it. It does nothing
-	// when the claim no longer stands.
+	// Fail records a problem on a claimed rule and releases it, due as before. It
+	// does nothing when the claim no longer stands.
 	Fail(ctx context.Context, claim Claim, problem string) error
 }
 

@@ -1,6 +1,7 @@
 package evaluator
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/google/uuid"
@@ -15,9 +16,10 @@ import (
 type judge struct {
 	claim   Claim
 	matcher *rules.Matcher
-	// from is the cursor in the database, at is where judging stands.
-	from *cursor.Position
-	at   cursor.Position
+	// from is the cursor in the database, at is where judging stands, and start
+	// where it stood when the tick began.
+	from      *cursor.Position
+	at, start cursor.Position
 	// problem is the first that came up while judging in this tick.
 	problem string
 }
@@ -32,29 +34,38 @@ type group struct {
 // more reads its own way until it has caught up, and slows no other.
 const spreadNS = int64(60e9)
 
-// groups partitions judges by tenant and by nearness of their cursors.
-func groups(judges []*judge) []group {
+// byTenant and byCursor say which judges, sorted by tenant and cursor, stand in
+// one group with its first one.
+func byTenant(first, next *judge) bool { return first.claim.Rule.TenantID == next.claim.Rule.TenantID }
+
+func byCursor(first, next *judge) bool {
+	return byTenant(first, next) && next.at.StartTimeNS-first.at.StartTimeNS <= spreadNS
+}
+
+// groups partitions judges, ordered by tenant and cursor.
+func groups(judges []*judge, together func(first, next *judge) bool) []group {
 	judges = slices.Clone(judges)
 	slices.SortStableFunc(judges, func(a, b *judge) int {
-		if a.claim.Rule.TenantID != b.claim.Rule.TenantID {
-			if a.claim.Rule.TenantID < b.claim.Rule.TenantID {
-				return -1
-			}
-			return 1
-		}
-		return a.at.Compare(b.at)
+		return cmp.Or(cmp.Compare(a.claim.Rule.TenantID, b.claim.Rule.TenantID), a.at.Compare(b.at))
 	})
 	var out []group
 	for _, j := range judges {
-		tenant := j.claim.Rule.TenantID
-		if n := len(out); n > 0 && out[n-1].tenantID == tenant &&
-			j.at.StartTimeNS-out[n-1].judges[0].at.StartTimeNS <= spreadNS {
+		if n := len(out); n > 0 && together(out[n-1].judges[0], j) {
 			out[n-1].judges = append(out[n-1].judges, j)
 			continue
 		}
-		out = append(out, group{tenantID: tenant, judges: []*judge{j}})
+		out = append(out, group{tenantID: j.claim.Rule.TenantID, judges: []*judge{j}})
 	}
 	return out
+}
+
+// lookBackNS returns the longest look-back of the group's rules, in nanoseconds.
+func (g *group) lookBackNS() int64 {
+	longest := 0
+	for _, j := range g.judges {
+		longest = max(longest, j.claim.Rule.LookBackSeconds)
+	}
+	return int64(longest) * secondNS
 }
 
 // start returns the earliest position that a judge of the group stands at.
@@ -93,6 +104,22 @@ func (g *group) forward(page []rules.Exchange, end cursor.Position, raise raiser
 	return f
 }
 
+// again judges a page of a changed stretch: what lies at or before the cursor
+// that the tick began with, and within the rule's look-back. The rest is the
+// forward scan's.
+func (g *group) again(page []rules.Exchange, horizonNS int64, raise raiser) findings {
+	var f findings
+	for _, j := range g.judges {
+		begin := horizonNS - int64(j.claim.Rule.LookBackSeconds)*secondNS
+		for i := range page {
+			if e := &page[i]; e.StartTimeNS >= begin && !e.Position().After(j.start) && j.wants(e) {
+				raise.add(&f, j, e)
+			}
+		}
+	}
+	return f
+}
+
 // wants reports whether the rule raises an alert for e.
 func (j *judge) wants(e *rules.Exchange) bool {
 	return e.EndedSince(j.claim.Rule.ArmedSinceNS) && j.matcher.Match(e)
@@ -101,11 +128,17 @@ func (j *judge) wants(e *rules.Exchange) bool {
 // moved reports whether the rule stands elsewhere than its cursor in the database.
 func (j *judge) moved() bool { return j.from == nil || *j.from != j.at }
 
-// advances returns the movements of the group's cursors since the last commit.
-func (g *group) advances(release bool) []Advance {
+// advances returns what a commit says about the group's rules: of those that
+// moved or found something and, when they are released, of all. A cursor may
+// advance to where it is: its compare-and-set still proves that the claim stands.
+func (g *group) advances(found findings, release bool) []Advance {
+	finders := make(map[uuid.UUID]bool)
+	for i := range found.instances {
+		finders[found.instances[i].RuleID] = true
+	}
 	var out []Advance
 	for _, j := range g.judges {
-		if !release && !j.moved() {
+		if !release && !j.moved() && !finders[j.claim.Rule.ID] {
 			continue
 		}
 		out = append(out, Advance{

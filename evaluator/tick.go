@@ -44,10 +44,14 @@ type Options struct {
 	Budget time.Duration
 }
 
-// Evaluator evaluates rules.
+// Evaluator evaluates rules. Its ticks are made one after the other.
 type Evaluator struct {
 	Options
 	raise raiser
+	// told holds the problem last logged of each rule that has one, so that a
+	// rule which fails each second is logged once.
+	told   map[uuid.UUID]string
+	ledger *ledger
 }
 
 // New returns an evaluator. Its error names the option that cannot be used.
@@ -69,7 +73,7 @@ func New(o Options) (*Evaluator, error) {
 	if o.Budget >= o.ClaimFor {
 		return nil, fmt.Errorf("evaluator: Budget %v must be below ClaimFor %v, or claims lapse while they are used", o.Budget, o.ClaimFor)
 	}
-	return &Evaluator{Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}}, nil
+	return &Evaluator{Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, ledger: newLedger()}, nil
 }
 
 func orDefault[T comparable](value, otherwise T) T {
@@ -101,7 +105,7 @@ func (e *Evaluator) Run(ctx context.Context) {
 		switch {
 		case err != nil:
 			e.Logger.ErrorContext(ctx, "tick failed", slog.Any("error", err))
-		case result.Alerts > 0 || result.Failed > 0 || result.Stale > 0:
+		case result.Alerts > 0 || result.Stale > 0:
 			e.Logger.InfoContext(ctx, "tick done",
 				slog.Int("rules", result.Rules), slog.Int("failed", result.Failed), slog.Int("stale", result.Stale),
 				slog.Int("scanned", result.Scanned), slog.Int("alerts", result.Alerts), slog.Int("notifications", result.Notifications))
@@ -138,11 +142,12 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 		return t.result, t.fail(ctx, judges, fmt.Errorf("read the source's clock: %w", err))
 	}
 	t.horizon = cursor.Position{StartTimeNS: now - e.Settle.Nanoseconds()}
-	for _, g := range groups(judges) {
-		if err := t.evaluate(ctx, &g); err != nil {
+	for _, g := range groups(judges, byTenant) {
+		if err := t.evaluateTenant(ctx, &g); err != nil {
 			return t.result, err
 		}
 	}
+	e.ledger.sweep(t.horizon.StartTimeNS)
 	if t.result.Notifications > 0 {
 		if err := e.Publisher.Publish(ctx, notify.WakeUp{Notifications: t.result.Notifications}); err != nil {
 			e.Logger.WarnContext(ctx, "wake-up not published", slog.Any("error", err))
@@ -169,7 +174,7 @@ func (t *tick) prepare(ctx context.Context, claims []Claim) ([]*judge, error) {
 		if err == nil {
 			matcher, err = rules.Compile(c.Rule.Scope, c.Rule.Filter)
 		}
-		j := &judge{claim: c, matcher: matcher, from: c.From, at: c.Start()}
+		j := &judge{claim: c, matcher: matcher, from: c.From, at: c.Start(), start: c.Start()}
 		if err != nil {
 			if err := t.fail(ctx, []*judge{j}, err); err != nil {
 				return nil, err
@@ -181,16 +186,47 @@ func (t *tick) prepare(ctx context.Context, claims []Claim) ([]*judge, error) {
 	return judges, nil
 }
 
-// evaluate reads what is new to a group, page by page, until it is drained or
-// the budget is spent, and releases its rules.
+// evaluateTenant compares the look-back of a tenant, then evaluates its groups.
+func (t *tick) evaluateTenant(ctx context.Context, tenant *group) error {
+	if window := tenant.lookBackNS(); window > 0 {
+		q := FingerprintQuery{TenantID: tenant.tenantID, Statuses: tenant.statuses(), ToNS: t.horizon.StartTimeNS}
+		if err := t.ledger.observe(ctx, t.Source, q, window); err != nil {
+			return t.fail(ctx, tenant.judges, err)
+		}
+	}
+	for _, g := range groups(tenant.judges, byCursor) {
+		if err := t.evaluate(ctx, &g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// evaluate reads what is new to a group, first forward from the cursor, then
+// the seconds behind it that changed, until both are drained or the budget is
+// spent, and releases its rules.
 func (t *tick) evaluate(ctx context.Context, g *group) error {
+	again := t.ledger.recall(g, t.horizon.StartTimeNS)
+	if err := t.forward(ctx, g, len(again) == 0); err != nil || len(g.judges) == 0 {
+		return err
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	return t.backward(ctx, g, again)
+}
+
+// forward reads the pages after the group's cursors. It releases the rules
+// after the last page when nothing else is to follow.
+func (t *tick) forward(ctx context.Context, g *group, release bool) error {
 	statuses := g.statuses()
 	for at := g.start(); ; {
-		page, err := t.page(ctx, g.tenantID, at, statuses)
+		page, err := t.page(ctx, g.tenantID, at, t.horizon.StartTimeNS, statuses)
 		if err != nil {
-			return t.fail(ctx, g.judges, err)
+			judges := g.judges
+			g.judges = nil
+			return t.fail(ctx, judges, err)
 		}
-		t.result.Scanned += len(page)
 		last := len(page) < t.PageSize
 		end := t.horizon
 		if !last {
@@ -198,8 +234,8 @@ func (t *tick) evaluate(ctx context.Context, g *group) error {
 		}
 		found := g.forward(page, end, t.raise)
 		last = last || t.spent()
-		if len(found.instances) > 0 || last {
-			if err := t.commit(ctx, g, found, last); err != nil {
+		if len(found.instances) > 0 || (last && release) {
+			if err := t.commit(ctx, g, found, last && release); err != nil {
 				return err
 			}
 		}
@@ -210,18 +246,55 @@ func (t *tick) evaluate(ctx context.Context, g *group) error {
 	}
 }
 
-// page reads the exchanges after a position, none where the position has
-// already reached the horizon (a source's clock may step back).
-func (t *tick) page(ctx context.Context, tenantID string, after cursor.Position, statuses []rules.Status) ([]rules.Exchange, error) {
-	if !t.horizon.After(after) {
+// backward judges changed seconds again, and releases the rules. Seconds for
+// which the budget does not suffice are left to the next tick.
+func (t *tick) backward(ctx context.Context, g *group, seconds []int64) error {
+	statuses := g.statuses()
+	stretches := runs(seconds, secondNS, gapSeconds)
+	done := 0
+	for ; done < len(stretches) && !t.spent(); done++ {
+		s := stretches[done]
+		to := min(s.toNS, t.horizon.StartTimeNS)
+		// A scan begins strictly after its position; one nanosecond early is all of the stretch.
+		for at := (cursor.Position{StartTimeNS: s.fromNS - 1}); ; {
+			page, err := t.page(ctx, g.tenantID, at, to, statuses)
+			if err != nil {
+				return t.fail(ctx, g.judges, err)
+			}
+			if found := g.again(page, t.horizon.StartTimeNS, t.raise); len(found.instances) > 0 {
+				if err := t.commit(ctx, g, found, false); err != nil {
+					return err
+				}
+			}
+			if len(page) < t.PageSize || len(g.judges) == 0 {
+				break
+			}
+			at = page[len(page)-1].Position()
+		}
+	}
+	var left []int64
+	if done < len(stretches) {
+		from := stretches[done].fromNS / secondNS
+		at, _ := slices.BinarySearch(seconds, from)
+		left = seconds[at:]
+	}
+	t.ledger.judged(g, left)
+	return t.commit(ctx, g, findings{}, true)
+}
+
+// page reads the exchanges after a position and before an instant, none where
+// the position has already reached it (a source's clock may step back).
+func (t *tick) page(ctx context.Context, tenantID string, after cursor.Position, beforeNS int64, statuses []rules.Status) ([]rules.Exchange, error) {
+	if after.StartTimeNS >= beforeNS {
 		return nil, nil
 	}
 	page, err := t.Source.Scan(ctx, Scan{
-		TenantID: tenantID, After: after, BeforeNS: t.horizon.StartTimeNS, Statuses: statuses, Limit: t.PageSize,
+		TenantID: tenantID, After: after, BeforeNS: beforeNS, Statuses: statuses, Limit: t.PageSize,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("scan exchanges: %w", err)
 	}
+	t.result.Scanned += len(page)
 	return page, nil
 }
 
@@ -229,9 +302,9 @@ func (t *tick) page(ctx context.Context, tenantID string, after cursor.Position,
 // stale. Where the database refuses the whole, each rule is tried alone, so
 // that only those fail which are at fault.
 func (t *tick) commit(ctx context.Context, g *group, found findings, release bool) error {
+	advances := g.advances(found, release)
 	done, err := t.Store.Commit(ctx, Batch{
-		ClaimFor: t.ClaimFor, Advances: g.advances(release),
-		Instances: found.instances, Notifications: found.notifications,
+		ClaimFor: t.ClaimFor, Advances: advances, Instances: found.instances, Notifications: found.notifications,
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -246,23 +319,33 @@ func (t *tick) commit(ctx context.Context, g *group, found findings, release boo
 	}
 	t.result.Alerts += len(done.Inserted)
 	t.result.Notifications += done.Notifications
-	advanced := make(map[uuid.UUID]bool, len(done.Advanced))
-	for _, id := range done.Advanced {
-		advanced[id] = true
+	standing := setOf(done.Advanced)
+	stale := make(map[uuid.UUID]bool)
+	for _, a := range advances {
+		stale[a.RuleID] = !standing[a.RuleID]
 	}
 	g.judges = slices.DeleteFunc(g.judges, func(j *judge) bool {
-		if !release && !j.moved() {
-			return false
-		}
-		if !advanced[j.claim.Rule.ID] {
+		id := j.claim.Rule.ID
+		if stale[id] {
 			t.result.Stale++
 			return true
 		}
-		at := j.at
-		j.from = &at
+		if standing[id] {
+			at := j.at
+			j.from = &at
+			delete(t.told, id)
+		}
 		return false
 	})
 	return nil
+}
+
+func setOf(ids []uuid.UUID) map[uuid.UUID]bool {
+	set := make(map[uuid.UUID]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
 }
 
 func (t *tick) commitAlone(ctx context.Context, g *group, found findings, release bool) error {
@@ -301,10 +384,13 @@ func (t *tick) fail(ctx context.Context, judges []*judge, problem error) error {
 		return problem
 	}
 	t.result.Failed += len(judges)
+	text := rules.CleanText(problem.Error(), maxProblemBytes)
 	for _, j := range judges {
-		t.Logger.WarnContext(ctx, "rule not evaluated",
-			slog.String("rule_id", j.claim.Rule.ID.String()), slog.Any("error", problem))
-		if err := t.Store.Fail(ctx, j.claim, rules.CleanText(problem.Error(), maxProblemBytes)); err != nil {
+		if id := j.claim.Rule.ID; t.told[id] != text {
+			t.told[id] = text
+			t.Logger.WarnContext(ctx, "rule not evaluated", slog.String("rule_id", id.String()), slog.String("error", text))
+		}
+		if err := t.Store.Fail(ctx, j.claim, text); err != nil {
 			return errors.Join(problem, fmt.Errorf("record problem of rule %s: %w", j.claim.Rule.ID, err))
 		}
 	}

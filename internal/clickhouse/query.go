@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tocsin/evaluator"
+	"tocsin/rules"
 )
 
 // maxStackBytes bounds what is read of a stack: it is shown, never matched.
@@ -27,10 +28,6 @@ type query struct {
 // tuple form (start_time, execution_id) > (…) is equivalent, but ClickHouse
 // then reads every granule of the tenant instead of those of the range.
 func scanQuery(table string, scan evaluator.Scan) query {
-	statuses := make([]string, len(scan.Statuses))
-	for i, s := range scan.Statuses {
-		statuses[i] = "'" + string(s) + "'"
-	}
 	return query{
 		sql: fmt.Sprintf(`
 SELECT
@@ -61,8 +58,43 @@ LIMIT {limit:UInt64}`, maxStackBytes, table),
 			"after":    strconv.FormatInt(scan.After.StartTimeNS, 10),
 			"after_id": hex.EncodeToString([]byte(scan.After.ExecutionID)),
 			"before":   strconv.FormatInt(scan.BeforeNS, 10),
-			"statuses": "[" + strings.Join(statuses, ",") + "]",
+			"statuses": statusArray(scan.Statuses),
 			"limit":    strconv.Itoa(scan.Limit),
 		},
 	}
+}
+
+// fingerprintQuery counts and sums the exchanges of a range by status and
+// bucket. Rows that are there twice are counted twice, until they are merged;
+// either way a bucket in which something is new differs from before.
+func fingerprintQuery(table string, q evaluator.FingerprintQuery) query {
+	return query{
+		sql: fmt.Sprintf(`
+SELECT
+    status,
+    intDiv(toUnixTimestamp64Nano(start_time), {width:Int64}) AS bucket,
+    count(),
+    groupBitXor(cityHash64(execution_id))
+FROM %s
+WHERE tenant_id = unhex({tenant:String})
+  AND start_time >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND status IN {statuses:Array(String)}
+GROUP BY status, bucket`, table),
+		parameters: map[string]string{
+			"tenant":   hex.EncodeToString([]byte(q.TenantID)),
+			"from":     strconv.FormatInt(q.FromNS, 10),
+			"to":       strconv.FormatInt(q.ToNS, 10),
+			"width":    strconv.FormatInt(q.WidthNS, 10),
+			"statuses": statusArray(q.Statuses),
+		},
+	}
+}
+
+func statusArray(statuses []rules.Status) string {
+	quoted := make([]string, len(statuses))
+	for i, s := range statuses {
+		quoted[i] = "'" + string(s) + "'"
+	}
+	return "[" + strings.Join(quoted, ",") + "]"
 }

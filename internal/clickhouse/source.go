@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -102,7 +103,7 @@ func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) ([]rules.Exchang
 	q := scanQuery(s.table, scan)
 	rows, err := s.conn.Query(s.bounded(ctx, q, scan.Limit), q.sql)
 	if err != nil {
-		return nil, fmt.Errorf("clickhouse: %w", err)
+		return nil, s.explain(err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
 	var page []rules.Exchange
@@ -121,9 +122,54 @@ func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) ([]rules.Exchang
 	}
 	// Without this, a connection lost in mid-answer would look like the end.
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("clickhouse: %w", err)
+		return nil, s.explain(err)
 	}
 	return page, nil
+}
+
+// Fingerprints returns the fingerprints of a range.
+func (s *Source) Fingerprints(ctx context.Context, fq evaluator.FingerprintQuery) ([]evaluator.Fingerprint, error) {
+	q := fingerprintQuery(s.table, fq)
+	buckets := int((fq.ToNS-fq.FromNS)/fq.WidthNS + 2)
+	rows, err := s.conn.Query(s.bounded(ctx, q, buckets*len(fq.Statuses)), q.sql)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	var prints []evaluator.Fingerprint
+	for rows.Next() {
+		var p evaluator.Fingerprint
+		var status string
+		if err := rows.Scan(&status, &p.Bucket, &p.Count, &p.Checksum); err != nil {
+			return nil, fmt.Errorf("clickhouse: read fingerprint: %w", err)
+		}
+		p.Status = rules.Status(status)
+		prints = append(prints, p)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, s.explain(err)
+	}
+	return prints, nil
+}
+
+// explain shortens what ClickHouse says to its code and its first sentence
+// (the rest quotes the query), and names the remedy where there is one.
+func (s *Source) explain(err error) error {
+	const unknownTable, unknownDatabase, unknownIdentifier = 60, 81, 47
+	said, ok := errors.AsType[*clickhouse.Exception](err)
+	if !ok {
+		return fmt.Errorf("clickhouse: %w", err)
+	}
+	message, _, _ := strings.Cut(said.Message, " in scope ")
+	short := fmt.Errorf("clickhouse: code %d: %s", said.Code, message)
+	switch said.Code {
+	case unknownTable, unknownDatabase:
+		return fmt.Errorf("%w; create the table %s as `tocsin source ddl` prints it, or name another one", short, s.table)
+	case unknownIdentifier:
+		return fmt.Errorf("%w; the table %s needs the columns that `tocsin source ddl` prints", short, s.table)
+	default:
+		return short
+	}
 }
 
 // bounded returns a context under which a query runs read-only, with its

@@ -292,15 +292,10 @@ func (q *Queries) RuleClaim(ctx context.Context, arg RuleClaimParams) ([]RuleCla
 }
 
 const ruleProblem = `-- name: RuleProblem :execrows
-update rule_state s
-set problem = $1::text,
-    problem_at = coalesce(s.problem_at, now()),
-    next_run_at = greatest(s.next_run_at + make_interval(secs => r.interval_seconds), now()),
-    claim_token = null,
-    claimed_by = null,
-    claimed_until = null
-from rule r
-where r.rule_id = s.rule_id and s.rule_id = $2 and s.claim_token = $3::bigint
+update rule_state
+set problem = $1::text, problem_at = coalesce(problem_at, now()),
+    claim_token = null, claimed_by = null, claimed_until = null
+where rule_id = $2 and claim_token = $3::bigint
 `
 
 type RuleProblemParams struct {
@@ -309,8 +304,8 @@ type RuleProblemParams struct {
 	Token   int64
 }
 
-// Records what went wrong and releases the claim; the cursor stays, and the
-// rule is due again after its interval.
+// Records what went wrong and releases the claim. Cursor and next run stay as
+// they were: the next tick does the same work again.
 func (q *Queries) RuleProblem(ctx context.Context, arg RuleProblemParams) (int64, error) {
 	result, err := q.db.Exec(ctx, ruleProblem, arg.Problem, arg.RuleID, arg.Token)
 	if err != nil {

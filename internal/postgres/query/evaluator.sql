@@ -78,14 +78,9 @@ insert into outbox (notification_id, webhook_id)
 select unnest(@notification_ids::uuid[]), unnest(@webhook_ids::uuid[]);
 
 -- name: RuleProblem :execrows
--- Records what went wrong and releases the claim; the cursor stays, and the
--- rule is due again after its interval.
-update rule_state s
-set problem = @problem::text,
-    problem_at = coalesce(s.problem_at, now()),
-    next_run_at = greatest(s.next_run_at + make_interval(secs => r.interval_seconds), now()),
-    claim_token = null,
-    claimed_by = null,
-    claimed_until = null
-from rule r
-where r.rule_id = s.rule_id and s.rule_id = @rule_id and s.claim_token = @token::bigint;
+-- Records what went wrong and releases the claim. Cursor and next run stay as
+-- they were: the next tick does the same work again.
+update rule_state
+set problem = @problem::text, problem_at = coalesce(problem_at, now()),
+    claim_token = null, claimed_by = null, claimed_until = null
+where rule_id = @rule_id and claim_token = @token::bigint;

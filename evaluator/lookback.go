@@ -1,0 +1,283 @@
+package evaluator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"tocsin/rules"
+)
+
+// The look-back finds exchanges that became visible behind the cursor: rows
+// are written when an exchange ends, while the cursor orders by when it began.
+//
+// A ledger keeps a fingerprint (count and checksum of ids) of each second of
+// each tenant's terminal exchanges. A second whose fingerprint differs from the
+// last one seen holds something new, and is read and judged again; the alerts
+// that it already has are there already. So a quiet look-back costs one small
+// aggregation, however many exchanges and alerts lie in it.
+//
+// The last two minutes are compared in each tick, everything else within the
+// look-back less often (see fullPeriodNS), first by minute and then by second.
+// Fingerprints are taken before the forward scan of the same tick, over the
+// same range: what they count, that scan can see; what comes later, changes
+// them.
+//
+// The ledger lives in memory and is only ever a reason to read more. A process
+// that starts, or a rule that is new to it, has seen nothing and judges its
+// whole look-back once.
+
+const (
+	secondNS = int64(1e9)
+	minuteNS = 60 * secondNS
+	recentNS = 2 * minuteNS
+	// gapSeconds is how far apart changed seconds may be to be read in one scan.
+	gapSeconds = 5
+)
+
+// fullPeriodNS is how often a whole look-back is compared: one of an hour each
+// ten seconds, one of a day each four minutes.
+func fullPeriodNS(window int64) int64 { return max(10*secondNS, window/360) }
+
+// FingerprintQuery asks for the fingerprints of a range of a tenant's terminal
+// exchanges, by buckets of start time.
+type FingerprintQuery struct {
+	TenantID string
+	Statuses []rules.Status
+	// FromNS is inclusive, ToNS exclusive.
+	FromNS, ToNS int64
+	// WidthNS is the width of a bucket; bucket n begins at n × WidthNS.
+	WidthNS int64
+}
+
+// Fingerprint tells whether the exchanges of a bucket are still the same.
+type Fingerprint struct {
+	Status   rules.Status
+	Bucket   int64
+	Count    uint64
+	Checksum uint64
+}
+
+type bucket struct {
+	status rules.Status
+	number int64
+}
+
+type print struct{ count, checksum uint64 }
+
+// ledger remembers what was seen of each tenant, and what each rule judged of it.
+type ledger struct {
+	serial  int64
+	tenants map[string]*seen
+	rules   map[uuid.UUID]*memory
+}
+
+// seen is the ledger of one tenant.
+type seen struct {
+	minutes, seconds map[bucket]print
+	fullAtNS         int64
+	// changes holds the seconds that changed, in the order of their serials.
+	changes []change
+}
+
+type change struct{ serial, second int64 }
+
+// memory is what one rule has judged again.
+type memory struct {
+	version int64
+	// serial is that of the last observation whose changes are in pending or judged.
+	serial int64
+	// pending holds the seconds still to be judged, ascending. It is shared
+	// between rules and never changed in place.
+	pending []int64
+	usedNS  int64
+}
+
+func newLedger() *ledger {
+	return &ledger{tenants: map[string]*seen{}, rules: map[uuid.UUID]*memory{}}
+}
+
+// observe compares a tenant's look-back with what was seen of it.
+func (l *ledger) observe(ctx context.Context, source Source, q FingerprintQuery, windowNS int64) error {
+	s := l.tenants[q.TenantID]
+	if s == nil {
+		s = &seen{minutes: map[bucket]print{}, seconds: map[bucket]print{}}
+		l.tenants[q.TenantID] = s
+	}
+	l.serial++
+	horizon := q.ToNS
+	begin := floor(horizon-windowNS, minuteNS)
+	recent := max(begin, floor(horizon-recentNS, minuteNS))
+	if err := s.compareSeconds(ctx, source, q, recent, horizon, l.serial); err != nil {
+		return err
+	}
+	if horizon-s.fullAtNS < fullPeriodNS(windowNS) && horizon >= s.fullAtNS {
+		return nil
+	}
+	if err := s.compareMinutes(ctx, source, q, begin, recent, l.serial); err != nil {
+		return err
+	}
+	s.fullAtNS = horizon
+	s.forget(begin)
+	return nil
+}
+
+// compareMinutes finds the minutes of a range that changed, and compares their seconds.
+func (s *seen) compareMinutes(ctx context.Context, source Source, q FingerprintQuery, from, to, serial int64) error {
+	if from >= to {
+		return nil
+	}
+	q.FromNS, q.ToNS, q.WidthNS = from, to, minuteNS
+	prints, err := source.Fingerprints(ctx, q)
+	if err != nil {
+		return fmt.Errorf("fingerprint minutes: %w", err)
+	}
+	var changed []int64
+	for _, p := range prints {
+		if s.minutes[bucket{p.Status, p.Bucket}] != (print{p.Count, p.Checksum}) {
+			changed = append(changed, p.Bucket)
+		}
+	}
+	for _, r := range runs(sortedUnique(changed), minuteNS, 0) {
+		if err := s.compareSeconds(ctx, source, q, r.fromNS, r.toNS, serial); err != nil {
+			return err
+		}
+	}
+	// Only now: had the seconds not been read, the minutes must differ again.
+	for _, p := range prints {
+		s.minutes[bucket{p.Status, p.Bucket}] = print{p.Count, p.Checksum}
+	}
+	return nil
+}
+
+// compareSeconds notes the seconds of a range that changed.
+func (s *seen) compareSeconds(ctx context.Context, source Source, q FingerprintQuery, from, to, serial int64) error {
+	q.FromNS, q.ToNS, q.WidthNS = from, to, secondNS
+	prints, err := source.Fingerprints(ctx, q)
+	if err != nil {
+		return fmt.Errorf("fingerprint seconds: %w", err)
+	}
+	var changed []int64
+	for _, p := range prints {
+		key, now := bucket{p.Status, p.Bucket}, print{p.Count, p.Checksum}
+		if s.seconds[key] != now {
+			s.seconds[key] = now
+			changed = append(changed, p.Bucket)
+		}
+	}
+	for _, second := range sortedUnique(changed) {
+		s.changes = append(s.changes, change{serial, second})
+	}
+	return nil
+}
+
+// forget drops what lies before the look-back.
+func (s *seen) forget(beginNS int64) {
+	for key := range s.minutes {
+		if key.number < beginNS/minuteNS {
+			delete(s.minutes, key)
+		}
+	}
+	for key := range s.seconds {
+		if key.number < beginNS/secondNS {
+			delete(s.seconds, key)
+		}
+	}
+	s.changes = slices.DeleteFunc(s.changes, func(c change) bool { return c.second < beginNS/secondNS })
+}
+
+// since returns the seconds that changed after an observation, ascending.
+func (s *seen) since(serial int64) []int64 {
+	at, _ := slices.BinarySearchFunc(s.changes, serial+1, func(c change, want int64) int {
+		switch {
+		case c.serial < want:
+			return -1
+		case c.serial > want:
+			return 1
+		}
+		return 0
+	})
+	var seconds []int64
+	for _, c := range s.changes[at:] {
+		seconds = append(seconds, c.second)
+	}
+	return sortedUnique(seconds)
+}
+
+// recall brings the memories of a group's rules up to the last observation and
+// returns the seconds that any of them has to judge again.
+func (l *ledger) recall(g *group, horizonNS int64) []int64 {
+	s := l.tenants[g.tenantID]
+	if s == nil {
+		return nil
+	}
+	fresh := map[int64][]int64{}
+	var union []int64
+	for _, j := range g.judges {
+		if j.claim.Rule.LookBackSeconds == 0 {
+			continue
+		}
+		m := l.rules[j.claim.Rule.ID]
+		if m == nil || m.version != j.claim.Rule.Version {
+			m = &memory{version: j.claim.Rule.Version}
+			l.rules[j.claim.Rule.ID] = m
+		}
+		m.usedNS = horizonNS
+		changed, known := fresh[m.serial]
+		if !known {
+			changed = s.since(m.serial)
+			fresh[m.serial] = changed
+			union = append(union, changed...)
+		}
+		if len(m.pending) > 0 {
+			union = append(union, m.pending...)
+			changed = sortedUnique(slices.Concat(m.pending, changed))
+		}
+		m.pending, m.serial = changed, l.serial
+	}
+	return sortedUnique(union)
+}
+
+// judged notes that a group has judged again everything but the seconds left.
+func (l *ledger) judged(g *group, left []int64) {
+	for _, j := range g.judges {
+		if m := l.rules[j.claim.Rule.ID]; m != nil {
+			m.pending = left
+		}
+	}
+}
+
+// sweep drops the memories of rules that have not been claimed for an hour.
+func (l *ledger) sweep(horizonNS int64) {
+	for id, m := range l.rules {
+		if horizonNS-m.usedNS > 60*minuteNS {
+			delete(l.rules, id)
+		}
+	}
+}
+
+// stretch is a range of start times, fromNS inclusive, toNS exclusive.
+type stretch struct{ fromNS, toNS int64 }
+
+// runs joins ascending buckets, with gaps of at most so many buckets, into ranges.
+func runs(buckets []int64, widthNS, gap int64) []stretch {
+	var out []stretch
+	for _, b := range buckets {
+		from, to := b*widthNS, (b+1)*widthNS
+		if n := len(out); n > 0 && from-out[n-1].toNS <= gap*widthNS {
+			out[n-1].toNS = to
+			continue
+		}
+		out = append(out, stretch{from, to})
+	}
+	return out
+}
+
+func sortedUnique(numbers []int64) []int64 {
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
+func floor(ns, width int64) int64 { return ns - ((ns%width)+width)%width }
