@@ -1,0 +1,225 @@
+//go:build unix
+
+package stack_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// programs are the real ones, built once for all tests.
+type programs struct {
+	devstack, tocsin string
+}
+
+func build(t *testing.T) programs {
+	t.Helper()
+	built, err := buildOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
+
+var buildOnce = sync.OnceValues(func() (programs, error) { //nolint:gochecknoglobals // The tests of one process share what is built.
+	dir, err := os.MkdirTemp("", "devstack-test-")
+	if err != nil {
+		return programs{}, err
+	}
+	built := programs{devstack: filepath.Join(dir, "devstack"), tocsin: filepath.Join(dir, "tocsin")}
+	for target, source := range map[string]string{built.devstack: "tocsin/cmd/devstack", built.tocsin: "tocsin/cmd/tocsin"} {
+		output, err := exec.CommandContext(context.Background(), "go", "build", "-o", target, source).CombinedOutput()
+		if err != nil {
+			return programs{}, fmt.Errorf("build %s: %w: %s", source, err, output)
+		}
+	}
+	return built, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built, err := buildOnce(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(built.devstack))
+	}
+	os.Exit(code)
+}
+
+// patience bounds every wait of a test. What is waited for usually takes a second or two.
+const patience = 60 * time.Second
+
+// devstack is a running devstack.
+type devstack struct {
+	cmd    *exec.Cmd
+	stdout *transcript
+	stderr *transcript
+	done   chan struct{}
+}
+
+// run starts devstack in a directory for temporary files of its own.
+func run(t *testing.T, temp string, args ...string) *devstack {
+	t.Helper()
+	d := &devstack{stdout: newTranscript(), stderr: newTranscript(), done: make(chan struct{})}
+	d.cmd = exec.CommandContext(context.Background(), build(t).devstack, args...)
+	d.cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+	// Pipes of the test's own: what devstack's orphans hold open must not keep Wait from returning.
+	for _, each := range []struct {
+		target *io.Writer
+		to     *transcript
+	}{{&d.cmd.Stdout, d.stdout}, {&d.cmd.Stderr, d.stderr}} {
+		read, write, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		*each.target = write
+		go each.to.follow(read)
+		defer func() { _ = write.Close() }()
+	}
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = d.cmd.Wait()
+		close(d.done)
+	}()
+	t.Cleanup(func() {
+		_ = d.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-d.done:
+		case <-time.After(patience):
+			_ = d.cmd.Process.Kill()
+			t.Error("devstack did not end")
+		}
+		if t.Failed() {
+			t.Logf("%v said:\n%s", args, d.stderr.text())
+		}
+	})
+	return d
+}
+
+// exit waits for the end and returns the exit code.
+func (d *devstack) exit(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-d.done:
+	case <-time.After(patience):
+		t.Fatalf("devstack still runs; it said:\n%s", d.stderr.text())
+	}
+	return d.cmd.ProcessState.ExitCode()
+}
+
+func (d *devstack) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := d.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// transcript is what a program has written so far.
+type transcript struct {
+	mu    sync.Mutex
+	lines []string
+	more  chan struct{}
+	ended bool
+}
+
+func newTranscript() *transcript {
+	return &transcript{more: make(chan struct{})}
+}
+
+func (s *transcript) follow(from *os.File) {
+	defer func() { _ = from.Close() }()
+	scanner := bufio.NewScanner(from)
+	for scanner.Scan() {
+		s.add(scanner.Text(), false)
+	}
+	s.add("", true)
+}
+
+func (s *transcript) add(line string, end bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if end {
+		s.ended = true
+	} else {
+		s.lines = append(s.lines, line)
+	}
+	close(s.more)
+	s.more = make(chan struct{})
+}
+
+func (s *transcript) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.lines, "\n")
+}
+
+// await waits for the first line that contains text.
+func (s *transcript) await(t *testing.T, text string) string {
+	t.Helper()
+	limit := time.After(patience)
+	for {
+		s.mu.Lock()
+		lines, more, ended := s.lines, s.more, s.ended
+		s.mu.Unlock()
+		for _, line := range lines {
+			if strings.Contains(line, text) {
+				return line
+			}
+		}
+		if ended {
+			t.Fatalf("no line with %q in:\n%s", text, strings.Join(lines, "\n"))
+		}
+		select {
+		case <-more:
+		case <-limit:
+			t.Fatalf("no line with %q yet in:\n%s", text, strings.Join(lines, "\n"))
+		}
+	}
+}
+
+// eventually waits until a condition of the outer world holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	limit := time.After(patience)
+	for !holds() {
+		select {
+		case <-ticker.C:
+		case <-limit:
+			t.Fatalf("not yet: %s", what)
+		}
+	}
+}
+
+func gone(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	// Where nobody waits for orphans, an ended one keeps its id.
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.Contains(string(stat), ") Z ")
+}
+
+// passable is a directory for temporary files that Postgres's user may enter.
+func passable(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(path, 0o711); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
