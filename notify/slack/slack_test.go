@@ -25,7 +25,7 @@ func usual() slack.Alert {
 	return slack.Alert{
 		ID: "0199a1b2-0000-7000-8000-000000000001", Severity: "CRITICAL",
 		Title: "orders · order-to-erp: FAILED", Message: "java.net.SocketTimeoutException: Read timed out <after> 1000 ms",
-		URL: "https://tocsin.example/alerts/0199a1b2-0000-7000-8000-000000000001", Rule: "Failed orders & returns",
+		URL: "https://tocsin.example/inbox/0199a1b2-0000-7000-8000-000000000001", Rule: "Failed orders & returns",
 		Application: "orders", Route: "order-to-erp", Environment: "production",
 		StartTimeNS: 1_795_244_520_123_456_789, Start: "2026-11-21T07:02:00.123456789Z", Duration: "1.234 s",
 		ErrorType: "java.net.SocketTimeoutException", ErrorMessage: "Read timed out <after> 1000 ms",

@@ -130,7 +130,7 @@ func checkBody(kind notify.WebhookKind, text string) error {
 		return errNoAlertID
 	}
 	for _, sample := range template.Samples() {
-		content, err := renderCustom(body, kind, template.ForAlert(&sample, "https://tocsin.example/alerts/1"))
+		content, err := renderCustom(body, kind, template.ForAlert(&sample, "https://tocsin.example/inbox/1"))
 		if err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func (r *Renderer) AlertURL(a *alerts.Instance) string {
 	if r.publicURL == "" {
 		return ""
 	}
-	return r.publicURL + "/alerts/" + a.ID.String()
+	return r.publicURL + "/inbox/" + a.ID.String()
 }
 
 // Render returns the body of a notification: the webhook's own template, else
