@@ -1,0 +1,42 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"tocsin/alerts"
+)
+
+// deadlineRecorder is a connection that notes its write deadlines.
+type deadlineRecorder struct {
+	*httptest.ResponseRecorder
+	deadlines []time.Time
+}
+
+func (d *deadlineRecorder) SetWriteDeadline(t time.Time) error {
+	d.deadlines = append(d.deadlines, t)
+	return nil
+}
+
+func TestEachEventHasItsDeadlineAndTheConnectionNone(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
+	out := &eventWriter{w: w, control: http.NewResponseController(w), now: func() time.Time { now = now.Add(time.Second); return now }}
+	if err := out.begin(); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.event(event{id: "1", counts: alerts.Counts{Firing: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	out.release()
+	start := now.Add(-time.Second)
+	if want := []time.Time{start.Add(writeTimeout), now.Add(writeTimeout), {}}; !slices.Equal(w.deadlines, want) {
+		t.Errorf("deadlines %v, want %v", w.deadlines, want)
+	}
+	if !w.Flushed {
+		t.Error("nothing was flushed")
+	}
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"tocsin/internal/fault"
+)
+
+func TestDecodeStrict(t *testing.T) {
+	for body, want := range map[string]string{
+		"":                            "the body is empty",
+		" \n":                         "the body is empty",
+		`{"name":"a"} {}`:             "goes on after the end",
+		`{"name":"a"}x`:               "goes on after the end",
+		`{"name":"a"`:                 "ends early",
+		`{"name" "a"}`:                "not valid JSON",
+		`{"name":"a",}`:               "not valid JSON",
+		"{\"name\":\"\xff\"}":         "not valid UTF-8",
+		`[]`:                          "Must be an object",
+		`"x"`:                         "Must be an object",
+		`null`:                        "Must not be null",
+		`{"Name":"a"}`:                "Name: Unknown field; write it name",
+		`{"name":"a","name":"b"}`:     "name: The field is given twice",
+		`{"name":1}`:                  "name: Must be a text",
+		`{"name":{"a":[{"b":null}]}}`: "name: Must be a text",
+		`{"intervalSeconds":1e3}`:     "intervalSeconds: Must be a whole number",
+		`{"intervalSeconds":9223372036854775808}`:     "intervalSeconds: Must be a whole number",
+		`{"filter":{"attributes":[{},{"Key":"k"}]}}`:  "filter.attributes[1].Key: Unknown field; write it key",
+		`{"targets":[null]}`:                          "targets[0]: Must not be null",
+		`{"unknown":` + strings.Repeat("[", 1<<19):    "nested deeper",
+		`{"unknown":` + strings.Repeat(`{"a":`, 5000): "nested deeper",
+	} {
+		var d RuleDefinition
+		err := decodeStrict([]byte(body), &d)
+		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: error %v, want %q", body, err, want)
+		}
+	}
+}
+
+func TestDecodeStrictBoundsItsAnswer(t *testing.T) {
+	var body strings.Builder
+	body.WriteString(`{"a":1`)
+	for i := range 1000 {
+		body.WriteString(`,"a` + strings.Repeat("x", i%7) + `":1`)
+	}
+	body.WriteString("}")
+	var d RuleDefinition
+	err := decodeStrict([]byte(body.String()), &d)
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || len(f.Fields) == 0 || len(f.Fields) > maxFaults {
+		t.Errorf("error %v with %d entries", ok, len(f.Fields))
+	}
+}
+
+// FuzzDecodeStrict holds that whatever is accepted means the same to
+// encoding/json, which must not find anything to object to either.
+func FuzzDecodeStrict(f *testing.F) {
+	f.Add([]byte(`{"name":"a","fireMode":"PER_EXCHANGE","severity":"INFO","webhookIds":["6f2c3c1e-5d0c-4c39-9a7e-0d6d4f6b2a11"]}`))
+	f.Add([]byte(`{"scope":{"routes":["a*"]},"filter":{"minDurationMs":1,"attributes":[{"key":"k","op":"EXISTS"}]},"enabled":false}`))
+	f.Add([]byte(`{"name":null}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var strict RuleDefinition
+		if err := decodeStrict(body, &strict); err != nil {
+			if fault.KindOf(err) != fault.Invalid {
+				t.Fatalf("%q: an error of kind %v: %v", body, fault.KindOf(err), err)
+			}
+			return
+		}
+		var lenient RuleDefinition
+		if err := json.Unmarshal(body, &lenient); err != nil {
+			t.Fatalf("%q is accepted, but: %v", body, err)
+		}
+	})
+}
+
+func FuzzDecodeMark(f *testing.F) {
+	f.Add("eyJsIjoiYWxlcnRzIn0")
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := decodeMark(listAlerts, &text)
+		if err != nil || m == nil {
+			return
+		}
+		again, err := m.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := decodeMark(listAlerts, &again)
+		if err != nil || back.ID != m.ID || !back.At.Equal(m.At) {
+			t.Fatalf("%+v becomes %+v, %v", m, back, err)
+		}
+	})
+}
