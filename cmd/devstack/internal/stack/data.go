@@ -100,7 +100,7 @@ func refuseForeign(dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("open data directory: %w", err)
+		return fmt.Errorf("open data directory: %w: name another one with --data", err)
 	}
 	for _, entry := range entries {
 		if entry.Name() == lockFile {

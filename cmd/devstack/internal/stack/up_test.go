@@ -1,0 +1,274 @@
+//go:build unix
+
+package stack_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// up starts devstack up on a directory with the real tocsin and returns it with the page's address.
+func up(t *testing.T, dir string, args ...string) (*devstack, string) {
+	t.Helper()
+	d := run(t, filepath.Dir(dir), append([]string{"up", "--data", dir, "--tocsin", build(t).tocsin}, args...)...)
+	return d, d.stdout.await(t, "http://")
+}
+
+// read asks Tocsin's API.
+func read(t *testing.T, url, path string) map[string]any {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"api/v1"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	var answer map[string]any
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+func count(t *testing.T, url, path string) int {
+	t.Helper()
+	items, ok := read(t, url, path)["items"].([]any)
+	if !ok {
+		t.Fatalf("%s has no items", path)
+	}
+	return len(items)
+}
+
+func firing(t *testing.T, url string) int {
+	t.Helper()
+	// Absent, and so 0, while Postgres is away.
+	number, _ := read(t, url, "/alerts/counts")["firing"].(float64)
+	return int(number)
+}
+
+// pids are the processes of a running up: Postgres, tocsin, and ClickHouse.
+func pids(t *testing.T, d *devstack, dir string) map[string]int {
+	t.Helper()
+	found := map[string]int{}
+	for name, file := range map[string]string{
+		"postgres": filepath.Join(dir, "postgres", "postmaster.pid"), "tocsin": filepath.Join(dir, "tocsin.pid"),
+	} {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(string(content), "\n")
+		if found[name], err = strconv.Atoi(first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", d.cmd.Process.Pid)); err == nil {
+		for _, file := range children {
+			content, _ := os.ReadFile(file)
+			for _, each := range strings.Fields(string(content)) {
+				line, _ := os.ReadFile("/proc/" + each + "/cmdline")
+				if strings.Contains(string(line), "\x00clickhouse\x00") {
+					found["clickhouse"], _ = strconv.Atoi(each)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// TestUp lives through the days of a data directory: first start, a second devstack on it, an orderly stop, a start that
+// keeps everything, a kill, a start after the kill, and a reset.
+func TestUp(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(passable(t), "data")
+	d, url := up(t, dir)
+	if lines := strings.Count(d.stdout.text(), "\n"); lines != 0 {
+		t.Errorf("standard output has %d lines, want the address alone:\n%s", lines+1, d.stdout.text())
+	}
+	if strings.Contains(d.stderr.text(), "://") {
+		t.Errorf("more addresses than one:\n%s", d.stderr.text())
+	}
+	rules, webhooks := count(t, url, "/rules"), count(t, url, "/webhooks")
+	if rules == 0 || webhooks == 0 {
+		t.Fatalf("seeded %d rules and %d webhooks", rules, webhooks)
+	}
+	eventually(t, "a failure of the demo traffic fires", func() bool { return firing(t, url) > 0 })
+	if info, err := os.Stat(filepath.Join(dir, "encryption.key")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("encryption key: %v, %v", info, err)
+	}
+
+	second := run(t, filepath.Dir(dir), "up", "--data", dir)
+	if second.exit(t) == 0 {
+		t.Error("two ran on one directory")
+	}
+	want := fmt.Sprintf("is in use by another devstack, process %d:", d.cmd.Process.Pid)
+	if said := second.stderr.text(); !strings.Contains(said, want) || strings.Contains(said, "\n") {
+		t.Errorf("the second said %q, want one line with %q", said, want)
+	}
+
+	before := firing(t, url)
+	processes := pids(t, d, dir)
+	d.signal(t, syscall.SIGINT)
+	if code := d.exit(t); code != 0 {
+		t.Errorf("exit code %d at SIGINT", code)
+	}
+	for name, pid := range processes {
+		if !gone(pid) {
+			t.Errorf("%s still runs", name)
+		}
+	}
+
+	d, again := up(t, dir, "--no-traffic")
+	if again != url {
+		t.Errorf("the address %s became %s", url, again)
+	}
+	if r, w := count(t, url, "/rules"), count(t, url, "/webhooks"); r != rules || w != webhooks {
+		t.Errorf("%d rules and %d webhooks became %d and %d", rules, webhooks, r, w)
+	}
+	if after := firing(t, url); after < before {
+		t.Errorf("%d alerts became %d", before, after)
+	}
+
+	processes = pids(t, d, dir)
+	d.signal(t, syscall.SIGKILL)
+	d.exit(t)
+	d, again = up(t, dir, "--no-traffic")
+	if again != url {
+		t.Errorf("the address %s became %s", url, again)
+	}
+	for name, pid := range processes {
+		eventually(t, name+" of the killed devstack has ended", func() bool { return gone(pid) })
+	}
+	if after := firing(t, url); after < before {
+		t.Errorf("%d alerts became %d", before, after)
+	}
+	d.signal(t, syscall.SIGTERM)
+	if code := d.exit(t); code != 0 {
+		t.Errorf("exit code %d at SIGTERM", code)
+	}
+
+	_, url = up(t, dir, "--no-traffic", "--reset")
+	if after := firing(t, url); after != 0 {
+		t.Errorf("%d alerts outlived the reset", after)
+	}
+}
+
+// TestUpStartsAgainWhatDies kills one process after the other.
+func TestUpStartsAgainWhatDies(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(passable(t), "data")
+	d, url := up(t, dir)
+	eventually(t, "a failure of the demo traffic fires", func() bool { return firing(t, url) > 0 })
+	for name, shown := range map[string]string{"tocsin": "tocsin", "clickhouse": "ClickHouse", "postgres": "Postgres"} {
+		pid, found := pids(t, d, dir)[name]
+		if !found {
+			// Only Linux tells the children of a process.
+			continue
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatalf("kill %s: %v", name, err)
+		}
+		d.stderr.await(t, shown+" ended (signal: killed), starting it again")
+		d.stderr.await(t, shown+" runs again")
+	}
+	before := 0
+	eventually(t, "the alerts of before are there", func() bool {
+		before = firing(t, url)
+		return before > 0
+	})
+	eventually(t, "failures fire again", func() bool { return firing(t, url) > before })
+}
+
+func TestUpKillsAtTheSecondSignal(t *testing.T) {
+	t.Parallel()
+	base := passable(t)
+	stubborn := filepath.Join(base, "tocsin")
+	script := fmt.Sprintf("#!/bin/sh\n[ $1 = serve ] || exec %[1]s \"$@\"\ntrap '' TERM\n%[1]s \"$@\" &\n"+
+		"while :; do sleep 1000 & wait $!; done\n", build(t).tocsin)
+	if err := os.WriteFile(stubborn, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(base, "data")
+	d := run(t, base, "up", "--data", dir, "--tocsin", stubborn, "--no-traffic")
+	d.stdout.await(t, "http://")
+	processes := pids(t, d, dir)
+	d.signal(t, syscall.SIGINT)
+	d.stderr.await(t, "stopping; once more to kill")
+	d.signal(t, syscall.SIGINT)
+	d.exit(t)
+	for name, pid := range processes {
+		if !gone(pid) {
+			t.Errorf("%s still runs", name)
+		}
+	}
+}
+
+// TestUpSaysWhatToDo expects one line with the remedy, and nothing left running.
+func TestUpSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	taken := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	foreign := passable(t)
+	if err := os.WriteFile(filepath.Join(foreign, "thesis.tex"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := os.Stat(filepath.Join(foreign, "thesis.tex")); err != nil {
+			t.Errorf("a file that is not devstack's: %v", err)
+		}
+	})
+	for name, each := range map[string]struct {
+		args []string
+		want string
+	}{
+		"port taken":         {[]string{"--port", taken}, "port " + taken + " is taken: name another one with --port"},
+		"others' directory":  {[]string{"--data", foreign, "--reset"}, "holds other things than devstack's"},
+		"no such tocsin":     {[]string{"--tocsin", "/does/not/exist"}, "name its program with --tocsin"},
+		"no place for data":  {[]string{"--data", "/dev/null/data"}, "name another one with --data"},
+		"no number for port": {[]string{"--port", "http"}, "--port"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base := passable(t)
+			d := run(t, base, append([]string{"up", "--data", filepath.Join(base, "data")}, each.args...)...)
+			if d.exit(t) == 0 {
+				t.Error("exit code 0")
+			}
+			lines := strings.Split(d.stderr.text(), "\n")
+			if last := lines[len(lines)-1]; !strings.Contains(last, each.want) {
+				t.Errorf("said at last %q, want %q", last, each.want)
+			}
+		})
+	}
+}
+
+func TestUpShowsWhyTocsinDied(t *testing.T) {
+	t.Parallel()
+	base := passable(t)
+	broken := filepath.Join(base, "tocsin")
+	script := fmt.Sprintf("#!/bin/sh\n[ $1 = serve ] || exec %s \"$@\"\necho 'the reason for it' >&2\nexit 3\n", build(t).tocsin)
+	if err := os.WriteFile(broken, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d := run(t, base, "up", "--data", filepath.Join(base, "data"), "--tocsin", broken)
+	if d.exit(t) == 0 {
+		t.Error("exit code 0")
+	}
+	d.stderr.await(t, "the process ended before it was ready (exit status 3)")
+	d.stderr.await(t, "the reason for it")
+}
