@@ -73,7 +73,7 @@ func TestEventsReachEveryOpenPage(t *testing.T) {
 	const event = `|event: alerts|data: {"counts":{"acknowledged":0,"firing":1,"resolved":0}}`
 
 	one, other := b.open(address, ""), b.open(address, "1")
-	if kind := one.answer.Header.Get("Content-Type"); kind != "text/event-stream" || one.answer.StatusCode != 200 {
+	if kind := one.answer.Header.Get("Content-Type"); kind != "text/event-stream" || one.answer.StatusCode != http.StatusOK {
 		t.Fatalf("status %d, %s", one.answer.StatusCode, kind)
 	}
 	one.want("retry: 2000")

@@ -18,7 +18,7 @@ import (
 )
 
 // instant is where the fakes' clock stands.
-var instant = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
+func instant() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC) }
 
 // memory keeps rows of one kind in the order of their names, each for a tenant.
 type memory[T any] struct {
@@ -101,10 +101,10 @@ func (m *ruleMemory) Get(_ context.Context, tenant string, id uuid.UUID) (rules.
 }
 
 func (m *ruleMemory) Health(_ context.Context, _ string, ids []uuid.UUID) (map[uuid.UUID]api.EvaluationHealth, error) {
-	lag, next := 1500*time.Millisecond, instant.Add(time.Second)
+	lag, next := 1500*time.Millisecond, instant().Add(time.Second)
 	health := map[uuid.UUID]api.EvaluationHealth{}
 	for _, id := range ids {
-		health[id] = api.EvaluationHealth{Cursor: &cursor.Position{StartTimeNS: instant.UnixNano(), ExecutionID: "e|1"}, Lag: &lag, NextRunAt: &next}
+		health[id] = api.EvaluationHealth{Cursor: &cursor.Position{StartTimeNS: instant().UnixNano(), ExecutionID: "e|1"}, Lag: &lag, NextRunAt: &next}
 	}
 	return health, nil
 }
@@ -112,7 +112,7 @@ func (m *ruleMemory) Health(_ context.Context, _ string, ids []uuid.UUID) (map[u
 func (m *ruleMemory) Create(_ context.Context, tenant string, d rules.Definition) (rules.Rule, error) {
 	r := rules.Rule{
 		Definition: d, ID: uuid.New(), TenantID: tenant, Version: 1,
-		ArmedSinceNS: instant.UnixNano(), CreatedAt: instant, UpdatedAt: instant,
+		ArmedSinceNS: instant().UnixNano(), CreatedAt: instant(), UpdatedAt: instant(),
 	}
 	m.add(r)
 	return r, nil
@@ -166,7 +166,7 @@ func (m *webhookMemory) Enabled(_ context.Context, tenant string, ids []uuid.UUI
 }
 
 func (m *webhookMemory) Create(_ context.Context, tenant string, w notify.Webhook) (notify.Webhook, error) {
-	w.ID, w.TenantID, w.Version, w.CreatedAt, w.UpdatedAt = uuid.New(), tenant, 1, instant, instant
+	w.ID, w.TenantID, w.Version, w.CreatedAt, w.UpdatedAt = uuid.New(), tenant, 1, instant(), instant()
 	m.add(w)
 	return w, nil
 }
@@ -214,11 +214,12 @@ func (m *inboxMemory) Act(_ context.Context, tenant string, deed api.Deed) (aler
 		if err != nil {
 			return err
 		}
+		now := instant()
 		a.State = state
 		if state == alerts.Acknowledged {
-			a.AcknowledgedAt, a.AcknowledgedBy = &instant, deed.Actor
+			a.AcknowledgedAt, a.AcknowledgedBy = &now, deed.Actor
 		} else {
-			a.ResolvedAt, a.ResolvedBy = &instant, deed.Actor
+			a.ResolvedAt, a.ResolvedBy = &now, deed.Actor
 		}
 		return nil
 	})
@@ -226,12 +227,12 @@ func (m *inboxMemory) Act(_ context.Context, tenant string, deed api.Deed) (aler
 
 // anAlert returns an alert whose every field says something.
 func anAlert(tenant string, firedAt time.Time) alerts.Instance {
-	end := instant.UnixNano() + 7
+	end := instant().UnixNano() + 7
 	return alerts.Instance{
 		ID: uuid.New(), TenantID: tenant, RuleID: uuid.New(), RuleVersion: 2, RuleName: "Failed orders", Severity: rules.Critical,
 		State: alerts.Firing, Title: "orders · order-to-erp: FAILED", Message: "ConnectException: ERP refused",
 		Exchange: rules.Exchange{
-			TenantID: tenant, StartTimeNS: instant.UnixNano(), ExecutionID: "exec-1", Environment: "production", Application: "orders",
+			TenantID: tenant, StartTimeNS: instant().UnixNano(), ExecutionID: "exec-1", Environment: "production", Application: "orders",
 			Route: "order-to-erp", Status: rules.Failed, EndTimeNS: &end, DurationNS: 9_007_199_254_740_993, ErrorType: "ConnectException",
 			ErrorMessage: "ERP refused", ErrorStack: "at Erp.connect", CorrelationID: "c-1", Attributes: map[string]string{"order": "4711"},
 		},
@@ -242,15 +243,15 @@ func anAlert(tenant string, firedAt time.Time) alerts.Instance {
 type recordMemory struct{ records []api.NotificationRecord }
 
 func newRecordMemory() *recordMemory {
-	next, done := instant.Add(time.Minute), instant.Add(time.Second)
+	next, done := instant().Add(time.Minute), instant().Add(time.Second)
 	retrying := api.NotificationRecord{
 		Notification: notify.Notification{
 			ID: uuid.New(), TenantID: "acme", AlertID: uuid.New(), RuleID: uuid.New(), WebhookID: uuid.New(), Reason: notify.ReasonFired,
-			Status: notify.Retrying, Attempts: 2, CreatedAt: instant, NextAttemptAt: &next, LastError: "503 Service Unavailable",
+			Status: notify.Retrying, Attempts: 2, CreatedAt: instant(), NextAttemptAt: &next, LastError: "503 Service Unavailable",
 		},
 		WebhookName: "#ops",
 		History: []api.AttemptRecord{
-			{Number: 1, StartedAt: instant, FinishedAt: &done, Outcome: notify.Outcome{
+			{Number: 1, StartedAt: instant(), FinishedAt: &done, Outcome: notify.Outcome{
 				Verdict: notify.VerdictRetry, StatusCode: 503, Response: "busy", Error: "503 Service Unavailable", Duration: 12 * time.Millisecond,
 			}},
 			{Number: 2, StartedAt: done},

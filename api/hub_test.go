@@ -13,13 +13,17 @@ import (
 	"tocsin/alerts"
 )
 
-// counter is an inbox that changes when told, and counts who looks at it.
+// counter is the inbox of acme, which changes when told, and counts who looks
+// at it. The inbox of any other tenant never changes.
 type counter struct {
 	state, looks atomic.Int64
 	broken       atomic.Bool
 }
 
-func (c *counter) Pulse(context.Context, string) (string, alerts.Counts, error) {
+func (c *counter) Pulse(_ context.Context, tenant string) (string, alerts.Counts, error) {
+	if tenant != "acme" {
+		return "quiet", alerts.Counts{}, nil
+	}
 	c.looks.Add(1)
 	if c.broken.Load() {
 		return "", alerts.Counts{}, errors.New("no connection")
@@ -107,8 +111,9 @@ func TestHubTellsNewsOnceToEveryPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{}
 		h := testHub(c, 10)
-		early := joined(t, h, "acme")
+		early, foreign := joined(t, h, "acme"), joined(t, h, "other")
 		wantHeard(t, early, "0")
+		wantHeard(t, foreign, "quiet")
 		pass(5 * time.Second)
 		wantHeard(t, early)
 
@@ -135,6 +140,7 @@ func TestHubTellsNewsOnceToEveryPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantHeard(t, early, "end")
+		wantHeard(t, foreign, "end")
 	})
 }
 

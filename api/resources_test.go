@@ -3,7 +3,6 @@ package api_test
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"os"
 	"strings"
@@ -30,8 +29,8 @@ func TestRuleLife(t *testing.T) {
 	if !rule.Enabled || rule.IntervalSeconds != 1 || rule.LookBackSeconds != 3600 || rule.WebhookIds == nil || rule.Targets == nil {
 		t.Errorf("defaults are not filled: %+v", rule)
 	}
-	if !rule.ArmedSince.Equal(instant) {
-		t.Errorf("armed since %v, want %v to the nanosecond", rule.ArmedSince, instant)
+	if !rule.ArmedSince.Equal(instant()) {
+		t.Errorf("armed since %v, want %v to the nanosecond", rule.ArmedSince, instant())
 	}
 
 	read := into[api.Rule](b.do("GET", path, "").want(200))
@@ -101,7 +100,7 @@ func TestListsArePaged(t *testing.T) {
 	}
 
 	for i := range 5 {
-		b.inbox.add(anAlert("acme", instant.Add(time.Duration(i))))
+		b.inbox.add(anAlert("acme", instant().Add(time.Duration(i))))
 	}
 	page := into[api.AlertPage](b.do("GET", "/api/v1/alerts?limit=3", "").want(200))
 	if len(page.Items) != 3 || page.NextCursor == nil {
@@ -145,7 +144,7 @@ func TestParametersThatCannotBeMeant(t *testing.T) {
 
 func TestAlertsAreFoundAndActedUpon(t *testing.T) {
 	b := newBench(t)
-	a := anAlert("acme", instant)
+	a := anAlert("acme", instant())
 	b.inbox.add(a)
 	path := "/api/v1/alerts/" + a.ID.String()
 
@@ -163,7 +162,7 @@ func TestAlertsAreFoundAndActedUpon(t *testing.T) {
 	}
 
 	one := into[api.Alert](b.do("GET", path, "").want(200))
-	if e := one.Exchange; e.StartTime.UnixNano() != instant.UnixNano() || e.DurationNs != "9007199254740993" || *e.ErrorStack == "" || e.Attributes["order"] != "4711" {
+	if e := one.Exchange; e.StartTime.UnixNano() != instant().UnixNano() || e.DurationNs != "9007199254740993" || *e.ErrorStack == "" || e.Attributes["order"] != "4711" {
 		t.Errorf("exchange %+v", e)
 	}
 	if got := into[api.AlertCounts](b.do("GET", "/api/v1/alerts/counts", "").want(200)); got.Firing != 3 || got.Resolved != 1 {
@@ -299,7 +298,7 @@ func TestRuleCases(t *testing.T) {
 				return
 			}
 			if diff := cmp.Diff(c.Errors, got.problem(400, "invalid").Errors); diff != "" {
-				t.Error(fmt.Sprintf("(-want +got)\n%s", diff))
+				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
 	}

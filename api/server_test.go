@@ -104,7 +104,7 @@ type answer struct {
 // do sends a request with a JSON body, if any; header holds names and values.
 func (b *bench) do(method, target, body string, header ...string) answer {
 	b.t.Helper()
-	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(b.t.Context(), method, target, strings.NewReader(body))
 	r.Host = "localhost:8080"
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")

@@ -1,0 +1,65 @@
+package api
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tocsin/internal/fault"
+	"tocsin/rules"
+)
+
+// TestDescriptionAgreesWithTheDomain holds the schemas whose Go types are the
+// domain's own, and the definition of a rule, to the same fields.
+func TestDescriptionAgreesWithTheDomain(t *testing.T) {
+	doc, err := newDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d description
+	if err := json.Unmarshal(doc.json, &d); err != nil {
+		t.Fatal(err)
+	}
+	for name, domain := range map[string]reflect.Type{
+		"Scope":          reflect.TypeFor[rules.Scope](),
+		"Filter":         reflect.TypeFor[rules.Filter](),
+		"AttributeMatch": reflect.TypeFor[rules.AttributeMatch](),
+		"Target":         reflect.TypeFor[rules.Target](),
+		"FieldError":     reflect.TypeFor[fault.Field](),
+		"RuleDefinition": reflect.TypeFor[rules.Definition](),
+	} {
+		described := slices.Sorted(maps.Keys(d.Components.Schemas[name].Properties))
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(jsonFields(domain))), described); diff != "" {
+			t.Errorf("%s (-Go +description)\n%s", name, diff)
+		}
+	}
+}
+
+// TestEveryOperationIsOnThePage holds that no operation is lost between the
+// description and what is made of it.
+func TestEveryOperationIsOnThePage(t *testing.T) {
+	doc, err := newDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations := 0
+	for m := range reflect.TypeFor[StrictServerInterface]().Methods() {
+		operations++
+		id := []byte(m.Name)
+		id[0] += 'a' - 'A'
+		if !strings.Contains(string(doc.page), `<article id="`+string(id)+`">`) {
+			t.Errorf("the page lacks %s", id)
+		}
+	}
+	if operations == 0 {
+		t.Error("there are no operations")
+	}
+	if want := []string{"state", "severity", "ruleId", "application", "route", "q", "cursor", "limit"}; !cmp.Equal(doc.parameters["listAlerts"], want) {
+		t.Errorf("listAlerts takes %v, want %v", doc.parameters["listAlerts"], want)
+	}
+}
