@@ -1,12 +1,14 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
+import { createCache } from "./api/cache";
+import { App } from "./app/App";
+import { createAppRouter } from "./app/router";
+import "./ui/base.css";
 
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has no element #root");
 createRoot(root).render(
   <StrictMode>
-    <main>
-      <h1>Tocsin</h1>
-    </main>
+    <App cache={createCache()} router={createAppRouter()} />
   </StrictMode>,
 );

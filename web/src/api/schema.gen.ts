@@ -391,11 +391,11 @@ export interface components {
         Attempt: {
             /** Format: double */
             durationMs?: number;
-            /** @description Why the message was not delivered */
+            /** @description Why the message was not delivered, without secrets. */
             error?: string;
             /**
              * Format: date-time
-             * @description Absent while under way
+             * @description Absent while under way, or when the process died.
              */
             finishedAt?: string;
             number: number;
@@ -556,7 +556,7 @@ export interface components {
              *     that has no kind of its own.
              */
             code: string;
-            /** @description What happened */
+            /** @description What happened, for people. Absent when the fault is Tocsin's. */
             detail?: string;
             errors?: components["schemas"]["FieldError"][];
             /** @description Names this request in Tocsin's log. */
@@ -605,29 +605,29 @@ export interface components {
         /** @description What a person writes of a rule. */
         RuleDefinition: {
             /** @default true */
-            enabled: boolean;
+            enabled?: boolean;
             filter?: components["schemas"]["Filter"];
             fireMode: components["schemas"]["FireMode"];
             /**
              * @description 0 on PER_EXCHANGE, which fires at once.
              * @default 0
              */
-            forDurationSeconds: number;
+            forDurationSeconds?: number;
             /** @default 1 */
-            intervalSeconds: number;
+            intervalSeconds?: number;
             /** @default 3600 */
-            lookBackSeconds: number;
+            lookBackSeconds?: number;
             /**
              * @description Mustache; empty means the default.
              * @default
              */
-            messageTemplate: string;
+            messageTemplate?: string;
             name: string;
             /**
              * @description 0 on PER_EXCHANGE, which fires exactly once.
              * @default 0
              */
-            reNotifyMinutes: number;
+            reNotifyMinutes?: number;
             scope?: components["schemas"]["Scope"];
             severity: components["schemas"]["Severity"];
             targets?: components["schemas"]["Target"][];
@@ -635,7 +635,7 @@ export interface components {
              * @description Mustache; empty means the default.
              * @default
              */
-            titleTemplate: string;
+            titleTemplate?: string;
             webhookIds?: string[];
         };
         /** @description How a rule's evaluation is doing. */
@@ -753,9 +753,9 @@ export interface components {
              * @description Mustache in JSON; empty means the kind's own layout.
              * @default
              */
-            bodyTemplate: string;
+            bodyTemplate?: string;
             /** @default true */
-            enabled: boolean;
+            enabled?: boolean;
             /** @description Sent with each request. Names that Tocsin sets itself are refused. */
             headers?: {
                 [key: string]: string;
@@ -765,7 +765,7 @@ export interface components {
              * @description Attempts under way in one process.
              * @default 8
              */
-            maxConcurrent: number;
+            maxConcurrent?: number;
             name: string;
             /**
              * Format: double
@@ -776,13 +776,13 @@ export interface components {
              * @description Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
              * @default
              */
-            signingSecret: string;
+            signingSecret?: string;
             /**
              * Format: double
              * @description Bounds one attempt.
              * @default 10
              */
-            timeoutSeconds: number;
+            timeoutSeconds?: number;
             /** @description An http or https URL. */
             url: string;
         };

@@ -1,0 +1,17 @@
+import { QueryClient } from "@tanstack/react-query";
+import { isPassing } from "./errors";
+
+/** The one place where server state is kept. What is on screen is refreshed by events or by polls, not by mounting. */
+export function createCache(): QueryClient {
+  return new QueryClient({
+    defaultOptions: {
+      queries: {
+        staleTime: 10_000,
+        retry: (count, error) => count < 2 && isPassing(error),
+        // The browser's notion of being offline is wrong on a laptop that reaches Tocsin by a cable or a tunnel.
+        networkMode: "always",
+      },
+      mutations: { networkMode: "always" },
+    },
+  });
+}

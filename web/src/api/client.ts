@@ -1,0 +1,45 @@
+import createClient from "openapi-fetch";
+import { ApiError, unreachable } from "./errors";
+import type { components, paths } from "./schema.gen";
+
+/** The one way to Tocsin's API, typed by its document. Its absolute address keeps it usable outside a page, in tests. */
+export const client = createClient<paths>({
+  baseUrl: new URL("/api/v1", globalThis.location.origin).href,
+  fetch: (request) => globalThis.fetch(request),
+});
+
+type Answer<T> = { data?: T; error?: unknown; response: Response };
+
+/**
+ * Resolves to the body of a successful answer. Anything else is an {@link ApiError}: what the API said, or that it could
+ * not be reached. An abort stays what it is, so that the query cache recognises it.
+ */
+export async function body<T>(call: Promise<Answer<T>>): Promise<T> {
+  let answer: Answer<T>;
+  try {
+    answer = await call;
+  } catch (cause) {
+    if (cause instanceof DOMException && cause.name === "AbortError") throw cause;
+    throw unreachable(cause);
+  }
+  if (answer.response.ok) return answer.data as T;
+  throw new ApiError(answer.response.status, answer.error);
+}
+
+type Schemas = components["schemas"];
+export type Alert = Schemas["Alert"];
+export type AlertPage = Schemas["AlertPage"];
+export type AlertState = Schemas["AlertState"];
+export type AlertCounts = Schemas["AlertCounts"];
+export type Severity = Schemas["Severity"];
+export type Exchange = Schemas["Exchange"];
+export type Notification = Schemas["Notification"];
+export type NotificationStatus = Schemas["NotificationStatus"];
+export type Attempt = Schemas["Attempt"];
+export type Rule = Schemas["Rule"];
+export type RuleDefinition = Schemas["RuleDefinition"];
+export type Webhook = Schemas["Webhook"];
+export type WebhookDefinition = Schemas["WebhookDefinition"];
+export type Status = Schemas["Status"];
+export type FieldError = Schemas["FieldError"];
+export type Problem = Schemas["Problem"];

@@ -1,0 +1,68 @@
+import type { components } from "./schema.gen";
+
+type Problem = components["schemas"]["Problem"];
+type FieldError = components["schemas"]["FieldError"];
+
+/** Why a call did not succeed. Status 0 means that no answer came. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly fields: readonly FieldError[];
+  readonly requestId: string | undefined;
+
+  constructor(status: number, answer: unknown) {
+    const problem = isProblem(answer) ? answer : undefined;
+    super(problem?.detail ?? wording(status, problem?.title));
+    this.name = "ApiError";
+    this.status = status;
+    this.code = problem?.code ?? (status === 0 ? "unreachable" : "internal");
+    this.fields = problem?.errors ?? [];
+    this.requestId = problem?.requestId;
+  }
+}
+
+export function unreachable(cause: unknown): ApiError {
+  const error = new ApiError(0, undefined);
+  error.cause = cause;
+  return error;
+}
+
+/** What to tell a person about any error, and what they can do. */
+export function explain(error: unknown): { what: string; remedy: string } {
+  if (!(error instanceof ApiError)) {
+    return { what: error instanceof Error ? error.message : String(error), remedy: "Reload the page." };
+  }
+  const named = error.requestId ? ` Tocsin's log names this request ${error.requestId}.` : "";
+  switch (true) {
+    case error.status === 0:
+      return { what: error.message, remedy: "Check your connection, and whether Tocsin runs." };
+    case error.status === 401 || error.status === 403:
+      return { what: error.message, remedy: "Ask an administrator for the role that may do this." };
+    case error.status === 404:
+      return { what: error.message, remedy: "It may have been deleted meanwhile." };
+    case error.status === 503:
+      return {
+        what: error.message,
+        remedy: "Tocsin runs, but something that it needs does not. It tries again by itself.",
+      };
+    case error.status >= 500:
+      return { what: error.message, remedy: `Try again.${named}` };
+    default:
+      return { what: error.message, remedy: "" };
+  }
+}
+
+/** Whether trying the same call again may help. */
+export function isPassing(error: unknown): boolean {
+  return !(error instanceof ApiError) || error.status === 0 || error.status === 429 || error.status >= 500;
+}
+
+function wording(status: number, title: string | undefined): string {
+  if (status === 0) return "Tocsin cannot be reached.";
+  if (status === 404) return "There is no such thing.";
+  return title ? `Tocsin answered: ${title}.` : `Tocsin answered with status ${status}.`;
+}
+
+function isProblem(answer: unknown): answer is Problem {
+  return typeof answer === "object" && answer !== null && "code" in answer && "status" in answer;
+}

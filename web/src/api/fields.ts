@@ -1,0 +1,23 @@
+import { ApiError } from "./errors";
+
+/**
+ * Sorts the API's complaints to the fields of a form: `filter.statuses[0]` goes to `filter.statuses` if that is the
+ * longest name the form knows. What fits no field, and a refusal that names none, is for the top of the form.
+ */
+export function placeErrors(
+  error: unknown,
+  known: readonly string[],
+): { fields: Record<string, string>; rest: string[] } {
+  if (!(error instanceof ApiError)) return { fields: {}, rest: [String(error)] };
+  if (error.fields.length === 0) return { fields: {}, rest: [error.message] };
+  const fields: Record<string, string> = {};
+  const rest: string[] = [];
+  for (const { field, message } of error.fields) {
+    const home = known
+      .filter((name) => field === name || field.startsWith(`${name}.`) || field.startsWith(`${name}[`))
+      .sort((a, b) => b.length - a.length)[0];
+    if (home === undefined) rest.push(`${field}: ${message}`);
+    else fields[home] = fields[home] === undefined ? message : `${fields[home]} ${message}`;
+  }
+  return { fields, rest };
+}

@@ -1,0 +1,96 @@
+import type { AlertCounts } from "./client";
+
+/** What the page may claim about its freshness. `paused`: nobody looks, so nothing is asked. */
+export type Connection = "connecting" | "live" | "reconnecting" | "paused";
+
+export interface LiveOptions {
+  /** Called with each event of the stream: the inbox has, or may have, changed. */
+  onAlerts: (counts: AlertCounts | undefined) => void;
+  open?: (url: string) => EventSource;
+  random?: () => number;
+}
+
+const firstDelayMs = 500;
+const longestDelayMs = 30_000;
+
+/**
+ * Live follows /api/v1/events for as long as it runs. A stream that ends is opened anew after a delay that doubles from
+ * half a second to half a minute, each shortened by up to a half at random, so that many pages do not return at once;
+ * the first event of a new stream tells of everything that was missed. {@link nudge} ends such a wait.
+ */
+export class Live {
+  private readonly options: Required<LiveOptions>;
+  private readonly listeners = new Set<() => void>();
+  private source: EventSource | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private failures = 0;
+  private state: Connection = "paused";
+
+  constructor(options: LiveOptions) {
+    this.options = { open: (url) => new EventSource(url), random: Math.random, ...options };
+  }
+
+  /** The present state, and how to hear of its changes: what useSyncExternalStore asks for. */
+  readonly current = (): Connection => this.state;
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  start(): void {
+    if (this.state !== "paused") return;
+    this.failures = 0;
+    this.connect("connecting");
+  }
+
+  stop(): void {
+    this.disconnect();
+    this.become("paused");
+  }
+
+  /** Tries again at once, when there is a reason to hope: the network is back, or the page is looked at again. */
+  nudge(): void {
+    if (this.state !== "reconnecting") return;
+    this.disconnect();
+    this.connect("reconnecting");
+  }
+
+  private connect(state: Connection): void {
+    this.become(state);
+    const source = this.options.open("/api/v1/events");
+    this.source = source;
+    source.onopen = () => {
+      this.failures = 0;
+      this.become("live");
+    };
+    source.addEventListener("alerts", (event) => this.options.onAlerts(countsOf(event)));
+    source.onerror = () => {
+      this.disconnect();
+      this.become("reconnecting");
+      const delay = Math.min(longestDelayMs, firstDelayMs * 2 ** this.failures++);
+      this.timer = setTimeout(() => this.connect("reconnecting"), delay * (1 - this.options.random() / 2));
+    };
+  }
+
+  private disconnect(): void {
+    clearTimeout(this.timer);
+    this.source?.close();
+    this.source = undefined;
+  }
+
+  private become(state: Connection): void {
+    if (this.state === state) return;
+    this.state = state;
+    for (const listener of this.listeners) listener();
+  }
+}
+
+/** Counts are a convenience: an event without readable ones still says that something changed. */
+function countsOf(event: MessageEvent<string>): AlertCounts | undefined {
+  try {
+    const counts = (JSON.parse(event.data) as { counts?: AlertCounts }).counts;
+    return typeof counts?.firing === "number" ? counts : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,35 @@
+import type { ReactNode } from "react";
+import { StatusLine } from "../system/StatusLine";
+import styles from "./Page.module.css";
+
+interface Props {
+  title: string;
+  /** The title is for screen readers alone, where the header says it in another way. */
+  titleHidden?: boolean;
+  header?: ReactNode;
+  actions?: ReactNode;
+  /** Without a header of its own, but for the line of status. */
+  bare?: boolean;
+  /** Whether the body scrolls as a whole. */
+  scrolls?: boolean;
+  children: ReactNode;
+}
+
+/** What every page has: a title, a header, the line that tells how fresh it is, and the body. */
+export function Page({ title, titleHidden = false, header, actions, bare = false, scrolls = false, children }: Props) {
+  return (
+    <div className={styles.page}>
+      {bare ? (
+        <h1 className={styles.hidden}>{title}</h1>
+      ) : (
+        <header className={header ? `${styles.header} ${styles.wraps}` : styles.header}>
+          <h1 className={titleHidden ? styles.hidden : ""}>{title}</h1>
+          {header}
+          {actions && <div className={styles.actions}>{actions}</div>}
+        </header>
+      )}
+      <StatusLine />
+      <div className={scrolls ? `${styles.body} ${styles.scrolls}` : styles.body}>{children}</div>
+    </div>
+  );
+}

@@ -1,0 +1,82 @@
+import { useMantineColorScheme } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link, Outlet } from "@tanstack/react-router";
+import { alertCounts } from "../api/alerts";
+import { IconDark, IconInbox, IconLight, IconRules, IconSystem, IconWebhook } from "../ui/icons";
+import { schemes } from "../ui/theme";
+import styles from "./Shell.module.css";
+
+/** The frame around every page: the rail, which becomes a bar at the foot of a phone. */
+export function Shell() {
+  return (
+    <div className={styles.shell}>
+      <a className={styles.skip} href="#main">
+        Skip to the page
+      </a>
+      <nav className={styles.rail} aria-label="Tocsin">
+        <div className={styles.brand}>
+          <img src="/favicon.svg" width={28} height={28} alt="Tocsin" />
+        </div>
+        <Link to="/inbox" className={styles.item}>
+          <IconInbox size={21} stroke={1.7} aria-hidden="true" />
+          Inbox
+          <FiringBadge />
+        </Link>
+        <Link to="/rules" className={styles.item}>
+          <IconRules size={21} stroke={1.7} aria-hidden="true" />
+          Rules
+        </Link>
+        <Link to="/webhooks" className={styles.item}>
+          <IconWebhook size={21} stroke={1.7} aria-hidden="true" />
+          Webhooks
+        </Link>
+        <div className={styles.foot}>
+          <ThemeButton />
+        </div>
+      </nav>
+      <main id="main" className={styles.main} tabIndex={-1}>
+        <Outlet />
+      </main>
+    </div>
+  );
+}
+
+const hiddenPollMs = 30_000;
+
+/** The stream brings the counts; this poll is for when it is down, or nobody looks and only the title shows. */
+function FiringBadge() {
+  const { data } = useQuery({ ...alertCounts(), refetchInterval: hiddenPollMs, refetchIntervalInBackground: true });
+  const firing = data?.firing ?? 0;
+  if (firing === 0) return null;
+  return (
+    <span className={styles.badge}>
+      {firing > 999 ? "999+" : firing}
+      <span className="visually-hidden"> firing</span>
+    </span>
+  );
+}
+
+const looks = {
+  auto: { icon: IconSystem, word: "System" },
+  light: { icon: IconLight, word: "Light" },
+  dark: { icon: IconDark, word: "Dark" },
+} as const;
+
+function ThemeButton() {
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const { icon: Icon, word } = looks[colorScheme];
+  const next = schemes[(schemes.indexOf(colorScheme) + 1) % schemes.length] ?? "auto";
+  return (
+    <button
+      type="button"
+      className={styles.item}
+      style={{ width: "100%" }}
+      title={`Theme: ${word}. Change to ${looks[next].word}.`}
+      onClick={() => setColorScheme(next)}
+    >
+      <Icon size={20} stroke={1.7} aria-hidden="true" />
+      {word}
+      <span className="visually-hidden"> theme; change to {looks[next].word}</span>
+    </button>
+  );
+}

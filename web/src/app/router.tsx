@@ -1,0 +1,90 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  Link,
+  lazyRouteComponent,
+  type RouterHistory,
+  redirect,
+} from "@tanstack/react-router";
+import { parseSearch } from "../inbox/filter";
+import { InboxPage } from "../inbox/InboxPage";
+import { IconUnknown } from "../ui/icons";
+import { Empty, Failed } from "../ui/states";
+import { Page } from "./Page";
+import { Shell } from "./Shell";
+import { parseAddress, writeAddress } from "./search";
+
+const root = createRootRoute({
+  component: Shell,
+  errorComponent: ({ error, reset }) => <Failed error={error} onRetry={reset} />,
+  notFoundComponent: NotFound,
+});
+
+function NotFound() {
+  return (
+    <Page title="Not found">
+      <Empty icon={IconUnknown} title="There is no page at this address">
+        <p>
+          <Link to="/inbox">Go to the inbox</Link>
+        </p>
+      </Empty>
+    </Page>
+  );
+}
+
+const start = createRoute({
+  getParentRoute: () => root,
+  path: "/",
+  beforeLoad: () => {
+    throw redirect({ to: "/inbox", replace: true });
+  },
+});
+
+const inbox = createRoute({
+  getParentRoute: () => root,
+  path: "/inbox",
+  component: InboxPage,
+  validateSearch: parseSearch,
+});
+// The page shows the open alert itself, beside the list, so that opening one does not build the page anew.
+const openAlert = createRoute({ getParentRoute: () => inbox, path: "$alertId", component: () => null });
+
+const rules = createRoute({
+  getParentRoute: () => root,
+  path: "/rules",
+  component: lazyRouteComponent(() => import("../rules/RulesPage"), "RulesPage"),
+});
+const newRule = createRoute({
+  getParentRoute: () => root,
+  path: "/rules/new",
+  component: lazyRouteComponent(() => import("../rules/NewRulePage"), "NewRulePage"),
+});
+const webhooks = createRoute({
+  getParentRoute: () => root,
+  path: "/webhooks",
+  component: lazyRouteComponent(() => import("../webhooks/WebhooksPage"), "WebhooksPage"),
+});
+const newWebhook = createRoute({
+  getParentRoute: () => root,
+  path: "/webhooks/new",
+  component: lazyRouteComponent(() => import("../webhooks/NewWebhookPage"), "NewWebhookPage"),
+});
+
+const routeTree = root.addChildren([start, inbox.addChildren([openAlert]), rules, newRule, webhooks, newWebhook]);
+
+export function createAppRouter(history?: RouterHistory) {
+  return createRouter({
+    routeTree,
+    parseSearch: parseAddress,
+    stringifySearch: writeAddress,
+    defaultPreload: "intent",
+    ...(history ? { history } : {}),
+  });
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof createAppRouter>;
+  }
+}

@@ -1,0 +1,209 @@
+import type { InfiniteData } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { alertKeys, alertNotifications, oneAlert } from "../api/alerts";
+import type { Alert, AlertPage } from "../api/client";
+import { explain } from "../api/errors";
+import { Button, buttonClass, Key } from "../ui/Button";
+import { ExactTime } from "../ui/Instant";
+import { IconAcknowledged, IconBack, IconClose, IconResolved } from "../ui/icons";
+import { SeverityMark, StateMark } from "../ui/marks";
+import { Failed, SkeletonRows } from "../ui/states";
+import { duration } from "../ui/time";
+import styles from "./AlertDetail.module.css";
+import type { Action } from "./actions";
+import { canBecome } from "./rows";
+import { StackTrace } from "./StackTrace";
+import { TimelineView } from "./TimelineView";
+
+/** The open alert. What a list knows of it is shown at once, the rest when it comes. */
+export function useOpenAlert(id: string | undefined) {
+  const cache = useQueryClient();
+  return useQuery({
+    ...oneAlert(id ?? ""),
+    enabled: id !== undefined,
+    placeholderData: () => {
+      for (const [, data] of cache.getQueriesData<InfiniteData<AlertPage>>({ queryKey: alertKeys.lists })) {
+        const row = data?.pages.flatMap((page) => page.items).find((alert) => alert.id === id);
+        if (row) return row;
+      }
+      return undefined;
+    },
+  });
+}
+
+interface Props {
+  id: string;
+  alone: boolean;
+  onAct: (action: Action) => void;
+}
+
+export function AlertDetail({ id, alone, onAct }: Props) {
+  const { data: alert, error, isPlaceholderData, refetch } = useOpenAlert(id);
+  return (
+    <article className={styles.detail} aria-label="Alert">
+      <div className={styles.bar}>
+        {alone && (
+          <Link to="/inbox" search={true} className={buttonClass("quiet", true)} aria-label="Back to the inbox">
+            <IconBack size={18} aria-hidden="true" />
+          </Link>
+        )}
+        {alert && <Actions alert={alert} onAct={onAct} />}
+        <span className={styles.grow} />
+        {!alone && (
+          <Link to="/inbox" search={true} className={buttonClass("quiet", true)} aria-label="Close" title="Close (Esc)">
+            <IconClose size={17} aria-hidden="true" />
+          </Link>
+        )}
+      </div>
+      <section className={styles.scroll} aria-label="What happened" tabIndex={-1} data-detail={id}>
+        {alert ? (
+          <Body alert={alert} complete={!isPlaceholderData} />
+        ) : error ? (
+          <Failed error={error} onRetry={() => void refetch()} />
+        ) : (
+          <SkeletonRows count={6} height={60} label="Loading the alert" />
+        )}
+      </section>
+    </article>
+  );
+}
+
+function Actions({ alert, onAct }: { alert: Alert; onAct: (action: Action) => void }) {
+  return (
+    <>
+      {alert.state === "FIRING" && (
+        <Button look="primary" onClick={() => onAct({ alert, to: "ACKNOWLEDGED" })}>
+          <IconAcknowledged size={16} aria-hidden="true" />
+          Acknowledge <Key>A</Key>
+        </Button>
+      )}
+      {canBecome(alert, "RESOLVED") ? (
+        <Button onClick={() => onAct({ alert, to: "RESOLVED" })}>
+          <IconResolved size={16} aria-hidden="true" />
+          Resolve <Key>R</Key>
+        </Button>
+      ) : (
+        <StateMark state={alert.state} />
+      )}
+    </>
+  );
+}
+
+function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
+  const { exchange } = alert;
+  const attributes = Object.entries(exchange.attributes ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+  const hasError = exchange.errorType || exchange.errorMessage || exchange.errorStack;
+  return (
+    <>
+      <div className={styles.marks}>
+        <SeverityMark severity={alert.severity} />
+        <StateMark state={alert.state} />
+        <span>
+          raised by{" "}
+          <Link to="/rules" hash={alert.ruleId}>
+            {alert.ruleName || "a deleted rule"}
+          </Link>
+        </span>
+      </div>
+      <h2 className={styles.title}>{alert.title}</h2>
+      {!repeats(alert) && <p className={styles.message}>{alert.message}</p>}
+
+      {hasError && (
+        <Section title="Error">
+          {exchange.errorType && <span className={styles.errorType}>{exchange.errorType}</span>}
+          {exchange.errorMessage && <p className={styles.errorMessage}>{exchange.errorMessage}</p>}
+          {exchange.errorStack ? (
+            <StackTrace stack={exchange.errorStack} />
+          ) : (
+            !complete && <SkeletonRows count={3} height={28} label="Loading the stack" />
+          )}
+        </Section>
+      )}
+
+      <Section title="Timeline">
+        <Deliveries alert={alert} />
+      </Section>
+
+      <Section title="Exchange">
+        <dl className={styles.fields}>
+          <Field name="Application">{exchange.application}</Field>
+          <Field name="Route">{exchange.route}</Field>
+          <Field name="Environment">{exchange.environment}</Field>
+          <Field name="Status">{exchange.status}</Field>
+          <Field name="Duration">{duration(exchange.durationNs)}</Field>
+          <Field name="Started">
+            <ExactTime at={exchange.startTime} />
+          </Field>
+          {exchange.endTime && (
+            <Field name="Ended">
+              <ExactTime at={exchange.endTime} />
+            </Field>
+          )}
+          <Field name="Execution">
+            <span className="mono">{exchange.executionId}</span>
+          </Field>
+          {exchange.correlationId && (
+            <Field name="Correlation">
+              <span className="mono">{exchange.correlationId}</span>
+            </Field>
+          )}
+        </dl>
+      </Section>
+
+      {attributes.length > 0 && (
+        <Section title="Attributes">
+          <dl className={styles.fields}>
+            {attributes.map(([name, value]) => (
+              <Field key={name} name={name}>
+                <span className="mono">{value}</span>
+              </Field>
+            ))}
+          </dl>
+        </Section>
+      )}
+    </>
+  );
+}
+
+/** The default message is the error, which stands below it in full. */
+function repeats({ message, exchange }: Alert): boolean {
+  return message === "" || message.trim() === `${exchange.errorType}: ${exchange.errorMessage}`.trim();
+}
+
+function Deliveries({ alert }: { alert: Alert }) {
+  const { data, error, refetch } = useQuery(alertNotifications(alert.id));
+  return (
+    <>
+      <TimelineView alert={alert} notifications={data ?? []} />
+      {data?.length === 0 && <p className={styles.nothing}>No message is owed: the rule is bound to no webhook.</p>}
+      {error && !data && (
+        <p className={styles.nothing} role="alert">
+          The messages are not known. {explain(error).what}{" "}
+          <Button look="quiet" onClick={() => void refetch()}>
+            Try again
+          </Button>
+        </p>
+      )}
+    </>
+  );
+}
+
+function Section({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className={styles.section}>
+      <h3>{title}</h3>
+      {children}
+    </section>
+  );
+}
+
+function Field({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div className={styles.pair}>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,160 @@
+import { useElementSize, useMergedRef } from "@mantine/hooks";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import type { Alert, AlertState } from "../api/client";
+import { IconNewer } from "../ui/icons";
+import styles from "./AlertList.module.css";
+import { AlertRow, rowHeight } from "./AlertRow";
+import { arrivals } from "./rows";
+
+const wideFrom = 860;
+const loadAhead = 15;
+
+interface Props {
+  rows: readonly Alert[];
+  state: AlertState;
+  selectedId: string | undefined;
+  cursorId: string | undefined;
+  onPoint: (id: string) => void;
+  hasMore: boolean;
+  loadingMore: boolean;
+  onMore: () => void;
+}
+
+/**
+ * The rows of the inbox, of which only those in view exist. New rows push in at the top; who has scrolled down keeps the
+ * row that they look at in its place, and is told how many came.
+ */
+export function AlertList({ rows, state, selectedId, cursorId, onPoint, hasMore, loadingMore, onMore }: Props) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const size = useElementSize();
+  const ref = useMergedRef(scroller, size.ref);
+  const wide = size.width >= wideFrom;
+  const height = wide ? rowHeight.wide : rowHeight.narrow;
+
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => height,
+    getItemKey: (index) => rows[index]?.id ?? index,
+    overscan: 12,
+  });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rows are measured anew when their height changes.
+  useLayoutEffect(() => virtual.measure(), [virtual, height]);
+
+  const news = useNews(rows, scroller, height);
+
+  const last = virtual.getVirtualItems().at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (hasMore && !loadingMore && last >= rows.length - loadAhead) onMore();
+  }, [hasMore, loadingMore, last, rows.length, onMore]);
+
+  // Keys move the cursor; the row follows into view and takes the focus, so that a screen reader says it.
+  const pointed = useRef(cursorId);
+  useLayoutEffect(() => {
+    if (cursorId === undefined || cursorId === pointed.current) return;
+    pointed.current = cursorId;
+    const index = rows.findIndex((row) => row.id === cursorId);
+    if (index < 0) return;
+    virtual.scrollToIndex(index, { align: "auto" });
+    scroller.current
+      ?.querySelector<HTMLElement>(`[data-alert="${CSS.escape(cursorId)}"]`)
+      ?.focus({ preventScroll: true });
+  }, [cursorId, rows, virtual]);
+
+  const reachable = rows.some((row) => row.id === cursorId) ? cursorId : rows[0]?.id;
+
+  return (
+    <div className={styles.frame}>
+      {news.unseen > 0 && (
+        <button type="button" className={styles.newer} onClick={() => scroller.current?.scrollTo({ top: 0 })}>
+          <IconNewer size={14} stroke={2.2} aria-hidden="true" />
+          {news.unseen} new
+        </button>
+      )}
+      <div ref={ref} className={styles.scroller} tabIndex={-1}>
+        <ul className={styles.rows} style={{ height: virtual.getTotalSize() }} aria-label="Alerts">
+          {virtual.getVirtualItems().map((item) => {
+            const alert = rows[item.index];
+            if (!alert) return null;
+            return (
+              <li
+                key={alert.id}
+                aria-setsize={hasMore ? -1 : rows.length}
+                aria-posinset={item.index + 1}
+                style={{ height, transform: `translateY(${item.start}px)` }}
+              >
+                <AlertRow
+                  alert={alert}
+                  wide={wide}
+                  selected={alert.id === selectedId}
+                  cursor={alert.id === cursorId}
+                  reachable={alert.id === reachable}
+                  fresh={news.fresh.has(alert.id)}
+                  left={alert.state !== state}
+                  onPoint={() => {
+                    pointed.current = alert.id;
+                    onPoint(alert.id);
+                  }}
+                />
+              </li>
+            );
+          })}
+        </ul>
+        {loadingMore && (
+          <p className={styles.end} role="status">
+            Loading older alerts…
+          </p>
+        )}
+        {!hasMore && rows.length > 30 && <p className={styles.end}>That is all of them: {rows.length}.</p>}
+      </div>
+    </div>
+  );
+}
+
+const none: ReadonlySet<string> = new Set();
+
+/** Follows what comes in above, and keeps the reader's place against it. */
+function useNews(rows: readonly Alert[], scroller: React.RefObject<HTMLDivElement | null>, height: number) {
+  const known = useRef<{ ids: readonly string[]; rows: readonly Alert[] }>({ ids: [], rows: [] });
+  const anchor = useRef({ index: 0, within: 0 });
+  const [fresh, setFresh] = useState(none);
+  const [unseen, setUnseen] = useState(0);
+
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (!element) return;
+    const onScroll = () => {
+      anchor.current = { index: Math.floor(element.scrollTop / height), within: element.scrollTop % height };
+      if (element.scrollTop < height) setUnseen(0);
+    };
+    onScroll();
+    element.addEventListener("scroll", onScroll, { passive: true });
+    return () => element.removeEventListener("scroll", onScroll);
+  }, [scroller, height]);
+
+  useLayoutEffect(() => {
+    const before = known.current;
+    if (before.rows === rows) return;
+    const ids = rows.map((row) => row.id);
+    known.current = { ids, rows };
+    const element = scroller.current;
+    if (!element) return;
+
+    const came = arrivals(before.ids, ids);
+    if (came.length > 0) setFresh(new Set(came));
+    if (element.scrollTop < height) return;
+    if (came.length > 0) setUnseen((count) => count + came.length);
+    // The first row in view that is still there is held where it was.
+    for (let index = anchor.current.index; index < before.ids.length; index++) {
+      const id = before.ids[index];
+      const now = id === undefined ? -1 : ids.indexOf(id);
+      if (now < 0) continue;
+      const top = now * height + (index === anchor.current.index ? anchor.current.within : 0);
+      if (Math.abs(element.scrollTop - top) >= 1 && now !== index) element.scrollTop = top;
+      return;
+    }
+  }, [rows, scroller, height]);
+
+  return { fresh, unseen };
+}

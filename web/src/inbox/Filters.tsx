@@ -1,0 +1,150 @@
+import { type InfiniteData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { type CSSProperties, type Ref, useEffect, useRef, useState } from "react";
+import { type AlertFilter, alertCounts, alertKeys } from "../api/alerts";
+import type { AlertPage, AlertState, Severity } from "../api/client";
+import { ruleList } from "../api/rules";
+import { IconSearch } from "../ui/icons";
+import { SeverityMark, severityMeaning, stateMeaning } from "../ui/marks";
+import { FilterMenu } from "./FilterMenu";
+import { severities, states, toSearch } from "./filter";
+import styles from "./InboxPage.module.css";
+
+const plain = new Intl.NumberFormat("en");
+
+export function StateTabs({ filter }: { filter: AlertFilter }) {
+  const { data: counts } = useQuery(alertCounts());
+  const count: Record<AlertState, number | undefined> = {
+    FIRING: counts?.firing,
+    ACKNOWLEDGED: counts?.acknowledged,
+    RESOLVED: counts?.resolved,
+  };
+  return (
+    <nav className={styles.tabs} aria-label="State">
+      {states.map((state) => {
+        const { icon: Icon, word, hue } = stateMeaning[state];
+        return (
+          <Link
+            key={state}
+            to="/inbox"
+            search={toSearch({ ...filter, state })}
+            className={styles.tab}
+            style={{ "--hue": hue } as CSSProperties}
+            activeProps={{}}
+            aria-current={filter.state === state ? "page" : undefined}
+          >
+            <Icon size={15} stroke={2} aria-hidden="true" />
+            {word}
+            <span className={styles.count}>{count[state] === undefined ? "" : plain.format(count[state])}</span>
+          </Link>
+        );
+      })}
+    </nav>
+  );
+}
+
+interface Props {
+  filter: AlertFilter;
+  onChange: (filter: AlertFilter) => void;
+  searchRef: Ref<HTMLInputElement>;
+}
+
+export function Filters({ filter, onChange, searchRef }: Props) {
+  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const applications = useKnownApplications();
+  return (
+    <search className={styles.filters}>
+      <FilterMenu
+        name="Severity"
+        choices={severities.map((value) => ({
+          value,
+          text: severityMeaning[value].word,
+          look: <SeverityMark severity={value} />,
+        }))}
+        chosen={filter.severity}
+        onChange={(chosen) => onChange({ ...filter, severity: chosen as Severity[] })}
+      />
+      <FilterMenu
+        name="Application"
+        search
+        free
+        choices={applications.map((value) => ({ value, text: value }))}
+        chosen={filter.application}
+        onChange={(application) => onChange({ ...filter, application })}
+      />
+      <FilterMenu
+        name="Rule"
+        search
+        choices={(rules ?? []).map((rule) => ({ value: rule.id, text: rule.name }))}
+        chosen={filter.ruleId}
+        onChange={(ruleId) => onChange({ ...filter, ruleId })}
+      />
+      <SearchField value={filter.q} onChange={(q) => onChange({ ...filter, q })} inputRef={searchRef} />
+    </search>
+  );
+}
+
+/** The applications of every alert that this page has seen. Others can be typed. */
+function useKnownApplications(): readonly string[] {
+  const cache = useQueryClient();
+  const names = new Set<string>();
+  for (const [, data] of cache.getQueriesData<InfiniteData<AlertPage>>({ queryKey: alertKeys.lists })) {
+    for (const page of data?.pages ?? []) for (const alert of page.items) names.add(alert.exchange.application);
+  }
+  return [...names].sort();
+}
+
+const typingPauseMs = 250;
+
+interface SearchFieldProps {
+  value: string;
+  onChange: (value: string) => void;
+  inputRef: Ref<HTMLInputElement>;
+}
+
+/** Tells what was typed once the typing pauses. */
+function SearchField({ value, onChange, inputRef }: SearchFieldProps) {
+  const [typed, setTyped] = useState(value);
+  const told = useRef(value);
+  const tell = useRef(onChange);
+  useEffect(() => {
+    tell.current = onChange;
+  });
+  // The address changed under the field, by the browser's back button or by a link.
+  if (value !== told.current) {
+    told.current = value;
+    setTyped(value);
+  }
+  useEffect(() => {
+    const text = typed.trim();
+    if (text === told.current) return;
+    const timer = setTimeout(() => {
+      told.current = text;
+      tell.current(text);
+    }, typingPauseMs);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  return (
+    <div className={styles.search}>
+      <IconSearch size={15} aria-hidden="true" />
+      <input
+        ref={inputRef}
+        type="search"
+        placeholder="Search"
+        aria-label="Search title and message"
+        maxLength={200}
+        value={typed}
+        onChange={(event) => setTyped(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape") return;
+          event.preventDefault();
+          if (typed === "") event.currentTarget.blur();
+          else setTyped("");
+        }}
+      />
+      <span className={styles.slash} aria-hidden="true">
+        /
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,150 @@
+import type { Icon } from "@tabler/icons-react";
+import type { ReactNode } from "react";
+import type { Alert, Attempt, Notification } from "../api/client";
+import { Ago, ClockTime } from "../ui/Instant";
+import { IconUnknown, IconWaiting } from "../ui/icons";
+import { stateMeaning, statusMeaning } from "../ui/marks";
+import styles from "./AlertDetail.module.css";
+import { type Happening, timeline, verdictWords } from "./timeline";
+
+/** What became of an alert, and of its messages, in one line of time. */
+export function TimelineView({ alert, notifications }: { alert: Alert; notifications: readonly Notification[] }) {
+  return (
+    <ol className={styles.timeline}>
+      {timeline(alert, notifications).map((happening) => (
+        <Entry key={keyOf(happening)} happening={happening} />
+      ))}
+    </ol>
+  );
+}
+
+function keyOf(h: Happening): string {
+  switch (h.kind) {
+    case "attempt":
+      return `${h.notification.id}/${h.attempt.number}`;
+    case "settled":
+    case "next":
+      return `${h.notification.id}/${h.kind}`;
+    default:
+      return h.kind;
+  }
+}
+
+function Entry({ happening: h }: { happening: Happening }) {
+  switch (h.kind) {
+    case "fired":
+      return <Line look={stateMeaning.FIRING} at={h.at} what={<b>Fired</b>} />;
+    case "acknowledged":
+      return <Line look={stateMeaning.ACKNOWLEDGED} at={h.at} what={<Deed word="Acknowledged" by={h.by} />} />;
+    case "resolved":
+      return <Line look={stateMeaning.RESOLVED} at={h.at} what={<Deed word="Resolved" by={h.by} />} />;
+    case "attempt":
+      return <AttemptLine at={h.at} attempt={h.attempt} notification={h.notification} />;
+    case "settled":
+      return (
+        <Line
+          look={statusMeaning[h.notification.status]}
+          at={h.at}
+          what={
+            <>
+              <b>{statusMeaning[h.notification.status].word}</b> · {webhookName(h.notification)}
+            </>
+          }
+          more={
+            h.notification.status === "EXHAUSTED"
+              ? `All ${h.notification.attemptCount} attempts are used up; nobody was told.`
+              : "The receiver refused the message for good."
+          }
+        />
+      );
+    case "next":
+      return (
+        <Line
+          look={{ icon: IconWaiting, hue: "var(--retrying)" }}
+          at={h.at}
+          what={
+            <>
+              {h.notification.attemptCount === 0 ? "To be sent" : "Next attempt"} · {webhookName(h.notification)}
+            </>
+          }
+        />
+      );
+  }
+}
+
+function Deed({ word, by }: { word: string; by: string | undefined }) {
+  return (
+    <>
+      <b>{word}</b>
+      {by && ` by ${by}`}
+    </>
+  );
+}
+
+function AttemptLine({ at, attempt, notification }: { at: string; attempt: Attempt; notification: Notification }) {
+  const { word, explanation } = verdictWords(attempt);
+  const facts = [
+    attempt.statusCode === undefined ? "" : `HTTP ${attempt.statusCode}`,
+    attempt.durationMs === undefined ? "" : `${Math.round(attempt.durationMs)} ms`,
+  ].filter(Boolean);
+  return (
+    <Line
+      look={lookOf(attempt)}
+      at={at}
+      what={
+        <>
+          <b>{word}</b> · {webhookName(notification)}
+          <span className={styles.facts}>
+            attempt {attempt.number}
+            {facts.map((fact) => ` · ${fact}`)}
+          </span>
+        </>
+      }
+      more={[attempt.error, explanation].filter(Boolean).join(" ")}
+      response={attempt.verdict === "DELIVERED" ? "" : (attempt.response ?? "")}
+    />
+  );
+}
+
+function lookOf(attempt: Attempt): { icon: Icon; hue: string } {
+  switch (attempt.verdict) {
+    case "DELIVERED":
+      return statusMeaning.DELIVERED;
+    case "RETRY":
+    case "THROTTLED":
+      return statusMeaning.RETRYING;
+    case "REFUSED":
+    case "GONE":
+      return statusMeaning.FAILED;
+    case "UNKNOWN":
+      return { icon: IconUnknown, hue: "var(--text-2)" };
+  }
+}
+
+function webhookName(notification: Notification): string {
+  return notification.webhookName || "a deleted webhook";
+}
+
+interface LineProps {
+  look: { icon: Icon; hue: string };
+  at: string;
+  what: ReactNode;
+  more?: string;
+  response?: string;
+}
+
+function Line({ look, at, what, more, response }: LineProps) {
+  return (
+    <li className={styles.happening}>
+      <span className={styles.dot} style={{ color: look.hue }}>
+        <look.icon size={16} stroke={1.9} aria-hidden="true" />
+      </span>
+      <span className={styles.what}>{what}</span>
+      <span className={styles.when}>
+        <ClockTime at={at} /> · <Ago at={at} />
+      </span>
+      {more && <p className={styles.more}>{more}</p>}
+      {response && <pre className={styles.response}>{response}</pre>}
+    </li>
+  );
+}

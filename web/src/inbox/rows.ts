@@ -1,0 +1,46 @@
+import type { Alert, AlertState } from "../api/client";
+
+/**
+ * A list shows the newest alert first. The alert that is open may leave the list's filter, because it was acknowledged;
+ * its row stays where it was, in its new state, until another one is opened: nothing moves under the reader's hands.
+ */
+export function withPinned(rows: readonly Alert[], pinned: Alert | undefined): readonly Alert[] {
+  if (!pinned || rows.some((row) => row.id === pinned.id)) return rows;
+  const at = rows.findIndex((row) => isBefore(pinned, row));
+  const index = at < 0 ? rows.length : at;
+  return [...rows.slice(0, index), pinned, ...rows.slice(index)];
+}
+
+/** Whether a stands above b: fired later, or at the same instant with the greater id. */
+function isBefore(a: Alert, b: Alert): boolean {
+  const difference = Date.parse(a.firedAt) - Date.parse(b.firedAt);
+  return difference > 0 || (difference === 0 && a.id > b.id);
+}
+
+/** The rows that came in above those known before: what is news to the reader. A list with nothing in common is no news. */
+export function arrivals(before: readonly string[], now: readonly string[]): readonly string[] {
+  if (before.length === 0) return [];
+  const known = new Set(before);
+  const first = now.findIndex((id) => known.has(id));
+  return first < 0 ? [] : now.slice(0, first);
+}
+
+/** Where a step from the present row leads. Stepping from nowhere, or from a row that is gone, starts at the top. */
+export function step(ids: readonly string[], from: string | undefined, by: 1 | -1): string | undefined {
+  const at = from === undefined ? -1 : ids.indexOf(from);
+  if (at < 0) return ids[0];
+  return ids[Math.min(ids.length - 1, Math.max(0, at + by))];
+}
+
+/** Whose row takes over when a row leaves the list: the one below, else the one above. */
+export function successor(ids: readonly string[], leaving: string): string | undefined {
+  const at = ids.indexOf(leaving);
+  return at < 0 ? ids[0] : (ids[at + 1] ?? ids[at - 1]);
+}
+
+const order: Record<AlertState, number> = { FIRING: 0, ACKNOWLEDGED: 1, RESOLVED: 2 };
+
+/** Whether an alert can still be brought into a state. */
+export function canBecome(alert: Alert, state: AlertState): boolean {
+  return order[state] > order[alert.state];
+}

@@ -1,0 +1,57 @@
+/** One line of a stack, or a run of library frames that is folded away. */
+export type StackPart =
+  | { kind: "error" | "cause" | "own" | "note"; text: string }
+  | { kind: "library"; lines: readonly string[] };
+
+/**
+ * Code that nobody on call has written: runtimes, and the libraries that integrations stand on. A frame of none of these
+ * is taken for the reader's own.
+ */
+const libraries = [
+  /^(java|javax|jdk|sun|com\.sun|jakarta|kotlin|kotlinx|scala|groovy|clojure)\./,
+  /^org\.(apache|springframework|hibernate|eclipse|jboss|slf4j|postgresql|mariadb|bouncycastle|quartz|w3c|xml|codehaus)\./,
+  /^com\.(fasterxml|zaxxer|google|mysql|microsoft|oracle|ibm|amazonaws|azure|jcraft|rabbitmq|mongodb|squareup)\./,
+  /^(io\.(netty|micrometer|opentelemetry|vertx|quarkus|micronaut|grpc|projectreactor|undertow)|reactor|okhttp3|retrofit2|ch\.qos|net\.sf|software\.amazon|freemarker|redis\.clients)\./,
+  /node:|\/node_modules\/|\(internal\//,
+  /\/(site|dist)-packages\/|\/lib\/python\d/,
+  /^(System|Microsoft)\./,
+];
+
+const frame = /^\s*(?:at\s+(?<call>.+)|File\s+"(?<file>[^"]+)".*)$/;
+
+/** Splits a stack into its parts, so that the frames that the reader can do something about stand out. */
+export function readStack(stack: string): readonly StackPart[] {
+  const parts: StackPart[] = [];
+  let folded: string[] | undefined;
+  for (const line of stack.replace(/\s+$/, "").split(/\r?\n/)) {
+    const found = frame.exec(line)?.groups;
+    const code = found?.call ?? found?.file;
+    if (code !== undefined && isLibrary(code)) {
+      if (!folded) {
+        folded = [];
+        parts.push({ kind: "library", lines: folded });
+      }
+      folded.push(line);
+      continue;
+    }
+    // The count of frames left out says nothing by itself: it ends the run of library frames that it follows.
+    if (folded && /^\s*\.\.\. \d+ (more|common frames omitted)/.test(line)) {
+      folded.push(line);
+      continue;
+    }
+    folded = undefined;
+    parts.push({ kind: kindOf(line, code, parts.length), text: line });
+  }
+  return parts;
+}
+
+function kindOf(line: string, code: string | undefined, index: number): "error" | "cause" | "own" | "note" {
+  if (code !== undefined) return "own";
+  if (/^\s*Caused by:/.test(line)) return "cause";
+  return index === 0 ? "error" : "note";
+}
+
+function isLibrary(code: string): boolean {
+  const name = code.replace(/^(?:async |new )/, "").replace(/^[\w.@-]*\/(?=[\w$]+\.)/, "");
+  return libraries.some((library) => library.test(name) || library.test(code));
+}

@@ -1,0 +1,71 @@
+import type { Alert, Attempt, Notification } from "../api/client";
+
+/** One thing that happened to an alert, or that will. */
+export type Happening = { at: string } & (
+  | { kind: "fired" }
+  | { kind: "acknowledged" | "resolved"; by: string | undefined }
+  | { kind: "attempt"; attempt: Attempt; notification: Notification }
+  | { kind: "settled"; notification: Notification }
+  | { kind: "next"; notification: Notification }
+);
+
+/** Things that happen at one instant stand in the order in which they cause each other. */
+const rank: Record<Happening["kind"], number> = {
+  fired: 0,
+  attempt: 1,
+  settled: 2,
+  acknowledged: 3,
+  resolved: 4,
+  next: 5,
+};
+
+/**
+ * One line of time for what people did to an alert and what became of its messages, oldest first. A delivery is told by
+ * the attempt that made it; an end without delivery is told by itself, because it follows from no single attempt.
+ */
+export function timeline(alert: Alert, notifications: readonly Notification[]): readonly Happening[] {
+  const happenings: Happening[] = [{ kind: "fired", at: alert.firedAt }];
+  if (alert.acknowledgedAt) {
+    happenings.push({ kind: "acknowledged", at: alert.acknowledgedAt, by: alert.acknowledgedBy });
+  }
+  if (alert.resolvedAt) happenings.push({ kind: "resolved", at: alert.resolvedAt, by: alert.resolvedBy });
+  for (const notification of notifications) {
+    for (const attempt of notification.attempts ?? []) {
+      happenings.push({ kind: "attempt", at: attempt.startedAt, attempt, notification });
+    }
+    if (notification.settledAt && notification.status !== "DELIVERED") {
+      happenings.push({ kind: "settled", at: notification.settledAt, notification });
+    }
+    if (notification.nextAttemptAt) happenings.push({ kind: "next", at: notification.nextAttemptAt, notification });
+  }
+  // What will happen stands last, whatever the clocks of the machines say.
+  return happenings.sort(
+    (a, b) =>
+      Number(a.kind === "next") - Number(b.kind === "next") ||
+      Date.parse(a.at) - Date.parse(b.at) ||
+      rank[a.kind] - rank[b.kind],
+  );
+}
+
+/** How an attempt ended, in words. */
+export function verdictWords(attempt: Attempt): { word: string; explanation: string } {
+  switch (attempt.verdict) {
+    case "DELIVERED":
+      return { word: "Delivered", explanation: "" };
+    case "RETRY":
+      return { word: "Not delivered", explanation: "A later attempt may succeed." };
+    case "THROTTLED":
+      return { word: "Held back", explanation: "The receiver asked for a pause." };
+    case "REFUSED":
+      return { word: "Refused", explanation: "The receiver will never accept this message." };
+    case "GONE":
+      return { word: "Gone", explanation: "The receiver will never accept any message; its webhook was switched off." };
+    case "UNKNOWN":
+      return attempt.finishedAt
+        ? { word: "Unknown", explanation: "The message may have been sent." }
+        : {
+            word: "Under way",
+            explanation: "If this stays, the process died meanwhile, and the message may have been sent.",
+          };
+  }
+}

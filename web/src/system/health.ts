@@ -1,0 +1,73 @@
+import type { Status } from "../api/client";
+import type { Connection } from "../api/live";
+import { span } from "../ui/time";
+
+export interface Fact {
+  key: string;
+  text: string;
+  tone: "good" | "quiet" | "warn" | "bad";
+}
+
+/** Evaluation runs every second and settles a little; more than this behind deserves to be noticed. */
+const lateSeconds = 15;
+const owedLongSeconds = 60;
+
+/**
+ * What the line under the header says, the most important first: whether what is on the page is fresh, whether Tocsin
+ * reaches what it needs, whether rules are evaluated, whether messages get out.
+ */
+export function facts(connection: Connection, status: Status | undefined, reachable: boolean): readonly Fact[] {
+  const list: Fact[] = [freshness(connection, reachable)];
+  if (!status) return list;
+  for (const dependency of status.dependencies.filter((d) => !d.reachable)) {
+    const why = dependency.error ? `: ${dependency.error}` : "";
+    list.push({ key: dependency.name, text: `${dependency.name} cannot be reached${why}`, tone: "bad" });
+  }
+  const { rules, outbox } = status;
+  if (rules && rules.failing > 0) {
+    list.push({ key: "failing", text: `${count(rules.failing, "rule")} not evaluated`, tone: "bad" });
+  }
+  if (rules && rules.enabled === 0) {
+    list.push({ key: "lag", text: "No rule is enabled", tone: "warn" });
+  } else if (rules?.slowestLagSeconds !== undefined) {
+    const isLate = rules.slowestLagSeconds > lateSeconds;
+    const whose = isLate && rules.slowestRuleName ? ` (${rules.slowestRuleName})` : "";
+    list.push({
+      key: "lag",
+      text: `Evaluation ${span(rules.slowestLagSeconds)} behind${whose}`,
+      tone: isLate ? "warn" : "quiet",
+    });
+  }
+  if (outbox) {
+    const age = outbox.oldestAgeSeconds;
+    list.push({
+      key: "outbox",
+      text:
+        outbox.depth === 0
+          ? "No message owed"
+          : `${count(outbox.depth, "message")} owed${age === undefined ? "" : `, oldest ${span(age)}`}`,
+      tone: (age ?? 0) > owedLongSeconds ? "warn" : "quiet",
+    });
+  }
+  return list;
+}
+
+function freshness(connection: Connection, reachable: boolean): Fact {
+  if (!reachable && connection !== "live") {
+    return { key: "connection", text: "Offline: showing what was known last", tone: "bad" };
+  }
+  switch (connection) {
+    case "live":
+      return { key: "connection", text: "Live", tone: "good" };
+    case "connecting":
+      return { key: "connection", text: "Connecting…", tone: "quiet" };
+    case "reconnecting":
+      return { key: "connection", text: "Reconnecting…", tone: "warn" };
+    case "paused":
+      return { key: "connection", text: "Paused", tone: "quiet" };
+  }
+}
+
+function count(n: number, noun: string): string {
+  return `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+}

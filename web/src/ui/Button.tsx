@@ -1,0 +1,23 @@
+import type { ComponentProps } from "react";
+import styles from "./Button.module.css";
+
+type Look = "plain" | "primary" | "danger" | "quiet";
+
+export function buttonClass(look: Look = "plain", iconOnly = false): string {
+  return [styles.button, look === "plain" ? "" : styles[look], iconOnly ? styles.iconOnly : ""]
+    .filter(Boolean)
+    .join(" ");
+}
+
+export function Button({ look, iconOnly, ...rest }: ComponentProps<"button"> & { look?: Look; iconOnly?: boolean }) {
+  return <button type="button" {...rest} className={buttonClass(look, iconOnly)} />;
+}
+
+/** The key that does the same as the control it stands in. */
+export function Key({ children }: { children: string }) {
+  return (
+    <span className={styles.key} aria-hidden="true">
+      {children}
+    </span>
+  );
+}

@@ -1,0 +1,44 @@
+import { type ReactNode, useEffect, useId, useRef } from "react";
+import { explain } from "../api/errors";
+import { Button } from "./Button";
+import styles from "./ConfirmDialog.module.css";
+
+interface Props {
+  title: string;
+  /** What the button does, in words. */
+  action: string;
+  busy: boolean;
+  /** Why the action was refused; the dialog stays, so that it can be read. */
+  error: unknown;
+  onConfirm: () => void;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+/** Asks before something that cannot be undone. It is open for as long as it is rendered. */
+export function ConfirmDialog({ title, action, busy, error, onConfirm, onClose, children }: Props) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const titleId = useId();
+  useEffect(() => {
+    const element = dialog.current;
+    element?.showModal();
+    return () => element?.close();
+  }, []);
+  return (
+    <dialog ref={dialog} className={styles.dialog} aria-labelledby={titleId} onCancel={onClose}>
+      <h2 id={titleId}>{title}</h2>
+      <div className={styles.body}>{children}</div>
+      {error != null && (
+        <p className={styles.error} role="alert">
+          {explain(error).what}
+        </p>
+      )}
+      <div className={styles.actions}>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look="danger" disabled={busy} onClick={onConfirm}>
+          {action}
+        </Button>
+      </div>
+    </dialog>
+  );
+}

@@ -1,0 +1,48 @@
+import { type FormEvent, type ReactNode, useEffect, useId, useRef } from "react";
+import styles from "./form.module.css";
+
+interface Props {
+  /** What the server says of the whole, or of fields that the form does not have. */
+  problems: readonly string[];
+  /** Changes with each refusal, so that the first field in error takes the focus. */
+  refusals: number;
+  onSubmit: () => void;
+  children: ReactNode;
+}
+
+export function Form({ problems, refusals, onSubmit, children }: Props) {
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (refusals === 0) return;
+    const first = form.current?.querySelector<HTMLElement>('[aria-invalid="true"], [data-problems]');
+    first?.focus();
+    first?.scrollIntoView({ block: "center" });
+  }, [refusals]);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onSubmit();
+  };
+  return (
+    <form ref={form} className={styles.form} onSubmit={submit} noValidate>
+      {problems.length > 0 && (
+        <div className={styles.problems} role="alert" tabIndex={-1} data-problems="">
+          {problems.map((problem) => (
+            <p key={problem}>{problem}</p>
+          ))}
+        </div>
+      )}
+      {children}
+    </form>
+  );
+}
+
+export function FormSection({ title, hint, children }: { title: string; hint?: ReactNode; children: ReactNode }) {
+  const id = useId();
+  return (
+    <section className={styles.section} aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      {hint && <p className={styles.hint}>{hint}</p>}
+      {children}
+    </section>
+  );
+}

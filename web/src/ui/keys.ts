@@ -1,0 +1,32 @@
+import { useEffect, useRef } from "react";
+
+/**
+ * Single keys that act while the reader is not typing and no dialog is open. A key with Ctrl, Alt or Meta belongs to the
+ * browser, and Enter on a link or a button to that. Keys are named in lower case. A handler that returns false has not
+ * used its key.
+ */
+export function useKeys(handlers: Readonly<Record<string, (event: KeyboardEvent) => unknown>>): void {
+  const latest = useRef(handlers);
+  useEffect(() => {
+    latest.current = handlers;
+  });
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+      if (isTaken(event)) return;
+      const handler = latest.current[event.key.toLowerCase()];
+      if (handler && handler(event) !== false) event.preventDefault();
+    };
+    document.addEventListener("keydown", onKeyDown);
+    return () => document.removeEventListener("keydown", onKeyDown);
+  }, []);
+}
+
+function isTaken(event: KeyboardEvent): boolean {
+  const target = event.target;
+  if (!(target instanceof HTMLElement)) return false;
+  if (document.querySelector("dialog[open]")) return true;
+  if (target.isContentEditable || target.closest("input, textarea, select, [role=listbox], [role=combobox]"))
+    return true;
+  return event.key === "Enter" && target.closest("a, button") !== null;
+}

@@ -1,0 +1,48 @@
+import type { Icon } from "@tabler/icons-react";
+import type { ReactNode } from "react";
+import { explain } from "../api/errors";
+import { Button } from "./Button";
+import { IconOffline } from "./icons";
+import styles from "./states.module.css";
+
+/** Nothing is here, and that is how it should be, or the reader is told what to do next. */
+export function Empty({ icon: Icon, title, children }: { icon: Icon; title: string; children?: ReactNode }) {
+  return (
+    <div className={styles.state}>
+      <Icon size={28} stroke={1.5} aria-hidden="true" />
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** Something could not be shown: what happened, and the remedy. */
+export function Failed({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  const { what, remedy } = explain(error);
+  return (
+    <div className={`${styles.state} ${styles.failed}`} role="alert">
+      <IconOffline size={28} stroke={1.5} aria-hidden="true" />
+      <h2>{what}</h2>
+      {remedy && <p>{remedy}</p>}
+      {onRetry && (
+        <div className={styles.actions}>
+          <Button onClick={onRetry}>Try again</Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** Rows that are on their way, as high as the real ones, so that nothing jumps. */
+export function SkeletonRows({ count, height, label }: { count: number; height: number; label: string }) {
+  return (
+    <div className={styles.skeleton} role="status" aria-label={label}>
+      {Array.from({ length: count }, (_, index) => index).map((index) => (
+        <div key={index} className={styles.skeletonRow} style={{ height }}>
+          <div className={styles.bar} style={{ width: `${35 + ((index * 37) % 50)}%` }} />
+          {height > 44 && <div className={styles.bar} style={{ width: `${20 + ((index * 23) % 40)}%` }} />}
+        </div>
+      ))}
+    </div>
+  );
+}

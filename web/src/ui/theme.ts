@@ -1,0 +1,16 @@
+import { createTheme, localStorageColorSchemeManager, type MantineColorScheme } from "@mantine/core";
+
+/** Mantine brings behaviour; how things look is in tokens.css and base.css. */
+export const theme = createTheme({
+  fontFamily: "var(--font-sans)",
+  fontFamilyMonospace: "var(--font-mono)",
+  fontSizes: { xs: "0.6875rem", sm: "0.8125rem", md: "0.875rem" },
+  defaultRadius: 6,
+  cursorType: "pointer",
+  respectReducedMotion: true,
+});
+
+/** Under this key public/theme.js finds the choice before the first paint. */
+export const colorScheme = localStorageColorSchemeManager({ key: "tocsin.theme" });
+
+export const schemes: readonly MantineColorScheme[] = ["auto", "light", "dark"];

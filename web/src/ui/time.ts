@@ -1,0 +1,86 @@
+/**
+ * Instants come as RFC 3339 in UTC with up to nine fractional digits. Everything here keeps the digits that a Date would
+ * drop, and says times in the reader's zone.
+ */
+
+const clock = new Intl.DateTimeFormat("en-GB", {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+});
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const dayAndYear = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+const zone = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" });
+
+/** The fraction of a second as written, "" if there is none: "123456789" of 14:02:07.123456789Z. */
+export function fraction(at: string): string {
+  return /\.(\d+)/.exec(at)?.[1] ?? "";
+}
+
+/** 14:02:07.113 */
+export function clockTime(at: string): string {
+  return `${clock.format(new Date(at))}.${fraction(at).padEnd(3, "0").slice(0, 3)}`;
+}
+
+/** 14:02:07.113 today, 20 Nov 14:02:07.113 before. */
+export function shortTime(at: string, now: number): string {
+  const date = new Date(at);
+  return date.toDateString() === new Date(now).toDateString() ? clockTime(at) : `${day.format(date)} ${clockTime(at)}`;
+}
+
+/** 21 Nov 2026, 14:02:07.113456789 CET: everything there is to know. */
+export function exactTime(at: string): string {
+  const date = new Date(at);
+  const digits = fraction(at);
+  const zoneName = zone.formatToParts(date).find((part) => part.type === "timeZoneName")?.value ?? "";
+  return `${dayAndYear.format(date)}, ${clock.format(date)}${digits ? `.${digits}` : ""} ${zoneName}`.trim();
+}
+
+const units: readonly (readonly [limit: number, size: number, unit: string])[] = [
+  [60, 1, "s"],
+  [60 * 60, 60, "min"],
+  [24 * 60 * 60, 60 * 60, "h"],
+  [Number.POSITIVE_INFINITY, 24 * 60 * 60, "d"],
+];
+
+/** "4 s", "12 min", "3 h", "2 d": the greatest whole unit. */
+export function span(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  for (const [limit, size, unit] of units) {
+    if (whole < limit) return `${Math.floor(whole / size)} ${unit}`;
+  }
+  return "";
+}
+
+/** "now", "12 s ago", "in 48 s". Clocks differ by a little: what lies a second ahead is now. */
+export function ago(at: string, now: number): string {
+  const seconds = (now - new Date(at).getTime()) / 1000;
+  if (seconds < -1.5) return `in ${span(-seconds)}`;
+  return seconds < 1 ? "now" : `${span(seconds)} ago`;
+}
+
+/** Nanoseconds, as a string of digits, for people: "850 ns", "12.3 ms", "1.25 s", "2 min 5 s". */
+export function duration(ns: string): string {
+  let value: bigint;
+  try {
+    value = BigInt(ns);
+  } catch {
+    return ns;
+  }
+  if (value < 0n) return `−${duration(String(-value))}`;
+  if (value < 1_000n) return `${value} ns`;
+  if (value < 1_000_000n) return `${digits3(Number(value) / 1e3)} µs`;
+  if (value < 1_000_000_000n) return `${digits3(Number(value) / 1e6)} ms`;
+  const seconds = value / 1_000_000_000n;
+  if (seconds < 60n) return `${digits3(Number(value) / 1e9)} s`;
+  if (seconds < 3600n) return `${seconds / 60n} min ${seconds % 60n} s`;
+  return `${seconds / 3600n} h ${(seconds % 3600n) / 60n} min`;
+}
+
+/** Three significant digits, cut rather than rounded, so that 999.99 ms does not read as 1000 ms. */
+function digits3(value: number): string {
+  const decimals = value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  const scale = 10 ** decimals;
+  return String(Math.floor(value * scale) / scale);
+}

@@ -1,0 +1,131 @@
+import { Input, PasswordInput, SegmentedControl, Textarea, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import type { WebhookDefinition } from "../api/client";
+import { placeErrors } from "../api/fields";
+import { createWebhook, webhookKeys } from "../api/webhooks";
+import { Page } from "../app/Page";
+import { Button, buttonClass } from "../ui/Button";
+import { Form, FormSection } from "../ui/Form";
+import styles from "../ui/form.module.css";
+import { useToast } from "../ui/toast";
+import { kinds } from "./WebhooksPage";
+
+type Values = {
+  name: string;
+  kind: WebhookDefinition["kind"];
+  url: string;
+  bodyTemplate: string;
+  signingSecret: string;
+};
+
+const fields = ["name", "kind", "url", "bodyTemplate", "signingSecret"] as const;
+
+const kindChoices = (["slack", "generic"] as const).map((value) => ({ value, label: kinds[value].word }));
+
+/** What does not apply to a kind is not sent, whatever was typed before the kind was changed. */
+function definition({ name, kind, url, bodyTemplate, signingSecret }: Values): WebhookDefinition {
+  return {
+    name,
+    kind,
+    url,
+    ...(kind === "generic" && bodyTemplate ? { bodyTemplate } : {}),
+    ...(kind === "generic" && signingSecret ? { signingSecret } : {}),
+  };
+}
+
+export function NewWebhookPage() {
+  const navigate = useNavigate();
+  const cache = useQueryClient();
+  const toast = useToast();
+  const [problems, setProblems] = useState<readonly string[]>([]);
+  const [refusals, setRefusals] = useState(0);
+  useEffect(() => {
+    document.title = "New webhook · Tocsin";
+  }, []);
+  const form = useForm<Values>({
+    initialValues: { name: "", kind: "slack", url: "", bodyTemplate: "", signingSecret: "" },
+  });
+  const create = useMutation({
+    mutationFn: createWebhook,
+    onSuccess: async (webhook) => {
+      const warnings = (webhook.warnings ?? []).map((warning) => warning.message).join(" ");
+      toast(`“${webhook.name}” is ready. ${warnings}`.trim(), "done");
+      await cache.invalidateQueries({ queryKey: webhookKeys.all });
+      await navigate({ to: "/webhooks" });
+    },
+    onError: (error) => {
+      const placed = placeErrors(error, fields);
+      form.setErrors(placed.fields);
+      setProblems(placed.rest);
+      setRefusals((count) => count + 1);
+    },
+  });
+  const submit = () => {
+    form.clearErrors();
+    setProblems([]);
+    create.mutate(definition(form.values));
+  };
+  const isSlack = form.values.kind === "slack";
+
+  return (
+    <Page title="New webhook" scrolls>
+      <Form problems={problems} refusals={refusals} onSubmit={submit}>
+        <FormSection title="Webhook">
+          <TextInput label="Name" placeholder="#ops" {...form.getInputProps("name")} />
+          <Input.Wrapper label="Kind" labelElement="div" error={form.errors.kind}>
+            <SegmentedControl
+              mt={4}
+              data={kindChoices}
+              aria-label="Kind"
+              value={form.values.kind}
+              onChange={(kind) => form.setFieldValue("kind", kind as Values["kind"])}
+            />
+          </Input.Wrapper>
+          <TextInput
+            label="URL"
+            type="url"
+            description={
+              isSlack
+                ? "The address of an incoming webhook, from Slack's settings. Whoever has it can post: it is kept encrypted and never shown again."
+                : "An http or https address that takes a POST. It is kept encrypted and never shown again."
+            }
+            autoComplete="off"
+            spellCheck={false}
+            {...form.getInputProps("url")}
+          />
+        </FormSection>
+
+        {!isSlack && (
+          <FormSection title="Request">
+            <PasswordInput
+              label="Signing secret"
+              description="whsec_ and base64, as Standard Webhooks say. Empty means unsigned."
+              autoComplete="off"
+              {...form.getInputProps("signingSecret")}
+            />
+            <Textarea
+              label="Body"
+              description="JSON with Mustache in its texts. Empty means Tocsin's own layout."
+              rows={6}
+              spellCheck={false}
+              classNames={{ input: styles.mono ?? "" }}
+              {...form.getInputProps("bodyTemplate")}
+            />
+          </FormSection>
+        )}
+
+        <div className={styles.actions}>
+          <Button type="submit" look="primary" disabled={create.isPending}>
+            Create the webhook
+          </Button>
+          <Link to="/webhooks" className={buttonClass()}>
+            Cancel
+          </Link>
+        </div>
+      </Form>
+    </Page>
+  );
+}
