@@ -235,11 +235,7 @@ type receiver struct {
 	answer func(http.ResponseWriter, *http.Request)
 }
 
-type message struct {
-	webhookID string
-	path      string
-	execution string
-}
+type message struct{ webhookID, execution string }
 
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
@@ -267,7 +263,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	r.mu.Lock()
-	r.got = append(r.got, message{req.Header.Get("webhook-id"), req.URL.Path, payload.Data.Exchange.ExecutionID})
+	r.got = append(r.got, message{req.Header.Get("webhook-id"), payload.Data.Exchange.ExecutionID})
 	answer := r.answer
 	r.mu.Unlock()
 	if answer != nil {
@@ -287,9 +283,34 @@ func (r *receiver) received() []string {
 	return ids
 }
 
+// webhookIDs returns the webhook-ids of the messages so far, in order.
+func (r *receiver) webhookIDs() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var ids []string
+	for _, m := range r.got {
+		ids = append(ids, m.webhookID)
+	}
+	return ids
+}
+
 // respond sets what the receiver does from now on.
 func (r *receiver) respond(answer func(http.ResponseWriter, *http.Request)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answer = answer
+}
+
+// hang lets calls wait until release is called; called is closed by the first.
+func (r *receiver) hang() (called <-chan struct{}, release func()) {
+	began, end := make(chan struct{}), make(chan struct{})
+	var first, last sync.Once
+	r.respond(func(_ http.ResponseWriter, req *http.Request) {
+		first.Do(func() { close(began) })
+		select {
+		case <-end:
+		case <-req.Context().Done():
+		}
+	})
+	return began, func() { last.Do(func() { close(end) }) }
 }

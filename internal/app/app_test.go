@@ -1,0 +1,174 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"tocsin/internal/app"
+	"tocsin/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// log collects what a replica logs.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// replica runs the whole app in this process.
+func (w *world) replica() (address string, logged *log) {
+	w.t.Helper()
+	logged = &log{}
+	a, err := app.New(w.t.Context(), app.Options{
+		PostgresURL: w.pgURL, ClickHouseURL: w.ch.URL, EncryptionKey: key, Listen: "127.0.0.1:0", OutgoingAllow: loopback(),
+		Logger: slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("Run: %v", err)
+		}
+		if err := a.Close(context.Background()); err != nil {
+			w.t.Errorf("Close: %v", err)
+		}
+	})
+	return "http://" + a.Addr(), logged
+}
+
+// call makes a request and returns status and decoded body.
+func call(t *testing.T, method, url string, body any) (int, map[string]any) {
+	t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // read to its end below
+	content, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded := map[string]any{}
+	if len(content) > 0 {
+		if err := json.Unmarshal(content, &decoded); err != nil {
+			t.Fatalf("%s %s: %v in %q", method, url, err, content)
+		}
+	}
+	return answer.StatusCode, decoded
+}
+
+func TestFromAFailureToAMessageOverTheAPI(t *testing.T) {
+	w := newWorld(t)
+	base, logged := w.replica()
+	const secret = "T000/B000/very-secret-token"
+	status, hook := call(t, http.MethodPost, base+"/api/v1/webhooks", map[string]any{
+		"name": "ops", "kind": "generic", "url": w.receiver.url + "/" + secret,
+	})
+	if status != http.StatusCreated {
+		t.Fatalf("create webhook: %d %v", status, hook)
+	}
+	rule := map[string]any{
+		"name": "failures", "fireMode": "PER_EXCHANGE", "severity": "CRITICAL", "webhookIds": []any{hook["id"]},
+	}
+	for field, message := range map[string]string{
+		"reNotifyMinutes":    "Per-exchange rules fire exactly once — re-notify does not apply",
+		"forDurationSeconds": "Per-exchange rules fire at once — a duration does not apply",
+	} {
+		bad := map[string]any{field: 60}
+		for k, v := range rule {
+			bad[k] = v
+		}
+		status, problem := call(t, http.MethodPost, base+"/api/v1/rules", bad)
+		text, _ := json.Marshal(problem["errors"])
+		if status != http.StatusBadRequest || !strings.Contains(string(text), message) || !strings.Contains(string(text), field) {
+			t.Errorf("%s: 60 gave %d %s", field, status, text)
+		}
+	}
+	if status, answer := call(t, http.MethodPost, base+"/api/v1/rules", rule); status != http.StatusCreated {
+		t.Fatalf("create rule: %d %v", status, answer)
+	}
+	w.fail(w.ch.Now(t), "a")
+	w.until("the message arrives", func() bool { return len(w.receiver.received()) == 1 })
+	w.until("the notification is settled", func() bool { return len(w.column(unsettledOutbox)) == 0 })
+
+	_, list := call(t, http.MethodGet, base+"/api/v1/alerts?state=FIRING", nil)
+	items, _ := list["items"].([]any)
+	if len(items) != 1 {
+		t.Fatalf("alerts: %v", list)
+	}
+	id, _ := items[0].(map[string]any)["id"].(string)
+	if status, alert := call(t, http.MethodPost, base+"/api/v1/alerts/"+id+"/resolve", nil); status != http.StatusOK || alert["state"] != "RESOLVED" {
+		t.Errorf("resolve: %d %v", status, alert)
+	}
+	if status, problem := call(t, http.MethodPost, base+"/api/v1/alerts/"+id+"/acknowledge", nil); status != http.StatusConflict {
+		t.Errorf("acknowledge what is resolved: %d %v", status, problem)
+	}
+	if status, problem := call(t, http.MethodDelete, base+"/api/v1/webhooks/"+hook["id"].(string), nil); status != http.StatusConflict {
+		t.Errorf("delete a bound webhook: %d %v", status, problem)
+	}
+	for what, text := range map[string]string{"log": logged.String(), "database": strings.Join(w.column(`select w::text from webhook w`), "")} {
+		if strings.Contains(text, "very-secret") {
+			t.Errorf("the %s shows the webhook's URL", what)
+		}
+	}
+}
+
+func TestNewRefusesADatabaseThatIsNotMigrated(t *testing.T) {
+	url := pgtest.URL(t)
+	conn := pgtest.Conn(t, url)
+	if _, err := conn.Exec(t.Context(), `drop table goose_db_version`); err != nil {
+		t.Fatal(err)
+	}
+	_, err := app.New(t.Context(), app.Options{
+		PostgresURL: url, ClickHouseURL: "http://127.0.0.1:1", EncryptionKey: key, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
+	})
+	if err == nil || !strings.Contains(err.Error(), "tocsin migrate") {
+		t.Errorf("err = %v, want it to name the remedy", err)
+	}
+}
+
+func TestNewNamesWhatIsMissing(t *testing.T) {
+	_, err := app.New(t.Context(), app.Options{Logger: slog.New(slog.DiscardHandler), Roles: []app.Role{"cook"}})
+	for _, want := range []string{"TOCSIN_POSTGRES_URL", "TOCSIN_CLICKHOUSE_URL", "TOCSIN_ENCRYPTION_KEY", `"cook"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("err = %v, want it to name %s", err, want)
+		}
+	}
+}

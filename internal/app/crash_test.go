@@ -1,0 +1,191 @@
+package app_test
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"tocsin/internal/pgtest"
+)
+
+// binary builds the program once; it is killed here as an operator's would be.
+//
+//nolint:gochecknoglobals // built once for all tests of the package
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "tocsin-test-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "tocsin")
+	build := exec.Command("go", "build", "-o", path, "tocsin/cmd/tocsin")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Stderr = os.Stderr
+	return path, build.Run()
+})
+
+// process is a replica as an operating-system process.
+type process struct {
+	*exec.Cmd
+	address string
+}
+
+// serve starts a replica on the world's databases and waits until it runs.
+func (w *world) serve(extra ...string) *process {
+	w.t.Helper()
+	path, err := binary()
+	if err != nil {
+		w.t.Fatalf("build tocsin: %v", err)
+	}
+	p := &process{Cmd: exec.Command(path, "serve")}
+	p.Env = append(os.Environ(),
+		"TOCSIN_POSTGRES_URL="+w.pgURL, "TOCSIN_CLICKHOUSE_URL="+w.ch.URL, "TOCSIN_ENCRYPTION_KEY="+key,
+		"TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_SETTLE=0s",
+		"TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_POLL_INTERVAL=100ms", "TOCSIN_CLAIM_FOR=2s", "TOCSIN_LEASE=2s")
+	p.Env = append(p.Env, extra...)
+	stderr, err := p.StderrPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(p.kill)
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		if _, after, found := strings.Cut(lines.Text(), "address="); found && strings.Contains(lines.Text(), "msg=running") {
+			p.address, _, _ = strings.Cut(after, " ")
+			break
+		}
+		w.t.Log(lines.Text())
+	}
+	if p.address == "" {
+		w.t.Fatal("the replica did not start")
+	}
+	go func() {
+		for lines.Scan() { //nolint:revive // reads on so that the pipe never fills
+		}
+	}()
+	return p
+}
+
+// kill ends the process as kill -9 does.
+func (p *process) kill() {
+	if p.ProcessState == nil {
+		_ = p.Process.Signal(syscall.SIGKILL)
+		_ = p.Wait()
+	}
+}
+
+// until waits for a condition.
+func (w *world) until(what string, holds func() bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			w.t.Fatalf("gave up waiting until %s", what)
+		case <-ticker.C:
+		}
+	}
+}
+
+// TestKilledAtEveryStatement holds the replica inside a statement by a trigger
+// that waits for a lock, kills it there, and lets another one go on.
+func TestKilledAtEveryStatement(t *testing.T) {
+	for name, trigger := range map[string]string{
+		"advancing the cursor":      `create trigger pause before update on rule_state for each row when (old.cursor is distinct from new.cursor) execute function pause()`,
+		"inserting alerts":          `create trigger pause before insert on alert for each statement execute function pause()`,
+		"inserting notifications":   `create trigger pause before insert on notification for each statement execute function pause()`,
+		"inserting into the outbox": `create trigger pause before insert on outbox for each statement execute function pause()`,
+		"after the last statement":  `create trigger pause after insert on outbox for each statement execute function pause()`,
+		"committing":                `create constraint trigger pause after insert on outbox deferrable initially deferred for each row execute function pause()`,
+		"claiming a notification":   `create trigger pause before update on outbox for each row execute function pause()`,
+		"beginning an attempt":      `create trigger pause before insert on attempt for each statement execute function pause()`,
+		"committing an attempt":     `create constraint trigger pause after insert on attempt deferrable initially deferred for each row execute function pause()`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			rule := w.rule(w.webhook("ops"))
+			w.fail(rule.ArmedSinceNS+1000, "a", "b", "c")
+			w.exec(`create function pause() returns trigger language plpgsql as $$
+				begin perform pg_advisory_xact_lock_shared(4711); return new; end $$`)
+			w.exec(trigger)
+			holder := pgtest.Conn(t, w.pgURL)
+			if _, err := holder.Exec(t.Context(), `select pg_advisory_lock(4711)`); err != nil {
+				t.Fatal(err)
+			}
+			first := w.serve()
+			w.until("the replica is inside the statement", func() bool {
+				return len(w.column(`select pid::text from pg_stat_activity
+					where wait_event = 'advisory' and datname = current_database() and application_name = 'tocsin'`)) > 0
+			})
+			first.kill()
+			if _, err := holder.Exec(t.Context(), `select pg_advisory_unlock(4711)`); err != nil {
+				t.Fatal(err)
+			}
+			w.serve()
+			w.until("everything is delivered", func() bool {
+				return len(w.column(`select status from notification_status where status = 'DELIVERED'`)) == 3
+			})
+			w.wantColumn("alerts", alertIDs, "a", "b", "c")
+			w.wantColumn("notifications", statuses, "DELIVERED 3")
+			w.wantColumn("outbox", unsettledOutbox)
+			if got := w.receiver.received(); strings.Join(got, "") != "abc" {
+				t.Errorf("the receiver got %q, want each once", got)
+			}
+		})
+	}
+}
+
+// TestKilledDuringTheCall shows the one window in which a crash may send a
+// message twice, and that it is visible.
+func TestKilledDuringTheCall(t *testing.T) {
+	w := newWorld(t)
+	rule := w.rule(w.webhook("ops"))
+	w.fail(rule.ArmedSinceNS+1000, "a")
+	called, release := w.receiver.hang()
+	first := w.serve()
+	<-called
+	first.kill()
+	release()
+	w.serve()
+	w.until("everything is delivered", func() bool {
+		return len(w.column(`select status from notification_status where status = 'DELIVERED'`)) == 1
+	})
+	w.wantColumn("attempts", `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt order by attempt`, "1 unknown", "2 DELIVERED")
+	ids := w.receiver.webhookIDs()
+	if len(ids) != 2 || ids[0] != ids[1] {
+		t.Errorf("webhook-ids %q, want the same one twice", ids)
+	}
+}
+
+// TestRestartsInOrder ends a replica by a signal and starts it again.
+func TestStoppedAndStartedAgain(t *testing.T) {
+	w := newWorld(t)
+	rule := w.rule(w.webhook("ops"))
+	w.fail(rule.ArmedSinceNS+1000, "a", "b")
+	first := w.serve()
+	w.until("two messages arrive", func() bool { return len(w.receiver.received()) == 2 })
+	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+	w.wantColumn("claims", `select rule_id::text from rule_state where claim_token is not null`)
+	w.fail(w.ch.Now(t), "c")
+	w.serve()
+	w.until("the third message arrives", func() bool { return len(w.receiver.received()) == 3 })
+	w.wantColumn("alerts", alertIDs, "a", "b", "c")
+}

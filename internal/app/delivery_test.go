@@ -1,0 +1,332 @@
+package app_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/fault"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// owed raises alerts for failures of an application of the webhook's own, and
+// so notifications for this webhook alone.
+func (w *world) owed(webhook uuid.UUID, ids ...string) {
+	w.t.Helper()
+	application := webhook.String()
+	if len(w.column(`select rule_id::text from rule where name = $1`, application)) == 0 {
+		w.ruleOf(rules.Definition{
+			Name: application, Scope: rules.Scope{Applications: []string{application}}, WebhookIDs: []uuid.UUID{webhook},
+		})
+	}
+	at := w.ch.Now(w.t)
+	for _, id := range ids {
+		w.ch.Insert(w.t, rules.Exchange{
+			TenantID: tenant, StartTimeNS: at, EndTimeNS: &at, ExecutionID: id, Application: application, Status: rules.Failed,
+		})
+	}
+	w.tick()
+}
+
+func (w *world) deliver() {
+	w.t.Helper()
+	if _, err := w.dispatcher.Tick(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// claim takes everything that is due, as a dispatcher does.
+func (w *world) claim(lease time.Duration) []notify.Delivery {
+	w.t.Helper()
+	claimed, err := w.db.Outbox().Claim(w.t.Context(), notify.ClaimRequest{
+		Replica: "claimant", Lease: lease,
+		Room: func(due []notify.Limits) []notify.Slots {
+			var rooms []notify.Slots
+			for _, d := range due {
+				rooms = append(rooms, notify.Slots{WebhookID: d.WebhookID, Slots: 100})
+			}
+			return rooms
+		},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return claimed
+}
+
+func settlement(d *notify.Delivery, v notify.Verdict, status notify.Status) notify.Settlement {
+	return notify.Settlement{
+		NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, Token: d.Token, Attempt: d.Attempt,
+		Outcome: notify.Outcome{Verdict: v}, Decision: notify.Decision{Status: status, Counts: true},
+	}
+}
+
+func (w *world) begin(d *notify.Delivery) error {
+	return w.db.Outbox().Begin(w.t.Context(), notify.Begin{
+		NotificationID: d.NotificationID, Token: d.Token, Attempt: d.Attempt, Replica: "claimant", Lease: time.Minute,
+	})
+}
+
+const attempts = `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt order by notification_id, attempt`
+
+func TestDelivered(t *testing.T) {
+	w := newWorld(t)
+	w.owed(w.webhook("ops"), "a", "b")
+	w.deliver()
+	w.wantColumn("statuses", statuses, "DELIVERED 2")
+	w.wantColumn("outbox", unsettledOutbox)
+	w.wantColumn("attempts", attempts, "1 DELIVERED", "1 DELIVERED")
+	if got := w.receiver.received(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("received %q", got)
+	}
+	w.deliver()
+	if got := w.receiver.received(); len(got) != 2 {
+		t.Errorf("received %q after another pass", got)
+	}
+}
+
+func TestEachBoundWebhookIsTold(t *testing.T) {
+	w := newWorld(t)
+	rule := w.rule(w.webhook("one"), w.webhook("two"))
+	w.fail(rule.ArmedSinceNS+1000, "a")
+	w.tick()
+	w.deliver()
+	w.wantColumn("statuses", statuses, "DELIVERED 2")
+}
+
+func TestRetriedOnTheScheduleWithTheSameBytes(t *testing.T) {
+	w := newWorld(t)
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "try later", http.StatusBadGateway) })
+	w.owed(w.webhook("ops"), "a")
+	for attempt := range 6 {
+		w.deliver()
+		want := "RETRYING 1"
+		if attempt == 5 {
+			want = "EXHAUSTED 1"
+		}
+		w.wantColumn("statuses", statuses, want)
+		w.deliver() // nothing is due
+		w.exec(`update outbox set due_at = now()`)
+	}
+	w.wantColumn("attempts", `select count(*)::text from attempt where verdict = 'RETRY' and status_code = 502 and response like 'try later%'`, "6")
+	w.wantColumn("bodies", `select count(*)::text from notification_body`, "1")
+	if ids := w.receiver.webhookIDs(); len(ids) != 6 || len(slices.Compact(ids)) != 1 {
+		t.Errorf("webhook-ids %q, want one for six attempts", ids)
+	}
+}
+
+func TestThrottledHoldsTheWholeWebhook(t *testing.T) {
+	w := newWorld(t)
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Retry-After", "60")
+		rw.WriteHeader(http.StatusTooManyRequests)
+	})
+	hook := w.webhook("ops")
+	w.owed(hook, "a")
+	w.deliver()
+	w.owed(hook, "b")
+	w.deliver()
+	if got := w.receiver.received(); len(got) != 1 {
+		t.Errorf("received %q, want nothing while the webhook is held", got)
+	}
+	w.wantColumn("the hold", `select (held_until - now() between interval '50 s' and interval '60 s')::text from webhook`, "true")
+	w.wantColumn("counted attempts", `select distinct counted::text from outbox`, "0")
+	w.receiver.respond(nil)
+	w.exec(`update webhook set held_until = now()`)
+	w.exec(`update outbox set due_at = now()`)
+	w.deliver()
+	w.wantColumn("statuses", statuses, "DELIVERED 2")
+}
+
+func TestGoneSwitchesTheWebhookOff(t *testing.T) {
+	w := newWorld(t)
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusGone) })
+	hook := w.webhook("ops")
+	w.owed(hook, "a")
+	w.deliver()
+	w.wantColumn("statuses", statuses, "FAILED 1")
+	got, err := w.db.Webhooks().Get(t.Context(), tenant, hook)
+	if err != nil || got.Enabled || got.DisabledReason == "" {
+		t.Errorf("webhook %+v, %v; want it off, with the reason", got, err)
+	}
+	w.owed(hook, "b")
+	w.deliver()
+	w.wantColumn("statuses", statuses, "FAILED 1", "PENDING 1")
+}
+
+func TestRefusedIsNotRepeated(t *testing.T) {
+	w := newWorld(t)
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "no", http.StatusBadRequest) })
+	w.owed(w.webhook("ops"), "a")
+	w.deliver()
+	w.exec(`update outbox set due_at = now()`)
+	w.deliver()
+	w.wantColumn("statuses", statuses, "FAILED 1")
+	w.wantColumn("attempts", attempts, "1 REFUSED")
+}
+
+func TestStaleClaimantIsFenced(t *testing.T) {
+	w := newWorld(t)
+	w.owed(w.webhook("ops"), "a")
+	stale := w.claim(time.Minute)[0]
+	if again := w.claim(time.Minute); len(again) != 0 {
+		t.Fatalf("claimed twice: %+v", again)
+	}
+	if err := w.begin(&stale); err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`update outbox set due_at = now()`) // its lease has lapsed
+	owner := w.claim(time.Minute)[0]
+	if owner.Token <= stale.Token || owner.Attempt != 2 {
+		t.Fatalf("the new claim has token %d and attempt %d", owner.Token, owner.Attempt)
+	}
+	outbox := w.db.Outbox()
+	if err := outbox.Renew(t.Context(), stale.NotificationID, stale.Token, time.Minute); !errors.Is(err, notify.ErrFenced) {
+		t.Errorf("Renew by the stale claimant = %v", err)
+	}
+	for _, status := range []notify.Status{notify.Retrying, notify.Failed, notify.Exhausted} {
+		if err := outbox.Settle(t.Context(), settlement(&stale, notify.VerdictRetry, status)); !errors.Is(err, notify.ErrFenced) {
+			t.Errorf("Settle as %s by the stale claimant = %v", status, err)
+		}
+	}
+	w.wantColumn("claims", `select claim_token::text from outbox`, itoa(owner.Token))
+	if err := w.begin(&owner); err != nil {
+		t.Fatal(err)
+	}
+	if err := outbox.Settle(t.Context(), settlement(&owner, notify.VerdictDelivered, notify.Delivered)); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("statuses", statuses, "DELIVERED 1")
+	w.wantColumn("attempts", attempts, "1 RETRY", "2 DELIVERED")
+}
+
+func TestLateSuccessEndsTheNotification(t *testing.T) {
+	w := newWorld(t)
+	w.owed(w.webhook("ops"), "a")
+	stale := w.claim(time.Minute)[0]
+	if err := w.begin(&stale); err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`update outbox set due_at = now()`)
+	owner := w.claim(time.Minute)[0]
+	err := w.db.Outbox().Settle(t.Context(), settlement(&stale, notify.VerdictDelivered, notify.Delivered))
+	if !errors.Is(err, notify.ErrFenced) {
+		t.Errorf("Settle by the stale claimant = %v", err)
+	}
+	w.wantColumn("statuses", statuses, "DELIVERED 1")
+	if err := w.begin(&owner); !errors.Is(err, notify.ErrFenced) {
+		t.Errorf("Begin after the message has arrived = %v", err)
+	}
+}
+
+func TestSlowReceiverKeepsItsLease(t *testing.T) {
+	w := newWorld(t)
+	called, release := w.receiver.hang()
+	t.Cleanup(release)
+	w.owed(w.webhook("ops"), "a")
+	slow := w.newDispatcher(notify.Options{Lease: 300 * time.Millisecond})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := slow.Tick(t.Context())
+		ended <- err
+	}()
+	<-called
+	// Three leases later, the row is still not to be had.
+	began := time.Now()
+	w.until("three leases have passed", func() bool {
+		if claimed := w.claim(time.Minute); len(claimed) > 0 {
+			t.Fatal("the row was taken from a dispatcher that renews its lease")
+		}
+		return time.Since(began) > 900*time.Millisecond
+	})
+	release()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("attempts", attempts, "1 DELIVERED")
+}
+
+func TestTwoDispatchersShareWithoutRepeating(t *testing.T) {
+	w := newWorld(t)
+	ids := make([]string, 60)
+	for i := range ids {
+		ids[i] = "e" + itoa(int64(i))
+	}
+	w.owed(w.webhook("ops"), ids...)
+	other := w.newDispatcher(notify.Options{Replica: "other"})
+	ended := make(chan error, 2)
+	for _, d := range []*notify.Dispatcher{w.dispatcher, other} {
+		go func() {
+			for {
+				result, err := d.Tick(t.Context())
+				if err != nil || result.Claimed == 0 {
+					ended <- err
+					return
+				}
+			}
+		}()
+	}
+	if err := errors.Join(<-ended, <-ended); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(ids)
+	if got := w.receiver.received(); !slices.Equal(got, ids) {
+		t.Errorf("received %d messages, want each of %d once", len(got), len(ids))
+	}
+}
+
+func TestDeadEndpointDelaysNoOther(t *testing.T) {
+	w := newWorld(t)
+	dead, healthy := w.webhook("dead"), w.webhook("healthy")
+	_, release := w.receiver.hang()
+	t.Cleanup(release)
+	w.owed(dead, "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
+	w.owed(healthy, "z")
+	rooms := 0
+	for _, d := range w.claim(time.Minute) {
+		if d.Webhook.ID == healthy {
+			rooms++
+		}
+	}
+	if rooms != 1 {
+		t.Errorf("the healthy webhook got %d of its one row", rooms)
+	}
+}
+
+func TestUnreadableSecretKeepsTheOthersGoing(t *testing.T) {
+	w := newWorld(t)
+	good, bad := w.webhook("good"), w.webhook("bad")
+	w.owed(good, "a")
+	w.owed(bad, "b")
+	w.exec(`update webhook set secrets = 'damaged' where webhook_id = $1`, bad)
+	if _, err := w.dispatcher.Tick(t.Context()); err == nil || !strings.Contains(err.Error(), bad.String()) {
+		t.Errorf("err = %v, want it to name the webhook", err)
+	}
+	w.wantColumn("statuses", statuses, "DELIVERED 1", "PENDING 1")
+}
+
+func TestDeletingAWebhook(t *testing.T) {
+	w := newWorld(t)
+	hook := w.webhook("ops")
+	w.owed(hook, "a")
+	err := w.db.Webhooks().Delete(t.Context(), tenant, hook)
+	if fault.KindOf(err) != fault.Conflict {
+		t.Fatalf("Delete of a bound webhook = %v", err)
+	}
+	list := w.column(`select rule_id::text from rule`)
+	if err := w.db.Rules().Delete(t.Context(), tenant, uuid.MustParse(list[0])); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.db.Webhooks().Delete(t.Context(), tenant, hook); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("statuses", statuses, "FAILED 1")
+	w.wantColumn("alerts", alertIDs, "a")
+	w.wantColumn("secrets", `select length(secrets)::text from webhook`, "0")
+}

@@ -1,0 +1,277 @@
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"tocsin/notify"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// outbox is a store in memory that hands each notification out once.
+type outbox struct {
+	mu       sync.Mutex
+	due      []notify.Delivery
+	limits   notify.Limits
+	most     int
+	beginErr error
+	settles  []error
+	begun    []notify.Begin
+	settled  []notify.Settlement
+	renewals int
+	renewErr error
+}
+
+func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) ([]notify.Delivery, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.due) == 0 {
+		return nil, nil
+	}
+	n := 0
+	for _, s := range r.Room([]notify.Limits{o.limits}) {
+		n += min(s.Slots, len(o.due))
+	}
+	o.most = max(o.most, n)
+	claimed := o.due[:n]
+	o.due = o.due[n:]
+	return claimed, nil
+}
+
+func (o *outbox) Begin(_ context.Context, b notify.Begin) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.begun = append(o.begun, b)
+	return o.beginErr
+}
+
+func (o *outbox) Renew(context.Context, uuid.UUID, int64, time.Duration) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.renewals++
+	return o.renewErr
+}
+
+func (o *outbox) Settle(_ context.Context, s notify.Settlement) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.settles) > 0 {
+		err := o.settles[0]
+		o.settles = o.settles[1:]
+		if err != nil {
+			return err
+		}
+	}
+	o.settled = append(o.settled, s)
+	return nil
+}
+
+func (o *outbox) Render(*notify.Delivery) (notify.Body, error) {
+	return notify.Body{ContentType: "text/plain", Content: []byte("x")}, nil
+}
+
+// calls is a sender that takes its time and counts how many are under way.
+type calls struct {
+	takes     time.Duration
+	mu        sync.Mutex
+	now, most int
+	at        []time.Time
+}
+
+func (c *calls) Send(ctx context.Context, _ *notify.Delivery) notify.Outcome {
+	c.mu.Lock()
+	c.now++
+	c.most = max(c.most, c.now)
+	c.at = append(c.at, time.Now())
+	c.mu.Unlock()
+	defer func() { c.mu.Lock(); c.now--; c.mu.Unlock() }()
+	select {
+	case <-time.After(c.takes):
+		return notify.Outcome{Verdict: notify.VerdictDelivered}
+	case <-ctx.Done():
+		return notify.Outcome{Verdict: notify.VerdictRetry, Error: "timeout"}
+	}
+}
+
+func deliveries(n int, webhook uuid.UUID, timeout time.Duration) []notify.Delivery {
+	list := make([]notify.Delivery, n)
+	for i := range list {
+		list[i] = notify.Delivery{NotificationID: uuid.New(), Token: int64(i + 1), Attempt: 1}
+		list[i].Webhook.ID, list[i].Webhook.Timeout = webhook, timeout
+	}
+	return list
+}
+
+func dispatcher(t *testing.T, o *outbox, c *calls, also func(*notify.Options)) *notify.Dispatcher {
+	t.Helper()
+	options := notify.Options{
+		Store: o, Renderer: o, Sender: c, Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Replica: "r",
+	}
+	if also != nil {
+		also(&options)
+	}
+	d, err := notify.NewDispatcher(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// run runs d for a while of the bubble's time.
+func run(d *notify.Dispatcher, while time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), while)
+	defer cancel()
+	d.Run(ctx)
+}
+
+func TestNeverMoreThanTheSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{due: deliveries(50, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 4}}
+		c := &calls{takes: time.Second}
+		run(dispatcher(t, o, c, nil), 20*time.Second)
+		if c.most != 4 || o.most > 4 {
+			t.Errorf("%d calls under way at once, %d claimed at once; want 4", c.most, o.most)
+		}
+		// A freed slot is taken at once, not at the next look.
+		if len(o.settled) != 50 {
+			t.Errorf("%d settled, want 50", len(o.settled))
+		}
+	})
+}
+
+func TestRateIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{due: deliveries(10, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 8, RatePerSecond: 1}}
+		c := &calls{}
+		run(dispatcher(t, o, c, nil), 30*time.Second)
+		if len(c.at) != 10 {
+			t.Fatalf("%d calls, want 10", len(c.at))
+		}
+		for i := 1; i < len(c.at); i++ {
+			if gap := c.at[i].Sub(c.at[i-1]); gap < 990*time.Millisecond || gap > 1100*time.Millisecond {
+				t.Errorf("call %d came %v after the one before", i, gap)
+			}
+		}
+	})
+}
+
+func TestWakeUpCutsThePauseShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{limits: notify.Limits{WebhookID: id, MaxConcurrent: 8}}
+		c := &calls{}
+		wakeUps := make(chan notify.WakeUp, 1)
+		d := dispatcher(t, o, c, func(o *notify.Options) { o.Poll, o.WakeUps = time.Hour, wakeUps })
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended sync.WaitGroup
+		ended.Go(func() { d.Run(ctx) })
+		synctest.Wait()
+		began := time.Now()
+		o.mu.Lock()
+		o.due = deliveries(1, id, time.Minute)
+		o.mu.Unlock()
+		wakeUps <- notify.WakeUp{Notifications: 1}
+		synctest.Wait()
+		if len(c.at) != 1 || !c.at[0].Equal(began) {
+			t.Errorf("calls at %v, want one at %v", c.at, began)
+		}
+		cancel()
+		ended.Wait()
+	})
+}
+
+func TestLeaseIsRenewedWhileTheCallLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}}
+		d := dispatcher(t, o, &calls{takes: 65 * time.Second}, nil)
+		if _, err := d.Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if o.renewals != 6 {
+			t.Errorf("%d renewals of a lease of 30s in 65s, want 6", o.renewals)
+		}
+	})
+}
+
+func TestLostLeaseEndsTheRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}, renewErr: notify.ErrFenced}
+		d := dispatcher(t, o, &calls{takes: 65 * time.Second}, nil)
+		if _, err := d.Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if o.renewals != 1 || len(o.settled) != 1 {
+			t.Errorf("%d renewals, %d settlements; want one of each", o.renewals, len(o.settled))
+		}
+	})
+}
+
+func TestTimeoutEndsTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{due: deliveries(1, id, 10*time.Second), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}}
+		began := time.Now()
+		if _, err := dispatcher(t, o, &calls{takes: time.Hour}, nil).Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("took %v, want the webhook's 10s", took)
+		}
+		if got := o.settled[0].Decision; got.Status != notify.Retrying || got.Wait < 48*time.Second {
+			t.Errorf("decision %+v, want a retry by the schedule", got)
+		}
+	})
+}
+
+func TestNothingIsSentWithoutAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{due: deliveries(1, id, time.Second), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}, beginErr: notify.ErrFenced}
+		c := &calls{}
+		if _, err := dispatcher(t, o, c, nil).Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.at) != 0 || len(o.settled) != 0 {
+			t.Errorf("%d calls, %d settlements; want none", len(c.at), len(o.settled))
+		}
+	})
+}
+
+func TestSettlementIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		down := errors.New("the database is away")
+		o := &outbox{due: deliveries(1, id, time.Second), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}, settles: []error{down, down, down, nil}}
+		if _, err := dispatcher(t, o, &calls{}, nil).Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(o.settled) != 1 || o.settled[0].Decision.Status != notify.Delivered {
+			t.Errorf("settled %+v", o.settled)
+		}
+	})
+}
+
+func TestStopWaitsForWhatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{due: deliveries(3, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 2}}
+		c := &calls{takes: 20 * time.Second}
+		run(dispatcher(t, o, c, nil), time.Second)
+		if len(o.settled) != 2 || len(o.due) != 1 {
+			t.Errorf("%d settled, %d never claimed; want 2 and 1", len(o.settled), len(o.due))
+		}
+	})
+}
