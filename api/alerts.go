@@ -16,7 +16,7 @@ const (
 )
 
 // ListAlerts answers GET /alerts.
-func (s *Server) ListAlerts(ctx context.Context, req ListAlertsRequestObject) (ListAlertsResponseObject, error) {
+func (s *server) ListAlerts(ctx context.Context, req ListAlertsRequestObject) (ListAlertsResponseObject, error) {
 	q, err := alertQuery(req.Params)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func alertQuery(p ListAlertsParams) (q alerts.Query, err error) {
 }
 
 // CountAlerts answers GET /alerts/counts.
-func (s *Server) CountAlerts(ctx context.Context, _ CountAlertsRequestObject) (CountAlertsResponseObject, error) {
+func (s *server) CountAlerts(ctx context.Context, _ CountAlertsRequestObject) (CountAlertsResponseObject, error) {
 	counts, err := s.Inbox.Counts(ctx, tenantOf(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("count alerts: %w", err)
@@ -75,7 +75,7 @@ func (s *Server) CountAlerts(ctx context.Context, _ CountAlertsRequestObject) (C
 }
 
 // GetAlert answers GET /alerts/{id}.
-func (s *Server) GetAlert(ctx context.Context, req GetAlertRequestObject) (GetAlertResponseObject, error) {
+func (s *server) GetAlert(ctx context.Context, req GetAlertRequestObject) (GetAlertResponseObject, error) {
 	a, err := s.Inbox.Get(ctx, tenantOf(ctx), req.ID)
 	if err != nil {
 		return nil, fmt.Errorf("get alert: %w", err)
@@ -84,19 +84,19 @@ func (s *Server) GetAlert(ctx context.Context, req GetAlertRequestObject) (GetAl
 }
 
 // AcknowledgeAlert answers POST /alerts/{id}/acknowledge.
-func (s *Server) AcknowledgeAlert(ctx context.Context, req AcknowledgeAlertRequestObject) (AcknowledgeAlertResponseObject, error) {
+func (s *server) AcknowledgeAlert(ctx context.Context, req AcknowledgeAlertRequestObject) (AcknowledgeAlertResponseObject, error) {
 	a, err := s.act(ctx, Deed{AlertID: req.ID, Action: alerts.Acknowledge})
 	return AcknowledgeAlert200JSONResponse(a), err
 }
 
 // ResolveAlert answers POST /alerts/{id}/resolve.
-func (s *Server) ResolveAlert(ctx context.Context, req ResolveAlertRequestObject) (ResolveAlertResponseObject, error) {
+func (s *server) ResolveAlert(ctx context.Context, req ResolveAlertRequestObject) (ResolveAlertResponseObject, error) {
 	a, err := s.act(ctx, Deed{AlertID: req.ID, Action: alerts.Resolve})
 	return ResolveAlert200JSONResponse(a), err
 }
 
 // act does a deed in the caller's name, and lets open pages know at once.
-func (s *Server) act(ctx context.Context, deed Deed) (Alert, error) {
+func (s *server) act(ctx context.Context, deed Deed) (Alert, error) {
 	who := identityOf(ctx)
 	deed.Actor = who.Actor
 	a, err := s.Inbox.Act(ctx, who.Tenant, deed)
@@ -108,7 +108,7 @@ func (s *Server) act(ctx context.Context, deed Deed) (Alert, error) {
 }
 
 // ListAlertNotifications answers GET /alerts/{id}/notifications.
-func (s *Server) ListAlertNotifications(ctx context.Context, req ListAlertNotificationsRequestObject) (ListAlertNotificationsResponseObject, error) {
+func (s *server) ListAlertNotifications(ctx context.Context, req ListAlertNotificationsRequestObject) (ListAlertNotificationsResponseObject, error) {
 	found, err := s.Notifications.OfAlert(ctx, tenantOf(ctx), req.ID)
 	if err != nil {
 		return nil, fmt.Errorf("list notifications of alert: %w", err)

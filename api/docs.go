@@ -53,7 +53,7 @@ func newDocument() (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := template.New("docs").Funcs(template.FuncMap{"type": schemaType, "required": slices.Contains[[]string]}).Parse(docsTemplate)
+	page, err := template.New("docs").Funcs(template.FuncMap{"type": schemaType, "prose": prose, "required": slices.Contains[[]string]}).Parse(docsTemplate)
 	if err != nil {
 		return nil, fmt.Errorf("parse API page: %w", err)
 	}
@@ -235,8 +235,12 @@ func schemaType(s schema) shownType {
 			t.Bounds = append(t.Bounds, fmt.Sprintf(format, *v))
 		}
 	}
-	bound("from %.0f", s.Minimum)
-	bound("to %.0f", s.Maximum)
+	if s.Minimum != nil && s.Maximum != nil {
+		t.Bounds = append(t.Bounds, fmt.Sprintf("%.0f to %.0f", *s.Minimum, *s.Maximum))
+	} else {
+		bound("at least %.0f", s.Minimum)
+		bound("at most %.0f", s.Maximum)
+	}
 	bound("at most %.0f characters", s.MaxLength)
 	bound("at most %.0f entries", s.MaxItems)
 	if s.Default != nil && s.Default != "" {
@@ -249,4 +253,37 @@ type shownType struct {
 	Link, Name string
 	List       bool
 	Bounds     []string
+}
+
+// prose is text of the description as HTML. Of Markdown it knows what the
+// description uses: paragraphs, lists and code.
+func prose(text string) template.HTML {
+	var b strings.Builder
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		items := strings.Split("\n"+paragraph, "\n- ")
+		if first := strings.TrimSpace(items[0]); first != "" {
+			b.WriteString("<p>" + withCode(first) + "</p>")
+		}
+		if len(items) > 1 {
+			b.WriteString("<ul>")
+			for _, item := range items[1:] {
+				b.WriteString("<li>" + withCode(item) + "</li>")
+			}
+			b.WriteString("</ul>")
+		}
+	}
+	return template.HTML(b.String())
+}
+
+// withCode escapes text and marks what stands between backquotes.
+func withCode(text string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(text, "`") {
+		if i%2 == 1 {
+			b.WriteString("<code>" + template.HTMLEscapeString(part) + "</code>")
+		} else {
+			b.WriteString(template.HTMLEscapeString(part))
+		}
+	}
+	return b.String()
 }

@@ -23,7 +23,7 @@ type eventStream func(http.ResponseWriter) error
 func (f eventStream) VisitStreamEventsResponse(w http.ResponseWriter) error { return f(w) }
 
 // StreamEvents answers GET /events.
-func (s *Server) StreamEvents(ctx context.Context, req StreamEventsRequestObject) (StreamEventsResponseObject, error) {
+func (s *server) StreamEvents(ctx context.Context, req StreamEventsRequestObject) (StreamEventsResponseObject, error) {
 	return eventStream(func(w http.ResponseWriter) error {
 		l, err := s.hub.join(ctx, tenantOf(ctx))
 		if err != nil {
@@ -40,7 +40,7 @@ func (s *Server) StreamEvents(ctx context.Context, req StreamEventsRequestObject
 
 // stream writes what l hears until the page is gone or the hub cuts it off. An
 // event that the page has seen is not repeated.
-func (s *Server) stream(ctx context.Context, out *eventWriter, l *listener, seen string) error {
+func (s *server) stream(ctx context.Context, out *eventWriter, l *listener, seen string) error {
 	if err := out.begin(); err != nil {
 		return err
 	}

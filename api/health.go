@@ -114,7 +114,7 @@ type readiness struct {
 
 // GetStatus answers GET /status. It answers while Postgres does not, because
 // that is when somebody looks.
-func (s *Server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetStatusResponseObject, error) {
+func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetStatusResponseObject, error) {
 	dependencies, ready := s.health.look(ctx)
 	answer := GetStatus200JSONResponse{
 		ReplicaID:    s.ReplicaID,

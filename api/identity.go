@@ -25,7 +25,7 @@ type identityKey struct{}
 
 // identify puts the identity of a call into its context, before its path and
 // body are looked at.
-func (s *Server) identify(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *server) identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		if !strings.HasPrefix(r.URL.Path, prefixV1) {
@@ -40,7 +40,7 @@ func (s *Server) identify(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// identityOf returns what [Server.identify] found. Without it the identity is
+// identityOf returns what [server.identify] found. Without it the identity is
 // empty, and no row belongs to the empty tenant.
 func identityOf(ctx context.Context) Identity {
 	i, _ := ctx.Value(identityKey{}).(Identity)

@@ -9,7 +9,7 @@ import (
 )
 
 // ListNotifications answers GET /notifications.
-func (s *Server) ListNotifications(ctx context.Context, req ListNotificationsRequestObject) (ListNotificationsResponseObject, error) {
+func (s *server) ListNotifications(ctx context.Context, req ListNotificationsRequestObject) (ListNotificationsResponseObject, error) {
 	q, err := notificationQuery(req.Params)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func notificationQuery(p ListNotificationsParams) (q NotificationQuery, err erro
 }
 
 // GetNotification answers GET /notifications/{id}.
-func (s *Server) GetNotification(ctx context.Context, req GetNotificationRequestObject) (GetNotificationResponseObject, error) {
+func (s *server) GetNotification(ctx context.Context, req GetNotificationRequestObject) (GetNotificationResponseObject, error) {
 	n, err := s.Notifications.Get(ctx, tenantOf(ctx), req.ID)
 	if err != nil {
 		return nil, fmt.Errorf("get notification: %w", err)

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -17,7 +19,7 @@ import (
 const statusClientGone = 499
 
 // handleError turns err into the answer: the one place where it is done.
-func (s *Server) handleError(err error, c echo.Context) {
+func (s *server) handleError(err error, c echo.Context) {
 	ctx := c.Request().Context()
 	id := c.Response().Header().Get(echo.HeaderXRequestID)
 	if c.Response().Committed {
@@ -70,6 +72,9 @@ func problemOf(err error) Problem {
 func newProblem(status int, detail string) Problem {
 	p := Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: codeOf(status)}
 	if detail != "" && detail != p.Title {
+		// Errors begin in lower case, sentences for people do not.
+		first, size := utf8.DecodeRuneInString(detail)
+		detail = string(unicode.ToUpper(first)) + detail[size:]
 		p.Detail = &detail
 	}
 	return p

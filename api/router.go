@@ -25,7 +25,7 @@ const (
 )
 
 // router puts the parts together in the order that the package comment shows.
-func (s *Server) router(document *document, public *url.URL) (*echo.Echo, error) {
+func (s *server) router(document *document, public *url.URL) (*echo.Echo, error) {
 	e := echo.New()
 	e.Binder = strictBinder{}
 	e.HTTPErrorHandler = s.handleError
@@ -64,7 +64,7 @@ const (
 // pages hands what is not the API's to the web application. It stands before
 // the router's choice, because a catch-all route would hide which paths exist
 // for other methods.
-func (s *Server) pages(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *server) pages(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		if p := r.URL.Path; strings.HasPrefix(p, prefixAPI) || p == pathHealth || p == pathReady {
@@ -98,7 +98,7 @@ func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 
 // logRequests writes one line for each request, without its query, which may
 // hold what people search for.
-func (s *Server) logRequests() echo.MiddlewareFunc {
+func (s *server) logRequests() echo.MiddlewareFunc {
 	return middleware.RequestLoggerWithConfig(middleware.RequestLoggerConfig{
 		HandleError:     true,
 		LogLatency:      true,
@@ -127,7 +127,7 @@ func (s *Server) logRequests() echo.MiddlewareFunc {
 	})
 }
 
-func (s *Server) recoverPanics() echo.MiddlewareFunc {
+func (s *server) recoverPanics() echo.MiddlewareFunc {
 	return middleware.RecoverWithConfig(middleware.RecoverConfig{
 		StackSize:           8 << 10,
 		DisableStackAll:     true,
@@ -224,7 +224,7 @@ func checkOrigin(protection *http.CrossOriginProtection) echo.MiddlewareFunc {
 }
 
 // limitTime bounds a call, streams apart.
-func (s *Server) limitTime(next StrictHandlerFunc, operationID string) StrictHandlerFunc {
+func (s *server) limitTime(next StrictHandlerFunc, operationID string) StrictHandlerFunc {
 	if operationID == "StreamEvents" {
 		return next
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // ListRules answers GET /rules.
-func (s *Server) ListRules(ctx context.Context, req ListRulesRequestObject) (ListRulesResponseObject, error) {
+func (s *server) ListRules(ctx context.Context, req ListRulesRequestObject) (ListRulesResponseObject, error) {
 	page, err := namePage(listRules, req.Params.Cursor, req.Params.Limit)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (s *Server) ListRules(ctx context.Context, req ListRulesRequestObject) (Lis
 }
 
 // CreateRule answers POST /rules.
-func (s *Server) CreateRule(ctx context.Context, req CreateRuleRequestObject) (CreateRuleResponseObject, error) {
+func (s *server) CreateRule(ctx context.Context, req CreateRuleRequestObject) (CreateRuleResponseObject, error) {
 	d := definition(req.Body)
 	warnings, err := s.checkRule(ctx, &d)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Server) CreateRule(ctx context.Context, req CreateRuleRequestObject) (C
 }
 
 // GetRule answers GET /rules/{id}.
-func (s *Server) GetRule(ctx context.Context, req GetRuleRequestObject) (GetRuleResponseObject, error) {
+func (s *server) GetRule(ctx context.Context, req GetRuleRequestObject) (GetRuleResponseObject, error) {
 	r, err := s.Rules.Get(ctx, tenantOf(ctx), req.ID)
 	if err != nil {
 		return nil, fmt.Errorf("get rule: %w", err)
@@ -78,7 +78,7 @@ func (s *Server) GetRule(ctx context.Context, req GetRuleRequestObject) (GetRule
 }
 
 // UpdateRule answers PUT /rules/{id}.
-func (s *Server) UpdateRule(ctx context.Context, req UpdateRuleRequestObject) (UpdateRuleResponseObject, error) {
+func (s *server) UpdateRule(ctx context.Context, req UpdateRuleRequestObject) (UpdateRuleResponseObject, error) {
 	version, err := editedVersion(req.Params.IfMatch)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s *Server) UpdateRule(ctx context.Context, req UpdateRuleRequestObject) (U
 }
 
 // DeleteRule answers DELETE /rules/{id}.
-func (s *Server) DeleteRule(ctx context.Context, req DeleteRuleRequestObject) (DeleteRuleResponseObject, error) {
+func (s *server) DeleteRule(ctx context.Context, req DeleteRuleRequestObject) (DeleteRuleResponseObject, error) {
 	if err := s.Rules.Delete(ctx, tenantOf(ctx), req.ID); err != nil {
 		return nil, fmt.Errorf("delete rule: %w", err)
 	}
@@ -106,7 +106,7 @@ func (s *Server) DeleteRule(ctx context.Context, req DeleteRuleRequestObject) (D
 }
 
 // EnableRule answers POST /rules/{id}/enable.
-func (s *Server) EnableRule(ctx context.Context, req EnableRuleRequestObject) (EnableRuleResponseObject, error) {
+func (s *server) EnableRule(ctx context.Context, req EnableRuleRequestObject) (EnableRuleResponseObject, error) {
 	r, err := s.Rules.SetEnabled(ctx, tenantOf(ctx), req.ID, true)
 	if err != nil {
 		return nil, fmt.Errorf("enable rule: %w", err)
@@ -115,7 +115,7 @@ func (s *Server) EnableRule(ctx context.Context, req EnableRuleRequestObject) (E
 }
 
 // DisableRule answers POST /rules/{id}/disable.
-func (s *Server) DisableRule(ctx context.Context, req DisableRuleRequestObject) (DisableRuleResponseObject, error) {
+func (s *server) DisableRule(ctx context.Context, req DisableRuleRequestObject) (DisableRuleResponseObject, error) {
 	r, err := s.Rules.SetEnabled(ctx, tenantOf(ctx), req.ID, false)
 	if err != nil {
 		return nil, fmt.Errorf("disable rule: %w", err)
@@ -152,7 +152,7 @@ func definition(b *RuleDefinition) rules.Definition {
 
 // checkRule finds everything that is wrong with d at once, and what is merely
 // worth a warning.
-func (s *Server) checkRule(ctx context.Context, d *rules.Definition) (warnings []fault.Field, err error) {
+func (s *server) checkRule(ctx context.Context, d *rules.Definition) (warnings []fault.Field, err error) {
 	var wrong []fault.Field
 	if err := s.validator.Definition(d); err != nil {
 		if fault.KindOf(err) != fault.Invalid {
@@ -193,7 +193,7 @@ func withoutRepeats(fields []fault.Field) []fault.Field {
 	return kept
 }
 
-func (s *Server) evaluationHealth(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]EvaluationHealth, error) {
+func (s *server) evaluationHealth(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]EvaluationHealth, error) {
 	if len(ids) == 0 {
 		return map[uuid.UUID]EvaluationHealth{}, nil
 	}

@@ -135,16 +135,21 @@ func (o *Options) validate() error {
 
 // Server answers HTTP. It is made by [New] and safe for concurrent use.
 type Server struct {
+	echo *echo.Echo
+	hub  *hub
+}
+
+// server holds the handlers of the operations.
+type server struct {
 	Options
 
 	validator *rules.Validator
 	hub       *hub
 	health    *health
 	startedAt time.Time
-	echo      *echo.Echo
 }
 
-var _ StrictServerInterface = (*Server)(nil)
+var _ StrictServerInterface = (*server)(nil)
 
 // New returns a server. It starts nothing; its streams are ended by [Server.Shutdown].
 func New(o Options) (*Server, error) {
@@ -164,17 +169,18 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{
+	s := &server{
 		Options:   o,
 		validator: rules.NewValidator(),
 		hub:       newHub(o.Pulse, o.Log, o.PulseInterval, o.MaxStreams),
 		health:    newHealth(o.Checks, o.Log, o.Now),
 		startedAt: o.Now(),
 	}
-	if s.echo, err = s.router(document, public); err != nil {
+	e, err := s.router(document, public)
+	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return &Server{echo: e, hub: s.hub}, nil
 }
 
 // ServeHTTP answers one request.

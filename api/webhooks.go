@@ -14,7 +14,7 @@ import (
 )
 
 // ListWebhooks answers GET /webhooks.
-func (s *Server) ListWebhooks(ctx context.Context, req ListWebhooksRequestObject) (ListWebhooksResponseObject, error) {
+func (s *server) ListWebhooks(ctx context.Context, req ListWebhooksRequestObject) (ListWebhooksResponseObject, error) {
 	page, err := namePage(listWebhooks, req.Params.Cursor, req.Params.Limit)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (s *Server) ListWebhooks(ctx context.Context, req ListWebhooksRequestObject
 }
 
 // CreateWebhook answers POST /webhooks.
-func (s *Server) CreateWebhook(ctx context.Context, req CreateWebhookRequestObject) (CreateWebhookResponseObject, error) {
+func (s *server) CreateWebhook(ctx context.Context, req CreateWebhookRequestObject) (CreateWebhookResponseObject, error) {
 	w := webhook(req.Body)
 	if err := fault.InvalidFields("the webhook", withoutRepeats(append(formFaults(&w), s.CheckWebhook(&w)...))); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (s *Server) CreateWebhook(ctx context.Context, req CreateWebhookRequestObje
 }
 
 // GetWebhook answers GET /webhooks/{id}.
-func (s *Server) GetWebhook(ctx context.Context, req GetWebhookRequestObject) (GetWebhookResponseObject, error) {
+func (s *server) GetWebhook(ctx context.Context, req GetWebhookRequestObject) (GetWebhookResponseObject, error) {
 	w, err := s.Webhooks.Get(ctx, tenantOf(ctx), req.ID)
 	if err != nil {
 		return nil, fmt.Errorf("get webhook: %w", err)
@@ -59,7 +59,7 @@ func (s *Server) GetWebhook(ctx context.Context, req GetWebhookRequestObject) (G
 }
 
 // DeleteWebhook answers DELETE /webhooks/{id}.
-func (s *Server) DeleteWebhook(ctx context.Context, req DeleteWebhookRequestObject) (DeleteWebhookResponseObject, error) {
+func (s *server) DeleteWebhook(ctx context.Context, req DeleteWebhookRequestObject) (DeleteWebhookResponseObject, error) {
 	if err := s.Webhooks.Delete(ctx, tenantOf(ctx), req.ID); err != nil {
 		return nil, fmt.Errorf("delete webhook: %w", err)
 	}
