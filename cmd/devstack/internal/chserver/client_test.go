@@ -1,6 +1,7 @@
 package chserver_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -50,6 +51,21 @@ func run(t *testing.T, conn driver.Conn, sql string, args ...any) {
 	if err := conn.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
+}
+
+// insertRows sends n rows in one batch.
+func insertRows(ctx context.Context, conn driver.Conn, n int, row func(i int) []any) error {
+	batch, err := conn.PrepareBatch(ctx, "INSERT INTO t")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = batch.Close() }()
+	for i := range n {
+		if err := batch.Append(row(i)...); err != nil {
+			return err
+		}
+	}
+	return batch.Send()
 }
 
 // scan reads the one value of a query.

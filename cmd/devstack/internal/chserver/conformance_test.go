@@ -105,15 +105,7 @@ func TestClickhouseGo(t *testing.T) {
 			wantCode(t, conn.Exec(ctx, "INSERT INTO t SELECT 1"), 164)
 			wantCode(t, conn.Exec(ctx, "DROP TABLE t"), 164)
 			wantCode(t, conn.Exec(ctx, "SET readonly = 0"), 164)
-			batch, err := conn.PrepareBatch(ctx, "INSERT INTO t")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = batch.Close() }()
-			if err := batch.Append(uint64(1)); err != nil {
-				t.Fatal(err)
-			}
-			wantCode(t, batch.Send(), 164)
+			wantCode(t, insertRows(ctx, conn, 1, func(int) []any { return []any{uint64(1)} }), 164)
 			var n uint64
 			if err := conn.QueryRow(ctx, "SELECT count() FROM t").Scan(&n); err != nil || n != 0 {
 				t.Errorf("readonly = %d: got %d rows, %v, want none", readonly, n, err)
@@ -207,16 +199,9 @@ func TestClickhouseGo(t *testing.T) {
 				}
 				defer func() { _ = conn.Close() }()
 				for round := range rounds {
-					batch, err := conn.PrepareBatch(ctx, "INSERT INTO t")
-					if err != nil {
-						return err
-					}
-					for i := range size {
-						if err := batch.Append(uint32(client), uint32(round*size+i)); err != nil {
-							return err
-						}
-					}
-					if err := errors.Join(batch.Send(), batch.Close()); err != nil {
+					if err := insertRows(ctx, conn, size, func(i int) []any {
+						return []any{uint32(client), uint32(round*size + i)}
+					}); err != nil {
 						return err
 					}
 					var n, highest uint64

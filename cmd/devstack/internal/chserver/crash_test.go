@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
-	"golang.org/x/sync/errgroup"
 )
 
 // TestKill kills the process while clients insert, and expects every acknowledged row after the restart.
@@ -22,27 +24,17 @@ func TestKill(t *testing.T) {
 	for round := range 3 {
 		const clients, enough = 3, 100
 		acknowledged := make([]int, clients) // batches of ten
-		progress := make(chan int, 10_000)
-		var group errgroup.Group
+		progress, failures := make(chan int, 100_000), make(chan error, clients)
+		var group sync.WaitGroup
 		for client := range clients {
-			group.Go(func() error {
-				conn, err := clickhouse.Open(s.options())
-				if err != nil {
-					return err
-				}
-				defer func() { _ = conn.Close() }()
+			conn := s.open(t)
+			group.Go(func() {
 				for batch := 0; ; batch++ {
-					inserted, err := conn.PrepareBatch(context.Background(), "INSERT INTO t")
-					if err != nil {
-						return nil // killed
-					}
-					for i := range 10 {
-						if err := inserted.Append(uint32(round*clients+client), uint32(batch*10+i), time.Now()); err != nil {
-							return err
-						}
-					}
-					if errors.Join(inserted.Send(), inserted.Close()) != nil {
-						return nil // killed
+					if err := insertRows(context.Background(), conn, 10, func(i int) []any {
+						return []any{uint32(round*clients + client), uint32(batch*10 + i), time.Now()}
+					}); err != nil {
+						failures <- err // killed, or else too early
+						return
 					}
 					acknowledged[client] = batch + 1
 					progress <- batch
@@ -50,12 +42,14 @@ func TestKill(t *testing.T) {
 			})
 		}
 		for range enough {
-			<-progress
+			select {
+			case <-progress:
+			case err := <-failures:
+				t.Fatalf("an insert fails before the kill: %v", err)
+			}
 		}
 		s.kill(t)
-		if err := group.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		group.Wait()
 		s = startServer(t, dir)
 		conn := s.open(t)
 		for client, batches := range acknowledged {
@@ -87,6 +81,61 @@ func TestStop(t *testing.T) {
 	wantCode(t, <-done, 394) // the client is told
 	if got := scan[uint64](t, startServer(t, dir).open(t), "SELECT count() FROM t"); got != 1 {
 		t.Errorf("got %d rows after the restart, want 1", got)
+	}
+}
+
+// TestAbandonedInsert leaves an INSERT in the middle of its data, once by going away, once by stopping the server.
+func TestAbandonedInsert(t *testing.T) {
+	dir := dataDir(t)
+	s := startServer(t, dir)
+	conn := s.open(t)
+	run(t, conn, "CREATE TABLE abandoned (a Int32) ENGINE = MergeTree ORDER BY a")
+	insert := func(ctx context.Context) (*io.PipeWriter, <-chan error) {
+		body, send := io.Pipe()
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.addr+"/?query=INSERT+INTO+abandoned+FORMAT+CSV", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			resp, err := http.DefaultClient.Do(req)
+			if err == nil {
+				err = errors.Join(fmt.Errorf("answered with %s", resp.Status), resp.Body.Close())
+			}
+			done <- err
+		}()
+		if _, err := io.WriteString(send, "1\n2\n"); err != nil {
+			t.Fatal(err)
+		}
+		return send, done
+	}
+
+	waitFor := func(n uint64) {
+		eventually(t, fmt.Sprintf("%d inserts run", n), func() bool { return running(t, conn, "INTO abandoned") == n })
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	send, done := insert(ctx)
+	waitFor(1)
+	cancel()
+	_ = send.CloseWithError(ctx.Err()) // the client waits for its own body
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	waitFor(0)
+
+	send, done = insert(t.Context())
+	waitFor(1)
+	if err := s.stop(t); err != nil {
+		t.Errorf("the server exits with %v", err)
+	}
+	_ = send.Close()
+	if err := <-done; err == nil || strings.Contains(err.Error(), "200") {
+		t.Errorf("an insert that was cut off is answered with %v", err)
+	}
+	if got := scan[uint64](t, startServer(t, dir).open(t), "SELECT count() FROM abandoned"); got != 0 {
+		t.Errorf("got %d rows of inserts that were cut off", got)
 	}
 }
 

@@ -18,6 +18,9 @@ const drainLimit = 256 << 20
 // chunkSize is how much of an insert's body goes to the engine at a time.
 const chunkSize = 1 << 20
 
+// lastWords is how long a client may take to read the answer of a request whose context has ended.
+const lastWords = 2 * time.Second
+
 // front answers HTTP requests from the engine.
 type front struct {
 	sessions *sessions
@@ -52,6 +55,7 @@ func (f *front) serveQuery(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer f.running.leave()
+	defer f.boundTransfer(w, r)()
 	req, refused := parseRequest(r)
 	resp := newResponse(w, f.identity, req, f.now)
 	if refused != nil {
@@ -66,6 +70,16 @@ func (f *front) serveQuery(w http.ResponseWriter, r *http.Request) {
 		f.log.LogAttrs(r.Context(), slog.LevelDebug, "statement fails", slog.String("query_id", req.queryID), slog.Any("error", err))
 		resp.fail(err)
 	}
+}
+
+// boundTransfer sees to it that a client that neither sends nor reads on does not hold up a request whose context has
+// ended. The function that it returns ends the watch.
+func (f *front) boundTransfer(w http.ResponseWriter, r *http.Request) func() bool {
+	return context.AfterFunc(r.Context(), func() {
+		control := http.NewResponseController(w)
+		// An error means that the connection is closed already.
+		_ = errors.Join(control.SetReadDeadline(f.now()), control.SetWriteDeadline(f.now().Add(lastWords)))
+	})
 }
 
 // run brings a connection into the state that the request asks for and runs its statement there.

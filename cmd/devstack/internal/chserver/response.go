@@ -18,6 +18,9 @@ import (
 // earlier still gets its own status and code.
 const holdBack = 1 << 20
 
+// maxException is how long an exception in the middle of a result can be: readers look for it in the last 16 KiB.
+const maxException = 15 << 10
+
 // response writes one answer. Until it is committed, everything can still become an error.
 type response struct {
 	w        http.ResponseWriter
@@ -136,7 +139,7 @@ func (p *response) fail(err error) {
 		}
 		return
 	}
-	text += "\n"
+	text = strings.ToValidUTF8(text[:min(len(text), maxException)], "") + "\n"
 	frame := fmt.Sprintf("\r\n__exception__\r\n%s\r\n%s%d %s\r\n__exception__\r\n", p.tag, text, len(text), p.tag)
 	if p.blocks != nil {
 		_ = p.blocks.Flush() // as above
