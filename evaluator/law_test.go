@@ -151,10 +151,10 @@ func (m *model) Texts(*rules.Rule, *rules.Exchange) (title, message string, prob
 // Each look at the clock takes a millisecond, so that a small budget ends a
 // tick in the midst of its pages.
 func (m *model) process(t *rapid.T, pageSize int, budget time.Duration) *evaluator.Evaluator {
-	looks := time.Duration(0)
+	looks := 0
 	e, err := evaluator.New(evaluator.Options{
 		Source: m, Store: m, Publisher: m, Texts: m, Logger: slog.New(slog.DiscardHandler),
-		Clock:   func() time.Time { looks++; return time.Unix(0, m.now).Add(looks * time.Millisecond) },
+		Clock:   func() time.Time { looks++; return time.Unix(0, m.now).Add(time.Duration(looks) * time.Millisecond) },
 		Replica: "model", PageSize: pageSize, Budget: budget,
 	})
 	if err != nil {
@@ -222,7 +222,7 @@ func TestExactlyOneAlertWhateverHappens(t *testing.T) {
 					m.rows = append(m.rows, rapid.SampledFrom(m.rows).Draw(t, "row"))
 				}
 			},
-			"end what runs": func(t *rapid.T) {
+			"end what runs": func(*rapid.T) {
 				for _, e := range m.rows {
 					ended := func(o rules.Exchange) bool { return o.ExecutionID == e.ExecutionID && o.Status != rules.Running }
 					if !slices.ContainsFunc(m.rows, ended) {
@@ -234,7 +234,7 @@ func TestExactlyOneAlertWhateverHappens(t *testing.T) {
 				}
 			},
 			"time passes":      func(t *rapid.T) { m.now += rapid.Int64Range(1, 12).Draw(t, "quanta") * quantum },
-			"clock steps back": func(t *rapid.T) { m.now -= quantum },
+			"clock steps back": func(*rapid.T) { m.now -= quantum },
 			"tick":             func(t *rapid.T) { tick(t, engine) },
 			"die in a tick": func(t *rapid.T) {
 				m.dieBefore = rapid.IntRange(0, 3).Draw(t, "before commit")

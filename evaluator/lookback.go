@@ -65,7 +65,8 @@ type bucket struct {
 	number int64
 }
 
-type print struct{ count, checksum uint64 }
+// checksum stands for the exchanges of a bucket.
+type checksum struct{ count, xor uint64 }
 
 // ledger remembers what was seen of each tenant, and what each rule judged of it.
 type ledger struct {
@@ -76,7 +77,7 @@ type ledger struct {
 
 // seen is the ledger of one tenant.
 type seen struct {
-	minutes, seconds map[bucket]print
+	minutes, seconds map[bucket]checksum
 	fullAtNS         int64
 	// changes holds the seconds that changed, in the order of their serials.
 	changes []change
@@ -103,7 +104,7 @@ func newLedger() *ledger {
 func (l *ledger) observe(ctx context.Context, source Source, q FingerprintQuery, windowNS int64) error {
 	s := l.tenants[q.TenantID]
 	if s == nil {
-		s = &seen{minutes: map[bucket]print{}, seconds: map[bucket]print{}}
+		s = &seen{minutes: map[bucket]checksum{}, seconds: map[bucket]checksum{}}
 		l.tenants[q.TenantID] = s
 	}
 	l.serial++
@@ -136,7 +137,7 @@ func (s *seen) compareMinutes(ctx context.Context, source Source, q FingerprintQ
 	}
 	var changed []int64
 	for _, p := range prints {
-		if s.minutes[bucket{p.Status, p.Bucket}] != (print{p.Count, p.Checksum}) {
+		if s.minutes[bucket{p.Status, p.Bucket}] != (checksum{p.Count, p.Checksum}) {
 			changed = append(changed, p.Bucket)
 		}
 	}
@@ -147,7 +148,7 @@ func (s *seen) compareMinutes(ctx context.Context, source Source, q FingerprintQ
 	}
 	// Only now: had the seconds not been read, the minutes must differ again.
 	for _, p := range prints {
-		s.minutes[bucket{p.Status, p.Bucket}] = print{p.Count, p.Checksum}
+		s.minutes[bucket{p.Status, p.Bucket}] = checksum{p.Count, p.Checksum}
 	}
 	return nil
 }
@@ -161,7 +162,7 @@ func (s *seen) compareSeconds(ctx context.Context, source Source, q FingerprintQ
 	}
 	var changed []int64
 	for _, p := range prints {
-		key, now := bucket{p.Status, p.Bucket}, print{p.Count, p.Checksum}
+		key, now := bucket{p.Status, p.Bucket}, checksum{p.Count, p.Checksum}
 		if s.seconds[key] != now {
 			s.seconds[key] = now
 			changed = append(changed, p.Bucket)

@@ -157,8 +157,8 @@ func patterns(names []string) []pattern {
 	return cut
 }
 
-func matchesAny(any []pattern, name string) bool {
-	return len(any) == 0 || slices.ContainsFunc(any, func(p pattern) bool { return p.match(name) })
+func matchesAny(names []pattern, name string) bool {
+	return len(names) == 0 || slices.ContainsFunc(names, func(p pattern) bool { return p.match(name) })
 }
 
 func (p pattern) match(name string) bool {

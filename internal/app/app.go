@@ -142,7 +142,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		return nil
 	})
 	record := db.Record()
-	a.api, err = api.New(api.Options{
+	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
 		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Pulse: db.Inbox(), Notifications: record, Status: record,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
 		CheckRule: template.CheckRule, CheckWebhook: checkWebhook, Web: web.Handler(),

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -112,9 +113,7 @@ func TestFromAFailureToAMessageOverTheAPI(t *testing.T) {
 		"forDurationSeconds": "Per-exchange rules fire at once — a duration does not apply",
 	} {
 		bad := map[string]any{field: 60}
-		for k, v := range rule {
-			bad[k] = v
-		}
+		maps.Copy(bad, rule)
 		status, problem := call(t, http.MethodPost, base+"/api/v1/rules", bad)
 		text, _ := json.Marshal(problem["errors"])
 		if status != http.StatusBadRequest || !strings.Contains(string(text), message) || !strings.Contains(string(text), field) {

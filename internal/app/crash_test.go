@@ -24,7 +24,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "tocsin")
-	build := exec.Command("go", "build", "-o", path, "tocsin/cmd/tocsin")
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", path, "tocsin/cmd/tocsin")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stderr = os.Stderr
 	return path, build.Run()
@@ -37,18 +37,17 @@ type process struct {
 }
 
 // serve starts a replica on the world's databases and waits until it runs.
-func (w *world) serve(extra ...string) *process {
+func (w *world) serve() *process {
 	w.t.Helper()
 	path, err := binary()
 	if err != nil {
 		w.t.Fatalf("build tocsin: %v", err)
 	}
-	p := &process{Cmd: exec.Command(path, "serve")}
+	p := &process{Cmd: exec.CommandContext(context.Background(), path, "serve")}
 	p.Env = append(os.Environ(),
 		"TOCSIN_POSTGRES_URL="+w.pgURL, "TOCSIN_CLICKHOUSE_URL="+w.ch.URL, "TOCSIN_ENCRYPTION_KEY="+key,
 		"TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_SETTLE=0s",
 		"TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_POLL_INTERVAL=100ms", "TOCSIN_CLAIM_FOR=2s", "TOCSIN_LEASE=2s")
-	p.Env = append(p.Env, extra...)
 	stderr, err := p.StderrPipe()
 	if err != nil {
 		w.t.Fatal(err)
@@ -69,7 +68,8 @@ func (w *world) serve(extra ...string) *process {
 		w.t.Fatal("the replica did not start")
 	}
 	go func() {
-		for lines.Scan() { //nolint:revive // reads on so that the pipe never fills
+		for lines.Scan() {
+			_ = lines.Text() // reads on so that the pipe never fills
 		}
 	}()
 	return p
@@ -102,6 +102,7 @@ func (w *world) until(what string, holds func() bool) {
 // TestKilledAtEveryStatement holds the replica inside a statement by a trigger
 // that waits for a lock, kills it there, and lets another one go on.
 func TestKilledAtEveryStatement(t *testing.T) {
+	t.Parallel()
 	for name, trigger := range map[string]string{
 		"advancing the cursor":      `create trigger pause before update on rule_state for each row when (old.cursor is distinct from new.cursor) execute function pause()`,
 		"inserting alerts":          `create trigger pause before insert on alert for each statement execute function pause()`,

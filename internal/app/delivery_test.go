@@ -42,10 +42,10 @@ func (w *world) deliver() {
 }
 
 // claim takes everything that is due, as a dispatcher does.
-func (w *world) claim(lease time.Duration) []notify.Delivery {
+func (w *world) claim() []notify.Delivery {
 	w.t.Helper()
 	claimed, err := w.db.Outbox().Claim(w.t.Context(), notify.ClaimRequest{
-		Replica: "claimant", Lease: lease,
+		Replica: "claimant", Lease: time.Minute,
 		Room: func(due []notify.Limits) []notify.Slots {
 			var rooms []notify.Slots
 			for _, d := range due {
@@ -174,15 +174,15 @@ func TestRefusedIsNotRepeated(t *testing.T) {
 func TestStaleClaimantIsFenced(t *testing.T) {
 	w := newWorld(t)
 	w.owed(w.webhook("ops"), "a")
-	stale := w.claim(time.Minute)[0]
-	if again := w.claim(time.Minute); len(again) != 0 {
+	stale := w.claim()[0]
+	if again := w.claim(); len(again) != 0 {
 		t.Fatalf("claimed twice: %+v", again)
 	}
 	if err := w.begin(&stale); err != nil {
 		t.Fatal(err)
 	}
 	w.exec(`update outbox set due_at = now()`) // its lease has lapsed
-	owner := w.claim(time.Minute)[0]
+	owner := w.claim()[0]
 	if owner.Token <= stale.Token || owner.Attempt != 2 {
 		t.Fatalf("the new claim has token %d and attempt %d", owner.Token, owner.Attempt)
 	}
@@ -209,12 +209,12 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 func TestLateSuccessEndsTheNotification(t *testing.T) {
 	w := newWorld(t)
 	w.owed(w.webhook("ops"), "a")
-	stale := w.claim(time.Minute)[0]
+	stale := w.claim()[0]
 	if err := w.begin(&stale); err != nil {
 		t.Fatal(err)
 	}
 	w.exec(`update outbox set due_at = now()`)
-	owner := w.claim(time.Minute)[0]
+	owner := w.claim()[0]
 	err := w.db.Outbox().Settle(t.Context(), settlement(&stale, notify.VerdictDelivered, notify.Delivered))
 	if !errors.Is(err, notify.ErrFenced) {
 		t.Errorf("Settle by the stale claimant = %v", err)
@@ -240,7 +240,7 @@ func TestSlowReceiverKeepsItsLease(t *testing.T) {
 	// Three leases later, the row is still not to be had.
 	began := time.Now()
 	w.until("three leases have passed", func() bool {
-		if claimed := w.claim(time.Minute); len(claimed) > 0 {
+		if claimed := w.claim(); len(claimed) > 0 {
 			t.Fatal("the row was taken from a dispatcher that renews its lease")
 		}
 		return time.Since(began) > 900*time.Millisecond
@@ -289,7 +289,7 @@ func TestDeadEndpointDelaysNoOther(t *testing.T) {
 	w.owed(dead, "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
 	w.owed(healthy, "z")
 	rooms := 0
-	for _, d := range w.claim(time.Minute) {
+	for _, d := range w.claim() {
 		if d.Webhook.ID == healthy {
 			rooms++
 		}

@@ -27,34 +27,35 @@ type Database struct {
 	Conn driver.Conn
 }
 
-// New returns a fresh database, dropped when t ends.
-func New(t testing.TB) Database {
-	t.Helper()
+// New returns a fresh database, dropped when tb ends.
+func New(tb testing.TB) Database {
+	tb.Helper()
 	server := os.Getenv(variable)
 	if server == "" {
-		t.Fatalf("%s is not set: run the tests with `make test`, or `bin/devstack run -- go test ./…`", variable)
+		tb.Fatalf("%s is not set: run the tests with `make test`, or `bin/devstack run -- go test ./…`", variable)
 	}
 	u, err := url.Parse(server)
 	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
+		tb.Fatalf("%s: %v", variable, err)
 	}
 	name := "test_" + strings.ReplaceAll(uuid.NewString(), "-", "")
-	admin := open(t, server)
-	exec(t, admin, "CREATE DATABASE "+name)
-	t.Cleanup(func() { exec(t, admin, "DROP DATABASE IF EXISTS "+name+" SYNC") })
+	admin := open(tb, server)
+	exec(tb, admin, "CREATE DATABASE "+name)
+	tb.Cleanup(func() { exec(tb, admin, "DROP DATABASE IF EXISTS "+name+" SYNC") })
 	u.Path = "/" + name
-	db := Database{URL: u.String(), Conn: open(t, u.String())}
-	exec(t, db.Conn, schema.Exchanges)
+	db := Database{URL: u.String(), Conn: open(tb, u.String())}
+	exec(tb, db.Conn, schema.Exchanges)
 	return db
 }
 
 // Insert writes exchanges as they are.
-func (d Database) Insert(t testing.TB, exchanges ...rules.Exchange) {
-	t.Helper()
+func (d Database) Insert(tb testing.TB, exchanges ...rules.Exchange) {
+	tb.Helper()
 	batch, err := d.Conn.PrepareBatch(context.Background(), "INSERT INTO exchanges")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
+	defer batch.Close() //nolint:errcheck // Send tells all there is
 	for _, e := range exchanges {
 		var end *time.Time
 		if e.EndTimeNS != nil {
@@ -68,41 +69,41 @@ func (d Database) Insert(t testing.TB, exchanges ...rules.Exchange) {
 		err := batch.Append(e.TenantID, time.Unix(0, e.StartTimeNS), e.Environment, e.Application, e.Route, e.ExecutionID,
 			end, uint64(e.DurationNS), string(e.Status), e.ErrorType, e.ErrorMessage, e.ErrorStack, e.CorrelationID, attributes)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	if err := batch.Send(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // Now returns ClickHouse's clock, in nanoseconds since the Unix epoch.
-func (d Database) Now(t testing.TB) int64 {
-	t.Helper()
+func (d Database) Now(tb testing.TB) int64 {
+	tb.Helper()
 	var ns int64
 	if err := d.Conn.QueryRow(context.Background(), "SELECT toUnixTimestamp64Nano(now64(9))").Scan(&ns); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return ns
 }
 
-func open(t testing.TB, dsn string) driver.Conn {
-	t.Helper()
+func open(tb testing.TB, dsn string) driver.Conn {
+	tb.Helper()
 	options, err := clickhouse.ParseDSN(dsn)
 	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
+		tb.Fatalf("%s: %v", variable, err)
 	}
 	conn, err := clickhouse.Open(options)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
+	tb.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
 
-func exec(t testing.TB, conn driver.Conn, statement string) {
-	t.Helper()
+func exec(tb testing.TB, conn driver.Conn, statement string) {
+	tb.Helper()
 	if err := conn.Exec(context.Background(), statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
+		tb.Fatalf("%s: %v", statement, err)
 	}
 }

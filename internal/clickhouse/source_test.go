@@ -1,7 +1,6 @@
 package clickhouse_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,7 +82,7 @@ func TestNanosecondsSurvive(t *testing.T) {
 func TestPagesCoverEverythingOnce(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)
-	ctx := context.Background()
+	ctx := t.Context()
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
@@ -97,7 +96,7 @@ func TestPagesCoverEverythingOnce(t *testing.T) {
 			e.TenantID = tenant
 			rows = append(rows, e)
 		}
-		db.Insert(t, rows...)
+		db.Insert(t, rows...) //nolint:contextcheck // a helper of tests
 		slices.SortFunc(rows, func(a, b rules.Exchange) int { return a.Position().Compare(b.Position()) })
 		want := make([]cursor.Position, len(rows))
 		for i := range rows {

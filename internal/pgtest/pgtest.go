@@ -25,40 +25,40 @@ import (
 
 const variable = "TOCSIN_TEST_POSTGRES_URL"
 
-// URL returns the URL of a fresh, migrated database, dropped when t ends.
-func URL(t testing.TB) string {
-	t.Helper()
+// URL returns the URL of a fresh, migrated database, dropped when tb ends.
+func URL(tb testing.TB) string {
+	tb.Helper()
 	server := os.Getenv(variable)
 	if server == "" {
-		t.Fatalf("%s is not set: run the tests with `make test`, or `bin/devstack run -- go test ./…`", variable)
+		tb.Fatalf("%s is not set: run the tests with `make test`, or `bin/devstack run -- go test ./…`", variable)
 	}
 	template, err := template(server)
 	if err != nil {
-		t.Fatalf("template database: %v", err)
+		tb.Fatalf("template database: %v", err)
 	}
 	name := "test_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	zones := []string{"UTC", "America/St_Johns", "Asia/Kathmandu", "Pacific/Chatham", "Europe/Berlin"}
 	zone := zones[rand.IntN(len(zones))]
 	run := func(statements ...string) {
-		t.Helper()
+		tb.Helper()
 		if err := admin(context.Background(), server, statements...); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	run(fmt.Sprintf(`create database %s template %s`, name, template),
 		fmt.Sprintf(`alter database %s set timezone to '%s'`, name, zone))
-	t.Cleanup(func() { run(fmt.Sprintf(`drop database if exists %s with (force)`, name)) })
-	return withDatabase(t, server, name)
+	tb.Cleanup(func() { run(fmt.Sprintf(`drop database if exists %s with (force)`, name)) })
+	return withDatabase(tb, server, name)
 }
 
-// Conn returns a connection to the database at url, closed when t ends.
-func Conn(t testing.TB, url string) *pgx.Conn {
-	t.Helper()
+// Conn returns a connection to the database at url, closed when tb ends.
+func Conn(tb testing.TB, url string) *pgx.Conn {
+	tb.Helper()
 	conn, err := pgx.Connect(context.Background(), url)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
 }
 
@@ -87,11 +87,11 @@ var template = func() func(server string) (string, error) {
 	}
 }()
 
-func withDatabase(t testing.TB, server, name string) string {
-	t.Helper()
+func withDatabase(tb testing.TB, server, name string) string {
+	tb.Helper()
 	u, err := url.Parse(server)
 	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
+		tb.Fatalf("%s: %v", variable, err)
 	}
 	u.Path = "/" + name
 	return u.String()
