@@ -36,6 +36,6 @@
 // echoed but unknown to the engine: KILL QUERY … WHERE query_id does not find it. In a session (session_id) the settings
 // of a request stay for the next ones, and a GET is not made read-only. External tables, input(), INTO OUTFILE and FROM
 // INFILE are refused with code 48, progress headers are not sent, and X-ClickHouse-Summary is missing from results that
-// are longer than what is held back. The database "default" is clickhouse-local's: besides its tables it shows the files
-// of the working directory; databases that are created are ordinary ones.
+// are longer than what is held back. The database "default" is clickhouse-local's: there a
+// name that is no table is tried as the path of a file. Databases that are created are ordinary ones.
 package chserver
