@@ -190,9 +190,14 @@ func TestCrashInTheMiddle(t *testing.T) {
 
 func TestFailedInstallLeavesNothing(t *testing.T) {
 	for name, each := range map[string]struct{ script, want string }{
-		"disk full":    {`echo "npm error code ENOSPC" >&2; exit 228`, "disk full"},
-		"no network":   {`echo "npm error code ENOTFOUND" >&2; exit 1`, "npm error code ENOTFOUND"},
-		"nothing came": {`mkdir node_modules`, "engine missing"},
+		"disk full": {`echo "npm error code ENOSPC" >&2; exit 228`, "disk full"},
+		"disk full, npm content": {
+			"ln -s " + installed(t) + ` node_modules; echo "npm warn tar TAR_ENTRY_ERROR ENOSPC: no space left on device, write" >&2`,
+			"disk full",
+		},
+		"unwritten file": {"ln -s " + installed(t) + ` node_modules; echo "npm warn tar TAR_ENTRY_ERROR EIO" >&2`, "TAR_ENTRY_ERROR"},
+		"no network":     {`echo "npm error code ENOTFOUND" >&2; exit 1`, "npm error code ENOTFOUND"},
+		"nothing came":   {`mkdir node_modules`, "engine missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			newRegistry(t, each.script)

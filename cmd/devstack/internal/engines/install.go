@@ -117,7 +117,7 @@ func runNPM(ctx context.Context, npm, dir string, args ...string) error {
 	var said strings.Builder
 	child, err := proc.Start(proc.Options{
 		Path:   npm,
-		Args:   append(args, "--ignore-scripts", "--no-audit", "--no-fund", "--no-progress", "--loglevel=error"),
+		Args:   append(args, "--ignore-scripts", "--no-audit", "--no-fund", "--no-progress", "--loglevel=warn"),
 		Dir:    dir,
 		Stdout: &said,
 		Stderr: &said,
@@ -131,7 +131,12 @@ func runNPM(ctx context.Context, npm, dir string, args ...string) error {
 		_ = child.Stop(context.WithoutCancel(ctx), proc.Step{Signal: syscall.SIGTERM, Wait: 3 * time.Second})
 		return fmt.Errorf("install the engines: %w", ctx.Err())
 	}
-	if err := child.Err(); err != nil {
+	err = child.Err()
+	if err == nil && strings.Contains(said.String(), "TAR_ENTRY_ERROR") {
+		// npm only warns of files that it could not write whole, and ends with success.
+		err = errors.New("files could not be written")
+	}
+	if err != nil {
 		return explain(fmt.Errorf("install the engines: npm %s: %w", args[0], err), said.String())
 	}
 	return nil

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
-// nobody is the user and group that Postgres runs as when devstack runs as root: Postgres refuses root. It needs no
-// entry in the password file.
+// nobody is the user and group that Postgres runs as when devstack runs as root and the system names no such user.
 const nobody = 65534
 
 // account is who Postgres runs as.
@@ -20,11 +21,20 @@ type account struct {
 	credential *syscall.Credential
 }
 
+// currentAccount is devstack's own user, or, for root, whom Postgres refuses, the user nobody.
 func currentAccount() account {
 	if os.Geteuid() != 0 {
 		return account{uid: os.Geteuid(), gid: os.Getegid()}
 	}
-	return account{uid: nobody, gid: nobody, credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	uid, gid := uint32(nobody), uint32(nobody)
+	if found, err := user.Lookup("nobody"); err == nil {
+		foundUID, badUID := strconv.ParseUint(found.Uid, 10, 32)
+		foundGID, badGID := strconv.ParseUint(found.Gid, 10, 32)
+		if badUID == nil && badGID == nil {
+			uid, gid = uint32(foundUID), uint32(foundGID)
+		}
+	}
+	return account{uid: int(uid), gid: int(gid), credential: &syscall.Credential{Uid: uid, Gid: gid}}
 }
 
 // UnreachableError says that Postgres's user cannot enter a directory above the one it needs.

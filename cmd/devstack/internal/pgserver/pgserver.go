@@ -3,7 +3,7 @@
 // Package pgserver runs a PostgreSQL server as a child process.
 //
 // The cluster is made on first use (UTF-8, locale C, UTC) and belongs to whoever devstack runs as; for root, whom
-// Postgres refuses, to user 65534. It listens on loopback alone and trusts whoever connects there, so it is for
+// Postgres refuses, to the user nobody. It listens on loopback alone and trusts whoever connects there, so it is for
 // development and tests.
 //
 // The data directory is the only state. It is made in one rename, so a crash leaves a whole cluster or none. One server
@@ -257,8 +257,12 @@ func explainStart(err error, who account) error {
 
 // explainEnd says why initdb or the server ended before its time.
 func explainEnd(what string, err error, log *taillog.Writer) error {
-	if strings.Contains(log.Text(), "No space left on device") {
+	switch said := log.Text(); {
+	case strings.Contains(said, "No space left on device"):
 		return fmt.Errorf("%s: disk full: free some space and start again", what)
+	case strings.Contains(said, "could not look up effective user ID"):
+		return fmt.Errorf("%s: this system has no name for user %d, and Postgres wants one: "+
+			"add the user to /etc/passwd, or run devstack as another one", what, currentAccount().uid)
 	}
 	return fmt.Errorf("%s: %w%s", what, err, log.Suffix())
 }

@@ -259,7 +259,7 @@ func TestReachable(t *testing.T) {
 	if !errors.As(err, &blocked) {
 		t.Fatalf("error %v", err)
 	}
-	if blocked.UID != nobody || blocked.Blocked == "" {
+	if blocked.UID != currentAccount().uid || blocked.Blocked == "" {
 		t.Errorf("error %+v", blocked)
 	}
 	if err := Reachable("/usr/local/deep/below"); err != nil {

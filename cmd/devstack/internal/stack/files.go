@@ -3,10 +3,14 @@
 package stack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"tocsin/cmd/devstack/internal/engines"
+	"tocsin/cmd/devstack/internal/pgserver"
 )
 
 // self is devstack's own program. On Linux it is named so that it can be started although a build has replaced it.
@@ -36,4 +40,16 @@ func openLog(dir, name string) (*os.File, error) {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	return file, nil
+}
+
+// bringEngines installs the engines where they are missing, in a place that Postgres's user may enter.
+func bringEngines(ctx context.Context, console *Console, terminal bool) (engines.Engines, error) {
+	base, err := engines.DefaultBase()
+	if err != nil {
+		return engines.Engines{}, err
+	}
+	if err := pgserver.Reachable(filepath.Join(base, "engines")); err != nil {
+		return engines.Engines{}, fmt.Errorf("%w: set %s to a directory that every user may enter", err, engines.DirVariable)
+	}
+	return engines.Ensure(ctx, engines.Options{Base: base, Progress: console.out, Terminal: terminal})
 }

@@ -110,7 +110,7 @@ func forward(child *proc.Child) func(syscall.Signal) {
 
 // startThrowAway starts both engines on a temporary directory and returns the environment that leads to them.
 func startThrowAway(ctx context.Context, console *Console, opts RunOptions, ending *cleanups) ([]string, error) {
-	found, err := engines.Ensure(ctx, engines.Options{Progress: console.out, Terminal: opts.Terminal})
+	found, err := bringEngines(ctx, console, opts.Terminal)
 	if err != nil {
 		return nil, err
 	}

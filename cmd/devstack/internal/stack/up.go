@@ -101,7 +101,7 @@ func (u *up) start(ctx context.Context) (err error) {
 	if err := evictTocsin(ctx, u.data); err != nil {
 		return err
 	}
-	u.engines, err = engines.Ensure(ctx, engines.Options{Progress: u.console.out, Terminal: u.opts.Terminal})
+	u.engines, err = bringEngines(ctx, u.console, u.opts.Terminal)
 	if err != nil {
 		return err
 	}
