@@ -122,6 +122,9 @@ func (c *Claim) Start() cursor.Position {
 	if c.From != nil {
 		return *c.From
 	}
+	if len(c.Rule.Former) > 0 {
+		return cursor.Position{StartTimeNS: c.Rule.Former[0].FromNS}
+	}
 	return cursor.Position{StartTimeNS: c.Rule.ArmedSinceNS}
 }
 

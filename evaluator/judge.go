@@ -12,10 +12,10 @@ import (
 	"tocsin/rules"
 )
 
-// judge is a claimed rule at work: its matcher, and how far it has come in this tick.
+// judge is a claimed rule at work, and how far it has come in this tick.
 type judge struct {
-	claim   Claim
-	matcher *rules.Matcher
+	claim Claim
+	*rules.Judge
 	// from is the cursor in the database, at is where judging stands, and start
 	// where it stood when the tick began.
 	from      *cursor.Position
@@ -78,7 +78,7 @@ func (g *group) statuses() []rules.Status {
 	var union []rules.Status
 	for _, status := range []rules.Status{rules.Completed, rules.Failed} {
 		if slices.ContainsFunc(g.judges, func(j *judge) bool {
-			return slices.Contains(j.claim.Rule.Filter.StatusesOrDefault(), status)
+			return slices.Contains(j.Statuses(), status)
 		}) {
 			union = append(union, status)
 		}
@@ -93,7 +93,7 @@ func (g *group) forward(page []rules.Exchange, end cursor.Position, raise raiser
 	var f findings
 	for _, j := range g.judges {
 		for i := range page {
-			if e := &page[i]; e.Position().After(j.at) && j.wants(e) {
+			if e := &page[i]; e.Position().After(j.at) && j.Wants(e) {
 				raise.add(&f, j, e)
 			}
 		}
@@ -112,17 +112,12 @@ func (g *group) again(page []rules.Exchange, horizonNS int64, raise raiser) find
 	for _, j := range g.judges {
 		begin := horizonNS - int64(j.claim.Rule.LookBackSeconds)*secondNS
 		for i := range page {
-			if e := &page[i]; e.StartTimeNS >= begin && !e.Position().After(j.start) && j.wants(e) {
+			if e := &page[i]; e.StartTimeNS >= begin && !e.Position().After(j.start) && j.Wants(e) {
 				raise.add(&f, j, e)
 			}
 		}
 	}
 	return f
-}
-
-// wants reports whether the rule raises an alert for e.
-func (j *judge) wants(e *rules.Exchange) bool {
-	return e.EndedSince(j.claim.Rule.ArmedSinceNS) && j.matcher.Match(e)
 }
 
 // moved reports whether the rule stands elsewhere than its cursor in the database.

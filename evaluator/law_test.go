@@ -261,7 +261,7 @@ func TestExactlyOneAlertWhateverHappens(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, e := range m.rows {
-				if e.EndedSince(s.rule.ArmedSinceNS) && matcher.Match(&e) {
+				if e.EndedNS() >= s.rule.ArmedSinceNS && matcher.Match(&e) {
 					want[fmt.Sprint(id, e.ExecutionID)] = 1
 				}
 			}

@@ -170,11 +170,11 @@ func (t *tick) prepare(ctx context.Context, claims []Claim) ([]*judge, error) {
 	judges := make([]*judge, 0, len(claims))
 	for _, c := range claims {
 		err := c.Err
-		var matcher *rules.Matcher
+		var compiled *rules.Judge
 		if err == nil {
-			matcher, err = rules.Compile(c.Rule.Scope, c.Rule.Filter)
+			compiled, err = rules.NewJudge(&c.Rule)
 		}
-		j := &judge{claim: c, matcher: matcher, from: c.From, at: c.Start(), start: c.Start()}
+		j := &judge{claim: c, Judge: compiled, from: c.From, at: c.Start(), start: c.Start()}
 		if err != nil {
 			if err := t.fail(ctx, []*judge{j}, err); err != nil {
 				return nil, err

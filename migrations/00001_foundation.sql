@@ -70,6 +70,8 @@ create table rule_state (
     rule_id        uuid primary key references rule on delete cascade,
     -- Nanoseconds since the Unix epoch: timestamptz would round to microseconds.
     armed_since_ns bigint not null,
+    -- Former conditions, each for what ended while it stood; see rules.Era.
+    former         jsonb not null default '[]',
     -- "<start time>|<execution id>"; null before the first run.
     cursor         text collate "C",
     -- Null while the rule is disabled.

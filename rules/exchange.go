@@ -47,14 +47,13 @@ func (e *Exchange) Position() cursor.Position {
 // Key returns the text under which e has at most one alert for each rule.
 func (e *Exchange) Key() string { return cursor.Key(e.ExecutionID) }
 
-// EndedSince reports whether e ended at or after the instant, in nanoseconds
-// since the Unix epoch. Where the source does not say when an exchange ended,
-// its start decides.
-func (e *Exchange) EndedSince(ns int64) bool {
+// EndedNS returns when e ended, in nanoseconds since the Unix epoch. Where the
+// source does not say, its start stands for its end.
+func (e *Exchange) EndedNS() int64 {
 	if e.EndTimeNS != nil {
-		return *e.EndTimeNS >= ns
+		return *e.EndTimeNS
 	}
-	return e.StartTimeNS >= ns
+	return e.StartTimeNS
 }
 
 // Bounds of the texts kept of an exchange, in bytes.

@@ -109,6 +109,57 @@ func Compile(scope Scope, filter Filter) (*Matcher, error) {
 	return m, nil
 }
 
+// Judge decides for a rule on any exchange, by the condition that stood when the
+// exchange ended. It is safe for concurrent use.
+type Judge struct {
+	armedSinceNS int64
+	present      *Matcher
+	former       []formerMatcher
+}
+
+type formerMatcher struct {
+	fromNS, toNS int64
+	matcher      *Matcher
+}
+
+// NewJudge compiles the conditions of a rule. Its error names the part that
+// cannot be used.
+func NewJudge(r *Rule) (*Judge, error) {
+	present, err := Compile(r.Scope, r.Filter)
+	if err != nil {
+		return nil, err
+	}
+	j := &Judge{armedSinceNS: r.ArmedSinceNS, present: present}
+	for _, era := range r.Former {
+		m, err := Compile(era.Scope, era.Filter)
+		if err != nil {
+			return nil, fmt.Errorf("former condition: %w", err)
+		}
+		j.former = append(j.former, formerMatcher{era.FromNS, era.ToNS, m})
+	}
+	return j, nil
+}
+
+// Wants reports whether the rule raises an alert for e.
+func (j *Judge) Wants(e *Exchange) bool {
+	ended := e.EndedNS()
+	if ended >= j.armedSinceNS {
+		return j.present.Match(e)
+	}
+	return slices.ContainsFunc(j.former, func(f formerMatcher) bool {
+		return ended >= f.fromNS && ended < f.toNS && f.matcher.Match(e)
+	})
+}
+
+// Statuses returns every status that the rule can want.
+func (j *Judge) Statuses() []Status {
+	statuses := slices.Clone(j.present.statuses)
+	for _, f := range j.former {
+		statuses = append(statuses, f.matcher.statuses...)
+	}
+	return statuses
+}
+
 // Match reports whether e matches.
 func (m *Matcher) Match(e *Exchange) bool {
 	return slices.Contains(m.statuses, e.Status) &&

@@ -77,17 +77,12 @@ func TestCompileNamesThePart(t *testing.T) {
 	}
 }
 
-func TestEndedSince(t *testing.T) {
-	end := int64(10)
-	withEnd, without := rules.Exchange{StartTimeNS: 5, EndTimeNS: &end}, rules.Exchange{StartTimeNS: 5}
-	for _, c := range []struct {
-		e    rules.Exchange
-		at   int64
-		want bool
-	}{{withEnd, 10, true}, {withEnd, 11, false}, {without, 5, true}, {without, 6, false}} {
-		if got := c.e.EndedSince(c.at); got != c.want {
-			t.Errorf("%+v since %d: %v", c.e, c.at, got)
-		}
+func TestEnded(t *testing.T) {
+	if got := (&rules.Exchange{StartTimeNS: 5, EndTimeNS: new(int64(10))}).EndedNS(); got != 10 {
+		t.Errorf("with an end: %d", got)
+	}
+	if got := (&rules.Exchange{StartTimeNS: 5}).EndedNS(); got != 5 {
+		t.Errorf("without: %d", got)
 	}
 }
 

@@ -94,8 +94,22 @@ type Rule struct {
 	Version int64
 	// ArmedSinceNS is the instant from which the rule alerts, in nanoseconds
 	// since the Unix epoch, by Postgres's clock.
-	ArmedSinceNS         int64
+	ArmedSinceNS int64
+	// Former holds the conditions that stood before the present one, oldest
+	// first, as far back as the look-back reaches. Only the evaluator reads them.
+	Former               []Era
 	CreatedAt, UpdatedAt time.Time
+}
+
+// Era is a condition and the stretch of time in which it stood: it decides on
+// the exchanges that ended then, whenever they become visible. So an edit
+// neither loses a failure of the moment before it nor judges it anew.
+type Era struct {
+	Scope  Scope  `json:"scope"`
+	Filter Filter `json:"filter"`
+	// FromNS is inclusive, ToNS exclusive, in nanoseconds since the Unix epoch.
+	FromNS int64 `json:"fromNs"`
+	ToNS   int64 `json:"toNs"`
 }
 
 // Title returns the title template, or [DefaultTitle] where there is none.

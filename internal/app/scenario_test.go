@@ -186,6 +186,32 @@ func TestEditingTextsKeepsTheCursor(t *testing.T) {
 	w.wantColumn("titles", `select title from alert`, "order-to-erp broke")
 }
 
+func TestEachConditionDecidesOnItsOwnTime(t *testing.T) {
+	w := newWorld(t)
+	rule := w.ruleOf(rules.Definition{Name: "edited", Filter: rules.Filter{ErrorTypes: []string{"Old"}}})
+	w.tick()
+	failed := func(id, errorType string, ended int64) rules.Exchange {
+		return rules.Exchange{
+			TenantID: tenant, StartTimeNS: rule.ArmedSinceNS - 1000, EndTimeNS: &ended, ExecutionID: id,
+			Status: rules.Failed, ErrorType: errorType,
+		}
+	}
+	before := w.ch.Now(t)
+	definition := rule.Definition
+	definition.Filter = rules.Filter{ErrorTypes: []string{"New"}}
+	edited, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: definition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := edited.ArmedSinceNS
+	w.ch.Insert(t,
+		failed("old before", "Old", before), failed("new before", "New", before),
+		failed("old after", "Old", after), failed("new after", "New", after),
+		failed("old before arming", "Old", rule.ArmedSinceNS-1))
+	w.tick()
+	w.wantColumn("alerts", alertIDs, "new after", "old before")
+}
+
 func TestNanosecondsSurviveTheWholeWay(t *testing.T) {
 	w := newWorld(t)
 	rule := w.rule(w.webhook("ops"))

@@ -36,6 +36,9 @@ func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) (
 			LookBackSeconds: row.LookBackSeconds, ReNotifyMinutes: row.ReNotifyMinutes,
 			ForDurationSeconds: row.ForDurationSeconds, Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 		}, row.ArmedSinceNs, row.WebhookIds)
+		if err == nil {
+			rule.Former, err = erasOf(row.Former)
+		}
 		claims[i] = evaluator.Claim{Rule: rule, Token: row.ClaimToken, Err: err}
 		if row.Cursor == nil {
 			continue
@@ -195,4 +198,13 @@ func ruleOf(row pgq.Rule, armedSinceNS int64, webhooks []uuid.UUID) (rules.Rule,
 		}
 	}
 	return rule, nil
+}
+
+// erasOf reads the former conditions of a rule.
+func erasOf(text []byte) ([]rules.Era, error) {
+	var eras []rules.Era
+	if err := json.Unmarshal(text, &eras); err != nil {
+		return nil, fmt.Errorf("the stored former conditions cannot be read: %w", err)
+	}
+	return eras, nil
 }

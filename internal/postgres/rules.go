@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -120,8 +122,8 @@ func (s *Rules) Create(ctx context.Context, tenant string, d rules.Definition) (
 }
 
 // Update replaces a definition. Enabling arms the rule anew; another scope or
-// filter judges only what ends after the edit; any other edit leaves cursor and
-// arming as they are.
+// filter decides on what ends after the edit, the former one on what ended
+// before it; any other edit leaves cursor and arming as they are.
 func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (rules.Rule, error) {
 	columns, err := columnsOf(edit.Definition)
 	if err != nil {
@@ -149,8 +151,8 @@ func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (r
 		switch {
 		case was.Enabled != edit.Definition.Enabled:
 			err = arm(ctx, q, edit.ID, edit.Definition.Enabled)
-		case !sameCondition(was, edit.Definition):
-			err = q.RuleNarrow(ctx, edit.ID)
+		default:
+			err = turn(ctx, q, edit, was)
 		}
 		if err != nil {
 			return err
@@ -259,17 +261,37 @@ func columnsOf(d rules.Definition) (pgq.RuleUpdateParams, error) {
 	return p, nil
 }
 
-// sameCondition reports whether a stored rule has the scope and filter of d.
-// One that cannot be read is another one.
-func sameCondition(was pgq.RuleLockRow, d rules.Definition) bool {
-	var scope rules.Scope
-	var filter rules.Filter
-	if json.Unmarshal(was.Scope, &scope) != nil || json.Unmarshal(was.Filter, &filter) != nil {
-		return false
+// turn begins an era where an edit changes the condition: what ended before it
+// stays the former condition's, for as long as it may still have to be judged.
+func turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow) error {
+	ended := rules.Era{FromNS: was.ArmedSinceNs, ToNS: was.NowNs}
+	if err := errors.Join(json.Unmarshal(was.Scope, &ended.Scope), json.Unmarshal(was.Filter, &ended.Filter)); err != nil {
+		return fmt.Errorf("the stored condition cannot be read: %w; disable the rule, edit it, and enable it", err)
 	}
-	before, beforeErr := json.Marshal([]any{scope, filter})
-	after, afterErr := json.Marshal([]any{d.Scope, d.Filter})
-	return beforeErr == nil && afterErr == nil && bytes.Equal(before, after)
+	before, beforeErr := json.Marshal([]any{ended.Scope, ended.Filter})
+	after, afterErr := json.Marshal([]any{edit.Definition.Scope, edit.Definition.Filter})
+	if err := errors.Join(beforeErr, afterErr); err != nil {
+		return fmt.Errorf("encode condition: %w", err)
+	}
+	if !was.Enabled || bytes.Equal(before, after) {
+		return nil
+	}
+	eras, err := erasOf(was.Former)
+	if err != nil {
+		return err
+	}
+	reach := was.NowNs - int64(edit.Definition.LookBackSeconds)*int64(time.Second)
+	if was.Cursor != nil {
+		if at, err := cursor.Decode(*was.Cursor); err == nil {
+			reach = min(reach, at.StartTimeNS)
+		}
+	}
+	eras = slices.DeleteFunc(append(eras, ended), func(e rules.Era) bool { return was.Cursor != nil && e.ToNS < reach })
+	former, err := json.Marshal(eras)
+	if err != nil {
+		return fmt.Errorf("encode former conditions: %w", err)
+	}
+	return q.RuleTurn(ctx, pgq.RuleTurnParams{RuleID: edit.ID, ArmedSinceNs: was.NowNs, Former: former})
 }
 
 func nameTaken(err error, name string) error {

@@ -202,10 +202,11 @@ with due as (
         claimed_until = now() + $3::interval
     from due
     where s.rule_id = due.rule_id
-    returning s.rule_id, s.armed_since_ns, s.cursor, s.claim_token
+    returning s.rule_id, s.armed_since_ns, s.former, s.cursor, s.claim_token
 )
 select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at,
        c.armed_since_ns,
+       c.former,
        c.cursor,
        c.claim_token::bigint as claim_token,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
@@ -241,6 +242,7 @@ type RuleClaimRow struct {
 	UpdatedAt          time.Time
 	DeletedAt          *time.Time
 	ArmedSinceNs       int64
+	Former             []byte
 	Cursor             *string
 	ClaimToken         int64
 	WebhookIds         []uuid.UUID
@@ -277,6 +279,7 @@ func (q *Queries) RuleClaim(ctx context.Context, arg RuleClaimParams) ([]RuleCla
 			&i.UpdatedAt,
 			&i.DeletedAt,
 			&i.ArmedSinceNs,
+			&i.Former,
 			&i.Cursor,
 			&i.ClaimToken,
 			&i.WebhookIds,

@@ -111,6 +111,7 @@ type Rule struct {
 type RuleState struct {
 	RuleID       uuid.UUID
 	ArmedSinceNs int64
+	Former       []byte
 	Cursor       *string
 	NextRunAt    *time.Time
 	ClaimToken   *int64

@@ -14,7 +14,7 @@ import (
 
 const ruleArm = `-- name: RuleArm :exec
 update rule_state
-set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000, cursor = null, next_run_at = now(),
+set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000, former = '[]', cursor = null, next_run_at = now(),
     claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
 where rule_id = $1
 `
@@ -275,7 +275,8 @@ func (q *Queries) RuleList(ctx context.Context, arg RuleListParams) ([]RuleListR
 }
 
 const ruleLock = `-- name: RuleLock :one
-select r.version, r.enabled, r.scope, r.filter
+select r.version, r.enabled, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor,
+       (extract(epoch from now()) * 1000000000)::bigint as now_ns
 from rule r join rule_state s using (rule_id)
 where r.tenant_id = $1 and r.rule_id = $2 and r.deleted_at is null
 for no key update
@@ -287,10 +288,14 @@ type RuleLockParams struct {
 }
 
 type RuleLockRow struct {
-	Version int64
-	Enabled bool
-	Scope   []byte
-	Filter  []byte
+	Version      int64
+	Enabled      bool
+	Scope        []byte
+	Filter       []byte
+	ArmedSinceNs int64
+	Former       []byte
+	Cursor       *string
+	NowNs        int64
 }
 
 // Holds the rule and its state against commits and other edits. The lock on
@@ -303,21 +308,12 @@ func (q *Queries) RuleLock(ctx context.Context, arg RuleLockParams) (RuleLockRow
 		&i.Enabled,
 		&i.Scope,
 		&i.Filter,
+		&i.ArmedSinceNs,
+		&i.Former,
+		&i.Cursor,
+		&i.NowNs,
 	)
 	return i, err
-}
-
-const ruleNarrow = `-- name: RuleNarrow :exec
-update rule_state
-set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000,
-    claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
-where rule_id = $1
-`
-
-// Another condition judges only what ended after the edit; the cursor stays.
-func (q *Queries) RuleNarrow(ctx context.Context, ruleID uuid.UUID) error {
-	_, err := q.db.Exec(ctx, ruleNarrow, ruleID)
-	return err
 }
 
 const ruleSetEnabled = `-- name: RuleSetEnabled :exec
@@ -357,6 +353,25 @@ type RuleStateInsertParams struct {
 // Arms a new rule from now on.
 func (q *Queries) RuleStateInsert(ctx context.Context, arg RuleStateInsertParams) error {
 	_, err := q.db.Exec(ctx, ruleStateInsert, arg.RuleID, arg.Enabled)
+	return err
+}
+
+const ruleTurn = `-- name: RuleTurn :exec
+update rule_state
+set armed_since_ns = $1, former = $2,
+    claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
+where rule_id = $3
+`
+
+type RuleTurnParams struct {
+	ArmedSinceNs int64
+	Former       []byte
+	RuleID       uuid.UUID
+}
+
+// Another condition judges what ends from now on; the cursor stays.
+func (q *Queries) RuleTurn(ctx context.Context, arg RuleTurnParams) error {
+	_, err := q.db.Exec(ctx, ruleTurn, arg.ArmedSinceNs, arg.Former, arg.RuleID)
 	return err
 }
 

@@ -15,10 +15,11 @@ with due as (
         claimed_until = now() + @claim_for::interval
     from due
     where s.rule_id = due.rule_id
-    returning s.rule_id, s.armed_since_ns, s.cursor, s.claim_token
+    returning s.rule_id, s.armed_since_ns, s.former, s.cursor, s.claim_token
 )
 select r.*,
        c.armed_since_ns,
+       c.former,
        c.cursor,
        c.claim_token::bigint as claim_token,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids

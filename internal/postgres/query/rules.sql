@@ -39,7 +39,8 @@ values (@rule_id, (extract(epoch from now()) * 1000000)::bigint * 1000,
 -- name: RuleLock :one
 -- Holds the rule and its state against commits and other edits. The lock on
 -- the rule lets foreign keys to it pass: a commit takes them after the state.
-select r.version, r.enabled, r.scope, r.filter
+select r.version, r.enabled, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor,
+       (extract(epoch from now()) * 1000000000)::bigint as now_ns
 from rule r join rule_state s using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null
 for no key update;
@@ -59,7 +60,7 @@ update rule set enabled = @enabled, version = version + 1, updated_at = now() wh
 -- name: RuleArm :exec
 -- Arms a rule anew: what ended before now is history to it.
 update rule_state
-set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000, cursor = null, next_run_at = now(),
+set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000, former = '[]', cursor = null, next_run_at = now(),
     claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
 where rule_id = @rule_id;
 
@@ -68,10 +69,10 @@ update rule_state
 set next_run_at = null, claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
 where rule_id = @rule_id;
 
--- name: RuleNarrow :exec
--- Another condition judges only what ended after the edit; the cursor stays.
+-- name: RuleTurn :exec
+-- Another condition judges what ends from now on; the cursor stays.
 update rule_state
-set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000,
+set armed_since_ns = @armed_since_ns, former = @former,
     claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
 where rule_id = @rule_id;
 
