@@ -57,9 +57,9 @@ function FiringBadge() {
 }
 
 const looks = {
-  auto: { icon: IconSystem, word: "System" },
-  light: { icon: IconLight, word: "Light" },
-  dark: { icon: IconDark, word: "Dark" },
+  auto: { icon: IconSystem, word: "as the system" },
+  light: { icon: IconLight, word: "light" },
+  dark: { icon: IconDark, word: "dark" },
 } as const;
 
 function ThemeButton() {
@@ -71,12 +71,15 @@ function ThemeButton() {
       type="button"
       className={styles.item}
       style={{ width: "100%" }}
-      title={`Theme: ${word}. Change to ${looks[next].word}.`}
+      title={`Theme: ${word}. Change to: ${looks[next].word}.`}
       onClick={() => setColorScheme(next)}
     >
       <Icon size={20} stroke={1.7} aria-hidden="true" />
-      {word}
-      <span className="visually-hidden"> theme; change to {looks[next].word}</span>
+      Theme
+      <span className="visually-hidden">
+        {" "}
+        is {word}; change to {looks[next].word}
+      </span>
     </button>
   );
 }

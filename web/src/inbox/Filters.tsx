@@ -30,7 +30,7 @@ export function StateTabs({ filter }: { filter: AlertFilter }) {
             search={toSearch({ ...filter, state })}
             className={styles.tab}
             style={{ "--hue": hue } as CSSProperties}
-            activeProps={{}}
+            activeOptions={{ exact: true }}
             aria-current={filter.state === state ? "page" : undefined}
           >
             <Icon size={15} stroke={2} aria-hidden="true" />

@@ -111,7 +111,6 @@ export function NewRulePage() {
           <TextInput label="Name" placeholder="Failed orders" data-autofocus {...form.getInputProps("name")} />
           <Input.Wrapper label="Severity" labelElement="div" error={form.errors.severity}>
             <SegmentedControl
-              mt={4}
               data={severities}
               aria-label="Severity"
               value={form.values.severity}

@@ -13,7 +13,7 @@ import { IconPause, IconPlay, IconPlus, IconRules, IconTrash } from "../ui/icons
 import { SeverityMark } from "../ui/marks";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
-import { span } from "../ui/time";
+import { lag } from "../ui/time";
 import { useToast } from "../ui/toast";
 import { sentence } from "./sentence";
 
@@ -114,9 +114,7 @@ function Health({ rule }: { rule: Rule }) {
     );
   }
   if (health?.lagSeconds === undefined) return <span className={table.quiet}>Not evaluated yet</span>;
-  return (
-    <span className={health.lagSeconds > lateSeconds ? table.warn : table.quiet}>{span(health.lagSeconds)} behind</span>
-  );
+  return <span className={health.lagSeconds > lateSeconds ? table.warn : table.quiet}>{lag(health.lagSeconds)}</span>;
 }
 
 function EnableButton({ rule }: { rule: Rule }) {

@@ -1,6 +1,6 @@
 import type { Status } from "../api/client";
 import type { Connection } from "../api/live";
-import { span } from "../ui/time";
+import { lag, span } from "../ui/time";
 
 export interface Fact {
   key: string;
@@ -34,7 +34,7 @@ export function facts(connection: Connection, status: Status | undefined, reacha
     const whose = isLate && rules.slowestRuleName ? ` (${rules.slowestRuleName})` : "";
     list.push({
       key: "lag",
-      text: `Evaluation ${span(rules.slowestLagSeconds)} behind${whose}`,
+      text: `Evaluation ${lag(rules.slowestLagSeconds)}${whose}`,
       tone: isLate ? "warn" : "quiet",
     });
   }

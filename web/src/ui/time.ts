@@ -53,6 +53,11 @@ export function span(seconds: number): string {
   return "";
 }
 
+/** How far something is behind, for people: below a second nobody counts. */
+export function lag(seconds: number): string {
+  return seconds < 1 ? "less than 1 s behind" : `${span(seconds)} behind`;
+}
+
 /** "now", "12 s ago", "in 48 s". Clocks differ by a little: what lies a second ahead is now. */
 export function ago(at: string, now: number): string {
   const seconds = (now - new Date(at).getTime()) / 1000;

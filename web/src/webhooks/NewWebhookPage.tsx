@@ -77,7 +77,6 @@ export function NewWebhookPage() {
           <TextInput label="Name" placeholder="#ops" {...form.getInputProps("name")} />
           <Input.Wrapper label="Kind" labelElement="div" error={form.errors.kind}>
             <SegmentedControl
-              mt={4}
               data={kindChoices}
               aria-label="Kind"
               value={form.values.kind}

@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { FakeStream, streams } from "../test/world";
+import { Live } from "./live";
+
+function follow() {
+  const onAlerts = vi.fn();
+  // Without chance, every delay is the longest that it may be.
+  const live = new Live({ onAlerts, open: (url) => new FakeStream(url) as unknown as EventSource, random: () => 0 });
+  return { live, onAlerts };
+}
+
+describe("Live", () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+    streams.length = 0;
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test("tells of each event, and of one that it cannot read", () => {
+    const { live, onAlerts } = follow();
+    live.start();
+    expect(live.current()).toBe("connecting");
+    streams[0]?.onopen?.();
+    expect(live.current()).toBe("live");
+    streams[0]?.tell({ firing: 1, acknowledged: 2, resolved: 3 });
+    expect(onAlerts).toHaveBeenLastCalledWith({ firing: 1, acknowledged: 2, resolved: 3 });
+    streams[0]?.dispatchEvent(new MessageEvent("alerts", { data: "{" }));
+    expect(onAlerts).toHaveBeenLastCalledWith(undefined);
+  });
+
+  test("waits twice as long after each failure, up to half a minute, and starts over once it was live", () => {
+    const { live } = follow();
+    live.start();
+    for (const delay of [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
+      const before = streams.length;
+      streams.at(-1)?.onerror?.();
+      expect(live.current()).toBe("reconnecting");
+      expect(streams.at(-1)?.closed).toBe(true);
+      vi.advanceTimersByTime(delay - 1);
+      expect(streams).toHaveLength(before);
+      vi.advanceTimersByTime(1);
+      expect(streams).toHaveLength(before + 1);
+    }
+    streams.at(-1)?.onopen?.();
+    streams.at(-1)?.onerror?.();
+    const before = streams.length;
+    vi.advanceTimersByTime(500);
+    expect(streams).toHaveLength(before + 1);
+  });
+
+  test("a nudge ends the wait, and is nothing while the stream lives", () => {
+    const { live } = follow();
+    live.start();
+    streams[0]?.onopen?.();
+    live.nudge();
+    expect(streams).toHaveLength(1);
+    streams[0]?.onerror?.();
+    live.nudge();
+    expect(streams).toHaveLength(2);
+    vi.advanceTimersByTime(60_000);
+    expect(streams).toHaveLength(2);
+  });
+
+  test("stopping leaves nothing behind, and can be taken back", () => {
+    const { live } = follow();
+    const heard = vi.fn();
+    live.subscribe(heard);
+    live.start();
+    streams[0]?.onerror?.();
+    live.stop();
+    vi.advanceTimersByTime(60_000);
+    expect(streams).toHaveLength(1);
+    expect(live.current()).toBe("paused");
+    live.start();
+    expect(streams).toHaveLength(2);
+    expect(heard).toHaveBeenCalledTimes(4);
+  });
+});

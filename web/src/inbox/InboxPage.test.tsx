@@ -1,0 +1,106 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import { http } from "msw";
+import { describe, expect, test } from "vitest";
+import { anAlert, api, countsOf, open, problem, startWorld, streams } from "../test/world";
+
+const { server, world } = startWorld();
+
+const rows = () => within(screen.getByRole("list", { name: "Alerts" })).getAllByRole("link");
+const routes = () =>
+  rows().map((row) => /orders · ([\w-]+?)(?=\d|ConnectException|now)/.exec(row.textContent ?? "")?.[1]);
+
+/** Three alerts, the newest of route "a". */
+function three() {
+  world.alerts = [anAlert(5, { route: "a-" }), anAlert(6, { route: "b-" }), anAlert(7, { route: "c-" })];
+  return world.alerts;
+}
+
+describe("the inbox", () => {
+  test("shows firing alerts, newest first, with the counts of all states", async () => {
+    world.alerts = [anAlert(5), anAlert(60), anAlert(90, { state: "RESOLVED" })];
+    open("/");
+    await waitFor(() => expect(rows()).toHaveLength(2));
+    expect(rows()[0]).toHaveTextContent(/^CRITorders · order-to-erp\d s agoConnectException: ERP refused$/);
+    expect(screen.getByRole("link", { name: /Firing\s*2/ })).toHaveAttribute("aria-current", "page");
+    expect(screen.getByRole("link", { name: /Resolved\s*1/ })).not.toHaveAttribute("aria-current");
+    expect(document.title).toBe("(2) Inbox · Tocsin");
+  });
+
+  test("shows what comes in by itself, and keeps the open alert open", async () => {
+    three();
+    const { user, router } = open("/inbox");
+    await waitFor(() => expect(rows()).toHaveLength(3));
+    await user.keyboard("j{Enter}");
+    await screen.findByRole("heading", { name: "orders · a-: FAILED" });
+    const opened = router.state.location.pathname;
+
+    world.alerts.unshift(anAlert(0, { route: "z-" }));
+    streams.at(-1)?.tell(countsOf(world.alerts));
+
+    await waitFor(() => expect(routes()).toEqual(["z-", "a-", "b-", "c-"]));
+    expect(router.state.location.pathname).toBe(opened);
+    expect(rows()[1]).toHaveAttribute("aria-current", "page");
+  });
+
+  test("acknowledges the row under the cursor by key, leaves the others and moves on", async () => {
+    const [, b] = three();
+    const { user } = open("/inbox");
+    await waitFor(() => expect(rows()).toHaveLength(3));
+    await user.keyboard("jja");
+    await waitFor(() => expect(routes()).toEqual(["a-", "c-"]));
+    await waitFor(() => expect(b?.state).toBe("ACKNOWLEDGED"));
+    expect(world.alerts.map((alert) => alert.state)).toEqual(["FIRING", "ACKNOWLEDGED", "FIRING"]);
+    await user.keyboard("r");
+    await waitFor(() => expect(world.alerts[2]?.state).toBe("RESOLVED"));
+  });
+
+  test("keeps the row of an acknowledged alert for as long as it is open", async () => {
+    three();
+    const { user } = open("/inbox");
+    await waitFor(() => expect(rows()).toHaveLength(3));
+    await user.keyboard("jj{Enter}");
+    await user.click(await screen.findByRole("button", { name: /Acknowledge/ }));
+    await waitFor(() => expect(rows()[1]).toHaveTextContent("Acknowledged"));
+    await waitFor(() => expect(world.alerts[1]?.state).toBe("ACKNOWLEDGED"));
+    expect(routes()).toEqual(["a-", "b-", "c-"]);
+    await user.keyboard("{Escape}");
+    await waitFor(() => expect(routes()).toEqual(["a-", "c-"]));
+  });
+
+  test("brings a row back and says why when the server refuses", async () => {
+    three();
+    server.use(
+      http.post(api("/alerts/:id/acknowledge"), () =>
+        problem(409, { code: "conflict", detail: "Somebody has resolved this alert." }),
+      ),
+    );
+    const { user } = open("/inbox");
+    await waitFor(() => expect(rows()).toHaveLength(3));
+    await user.keyboard("ja");
+    await screen.findByText(/was not acknowledged. Somebody has resolved this alert./);
+    await waitFor(() => expect(routes()).toEqual(["a-", "b-", "c-"]));
+  });
+
+  test("keeps the filter in the address", async () => {
+    world.alerts = [anAlert(5, { title: "Needle", severity: "WARNING" }), anAlert(6)];
+    const { user, router } = open("/inbox?severity=critical&severity=warning");
+    await waitFor(() => expect(rows()).toHaveLength(2));
+    await user.keyboard("/");
+    await user.keyboard("needle");
+    await waitFor(() => expect(rows()).toHaveLength(1));
+    expect(router.state.location.href).toBe("/inbox?severity=critical&severity=warning&q=needle");
+  });
+
+  test("says what to do when nothing fits the filter", async () => {
+    open("/inbox?q=nothing");
+    expect(await screen.findByRole("heading", { name: "No alert fits this filter" })).toBeVisible();
+  });
+
+  test("says what failed and offers to try again", async () => {
+    server.use(http.get(api("/alerts"), () => problem(403, { code: "forbidden", detail: "You may not see alerts." })));
+    open("/inbox");
+    const failed = await screen.findByRole("alert");
+    expect(failed).toHaveTextContent(/^You may not see alerts.\s*Ask an administrator for the role that may do this./);
+    expect(within(failed).getByRole("button", { name: "Try again" })).toBeVisible();
+  });
+});

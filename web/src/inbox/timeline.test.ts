@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import type { Notification } from "../api/client";
+import { anAlert } from "../test/world";
+import { type Happening, timeline, verdictWords } from "./timeline";
+
+const at = (second: number) => `2026-11-21T10:00:${String(second).padStart(2, "0")}Z`;
+
+function told(change: Partial<Notification>): Notification {
+  return {
+    id: "n1",
+    alertId: "a",
+    ruleId: "r",
+    webhookId: "w",
+    webhookName: "#ops",
+    reason: "FIRED",
+    status: "DELIVERED",
+    attemptCount: 1,
+    createdAt: at(0),
+    ...change,
+  };
+}
+
+const kinds = (line: readonly Happening[]) => line.map((h) => h.kind);
+
+test("deeds and deliveries share one line, oldest first", () => {
+  const alert = { ...anAlert(0), firedAt: at(0), acknowledgedAt: at(5), acknowledgedBy: "ada", resolvedAt: at(9) };
+  const delivered = told({
+    settledAt: at(7),
+    attempts: [
+      { number: 1, startedAt: at(1), verdict: "RETRY", finishedAt: at(2) },
+      { number: 2, startedAt: at(6), verdict: "DELIVERED", finishedAt: at(7) },
+    ],
+  });
+  expect(kinds(timeline(alert, [delivered]))).toEqual(["fired", "attempt", "acknowledged", "attempt", "resolved"]);
+});
+
+test("an end without delivery is told; what is still to come stands last", () => {
+  const alert = { ...anAlert(0), firedAt: at(0) };
+  const exhausted = told({ id: "n1", status: "EXHAUSTED", settledAt: at(20), attempts: [] });
+  // The dispatcher's clock may be behind the one that said when it fired.
+  const retrying = told({ id: "n2", status: "RETRYING", nextAttemptAt: "2026-11-21T09:59:59Z", attempts: [] });
+  expect(kinds(timeline(alert, [exhausted, retrying]))).toEqual(["fired", "settled", "next"]);
+});
+
+test("an attempt without an end says that the message may have been sent", () => {
+  expect(verdictWords({ number: 1, startedAt: at(1), verdict: "UNKNOWN" }).word).toBe("Under way");
+  expect(verdictWords({ number: 1, startedAt: at(1), finishedAt: at(2), verdict: "UNKNOWN" })).toEqual({
+    word: "Unknown",
+    explanation: "The message may have been sent.",
+  });
+});

@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import type { Status } from "../api/client";
+import { facts } from "./health";
+
+const healthy: Status = {
+  replicaId: "a",
+  version: "dev",
+  startedAt: "2026-11-21T10:00:00Z",
+  now: "2026-11-21T10:00:00Z",
+  ready: true,
+  dependencies: [
+    { name: "postgres", reachable: true },
+    { name: "clickhouse", reachable: true },
+  ],
+  rules: { total: 3, enabled: 2, failing: 0, slowestLagSeconds: 1.4, slowestRuleName: "Orders" },
+  outbox: { depth: 0 },
+};
+const texts = (...args: Parameters<typeof facts>) => facts(...args).map(({ text, tone }) => `${tone}: ${text}`);
+
+test("a healthy system is quiet", () => {
+  expect(texts("live", healthy, true)).toEqual([
+    "good: Live",
+    "quiet: Evaluation 1 s behind",
+    "quiet: No message owed",
+  ]);
+});
+
+test("trouble is named, the worst first", () => {
+  const status: Status = {
+    ...healthy,
+    dependencies: [{ name: "clickhouse", reachable: false, error: "connection refused" }],
+    rules: { total: 3, enabled: 2, failing: 2, slowestLagSeconds: 240, slowestRuleName: "Orders" },
+    outbox: { depth: 1200, oldestAgeSeconds: 400 },
+  };
+  expect(texts("reconnecting", status, true)).toEqual([
+    "warn: Reconnecting…",
+    "bad: clickhouse cannot be reached: connection refused",
+    "bad: 2 rules not evaluated",
+    "warn: Evaluation 4 min behind (Orders)",
+    "warn: 1,200 messages owed, oldest 6 min",
+  ]);
+});
+
+test("without an answer only the connection is known", () => {
+  expect(texts("connecting", undefined, true)).toEqual(["quiet: Connecting…"]);
+  expect(texts("reconnecting", undefined, false)).toEqual(["bad: Offline: showing what was known last"]);
+});

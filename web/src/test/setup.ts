@@ -1,0 +1,26 @@
+import "@testing-library/jest-dom/vitest";
+import { cleanup } from "@testing-library/react";
+import { afterEach } from "vitest";
+
+// The simulated page has no layout. A size for every element, that never changes, is enough for the list to show its
+// first rows.
+const size = { configurable: true, get: () => 800 };
+Object.defineProperties(HTMLElement.prototype, {
+  offsetHeight: size,
+  offsetWidth: size,
+  clientHeight: size,
+  clientWidth: size,
+});
+HTMLElement.prototype.getBoundingClientRect = () => new DOMRect(0, 0, 800, 800);
+
+class StillObserver implements ResizeObserver {
+  observe() {}
+  unobserve() {}
+  disconnect() {}
+}
+globalThis.ResizeObserver = StillObserver;
+
+afterEach(() => {
+  cleanup();
+  localStorage.clear();
+});

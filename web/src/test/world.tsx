@@ -1,0 +1,136 @@
+import { createMemoryHistory } from "@tanstack/react-router";
+import { render } from "@testing-library/react";
+import { userEvent } from "@testing-library/user-event";
+import { HttpResponse, http } from "msw";
+import { setupServer } from "msw/node";
+import { afterAll, afterEach, beforeAll, vi } from "vitest";
+import { createCache } from "../api/cache";
+import type { Alert, AlertCounts, Problem } from "../api/client";
+import { App } from "../app/App";
+import { createAppRouter } from "../app/router";
+
+/** What stands behind the fetch boundary: enough of the API, over plain data that a test may change at any time. */
+export interface World {
+  alerts: Alert[];
+}
+
+export const api = (path: string) => `${globalThis.location.origin}/api/v1${path}`;
+
+export function problem(status: number, answer: Partial<Problem>) {
+  return HttpResponse.json(
+    { type: "about:blank", title: "Refused", status, code: "invalid", requestId: "r-1", ...answer },
+    { status, headers: { "Content-Type": "application/problem+json" } },
+  );
+}
+
+export function countsOf(alerts: readonly Alert[]): AlertCounts {
+  const count = (state: Alert["state"]) => alerts.filter((alert) => alert.state === state).length;
+  return { firing: count("FIRING"), acknowledged: count("ACKNOWLEDGED"), resolved: count("RESOLVED") };
+}
+
+/** Each stream that the page has opened, newest last. */
+export const streams: FakeStream[] = [];
+
+export class FakeStream extends EventTarget {
+  onopen: (() => void) | null = null;
+  onerror: (() => void) | null = null;
+  closed = false;
+  readonly url: string;
+  constructor(url: string) {
+    super();
+    this.url = url;
+    streams.push(this);
+  }
+  close() {
+    this.closed = true;
+  }
+  tell(counts: AlertCounts) {
+    this.dispatchEvent(new MessageEvent("alerts", { data: JSON.stringify({ counts }) }));
+  }
+}
+
+/** Starts the server side of the tests in a file, and returns it with its data. */
+export function startWorld() {
+  const world: World = { alerts: [] };
+  const find = (id: unknown) => world.alerts.find((alert) => alert.id === id);
+  const server = setupServer(
+    http.get(api("/alerts"), ({ request }) => {
+      const query = new URL(request.url).searchParams;
+      const items = world.alerts.filter(
+        (alert) =>
+          query.getAll("state").includes(alert.state) &&
+          (query.getAll("severity").length === 0 || query.getAll("severity").includes(alert.severity)) &&
+          `${alert.title} ${alert.message}`.toLowerCase().includes((query.get("q") ?? "").toLowerCase()),
+      );
+      return HttpResponse.json({ items });
+    }),
+    http.get(api("/alerts/counts"), () => HttpResponse.json(countsOf(world.alerts))),
+    http.get(api("/alerts/:id"), ({ params }) => HttpResponse.json(find(params.id))),
+    http.get(api("/alerts/:id/notifications"), () => HttpResponse.json({ items: [] })),
+    http.post(api("/alerts/:id/:action"), ({ params }) => {
+      const alert = find(params.id);
+      if (!alert) return problem(404, { code: "not_found" });
+      alert.state = params.action === "resolve" ? "RESOLVED" : "ACKNOWLEDGED";
+      return HttpResponse.json(alert);
+    }),
+    http.get(api("/rules"), () => HttpResponse.json({ items: [] })),
+    http.get(api("/webhooks"), () => HttpResponse.json({ items: [] })),
+    http.get(api("/status"), () => problem(503, { code: "unavailable" })),
+  );
+  beforeAll(() => {
+    vi.stubGlobal("EventSource", FakeStream);
+    server.listen({ onUnhandledRequest: "error" });
+  });
+  afterEach(() => {
+    server.resetHandlers();
+    world.alerts = [];
+    streams.length = 0;
+  });
+  afterAll(() => {
+    server.close();
+    vi.unstubAllGlobals();
+  });
+  return { server, world };
+}
+
+/** Opens the whole application at an address, as a person does. */
+export function open(address: string) {
+  const router = createAppRouter(createMemoryHistory({ initialEntries: [address] }));
+  const user = userEvent.setup();
+  render(<App cache={createCache()} router={router} />);
+  return { router, user };
+}
+
+let made = 0;
+
+/** An alert that fired some seconds ago. */
+export function anAlert(secondsAgo: number, change: Partial<Alert> & { route?: string } = {}): Alert {
+  made += 1;
+  const id = `0192f0c1-0000-7000-8000-${String(1e11 - made).padStart(12, "0")}`;
+  const at = new Date(Date.now() - secondsAgo * 1000).toISOString();
+  const { route = "order-to-erp", ...rest } = change;
+  return {
+    id,
+    ruleId: "0192f0c1-0000-7000-8000-000000000900",
+    ruleName: "Failed orders",
+    ruleVersion: 1,
+    severity: "CRITICAL",
+    state: "FIRING",
+    title: `orders · ${route}: FAILED`,
+    message: "java.net.ConnectException: ERP refused",
+    firedAt: at,
+    exchange: {
+      executionId: `ID-${made}`,
+      startTime: at,
+      environment: "production",
+      application: "orders",
+      route,
+      status: "FAILED",
+      durationNs: "12345678",
+      errorType: "java.net.ConnectException",
+      errorMessage: "ERP refused",
+      correlationId: "",
+    },
+    ...rest,
+  };
+}

@@ -1,0 +1,53 @@
+import { describe, expect, test } from "vitest";
+import { ago, clockTime, duration, exactTime, fraction, lag, span } from "./time";
+
+test("digits below the millisecond survive", () => {
+  const at = "2026-11-21T14:02:07.113456789Z";
+  expect(fraction(at)).toBe("113456789");
+  expect(clockTime(at)).toMatch(/^\d\d:\d\d:07\.113$/);
+  expect(exactTime(at)).toMatch(/^\d+ \w+ 2026, \d\d:\d\d:07\.113456789 /);
+  expect(clockTime("2026-11-21T14:02:07Z")).toMatch(/:07\.000$/);
+});
+
+test.each([
+  ["0", "0 ns"],
+  ["999", "999 ns"],
+  ["1500", "1.5 µs"],
+  ["12345678", "12.3 ms"],
+  ["999999999", "999 ms"],
+  ["1250000000", "1.25 s"],
+  ["30000000000", "30 s"],
+  ["125000000000", "2 min 5 s"],
+  ["9007199254740993000000000", "2501999792983 h 36 min"],
+  ["-1500", "−1.5 µs"],
+  ["odd", "odd"],
+])("%s ns is %s", (ns, want) => {
+  expect(duration(ns)).toBe(want);
+});
+
+test.each([
+  [0.4, "0 s"],
+  [59.9, "59 s"],
+  [60, "1 min"],
+  [7199, "1 h"],
+  [90_000, "1 d"],
+])("%d seconds span %s", (seconds, want) => {
+  expect(span(seconds)).toBe(want);
+});
+
+describe("relative times", () => {
+  const now = Date.parse("2026-11-21T14:00:00Z");
+  test.each([
+    ["2026-11-21T13:59:59.500Z", "now"],
+    ["2026-11-21T14:00:01Z", "now"],
+    ["2026-11-21T13:59:18Z", "42 s ago"],
+    ["2026-11-21T14:00:48Z", "in 48 s"],
+    ["2026-11-19T13:00:00Z", "2 d ago"],
+  ])("%s is %s", (at, want) => {
+    expect(ago(at, now)).toBe(want);
+  });
+  test("below a second nobody counts", () => {
+    expect(lag(0.9)).toBe("less than 1 s behind");
+    expect(lag(412)).toBe("6 min behind");
+  });
+});

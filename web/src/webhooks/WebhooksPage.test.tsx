@@ -1,0 +1,33 @@
+import { screen, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { expect, test } from "vitest";
+import { api, open, problem, startWorld } from "../test/world";
+
+const { server } = startWorld();
+
+test("a webhook that rules need stays, and the dialog says which", async () => {
+  const webhook = {
+    id: "w1",
+    name: "#ops",
+    kind: "slack",
+    urlHost: "hooks.slack.com",
+    enabled: true,
+    ratePerSecond: 1,
+  };
+  server.use(
+    http.get(api("/webhooks"), () => HttpResponse.json({ items: [webhook] })),
+    http.delete(api("/webhooks/:id"), () =>
+      problem(409, { code: "conflict", detail: "The rule “Failed orders” is bound to this webhook." }),
+    ),
+  );
+  const { user } = open("/webhooks");
+  await user.click(await screen.findByRole("button", { name: "Delete #ops" }));
+  const dialog = screen.getByRole("dialog", { name: "Delete “#ops”?" });
+  await user.click(within(dialog).getByRole("button", { name: "Delete the webhook" }));
+  expect(await within(dialog).findByRole("alert")).toHaveTextContent(
+    "The rule “Failed orders” is bound to this webhook.",
+  );
+  await user.click(within(dialog).getByRole("button", { name: "Cancel" }));
+  expect(screen.queryByRole("dialog")).toBeNull();
+  expect(screen.getByText("hooks.slack.com")).toBeVisible();
+});
