@@ -61,8 +61,7 @@ func execute(args []string) int {
 	selected, err := parser.Parse(args)
 	parser.FatalIfErrorf(err)
 	err = selected.Run(stack.NewConsole(os.Stderr))
-	var exit *exitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exitError](err); ok {
 		if exit.err != nil {
 			fail(exit.err)
 		}

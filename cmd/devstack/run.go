@@ -10,8 +10,6 @@ import (
 	"tocsin/cmd/devstack/internal/stack"
 )
 
-var errNoCommand = errors.New("no command given: say what to run, such as devstack run -- go test ./...")
-
 type runCommand struct {
 	Durable         bool     `help:"Have Postgres write to the disk as in production (fsync, synchronous commit); without it, the data being thrown away, it does not."`
 	PostgresSetting []string `placeholder:"NAME=VALUE" sep:"none" help:"Add a setting to Postgres's, such as log_statement=all. May be repeated."`
@@ -41,7 +39,7 @@ func (c runCommand) Run(ctx context.Context, console *stack.Console) error {
 		command = command[1:]
 	}
 	if len(command) == 0 {
-		return &exitError{code: stack.ExitTrouble, err: errNoCommand}
+		return &exitError{code: stack.ExitTrouble, err: errors.New("no command given: name one after --, see devstack run --help")}
 	}
 	code, err := stack.Run(ctx, console, stack.RunOptions{
 		Command:          command,

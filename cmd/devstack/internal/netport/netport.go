@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"strconv"
 	"syscall"
 )
 
@@ -37,11 +36,16 @@ func Free(preferred int) (int, error) {
 
 // Available says why a port cannot be listened on, or nil. Taken tells the usual reason.
 func Available(port int) error {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	listener, err := Listen(port)
 	if err != nil {
 		return err
 	}
 	return listener.Close()
+}
+
+// Listen listens on a port of 127.0.0.1.
+func Listen(port int) (net.Listener, error) {
+	return net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
 }
 
 // Taken says whether err means that somebody else listens on the port.

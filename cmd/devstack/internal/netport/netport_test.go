@@ -17,7 +17,7 @@ func TestFree(t *testing.T) {
 		t.Errorf("port %d: %v", free, err)
 	}
 
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

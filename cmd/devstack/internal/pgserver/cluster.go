@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -81,13 +80,12 @@ func evict(ctx context.Context, dataDir string) error {
 		if err != nil {
 			return fmt.Errorf("look for a surviving Postgres: %w", err)
 		}
-		first, rest, _ := strings.Cut(string(content), "\n")
-		pid, err := strconv.Atoi(strings.TrimSpace(first))
-		if err != nil || pid <= 1 || !proc.Exists(pid) {
+		pid, ok := proc.ReadPID(content)
+		if !ok || !proc.Exists(pid) {
 			return nil
 		}
 		if !strings.Contains(proc.CommandLine(pid), dataDir) {
-			return disown(path, rest)
+			return disown(path, content)
 		}
 		if _, err := proc.EndOther(ctx, pid, step); err != nil {
 			return fmt.Errorf("stop the surviving Postgres, process %d: %w", pid, err)
@@ -99,7 +97,8 @@ func evict(ctx context.Context, dataDir string) error {
 // disown writes devstack's own process id into a stale postmaster.pid. Postgres takes its parent's id for a leftover and
 // still checks that no old backend uses the shared memory that the rest of the file names, which removing the file
 // would prevent.
-func disown(path, rest string) error {
+func disown(path string, content []byte) error {
+	_, rest, _ := strings.Cut(string(content), "\n")
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		return fmt.Errorf("disown a stale postmaster.pid: %w", err)

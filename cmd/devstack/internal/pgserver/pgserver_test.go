@@ -3,7 +3,6 @@
 package pgserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +32,7 @@ func testOptions(t *testing.T) Options {
 			t.Fatal(err)
 		}
 	}
-	return Options{BinDir: bin, DataDir: filepath.Join(dir, "postgres"), ThrowAway: true, Log: &bytes.Buffer{}}
+	return Options{BinDir: bin, DataDir: filepath.Join(dir, "postgres"), ThrowAway: true}
 }
 
 func start(t *testing.T, opts Options) *Server {
@@ -196,7 +195,7 @@ func TestStalePID(t *testing.T) {
 func TestTakenPort(t *testing.T) {
 	t.Parallel()
 	opts := testOptions(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,14 @@ func Exists(pid int) bool {
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
+// ReadPID reads the process id at the beginning of a file's content. It returns false for what cannot be one that devstack
+// may end.
+func ReadPID(content []byte) (int, bool) {
+	first, _, _ := strings.Cut(string(content), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(first))
+	return pid, err == nil && pid > 1
+}
+
 // running is Exists without the ended ones, as far as it can be told: in a container there is often nobody to wait for
 // them, and they stay for ever.
 func running(pid int) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // cleanups end what was started, the last first. Each resource is registered right after it exists.
@@ -23,9 +24,9 @@ func (c *cleanups) add(name string, end func(ctx context.Context) error) {
 // run ends everything, whatever fails on the way.
 func (c *cleanups) run(ctx context.Context) error {
 	var failed []error
-	for i := len(c.named) - 1; i >= 0; i-- {
-		if err := c.named[i].end(ctx); err != nil {
-			failed = append(failed, fmt.Errorf("stop %s: %w", c.named[i].name, err))
+	for _, each := range slices.Backward(c.named) {
+		if err := each.end(ctx); err != nil {
+			failed = append(failed, fmt.Errorf("stop %s: %w", each.name, err))
 		}
 	}
 	c.named = nil

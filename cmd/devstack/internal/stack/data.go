@@ -52,9 +52,9 @@ type data struct {
 	lock     *filelock.Lock
 }
 
-// openData locks and reads the directory, making it where it is missing; reset empties it first. It refuses a directory
-// that holds other things: reset would delete among them.
-func openData(console *Console, path string, reset bool) (_ *data, err error) {
+// openData locks the directory, making it where it is missing. It refuses a directory that holds other things than
+// devstack's.
+func openData(console *Console, path string) (*data, error) {
 	dir, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("open data directory: %w", err)
@@ -66,8 +66,7 @@ func openData(console *Console, path string, reset bool) (_ *data, err error) {
 		return nil, fmt.Errorf("open data directory: %w: name another one with --data", err)
 	}
 	lock, err := filelock.Try(filepath.Join(dir, lockFile))
-	var held *filelock.HeldError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*filelock.HeldError](err); ok {
 		return nil, fmt.Errorf("%s is in use by another devstack, process %d: stop that one, or name another directory with --data",
 			dir, held.PID)
 	}
@@ -75,21 +74,8 @@ func openData(console *Console, path string, reset bool) (_ *data, err error) {
 		return nil, fmt.Errorf("open data directory: %w", err)
 	}
 	d := &data{dir: dir, lock: lock}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, lock.Release())
-		}
-	}()
 	if err := d.placePostgres(console); err != nil {
-		return nil, err
-	}
-	if reset {
-		if err := d.reset(); err != nil {
-			return nil, err
-		}
-	}
-	if err := d.readSettings(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, lock.Release())
 	}
 	return d, nil
 }
@@ -116,8 +102,8 @@ func refuseForeign(dir string) error {
 func (d *data) placePostgres(console *Console) error {
 	d.postgres = filepath.Join(d.dir, postgresDir)
 	err := pgserver.Reachable(d.postgres)
-	var blocked *pgserver.UnreachableError
-	if !errors.As(err, &blocked) {
+	blocked, ok := errors.AsType[*pgserver.UnreachableError](err)
+	if !ok {
 		return err
 	}
 	sum := sha256.Sum256([]byte(d.dir))

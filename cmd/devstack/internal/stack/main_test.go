@@ -110,10 +110,15 @@ func run(t *testing.T, temp string, args ...string) *devstack {
 // exit waits for the end and returns the exit code.
 func (d *devstack) exit(t *testing.T) int {
 	t.Helper()
-	select {
-	case <-d.done:
-	case <-time.After(patience):
-		t.Fatalf("devstack still runs; it said:\n%s", d.stderr.text())
+	limit := time.After(patience)
+	for what, done := range map[string]<-chan struct{}{
+		"devstack": d.done, "standard output": d.stdout.ended, "standard error": d.stderr.ended,
+	} {
+		select {
+		case <-done:
+		case <-limit:
+			t.Fatalf("%s has not ended; devstack said:\n%s", what, d.stderr.text())
+		}
 	}
 	return d.cmd.ProcessState.ExitCode()
 }
@@ -130,30 +135,27 @@ type transcript struct {
 	mu    sync.Mutex
 	lines []string
 	more  chan struct{}
-	ended bool
+	// ended is closed when nobody can write any more.
+	ended chan struct{}
 }
 
 func newTranscript() *transcript {
-	return &transcript{more: make(chan struct{})}
+	return &transcript{more: make(chan struct{}), ended: make(chan struct{})}
 }
 
 func (s *transcript) follow(from *os.File) {
 	defer func() { _ = from.Close() }()
 	scanner := bufio.NewScanner(from)
 	for scanner.Scan() {
-		s.add(scanner.Text(), false)
+		s.add(scanner.Text())
 	}
-	s.add("", true)
+	close(s.ended)
 }
 
-func (s *transcript) add(line string, end bool) {
+func (s *transcript) add(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if end {
-		s.ended = true
-	} else {
-		s.lines = append(s.lines, line)
-	}
+	s.lines = append(s.lines, line)
 	close(s.more)
 	s.more = make(chan struct{})
 }
@@ -168,9 +170,10 @@ func (s *transcript) text() string {
 func (s *transcript) await(t *testing.T, text string) string {
 	t.Helper()
 	limit := time.After(patience)
+	ended := false
 	for {
 		s.mu.Lock()
-		lines, more, ended := s.lines, s.more, s.ended
+		lines, more := s.lines, s.more
 		s.mu.Unlock()
 		for _, line := range lines {
 			if strings.Contains(line, text) {
@@ -182,6 +185,8 @@ func (s *transcript) await(t *testing.T, text string) string {
 		}
 		select {
 		case <-more:
+		case <-s.ended:
+			ended = true
 		case <-limit:
 			t.Fatalf("no line with %q yet in:\n%s", text, strings.Join(lines, "\n"))
 		}

@@ -44,11 +44,12 @@ func (r *relay) run() {
 	}
 }
 
-// to changes who gets the signals from now on.
-func (r *relay) to(handle func(sig syscall.Signal)) {
+// to changes who gets the signals from now on, and returns the first of those that came before, 0 when none did.
+func (r *relay) to(handle func(sig syscall.Signal)) syscall.Signal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.handle = handle
+	return r.first
 }
 
 // received is the first signal that came, 0 when none did.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -89,21 +90,21 @@ func Run(ctx context.Context, console *Console, opts RunOptions) (code int, err 
 	if err != nil {
 		return ExitTrouble, err
 	}
-	signals.to(forward(child))
-	if sig := signals.received(); sig != 0 {
-		_ = child.Signal(sig)
+	forward := forwarding(child)
+	if sig := signals.to(forward); sig != 0 {
+		forward(sig)
 	}
 	<-child.Done()
 	return child.ExitCode(), nil
 }
 
-func forward(child *proc.Child) func(syscall.Signal) {
-	again := false
+// forwarding hands the first signal on and kills at the next.
+func forwarding(child *proc.Child) func(syscall.Signal) {
+	var again atomic.Bool
 	return func(sig syscall.Signal) {
-		if again {
+		if again.Swap(true) {
 			sig = syscall.SIGKILL
 		}
-		again = true
 		_ = child.Signal(sig)
 	}
 }

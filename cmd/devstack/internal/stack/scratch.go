@@ -26,8 +26,7 @@ type scratch struct {
 
 func newScratch(console *Console) (*scratch, error) {
 	parent := os.TempDir()
-	var blocked *pgserver.UnreachableError
-	if err := pgserver.Reachable(filepath.Join(parent, scratchPrefix)); errors.As(err, &blocked) {
+	if err := pgserver.Reachable(filepath.Join(parent, scratchPrefix)); err != nil {
 		console.Sayf("%v; using /tmp instead", err)
 		parent = "/tmp"
 	}
@@ -38,8 +37,7 @@ func newScratch(console *Console) (*scratch, error) {
 			return nil, fmt.Errorf("make a directory for the engines' data: %w: set TMPDIR to one that has space", err)
 		}
 		lock, err := filelock.Try(filepath.Join(dir, scratchLock))
-		var held *filelock.HeldError
-		if errors.As(err, &held) {
+		if _, held := errors.AsType[*filelock.HeldError](err); held {
 			// Another devstack has just taken the new directory for an old one and is removing it.
 			continue
 		}

@@ -147,8 +147,8 @@ func evictTocsin(ctx context.Context, d *data) error {
 	if err != nil {
 		return fmt.Errorf("look for a surviving tocsin: %w", err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
-	if err != nil || pid <= 1 || !strings.HasSuffix(proc.CommandLine(pid), "tocsin serve") {
+	pid, ok := proc.ReadPID(content)
+	if !ok || !strings.HasSuffix(proc.CommandLine(pid), "tocsin serve") {
 		return nil
 	}
 	for _, step := range []proc.Step{

@@ -86,19 +86,22 @@ func Up(ctx context.Context, console *Console, opts UpOptions, ready func(url st
 
 // start starts everything, the later on top of the earlier.
 func (u *up) start(ctx context.Context) (err error) {
-	if u.opts.Port != 0 {
-		if err := netport.Available(u.opts.Port); err != nil {
-			if netport.Taken(err) {
-				return fmt.Errorf("port %d is taken: name another one with --port, or none for any", u.opts.Port)
-			}
-			return fmt.Errorf("port %d cannot be used: %w: name another one with --port", u.opts.Port, err)
-		}
-	}
-	if u.data, err = openData(u.console, u.opts.DataDir, u.opts.Reset); err != nil {
+	if u.data, err = openData(u.console, u.opts.DataDir); err != nil {
 		return err
 	}
 	u.ending.add("data directory", func(context.Context) error { return u.data.close() })
 	if err := evictTocsin(ctx, u.data); err != nil {
+		return err
+	}
+	if err := checkPort(u.opts.Port); err != nil {
+		return err
+	}
+	if u.opts.Reset {
+		if err := u.data.reset(); err != nil {
+			return err
+		}
+	}
+	if err := u.data.readSettings(); err != nil {
 		return err
 	}
 	u.engines, err = bringEngines(ctx, u.console, u.opts.Terminal)
@@ -116,6 +119,22 @@ func (u *up) start(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// checkPort says what is wrong with the port that somebody asked for.
+func checkPort(port int) error {
+	if port == 0 {
+		return nil
+	}
+	err := netport.Available(port)
+	switch {
+	case err == nil:
+		return nil
+	case netport.Taken(err):
+		return fmt.Errorf("port %d is taken: name another one with --port, or none for any", port)
+	default:
+		return fmt.Errorf("port %d cannot be used: %w: name another one with --port", port, err)
+	}
 }
 
 func (u *up) startDatabases(ctx context.Context) error {

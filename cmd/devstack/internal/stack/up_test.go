@@ -76,7 +76,7 @@ func pids(t *testing.T, d *devstack, dir string) map[string]int {
 	if children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", d.cmd.Process.Pid)); err == nil {
 		for _, file := range children {
 			content, _ := os.ReadFile(file)
-			for _, each := range strings.Fields(string(content)) {
+			for each := range strings.FieldsSeq(string(content)) {
 				line, _ := os.ReadFile("/proc/" + each + "/cmdline")
 				if strings.Contains(string(line), "\x00clickhouse\x00") {
 					found["clickhouse"], _ = strconv.Atoi(each)
@@ -217,7 +217,7 @@ func TestUpKillsAtTheSecondSignal(t *testing.T) {
 // TestUpSaysWhatToDo expects one line with the remedy, and nothing left running.
 func TestUpSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,9 +227,17 @@ func TestUpSaysWhatToDo(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(foreign, "thesis.tex"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	kept := passable(t)
+	for _, name := range []string{"devstack.lock", "slack.journal"} {
+		if err := os.WriteFile(filepath.Join(kept, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Cleanup(func() {
-		if _, err := os.Stat(filepath.Join(foreign, "thesis.tex")); err != nil {
-			t.Errorf("a file that is not devstack's: %v", err)
+		for _, path := range []string{filepath.Join(foreign, "thesis.tex"), filepath.Join(kept, "slack.journal")} {
+			if _, err := os.Stat(path); err != nil {
+				t.Errorf("what an up that failed should not touch: %v", err)
+			}
 		}
 	})
 	for name, each := range map[string]struct {
@@ -237,6 +245,7 @@ func TestUpSaysWhatToDo(t *testing.T) {
 		want string
 	}{
 		"port taken":         {[]string{"--port", taken}, "port " + taken + " is taken: name another one with --port"},
+		"port taken, reset":  {[]string{"--port", taken, "--data", kept, "--reset"}, "port " + taken + " is taken"},
 		"others' directory":  {[]string{"--data", foreign, "--reset"}, "holds other things than devstack's"},
 		"no such tocsin":     {[]string{"--tocsin", "/does/not/exist"}, "name its program with --tocsin"},
 		"no place for data":  {[]string{"--data", "/dev/null/data"}, "name another one with --data"},

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -27,7 +26,7 @@ func serveHandler(handler http.Handler, preferred int) (*webServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	listener, err := netport.Listen(port)
 	if err != nil {
 		return nil, err
 	}
