@@ -106,10 +106,12 @@ func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 	if err != nil {
 		return err
 	}
+	policy := notify.DefaultPolicy()
+	policy.Schedule = a.options.RetrySchedule
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
 		Store: db.Outbox(), Renderer: renderer, Sender: sender, WakeUps: bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
-		Lease: a.options.Lease, Poll: a.options.PollInterval,
+		Lease: a.options.Lease, Poll: a.options.PollInterval, Policy: policy,
 	})
 	return err
 }

@@ -3,6 +3,7 @@ package app_test
 import (
 	"bufio"
 	"context"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,8 +37,9 @@ type process struct {
 	address string
 }
 
-// serve starts a replica on the world's databases and waits until it runs.
-func (w *world) serve() *process {
+// serve starts a replica on the world's databases, with more settings, and
+// waits until it runs.
+func (w *world) serve(settings ...string) *process {
 	w.t.Helper()
 	path, err := binary()
 	if err != nil {
@@ -48,6 +50,7 @@ func (w *world) serve() *process {
 		"TOCSIN_POSTGRES_URL="+w.pgURL, "TOCSIN_CLICKHOUSE_URL="+w.ch.URL, "TOCSIN_ENCRYPTION_KEY="+key,
 		"TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_SETTLE=0s",
 		"TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_POLL_INTERVAL=100ms", "TOCSIN_CLAIM_FOR=2s", "TOCSIN_LEASE=2s")
+	p.Env = append(p.Env, settings...)
 	stderr, err := p.StderrPipe()
 	if err != nil {
 		w.t.Fatal(err)
@@ -189,4 +192,18 @@ func TestStoppedAndStartedAgain(t *testing.T) {
 	w.serve()
 	w.until("the third message arrives", func() bool { return len(w.receiver.received()) == 3 })
 	w.wantColumn("alerts", alertIDs, "a", "b", "c")
+}
+
+func TestRetryScheduleIsASetting(t *testing.T) {
+	w := newWorld(t)
+	rule := w.rule(w.webhook("ops"))
+	w.receiver.respond(func(answer http.ResponseWriter, _ *http.Request) { answer.WriteHeader(http.StatusInternalServerError) })
+	w.fail(rule.ArmedSinceNS+1000, "a")
+	w.serve("TOCSIN_RETRY_SCHEDULE=50ms,100ms")
+	w.until("the message is given up", func() bool {
+		return len(w.column(`select status from notification_status where status = 'EXHAUSTED'`)) == 1
+	})
+	if ids := w.receiver.webhookIDs(); len(ids) != 3 {
+		t.Errorf("%d attempts, want one and one after each pause", len(ids))
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"tocsin/notify"
 )
 
 // Role is a part of the work that a replica takes on.
@@ -51,6 +53,9 @@ type Options struct {
 	ClaimFor time.Duration
 	// Lease is how long a claim on a notification outlives its replica, 30 s by default.
 	Lease time.Duration
+	// RetrySchedule holds the pauses after the first, second … failed attempt of
+	// a message, that of [notify.DefaultPolicy] by default.
+	RetrySchedule []time.Duration
 	// PollInterval is the pause between looks at an idle outbox, 1 s by default.
 	PollInterval time.Duration
 	// ShutdownTimeout bounds an orderly end, 30 s by default.
@@ -70,6 +75,9 @@ func (o *Options) applyDefaults() {
 	}
 	if o.ClaimFor == 0 {
 		o.ClaimFor = 15 * time.Second
+	}
+	if len(o.RetrySchedule) == 0 {
+		o.RetrySchedule = notify.DefaultPolicy().Schedule
 	}
 	if o.ShutdownTimeout == 0 {
 		o.ShutdownTimeout = 30 * time.Second
