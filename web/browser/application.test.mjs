@@ -1,0 +1,230 @@
+// What a person does, in a real browser, against the real binary, Postgres and ClickHouse. One story: each part stands
+// on what the parts before it have left.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, test } from "node:test";
+import { createWorld } from "./world.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const visible = { state: "visible", timeout: 15_000 };
+
+/** A browser reports each answer of 4xx and each broken connection by itself; these are asked for. */
+const asked =
+  /Failed to load resource: the server responded with a status of 400|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/;
+
+/** What reaches over the right edge, but for text that is cut with an ellipsis and what can be scrolled sideways. */
+function tooWide() {
+  const mayReach = (element) => {
+    for (let at = element; at && at !== document.body; at = at.parentElement) {
+      const style = getComputedStyle(at);
+      if (style.textOverflow === "ellipsis" || style.overflowX === "auto" || style.clipPath !== "none") return true;
+    }
+    return false;
+  };
+  return [...document.querySelectorAll("#root *")]
+    .filter((element) => element.getBoundingClientRect().right > window.innerWidth + 1 && !mayReach(element))
+    .map((element) => element.outerHTML.slice(0, 200));
+}
+
+describe("the application", { timeout: 180_000 }, () => {
+  let world;
+  let page;
+  const complaints = [];
+  const elsewhere = [];
+
+  const listen = (opened) => {
+    opened.on("console", (message) => {
+      if (message.type() === "error" && !asked.test(message.text())) complaints.push(message.text());
+    });
+    opened.on("pageerror", (error) => complaints.push(error.message));
+    opened.on("request", (request) => {
+      if (new URL(request.url()).host !== new URL(world.url).host) elsewhere.push(request.url());
+    });
+    return opened;
+  };
+  const rows = (opened = page) => opened.getByRole("list", { name: "Alerts" }).getByRole("link");
+  const rowOf = (route) => rows().filter({ hasText: route });
+  const tab = (name) => page.getByRole("navigation", { name: "State" }).getByRole("link", { name });
+
+  before(async () => {
+    world = await createWorld();
+    page = listen(await world.browser.newPage({ viewport: { width: 1440, height: 900 } }));
+    await page.goto(world.url);
+  });
+  after(async () => {
+    await world?.close();
+  });
+
+  test("a new installation says what to do first", async () => {
+    await page.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
+    await page.getByRole("status", { name: "State of Tocsin" }).getByText("Live", { exact: true }).waitFor(visible);
+  });
+
+  test("a webhook is made", async () => {
+    await page.getByRole("link", { name: "Webhooks" }).click();
+    await page.getByRole("link", { name: "Create the first webhook" }).click();
+    await page.getByLabel("Name").fill("Receiver");
+    await page.getByText("Generic", { exact: true }).click();
+    await page.getByLabel("URL").fill("ftp://example.com");
+    await page.getByRole("button", { name: "Create the webhook" }).click();
+    const url = page.getByLabel("URL");
+    await page.locator('input[type="url"][aria-invalid="true"]').waitFor(visible);
+    await url.fill(world.receiver);
+    await page.getByRole("button", { name: "Create the webhook" }).click();
+    await page.getByRole("row", { name: /Receiver/ }).waitFor(visible);
+  });
+
+  test("a refused rule shows the API's words beside the field, and is made when they are heeded", async () => {
+    await page.getByRole("link", { name: "Rules" }).click();
+    await page.getByRole("link", { name: "Create the first rule" }).click();
+    const refused = page.waitForResponse((answer) => answer.status() === 400);
+    await page.getByRole("button", { name: "Create the rule" }).click();
+    const { errors } = await (await refused).json();
+    const message = errors.find((error) => error.field === "name").message;
+    await page.getByText(message, { exact: true }).waitFor(visible);
+    assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("aria-invalid")), "true");
+
+    await page.getByLabel("Name").fill("Failed orders");
+    await page.locator("input").and(page.getByLabel("Applications")).fill("orders");
+    await page.keyboard.press("Enter");
+    await page.getByLabel("Receiver").check();
+    await page.getByText("Whenever an exchange of orders fails, tell Receiver once.").waitFor(visible);
+    await page.getByRole("button", { name: "Create the rule" }).click();
+    await page.getByRole("row", { name: /Failed orders/ }).waitFor(visible);
+    await page
+      .getByText(/behind$/)
+      .first()
+      .waitFor(visible);
+  });
+
+  test("a failure appears by itself, and its message is delivered once", async () => {
+    await page.getByRole("link", { name: "Inbox" }).click();
+    await page.getByRole("heading", { name: "Nothing is firing" }).waitFor(visible);
+    await page.evaluate(() => {
+      window.neverReloaded = true;
+    });
+    await world.fail({ id: "x-1", route: "first" }, { id: "x-2", application: "billing", route: "not-asked-for" });
+    await rowOf("first").waitFor(visible);
+    assert.equal(await rows().count(), 1);
+    assert.equal(await page.evaluate(() => window.neverReloaded), true);
+
+    await rowOf("first").click();
+    const detail = page.getByRole("article", { name: "Alert" });
+    await detail.getByText("ErpClient.post").waitFor(visible);
+    await detail.getByText("Müller & Söhne").waitFor(visible);
+    await detail.getByText("Delivered").waitFor(visible);
+    assert.equal(world.received.length, 1);
+    await page.keyboard.press("Escape");
+  });
+
+  test("acknowledging by key leaves the others", async () => {
+    await world.fail({ id: "x-3", route: "second" }, { id: "x-4", route: "third" });
+    await rowOf("third").waitFor(visible);
+    assert.equal(await rows().count(), 3);
+    await rowOf("second").focus();
+    await page.keyboard.press("a");
+    await rowOf("second").waitFor({ state: "detached" });
+    await tab(/^Firing\s*2$/).waitFor(visible);
+    await tab(/^Acknowledged\s*1$/).waitFor(visible);
+    await page.reload();
+    await rowOf("third").waitFor(visible);
+    assert.equal(await rows().count(), 2);
+  });
+
+  test("an alert that is opened by its address can be resolved, and stays in view", async () => {
+    await tab("Acknowledged").click();
+    await rowOf("second").click();
+    await page.getByRole("heading", { name: /second/ }).waitFor(visible);
+    const address = page.url();
+    await page.goto("about:blank");
+    await page.goto(address);
+    await page.getByRole("button", { name: /Resolve/ }).click();
+    await page.getByRole("article", { name: "Alert" }).getByText("Resolved by").waitFor(visible);
+    await tab(/^Resolved\s*1$/).waitFor(visible);
+    assert.match(page.url(), /state=acknowledged/);
+  });
+
+  test("the line of status tells when Tocsin is gone, and catches up when it is back", async () => {
+    await tab("Firing").click();
+    const status = page.getByRole("status", { name: "State of Tocsin" });
+    await world.stop();
+    await status.getByText(/Reconnecting|Offline/).waitFor(visible);
+    assert.equal(await rows().count(), 2);
+    await world.fail({ id: "x-5", route: "meanwhile" });
+    await world.start();
+    await status.getByText("Live", { exact: true }).waitFor({ state: "visible", timeout: 45_000 });
+    await rowOf("meanwhile").waitFor(visible);
+  });
+
+  for (const scheme of ["light", "dark"]) {
+    for (const [device, viewport] of Object.entries({
+      desk: { width: 1440, height: 900 },
+      phone: { width: 360, height: 780 },
+    })) {
+      test(`every page can be used by everybody: ${scheme}, ${device}`, async () => {
+        const context = await world.browser.newContext({ viewport, colorScheme: scheme });
+        const opened = listen(await context.newPage());
+        const alert = new URL(await rows().first().getAttribute("href"), world.url).pathname;
+        const pages = {
+          "/inbox": rows(opened).first(),
+          [alert]: opened.getByText("ErpClient.post"),
+          "/inbox?q=nothing": opened.getByRole("heading", { name: "No alert fits this filter" }),
+          "/rules": opened.getByRole("row", { name: /Failed orders/ }),
+          "/rules/new": opened.getByLabel("Receiver"),
+          "/webhooks": opened.getByRole("row", { name: /Receiver/ }),
+          "/webhooks/new": opened.getByRole("button", { name: "Create the webhook" }),
+          "/no/such": opened.getByRole("heading", { name: "There is no page at this address" }),
+        };
+        for (const [path, sign] of Object.entries(pages)) {
+          const where = `${path} in ${scheme} on a ${device}`;
+          await opened.goto(world.url + path);
+          await sign.waitFor(visible);
+          await opened.getByText("Live", { exact: true }).waitFor(visible);
+          await opened.evaluate(axe);
+          const { violations, passes } = await opened.evaluate(() =>
+            window.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
+          );
+          const found = violations.map(
+            (v) => `${v.id}: ${v.nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`,
+          );
+          assert.deepEqual(found, [], where);
+          assert.ok(
+            passes.some((rule) => rule.id === "color-contrast"),
+            `contrast was not checked: ${where}`,
+          );
+          assert.deepEqual(await opened.evaluate(tooWide), [], where);
+        }
+        await context.close();
+      });
+    }
+  }
+
+  test("a webhook that a rule needs stays, and the page names the rule", async () => {
+    await page.getByRole("link", { name: "Webhooks" }).click();
+    await page.getByRole("button", { name: "Delete Receiver" }).click();
+    const conflict = page.waitForResponse((answer) => answer.status() === 409);
+    await page.getByRole("button", { name: "Delete the webhook" }).click();
+    await conflict;
+    await page
+      .getByRole("dialog")
+      .getByText(/Failed orders/)
+      .waitFor(visible);
+    await page.getByRole("button", { name: "Cancel" }).click();
+    complaints.splice(0, complaints.length, ...complaints.filter((text) => !/status of 409/.test(text)));
+  });
+
+  test("a rule is deleted, and its alerts stay", async () => {
+    await page.getByRole("link", { name: "Rules" }).click();
+    await page.getByRole("button", { name: "Delete Failed orders" }).click();
+    await page.getByRole("button", { name: "Delete the rule" }).click();
+    await page.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
+    await page.getByRole("link", { name: "Inbox" }).click();
+    await rowOf("meanwhile").waitFor(visible);
+  });
+
+  test("the pages complained of nothing and asked no other host", () => {
+    assert.deepEqual(complaints, []);
+    assert.deepEqual(elsewhere, []);
+  });
+});
