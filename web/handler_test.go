@@ -21,25 +21,15 @@ func testSite() fstest.MapFS {
 	}
 }
 
-func get(t *testing.T, h http.Handler, target string, headers ...string) *http.Response {
+func get(t *testing.T, h http.Handler, target string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequest(http.MethodGet, target, http.NoBody)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, http.NoBody)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	return w.Result()
-}
-
-func body(t *testing.T, r *http.Response) string {
-	t.Helper()
-	var b strings.Builder
-	if err := r.Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	_, content, _ := strings.Cut(b.String(), "\r\n\r\n")
-	return content
+	return w
 }
 
 func TestHandlerServes(t *testing.T) {
@@ -73,8 +63,8 @@ func TestHandlerServes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := get(t, h, tt.target, "Accept-Encoding", tt.accept)
 			got := answer{
-				r.StatusCode, r.Header.Get("Content-Type"), r.Header.Get("Cache-Control"),
-				r.Header.Get("Content-Encoding"), body(t, r)[:len(tt.want.Start)],
+				r.Code, r.Header().Get("Content-Type"), r.Header().Get("Cache-Control"),
+				r.Header().Get("Content-Encoding"), r.Body.String()[:len(tt.want.Start)],
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
@@ -89,11 +79,11 @@ func TestHandlerAnswersNotModifiedPerForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	const target = "/assets/main-Ab12.js"
-	tag := get(t, h, target, "Accept-Encoding", "br").Header.Get("ETag")
-	if got := get(t, h, target, "Accept-Encoding", "br", "If-None-Match", tag).StatusCode; got != http.StatusNotModified {
+	tag := get(t, h, target, "Accept-Encoding", "br").Header().Get("ETag")
+	if got := get(t, h, target, "Accept-Encoding", "br", "If-None-Match", tag).Code; got != http.StatusNotModified {
 		t.Errorf("the same form: got %d", got)
 	}
-	if got := get(t, h, target, "If-None-Match", tag).StatusCode; got != http.StatusOK {
+	if got := get(t, h, target, "If-None-Match", tag).Code; got != http.StatusOK {
 		t.Errorf("another form: got %d", got)
 	}
 }
@@ -104,7 +94,7 @@ func TestHandlerRefusesOtherMethods(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("x")))
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("x")))
 	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
 		t.Errorf("got %d, Allow %q", w.Code, w.Header().Get("Allow"))
 	}
@@ -120,10 +110,10 @@ func TestSiteWithoutPageIsRefused(t *testing.T) {
 // scripts.
 func TestHandlerServesWhatIsEmbedded(t *testing.T) {
 	r := get(t, Handler(), "/")
-	if content := body(t, r); r.StatusCode != http.StatusOK || !strings.Contains(content, "Tocsin") {
-		t.Errorf("got %d: %s", r.StatusCode, content)
+	if r.Code != http.StatusOK || !strings.Contains(r.Body.String(), "Tocsin") {
+		t.Errorf("got %d: %s", r.Code, r.Body)
 	}
-	policy := r.Header.Get("Content-Security-Policy")
+	policy := r.Header().Get("Content-Security-Policy")
 	if !strings.Contains(policy, "default-src 'self'") || strings.Contains(policy, "script-src") {
 		t.Errorf("got policy %q", policy)
 	}

@@ -157,6 +157,43 @@ describe("the application", { timeout: 180_000 }, () => {
     await rowOf("meanwhile").waitFor(visible);
   });
 
+  test("a long list is loaded as it is scrolled, and keeps its place when alerts come in above", async () => {
+    const many = Array.from({ length: 130 }, (_, index) => ({ id: `many-${index}`, route: `many-${index}` }));
+    await world.fail(...many);
+    await tab(/^Firing\s*133$/).waitFor(visible);
+    await rows().first().click();
+    await page.keyboard.press("Escape");
+    const opened = await rows().first().getAttribute("data-alert");
+    const scroller = page.getByRole("list", { name: "Alerts" }).locator("..");
+    const end = page.getByText("That is all of them: 133.");
+    await scroller.hover();
+    for (let tries = 0; tries < 50 && !(await end.isVisible()); tries++) {
+      await page.mouse.wheel(0, 4_000);
+      await page.waitForFunction(() => new Promise(requestAnimationFrame).then(() => true));
+    }
+    await end.waitFor(visible);
+
+    await scroller.evaluate((element) => element.scrollTo({ top: 1_510 }));
+    const held = () =>
+      scroller.evaluate((element) => {
+        const top = element.getBoundingClientRect().top;
+        const seen = [...element.querySelectorAll("[data-alert]")].find(
+          (row) => row.getBoundingClientRect().top >= top,
+        );
+        return { alert: seen?.dataset.alert, at: Math.round((seen?.getBoundingClientRect().top ?? 0) - top) };
+      });
+    await page.waitForFunction(() => new Promise(requestAnimationFrame).then(() => true));
+    const before = await held();
+    await world.fail({ id: "late-1", route: "late" }, { id: "late-2", route: "late" });
+    const newer = page.getByRole("button", { name: "2 new" });
+    await newer.waitFor(visible);
+    assert.deepEqual(await held(), before);
+
+    await newer.click();
+    await rowOf("late").first().waitFor(visible);
+    assert.notEqual(await rows().first().getAttribute("data-alert"), opened);
+  });
+
   for (const scheme of ["light", "dark"]) {
     for (const [device, viewport] of Object.entries({
       desk: { width: 1440, height: 900 },
@@ -165,7 +202,7 @@ describe("the application", { timeout: 180_000 }, () => {
       test(`every page can be used by everybody: ${scheme}, ${device}`, async () => {
         const context = await world.browser.newContext({ viewport, colorScheme: scheme });
         const opened = listen(await context.newPage());
-        const alert = new URL(await rows().first().getAttribute("href"), world.url).pathname;
+        const alert = new URL(await rowOf("late").first().getAttribute("href"), world.url).pathname;
         const pages = {
           "/inbox": rows(opened).first(),
           [alert]: opened.getByText("ErpClient.post"),
@@ -220,7 +257,7 @@ describe("the application", { timeout: 180_000 }, () => {
     await page.getByRole("button", { name: "Delete the rule" }).click();
     await page.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
     await page.getByRole("link", { name: "Inbox" }).click();
-    await rowOf("meanwhile").waitFor(visible);
+    await rowOf("late").first().waitFor(visible);
   });
 
   test("the pages complained of nothing and asked no other host", () => {

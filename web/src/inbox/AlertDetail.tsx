@@ -1,7 +1,7 @@
 import type { InfiniteData } from "@tanstack/react-query";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { alertKeys, alertNotifications, oneAlert } from "../api/alerts";
 import type { Alert, AlertPage } from "../api/client";
 import { explain } from "../api/errors";
@@ -41,6 +41,11 @@ interface Props {
 
 export function AlertDetail({ id, alone, onAct }: Props) {
   const { data: alert, error, isPlaceholderData, refetch } = useOpenAlert(id);
+  const reading = useRef<HTMLElement>(null);
+  // On a phone the alert takes the list's place, and with it the focus, which was on a row that is gone.
+  useEffect(() => {
+    if (alone) reading.current?.focus();
+  }, [alone]);
   return (
     <article className={styles.detail} aria-label="Alert">
       <div className={styles.bar}>
@@ -57,7 +62,7 @@ export function AlertDetail({ id, alone, onAct }: Props) {
           </Link>
         )}
       </div>
-      <section className={styles.scroll} aria-label="What happened" tabIndex={-1} data-detail={id}>
+      <section ref={reading} className={styles.scroll} aria-label="What happened" tabIndex={-1}>
         {alert ? (
           <Body alert={alert} complete={!isPlaceholderData} />
         ) : error ? (

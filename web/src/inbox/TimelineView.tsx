@@ -4,6 +4,7 @@ import type { Alert, Attempt, Notification } from "../api/client";
 import { Ago, ClockTime } from "../ui/Instant";
 import { IconUnknown, IconWaiting } from "../ui/icons";
 import { stateMeaning, statusMeaning } from "../ui/marks";
+import { duration } from "../ui/time";
 import styles from "./AlertDetail.module.css";
 import { type Happening, timeline, verdictWords } from "./timeline";
 
@@ -85,7 +86,7 @@ function AttemptLine({ at, attempt, notification }: { at: string; attempt: Attem
   const { word, explanation } = verdictWords(attempt);
   const facts = [
     attempt.statusCode === undefined ? "" : `HTTP ${attempt.statusCode}`,
-    attempt.durationMs === undefined ? "" : `${Math.round(attempt.durationMs)} ms`,
+    attempt.durationMs === undefined ? "" : duration(String(Math.round(attempt.durationMs * 1e6))),
   ].filter(Boolean);
   return (
     <Line
