@@ -9,6 +9,7 @@ PKG     ?= ./...
 RUN     ?=
 BENCH   ?= .
 ARGS    ?=
+SEEDS   ?=
 TIMEOUT ?= 15m
 
 # The race detector needs a C compiler; without one the tests run without it, and say so. RACE= turns it off.
@@ -62,6 +63,10 @@ test-browser: build ## Run the browser tests against the real binary (needs Chro
 .PHONY: bench
 bench: bin/devstack ## Run the benchmarks (PKG=./..., BENCH=pattern)
 	bin/devstack run -- go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(TIMEOUT) $(PKG)
+
+.PHONY: torture
+torture: bin/devstack ## Break everything around Tocsin, seed after seed, and compare (SEEDS=20, ARGS="--seed 7 -v")
+	bin/devstack run -- bin/devstack torture $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 .PHONY: lint
 lint: lint-go lint-web ## Check style, types and the import map

@@ -26,6 +26,7 @@ type commands struct {
 	Up         upCommand         `cmd:"" help:"Run Tocsin with databases, demo traffic and a look-alike of Slack, and print the page's address."`
 	ClickHouse clickHouseCommand `cmd:"" name:"clickhouse" hidden:"" help:"Serve one ClickHouse data directory."`
 	Run        runCommand        `cmd:"" help:"Run a command beside throw-away databases, and exit with its exit code."`
+	Torture    tortureCommand    `cmd:"" hidden:"" help:"Break everything around Tocsin while exchanges arrive, and compare what came out with what had to."`
 }
 
 // exitError carries an exit code out of a command, and what to say, if anything.

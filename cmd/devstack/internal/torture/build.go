@@ -1,0 +1,104 @@
+//go:build unix
+
+package torture
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// jumping is the number of the replica whose clock jumps.
+const jumping = 1
+
+// clockVariable holds how often the clock of that replica jumps, and how wrong it is after each jump in turn.
+const clockVariable = "TOCSIN_TORTURE_CLOCK"
+
+// jumpingClock is the one file by which the replica with the jumping clock differs from the product.
+//
+// The product takes every reading from the clock that main hands to the application, so the binary is built with main's
+// clock replaced: no library that intercepts calls works on a static binary, and setting the machine's clock is nobody's
+// right. The readings carry no monotonic part, which makes the jumps harsher than those of a real clock.
+const jumpingClock = `package main
+
+import (
+	"os"
+	"strings"
+	"time"
+)
+
+func jumpingClock() func() time.Time {
+	period, list, _ := strings.Cut(os.Getenv("` + clockVariable + `"), ":")
+	every, err := time.ParseDuration(period)
+	if err != nil {
+		panic(err)
+	}
+	var errors []time.Duration
+	for text := range strings.SplitSeq(list, ",") {
+		wrong, err := time.ParseDuration(text)
+		if err != nil {
+			panic(err)
+		}
+		errors = append(errors, wrong)
+	}
+	began := time.Now()
+	return func() time.Time {
+		now := time.Now()
+		return now.Add(errors[int(now.Sub(began)/every)%len(errors)]).Round(0)
+	}
+}
+`
+
+// Programs are the product and its variant.
+type Programs struct {
+	// Tocsin is the product.
+	Tocsin string
+	// Jumping is the product with a clock that jumps.
+	Jumping string
+}
+
+// Build builds both from the checkout at root.
+func Build(ctx context.Context, root, dir string) (Programs, error) {
+	built := Programs{Tocsin: filepath.Join(dir, "tocsin"), Jumping: filepath.Join(dir, "tocsin-jumping")}
+	if err := compile(ctx, root, "-o", built.Tocsin, "./cmd/tocsin"); err != nil {
+		return Programs{}, err
+	}
+	source := filepath.Join(root, "cmd", "tocsin", "main.go")
+	content, err := os.ReadFile(source)
+	if err != nil {
+		return Programs{}, err
+	}
+	changed := bytes.Replace(content, []byte("Clock: time.Now,"), []byte("Clock: jumpingClock(),"), 1)
+	if bytes.Equal(changed, content) {
+		return Programs{}, errors.New("cmd/tocsin/main.go does not hand a clock to the application as it did")
+	}
+	overlay := map[string]map[string]string{"Replace": {
+		source: filepath.Join(dir, "main.go"),
+		filepath.Join(filepath.Dir(source), "jumping_clock.go"): filepath.Join(dir, "jumping_clock.go"),
+	}}
+	encoded, err := json.Marshal(overlay)
+	if err != nil {
+		return Programs{}, err
+	}
+	for name, text := range map[string][]byte{"main.go": changed, "jumping_clock.go": []byte(jumpingClock), "overlay.json": encoded} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return Programs{}, err
+		}
+	}
+	return built, compile(ctx, root, "-overlay", filepath.Join(dir, "overlay.json"), "-o", built.Jumping, "./cmd/tocsin")
+}
+
+func compile(ctx context.Context, root string, args ...string) error {
+	command := exec.CommandContext(ctx, "go", append([]string{"build"}, args...)...)
+	command.Dir = root
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("build tocsin: %w: %s", err, said)
+	}
+	return nil
+}

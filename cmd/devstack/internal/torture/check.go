@@ -1,0 +1,278 @@
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// querier is a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// alert is a row of what was raised.
+type alert struct {
+	ID, RuleID  string
+	RuleVersion int64
+	State       string
+	Correlation string
+}
+
+// notification is a row of what is or was owed.
+type notification struct {
+	ID, AlertID, RuleID, WebhookID, Hook, Reason string
+	// Status is empty while it is owed.
+	Status string
+	Owed   bool
+}
+
+// attempt is a row of what was tried. StoredAt is when its outcome was committed; it has a meaning when Verdict is set.
+type attempt struct {
+	NotificationID string
+	Number         int
+	Replica        string
+	StartedAt      time.Time
+	Verdict        string
+	Answered       bool
+	StoredAt       time.Time
+}
+
+// tables is what the product left behind.
+type tables struct {
+	alerts        []alert
+	notifications []notification
+	attempts      map[string][]attempt
+}
+
+func readTables(ctx context.Context, db querier) (*tables, error) {
+	var t tables
+	var err error
+	if t.alerts, err = read[alert](ctx, db, `
+		SELECT alert_id::text, rule_id::text, rule_version, state, coalesce(exchange->>'correlationId', '') FROM alert`); err != nil {
+		return nil, fmt.Errorf("read alerts: %w", err)
+	}
+	if t.notifications, err = read[notification](ctx, db, `
+		SELECT n.notification_id::text, n.alert_id::text, n.rule_id::text, n.webhook_id::text, w.name, n.reason,
+		       coalesce(s.status, ''), o.notification_id IS NOT NULL
+		FROM notification n
+		JOIN webhook w USING (webhook_id)
+		LEFT JOIN settlement s USING (notification_id)
+		LEFT JOIN outbox o USING (notification_id)`); err != nil {
+		return nil, fmt.Errorf("read notifications: %w", err)
+	}
+	attempts, err := read[attempt](ctx, db, `
+		SELECT notification_id::text, attempt, replica, started_at, coalesce(verdict, ''), status_code IS NOT NULL,
+		       coalesce(pg_xact_commit_timestamp(xmin), finished_at, started_at)
+		FROM attempt ORDER BY notification_id, attempt`)
+	if err != nil {
+		return nil, fmt.Errorf("read attempts: %w", err)
+	}
+	t.attempts = map[string][]attempt{}
+	for _, a := range attempts {
+		t.attempts[a.NotificationID] = append(t.attempts[a.NotificationID], a)
+	}
+	return &t, nil
+}
+
+func read[T any](ctx context.Context, db querier, sql string) ([]T, error) {
+	rows, err := db.Query(ctx, sql)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+}
+
+// check compares the tables and what the receiver got with what the run noted.
+func (w *world) check(ctx context.Context, db querier) (*Report, error) {
+	t, err := readTables(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{Seed: w.options.Seed, Exchanges: len(w.truth.exchanges), Alerts: len(t.alerts), Notifications: len(t.notifications)}
+	w.truth.mu.Lock()
+	defer w.truth.mu.Unlock()
+	w.checkAlerts(report, t)
+	w.checkNotifications(report, t)
+	w.checkMessages(report, t)
+	return report, nil
+}
+
+// raised is what identifies an alert: which rule, which exchange.
+type raised struct{ ruleID, correlation string }
+
+func (w *world) checkAlerts(report *Report, t *tables) {
+	got := map[raised]int{}
+	for _, a := range t.alerts {
+		got[raised{a.RuleID, a.Correlation}]++
+		if a.State != "FIRING" {
+			report.find(altered, "alert %s is %s, and nobody touched it", a.ID, a.State)
+		}
+	}
+	for _, l := range w.truth.lives {
+		for i := range w.truth.exchanges {
+			e := &w.truth.exchanges[i]
+			key := raised{l.id, e.correlation()}
+			count := got[key]
+			delete(got, key)
+			owes := w.truth.owed(l, e, w.truth.seen[i])
+			switch owes {
+			case one:
+				report.Must++
+			case perhaps:
+				report.Perhaps++
+			case none:
+			}
+			switch {
+			case count == 0 && owes == one:
+				report.find(missed, "%s", w.story(l, i))
+			case count > 0 && owes == none:
+				report.find(unexpected, "%s", w.story(l, i))
+			case count > 1:
+				report.find(duplicated, "%d alerts: %s", count, w.story(l, i))
+			}
+		}
+	}
+	for key, count := range got {
+		report.find(unexpected, "%d alerts of rule %s for exchange %q, which does not exist", count, key.ruleID, key.correlation)
+	}
+}
+
+// story tells what is known about a rule and an exchange, in seconds of the run.
+func (w *world) story(l *life, number int) string {
+	e, seen := &w.truth.exchanges[number], w.truth.seen[number]
+	at := func(ns int64) float64 { return float64(ns-w.began.UnixNano()) / 1e9 }
+	text := fmt.Sprintf("rule %q, exchange %s %q: began %.3f s, ended %.3f s, visible from %.3f to %.3f s, look-back %d s; armed",
+		l.rule.name, e.correlation(), e.id[:min(len(e.id), 40)], at(e.startNS), at(e.endNS), at(seen.fromNS), at(seen.toNS), l.rule.lookBackSeconds)
+	for _, p := range l.periods {
+		text += fmt.Sprintf(" from %.3f", at(p.began.toNS))
+		if p.ended != nil {
+			text += fmt.Sprintf(" to %.3f", at(p.ended.fromNS))
+		}
+	}
+	return text
+}
+
+func (w *world) checkNotifications(report *Report, t *tables) {
+	lives := map[string]*life{}
+	for _, l := range w.truth.lives {
+		lives[l.id] = l
+	}
+	type message struct{ alertID, hook, reason string }
+	got := map[message]int{}
+	for _, n := range t.notifications {
+		got[message{n.AlertID, n.Hook, n.Reason}]++
+		switch {
+		case n.Owed:
+			report.find(undelivered, "notification %s to %s is still owed; attempts %d", n.ID, n.Hook, len(t.attempts[n.ID]))
+		case n.Status != "DELIVERED":
+			report.find(undelivered, "notification %s to %s is %q; attempts %d", n.ID, n.Hook, n.Status, len(t.attempts[n.ID]))
+		}
+	}
+	for _, a := range t.alerts {
+		l := lives[a.RuleID]
+		if l == nil {
+			continue
+		}
+		for _, hook := range l.hooksAt(a.RuleVersion) {
+			key := message{a.ID, hook, "FIRED"}
+			switch count := got[key]; {
+			case count == 0:
+				report.find(notificationMissing, "alert %s of %q at version %d to %s", a.ID, l.rule.name, a.RuleVersion, hook)
+			case count > 1:
+				report.find(notificationTwice, "%d of alert %s to %s", count, a.ID, hook)
+			}
+			delete(got, key)
+		}
+	}
+	for key := range got {
+		report.find(notificationStray, "%s of alert %s to %s", key.reason, key.alertID, key.hook)
+	}
+}
+
+// checkMessages compares what the receiver got with what was owed.
+func (w *world) checkMessages(report *Report, t *tables) {
+	correlations := map[string]string{}
+	for _, a := range t.alerts {
+		correlations[a.ID] = a.Correlation
+	}
+	came := map[string][]request{}
+	for _, r := range w.receiver.requests() {
+		report.Requests++
+		came[r.webhookID] = append(came[r.webhookID], r)
+	}
+	for _, n := range t.notifications {
+		requests := came[n.ID]
+		delete(came, n.ID)
+		accepted := 0
+		for _, r := range requests {
+			if r.accepted {
+				accepted++
+			}
+			if r.read && (r.hook != n.Hook || r.alertID != n.AlertID || r.ruleID != n.RuleID || r.correlation != correlations[n.AlertID]) {
+				report.find(wrongMessage, "notification %s to %s: came to %s as alert %s of rule %s for %s",
+					n.ID, n.Hook, r.hook, r.alertID, r.ruleID, r.correlation)
+			}
+		}
+		if accepted == 0 {
+			report.find(neverReceived, "notification %s to %s, %s, %d requests", n.ID, n.Hook, n.Status, len(requests))
+		}
+		w.checkRepeats(report, n, t.attempts[n.ID], requests, accepted)
+	}
+	for id, requests := range came {
+		report.find(wrongMessage, "%d requests of a notification %q that does not exist", len(requests), id)
+	}
+}
+
+// checkRepeats decides of a notification's repeats which are explained.
+func (w *world) checkRepeats(report *Report, n notification, attempts []attempt, requests []request, accepted int) {
+	if len(requests) > len(attempts) {
+		report.find(repeatedOutside, "notification %s: %d requests of %d attempts", n.ID, len(requests), len(attempts))
+	}
+	// Attempts whose message may have been accepted without the sender's knowledge when the next one began.
+	unknown := 0
+	for i := range len(attempts) - 1 {
+		this, next := &attempts[i], &attempts[i+1]
+		stored := this.Verdict != "" && this.StoredAt.Before(next.StartedAt)
+		switch {
+		case stored && this.Verdict == "DELIVERED":
+			report.find(repeatedOutside, "notification %s: attempt %d began at %v, after attempt %d was stored as delivered at %v",
+				n.ID, next.Number, next.StartedAt, this.Number, this.StoredAt)
+		case stored:
+			if !this.Answered {
+				unknown++
+			}
+		case w.disturbed.during(w.replicaOf(this.Replica), this.StartedAt, next.StartedAt):
+			unknown++
+		default:
+			report.find(repeatedOutside, "notification %s: attempt %d of %s began at %v beside attempt %d of the undisturbed %s, begun at %v",
+				n.ID, next.Number, next.Replica, next.StartedAt, this.Number, this.Replica, this.StartedAt)
+		}
+	}
+	read := 0
+	for _, r := range requests {
+		if r.read {
+			read++
+		}
+	}
+	again := max(accepted-1, 0)
+	report.RepeatedInWindow += min(again, unknown)
+	report.RepeatedOnRequest += max(read-1, 0) - again
+	if again > unknown {
+		report.find(repeatedOutside, "notification %s: accepted %d times, and %d attempts did not learn of it", n.ID, accepted, unknown)
+	}
+}
+
+// replicaOf returns the number of the replica that calls itself so: host, process id and a random part.
+func (w *world) replicaOf(name string) int {
+	at := slices.IndexFunc(w.replicas[:], func(r *replica) bool { return r.ran(pidOf(name)) })
+	if at < 0 {
+		return everyone
+	}
+	return at
+}

@@ -1,0 +1,34 @@
+//go:build unix
+
+// Package torture breaks everything around Tocsin while exchanges arrive, and compares what came out with what had to.
+//
+// A run is made from one seed: the exchanges and when each becomes visible, the rules and their edits, the faults and
+// when each strikes. Three replicas run as processes of the real binary on a real Postgres and a real ClickHouse of the
+// run's own, each behind proxies; webhooks lead to a receiver that misbehaves. The seed fixes the data and the schedule;
+// how threads and processes interleave, no seed can fix.
+//
+//	plan ──▶ writer ──▶ ClickHouse ◀──proxy── replicas ──proxy──▶ receiver
+//	   │                                        ▲  │
+//	   ├──▶ operator ───────── API ─────────────┘  └──proxy──▶ Postgres ◀── checker
+//	   └──▶ faults: kill, stop, restart, cut, stall, slow
+//
+// The writer notes when each exchange became visible, the operator when each rule was armed, and the receiver every
+// request. The checker knows these notes and the tables, by plain SQL. It shares no code with the product: not its
+// matcher, not its cursor, not its types. It finds an alert's exchange by the correlation id, which the run numbers, so
+// that an error in the product's keys cannot hide one.
+//
+// What an exchange is owed:
+//
+//   - It must have one alert of a rule when it matches the condition that stood when it ended, and became visible within
+//     the look-back.
+//   - It may have one when it ended while a call that armed, edited or disabled the rule was under way, or became visible
+//     later than the look-back.
+//   - Disabling forgets. So before a rule is disabled the operator waits until it has alerted all that was visible when
+//     he began to wait; this much must be there at the end, the rest may.
+//   - In all other cases it must have none.
+//
+// What a message may do: arrive more than once when the receiver did not accept it, when its answer was lost, or when the
+// sender was killed, stopped or cut off before it had stored the outcome (the named window, which is counted). A repeat
+// outside is a violation: one begun after an earlier attempt was stored as delivered, or beside an attempt of a replica
+// that nobody disturbed.
+package torture

@@ -1,0 +1,137 @@
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// everyone stands for all replicas.
+const everyone = -1
+
+// disturbance is a stretch in which a replica could not keep its leases, and that was not its fault.
+type disturbance struct {
+	replica int
+	when    span
+}
+
+// disturbances are noted by those who disturb. Safe for several goroutines.
+type disturbances struct {
+	mu  sync.Mutex
+	all []disturbance
+}
+
+func (d *disturbances) note(replica int, from time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = append(d.all, disturbance{replica, span{from.UnixNano(), time.Now().UnixNano()}})
+}
+
+// during says whether a replica was disturbed between two instants.
+func (d *disturbances) during(replica int, from, to time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.all, func(each disturbance) bool {
+		return (each.replica == everyone || each.replica == replica) &&
+			each.when.fromNS <= to.UnixNano() && each.when.toNS >= from.UnixNano()
+	})
+}
+
+// watchStalls notes when the machine itself gave nobody time: this process waits for ticks as replicas do.
+func (w *world) watchStalls(ctx context.Context) {
+	const tick, tolerated = 50 * time.Millisecond, 400 * time.Millisecond
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if now := time.Now(); now.Sub(last) > tolerated {
+			w.disturbed.note(everyone, last)
+			w.tell("machine: nobody ran for %v", now.Sub(last).Round(time.Millisecond))
+		}
+		last = time.Now()
+	}
+}
+
+// breakAll lets the faults of the plan strike, each when it is due, at most one at a time at each target.
+func (w *world) breakAll(ctx context.Context) error {
+	var striking errgroup.Group
+	for _, f := range w.plan.faults {
+		striking.Go(func() error {
+			if !pause(ctx.Done(), time.Duration(f.atNS)-w.elapsed()) {
+				return nil
+			}
+			if err := w.strike(ctx, f); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("%v: %w", f, err)
+			}
+			return nil
+		})
+	}
+	return striking.Wait()
+}
+
+func (w *world) strike(ctx context.Context, f fault) error {
+	switch f.kind {
+	case restartPostgres, crashPostgres:
+		w.tell("%v", f)
+		defer w.disturbed.note(everyone, time.Now())
+		return w.postgres.restart(ctx, f.kind == crashPostgres, f.length)
+	case crashClickHouse:
+		w.tell("%v", f)
+		return w.clickHouse.crash(ctx, f.length)
+	case killReplica, stopReplica, endReplica, cutPostgres, cutClickHouse, cutReceiver, stallPostgres, stallClickHouse,
+		slowPostgres, slowClickHouse:
+	}
+	r := w.replicas[f.target]
+	r.busy.Lock()
+	defer r.busy.Unlock()
+	w.tell("%v", f)
+	defer w.disturbed.note(r.number, time.Now())
+	switch f.kind {
+	case killReplica:
+		r.hold()
+		defer r.release()
+		r.signal(syscall.SIGKILL)
+	case endReplica:
+		r.hold()
+		defer r.release()
+		r.signal(syscall.SIGTERM)
+	case stopReplica:
+		r.signal(syscall.SIGSTOP)
+		defer r.signal(syscall.SIGCONT)
+	case cutPostgres:
+		r.postgres.cut()
+		defer r.postgres.heal()
+	case cutClickHouse:
+		r.clickHouse.cut()
+		defer r.clickHouse.heal()
+	case cutReceiver:
+		w.receiver.proxy.cut()
+		defer w.receiver.proxy.heal()
+	case stallPostgres:
+		r.postgres.stall()
+		defer r.postgres.heal()
+	case stallClickHouse:
+		r.clickHouse.stall()
+		defer r.clickHouse.heal()
+	case slowPostgres:
+		r.postgres.slow(f.delay)
+		defer r.postgres.heal()
+	case slowClickHouse:
+		r.clickHouse.slow(f.delay)
+		defer r.clickHouse.heal()
+	case restartPostgres, crashPostgres, crashClickHouse:
+	}
+	pause(ctx.Done(), f.length)
+	return nil
+}

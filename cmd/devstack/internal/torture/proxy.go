@@ -1,0 +1,188 @@
+//go:build unix
+
+package torture
+
+import (
+	"net"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// proxy passes TCP connections on, and cuts, stalls and slows them on demand. Its own address stays.
+type proxy struct {
+	listener net.Listener
+	closed   sync.WaitGroup
+
+	mu       sync.Mutex
+	upstream string
+	links    map[*link]struct{}
+	refusing bool
+	// stalled is closed when data flows again; nil while it flows.
+	stalled chan struct{}
+	delay   time.Duration
+	ended   chan struct{}
+}
+
+// link is one connection and the one that it leads to.
+type link struct{ near, far net.Conn }
+
+func (l *link) close() {
+	_ = l.near.Close()
+	_ = l.far.Close()
+}
+
+func newProxy(upstream string) (*proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // listening on loopback does not wait
+	if err != nil {
+		return nil, err
+	}
+	p := &proxy{listener: listener, upstream: upstream, links: map[*link]struct{}{}, ended: make(chan struct{})}
+	p.closed.Go(p.accept)
+	return p, nil
+}
+
+func (p *proxy) port() string {
+	return strconv.Itoa(p.listener.Addr().(*net.TCPAddr).Port)
+}
+
+// lead sends new connections elsewhere from now on.
+func (p *proxy) lead(upstream string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.upstream = upstream
+}
+
+// cut ends all connections and refuses new ones until heal.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refusing = true
+	for l := range p.links {
+		l.close()
+	}
+}
+
+// stall keeps data back until heal. Connections stay.
+func (p *proxy) stall() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stalled == nil {
+		p.stalled = make(chan struct{})
+	}
+}
+
+// slow delays each piece of data until heal.
+func (p *proxy) slow(delay time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = delay
+}
+
+// heal ends every disturbance.
+func (p *proxy) heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refusing, p.delay = false, 0
+	if p.stalled != nil {
+		close(p.stalled)
+		p.stalled = nil
+	}
+}
+
+func (p *proxy) close() {
+	close(p.ended)
+	_ = p.listener.Close()
+	p.cut()
+	p.closed.Wait()
+}
+
+func (p *proxy) accept() {
+	for {
+		near, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.closed.Go(func() { p.serve(near) })
+	}
+}
+
+func (p *proxy) serve(near net.Conn) {
+	defer near.Close() //nolint:errcheck // nobody is left to tell
+	p.mu.Lock()
+	upstream, refusing := p.upstream, p.refusing
+	p.mu.Unlock()
+	if refusing {
+		return
+	}
+	far, err := net.DialTimeout("tcp", upstream, 2*time.Second) //nolint:noctx // bounded
+	if err != nil {
+		return
+	}
+	l := &link{near: near, far: far}
+	defer l.close()
+	p.mu.Lock()
+	if p.refusing {
+		p.mu.Unlock()
+		return
+	}
+	p.links[l] = struct{}{}
+	p.mu.Unlock()
+	var both sync.WaitGroup
+	both.Go(func() { p.pass(l, l.far, l.near) })
+	both.Go(func() { p.pass(l, l.near, l.far) })
+	both.Wait()
+	p.mu.Lock()
+	delete(p.links, l)
+	p.mu.Unlock()
+}
+
+// pass copies in one direction, and ends both with either end.
+func (p *proxy) pass(l *link, to, from net.Conn) {
+	defer l.close()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			if !p.hold() {
+				return
+			}
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// hold waits for as long as data is held up, and says whether the proxy still runs.
+func (p *proxy) hold() bool {
+	p.mu.Lock()
+	stalled, delay := p.stalled, p.delay
+	p.mu.Unlock()
+	if stalled != nil {
+		select {
+		case <-stalled:
+		case <-p.ended:
+			return false
+		}
+	}
+	if delay == 0 {
+		return true
+	}
+	return pause(p.ended, delay)
+}
+
+// pause waits, and says whether nothing ended the wait.
+func pause(ended <-chan struct{}, length time.Duration) bool {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ended:
+		return false
+	}
+}

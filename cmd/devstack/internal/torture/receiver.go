@@ -1,0 +1,176 @@
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// request is what the receiver noted of one.
+type request struct {
+	hook, webhookID, alertID, ruleID, correlation string
+	// read says that the whole message came in, and accepted, that the receiver answered 200.
+	read, accepted bool
+	misdeed        misdeed
+}
+
+// misdeed is what the receiver does to a request.
+type misdeed string
+
+const (
+	behaves         misdeed = "accept"
+	errs            misdeed = "500"
+	dawdles         misdeed = "slow"
+	throttles       misdeed = "429"
+	hangsUp         misdeed = "hang up before reading"
+	readsAndHangsUp misdeed = "hang up after reading"
+)
+
+// receiver is the other end of the webhooks. It remembers every request.
+type receiver struct {
+	seed   uint64
+	calm   bool
+	server *http.Server
+	proxy  *proxy
+	ended  chan struct{}
+
+	mu   sync.Mutex
+	log  []*request
+	came map[string]int
+}
+
+func startReceiver(o *Options) (*receiver, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // listening on loopback does not wait
+	if err != nil {
+		return nil, err
+	}
+	r := &receiver{seed: o.Seed, calm: o.Calm, came: map[string]int{}, ended: make(chan struct{})}
+	if r.proxy, err = newProxy(listener.Addr().String()); err != nil {
+		return nil, err
+	}
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = r.server.Serve(listener) }()
+	return r, nil
+}
+
+func (r *receiver) url(hook string) string { return "http://127.0.0.1:" + r.proxy.port() + "/" + hook }
+
+func (r *receiver) stop(context.Context) error {
+	close(r.ended)
+	r.proxy.close()
+	return r.server.Close()
+}
+
+func (r *receiver) requests() []request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]request, len(r.log))
+	for i, each := range r.log {
+		out[i] = *each
+	}
+	return out
+}
+
+// ServeHTTP notes a request and answers it as the seed has it.
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	id := req.Header.Get("webhook-id")
+	r.mu.Lock()
+	noted := &request{hook: strings.TrimPrefix(req.URL.Path, "/"), webhookID: id}
+	r.log = append(r.log, noted)
+	r.came[id]++
+	nth := r.came[id]
+	r.mu.Unlock()
+	// Before a message is read, its id is all that is known, and that is not the seed's.
+	if r.misdeed("hang up", id, nth) == hangsUp {
+		r.note(func() { noted.misdeed = hangsUp })
+		hangUp(w)
+		return
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return
+	}
+	var message struct {
+		Data struct {
+			Alert    struct{ ID string }
+			Rule     struct{ ID string }
+			Exchange struct {
+				CorrelationID string `json:"correlationId"`
+			}
+		}
+	}
+	if err := json.Unmarshal(body, &message); err != nil {
+		// The message is then never received as that of an alert, which the checker reports.
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	misdeed := r.misdeed(message.Data.Exchange.CorrelationID, noted.hook, nth)
+	r.note(func() {
+		noted.read, noted.misdeed = true, misdeed
+		noted.alertID, noted.ruleID, noted.correlation = message.Data.Alert.ID, message.Data.Rule.ID, message.Data.Exchange.CorrelationID
+	})
+	switch misdeed {
+	case errs:
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	case throttles:
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	case readsAndHangsUp:
+		hangUp(w)
+		return
+	case dawdles:
+		pause(r.ended, webhookTimeout*time.Duration(5+nth%7)/10)
+	case behaves, hangsUp:
+	}
+	r.note(func() { noted.accepted = true })
+	w.WriteHeader(http.StatusOK)
+}
+
+func (r *receiver) note(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+}
+
+// misdeed decides by the seed. A message is mistreated twice at most.
+func (r *receiver) misdeed(what, hook string, nth int) misdeed {
+	if r.calm || nth > 2 {
+		return behaves
+	}
+	hash := fnv.New64a()
+	_, _ = fmt.Fprint(hash, r.seed, what, "|", hook, nth)
+	// The last bits of this hash are its best.
+	chance := hash.Sum64() * 0x9E3779B97F4A7C15 >> 40 % 1000
+	if what == "hang up" {
+		if chance < 10 {
+			return hangsUp
+		}
+		return behaves
+	}
+	for _, each := range []struct {
+		upTo uint64
+		misdeed
+	}{{25, errs}, {40, dawdles}, {44, throttles}, {60, readsAndHangsUp}} {
+		if chance < each.upTo {
+			return each.misdeed
+		}
+	}
+	return behaves
+}
+
+func hangUp(w http.ResponseWriter) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		_ = conn.Close()
+	}
+}

@@ -1,0 +1,176 @@
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"tocsin/cmd/devstack/internal/netport"
+	"tocsin/cmd/devstack/internal/proc"
+)
+
+// Short settings, so that what takes a minute in production takes seconds here.
+const (
+	replicas       = 3
+	claimFor       = 2 * time.Second
+	lease          = 2 * time.Second
+	webhookTimeout = 3 * time.Second
+	// encryptionKey is base64 of 32 zero bytes.
+	encryptionKey = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+)
+
+// replica is tocsin serve, started again whenever it ends, behind proxies of its own.
+type replica struct {
+	number  int
+	program string
+	env     []string
+	log     *os.File
+
+	postgres, clickHouse *proxy
+
+	// one fault at a time
+	busy sync.Mutex
+
+	mu    sync.Mutex
+	child *proc.Child
+	port  int
+	// held is closed when the replica may start again; nil when it may.
+	held chan struct{}
+	pids map[int]bool
+}
+
+func newReplica(o *Options, number int, program, dir string, w *world) (*replica, error) {
+	log, err := os.Create(filepath.Join(dir, fmt.Sprintf("replica-%d.log", number)))
+	if err != nil {
+		return nil, err
+	}
+	r := &replica{number: number, program: program, log: log, pids: map[int]bool{}}
+	if r.postgres, err = newProxy(w.postgres.address()); err != nil {
+		return nil, err
+	}
+	if r.clickHouse, err = newProxy(w.clickHouse.address()); err != nil {
+		return nil, err
+	}
+	r.env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.Getenv("TMPDIR"),
+		"TOCSIN_POSTGRES_URL=postgres://postgres@127.0.0.1:" + r.postgres.port() + "/" + database + "?sslmode=disable",
+		"TOCSIN_CLICKHOUSE_URL=http://default:@127.0.0.1:" + r.clickHouse.port() + "/default",
+		"TOCSIN_ENCRYPTION_KEY=" + encryptionKey, "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8",
+		"TOCSIN_TICK_INTERVAL=200ms", "TOCSIN_SETTLE=200ms", "TOCSIN_POLL_INTERVAL=200ms", "TOCSIN_PAGE_SIZE=" + pageSize(o),
+		"TOCSIN_CLAIM_FOR=" + claimFor.String(), "TOCSIN_LEASE=" + lease.String(),
+		// Longer than any series of misdeeds of the receiver, so that no message is given up.
+		"TOCSIN_RETRY_SCHEDULE=" + strings.TrimSuffix("300ms,500ms,"+strings.Repeat("1s,", 30), ","),
+	}
+	if number == jumping {
+		r.env = append(r.env, clockVariable+"=1500ms:0s,1h,-2h,10s,-45s,26h")
+	}
+	return r, nil
+}
+
+// pageSize makes several pages of what a tick usually finds.
+func pageSize(o *Options) string {
+	return fmt.Sprint(max(50, o.Exchanges/200))
+}
+
+// keep starts the replica again and again until ctx ends, and then ends it.
+func (r *replica) keep(ctx context.Context) {
+	for ctx.Err() == nil {
+		r.mu.Lock()
+		held := r.held
+		r.mu.Unlock()
+		if held != nil {
+			select {
+			case <-held:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		child, err := r.start()
+		if err == nil {
+			select {
+			case <-child.Done():
+			case <-ctx.Done():
+				_ = child.Stop(context.WithoutCancel(ctx), proc.Step{Signal: syscall.SIGTERM, Wait: 20 * time.Second})
+			}
+		}
+		pause(ctx.Done(), 200*time.Millisecond)
+	}
+}
+
+func (r *replica) start() (*proc.Child, error) {
+	port, err := netport.Free(0)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	env := append(r.env[:len(r.env):len(r.env)], fmt.Sprintf("TOCSIN_LISTEN=127.0.0.1:%d", port))
+	child, err := proc.Start(proc.Options{Path: r.program, Args: []string{"serve"}, Env: env, Stdout: r.log, Stderr: r.log})
+	if err != nil {
+		return nil, err
+	}
+	r.child, r.port = child, port
+	r.pids[child.PID()] = true
+	return child, nil
+}
+
+func (r *replica) url() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fmt.Sprintf("http://127.0.0.1:%d/api/v1", r.port)
+}
+
+// signal sends a signal to the process that runs at present, if one does.
+func (r *replica) signal(s syscall.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.child != nil {
+		_ = r.child.Signal(s)
+	}
+}
+
+// hold keeps the replica from starting again until release.
+func (r *replica) hold() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held == nil {
+		r.held = make(chan struct{})
+	}
+}
+
+func (r *replica) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held != nil {
+		close(r.held)
+		r.held = nil
+	}
+}
+
+// ran says whether a process of this replica had the id.
+func (r *replica) ran(pid int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pids[pid]
+}
+
+// pidOf reads the process id in the name that a replica gives itself; 0 when there is none.
+func pidOf(name string) int {
+	parts := strings.Split(name, "-")
+	if len(parts) < 3 {
+		return 0
+	}
+	pid, err := strconv.Atoi(parts[len(parts)-2])
+	if err != nil {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,92 @@
+//go:build unix
+
+package torture
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// finding is something that must not be.
+type finding string
+
+// What the checker finds.
+const (
+	missed              finding = "missed"
+	duplicated          finding = "duplicated"
+	unexpected          finding = "unexpected"
+	altered             finding = "state changed"
+	notificationMissing finding = "notifications missing"
+	notificationTwice   finding = "notifications duplicated"
+	notificationStray   finding = "notifications unexpected"
+	undelivered         finding = "notifications undelivered"
+	neverReceived       finding = "never received"
+	wrongMessage        finding = "wrong message"
+	repeatedOutside     finding = "repeated outside the window"
+)
+
+func findings() []finding {
+	return []finding{
+		missed, duplicated, unexpected, altered, notificationMissing, notificationTwice, notificationStray, undelivered,
+		neverReceived, wrongMessage, repeatedOutside,
+	}
+}
+
+// examples is how many of a kind are shown.
+const examples = 5
+
+// Report is what the checker found.
+type Report struct {
+	Seed      uint64
+	Exchanges int
+	// Must alerts had to be there, Perhaps could be or not, and Alerts were there.
+	Must, Perhaps, Alerts int
+	Notifications         int
+	Requests              int
+	// RepeatedOnRequest counts messages that came again because the receiver had not accepted them, RepeatedInWindow those
+	// whose acceptance the sender did not live, or was not reached, to learn.
+	RepeatedOnRequest, RepeatedInWindow int
+
+	found map[finding]int
+	shown map[finding][]string
+}
+
+func (r *Report) find(f finding, format string, args ...any) {
+	if r.found == nil {
+		r.found, r.shown = map[finding]int{}, map[finding][]string{}
+	}
+	r.found[f]++
+	if len(r.shown[f]) < examples {
+		r.shown[f] = append(r.shown[f], fmt.Sprintf(format, args...))
+	}
+}
+
+// OK says that nothing was found.
+func (r *Report) OK() bool { return len(r.found) == 0 }
+
+// Found returns how often something was found.
+func (r *Report) Found(f string) int { return r.found[finding(f)] }
+
+// String is one line, and one more for each example of what must not be.
+func (r *Report) String() string {
+	var text strings.Builder
+	verdict := "ok"
+	if !r.OK() {
+		verdict = "FAILED"
+	}
+	fmt.Fprintf(&text, "seed %d: %s: %d exchanges, %d alerts of %d to %d, %d notifications, %d requests", r.Seed, verdict, r.Exchanges,
+		r.Alerts, r.Must, r.Must+r.Perhaps, r.Notifications, r.Requests)
+	fmt.Fprintf(&text, "; repeated on request %d, in the window %d", r.RepeatedOnRequest, r.RepeatedInWindow)
+	for _, f := range findings() {
+		if slices.Contains([]finding{missed, duplicated, notificationMissing, notificationTwice, repeatedOutside}, f) || r.found[f] > 0 {
+			fmt.Fprintf(&text, ", %s %d", f, r.found[f])
+		}
+	}
+	for _, f := range findings() {
+		for _, example := range r.shown[f] {
+			fmt.Fprintf(&text, "\n  %s: %s", f, example)
+		}
+	}
+	return text.String()
+}

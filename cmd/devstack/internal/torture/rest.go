@@ -1,0 +1,130 @@
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// checkSource makes sure that ClickHouse still holds every exchange, or nothing else means anything.
+func (w *world) checkSource(ctx context.Context) error {
+	said, err := w.clickHouse.do(ctx, "SELECT uniqExact(correlation_id) FROM exchanges WHERE status != 'RUNNING'", nil)
+	if err != nil {
+		return err
+	}
+	if held, err := strconv.Atoi(strings.TrimSpace(said)); err != nil || held != len(w.truth.exchanges) {
+		return fmt.Errorf("ClickHouse holds %q of %d exchanges", said, len(w.truth.exchanges))
+	}
+	return nil
+}
+
+// rest waits until everything that is owed is there, restarts every replica, and waits until their look-backs, which
+// know nothing yet, have judged everything again: what they would raise twice, they have raised then.
+func (w *world) rest(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, w.options.Patience)
+	defer cancel()
+	w.tell("waiting for rest")
+	if !w.until(ctx, w.settled) {
+		w.tell("no rest within %v", w.options.Patience)
+	}
+	for _, r := range w.replicas {
+		r.signal(syscall.SIGTERM)
+	}
+	for range replicas {
+		if !w.until(ctx, w.ranSince(time.Now())) {
+			w.tell("the replicas did not come back to work")
+			return
+		}
+	}
+	if w.until(ctx, w.settled) {
+		w.tell("at rest")
+	}
+}
+
+// settled says whether every rule has alerted what it must, and nothing is owed to a receiver.
+func (w *world) settled(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	var owed int
+	if err := conn.QueryRow(ctx, "SELECT count(*) FROM outbox").Scan(&owed); err != nil || owed > 0 {
+		return false, err
+	}
+	for _, l := range w.truth.lives {
+		if !l.enabled {
+			continue
+		}
+		if missing, err := w.missing(ctx, conn, l, time.Now().UnixNano()); err != nil || len(missing) > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// ranSince makes a condition: every rule has been evaluated, from beginning to end, after an instant.
+func (w *world) ranSince(instant time.Time) func(context.Context, *pgx.Conn) (bool, error) {
+	return func(ctx context.Context, conn *pgx.Conn) (bool, error) {
+		var left int
+		err := conn.QueryRow(ctx, `SELECT count(*) FROM rule_state JOIN rule USING (rule_id)
+			WHERE enabled AND deleted_at IS NULL AND (last_run_at < $1 OR last_run_at IS NULL OR next_run_at < last_run_at)`,
+			instant.Add(time.Second)).Scan(&left)
+		return left == 0, err
+	}
+}
+
+// awaitAlerts waits until a rule has alerted all that was visible at an instant. In vain it waits not for ever: the
+// checker will tell.
+func (w *world) awaitAlerts(ctx context.Context, l *life, atNS int64) {
+	ctx, cancel := context.WithTimeout(ctx, w.options.Patience/2)
+	defer cancel()
+	w.until(ctx, func(ctx context.Context, conn *pgx.Conn) (bool, error) {
+		missing, err := w.missing(ctx, conn, l, atNS)
+		return len(missing) == 0, err
+	})
+}
+
+// missing returns what a rule must have alerted of what was visible at an instant, and has not.
+func (w *world) missing(ctx context.Context, conn *pgx.Conn, l *life, atNS int64) ([]string, error) {
+	must := w.truth.visibleMust(l, atNS)
+	rows, err := conn.Query(ctx, `SELECT m FROM unnest($1::text[]) m
+		WHERE NOT EXISTS (SELECT FROM alert WHERE rule_id = $2::text::uuid AND exchange->>'correlationId' = m)`, must, l.id)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// until asks Postgres again and again, whatever befalls it, and says whether the condition came true in time.
+func (w *world) until(ctx context.Context, holds func(context.Context, *pgx.Conn) (bool, error)) bool {
+	for {
+		var yes bool
+		err := w.postgres.query(ctx, func(conn *pgx.Conn) (err error) {
+			yes, err = holds(ctx, conn)
+			return err
+		})
+		if err == nil && yes {
+			return true
+		}
+		if !pause(ctx.Done(), 250*time.Millisecond) {
+			return false
+		}
+	}
+}
+
+// persist runs f until it succeeds.
+func (w *world) persist(ctx context.Context, f func(*pgx.Conn) error) error {
+	var last error
+	done := w.until(ctx, func(_ context.Context, conn *pgx.Conn) (bool, error) {
+		last = f(conn)
+		return last == nil, last
+	})
+	if !done {
+		return errors.Join(ctx.Err(), last)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+//go:build unix
+
+package torture
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// condition is the scope and the filter of a rule, in the checker's own words.
+type condition struct {
+	environments, applications, routes []string
+	// completed wants exchanges that succeeded, too; failed ones are always wanted unless succeeded is all.
+	statuses   []string
+	errorTypes []string
+	contains   string
+	matches    string
+	minMS      int64
+	maxMS      int64
+	attributes []attribute
+}
+
+// attribute is a condition on one attribute; op is EQUALS, EXISTS or MATCHES.
+type attribute struct {
+	Key   string `json:"key"`
+	Op    string `json:"op"`
+	Value string `json:"value,omitempty"`
+}
+
+// rule is a rule of a plan. All are of the fire mode PER_EXCHANGE: a mode that judges otherwise has its own notes and
+// its own comparison beside [truth.owed].
+type rule struct {
+	name            string
+	condition       condition
+	hooks           []string
+	title           string
+	lookBackSeconds int
+	intervalSeconds int
+}
+
+// definition is the rule as the API takes it, hooks being the ids of webhooks by name.
+func (r *rule) definition(hooks map[string]string) map[string]any {
+	ids := []string{}
+	for _, name := range r.hooks {
+		ids = append(ids, hooks[name])
+	}
+	c := &r.condition
+	scope, filter := map[string]any{}, map[string]any{}
+	for name, list := range map[string][]string{"environments": c.environments, "applications": c.applications, "routes": c.routes} {
+		if len(list) > 0 {
+			scope[name] = list
+		}
+	}
+	for name, list := range map[string][]string{"statuses": c.statuses, "errorTypes": c.errorTypes} {
+		if len(list) > 0 {
+			filter[name] = list
+		}
+	}
+	for name, text := range map[string]string{"errorMessageContains": c.contains, "errorMessageMatches": c.matches} {
+		if text != "" {
+			filter[name] = text
+		}
+	}
+	for name, ms := range map[string]int64{"minDurationMs": c.minMS, "maxDurationMs": c.maxMS} {
+		if ms > 0 {
+			filter[name] = ms
+		}
+	}
+	if len(c.attributes) > 0 {
+		filter["attributes"] = c.attributes
+	}
+	return map[string]any{
+		"name": r.name, "enabled": true, "fireMode": "PER_EXCHANGE", "severity": "CRITICAL", "scope": scope, "filter": filter,
+		"titleTemplate": r.title, "webhookIds": ids, "lookBackSeconds": r.lookBackSeconds, "intervalSeconds": r.intervalSeconds,
+	}
+}
+
+// holds says whether the condition holds for an exchange that has ended.
+func (c *condition) holds(e *exchange) bool {
+	wanted := c.statuses
+	if len(wanted) == 0 {
+		wanted = []string{"FAILED"}
+	}
+	switch {
+	case !slices.Contains(wanted, e.status()),
+		!anyLike(c.environments, e.environment), !anyLike(c.applications, e.application), !anyLike(c.routes, e.route),
+		len(c.errorTypes) > 0 && !slices.Contains(c.errorTypes, e.errorType),
+		!strings.Contains(e.message, c.contains),
+		c.matches != "" && !regexp.MustCompile(c.matches).MatchString(e.message),
+		c.minMS > 0 && e.durationNS() < c.minMS*1e6,
+		c.maxMS > 0 && e.durationNS() > c.maxMS*1e6:
+		return false
+	}
+	return !slices.ContainsFunc(c.attributes, func(a attribute) bool {
+		value, there := e.attributes[a.Key]
+		switch a.Op {
+		case "EQUALS":
+			return !there || value != a.Value
+		case "MATCHES":
+			return !there || !regexp.MustCompile(a.Value).MatchString(value)
+		default:
+			return !there
+		}
+	})
+}
+
+func anyLike(patterns []string, name string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return like(p, name) })
+}
+
+// like matches a name byte by byte; a star stands for any run of bytes.
+func like(pattern, name string) bool {
+	switch {
+	case pattern == "":
+		return name == ""
+	case pattern[0] == '*':
+		return like(pattern[1:], name) || name != "" && like(pattern, name[1:])
+	default:
+		return name != "" && name[0] == pattern[0] && like(pattern[1:], name[1:])
+	}
+}
+
+func (c *condition) equal(other *condition) bool { return reflect.DeepEqual(c, other) }

@@ -1,0 +1,57 @@
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"time"
+)
+
+// writeAll writes the rows of the plan when they are due, each batch again until ClickHouse has taken it.
+func (w *world) writeAll(ctx context.Context) error {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for rows := w.plan.writes; len(rows) > 0; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+		due := 0
+		for now := w.elapsed(); due < len(rows) && rows[due].atNS <= int64(now); {
+			due++
+		}
+		if due == 0 {
+			continue
+		}
+		if err := w.write(ctx, rows[:due]); err != nil {
+			return err
+		}
+		rows = rows[due:]
+	}
+	return nil
+}
+
+func (w *world) write(ctx context.Context, rows []write) error {
+	var data []byte
+	var ended []int
+	for _, row := range rows {
+		data = w.truth.exchanges[row.exchange].appendRow(data, row.running)
+		if !row.running {
+			ended = append(ended, row.exchange)
+		}
+	}
+	began := time.Now().UnixNano()
+	for {
+		// Of a batch that failed, some may have been written: then its rows are there twice.
+		_, err := w.clickHouse.do(ctx, "INSERT INTO exchanges ("+columns+") FORMAT RowBinary", data)
+		if err == nil {
+			w.truth.noteSeen(ended, span{began, time.Now().UnixNano()})
+			return nil
+		}
+		w.tell("writer: %.200v", err)
+		if !pause(ctx.Done(), 100*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
