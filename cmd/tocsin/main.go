@@ -18,7 +18,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"tocsin/internal/app"
-	"tocsin/internal/clickhouse/schema"
 	"tocsin/internal/postgres"
 )
 
@@ -39,9 +38,8 @@ type database struct {
 
 type serve struct {
 	database
+	sourceFlags
 
-	ClickHouseURL   string          `help:"ClickHouse, as clickhouse://user:password@host:9000/database, http:// or https://." env:"TOCSIN_CLICKHOUSE_URL" required:"" placeholder:"URL" name:"clickhouse-url"`
-	ClickHouseTable string          `help:"Table of exchanges." default:"exchanges" env:"TOCSIN_CLICKHOUSE_TABLE" name:"clickhouse-table"`
 	EncryptionKey   string          `help:"Key that seals webhook URLs and secrets: base64 of 32 bytes, as 'openssl rand -base64 32' prints. Former keys may follow, separated by commas." env:"TOCSIN_ENCRYPTION_KEY" required:"" placeholder:"KEY"`
 	Roles           []app.Role      `help:"What this replica does: api, evaluate, dispatch." default:"api,evaluate,dispatch" env:"TOCSIN_ROLES"`
 	Listen          string          `help:"Address of the HTTP server." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
@@ -59,8 +57,12 @@ type serve struct {
 
 // Run serves until a signal.
 func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
+	mapping, err := s.mapping()
+	if err != nil {
+		return err
+	}
 	replica, err := app.New(ctx, app.Options{
-		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, ClickHouseTable: s.ClickHouseTable,
+		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, Source: mapping,
 		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, OutgoingAllow: s.OutgoingAllow,
 		TickInterval: s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
 		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval, ShutdownTimeout: s.ShutdownTimeout,
@@ -78,18 +80,6 @@ type migrate struct{ database }
 // Run migrates.
 func (m *migrate) Run(ctx context.Context, logger *slog.Logger) error {
 	return postgres.Migrate(ctx, m.PostgresURL, logger)
-}
-
-type source struct {
-	DDL ddl `cmd:"" help:"Print the CREATE TABLE statement of the default source table." name:"ddl"`
-}
-
-type ddl struct{}
-
-// Run prints the statement.
-func (ddl) Run(out io.Writer) error {
-	_, err := io.WriteString(out, schema.Exchanges)
-	return err
 }
 
 type version struct{}

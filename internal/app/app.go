@@ -70,7 +70,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, err
 	}
 	a.lifecycle.add("postgres", func(context.Context) error { db.Close(); return nil })
-	source, err := clickhouse.Open(clickhouse.Options{URL: o.ClickHouseURL, Table: o.ClickHouseTable, Version: o.Version})
+	source, err := clickhouse.Open(clickhouse.Options{URL: o.ClickHouseURL, Mapping: o.Source, Version: o.Version})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"tocsin/internal/clickhouse"
 	"tocsin/notify"
 )
 
@@ -29,8 +30,8 @@ func Roles() []Role { return []Role{RoleAPI, RoleEvaluate, RoleDispatch} }
 type Options struct {
 	PostgresURL   string
 	ClickHouseURL string
-	// ClickHouseTable holds the exchanges, "exchanges" by default.
-	ClickHouseTable string
+	// Source says where exchanges are read, [clickhouse.Exchanges] by default.
+	Source clickhouse.Mapping
 	// EncryptionKey is base64 of 32 bytes; former keys may follow, separated by commas.
 	EncryptionKey string
 	// Roles are all by default.

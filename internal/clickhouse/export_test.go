@@ -12,7 +12,7 @@ import (
 
 // Granules returns how many granules ClickHouse reads for a scan, by its plan.
 func Granules(ctx context.Context, s *Source, scan evaluator.Scan) (int, string, error) {
-	q := scanQuery(s.table, scan)
+	q := scanQuery(&s.mapping, scan)
 	rows, err := s.conn.Query(s.bounded(ctx, q, 1000), "EXPLAIN indexes = 1 "+q.sql)
 	if err != nil {
 		return 0, "", err

@@ -3,9 +3,12 @@ package clickhouse
 import (
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"regexp"
 	"strconv"
 	"strings"
 
+	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/rules"
 )
@@ -18,83 +21,220 @@ const maxStackBytes = 32 << 10
 // Every value is a typed parameter, never text of the statement. Instants
 // travel as integer nanoseconds, because a time.Time would be bound in whole
 // seconds; strings as hexadecimal, because a source may hold any bytes and
-// hexadecimal is the same in every transport.
+// hexadecimal is the same in every transport. What stands in a statement as
+// text comes from the [Mapping], which is configuration.
 type query struct {
 	sql        string
 	parameters map[string]string
 }
 
-// scanQuery reads a range in order. The bound is written as a disjunction: the
-// tuple form (start_time, execution_id) > (…) is equivalent, but ClickHouse
-// then reads every granule of the tenant instead of those of the range.
-func scanQuery(table string, scan evaluator.Scan) query {
-	return query{
-		sql: fmt.Sprintf(`
-SELECT
-    tenant_id,
-    toUnixTimestamp64Nano(start_time),
-    execution_id,
-    environment,
-    application_id,
-    route_id,
-    status,
-    toUnixTimestamp64Nano(end_time),
-    duration,
-    error_type,
-    error_message,
-    left(error_stack, %d),
-    correlation_id,
-    attributes
-FROM %s
-WHERE tenant_id = unhex({tenant:String})
-  AND (start_time > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
-       OR (start_time = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND execution_id > unhex({after_id:String})))
-  AND start_time < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
-  AND status IN {statuses:Array(String)}
-ORDER BY start_time, execution_id
-LIMIT {limit:UInt64}`, maxStackBytes, table),
-		parameters: map[string]string{
-			"tenant":   hex.EncodeToString([]byte(scan.TenantID)),
-			"after":    strconv.FormatInt(scan.After.StartTimeNS, 10),
-			"after_id": hex.EncodeToString([]byte(scan.After.ExecutionID)),
-			"before":   strconv.FormatInt(scan.BeforeNS, 10),
-			"statuses": statusArray(scan.Statuses),
-			"limit":    strconv.Itoa(scan.Limit),
-		},
+// scanQuery reads a range in order.
+func scanQuery(m *Mapping, scan evaluator.Scan) query {
+	return pageQuery(m, page{
+		tenantID: scan.TenantID, after: scan.After, beforeNS: scan.BeforeNS, limit: scan.Limit,
+		condition: condition{sql: m.hasStatus(scan.Statuses)},
+	})
+}
+
+// page is a range of a tenant's terminal exchanges that meet a condition.
+type page struct {
+	tenantID  string
+	after     cursor.Position
+	beforeNS  int64
+	limit     int
+	condition condition
+}
+
+// pageQuery writes the bound as a disjunction: the tuple form (start_time,
+// execution_id) > (…) is equivalent, but ClickHouse then reads every granule of
+// the tenant instead of those of the range.
+func pageQuery(m *Mapping, p page) query {
+	start, id := operand(m.StartTime), operand(m.ExecutionID)
+	q := query{parameters: maps.Clone(p.condition.parameters)}
+	if q.parameters == nil {
+		q.parameters = map[string]string{}
 	}
+	q.sql = fmt.Sprintf(`
+SELECT
+    %[1]s
+FROM %[2]s
+WHERE %[3]s
+  AND (%[4]s > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
+       OR (%[4]s = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND %[5]s > unhex({after_id:String})))
+  AND %[4]s < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
+  AND %[6]s
+ORDER BY %[4]s, %[5]s
+LIMIT {limit:UInt64}`, strings.Join(m.columns(), ",\n    "), m.Table, m.rows(q.parameters, p.tenantID, p.after.StartTimeNS, p.beforeNS),
+		start, id, p.condition.sql)
+	q.parameters["after"] = strconv.FormatInt(p.after.StartTimeNS, 10)
+	q.parameters["after_id"] = hexadecimal(p.after.ExecutionID)
+	q.parameters["before"] = strconv.FormatInt(p.beforeNS, 10)
+	q.parameters["limit"] = strconv.Itoa(p.limit)
+	return q
 }
 
 // fingerprintQuery counts and sums the exchanges of a range by status and
 // bucket. Rows that are there twice are counted twice, until they are merged;
 // either way a bucket in which something is new differs from before.
-func fingerprintQuery(table string, q evaluator.FingerprintQuery) query {
-	return query{
-		sql: fmt.Sprintf(`
+func fingerprintQuery(m *Mapping, fq evaluator.FingerprintQuery) query {
+	q := query{parameters: map[string]string{}}
+	start := operand(m.StartTime)
+	q.sql = fmt.Sprintf(`
 SELECT
-    status,
-    intDiv(toUnixTimestamp64Nano(start_time), {width:Int64}) AS bucket,
+    %[1]s AS tocsin_status,
+    intDiv(toUnixTimestamp64Nano(%[2]s), {width:Int64}) AS tocsin_bucket,
     count(),
-    groupBitXor(cityHash64(execution_id))
-FROM %s
-WHERE tenant_id = unhex({tenant:String})
-  AND start_time >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
-  AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
-  AND status IN {statuses:Array(String)}
-GROUP BY status, bucket`, table),
-		parameters: map[string]string{
-			"tenant":   hex.EncodeToString([]byte(q.TenantID)),
-			"from":     strconv.FormatInt(q.FromNS, 10),
-			"to":       strconv.FormatInt(q.ToNS, 10),
-			"width":    strconv.FormatInt(q.WidthNS, 10),
-			"statuses": statusArray(q.Statuses),
-		},
+    groupBitXor(cityHash64(%[3]s))
+FROM %[4]s
+WHERE %[5]s
+  AND %[2]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND %[2]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND %[6]s
+GROUP BY tocsin_status, tocsin_bucket`, m.status(), start, operand(m.ExecutionID), m.Table,
+		m.rows(q.parameters, fq.TenantID, fq.FromNS, fq.ToNS), m.hasStatus(fq.Statuses))
+	q.parameters["from"] = strconv.FormatInt(fq.FromNS, 10)
+	q.parameters["to"] = strconv.FormatInt(fq.ToNS, 10)
+	q.parameters["width"] = strconv.FormatInt(fq.WidthNS, 10)
+	return q
+}
+
+// countQuery counts, by bucket, the exchanges of a range that meet a condition.
+// A row that is there twice counts once, as it raises one alert.
+func countQuery(m *Mapping, c CountQuery, cond condition) query {
+	q := query{parameters: maps.Clone(cond.parameters)}
+	start := operand(m.StartTime)
+	q.sql = fmt.Sprintf(`
+SELECT
+    intDiv(toUnixTimestamp64Nano(%[1]s), {width:Int64}) AS tocsin_bucket,
+    uniqExact(%[2]s)
+FROM %[3]s
+WHERE %[4]s
+  AND %[1]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND %[1]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND %[5]s
+GROUP BY tocsin_bucket
+ORDER BY tocsin_bucket`, start, operand(m.ExecutionID), m.Table, m.rows(q.parameters, c.TenantID, c.FromNS, c.ToNS), cond.sql)
+	q.parameters["from"] = strconv.FormatInt(c.FromNS, 10)
+	q.parameters["to"] = strconv.FormatInt(c.ToNS, 10)
+	q.parameters["width"] = strconv.FormatInt(c.WidthNS, 10)
+	return q
+}
+
+// rows returns the condition that holds for the terminal rows of a tenant, and
+// prunes to a range of start times. The range itself is the caller's to demand.
+func (m *Mapping) rows(parameters map[string]string, tenantID string, fromNS, toNS int64) string {
+	tenant := "unhex('" + hexadecimal(m.Tenant) + "')"
+	if m.TenantID != "" {
+		tenant = operand(m.TenantID)
+	}
+	parameters["tenant"] = hexadecimal(tenantID)
+	conditions := tenant + " = unhex({tenant:String})"
+	if m.Prune != "" {
+		conditions += "\n  AND " + m.pruned()
+		parameters["prune_from"] = strconv.FormatInt(fromNS, 10)
+		parameters["prune_to"] = strconv.FormatInt(toNS, 10)
+	}
+	if m.Terminal != "" {
+		conditions += "\n  AND " + operand(m.Terminal)
+	}
+	return conditions
+}
+
+// pruned returns Prune with the instants in place, which the parameters
+// prune_from and prune_to give. There must be a Prune.
+func (m *Mapping) pruned() string {
+	return operand(strings.NewReplacer(
+		"{from}", "fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')",
+		"{to}", "fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')").Replace(m.Prune))
+}
+
+// columns returns the select list of an exchange, in the order in which
+// [readExchange] takes it.
+func (m *Mapping) columns() []string {
+	stack := "''"
+	if m.ErrorStack != "" {
+		stack = fmt.Sprintf("left(%s, %d)", operand(m.ErrorStack), maxStackBytes)
+	}
+	return []string{
+		"toUnixTimestamp64Nano(" + operand(m.StartTime) + ")",
+		operand(m.ExecutionID),
+		operand(m.Environment),
+		operand(m.Application),
+		operand(m.Route),
+		m.status(),
+		m.end(),
+		m.duration(),
+		textOf(m.ErrorType),
+		textOf(m.ErrorMessage),
+		stack,
+		textOf(m.CorrelationID),
+		m.attributes(),
 	}
 }
 
-func statusArray(statuses []rules.Status) string {
-	quoted := make([]string, len(statuses))
-	for i, s := range statuses {
-		quoted[i] = "'" + string(s) + "'"
-	}
-	return "[" + strings.Join(quoted, ",") + "]"
+func (m *Mapping) status() string {
+	return fmt.Sprintf("if(%s, 'FAILED', 'COMPLETED')", operand(m.Failed))
 }
+
+// hasStatus returns the condition that a terminal row is of one of the statuses.
+func (m *Mapping) hasStatus(statuses []rules.Status) string {
+	var completed, failed bool
+	for _, s := range statuses {
+		completed = completed || s == rules.Completed
+		failed = failed || s == rules.Failed
+	}
+	switch {
+	case completed && failed:
+		return "true"
+	case failed:
+		return operand(m.Failed)
+	case completed:
+		return "NOT " + operand(m.Failed)
+	default:
+		return "false"
+	}
+}
+
+// end returns when an exchange ended, as nullable nanoseconds.
+func (m *Mapping) end() string {
+	if m.EndTime == "" {
+		return "CAST(NULL, 'Nullable(Int64)')"
+	}
+	return "toUnixTimestamp64Nano(" + operand(m.EndTime) + ")"
+}
+
+func (m *Mapping) duration() string {
+	switch {
+	case m.Duration != "":
+		return operand(m.Duration)
+	case m.EndTime != "":
+		return fmt.Sprintf("toUInt64(greatest(ifNull(%s - toUnixTimestamp64Nano(%s), 0), 0))", m.end(), operand(m.StartTime))
+	default:
+		return "toUInt64(0)"
+	}
+}
+
+func (m *Mapping) attributes() string {
+	if m.Attributes == "" {
+		return "CAST(map(), 'Map(String, String)')"
+	}
+	return operand(m.Attributes)
+}
+
+// textOf returns an expression that may be absent.
+func textOf(expression string) string {
+	if expression == "" {
+		return "''"
+	}
+	return operand(expression)
+}
+
+// operand returns an expression as it can stand beside any operator.
+func operand(expression string) string {
+	if regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`).MatchString(expression) {
+		return expression
+	}
+	return "(" + expression + ")"
+}
+
+func hexadecimal(text string) string { return hex.EncodeToString([]byte(text)) }

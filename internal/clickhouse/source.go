@@ -28,8 +28,8 @@ type Options struct {
 	// URL is a DSN: clickhouse://user:password@host:9000/database for the native
 	// protocol, http://… or https://… for HTTP. Required.
 	URL string
-	// Table holds the exchanges, "exchanges" by default; "database.table" works.
-	Table string
+	// Mapping says what to read, [Exchanges] by default.
+	Mapping Mapping
 	// QueryTimeout bounds one query, 10 s by default. ClickHouse counts in whole
 	// seconds; less than one is rounded up.
 	QueryTimeout time.Duration
@@ -40,17 +40,17 @@ type Options struct {
 // Source reads one table of exchanges. It is safe for concurrent use.
 type Source struct {
 	conn    driver.Conn
-	table   string
+	mapping Mapping
 	timeout time.Duration
 }
 
 // Open prepares a source; the first query connects. The caller closes it.
 func Open(o Options) (*Source, error) {
-	if o.Table == "" {
-		o.Table = "exchanges"
+	if o.Mapping == (Mapping{}) {
+		o.Mapping = Exchanges()
 	}
-	if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`).MatchString(o.Table) {
-		return nil, fmt.Errorf("clickhouse: %q is not the name of a table; want table or database.table", o.Table)
+	if err := o.Mapping.Validate(); err != nil {
+		return nil, fmt.Errorf("mapping of the source: %w", err)
 	}
 	if o.QueryTimeout == 0 {
 		o.QueryTimeout = 10 * time.Second
@@ -65,7 +65,7 @@ func Open(o Options) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("clickhouse: %w", redact(err, o.URL))
 	}
-	return &Source{conn: conn, table: o.Table, timeout: o.QueryTimeout}, nil
+	return &Source{conn: conn, mapping: o.Mapping, timeout: o.QueryTimeout}, nil
 }
 
 // redact keeps an error that quotes the URL, and with it a password, from
@@ -100,24 +100,23 @@ func (s *Source) Now(ctx context.Context) (int64, error) {
 
 // Scan returns the exchanges of a range in the order of their positions.
 func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) ([]rules.Exchange, error) {
-	q := scanQuery(s.table, scan)
-	rows, err := s.conn.Query(s.bounded(ctx, q, scan.Limit), q.sql)
+	return s.page(ctx, scanQuery(&s.mapping, scan), scan.TenantID, scan.Limit)
+}
+
+// page runs a query that selects exchanges of one tenant.
+func (s *Source) page(ctx context.Context, q query, tenantID string, limit int) ([]rules.Exchange, error) {
+	rows, err := s.conn.Query(s.bounded(ctx, q, limit), q.sql)
 	if err != nil {
 		return nil, s.explain(err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
 	var page []rules.Exchange
 	for rows.Next() {
-		var e rules.Exchange
-		var status string
-		var duration uint64
-		err := rows.Scan(&e.TenantID, &e.StartTimeNS, &e.ExecutionID, &e.Environment, &e.Application, &e.Route, &status,
-			&e.EndTimeNS, &duration, &e.ErrorType, &e.ErrorMessage, &e.ErrorStack, &e.CorrelationID, &e.Attributes)
+		e, err := readExchange(rows)
 		if err != nil {
-			return nil, fmt.Errorf("clickhouse: read exchange: %w", err)
+			return nil, fmt.Errorf("clickhouse: read exchange: %w; `tocsin source check` tells which expression of the mapping is of another type", err)
 		}
-		e.Status = rules.Status(status)
-		e.DurationNS = int64(min(duration, math.MaxInt64))
+		e.TenantID = tenantID
 		page = append(page, e)
 	}
 	// Without this, a connection lost in mid-answer would look like the end.
@@ -127,9 +126,21 @@ func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) ([]rules.Exchang
 	return page, nil
 }
 
+// readExchange takes the columns of [Mapping.columns].
+func readExchange(rows driver.Rows) (rules.Exchange, error) {
+	var e rules.Exchange
+	var status string
+	var duration uint64
+	err := rows.Scan(&e.StartTimeNS, &e.ExecutionID, &e.Environment, &e.Application, &e.Route, &status,
+		&e.EndTimeNS, &duration, &e.ErrorType, &e.ErrorMessage, &e.ErrorStack, &e.CorrelationID, &e.Attributes)
+	e.Status = rules.Status(status)
+	e.DurationNS = int64(min(duration, math.MaxInt64))
+	return e, err
+}
+
 // Fingerprints returns the fingerprints of a range.
 func (s *Source) Fingerprints(ctx context.Context, fq evaluator.FingerprintQuery) ([]evaluator.Fingerprint, error) {
-	q := fingerprintQuery(s.table, fq)
+	q := fingerprintQuery(&s.mapping, fq)
 	buckets := int((fq.ToNS-fq.FromNS)/fq.WidthNS + 2)
 	rows, err := s.conn.Query(s.bounded(ctx, q, buckets*len(fq.Statuses)), q.sql)
 	if err != nil {
@@ -155,7 +166,7 @@ func (s *Source) Fingerprints(ctx context.Context, fq evaluator.FingerprintQuery
 // explain shortens what ClickHouse says to its code and its first sentence
 // (the rest quotes the query), and names the remedy where there is one.
 func (s *Source) explain(err error) error {
-	const unknownTable, unknownDatabase, unknownIdentifier = 60, 81, 47
+	const unknownTable, unknownDatabase, unknownIdentifier, cannotCompileRegexp = 60, 81, 47, 427
 	said, ok := errors.AsType[*clickhouse.Exception](err)
 	if !ok {
 		return fmt.Errorf("clickhouse: %w", err)
@@ -164,9 +175,14 @@ func (s *Source) explain(err error) error {
 	short := fmt.Errorf("clickhouse: code %d: %s", said.Code, message)
 	switch said.Code {
 	case unknownTable, unknownDatabase:
-		return fmt.Errorf("%w; create the table %s as `tocsin source ddl` prints it, or name another one", short, s.table)
+		if s.mapping.Table != Exchanges().Table {
+			return fmt.Errorf("%w; create the table %s, or name another one", short, s.mapping.Table)
+		}
+		return fmt.Errorf("%w; create the table %s as `tocsin source ddl` prints it, or name another one", short, s.mapping.Table)
 	case unknownIdentifier:
-		return fmt.Errorf("%w; the table %s needs the columns that `tocsin source ddl` prints", short, s.table)
+		return fmt.Errorf("%w; `tocsin source check` compares the mapping with the table %s", short, s.mapping.Table)
+	case cannotCompileRegexp:
+		return fmt.Errorf("%w; ClickHouse compiles no expression that large: make it shorter, or its repetitions fewer", short)
 	default:
 		return short
 	}

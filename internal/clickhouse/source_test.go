@@ -167,7 +167,7 @@ func TestGranulesDoNotGrowWithHistory(t *testing.T) {
 
 func TestReadsOnly(t *testing.T) {
 	db := chtest.New(t)
-	source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Table: "exchanges", Version: "test"})
+	source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,9 @@ func TestReadsOnly(t *testing.T) {
 
 func TestOpenRefusesWhatIsNoTable(t *testing.T) {
 	for _, table := range []string{"a b", "x;DROP", "a.b.c", "`q`"} {
-		if _, err := clickhouse.Open(clickhouse.Options{URL: "http://localhost:1/x", Table: table}); err == nil {
+		mapping := clickhouse.Exchanges()
+		mapping.Table = table
+		if _, err := clickhouse.Open(clickhouse.Options{URL: "http://localhost:1/x", Mapping: mapping}); err == nil {
 			t.Errorf("opened table %q", table)
 		}
 	}

@@ -1,0 +1,269 @@
+package clickhouse
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Mapping says where a table holds the fields of an exchange. Each text but
+// Table and Tenant is a ClickHouse expression over the columns of the table,
+// mostly the bare name of one. A mapping is configuration, written by those who
+// run Tocsin: its expressions become text of queries. Nothing that comes from a
+// user of Tocsin ever does.
+//
+// The zero Mapping is none; [Exchanges] and [OtelTraces] are where one begins.
+type Mapping struct {
+	// Table is the name of the table, as table or database.table.
+	Table string
+	// Tenant is the tenant of every row. It is empty where TenantID tells.
+	Tenant string
+	// TenantID is the tenant of a row. It is empty where Tenant tells.
+	TenantID string
+
+	// StartTime (a DateTime64) and ExecutionID place an exchange. ExecutionID
+	// names one exchange and no other, for ever: a rule raises at most one alert
+	// for it.
+	StartTime, ExecutionID string
+	// EndTime is a DateTime64, NULL while there is no end. It is empty where the
+	// table does not say; then an exchange counts from its start.
+	EndTime string
+	// Duration is a UInt64 of nanoseconds. Where it is empty, it is the time from
+	// StartTime to EndTime; without either, it is 0.
+	Duration string
+
+	Environment, Application, Route string
+	// ErrorType, ErrorMessage, ErrorStack, CorrelationID and Attributes are empty
+	// where the table has nothing of the kind.
+	ErrorType, ErrorMessage, ErrorStack, CorrelationID, Attributes string
+
+	// Failed holds for an exchange that failed.
+	Failed string
+	// Terminal holds for a row of an exchange that has ended; other rows are not
+	// read. Empty means that every row is one.
+	Terminal string
+	// Prune must hold for every row whose StartTime lies from {from} to {to},
+	// both of which stand for DateTime64(9) instants. It narrows what ClickHouse
+	// reads where StartTime alone does not lead through its index. May be empty.
+	Prune string
+	// InsertedAt is when a row became visible, a DateTime or DateTime64. May be empty.
+	InsertedAt string
+}
+
+// Preset names a mapping that Tocsin brings along.
+type Preset string
+
+// The presets.
+const (
+	PresetExchanges  Preset = "exchanges"
+	PresetOtelTraces Preset = "otel_traces"
+)
+
+// Presets returns every preset.
+func Presets() []Preset { return []Preset{PresetExchanges, PresetOtelTraces} }
+
+// DefaultTenant is the tenant of a source that knows none.
+const DefaultTenant = "default"
+
+// Mapping returns the mapping of a preset.
+func (p Preset) Mapping() (Mapping, error) {
+	switch p {
+	case PresetExchanges:
+		return Exchanges(), nil
+	case PresetOtelTraces:
+		return OtelTraces(), nil
+	default:
+		return Mapping{}, fmt.Errorf("unknown preset %q; want one of exchanges, otel_traces", string(p))
+	}
+}
+
+// Exchanges returns the mapping of the default source table, which package
+// schema defines.
+func Exchanges() Mapping {
+	return Mapping{
+		Table:         "exchanges",
+		TenantID:      "tenant_id",
+		StartTime:     "start_time",
+		ExecutionID:   "execution_id",
+		EndTime:       "end_time",
+		Duration:      "duration",
+		Environment:   "environment",
+		Application:   "application_id",
+		Route:         "route_id",
+		ErrorType:     "error_type",
+		ErrorMessage:  "error_message",
+		ErrorStack:    "error_stack",
+		CorrelationID: "correlation_id",
+		Attributes:    "attributes",
+		Failed:        "status = 'FAILED'",
+		Terminal:      "status IN ('COMPLETED', 'FAILED')",
+	}
+}
+
+// OtelTraces returns the mapping of the spans that the ClickHouse exporter of
+// the OpenTelemetry Collector writes. Every span is an exchange; Terminal is
+// the place to choose among them, as in SpanKind IN ('Server', 'Consumer').
+//
+// The execution id is TraceId:SpanId. A SpanId alone is eight random bytes,
+// unique within its trace only: among a billion spans two share one with a
+// probability of some 3 %, and the second would raise no alert.
+//
+// The sort key of the table is (ServiceName, SpanName, toDateTime(Timestamp),
+// Timestamp). A bound on Timestamp alone prunes by day and by part, and hardly
+// within one, because Timestamp comes after toDateTime(Timestamp), which is no
+// constant in a granule. The bounds on toDateTime(Timestamp) do: what is left
+// is, for each service and span name, the granules of the range.
+func OtelTraces() Mapping {
+	return Mapping{
+		Table:       "otel_traces",
+		Tenant:      DefaultTenant,
+		StartTime:   "Timestamp",
+		ExecutionID: "concat(TraceId, ':', SpanId)",
+		EndTime:     "Timestamp + toIntervalNanosecond(Duration)",
+		Duration:    "Duration",
+		Environment: firstSet("ResourceAttributes['deployment.environment.name']", "ResourceAttributes['deployment.environment']"),
+		Application: "ServiceName",
+		Route:       "SpanName",
+		// The conventions have had three places for it, of which the last is the
+		// event that a recorded exception leaves.
+		ErrorType:     firstSet("SpanAttributes['exception.type']", "SpanAttributes['error.type']", eventAttribute("exception.type"), "ResourceAttributes['exception.type']"),
+		ErrorMessage:  firstSet("StatusMessage", "SpanAttributes['exception.message']", eventAttribute("exception.message")),
+		ErrorStack:    firstSet("SpanAttributes['exception.stacktrace']", eventAttribute("exception.stacktrace")),
+		CorrelationID: "TraceId",
+		Attributes:    "mapUpdate(ResourceAttributes, SpanAttributes)",
+		Failed:        "StatusCode IN ('Error', 'STATUS_CODE_ERROR')",
+		Prune:         "toDateTime(Timestamp) >= toDateTime({from}) AND toDateTime(Timestamp) <= toDateTime({to})",
+	}
+}
+
+func firstSet(expressions ...string) string {
+	last := len(expressions) - 1
+	var b strings.Builder
+	b.WriteString("coalesce(")
+	for _, e := range expressions[:last] {
+		fmt.Fprintf(&b, "nullIf(%s, ''), ", e)
+	}
+	return b.String() + expressions[last] + ")"
+}
+
+func eventAttribute(key string) string {
+	return "arrayFirst(x -> x != '', arrayMap(x -> x['" + key + "'], Events.Attributes))"
+}
+
+// kind is what an expression must yield.
+type kind int
+
+const (
+	kindText kind = iota
+	kindInstant
+	kindOptionalInstant
+	kindInsertedAt
+	kindNanoseconds
+	kindAttributes
+	kindCondition
+)
+
+// expression is one expression of a mapping under its name in a file.
+type expression struct {
+	name     string
+	text     *string
+	kind     kind
+	required bool
+}
+
+// expressions returns every expression of m, in the order in which people read them.
+func (m *Mapping) expressions() []expression {
+	return []expression{
+		{"tenant_id", &m.TenantID, kindText, false},
+		{"start_time", &m.StartTime, kindInstant, true},
+		{"execution_id", &m.ExecutionID, kindText, true},
+		{"environment", &m.Environment, kindText, true},
+		{"application", &m.Application, kindText, true},
+		{"route", &m.Route, kindText, true},
+		{"end_time", &m.EndTime, kindOptionalInstant, false},
+		{"duration", &m.Duration, kindNanoseconds, false},
+		{"error_type", &m.ErrorType, kindText, false},
+		{"error_message", &m.ErrorMessage, kindText, false},
+		{"error_stack", &m.ErrorStack, kindText, false},
+		{"correlation_id", &m.CorrelationID, kindText, false},
+		{"attributes", &m.Attributes, kindAttributes, false},
+		{"failed", &m.Failed, kindCondition, true},
+		{"terminal", &m.Terminal, kindCondition, false},
+		{"prune", &m.Prune, kindCondition, false},
+		{"inserted_at", &m.InsertedAt, kindInsertedAt, false},
+	}
+}
+
+// Validate returns what keeps m from being used, as far as that can be seen
+// without the table.
+func (m *Mapping) Validate() error {
+	var errs []error
+	if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`).MatchString(m.Table) {
+		errs = append(errs, fmt.Errorf("table: %q is not the name of a table; want table or database.table", m.Table))
+	}
+	switch {
+	case m.Tenant == "" && m.TenantID == "":
+		errs = append(errs, errors.New("tenant: name the tenant of every row, or in tenant_id the expression that tells"))
+	case m.Tenant != "" && m.TenantID != "":
+		errs = append(errs, errors.New("tenant: of tenant and tenant_id only one can be given"))
+	}
+	for _, e := range m.expressions() {
+		if e.required && *e.text == "" {
+			errs = append(errs, fmt.Errorf("%s: an expression is needed", e.name))
+		}
+		if err := checkText(*e.text); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", e.name, err))
+		}
+		if e.name != "prune" && slices.ContainsFunc([]string{"{from}", "{to}"}, func(s string) bool { return strings.Contains(*e.text, s) }) {
+			errs = append(errs, fmt.Errorf("%s: {from} and {to} have a meaning in prune only", e.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkText refuses what would reach beyond the parentheses in which an
+// expression stands.
+func checkText(text string) error {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '\'', '"', '`':
+			end := closing(text, i)
+			if end < 0 {
+				return fmt.Errorf("the quotation that begins at character %d does not end", i+1)
+			}
+			i = end
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth < 0 {
+				return fmt.Errorf("the parenthesis at character %d closes nothing", i+1)
+			}
+		case ';', '#':
+			return fmt.Errorf("%q has no place in an expression", string(c))
+		case '-', '/':
+			if i+1 < len(text) && (text[i:i+2] == "--" || text[i:i+2] == "/*") {
+				return errors.New("comments have no place in an expression")
+			}
+		}
+	}
+	if depth > 0 {
+		return errors.New("a parenthesis is not closed")
+	}
+	return nil
+}
+
+// closing returns where the quotation that begins at start ends, or -1.
+func closing(text string, start int) int {
+	for i := start + 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case text[start]:
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,280 @@
+package clickhouse_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"tocsin/cursor"
+	"tocsin/internal/chtest"
+	"tocsin/internal/clickhouse"
+	"tocsin/rules"
+)
+
+// alphabet holds the pieces of random texts: what has a meaning to SQL, LIKE,
+// RE2, wildcards or UTF-8, and little else, so that texts often meet.
+func alphabet() []string {
+	return []string{
+		"a", "A", "b", "ab", "k", "\u212a", "ſ", "s", "ß", "ẞ", "é", "É", "😀", "𐐀", "𐐨", "0", "٣", "_", "%", "*", "?", ".", "\\", "'", `"`, "`",
+		"\x00", "\n", "\r", "\t", " ", "\u2028", "\uFFFD", "\xff", "\xc3", "\xe2\x82", "\xed\xa0\x80", "\xc0\x80", "\xf4\x90\x80\x80", "\xf0\x9f",
+		"\U0010FFFF", "(", ")", "[", "]", "{", "}", "|", "^", "$", "+", "-", "#", "/", ";", "--", "{x:String}", "\u0345",
+	}
+}
+
+func text(pieces int) *rapid.Generator[string] {
+	return rapid.Custom(func(t *rapid.T) string {
+		s := ""
+		for _, piece := range rapid.SliceOfN(rapid.SampledFrom(alphabet()), 0, pieces).Draw(t, "pieces") {
+			s += piece
+		}
+		return s
+	})
+}
+
+// expression returns RE2 expressions; some are refused by Go.
+func expression() *rapid.Generator[string] {
+	atoms := []string{
+		".", "a", "b", "k", "s", "ß", "é", "😀", `\x{FFFD}`, `\x00`, `\n`, `\.`, `\*`, `\\`, `%`, `_`, `'`, "[^a]", "[a-c]", "[^é]", "[[:alpha:]]", "[[:^word:]]",
+		`\d`, `\D`, `\w`, `\W`, `\s`, `\S`, `\pL`, `\PL`, `\p{Lu}`, `\p{Greek}`, `\p{C}`, `\p{Any}`, `\p{L}`, `[\pN_]`, `\b`, `\B`, "^", "$", `\A`, `\z`, `\Qa.b\E`,
+		"(?i:k)", "(?i:ſ)", "(?i:é)", "(?i:𐐀)", "(?s:.)", "(?-s:.)", "(?m:^)", "(?m:$)", "(?P<n>a)", "(?<n>b)", "(a|b|)", "(?:)", `[^\x00-\x{10FFFF}]`, `[\x{D800}-\x{DFFF}]`,
+		`\x{10FFFF}`, `[^\n]`, `\C`, `\Z`, "(?=a)", `\1`, `(?i:\x{345})`, `\x{2028}`, `\r`,
+	}
+	return rapid.Custom(func(t *rapid.T) string {
+		s := rapid.SampledFrom([]string{"", "", "", "(?i)", "(?s)", "(?m)", "(?U)", "(?ims)", "^", "(?-s)"}).Draw(t, "flags")
+		for range rapid.IntRange(1, 4).Draw(t, "atoms") {
+			s += rapid.SampledFrom(atoms).Draw(t, "atom")
+			s += rapid.SampledFrom([]string{"", "", "", "*", "+", "?", "{2}", "{0,2}", "{1,}", "*?", "|", "$"}).Draw(t, "repeat")
+		}
+		return s
+	})
+}
+
+func names() *rapid.Generator[[]string] {
+	return rapid.OneOf(
+		rapid.Just([]string(nil)),
+		rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string {
+			// A wildcard between any two pieces, so that there are many.
+			name := ""
+			for i, piece := range rapid.SliceOfN(text(1), 1, 5).Draw(t, "name") {
+				if i > 0 && rapid.Bool().Draw(t, "wild") {
+					name += "*"
+				}
+				name += piece
+			}
+			return name
+		}), 1, 3))
+}
+
+func milliseconds() *rapid.Generator[*int64] {
+	return rapid.Ptr(rapid.SampledFrom([]int64{0, 1, 2, 1000, 8_999_999_999_999, 9_000_000_000_000}), true)
+}
+
+func filters() *rapid.Generator[rules.Filter] {
+	return rapid.Custom(func(t *rapid.T) rules.Filter {
+		f := rules.Filter{
+			Statuses: rapid.SampledFrom([][]rules.Status{nil, {rules.Failed}, {rules.Completed}, {rules.Completed, rules.Failed}}).Draw(t, "statuses"),
+		}
+		// Few parts at once, or hardly anything would match.
+		switch rapid.IntRange(0, 5).Draw(t, "part") {
+		case 0:
+			f.ErrorTypes = rapid.SliceOfN(text(2), 1, 3).Draw(t, "error types")
+		case 1:
+			f.ErrorMessageContains = text(2).Draw(t, "contains")
+		case 2:
+			f.ErrorMessageMatches = expression().Draw(t, "matches")
+		case 3:
+			f.MinDurationMS, f.MaxDurationMS = milliseconds().Draw(t, "min"), milliseconds().Draw(t, "max")
+		case 4:
+			for range rapid.IntRange(1, 2).Draw(t, "attributes") {
+				f.Attributes = append(f.Attributes, rules.AttributeMatch{
+					Key: text(1).Draw(t, "key"), Op: rapid.SampledFrom([]rules.AttributeOp{rules.AttributeEquals, rules.AttributeExists}).Draw(t, "op"),
+					Value: text(1).Draw(t, "value"),
+				})
+			}
+		case 5:
+			f.Attributes = []rules.AttributeMatch{{Key: text(1).Draw(t, "key"), Op: rules.AttributeMatches, Value: expression().Draw(t, "matches")}}
+		}
+		return f
+	})
+}
+
+func exchanges() *rapid.Generator[rules.Exchange] {
+	durations := []int64{0, 1, 999_999, 1_000_000, 1_000_001, 999_999_999, 1_000_000_000, 8_999_999_999_999_000_000, 9_000_000_000_000_000_000, 9_000_000_000_000_000_001, math.MaxInt64}
+	return rapid.Custom(func(t *rapid.T) rules.Exchange {
+		attributes := map[string]string{}
+		for range rapid.IntRange(0, 4).Draw(t, "attributes") {
+			attributes[text(1).Draw(t, "key")] = text(2).Draw(t, "value")
+		}
+		return rules.Exchange{
+			Environment: text(4).Draw(t, "environment"), Application: text(4).Draw(t, "application"), Route: text(4).Draw(t, "route"),
+			Status:     rapid.SampledFrom([]rules.Status{rules.Failed, rules.Failed, rules.Completed, rules.Running}).Draw(t, "status"),
+			DurationNS: rapid.SampledFrom(durations).Draw(t, "duration"), ErrorType: text(2).Draw(t, "error type"),
+			ErrorMessage: text(8).Draw(t, "error message"), Attributes: attributes,
+		}
+	})
+}
+
+// TestPredicateAgreesWithMatcher holds the two forms of a filter to each other,
+// row by row, on the engine: random rows, and over each set of them random
+// scopes and filters.
+func TestPredicateAgreesWithMatcher(t *testing.T) {
+	db := chtest.New(t)
+	source := open(t, db)
+	ctx := t.Context()
+	set, matched, asked, refused := 0, 0, 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		set++
+		tenant := fmt.Sprintf("tenant-%d", set)
+		rows := rapid.SliceOfN(exchanges(), 20, 40).Draw(rt, "rows")
+		for i := range rows {
+			rows[i].TenantID, rows[i].StartTimeNS, rows[i].ExecutionID = tenant, base+int64(i), fmt.Sprint(i)
+		}
+		db.Insert(t, rows...) //nolint:contextcheck // a helper of tests
+		for range 10 {
+			var scope rules.Scope
+			switch rapid.IntRange(0, 4).Draw(rt, "scope") {
+			case 0:
+				scope.Applications = names().Draw(rt, "applications")
+			case 1:
+				scope.Routes = names().Draw(rt, "routes")
+			case 2:
+				scope.Environments = names().Draw(rt, "environments")
+			}
+			filter := filters().Draw(rt, "filter")
+			matcher, err := rules.Compile(scope, filter)
+			if err != nil {
+				refused++
+				if _, _, err := source.Count(ctx, clickhouse.CountQuery{TenantID: tenant, FromNS: base, ToNS: base + 100, WidthNS: 100, Scope: scope, Filter: filter}); err == nil {
+					rt.Fatalf("the matcher refuses %+v, the predicate does not", filter)
+				}
+				continue
+			}
+			asked++
+			var want, got []string
+			for i := range rows {
+				if rows[i].Status != rules.Running && matcher.Match(&rows[i]) {
+					want = append(want, rows[i].ExecutionID)
+				}
+			}
+			page, err := source.Matching(ctx, clickhouse.MatchQuery{
+				TenantID: tenant, After: cursor.Position{StartTimeNS: base - 1}, BeforeNS: base + 100, Limit: 100, Scope: scope, Filter: filter,
+			})
+			if err != nil {
+				rt.Fatalf("%+v %+v: %v", scope, filter, err)
+			}
+			for i := range page {
+				got = append(got, page[i].ExecutionID)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				rt.Fatalf("%#v %#v: the matcher (-) and the predicate (+) differ:\n%s", scope, filter, diff)
+			}
+			matched += len(want)
+		}
+	})
+	t.Logf("%d filters, %d matches, %d filters refused", asked, matched, refused)
+	if matched < asked {
+		t.Errorf("only %d matches of %d filters: the test hardly tells", matched, asked)
+	}
+}
+
+// TestExpressionsReadAlike names the differences between Go's RE2 and
+// ClickHouse's that random texts may seldom meet.
+func TestExpressionsReadAlike(t *testing.T) {
+	db := chtest.New(t)
+	source := open(t, db)
+	for i, c := range []struct {
+		expression, message string
+		want                bool
+	}{
+		{"a.b", "a\nb", false},
+		{"(?s)a.b", "a\nb", true},
+		{"a.b", "a\xffb", true},
+		{"a.b", "a\xff\xffb", false},
+		{"a..b", "a\xff\xffb", true},
+		{"^...$", "\xed\xa0\x80", true},
+		{"a[^x]b", "a\xffb", true},
+		{`a\x{FFFD}b`, "a\xffb", true},
+		{`^\x{FFFD}$`, "\xe2\x82", false},
+		{"a$", "a\n", false},
+		{"(?m)a$", "a\nb", true},
+		{`a\z`, "a", true},
+		{"(?i)k", "\u212a", true},
+		{"(?i)ſ", "S", true},
+		{`\x00`, "a\x00b", true},
+		{"^.{1000}$", "", false},
+		{"b", "a\x00b", true},
+		{`\bé`, "é", false},
+		{"", "", true},
+		{"a||b", "", true},
+	} {
+		e := failed(base+int64(i), fmt.Sprint(i))
+		e.ErrorMessage = c.message
+		db.Insert(t, e)
+		filter := rules.Filter{ErrorMessageMatches: c.expression}
+		matcher, err := rules.Compile(rules.Scope{}, filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total, _, err := source.Count(t.Context(), clickhouse.CountQuery{
+			TenantID: "default", FromNS: e.StartTimeNS, ToNS: e.StartTimeNS + 1, WidthNS: 1, Filter: filter,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if matcher.Match(&e) != c.want || (total == 1) != c.want {
+			t.Errorf("%q on %q: Go says %v, ClickHouse %d, want %v", c.expression, c.message, matcher.Match(&e), total, c.want)
+		}
+	}
+}
+
+// TestLastOfTwoEqualKeysCounts inserts maps with a repeated key, which only
+// ClickHouse can hold.
+func TestLastOfTwoEqualKeysCounts(t *testing.T) {
+	db := chtest.New(t)
+	source := open(t, db)
+	err := db.Conn.Exec(t.Context(), fmt.Sprintf(`INSERT INTO exchanges (tenant_id, start_time, execution_id, status, attributes)
+		SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d), 'UTC'), 'x', 'FAILED', CAST([('k', 'first'), ('k', 'last')], 'Map(String, String)')`, base))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]int{"first": 0, "last": 1} {
+		filter := rules.Filter{Attributes: []rules.AttributeMatch{{Key: "k", Op: rules.AttributeEquals, Value: value}}}
+		matcher, err := rules.Compile(rules.Scope{}, filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := source.Scan(t.Context(), scan(cursor.Position{}, base+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := slices.ContainsFunc(all, func(e rules.Exchange) bool { return matcher.Match(&e) })
+		total, _, err := source.Count(t.Context(), clickhouse.CountQuery{TenantID: "default", FromNS: base, ToNS: base + 1, WidthNS: 1, Filter: filter})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read != (want == 1) || int(total) != want {
+			t.Errorf("%s: matched %v in Go, %d in ClickHouse, want %d", value, read, total, want)
+		}
+	}
+}
+
+func TestCountBuckets(t *testing.T) {
+	db := chtest.New(t)
+	source := open(t, db)
+	a, b, c := failed(base, "a"), failed(base+1, "b"), failed(base+1_000_000_000, "c")
+	db.Insert(t, a, b, c)
+	db.Insert(t, a) // twice
+	total, buckets, err := source.Count(t.Context(), clickhouse.CountQuery{TenantID: "default", FromNS: base, ToNS: base + 2_000_000_000, WidthNS: 1_000_000_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := base / 1_000_000_000 * 1_000_000_000
+	want := []clickhouse.Bucket{{FromNS: first, Count: 2}, {FromNS: first + 1_000_000_000, Count: 1}}
+	if diff := cmp.Diff(want, buckets); diff != "" || total != 3 {
+		t.Errorf("total %d\n%s", total, diff)
+	}
+}
