@@ -1,14 +1,19 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
+import { fontLicenses } from "./build/font-licenses.ts";
 import { precompress } from "./build/precompress.ts";
 
+const licenses = "licenses.txt";
+const fonts = ["@fontsource-variable/inter", "@fontsource-variable/jetbrains-mono"];
+
 export default defineConfig({
-  plugins: [react(), precompress()],
+  plugins: [react(), fontLicenses(licenses, fonts), precompress()],
   build: {
     target: "es2023",
     // A file that is part of the bundle keeps the policy "no script and no font but our own" simple.
     assetsInlineLimit: 0,
-    reportCompressedSize: true,
+    // What is in the bundle keeps its authors' terms with it.
+    license: { fileName: licenses },
   },
   server: {
     // The development server serves the sources; a running Tocsin answers the API.

@@ -3,7 +3,7 @@ import { extname, join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import type { Plugin } from "vite";
 
-const compressible = new Set([".html", ".js", ".css", ".svg", ".json"]);
+const compressible = new Set([".html", ".js", ".css", ".svg", ".json", ".txt"]);
 
 /** Writes a Brotli and a gzip form beside each text file of the build, for the server to choose from. */
 export function precompress(): Plugin {

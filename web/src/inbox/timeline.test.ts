@@ -34,7 +34,17 @@ test("deeds and deliveries share one line, oldest first", () => {
   expect(kinds(timeline(alert, [delivered]))).toEqual(["fired", "attempt", "acknowledged", "attempt", "resolved"]);
 });
 
-test("an end without delivery is told; what is still to come stands last", () => {
+test("a refusal is told by its attempt alone", () => {
+  const alert = { ...anAlert(0), firedAt: at(0) };
+  const refused = told({
+    status: "FAILED",
+    settledAt: at(2),
+    attempts: [{ number: 1, startedAt: at(1), finishedAt: at(2), verdict: "REFUSED" }],
+  });
+  expect(kinds(timeline(alert, [refused]))).toEqual(["fired", "attempt"]);
+});
+
+test("an end without a deciding attempt is told; what is still to come stands last", () => {
   const alert = { ...anAlert(0), firedAt: at(0) };
   const exhausted = told({ id: "n1", status: "EXHAUSTED", settledAt: at(20), attempts: [] });
   // The dispatcher's clock may be behind the one that said when it fired.

@@ -20,8 +20,8 @@ const rank: Record<Happening["kind"], number> = {
 };
 
 /**
- * One line of time for what people did to an alert and what became of its messages, oldest first. A delivery is told by
- * the attempt that made it; an end without delivery is told by itself, because it follows from no single attempt.
+ * One line of time for what people did to an alert and what became of its messages, oldest first. A delivery or a refusal
+ * is told by the attempt that met it; another end is told by itself, because it follows from no single attempt.
  */
 export function timeline(alert: Alert, notifications: readonly Notification[]): readonly Happening[] {
   const happenings: Happening[] = [{ kind: "fired", at: alert.firedAt }];
@@ -33,7 +33,7 @@ export function timeline(alert: Alert, notifications: readonly Notification[]): 
     for (const attempt of notification.attempts ?? []) {
       happenings.push({ kind: "attempt", at: attempt.startedAt, attempt, notification });
     }
-    if (notification.settledAt && notification.status !== "DELIVERED") {
+    if (notification.settledAt && !notification.attempts?.some(decides)) {
       happenings.push({ kind: "settled", at: notification.settledAt, notification });
     }
     if (notification.nextAttemptAt) happenings.push({ kind: "next", at: notification.nextAttemptAt, notification });
@@ -45,6 +45,10 @@ export function timeline(alert: Alert, notifications: readonly Notification[]): 
       Date.parse(a.at) - Date.parse(b.at) ||
       rank[a.kind] - rank[b.kind],
   );
+}
+
+function decides({ verdict }: Attempt): boolean {
+  return verdict === "DELIVERED" || verdict === "REFUSED" || verdict === "GONE";
 }
 
 /** How an attempt ended, in words. */

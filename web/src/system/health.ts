@@ -18,7 +18,8 @@ const owedLongSeconds = 60;
  */
 export function facts(connection: Connection, status: Status | undefined, reachable: boolean): readonly Fact[] {
   const list: Fact[] = [freshness(connection, reachable)];
-  if (!status) return list;
+  // What was known last says nothing about the present.
+  if (!status || !reachable) return list;
   for (const dependency of status.dependencies.filter((d) => !d.reachable)) {
     const why = dependency.error ? `: ${dependency.error}` : "";
     list.push({ key: dependency.name, text: `${dependency.name} cannot be reached${why}`, tone: "bad" });

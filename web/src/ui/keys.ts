@@ -26,6 +26,8 @@ function isTaken(event: KeyboardEvent): boolean {
   const target = event.target;
   if (!(target instanceof HTMLElement)) return false;
   if (document.querySelector("dialog[open]")) return true;
+  // An open menu's letters are its own.
+  if (target.getAttribute("aria-expanded") === "true") return true;
   if (target.isContentEditable || target.closest("input, textarea, select, [role=listbox], [role=combobox]"))
     return true;
   return event.key === "Enter" && target.closest("a, button") !== null;

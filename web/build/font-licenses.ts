@@ -1,0 +1,21 @@
+import { appendFileSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Plugin } from "vite";
+
+/** Adds the fonts' licenses to the file that Vite has written for the scripts: fonts come by style sheets, unseen by it. */
+export function fontLicenses(file: string, packages: readonly string[]): Plugin {
+  let outDir = "";
+  return {
+    name: "font-licenses",
+    apply: "build",
+    configResolved(config) {
+      outDir = config.build.outDir;
+    },
+    closeBundle() {
+      for (const name of packages) {
+        const license = readFileSync(join("node_modules", name, "LICENSE"), "utf8");
+        appendFileSync(join(outDir, file), `\n## ${name}\n\n${license}`);
+      }
+    },
+  };
+}
