@@ -7,6 +7,13 @@
 //	FIRING ──acknowledge──▶ ACKNOWLEDGED ──resolve──▶ RESOLVED
 //	   └───────────────────resolve──────────────────────▲
 //
+// A COUNT_IN_WINDOW alert stands for a group of exchanges. It opens when the
+// threshold is reached, and closes when it no longer is; at most one is open for
+// each rule and group. [Window.Next] decides:
+//
+//	PENDING ──for duration──▶ FIRING ──acknowledge──▶ ACKNOWLEDGED
+//	   └─below─▶ (gone)          └───below, resolve───────┴──▶ RESOLVED
+//
 // An action on an alert that is already where the action leads changes nothing
 // and succeeds, so that two people who press the same button both see it done.
 package alerts
@@ -26,13 +33,15 @@ type State string
 
 // The states.
 const (
+	// Pending has reached its threshold, but not for long enough to fire.
+	Pending      State = "PENDING"
 	Firing       State = "FIRING"
 	Acknowledged State = "ACKNOWLEDGED"
 	Resolved     State = "RESOLVED"
 )
 
 // States returns every state, in the order of their lives.
-func States() []State { return []State{Firing, Acknowledged, Resolved} }
+func States() []State { return []State{Pending, Firing, Acknowledged, Resolved} }
 
 // Action is what a person does about an alert.
 type Action string
@@ -43,7 +52,7 @@ const (
 	Resolve     Action = "resolve"
 )
 
-// Instance is an alert: what a rule raised for an exchange.
+// Instance is an alert: what a rule raised for an exchange, or for a count.
 type Instance struct {
 	ID          uuid.UUID
 	TenantID    string
@@ -56,8 +65,10 @@ type Instance struct {
 	Title    string
 	Message  string
 	// Exchange is the cleaned exchange; its execution id is the key under which
-	// the alert is unique for its rule.
+	// the alert is unique for its rule. Of a count it is the newest that matched.
 	Exchange rules.Exchange
+	// Count is what a COUNT_IN_WINDOW rule counted, nil for other rules.
+	Count *Count
 	// FiredAt is the instant of the commit, by Postgres's clock.
 	FiredAt                    time.Time
 	AcknowledgedAt, ResolvedAt *time.Time
@@ -67,6 +78,9 @@ type Instance struct {
 // After returns the state to which an action leads from s. Its error is a
 // conflict that says why the action is not possible.
 func (s State) After(a Action) (State, error) {
+	if s == Pending {
+		return s, fault.New(fault.Conflict, "the alert does not fire yet; it can be acknowledged or resolved when it does")
+	}
 	switch a {
 	case Acknowledge:
 		if s == Resolved {
@@ -102,7 +116,17 @@ type Mark struct {
 	ID      uuid.UUID
 }
 
+// Count is what was counted when an alert last changed.
+type Count struct {
+	Observed      int64         `json:"observed"`
+	Threshold     int           `json:"threshold"`
+	WindowSeconds int           `json:"windowSeconds"`
+	GroupBy       rules.GroupBy `json:"groupBy,omitempty"`
+	// Group is the value of the field that GroupBy names, as clean text.
+	Group string `json:"group,omitempty"`
+}
+
 // Counts tells how many alerts of a tenant are in each state.
 type Counts struct {
-	Firing, Acknowledged, Resolved int64
+	Pending, Firing, Acknowledged, Resolved int64
 }

@@ -57,6 +57,7 @@ type Source interface {
 	// Fingerprints returns the fingerprints of the buckets of a range that hold
 	// anything, in no particular order.
 	Fingerprints(ctx context.Context, q FingerprintQuery) ([]Fingerprint, error)
+	Counter
 }
 
 // Scan is a range of one tenant's terminal exchanges.
@@ -95,6 +96,8 @@ type Publisher interface {
 // where a template does not work out it falls back and says why in problem.
 type Texts interface {
 	Texts(rule *rules.Rule, e *rules.Exchange) (title, message string, problem error)
+	// CountTexts is for counts. Newest is the zero exchange where none is known.
+	CountTexts(rule *rules.Rule, c *alerts.Count, newest *rules.Exchange) (title, message string, problem error)
 }
 
 // ClaimRequest says which claims a replica wants.
@@ -113,8 +116,19 @@ type Claim struct {
 	Token int64
 	// From is the rule's cursor, nil before its first run.
 	From *cursor.Position
+	// Open holds the open alerts of a COUNT_IN_WINDOW rule.
+	Open []OpenAlert
+	// Now is the instant of the claim, by the clock of the instants in Open.
+	Now time.Time
 	// Err tells why the rule cannot be evaluated as it is stored; nil when it can.
 	Err error
+}
+
+// OpenAlert is the open alert of a COUNT_IN_WINDOW rule and group.
+type OpenAlert struct {
+	ID    uuid.UUID
+	Group string
+	alerts.Open
 }
 
 // Start returns the position after which the rule judges.
@@ -151,14 +165,27 @@ type Batch struct {
 	Instances []alerts.Instance
 	// Notifications are written for those instances that are new.
 	Notifications []notify.Notification
+	// Changes are made to the alerts of COUNT_IN_WINDOW rules.
+	Changes []Change
+}
+
+// Change is a step of one alert of a COUNT_IN_WINDOW rule. It is made if the
+// alert still stands where the step leads from; else nothing of it is written.
+type Change struct {
+	Step alerts.Step
+	// Instance is whole for a new alert; for an open one it holds the id, the
+	// rule, and what changes: texts, count and newest exchange.
+	Instance alerts.Instance
+	// Notifications are what the step owes.
+	Notifications []notify.Notification
 }
 
 // Committed is what a transaction wrote.
 type Committed struct {
 	// Advanced holds the rules whose cursor moved; the others were stale.
 	Advanced []uuid.UUID
-	// Inserted holds the alerts that are new.
-	Inserted []uuid.UUID
+	// Inserted holds the alerts that are new, Changed those that took a step.
+	Inserted, Changed []uuid.UUID
 	// Notifications is the number of notifications written.
 	Notifications int
 }

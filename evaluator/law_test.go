@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/notify"
@@ -143,6 +144,18 @@ func (m *model) Fail(_ context.Context, c evaluator.Claim, problem string) error
 func (m *model) Publish(context.Context, notify.WakeUp) error { return nil }
 
 func (m *model) Texts(*rules.Rule, *rules.Exchange) (title, message string, problem error) {
+	return "title", "message", nil
+}
+
+func (m *model) CountWindow(context.Context, evaluator.WindowQuery) ([]evaluator.GroupCount, error) {
+	return nil, errors.New("the model counts nothing")
+}
+
+func (m *model) Newest(context.Context, evaluator.WindowQuery, evaluator.GroupCount) (rules.Exchange, error) {
+	return rules.Exchange{}, errors.New("the model counts nothing")
+}
+
+func (m *model) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (title, message string, problem error) {
 	return "title", "message", nil
 }
 

@@ -142,8 +142,14 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 		return t.result, t.fail(ctx, judges, fmt.Errorf("read the source's clock: %w", err))
 	}
 	t.horizon = cursor.Position{StartTimeNS: now - e.Settle.Nanoseconds()}
-	for _, g := range groups(judges, byTenant) {
+	counting, scanning := split(judges)
+	for _, g := range groups(scanning, byTenant) {
 		if err := t.evaluateTenant(ctx, &g); err != nil {
+			return t.result, err
+		}
+	}
+	for _, j := range counting {
+		if err := t.count(ctx, j); err != nil {
 			return t.result, err
 		}
 	}
@@ -154,6 +160,19 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 		}
 	}
 	return t.result, nil
+}
+
+// split parts the rules that count from those that scan.
+func split(judges []*judge) (counting, scanning []*judge) {
+	for _, j := range judges {
+		switch j.claim.Rule.FireMode {
+		case rules.CountInWindow:
+			counting = append(counting, j)
+		case rules.PerExchange:
+			scanning = append(scanning, j)
+		}
+	}
+	return counting, scanning
 }
 
 // tick is the state of one pass.

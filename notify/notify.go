@@ -63,6 +63,10 @@ type Reason string
 const (
 	// ReasonFired tells that an alert was raised.
 	ReasonFired Reason = "FIRED"
+	// ReasonReminder tells that an alert still fires and nobody has acknowledged it.
+	ReasonReminder Reason = "REMINDER"
+	// ReasonResolved tells that what an alert was about is over.
+	ReasonResolved Reason = "RESOLVED"
 )
 
 // WebhookKind says which dialect a webhook speaks.

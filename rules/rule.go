@@ -71,10 +71,34 @@ type Definition struct {
 	// IntervalSeconds is the time from one evaluation to the next.
 	IntervalSeconds int `json:"intervalSeconds" validate:"min=1,max=3600"`
 	// LookBackSeconds is how far behind the cursor late exchanges are looked for.
-	LookBackSeconds    int `json:"lookBackSeconds" validate:"min=0,max=604800"`
-	ReNotifyMinutes    int `json:"reNotifyMinutes" validate:"min=0,max=10080"`
+	LookBackSeconds int `json:"lookBackSeconds" validate:"min=0,max=604800"`
+
+	// What follows belongs to CountInWindow; all of it is zero otherwise.
+
+	// Threshold is how many exchanges must match within WindowSeconds, 1 to 1,000,000.
+	Threshold     int `json:"threshold" validate:"min=0,max=1000000"`
+	WindowSeconds int `json:"windowSeconds" validate:"min=0,max=86400"`
+	// GroupBy counts, and alerts, for each value of a field; empty counts all together.
+	GroupBy GroupBy `json:"groupBy,omitempty" validate:"omitempty,oneof=ROUTE APPLICATION ENVIRONMENT"`
+	// ForDurationSeconds is how long the threshold must be reached before the
+	// alert fires; it is PENDING until then.
 	ForDurationSeconds int `json:"forDurationSeconds" validate:"min=0,max=86400"`
+	// ReNotifyMinutes is the time between reminders while the alert fires and
+	// nobody has acknowledged it; 0 is no reminders.
+	ReNotifyMinutes int  `json:"reNotifyMinutes" validate:"min=0,max=10080"`
+	NotifyOnResolve bool `json:"notifyOnResolve"`
 }
+
+// GroupBy names the field by which exchanges are counted.
+type GroupBy string
+
+// The fields by which exchanges are counted.
+const (
+	GroupByNothing     GroupBy = ""
+	GroupByRoute       GroupBy = "ROUTE"
+	GroupByApplication GroupBy = "APPLICATION"
+	GroupByEnvironment GroupBy = "ENVIRONMENT"
+)
 
 // Defaults of a definition, for fields that its author left out.
 const (
@@ -82,6 +106,11 @@ const (
 	DefaultLookBackSeconds = 3600
 	DefaultTitle           = "{{exchange.application}} · {{exchange.route}}: {{exchange.status}}"
 	DefaultMessage         = "{{exchange.errorType}}: {{exchange.errorMessage}}"
+
+	// Of a CountInWindow rule, without and with a group.
+	DefaultCountTitle      = "{{count.observed}} exchanges within {{count.window}}"
+	DefaultCountGroupTitle = "{{count.group}}: {{count.observed}} exchanges within {{count.window}}"
+	DefaultCountMessage    = "At least {{count.threshold}} match. The newest: {{exchange.application}} · {{exchange.route}}: {{exchange.errorMessage}}"
 )
 
 // Rule is a stored definition.
@@ -112,18 +141,42 @@ type Era struct {
 	ToNS   int64 `json:"toNs"`
 }
 
-// Title returns the title template, or [DefaultTitle] where there is none.
-func (d *Definition) Title() string {
-	if d.TitleTemplate == "" {
-		return DefaultTitle
+// Of returns the group that an exchange is counted in.
+func (g GroupBy) Of(e *Exchange) string {
+	switch g {
+	case GroupByRoute:
+		return e.Route
+	case GroupByApplication:
+		return e.Application
+	case GroupByEnvironment:
+		return e.Environment
+	case GroupByNothing:
 	}
-	return d.TitleTemplate
+	return ""
 }
 
-// Message returns the message template, or [DefaultMessage] where there is none.
+// Title returns the title template, or the default of the fire mode.
+func (d *Definition) Title() string {
+	switch {
+	case d.TitleTemplate != "":
+		return d.TitleTemplate
+	case d.FireMode != CountInWindow:
+		return DefaultTitle
+	case d.GroupBy == GroupByNothing:
+		return DefaultCountTitle
+	default:
+		return DefaultCountGroupTitle
+	}
+}
+
+// Message returns the message template, or the default of the fire mode.
 func (d *Definition) Message() string {
-	if d.MessageTemplate == "" {
+	switch {
+	case d.MessageTemplate != "":
+		return d.MessageTemplate
+	case d.FireMode == CountInWindow:
+		return DefaultCountMessage
+	default:
 		return DefaultMessage
 	}
-	return d.MessageTemplate
 }

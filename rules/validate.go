@@ -17,7 +17,11 @@ import (
 const (
 	reNotifyNotApplicable    = "Per-exchange rules fire exactly once — re-notify does not apply"
 	forDurationNotApplicable = "Per-exchange rules fire at once — a duration does not apply"
-	countInWindowNotReady    = "This version evaluates PER_EXCHANGE rules only"
+	countingNotApplicable    = "Per-exchange rules do not count — leave it out"
+	lookBackNotApplicable    = "Counting rules look at their whole window each time — leave it out"
+	thresholdRequired        = "Must be at least 1"
+	windowRequired           = "Must be from 10 to 86400"
+	intervalAboveWindow      = "Must not be above the window, or exchanges pass uncounted"
 )
 
 // Validator checks definitions. It is safe for concurrent use.
@@ -65,16 +69,24 @@ func (v *Validator) Definition(d *Definition) error {
 // crossFields holds what depends on the fire mode.
 func crossFields(sl validator.StructLevel) {
 	d := sl.Current().Interface().(Definition)
+	report := func(wrong bool, value any, name, field, code, message string) {
+		if wrong {
+			sl.ReportError(value, name, field, code, message)
+		}
+	}
 	switch d.FireMode {
 	case PerExchange:
-		if d.ReNotifyMinutes != 0 {
-			sl.ReportError(d.ReNotifyMinutes, "reNotifyMinutes", "ReNotifyMinutes", "not_applicable", reNotifyNotApplicable)
-		}
-		if d.ForDurationSeconds != 0 {
-			sl.ReportError(d.ForDurationSeconds, "forDurationSeconds", "ForDurationSeconds", "not_applicable", forDurationNotApplicable)
-		}
+		report(d.ReNotifyMinutes != 0, d.ReNotifyMinutes, "reNotifyMinutes", "ReNotifyMinutes", "not_applicable", reNotifyNotApplicable)
+		report(d.ForDurationSeconds != 0, d.ForDurationSeconds, "forDurationSeconds", "ForDurationSeconds", "not_applicable", forDurationNotApplicable)
+		report(d.Threshold != 0, d.Threshold, "threshold", "Threshold", "not_applicable", countingNotApplicable)
+		report(d.WindowSeconds != 0, d.WindowSeconds, "windowSeconds", "WindowSeconds", "not_applicable", countingNotApplicable)
+		report(d.GroupBy != GroupByNothing, d.GroupBy, "groupBy", "GroupBy", "not_applicable", countingNotApplicable)
+		report(d.NotifyOnResolve, d.NotifyOnResolve, "notifyOnResolve", "NotifyOnResolve", "not_applicable", countingNotApplicable)
 	case CountInWindow:
-		sl.ReportError(d.FireMode, "fireMode", "FireMode", "not_supported", countInWindowNotReady)
+		report(d.Threshold < 1, d.Threshold, "threshold", "Threshold", "out_of_range", thresholdRequired)
+		report(d.WindowSeconds < 10, d.WindowSeconds, "windowSeconds", "WindowSeconds", "out_of_range", windowRequired)
+		report(d.WindowSeconds >= 10 && d.IntervalSeconds > d.WindowSeconds, d.IntervalSeconds, "intervalSeconds", "IntervalSeconds", "out_of_range", intervalAboveWindow)
+		report(d.LookBackSeconds != 0, d.LookBackSeconds, "lookBackSeconds", "LookBackSeconds", "not_applicable", lookBackNotApplicable)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/internal/postgres/pgq"
@@ -34,12 +35,13 @@ func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) (
 			Severity: row.Severity, Scope: row.Scope, Filter: row.Filter, TitleTemplate: row.TitleTemplate,
 			MessageTemplate: row.MessageTemplate, Targets: row.Targets, IntervalSeconds: row.IntervalSeconds,
 			LookBackSeconds: row.LookBackSeconds, ReNotifyMinutes: row.ReNotifyMinutes,
-			ForDurationSeconds: row.ForDurationSeconds, Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+			ForDurationSeconds: row.ForDurationSeconds, Threshold: row.Threshold, WindowSeconds: row.WindowSeconds,
+			GroupBy: row.GroupBy, NotifyOnResolve: row.NotifyOnResolve, Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 		}, row.ArmedSinceNs, row.WebhookIds)
 		if err == nil {
 			rule.Former, err = erasOf(row.Former)
 		}
-		claims[i] = evaluator.Claim{Rule: rule, Token: row.ClaimToken, Err: err}
+		claims[i] = evaluator.Claim{Rule: rule, Token: row.ClaimToken, Now: row.ClaimedAt, Err: err}
 		if row.Cursor == nil {
 			continue
 		}
@@ -50,7 +52,36 @@ func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) (
 		}
 		claims[i].From = &from
 	}
-	return claims, nil
+	return claims, s.addOpen(ctx, claims)
+}
+
+// addOpen fills in the open alerts of the counting rules.
+func (s *Evaluation) addOpen(ctx context.Context, claims []evaluator.Claim) error {
+	counting := make(map[uuid.UUID]*evaluator.Claim)
+	var ids []uuid.UUID
+	for i := range claims {
+		if claims[i].Rule.FireMode == rules.CountInWindow {
+			counting[claims[i].Rule.ID] = &claims[i]
+			ids = append(ids, claims[i].Rule.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := s.db.queries.AlertOpen(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read open alerts: %w", err)
+	}
+	for _, row := range rows {
+		open := evaluator.OpenAlert{ID: row.AlertID, Group: row.GroupKey}
+		open.State, open.Since = alerts.State(row.State), row.FiredAt
+		if row.NotifiedAt != nil {
+			open.NotifiedAt = *row.NotifiedAt
+		}
+		claim := counting[row.RuleID]
+		claim.Open = append(claim.Open, open)
+	}
+	return nil
 }
 
 // Commit advances cursors, inserts the alerts that are new, and what is owed
@@ -66,8 +97,10 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (evaluat
 		if done.Inserted, err = insertAlerts(ctx, q, batch, setOf(done.Advanced)); err != nil {
 			return err
 		}
-		done.Notifications, err = insertNotifications(ctx, q, batch, setOf(done.Inserted))
-		return err
+		if done.Notifications, err = insertNotifications(ctx, q, batch, setOf(done.Inserted)); err != nil {
+			return err
+		}
+		return applyChanges(ctx, q, batch, &done)
 	})
 	if err != nil {
 		return evaluator.Committed{}, fmt.Errorf("commit: %w", err)
@@ -184,6 +217,8 @@ func ruleOf(row pgq.Rule, armedSinceNS int64, webhooks []uuid.UUID) (rules.Rule,
 			TitleTemplate: row.TitleTemplate, MessageTemplate: row.MessageTemplate, WebhookIDs: webhooks,
 			IntervalSeconds: int(row.IntervalSeconds), LookBackSeconds: int(row.LookBackSeconds),
 			ReNotifyMinutes: int(row.ReNotifyMinutes), ForDurationSeconds: int(row.ForDurationSeconds),
+			Threshold: int(row.Threshold), WindowSeconds: int(row.WindowSeconds),
+			GroupBy: rules.GroupBy(row.GroupBy), NotifyOnResolve: row.NotifyOnResolve,
 		},
 		ID: row.RuleID, TenantID: row.TenantID, Version: row.Version, ArmedSinceNS: armedSinceNS,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,

@@ -25,7 +25,7 @@ func (db *DB) Inbox() *Inbox { return &Inbox{db} }
 const listAlerts = `
 select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id,
        a.start_time_ns, a.application, a.route, a.exchange - 'errorStack' - 'attributes' as exchange, a.fired_at,
-       a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, r.name
+       a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.count, r.name
 from alert a join rule r using (rule_id)
 where %s
 order by a.fired_at desc, a.alert_id desc
@@ -70,7 +70,7 @@ func (s *Inbox) List(ctx context.Context, tenant string, q alerts.Query) ([]aler
 		var ruleName string
 		err := row.Scan(&a.AlertID, &a.TenantID, &a.RuleID, &a.RuleVersion, &a.Severity, &a.State, &a.Title, &a.Message,
 			&a.ExecutionID, &a.StartTimeNs, &a.Application, &a.Route, &a.Exchange, &a.FiredAt,
-			&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &ruleName)
+			&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &a.Count, &ruleName)
 		if err != nil {
 			return alerts.Instance{}, err
 		}
@@ -88,7 +88,7 @@ func (s *Inbox) Counts(ctx context.Context, tenant string) (alerts.Counts, error
 	if err != nil {
 		return alerts.Counts{}, fmt.Errorf("count alerts: %w", err)
 	}
-	return alerts.Counts{Firing: row.Firing, Acknowledged: row.Acknowledged, Resolved: row.Resolved}, nil
+	return alerts.Counts{Pending: row.Pending, Firing: row.Firing, Acknowledged: row.Acknowledged, Resolved: row.Resolved}, nil
 }
 
 // Get returns one alert, whole.
@@ -124,7 +124,7 @@ func (s *Inbox) Act(ctx context.Context, tenant string, deed api.Deed) (alerts.I
 				err = q.AlertAcknowledge(ctx, pgq.AlertAcknowledgeParams{Actor: deed.Actor, AlertID: deed.AlertID})
 			case alerts.Resolved:
 				err = q.AlertResolve(ctx, pgq.AlertResolveParams{Actor: deed.Actor, AlertID: deed.AlertID})
-			case alerts.Firing:
+			case alerts.Firing, alerts.Pending:
 				err = fault.New(fault.Conflict, "no action leads back to %s", to)
 			}
 			if err != nil {
@@ -151,5 +151,5 @@ func (s *Inbox) Pulse(ctx context.Context, tenant string) (string, alerts.Counts
 	if err != nil {
 		return "", alerts.Counts{}, fmt.Errorf("read newest change: %w", err)
 	}
-	return fmt.Sprintf("%d-%d-%d-%d", newest, counts.Firing, counts.Acknowledged, counts.Resolved), counts, nil
+	return fmt.Sprintf("%d-%d-%d-%d-%d", newest, counts.Pending, counts.Firing, counts.Acknowledged, counts.Resolved), counts, nil
 }

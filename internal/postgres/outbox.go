@@ -206,5 +206,11 @@ func alertOf(row pgq.Alert, ruleName string) (alerts.Instance, error) {
 	if err := json.Unmarshal(row.Exchange, &a.Exchange); err != nil {
 		return a, fmt.Errorf("alert %s: the stored exchange cannot be read: %w", row.AlertID, err)
 	}
+	if row.Count != nil {
+		a.Count = new(alerts.Count)
+		if err := json.Unmarshal(row.Count, a.Count); err != nil {
+			return a, fmt.Errorf("alert %s: the stored count cannot be read: %w", row.AlertID, err)
+		}
+	}
 	return a, nil
 }

@@ -101,7 +101,8 @@ func (s *Rules) Create(ctx context.Context, tenant string, d rules.Definition) (
 			Severity: columns.Severity, Scope: columns.Scope, Filter: columns.Filter, TitleTemplate: columns.TitleTemplate,
 			MessageTemplate: columns.MessageTemplate, Targets: columns.Targets, IntervalSeconds: columns.IntervalSeconds,
 			LookBackSeconds: columns.LookBackSeconds, ReNotifyMinutes: columns.ReNotifyMinutes,
-			ForDurationSeconds: columns.ForDurationSeconds,
+			ForDurationSeconds: columns.ForDurationSeconds, Threshold: columns.Threshold, WindowSeconds: columns.WindowSeconds,
+			GroupBy: columns.GroupBy, NotifyOnResolve: columns.NotifyOnResolve,
 		})
 		if err != nil {
 			return nameTaken(err, d.Name)
@@ -204,6 +205,9 @@ func (s *Rules) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 		if err := q.RuleStateDelete(ctx, id); err != nil {
 			return err
 		}
+		if err := q.AlertDropPending(ctx, id); err != nil {
+			return err
+		}
 		return q.RuleWebhookDelete(ctx, id)
 	})
 	if err != nil {
@@ -213,6 +217,9 @@ func (s *Rules) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 }
 
 func arm(ctx context.Context, q *pgq.Queries, id uuid.UUID, enabled bool) error {
+	if err := q.AlertDropPending(ctx, id); err != nil {
+		return err
+	}
 	if enabled {
 		return q.RuleArm(ctx, id)
 	}
@@ -244,6 +251,7 @@ func columnsOf(d rules.Definition) (pgq.RuleUpdateParams, error) {
 		TitleTemplate: d.TitleTemplate, MessageTemplate: d.MessageTemplate,
 		IntervalSeconds: int32(d.IntervalSeconds), LookBackSeconds: int32(d.LookBackSeconds),
 		ReNotifyMinutes: int32(d.ReNotifyMinutes), ForDurationSeconds: int32(d.ForDurationSeconds),
+		Threshold: int32(d.Threshold), WindowSeconds: int32(d.WindowSeconds), GroupBy: string(d.GroupBy), NotifyOnResolve: d.NotifyOnResolve,
 	}
 	if d.Targets == nil {
 		d.Targets = []rules.Target{}

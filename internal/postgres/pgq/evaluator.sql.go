@@ -204,11 +204,12 @@ with due as (
     where s.rule_id = due.rule_id
     returning s.rule_id, s.armed_since_ns, s.former, s.cursor, s.claim_token
 )
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve,
        c.armed_since_ns,
        c.former,
        c.cursor,
        c.claim_token::bigint as claim_token,
+       now()::timestamptz as claimed_at,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from claimed c
 join rule r using (rule_id)
@@ -241,10 +242,15 @@ type RuleClaimRow struct {
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
 	DeletedAt          *time.Time
+	Threshold          int32
+	WindowSeconds      int32
+	GroupBy            string
+	NotifyOnResolve    bool
 	ArmedSinceNs       int64
 	Former             []byte
 	Cursor             *string
 	ClaimToken         int64
+	ClaimedAt          time.Time
 	WebhookIds         []uuid.UUID
 }
 
@@ -278,10 +284,15 @@ func (q *Queries) RuleClaim(ctx context.Context, arg RuleClaimParams) ([]RuleCla
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
+			&i.Threshold,
+			&i.WindowSeconds,
+			&i.GroupBy,
+			&i.NotifyOnResolve,
 			&i.ArmedSinceNs,
 			&i.Former,
 			&i.Cursor,
 			&i.ClaimToken,
+			&i.ClaimedAt,
 			&i.WebhookIds,
 		); err != nil {
 			return nil, err

@@ -28,13 +28,15 @@ func (q *Queries) AlertAcknowledge(ctx context.Context, arg AlertAcknowledgePara
 }
 
 const alertCounts = `-- name: AlertCounts :one
-select count(*) filter (where state = 'FIRING') as firing,
+select count(*) filter (where state = 'PENDING') as pending,
+       count(*) filter (where state = 'FIRING') as firing,
        count(*) filter (where state = 'ACKNOWLEDGED') as acknowledged,
        count(*) filter (where state = 'RESOLVED') as resolved
 from alert where tenant_id = $1
 `
 
 type AlertCountsRow struct {
+	Pending      int64
 	Firing       int64
 	Acknowledged int64
 	Resolved     int64
@@ -43,7 +45,12 @@ type AlertCountsRow struct {
 func (q *Queries) AlertCounts(ctx context.Context, tenantID string) (AlertCountsRow, error) {
 	row := q.db.QueryRow(ctx, alertCounts, tenantID)
 	var i AlertCountsRow
-	err := row.Scan(&i.Firing, &i.Acknowledged, &i.Resolved)
+	err := row.Scan(
+		&i.Pending,
+		&i.Firing,
+		&i.Acknowledged,
+		&i.Resolved,
+	)
 	return i, err
 }
 
@@ -64,7 +71,7 @@ func (q *Queries) AlertExists(ctx context.Context, arg AlertExistsParams) (bool,
 }
 
 const alertGet = `-- name: AlertGet :one
-select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, r.name as rule_name
+select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, r.name as rule_name
 from alert a join rule r using (rule_id)
 where a.tenant_id = $1 and a.alert_id = $2
 `
@@ -102,6 +109,9 @@ func (q *Queries) AlertGet(ctx context.Context, arg AlertGetParams) (AlertGetRow
 		&i.Alert.ResolvedAt,
 		&i.Alert.ResolvedBy,
 		&i.Alert.Change,
+		&i.Alert.GroupKey,
+		&i.Alert.Count,
+		&i.Alert.NotifiedAt,
 		&i.RuleName,
 	)
 	return i, err

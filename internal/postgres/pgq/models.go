@@ -19,7 +19,7 @@ type Alert struct {
 	State          string
 	Title          string
 	Message        string
-	ExecutionID    string
+	ExecutionID    *string
 	StartTimeNs    int64
 	Application    string
 	Route          string
@@ -30,6 +30,9 @@ type Alert struct {
 	ResolvedAt     *time.Time
 	ResolvedBy     string
 	Change         int64
+	GroupKey       *string
+	Count          []byte
+	NotifiedAt     *time.Time
 }
 
 type Attempt struct {
@@ -54,6 +57,7 @@ type Notification struct {
 	WebhookID      uuid.UUID
 	Reason         string
 	CreatedAt      time.Time
+	Generation     int32
 }
 
 type NotificationBody struct {
@@ -106,6 +110,10 @@ type Rule struct {
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
 	DeletedAt          *time.Time
+	Threshold          int32
+	WindowSeconds      int32
+	GroupBy            string
+	NotifyOnResolve    bool
 }
 
 type RuleState struct {

@@ -55,7 +55,7 @@ func (q *Queries) RuleDisarm(ctx context.Context, ruleID uuid.UUID) error {
 }
 
 const ruleGet = `-- name: RuleGet :one
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, s.armed_since_ns,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from rule r
 join rule_state s using (rule_id)
@@ -96,6 +96,10 @@ func (q *Queries) RuleGet(ctx context.Context, arg RuleGetParams) (RuleGetRow, e
 		&i.Rule.CreatedAt,
 		&i.Rule.UpdatedAt,
 		&i.Rule.DeletedAt,
+		&i.Rule.Threshold,
+		&i.Rule.WindowSeconds,
+		&i.Rule.GroupBy,
+		&i.Rule.NotifyOnResolve,
 		&i.ArmedSinceNs,
 		&i.WebhookIds,
 	)
@@ -158,9 +162,11 @@ func (q *Queries) RuleHealth(ctx context.Context, arg RuleHealthParams) ([]RuleH
 
 const ruleInsert = `-- name: RuleInsert :exec
 insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template,
-                  targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds)
+                  targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds,
+                  threshold, window_seconds, group_by, notify_on_resolve)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-        $11, $12, $13, $14, $15)
+        $11, $12, $13, $14, $15,
+        $16, $17, $18, $19)
 `
 
 type RuleInsertParams struct {
@@ -179,6 +185,10 @@ type RuleInsertParams struct {
 	LookBackSeconds    int32
 	ReNotifyMinutes    int32
 	ForDurationSeconds int32
+	Threshold          int32
+	WindowSeconds      int32
+	GroupBy            string
+	NotifyOnResolve    bool
 }
 
 func (q *Queries) RuleInsert(ctx context.Context, arg RuleInsertParams) error {
@@ -198,12 +208,16 @@ func (q *Queries) RuleInsert(ctx context.Context, arg RuleInsertParams) error {
 		arg.LookBackSeconds,
 		arg.ReNotifyMinutes,
 		arg.ForDurationSeconds,
+		arg.Threshold,
+		arg.WindowSeconds,
+		arg.GroupBy,
+		arg.NotifyOnResolve,
 	)
 	return err
 }
 
 const ruleList = `-- name: RuleList :many
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, s.armed_since_ns,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from rule r
 join rule_state s using (rule_id)
@@ -261,6 +275,10 @@ func (q *Queries) RuleList(ctx context.Context, arg RuleListParams) ([]RuleListR
 			&i.Rule.CreatedAt,
 			&i.Rule.UpdatedAt,
 			&i.Rule.DeletedAt,
+			&i.Rule.Threshold,
+			&i.Rule.WindowSeconds,
+			&i.Rule.GroupBy,
+			&i.Rule.NotifyOnResolve,
 			&i.ArmedSinceNs,
 			&i.WebhookIds,
 		); err != nil {
@@ -381,8 +399,9 @@ set name = $1, enabled = $2, fire_mode = $3, severity = $4, scope = $5, filter =
     title_template = $7, message_template = $8, targets = $9,
     interval_seconds = $10, look_back_seconds = $11,
     re_notify_minutes = $12, for_duration_seconds = $13,
+    threshold = $14, window_seconds = $15, group_by = $16, notify_on_resolve = $17,
     version = version + 1, updated_at = now()
-where rule_id = $14
+where rule_id = $18
 `
 
 type RuleUpdateParams struct {
@@ -399,6 +418,10 @@ type RuleUpdateParams struct {
 	LookBackSeconds    int32
 	ReNotifyMinutes    int32
 	ForDurationSeconds int32
+	Threshold          int32
+	WindowSeconds      int32
+	GroupBy            string
+	NotifyOnResolve    bool
 	RuleID             uuid.UUID
 }
 
@@ -417,6 +440,10 @@ func (q *Queries) RuleUpdate(ctx context.Context, arg RuleUpdateParams) error {
 		arg.LookBackSeconds,
 		arg.ReNotifyMinutes,
 		arg.ForDurationSeconds,
+		arg.Threshold,
+		arg.WindowSeconds,
+		arg.GroupBy,
+		arg.NotifyOnResolve,
 		arg.RuleID,
 	)
 	return err

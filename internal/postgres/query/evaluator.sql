@@ -22,6 +22,7 @@ select r.*,
        c.former,
        c.cursor,
        c.claim_token::bigint as claim_token,
+       now()::timestamptz as claimed_at,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
 from claimed c
 join rule r using (rule_id)

@@ -17,7 +17,8 @@ set state = 'RESOLVED', resolved_at = now(), resolved_by = @actor, change = next
 where alert_id = @alert_id;
 
 -- name: AlertCounts :one
-select count(*) filter (where state = 'FIRING') as firing,
+select count(*) filter (where state = 'PENDING') as pending,
+       count(*) filter (where state = 'FIRING') as firing,
        count(*) filter (where state = 'ACKNOWLEDGED') as acknowledged,
        count(*) filter (where state = 'RESOLVED') as resolved
 from alert where tenant_id = @tenant_id;

@@ -26,9 +26,11 @@ where r.tenant_id = @tenant_id and s.rule_id = any(@rule_ids::uuid[]) and r.dele
 
 -- name: RuleInsert :exec
 insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template,
-                  targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds)
+                  targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds,
+                  threshold, window_seconds, group_by, notify_on_resolve)
 values (@rule_id, @tenant_id, @name, @enabled, @fire_mode, @severity, @scope, @filter, @title_template, @message_template,
-        @targets, @interval_seconds, @look_back_seconds, @re_notify_minutes, @for_duration_seconds);
+        @targets, @interval_seconds, @look_back_seconds, @re_notify_minutes, @for_duration_seconds,
+        @threshold, @window_seconds, @group_by, @notify_on_resolve);
 
 -- name: RuleStateInsert :exec
 -- Arms a new rule from now on.
@@ -51,6 +53,7 @@ set name = @name, enabled = @enabled, fire_mode = @fire_mode, severity = @severi
     title_template = @title_template, message_template = @message_template, targets = @targets,
     interval_seconds = @interval_seconds, look_back_seconds = @look_back_seconds,
     re_notify_minutes = @re_notify_minutes, for_duration_seconds = @for_duration_seconds,
+    threshold = @threshold, window_seconds = @window_seconds, group_by = @group_by, notify_on_resolve = @notify_on_resolve,
     version = version + 1, updated_at = now()
 where rule_id = @rule_id;
 

@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"tocsin/alerts"
+	"tocsin/evaluator"
+	"tocsin/internal/postgres/pgq"
+)
+
+// applyChanges makes the steps of counting rules that advanced. A step whose
+// alert no longer stands where it leads from is left out, with what it owes.
+func applyChanges(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, done *evaluator.Committed) error {
+	advanced := setOf(done.Advanced)
+	for i := range batch.Changes {
+		change := &batch.Changes[i]
+		if !advanced[change.Instance.RuleID] {
+			continue
+		}
+		made, err := applyStep(ctx, q, change)
+		if err != nil {
+			return fmt.Errorf("%s alert: %w", change.Step, err)
+		}
+		if made == 0 {
+			continue
+		}
+		switch change.Step {
+		case alerts.Wait, alerts.Raise:
+			done.Inserted = append(done.Inserted, change.Instance.ID)
+		case alerts.Stay, alerts.Fire, alerts.Remind, alerts.Clear, alerts.Drop:
+			done.Changed = append(done.Changed, change.Instance.ID)
+		}
+		for _, n := range change.Notifications {
+			err := q.NotificationOwe(ctx, pgq.NotificationOweParams{
+				NotificationID: n.ID, TenantID: n.TenantID, AlertID: n.AlertID, RuleID: n.RuleID,
+				WebhookID: n.WebhookID, Reason: string(n.Reason),
+			})
+			if err != nil {
+				return fmt.Errorf("owe notification: %w", err)
+			}
+			done.Notifications++
+		}
+	}
+	return nil
+}
+
+func applyStep(ctx context.Context, q *pgq.Queries, change *evaluator.Change) (made int64, err error) {
+	a := &change.Instance
+	count, err := json.Marshal(a.Count)
+	if err != nil {
+		return 0, fmt.Errorf("encode count: %w", err)
+	}
+	exchange, err := json.Marshal(a.Exchange)
+	if err != nil {
+		return 0, fmt.Errorf("encode exchange: %w", err)
+	}
+	switch change.Step {
+	case alerts.Wait, alerts.Raise:
+		state := alerts.Firing
+		if change.Step == alerts.Wait {
+			state = alerts.Pending
+		}
+		return q.AlertRaise(ctx, pgq.AlertRaiseParams{
+			AlertID: a.ID, TenantID: a.TenantID, RuleID: a.RuleID, RuleVersion: a.RuleVersion, Severity: string(a.Severity),
+			State: string(state), Title: a.Title, Message: a.Message, GroupKey: a.Count.Group, Count: count,
+			StartTimeNs: a.Exchange.StartTimeNS, Application: a.Exchange.Application, Route: a.Exchange.Route, Exchange: exchange,
+		})
+	case alerts.Fire:
+		return q.AlertFire(ctx, pgq.AlertFireParams{
+			Title: a.Title, Message: a.Message, Count: count, StartTimeNs: a.Exchange.StartTimeNS,
+			Application: a.Exchange.Application, Route: a.Exchange.Route, Exchange: exchange, AlertID: a.ID,
+		})
+	case alerts.Remind:
+		return q.AlertRemind(ctx, pgq.AlertRemindParams{
+			Title: a.Title, Message: a.Message, Count: count, StartTimeNs: a.Exchange.StartTimeNS,
+			Application: a.Exchange.Application, Route: a.Exchange.Route, Exchange: exchange, AlertID: a.ID,
+		})
+	case alerts.Clear:
+		return q.AlertClear(ctx, pgq.AlertClearParams{Count: count, AlertID: a.ID})
+	case alerts.Drop:
+		return q.AlertDrop(ctx, a.ID)
+	case alerts.Stay:
+	}
+	return 0, nil
+}
