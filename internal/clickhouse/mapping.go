@@ -110,11 +110,12 @@ func Exchanges() Mapping {
 // unique within its trace only: among a billion spans two share one with a
 // probability of some 3 %, and the second would raise no alert.
 //
-// The sort key of the table is (ServiceName, SpanName, toDateTime(Timestamp),
-// Timestamp). A bound on Timestamp alone prunes by day and by part, and hardly
-// within one, because Timestamp comes after toDateTime(Timestamp), which is no
-// constant in a granule. The bounds on toDateTime(Timestamp) do: what is left
-// is, for each service and span name, the granules of the range.
+// The table is sorted by (ServiceName, SpanName, toDateTime(Timestamp),
+// Timestamp) and its primary key ends with toDateTime(Timestamp). So a range of
+// start times prunes by day, by part and, within each service and span name, by
+// granule: a tick reads a granule or two for each of them. Where the primary
+// key is the whole sort key, the bound on Timestamp would prune by its last
+// column alone, that is hardly; Prune leads ClickHouse to the third.
 func OtelTraces() Mapping {
 	return Mapping{
 		Table:       "otel_traces",

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +16,10 @@ import (
 
 // maxStackBytes bounds what is read of a stack: it is shown, never matched.
 const maxStackBytes = 32 << 10
+
+// maxDateTimeNS is the last instant that a DateTime holds. Beyond, and before
+// 1970, ClickHouse's conversions wrap around, and would prune what is there.
+const maxDateTimeNS = math.MaxUint32 * int64(1e9)
 
 // query is a statement and its server-side parameters.
 //
@@ -131,8 +136,8 @@ func (m *Mapping) rows(parameters map[string]string, tenantID string, fromNS, to
 	conditions := tenant + " = unhex({tenant:String})"
 	if m.Prune != "" {
 		conditions += "\n  AND " + m.pruned()
-		parameters["prune_from"] = strconv.FormatInt(fromNS, 10)
-		parameters["prune_to"] = strconv.FormatInt(toNS, 10)
+		parameters["prune_from"] = strconv.FormatInt(min(max(fromNS, 0), maxDateTimeNS), 10)
+		parameters["prune_to"] = strconv.FormatInt(min(max(toNS, 0), maxDateTimeNS), 10)
 	}
 	if m.Terminal != "" {
 		conditions += "\n  AND " + operand(m.Terminal)

@@ -1,0 +1,182 @@
+package clickhouse_test
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/internal/chtest"
+	"tocsin/internal/clickhouse"
+	"tocsin/rules"
+)
+
+// otelTraces is the table that the exporter of the OpenTelemetry Collector
+// creates, by its documentation.
+//
+//go:embed testdata/otel_traces.sql
+var otelTraces string
+
+func otelDatabase(t *testing.T) chtest.Database {
+	t.Helper()
+	db := chtest.New(t)
+	if err := db.Conn.Exec(t.Context(), otelTraces); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func openWith(t *testing.T, db chtest.Database, m clickhouse.Mapping) *clickhouse.Source {
+	t.Helper()
+	source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, Mapping: m, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	return source
+}
+
+func TestSpansAreExchanges(t *testing.T) {
+	db := otelDatabase(t)
+	err := db.Conn.Exec(t.Context(), fmt.Sprintf(`
+		INSERT INTO otel_traces (Timestamp, TraceId, SpanId, SpanName, SpanKind, ServiceName, ResourceAttributes, SpanAttributes,
+			Duration, StatusCode, StatusMessage, Events.Timestamp, Events.Name, Events.Attributes) VALUES
+		(fromUnixTimestamp64Nano(toInt64(%[1]d), 'UTC'), 'trace', 's1', 'GET /orders', 'Server', 'orders',
+			map('deployment.environment.name', 'production', 'host', 'a', 'both', 'resource'), map('both', 'span', 'exception.type', 'Timeout'),
+			1500, 'Error', 'gave up', [], [], []),
+		(fromUnixTimestamp64Nano(toInt64(%[1]d) + 1, 'UTC'), 'trace', 's2', 'GET /orders', 'Client', 'orders',
+			map('deployment.environment', 'staging'), map(),
+			0, 'STATUS_CODE_ERROR', '', [fromUnixTimestamp64Nano(toInt64(%[1]d), 'UTC')], ['exception'],
+			[map('exception.type', 'java.net.ConnectException', 'exception.message', 'refused', 'exception.stacktrace', 'at x')]),
+		(fromUnixTimestamp64Nano(toInt64(%[1]d) + 2, 'UTC'), 'trace', 's3', 'GET /orders', 'Server', 'orders', map(), map(), 7, 'Unset', '', [], [], []),
+		(fromUnixTimestamp64Nano(toInt64(%[1]d) + 3, 'UTC'), 'trace', 's4', 'GET /orders', 'Server', 'orders', map(), map(), 8, 'Ok', '', [], [], [])`, base))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := openWith(t, db, clickhouse.OtelTraces())
+	end := func(ns int64) *int64 { return &ns }
+	want := []rules.Exchange{
+		{
+			TenantID: "default", StartTimeNS: base, ExecutionID: "trace:s1", Environment: "production", Application: "orders", Route: "GET /orders",
+			Status: rules.Failed, EndTimeNS: end(base + 1500), DurationNS: 1500, ErrorType: "Timeout", ErrorMessage: "gave up", CorrelationID: "trace",
+			Attributes: map[string]string{"deployment.environment.name": "production", "host": "a", "both": "span", "exception.type": "Timeout"},
+		},
+		{
+			TenantID: "default", StartTimeNS: base + 1, ExecutionID: "trace:s2", Environment: "staging", Application: "orders", Route: "GET /orders",
+			Status: rules.Failed, EndTimeNS: end(base + 1), ErrorType: "java.net.ConnectException", ErrorMessage: "refused", ErrorStack: "at x",
+			CorrelationID: "trace", Attributes: map[string]string{"deployment.environment": "staging"},
+		},
+		{
+			TenantID: "default", StartTimeNS: base + 2, ExecutionID: "trace:s3", Application: "orders", Route: "GET /orders", Status: rules.Completed,
+			EndTimeNS: end(base + 9), DurationNS: 7, CorrelationID: "trace", Attributes: map[string]string{},
+		},
+		{
+			TenantID: "default", StartTimeNS: base + 3, ExecutionID: "trace:s4", Application: "orders", Route: "GET /orders", Status: rules.Completed,
+			EndTimeNS: end(base + 11), DurationNS: 8, CorrelationID: "trace", Attributes: map[string]string{},
+		},
+	}
+	for name, c := range map[string]struct {
+		statuses []rules.Status
+		want     []rules.Exchange
+	}{
+		"failed":    {[]rules.Status{rules.Failed}, want[:2]},
+		"completed": {[]rules.Status{rules.Completed}, want[2:]},
+		"both":      {[]rules.Status{rules.Completed, rules.Failed}, want},
+	} {
+		s := scan(cursor.Position{StartTimeNS: base - 1}, base+10)
+		s.Statuses = c.statuses
+		got, err := source.Scan(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+		prints, err := source.Fingerprints(t.Context(), evaluator.FingerprintQuery{
+			TenantID: "default", Statuses: c.statuses, FromNS: base - 1, ToNS: base + 10, WidthNS: 1_000_000_000,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0
+		for _, p := range prints {
+			sum += int(p.Count)
+		}
+		if sum != len(c.want) {
+			t.Errorf("%s: fingerprints count %d: %+v", name, sum, prints)
+		}
+	}
+	other := scan(cursor.Position{StartTimeNS: base - 1}, base+10)
+	other.TenantID = "other"
+	if got, err := source.Scan(t.Context(), other); err != nil || len(got) != 0 {
+		t.Errorf("another tenant sees %d spans, %v", len(got), err)
+	}
+	total, _, err := source.Count(t.Context(), clickhouse.CountQuery{
+		TenantID: "default", FromNS: base - 1, ToNS: base + 10, WidthNS: 100, Scope: rules.Scope{Applications: []string{"ord*"}},
+		Filter: rules.Filter{
+			ErrorTypes: []string{"java.net.ConnectException"}, ErrorMessageMatches: "^ref",
+			Attributes: []rules.AttributeMatch{{Key: "deployment.environment", Op: rules.AttributeEquals, Value: "staging"}},
+		},
+	})
+	if err != nil || total != 1 {
+		t.Errorf("count = %d, %v", total, err)
+	}
+}
+
+// TestPruningOfSpans shows what a tick of one second reads of a day of a
+// million spans of 20 kinds (service and span name), in one part as after a
+// merge: a granule or two for each kind. It holds for the exporter's table, and
+// with the preset's Prune also for one whose primary key is the whole sort key.
+func TestPruningOfSpans(t *testing.T) {
+	const rows, day = 1_000_000, int64(86_400_000_000_000)
+	const kinds, all = 20, rows/8192 + 1
+	midnight := base / day * day
+	fill := func(ddl string) chtest.Database {
+		t.Helper()
+		db := chtest.New(t)
+		for _, statement := range []string{
+			ddl,
+			fmt.Sprintf(`
+				INSERT INTO otel_traces (Timestamp, TraceId, SpanId, SpanName, ServiceName, Duration, StatusCode)
+				SELECT fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number) * %d, 'UTC'), toString(number), toString(number),
+					concat('span-', toString(intDiv(number, 5) %% 4)), concat('service-', toString(number %% 5)), 1, 'Ok'
+				FROM numbers(%d)`, midnight, day/rows, rows),
+			"OPTIMIZE TABLE otel_traces FINAL",
+		} {
+			if err := db.Conn.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return db
+	}
+	granules := func(db chtest.Database, prune string) int {
+		t.Helper()
+		m := clickhouse.OtelTraces()
+		m.Prune = prune
+		noon := midnight + day/2
+		n, plan, err := clickhouse.Granules(t.Context(), openWith(t, db, m), scan(cursor.Position{StartTimeNS: noon}, noon+1_000_000_000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			t.Fatalf("the range holds spans:\n%s", plan)
+		}
+		return n
+	}
+	whole := strings.Replace(otelTraces, "PRIMARY KEY (ServiceName, SpanName, toDateTime(Timestamp))\n", "", 1)
+	prune := clickhouse.OtelTraces().Prune
+	exporters, wide := fill(otelTraces), fill(whole)
+	documented, plain := granules(exporters, prune), granules(exporters, "")
+	pruned, unpruned := granules(wide, prune), granules(wide, "")
+	t.Logf("of %d granules: exporter's primary key %d, without Prune %d; sort key as primary key %d, without Prune %d", all, documented, plain, pruned, unpruned)
+	if documented > 2*kinds || pruned > 2*kinds {
+		t.Errorf("a tick reads %d and %d of %d granules; want at most two for each of %d kinds", documented, pruned, all, kinds)
+	}
+	if pruned >= unpruned {
+		t.Errorf("with Prune %d granules, without it %d", pruned, unpruned)
+	}
+}
