@@ -15,19 +15,27 @@ package slack
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+
+	"tocsin/notify"
 )
 
 // Alert is what a message tells; its texts are plain and may hold anything.
 type Alert struct {
 	ID string
+	// Reason is why the message is sent; the zero Reason is that the alert fired.
+	Reason notify.Reason
 	// Severity is CRITICAL, WARNING or INFO.
 	Severity       string
 	Title, Message string
 	// URL is where a person finds the alert; empty is none.
 	URL  string
 	Rule string
+	// Count is nil for an alert about one exchange. Of a count, the exchange is
+	// the newest that matched, an example; all of it is empty where none is known.
+	Count *Count
 
 	Application, Route, Environment string
 	// StartTimeNS is the start in nanoseconds since the Unix epoch, Start the same for people.
@@ -38,6 +46,16 @@ type Alert struct {
 	// StackTop is the one line of the stack worth reading first.
 	StackTop                   string
 	ExecutionID, CorrelationID string
+}
+
+// Count is what was counted.
+type Count struct {
+	Observed int64
+	// Threshold is how many are needed, Window the time within which, for people.
+	Threshold int
+	Window    string
+	// GroupBy names what is counted together, such as "Route"; empty is all.
+	GroupBy, Group string
 }
 
 // Bounds of the layout, in the units of [Length]. Their sum is below 8,000.
@@ -94,14 +112,10 @@ type button struct {
 func Message(a *Alert) ([]byte, error) {
 	m := message{Text: notice(a)}
 	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: blockID(a), Text: plainText(Plain(line(headline(a)), boundHeader))})
-	if told := strings.TrimSpace(a.Message); told != "" && !repeatsError(told, a) {
-		m.Blocks = append(m.Blocks, block{Type: "section", Text: mrkdwn(linked(Escape(told, boundMessage)))})
-	}
-	if code := errorCode(a); code != "" {
-		m.Blocks = append(m.Blocks, block{Type: "section", Text: mrkdwn("```" + code + "```")})
-	}
-	if list := fields(a); len(list) > 0 {
-		m.Blocks = append(m.Blocks, block{Type: "section", Fields: list})
+	if a.Count == nil {
+		m.Blocks = append(m.Blocks, exchangeBlocks(a)...)
+	} else {
+		m.Blocks = append(m.Blocks, countBlocks(a)...)
 	}
 	m.Blocks = append(m.Blocks, block{Type: "context", Elements: []object{*mrkdwn(identity(a))}})
 	if linkable(a.URL) {
@@ -114,6 +128,50 @@ func Message(a *Alert) ([]byte, error) {
 		return nil, fmt.Errorf("marshal slack message: %w", err)
 	}
 	return body, nil
+}
+
+func exchangeBlocks(a *Alert) []block {
+	var blocks []block
+	if told := strings.TrimSpace(a.Message); told != "" && !repeatsError(told, a) {
+		blocks = append(blocks, messageBlock(told))
+	}
+	if code := errorCode(a, a.ErrorMessage); code != "" {
+		blocks = append(blocks, block{Type: "section", Text: mrkdwn("```" + code + "```")})
+	}
+	if list := fields(a); len(list) > 0 {
+		blocks = append(blocks, block{Type: "section", Fields: list})
+	}
+	return blocks
+}
+
+// countBlocks shows the count first and the newest exchange as an example. Once
+// the alert is resolved, what made it fire is of no use any more.
+func countBlocks(a *Alert) []block {
+	counted := block{Type: "section", Fields: countFields(a)}
+	if a.Reason == notify.ReasonResolved {
+		return []block{counted}
+	}
+	var blocks []block
+	told := strings.TrimSpace(a.Message)
+	if told != "" {
+		blocks = append(blocks, messageBlock(told))
+	}
+	blocks = append(blocks, counted)
+	if place := example(a); place != "" {
+		blocks = append(blocks, block{Type: "section", Text: mrkdwn("*Newest exchange*\n" + place)})
+	}
+	message := a.ErrorMessage
+	if strings.Contains(told, strings.TrimSpace(message)) {
+		message = ""
+	}
+	if code := errorCode(a, message); code != "" {
+		blocks = append(blocks, block{Type: "section", Text: mrkdwn("```" + code + "```")})
+	}
+	return blocks
+}
+
+func messageBlock(told string) block {
+	return block{Type: "section", Text: mrkdwn(linked(Escape(told, boundMessage)))}
 }
 
 // PlainMessage returns a body with nothing but text and the alert's identifier.
@@ -134,6 +192,13 @@ func headline(a *Alert) string {
 	if title == "" {
 		title = "Alert of rule " + line(a.Rule)
 	}
+	switch a.Reason {
+	case notify.ReasonReminder:
+		return badge(a.Severity) + " Still firing: " + title
+	case notify.ReasonResolved:
+		return "🟢 Resolved: " + title
+	case notify.ReasonFired:
+	}
 	return badge(a.Severity) + " " + title
 }
 
@@ -152,6 +217,9 @@ func badge(severity string) string {
 
 // notice is what notifications and lock screens show.
 func notice(a *Alert) string {
+	if a.Reason == notify.ReasonResolved {
+		return Escape(headline(a), boundText)
+	}
 	told := strings.TrimSpace(a.Message)
 	if told == "" {
 		told = strings.Trim(a.ErrorType+": "+a.ErrorMessage, ": \n")
@@ -202,12 +270,12 @@ func repeatsError(told string, a *Alert) bool {
 }
 
 // errorCode is the inside of the error's code block; empty when there is no error.
-func errorCode(a *Alert) string {
+func errorCode(a *Alert, message string) string {
 	var lines []string
 	for _, l := range []struct {
 		text  string
 		limit int
-	}{{a.ErrorType, boundType}, {a.ErrorMessage, boundError}, {line(a.StackTop), boundStack}} {
+	}{{a.ErrorType, boundType}, {message, boundError}, {line(a.StackTop), boundStack}} {
 		if text := strings.TrimSpace(l.text); text != "" {
 			lines = append(lines, Code(text, l.limit))
 		}
@@ -216,20 +284,56 @@ func errorCode(a *Alert) string {
 }
 
 func fields(a *Alert) []text {
-	var list []text
-	for _, f := range []struct{ name, value string }{
+	return named([]field{
 		{"Rule", Escape(line(a.Rule), boundField)},
 		{"Application", Escape(line(a.Application), boundField)},
 		{"Route", Escape(line(a.Route), boundField)},
 		{"Environment", Escape(line(a.Environment), boundField)},
 		{"Started", started(a)},
 		{"Duration", Escape(line(a.Duration), boundField)},
-	} {
+	})
+}
+
+func countFields(a *Alert) []text {
+	c := a.Count
+	return named([]field{
+		{"Rule", Escape(line(a.Rule), boundField)},
+		{Escape(line(c.GroupBy), boundField), Escape(line(c.Group), boundField)},
+		{"Counted", Escape(fmt.Sprintf("%d within %s", c.Observed, line(c.Window)), boundField)},
+		{"Threshold", strconv.Itoa(c.Threshold)},
+	})
+}
+
+// field has a name and a value in mrkdwn.
+type field struct{ name, value string }
+
+// named leaves out the fields without a value.
+func named(fields []field) []text {
+	var list []text
+	for _, f := range fields {
 		if f.value != "" {
 			list = append(list, *mrkdwn("*" + f.name + "*\n" + f.value))
 		}
 	}
 	return list
+}
+
+// example says on one line where and when the exchange of a count ran; empty
+// when none is known.
+func example(a *Alert) string {
+	var parts []string
+	for _, part := range []string{a.Application, a.Route, a.Environment} {
+		if part = Escape(line(part), boundField); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if a.Start != "" {
+		parts = append(parts, started(a))
+	}
+	if a.Duration != "" {
+		parts = append(parts, Escape(line(a.Duration), boundField))
+	}
+	return strings.Join(parts, " · ")
 }
 
 // started is a time that Slack shows in the reader's own zone.

@@ -34,6 +34,14 @@ func usual() slack.Alert {
 	}
 }
 
+func counting() slack.Alert {
+	a := usual()
+	a.Title = "order-to-erp: 7 exchanges within 10 min"
+	a.Message = "At least 5 match. The newest: orders · order-to-erp: Read timed out <after> 1000 ms"
+	a.Count = &slack.Count{Observed: 7, Threshold: 5, Window: "10 min", GroupBy: "Route", Group: "order-to-erp"}
+	return a
+}
+
 func TestMessageGolden(t *testing.T) {
 	completed := usual()
 	completed.Severity, completed.Title = "WARNING", "orders · order-to-erp: COMPLETED"
@@ -42,7 +50,16 @@ func TestMessageGolden(t *testing.T) {
 	own := usual()
 	own.Severity, own.Message = "INFO", "ERP is down again.\nCall *Anna* <!channel>, see (https://wiki.example/erp?a=1&b=2),\nhttps:// or <https://wiki.example/2>."
 	own.ErrorMessage = "```\n`rm`\r\n\x1b[31mred"
-	for name, a := range map[string]slack.Alert{"failed": usual(), "completed": completed, "own-message": own, "nothing": {}} {
+	counted := counting()
+	reminder, resolved, alone, again := counted, counted, counted, usual()
+	reminder.Reason, reminder.Message = notify.ReasonReminder, "Call Anna."
+	resolved.Reason, resolved.Count = notify.ReasonResolved, &slack.Count{Observed: 2, Threshold: 5, Window: "10 min", GroupBy: "Route", Group: "order-to-erp"}
+	alone = slack.Alert{ID: counted.ID, Severity: "WARNING", Title: "7 exchanges within 10 min", Message: "At least 5 match.", Rule: counted.Rule, Count: &slack.Count{Observed: 7, Threshold: 5, Window: "10 min"}}
+	again.Reason = notify.ReasonReminder
+	for name, a := range map[string]slack.Alert{
+		"failed": usual(), "completed": completed, "own-message": own, "nothing": {}, "reminder": again,
+		"count": counted, "count-reminder": reminder, "count-resolved": resolved, "count-alone": alone,
+	} {
 		t.Run(name, func(t *testing.T) {
 			body, err := slack.Message(&a)
 			if err != nil {
@@ -103,7 +120,15 @@ func anyText() *rapid.Generator[string] {
 func anyAlert() *rapid.Generator[slack.Alert] {
 	return rapid.Custom(func(t *rapid.T) slack.Alert {
 		text := func(name string) string { return anyText().Draw(t, name) }
+		var count *slack.Count
+		if rapid.Bool().Draw(t, "counts") {
+			count = &slack.Count{
+				Observed: rapid.Int64().Draw(t, "observed"), Threshold: rapid.Int().Draw(t, "threshold"),
+				Window: text("window"), GroupBy: text("group by"), Group: text("group"),
+			}
+		}
 		return slack.Alert{
+			Reason: rapid.SampledFrom([]notify.Reason{"", notify.ReasonFired, notify.ReasonReminder, notify.ReasonResolved}).Draw(t, "reason"), Count: count,
 			ID: text("id"), Severity: text("severity"), Title: text("title"), Message: text("message"), URL: text("url"), Rule: text("rule"),
 			Application: text("application"), Route: text("route"), Environment: text("environment"),
 			StartTimeNS: rapid.Int64().Draw(t, "start"), Start: text("start text"), Duration: text("duration"), ErrorType: text("type"),

@@ -1,6 +1,8 @@
 package template
 
 import (
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,8 +14,8 @@ import (
 
 // Samples returns alerts whose exchanges hold the worst that sources hold:
 // nothing at all, texts that look like markup of every dialect, bytes that are
-// no text, and far too much of everything. Templates are tried on them when
-// they are saved.
+// no text, and far too much of everything; and alerts about counts of such.
+// Templates are tried on them when they are saved.
 func Samples() []alerts.Instance {
 	end := int64(1_795_244_521_357_456_789)
 	usual := rules.Exchange{
@@ -29,14 +31,26 @@ func Samples() []alerts.Instance {
 	markup := hostile(`"'\` + "\n\r\t\x00\x1b\u2028\u202E" + `</script><!channel> <@U1> & {{exchange.route}} {{>/etc/passwd}} {{{` + " ``` *b* \xff\xfe 😀")
 	long := hostile(strings.Repeat("<&>\"\n\x01😀", 100_000))
 	exchanges := []rules.Exchange{usual, completed, {}, markup, long}
-	samples := make([]alerts.Instance, len(exchanges))
+	samples := make([]alerts.Instance, 0, 2*len(exchanges))
 	for i, e := range exchanges {
-		samples[i] = alerts.Instance{
+		samples = append(samples, alerts.Instance{
 			ID: uuid.UUID{15: byte(i + 1)}, TenantID: e.TenantID, RuleID: uuid.UUID{14: 1},
 			RuleName: "Failed orders", Severity: rules.Critical, State: alerts.Firing,
 			Title: e.Application + " · " + e.Route + ": " + string(e.Status), Message: e.ErrorType + ": " + e.ErrorMessage,
 			Exchange: e, FiredAt: time.Unix(1_795_244_522, 345_678_000).UTC(),
-		}
+		})
+	}
+	for i, count := range []alerts.Count{
+		{Observed: 7, Threshold: 5, WindowSeconds: 600, GroupBy: rules.GroupByRoute, Group: usual.Route},
+		{Observed: 1, Threshold: 1, WindowSeconds: 10},
+		{Observed: 0, Threshold: 5, WindowSeconds: 600},
+		{Observed: 7, Threshold: 5, WindowSeconds: 5400, GroupBy: rules.GroupByApplication, Group: markup.Application},
+		{Observed: math.MaxInt64, Threshold: 1_000_000, WindowSeconds: 86_400, GroupBy: rules.GroupByEnvironment, Group: long.Environment},
+	} {
+		sample := samples[i]
+		sample.ID, sample.RuleName, sample.Count = uuid.UUID{15: byte(len(samples) + 1)}, "Failing orders", &count
+		sample.Title = count.Group + ": " + strconv.FormatInt(count.Observed, 10) + " exchanges within " + Seconds(count.WindowSeconds)
+		samples = append(samples, sample)
 	}
 	return samples
 }

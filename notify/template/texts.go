@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/alerts"
 	"tocsin/internal/fault"
 	"tocsin/rules"
 )
@@ -17,6 +18,19 @@ const sparseMessage = "{{#exchange.errorType}}{{exchange.errorType}}, without a 
 	"{{^exchange.errorType}}{{#exchange.errorMessage}}{{exchange.errorMessage}}{{/exchange.errorMessage}}" +
 	"{{^exchange.errorMessage}}{{exchange.status}} after {{exchange.duration}}{{/exchange.errorMessage}}{{/exchange.errorType}}"
 
+// What stands in for [rules.DefaultCountTitle] and [rules.DefaultCountMessage]
+// where they would read badly: a count of one, a group without a name, a newest
+// exchange without an error message or unknown, and a count that fell below its
+// threshold.
+const (
+	oneTitle      = "{{#count.group}}{{count.group}}: {{/count.group}}{{count.observed}} exchange within {{count.window}}"
+	noGroupTitle  = rules.DefaultCountTitle + ", without a name to group them by"
+	lonelyMessage = "At least {{count.threshold}} match."
+	brokenMessage = "At least {{count.threshold}} match. The newest: {{exchange.application}} · {{exchange.route}}: " +
+		"{{#exchange.errorType}}{{exchange.errorType}}{{/exchange.errorType}}{{^exchange.errorType}}{{exchange.status}}{{/exchange.errorType}} after {{exchange.duration}}"
+	belowMessage = "Fewer than {{count.threshold}} match."
+)
+
 // maxCachedRules bounds the rules whose templates are kept parsed.
 const maxCachedRules = 20_000
 
@@ -24,6 +38,8 @@ const maxCachedRules = 20_000
 // templates of rules by their version, bounded. It is safe for concurrent use.
 type Texts struct {
 	title, message, sparse *Template
+	// counts are the templates of counts, by their text.
+	counts map[string]*Template
 
 	mu    sync.RWMutex
 	rules map[uuid.UUID]*ruleTexts
@@ -50,7 +66,16 @@ func NewTexts() (*Texts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("default message without error: %w", err)
 	}
-	return &Texts{title: title, message: message, sparse: sparse, rules: map[uuid.UUID]*ruleTexts{}}, nil
+	counts := map[string]*Template{}
+	for _, text := range []string{
+		rules.DefaultCountTitle, rules.DefaultCountGroupTitle, oneTitle, noGroupTitle,
+		rules.DefaultCountMessage, lonelyMessage, brokenMessage, belowMessage,
+	} {
+		if counts[text], err = Parse(text, InTexts); err != nil {
+			return nil, fmt.Errorf("default text of counts: %w", err)
+		}
+	}
+	return &Texts{title: title, message: message, sparse: sparse, counts: counts, rules: map[uuid.UUID]*ruleTexts{}}, nil
 }
 
 // Texts returns the title and the message of the alert that rule raises for e:
@@ -59,14 +84,43 @@ func NewTexts() (*Texts, error) {
 // template does not work out, the default text stands in for it and problem
 // says why.
 func (t *Texts) Texts(rule *rules.Rule, e *rules.Exchange) (title, message string, problem error) {
-	parsed := t.of(rule)
-	values := ForExchange(rule, e)
-	title, titleProblem := text(parsed.title, t.title, values, TitleLimit())
-	standard := t.message
+	texts := standard{t.title, t.message}
 	if e.ErrorType == "" || e.ErrorMessage == "" {
-		standard = t.sparse
+		texts.message = t.sparse
 	}
-	message, messageProblem := text(parsed.message, standard, values, MessageLimit())
+	return t.write(rule, ForExchange(rule, e), texts)
+}
+
+// CountTexts returns the title and the message of the alert that rule raises
+// for c, as [Texts.Texts]. Newest is the zero exchange where none is known.
+func (t *Texts) CountTexts(rule *rules.Rule, c *alerts.Count, newest *rules.Exchange) (title, message string, problem error) {
+	texts := standard{t.counts[rules.DefaultCountTitle], t.counts[rules.DefaultCountMessage]}
+	switch {
+	case c.GroupBy != rules.GroupByNothing && c.Group == "":
+		texts.title = t.counts[noGroupTitle]
+	case c.Observed == 1:
+		texts.title = t.counts[oneTitle]
+	case c.GroupBy != rules.GroupByNothing:
+		texts.title = t.counts[rules.DefaultCountGroupTitle]
+	}
+	switch {
+	case c.Observed < int64(c.Threshold):
+		texts.message = t.counts[belowMessage]
+	case !HasExample(c, newest):
+		texts.message = t.counts[lonelyMessage]
+	case newest.ErrorMessage == "":
+		texts.message = t.counts[brokenMessage]
+	}
+	return t.write(rule, ForCount(rule, c, newest), texts)
+}
+
+// standard are the texts of a rule that has none of its own.
+type standard struct{ title, message *Template }
+
+func (t *Texts) write(rule *rules.Rule, values *Values, s standard) (title, message string, problem error) {
+	parsed := t.of(rule)
+	title, titleProblem := text(parsed.title, s.title, values, TitleLimit())
+	message, messageProblem := text(parsed.message, s.message, values, MessageLimit())
 	return title, message, errors.Join(parsed.problem, prefixed("title", titleProblem), prefixed("message", messageProblem))
 }
 
@@ -129,7 +183,8 @@ func prefixed(what string, err error) error {
 }
 
 // CheckRule returns what is wrong with the templates of a rule, by field. It
-// parses them and renders them with samples of the worst that exchanges hold.
+// parses them and renders them with samples of the worst that exchanges, or the
+// counts of a counting rule, hold.
 func CheckRule(d *rules.Definition) []fault.Field {
 	var fields []fault.Field
 	for _, t := range []struct {
@@ -156,7 +211,10 @@ func CheckRule(d *rules.Definition) []fault.Field {
 func try(parsed *Template, d *rules.Definition, limit Limit) error {
 	rule := rules.Rule{Definition: *d}
 	for _, sample := range Samples() {
-		if _, err := parsed.Text(ForExchange(&rule, &sample.Exchange), limit); err != nil {
+		if (sample.Count != nil) != (d.FireMode == rules.CountInWindow) {
+			continue
+		}
+		if _, err := parsed.Text(ForCount(&rule, sample.Count, &sample.Exchange), limit); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"tocsin/alerts"
 	"tocsin/notify/template"
 	"tocsin/rules"
 )
@@ -54,6 +55,64 @@ func TestTexts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestCountTexts(t *testing.T) {
+	grouped := func(observed int64, group string) alerts.Count {
+		return alerts.Count{Observed: observed, Threshold: 5, WindowSeconds: 600, GroupBy: rules.GroupByRoute, Group: group}
+	}
+	all := alerts.Count{Observed: 7, Threshold: 5, WindowSeconds: 5400}
+	failed := rules.Exchange{ExecutionID: "1", Application: "orders", Route: "to-erp", Status: rules.Failed, ErrorType: "Timeout", ErrorMessage: "no answer", DurationNS: 1_500_000_000}
+	slow := rules.Exchange{ExecutionID: "1", Application: "orders", Route: "to-erp", Status: rules.Completed, DurationNS: 12_340_000_000}
+	noMessage := failed
+	noMessage.ErrorMessage = ""
+	const newest = "At least 5 match. The newest: orders · to-erp: "
+	for name, c := range map[string]struct {
+		titleTemplate, messageTemplate string
+		count                          alerts.Count
+		newest                         rules.Exchange
+		title, message, problem        string
+	}{
+		"defaults":         {"", "", all, failed, "7 exchanges within 1 h 30 min", newest + "no answer", ""},
+		"grouped":          {"", "", grouped(7, "to-erp"), failed, "to-erp: 7 exchanges within 10 min", newest + "no answer", ""},
+		"group of no name": {"", "", grouped(7, ""), failed, "7 exchanges within 10 min, without a name to group them by", newest + "no answer", ""},
+		"one":              {"", "", alerts.Count{Observed: 1, Threshold: 1, WindowSeconds: 45}, failed, "1 exchange within 45 s", "At least 1 match. The newest: orders · to-erp: no answer", ""},
+		"one of a group":   {"", "", grouped(1, "to-erp"), failed, "to-erp: 1 exchange within 10 min", "Fewer than 5 match.", ""},
+		"slow":             {"", "", all, slow, "7 exchanges within 1 h 30 min", newest + "COMPLETED after 12.34 s", ""},
+		"no error message": {"", "", all, noMessage, "7 exchanges within 1 h 30 min", newest + "Timeout after 1.5 s", ""},
+		"newest unknown":   {"", "", grouped(7, "to-erp"), rules.Exchange{}, "to-erp: 7 exchanges within 10 min", "At least 5 match.", ""},
+		"below":            {"", "", grouped(3, "to-erp"), failed, "to-erp: 3 exchanges within 10 min", "Fewer than 5 match.", ""},
+		"own": {
+			"{{count.observed}}/{{count.threshold}} in {{count.windowSeconds}} s", "{{count.group}}, {{exchange.startTime}}{{exchange.duration}}",
+			grouped(7, "to-erp"), rules.Exchange{}, "7/5 in 600 s", "to-erp,", "",
+		},
+		"broken": {"{{>x}}", "{{count.nope}}", all, failed, "7 exchanges within 1 h 30 min", newest + "no answer", "titleTemplate: line 1, column 1: Partials"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rule := rules.Rule{ID: uuid.UUID{1}, Version: 1, Definition: rules.Definition{
+				Name: "R", FireMode: rules.CountInWindow, TitleTemplate: c.titleTemplate, MessageTemplate: c.messageTemplate,
+			}}
+			texts := newTexts(t)
+			for range 2 { // the second time from the cache
+				title, message, problem := texts.CountTexts(&rule, &c.count, &c.newest)
+				if title != c.title || message != c.message {
+					t.Errorf("CountTexts() = %q, %q; want %q, %q", title, message, c.title, c.message)
+				}
+				if (problem == nil) != (c.problem == "") || problem != nil && !strings.HasPrefix(problem.Error(), c.problem) {
+					t.Errorf("problem %v, want %q", problem, c.problem)
+				}
+			}
+		})
+	}
+}
+
+func TestCountIsEmptyForOneExchange(t *testing.T) {
+	rule := rules.Rule{Definition: rules.Definition{
+		TitleTemplate: "<{{count.observed}}{{count.threshold}}{{count.window}}{{count.windowSeconds}}{{count.group}}>{{^count.observed}}one{{/count.observed}}",
+	}}
+	if title, _, problem := newTexts(t).Texts(&rule, &rules.Exchange{}); title != "<>one" || problem != nil {
+		t.Errorf("title %q, problem %v", title, problem)
 	}
 }
 
@@ -130,6 +189,12 @@ func TestTextsHold(t *testing.T) {
 			MessageTemplate: rapid.SampledFrom([]string{"", "{{exchange.errorStack}}{{exchange.stackTop}}", "{{exchange.startTime}} {{exchange.duration}}"}).Draw(t, "message template"),
 		}}
 		title, message, _ := texts.Texts(&rule, &e)
+		if rapid.Bool().Draw(t, "counts") {
+			title, message, _ = texts.CountTexts(&rule, &alerts.Count{
+				Observed: rapid.Int64().Draw(t, "observed"), Threshold: rapid.Int().Draw(t, "threshold"), WindowSeconds: rapid.IntRange(0, 86_400).Draw(t, "window"),
+				GroupBy: rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByRoute}).Draw(t, "group by"), Group: anyText().Draw(t, "group"),
+			}, &e)
+		}
 		for name, text := range map[string]string{"title": title, "message": message} {
 			if text == "" || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 				t.Fatalf("%s %q", name, text)
@@ -151,6 +216,10 @@ func TestCheckRule(t *testing.T) {
 	}
 	if fields := template.CheckRule(&rules.Definition{}); fields != nil {
 		t.Errorf("CheckRule of the defaults: %v", fields)
+	}
+	counting := rules.Definition{FireMode: rules.CountInWindow, TitleTemplate: rules.DefaultCountGroupTitle, MessageTemplate: rules.DefaultCountMessage}
+	if fields := template.CheckRule(&counting); fields != nil {
+		t.Errorf("CheckRule of a counting rule: %v", fields)
 	}
 	fields := template.CheckRule(&rules.Definition{TitleTemplate: "{{exchange.rout}}", MessageTemplate: "\n{{>x}}"})
 	if len(fields) != 2 || fields[0].Field != "titleTemplate" || fields[1].Field != "messageTemplate" {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tocsin/alerts"
+	"tocsin/notify"
 	"tocsin/rules"
 )
 
@@ -15,7 +16,7 @@ type Scope int
 // The scopes.
 const (
 	// InTexts is an alert's title or message: they are written before the alert
-	// exists, and know its rule and exchange.
+	// exists, and know its rule, its exchange and its count.
 	InTexts Scope = iota
 	// InBody is a webhook's body, which knows everything.
 	InBody
@@ -43,10 +44,14 @@ func Variables() []Variable {
 // Values are what a template's variables stand for.
 type Values struct {
 	ruleID, ruleName, severity string
-	exchange                   *rules.Exchange
+	// exchange is never nil; of a count it is the newest, and may be the zero exchange.
+	exchange *rules.Exchange
+	// count is nil for an alert about one exchange.
+	count *alerts.Count
 	// alert is nil while title and message are written.
 	alert    *alerts.Instance
 	alertURL string
+	reason   notify.Reason
 }
 
 // ForExchange returns the values for the title and the message of the alert
@@ -55,13 +60,32 @@ func ForExchange(r *rules.Rule, e *rules.Exchange) *Values {
 	return &Values{ruleID: r.ID.String(), ruleName: r.Name, severity: string(r.Severity), exchange: e}
 }
 
-// ForAlert returns the values for a message about a. The URL is where a person
-// finds the alert; empty where nobody said under which address Tocsin is seen.
-func ForAlert(a *alerts.Instance, url string) *Values {
+// ForCount returns the values for the title and the message of the alert that r
+// raises for c. Newest is the zero exchange where none is known.
+func ForCount(r *rules.Rule, c *alerts.Count, newest *rules.Exchange) *Values {
+	values := ForExchange(r, newest)
+	values.count = c
+	return values
+}
+
+// ForAlert returns the values for the message that tells that a fired. The URL
+// is where a person finds the alert; empty where nobody said under which
+// address Tocsin is seen.
+func ForAlert(a *alerts.Instance, url string) *Values { return ForReason(a, notify.ReasonFired, url) }
+
+// ForReason returns the values for a message about a, as [ForAlert], that is
+// owed for a reason.
+func ForReason(a *alerts.Instance, reason notify.Reason, url string) *Values {
 	return &Values{
 		ruleID: a.RuleID.String(), ruleName: a.RuleName, severity: string(a.Severity),
-		exchange: &a.Exchange, alert: a, alertURL: url,
+		exchange: &a.Exchange, count: a.Count, alert: a, alertURL: url, reason: reason,
 	}
+}
+
+// HasExample reports whether an alert tells of an exchange: one about a count
+// does not where the newest that matched could not be read.
+func HasExample(c *alerts.Count, e *rules.Exchange) bool {
+	return c == nil || e.ExecutionID != "" || e.StartTimeNS != 0
 }
 
 // lookup reads a variable.
@@ -88,12 +112,17 @@ func (v *Values) attribute(key string) string {
 
 // vocabulary returns every variable but the attributes.
 func vocabulary() []variable {
-	return slices.Concat(exchangeVariables(), ruleVariables(), alertVariables())
+	return slices.Concat(exchangeVariables(), countVariables(), ruleVariables(), alertVariables())
 }
 
 func exchangeVariables() []variable {
 	inTexts := func(name, description string, get func(*rules.Exchange) string) variable {
-		return variable{Variable{"exchange." + name, description, true}, func(v *Values) string { return get(v.exchange) }}
+		return variable{Variable{"exchange." + name, description, true}, func(v *Values) string {
+			if !HasExample(v.count, v.exchange) {
+				return ""
+			}
+			return get(v.exchange)
+		}}
 	}
 	text := func(name, description string, limit int, get func(*rules.Exchange) string) variable {
 		return inTexts(name, description, func(e *rules.Exchange) string { return rules.CleanText(get(e), limit) })
@@ -121,6 +150,24 @@ func exchangeVariables() []variable {
 	}
 }
 
+func countVariables() []variable {
+	inTexts := func(name, description string, get func(*alerts.Count) string) variable {
+		return variable{Variable{"count." + name, description + "; empty for an alert about one exchange", true}, func(v *Values) string {
+			if v.count == nil {
+				return ""
+			}
+			return get(v.count)
+		}}
+	}
+	return []variable{
+		inTexts("observed", "How many exchanges matched within the window", func(c *alerts.Count) string { return strconv.FormatInt(c.Observed, 10) }),
+		inTexts("threshold", "How many are needed", func(c *alerts.Count) string { return strconv.Itoa(c.Threshold) }),
+		inTexts("window", "The window, for people: 10 min", func(c *alerts.Count) string { return Seconds(c.WindowSeconds) }),
+		inTexts("windowSeconds", "The window in seconds", func(c *alerts.Count) string { return strconv.Itoa(c.WindowSeconds) }),
+		inTexts("group", "What was counted together: the route, application or environment", func(c *alerts.Count) string { return rules.CleanText(c.Group, maxNameBytes) }),
+	}
+}
+
 func ruleVariables() []variable {
 	return []variable{
 		{Variable{"rule.name", "The rule's name", true}, func(v *Values) string { return rules.CleanText(v.ruleName, maxNameBytes) }},
@@ -144,6 +191,7 @@ func alertVariables() []variable {
 		inBody("message", "The alert's message", func(v *Values) string { return rules.CleanText(v.alert.Message, maxTextBytes) }),
 		inBody("firedAt", "When the alert was raised, RFC 3339, UTC", func(v *Values) string { return v.alert.FiredAt.UTC().Format(time.RFC3339Nano) }),
 		inBody("url", "Where the alert is seen; empty where no public address is configured", func(v *Values) string { return v.alertURL }),
+		inBody("reason", "Why the message is sent: FIRED, REMINDER or RESOLVED", func(v *Values) string { return string(v.reason) }),
 	}
 }
 
@@ -190,6 +238,9 @@ func Duration(ns int64) string {
 		return pair(d, time.Hour, " h", time.Minute, " min")
 	}
 }
+
+// Seconds writes a number of seconds as [Duration] does.
+func Seconds(n int) string { return Duration(int64(n) * int64(time.Second)) }
 
 func pair(d, large time.Duration, largeUnit string, small time.Duration, smallUnit string) string {
 	text := strconv.FormatInt(int64(d/large), 10) + largeUnit

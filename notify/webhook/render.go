@@ -4,16 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 	"strings"
 
 	"tocsin/alerts"
 	"tocsin/notify"
 	"tocsin/notify/slack"
 	"tocsin/notify/template"
-	"tocsin/rules"
 )
 
 const contentType = "application/json"
@@ -56,7 +53,7 @@ func (r *Renderer) AlertURL(a *alerts.Instance) string {
 // the layout of its kind. Where the template does not work out with this alert,
 // the layout stands in for it and problem says why.
 func (r *Renderer) Render(d *notify.Delivery) (body notify.Body, problem error) {
-	values := template.ForAlert(&d.Alert, r.AlertURL(&d.Alert))
+	values := template.ForReason(&d.Alert, d.Reason, r.AlertURL(&d.Alert))
 	if d.Webhook.BodyTemplate != "" {
 		content, err := custom(&d.Webhook, values)
 		if err == nil {
@@ -107,7 +104,7 @@ func renderCustom(body *template.JSON, kind notify.WebhookKind, values *template
 // that the receiver can read all the same.
 func (r *Renderer) layout(d *notify.Delivery) ([]byte, error) {
 	if d.Webhook.Kind == notify.KindSlack {
-		a := slackAlert(&d.Alert, r.AlertURL(&d.Alert))
+		a := slackAlert(d, r.AlertURL(&d.Alert))
 		content, err := slack.Message(a)
 		if err == nil {
 			err = slack.Valid(content)
@@ -120,121 +117,7 @@ func (r *Renderer) layout(d *notify.Delivery) ([]byte, error) {
 	}
 	content, err := json.Marshal(eventOf(d, r.AlertURL(&d.Alert)))
 	if err != nil {
-		return fmt.Appendf(nil, `{"type":"alert.fired","data":{"alert":{"id":%q}}}`, d.Alert.ID), fmt.Errorf("marshal payload: %w", err)
+		return fmt.Appendf(nil, `{"type":%q,"data":{"alert":{"id":%q}}}`, eventType(d.Reason), d.Alert.ID), fmt.Errorf("marshal payload: %w", err)
 	}
 	return content, nil
 }
-
-func slackAlert(a *alerts.Instance, url string) *slack.Alert {
-	e := &a.Exchange
-	return &slack.Alert{
-		ID: a.ID.String(), Severity: string(a.Severity), Title: a.Title, Message: a.Message, URL: url, Rule: a.RuleName,
-		Application: e.Application, Route: e.Route, Environment: e.Environment,
-		StartTimeNS: e.StartTimeNS, Start: template.Time(e.StartTimeNS), Duration: template.Duration(e.DurationNS),
-		ErrorType: e.ErrorType, ErrorMessage: e.ErrorMessage, StackTop: template.StackTop(e.ErrorStack),
-		ExecutionID: e.ExecutionID, CorrelationID: e.CorrelationID,
-	}
-}
-
-// event is the payload of generic webhooks. Its form is an interface: fields
-// are added, never renamed or removed.
-type event struct {
-	Type string `json:"type"`
-	// Timestamp is when the alert fired, not when the attempt was made.
-	Timestamp string    `json:"timestamp"`
-	Data      eventData `json:"data"`
-}
-
-type eventData struct {
-	Alert    eventAlert    `json:"alert"`
-	Rule     eventRule     `json:"rule"`
-	Exchange eventExchange `json:"exchange"`
-}
-
-type eventAlert struct {
-	ID       string `json:"id"`
-	Title    string `json:"title"`
-	Message  string `json:"message"`
-	Severity string `json:"severity"`
-	State    string `json:"state"`
-	URL      string `json:"url,omitempty"`
-	FiredAt  string `json:"firedAt"`
-}
-
-type eventRule struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-}
-
-// eventExchange holds times as RFC 3339 with nanoseconds, which JSON numbers lose.
-type eventExchange struct {
-	ExecutionID   string            `json:"executionId"`
-	Application   string            `json:"application"`
-	Route         string            `json:"route"`
-	Environment   string            `json:"environment"`
-	Status        string            `json:"status"`
-	StartTime     string            `json:"startTime"`
-	EndTime       *string           `json:"endTime"`
-	DurationMS    json.Number       `json:"durationMs"`
-	ErrorType     string            `json:"errorType"`
-	ErrorMessage  string            `json:"errorMessage"`
-	ErrorStack    string            `json:"errorStack"`
-	CorrelationID string            `json:"correlationId"`
-	Attributes    map[string]string `json:"attributes"`
-}
-
-// Bounds of the payload's texts, in bytes.
-const (
-	maxNameBytes  = 1 << 10
-	maxTextBytes  = 16 << 10
-	maxStackBytes = 16 << 10
-	maxAttributes = 100
-)
-
-func eventOf(d *notify.Delivery, url string) event {
-	a := &d.Alert
-	return event{
-		Type:      eventType(d.Reason),
-		Timestamp: template.Time(a.FiredAt.UnixNano()),
-		Data: eventData{
-			Alert: eventAlert{
-				ID: a.ID.String(), Title: name(a.Title), Message: rules.CleanText(a.Message, maxTextBytes),
-				Severity: string(a.Severity), State: string(a.State), URL: url, FiredAt: template.Time(a.FiredAt.UnixNano()),
-			},
-			Rule:     eventRule{ID: a.RuleID.String(), Name: name(a.RuleName)},
-			Exchange: exchangeOf(&a.Exchange),
-		},
-	}
-}
-
-func eventType(reason notify.Reason) string {
-	switch reason {
-	case notify.ReasonFired:
-		return "alert.fired"
-	}
-	return "alert." + strings.ToLower(string(reason))
-}
-
-func exchangeOf(e *rules.Exchange) eventExchange {
-	x := eventExchange{
-		ExecutionID: name(e.ExecutionID), Application: name(e.Application), Route: name(e.Route),
-		Environment: name(e.Environment), Status: name(string(e.Status)),
-		StartTime: template.Time(e.StartTimeNS), DurationMS: json.Number(template.Milliseconds(e.DurationNS)),
-		ErrorType: name(e.ErrorType), ErrorMessage: rules.CleanText(e.ErrorMessage, maxTextBytes),
-		ErrorStack: rules.CleanText(e.ErrorStack, maxStackBytes), CorrelationID: name(e.CorrelationID),
-		Attributes: make(map[string]string, len(e.Attributes)),
-	}
-	if e.EndTimeNS != nil {
-		end := template.Time(*e.EndTimeNS)
-		x.EndTime = &end
-	}
-	for _, key := range slices.Sorted(maps.Keys(e.Attributes)) {
-		if len(x.Attributes) == maxAttributes {
-			break
-		}
-		x.Attributes[name(key)] = name(e.Attributes[key])
-	}
-	return x
-}
-
-func name(text string) string { return rules.CleanText(text, maxNameBytes) }

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
+	"tocsin/alerts"
 	"tocsin/notify"
 	"tocsin/notify/slack"
 	"tocsin/notify/template"
@@ -41,6 +43,14 @@ func TestRenderGolden(t *testing.T) {
 			slackKind, custom(`{"text": "{{alert.id}} *{{exchange.route}}* {{exchange.errorMessage}}"}`),
 			func(d *notify.Delivery) { d.Alert.Exchange.ErrorMessage = "<!channel> & \"quotes\"" },
 		}},
+		"generic-count":          {"https://tocsin.example", []func(*notify.Delivery){counting(notify.ReasonFired, 7)}},
+		"generic-count-reminder": {"", []func(*notify.Delivery){counting(notify.ReasonReminder, 9), ungrouped}},
+		"generic-count-resolved": {"https://tocsin.example", []func(*notify.Delivery){counting(notify.ReasonResolved, 0)}},
+		"slack-count":            {"https://tocsin.example", []func(*notify.Delivery){slackKind, counting(notify.ReasonFired, 7)}},
+		"slack-count-reminder":   {"https://tocsin.example", []func(*notify.Delivery){slackKind, counting(notify.ReasonReminder, 9), ungrouped}},
+		"slack-count-resolved":   {"https://tocsin.example", []func(*notify.Delivery){slackKind, counting(notify.ReasonResolved, 0)}},
+		"custom-count": {"", []func(*notify.Delivery){counting(notify.ReasonReminder, 7), custom(
+			`{"id": "{{alert.id}}", "why": "{{alert.reason}}", "text": "{{count.group}}: {{count.observed}} of {{count.threshold}} in {{count.window}} ({{count.windowSeconds}})"}`)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := delivery("", c.change...)
@@ -51,6 +61,24 @@ func TestRenderGolden(t *testing.T) {
 			golden(t, name+".json", body.Content)
 		})
 	}
+}
+
+// counting makes the alert one of a counting rule.
+func counting(reason notify.Reason, observed int64) func(*notify.Delivery) {
+	return func(d *notify.Delivery) {
+		d.Reason = reason
+		d.Alert.Title, d.Alert.Message = "order-to-erp: 7 exchanges within 10 min", "At least 5 match."
+		d.Alert.Count = &alerts.Count{Observed: observed, Threshold: 5, WindowSeconds: 600, GroupBy: rules.GroupByRoute, Group: "order-to-erp"}
+		if reason == notify.ReasonResolved {
+			at := d.Alert.FiredAt.Add(12 * time.Minute)
+			d.Alert.State, d.Alert.ResolvedAt = alerts.Resolved, &at
+		}
+	}
+}
+
+// ungrouped counts all together, and knows no exchange.
+func ungrouped(d *notify.Delivery) {
+	d.Alert.Count.GroupBy, d.Alert.Count.Group, d.Alert.Exchange = rules.GroupByNothing, "", rules.Exchange{}
 }
 
 func TestRenderFallsBack(t *testing.T) {
@@ -108,6 +136,13 @@ func TestEveryBodyIsReadableAndNamesItsAlert(t *testing.T) {
 		d.Alert.Exchange = raw
 		if rapid.Bool().Draw(t, "cleaned") {
 			d.Alert.Exchange = raw.Clean()
+		}
+		d.Reason = rapid.SampledFrom([]notify.Reason{notify.ReasonFired, notify.ReasonReminder, notify.ReasonResolved}).Draw(t, "reason")
+		if rapid.Bool().Draw(t, "counts") {
+			d.Alert.Count = &alerts.Count{
+				Observed: rapid.Int64().Draw(t, "observed"), Threshold: rapid.Int().Draw(t, "threshold"),
+				WindowSeconds: rapid.IntRange(0, 86_400).Draw(t, "window"), GroupBy: rules.GroupByApplication, Group: text("group"),
+			}
 		}
 		body, _ := renderers[rapid.SampledFrom([]string{"", "links"}).Draw(t, "renderer")].Render(d)
 		if !json.Valid(body.Content) || !utf8.Valid(body.Content) || len(body.Content) > 512<<10 {
