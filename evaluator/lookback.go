@@ -60,6 +60,12 @@ type Fingerprint struct {
 	Checksum uint64
 }
 
+// extent is the exchanges of one status within a look-back.
+type extent struct {
+	status   rules.Status
+	windowNS int64
+}
+
 type bucket struct {
 	status rules.Status
 	number int64
@@ -78,7 +84,8 @@ type ledger struct {
 // seen is the ledger of one tenant.
 type seen struct {
 	minutes, seconds map[bucket]checksum
-	fullAtNS         int64
+	// full holds when all of an extent was last compared.
+	full map[extent]int64
 	// changes holds the seconds that changed, in the order of their serials.
 	changes []change
 }
@@ -104,7 +111,7 @@ func newLedger() *ledger {
 func (l *ledger) observe(ctx context.Context, source Source, q FingerprintQuery, windowNS int64) error {
 	s := l.tenants[q.TenantID]
 	if s == nil {
-		s = &seen{minutes: map[bucket]checksum{}, seconds: map[bucket]checksum{}}
+		s = &seen{minutes: map[bucket]checksum{}, seconds: map[bucket]checksum{}, full: map[extent]int64{}}
 		l.tenants[q.TenantID] = s
 	}
 	l.serial++
@@ -114,15 +121,39 @@ func (l *ledger) observe(ctx context.Context, source Source, q FingerprintQuery,
 	if err := s.compareSeconds(ctx, source, q, recent, horizon, l.serial); err != nil {
 		return err
 	}
-	if horizon-s.fullAtNS < fullPeriodNS(windowNS) && horizon >= s.fullAtNS {
+	if !s.fullDue(q.Statuses, windowNS, horizon) {
 		return nil
 	}
 	if err := s.compareMinutes(ctx, source, q, begin, recent, l.serial); err != nil {
 		return err
 	}
-	s.fullAtNS = horizon
-	s.forget(begin)
+	for _, status := range q.Statuses {
+		s.full[extent{status, windowNS}] = horizon
+	}
+	longest := windowNS
+	for e, at := range s.full {
+		if horizon-at > fullPeriodNS(e.windowNS) {
+			delete(s.full, e)
+			continue
+		}
+		longest = max(longest, e.windowNS)
+	}
+	s.forget(floor(horizon-longest, minuteNS))
 	return nil
+}
+
+// fullDue reports whether a whole look-back has to be compared for any of the
+// statuses. What was compared on behalf of other rules, which want less, does
+// not count: a rule may never be due at the same tick as they.
+func (s *seen) fullDue(statuses []rules.Status, windowNS, horizonNS int64) bool {
+	return slices.ContainsFunc(statuses, func(status rules.Status) bool {
+		for e, at := range s.full {
+			if e.status == status && e.windowNS >= windowNS && at <= horizonNS && horizonNS-at < fullPeriodNS(windowNS) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // compareMinutes finds the minutes of a range that changed, and compares their seconds.

@@ -1,0 +1,79 @@
+package evaluator_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/evaluator"
+	"tocsin/rules"
+)
+
+// partly is a model in which only some rules are due.
+type partly struct {
+	*model
+	due []string
+}
+
+func (p *partly) Load(ctx context.Context, request evaluator.ClaimRequest) ([]evaluator.Claim, error) {
+	claims, err := p.model.Load(ctx, request)
+	return slices.DeleteFunc(claims, func(c evaluator.Claim) bool { return !slices.Contains(p.due, c.Rule.Name) }), err
+}
+
+// TestLooksBackWhicheverOtherRulesAreDue has two rules that are never due at
+// the same tick, while the comparison of the whole look-back always comes round
+// with the one: the other must have its own.
+func TestLooksBackWhicheverOtherRulesAreDue(t *testing.T) {
+	for name, wants := range map[string]struct {
+		statuses    []rules.Status
+		lookBack    int
+		late        rules.Status
+		lateSeconds int64
+	}{
+		"other statuses":     {statuses: []rules.Status{rules.Completed}, lookBack: 3600, late: rules.Completed, lateSeconds: 600},
+		"a longer look-back": {lookBack: 7200, late: rules.Failed, lateSeconds: 5400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &partly{model: &model{now: begin, rules: map[uuid.UUID]*state{}, alerts: map[string]int{}, notified: map[string]int{}}}
+			for id, r := range map[uuid.UUID]rules.Definition{
+				{1}: {Name: "often", LookBackSeconds: 3600},
+				{2}: {Name: "seldom", LookBackSeconds: wants.lookBack, Filter: rules.Filter{Statuses: wants.statuses}},
+			} {
+				r.Enabled, r.FireMode = true, rules.PerExchange
+				m.rules[id] = &state{rule: rules.Rule{ID: id, TenantID: "default", ArmedSinceNS: begin, Definition: r}}
+			}
+			engine, err := evaluator.New(evaluator.Options{
+				Source: m, Store: m, Publisher: m, Texts: m, Logger: slog.New(slog.DiscardHandler),
+				Clock: func() time.Time { return time.Unix(0, m.now) }, Replica: "model",
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pass := func(length int64, due ...string) {
+				t.Helper()
+				m.now += length
+				m.due = due
+				if _, err := engine.Tick(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pass(second, "often", "seldom")
+			end := m.now
+			m.rows = append(m.rows, rules.Exchange{
+				TenantID: "default", StartTimeNS: end - wants.lateSeconds*second, EndTimeNS: &end, ExecutionID: "late", Status: wants.late,
+			})
+			for range 20 {
+				pass(20*second, "often")
+				pass(second, "seldom")
+			}
+			if got := m.alerts[fmt.Sprint(uuid.UUID{2}, "late")]; got != 1 {
+				t.Errorf("%d alerts for what became visible late, want 1", got)
+			}
+		})
+	}
+}
