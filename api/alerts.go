@@ -28,7 +28,9 @@ func (s *server) ListAlerts(ctx context.Context, req ListAlertsRequestObject) (L
 	answer := ListAlerts200JSONResponse{Items: make([]Alert, len(found))}
 	for i := range found {
 		answer.Items[i] = alertAnswer(&found[i])
-		answer.Items[i].Exchange.ErrorStack, answer.Items[i].Exchange.Attributes = nil, nil
+		if e := answer.Items[i].Exchange; e != nil {
+			e.ErrorStack, e.Attributes = nil, nil
+		}
 	}
 	answer.NextCursor, err = nextCursor(len(found), q.Limit, func() mark {
 		last := &found[len(found)-1]
@@ -50,6 +52,9 @@ func alertQuery(p ListAlertsParams) (q alerts.Query, err error) {
 	}
 	if q.States, err = oneOf("state", p.State, alerts.States()...); err != nil {
 		return q, err
+	}
+	if len(q.States) == 0 {
+		q.States = []alerts.State{alerts.Firing, alerts.Acknowledged, alerts.Resolved}
 	}
 	if q.Severities, err = oneOf("severity", p.Severity, rules.Critical, rules.Warning, rules.Info); err != nil {
 		return q, err
@@ -130,7 +135,8 @@ func alertAnswer(a *alerts.Instance) Alert {
 		State:          a.State,
 		Title:          a.Title,
 		Message:        a.Message,
-		Exchange:       exchangeAnswer(&a.Exchange),
+		Count:          countAnswer(a.Count),
+		Exchange:       exchangeAnswer(a),
 		FiredAt:        a.FiredAt.UTC(),
 		AcknowledgedAt: utc(a.AcknowledgedAt),
 		AcknowledgedBy: optional(a.AcknowledgedBy),
@@ -139,8 +145,24 @@ func alertAnswer(a *alerts.Instance) Alert {
 	}
 }
 
-func exchangeAnswer(e *rules.Exchange) Exchange {
-	answer := Exchange{
+func countAnswer(c *alerts.Count) *WindowCount {
+	if c == nil {
+		return nil
+	}
+	answer := WindowCount{Observed: c.Observed, Threshold: c.Threshold, WindowSeconds: c.WindowSeconds, GroupBy: c.GroupBy}
+	if c.GroupBy != rules.GroupByNothing {
+		answer.Group = &c.Group
+	}
+	return &answer
+}
+
+// exchangeAnswer returns nil for a count of which no exchange is known.
+func exchangeAnswer(a *alerts.Instance) *Exchange {
+	e := &a.Exchange
+	if a.Count != nil && e.ExecutionID == "" && e.StartTimeNS == 0 {
+		return nil
+	}
+	answer := &Exchange{
 		ExecutionID:   e.ExecutionID,
 		StartTime:     time.Unix(0, e.StartTimeNS).UTC(),
 		Environment:   e.Environment,
@@ -162,5 +184,5 @@ func exchangeAnswer(e *rules.Exchange) Exchange {
 }
 
 func countsAnswer(c alerts.Counts) AlertCounts {
-	return AlertCounts{Firing: c.Firing, Acknowledged: c.Acknowledged, Resolved: c.Resolved}
+	return AlertCounts{Pending: c.Pending, Firing: c.Firing, Acknowledged: c.Acknowledged, Resolved: c.Resolved}
 }

@@ -75,7 +75,7 @@ func (p *page) want(want string) {
 func TestEventsReachEveryOpenPage(t *testing.T) {
 	b := newBench(t, func(o *api.Options) { o.PulseInterval = 5 * time.Millisecond })
 	address := b.serve()
-	const event = `|event: alerts|data: {"counts":{"acknowledged":0,"firing":1,"resolved":0}}`
+	const event = `|event: alerts|data: {"counts":{"acknowledged":0,"firing":1,"pending":0,"resolved":0}}`
 
 	one, other := b.open(address, ""), b.open(address, "1")
 	if kind := one.answer.Header.Get("Content-Type"); kind != "text/event-stream" || one.answer.StatusCode != http.StatusOK {

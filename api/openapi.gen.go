@@ -63,12 +63,20 @@ type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
 	AcknowledgedBy *string    `json:"acknowledgedBy,omitempty"`
 
-	// Exchange The execution that an alert is about, as it was when the alert was raised.
-	Exchange   Exchange           `json:"exchange"`
+	// Count What a counting rule counted when the alert last changed.
+	Count *WindowCount `json:"count,omitempty"`
+
+	// Exchange The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
+	// there is none.
+	Exchange *Exchange `json:"exchange,omitempty"`
+
+	// FiredAt While PENDING when the threshold was reached.
 	FiredAt    time.Time          `json:"firedAt"`
 	ID         openapi_types.UUID `json:"id"`
 	Message    string             `json:"message"`
 	ResolvedAt *time.Time         `json:"resolvedAt,omitempty"`
+
+	// ResolvedBy Absent where the count fell below its threshold.
 	ResolvedBy *string            `json:"resolvedBy,omitempty"`
 	RuleID     openapi_types.UUID `json:"ruleId"`
 
@@ -76,16 +84,19 @@ type Alert struct {
 	RuleName string `json:"ruleName"`
 
 	// RuleVersion The version that raised the alert.
-	RuleVersion int64      `json:"ruleVersion"`
-	Severity    Severity   `json:"severity"`
-	State       AlertState `json:"state"`
-	Title       string     `json:"title"`
+	RuleVersion int64    `json:"ruleVersion"`
+	Severity    Severity `json:"severity"`
+
+	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
+	State AlertState `json:"state"`
+	Title string     `json:"title"`
 }
 
 // AlertCounts defines model for AlertCounts.
 type AlertCounts struct {
 	Acknowledged int64 `json:"acknowledged"`
 	Firing       int64 `json:"firing"`
+	Pending      int64 `json:"pending"`
 	Resolved     int64 `json:"resolved"`
 }
 
@@ -95,7 +106,7 @@ type AlertPage struct {
 	NextCursor *string `json:"nextCursor,omitempty"`
 }
 
-// AlertState defines model for AlertState.
+// AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 type AlertState = alerts.State
 
 // AlertsEvent The data of the event `alerts`.
@@ -181,8 +192,12 @@ type FieldError = fault.Field
 // Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 type Filter = rules.Filter
 
-// FireMode `COUNT_IN_WINDOW` is not evaluated yet, and refused.
+// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
+// exchanges match within `windowSeconds`, or one for each group.
 type FireMode = rules.FireMode
+
+// GroupBy The field by which exchanges are counted, each value for itself.
+type GroupBy = rules.GroupBy
 
 // Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
 type Notification struct {
@@ -200,10 +215,13 @@ type Notification struct {
 	LastError *string `json:"lastError,omitempty"`
 
 	// NextAttemptAt Absent once the notification is settled.
-	NextAttemptAt *time.Time         `json:"nextAttemptAt,omitempty"`
-	Reason        NotificationReason `json:"reason"`
-	RuleID        openapi_types.UUID `json:"ruleId"`
-	SettledAt     *time.Time         `json:"settledAt,omitempty"`
+	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
+
+	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
+	// below its threshold.
+	Reason    NotificationReason `json:"reason"`
+	RuleID    openapi_types.UUID `json:"ruleId"`
+	SettledAt *time.Time         `json:"settledAt,omitempty"`
 
 	// Status `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 	// often as the schedule allows.
@@ -220,7 +238,8 @@ type NotificationPage struct {
 	NextCursor *string        `json:"nextCursor,omitempty"`
 }
 
-// NotificationReason defines model for NotificationReason.
+// NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
+// below its threshold.
 type NotificationReason = notify.Reason
 
 // NotificationStatus `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
@@ -265,6 +284,37 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// Replica One process. Its instants are of Postgres's clock.
+type Replica struct {
+	// Alive Whether it has not been silent for so long that others take over its work.
+	Alive bool `json:"alive"`
+
+	// ClaimedNotifications Notifications that it is delivering.
+	ClaimedNotifications int64 `json:"claimedNotifications"`
+
+	// ClaimedRules Rules that it is evaluating.
+	ClaimedRules int64  `json:"claimedRules"`
+	Host         string `json:"host"`
+
+	// ID What claims, attempts and the log name it by; `replicaId` of the status is the one that answers.
+	ID                 string  `json:"id"`
+	LastBeatAgeSeconds float64 `json:"lastBeatAgeSeconds"`
+
+	// LastBeatAt Its last sign of life.
+	LastBeatAt time.Time `json:"lastBeatAt"`
+	Pid        int64     `json:"pid"`
+
+	// Roles Examples: ["api","evaluate","dispatch"]
+	Roles     []string  `json:"roles"`
+	StartedAt time.Time `json:"startedAt"`
+	Version   string    `json:"version"`
+}
+
+// ReplicaList defines model for ReplicaList.
+type ReplicaList struct {
+	Items []Replica `json:"items"`
+}
+
 // Rule defines model for Rule.
 type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
@@ -275,9 +325,13 @@ type Rule struct {
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter"`
 
-	// FireMode `COUNT_IN_WINDOW` is not evaluated yet, and refused.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
+	// exchanges match within `windowSeconds`, or one for each group.
 	FireMode           FireMode `json:"fireMode"`
 	ForDurationSeconds int      `json:"forDurationSeconds"`
+
+	// GroupBy The field by which exchanges are counted, each value for itself.
+	GroupBy GroupBy `json:"groupBy,omitempty"`
 
 	// Health How a rule's evaluation is doing.
 	Health          *RuleHealth        `json:"health,omitempty"`
@@ -286,19 +340,22 @@ type Rule struct {
 	LookBackSeconds int                `json:"lookBackSeconds"`
 	MessageTemplate string             `json:"messageTemplate"`
 	Name            string             `json:"name"`
+	NotifyOnResolve bool               `json:"notifyOnResolve"`
 	ReNotifyMinutes int                `json:"reNotifyMinutes"`
 
 	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
 	Scope         Scope     `json:"scope"`
 	Severity      Severity  `json:"severity"`
 	Targets       []Target  `json:"targets"`
+	Threshold     int       `json:"threshold"`
 	TitleTemplate string    `json:"titleTemplate"`
 	UpdatedAt     time.Time `json:"updatedAt"`
 	Version       int64     `json:"version"`
 
 	// Warnings What was accepted but is perhaps not meant, such as a webhook that is switched off. In answers to writes only.
-	Warnings   []FieldError         `json:"warnings,omitempty"`
-	WebhookIds []openapi_types.UUID `json:"webhookIds"`
+	Warnings      []FieldError         `json:"warnings,omitempty"`
+	WebhookIds    []openapi_types.UUID `json:"webhookIds"`
+	WindowSeconds int                  `json:"windowSeconds"`
 }
 
 // RuleDefinition What a person writes of a rule.
@@ -308,19 +365,30 @@ type RuleDefinition struct {
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
 	Filter Filter `json:"filter,omitempty"`
 
-	// FireMode `COUNT_IN_WINDOW` is not evaluated yet, and refused.
+	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
+	// exchanges match within `windowSeconds`, or one for each group.
 	FireMode FireMode `json:"fireMode"`
 
-	// ForDurationSeconds 0 on PER_EXCHANGE, which fires at once.
-	ForDurationSeconds int  `json:"forDurationSeconds,omitempty"`
-	IntervalSeconds    *int `json:"intervalSeconds,omitempty"`
-	LookBackSeconds    *int `json:"lookBackSeconds,omitempty"`
+	// ForDurationSeconds How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires at once.
+	ForDurationSeconds int `json:"forDurationSeconds,omitempty"`
+
+	// GroupBy Absent counts all exchanges together. Absent on PER_EXCHANGE.
+	GroupBy         rules.GroupBy `json:"groupBy,omitempty"`
+	IntervalSeconds *int          `json:"intervalSeconds,omitempty"`
+
+	// LookBackSeconds How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
+	// PER_EXCHANGE. 0 on COUNT_IN_WINDOW, which looks at its whole window each time.
+	LookBackSeconds *int `json:"lookBackSeconds,omitempty"`
 
 	// MessageTemplate Mustache; empty means the default.
 	MessageTemplate string `json:"messageTemplate,omitempty"`
 	Name            string `json:"name"`
 
-	// ReNotifyMinutes 0 on PER_EXCHANGE, which fires exactly once.
+	// NotifyOnResolve Whether webhooks are told when the count falls below the threshold. False on PER_EXCHANGE.
+	NotifyOnResolve bool `json:"notifyOnResolve,omitempty"`
+
+	// ReNotifyMinutes The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
+	// PER_EXCHANGE, which fires exactly once.
 	ReNotifyMinutes int `json:"reNotifyMinutes,omitempty"`
 
 	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
@@ -328,9 +396,15 @@ type RuleDefinition struct {
 	Severity Severity `json:"severity"`
 	Targets  []Target `json:"targets,omitempty"`
 
+	// Threshold How many exchanges must match, at least 1. 0 on PER_EXCHANGE, which does not count.
+	Threshold int `json:"threshold,omitempty"`
+
 	// TitleTemplate Mustache; empty means the default.
 	TitleTemplate string               `json:"titleTemplate,omitempty"`
 	WebhookIds    []openapi_types.UUID `json:"webhookIds,omitempty"`
+
+	// WindowSeconds Within which time they must, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
+	WindowSeconds int `json:"windowSeconds,omitempty"`
 }
 
 // RuleHealth How a rule's evaluation is doing.
@@ -468,6 +542,18 @@ type WebhookPage struct {
 	NextCursor *string   `json:"nextCursor,omitempty"`
 }
 
+// WindowCount What a counting rule counted when the alert last changed.
+type WindowCount struct {
+	// Group The value of the field that `groupBy` names; absent without groups.
+	Group *string `json:"group,omitempty"`
+
+	// GroupBy The field by which exchanges are counted, each value for itself.
+	GroupBy       GroupBy `json:"groupBy,omitempty"`
+	Observed      int64   `json:"observed"`
+	Threshold     int     `json:"threshold"`
+	WindowSeconds int     `json:"windowSeconds"`
+}
+
 // Cursor defines model for Cursor.
 type Cursor = string
 
@@ -479,6 +565,7 @@ type Limit = int
 
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
+	// State Without it, alerts of every state but PENDING, of which nobody has been told.
 	State       *[]AlertState         `form:"state,omitempty" json:"state,omitempty"`
 	Severity    *[]Severity           `form:"severity,omitempty" json:"severity,omitempty"`
 	RuleID      *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
@@ -575,6 +662,9 @@ type ServerInterface interface {
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx echo.Context, id ID) error
+	// ListReplicas List the processes that run
+	// (GET /replicas)
+	ListReplicas(ctx echo.Context) error
 	// ListRules List rules by name
 	// (GET /rules)
 	ListRules(ctx echo.Context, params ListRulesParams) error
@@ -839,6 +929,15 @@ func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetNotification(ctx, id)
+	return err
+}
+
+// ListReplicas converts echo context to params.
+func (w *ServerInterfaceWrapper) ListReplicas(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListReplicas(ctx)
 	return err
 }
 
@@ -1119,6 +1218,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
+	router.GET(options.BaseURL+"/replicas", wrapper.ListReplicas, options.OperationMiddlewares["listReplicas"]...)
 
 }
 
@@ -1492,6 +1592,44 @@ type GetNotificationdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetNotificationdefaultApplicationProblemPlusJSONResponse) VisitGetNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReplicasRequestObject struct {
+}
+
+type ListReplicasResponseObject interface {
+	VisitListReplicasResponse(w http.ResponseWriter) error
+}
+
+type ListReplicas200JSONResponse ReplicaList
+
+func (response ListReplicas200JSONResponse) VisitListReplicasResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListReplicasdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListReplicasdefaultApplicationProblemPlusJSONResponse) VisitListReplicasResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2049,6 +2187,9 @@ type StrictServerInterface interface {
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx context.Context, request GetNotificationRequestObject) (GetNotificationResponseObject, error)
+	// ListReplicas List the processes that run
+	// (GET /replicas)
+	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
 	// ListRules List rules by name
 	// (GET /rules)
 	ListRules(ctx context.Context, request ListRulesRequestObject) (ListRulesResponseObject, error)
@@ -2316,6 +2457,29 @@ func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(GetNotificationResponseObject); ok {
 		return validResponse.VisitGetNotificationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListReplicas operation middleware
+func (sh *strictHandler) ListReplicas(ctx echo.Context) error {
+	var request ListReplicasRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListReplicas(ctx.Request().Context(), request.(ListReplicasRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListReplicas")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListReplicasResponseObject); ok {
+		return validResponse.VisitListReplicasResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -2691,118 +2855,137 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H39cxs3kui/gpq3VX7v7YimbMUbyz9cKRId61aWfJK83q3Ia4IzTRKrIcAAGFGsnP73KzSAGQwHww9F",
-	"yiVXl19ikfhoNPq7G81fkkzM5oID1yo5/CWZAs1B4j8H13Ri/p+DyiSbayZ4cphcT4HcgVRM8JSMhSTD",
-	"0/HeR6qz6bCXpImEn0smIU8OtSwhTVQ2hRk1y+jlHJLDRGnJ+CR5eEiTM5FRu+rqJl+mIIHoKRAOC6Kn",
-	"jE8IU7ut/5AmcyrpDLQ7z3EplZDxEw053Gs7YEjEGLee0wmQEYyFhJRQRZgmC6rIhN0BN6AwM/nnEuQy",
-	"SRNOZ2b3zO4RwjWj92fAJ3qaHL7q9/tpBBGnJ2Ygrjenelovx/K1Rx4LOaM6OUzKEkdGUMxmTMePPJFA",
-	"NShNeDkbgTSnBq4lA0UWlGvIu85Y4JohHDmMaVno5PC7fmrOy2blDE+bJjPG7V/7FXiMa5iAtFckQc0F",
-	"V4A39EmKUQEz889McA0cQafzecEspbyc2xF//peyZFPD8CcJ4+Qw+T8va3p+ab9VL/26uOMqpVFNFsA1",
-	"WUjBJz3Emptnlj0qQCIUcynmIDWzkNLslotFAfkE8iPduIucatjTbAbtC0kb835YRsg2TeA+m1I+gU2H",
-	"GvhxD2kyNvSxCxws34J+0mQGSlELSus7CUoUd7tt6+d0HF2WBZxuB5kZeo70GKNt8+0LReYSlLlaQ7i9",
-	"rlX+ZoXZWklHtCETSZmCHGUDNWRhlqwAZVy/OUjaRJ4mCu5AMr3cdKFXfpyZo6neSAFIm1c48iFNNNMF",
-	"xAVtLUF+ciLFIjpAYxMXAdAeFr9BTRQBqdYU+LXCgBj9CzJtIEM4j0XpVEw3JzVu3iO0kiD9GHLHDE+5",
-	"+0RPijtPXcGnA6DJ2kmwfidGPjnOauKDaZg1/7GRBPD27RZUSooEVOuzLUgCd+qE88rTInCDkp+S96eX",
-	"p+c/JmlydPzX84svZ4OTHwcnSZpcDq4uzv42OAmWcjumyf3eROx5IM2qqnfl6Kr6ao/N5sJJW6MGDxMt",
-	"MsX4SzsB4UaI1ODO6YY2x+ZUU6/BwQwjQzsdzZMmrrOKJjfi2JHvKurcClHcaQ2zeQTKCw7kw/X1J2IW",
-	"AqXbcOWlRHX3UTVFqyhHlgPb5GmVOOoPKWNWzpfpEnHiuBdNGS40yaFgdyAhT8mC6akoNVGQSdAqKjHH",
-	"jDM19VK/ucXRCKXtYsoKICXPQZIFXaZESLKYArdGlRQZKEVyZg2M7fSGO52xptbYE7U1ESeNEUwY58aW",
-	"dPRBuVqAfKHISOTL6HGVplLvpuOMuCzVscg7oMCrt4PeEepRZtEj/b040HpRhXIHMmdZ5AKGn88NQ54P",
-	"D1fQz7RqYD4llOcNcpjRJZnSO4Mk4MQA1SPDk8HZ6d8Gl4OT4SGhWQZzYxWS4eXg+vIf5qMbXlANklBL",
-	"6riIKrMMcNj1h8uL6+sznG22kpCBITVC1S3k6DtQMqelAlzz/ecrHGrMbFYUhAOOxW2NC6BuuAO2R4Y/",
-	"XpwPusZSvuzdGB3m5ZXDSpIm1YFQWl1f/iNJkwpM/AyhSNLEbNCWY6vs7+gypJP6ejqEgmSjUgN6TKj/",
-	"8pyZ66PFp0AGjGmhYFUs3MKy7VCgNPB/70foUcxD2T34j89HZ1dJmgz+fnp1bf7x8ej6+MPgKnLYNLmj",
-	"RdlBxhruNd6hXdFQFLkcvCJwb6wuNJrMt2711FM6zsCtDW0HR9nv8I1CdBsE4IFaqG0qGGPKqN4KrrdR",
-	"NDgRtz2BOfAceLZsq+g1EpYL/a6SozTPDSpAIbetk6rcWbJwT2dzA8LhT8lcKD2RoJI0yQqW3U5FqSB6",
-	"SxJoNqWjhvU3EqIAytsU64y9akqMSgeBC9K+ebiHrNSVVUy5tYYJU4SORKlDZ7mS+3aI+cha0W2lF7h5",
-	"UeeA+utU3WwTmdaE/5QHgh+JUXAPnOBFqATalLWnbtl8T8ztvntzYWSytG75Q5pkQkoo8ADWiWnD4vT6",
-	"uVq97P1Xrw++e/OX7811zI04lQbaf+7920/9vbdf//ynGNEAz69ZzAOq9LAPoihRygxILsDqfEWX2+te",
-	"4HdMCj5zFlf7e8MNH9c4ijjgStPstg3qDvexsuA1fhr1nx15dlyCFKWOz0QhHkfptbDRKMqFgkzwHWwX",
-	"q+q39eav7OhVtg0PFQLavJ60wUT+qBUIDQIM0bhyiaukvE5EXFWn8xrm8vP5uXUPji8+fjobXKM+fX90",
-	"erbZM7CC+8qDu4vAfs+gyAddkpmieMIQD4pnJLOxmRLzCrpMt5EUt8AxupAaQ2dqJN3Q39MwJUNR6m9i",
-	"/E0a1Ji/udDf3J2MCvyk5MZN5N9w82GHjQ1FHofAnD7YeswKDbJn7xfUT/2vQ7T3LK3OwBi6xsZyYdDe",
-	"hhjPOqwZFbYwn2hBctFLNulqe4jUYrPeZYPmxjhi772bu/n+UQJzWry0AUhLCIW2vsJa0ypyVoo3Swoh",
-	"bpWRRT1yVBQGe1qRWak0mYoif4cKz0pY85XBEBdEgsFDZpaLqLaG6trOsW8aLw9oK53amd/12/5+yMDH",
-	"gmvKuGpf6TFVxtQ3+kVtY38110VQILLs0arpl5KxKHluTHGrhRgPvY0dtjbyqYm1YOJ3W5i/Ndr2+xG8",
-	"zej9SdzbrmJBPp79th/8tym8NGP8Wdb1rN6+hHMj0mZAuSJW2GL83mPNS+dtZHIDa69WcJYmJWc/l+C+",
-	"RtvnYRtz3PHlrlJdwseoPB4eX3w+v/52ev7ty+n5ycWXoWVETcA4LVRDTpagraMrYVw6m9Pj4dPg8tvg",
-	"78cfjs5/HKCqaiy2nZ6qgNvtTOdCszHrSn1d8NopFwvjSA/uQC4rH1sBz9G8th6+8exZnnoGs+k7MlzA",
-	"aCrE7R7LI2EvNK+2jLO7bTH8FWF8+60iI5iUKPjWU69bLUK9F0UOSpMxk0r3iLNgGScFU1oZNcYDrKkG",
-	"aW8QoxiEi0RIM8x/PUfWpKBKD9ZH4cyQ6kpzloehuLiHCPfaHWZN6E3wzKVNA2wZxlCgdbFLxE0CdSm2",
-	"degNSfnSztgtjePg2j2+tgtk3qZOE8cWWwLnRnenmdyAlUzTO2JuaWl9X4YGwkRw2GwyIRSeOYMkTQ11",
-	"E6bqlgILv8GvIZHHjPgQSU+RjWhItmdLSkSIrpmc2OxnIHsse5cefZvFt53Rkt+1+7OinT4Nzk9Oz38c",
-	"ov6xEVP7p/RiPYiuYlzEB1hTMrSKeej1FvrFEyFc2HY4+PuHo89X12aEu27ICVU3XIw1cOMYoNOfTSE3",
-	"9iwtCrFQzZCoA8+HQe0/w+iosw3SpNpsS5zu4Lx14NQ4tgXjz0yNW5PbRalH4r7ror2TZO+0kQH55AJ4",
-	"JKPciPcREAy7xYJfOcz1NGbTBUoPdcQSdFSYb5f0FKhljyZwhUEMFRdraHrYDImd0MxTcOELcuypGzpl",
-	"ixTVCubt0WOYD8pBmkC6L0gOmrJCkf97+f6YvD347i//bxdv/pbx3JYwzaWYSDpTh4TxO1oYe8o47ujD",
-	"pCQTfFywTKdEaWo8/7lE7KFv+c0fJSVaiG8FlRNIb3jJVTk3VA/5txnkjH4zp0vJDPRU5N8wLGDYEiwE",
-	"I5bnwFNScnpHWUFHZhvv26JHTw3WwYbHbObEivwbjkHYqc0amSOZqzNWoVhwy/ORkKhBWwctT+l8Dhw8",
-	"ZkDMCwgI24Vz0d02FHCNrPxCdQfqtmfYIITz0PI6to3CuqTqaSSAYpSmwlSST70aC9OfgBRi0ltvcFQu",
-	"23dv3wYkftCPMltVkLE2B2hAWAiZxzGoXZRzxdorFnTpou2Ho4Ly23dkaAh9SDQUhZX/hhYUoXNqC1XC",
-	"aHMwcXOOS9sIoa/+qCwNF9ip8R1j4cuyiMhxKmeQXzGeRc7mA4vKZheA55C7Kjx7dYwrTblGTTplSgu5",
-	"QzD7EUY/cMOOeSy3kibjKti0nrBxlCvU8v7s+hlu3AOezIcSArHdprcp0MIqkXUrmxv5YEdu79Egi93R",
-	"Yu3+hRC3P9Dsdu0g59pew2xe0I44vM+GRZwSVIjLj4z7YFokQpKJ+Ub8XuGgRxZnaSPk9fZy7RrHxwxi",
-	"ZKq1uCjn+a4Ee1cXtHWbB9HyiQWVnPFJl5kTWqlkVKL8n4Oc0rm1TWZAua6j09T7R5aTjRe6YNrYP0SM",
-	"xz1yyl3eRxEtyEIyDapK+vx2CqPyrpoXupEn1puTeVJfRCh2whtNQ0GY+tSslzeBsGiW4yHpVqJnlYja",
-	"LNY4Yk29ba5us3Cb5aLiqEvyn8CYcebjXLuH4+cgleAVaYxdhL5t5AUyuqpFtsXSv1Jkb09GTyfZqxP0",
-	"V9HSJ4KTMHKZGlcjmxKzuSLUBoB6YXD5+zcHG4LK2x8xogUqWPeDPV+/2VT5HVUW1Vpuvl/uTf/g+y0C",
-	"7m3FUi2YJKuY/FgqbVwxH6uxcXNjNrlJkRRFf43/uwFzXqPtWLoT0XePJg64p5kulm0K2e/3v38qCtlB",
-	"9+6w6G+qotek2bYHuaXXn5gUH0+Jj9V2QUKovzkjtC088eKkmN7rUjEfKqO3idUPYuG0xQvlU0IuFp4L",
-	"xieRQEHH86DhTdnvv86w5oIYmwv/hv+0H9fFUCy3XwwPCWDGxlfHo1yW3odh1lnHMst/lfkkCBtVXg7Y",
-	"PEgAd4cnX9BJZyTHYGBMbS2APZs5/AimzJV+upj1StRKu+cTiCmmUK8a8F2Ewa60c8xn+6RIcFc+L+JK",
-	"SptRKIZ5k97a/MsuVrOZdFnyo46y8lXYtDeIMzGbMa13qmaG+66tNl7Ftrs8dPDLU4T50al/tvC+Wb0r",
-	"2vro+GpgIO76wISywr0wWQlU2CXxhhRZTIXaSMGPiNiqQixA6bMtGd0NJxAAV7P9I9jWLXi5Q0qvnnHe",
-	"5chroWnxa1/e2EUaDpO7qxhZXXnTZCc3BCQ0yoJ6ZPj/h0RpynNl47B8SWTJjXOSTamkmQapsEbIavOC",
-	"qe1KhOrCvc5yl1e/vtwlqBZ8zm2w8PD5Ntiq3qRtZm4uzbgKTM2qYuby9Pr0+OgsSZMvR5eutPH0/P3F",
-	"lsWMtee+EySVBGwlimxdOtuhmCwoZo+JbbHYXk0KzIZt2rCRM7PVBPky+swbkxrWXqqOtjQSfUWct/14",
-	"Ccgxp12Vku65i6tRxzhT5xvQrVRefZxHvAoKgnLrFWN9rDCAFL4vMfflUZo2CSIm+Jxrs5vkuxIzGIl8",
-	"afTarFHiP7bW38rLFMbzkGdKZSNTQGdYhlzEHy48yi1efRNitnZLbfUsxOFjN3b8Yt2mNj8aJK0N4D4i",
-	"4+Btvbq4oW0v26xVHVHVdTkKRld3zmRMqbpiE864MTQk6I5RWF+GibQ423HMsfn3dRXBucI09c58ziTB",
-	"h0UKczj2XUwj5rsh1mrAKPLPXMeSmOd1djpwqlIygoyWCrpeojG9vf2+ZdLEM8U6ueLo6q9mqNV6x4Jn",
-	"pZTN1xaBQdidHKEaPoG0ZmL83WjLujMnFKUOTMstJj0iJVHK4oNQHa7VVCiNhS2GCT3pfL48e+fuyhpQ",
-	"NZn8zhIev5NExuMSEC7i4oSov6Ymn6dNIRcRFaENvkJSqzS9SqcxjeWY4hmyB05CthXYqhjfIl5HGCf/",
-	"fnVx3o7bGWy+wAIMUtClKKPB5F8Rw9sl2xH08+l6MhdAdtB/+ybd9IbuCl1wpqfEmGfVK3biyyuorrQT",
-	"aEWYVlCMUdQHddgzeh9CEQQVK9WNF3fBi+VuMcWnEbwVYr9Pu2qeqyfWhhIEr0zO1ej6JiH02OTAqrxf",
-	"V5pNRssQxHek75zSkSh53iPXdbjZfLGPOlEVNLv1WQSmyJX5+4Ui2AAoJVAoIP2OmEJw/o7cTRBjWLU7",
-	"1nCfETyqQXiEKnJlHHIqc+KuVRFFl4dkuJgqyL7ZIswRVfDmoEcGAbeW3OxdUWTjXckqdz6aHNtKts6a",
-	"tbI4P5j7UPYVpL3BDQh+E6evQF3LIvpiZ6r1HAO7Ws+V0bcrSHjV30SEj8ZJPOxfK6F1WuGvK64GEmmS",
-	"JhPgIFm2ZZVquNiOpapu6lMEUr1X8Uyx1AfM2Y5FJHZpHG5rJ6O8dt4DCaJQ6IPnolkg2bvhN3yP/CBy",
-	"5qx3owFTQjWZGStun3xkP/TIZ/vG0T6wVKlzChivqhgzqiAlQ14WhWVOyh04dKzBhjJzkZUzsIVeN5x4",
-	"5XFICqB3QKhdnYgSnyROQGPVo8+ZGTDRoLJgzjsrRjFW58o+CePz0uZnDAMC1xKF+9AWMg4RFyh77NNR",
-	"s8kZPlDBPejEgDenSrX6ySE/20fOVJFh1uw0ZwaTjBZFj5y6d/TuOYc5eJUaMRt4cTyjSzICa3ogHKe2",
-	"LM6CYk73+vXrtwb4z9fHtrULKecGU5xxIGNJM+eZ5WzCtOqRo+pZo6+wm7oWMb4kFPf5MhUFuJ5xiiiN",
-	"cBRiQV7987vXKVrJBkv1S2nlQUZnDykYrbEcMjar97drU42rmSFaVOSigRt4qvfrcM+UPiQH/QObFytY",
-	"Bq7rC8uBazZmRtYkR3NjqO296vXr7nXBZ0b1lLMZlUusO/T5cf/+vLrsKpGHvDKzryCDWhRX6JlYqyew",
-	"uw+TfduBAzids+Qwed3bR1iMcEHp4FsbHf6STCDiH9kyFIsvNh6D9I9M7D1nYjZi3DgnS3J0fpISCXM0",
-	"9M0xlPn04tIqd6jKKjMxg6pFxbB+nI+MeMOH9WPVocWukW9VV4OkYErbJkxJs8HiT79EuwX67mF1p77t",
-	"G1tVvc3CaHA7GNyxcVgytdPeYSHBY3auHu5E9t0h0R4NfMd3bD77j2zb8D5eHfza8HvHuX27gd9g/5Uw",
-	"ghGgjBPkRGPUuGqgFDUNYRMuZHdDy5/X9OuMhB/jxFOzwkunt7cYadtzPnxd6YP5qt9f0wNzt96Xdau5",
-	"SPfLC+7anBrv2HZls/6es0/jS1ewBo01Q1FqVKJbLiUcFtXDTqw+nNgSdCtCvpqZTgi+rNuxOVnYlDz4",
-	"dSV6nhdhVbu3FsowyFl1TLWQG9JDTYHC7ilQiPv71UdLUvVgXIO+X1j+0Im8CVjUPTvmunDmGgAZO8TY",
-	"aQs0I7xWegqUXQLNq0xFDFUtdbWBOU9PkoevK/h9GXR5tF7Czium2Nkp6pKFLSQdwoyBpVxDJaacIbeY",
-	"CoxN+tfSxDebROulLocI1wv8+IP+215Lrwdjfw+EYk/sEu1cLJ6CQo7qI64llNU7bzw97+SwyjBqPNp7",
-	"TjRGH01GsGobCDSehPsEjYE3da/8HDk9mQJwGH6hmm/3LQnbNFDVD+C52NUxxlOzas1wW3Npi+HcEv9T",
-	"me3SHm8jo2GP1m4H6LrVxhUdGGVbHbjQRd3Y03YpAtsPUmOQfiTu0ZO1miZ/Z8MEVFN0tDkZBi1lh6n5",
-	"9oaz3DlZWFNldK/nGFzPiNysYAYq2xgadCk9ZQ/PqNJ7uNze6Qm2JdGiyDEhZDsouRLQGVMKqz9veCZm",
-	"GOqwR7PlEGNYkMqDVsIVMpDcqLlMcA6ZL2g17JWBi+IqLYHOMD4APCdY/LDEutVDP41QDouYb2fnDuyN",
-	"tPivfTEs92hxhW/mDAqC9vg2/VCb2g3c7GR2b7aRNdxrS0579iBNHon8PkD7RHbiU9D/e1EUYhHQoLHi",
-	"QN6B3MMgC3gse65wH1iu6FI5K4ku58WjKHeitIq2EMX4pFhpBaKmYqF6Uad+VW1t6dvjW9AdHex4c47H",
-	"uNpha4xn8bb/SK5eq53HBo9vpaXOE+n9xqqd/l+TwCNEv9GdabR3+I2w2ukQBmOezpdpsm7lOkWMplVs",
-	"Ptp2qorhOk3cSxyx6wa/Kz6p6uA38IetF3sqvrB14qMlcekuf3cW5XhnnSUyvowb34uaNQwdYE2HITiy",
-	"7s188EyeaOHqnFYCK1gcglX91Xv+H4Qt2HwyhAfVHA/NBFbVuKFx3ftPunsX4yJiqSIGPzZAGPkBpNji",
-	"bthLHLPyW0brxlfjHEC/LkqEF+cyERGSqji6EqY5FKDX/GiK7c6sqh4vMyGhTTB2lYpgGvd2sJ6CbSes",
-	"X3/0EwSh++hpp96Ig93/7cjN+7/ENmzw/VqCx16PJcOHJ9M8nVh9nBddRuTaJcwLmjkfy4YD80pGvKvy",
-	"uwWMNSZ5J66YqErxEuu4EVpgLbT/eR5MSdoeWEsj/XrEmck3vP6psrDrNFPk4NX3aX0vmuIvRFCOgRFZ",
-	"/QjQwf6rmNdk6+kcWW30mYbmqqrMb+P3hRZUEchZ+NNbq/6TP0Cy7pfPvv5+pHj/jyTFn4R9kKjrp6c1",
-	"SW+Uzy9d3fcTB6uC38Ny+QTDIT1yVD/vRPw1Y1gRoW9H/7eLz9/FPZ9YZGyrel/aks2nDkPKmaofiVIO",
-	"i3c2wGQNQPtK0v0QQ3XXrksukgJGn3jzseAmMrCD/5cKltUT0PVEUHcPi4Zwjlzh+Kt+311YXQplv3pH",
-	"FAAZhu98XFdJVHvD9hVNQFddGJ/thqofKuiIowUxU7VUGmZP5hfr+PoB/h3O7QW4ENF6r9bXjf6xHduw",
-	"NHGDb+ux8mTurV8w4uFWNxA6uTEX1NdDPo/90n5W8Bs7olW5Z5xn/POtSrTVv8hmzN7g94P+kD7qorrc",
-	"CF2EjLrRWT2qG4sJF+22wRUqwRa0Wy32btXK779FwVmldmZdrm1IiNt4tx6e53Bw1+Kt283tPEL/N6bn",
-	"p6Xip3NxN+D1MQFUbFYk7/wcrLxPXtI5e3m3j5Lf7RR9bOYiL74Mq1FNqJJ2zZudhHRvPd+0/o0W27aV",
-	"5ML2CHVRP18s6H5NM43/6nYzWT8RPfL58kyl/gXni+rtpmEz+3LD3yoy4EIyrYGn7kf5jJHSayVsYttf",
-	"25eZQmJW0SZBw19CSINHR751vha+a37zjM2AeHuvc1jY/g1GH7qwKQYOxNxmL906LinXXuCDWPhXTu6B",
-	"U9hZqJkfe/j68F8BAAD//w==",
+	"7H1rcxs3tuBfQfXequzubdG04+TG0octRaJj7ciSV5LHcyvymGD3IYlRE+AAaFGsrP77Fg6AbnQ3mg9F",
+	"yma2dr5MLDZeB+f9wm9JJhZLwYFrlRz+lsyB5iDxP0c3dGb+PweVSbbUTPDkMLmZA7kHqZjgKZkKScZn",
+	"04OPVGfz8SBJEwn/LJmEPDnUsoQ0UdkcFtRMo9dLSA4TpSXjs+TxMU3ORUbtrO1FvsxBAtFzIBxWRM8Z",
+	"nxGm9pv/MU2WVNIFaHeek1IqIeMnGnN40PaDMRFTXHpJZ0AmMBUSUkIVYZqsqCIzdg/cbIWZwf8sQa6T",
+	"NOF0YVbP7Brhvhb04Rz4TM+TwzfD4TCNAOLs1HyI8y2pntfTsXzjkadCLqhODpOyxC8jIGYLpuNHnkmg",
+	"GpQmvFxMQJpTA9eSgSIryjXkfWcscM5wHzlMaVno5PCHYWrOyxblAk+bJgvG7b9eV9tjXMMMpL0iCWop",
+	"uAK8oU9STApYmP/MBNfAcet0uSyYxZRXS/vFv/9DWbSp9/BvEqbJYfJfXtX4/Mr+ql75eXHFNqZRTVbA",
+	"NVlJwWcDhJobZ6Y9LkDiLpZSLEFqZndKszsuVgXkM8iPdeMucqrhQLMFdC8kbYz7eR1B2zTJRGnPvelE",
+	"XxjPxeoEP31ME3jI5pTPALdWFJfT5PDXzROM/IjHr2kEOeABstL8m2gDIEMO1ECCMEXoRJR6QC6nhBLc",
+	"rKEMpjy5GpTCQQvDFCBH2qGcwANdLAtDSjwndKIQ5obOb7lGcmeKcMFhcMvNkaYG5Y91jDewAsin0cXp",
+	"2cUvZgaOK+u5BDUXRY5EKoGatQ0K73YxLN+BoNJkAUpRC+fObxKUKO73wwc/xuJC86DHAYzwiBbYUygK",
+	"MoFCrAjTqj73IDp/WcDZbkczn14ghce4hfn1O0WWEnBThhX0LvhXKx42yg6LIpIyBXmNXo37Ylz/+Dbp",
+	"so00UXAPkun1Niq59t+ZMZpq2DYAqf0av3xME810AXHRVfPkXx2TtoAOwNiERbBpvxe/QI1VNdZ/rY4t",
+	"Jv+ADIkcN4ckrzYzpMZ1eyhWjHgYg+iU4dH2H7gEnj9tpEf9vYe2wO93UB2iyWWTYKVeqH5yNN2EKdOw",
+	"aP7HVtxBtLFLUCkpYl6tWuyAS7hS7z6vPRI36WrsuOGYzGve1+QOKZmUmnChrc42FfK0lChTryETPFdj",
+	"sgZ9RLiYiHyN80zAsFbHWYCb2/g1cSslafL+7Mr+x/HJXy4uv5yPTn8ZnSZpcjW6vjz/6+g0OIU7bJo8",
+	"HMzEgYePOZAaXDtaqH46YIulcDLXKEOHiRaZYvyVHYAgQ2Co0b3TELpcJqeaej0OzGdkbIejktq85qwi",
+	"qa3X66ivfWtuhui1aQ2LZWSXlxzIh5ubT8RMBEp395W7C/qomvJElBPLNbo0YlU51AikjOm6X+ZrhInj",
+	"OCgrDVLkULB7kEZar5iei1ITBZkEraJcfso4U/O4fK7ElhHTJc9BkhVdp0TIWlgvpchAKZKzfWS0O53R",
+	"qTdolbVOGUeNCcwY58aicPhBuVqB/E4Rg/nR4ypNpd5PsBsWX6oTkffsAq/efnQUaEMIHunvxW1tEBWC",
+	"9yBzlkUuYPz5whDkxfiwBX7DEELIW1UsRIcFNaR/D5b2zaYGZHw6Oj/76+hqdDo+JDTLYGlsAzK+Gt1c",
+	"/af50y0vqAZJqEV1nESVWQb42c2Hq8ubm3McbZaSkIFBNULVHeTIjShZ0lIBzvn+8zV+aowtVhSEA36L",
+	"yxpDUN1yt9kBGf9yeTHq+5bytdEka87loJKkSXUg5FY3V/+ZpEm1Tfwb7iJJE7NAl4+1yd/hZYgn9fX0",
+	"MAXJJqUGtJtRfOc5M9dHi08BD5jSQkGbLdzBumtWIjfw/34dwUexNIM8LEb/6/Px+XWSJqO/nV3fmP/4",
+	"eHxz8mF0HTlsmtzTouxBYw0PVqLYGQ1GkavRGwIPRlNERc/86mZPPabjCFza4HZwlNc9FnIIbgMAPFAH",
+	"tE0BY9QvNWjBehdBgwNx2VMw2gXwbN3VDjZwWC70UcVHaZ4bUIBCatvEVbnTvp2lpFC7EUrPJKgkTbKC",
+	"ZXdzUSqI3hKKfTppaKwTIQqgvIuxTkGthsSwdBQYlVstRMpbBmLoMqn4vv0EDTTU/LtCLzD2o0YW9dep",
+	"+skmMqy5/zMeMH5ERsH95gQvQiHQxawDdceWB2Jp1z1YCsOTpXXOoPkuJRR4AGt4dffi5PqFal/26zff",
+	"v/3hx//4yVzH0rBTaXb794P/8evw4N3Xf/+3GNIAz29YzGrrmI9KlDIDkguwMl/R9e6yF/g9k4IvnMbV",
+	"/d1Qw8cN1jF+cK1pdtfd6h730ZrwBv8aW86jZ88lSFHq+Ehk4nGQ3gjr5KBcKNSad4efFfXblExPctf2",
+	"6zbZhocKN9q8nrRBRP6o1RYaCBiCsXWJbVTexCKuq9N5CXP1+eLCmgcnlx8/nY9uUJ6+Pz47324ZWMZ9",
+	"7be7D8N+z6DIR32cmSJ7QkcfsmdEs6kZErMK+lS3iRR3wNEjkhpFZ2443djf0zglY1Hqb2L6TRrQmH9z",
+	"ob+5O5kU+JeSGwuVf8PFxz06NhR5fAfm9MHSU1ZokAN7v6B+HX4do75ncXUBRtE1OpZzhg+2OLY2Qc2I",
+	"sBV6BAXJxSDZJqvtIVILzXqVLZIbvcmD927s9vtHDsxp8cq6oS0iFNraChtVq8hZKd4sKYS4U4YXDchx",
+	"URjoaUUWpdLEmNNHKPAshzU/WeclkWDgkJnpIqKtIbp28yk0lZdH1JXO7Mgfhl1XQ0jAJ4JryrjqXukJ",
+	"VUbVN/JF7aJ/NefFrUBk2uO26peSqSh5blRxK4UYD62NPZY2/KkJtWDgDzuovzXYXg8jcFvQh9O4tV05",
+	"pHxU490w+N82H9eC8ReZ15N69xIuDEtbAOWKWGaLURwPNc+dd+HJDai9acEsTUrO/lmC+xl1n8dd1HFH",
+	"l/tydQkfo/x4/Gl09W30t5MPxxe/jMZWq1SB9mB0CaPk2mCEMfp9qGRAxieXny9uvp1dfPtydnF6+aUx",
+	"3LovqCYFUKXJuHKkjW+5n0LZWVGUME7GKwzKeH8asmAUMH4PMynKZdMoDbePsrKxo90EZQWd/YD6i9lN",
+	"LO5gJAzybTJZGzhkc1KfmEoXh4A8tadC6xAPybSCYhp6C68uP9+Ycx1/+nR+dnJ8c3Zp7O/RxV/Pri4v",
+	"Po4ubnY7od/qfge8EJpNWV+I+ZLXbg+xgnxARvcg15UXQwHP0YCxPhSmFWF56lmYDZOT8QomcyHuDlge",
+	"cSwiCu4YfXHLnvjgX4u12l8VmcCsRNGymT+42SL84bLIQWkyZVLpAXE2AuOkYEoroyjwAGqqwTy2CCp0",
+	"c0bc3xnGmfdynu0YjCuo0qPNfk7zSXWlOctDZ2fcBocH7Q6zwbkpeObSEwJoGR1AgdbFPj5NCdSFsjeB",
+	"N0TlKztiv+Ce29f+Hsx9duatljRxZLHj5tzX/cFH90Er/nhEzC2trXfBhqBngsN2pRR34YkzCN3Vu27u",
+	"qbqlwIZq0GuI5DEzKQTSc4SaGpztxSJOEaTryt/3Z1eVa7fj3SHjq9HHs4vT0ZX10irNisLwHlDW9xxE",
+	"m8KYHWEax9pAkpu9jn7f8lj4uyFXcVvoyrXr7xGXQpJeD678lW8XOXZER+bURnFftM6AwPrR7T+lF0WB",
+	"zx3h6d3uKRlbdW1MJExL5RzoMyGcM388+tuH48/XN+YLh6KQE6puuZhq4MZcRFdQNofcWDm0KMRKtXUS",
+	"H+LzW2v5zJ3GmCbVYjvCdA+TvgemN2wBBeMvTEE7k8hlqSfioe+ivels77QRF/vk3Loko9yIpAmEKSut",
+	"OCAs9Tym6QeCGuXaGnRUAO0WjxeoGRzPwCmwcVaM6pKNm9kBzegVFz5Zz566IQd3CFy2IG+PHoN8kCrW",
+	"3KT7geSgKSsU+a9X70/Iu7c//Md/28fHc8d4btMbl1LMJF2oQ8L4PS2MDsiF/oaWbUoywacFy3RKlKYF",
+	"pEZAGeihx+GbP0pKtBDfCipnkN7ykqtyabAe8m8LyBn9Zk6XkgXouci/obPIkCXYHUxYngNPScnpPWUF",
+	"nZhlvMcDjQxqoA61sUFdYPGWo2t+bmOJ5kjm6gzXFCtuaT7iKDdg68HlOV0ugYOHDIhlAQFiOyc/OmEM",
+	"BtwgKX+n+t23uxNs4Nh77Niiu/rmXaj9LOJWM4JeYYDRB+SNVuxPQAoxG2xWkipD/od37wIUfzuMEluV",
+	"WrQxMmy2sBIyj0NQO993S0MtVnTtYjCHk4LyuyMyNog+JhqKwvJ/gwuK0CW1KVdhDCIYuD3yqa3f2Ocx",
+	"VdqRc/fV8I6R8BWgRzRumrk49YCcGcOLK025ttanmFbc8ztFskJkdzHTi91HnZmAlMI8VWgX6WaFD0sq",
+	"QQrBZzaqhXSliKZ3QMS9MwNXQt4FF1LF2NIkKyhbQN7gzNsYN65jtVdnlzA+ewL7dmtfofnbWRP/HK4F",
+	"xmyn+mlrzYWKR4FY3sM5cHdG6fOGrM88KMTM+qiZJpP1ERlLixVneZWH7WnBoq5hci7iqFbOgRm1DH8G",
+	"2pJme6bQVJNE7ECDlWhbKjbjZqMFm8LuVt+SxdPeIrkswt1nQKO/JnTJDNnaOzQr5Ewt0UX89Wtgsfew",
+	"jNpQeEJiy32d3LmDlYWYYs9bD/WnaiZMBOCOXmDqiLqF6j1Ut4HhnDOlf6/+6HnX01VHs/tIGqdcQH7N",
+	"eBZhXqPKCYf4DzyH3NUnWMHl2CRyyTlTWsg9ArxPcNMAN8pIHss3SJNpFYDZLNbxK5fv7X28m0e47x7x",
+	"ZK0sxmAvARHNalfnpqljbsbNCsUcaGF1843IUhbwwX65u3MLF7qnxcaDFULc/Uyzu40fOS/nDSyWBe0J",
+	"evvUk+4PaIdd8iubQxu/awlIfOuPjPvwViRmkYnl1tu9xo+emOKtjYKtdyfiG/w+xhcrr0L8KKjvbIRn",
+	"uczp0xlrvziO5juuqOSMz/os0NCBgFnATJElyDldWg1oAZTrOpxMvbvNqQuKqBXDSg4iptMBOeNe9BIt",
+	"yEoyjSETm6Xxx+nylbOued9b6ap91Y2gTey6Y2KtlmQ12wwvPQ0ZeerTrTy/DJhdsywAkb9inW0861Jy",
+	"Awo1/neZR5dThDjeBkKX6rskHmW+fXLuFKaMMx+H2T8gvwSpBK9wbepi9F21P5BIVU2aLZr7nQJqd7x8",
+	"PjlWnWDYBssHsfJGSlj4hNkJtSep1g2qaCiToAZkSAQnYeQxdWE+/J1QG98YhNHpn358uyUqvTuEAmm8",
+	"W62al8vdUjXnerD594QWRRCp1GKGxl7loGgderBzqHHzcSKCurq51wEIv/9xWz1kVJ53b35KJZnAnHFb",
+	"4mFLTm1udSNxJYSFoaMJZMbQumeKTcx3VNfOG5sxYLZIBL/lDThZfGmFpj3K2NXQrFRkNRcFEMtMbHDY",
+	"CDvraarg8OPw7U87ZE50lZYKqknSxoOPpdIG531IyB7HgMQNiuSaDDe4rLdcudeW9szBjuhS1Zl62J91",
+	"Vzgub/0fGmscvbPNRUVoUShXFNjgCQPy3kwcw/0WR9zHi9bR9vpZFSaJswWQCegVACcSFoznRnuwnvAW",
+	"d9oSFjoiwyrVys1j8bOJs02GBg8008XacrUmMr4eDn96Lr62h4K7x6R/qB68Ibts9y03lOfNQmxB+Tpg",
+	"UyjAMKcmrVNvXm8QWFUuM5LBoHWzWzOp9jhTW+N/Zmb0dF70VD04yO0abk/u2mM/bX26HwO+2Lwpe5XI",
+	"JPQc1ogF4f0PHU/QjsGNWxJ3HEGQF1Je4mUUMW2+TxX+UHkMutRAfZW1d87anJJcOC9tK3jV085ifFsO",
+	"h99n6FpDqOK/4X/bP9dlGyy3P4wPCWDmk6dDVACl1x6dqxzd5P8oDRuulIZAv8R8omDfPdGlgs62qjYo",
+	"1axOw5RXdGzRINiKtEYktdJ7DKSYQv3fbN9FvexMe8chd08uCu7K5xe54rdmZJRh/tFgYx7TPu4CM+iq",
+	"5Mc9BbDtvWnvCcjEYsG03qvuEh76ltp6Fbuu8thDL8+RLoOu1hdLkzGz92UAPDnmHxiy+1byU1a4gvyW",
+	"+9hOiTeEqrraisFPCA2pQqxA6fMdCd19TiDYXE32TyBbN+HVHqlx9YiLPi+oFpoWv7dRgZ2k4QZydxVD",
+	"q2uvTe7lLgEJjQKGARn/9zFRmvLc2oRG4ZIlhqyyOZU00yAVVjNYZaVgardihrrEqDcx/83vT8wP6ppe",
+	"chkskXq5BXbKjO9aBttTnK8D66DK7b86uzk7OT5P0uTL8ZUrwjq7eH+5Y9lV7Y/caycVB+wkL9kKWrZH",
+	"2UtQdhtj22K1u5gUmKG1bcFGHpfNys3X/ekDVl+qjrY2HL3FzmNBEhfY7qnpcoX5W2Pb0kf4t4m8+jgv",
+	"GeatjxW6xcPArrkvD9K0iRAxxues0f0437VYAPoMVnOxaBQjT63216qhZzwPaaZU1t8OdOGi09F6mCf5",
+	"fdrV62ZpN9VOBewOHvuR4xdrFXbp0QBpY+TqCXFgr+v1JQkbfdlmUtWhJF2ndWNYae/48pyqazbjjBtF",
+	"Q4Lu+QrrNDC5K052HPO+fCeQCuFcgYc6Mn9n0ha5WP+breBvBLu2BpnmUOSfuY4l1l3UGZOBUZWit7ZU",
+	"0Nczg+ln723miWJj3zl7ZX8xn1qpdyJ4VkrZrAsPFMLeyLKkGj6BtGpiPD2no92ZE4pSb8zp6Qx6Qiy2",
+	"lMUHl+PURZm5UBpdEoYIPep8vjo/cndlFagaTf5kkd4/SQT3aWFV53FxTNRfU5PO0yaTi7CKUAdvoVQb",
+	"p9t4GpNYjiheIMrpOGRXgLXZ+A7uSMI4+Z/Xlxddt6SB5neYFEwKuhZlNFryO1yU+0Rlg/6zfc09gp29",
+	"Hb77Md3W7eMaTXCm5zYk5fttEZ/yS3UlnUArV8WIrN7VWDhwhLsIfKaV6MaLu+TFel+X6XMw3gqwP6V9",
+	"tYNVMyiDCSLIsW25zbcxoSdGvzr8flOJI5mswy3WYZ+JKHk+IDe1N9388Nqm7hY0u/OhAabItfn3d4pg",
+	"w9qUQKGADHt8Co2wwTYfQ1vv2EB9hvGoBuIRqsi1McipzMkXH9lTdH1Ixqu5guybLQyaUAU/vh2QUUCt",
+	"JTdrVxjZqIBvU+eT0bErZOt4dseH/7O5D1dxbW9wC4B/jONXIK5lEe0tMNd6iY5drZfKyNsWEN4MtyHh",
+	"k2ESd/vXQmiTVPhLy9RAJE3SZAYcJMt2rJwKJ9uzfMoNfQ5HqrcqXsyXGrY1jqs4ruWw0ZjRy+Vq0dst",
+	"ptCxacMZEe8qZqD0tKfFanan1NkqeJQQY5e1MrYWQ+3bd12+8Oe4wf5i2adiokDeP8lL3IjRbtE52wG9",
+	"+vPtPs9qi5vyzbqY8Ih5NVMR8WLfg1xbi6nqTL2CCQn8keiNyUWzfGtwy2/5AflZ5MzZcUYXwjDjwujz",
+	"r8lH9vOAfLZ9eezNq9SZh4xXNVYZVZCSMS+LwrJpyt126FSDdWrnIisXYBOxbznxasQhKYDeA6EOrwza",
+	"aEFmYJNnfHDYbBNVa7vNZW89G3ptXVEaYXxZ2kidYcXAtUQxP7ZlVuO6CYVtd2QWOceSf1yDzsz2llSp",
+	"Tid85Oy2MRdVZJw1e+Sbj0lGi2JAzlzvN5drZQ5eBcnMAl4wL+iaTMAqobiPs7C6x5zu+++/f2c2//nm",
+	"xLYjJeXSQIozDmQqaeZs9JzNmFYDcly14vEZ8L64xxes4TpfMDvJChpFlMZ9FGJF3vz9h+9tf1wDpbq7",
+	"l/JbRrMf6Rn18hwytqjXt3NTG542n2hRoYsGbvZT5SnAA1P6kLwdvrUR0oJl4DqVshy4ZlNmCDw5XhqV",
+	"/eDNYFj33Q/+ZpSQcrGgco11AT69pdP1pArpBg3ZVZA96crQEqv/BhbYYfLado0ETpcsOUy+H7zGvRgx",
+	"g1zAt+M17BQi3NomTlp4sekUpC/b9z1EFhPGAXuMHF+cpkTCEk0+cwxl/np5ZdW8Oj0kEwuoGO64biiH",
+	"hHjLx3WDpbGFruH5VSe+pGBK28bBSfNpiF9/iyQmmDWM1miPia8joNcXe3cjsrg66dT8ZvGkr3ly7BUF",
+	"3wO8fsFg9y7TVYfyMOrQDTr8Fl84TDjea+0wx+gpK1eNFiLr7pGvEg2wxFdsNsKLLNuwct+8/b1hnp5z",
+	"+wZ8f8D6LY3GsGfGCdK5UZ5dWmWKcoywGRey/6GPf254xyTi5o4jT01or5x+uMOX9tmSx6+t90HeDIcb",
+	"3gbZ702Quu975FUQrEB1pe6uT7n1Kzg7KD51tdfgwZGQURuB66ZL/UsZmDiDufszW35rGdRXM9Kx2Fd1",
+	"g3LHaZt8DX+uGNvLAqxqgP4YS/SsX5JxXJNxK4eQ2T0HCHF9P/vEceMt4PuN5Y+9wJuBBd2LQ64PZq5p",
+	"itFy6hTqqknZM4DsCmheRcRioOoIwy3EeXaaPH5twfdVkKdrrdG9Z0yx13HU9G8kAVuAGfVNuRbDTDk1",
+	"cTUX6AP33a2If/kBdaM67SacLyXctiC3z0iYLwMX0tvhu0FHkQiG/xlwxwLB5XhwsXoOpDmuj7gRd9po",
+	"wNul71GiqzSxZs3uC4Ix2kMmAlXbA67R1cvHBs1+U9f0xGHYs8kEB+HvVLP9msVqG4GsWrq9FAXLuirh",
+	"Oam3psGdCbdDcG6K/1eJzdWDbCU0fMik3+K66bx1ghaTst3qnK+kfv3CtvIF+2iCxvjQRDyg8eIcZ0fW",
+	"L0E1Rcuek3Hw7so4Nb/ecpY7q863aqi8Zzif4cJZwcyu7ItPoEvpMXt8TpU+wOkOzk7H2OJBFDnGIm2b",
+	"YZd9vGAK+4kd3/JMLBa25sssam2yKaxIZbIr4XJoSG4kXyY4h8znUhvyysAFEJSWQBfokACeE8y7WWPK",
+	"9KEfRiiHVcyYtGNH9ka2mJNmLZZ7sLicS3MGBcFLgjbyVWvfDdjspYlvV5s1PGiLTgf2IE0aiTyl2D2R",
+	"Hfgc+P9eFL5wyeKgUexA3oM8QK8OeCh7qnB/sFTRJ3LiJj2ycsdKK/cOUYzPilY3RzUXKzWIehHaYqt1",
+	"+33mPrbG2dPmjvdXfIr1HXY3fBED/F/J+ut0ZNxiBLa6oj6T3G/M2msSNhE8gvRbLZxGt7s/CKq9NmLw",
+	"zfOZN03SraypiNLUhuaTdSeX+NjPctyrFkJi/+CqzmkOaLZKfEXJqEc4jZVZSoslWs12EMYLrGQ1bOeo",
+	"bn6UM8hrVQoFXck1K1x3p6mQM6E1cHyQZy5K6cITrK9vUZfJXfnzvSDChB15erVxB6Fno7rgATKf/yFL",
+	"HqCI49WW0qp0215Lxvch2g+P/lTssKq02cIGbUbqc12ErUSZrIkLqHv4W5AjafYm4flCEeyzYebAUngJ",
+	"lq+QTb2SgvZIRAuXSdlyqWH6GdYNVV3sfhY2JfzZAB7kiz0246ZVoXXjul8/6+p9/BkBS5VhRc41HHkS",
+	"PDa5++wVftN63XvT99V3bkO/zz+IF+ciXBGUqii6kpk5FKA3PHrrHwXwnU0XQkYYpp2lQpjGvb3djMG2",
+	"Z/XvP/opbqH/6GmvehDf9vCPQzfv5iC2n5bvUhqUkz4VDR+fTcHoherTnCVlhK8ZaUgzJ/CtIziveMRR",
+	"lTdQwFRj8sDMpStWqQPE2ueEFlht4Z9XxlC37fy8NtxvQJw1dMvrx/vDF7iYIm/f/JTW96IpvpZJOfq/",
+	"ZPWI89vXb2LGsc3YdWi11TQem6uqMgoa70OvqCKQs/Ax+raZ7A/QsGqiFvGfg4sP/5W4+LOQDyJ1Xdxe",
+	"o/RW/vzKVZY8s08yeM/cRZIMhRhlvCogR/g1XZURpm+//r/OPv8U93xqgbGr6H1lk8Kf29ssF6ouQ6cc",
+	"VkfWj2gVQFuH7R6lrO7augUtKqBNxpvlyNvQwH78/7FgXRWZb0aCumd21Gw+dqUpb4ZD/wpTlWJnfzoi",
+	"CoCMw0pC95YCir1x94pmoKu3B17shqpHG3vcpYFrXK2VhsWzuT90fP4+k9a3k9po1frM9H9twzZMft5i",
+	"23qoPJt5W3Xt6lq41Q2ERm7MBPUZ1y+jv3QLl/5gQ7RKKI/TjC8QrVhb/Tq9UXuDt5T/JW3UVXW5EbwI",
+	"CXWrsXpc92wVzs9onStUgi2ZsVLsqK3lD9/Z5ko+grfoM21DRNzFuvX7eQkDdyPc+s3c3iMM/2B8fl4s",
+	"fj4Tdwtcn+Inxw528t6Pwdqe5BVdslf3r5Hzu5WitR7O8+IT8Bp5pCrpZjvaQYj31vJN6/dq7WMlJBf2",
+	"ZQzn9fNpojbKHpsRJLRyMmZiQD5fnavU14h/V1WHGzKztWH+VpEAV5JZX7yNtRslZdCJy8WWv7G130Lm",
+	"df5x+GZhGpQ1+kfutPDvSDTP2Ix7dNe6gJXtEGPkofLhCLomYmmD1G4eF3vtTvBBrHwdpSuhDHuXNcOg",
+	"j18f/08AAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -178,6 +178,55 @@ func TestAlertsAreFoundAndActedUpon(t *testing.T) {
 	b.do("POST", "/api/v1/alerts/"+uuid.NewString()+"/resolve", "").problem(404, "not_found")
 }
 
+func TestCountingRuleLife(t *testing.T) {
+	b := newBench(t)
+	body := `{"name":"Failing orders","fireMode":"COUNT_IN_WINDOW","severity":"WARNING","threshold":5,"windowSeconds":600,
+		"groupBy":"ROUTE","forDurationSeconds":60,"reNotifyMinutes":30,"notifyOnResolve":true}`
+	rule := into[api.Rule](b.do("POST", "/api/v1/rules", body).want(201))
+	path := "/api/v1/rules/" + rule.ID.String()
+	rule = into[api.Rule](b.do("GET", path, "").want(200))
+	if rule.Threshold != 5 || rule.WindowSeconds != 600 || rule.GroupBy != rules.GroupByRoute || rule.ForDurationSeconds != 60 ||
+		rule.ReNotifyMinutes != 30 || !rule.NotifyOnResolve || rule.LookBackSeconds != 0 || rule.IntervalSeconds != 1 {
+		t.Errorf("rule %+v", rule)
+	}
+	rule = into[api.Rule](b.do("PUT", path, ruleBody, "If-Match", `"1"`).want(200))
+	if rule.Threshold != 0 || rule.GroupBy != "" || rule.NotifyOnResolve || rule.LookBackSeconds != 3600 {
+		t.Errorf("rule that counts no more %+v", rule)
+	}
+}
+
+func TestAlertsOfCounts(t *testing.T) {
+	b := newBench(t)
+	grouped := anAlert("acme", instant())
+	grouped.Count = &alerts.Count{Observed: 7, Threshold: 5, WindowSeconds: 600, GroupBy: rules.GroupByRoute, Group: "order-to-erp"}
+	bare := anAlert("acme", instant().Add(time.Second))
+	bare.Exchange, bare.State = rules.Exchange{}, alerts.Pending
+	bare.Count = &alerts.Count{Observed: 9, Threshold: 5, WindowSeconds: 60}
+	b.inbox.add(grouped)
+	b.inbox.add(bare)
+
+	page := into[api.AlertPage](b.do("GET", "/api/v1/alerts", "").want(200))
+	group := "order-to-erp"
+	want := []*api.WindowCount{
+		{Observed: 9, Threshold: 5, WindowSeconds: 60},
+		{Observed: 7, Threshold: 5, WindowSeconds: 600, GroupBy: rules.GroupByRoute, Group: &group},
+	}
+	if diff := cmp.Diff(want, []*api.WindowCount{page.Items[0].Count, page.Items[1].Count}); diff != "" {
+		t.Error(diff)
+	}
+	if page.Items[0].Exchange != nil || page.Items[1].Exchange == nil {
+		t.Errorf("examples %+v, %+v", page.Items[0].Exchange, page.Items[1].Exchange)
+	}
+	if diff := cmp.Diff([]alerts.State{alerts.Firing, alerts.Acknowledged, alerts.Resolved}, b.inbox.asked.States); diff != "" {
+		t.Errorf("states of a list that names none (-want +got)\n%s", diff)
+	}
+	b.do("GET", "/api/v1/alerts?state=PENDING", "").want(200)
+	if diff := cmp.Diff([]alerts.State{alerts.Pending}, b.inbox.asked.States); diff != "" {
+		t.Errorf("states of a list that names one (-want +got)\n%s", diff)
+	}
+	b.do("POST", "/api/v1/alerts/"+bare.ID.String()+"/acknowledge", "").problem(409, "conflict")
+}
+
 func TestNotificationsShowTheirAttempts(t *testing.T) {
 	b := newBench(t)
 	id := b.records.records[0].ID.String()

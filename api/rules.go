@@ -137,9 +137,15 @@ func definition(b *RuleDefinition) rules.Definition {
 		WebhookIDs:         b.WebhookIds,
 		Targets:            b.Targets,
 		IntervalSeconds:    rules.DefaultIntervalSeconds,
-		LookBackSeconds:    rules.DefaultLookBackSeconds,
-		ReNotifyMinutes:    b.ReNotifyMinutes,
+		Threshold:          b.Threshold,
+		WindowSeconds:      b.WindowSeconds,
+		GroupBy:            b.GroupBy,
 		ForDurationSeconds: b.ForDurationSeconds,
+		ReNotifyMinutes:    b.ReNotifyMinutes,
+		NotifyOnResolve:    b.NotifyOnResolve,
+	}
+	if d.FireMode != rules.CountInWindow {
+		d.LookBackSeconds = rules.DefaultLookBackSeconds
 	}
 	if b.IntervalSeconds != nil {
 		d.IntervalSeconds = *b.IntervalSeconds
@@ -223,8 +229,12 @@ func ruleAnswer(r *rules.Rule) Rule {
 		Targets:            listed(r.Targets),
 		IntervalSeconds:    r.IntervalSeconds,
 		LookBackSeconds:    r.LookBackSeconds,
-		ReNotifyMinutes:    r.ReNotifyMinutes,
+		Threshold:          r.Threshold,
+		WindowSeconds:      r.WindowSeconds,
+		GroupBy:            r.GroupBy,
 		ForDurationSeconds: r.ForDurationSeconds,
+		ReNotifyMinutes:    r.ReNotifyMinutes,
+		NotifyOnResolve:    r.NotifyOnResolve,
 	}
 }
 

@@ -51,10 +51,10 @@ func TestMessageGolden(t *testing.T) {
 	own.Severity, own.Message = "INFO", "ERP is down again.\nCall *Anna* <!channel>, see (https://wiki.example/erp?a=1&b=2),\nhttps:// or <https://wiki.example/2>."
 	own.ErrorMessage = "```\n`rm`\r\n\x1b[31mred"
 	counted := counting()
-	reminder, resolved, alone, again := counted, counted, counted, usual()
+	reminder, resolved, again := counted, counted, usual()
 	reminder.Reason, reminder.Message = notify.ReasonReminder, "Call Anna."
 	resolved.Reason, resolved.Count = notify.ReasonResolved, &slack.Count{Observed: 2, Threshold: 5, Window: "10 min", GroupBy: "Route", Group: "order-to-erp"}
-	alone = slack.Alert{ID: counted.ID, Severity: "WARNING", Title: "7 exchanges within 10 min", Message: "At least 5 match.", Rule: counted.Rule, Count: &slack.Count{Observed: 7, Threshold: 5, Window: "10 min"}}
+	alone := slack.Alert{ID: counted.ID, Severity: "WARNING", Title: "7 exchanges within 10 min", Message: "At least 5 match.", Rule: counted.Rule, Count: &slack.Count{Observed: 7, Threshold: 5, Window: "10 min"}}
 	again.Reason = notify.ReasonReminder
 	for name, a := range map[string]slack.Alert{
 		"failed": usual(), "completed": completed, "own-message": own, "nothing": {}, "reminder": again,

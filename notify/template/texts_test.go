@@ -85,7 +85,9 @@ func TestCountTexts(t *testing.T) {
 		"below":            {"", "", grouped(3, "to-erp"), failed, "to-erp: 3 exchanges within 10 min", "Fewer than 5 match.", ""},
 		"own": {
 			"{{count.observed}}/{{count.threshold}} in {{count.windowSeconds}} s", "{{count.group}}, {{exchange.startTime}}{{exchange.duration}}",
-			grouped(7, "to-erp"), rules.Exchange{}, "7/5 in 600 s", "to-erp,", "",
+			grouped(7, "to-erp"),
+			rules.Exchange{},
+			"7/5 in 600 s", "to-erp,", "",
 		},
 		"broken": {"{{>x}}", "{{count.nope}}", all, failed, "7 exchanges within 1 h 30 min", newest + "no answer", "titleTemplate: line 1, column 1: Partials"},
 	} {

@@ -57,7 +57,7 @@ export interface paths {
         put?: never;
         /**
          * Acknowledge an alert
-         * @description An acknowledged alert stays as it is, with who was first. A resolved one cannot be acknowledged, which is 409.
+         * @description An acknowledged alert stays as it is, with who was first. A resolved one cannot be acknowledged, nor a pending one, which is 409.
          */
         post: operations["acknowledgeAlert"];
         delete?: never;
@@ -177,6 +177,26 @@ export interface paths {
         };
         /** Read a notification with its attempts */
         get: operations["getNotification"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/replicas": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the processes that run
+         * @description In the order in which they started. A replica that stops in order leaves the list; one that died stays as dead until it is forgotten, an hour after its last sign of life.
+         */
+        get: operations["listReplicas"];
         put?: never;
         post?: never;
         delete?: never;
@@ -347,14 +367,23 @@ export interface components {
             /** Format: date-time */
             acknowledgedAt?: string;
             acknowledgedBy?: string;
-            exchange: components["schemas"]["Exchange"];
-            /** Format: date-time */
+            count?: components["schemas"]["WindowCount"];
+            /**
+             * @description The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
+             *     there is none.
+             */
+            exchange?: components["schemas"]["Exchange"];
+            /**
+             * Format: date-time
+             * @description While PENDING when the threshold was reached.
+             */
             firedAt: string;
             /** Format: uuid */
             id: string;
             message: string;
             /** Format: date-time */
             resolvedAt?: string;
+            /** @description Absent where the count fell below its threshold. */
             resolvedBy?: string;
             /** Format: uuid */
             ruleId: string;
@@ -375,6 +404,8 @@ export interface components {
             /** Format: int64 */
             firing: number;
             /** Format: int64 */
+            pending: number;
+            /** Format: int64 */
             resolved: number;
         };
         AlertPage: {
@@ -385,8 +416,11 @@ export interface components {
         AlertsEvent: {
             counts: components["schemas"]["AlertCounts"];
         };
-        /** @enum {string} */
-        AlertState: "FIRING" | "ACKNOWLEDGED" | "RESOLVED";
+        /**
+         * @description `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
+         * @enum {string}
+         */
+        AlertState: "PENDING" | "FIRING" | "ACKNOWLEDGED" | "RESOLVED";
         /** @description One HTTP request. */
         Attempt: {
             /** Format: double */
@@ -486,10 +520,16 @@ export interface components {
             statuses?: ("COMPLETED" | "FAILED")[];
         };
         /**
-         * @description `COUNT_IN_WINDOW` is not evaluated yet, and refused.
+         * @description `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
+         *     exchanges match within `windowSeconds`, or one for each group.
          * @enum {string}
          */
         FireMode: "PER_EXCHANGE" | "COUNT_IN_WINDOW";
+        /**
+         * @description The field by which exchanges are counted, each value for itself.
+         * @enum {string}
+         */
+        GroupBy: "ROUTE" | "APPLICATION" | "ENVIRONMENT";
         /** @description One message owed. Every attempt sends it under its id, in the header `webhook-id`. */
         Notification: {
             /** Format: uuid */
@@ -524,8 +564,12 @@ export interface components {
             items: components["schemas"]["Notification"][];
             nextCursor?: string;
         };
-        /** @enum {string} */
-        NotificationReason: "FIRED";
+        /**
+         * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
+         *     below its threshold.
+         * @enum {string}
+         */
+        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED";
         /**
          * @description `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
          *     often as the schedule allows.
@@ -570,6 +614,47 @@ export interface components {
              */
             type: string;
         };
+        /** @description One process. Its instants are of Postgres's clock. */
+        Replica: {
+            /** @description Whether it has not been silent for so long that others take over its work. */
+            alive: boolean;
+            /**
+             * Format: int64
+             * @description Notifications that it is delivering.
+             */
+            claimedNotifications: number;
+            /**
+             * Format: int64
+             * @description Rules that it is evaluating.
+             */
+            claimedRules: number;
+            host: string;
+            /** @description What claims, attempts and the log name it by; `replicaId` of the status is the one that answers. */
+            id: string;
+            /** Format: double */
+            lastBeatAgeSeconds: number;
+            /**
+             * Format: date-time
+             * @description Its last sign of life.
+             */
+            lastBeatAt: string;
+            /** Format: int64 */
+            pid: number;
+            /**
+             * @example [
+             *       "api",
+             *       "evaluate",
+             *       "dispatch"
+             *     ]
+             */
+            roles: string[];
+            /** Format: date-time */
+            startedAt: string;
+            version: string;
+        };
+        ReplicaList: {
+            items: components["schemas"]["Replica"][];
+        };
         Rule: {
             /**
              * Format: date-time
@@ -582,6 +667,7 @@ export interface components {
             filter: components["schemas"]["Filter"];
             fireMode: components["schemas"]["FireMode"];
             forDurationSeconds: number;
+            groupBy?: components["schemas"]["GroupBy"];
             health?: components["schemas"]["RuleHealth"];
             /** Format: uuid */
             id: string;
@@ -589,10 +675,12 @@ export interface components {
             lookBackSeconds: number;
             messageTemplate: string;
             name: string;
+            notifyOnResolve: boolean;
             reNotifyMinutes: number;
             scope: components["schemas"]["Scope"];
             severity: components["schemas"]["Severity"];
             targets: components["schemas"]["Target"][];
+            threshold: number;
             titleTemplate: string;
             /** Format: date-time */
             updatedAt: string;
@@ -601,6 +689,7 @@ export interface components {
             /** @description What was accepted but is perhaps not meant, such as a webhook that is switched off. In answers to writes only. */
             warnings?: components["schemas"]["FieldError"][];
             webhookIds: string[];
+            windowSeconds: number;
         };
         /** @description What a person writes of a rule. */
         RuleDefinition: {
@@ -609,13 +698,18 @@ export interface components {
             filter?: components["schemas"]["Filter"];
             fireMode: components["schemas"]["FireMode"];
             /**
-             * @description 0 on PER_EXCHANGE, which fires at once.
+             * @description How long the threshold must be reached before the alert fires. 0 on PER_EXCHANGE, which fires at once.
              * @default 0
              */
             forDurationSeconds?: number;
+            /** @description Absent counts all exchanges together. Absent on PER_EXCHANGE. */
+            groupBy?: components["schemas"]["GroupBy"];
             /** @default 1 */
             intervalSeconds?: number;
-            /** @default 3600 */
+            /**
+             * @description How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on
+             *     PER_EXCHANGE. 0 on COUNT_IN_WINDOW, which looks at its whole window each time.
+             */
             lookBackSeconds?: number;
             /**
              * @description Mustache; empty means the default.
@@ -624,7 +718,13 @@ export interface components {
             messageTemplate?: string;
             name: string;
             /**
-             * @description 0 on PER_EXCHANGE, which fires exactly once.
+             * @description Whether webhooks are told when the count falls below the threshold. False on PER_EXCHANGE.
+             * @default false
+             */
+            notifyOnResolve?: boolean;
+            /**
+             * @description The time between reminders while the alert fires and nobody has acknowledged it; 0 is no reminders. 0 on
+             *     PER_EXCHANGE, which fires exactly once.
              * @default 0
              */
             reNotifyMinutes?: number;
@@ -632,11 +732,21 @@ export interface components {
             severity: components["schemas"]["Severity"];
             targets?: components["schemas"]["Target"][];
             /**
+             * @description How many exchanges must match, at least 1. 0 on PER_EXCHANGE, which does not count.
+             * @default 0
+             */
+            threshold?: number;
+            /**
              * @description Mustache; empty means the default.
              * @default
              */
             titleTemplate?: string;
             webhookIds?: string[];
+            /**
+             * @description Within which time they must, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
+             * @default 0
+             */
+            windowSeconds?: number;
         };
         /** @description How a rule's evaluation is doing. */
         RuleHealth: {
@@ -792,6 +902,16 @@ export interface components {
             items: components["schemas"]["Webhook"][];
             nextCursor?: string;
         };
+        /** @description What a counting rule counted when the alert last changed. */
+        WindowCount: {
+            /** @description The value of the field that `groupBy` names; absent without groups. */
+            group?: string;
+            groupBy?: components["schemas"]["GroupBy"];
+            /** Format: int64 */
+            observed: number;
+            threshold: number;
+            windowSeconds: number;
+        };
     };
     responses: {
         /** @description What went wrong. */
@@ -835,6 +955,7 @@ export interface operations {
                 route?: string[];
                 ruleId?: string[];
                 severity?: components["schemas"]["Severity"][];
+                /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
                 state?: components["schemas"]["AlertState"][];
             };
             header?: never;
@@ -1038,6 +1159,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Notification"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listReplicas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Every replica. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReplicaList"];
                 };
             };
             default: components["responses"]["Problem"];
