@@ -283,6 +283,10 @@ type statusFunc func() (api.SystemStatus, error)
 
 func (f statusFunc) Status(context.Context, string) (api.SystemStatus, error) { return f() }
 
+type replicasFunc func() ([]api.ReplicaRecord, error)
+
+func (f replicasFunc) List(context.Context) ([]api.ReplicaRecord, error) { return f() }
+
 // beat is an inbox whose fingerprint is set by hand.
 type beat struct {
 	mu          sync.Mutex

@@ -48,6 +48,7 @@ type Options struct {
 	Inbox         Inbox
 	Notifications Notifications
 	Status        StatusSource
+	Replicas      Replicas
 	Pulse         Pulse
 	// Checks are the dependencies that /readyz and the status ask.
 	Checks []Check
@@ -66,6 +67,9 @@ type Options struct {
 	// ReplicaID and Version name this process and what it runs.
 	ReplicaID string
 	Version   string
+
+	// DeadAfter is the silence after which a replica is shown as dead; 1 min by default.
+	DeadAfter time.Duration
 
 	// ListenAddress is where the server listens, "host:port". Its host may be
 	// used in requests; where it is no certain one, any IP address may.
@@ -100,6 +104,9 @@ func (o *Options) applyDefaults() {
 	if o.Identify == nil {
 		o.Identify = Everybody(Identity{Tenant: "default", Actor: "operator"})
 	}
+	if o.DeadAfter == 0 {
+		o.DeadAfter = time.Minute
+	}
 	if o.RequestTimeout == 0 {
 		o.RequestTimeout = 15 * time.Second
 	}
@@ -118,6 +125,7 @@ func (o *Options) validate() error {
 	absent := map[string]bool{
 		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Inbox": o.Inbox == nil,
 		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Pulse": o.Pulse == nil,
+		"Replicas":  o.Replicas == nil,
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,
 		"Web": o.Web == nil, "Log": o.Log == nil, "Now": o.Now == nil,
 	}

@@ -48,6 +48,7 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 	o := api.Options{
 		Rules: b.rules, Webhooks: b.webhooks, Inbox: b.inbox, Notifications: b.records, Pulse: b.beat,
 		Status:       statusFunc(func() (api.SystemStatus, error) { return api.SystemStatus{Rules: 2, EnabledRules: 1}, nil }),
+		Replicas:     replicasFunc(func() ([]api.ReplicaRecord, error) { return nil, nil }),
 		CheckRule:    template.CheckRule,
 		CheckWebhook: checkWebhook,
 		Web: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -320,4 +321,27 @@ func TestDescriptionIsServed(t *testing.T) {
 		t.Error("the page names another host")
 	}
 	b.do("GET", "/api/docs.css", "").want(200)
+}
+
+func TestReplicasAreListed(t *testing.T) {
+	b := newBench(t, func(o *api.Options) {
+		o.DeadAfter = 30 * time.Second
+		o.Replicas = replicasFunc(func() ([]api.ReplicaRecord, error) {
+			return []api.ReplicaRecord{
+				{ID: "a", Host: "one", PID: 1, Version: "1.2.3", Roles: []string{"api"}, Silent: 30 * time.Second, ClaimedRules: 2},
+				{ID: "b", Host: "two", PID: 2, Version: "1.2.4", Roles: []string{}, Silent: 1500 * time.Millisecond, ClaimedNotifications: 3},
+			}, nil
+		})
+	})
+	list := into[api.ReplicaList](b.do("GET", "/api/v1/replicas", "").want(200))
+	if len(list.Items) != 2 {
+		t.Fatalf("replicas %+v", list)
+	}
+	dead, alive := list.Items[0], list.Items[1]
+	if dead.Alive || dead.ClaimedRules != 2 || dead.LastBeatAgeSeconds != 30 {
+		t.Errorf("dead replica %+v", dead)
+	}
+	if !alive.Alive || alive.ClaimedNotifications != 3 || alive.LastBeatAgeSeconds != 1.5 {
+		t.Errorf("living replica %+v", alive)
+	}
 }

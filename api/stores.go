@@ -179,6 +179,25 @@ type AttemptRecord struct {
 	Outcome    notify.Outcome
 }
 
+// Replicas tells which processes run.
+type Replicas interface {
+	// List returns every replica that has not left and is not forgotten, in the
+	// order in which they started. Replicas belong to no tenant.
+	List(ctx context.Context) ([]ReplicaRecord, error)
+}
+
+// ReplicaRecord is a replica as people see it.
+type ReplicaRecord struct {
+	ID, Host, Version string
+	PID               int
+	Roles             []string
+	StartedAt, BeatAt time.Time
+	// Silent is the age of the last beat, by Postgres's clock.
+	Silent time.Duration
+	// ClaimedRules and ClaimedNotifications are the claims that stand.
+	ClaimedRules, ClaimedNotifications int64
+}
+
 // StatusSource tells how the system is doing.
 type StatusSource interface {
 	Status(ctx context.Context, tenant string) (SystemStatus, error)

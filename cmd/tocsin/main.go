@@ -40,19 +40,22 @@ type serve struct {
 	database
 	sourceFlags
 
-	EncryptionKey   string          `help:"Key that seals webhook URLs and secrets: base64 of 32 bytes, as 'openssl rand -base64 32' prints. Former keys may follow, separated by commas." env:"TOCSIN_ENCRYPTION_KEY" required:"" placeholder:"KEY"`
-	Roles           []app.Role      `help:"What this replica does: api, evaluate, dispatch." default:"api,evaluate,dispatch" env:"TOCSIN_ROLES"`
-	Listen          string          `help:"Address of the HTTP server." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
-	PublicURL       string          `help:"How people reach the server; links in messages begin with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
-	OutgoingAllow   []netip.Prefix  `help:"Networks that webhooks may call although they are not public, as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
-	TickInterval    time.Duration   `help:"Time between ticks of the evaluator." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
-	Settle          time.Duration   `help:"How far behind ClickHouse's clock exchanges are judged." default:"1s" env:"TOCSIN_SETTLE"`
-	PageSize        int             `help:"Most exchanges read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
-	ClaimFor        time.Duration   `help:"How long a claim on rules outlives a replica that died." default:"15s" env:"TOCSIN_CLAIM_FOR"`
-	Lease           time.Duration   `help:"How long a claim on a notification outlives a replica that died." default:"30s" env:"TOCSIN_LEASE"`
-	RetrySchedule   []time.Duration `help:"Pauses after the first, second … failed attempt of a message; after the last one it is given up. Each is stretched or shortened by up to a fifth." default:"1m,5m,30m,2h,24h" env:"TOCSIN_RETRY_SCHEDULE" placeholder:"PAUSE,…"`
-	PollInterval    time.Duration   `help:"Pause between looks at an idle outbox." default:"1s" env:"TOCSIN_POLL_INTERVAL"`
-	ShutdownTimeout time.Duration   `help:"How long an orderly end may take." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
+	EncryptionKey     string          `help:"Key that seals webhook URLs and secrets: base64 of 32 bytes, as 'openssl rand -base64 32' prints. Former keys may follow, separated by commas." env:"TOCSIN_ENCRYPTION_KEY" required:"" placeholder:"KEY"`
+	Roles             []app.Role      `help:"What this replica does: api, evaluate, dispatch." default:"api,evaluate,dispatch" env:"TOCSIN_ROLES"`
+	Listen            string          `help:"Address of the HTTP server." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
+	PublicURL         string          `help:"How people reach the server; links in messages begin with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
+	OutgoingAllow     []netip.Prefix  `help:"Networks that webhooks may call although they are not public, as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
+	TickInterval      time.Duration   `help:"Time between ticks of the evaluator." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
+	Settle            time.Duration   `help:"How far behind ClickHouse's clock exchanges are judged." default:"1s" env:"TOCSIN_SETTLE"`
+	PageSize          int             `help:"Most exchanges read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
+	ClaimFor          time.Duration   `help:"How long a claim on rules outlives a replica that died." default:"15s" env:"TOCSIN_CLAIM_FOR"`
+	Lease             time.Duration   `help:"How long a claim on a notification outlives a replica that died." default:"30s" env:"TOCSIN_LEASE"`
+	HeartbeatInterval time.Duration   `help:"Time between this replica's signs of life." default:"10s" env:"TOCSIN_HEARTBEAT_INTERVAL"`
+	DeadAfter         time.Duration   `help:"Silence after which a replica is dead and its claims are released; at least three heartbeat intervals." default:"1m" env:"TOCSIN_DEAD_AFTER"`
+	ReapInterval      time.Duration   `help:"Time between looks for dead replicas." default:"30s" env:"TOCSIN_REAP_INTERVAL"`
+	RetrySchedule     []time.Duration `help:"Pauses after the first, second … failed attempt of a message; after the last one it is given up. Each is stretched or shortened by up to a fifth." default:"1m,5m,30m,2h,24h" env:"TOCSIN_RETRY_SCHEDULE" placeholder:"PAUSE,…"`
+	PollInterval      time.Duration   `help:"Pause between looks at an idle outbox." default:"1s" env:"TOCSIN_POLL_INTERVAL"`
+	ShutdownTimeout   time.Duration   `help:"How long an orderly end may take." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
 }
 
 // Run serves until a signal.
@@ -65,6 +68,7 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, Source: mapping,
 		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, OutgoingAllow: s.OutgoingAllow,
 		TickInterval: s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
+		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
 		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval, ShutdownTimeout: s.ShutdownTimeout,
 		Logger: logger, Clock: time.Now, Version: buildVersion(),
 	})

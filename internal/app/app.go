@@ -23,6 +23,7 @@ import (
 	"tocsin/evaluator"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/fault"
+	"tocsin/internal/lease"
 	"tocsin/internal/postgres"
 	"tocsin/internal/seal"
 	"tocsin/notify"
@@ -31,6 +32,9 @@ import (
 	"tocsin/notify/webhook"
 	"tocsin/web"
 )
+
+// sourceCheckTimeout bounds the look at the source when a replica starts.
+const sourceCheckTimeout = 10 * time.Second
 
 // App is one replica.
 type App struct {
@@ -41,6 +45,7 @@ type App struct {
 	api        *api.Server
 	evaluator  *evaluator.Evaluator
 	dispatcher *notify.Dispatcher
+	member     *lease.Member
 	lifecycle  lifecycle
 }
 
@@ -51,7 +56,8 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("options: %w", err)
 	}
-	a := &App{options: o, replica: replicaID()}
+	self := o.self()
+	a := &App{options: o, replica: self.ID}
 	a.options.Logger = o.Logger.With(slog.String("replica", a.replica))
 	defer func() {
 		if err != nil {
@@ -75,6 +81,15 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, err
 	}
 	a.lifecycle.add("clickhouse", func(context.Context) error { return source.Close() })
+	if err := a.checkSource(ctx, source); err != nil {
+		return nil, err
+	}
+	a.member, err = lease.New(lease.Options{
+		Store: db.Replicas(), Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")),
+	})
+	if err != nil {
+		return nil, err
+	}
 	bus := memory.New()
 	if o.has(RoleDispatch) {
 		if err := a.openDispatcher(db, bus); err != nil {
@@ -92,6 +107,27 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		}
 	}
 	return a, nil
+}
+
+// checkSource refuses a mapping that does not suit the table. ClickHouse and the
+// table may still come: without them it says so and goes on.
+func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error {
+	ctx, cancel := context.WithTimeout(ctx, sourceCheckTimeout)
+	defer cancel()
+	report, err := source.CheckMapping(ctx)
+	switch {
+	case err != nil:
+		a.options.Logger.WarnContext(ctx, "the source of exchanges cannot be checked yet", slog.Any("error", err))
+		return nil
+	case !report.Exists:
+		a.options.Logger.WarnContext(ctx, "the table of exchanges is not there yet", slog.Any("error", report.Err()))
+		return nil
+	default:
+		if err := report.Err(); err != nil {
+			return fmt.Errorf("source of exchanges: table %s: %w", report.Table, err)
+		}
+		return nil
+	}
 }
 
 func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
@@ -146,6 +182,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	record := db.Record()
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
 		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Pulse: db.Inbox(), Notifications: record, Status: record,
+		Replicas: db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
 		CheckRule: template.CheckRule, CheckWebhook: checkWebhook, Web: web.Handler(),
 		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,
@@ -185,11 +222,17 @@ func (a *App) Addr() string {
 
 // Run does the work of the roles until ctx ends or one of them fails, then
 // lets what is under way come to its end: the tick at hand is committed, the
-// attempts under way are settled, the requests under way are answered.
+// attempts under way are settled, the requests under way are answered. The
+// replica beats until then, and leaves when nothing is under way any more; what
+// did not end in time keeps its claims, because it may still come to its end.
 func (a *App) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var parts sync.WaitGroup
+	alive, leave := context.WithCancel(context.WithoutCancel(ctx))
+	var parts, member sync.WaitGroup
+	member.Go(func() { a.member.Run(alive) })
+	defer member.Wait()
+	defer leave()
 	if a.evaluator != nil {
 		parts.Go(func() { a.evaluator.Run(ctx) })
 	}
@@ -211,7 +254,15 @@ func (a *App) Run(ctx context.Context) error {
 	end, done := context.WithTimeout(context.WithoutCancel(ctx), a.options.ShutdownTimeout)
 	defer done()
 	a.options.Logger.InfoContext(end, "stopping")
-	return errors.Join(a.shutdownServer(end), wait(end, &parts), serveErr)
+	err := errors.Join(a.shutdownServer(end), wait(end, &parts))
+	leave()
+	member.Wait()
+	if err == nil {
+		if err := a.member.Leave(end); err != nil {
+			a.options.Logger.WarnContext(end, "claims not released; they lapse", slog.Any("error", err))
+		}
+	}
+	return errors.Join(err, serveErr)
 }
 
 func (a *App) shutdownServer(ctx context.Context) error {
@@ -242,14 +293,19 @@ func wait(ctx context.Context, parts *sync.WaitGroup) error {
 // Close releases everything, the last opened first.
 func (a *App) Close(ctx context.Context) error { return a.lifecycle.close(ctx) }
 
-// replicaID names this process: host, process and a random part, so that a
-// process number used again is somebody else.
-func replicaID() string {
+// self describes this process. Its id is host, process and a random part, so
+// that a process number used again is somebody else.
+func (o *Options) self() lease.Replica {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
 	var random [3]byte
 	_, _ = rand.Read(random[:])
-	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), hex.EncodeToString(random[:]))
+	r := lease.Replica{Host: host, PID: os.Getpid(), Version: o.Version}
+	r.ID = fmt.Sprintf("%s-%d-%s", r.Host, r.PID, hex.EncodeToString(random[:]))
+	for _, role := range o.Roles {
+		r.Roles = append(r.Roles, string(role))
+	}
+	return r
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tocsin/internal/clickhouse"
+	"tocsin/internal/lease"
 	"tocsin/notify"
 )
 
@@ -54,6 +55,13 @@ type Options struct {
 	ClaimFor time.Duration
 	// Lease is how long a claim on a notification outlives its replica, 30 s by default.
 	Lease time.Duration
+	// HeartbeatInterval is the time between a replica's signs of life, 10 s by default.
+	HeartbeatInterval time.Duration
+	// DeadAfter is the silence after which a replica's claims are released, 1 min
+	// by default; at least three heartbeat intervals.
+	DeadAfter time.Duration
+	// ReapInterval is the time between looks for dead replicas, 30 s by default.
+	ReapInterval time.Duration
 	// RetrySchedule holds the pauses after the first, second … failed attempt of
 	// a message, that of [notify.DefaultPolicy] by default.
 	RetrySchedule []time.Duration
@@ -111,7 +119,14 @@ func (o *Options) validate() error {
 	if o.ShutdownTimeout < 0 {
 		errs = append(errs, errors.New("the shutdown timeout must not be negative"))
 	}
+	if err := o.heartbeat().Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("TOCSIN_HEARTBEAT_INTERVAL, TOCSIN_DEAD_AFTER and TOCSIN_REAP_INTERVAL: %w", err))
+	}
 	return errors.Join(errs...)
+}
+
+func (o *Options) heartbeat() lease.Timing {
+	return lease.Timing{Interval: o.HeartbeatInterval, DeadAfter: o.DeadAfter, ReapInterval: o.ReapInterval}.WithDefaults()
 }
 
 func (o *Options) has(r Role) bool { return slices.Contains(o.Roles, r) }

@@ -66,9 +66,16 @@ func (db *DB) Ping(ctx context.Context) error {
 // Close ends every connection, after those in use have been given back.
 func (db *DB) Close() { db.pool.Close() }
 
+// begin opens a transaction that Postgres ends when it is left idle. Nothing but
+// Postgres is waited for inside, so only a process that stands still, or whose
+// machine is gone, leaves it idle; its row locks must not keep others from the
+// rules and notifications that it held. Set here and not for the connection, so
+// that it also holds behind a pooler.
+const begin = `begin; set local idle_in_transaction_session_timeout = '5s'`
+
 // inTx runs f in one transaction, which commits if f returns nil.
 func (db *DB) inTx(ctx context.Context, f func(q *pgq.Queries) error) error {
-	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
+	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
 }
 
 // notFound turns the absence of a row into a fault.

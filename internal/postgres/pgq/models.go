@@ -90,6 +90,16 @@ type Outbox struct {
 	ClaimedBy      *string
 }
 
+type Replica struct {
+	ReplicaID string
+	Host      string
+	Pid       int32
+	Version   string
+	Roles     []string
+	StartedAt time.Time
+	BeatAt    time.Time
+}
+
 type Rule struct {
 	RuleID             uuid.UUID
 	TenantID           string

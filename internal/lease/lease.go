@@ -1,0 +1,124 @@
+// Package lease keeps the membership of a deployment: which replicas run, and
+// what becomes of the claims of one that does not run any more.
+//
+// A claim on a rule or a notification names its replica and lapses by itself. A
+// replica writes a sign of life into a row of its own, by Postgres's clock; the
+// clocks of replicas are compared with nothing.
+//
+//	          beat ┌──┐
+//	               ▼  │           silent for DeadAfter
+//	(no row) ──▶ alive ─┴────────▶ dead: its claims are released, by whoever notices
+//	   ▲             ▲───── beat ─────┤
+//	   └── leaves ───┘                └── silent for ForgetAfter ──▶ (no row)
+//
+// What holds, and why:
+//
+//   - Releasing a claim is never wrong, only wasteful: each claim has a token, and
+//     whatever a replica writes later under a token that is gone changes nothing.
+//     A replica that was merely slow therefore needs no proof of its death. What
+//     it had in flight to a receiver may be sent again, under the same webhook-id.
+//
+//   - A replica whose beat fails goes on with its work, for the same reason, and
+//     says so once.
+//
+//   - Nobody is declared dead by a replica that has not itself beaten without a
+//     failure for DeadAfter: while Postgres was away, everybody was silent.
+//
+//   - A claim whose replica has no row (it died before its first beat) lapses.
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Replica is one running process.
+type Replica struct {
+	// ID names the process in claims; no other process ever has the same.
+	ID      string
+	Host    string
+	PID     int
+	Version string
+	Roles   []string
+}
+
+// Store keeps the rows of replicas.
+type Store interface {
+	// Beat writes a sign of life, and the replica's row if there is none.
+	Beat(ctx context.Context, replica Replica) error
+	// Reap releases what dead replicas hold, and deletes the rows of those to forget.
+	Reap(ctx context.Context, request ReapRequest) (Reaped, error)
+	// Leave releases what a replica holds and deletes its row.
+	Leave(ctx context.Context, id string) (Released, error)
+}
+
+// ReapRequest says who is dead.
+type ReapRequest struct {
+	// Self is the replica that asks; it never means itself.
+	Self string
+	// DeadAfter is the silence after which a replica's claims are released,
+	// ForgetAfter the one after which its row is deleted.
+	DeadAfter, ForgetAfter time.Duration
+}
+
+// Released is what a replica held.
+type Released struct {
+	Replica              string
+	Rules, Notifications int
+}
+
+// Reaped is what a pass over the dead did.
+type Reaped struct {
+	// Released holds the replicas that held anything.
+	Released []Released
+	// Forgotten is the number of rows deleted.
+	Forgotten int
+}
+
+// Timing says how often a replica beats, and when one is dead.
+type Timing struct {
+	// Interval is the time between beats, 10 s by default.
+	Interval time.Duration
+	// DeadAfter is the silence after which a replica is dead, 1 min by default;
+	// at least three intervals, so that a lost beat or two mean nothing.
+	DeadAfter time.Duration
+	// ReapInterval is the time between looks for the dead, 30 s by default.
+	ReapInterval time.Duration
+	// ForgetAfter is the silence after which a row is deleted, 1 h by default.
+	ForgetAfter time.Duration
+}
+
+// WithDefaults returns t with the defaults for what is zero.
+func (t Timing) WithDefaults() Timing {
+	for _, d := range []struct {
+		value     *time.Duration
+		otherwise time.Duration
+	}{
+		{&t.Interval, 10 * time.Second},
+		{&t.DeadAfter, time.Minute},
+		{&t.ReapInterval, 30 * time.Second},
+		{&t.ForgetAfter, max(time.Hour, 2*t.DeadAfter)},
+	} {
+		if *d.value == 0 {
+			*d.value = d.otherwise
+		}
+	}
+	return t
+}
+
+// Validate returns what is wrong with t, whose defaults are filled in.
+func (t Timing) Validate() error {
+	var errs []error
+	if t.Interval <= 0 || t.DeadAfter <= 0 || t.ReapInterval <= 0 || t.ForgetAfter <= 0 {
+		errs = append(errs, errors.New("the times of heartbeats must be positive"))
+	}
+	if t.DeadAfter < 3*t.Interval {
+		errs = append(errs, fmt.Errorf("a replica is dead after %v, which must be at least three times the heartbeat interval of %v", t.DeadAfter, t.Interval))
+	}
+	if t.ForgetAfter <= t.DeadAfter {
+		errs = append(errs, fmt.Errorf("a replica is forgotten after %v, which must be above the %v after which it is dead", t.ForgetAfter, t.DeadAfter))
+	}
+	return errors.Join(errs...)
+}

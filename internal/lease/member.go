@@ -1,0 +1,132 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Options configures a [Member]. Store, Logger and Replica are required.
+type Options struct {
+	Store   Store
+	Logger  *slog.Logger
+	Replica Replica
+	Timing  Timing
+}
+
+// Member is the membership of this process.
+type Member struct {
+	Options
+	// unbroken is the number of beats since the last one that failed.
+	unbroken int
+	failing  bool
+}
+
+// New returns a member, which has not beaten yet. Its error names the option
+// that cannot be used.
+func New(o Options) (*Member, error) {
+	if o.Store == nil || o.Logger == nil || o.Replica.ID == "" {
+		return nil, errors.New("lease: Store, Logger and Replica are required")
+	}
+	o.Timing = o.Timing.WithDefaults()
+	if err := o.Timing.Validate(); err != nil {
+		return nil, fmt.Errorf("lease: %w", err)
+	}
+	return &Member{Options: o}, nil
+}
+
+// Run beats and reaps until ctx ends. It beats at once. What fails is logged
+// when it begins to fail and when it works again.
+func (m *Member) Run(ctx context.Context) {
+	beats, reaps := time.NewTicker(m.Timing.Interval), time.NewTicker(m.Timing.ReapInterval)
+	defer beats.Stop()
+	defer reaps.Stop()
+	m.beat(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-beats.C:
+			m.beat(ctx)
+		case <-reaps.C:
+			m.reap(ctx)
+		}
+	}
+}
+
+// Beat writes one sign of life. It gives up after an interval.
+func (m *Member) Beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.Timing.Interval)
+	defer cancel()
+	if err := m.Store.Beat(ctx, m.Replica); err != nil {
+		return fmt.Errorf("beat: %w", err)
+	}
+	return nil
+}
+
+// Reap is one look for the dead. It gives up after an interval, so that it does
+// not keep this replica from beating.
+func (m *Member) Reap(ctx context.Context) (Reaped, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.Timing.Interval)
+	defer cancel()
+	reaped, err := m.Store.Reap(ctx, ReapRequest{
+		Self: m.Replica.ID, DeadAfter: m.Timing.DeadAfter, ForgetAfter: m.Timing.ForgetAfter,
+	})
+	if err != nil {
+		return reaped, fmt.Errorf("reap: %w", err)
+	}
+	return reaped, nil
+}
+
+// Leave releases what this replica still holds and deletes its row. Call it
+// when the work and [Member.Run] have ended; with an error, the claims lapse,
+// or are released when the replica has been silent for long enough.
+func (m *Member) Leave(ctx context.Context) error {
+	released, err := m.Store.Leave(ctx, m.Replica.ID)
+	if err != nil {
+		return fmt.Errorf("leave: %w", err)
+	}
+	if released.Rules > 0 || released.Notifications > 0 {
+		m.Logger.InfoContext(ctx, "own claims released",
+			slog.Int("rules", released.Rules), slog.Int("notifications", released.Notifications))
+	}
+	return nil
+}
+
+func (m *Member) beat(ctx context.Context) {
+	err := m.Beat(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil && !m.failing:
+		m.Logger.WarnContext(ctx, "heartbeat failed; work goes on, and others may take it over", slog.Any("error", err))
+	case err == nil && m.failing:
+		m.Logger.InfoContext(ctx, "heartbeat works again")
+	}
+	m.failing = err != nil
+	if m.failing {
+		m.unbroken = 0
+	} else {
+		m.unbroken++
+	}
+}
+
+// reap looks for the dead if this replica itself has been alive for long enough.
+func (m *Member) reap(ctx context.Context) {
+	if time.Duration(m.unbroken-1)*m.Timing.Interval < m.Timing.DeadAfter {
+		return
+	}
+	reaped, err := m.Reap(ctx)
+	for _, r := range reaped.Released {
+		m.Logger.WarnContext(ctx, "claims of a dead replica released", slog.String("dead", r.Replica),
+			slog.Int("rules", r.Rules), slog.Int("notifications", r.Notifications))
+	}
+	if reaped.Forgotten > 0 {
+		m.Logger.InfoContext(ctx, "dead replicas forgotten", slog.Int("replicas", reaped.Forgotten))
+	}
+	if err != nil && ctx.Err() == nil {
+		m.Logger.WarnContext(ctx, "dead replicas not looked for", slog.Any("error", err))
+	}
+}

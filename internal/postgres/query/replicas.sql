@@ -1,0 +1,72 @@
+-- name: ReplicaBeat :exec
+-- Enters the replica, or again when its row has been deleted meanwhile.
+insert into replica (replica_id, host, pid, version, roles)
+values (@replica_id, @host, @pid, @version, @roles)
+on conflict (replica_id) do update set beat_at = now();
+
+-- name: ReplicaReleaseRules :many
+-- Ends the claims on rules of replicas that are dead by this statement's clock.
+-- What is locked just now is left to the next time.
+with held as (
+    select s.rule_id, s.claimed_by
+    from rule_state s
+    join replica r on r.replica_id = s.claimed_by
+    where r.beat_at <= now() - @dead_after::interval and r.replica_id <> @self::text
+    for update of s skip locked
+), released as (
+    update rule_state s
+    set claim_token = null, claimed_by = null, claimed_until = null
+    from held
+    where s.rule_id = held.rule_id
+    returning held.claimed_by
+)
+select claimed_by::text as replica_id, count(*) as claims from released group by claimed_by order by claimed_by;
+
+-- name: ReplicaReleaseNotifications :many
+-- The same for notifications, which are due at once.
+with held as (
+    select o.notification_id, o.claimed_by
+    from outbox o
+    join replica r on r.replica_id = o.claimed_by
+    where r.beat_at <= now() - @dead_after::interval and r.replica_id <> @self::text
+    for update of o skip locked
+), released as (
+    update outbox o
+    set due_at = least(o.due_at, now()), claim_token = null, claimed_by = null
+    from held
+    where o.notification_id = held.notification_id
+    returning held.claimed_by
+)
+select claimed_by::text as replica_id, count(*) as claims from released group by claimed_by order by claimed_by;
+
+-- name: ReplicaForget :execrows
+delete from replica
+where beat_at <= now() - @forget_after::interval and replica_id <> @self::text;
+
+-- name: ReplicaReleaseOwnRules :execrows
+update rule_state
+set claim_token = null, claimed_by = null, claimed_until = null
+where claimed_by = @replica_id::text;
+
+-- name: ReplicaReleaseOwnNotifications :execrows
+update outbox
+set due_at = least(due_at, now()), claim_token = null, claimed_by = null
+where claimed_by = @replica_id::text;
+
+-- name: ReplicaLeave :exec
+delete from replica where replica_id = @replica_id;
+
+-- name: ReplicaList :many
+-- Claims that have lapsed are not counted: anybody may take what they were on.
+select sqlc.embed(r),
+       greatest(extract(epoch from now() - r.beat_at), 0)::double precision as silent_seconds,
+       coalesce(rules.claims, 0)::bigint as claimed_rules,
+       coalesce(notifications.claims, 0)::bigint as claimed_notifications
+from replica r
+left join (
+    select s.claimed_by, count(*) as claims from rule_state s where s.claimed_until > now() group by s.claimed_by
+) rules on rules.claimed_by = r.replica_id
+left join (
+    select o.claimed_by, count(*) as claims from outbox o where o.due_at > now() and o.claimed_by is not null group by o.claimed_by
+) notifications on notifications.claimed_by = r.replica_id
+order by r.started_at, r.replica_id;

@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"tocsin/api"
+	"tocsin/internal/lease"
+	"tocsin/internal/postgres/pgq"
+)
+
+// Replicas keeps the rows of replicas.
+type Replicas struct{ db *DB }
+
+// Replicas returns the store of replicas.
+func (db *DB) Replicas() *Replicas { return &Replicas{db} }
+
+// Beat writes a sign of life.
+func (s *Replicas) Beat(ctx context.Context, replica lease.Replica) error {
+	return s.db.queries.ReplicaBeat(ctx, pgq.ReplicaBeatParams{
+		ReplicaID: replica.ID, Host: replica.Host, Pid: int32(replica.PID), Version: replica.Version, Roles: replica.Roles,
+	})
+}
+
+// Reap releases what dead replicas hold, rules and notifications in a statement
+// each, and deletes the rows of those to forget. With an error it still returns
+// what it did.
+func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.Reaped, error) {
+	var reaped lease.Reaped
+	of := func(replica string) *lease.Released {
+		i := slices.IndexFunc(reaped.Released, func(r lease.Released) bool { return r.Replica == replica })
+		if i < 0 {
+			i = len(reaped.Released)
+			reaped.Released = append(reaped.Released, lease.Released{Replica: replica})
+		}
+		return &reaped.Released[i]
+	}
+	ruleClaims, err := s.db.queries.ReplicaReleaseRules(ctx, pgq.ReplicaReleaseRulesParams{
+		DeadAfter: request.DeadAfter, Self: request.Self,
+	})
+	for _, row := range ruleClaims {
+		of(row.ReplicaID).Rules = int(row.Claims)
+	}
+	if err != nil {
+		return reaped, fmt.Errorf("release rules: %w", err)
+	}
+	notifications, err := s.db.queries.ReplicaReleaseNotifications(ctx, pgq.ReplicaReleaseNotificationsParams{
+		DeadAfter: request.DeadAfter, Self: request.Self,
+	})
+	for _, row := range notifications {
+		of(row.ReplicaID).Notifications = int(row.Claims)
+	}
+	if err != nil {
+		return reaped, fmt.Errorf("release notifications: %w", err)
+	}
+	forgotten, err := s.db.queries.ReplicaForget(ctx, pgq.ReplicaForgetParams{
+		ForgetAfter: request.ForgetAfter, Self: request.Self,
+	})
+	reaped.Forgotten = int(forgotten)
+	if err != nil {
+		return reaped, fmt.Errorf("forget replicas: %w", err)
+	}
+	return reaped, nil
+}
+
+// Leave releases what a replica holds and deletes its row.
+func (s *Replicas) Leave(ctx context.Context, id string) (lease.Released, error) {
+	released := lease.Released{Replica: id}
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		ruleClaims, err := q.ReplicaReleaseOwnRules(ctx, id)
+		if err != nil {
+			return fmt.Errorf("release rules: %w", err)
+		}
+		notifications, err := q.ReplicaReleaseOwnNotifications(ctx, id)
+		if err != nil {
+			return fmt.Errorf("release notifications: %w", err)
+		}
+		released.Rules, released.Notifications = int(ruleClaims), int(notifications)
+		return q.ReplicaLeave(ctx, id)
+	})
+	return released, err
+}
+
+// List returns every replica that has a row, in the order in which they started.
+func (s *Replicas) List(ctx context.Context) ([]api.ReplicaRecord, error) {
+	rows, err := s.db.queries.ReplicaList(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list replicas: %w", err)
+	}
+	list := make([]api.ReplicaRecord, len(rows))
+	for i, row := range rows {
+		list[i] = api.ReplicaRecord{
+			ID: row.Replica.ReplicaID, Host: row.Replica.Host, PID: int(row.Replica.Pid), Version: row.Replica.Version, Roles: row.Replica.Roles,
+			StartedAt: row.Replica.StartedAt, BeatAt: row.Replica.BeatAt,
+			Silent:       time.Duration(row.SilentSeconds * float64(time.Second)),
+			ClaimedRules: row.ClaimedRules, ClaimedNotifications: row.ClaimedNotifications,
+		}
+	}
+	return list, nil
+}
