@@ -28,6 +28,9 @@ type judge struct {
 type group struct {
 	tenantID string
 	judges   []*judge
+	// index finds the judges of an exchange; nil until there is one to judge, and
+	// after a judge was dropped.
+	index *rules.Index
 }
 
 // spreadNS is how far apart the cursors of one group may be. A rule that lags
@@ -78,7 +81,7 @@ func (g *group) statuses() []rules.Status {
 	var union []rules.Status
 	for _, status := range []rules.Status{rules.Completed, rules.Failed} {
 		if slices.ContainsFunc(g.judges, func(j *judge) bool {
-			return slices.Contains(j.Statuses(), status)
+			return j.CanWant(status)
 		}) {
 			union = append(union, status)
 		}
@@ -91,12 +94,15 @@ func (g *group) statuses() []rules.Status {
 // raise.
 func (g *group) forward(page []rules.Exchange, end cursor.Position, raise raiser) findings {
 	var f findings
-	for _, j := range g.judges {
-		for i := range page {
-			if e := &page[i]; e.Position().After(j.at) && j.Wants(e) {
+	for i := range page {
+		e := &page[i]
+		for _, number := range g.index.Candidates(e) {
+			if j := g.judges[number]; e.Position().After(j.at) && j.Wants(e) {
 				raise.add(&f, j, e)
 			}
 		}
+	}
+	for _, j := range g.judges {
 		if end.After(j.at) {
 			j.at = end
 		}
@@ -109,10 +115,12 @@ func (g *group) forward(page []rules.Exchange, end cursor.Position, raise raiser
 // forward scan's.
 func (g *group) again(page []rules.Exchange, horizonNS int64, raise raiser) findings {
 	var f findings
-	for _, j := range g.judges {
-		begin := horizonNS - int64(j.claim.Rule.LookBackSeconds)*secondNS
-		for i := range page {
-			if e := &page[i]; e.StartTimeNS >= begin && !e.Position().After(j.start) && j.Wants(e) {
+	for i := range page {
+		e := &page[i]
+		for _, number := range g.index.Candidates(e) {
+			j := g.judges[number]
+			begin := horizonNS - int64(j.claim.Rule.LookBackSeconds)*secondNS
+			if e.StartTimeNS >= begin && !e.Position().After(j.start) && j.Wants(e) {
 				raise.add(&f, j, e)
 			}
 		}
@@ -120,12 +128,27 @@ func (g *group) again(page []rules.Exchange, horizonNS int64, raise raiser) find
 	return f
 }
 
-// moved reports whether the rule stands elsewhere than its cursor in the database.
-func (j *judge) moved() bool { return j.from == nil || *j.from != j.at }
+// behind returns those seconds that reach behind the cursor of any judge. What
+// begins after all of them is the forward scan's alone.
+func (g *group) behind(seconds []int64) []int64 {
+	last := slices.MaxFunc(g.judges, func(a, b *judge) int { return a.start.Compare(b.start) }).start
+	end, _ := slices.BinarySearch(seconds, floor(last.StartTimeNS, secondNS)/secondNS+1)
+	return seconds[:end]
+}
+
+// keep drops the judges for which standing does not hold.
+func (g *group) keep(standing func(*judge) bool) {
+	before := len(g.judges)
+	g.judges = slices.DeleteFunc(g.judges, func(j *judge) bool { return !standing(j) })
+	if len(g.judges) != before {
+		g.index = nil
+	}
+}
 
 // advances returns what a commit says about the group's rules: of those that
-// moved or found something and, when they are released, of all. A cursor may
-// advance to where it is: its compare-and-set still proves that the claim stands.
+// found something and, when they are released, of all. The others move later,
+// over what they did not want. A cursor may advance to where it is: its
+// compare-and-set still proves that the claim stands.
 func (g *group) advances(found findings, release bool) []Advance {
 	finders := make(map[uuid.UUID]bool)
 	for i := range found.instances {
@@ -133,7 +156,7 @@ func (g *group) advances(found findings, release bool) []Advance {
 	}
 	var out []Advance
 	for _, j := range g.judges {
-		if !release && !j.moved() && !finders[j.claim.Rule.ID] {
+		if !release && !finders[j.claim.Rule.ID] {
 			continue
 		}
 		out = append(out, Advance{

@@ -52,6 +52,7 @@ type Evaluator struct {
 	// rule which fails each second is logged once.
 	told   map[uuid.UUID]string
 	ledger *ledger
+	bench  *bench
 }
 
 // New returns an evaluator. Its error names the option that cannot be used.
@@ -73,7 +74,7 @@ func New(o Options) (*Evaluator, error) {
 	if o.Budget >= o.ClaimFor {
 		return nil, fmt.Errorf("evaluator: Budget %v must be below ClaimFor %v, or claims lapse while they are used", o.Budget, o.ClaimFor)
 	}
-	return &Evaluator{Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, ledger: newLedger()}, nil
+	return &Evaluator{Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, ledger: newLedger(), bench: newBench()}, nil
 }
 
 func orDefault[T comparable](value, otherwise T) T {
@@ -154,6 +155,7 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 		}
 	}
 	e.ledger.sweep(t.horizon.StartTimeNS)
+	e.bench.sweep(e.Clock())
 	if t.result.Notifications > 0 {
 		if err := e.Publisher.Publish(ctx, notify.WakeUp{Notifications: t.result.Notifications}); err != nil {
 			e.Logger.WarnContext(ctx, "wake-up not published", slog.Any("error", err))
@@ -186,14 +188,18 @@ type tick struct {
 
 // prepare compiles the claimed rules. Those that do not compile fail alone.
 func (t *tick) prepare(ctx context.Context, claims []Claim) ([]*judge, error) {
+	slab := make([]judge, len(claims))
 	judges := make([]*judge, 0, len(claims))
-	for _, c := range claims {
+	now := t.Clock()
+	for i := range claims {
+		c := &claims[i]
 		err := c.Err
 		var compiled *rules.Judge
 		if err == nil {
-			compiled, err = rules.NewJudge(&c.Rule)
+			compiled, err = t.bench.compile(&c.Rule, now)
 		}
-		j := &judge{claim: c, Judge: compiled, from: c.From, at: c.Start(), start: c.Start()}
+		j := &slab[i]
+		*j = judge{claim: *c, Judge: compiled, from: c.From, at: c.Start(), start: c.Start()}
 		if err != nil {
 			if err := t.fail(ctx, []*judge{j}, err); err != nil {
 				return nil, err
@@ -225,11 +231,12 @@ func (t *tick) evaluateTenant(ctx context.Context, tenant *group) error {
 // the seconds behind it that changed, until both are drained or the budget is
 // spent, and releases its rules.
 func (t *tick) evaluate(ctx context.Context, g *group) error {
-	again := t.ledger.recall(g, t.horizon.StartTimeNS)
+	again := g.behind(t.ledger.recall(g, t.horizon.StartTimeNS))
 	if err := t.forward(ctx, g, len(again) == 0); err != nil || len(g.judges) == 0 {
 		return err
 	}
 	if len(again) == 0 {
+		t.ledger.judged(g, nil)
 		return nil
 	}
 	return t.backward(ctx, g, again)
@@ -251,6 +258,7 @@ func (t *tick) forward(ctx context.Context, g *group, release bool) error {
 		if !last {
 			end = page[len(page)-1].Position()
 		}
+		t.seat(g, page)
 		found := g.forward(page, end, t.raise)
 		last = last || t.spent()
 		if len(found.instances) > 0 || (last && release) {
@@ -280,6 +288,7 @@ func (t *tick) backward(ctx context.Context, g *group, seconds []int64) error {
 			if err != nil {
 				return t.fail(ctx, g.judges, err)
 			}
+			t.seat(g, page)
 			if found := g.again(page, t.horizon.StartTimeNS, t.raise); len(found.instances) > 0 {
 				if err := t.commit(ctx, g, found, false); err != nil {
 					return err
@@ -301,6 +310,13 @@ func (t *tick) backward(ctx context.Context, g *group, seconds []int64) error {
 	return t.commit(ctx, g, findings{}, true)
 }
 
+// seat gives a group the index that it needs to judge a page.
+func (t *tick) seat(g *group, page []rules.Exchange) {
+	if g.index == nil && len(page) > 0 {
+		g.index = t.bench.index(g.judges)
+	}
+}
+
 // page reads the exchanges after a position and before an instant, none where
 // the position has already reached it (a source's clock may step back).
 func (t *tick) page(ctx context.Context, tenantID string, after cursor.Position, beforeNS int64, statuses []rules.Status) ([]rules.Exchange, error) {
@@ -318,8 +334,8 @@ func (t *tick) page(ctx context.Context, tenantID string, after cursor.Position,
 }
 
 // commit writes what a group found and drops the judges whose claims were
-// stale. Where the database refuses the whole, each rule is tried alone, so
-// that only those fail which are at fault.
+// stale. Where the database refuses the whole, each half is tried alone, and so
+// on, so that only those rules fail which are at fault.
 func (t *tick) commit(ctx context.Context, g *group, found findings, release bool) error {
 	advances := g.advances(found, release)
 	done, err := t.Store.Commit(ctx, Batch{
@@ -334,7 +350,7 @@ func (t *tick) commit(ctx context.Context, g *group, found findings, release boo
 			g.judges = nil
 			return t.fail(ctx, judges, err)
 		}
-		return t.commitAlone(ctx, g, found, release)
+		return t.commitHalves(ctx, g, found, release)
 	}
 	t.result.Alerts += len(done.Inserted)
 	t.result.Notifications += done.Notifications
@@ -343,18 +359,18 @@ func (t *tick) commit(ctx context.Context, g *group, found findings, release boo
 	for _, a := range advances {
 		stale[a.RuleID] = !standing[a.RuleID]
 	}
-	g.judges = slices.DeleteFunc(g.judges, func(j *judge) bool {
+	g.keep(func(j *judge) bool {
 		id := j.claim.Rule.ID
 		if stale[id] {
 			t.result.Stale++
-			return true
+			return false
 		}
 		if standing[id] {
 			at := j.at
 			j.from = &at
 			delete(t.told, id)
 		}
-		return false
+		return true
 	})
 	return nil
 }
@@ -367,29 +383,37 @@ func setOf(ids []uuid.UUID) map[uuid.UUID]bool {
 	return set
 }
 
-func (t *tick) commitAlone(ctx context.Context, g *group, found findings, release bool) error {
+func (t *tick) commitHalves(ctx context.Context, g *group, found findings, release bool) error {
 	var left []*judge
-	for _, j := range g.judges {
-		alone := group{tenantID: g.tenantID, judges: []*judge{j}}
-		if err := t.commit(ctx, &alone, found.of(j.claim.Rule.ID), release); err != nil {
-			return err
+	middle := len(g.judges) / 2
+	for _, half := range [][]*judge{g.judges[:middle:middle], g.judges[middle:]} {
+		part := group{tenantID: g.tenantID, judges: slices.Clone(half)}
+		own := found.of(half)
+		if release || len(own.instances) > 0 {
+			if err := t.commit(ctx, &part, own, release); err != nil {
+				return err
+			}
 		}
-		left = append(left, alone.judges...)
+		left = append(left, part.judges...)
 	}
-	g.judges = left
+	g.judges, g.index = left, nil
 	return nil
 }
 
-// of returns the findings of one rule.
-func (f findings) of(rule uuid.UUID) findings {
+// of returns the findings of some judges' rules.
+func (f findings) of(judges []*judge) findings {
+	wanted := make(map[uuid.UUID]bool, len(judges))
+	for _, j := range judges {
+		wanted[j.claim.Rule.ID] = true
+	}
 	var own findings
 	for _, i := range f.instances {
-		if i.RuleID == rule {
+		if wanted[i.RuleID] {
 			own.instances = append(own.instances, i)
 		}
 	}
 	for _, n := range f.notifications {
-		if n.RuleID == rule {
+		if wanted[n.RuleID] {
 			own.notifications = append(own.notifications, n)
 		}
 	}

@@ -151,27 +151,29 @@ func (j *Judge) Wants(e *Exchange) bool {
 	})
 }
 
-// Statuses returns every status that the rule can want.
-func (j *Judge) Statuses() []Status {
-	statuses := slices.Clone(j.present.statuses)
-	for _, f := range j.former {
-		statuses = append(statuses, f.matcher.statuses...)
-	}
-	return statuses
+// CanWant reports whether the rule can want an exchange of a status.
+func (j *Judge) CanWant(status Status) bool {
+	return slices.Contains(j.present.statuses, status) ||
+		slices.ContainsFunc(j.former, func(f formerMatcher) bool { return slices.Contains(f.matcher.statuses, status) })
 }
 
 // Match reports whether e matches.
 func (m *Matcher) Match(e *Exchange) bool {
-	return slices.Contains(m.statuses, e.Status) &&
-		matchesAny(m.applications, e.Application) &&
-		matchesAny(m.routes, e.Route) &&
-		matchesAny(m.environments, e.Environment) &&
+	return m.looksAt(e) &&
 		(len(m.errorTypes) == 0 || slices.Contains(m.errorTypes, e.ErrorType)) &&
 		(m.minNS == nil || e.DurationNS >= *m.minNS) &&
 		(m.maxNS == nil || e.DurationNS <= *m.maxNS) &&
 		strings.Contains(e.ErrorMessage, m.contains) &&
 		(m.message == nil || m.message.MatchString(e.ErrorMessage)) &&
 		m.matchesAttributes(e.Attributes)
+}
+
+// looksAt reports whether e is of a wanted status and happened within the scope.
+func (m *Matcher) looksAt(e *Exchange) bool {
+	return slices.Contains(m.statuses, e.Status) &&
+		matchesAny(m.applications, e.Application) &&
+		matchesAny(m.routes, e.Route) &&
+		matchesAny(m.environments, e.Environment)
 }
 
 func (m *Matcher) matchesAttributes(attributes map[string]string) bool {

@@ -38,7 +38,7 @@ const (
 
 // world is the engine on real databases, ticked by hand.
 type world struct {
-	t          *testing.T
+	t          testing.TB
 	ch         chtest.Database
 	pgURL      string
 	db         *postgres.DB
@@ -48,18 +48,18 @@ type world struct {
 	receiver   *receiver
 }
 
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	w := &world{t: t, ch: chtest.New(t), pgURL: pgtest.URL(t), receiver: newReceiver(t)}
-	w.conn = pgtest.Conn(t, w.pgURL)
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	w := &world{t: tb, ch: chtest.New(tb), pgURL: pgtest.URL(tb), receiver: newReceiver(tb)}
+	w.conn = pgtest.Conn(tb, w.pgURL)
 	box, err := seal.New(key)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	if w.db, err = postgres.Open(t.Context(), w.pgURL, box); err != nil {
-		t.Fatal(err)
+	if w.db, err = postgres.Open(tb.Context(), w.pgURL, box); err != nil {
+		tb.Fatal(err)
 	}
-	t.Cleanup(w.db.Close)
+	tb.Cleanup(w.db.Close)
 	w.evaluator = w.newEvaluator(evaluator.Options{})
 	w.dispatcher = w.newDispatcher(notify.Options{})
 	return w
@@ -68,16 +68,19 @@ func newWorld(t *testing.T) *world {
 // newEvaluator fills in what o leaves out, with a store and a source of its own.
 func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	w.t.Helper()
-	source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
-	if err != nil {
-		w.t.Fatal(err)
+	if o.Source == nil {
+		source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.t.Cleanup(func() { _ = source.Close() })
+		o.Source = source
 	}
-	w.t.Cleanup(func() { _ = source.Close() })
 	texts, err := template.NewTexts()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	o.Source, o.Publisher, o.Texts = source, memory.New(), texts
+	o.Publisher, o.Texts = memory.New(), texts
 	o.Logger, o.Clock = slog.New(slog.DiscardHandler), time.Now
 	if o.Store == nil {
 		o.Store = w.db.Evaluation()
@@ -237,11 +240,11 @@ type receiver struct {
 
 type message struct{ webhookID, execution string }
 
-func newReceiver(t *testing.T) *receiver {
-	t.Helper()
+func newReceiver(tb testing.TB) *receiver {
+	tb.Helper()
 	r := &receiver{}
 	server := httptest.NewServer(r)
-	t.Cleanup(server.Close)
+	tb.Cleanup(server.Close)
 	r.url = server.URL
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -14,11 +15,26 @@ import (
 	"tocsin/rules"
 )
 
-// Evaluation is the evaluator's store.
-type Evaluation struct{ db *DB }
+// Evaluation is the evaluator's store. It is safe for concurrent use.
+type Evaluation struct {
+	db *DB
+	mu sync.Mutex
+	// known holds the rules claimed before, so that a claim reads only how far a
+	// rule has come, and what it says only after an edit.
+	known map[uuid.UUID]known
+}
+
+// known is a rule as it was read, or why it could not be.
+type known struct {
+	rule rules.Rule
+	err  error
+}
+
+// maxKnown bounds the rules kept in memory, beyond which they are read again.
+const maxKnown = 50_000
 
 // Evaluation returns the evaluator's store.
-func (db *DB) Evaluation() *Evaluation { return &Evaluation{db} }
+func (db *DB) Evaluation() *Evaluation { return &Evaluation{db: db, known: map[uuid.UUID]known{}} }
 
 // Load claims due rules. A rule that cannot be read is returned with its error.
 func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) ([]evaluator.Claim, error) {
@@ -28,31 +44,64 @@ func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) (
 	if err != nil {
 		return nil, fmt.Errorf("claim rules: %w", err)
 	}
-	claims := make([]evaluator.Claim, len(rows))
-	for i, row := range rows {
-		rule, err := ruleOf(pgq.Rule{
-			RuleID: row.RuleID, TenantID: row.TenantID, Name: row.Name, Enabled: row.Enabled, FireMode: row.FireMode,
-			Severity: row.Severity, Scope: row.Scope, Filter: row.Filter, TitleTemplate: row.TitleTemplate,
-			MessageTemplate: row.MessageTemplate, Targets: row.Targets, IntervalSeconds: row.IntervalSeconds,
-			LookBackSeconds: row.LookBackSeconds, ReNotifyMinutes: row.ReNotifyMinutes,
-			ForDurationSeconds: row.ForDurationSeconds, Threshold: row.Threshold, WindowSeconds: row.WindowSeconds,
-			GroupBy: row.GroupBy, NotifyOnResolve: row.NotifyOnResolve, Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
-		}, row.ArmedSinceNs, row.WebhookIds)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.learn(ctx, rows); err != nil {
+		return nil, err
+	}
+	claims := make([]evaluator.Claim, 0, len(rows))
+	for _, row := range rows {
+		k, ok := s.known[row.RuleID]
+		if !ok {
+			continue // deleted since it was claimed
+		}
+		claim := evaluator.Claim{Rule: k.rule, Token: row.ClaimToken, Now: row.ClaimedAt, Err: k.err}
+		if row.Cursor != nil {
+			from, err := cursor.Decode(*row.Cursor)
+			if err != nil {
+				claim.Err = fmt.Errorf("the stored cursor cannot be read, and the rule stands still: %w", err)
+			} else {
+				claim.From = &from
+			}
+		}
+		claims = append(claims, claim)
+	}
+	return claims, s.addOpen(ctx, claims)
+}
+
+// learn reads the claimed rules that are not known in their present version and
+// arming.
+//
+// A rule may be edited after it was claimed. Then it is judged by what it says
+// now, under the version that goes with that; where the edit took the claim
+// away, the commit is stale.
+func (s *Evaluation) learn(ctx context.Context, claimed []pgq.RuleClaimRow) error {
+	if len(s.known) > maxKnown {
+		clear(s.known)
+	}
+	var unknown []uuid.UUID
+	for _, row := range claimed {
+		k, ok := s.known[row.RuleID]
+		if !ok || k.err != nil || k.rule.Version != row.Version || k.rule.ArmedSinceNS != row.ArmedSinceNs {
+			delete(s.known, row.RuleID)
+			unknown = append(unknown, row.RuleID)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	rows, err := s.db.queries.RuleDefinitions(ctx, unknown)
+	if err != nil {
+		return fmt.Errorf("read rules: %w", err)
+	}
+	for _, row := range rows {
+		rule, err := ruleOf(row.Rule, row.ArmedSinceNs, row.WebhookIds)
 		if err == nil {
 			rule.Former, err = erasOf(row.Former)
 		}
-		claims[i] = evaluator.Claim{Rule: rule, Token: row.ClaimToken, Now: row.ClaimedAt, Err: err}
-		if row.Cursor == nil {
-			continue
-		}
-		from, err := cursor.Decode(*row.Cursor)
-		if err != nil {
-			claims[i].Err = fmt.Errorf("the stored cursor cannot be read, and the rule stands still: %w", err)
-			continue
-		}
-		claims[i].From = &from
+		s.known[rule.ID] = known{rule, err}
 	}
-	return claims, s.addOpen(ctx, claims)
+	return nil
 }
 
 // addOpen fills in the open alerts of the counting rules.

@@ -76,7 +76,7 @@ const cursorAdvance = `-- name: CursorAdvance :many
 update rule_state s
 set cursor = a.to_cursor,
     next_run_at = case when a.release
-        then greatest(s.next_run_at + make_interval(secs => r.interval_seconds), now())
+        then date_bin(make_interval(secs => r.interval_seconds), now(), 'epoch') + make_interval(secs => r.interval_seconds)
         else s.next_run_at end,
     claimed_until = case when a.release then null else now() + $1::interval end,
     claimed_by = case when a.release then null else s.claimed_by end,
@@ -115,6 +115,9 @@ type CursorAdvanceParams struct {
 
 // The first statement of a commit: each claim's cursor by compare-and-set under
 // its token and rule version. What it does not return is stale.
+//
+// Rules of one interval become due at the same instants, multiples of it, so
+// that they share their scans whenever they were made.
 func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, cursorAdvance,
 		arg.ClaimFor,
@@ -202,18 +205,13 @@ with due as (
         claimed_until = now() + $3::interval
     from due
     where s.rule_id = due.rule_id
-    returning s.rule_id, s.armed_since_ns, s.former, s.cursor, s.claim_token
+    returning s.rule_id, s.armed_since_ns, s.cursor, s.claim_token
 )
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve,
-       c.armed_since_ns,
-       c.former,
-       c.cursor,
-       c.claim_token::bigint as claim_token,
-       now()::timestamptz as claimed_at,
-       array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
+select c.rule_id, r.version, c.armed_since_ns, c.cursor, c.claim_token::bigint as claim_token,
+       now()::timestamptz as claimed_at
 from claimed c
 join rule r using (rule_id)
-order by r.rule_id
+order by c.rule_id
 `
 
 type RuleClaimParams struct {
@@ -223,35 +221,12 @@ type RuleClaimParams struct {
 }
 
 type RuleClaimRow struct {
-	RuleID             uuid.UUID
-	TenantID           string
-	Name               string
-	Enabled            bool
-	FireMode           string
-	Severity           string
-	Scope              []byte
-	Filter             []byte
-	TitleTemplate      string
-	MessageTemplate    string
-	Targets            []byte
-	IntervalSeconds    int32
-	LookBackSeconds    int32
-	ReNotifyMinutes    int32
-	ForDurationSeconds int32
-	Version            int64
-	CreatedAt          time.Time
-	UpdatedAt          time.Time
-	DeletedAt          *time.Time
-	Threshold          int32
-	WindowSeconds      int32
-	GroupBy            string
-	NotifyOnResolve    bool
-	ArmedSinceNs       int64
-	Former             []byte
-	Cursor             *string
-	ClaimToken         int64
-	ClaimedAt          time.Time
-	WebhookIds         []uuid.UUID
+	RuleID       uuid.UUID
+	Version      int64
+	ArmedSinceNs int64
+	Cursor       *string
+	ClaimToken   int64
+	ClaimedAt    time.Time
 }
 
 // Takes due rules under a token and a claim that lapses.
@@ -266,33 +241,73 @@ func (q *Queries) RuleClaim(ctx context.Context, arg RuleClaimParams) ([]RuleCla
 		var i RuleClaimRow
 		if err := rows.Scan(
 			&i.RuleID,
-			&i.TenantID,
-			&i.Name,
-			&i.Enabled,
-			&i.FireMode,
-			&i.Severity,
-			&i.Scope,
-			&i.Filter,
-			&i.TitleTemplate,
-			&i.MessageTemplate,
-			&i.Targets,
-			&i.IntervalSeconds,
-			&i.LookBackSeconds,
-			&i.ReNotifyMinutes,
-			&i.ForDurationSeconds,
 			&i.Version,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.DeletedAt,
-			&i.Threshold,
-			&i.WindowSeconds,
-			&i.GroupBy,
-			&i.NotifyOnResolve,
 			&i.ArmedSinceNs,
-			&i.Former,
 			&i.Cursor,
 			&i.ClaimToken,
 			&i.ClaimedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ruleDefinitions = `-- name: RuleDefinitions :many
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former,
+       array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
+from rule r
+join rule_state s using (rule_id)
+where r.rule_id = any($1::uuid[])
+`
+
+type RuleDefinitionsRow struct {
+	Rule         Rule
+	ArmedSinceNs int64
+	Former       []byte
+	WebhookIds   []uuid.UUID
+}
+
+// What a claimed rule says, for those not known in their present version.
+func (q *Queries) RuleDefinitions(ctx context.Context, ruleIds []uuid.UUID) ([]RuleDefinitionsRow, error) {
+	rows, err := q.db.Query(ctx, ruleDefinitions, ruleIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RuleDefinitionsRow{}
+	for rows.Next() {
+		var i RuleDefinitionsRow
+		if err := rows.Scan(
+			&i.Rule.RuleID,
+			&i.Rule.TenantID,
+			&i.Rule.Name,
+			&i.Rule.Enabled,
+			&i.Rule.FireMode,
+			&i.Rule.Severity,
+			&i.Rule.Scope,
+			&i.Rule.Filter,
+			&i.Rule.TitleTemplate,
+			&i.Rule.MessageTemplate,
+			&i.Rule.Targets,
+			&i.Rule.IntervalSeconds,
+			&i.Rule.LookBackSeconds,
+			&i.Rule.ReNotifyMinutes,
+			&i.Rule.ForDurationSeconds,
+			&i.Rule.Version,
+			&i.Rule.CreatedAt,
+			&i.Rule.UpdatedAt,
+			&i.Rule.DeletedAt,
+			&i.Rule.Threshold,
+			&i.Rule.WindowSeconds,
+			&i.Rule.GroupBy,
+			&i.Rule.NotifyOnResolve,
+			&i.ArmedSinceNs,
+			&i.Former,
 			&i.WebhookIds,
 		); err != nil {
 			return nil, err

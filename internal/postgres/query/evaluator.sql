@@ -15,26 +15,32 @@ with due as (
         claimed_until = now() + @claim_for::interval
     from due
     where s.rule_id = due.rule_id
-    returning s.rule_id, s.armed_since_ns, s.former, s.cursor, s.claim_token
+    returning s.rule_id, s.armed_since_ns, s.cursor, s.claim_token
 )
-select r.*,
-       c.armed_since_ns,
-       c.former,
-       c.cursor,
-       c.claim_token::bigint as claim_token,
-       now()::timestamptz as claimed_at,
-       array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
+select c.rule_id, r.version, c.armed_since_ns, c.cursor, c.claim_token::bigint as claim_token,
+       now()::timestamptz as claimed_at
 from claimed c
 join rule r using (rule_id)
-order by r.rule_id;
+order by c.rule_id;
+
+-- name: RuleDefinitions :many
+-- What a claimed rule says, for those not known in their present version.
+select sqlc.embed(r), s.armed_since_ns, s.former,
+       array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
+from rule r
+join rule_state s using (rule_id)
+where r.rule_id = any(@rule_ids::uuid[]);
 
 -- name: CursorAdvance :many
 -- The first statement of a commit: each claim's cursor by compare-and-set under
 -- its token and rule version. What it does not return is stale.
+--
+-- Rules of one interval become due at the same instants, multiples of it, so
+-- that they share their scans whenever they were made.
 update rule_state s
 set cursor = a.to_cursor,
     next_run_at = case when a.release
-        then greatest(s.next_run_at + make_interval(secs => r.interval_seconds), now())
+        then date_bin(make_interval(secs => r.interval_seconds), now(), 'epoch') + make_interval(secs => r.interval_seconds)
         else s.next_run_at end,
     claimed_until = case when a.release then null else now() + @claim_for::interval end,
     claimed_by = case when a.release then null else s.claimed_by end,

@@ -1,0 +1,196 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"tocsin/evaluator"
+	"tocsin/internal/clickhouse"
+	"tocsin/rules"
+)
+
+// counting counts the queries that an evaluator asks of its source.
+type counting struct {
+	evaluator.Source
+	queries int
+}
+
+func (c *counting) Now(ctx context.Context) (int64, error) {
+	c.queries++
+	return c.Source.Now(ctx)
+}
+
+func (c *counting) Scan(ctx context.Context, scan evaluator.Scan) ([]rules.Exchange, error) {
+	c.queries++
+	return c.Source.Scan(ctx, scan)
+}
+
+func (c *counting) Fingerprints(ctx context.Context, q evaluator.FingerprintQuery) ([]evaluator.Fingerprint, error) {
+	c.queries++
+	return c.Source.Fingerprints(ctx, q)
+}
+
+// manyRules stores n enabled rules at an interval of ten seconds. Each looks at
+// one application of 500 and one route, every tenth at routes by wildcard.
+func (w *world) manyRules(n int) {
+	w.t.Helper()
+	w.exec(`
+		with made as (
+			insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template,
+			                  targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds)
+			select gen_random_uuid(), $2, 'rule ' || n, true, 'PER_EXCHANGE', 'WARNING',
+			       jsonb_build_object('environments', jsonb_build_array('production'), 'applications', jsonb_build_array('app-' || n % 500),
+			                          'routes', jsonb_build_array('route-' || n % 97 || case when n % 10 = 0 then '*' else '' end)),
+			       '{"errorMessageMatches": "refused|timed out", "attributes": [{"key": "customer", "op": "EQUALS", "value": "42"}]}',
+			       '', '', '[{"kind": "team", "name": "operations"}]', 10, 3600, 0, 0
+			from generate_series(1, $1::int) n
+			returning rule_id)
+		insert into rule_state (rule_id, armed_since_ns, next_run_at)
+		select rule_id, (extract(epoch from now()) * 1e9)::bigint, now() from made`, n, tenant)
+	w.exec(`analyze`)
+}
+
+// failMany writes failed exchanges of many places that end now.
+func (w *world) failMany(n int) {
+	w.t.Helper()
+	now := w.ch.Now(w.t)
+	exchanges := make([]rules.Exchange, n)
+	for i := range exchanges {
+		exchanges[i] = rules.Exchange{
+			TenantID: tenant, StartTimeNS: now - int64(i), EndTimeNS: &now, ExecutionID: fmt.Sprint(now, i), Environment: "production",
+			Application: fmt.Sprint("app-", i%500), Route: fmt.Sprint("route-", i%97), Status: rules.Failed, ErrorMessage: "connection refused",
+			Attributes: map[string]string{"customer": fmt.Sprint(i % 1000)},
+		}
+	}
+	w.ch.Insert(w.t, exchanges...)
+}
+
+// countingEvaluator evaluates on w's databases and counts its queries.
+func (w *world) countingEvaluator() (*evaluator.Evaluator, *counting) {
+	w.t.Helper()
+	source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = source.Close() })
+	counted := &counting{Source: source}
+	return w.newEvaluator(evaluator.Options{Source: counted}), counted
+}
+
+// TestManyRulesShareTheirScans holds an interval of 10,000 rules to fewer than
+// 50 queries, whether or not anything happened in it.
+func TestManyRulesShareTheirScans(t *testing.T) {
+	w := newWorld(t)
+	w.manyRules(10_000)
+	e, source := w.countingEvaluator()
+	// As if the rules had been made one after the other.
+	w.exec(`update rule_state set next_run_at = now() - random() * interval '10 seconds'`)
+	if result, err := e.Tick(t.Context()); err != nil || result.Rules != 10_000 || result.Failed+result.Stale > 0 {
+		t.Fatalf("Tick = %+v, %v", result, err)
+	}
+	w.wantColumn("instants at which rules are due", `select count(distinct next_run_at)::text from rule_state`, "1")
+	w.wantColumn("due within the interval", `select bool_and(next_run_at > now() - interval '1 second' and next_run_at <= now() + interval '10 seconds')::text from rule_state`, "true")
+	for _, rows := range []int{0, 1000} {
+		w.failMany(rows)
+		source.queries = 0
+		w.exec(`update rule_state set next_run_at = now()`)
+		result, err := e.Tick(t.Context())
+		if err != nil || result.Rules != 10_000 || result.Failed+result.Stale > 0 {
+			t.Fatalf("Tick = %+v, %v", result, err)
+		}
+		// The customer 42 of one exchange, at its application and route, and wildcards beside.
+		if rows > 0 && result.Alerts == 0 {
+			t.Error("nothing was raised")
+		}
+		w.exec(`update rule_state set next_run_at = now() + interval '1 hour'`)
+		for range 9 {
+			if result, err := e.Tick(t.Context()); err != nil || result.Rules > 0 {
+				t.Fatalf("Tick = %+v, %v", result, err)
+			}
+		}
+		if source.queries == 0 || source.queries >= 50 {
+			t.Errorf("%d queries in an interval with %d exchanges, want fewer than 50", source.queries, rows)
+		}
+	}
+}
+
+// TestOneRefusedRuleFailsAlone lets the database refuse what one of many rules
+// that share a scan wants to write.
+func TestOneRefusedRuleFailsAlone(t *testing.T) {
+	w := newWorld(t)
+	var refused, last rules.Rule
+	for i := range 20 {
+		if last = w.rule(w.webhook(fmt.Sprint("ops-", i))); i == 13 {
+			refused = last
+		}
+	}
+	w.exec(`
+		create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;
+		create trigger refuse before insert on alert for each row when (new.rule_id = '` + refused.ID.String() + `') execute function refuse()`)
+	w.fail(last.ArmedSinceNS+1000, "a", "b")
+	if result := w.tick(); result.Failed != 1 || result.Alerts != 38 || result.Notifications != 38 {
+		t.Errorf("Tick = %+v, want one failed rule and two alerts of each other", result)
+	}
+	w.wantColumn("rules with a problem", `select rule_id::text from rule_state where problem is not null`, refused.ID.String())
+	w.exec(`drop trigger refuse on alert`)
+	if result := w.tick(); result.Failed != 0 || result.Alerts != 2 {
+		t.Errorf("Tick = %+v, want the two alerts that were refused", result)
+	}
+	w.wantColumn("rules with a problem", `select rule_id::text from rule_state where problem is not null`)
+}
+
+// BenchmarkTenThousandRules measures one interval of ten seconds of 10,000
+// rules on real databases: ten ticks, in the first of which all rules are due.
+// cores is what part of a core this process takes for it, tick-ms how long the
+// tick that does the work lasts.
+func BenchmarkTenThousandRules(b *testing.B) {
+	for _, rows := range []int{0, 200, 2000} {
+		b.Run(fmt.Sprintf("%d exchanges", rows), func(b *testing.B) {
+			w := newWorld(b)
+			w.manyRules(10_000)
+			e, source := w.countingEvaluator()
+			tick := func() evaluator.Result {
+				result, err := e.Tick(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				return result
+			}
+			tick()
+			var used, longest time.Duration
+			source.queries = 0
+			for b.Loop() {
+				b.StopTimer()
+				w.failMany(rows)
+				w.exec(`update rule_state set next_run_at = now()`)
+				b.StartTimer()
+				before, began := cpu(b), time.Now()
+				if result := tick(); result.Rules != 10_000 || result.Failed+result.Stale > 0 {
+					b.Fatalf("Tick = %+v", result)
+				}
+				longest = max(longest, time.Since(began))
+				w.exec(`update rule_state set next_run_at = next_run_at + interval '1 hour'`)
+				for range 9 {
+					tick()
+				}
+				used += cpu(b) - before
+			}
+			b.ReportMetric(float64(used)/float64(b.N)/float64(10*time.Second), "cores")
+			b.ReportMetric(float64(longest.Milliseconds()), "tick-ms")
+			b.ReportMetric(float64(source.queries)/float64(b.N), "queries/op")
+		})
+	}
+}
+
+// cpu returns the processor time that this process has used.
+func cpu(tb testing.TB) time.Duration {
+	tb.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

@@ -1,0 +1,113 @@
+package rules_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"tocsin/rules"
+)
+
+// TestIndexAgreesWithEveryJudge holds the index to the plain loop: whoever wants
+// an exchange is a candidate, and whoever is none does not want it.
+func TestIndexAgreesWithEveryJudge(t *testing.T) {
+	name := rapid.SampledFrom([]string{"a", "b", "ab", "abc", "", "a|b"})
+	pattern := rapid.SampledFrom([]string{"a", "b", "ab", "abc", "a*", "*b", "*", "a*c", "a|b"})
+	patterns := rapid.SliceOfN(pattern, 0, 3)
+	statuses := rapid.SampledFrom([][]rules.Status{nil, {rules.Completed}, {rules.Failed, rules.Completed}})
+	rapid.Check(t, func(t *rapid.T) {
+		scope := func(label string) rules.Scope {
+			return rules.Scope{
+				Environments: patterns.Draw(t, label+" environments"),
+				Applications: patterns.Draw(t, label+" applications"),
+				Routes:       patterns.Draw(t, label+" routes"),
+			}
+		}
+		var judges []*rules.Judge
+		for range rapid.IntRange(0, 12).Draw(t, "judges") {
+			r := rules.Rule{ArmedSinceNS: rapid.Int64Range(0, 4).Draw(t, "armed")}
+			r.Scope, r.Filter.Statuses = scope("present"), statuses.Draw(t, "statuses")
+			if rapid.Bool().Draw(t, "edited") {
+				r.Former = []rules.Era{{
+					Scope: scope("former"), Filter: rules.Filter{Statuses: statuses.Draw(t, "former statuses")}, ToNS: r.ArmedSinceNS,
+				}}
+			}
+			j, err := rules.NewJudge(&r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			judges = append(judges, j)
+		}
+		index := rules.NewIndex(judges)
+		for range rapid.IntRange(1, 10).Draw(t, "exchanges") {
+			e := rules.Exchange{
+				StartTimeNS: rapid.Int64Range(0, 5).Draw(t, "start"), Environment: name.Draw(t, "environment"),
+				Application: name.Draw(t, "application"), Route: name.Draw(t, "route"),
+				Status: rapid.SampledFrom([]rules.Status{rules.Failed, rules.Completed, rules.Running}).Draw(t, "status"),
+			}
+			candidates := index.Candidates(&e)
+			if !slices.IsSorted(candidates) || len(slices.Compact(slices.Clone(candidates))) != len(candidates) {
+				t.Fatalf("candidates %v are not ascending", candidates)
+			}
+			for i, j := range judges {
+				if j.Wants(&e) && !slices.Contains(candidates, int32(i)) {
+					t.Fatalf("judge %d wants %+v and is no candidate", i, e)
+				}
+			}
+		}
+	})
+}
+
+// TestIndexLeavesOutWhoLooksElsewhere shows that candidates are few.
+func TestIndexLeavesOutWhoLooksElsewhere(t *testing.T) {
+	var judges []*rules.Judge
+	for i := range 1000 {
+		r := rules.Rule{}
+		r.Scope.Applications = []string{fmt.Sprintf("app-%d*", i)}
+		j, err := rules.NewJudge(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		judges = append(judges, j)
+	}
+	index := rules.NewIndex(judges)
+	for range 2 {
+		got := index.Candidates(&rules.Exchange{Application: "app-123", Status: rules.Failed})
+		if want := []int32{1, 12, 123}; !slices.Equal(got, want) {
+			t.Errorf("candidates %v, want %v", got, want)
+		}
+	}
+	// More places than are remembered change nothing.
+	for i := range 40_000 {
+		e := rules.Exchange{Application: fmt.Sprintf("app-123-%d", i), Status: rules.Failed}
+		if got := index.Candidates(&e); len(got) != 3 {
+			t.Fatalf("candidates %v", got)
+		}
+	}
+}
+
+func BenchmarkCandidates(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			judges := make([]*rules.Judge, n)
+			for i := range judges {
+				r := rules.Rule{}
+				r.Scope.Applications = []string{fmt.Sprintf("app-%d", i%500)}
+				r.Scope.Routes = []string{fmt.Sprintf("route-%d", i%7)}
+				var err error
+				if judges[i], err = rules.NewJudge(&r); err != nil {
+					b.Fatal(err)
+				}
+			}
+			index := rules.NewIndex(judges)
+			e := rules.Exchange{Application: "app-42", Route: "route-0", Status: rules.Failed}
+			for b.Loop() {
+				for _, i := range index.Candidates(&e) {
+					judges[i].Wants(&e)
+				}
+			}
+		})
+	}
+}
