@@ -14,6 +14,9 @@
 //	PENDING ──for duration──▶ FIRING ──acknowledge──▶ ACKNOWLEDGED
 //	   └─below─▶ (gone)          └───below, resolve───────┴──▶ RESOLVED
 //
+// An alert about the health of a rule fires when the rule cannot be evaluated
+// and resolves when it can again.
+//
 // An action on an alert that is already where the action leads changes nothing
 // and succeeds, so that two people who press the same button both see it done.
 package alerts
@@ -69,6 +72,9 @@ type Instance struct {
 	Exchange rules.Exchange
 	// Count is what a COUNT_IN_WINDOW rule counted, nil for other rules.
 	Count *Count
+	// Health says that the alert is about the rule itself, which cannot be
+	// evaluated; there is no exchange then. It resolves when the rule recovers.
+	Health bool
 	// FiredAt is the instant of the commit, by Postgres's clock.
 	FiredAt                    time.Time
 	AcknowledgedAt, ResolvedAt *time.Time

@@ -81,9 +81,12 @@ type Store interface {
 	// Commit writes a batch in one transaction. Claims that no longer stand are
 	// left out, all else is written or, with an error, nothing at all.
 	Commit(ctx context.Context, batch Batch) (Committed, error)
-	// Fail records a problem on a claimed rule and releases it, due as before. It
-	// does nothing when the claim no longer stands.
-	Fail(ctx context.Context, claim Claim, problem string) error
+	// Fail records a problem on claimed rules and releases them, due as before.
+	// It returns those whose claim still stood; nothing is written for others.
+	Fail(ctx context.Context, claims []Claim, problem string) ([]uuid.UUID, error)
+	// Announce raises alerts about rules that cannot be evaluated and tells the
+	// operators, once for each rule until it is committed again, edited or retried.
+	Announce(ctx context.Context, failing []alerts.Instance) error
 }
 
 // Publisher tells dispatchers that notifications are waiting. What it loses,

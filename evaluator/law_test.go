@@ -137,9 +137,11 @@ func died(countdown *int) bool {
 	return *countdown == 0
 }
 
-func (m *model) Fail(_ context.Context, c evaluator.Claim, problem string) error {
-	return fmt.Errorf("rule %s: %s", c.Rule.Name, problem)
+func (m *model) Fail(_ context.Context, c []evaluator.Claim, problem string) ([]uuid.UUID, error) {
+	return nil, fmt.Errorf("rule %s: %s", c[0].Rule.Name, problem)
 }
+
+func (m *model) Announce(context.Context, []alerts.Instance) error { return nil }
 
 func (m *model) Publish(context.Context, notify.WakeUp) error { return nil }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -420,24 +421,47 @@ func (f findings) of(judges []*judge) findings {
 	return own
 }
 
-// fail records a problem on rules and releases them. It returns an error only
-// where even that is not possible, or where the tick was told to stop.
+// fail records a problem on rules, releases them, and tells the operators. It
+// returns an error only where even that is not possible, or where the tick was
+// told to stop. What cannot be told now is told with the next failure.
 func (t *tick) fail(ctx context.Context, judges []*judge, problem error) error {
 	if ctx.Err() != nil {
 		return problem
 	}
 	t.result.Failed += len(judges)
 	text := rules.CleanText(problem.Error(), maxProblemBytes)
-	for _, j := range judges {
-		if id := j.claim.Rule.ID; t.told[id] != text {
+	claims := make([]Claim, len(judges))
+	byID := make(map[uuid.UUID]*judge, len(judges))
+	for i, j := range judges {
+		claims[i] = j.claim
+		id := j.claim.Rule.ID
+		byID[id] = j
+		if t.told[id] != text {
 			t.told[id] = text
 			t.Logger.WarnContext(ctx, "rule not evaluated", slog.String("rule_id", id.String()), slog.String("error", text))
 		}
-		if err := t.Store.Fail(ctx, j.claim, text); err != nil {
-			return errors.Join(problem, fmt.Errorf("record problem of rule %s: %w", j.claim.Rule.ID, err))
-		}
+	}
+	failed, err := t.Store.Fail(ctx, claims, text)
+	if err != nil {
+		return errors.Join(problem, fmt.Errorf("record problem: %w", err))
+	}
+	failing := make([]alerts.Instance, len(failed))
+	for i, id := range failed {
+		failing[i] = t.failing(&byID[id].claim.Rule, text)
+	}
+	if err := t.Store.Announce(ctx, failing); err != nil {
+		t.Logger.WarnContext(ctx, "failing rules not announced", slog.Any("error", err))
 	}
 	return nil
+}
+
+// failing makes the alert about a rule that cannot be evaluated.
+func (t *tick) failing(rule *rules.Rule, problem string) alerts.Instance {
+	return alerts.Instance{
+		ID: t.NewID(), TenantID: rule.TenantID, RuleID: rule.ID, RuleVersion: rule.Version, RuleName: rule.Name,
+		Severity: rules.Warning, State: alerts.Firing, Health: true,
+		Title: "Rule " + rule.Name + " cannot be evaluated", Message: problem,
+	}
 }
 
 // maxProblemBytes bounds what is kept of a problem's text.

@@ -67,6 +67,10 @@ const (
 	ReasonReminder Reason = "REMINDER"
 	// ReasonResolved tells that what an alert was about is over.
 	ReasonResolved Reason = "RESOLVED"
+	// ReasonRuleFailing tells operators that a rule cannot be evaluated.
+	ReasonRuleFailing Reason = "RULE_FAILING"
+	// ReasonRuleRecovered tells operators that it can again.
+	ReasonRuleRecovered Reason = "RULE_RECOVERED"
 )
 
 // WebhookKind says which dialect a webhook speaks.
@@ -94,7 +98,10 @@ type Webhook struct {
 	// SigningSecret signs each request as Standard Webhooks say ("whsec_…");
 	// empty means unsigned. It is a secret like URL.
 	SigningSecret string
-	Enabled       bool
+	// Operators makes the webhook hear of Tocsin itself: rules that cannot be
+	// evaluated, and that they can again.
+	Operators bool
+	Enabled   bool
 	// DisabledReason says why Tocsin switched the webhook off; empty when it did not.
 	DisabledReason string
 	// Timeout bounds one attempt, from dialling to the end of the answer.

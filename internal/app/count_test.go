@@ -47,7 +47,7 @@ func (w *world) empty() {
 }
 
 const (
-	counts = `select state || ' ' || group_key || ' ' || (count->>'observed') || ' ' || coalesce(exchange->>'executionId', '') from alert order by fired_at, group_key`
+	counts = `select state || ' ' || group_key || ' ' || (count->>'observed') || ' ' || coalesce(exchange->>'executionId', '') from alert where not health order by fired_at, group_key`
 	owed   = `select reason || ' ' || generation from notification order by created_at, reason, generation`
 )
 

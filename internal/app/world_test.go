@@ -209,10 +209,12 @@ func (w *world) wantColumn(what, sql string, want ...string) {
 	}
 }
 
+func (w *world) newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+
 // Queries of what stands.
 const (
-	alertIDs        = `select execution_id from alert order by execution_id`
-	alertStates     = `select state || ' ' || count(*) from alert group by state order by state`
+	alertIDs        = `select execution_id from alert where not health order by execution_id`
+	alertStates     = `select state || ' ' || count(*) from alert where not health group by state order by state`
 	statuses        = `select status || ' ' || count(*) from notification_status group by status order by status`
 	cursorAndNext   = `select coalesce(cursor, 'none') || ' ' || next_run_at::text from rule_state order by rule_id`
 	problems        = `select coalesce(problem, '') from rule_state order by rule_id`

@@ -149,23 +149,15 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (evaluat
 		if done.Notifications, err = insertNotifications(ctx, q, batch, setOf(done.Inserted)); err != nil {
 			return err
 		}
-		return applyChanges(ctx, q, batch, &done)
+		if err := applyChanges(ctx, q, batch, &done); err != nil {
+			return err
+		}
+		return tellRecovered(ctx, q, done.Advanced)
 	})
 	if err != nil {
 		return evaluator.Committed{}, fmt.Errorf("commit: %w", err)
 	}
 	return done, nil
-}
-
-// Fail records a problem and releases the claim.
-func (s *Evaluation) Fail(ctx context.Context, claim evaluator.Claim, problem string) error {
-	_, err := s.db.queries.RuleProblem(ctx, pgq.RuleProblemParams{
-		Problem: problem, RuleID: claim.Rule.ID, Token: claim.Token,
-	})
-	if err != nil {
-		return fmt.Errorf("record problem: %w", err)
-	}
-	return nil
 }
 
 func advanceParams(batch evaluator.Batch) pgq.CursorAdvanceParams {

@@ -143,6 +143,9 @@ func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (r
 		if err := q.RuleUpdate(ctx, columns); err != nil {
 			return nameTaken(err, edit.Definition.Name)
 		}
+		if err := forgetFailing(ctx, q, edit.ID); err != nil {
+			return err
+		}
 		if err := q.RuleWebhookDelete(ctx, edit.ID); err != nil {
 			return err
 		}
@@ -182,6 +185,9 @@ func (s *Rules) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, ena
 			if err := arm(ctx, q, id, enabled); err != nil {
 				return err
 			}
+			if err := forgetFailing(ctx, q, id); err != nil {
+				return err
+			}
 		}
 		rule, err = getRule(ctx, q, tenant, id)
 		return err
@@ -203,6 +209,9 @@ func (s *Rules) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 			return fault.New(fault.NotFound, "no such rule")
 		}
 		if err := q.RuleStateDelete(ctx, id); err != nil {
+			return err
+		}
+		if err := forgetFailing(ctx, q, id); err != nil {
 			return err
 		}
 		if err := q.AlertDropPending(ctx, id); err != nil {

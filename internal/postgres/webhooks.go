@@ -76,7 +76,7 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 	}
 	row, err := s.db.queries.WebhookInsert(ctx, pgq.WebhookInsertParams{
 		WebhookID: w.ID, TenantID: tenant, Name: w.Name, Kind: string(w.Kind), Secrets: sealed, UrlHost: target.Host,
-		Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled,
+		Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators,
 		TimeoutMs: int32(w.Timeout.Milliseconds()), MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond,
 	})
 	if err != nil {
@@ -131,7 +131,7 @@ func webhookRow(id uuid.UUID) string { return "webhook/" + id.String() }
 func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 	w := notify.Webhook{
 		ID: row.WebhookID, TenantID: row.TenantID, Name: row.Name, Kind: notify.WebhookKind(row.Kind),
-		BodyTemplate: row.BodyTemplate, Enabled: row.Enabled, DisabledReason: row.DisabledReason,
+		BodyTemplate: row.BodyTemplate, Enabled: row.Enabled, Operators: row.Operators, DisabledReason: row.DisabledReason,
 		Timeout:       time.Duration(row.TimeoutMs) * time.Millisecond,
 		MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond,
 		Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,

@@ -112,9 +112,13 @@ type button struct {
 func Message(a *Alert) ([]byte, error) {
 	m := message{Text: notice(a)}
 	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: blockID(a), Text: plainText(Plain(line(headline(a)), boundHeader))})
-	if a.Count == nil {
+	switch {
+	case a.Reason == notify.ReasonRuleRecovered || a.Reason == notify.ReasonRuleFailing && strings.TrimSpace(a.Message) == "":
+	case a.Reason == notify.ReasonRuleFailing:
+		m.Blocks = append(m.Blocks, messageBlock(strings.TrimSpace(a.Message)))
+	case a.Count == nil:
 		m.Blocks = append(m.Blocks, exchangeBlocks(a)...)
-	} else {
+	default:
 		m.Blocks = append(m.Blocks, countBlocks(a)...)
 	}
 	m.Blocks = append(m.Blocks, block{Type: "context", Elements: []object{*mrkdwn(identity(a))}})
@@ -197,7 +201,9 @@ func headline(a *Alert) string {
 		return badge(a.Severity) + " Still firing: " + title
 	case notify.ReasonResolved:
 		return "🟢 Resolved: " + title
-	case notify.ReasonFired:
+	case notify.ReasonRuleRecovered:
+		return "🟢 Recovered: rule " + line(a.Rule) + " is evaluated again"
+	case notify.ReasonFired, notify.ReasonRuleFailing:
 	}
 	return badge(a.Severity) + " " + title
 }
@@ -217,7 +223,7 @@ func badge(severity string) string {
 
 // notice is what notifications and lock screens show.
 func notice(a *Alert) string {
-	if a.Reason == notify.ReasonResolved {
+	if a.Reason == notify.ReasonResolved || a.Reason == notify.ReasonRuleRecovered {
 		return Escape(headline(a), boundText)
 	}
 	told := strings.TrimSpace(a.Message)

@@ -24,7 +24,7 @@ func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 			GroupBy: groupName(c.GroupBy), Group: c.Group,
 		}
 	}
-	if template.HasExample(a.Count, e) {
+	if !a.Health && template.HasExample(a.Count, e) {
 		told.Application, told.Route, told.Environment = e.Application, e.Route, e.Environment
 		told.StartTimeNS, told.Start, told.Duration = e.StartTimeNS, template.Time(e.StartTimeNS), template.Duration(e.DurationNS)
 		told.ErrorType, told.ErrorMessage, told.StackTop = e.ErrorType, e.ErrorMessage, template.StackTop(e.ErrorStack)
@@ -133,12 +133,12 @@ func eventOf(d *notify.Delivery, url string) event {
 			Count: countOf(a.Count),
 		},
 	}
-	if template.HasExample(a.Count, &a.Exchange) {
+	if !a.Health && template.HasExample(a.Count, &a.Exchange) {
 		e.Data.Exchange = exchangeOf(&a.Exchange)
 	}
 	if a.ResolvedAt != nil {
 		e.Data.Alert.ResolvedAt = template.Time(a.ResolvedAt.UnixNano())
-		if d.Reason == notify.ReasonResolved {
+		if d.Reason == notify.ReasonResolved || d.Reason == notify.ReasonRuleRecovered {
 			e.Timestamp = e.Data.Alert.ResolvedAt
 		}
 	}
@@ -153,6 +153,10 @@ func eventType(reason notify.Reason) string {
 		return "alert.reminder"
 	case notify.ReasonResolved:
 		return "alert.resolved"
+	case notify.ReasonRuleFailing:
+		return "rule.failing"
+	case notify.ReasonRuleRecovered:
+		return "rule.recovered"
 	}
 	return "alert." + strings.ToLower(string(reason))
 }

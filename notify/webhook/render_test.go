@@ -49,6 +49,9 @@ func TestRenderGolden(t *testing.T) {
 		"slack-count":            {"https://tocsin.example", []func(*notify.Delivery){slackKind, counting(notify.ReasonFired, 7)}},
 		"slack-count-reminder":   {"https://tocsin.example", []func(*notify.Delivery){slackKind, counting(notify.ReasonReminder, 9), ungrouped}},
 		"slack-count-resolved":   {"https://tocsin.example", []func(*notify.Delivery){slackKind, counting(notify.ReasonResolved, 0)}},
+		"generic-rule-failing":   {"https://tocsin.example", []func(*notify.Delivery){health(notify.ReasonRuleFailing)}},
+		"slack-rule-failing":     {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonRuleFailing)}},
+		"slack-rule-recovered":   {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonRuleRecovered)}},
 		"custom-count": {"", []func(*notify.Delivery){counting(notify.ReasonReminder, 7), custom(
 			`{"id": "{{alert.id}}", "why": "{{alert.reason}}", "text": "{{count.group}}: {{count.observed}} of {{count.threshold}} in {{count.window}} ({{count.windowSeconds}})"}`)}},
 	} {
@@ -60,6 +63,19 @@ func TestRenderGolden(t *testing.T) {
 			}
 			golden(t, name+".json", body.Content)
 		})
+	}
+}
+
+// health makes the alert one about its rule.
+func health(reason notify.Reason) func(*notify.Delivery) {
+	return func(d *notify.Delivery) {
+		d.Reason = reason
+		d.Alert.Health, d.Alert.Severity, d.Alert.Exchange = true, rules.Warning, rules.Exchange{}
+		d.Alert.Title, d.Alert.Message = "Rule Failed orders cannot be evaluated", "scan exchanges: clickhouse: connection refused"
+		if reason == notify.ReasonRuleRecovered {
+			at := d.Alert.FiredAt.Add(12 * time.Minute)
+			d.Alert.State, d.Alert.ResolvedAt = alerts.Resolved, &at
+		}
 	}
 }
 

@@ -320,25 +320,39 @@ func (q *Queries) RuleDefinitions(ctx context.Context, ruleIds []uuid.UUID) ([]R
 	return items, nil
 }
 
-const ruleProblem = `-- name: RuleProblem :execrows
-update rule_state
-set problem = $1::text, problem_at = coalesce(problem_at, now()),
+const ruleProblem = `-- name: RuleProblem :many
+update rule_state s
+set problem = $1::text, problem_at = coalesce(s.problem_at, now()),
     claim_token = null, claimed_by = null, claimed_until = null
-where rule_id = $2 and claim_token = $3::bigint
+from (select unnest($2::uuid[]) as rule_id, unnest($3::bigint[]) as token) f
+where s.rule_id = f.rule_id and s.claim_token = f.token
+returning s.rule_id
 `
 
 type RuleProblemParams struct {
 	Problem string
-	RuleID  uuid.UUID
-	Token   int64
+	RuleIds []uuid.UUID
+	Tokens  []int64
 }
 
-// Records what went wrong and releases the claim. Cursor and next run stay as
-// they were: the next tick does the same work again.
-func (q *Queries) RuleProblem(ctx context.Context, arg RuleProblemParams) (int64, error) {
-	result, err := q.db.Exec(ctx, ruleProblem, arg.Problem, arg.RuleID, arg.Token)
+// Records what went wrong and releases the claims that still stand. Cursor and
+// next run stay as they were: the next tick does the same work again.
+func (q *Queries) RuleProblem(ctx context.Context, arg RuleProblemParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, ruleProblem, arg.Problem, arg.RuleIds, arg.Tokens)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var rule_id uuid.UUID
+		if err := rows.Scan(&rule_id); err != nil {
+			return nil, err
+		}
+		items = append(items, rule_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

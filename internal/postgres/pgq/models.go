@@ -33,6 +33,7 @@ type Alert struct {
 	GroupKey       *string
 	Count          []byte
 	NotifiedAt     *time.Time
+	Health         bool
 }
 
 type Attempt struct {
@@ -126,6 +127,12 @@ type Rule struct {
 	NotifyOnResolve    bool
 }
 
+type RuleFailing struct {
+	RuleID  uuid.UUID
+	AlertID uuid.UUID
+	Since   time.Time
+}
+
 type RuleState struct {
 	RuleID       uuid.UUID
 	ArmedSinceNs int64
@@ -172,4 +179,5 @@ type Webhook struct {
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
 	DeletedAt      *time.Time
+	Operators      bool
 }

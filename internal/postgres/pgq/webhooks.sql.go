@@ -73,7 +73,7 @@ func (q *Queries) WebhookEnabled(ctx context.Context, arg WebhookEnabledParams) 
 }
 
 const webhookGet = `-- name: WebhookGet :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
 `
 
 type WebhookGetParams struct {
@@ -103,16 +103,17 @@ func (q *Queries) WebhookGet(ctx context.Context, arg WebhookGetParams) (Webhook
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.DeletedAt,
+		&i.Operators,
 	)
 	return i, err
 }
 
 const webhookInsert = `-- name: WebhookInsert :one
-insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled,
+insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, operators,
                      timeout_ms, max_concurrent, rate_per_second)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9,
-        $10, $11, $12)
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+        $11, $12, $13)
+returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators
 `
 
 type WebhookInsertParams struct {
@@ -125,6 +126,7 @@ type WebhookInsertParams struct {
 	Signed        bool
 	BodyTemplate  string
 	Enabled       bool
+	Operators     bool
 	TimeoutMs     int32
 	MaxConcurrent int32
 	RatePerSecond float64
@@ -141,6 +143,7 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 		arg.Signed,
 		arg.BodyTemplate,
 		arg.Enabled,
+		arg.Operators,
 		arg.TimeoutMs,
 		arg.MaxConcurrent,
 		arg.RatePerSecond,
@@ -165,12 +168,13 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.DeletedAt,
+		&i.Operators,
 	)
 	return i, err
 }
 
 const webhookList = `-- name: WebhookList :many
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at from webhook w
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators from webhook w
 where w.tenant_id = $1 and w.deleted_at is null
   and ($2::text is null
        or (w.name collate "C", w.webhook_id) > ($2::text collate "C", $3::uuid))
@@ -218,6 +222,7 @@ func (q *Queries) WebhookList(ctx context.Context, arg WebhookListParams) ([]Web
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
+			&i.Operators,
 		); err != nil {
 			return nil, err
 		}

@@ -85,10 +85,12 @@ select unnest(@notification_ids::uuid[]), unnest(@tenant_ids::text[]), unnest(@a
 insert into outbox (notification_id, webhook_id)
 select unnest(@notification_ids::uuid[]), unnest(@webhook_ids::uuid[]);
 
--- name: RuleProblem :execrows
--- Records what went wrong and releases the claim. Cursor and next run stay as
--- they were: the next tick does the same work again.
-update rule_state
-set problem = @problem::text, problem_at = coalesce(problem_at, now()),
+-- name: RuleProblem :many
+-- Records what went wrong and releases the claims that still stand. Cursor and
+-- next run stay as they were: the next tick does the same work again.
+update rule_state s
+set problem = @problem::text, problem_at = coalesce(s.problem_at, now()),
     claim_token = null, claimed_by = null, claimed_until = null
-where rule_id = @rule_id and claim_token = @token::bigint;
+from (select unnest(@rule_ids::uuid[]) as rule_id, unnest(@tokens::bigint[]) as token) f
+where s.rule_id = f.rule_id and s.claim_token = f.token
+returning s.rule_id;

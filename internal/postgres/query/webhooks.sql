@@ -14,9 +14,9 @@ select webhook_id, enabled from webhook
 where tenant_id = @tenant_id and webhook_id = any(@webhook_ids::uuid[]) and deleted_at is null;
 
 -- name: WebhookInsert :one
-insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled,
+insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, operators,
                      timeout_ms, max_concurrent, rate_per_second)
-values (@webhook_id, @tenant_id, @name, @kind, @secrets, @url_host, @signed, @body_template, @enabled,
+values (@webhook_id, @tenant_id, @name, @kind, @secrets, @url_host, @signed, @body_template, @enabled, @operators,
         @timeout_ms, @max_concurrent, @rate_per_second)
 returning *;
 

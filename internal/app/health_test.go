@@ -1,0 +1,116 @@
+package app_test
+
+import (
+	"testing"
+
+	"tocsin/alerts"
+	"tocsin/api"
+	"tocsin/evaluator"
+	"tocsin/internal/clickhouse"
+	"tocsin/notify"
+)
+
+// operators stores a webhook that hears of Tocsin itself.
+func (w *world) operators() {
+	w.t.Helper()
+	_, err := w.db.Webhooks().Create(w.t.Context(), tenant, notify.Webhook{
+		Name: "operators", Kind: notify.KindGeneric, URL: w.receiver.url, Enabled: true, Operators: true,
+		Timeout: notify.DefaultTimeout, MaxConcurrent: notify.DefaultMaxConcurrent,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// blind returns an evaluator whose ClickHouse cannot be reached.
+func (w *world) blind(replica string) *evaluator.Evaluator {
+	w.t.Helper()
+	source, err := clickhouse.Open(clickhouse.Options{URL: "http://127.0.0.1:1/default"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = source.Close() })
+	return w.newEvaluator(evaluator.Options{Replica: replica, Source: source})
+}
+
+const (
+	told         = `select reason from notification order by created_at, notification_id`
+	healthAlerts = `select state from alert where health order by fired_at, alert_id`
+)
+
+func TestFailingAndRecoveredAreToldOnce(t *testing.T) {
+	w := newWorld(t)
+	w.operators()
+	w.webhook("ops")
+	w.rule()
+	one, two := w.blind("one"), w.blind("two")
+	for range 2 {
+		for _, e := range []*evaluator.Evaluator{one, two} {
+			if result, err := w.tickWith(e); err != nil || result.Failed != 1 {
+				t.Fatalf("Tick = %+v, %v; want one failed rule", result, err)
+			}
+		}
+	}
+	w.wantColumn("told", told, "RULE_FAILING")
+	w.wantColumn("inbox", healthAlerts, "FIRING")
+	w.tick()
+	w.tick()
+	w.wantColumn("told", told, "RULE_FAILING", "RULE_RECOVERED")
+	w.wantColumn("inbox", healthAlerts, "RESOLVED")
+	if _, err := w.tickWith(one); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("told anew", told, "RULE_FAILING", "RULE_RECOVERED", "RULE_FAILING")
+	w.wantColumn("inbox", healthAlerts, "RESOLVED", "FIRING")
+}
+
+func TestTwoReplicasClaimTheTellingOnce(t *testing.T) {
+	w := newWorld(t)
+	w.operators()
+	rule := w.rule()
+	failing := func() alerts.Instance {
+		return alerts.Instance{ID: w.newID(), TenantID: tenant, RuleID: rule.ID, RuleVersion: 1, Severity: "WARNING", Title: "t", Health: true}
+	}
+	const replicas = 8
+	ended := make(chan error, replicas)
+	for range replicas {
+		go func() { ended <- w.db.Evaluation().Announce(t.Context(), []alerts.Instance{failing()}) }()
+	}
+	for range replicas {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	w.wantColumn("told", told, "RULE_FAILING")
+	w.wantColumn("inbox", healthAlerts, "FIRING")
+}
+
+func TestEditAndRetryForgetTheFailure(t *testing.T) {
+	w := newWorld(t)
+	w.operators()
+	rule := w.rule()
+	blind := w.blind("blind")
+	fail := func() {
+		t.Helper()
+		if _, err := w.tickWith(blind); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fail()
+	if _, err := w.db.Rules().Retry(t.Context(), tenant, rule.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("after the retry", healthAlerts, "RESOLVED")
+	w.wantColumn("problem", problems, "")
+	fail()
+	definition := rule.Definition
+	definition.Name = "another name"
+	if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: definition}); err != nil {
+		t.Fatal(err)
+	}
+	fail()
+	w.wantColumn("told each time", told, "RULE_FAILING", "RULE_FAILING", "RULE_FAILING")
+	w.wantColumn("inbox", healthAlerts, "RESOLVED", "RESOLVED", "FIRING")
+	w.tick()
+	w.wantColumn("at last", told, "RULE_FAILING", "RULE_FAILING", "RULE_FAILING", "RULE_RECOVERED")
+}

@@ -1,0 +1,145 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/evaluator"
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// Fail records a problem and releases the claims that still stand.
+func (s *Evaluation) Fail(ctx context.Context, claims []evaluator.Claim, problem string) ([]uuid.UUID, error) {
+	p := pgq.RuleProblemParams{Problem: problem}
+	for i := range claims {
+		p.RuleIds = append(p.RuleIds, claims[i].Rule.ID)
+		p.Tokens = append(p.Tokens, claims[i].Token)
+	}
+	failed, err := s.db.queries.RuleProblem(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("record problem: %w", err)
+	}
+	return failed, nil
+}
+
+// Announce raises the alerts of those rules whose telling it could claim.
+func (s *Evaluation) Announce(ctx context.Context, failing []alerts.Instance) error {
+	if len(failing) == 0 {
+		return nil
+	}
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		var p pgq.RuleFailingClaimParams
+		byRule := make(map[uuid.UUID]*alerts.Instance, len(failing))
+		for i := range failing {
+			p.RuleIds = append(p.RuleIds, failing[i].RuleID)
+			p.AlertIds = append(p.AlertIds, failing[i].ID)
+			byRule[failing[i].RuleID] = &failing[i]
+		}
+		claimed, err := q.RuleFailingClaim(ctx, p)
+		if err != nil {
+			return fmt.Errorf("claim telling: %w", err)
+		}
+		for _, id := range claimed {
+			a := byRule[id]
+			err := q.AlertRaiseHealth(ctx, pgq.AlertRaiseHealthParams{
+				AlertID: a.ID, TenantID: a.TenantID, RuleID: a.RuleID, RuleVersion: a.RuleVersion,
+				Severity: string(a.Severity), Title: a.Title, Message: a.Message,
+			})
+			if err != nil {
+				return fmt.Errorf("raise alert: %w", err)
+			}
+			if err := tellOperators(ctx, q, a.TenantID, a.RuleID, a.ID, notify.ReasonRuleFailing); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("announce failing rules: %w", err)
+	}
+	return nil
+}
+
+// tellRecovered resolves the alerts of rules that were told as failing and are
+// committed again, and tells so.
+func tellRecovered(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) error {
+	ended, err := q.RuleFailingEnd(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("end failing: %w", err)
+	}
+	for _, row := range ended {
+		tenant, err := q.AlertRecover(ctx, row.AlertID)
+		if err != nil {
+			return fmt.Errorf("resolve alert: %w", err)
+		}
+		if err := tellOperators(ctx, q, tenant, row.RuleID, row.AlertID, notify.ReasonRuleRecovered); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetFailing ends the failing of a rule without a word: a person has seen
+// to it, and the next failure is told anew.
+func forgetFailing(ctx context.Context, q *pgq.Queries, id uuid.UUID) error {
+	ended, err := q.RuleFailingEnd(ctx, []uuid.UUID{id})
+	if err != nil {
+		return fmt.Errorf("end failing: %w", err)
+	}
+	for _, row := range ended {
+		if _, err := q.AlertRecover(ctx, row.AlertID); err != nil {
+			return fmt.Errorf("resolve alert: %w", err)
+		}
+	}
+	return nil
+}
+
+// tellOperators owes a notification to each webhook of the tenant's operators.
+func tellOperators(ctx context.Context, q *pgq.Queries, tenant string, rule, alert uuid.UUID, reason notify.Reason) error {
+	webhooks, err := q.OperatorWebhooks(ctx, tenant)
+	if err != nil {
+		return fmt.Errorf("find operators' webhooks: %w", err)
+	}
+	for _, webhook := range webhooks {
+		err := q.NotificationOwe(ctx, pgq.NotificationOweParams{
+			NotificationID: uuid.Must(uuid.NewV7()), TenantID: tenant, AlertID: alert, RuleID: rule,
+			WebhookID: webhook, Reason: string(reason),
+		})
+		if err != nil {
+			return fmt.Errorf("owe notification: %w", err)
+		}
+	}
+	return nil
+}
+
+// Retry makes a rule due at once and forgets what went wrong.
+func (s *Rules) Retry(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error) {
+	var rule rules.Rule
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		was, err := q.RuleLock(ctx, pgq.RuleLockParams{TenantID: tenant, RuleID: id})
+		if err != nil {
+			return notFound(err, "rule")
+		}
+		if !was.Enabled {
+			return fault.New(fault.Conflict, "the rule is disabled; enable it instead")
+		}
+		if err := q.RuleRetry(ctx, id); err != nil {
+			return err
+		}
+		if err := forgetFailing(ctx, q, id); err != nil {
+			return err
+		}
+		rule, err = getRule(ctx, q, tenant, id)
+		return err
+	})
+	if err != nil {
+		return rules.Rule{}, fmt.Errorf("retry rule: %w", err)
+	}
+	return rule, nil
+}
