@@ -136,6 +136,7 @@ func alertAnswer(a *alerts.Instance) Alert {
 		Title:          a.Title,
 		Message:        a.Message,
 		Count:          countAnswer(a.Count),
+		Health:         a.Health,
 		Exchange:       exchangeAnswer(a),
 		FiredAt:        a.FiredAt.UTC(),
 		AcknowledgedAt: utc(a.AcknowledgedAt),
@@ -159,7 +160,7 @@ func countAnswer(c *alerts.Count) *WindowCount {
 // exchangeAnswer returns nil for a count of which no exchange is known.
 func exchangeAnswer(a *alerts.Instance) *Exchange {
 	e := &a.Exchange
-	if a.Count != nil && e.ExecutionID == "" && e.StartTimeNS == 0 {
+	if a.Health || a.Count != nil && e.ExecutionID == "" && e.StartTimeNS == 0 {
 		return nil
 	}
 	answer := &Exchange{

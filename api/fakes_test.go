@@ -137,6 +137,15 @@ func (m *ruleMemory) SetEnabled(_ context.Context, tenant string, id uuid.UUID, 
 	})
 }
 
+func (m *ruleMemory) Retry(_ context.Context, tenant string, id uuid.UUID) (rules.Rule, error) {
+	return m.change(tenant, id, func(r *rules.Rule) error {
+		if !r.Enabled {
+			return fault.New(fault.Conflict, "the rule is disabled; enable it instead")
+		}
+		return nil
+	})
+}
+
 func (m *ruleMemory) Delete(_ context.Context, tenant string, id uuid.UUID) error {
 	return m.remove(tenant, id)
 }

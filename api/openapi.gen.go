@@ -71,7 +71,11 @@ type Alert struct {
 	Exchange *Exchange `json:"exchange,omitempty"`
 
 	// FiredAt While PENDING when the threshold was reached.
-	FiredAt    time.Time          `json:"firedAt"`
+	FiredAt time.Time `json:"firedAt"`
+
+	// Health The alert is about the rule itself, which cannot be evaluated; the message says why. It resolves when the rule
+	// can be evaluated again.
+	Health     bool               `json:"health"`
 	ID         openapi_types.UUID `json:"id"`
 	Message    string             `json:"message"`
 	ResolvedAt *time.Time         `json:"resolvedAt,omitempty"`
@@ -218,7 +222,8 @@ type Notification struct {
 	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
-	// below its threshold.
+	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
+	// that it can again.
 	Reason    NotificationReason `json:"reason"`
 	RuleID    openapi_types.UUID `json:"ruleId"`
 	SettledAt *time.Time         `json:"settledAt,omitempty"`
@@ -239,7 +244,8 @@ type NotificationPage struct {
 }
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
-// below its threshold.
+// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
+// that it can again.
 type NotificationReason = notify.Reason
 
 // NotificationStatus `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
@@ -489,14 +495,17 @@ type Webhook struct {
 	HeaderNames []string `json:"headerNames"`
 
 	// HeldUntil Nothing is sent before, because the receiver asked for it.
-	HeldUntil      *time.Time         `json:"heldUntil,omitempty"`
-	ID             openapi_types.UUID `json:"id"`
-	Kind           WebhookKind        `json:"kind"`
-	MaxConcurrent  int                `json:"maxConcurrent"`
-	Name           string             `json:"name"`
-	RatePerSecond  float64            `json:"ratePerSecond"`
-	TimeoutSeconds float64            `json:"timeoutSeconds"`
-	UpdatedAt      time.Time          `json:"updatedAt"`
+	HeldUntil     *time.Time         `json:"heldUntil,omitempty"`
+	ID            openapi_types.UUID `json:"id"`
+	Kind          WebhookKind        `json:"kind"`
+	MaxConcurrent int                `json:"maxConcurrent"`
+	Name          string             `json:"name"`
+
+	// Operators Whether it hears of rules that cannot be evaluated.
+	Operators      bool      `json:"operators"`
+	RatePerSecond  float64   `json:"ratePerSecond"`
+	TimeoutSeconds float64   `json:"timeoutSeconds"`
+	UpdatedAt      time.Time `json:"updatedAt"`
 
 	// URLHost The host and port of the URL; the rest is secret.
 	URLHost string `json:"urlHost"`
@@ -519,6 +528,9 @@ type WebhookDefinition struct {
 	// MaxConcurrent Attempts under way in one process.
 	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
 	Name          string `json:"name"`
+
+	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+	Operators bool `json:"operators,omitempty"`
 
 	// RatePerSecond Attempts begun by one process; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
@@ -686,6 +698,9 @@ type ServerInterface interface {
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx echo.Context, id ID) error
+	// RetryRule Evaluate a rule at once
+	// (POST /rules/{id}/retry)
+	RetryRule(ctx echo.Context, id ID) error
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
@@ -1075,6 +1090,22 @@ func (w *ServerInterfaceWrapper) EnableRule(ctx echo.Context) error {
 	return err
 }
 
+// RetryRule converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryRule(ctx, id)
+	return err
+}
+
 // GetStatus converts echo context to params.
 func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 	var err error
@@ -1204,6 +1235,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.PUT(options.BaseURL+"/rules/:id", wrapper.UpdateRule, options.OperationMiddlewares["updateRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/enable", wrapper.EnableRule, options.OperationMiddlewares["enableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/disable", wrapper.DisableRule, options.OperationMiddlewares["disableRule"]...)
+	router.POST(options.BaseURL+"/rules/:id/retry", wrapper.RetryRule, options.OperationMiddlewares["retryRule"]...)
 	router.GET(options.BaseURL+"/webhooks", wrapper.ListWebhooks, options.OperationMiddlewares["listWebhooks"]...)
 	router.POST(options.BaseURL+"/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
 	router.DELETE(options.BaseURL+"/webhooks/:id", wrapper.DeleteWebhook, options.OperationMiddlewares["deleteWebhook"]...)
@@ -1952,6 +1984,53 @@ func (response EnableRuledefaultApplicationProblemPlusJSONResponse) VisitEnableR
 	return err
 }
 
+type RetryRuleRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetryRuleResponseObject interface {
+	VisitRetryRuleResponse(w http.ResponseWriter) error
+}
+
+type RetryRule200ResponseHeaders struct {
+	ETag string
+}
+
+type RetryRule200JSONResponse struct {
+	Body    Rule
+	Headers RetryRule200ResponseHeaders
+}
+
+func (response RetryRule200JSONResponse) VisitRetryRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryRuledefaultApplicationProblemPlusJSONResponse) VisitRetryRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetStatusRequestObject struct {
 }
 
@@ -2211,6 +2290,9 @@ type StrictServerInterface interface {
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx context.Context, request EnableRuleRequestObject) (EnableRuleResponseObject, error)
+	// RetryRule Evaluate a rule at once
+	// (POST /rules/{id}/retry)
+	RetryRule(ctx context.Context, request RetryRuleRequestObject) (RetryRuleResponseObject, error)
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
@@ -2706,6 +2788,31 @@ func (sh *strictHandler) EnableRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// RetryRule operation middleware
+func (sh *strictHandler) RetryRule(ctx echo.Context, id ID) error {
+	var request RetryRuleRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryRule(ctx.Request().Context(), request.(RetryRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryRuleResponseObject); ok {
+		return validResponse.VisitRetryRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetStatus operation middleware
 func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 	var request GetStatusRequestObject
@@ -2855,137 +2962,141 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H1rcxs3tuBfQfXequzubdG04+TG0octRaJj7ciSV5LHcyvymGD3IYlRE+AAaFGsrP77Fg6AbnQ3mg9F",
-	"yma2dr5MLDZeB+f9wm9JJhZLwYFrlRz+lsyB5iDxP0c3dGb+PweVSbbUTPDkMLmZA7kHqZjgKZkKScZn",
-	"04OPVGfz8SBJEwn/LJmEPDnUsoQ0UdkcFtRMo9dLSA4TpSXjs+TxMU3ORUbtrO1FvsxBAtFzIBxWRM8Z",
-	"nxGm9pv/MU2WVNIFaHeek1IqIeMnGnN40PaDMRFTXHpJZ0AmMBUSUkIVYZqsqCIzdg/cbIWZwf8sQa6T",
-	"NOF0YVbP7Brhvhb04Rz4TM+TwzfD4TCNAOLs1HyI8y2pntfTsXzjkadCLqhODpOyxC8jIGYLpuNHnkmg",
-	"GpQmvFxMQJpTA9eSgSIryjXkfWcscM5wHzlMaVno5PCHYWrOyxblAk+bJgvG7b9eV9tjXMMMpL0iCWop",
-	"uAK8oU9STApYmP/MBNfAcet0uSyYxZRXS/vFv/9DWbSp9/BvEqbJYfJfXtX4/Mr+ql75eXHFNqZRTVbA",
-	"NVlJwWcDhJobZ6Y9LkDiLpZSLEFqZndKszsuVgXkM8iPdeMucqrhQLMFdC8kbYz7eR1B2zTJRGnPvelE",
-	"XxjPxeoEP31ME3jI5pTPALdWFJfT5PDXzROM/IjHr2kEOeABstL8m2gDIEMO1ECCMEXoRJR6QC6nhBLc",
-	"rKEMpjy5GpTCQQvDFCBH2qGcwANdLAtDSjwndKIQ5obOb7lGcmeKcMFhcMvNkaYG5Y91jDewAsin0cXp",
-	"2cUvZgaOK+u5BDUXRY5EKoGatQ0K73YxLN+BoNJkAUpRC+fObxKUKO73wwc/xuJC86DHAYzwiBbYUygK",
-	"MoFCrAjTqj73IDp/WcDZbkczn14ghce4hfn1O0WWEnBThhX0LvhXKx42yg6LIpIyBXmNXo37Ylz/+Dbp",
-	"so00UXAPkun1Niq59t+ZMZpq2DYAqf0av3xME810AXHRVfPkXx2TtoAOwNiERbBpvxe/QI1VNdZ/rY4t",
-	"Jv+ADIkcN4ckrzYzpMZ1eyhWjHgYg+iU4dH2H7gEnj9tpEf9vYe2wO93UB2iyWWTYKVeqH5yNN2EKdOw",
-	"aP7HVtxBtLFLUCkpYl6tWuyAS7hS7z6vPRI36WrsuOGYzGve1+QOKZmUmnChrc42FfK0lChTryETPFdj",
-	"sgZ9RLiYiHyN80zAsFbHWYCb2/g1cSslafL+7Mr+x/HJXy4uv5yPTn8ZnSZpcjW6vjz/6+g0OIU7bJo8",
-	"HMzEgYePOZAaXDtaqH46YIulcDLXKEOHiRaZYvyVHYAgQ2Co0b3TELpcJqeaej0OzGdkbIejktq85qwi",
-	"qa3X66ivfWtuhui1aQ2LZWSXlxzIh5ubT8RMBEp395W7C/qomvJElBPLNbo0YlU51AikjOm6X+ZrhInj",
-	"OCgrDVLkULB7kEZar5iei1ITBZkEraJcfso4U/O4fK7ElhHTJc9BkhVdp0TIWlgvpchAKZKzfWS0O53R",
-	"qTdolbVOGUeNCcwY58aicPhBuVqB/E4Rg/nR4ypNpd5PsBsWX6oTkffsAq/efnQUaEMIHunvxW1tEBWC",
-	"9yBzlkUuYPz5whDkxfiwBX7DEELIW1UsRIcFNaR/D5b2zaYGZHw6Oj/76+hqdDo+JDTLYGlsAzK+Gt1c",
-	"/af50y0vqAZJqEV1nESVWQb42c2Hq8ubm3McbZaSkIFBNULVHeTIjShZ0lIBzvn+8zV+aowtVhSEA36L",
-	"yxpDUN1yt9kBGf9yeTHq+5bytdEka87loJKkSXUg5FY3V/+ZpEm1Tfwb7iJJE7NAl4+1yd/hZYgn9fX0",
-	"MAXJJqUGtJtRfOc5M9dHi08BD5jSQkGbLdzBumtWIjfw/34dwUexNIM8LEb/6/Px+XWSJqO/nV3fmP/4",
-	"eHxz8mF0HTlsmtzTouxBYw0PVqLYGQ1GkavRGwIPRlNERc/86mZPPabjCFza4HZwlNc9FnIIbgMAPFAH",
-	"tE0BY9QvNWjBehdBgwNx2VMw2gXwbN3VDjZwWC70UcVHaZ4bUIBCatvEVbnTvp2lpFC7EUrPJKgkTbKC",
-	"ZXdzUSqI3hKKfTppaKwTIQqgvIuxTkGthsSwdBQYlVstRMpbBmLoMqn4vv0EDTTU/LtCLzD2o0YW9dep",
-	"+skmMqy5/zMeMH5ERsH95gQvQiHQxawDdceWB2Jp1z1YCsOTpXXOoPkuJRR4AGt4dffi5PqFal/26zff",
-	"v/3hx//4yVzH0rBTaXb794P/8evw4N3Xf/+3GNIAz29YzGrrmI9KlDIDkguwMl/R9e6yF/g9k4IvnMbV",
-	"/d1Qw8cN1jF+cK1pdtfd6h730ZrwBv8aW86jZ88lSFHq+Ehk4nGQ3gjr5KBcKNSad4efFfXblExPctf2",
-	"6zbZhocKN9q8nrRBRP6o1RYaCBiCsXWJbVTexCKuq9N5CXP1+eLCmgcnlx8/nY9uUJ6+Pz47324ZWMZ9",
-	"7be7D8N+z6DIR32cmSJ7QkcfsmdEs6kZErMK+lS3iRR3wNEjkhpFZ2443djf0zglY1Hqb2L6TRrQmH9z",
-	"ob+5O5kU+JeSGwuVf8PFxz06NhR5fAfm9MHSU1ZokAN7v6B+HX4do75ncXUBRtE1OpZzhg+2OLY2Qc2I",
-	"sBV6BAXJxSDZJqvtIVILzXqVLZIbvcmD927s9vtHDsxp8cq6oS0iFNraChtVq8hZKd4sKYS4U4YXDchx",
-	"URjoaUUWpdLEmNNHKPAshzU/WeclkWDgkJnpIqKtIbp28yk0lZdH1JXO7Mgfhl1XQ0jAJ4JryrjqXukJ",
-	"VUbVN/JF7aJ/NefFrUBk2uO26peSqSh5blRxK4UYD62NPZY2/KkJtWDgDzuovzXYXg8jcFvQh9O4tV05",
-	"pHxU490w+N82H9eC8ReZ15N69xIuDEtbAOWKWGaLURwPNc+dd+HJDai9acEsTUrO/lmC+xl1n8dd1HFH",
-	"l/tydQkfo/x4/Gl09W30t5MPxxe/jMZWq1SB9mB0CaPk2mCEMfp9qGRAxieXny9uvp1dfPtydnF6+aUx",
-	"3LovqCYFUKXJuHKkjW+5n0LZWVGUME7GKwzKeH8asmAUMH4PMynKZdMoDbePsrKxo90EZQWd/YD6i9lN",
-	"LO5gJAzybTJZGzhkc1KfmEoXh4A8tadC6xAPybSCYhp6C68uP9+Ycx1/+nR+dnJ8c3Zp7O/RxV/Pri4v",
-	"Po4ubnY7od/qfge8EJpNWV+I+ZLXbg+xgnxARvcg15UXQwHP0YCxPhSmFWF56lmYDZOT8QomcyHuDlge",
-	"cSwiCu4YfXHLnvjgX4u12l8VmcCsRNGymT+42SL84bLIQWkyZVLpAXE2AuOkYEoroyjwAGqqwTy2CCp0",
-	"c0bc3xnGmfdynu0YjCuo0qPNfk7zSXWlOctDZ2fcBocH7Q6zwbkpeObSEwJoGR1AgdbFPj5NCdSFsjeB",
-	"N0TlKztiv+Ce29f+Hsx9duatljRxZLHj5tzX/cFH90Er/nhEzC2trXfBhqBngsN2pRR34YkzCN3Vu27u",
-	"qbqlwIZq0GuI5DEzKQTSc4SaGpztxSJOEaTryt/3Z1eVa7fj3SHjq9HHs4vT0ZX10irNisLwHlDW9xxE",
-	"m8KYHWEax9pAkpu9jn7f8lj4uyFXcVvoyrXr7xGXQpJeD678lW8XOXZER+bURnFftM6AwPrR7T+lF0WB",
-	"zx3h6d3uKRlbdW1MJExL5RzoMyGcM388+tuH48/XN+YLh6KQE6puuZhq4MZcRFdQNofcWDm0KMRKtXUS",
-	"H+LzW2v5zJ3GmCbVYjvCdA+TvgemN2wBBeMvTEE7k8hlqSfioe+ivels77QRF/vk3Loko9yIpAmEKSut",
-	"OCAs9Tym6QeCGuXaGnRUAO0WjxeoGRzPwCmwcVaM6pKNm9kBzegVFz5Zz566IQd3CFy2IG+PHoN8kCrW",
-	"3KT7geSgKSsU+a9X70/Iu7c//Md/28fHc8d4btMbl1LMJF2oQ8L4PS2MDsiF/oaWbUoywacFy3RKlKYF",
-	"pEZAGeihx+GbP0pKtBDfCipnkN7ykqtyabAe8m8LyBn9Zk6XkgXouci/obPIkCXYHUxYngNPScnpPWUF",
-	"nZhlvMcDjQxqoA61sUFdYPGWo2t+bmOJ5kjm6gzXFCtuaT7iKDdg68HlOV0ugYOHDIhlAQFiOyc/OmEM",
-	"BtwgKX+n+t23uxNs4Nh77Niiu/rmXaj9LOJWM4JeYYDRB+SNVuxPQAoxG2xWkipD/od37wIUfzuMEluV",
-	"WrQxMmy2sBIyj0NQO993S0MtVnTtYjCHk4LyuyMyNog+JhqKwvJ/gwuK0CW1KVdhDCIYuD3yqa3f2Ocx",
-	"VdqRc/fV8I6R8BWgRzRumrk49YCcGcOLK025ttanmFbc8ztFskJkdzHTi91HnZmAlMI8VWgX6WaFD0sq",
-	"QQrBZzaqhXSliKZ3QMS9MwNXQt4FF1LF2NIkKyhbQN7gzNsYN65jtVdnlzA+ewL7dmtfofnbWRP/HK4F",
-	"xmyn+mlrzYWKR4FY3sM5cHdG6fOGrM88KMTM+qiZJpP1ERlLixVneZWH7WnBoq5hci7iqFbOgRm1DH8G",
-	"2pJme6bQVJNE7ECDlWhbKjbjZqMFm8LuVt+SxdPeIrkswt1nQKO/JnTJDNnaOzQr5Ewt0UX89Wtgsfew",
-	"jNpQeEJiy32d3LmDlYWYYs9bD/WnaiZMBOCOXmDqiLqF6j1Ut4HhnDOlf6/+6HnX01VHs/tIGqdcQH7N",
-	"eBZhXqPKCYf4DzyH3NUnWMHl2CRyyTlTWsg9ArxPcNMAN8pIHss3SJNpFYDZLNbxK5fv7X28m0e47x7x",
-	"ZK0sxmAvARHNalfnpqljbsbNCsUcaGF1843IUhbwwX65u3MLF7qnxcaDFULc/Uyzu40fOS/nDSyWBe0J",
-	"evvUk+4PaIdd8iubQxu/awlIfOuPjPvwViRmkYnl1tu9xo+emOKtjYKtdyfiG/w+xhcrr0L8KKjvbIRn",
-	"uczp0xlrvziO5juuqOSMz/os0NCBgFnATJElyDldWg1oAZTrOpxMvbvNqQuKqBXDSg4iptMBOeNe9BIt",
-	"yEoyjSETm6Xxx+nylbOued9b6ap91Y2gTey6Y2KtlmQ12wwvPQ0ZeerTrTy/DJhdsywAkb9inW0861Jy",
-	"Awo1/neZR5dThDjeBkKX6rskHmW+fXLuFKaMMx+H2T8gvwSpBK9wbepi9F21P5BIVU2aLZr7nQJqd7x8",
-	"PjlWnWDYBssHsfJGSlj4hNkJtSep1g2qaCiToAZkSAQnYeQxdWE+/J1QG98YhNHpn358uyUqvTuEAmm8",
-	"W62al8vdUjXnerD594QWRRCp1GKGxl7loGgderBzqHHzcSKCurq51wEIv/9xWz1kVJ53b35KJZnAnHFb",
-	"4mFLTm1udSNxJYSFoaMJZMbQumeKTcx3VNfOG5sxYLZIBL/lDThZfGmFpj3K2NXQrFRkNRcFEMtMbHDY",
-	"CDvraarg8OPw7U87ZE50lZYKqknSxoOPpdIG531IyB7HgMQNiuSaDDe4rLdcudeW9szBjuhS1Zl62J91",
-	"Vzgub/0fGmscvbPNRUVoUShXFNjgCQPy3kwcw/0WR9zHi9bR9vpZFSaJswWQCegVACcSFoznRnuwnvAW",
-	"d9oSFjoiwyrVys1j8bOJs02GBg8008XacrUmMr4eDn96Lr62h4K7x6R/qB68Ibts9y03lOfNQmxB+Tpg",
-	"UyjAMKcmrVNvXm8QWFUuM5LBoHWzWzOp9jhTW+N/Zmb0dF70VD04yO0abk/u2mM/bX26HwO+2Lwpe5XI",
-	"JPQc1ogF4f0PHU/QjsGNWxJ3HEGQF1Je4mUUMW2+TxX+UHkMutRAfZW1d87anJJcOC9tK3jV085ifFsO",
-	"h99n6FpDqOK/4X/bP9dlGyy3P4wPCWDmk6dDVACl1x6dqxzd5P8oDRuulIZAv8R8omDfPdGlgs62qjYo",
-	"1axOw5RXdGzRINiKtEYktdJ7DKSYQv3fbN9FvexMe8chd08uCu7K5xe54rdmZJRh/tFgYx7TPu4CM+iq",
-	"5Mc9BbDtvWnvCcjEYsG03qvuEh76ltp6Fbuu8thDL8+RLoOu1hdLkzGz92UAPDnmHxiy+1byU1a4gvyW",
-	"+9hOiTeEqrraisFPCA2pQqxA6fMdCd19TiDYXE32TyBbN+HVHqlx9YiLPi+oFpoWv7dRgZ2k4QZydxVD",
-	"q2uvTe7lLgEJjQKGARn/9zFRmvLc2oRG4ZIlhqyyOZU00yAVVjNYZaVgardihrrEqDcx/83vT8wP6ppe",
-	"chkskXq5BXbKjO9aBttTnK8D66DK7b86uzk7OT5P0uTL8ZUrwjq7eH+5Y9lV7Y/caycVB+wkL9kKWrZH",
-	"2UtQdhtj22K1u5gUmKG1bcFGHpfNys3X/ekDVl+qjrY2HL3FzmNBEhfY7qnpcoX5W2Pb0kf4t4m8+jgv",
-	"GeatjxW6xcPArrkvD9K0iRAxxues0f0437VYAPoMVnOxaBQjT63216qhZzwPaaZU1t8OdOGi09F6mCf5",
-	"fdrV62ZpN9VOBewOHvuR4xdrFXbp0QBpY+TqCXFgr+v1JQkbfdlmUtWhJF2ndWNYae/48pyqazbjjBtF",
-	"Q4Lu+QrrNDC5K052HPO+fCeQCuFcgYc6Mn9n0ha5WP+breBvBLu2BpnmUOSfuY4l1l3UGZOBUZWit7ZU",
-	"0Nczg+ln723miWJj3zl7ZX8xn1qpdyJ4VkrZrAsPFMLeyLKkGj6BtGpiPD2no92ZE4pSb8zp6Qx6Qiy2",
-	"lMUHl+PURZm5UBpdEoYIPep8vjo/cndlFagaTf5kkd4/SQT3aWFV53FxTNRfU5PO0yaTi7CKUAdvoVQb",
-	"p9t4GpNYjiheIMrpOGRXgLXZ+A7uSMI4+Z/Xlxddt6SB5neYFEwKuhZlNFryO1yU+0Rlg/6zfc09gp29",
-	"Hb77Md3W7eMaTXCm5zYk5fttEZ/yS3UlnUArV8WIrN7VWDhwhLsIfKaV6MaLu+TFel+X6XMw3gqwP6V9",
-	"tYNVMyiDCSLIsW25zbcxoSdGvzr8flOJI5mswy3WYZ+JKHk+IDe1N9388Nqm7hY0u/OhAabItfn3d4pg",
-	"w9qUQKGADHt8Co2wwTYfQ1vv2EB9hvGoBuIRqsi1McipzMkXH9lTdH1Ixqu5guybLQyaUAU/vh2QUUCt",
-	"JTdrVxjZqIBvU+eT0bErZOt4dseH/7O5D1dxbW9wC4B/jONXIK5lEe0tMNd6iY5drZfKyNsWEN4MtyHh",
-	"k2ESd/vXQmiTVPhLy9RAJE3SZAYcJMt2rJwKJ9uzfMoNfQ5HqrcqXsyXGrY1jqs4ruWw0ZjRy+Vq0dst",
-	"ptCxacMZEe8qZqD0tKfFanan1NkqeJQQY5e1MrYWQ+3bd12+8Oe4wf5i2adiokDeP8lL3IjRbtE52wG9",
-	"+vPtPs9qi5vyzbqY8Ih5NVMR8WLfg1xbi6nqTL2CCQn8keiNyUWzfGtwy2/5AflZ5MzZcUYXwjDjwujz",
-	"r8lH9vOAfLZ9eezNq9SZh4xXNVYZVZCSMS+LwrJpyt126FSDdWrnIisXYBOxbznxasQhKYDeA6EOrwza",
-	"aEFmYJNnfHDYbBNVa7vNZW89G3ptXVEaYXxZ2kidYcXAtUQxP7ZlVuO6CYVtd2QWOceSf1yDzsz2llSp",
-	"Tid85Oy2MRdVZJw1e+Sbj0lGi2JAzlzvN5drZQ5eBcnMAl4wL+iaTMAqobiPs7C6x5zu+++/f2c2//nm",
-	"xLYjJeXSQIozDmQqaeZs9JzNmFYDcly14vEZ8L64xxes4TpfMDvJChpFlMZ9FGJF3vz9h+9tf1wDpbq7",
-	"l/JbRrMf6Rn18hwytqjXt3NTG542n2hRoYsGbvZT5SnAA1P6kLwdvrUR0oJl4DqVshy4ZlNmCDw5XhqV",
-	"/eDNYFj33Q/+ZpSQcrGgco11AT69pdP1pArpBg3ZVZA96crQEqv/BhbYYfLado0ETpcsOUy+H7zGvRgx",
-	"g1zAt+M17BQi3NomTlp4sekUpC/b9z1EFhPGAXuMHF+cpkTCEk0+cwxl/np5ZdW8Oj0kEwuoGO64biiH",
-	"hHjLx3WDpbGFruH5VSe+pGBK28bBSfNpiF9/iyQmmDWM1miPia8joNcXe3cjsrg66dT8ZvGkr3ly7BUF",
-	"3wO8fsFg9y7TVYfyMOrQDTr8Fl84TDjea+0wx+gpK1eNFiLr7pGvEg2wxFdsNsKLLNuwct+8/b1hnp5z",
-	"+wZ8f8D6LY3GsGfGCdK5UZ5dWmWKcoywGRey/6GPf254xyTi5o4jT01or5x+uMOX9tmSx6+t90HeDIcb",
-	"3gbZ702Quu975FUQrEB1pe6uT7n1Kzg7KD51tdfgwZGQURuB66ZL/UsZmDiDufszW35rGdRXM9Kx2Fd1",
-	"g3LHaZt8DX+uGNvLAqxqgP4YS/SsX5JxXJNxK4eQ2T0HCHF9P/vEceMt4PuN5Y+9wJuBBd2LQ64PZq5p",
-	"itFy6hTqqknZM4DsCmheRcRioOoIwy3EeXaaPH5twfdVkKdrrdG9Z0yx13HU9G8kAVuAGfVNuRbDTDk1",
-	"cTUX6AP33a2If/kBdaM67SacLyXctiC3z0iYLwMX0tvhu0FHkQiG/xlwxwLB5XhwsXoOpDmuj7gRd9po",
-	"wNul71GiqzSxZs3uC4Ix2kMmAlXbA67R1cvHBs1+U9f0xGHYs8kEB+HvVLP9msVqG4GsWrq9FAXLuirh",
-	"Oam3psGdCbdDcG6K/1eJzdWDbCU0fMik3+K66bx1ghaTst3qnK+kfv3CtvIF+2iCxvjQRDyg8eIcZ0fW",
-	"L0E1Rcuek3Hw7so4Nb/ecpY7q863aqi8Zzif4cJZwcyu7ItPoEvpMXt8TpU+wOkOzk7H2OJBFDnGIm2b",
-	"YZd9vGAK+4kd3/JMLBa25sssam2yKaxIZbIr4XJoSG4kXyY4h8znUhvyysAFEJSWQBfokACeE8y7WWPK",
-	"9KEfRiiHVcyYtGNH9ka2mJNmLZZ7sLicS3MGBcFLgjbyVWvfDdjspYlvV5s1PGiLTgf2IE0aiTyl2D2R",
-	"Hfgc+P9eFL5wyeKgUexA3oM8QK8OeCh7qnB/sFTRJ3LiJj2ycsdKK/cOUYzPilY3RzUXKzWIehHaYqt1",
-	"+33mPrbG2dPmjvdXfIr1HXY3fBED/F/J+ut0ZNxiBLa6oj6T3G/M2msSNhE8gvRbLZxGt7s/CKq9NmLw",
-	"zfOZN03SraypiNLUhuaTdSeX+NjPctyrFkJi/+CqzmkOaLZKfEXJqEc4jZVZSoslWs12EMYLrGQ1bOeo",
-	"bn6UM8hrVQoFXck1K1x3p6mQM6E1cHyQZy5K6cITrK9vUZfJXfnzvSDChB15erVxB6Fno7rgATKf/yFL",
-	"HqCI49WW0qp0215Lxvch2g+P/lTssKq02cIGbUbqc12ErUSZrIkLqHv4W5AjafYm4flCEeyzYebAUngJ",
-	"lq+QTb2SgvZIRAuXSdlyqWH6GdYNVV3sfhY2JfzZAB7kiz0246ZVoXXjul8/6+p9/BkBS5VhRc41HHkS",
-	"PDa5++wVftN63XvT99V3bkO/zz+IF+ciXBGUqii6kpk5FKA3PHrrHwXwnU0XQkYYpp2lQpjGvb3djMG2",
-	"Z/XvP/opbqH/6GmvehDf9vCPQzfv5iC2n5bvUhqUkz4VDR+fTcHoherTnCVlhK8ZaUgzJ/CtIziveMRR",
-	"lTdQwFRj8sDMpStWqQPE2ueEFlht4Z9XxlC37fy8NtxvQJw1dMvrx/vDF7iYIm/f/JTW96IpvpZJOfq/",
-	"ZPWI89vXb2LGsc3YdWi11TQem6uqMgoa70OvqCKQs/Ax+raZ7A/QsGqiFvGfg4sP/5W4+LOQDyJ1Xdxe",
-	"o/RW/vzKVZY8s08yeM/cRZIMhRhlvCogR/g1XZURpm+//r/OPv8U93xqgbGr6H1lk8Kf29ssF6ouQ6cc",
-	"VkfWj2gVQFuH7R6lrO7augUtKqBNxpvlyNvQwH78/7FgXRWZb0aCumd21Gw+dqUpb4ZD/wpTlWJnfzoi",
-	"CoCMw0pC95YCir1x94pmoKu3B17shqpHG3vcpYFrXK2VhsWzuT90fP4+k9a3k9po1frM9H9twzZMft5i",
-	"23qoPJt5W3Xt6lq41Q2ERm7MBPUZ1y+jv3QLl/5gQ7RKKI/TjC8QrVhb/Tq9UXuDt5T/JW3UVXW5EbwI",
-	"CXWrsXpc92wVzs9onStUgi2ZsVLsqK3lD9/Z5ko+grfoM21DRNzFuvX7eQkDdyPc+s3c3iMM/2B8fl4s",
-	"fj4Tdwtcn+Inxw528t6Pwdqe5BVdslf3r5Hzu5WitR7O8+IT8Bp5pCrpZjvaQYj31vJN6/dq7WMlJBf2",
-	"ZQzn9fNpojbKHpsRJLRyMmZiQD5fnavU14h/V1WHGzKztWH+VpEAV5JZX7yNtRslZdCJy8WWv7G130Lm",
-	"df5x+GZhGpQ1+kfutPDvSDTP2Ix7dNe6gJXtEGPkofLhCLomYmmD1G4eF3vtTvBBrHwdpSuhDHuXNcOg",
-	"j18f/08AAAD//w==",
+	"7H1rc9s4tuBfQXFvVe/upRXl0bkd+8OW21Y63nHsrOxMZqqdG0HkkYQxBWgA0LKq1/99CwcACVKgHo7d",
+	"231r5st0LBCPg/N+4bckE/OF4MC1Sg5/S2ZAc5D4n4NrOjX/n4PKJFtoJnhymFzPgNyBVEzwlEyEJKOz",
+	"ycFHqrPZqJekiYR/lkxCnhxqWUKaqGwGc2qm0asFJIeJ0pLxafLwkCbnIqN21vYiX2YggegZEA5LomeM",
+	"TwlT+83/kCYLKukctDvPSSmVkPETjTjcaztgRMQEl17QKZAxTISElFBFmCZLqsiU3QE3W2Hm43+WIFdJ",
+	"mnA6N6tndo1wX3N6fw58qmfJ4at+v59GAHF2agbifAuqZ/V0LN945ImQc6qTw6QscWQExGzOdPzIUwlU",
+	"g9KEl/MxSHNq4FoyUGRJuYa864wFzhnuI4cJLQudHP7YT8152byc42nTZM64/dfLanuMa5iCtFckQS0E",
+	"V4A39EmKcQFz85+Z4Bo4bp0uFgWzmPJiYUf8+z+URZt6D/8mYZIcJv/tRY3PL+yv6oWfF1dsYxrVZAlc",
+	"k6UUfNpDqLnvzLTHBUjcxUKKBUjN7E5pdsvFsoB8CvmxbtxFTjUcaDaH9QtJG9/9vIqgbZpkorTn3nSi",
+	"L4znYnmCQx/SBO6zGeVTwK0VxeUkOfx18wQD/8XD1zSCHHAPWWn+TbQBkCEHaiBBmCJ0LErdI5cTQglu",
+	"1lAGU55cDUrhR3PDFCBH2qGcwD2dLwpDSjwndKwQ5obOb7hGcmeKcMGhd8PNkSYG5Y91jDewAsinwcXp",
+	"2cUvZgaOK+uZBDUTRY5EKoGatQ0K73YxM6CFIdEYpTRPjqvJsgDCtIJikpLljGUzklHOhSZjIHBHi5Jq",
+	"yI9w7ByUMqxE0ZUiy9mqR840kaBEcWdozR/ATHnDM8obUxA6pYwbmFSbHgtRAEUgsXwHNpAmbgdRdHMb",
+	"2QuL/TcWg5sAOw5uFs9lUWQCRUHGUIilAVt9W73o/GUBZ7sdzQy9QL4Uuznz6w+KLCTgpgwD61zwr1ao",
+	"bZR4FrElZQrymigaWMa4fvsmWWd2aaLgDiTTq220feXHmW801bDtA+RRVzjyIU000wXEBW4tSX51osUC",
+	"OgBjExbBpv1e/AI1VlXEUxPt1+r8YvwPyJBH4S6RY6nN/LRx7x6clRzpx0A7YXjG/T9cAM8f96Wngb0/",
+	"bd2D30F1iKaQSIKVOqH6yRF3E6ZMw7z5H1uRCPHHLkGlpIiCtWa0A1LhSp37vPLY3CSwkWPmIzKrWXeT",
+	"TaRkXGpi+CuqnBMhT0uJKsEVZILnakRWoI8IF2ORr3CeMRjG6lgMcHMbvyZupSRN3p8N7X8cn/zl4vLL",
+	"+eD0l8FpkibDwdXl+V8Hp8Ep3GHT5P5gKg48fMyBVO/KEUX10wGbL4RTGYwud5hokSnGX9gPEGQIDDW4",
+	"cwrOOrvJqaZeDQUzjIzs56hjN685q0hq6/U66mvfmpshem1aw3wR2eUlB/Lh+voTMROB0uv7yt0FfVRN",
+	"wSLKsWUf6zRiNVFUaKSMqepfZquGSDWi3iBFDgW7A2mUjSXTMyOlFWQStIqy+wnjTM3i6kUlv4yWUfIc",
+	"JFnSVUqErEX1QooMlCI520fFcKczJsEGpbhWieOoMYYp49wYRA4/KFdLkD8oYjA/elylqdT7SXjD60t1",
+	"IvKOXeDV20FHgTKH4JH+XtzWelFpeAcyZ1nkAkafLwxBXowOW+A3DCGEvNUkQ3SYU0P6d2Bp32yqR0an",
+	"g/Ozvw6Gg9PRIaFZBgtj2pDRcHA9/Lv50w0vqAZJqEV1nESVWQY47PrD8PL6+hy/Ri0NMjCoRqi6hRy5",
+	"ESULWirAOd9/vsKhxlZkRUE44Fhc1tix6oa7zfbI6JfLi0HXWMpXVunznMtBJUmT6kDIra6Hf0/SpNom",
+	"/g13kaSJWWCdj7XJ3+FliCf19XQwBcnGpQY0+1F85zkz10eLTwEPmNBCQZst3MJq3SpGbuD//TKCj2Jh",
+	"PvKwGPyfz8fnV0maDP52dnVt/uPj8fXJh8FV5LBpYlTpDjTWcG8lip3RYBQZDl4RuDcqI2p85lc3e+ox",
+	"Hb/ApQ1uB0d52WHgh+A2AMADrYG2KWCMHqZ6LVjvImjwQ1z2FIx2ATxbrWsHGzgsF/qo4qM0zw0oQCG1",
+	"beKq3KnhztBTqN0IpacSVJImWcGy25koFURvCcU+HTdU18rSaWOs01SrT2JYOghs4q0GLuUtKy/0+FR8",
+	"3w5B+xJNgHWhF/gqotYW9depuskm8llz/2c8YPyIjIL7zQlehEJgHbMO1C1bHIiFXfdgIQxPlta3hN4H",
+	"KaHAA1gLbH0vTq5fqPZlv3z1+s2Pb//jJ3MdC8NOpdntfx78r1/7B+++/vu/xZAGeH7NYubbmh2pRCkz",
+	"ILkAK/MVXe0ue4HfMSn43Glc678bavi4wUzGAVeaZrfrW93jPloTXuNfY8t59Oy4BClKHf8SmXgcpNfC",
+	"+mgoFwq15t3hZ0X9NiXTk9yVHd0m2/BQ4Uab15M2iMgftdpCAwFDMLYusY3Km1jEVXU6L2GGny8urHlw",
+	"cvnx0/ngGuXp++Oz8+2WgWXcV367+zDs9wyKfNDFmSmyJ/RTIntGNJuYT2JWQZfqNpbiFji6RlKj6MwM",
+	"pxv5exqlZCRK/U1MvkkDGvNvLvQ3dyfjAv9ScmOh8m+4+KhDx4Yij+/AnD5YesIKDbJn7xfUr/2vI9T3",
+	"LK7OwSi6RsdyvvzeFg/XJqgZEbZEh6Yguegl22S1PURqoVmvskVyozO89959u/3+kQNzWrywXnSLCIW2",
+	"tsJG1SpyVmp9k4UQt8rwoh45LgoDPa3IvFSaGHP6CAWe5bDmJ+t7JRIMHDIzXUS0NUTXbj6FpvLygLrS",
+	"mf3yx/66qyEk4BPBNWVcrV/pCVVG1TfyRe2ifzXnxa1AZNrjtuqXkokoeW5UcSuFGA+tjT2WNvypCbXg",
+	"wx93UH9rsL3sR+A2p/encWu7ckj5oMy7fvC/bT6uOePPMq8n9fVLuDAsbQ6UK2KZLQahPNQ8d96FJzeg",
+	"9qoFszQpOftnCe5n1H0edlHHHV3uy9UlfIzy49GnwfDb4G8nH44vfhmMrFapAu3B6BJGybWxFGP0+0hP",
+	"j4xOLj9fXH87u/j25ezi9PJL43PrvqCaFECVJqPKkTa64X4KZWdFUcI4GS0xpuT9aciCUcD4PUylKBdN",
+	"ozTcPsrKxo52E5QVdPYD6i9mN7EAhJEwyLfJeOVCM/WJqXQBCchTeyq0DvGQNpwTeguHl5+vzbmOP306",
+	"Pzs5vj67NPb34OKvZ8PLi4+Di+vdTui3ut8BL4RmE9YVIb/ktdtDLCHvkcEdyFXlxVDAczRgrA+FaUVY",
+	"nnoWZqP8ZLSE8UyI2wOWRxyLiII7hmHcsic+dtlirfZXRcYwLVG0bOYPbrYIf7gsclCaTJhUukecjcA4",
+	"KZjSyigKPICaajCPLYIK3ZwR93eGYfK9nGc7RuUKqvRgs5/TDKmuNGd56OyM2+Bwr91hNjg3Bc9cdkUA",
+	"LaMDKNC62MenKYG6SPwm8IaoPLRf7Bflc/va34O5z8681ZImjix23Jwb3R2FdANagcgjYm5pZb0LNoI+",
+	"FRy2K6W4C0+cQQyv3nVzT9UtBTZUg15DJI+ZSSGQniLU1OBszxZxiiDduvx9fzasXLtr3h0yGg4+nl2c",
+	"DobWS6s0KwrDe0BZ33MQbQpjdoRp/NYGktzsdRj8hsfi4GQ0/Hw++GbUGQyFmfntn4aDk0vrwCYaioIY",
+	"wFMtpKpzM4J0hFgeAu72huNwps2IMK3ASzuEBfqP7aHDYFiahLvz/6x2tk0OIp9Z9YYeD7fLQfvFmiCs",
+	"LfWuEKKF2+B6+Hf7T+nlYxAIwEv2sYCUjKwOOSISJqVyXv2pEC7CMBr87cPx56trM8LRDeSEqhsuJhq4",
+	"sWHRP5XNIDf3QItCLFVbUfJxR7+1liPfqbFpUi22I0z38DN0wPSazaFg/JnJeme6vSz1WNx3XbS35+2d",
+	"NoJ1n5yvOaCAIA2oFZyERSzbJzyC9TKuQEel4m5JAgLVleMpOK26I79oCj6YZz9ohtS48AmQ9tQN4bxD",
+	"NLUFeXv0GOSD9LvmJt0PJAdNWaHIfx++PyHv3vz4H/9jH8fTLeO5TRldSDGVdK4OCeN3tDCKKRf6G5rb",
+	"KckEnxQs0ylRmhaQGqlpoIdukG/+KCnRQnwrqJxCesNLrsqFwXrIv80hZ/SbOV1K5qBnIv+GHixDlmB3",
+	"MGZ5DjwlJad3lBV0bJbxbhi0fKiBOtQWEHXRTsdFZzbAaY5krs6wcrFspmmF3nsDtg5cntHFAjh4yIBY",
+	"FBAgtos8oGfIYMA1kvIPqtunvDvBBt7GhzUDedeAgYv/n0V8fUb7UBj19FkCRlX3JyCFmPY2a26Vd+HH",
+	"d+8CFH/TjxJblfi0MVxttrAUMo9DUDuHfEttLpZ05QJDh+OC8tsjMjKIbiWy5f8GFxShC2oTwsLASPDh",
+	"9nCsts5sn2VVqWzOB1nDO0bCQ0A3bdxedMHzHjkz1iBXmnJtTWIxqbjnD4pkhchuY/Ygu4t6WAEphXmq",
+	"0C78zgofK1WCFIJPrb6CdKWIprdAxJ2zTZdC3vaiKY5ZQdkc8gZn3sa4vaLDlDeWGJ8+gn27tYdok6+t",
+	"iX8O13L61uPWmgkVD02xvINz4O6MJuqta58OUYipdZwzTcarIzKSFivO8iq33dOCRV3D5FwYVC2dVzVq",
+	"rv4MtCXN9szrqSaJGKcGK9HgVWzKzUYLNoHdTdEFi+fiRRJshLvPgEZ/TeiCGbJ1OnOSJjlTC/Rbf/0a",
+	"uBE6WEZtvTwi2+auTj3dwfRDTLHnrT/1p2pmcQTgjl5g6oi6heodVLeB4Zwzpb9Xf/S86/Gqo9l9JLdU",
+	"ziG/YjyLMK9B5RlE/AeeQ+5qPqzgcmwSueSMKS3kHlHnR/iOgBtlJI8lQaTJpIoKbRbrOMrl0HvH8+Yv",
+	"3LgHPFkrtTLYS0BE09r/umnqmO9zs0JRZ+JvRJaygA925O4eN1zojhYbD1YIcfszzW43DnKu12uYLwra",
+	"EYn3+TDrP6AddsmHNrE3ftcSkPhWHxn3MbdIICUTi623e4WDHpmAro2CrXcn4mscH+OLlasjfhTUdzbC",
+	"s1zk9PGMtVscR5Mwl1RyxqddFmjoQMDUZKbIAuSMLqwGNAfKdR3jpt4H6NQFRdSSYXUMEZNJj5xxL3qJ",
+	"FmQpmcY4jk0d+f10+cqD2LzvrXTVvupGJCl23TGxVkuymm2Gl56GjDz1OWCeXwbMrlm0gMhfsc42nq1T",
+	"cgMKNf6vM491ThHieBsI61S/TuJR5tsl505hwjjzwaH9swQWIJXgFa5NXOLAutofSKSqzs8WIn6ngNod",
+	"L59OjlUn6LfB8kEsvZESFpNhykTtSap1gypEyySoHukTwUkYDvVlYfg7oTbo0gtD5j+9fbMlVL47hAJp",
+	"vFv9n5fL6+V/zvVgiwIILYogfKrFFI29ykHROnRv5/jn5uNEBHV1cy8DEL5+u63GNCrP129+QiUZw4xx",
+	"W3diy3hr13qVTRPCwtDRGDJjaN0xxcZmHNW188amMZgtEsFveANOFl9a8XKPMnY1NCsVWc5EAcQyExux",
+	"NsLOepoqOLztv/lph3SOdaWlgmqStPHgY6m0wXkfp7LHMSBxH0USYPobXNZbrtxrS3smhkd0qepMHezP",
+	"uiscl7f+D411o97Z5kI1tCiUK1ls8IQeeW8mjuF+iyPu40Vb0/a6WRVmrrM5kDHoJQAnEuaM50Z7sJ7w",
+	"FnfaEqs6Iv0q/8vNY/GzibNNhgb3NNPFynK1JjK+7Pd/eiq+toeCu8ekv6sevCHlbfctN5TnzUJsTvkq",
+	"YFMowDDRJ63zgV5uEFhVgjWSQa91s1vTu/Y4U1vjf2Jm9Hhe9Fg9OEg462/PONtjP219uhsDvthkLnuV",
+	"yCT0DFaIBeH99x1P0I7BjVoSdxRBkGdSXuK1HTFtvksV/tBRu2+ogfoacO+ctYkuuXBe2lbwqqNFyOim",
+	"7PdfZ+haQ6jiv+H/2j/XtSQstz+MDglgOpanQ1QApdcenasc3eT/KA0brpSGQL/EJKdg3x3RpYJOt6o2",
+	"KNWsTsOUV3RsJSPYMrlGJLVOKVAkZwr1f7N9F/WyM+0dh9w94ym4K5/05CrympFRhklRvY3JVfu4C8xH",
+	"w5Ifd1TltvemvScgE/M503qvYlC471pq61XsuspDB708RQ4PulqfLXfHzN6VAfDomH9gyO7bXoCywnUJ",
+	"aLmP7ZR4Q6iqq60Y/IjQkCrEEpQ+35HQ3XACweZqsn8E2boJh3vk69VfXHR5QbXQtPje7gl2koYbyN1V",
+	"DK2uvDa5l7sEJDSqKnpk9D9HRGnKc2sTGoVLlhiyymZU0kyDVFhiYZWVgqndKizquqfOaoFX318tEBRb",
+	"PecyWLf1fAvslK6/bhlsz7u+CqyDquBgeHZ9dnJ8nqTJl+Ohqww7u3h/uWMtWO2P3GsnFQdcS16yZb1s",
+	"j1qcoBY4xrbFcncxKTBDa9uCjTwumyqcr7rTB6y+VB1tRVwnpICdx4IkLrDdUWjmugVsjW1LH+HfJvLq",
+	"4zxnmLc+VugWDwO75r48SNMmQsQYn7NG9+N8V2IO6DNYzsS8USE9sdpfq7Cf8TykmVJZfzvQuYtOR4t0",
+	"HuX3aZfUm6XdVDtV1Tt47EeOX6xVuE6PBkgbI1ePiAN7Xa8rc9noyzaTqg4l6TrXHMNKe8eXZ1RdsSln",
+	"3CgaEnTHKCweweSuONlxzPvy7UkqhHNVJwq7ojFpK2+s/822FWgEu7YGmWZQ5J+5jiXWXdQZk4FRlaK3",
+	"tlTQ1ciD6d319x0jzp4oNvbys1f2FzPUSr0TwbNSymaxeqAQdkaWq9TwzWlaQCXej6wzmCJZ4x0sl2r4",
+	"BNJqovEMoDUF0gBRlHpj2tDaR48I95ay+ODSqNaxciaURq+HoXOPnZ+H50cOHayOVmPiHyyY/AcJEj8u",
+	"cuucOo5P+2tqspK0yUcj3ChU82tMX0OvNgm1cTYmIB0NPkNQ1THkdXnZlho7eD8J4+R/X11erHtBDWR/",
+	"wBxkUtCVKKPBme/wiO4TBA5aCHc1OAl29qb/7m26rePJFVr8TM9sBMz3HCM+w5jqShiCVr4SxkgWV9Lh",
+	"wBHuInDRVpoCXtwlL1b7emifgs9XgP0p7aqfrBpiGUwQQUpvy0u/jSE9MtjWEi+7hNlCnWRHueP7etna",
+	"plVQrvRdEba23NpUokrGqxC8dYRsLEqe98h1HXgwP7y0Wc4FzW59FIUpcmX+/YMi2C85JVAoIP0O90sj",
+	"wrLNHdNW0TZwDsNAVYNoCFXkSlOeU5mTLz4IqujqkIyWMwXZN1tDNaYK3r7pkUHAaUpu1q6oqdHBoM1Z",
+	"Hk1K68pCHfpfC3f8bO7DVczbG9wC4Ldx2gjUDllEe0PMtF6gD1zrhTJ6QwsIr/rbCOjRMIlHSGphukmi",
+	"/aVllSGSJmkyBQ6SZTsWmYWT7Vlp5j59Cp+zN8Ceze0cdtWOq2qu47UxLtAh6HoJtFuEoQ/YRn4ijmhM",
+	"1unoM4zdCJxyarsYICMcuQSfkTWu6jCI69KGP8d9G8+WqCvGCuTdoxzqjXD2Ft25Hfush293D1db3JSa",
+	"t44JD5iCNBERh/8dyJU1Lqvi2yWMSeC6RXmVi2alW++G3/AD8rPImTN5jR6HEdm5sUteko/s5x75bPsq",
+	"2ZtXqbOkGa/K0TKqICUjXhaFZdOUu+3QiXbiNhdZOQebs37DiVeBDkkB9A4IdXiFrcwFmYLNM/JxdLNN",
+	"NBHsNhedpX/o4Hb1e4TxRWmDmoYVA9cSVZSRrUgb1U1EbLsqs8g5tmzANejUbG9BlVp7iAE5u22sRhUZ",
+	"Zc0nGsxgktGiwJ7q2LvPpaWZg1fxRLOAF8xzukJtw4g13MdZWAhlTvf69et3ZvOfr09sO1lSLgykOONA",
+	"JpJmzp2RsynTqkeOq1ZKvljA10H52j5c5wsmcllBo4jSuI9CLMmr//zxte1vbKBUd2dTfsvoIUF6Ru0p",
+	"h4zN6/Xt3NRG8s0QLSp00cDNfqqUDrhnSh+SN/03NphcsAxcp1mWA9dswgyBJ8cLY24cvOr162cfgr8Z",
+	"JaScz6lcYQmFzwRa61pTRb+D9wBUkGjqKvYSq7sHluRh8tLpm5wuWHKYvO69xL0YMYNcwLdTNuwUItza",
+	"5phaeLHJBKRvu+B7wMzHjAP2iDm+OE2JhAWaruYYyvz1cmjVvDqTJhNzqBjuqG4IOLLV9aO6QdbIQteq",
+	"y66JX1IwpW3j56T5Msmvv0VyOMwaRmu0x8THOdBBjk3YEVlcSXlqfrN40tX8OvaIh2/mXj+gsXuX8KrV",
+	"fBigWY/P/BZfOMzN3mvtMB3rMStXjTIi6+6R2hONRcVXbDYyjCzbsNBfvfneiFjHuX0Dxd9h/ZZGY9gz",
+	"4wTp3CjPLgM1RTlG2JQL2f3OzD83PKMTiQjEkacmtBdOP9xhpH015+Fr63maV/3+hqdp9nuSpu7bH3mU",
+	"Bot1XVcA12fe+kScHRSfutpr8N5NyKiNwHXTpf6hFswxwjKHqa1Utgzqq/nSsdgXdYN5x2mbfA1/rhjb",
+	"8wKsamD/EMuJrR8yclyTcSuHkNk9BQhxfT/72HHjLeD7jeUPncCbggXds0OuC2au6Y3Rcups86rJ3BOA",
+	"bAg0r4KHMVCtCcMtxHl2mjx8bcH3RZDSbK3RvWdMsVd11PRv5EtbgBn1TbkW0Uw5NXE5E+jL993J/CM/",
+	"qFQEnq5wvpRw20LePgNiRgYupDf9d701RSL4/I+AOxYILh2Gi+VTIM1xfcSNuNNGA97uEhAlukoTa5Y3",
+	"PyMYo+12IlC1PfwaXdl8GNXsN3X9YRyGPZlMcBD+QTXb51mstsHaqiXfc1GwrAs4npJ6axrcmXDXCM5N",
+	"8V+V2FzpzFZCw4doui2u67W3atBiUrbboPOV1K+X2FbMYB+90BjbGot7NF6c4+zI+iWopmjZczIK3s0Z",
+	"pebXG85yZ9X5rhaV9wznM1w4K5jZlX26C3QpPWaPzqnSBzjdwdnpCLthiCLHmKptE+0StedMYT+44xue",
+	"ifnclseZRa1NNoElqUx2JVy6EcmN5MsE55D5tHNDXhm4AILSEugcHRLAc4IpSivMLj/0nxHKYRkzJu23",
+	"A3sjW8xJsxbLPVhceqo5g4LgIUsbtau17wZs9tLEt6vNGu61RacDe5AmjURe8lw/kf3wKfD/vSh8jZfF",
+	"QaPYgbwDeYBeHfBQ9lTh/mCpokvkxE16ZOWOlVbuHaIYnxatbpxqJpaqF/UitMVW6/a7zH3sIrSnzR3v",
+	"j/kY6zvsTvksBvifyfpb66i5xQhsdbV9IrnfmLXTJGwieATpt1o4jcaAvxNUO23EYMzTmTdN0q2sqYjS",
+	"1Ibmo3UnlyPazXLcqyRCYv/nqiRsBmi2SnwFy6hHOI2VWUqLBVrN9iOMF1jJatjOUd0nKmeQ16oUCrqS",
+	"a1a4RlgTIadCa+D4oNJMlNKFJ1hXi6d1Jjf053tGhAmbF3Vq4w5CT0Z1wQNyPglCljxAEcerLaVVmcmd",
+	"loxv2bQfHv2h2GFVlLSFDdrk3ae6CJuFMl4RF1D38LcgR9LsTCb0NTXYksTMgV0DJFi+Qja1lQo6SREt",
+	"XNJpy6WGaXRYYlU1/PtZ2Oz5JwN4kOv20IybVjXpjet++aSrd/FnBCxVhhU513DkRfrY5G7YCxzTelx+",
+	"0/hqnNvQ9/kH8eJchCuCUhVFVzIzhwL0hteL/aMOvgnsXMgIw7SzVAjTuLc3mzHY9hz//qOf4ha6j552",
+	"qgfxbfd/P3Tzbg5iW4/5hq5B5e1j0fDhyRSMTqg+zllSRviakYY0cwLfOoLzikccVXkDBUw0Jg9MXapl",
+	"lTpArH1OaIGFKf6dbAx12ybZK8P9esRZQzd8dDY5wAd5RuELakyRN69+Sut70RRfO6Uc/V+yeo37zctX",
+	"MePYZh47tNpqGo/MVVUZBY2HvpdUEciZDmJUbTPZH6Bh1UQt4j8GF+//mbj4k5APInXdB6BG6a38+YUr",
+	"wnlin2TwML2LJBkKMcp4VWuP8Gu6KiNM347+/84+/xD3fGqBsavofWET2p/a2yznqq7YpxyWR9aPaBVA",
+	"W7LuHhWt7tq6BS0qoE3Gm5Xb29DADv4XFqyqevydkUCClqsnxoH3AhsFkaVraOHTRAvfbiVMdHeRBRWk",
+	"jlpD3Fy5EjYTfk5vIUCrvDQS1LW/mFBWqBuO6fFp8DJI1dQKHchrrMVYLlWf/ZgIRcj8C6cQp9x1+R4A",
+	"rpVfB3bVzeujTpljV8D1qt/3b7RVCZz2pyOiAMgoLOl1j5qgUjVaZwBT0NUjIM92V9WTrh3O+CDwolZK",
+	"w/zJnGs6Pn+Xw8T3ddvoM/F1D39ut0mYWr/Fc+Kh8mTOk6p93rr/pLqB0IUSc3D4fP7n0Y7XS/p+ZzdH",
+	"Va4QpxlfFVUxubRKLjVGVfDS+p/SA7KsLjeCFyGhbnWFHNfNk4XzYlvXnRFyWJBldaSjtg3Zf2e7nPn4",
+	"8LzLcRIi4i6+E7+f53CfbIRbtxOl8wj93xmfnxaLn86BsgWuj4nCYCtJeee/wcqx5AVdsBd3L5Hzu5Wi",
+	"lUTOr+fTOxtZyipZz6W1HyHeW79KWr9mbV8NIrmwT9Q4n7JPQrY5HLEZQUIr42cqeuTz8FylvlnDD1Wb",
+	"BkNmtvLQ3yoS4FIyG+mxmRxGSemtRX1jy1/bJgxC5nV2e/iiaRoU/PonMLXwD7o0z9iMqq2vdQFL26rJ",
+	"yEPlg110ZTRmHszjIvvrE3wQS19h7IqLwyaCzSD7w9eH/xcAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -52,6 +52,7 @@ func TestRuleLife(t *testing.T) {
 	if off := into[api.Rule](b.do("POST", path+"/disable", "").want(200)); off.Enabled || off.Version != 4 {
 		t.Errorf("disabled: %+v", off)
 	}
+	b.do("POST", path+"/retry", "").want(409)
 	if on := b.do("POST", path+"/enable", "").want(200); !into[api.Rule](on).Enabled || on.Header().Get("ETag") != `"5"` {
 		t.Errorf("enabled: %s", on.Body)
 	}

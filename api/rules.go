@@ -123,6 +123,15 @@ func (s *server) DisableRule(ctx context.Context, req DisableRuleRequestObject) 
 	return DisableRule200JSONResponse{Body: ruleAnswer(&r), Headers: DisableRule200ResponseHeaders{ETag: etag(r.Version)}}, nil
 }
 
+// RetryRule answers POST /rules/{id}/retry.
+func (s *server) RetryRule(ctx context.Context, req RetryRuleRequestObject) (RetryRuleResponseObject, error) {
+	r, err := s.Rules.Retry(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("retry rule: %w", err)
+	}
+	return RetryRule200JSONResponse{Body: ruleAnswer(&r), Headers: RetryRule200ResponseHeaders{ETag: etag(r.Version)}}, nil
+}
+
 // definition fills what the author left out.
 func definition(b *RuleDefinition) rules.Definition {
 	d := rules.Definition{

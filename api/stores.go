@@ -36,6 +36,14 @@ type NamePage struct {
 type RuleStore interface {
 	RuleReader
 	RuleWriter
+	RuleRetrier
+}
+
+// RuleRetrier has rules evaluated at once.
+type RuleRetrier interface {
+	// Retry forgets why a rule could not be evaluated and makes it due. A
+	// disabled rule is a fault of kind Conflict.
+	Retry(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error)
 }
 
 // RuleReader reads rules.

@@ -298,6 +298,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/rules/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Evaluate a rule at once
+         * @description Forgets why the rule could not be evaluated, resolves the alert that says so, and makes the rule due. When it fails
+         *     again, operators are told anew. A disabled rule is a conflict.
+         */
+        post: operations["retryRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/status": {
         parameters: {
             query?: never;
@@ -378,6 +401,11 @@ export interface components {
              * @description While PENDING when the threshold was reached.
              */
             firedAt: string;
+            /**
+             * @description The alert is about the rule itself, which cannot be evaluated; the message says why. It resolves when the rule
+             *     can be evaluated again.
+             */
+            health: boolean;
             /** Format: uuid */
             id: string;
             message: string;
@@ -566,10 +594,11 @@ export interface components {
         };
         /**
          * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
-         *     below its threshold.
+         *     below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
+         *     that it can again.
          * @enum {string}
          */
-        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED";
+        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED";
         /**
          * @description `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
          *     often as the schedule allows.
@@ -844,6 +873,8 @@ export interface components {
             kind: components["schemas"]["WebhookKind"];
             maxConcurrent: number;
             name: string;
+            /** @description Whether it hears of rules that cannot be evaluated. */
+            operators: boolean;
             /** Format: double */
             ratePerSecond: number;
             /** Format: double */
@@ -877,6 +908,11 @@ export interface components {
              */
             maxConcurrent?: number;
             name: string;
+            /**
+             * @description Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+             * @default false
+             */
+            operators?: boolean;
             /**
              * Format: double
              * @description Attempts begun by one process; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
@@ -1339,6 +1375,30 @@ export interface operations {
         };
     };
     enableRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rule as stored. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rule"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    retryRule: {
         parameters: {
             query?: never;
             header?: never;
