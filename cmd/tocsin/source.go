@@ -52,7 +52,8 @@ func (f *sourceFlags) base() (clickhouse.Mapping, error) {
 }
 
 type source struct {
-	DDL ddl `cmd:"" help:"Print the CREATE TABLE statement of the default source table." name:"ddl"`
+	Check check `cmd:"" help:"Hold the mapping to the live table: types, sort key, what a tick reads, ids, ends, and how late exchanges become visible."`
+	DDL   ddl   `cmd:"" help:"Print the CREATE TABLE statement of the default source table." name:"ddl"`
 }
 
 type ddl struct{}

@@ -3,11 +3,14 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"tocsin/evaluator"
+	"tocsin/rules"
 )
 
 // Granules returns how many granules ClickHouse reads for a scan, by its plan.
@@ -41,4 +44,26 @@ func Granules(ctx context.Context, s *Source, scan evaluator.Scan) (int, string,
 // TryWrite writes a row under the settings of a scan.
 func TryWrite(ctx context.Context, s *Source) error {
 	return s.conn.Exec(s.bounded(ctx, query{}, 1), "INSERT INTO exchanges (tenant_id, execution_id) VALUES ('a', 'b')")
+}
+
+// Statements returns the statements of a mapping with their parameters.
+func Statements(m Mapping, scan evaluator.Scan, f evaluator.FingerprintQuery, scope rules.Scope, filter rules.Filter) ([]string, error) {
+	cond, err := predicate(&m, scope, filter)
+	if err != nil {
+		return nil, err
+	}
+	var texts []string
+	for _, q := range []query{
+		scanQuery(&m, scan),
+		fingerprintQuery(&m, f),
+		countQuery(&m, CountQuery{TenantID: scan.TenantID, FromNS: f.FromNS, ToNS: f.ToNS, WidthNS: f.WidthNS}, cond),
+		pageQuery(&m, page{tenantID: scan.TenantID, after: scan.After, beforeNS: scan.BeforeNS, limit: scan.Limit, condition: cond}),
+	} {
+		text := strings.TrimPrefix(q.sql, "\n") + "\n"
+		for _, name := range slices.Sorted(maps.Keys(q.parameters)) {
+			text += "-- " + name + " = " + q.parameters[name] + "\n"
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
 }

@@ -236,11 +236,15 @@ func checkText(text string) error {
 				return fmt.Errorf("the quotation that begins at character %d does not end", i+1)
 			}
 			i = end
-		case '(':
+		case '(', '[':
 			depth++
-		case ')':
+		case ')', ']':
 			if depth--; depth < 0 {
 				return fmt.Errorf("the parenthesis at character %d closes nothing", i+1)
+			}
+		case ',':
+			if depth == 0 {
+				return fmt.Errorf("the comma at character %d begins a second expression", i+1)
 			}
 		case ';', '#':
 			return fmt.Errorf("%q has no place in an expression", string(c))

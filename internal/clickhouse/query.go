@@ -136,8 +136,7 @@ func (m *Mapping) rows(parameters map[string]string, tenantID string, fromNS, to
 	conditions := tenant + " = unhex({tenant:String})"
 	if m.Prune != "" {
 		conditions += "\n  AND " + m.pruned()
-		parameters["prune_from"] = strconv.FormatInt(min(max(fromNS, 0), maxDateTimeNS), 10)
-		parameters["prune_to"] = strconv.FormatInt(min(max(toNS, 0), maxDateTimeNS), 10)
+		setPruneRange(parameters, fromNS, toNS)
 	}
 	if m.Terminal != "" {
 		conditions += "\n  AND " + operand(m.Terminal)
@@ -151,6 +150,11 @@ func (m *Mapping) pruned() string {
 	return operand(strings.NewReplacer(
 		"{from}", "fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')",
 		"{to}", "fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')").Replace(m.Prune))
+}
+
+func setPruneRange(parameters map[string]string, fromNS, toNS int64) {
+	parameters["prune_from"] = strconv.FormatInt(min(max(fromNS, 0), maxDateTimeNS), 10)
+	parameters["prune_to"] = strconv.FormatInt(min(max(toNS, 0), maxDateTimeNS), 10)
 }
 
 // columns returns the select list of an exchange, in the order in which

@@ -1,0 +1,298 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/rules"
+)
+
+// Verdict says what a finding means.
+type Verdict string
+
+// The verdicts.
+const (
+	// OK is as it should be.
+	OK Verdict = "OK"
+	// Warn works, and somebody should know.
+	Warn Verdict = "WARN"
+	// Broken keeps rules from being evaluated, or exchanges from being alerted.
+	Broken Verdict = "BROKEN"
+)
+
+// Finding is one thing that a check found out.
+type Finding struct {
+	Verdict Verdict `json:"verdict"`
+	// About names what was looked at: an expression of the mapping or a part of
+	// the check.
+	About string `json:"about"`
+	Text  string `json:"text"`
+	// Remedy says what to do; empty where there is nothing to do.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Report is what a check found out about a source. Parts that were not reached
+// or not asked for are nil.
+type Report struct {
+	Table    string    `json:"table"`
+	Exists   bool      `json:"exists"`
+	Findings []Finding `json:"findings"`
+	Layout   *Layout   `json:"layout,omitempty"`
+	Tick     *Tick     `json:"tick,omitempty"`
+	Sample   *Sample   `json:"sample,omitempty"`
+	Delay    *Delay    `json:"delay,omitempty"`
+}
+
+// Layout is how a table is stored.
+type Layout struct {
+	Engine       string `json:"engine"`
+	SortKey      string `json:"sortKey"`
+	PartitionKey string `json:"partitionKey"`
+	Rows         uint64 `json:"rows"`
+}
+
+// Tick is what one second's scan reads.
+type Tick struct {
+	Granules uint64 `json:"granules"`
+	// Of is the number of granules of the table.
+	Of uint64 `json:"of"`
+}
+
+// Broken reports whether anything keeps rules from being evaluated.
+func (r *Report) Broken() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Verdict == Broken })
+}
+
+// Err returns what is broken as an error, or nil.
+func (r *Report) Err() error {
+	var errs []error
+	for _, f := range r.Findings {
+		if f.Verdict == Broken {
+			errs = append(errs, fmt.Errorf("%s: %s; %s", f.About, f.Text, f.Remedy))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Report) add(v Verdict, about, text, remedy string) {
+	r.Findings = append(r.Findings, Finding{v, about, text, remedy})
+}
+
+// CheckMapping compares the mapping with the table: whether it is there, and
+// whether each expression yields what is needed. It reads no rows. An error
+// means that ClickHouse did not answer.
+func (s *Source) CheckMapping(ctx context.Context) (Report, error) {
+	r := Report{Table: s.mapping.Table, Findings: []Finding{}}
+	exists, err := s.tableExists(ctx)
+	if err != nil {
+		return r, err
+	}
+	if !exists {
+		remedy := "create it, or name another one with --clickhouse-table"
+		if s.mapping.Table == Exchanges().Table {
+			remedy = "create it as `tocsin source ddl` prints it, or name another one with --clickhouse-table"
+		}
+		r.add(Broken, "table", fmt.Sprintf("%s is not there, or this user may not read it", s.mapping.Table), remedy)
+		return r, nil
+	}
+	r.Exists = true
+	for _, e := range s.mapping.expressions() {
+		if *e.text == "" {
+			continue
+		}
+		got, err := s.typeOf(ctx, *e.text)
+		if said, ok := errors.AsType[*clickhouse.Exception](err); ok {
+			message, _, _ := strings.Cut(said.Message, " in scope ")
+			message, _, _ = strings.Cut(message, ": While processing ")
+			r.add(Broken, e.name, fmt.Sprintf("%s cannot be evaluated: code %d: %s", *e.text, said.Code, message), "correct "+e.name+" in the mapping")
+			continue
+		}
+		if err != nil {
+			return r, err
+		}
+		if want, remedy := e.kind.wants(got, *e.text); remedy != "" {
+			r.add(Broken, e.name, fmt.Sprintf("%s is %s; it must be %s", *e.text, got, want), "set "+e.name+" to "+remedy)
+			continue
+		}
+		r.add(OK, e.name, fmt.Sprintf("%s, %s", *e.text, got), "")
+	}
+	return r, nil
+}
+
+func (s *Source) tableExists(ctx context.Context) (bool, error) {
+	rows, err := s.conn.Query(s.bounded(ctx, query{}, 10_000), "DESCRIBE TABLE "+s.mapping.Table)
+	if err == nil {
+		for rows.Next() {
+			// Drained, so that the error is known.
+		}
+		err = errors.Join(rows.Err(), rows.Close())
+	}
+	if err == nil {
+		return true, nil
+	}
+	const unknownTable, unknownDatabase, accessDenied = 60, 81, 497
+	if said, ok := errors.AsType[*clickhouse.Exception](err); ok && slices.Contains([]int32{unknownTable, unknownDatabase, accessDenied}, said.Code) {
+		return false, nil
+	}
+	return false, fmt.Errorf("clickhouse: %w", err)
+}
+
+// typeOf returns the type of an expression over the table.
+func (s *Source) typeOf(ctx context.Context, text string) (string, error) {
+	m := Mapping{Prune: text}
+	q := query{
+		sql:        fmt.Sprintf("DESCRIBE (SELECT %s FROM %s)", m.pruned(), s.mapping.Table),
+		parameters: map[string]string{"prune_from": "0", "prune_to": "0"},
+	}
+	rows, err := s.conn.Query(s.bounded(ctx, q, 10), q.sql)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	var types []string
+	for rows.Next() {
+		values := make([]any, len(rows.Columns()))
+		for i := range values {
+			values[i] = new(string)
+		}
+		if err := rows.Scan(values...); err != nil {
+			return "", err
+		}
+		types = append(types, *values[1].(*string))
+	}
+	return strings.Join(types, ", "), rows.Err()
+}
+
+// wants returns what a kind of expression must be and, unless got is that, an
+// expression that would do.
+func (k kind) wants(got, text string) (want, remedy string) {
+	matches := func(pattern string) bool { return regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString(got) }
+	const instant = `DateTime64\(\d(?:, '[^']*')?\)`
+	switch k {
+	case kindText:
+		want = "String"
+		switch {
+		case matches(`String|LowCardinality\(String\)`):
+		case matches(`Nullable\(String\)|LowCardinality\(Nullable\(String\)\)`):
+			remedy = "ifNull(" + text + ", '')"
+		case strings.Contains(got, "Nullable("):
+			remedy = "ifNull(toString(" + text + "), '')"
+		default:
+			remedy = "toString(" + text + ")"
+		}
+	case kindInstant:
+		want = "DateTime64"
+		switch {
+		case matches(instant):
+		case matches(`Nullable\(` + instant + `\)`):
+			remedy = "assumeNotNull(" + text + ")"
+		case matches(`DateTime(?:\('[^']*'\))?`):
+			remedy = "toDateTime64(" + text + ", 0)"
+		default:
+			remedy = "an expression of that type, as fromUnixTimestamp64Nano or parseDateTime64BestEffort make one"
+		}
+	case kindOptionalInstant:
+		want = "DateTime64 or Nullable(DateTime64)"
+		if !matches(instant + `|Nullable\(` + instant + `\)`) {
+			remedy = "an expression of that type, as in toDateTime64(" + text + ", 9)"
+		}
+	case kindInsertedAt:
+		want = "DateTime or DateTime64"
+		if !matches(instant + `|DateTime(?:\('[^']*'\))?`) {
+			remedy = "an expression of that type, as in toDateTime64(" + text + ", 9)"
+		}
+	case kindNanoseconds:
+		want = "UInt64, in nanoseconds"
+		if got != "UInt64" {
+			remedy = "toUInt64(greatest(ifNull(" + text + ", 0), 0)), times whatever makes it nanoseconds"
+		}
+	case kindAttributes:
+		want = "Map(String, String)"
+		if !matches(`Map\((?:String|LowCardinality\(String\)), (?:String|LowCardinality\(String\))\)`) {
+			remedy = "CAST(" + text + ", 'Map(String, String)'), or leave it empty"
+		}
+	case kindCondition:
+		want = "a condition (Bool or UInt8)"
+		switch {
+		case matches(`Bool|UInt8|LowCardinality\((?:Bool|UInt8)\)`):
+		case matches(`(?:LowCardinality\()?Nullable\((?:Bool|UInt8|Nothing)\)+`):
+			remedy = "ifNull(" + text + ", false)"
+		default:
+			remedy = "a comparison, as in status = 'FAILED'"
+		}
+	}
+	return want, remedy
+}
+
+// layout reads how the table is stored, nil where ClickHouse does not say.
+func (s *Source) layout(ctx context.Context) (*Layout, error) {
+	database, table, qualified := strings.Cut(s.mapping.Table, ".")
+	where := "database = currentDatabase() AND name = unhex({table:String})"
+	q := query{parameters: map[string]string{"table": hexadecimal(database)}}
+	if qualified {
+		where = "database = unhex({database:String}) AND name = unhex({table:String})"
+		q.parameters = map[string]string{"database": hexadecimal(database), "table": hexadecimal(table)}
+	}
+	q.sql = "SELECT engine, sorting_key, partition_key, ifNull(total_rows, 0) FROM system.tables WHERE " + where
+	rows, err := s.conn.Query(s.bounded(ctx, q, 1), q.sql)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	if !rows.Next() {
+		return nil, rows.Err()
+	}
+	var l Layout
+	if err := rows.Scan(&l.Engine, &l.SortKey, &l.PartitionKey, &l.Rows); err != nil {
+		return nil, fmt.Errorf("clickhouse: read layout: %w", err)
+	}
+	return &l, rows.Err()
+}
+
+// tick returns what the scan of the second that ends at an instant reads, by
+// ClickHouse's plan; nil where the plan tells nothing, as for a view.
+func (s *Source) tick(ctx context.Context, tenantID string, endNS int64) (*Tick, error) {
+	q := scanQuery(&s.mapping, evaluator.Scan{
+		TenantID: tenantID, After: cursor.Position{StartTimeNS: endNS - int64(time.Second)}, BeforeNS: endNS,
+		Statuses: []rules.Status{rules.Failed, rules.Completed}, Limit: 1000,
+	})
+	rows, err := s.conn.Query(s.bounded(ctx, q, 10_000), "EXPLAIN indexes = 1 "+q.sql)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	// The plan names each index in turn, the first with all granules of the
+	// table, the last with those that are left.
+	granules := regexp.MustCompile(`Granules: (\d+)/(\d+)`)
+	var t *Tick
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return nil, fmt.Errorf("clickhouse: read plan: %w", err)
+		}
+		found := granules.FindStringSubmatch(line)
+		if found == nil {
+			continue
+		}
+		left, _ := strconv.ParseUint(found[1], 10, 64)
+		of, _ := strconv.ParseUint(found[2], 10, 64)
+		if t == nil {
+			t = &Tick{Of: of}
+		}
+		t.Granules = left
+	}
+	if err := rows.Err(); err != nil {
+		return nil, s.explain(err)
+	}
+	return t, nil
+}

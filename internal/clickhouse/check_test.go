@@ -1,0 +1,206 @@
+package clickhouse_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tocsin/internal/chtest"
+	"tocsin/internal/clickhouse"
+	"tocsin/rules"
+)
+
+// finding returns the finding about something that has a verdict.
+func finding(r *clickhouse.Report, about string, v clickhouse.Verdict) *clickhouse.Finding {
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.About == about && f.Verdict == v {
+			return f
+		}
+	}
+	return nil
+}
+
+func TestCheckOfAMissingTable(t *testing.T) {
+	m := clickhouse.Exchanges()
+	m.Table = "nowhere"
+	report, err := openWith(t, chtest.New(t), m).CheckMapping(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Exists || !report.Broken() || !strings.Contains(report.Err().Error(), "nowhere is not there") {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestCheckNamesWhatIsOfAnotherType(t *testing.T) {
+	db := chtest.New(t)
+	err := db.Conn.Exec(t.Context(), `CREATE TABLE odd (ts DateTime, at Nullable(DateTime64(3)), id UUID, name Nullable(String), kind Enum('a' = 1),
+		ok Nullable(UInt8), tags Map(String, UInt64), took Float64, fine LowCardinality(String)) ENGINE = MergeTree ORDER BY id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := openWith(t, db, clickhouse.Mapping{
+		Table: "odd", Tenant: "a", StartTime: "ts", ExecutionID: "id", EndTime: "at", Environment: "fine", Application: "name", Route: "absent",
+		ErrorType: "kind", Duration: "took", Attributes: "tags", Failed: "ok", Terminal: "fine = 'x'", InsertedAt: "ts",
+	}).CheckMapping(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for about, remedy := range map[string]string{
+		"start_time":   "set start_time to toDateTime64(ts, 0)",
+		"execution_id": "set execution_id to toString(id)",
+		"application":  "set application to ifNull(name, '')",
+		"route":        "correct route in the mapping",
+		"error_type":   "set error_type to toString(kind)",
+		"duration":     "set duration to toUInt64(greatest(ifNull(took, 0), 0)), times whatever makes it nanoseconds",
+		"attributes":   "set attributes to CAST(tags, 'Map(String, String)'), or leave it empty",
+		"failed":       "set failed to ifNull(ok, false)",
+	} {
+		f := finding(&report, about, clickhouse.Broken)
+		if f == nil || f.Remedy != remedy {
+			t.Errorf("%s: %+v, want the remedy %q", about, f, remedy)
+		}
+	}
+	for _, about := range []string{"end_time", "environment", "terminal", "inserted_at"} {
+		if finding(&report, about, clickhouse.OK) == nil {
+			t.Errorf("%s is not accepted: %+v", about, report.Findings)
+		}
+	}
+}
+
+func TestCheckAcceptsThePresets(t *testing.T) {
+	db := otelDatabase(t)
+	for _, p := range clickhouse.Presets() {
+		m, err := p.Mapping()
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := openWith(t, db, m).Check(t.Context(), clickhouse.CheckOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Broken() || report.Layout == nil || report.Layout.SortKey == "" {
+			t.Errorf("%s: %+v", p, report)
+		}
+	}
+}
+
+func TestCheckLooksAtRows(t *testing.T) {
+	db := chtest.New(t)
+	now := db.Now(t)
+	row := func(offset int64, id string) rules.Exchange {
+		e := failed(now+offset, id)
+		end := e.StartTimeNS + 2_000_000_000
+		e.EndTimeNS = &end
+		return e
+	}
+	endless := row(-3e9, "endless")
+	endless.EndTimeNS = nil
+	running := row(-3e9, "running")
+	running.Status = rules.Running
+	db.Insert(t, row(-10e9, "a"), row(-9e9, "a"), row(-8e9, ""), row(60e9, "ahead"), row(-7200e9, "old"), endless, running)
+	db.Insert(t, row(-10e9, "a"))
+	report, err := open(t, db).Check(t.Context(), clickhouse.CheckOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := report.Sample
+	if s.Rows != 6 || s.SharedIDs != 1 || s.Repeated != 1 || s.EmptyID != 1 || s.Future != 1 || s.WithoutEnd != 1 || s.LongestSeconds == nil || *s.LongestSeconds != 2 {
+		t.Errorf("%+v", s)
+	}
+	if f := finding(&report, "execution_id", clickhouse.Broken); f == nil || !strings.Contains(f.Text, "1 of 6 rows") {
+		t.Errorf("empty ids: %+v", report.Findings)
+	}
+	if report.Tick == nil || report.Tick.Granules == 0 || report.Tick.Granules > report.Tick.Of {
+		t.Errorf("tick: %+v", report.Tick)
+	}
+	for _, prune := range []string{
+		"start_time <= {to} AND start_time >= {from}",
+		"ifNull(end_time >= {from}, false)", // not so for the endless one
+	} {
+		m := clickhouse.Exchanges()
+		m.Prune = prune
+		report, err := openWith(t, db, m).Check(t.Context(), clickhouse.CheckOptions{Window: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hides := report.Sample.Pruned > 0 && finding(&report, "prune", clickhouse.Broken) != nil
+		if want := strings.Contains(prune, "end_time"); hides != want {
+			t.Errorf("%s: hides %d rows", prune, report.Sample.Pruned)
+		}
+	}
+}
+
+func TestDelayFromTheInsertTime(t *testing.T) {
+	db := chtest.New(t)
+	if err := db.Conn.Exec(t.Context(), "ALTER TABLE exchanges ADD COLUMN inserted DateTime64(6, 'UTC')"); err != nil {
+		t.Fatal(err)
+	}
+	now := db.Now(t)
+	// A hundred exchanges of one second each, visible 0 to 99 s after their end.
+	err := db.Conn.Exec(t.Context(), fmt.Sprintf(`
+		INSERT INTO exchanges (tenant_id, start_time, execution_id, end_time, status, inserted)
+		SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d), 'UTC') - INTERVAL 200 SECOND AS s, toString(number), s + INTERVAL 1 SECOND, 'FAILED',
+			s + INTERVAL 1 SECOND + toIntervalSecond(number) FROM numbers(100)`, now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := clickhouse.Exchanges()
+	m.InsertedAt = "inserted"
+	report, err := openWith(t, db, m).Check(t.Context(), clickhouse.CheckOptions{Settle: 10 * time.Second, Watch: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := report.Delay
+	if d == nil || d.Method != "inserted_at" || d.Rows != 100 {
+		t.Fatalf("%+v", d)
+	}
+	near := func(got, want float64) bool { return got > want-0.01 && got < want+0.01 }
+	if !near(d.FromStart.P50, 50) || !near(d.FromStart.P99, 99) || !near(d.FromStart.Max, 100) || !near(d.FromEnd.P50, 49) || !near(d.FromEnd.Max, 99) {
+		t.Errorf("from start %+v, from end %+v", d.FromStart, d.FromEnd)
+	}
+	// Visible later than 10 s after the start are those of number 10 and more.
+	if !near(d.BehindCursor, 0.9) || !near(d.NeededSeconds, 100) || d.AdvisedLookBackSeconds != 300 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestDelayByWatching inserts rows while the watch goes on, each time it tells
+// of its progress.
+func TestDelayByWatching(t *testing.T) {
+	db := chtest.New(t)
+	db.Insert(t, failed(db.Now(t)-30e9, "before"))
+	var once sync.Once
+	var seen []int
+	report, err := open(t, db).Check(t.Context(), clickhouse.CheckOptions{
+		Watch: 500 * time.Millisecond, Every: 20 * time.Millisecond, Settle: time.Second,
+		Progress: func(_ time.Duration, rows int) {
+			seen = append(seen, rows)
+			once.Do(func() {
+				now := db.Now(t)
+				quick, slow := failed(now-2e9, "quick"), failed(now-1900e9, "slow")
+				for _, e := range []*rules.Exchange{&quick, &slow} {
+					end := now - 1e9
+					e.EndTimeNS = &end
+				}
+				db.Insert(t, quick, slow)
+			})
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := report.Delay
+	if d == nil || d.Method != "watch" || d.Rows != 2 || !slices.IsSorted(seen) || len(seen) < 3 {
+		t.Fatalf("%+v, progress %v", d, seen)
+	}
+	if d.FromStart.P50 < 2 || d.FromStart.P50 > 12 || d.FromStart.Max < 1900 || d.FromEnd.Max < 1 || d.FromEnd.Max > 11 || d.BehindCursor != 1 {
+		t.Errorf("%+v, from end %+v", d, d.FromEnd)
+	}
+	if f := finding(&report, "look-back", clickhouse.Warn); f == nil || f.Remedy != "set lookBackSeconds to 7200" {
+		t.Errorf("look-back: %+v", report.Findings)
+	}
+}

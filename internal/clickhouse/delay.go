@@ -1,0 +1,201 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// The delay that matters is the one from an exchange's start to its row being
+// visible. The cursor orders by start and follows the clock at a short
+// distance, the settle time; a row that shows up later than that after its
+// start shows up behind the cursor, where only the look-back finds it. So the
+// delay holds the exchange's own duration, and then what the pipeline adds
+// between its end and its row.
+
+// Delay is how late rows become visible.
+type Delay struct {
+	// Method is "inserted_at" where the table says, "watch" where it was watched.
+	Method string `json:"method"`
+	Rows   int    `json:"rows"`
+	// FromStart is the time from an exchange's start to its row being visible;
+	// FromEnd that from its end, where ends are known.
+	FromStart Quantiles  `json:"fromStart"`
+	FromEnd   *Quantiles `json:"fromEnd,omitempty"`
+	// BehindCursor is the share of rows that became visible behind the cursor:
+	// without a look-back they are missed.
+	BehindCursor float64 `json:"behindCursor"`
+	// NeededSeconds is the longest delay that was seen or must be expected: of an
+	// exchange as long as the longest, with the pipeline as slow as at worst.
+	NeededSeconds float64 `json:"neededSeconds"`
+	// AdvisedLookBackSeconds is twice that, rounded up.
+	AdvisedLookBackSeconds int `json:"advisedLookBackSeconds"`
+}
+
+// Quantiles of delays, in seconds.
+type Quantiles struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// arrival is one row's delay, in nanoseconds.
+type arrival struct{ fromStart, fromEnd int64 }
+
+// newDelay sums up arrivals; nil where there are none.
+func newDelay(method string, arrivals []arrival, ends bool, settle time.Duration, longest *float64) *Delay {
+	if len(arrivals) == 0 {
+		return nil
+	}
+	d := &Delay{Method: method, Rows: len(arrivals)}
+	starts, fromEnds, behind := make([]int64, len(arrivals)), make([]int64, len(arrivals)), 0
+	for i, a := range arrivals {
+		starts[i], fromEnds[i] = a.fromStart, a.fromEnd
+		if a.fromStart > settle.Nanoseconds() {
+			behind++
+		}
+	}
+	d.FromStart = quantiles(starts)
+	d.NeededSeconds = d.FromStart.Max
+	d.BehindCursor = float64(behind) / float64(len(arrivals))
+	if ends {
+		q := quantiles(fromEnds)
+		d.FromEnd = &q
+		if longest != nil {
+			d.NeededSeconds = max(d.NeededSeconds, *longest+q.Max)
+		}
+	}
+	d.AdvisedLookBackSeconds = advisedLookBack(d.NeededSeconds)
+	return d
+}
+
+func quantiles(ns []int64) Quantiles {
+	slices.Sort(ns)
+	at := func(q float64) float64 { return time.Duration(ns[int(q*float64(len(ns)-1))]).Seconds() }
+	return Quantiles{P50: at(0.5), P99: at(0.99), Max: at(1)}
+}
+
+// advisedLookBack returns twice the need, rounded up to what people write.
+func advisedLookBack(needed float64) int {
+	steps := []int{60, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 345600, 604800}
+	for _, s := range steps {
+		if float64(s) >= 2*needed {
+			return s
+		}
+	}
+	return steps[len(steps)-1]
+}
+
+// maxArrivals bounds how many rows are looked at for their delay.
+const maxArrivals = 50_000
+
+// arrivalsQuery selects a share of a window's rows: one of every so many, by
+// the hash of their ids, so that it is the same share each time.
+func arrivalsQuery(m *Mapping, nowNS int64, window time.Duration, oneOf uint64) query {
+	visible := "toInt64(0)"
+	if m.InsertedAt != "" {
+		visible = fmt.Sprintf("toUnixTimestamp64Nano(toDateTime64(%s, 9))", operand(m.InsertedAt))
+	}
+	start := "toUnixTimestamp64Nano(" + operand(m.StartTime) + ")"
+	q := query{parameters: map[string]string{"one_of": strconv.FormatUint(oneOf, 10), "limit": strconv.Itoa(maxArrivals * 4)}}
+	q.sql = fmt.Sprintf(`
+SELECT cityHash64(%[1]s) AS tocsin_hash, %[2]s, assumeNotNull(ifNull(%[3]s, %[2]s)), %[4]s
+FROM %[5]s
+WHERE %[6]s
+  AND tocsin_hash %% {one_of:UInt64} = 0
+LIMIT {limit:UInt64}`, operand(m.ExecutionID), start, m.end(), visible, m.Table, m.window(q.parameters, nowNS, window, m.Prune != ""))
+	return q
+}
+
+// row is a row on the way to an [arrival].
+type row struct {
+	hash                       uint64
+	startNS, endNS, insertedNS int64
+}
+
+func (s *Source) rows(ctx context.Context, q query) ([]row, error) {
+	rows, err := s.conn.Query(s.bounded(ctx, q, maxArrivals*4), q.sql)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	var list []row
+	for rows.Next() {
+		var r row
+		if err := rows.Scan(&r.hash, &r.startNS, &r.endNS, &r.insertedNS); err != nil {
+			return nil, fmt.Errorf("clickhouse: read delays: %w", err)
+		}
+		list = append(list, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, s.explain(err)
+	}
+	return list, nil
+}
+
+// inserted returns the delays that the insert-time column tells. Some columns
+// count in whole seconds and lie up to one second early: those delays are 0.
+func (s *Source) inserted(ctx context.Context, nowNS int64, window time.Duration, oneOf uint64) ([]arrival, error) {
+	list, err := s.rows(ctx, arrivalsQuery(&s.mapping, nowNS, window, oneOf))
+	if err != nil {
+		return nil, err
+	}
+	arrivals := make([]arrival, len(list))
+	for i, r := range list {
+		arrivals[i] = arrival{max(r.insertedNS-r.startNS, 0), max(r.insertedNS-r.endNS, 0)}
+	}
+	return arrivals, nil
+}
+
+// watch looks at the table again and again and returns the delays of the rows
+// that were not there before, by ClickHouse's clock. They are too long by at
+// most the time from one look to the next.
+func (s *Source) watch(ctx context.Context, o CheckOptions, oneOf uint64) ([]arrival, error) {
+	began, err := s.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The window stays where it is: one that moved would leave rows behind.
+	q := arrivalsQuery(&s.mapping, began, o.Window, oneOf)
+	known := map[uint64]bool{}
+	first := true
+	var arrivals []arrival
+	ticker := time.NewTicker(o.Every)
+	defer ticker.Stop()
+	for {
+		list, err := s.rows(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		now, err := s.Now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		fresh := map[uint64]row{}
+		for _, r := range list {
+			if !known[r.hash] {
+				fresh[r.hash] = r
+			}
+		}
+		for _, hash := range slices.Sorted(maps.Keys(fresh)) {
+			known[hash] = true
+			if r := fresh[hash]; !first {
+				arrivals = append(arrivals, arrival{max(now-r.startNS, 0), max(now-r.endNS, 0)})
+			}
+		}
+		first = false
+		elapsed := time.Duration(now - began)
+		o.Progress(elapsed, len(arrivals))
+		if elapsed >= o.Watch {
+			return arrivals, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("watch: %w", ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Sample is what the terminal rows of a stretch of time look like.
+type Sample struct {
+	WindowSeconds float64 `json:"windowSeconds"`
+	Rows          uint64  `json:"rows"`
+	// WithoutEnd are rows whose end is not known.
+	WithoutEnd uint64 `json:"withoutEnd"`
+	EmptyID    uint64 `json:"emptyId"`
+	// Repeated are rows beyond the first of the same id and start: the same
+	// exchange again, which does no harm.
+	Repeated uint64 `json:"repeated"`
+	// SharedIDs are exchanges beyond the first of the same id: they began at
+	// another time, and raise no alert of their own.
+	SharedIDs uint64 `json:"sharedIds"`
+	// Future are rows that began later than now.
+	Future uint64 `json:"future"`
+	// Pruned are rows that Prune hides although they are in its range.
+	Pruned uint64 `json:"pruned"`
+	// LongestSeconds is the longest time from start to end; nil where ends are
+	// not known.
+	LongestSeconds *float64 `json:"longestSeconds,omitempty"`
+
+	newestNS int64
+	tenantID string
+}
+
+// sample looks at the rows that began within a window before now, or later.
+func (s *Source) sample(ctx context.Context, nowNS int64, window time.Duration) (*Sample, error) {
+	m := &s.mapping
+	start, id := operand(m.StartTime), operand(m.ExecutionID)
+	tenant := "unhex('" + hexadecimal(m.Tenant) + "')"
+	if m.TenantID != "" {
+		tenant = "toString(" + operand(m.TenantID) + ")"
+	}
+	q := query{parameters: map[string]string{"now": strconv.FormatInt(nowNS, 10)}}
+	q.sql = fmt.Sprintf(`
+SELECT
+    count(),
+    countIf(isNull(%[1]s)),
+    countIf(%[2]s = ''),
+    toUInt64(count() - uniqExact(cityHash64(%[2]s), %[3]s)),
+    toUInt64(uniqExact(cityHash64(%[2]s), %[3]s) - uniqExact(cityHash64(%[2]s))),
+    countIf(%[3]s > fromUnixTimestamp64Nano({now:Int64}, 'UTC')),
+    max(%[1]s - toUnixTimestamp64Nano(%[3]s)),
+    max(toUnixTimestamp64Nano(%[3]s)),
+    argMax(%[4]s, %[3]s)
+FROM %[5]s
+WHERE %[6]s`, m.end(), id, start, tenant, m.Table, m.window(q.parameters, nowNS, window, m.Prune != ""))
+	result := &Sample{WindowSeconds: window.Seconds()}
+	var longest *int64
+	row := s.conn.QueryRow(s.bounded(ctx, q, 1), q.sql)
+	err := row.Scan(&result.Rows, &result.WithoutEnd, &result.EmptyID, &result.Repeated, &result.SharedIDs, &result.Future,
+		&longest, &result.newestNS, &result.tenantID)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	if longest != nil {
+		seconds := time.Duration(*longest).Seconds()
+		result.LongestSeconds = &seconds
+	}
+	if m.Prune != "" {
+		all := query{parameters: map[string]string{}}
+		all.sql = fmt.Sprintf("SELECT count() FROM %s WHERE %s AND NOT ifNull(%s, false)", m.Table,
+			m.window(all.parameters, nowNS, window, false), m.pruned())
+		setPruneRange(all.parameters, nowNS-window.Nanoseconds(), nowNS+aheadNS)
+		if err := s.conn.QueryRow(s.bounded(ctx, all, 1), all.sql).Scan(&result.Pruned); err != nil {
+			return nil, s.explain(err)
+		}
+	}
+	return result, nil
+}
+
+// aheadNS is how far into the future a window reaches, for rows of clocks that
+// are ahead.
+const aheadNS = int64(24 * time.Hour)
+
+// window returns the condition that holds for the terminal rows of all tenants
+// that began within a window before now, or later.
+func (m *Mapping) window(parameters map[string]string, nowNS int64, window time.Duration, prune bool) string {
+	from, to := nowNS-window.Nanoseconds(), nowNS+aheadNS
+	start := operand(m.StartTime)
+	where := fmt.Sprintf("%[1]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC') AND %[1]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')", start)
+	parameters["from"] = strconv.FormatInt(from, 10)
+	parameters["to"] = strconv.FormatInt(to, 10)
+	if m.Terminal != "" {
+		where += " AND " + operand(m.Terminal)
+	}
+	if prune {
+		where += " AND " + m.pruned()
+		setPruneRange(parameters, from, to)
+	}
+	return where
+}

@@ -1,0 +1,207 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tocsin/rules"
+)
+
+// CheckOptions says what [Source.Check] looks at.
+type CheckOptions struct {
+	// Window is the stretch before now whose rows are looked at, 1 h by default.
+	Window time.Duration
+	// Watch is how long the table is watched for new rows, where no column says
+	// when a row was inserted. 0 is not at all.
+	Watch time.Duration
+	// Every is the pause between two looks, 200 ms by default.
+	Every time.Duration
+	// Settle is how far behind ClickHouse's clock exchanges are judged.
+	Settle time.Duration
+	// Progress is told how long the watch has lasted and how many rows it saw.
+	// May be nil.
+	Progress func(elapsed time.Duration, rows int)
+}
+
+func (o *CheckOptions) applyDefaults() {
+	if o.Window == 0 {
+		o.Window = time.Hour
+	}
+	if o.Every == 0 {
+		o.Every = 200 * time.Millisecond
+	}
+	if o.Progress == nil {
+		o.Progress = func(time.Duration, int) {}
+	}
+}
+
+// Check compares the mapping with the table, like [Source.CheckMapping], then
+// looks at how the table is stored, at its recent rows, and at how late rows
+// become visible. An error means that ClickHouse did not answer; the report
+// then holds what came before.
+func (s *Source) Check(ctx context.Context, o CheckOptions) (Report, error) {
+	o.applyDefaults()
+	r, err := s.CheckMapping(ctx)
+	if err != nil || r.Broken() {
+		return r, err
+	}
+	s.describe(&r)
+	now, err := s.Now(ctx)
+	if err != nil {
+		return r, err
+	}
+	if r.Layout, err = s.layout(ctx); err != nil {
+		return r, err
+	}
+	if r.Layout == nil || r.Layout.SortKey == "" {
+		r.add(Warn, "sort key", s.mapping.Table+" has none that can be seen; what a scan reads is up to what lies behind it", "")
+	} else {
+		r.add(OK, "sort key", "("+r.Layout.SortKey+")", "")
+		r.add(OK, "partition key", or(r.Layout.PartitionKey, "none"), "")
+	}
+	if r.Sample, err = s.sample(ctx, now, o.Window); err != nil {
+		return r, err
+	}
+	s.judgeSample(&r)
+	end := now
+	if r.Sample.Rows > 0 {
+		end = min(now, r.Sample.newestNS+1)
+	}
+	if r.Tick, err = s.tick(ctx, r.Sample.tenantID, end); err != nil {
+		return r, err
+	}
+	if r.Tick != nil || r.Sample.Rows > 0 {
+		judgeTick(&r)
+	}
+	if err := s.delay(ctx, &r, o, now); err != nil {
+		return r, err
+	}
+	return r, nil
+}
+
+// describe tells what follows from parts that the mapping leaves out.
+func (s *Source) describe(r *Report) {
+	m := &s.mapping
+	if m.EndTime == "" {
+		r.add(Warn, "end_time", "is not mapped: an exchange that began before its rule was armed does not count, though it failed later",
+			"map end_time where the table has it")
+	}
+	if m.Duration == "" && m.EndTime == "" {
+		r.add(Warn, "duration", "is not mapped: every duration is 0, and filters on it do not tell exchanges apart", "map duration or end_time")
+	}
+	if m.InsertedAt == "" {
+		r.add(OK, "inserted_at", "is not mapped; where the table has such a column, its delay is measured from it", "")
+	}
+}
+
+func (s *Source) judgeSample(r *Report) {
+	p := r.Sample
+	share := func(n uint64) string {
+		return fmt.Sprintf("%d of %d rows (%.3g %%)", n, p.Rows, 100*float64(n)/float64(p.Rows))
+	}
+	window := time.Duration(p.WindowSeconds * float64(time.Second)).String()
+	if p.Pruned > 0 {
+		r.add(Broken, "prune", fmt.Sprintf("hides %d rows whose start_time is in the range", p.Pruned),
+			"correct prune, so that it holds for every row whose start_time lies from {from} to {to}")
+	}
+	if p.Rows == 0 {
+		r.add(Warn, "rows", "no exchange has ended that began in the last "+window, "check again while there is traffic, or with a longer --window")
+		return
+	}
+	r.add(OK, "rows", fmt.Sprintf("%d rows of ended exchanges that began in the last %s", p.Rows, window), "")
+	if p.EmptyID > 0 {
+		r.add(Broken, "execution_id", "is empty in "+share(p.EmptyID)+": a rule raises one alert for all of them together", "map an expression that names each exchange")
+	}
+	if p.SharedIDs > 0 {
+		r.add(Warn, "execution_id", share(p.SharedIDs)+" bear the id of another exchange: a rule alerts the first of them alone", "map an expression that names each exchange, as in concat(a, ':', b)")
+	}
+	if p.Repeated > 0 {
+		r.add(OK, "repeated rows", share(p.Repeated)+" are there again; each exchange is alerted once", "")
+	}
+	if p.Future > 0 {
+		r.add(Warn, "clock", share(p.Future)+" begin in the future: they are judged when that time has come", "correct the clock of whoever writes them")
+	}
+	if s.mapping.EndTime != "" && p.WithoutEnd > 0 {
+		r.add(Warn, "end_time", "is NULL in "+share(p.WithoutEnd)+" of ended exchanges: for them the start counts", "")
+	}
+}
+
+// many is how many granules a tick may read without a word: 64 of them are half
+// a million rows, which take some ten milliseconds.
+const many = 64
+
+func judgeTick(r *Report) {
+	if r.Tick == nil {
+		r.add(Warn, "tick", "the plan does not say how many granules a scan reads", "")
+		return
+	}
+	text := fmt.Sprintf("a scan of one second reads %d of %d granules", r.Tick.Granules, r.Tick.Of)
+	if r.Tick.Granules <= many {
+		r.add(OK, "tick", text, "")
+		return
+	}
+	r.add(Warn, "tick", text, "map start_time to the column of the sort key, or set prune to a condition on that key, "+
+		"as in toDateTime(Timestamp) >= toDateTime({from}) AND toDateTime(Timestamp) <= toDateTime({to})")
+}
+
+func (s *Source) delay(ctx context.Context, r *Report, o CheckOptions, nowNS int64) error {
+	oneOf := r.Sample.Rows/maxArrivals + 1
+	var method string
+	var arrivals []arrival
+	var err error
+	switch {
+	case s.mapping.InsertedAt != "":
+		method = "inserted_at"
+		arrivals, err = s.inserted(ctx, nowNS, o.Window, oneOf)
+	case o.Watch > 0:
+		method = "watch"
+		arrivals, err = s.watch(ctx, o, oneOf)
+	default:
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.Delay = newDelay(method, arrivals, s.mapping.EndTime != "", o.Settle, r.Sample.LongestSeconds)
+	judgeDelay(r, o)
+	return nil
+}
+
+func judgeDelay(r *Report, o CheckOptions) {
+	d := r.Delay
+	if d == nil {
+		r.add(Warn, "delay", "no row became visible meanwhile; nothing is known of the delay", "check again while there is traffic, or with a longer --watch")
+		return
+	}
+	r.add(OK, "delay", fmt.Sprintf("from start to visible: p50 %s, p99 %s, max %s (%d rows, by %s)",
+		seconds(d.FromStart.P50), seconds(d.FromStart.P99), seconds(d.FromStart.Max), d.Rows, d.Method), "")
+	if d.FromEnd != nil {
+		r.add(OK, "pipeline", fmt.Sprintf("from end to visible: p50 %s, p99 %s, max %s",
+			seconds(d.FromEnd.P50), seconds(d.FromEnd.P99), seconds(d.FromEnd.Max)), "")
+	}
+	behind := fmt.Sprintf("%.3g %% of rows become visible behind the cursor (later than %s after their start)", 100*d.BehindCursor, o.Settle)
+	needed := fmt.Sprintf("the longest delay to expect is %s", seconds(d.NeededSeconds))
+	advised := fmt.Sprintf("set lookBackSeconds to %d", d.AdvisedLookBackSeconds)
+	switch {
+	case d.NeededSeconds > float64(rules.DefaultLookBackSeconds):
+		r.add(Warn, "look-back", fmt.Sprintf("%s; %s, beyond the default look-back of %d s: what is later than that is never alerted",
+			behind, needed, rules.DefaultLookBackSeconds), advised)
+	case d.AdvisedLookBackSeconds > rules.DefaultLookBackSeconds:
+		r.add(Warn, "look-back", fmt.Sprintf("%s; %s, close to the default look-back of %d s", behind, needed, rules.DefaultLookBackSeconds), advised)
+	default:
+		r.add(OK, "look-back", fmt.Sprintf("%s; %s; the default lookBackSeconds of %d covers it, %d would do",
+			behind, needed, rules.DefaultLookBackSeconds, d.AdvisedLookBackSeconds), "")
+	}
+}
+
+func seconds(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}

@@ -1,0 +1,154 @@
+SELECT
+    toUnixTimestamp64Nano(start_time),
+    execution_id,
+    environment,
+    application_id,
+    route_id,
+    if((status = 'FAILED'), 'FAILED', 'COMPLETED'),
+    toUnixTimestamp64Nano(end_time),
+    duration,
+    error_type,
+    error_message,
+    left(error_stack, 32768),
+    correlation_id,
+    attributes
+FROM exchanges
+WHERE tenant_id = unhex({tenant:String})
+  AND (status IN ('COMPLETED', 'FAILED'))
+  AND (start_time > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
+       OR (start_time = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND execution_id > unhex({after_id:String})))
+  AND start_time < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
+  AND (status = 'FAILED')
+ORDER BY start_time, execution_id
+LIMIT {limit:UInt64}
+-- after = 1795244520123456789
+-- after_id = 617c62
+-- before = 1795244520123456799
+-- limit = 1000
+-- tenant = 64656661756c74
+
+SELECT
+    if((status = 'FAILED'), 'FAILED', 'COMPLETED') AS tocsin_status,
+    intDiv(toUnixTimestamp64Nano(start_time), {width:Int64}) AS tocsin_bucket,
+    count(),
+    groupBitXor(cityHash64(execution_id))
+FROM exchanges
+WHERE tenant_id = unhex({tenant:String})
+  AND (status IN ('COMPLETED', 'FAILED'))
+  AND start_time >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND true
+GROUP BY tocsin_status, tocsin_bucket
+-- from = 1795244520123456789
+-- tenant = 64656661756c74
+-- to = 1795244520123456799
+-- width = 60000000000
+
+SELECT
+    intDiv(toUnixTimestamp64Nano(start_time), {width:Int64}) AS tocsin_bucket,
+    uniqExact(execution_id)
+FROM exchanges
+WHERE tenant_id = unhex({tenant:String})
+  AND (status IN ('COMPLETED', 'FAILED'))
+  AND start_time >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND true
+  AND (application_id IN (unhex({application_0:String})) OR (startsWith(application_id, unhex({application_pattern_1_first:String}))))
+  AND (true OR (endsWith(route_id, unhex({route_pattern_1_last:String})) AND least(toUInt64(position(route_id, unhex({route_pattern_1_0:String}), 1) - 1), 4611686018427387904) + 3 + 3 <= length(route_id) + 1) OR (startsWith(route_id, unhex({route_pattern_2_first:String})) AND endsWith(route_id, unhex({route_pattern_2_last:String})) AND least(toUInt64(position(route_id, unhex({route_pattern_2_0:String}), 2) - 1), 4611686018427387904) + 2 + 1 <= length(route_id) + 1))
+  AND (environment IN (unhex({environment_0:String})))
+  AND error_type IN (unhex({error_type_0:String}), unhex({error_type_1:String}))
+  AND duration >= {min_duration:Int64}
+  AND duration <= {max_duration:Int64}
+  AND position(error_message, unhex({contains:String})) > 0
+  AND match(if(isValidUTF8(error_message), error_message, arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(error_message, '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({matches:String}))
+  AND mapContains(attributes, unhex({attribute_0_key:String}))
+  AND mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_0_key:String}), mapKeys(attributes))] = unhex({attribute_0:String})
+  AND mapContains(attributes, unhex({attribute_1_key:String}))
+  AND mapContains(attributes, unhex({attribute_2_key:String}))
+  AND match(if(isValidUTF8(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))]), mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))], arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))], '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({attribute_2:String}))
+GROUP BY tocsin_bucket
+ORDER BY tocsin_bucket
+-- application_0 = 6f7264657273
+-- application_pattern_1_first = 62696c6c
+-- attribute_0 = 3432
+-- attribute_0_key = 637573746f6d6572
+-- attribute_1_key = 7265747279
+-- attribute_2 = 5c4171
+-- attribute_2_key = 7175657565
+-- contains = 313030252022676f6e6522
+-- environment_0 = 70726f64756374696f6e
+-- error_type_0 = 54696d656f7574
+-- error_type_1 = 69742773
+-- from = 1795244520123456789
+-- matches = 5b5c787b35327d5c787b37327d5d5b5c787b34357d5c787b36357d5d5b5c787b34367d5c787b36367d5d5b5c787b35357d5c787b37357d5d5b5c787b35337d5c787b37337d5c787b3137467d5d5b5c787b34357d5c787b36357d5d5b5c787b34347d5c787b36347d5d283f3a5b5e5c6e5d292a5b5c787b33307d2d5c787b33397d5d5c7a
+-- max_duration = 60000000000
+-- min_duration = 100000000
+-- route_pattern_1_0 = 746f
+-- route_pattern_1_last = 657270
+-- route_pattern_2_0 = 62
+-- route_pattern_2_first = 61
+-- route_pattern_2_last = 63
+-- tenant = 64656661756c74
+-- to = 1795244520123456799
+-- width = 60000000000
+
+SELECT
+    toUnixTimestamp64Nano(start_time),
+    execution_id,
+    environment,
+    application_id,
+    route_id,
+    if((status = 'FAILED'), 'FAILED', 'COMPLETED'),
+    toUnixTimestamp64Nano(end_time),
+    duration,
+    error_type,
+    error_message,
+    left(error_stack, 32768),
+    correlation_id,
+    attributes
+FROM exchanges
+WHERE tenant_id = unhex({tenant:String})
+  AND (status IN ('COMPLETED', 'FAILED'))
+  AND (start_time > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
+       OR (start_time = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND execution_id > unhex({after_id:String})))
+  AND start_time < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
+  AND true
+  AND (application_id IN (unhex({application_0:String})) OR (startsWith(application_id, unhex({application_pattern_1_first:String}))))
+  AND (true OR (endsWith(route_id, unhex({route_pattern_1_last:String})) AND least(toUInt64(position(route_id, unhex({route_pattern_1_0:String}), 1) - 1), 4611686018427387904) + 3 + 3 <= length(route_id) + 1) OR (startsWith(route_id, unhex({route_pattern_2_first:String})) AND endsWith(route_id, unhex({route_pattern_2_last:String})) AND least(toUInt64(position(route_id, unhex({route_pattern_2_0:String}), 2) - 1), 4611686018427387904) + 2 + 1 <= length(route_id) + 1))
+  AND (environment IN (unhex({environment_0:String})))
+  AND error_type IN (unhex({error_type_0:String}), unhex({error_type_1:String}))
+  AND duration >= {min_duration:Int64}
+  AND duration <= {max_duration:Int64}
+  AND position(error_message, unhex({contains:String})) > 0
+  AND match(if(isValidUTF8(error_message), error_message, arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(error_message, '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({matches:String}))
+  AND mapContains(attributes, unhex({attribute_0_key:String}))
+  AND mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_0_key:String}), mapKeys(attributes))] = unhex({attribute_0:String})
+  AND mapContains(attributes, unhex({attribute_1_key:String}))
+  AND mapContains(attributes, unhex({attribute_2_key:String}))
+  AND match(if(isValidUTF8(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))]), mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))], arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))], '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({attribute_2:String}))
+ORDER BY start_time, execution_id
+LIMIT {limit:UInt64}
+-- after = 1795244520123456789
+-- after_id = 617c62
+-- application_0 = 6f7264657273
+-- application_pattern_1_first = 62696c6c
+-- attribute_0 = 3432
+-- attribute_0_key = 637573746f6d6572
+-- attribute_1_key = 7265747279
+-- attribute_2 = 5c4171
+-- attribute_2_key = 7175657565
+-- before = 1795244520123456799
+-- contains = 313030252022676f6e6522
+-- environment_0 = 70726f64756374696f6e
+-- error_type_0 = 54696d656f7574
+-- error_type_1 = 69742773
+-- limit = 1000
+-- matches = 5b5c787b35327d5c787b37327d5d5b5c787b34357d5c787b36357d5d5b5c787b34367d5c787b36367d5d5b5c787b35357d5c787b37357d5d5b5c787b35337d5c787b37337d5c787b3137467d5d5b5c787b34357d5c787b36357d5d5b5c787b34347d5c787b36347d5d283f3a5b5e5c6e5d292a5b5c787b33307d2d5c787b33397d5d5c7a
+-- max_duration = 60000000000
+-- min_duration = 100000000
+-- route_pattern_1_0 = 746f
+-- route_pattern_1_last = 657270
+-- route_pattern_2_0 = 62
+-- route_pattern_2_first = 61
+-- route_pattern_2_last = 63
+-- tenant = 64656661756c74
