@@ -1,0 +1,212 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+	"testing"
+
+	"tocsin/evaluator"
+	"tocsin/internal/clickhouse"
+	"tocsin/rules"
+)
+
+// meter stands between an evaluator and ClickHouse, and counts requests and
+// the bytes of the answers, as they are on the wire.
+type meter struct {
+	url             string
+	requests, bytes atomic.Int64
+}
+
+func newMeter(tb testing.TB, dsn string) *meter {
+	tb.Helper()
+	target, err := url.Parse(dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	m := &meter{}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host}) },
+		ModifyResponse: func(r *http.Response) error {
+			m.requests.Add(1)
+			r.Body = &meteredBody{r.Body, &m.bytes}
+			return nil
+		},
+	}
+	server := httptest.NewServer(proxy)
+	tb.Cleanup(server.Close)
+	through := *target
+	through.Host = server.Listener.Addr().String()
+	m.url = through.String()
+	return m
+}
+
+type meteredBody struct {
+	io.ReadCloser
+	bytes *atomic.Int64
+}
+
+func (b *meteredBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.bytes.Add(int64(n))
+	return n, err
+}
+
+// alertAccess tells everything that Postgres did with the rows of alerts, by
+// its own account.
+func (w *world) alertAccess() string {
+	w.t.Helper()
+	w.exec(`select pg_stat_force_next_flush()`)
+	w.exec(`select pg_stat_clear_snapshot()`)
+	return w.column(`
+		select format('%s inserted, %s updated, %s deleted, %s sequential scans, %s index scans, %s and %s rows read',
+		              n_tup_ins, n_tup_upd, n_tup_del, seq_scan, coalesce(idx_scan, 0), seq_tup_read, coalesce(idx_tup_fetch, 0))
+		from pg_stat_user_tables where relname = 'alert'`)[0]
+}
+
+// ahead is a source whose clock can be put forward.
+type ahead struct {
+	evaluator.Source
+	byNS int64
+}
+
+func (a *ahead) Now(ctx context.Context) (int64, error) {
+	now, err := a.Source.Now(ctx)
+	return now + a.byNS, err
+}
+
+// TestIdleLookBackOverAMillionAlerts lets the look-back of an hour hold a
+// million exchanges that match and have their alerts. A tick in which nothing
+// is new then reads next to nothing, and no alert.
+func TestIdleLookBackOverAMillionAlerts(t *testing.T) {
+	const exchanges, second = 1_000_000, int64(1_000_000_000)
+	w := newWorld(t)
+	rule := w.rule()
+	now := w.ch.Now(t)
+	begin, step := now-3500*second, 3500*second/exchanges
+	err := w.ch.Conn.Exec(t.Context(), fmt.Sprintf(`
+		INSERT INTO exchanges (tenant_id, start_time, environment, application_id, route_id, execution_id, end_time, duration, status, error_message)
+		SELECT '%[1]s', fromUnixTimestamp64Nano(toInt64(%[2]d) + toInt64(number) * %[3]d, 'UTC') AS s, 'production', 'orders', 'order-to-erp',
+		       toString(number), s, 1, 'FAILED', 'ERP refused'
+		FROM numbers(%[4]d)`, tenant, begin, step, exchanges))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Without the check of a million foreign keys.
+	w.exec(`set session_replication_role = replica`)
+	w.exec(`
+		insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns,
+		                   application, route, exchange)
+		select gen_random_uuid(), $2, $1, 1, 'CRITICAL', 'FIRING', 't', 'm', n::text, $3::bigint + n * $4::bigint, 'orders', 'order-to-erp', '{}'
+		from generate_series(0, $5::int - 1) n`, rule.ID, tenant, begin, step, exchanges)
+	w.exec(`reset session_replication_role`)
+	w.exec(`analyze alert`)
+	wire := newMeter(t, w.ch.URL)
+	direct, err := clickhouse.Open(clickhouse.Options{URL: wire.url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = direct.Close() })
+	source := &ahead{Source: direct}
+	engine := w.newEvaluator(evaluator.Options{Source: source, PageSize: 100_000})
+	tick := func() evaluator.Result {
+		t.Helper()
+		result, err := w.tickWith(engine)
+		if err != nil || result.Rules != 1 || result.Failed+result.Stale > 0 {
+			t.Fatalf("Tick = %+v, %v", result, err)
+		}
+		return result
+	}
+	// A process that starts judges everything once.
+	w.until("everything is judged", func() bool { return tick().Scanned == 0 })
+	// From here on the rule wants all of them: it was armed before they failed.
+	w.exec(`update rule_state set armed_since_ns = $1`, begin)
+
+	before := w.alertAccess()
+	for i, name := range []string{"a tick", "a tick that compares the whole look-back"} {
+		source.byNS = int64(i) * 15 * second
+		wire.requests.Store(0)
+		wire.bytes.Store(0)
+		if result := tick(); result.Scanned > 0 || result.Alerts > 0 {
+			t.Errorf("%s = %+v, want nothing scanned", name, result)
+		}
+		t.Logf("%s: %d requests, %d bytes", name, wire.requests.Load(), wire.bytes.Load())
+		if got := wire.bytes.Load(); got == 0 || got >= 1<<20 {
+			t.Errorf("%s transferred %d bytes, want less than 1 MB", name, got)
+		}
+	}
+	if after := w.alertAccess(); after != before {
+		t.Errorf("idle ticks touched alerts: before %s, after %s", before, after)
+	}
+
+	// What is late is found among them, and raises one alert.
+	w.ch.Insert(t, rules.Exchange{TenantID: tenant, StartTimeNS: now - 1000*second, EndTimeNS: &now, ExecutionID: "late", Status: rules.Failed})
+	source.byNS = 30 * second
+	if result := tick(); result.Alerts != 1 || result.Scanned > 10_000 {
+		t.Errorf("Tick = %+v, want the late one alone, and only its second read", result)
+	}
+}
+
+// TestEachOnceWhateverItsClock lets rows come from the future, be replaced and
+// be repeated: each exchange that failed has one alert, when its time has come.
+func TestEachOnceWhateverItsClock(t *testing.T) {
+	const second = int64(1_000_000_000)
+	w := newWorld(t)
+	rule := w.rule(w.webhook("ops"))
+	direct, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = direct.Close() })
+	source := &ahead{Source: direct}
+	engine := w.newEvaluator(evaluator.Options{Source: source, PageSize: 2})
+	tick := func(want int) {
+		t.Helper()
+		if result, err := w.tickWith(engine); err != nil || result.Alerts != want || result.Notifications != want {
+			t.Errorf("Tick = %+v, %v; want %d alerts", result, err, want)
+		}
+	}
+	row := func(id string, start, end int64, status rules.Status) rules.Exchange {
+		e := rules.Exchange{TenantID: tenant, StartTimeNS: start, ExecutionID: id, Status: status}
+		if status != rules.Running {
+			e.EndTimeNS = &end
+		}
+		return e
+	}
+	now := rule.ArmedSinceNS + 1000
+	future := now + 100*second
+	w.ch.Insert(t,
+		row("running", now, 0, rules.Running), row("future", future, future+second, rules.Failed),
+		row("future, running", future, 0, rules.Running), row("ends before it starts", now, now-second/2, rules.Failed),
+		row("now", now, now, rules.Failed), row("now", now, now, rules.Failed))
+	tick(1) // now; what ended before the rule was armed is history
+	w.ch.Insert(t,
+		row("running", now, now+second, rules.Failed), row("running", now, now+second, rules.Failed),
+		row("future", future, future+second, rules.Failed), row("now", now, now, rules.Failed))
+	tick(1) // running
+	tick(0)
+	source.byNS = 200 * second
+	w.ch.Insert(t, row("future, running", future, future+second, rules.Failed))
+	tick(2) // both of the future
+	// Rows are replaced by merges, and written again behind the cursor.
+	if err := w.ch.Conn.Exec(t.Context(), "OPTIMIZE TABLE exchanges FINAL"); err != nil {
+		t.Fatal(err)
+	}
+	w.ch.Insert(t, row("future", future, future+second, rules.Failed), row("running", now, now+second, rules.Failed))
+	tick(0)
+	// The clock steps back: nothing is raised again, and nothing is lost.
+	source.byNS = 0
+	w.ch.Insert(t, row("after the step", future-second, future, rules.Failed))
+	tick(0)
+	source.byNS = 201 * second
+	tick(1)
+	source.byNS = 400 * second
+	tick(0)
+	w.wantColumn("alerts", alertIDs, "after the step", "future", "future, running", "now", "running")
+	w.wantColumn("notifications", statuses, "PENDING 5")
+}
