@@ -69,14 +69,18 @@ func traffic(random *rand.Rand, count int, length time.Duration) ([]exchange, []
 		e.startNS = e.endNS - duration(random)
 		tie(random, exchanges[:i], e)
 		describe(random, e)
-		writes = append(writes, rows(random, e)...)
+		writes = append(writes, rows(random, e, min(int64(length)/4, 8e9))...)
 	}
 	slices.SortStableFunc(writes, func(a, b write) int { return cmp.Compare(a.atNS, b.atNS) })
 	return exchanges, writes
 }
 
-// duration is heavy-tailed: half of all below 20 ms, one in a hundred above ten seconds, at most half an hour.
+// duration is heavy-tailed: half of all below 20 ms, one in a hundred above ten seconds, at most half an hour. Two in a
+// hundred are about as long as the short look-back.
 func duration(random *rand.Rand) int64 {
+	if random.Float64() < 0.02 {
+		return shortLookBack*1e9 - random.Int64N(5e9)
+	}
 	const shape, scale = 0.65, 6e6
 	return int64(min(scale*math.Pow(1-random.Float64(), -1/shape), 30*60e9))
 }
@@ -124,14 +128,15 @@ func executionID(random *rand.Rand, number int) string {
 		strings.Repeat("x", 3000)+"%d", "%d'\"\\"), number)
 }
 
-// rows are those of one exchange: perhaps one of its start, one of its end, perhaps more of the same.
-func rows(random *rand.Rand, e *exchange) []write {
+// rows are those of one exchange: perhaps one of its start, one of its end, perhaps more of the same, each at most so much
+// later than the exchange ended.
+func rows(random *rand.Rand, e *exchange, lateNS int64) []write {
 	at := e.endNS
 	switch chance := random.Float64(); {
 	case chance < 0.15:
-		at += random.Int64N(1e9)
+		at += random.Int64N(lateNS/8 + 1)
 	case chance < 0.18:
-		at += random.Int64N(8e9)
+		at += random.Int64N(lateNS + 1)
 	case chance < 0.19:
 		// Somebody's clock is ahead: the exchange ends after it was written.
 		at -= random.Int64N(1500e6)
@@ -141,7 +146,7 @@ func rows(random *rand.Rand, e *exchange) []write {
 		out = append(out, write{atNS: e.startNS, exchange: e.number, running: true})
 	}
 	for random.Float64() < 0.04 {
-		out = append(out, write{atNS: max(at, 0) + random.Int64N(6e9), exchange: e.number})
+		out = append(out, write{atNS: max(at, 0) + random.Int64N(lateNS+1), exchange: e.number})
 	}
 	return out
 }

@@ -49,7 +49,11 @@ const (
 	ruleLate     = "late"
 )
 
-const hour = 3600
+// Look-backs, in seconds.
+const (
+	hour          = 3600
+	shortLookBack = 20
+)
 
 func startingRules() []rule {
 	return []rule{
@@ -74,7 +78,7 @@ func startingRules() []rule {
 			},
 		},
 		{
-			name: ruleShort, hooks: []string{"c"}, lookBackSeconds: 20, intervalSeconds: 1,
+			name: ruleShort, hooks: []string{"c"}, lookBackSeconds: shortLookBack, intervalSeconds: 1,
 			condition: condition{routes: []string{"order*", "pay-*"}},
 		},
 		{

@@ -37,8 +37,10 @@ const (
 
 // receiver is the other end of the webhooks. It remembers every request.
 type receiver struct {
-	seed   uint64
-	calm   bool
+	seed uint64
+	calm bool
+	// script, when set, decides instead of the seed. It may take its time.
+	script func(hook, webhookID string, nth int) misdeed
 	server *http.Server
 	proxy  *proxy
 	ended  chan struct{}
@@ -114,6 +116,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	misdeed := r.misdeed(message.Data.Exchange.CorrelationID, noted.hook, nth)
+	if r.script != nil {
+		misdeed = r.script(noted.hook, id, nth)
+	}
 	r.note(func() {
 		noted.read, noted.misdeed = true, misdeed
 		noted.alertID, noted.ruleID, noted.correlation = message.Data.Alert.ID, message.Data.Rule.ID, message.Data.Exchange.CorrelationID

@@ -38,7 +38,7 @@ func (w *world) rest(ctx context.Context) {
 	for _, r := range w.replicas {
 		r.signal(syscall.SIGTERM)
 	}
-	for range replicas {
+	for range 2 {
 		if !w.until(ctx, w.ranSince(time.Now())) {
 			w.tell("the replicas did not come back to work")
 			return

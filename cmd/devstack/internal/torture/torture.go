@@ -26,6 +26,9 @@ type Options struct {
 	Length    time.Duration
 	// Patience is how long the end may take to come to rest, one and a half minutes by default.
 	Patience time.Duration
+	// Grace is the last part of a look-back, in which what becomes visible may be alerted and need not: a rule is judged
+	// some time after an exchange becomes visible, and the look-back is counted back from then. 0 demands all of it.
+	Grace time.Duration
 	// Calm leaves out every fault and misdeed.
 	Calm bool
 
@@ -104,7 +107,7 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 		o.Patience = 90 * time.Second
 	}
 	w := &world{options: o, plan: newPlan(&o)}
-	w.truth = &truth{exchanges: slices.Clone(w.plan.exchanges), seen: make([]span, len(w.plan.exchanges))}
+	w.truth = &truth{graceNS: int64(o.Grace), exchanges: slices.Clone(w.plan.exchanges), seen: make([]span, len(w.plan.exchanges))}
 	var starting errgroup.Group
 	starting.Go(func() (err error) {
 		w.postgres, err = startPostgres(ctx, o.PostgresBin, o.Dir)

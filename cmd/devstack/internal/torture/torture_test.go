@@ -1,0 +1,365 @@
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// programs are built once for all tests: devstack, which serves ClickHouse, the product and its variant.
+type programs struct {
+	dir, devstack string
+	Programs
+}
+
+var buildOnce = sync.OnceValues(func() (built programs, err error) { //nolint:gochecknoglobals // The tests of one process share what is built.
+	if built.dir, err = os.MkdirTemp("", "torture-test-"); err != nil {
+		return built, err
+	}
+	root, err := filepath.Abs("../../../..")
+	if err != nil {
+		return built, err
+	}
+	built.devstack = filepath.Join(built.dir, "devstack")
+	if err := compile(context.Background(), root, "-o", built.devstack, "./cmd/devstack"); err != nil {
+		return built, err
+	}
+	built.Programs, err = Build(context.Background(), root, built.dir)
+	return built, err
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built, err := buildOnce(); err == nil {
+		_ = os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// start brings up a world, which ends with the test. Logs of a failed test are shown.
+func start(t *testing.T, o Options) *world {
+	t.Helper()
+	built, err := buildOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, into := range map[string]*string{"TOCSIN_DEVSTACK_CHDB": &o.ClickHouse, "TOCSIN_DEVSTACK_POSTGRES_BIN": &o.PostgresBin} {
+		if *into = os.Getenv(name); *into == "" {
+			t.Fatalf("%s is not set: run the tests with `make test`, or `bin/devstack run -- go test ./…`", name)
+		}
+	}
+	if o.Dir, err = Scratch(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(o.Dir) })
+	o.Programs, o.Devstack, o.Tell = built.Programs, built.devstack, t.Output()
+	w, err := newWorld(t.Context(), o)
+	t.Cleanup(func() {
+		if err := w.close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// report lets everything happen and asks the checker.
+func (w *world) report(t *testing.T) *Report {
+	t.Helper()
+	if err := w.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var report *Report
+	err := w.postgres.query(t.Context(), func(conn *pgx.Conn) (err error) {
+		report, err = w.check(t.Context(), conn)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(report)
+	return report
+}
+
+func TestNothingMissedNothingTwice(t *testing.T) {
+	t.Parallel()
+	w := start(t, Options{Seed: 1, Exchanges: 4000, Length: 15 * time.Second, Grace: 15 * time.Second})
+	report := w.report(t)
+	if !report.OK() {
+		t.Fatal("to repeat it: make torture ARGS='--seed 1 --exchanges 4000 --length 15s --grace 15s -v'")
+	}
+	if report.Alerts < 500 || report.Must < report.Perhaps*20 {
+		t.Errorf("%d alerts, %d of them certain: too few to mean something", report.Alerts, report.Must)
+	}
+	w.bites(t)
+}
+
+// bites changes what came out and holds the checker to noticing.
+func (w *world) bites(t *testing.T) {
+	t.Helper()
+	const someAlert = `(SELECT alert_id FROM alert JOIN notification USING (alert_id) GROUP BY alert_id ORDER BY count(*) DESC, alert_id LIMIT 1)`
+	const someNotification = `(SELECT notification_id FROM settlement ORDER BY notification_id LIMIT 1)`
+	for name, corruption := range map[string]struct {
+		sql  string
+		want []finding
+	}{
+		"an alert is lost": {`DELETE FROM alert WHERE alert_id = ` + someAlert, []finding{missed, wrongMessage}},
+		"an alert is there twice": {`ALTER TABLE alert DROP CONSTRAINT alert_once;
+			INSERT INTO alert SELECT (jsonb_populate_record(a, jsonb_build_object('alert_id', gen_random_uuid()))).* FROM alert a
+			WHERE alert_id = ` + someAlert, []finding{duplicated, notificationMissing}},
+		"an alert of another exchange": {`UPDATE alert SET exchange = exchange || '{"correlationId": "x-none"}' WHERE alert_id = ` + someAlert,
+			[]finding{missed, unexpected, wrongMessage}},
+		"an alert resolves itself": {`UPDATE alert SET state = 'RESOLVED' WHERE alert_id = ` + someAlert, []finding{altered}},
+		"a notification is lost":   {`DELETE FROM notification WHERE notification_id = ` + someNotification, []finding{notificationMissing, wrongMessage}},
+		"a notification is there twice": {`ALTER TABLE notification DROP CONSTRAINT notification_once;
+			INSERT INTO notification SELECT (jsonb_populate_record(n, jsonb_build_object('notification_id', gen_random_uuid()))).*
+			FROM notification n WHERE notification_id = ` + someNotification, []finding{notificationTwice, undelivered, neverReceived}},
+		"a notification to another webhook": {`UPDATE notification n SET webhook_id = (SELECT webhook_id FROM webhook w WHERE NOT EXISTS
+			(SELECT FROM notification o WHERE o.alert_id = n.alert_id AND o.webhook_id = w.webhook_id) LIMIT 1)
+			WHERE notification_id = (SELECT max(notification_id::text)::uuid FROM notification JOIN (SELECT alert_id FROM notification
+			GROUP BY alert_id HAVING count(*) = 1) single USING (alert_id))`, []finding{notificationMissing, notificationStray, wrongMessage}},
+		"a notification is given up": {`UPDATE settlement SET status = 'EXHAUSTED' WHERE notification_id = ` + someNotification, []finding{undelivered}},
+		"an attempt after the delivery": {`INSERT INTO attempt (notification_id, attempt, claim_token, replica)
+			SELECT notification_id, max(attempt) + 1, 1, 'somebody' FROM attempt WHERE notification_id = ` + someNotification + ` GROUP BY 1`,
+			[]finding{repeatedOutside}},
+		"a request without an attempt": {`DELETE FROM attempt WHERE notification_id = ` + someNotification, []finding{repeatedOutside}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := w.postgres.query(t.Context(), func(conn *pgx.Conn) error {
+				tx, err := conn.Begin(t.Context())
+				if err != nil {
+					return err
+				}
+				if _, err := tx.Exec(t.Context(), corruption.sql); err != nil {
+					return err
+				}
+				report, err := w.check(t.Context(), tx)
+				if err != nil {
+					return err
+				}
+				for _, f := range findings() {
+					wanted := false
+					for _, want := range corruption.want {
+						wanted = wanted || want == f
+					}
+					if (report.found[f] > 0) != wanted {
+						t.Errorf("%s: %d, want %v; %v", f, report.found[f], wanted, report)
+					}
+				}
+				return tx.Rollback(t.Context())
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestWithoutLookBackIsMissed(t *testing.T) {
+	t.Parallel()
+	w := start(t, Options{Seed: 2, Exchanges: 600, Length: 5 * time.Second, Patience: 4 * time.Second, Calm: true, LookBackOff: true})
+	if report := w.report(t); report.found[missed] == 0 {
+		t.Error("the checker found nothing missed")
+	}
+}
+
+// TestWithoutConstraintIsTwice makes the constraint vacuous: each execution id is stored as another one.
+func TestWithoutConstraintIsTwice(t *testing.T) {
+	t.Parallel()
+	w := start(t, Options{Seed: 3, Exchanges: 600, Length: 5 * time.Second, Patience: 20 * time.Second, Calm: true, Sabotage: `
+		CREATE FUNCTION another() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN new.execution_id := new.execution_id || '#' || new.alert_id; RETURN new; END $$;
+		CREATE TRIGGER another BEFORE INSERT ON alert FOR EACH ROW EXECUTE FUNCTION another()`})
+	if report := w.report(t); report.found[duplicated] == 0 {
+		t.Error("the checker found nothing twice")
+	}
+}
+
+// TestPausedSenderIsFenced stops a replica after it sent a message, which the receiver drops, until another one sends it
+// again, and lets it go on in the midst of that. Its outcome must not disturb the other; where every claim has the same
+// token, it does, and the message is sent a third time beside an attempt of a replica that nobody disturbed.
+func TestPausedSenderIsFenced(t *testing.T) {
+	t.Parallel()
+	for name, sabotage := range map[string]string{
+		"fenced": "",
+		"without the tokens": `
+			CREATE FUNCTION one() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN IF new.claim_token IS NOT NULL THEN new.claim_token := 1; END IF; RETURN new; END $$;
+			CREATE TRIGGER one BEFORE UPDATE ON outbox FOR EACH ROW EXECUTE FUNCTION one();
+			CREATE TRIGGER one BEFORE UPDATE ON rule_state FOR EACH ROW EXECUTE FUNCTION one()`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := start(t, Options{Seed: 4, Exchanges: 1, Length: 50 * time.Millisecond, Patience: 20 * time.Second, Calm: true, Sabotage: sabotage})
+			w.plan.edits = nil
+			w.truth.exchanges[0].failed = true
+			p := &pausing{w: w}
+			w.receiver.script = p.misdeed
+			report := w.report(t)
+			if p.err != nil {
+				t.Fatal(p.err)
+			}
+			if bitten := report.found[repeatedOutside] > 0; bitten != (sabotage != "") || report.Alerts == 0 {
+				t.Errorf("the checker found a repeat outside the window: %v", bitten)
+			}
+		})
+	}
+}
+
+// pausing is the script of a receiver: of the first message to the webhook a.
+type pausing struct {
+	w      *world
+	mu     sync.Mutex
+	victim string
+	paused *replica
+	since  time.Time
+	err    error
+}
+
+func (p *pausing) misdeed(hook, webhookID string, nth int) misdeed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.victim == "" && hook == "a" {
+		p.victim = webhookID
+	}
+	switch {
+	case webhookID != p.victim:
+		return behaves
+	case nth == 1:
+		p.err = p.pause()
+		return readsAndHangsUp
+	case nth == 2:
+		p.paused.signal(syscall.SIGCONT)
+		p.w.disturbed.note(p.paused.number, p.since)
+		// Long enough for the paused replica to store its outcome, and for a third attempt to begin.
+		pause(p.w.receiver.ended, 2*time.Second)
+	}
+	return behaves
+}
+
+// pause stops the replica that makes the attempt.
+func (p *pausing) pause() error {
+	var name string
+	err := p.w.postgres.query(context.Background(), func(conn *pgx.Conn) error {
+		return conn.QueryRow(context.Background(), `SELECT replica FROM attempt WHERE notification_id = $1::text::uuid`, p.victim).Scan(&name)
+	})
+	if err != nil {
+		return err
+	}
+	number := p.w.replicaOf(name)
+	if number == everyone {
+		return fmt.Errorf("no replica is called %q", name)
+	}
+	p.paused, p.since = p.w.replicas[number], time.Now()
+	p.paused.signal(syscall.SIGSTOP)
+	return nil
+}
+
+func TestSeedsRepeat(t *testing.T) {
+	t.Parallel()
+	o := Options{Seed: 7, Exchanges: 500, Length: time.Minute}
+	one, two := fmt.Sprintf("%+v", describePlan(newPlan(&o))), fmt.Sprintf("%+v", describePlan(newPlan(&o)))
+	if one != two {
+		t.Error("the same seed made two plans")
+	}
+	o.Seed++
+	if other := fmt.Sprintf("%+v", describePlan(newPlan(&o))); other == one {
+		t.Error("two seeds made the same plan")
+	}
+}
+
+// describePlan leaves out what cannot be compared.
+func describePlan(p *plan) []any {
+	var edits []string
+	for _, e := range p.edits {
+		edits = append(edits, fmt.Sprint(e.atNS, e.rule, e.deed))
+	}
+	return []any{p.exchanges, p.writes, edits, p.faults}
+}
+
+func TestTrafficHasWhatMakesItHard(t *testing.T) {
+	t.Parallel()
+	o := Options{Seed: 1, Exchanges: 4000, Length: 15 * time.Second}
+	p := newPlan(&o)
+	starts, milliseconds := map[int64]int{}, map[int64]int{}
+	counts := map[string]int{}
+	for i := range p.exchanges {
+		e := &p.exchanges[i]
+		starts[e.startNS]++
+		milliseconds[e.startNS/1e6]++
+		if e.startNS > e.endNS {
+			t.Errorf("%+v ends before it begins", e)
+		}
+		if e.durationNS() > 10e9 {
+			counts["long"]++
+		}
+		if strings.ToValidUTF8(e.id, "") != e.id || strings.Contains(e.id, "\x00") {
+			counts["odd id"]++
+		}
+	}
+	for _, n := range starts {
+		counts["equal start"] += n - 1
+	}
+	for _, n := range milliseconds {
+		counts["equal millisecond"] += n - 1
+	}
+	times := map[int]int{}
+	for _, each := range p.writes {
+		if each.running {
+			counts["running first"]++
+		} else if times[each.exchange]++; times[each.exchange] == 2 {
+			counts["repeated"]++
+		}
+		if e := &p.exchanges[each.exchange]; !each.running && each.atNS < e.endNS && each.atNS > 0 {
+			counts["in the future"]++
+		}
+	}
+	for _, what := range []string{"long", "odd id", "equal start", "equal millisecond", "running first", "repeated", "in the future"} {
+		if counts[what] < 10 {
+			t.Errorf("%s: %d, want at least 10", what, counts[what])
+		}
+	}
+}
+
+func TestLike(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"", "", true}, {"a", "a", true}, {"a", "ab", false}, {"*", "", true}, {"a*", "a", true}, {"a*b", "ab", true},
+		{"a*b*c", "a-b-c", true}, {"a*b*c", "a-c-b", false}, {"*a*", "banana", true}, {"a*a", "a", false}, {"ü*", "über", true},
+	} {
+		if got := like(test.pattern, test.name); got != test.want {
+			t.Errorf("like(%q, %q) = %v", test.pattern, test.name, got)
+		}
+	}
+}
+
+// TestTheClockIsReplaced starts the variant without the variable that its clock needs.
+func TestTheClockIsReplaced(t *testing.T) {
+	t.Parallel()
+	built, err := buildOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), built.Jumping, "serve", "--postgres-url=postgres://127.0.0.1:1/none",
+		"--clickhouse-url=http://127.0.0.1:1", "--encryption-key="+encryptionKey)
+	said, err := command.CombinedOutput()
+	if err == nil || !strings.Contains(string(said), "main.jumpingClock") {
+		t.Errorf("%v: %s", err, said)
+	}
+}
