@@ -76,7 +76,9 @@ const cursorAdvance = `-- name: CursorAdvance :many
 update rule_state s
 set cursor = a.to_cursor,
     next_run_at = case when a.release
-        then date_bin(make_interval(secs => r.interval_seconds), now(), 'epoch') + make_interval(secs => r.interval_seconds)
+        then greatest(
+            date_bin(make_interval(secs => r.interval_seconds), s.next_run_at, 'epoch') + make_interval(secs => r.interval_seconds),
+            date_bin(make_interval(secs => r.interval_seconds), now(), 'epoch'))
         else s.next_run_at end,
     claimed_until = case when a.release then null else now() + $1::interval end,
     claimed_by = case when a.release then null else s.claimed_by end,
@@ -117,7 +119,10 @@ type CursorAdvanceParams struct {
 // its token and rule version. What it does not return is stale.
 //
 // Rules of one interval become due at the same instants, multiples of it, so
-// that they share their scans whenever they were made.
+// that they share their scans whenever they were made. A rule that was due and
+// is late becomes due at the last such instant, which may be at once: were it
+// the next one, a tick that ends just after an instant would cost the rule the
+// following tick.
 func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, cursorAdvance,
 		arg.ClaimFor,
