@@ -24,8 +24,8 @@ describe("Live", () => {
     expect(live.current()).toBe("connecting");
     streams[0]?.onopen?.();
     expect(live.current()).toBe("live");
-    streams[0]?.tell({ firing: 1, acknowledged: 2, resolved: 3 });
-    expect(onAlerts).toHaveBeenLastCalledWith({ firing: 1, acknowledged: 2, resolved: 3 });
+    streams[0]?.tell({ pending: 0, firing: 1, acknowledged: 2, resolved: 3 });
+    expect(onAlerts).toHaveBeenLastCalledWith({ pending: 0, firing: 1, acknowledged: 2, resolved: 3 });
     streams[0]?.dispatchEvent(new MessageEvent("alerts", { data: "{" }));
     expect(onAlerts).toHaveBeenLastCalledWith(undefined);
   });

@@ -3,16 +3,17 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef } from "react";
 import { alertKeys, alertNotifications, oneAlert } from "../api/alerts";
-import type { Alert, AlertPage } from "../api/client";
+import type { Alert, AlertPage, Exchange, GroupBy, WindowCount } from "../api/client";
 import { explain } from "../api/errors";
 import { Button, buttonClass, Key } from "../ui/Button";
 import { ExactTime } from "../ui/Instant";
 import { IconAcknowledged, IconBack, IconClose, IconResolved } from "../ui/icons";
 import { SeverityMark, StateMark } from "../ui/marks";
 import { Failed, SkeletonRows } from "../ui/states";
-import { duration } from "../ui/time";
+import { duration, period } from "../ui/time";
 import styles from "./AlertDetail.module.css";
 import type { Action } from "./actions";
+import { countWords } from "./headline";
 import { canBecome } from "./rows";
 import { StackTrace } from "./StackTrace";
 import { TimelineView } from "./TimelineView";
@@ -97,9 +98,7 @@ function Actions({ alert, onAct }: { alert: Alert; onAct: (action: Action) => vo
 }
 
 function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
-  const { exchange } = alert;
-  const attributes = Object.entries(exchange.attributes ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
-  const hasError = exchange.errorType || exchange.errorMessage || exchange.errorStack;
+  const { count, exchange } = alert;
   return (
     <>
       <div className={styles.marks}>
@@ -114,24 +113,54 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
       </div>
       <h2 className={styles.title}>{alert.title}</h2>
       {!repeats(alert) && <p className={styles.message}>{alert.message}</p>}
-
-      {hasError && (
-        <Section title="Error">
-          {exchange.errorType && <span className={styles.errorType}>{exchange.errorType}</span>}
-          {exchange.errorMessage && <p className={styles.errorMessage}>{exchange.errorMessage}</p>}
-          {exchange.errorStack ? (
-            <StackTrace stack={exchange.errorStack} />
-          ) : (
-            !complete && <SkeletonRows count={3} height={28} label="Loading the stack" />
-          )}
-        </Section>
-      )}
+      {count && <Count count={count} />}
+      {exchange && <ErrorOf exchange={exchange} title={count ? "Newest error" : "Error"} complete={complete} />}
 
       <Section title="Timeline">
         <Deliveries alert={alert} />
       </Section>
 
-      <Section title="Exchange">
+      {exchange && <ExchangeOf exchange={exchange} title={count ? "Newest exchange" : "Exchange"} />}
+    </>
+  );
+}
+
+const groupNames: Record<GroupBy, string> = { ROUTE: "Route", APPLICATION: "Application", ENVIRONMENT: "Environment" };
+
+function Count({ count }: { count: WindowCount }) {
+  return (
+    <Section title="Count, when the alert last changed">
+      <p className={styles.count}>{countWords(count)}</p>
+      <dl className={styles.fields}>
+        {count.groupBy && <Field name={groupNames[count.groupBy]}>{count.group || "without a name"}</Field>}
+        <Field name="Threshold">{count.threshold}</Field>
+        <Field name="Window">{period(count.windowSeconds)}</Field>
+      </dl>
+    </Section>
+  );
+}
+
+function ErrorOf({ exchange, title, complete }: { exchange: Exchange; title: string; complete: boolean }) {
+  const { errorType, errorMessage, errorStack } = exchange;
+  if (!errorType && !errorMessage && !errorStack) return null;
+  return (
+    <Section title={title}>
+      {errorType && <span className={styles.errorType}>{errorType}</span>}
+      {errorMessage && <p className={styles.errorMessage}>{errorMessage}</p>}
+      {errorStack ? (
+        <StackTrace stack={errorStack} />
+      ) : (
+        !complete && <SkeletonRows count={3} height={28} label="Loading the stack" />
+      )}
+    </Section>
+  );
+}
+
+function ExchangeOf({ exchange, title }: { exchange: Exchange; title: string }) {
+  const attributes = Object.entries(exchange.attributes ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+  return (
+    <>
+      <Section title={title}>
         <dl className={styles.fields}>
           <Field name="Application">{exchange.application}</Field>
           <Field name="Route">{exchange.route}</Field>
@@ -173,8 +202,9 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
 }
 
 /** The default message is the error, which stands below it in full. */
-function repeats({ message, exchange }: Alert): boolean {
-  return message === "" || message.trim() === `${exchange.errorType}: ${exchange.errorMessage}`.trim();
+function repeats({ message, exchange, count }: Alert): boolean {
+  if (message === "") return true;
+  return !count && message.trim() === `${exchange?.errorType}: ${exchange?.errorMessage}`.trim();
 }
 
 function Deliveries({ alert }: { alert: Alert }) {
@@ -182,7 +212,9 @@ function Deliveries({ alert }: { alert: Alert }) {
   return (
     <>
       <TimelineView alert={alert} notifications={data ?? []} />
-      {data?.length === 0 && <p className={styles.nothing}>No message is owed: the rule is bound to no webhook.</p>}
+      {data?.length === 0 && alert.state !== "PENDING" && (
+        <p className={styles.nothing}>No message is owed: the rule is bound to no webhook.</p>
+      )}
       {error && !data && (
         <p className={styles.nothing} role="alert">
           The messages are not known. {explain(error).what}{" "}

@@ -4,7 +4,7 @@ import type { Alert } from "../api/client";
 import { Ago, ClockTime } from "../ui/Instant";
 import { SeverityMark, StateMark, severityMeaning } from "../ui/marks";
 import styles from "./AlertRow.module.css";
-import { headline } from "./headline";
+import { headline, place } from "./headline";
 
 export const rowHeight = { wide: 37, narrow: 60 } as const;
 
@@ -24,7 +24,7 @@ interface Props {
 }
 
 export function AlertRow({ alert, wide, selected, cursor, reachable, fresh, left, onPoint }: Props) {
-  const { application, route, startTime } = alert.exchange;
+  const { first, second } = place(alert);
   const { lead, text } = headline(alert);
   const className = [
     styles.row,
@@ -34,9 +34,10 @@ export function AlertRow({ alert, wide, selected, cursor, reachable, fresh, left
     fresh ? styles.fresh : "",
     left ? styles.left : "",
   ];
-  const place = (
+  const where = (
     <span className={styles.route}>
-      <b>{application}</b> · {route}
+      <b>{first}</b>
+      {second && ` · ${second}`}
     </span>
   );
   const words = (
@@ -60,11 +61,11 @@ export function AlertRow({ alert, wide, selected, cursor, reachable, fresh, left
       {wide ? (
         <>
           <SeverityMark severity={alert.severity} short />
-          {place}
+          {where}
           {words}
           {left ? <StateMark state={alert.state} /> : <span />}
           <span className={styles.time}>
-            <ClockTime at={startTime} />
+            <ClockTime at={alert.exchange && !alert.count ? alert.exchange.startTime : alert.firedAt} />
           </span>
           <span className={styles.ago}>
             <Ago at={alert.firedAt} />
@@ -74,7 +75,7 @@ export function AlertRow({ alert, wide, selected, cursor, reachable, fresh, left
         <>
           <span className={styles.head}>
             <SeverityMark severity={alert.severity} short />
-            {place}
+            {where}
           </span>
           <span className={styles.ago}>
             <Ago at={alert.firedAt} />

@@ -18,10 +18,13 @@ export function StateTabs({ filter }: { filter: AlertFilter }) {
     FIRING: counts?.firing,
     ACKNOWLEDGED: counts?.acknowledged,
     RESOLVED: counts?.resolved,
+    PENDING: counts?.pending,
   };
+  // Few rules wait before they fire; nobody else needs the tab.
+  const shown = states.filter((state) => state !== "PENDING" || filter.state === state || (counts?.pending ?? 0) > 0);
   return (
     <nav className={styles.tabs} aria-label="State">
-      {states.map((state) => {
+      {shown.map((state) => {
         const { icon: Icon, word, hue } = stateMeaning[state];
         return (
           <Link
@@ -89,7 +92,9 @@ function useKnownApplications(): readonly string[] {
   const cache = useQueryClient();
   const names = new Set<string>();
   for (const [, data] of cache.getQueriesData<InfiniteData<AlertPage>>({ queryKey: alertKeys.lists })) {
-    for (const page of data?.pages ?? []) for (const alert of page.items) names.add(alert.exchange.application);
+    for (const page of data?.pages ?? []) {
+      for (const { exchange } of page.items) if (exchange) names.add(exchange.application);
+    }
   }
   return [...names].sort();
 }

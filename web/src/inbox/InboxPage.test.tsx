@@ -102,3 +102,31 @@ describe("the inbox", () => {
     expect(within(failed).getByRole("button", { name: "Try again" })).toBeVisible();
   });
 });
+
+describe("counts", () => {
+  const count = { observed: 7, threshold: 5, windowSeconds: 600, groupBy: "ROUTE", group: "order-to-erp" } as const;
+  const title = "order-to-erp: 7 exchanges within 10 min";
+
+  test("say how many of how many, and show the newest exchange as an example", async () => {
+    world.alerts = [anAlert(5, { count, title })];
+    const { user } = open("/inbox");
+    await waitFor(() => expect(rows()[0]).toHaveTextContent("7 / 5 within 10 min: ConnectException: ERP refused"));
+    expect(screen.queryByRole("link", { name: /Pending/ })).toBeNull();
+    await user.keyboard("j{Enter}");
+    await screen.findByRole("heading", { name: title });
+    expect(screen.getByRole("heading", { name: "Newest exchange" })).toBeVisible();
+  });
+
+  test("that wait have a tab while there are any, and cannot be acted upon", async () => {
+    const { exchange: _, ...bare } = anAlert(5, { count, title, state: "PENDING" });
+    world.alerts = [bare];
+    const { user } = open("/inbox");
+    await user.click(await screen.findByRole("link", { name: /Pending\s*1/ }));
+    await waitFor(() => expect(rows()).toHaveLength(1));
+    await user.keyboard("jr{Enter}");
+    await screen.findByText("Reached the threshold");
+    expect(screen.queryByRole("button", { name: /Resolve|Acknowledge/ })).toBeNull();
+    expect(screen.queryByRole("heading", { name: "Newest exchange" })).toBeNull();
+    expect(world.alerts[0]?.state).toBe("PENDING");
+  });
+});

@@ -191,6 +191,12 @@ function NoAlerts({ filter }: { filter: AlertFilter }) {
           <p>Alerts that somebody has taken on, and not yet resolved, stand here.</p>
         </Empty>
       );
+    case "PENDING":
+      return (
+        <Empty icon={IconInbox} title="Nothing is pending">
+          <p>Counts that have reached their threshold, but not for long enough to fire, stand here.</p>
+        </Empty>
+      );
     case "RESOLVED":
       return <Empty icon={IconInbox} title="Nothing has been resolved yet" />;
   }

@@ -2,18 +2,18 @@ import type { Icon } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import type { Alert, Attempt, Notification } from "../api/client";
 import { Ago, ClockTime } from "../ui/Instant";
-import { IconUnknown, IconWaiting } from "../ui/icons";
+import { IconReminder, IconUnknown, IconWaiting } from "../ui/icons";
 import { stateMeaning, statusMeaning } from "../ui/marks";
 import { duration } from "../ui/time";
 import styles from "./AlertDetail.module.css";
-import { type Happening, timeline, verdictWords } from "./timeline";
+import { type Happening, reasonWord, timeline, verdictWords } from "./timeline";
 
 /** What became of an alert, and of its messages, in one line of time. */
 export function TimelineView({ alert, notifications }: { alert: Alert; notifications: readonly Notification[] }) {
   return (
     <ol className={styles.timeline}>
       {timeline(alert, notifications).map((happening) => (
-        <Entry key={keyOf(happening)} happening={happening} />
+        <Entry key={keyOf(happening)} happening={happening} alert={alert} />
       ))}
     </ol>
   );
@@ -26,19 +26,32 @@ function keyOf(h: Happening): string {
     case "settled":
     case "next":
       return `${h.notification.id}/${h.kind}`;
+    case "reminded":
+      return `${h.kind}/${h.at}`;
     default:
       return h.kind;
   }
 }
 
-function Entry({ happening: h }: { happening: Happening }) {
+function Entry({ happening: h, alert }: { happening: Happening; alert: Alert }) {
   switch (h.kind) {
+    case "reached":
+      return (
+        <Line
+          look={stateMeaning.PENDING}
+          at={h.at}
+          what={<b>Reached the threshold</b>}
+          more="It fires if that lasts as long as the rule asks for; nobody has been told."
+        />
+      );
+    case "reminded":
+      return <Line look={{ icon: IconReminder, hue: "var(--firing)" }} at={h.at} what={<b>Still firing</b>} />;
     case "fired":
       return <Line look={stateMeaning.FIRING} at={h.at} what={<b>Fired</b>} />;
     case "acknowledged":
       return <Line look={stateMeaning.ACKNOWLEDGED} at={h.at} what={<Deed word="Acknowledged" by={h.by} />} />;
     case "resolved":
-      return <Line look={stateMeaning.RESOLVED} at={h.at} what={<Deed word="Resolved" by={h.by} />} />;
+      return <Line look={stateMeaning.RESOLVED} at={h.at} what={resolution(alert, h.by)} />;
     case "attempt":
       return <AttemptLine at={h.at} attempt={h.attempt} notification={h.notification} />;
     case "settled":
@@ -48,7 +61,7 @@ function Entry({ happening: h }: { happening: Happening }) {
           at={h.at}
           what={
             <>
-              <b>{statusMeaning[h.notification.status].word}</b> · {webhookName(h.notification)}
+              <b>{statusMeaning[h.notification.status].word}</b> · {address(h.notification)}
             </>
           }
           more={
@@ -65,12 +78,22 @@ function Entry({ happening: h }: { happening: Happening }) {
           at={h.at}
           what={
             <>
-              {h.notification.attemptCount === 0 ? "To be sent" : "Next attempt"} · {webhookName(h.notification)}
+              {h.notification.attemptCount === 0 ? "To be sent" : "Next attempt"} · {address(h.notification)}
             </>
           }
         />
       );
   }
+}
+
+/** What is no single exchange resolves by itself, unless somebody is faster. */
+function resolution({ count, health }: Alert, by: string | undefined) {
+  if (by || !(count || health)) return <Deed word="Resolved" by={by} />;
+  return (
+    <>
+      <b>Resolved</b> · {count ? `fewer than ${count.threshold} match` : "the rule can be evaluated again"}
+    </>
+  );
 }
 
 function Deed({ word, by }: { word: string; by: string | undefined }) {
@@ -94,7 +117,7 @@ function AttemptLine({ at, attempt, notification }: { at: string; attempt: Attem
       at={at}
       what={
         <>
-          <b>{word}</b> · {webhookName(notification)}
+          <b>{word}</b> · {address(notification)}
           <span className={styles.facts}>
             attempt {attempt.number}
             {facts.map((fact) => ` · ${fact}`)}
@@ -124,6 +147,11 @@ function lookOf(attempt: Attempt): { icon: Icon; hue: string } {
 
 function webhookName(notification: Notification): string {
   return notification.webhookName || "a deleted webhook";
+}
+
+/** The webhook, and what it is told. */
+function address(notification: Notification): string {
+  return [reasonWord(notification), webhookName(notification)].filter(Boolean).join(" to ");
 }
 
 interface LineProps {

@@ -33,9 +33,10 @@ export function useAlertAction() {
       toast(`“${alert.title}” was not ${verbs[to]}. ${explain(error).what}`, "failed");
     },
     onSuccess: (answer) => {
-      cache.setQueryData<Alert>(alertKeys.one(answer.id), (old) =>
-        old ? { ...old, ...answer, exchange: { ...old.exchange, ...answer.exchange } } : answer,
-      );
+      cache.setQueryData<Alert>(alertKeys.one(answer.id), (old) => {
+        if (!old?.exchange || !answer.exchange) return answer;
+        return { ...old, ...answer, exchange: { ...old.exchange, ...answer.exchange } };
+      });
     },
     onSettled: async () => {
       // The last of several actions asks for the truth about all.
@@ -66,7 +67,7 @@ export function become(alert: Alert, to: Action["to"], at: string): Alert {
   return to === "ACKNOWLEDGED" ? { ...alert, state: to, acknowledgedAt: at } : { ...alert, state: to, resolvedAt: at };
 }
 
-const counted = { FIRING: "firing", ACKNOWLEDGED: "acknowledged", RESOLVED: "resolved" } as const;
+const counted = { PENDING: "pending", FIRING: "firing", ACKNOWLEDGED: "acknowledged", RESOLVED: "resolved" } as const;
 
 export function recount(counts: AlertCounts, from: AlertState, to: AlertState): AlertCounts {
   const next = { ...counts };

@@ -11,6 +11,7 @@ test.each([
     { state: "RESOLVED", severity: ["CRITICAL", "INFO"], application: ["a", "b"], ruleId: ["1"], q: "x y" },
   ],
   ["?state=burning&severity=fatal&q=&app=", { state: "FIRING", severity: [], application: [], ruleId: [], q: "" }],
+  ["?state=pending", { state: "PENDING", severity: [], application: [], ruleId: [], q: "" }],
   ["?state=FIRING&app=a&app=a", { state: "FIRING", severity: [], application: ["a"], ruleId: [], q: "" }],
 ])("the address %j is read", (address, want) => {
   expect(read(address)).toEqual(want);

@@ -3,14 +3,14 @@ import type { AlertState, Severity } from "../api/client";
 
 /** How the address bar writes a filter: what is at its default is left out. */
 export interface InboxSearch {
-  state?: "acknowledged" | "resolved";
+  state?: "acknowledged" | "resolved" | "pending";
   severity?: string[];
   app?: string[];
   rule?: string[];
   q?: string;
 }
 
-export const states: readonly AlertState[] = ["FIRING", "ACKNOWLEDGED", "RESOLVED"];
+export const states: readonly AlertState[] = ["FIRING", "ACKNOWLEDGED", "RESOLVED", "PENDING"];
 export const severities: readonly Severity[] = ["CRITICAL", "WARNING", "INFO"];
 
 const longestText = 200;
@@ -19,7 +19,7 @@ const longestText = 200;
 export function parseSearch(raw: Record<string, unknown>): InboxSearch {
   const search: InboxSearch = {};
   const state = texts(raw.state)[0]?.toLowerCase();
-  if (state === "acknowledged" || state === "resolved") search.state = state;
+  if (state === "acknowledged" || state === "resolved" || state === "pending") search.state = state;
   const severity = texts(raw.severity).filter((s) => severities.some((known) => known.toLowerCase() === s));
   if (severity.length > 0) search.severity = severity;
   const app = texts(raw.app);

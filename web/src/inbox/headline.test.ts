@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { anAlert } from "../test/world";
-import { headline, shortType } from "./headline";
+import { countWords, headline, place, shortType } from "./headline";
 
 test.each([
   ["java.net.ConnectException", "ConnectException"],
@@ -28,4 +28,29 @@ test("without an error there is the message, and at last the title", () => {
   alert.exchange.errorMessage = "";
   expect(headline(alert)).toEqual({ lead: "", text: "took 31 s" });
   expect(headline({ ...alert, message: "" })).toEqual({ lead: "", text: alert.title });
+});
+
+const count = { observed: 7, threshold: 5, windowSeconds: 600, groupBy: "ROUTE", group: "order-to-erp" } as const;
+
+test("a count says how many of how many, and the newest error instead of its default title", () => {
+  const alert = anAlert(1, { count, title: "order-to-erp: 7 exchanges within 10 min" });
+  expect(countWords(count)).toBe("7 / 5 within 10 min");
+  expect(headline(alert)).toEqual({ lead: "7 / 5 within 10 min", text: "ConnectException: ERP refused" });
+  expect(headline({ ...alert, title: "Orders are stuck" }).text).toBe("Orders are stuck");
+  expect(headline({ ...alert, title: "order-to-erp: 7 exchanges within 10 min of lunch" }).text).toMatch(/of lunch$/);
+});
+
+test("a count of which no exchange is known says its message", () => {
+  const { exchange: _, ...alert } = anAlert(1, {
+    count: { observed: 1, threshold: 1, windowSeconds: 45 },
+    title: "1 exchange within 45 s",
+    message: "At least 1 match.",
+  });
+  expect(headline(alert)).toEqual({ lead: "1 / 1 within 45 s", text: "At least 1 match." });
+  expect(place(alert)).toEqual({ first: "Failed orders", second: "" });
+});
+
+test("the place of a count is its group, and its rule", () => {
+  expect(place(anAlert(1, { count }))).toEqual({ first: "order-to-erp", second: "Failed orders" });
+  expect(place(anAlert(1))).toEqual({ first: "orders", second: "order-to-erp" });
 });

@@ -1,4 +1,5 @@
-import type { Alert } from "../api/client";
+import type { Alert, WindowCount } from "../api/client";
+import { period } from "../ui/time";
 
 /** `ConnectException` of `java.net.ConnectException`; what is no dotted name stays whole. */
 export function shortType(type: string): string {
@@ -6,16 +7,45 @@ export function shortType(type: string): string {
 }
 
 /**
- * What a row says of an alert. The row names application and route already, so the default title, which repeats them,
- * gives way to the error; a title that a person has written stands.
+ * What a row says of an alert, behind its place. The row names application and route already, so the default title, which
+ * repeats them, gives way to the error; so does the default title of a count, which the row says shorter. A title that a
+ * person has written stands.
  */
 export function headline(alert: Alert): { lead: string; text: string } {
-  const { application, route, errorType, errorMessage } = alert.exchange;
+  if (alert.count) return countHeadline(alert, alert.count);
+  const { application = "", route = "", errorType = "", errorMessage = "" } = alert.exchange ?? {};
   if (alert.title && !alert.title.startsWith(`${application} · ${route}`)) {
     return { lead: "", text: firstLine(alert.title) };
   }
   if (errorType || errorMessage) return { lead: shortType(errorType), text: firstLine(errorMessage) };
   return { lead: "", text: firstLine(alert.message) || alert.title };
+}
+
+function countHeadline(alert: Alert, count: WindowCount): { lead: string; text: string } {
+  const lead = countWords(count);
+  if (!isDefaultTitle(alert.title, count)) return { lead, text: firstLine(alert.title) };
+  const { errorType = "", errorMessage = "" } = alert.exchange ?? {};
+  const error = [shortType(errorType), firstLine(errorMessage)].filter(Boolean).join(": ");
+  return { lead, text: error || firstLine(alert.message) };
+}
+
+/** `7 / 5 within 10 min`: seven of the five that are needed. */
+export function countWords({ observed, threshold, windowSeconds }: WindowCount): string {
+  return `${observed} / ${threshold} within ${period(windowSeconds)}`;
+}
+
+/** Where an alert happened: what stands first in its row, and what beside it. */
+export function place({ count, exchange, ruleName }: Alert): { first: string; second: string } {
+  if (!count && exchange) return { first: exchange.application, second: exchange.route };
+  const rule = ruleName || "a deleted rule";
+  return count?.group ? { first: count.group, second: rule } : { first: rule, second: "" };
+}
+
+/** Whether the title is what the API writes of a count where the rule has no title of its own. */
+function isDefaultTitle(title: string, { group, windowSeconds }: WindowCount): boolean {
+  const rest = group && title.startsWith(`${group}: `) ? title.slice(group.length + 2) : title;
+  const match = /^\d+ exchanges? within (.+?)(, without a name to group them by)?$/.exec(rest);
+  return title === "" || match?.[1] === period(windowSeconds);
 }
 
 function firstLine(text: string): string {

@@ -38,9 +38,9 @@ export function successor(ids: readonly string[], leaving: string): string | und
   return at < 0 ? ids[0] : (ids[at + 1] ?? ids[at - 1]);
 }
 
-const order: Record<AlertState, number> = { FIRING: 0, ACKNOWLEDGED: 1, RESOLVED: 2 };
+const order: Record<AlertState, number> = { PENDING: 0, FIRING: 1, ACKNOWLEDGED: 2, RESOLVED: 3 };
 
-/** Whether an alert can still be brought into a state. */
+/** Whether a person can still bring an alert into a state. A pending one is left to its rule. */
 export function canBecome(alert: Alert, state: AlertState): boolean {
-  return order[state] > order[alert.state];
+  return alert.state !== "PENDING" && order[state] > order[alert.state];
 }

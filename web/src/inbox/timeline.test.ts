@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Notification } from "../api/client";
 import { anAlert } from "../test/world";
-import { type Happening, timeline, verdictWords } from "./timeline";
+import { type Happening, reasonWord, timeline, verdictWords } from "./timeline";
 
 const at = (second: number) => `2026-11-21T10:00:${String(second).padStart(2, "0")}Z`;
 
@@ -58,4 +58,32 @@ test("an attempt without an end says that the message may have been sent", () =>
     word: "Unknown",
     explanation: "The message may have been sent.",
   });
+});
+
+test("reminders stand once in the line, however many are told", () => {
+  const alert = { ...anAlert(0), firedAt: at(0), resolvedAt: at(30) };
+  const reminder = (id: string, second: number) =>
+    told({
+      id,
+      reason: "REMINDER",
+      createdAt: at(second),
+      settledAt: at(second + 2),
+      attempts: [{ number: 1, startedAt: at(second + 1), finishedAt: at(second + 2), verdict: "DELIVERED" }],
+    });
+  const end = told({ id: "n9", reason: "RESOLVED", createdAt: at(30), nextAttemptAt: at(31) });
+  expect(kinds(timeline(alert, [reminder("n1", 10), reminder("n2", 10), reminder("n3", 20), end]))).toEqual([
+    "fired",
+    "reminded",
+    "attempt",
+    "attempt",
+    "reminded",
+    "attempt",
+    "resolved",
+    "next",
+  ]);
+  expect(reasonWord(end)).toBe("end");
+});
+
+test("a pending alert has not fired", () => {
+  expect(kinds(timeline({ ...anAlert(0), state: "PENDING" }, []))).toEqual(["reached"]);
 });

@@ -2,7 +2,7 @@ import type { Alert, Attempt, Notification } from "../api/client";
 
 /** One thing that happened to an alert, or that will. */
 export type Happening = { at: string } & (
-  | { kind: "fired" }
+  | { kind: "reached" | "fired" | "reminded" }
   | { kind: "acknowledged" | "resolved"; by: string | undefined }
   | { kind: "attempt"; attempt: Attempt; notification: Notification }
   | { kind: "settled"; notification: Notification }
@@ -11,7 +11,9 @@ export type Happening = { at: string } & (
 
 /** Things that happen at one instant stand in the order in which they cause each other. */
 const rank: Record<Happening["kind"], number> = {
+  reached: 0,
   fired: 0,
+  reminded: 0,
   attempt: 1,
   settled: 2,
   acknowledged: 3,
@@ -24,7 +26,10 @@ const rank: Record<Happening["kind"], number> = {
  * is told by the attempt that met it; another end is told by itself, because it follows from no single attempt.
  */
 export function timeline(alert: Alert, notifications: readonly Notification[]): readonly Happening[] {
-  const happenings: Happening[] = [{ kind: "fired", at: alert.firedAt }];
+  const happenings: Happening[] = [{ kind: alert.state === "PENDING" ? "reached" : "fired", at: alert.firedAt }];
+  // A reminder is owed to each webhook at the same instant.
+  const reminders = notifications.filter(({ reason }) => reason === "REMINDER").map(({ createdAt }) => createdAt);
+  for (const at of new Set(reminders)) happenings.push({ kind: "reminded", at });
   if (alert.acknowledgedAt) {
     happenings.push({ kind: "acknowledged", at: alert.acknowledgedAt, by: alert.acknowledgedBy });
   }
@@ -49,6 +54,21 @@ export function timeline(alert: Alert, notifications: readonly Notification[]): 
 
 function decides({ verdict }: Attempt): boolean {
   return verdict === "DELIVERED" || verdict === "REFUSED" || verdict === "GONE";
+}
+
+/** What a message tells, where it is not that the alert fired: "" then. */
+export function reasonWord({ reason }: Notification): string {
+  switch (reason) {
+    case "REMINDER":
+      return "reminder";
+    case "RESOLVED":
+      return "end";
+    case "RULE_RECOVERED":
+      return "recovery";
+    case "FIRED":
+    case "RULE_FAILING":
+      return "";
+  }
 }
 
 /** How an attempt ended, in words. */

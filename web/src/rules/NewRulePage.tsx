@@ -3,7 +3,7 @@ import { useForm } from "@mantine/form";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import type { RuleDefinition, Severity } from "../api/client";
+import type { Severity } from "../api/client";
 import { placeErrors } from "../api/fields";
 import { createRule, ruleKeys } from "../api/rules";
 import { webhookList } from "../api/webhooks";
@@ -13,46 +13,14 @@ import { Form, FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
 import { severityMeaning } from "../ui/marks";
 import { useToast } from "../ui/toast";
+import { defaultTexts, definition, fieldsOf, initialValues, type Values } from "./definition";
 import { sentence } from "./sentence";
-
-type Values = {
-  name: string;
-  severity: Severity;
-  scope: { environments: string[]; applications: string[]; routes: string[] };
-  filter: { statuses: ("COMPLETED" | "FAILED")[]; errorMessageContains: string };
-  titleTemplate: string;
-  messageTemplate: string;
-  webhookIds: string[];
-};
-
-/** The form's fields, by the names that the API gives them. */
-const fields = [
-  "name",
-  "severity",
-  "scope.environments",
-  "scope.applications",
-  "scope.routes",
-  "filter.statuses",
-  "filter.errorMessageContains",
-  "titleTemplate",
-  "messageTemplate",
-  "webhookIds",
-] as const;
+import { TriggerSection } from "./TriggerSection";
 
 const severities = (["CRITICAL", "WARNING", "INFO"] as const).map((value) => ({
   value,
   label: severityMeaning[value].word,
 }));
-
-/** What the form holds, as the API wants it: what is empty is left out. Whether it makes sense, the API says. */
-function definition(values: Values): RuleDefinition {
-  const { errorMessageContains, statuses } = values.filter;
-  return {
-    ...values,
-    fireMode: "PER_EXCHANGE",
-    filter: { ...(statuses.length ? { statuses } : {}), ...(errorMessageContains ? { errorMessageContains } : {}) },
-  };
-}
 
 export function NewRulePage() {
   const navigate = useNavigate();
@@ -64,17 +32,7 @@ export function NewRulePage() {
   useEffect(() => {
     document.title = "New rule · Tocsin";
   }, []);
-  const form = useForm<Values>({
-    initialValues: {
-      name: "",
-      severity: "CRITICAL",
-      scope: { environments: [], applications: [], routes: [] },
-      filter: { statuses: ["FAILED"], errorMessageContains: "" },
-      titleTemplate: "",
-      messageTemplate: "",
-      webhookIds: [],
-    },
-  });
+  const form = useForm<Values>({ initialValues });
   const create = useMutation({
     mutationFn: createRule,
     onSuccess: async (rule) => {
@@ -84,7 +42,7 @@ export function NewRulePage() {
       await navigate({ to: "/rules", hash: rule.id });
     },
     onError: (error) => {
-      const placed = placeErrors(error, fields);
+      const placed = placeErrors(error, fieldsOf(form.values.fireMode));
       form.setErrors(placed.fields);
       setProblems(placed.rest);
       setRefusals((count) => count + 1);
@@ -96,6 +54,9 @@ export function NewRulePage() {
     create.mutate(definition(form.values));
   };
   const chosen = (webhooks.data ?? []).filter((webhook) => form.values.webhookIds.includes(webhook.id));
+
+  const counts = form.values.fireMode === "COUNT_IN_WINDOW";
+  const texts = defaultTexts(form.values);
 
   return (
     <Page title="New rule" scrolls>
@@ -148,31 +109,37 @@ export function NewRulePage() {
           />
         </FormSection>
 
+        <TriggerSection form={form} />
+
         <FormSection
           title="Message"
           hint={
             <>
-              Mustache, such as <code>{"{{exchange.application}}"}</code>, <code>{"{{exchange.errorMessage}}"}</code>.
-              Empty means the text shown.
+              Mustache, such as <code>{counts ? "{{count.observed}}" : "{{exchange.application}}"}</code>,{" "}
+              <code>{"{{exchange.errorMessage}}"}</code>
+              {counts && ", where the exchange is the newest that matched"}. Empty means the text shown.
             </>
           }
         >
           <TextInput
             label="Title"
-            placeholder="{{exchange.application}} · {{exchange.route}}: {{exchange.status}}"
+            placeholder={texts.title}
             classNames={{ input: styles.mono ?? "" }}
             {...form.getInputProps("titleTemplate")}
           />
           <Textarea
             label="Message"
-            placeholder="{{exchange.errorType}}: {{exchange.errorMessage}}"
+            placeholder={texts.message}
             rows={3}
             classNames={{ input: styles.mono ?? "" }}
             {...form.getInputProps("messageTemplate")}
           />
         </FormSection>
 
-        <FormSection title="Webhooks" hint="Who is told, once for each exchange.">
+        <FormSection
+          title="Webhooks"
+          hint={counts ? "Who is told, as said above." : "Who is told, once for each exchange."}
+        >
           {webhooks.data?.length === 0 ? (
             <p>
               There is no webhook yet. <Link to="/webhooks/new">Create one</Link>, or go without: alerts appear in the

@@ -16,6 +16,39 @@ test.each([
     ["#ops", "desk"],
     "Whenever an exchange on a, b or c-* completes with X with “IBAN” in its error after 500 ms or more, tell #ops and desk once.",
   ],
+  [
+    {
+      fireMode: "COUNT_IN_WINDOW",
+      scope: { applications: ["orders"] },
+      threshold: 5,
+      windowSeconds: 600,
+      groupBy: "ROUTE",
+      reNotifyMinutes: 60,
+      notifyOnResolve: true,
+    },
+    ["#ops"],
+    "Whenever at least 5 exchanges of orders fail within 10 min on one route, tell #ops; again each 60 min until acknowledged; and when it is over.",
+  ],
+  [
+    {
+      fireMode: "COUNT_IN_WINDOW",
+      filter: { statuses: ["COMPLETED"], errorMessageContains: "late" },
+      threshold: 20,
+      windowSeconds: 5400,
+      groupBy: "ENVIRONMENT",
+      forDurationSeconds: 120,
+      reNotifyMinutes: 0,
+      notifyOnResolve: false,
+    },
+    ["#ops", "desk"],
+    "Whenever at least 20 exchanges complete with “late” in their error within 1 h 30 min in one environment and that lasts 2 min, tell #ops and desk.",
+  ],
+  [
+    { fireMode: "COUNT_IN_WINDOW", threshold: 1, windowSeconds: 30, reNotifyMinutes: 5, notifyOnResolve: true },
+    [],
+    "Whenever at least 1 exchange fails within 30 s, show it in the inbox and tell nobody.",
+  ],
+  [{ fireMode: "COUNT_IN_WINDOW" }, ["x"], "Whenever some number of exchanges fail within some time, tell x."],
   [{ filter: { statuses: ["FAILED", "COMPLETED"] } }, ["x"], "Whenever an exchange ends, tell x once."],
 ] as const)("%j", (rule, webhooks, want) => {
   expect(sentence(structuredClone(rule) as Parameters<typeof sentence>[0], webhooks)).toBe(want);

@@ -1,32 +1,78 @@
-import type { RuleDefinition } from "../api/client";
+import type { GroupBy, RuleDefinition } from "../api/client";
+import { period } from "../ui/time";
 
-type Readable = Pick<RuleDefinition, "scope" | "filter">;
+type Readable = Pick<RuleDefinition, "scope" | "filter"> &
+  Partial<
+    Pick<
+      RuleDefinition,
+      | "fireMode"
+      | "threshold"
+      | "windowSeconds"
+      | "groupBy"
+      | "forDurationSeconds"
+      | "reNotifyMinutes"
+      | "notifyOnResolve"
+    >
+  >;
 
-/** Reads a rule back in plain words: "Whenever an exchange of orders in production fails, tell #ops once." */
+/**
+ * Reads a rule back in plain words: "Whenever an exchange of orders in production fails, tell #ops once.", "Whenever at
+ * least 5 exchanges of orders fail within 10 min on one route, tell #ops; again each 60 min until acknowledged; and when
+ * it is over."
+ */
 export function sentence(rule: Readable, webhookNames: readonly string[]): string {
-  return `Whenever ${subject(rule)} ${event(rule)}, ${consequence(webhookNames)}.`;
+  return rule.fireMode === "COUNT_IN_WINDOW"
+    ? `Whenever ${counted(rule)}, ${reminders(rule, webhookNames)}.`
+    : `Whenever an exchange ${[...place(rule), event(rule, false)].join(" ")}, ${consequence(webhookNames)}.`;
 }
 
-function subject({ scope }: Readable): string {
-  const routes = words(scope?.routes, "or");
-  const applications = words(scope?.applications, "or");
-  const environments = words(scope?.environments, "or");
+const within: Record<GroupBy, string> = {
+  ROUTE: "on one route",
+  APPLICATION: "of one application",
+  ENVIRONMENT: "in one environment",
+};
+
+function counted(rule: Readable): string {
+  const { threshold = 0, windowSeconds = 0, groupBy, forDurationSeconds } = rule;
+  const many = threshold !== 1;
   return [
-    "an exchange",
-    routes && `on ${routes}`,
-    applications && `of ${applications}`,
-    environments && `in ${environments}`,
+    threshold > 0 ? `at least ${threshold} ${many ? "exchanges" : "exchange"}` : "some number of exchanges",
+    ...place(rule),
+    event(rule, many),
+    windowSeconds > 0 ? `within ${period(windowSeconds)}` : "within some time",
+    groupBy ? within[groupBy] : "",
+    forDurationSeconds ? `and that lasts ${period(forDurationSeconds)}` : "",
   ]
     .filter(Boolean)
     .join(" ");
 }
 
-function event({ filter }: Readable): string {
+function reminders({ reNotifyMinutes, notifyOnResolve }: Readable, webhookNames: readonly string[]): string {
+  if (webhookNames.length === 0) return consequence(webhookNames);
+  return [
+    `tell ${words(webhookNames, "and")}`,
+    reNotifyMinutes ? `again each ${reNotifyMinutes} min until acknowledged` : "",
+    notifyOnResolve ? "and when it is over" : "",
+  ]
+    .filter(Boolean)
+    .join("; ");
+}
+
+function place({ scope }: Readable): string[] {
+  const routes = words(scope?.routes, "or");
+  const applications = words(scope?.applications, "or");
+  const environments = words(scope?.environments, "or");
+  return [routes && `on ${routes}`, applications && `of ${applications}`, environments && `in ${environments}`].filter(
+    Boolean,
+  );
+}
+
+function event({ filter }: Readable, many: boolean): string {
   const statuses = filter?.statuses?.length ? filter.statuses : (["FAILED"] as const);
-  const verb = statuses.length > 1 ? "ends" : statuses[0] === "COMPLETED" ? "completes" : "fails";
+  const verb = statuses.length > 1 ? "end" : statuses[0] === "COMPLETED" ? "complete" : "fail";
   const conditions = [
     filter?.errorTypes?.length ? `with ${words(filter.errorTypes, "or")}` : "",
-    filter?.errorMessageContains ? `with “${filter.errorMessageContains}” in its error` : "",
+    filter?.errorMessageContains ? `with “${filter.errorMessageContains}” in ${many ? "their" : "its"} error` : "",
     filter?.errorMessageMatches ? `with an error that matches ${filter.errorMessageMatches}` : "",
     filter?.minDurationMs === undefined ? "" : `after ${filter.minDurationMs} ms or more`,
     filter?.maxDurationMs === undefined ? "" : `after ${filter.maxDurationMs} ms or less`,
@@ -37,7 +83,7 @@ function event({ filter }: Readable): string {
         )} as asked for`
       : "",
   ];
-  return [verb, ...conditions.filter(Boolean)].join(" ");
+  return [many ? verb : `${verb}s`, ...conditions.filter(Boolean)].join(" ");
 }
 
 function consequence(webhookNames: readonly string[]): string {

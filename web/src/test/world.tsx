@@ -5,7 +5,7 @@ import { HttpResponse, http } from "msw";
 import { setupServer } from "msw/node";
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
 import { createCache } from "../api/cache";
-import type { Alert, AlertCounts, Problem } from "../api/client";
+import type { Alert, AlertCounts, Exchange, Problem } from "../api/client";
 import { App } from "../app/App";
 import { createAppRouter } from "../app/router";
 
@@ -25,7 +25,12 @@ export function problem(status: number, answer: Partial<Problem>) {
 
 export function countsOf(alerts: readonly Alert[]): AlertCounts {
   const count = (state: Alert["state"]) => alerts.filter((alert) => alert.state === state).length;
-  return { firing: count("FIRING"), acknowledged: count("ACKNOWLEDGED"), resolved: count("RESOLVED") };
+  return {
+    pending: count("PENDING"),
+    firing: count("FIRING"),
+    acknowledged: count("ACKNOWLEDGED"),
+    resolved: count("RESOLVED"),
+  };
 }
 
 /** Each stream that the page has opened, newest last. */
@@ -104,7 +109,10 @@ export function open(address: string) {
 let made = 0;
 
 /** An alert that fired some seconds ago. */
-export function anAlert(secondsAgo: number, change: Partial<Alert> & { route?: string } = {}): Alert {
+export function anAlert(
+  secondsAgo: number,
+  change: Partial<Alert> & { route?: string } = {},
+): Alert & { exchange: Exchange } {
   made += 1;
   const id = `0192f0c1-0000-7000-8000-${String(1e11 - made).padStart(12, "0")}`;
   const at = new Date(Date.now() - secondsAgo * 1000).toISOString();
@@ -118,6 +126,7 @@ export function anAlert(secondsAgo: number, change: Partial<Alert> & { route?: s
     state: "FIRING",
     title: `orders · ${route}: FAILED`,
     message: "java.net.ConnectException: ERP refused",
+    health: false,
     firedAt: at,
     exchange: {
       executionId: `ID-${made}`,

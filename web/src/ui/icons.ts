@@ -5,6 +5,7 @@ export { default as IconWarning } from "@tabler/icons-react/dist/esm/icons/IconA
 export { default as IconBack } from "@tabler/icons-react/dist/esm/icons/IconArrowLeft.mjs";
 export { default as IconNewer } from "@tabler/icons-react/dist/esm/icons/IconArrowUp.mjs";
 export { default as IconBan } from "@tabler/icons-react/dist/esm/icons/IconBan.mjs";
+export { default as IconReminder } from "@tabler/icons-react/dist/esm/icons/IconBell.mjs";
 export { default as IconSlack } from "@tabler/icons-react/dist/esm/icons/IconBrandSlack.mjs";
 export { default as IconCheck } from "@tabler/icons-react/dist/esm/icons/IconCheck.mjs";
 export { default as IconChevron } from "@tabler/icons-react/dist/esm/icons/IconChevronDown.mjs";

@@ -11,6 +11,7 @@ import {
   IconPending,
   IconResolved,
   IconRetrying,
+  IconWaiting,
   IconWarning,
 } from "./icons";
 import styles from "./marks.module.css";
@@ -29,6 +30,7 @@ export const severityMeaning: Record<Severity, Meaning & { short: string }> = {
 };
 
 export const stateMeaning: Record<AlertState, Meaning> = {
+  PENDING: { icon: IconWaiting, word: "Pending", hue: "var(--text-2)" },
   FIRING: { icon: IconFiring, word: "Firing", hue: "var(--firing)" },
   ACKNOWLEDGED: { icon: IconAcknowledged, word: "Acknowledged", hue: "var(--acknowledged)" },
   RESOLVED: { icon: IconResolved, word: "Resolved", hue: "var(--resolved)" },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, clockTime, duration, exactTime, fraction, lag, span } from "./time";
+import { ago, clockTime, duration, exactTime, fraction, lag, period, span } from "./time";
 
 test("digits below the millisecond survive", () => {
   const at = "2026-11-21T14:02:07.113456789Z";
@@ -33,6 +33,17 @@ test.each([
   [90_000, "1 d"],
 ])("%d seconds span %s", (seconds, want) => {
   expect(span(seconds)).toBe(want);
+});
+
+test.each([
+  [0, "0 s"],
+  [45, "45 s"],
+  [90, "1 min 30 s"],
+  [600, "10 min"],
+  [5400, "1 h 30 min"],
+  [86_400, "24 h"],
+])("a period of %d s is %s", (seconds, want) => {
+  expect(period(seconds)).toBe(want);
 });
 
 describe("relative times", () => {

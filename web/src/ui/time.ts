@@ -53,6 +53,17 @@ export function span(seconds: number): string {
   return "";
 }
 
+/** A chosen length of time, exactly: "45 s", "10 min", "1 h 30 min". */
+export function period(seconds: number): string {
+  const parts = [
+    [Math.floor(seconds / 3600), "h"],
+    [Math.floor((seconds % 3600) / 60), "min"],
+    [seconds % 60, "s"],
+  ] as const;
+  const said = parts.filter(([count]) => count > 0).map(([count, unit]) => `${count} ${unit}`);
+  return said.join(" ") || "0 s";
+}
+
 /** How far something is behind, for people: below a second nobody counts. */
 export function lag(seconds: number): string {
   return seconds < 1 ? "less than 1 s behind" : `${span(seconds)} behind`;
