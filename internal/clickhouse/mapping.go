@@ -110,12 +110,12 @@ func Exchanges() Mapping {
 // unique within its trace only: among a billion spans two share one with a
 // probability of some 3 %, and the second would raise no alert.
 //
-// The table is sorted by (ServiceName, SpanName, toDateTime(Timestamp),
-// Timestamp) and its primary key ends with toDateTime(Timestamp). So a range of
-// start times prunes by day, by part and, within each service and span name, by
-// granule: a tick reads a granule or two for each of them. Where the primary
-// key is the whole sort key, the bound on Timestamp would prune by its last
-// column alone, that is hardly; Prune leads ClickHouse to the third.
+// The table is sorted by (ServiceName, SpanName, toDateTime(Timestamp)), in some
+// versions of the exporter with Timestamp as a fourth that is not in the primary
+// key. So a range of start times prunes by day, by part and, within each service
+// and span name, by granule: a tick reads a granule or two for each of them.
+// Where Timestamp is in the primary key too, the bound on it would prune by that
+// last column alone, that is hardly; Prune leads ClickHouse to the third.
 func OtelTraces() Mapping {
 	return Mapping{
 		Table:       "otel_traces",

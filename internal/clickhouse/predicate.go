@@ -31,6 +31,10 @@ type condition struct {
 //     of the expression, written out (see [re2]), and a text with each odd
 //     byte replaced by U+FFFD.
 //
+// One difference is left: ClickHouse bounds the memory of a compiled expression
+// and refuses some that Go takes, as \pL{1000}. That is an error, never another
+// answer.
+//
 // A map of ClickHouse can hold a key twice; the last one counts, as it does
 // when the map is read.
 func predicate(m *Mapping, scope rules.Scope, filter rules.Filter) (condition, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -227,6 +228,24 @@ func TestExpressionsReadAlike(t *testing.T) {
 		}
 		if matcher.Match(&e) != c.want || (total == 1) != c.want {
 			t.Errorf("%q on %q: Go says %v, ClickHouse %d, want %v", c.expression, c.message, matcher.Match(&e), total, c.want)
+		}
+	}
+}
+
+// TestExpressionTooLarge shows the one difference that is left: ClickHouse
+// bounds the memory of a compiled expression, and says so.
+func TestExpressionTooLarge(t *testing.T) {
+	db := chtest.New(t)
+	source := open(t, db)
+	db.Insert(t, failed(base, "a"))
+	for expression, want := range map[string]string{`\w{1000}`: "", `\pL{300}`: "", `\pL{1000}`: "make it shorter"} {
+		filter := rules.Filter{ErrorMessageMatches: expression}
+		if _, err := rules.Compile(rules.Scope{}, filter); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := source.Count(t.Context(), clickhouse.CountQuery{TenantID: "default", FromNS: base, ToNS: base + 1, WidthNS: 1, Filter: filter})
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", expression, err, want)
 		}
 	}
 }

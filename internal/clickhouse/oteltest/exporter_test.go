@@ -1,0 +1,151 @@
+// Package oteltest holds the preset otel_traces to the ClickHouse exporter of
+// the OpenTelemetry Collector itself: the exporter creates its table and writes
+// spans, Tocsin checks the table, reads the spans and judges them.
+//
+// It is a module of its own, because the exporter brings more than a hundred
+// modules along, of which the product needs none. Run it with
+//
+//	bin/devstack run -- go -C internal/clickhouse/oteltest test ./...
+package oteltest
+
+import (
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/clickhouseexporter"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/internal/clickhouse"
+	"tocsin/rules"
+)
+
+const base = int64(1_795_244_520_123_456_789)
+
+// span appends a span of one trace and service that lasts 1.5 s.
+func span(spans ptrace.SpanSlice, id byte, code ptrace.StatusCode) ptrace.Span {
+	s := spans.AppendEmpty()
+	s.SetTraceID(pcommon.TraceID{0xAB, 1})
+	s.SetSpanID(pcommon.SpanID{id})
+	s.SetName("GET /orders")
+	s.SetKind(ptrace.SpanKindServer)
+	s.SetStartTimestamp(pcommon.Timestamp(base + int64(id)))
+	s.SetEndTimestamp(pcommon.Timestamp(base + int64(id) + 1_500_000_000))
+	s.Status().SetCode(code)
+	return s
+}
+
+func traces() ptrace.Traces {
+	t := ptrace.NewTraces()
+	r := t.ResourceSpans().AppendEmpty()
+	r.Resource().Attributes().PutStr("service.name", "orders")
+	r.Resource().Attributes().PutStr("deployment.environment.name", "production")
+	spans := r.ScopeSpans().AppendEmpty().Spans()
+	span(spans, 1, ptrace.StatusCodeOk)
+	span(spans, 2, ptrace.StatusCodeUnset)
+	failed := span(spans, 3, ptrace.StatusCodeError)
+	failed.Status().SetMessage("ERP refused")
+	failed.Attributes().PutInt("http.response.status_code", 503)
+	event := failed.Events().AppendEmpty()
+	event.SetName("exception")
+	event.Attributes().PutStr("exception.type", "java.net.ConnectException")
+	event.Attributes().PutStr("exception.stacktrace", "at x")
+	return t
+}
+
+func TestExporterWritesWhatThePresetReads(t *testing.T) {
+	server := os.Getenv("TOCSIN_TEST_CLICKHOUSE_URL")
+	if server == "" {
+		t.Fatal("TOCSIN_TEST_CLICKHOUSE_URL is not set: run the test with `bin/devstack run -- go -C internal/clickhouse/oteltest test ./...`")
+	}
+	ctx := t.Context()
+	factory := clickhouseexporter.NewFactory()
+	config, ok := factory.CreateDefaultConfig().(*clickhouseexporter.Config)
+	if !ok {
+		t.Fatalf("the exporter's configuration is %T", factory.CreateDefaultConfig())
+	}
+	config.Endpoint = server
+	config.Database = "otel_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	// An asynchronous insert would become visible some time later.
+	config.AsyncInsert = false
+	exporter, err := factory.CreateTraces(ctx, exportertest.NewNopSettings(factory.Type()), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exporter.Start(ctx, componenttest.NewNopHost()); err != nil {
+		t.Fatal(err)
+	}
+	if err := exporter.ConsumeTraces(ctx, traces()); err != nil {
+		t.Fatal(err)
+	}
+	// Sends what is still queued.
+	if err := exporter.Shutdown(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + config.Database
+	source, err := clickhouse.Open(clickhouse.Options{URL: u.String(), Mapping: clickhouse.OtelTraces(), Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = source.Close() }()
+	report, err := source.Check(ctx, clickhouse.CheckOptions{Window: 24 * 365 * 100 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Broken() || report.Sample.Rows != 3 {
+		t.Errorf("%+v", report)
+	}
+	// Some versions of the exporter have Timestamp as a fourth.
+	if want := "ServiceName, SpanName, toDateTime(Timestamp)"; !strings.HasPrefix(report.Layout.SortKey, want) {
+		t.Errorf("the exporter sorts by (%s), the preset is made for (%s)", report.Layout.SortKey, want)
+	}
+
+	scan := evaluator.Scan{
+		TenantID: clickhouse.DefaultTenant, After: cursor.Position{StartTimeNS: base}, BeforeNS: base + 10,
+		Statuses: []rules.Status{rules.Failed}, Limit: 10,
+	}
+	got, err := source.Scan(ctx, scan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := base + 3 + 1_500_000_000
+	want := []rules.Exchange{{
+		TenantID: clickhouse.DefaultTenant, StartTimeNS: base + 3, ExecutionID: "ab010000000000000000000000000000:0300000000000000",
+		Environment: "production", Application: "orders", Route: "GET /orders", Status: rules.Failed, EndTimeNS: &end, DurationNS: 1_500_000_000,
+		ErrorType: "java.net.ConnectException", ErrorMessage: "ERP refused", ErrorStack: "at x", CorrelationID: "ab010000000000000000000000000000",
+		Attributes: map[string]string{
+			"service.name": "orders", "deployment.environment.name": "production", "http.response.status_code": "503",
+		},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	scan.Statuses = []rules.Status{rules.Completed}
+	if got, err := source.Scan(ctx, scan); err != nil || len(got) != 2 {
+		t.Errorf("%d completed spans, %v", len(got), err)
+	}
+	total, _, err := source.Count(ctx, clickhouse.CountQuery{
+		TenantID: clickhouse.DefaultTenant, FromNS: base, ToNS: base + 10, WidthNS: 100,
+		Filter: rules.Filter{
+			ErrorTypes: []string{"java.net.ConnectException"}, ErrorMessageMatches: "^ERP",
+			Attributes: []rules.AttributeMatch{{Key: "http.response.status_code", Op: rules.AttributeEquals, Value: "503"}},
+		},
+	})
+	if err != nil || total != 1 {
+		t.Errorf("count = %d, %v", total, err)
+	}
+}
