@@ -75,6 +75,15 @@ type Instance struct {
 	// Health says that the alert is about the rule itself, which cannot be
 	// evaluated; there is no exchange then. It resolves when the rule recovers.
 	Health bool
+	// Late says that the exchange became visible behind the rule's cursor, and
+	// the look-back found it.
+	Late bool
+	// LateBy is the time from the end of the exchange (its start, where the source
+	// does not tell the end) to FiredAt, never negative. It holds everything in
+	// between: the delay of the source, the settle time, the interval of the rule,
+	// and time in which nothing ran. It is nil where the alert is not about one
+	// exchange, and in alerts that are older than the record of it.
+	LateBy *time.Duration
 	// FiredAt is the instant of the commit, by Postgres's clock.
 	FiredAt                    time.Time
 	AcknowledgedAt, ResolvedAt *time.Time

@@ -138,6 +138,8 @@ func alertAnswer(a *alerts.Instance) Alert {
 		Count:          countAnswer(a.Count),
 		Health:         a.Health,
 		Exchange:       exchangeAnswer(a),
+		Late:           optional(a.Late),
+		LateBySeconds:  seconds(a.LateBy),
 		FiredAt:        a.FiredAt.UTC(),
 		AcknowledgedAt: utc(a.AcknowledgedAt),
 		AcknowledgedBy: optional(a.AcknowledgedBy),

@@ -258,6 +258,8 @@ func healthAnswer(all map[uuid.UUID]EvaluationHealth, id uuid.UUID) *RuleHealth 
 		LastError:   optional(h.LastError),
 		LastErrorAt: utc(h.LastErrorAt),
 		LagSeconds:  seconds(h.Lag),
+
+		LateLastHour: &h.LateLastHour,
 	}
 	if h.Cursor != nil {
 		text := h.Cursor.String()

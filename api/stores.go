@@ -84,6 +84,9 @@ type EvaluationHealth struct {
 	// Lag is how far the cursor is behind the present, by Postgres's clock; nil
 	// while the rule is disabled or has no cursor.
 	Lag *time.Duration
+	// LateLastHour is the number of alerts that the look-back raised in the last
+	// hour: exchanges that became visible behind the cursor.
+	LateLastHour int64
 	// LastRunAt is the last commit, NextRunAt when the rule is due; each is nil
 	// when there is none.
 	LastRunAt, NextRunAt *time.Time

@@ -98,7 +98,7 @@ func (g *group) forward(page []rules.Exchange, end cursor.Position, raise raiser
 		e := &page[i]
 		for _, number := range g.index.Candidates(e) {
 			if j := g.judges[number]; e.Position().After(j.at) && j.Wants(e) {
-				raise.add(&f, j, e)
+				raise.add(&f, j, e, false)
 			}
 		}
 	}
@@ -121,7 +121,7 @@ func (g *group) again(page []rules.Exchange, horizonNS int64, raise raiser) find
 			j := g.judges[number]
 			begin := horizonNS - int64(j.claim.Rule.LookBackSeconds)*secondNS
 			if e.StartTimeNS >= begin && !e.Position().After(j.start) && j.Wants(e) {
-				raise.add(&f, j, e)
+				raise.add(&f, j, e, true)
 			}
 		}
 	}
@@ -179,7 +179,7 @@ type raiser struct {
 	texts Texts
 }
 
-func (r raiser) add(f *findings, j *judge, e *rules.Exchange) {
+func (r raiser) add(f *findings, j *judge, e *rules.Exchange, late bool) {
 	rule := &j.claim.Rule
 	title, message, problem := r.texts.Texts(rule, e)
 	if problem != nil && j.problem == "" {
@@ -187,7 +187,7 @@ func (r raiser) add(f *findings, j *judge, e *rules.Exchange) {
 	}
 	alert := alerts.Instance{
 		ID: r.newID(), TenantID: rule.TenantID, RuleID: rule.ID, RuleVersion: rule.Version, RuleName: rule.Name,
-		Severity: rule.Severity, State: alerts.Firing, Title: title, Message: message, Exchange: e.Clean(),
+		Severity: rule.Severity, State: alerts.Firing, Title: title, Message: message, Exchange: e.Clean(), Late: late,
 	}
 	f.instances = append(f.instances, alert)
 	for _, webhook := range rule.WebhookIDs {

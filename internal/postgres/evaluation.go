@@ -203,6 +203,8 @@ func insertAlerts(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, ad
 		p.Applications = append(p.Applications, a.Exchange.Application)
 		p.Routes = append(p.Routes, a.Exchange.Route)
 		p.Exchanges = append(p.Exchanges, exchange)
+		p.Lates = append(p.Lates, a.Late)
+		p.EndedNs = append(p.EndedNs, a.Exchange.EndedNS())
 	}
 	if len(p.AlertIds) == 0 {
 		return nil, nil

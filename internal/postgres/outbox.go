@@ -201,7 +201,11 @@ func alertOf(row pgq.Alert, ruleName string) (alerts.Instance, error) {
 		ID: row.AlertID, TenantID: row.TenantID, RuleID: row.RuleID, RuleVersion: row.RuleVersion, RuleName: ruleName,
 		Severity: rules.Severity(row.Severity), State: alerts.State(row.State), Title: row.Title, Message: row.Message,
 		FiredAt: row.FiredAt, AcknowledgedAt: row.AcknowledgedAt, AcknowledgedBy: row.AcknowledgedBy,
-		ResolvedAt: row.ResolvedAt, ResolvedBy: row.ResolvedBy, Health: row.Health,
+		ResolvedAt: row.ResolvedAt, ResolvedBy: row.ResolvedBy, Health: row.Health, Late: row.Late,
+	}
+	if row.LateByNs != nil {
+		by := time.Duration(*row.LateByNs)
+		a.LateBy = &by
 	}
 	if err := json.Unmarshal(row.Exchange, &a.Exchange); err != nil {
 		return a, fmt.Errorf("alert %s: the stored exchange cannot be read: %w", row.AlertID, err)

@@ -64,7 +64,7 @@ func (s *Rules) Health(ctx context.Context, tenant string, ids []uuid.UUID) (map
 	}
 	health := make(map[uuid.UUID]api.EvaluationHealth, len(rows))
 	for _, row := range rows {
-		h := api.EvaluationHealth{LastRunAt: row.LastRunAt, NextRunAt: row.NextRunAt, LastErrorAt: row.ProblemAt}
+		h := api.EvaluationHealth{LastRunAt: row.LastRunAt, NextRunAt: row.NextRunAt, LastErrorAt: row.ProblemAt, LateLastHour: row.LateLastHour}
 		if row.Problem != nil {
 			h.LastError = *row.Problem
 		}

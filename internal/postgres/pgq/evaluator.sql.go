@@ -14,11 +14,12 @@ import (
 
 const alertInsert = `-- name: AlertInsert :many
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
-                   execution_id, start_time_ns, application, route, exchange)
+                   execution_id, start_time_ns, application, route, exchange, late, late_by_ns)
 select unnest($1::uuid[]), unnest($2::text[]), unnest($3::uuid[]), unnest($4::bigint[]),
        unnest($5::text[]), 'FIRING', unnest($6::text[]), unnest($7::text[]),
        unnest($8::text[]), unnest($9::bigint[]), unnest($10::text[]), unnest($11::text[]),
-       unnest($12::jsonb[])
+       unnest($12::jsonb[]), unnest($13::boolean[]),
+       greatest(0, (extract(epoch from now()) * 1e9)::bigint - unnest($14::bigint[]))
 on conflict (rule_id, execution_id) do nothing
 returning alert_id
 `
@@ -36,6 +37,8 @@ type AlertInsertParams struct {
 	Applications []string
 	Routes       []string
 	Exchanges    [][]byte
+	Lates        []bool
+	EndedNs      []int64
 }
 
 // Inserts the alerts that do not exist yet, and returns those.
@@ -53,6 +56,8 @@ func (q *Queries) AlertInsert(ctx context.Context, arg AlertInsertParams) ([]uui
 		arg.Applications,
 		arg.Routes,
 		arg.Exchanges,
+		arg.Lates,
+		arg.EndedNs,
 	)
 	if err != nil {
 		return nil, err

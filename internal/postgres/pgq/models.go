@@ -33,6 +33,8 @@ type Alert struct {
 	GroupKey       *string
 	Count          []byte
 	NotifiedAt     *time.Time
+	LateByNs       *int64
+	Late           bool
 	Health         bool
 }
 

@@ -109,7 +109,9 @@ func (q *Queries) RuleGet(ctx context.Context, arg RuleGetParams) (RuleGetRow, e
 const ruleHealth = `-- name: RuleHealth :many
 select s.rule_id, s.cursor, s.last_run_at, s.next_run_at, s.problem, s.problem_at,
        (extract(epoch from now()) * 1e9)::bigint as now_ns,
-       r.enabled
+       r.enabled,
+       (select count(*) from alert a
+        where a.rule_id = s.rule_id and a.late and a.fired_at > now() - interval '1 hour') as late_last_hour
 from rule_state s
 join rule r using (rule_id)
 where r.tenant_id = $1 and s.rule_id = any($2::uuid[]) and r.deleted_at is null
@@ -121,14 +123,15 @@ type RuleHealthParams struct {
 }
 
 type RuleHealthRow struct {
-	RuleID    uuid.UUID
-	Cursor    *string
-	LastRunAt *time.Time
-	NextRunAt *time.Time
-	Problem   *string
-	ProblemAt *time.Time
-	NowNs     int64
-	Enabled   bool
+	RuleID       uuid.UUID
+	Cursor       *string
+	LastRunAt    *time.Time
+	NextRunAt    *time.Time
+	Problem      *string
+	ProblemAt    *time.Time
+	NowNs        int64
+	Enabled      bool
+	LateLastHour int64
 }
 
 func (q *Queries) RuleHealth(ctx context.Context, arg RuleHealthParams) ([]RuleHealthRow, error) {
@@ -149,6 +152,7 @@ func (q *Queries) RuleHealth(ctx context.Context, arg RuleHealthParams) ([]RuleH
 			&i.ProblemAt,
 			&i.NowNs,
 			&i.Enabled,
+			&i.LateLastHour,
 		); err != nil {
 			return nil, err
 		}

@@ -19,7 +19,9 @@ where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null
 -- name: RuleHealth :many
 select s.rule_id, s.cursor, s.last_run_at, s.next_run_at, s.problem, s.problem_at,
        (extract(epoch from now()) * 1e9)::bigint as now_ns,
-       r.enabled
+       r.enabled,
+       (select count(*) from alert a
+        where a.rule_id = s.rule_id and a.late and a.fired_at > now() - interval '1 hour') as late_last_hour
 from rule_state s
 join rule r using (rule_id)
 where r.tenant_id = @tenant_id and s.rule_id = any(@rule_ids::uuid[]) and r.deleted_at is null;

@@ -408,6 +408,14 @@ export interface components {
             health: boolean;
             /** Format: uuid */
             id: string;
+            /** @description The exchange became visible behind the rule's cursor, and the look-back found it. Absent where not. */
+            late?: boolean;
+            /**
+             * Format: double
+             * @description The time from the end of the exchange (its start, where the source does not tell the end) to `firedAt`. Absent
+             *     where the alert is not about one exchange.
+             */
+            lateBySeconds?: number;
             message: string;
             /** Format: date-time */
             resolvedAt?: string;
@@ -795,6 +803,12 @@ export interface components {
              * @description The last evaluation that was committed.
              */
             lastRunAt?: string;
+            /**
+             * Format: int64
+             * @description Alerts raised in the last hour for exchanges that became visible behind the cursor. The look-back found them;
+             *     what becomes visible later than it reaches raises nothing.
+             */
+            lateLastHour?: number;
             /**
              * Format: date-time
              * @description Absent while the rule is disabled.
