@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,8 +22,21 @@ type alert struct {
 	ID, RuleID  string
 	RuleVersion int64
 	State       string
+	About       subject
 	Correlation string
+	Group       string
+	FiredAt     time.Time
+	ResolvedAt  *time.Time
 }
+
+// subject is what an alert is about.
+type subject string
+
+const (
+	anExchange subject = "exchange"
+	aGroup     subject = "group"
+	aRule      subject = "rule"
+)
 
 // notification is a row of what is or was owed.
 type notification struct {
@@ -54,7 +68,10 @@ func readTables(ctx context.Context, db querier) (*tables, error) {
 	var t tables
 	var err error
 	if t.alerts, err = read[alert](ctx, db, `
-		SELECT alert_id::text, rule_id::text, rule_version, state, coalesce(exchange->>'correlationId', '') FROM alert`); err != nil {
+		SELECT alert_id::text, rule_id::text, rule_version, state,
+		       CASE WHEN health THEN 'rule' WHEN group_key IS NOT NULL THEN 'group' ELSE 'exchange' END,
+		       coalesce(exchange->>'correlationId', ''), coalesce(group_key, ''), fired_at, resolved_at
+		FROM alert ORDER BY fired_at`); err != nil {
 		return nil, fmt.Errorf("read alerts: %w", err)
 	}
 	if t.notifications, err = read[notification](ctx, db, `
@@ -94,10 +111,12 @@ func (w *world) check(ctx context.Context, db querier) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Seed: w.options.Seed, Exchanges: len(w.truth.exchanges), Alerts: len(t.alerts), Notifications: len(t.notifications)}
+	report := &Report{Seed: w.options.Seed, Exchanges: len(w.truth.exchanges), Notifications: len(t.notifications)}
 	w.truth.mu.Lock()
 	defer w.truth.mu.Unlock()
 	w.checkAlerts(report, t)
+	w.checkCounts(report, t)
+	w.checkHealth(report, t)
 	w.checkNotifications(report, t)
 	w.checkMessages(report, t)
 	return report, nil
@@ -109,6 +128,10 @@ type raised struct{ ruleID, correlation string }
 func (w *world) checkAlerts(report *Report, t *tables) {
 	got := map[raised]int{}
 	for _, a := range t.alerts {
+		if a.About != anExchange {
+			continue
+		}
+		report.Alerts++
 		got[raised{a.RuleID, a.Correlation}]++
 		if a.State != "FIRING" {
 			report.find(altered, "alert %s is %s, and nobody touched it", a.ID, a.State)
@@ -149,13 +172,14 @@ func (w *world) story(l *life, number int) string {
 	at := func(ns int64) float64 { return float64(ns-w.began.UnixNano()) / 1e9 }
 	text := fmt.Sprintf("rule %q, exchange %s %q: began %.3f s, ended %.3f s, visible from %.3f to %.3f s, look-back %d s; armed",
 		l.rule.name, e.correlation(), e.id[:min(len(e.id), 40)], at(e.startNS), at(e.endNS), at(seen.fromNS), at(seen.toNS), l.rule.lookBackSeconds)
+	var armed strings.Builder
 	for _, p := range l.periods {
-		text += fmt.Sprintf(" from %.3f", at(p.began.toNS))
+		fmt.Fprintf(&armed, " from %.3f", at(p.began.toNS))
 		if p.ended != nil {
-			text += fmt.Sprintf(" to %.3f", at(p.ended.fromNS))
+			fmt.Fprintf(&armed, " to %.3f", at(p.ended.fromNS))
 		}
 	}
-	return text
+	return text + armed.String()
 }
 
 func (w *world) checkNotifications(report *Report, t *tables) {
@@ -163,10 +187,10 @@ func (w *world) checkNotifications(report *Report, t *tables) {
 	for _, l := range w.truth.lives {
 		lives[l.id] = l
 	}
-	type message struct{ alertID, hook, reason string }
-	got := map[message]int{}
+	type written struct{ alertID, hook, reason string }
+	got := map[written]int{}
 	for _, n := range t.notifications {
-		got[message{n.AlertID, n.Hook, n.Reason}]++
+		got[written{n.AlertID, n.Hook, n.Reason}]++
 		switch {
 		case n.Owed:
 			report.find(undelivered, "notification %s to %s is still owed; attempts %d", n.ID, n.Hook, len(t.attempts[n.ID]))
@@ -179,13 +203,13 @@ func (w *world) checkNotifications(report *Report, t *tables) {
 		if l == nil {
 			continue
 		}
-		for _, hook := range l.hooksAt(a.RuleVersion) {
-			key := message{a.ID, hook, "FIRED"}
+		for _, owes := range l.messages(&a) {
+			key := written{a.ID, owes.hook, owes.reason}
 			switch count := got[key]; {
-			case count == 0:
-				report.find(notificationMissing, "alert %s of %q at version %d to %s", a.ID, l.rule.name, a.RuleVersion, hook)
+			case count == 0 && !owes.perhaps:
+				report.find(notificationMissing, "%s of alert %s of %q at version %d to %s", owes.reason, a.ID, l.rule.name, a.RuleVersion, owes.hook)
 			case count > 1:
-				report.find(notificationTwice, "%d of alert %s to %s", count, a.ID, hook)
+				report.find(notificationTwice, "%d %s of alert %s to %s", count, owes.reason, a.ID, owes.hook)
 			}
 			delete(got, key)
 		}
@@ -195,11 +219,38 @@ func (w *world) checkNotifications(report *Report, t *tables) {
 	}
 }
 
+// message is one that an alert owes, or perhaps owes.
+type message struct {
+	hook, reason string
+	perhaps      bool
+}
+
+// messages are those that an alert owes: one to each webhook when it fires, one more when a count falls below its
+// threshold, and one each to the operators when a rule cannot be evaluated and when it can again.
+func (l *life) messages(a *alert) []message {
+	if a.About == aRule {
+		out := []message{{operators, "RULE_FAILING", false}}
+		if a.State == "RESOLVED" {
+			// Who edits a rule knows of its failing: nobody need be told that it ended.
+			out = append(out, message{operators, "RULE_RECOVERED", l.touchedDuring(a.FiredAt, *a.ResolvedAt)})
+		}
+		return out
+	}
+	var out []message
+	for _, hook := range l.hooksAt(a.RuleVersion) {
+		out = append(out, message{hook, "FIRED", false})
+		if a.About == aGroup && a.State == "RESOLVED" {
+			out = append(out, message{hook, "RESOLVED", false})
+		}
+	}
+	return out
+}
+
 // checkMessages compares what the receiver got with what was owed.
 func (w *world) checkMessages(report *Report, t *tables) {
-	correlations := map[string]string{}
+	alerts := map[string]alert{}
 	for _, a := range t.alerts {
-		correlations[a.ID] = a.Correlation
+		alerts[a.ID] = a
 	}
 	came := map[string][]request{}
 	for _, r := range w.receiver.requests() {
@@ -214,7 +265,8 @@ func (w *world) checkMessages(report *Report, t *tables) {
 			if r.accepted {
 				accepted++
 			}
-			if r.read && (r.hook != n.Hook || r.alertID != n.AlertID || r.ruleID != n.RuleID || r.correlation != correlations[n.AlertID]) {
+			a := alerts[n.AlertID]
+			if r.read && (r.hook != n.Hook || r.alertID != n.AlertID || r.ruleID != n.RuleID || a.About == anExchange && r.correlation != a.Correlation) {
 				report.find(wrongMessage, "notification %s to %s: came to %s as alert %s of rule %s for %s",
 					n.ID, n.Hook, r.hook, r.alertID, r.ruleID, r.correlation)
 			}

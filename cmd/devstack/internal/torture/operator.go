@@ -17,6 +17,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// operators is the name of the webhook that hears of rules that cannot be evaluated.
+const operators = "operators"
+
 // operator makes and edits rules over the API of whichever replica answers, and notes when.
 type operator struct {
 	w      *world
@@ -112,9 +115,10 @@ func (o *operator) make(ctx context.Context, path, name string, definition any) 
 
 // begin makes the webhooks and the first rules.
 func (o *operator) begin(ctx context.Context) error {
-	for _, name := range []string{"a", "b", "c"} {
+	for _, name := range []string{"a", "b", "c", operators} {
 		hook, err := o.make(ctx, "/webhooks", name, map[string]any{
 			"name": name, "kind": "generic", "url": o.w.receiver.url(name), "timeoutSeconds": webhookTimeout.Seconds(), "maxConcurrent": 16,
+			"operators": name == operators,
 		})
 		if err != nil {
 			return fmt.Errorf("make webhook %s: %w", name, err)
@@ -162,7 +166,7 @@ func (o *operator) do(ctx context.Context, e edit) error {
 
 func (o *operator) create(ctx context.Context, r rule) error {
 	definition := r.definition(o.hooks)
-	if o.w.options.LookBackOff {
+	if o.w.options.LookBackOff && !r.counts() {
 		definition["lookBackSeconds"] = 0
 	}
 	from := time.Now().UnixNano()
@@ -202,7 +206,7 @@ func (o *operator) update(ctx context.Context, l *life, change func(*rule)) erro
 	when := span{from, time.Now().UnixNano()}
 	o.w.truth.mu.Lock()
 	defer o.w.truth.mu.Unlock()
-	l.version = updated.Version
+	l.version, l.touched = updated.Version, append(l.touched, when)
 	if !slices.Equal(r.hooks, l.rule.hooks) {
 		l.bound = append(l.bound, binding{updated.Version, r.hooks})
 	}
@@ -236,7 +240,7 @@ func (o *operator) end(ctx context.Context, l *life, d deed) error {
 	defer o.w.truth.mu.Unlock()
 	p := &l.periods[len(l.periods)-1]
 	p.ended, p.forgotten, p.sealedNS = &span{from, time.Now().UnixNano()}, true, sealed
-	l.version, l.enabled = after.Version, false
+	l.version, l.enabled, l.touched = after.Version, false, append(l.touched, *p.ended)
 	return nil
 }
 
@@ -248,7 +252,8 @@ func (o *operator) enable(ctx context.Context, l *life) error {
 	}
 	o.w.truth.mu.Lock()
 	defer o.w.truth.mu.Unlock()
-	l.periods = append(l.periods, period{condition: l.rule.condition, began: span{from, time.Now().UnixNano()}})
-	l.version, l.enabled = after.Version, true
+	began := span{from, time.Now().UnixNano()}
+	l.periods = append(l.periods, period{condition: l.rule.condition, began: began})
+	l.version, l.enabled, l.touched = after.Version, true, append(l.touched, began)
 	return nil
 }

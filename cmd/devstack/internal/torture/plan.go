@@ -28,7 +28,7 @@ const (
 
 func newPlan(o *Options) *plan {
 	stream := func(number uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, number)) }
-	p := &plan{rules: startingRules()}
+	p := &plan{rules: startingRules(o)}
 	p.exchanges, p.writes = traffic(stream(streamTraffic), o.Exchanges, o.Length)
 	p.edits = edits(stream(streamEdits), o.Length)
 	if !o.Calm {
@@ -47,6 +47,7 @@ const (
 	ruleShort    = "short look-back"
 	ruleDoomed   = "doomed"
 	ruleLate     = "late"
+	ruleCounting = "counting"
 )
 
 // Look-backs, in seconds.
@@ -55,8 +56,8 @@ const (
 	shortLookBack = 20
 )
 
-func startingRules() []rule {
-	return []rule{
+func startingRules(o *Options) []rule {
+	out := []rule{
 		{name: ruleAll, hooks: []string{"a"}, lookBackSeconds: hour, intervalSeconds: 1},
 		{
 			name: ruleOrders, hooks: []string{"a", "b"}, lookBackSeconds: hour, intervalSeconds: 1, title: "{{exchange.route}}",
@@ -86,6 +87,10 @@ func startingRules() []rule {
 			condition: condition{environments: []string{"staging"}, attributes: []attribute{{"region", "EQUALS", "eu"}}},
 		},
 	}
+	if o.Exchanges >= enoughToCount {
+		out = append(out, countingRule(o))
+	}
+	return out
 }
 
 // edit is something that the operator does to a rule.
@@ -164,14 +169,13 @@ const (
 
 func (f fault) String() string {
 	text := fmt.Sprintf("%s for %v", f.kind, f.length.Round(10*time.Millisecond))
-	switch f.kind {
-	case restartPostgres, crashPostgres, crashClickHouse:
+	if f.kind == restartPostgres || f.kind == crashPostgres || f.kind == crashClickHouse {
 		return text
-	case slowPostgres, slowClickHouse:
-		return fmt.Sprintf("replica %d: %s by %v", f.target, text, f.delay.Round(time.Millisecond))
-	default:
-		return fmt.Sprintf("replica %d: %s", f.target, text)
 	}
+	if f.kind == slowPostgres || f.kind == slowClickHouse {
+		text += fmt.Sprintf(" by %v", f.delay.Round(time.Millisecond))
+	}
+	return fmt.Sprintf("replica %d: %s", f.target, text)
 }
 
 // faults strike every second and a half on average, between the first and the last tenth of the run.

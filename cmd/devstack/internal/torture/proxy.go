@@ -46,13 +46,6 @@ func (p *proxy) port() string {
 	return strconv.Itoa(p.listener.Addr().(*net.TCPAddr).Port)
 }
 
-// lead sends new connections elsewhere from now on.
-func (p *proxy) lead(upstream string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.upstream = upstream
-}
-
 // cut ends all connections and refuses new ones until heal.
 func (p *proxy) cut() {
 	p.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -112,7 +113,7 @@ func (r *replica) start() (*proc.Child, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	env := append(r.env[:len(r.env):len(r.env)], fmt.Sprintf("TOCSIN_LISTEN=127.0.0.1:%d", port))
+	env := append(slices.Clip(r.env), fmt.Sprintf("TOCSIN_LISTEN=127.0.0.1:%d", port))
 	child, err := proc.Start(proc.Options{Path: r.program, Args: []string{"serve"}, Env: env, Stdout: r.log, Stderr: r.log})
 	if err != nil {
 		return nil, err

@@ -16,7 +16,8 @@ const (
 	missed              finding = "missed"
 	duplicated          finding = "duplicated"
 	unexpected          finding = "unexpected"
-	altered             finding = "state changed"
+	altered             finding = "wrong state"
+	overlapping         finding = "open twice"
 	notificationMissing finding = "notifications missing"
 	notificationTwice   finding = "notifications duplicated"
 	notificationStray   finding = "notifications unexpected"
@@ -28,7 +29,7 @@ const (
 
 func findings() []finding {
 	return []finding{
-		missed, duplicated, unexpected, altered, notificationMissing, notificationTwice, notificationStray, undelivered,
+		missed, duplicated, unexpected, altered, overlapping, notificationMissing, notificationTwice, notificationStray, undelivered,
 		neverReceived, wrongMessage, repeatedOutside,
 	}
 }
@@ -42,8 +43,10 @@ type Report struct {
 	Exchanges int
 	// Must alerts had to be there, Perhaps could be or not, and Alerts were there.
 	Must, Perhaps, Alerts int
-	Notifications         int
-	Requests              int
+	// Counts are alerts of groups, RuleAlerts those about rules that could not be evaluated.
+	Counts, RuleAlerts int
+	Notifications      int
+	Requests           int
 	// RepeatedOnRequest counts messages that came again because the receiver had not accepted them, RepeatedInWindow those
 	// whose acceptance the sender did not live, or was not reached, to learn.
 	RepeatedOnRequest, RepeatedInWindow int
@@ -75,8 +78,8 @@ func (r *Report) String() string {
 	if !r.OK() {
 		verdict = "FAILED"
 	}
-	fmt.Fprintf(&text, "seed %d: %s: %d exchanges, %d alerts of %d to %d, %d notifications, %d requests", r.Seed, verdict, r.Exchanges,
-		r.Alerts, r.Must, r.Must+r.Perhaps, r.Notifications, r.Requests)
+	fmt.Fprintf(&text, "seed %d: %s: %d exchanges, %d alerts of %d to %d, %d of counts, %d of rules, %d notifications, %d requests",
+		r.Seed, verdict, r.Exchanges, r.Alerts, r.Must, r.Must+r.Perhaps, r.Counts, r.RuleAlerts, r.Notifications, r.Requests)
 	fmt.Fprintf(&text, "; repeated on request %d, in the window %d", r.RepeatedOnRequest, r.RepeatedInWindow)
 	for _, f := range findings() {
 		if slices.Contains([]finding{missed, duplicated, notificationMissing, notificationTwice, repeatedOutside}, f) || r.found[f] > 0 {

@@ -49,10 +49,12 @@ func (w *world) rest(ctx context.Context) {
 	}
 }
 
-// settled says whether every rule has alerted what it must, and nothing is owed to a receiver.
+// settled says whether every rule has alerted what it must, every count is below its threshold again, every rule can be
+// evaluated again, and nothing is owed to a receiver.
 func (w *world) settled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	var owed int
-	if err := conn.QueryRow(ctx, "SELECT count(*) FROM outbox").Scan(&owed); err != nil || owed > 0 {
+	if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM outbox) +
+		(SELECT count(*) FROM alert WHERE execution_id IS NULL AND state <> 'RESOLVED')`).Scan(&owed); err != nil || owed > 0 {
 		return false, err
 	}
 	for _, l := range w.truth.lives {

@@ -29,8 +29,7 @@ type attribute struct {
 	Value string `json:"value,omitempty"`
 }
 
-// rule is a rule of a plan. All are of the fire mode PER_EXCHANGE: a mode that judges otherwise has its own notes and
-// its own comparison beside [truth.owed].
+// rule is a rule of a plan.
 type rule struct {
 	name            string
 	condition       condition
@@ -38,7 +37,11 @@ type rule struct {
 	title           string
 	lookBackSeconds int
 	intervalSeconds int
+	// threshold, when set, makes the rule one that counts within windowSeconds, by environment.
+	threshold, windowSeconds int
 }
+
+func (r *rule) counts() bool { return r.threshold > 0 }
 
 // definition is the rule as the API takes it, hooks being the ids of webhooks by name.
 func (r *rule) definition(hooks map[string]string) map[string]any {
@@ -71,10 +74,17 @@ func (r *rule) definition(hooks map[string]string) map[string]any {
 	if len(c.attributes) > 0 {
 		filter["attributes"] = c.attributes
 	}
-	return map[string]any{
-		"name": r.name, "enabled": true, "fireMode": "PER_EXCHANGE", "severity": "CRITICAL", "scope": scope, "filter": filter,
-		"titleTemplate": r.title, "webhookIds": ids, "lookBackSeconds": r.lookBackSeconds, "intervalSeconds": r.intervalSeconds,
+	definition := map[string]any{
+		"name": r.name, "enabled": true, "severity": "CRITICAL", "scope": scope, "filter": filter,
+		"titleTemplate": r.title, "webhookIds": ids, "intervalSeconds": r.intervalSeconds,
 	}
+	if r.counts() {
+		definition["fireMode"], definition["groupBy"], definition["notifyOnResolve"] = "COUNT_IN_WINDOW", "ENVIRONMENT", true
+		definition["threshold"], definition["windowSeconds"] = r.threshold, r.windowSeconds
+	} else {
+		definition["fireMode"], definition["lookBackSeconds"] = "PER_EXCHANGE", r.lookBackSeconds
+	}
+	return definition
 }
 
 // holds says whether the condition holds for an exchange that has ended.

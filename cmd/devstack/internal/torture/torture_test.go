@@ -110,8 +110,9 @@ func TestNothingMissedNothingTwice(t *testing.T) {
 // bites changes what came out and holds the checker to noticing.
 func (w *world) bites(t *testing.T) {
 	t.Helper()
-	const someAlert = `(SELECT alert_id FROM alert JOIN notification USING (alert_id) GROUP BY alert_id ORDER BY count(*) DESC, alert_id LIMIT 1)`
-	const someNotification = `(SELECT notification_id FROM settlement ORDER BY notification_id LIMIT 1)`
+	const someAlert = `(SELECT alert_id FROM alert JOIN notification USING (alert_id) WHERE execution_id IS NOT NULL GROUP BY alert_id ORDER BY count(*) DESC, alert_id LIMIT 1)`
+	const someNotification = `(SELECT notification_id FROM notification JOIN alert USING (alert_id) WHERE execution_id IS NOT NULL
+		ORDER BY notification_id LIMIT 1)`
 	for name, corruption := range map[string]struct {
 		sql  string
 		want []finding
@@ -120,21 +121,31 @@ func (w *world) bites(t *testing.T) {
 		"an alert is there twice": {`ALTER TABLE alert DROP CONSTRAINT alert_once;
 			INSERT INTO alert SELECT (jsonb_populate_record(a, jsonb_build_object('alert_id', gen_random_uuid()))).* FROM alert a
 			WHERE alert_id = ` + someAlert, []finding{duplicated, notificationMissing}},
-		"an alert of another exchange": {`UPDATE alert SET exchange = exchange || '{"correlationId": "x-none"}' WHERE alert_id = ` + someAlert,
-			[]finding{missed, unexpected, wrongMessage}},
+		"an alert of another exchange": {
+			`UPDATE alert SET exchange = exchange || '{"correlationId": "x-none"}' WHERE alert_id = ` + someAlert,
+			[]finding{missed, unexpected, wrongMessage},
+		},
 		"an alert resolves itself": {`UPDATE alert SET state = 'RESOLVED' WHERE alert_id = ` + someAlert, []finding{altered}},
 		"a notification is lost":   {`DELETE FROM notification WHERE notification_id = ` + someNotification, []finding{notificationMissing, wrongMessage}},
 		"a notification is there twice": {`ALTER TABLE notification DROP CONSTRAINT notification_once;
 			INSERT INTO notification SELECT (jsonb_populate_record(n, jsonb_build_object('notification_id', gen_random_uuid()))).*
 			FROM notification n WHERE notification_id = ` + someNotification, []finding{notificationTwice, undelivered, neverReceived}},
-		"a notification to another webhook": {`UPDATE notification n SET webhook_id = (SELECT webhook_id FROM webhook w WHERE NOT EXISTS
+		"a notification to another webhook": {`UPDATE notification n SET webhook_id = (SELECT webhook_id FROM webhook w WHERE NOT operators AND NOT EXISTS
 			(SELECT FROM notification o WHERE o.alert_id = n.alert_id AND o.webhook_id = w.webhook_id) LIMIT 1)
-			WHERE notification_id = (SELECT max(notification_id::text)::uuid FROM notification JOIN (SELECT alert_id FROM notification
-			GROUP BY alert_id HAVING count(*) = 1) single USING (alert_id))`, []finding{notificationMissing, notificationStray, wrongMessage}},
+			WHERE notification_id = (SELECT max(notification_id::text)::uuid FROM notification JOIN (SELECT alert_id FROM notification JOIN alert USING (alert_id)
+			WHERE execution_id IS NOT NULL GROUP BY alert_id HAVING count(*) = 1) single USING (alert_id))`, []finding{notificationMissing, notificationStray, wrongMessage}},
+		"a count is open twice": {`INSERT INTO alert SELECT (jsonb_populate_record(a, jsonb_build_object('alert_id', gen_random_uuid()))).*
+			FROM alert a WHERE group_key = 'production'`, []finding{overlapping, duplicated, notificationMissing}},
+		"a count never fired": {`DELETE FROM alert WHERE group_key = 'production'`, []finding{missed, wrongMessage}},
+		"a rule still fails": {`INSERT INTO alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health,
+			start_time_ns, application, route, exchange) SELECT gen_random_uuid(), tenant_id, rule_id, 1, severity, 'FIRING', '', '', true,
+			0, '', '', '{}' FROM rule WHERE name = 'all failures'`, []finding{altered, notificationMissing}},
 		"a notification is given up": {`UPDATE settlement SET status = 'EXHAUSTED' WHERE notification_id = ` + someNotification, []finding{undelivered}},
-		"an attempt after the delivery": {`INSERT INTO attempt (notification_id, attempt, claim_token, replica)
+		"an attempt after the delivery": {
+			`INSERT INTO attempt (notification_id, attempt, claim_token, replica)
 			SELECT notification_id, max(attempt) + 1, 1, 'somebody' FROM attempt WHERE notification_id = ` + someNotification + ` GROUP BY 1`,
-			[]finding{repeatedOutside}},
+			[]finding{repeatedOutside},
+		},
 		"a request without an attempt": {`DELETE FROM attempt WHERE notification_id = ` + someNotification, []finding{repeatedOutside}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -340,8 +351,17 @@ func TestLike(t *testing.T) {
 		pattern, name string
 		want          bool
 	}{
-		{"", "", true}, {"a", "a", true}, {"a", "ab", false}, {"*", "", true}, {"a*", "a", true}, {"a*b", "ab", true},
-		{"a*b*c", "a-b-c", true}, {"a*b*c", "a-c-b", false}, {"*a*", "banana", true}, {"a*a", "a", false}, {"ü*", "über", true},
+		{"", "", true},
+		{"a", "a", true},
+		{"a", "ab", false},
+		{"*", "", true},
+		{"a*", "a", true},
+		{"a*b", "ab", true},
+		{"a*b*c", "a-b-c", true},
+		{"a*b*c", "a-c-b", false},
+		{"*a*", "banana", true},
+		{"a*a", "a", false},
+		{"ü*", "über", true},
 	} {
 		if got := like(test.pattern, test.name); got != test.want {
 			t.Errorf("like(%q, %q) = %v", test.pattern, test.name, got)

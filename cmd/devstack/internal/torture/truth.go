@@ -29,6 +29,8 @@ type life struct {
 	version int64
 	enabled bool
 	periods []period
+	// touched holds when the rule was edited, enabled or disabled.
+	touched []span
 	// bound holds the webhooks from each version on that changed them, in order.
 	bound []binding
 }
@@ -83,7 +85,7 @@ func (t *truth) noteSeen(numbers []int, when span) {
 // owed decides what a rule owes an exchange.
 func (t *truth) owed(l *life, e *exchange, seen span) owed {
 	verdict := none
-	if seen == (span{}) {
+	if seen == (span{}) || l.rule.counts() {
 		return verdict
 	}
 	lookBackNS := int64(l.rule.lookBackSeconds) * 1e9
