@@ -97,7 +97,10 @@ func TestExporterWritesWhatThePresetReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.Path = "/" + config.Database
-	source, err := clickhouse.Open(clickhouse.Options{URL: u.String(), Mapping: clickhouse.OtelTraces(), Version: "test"})
+	mapping := clickhouse.OtelTraces()
+	// As docs/sources.md proposes.
+	mapping.Terminal = "SpanKind IN ('Server', 'Consumer')"
+	source, err := clickhouse.Open(clickhouse.Options{URL: u.String(), Mapping: mapping, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
