@@ -134,7 +134,7 @@ func TestPredicateAgreesWithMatcher(t *testing.T) {
 		for i := range rows {
 			rows[i].TenantID, rows[i].StartTimeNS, rows[i].ExecutionID = tenant, base+int64(i), fmt.Sprint(i)
 		}
-		db.Insert(t, rows...) //nolint:contextcheck // a helper of tests
+		db.Insert(t, rows...)
 		for range 10 {
 			var scope rules.Scope
 			switch rapid.IntRange(0, 4).Draw(rt, "scope") {
