@@ -77,3 +77,49 @@ func TestLooksBackWhicheverOtherRulesAreDue(t *testing.T) {
 		})
 	}
 }
+
+// TestLooksBackInSteps gives a tick time for a page or two, and a look-back of
+// many: it must end in time and go on where it ended.
+func TestLooksBackInSteps(t *testing.T) {
+	const rows, pageSize = 100, 5
+	id := uuid.UUID{1}
+	m := &model{now: begin, rules: map[uuid.UUID]*state{}, alerts: map[string]int{}, notified: map[string]int{}}
+	m.rules[id] = &state{rule: rules.Rule{ID: id, TenantID: "default", ArmedSinceNS: begin, Definition: rules.Definition{
+		Name: "rule", Enabled: true, FireMode: rules.PerExchange, LookBackSeconds: 3600,
+	}}}
+	looks := 0
+	engine, err := evaluator.New(evaluator.Options{
+		Source: m, Store: m, Publisher: m, Texts: m, Logger: slog.New(slog.DiscardHandler), Replica: "model", PageSize: pageSize,
+		Clock:  func() time.Time { looks++; return time.Unix(0, m.now).Add(time.Duration(looks) * time.Millisecond) },
+		Budget: 3 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Tick(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	end := m.now
+	for i := range rows {
+		m.rows = append(m.rows, rules.Exchange{
+			TenantID: "default", StartTimeNS: end - int64(rows-i)*second/2, EndTimeNS: &end, ExecutionID: fmt.Sprint(i), Status: rules.Failed,
+		})
+	}
+	m.now += second
+	for range rows {
+		before := len(m.alerts)
+		result, err := engine.Tick(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Scanned > 4*pageSize {
+			t.Fatalf("a tick with time for a page or two read %d exchanges", result.Scanned)
+		}
+		if len(m.alerts) == rows {
+			return
+		}
+		if len(m.alerts) == before {
+			t.Fatalf("a tick came no further than %d of %d alerts", before, rows)
+		}
+	}
+}

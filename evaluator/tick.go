@@ -275,13 +275,15 @@ func (t *tick) forward(ctx context.Context, g *group, release bool) error {
 }
 
 // backward judges changed seconds again, and releases the rules. Seconds for
-// which the budget does not suffice are left to the next tick.
+// which the budget does not suffice are left to the next tick; it ends between
+// two seconds at the earliest, so that each tick comes further.
 func (t *tick) backward(ctx context.Context, g *group, seconds []int64) error {
 	statuses := g.statuses()
-	stretches := runs(seconds, secondNS, gapSeconds)
-	done := 0
-	for ; done < len(stretches) && !t.spent(); done++ {
-		s := stretches[done]
+	for i, s := range runs(seconds, secondNS, gapSeconds) {
+		// The first stretch has its turn in every tick, or a forward scan that spends each budget would let nothing look back.
+		if i > 0 && t.spent() {
+			break
+		}
 		to := min(s.toNS, t.horizon.StartTimeNS)
 		// A scan begins strictly after its position; one nanosecond early is all of the stretch.
 		for at := (cursor.Position{StartTimeNS: s.fromNS - 1}); ; {
@@ -295,19 +297,20 @@ func (t *tick) backward(ctx context.Context, g *group, seconds []int64) error {
 					return err
 				}
 			}
-			if len(page) < t.PageSize || len(g.judges) == 0 {
+			drained := len(page) < t.PageSize
+			next := s.toNS
+			if !drained {
+				at = page[len(page)-1].Position()
+				next = at.StartTimeNS
+			}
+			// Whatever becomes of the rest of this tick, this much is judged.
+			first, _ := slices.BinarySearch(seconds, next/secondNS)
+			t.ledger.judged(g, seconds[first:])
+			if drained || len(g.judges) == 0 || (t.spent() && next/secondNS > s.fromNS/secondNS) {
 				break
 			}
-			at = page[len(page)-1].Position()
 		}
 	}
-	var left []int64
-	if done < len(stretches) {
-		from := stretches[done].fromNS / secondNS
-		at, _ := slices.BinarySearch(seconds, from)
-		left = seconds[at:]
-	}
-	t.ledger.judged(g, left)
 	return t.commit(ctx, g, findings{}, true)
 }
 
