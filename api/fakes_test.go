@@ -12,6 +12,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/cursor"
+	"tocsin/evaluator"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -295,6 +296,14 @@ func (f statusFunc) Status(context.Context, string) (api.SystemStatus, error) { 
 type replicasFunc func() ([]api.ReplicaRecord, error)
 
 func (f replicasFunc) List(context.Context) ([]api.ReplicaRecord, error) { return f() }
+
+type reconcilerFunc func(last time.Duration) (evaluator.Reconciliation, error)
+
+func (f reconcilerFunc) Rule(_ context.Context, _ string, id uuid.UUID, last time.Duration) (evaluator.Reconciliation, error) {
+	r, err := f(last)
+	r.RuleID = id
+	return r, err
+}
 
 // beat is an inbox whose fingerprint is set by hand.
 type beat struct {

@@ -297,6 +297,34 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// Reconciliation defines model for Reconciliation.
+type Reconciliation struct {
+	// Alerted Those of them that have their alert.
+	Alerted int64 `json:"alerted"`
+
+	// From Exchanges that ended at or after it were compared, …
+	From time.Time `json:"from"`
+
+	// Matching Exchanges that match.
+	Matching int64 `json:"matching"`
+
+	// Missing Those that have none although they should; 0 when all is well.
+	Missing int64 `json:"missing"`
+
+	// MissingSample The execution ids of the first few that are missing.
+	MissingSample []string `json:"missingSample"`
+
+	// OutOfReach Those that have none because they ran for as long as the rule looks back.
+	OutOfReach int64              `json:"outOfReach"`
+	RuleID     openapi_types.UUID `json:"ruleId"`
+
+	// To … and before it.
+	To time.Time `json:"to"`
+
+	// Unexpected Alerts whose exchange is no longer among those that match; it was deleted or its row changed.
+	Unexpected int64 `json:"unexpected"`
+}
+
 // Replica One process. Its instants are of Postgres's clock.
 type Replica struct {
 	// Alive Whether it has not been silent for so long that others take over its work.
@@ -638,6 +666,12 @@ type UpdateRuleParams struct {
 	IfMatch *string `json:"If-Match,omitempty"`
 }
 
+// ReconcileRuleParams defines parameters for ReconcileRule.
+type ReconcileRuleParams struct {
+	// Hours How far to look back, not before the rule was armed.
+	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
+}
+
 // ListWebhooksParams defines parameters for ListWebhooks.
 type ListWebhooksParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -709,6 +743,9 @@ type ServerInterface interface {
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx echo.Context, id ID) error
+	// ReconcileRule Compare a rule's alerts with the exchanges that match
+	// (POST /rules/{id}/reconcile)
+	ReconcileRule(ctx echo.Context, id ID, params ReconcileRuleParams) error
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx echo.Context, id ID) error
@@ -1101,6 +1138,31 @@ func (w *ServerInterfaceWrapper) EnableRule(ctx echo.Context) error {
 	return err
 }
 
+// ReconcileRule converts echo context to params.
+func (w *ServerInterfaceWrapper) ReconcileRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReconcileRuleParams
+	// ------------- Optional query parameter "hours" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", ctx.QueryParams(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter hours: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReconcileRule(ctx, id, params)
+	return err
+}
+
 // RetryRule converts echo context to params.
 func (w *ServerInterfaceWrapper) RetryRule(ctx echo.Context) error {
 	var err error
@@ -1247,6 +1309,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/rules/:id/enable", wrapper.EnableRule, options.OperationMiddlewares["enableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/disable", wrapper.DisableRule, options.OperationMiddlewares["disableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/retry", wrapper.RetryRule, options.OperationMiddlewares["retryRule"]...)
+	router.POST(options.BaseURL+"/rules/:id/reconcile", wrapper.ReconcileRule, options.OperationMiddlewares["reconcileRule"]...)
 	router.GET(options.BaseURL+"/webhooks", wrapper.ListWebhooks, options.OperationMiddlewares["listWebhooks"]...)
 	router.POST(options.BaseURL+"/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
 	router.DELETE(options.BaseURL+"/webhooks/:id", wrapper.DeleteWebhook, options.OperationMiddlewares["deleteWebhook"]...)
@@ -1995,6 +2058,46 @@ func (response EnableRuledefaultApplicationProblemPlusJSONResponse) VisitEnableR
 	return err
 }
 
+type ReconcileRuleRequestObject struct {
+	ID     ID `json:"id"`
+	Params ReconcileRuleParams
+}
+
+type ReconcileRuleResponseObject interface {
+	VisitReconcileRuleResponse(w http.ResponseWriter) error
+}
+
+type ReconcileRule200JSONResponse Reconciliation
+
+func (response ReconcileRule200JSONResponse) VisitReconcileRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReconcileRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ReconcileRuledefaultApplicationProblemPlusJSONResponse) VisitReconcileRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RetryRuleRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -2301,6 +2404,9 @@ type StrictServerInterface interface {
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx context.Context, request EnableRuleRequestObject) (EnableRuleResponseObject, error)
+	// ReconcileRule Compare a rule's alerts with the exchanges that match
+	// (POST /rules/{id}/reconcile)
+	ReconcileRule(ctx context.Context, request ReconcileRuleRequestObject) (ReconcileRuleResponseObject, error)
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx context.Context, request RetryRuleRequestObject) (RetryRuleResponseObject, error)
@@ -2799,6 +2905,32 @@ func (sh *strictHandler) EnableRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// ReconcileRule operation middleware
+func (sh *strictHandler) ReconcileRule(ctx echo.Context, id ID, params ReconcileRuleParams) error {
+	var request ReconcileRuleRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReconcileRule(ctx.Request().Context(), request.(ReconcileRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReconcileRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ReconcileRuleResponseObject); ok {
+		return validResponse.VisitReconcileRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // RetryRule operation middleware
 func (sh *strictHandler) RetryRule(ctx echo.Context, id ID) error {
 	var request RetryRuleRequestObject
@@ -2973,144 +3105,152 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H37c9s4muC/guJtVe/e0oqSTmc79g9Xjq10fOPYOdmZzFQ7G0HkJwljCtAAoGVVn//3K3wASJAC9XDs",
-	"vu6tnV+mYxGvD9/7hd+STMwXggPXKjn8LZkBzUHifw6u6dT8fw4qk2yhmeDJYXI9A3IHUjHBUzIRkozO",
-	"Jgcfqc5mo16SJhL+WTIJeXKoZQlporIZzKmZRq8WkBwmSkvGp8nDQ5qci4zaWduLfJmBBKJnQDgsiZ4x",
-	"PiVM7Tf/Q5osqKRz0O48J6VUQsZPNOJwr+0HIyImuPSCToGMYSIkpIQqwjRZUkWm7A642Qozg/9Zglwl",
-	"acLp3Kye2TXCfc3p/TnwqZ4lh6/6/X4aAcTZqfkQ51tQPaunY/nGI0+EnFOdHCZliV9GQMzmTMePPJVA",
-	"NShNeDkfgzSnBq4lA0WWlGvIu85Y4JzhPnKY0LLQyeFP/dScl83LOZ42TeaM23+9rLbHuIYpSHtFEtRC",
-	"cAV4Q5+kGBcwN/+ZCa6B49bpYlEwiykvFvaLf/+HsmhT7+FfJEySw+R/vKjx+YX9Vb3w8+KKbUyjmiyB",
-	"a7KUgk97CDU3zkx7XIDEXSykWIDUzO6UZrdcLAvIp5Af68Zd5FTDgWZzWL+QtDHu3SqCtmmSidKee9OJ",
-	"vjCei+UJfvqQJnCfzSifAm6tKC4nyeGvmycY+BEPX9MIcsA9ZKX5N9EGQIYcqIEEYYrQsSh1j1xOCCW4",
-	"WUMZTHlyNSiFg+aGKUCOtEM5gXs6XxSGlHhO6FghzA2d33CN5M4U4YJD74abI00Myh/rGG9gBZBPg4vT",
-	"s4tfzAwcV9YzCWomihyJVAI1axsU3u1iZkALQ6IxSmmeHFeTZQGEaQXFJCXLGctmJKOcC03GQOCOFiXV",
-	"kB/ht3NQyrASRVeKLGerHjnTRIISxZ2hNX8AM+UNzyhvTEHolDJuYFJteixEARSBxPId2ECaFFRD/Gge",
-	"ccgYMjoHcscUGxfmnzPG82pfPyhiOZu9PfPnQojbgzHNbslElDwnTPfIcXCrhAvdi27a7Obd6goywXMV",
-	"35a5JTKRYo5LAc89T672+69MK6I0lTp165mflShlBiQXYHBJEw1F4af4N6IFGTm0GvnN3vB6dHXPZqi9",
-	"a8HrNe0l1OgkynFhcKlicTVvtyzVHNZdfpTSHQ7sxUD8GMs8mpBrgN8cyFLnxABhDIVYGoytCaUXnb8s",
-	"4Gw3rDKfXqBIiF2hQ5uFBNyUkR2dC/7V6hMblQ3LUyRlCvL6thoEzrh+8zpZlzNpouAOJNOrbWz1yn9n",
-	"xmhHNZsGoHi4wi8f0kQzXUBc16mF+K9OqltAB2BswiLYtN+LX6DGqopv1fzya3V+Mf4HZCgecJcoLNRm",
-	"Uda4dw/OCH4HoJ0wPOP+AxfA88eN9DSw99DWPfgdVIdoyuckWKkTqp8ccTdhyjTMm/+xFYkQf+wSVEqK",
-	"KFgrpTsgFa7Uuc8rHZUBIydHR2RWS80mm0jJuNTIElHbnwh5WkrUxhwLH5EV6CPCxVjkK5xnDEamORYD",
-	"3NzGr4lbKUmT92dD+x/HJ3+5uPxyPjj9ZXCapMlwcHV5/tfBaXAKd9g0uT+YigMPH3Mg1btyRFH9dMDm",
-	"C+G0NaNGHyZaZIrxF3YAggyBoQZ3TrdcZzc51bSSNuYzMrLD0bxpXnNWkdTW63XU1741N0P02rSG+SKy",
-	"y0sO5MP19SdiJgKl1/eVuwv6qJqCZSeJBVLGrKQvs1VDmzFalkGKHAp2B9LoeUumZ0ZoKsgkaBVl9xPG",
-	"mZrFNbtKfhkFr+Q5SLKkq5QIWWtJCykyUIrkbB/tzp3OWGMb7JHaGomjxhimjHNjizr8oFwtQf6giMH8",
-	"6HFRQ9lPwhteX6oTkXfsAq/efnQU6NEIHunvxW2tF5WGdyBzlkUuYPT5whDkxeiwBX7DEELI12qgR4c5",
-	"NaR/B5b2zaZ6ZHQ6OD/762A4OB0dEpplsDBWJRkNB9fDv5s/3XCjC0pCLarjJKrMMsDPrj8ML6+vz3E0",
-	"KqKQgUE1QtUt5MiNKFnQUgHO+f7zFX5qzHRWFIQDfovLEj1j6oa7zfbI6JfLi0HXt5SvrKrnOZeDSpIm",
-	"1YGQW10P/56kSbVN/BvuIkkTs8A6H2uTv8PLEE/q6+lgCpKNSw3ocUHxnefMXB8tPgU8YEILBW22cAur",
-	"dYcEcgP/75cRfBQLM8jDYvB/Ph+fXyVpMvjb2dW1+Y+Px9cnHwZXkcOmibFiOtBYw72VKHZGg1FkOHhF",
-	"4N6ojKjxmV/d7KnHdByBSxvcDo7yssO3EoLbAAAPtAbapoAxepjqtWC9i6DBgbjsKRjtAni2WtcONnBY",
-	"LvRRxUdpnhtQgEJq28RVuVPDnY2tULsRSk8lqCRNsoJltzNRKojeEop9Om6orpW91sZYp6lWQ2JYOgjc",
-	"EVt9C5S3DOzQ2VbxffsJmvZoAqwLvcBNFLW2qL9O1U02kWHN/Z/xgPEjMhoL0W5O8CIUAuuYdaBu2eJA",
-	"LOy6BwtheLK0bj10/EgJBR7AWmDre3Fy/UK1L/vlqx9f//TmP34217Ew7FSa3f7nwf/6tX/w9uu//0sM",
-	"aYDn1yxmvq3ZkW2zWtHV7rIX+B2Tgs+dxrX+u6GGjxvMZPzgStPsdn2re9xHa8Jr/GtsOY+eHZcgRanj",
-	"I5GJx0F6Lax7jHKhUGveHX5W1G9TMj3JXdmv22QbHircaPN60gYR+aNWW2ggYAjG1iW2UXkTi7iqTucl",
-	"zPDzxYU1D04uP346H1yjPH1/fHa+3TKwjPvKb3cfhv2eQZEPujgzRfaELmJkz4hmEzMkZhV0qW5jKW6B",
-	"o2skNYrOzHC6kb+nUUpGotTfxOSbNKAx/+ZCf3N3Mi7wLyU3Fir/houPOnRsKPL4Dszpg6UnrNAge/Z+",
-	"Qf3a/zpCfc/i6hyMomt0LBdGia4WeLg2Qc2IsCX6kgXJRS/ZJqvtIVILzXqVLZIb4xC9927s9vtHDsxp",
-	"8cIGMCwiFNraChtVq8hZqXULF0LcKsOLeuS4KAz0tCLzUmlizOkjFHiWw5qfrL+RSDBwyMx0EdHWEF27",
-	"+RSayssD6kpnduRP/XVXQ0jAJ4JrynjEN3tClVH1jXxRu+hfzXlxKxCZ9rit+qXOqUz5ykohxkNrY4+l",
-	"DX9qQi0Y+NMO6m8Ntpf9CNzm9P40bm1XDikfD3vbD/63zcc1Z/xZ5vWkvn4JF4alzYFyRSyzxfifh5rn",
-	"zrvw5AbUXrVgliYlZ/8swf2Mus/DLuq4o8t9ubqEj1F+PPo0GH4b/O3kw/HFL4OR1SpVoD0YXcIouTaM",
-	"ZYz+Kg5ARieXny+uv51dfPtydnF6+aUx3LovqCYFUKXJqHKkjW64n0LZWVGUME5GSwzneX8asmAUMH4P",
-	"UynKRdMoDbePsrKxo90EZQWd/YD6i9lNLABhJAzybTJeuahYfWIqXUAC8tSeCq1DPKSNpIXewuHl52tz",
-	"ruNPn87PTo6vzy6N/T24+OvZ8PLi4+DiercT+q3ud8ALodmEdSUnXPLa7SGWkPfI4A7kqvJiKOA5GjDW",
-	"h8K0IixPPQuzCRZktITxTIjbA5ZHHIuIgjuGYdyyJz5s3GKt9ldFxjAtUbRs5g9utgh/uCxyUJpMmFR1",
-	"qI9xUjCllVEUeAA11WAeWwQVujkj7u8MMxT2cp7tHBBVerDZz2k+qa40Z3no7Izb4HCv3WE2ODcFz1xi",
-	"SwAtowMo0LrYx6cpgbokiE3gDVF5aEfsF+Vz+9rfg7nPzrzVkiaOLHbcnPu6OwrpPmgFIo+IuaWV9S7Y",
-	"5IWp4LBdKcVdeOIMYnj1rpt7qm4psKEa9BoiecxMCoH0FKGmBmd7tohTBOnW5e/7s2Hl2l3z7pDRcPDx",
-	"7OJ0MLReWqVZURjeA8r6noNoUxizwzSEkQ8kudnrMPgNj8XByWj4+XzwzagzGAoz89s/DQcnl9aBbVMJ",
-	"DOCpFlLVaTFBJkgsBQR3e8Pxc6bNF2FGh5d2CAv0H9tDh8GwNAl35/9Z7WybHEQ+s+oNPR5ul4N2xJog",
-	"rC31rhCihdvgevh3+0/p5WMQCMBL9rGAlIysDjkiEialcl79qRAuwjAa/O3D8eera/OFoxvICVU3XEw0",
-	"cGPDon8qm0Fu7oEWhViqtqLk445+ay1HvlNj06RabEeY7uFn6IDpNZtDwfgzk/XOdHtZ6rG477pob8/b",
-	"O20E6z45X3NAAUEGVis4CYtYolV4BOtlXIGOSsXdkgQEqivHU9iYaIQ6nA3m2QHNkBoXPvfUnnrf/J8W",
-	"5O3RY5APMh+bm3Q/kBw0ZYUi/zp8f0Levv7pP/5tH8fTLeO5zdZdSDGVdK4OCeN3tDCKKRf6G5rbKckE",
-	"nxQs0ylRmhaQGqlpoIdukG/+KCnRQnwrqJxCesNLrsqFwXrIv80hZ/SbOV1K5qBnIv+GHixDlmB3MGZ5",
-	"DjwlJad3lBV0bJbxbhi0fKiBOtQWEHXRTsdFZzbAaY5krs6wcrFsZsiF3nsDtg5cntHFAjh4yIBYFBAm",
-	"sVmFHT1DBgOukZR/UN0+5d0JNvA2PqwZyLsGDFz8/yzi6zPah8Kop88SMKq6PwEpxLS3WXOrvAs/vX0b",
-	"oPjrfpTYqsSnjeFqs4WlkHkcgto55Ftqc7GkKxcYOhwXlN8ekZFBdCuRLf83uKAIXVCbEBYGRoKB28Ox",
-	"2jqzfZZVpbI5H2QN7xgJDwHdtHF70QXPe+TMWINcacq1NYnFpOKePyiSFSK7jdmD7C7qYQWkFOapQrvw",
-	"Oyt8rFQJUgg+tfoK0pUimt4CEXfONl0KeRtP1MwKyuaQNzjzNsbtFR2mvLHE+PQR7NutPUSbfG1N/HO4",
-	"ltO3HrfWTKh4aIrlHZwDd2c0UW9d11mxU+s4Z5qMV0dkJC1WnOVVWYGnBYu6hsm5MKhaOq9q1Fx9B7Ql",
-	"zfbM66kmiRinBivR4FVsys1GCzaB3U3RBYvn4kUSbIS7z4BGf03oghmydTpzkiY5Uwv0W3/9GrgROlhG",
-	"bb08Itvmrk493cH0Q0yx562H+lM1szgCcEcvMHVE3UL1DqrbwHDOmdLfqz963vV41dHsPpJbKueQXzGe",
-	"RZjXoPIMIv4DzyF35TZWcDk2iVxyxpQWco+o8yN8R8CNMpLHkiDSZFJFhTaLdfzKlS94x/PmEe67BzxZ",
-	"K7Uy2EtARNPa/7pp6pjvc7NCURdBbESWsoAP9svdPW640B0tNh6sEOL2Hc1uN37kXK/XMF/4uobOfJj1",
-	"H9AOu+RDm9gbv2sJSHyrj4z7mFskkJKJxdbbvcKPHpmAro2CrXcn4mv8PsYXK1dH/Cio72yEZ7nI6eMZ",
-	"a7c4jiZhLqnkjE+7LNDQgYCpyUyRBcgZXVgNaA6U6zrGTb0P0KkLiqglw8IkIiaTHjnjXvQSLchSMo1x",
-	"HJs68vvp8pUHsXnfW+mqfdWNSFLsumNirZZkNdsMLz0NGXnqc8A8vwyYXbNoAZG/Yp1tPFun5AYUavxf",
-	"Zx7rnCLE8TYQ1ql+ncSjzLdLzp3ChHHmg0P7ZwksQCrBK1ybuMSBdbU/kEhViaWtAf1OAbU7Xj6dHKtO",
-	"0G+D5YNYeiMlrOPDlInak1TrBlWIlklQPdIngpMwHOor8vB3Qm3QpReGzH9+83pLqHx3CAXSeLfSSy+X",
-	"1ysvnevBFgUQWhRB+FSLKRp7lYOidejezvHPzceJCOrq5l4GIPzxzbby3qg8X7/5CZW+3NCYo7bOsHat",
-	"V9k0ISwMHbUqFg0HqWBj0xjMFongN7wBJ4svrXi5Rxm7GpqViixnogBimYmNWBthZz1NFRze9F//vEM6",
-	"x7rSUkE1Sdp48LFU2uC8j1PZ4xiQuEGRBJj+Bpf1liv32tKeieERXao6Uwf7s+4Kx+Wt/0Njya53trlQ",
-	"DS0K5UoWGzyhR96biWO43+KI+3jR1rS9blZVFaeOQS8BOJEwZzw32oP1hLe405ZY1RHpV/lfbh6Ln02c",
-	"bTI0uKeZLlaWqzWR8WW///NT8bU9FNw9Jv1d9eANKW+7b7mhPG8WYnPKVwGbQgGGiT5pnQ/0coPAqhKs",
-	"kQx6rZvdmt61x5naGv8TM6PH86LH6sFBwll/e8bZHvtp69PdGPDFJnPZq0QmoWewQiwI77/veIJ2DG7U",
-	"krijCII8k/ISr+2IafNdqvCHjrYJhhqorwH3zlmb6JIL56VtBa86urOMbsp+/8cMXWsIVfw3/F/757qW",
-	"hOX2h9EhAUzHqloFGAVQeu3RucrRTf6P0rDhSmkI9EtMcgr23RFdKuh0q2qDUs3qNEyFfRVcQkorklqn",
-	"FCiSM4X6v9m+i3rZmXr79yHYNeMpuCuf9OQq8pqRUYZJUb2NyVX7uAvMoGHJjzuqctt7094TkIn5nGm9",
-	"T+KU4XnnVOkPopSxgBNI7fNQfNIeLj8TpdxBEQ2u2N0WuY70y9AzmB/d8KWbQcxBNXRZgzkU4WztH+Vz",
-	"TF1MutWNYrdIB4f7LihvxcJdAfzQwSqeIn0JvczPlrZkZu9Kfnh0ukNgw+/bWYGywjVIaHnO7ZR4Q2il",
-	"qK3E+4iomCrEEpQ+35HHuc8JBJurOd4jOJabcLhHqmI94qLLAayFpsX3No6wkzQ8YO6uYmh15RXpvTxF",
-	"IKFRUNIjo/85IkpTnltz2OiassRoXTajkmYapMLqEqunFUztVlxSl3x1Fkq8+v5CiaDO7DmXwZK151tg",
-	"p0qFdaNoe8r5VWAYVbUWw7Prs5Pj8yRNvhwPXVHc2cX7yx3L4GpX7F47qTjgWt6WrWhme5QhBWXQMbYt",
-	"lrtrCAKT07Yt2Ehhs1nS+ao7c8KqitXRVsT13wrYeSw+5GL6HTV2rlHC1rC+9MkN20RefZznjHDXxwoj",
-	"AmFM29yXB2naRIgY43OG+H6c70rMAd0ly5mYN4rDJ1bxbfU0YDwPaaZUNtQAdO4C89H6pEe5vNrdBMzS",
-	"bqqdGgo4eOxHjl+sQbxOjwZIG4N2jwiBe12vK2nbmAo2iayOouk6zR4januH1mdUXbEpZ9woGhJ0x1dY",
-	"N4N5bXGy45jy5juzVAjnCm4U9uJj0hYdWdej7ajQiPNtja/NoMg/cx3LKbyok0UDezJF+6BU0NXDhOnd",
-	"TZcdg+2eKDZ2kLRX9hfzqZV6J4JnpZTNOv3QeOjSqaqs+M0ZakAl3o+sk7ciCfMdLJdq+ATSaqLx5Kc1",
-	"BdIAUZR6Y8bU2qBHRLpLWXxwGWTrWDkTSqPDx9C5x87Pw/Mjhw5WR6sx8Q8WR/+DxMcfF7R2/izHp/01",
-	"NVlJ2uSjEW4Uqvk1pq+hV5uE2jgbE5COBp8hnuwY8rq8bEuNHRy/hHHyv68uL9YdwAayP2D6NSnoSpTR",
-	"uNR3OIP3iX8Hjau7ersEO3vdf/sm3dbs5QotfqZnNvjn260Rn1xNdSUMQStfBGQki6tmceAIdxF4pytN",
-	"AS/ukherfZ3TT8HnK8D+nHaVjla9wAwmiCCbuRWg2MaQHhlnbImXXSKMoU6yo9zxLc1sWdcqqNT6ruBi",
-	"W25tqs4l41UI3jo4OBYlz60b0Z3f/PDSJngXNLv1ASSmyJX59w+KYJfulEChgPQ73C+N4NI2d0xbRdvA",
-	"OQwDVQ2iIVSRK015TmVOvvj4r6KrQzJazhRk32z52JgqePO6RwYBpym5WbuipkbzhjZneTQprSsLddbD",
-	"WqTnnbkP1yzA3uAWAL+J00agdsgi2hZjpvUC3f9aL5TRG1pAeNXfRkCPhkk8OFQL000S7S8tqwyRNEmT",
-	"KXCQLNuxvi6cbM8iOzf0KXzO3gB7Nrdz2Ms9rqq5PuvGuECHoGuj0O6Ohj5gG5qIOKIxT6mjxTI2YnDK",
-	"qW3ggIxw5HKbRta4qiNArkEd/hz3bTxbjrIYK5B3j3KoNyL5W3Tndti3/ny7e7ja4qasxHVMeMDsq4mI",
-	"OPzvQK6scVnVHS9hTALXLcqrXDSL/Ho3/IYfkHciZ87kNXocBqPnxi55ST6ydz3y2baUsjevUmdJM15V",
-	"4mVUQUpGvCwKy6Ypd9uhE+3EbS6ycg42Xf+GE68CHZIC6B0Q6vAKG+gLMgWbYuVTCMw20USw21x0Vj2i",
-	"g9uVLhLGF6WN52Kfdq4lqigjW4w3qvun2E5dZpFz7FaBa9Cp2d6CKrX2/AdydttTjioyypoPg5iPSUaL",
-	"Ajv5Y9tCl5FnDl7FC80CXjDP6Qq1DSPWcB9nYQ2YOd2PP/741mz+8/WJ7aRLyoWBFGccyETSzLkzcjZl",
-	"WvXIcdVFytdJ+BIwX9aI63zBHDYraLBh/sqlHbz6z59+tK2dDZTqxnTKbxk9JEjPqD3lkLF5vb6dm9ok",
-	"BvOJFhW6aOBmP1U2C9wzpQ/J6/5rG7QsWAauyS7LgWs2YYbAk+OFMTcOXvX69WMjwd+MElLO51SusHrE",
-	"J0GtNeypAv/BKxQqyLF1xYqJ1d0DS/Iween0TU4XLDlMfuy9xL0YMYNcwHeSNuwUItzaptdaeLHJBKTv",
-	"OOHb38zHjAO2xzm+OE2JhAWaruYYyvz1cmjVvDrEnIk5VAx3VPdCHNnGAqO6N9jIQteqy65/YVIwpW1I",
-	"O2m+h/Prb5H0FbOG0RrtMfFJGHSQY/95RBZXTZ+a3yyedPX9jj0d4/vY18+27N4gveqyHwZo1uMzv8UX",
-	"DtPS91o7zER7zMpVj5DIuntkNUVjUfEVmz0cI8s2LPRXr783ItZxbt878ndYv6XRGPbMOEE6N8qzS75N",
-	"UY4RNuVCdr9u9M8NjzdFIgJx5KkJ7YXTD3f40r7V9PC19SjSq35/w4NI+z2EVD9ZEHkKCeuUXUME12Lf",
-	"+kScHRSfutpr8MpSyKiNwHXTpf55IEyvwgqPqS3StgzqqxnpWOyLure+47RNvoY/V4zteQFW9e5/iKUD",
-	"189nOa7JuJVDyOyeAoS4vp997LjxFvD9xvKHTuBNwYLu2SHXBTPX78doOXWifdVf7wlANgSaV8HDGKjW",
-	"hOEW4jw7TR6+tuD7Isjmttbo3jOm2KY7avo3UsUtwIz6plx3bKacmricCfTl+8Zs/mkpVCoCT1c4X0q4",
-	"7Z5vX0AxXwYupNf9t701RSIY/kfAHQsElw7DxfIpkOa4PuJG3GmjAW83SIgSXaWJNSu7nxGM0U5DEaja",
-	"9oWNhnQ+jGr2m7rWOA7DnkwmOAj/oJqdAy1W22Bt1Y3wuShY1rUrT0m9NQ3uTLhrBOem+K9KbK5qaCuh",
-	"4Rs83RbX9dozPcTm0mKjRecrqR9usV2owb73oTG2NRb3aLw4x9mR9UtQTdGy52QUPBk0Ss2vN5zlzqrz",
-	"DT0q7xnOZ7hwVjCzK/tqGehSeswenVOlD3C6g7PTETYCEUWOMVXbIdvlqM+ZwlZ4xzc8E/O5rQw0i1qb",
-	"bAJLUpnsSrh0I5IbyZcJziHzGfeGvDJwAQSlJdA5OiSA5wRTlFaYWH/ohxHKYRkzJu3Ygb2RLeakWYtV",
-	"7/a59FRzBgXB86k2aldr3w3Y7KWJb1ebNdxri04H9iBNGom8H7t+IjvwKfD/vSh8eZvFQaPYgbwDeYBe",
-	"HfBQ9lTh/mCpokvkxE16ZOWOlVbuHaIYnxatRqRqJpaqF/UitMVW6/a7zH1soLSnzR1vDfoY6ztszPks",
-	"Bvifyfpbaya6xQhsNfR9IrnfmLXTJGwieATpt1o4jZ6IvxNUO23E4JunM2+apFtZUxGlqQ3NR+tOLke0",
-	"m+W4B1mExNbXVTXcDFbEZZJaEwWnsTJLabFAq9kOwniBlayG7RzVLbJyBnmtSqGgK7lmhesBNhFyKrQG",
-	"jm9JYbWODU+wru5W60xu6M/3jAgT9m3q1MYdhJ6M6oK383wShCx5gCKOV1tKqzKTOy0Z361qPzz6Q7HD",
-	"qihpCxu0ybtPdRE2C2W8Ii6g7uFvQY6k2ZlM6GtqsBuLmQMbJkiwfIVs6qgVNNEiWrik05ZLDdPosMSq",
-	"6nX4Ttjs+ScDeJDr9tCMm1bl+I3rfvmkq3fxZwQsVYYVOddwkE42uKbTrsndZy/wm4c0ORf1qwGbvq++",
-	"cxv6Pv8gXpyLcEVQqqLoSmbmUIDe8HBzq9aQzIWMMEw7S4UwjXt7vRmDbbv17z/6KW6h++hpp3oQ33b/",
-	"90M37+Ygtuua72UbFB0/Fg0fnkzB6ITq45wlZYSvGWlIMyfwrSM4r3jEUZU3UMBEY/LA1KVaVqkDxFXs",
-	"0gILU3zlLoa6bX/wleF+PeKsoRs+Opsc4FtEo/DxOKbI61c/p/W9aIoPvVKO/i9ZPUT++uWrmHFsM48d",
-	"Wm01jUfmqqqMgsYb50uqCORMBzGqtpnsD9CwaqIW8R+Di/f/TFz8ScgHkbpugVCj9Fb+/MIV4TyxTzJ4",
-	"k99FkgyFGGW8ajOA8Gu6KiNM3379/519/iHu+dQCY1fR+8ImtD+1t1nOVV2xTzksj6wf0SqAtmTdvada",
-	"3bV1C1pUQJuMNyu3t6GB/fi/sWBV1ePvjAQStFw9MQ68F9gjiSxdLw+fJlr4TjNhoruLLKggddQa4ubK",
-	"lbCZ8HN6CwFa5aWRoK7zx4SyQt1wTI9Pg0dRqn5e6EBeYy3GcqmeGIiJUITMf+MU4pS7Lt8DwHUx7MCu",
-	"um9/1Clz7Aq4XvX7/nm6KoHT/nREFAAZhSW97j0XVKpG6wxgCrp6/+TZ7qp6zbbDGR8EXtRKaZg/mXNN",
-	"x+fvcpj4lnYbfSa+7uHP7TYJU+u3eE48VJ7MeVJ1Dlz3n1Q3ELpQYg4On8//PNrxeknf7+zmqMoV4jTj",
-	"q6IqJpdWyaXGqAoemf9TekCW1eVG8CIk1K2ukOO6b7RwXmzrujNCDguyrI501LYh+29tgzcfH553OU5C",
-	"RNzFd+L38xzuk41w63aidB6h/zvj89Ni8dM5ULbA9TFRGOyiKe/8GKwcS17QBXtx9xI5v1spWknk/Ho+",
-	"vbORpayS9VxaOwjx3vpV0vohb/tgEsmFfZ3H+ZR9ErLN4YjNCBJaGT9T0SOfh+cq9c0afqjaNBgys5WH",
-	"/laRAJeS2UiPzeQwSkpvLeobW/7aNmEQMq+z28PHXNOg4Ne//qmFf8umecZmVG19rQtY2lZNRh4qH+yi",
-	"K6Mx82AeF9lfn+CDWPoKY1dcHPZPbAbZH74+/L8AAAD//w==",
+	"7L3rchs5liD8Koj8JsIz36Ro2uXylKUfGyqJLmtblryU3O6OkscEMw9JtJIAG0CKYtQqYp5mHmyeZAMH",
+	"QCYyieRFlmqrN6b/dFlM3A7O/YbfkkzMF4ID1yo5/C2ZAc1B4n8OrunU/H8OKpNsoZngyWFyPQNyB1Ix",
+	"wVMyEZKMziYHH6nOZqNekiYS/l4yCXlyqGUJaaKyGcypmUavFpAcJkpLxqfJw0OanIuM2lnbi3yZgQSi",
+	"Z0A4LImeMT4lTO03/0OaLKikc9DuPCelVELGTzTicK/tByMiJrj0gk6BjGEiJKSEKsI0WVJFpuwOuNkK",
+	"M4P/XoJcJWnC6dysntk1wn3N6f058KmeJYev+/1+GgHE2an5EOdbUD2rp2P5xiNPhJxTnRwmZYlfRkDM",
+	"5kzHjzyVQDUoTXg5H4M0pwauJQNFlpRryLvOWOCc4T5ymNCy0Mnhj/3UnJfNyzmeNk3mjNt/vaq2x7iG",
+	"KUh7RRLUQnAFeEOfpBgXMDf/mQmugePW6WJRMIspLxf2i3/9m7JoU+/hnyRMksPk/3tZ4/NL+6t66efF",
+	"FduYRjVZAtdkKQWf9hBqbpyZ9rgAibtYSLEAqZndKc1uuVgWkE8hP9aNu8iphgPN5rB+IWlj3M+rCNqm",
+	"SSZKe+5NJ/rCeC6WJ/jpQ5rAfTajfAq4taK4nCSHv26eYOBHPHxNI8gB95CV5t9EGwAZcqAGEoQpQsei",
+	"1D1yOSGU4GYNZTDlydWgFA6aG6YAOdIO5QTu6XxRGFLiOaFjhTA3dH7DNZI7U4QLDr0bbo40MSh/rGO8",
+	"gRVAPg0uTs8ufjEzcFxZzySomShyJFIJ1KxtUHi3i5kBLQyJxiileXJcTZYFEKYVFJOULGcsm5GMci40",
+	"GQOBO1qUVEN+hN/OQSnDShRdKbKcrXrkTBMJShR3htb8AcyUNzyjvDEFoVPKuIFJtemxEAVQBBLLd2AD",
+	"aVJQDfGjecQhY8joHMgdU2xcmH/OGM+rfb1QxHI2e3vmz4UQtwdjmt2SiSh5TpjukePgVgkXuhfdtNnN",
+	"z6sryATPVXxb5pbIRIo5LgU89zy52u8/M62I0lTq1K1nflailBmQXIDBJU00FIWf4l+IFmTk0GrkN3vD",
+	"69HVPZuh9q4Fr9e0l1CjkyjHhcGlisXVvN2yVHNYd/lRSnc4sBcD8WMs82hCrgF+cyBLnRMDhDEUYmkw",
+	"tiaUXnT+soCz3bDKfHqBIiF2hQ5tFhJwU0Z2dC74Z6tPbFQ2LE+RlCnI69tqEDjj+u2bZF3OpImCO5BM",
+	"r7ax1Sv/nRmjHdVsGoDi4Qq/fEgTzXQBcV2nFuK/OqluAR2AsQmLYNN+L36BGqsqvlXzy6/V+cX4b5Ch",
+	"eMBdorBQm0VZ4949OCP4HYB2wvCM+w9cAM8fN9LTwN5DW/fgd1Adoimfk2ClTqh+csTdhCnTMG/+x1Yk",
+	"QvyxS1ApKaJgrZTugFS4Uuc+r3RUBoycHB2RWS01m2wiJeNSI0tEbX8i5GkpURtzLHxEVqCPCBdjka9w",
+	"njEYmeZYDHBzG78mbqUkTd6fDe1/HJ/86eLyy/ng9JfBaZImw8HV5fmfB6fBKdxh0+T+YCoOPHzMgVTv",
+	"yhFF9dMBmy+E09aMGn2YaJEpxl/aAQgyBIYa3Dndcp3d5FTTStqYz8jIDkfzpnnNWUVSW6/XUV/71twM",
+	"0WvTGuaLyC4vOZAP19efiJkIlF7fV+4u6KNqCpadJBZIGbOSvsxWDW3GaFkGKXIo2B1Io+ctmZ4Zoakg",
+	"k6BVlN1PGGdqFtfsKvllFLyS5yDJkq5SImStJS2kyEApkrN9tDt3OmONbbBHamskjhpjmDLOjS3q8INy",
+	"tQT5QhGD+dHjooayn4Q3vL5UJyLv2AVevf3oKNCjETzS34vbWi8qDe9A5iyLXMDo84UhyIvRYQv8hiGE",
+	"kK/VQI8Oc2pI/w4s7ZtN9cjodHB+9ufBcHA6OiQ0y2BhrEoyGg6uh381f7rhRheUhFpUx0lUmWWAn11/",
+	"GF5eX5/jaFREIQODaoSqW8iRG1GyoKUCnPP95yv81JjprCgIB/wWlyV6xtQNd5vtkdEvlxeDrm8pX1lV",
+	"z3MuB5UkTaoDIbe6Hv41SZNqm/g33EWSJmaBdT7WJn+HlyGe1NfTwRQkG5ca0OOC4jvPmbk+WnwKeMCE",
+	"FgrabOEWVusOCeQG/t+vIvgoFmaQh8Xgf30+Pr9K0mTwl7Ora/MfH4+vTz4MriKHTRNjxXSgsYZ7K1Hs",
+	"jAajyHDwmsC9URlR4zO/utlTj+k4Apc2uB0c5VWHbyUEtwEAHmgNtE0BY/Qw1WvBehdBgwNx2VMw2gXw",
+	"bLWuHWzgsFzoo4qP0jw3oACF1LaJq3KnhjsbW6F2I5SeSlBJmmQFy25nolQQvSUU+3TcUF0re62NsU5T",
+	"rYbEsHQQuCO2+hYobxnYobOt4vv2EzTt0QRYF3qBmyhqbVF/naqbbCLDmvs/4wHjR2Q0FqLdnOBFKATW",
+	"MetA3bLFgVjYdQ8WwvBkad166PiREgo8gLXA1vfi5PqFal/2q9c/vPnx7b/9ZK5jYdipNLv994P/8Wv/",
+	"4N3Xf/2nGNIAz69ZzHxbsyPbZrWiq91lL/A7JgWfO41r/XdDDR83mMn4wZWm2e36Vve4j9aE1/jX2HIe",
+	"PTsuQYpSx0ciE4+D9FpY9xjlQqHWvDv8rKjfpmR6kruyX7fJNjxUuNHm9aQNIvJHrbbQQMAQjK1LbKPy",
+	"JhZxVZ3OS5jh54sLax6cXH78dD64Rnn6/vjsfLtlYBn3ld/uPgz7PYMiH3RxZorsCV3EyJ4RzSZmSMwq",
+	"6FLdxlLcAkfXSGoUnZnhdCN/T6OUjESpv4nJN2lAY/7Nhf7m7mRc4F9KbixU/g0XH3Xo2FDk8R2Y0wdL",
+	"T1ihQfbs/YL6tf91hPqexdU5GEXX6FgujBJdLfBwbYKaEWFL9CULkotesk1W20OkFpr1KlskN8Yheu/d",
+	"2O33jxyY0+KlDWBYRCi0tRU2qlaRs1LrFi6EuFWGF/XIcVEY6GlF5qXSxJjTRyjwLIc1P1l/I5Fg4JCZ",
+	"6SKirSG6dvMpNJWXB9SVzuzIH/vrroaQgE8E15TxiG/2hCqj6hv5onbRv5rz4lYgMu1xW/VLnVOZ8pWV",
+	"QoyH1sYeSxv+1IRaMPDHHdTfGmyv+hG4zen9adzarhxSPh72rh/8b5uPa874s8zrSX39Ei4MS5sD5YpY",
+	"ZovxPw81z5134ckNqL1uwSxNSs7+XoL7GXWfh13UcUeX+3J1CR+j/Hj0aTD8NvjLyYfji18GI6tVqkB7",
+	"MLqEUXJtGMsY/VUcgIxOLj9fXH87u/j25ezi9PJLY7h1X1BNCqBKk1HlSBvdcD+FsrOiKGGcjJYYzvP+",
+	"NGTBKGD8HqZSlIumURpuH2VlY0e7CcoKOvsB9Rezm1gAwkgY5NtkvHJRsfrEVLqABOSpPRVah3hIG0kL",
+	"vYXDy8/X5lzHnz6dn50cX59dGvt7cPHns+HlxcfBxfVuJ/Rb3e+AF0KzCetKTrjktdtDLCHvkcEdyFXl",
+	"xVDAczRgrA+FaUVYnnoWZhMsyGgJ45kQtwcsjzgWEQV3DMO4ZU982LjFWu2vioxhWqJo2cwf3GwR/nBZ",
+	"5KA0mTCp6lAf46RgSiujKPAAaqrBPLYIKnRzRtzfGWYo7OU82zkgqvRgs5/TfFJdac7y0NkZt8HhXrvD",
+	"bHBuCp65xJYAWkYHUKB1sY9PUwJ1SRCbwBui8tCO2C/K5/a1vwdzn515qyVNHFnsuDn3dXcU0n3QCkQe",
+	"EXNLK+tdsMkLU8Fhu1KKu/DEGcTw6l0391TdUmBDNeg1RPKYmRQC6SlCTQ3O9mwRpwjSrcvf92fDyrW7",
+	"5t0ho+Hg49nF6WBovbRKs6IwvAeU9T0H0aYwZodpCCMfSHKz12HwGx6Lg5PR8PP54JtRZzAUZua3fxoO",
+	"Ti6tA9umEhjAUy2kqtNigkyQWAoI7vaG4+dMmy/CjA4v7RAW6D+2hw6DYWkS7s7/s9rZNjmIfGbVG3o8",
+	"3C4H7Yg1QVhb6l0hRAu3wfXwr/af0svHIBCAl+xjASkZWR1yRCRMSuW8+lMhXIRhNPjLh+PPV9fmC0c3",
+	"kBOqbriYaODGhkX/VDaD3NwDLQqxVG1Fyccd/dZajnynxqZJtdiOMN3Dz9AB02s2h4LxZybrnen2stRj",
+	"cd910d6et3faCNZ9cr7mgAKCDKxWcBIWsUSr8AjWy7gCHZWKuyUJCFRXjqewMdEIdTgbzLMDmiE1Lnzu",
+	"qT31vvk/Lcjbo8cgH2Q+NjfpfiA5aMoKRf55+P6EvHvz47/9yz6Op1vGc5utu5BiKulcHRLG72hhFFMu",
+	"9Dc0t1OSCT4pWKZTojQtIDVS00AP3SDf/FFSooX4VlA5hfSGl1yVC4P1kH+bQ87oN3O6lMxBz0T+DT1Y",
+	"hizB7mDM8hx4SkpO7ygr6Ngs490waPlQA3WoLSDqop2Oi85sgNMcyVydYeVi2cyQC733BmwduDyjiwVw",
+	"8JABsSggTGKzCjt6hgwGXCMpv1DdPuXdCTbwNj6sGci7Bgxc/P8s4usz2ofCqKfPEjCquj8BKcS0t1lz",
+	"q7wLP757F6D4m36U2KrEp43harOFpZB5HILaOeRbanOxpCsXGDocF5TfHpGRQXQrkS3/N7igCF1QmxAW",
+	"BkaCgdvDsdo6s32WVaWyOR9kDe8YCQ8NpWSsYJXZGLHpIOqXFcpzoTlxOH6HVgKTG9LctuRlSRFhJ4PK",
+	"HMd1gOdGnmoku4lGa5UsAS31+YIirf/Xf/znzjaJ95VsXRg/fMSp5kyp6PwWiDXwuPXk6JkopzMDyhVR",
+	"M1EW+RHpW9qmRYHeaSiKx2/kCjFtW5yT5cpLGTSfyQSrGqhGHclN1bCYO6ijVtRFqS8nQyNjd4TFGDJa",
+	"4p9hRSS10XVqWAGfej0qcF+PaXb7CLDsYVhqsb7z//qP/0S9z1ZdGGV+Z9QrOdwvIItSmE36IkuES5VC",
+	"bB3v5vwgCZ0bOOgacoihRz4OnUMBRvV0uTBSLImdZX/VpMVzKhsSCRbBEtBRWrGNGvfbyNdAhgYg4mwK",
+	"o0lxt5bL8emRM224tdKUa+u5E5NKyXuhSFYIix5tFsfuooEgQIHOvPDWLkuIFT6lQ9mLsKBH8a+IprdA",
+	"xJ1zoS2FvI3nk2cFZXPIGwrkNv3S22NMeZ+Oo8A98d2tPUTX4dqa+OdwLWcWPm6tmVDxCDrLOxQc3J0x",
+	"mL0TsE7en9r4HtNkvDoiI2mx4iyvqp+8yLacwXAQl62hli74E/Wq/Qy0pXTvmX5YTRLxoRmsRL+cYlNu",
+	"NlqwCezOIhYsnjIcYWPC3WegSvya0AUz2oUz7ZM0yZlaYHjt69d9ePcjkgLv6gz5HTxUiCn2vPVQf6pm",
+	"slkA7ugFpo6oW6jeQXUbGM45U/p7zVzPux5v4ZrdR1QzOYf8ivEMdtSYnHxC/dqxSeSSM6a0kHskxzzC",
+	"xQ3c2Ex5LFcrTSZV8Hqz9YFfuSorHx/bPMJ994Ana2WAB3sJiGhah4k2TR0L0Wy2e+parY3IUhbwwX65",
+	"e2AAF7qjxcaDGQ3pZ5rdbvzIRYiuYb7w5VedaXvrP6C76JIPbf1B/K4lIPGtPjLuUwMi8d5MLLbe7hV+",
+	"9Mg6GU3lFPTuRHyN38f4YuWRjR8FzbKN8CwXOX08Y+0Wx9Fc8SWVnPFpl6Ms9HNiBQVTZAFyRhdWA5oD",
+	"5bpOxaE+VOHUBUXUkmH9JBGTSY+ccS96iRZkKZnGcLPNcPv9XA5VoKN539uV/dZVNwLeseuOibVaktVs",
+	"M7z0NGTkqU9V9fwyYHbN2ipE/op1tvFsnZIbUKjxf515rHOKEMfbQFin+nUSjzLfLjl3ChPGmXdG7J/M",
+	"tACpBK9wbeLym9bV/kAiVZXgtlT9OwXU7nj5dHKsOkG/DZYPYumNlLDcGDO7aod3rRtUmSRMguqRPhGc",
+	"hFkbvnAYf0cnDM98apPlOz+9fbMlo2d3CAXSeLcKcS+X1wvEnYfU1i6hH6XO8tBiisZe5UdtHbq3c5rG",
+	"5uNEBHV1c68CEP7wdlsXgqg8X7/5CZW+KtqYo7Ycuu01wYSdpsLYKqw2HKSCjc22Mlskgt/wBpwsvrTS",
+	"ejzK2NXQrES3RgHEMhObWGOEnXWIV3B423/z0w5ZZ+tKSwXVJGnjwcdSaYPzPpxuj2NA4gZF8vT6GyJr",
+	"W67ca0t71q9EdKnqTB3sz7orHJe3/g+NnQV8TMBFlGlRKFdZ3eAJPfLeTBzD/RZH3MfZv6btdbOqqoZ+",
+	"DHoJwImEOeO50R5swK7FnbaE1I9Iv0pTdfNY/GzibJOhwT3NdLGyXK2JjK/6/Z+eiq/toeDuMenvqgdv",
+	"yMzdfcsN5XmzEJtTvgrYFAow9Dimddriqw0Cq6oDQTLotW52axbqHmdqa/xPzIwez4seqwcHebH97Ymx",
+	"e+ynrU93Y8AXm3NqrxKZBIYEDBaE9993PEE7BjdqSdxRBEGeSXmJl6DFtPkuVfhDR3cXQw3Ut6rwzlmb",
+	"j5cL56Vtxdg7mkiNbsp+/4cMXWsIVfw3/G/75zAUZH8YHRLArNEqHGGjcFXkoy6k/1tp2HClNAT6pQ0m",
+	"1fvuCIIXdLpVtUGpZnUapsL2Ly5vrpXwUWc+KZIzhfq/2b4LztuZevu3S9k1MTO4K5+b6QqHmwkcDHM3",
+	"extzQPdxF5hBw5IfdzQPaO9Ne09AJuZzpvU++Z2G551TpT+IUnaGtFw/FJdbjMvPRCl3UESDK3a3Ra4j",
+	"bX30DOZHN3zpZhBzUA1d1mAORThb+0f5VHiXOtNqmrNbpIPDfReUt2LhrgB+6GAVT5FliV7mZ8uuNLN3",
+	"5Wg9OisrsOH3TTSgrIiH/O2UeEM++LqFeB8RFVOFWILS5zvyOPc5gWBzNcd7BMdyEw73yKiuR1x0OYC1",
+	"0LT43v42dpKGB8zdVQytrrwivZenCCQ06t56ZPT/j4jSlOfWHDa6piwxWpfNqKSZBqmwCM7qaQVTu9XA",
+	"1ZWpnfVcr7+/nisoh33OZbCy9vkW2Kmgat0o2l4ZcxUYRlVJ2PDs+uzk+DxJky/HQ1e7e3bx/nLHat3a",
+	"FbvXTioOuJZeahsvsD2qJYNuDTG2LZa7awgCc2i3LdjItLXFHPmqO3PCqorV0VbEtQkM2HksPuRi+h2l",
+	"wK6fy9awvvTJDdtEXn2c54xw18cKIwJhTNvclwdp2kSIGONzhvh+nO9KzAHdJcuZmDd6WEys4ttqvcJ4",
+	"HtJMqWyoAejcBeajZZSPcnm1m56Ypd1UO/U9cfDYjxy/WIN4nR4NkDYG7R4RAve6XldtiTEVbK5rHUXT",
+	"dTUQRtT2Dq3PqLpiU864UTQk6I6vsLwP02/jZMcxM9c3kKoQztUFqiOX9om1kdb1aBu/7JceOIMi/8x1",
+	"LPX5os5pD+zJNEwQjLVa2icXb8dguyeKjY1u7ZX9yXxqpd6J4FkpZbOdSGg8dOlUVfHO5gw1oBLvR9bJ",
+	"W5G6ng6WSzV8Amk10Xjy05oCaYAoSr0xY2pt0CMi3aUsPrgMsnWsnAml0eFj6Nxj5+fh+ZFDB6uj1Zj4",
+	"B4uj/0Hi448LWjt/luPT/pqarCRt8tEINwrV/BrT19CrTUJtnI0JSEeDzxBPdgx5XV62pcYOjl/COPmf",
+	"V5cX6w5gA9kXWCVCCroSZTQu9R3O4H3i30F//a4WVMHO3vTfvU239aS6Qouf6ZkN/vmukMTXgFBdCUPQ",
+	"ytcqGsniiu4cOMJdBN7pSlPAi7vkxWpf5/RT8PkKsD+lXRXuVctCgwkiyGZuBSi2MaRHxhlb4mWXCGOo",
+	"k+wod3znRVt9ugoKSr8ruNiWW5uaCJDxKgRvHRwci5Ln1o3ozm9+eGUTvAua3foAElPkyvz7hSL4mEBK",
+	"oFBA+h3ul0ZwaZs7pq2ibeAchoGqBtEQqsiVpjynMidffPxX0dUhGS1nCrJvtsp1TBW8fdMjg4DTlNys",
+	"XVFTo8dMm7M8mpTWlYU662Et0vOzuQ/X08Te4BYAv43TRqB2yCLavWem9QLd/1ovlNEbWkB43d9GQI+G",
+	"STw4VAvTTRLtTy2rDJE0SZMpcJAs27EMOJxsz1pgN/QpfM7eAHs2t3P45ERcVXPPQRjjAh2CrttLu4kj",
+	"+oCD6pnmqTFPqaMTPPaLqQqpoHCMcORym0bWuKojQK6PJv4c9208W46yGCuQd49yqDci+Vt053bYt/58",
+	"u3u42uKmrMR1THjA7KtJpHoL2+BY47Jqj7CEMQlctyivctGsRe7d8Bt+QH4WOXMmr9HjMBg9N3bJK/KR",
+	"/dwjn23nO3vzKnWWNONVwXBGFaRkxMuisGyacrcdW9uIyQAiK+dg0/VvOPEq0CEpgN4BoQ6v8J0PQaZg",
+	"U6x8CoHZJpoIdpuLzuJsdHC7CmvC+KK08Vx8ToJriSrKyNYMj+o2T7ahoFnkHJvq4Bp0ara3oEqtvVKE",
+	"nN22vqSKjLLm+0XmY5LRosAHR7C7qsvIMwev4oVmAS+Y53SF2oYRa7iPs7AGzJzuhx9+eGc2//n6xDb8",
+	"JuXCQIozDmQiaebcGTmbMq165LhqdufrJHwJmK++xnW+YA6bFTT4rsfKpR28/vcff7Ad6A2U6v6Zym8Z",
+	"PSRIz6g95ZCxeb2+nZvaJAbziRYVumjgZj9VNgvcM6UPyZv+Gxu0LFgGrhc4y4FrNmGGwJPjhTE3Dl73",
+	"+vWbSMHfjBJSzudUrrB6xCdBrfUVqwL/wWM5KsixdTXVidXdA0vyMHnl9E1OFyw5TH7ovcK9GDGDXMA3",
+	"vDfsFCLc2qbXWnixyQSkb4zju3TNx4wDdvE6vjhNiYQFmq7mGMr89XJo1bw6xJyJOVQMd1S3bB3Z/iej",
+	"uoXhyELXqsuuzWpSMKVtSDtpPtv162+R9BWzhtEa7THx5Sp0kOMzGYgsrulHan6zeNL1PEHshSv/3Eb9",
+	"utTu7zhUj4GEAZr1+Mxv8YXDtPS91g4z0R6zclWGGll3j6ymaCwqvmKz1Wxk2YaF/vrN90bEOs7tW9z+",
+	"Duu3NBrDnhknSOdGeXbJtynKMcKmXMjuR9j+vuGNuUhEII48NaG9dPrhDl/aJ+Uevrbebnvd7294t22/",
+	"99rql1UiL7ZhnbLr2+JeArE+EWcHxaeu9ho8BhcyaiNw3XSpf8UM06uwwmNqe0lYBvXVjHQs9mX9BIjj",
+	"tE2+hj9XjO15AVY9MfIQSweuX/lzXJNxK4eQ2T0FCHF9P/vYceMt4PuN5Q+dwJuCBd2zQ64LZq4tmdFy",
+	"6kT7qg3oE4BsCDSvgocxUK0Jwy3EeXaaPHxtwfdlkM1trdG9Z0zxNYGo6d9IFbcAM+qbck38mXJq4nIm",
+	"0Jfv+0f6F/BQqQg8XeF8KeH2kQ/7UJP5MnAhvem/660pEsHwPwLuWCC4dBgulk+BNMf1ETfiThsNeLtB",
+	"QpToKk2sWdn9jGCMNkSLQNV2WW30zfRhVLPf1HXwchj2ZDLBQfiFajY4tVjtevT4pqnPRcGyrl15Suqt",
+	"aXBnwl0jODfF/6vE5qqGthIaPhXWbXFdr70mRmwuLfaDdb6S+n0p2ywf7LNEGmNbY3GPxotznB1ZvwTV",
+	"FC17TkbBy2aj1Px6w1nurDrf0KPynuF8hgtnBTO7so8rgi6lx+zROVX6AKc7ODsdYSMQUeQYU7WN/F2O",
+	"+pwp7Nh5fMMzMZ/bykCzqLXJJrAklcmuhEs3IrmRfJngHDKfcW/IKwMXQFBaAp2jQwI4tqiifIWJ9Yd+",
+	"GKEcljFj0o4d2BvZYk6atVj1vKhLTzVnUBC88myjdrX23YDNXpr4drVZw7226HRgD9Kkkcgz1+snsgOf",
+	"Av/fi8KXt1kcNIodyDuQB+jVAQ9lTxXuD5YqukRO3KRHVu5YaeXeIYrxadHql6xmYql6US9CW2y1br/L",
+	"3Mc+b3va3PEOxo+xvsP+wc9igP8jWX9rPY+3GIGtvuNPJPcbs3aahE0EjyD9Vgun0br1d4Jqp40YfPN0",
+	"5k2TdCtrKqI0taH5aN3J5Yh2sxz3bpSQ2KG/qobDNoE2k9SaKDiNlVlKiwVazXYQxgusZDVs56hukZUz",
+	"yGtVCgVdyTUrXA+wiZBToTVwfPIOq3V868WO7lbrTG7oz/eMCBP2berUxh2Enozqgic+fRKELHmAIo5X",
+	"W0qrMpM7LRnfrWo/PPpDscOqKGkLG7TJu091ETYLZbwiLqDu4W9BjqTZmUzoa2qwG4uZAxsmSLB8hWzq",
+	"qBU00SJauKTTlksN0+iwxKpqyfqzsNnzTwbwINftoRk3rcrxG9f96klX7+LPCFiqDCtyruEgnWxwTadd",
+	"k7vPXuI3D2lyLurHTTZ9X33nNvR9/kG8OBfhiqBURdGVzLRdNzcgWbPWkMyFjDBMO0uFMI17e7MZg+2r",
+	"EN9/9FPcQvfR0071IL7t/u+Hbt7NQWzXNd9yOyg6fiwaPjyZgtEJ1cc5S8oIXzPSkGZO4FtHcF7xiKMq",
+	"b6CAicbkgalLtaxSB4ir2KUFFqb4yl0Mddv2uyvD/XrEWUM3fHQ2OcAn00bhG5dMkTevf0rre9EU36Om",
+	"HP1fkrgwMXnz6nXMOLaZxw6ttprGI3NVVUaBn7oqa4ac6SBG1TaT/QEaVk3UIv5jcPH+PxIXfxLyQaSu",
+	"WyDUKL2VP790RThP7JP0AHqhfCTJUIhRxqs2Awi/pqsywvTt1//X2ecf4p5PLTB2Fb0vbUL7U3ub5Tzo",
+	"Mk45LI+sH9EqgLZk3bfb9ndt3YLENcHGdKJG5fY2NLAf/zcWrKp6/J2RQLr3DJ4cD9StIicFy24/iFK5",
+	"Rw6brVCaGVE89yhiO9egMiJKqcJWKI5n2BS4lBSgFKFkTuWUYat718KCKfeUlBZkDMQ9e2KWqJolLH3N",
+	"Lc1m6OBGZwW+wuBTyRqNNNAh/rcSXUZLdFirmVjiI0WuT/sRoerWZemToCe47SJGsYLev7wSE9nVTewi",
+	"tatmBwIL8rGRf+r6+DSgZSurjInWlWOCQG7I7goDMR2myst/+9PmmorntY+b725EyPCDdWCv/KMWT5Ps",
+	"gFPVotNJq0otg8iDF7sQnZarJya49wIbk5Gla6Djc7ML394prC5x4TwV5Gtb75fhs0pYWpnTWwh4eV4a",
+	"tdW125lQVqgbjtieBg+mVU30MGqzJs+Z2koEWq7+m5EjI3fX5RtvuNahHdhVv+kT9YQeu6rJ1/2+f7q2",
+	"ypq2Px0RBUBGYR29e+sNLZnRutSdgq7eRnu2u6peuu+IgAXRTrVSGuZP5tHW8fm7vJS+j+RGR6UvNvrH",
+	"9lWG9Sxb3JUeKk/msazada47LasbCP2WMa+iL6J5HpN0vY72d/YtVjVCcZrxpYgVk0urjG6jA9nqb/UP",
+	"63ZcVpcbwYuQULf6H4/rZu3ChY6sv9wIOayCtIbJUdtx039nuyr6pIx5l7cyRMRdHJZ+P8/hs9wIt27P",
+	"ZecR+r8zPj8tFj+d13ILXB8T+sTWtfLOj8FyzeQlXbCXd6+Q87uVouV7zpnuc6obpQEqWU9gt4MQ760z",
+	"M3V5S1S7xxRJLuzLfS6Q4zP/beJUbEaQ0Eqzm4oe+Tw8V6nvkPKi6o1iyMyW+/pbRQJcSmbDqzZ9yigp",
+	"vbVUi9jy17bziZB5XVISPvSeBlX2/mVwLfwDUs0zNkPZ62tdwNL2RzPyUPkIM10ZjZkH87h0mvUJjFHj",
+	"yvpdRX/YtLSZ2fLw9eH/BAAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

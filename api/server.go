@@ -49,6 +49,7 @@ type Options struct {
 	Notifications Notifications
 	Status        StatusSource
 	Replicas      Replicas
+	Reconciler    Reconciler
 	Pulse         Pulse
 	// Checks are the dependencies that /readyz and the status ask.
 	Checks []Check
@@ -125,7 +126,7 @@ func (o *Options) validate() error {
 	absent := map[string]bool{
 		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Inbox": o.Inbox == nil,
 		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Pulse": o.Pulse == nil,
-		"Replicas":  o.Replicas == nil,
+		"Replicas": o.Replicas == nil, "Reconciler": o.Reconciler == nil,
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,
 		"Web": o.Web == nil, "Log": o.Log == nil, "Now": o.Now == nil,
 	}

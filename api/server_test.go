@@ -19,6 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 
 	"tocsin/api"
+	"tocsin/evaluator"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/notify/template"
@@ -49,6 +50,7 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 		Rules: b.rules, Webhooks: b.webhooks, Inbox: b.inbox, Notifications: b.records, Pulse: b.beat,
 		Status:       statusFunc(func() (api.SystemStatus, error) { return api.SystemStatus{Rules: 2, EnabledRules: 1}, nil }),
 		Replicas:     replicasFunc(func() ([]api.ReplicaRecord, error) { return nil, nil }),
+		Reconciler:   reconcilerFunc(func(time.Duration) (evaluator.Reconciliation, error) { return evaluator.Reconciliation{}, nil }),
 		CheckRule:    template.CheckRule,
 		CheckWebhook: checkWebhook,
 		Web: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

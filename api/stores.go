@@ -8,6 +8,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/cursor"
+	"tocsin/evaluator"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -44,6 +45,13 @@ type RuleRetrier interface {
 	// Retry forgets why a rule could not be evaluated and makes it due. A
 	// disabled rule is a fault of kind Conflict.
 	Retry(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error)
+}
+
+// Reconciler compares a rule's alerts with the exchanges that match.
+type Reconciler interface {
+	// Rule compares the last stretch of time of one rule. A rule that counts is a
+	// fault of kind Conflict.
+	Rule(ctx context.Context, tenant string, id uuid.UUID, last time.Duration) (evaluator.Reconciliation, error)
 }
 
 // RuleReader reads rules.

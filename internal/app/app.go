@@ -182,7 +182,8 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	record := db.Record()
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
 		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Pulse: db.Inbox(), Notifications: record, Status: record,
-		Replicas: db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
+		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
+		Replicas:   db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
 		CheckRule: template.CheckRule, CheckWebhook: checkWebhook, Web: web.Handler(),
 		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,

@@ -298,6 +298,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/rules/{id}/reconcile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Compare a rule's alerts with the exchanges that match
+         * @description Asks ClickHouse for every exchange that matches and ended within the hours before the rule's cursor, less a margin for
+         *     what is still to be found, and Postgres whether each has its alert. What became visible only just now may show as
+         *     missing; ask again. Rules that count are a conflict.
+         */
+        post: operations["reconcileRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/rules/{id}/retry": {
         parameters: {
             query?: never;
@@ -650,6 +674,47 @@ export interface components {
              * @example about:blank
              */
             type: string;
+        };
+        Reconciliation: {
+            /**
+             * Format: int64
+             * @description Those of them that have their alert.
+             */
+            alerted: number;
+            /**
+             * Format: date-time
+             * @description Exchanges that ended at or after it were compared, …
+             */
+            from: string;
+            /**
+             * Format: int64
+             * @description Exchanges that match.
+             */
+            matching: number;
+            /**
+             * Format: int64
+             * @description Those that have none although they should; 0 when all is well.
+             */
+            missing: number;
+            /** @description The execution ids of the first few that are missing. */
+            missingSample: string[];
+            /**
+             * Format: int64
+             * @description Those that have none because they ran for as long as the rule looks back.
+             */
+            outOfReach: number;
+            /** Format: uuid */
+            ruleId: string;
+            /**
+             * Format: date-time
+             * @description … and before it.
+             */
+            to: string;
+            /**
+             * Format: int64
+             * @description Alerts whose exchange is no longer among those that match; it was deleted or its row changed.
+             */
+            unexpected: number;
         };
         /** @description One process. Its instants are of Postgres's clock. */
         Replica: {
@@ -1407,6 +1472,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Rule"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    reconcileRule: {
+        parameters: {
+            query?: {
+                /** @description How far to look back, not before the rule was armed. */
+                hours?: number;
+            };
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How they compare. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reconciliation"];
                 };
             };
             default: components["responses"]["Problem"];

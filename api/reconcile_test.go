@@ -1,0 +1,39 @@
+package api_test
+
+import (
+	"testing"
+	"time"
+
+	"tocsin/api"
+	"tocsin/evaluator"
+	"tocsin/internal/fault"
+)
+
+func TestReconcileTellsWhatIsMissing(t *testing.T) {
+	var asked time.Duration
+	b := newBench(t, func(o *api.Options) {
+		o.Reconciler = reconcilerFunc(func(last time.Duration) (evaluator.Reconciliation, error) {
+			asked = last
+			if last == 2*time.Hour {
+				return evaluator.Reconciliation{}, fault.New(fault.Conflict, "a rule that counts")
+			}
+			return evaluator.Reconciliation{
+				FromNS: 1, ToNS: 2, Matching: 7, Alerted: 4, Missing: 2, MissingSample: []string{"a", "b"}, OutOfReach: 1, Unexpected: 3,
+			}, nil
+		})
+	})
+	const path = "/api/v1/rules/01975d5e-7b84-7000-8000-000000000001/reconcile"
+	got := into[api.Reconciliation](b.do("POST", path, "").want(200))
+	if asked != 24*time.Hour || got.Matching != 7 || got.Alerted != 4 || got.Missing != 2 || len(got.MissingSample) != 2 ||
+		got.OutOfReach != 1 || got.Unexpected != 3 || got.From.UnixNano() != 1 || got.To.UnixNano() != 2 {
+		t.Errorf("asked for %v, got %+v", asked, got)
+	}
+	b.do("POST", path+"?hours=168", "").want(200)
+	if asked != 168*time.Hour {
+		t.Errorf("asked for %v", asked)
+	}
+	b.do("POST", path+"?hours=2", "").want(409)
+	for _, hours := range []string{"0", "169", "x", "-1"} {
+		b.do("POST", path+"?hours="+hours, "").want(400)
+	}
+}

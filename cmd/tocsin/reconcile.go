@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/app"
+)
+
+// reconcile is the command that compares alerts with exchanges.
+type reconcile struct {
+	database
+	sourceFlags
+
+	Hours   int           `help:"How far to look back, not before a rule was armed." default:"24"`
+	Rule    []uuid.UUID   `help:"Rules to compare, by their ids; without it every enabled rule that raises an alert for each exchange." placeholder:"ID"`
+	Confirm time.Duration `help:"How long to wait before what is missing is looked for again: what became visible just now is still to be found." default:"30s"`
+}
+
+// Run compares and prints. That anything is missing is an error.
+func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
+	if r.Hours < 1 || r.Confirm < 0 {
+		return fmt.Errorf("--hours must be at least 1, --confirm must not be negative")
+	}
+	mapping, err := r.mapping()
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if _, err := fmt.Fprintln(table, "RULE\tID\tMATCHING\tALERTED\tMISSING\tOUT OF REACH\tUNEXPECTED"); err != nil {
+		return err
+	}
+	var missing int64
+	var samples []string
+	err = app.Reconcile(ctx, app.ReconcileOptions{
+		PostgresURL: r.PostgresURL, ClickHouseURL: r.ClickHouseURL, Source: mapping, Rules: r.Rule,
+		Last: time.Duration(r.Hours) * time.Hour, Confirm: r.Confirm, Version: buildVersion(),
+	}, func(c app.Reconciliation) error {
+		missing += c.Missing
+		if c.Missing > 0 {
+			samples = append(samples, fmt.Sprintf("%s: %s", c.RuleName, strings.Join(c.MissingSample, ", ")))
+		}
+		_, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.OutOfReach, c.Unexpected)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, s := range samples {
+		if _, err := fmt.Fprintf(out, "missing of %s\n", s); err != nil {
+			return err
+		}
+	}
+	if missing > 0 {
+		return fmt.Errorf("%d exchanges that match have no alert", missing)
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/evaluator"
+	"tocsin/internal/clickhouse"
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres"
+)
+
+// ReconcileOptions say what to reconcile. PostgresURL and ClickHouseURL are required.
+type ReconcileOptions struct {
+	PostgresURL   string
+	ClickHouseURL string
+	// Source says where exchanges are read, [clickhouse.Exchanges] by default.
+	Source clickhouse.Mapping
+	// Rules are the rules to reconcile; none means every enabled rule that raises
+	// an alert for each exchange.
+	Rules []uuid.UUID
+	// Last is how far to look back.
+	Last time.Duration
+	// Confirm is how long to wait before what is missing is looked for again.
+	Confirm time.Duration
+	Version string
+}
+
+// Reconciliation is how the alerts of a rule compare with what matches.
+type Reconciliation = evaluator.Reconciliation
+
+// Reconcile compares the alerts of rules with the exchanges that match, and
+// tells each. It changes nothing.
+func Reconcile(ctx context.Context, o ReconcileOptions, each func(Reconciliation) error) (err error) {
+	if err := postgres.CheckSchema(ctx, o.PostgresURL); err != nil {
+		return err
+	}
+	db, err := postgres.Open(ctx, o.PostgresURL, nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	source, err := clickhouse.Open(clickhouse.Options{URL: o.ClickHouseURL, Mapping: o.Source, Version: o.Version})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	r := &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation(), Confirm: o.Confirm}
+	found := 0
+	err = eachReconcilable(ctx, db.Reconciliation(), func(rule postgres.ReconcilableRule) error {
+		if len(o.Rules) > 0 && !slices.Contains(o.Rules, rule.ID) {
+			return nil
+		}
+		found++
+		result, err := r.Rule(ctx, rule.TenantID, rule.ID, o.Last)
+		if fault.KindOf(err) == fault.NotFound {
+			return nil // deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		return each(result)
+	})
+	if err == nil && found < len(o.Rules) {
+		return fmt.Errorf("of %d rules named, %d are enabled and raise an alert for each exchange", len(o.Rules), found)
+	}
+	return err
+}
+
+// eachReconcilable calls f for each rule that can be reconciled.
+func eachReconcilable(ctx context.Context, store *postgres.Reconciliation, f func(postgres.ReconcilableRule) error) error {
+	const page = 1000
+	for after := uuid.Nil; ; {
+		list, err := store.Rules(ctx, after, page)
+		if err != nil {
+			return err
+		}
+		for _, rule := range list {
+			if err := f(rule); err != nil {
+				return err
+			}
+			after = rule.ID
+		}
+		if len(list) < page {
+			return nil
+		}
+	}
+}

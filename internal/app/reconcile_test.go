@@ -1,0 +1,177 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"tocsin/api"
+	"tocsin/evaluator"
+	"tocsin/internal/clickhouse"
+	"tocsin/rules"
+)
+
+// reconcile compares the last day of a rule.
+func (w *world) reconcile(rule rules.Rule) evaluator.Reconciliation {
+	w.t.Helper()
+	source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = source.Close() })
+	r := &evaluator.Reconciler{Source: source, Alerts: w.db.Reconciliation()}
+	result, err := r.Rule(w.t.Context(), tenant, rule.ID, 24*time.Hour)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	result.RuleID, result.RuleName, result.FromNS, result.ToNS = rule.ID, "", 0, 0
+	return result
+}
+
+// command runs the program on the world's databases.
+func (w *world) command(args ...string) (output string, code int) {
+	w.t.Helper()
+	path, err := binary()
+	if err != nil {
+		w.t.Fatalf("build tocsin: %v", err)
+	}
+	run := exec.CommandContext(context.Background(), path, args...)
+	run.Env = append(os.Environ(), "TOCSIN_POSTGRES_URL="+w.pgURL, "TOCSIN_CLICKHOUSE_URL="+w.ch.URL)
+	var out bytes.Buffer
+	run.Stdout, run.Stderr = &out, &out
+	if err := run.Run(); err != nil && run.ProcessState == nil {
+		w.t.Fatal(err)
+	}
+	return out.String(), run.ProcessState.ExitCode()
+}
+
+// TestReconciliationFindsWhatIsMissing takes alerts and exchanges away and lets
+// the comparison of both databases tell.
+func TestReconciliationFindsWhatIsMissing(t *testing.T) {
+	w := newWorld(t)
+	rule := w.ruleOf(rules.Definition{Name: "orders", Filter: rules.Filter{ErrorTypes: []string{"Old"}}})
+	now := w.ch.Now(t)
+	minute := time.Minute.Nanoseconds()
+	hour := 60 * minute
+	w.exec(`update rule_state set armed_since_ns = $1`, now-5*hour)
+	ended := func(id, errorType string, start, end int64) rules.Exchange {
+		return rules.Exchange{
+			TenantID: tenant, StartTimeNS: start, EndTimeNS: &end, ExecutionID: id, Status: rules.Failed, ErrorType: errorType,
+		}
+	}
+	if got := w.reconcile(rule); got.Matching != 0 {
+		t.Errorf("before the first run: %+v", got)
+	}
+	w.ch.Insert(t,
+		ended("a", "Old", now-50*minute, now-40*minute), ended("a", "Old", now-50*minute, now-40*minute),
+		ended("b", "Old", now-50*minute, now-40*minute), ended("\x00\xff", "Old", now-45*minute, now-45*minute),
+		ended("other", "New", now-50*minute, now-40*minute), ended("just now", "Old", now-minute/60, now-minute/60))
+	w.tick()
+	// Another condition decides on what ends from ten minutes ago on.
+	definition := rule.Definition
+	definition.Filter = rules.Filter{ErrorTypes: []string{"New"}}
+	if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: definition}); err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`update rule_state set armed_since_ns = $1, former = jsonb_set(former, '{0,toNs}', to_jsonb($1::bigint))`, now-10*minute)
+	w.ch.Insert(t,
+		ended("new", "New", now-6*minute, now-5*minute), ended("old, too late", "Old", now-6*minute, now-5*minute),
+		// Ran for longer than the rule looks back.
+		ended("long", "Old", now-90*minute, now-20*minute))
+	if _, err := w.tickWith(w.newEvaluator(evaluator.Options{})); err != nil {
+		t.Fatal(err)
+	}
+	all := evaluator.Reconciliation{RuleID: rule.ID, Matching: 5, Alerted: 4, OutOfReach: 1}
+	if diff := cmp.Diff(all, w.reconcile(rule)); diff != "" {
+		t.Errorf("when all is well: %s", diff)
+	}
+	if out, code := w.command("reconcile"); code != 0 || !slices.Contains(strings.Fields(out), "orders") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+
+	w.exec(`delete from alert where execution_id in ('a', 'new')`)
+	missing := all
+	missing.Alerted, missing.Missing, missing.MissingSample = 2, 2, []string{"a", "new"}
+	if diff := cmp.Diff(missing, w.reconcile(rule)); diff != "" {
+		t.Errorf("two alerts deleted: %s", diff)
+	}
+	out, code := w.command("reconcile", "--confirm=0s", "--rule="+rule.ID.String())
+	if code != 1 || !strings.Contains(out, "missing of orders: a, new") || !strings.Contains(out, "2 exchanges") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+
+	if err := w.ch.Conn.Exec(t.Context(), "DELETE FROM exchanges WHERE execution_id = 'b'"); err != nil {
+		t.Fatal(err)
+	}
+	unexpected := missing
+	unexpected.Matching, unexpected.Alerted, unexpected.Unexpected = 4, 1, 1
+	if diff := cmp.Diff(unexpected, w.reconcile(rule)); diff != "" {
+		t.Errorf("an exchange deleted: %s", diff)
+	}
+}
+
+// TestReconciliationConfirms lets an alert come while it waits, and compares
+// more exchanges than one page holds.
+func TestReconciliationConfirms(t *testing.T) {
+	const exchanges = 450
+	w := newWorld(t)
+	rule := w.rule()
+	now := w.ch.Now(t)
+	begin := now - 30*time.Minute.Nanoseconds()
+	w.exec(`update rule_state set armed_since_ns = $1`, begin)
+	w.tick()
+	// Ten exchanges in each nanosecond, so that pages end between ties.
+	err := w.ch.Conn.Exec(t.Context(), fmt.Sprintf(`
+		INSERT INTO exchanges (tenant_id, start_time, environment, application_id, route_id, execution_id, end_time, duration, status)
+		SELECT '%s', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(intDiv(number, 10)), 'UTC') AS s, 'production', 'orders', 'r', toString(number), s, 1, 'FAILED'
+		FROM numbers(%d)`, tenant, begin+1, exchanges))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.reconcile(rule); got.Matching != exchanges || got.Missing != exchanges || len(got.MissingSample) != 10 {
+		t.Fatalf("before they are found: %+v", got)
+	}
+	source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	engine := w.newEvaluator(evaluator.Options{})
+	late := &lateAlerts{AlertSet: w.db.Reconciliation(), after: 3, then: func() {
+		w.until("everything is alerted", func() bool {
+			if _, err := w.tickWith(engine); err != nil {
+				t.Fatal(err)
+			}
+			return w.column(`select count(*)::text from alert`)[0] == fmt.Sprint(exchanges)
+		})
+	}}
+	r := &evaluator.Reconciler{Source: source, Alerts: late, Confirm: time.Millisecond, PageSize: 205}
+	got, err := r.Rule(t.Context(), tenant, rule.ID, time.Hour)
+	if err != nil || got.Matching != exchanges || got.Alerted != exchanges || got.Missing != 0 || got.Unexpected != 0 {
+		t.Errorf("when they are found meanwhile: %+v, %v", got, err)
+	}
+}
+
+// lateAlerts runs then after so many look-ups.
+type lateAlerts struct {
+	evaluator.AlertSet
+	after int
+	then  func()
+}
+
+func (l *lateAlerts) WithoutAlert(ctx context.Context, rule uuid.UUID, keys []string) ([]string, error) {
+	without, err := l.AlertSet.WithoutAlert(ctx, rule, keys)
+	if l.after--; l.after == 0 {
+		l.then()
+	}
+	return without, err
+}
