@@ -28,3 +28,8 @@ export function setRuleEnabled(id: string, enabled: boolean): Promise<Rule> {
   const params = { path: { id } };
   return body(enabled ? client.POST("/rules/{id}/enable", { params }) : client.POST("/rules/{id}/disable", { params }));
 }
+
+/** Has a rule that could not be evaluated evaluated at once. */
+export function retryRule(id: string): Promise<Rule> {
+  return body(client.POST("/rules/{id}/retry", { params: { path: { id } } }));
+}

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import type { Rule } from "../api/client";
 import { explain } from "../api/errors";
-import { deleteRule, ruleKeys, ruleList, setRuleEnabled } from "../api/rules";
+import { deleteRule, retryRule, ruleKeys, ruleList, setRuleEnabled } from "../api/rules";
 import { webhookList } from "../api/webhooks";
 import { Page } from "../app/Page";
 import { Button, buttonClass } from "../ui/Button";
@@ -110,11 +110,32 @@ function Health({ rule }: { rule: Rule }) {
             <Ago at={health.lastErrorAt} />
           </div>
         )}
+        <RetryButton rule={rule} />
       </>
     );
   }
   if (health?.lagSeconds === undefined) return <span className={table.quiet}>Not evaluated yet</span>;
   return <span className={health.lagSeconds > lateSeconds ? table.warn : table.quiet}>{lag(health.lagSeconds)}</span>;
+}
+
+function RetryButton({ rule }: { rule: Rule }) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const retry = useMutation({
+    mutationFn: () => retryRule(rule.id),
+    onError: (error) => toast(`“${rule.name}” was not tried. ${explain(error).what}`, "failed"),
+    onSettled: () => cache.invalidateQueries({ queryKey: ruleKeys.all }),
+  });
+  return (
+    <Button
+      look="quiet"
+      disabled={retry.isPending}
+      aria-label={`Evaluate ${rule.name} now`}
+      onClick={() => retry.mutate()}
+    >
+      Evaluate now
+    </Button>
+  );
 }
 
 function EnableButton({ rule }: { rule: Rule }) {

@@ -1,4 +1,4 @@
-import { Input, PasswordInput, SegmentedControl, Textarea, TextInput } from "@mantine/core";
+import { Checkbox, Input, PasswordInput, SegmentedControl, Textarea, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
@@ -19,18 +19,20 @@ type Values = {
   url: string;
   bodyTemplate: string;
   signingSecret: string;
+  operators: boolean;
 };
 
-const fields = ["name", "kind", "url", "bodyTemplate", "signingSecret"] as const;
+const fields = ["name", "kind", "url", "bodyTemplate", "signingSecret", "operators"] as const;
 
 const kindChoices = (["slack", "generic"] as const).map((value) => ({ value, label: kinds[value].word }));
 
 /** What does not apply to a kind is not sent, whatever was typed before the kind was changed. */
-function definition({ name, kind, url, bodyTemplate, signingSecret }: Values): WebhookDefinition {
+function definition({ name, kind, url, bodyTemplate, signingSecret, operators }: Values): WebhookDefinition {
   return {
     name,
     kind,
     url,
+    ...(operators ? { operators } : {}),
     ...(kind === "generic" && bodyTemplate ? { bodyTemplate } : {}),
     ...(kind === "generic" && signingSecret ? { signingSecret } : {}),
   };
@@ -46,7 +48,7 @@ export function NewWebhookPage() {
     document.title = "New webhook · Tocsin";
   }, []);
   const form = useForm<Values>({
-    initialValues: { name: "", kind: "slack", url: "", bodyTemplate: "", signingSecret: "" },
+    initialValues: { name: "", kind: "slack", url: "", bodyTemplate: "", signingSecret: "", operators: false },
   });
   const create = useMutation({
     mutationFn: createWebhook,
@@ -94,6 +96,11 @@ export function NewWebhookPage() {
             autoComplete="off"
             spellCheck={false}
             {...form.getInputProps("url")}
+          />
+          <Checkbox
+            label="For operators"
+            description="Is told when a rule cannot be evaluated, and when it can again."
+            {...form.getInputProps("operators", { type: "checkbox" })}
           />
         </FormSection>
 

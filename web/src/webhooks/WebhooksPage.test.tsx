@@ -31,3 +31,27 @@ test("a webhook that rules need stays, and the dialog says which", async () => {
   expect(screen.queryByRole("dialog")).toBeNull();
   expect(screen.getByText("hooks.slack.com")).toBeVisible();
 });
+
+test("a webhook for operators is made and shown as one", async () => {
+  let sent: unknown;
+  server.use(
+    http.get(api("/webhooks"), () =>
+      HttpResponse.json({
+        items: [
+          { id: "w1", name: "Tocsin", kind: "slack", urlHost: "hooks.slack.com", enabled: true, operators: true },
+        ],
+      }),
+    ),
+    http.post(api("/webhooks"), async ({ request }) => {
+      sent = await request.json();
+      return HttpResponse.json({ id: "w1", name: "Tocsin" }, { status: 201 });
+    }),
+  );
+  const { user } = open("/webhooks/new");
+  await user.type(await screen.findByLabelText("Name"), "Tocsin");
+  await user.type(screen.getByLabelText("URL"), "https://hooks.slack.com/x");
+  await user.click(screen.getByLabelText(/^For operators/));
+  await user.click(screen.getByRole("button", { name: "Create the webhook" }));
+  expect(await screen.findByText(/for operators/)).toBeVisible();
+  expect(sent).toEqual({ name: "Tocsin", kind: "slack", url: "https://hooks.slack.com/x", operators: true });
+});

@@ -81,6 +81,7 @@ function WebhookTable({ webhooks, onDelete }: TableProps) {
                 <div className={table.sub}>
                   <span className="mono">{webhook.urlHost}</span>
                   {webhook.hasSigningSecret && " · signed"}
+                  {webhook.operators && " · for operators"}
                 </div>
               </td>
               <td>
