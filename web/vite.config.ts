@@ -24,6 +24,8 @@ export default defineConfig({
     include: ["src/**/*.test.{ts,tsx}"],
     setupFiles: ["src/test/setup.ts"],
     restoreMocks: true,
+    // A bound for what hangs, not for what a busy machine does slowly.
+    testTimeout: 30_000,
     css: false,
   },
 });

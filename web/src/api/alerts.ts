@@ -17,6 +17,7 @@ export const alertKeys = {
   counts: ["alerts", "counts"] as const,
   ones: ["alerts", "one"] as const,
   one: (id: string) => ["alerts", "one", id] as const,
+  timelines: ["alerts", "notifications"] as const,
   notifications: (id: string) => ["alerts", "notifications", id] as const,
 };
 

@@ -18,6 +18,8 @@ export function follow(cache: QueryClient): Live {
       await Promise.all([
         cache.invalidateQueries({ queryKey: alertKeys.lists }),
         cache.invalidateQueries({ queryKey: alertKeys.ones }),
+        // A count that goes on, or is over, owes new messages about an alert that is open here.
+        cache.invalidateQueries({ queryKey: alertKeys.timelines }),
       ]);
     },
     () => refreshGapMs * loadedPages(cache),

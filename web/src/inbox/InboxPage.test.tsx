@@ -1,6 +1,7 @@
 import { screen, waitFor, within } from "@testing-library/react";
-import { http } from "msw";
+import { HttpResponse, http } from "msw";
 import { describe, expect, test } from "vitest";
+import type { Alert } from "../api/client";
 import { anAlert, api, countsOf, open, problem, startWorld, streams } from "../test/world";
 
 const { server, world } = startWorld();
@@ -115,6 +116,23 @@ describe("counts", () => {
     await user.keyboard("j{Enter}");
     await screen.findByRole("heading", { name: title });
     expect(screen.getByRole("heading", { name: "Newest exchange" })).toBeVisible();
+  });
+
+  test("that go on tell of their reminders by themselves", async () => {
+    world.alerts = [anAlert(5, { count, title })];
+    let items: unknown[] = [];
+    server.use(http.get(api("/alerts/:id/notifications"), () => HttpResponse.json({ items })));
+    const { user } = open("/inbox");
+    await waitFor(() => expect(rows()).toHaveLength(1));
+    await user.keyboard("j{Enter}");
+    await screen.findByText("Fired");
+    const at = new Date().toISOString();
+    const [{ id: alertId, ruleId }] = world.alerts as [Alert];
+    const reminder = { id: "n1", alertId, ruleId, webhookId: "w1", webhookName: "#ops", reason: "REMINDER" };
+    items = [{ ...reminder, status: "EXHAUSTED", attemptCount: 6, createdAt: at, settledAt: at, attempts: [] }];
+    streams.at(-1)?.tell(countsOf(world.alerts));
+    expect(await screen.findByText("Still firing")).toBeVisible();
+    expect(screen.getByText(/reminder to #ops/)).toBeVisible();
   });
 
   test("that wait have a tab while there are any, and cannot be acted upon", async () => {

@@ -93,8 +93,7 @@ function Counting({ form }: { form: UseFormReturnType<Values> }) {
       </div>
       <Checkbox
         size="xs"
-        label="Tell when it is over"
-        description="The alert resolves by itself when fewer match."
+        label="Tell when it is over: fewer match, and the alert resolves by itself"
         {...form.getInputProps("notifyOnResolve", { type: "checkbox" })}
       />
       <ul className={styles.reasons}>

@@ -1,5 +1,5 @@
 import "@testing-library/jest-dom/vitest";
-import { cleanup } from "@testing-library/react";
+import { cleanup, configure } from "@testing-library/react";
 import { afterEach } from "vitest";
 
 // The simulated page has no layout. A size for every element, that never changes, is enough for the list to show its
@@ -12,6 +12,9 @@ Object.defineProperties(HTMLElement.prototype, {
   clientWidth: size,
 });
 HTMLElement.prototype.getBoundingClientRect = () => new DOMRect(0, 0, 800, 800);
+
+// As long as a busy machine needs; what is there sooner is found sooner.
+configure({ asyncUtilTimeout: 10_000 });
 
 class StillObserver implements ResizeObserver {
   observe() {}
