@@ -38,14 +38,18 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// replica runs the whole app in this process.
-func (w *world) replica() (address string, logged *log) {
+// replica runs the whole app in this process, with some options changed.
+func (w *world) replica(change ...func(*app.Options)) (address string, logged *log) {
 	w.t.Helper()
 	logged = &log{}
-	a, err := app.New(w.t.Context(), app.Options{
+	o := app.Options{
 		PostgresURL: w.pgURL, ClickHouseURL: w.ch.URL, EncryptionKey: key, Listen: "127.0.0.1:0", OutgoingAllow: loopback(),
 		Logger: slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	a, err := app.New(w.t.Context(), o)
 	if err != nil {
 		w.t.Fatal(err)
 	}

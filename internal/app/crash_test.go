@@ -34,18 +34,36 @@ var binary = sync.OnceValues(func() (string, error) {
 // process is a replica as an operating-system process.
 type process struct {
 	*exec.Cmd
-	address string
+	// ready is closed once it runs, at address; over when it has written its last line.
+	ready, over chan struct{}
+	address     string
+	logged      log
 }
 
 // serve starts a replica on the world's databases, with more settings, and
 // waits until it runs.
 func (w *world) serve(settings ...string) *process {
 	w.t.Helper()
+	p := w.start(settings...)
+	select {
+	case <-p.ready:
+	case <-p.over:
+		w.t.Fatalf("the replica did not start: %s", p.logged.String())
+	}
+	return p
+}
+
+// start starts a replica.
+func (w *world) start(settings ...string) *process {
+	w.t.Helper()
 	path, err := binary()
 	if err != nil {
 		w.t.Fatalf("build tocsin: %v", err)
 	}
-	p := &process{Cmd: exec.CommandContext(context.Background(), path, "serve")}
+	p := &process{
+		Cmd:   exec.CommandContext(context.Background(), path, "serve"),
+		ready: make(chan struct{}), over: make(chan struct{}),
+	}
 	p.Env = append(os.Environ(),
 		"TOCSIN_POSTGRES_URL="+w.pgURL, "TOCSIN_CLICKHOUSE_URL="+w.ch.URL, "TOCSIN_ENCRYPTION_KEY="+key,
 		"TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_SETTLE=0s",
@@ -59,20 +77,14 @@ func (w *world) serve(settings ...string) *process {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(p.kill)
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		if _, after, found := strings.Cut(lines.Text(), "address="); found && strings.Contains(lines.Text(), "msg=running") {
-			p.address, _, _ = strings.Cut(after, " ")
-			break
-		}
-		w.t.Log(lines.Text())
-	}
-	if p.address == "" {
-		w.t.Fatal("the replica did not start")
-	}
 	go func() {
-		for lines.Scan() {
-			_ = lines.Text() // reads on so that the pipe never fills
+		defer close(p.over)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			_, _ = p.logged.Write([]byte(lines.Text() + "\n"))
+			if _, after, found := strings.Cut(lines.Text(), "address="); found && strings.Contains(lines.Text(), "msg=running") {
+				p.address, _, _ = strings.Cut(after, " ")
+				close(p.ready)
+			}
 		}
 	}()
 	return p

@@ -1,0 +1,265 @@
+package lease_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"tocsin/internal/lease"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// model is a store that does in memory what Postgres does in statements, on a
+// clock of its own.
+type model struct {
+	beatAt map[string]time.Time
+	claims map[string]lease.Released
+	now    func() time.Time
+	down   error
+	hangs  bool
+	asked  int
+}
+
+func newModel() *model {
+	// The store's clock is far from the replicas'.
+	return &model{
+		beatAt: map[string]time.Time{}, claims: map[string]lease.Released{},
+		now: func() time.Time { return time.Now().Add(-1000 * time.Hour) },
+	}
+}
+
+func (m *model) answer(ctx context.Context) error {
+	if m.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return m.down
+}
+
+func (m *model) Beat(ctx context.Context, r lease.Replica) error {
+	if err := m.answer(ctx); err != nil {
+		return err
+	}
+	m.beatAt[r.ID] = m.now()
+	return nil
+}
+
+func (m *model) Reap(ctx context.Context, r lease.ReapRequest) (lease.Reaped, error) {
+	m.asked++
+	var reaped lease.Reaped
+	if err := m.answer(ctx); err != nil {
+		return reaped, err
+	}
+	for id, at := range m.beatAt {
+		silent := m.now().Sub(at)
+		if id == r.Self || silent < r.DeadAfter {
+			continue
+		}
+		if held, ok := m.claims[id]; ok {
+			reaped.Released = append(reaped.Released, held)
+			delete(m.claims, id)
+		}
+		if silent >= r.ForgetAfter {
+			delete(m.beatAt, id)
+			reaped.Forgotten++
+		}
+	}
+	return reaped, nil
+}
+
+func (m *model) Leave(ctx context.Context, id string) (lease.Released, error) {
+	held := m.claims[id]
+	if err := m.answer(ctx); err != nil {
+		return held, err
+	}
+	delete(m.claims, id)
+	delete(m.beatAt, id)
+	return held, nil
+}
+
+// member starts a member of a bubble, which ends before the test does.
+func member(t *testing.T, m *model, id string) (started *lease.Member, logged *bytes.Buffer, stop func()) {
+	t.Helper()
+	logged = &bytes.Buffer{}
+	started, err := lease.New(lease.Options{
+		Store: m, Replica: lease.Replica{ID: id}, Logger: slog.New(slog.NewTextHandler(logged, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go started.Run(ctx)
+	synctest.Wait()
+	return started, logged, func() { cancel(); synctest.Wait() }
+}
+
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // the time of a bubble
+	synctest.Wait()
+}
+
+func TestBeatsAtOnceAndEachInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModel()
+		_, _, stop := member(t, m, "a")
+		defer stop()
+		for range 5 {
+			if age := m.now().Sub(m.beatAt["a"]); age != 0 {
+				t.Fatalf("the last beat is %v old", age)
+			}
+			pass(10 * time.Second)
+		}
+	})
+}
+
+func TestTheDeadAreReleasedWithinTheBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModel()
+		_, logged, stopA := member(t, m, "a")
+		defer stopA()
+		pass(7 * time.Second)
+		_, _, die := member(t, m, "b")
+		m.claims["a"] = lease.Released{Replica: "a", Rules: 1}
+		m.claims["b"] = lease.Released{Replica: "b", Rules: 3, Notifications: 4}
+		pass(5 * time.Minute)
+		if len(m.claims) != 2 {
+			t.Fatal("claims of the living were released")
+		}
+		last := m.beatAt["b"]
+		die()
+		for m.claims["b"].Rules > 0 {
+			pass(time.Second)
+		}
+		if after := m.now().Sub(last); after < time.Minute || after > 90*time.Second {
+			t.Errorf("released after %v, want between 1 min and 1 min 30 s", after)
+		}
+		if want := `msg="claims of a dead replica released" dead=b rules=3 notifications=4`; !strings.Contains(logged.String(), want) {
+			t.Errorf("log %q, want %s", logged, want)
+		}
+		pass(time.Hour)
+		if _, known := m.beatAt["b"]; known || len(m.beatAt) != 1 {
+			t.Error("a replica silent for an hour is not forgotten")
+		}
+		if m.claims["a"].Rules != 1 {
+			t.Error("a replica released its own claims")
+		}
+	})
+}
+
+func TestNobodyIsDeadRightAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModel()
+		_, logged, stop := member(t, m, "a")
+		defer stop()
+		m.beatAt["b"] = m.now()
+		pass(61 * time.Second)
+		m.down = errors.New("connection refused")
+		pass(10 * time.Minute)
+		if n := strings.Count(logged.String(), "heartbeat failed"); n != 1 {
+			t.Errorf("said %d times that the heartbeat fails", n)
+		}
+		m.down = nil
+		m.claims["b"] = lease.Released{Replica: "b", Rules: 1}
+		pass(15 * time.Second)
+		// b comes back a little later than a.
+		m.beatAt["b"] = m.now()
+		pass(55 * time.Second)
+		if _, held := m.claims["b"]; !held {
+			t.Error("claims were released because Postgres had been away")
+		}
+		if n := strings.Count(logged.String(), "heartbeat works again"); n != 1 {
+			t.Errorf("said %d times that the heartbeat works again", n)
+		}
+		pass(time.Minute)
+		if _, held := m.claims["b"]; held {
+			t.Error("b is dead, and its claims stand")
+		}
+	})
+}
+
+func TestAStoreThatHangsStopsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModel()
+		_, _, stop := member(t, m, "a")
+		pass(2 * time.Minute)
+		asked := m.asked
+		m.hangs = true
+		pass(45 * time.Second)
+		m.hangs = false
+		pass(21 * time.Second)
+		if age := m.now().Sub(m.beatAt["a"]); age > 20*time.Second {
+			t.Errorf("the last beat is %v old", age)
+		}
+		if asked == 0 {
+			t.Error("never looked for the dead")
+		}
+		m.hangs = true
+		pass(10 * time.Second)
+		stop()
+	})
+}
+
+func TestLeaving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModel()
+		a, logged, stop := member(t, m, "a")
+		m.claims["a"] = lease.Released{Replica: "a", Rules: 2}
+		stop()
+		m.down = errors.New("connection refused")
+		if err := a.Leave(t.Context()); !errors.Is(err, m.down) {
+			t.Errorf("Leave = %v", err)
+		}
+		m.down = nil
+		if err := a.Leave(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if len(m.claims)+len(m.beatAt) != 0 || !strings.Contains(logged.String(), `msg="own claims released" rules=2`) {
+			t.Errorf("left %v, %v; log %s", m.claims, m.beatAt, logged)
+		}
+	})
+}
+
+func TestTiming(t *testing.T) {
+	t.Parallel()
+	if got, want := (lease.Timing{}).WithDefaults(), (lease.Timing{
+		Interval: 10 * time.Second, DeadAfter: time.Minute, ReapInterval: 30 * time.Second, ForgetAfter: time.Hour,
+	}); got != want || got.Validate() != nil {
+		t.Errorf("defaults %+v, %v", got, got.Validate())
+	}
+	for name, c := range map[string]struct {
+		timing lease.Timing
+		want   []string
+	}{
+		"dead too soon":        {lease.Timing{Interval: 21 * time.Second}, []string{"at least three times"}},
+		"negative":             {lease.Timing{ReapInterval: -1}, []string{"must be positive"}},
+		"forgotten while dead": {lease.Timing{ForgetAfter: time.Second}, []string{"is forgotten after 1s"}},
+		"two things": {
+			lease.Timing{Interval: -1, ForgetAfter: time.Minute},
+			[]string{"must be positive", "is forgotten after"},
+		},
+	} {
+		err := c.timing.WithDefaults().Validate()
+		if err == nil || slices.ContainsFunc(c.want, func(w string) bool { return !strings.Contains(err.Error(), w) }) {
+			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
+		}
+		if _, err := lease.New(lease.Options{Store: newModel(), Logger: slog.New(slog.DiscardHandler), Replica: lease.Replica{ID: "a"}, Timing: c.timing}); err == nil {
+			t.Errorf("%s: New accepts it", name)
+		}
+	}
+	long := lease.Timing{DeadAfter: 5 * time.Hour}.WithDefaults()
+	if err := long.Validate(); err != nil {
+		t.Errorf("a long time to death: %v", err)
+	}
+	if _, err := lease.New(lease.Options{}); err == nil {
+		t.Error("New accepts nothing")
+	}
+}
