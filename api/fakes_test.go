@@ -236,13 +236,13 @@ func (m *inboxMemory) Act(_ context.Context, tenant string, deed api.Deed) (aler
 }
 
 // anAlert returns an alert whose every field says something.
-func anAlert(tenant string, firedAt time.Time) alerts.Instance {
+func anAlert(firedAt time.Time) alerts.Instance {
 	end := instant().UnixNano() + 7
 	return alerts.Instance{
-		ID: uuid.New(), TenantID: tenant, RuleID: uuid.New(), RuleVersion: 2, RuleName: "Failed orders", Severity: rules.Critical,
+		ID: uuid.New(), TenantID: "acme", RuleID: uuid.New(), RuleVersion: 2, RuleName: "Failed orders", Severity: rules.Critical,
 		State: alerts.Firing, Title: "orders · order-to-erp: FAILED", Message: "ConnectException: ERP refused",
 		Exchange: rules.Exchange{
-			TenantID: tenant, StartTimeNS: instant().UnixNano(), ExecutionID: "exec-1", Environment: "production", Application: "orders",
+			TenantID: "acme", StartTimeNS: instant().UnixNano(), ExecutionID: "exec-1", Environment: "production", Application: "orders",
 			Route: "order-to-erp", Status: rules.Failed, EndTimeNS: &end, DurationNS: 9_007_199_254_740_993, ErrorType: "ConnectException",
 			ErrorMessage: "ERP refused", ErrorStack: "at Erp.connect", CorrelationID: "c-1", Attributes: map[string]string{"order": "4711"},
 		},

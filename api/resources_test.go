@@ -101,7 +101,7 @@ func TestListsArePaged(t *testing.T) {
 	}
 
 	for i := range 5 {
-		b.inbox.add(anAlert("acme", instant().Add(time.Duration(i))))
+		b.inbox.add(anAlert(instant().Add(time.Duration(i))))
 	}
 	page := into[api.AlertPage](b.do("GET", "/api/v1/alerts?limit=3", "").want(200))
 	if len(page.Items) != 3 || page.NextCursor == nil {
@@ -145,7 +145,7 @@ func TestParametersThatCannotBeMeant(t *testing.T) {
 
 func TestAlertsAreFoundAndActedUpon(t *testing.T) {
 	b := newBench(t)
-	a := anAlert("acme", instant())
+	a := anAlert(instant())
 	b.inbox.add(a)
 	path := "/api/v1/alerts/" + a.ID.String()
 
@@ -198,9 +198,9 @@ func TestCountingRuleLife(t *testing.T) {
 
 func TestAlertsOfCounts(t *testing.T) {
 	b := newBench(t)
-	grouped := anAlert("acme", instant())
+	grouped := anAlert(instant())
 	grouped.Count = &alerts.Count{Observed: 7, Threshold: 5, WindowSeconds: 600, GroupBy: rules.GroupByRoute, Group: "order-to-erp"}
-	bare := anAlert("acme", instant().Add(time.Second))
+	bare := anAlert(instant().Add(time.Second))
 	bare.Exchange, bare.State = rules.Exchange{}, alerts.Pending
 	bare.Count = &alerts.Count{Observed: 9, Threshold: 5, WindowSeconds: 60}
 	b.inbox.add(grouped)
