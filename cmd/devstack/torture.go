@@ -22,7 +22,7 @@ type tortureCommand struct {
 	Seed      uint64        `default:"1" help:"The first seed."`
 	Seeds     uint64        `default:"1" help:"How many seeds, one after the other."`
 	Exchanges int           `default:"100000" help:"How many exchanges a seed makes."`
-	Length    time.Duration `default:"2m" help:"How long exchanges keep coming."`
+	Length    time.Duration `default:"5m" help:"How long exchanges keep coming."`
 	Grace     time.Duration `help:"The last part of a look-back in which an alert is not demanded."`
 	Calm      bool          `help:"Break nothing."`
 	Verbose   bool          `short:"v" help:"Say what happens, while it does."`

@@ -21,7 +21,7 @@ import (
 // Short settings, so that what takes a minute in production takes seconds here.
 const (
 	replicas       = 3
-	claimFor       = 2 * time.Second
+	claimFor       = 3 * time.Second
 	lease          = 2 * time.Second
 	webhookTimeout = 3 * time.Second
 	// encryptionKey is base64 of 32 zero bytes.
@@ -78,7 +78,7 @@ func newReplica(o *Options, number int, program, dir string, w *world) (*replica
 
 // pageSize makes several pages of what a tick usually finds.
 func pageSize(o *Options) string {
-	return fmt.Sprint(max(50, o.Exchanges/200))
+	return fmt.Sprint(min(max(50, o.Exchanges/100), 1000))
 }
 
 // keep starts the replica again and again until ctx ends, and then ends it.

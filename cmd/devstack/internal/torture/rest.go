@@ -82,7 +82,7 @@ func (w *world) ranSince(instant time.Time) func(context.Context, *pgx.Conn) (bo
 // awaitAlerts waits until a rule has alerted all that was visible at an instant. In vain it waits not for ever: the
 // checker will tell.
 func (w *world) awaitAlerts(ctx context.Context, l *life, atNS int64) {
-	ctx, cancel := context.WithTimeout(ctx, w.options.Patience/2)
+	ctx, cancel := context.WithTimeout(ctx, w.options.Patience)
 	defer cancel()
 	w.until(ctx, func(ctx context.Context, conn *pgx.Conn) (bool, error) {
 		missing, err := w.missing(ctx, conn, l, atNS)
@@ -104,6 +104,7 @@ func (w *world) missing(ctx context.Context, conn *pgx.Conn, l *life, atNS int64
 // until asks Postgres again and again, whatever befalls it, and says whether the condition came true in time.
 func (w *world) until(ctx context.Context, holds func(context.Context, *pgx.Conn) (bool, error)) bool {
 	for {
+		asked := time.Now()
 		var yes bool
 		err := w.postgres.query(ctx, func(conn *pgx.Conn) (err error) {
 			yes, err = holds(ctx, conn)
@@ -112,7 +113,8 @@ func (w *world) until(ctx context.Context, holds func(context.Context, *pgx.Conn
 		if err == nil && yes {
 			return true
 		}
-		if !pause(ctx.Done(), 250*time.Millisecond) {
+		// Asking is not to burden what is asked.
+		if !pause(ctx.Done(), max(250*time.Millisecond, 4*time.Since(asked))) {
 			return false
 		}
 	}

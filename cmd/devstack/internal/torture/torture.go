@@ -24,7 +24,8 @@ type Options struct {
 	// Exchanges is how many there are, and Length how long they keep coming.
 	Exchanges int
 	Length    time.Duration
-	// Patience is how long the end may take to come to rest, one and a half minutes by default.
+	// Patience is how long the end may take to come to rest, and a rule to alert all that is visible before it is disabled;
+	// one and a half minutes and half the length by default.
 	Patience time.Duration
 	// Grace is the last part of a look-back, in which what becomes visible may be alerted and need not: a rule is judged
 	// some time after an exchange becomes visible, and the look-back is counted back from then. 0 demands all of it.
@@ -104,7 +105,7 @@ func (w *world) elapsed() time.Duration {
 // newWorld starts the engines, the receiver and the replicas. What it started is closed by close, also after an error.
 func newWorld(ctx context.Context, o Options) (*world, error) {
 	if o.Patience == 0 {
-		o.Patience = 90 * time.Second
+		o.Patience = 90*time.Second + o.Length/2
 	}
 	w := &world{options: o, plan: newPlan(&o)}
 	w.truth = &truth{graceNS: int64(o.Grace), exchanges: slices.Clone(w.plan.exchanges), seen: make([]span, len(w.plan.exchanges))}
