@@ -48,6 +48,9 @@ func (s *server) router(document *document, public *url.URL) (*echo.Echo, error)
 		e.Add(method, pathHealth, s.health.alive)
 		e.Add(method, pathReady, s.health.ready)
 	}
+	if s.Metrics != nil {
+		e.GET(pathMetrics, echo.WrapHandler(s.Metrics))
+	}
 	document.register(e)
 	operations := NewStrictHandler(s, []StrictMiddlewareFunc{document.refuseUnknownParameters, s.limitTime})
 	RegisterHandlersWithBaseURL(e, operations, strings.TrimSuffix(prefixV1, "/"))
@@ -55,10 +58,11 @@ func (s *server) router(document *document, public *url.URL) (*echo.Echo, error)
 }
 
 const (
-	pathHealth = "/healthz"
-	pathReady  = "/readyz"
-	prefixAPI  = "/api/"
-	prefixV1   = "/api/v1/"
+	pathHealth  = "/healthz"
+	pathReady   = "/readyz"
+	pathMetrics = "/metrics"
+	prefixAPI   = "/api/"
+	prefixV1    = "/api/v1/"
 )
 
 // pages hands what is not the API's to the web application. It stands before
@@ -67,7 +71,7 @@ const (
 func (s *server) pages(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		if p := r.URL.Path; strings.HasPrefix(p, prefixAPI) || p == pathHealth || p == pathReady {
+		if p := r.URL.Path; strings.HasPrefix(p, prefixAPI) || p == pathHealth || p == pathReady || p == pathMetrics && s.Metrics != nil {
 			return next(c)
 		}
 		h := c.Response().Header()

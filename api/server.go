@@ -58,6 +58,8 @@ type Options struct {
 	// CheckWebhook finds what is wrong with a webhook's URL, headers, secret and
 	// template; names and bounds of numbers are checked already.
 	CheckWebhook func(*notify.Webhook) []fault.Field
+	// Metrics answers /metrics; nil leaves it to Web.
+	Metrics http.Handler
 	// Web answers whatever is not the API's.
 	Web http.Handler
 

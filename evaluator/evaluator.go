@@ -95,6 +95,11 @@ type Publisher interface {
 	Publish(ctx context.Context, w notify.WakeUp) error
 }
 
+// Observer is told what ticks did. Its method must not block.
+type Observer interface {
+	Ticked(result Result)
+}
+
 // Texts renders an alert's title and message. It always returns texts to show;
 // where a template does not work out it falls back and says why in problem.
 type Texts interface {

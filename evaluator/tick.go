@@ -23,7 +23,9 @@ type Options struct {
 	Store     Store
 	Publisher Publisher
 	Texts     Texts
-	Logger    *slog.Logger
+	// Observer is told of each tick; nil is nobody.
+	Observer Observer
+	Logger   *slog.Logger
 	// Clock measures the budget of a tick; it is never compared with a claim.
 	Clock func() time.Time
 	// NewID makes the ids of alerts and notifications; version 7 by default.
@@ -93,8 +95,9 @@ type Result struct {
 	Rules, Failed, Stale int
 	// Scanned is the number of exchanges read.
 	Scanned int
-	// Alerts and Notifications were written.
-	Alerts, Notifications int
+	// Alerts and Notifications were written; Late is how many of the alerts the
+	// look-back found.
+	Alerts, Notifications, Late int
 }
 
 // Run ticks until ctx ends. A tick that fails is logged, and the next one does
@@ -104,6 +107,9 @@ func (e *Evaluator) Run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		result, err := e.Tick(ctx)
+		if e.Observer != nil {
+			e.Observer.Ticked(result)
+		}
 		switch {
 		case err != nil:
 			e.Logger.ErrorContext(ctx, "tick failed", slog.Any("error", err))
@@ -357,6 +363,7 @@ func (t *tick) commit(ctx context.Context, g *group, found findings, release boo
 		return t.commitHalves(ctx, g, found, release)
 	}
 	t.result.Alerts += len(done.Inserted)
+	t.result.Late += found.late(done.Inserted)
 	t.result.Notifications += done.Notifications
 	standing := setOf(done.Advanced)
 	stale := make(map[uuid.UUID]bool)
@@ -402,6 +409,18 @@ func (t *tick) commitHalves(ctx context.Context, g *group, found findings, relea
 	}
 	g.judges, g.index = left, nil
 	return nil
+}
+
+// late returns how many of the alerts the look-back found.
+func (f findings) late(inserted []uuid.UUID) int {
+	found := setOf(inserted)
+	count := 0
+	for i := range f.instances {
+		if f.instances[i].Late && found[f.instances[i].ID] {
+			count++
+		}
+	}
+	return count
 }
 
 // of returns the findings of some judges' rules.

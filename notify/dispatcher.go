@@ -95,9 +95,26 @@ type Options struct {
 	Lease time.Duration
 	// Poll is the pause between looks at an idle outbox, 1 s by default.
 	Poll time.Duration
+	// Observer is told of attempts; nil is nobody.
+	Observer Observer
 	// WakeUps cuts a pause short; nil leaves it to polling.
 	WakeUps <-chan WakeUp
 }
+
+// Observer is told what became of attempts. Its methods must not block, and may
+// be called by several goroutines at once.
+type Observer interface {
+	// Attempted tells the verdict of an attempt, stored or not.
+	Attempted(verdict Verdict)
+	// Fenced tells that a claim had passed to somebody else.
+	Fenced()
+}
+
+// unobserved is nobody.
+type unobserved struct{}
+
+func (unobserved) Attempted(Verdict) {}
+func (unobserved) Fenced()           {}
 
 // Dispatcher delivers notifications.
 type Dispatcher struct {
@@ -118,6 +135,9 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 	}
 	if err := o.Policy.Validate(); err != nil {
 		return nil, fmt.Errorf("dispatcher: %w", err)
+	}
+	if o.Observer == nil {
+		o.Observer = unobserved{}
 	}
 	if o.Slots == 0 {
 		o.Slots = 64
@@ -234,11 +254,15 @@ func (d *Dispatcher) deliver(ctx context.Context, delivery *Delivery) {
 		begin.Fresh, delivery.Body = &body, &body
 	}
 	if err := d.Store.Begin(ctx, begin); err != nil {
+		if errors.Is(err, ErrFenced) {
+			d.Observer.Fenced()
+		}
 		// Nothing was sent: the row is offered again when its lease lapses.
 		logger.WarnContext(ctx, "attempt not begun", slog.Any("error", err))
 		return
 	}
 	outcome := d.send(ctx, delivery)
+	d.Observer.Attempted(outcome.Verdict)
 	settlement := Settlement{
 		NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID, Token: delivery.Token,
 		Attempt: delivery.Attempt, Outcome: outcome,
@@ -246,6 +270,7 @@ func (d *Dispatcher) deliver(ctx context.Context, delivery *Delivery) {
 	}
 	switch err := d.settle(ctx, settlement); {
 	case errors.Is(err, ErrFenced):
+		d.Observer.Fenced()
 		logger.WarnContext(ctx, "settlement fenced", slog.String("verdict", outcome.Verdict.String()))
 	case err != nil:
 		logger.ErrorContext(ctx, "outcome not stored", slog.String("verdict", outcome.Verdict.String()), slog.Any("error", err))
@@ -303,6 +328,9 @@ func (d *Dispatcher) keepLease(ctx context.Context, logger *slog.Logger, deliver
 			case ctx.Err() != nil:
 				return
 			case err != nil:
+				if errors.Is(err, ErrFenced) {
+					d.Observer.Fenced()
+				}
 				logger.WarnContext(ctx, "lease not renewed", slog.String("replica", d.Replica), slog.Any("error", err))
 				return
 			}

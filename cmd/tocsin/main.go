@@ -56,6 +56,7 @@ type serve struct {
 	ReapInterval      time.Duration   `help:"Time between looks for dead replicas." default:"30s" env:"TOCSIN_REAP_INTERVAL"`
 	RetrySchedule     []time.Duration `help:"Pauses after the first, second … failed attempt of a message; after the last one it is given up. Each is stretched or shortened by up to a fifth." default:"1m,5m,30m,2h,24h" env:"TOCSIN_RETRY_SCHEDULE" placeholder:"PAUSE,…"`
 	PollInterval      time.Duration   `help:"Pause between looks at an idle outbox." default:"1s" env:"TOCSIN_POLL_INTERVAL"`
+	ReconcileInterval time.Duration   `help:"Time between comparisons of exchanges with alerts, by one of all replicas." default:"10m" env:"TOCSIN_RECONCILE_INTERVAL"`
 	ShutdownTimeout   time.Duration   `help:"How long an orderly end may take." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
 }
 
@@ -70,7 +71,8 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, OutgoingAllow: s.OutgoingAllow,
 		TickInterval: s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
-		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval, ShutdownTimeout: s.ShutdownTimeout,
+		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval,
+		ReconcileInterval: s.ReconcileInterval, ShutdownTimeout: s.ShutdownTimeout,
 		Logger: logger, Clock: time.Now, Version: buildVersion(),
 	})
 	if err != nil {

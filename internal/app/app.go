@@ -46,6 +46,8 @@ type App struct {
 	evaluator  *evaluator.Evaluator
 	dispatcher *notify.Dispatcher
 	member     *lease.Member
+	metrics    *metrics
+	watch      *watch
 	lifecycle  lifecycle
 }
 
@@ -57,7 +59,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, fmt.Errorf("options: %w", err)
 	}
 	self := o.self()
-	a := &App{options: o, replica: self.ID}
+	a := &App{options: o, replica: self.ID, metrics: newMetrics()}
 	a.options.Logger = o.Logger.With(slog.String("replica", a.replica))
 	defer func() {
 		if err != nil {
@@ -147,7 +149,7 @@ func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
 		Store: db.Outbox(), Renderer: renderer, Sender: sender, WakeUps: bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
-		Lease: a.options.Lease, Poll: a.options.PollInterval, Policy: policy,
+		Lease: a.options.Lease, Poll: a.options.PollInterval, Policy: policy, Observer: a.metrics,
 	})
 	return err
 }
@@ -157,8 +159,10 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source, bus *mem
 	if err != nil {
 		return err
 	}
+	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Logger.With(slog.String("part", "reconciliation")))
 	a.evaluator, err = evaluator.New(evaluator.Options{
-		Source: source, Store: db.Evaluation(), Publisher: bus, Texts: texts,
+		Observer: a.metrics,
+		Source:   source, Store: db.Evaluation(), Publisher: bus, Texts: texts,
 		Logger: a.options.Logger.With(slog.String("part", "evaluator")), Clock: a.options.Clock, Replica: a.replica,
 		Interval: a.options.TickInterval, Settle: a.options.Settle, PageSize: a.options.PageSize,
 		ClaimFor: a.options.ClaimFor, Budget: a.options.ClaimFor / 3,
@@ -180,12 +184,13 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		return nil
 	})
 	record := db.Record()
+	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
 		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Pulse: db.Inbox(), Notifications: record, Status: record,
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
 		Replicas:   db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
-		CheckRule: template.CheckRule, CheckWebhook: checkWebhook, Web: web.Handler(),
+		CheckRule: template.CheckRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
 		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,
 		Log: a.options.Logger.With(slog.String("part", "api")), Now: a.options.Clock,
 	})
@@ -236,6 +241,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer leave()
 	if a.evaluator != nil {
 		parts.Go(func() { a.evaluator.Run(ctx) })
+		parts.Go(func() { a.watch.run(ctx) })
 	}
 	if a.dispatcher != nil {
 		parts.Go(func() { a.dispatcher.Run(ctx) })

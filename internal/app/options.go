@@ -67,6 +67,9 @@ type Options struct {
 	RetrySchedule []time.Duration
 	// PollInterval is the pause between looks at an idle outbox, 1 s by default.
 	PollInterval time.Duration
+	// ReconcileInterval is the time between comparisons of exchanges with alerts,
+	// by one of all replicas, 10 min by default.
+	ReconcileInterval time.Duration
 	// ShutdownTimeout bounds an orderly end, 30 s by default.
 	ShutdownTimeout time.Duration
 
@@ -87,6 +90,9 @@ func (o *Options) applyDefaults() {
 	}
 	if len(o.RetrySchedule) == 0 {
 		o.RetrySchedule = notify.DefaultPolicy().Schedule
+	}
+	if o.ReconcileInterval == 0 {
+		o.ReconcileInterval = 10 * time.Minute
 	}
 	if o.ShutdownTimeout == 0 {
 		o.ShutdownTimeout = 30 * time.Second
@@ -115,6 +121,9 @@ func (o *Options) validate() error {
 		if !slices.Contains(Roles(), r) {
 			errs = append(errs, fmt.Errorf("unknown role %q; want some of api, evaluate, dispatch", r))
 		}
+	}
+	if o.ReconcileInterval < 0 {
+		errs = append(errs, errors.New("the reconcile interval must not be negative"))
 	}
 	if o.ShutdownTimeout < 0 {
 		errs = append(errs, errors.New("the shutdown timeout must not be negative"))

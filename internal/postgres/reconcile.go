@@ -2,9 +2,12 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"tocsin/cursor"
 	"tocsin/internal/postgres/pgq"
@@ -79,4 +82,77 @@ func (s *Reconciliation) AlertsEnded(ctx context.Context, rule uuid.UUID, fromNS
 		return 0, fmt.Errorf("count alerts: %w", err)
 	}
 	return count, nil
+}
+
+// ReconcilePass is what a pass over rules found.
+type ReconcilePass struct {
+	Rules, Missing int64
+	// Next is the rule after which the next pass begins; [uuid.Nil] is the first.
+	Next uuid.UUID
+}
+
+// Pass lets one of all replicas make a pass, unless the last one is younger
+// than every. The lock that keeps the others out belongs to a session, not to a
+// transaction: none is open while pass runs. It reports whether pass was run.
+func (s *Reconciliation) Pass(ctx context.Context, every time.Duration, pass func(ctx context.Context, after uuid.UUID) (ReconcilePass, error)) (ran bool, err error) {
+	conn, err := s.db.pool.Acquire(ctx)
+	if err != nil {
+		return false, fmt.Errorf("acquire connection: %w", err)
+	}
+	defer conn.Release()
+	q := pgq.New(conn)
+	locked, err := q.ReconcileTryLock(ctx)
+	if err != nil || !locked {
+		return false, err
+	}
+	defer func() {
+		if unlockErr := q.ReconcileUnlock(context.WithoutCancel(ctx)); unlockErr != nil {
+			// Ends the session, and with it the lock.
+			err = errors.Join(err, unlockErr, conn.Conn().Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	after, err := q.ReconcileDue(ctx, every)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read last pass: %w", err)
+	}
+	done, err := pass(ctx, after)
+	if err != nil {
+		return true, err
+	}
+	if err := q.ReconcileDone(ctx, pgq.ReconcileDoneParams{Rules: done.Rules, Missing: done.Missing, NextAfter: done.Next}); err != nil {
+		return true, fmt.Errorf("store pass: %w", err)
+	}
+	return true, nil
+}
+
+// Gauges are measured of all tenants together.
+type Gauges struct {
+	OutboxDepth  int64
+	OutboxOldest time.Duration
+	// Slowest is how far behind the slowest enabled rule is.
+	Slowest time.Duration
+	// Missing is what the last pass of the reconciliation found, ReconciledAt
+	// when that was, 0 before the first; in seconds since the Unix epoch.
+	Missing      int64
+	ReconciledAt float64
+}
+
+// Gauges measures.
+func (s *Reconciliation) Gauges(ctx context.Context) (Gauges, error) {
+	row, err := s.db.queries.Gauges(ctx)
+	if err != nil {
+		return Gauges{}, fmt.Errorf("measure: %w", err)
+	}
+	g := Gauges{
+		OutboxDepth: row.OutboxDepth, OutboxOldest: time.Duration(row.OutboxOldestSeconds * float64(time.Second)),
+		Missing: row.Missing, ReconciledAt: row.ReconciledAt,
+	}
+	// A cursor that cannot be read is told by its rule's problem.
+	if at, err := cursor.Decode(row.Slowest); err == nil {
+		g.Slowest = lagOf(at, row.NowNs)
+	}
+	return g, nil
 }

@@ -93,6 +93,14 @@ type Outbox struct {
 	ClaimedBy      *string
 }
 
+type Reconciliation struct {
+	OnlyRow   bool
+	At        time.Time
+	Rules     int64
+	Missing   int64
+	NextAfter uuid.UUID
+}
+
 type Replica struct {
 	ReplicaID string
 	Host      string

@@ -9,6 +9,7 @@ import (
 	"context"
 
 	"github.com/google/uuid"
+	"time"
 )
 
 const alertsEnded = `-- name: AlertsEnded :one
@@ -30,6 +31,42 @@ func (q *Queries) AlertsEnded(ctx context.Context, arg AlertsEndedParams) (int64
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const gauges = `-- name: Gauges :one
+select (select count(*) from outbox) as outbox_depth,
+       coalesce((select extract(epoch from now() - min(n.created_at))
+                 from outbox join notification n using (notification_id)), 0)::double precision as outbox_oldest_seconds,
+       coalesce((select missing from reconciliation), 0)::bigint as missing,
+       coalesce((select extract(epoch from at) from reconciliation), 0)::double precision as reconciled_at,
+       (select min(s.cursor)
+        from rule_state s join rule r using (rule_id)
+        where r.enabled and r.deleted_at is null and s.cursor is not null)::text as slowest,
+       (extract(epoch from now()) * 1e9)::bigint as now_ns
+`
+
+type GaugesRow struct {
+	OutboxDepth         int64
+	OutboxOldestSeconds float64
+	Missing             int64
+	ReconciledAt        float64
+	Slowest             string
+	NowNs               int64
+}
+
+// What is measured of all tenants together.
+func (q *Queries) Gauges(ctx context.Context) (GaugesRow, error) {
+	row := q.db.QueryRow(ctx, gauges)
+	var i GaugesRow
+	err := row.Scan(
+		&i.OutboxDepth,
+		&i.OutboxOldestSeconds,
+		&i.Missing,
+		&i.ReconciledAt,
+		&i.Slowest,
+		&i.NowNs,
+	)
+	return i, err
 }
 
 const keysWithoutAlert = `-- name: KeysWithoutAlert :many
@@ -62,6 +99,58 @@ func (q *Queries) KeysWithoutAlert(ctx context.Context, arg KeysWithoutAlertPara
 		return nil, err
 	}
 	return items, nil
+}
+
+const reconcileDone = `-- name: ReconcileDone :exec
+insert into reconciliation (at, rules, missing, next_after)
+values (now(), $1, $2, $3)
+on conflict (only_row) do update
+set at = excluded.at, rules = excluded.rules, missing = excluded.missing, next_after = excluded.next_after
+`
+
+type ReconcileDoneParams struct {
+	Rules     int64
+	Missing   int64
+	NextAfter uuid.UUID
+}
+
+func (q *Queries) ReconcileDone(ctx context.Context, arg ReconcileDoneParams) error {
+	_, err := q.db.Exec(ctx, reconcileDone, arg.Rules, arg.Missing, arg.NextAfter)
+	return err
+}
+
+const reconcileDue = `-- name: ReconcileDue :one
+select coalesce((select next_after from reconciliation), '00000000-0000-0000-0000-000000000000'::uuid)::uuid as next_after
+where not exists (select from reconciliation where at > now() - $1::interval)
+`
+
+// The rule after which to begin; no row while the last pass is younger than that.
+func (q *Queries) ReconcileDue(ctx context.Context, every time.Duration) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, reconcileDue, every)
+	var next_after uuid.UUID
+	err := row.Scan(&next_after)
+	return next_after, err
+}
+
+const reconcileTryLock = `-- name: ReconcileTryLock :one
+select pg_try_advisory_lock(hashtext('tocsin reconciliation'), 0) as locked
+`
+
+// Held by the session until it is given back or ends.
+func (q *Queries) ReconcileTryLock(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, reconcileTryLock)
+	var locked bool
+	err := row.Scan(&locked)
+	return locked, err
+}
+
+const reconcileUnlock = `-- name: ReconcileUnlock :exec
+select pg_advisory_unlock(hashtext('tocsin reconciliation'), 0)
+`
+
+func (q *Queries) ReconcileUnlock(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, reconcileUnlock)
+	return err
 }
 
 const ruleReconcilable = `-- name: RuleReconcilable :one

@@ -23,3 +23,33 @@ from alert a
 where a.rule_id = @rule_id and a.execution_id is not null
   and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) >= @from_ns::bigint
   and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) < @to_ns::bigint;
+
+-- name: ReconcileTryLock :one
+-- Held by the session until it is given back or ends.
+select pg_try_advisory_lock(hashtext('tocsin reconciliation'), 0) as locked;
+
+-- name: ReconcileUnlock :exec
+select pg_advisory_unlock(hashtext('tocsin reconciliation'), 0);
+
+-- name: ReconcileDue :one
+-- The rule after which to begin; no row while the last pass is younger than that.
+select coalesce((select next_after from reconciliation), '00000000-0000-0000-0000-000000000000'::uuid)::uuid as next_after
+where not exists (select from reconciliation where at > now() - @every::interval);
+
+-- name: ReconcileDone :exec
+insert into reconciliation (at, rules, missing, next_after)
+values (now(), @rules, @missing, @next_after)
+on conflict (only_row) do update
+set at = excluded.at, rules = excluded.rules, missing = excluded.missing, next_after = excluded.next_after;
+
+-- name: Gauges :one
+-- What is measured of all tenants together.
+select (select count(*) from outbox) as outbox_depth,
+       coalesce((select extract(epoch from now() - min(n.created_at))
+                 from outbox join notification n using (notification_id)), 0)::double precision as outbox_oldest_seconds,
+       coalesce((select missing from reconciliation), 0)::bigint as missing,
+       coalesce((select extract(epoch from at) from reconciliation), 0)::double precision as reconciled_at,
+       (select min(s.cursor)
+        from rule_state s join rule r using (rule_id)
+        where r.enabled and r.deleted_at is null and s.cursor is not null)::text as slowest,
+       (extract(epoch from now()) * 1e9)::bigint as now_ns;

@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"tocsin/evaluator"
+	"tocsin/internal/postgres"
+	"tocsin/notify"
+)
+
+// metrics counts what this process does. What belongs to all replicas is
+// measured in the database when it is asked for.
+type metrics struct {
+	registry *prometheus.Registry
+	ticks    prometheus.Counter
+	raised   *prometheus.CounterVec
+	attempts *prometheus.CounterVec
+	fenced   prometheus.Counter
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		ticks: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tocsin_ticks_total", Help: "Passes of this replica's evaluator.",
+		}),
+		raised: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tocsin_alerts_raised_total", Help: "Alerts that this replica raised; late are those that the look-back found.",
+		}, []string{"late"}),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tocsin_attempts_total", Help: "Attempts that this replica made to deliver a message, by their verdict.",
+		}, []string{"verdict"}),
+		fenced: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tocsin_fenced_total", Help: "Claims that had passed to another replica when this one wanted to write under them.",
+		}),
+	}
+	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	// So that each series is there before its first event.
+	m.raised.WithLabelValues("false")
+	m.raised.WithLabelValues("true")
+	return m
+}
+
+// Ticked counts a tick.
+func (m *metrics) Ticked(r evaluator.Result) {
+	m.ticks.Inc()
+	m.raised.WithLabelValues(strconv.FormatBool(true)).Add(float64(r.Late))
+	m.raised.WithLabelValues(strconv.FormatBool(false)).Add(float64(r.Alerts - r.Late))
+	m.fenced.Add(float64(r.Stale))
+}
+
+// Attempted counts an attempt.
+func (m *metrics) Attempted(v notify.Verdict) { m.attempts.WithLabelValues(v.String()).Inc() }
+
+// Fenced counts a claim that was lost.
+func (m *metrics) Fenced() { m.fenced.Inc() }
+
+// gaugesTimeout bounds the measuring for one request.
+const gaugesTimeout = 5 * time.Second
+
+// handler answers /metrics with what was counted and what is measured. While
+// the database does not answer, what is measured is absent.
+func (m *metrics) handler(store *postgres.Reconciliation, logger *slog.Logger) http.Handler {
+	options := promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn)}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), gaugesTimeout)
+		defer cancel()
+		all := prometheus.Gatherers{m.registry}
+		measured, err := store.Gauges(ctx)
+		if err != nil {
+			logger.WarnContext(ctx, "metrics not measured", slog.Any("error", err))
+		} else {
+			all = append(all, gauges(measured))
+		}
+		promhttp.HandlerFor(all, options).ServeHTTP(w, r)
+	})
+}
+
+// gauges returns what was measured.
+func gauges(measured postgres.Gauges) prometheus.Gatherer {
+	registry := prometheus.NewRegistry()
+	for _, g := range []struct {
+		name, help string
+		value      float64
+	}{
+		{"tocsin_rule_missing", "Exchanges of the last hour that match a rule and have no alert, as the last reconciliation found; must be 0.", float64(measured.Missing)},
+		{"tocsin_reconciled_timestamp_seconds", "When that reconciliation was, in seconds since the Unix epoch; 0 before the first.", measured.ReconciledAt},
+		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest enabled rule is.", measured.Slowest.Seconds()},
+		{"tocsin_outbox_depth", "Messages that are owed.", float64(measured.OutboxDepth)},
+		{"tocsin_outbox_oldest_seconds", "Age of the oldest message that is owed; 0 when none is.", measured.OutboxOldest.Seconds()},
+	} {
+		gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: g.name, Help: g.help})
+		gauge.Set(g.value)
+		registry.MustRegister(gauge)
+	}
+	return registry
+}

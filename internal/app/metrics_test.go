@@ -1,0 +1,78 @@
+package app_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"tocsin/rules"
+)
+
+// metrics returns what a replica measures, by name and labels.
+func (p *process) metrics(t *testing.T) map[string]string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // only read
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("status %d, %v", answer.StatusCode, err)
+	}
+	values := map[string]string{}
+	for line := range strings.Lines(string(body)) {
+		if name, value, found := strings.Cut(strings.TrimSpace(line), " "); found && strings.HasPrefix(name, "tocsin_") {
+			values[name] = value
+		}
+	}
+	return values
+}
+
+// TestMetricsTellWhatIsMissing runs a replica, takes an alert away behind its
+// back, and waits until its reconciliation tells.
+func TestMetricsTellWhatIsMissing(t *testing.T) {
+	w := newWorld(t)
+	w.rule(w.webhook("ops"))
+	now := w.ch.Now(t)
+	ago := func(d time.Duration) *int64 { return new(now - d.Nanoseconds()) }
+	w.exec(`update rule_state set armed_since_ns = $1`, *ago(50 * time.Minute))
+	row := func(id string, at *int64) rules.Exchange {
+		return rules.Exchange{TenantID: tenant, StartTimeNS: *at, EndTimeNS: at, ExecutionID: id, Status: rules.Failed}
+	}
+	w.ch.Insert(t, row("a", ago(10*time.Minute)), row("b", ago(9*time.Minute)))
+	p := w.serve("TOCSIN_RECONCILE_INTERVAL=500ms")
+	want := func(what string, want map[string]string) {
+		t.Helper()
+		var got map[string]string
+		w.until(what, func() bool {
+			got = p.metrics(t)
+			for name, value := range want {
+				if got[name] != value {
+					return false
+				}
+			}
+			return true
+		})
+		for _, name := range []string{"tocsin_ticks_total", "tocsin_evaluation_lag_seconds", "tocsin_outbox_oldest_seconds", "tocsin_fenced_total"} {
+			if got[name] == "" {
+				t.Errorf("%s is absent", name)
+			}
+		}
+	}
+	want("everything is delivered", map[string]string{
+		`tocsin_alerts_raised_total{late="false"}`: "2", `tocsin_alerts_raised_total{late="true"}`: "0",
+		`tocsin_attempts_total{verdict="DELIVERED"}`: "2", "tocsin_outbox_depth": "0", "tocsin_rule_missing": "0",
+	})
+	w.ch.Insert(t, row("late", ago(8*time.Minute)))
+	want("the late one is raised", map[string]string{`tocsin_alerts_raised_total{late="true"}`: "1", "tocsin_rule_missing": "0"})
+	w.exec(`delete from alert where execution_id in ('a', 'b')`)
+	want("what is missing is told", map[string]string{"tocsin_rule_missing": "2"})
+	w.wantColumn("the pass", `select rules || ' ' || missing || ' ' || next_after from reconciliation`, "1 2 00000000-0000-0000-0000-000000000000")
+}
