@@ -5,7 +5,7 @@
 // did not write did not happen, and the next tick does the same work again.
 //
 //	claim ──▶ clock ──▶ fingerprints ──▶ ┌ scan page ──▶ judge ──▶ commit ┐ ──▶ release
-//	                                     └─ forward, then changed seconds ┘
+//	                                     └─ changed seconds, then forward ┘
 //
 // What holds, and why:
 //

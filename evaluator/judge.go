@@ -20,6 +20,8 @@ type judge struct {
 	// where it stood when the tick began.
 	from      *cursor.Position
 	at, start cursor.Position
+	// backToNS is the start time from which on the look-back judges.
+	backToNS int64
 	// problem is the first that came up while judging in this tick.
 	problem string
 }
@@ -62,14 +64,22 @@ func groups(judges []*judge, together func(first, next *judge) bool) []group {
 	return out
 }
 
-// lookBackNS returns the longest look-back of the group's rules, in nanoseconds.
-func (g *group) lookBackNS() int64 {
-	longest := 0
+// windowNS returns how far behind the horizon the look-backs of the group's
+// rules reach, 0 when none of them looks back. A look-back is counted from the
+// cursor: after an outage it reaches behind what was judged before it. The lag
+// is rounded up to minutes, so that it is the same from tick to tick.
+func (g *group) windowNS(horizonNS int64) int64 {
+	longest := int64(0)
 	for _, j := range g.judges {
-		longest = max(longest, j.claim.Rule.LookBackSeconds)
+		if back := j.lookBackNS(); back > 0 {
+			lag := max(0, horizonNS-j.start.StartTimeNS)
+			longest = max(longest, back+(lag+minuteNS-1)/minuteNS*minuteNS)
+		}
 	}
-	return int64(longest) * secondNS
+	return longest
 }
+
+func (j *judge) lookBackNS() int64 { return int64(j.claim.Rule.LookBackSeconds) * secondNS }
 
 // start returns the earliest position that a judge of the group stands at.
 func (g *group) start() cursor.Position {
@@ -113,14 +123,13 @@ func (g *group) forward(page []rules.Exchange, end cursor.Position, raise raiser
 // again judges a page of a changed stretch: what lies at or before the cursor
 // that the tick began with, and within the rule's look-back. The rest is the
 // forward scan's.
-func (g *group) again(page []rules.Exchange, horizonNS int64, raise raiser) findings {
+func (g *group) again(page []rules.Exchange, raise raiser) findings {
 	var f findings
 	for i := range page {
 		e := &page[i]
 		for _, number := range g.index.Candidates(e) {
 			j := g.judges[number]
-			begin := horizonNS - int64(j.claim.Rule.LookBackSeconds)*secondNS
-			if e.StartTimeNS >= begin && !e.Position().After(j.start) && j.Wants(e) {
+			if e.StartTimeNS >= j.backToNS && !e.Position().After(j.start) && j.Wants(e) {
 				raise.add(&f, j, e, true)
 			}
 		}

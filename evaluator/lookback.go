@@ -3,6 +3,7 @@ package evaluator
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/google/uuid"
@@ -24,6 +25,10 @@ import (
 // Fingerprints are taken before the forward scan of the same tick, over the
 // same range: what they count, that scan can see; what comes later, changes
 // them.
+//
+// The look-back is counted from the cursor, not from the present: after an
+// outage, what became visible shortly behind the cursor before or during it is
+// as far behind the cursor as ever.
 //
 // The ledger lives in memory and is only ever a reason to read more. A process
 // that starts, or a rule that is new to it, has seen nothing and judges its
@@ -100,7 +105,9 @@ type memory struct {
 	// pending holds the seconds still to be judged, ascending. It is shared
 	// between rules and never changed in place.
 	pending []int64
-	usedNS  int64
+	// backToNS is the start time back to which pending is judged.
+	backToNS int64
+	usedNS   int64
 }
 
 func newLedger() *ledger {
@@ -248,7 +255,9 @@ func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 	fresh := map[int64][]int64{}
 	var union []int64
 	for _, j := range g.judges {
-		if j.claim.Rule.LookBackSeconds == 0 {
+		if j.lookBackNS() == 0 {
+			// Its look-back is empty: nothing begins then.
+			j.backToNS = math.MaxInt64
 			continue
 		}
 		m := l.rules[j.claim.Rule.ID]
@@ -257,6 +266,7 @@ func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 			l.rules[j.claim.Rule.ID] = m
 		}
 		m.usedNS = horizonNS
+		j.backToNS = j.start.StartTimeNS - j.lookBackNS()
 		changed, known := fresh[m.serial]
 		if !known {
 			changed = s.since(m.serial)
@@ -264,10 +274,11 @@ func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 			union = append(union, changed...)
 		}
 		if len(m.pending) > 0 {
+			j.backToNS = min(j.backToNS, m.backToNS)
 			union = append(union, m.pending...)
 			changed = sortedUnique(slices.Concat(m.pending, changed))
 		}
-		m.pending, m.serial = changed, l.serial
+		m.pending, m.backToNS, m.serial = changed, j.backToNS, l.serial
 	}
 	return sortedUnique(union)
 }

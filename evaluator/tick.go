@@ -220,7 +220,7 @@ func (t *tick) prepare(ctx context.Context, claims []Claim) ([]*judge, error) {
 
 // evaluateTenant compares the look-back of a tenant, then evaluates its groups.
 func (t *tick) evaluateTenant(ctx context.Context, tenant *group) error {
-	if window := tenant.lookBackNS(); window > 0 {
+	if window := tenant.windowNS(t.horizon.StartTimeNS); window > 0 {
 		q := FingerprintQuery{TenantID: tenant.tenantID, Statuses: tenant.statuses(), ToNS: t.horizon.StartTimeNS}
 		if err := t.ledger.observe(ctx, t.Source, q, window); err != nil {
 			return t.fail(ctx, tenant.judges, err)
@@ -234,73 +234,46 @@ func (t *tick) evaluateTenant(ctx context.Context, tenant *group) error {
 	return nil
 }
 
-// evaluate reads what is new to a group, first forward from the cursor, then
-// the seconds behind it that changed, until both are drained or the budget is
-// spent, and releases its rules.
+// evaluate reads what is new to a group, first the seconds behind its cursors
+// that changed, then forward, until both are drained or the budget is spent,
+// and releases its rules.
+//
+// In this order, because the look-back is counted from the cursor: were the
+// cursor to move first and the process to die then, the next one would look
+// back less far than this one had to.
 func (t *tick) evaluate(ctx context.Context, g *group) error {
 	again := g.behind(t.ledger.recall(g, t.horizon.StartTimeNS))
-	if err := t.forward(ctx, g, len(again) == 0); err != nil || len(g.judges) == 0 {
+	left, err := t.backward(ctx, g, again)
+	if err != nil || len(g.judges) == 0 {
 		return err
 	}
-	if len(again) == 0 {
-		t.ledger.judged(g, nil)
-		return nil
+	if len(left) > 0 {
+		return t.commit(ctx, g, findings{}, true)
 	}
-	return t.backward(ctx, g, again)
+	return t.forward(ctx, g)
 }
 
-// forward reads the pages after the group's cursors. It releases the rules
-// after the last page when nothing else is to follow.
-func (t *tick) forward(ctx context.Context, g *group, release bool) error {
+// backward judges changed seconds again. It returns those for which the budget
+// did not suffice, which are left to the next tick; it ends between two seconds
+// at the earliest, so that each tick comes further.
+func (t *tick) backward(ctx context.Context, g *group, seconds []int64) (left []int64, err error) {
 	statuses := g.statuses()
-	for at := g.start(); ; {
-		page, err := t.page(ctx, g.tenantID, at, t.horizon.StartTimeNS, statuses)
-		if err != nil {
-			judges := g.judges
-			g.judges = nil
-			return t.fail(ctx, judges, err)
-		}
-		last := len(page) < t.PageSize
-		end := t.horizon
-		if !last {
-			end = page[len(page)-1].Position()
-		}
-		t.seat(g, page)
-		found := g.forward(page, end, t.raise)
-		last = last || t.spent()
-		if len(found.instances) > 0 || (last && release) {
-			if err := t.commit(ctx, g, found, last && release); err != nil {
-				return err
-			}
-		}
-		if last || len(g.judges) == 0 {
-			return nil
-		}
-		at = end
-	}
-}
-
-// backward judges changed seconds again, and releases the rules. Seconds for
-// which the budget does not suffice are left to the next tick; it ends between
-// two seconds at the earliest, so that each tick comes further.
-func (t *tick) backward(ctx context.Context, g *group, seconds []int64) error {
-	statuses := g.statuses()
-	for i, s := range runs(seconds, secondNS, gapSeconds) {
-		// The first stretch has its turn in every tick, or a forward scan that spends each budget would let nothing look back.
-		if i > 0 && t.spent() {
-			break
+	left = seconds
+	for _, s := range runs(seconds, secondNS, gapSeconds) {
+		if t.spent() && len(left) < len(seconds) {
+			return left, nil
 		}
 		to := min(s.toNS, t.horizon.StartTimeNS)
 		// A scan begins strictly after its position; one nanosecond early is all of the stretch.
 		for at := (cursor.Position{StartTimeNS: s.fromNS - 1}); ; {
 			page, err := t.page(ctx, g.tenantID, at, to, statuses)
 			if err != nil {
-				return t.fail(ctx, g.judges, err)
+				return left, t.failAll(ctx, g, err)
 			}
 			t.seat(g, page)
-			if found := g.again(page, t.horizon.StartTimeNS, t.raise); len(found.instances) > 0 {
+			if found := g.again(page, t.raise); len(found.instances) > 0 {
 				if err := t.commit(ctx, g, found, false); err != nil {
-					return err
+					return left, err
 				}
 			}
 			drained := len(page) < t.PageSize
@@ -311,13 +284,54 @@ func (t *tick) backward(ctx context.Context, g *group, seconds []int64) error {
 			}
 			// Whatever becomes of the rest of this tick, this much is judged.
 			first, _ := slices.BinarySearch(seconds, next/secondNS)
-			t.ledger.judged(g, seconds[first:])
-			if drained || len(g.judges) == 0 || (t.spent() && next/secondNS > s.fromNS/secondNS) {
+			left = seconds[first:]
+			t.ledger.judged(g, left)
+			if len(g.judges) == 0 || (t.spent() && next/secondNS > s.fromNS/secondNS) {
+				return left, nil
+			}
+			if drained {
 				break
 			}
 		}
 	}
-	return t.commit(ctx, g, findings{}, true)
+	t.ledger.judged(g, nil)
+	return nil, nil
+}
+
+// forward reads the pages after the group's cursors, and releases the rules
+// after the last one.
+func (t *tick) forward(ctx context.Context, g *group) error {
+	statuses := g.statuses()
+	for at := g.start(); ; {
+		page, err := t.page(ctx, g.tenantID, at, t.horizon.StartTimeNS, statuses)
+		if err != nil {
+			return t.failAll(ctx, g, err)
+		}
+		last := len(page) < t.PageSize
+		end := t.horizon
+		if !last {
+			end = page[len(page)-1].Position()
+		}
+		t.seat(g, page)
+		found := g.forward(page, end, t.raise)
+		last = last || t.spent()
+		if len(found.instances) > 0 || last {
+			if err := t.commit(ctx, g, found, last); err != nil {
+				return err
+			}
+		}
+		if last || len(g.judges) == 0 {
+			return nil
+		}
+		at = end
+	}
+}
+
+// failAll fails every rule of a group, which has none left then.
+func (t *tick) failAll(ctx context.Context, g *group, problem error) error {
+	judges := g.judges
+	g.judges = nil
+	return t.fail(ctx, judges, problem)
 }
 
 // seat gives a group the index that it needs to judge a page.
@@ -356,9 +370,7 @@ func (t *tick) commit(ctx context.Context, g *group, found findings, release boo
 			return err
 		}
 		if len(g.judges) == 1 {
-			judges := g.judges
-			g.judges = nil
-			return t.fail(ctx, judges, err)
+			return t.failAll(ctx, g, err)
 		}
 		return t.commitHalves(ctx, g, found, release)
 	}
