@@ -462,14 +462,14 @@ func TestRollingRestart(t *testing.T) {
 	}
 	for _, old := range replicas {
 		enough := make(chan struct{})
-		time.AfterFunc(300*time.Millisecond, func() { close(enough) })
+		time.AfterFunc(600*time.Millisecond, func() { close(enough) })
 		traffic(enough)
 		traffic(old.terminate(t))
 		fresh := w.start(settings...)
 		traffic(fresh.ready)
 	}
 	w.untilDelivered(4 * len(ids))
-	if len(ids) < 50 {
+	if len(ids) < 30 {
 		t.Errorf("only %d exchanges failed meanwhile", len(ids))
 	}
 	w.wantColumn("alerts of each exchange", `select distinct n::text from (select count(*) n from alert group by execution_id) x`, "4")

@@ -169,7 +169,7 @@ func TestNobodyIsDeadRightAfterAnOutage(t *testing.T) {
 		}
 		m.down = nil
 		m.claims["b"] = lease.Released{Replica: "b", Rules: 1}
-		pass(15 * time.Second)
+		pass(35 * time.Second)
 		// b comes back a little later than a.
 		m.beatAt["b"] = m.now()
 		pass(55 * time.Second)
