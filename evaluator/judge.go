@@ -2,6 +2,7 @@ package evaluator
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -64,22 +65,37 @@ func groups(judges []*judge, together func(first, next *judge) bool) []group {
 	return out
 }
 
-// windowNS returns how far behind the horizon the look-backs of the group's
-// rules reach, 0 when none of them looks back. A look-back is counted from the
-// cursor: after an outage it reaches behind what was judged before it. The lag
-// is rounded up to minutes, so that it is the same from tick to tick.
-func (g *group) windowNS(horizonNS int64) int64 {
-	longest := int64(0)
+// reaches returns how far behind the horizon the look-backs of the group's rules
+// reach, and how often each is compared, the longest first. A look-back is
+// counted from the cursor: after an outage it reaches behind what was judged
+// before it. The lag is rounded up to minutes, so that it is the same from tick
+// to tick.
+func (g *group) reaches(horizonNS int64) []reach {
+	distinct := map[reach]bool{}
 	for _, j := range g.judges {
-		if back := j.lookBackNS(); back > 0 {
+		if back := j.reachNS(); back > 0 {
 			lag := max(0, horizonNS-j.start.StartTimeNS)
-			longest = max(longest, back+(lag+minuteNS-1)/minuteNS*minuteNS)
+			distinct[reach{
+				windowNS: back + (lag+minuteNS-1)/minuteNS*minuteNS,
+				periodNS: fullPeriodNS(int64(j.claim.Rule.LookBackSeconds) * secondNS),
+			}] = true
 		}
 	}
-	return longest
+	return slices.SortedFunc(maps.Keys(distinct), func(a, b reach) int {
+		return cmp.Or(cmp.Compare(b.windowNS, a.windowNS), cmp.Compare(a.periodNS, b.periodNS))
+	})
 }
 
-func (j *judge) lookBackNS() int64 { return int64(j.claim.Rule.LookBackSeconds) * secondNS }
+// reachNS returns how far behind its cursor a rule judges again, 0 when it does
+// not look back: the look-back, and as long as something may wait there until
+// the comparison of the whole comes round.
+func (j *judge) reachNS() int64 {
+	back := int64(j.claim.Rule.LookBackSeconds) * secondNS
+	if back == 0 {
+		return 0
+	}
+	return back + fullPeriodNS(back)
+}
 
 // start returns the earliest position that a judge of the group stands at.
 func (g *group) start() cursor.Position {

@@ -75,7 +75,7 @@ func (m *model) Fingerprints(_ context.Context, q evaluator.FingerprintQuery) ([
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(e.ExecutionID))
 		p := prints[k]
-		prints[k] = evaluator.Fingerprint{Status: k.status, Bucket: k.bucket, Count: p.Count + 1, Checksum: p.Checksum ^ h.Sum64()}
+		prints[k] = evaluator.Fingerprint{Status: k.status, Bucket: k.bucket, Count: p.Count + 1, Checksum: p.Checksum + h.Sum64()}
 	}
 	return slices.Collect(maps.Values(prints)), nil
 }
@@ -229,6 +229,16 @@ func TestExactlyOneAlertWhateverHappens(t *testing.T) {
 						TenantID: "default", StartTimeNS: start, EndTimeNS: &end,
 						ExecutionID: fmt.Sprintf("%c%d", 'a'+rune(rapid.IntRange(0, 3).Draw(t, "letter")), next),
 						Status:      rapid.SampledFrom([]rules.Status{rules.Failed, rules.Failed, rules.Completed, rules.Running}).Draw(t, "status"),
+					})
+				}
+			},
+			"arrive at the edge of the look-back": func(t *rapid.T) {
+				for range rapid.IntRange(1, 3).Draw(t, "rows") {
+					end := m.now
+					next++
+					m.rows = append(m.rows, rules.Exchange{
+						TenantID: "default", StartTimeNS: m.now - 3600*second + rapid.Int64Range(0, 80).Draw(t, "start")*quantum,
+						EndTimeNS: &end, ExecutionID: fmt.Sprintf("e%d", next), Status: rules.Failed,
 					})
 				}
 			},

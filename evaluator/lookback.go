@@ -65,7 +65,11 @@ type Fingerprint struct {
 	Checksum uint64
 }
 
-// extent is the exchanges of one status within a look-back.
+// reach is a look-back to compare: how far it reaches behind the horizon, and
+// how often all of it is compared.
+type reach struct{ windowNS, periodNS int64 }
+
+// extent is the exchanges of one status within a window behind the horizon.
 type extent struct {
 	status   rules.Status
 	windowNS int64
@@ -77,7 +81,7 @@ type bucket struct {
 }
 
 // checksum stands for the exchanges of a bucket.
-type checksum struct{ count, xor uint64 }
+type checksum struct{ count, sum uint64 }
 
 // ledger remembers what was seen of each tenant, and what each rule judged of it.
 type ledger struct {
@@ -91,6 +95,8 @@ type seen struct {
 	minutes, seconds map[bucket]checksum
 	// full holds when all of an extent was last compared.
 	full map[extent]int64
+	// forgottenNS is the start time before which nothing is remembered.
+	forgottenNS int64
 	// changes holds the seconds that changed, in the order of their serials.
 	changes []change
 }
@@ -114,8 +120,9 @@ func newLedger() *ledger {
 	return &ledger{tenants: map[string]*seen{}, rules: map[uuid.UUID]*memory{}}
 }
 
-// observe compares a tenant's look-back with what was seen of it.
-func (l *ledger) observe(ctx context.Context, source Source, q FingerprintQuery, windowNS int64) error {
+// observe compares a tenant's look-backs, the longest first, with what was seen
+// of them.
+func (l *ledger) observe(ctx context.Context, source Source, q FingerprintQuery, reaches []reach) error {
 	s := l.tenants[q.TenantID]
 	if s == nil {
 		s = &seen{minutes: map[bucket]checksum{}, seconds: map[bucket]checksum{}, full: map[extent]int64{}}
@@ -123,39 +130,32 @@ func (l *ledger) observe(ctx context.Context, source Source, q FingerprintQuery,
 	}
 	l.serial++
 	horizon := q.ToNS
-	begin := floor(horizon-windowNS, minuteNS)
-	recent := max(begin, floor(horizon-recentNS, minuteNS))
+	recent := max(floor(horizon-reaches[0].windowNS, minuteNS), floor(horizon-recentNS, minuteNS))
 	if err := s.compareSeconds(ctx, source, q, recent, horizon, l.serial); err != nil {
 		return err
 	}
-	if !s.fullDue(q.Statuses, windowNS, horizon) {
-		return nil
-	}
-	if err := s.compareMinutes(ctx, source, q, begin, recent, l.serial); err != nil {
-		return err
-	}
-	for _, status := range q.Statuses {
-		s.full[extent{status, windowNS}] = horizon
-	}
-	longest := windowNS
-	for e, at := range s.full {
-		if horizon-at > fullPeriodNS(e.windowNS) {
-			delete(s.full, e)
+	for _, r := range reaches {
+		if !s.fullDue(q.Statuses, r, horizon) {
 			continue
 		}
-		longest = max(longest, e.windowNS)
+		if err := s.compareMinutes(ctx, source, q, floor(horizon-r.windowNS, minuteNS), recent, l.serial); err != nil {
+			return err
+		}
+		for _, status := range q.Statuses {
+			s.full[extent{status, r.windowNS}] = horizon
+		}
 	}
-	s.forget(floor(horizon-longest, minuteNS))
+	s.forget(horizon, reaches[0].windowNS)
 	return nil
 }
 
 // fullDue reports whether a whole look-back has to be compared for any of the
 // statuses. What was compared on behalf of other rules, which want less, does
 // not count: a rule may never be due at the same tick as they.
-func (s *seen) fullDue(statuses []rules.Status, windowNS, horizonNS int64) bool {
+func (s *seen) fullDue(statuses []rules.Status, r reach, horizonNS int64) bool {
 	return slices.ContainsFunc(statuses, func(status rules.Status) bool {
 		for e, at := range s.full {
-			if e.status == status && e.windowNS >= windowNS && at <= horizonNS && horizonNS-at < fullPeriodNS(windowNS) {
+			if e.status == status && e.windowNS >= r.windowNS && at <= horizonNS && horizonNS-at < r.periodNS {
 				return false
 			}
 		}
@@ -212,8 +212,23 @@ func (s *seen) compareSeconds(ctx context.Context, source Source, q FingerprintQ
 	return nil
 }
 
-// forget drops what lies before the look-back.
-func (s *seen) forget(beginNS int64) {
+// forgetNS is how long a window is remembered that no rule asks for any more.
+const forgetNS = 120 * minuteNS
+
+// forget drops what lies before every window that was asked for of late.
+func (s *seen) forget(horizonNS, windowNS int64) {
+	for e, at := range s.full {
+		if horizonNS-at > forgetNS {
+			delete(s.full, e)
+			continue
+		}
+		windowNS = max(windowNS, e.windowNS)
+	}
+	beginNS := floor(horizonNS-windowNS, minuteNS)
+	if beginNS <= s.forgottenNS {
+		return
+	}
+	s.forgottenNS = beginNS
 	for key := range s.minutes {
 		if key.number < beginNS/minuteNS {
 			delete(s.minutes, key)
@@ -255,7 +270,7 @@ func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 	fresh := map[int64][]int64{}
 	var union []int64
 	for _, j := range g.judges {
-		if j.lookBackNS() == 0 {
+		if j.reachNS() == 0 {
 			// Its look-back is empty: nothing begins then.
 			j.backToNS = math.MaxInt64
 			continue
@@ -266,7 +281,7 @@ func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 			l.rules[j.claim.Rule.ID] = m
 		}
 		m.usedNS = horizonNS
-		j.backToNS = j.start.StartTimeNS - j.lookBackNS()
+		j.backToNS = j.start.StartTimeNS - j.reachNS()
 		changed, known := fresh[m.serial]
 		if !known {
 			changed = s.since(m.serial)

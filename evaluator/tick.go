@@ -220,9 +220,9 @@ func (t *tick) prepare(ctx context.Context, claims []Claim) ([]*judge, error) {
 
 // evaluateTenant compares the look-back of a tenant, then evaluates its groups.
 func (t *tick) evaluateTenant(ctx context.Context, tenant *group) error {
-	if window := tenant.windowNS(t.horizon.StartTimeNS); window > 0 {
+	if reaches := tenant.reaches(t.horizon.StartTimeNS); len(reaches) > 0 {
 		q := FingerprintQuery{TenantID: tenant.tenantID, Statuses: tenant.statuses(), ToNS: t.horizon.StartTimeNS}
-		if err := t.ledger.observe(ctx, t.Source, q, window); err != nil {
+		if err := t.ledger.observe(ctx, t.Source, q, reaches); err != nil {
 			return t.fail(ctx, tenant.judges, err)
 		}
 	}

@@ -80,7 +80,8 @@ LIMIT {limit:UInt64}`, strings.Join(m.columns(), ",\n    "), m.Table, m.rows(q.p
 
 // fingerprintQuery counts and sums the exchanges of a range by status and
 // bucket. Rows that are there twice are counted twice, until they are merged;
-// either way a bucket in which something is new differs from before.
+// either way a bucket in which something is new differs from before. A sum, not
+// an exclusive or, in which a row that is there twice would cancel itself out.
 func fingerprintQuery(m *Mapping, fq evaluator.FingerprintQuery) query {
 	q := query{parameters: map[string]string{}}
 	start := operand(m.StartTime)
@@ -89,7 +90,7 @@ SELECT
     %[1]s AS tocsin_status,
     intDiv(toUnixTimestamp64Nano(%[2]s), {width:Int64}) AS tocsin_bucket,
     count(),
-    groupBitXor(cityHash64(%[3]s))
+    sum(cityHash64(%[3]s))
 FROM %[4]s
 WHERE %[5]s
   AND %[2]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')

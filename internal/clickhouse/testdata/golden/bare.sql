@@ -33,7 +33,7 @@ SELECT
     if((code != 0), 'FAILED', 'COMPLETED') AS tocsin_status,
     intDiv(toUnixTimestamp64Nano(began), {width:Int64}) AS tocsin_bucket,
     count(),
-    groupBitXor(cityHash64((toString(id))))
+    sum(cityHash64((toString(id))))
 FROM shop.runs
 WHERE unhex('6f2768617261') = unhex({tenant:String})
   AND (bucket >= toUnixTimestamp(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) - 1800 AND bucket <= toUnixTimestamp(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))

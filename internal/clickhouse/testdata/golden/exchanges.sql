@@ -31,7 +31,7 @@ SELECT
     if((status = 'FAILED'), 'FAILED', 'COMPLETED') AS tocsin_status,
     intDiv(toUnixTimestamp64Nano(start_time), {width:Int64}) AS tocsin_bucket,
     count(),
-    groupBitXor(cityHash64(execution_id))
+    sum(cityHash64(execution_id))
 FROM exchanges
 WHERE tenant_id = unhex({tenant:String})
   AND (status IN ('COMPLETED', 'FAILED'))

@@ -33,7 +33,7 @@ SELECT
     if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED') AS tocsin_status,
     intDiv(toUnixTimestamp64Nano(Timestamp), {width:Int64}) AS tocsin_bucket,
     count(),
-    groupBitXor(cityHash64((concat(TraceId, ':', SpanId))))
+    sum(cityHash64((concat(TraceId, ':', SpanId))))
 FROM otel_traces
 WHERE unhex('64656661756c74') = unhex({tenant:String})
   AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
