@@ -103,6 +103,10 @@ verify: generate ## Check that generated code, modules, migrations, lock files a
 	go mod verify
 	go run ./internal/checks
 
+.PHONY: pictures
+pictures: web/node_modules/.installed ## Take the README's pictures of a Tocsin that runs (URL=http://127.0.0.1:PORT)
+	cd web && node browser/pictures.mjs $(URL)
+
 .PHONY: vulnerabilities
 vulnerabilities: ## Ask the Go vulnerability database about what is linked (needs the internet)
 	$(tool) govulncheck ./...

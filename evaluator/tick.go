@@ -55,7 +55,7 @@ type Evaluator struct {
 	// rule which fails each second is logged once.
 	told   map[uuid.UUID]string
 	ledger *ledger
-	bench  *bench
+	cache  *cache
 }
 
 // New returns an evaluator. Its error names the option that cannot be used.
@@ -77,7 +77,7 @@ func New(o Options) (*Evaluator, error) {
 	if o.Budget >= o.ClaimFor {
 		return nil, fmt.Errorf("evaluator: Budget %v must be below ClaimFor %v, or claims lapse while they are used", o.Budget, o.ClaimFor)
 	}
-	return &Evaluator{Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, ledger: newLedger(), bench: newBench()}, nil
+	return &Evaluator{Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, ledger: newLedger(), cache: newCache()}, nil
 }
 
 func orDefault[T comparable](value, otherwise T) T {
@@ -162,7 +162,7 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 		}
 	}
 	e.ledger.sweep(t.horizon.StartTimeNS)
-	e.bench.sweep(e.Clock())
+	e.cache.sweep(e.Clock())
 	if t.result.Notifications > 0 {
 		if err := e.Publisher.Publish(ctx, notify.WakeUp{Notifications: t.result.Notifications}); err != nil {
 			e.Logger.WarnContext(ctx, "wake-up not published", slog.Any("error", err))
@@ -203,7 +203,7 @@ func (t *tick) prepare(ctx context.Context, claims []Claim) ([]*judge, error) {
 		err := c.Err
 		var compiled *rules.Judge
 		if err == nil {
-			compiled, err = t.bench.compile(&c.Rule, now)
+			compiled, err = t.cache.compile(&c.Rule, now)
 		}
 		j := &slab[i]
 		*j = judge{claim: *c, Judge: compiled, from: c.From, at: c.Start(), start: c.Start()}
@@ -270,7 +270,7 @@ func (t *tick) backward(ctx context.Context, g *group, seconds []int64) (left []
 			if err != nil {
 				return left, t.failAll(ctx, g, err)
 			}
-			t.seat(g, page)
+			t.indexFor(g, page)
 			if found := g.again(page, t.raise); len(found.instances) > 0 {
 				if err := t.commit(ctx, g, found, false); err != nil {
 					return left, err
@@ -312,7 +312,7 @@ func (t *tick) forward(ctx context.Context, g *group) error {
 		if !last {
 			end = page[len(page)-1].Position()
 		}
-		t.seat(g, page)
+		t.indexFor(g, page)
 		found := g.forward(page, end, t.raise)
 		last = last || t.spent()
 		if len(found.instances) > 0 || last {
@@ -334,10 +334,10 @@ func (t *tick) failAll(ctx context.Context, g *group, problem error) error {
 	return t.fail(ctx, judges, problem)
 }
 
-// seat gives a group the index that it needs to judge a page.
-func (t *tick) seat(g *group, page []rules.Exchange) {
+// indexFor gives a group the index that it needs to judge a page.
+func (t *tick) indexFor(g *group, page []rules.Exchange) {
 	if g.index == nil && len(page) > 0 {
-		g.index = t.bench.index(g.judges)
+		g.index = t.cache.index(g.judges)
 	}
 }
 

@@ -1,0 +1,33 @@
+// Takes the pictures of the README from a Tocsin that runs, such as the one of `make run`:
+//
+//   node browser/pictures.mjs http://127.0.0.1:PORT
+import { mkdir } from "node:fs/promises";
+import { chromium } from "playwright-core";
+
+const address = process.argv[2];
+if (!address) {
+  console.error("Say where Tocsin runs: node browser/pictures.mjs http://127.0.0.1:PORT (make run prints it).");
+  process.exit(2);
+}
+const folder = new URL("../../docs/pictures/", import.meta.url);
+await mkdir(folder, { recursive: true });
+
+const browser = await chromium.launch({
+  executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+});
+try {
+  for (const colorScheme of ["light", "dark"]) {
+    const page = await browser.newPage({ colorScheme, viewport: { width: 1440, height: 900 } });
+    await page.goto(`${address}/inbox`);
+    await page.locator("[data-alert]").first().click();
+    await page.getByRole("heading", { name: "Timeline" }).waitFor();
+    await page.getByText("Delivered").first().waitFor();
+    const path = new URL(`inbox-${colorScheme}.png`, folder).pathname;
+    await page.screenshot({ path });
+    console.log(path);
+    await page.close();
+  }
+} finally {
+  await browser.close();
+}
