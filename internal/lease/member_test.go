@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // model is a store that does in memory what Postgres does in statements, on a
 // clock of its own.
+//
+// Its lock orders what the test writes before what members read; the end of a
+// bubble's wait orders the reverse.
 type model struct {
+	mu     sync.Mutex
 	beatAt map[string]time.Time
 	claims map[string]lease.Released
 	now    func() time.Time
@@ -38,27 +43,36 @@ func newModel() *model {
 }
 
 func (m *model) answer(ctx context.Context) error {
-	if m.hangs {
+	m.mu.Lock()
+	hangs, down := m.hangs, m.down
+	m.mu.Unlock()
+	if hangs {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return m.down
+	return down
 }
 
 func (m *model) Beat(ctx context.Context, r lease.Replica) error {
 	if err := m.answer(ctx); err != nil {
 		return err
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.beatAt[r.ID] = m.now()
 	return nil
 }
 
 func (m *model) Reap(ctx context.Context, r lease.ReapRequest) (lease.Reaped, error) {
-	m.asked++
 	var reaped lease.Reaped
+	m.mu.Lock()
+	m.asked++
+	m.mu.Unlock()
 	if err := m.answer(ctx); err != nil {
 		return reaped, err
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for id, at := range m.beatAt {
 		silent := m.now().Sub(at)
 		if id == r.Self || silent < r.DeadAfter {
@@ -77,8 +91,11 @@ func (m *model) Reap(ctx context.Context, r lease.ReapRequest) (lease.Reaped, er
 }
 
 func (m *model) Leave(ctx context.Context, id string) (lease.Released, error) {
+	err := m.answer(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	held := m.claims[id]
-	if err := m.answer(ctx); err != nil {
+	if err != nil {
 		return held, err
 	}
 	delete(m.claims, id)
@@ -102,7 +119,10 @@ func member(t *testing.T, m *model, id string) (started *lease.Member, logged *b
 	return started, logged, func() { cancel(); synctest.Wait() }
 }
 
-func pass(d time.Duration) {
+// pass lets time pass after what the test did before.
+func (m *model) pass(d time.Duration) {
+	m.mu.Lock()
+	m.mu.Unlock() //nolint:staticcheck // what was written before is seen by who locks next
 	time.Sleep(d) //nolint:forbidigo // the time of a bubble
 	synctest.Wait()
 }
@@ -116,7 +136,7 @@ func TestBeatsAtOnceAndEachInterval(t *testing.T) {
 			if age := m.now().Sub(m.beatAt["a"]); age != 0 {
 				t.Fatalf("the last beat is %v old", age)
 			}
-			pass(10 * time.Second)
+			m.pass(10 * time.Second)
 		}
 	})
 }
@@ -126,18 +146,18 @@ func TestTheDeadAreReleasedWithinTheBound(t *testing.T) {
 		m := newModel()
 		_, logged, stopA := member(t, m, "a")
 		defer stopA()
-		pass(7 * time.Second)
+		m.pass(7 * time.Second)
 		_, _, die := member(t, m, "b")
 		m.claims["a"] = lease.Released{Replica: "a", Rules: 1}
 		m.claims["b"] = lease.Released{Replica: "b", Rules: 3, Notifications: 4}
-		pass(5 * time.Minute)
+		m.pass(5 * time.Minute)
 		if len(m.claims) != 2 {
 			t.Fatal("claims of the living were released")
 		}
 		last := m.beatAt["b"]
 		die()
 		for m.claims["b"].Rules > 0 {
-			pass(time.Second)
+			m.pass(time.Second)
 		}
 		if after := m.now().Sub(last); after < time.Minute || after > 90*time.Second {
 			t.Errorf("released after %v, want between 1 min and 1 min 30 s", after)
@@ -145,7 +165,7 @@ func TestTheDeadAreReleasedWithinTheBound(t *testing.T) {
 		if want := `msg="claims of a dead replica released" dead=b rules=3 notifications=4`; !strings.Contains(logged.String(), want) {
 			t.Errorf("log %q, want %s", logged, want)
 		}
-		pass(time.Hour)
+		m.pass(time.Hour)
 		if _, known := m.beatAt["b"]; known || len(m.beatAt) != 1 {
 			t.Error("a replica silent for an hour is not forgotten")
 		}
@@ -161,25 +181,25 @@ func TestNobodyIsDeadRightAfterAnOutage(t *testing.T) {
 		_, logged, stop := member(t, m, "a")
 		defer stop()
 		m.beatAt["b"] = m.now()
-		pass(61 * time.Second)
+		m.pass(61 * time.Second)
 		m.down = errors.New("connection refused")
-		pass(10 * time.Minute)
+		m.pass(10 * time.Minute)
 		if n := strings.Count(logged.String(), "heartbeat failed"); n != 1 {
 			t.Errorf("said %d times that the heartbeat fails", n)
 		}
 		m.down = nil
 		m.claims["b"] = lease.Released{Replica: "b", Rules: 1}
-		pass(35 * time.Second)
+		m.pass(35 * time.Second)
 		// b comes back a little later than a.
 		m.beatAt["b"] = m.now()
-		pass(55 * time.Second)
+		m.pass(55 * time.Second)
 		if _, held := m.claims["b"]; !held {
 			t.Error("claims were released because Postgres had been away")
 		}
 		if n := strings.Count(logged.String(), "heartbeat works again"); n != 1 {
 			t.Errorf("said %d times that the heartbeat works again", n)
 		}
-		pass(time.Minute)
+		m.pass(time.Minute)
 		if _, held := m.claims["b"]; held {
 			t.Error("b is dead, and its claims stand")
 		}
@@ -190,12 +210,12 @@ func TestAStoreThatHangsStopsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModel()
 		_, _, stop := member(t, m, "a")
-		pass(2 * time.Minute)
+		m.pass(2 * time.Minute)
 		asked := m.asked
 		m.hangs = true
-		pass(45 * time.Second)
+		m.pass(45 * time.Second)
 		m.hangs = false
-		pass(21 * time.Second)
+		m.pass(21 * time.Second)
 		if age := m.now().Sub(m.beatAt["a"]); age > 20*time.Second {
 			t.Errorf("the last beat is %v old", age)
 		}
@@ -203,7 +223,7 @@ func TestAStoreThatHangsStopsNothing(t *testing.T) {
 			t.Error("never looked for the dead")
 		}
 		m.hangs = true
-		pass(10 * time.Second)
+		m.pass(10 * time.Second)
 		stop()
 	})
 }
