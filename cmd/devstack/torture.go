@@ -23,7 +23,6 @@ type tortureCommand struct {
 	Seeds     uint64        `default:"1" help:"How many seeds, one after the other."`
 	Exchanges int           `default:"100000" help:"How many exchanges a seed makes."`
 	Length    time.Duration `default:"5m" help:"How long exchanges keep coming."`
-	Grace     time.Duration `help:"The last part of a look-back in which an alert is not demanded."`
 	Calm      bool          `help:"Break nothing."`
 	Verbose   bool          `short:"v" help:"Say what happens, while it does."`
 	Keep      bool          `help:"Keep the databases and the logs. Those of a seed that failed are kept always."`
@@ -60,7 +59,7 @@ func (c tortureCommand) Run(ctx context.Context) error {
 		return errors.Join(err, os.RemoveAll(base))
 	}
 	options := torture.Options{
-		Exchanges: c.Exchanges, Length: c.Length, Grace: c.Grace, Calm: c.Calm, Programs: programs, Devstack: self,
+		Exchanges: c.Exchanges, Length: c.Length, Calm: c.Calm, Programs: programs, Devstack: self,
 		ClickHouse: os.Getenv(stack.ChDBVariable), PostgresBin: os.Getenv(stack.PostgresBinVariable),
 	}
 	if c.Verbose {
@@ -101,11 +100,8 @@ func (c tortureCommand) once(ctx context.Context, o torture.Options, out io.Writ
 	_, err = fmt.Fprintf(out, "%v (%v)\n", report, time.Since(began).Round(time.Second))
 	if !report.OK() {
 		more := ""
-		if o.Grace > 0 {
-			more = fmt.Sprintf(" --grace %v", o.Grace)
-		}
 		if o.Calm {
-			more += " --calm"
+			more = " --calm"
 		}
 		_, _ = fmt.Fprintf(out, "  again: make torture ARGS='--seed %d --exchanges %d --length %v%s -v'\n", o.Seed, o.Exchanges, o.Length, more)
 	}

@@ -27,9 +27,6 @@ type Options struct {
 	// Patience is how long the end may take to come to rest, and a rule to alert all that is visible before it is disabled;
 	// one and a half minutes and half the length by default.
 	Patience time.Duration
-	// Grace is the last part of a look-back, in which what becomes visible may be alerted and need not: a rule is judged
-	// some time after an exchange becomes visible, and the look-back is counted back from then. 0 demands all of it.
-	Grace time.Duration
 	// Calm leaves out every fault and misdeed.
 	Calm bool
 
@@ -108,7 +105,7 @@ func newWorld(ctx context.Context, o Options) (*world, error) {
 		o.Patience = 90*time.Second + o.Length/2
 	}
 	w := &world{options: o, plan: newPlan(&o)}
-	w.truth = &truth{graceNS: int64(o.Grace), exchanges: slices.Clone(w.plan.exchanges), seen: make([]span, len(w.plan.exchanges))}
+	w.truth = &truth{exchanges: slices.Clone(w.plan.exchanges), seen: make([]span, len(w.plan.exchanges))}
 	var starting errgroup.Group
 	starting.Go(func() (err error) {
 		w.postgres, err = startPostgres(ctx, o.PostgresBin, o.Dir)

@@ -97,10 +97,10 @@ func (w *world) report(t *testing.T) *Report {
 
 func TestNothingMissedNothingTwice(t *testing.T) {
 	t.Parallel()
-	w := start(t, Options{Seed: 1, Exchanges: 4000, Length: 15 * time.Second, Grace: shortLookBack * time.Second})
+	w := start(t, Options{Seed: 1, Exchanges: 4000, Length: 15 * time.Second})
 	report := w.report(t)
 	if !report.OK() {
-		t.Fatal("to repeat it: make torture ARGS='--seed 1 --exchanges 4000 --length 15s --grace 20s -v'")
+		t.Fatal("to repeat it: make torture ARGS='--seed 1 --exchanges 4000 --length 15s -v'")
 	}
 	if report.Alerts < 500 || report.Must < report.Perhaps*5 {
 		t.Errorf("%d alerts, %d of them certain: too few to mean something", report.Alerts, report.Must)

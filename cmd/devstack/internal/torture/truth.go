@@ -63,7 +63,6 @@ const (
 // truth is what the run noted. It is safe for several goroutines.
 type truth struct {
 	exchanges []exchange
-	graceNS   int64
 
 	mu sync.Mutex
 	// seen holds when each exchange became visible: zero when it has not yet.
@@ -94,7 +93,7 @@ func (t *truth) owed(l *life, e *exchange, seen span) owed {
 		if !p.condition.holds(e) || e.endNS < p.began.fromNS {
 			continue
 		}
-		certain := e.endNS > p.began.toNS && seen.toNS-e.startNS <= lookBackNS-t.graceNS
+		certain := e.endNS > p.began.toNS && seen.toNS-e.startNS <= lookBackNS
 		switch {
 		case p.ended == nil:
 		case p.forgotten:
