@@ -1,0 +1,82 @@
+package evaluator
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Options configures an [Evaluator]. Source, Store, Publisher, Texts, Logger,
+// Clock and Replica are required.
+type Options struct {
+	Source    Source
+	Store     Store
+	Publisher Publisher
+	Texts     Texts
+	// Observer is told of each tick; nil is nobody.
+	Observer Observer
+	Logger   *slog.Logger
+	// Clock measures the budget of a tick; it is never compared with a claim.
+	Clock func() time.Time
+	// NewID makes the ids of alerts and notifications; version 7 by default.
+	NewID func() uuid.UUID
+	// Replica names this process in claims.
+	Replica string
+	// Interval is the time between ticks, 1 s by default.
+	Interval time.Duration
+	// Settle is how far the horizon lies behind the source's clock, 0 or more.
+	Settle time.Duration
+	// PageSize is the most exchanges read at once, 1,000 by default.
+	PageSize int
+	// ClaimMost is the most rules claimed in a tick, 20,000 by default.
+	ClaimMost int
+	// ClaimFor is how long a claim stands without a commit, 30 s by default.
+	ClaimFor time.Duration
+	// Budget bounds the time that a tick goes on reading, 10 s by default.
+	// Whatever is left is read by the next tick.
+	Budget time.Duration
+}
+
+// Evaluator evaluates rules. Its ticks are made one after the other.
+type Evaluator struct {
+	Options
+	raise raiser
+	// told holds the problem last logged of each rule that has one, so that a
+	// rule which fails each second is logged once.
+	told   map[uuid.UUID]string
+	ledger *ledger
+	cache  *cache
+}
+
+// New returns an evaluator. Its error names the option that cannot be used.
+func New(o Options) (*Evaluator, error) {
+	if o.Source == nil || o.Store == nil || o.Publisher == nil || o.Texts == nil || o.Logger == nil || o.Clock == nil || o.Replica == "" {
+		return nil, errors.New("evaluator: Source, Store, Publisher, Texts, Logger, Clock and Replica are required")
+	}
+	if o.NewID == nil {
+		o.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+	}
+	o.Interval = orDefault(o.Interval, time.Second)
+	o.PageSize = orDefault(o.PageSize, 1000)
+	o.ClaimMost = orDefault(o.ClaimMost, 20_000)
+	o.ClaimFor = orDefault(o.ClaimFor, 30*time.Second)
+	o.Budget = orDefault(o.Budget, 10*time.Second)
+	if o.Interval < 0 || o.Settle < 0 || o.PageSize < 0 || o.ClaimMost < 0 || o.ClaimFor < 0 || o.Budget < 0 {
+		return nil, errors.New("evaluator: Interval, Settle, PageSize, ClaimMost, ClaimFor and Budget must not be negative")
+	}
+	if o.Budget >= o.ClaimFor {
+		return nil, fmt.Errorf("evaluator: Budget %v must be below ClaimFor %v, or claims lapse while they are used", o.Budget, o.ClaimFor)
+	}
+	return &Evaluator{Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, ledger: newLedger(), cache: newCache()}, nil
+}
+
+func orDefault[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}
