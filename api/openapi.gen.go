@@ -210,17 +210,25 @@ type FireMode = rules.FireMode
 // GroupBy The field by which exchanges are counted, each value for itself.
 type GroupBy = rules.GroupBy
 
-// Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
+// Notification One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
+// the number of the retry behind it when a person has sent it again.
 type Notification struct {
-	AlertID openapi_types.UUID `json:"alertId"`
+	// AlertID Absent for a digest.
+	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
 	// AttemptCount Attempts begun.
 	AttemptCount int `json:"attemptCount"`
 
 	// Attempts Oldest first. Absent in lists of notifications.
-	Attempts  *[]Attempt         `json:"attempts,omitempty"`
-	CreatedAt time.Time          `json:"createdAt"`
-	ID        openapi_types.UUID `json:"id"`
+	Attempts  *[]Attempt `json:"attempts,omitempty"`
+	CreatedAt time.Time  `json:"createdAt"`
+
+	// DigestID The digest that tells this notification, whose status and attempts it has. Absent when it is told by itself.
+	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
+
+	// DigestSize How many notifications were gathered into that digest, or into this one.
+	DigestSize *int               `json:"digestSize,omitempty"`
+	ID         openapi_types.UUID `json:"id"`
 
 	// LastError Why the last attempt did not deliver.
 	LastError *string `json:"lastError,omitempty"`
@@ -230,10 +238,15 @@ type Notification struct {
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again.
-	Reason    NotificationReason `json:"reason"`
-	RuleID    openapi_types.UUID `json:"ruleId"`
-	SettledAt *time.Time         `json:"settledAt,omitempty"`
+	// that it can again. `DIGEST` tells many notifications in one message.
+	Reason NotificationReason `json:"reason"`
+
+	// Retries When people sent it again, oldest first. In the answer for one notification only.
+	Retries []NotificationRetry `json:"retries,omitempty"`
+
+	// RuleID Absent for a digest.
+	RuleID    *openapi_types.UUID `json:"ruleId,omitempty"`
+	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
 	// Status `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 	// often as the schedule allows.
@@ -252,8 +265,14 @@ type NotificationPage struct {
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 // below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again.
+// that it can again. `DIGEST` tells many notifications in one message.
 type NotificationReason = notify.Reason
+
+// NotificationRetry defines model for NotificationRetry.
+type NotificationRetry struct {
+	At time.Time `json:"at"`
+	By string    `json:"by"`
+}
 
 // NotificationStatus `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 // often as the schedule allows.
@@ -354,6 +373,37 @@ type Replica struct {
 // ReplicaList defines model for ReplicaList.
 type ReplicaList struct {
 	Items []Replica `json:"items"`
+}
+
+// RetriedAnswer In messages; a digest is one.
+type RetriedAnswer struct {
+	// Retried Messages that are due again.
+	Retried int `json:"retried"`
+
+	// Skipped Messages that were delivered, are due or being attempted already, or whose webhook is off or deleted.
+	Skipped int `json:"skipped"`
+}
+
+// RetryFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+type RetryFilter struct {
+	AlertID *[]openapi_types.UUID `json:"alertId,omitempty"`
+
+	// From Created at or after this instant.
+	From   *time.Time            `json:"from,omitempty"`
+	Reason *[]NotificationReason `json:"reason,omitempty"`
+	RuleID *[]openapi_types.UUID `json:"ruleId,omitempty"`
+	Status *[]notify.Status      `json:"status,omitempty"`
+
+	// To Created before this instant.
+	To        *time.Time            `json:"to,omitempty"`
+	WebhookID *[]openapi_types.UUID `json:"webhookId,omitempty"`
+}
+
+// RetryOrderBody Either `ids` or `filter`.
+type RetryOrderBody struct {
+	// Filter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+	Filter *RetryFilter          `json:"filter,omitempty"`
+	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
 
 // Rule defines model for Rule.
@@ -525,6 +575,9 @@ type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
 	CreatedAt    time.Time `json:"createdAt"`
 
+	// DigestAbove How many notifications may wait before they are gathered into digests; 0 is never.
+	DigestAbove int `json:"digestAbove"`
+
 	// DisabledReason Why Tocsin switched the webhook off.
 	DisabledReason   *string `json:"disabledReason,omitempty"`
 	Enabled          bool    `json:"enabled"`
@@ -558,7 +611,11 @@ type Webhook struct {
 type WebhookDefinition struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
-	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// DigestAbove How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
+	// up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
 
 	// Headers Sent with each request. Names that Tocsin sets itself are refused.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -643,6 +700,23 @@ type StreamEventsParams struct {
 type ListNotificationsParams struct {
 	Status    *[]NotificationStatus `form:"status,omitempty" json:"status,omitempty"`
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
+	Reason    *[]NotificationReason `form:"reason,omitempty" json:"reason,omitempty"`
+
+	// RuleID The rules of the alerts. A digest has none; those that it tells have.
+	RuleID  *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	AlertID *[]openapi_types.UUID `form:"alertId,omitempty" json:"alertId,omitempty"`
+
+	// DigestID Those that these digests tell.
+	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
+
+	// From Created at or after this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Created before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// OnlyMessages Leaves out what a digest tells, so that each entry is one message.
+	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -681,6 +755,9 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
+type RetryNotificationsJSONRequestBody = RetryOrderBody
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
@@ -716,9 +793,15 @@ type ServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx echo.Context) error
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx echo.Context, id ID) error
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx echo.Context, id ID) error
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx echo.Context) error
@@ -960,6 +1043,55 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter webhookId: %s", err))
 	}
 
+	// ------------- Optional query parameter "reason" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "reason", ctx.QueryParams(), &params.Reason, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter reason: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "alertId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "alertId", ctx.QueryParams(), &params.AlertID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter alertId: %s", err))
+	}
+
+	// ------------- Optional query parameter "digestId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "digestId", ctx.QueryParams(), &params.DigestID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter digestId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "onlyMessages" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "onlyMessages", ctx.QueryParams(), &params.OnlyMessages, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter onlyMessages: %s", err))
+	}
+
 	// ------------- Optional query parameter "cursor" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -979,6 +1111,15 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	return err
 }
 
+// RetryNotifications converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotifications(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotifications(ctx)
+	return err
+}
+
 // GetNotification converts echo context to params.
 func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 	var err error
@@ -992,6 +1133,22 @@ func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetNotification(ctx, id)
+	return err
+}
+
+// RetryNotification converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotification(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotification(ctx, id)
 	return err
 }
 
@@ -1321,6 +1478,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/:id/retry", wrapper.RetryNotification, options.OperationMiddlewares["retryNotification"]...)
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
@@ -1670,6 +1829,45 @@ func (response ListNotificationsdefaultApplicationProblemPlusJSONResponse) Visit
 	return err
 }
 
+type RetryNotificationsRequestObject struct {
+	Body *RetryNotificationsJSONRequestBody
+}
+
+type RetryNotificationsResponseObject interface {
+	VisitRetryNotificationsResponse(w http.ResponseWriter) error
+}
+
+type RetryNotifications200JSONResponse RetriedAnswer
+
+func (response RetryNotifications200JSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationsdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetNotificationRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -1698,6 +1896,45 @@ type GetNotificationdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetNotificationdefaultApplicationProblemPlusJSONResponse) VisitGetNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetryNotificationResponseObject interface {
+	VisitRetryNotificationResponse(w http.ResponseWriter) error
+}
+
+type RetryNotification200JSONResponse Notification
+
+func (response RetryNotification200JSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2377,9 +2614,15 @@ type StrictServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx context.Context, request RetryNotificationsRequestObject) (RetryNotificationsResponseObject, error)
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx context.Context, request GetNotificationRequestObject) (GetNotificationResponseObject, error)
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx context.Context, request RetryNotificationRequestObject) (RetryNotificationResponseObject, error)
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
@@ -2637,6 +2880,52 @@ func (sh *strictHandler) ListNotifications(ctx echo.Context, params ListNotifica
 	return nil
 }
 
+// RetryNotifications operation middleware
+func (sh *strictHandler) RetryNotifications(ctx echo.Context) error {
+	var request RetryNotificationsRequestObject
+
+	var body RetryNotificationsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotifications(ctx.Request().Context(), request.(RetryNotificationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotifications")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationsResponseObject); ok {
+		return validResponse.VisitRetryNotificationsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetNotification operation middleware
 func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 	var request GetNotificationRequestObject
@@ -2656,6 +2945,31 @@ func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(GetNotificationResponseObject); ok {
 		return validResponse.VisitGetNotificationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetryNotification operation middleware
+func (sh *strictHandler) RetryNotification(ctx echo.Context, id ID) error {
+	var request RetryNotificationRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotification(ctx.Request().Context(), request.(RetryNotificationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotification")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationResponseObject); ok {
+		return validResponse.VisitRetryNotificationResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3105,152 +3419,170 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3rchs5liD8Koj8JsIz36Ro2uXylKUfGyqJLmtblryU3O6OkscEMw9JtJIAG0CKYtQqYp5mHmyeZAMH",
-	"QCYyieRFlmqrN6b/dFlM3A7O/YbfkkzMF4ID1yo5/C2ZAc1B4n8OrunU/H8OKpNsoZngyWFyPQNyB1Ix",
-	"wVMyEZKMziYHH6nOZqNekiYS/l4yCXlyqGUJaaKyGcypmUavFpAcJkpLxqfJw0OanIuM2lnbi3yZgQSi",
-	"Z0A4LImeMT4lTO03/0OaLKikc9DuPCelVELGTzTicK/tByMiJrj0gk6BjGEiJKSEKsI0WVJFpuwOuNkK",
-	"M4P/XoJcJWnC6dysntk1wn3N6f058KmeJYev+/1+GgHE2an5EOdbUD2rp2P5xiNPhJxTnRwmZYlfRkDM",
-	"5kzHjzyVQDUoTXg5H4M0pwauJQNFlpRryLvOWOCc4T5ymNCy0Mnhj/3UnJfNyzmeNk3mjNt/vaq2x7iG",
-	"KUh7RRLUQnAFeEOfpBgXMDf/mQmugePW6WJRMIspLxf2i3/9m7JoU+/hnyRMksPk/3tZ4/NL+6t66efF",
-	"FduYRjVZAtdkKQWf9hBqbpyZ9rgAibtYSLEAqZndKc1uuVgWkE8hP9aNu8iphgPN5rB+IWlj3M+rCNqm",
-	"SSZKe+5NJ/rCeC6WJ/jpQ5rAfTajfAq4taK4nCSHv26eYOBHPHxNI8gB95CV5t9EGwAZcqAGEoQpQsei",
-	"1D1yOSGU4GYNZTDlydWgFA6aG6YAOdIO5QTu6XxRGFLiOaFjhTA3dH7DNZI7U4QLDr0bbo40MSh/rGO8",
-	"gRVAPg0uTs8ufjEzcFxZzySomShyJFIJ1KxtUHi3i5kBLQyJxiileXJcTZYFEKYVFJOULGcsm5GMci40",
-	"GQOBO1qUVEN+hN/OQSnDShRdKbKcrXrkTBMJShR3htb8AcyUNzyjvDEFoVPKuIFJtemxEAVQBBLLd2AD",
-	"aVJQDfGjecQhY8joHMgdU2xcmH/OGM+rfb1QxHI2e3vmz4UQtwdjmt2SiSh5TpjukePgVgkXuhfdtNnN",
-	"z6sryATPVXxb5pbIRIo5LgU89zy52u8/M62I0lTq1K1nflailBmQXIDBJU00FIWf4l+IFmTk0GrkN3vD",
-	"69HVPZuh9q4Fr9e0l1CjkyjHhcGlisXVvN2yVHNYd/lRSnc4sBcD8WMs82hCrgF+cyBLnRMDhDEUYmkw",
-	"tiaUXnT+soCz3bDKfHqBIiF2hQ5tFhJwU0Z2dC74Z6tPbFQ2LE+RlCnI69tqEDjj+u2bZF3OpImCO5BM",
-	"r7ax1Sv/nRmjHdVsGoDi4Qq/fEgTzXQBcV2nFuK/OqluAR2AsQmLYNN+L36BGqsqvlXzy6/V+cX4b5Ch",
-	"eMBdorBQm0VZ4949OCP4HYB2wvCM+w9cAM8fN9LTwN5DW/fgd1Adoimfk2ClTqh+csTdhCnTMG/+x1Yk",
-	"QvyxS1ApKaJgrZTugFS4Uuc+r3RUBoycHB2RWS01m2wiJeNSI0tEbX8i5GkpURtzLHxEVqCPCBdjka9w",
-	"njEYmeZYDHBzG78mbqUkTd6fDe1/HJ/86eLyy/ng9JfBaZImw8HV5fmfB6fBKdxh0+T+YCoOPHzMgVTv",
-	"yhFF9dMBmy+E09aMGn2YaJEpxl/aAQgyBIYa3Dndcp3d5FTTStqYz8jIDkfzpnnNWUVSW6/XUV/71twM",
-	"0WvTGuaLyC4vOZAP19efiJkIlF7fV+4u6KNqCpadJBZIGbOSvsxWDW3GaFkGKXIo2B1Io+ctmZ4Zoakg",
-	"k6BVlN1PGGdqFtfsKvllFLyS5yDJkq5SImStJS2kyEApkrN9tDt3OmONbbBHamskjhpjmDLOjS3q8INy",
-	"tQT5QhGD+dHjooayn4Q3vL5UJyLv2AVevf3oKNCjETzS34vbWi8qDe9A5iyLXMDo84UhyIvRYQv8hiGE",
-	"kK/VQI8Oc2pI/w4s7ZtN9cjodHB+9ufBcHA6OiQ0y2BhrEoyGg6uh381f7rhRheUhFpUx0lUmWWAn11/",
-	"GF5eX5/jaFREIQODaoSqW8iRG1GyoKUCnPP95yv81JjprCgIB/wWlyV6xtQNd5vtkdEvlxeDrm8pX1lV",
-	"z3MuB5UkTaoDIbe6Hv41SZNqm/g33EWSJmaBdT7WJn+HlyGe1NfTwRQkG5ca0OOC4jvPmbk+WnwKeMCE",
-	"FgrabOEWVusOCeQG/t+vIvgoFmaQh8Xgf30+Pr9K0mTwl7Ora/MfH4+vTz4MriKHTRNjxXSgsYZ7K1Hs",
-	"jAajyHDwmsC9URlR4zO/utlTj+k4Apc2uB0c5VWHbyUEtwEAHmgNtE0BY/Qw1WvBehdBgwNx2VMw2gXw",
-	"bLWuHWzgsFzoo4qP0jw3oACF1LaJq3KnhjsbW6F2I5SeSlBJmmQFy25nolQQvSUU+3TcUF0re62NsU5T",
-	"rYbEsHQQuCO2+hYobxnYobOt4vv2EzTt0QRYF3qBmyhqbVF/naqbbCLDmvs/4wHjR2Q0FqLdnOBFKATW",
-	"MetA3bLFgVjYdQ8WwvBkad166PiREgo8gLXA1vfi5PqFal/2q9c/vPnx7b/9ZK5jYdipNLv994P/8Wv/",
-	"4N3Xf/2nGNIAz69ZzHxbsyPbZrWiq91lL/A7JgWfO41r/XdDDR83mMn4wZWm2e36Vve4j9aE1/jX2HIe",
-	"PTsuQYpSx0ciE4+D9FpY9xjlQqHWvDv8rKjfpmR6kruyX7fJNjxUuNHm9aQNIvJHrbbQQMAQjK1LbKPy",
-	"JhZxVZ3OS5jh54sLax6cXH78dD64Rnn6/vjsfLtlYBn3ld/uPgz7PYMiH3RxZorsCV3EyJ4RzSZmSMwq",
-	"6FLdxlLcAkfXSGoUnZnhdCN/T6OUjESpv4nJN2lAY/7Nhf7m7mRc4F9KbixU/g0XH3Xo2FDk8R2Y0wdL",
-	"T1ihQfbs/YL6tf91hPqexdU5GEXX6FgujBJdLfBwbYKaEWFL9CULkotesk1W20OkFpr1KlskN8Yheu/d",
-	"2O33jxyY0+KlDWBYRCi0tRU2qlaRs1LrFi6EuFWGF/XIcVEY6GlF5qXSxJjTRyjwLIc1P1l/I5Fg4JCZ",
-	"6SKirSG6dvMpNJWXB9SVzuzIH/vrroaQgE8E15TxiG/2hCqj6hv5onbRv5rz4lYgMu1xW/VLnVOZ8pWV",
-	"QoyH1sYeSxv+1IRaMPDHHdTfGmyv+hG4zen9adzarhxSPh72rh/8b5uPa874s8zrSX39Ei4MS5sD5YpY",
-	"ZovxPw81z5134ckNqL1uwSxNSs7+XoL7GXWfh13UcUeX+3J1CR+j/Hj0aTD8NvjLyYfji18GI6tVqkB7",
-	"MLqEUXJtGMsY/VUcgIxOLj9fXH87u/j25ezi9PJLY7h1X1BNCqBKk1HlSBvdcD+FsrOiKGGcjJYYzvP+",
-	"NGTBKGD8HqZSlIumURpuH2VlY0e7CcoKOvsB9Rezm1gAwkgY5NtkvHJRsfrEVLqABOSpPRVah3hIG0kL",
-	"vYXDy8/X5lzHnz6dn50cX59dGvt7cPHns+HlxcfBxfVuJ/Rb3e+AF0KzCetKTrjktdtDLCHvkcEdyFXl",
-	"xVDAczRgrA+FaUVYnnoWZhMsyGgJ45kQtwcsjzgWEQV3DMO4ZU982LjFWu2vioxhWqJo2cwf3GwR/nBZ",
-	"5KA0mTCp6lAf46RgSiujKPAAaqrBPLYIKnRzRtzfGWYo7OU82zkgqvRgs5/TfFJdac7y0NkZt8HhXrvD",
-	"bHBuCp65xJYAWkYHUKB1sY9PUwJ1SRCbwBui8tCO2C/K5/a1vwdzn515qyVNHFnsuDn3dXcU0n3QCkQe",
-	"EXNLK+tdsMkLU8Fhu1KKu/DEGcTw6l0391TdUmBDNeg1RPKYmRQC6SlCTQ3O9mwRpwjSrcvf92fDyrW7",
-	"5t0ho+Hg49nF6WBovbRKs6IwvAeU9T0H0aYwZodpCCMfSHKz12HwGx6Lg5PR8PP54JtRZzAUZua3fxoO",
-	"Ti6tA9umEhjAUy2kqtNigkyQWAoI7vaG4+dMmy/CjA4v7RAW6D+2hw6DYWkS7s7/s9rZNjmIfGbVG3o8",
-	"3C4H7Yg1QVhb6l0hRAu3wfXwr/af0svHIBCAl+xjASkZWR1yRCRMSuW8+lMhXIRhNPjLh+PPV9fmC0c3",
-	"kBOqbriYaODGhkX/VDaD3NwDLQqxVG1Fyccd/dZajnynxqZJtdiOMN3Dz9AB02s2h4LxZybrnen2stRj",
-	"cd910d6et3faCNZ9cr7mgAKCDKxWcBIWsUSr8AjWy7gCHZWKuyUJCFRXjqewMdEIdTgbzLMDmiE1Lnzu",
-	"qT31vvk/Lcjbo8cgH2Q+NjfpfiA5aMoKRf55+P6EvHvz47/9yz6Op1vGc5utu5BiKulcHRLG72hhFFMu",
-	"9Dc0t1OSCT4pWKZTojQtIDVS00AP3SDf/FFSooX4VlA5hfSGl1yVC4P1kH+bQ87oN3O6lMxBz0T+DT1Y",
-	"hizB7mDM8hx4SkpO7ygr6Ngs490waPlQA3WoLSDqop2Oi85sgNMcyVydYeVi2cyQC733BmwduDyjiwVw",
-	"8JABsSggTGKzCjt6hgwGXCMpv1DdPuXdCTbwNj6sGci7Bgxc/P8s4usz2ofCqKfPEjCquj8BKcS0t1lz",
-	"q7wLP757F6D4m36U2KrEp43harOFpZB5HILaOeRbanOxpCsXGDocF5TfHpGRQXQrkS3/N7igCF1QmxAW",
-	"BkaCgdvDsdo6s32WVaWyOR9kDe8YCQ8NpWSsYJXZGLHpIOqXFcpzoTlxOH6HVgKTG9LctuRlSRFhJ4PK",
-	"HMd1gOdGnmoku4lGa5UsAS31+YIirf/Xf/znzjaJ95VsXRg/fMSp5kyp6PwWiDXwuPXk6JkopzMDyhVR",
-	"M1EW+RHpW9qmRYHeaSiKx2/kCjFtW5yT5cpLGTSfyQSrGqhGHclN1bCYO6ijVtRFqS8nQyNjd4TFGDJa",
-	"4p9hRSS10XVqWAGfej0qcF+PaXb7CLDsYVhqsb7z//qP/0S9z1ZdGGV+Z9QrOdwvIItSmE36IkuES5VC",
-	"bB3v5vwgCZ0bOOgacoihRz4OnUMBRvV0uTBSLImdZX/VpMVzKhsSCRbBEtBRWrGNGvfbyNdAhgYg4mwK",
-	"o0lxt5bL8emRM224tdKUa+u5E5NKyXuhSFYIix5tFsfuooEgQIHOvPDWLkuIFT6lQ9mLsKBH8a+IprdA",
-	"xJ1zoS2FvI3nk2cFZXPIGwrkNv3S22NMeZ+Oo8A98d2tPUTX4dqa+OdwLWcWPm6tmVDxCDrLOxQc3J0x",
-	"mL0TsE7en9r4HtNkvDoiI2mx4iyvqp+8yLacwXAQl62hli74E/Wq/Qy0pXTvmX5YTRLxoRmsRL+cYlNu",
-	"NlqwCezOIhYsnjIcYWPC3WegSvya0AUz2oUz7ZM0yZlaYHjt69d9ePcjkgLv6gz5HTxUiCn2vPVQf6pm",
-	"slkA7ugFpo6oW6jeQXUbGM45U/p7zVzPux5v4ZrdR1QzOYf8ivEMdtSYnHxC/dqxSeSSM6a0kHskxzzC",
-	"xQ3c2Ex5LFcrTSZV8Hqz9YFfuSorHx/bPMJ994Ana2WAB3sJiGhah4k2TR0L0Wy2e+parY3IUhbwwX65",
-	"e2AAF7qjxcaDGQ3pZ5rdbvzIRYiuYb7w5VedaXvrP6C76JIPbf1B/K4lIPGtPjLuUwMi8d5MLLbe7hV+",
-	"9Mg6GU3lFPTuRHyN38f4YuWRjR8FzbKN8CwXOX08Y+0Wx9Fc8SWVnPFpl6Ms9HNiBQVTZAFyRhdWA5oD",
-	"5bpOxaE+VOHUBUXUkmH9JBGTSY+ccS96iRZkKZnGcLPNcPv9XA5VoKN539uV/dZVNwLeseuOibVaktVs",
-	"M7z0NGTkqU9V9fwyYHbN2ipE/op1tvFsnZIbUKjxf515rHOKEMfbQFin+nUSjzLfLjl3ChPGmXdG7J/M",
-	"tACpBK9wbeLym9bV/kAiVZXgtlT9OwXU7nj5dHKsOkG/DZYPYumNlLDcGDO7aod3rRtUmSRMguqRPhGc",
-	"hFkbvnAYf0cnDM98apPlOz+9fbMlo2d3CAXSeLcKcS+X1wvEnYfU1i6hH6XO8tBiisZe5UdtHbq3c5rG",
-	"5uNEBHV1c68CEP7wdlsXgqg8X7/5CZW+KtqYo7Ycuu01wYSdpsLYKqw2HKSCjc22Mlskgt/wBpwsvrTS",
-	"ejzK2NXQrES3RgHEMhObWGOEnXWIV3B423/z0w5ZZ+tKSwXVJGnjwcdSaYPzPpxuj2NA4gZF8vT6GyJr",
-	"W67ca0t71q9EdKnqTB3sz7orHJe3/g+NnQV8TMBFlGlRKFdZ3eAJPfLeTBzD/RZH3MfZv6btdbOqqoZ+",
-	"DHoJwImEOeO50R5swK7FnbaE1I9Iv0pTdfNY/GzibJOhwT3NdLGyXK2JjK/6/Z+eiq/toeDuMenvqgdv",
-	"yMzdfcsN5XmzEJtTvgrYFAow9Dimddriqw0Cq6oDQTLotW52axbqHmdqa/xPzIwez4seqwcHebH97Ymx",
-	"e+ynrU93Y8AXm3NqrxKZBIYEDBaE9993PEE7BjdqSdxRBEGeSXmJl6DFtPkuVfhDR3cXQw3Ut6rwzlmb",
-	"j5cL56Vtxdg7mkiNbsp+/4cMXWsIVfw3/G/75zAUZH8YHRLArNEqHGGjcFXkoy6k/1tp2HClNAT6pQ0m",
-	"1fvuCIIXdLpVtUGpZnUapsL2Ly5vrpXwUWc+KZIzhfq/2b4LztuZevu3S9k1MTO4K5+b6QqHmwkcDHM3",
-	"extzQPdxF5hBw5IfdzQPaO9Ne09AJuZzpvU++Z2G551TpT+IUnaGtFw/FJdbjMvPRCl3UESDK3a3Ra4j",
-	"bX30DOZHN3zpZhBzUA1d1mAORThb+0f5VHiXOtNqmrNbpIPDfReUt2LhrgB+6GAVT5FliV7mZ8uuNLN3",
-	"5Wg9OisrsOH3TTSgrIiH/O2UeEM++LqFeB8RFVOFWILS5zvyOPc5gWBzNcd7BMdyEw73yKiuR1x0OYC1",
-	"0LT43v42dpKGB8zdVQytrrwivZenCCQ06t56ZPT/j4jSlOfWHDa6piwxWpfNqKSZBqmwCM7qaQVTu9XA",
-	"1ZWpnfVcr7+/nisoh33OZbCy9vkW2Kmgat0o2l4ZcxUYRlVJ2PDs+uzk+DxJky/HQ1e7e3bx/nLHat3a",
-	"FbvXTioOuJZeahsvsD2qJYNuDTG2LZa7awgCc2i3LdjItLXFHPmqO3PCqorV0VbEtQkM2HksPuRi+h2l",
-	"wK6fy9awvvTJDdtEXn2c54xw18cKIwJhTNvclwdp2kSIGONzhvh+nO9KzAHdJcuZmDd6WEys4ttqvcJ4",
-	"HtJMqWyoAejcBeajZZSPcnm1m56Ypd1UO/U9cfDYjxy/WIN4nR4NkDYG7R4RAve6XldtiTEVbK5rHUXT",
-	"dTUQRtT2Dq3PqLpiU864UTQk6I6vsLwP02/jZMcxM9c3kKoQztUFqiOX9om1kdb1aBu/7JceOIMi/8x1",
-	"LPX5os5pD+zJNEwQjLVa2icXb8dguyeKjY1u7ZX9yXxqpd6J4FkpZbOdSGg8dOlUVfHO5gw1oBLvR9bJ",
-	"W5G6ng6WSzV8Amk10Xjy05oCaYAoSr0xY2pt0CMi3aUsPrgMsnWsnAml0eFj6Nxj5+fh+ZFDB6uj1Zj4",
-	"B4uj/0Hi448LWjt/luPT/pqarCRt8tEINwrV/BrT19CrTUJtnI0JSEeDzxBPdgx5XV62pcYOjl/COPmf",
-	"V5cX6w5gA9kXWCVCCroSZTQu9R3O4H3i30F//a4WVMHO3vTfvU239aS6Qouf6ZkN/vmukMTXgFBdCUPQ",
-	"ytcqGsniiu4cOMJdBN7pSlPAi7vkxWpf5/RT8PkKsD+lXRXuVctCgwkiyGZuBSi2MaRHxhlb4mWXCGOo",
-	"k+wod3znRVt9ugoKSr8ruNiWW5uaCJDxKgRvHRwci5Ln1o3ozm9+eGUTvAua3foAElPkyvz7hSL4mEBK",
-	"oFBA+h3ul0ZwaZs7pq2ibeAchoGqBtEQqsiVpjynMidffPxX0dUhGS1nCrJvtsp1TBW8fdMjg4DTlNys",
-	"XVFTo8dMm7M8mpTWlYU662Et0vOzuQ/X08Te4BYAv43TRqB2yCLavWem9QLd/1ovlNEbWkB43d9GQI+G",
-	"STw4VAvTTRLtTy2rDJE0SZMpcJAs27EMOJxsz1pgN/QpfM7eAHs2t3P45ERcVXPPQRjjAh2CrttLu4kj",
-	"+oCD6pnmqTFPqaMTPPaLqQqpoHCMcORym0bWuKojQK6PJv4c9208W46yGCuQd49yqDci+Vt053bYt/58",
-	"u3u42uKmrMR1THjA7KtJpHoL2+BY47Jqj7CEMQlctyivctGsRe7d8Bt+QH4WOXMmr9HjMBg9N3bJK/KR",
-	"/dwjn23nO3vzKnWWNONVwXBGFaRkxMuisGyacrcdW9uIyQAiK+dg0/VvOPEq0CEpgN4BoQ6v8J0PQaZg",
-	"U6x8CoHZJpoIdpuLzuJsdHC7CmvC+KK08Vx8ToJriSrKyNYMj+o2T7ahoFnkHJvq4Bp0ara3oEqtvVKE",
-	"nN22vqSKjLLm+0XmY5LRosAHR7C7qsvIMwev4oVmAS+Y53SF2oYRa7iPs7AGzJzuhx9+eGc2//n6xDb8",
-	"JuXCQIozDmQiaebcGTmbMq165LhqdufrJHwJmK++xnW+YA6bFTT4rsfKpR28/vcff7Ad6A2U6v6Zym8Z",
-	"PSRIz6g95ZCxeb2+nZvaJAbziRYVumjgZj9VNgvcM6UPyZv+Gxu0LFgGrhc4y4FrNmGGwJPjhTE3Dl73",
-	"+vWbSMHfjBJSzudUrrB6xCdBrfUVqwL/wWM5KsixdTXVidXdA0vyMHnl9E1OFyw5TH7ovcK9GDGDXMA3",
-	"vDfsFCLc2qbXWnixyQSkb4zju3TNx4wDdvE6vjhNiYQFmq7mGMr89XJo1bw6xJyJOVQMd1S3bB3Z/iej",
-	"uoXhyELXqsuuzWpSMKVtSDtpPtv162+R9BWzhtEa7THx5Sp0kOMzGYgsrulHan6zeNL1PEHshSv/3Eb9",
-	"utTu7zhUj4GEAZr1+Mxv8YXDtPS91g4z0R6zclWGGll3j6ymaCwqvmKz1Wxk2YaF/vrN90bEOs7tW9z+",
-	"Duu3NBrDnhknSOdGeXbJtynKMcKmXMjuR9j+vuGNuUhEII48NaG9dPrhDl/aJ+Uevrbebnvd7294t22/",
-	"99rql1UiL7ZhnbLr2+JeArE+EWcHxaeu9ho8BhcyaiNw3XSpf8UM06uwwmNqe0lYBvXVjHQs9mX9BIjj",
-	"tE2+hj9XjO15AVY9MfIQSweuX/lzXJNxK4eQ2T0FCHF9P/vYceMt4PuN5Q+dwJuCBd2zQ64LZq4tmdFy",
-	"6kT7qg3oE4BsCDSvgocxUK0Jwy3EeXaaPHxtwfdlkM1trdG9Z0zxNYGo6d9IFbcAM+qbck38mXJq4nIm",
-	"0Jfv+0f6F/BQqQg8XeF8KeH2kQ/7UJP5MnAhvem/660pEsHwPwLuWCC4dBgulk+BNMf1ETfiThsNeLtB",
-	"QpToKk2sWdn9jGCMNkSLQNV2WW30zfRhVLPf1HXwchj2ZDLBQfiFajY4tVjtevT4pqnPRcGyrl15Suqt",
-	"aXBnwl0jODfF/6vE5qqGthIaPhXWbXFdr70mRmwuLfaDdb6S+n0p2ywf7LNEGmNbY3GPxotznB1ZvwTV",
-	"FC17TkbBy2aj1Px6w1nurDrf0KPynuF8hgtnBTO7so8rgi6lx+zROVX6AKc7ODsdYSMQUeQYU7WN/F2O",
-	"+pwp7Nh5fMMzMZ/bykCzqLXJJrAklcmuhEs3IrmRfJngHDKfcW/IKwMXQFBaAp2jQwI4tqiifIWJ9Yd+",
-	"GKEcljFj0o4d2BvZYk6atVj1vKhLTzVnUBC88myjdrX23YDNXpr4drVZw7226HRgD9Kkkcgz1+snsgOf",
-	"Av/fi8KXt1kcNIodyDuQB+jVAQ9lTxXuD5YqukRO3KRHVu5YaeXeIYrxadHql6xmYql6US9CW2y1br/L",
-	"3Mc+b3va3PEOxo+xvsP+wc9igP8jWX9rPY+3GIGtvuNPJPcbs3aahE0EjyD9Vgun0br1d4Jqp40YfPN0",
-	"5k2TdCtrKqI0taH5aN3J5Yh2sxz3bpSQ2KG/qobDNoE2k9SaKDiNlVlKiwVazXYQxgusZDVs56hukZUz",
-	"yGtVCgVdyTUrXA+wiZBToTVwfPIOq3V868WO7lbrTG7oz/eMCBP2berUxh2Enozqgic+fRKELHmAIo5X",
-	"W0qrMpM7LRnfrWo/PPpDscOqKGkLG7TJu091ETYLZbwiLqDu4W9BjqTZmUzoa2qwG4uZAxsmSLB8hWzq",
-	"qBU00SJauKTTlksN0+iwxKpqyfqzsNnzTwbwINftoRk3rcrxG9f96klX7+LPCFiqDCtyruEgnWxwTadd",
-	"k7vPXuI3D2lyLurHTTZ9X33nNvR9/kG8OBfhiqBURdGVzLRdNzcgWbPWkMyFjDBMO0uFMI17e7MZg+2r",
-	"EN9/9FPcQvfR0071IL7t/u+Hbt7NQWzXNd9yOyg6fiwaPjyZgtEJ1cc5S8oIXzPSkGZO4FtHcF7xiKMq",
-	"b6CAicbkgalLtaxSB4ir2KUFFqb4yl0Mddv2uyvD/XrEWUM3fHQ2OcAn00bhG5dMkTevf0rre9EU36Om",
-	"HP1fkrgwMXnz6nXMOLaZxw6ttprGI3NVVUaBn7oqa4ac6SBG1TaT/QEaVk3UIv5jcPH+PxIXfxLyQaSu",
-	"WyDUKL2VP790RThP7JP0AHqhfCTJUIhRxqs2Awi/pqsywvTt1//X2ecf4p5PLTB2Fb0vbUL7U3ub5Tzo",
-	"Mk45LI+sH9EqgLZk3bfb9ndt3YLENcHGdKJG5fY2NLAf/zcWrKp6/J2RQLr3DJ4cD9StIicFy24/iFK5",
-	"Rw6brVCaGVE89yhiO9egMiJKqcJWKI5n2BS4lBSgFKFkTuWUYat718KCKfeUlBZkDMQ9e2KWqJolLH3N",
-	"Lc1m6OBGZwW+wuBTyRqNNNAh/rcSXUZLdFirmVjiI0WuT/sRoerWZemToCe47SJGsYLev7wSE9nVTewi",
-	"tatmBwIL8rGRf+r6+DSgZSurjInWlWOCQG7I7goDMR2myst/+9PmmorntY+b725EyPCDdWCv/KMWT5Ps",
-	"gFPVotNJq0otg8iDF7sQnZarJya49wIbk5Gla6Djc7ML394prC5x4TwV5Gtb75fhs0pYWpnTWwh4eV4a",
-	"tdW125lQVqgbjtieBg+mVU30MGqzJs+Z2koEWq7+m5EjI3fX5RtvuNahHdhVv+kT9YQeu6rJ1/2+f7q2",
-	"ypq2Px0RBUBGYR29e+sNLZnRutSdgq7eRnu2u6peuu+IgAXRTrVSGuZP5tHW8fm7vJS+j+RGR6UvNvrH",
-	"9lWG9Sxb3JUeKk/msazada47LasbCP2WMa+iL6J5HpN0vY72d/YtVjVCcZrxpYgVk0urjG6jA9nqb/UP",
-	"63ZcVpcbwYuQULf6H4/rZu3ChY6sv9wIOayCtIbJUdtx039nuyr6pIx5l7cyRMRdHJZ+P8/hs9wIt27P",
-	"ZecR+r8zPj8tFj+d13ILXB8T+sTWtfLOj8FyzeQlXbCXd6+Q87uVouV7zpnuc6obpQEqWU9gt4MQ760z",
-	"M3V5S1S7xxRJLuzLfS6Q4zP/beJUbEaQ0Eqzm4oe+Tw8V6nvkPKi6o1iyMyW+/pbRQJcSmbDqzZ9yigp",
-	"vbVUi9jy17bziZB5XVISPvSeBlX2/mVwLfwDUs0zNkPZ62tdwNL2RzPyUPkIM10ZjZkH87h0mvUJjFHj",
-	"yvpdRX/YtLSZ2fLw9eH/BAAA//8=",
+	"7H3/cts4muCroHhb1bu3tKKk070d+48rt610fOPYOduZzFQ7G0EkJGFMARoCtKKbc9U+zT7YPskVvg8A",
+	"QQqUKMfu7dna+Wc6FgkCH77fP/+WZHKxlIIJrZLDvyVzRnNWwn+ObujM/H/OVFbypeZSJIfJzZyRe1Yq",
+	"LkVKprIk47PpwXuqs/l4kKRJyf5a8ZLlyaEuK5YmKpuzBTXL6PWSJYeJ0iUXs+ThIU3OZUZx1fZHPs1Z",
+	"yYieMyLYiug5FzPC1X7rP6TJkpZ0wbQ9z0lVKlnGTzQW7KvGB8ZETuHTSzpjZMKmsmQpoYpwTVZUkRm/",
+	"Z8JshZuX/1qxcp2kiaAL8/UMvxHua0G/njMx0/Pk8NVwOEwjgDg7NQ/Cekuq5/VyPN965KksF1Qnh0lV",
+	"wZMREPMF1/Ejz0pGNVOaiGoxYaU5NRO65EyRFRWa5V1nLGDNcB85m9Kq0MnhD8PUnJcvqgWcNk0WXOC/",
+	"XvrtcaHZjJV4RSVTSykUgxv6UMpJwRbmPzMpNBOwdbpcFhwx5cUSn/jnvyhEm3oP/1CyaXKY/I8XNT6/",
+	"wF/VC7cufLGNaVSTFROarEopZgOAmn3PLHtcsBJ2sSzlkpWa405pdifkqmD5jOXHunEXOdXsQPMF27yQ",
+	"tPHez+sI2qZJJis897YTfeIil6sTePQhTdjXbE7FjMHWiuJymhz+un2BkXvj4XMaQQ72lWWV+TfRBkCG",
+	"HKiBBOGK0Ims9IBcTgklsFlDGVw5cjUoBS8tDFNgOdAOFYR9pYtlYUhJ5IROFMDc0Pmt0EDuXBEhBRvc",
+	"CnOkqUH5Yx3jDbxg5MPo4vTs4hezgoAv63nJ1FwWORBpyaj5tkHhfhczZ7QwJBqjlObJ4WtlVTDCtWLF",
+	"NCWrOc/mJKNCSE0mjLB7WlRUs/wInl0wpQwrUXStyGq+HpAzTUqmZHFvaM0dwCx5KzIqGksQOqNcGJj4",
+	"TU+kLBgFIPG8BxtIk4JqFj+aQxwyYRldMHLPFZ8U5p9zLnK/r+8UQc6Gt2f+XEh5dzCh2R2ZykrkhOsB",
+	"OQ5ulQipB9FNm938vL5mmRS5im/L3BKZlnIBn2IidzzZ7/cfuVZEaVrq1H7P/KxkVWaM5JIZXNJEs6Jw",
+	"S/wT0ZKMLVqN3WZvRf22v2fzKt61FPU38RJqdJLVpDC45FlczduRpZrD2suPUrrFgb0YiHsHmUcTcg3w",
+	"mwMhdU4NECaskCuDsTWhDKLrVwU764dV5tELEAmxK7RosywZbMrIjs4P/hH1ia3KBvKUknLF8vq2GgTO",
+	"hf7xdbIpZ9JEsXtWcr3exVav3XPmHW2pZtsLIB6u4cmHNNFcFyyu69RC/Fcr1RHQARibsAg27fbiPlBj",
+	"ledbNb/87M8vJ39hGYgH2CUIC7VdlDXu3YEzgt8BaKcczrj/i0sm8se96Whg71db9+B24A/RlM9J8KVO",
+	"qH6wxN2EKdds0fyPnUgE+IOfoGVJAQVrpbQHUsGXOvd5raMyYGzl6JjMa6nZZBMpmVQaWCJo+1NZnlYl",
+	"aGOWhY/JmukjIuRE5mtYZ8KMTLMshglzG78m9ktJmrw9u8L/OD75w8Xlp/PR6S+j0yRNrkbXl+d/HJ0G",
+	"p7CHTZOvBzN54OBjDqQG15Yo/E8HfLGUVlszavRhomWmuHiBLwDIABhqdG91y012k1NNvbQxj5Exvg7m",
+	"TfOaM09SO6/XUl/71uwK0WvTmi2WkV1eCkbe3dx8IGYhpvTmvnJ7Qe9VU7D0klisLGNW0qf5uqHNGC3L",
+	"IEXOCn7PSqPnrbieG6GpWFYyraLsfsoFV/O4Zufll1HwKpGzkqzoOiWyrLWkZSkzphTJ+T7anT2dsca2",
+	"2CO1NRJHjQmbcSGMLWrxgwq1YuV3ihjMjx4XNJT9JLzh9ZU6kXnHLuDq8aGjQI8G8JTuXuzWBlFpeM/K",
+	"nGeRCxh/vDAEeTE+bIHfMIQQ8rUa6NBhQQ3p3zOkfbOpARmfjs7P/ji6Gp2ODwnNMrY0ViUZX41urv5s",
+	"/nQrjC5YEoqoDouoKssYPHbz7ury5uYc3gZFlGXMoBqh6o7lwI0oWdJKMVjz7cdreNSY6bwoiGDwLHyW",
+	"6DlXt8JudkDGv1xejLqepWKNqp7jXBYqSZr4AwG3urn6c5ImfpvwN9hFkibmA5t8rE3+Fi9DPKmvp4Mp",
+	"lHxSaQYeFxDfec7N9dHiQ8ADprRQrM0W7th60yEB3MD9+2UEH+XSvORgMfo/H4/Pr5M0Gf3p7PrG/Mf7",
+	"45uTd6PryGHTxFgxHWis2VeUKLiiwShyNXpF2FejMoLGZ361q6cO0+EN+LTB7eAoLzt8KyG4DQDgQBug",
+	"bQoYo4epQQvWfQQNvAifPWVGu2AiW29qB1s4rJD6yPNRmucGFEwBtW3jqsKq4dbGVqDdSKVnJVNJmmQF",
+	"z+7mslIseksg9umkobp6e62NsVZT9a/EsHQUuCN2+haoaBnYobPN8318BEx7MAE2hV7gJopaW9Rdp+om",
+	"m8hrzf2fiYDxAzIaCxE3J0URCoFNzDpQd3x5IJf43YOlNDy5RLceOH7KkhVwALTANvdi5fqFal/2y1ff",
+	"v/7hx3/5yVzH0rDT0uz2Xw/+16/Dgzef//kfYkjDRH7DY+bbhh3ZNqsVXfeXvUzc81KKhdW4Nn831PB+",
+	"i5kMD1xrmt1tbnWP+2gteAN/jX3OoWfHJZSy0vE3gYnHQXoj0T1GhVSgNfeHH4r6XUqmI7lrfLpNtuGh",
+	"wo02rydtEJE7qt9CAwFDMLYusY3K21jEtT+dkzBXHy8u0Dw4uXz/4Xx0A/L07fHZ+W7LABn3tdvuPgz7",
+	"LWdFPurizBTYE7iIgT0Dmk3NKzGroEt1m5TyjglwjaRG0ZkbTjd29zROyVhW+oucfikNaMy/hdRf7J1M",
+	"CvhLJYyFKr7Ax8cdOjYr8vgOzOmDT095oVk5wPtl6tfh5zHoe4irC2YUXaNj2TBK9GuBh2sb1IwIW4Ev",
+	"WZJcDpJdshoPkSI066/skNwQhxi8te/uvn/gwIIWLzCAgYhQaLQVtqpWkbNSdAsXUt4pw4sG5LgoDPS0",
+	"IotKaWLM6SMQeMhhzU/obyQlM3DIzHIR0dYQXf18Ck3l5QF0pTN884fhpqshJOATKTTlIuKbPaHKqPpG",
+	"vqg++ldzXdgKiyx73Fb9UutUpmKNUoiL0NrY49OGPzWhFrz4Qw/1twbby2EEbgv69TRubXuHlIuHvRkG",
+	"/9vl41pw8SzrOlLfvIQLw9IWjApFkNlC/M9BzXHnPjy5AbVXLZilSSX4Xytmfwbd56GPOm7pcl+uXrL3",
+	"UX48/jC6+jL608m744tfRmPUKlWgPRhdwii5GMYyRr+PA5DxyeXHi5svZxdfPp1dnF5+aryO7guqScGo",
+	"0mTsHWnjW+GWULgqiBIuyHgF4TznTwMWDALG7WFWymrZNErD7YOsbOyon6D00NkPqL+Y3cQCEEbCAN8m",
+	"k7WNitUnpqUNSLA8xVOBdQiHxEha6C28uvx4Y851/OHD+dnJ8c3ZpbG/Rxd/PLu6vHg/urjpd0K31f0O",
+	"eCE1n/Ku5IRLUbs95Mqcxl4XmjMk5zOIgbKiUAMyumfl2ns4FBM5GDfoX+FaEZ6njr1h8gUZr9hkLuXd",
+	"ATc6gcERCJEGgXp0h+hy7QJ13PqAKFmyUkkBbliQMVyHIcSWXDGYfpZ3WgDoYsHzNBTWrpCQPeaJC2G3",
+	"VsVfFZmwWQVibjuvsqtFeNVlkRsQT3mp6rAjF6TgSisDIBHcoGowsh1CE1yuEVd8BtkSeznyEG5nHZqY",
+	"wxJQiQyqgI+qsfGUrOZSMevsw7i5AyHX5orDkKtwYXiJ9FfT1M5rw71c8/8b4ZPv5IosqFg3QUpWRirP",
+	"KPgcc8KFlngUXAqdhvhHDmyxcdtR32vvWLbSo+0uavOIp7ic56GfOu4+YV+1vfstfmkpMpuTFEDCQFwx",
+	"rYt93NElozZ/ZRs2hlzoCt+AdyFHJ5ozJciSyWXBmpSfEtkgl7jN3DiUM517UU1zn7pcb9BPfx9IHX5+",
+	"GoZkr2Z///s+h3Y2d5pYxt0zgG6f7o6h2wdaYfQjYhB1HdL8zFJYj7hzvcXmBjxWBuZ+g52HPDBm0YcQ",
+	"eYqoaEMIP1twNEJkm6ri27MrH4XYcESS8dXo/dnF6egKAwpK86IwtMYUhkmCwGgYXoaMmbGLedrV64yN",
+	"WxFL2SDjq4/noy9G84aorVkf/3Q1OrnEWAtmvRjAUy1LVWdwBUlLsWwl2K3RNCjwjszYqaA5kPHp2S+j",
+	"65uxFVQRccAFkbVa1NRUAXoQHEEwhZHeNAnP4/7pz5KkCX56l7YHu1kPrhwK79b28I0NdQ8Z2GaSxB4M",
+	"ZLLejZDU0NNkvRMla/dYV9weMWB0c/Vn/GeJSmkj+gbo6gJwKRmj4TYmJZtWyobSZlLasN549Kd3xx+v",
+	"b8wTlgOwnFB1K+RUGx0TU/0MneYGo2hRyJVqWycu2O+21oqeWdsxTfzHel7xHs69jiu+4QtWcPHMDKo3",
+	"B7qs9ER+7bpo50TDO21EyD/YAE9Ay0HaYysjgC1j2Y0XDSI2i6yZjuoz/TJzUNE4nrGt2X1gOKERgy80",
+	"49hCuoRvPPW+SXctyOPRY5AP0o2bm7Q/kJxpygtF/vHq7Ql58/qHf/mnfby9d1zkmCK/LOWspAt1SLi4",
+	"p4Wx+ITUX8DHlZJMimnBM50aRb9gqRH2Bnrge/zijpISLeWXgpYzlt6KSqhqabCe5V8WLOf0izldShZM",
+	"z2X+BdzGhiwZ7mDC85yJlFSC3lNe0In5jPN9grJODdRZ7Xag1uqw8mCOWQXmSObqjFCSq2ZaahgyM2Dr",
+	"wOU5XS6ZYA4yoK82zRiDF+CONRhwA6T8neoO5PQn2MDF/w0aKibdxJRUo0dZM84+ZeSiOwEp5GywXeH0",
+	"Lr0f3rwJUPz1MEpsPttwa46I2cJKlnkcgtpGwVradrGiaxuNPZwUVNwdkbFB9LE3VRG9FaFLilmYYTQy",
+	"eHF3DoTGCJJLbfTKp3X81/COkfCVoZSMF9z7aiIeDhY1wY1ljVxoQSyO34N9x8stuaU7kiFLGWEnI+8D",
+	"g+8wkRt5qoHsphrcQGhPG5ylQOv/8W//3tuadA7KnR+GBx9xqgVXKro+ArEGnkD3qZ7LajY3oFwTNZdV",
+	"kR+RofVPFQWEhFhRPH4j14Bpu5ILeK6clAHDl0yhlIhq0JHsUg0jt4M6apNDVvpyemVkbE9YTFhGK/gz",
+	"W5OSYkoLNaxAzJweFcSMJjS7ewRY9sjZ1nJz5//xb/8Oeh+WOhmzpDfqVYJ9XbIsSmGYaWldWD5vH6Nd",
+	"5vysJHRh4KBryAGGHrnkj5wVzKieNgGtlCuCq+yvmrR4jk++BoIFsAR0lHq2UeN+G/kayNAARJxNQQg3",
+	"7ku2iXUDcqYNt1aaCo3ucjn1St53imSFRPRoszh+H42+MhDo3AlvbVPzeOE8KQovAkEP4l8RTe8YkffW",
+	"N72S5V28iCMrKF+wvKFA7tIvnWXJlfPGWQrcE9/tt6/AX7/xTfhz+C1r4D7uW3Op4mkrPO9QcGB3xvR3",
+	"rtq6YmaGQXWuyWR9RMYlYsVZ7ksOnchGzlDHFMBVF5fgBVX6Z0ZbSveeOb9+kYj302AleFQVnwmz0YJP",
+	"WX8WseTxPP0IG5P2PgNV4teELrnRLqyTIkmTnKslxLQ/f96Hdz8iE/e+Lkvp4VgDTMHz1q+6UzUzPANw",
+	"Ry8wtUTdQvUOqtvCcM650t9q5jre9XgL9wpc1vkxYHE0h8v6jdRRHT6rwwbNzaP/O0J8NslA1TI+r5j1",
+	"YO0kc6PzL3evClpakPHuviJLMmHGZg38JUXJaO6y142Es95WONl0av5uBdxgT+FlIVDvugvo6zqXpXkq",
+	"sIRcSHYx4YJByOj44jS15XJYCAzpPwVXhmGRy6sB+WRTU8fIqcZpKL29X8koOSULHUk7oo8eEXcqMDvS",
+	"MeIK+Ak6rhs6N5hpVto+JnLziNCIC+GEZ9g8Qq3NPRlUagtzI58j4ocLfHbP6ZKr9/z95o5jeqq7Raun",
+	"Pu4CGxGaJwLwQxf5XZY5K3+WeSRVYsRBOxvzXAG92FS8SJHR1NPwdi5dkztoJ+obDohZRO7fvY5bFRF/",
+	"Ki0XLL/mImM9jeLI1QInmXOlZblH0vEjwvVM0EnB8lgOfNrzEmr4T4O8o+1v2Oce4GStyrpgL4GsmtXp",
+	"N9uWjqW+bHdt1TXwWzGtKtg7fLJ/1B4+dE+LrQczRvDPNLvb+pBVFW7YYunK2jvLITZ/APZzKa6wrjN+",
+	"1yUDtr1+z4VLuYwoDJlc7rzda3jokfXHmpYzpvvraTfwfEz19eHD+FHA87YVntUyp4/XnbstrmgeyIqW",
+	"gotZVywkDGVBZSpXZMnKOV2ikbtgVOg6xZl6tUvbSIpacehLYZQwSIaw1hXRkqxKriGNb4/0hyfxKnux",
+	"tCfbbl91I5Ewdt0xy6U2Vmq2GV56GjLy1JUAOX4ZMLtmzTogv2edbTzbpOQGFGr832Qem5wixPE2EDap",
+	"fpPEo8z3c4ecO2VTLrjzN++fJG4z9ByuTW3e+KbkDySS77CDLYC+UUD1x8unk2P+BMM0kmFm/VBhGxfI",
+	"mK9jmrVu4DN0ecnUgAyJFCTMhnUNWeB30PlF5lLGke/89OPrHZnS/SEUSON+nXecXN5svGODYFgTDq7y",
+	"OntWyxn483yorHXoQe/01+3HiQhqf3MvAxB+/+Ou7k5Reb5581Na1kmsrs1M2zEOidBNhbHVsMZwEA8b",
+	"zGI3WyRS3IoGnBBfWunSDmXwa+A5BM91wQgyE0xYNsIOLVkPhx+Hr3/qkc2/qbR4qCZJGw/eV0obnHeJ",
+	"XngcAxL7UqT+YbjFUttx5U5b2rMuOKJL+TN1sD/0SFsuj+4HyFb1YV+b/kSLQtmONQ2eMCBvzcIx3G9x",
+	"xH3iuRvaXjer8r2JJkyvGBOkZAsucqM9YE5GizvtyP86IkNf/mPXQfxs4myTobGvNNPFGrlaExlfDoc/",
+	"PRVf20PB3WPR31QP3lLx1H/LDeV5uxCDvLigxMMIMAgqpXU5yMstAsvX1wIZDFo3u7O6Z48ztTX+J2ZG",
+	"j+dFj9WDg3qj4e6Coz3209anuzHgE9by4FUCk4Cor8GC8P6Hlidoy+DGLYk7jiDIMykv8dL+mDbfpQq/",
+	"6+iaZ6iBuhZgLv6GyfK5tIG4VhpVR3PO8W01HH6fQfQEoAr/Zv8P/xxG+/GH8SFhUHHjI87o9PXB7bpB",
+	"0V8qw4a90hDol5gvUO+7I8+poLOdqg1INdRpuArb6tmM7lZOX52mq0jOFej/Zvs2/wpXGuzfhq5v1URw",
+	"V65wwjZkaebocSisGGwt0NjHXWBeuqrEcUdTpvbetPMEZHKx4FrvU3xheN45VfqdrMrOrAXbZ87WZcHn",
+	"57IqeyiiwRXb2yI3kXaJes4WR7diZVeQC6YauqzBHApwRvtHuRJDmx3ZakbYL5gt2NcuKO/Ewr4A7vIO",
+	"P0VJAHiZn60UwKzelYb76MTbwIbfN5eM8iKe1YVLwg25/JodxPuIxAdVyBVT+rwnj7OPExZsruZ4j+BY",
+	"dsGr/rlNwRsXXQ5gLTUtvrVvIC7S8IDZu4qh1bVTpPfyFLGSNfoJDMj4f46J0lTkaA4bXbOsICEjm9OS",
+	"ZpqVCpoLoJ4GUds+vQXqjh+ddfKvvr1OPmgz8pyfgY4lz/eBXoXqm0bR7orj68Aw8qX2V2c3ZyfH50ma",
+	"fDq+sj1Rzi7eXvbsglK7YvfaieeAGxUE2NCK79GFIuiCFWPbctVfQ5BQJrHrg41iCozXx6KvzhWBqqI/",
+	"2prY9ssBO4/Fh2zaVkeLFdsnb2fmVuny13aJvPo4z5nEVB8rjAiEaUvmvhxI0yZCxBifNcT343zXcsHA",
+	"XbKay0WjN9gUFd9WSzsu8pBmKoWhBkYXNvcq2p7iUS6vdjM582m7VK9+chYe+5HjJzSIN+nRAGlr0O7R",
+	"FevHE3nfvxB8QddkRXloP63Bs9csDsellfN4sfuu5pRO3+wqxjTmCpZU1JE8XdfKQlRv7/D+nKprPhNc",
+	"GGWnZLrjKWjPAFUecdIXUADimoN6pLd9HdSRrS6Avhfo/sSmfvtloc9ZkX8UOlZhc1GXTgU2bRrmocfa",
+	"aO6T8t0z4O8Ic+sQA7yyP5hHUfKeSJFVZdlsFRcaMF16na923Z4IzWgJ91PWOcKRQtgOtk81+8BK1Ibj",
+	"ObYbSqwBoqz01sTcjZceEW2vyuKdTVTexMq5VBqcTobXOOz8eHV+ZNEB9cQaE39nsfzfSYz+cYFz61Oz",
+	"ssJdU5OVpE1eHuFGoalRY/oGerVJqI2zTQYfE9mWIp8hwm3Z86YEb8uxHq5owgX539eXF5suaQPn76A0",
+	"kRR0LatopOwb3NPfJCArceDTgwfkU92yGeqRgE9vF55pWGNvGPetqJaGJH5Ih8OhK2Y7IhT6URNtoVrH",
+	"FYyttyb1goNQGoObykLf/PXVEItECprdpYQVipHhZrypR8uxfdIYgvFTXR1ag+t8PXzzY7qrZes1OG64",
+	"nmMM1zVNJ65ak2qvTzBorAP9Ecwl2PJ4i0PhLoIgg1f4ANsvRbHeN8bwFKLSA/antKvpku/o7Zo1uLqj",
+	"1o3u4umPDBe3JHSfQHGo1vUU3a4xOXa8WAdNLL4pRtwW/dv6WpHJOgRvHeOdyErkG2T2MqQyDB5xRa7N",
+	"v79TBGZteeqLe9Ea1LjLq9bWcrewWyODVINoCFXkWlOR0zInn1wYX9H1IRmv5oplX7AfxYQq9uPrARkF",
+	"7LkS5tuemhotGNvs+NGktKlv1ckrGwG7n8192JZ/eIM7APxjnDYCza0sos0t51ovIYqj9VIZ1asFhFfD",
+	"XQT0aJjEY3y1PrJNDfhDy7gGJE3SZMYEK3nWszogXGzPEgH76lOEDpwd/WzRg3AiW1zbtdPSjH0Gfl3b",
+	"DLHd4xxc+UGda/PUkG7WMSgJ2in6kmdWWEY4tilqY7RP60CereWBn+MuqmdLNZcTxcr7R8VFGgkZO8yP",
+	"dvS+fny3l99vcVty6SYmPEAS3TRSvwKdINE+9y2ZVmxCAg88yKtcNruGDG7FrTggP8ucW6+BUX4hp2Bh",
+	"TLuX5D3/eUA+YmNovHmVWmcEF761R0YVS8lYVEWBbJoKux1XEWVUxaxaMKy6uBXEqUCHpGD0nhFq8QrG",
+	"4EkyY5gp5zJBzDbBysJtLjvbqECcwvZCIVwsKwzLw7Q1oUtQUcbY3WNcd0HFftvmI+fQ5xG+QWdme0uq",
+	"1MYQT+Ds2OWOKjLOmuM9zcMko0UB8/hg+IBNrDQH92Ff8wEnmI0qb7QNI9ZgH2dhtbY53ffff//GbP7j",
+	"zQl27iSooQsuGJmWNLMeoZzPuNG/j30vaFfu4oq1XZ8U+M4nSEVEQQNj79Y2e+TVv/7wPQ5oMlCq28sr",
+	"t2VwMgE9g/aUs4wv6u/j2hRzUcwjWnp00UyY/XjjgX3lSh+S18PXaAUUPGN2VA7PmTAmjyHw5HhpbLSD",
+	"V4NhPTI0+JtRQqrFgpZrKAJyuWwbbXd9/kYwS1IFqdK2+0mCuntgjB8mL62+KeiSJ4fJ94OXsBcjZoAL",
+	"uHlQhp0yHauOLDRDbTPn0ykrXee9jorJki2xMk0KplylZDhdEfIUmGe443qiwRh7ro3rDt+2VBLVZTuF",
+	"ICm40piZkDSn2v76t0gWkvmG0RrxmDDYFeIcMEUOkMW250rNb4gnXdO7YgNg3TS6evhq/zFnflbetiLI",
+	"h/Rv8Q+H1QV7fTtMKHzMl33DiMh3v7V4MP7F5iSGyGcbbo1Xr781sNlxbjcB4jf4fkujMeyZCwJ0bpRn",
+	"6/dIQY4RPhOy7J5R/NctI5gjgZ048tSE9sLqhz2exInLD59bo41fDYdbxhrvN864HjwYGWgMHUVshzU7",
+	"KA99ItYOii/t9xrMSg4ZtRG4drnUDfmFLDko1Jlh1ydkUJ/Nm5bFvqgn5FlO2+Rr8LNnbM8LMD+B7yGW",
+	"1V331rZckwuUQ8DsngKE8H23+sRy4x3g+xvPHzqBN2MIumeHXBfMbCtUo+XU9RK+S/4TgOyK0dzHgGOg",
+	"2hCGO4jz7DR5+NyC74sgKR+t0b1XTGHYVtT0b2T8I8CM+qbsjCuurJq4mksIh7iW5m5ANCgVgacrXC8l",
+	"Amfg4RxT82TgQno9fDPYUCSC138PuINAsFlNQq6eAmmO6yNuxZ02Goh2K6Mo0XlNrNmD5RnBGG1dGoEq",
+	"DhpotvGe1n6FVhfwJ5MJFsLfqXaDeIPVtpue6+P/XBRc1iVIT0m9NQ32JtwNgrNL/FclNlv8tZPQYJJu",
+	"t8V1szFsl2BKNPTct76SevwqzpJiOLVTQ0BwIr+C8WIdZ0fol6CagmUvyDgY/DtOza+3gufWqnOtt7z3",
+	"DNYzXDgruNkVzh5nuiodZo/PqdIHsNzB2enYD16QoljjnCtbarDgCrqEH9+KTC4WWOBpPoo22ZStiDfZ",
+	"lfQzRIzky6QQLHOFE4a8MmYDCEqXjC7AIcFgLATkg2q+YIfuNUIFW8WMSXx3hDeyw5w03+J++r7NMjZn",
+	"UIwJr3xj1K7Wvhuw2UsT3602a/ZVIzod4EGaNNJeMEoP+OJT4P9bWbgqRcRBo9ix8p6VB+DVYQ7Kjirs",
+	"H5AqukRO3KQHVm5ZqXfvEMXFrGiNb1BzuVKDqBehLbZat99l7kN7nz1t7viIhMdY3+HMgt/MAK/HITz+",
+	"2P16PkWMX1uAoRoiXBmOZNujoZtQsKOwARd3o2Tm9J51mcb/Ca4M2+jrmT7Z2YdVz5lyg3YUQKYLJn5U",
+	"z2+yxT7tyGK7tM1K6x32q8fZs49W7MvQH/Vbv3vO6L3B6EqjgGxOyqqlH7p/MQygGmMlOnZnZK7r09fY",
+	"ZzvNYHO28d+X42djxMoO/09rCtYTqfyNVTu9QU3ZFpF3L0o/aiOufis3mwjDYcH8R8wpK4q61aPBBCiU",
+	"tPXWNsVFl1QoDLoEvLOJVaBN2oTZWwHJIrZx0FwWLCW0UNLOQgblTkmci7pqcFwboBiQU9cdEqMBmOQr",
+	"7Cgm+K7ND4EExltxBcEDbtufZOZULmjgBiFAO/WQz/vmlthjMqbkAXA3bVRI43Ad6Z4EJ1uN7h6aYVTf",
+	"ZOGZKKLZWjRCDj4pz6NOqzPotxPFtdHA4RuwZDcNpMnXA0xyOIDKhEOfFJVEyGOX768xfuQ3Yjqd3tPg",
+	"madz/DWVWu9njLgT2szm0V6FzSsI2NTTuRbe0zsG1jggInYosv4EahhqMFxH5DZzD39ozoZ0IrOR1+8j",
+	"ttDLm9upabcCw5RoP/rm1DNJpPCJKfgjRAK5TbJzCmid44YlBZUomPJz+t0kIfBHTmlRTGh2dwRjK92M",
+	"spKZYxi1x9ilxKbE2FkzDVUAkw1gbcubmzMNj4Iy5Zqlw9ytW4EzT5o/LWgOND8gl66lNlchB225djAu",
+	"bwcI+rxJzC3caCh3K5rdfLErMPVjXXpx598TAT+LowiYZIuiv5Fd2oK1bsPZDjqUJYxa9a05YCwFlrWh",
+	"ox2WwetUWi5xmhm8ZBERfB9c6aO6JXvOWV5jDbhrDAkVFtmnspxJrZkwSIOtA9yoj45u6pum+pU737PK",
+	"z7pPeKdP2ULoyRRIXVdJulTesgoRwXocUGn0ZZKd/njXHX0/Bv270ux9h4QdGj1WEj7VRaCLYbImNi3U",
+	"wR9BDmK0s6rIFfhDa0jLmwmUwYCyva29b9DRl2hpq89agWGwUaHfwzOprc1Gjr3U1pdP+vUuVgyApUae",
+	"uQSHoChidENnXYvbx17AMw9pci7rCdbbnvfP2Q19W5QbLs7maUVQylO0129RbG5BsmbjE6iU2UQYXMUj",
+	"TOPeXm/HYBye+u1HP4UtdB897VTl49se/nbo5oJ1BFtAuxFvQQekx6Lhw5MZA51QfZxeXkX4mpGGNLMC",
+	"H9MZcs8jjnz2a8GmGtxYM1sw5BNgiW0f5NRK20YIEjZx3BOUd/k5CrdifDY9eE91Nh+HQ5m5Iq9f/ZTW",
+	"96LpDHweAqK4JbHJjuT1y1cx/RJLEC1a7QzwjM1V+bxYt7TvscRyroNMq3awxx2g4XmLxnV+H1x8+PfE",
+	"xZ+EfACp635sNUrv5M8vbDX+E5u/DkDfKZcPZSgEPXQq6B/Usso2mT4+/Z/OPn8X93yKwOgrel9gWeZT",
+	"50yUi2CqnbH0j9BRigog2u1uvJu7a26rU3HoGhjfjTZSu9AAH/5vLFj75mC9kaC08zOfHA/UnSInBc/u",
+	"3slK4UjZVl/GZl6/yB2KYBtNUEZkVaqwL6PlGVjIkRJwQFGyoOWMC6yHXrkm/zCEXUsyYcSO2TWf8J3b",
+	"Vq4BEM3mEEsFxyJM/XQFEY2ufuD5/0sF0Y8VpF2ouVzBUGw7F/CIUHXnBqYHM+iwpXEfl5C9iT5S23de",
+	"k9AdDAZHprapaANa2GLBmGhdwTMAcjxqBkndvrr0x5+2VwY/r33cnPPa4ejHkl8covo0KbuwVC06rbTy",
+	"ahmLDFjtQ3RP71F+K6FLMlnZbp6uwrBwvWbDGmmblKaCqkP0fhk+qyTSygJ81H4tcJ9+su7cKeWFssGy",
+	"lPjS7rqjN/p42/Kcqz5+0f9m5MDI7XW5LoA2StCBXfWEr6gn9Ni2T3k1HFoZXNf+4U9HRDFGxmFTLywS",
+	"HIMlM96UujOm/eCvZ7srlzfUlccV5OyptdJs8WTRJx1fv8tL6Zrab3VUupL5v29fZViVvcNd6aDyZB5L",
+	"Pztg02npbyD0W8a8iq4U/HlM0s0WOr+xb9FXusdpxkWvPJNLfV2i0YGwDZT6u3U7rvzlRvAiJNSd/sfj",
+	"OtAnbegI/eVGyEEvDzRMjtqOm+EbbPHuUosXXd7KEBH7OCyDAaJP7rPcCrduz2XnEYa/MT4/LRY/nddy",
+	"B1wfk6YAczTKe/cONB1JXtAlf3H/Eji//VK0CYV1prvKwEZWqEo2k/bwJcB7dGamNvuearJkcmk0Q2kz",
+	"lDCQEyZ9xldkJWsVi8zkgHy8Olepa5X4nW+SaMgMm9a4WwUCXJUcw6tYBGCUlMFGwnDs8zeYKiHLvC6M",
+	"dplgmDtQ94pyKQBauqG/zTM2A9ab37pgK0xiW9YjhMEXLJeYPW/XsUnhmwsYo8Y2p7J9qcIJCs387IfP",
+	"D/8/AAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -34,19 +34,21 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) ([]noti
 	for i, b := range backlog {
 		due[i] = notify.Limits{WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond}
 	}
+	digests, rooms, digestErr := s.claimDigests(ctx, request, backlog, request.Room(due))
 	p := pgq.NotificationClaimParams{Replica: request.Replica, Lease: request.Lease}
-	for _, room := range request.Room(due) {
+	for _, room := range rooms {
 		p.WebhookIds = append(p.WebhookIds, room.WebhookID)
 		p.Slots = append(p.Slots, int32(room.Slots))
 	}
 	if len(p.WebhookIds) == 0 {
-		return nil, nil
+		return digests, digestErr
 	}
 	rows, err := s.db.queries.NotificationClaim(ctx, p)
 	if err != nil {
-		return nil, fmt.Errorf("claim: %w", err)
+		return digests, errors.Join(digestErr, fmt.Errorf("claim: %w", err))
 	}
-	return s.deliveries(rows)
+	claimed, err := s.deliveries(rows)
+	return append(digests, claimed...), errors.Join(digestErr, err)
 }
 
 // deliveries reads claimed rows. One that cannot be read is left out and named
@@ -63,7 +65,8 @@ func (s *Outbox) deliveries(rows []pgq.NotificationClaimRow) ([]notify.Delivery,
 		}
 		d := notify.Delivery{
 			NotificationID: row.NotificationID, Reason: notify.Reason(row.Reason), Token: row.ClaimToken,
-			Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Alert: alert, Webhook: webhook,
+			Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Generation: int(row.Generation),
+			Alert: alert, Webhook: webhook,
 		}
 		if row.ContentType != nil {
 			d.Body = &notify.Body{ContentType: *row.ContentType, Content: row.Content}
@@ -159,6 +162,7 @@ func conclude(ctx context.Context, q *pgq.Queries, settlement notify.Settlement)
 	if d.Status != notify.Retrying {
 		ended, err := q.OutboxSettle(ctx, pgq.OutboxSettleParams{
 			NotificationID: settlement.NotificationID, Token: settlement.Token, Status: string(d.Status),
+			AttemptNumber: int32(settlement.Attempt),
 		})
 		if err != nil {
 			return false, fmt.Errorf("remove from outbox: %w", err)

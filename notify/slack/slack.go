@@ -203,7 +203,7 @@ func headline(a *Alert) string {
 		return "🟢 Resolved: " + title
 	case notify.ReasonRuleRecovered:
 		return "🟢 Recovered: rule " + line(a.Rule) + " is evaluated again"
-	case notify.ReasonFired, notify.ReasonRuleFailing:
+	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonDigest:
 	}
 	return badge(a.Severity) + " " + title
 }

@@ -164,7 +164,7 @@ func (q *Queries) AlertResolve(ctx context.Context, arg AlertResolveParams) erro
 }
 
 const attemptsOf = `-- name: AttemptsOf :many
-select notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response, duration_us from attempt where notification_id = any($1::uuid[]) order by notification_id, attempt
+select notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response, duration_us from attempt where notification_id = any($1::uuid[]) order by started_at, notification_id, attempt
 `
 
 func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) ([]Attempt, error) {
@@ -200,7 +200,7 @@ func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) (
 }
 
 const notificationGet = `-- name: NotificationGet :one
-select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, o.attempts as owed_attempts, w.name as webhook_name
+select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, o.attempts as owed_attempts, w.name as webhook_name
 from notification_status s
 join webhook w using (webhook_id)
 left join outbox o using (notification_id)
@@ -232,6 +232,8 @@ func (q *Queries) NotificationGet(ctx context.Context, arg NotificationGetParams
 		&i.NotificationStatus.Status,
 		&i.NotificationStatus.NextAttemptAt,
 		&i.NotificationStatus.SettledAt,
+		&i.NotificationStatus.DigestID,
+		&i.NotificationStatus.DigestSize,
 		&i.OwedAttempts,
 		&i.WebhookName,
 	)
@@ -239,11 +241,11 @@ func (q *Queries) NotificationGet(ctx context.Context, arg NotificationGetParams
 }
 
 const notificationsOfAlert = `-- name: NotificationsOfAlert :many
-select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, o.attempts as owed_attempts, w.name as webhook_name
+select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, o.attempts as owed_attempts, w.name as webhook_name
 from notification_status s
 join webhook w using (webhook_id)
 left join outbox o using (notification_id)
-where s.tenant_id = $1 and s.alert_id = $2
+where s.tenant_id = $1 and s.alert_id = $2::uuid
 order by s.created_at, s.notification_id
 `
 
@@ -278,6 +280,8 @@ func (q *Queries) NotificationsOfAlert(ctx context.Context, arg NotificationsOfA
 			&i.NotificationStatus.Status,
 			&i.NotificationStatus.NextAttemptAt,
 			&i.NotificationStatus.SettledAt,
+			&i.NotificationStatus.DigestID,
+			&i.NotificationStatus.DigestSize,
 			&i.OwedAttempts,
 			&i.WebhookName,
 		); err != nil {

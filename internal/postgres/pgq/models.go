@@ -52,11 +52,21 @@ type Attempt struct {
 	DurationUs     *int64
 }
 
+type Digest struct {
+	NotificationID uuid.UUID
+	Size           int32
+}
+
+type DigestMember struct {
+	NotificationID uuid.UUID
+	DigestID       uuid.UUID
+}
+
 type Notification struct {
 	NotificationID uuid.UUID
 	TenantID       string
-	AlertID        uuid.UUID
-	RuleID         uuid.UUID
+	AlertID        *uuid.UUID
+	RuleID         *uuid.UUID
 	WebhookID      uuid.UUID
 	Reason         string
 	CreatedAt      time.Time
@@ -73,14 +83,16 @@ type NotificationBody struct {
 type NotificationStatus struct {
 	NotificationID uuid.UUID
 	TenantID       string
-	AlertID        uuid.UUID
-	RuleID         uuid.UUID
+	AlertID        *uuid.UUID
+	RuleID         *uuid.UUID
 	WebhookID      uuid.UUID
 	Reason         string
 	CreatedAt      time.Time
 	Status         string
 	NextAttemptAt  *time.Time
 	SettledAt      *time.Time
+	DigestID       *uuid.UUID
+	DigestSize     *int32
 }
 
 type Outbox struct {
@@ -91,6 +103,10 @@ type Outbox struct {
 	Counted        int32
 	ClaimToken     *int64
 	ClaimedBy      *string
+	Digest         bool
+	Generation     int32
+	BegunBefore    int32
+	Alone          bool
 }
 
 type Reconciliation struct {
@@ -109,6 +125,13 @@ type Replica struct {
 	Roles     []string
 	StartedAt time.Time
 	BeatAt    time.Time
+}
+
+type Retry struct {
+	NotificationID uuid.UUID
+	Generation     int32
+	RetriedAt      time.Time
+	RetriedBy      string
 }
 
 type Rule struct {
@@ -190,4 +213,5 @@ type Webhook struct {
 	UpdatedAt      time.Time
 	DeletedAt      *time.Time
 	Operators      bool
+	DigestAbove    int32
 }

@@ -41,11 +41,11 @@ select sqlc.embed(s), o.attempts as owed_attempts, w.name as webhook_name
 from notification_status s
 join webhook w using (webhook_id)
 left join outbox o using (notification_id)
-where s.tenant_id = @tenant_id and s.alert_id = @alert_id
+where s.tenant_id = @tenant_id and s.alert_id = @alert_id::uuid
 order by s.created_at, s.notification_id;
 
 -- name: AttemptsOf :many
-select * from attempt where notification_id = any(@notification_ids::uuid[]) order by notification_id, attempt;
+select * from attempt where notification_id = any(@notification_ids::uuid[]) order by started_at, notification_id, attempt;
 
 -- name: StatusRules :one
 select count(*) as rules,

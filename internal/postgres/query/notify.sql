@@ -1,6 +1,13 @@
 -- name: OutboxBacklog :many
 -- The webhooks for which something is due and that may be called now.
-select w.webhook_id, w.max_concurrent, w.rate_per_second
+select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
+       (select count(*) from outbox o where o.webhook_id = w.webhook_id and o.digest and o.due_at <= now()) as digests,
+       case when w.digest_above > 0 then exists (
+           select from outbox o
+           where o.webhook_id = w.webhook_id and o.due_at <= now() and o.attempts = o.begun_before and not o.digest and not o.alone
+           order by o.due_at
+           offset w.digest_above
+       ) else false end::boolean as gather
 from webhook w
 where w.enabled
   and (w.held_until is null or w.held_until <= now())
@@ -20,7 +27,7 @@ with room as (
     cross join lateral (
         select b.notification_id
         from outbox b
-        where b.webhook_id = room.webhook_id and b.due_at <= now()
+        where b.webhook_id = room.webhook_id and b.due_at <= now() and not b.digest
         order by b.due_at, b.notification_id
         limit room.slots
         for update skip locked
@@ -32,9 +39,9 @@ with room as (
         due_at = now() + @lease::interval
     from due
     where o.notification_id = due.notification_id
-    returning o.notification_id, o.attempts, o.counted, o.claim_token
+    returning o.notification_id, o.attempts, o.counted, o.generation, o.claim_token
 )
-select c.notification_id, c.attempts, c.counted, c.claim_token::bigint as claim_token,
+select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
        n.reason,
        b.content_type, b.content,
        sqlc.embed(a), r.name as rule_name, sqlc.embed(w)
@@ -84,10 +91,12 @@ where notification_id = @notification_id and attempt = @attempt;
 
 -- name: OutboxSettle :one
 -- Removes the row under its token. A success also ends a row whose claim has
--- passed to somebody else, because the message has arrived.
+-- passed to somebody else, because the message has arrived; but not when a
+-- person has sent it again since the attempt was begun.
 with gone as (
     delete from outbox o
-    where o.notification_id = @notification_id and (o.claim_token = @token::bigint or @status::text = 'DELIVERED')
+    where o.notification_id = @notification_id and (o.claim_token = @token::bigint
+           or @status::text = 'DELIVERED' and @attempt_number::int > o.begun_before)
     returning o.notification_id, o.claim_token
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, settled_at)
