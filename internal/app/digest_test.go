@@ -279,49 +279,60 @@ func TestDigestPayload(t *testing.T) {
 	w.wantColumn("alerts", `select alert_id::text from alert order by alert_id`, d.Alerts...)
 }
 
+// stillOwed is a row while anything is owed.
+const stillOwed = `select 'yes' where exists (select from outbox)`
+
 // TestStormBecomesDigests sends more than a channel can take, kills a replica in
-// the midst, and holds that each notification is told by exactly one message.
+// the midst, lets two more go on, and holds that each notification is told by
+// exactly one message.
 func TestStormBecomesDigests(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	got := w.judging()
-	const n = 20_000
+	const n = 2*notify.DigestSize + 2000
 	w.storm(w.digesting(notify.KindSlack, notify.SlackDigestAbove, 4), n)
-	began := time.Now()
 	first := w.serve("TOCSIN_ROLES=dispatch")
 	w.until("a digest is on its way", func() bool { return got().digests > 0 })
 	first.kill()
 	w.serve("TOCSIN_ROLES=dispatch")
-	second := w.serve("TOCSIN_ROLES=dispatch")
-	_ = second
-	w.until("nothing is owed", func() bool { return len(w.column(unsettledOutbox)) == 0 })
+	w.serve("TOCSIN_ROLES=dispatch")
+	w.untilWithin(time.Minute, "nothing is owed", func() bool { return len(w.column(stillOwed)) == 0 })
 	w.wantColumn("statuses", `select distinct status from notification_status`, "DELIVERED")
 	w.wantWhole()
-	sum := got()
-	repeats := w.column(`select a.notification_id::text from attempt a join digest d using (notification_id) where attempt > 1`)
-	if len(repeats) == 0 && sum.told != n {
-		t.Errorf("%d notifications told of %d", sum.told, n)
+	// The one message that the kill may have repeated is an attempt of unknown outcome.
+	repeats := w.column(`select d.size::text from attempt join digest d using (notification_id) where verdict is null`)
+	want := n
+	for _, size := range repeats {
+		again, _ := strconv.Atoi(size)
+		want += again
 	}
-	t.Logf("%d notifications in %d digests and %d single messages within %v", n, sum.digests, sum.singles, time.Since(began).Round(time.Millisecond))
+	if sum := got(); sum.told > want || sum.told < n {
+		t.Errorf("%d notifications told of %d, with repeats at most %d", sum.told, n, want)
+	}
 }
 
-// TestHundredThousandAtOneASecond measures the promise itself.
-func TestHundredThousandAtOneASecond(t *testing.T) {
-	if testing.Short() {
-		t.Log("with -short a hundredth of it")
-	}
-	w := newWorld(t)
-	got := w.judging()
+// BenchmarkStorm measures how long 100,000 notifications take to drain at one
+// message a second, and in how many messages.
+func BenchmarkStorm(b *testing.B) {
 	const n = 100_000
-	w.storm(w.digesting(notify.KindSlack, notify.SlackDigestAbove, notify.SlackRatePerSecond), n)
-	began := time.Now()
-	w.serve("TOCSIN_ROLES=dispatch")
-	w.untilWithin(2*time.Minute, "nothing is owed", func() bool { return len(w.column(unsettledOutbox)) == 0 })
-	w.wantColumn("statuses", `select distinct status from notification_status`, "DELIVERED")
-	w.wantWhole()
-	if sum := got(); sum.told != n {
-		t.Errorf("%d notifications told of %d", sum.told, n)
+	for b.Loop() {
+		b.StopTimer()
+		w := newWorld(b)
+		got := w.judging()
+		w.storm(w.digesting(notify.KindSlack, notify.SlackDigestAbove, notify.SlackRatePerSecond), n)
+		b.StartTimer()
+		w.serve("TOCSIN_ROLES=dispatch")
+		w.untilWithin(2*time.Minute, "nothing is owed", func() bool { return len(w.column(stillOwed)) == 0 })
+		b.StopTimer()
+		w.wantWhole()
+		sum := got()
+		if sum.told != n {
+			b.Errorf("%d notifications told of %d", sum.told, n)
+		}
+		b.ReportMetric(float64(sum.digests+sum.singles), "messages")
+		b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/storm")
+		b.StartTimer()
 	}
-	t.Logf("%d notifications at one message a second: %d messages within %v", n, got().digests+got().singles, time.Since(began).Round(time.Millisecond))
 }
 
 // TestKilledWhileGathering holds a replica inside the statement, kills it there,
@@ -355,7 +366,7 @@ func TestKilledWhileGathering(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.serve("TOCSIN_ROLES=dispatch")
-			w.until("nothing is owed", func() bool { return len(w.column(unsettledOutbox)) == 0 })
+			w.until("nothing is owed", func() bool { return len(w.column(stillOwed)) == 0 })
 			w.wantColumn("digests", digestSizes, "300")
 			w.wantColumn("statuses", statuses, "DELIVERED 301")
 			w.wantWhole()

@@ -42,8 +42,11 @@ with revived as (
     delete from notification_body b
     using again
     where b.notification_id = again.notification_id
-      and (b.problem <> '' or exists (
-          select from attempt a where a.notification_id = b.notification_id and a.verdict = 'REFUSED'))
+      and (b.problem <> '' or 'REFUSED' = (
+          select a.verdict from attempt a
+          where a.notification_id = b.notification_id and a.verdict is not null
+          order by a.attempt desc
+          limit 1))
 )
 insert into outbox (notification_id, webhook_id, digest, attempts, begun_before, generation, alone)
 select notification_id, webhook_id, digest, attempts, attempts, generation, @alone::boolean from again;
