@@ -41,7 +41,7 @@ func (s *server) RetryNotifications(ctx context.Context, req RetryNotificationsR
 	if err != nil {
 		return nil, fmt.Errorf("retry notifications: %w", err)
 	}
-	return RetryNotifications200JSONResponse{Retried: done.Retried, Skipped: done.Skipped}, nil
+	return RetryNotifications200JSONResponse(done), nil
 }
 
 func retryOrder(b *RetryOrderBody) (order RetryOrder, err error) {

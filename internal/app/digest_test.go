@@ -121,6 +121,7 @@ func (w *world) wantWhole() {
 }
 
 func TestTheBoundOfDigests(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		above, waiting int
 		digests        []string
@@ -338,6 +339,7 @@ func BenchmarkStorm(b *testing.B) {
 // TestKilledWhileGathering holds a replica inside the statement, kills it there,
 // and lets another one go on.
 func TestKilledWhileGathering(t *testing.T) {
+	t.Parallel()
 	for name, trigger := range map[string]string{
 		"naming the members":  `create trigger pause before insert on digest_member for each statement execute function pause()`,
 		"taking their rows":   `create trigger pause before delete on outbox for each statement execute function pause()`,
