@@ -35,6 +35,7 @@ const (
 	AttemptVerdictREFUSED   AttemptVerdict = "REFUSED"
 	AttemptVerdictRETRY     AttemptVerdict = "RETRY"
 	AttemptVerdictTHROTTLED AttemptVerdict = "THROTTLED"
+	AttemptVerdictUNDERWAY  AttemptVerdict = "UNDER_WAY"
 	AttemptVerdictUNKNOWN   AttemptVerdict = "UNKNOWN"
 )
 
@@ -50,6 +51,8 @@ func (e AttemptVerdict) Valid() bool {
 	case AttemptVerdictRETRY:
 		return true
 	case AttemptVerdictTHROTTLED:
+		return true
+	case AttemptVerdictUNDERWAY:
 		return true
 	case AttemptVerdictUNKNOWN:
 		return true
@@ -125,7 +128,8 @@ type AlertsEvent struct {
 	Counts AlertCounts `json:"counts"`
 }
 
-// Attempt One HTTP request.
+// Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
+// default); the rest stays as long as the alert.
 type Attempt struct {
 	DurationMs *float64 `json:"durationMs,omitempty"`
 
@@ -136,22 +140,33 @@ type Attempt struct {
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	Number     int        `json:"number"`
 
+	// Replica The process that made it.
+	Replica *string `json:"replica,omitempty"`
+
+	// Request What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+	Request *RequestHead `json:"request,omitempty"`
+
 	// Response The beginning of the answer's body.
-	Response  *string   `json:"response,omitempty"`
-	StartedAt time.Time `json:"startedAt"`
+	Response *string `json:"response,omitempty"`
+
+	// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+	ResponseHead *ResponseHead `json:"responseHead,omitempty"`
+	StartedAt    time.Time     `json:"startedAt"`
 
 	// StatusCode The HTTP status; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-	// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-	// message. `GONE`: it will never accept any.
+	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+	// accept any.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
-// AttemptVerdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-// message. `GONE`: it will never accept any.
+// AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+// accept any.
 type AttemptVerdict string
 
 // AttributeMatch defines model for AttributeMatch.
@@ -209,6 +224,14 @@ type FireMode = rules.FireMode
 
 // GroupBy The field by which exchanges are counted, each value for itself.
 type GroupBy = rules.GroupBy
+
+// HeaderField defines model for HeaderField.
+type HeaderField struct {
+	// Masked The value is a secret, or may hold one, and is not kept.
+	Masked *bool   `json:"masked,omitempty"`
+	Name   string  `json:"name"`
+	Value  *string `json:"value,omitempty"`
+}
 
 // Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
 type Notification struct {
@@ -354,6 +377,28 @@ type Replica struct {
 // ReplicaList defines model for ReplicaList.
 type ReplicaList struct {
 	Items []Replica `json:"items"`
+}
+
+// RequestHead What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+type RequestHead struct {
+	BodyBytes int `json:"bodyBytes"`
+
+	// BodySha256 Digest of the body in hex.
+	BodySha256 string        `json:"bodySha256"`
+	Headers    []HeaderField `json:"headers"`
+
+	// Host Of the URL only the host is shown.
+	Host   string `json:"host"`
+	Method string `json:"method"`
+}
+
+// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+type ResponseHead struct {
+	Headers    []HeaderField `json:"headers"`
+	StatusLine string        `json:"statusLine"`
+
+	// Truncated Headers were left out or cut.
+	Truncated *bool `json:"truncated,omitempty"`
 }
 
 // Rule defines model for Rule.
@@ -3105,152 +3150,158 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3rchs5liD8Koj8JsIz36Ro2uXylKUfGyqJLmtblryU3O6OkscEMw9JtJIAG0CKYtQqYp5mHmyeZAMH",
-	"QCYyieRFlmqrN6b/dFlM3A7O/YbfkkzMF4ID1yo5/C2ZAc1B4n8OrunU/H8OKpNsoZngyWFyPQNyB1Ix",
-	"wVMyEZKMziYHH6nOZqNekiYS/l4yCXlyqGUJaaKyGcypmUavFpAcJkpLxqfJw0OanIuM2lnbi3yZgQSi",
-	"Z0A4LImeMT4lTO03/0OaLKikc9DuPCelVELGTzTicK/tByMiJrj0gk6BjGEiJKSEKsI0WVJFpuwOuNkK",
-	"M4P/XoJcJWnC6dysntk1wn3N6f058KmeJYev+/1+GgHE2an5EOdbUD2rp2P5xiNPhJxTnRwmZYlfRkDM",
-	"5kzHjzyVQDUoTXg5H4M0pwauJQNFlpRryLvOWOCc4T5ymNCy0Mnhj/3UnJfNyzmeNk3mjNt/vaq2x7iG",
-	"KUh7RRLUQnAFeEOfpBgXMDf/mQmugePW6WJRMIspLxf2i3/9m7JoU+/hnyRMksPk/3tZ4/NL+6t66efF",
-	"FduYRjVZAtdkKQWf9hBqbpyZ9rgAibtYSLEAqZndKc1uuVgWkE8hP9aNu8iphgPN5rB+IWlj3M+rCNqm",
-	"SSZKe+5NJ/rCeC6WJ/jpQ5rAfTajfAq4taK4nCSHv26eYOBHPHxNI8gB95CV5t9EGwAZcqAGEoQpQsei",
-	"1D1yOSGU4GYNZTDlydWgFA6aG6YAOdIO5QTu6XxRGFLiOaFjhTA3dH7DNZI7U4QLDr0bbo40MSh/rGO8",
-	"gRVAPg0uTs8ufjEzcFxZzySomShyJFIJ1KxtUHi3i5kBLQyJxiileXJcTZYFEKYVFJOULGcsm5GMci40",
-	"GQOBO1qUVEN+hN/OQSnDShRdKbKcrXrkTBMJShR3htb8AcyUNzyjvDEFoVPKuIFJtemxEAVQBBLLd2AD",
-	"aVJQDfGjecQhY8joHMgdU2xcmH/OGM+rfb1QxHI2e3vmz4UQtwdjmt2SiSh5TpjukePgVgkXuhfdtNnN",
-	"z6sryATPVXxb5pbIRIo5LgU89zy52u8/M62I0lTq1K1nflailBmQXIDBJU00FIWf4l+IFmTk0GrkN3vD",
-	"69HVPZuh9q4Fr9e0l1CjkyjHhcGlisXVvN2yVHNYd/lRSnc4sBcD8WMs82hCrgF+cyBLnRMDhDEUYmkw",
-	"tiaUXnT+soCz3bDKfHqBIiF2hQ5tFhJwU0Z2dC74Z6tPbFQ2LE+RlCnI69tqEDjj+u2bZF3OpImCO5BM",
-	"r7ax1Sv/nRmjHdVsGoDi4Qq/fEgTzXQBcV2nFuK/OqluAR2AsQmLYNN+L36BGqsqvlXzy6/V+cX4b5Ch",
-	"eMBdorBQm0VZ4949OCP4HYB2wvCM+w9cAM8fN9LTwN5DW/fgd1Adoimfk2ClTqh+csTdhCnTMG/+x1Yk",
-	"QvyxS1ApKaJgrZTugFS4Uuc+r3RUBoycHB2RWS01m2wiJeNSI0tEbX8i5GkpURtzLHxEVqCPCBdjka9w",
-	"njEYmeZYDHBzG78mbqUkTd6fDe1/HJ/86eLyy/ng9JfBaZImw8HV5fmfB6fBKdxh0+T+YCoOPHzMgVTv",
-	"yhFF9dMBmy+E09aMGn2YaJEpxl/aAQgyBIYa3Dndcp3d5FTTStqYz8jIDkfzpnnNWUVSW6/XUV/71twM",
-	"0WvTGuaLyC4vOZAP19efiJkIlF7fV+4u6KNqCpadJBZIGbOSvsxWDW3GaFkGKXIo2B1Io+ctmZ4Zoakg",
-	"k6BVlN1PGGdqFtfsKvllFLyS5yDJkq5SImStJS2kyEApkrN9tDt3OmONbbBHamskjhpjmDLOjS3q8INy",
-	"tQT5QhGD+dHjooayn4Q3vL5UJyLv2AVevf3oKNCjETzS34vbWi8qDe9A5iyLXMDo84UhyIvRYQv8hiGE",
-	"kK/VQI8Oc2pI/w4s7ZtN9cjodHB+9ufBcHA6OiQ0y2BhrEoyGg6uh381f7rhRheUhFpUx0lUmWWAn11/",
-	"GF5eX5/jaFREIQODaoSqW8iRG1GyoKUCnPP95yv81JjprCgIB/wWlyV6xtQNd5vtkdEvlxeDrm8pX1lV",
-	"z3MuB5UkTaoDIbe6Hv41SZNqm/g33EWSJmaBdT7WJn+HlyGe1NfTwRQkG5ca0OOC4jvPmbk+WnwKeMCE",
-	"FgrabOEWVusOCeQG/t+vIvgoFmaQh8Xgf30+Pr9K0mTwl7Ora/MfH4+vTz4MriKHTRNjxXSgsYZ7K1Hs",
-	"jAajyHDwmsC9URlR4zO/utlTj+k4Apc2uB0c5VWHbyUEtwEAHmgNtE0BY/Qw1WvBehdBgwNx2VMw2gXw",
-	"bLWuHWzgsFzoo4qP0jw3oACF1LaJq3KnhjsbW6F2I5SeSlBJmmQFy25nolQQvSUU+3TcUF0re62NsU5T",
-	"rYbEsHQQuCO2+hYobxnYobOt4vv2EzTt0QRYF3qBmyhqbVF/naqbbCLDmvs/4wHjR2Q0FqLdnOBFKATW",
-	"MetA3bLFgVjYdQ8WwvBkad166PiREgo8gLXA1vfi5PqFal/2q9c/vPnx7b/9ZK5jYdipNLv994P/8Wv/",
-	"4N3Xf/2nGNIAz69ZzHxbsyPbZrWiq91lL/A7JgWfO41r/XdDDR83mMn4wZWm2e36Vve4j9aE1/jX2HIe",
-	"PTsuQYpSx0ciE4+D9FpY9xjlQqHWvDv8rKjfpmR6kruyX7fJNjxUuNHm9aQNIvJHrbbQQMAQjK1LbKPy",
-	"JhZxVZ3OS5jh54sLax6cXH78dD64Rnn6/vjsfLtlYBn3ld/uPgz7PYMiH3RxZorsCV3EyJ4RzSZmSMwq",
-	"6FLdxlLcAkfXSGoUnZnhdCN/T6OUjESpv4nJN2lAY/7Nhf7m7mRc4F9KbixU/g0XH3Xo2FDk8R2Y0wdL",
-	"T1ihQfbs/YL6tf91hPqexdU5GEXX6FgujBJdLfBwbYKaEWFL9CULkotesk1W20OkFpr1KlskN8Yheu/d",
-	"2O33jxyY0+KlDWBYRCi0tRU2qlaRs1LrFi6EuFWGF/XIcVEY6GlF5qXSxJjTRyjwLIc1P1l/I5Fg4JCZ",
-	"6SKirSG6dvMpNJWXB9SVzuzIH/vrroaQgE8E15TxiG/2hCqj6hv5onbRv5rz4lYgMu1xW/VLnVOZ8pWV",
-	"QoyH1sYeSxv+1IRaMPDHHdTfGmyv+hG4zen9adzarhxSPh72rh/8b5uPa874s8zrSX39Ei4MS5sD5YpY",
-	"ZovxPw81z5134ckNqL1uwSxNSs7+XoL7GXWfh13UcUeX+3J1CR+j/Hj0aTD8NvjLyYfji18GI6tVqkB7",
-	"MLqEUXJtGMsY/VUcgIxOLj9fXH87u/j25ezi9PJLY7h1X1BNCqBKk1HlSBvdcD+FsrOiKGGcjJYYzvP+",
-	"NGTBKGD8HqZSlIumURpuH2VlY0e7CcoKOvsB9Rezm1gAwkgY5NtkvHJRsfrEVLqABOSpPRVah3hIG0kL",
-	"vYXDy8/X5lzHnz6dn50cX59dGvt7cPHns+HlxcfBxfVuJ/Rb3e+AF0KzCetKTrjktdtDLCHvkcEdyFXl",
-	"xVDAczRgrA+FaUVYnnoWZhMsyGgJ45kQtwcsjzgWEQV3DMO4ZU982LjFWu2vioxhWqJo2cwf3GwR/nBZ",
-	"5KA0mTCp6lAf46RgSiujKPAAaqrBPLYIKnRzRtzfGWYo7OU82zkgqvRgs5/TfFJdac7y0NkZt8HhXrvD",
-	"bHBuCp65xJYAWkYHUKB1sY9PUwJ1SRCbwBui8tCO2C/K5/a1vwdzn515qyVNHFnsuDn3dXcU0n3QCkQe",
-	"EXNLK+tdsMkLU8Fhu1KKu/DEGcTw6l0391TdUmBDNeg1RPKYmRQC6SlCTQ3O9mwRpwjSrcvf92fDyrW7",
-	"5t0ho+Hg49nF6WBovbRKs6IwvAeU9T0H0aYwZodpCCMfSHKz12HwGx6Lg5PR8PP54JtRZzAUZua3fxoO",
-	"Ti6tA9umEhjAUy2kqtNigkyQWAoI7vaG4+dMmy/CjA4v7RAW6D+2hw6DYWkS7s7/s9rZNjmIfGbVG3o8",
-	"3C4H7Yg1QVhb6l0hRAu3wfXwr/af0svHIBCAl+xjASkZWR1yRCRMSuW8+lMhXIRhNPjLh+PPV9fmC0c3",
-	"kBOqbriYaODGhkX/VDaD3NwDLQqxVG1Fyccd/dZajnynxqZJtdiOMN3Dz9AB02s2h4LxZybrnen2stRj",
-	"cd910d6et3faCNZ9cr7mgAKCDKxWcBIWsUSr8AjWy7gCHZWKuyUJCFRXjqewMdEIdTgbzLMDmiE1Lnzu",
-	"qT31vvk/Lcjbo8cgH2Q+NjfpfiA5aMoKRf55+P6EvHvz47/9yz6Op1vGc5utu5BiKulcHRLG72hhFFMu",
-	"9Dc0t1OSCT4pWKZTojQtIDVS00AP3SDf/FFSooX4VlA5hfSGl1yVC4P1kH+bQ87oN3O6lMxBz0T+DT1Y",
-	"hizB7mDM8hx4SkpO7ygr6Ngs490waPlQA3WoLSDqop2Oi85sgNMcyVydYeVi2cyQC733BmwduDyjiwVw",
-	"8JABsSggTGKzCjt6hgwGXCMpv1DdPuXdCTbwNj6sGci7Bgxc/P8s4usz2ofCqKfPEjCquj8BKcS0t1lz",
-	"q7wLP757F6D4m36U2KrEp43harOFpZB5HILaOeRbanOxpCsXGDocF5TfHpGRQXQrkS3/N7igCF1QmxAW",
-	"BkaCgdvDsdo6s32WVaWyOR9kDe8YCQ8NpWSsYJXZGLHpIOqXFcpzoTlxOH6HVgKTG9LctuRlSRFhJ4PK",
-	"HMd1gOdGnmoku4lGa5UsAS31+YIirf/Xf/znzjaJ95VsXRg/fMSp5kyp6PwWiDXwuPXk6JkopzMDyhVR",
-	"M1EW+RHpW9qmRYHeaSiKx2/kCjFtW5yT5cpLGTSfyQSrGqhGHclN1bCYO6ijVtRFqS8nQyNjd4TFGDJa",
-	"4p9hRSS10XVqWAGfej0qcF+PaXb7CLDsYVhqsb7z//qP/0S9z1ZdGGV+Z9QrOdwvIItSmE36IkuES5VC",
-	"bB3v5vwgCZ0bOOgacoihRz4OnUMBRvV0uTBSLImdZX/VpMVzKhsSCRbBEtBRWrGNGvfbyNdAhgYg4mwK",
-	"o0lxt5bL8emRM224tdKUa+u5E5NKyXuhSFYIix5tFsfuooEgQIHOvPDWLkuIFT6lQ9mLsKBH8a+IprdA",
-	"xJ1zoS2FvI3nk2cFZXPIGwrkNv3S22NMeZ+Oo8A98d2tPUTX4dqa+OdwLWcWPm6tmVDxCDrLOxQc3J0x",
-	"mL0TsE7en9r4HtNkvDoiI2mx4iyvqp+8yLacwXAQl62hli74E/Wq/Qy0pXTvmX5YTRLxoRmsRL+cYlNu",
-	"NlqwCezOIhYsnjIcYWPC3WegSvya0AUz2oUz7ZM0yZlaYHjt69d9ePcjkgLv6gz5HTxUiCn2vPVQf6pm",
-	"slkA7ugFpo6oW6jeQXUbGM45U/p7zVzPux5v4ZrdR1QzOYf8ivEMdtSYnHxC/dqxSeSSM6a0kHskxzzC",
-	"xQ3c2Ex5LFcrTSZV8Hqz9YFfuSorHx/bPMJ994Ana2WAB3sJiGhah4k2TR0L0Wy2e+parY3IUhbwwX65",
-	"e2AAF7qjxcaDGQ3pZ5rdbvzIRYiuYb7w5VedaXvrP6C76JIPbf1B/K4lIPGtPjLuUwMi8d5MLLbe7hV+",
-	"9Mg6GU3lFPTuRHyN38f4YuWRjR8FzbKN8CwXOX08Y+0Wx9Fc8SWVnPFpl6Ms9HNiBQVTZAFyRhdWA5oD",
-	"5bpOxaE+VOHUBUXUkmH9JBGTSY+ccS96iRZkKZnGcLPNcPv9XA5VoKN539uV/dZVNwLeseuOibVaktVs",
-	"M7z0NGTkqU9V9fwyYHbN2ipE/op1tvFsnZIbUKjxf515rHOKEMfbQFin+nUSjzLfLjl3ChPGmXdG7J/M",
-	"tACpBK9wbeLym9bV/kAiVZXgtlT9OwXU7nj5dHKsOkG/DZYPYumNlLDcGDO7aod3rRtUmSRMguqRPhGc",
-	"hFkbvnAYf0cnDM98apPlOz+9fbMlo2d3CAXSeLcKcS+X1wvEnYfU1i6hH6XO8tBiisZe5UdtHbq3c5rG",
-	"5uNEBHV1c68CEP7wdlsXgqg8X7/5CZW+KtqYo7Ycuu01wYSdpsLYKqw2HKSCjc22Mlskgt/wBpwsvrTS",
-	"ejzK2NXQrES3RgHEMhObWGOEnXWIV3B423/z0w5ZZ+tKSwXVJGnjwcdSaYPzPpxuj2NA4gZF8vT6GyJr",
-	"W67ca0t71q9EdKnqTB3sz7orHJe3/g+NnQV8TMBFlGlRKFdZ3eAJPfLeTBzD/RZH3MfZv6btdbOqqoZ+",
-	"DHoJwImEOeO50R5swK7FnbaE1I9Iv0pTdfNY/GzibJOhwT3NdLGyXK2JjK/6/Z+eiq/toeDuMenvqgdv",
-	"yMzdfcsN5XmzEJtTvgrYFAow9Dimddriqw0Cq6oDQTLotW52axbqHmdqa/xPzIwez4seqwcHebH97Ymx",
-	"e+ynrU93Y8AXm3NqrxKZBIYEDBaE9993PEE7BjdqSdxRBEGeSXmJl6DFtPkuVfhDR3cXQw3Ut6rwzlmb",
-	"j5cL56Vtxdg7mkiNbsp+/4cMXWsIVfw3/G/75zAUZH8YHRLArNEqHGGjcFXkoy6k/1tp2HClNAT6pQ0m",
-	"1fvuCIIXdLpVtUGpZnUapsL2Ly5vrpXwUWc+KZIzhfq/2b4LztuZevu3S9k1MTO4K5+b6QqHmwkcDHM3",
-	"extzQPdxF5hBw5IfdzQPaO9Ne09AJuZzpvU++Z2G551TpT+IUnaGtFw/FJdbjMvPRCl3UESDK3a3Ra4j",
-	"bX30DOZHN3zpZhBzUA1d1mAORThb+0f5VHiXOtNqmrNbpIPDfReUt2LhrgB+6GAVT5FliV7mZ8uuNLN3",
-	"5Wg9OisrsOH3TTSgrIiH/O2UeEM++LqFeB8RFVOFWILS5zvyOPc5gWBzNcd7BMdyEw73yKiuR1x0OYC1",
-	"0LT43v42dpKGB8zdVQytrrwivZenCCQ06t56ZPT/j4jSlOfWHDa6piwxWpfNqKSZBqmwCM7qaQVTu9XA",
-	"1ZWpnfVcr7+/nisoh33OZbCy9vkW2Kmgat0o2l4ZcxUYRlVJ2PDs+uzk+DxJky/HQ1e7e3bx/nLHat3a",
-	"FbvXTioOuJZeahsvsD2qJYNuDTG2LZa7awgCc2i3LdjItLXFHPmqO3PCqorV0VbEtQkM2HksPuRi+h2l",
-	"wK6fy9awvvTJDdtEXn2c54xw18cKIwJhTNvclwdp2kSIGONzhvh+nO9KzAHdJcuZmDd6WEys4ttqvcJ4",
-	"HtJMqWyoAejcBeajZZSPcnm1m56Ypd1UO/U9cfDYjxy/WIN4nR4NkDYG7R4RAve6XldtiTEVbK5rHUXT",
-	"dTUQRtT2Dq3PqLpiU864UTQk6I6vsLwP02/jZMcxM9c3kKoQztUFqiOX9om1kdb1aBu/7JceOIMi/8x1",
-	"LPX5os5pD+zJNEwQjLVa2icXb8dguyeKjY1u7ZX9yXxqpd6J4FkpZbOdSGg8dOlUVfHO5gw1oBLvR9bJ",
-	"W5G6ng6WSzV8Amk10Xjy05oCaYAoSr0xY2pt0CMi3aUsPrgMsnWsnAml0eFj6Nxj5+fh+ZFDB6uj1Zj4",
-	"B4uj/0Hi448LWjt/luPT/pqarCRt8tEINwrV/BrT19CrTUJtnI0JSEeDzxBPdgx5XV62pcYOjl/COPmf",
-	"V5cX6w5gA9kXWCVCCroSZTQu9R3O4H3i30F//a4WVMHO3vTfvU239aS6Qouf6ZkN/vmukMTXgFBdCUPQ",
-	"ytcqGsniiu4cOMJdBN7pSlPAi7vkxWpf5/RT8PkKsD+lXRXuVctCgwkiyGZuBSi2MaRHxhlb4mWXCGOo",
-	"k+wod3znRVt9ugoKSr8ruNiWW5uaCJDxKgRvHRwci5Ln1o3ozm9+eGUTvAua3foAElPkyvz7hSL4mEBK",
-	"oFBA+h3ul0ZwaZs7pq2ibeAchoGqBtEQqsiVpjynMidffPxX0dUhGS1nCrJvtsp1TBW8fdMjg4DTlNys",
-	"XVFTo8dMm7M8mpTWlYU662Et0vOzuQ/X08Te4BYAv43TRqB2yCLavWem9QLd/1ovlNEbWkB43d9GQI+G",
-	"STw4VAvTTRLtTy2rDJE0SZMpcJAs27EMOJxsz1pgN/QpfM7eAHs2t3P45ERcVXPPQRjjAh2CrttLu4kj",
-	"+oCD6pnmqTFPqaMTPPaLqQqpoHCMcORym0bWuKojQK6PJv4c9208W46yGCuQd49yqDci+Vt053bYt/58",
-	"u3u42uKmrMR1THjA7KtJpHoL2+BY47Jqj7CEMQlctyivctGsRe7d8Bt+QH4WOXMmr9HjMBg9N3bJK/KR",
-	"/dwjn23nO3vzKnWWNONVwXBGFaRkxMuisGyacrcdW9uIyQAiK+dg0/VvOPEq0CEpgN4BoQ6v8J0PQaZg",
-	"U6x8CoHZJpoIdpuLzuJsdHC7CmvC+KK08Vx8ToJriSrKyNYMj+o2T7ahoFnkHJvq4Bp0ara3oEqtvVKE",
-	"nN22vqSKjLLm+0XmY5LRosAHR7C7qsvIMwev4oVmAS+Y53SF2oYRa7iPs7AGzJzuhx9+eGc2//n6xDb8",
-	"JuXCQIozDmQiaebcGTmbMq165LhqdufrJHwJmK++xnW+YA6bFTT4rsfKpR28/vcff7Ad6A2U6v6Zym8Z",
-	"PSRIz6g95ZCxeb2+nZvaJAbziRYVumjgZj9VNgvcM6UPyZv+Gxu0LFgGrhc4y4FrNmGGwJPjhTE3Dl73",
-	"+vWbSMHfjBJSzudUrrB6xCdBrfUVqwL/wWM5KsixdTXVidXdA0vyMHnl9E1OFyw5TH7ovcK9GDGDXMA3",
-	"vDfsFCLc2qbXWnixyQSkb4zju3TNx4wDdvE6vjhNiYQFmq7mGMr89XJo1bw6xJyJOVQMd1S3bB3Z/iej",
-	"uoXhyELXqsuuzWpSMKVtSDtpPtv162+R9BWzhtEa7THx5Sp0kOMzGYgsrulHan6zeNL1PEHshSv/3Eb9",
-	"utTu7zhUj4GEAZr1+Mxv8YXDtPS91g4z0R6zclWGGll3j6ymaCwqvmKz1Wxk2YaF/vrN90bEOs7tW9z+",
-	"Duu3NBrDnhknSOdGeXbJtynKMcKmXMjuR9j+vuGNuUhEII48NaG9dPrhDl/aJ+Uevrbebnvd7294t22/",
-	"99rql1UiL7ZhnbLr2+JeArE+EWcHxaeu9ho8BhcyaiNw3XSpf8UM06uwwmNqe0lYBvXVjHQs9mX9BIjj",
-	"tE2+hj9XjO15AVY9MfIQSweuX/lzXJNxK4eQ2T0FCHF9P/vYceMt4PuN5Q+dwJuCBd2zQ64LZq4tmdFy",
-	"6kT7qg3oE4BsCDSvgocxUK0Jwy3EeXaaPHxtwfdlkM1trdG9Z0zxNYGo6d9IFbcAM+qbck38mXJq4nIm",
-	"0Jfv+0f6F/BQqQg8XeF8KeH2kQ/7UJP5MnAhvem/660pEsHwPwLuWCC4dBgulk+BNMf1ETfiThsNeLtB",
-	"QpToKk2sWdn9jGCMNkSLQNV2WW30zfRhVLPf1HXwchj2ZDLBQfiFajY4tVjtevT4pqnPRcGyrl15Suqt",
-	"aXBnwl0jODfF/6vE5qqGthIaPhXWbXFdr70mRmwuLfaDdb6S+n0p2ywf7LNEGmNbY3GPxotznB1ZvwTV",
-	"FC17TkbBy2aj1Px6w1nurDrf0KPynuF8hgtnBTO7so8rgi6lx+zROVX6AKc7ODsdYSMQUeQYU7WN/F2O",
-	"+pwp7Nh5fMMzMZ/bykCzqLXJJrAklcmuhEs3IrmRfJngHDKfcW/IKwMXQFBaAp2jQwI4tqiifIWJ9Yd+",
-	"GKEcljFj0o4d2BvZYk6atVj1vKhLTzVnUBC88myjdrX23YDNXpr4drVZw7226HRgD9Kkkcgz1+snsgOf",
-	"Av/fi8KXt1kcNIodyDuQB+jVAQ9lTxXuD5YqukRO3KRHVu5YaeXeIYrxadHql6xmYql6US9CW2y1br/L",
-	"3Mc+b3va3PEOxo+xvsP+wc9igP8jWX9rPY+3GIGtvuNPJPcbs3aahE0EjyD9Vgun0br1d4Jqp40YfPN0",
-	"5k2TdCtrKqI0taH5aN3J5Yh2sxz3bpSQ2KG/qobDNoE2k9SaKDiNlVlKiwVazXYQxgusZDVs56hukZUz",
-	"yGtVCgVdyTUrXA+wiZBToTVwfPIOq3V868WO7lbrTG7oz/eMCBP2berUxh2Enozqgic+fRKELHmAIo5X",
-	"W0qrMpM7LRnfrWo/PPpDscOqKGkLG7TJu091ETYLZbwiLqDu4W9BjqTZmUzoa2qwG4uZAxsmSLB8hWzq",
-	"qBU00SJauKTTlksN0+iwxKpqyfqzsNnzTwbwINftoRk3rcrxG9f96klX7+LPCFiqDCtyruEgnWxwTadd",
-	"k7vPXuI3D2lyLurHTTZ9X33nNvR9/kG8OBfhiqBURdGVzLRdNzcgWbPWkMyFjDBMO0uFMI17e7MZg+2r",
-	"EN9/9FPcQvfR0071IL7t/u+Hbt7NQWzXNd9yOyg6fiwaPjyZgtEJ1cc5S8oIXzPSkGZO4FtHcF7xiKMq",
-	"b6CAicbkgalLtaxSB4ir2KUFFqb4yl0Mddv2uyvD/XrEWUM3fHQ2OcAn00bhG5dMkTevf0rre9EU36Om",
-	"HP1fkrgwMXnz6nXMOLaZxw6ttprGI3NVVUaBn7oqa4ac6SBG1TaT/QEaVk3UIv5jcPH+PxIXfxLyQaSu",
-	"WyDUKL2VP790RThP7JP0AHqhfCTJUIhRxqs2Awi/pqsywvTt1//X2ecf4p5PLTB2Fb0vbUL7U3ub5Tzo",
-	"Mk45LI+sH9EqgLZk3bfb9ndt3YLENcHGdKJG5fY2NLAf/zcWrKp6/J2RQLr3DJ4cD9StIicFy24/iFK5",
-	"Rw6brVCaGVE89yhiO9egMiJKqcJWKI5n2BS4lBSgFKFkTuWUYat718KCKfeUlBZkDMQ9e2KWqJolLH3N",
-	"Lc1m6OBGZwW+wuBTyRqNNNAh/rcSXUZLdFirmVjiI0WuT/sRoerWZemToCe47SJGsYLev7wSE9nVTewi",
-	"tatmBwIL8rGRf+r6+DSgZSurjInWlWOCQG7I7goDMR2myst/+9PmmorntY+b725EyPCDdWCv/KMWT5Ps",
-	"gFPVotNJq0otg8iDF7sQnZarJya49wIbk5Gla6Djc7ML394prC5x4TwV5Gtb75fhs0pYWpnTWwh4eV4a",
-	"tdW125lQVqgbjtieBg+mVU30MGqzJs+Z2koEWq7+m5EjI3fX5RtvuNahHdhVv+kT9YQeu6rJ1/2+f7q2",
-	"ypq2Px0RBUBGYR29e+sNLZnRutSdgq7eRnu2u6peuu+IgAXRTrVSGuZP5tHW8fm7vJS+j+RGR6UvNvrH",
-	"9lWG9Sxb3JUeKk/msazada47LasbCP2WMa+iL6J5HpN0vY72d/YtVjVCcZrxpYgVk0urjG6jA9nqb/UP",
-	"63ZcVpcbwYuQULf6H4/rZu3ChY6sv9wIOayCtIbJUdtx039nuyr6pIx5l7cyRMRdHJZ+P8/hs9wIt27P",
-	"ZecR+r8zPj8tFj+d13ILXB8T+sTWtfLOj8FyzeQlXbCXd6+Q87uVouV7zpnuc6obpQEqWU9gt4MQ760z",
-	"M3V5S1S7xxRJLuzLfS6Q4zP/beJUbEaQ0Eqzm4oe+Tw8V6nvkPKi6o1iyMyW+/pbRQJcSmbDqzZ9yigp",
-	"vbVUi9jy17bziZB5XVISPvSeBlX2/mVwLfwDUs0zNkPZ62tdwNL2RzPyUPkIM10ZjZkH87h0mvUJjFHj",
-	"yvpdRX/YtLSZ2fLw9eH/BAAA//8=",
+	"7H3bchs5luCvIHInorp3UjTtcnmqpIcNWaLL2pIlLyW3e6LkMcFMkEQrCbABpChGrSLma+bD5ks2cA6Q",
+	"iUwieZGl2uqJ6Zcui0hcDs79ht+STM4XUjBhdHL4WzJjNGcK/nNwTaf2/3OmM8UXhkuRHCbXM0bumNJc",
+	"ipRMpCKjs8nBB2qy2aiXpIlify+5YnlyaFTJ0kRnMzandhqzWrDkMNFGcTFNHh7S5FxmFGdtL/J5xhQj",
+	"ZsaIYEtiZlxMCdf7zf+QJguq6JwZd56TUmmp4icaCXZvcMCIyAksvaBTRsZsIhVLCdWEG7Kkmkz5HRN2",
+	"K9x+/PeSqVWSJoLO7eoZrhHua07vz5mYmlly+Krf76cRQJyd2oEw34KaWT0dzzceeSLVnJrkMClLGBkB",
+	"MZ9zEz/yVDFqmDZElPMxU/bUTBjFmSZLKgzLu85YwJzhPnI2oWVhksMf+qk9L5+Xczhtmsy5wH+9rLbH",
+	"hWFTpvCKFNMLKTSDG/qo5Lhgc/ufmRSGCdg6XSwKjpjyYoEj/vlvGtGm3sM/KTZJDpP/8aLG5xf4q37h",
+	"54UV25hGDVkyYchSSTHtAdTcd3ba44Ip2MVCyQVThuNOaXYr5LJg+ZTlx6ZxFzk17MDwOVu/kLTx3dtV",
+	"BG3TJJMlnnvTiT5zkcvlCQx9SBN2n82omDLYWlFcTpLDXzdPMPBfPHxJI8jB7llW2n8TYwFkyYFaSBCu",
+	"CR3L0vTI5YRQApu1lMG1J1eLUvDR3DIFlgPtUEHYPZ0vCktKIid0rAHmls5vhAFy55oIKVjvRtgjTSzK",
+	"H5sYb+AFIx8HF6dnFz/bGQSsbGaK6ZksciBSxahd26LwbhczY7SwJBqjlObJYTVVFoxwo1kxSclyxrMZ",
+	"yagQ0pAxI+yOFiU1LD+CsXOmtWUlmq40Wc5WPXJmiGJaFneW1vwB7JQ3IqOiMQWhU8qFhUm16bGUBaMA",
+	"JJ7vwAbSpKCGxY/mEYeMWUbnjNxxzceF/eeMi7za13eaIGfD27N/LqS8PRjT7JZMZClywk2PHAe3SoQ0",
+	"veim7W7erq5YJkWu49uyt0QmSs5hKSZyz5Or/f6JG020ocqkbj37s5alyhjJJbO4ZIhhReGn+DMxkowc",
+	"Wo38Zm9E/XV1z/ZTvGsp6jXxEmp0kuW4sLhUsbiatyNLtYd1lx+ldIcDezEQ/w0yjybkGuC3B0LqnFgg",
+	"jFkhlxZja0LpRecvC3a2G1bZoRcgEmJX6NBmoRhsysqOzgX/gvrERmUDeYqiXLO8vq0GgXNh3rxO1uVM",
+	"mmh2xxQ3q21s9cqPs98YRzWbPgDxcAUjH9LEcFOwuK5TC/FfnVRHQAdgbMIi2LTfi1+gxqqKb9X88kt1",
+	"fjn+G8tAPMAuQVjozaKsce8enBH8DkA74XDG/T9cMJE/7ktPA3t/2roHv4PqEE35nAQrdUL1oyPuJky5",
+	"YfPmf2xFIsAfXIIqRQEFa6V0B6SClTr3eWWiMmDk5OiIzGqp2WQTKRmXBlgiaPsTqU5LBdqYY+EjsmLm",
+	"iAg5lvkK5hkzK9Mci2HC3saviVspSZN3Z0P8j+OTXy4uP58PTn8enCZpMhxcXZ7/ZXAanMIdNk3uD6by",
+	"wMPHHkj3rhxRVD8d8PlCOm3NqtGHiZGZ5uIFfgAgA2DowZ3TLdfZTU4NraSNHUZG+DmYN81rziqS2nq9",
+	"jvrat+ZmiF6bMWy+iOzyUjDy/vr6I7ETMW2sPqGJNdx0JZ2p0EumvtME7oQqRnJWMKtPaDl38pVODFMN",
+	"DYVropkxBcvJn77vk9wqLOPVjXD6/Z9Rn1FWw9PG/kg1KaSY2v+vWTKIySagcocxH3RT0u0kQplSMbPt",
+	"82zV2LxV+yyW5qzgd0xZxXPJzcxKcc0yxYyOyp8JF1zP4qpmJVCtxlmKnCmypKuUSFWrbQslM6Y1yfk+",
+	"6qY7nTUPNxhIFlfA9omjql/aadu51UjjMhYRZRuiDnHYe0bzJDDN4ouP2ZQLYQ1zRywNlOvYBk4IC2zd",
+	"SzAWpbEy+6lKVmiW+kTmHScAGsJBR4FBAteqPD65Y/WiasUdUznPIogz+nRxOhh+/Xz8r6ND4IhCElma",
+	"zNLeipkeGX26sKzvovpZMKDdJS8KMqN3DP6UglpeajA1GphmUVAbKXOiDS+KG2F5s5ESyLFpdszpCmcE",
+	"rmxP2SOj08H52V8Gw8Hp6JDQLGMLa++T0XBwPbRbpsQq6YpQ5EEwhy6zjLG8dyNG1++Hl9fX5/A1coSM",
+	"WZojVN+yHOQEJQu7cZjz3acrGMoNnk8wGAvLEjPj2u+1R0Y/X14M2kNvhBtLxQq5i5cpFZiTNHEQTdKk",
+	"OhzIlOuh/bXaMvwNdpSkiV1tXdq0mbQj1hAJ67vvYN2Kj0vDwC8GSlaec4sbtPgYMMYJLTRr88pbtlp3",
+	"GwGL9P9+GUF2ubAfebgM/s+n4/OrJE0Gfz27urb/8eH4+uT94Cpy2DSxtmYHjRh2j3IfZ7TmHxkOXhF2",
+	"bxV70Mvtr2721JMRfAFLW8IJjvKywwMWgtsCAA60BtqmGmC1Zd1rwXoXdQA+hGVPmdUBmchW6zrcBrEj",
+	"pDmqhAvNcwsKhsJ3k6gRzlhynhANOqjUZqqYTtIkK3h2O5OlZtFbAuWMjhsGRmVVtzHW2RPVJzEsHQRO",
+	"o60eICpabpDQJVoJQxwCDhgw1NZVpsCZF7WJqb9O3U02kc+a+z8TgUQCZAT+CpuTogil0zpmHehbvjiQ",
+	"C1z3YCEtw1fofAX3nFKsgAOgnby+F6fsXOj2Zb989f3rH978y4/2OhaWtyq72387+F+/9g9++vLP/xRD",
+	"Gibyax4zstes/bbzQ9PV7goJE3dcSTF3evH675YaPmxwZsCAK0Oz2/Wt7nEfrQmv4a+x5Tx6dlyCkqWJ",
+	"fwlMPA7Sa4lOTCqkBttmd/ihHrFNq/Ekd4Wj22QbHircaPN60gYR+aNWW2ggYAjG1iW2UXkTi7iqTucl",
+	"zPDTxQUacSeXHz6eD65Bnr47Pjvfbr8h477y292HYb/jrMgHXZyZAnsCRz6wZ0Czif0kZrt16YVjJW+Z",
+	"AAdWarWemeV0I39Po5SMZGm+yslXZUFj/y2k+eruZFzAX0pxK+RSfIXFRx2GByvyDsWemlmw9IQXhqke",
+	"3i/Tv/a/jMAGQVydM6uBW33LBbuiqwV+yE1QAx0UPP6S5LKXbJPVeIgUoVmvskVygzXZe+e+3X7/wIEF",
+	"LV5gmAkRoTBoQG1UrSJnpei8L6S81ZYX9chxUVjoGU3mpTZkJov8CAQeclj7E3qFwfRVPLPTRURbQ3Tt",
+	"5vlpKi8PoCud4Zc/9NcdQiEBn0hhKBcRD/oJ1Vbtt/JF76J/NeeFrbDItMdt1S91rn8qViiFuAgtjz2W",
+	"tvypCbXgwx92UH9rsL3sR+A2p/encRdE5Tb0Ucuf+sH/tnki51w8y7ye1Ncv4cKytDmjQhNkthCl9VDz",
+	"3HkXntyA2qsWzNKkFPzvJXM/g+7zsIs67uhyX66u2IcoPx59HAy/Dv568v744ufBCLVKHWgPVpewSi4G",
+	"G7mY1tEaMjq5/HRx/fXs4uvns4vTy8+Nz9GnQw0pGNWGjCp35+hG+Ck0zgqihAsyWkLQ1Xs9gQWDgPF7",
+	"mCpZLpoGarh9kJWNHe0mKCvo7AfUn+1uYmEiK2GAb5PxysUu6xNT5cJGLE/xVGAdwiEx3hn6dIeXn67t",
+	"uY4/fjw/Ozm+Pru09vfg4i9nw8uLD4OL691O6Le63wHfQ6rKOy9Gm8x4Dq6IjogSnMgaMs5cg6sEP4ks",
+	"cgKOFysIXSTwli06IpneoOu2qLc4Fuz3Mb3rQho+4V3ZMZei9u7IJct7ZHDH1Kry1mgmcrDN0GXJjSY8",
+	"Tz13xgwfMlqy8UzK2wOeRzzbQF07xgHdsic+b6ElNfBXTcZsWoLU3Mz63GwR1ndZ5EwbMuFK17FmLkjB",
+	"tdFWBxIB1HSDL26RweBnj8RfMkiR2cvpuHNEXpvBZr+2HVJdac7z0Lkddy+we+MOs8GZLUXmMqsCaAWe",
+	"/91NHsWoy8LZBN4QlYf4xX5hZrev/T2/++zMG2Rp4shix8250d1hcDegFQk/IvaWVug4weyZqRRsu74N",
+	"u/DEGQSR610391TdUmAeNug1RPJtnOgpYp0NzvZsIc8I0q2rFu/OhpUHe81xRUbDwYezi9PBEL3R4Ga3",
+	"vIdpFA5BuDMMGkMezMhHMt3sdR7GjYglYpDR8NP54KvV1CAWa+fHPw0HJ5fop8dcFgt4aqTSdV5WkIoU",
+	"y0GC3d4IGM6NHRGmFHlBDrAA1zgeOozGpkm4O//PamfbRDzwmVVv6PFwu4jHL+C6IzS6IYaNcBtcD/8V",
+	"/6m8fAziHXDJPuSRkhGqxyOi2KTULngxlRLhRkaDv74//nR1bUc4umE5ofpGyIlhwgc+LXbn9h5oUcil",
+	"buuAPvDtt9aKUTgNPU2qxXaE6R4ulA6YXvM5K7h4ZrLemW4vSzOW910X7V0VeKeN4OxH50YPKCBIAWwF",
+	"o9kilukXHgEVvxUzUam4W5aKBHXleMo2ZrqBDocBVPygGYoU0ic/46n3TUBrQR6PHoN8kHrb3KT7geTM",
+	"UF5o8qfhuxPy0+sf/uXP+/jUbrnIMV18oeRU0bk+JFzc0cIqpkKar+BJSEkmxaTgmUmJNrRgqZWaFnrg",
+	"4fnqj5ISI+XXgqopS29EKXS5sFjP8q9zlnP61Z4uJXNmZjL/Cs45S5YMdzDmec5ESkpB7ygv6Ngu4z1M",
+	"YAlQC3VWG3fURYkdF3XxXHske3WWlctlM0UzDExYsHXg8owuFkwwDxkmFwULsyhRYQenl8WAayDl73S3",
+	"u3x3gg0cqQ9rtv+usRCXV3AWsbOs9qExuOtGWVXdn4AUctrbrLlVjpMffvopQPHX/SixVZl3G8P8dgtL",
+	"qfI4BI2LNbTU5mIJmS5jWZrDcUHF7REZWURHiYz83+KCJnRBMSMxjPkEH26PNBv00/s0v0plc+7VGt4x",
+	"Eh5aSsl4wSuzMWLTxW1iqT0XmhOH43dgJXC1Ic9yS2KgkhF2Mqg8DbAOE7mVpwbIDvKRuCFLBk6I+YIC",
+	"rf/nv//HzjaJdwNtXRgGPuJUc651dH4EYg08TOkozEyW05kF5YromSyL/Ij0kbZpUYDjnRXF4zdyBZi2",
+	"LYTLc+2lDJjPZAJlNdSAjuSmaljMHdRRK+qyNJeToZWxO8LCp7IAKBTFxIFWAlngmR/T7PYRYNnDsDRy",
+	"fef/+e//AXoflv24fKrdUK8U7H7BsiiFYdYhWQJcqhx2jCnY8zNF6NzCwdSQAww98iF2n76Hbjii5JLg",
+	"LPurJi2eU9mQQLAAloCO0opt1LjfRr4GMjQAEWdTHSltl6JKacOURi60ocKgU1JOKiXvO02yQiJ6tFkc",
+	"v4vGuBgIdO6Ft3HJULzw2SoaLwJBD+JfE0NvGZF3zoW2lOo27gbMCsrnLG8okNv0S2+Pce19Oo4C98R3",
+	"t/YQvKJra8Kfw7WcWfi4tWZSx5MDeN6h4MDurMHsnYB19cgUQ5fckPHqiIxcouNZXpXfeZGNnMFyEJeI",
+	"opcurhX1qr1ltKV075luWk0S8aFZrAS/nOZTYTda8AnbnUUseDxnPcLGpLvPQJX4NaELbrULZ9onaZJz",
+	"vYDI4Zcv+/DuRyRT3tUlGjt4qABT8Lz1p/5UzTy6ANzRC0wdUbdQvYPqNjCcc67Nt5q5nnc93sINc2zj",
+	"NGO5vTUAMM2YVlVn0hq18bRjcgbErY1UrJJd4HiiRRFNg24CYSzz1duVC1xv5gF26NWMvvrhzfr2T/nU",
+	"6vmOfsE9xgWZsfteR8WdrzTeCfZhuCeC0545tWQK7uXT8BwSjTAAIjWCa2bNtniyhLUct+O6G1fhuz9S",
+	"A0xpAN44RjSzotf1ODttM8vaclQyt+d4TX7hb3e44ieGNjLnc+c5ckwqOUyssfXiZe8ledXvk8tfomqX",
+	"KkVGo2oSLqrRACjYxBCowVMkK6MRuNZ1BJuq7yIK8rKIeLyomrP8iouM7Wi2VITGK10FVJUZt5S4R/Ld",
+	"I+JMTNBxwfJYLmiaTKrkmM0uABjlam19/H3zF27cA5ysVQcU7CVgGNM6DL1p6lgIeLPzoa7Y3cixy8JS",
+	"lh25e3QOFrqjxcaDWTPlLc1uNw5yYdprNl/4ItzOtOD1H8BneymGWIUWv2vFQAKuPnDhU48i+SSZXGy9",
+	"3SsY9MhqSUPVlJnd+cs1jI+xliosEj8K+EY2wrNc5PTx2k23Thwt0FlSJbiY6g3C3AcboI6Oa7JgakYX",
+	"aIbMGbWS3qf6UR8vdDq7JnrJoYqeyMmkR86E13+tPrBU3EA6C2bQ/n5+vyra2Lzv7RZ366obCTWx647p",
+	"lrU6WbPN8NLTkJGnPhXe88uA2TUrbAH5K9bZxrN1Sm5Aocb/deaxzilCHG8DYZ3q10k8yny75Nwpm3DB",
+	"vUdw/2TJBVNaigrXJi5/cl3DCCRS1Q8EG5Z8o4DaHS+fTo5VJ+i3wfJeLr2nIGw6AZmjddQpVMJdphpX",
+	"TPdIn0hBwqww3z4CfgdPqMh86iTynR/fvN6SMbg7hAJpvFufEC+X19uEuDAFVrCCM7POIjNyCh6XKpjR",
+	"OnRv5zSwzceJCOrq5l4GIPz+zbZeNFF5vn7zE6p8bwxufFOMtusSEgKbCmOrvYblIBVsMJvTbpFIcSMa",
+	"cEJ8aaUNepTB1cC3A77FghFkJpi4Z4UdRqUqOLzpv/5xh6zWdaWlgmqStPHgQ6mNxXmf04LHsSBxH0Xy",
+	"gPsbwttbrtxrS3vWx0V0qepMHewPfYaOy6MT0kB/GW+Du7QOWhTa9ddo8IQeeWcnjuF+iyPuE3Fb0/a6",
+	"WVXVSWXMzJIxQRSbc4EWFkTNW9xpS17LEelXafBuHsTPJs42GRq7p5kpVsjVmsj4st//8an42h4K7h6T",
+	"/q568IbM/9233FCeNwuxORWrgE2BAAO3f1qnRb/cILCqOjMgg17rZrdmue9xprbG/8TM6PG86LF6cJB3",
+	"39+eeL/Hftr6dDcGfMacdrxKYBIQl7NYEN5/3/EE4xjcqCVxRxEEeSblJV7iGtPmu1Th9x09viw1UN+w",
+	"yEdIMCk2ly5U0kp06WglOLop+/3vM/BvA1Th3+z/4p/DeCz+MDokDFK3q5gghsKr8GPdTuVvpWXDldIQ",
+	"6JcY0a333ZGJUtDpVtUGpBrqNFyHTcBc8mor66pOP9Qk5xr0f7t9lyGDM/X2b5q1a3Z0cFc+Qdp1KWhm",
+	"UXFIoO5tTMTex11gPxqW4rijhUx7b8Z7AjI5n3Nj9kmytjzvnGrzXpaqM67sumK5BH9YfiZLtYMiGlyx",
+	"uy1yHWnuZmZsfnQjlm4GOWe6octazKEAZ7R/tC+1cflrrdZpu4UbBbvvgvJWLNwVwA8drOIpUp3By/xs",
+	"Kc529q5EyUenRgY2/L7ZPpQX8bwbnBJuyGdAbCHeR4SmdSGXTJvzHXmcG05YsLma4z2CY7kJh3uUNdRf",
+	"XHQ5gI00tPjWLmc4ScMD5u4qhlZXXpHey1PEFGvU1fbI6H+OiDZU5GgOW11TlRAyz2ZU0cwwpaHIFvW0",
+	"guvdamzryvfOetFX314vGpTbP+cyULn/fAvsVLC5bhRtr7y7CgyjquR0eHZ9dnJ8nqTJ5+Oh6w1wdvHu",
+	"csduALUrdq+dVBxwLccbG7vwPaqxg24wMbYtl7trCBIS2bct2Eh3x4qqfNWdvoSqYnW0FXHNYgN2HosP",
+	"ucSaHXqIbcqtUT7DaJvIq4/znGkm9bHCiECYWGLvy4M0bSJEjPE5Q3w/zncl5wzcJcuZnDd65ExQ8W21",
+	"duIiD2mm1BhqYHTusmOiZdqPcnm1myrZpdOOitMYQTp47EeOn9EgXqdHC6SNQbtHhMC9rtdV4GVNBUw4",
+	"r6Nopi7Jg4ja3qH1GdVXfCq4sIqGYqZjFCQfQA58nOwEpMf7nI4K4Vxxrj5yuddQR4yuR8zs2C9Hd8aK",
+	"/JMwsfqDi7qwJLAn0zBLN9bWbZ+E2B2D7Z4oNrY7xyv7xQ5FqXciRVYq1WxXFBoPXTpVVUG3OU2UUQX3",
+	"o+oMykhxXQfLpYZ9ZAo10XgG4poCaYEoS7MxbXHto0dEuktVvI9mSl37zCgqcmLp3GPnp+F50PcT8MVj",
+	"4h8sjv4HiY8/Lmjt/FmOT/trarKStMlHI9woVPNrTF9DrzYJtXE2JiAdDT5DPNkx5Hhe4p6OX8IF+d9X",
+	"lxfrDmAL2e+gVIsUdCXLaFzqG5zB+8S/g2y8rhZ3wc5e9396k27reXcFFj83Mwz+Vb2BfSEWNZUwZEb7",
+	"gmErWVzlqwNHuIvAO11pCnBxl6JY7eucfgo+XwH2x7SrzUTVptdiggxKCloBim0M6ZFxxpZ42SXCGOok",
+	"O8od/wwDloCvgqrubwoutuXWpk4eZLwKwVsHB8eyFDm6Ed357Q8vscqioNmtDyBxTa7sv7/TBJ6USQkr",
+	"NCP9DvdLI7i0zR3TVtE2cA7LQHWDaAjV5MpQkVOVk88+/qvp6pCMljPNsq9Yaj6mmr153SODgNOUwq5d",
+	"UVOjh1WbszyalNaVhTrrYS3S89beh+uZhDe4BcBv4rQRqB2qiHYHmxmzAPe/MQtt9YYWEF71txHQo2ES",
+	"Dw7VwnSTRPulZZUBkiZpMmWCKZ7tWIsfTrZnQb779Cl8zt4Aeza3c/jwUFxVc48CWeMCHIKum1S7SSz4",
+	"gIMStuapIU9pU/emqpqRFY4Rjlxu0wiNqzoC5FLj4ee4b+PZcpTlWDN19yiHeiOSv0V3bod96+Hb3cPV",
+	"FjdlJa5jwgNkX00iJZTQiwqNy6pHyZKNSeC6BXmVy2ZDgN6NuBEH5K3MuTN5rR5XVzq8JB/42x75hJ01",
+	"8eZ16ixpLqqq/YxqlpKRKIsC2TQVbjv1gwe5zMo5w3T9G0G8CnRICkbvGKEOr1zdzZRhipVPIbDbBBMB",
+	"t7no7JAADm7X5oBwsSgxnguPCgmjQEUZYeH+qG4jhw1L7SLn0NkK1qBTu70F1XrtrTrsHQ+tdakmo6z5",
+	"ip0dDHVAvkqI+ow8e/AqXmgX8IJ5TlegbVixBvs4Cwsx7em+//77n+zmP12fYO0JKRcWUoILRiaKZs6d",
+	"kfMpN7pHjqtmmr5Owtdh+hYIsM5nyGFDQQOvO61c2sGrf/vhe3yHxEKp7s+r/ZbBQwL0DNpTzjI+r9fH",
+	"uSkmMdghRlboYpiw+6myWdg91+aQvO6/xqBlwTPmHkHgOROGT7gl8OR4Yc2Ng1e9fv0yXvA3q4SU8zlV",
+	"K6ge8UlQa30Lq8B/8GSaDnJsXWODBHX3wJI8TF46fVPQBU8Ok+97L2EvVswAF/DPnlh2yiLcGtNrEV58",
+	"MmHKd6fyXQDnYy4YdAk8vjhNiWILMF3tMbT96+UQ1bw6xAwPHHiGO6pbQo+wCdGobpE6QuiiuuzaOCcF",
+	"1wZD2knz8cZff4ukr9g1rNaIx4T3C8FBDo8lAbK4zjup/Q3xpOuRmtg7h/7RpfqNwd1f86mehAoDNOvx",
+	"md/iC4dp6XutHWaiPWblqhY8su4eWU3RWFR8xWYr68iyDQv91etvjYh1nNu30P4d1m9pNJY9c0GAzqEN",
+	"JSbfpiDHCJ8Kqbqf4vz7hpdGIxGBOPLUhPbC6Yc7jMSHRR++tF7wfNXvb3i9c79XO+v3tSLvdkKzANc8",
+	"yb0HhT4RZwfFp672GjwJGjJqK3DddKl/yxLSq6DCY4oNXZBBfbFfOhb7on4IynHaJl+DnyvG9rwAqx6a",
+	"eoilA9dvvTquyQXKIWB2TwFCWN/PPnbceAv4fuP5QyfwpgxB9+yQ64KZ6w1otZw60b5qM/wEIBsymlfB",
+	"wxio1oThFuI8O00evrTg+yLI5kZrdO8ZU3itJGr6N1LFEWDVC2HQecKpicuZBF++b+Lq30EFpSLwdIXz",
+	"pUTgg0L4XB/2561cSK/7P/XWFIng8z8C7iAQXDqMkMunQJrj+ogbcaeNBqLdpSRKdJUm1myv8IxgjHYl",
+	"jEAVWx03mtf6MKrdb+ra6DkMezKZ4CD8nW52GUasdo2yfOfi56JgVdeuPCX11jS4M+GuEZyb4r8qsbmq",
+	"oa2EBg9Gdltc12tvShLMpYWmzM5XUj+sh49xMHwuzUBsayzvwXhxjrMj9EtQQ8GyF2QUvG85Su2vN4Ln",
+	"zqrzXXUq7xnMZ7lwVnC7K3xil5lSecwenVNtDmC6g7PTEXTjwR7pxQofCnE56nOuoW3u8Y3I5HyOlYF2",
+	"UbTJJmxJKpNdS5duRHIr+TIpBMt8xr0lr4y5AII2itE5OCSYgD5xVKwgsf7Qf0aoYMuYMYnfDvBGtpiT",
+	"di1e9dhw6an2DJoFb/1j1K7Wvhuw2UsT3642G3ZvEJ0O8CBNGmlPGKUH/PAp8P+dLHx5G+KgVeyYumPq",
+	"ALw6zEPZU4X7A1JFl8iJm/TAyh0rrdw7RHMxLVpNy/VMLnUv6kVoi63W7XeZ+9BscU+bO95G/DHWd9jE",
+	"+1kM8H8k62+t8fgWI7DV/P+J5H5j1k6TsIngEaTfauE0+if/TlDttBGDMU9n3jRJt7KmIkpTG5qP1p1c",
+	"jmg3y3Hv0kkFz2RU1XDQqxMzSdFEgWlQZmkjF2A140cQL0DJatnOUd2nDl5prVQpEHSlMLxwjfgmUk2l",
+	"MUzAk5pQreP7n3a0mFtnckN/vmdEmLB5Wqc27iD0ZFQXNDjzSRCqFAGKOF6NlFZlJndaMr5l3H549Idi",
+	"h1VR0hY2iMm7T3URmIUyXhEXUPfwR5ADaXYmE/qaGujGYueAhgmKIV8hmzpqBU20iJEu6bTlUoM0Oiix",
+	"qvoiv5WYPf9kAA9y3R6acdOqHL9x3S+fdPUu/gyApb7dXy9ppJMNrum0a3I37AWMeUiTc1m/MLRpfDXO",
+	"bejb/INwcS7CFUGpiqIrmYmtbzcgWbPWkMylijBMnKVCmMa9vd6Mwfg0y7cf/RS20H30tFM9iG+7//uh",
+	"m3dzEOy65vveB0XHj0XDhydTMDqh+jhnSRnha1Ya0swJfHQE5xWPOKryBqrWhVOXalmlDhBXsUsLKEzx",
+	"lbsQ6sYe2CvL/XrEWUM3YnQ2OYAnGUfhG7pck9evfkzrezEUHuKnAvxfirgwMXn98lXMOMbMY4dWW03j",
+	"kb2qKqPAT12VNbOcmyBG1TaT/QEaVk3UIv5jcPH+PxIXfxLyAaSuWyDUKL2VP79wRThP7JP0APpO+0iS",
+	"pRCrjFdtBgB+TVdlhOnj6P/v7PMPcc+nCIxdRe8LTGh/am+zmget/qlgyyP0I6ICiCXrvue9v2v3EKPr",
+	"RA/pRI3K7W1ogIP/GwtWVT3+zkig3KMiT44H+laTk4Jnt+9lqd0jqs1WKM2MKJF7FMHONdjJuVQ6bIXi",
+	"eAamwKWkYFoTSuZUTTm8N+FaWECvbF4Urqm2e3vILlE1S1j6mluazcDBDc4KeArFp5I1GmmAQ/xvJbiM",
+	"luCw1jO5hJfC3GMJR4TqW5elT4LG/NhFjEIFvX/+KCayq5vYRWpXzQ4kFOTDaxqp6+PTgBZWVlkTrSvH",
+	"BIDckN0VBkI6TJWX/+bHzTUVz2sfNx+/iZDhe3Rgr/zLMk+T7ABT1aLTSatKLWORV2d2ITqjVk9McO8k",
+	"NCYjS9dAx+dmF769U1hd4sJ5OsjXRu+X5bNaIq3M6S0LeHleWrXVtduZUF7oGwHYngavFlZN9CBqsybP",
+	"4U3ezURg1Oq/GTkwcnddvvGGax3agV31w1pRT+ixq5p81e/7p7GrrGn86YhoxsgorKN3Dy6CJTNal7pT",
+	"ZqoHCp/trnzEpSsCFkQ79UobNn8yj7aJz9/lpfR9JDc6Kn2x0T+2rzKsZ9nirvRQeTKPZdWuc91pWd1A",
+	"6LeMeRV9Ec3zmKTrdbS/s2+xqhGK04wvRayYXP26hNWBghcm/iHdjsvqciN4ERLqVv/jcd2sXbrQEfrL",
+	"rZCDKkg0TI7ajpv+T9hV0SdlzLu8lSEi7uKw9Pt5Dp/lRrh1ey47j9D/nfH5abH46byWW+D6mNAntK5V",
+	"d/4bKNdMXtAFf3H3Eji/Wylavuec6T6nulEaoJP1BHb8CPAenZmpy1uixr1oSnLp3jDCQI7P/MfEqdiM",
+	"TLFWmt1U9sin4blOfYeU76reKJbMsNzX3yoQ4FJxDK9i+pRVUnprqRax5a+x84lUeV1S4pLyCT4iW1fZ",
+	"++f5jfSvuDXP2Axlr691wZbYH83KQ+0jzHRlNWYRzOPSadYnsEaNK+t3Ff1h09JmZsvDl4f/FwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

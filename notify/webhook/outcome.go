@@ -25,7 +25,7 @@ import (
 //
 // Nothing in the outcome shows a secret.
 func judge(kind notify.WebhookKind, status int, header http.Header, response []byte, secrets secrets, now time.Time) notify.Outcome {
-	o := notify.Outcome{StatusCode: status, Header: secrets.header(header), Response: rules.CleanText(secrets.redact(clean(response)), maxResponse)}
+	o := notify.Outcome{StatusCode: status, Response: rules.CleanText(secrets.redact(clean(response)), maxResponse)}
 	o.RetryAfter = retryAfter(header.Get("Retry-After"), now)
 	o.Verdict = byStatus(status, o.RetryAfter)
 	said := ""

@@ -21,6 +21,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -117,7 +118,11 @@ func (s *Sender) Close() { s.transport.CloseIdleConnections() }
 // Send makes one attempt, within the webhook's timeout.
 func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	begin := s.now()
-	o := s.attempt(ctx, d, begin)
+	at := d.At
+	if at.IsZero() {
+		at = begin
+	}
+	o := s.attempt(ctx, d, at)
 	o.Duration = max(s.now().Sub(begin), 0)
 	return o
 }
@@ -147,7 +152,9 @@ func (s *Sender) attempt(parent context.Context, d *notify.Delivery, now time.Ti
 		head, _ = io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxDrain))
 	}
-	return judge(d.Webhook.Kind, resp.StatusCode, resp.Header, head, secrets, now)
+	o := judge(d.Webhook.Kind, resp.StatusCode, resp.Header, head, secrets, now)
+	o.Head = secrets.responseHead(resp)
+	return o
 }
 
 // unanswered is the outcome of an attempt without answer.
@@ -182,7 +189,10 @@ func (s *Sender) request(ctx context.Context, d *notify.Delivery, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	user := target.User
+	header, err := s.header(d, target, now)
+	if err != nil {
+		return nil, err
+	}
 	target.User = nil
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(d.Body.Content))
 	if err != nil {
@@ -190,27 +200,39 @@ func (s *Sender) request(ctx context.Context, d *notify.Delivery, now time.Time)
 	}
 	// Without GetBody the transport cannot send the request a second time.
 	req.GetBody = nil
+	req.Header = header
+	return req, nil
+}
+
+// header makes the header of an attempt's request. Its errors hold no secret.
+func (s *Sender) header(d *notify.Delivery, target *url.URL, now time.Time) (http.Header, error) {
+	header := make(http.Header)
 	for name, value := range d.Webhook.Headers {
 		if !reserved(name) {
-			req.Header.Set(name, value)
+			header.Set(name, value)
 		}
 	}
-	if password, _ := user.Password(); user != nil && req.Header.Get("Authorization") == "" {
-		req.SetBasicAuth(user.Username(), password)
+	if user := target.User; user != nil && header.Get("Authorization") == "" {
+		password, _ := user.Password()
+		header.Set("Authorization", basicAuth(user.Username(), password))
 	}
 	id := d.NotificationID.String()
-	req.Header.Set("Content-Type", d.Body.ContentType)
-	req.Header.Set("User-Agent", s.agent)
-	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
-	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	header.Set("Content-Type", d.Body.ContentType)
+	header.Set("User-Agent", s.agent)
+	header.Set(standardwebhooks.HeaderWebhookID, id)
+	header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
 	if d.Webhook.SigningSecret != "" {
 		signature, err := sign(d.Webhook.SigningSecret, id, now, d.Body.Content)
 		if err != nil {
 			return nil, err
 		}
-		req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+		header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 	}
-	return req, nil
+	return header, nil
+}
+
+func basicAuth(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
 // sign returns a signature for each secret; there are several, separated by

@@ -50,6 +50,8 @@ type Attempt struct {
 	Error          string
 	Response       string
 	DurationUs     *int64
+	Request        []byte
+	ResponseHead   []byte
 }
 
 type Notification struct {
@@ -111,6 +113,11 @@ type Replica struct {
 	BeatAt    time.Time
 }
 
+type RetentionPass struct {
+	OnlyRow bool
+	At      time.Time
+}
+
 type Rule struct {
 	RuleID             uuid.UUID
 	TenantID           string
@@ -144,17 +151,18 @@ type RuleFailing struct {
 }
 
 type RuleState struct {
-	RuleID       uuid.UUID
-	ArmedSinceNs int64
-	Former       []byte
-	Cursor       *string
-	NextRunAt    *time.Time
-	ClaimToken   *int64
-	ClaimedBy    *string
-	ClaimedUntil *time.Time
-	LastRunAt    *time.Time
-	Problem      *string
-	ProblemAt    *time.Time
+	RuleID        uuid.UUID
+	ArmedSinceNs  int64
+	Former        []byte
+	Cursor        *string
+	NextRunAt     *time.Time
+	ClaimToken    *int64
+	ClaimedBy     *string
+	ClaimedUntil  *time.Time
+	LastRunAt     *time.Time
+	Problem       *string
+	ProblemAt     *time.Time
+	SweptBeforeNs int64
 }
 
 type RuleWebhook struct {
@@ -168,6 +176,7 @@ type Settlement struct {
 	TenantID       string
 	Status         string
 	SettledAt      time.Time
+	Trail          bool
 }
 
 type Webhook struct {
