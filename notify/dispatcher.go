@@ -74,6 +74,8 @@ type Settlement struct {
 	Attempt        int
 	Outcome        Outcome
 	Decision       Decision
+	// Message is what was posted, nil when nothing was that can be changed.
+	Message *Message
 }
 
 // Options configures a [Dispatcher]. Store, Renderer, Sender, Logger, Clock and
@@ -265,7 +267,7 @@ func (d *Dispatcher) deliver(ctx context.Context, delivery *Delivery) {
 	d.Observer.Attempted(outcome.Verdict)
 	settlement := Settlement{
 		NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID, Token: delivery.Token,
-		Attempt: delivery.Attempt, Outcome: outcome,
+		Attempt: delivery.Attempt, Outcome: outcome, Message: messageOf(delivery, begin.Fresh != nil, outcome),
 		Decision: d.Policy.Decide(outcome, delivery.Attempt, delivery.CountedAttempts, rand.Float64()),
 	}
 	switch err := d.settle(ctx, settlement); {

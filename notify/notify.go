@@ -91,6 +91,8 @@ type Webhook struct {
 	// URL is a secret: it often holds a token. It is sealed at rest, and never
 	// logged or shown beyond its host.
 	URL string
+	// Slack is used instead of URL by a webhook that posts as a bot.
+	Slack SlackApp
 	// Headers are sent with each request, in addition to Tocsin's own.
 	Headers map[string]string
 	// BodyTemplate is Mustache in JSON; empty means the kind's own layout.

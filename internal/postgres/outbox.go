@@ -125,6 +125,9 @@ func (s *Outbox) Settle(ctx context.Context, settlement notify.Settlement) error
 		if own, err = conclude(ctx, q, settlement); err != nil {
 			return err
 		}
+		if err := enterMessage(ctx, q, settlement); err != nil {
+			return err
+		}
 		if !own {
 			return nil
 		}

@@ -23,7 +23,7 @@ const (
 type secrets []string
 
 // secretsOf returns what of a webhook must not be shown: everything of its URL
-// beyond the host, the values of its headers, its signing secrets.
+// beyond the host, the values of its headers, its signing secrets, its bot token.
 func secretsOf(w *notify.Webhook) secrets {
 	var list secrets
 	atLeast := func(length int, texts ...string) {
@@ -62,6 +62,7 @@ func secretsOf(w *notify.Webhook) secrets {
 	for secret := range strings.FieldsSeq(w.SigningSecret) {
 		add(secret, strings.TrimPrefix(secret, "whsec_"))
 	}
+	add(w.Slack.BotToken, w.Slack.SigningSecret)
 	slices.SortFunc(list, func(a, b string) int { return len(b) - len(a) })
 	return list
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 type Alert struct {
@@ -170,24 +171,46 @@ type Settlement struct {
 	SettledAt      time.Time
 }
 
-type Webhook struct {
+type SlackMessage struct {
+	MessageID      int64
 	WebhookID      uuid.UUID
-	TenantID       string
-	Name           string
-	Kind           string
-	Secrets        []byte
-	UrlHost        string
-	Signed         bool
-	BodyTemplate   string
-	Enabled        bool
-	DisabledReason string
-	TimeoutMs      int32
-	MaxConcurrent  int32
-	RatePerSecond  float64
-	HeldUntil      *time.Time
-	Version        int64
-	CreatedAt      time.Time
-	UpdatedAt      time.Time
-	DeletedAt      *time.Time
-	Operators      bool
+	AlertID        uuid.UUID
+	NotificationID pgtype.UUID
+	Reason         string
+	Channel        string
+	Ts             string
+	PostedAt       time.Time
+}
+
+type SlackUpdate struct {
+	MessageID  int64
+	WebhookID  uuid.UUID
+	Generation int64
+	DueAt      time.Time
+	Attempts   int32
+	ClaimToken *int64
+}
+
+type Webhook struct {
+	WebhookID        uuid.UUID
+	TenantID         string
+	Name             string
+	Kind             string
+	Secrets          []byte
+	UrlHost          string
+	Signed           bool
+	BodyTemplate     string
+	Enabled          bool
+	DisabledReason   string
+	TimeoutMs        int32
+	MaxConcurrent    int32
+	RatePerSecond    float64
+	HeldUntil        *time.Time
+	Version          int64
+	CreatedAt        time.Time
+	UpdatedAt        time.Time
+	DeletedAt        *time.Time
+	Operators        bool
+	SlackChannel     string
+	UpdatesHeldUntil *time.Time
 }

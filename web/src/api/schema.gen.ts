@@ -912,6 +912,27 @@ export interface components {
         };
         /** @enum {string} */
         Severity: "CRITICAL" | "WARNING" | "INFO";
+        /** @description A Slack app that a webhook posts as. */
+        SlackApp: {
+            channel: string;
+            hasBotToken: boolean;
+            /** @description Whether messages have buttons. */
+            hasSigningSecret: boolean;
+            /** @description The path of the app's interactivity request URL, below this server's public URL. */
+            interactionsPath: string;
+        };
+        /** @description Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts. */
+        SlackAppDefinition: {
+            /** @description The app's Bot User OAuth Token, `xoxb-…`. */
+            botToken: string;
+            /** @description The channel's id, such as C0123456789, or its name behind a #. */
+            channel: string;
+            /**
+             * @description The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
+             * @default
+             */
+            signingSecret?: string;
+        };
         Status: {
             dependencies: components["schemas"]["Dependency"][];
             /** Format: date-time */
@@ -956,11 +977,12 @@ export interface components {
             operators: boolean;
             /** Format: double */
             ratePerSecond: number;
+            slack?: components["schemas"]["SlackApp"];
             /** Format: double */
             timeoutSeconds: number;
             /** Format: date-time */
             updatedAt: string;
-            /** @description The host and port of the URL; the rest is secret. */
+            /** @description The host and port of the URL; the rest is secret. Empty for a webhook that posts as a bot. */
             urlHost: string;
             /** Format: int64 */
             version: number;
@@ -1002,14 +1024,18 @@ export interface components {
              * @default
              */
             signingSecret?: string;
+            slack?: components["schemas"]["SlackAppDefinition"];
             /**
              * Format: double
              * @description Bounds one attempt.
              * @default 10
              */
             timeoutSeconds?: number;
-            /** @description An http or https URL. */
-            url: string;
+            /**
+             * @description An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
+             * @default
+             */
+            url?: string;
         };
         /** @enum {string} */
         WebhookKind: "slack" | "generic";
