@@ -73,8 +73,12 @@ type Press struct {
 	At    notify.Posted
 }
 
-// maxActor bounds a name, in bytes.
-const maxActor = 100
+const (
+	// actorPrefix stands before the name of who acted in Slack; there it goes without saying.
+	actorPrefix = "slack:"
+	// maxActor bounds a name, in the units of [Length].
+	maxActor = 100
+)
 
 // ReadPress reads the body of a request that was verified. Pressed is false for
 // what is none of Tocsin's buttons: links, and those of others in the same app.
@@ -126,7 +130,7 @@ func ReadPress(body []byte) (press Press, pressed bool, err error) {
 		Channel: firstOf(payload.Container.ChannelID, payload.Channel.ID),
 		TS:      firstOf(payload.Container.MessageTS, payload.Message.TS),
 	}
-	press.Actor = "slack:" + Plain(line(firstOf(payload.User.Username, payload.User.Name, payload.User.ID, "unknown")), maxActor)
+	press.Actor = actorPrefix + Plain(line(firstOf(payload.User.Username, payload.User.Name, payload.User.ID, "unknown")), maxActor)
 	return press, pressed, nil
 }
 

@@ -3,6 +3,7 @@ package slack
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"tocsin/alerts"
 )
@@ -29,7 +30,7 @@ func stateBlocks(a *Alert) []block {
 	default:
 		return nil
 	}
-	if by := Escape(line(a.ChangedBy), boundActor); by != "" {
+	if by := Escape(line(strings.TrimPrefix(a.ChangedBy, actorPrefix)), boundActor); by != "" {
 		told += " by *" + by + "*"
 	}
 	if !a.ChangedAt.IsZero() {
