@@ -30,9 +30,8 @@ type Message struct {
 
 	AlertID uuid.UUID
 	Reason  Reason
-	// Shown is the alert's state that the message shows. Of a body that an earlier
-	// attempt froze it is taken to be FIRING: where it is not, an update too many
-	// is owed, which changes nothing.
+	// Shown is the alert's state that the message shows; empty of a body that an
+	// earlier attempt froze, which is then brought in line in any case.
 	Shown alerts.State
 }
 
@@ -42,7 +41,7 @@ func messageOf(d *Delivery, fresh bool, o Outcome) *Message {
 	if o.Posted == nil || !d.Reason.Changes() {
 		return nil
 	}
-	m := &Message{Posted: *o.Posted, AlertID: d.Alert.ID, Reason: d.Reason, Shown: alerts.Firing}
+	m := &Message{Posted: *o.Posted, AlertID: d.Alert.ID, Reason: d.Reason}
 	if fresh {
 		m.Shown = d.Alert.State
 	}
