@@ -58,6 +58,24 @@ func (e AttemptVerdict) Valid() bool {
 	}
 }
 
+// Defines values for GroupAlertsParamsBy.
+const (
+	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
+	GroupAlertsParamsBySignature GroupAlertsParamsBy = "signature"
+)
+
+// Valid indicates whether the value is a known member of the GroupAlertsParamsBy enum.
+func (e GroupAlertsParamsBy) Valid() bool {
+	switch e {
+	case GroupAlertsParamsByRule:
+		return true
+	case GroupAlertsParamsBySignature:
+		return true
+	default:
+		return false
+	}
+}
+
 // Alert defines model for Alert.
 type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
@@ -65,6 +83,9 @@ type Alert struct {
 
 	// Count What a counting rule counted when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
+
+	// Delivery What became of an alert's notifications.
+	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// Exchange The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
 	// there is none.
@@ -83,9 +104,12 @@ type Alert struct {
 
 	// LateBySeconds The time from the end of the exchange (its start, where the source does not tell the end) to `firedAt`. Absent
 	// where the alert is not about one exchange.
-	LateBySeconds *float64   `json:"lateBySeconds,omitempty"`
-	Message       string     `json:"message"`
-	ResolvedAt    *time.Time `json:"resolvedAt,omitempty"`
+	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
+	Message       string   `json:"message"`
+
+	// Mine Whether its rule is meant for the caller. In lists and the answer for one alert.
+	Mine       *bool      `json:"mine,omitempty"`
+	ResolvedAt *time.Time `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent where the count fell below its threshold.
 	ResolvedBy *string            `json:"resolvedBy,omitempty"`
@@ -101,6 +125,9 @@ type Alert struct {
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
+
+	// Unread Whether the caller has not read it. In lists and the answer for one alert.
+	Unread *bool `json:"unread,omitempty"`
 }
 
 // AlertCounts defines model for AlertCounts.
@@ -109,12 +136,75 @@ type AlertCounts struct {
 	Firing       int64 `json:"firing"`
 	Pending      int64 `json:"pending"`
 	Resolved     int64 `json:"resolved"`
+
+	// Unread Open alerts that the caller has not read. Absent in events.
+	Unread *int64 `json:"unread,omitempty"`
+}
+
+// AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+type AlertFilter struct {
+	Application []string             `json:"application,omitempty"`
+	Mine        bool                 `json:"mine,omitempty"`
+	Q           string               `json:"q,omitempty"`
+	Route       []string             `json:"route,omitempty"`
+	RuleID      []openapi_types.UUID `json:"ruleId,omitempty"`
+	Severity    []Severity           `json:"severity,omitempty"`
+	Signature   []string             `json:"signature,omitempty"`
+
+	// State Without it, alerts of every state but PENDING.
+	State  []AlertState `json:"state,omitempty"`
+	Unread bool         `json:"unread,omitempty"`
+}
+
+// AlertGroup defines model for AlertGroup.
+type AlertGroup struct {
+	Acknowledged int64 `json:"acknowledged"`
+	Count        int64 `json:"count"`
+	Firing       int64 `json:"firing"`
+	Newest       Alert `json:"newest"`
+	Pending      int64 `json:"pending"`
+	Resolved     int64 `json:"resolved"`
+
+	// RuleID Of groups by rule.
+	RuleID *openapi_types.UUID `json:"ruleId,omitempty"`
+
+	// RuleName Of groups by rule.
+	RuleName *string `json:"ruleName,omitempty"`
+
+	// Signature What the exchanges failed with, of groups by signature. Empty for alerts without an error.
+	Signature *string `json:"signature,omitempty"`
+	Unread    int64   `json:"unread"`
+}
+
+// AlertGroupPage defines model for AlertGroupPage.
+type AlertGroupPage struct {
+	// AsOf As of a list of alerts; see `upTo`.
+	AsOf       time.Time    `json:"asOf"`
+	Items      []AlertGroup `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
-	Items      []Alert `json:"items"`
-	NextCursor *string `json:"nextCursor,omitempty"`
+	// AsOf The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
+	// that came later. By Postgres's clock.
+	AsOf       time.Time `json:"asOf"`
+	Items      []Alert   `json:"items"`
+	NextCursor *string   `json:"nextCursor,omitempty"`
+}
+
+// AlertSelection Either `ids` or `filter`.
+type AlertSelection struct {
+	// ActionID Names the action, for `undo`. Whoever sends the same once more, because the answer was lost, is told what
+	// the first did, and nothing is done twice. Chosen by Tocsin where it is absent.
+	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
+
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
 // AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
@@ -156,6 +246,37 @@ type AttemptVerdict string
 
 // AttributeMatch defines model for AttributeMatch.
 type AttributeMatch = rules.AttributeMatch
+
+// BulkResult defines model for BulkResult.
+type BulkResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+
+	// Already Alerts that were so already.
+	Already int64 `json:"already"`
+	Changed int64 `json:"changed"`
+
+	// Refused Alerts whose state does not allow it.
+	Refused       int64     `json:"refused"`
+	UndoableUntil time.Time `json:"undoableUntil"`
+
+	// Unknown Ids of which there is no alert.
+	Unknown int64 `json:"unknown"`
+}
+
+// DeliverySummary What became of an alert's notifications.
+type DeliverySummary struct {
+	Delivered int `json:"delivered"`
+
+	// Failed Refused for good, or attempted as often as the schedule allows.
+	Failed int `json:"failed"`
+
+	// NextAttemptAt The next attempt of those that are owed.
+	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
+
+	// Retrying Attempted without success so far.
+	Retrying int `json:"retrying"`
+	Total    int `json:"total"`
+}
 
 // Dependency defines model for Dependency.
 type Dependency struct {
@@ -295,6 +416,25 @@ type Problem struct {
 	//
 	// Examples: about:blank
 	Type string `json:"type"`
+}
+
+// ReadRequest Either `ids` or `filter`.
+type ReadRequest struct {
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// Unread Marks them as unread instead
+	Unread bool `json:"unread,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
+}
+
+// ReadResult defines model for ReadResult.
+type ReadResult struct {
+	// Changed Alerts that were not so before.
+	Changed int64 `json:"changed"`
 }
 
 // Reconciliation defines model for Reconciliation.
@@ -520,6 +660,15 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// UndoResult defines model for UndoResult.
+type UndoResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+	Restored int64              `json:"restored"`
+
+	// Skipped Alerts that could not be put back.
+	Skipped int64 `json:"skipped"`
+}
+
 // Webhook defines model for Webhook.
 type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
@@ -614,17 +763,56 @@ type ID = openapi_types.UUID
 // Limit defines model for Limit.
 type Limit = int
 
+// OnlyApplication defines model for OnlyApplication.
+type OnlyApplication = []string
+
+// OnlyMine defines model for OnlyMine.
+type OnlyMine = bool
+
+// OnlyRoute defines model for OnlyRoute.
+type OnlyRoute = []string
+
+// OnlyRule defines model for OnlyRule.
+type OnlyRule = []openapi_types.UUID
+
+// OnlySeverity defines model for OnlySeverity.
+type OnlySeverity = []Severity
+
+// OnlySignature defines model for OnlySignature.
+type OnlySignature = []string
+
+// OnlyState defines model for OnlyState.
+type OnlyState = []AlertState
+
+// OnlyText defines model for OnlyText.
+type OnlyText = string
+
+// OnlyUnread defines model for OnlyUnread.
+type OnlyUnread = bool
+
+// SelectAlerts Either `ids` or `filter`.
+type SelectAlerts = AlertSelection
+
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
-	State       *[]AlertState         `form:"state,omitempty" json:"state,omitempty"`
-	Severity    *[]Severity           `form:"severity,omitempty" json:"severity,omitempty"`
-	RuleID      *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
-	Application *[]string             `form:"application,omitempty" json:"application,omitempty"`
-	Route       *[]string             `form:"route,omitempty" json:"route,omitempty"`
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
 	// Q Text in title or message, case ignored.
-	Q *string `form:"q,omitempty" json:"q,omitempty"`
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -632,6 +820,41 @@ type ListAlertsParams struct {
 	// Limit The greatest number of entries wanted.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// GroupAlertsParams defines parameters for GroupAlerts.
+type GroupAlertsParams struct {
+	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
+	// ids and quotations left out.
+	By GroupAlertsParamsBy `form:"by" json:"by"`
+
+	// State Without it, alerts of every state but PENDING, of which nobody has been told.
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
+
+	// Q Text in title or message, case ignored.
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// GroupAlertsParamsBy defines parameters for GroupAlerts.
+type GroupAlertsParamsBy string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
@@ -681,6 +904,15 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
+type AcknowledgeAlertsJSONRequestBody = AlertSelection
+
+// ReadAlertsJSONRequestBody defines body for ReadAlerts for application/json ContentType.
+type ReadAlertsJSONRequestBody = ReadRequest
+
+// ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
+type ResolveAlertsJSONRequestBody = AlertSelection
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
@@ -695,9 +927,24 @@ type ServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx echo.Context, params ListAlertsParams) error
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx echo.Context) error
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx echo.Context, id ID) error
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx echo.Context, params GroupAlertsParams) error
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx echo.Context) error
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx echo.Context) error
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx echo.Context, id ID) error
@@ -812,11 +1059,32 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
 	}
 
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
 	// ------------- Optional query parameter "q" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
 	}
 
 	// ------------- Optional query parameter "cursor" -------------
@@ -838,12 +1106,150 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 	return err
 }
 
+// AcknowledgeAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) AcknowledgeAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AcknowledgeAlerts(ctx)
+	return err
+}
+
+// UndoAlertAction converts echo context to params.
+func (w *ServerInterfaceWrapper) UndoAlertAction(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UndoAlertAction(ctx, id)
+	return err
+}
+
 // CountAlerts converts echo context to params.
 func (w *ServerInterfaceWrapper) CountAlerts(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.CountAlerts(ctx)
+	return err
+}
+
+// GroupAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) GroupAlerts(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GroupAlertsParams
+	// ------------- Required query parameter "by" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "by", ctx.QueryParams(), &params.By, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter by: %s", err))
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", ctx.QueryParams(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter state: %s", err))
+	}
+
+	// ------------- Optional query parameter "severity" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "severity", ctx.QueryParams(), &params.Severity, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter severity: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GroupAlerts(ctx, params)
+	return err
+}
+
+// ReadAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ReadAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReadAlerts(ctx)
+	return err
+}
+
+// ResolveAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ResolveAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ResolveAlerts(ctx)
 	return err
 }
 
@@ -1316,6 +1722,11 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
+	router.POST(options.BaseURL+"/alerts/read", wrapper.ReadAlerts, options.OperationMiddlewares["readAlerts"]...)
+	router.GET(options.BaseURL+"/alerts/groups", wrapper.GroupAlerts, options.OperationMiddlewares["groupAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/:id", wrapper.GetAlert, options.OperationMiddlewares["getAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/acknowledge", wrapper.AcknowledgeAlert, options.OperationMiddlewares["acknowledgeAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
@@ -1369,6 +1780,84 @@ func (response ListAlertsdefaultApplicationProblemPlusJSONResponse) VisitListAle
 	return err
 }
 
+type AcknowledgeAlertsRequestObject struct {
+	Body *AcknowledgeAlertsJSONRequestBody
+}
+
+type AcknowledgeAlertsResponseObject interface {
+	VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error
+}
+
+type AcknowledgeAlerts200JSONResponse BulkResult
+
+func (response AcknowledgeAlerts200JSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActionRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type UndoAlertActionResponseObject interface {
+	VisitUndoAlertActionResponse(w http.ResponseWriter) error
+}
+
+type UndoAlertAction200JSONResponse UndoResult
+
+func (response UndoAlertAction200JSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UndoAlertActiondefaultApplicationProblemPlusJSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type CountAlertsRequestObject struct {
 }
 
@@ -1396,6 +1885,123 @@ type CountAlertsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CountAlertsdefaultApplicationProblemPlusJSONResponse) VisitCountAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsRequestObject struct {
+	Params GroupAlertsParams
+}
+
+type GroupAlertsResponseObject interface {
+	VisitGroupAlertsResponse(w http.ResponseWriter) error
+}
+
+type GroupAlerts200JSONResponse AlertGroupPage
+
+func (response GroupAlerts200JSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GroupAlertsdefaultApplicationProblemPlusJSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsRequestObject struct {
+	Body *ReadAlertsJSONRequestBody
+}
+
+type ReadAlertsResponseObject interface {
+	VisitReadAlertsResponse(w http.ResponseWriter) error
+}
+
+type ReadAlerts200JSONResponse ReadResult
+
+func (response ReadAlerts200JSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ReadAlertsdefaultApplicationProblemPlusJSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsRequestObject struct {
+	Body *ResolveAlertsJSONRequestBody
+}
+
+type ResolveAlertsResponseObject interface {
+	VisitResolveAlertsResponse(w http.ResponseWriter) error
+}
+
+type ResolveAlerts200JSONResponse BulkResult
+
+func (response ResolveAlerts200JSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ResolveAlertsdefaultApplicationProblemPlusJSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2356,9 +2962,24 @@ type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx context.Context, request ListAlertsRequestObject) (ListAlertsResponseObject, error)
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx context.Context, request AcknowledgeAlertsRequestObject) (AcknowledgeAlertsResponseObject, error)
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx context.Context, request UndoAlertActionRequestObject) (UndoAlertActionResponseObject, error)
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx context.Context, request GroupAlertsRequestObject) (GroupAlertsResponseObject, error)
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx context.Context, request ReadAlertsRequestObject) (ReadAlertsResponseObject, error)
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx context.Context, request ResolveAlertsRequestObject) (ResolveAlertsResponseObject, error)
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx context.Context, request GetAlertRequestObject) (GetAlertResponseObject, error)
@@ -2464,6 +3085,77 @@ func (sh *strictHandler) ListAlerts(ctx echo.Context, params ListAlertsParams) e
 	return nil
 }
 
+// AcknowledgeAlerts operation middleware
+func (sh *strictHandler) AcknowledgeAlerts(ctx echo.Context) error {
+	var request AcknowledgeAlertsRequestObject
+
+	var body AcknowledgeAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AcknowledgeAlerts(ctx.Request().Context(), request.(AcknowledgeAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AcknowledgeAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(AcknowledgeAlertsResponseObject); ok {
+		return validResponse.VisitAcknowledgeAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UndoAlertAction operation middleware
+func (sh *strictHandler) UndoAlertAction(ctx echo.Context, id ID) error {
+	var request UndoAlertActionRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UndoAlertAction(ctx.Request().Context(), request.(UndoAlertActionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UndoAlertAction")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UndoAlertActionResponseObject); ok {
+		return validResponse.VisitUndoAlertActionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // CountAlerts operation middleware
 func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 	var request CountAlertsRequestObject
@@ -2481,6 +3173,123 @@ func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(CountAlertsResponseObject); ok {
 		return validResponse.VisitCountAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GroupAlerts operation middleware
+func (sh *strictHandler) GroupAlerts(ctx echo.Context, params GroupAlertsParams) error {
+	var request GroupAlertsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GroupAlerts(ctx.Request().Context(), request.(GroupAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GroupAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GroupAlertsResponseObject); ok {
+		return validResponse.VisitGroupAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ReadAlerts operation middleware
+func (sh *strictHandler) ReadAlerts(ctx echo.Context) error {
+	var request ReadAlertsRequestObject
+
+	var body ReadAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReadAlerts(ctx.Request().Context(), request.(ReadAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReadAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ReadAlertsResponseObject); ok {
+		return validResponse.VisitReadAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ResolveAlerts operation middleware
+func (sh *strictHandler) ResolveAlerts(ctx echo.Context) error {
+	var request ResolveAlertsRequestObject
+
+	var body ResolveAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ResolveAlerts(ctx.Request().Context(), request.(ResolveAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ResolveAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ResolveAlertsResponseObject); ok {
+		return validResponse.VisitResolveAlertsResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3105,152 +3914,183 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3rchs5liD8Koj8JsIz36Ro2uXylKUfGyqJLmtblryU3O6OkscEMw9JtJIAG0CKYtQqYp5mHmyeZAMH",
-	"QCYyieRFlmqrN6b/dFlM3A7O/YbfkkzMF4ID1yo5/C2ZAc1B4n8OrunU/H8OKpNsoZngyWFyPQNyB1Ix",
-	"wVMyEZKMziYHH6nOZqNekiYS/l4yCXlyqGUJaaKyGcypmUavFpAcJkpLxqfJw0OanIuM2lnbi3yZgQSi",
-	"Z0A4LImeMT4lTO03/0OaLKikc9DuPCelVELGTzTicK/tByMiJrj0gk6BjGEiJKSEKsI0WVJFpuwOuNkK",
-	"M4P/XoJcJWnC6dysntk1wn3N6f058KmeJYev+/1+GgHE2an5EOdbUD2rp2P5xiNPhJxTnRwmZYlfRkDM",
-	"5kzHjzyVQDUoTXg5H4M0pwauJQNFlpRryLvOWOCc4T5ymNCy0Mnhj/3UnJfNyzmeNk3mjNt/vaq2x7iG",
-	"KUh7RRLUQnAFeEOfpBgXMDf/mQmugePW6WJRMIspLxf2i3/9m7JoU+/hnyRMksPk/3tZ4/NL+6t66efF",
-	"FduYRjVZAtdkKQWf9hBqbpyZ9rgAibtYSLEAqZndKc1uuVgWkE8hP9aNu8iphgPN5rB+IWlj3M+rCNqm",
-	"SSZKe+5NJ/rCeC6WJ/jpQ5rAfTajfAq4taK4nCSHv26eYOBHPHxNI8gB95CV5t9EGwAZcqAGEoQpQsei",
-	"1D1yOSGU4GYNZTDlydWgFA6aG6YAOdIO5QTu6XxRGFLiOaFjhTA3dH7DNZI7U4QLDr0bbo40MSh/rGO8",
-	"gRVAPg0uTs8ufjEzcFxZzySomShyJFIJ1KxtUHi3i5kBLQyJxiileXJcTZYFEKYVFJOULGcsm5GMci40",
-	"GQOBO1qUVEN+hN/OQSnDShRdKbKcrXrkTBMJShR3htb8AcyUNzyjvDEFoVPKuIFJtemxEAVQBBLLd2AD",
-	"aVJQDfGjecQhY8joHMgdU2xcmH/OGM+rfb1QxHI2e3vmz4UQtwdjmt2SiSh5TpjukePgVgkXuhfdtNnN",
-	"z6sryATPVXxb5pbIRIo5LgU89zy52u8/M62I0lTq1K1nflailBmQXIDBJU00FIWf4l+IFmTk0GrkN3vD",
-	"69HVPZuh9q4Fr9e0l1CjkyjHhcGlisXVvN2yVHNYd/lRSnc4sBcD8WMs82hCrgF+cyBLnRMDhDEUYmkw",
-	"tiaUXnT+soCz3bDKfHqBIiF2hQ5tFhJwU0Z2dC74Z6tPbFQ2LE+RlCnI69tqEDjj+u2bZF3OpImCO5BM",
-	"r7ax1Sv/nRmjHdVsGoDi4Qq/fEgTzXQBcV2nFuK/OqluAR2AsQmLYNN+L36BGqsqvlXzy6/V+cX4b5Ch",
-	"eMBdorBQm0VZ4949OCP4HYB2wvCM+w9cAM8fN9LTwN5DW/fgd1Adoimfk2ClTqh+csTdhCnTMG/+x1Yk",
-	"QvyxS1ApKaJgrZTugFS4Uuc+r3RUBoycHB2RWS01m2wiJeNSI0tEbX8i5GkpURtzLHxEVqCPCBdjka9w",
-	"njEYmeZYDHBzG78mbqUkTd6fDe1/HJ/86eLyy/ng9JfBaZImw8HV5fmfB6fBKdxh0+T+YCoOPHzMgVTv",
-	"yhFF9dMBmy+E09aMGn2YaJEpxl/aAQgyBIYa3Dndcp3d5FTTStqYz8jIDkfzpnnNWUVSW6/XUV/71twM",
-	"0WvTGuaLyC4vOZAP19efiJkIlF7fV+4u6KNqCpadJBZIGbOSvsxWDW3GaFkGKXIo2B1Io+ctmZ4Zoakg",
-	"k6BVlN1PGGdqFtfsKvllFLyS5yDJkq5SImStJS2kyEApkrN9tDt3OmONbbBHamskjhpjmDLOjS3q8INy",
-	"tQT5QhGD+dHjooayn4Q3vL5UJyLv2AVevf3oKNCjETzS34vbWi8qDe9A5iyLXMDo84UhyIvRYQv8hiGE",
-	"kK/VQI8Oc2pI/w4s7ZtN9cjodHB+9ufBcHA6OiQ0y2BhrEoyGg6uh381f7rhRheUhFpUx0lUmWWAn11/",
-	"GF5eX5/jaFREIQODaoSqW8iRG1GyoKUCnPP95yv81JjprCgIB/wWlyV6xtQNd5vtkdEvlxeDrm8pX1lV",
-	"z3MuB5UkTaoDIbe6Hv41SZNqm/g33EWSJmaBdT7WJn+HlyGe1NfTwRQkG5ca0OOC4jvPmbk+WnwKeMCE",
-	"FgrabOEWVusOCeQG/t+vIvgoFmaQh8Xgf30+Pr9K0mTwl7Ora/MfH4+vTz4MriKHTRNjxXSgsYZ7K1Hs",
-	"jAajyHDwmsC9URlR4zO/utlTj+k4Apc2uB0c5VWHbyUEtwEAHmgNtE0BY/Qw1WvBehdBgwNx2VMw2gXw",
-	"bLWuHWzgsFzoo4qP0jw3oACF1LaJq3KnhjsbW6F2I5SeSlBJmmQFy25nolQQvSUU+3TcUF0re62NsU5T",
-	"rYbEsHQQuCO2+hYobxnYobOt4vv2EzTt0QRYF3qBmyhqbVF/naqbbCLDmvs/4wHjR2Q0FqLdnOBFKATW",
-	"MetA3bLFgVjYdQ8WwvBkad166PiREgo8gLXA1vfi5PqFal/2q9c/vPnx7b/9ZK5jYdipNLv994P/8Wv/",
-	"4N3Xf/2nGNIAz69ZzHxbsyPbZrWiq91lL/A7JgWfO41r/XdDDR83mMn4wZWm2e36Vve4j9aE1/jX2HIe",
-	"PTsuQYpSx0ciE4+D9FpY9xjlQqHWvDv8rKjfpmR6kruyX7fJNjxUuNHm9aQNIvJHrbbQQMAQjK1LbKPy",
-	"JhZxVZ3OS5jh54sLax6cXH78dD64Rnn6/vjsfLtlYBn3ld/uPgz7PYMiH3RxZorsCV3EyJ4RzSZmSMwq",
-	"6FLdxlLcAkfXSGoUnZnhdCN/T6OUjESpv4nJN2lAY/7Nhf7m7mRc4F9KbixU/g0XH3Xo2FDk8R2Y0wdL",
-	"T1ihQfbs/YL6tf91hPqexdU5GEXX6FgujBJdLfBwbYKaEWFL9CULkotesk1W20OkFpr1KlskN8Yheu/d",
-	"2O33jxyY0+KlDWBYRCi0tRU2qlaRs1LrFi6EuFWGF/XIcVEY6GlF5qXSxJjTRyjwLIc1P1l/I5Fg4JCZ",
-	"6SKirSG6dvMpNJWXB9SVzuzIH/vrroaQgE8E15TxiG/2hCqj6hv5onbRv5rz4lYgMu1xW/VLnVOZ8pWV",
-	"QoyH1sYeSxv+1IRaMPDHHdTfGmyv+hG4zen9adzarhxSPh72rh/8b5uPa874s8zrSX39Ei4MS5sD5YpY",
-	"ZovxPw81z5134ckNqL1uwSxNSs7+XoL7GXWfh13UcUeX+3J1CR+j/Hj0aTD8NvjLyYfji18GI6tVqkB7",
-	"MLqEUXJtGMsY/VUcgIxOLj9fXH87u/j25ezi9PJLY7h1X1BNCqBKk1HlSBvdcD+FsrOiKGGcjJYYzvP+",
-	"NGTBKGD8HqZSlIumURpuH2VlY0e7CcoKOvsB9Rezm1gAwkgY5NtkvHJRsfrEVLqABOSpPRVah3hIG0kL",
-	"vYXDy8/X5lzHnz6dn50cX59dGvt7cPHns+HlxcfBxfVuJ/Rb3e+AF0KzCetKTrjktdtDLCHvkcEdyFXl",
-	"xVDAczRgrA+FaUVYnnoWZhMsyGgJ45kQtwcsjzgWEQV3DMO4ZU982LjFWu2vioxhWqJo2cwf3GwR/nBZ",
-	"5KA0mTCp6lAf46RgSiujKPAAaqrBPLYIKnRzRtzfGWYo7OU82zkgqvRgs5/TfFJdac7y0NkZt8HhXrvD",
-	"bHBuCp65xJYAWkYHUKB1sY9PUwJ1SRCbwBui8tCO2C/K5/a1vwdzn515qyVNHFnsuDn3dXcU0n3QCkQe",
-	"EXNLK+tdsMkLU8Fhu1KKu/DEGcTw6l0391TdUmBDNeg1RPKYmRQC6SlCTQ3O9mwRpwjSrcvf92fDyrW7",
-	"5t0ho+Hg49nF6WBovbRKs6IwvAeU9T0H0aYwZodpCCMfSHKz12HwGx6Lg5PR8PP54JtRZzAUZua3fxoO",
-	"Ti6tA9umEhjAUy2kqtNigkyQWAoI7vaG4+dMmy/CjA4v7RAW6D+2hw6DYWkS7s7/s9rZNjmIfGbVG3o8",
-	"3C4H7Yg1QVhb6l0hRAu3wfXwr/af0svHIBCAl+xjASkZWR1yRCRMSuW8+lMhXIRhNPjLh+PPV9fmC0c3",
-	"kBOqbriYaODGhkX/VDaD3NwDLQqxVG1Fyccd/dZajnynxqZJtdiOMN3Dz9AB02s2h4LxZybrnen2stRj",
-	"cd910d6et3faCNZ9cr7mgAKCDKxWcBIWsUSr8AjWy7gCHZWKuyUJCFRXjqewMdEIdTgbzLMDmiE1Lnzu",
-	"qT31vvk/Lcjbo8cgH2Q+NjfpfiA5aMoKRf55+P6EvHvz47/9yz6Op1vGc5utu5BiKulcHRLG72hhFFMu",
-	"9Dc0t1OSCT4pWKZTojQtIDVS00AP3SDf/FFSooX4VlA5hfSGl1yVC4P1kH+bQ87oN3O6lMxBz0T+DT1Y",
-	"hizB7mDM8hx4SkpO7ygr6Ngs490waPlQA3WoLSDqop2Oi85sgNMcyVydYeVi2cyQC733BmwduDyjiwVw",
-	"8JABsSggTGKzCjt6hgwGXCMpv1DdPuXdCTbwNj6sGci7Bgxc/P8s4usz2ofCqKfPEjCquj8BKcS0t1lz",
-	"q7wLP757F6D4m36U2KrEp43harOFpZB5HILaOeRbanOxpCsXGDocF5TfHpGRQXQrkS3/N7igCF1QmxAW",
-	"BkaCgdvDsdo6s32WVaWyOR9kDe8YCQ8NpWSsYJXZGLHpIOqXFcpzoTlxOH6HVgKTG9LctuRlSRFhJ4PK",
-	"HMd1gOdGnmoku4lGa5UsAS31+YIirf/Xf/znzjaJ95VsXRg/fMSp5kyp6PwWiDXwuPXk6JkopzMDyhVR",
-	"M1EW+RHpW9qmRYHeaSiKx2/kCjFtW5yT5cpLGTSfyQSrGqhGHclN1bCYO6ijVtRFqS8nQyNjd4TFGDJa",
-	"4p9hRSS10XVqWAGfej0qcF+PaXb7CLDsYVhqsb7z//qP/0S9z1ZdGGV+Z9QrOdwvIItSmE36IkuES5VC",
-	"bB3v5vwgCZ0bOOgacoihRz4OnUMBRvV0uTBSLImdZX/VpMVzKhsSCRbBEtBRWrGNGvfbyNdAhgYg4mwK",
-	"o0lxt5bL8emRM224tdKUa+u5E5NKyXuhSFYIix5tFsfuooEgQIHOvPDWLkuIFT6lQ9mLsKBH8a+IprdA",
-	"xJ1zoS2FvI3nk2cFZXPIGwrkNv3S22NMeZ+Oo8A98d2tPUTX4dqa+OdwLWcWPm6tmVDxCDrLOxQc3J0x",
-	"mL0TsE7en9r4HtNkvDoiI2mx4iyvqp+8yLacwXAQl62hli74E/Wq/Qy0pXTvmX5YTRLxoRmsRL+cYlNu",
-	"NlqwCezOIhYsnjIcYWPC3WegSvya0AUz2oUz7ZM0yZlaYHjt69d9ePcjkgLv6gz5HTxUiCn2vPVQf6pm",
-	"slkA7ugFpo6oW6jeQXUbGM45U/p7zVzPux5v4ZrdR1QzOYf8ivEMdtSYnHxC/dqxSeSSM6a0kHskxzzC",
-	"xQ3c2Ex5LFcrTSZV8Hqz9YFfuSorHx/bPMJ994Ana2WAB3sJiGhah4k2TR0L0Wy2e+parY3IUhbwwX65",
-	"e2AAF7qjxcaDGQ3pZ5rdbvzIRYiuYb7w5VedaXvrP6C76JIPbf1B/K4lIPGtPjLuUwMi8d5MLLbe7hV+",
-	"9Mg6GU3lFPTuRHyN38f4YuWRjR8FzbKN8CwXOX08Y+0Wx9Fc8SWVnPFpl6Ms9HNiBQVTZAFyRhdWA5oD",
-	"5bpOxaE+VOHUBUXUkmH9JBGTSY+ccS96iRZkKZnGcLPNcPv9XA5VoKN539uV/dZVNwLeseuOibVaktVs",
-	"M7z0NGTkqU9V9fwyYHbN2ipE/op1tvFsnZIbUKjxf515rHOKEMfbQFin+nUSjzLfLjl3ChPGmXdG7J/M",
-	"tACpBK9wbeLym9bV/kAiVZXgtlT9OwXU7nj5dHKsOkG/DZYPYumNlLDcGDO7aod3rRtUmSRMguqRPhGc",
-	"hFkbvnAYf0cnDM98apPlOz+9fbMlo2d3CAXSeLcKcS+X1wvEnYfU1i6hH6XO8tBiisZe5UdtHbq3c5rG",
-	"5uNEBHV1c68CEP7wdlsXgqg8X7/5CZW+KtqYo7Ycuu01wYSdpsLYKqw2HKSCjc22Mlskgt/wBpwsvrTS",
-	"ejzK2NXQrES3RgHEMhObWGOEnXWIV3B423/z0w5ZZ+tKSwXVJGnjwcdSaYPzPpxuj2NA4gZF8vT6GyJr",
-	"W67ca0t71q9EdKnqTB3sz7orHJe3/g+NnQV8TMBFlGlRKFdZ3eAJPfLeTBzD/RZH3MfZv6btdbOqqoZ+",
-	"DHoJwImEOeO50R5swK7FnbaE1I9Iv0pTdfNY/GzibJOhwT3NdLGyXK2JjK/6/Z+eiq/toeDuMenvqgdv",
-	"yMzdfcsN5XmzEJtTvgrYFAow9Dimddriqw0Cq6oDQTLotW52axbqHmdqa/xPzIwez4seqwcHebH97Ymx",
-	"e+ynrU93Y8AXm3NqrxKZBIYEDBaE9993PEE7BjdqSdxRBEGeSXmJl6DFtPkuVfhDR3cXQw3Ut6rwzlmb",
-	"j5cL56Vtxdg7mkiNbsp+/4cMXWsIVfw3/G/75zAUZH8YHRLArNEqHGGjcFXkoy6k/1tp2HClNAT6pQ0m",
-	"1fvuCIIXdLpVtUGpZnUapsL2Ly5vrpXwUWc+KZIzhfq/2b4LztuZevu3S9k1MTO4K5+b6QqHmwkcDHM3",
-	"extzQPdxF5hBw5IfdzQPaO9Ne09AJuZzpvU++Z2G551TpT+IUnaGtFw/FJdbjMvPRCl3UESDK3a3Ra4j",
-	"bX30DOZHN3zpZhBzUA1d1mAORThb+0f5VHiXOtNqmrNbpIPDfReUt2LhrgB+6GAVT5FliV7mZ8uuNLN3",
-	"5Wg9OisrsOH3TTSgrIiH/O2UeEM++LqFeB8RFVOFWILS5zvyOPc5gWBzNcd7BMdyEw73yKiuR1x0OYC1",
-	"0LT43v42dpKGB8zdVQytrrwivZenCCQ06t56ZPT/j4jSlOfWHDa6piwxWpfNqKSZBqmwCM7qaQVTu9XA",
-	"1ZWpnfVcr7+/nisoh33OZbCy9vkW2Kmgat0o2l4ZcxUYRlVJ2PDs+uzk+DxJky/HQ1e7e3bx/nLHat3a",
-	"FbvXTioOuJZeahsvsD2qJYNuDTG2LZa7awgCc2i3LdjItLXFHPmqO3PCqorV0VbEtQkM2HksPuRi+h2l",
-	"wK6fy9awvvTJDdtEXn2c54xw18cKIwJhTNvclwdp2kSIGONzhvh+nO9KzAHdJcuZmDd6WEys4ttqvcJ4",
-	"HtJMqWyoAejcBeajZZSPcnm1m56Ypd1UO/U9cfDYjxy/WIN4nR4NkDYG7R4RAve6XldtiTEVbK5rHUXT",
-	"dTUQRtT2Dq3PqLpiU864UTQk6I6vsLwP02/jZMcxM9c3kKoQztUFqiOX9om1kdb1aBu/7JceOIMi/8x1",
-	"LPX5os5pD+zJNEwQjLVa2icXb8dguyeKjY1u7ZX9yXxqpd6J4FkpZbOdSGg8dOlUVfHO5gw1oBLvR9bJ",
-	"W5G6ng6WSzV8Amk10Xjy05oCaYAoSr0xY2pt0CMi3aUsPrgMsnWsnAml0eFj6Nxj5+fh+ZFDB6uj1Zj4",
-	"B4uj/0Hi448LWjt/luPT/pqarCRt8tEINwrV/BrT19CrTUJtnI0JSEeDzxBPdgx5XV62pcYOjl/COPmf",
-	"V5cX6w5gA9kXWCVCCroSZTQu9R3O4H3i30F//a4WVMHO3vTfvU239aS6Qouf6ZkN/vmukMTXgFBdCUPQ",
-	"ytcqGsniiu4cOMJdBN7pSlPAi7vkxWpf5/RT8PkKsD+lXRXuVctCgwkiyGZuBSi2MaRHxhlb4mWXCGOo",
-	"k+wod3znRVt9ugoKSr8ruNiWW5uaCJDxKgRvHRwci5Ln1o3ozm9+eGUTvAua3foAElPkyvz7hSL4mEBK",
-	"oFBA+h3ul0ZwaZs7pq2ibeAchoGqBtEQqsiVpjynMidffPxX0dUhGS1nCrJvtsp1TBW8fdMjg4DTlNys",
-	"XVFTo8dMm7M8mpTWlYU662Et0vOzuQ/X08Te4BYAv43TRqB2yCLavWem9QLd/1ovlNEbWkB43d9GQI+G",
-	"STw4VAvTTRLtTy2rDJE0SZMpcJAs27EMOJxsz1pgN/QpfM7eAHs2t3P45ERcVXPPQRjjAh2CrttLu4kj",
-	"+oCD6pnmqTFPqaMTPPaLqQqpoHCMcORym0bWuKojQK6PJv4c9208W46yGCuQd49yqDci+Vt053bYt/58",
-	"u3u42uKmrMR1THjA7KtJpHoL2+BY47Jqj7CEMQlctyivctGsRe7d8Bt+QH4WOXMmr9HjMBg9N3bJK/KR",
-	"/dwjn23nO3vzKnWWNONVwXBGFaRkxMuisGyacrcdW9uIyQAiK+dg0/VvOPEq0CEpgN4BoQ6v8J0PQaZg",
-	"U6x8CoHZJpoIdpuLzuJsdHC7CmvC+KK08Vx8ToJriSrKyNYMj+o2T7ahoFnkHJvq4Bp0ara3oEqtvVKE",
-	"nN22vqSKjLLm+0XmY5LRosAHR7C7qsvIMwev4oVmAS+Y53SF2oYRa7iPs7AGzJzuhx9+eGc2//n6xDb8",
-	"JuXCQIozDmQiaebcGTmbMq165LhqdufrJHwJmK++xnW+YA6bFTT4rsfKpR28/vcff7Ad6A2U6v6Zym8Z",
-	"PSRIz6g95ZCxeb2+nZvaJAbziRYVumjgZj9VNgvcM6UPyZv+Gxu0LFgGrhc4y4FrNmGGwJPjhTE3Dl73",
-	"+vWbSMHfjBJSzudUrrB6xCdBrfUVqwL/wWM5KsixdTXVidXdA0vyMHnl9E1OFyw5TH7ovcK9GDGDXMA3",
-	"vDfsFCLc2qbXWnixyQSkb4zju3TNx4wDdvE6vjhNiYQFmq7mGMr89XJo1bw6xJyJOVQMd1S3bB3Z/iej",
-	"uoXhyELXqsuuzWpSMKVtSDtpPtv162+R9BWzhtEa7THx5Sp0kOMzGYgsrulHan6zeNL1PEHshSv/3Eb9",
-	"utTu7zhUj4GEAZr1+Mxv8YXDtPS91g4z0R6zclWGGll3j6ymaCwqvmKz1Wxk2YaF/vrN90bEOs7tW9z+",
-	"Duu3NBrDnhknSOdGeXbJtynKMcKmXMjuR9j+vuGNuUhEII48NaG9dPrhDl/aJ+Uevrbebnvd7294t22/",
-	"99rql1UiL7ZhnbLr2+JeArE+EWcHxaeu9ho8BhcyaiNw3XSpf8UM06uwwmNqe0lYBvXVjHQs9mX9BIjj",
-	"tE2+hj9XjO15AVY9MfIQSweuX/lzXJNxK4eQ2T0FCHF9P/vYceMt4PuN5Q+dwJuCBd2zQ64LZq4tmdFy",
-	"6kT7qg3oE4BsCDSvgocxUK0Jwy3EeXaaPHxtwfdlkM1trdG9Z0zxNYGo6d9IFbcAM+qbck38mXJq4nIm",
-	"0Jfv+0f6F/BQqQg8XeF8KeH2kQ/7UJP5MnAhvem/660pEsHwPwLuWCC4dBgulk+BNMf1ETfiThsNeLtB",
-	"QpToKk2sWdn9jGCMNkSLQNV2WW30zfRhVLPf1HXwchj2ZDLBQfiFajY4tVjtevT4pqnPRcGyrl15Suqt",
-	"aXBnwl0jODfF/6vE5qqGthIaPhXWbXFdr70mRmwuLfaDdb6S+n0p2ywf7LNEGmNbY3GPxotznB1ZvwTV",
-	"FC17TkbBy2aj1Px6w1nurDrf0KPynuF8hgtnBTO7so8rgi6lx+zROVX6AKc7ODsdYSMQUeQYU7WN/F2O",
-	"+pwp7Nh5fMMzMZ/bykCzqLXJJrAklcmuhEs3IrmRfJngHDKfcW/IKwMXQFBaAp2jQwI4tqiifIWJ9Yd+",
-	"GKEcljFj0o4d2BvZYk6atVj1vKhLTzVnUBC88myjdrX23YDNXpr4drVZw7226HRgD9Kkkcgz1+snsgOf",
-	"Av/fi8KXt1kcNIodyDuQB+jVAQ9lTxXuD5YqukRO3KRHVu5YaeXeIYrxadHql6xmYql6US9CW2y1br/L",
-	"3Mc+b3va3PEOxo+xvsP+wc9igP8jWX9rPY+3GIGtvuNPJPcbs3aahE0EjyD9Vgun0br1d4Jqp40YfPN0",
-	"5k2TdCtrKqI0taH5aN3J5Yh2sxz3bpSQ2KG/qobDNoE2k9SaKDiNlVlKiwVazXYQxgusZDVs56hukZUz",
-	"yGtVCgVdyTUrXA+wiZBToTVwfPIOq3V868WO7lbrTG7oz/eMCBP2berUxh2Enozqgic+fRKELHmAIo5X",
-	"W0qrMpM7LRnfrWo/PPpDscOqKGkLG7TJu091ETYLZbwiLqDu4W9BjqTZmUzoa2qwG4uZAxsmSLB8hWzq",
-	"qBU00SJauKTTlksN0+iwxKpqyfqzsNnzTwbwINftoRk3rcrxG9f96klX7+LPCFiqDCtyruEgnWxwTadd",
-	"k7vPXuI3D2lyLurHTTZ9X33nNvR9/kG8OBfhiqBURdGVzLRdNzcgWbPWkMyFjDBMO0uFMI17e7MZg+2r",
-	"EN9/9FPcQvfR0071IL7t/u+Hbt7NQWzXNd9yOyg6fiwaPjyZgtEJ1cc5S8oIXzPSkGZO4FtHcF7xiKMq",
-	"b6CAicbkgalLtaxSB4ir2KUFFqb4yl0Mddv2uyvD/XrEWUM3fHQ2OcAn00bhG5dMkTevf0rre9EU36Om",
-	"HP1fkrgwMXnz6nXMOLaZxw6ttprGI3NVVUaBn7oqa4ac6SBG1TaT/QEaVk3UIv5jcPH+PxIXfxLyQaSu",
-	"WyDUKL2VP790RThP7JP0AHqhfCTJUIhRxqs2Awi/pqsywvTt1//X2ecf4p5PLTB2Fb0vbUL7U3ub5Tzo",
-	"Mk45LI+sH9EqgLZk3bfb9ndt3YLENcHGdKJG5fY2NLAf/zcWrKp6/J2RQLr3DJ4cD9StIicFy24/iFK5",
-	"Rw6brVCaGVE89yhiO9egMiJKqcJWKI5n2BS4lBSgFKFkTuWUYat718KCKfeUlBZkDMQ9e2KWqJolLH3N",
-	"Lc1m6OBGZwW+wuBTyRqNNNAh/rcSXUZLdFirmVjiI0WuT/sRoerWZemToCe47SJGsYLev7wSE9nVTewi",
-	"tatmBwIL8rGRf+r6+DSgZSurjInWlWOCQG7I7goDMR2myst/+9PmmorntY+b725EyPCDdWCv/KMWT5Ps",
-	"gFPVotNJq0otg8iDF7sQnZarJya49wIbk5Gla6Djc7ML394prC5x4TwV5Gtb75fhs0pYWpnTWwh4eV4a",
-	"tdW125lQVqgbjtieBg+mVU30MGqzJs+Z2koEWq7+m5EjI3fX5RtvuNahHdhVv+kT9YQeu6rJ1/2+f7q2",
-	"ypq2Px0RBUBGYR29e+sNLZnRutSdgq7eRnu2u6peuu+IgAXRTrVSGuZP5tHW8fm7vJS+j+RGR6UvNvrH",
-	"9lWG9Sxb3JUeKk/msazada47LasbCP2WMa+iL6J5HpN0vY72d/YtVjVCcZrxpYgVk0urjG6jA9nqb/UP",
-	"63ZcVpcbwYuQULf6H4/rZu3ChY6sv9wIOayCtIbJUdtx039nuyr6pIx5l7cyRMRdHJZ+P8/hs9wIt27P",
-	"ZecR+r8zPj8tFj+d13ILXB8T+sTWtfLOj8FyzeQlXbCXd6+Q87uVouV7zpnuc6obpQEqWU9gt4MQ760z",
-	"M3V5S1S7xxRJLuzLfS6Q4zP/beJUbEaQ0Eqzm4oe+Tw8V6nvkPKi6o1iyMyW+/pbRQJcSmbDqzZ9yigp",
-	"vbVUi9jy17bziZB5XVISPvSeBlX2/mVwLfwDUs0zNkPZ62tdwNL2RzPyUPkIM10ZjZkH87h0mvUJjFHj",
-	"yvpdRX/YtLSZ2fLw9eH/BAAA//8=",
+	"7H3vcts4lu+roHS3qnfvMoqTTvd22x9uOYnS8V3HzpWdyUy1e0OIhCSMKUBNgFZUc1O1T7MPtk9yC+cA",
+	"IEiBEqXIPdO3er5MxyJB4ODg/PmdP/jbIJOLpRRMaDU4/dtgzmjOSvjP0S2dmf/PmcpKvtRcisHp4HbO",
+	"yAMrFZciIVNZkvRi+uQd1dk8HQ6SQcl+rXjJ8sGpLiuWDFQ2ZwtqhtHrJRucDpQuuZgNvnxJBpcyozhq",
+	"+yMf56xkRM8ZEWxF9JyLGeFqv/G/JIMlLemCabueV1WpZBlfUSrYZ40PpERO4dNLOmNkwqayZAmhinBN",
+	"VlSRGX9gwkyFm5d/rVi5HiQDQRfm6xl+I5zXgn6+ZGKm54PT5ycnJ0mEEBevzYMw3pLqeT0cz7cueSrL",
+	"BdWD00FVwZMREvMF1/Elz0pGNVOaiGoxYaVZNRO65EyRFRWa5V1rLGDMcB45m9Kq0IPT704Ss16+qBaw",
+	"2mSw4AL/9cxPjwvNZqyE+V2LYn2+XBa85oTYJ2nwSPhhrtlCtYj87OT5C/iu/8MGYWCSF/jus2BLaFnS",
+	"tZ/XOy7YJunML4QWrNTKkKysCqaInlNNaMnIglGh4VgYDspoUbCyi44LM36EgydSFowKP4+xrDTrokwJ",
+	"P/5mNBlXRfdUqoJd5PG57ODUfh+/YQ+s5HrdNQHlfo9O4Z9KNh2cDv7H01rgPcXH1FM/cmsmXRPhM0F1",
+	"VbKY5KKasM/ZnIoZU2RKecFysuJ6DjKEklkpqyVRc7kyEmVIzFFki6VeEykYUZqKXAEDWR4zr8pKEyoI",
+	"K0vZyU3Kz6kfMxy2A5rq2KLtHLlOgqNhaLo2K9KMTCpN3o+uXl9c/ZSY31Zzns2JkBOZr8mcKjJhTBAt",
+	"i06pA+Psv7PnZjo47X57e8s+xwQm+6wJF0RzXTAiS7JgStEZS0hGFSN8JmTZLTF/3aIQYlLbzOODKBnN",
+	"t8sfEDu1oAFCCqmJebNrLhWOu1XufEGlw5R+KXPOgMg3rGCZBnLCvzMpNBNAqkA6P/2rQilej757d2Bk",
+	"szr/5Vrd4V/UUgqF83hfyknBFlumsMQn/nW/qbhxYQ6RM71iQpNVKcVsCHtk3zPDwirMfyxLuWSlthSj",
+	"2b2Qq4LlM5af64YUzKlmTzRfsJgoDN97uY6YNskgkxWue9uKPnKRy9UreBTWVHBzIne99to+d1MtFrQE",
+	"kejkGayqKK6ng9Oftw8ycm98+SWJ2B7sM8sq8++ahYGlCVeETmSlh+R6SiiBdRrDiytnDRqLBV5aGJuT",
+	"5ShWBWGf6WJZGEtN5IROFGyXMSPvhAZrkpuzIdjwTpglTQ2LneuYAOcFc7LKjCDgy3peMjWXRQ42YMmo",
+	"+bY5Y/32dM5oYQ58zBBrrhy+ZlQp4VqxYppYWZlRYY72hBH2QIuKapafwbNWEhFF14qs5ushuTASQMni",
+	"wZhybgFmyDuRUdEYgtAZ5cLQJNkQA4kxP/vo7iKqFHCfkQ3IhGV0wcgDV3xSmH/Oucj9vL5RBA1n3D3z",
+	"50LK+ycTmt2TqaxEDqryPNhVI+eG0Umb2bxc37BMilzFp2V2iUxLuYBPMZE7k9/P95+5VkZ1lTqx3zM/",
+	"K1mVGSO5ZChnNSsKN8S/EC1JatkqdZO9E/Xbfp/Nq7jXRuW7b+Im1Owkq0lheMlb0LWqQIsdFBpuflRI",
+	"LKL268c5M+fBcJdlMxW3WsmFIAVXWvk9oUKtWAnPmYnDeuJ7YNlvL7Hn3kGR15x0Y+dhjiAYpob+E1bI",
+	"FSzHn9FhdHw0T/swtHn0CtRljHssxy5LBpMyerXzg39CT3mrG43irKRcsbxmlIZs4UJ//2Kw6UEltc27",
+	"h4WrnBXX33ACuyfKZVWHneL4rMM8gQN9MIc1zISfrZvs3A+/e80tSBr+gbUmcV31OfKSutYQv/jPy8lf",
+	"WQa6FIgDmlVt1/sNdnO7GDnRwY5OOZB2/xeXTOSHvemO3gGvdm3/9ZKJXmaqk+pcGIdBaBVl/G2TaDGD",
+	"I4OnZNOiGgTL7dzaN7zQDKAimufcLIkW74NNntJCsZhhUyNOTqUYBjf/jbSwTqBxe4bkNZ9OWWkWP+Ws",
+	"yBUgCJlcTLhgOZmsyfnV68TqFwRm5BTOxWRNrseoL1qs14JSHgMKSAafn8zkE/O3J+qeL5/IJRLoyVKa",
+	"PSmt4R4qIAsPWbK1TnP/AX9tjDYYJDt8qf4jlx5j+fuSrFZSx4FO+n85VCTHxEz2mEGIqhwJuNjj60eA",
+	"NsDnPioq0X/+oSA+ynH70iUcfypltTy62vMubfd7z46qLtGX7LVTfzftWouDlnadIo6ojCowDzWU5v5m",
+	"bXS8jffVDtgz9KBa0KcMP+DHGZIRIJ874M4tNufXGArIcT3MhCSwKTx8Ztnnl62n5L31zVonRV1PIz4O",
+	"SBbaMhjOiGKMpNXyVqb94QYvhPpLIzzVX9qoqFmoi4zFo3gNQxw+l+AKO0mzD1VunQll/DplBS960mBW",
+	"gpVumErPmRiSn/iDsTuVpRjQURAK8GJCuCb3jC0RS8I/IgyAtL4TMCQgFQXVxgd+uSbvpdKzkqlvFMkK",
+	"md23/fQj78NvswU15rqfjTvi4NSlPFcpkSVJp2ApA2u21YF5JSa8jAgKt8CGkSuRy3RIPs6l2WSimMjx",
+	"KWX2Q4qMkQWEYicso5ViocO4oooUUukEgEJA6eZUA/JnOERpkvMcwSUhXTiZ5MaW1iuesSF5NZeKCcNI",
+	"tzJTXFisgVtgzrgorY3vkrJT7zvs3GvrZgDSpr7C6MM4q/v34SbE8lZ2hMcNN6UNl6bt1BVS3rOcUD0k",
+	"54Hbh+cTThO4NwWbakILKdiQGNvKcxCRolj3lXCdtklHgCq1BloKvqdFb5uYUQKGnHFLgRunsnxdleBJ",
+	"WSgxJWumzzpjVkwYrfPzwH5pkAzeXIzxP85f/fvV9cfL0eufRq8HyWA8urm+/NPodXA6N/0Vs31AxuGN",
+	"hSrqXeSLpbQBB2rs4oEGln2KLwB1cAtGDzY8srmjOdXUo57mMZLi65GjnHmgYydHW0wkqmpVXBxpzRZL",
+	"HQt0MfL29vY9saGozXnldoPeNY9MP+QUrIuYIbNuoOori1XY6AnLE2+iKJaVDPGKiBAQXM3jEQYPZvKC",
+	"kUrkIL/WiRGnHq1fljJjSpGc7xNlsKszXtNWm9kF1OKsMWEzLoSRkZY/UMh+oxC2iFqGmpZ6P7jXOE+V",
+	"eiXzjlnA1uNDZ0E8B8hTun2xUxtGodEHVuY8i2xA+uHKHMir9LRFfiMQQsrX4QjHDgtqjv4Dw7MPWoGk",
+	"r0eXF38ajUev01NCs4wtNcuHJB2Pbsd/MX+6E1b+IavDIKrKMgaP3b4dX9/eXsLbEBBhGTOsRqgyAhVs",
+	"Y7I0Gg/GfPPhBh7lmqx4URAB2hI/S/ScqzthJzsk6U/XV6OuZ6lYo0ZzkstSZZAM/IJAWt2O/zJIBn6a",
+	"8DeYxSAZmA9syrH28bd8GfJJvT0dQqHkk0ozSCzbaaM0xcI9W8fC7DvwGwkuraPF6P98OL+8GSSD0Z8v",
+	"bm7Nf7w7v331dnQTWWwyeKBF1cHGmn1GjYIjGo4i49Fzwj4vS6YA/je/2tETx+nwBnx62ES5nnWkkIXk",
+	"NgSABW2QtqlgIHdp2KJ1H0UDL8JnX1bF/ZgpgBv+tsUC3GnP0ML4VbHQT2BMrMzJV5LYh/dGipMBOqcH",
+	"ueJsWimWd05wZQxICwn5ACEtMDZ1wEyNOUwnBfsgNC/6i9VKGB82EnC6yFWdeBNExLdEm/bwpf1e1ySu",
+	"97QmXj2/9gJjUqCdiRBHHWxo2Xp6ZjHfAPH51CLhKmI5OG3e0JXxcAzAGJvfHuOS4KTOpMxBgVgJb+xg",
+	"Q22Nvig4McbirAqGLAFT2gVPfdbWNjrvsOHMI16pgK6W4BbZXES52sd2KJku1xbgajG4X5S3fIzyUsoc",
+	"xSktd69FS02LXaRucRS+kwRbFczRb0ucbZZM5Exk602ZtMXqE1Kf1fBTnhvxzDA0uc3SExZQs/knCkJQ",
+	"FjIwp6Hg2f1cVopFNQe4IuYUdOR/NrSojWn6V2KLHwWpOjvzbtyB8cknYZ6zt0XxEUh7gRj1cFfYaVO4",
+	"OxWjulV55LWWABOdIWLvO3Zqux2ebybLkhW01lebc7G+xpVqb/az59+++O77f/vBbMfSnMbSzPY/nvyv",
+	"n0+e/PjLv/5TjGmYyG95DIjdSHRop5wouu5/ppl44KUUC+sFbv5uTsO7LSkk8MCNptl9RKH034/WgLfw",
+	"19jnHHt2bIKP0sUdkDhJbyWmjlEhFXjy/emH7scux9cduRt8un1sw0WFE21uT9LKcfd53ThogwFDMrY2",
+	"sc3K20TEjV+ds3rHH66uELJ4df3u/eXoFmz8N+cXl7vRCjQmb9x09zEi33BW5KMuyUxBPEHmJYhnYDMI",
+	"mMeQii53clLKeyYgtpEY/TUHkNjtU5qQVFb6k5x+Kg1pzL+F1J/snkwK+Iu1XT7Bx9MOv58VeXwGZvXB",
+	"pxH2GuL+MvXzyS8pmBDIq9agqfMJol8Lsr+2Uc2osBXAdZLkcjjY5T/gIhKkZv2VHd4EBB2Hb+y7u/cf",
+	"JLCgxVOMViIjHJB2AWulmMtWSHkP2fNDcl4UhnpakUVlwwdnoPBQwpqfrAFcMkMHMGAjqq2huvrB+E2H",
+	"qgHWfneyie6HB/iVFJpyEclbfEUVIwvQL6qPT9gcF6bCIsOet93RxCZcUrG2ELgIEZA9Pm3kk+qK5X/X",
+	"wyXfWpEAP7+OI4DegXGlSD+eBP/bZa0uuHiUcd1Rj0REjEhbMCoUQWHbSCRw0rmPTG5Q7flGJKAS/NeK",
+	"2Z/jUf6YVLfncl+pXrJ3UXmcvh+NP43+/Ort+dVPoxStShVYD8aWMEYupnhzMatzZEn66vrD1e2ni6tP",
+	"Hy+uXl9/bLyOkCrVpGBUaZJ6cD+9E3VgGkYFVcIFSVeQJe8wfhDBoGDcHCBs3QTKwumDrmzMqJ+i9NTZ",
+	"j6gQpY1lyN7OrVIkk7V18usVY15ZJTTLE1wVIFawSMwyDyMY4+sPt2Zd5+/fX168Or+9uL4aJIPR1Z8u",
+	"xtdX70ZXt/1W6Ka63wKvAsc9HhNwUCy4t2SEAWHrBGPQkGuL63KtCM8TJ8KwtpWkKzaZS3n/hOexuKVh",
+	"wb6gFX72lUtdifrNikzYrBK7vWQ7WkQ+XBc5UxojmWHCJCbPyukm3NFXUUHoJRJxzqA4dC9Av3exgNKj",
+	"7bEX84jf0pznYQAm7oNvx0oswSCEDOZVQC1jAyimdbEfVkJtbdE28oasPMY39ktDt/PaP6qyz8yc15IM",
+	"7LHoOTn7dHeavH2glSl/ZosdAV3A6PpMCrbbKOWIKOLhDLK961k35+R3KfChGuc1ZPKYmxQSKZ6xsl92",
+	"R0OyHSXJY9esx55NW/r3zcXYh5s20B2SjkfvLq5ej8YYOVKaFwXE8ZXLoPAR8DBjCjL6UxfctqPXdRp3",
+	"IlaoQdLxh8vRJ2POQHjejI9/Go9eXWNQDctsDOGplmWQTh5UScXKo2C2NqeHa/NEWO3ktB3QAmJauOgw",
+	"QJ8Mwtm5f/qZ7dKDIGfWw7Hjw916EN/YUIS1p96V1oB0G92O/4L/dPBvGJyETXbxyYSkaEOmpNxAsmG0",
+	"0Z/fnn+4uTVPhLD2ndiKa7cMJZcL4abWCi5aMzYZ+I/1pOkeOEMHTW/5ghU2Qf3xjnXvc3td6Yn83LXR",
+	"zp/HPW0kELj0tOAEBNWJ7bDHMlaEGC4BUcY101Gt2C90JcFcOZ+xrUV4YMNhggG+0AzzB3lam4GMHhke",
+	"Lcrj0mOUDwqKm5O0P5CcacoLRf55/OYV+fHFd//2L/sAT/dc5JjhtizlrKQLdUq4eKCFMUyF1J/A3U5I",
+	"JsW04JlOiNK0YInRmoZ6AIN8cktJiJbyU0HLGUvuRCVUtTRcz/JPC5Zz+smsLiELpucy/wQIljmWDGcw",
+	"4XnOREIqQR8oL+jEfMbBMBi/MlRntQdEbQaGlaJYuANLMltnRLlcNatHQ/TekK2Dl+d0uWSCOcowuSxY",
+	"WOCJBjsgQ4YDMCfvG9WNKfc/sAHa+OXwOg3MSdqW3siVy1wyprpbASnkbLjdcvPownc//hiw+IuTeGzN",
+	"VeZtTaExU1jJMo9TUFtAvh3YXtG1DQydTgoq7s9IahgdNTLKf8MLitAlxRhyGBgJXtydIqIRzHb1eN5k",
+	"sxhkTe/YER4zmo/xiUfLZ/0dp3V2VoY0afGOlvewqQuj3PEtwoXSmPB+cNXW7zutFHkrnuESZJPsSFqB",
+	"0J203aS+NtnCfTZ+FDIpMl5wj6BE4A0WDVFI5RTyglhx/wAOMy8PTBJJBtNSRjTryCNT8B0mcthi0EBT",
+	"DcANks2cMApq77//8796u+cONtz5YXjwgFUtuFLR8W/rDAwgnkBQU89lNYOsmzVRc1kV+Rk5QTVHiwIC",
+	"NawoDp/IDQjdXSF/nvuiVMyJn0JvNde5CodqgEcdiqL2WWWlr6djY272pEWQu78mJcXkN0jeFzPnUgSR",
+	"nAnN7g8gyx4Yi46Ipv/+z/8CFwhPazt9a0f6Ffu8ZJnemSjmO01gDMqs34iyhaFDkMcDHHrmUjJyVjDj",
+	"hdlU1VKuiJUFXytSPJwCBxbIEpyjxIuNmvfbzNdghgYh4mIKAqtxhNem4A7JhVaggKjQCGLL6WY5TgTB",
+	"5Q9bG1/4AnRM4uWFy7hUuBFIerCEFdH0nhH5YNHklSzv4y0vsoLyBcsbvtQuV8tBE1w5eNOewH2zGvHb",
+	"Y0DRNzPV6hZ1+C2LkBz2rblU8WQSnnfY+jA7lTgUQQU9XmYY6uaaTNZnJC2RKy5ybxM46xUlA9TrYOKS",
+	"Wtk4aBRgfsloy//cszrADxKBkw1XAkSt+EyYiRZ8yvqLiCWPp59GxJi0+xlY1T8P6JIbQ9uiXINkkHO1",
+	"hEjzL7/sI7sPyNl/qLuZ9ABrgVNwvfWrblXNXPCA3NENTOyhbrF6x6nbInAuudJfi/g42XU42OO6KLbk",
+	"Vrlg+Q0XGetpMVn9BK6mFZMgJedcaVnukSd2QLSHCTqxebGbsrCfr1S7SdMgVLz9DfvcF1hZq0ArmEtw",
+	"iGZ1xHTb0LFo5Xa3pm7ptZVZqoK9xSf7x8jgQw+02LowYyG9pNn91odssPSWLZauS1dnBuvmD4CcXosx",
+	"FkLH97pkcPjW77hwWTKR1IdMLnfu7g08dGBPI03LGdP9D/EtPB+Tiz44EV8KIBRb6Vktc3q4YN2z/cGK",
+	"loKLWRdmHEL+UODIFVmyck6XaAFB5686K426qJ01FxRRKw5t9oicTqFhk1W9REuyKrmGzAv0sH879M3H",
+	"/PZEV9pb3cj9iG13TK3VmqwWm+GmJ6EgT1zWtpOXgbBrNqQC5veis81nmye5QYWa/zeFx6akCHm8TYTN",
+	"U795xKPCt0vPvWZTLvgBpeY2r2/JSiWF57WpTfXbNPsDjeRxLmyY/ZUKqj9fHk+P+RWctMnyVq6ckxJ2",
+	"pYQkxzr2U9sGPqmKl0wNyQmRgoQJTK6/JPwOIIzIXJYfyp0fvn+xI7mtP4UCbdyvkajTy5t9RG2wAEuL",
+	"AUepE560nIGz50MKrUUPe2csbV9ORFH7nXsWkPDb73f1Qo/q882dn9LSNc807ih2zWyjJpC71jQYW/03",
+	"jQTxtMHEQzNFIsWdaNAJ+aWV4eZYBr8GbiXAGgUjKEwwx8woO4wNeTp8f/Lihx4JmJtGS6PpVwu2rpQ2",
+	"PO8yS3A5hiT2pUjK6ld0CnPW0p7lpRFbajsa7+AKK+UR/7CtLWx4zCZX0KJQtgtmQyYMyRszcIz3D8by",
+	"I9Zet6jyrVYnTK8YE6RkCy5yYz1g7LolnXZkl5yRE5+xbcdB/mzybFOgsc8008UapVqTGZ+dnPxwLLm2",
+	"h4F7WEu2x7eDtySp959yw3jersQWVKwDMQUKDBDHpM7gfbZFYfmSKDgGw9bO7kzI3mNNbYv/yMLocFl0",
+	"qB0cpIif7M4R32M+bXu6mwM+Yvq1LUc2QgJCAoYLwv0/cT17rIBLWxo3jTDIIxkv8WrMmDXfZQq/7WgC",
+	"bk4DdW2FHTiLqam5tChtK/DYcZVNelednHybAbQGVIV/s/+Lfw5DQfhDemo7avlwBEbhfOSj7nPz18qI",
+	"YW80BPYlBpPqeXfkgxR0ttO0Aa2GNg1XYZdwm0Layn2qkwAVybkC+99M3+ap4EjD/btq981RDvbKpSnb",
+	"vh7NXCYOaczDrenQ+8AF5qVxJbrqwttz0w4JyORiwbXeJ9XZyLxLqvRbWZWdIS3bu9qm2cPn57Iqexii",
+	"wRbb3YILUdrd3/WcLc7uxMqOIBdMNWxZwzkU6Iz+j3JVITaLrNW6q2+DyM9dVN7JhV+VcVAV7BgJx4Ay",
+	"P1qisRm9K13x4ATFwIffN9GA8iIe8sch7UVNGHzdcXgPiIqpQq6Y0pc9ZZx9nLBgcrXEO0Bi2QHHexQX",
+	"1G9cdQHAvm/D14SWXSOHAAGzexVjqxtnSO+FFLGSNUpAhyT9n2njMiWxJmUF0bpsTkuaaVYqqAdFOw1y",
+	"j/qUg9ZF2p2ljc+/vrQxqAx/zM9AkfnjfaBXbeGmU7S7SCy8CMxXR44vbi9enV8OksHH87EtY7+4enPd",
+	"s3C9hmL3momXgBuZ1tiDhO9ROBw0LomJbbnqbyFISCff9cFG0jnWNeXr7swJNBX90tbE3iYTiPNYfMjG",
+	"9Duq4m27tZ1h/dIlN+xSefVyHjPCXS8rjAiEMW2zX46kSZMhYoLPOuL7Sb4buWAAl6zmctFo5zJFw7fV",
+	"GY2LPDwzlcJQA6MLG5iPVhQfBHm1e5KZT9uherUls/TY7zh+ELk8SjsyowRkeZAlYnzI5a6k0ExWhfNr",
+	"ybLSh2W6dTfh8vOv5xNjuo8IIGwSyzDV1iDnASkDzjbuKkszrpVtvuujjrouJIQI5N6pCHOqbvhMcGEM",
+	"s5LpjqegMhgy9ztabUFSv+uH6Q+oLSlWZzZNFsqqEarFnlH7pVPOWZH7fm8biWOuHCbwv5vNkCOdI/fJ",
+	"XeyZnOCEyNar53DL/t08ilbCKymyqiybnYhCZ6vLBvV1f9sz+hgt2/exRkoCO1QU1ew9K9FyjyeLbRjc",
+	"hoiy0lszzDZeOiAzoCqLtzbjbpMr51JpAMiMXHTc+WF8eWbZAW3amhP/wfIO/kHyCQ4L8lv8z+o1t01N",
+	"UZI05WhEGoVuUc3pG+zVPkJtnt0i2x8h/m4F8qZ90dYaPYBywgX53zfXV5uAuaHsN1BgRgq6llU0jvcV",
+	"4Pk++QLBrehd3euCmb04+fH7ZFc7uxtASLieY7DUNbkmrnyMaq8MmVauzNloFluva8kRziJA871lBRt3",
+	"LYr1vmD+MeS8J+wPSVdzDN+B2XCCDLK/WwGdXQLpwLhsS730iciGNklPveMaSWNt0zqoRf+qYGxbb23r",
+	"P0Im65C8dTB1IiuRI+xq129+eIYJ8QXN7l3AjStyY/79jSJwBXxCWKEYOemAqxrBuF3wVdtE2yI5jABV",
+	"jUNDqCI3moqcljn56OLliq5PSbqaK5Z9wgL5CVXs+xfu0hmUNJUw3/anqdGeqi1ZDj5Km8ZCnSWyERl7",
+	"afbDtkPCHdxB4O/jZyMwO8oi2vhrrvUSwiVaL5WxG4YbN6rtOEAH0yQeTKuV6TaN9u8tLxaYdJAMZkyw",
+	"kmc9OwiEg+3ZRsC+egyM3jlgjwbTh5dAx001e8uycS4AQLWNotr9XwEzD6qNmqueuTvBIrecQqspX3jG",
+	"CisIU5sLlqJzVUfMbAtevC8qarY+Wk63nChWHnZVVyPzYYft3A6T14/vdvL9FLdlcW5ywhfIVptGqt2g",
+	"gxY6l774dsUmJIC6QV/lstnGYHgn7sQTgjfEg2Fi7DgI3i+MX/KMvOMvh+QDNs20V1wm1pPmwvcayKhi",
+	"CUlFVRQopqmw08FaUEiekFm1YFjecCeIM4FOScHoAyPU8hVcny3JjGFKmku5MNMEFwGnuezs6wABAduc",
+	"gXCxrDD+Dbc0C12CiZJiu4G07hCHvUjNRy7xMlvzDToz01tSpUhan+TU3eBpu+ZSRdKs/kW7pt4ZLQq4",
+	"x9tfPgRpTqSOr5oPOMW8oGuwNoxag3lchDVzZnXffvvtj2byH25f4f0lpFoaSgkuGJmWCBzRguR8xrUa",
+	"knPfJ9PVlbiSOde4Ab7zEXL+UNHAddlrm6bx/D+++xYv1DFUqlvvKjdlQEjgPIP1lLOML+rv49gUkz7M",
+	"I1p6dtFMmPn47B/2mSt9Sl6cvMAgb8EzZq824TkTmk+5OeCD86VxN548H544563xN2OEuDbzg5FPGtto",
+	"SegTJYI76FWQk2zbMQzQdg88ydPBM2tvCrrkg9PBt8NnMBejZkAKuPt7jDhlEWmN6chIL39zLB6n6MWx",
+	"JVuC62qWoeydseS2cUdfJhfMC9y07vacYuuktO5+mvr6exvsx+DuWlbAijjSRlIIcqmSNkhv/qmIYNh0",
+	"AedHhLEz7/mS2Mv5nU1uwdpBwZXGTwOx3P26nZnD9SNPjV3ibtns93CdSdfreRti7/XsedDfue/w0AS6",
+	"79z97Yw9X7hln3XfZ99x0XvcD9hvosfT1rzp8eSlcTggCdzdXQTn5PnJCXbfEdp6nIHWevpXCzOjPdCr",
+	"dQfYdKAsI2XJtmORvZcLXXprxseH9nN96poMfWnIGaMv/MXQeKEkHhwo6JhhFxVk/V/Mm1ZCPA0SY8EA",
+	"7QAIpULgGkQCtDjBJj9FEUivuuWJbZwBFyfae6ohLD4zKpZDFxts2JE0LvaGRg1WKIDGts2C4N12b44w",
+	"BmJ+a6T4ggLBJgBr86tVVau5BDwRKHNG3LWcKKLszZwo42rPOxzXK9KiAIkOd7QYa+K0cZ0kNDSyFq4C",
+	"QokOiRQM7gWTdUVfynzdzQ3uEc7UU7yB0b7/5RH5OriiJ8LYHq3NpWD1fVdzKvKCGb1biVxCGOHr2f28",
+	"phtm/1o2skUnEaY3ljv6X08gOnnq8ZpB8zxAQsbTv/H8y1MzYXTf9lEVF69BusSP0vtKYy8K25ohZH/X",
+	"p8wYSNY9IoqLjCUAaXvIxxwTVL+2sUB9NETunK5TolxElxWK3QmaoQKHDLhGiy7PtP6KTPDezGDgHkHj",
+	"tCUTQ/JeKsyUm8INc3i9Zm4sXJ0Q4/kVdyJt3MaTQgDB9eekvjeZseYhIxVvzTQ/VvYPdX5986yY34HJ",
+	"zzN3s8FjMXoQ/N3G6HW09es52nwS99gdIbPpAW8fztP1pYvWGGzSFX4OpM9jKkV/qeOXWIUHmv+1YjR6",
+	"AkxlkLPHoDJ8340+sfeu71CRiB502tLX3qVrNvoOllGryATOGP4OGgn9NFDXvnxF6SG5XjJBqH1yglll",
+	"4Mja64X9y3BeUe96kQtvfaNIir1YsB2Zvyo7jR0ueKXLNm5lhptR09PgDnvDrOC1hF/xDzS71PjbvGnB",
+	"71li1gbOAtHrJcocf1+mWSK6ccmd4DkW9fxaSW17noDIk5W9TZebuf1asXJde2WT9SCEPBBWrNnVwX5m",
+	"7oPwUvJYj7k/XIQ/XIQjS8P6YvcdfoIDML9eAL6RRR7IP1D0svSnsJeSeeBsxZoqxrUFjBs9b2xhqW3E",
+	"5wx4J7bQ+AH0wZpA1lx3DsQC2gl6Z8OYIwU05RfWCmfLmEwzk+qyqo+yiWGzyC9NdNUXOT4S/wS9BCO8",
+	"44viwKMy5GP5MbjnHS3vvakNt1/bywpdk8fD+cfXssZZ6Nxd8+7sfnupsFnlkLy3rpudWlgegB7eMMIc",
+	"8MsfXtce228rjo/rcRlPq9M2nTGk8KMbpl0mqe1pb6RRXZru75A5Ck1p7tNtY5Zocoj72aLvBsxzPIf2",
+	"XDSRFySY0tDvV6HfF0NfjPz3+IuR4nHEJQFQl5IAnAmSCF6c/Djcian8nXkHiWALSIRcHRv+2MY7bTYQ",
+	"7ZaC0UPnYfJmL7RHJGO0m36EqnhFT+PSFZdIa+ab2PbvlsOOBqt2XAbsPTjur+tVj3aCQw15xNMbYKB9",
+	"D+5WVfr/4WFzWm/XQWMPTGyJuUG4zDxCUnwtJVh9CpcJ2Wj5hM24ENzftMjwnn0N2Y0T+TnEBs8wMk01",
+	"BWhNkBSNkZH5SJqYX43bbC1r1wLT50/AeEYKZwU3swLTumS6Kh1np5dU6Scw3JOL1ym0zjTugxTFGqEq",
+	"W9W94Aquezm/E5lcLLCXjvkoguJTtiI+aKukhexJbjRfJoVgmatRN8crYzaFTOmS0QWEpJmAps7G7NB8",
+	"wU7da4QKtoqZ/vjuCHdkB55hvsVz3zocCzrNGhRjkFUHyALmbdbQQoM2gxBVaKcNtpGE3W6lZp81stMT",
+	"XEjzjLQHjJ4HfPFILqNrCIM8OFkTSBwpn0Bcnzkqu1Nh/4CnokvlbPZwgJSLuU9VqwP8RHExK1qXbam5",
+	"vft8U3e11VZr92NAkb8koKby3le21NViYSnjZiVjfAbh5VORSezX7j/20d8TOrJxYdYOfKR1ad2R9H5j",
+	"1M6oapPBI0y/08Np3PvzG1G1E4IPnjmee9M8ut6bihhNbWoebDvZqspukWMvHZelRZJs/xhorI+1l+ii",
+	"wDCos5SWSwhK4EuQMab8hRNndVPpnNsYNJhSoOggOmbDYFNZzqTWTBh/HftbuMsKOvpBbwq5sVvfo4JM",
+	"dafjTmvcUuhop07XpbwuDb6sRMAiVlbjSfO1vJ2ejOvvvB8f/UOJQ9/GY4cYxHLXY20E1iFM1sSmVDv6",
+	"I8nhaHaWk7kuFNC/1IwBLQZLhnKFbOtBHbSdJlrassNWxBIKqcYYtXkUYLfZbbQXtvvsqF/vks8YmVcE",
+	"a3KHg0ZB0eiWzroGt489hWe+JINLWd+Mu+15/5yd0NeFX2HjbI5jhKX8ifY6E++p2MJkze48ZGEvxWky",
+	"DI7iGaaxby+2czBeKfr1S38NU+heetJpHsSnffLbsZuPNWOfcndfW9Cm61A2/HI0A6OTqoeBJVVErhlt",
+	"SDOr8BEIzr2MOPOZ4y4qTWa22M4nj7uUNVpAKweX6dbOVcPsOVnpO5FeTJ/AffspekaY6s0VefH8h6Te",
+	"F00hFkKFjYvZRGHy4tnzaCIN1J5attrpGqdmq3xOuRvaNwJjObfV0FE32S2g4dVEPeJ/DCl+8nuS4kc5",
+	"PsDUddPAmqV3yuentg3DkTFJR6BvlIsxmRNijHHfmA/o14QqI0Ifn/67i89/iH1+jcToq3qfYknzsdHm",
+	"chHcy0UFW50hjogGINYBuAuq3F4jLEjstVFQUNLodbaLDfDhP7hg7TvY9WaC0t4AeHQ+UPeKvCp4dv9W",
+	"VgqzSVvNQ5s1MSJ3LIK9XsEYkVWpwjoRKzOwCCohBVOKULKg5YzD5XC26SNX9h5yLcmEEXtnrvmEby+4",
+	"cl2qaDYHgBvACri30BUTNVpPAiD+1wogoxUA1mouV3DDtb3Z7IxQdW/rtElwixb23Yb09To1NprKYnei",
+	"j9b27QEltLCDFNXEdghqUAt7axgXbdiRQAdEbuhuz4HPX4SV2d//sL2q/nH94+ZNlR0JMVguj9dAHieX",
+	"FIaqVafLd3RmGYtcEdnn0OlyfeQD90ZCK2+ysi1nXXVu3Tgq6C9gw3kqqNhF9MvIWSXxrCzoPQtkeV4Z",
+	"s9Umek8pL9SdAG5Pgtv2fdt5iNps6PNmfnj0EOhy/YcgB0Fut8u1qtzMwgm5q74QOoqEntu+Oc9PTqwO",
+	"rutm8aczohgjadh5DgtsU/Bk0k2tO2PaX6z/aHvlIi5dEbAg2qnWSrPF0RBtHR+/C6V0Ny9sBSpdu4nf",
+	"N1YZdjTYAVc6qhwNsfQXXGyCln4HQtwyhiq6NgqP45JudlL6jbFF3yUifmZcMxov5BJf02tsIOz/pX63",
+	"sOPKb26EL8KDuhN/PK+vN5M2dIR4uVFy0AcHHZOzNnBz8iPeQ+CSMhZdaGXIiH0ASzefx8Ast9KtG7ns",
+	"XMLJb8zPx+Xi46GWO+h6SOgTLnspH9w70LBn8JQu+dOHZyD57ZeiDVwsmO7Kkr0bYNuiJvGXgO8RzExs",
+	"3hLVZMnk0liGktAJUj4YkLq06b9FG3A30+xmckg+jC9V4npkfuO7Y5pjhg2f3K7CAVyVHMOrmD5ljJTh",
+	"RqpF7PO32PtSlpAPhD6pq0eSKycO0TG00WsjAOyVy801NkPZm9+6YivsKI69DGyEma6x1rIex6bTbA5g",
+	"nBrb2M32dAuv+Whmtnz55cv/CwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
