@@ -241,23 +241,28 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 }
 
 const outboxBacklog = `-- name: OutboxBacklog :many
-select w.webhook_id, w.max_concurrent, w.rate_per_second
+select w.webhook_id, w.max_concurrent, w.rate_per_second,
+       (ripe.at is not null and not held.now)::boolean as due,
+       coalesce(greatest(ceil(extract(epoch from
+           case when held.now then greatest(w.held_until, coalesce(ripe.at, later.at)) else later.at end - now()
+       ) * 1000000), 0), 0)::bigint as next_us
 from webhook w
-where w.enabled
-  and (w.held_until is null or w.held_until <= now())
-  and exists (
-      select from outbox o
-      where o.webhook_id = w.webhook_id and o.due_at <= now()
-  )
+cross join lateral (select coalesce(w.held_until > now(), false) as now) held
+cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at <= now()) ripe
+cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at > now()) later
+where w.enabled and (ripe.at is not null or later.at is not null)
 `
 
 type OutboxBacklogRow struct {
 	WebhookID     uuid.UUID
 	MaxConcurrent int32
 	RatePerSecond float64
+	Due           bool
+	NextUs        int64
 }
 
-// The webhooks for which something is due and that may be called now.
+// The enabled webhooks to which something is owed: whether any of it may be sent
+// now and, rounded up, the microseconds until the next of it may; 0 when there is none.
 func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error) {
 	rows, err := q.db.Query(ctx, outboxBacklog)
 	if err != nil {
@@ -267,7 +272,13 @@ func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error)
 	items := []OutboxBacklogRow{}
 	for rows.Next() {
 		var i OutboxBacklogRow
-		if err := rows.Scan(&i.WebhookID, &i.MaxConcurrent, &i.RatePerSecond); err != nil {
+		if err := rows.Scan(
+			&i.WebhookID,
+			&i.MaxConcurrent,
+			&i.RatePerSecond,
+			&i.Due,
+			&i.NextUs,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
