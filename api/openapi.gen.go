@@ -58,6 +58,24 @@ func (e AttemptVerdict) Valid() bool {
 	}
 }
 
+// Defines values for GroupAlertsParamsBy.
+const (
+	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
+	GroupAlertsParamsBySignature GroupAlertsParamsBy = "signature"
+)
+
+// Valid indicates whether the value is a known member of the GroupAlertsParamsBy enum.
+func (e GroupAlertsParamsBy) Valid() bool {
+	switch e {
+	case GroupAlertsParamsByRule:
+		return true
+	case GroupAlertsParamsBySignature:
+		return true
+	default:
+		return false
+	}
+}
+
 // Alert defines model for Alert.
 type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
@@ -65,6 +83,9 @@ type Alert struct {
 
 	// Count What a counting rule counted when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
+
+	// Delivery What became of an alert's notifications.
+	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// Exchange The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
 	// there is none.
@@ -83,9 +104,12 @@ type Alert struct {
 
 	// LateBySeconds The time from the end of the exchange (its start, where the source does not tell the end) to `firedAt`. Absent
 	// where the alert is not about one exchange.
-	LateBySeconds *float64   `json:"lateBySeconds,omitempty"`
-	Message       string     `json:"message"`
-	ResolvedAt    *time.Time `json:"resolvedAt,omitempty"`
+	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
+	Message       string   `json:"message"`
+
+	// Mine Whether its rule is meant for the caller. In lists and the answer for one alert.
+	Mine       *bool      `json:"mine,omitempty"`
+	ResolvedAt *time.Time `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent where the count fell below its threshold.
 	ResolvedBy *string            `json:"resolvedBy,omitempty"`
@@ -101,6 +125,9 @@ type Alert struct {
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
+
+	// Unread Whether the caller has not read it. In lists and the answer for one alert.
+	Unread *bool `json:"unread,omitempty"`
 }
 
 // AlertCounts defines model for AlertCounts.
@@ -109,12 +136,75 @@ type AlertCounts struct {
 	Firing       int64 `json:"firing"`
 	Pending      int64 `json:"pending"`
 	Resolved     int64 `json:"resolved"`
+
+	// Unread Open alerts that the caller has not read. Absent in events.
+	Unread *int64 `json:"unread,omitempty"`
+}
+
+// AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+type AlertFilter struct {
+	Application []string             `json:"application,omitempty"`
+	Mine        bool                 `json:"mine,omitempty"`
+	Q           string               `json:"q,omitempty"`
+	Route       []string             `json:"route,omitempty"`
+	RuleID      []openapi_types.UUID `json:"ruleId,omitempty"`
+	Severity    []Severity           `json:"severity,omitempty"`
+	Signature   []string             `json:"signature,omitempty"`
+
+	// State Without it, alerts of every state but PENDING.
+	State  []AlertState `json:"state,omitempty"`
+	Unread bool         `json:"unread,omitempty"`
+}
+
+// AlertGroup defines model for AlertGroup.
+type AlertGroup struct {
+	Acknowledged int64 `json:"acknowledged"`
+	Count        int64 `json:"count"`
+	Firing       int64 `json:"firing"`
+	Newest       Alert `json:"newest"`
+	Pending      int64 `json:"pending"`
+	Resolved     int64 `json:"resolved"`
+
+	// RuleID Of groups by rule.
+	RuleID *openapi_types.UUID `json:"ruleId,omitempty"`
+
+	// RuleName Of groups by rule.
+	RuleName *string `json:"ruleName,omitempty"`
+
+	// Signature What the exchanges failed with, of groups by signature. Empty for alerts without an error.
+	Signature *string `json:"signature,omitempty"`
+	Unread    int64   `json:"unread"`
+}
+
+// AlertGroupPage defines model for AlertGroupPage.
+type AlertGroupPage struct {
+	// AsOf As of a list of alerts; see `upTo`.
+	AsOf       time.Time    `json:"asOf"`
+	Items      []AlertGroup `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
-	Items      []Alert `json:"items"`
-	NextCursor *string `json:"nextCursor,omitempty"`
+	// AsOf The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
+	// that came later. By Postgres's clock.
+	AsOf       time.Time `json:"asOf"`
+	Items      []Alert   `json:"items"`
+	NextCursor *string   `json:"nextCursor,omitempty"`
+}
+
+// AlertSelection Either `ids` or `filter`.
+type AlertSelection struct {
+	// ActionID Names the action, for `undo`. Whoever sends the same once more, because the answer was lost, is told what
+	// the first did, and nothing is done twice. Chosen by Tocsin where it is absent.
+	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
+
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
 // AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
@@ -156,6 +246,37 @@ type AttemptVerdict string
 
 // AttributeMatch defines model for AttributeMatch.
 type AttributeMatch = rules.AttributeMatch
+
+// BulkResult defines model for BulkResult.
+type BulkResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+
+	// Already Alerts that were so already.
+	Already int64 `json:"already"`
+	Changed int64 `json:"changed"`
+
+	// Refused Alerts whose state does not allow it.
+	Refused       int64     `json:"refused"`
+	UndoableUntil time.Time `json:"undoableUntil"`
+
+	// Unknown Ids of which there is no alert.
+	Unknown int64 `json:"unknown"`
+}
+
+// DeliverySummary What became of an alert's notifications.
+type DeliverySummary struct {
+	Delivered int `json:"delivered"`
+
+	// Failed Refused for good, or attempted as often as the schedule allows.
+	Failed int `json:"failed"`
+
+	// NextAttemptAt The next attempt of those that are owed.
+	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
+
+	// Retrying Attempted without success so far.
+	Retrying int `json:"retrying"`
+	Total    int `json:"total"`
+}
 
 // Dependency defines model for Dependency.
 type Dependency struct {
@@ -295,6 +416,25 @@ type Problem struct {
 	//
 	// Examples: about:blank
 	Type string `json:"type"`
+}
+
+// ReadRequest Either `ids` or `filter`.
+type ReadRequest struct {
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// Unread Marks them as unread instead
+	Unread bool `json:"unread,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
+}
+
+// ReadResult defines model for ReadResult.
+type ReadResult struct {
+	// Changed Alerts that were not so before.
+	Changed int64 `json:"changed"`
 }
 
 // Reconciliation defines model for Reconciliation.
@@ -544,6 +684,15 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// UndoResult defines model for UndoResult.
+type UndoResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+	Restored int64              `json:"restored"`
+
+	// Skipped Alerts that could not be put back.
+	Skipped int64 `json:"skipped"`
+}
+
 // Webhook defines model for Webhook.
 type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
@@ -644,17 +793,56 @@ type ID = openapi_types.UUID
 // Limit defines model for Limit.
 type Limit = int
 
+// OnlyApplication defines model for OnlyApplication.
+type OnlyApplication = []string
+
+// OnlyMine defines model for OnlyMine.
+type OnlyMine = bool
+
+// OnlyRoute defines model for OnlyRoute.
+type OnlyRoute = []string
+
+// OnlyRule defines model for OnlyRule.
+type OnlyRule = []openapi_types.UUID
+
+// OnlySeverity defines model for OnlySeverity.
+type OnlySeverity = []Severity
+
+// OnlySignature defines model for OnlySignature.
+type OnlySignature = []string
+
+// OnlyState defines model for OnlyState.
+type OnlyState = []AlertState
+
+// OnlyText defines model for OnlyText.
+type OnlyText = string
+
+// OnlyUnread defines model for OnlyUnread.
+type OnlyUnread = bool
+
+// SelectAlerts Either `ids` or `filter`.
+type SelectAlerts = AlertSelection
+
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
-	State       *[]AlertState         `form:"state,omitempty" json:"state,omitempty"`
-	Severity    *[]Severity           `form:"severity,omitempty" json:"severity,omitempty"`
-	RuleID      *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
-	Application *[]string             `form:"application,omitempty" json:"application,omitempty"`
-	Route       *[]string             `form:"route,omitempty" json:"route,omitempty"`
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
 	// Q Text in title or message, case ignored.
-	Q *string `form:"q,omitempty" json:"q,omitempty"`
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -662,6 +850,41 @@ type ListAlertsParams struct {
 	// Limit The greatest number of entries wanted.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// GroupAlertsParams defines parameters for GroupAlerts.
+type GroupAlertsParams struct {
+	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
+	// ids and quotations left out.
+	By GroupAlertsParamsBy `form:"by" json:"by"`
+
+	// State Without it, alerts of every state but PENDING, of which nobody has been told.
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
+
+	// Q Text in title or message, case ignored.
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// GroupAlertsParamsBy defines parameters for GroupAlerts.
+type GroupAlertsParamsBy string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
@@ -711,6 +934,15 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
+type AcknowledgeAlertsJSONRequestBody = AlertSelection
+
+// ReadAlertsJSONRequestBody defines body for ReadAlerts for application/json ContentType.
+type ReadAlertsJSONRequestBody = ReadRequest
+
+// ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
+type ResolveAlertsJSONRequestBody = AlertSelection
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
@@ -725,9 +957,24 @@ type ServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx echo.Context, params ListAlertsParams) error
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx echo.Context) error
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx echo.Context, id ID) error
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx echo.Context, params GroupAlertsParams) error
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx echo.Context) error
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx echo.Context) error
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx echo.Context, id ID) error
@@ -842,11 +1089,32 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
 	}
 
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
 	// ------------- Optional query parameter "q" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
 	}
 
 	// ------------- Optional query parameter "cursor" -------------
@@ -868,12 +1136,150 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 	return err
 }
 
+// AcknowledgeAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) AcknowledgeAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AcknowledgeAlerts(ctx)
+	return err
+}
+
+// UndoAlertAction converts echo context to params.
+func (w *ServerInterfaceWrapper) UndoAlertAction(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UndoAlertAction(ctx, id)
+	return err
+}
+
 // CountAlerts converts echo context to params.
 func (w *ServerInterfaceWrapper) CountAlerts(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.CountAlerts(ctx)
+	return err
+}
+
+// GroupAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) GroupAlerts(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GroupAlertsParams
+	// ------------- Required query parameter "by" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "by", ctx.QueryParams(), &params.By, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter by: %s", err))
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", ctx.QueryParams(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter state: %s", err))
+	}
+
+	// ------------- Optional query parameter "severity" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "severity", ctx.QueryParams(), &params.Severity, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter severity: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GroupAlerts(ctx, params)
+	return err
+}
+
+// ReadAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ReadAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReadAlerts(ctx)
+	return err
+}
+
+// ResolveAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ResolveAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ResolveAlerts(ctx)
 	return err
 }
 
@@ -1346,6 +1752,11 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
+	router.POST(options.BaseURL+"/alerts/read", wrapper.ReadAlerts, options.OperationMiddlewares["readAlerts"]...)
+	router.GET(options.BaseURL+"/alerts/groups", wrapper.GroupAlerts, options.OperationMiddlewares["groupAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/:id", wrapper.GetAlert, options.OperationMiddlewares["getAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/acknowledge", wrapper.AcknowledgeAlert, options.OperationMiddlewares["acknowledgeAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
@@ -1399,6 +1810,84 @@ func (response ListAlertsdefaultApplicationProblemPlusJSONResponse) VisitListAle
 	return err
 }
 
+type AcknowledgeAlertsRequestObject struct {
+	Body *AcknowledgeAlertsJSONRequestBody
+}
+
+type AcknowledgeAlertsResponseObject interface {
+	VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error
+}
+
+type AcknowledgeAlerts200JSONResponse BulkResult
+
+func (response AcknowledgeAlerts200JSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActionRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type UndoAlertActionResponseObject interface {
+	VisitUndoAlertActionResponse(w http.ResponseWriter) error
+}
+
+type UndoAlertAction200JSONResponse UndoResult
+
+func (response UndoAlertAction200JSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UndoAlertActiondefaultApplicationProblemPlusJSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type CountAlertsRequestObject struct {
 }
 
@@ -1426,6 +1915,123 @@ type CountAlertsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CountAlertsdefaultApplicationProblemPlusJSONResponse) VisitCountAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsRequestObject struct {
+	Params GroupAlertsParams
+}
+
+type GroupAlertsResponseObject interface {
+	VisitGroupAlertsResponse(w http.ResponseWriter) error
+}
+
+type GroupAlerts200JSONResponse AlertGroupPage
+
+func (response GroupAlerts200JSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GroupAlertsdefaultApplicationProblemPlusJSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsRequestObject struct {
+	Body *ReadAlertsJSONRequestBody
+}
+
+type ReadAlertsResponseObject interface {
+	VisitReadAlertsResponse(w http.ResponseWriter) error
+}
+
+type ReadAlerts200JSONResponse ReadResult
+
+func (response ReadAlerts200JSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ReadAlertsdefaultApplicationProblemPlusJSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsRequestObject struct {
+	Body *ResolveAlertsJSONRequestBody
+}
+
+type ResolveAlertsResponseObject interface {
+	VisitResolveAlertsResponse(w http.ResponseWriter) error
+}
+
+type ResolveAlerts200JSONResponse BulkResult
+
+func (response ResolveAlerts200JSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ResolveAlertsdefaultApplicationProblemPlusJSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2386,9 +2992,24 @@ type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx context.Context, request ListAlertsRequestObject) (ListAlertsResponseObject, error)
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx context.Context, request AcknowledgeAlertsRequestObject) (AcknowledgeAlertsResponseObject, error)
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx context.Context, request UndoAlertActionRequestObject) (UndoAlertActionResponseObject, error)
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx context.Context, request GroupAlertsRequestObject) (GroupAlertsResponseObject, error)
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx context.Context, request ReadAlertsRequestObject) (ReadAlertsResponseObject, error)
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx context.Context, request ResolveAlertsRequestObject) (ResolveAlertsResponseObject, error)
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx context.Context, request GetAlertRequestObject) (GetAlertResponseObject, error)
@@ -2494,6 +3115,77 @@ func (sh *strictHandler) ListAlerts(ctx echo.Context, params ListAlertsParams) e
 	return nil
 }
 
+// AcknowledgeAlerts operation middleware
+func (sh *strictHandler) AcknowledgeAlerts(ctx echo.Context) error {
+	var request AcknowledgeAlertsRequestObject
+
+	var body AcknowledgeAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AcknowledgeAlerts(ctx.Request().Context(), request.(AcknowledgeAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AcknowledgeAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(AcknowledgeAlertsResponseObject); ok {
+		return validResponse.VisitAcknowledgeAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UndoAlertAction operation middleware
+func (sh *strictHandler) UndoAlertAction(ctx echo.Context, id ID) error {
+	var request UndoAlertActionRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UndoAlertAction(ctx.Request().Context(), request.(UndoAlertActionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UndoAlertAction")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UndoAlertActionResponseObject); ok {
+		return validResponse.VisitUndoAlertActionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // CountAlerts operation middleware
 func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 	var request CountAlertsRequestObject
@@ -2511,6 +3203,123 @@ func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(CountAlertsResponseObject); ok {
 		return validResponse.VisitCountAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GroupAlerts operation middleware
+func (sh *strictHandler) GroupAlerts(ctx echo.Context, params GroupAlertsParams) error {
+	var request GroupAlertsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GroupAlerts(ctx.Request().Context(), request.(GroupAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GroupAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GroupAlertsResponseObject); ok {
+		return validResponse.VisitGroupAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ReadAlerts operation middleware
+func (sh *strictHandler) ReadAlerts(ctx echo.Context) error {
+	var request ReadAlertsRequestObject
+
+	var body ReadAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReadAlerts(ctx.Request().Context(), request.(ReadAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReadAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ReadAlertsResponseObject); ok {
+		return validResponse.VisitReadAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ResolveAlerts operation middleware
+func (sh *strictHandler) ResolveAlerts(ctx echo.Context) error {
+	var request ResolveAlertsRequestObject
+
+	var body ResolveAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ResolveAlerts(ctx.Request().Context(), request.(ResolveAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ResolveAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ResolveAlertsResponseObject); ok {
+		return validResponse.VisitResolveAlertsResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3135,158 +3944,189 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3bchs5luCvIHImwjM7KZp2uWrK0sOGLNFlbcuSl5Lb3VHymGAmSKKVBNgJpChGrSL6a/rD+ks2cA6A",
-	"RCaRvKik2uqN6Zcui4nbwbnf8EuSyflCCia0Sg5/SWaM5qyE/xxc06n5/5yprOQLzaVIDpPrGSN3rFRc",
-	"ipRMZElGZ5ODj1Rns1EvSZOS/bXiJcuTQ11WLE1UNmNzaqbRqwVLDhOlSy6mycNDmpzLjOKs7UW+zFjJ",
-	"iJ4xItiS6BkXU8LVfvM/pMmClnTOtD3PSVUqWcZPNBLsXuMHIyInsPSCThkZs4ksWUqoIlyTJVVkyu+Y",
-	"MFvhZvBfK1aukjQRdG5Wz3CNcF9zen/OxFTPksPX/X4/jQDi7NR8CPMtqJ7V0/F845EnspxTnRwmVQVf",
-	"RkDM51zHjzwtGdVMaSKq+ZiV5tRM6JIzRZZUaJZ3nbGAOcN95GxCq0Inh9/3U3NePq/mcNo0mXOB/3rl",
-	"t8eFZlNW4hWVTC2kUAxu6FMpxwWbm//MpNBMwNbpYlFwxJSXC/ziP/6iEG3qPfxrySbJYfIvL2t8fom/",
-	"qpduXlixjWlUkyUTmixLKaY9gJodZ6Y9LlgJu1iUcsFKzXGnNLsVclmwfMryY924i5xqdqD5nK1fSNoY",
-	"924VQds0yWSF5950oi9c5HJ5Ap8+pAm7z2ZUTBlsrSguJ8nhz5snGLgRD1/TCHKwe5ZV5t9EGwAZcqAG",
-	"EoQrQsey0j1yOSGUwGYNZXDlyNWgFAyaG6bAcqAdKgi7p/NFYUhJ5ISOFcDc0PmN0EDuXBEhBevdCHOk",
-	"iUH5Yx3jDbxg5NPg4vTs4iczg4CV9axkaiaLHIi0ZNSsbVB4t4uZMVoYEo1RSvPksFpZFYxwrVgxScly",
-	"xrMZyagQUpMxI+yOFhXVLD+Cb+dMKcNKFF0pspyteuRMk5IpWdwZWnMHMFPeiIyKxhSETikXBiZ+02Mp",
-	"C0YBSDzfgQ2kSUE1ix/NIQ4Zs4zOGbnjio8L888ZF7nf1wtFkLPh7Zk/F1LeHoxpdksmshI54bpHjoNb",
-	"JULqXnTTZjfvVlcskyJX8W2ZWyKTUs5hKSZyx5P9fv+Na0WUpqVO7XrmZyWrMmMkl8zgkiaaFYWb4t+J",
-	"lmRk0WrkNnsj6tH+ns1QvGsp6jXxEmp0ktW4MLjkWVzN25GlmsPay49SusWBvRiIG4PMowm5BvjNgZA6",
-	"JwYIY1bIpcHYmlB60fmrgp3thlXm0wsQCbErtGizKBlsysiOzgX/iPrERmUDeUpJuWJ5fVsNAudC//Am",
-	"WZczaaLYHSu5Xm1jq1fuOzNGW6rZNADEwxV8+ZAmmuuCxXWdWoj/bKU6AjoAYxMWwabdXtwCNVZ5vlXz",
-	"y6/+/HL8F5aBeIBdgrBQm0VZ494dOCP4HYB2wuGM+w9cMJE/bqSjgb2Htu7B7cAfoimfk2ClTqh+ssTd",
-	"hCnXbN78j61IBPiDS9CypICCtVK6A1LBSp37vNJRGTCycnREZrXUbLKJlIwrDSwRtP2JLE+rErQxy8JH",
-	"ZMX0ERFyLPMVzDNmRqZZFsOEuY2fE7tSkibvz4b4H8cnf7i4/HI+OP1pcJqkyXBwdXn+x8FpcAp72DS5",
-	"P5jKAwcfcyDVu7JE4X864POFtNqaUaMPEy0zxcVLHAAgA2CowZ3VLdfZTU419dLGfEZGOBzMm+Y1Z56k",
-	"tl6vpb72rdkZotemNZsvIru8FIx8uL7+RMxETOn1feX2gj6qpmDZSWKxsoxZSV9mq4Y2Y7QsgxQ5K/gd",
-	"K42et+R6ZoSmYlnJtIqy+wkXXM3imp2XX0bBq0TOSrKkq5TIstaSFqXMmFIk5/tod/Z0xhrbYI/U1kgc",
-	"NcZsyoUwtqjFDyrUkpUvFDGYHz0uaCj7SXjD6yt1IvOOXcDV40dHgR4N4Cndvdit9aLS8I6VOc8iFzD6",
-	"fGEI8mJ02AK/YQgh5Gs10KHDnBrSv2NI+2ZTPTI6HZyf/XEwHJyODgnNMrYwViUZDQfXwz+bP90IowuW",
-	"hCKqwySqyjIGn11/GF5eX5/DaFBEWcYMqhGqblkO3IiSBa0Ugznff76CT42ZzouCCAbfwrJEz7i6EXaz",
-	"PTL66fJi0PUtFStU9RznslBJ0sQfCLjV9fDPSZr4bcLfYBdJmpgF1vlYm/wtXoZ4Ul9PB1Mo+bjSDDwu",
-	"IL7znJvro8WngAdMaKFYmy3cstW6QwK4gfv3qwg+yoUZ5GAx+N+fj8+vkjQZ/Ons6tr8x8fj65MPg6vI",
-	"YdPEWDEdaKzZPUoUnNFgFBkOXhN2b1RG0PjMr3b21GE6jIClDW4HR3nV4VsJwW0AAAdaA21TwBg9TPVa",
-	"sN5F0MBAWPaUGe2CiWy1rh1s4LBC6iPPR2meG1AwBdS2iasKq4ZbG1uBdiOVnpZMJWmSFTy7nclKsegt",
-	"gdin44bq6u21NsZaTdUPiWHpIHBHbPUtUNEysENnm+f7+AmY9mACrAu9wE0Utbaou07VTTaRYc39n4mA",
-	"8QMyGgsRNydFEQqBdcw6ULd8cSAXuO7BQhqeXKJbDxw/ZckKOABaYOt7sXL9QrUv+9Xr7958/8N//miu",
-	"Y2HYaWl2+18H//Pn/sHbr//xrzGkYSK/5jHzbc2ObJvViq52l71M3PFSirnVuNZ/N9TwcYOZDB9caZrd",
-	"rm91j/toTXgNf40t59Cz4xJKWen4SGDicZBeS3SPUSEVaM27ww9F/TYl05HcFX7dJtvwUOFGm9eTNojI",
-	"HdVvoYGAIRhbl9hG5U0s4sqfzkmY4eeLCzQPTi4/fjofXIM8fX98dr7dMkDGfeW2uw/Dfs9ZkQ+6ODMF",
-	"9gQuYmDPgGYTMyRmFXSpbuNS3jIBrpHUKDozw+lG7p5GKRnJSn+Tk2+lAY35t5D6m72TcQF/qYSxUMU3",
-	"WHzUoWOzIo/vwJw+WHrCC83KHt4vUz/3v45A30NcnTOj6Body4ZRoqsFHq5NUDMibAm+ZEly2Uu2yWo8",
-	"RIrQrFfZIrkhDtF7b8duv3/gwIIWLzGAgYhQaLQVNqpWkbNSdAsXUt4qw4t65LgoDPS0IvNKaWLM6SMQ",
-	"eMhhzU/obyQlM3DIzHQR0dYQXbv5FJrKywPoSmc48vv+uqshJOATKTTlIuKbPaHKqPpGvqhd9K/mvLAV",
-	"Fpn2uK36pdapTMUKpRAXobWxx9KGPzWhFgz8fgf1twbbq34EbnN6fxq3tr1DysXD3vaD/23zcc25eJZ5",
-	"HamvX8KFYWlzRoUiyGwh/ueg5rjzLjy5AbXXLZilSSX4Xytmfwbd52EXddzS5b5cvWQfo/x49Gkw/Db4",
-	"08mH44ufBiPUKlWgPRhdwii5GMYyRr+PA5DRyeXni+tvZxffvpxdnF5+aQxH9wXVpGBUaTLyjrTRjXBT",
-	"KJwVRAkXZLSEcJ7zpwELBgHj9jAtZbVoGqXh9kFWNna0m6D00NkPqD+Z3cQCEEbCAN8m45WNitUnpqUN",
-	"SLA8xVOBdQiHxEha6C0cXn6+Nuc6/vTp/Ozk+Prs0tjfg4s/ng0vLz4OLq53O6Hb6n4HvJCaT3hXcsKl",
-	"qN0ecsnyHhncsXLlvRiKiRwMGPShcK0Iz1PHwjDBgoyWbDyT8vaA5xHHIqDgjmEYu+yJCxu3WCv+qsiY",
-	"TSsQLZv5g50twh8ui5wpTSa8VHWojwtScKWVURREADXVYB5bBBW4OSPu7wwyFPZynu0cEFV6sNnPaT7x",
-	"V5rzPHR2xm1wdq/tYTY4N6XIbGJLAC2jAyimdbGPT7Nk1CZBbAJviMpDHLFflM/ua38P5j47c1ZLmliy",
-	"2HFz9uvuKKT9oBWIPCLmllboXcDkhakUbLtSCrtwxBnE8OpdN/fkbymwoRr0GiJ5zEwKgfQUoaYGZ3u2",
-	"iFME6dbl7/uzoXftrnl3yGg4+Hh2cToYopdWaV4Uhvcwhb7nINoUxuwgDWHkAkl29joMfiNicXAyGn4+",
-	"H3wz6gyEwsz8+Kfh4OQSHdiYSmAAT7UsVZ0WE2SCxFJAYLc3Aj7n2nwRZnQ4aQewAP8xHjoMhqVJuDv3",
-	"T7+zbXIQ+MyqN3R4uF0O4og1QVhb6l0hRITb4Hr4Z/xn6eRjEAiAS3axgJSMUIcckZJNKmW9+lMpbYRh",
-	"NPjTh+PPV9fmC0s3LCdU3Qg50UwYGxb8U9mM5eYeaFHIpWorSi7u6LbWcuRbNTZN/GI7wnQPP0MHTK/5",
-	"nBVcPDNZ70y3l5Uey/uui3b2PN5pI1j3yfqaAwoIMrBawUm2iCVahUdAL+OK6ahU3C1JQIK6cjxlGxON",
-	"QIfDYB4OaIbUhHS5p3jqffN/WpDHo8cgH2Q+NjdpfyA505QXivzb8P0Jefvm+//8930cT7dc5Jituyjl",
-	"tKRzdUi4uKOFUUyF1N/A3E5JJsWk4JlOidK0YKmRmgZ64Ab55o6SEi3lt4KWU5beiEqoamGwnuXf5izn",
-	"9Js5XUrmTM9k/g08WIYsGe5gzPOciZRUgt5RXtCxWca5YcDyoQbqrLaAqI12Wi46wwCnOZK5OsPK5bKZ",
-	"IRd67w3YOnB5RhcLJpiDDJOLgoVJbKiwg2fIYMA1kPIL1e1T3p1gA2/jw5qBvGvAwMb/zyK+PqN9KIh6",
-	"uiwBo6q7E5BCTnubNTfvXfj+7dsAxd/0o8TmE582hqvNFpayzOMQ1NYh31KbiyVd2cDQ4big4vaIjAyi",
-	"o0RG/m9wQRG6oJgQFgZGgoHbw7Eandkuy8qrbNYHWcM7RsJDQykZL7g3GyM2HYv6ZaVyXGhOLI7fgZXA",
-	"yw1pblvyskoZYScDb47DOkzkRp5qILuJBmuVLBlY6vMFBVr/x9/+vrNN4nwlWxeGDx9xqjlXKjo/ArEG",
-	"nkBPjp7JajozoFwRNZNVkR+RPtI2LQrwTrOiePxGrgDTtsU5ea6clAHzmUygqoFq0JHsVA2LuYM6akVd",
-	"VvpyMjQydkdYjFlGK/gzW5GSYnSdGlYgpk6PCtzXY5rdPgIsexiWWq7v/B9/+zvofVh1YZT5nVGvEux+",
-	"wbIohWHSF1kCXHwKMTrezflZSejcwEHXkAMMPXJx6JwVzKieNhemlEuCs+yvmrR4jrchgWABLAEdpZ5t",
-	"1LjfRr4GMjQAEWdTEE2Ku7Vsjk+PnGnDrZWmQqPnTk68kvdCkayQiB5tFsfvooEgBgKdO+GtbZYQL1xK",
-	"h8KLQNCD+FdE01tG5J11oS1leRvPJ88KyucsbyiQ2/RLZ49x5Xw6lgL3xHe79hBch2trwp/DtaxZ+Li1",
-	"ZlLFI+g871BwYHfGYHZOwDp5f4rxPa7JeHVERiVixVnuq5+cyEbOYDiIzdZQSxv8iXrV3jHaUrr3TD/0",
-	"k0R8aAYrwS+n+FSYjRZ8wnZnEQseTxmOsDFp7zNQJX5O6IIb7cKa9kma5FwtILz29es+vPsRSYF3dYb8",
-	"Dh4qwBQ8bz3UnaqZbBaAO3qBqSXqFqp3UN0GhnPOlf61Zq7jXY+3cM3uI6pZOWf5FRcZ21FjsvIJ9GvL",
-	"JoFLzrjSstwjOeYRLm4mjM2Ux3K10mTig9ebrQ/4ylZZufjY5hH2uwc4WSsDPNhLQETTOky0aepYiGaz",
-	"3VPXam1ElqpgH/DL3QMDsNAdLTYezGhI72h2u/EjGyG6ZvOFK7/qTNtb/wHcRZdiiPUH8bsuGRDf6iMX",
-	"LjUgEu/N5GLr7V7BR4+sk9G0nDK9OxFfw/cxvug9svGjgFm2EZ7VIqePZ6zd4jiaK76kpeBi2uUoC/2c",
-	"UEHBFVmwckYXqAHNGRW6TsWhLlRh1QVF1JJD/SSRk0mPnAkneomWZFlyDeFmzHD77VwOPtDRvO/tyn7r",
-	"qhsB79h1x8RaLclqthleehoy8tSlqjp+GTC7Zm0VIL9nnW08W6fkBhRq/F9nHuucIsTxNhDWqX6dxKPM",
-	"t0vOnbIJF9w5I/ZPZlqwUknhcW1i85vW1f5AIvlKcCxV/5UCane8fDo55k/Qb4Plg1w6IyUsN4bMrtrh",
-	"XesGPpOEl0z1SJ9IQcKsDVc4DL+DE0ZkLrUJ+c6PP7zZktGzO4QCabxbhbiTy+sF4tZDirVL4Eepszy0",
-	"nIKx5/2orUP3dk7T2HyciKD2N/cqAOF3P2zrQhCV5+s3P6Glq4o25iiWQ7e9JpCw01QYW4XVhoN42GC2",
-	"ldkikeJGNOCE+NJK63Eog6uBWQlujYIRZCaYWGOEHTrEPRx+6L/5cYess3WlxUM1Sdp48LFS2uC8C6fj",
-	"cQxI7KBInl5/Q2Rty5U7bWnP+pWILuXP1MH+0F1huTz6PzR0FnAxARtRpkWhbGV1gyf0yHszcQz3Wxxx",
-	"H2f/mrbXzap8Df2Y6SVjgpRszkVutAcM2LW405aQ+hHp+zRVOw/iZxNnmwyN3dNMFyvkak1kfNXv//hU",
-	"fG0PBXePSX9TPXhDZu7uW24oz5uF2JyKVcCmQICBxzGt0xZfbRBYvg4EyKDXutmtWah7nKmt8T8xM3o8",
-	"L3qsHhzkxfa3J8busZ+2Pt2NAV8w5xSvEpgEhAQMFoT337c8QVsGN2pJ3FEEQZ5JeYmXoMW0+S5V+ENH",
-	"dxdDDdS1qnDOWczHy6X10rZi7B1NpEY3Vb//XQauNYAq/Jv9H/xzGArCH0aHhEHWqA9HYBTORz7qQvq/",
-	"VIYNe6Uh0C8xmFTvuyMIXtDpVtUGpBrqNFyF7V9s3lwr4aPOfFIk5wr0f7N9G5zHmXr7t0vZNTEzuCuX",
-	"m2kLh5sJHBxyN3sbc0D3cReYQcNKHHc0D2jvTTtPQCbnc671PvmdhuedU6U/yKrsDGnZfig2txiWn8mq",
-	"3EERDa7Y3ha5jrT10TM2P7oRSzuDnDPV0GUN5lCAM9o/yqXC29SZVtOc3SIdgt13QXkrFu4K4IcOVvEU",
-	"WZbgZX627Eoze1eO1qOzsgIbft9EA8qLeMgfp4QbcsHXLcT7iKiYKuSSKX2+I4+znxMWbK7meI/gWHbC",
-	"4R4Z1fWIiy4HsJaaFr+2vw1O0vCA2buKodWVU6T38hSxkjXq3npk9D9GRGkqcjSHja5ZVhCty2a0pJlm",
-	"pYIiONTTCq52q4GrK1M767le//p6rqAc9jmXgcra51tgp4KqdaNoe2XMVWAY+ZKw4dn12cnxeZImX46H",
-	"tnb37OL95Y7VurUrdq+dFDS7PV4sIjyQwG+ELhY2Zu196wuptCJURfS6GRWCFVFinFH1TuprectEPBIz",
-	"o+qKTwUXhgeVTHenQFgHi7K9Uiqtba1MpLef0YApUIP6RLt6Exrw+HY0i8ULRfy4O65XPvvv8/A89a4K",
-	"KDcp76B1zaIaFzwzv28vf3BAaoIkcv7I7qMsx97hoz3Vn+x9EkrGUqOP2l9+CqFZRrF5IBbgfx6ew1eC",
-	"cJHJORdThxtH9d1oozlOZGH9Oi4JL4I14wAtIsnFcB/vpCafFSvJ5XGlZwS+T8noXt6PD/7xt7+PWnbp",
-	"d9toP03AI38pitW+VmKA5Ou7tT++wGo1F5c66bvWEm99JyDIHLH6IyX/sm5Yb2Veap1aOg37GpIWxwgO",
-	"6xFjyRKu0zhVHe1CE+j8gAsvDKZoSUYvlcGglyEGv/zFcRCeP4xiB36iO+okOI9pUTry2uBaqj02oeF7",
-	"VI4HnWtiKqxc7m4tSagn2LZgo+oAC9vyVTcLRbPZH21FbMvUQLWNxcptflMHF7W9rbamOJUu0Wub+l8f",
-	"5zmzfepjhdHRML/H3JcDadpEiBgmWafkflz4Ss4ZuI6XMzlv9POZoBOg1YaKizzUHyqFYVdG5zZJKVpS",
-	"/ij3f7sBlFnaTrVTDygLj/1Uky/IK9bp0QBpYwLDI9KBnN3bVWf3Zbayef91RoGuKyMhu2DvNKOYwhP5",
-	"CkqdoRQhTnYCqhSc9uIRztZIIwfnJdaJYxgGm2Dtlyo9Y0X+WehYGchFXd8T+NbSMFk61nZun7zkHROP",
-	"HFFsbPqNV/YH8ylaACdSZFVZNlsrhY6ULvvSFzJuztZltIT7KetE1kiNYwfLpZp9YiVa5fFE0Igxbbs8",
-	"bQy6OM0fIgRzJiu9Md10bZVHpAlVZfHBpt+uo/FMKg3ecsMYHDp/Hp4fWfxBA9eiLhmA2YuFTY2cn0VD",
-	"me39/rKVfidZSI9LDbJRAysB3H02mVTa5NBRw6Z2ptQ0tIaHbeJsU0NM9FrqfoasHYtlMfOlKY92CK8R",
-	"Lsj/urq8WA+zGci+gFo8UtCVrKLR/18Rctsnyyh4xaSr0V+wszf9tz+k2zr/XYFf1VgckGLheu8SV2lH",
-	"tRezTCtXEW5kli1ttuAIdxHEAL0O8mjj7ikkiAfsj2lXHxHfGNZgggxqRlph4G0M6ZHZHC3BtUseR6jt",
-	"7CjRXH9brPFfBWX7vyqFoy0RN7VqIeNVCN46BWMsK5FjsMae3/zwCstojGh0YXqu0BfyQhF4siUlrFCM",
-	"9Duc3I0Q/jan9x72u2GgqkE0RsZdaSpyWubki8uyUXR1SEbLmWLZN+wlMKaK/fDGSUzkNJUwa3tqanTy",
-	"ejI/yV5qSMCwowpJnZa2Fop/Z67SNp3Cy99yNz/EySpQbcpiy3UcCzLTegHBWq0XCjx/5DiwB7C0GmAA",
-	"8VzGLRlxZUaN4JdRCp59rNSGAdjhjt65sr0t7x49lYsklOsbxOofWkYnXnGaTJlgJc927PgQTrZn2wc7",
-	"9CnCi86+fLYIY/i6UFxftC//GNsJYj+2sVe7Xy+E+4JCyeapISW149EPaA3ma2ZZYbnxyKaxjtB2rIP9",
-	"tmUy/Bx33TxbOYocgzP9MbHTRtLWFgW+neFTf749Eui3uCkBfR0THiAMMYkU6kLHM7SdfSecJRuTIEoH",
-	"QjOXzbYTvRtxIw7IO5lza9EbZRLyjubGinpFPvJ3PfIZm5zizavUOgq48L0hMqpYSkaiKgqUFVTY7WAZ",
-	"O+R9yayaM6zMuhHE6WGHpGCGS1GLV/CkkyRThtm0LlvMbBPsFNzmorMPxxFGE6CZBuFiUWHqDrwcJHQJ",
-	"etII20OM6o5+2DvWLHIO/dNgDTo121tQpdYepAMZgV2OqSKjrPlUnfmYZLQo4G0paKRtk6/NwX1qiFnA",
-	"aQdzugKVx8hW2MdZWO5rTvfdd9+9NZv/fH2CbzuQamEgJbhgZGJd47QgOZ9yrXrk2Pc1dSVxrtrXNdqA",
-	"db5AujKKLHjCaWXjUq//6/vv8LERA6W6VbJyWwYHENAzqHA5y/i8Xh/nppivZj7R0qOLZsLsxycusnuu",
-	"9CF503+D+SkFz5h99oHnTGg+4YbAk+OFsXkOXvf69fN3wd+MqlDN57RcQaGgy3ddayHpc7yCd9FUUE5h",
-	"22ckaEAE5uxh8soqvYIueHKYfNd7BXsxYga4gHvbxLDTWOARKykQXnwyYaXrgeYaMs7HXDBo2Hh8cZqS",
-	"ki3AfjbHUOavl0PUNetsokzOmWe4o7o79whbXY3qbrUjhC7q7LajdlJwpTF7KWm+0PjzL5FMRbOGUV3x",
-	"mPBIIfj/4UUkQBbb3yk1vyGedL1EE3vM0L2sVD8kuPuTPf7dpzAWvx6K/yW+cFiBtNfaYdLxY1b2HQci",
-	"6+6RwBpNO4iv2OwqHlm24SZ4/ebXJj90nNt1M/8N1m9pNIY9c0GAzo0ObQOWKcgxwqdClt3vbf51w3Oi",
-	"kYBHHHlqQntp9cMdvsTXQx++tp7pfN3vb3iic7+nOetHtCKPc0JLCtuiy4Xg4SNr3cSn9nsN3v0MGbUR",
-	"uHa61D1YCZm0UMw3xbZByKC+mpGWxb6sX3uynLbJ1+Bnz9ieF2D+NamHWLS8ftDVck0uUA4Bs3sKEML6",
-	"bvax5cZbwPcLzx86gTdlCLpnh1wXzGwHSswocDVVvuPzE4BsyGjuY6MxUK0Jwy3EeXaaPHxtwfdlULiD",
-	"1ujeM6bwcEy0R3ujKggBZtQ3Zd9r4cqqicuZhICCaxXsHjsFpSJwt4XzpUTge074Jp/5MvBjvem/7a0p",
-	"EsHw3wPuIBBs5qOQy6dAmuP6iBtxp40Got0LJ0p0XhNrNvF4RjBGe19GoIoNtRstkl2U2Ow3tc0aLYY9",
-	"mUywEH6hmr2sEattJpjrj/1cFFzWZYpPSb01De5MuGsEZ6f4/5XYbIHoVkKDVyG7La7rtYcjCZZNQOtv",
-	"6yupnxLEd1EYvkCnIcA2lvdgvFjH2RH6JaimYNkLMgoesRyl5tcbwXNr1bneTd57BvMZLpwV3OwK39Fl",
-	"uiodZo/OqdIHMN3B2ekIej7JIofALr7ZYsuR5lxBc+bjG5HJ+RyLwM2iaJNN2JJ4k11Jl3ybG8mXSSFY",
-	"5oqrDHllzEYxlC4ZnYNDggnoRkjFCmqoDt0wQgVbxoxJHDvAG9liTpq1uH9J2lYimDMoFjzoj6HDWvtu",
-	"wGYvTXy72qzZvUZ0OsCDNGmkPWGUHnDgU+D/e5/xanHQKHaQJnwAXh3moOyowv4BqaJL5MRNemDllpV6",
-	"9w5RXEyLVmt8NZNL1Yt6Edpiq3X7XeY+tPTc0+aON6t/jPUdtop/FgP8n8n6W2tvv8UIbD0x8URyvzFr",
-	"p0nYRPAI0m+1cBpdun8jqHbaiME3T2feNEnXW1MRpakNzUfrTjYFtpvl2CcCZQmPsfjCZ+gIi4myaKLA",
-	"NCizlJYLsJpxEMQLULIatnNUd0PMOctrVQoEXSU0L2y7x4ksp1JrJuB1UyjMdF12OxoZrjO5oTvfMyJM",
-	"2KKvUxu3EHoyqgtec3aZGGUlAhSxvBopzSded1oyrjHhfnj0u2KHvv50CxvE3OSnughMhRmviA2lO/gj",
-	"yIE0O1MfXfkkNN4yc0BvnJIhXyGbmicG/RKJljZpoOVSg1w+qKb13bffSSwOeDKAh/kbzbip77zSuO5X",
-	"T7p6F38GwFJlWJF1DQc5bYNrOu2a3H72Er55SJNzWb9jtel7/53d0K/zD8LF2QhXBKU8RXuZiQ2WNyBZ",
-	"s6yczGUZYZg4i0eYxr292YzB+ADQrz/6KWyh++hpp3oQ33b/t0M35+Yg2GDTva4Q9Jd4LBo+PJmC0QnV",
-	"xzlLqghfM9KQZlbgoyM49zziyOcNFGyiIXlgavM9feoAsc0ZaAF1N65JA4S6sdP6ynA/LGCTlb4Ro7PJ",
-	"AbyOOQqfM+aKvHn9Y1rfi6ZTW70oC6OY2DAxefPqdcw4xvRni1ZbTeORuSqfUeCm9h0sWM51EKNqm8nu",
-	"AA2rJmoR/z64eP+fiYs/CfkAUtfdbmqU3sqfX9oaoyf2SToAvVAukmQoxCjjvqMMwK/pqowwffz6/zn7",
-	"/F3c8ykCY1fR+xKz6p/a21zOgwclqGDLI/QjogKI3UncywrurtEtSOx7B5BO1GjSsQ0N8OP/xoKVb72y",
-	"MxKU9umaJ8cDdavIScGz2w+yUvY922bXq2ZGlMgdimCTMlBGZFWqsOuV5RmYApeSgilFKJnTcsrhVRPb",
-	"rYgr+2qglmTMiH3hyizh++IsXUkxzWbg4AZnBTy441LJGj2TwCH+lwpcRktwWKuZXMJ7dPZJjiNC1a0t",
-	"FSDB8w/YMJJCsxT3yFZMZPub2EVq+742EnqvwJstqW3Z1oAWlncZE60rxwSA3JDdHgMhHcYXB/zw4+bC",
-	"jue1j5tPLEXI8AM6sFfu/aKnSXaAqWrRaaWVV8tY5G2jXYhOl6snJrj3EnpQkqXtleZyswvXyS8scbHh",
-	"PBXka6P3y/BZJZFW5vSWBbw8r4zaajurTSgv1I0AbE+DtzF9v1SI2qzJc662EoEuV//NyIGR2+tyPZZs",
-	"l+gO7Kqfb4t6Qo9t6ebrft+9Uu6zpvGnI6IYI6OwTYB91hMsmdG61J0y7Z/BfLa7chGXrghYEO1UK6XZ",
-	"/Mk82jo+f5eX0rUM3uiodBVP/9y+yrCeZYu70kHlyTyWvjPzutPS30Dot4x5FV0RzfOYpOvFvL+xb9HX",
-	"CMVpxlV7eSaX+oxuowNhrbr6p3U7Lv3lRvAiJNSt/se6ME5LGzpCf7kRclCKiYbJUdtx03+LDXRdUsa8",
-	"y1sZIuIuDkvfiegZfJYb4dbtuew8Qv83xuenxeKn81pugetjQp/Qpby8c2Og8DN5SRf85d0r4Px2pWj5",
-	"nnWm123NgtIAlawnsOMgwHt0ZqY2b4lq+24uySU+0moDOS7zHxOnYjOykrXS7KayRz4Pz1XqGsC88K1f",
-	"DJnZ7l/2VoEAlyXH8CqmTxklpbeWahFb/hobu8gyr0tKbFI+waeK61J/G702DMC+Fdg8YzOUvb7WBVti",
-	"K8wF9TYC+ILlAvOO7Dw2nWZ9AmPU2N4Ctq1A2J+6mdny8PXh/wYAAP//",
+	"7L3/cts4li/+KijtVmX3u4zipNO93fYf33ISp+M7jp0rO5OZaveGEAlJGFOAmgAtq+amap5mHmye5BbO",
+	"AUCQAiVKkXumb/X8Mx2LBIGDg/Pzcw7+OsjkfCEFE1oNjv86mDGasxL+8+yGTs3/50xlJV9oLsXgeHAz",
+	"Y+SelYpLkZCJLEl6Pnn6nupslg4HyaBkv1S8ZPngWJcVSwYqm7E5NcPo1YINjgdKl1xMB1++JIMLmVEc",
+	"tf2RTzNWMqJnjAi2JHrGxZRwtdv4X5LBgpZ0zrRdz+uqVLKMrygV7EHjAymRE/j0gk4ZGbOJLFlCqCJc",
+	"kyVVZMrvmTBT4eblXypWrgbJQNC5+XqG3wjnNacPF0xM9Wxw/OLo6CiJEOL8jXkQxltQPauH4/nGJU9k",
+	"Oad6cDyoKngyQmI+5zq+5GnJqGZKE1HNx6w0q2ZCl5wpsqRCs7xrjQWMGc4jZxNaFXpw/O1RYtbL59Uc",
+	"VpsM5lzgv5776XGh2ZSVML8rUaxOF4uC15wQ+yQNHgk/zDWbqxaRnx+9eAnf9X9YIwxM8hzffR5sCS1L",
+	"uvLzes8FWyed+YXQgpVaGZKVVcEU0TOqCS0ZmTMqNBwLw0EZLQpWdtFxbsaPcPBYyoJR4ecxkpVmXZQp",
+	"4cdfjSajquieSlWw8zw+ly2c2u/j1+yelVyvuiag3O/RKfx7ySaD48G/PasF3jN8TD3zI7dm0jURPhVU",
+	"VyWLSS6qCXvIZlRMmSITyguWkyXXM5AhlExLWS2ImsmlkShDYo4imy/0ikjBiNJU5AoYyPKYeVVWmlBB",
+	"WFnKTm5Sfk79mGG/HdBUxxZt58h1EhwNQ9OVWZFmZFxp8uHs8s355Y+J+W0549mMCDmW+YrMqCJjxgTR",
+	"suiUOjDO7jt7aqaD0+63tzfsISYw2YMmXBDNdcGILMmcKUWnLCEZVYzwqZBlt8T8ZYNCiEltM4+PomQ0",
+	"3yx/QOzUggYIKaQm5s2uuVQ47ka58wWVDlP6lcw5AyJfs4JlGsgJ/86k0EwAqQLp/OwvCqV4Pfr23YGR",
+	"zer8l2t1h39RCykUzuNDKccFm2+YwgKf+K/dpuLGhTlEzvSSCU2WpRTTIeyRfc8MC6sw/7Eo5YKV2lKM",
+	"ZndCLguWT1l+qhtSMKeaPdV8zmKiMHzv1Spi2iSDTFa47k0r+sRFLpev4VFYU8HNidz22hv73HU1n9MS",
+	"RKKTZ7CqoriaDI5/2jzImXvjy89JxPZgDyyrzL9rFgaWJlwROpaVHpKrCaEE1mkML66cNWgsFnhpbmxO",
+	"lqNYFYQ90PmiMJaayAkdK9guY0beCg3WJDdnQ7DhrTBLmhgWO9UxAc4L5mSVGUHAl/WsZGomixxswJJR",
+	"821zxvrt6YzRwhz4mCHWXDl8zahSwrVixSSxsjKjwhztMSPsnhYV1Sw/gWetJCKKrhRZzlZDcm4kgJLF",
+	"vTHl3ALMkLcio6IxBKFTyoWhSbImBhJjfvbR3UVUKeA+IxuQMcvonJF7rvi4MP+ccZH7eT1RBA1n3D3z",
+	"50LKu6djmt2RiaxEDqryNNhVI+eG0Umb2bxaXbNMilzFp2V2iUxKOYdPMZE7k9/P9z+4VkZ1lTqx3zM/",
+	"K1mVGSO5ZChnNSsKN8R/Ei1JatkqdZO9FfXbfp/Nq7jXRuW7b+Im1Owkq3FheMlb0LWqQIsdFBpuflRI",
+	"zKP266cZM+fBcJdlMxW3Wsm5IAVXWvk9oUItWQnPmYnDeuJ7YNlvJ7Hn3kGR15x0Y+dhjiAYJob+Y1bI",
+	"JSzHn9FhdHw0T/swtHn0EtRljHssxy5KBpMyerXzg39ET3mjG43irKRcsbxmlIZs4UJ/93Kw7kEltc27",
+	"g4WrnBXX33ACuyfKZVWHneL4rMM8gQO9N4c1zISfrJvs3A+/e80tSBr+gbUmcV31OfKSutYQP/vPy/Ff",
+	"WAa6FIgDmlVt1vsNdnO7GDnRwY5OOJB29xcXTOT7vemO3h6vdm3/1YKJXmaqk+pcGIdBaBVl/E2TaDGD",
+	"I4OnZNOiGgTL7dzat7zQDEJFNM+5WRItPgSbPKGFYjHDpo44OZViGNz8N9LCOoHG7RmSN3wyYaVZ/ISz",
+	"IlcQQcjkfMwFy8l4RU4v3yRWv2BgRk7gXIxX5GqE+qLFeq1QymOEApLBw9OpfGr+9lTd8cVTuUACPV1I",
+	"syelNdxDBWTDQ5ZsrdPcf8BfGqMNBskWX6r/yKWPsfxzSVYrqcOETvp/OVQkh4yZ7DCDMKpyoMDFDl8/",
+	"QGgDfO6DRiX6zz8UxAc5bl+6hOOPpawWB1d73qXtfu/5QdUl+pK9duqfpl1rcdDSrhOMIyqjCsxDDaW5",
+	"u1kbHW/tfbUl7Bl6UK3Qpww/4McZkjOIfG4Jd26wOb/GUECO62EmJIFN4cNnln1+3nhKPljfrHVS1NUk",
+	"4uOAZKEtg+GEKMZIWi1uZNo/3OCFUH9phKf6SzsqahbqMmPxLF7DEIfPJbjCTtLsQpUbZ0IZv05ZwYue",
+	"NJiVYKUbptIzJobkR35v7E5lKQZ0FIRCeDEhXJM7xhYYS8I/YhgAaX0rYEiIVBRUGx/41Yp8kEpPS6ae",
+	"KJIVMrtr++kH3odfZwvqmOtuNu4ZB6cu5blKiSxJOgFLGVizrQ7MKzHhZURQuAU2jVyJXKZD8mkmzSYT",
+	"xUSOTymzH1JkjMwhFTtmGa0UCx3GJVWkkEonECiEKN2Maoj8GQ5RmuQ8x+CSkC6dTHJjS+slz9iQvJ5J",
+	"xYRhpBuZKS5srIHbwJxxUVob3yVlJ9532LrX1s2ASJv6CqMP86zu3/ubEIsb2ZEeN9yUNlyatlNXSHnH",
+	"ckL1kJwGbh+eTzhN4N4UbKIJLaRgQ2JsK89BRIpi1VfCddomHQmq1BpoKfieNnrbjBklYMgZtxS4cSLL",
+	"N1UJnpQNJaZkxfRJZ86KCaN1fhrYLw2SwdvzEf7H6es/XF59ujh78+PZm0EyGJ1dX1388exNcDrX/RWz",
+	"fUDG4bUNVdS7yOcLaRMO1NjFAw0s+wxfAOrgFpzd2/TI+o7mVFMf9TSPkRRfjxzlzAc6tnK0jYlEVa2K",
+	"iyOt2XyhY4kuRt7d3HwgNhW1Pq/cbtD75pHpFzkF6yJmyKwaUfWljVXY7AnLE2+iKJaVDOMVESEguJrF",
+	"Mww+mMkLRiqRg/xaJUac+mj9opQZU4rkfJcsg12d8Zo22swuoRZnjTGbciGMjLT8gUL2icKwRdQy1LTU",
+	"u4V7jfNUqdcy75gFbD0+dBLkc4A8pdsXO7VhNDR6z8qcZ5ENSD9emgN5mR63yG8EQkj5Oh3h2GFOzdG/",
+	"Z3j2QSuQ9M3Zxfkfz0Znb9JjQrOMLTTLhyQdnd2M/mz+dCus/ENWh0FUlWUMHrt5N7q6ubmAtyEhwjJm",
+	"WI1QZQQq2MZkYTQejPn24zU8yjVZ8qIgArQlfpboGVe3wk52SNIfry7Pup6lYoUazUkuS5VBMvALAml1",
+	"M/rzIBn4acLfYBaDZGA+sC7H2sff8mXIJ/X2dAiFko8rzQBYttVGaYqFO7aKpdm3xG8kuLSOFmf/++Pp",
+	"xfUgGZz96fz6xvzH+9Ob1+/OriOLTQb3tKg62FizB9QoOKLhKDI6e0HYw6JkCsL/5lc7euI4Hd6ATw+b",
+	"Ua7nHRCykNyGALCgNdI2FQxgl4YtWvdRNPAifPZVVdyNmIJww183WIBb7RlaGL8qlvoJjImlOflKEvvw",
+	"zpHiZIDO6V6uOJtUiuWdE1waA9KGhHyCkBaYm9pjpsYcpuOCfRSaF/3FaiWMDxtJOJ3nqgbeBBnxDdmm",
+	"HXxpv9c1ies9rYlXz6+9wJgUaCMR4lEHm1q2np5ZzBMgPp/YSLiKWA5Omzd0ZTwdA2GM9W+PcElwUqdS",
+	"5qBArIQ3drChtkZfFJwYY3FWBUOWgCltC089aGsbnXbYcOYRr1RAV0twiywWUS53sR1KpsuVDXC1GNwv",
+	"yls+RnkpZY7ihJbb16KlpsU2Urc4Ct9Jgq0K5ui3Jc42CyZyJrLVukzaYPUJqU/q8FOeG/HMMDW5ydIT",
+	"NqBm8ScKUlA2ZGBOQ8Gzu5msFItqDnBFzCnowH82tKjNafpXYos/C6A6W3E37sB48EmIc/a2KD4CsBfI",
+	"UQ+3pZ3WhbtTMapblUdeawkw0Zki9r5jp7bb4vlmsixZQWt9tT4X62tcqvZmP3/xzctvv/vv7812LMxp",
+	"LM1s/+fp///T0dMffv6vf48xDRP5DY8FYteADm3IiaKr/meaiXteSjG3XuD67+Y0vN8AIYEHrjXN7iIK",
+	"pf9+tAa8gb/GPufYs2MTfJYu7oDESXojETpGhVTgyfenH7of2xxfd+Su8en2sQ0XFU60uT1JC+Pucd04",
+	"aIMBQzK2NrHNyptExLVfnbN6Rx8vLzFk8frq/YeLsxuw8d+enl9sj1agMXntpruLEfmWsyI/65LMFMQT",
+	"IC9BPAObQcI8FqnocifHpbxjAnIbidFfMwgSu31KE5LKSn+Wk8+lIY35t5D6s92TcQF/sbbLZ/h42uH3",
+	"syKPz8CsPvg0hr2GuL9M/XT0cwomBPKqNWhqPEH0awH6axPVjApbQrhOklwOB9v8B1xEgtSsv7LFm4Ck",
+	"4/CtfXf7/oMEFrR4htlKZIQ9YBewVopYtkLKO0DPD8lpURjqaUXmlU0fnIDCQwlrfrIGcMkMHcCAjai2",
+	"hurqF8ZvOlSNYO23R+vR/fAAv5ZCUy4iuMXXVDEyB/2i+viEzXFhKiwy7GnbHU0s4JKKlQ2BizACssOn",
+	"jXxSXbn8b3u45BsrEuDnN/EIoHdgXCnSD0fB/7ZZq3MuHmVcd9QjGREj0uaMCkVQ2DaABE4695HJDaq9",
+	"WMsEVIL/UjH7czzLH5Pq9lzuKtVL9j4qj9MPZ6PPZ396/e708sezFK1KFVgPxpYwRi5CvLmY1hhZkr6+",
+	"+nh58/n88vOn88s3V58ar2NIlWpSMKo0SX1wP70VdWIaRgVVwgVJl4CSdzF+EMGgYNwcIG3dDJSF0wdd",
+	"2ZhRP0XpqbMbUSFLG0PI3sysUiTjlXXy6xUjrqwSmuUJrgoiVrBIRJmHGYzR1ccbs67TDx8uzl+f3pxf",
+	"XQ6SwdnlH89HV5fvzy5v+q3QTXW3BV4Gjns8J+BCseDekjNMCFsnGJOGXNu4LteK8DxxIgxrW0m6ZOOZ",
+	"lHdPeR7LWxoW7Bu0ws++dtCVqN+syJhNK7HdS7ajReTDVZEzpTGTGQImETwrJ+vhjr6KClIvkYxzBsWh",
+	"OwX0excLKH22OfdiHvFbmvM8TMDEffDNsRJLMEghg3kVUMvYAIppXewWK6G2tmgTeUNWHuEbu8HQ7bx2",
+	"z6rsMjPntSQDeyx6Ts4+3Q2Ttw+0kPInttgRoguYXZ9KwbYbpRwjing4A7R3PevmnPwuBT5U47yGTB5z",
+	"k0IixREru6E7GpLtICCPbbMeeTZt6d+35yOfblqL7pB0dPb+/PLN2QgzR0rzooA8vnIICp8BDxFTgOhP",
+	"XXLbjl7XadyKWKEGSUcfL84+G3MG0vNmfPzT6Oz1FSbVsMzGEJ5qWQZw8qBKKlYeBbO1mB6uzRNhtZPT",
+	"dkALyGnhosMEfTIIZ+f+6We2TQ+CnFkNR44Pt+tBfGNNEdaeehesAel2djP6M/7ThX/D5CRssstPJiRF",
+	"GzIl5VokG0Y7+9O704/XN+aJMKx9KzbGtVuGksNCuKm1kovWjE0G/mM9abpDnKGDpjd8zgoLUH+8Y937",
+	"3F5Veiwfujba+fO4pw0AgYOnBScgqE5spz0WsSLEcAkYZVwxHdWK/VJXEsyV0ynbWIQHNhwCDPCFZpo/",
+	"wGmtJzJ6IDxalMelxygfFBQ3J2l/IDnTlBeK/Mfo7Wvyw8tv//s/dwk83XGRI8JtUcppSefqmHBxTwtj",
+	"mAqpP4O7nZBMiknBM50QpWnBEqM1DfUgDPLZLSUhWsrPBS2nLLkVlVDVwnA9yz/PWc7pZ7O6hMyZnsn8",
+	"M0SwzLFkOIMxz3MmElIJek95QcfmMy4Mg/krQ3VWe0DUIjCsFMXCHViS2TojyuWyWT0aRu8N2Tp4eUYX",
+	"CyaYowyTi4KFBZ5osENkyHAAYvKeqO6Ycv8DG0Qbv+xfp4GYpE3wRq4ccsmY6m4FpJDT4WbLzUcXvv3h",
+	"h4DFXx7Fc2uuMm8jhMZMYSnLPE5BbQPy7cT2kq5sYuh4XFBxd0JSw+iokVH+G15QhC4o5pDDxEjw4naI",
+	"iMZgtqvH8yabjUHW9I4d4RGj+QifeDQ8628Y1tlZGdKkxXta3sGmzo1yx7cIF0oj4H3vqq3fNqwUeSuO",
+	"cAnQJFtAK5C6k7ab1NeCLdxn40chkyLjBfcRlEh4g0VTFFI5hTwnVtzfg8PMyz1BIslgUsqIZj3zkSn4",
+	"DhM5bDFooImGwA2SzZwwCmrvH3/7e2/33IUNt34YHtxjVXOuVHT8mxqBAcQTGNTUM1lNAXWzImomqyI/",
+	"IUeo5mhRQKKGFcX+E7kGobst5c9zX5SKmPgJ9FZznatwqEbwqENR1D6rrPTVZGTMzZ60CLD7K1JSBL8B",
+	"eF9MnUsRZHLGNLvbgyw7xFh0RDT9429/BxcIT2sbvrUFfsUeFizTW4FivtME5qDM+o0omxs6BDge4NAT",
+	"B8nIWcGMF2ahqqVcEisLvlak+HAKHFggS3COEi82at5vM1+DGRqEiIspSKzGI7wWgjsk51qBAqJCYxBb",
+	"TtbLcSIRXH6/sfGFL0BHEC8vHOJS4UYg6cESVkTTO0bkvY0mL2V5F295kRWUz1ne8KW2uVouNMGVC2/a",
+	"E7grqhG/PYIo+jpSrW5Rh9+yEZL9vjWTKg4m4XmHrQ+zU4mLIqigx8sUU91ck/HqhKQlcsV57m0CZ72i",
+	"ZIB6HQQuqaXNg0YDzK8YbfmfO1YH+EEi4WTDlRCiVnwqzEQLPmH9RcSCx+GnETEm7X4GVvVPA7rgxtC2",
+	"Ua5BMsi5WkCm+eefd5Hde2D27+tuJj2CtcApuN76VbeqJhY8IHd0AxN7qFus3nHqNgicC67010Z8nOza",
+	"P9jjuii25FY5Z/k1FxnraTFZ/QSuphWTICVnXGlZ7oAT2yPbwwQdW1zsuizs5yvVbtIkSBVvfsM+9wVW",
+	"1irQCuYSHKJpnTHdNHQsW7nZralbem1klqpg7/DJ/jky+NA9LTYuzFhIr2h2t/Ehmyy9YfOF69LViWBd",
+	"/wEip1dihIXQ8b0uGRy+1XsuHEomAn3I5GLr7l7DQ3v2NNK0nDLd/xDfwPMxueiTE/GlQIRiIz2rRU73",
+	"F6w7tj9Y0lJwMe2KGYchfyhw5IosWDmjC7SAoPNXjUqjLmtnzQVF1JJDmz0iJxNo2GRVL9GSLEuuAXmB",
+	"HvavF33zOb8doyvtrW5gP2LbHVNrtSarxWa46UkoyBOH2nbyMhB2zYZUwPxedLb5bP0kN6hQ8/+68FiX",
+	"FCGPt4mwfurXj3hU+HbpuTdswgXfo9Tc4voWrFRSeF6bWKjfutkfaCQf58KG2V+poPrz5eH0mF/BUZss",
+	"7+TSOSlhV0oAOda5n9o28KAqXjI1JEdEChICmFx/SfgdgjAicyg/lDvff/dyC7itP4UCbdyvkajTy+t9",
+	"RG2yAEuLIY5SA560nIKz51MKrUUPeyOWNi8noqj9zj0PSPjNd9t6oUf1+frOT2jpmmcadxS7ZrajJoBd",
+	"axqMrf6bRoJ42iDw0EyRSHErGnRCfmkh3BzL4NfArYSwRsEIChPEmBllh7khT4fvjl5+3wOAuW60NJp+",
+	"tcLWldKG5x2yBJdjSGJfikBWv6JTmLOWdiwvjdhSm6PxLlxhpTzGP2xrC5ses+AKWhTKdsFsyIQheWsG",
+	"jvH+3rH8iLXXLap8q9Ux00vGBCnZnIvcWA+Yu25Jpy3okhNy5BHbdhzkzybPNgUae6CZLlYo1ZrM+Pzo",
+	"6PtDybUdDNz9WrI9vh28AaTef8oN43mzEptTsQrEFCgwiDgmNYL3+QaF5Uui4BgMWzu7FZC9w5raFv+B",
+	"hdH+smhfOziAiB9tx4jvMJ+2Pd3NAZ8Qfm3LkY2QgJSA4YJw/49czx4r4NKWxk0jDPJIxku8GjNmzXeZ",
+	"wu86moCb00BdW2EXnEVoai5tlLaVeOy4yia9rY6OvskgtAZUhX+z/4N/DlNB+EN6bDtq+XQEZuF85qPu",
+	"c/OXyohhbzQE9iUmk+p5d+BBCjrdatqAVkObhquwS7iFkLawTzUIUJGcK7D/zfQtTgVHGu7eVbsvRjnY",
+	"KwdTtn09mlgmDjDm4UY49C7hAvPSqBJddeHtuWkXCcjkfM613gXqbGTeBVX6nazKzpSW7V1tYfbw+Zms",
+	"yh6GaLDFdrfgQpR293c9Y/OTW7G0I8g5Uw1b1nAOBTqj/6NcVYhFkbVad/VtEPnQReWtXPhViIOqYIcA",
+	"HEOU+dGAxmb0Lrji3gDFwIffFWhAeRFP+eOQ9qImTL5uObx7ZMVUIZdM6YueMs4+TlgwuVri7SGx7ICj",
+	"HYoL6jcuuwLAvm/D16SWXSOHIAJm9yrGVtfOkN4pUsRK1igBHZL0/0sblymJFSkryNZlM1rSTLNSQT0o",
+	"2mmAPepTDloXaXeWNr74+tLGoDL8MT8DReaP94FetYXrTtH2IrHwIjBfHTk6vzl/fXoxSAafTke2jP38",
+	"8u1Vz8L1OhS700wKmt2dLhYRGUjgN0IXC5uz9rH1hYQ7DyJ9aYyqFKyIHsYZVa+kvpF3TMQzMTOqrvlU",
+	"cGFkUMl0NwTCBliUbWVWaW3LxiJXwBgLGLv7qA+06wobQx7fLW6xeKKIf++e65UHwn4cXSQ+VAGVV+U9",
+	"dJZbVOOCZ+b37ZVAjkhNkkTWH5l9VOTYPdw7Uv3B7ic09sfevfXmJw5CCfTBXhQfRxe2XxEXmZxzMXW8",
+	"cVLvjTaW40QWNq7jQHgRrhkHbBHB2cN+vJKafFSsJFenlZ4ReD4h6YN8GD/9x9/+nrb80m+2nf1kABH5",
+	"K1GsdvUSAyZfn6398QkWbrq81Osj12XlB9+oD5Aj1n6k5N/WHeutwkutn5ZOx76mpOUxgq9ZuCnXSfxU",
+	"nfQ5Exj8gA0vDKdoSdJnynDQs5CDn/3VSRCef0ljCz7QHnUeOM9p0XPkrcG1qhPsx8R3aKIQNHGKmbBy",
+	"2d9bklBas+2DjQIcrPHMV90iFN1mv7QVsTdrBaZtLFdu8U0dUtS2ntwKcSod0Gub+V8v5zHRPvWywuxo",
+	"iO8x++VImjQZIsZJNii5mxS+lnMGoePlTM4bra0mGARodYnkIg/th0ph2pXRuQUpRbsr7BX+b/dnNJ+2",
+	"Q/Vq0WjpsZtp8lHk8iCtGY1BLMu9vDIjZBbbAPKZrAoX4yOLSu+H+u1uSOjnX88nxnSfULauE8sw1UbA",
+	"xx7wKRcn6CrR/TTzjcg9AkPXRdWAxtgZlhUzECNPQZcEqGLqaDsIBU7O2vMH1LZXQI3HS2wxgWkr7J+3",
+	"G7R8xorc975cA9G60sAgFtlsDB/porsLjrsnUMsJkY3XcOKW/cE8ih7TaymyqiybXdnCwFOXP+5roDej",
+	"mxkt23dTR8qjO1QU1ewDKzGKEQfORoIPtkHcxiSV85QgozJnstIb4blrX9kDVlWVxTsLV15n45lUGrIL",
+	"RpA6dv44ujix/IMBAcu64UUlTYzUomH8D//10F3/Iqit/aBUNstiNabbz6aQSpoSOuoI1sGn+gyt8WH7",
+	"cLZPwwat8QgoJ8tlMXevqY96pCMJF+R/XV9drqclDWWfQBkvKehKVlG0xFekKHdBZVkFsqlHaDCzl0c/",
+	"fJdsaxp6DXFo46EBJMVdJUBckS7VXs0yrVwzCaOzbFcES45wFkHO1NtsezvDh9AgnrDfJ10tiHyfe8MJ",
+	"MqixaaXNtwmkPdEvLcXVB/cSWjs9NZpr148VpKug48dXQV7aGnFTlycyXoXkrSErY1mJHJNbdv3mh+dY",
+	"dmRUo4M1cIWxoyeKFHzOdUJYoRg56kgKNCAP25IEO8Q7jABVjUNjdNy1piKnZU4+OVSSoqtjki5nimWf",
+	"sQ3JmCr23UunMVHSVMJ825+mRhPAg8WVdjJDAoEdNUhqGN8adOGV2Urbrw43f8vefBc/VoFpUxZbtuNU",
+	"kJnWC0hua71QECklp4E/gF0ZgAaQ/2bcHiOuoLAdfkkTyIRgkwd4AZtj0ntX5tg82I8WUgr1+ga1+oeW",
+	"k45bnAymTLCSZz2bxYSD7dgxxr56iHSs8y8fLSMb3vcftxfthfrGd4Jcme0J2G71DenRoLC0ueqpu/4x",
+	"cqE1dBX0NcassNI4tbDfFH3HGhxhu63j1YBR2/nRynfkGJIP+0Q1GiC3LQZ8GxFVP749huGnuAmwv84J",
+	"XyBtM4kUNkOzRPSdfZ+FJRuTIKsJSjOXzY41w1txK56SVzLn1qM3xiTgtObGi3pO3vNXQ/IR+yPb24wT",
+	"GyjgwreVyahiCUlFVRSoK6iw08Gyf8DJyayaM6xkuxXE2WHHpGBGSlHLV4ZttCRThuhjh64z0wQ/Bae5",
+	"6Gzhc4LZF+jDQ7hYVAh1ggv5hS7BTkqxs0xaNwPFttPmIxd4b7n5Bp2a6S2oUiStT3LqLmu2DdKpImlW",
+	"/6Ld/Q0ZLYohOQ/umQNEK6mhNOYDzjqY0xWYPEa3wjzOw/Jos7pvvvnmBzP5jzev8aoqUi0MpQQXjExs",
+	"KoEWJOdTrtWQnPqWyK6E0FVHux498J1PAO9GlaWI0jCPQi7Ji//59hu8O81Qqe6yrtyUIQAE5xlMuJxl",
+	"fF5/H8emiO8zj2jp2UUzYebjgZ7sgSt9TF4evUQ8T8EzZm+x4jkTmk+4OeCD04XxeZ6+GB45D7LxN2Mq",
+	"uBtFBmceH7zWfdZj4upKfMP99f2o2HlngA5E4M4eD55bo1fQBR8cD74ZPoe5GDUDUsBd1WbEaSxRi5Un",
+	"SC9/STgep+gd4SVbgP9slqHs9eDkpnEdaybnzAvctG7sn2KXvLRudJ36VisW14U4npWsgBVxpDX8H3Kp",
+	"khaPtYBMmLBWCM6PCGPs3vGFmSZuIToGNhY9KLjS+GkglrtKvbNIpH7kmbFI3IXK/R6uQdO9nrdoql7P",
+	"ngat/PsOD/3++87dX8Tb84Ub9qD7Pvuei97jfsTWQj2etuZNjycvjNcD9T7umjo4Jy+OjrDRmtDW7Q20",
+	"1rO/2Cg62gO9ujSBTQfKMtKBwjancxl3eMga5/Gh/VyfuX5yXxpyxugLO1xC8O5gPDhQuzfFhlnI+j+b",
+	"N62EeBbUQIAB2hHOlArj8iASoJsV9nMrikB61d2tbI8kuCM3weAlIKCm6AiA8oPeTP7S87qVkRUKoLFt",
+	"Xzh4t92GKUzxmN8a1RygQLDfy8r8alXVciYhqAmUOSHuBmYUUfYSZpRxtfsfjusVaVGARIfruIw1cdy4",
+	"ORh611kLVwGhRIdECgb3gsn6w69kvurmBvcIZ+oZXrZr3//yiHwd3MYWYWwfMs6lYPXVhjMq8oIZvVuJ",
+	"XIIb+PXsflrTDQs9LBvZ+sII0xvLHf2vp5B8PfZBo0HzPFgoBM+/PDMTRvdtF1Vx/gakS/wofag0th2y",
+	"XXhC9nctKY2BZN0jorjIWAJxdR93MscE1a/tIVMfDZE7p+uYKJewZoVit4JmqMAB7NzoxuiZ1t+GDN6b",
+	"GQzcI+iRuWBiSD5IhaDoCVwmijcp58bC1Qkxnl9xK9LGxWvpCeJO7EXHvg2lseah+AAvSDY/VvYPdSlV",
+	"86yY34HJTzN3ic1jMXqQ297E6HUy+es52nwS99gdIbPpAW/vz9P1/brWGGzSFX4OpM9jKkV/f++XGAAK",
+	"zf9aMRo9AaYyyNlDUBm+70Yfr3DgLSoSowedtvSVd+madzoEy6hVZAJnDH8HjYR+GqhrX6mo9JBcLZgg",
+	"1D45RgAxOLL2Jnn/MpxX1Lte5MJbTxRJse0Wdp5UzqhLY4cLXumyjVtFQGbU9Ngtzrqh4LWEX/EPNBuS",
+	"KYJX6xFa8DuWmLWBs0D0aoEyx1+NbJaIblxyK3iO9Zu/VFLb9lYg8mRlL07nZm6/VKxc1V7ZeDUIQx4Y",
+	"UKzZ1YX9zNwHGL9GszfWTvR3F+F3F+HA0hCiin38BBfA/HoB+FYWeSD/QNHL0p/CXkrmnrMla6oY1wE2",
+	"bvS8tT0EbM9VZ8A7sYXGD0QfrAlkzXXnQMyhc6x3Now5UsD9K8Ja4WwRk2lmUl1W9UE2MewL/KUZXfX1",
+	"7I/EP0Hb2Ajv+Ppn8KgM+Vh+CO55T8s7b2orYgiMlqTr57s///i2BXEWOkU4Qe0v2fvjzSqH5IN13ezU",
+	"wkow9PCGEeaAX373unbYfttc4rAel/G0Om3TKUMKP7ph2mWS2utLEIPvupD468IOQlOaezRxzBJN9nE/",
+	"W/RdC/MczqE9Fc3ICxJMaWjtrtDvi0VfjPz38RcjxeMRlwSCupQEwZkAyfDy6Ifh1pjKP5l3kAi2VlDI",
+	"5aHDH5t4p80Got09NnrofJi82fbyEckYvTglQlW8ja1xv5bDCZv5JvamD8thBwurdtz77j047m9mV492",
+	"gkMNecDTG8RA+x7cjar0/8HD5rTetoPG7pnYkHODdJl5hKT4Wkqw0QDcG2ez5WM25QLKv/BSXSYgxKYB",
+	"YjmWD2Fs8AQz01RTCK0JkqIxcmY+kibmV+M2W8vadTv2+AkYz0jhrOBmVmBal0xXpePs9IIq/RSGe3r+",
+	"JoUuycZ9kKJYYajKNvCYcwU3e53eikzO59g2zXwUg+ITtiQ+aaukK1fNjebLpBAsc+1IzPHKmMWxKV0y",
+	"OoeUNBPQv9+YHZrP2bF7jVDBljHTH989wx3ZEs8w3+K5vyUCa/fNGhRjAO2DyAKCR+vQQoM2gzCq0MYu",
+	"tiMJ291KzR40stNTXEjzjLQHjJ4HfPFALqPr/YU8OF7ZwtqnkNdnjsruVNg/4KnoUjnr7XoAcjHzoLc6",
+	"wU8UF9Oida+imsmlGkZTvG211dr9WKDI3wdTU3nn27nqYriwan29aD0+g/CewcgkdrvZJfbR31J0ZO1u",
+	"xC3xkdb9pAfS+41RO7OqTQaPMP1WD6dxxduvRNXOEHzwzOHcm+bR9d5UxGhqU3Nv28kWjXaLnHOEJMrS",
+	"RpJsqzC4QwVLS9FFgWFQZyktF5CUwJcAMab83UIn9f0BObc5aDClQNFBdsymwSaynEqtmTD+OrYycvfS",
+	"dLT+XxdyI7e+Rw0y1U3tO61xS6GDnTpdVyo7LH5ZiYBFrKzGk+ZLlTs9GdfKfzc++pcSh75j0xYxiNW8",
+	"h9oILIYYr4gFUzv6I8nhaHYWv7mGQ9Cq2owB3WRLhnKFbLpuILhhgGhpYeOtjCVUc40wa/Mogd1mY+le",
+	"sd3nB/16l3zGzLwiWHI8HDSqms5u6LRrcPvYM3jmSzK4kPUl6Jue98/ZCX1d+hU2zmIcIyzlT7TXmXgl",
+	"0QYmazZiI3N7/1mTYXAUzzCNfXu5mYPx9uivX/obmEL30pNO8yA+7aNfj918rhmvpHBXcwYdGfdlwy8H",
+	"MzA6qbpfsKSKyDWjDWlmFT4GgnMvI048ctxlpcnUVvx58LiDrNECOlU4pFsbq4boOVnpW5GeT56+pzqb",
+	"pegZIdSbK/LyxfdJvS+aTm2/H8yLWaAwefn8RRRIAwWwlq22usap2SqPKXdD+56PLOe22DvqJrsFNLya",
+	"qEf8ryHFj35LUvwgxweYuu4PW7P0Vvn8zHaZOHBM0hHoiXI5JnNCjDHue7AC/ZqhyojQx6f/6eLzX2Kf",
+	"3yAx+qreZ1hXfehoczkPrmCkgi1PMI6IBiDWAbi7CN1eY1iQ2BsCoaCk0dZyGxvgw79zwco3K+3NBKW9",
+	"7PXgfKDuFHld8OzunawUoklbfaKbNTEidyyCbb3BGJFVqcI6ESszsAgqIQVTilAyp+WUwz2gtr8vNxvB",
+	"i8I4F2NG7PXo5hO+k+zSNeGi2QwC3BCsgCtqXTFRo8swBMT/UkHIaAkBazWTS0LVrbCXWJ4Qqu5ssTgJ",
+	"LkzEKxYAvl5DY6NQFrsTfbS27wQroVspQFQT2wCpQS1s8GFctGEHgA6I3NDdngNfvAzLw7/7fnNp/+P6",
+	"x81LiTsAMVizjzf+HgZLCkPVqtPhHZ1ZxiK3Afc5dLpcHfjAvZVwawNZ2u7irjq37osVNDmw6TwVVOxi",
+	"9MvIWSXxrMzpHQtkeV4Zs9UCvSeUF+pWALcnxPdmqG8YgazNmj5v4sOjh0CXq98FOQhyu12uK/E6Cifk",
+	"rvru/2gk9NQ273lxdGR1cF03iz+dEMUYScPGelhgm4Ink65r3SnT1y6n8mh75TIuXRmwINupVkqz+cEi",
+	"2jo+fleU0l2yszFQ6Xpe/LZjlWFHgy3hSkeVg0Us/V1G60FLvwNh3DIWVXRtFB7HJV1v5/QrxxZ9l4j4",
+	"mXH9PryQS3xNr7GBsFuZ+s2GHZd+cyN8ER7UrfHHujUKlGbxbGbj5UbJQTMedExO2oGbox/wyhkHyph3",
+	"RStDRuwTsPS9ex8hZrmRbt2Ry84lHP3K/HxYLj5c1HILXfdJfcK9XuW9ewda/wye0QV/dv8cJL/9UrSB",
+	"iw2m143ArRtgu74m8ZeA7zGYmVjcEtVkweTCWIaS0DFSPhiQOtj0X6N3LTRhdlM5JB9HFypxLUCf+Oaf",
+	"5pjZftl2V+EALkuO6VWETxkjZbgGtYh9/gZbe8oS8EDok7p6JLl04hAdQ5u9NgLA3q7fXGMzlb3+rUu2",
+	"xMsjFtT7CBALhlrLehwLp1kfwDg1trucbSwX3ujURLZ8+fnL/w0AAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -238,14 +238,22 @@ func checkOrigin(protection *http.CrossOriginProtection) echo.MiddlewareFunc {
 	}
 }
 
+// longerForMany is how much longer a call may take that is about many alerts.
+const longerForMany = 3
+
 // limitTime bounds a call, streams apart.
 func (s *server) limitTime(next StrictHandlerFunc, operationID string) StrictHandlerFunc {
-	if operationID == "StreamEvents" {
+	limit := s.RequestTimeout
+	switch operationID {
+	case "StreamEvents":
 		return next
+	case "AcknowledgeAlerts", "ResolveAlerts", "UndoAlertAction", "ReadAlerts":
+		// They may be about every alert there is.
+		limit *= longerForMany
 	}
 	return func(c echo.Context, request any) (any, error) {
 		r := c.Request()
-		ctx, cancel := context.WithTimeout(r.Context(), s.RequestTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
 		c.SetRequest(r.WithContext(ctx))
 		defer c.SetRequest(r)

@@ -47,6 +47,9 @@ type Options struct {
 	Rules         RuleStore
 	Webhooks      WebhookStore
 	Inbox         Inbox
+	Bulk          Bulk
+	Reading       Reading
+	Folder        Folder
 	Notifications Notifications
 	Status        StatusSource
 	Replicas      Replicas
@@ -130,6 +133,7 @@ func (o *Options) applyDefaults() {
 func (o *Options) validate() error {
 	absent := map[string]bool{
 		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Inbox": o.Inbox == nil,
+		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil,
 		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Pulse": o.Pulse == nil,
 		"Replicas": o.Replicas == nil, "Reconciler": o.Reconciler == nil,
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,

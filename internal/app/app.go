@@ -196,7 +196,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	record := db.Record()
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Pulse: db.Inbox(), Notifications: record, Status: record,
+		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Pulse: db.Inbox(), Notifications: record, Status: record,
 		Slack:      db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
 		Replicas:   db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
