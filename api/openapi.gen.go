@@ -61,6 +61,24 @@ func (e AttemptVerdict) Valid() bool {
 	}
 }
 
+// Defines values for GroupAlertsParamsBy.
+const (
+	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
+	GroupAlertsParamsBySignature GroupAlertsParamsBy = "signature"
+)
+
+// Valid indicates whether the value is a known member of the GroupAlertsParamsBy enum.
+func (e GroupAlertsParamsBy) Valid() bool {
+	switch e {
+	case GroupAlertsParamsByRule:
+		return true
+	case GroupAlertsParamsBySignature:
+		return true
+	default:
+		return false
+	}
+}
+
 // Alert defines model for Alert.
 type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
@@ -68,6 +86,9 @@ type Alert struct {
 
 	// Count What a counting rule counted when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
+
+	// Delivery What became of an alert's notifications.
+	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// Exchange The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
 	// there is none.
@@ -86,9 +107,12 @@ type Alert struct {
 
 	// LateBySeconds The time from the end of the exchange (its start, where the source does not tell the end) to `firedAt`. Absent
 	// where the alert is not about one exchange.
-	LateBySeconds *float64   `json:"lateBySeconds,omitempty"`
-	Message       string     `json:"message"`
-	ResolvedAt    *time.Time `json:"resolvedAt,omitempty"`
+	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
+	Message       string   `json:"message"`
+
+	// Mine Whether its rule is meant for the caller. In lists and the answer for one alert.
+	Mine       *bool      `json:"mine,omitempty"`
+	ResolvedAt *time.Time `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent where the count fell below its threshold.
 	ResolvedBy *string            `json:"resolvedBy,omitempty"`
@@ -104,6 +128,9 @@ type Alert struct {
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
+
+	// Unread Whether the caller has not read it. In lists and the answer for one alert.
+	Unread *bool `json:"unread,omitempty"`
 }
 
 // AlertCounts defines model for AlertCounts.
@@ -112,12 +139,75 @@ type AlertCounts struct {
 	Firing       int64 `json:"firing"`
 	Pending      int64 `json:"pending"`
 	Resolved     int64 `json:"resolved"`
+
+	// Unread Open alerts that the caller has not read. Absent in events.
+	Unread *int64 `json:"unread,omitempty"`
+}
+
+// AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+type AlertFilter struct {
+	Application []string             `json:"application,omitempty"`
+	Mine        bool                 `json:"mine,omitempty"`
+	Q           string               `json:"q,omitempty"`
+	Route       []string             `json:"route,omitempty"`
+	RuleID      []openapi_types.UUID `json:"ruleId,omitempty"`
+	Severity    []Severity           `json:"severity,omitempty"`
+	Signature   []string             `json:"signature,omitempty"`
+
+	// State Without it, alerts of every state but PENDING.
+	State  []AlertState `json:"state,omitempty"`
+	Unread bool         `json:"unread,omitempty"`
+}
+
+// AlertGroup defines model for AlertGroup.
+type AlertGroup struct {
+	Acknowledged int64 `json:"acknowledged"`
+	Count        int64 `json:"count"`
+	Firing       int64 `json:"firing"`
+	Newest       Alert `json:"newest"`
+	Pending      int64 `json:"pending"`
+	Resolved     int64 `json:"resolved"`
+
+	// RuleID Of groups by rule.
+	RuleID *openapi_types.UUID `json:"ruleId,omitempty"`
+
+	// RuleName Of groups by rule.
+	RuleName *string `json:"ruleName,omitempty"`
+
+	// Signature What the exchanges failed with, of groups by signature. Empty for alerts without an error.
+	Signature *string `json:"signature,omitempty"`
+	Unread    int64   `json:"unread"`
+}
+
+// AlertGroupPage defines model for AlertGroupPage.
+type AlertGroupPage struct {
+	// AsOf As of a list of alerts; see `upTo`.
+	AsOf       time.Time    `json:"asOf"`
+	Items      []AlertGroup `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
-	Items      []Alert `json:"items"`
-	NextCursor *string `json:"nextCursor,omitempty"`
+	// AsOf The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
+	// that came later. By Postgres's clock.
+	AsOf       time.Time `json:"asOf"`
+	Items      []Alert   `json:"items"`
+	NextCursor *string   `json:"nextCursor,omitempty"`
+}
+
+// AlertSelection Either `ids` or `filter`.
+type AlertSelection struct {
+	// ActionID Names the action, for `undo`. Whoever sends the same once more, because the answer was lost, is told what
+	// the first did, and nothing is done twice. Chosen by Tocsin where it is absent.
+	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
+
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
 // AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
@@ -171,6 +261,37 @@ type AttemptVerdict string
 
 // AttributeMatch defines model for AttributeMatch.
 type AttributeMatch = rules.AttributeMatch
+
+// BulkResult defines model for BulkResult.
+type BulkResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+
+	// Already Alerts that were so already.
+	Already int64 `json:"already"`
+	Changed int64 `json:"changed"`
+
+	// Refused Alerts whose state does not allow it.
+	Refused       int64     `json:"refused"`
+	UndoableUntil time.Time `json:"undoableUntil"`
+
+	// Unknown Ids of which there is no alert.
+	Unknown int64 `json:"unknown"`
+}
+
+// DeliverySummary What became of an alert's notifications.
+type DeliverySummary struct {
+	Delivered int `json:"delivered"`
+
+	// Failed Refused for good, or attempted as often as the schedule allows.
+	Failed int `json:"failed"`
+
+	// NextAttemptAt The next attempt of those that are owed.
+	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
+
+	// Retrying Attempted without success so far.
+	Retrying int `json:"retrying"`
+	Total    int `json:"total"`
+}
 
 // Dependency defines model for Dependency.
 type Dependency struct {
@@ -318,6 +439,25 @@ type Problem struct {
 	//
 	// Examples: about:blank
 	Type string `json:"type"`
+}
+
+// ReadRequest Either `ids` or `filter`.
+type ReadRequest struct {
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// Unread Marks them as unread instead
+	Unread bool `json:"unread,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
+}
+
+// ReadResult defines model for ReadResult.
+type ReadResult struct {
+	// Changed Alerts that were not so before.
+	Changed int64 `json:"changed"`
 }
 
 // Reconciliation defines model for Reconciliation.
@@ -542,6 +682,30 @@ type Scope = rules.Scope
 // Severity defines model for Severity.
 type Severity = rules.Severity
 
+// SlackApp A Slack app that a webhook posts as.
+type SlackApp struct {
+	Channel     string `json:"channel"`
+	HasBotToken bool   `json:"hasBotToken"`
+
+	// HasSigningSecret Whether messages have buttons.
+	HasSigningSecret bool `json:"hasSigningSecret"`
+
+	// InteractionsPath The path of the app's interactivity request URL, below this server's public URL.
+	InteractionsPath string `json:"interactionsPath"`
+}
+
+// SlackAppDefinition Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+type SlackAppDefinition struct {
+	// BotToken The app's Bot User OAuth Token, `xoxb-…`.
+	BotToken string `json:"botToken,omitempty"`
+
+	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	Channel string `json:"channel"`
+
+	// SigningSecret The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
+	SigningSecret string `json:"signingSecret,omitempty"`
+}
+
 // Status defines model for Status.
 type Status struct {
 	Dependencies []Dependency `json:"dependencies"`
@@ -565,6 +729,15 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// UndoResult defines model for UndoResult.
+type UndoResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+	Restored int64              `json:"restored"`
+
+	// Skipped Alerts that could not be put back.
+	Skipped int64 `json:"skipped"`
+}
+
 // Webhook defines model for Webhook.
 type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
@@ -586,12 +759,15 @@ type Webhook struct {
 	Name          string             `json:"name"`
 
 	// Operators Whether it hears of rules that cannot be evaluated.
-	Operators      bool      `json:"operators"`
-	RatePerSecond  float64   `json:"ratePerSecond"`
+	Operators     bool    `json:"operators"`
+	RatePerSecond float64 `json:"ratePerSecond"`
+
+	// Slack A Slack app that a webhook posts as.
+	Slack          *SlackApp `json:"slack,omitempty"`
 	TimeoutSeconds float64   `json:"timeoutSeconds"`
 	UpdatedAt      time.Time `json:"updatedAt"`
 
-	// URLHost The host and port of the URL; the rest is secret.
+	// URLHost The host and port of the URL; the rest is secret. Empty for a webhook that posts as a bot.
 	URLHost string `json:"urlHost"`
 	Version int64  `json:"version"`
 
@@ -622,10 +798,13 @@ type WebhookDefinition struct {
 	// SigningSecret Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
 	SigningSecret string `json:"signingSecret,omitempty"`
 
+	// Slack Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+	Slack *SlackAppDefinition `json:"slack,omitempty"`
+
 	// TimeoutSeconds Bounds one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
-	// URL An http or https URL.
+	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
 	URL string `json:"url,omitempty"`
 }
 
@@ -659,17 +838,56 @@ type ID = openapi_types.UUID
 // Limit defines model for Limit.
 type Limit = int
 
+// OnlyApplication defines model for OnlyApplication.
+type OnlyApplication = []string
+
+// OnlyMine defines model for OnlyMine.
+type OnlyMine = bool
+
+// OnlyRoute defines model for OnlyRoute.
+type OnlyRoute = []string
+
+// OnlyRule defines model for OnlyRule.
+type OnlyRule = []openapi_types.UUID
+
+// OnlySeverity defines model for OnlySeverity.
+type OnlySeverity = []Severity
+
+// OnlySignature defines model for OnlySignature.
+type OnlySignature = []string
+
+// OnlyState defines model for OnlyState.
+type OnlyState = []AlertState
+
+// OnlyText defines model for OnlyText.
+type OnlyText = string
+
+// OnlyUnread defines model for OnlyUnread.
+type OnlyUnread = bool
+
+// SelectAlerts Either `ids` or `filter`.
+type SelectAlerts = AlertSelection
+
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
-	State       *[]AlertState         `form:"state,omitempty" json:"state,omitempty"`
-	Severity    *[]Severity           `form:"severity,omitempty" json:"severity,omitempty"`
-	RuleID      *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
-	Application *[]string             `form:"application,omitempty" json:"application,omitempty"`
-	Route       *[]string             `form:"route,omitempty" json:"route,omitempty"`
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
 	// Q Text in title or message, case ignored.
-	Q *string `form:"q,omitempty" json:"q,omitempty"`
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -677,6 +895,41 @@ type ListAlertsParams struct {
 	// Limit The greatest number of entries wanted.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// GroupAlertsParams defines parameters for GroupAlerts.
+type GroupAlertsParams struct {
+	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
+	// ids and quotations left out.
+	By GroupAlertsParamsBy `form:"by" json:"by"`
+
+	// State Without it, alerts of every state but PENDING, of which nobody has been told.
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
+
+	// Q Text in title or message, case ignored.
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// GroupAlertsParamsBy defines parameters for GroupAlerts.
+type GroupAlertsParamsBy string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
@@ -726,6 +979,15 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
+type AcknowledgeAlertsJSONRequestBody = AlertSelection
+
+// ReadAlertsJSONRequestBody defines body for ReadAlerts for application/json ContentType.
+type ReadAlertsJSONRequestBody = ReadRequest
+
+// ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
+type ResolveAlertsJSONRequestBody = AlertSelection
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
@@ -740,9 +1002,24 @@ type ServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx echo.Context, params ListAlertsParams) error
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx echo.Context) error
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx echo.Context, id ID) error
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx echo.Context, params GroupAlertsParams) error
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx echo.Context) error
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx echo.Context) error
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx echo.Context, id ID) error
@@ -857,11 +1134,32 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
 	}
 
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
 	// ------------- Optional query parameter "q" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
 	}
 
 	// ------------- Optional query parameter "cursor" -------------
@@ -883,12 +1181,150 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 	return err
 }
 
+// AcknowledgeAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) AcknowledgeAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AcknowledgeAlerts(ctx)
+	return err
+}
+
+// UndoAlertAction converts echo context to params.
+func (w *ServerInterfaceWrapper) UndoAlertAction(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UndoAlertAction(ctx, id)
+	return err
+}
+
 // CountAlerts converts echo context to params.
 func (w *ServerInterfaceWrapper) CountAlerts(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.CountAlerts(ctx)
+	return err
+}
+
+// GroupAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) GroupAlerts(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GroupAlertsParams
+	// ------------- Required query parameter "by" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "by", ctx.QueryParams(), &params.By, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter by: %s", err))
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", ctx.QueryParams(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter state: %s", err))
+	}
+
+	// ------------- Optional query parameter "severity" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "severity", ctx.QueryParams(), &params.Severity, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter severity: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GroupAlerts(ctx, params)
+	return err
+}
+
+// ReadAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ReadAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReadAlerts(ctx)
+	return err
+}
+
+// ResolveAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ResolveAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ResolveAlerts(ctx)
 	return err
 }
 
@@ -1361,6 +1797,11 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
+	router.POST(options.BaseURL+"/alerts/read", wrapper.ReadAlerts, options.OperationMiddlewares["readAlerts"]...)
+	router.GET(options.BaseURL+"/alerts/groups", wrapper.GroupAlerts, options.OperationMiddlewares["groupAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/:id", wrapper.GetAlert, options.OperationMiddlewares["getAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/acknowledge", wrapper.AcknowledgeAlert, options.OperationMiddlewares["acknowledgeAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
@@ -1414,6 +1855,84 @@ func (response ListAlertsdefaultApplicationProblemPlusJSONResponse) VisitListAle
 	return err
 }
 
+type AcknowledgeAlertsRequestObject struct {
+	Body *AcknowledgeAlertsJSONRequestBody
+}
+
+type AcknowledgeAlertsResponseObject interface {
+	VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error
+}
+
+type AcknowledgeAlerts200JSONResponse BulkResult
+
+func (response AcknowledgeAlerts200JSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActionRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type UndoAlertActionResponseObject interface {
+	VisitUndoAlertActionResponse(w http.ResponseWriter) error
+}
+
+type UndoAlertAction200JSONResponse UndoResult
+
+func (response UndoAlertAction200JSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UndoAlertActiondefaultApplicationProblemPlusJSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type CountAlertsRequestObject struct {
 }
 
@@ -1441,6 +1960,123 @@ type CountAlertsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CountAlertsdefaultApplicationProblemPlusJSONResponse) VisitCountAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsRequestObject struct {
+	Params GroupAlertsParams
+}
+
+type GroupAlertsResponseObject interface {
+	VisitGroupAlertsResponse(w http.ResponseWriter) error
+}
+
+type GroupAlerts200JSONResponse AlertGroupPage
+
+func (response GroupAlerts200JSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GroupAlertsdefaultApplicationProblemPlusJSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsRequestObject struct {
+	Body *ReadAlertsJSONRequestBody
+}
+
+type ReadAlertsResponseObject interface {
+	VisitReadAlertsResponse(w http.ResponseWriter) error
+}
+
+type ReadAlerts200JSONResponse ReadResult
+
+func (response ReadAlerts200JSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ReadAlertsdefaultApplicationProblemPlusJSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsRequestObject struct {
+	Body *ResolveAlertsJSONRequestBody
+}
+
+type ResolveAlertsResponseObject interface {
+	VisitResolveAlertsResponse(w http.ResponseWriter) error
+}
+
+type ResolveAlerts200JSONResponse BulkResult
+
+func (response ResolveAlerts200JSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ResolveAlertsdefaultApplicationProblemPlusJSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2401,9 +3037,24 @@ type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx context.Context, request ListAlertsRequestObject) (ListAlertsResponseObject, error)
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx context.Context, request AcknowledgeAlertsRequestObject) (AcknowledgeAlertsResponseObject, error)
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx context.Context, request UndoAlertActionRequestObject) (UndoAlertActionResponseObject, error)
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx context.Context, request GroupAlertsRequestObject) (GroupAlertsResponseObject, error)
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx context.Context, request ReadAlertsRequestObject) (ReadAlertsResponseObject, error)
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx context.Context, request ResolveAlertsRequestObject) (ResolveAlertsResponseObject, error)
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx context.Context, request GetAlertRequestObject) (GetAlertResponseObject, error)
@@ -2509,6 +3160,77 @@ func (sh *strictHandler) ListAlerts(ctx echo.Context, params ListAlertsParams) e
 	return nil
 }
 
+// AcknowledgeAlerts operation middleware
+func (sh *strictHandler) AcknowledgeAlerts(ctx echo.Context) error {
+	var request AcknowledgeAlertsRequestObject
+
+	var body AcknowledgeAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AcknowledgeAlerts(ctx.Request().Context(), request.(AcknowledgeAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AcknowledgeAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(AcknowledgeAlertsResponseObject); ok {
+		return validResponse.VisitAcknowledgeAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UndoAlertAction operation middleware
+func (sh *strictHandler) UndoAlertAction(ctx echo.Context, id ID) error {
+	var request UndoAlertActionRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UndoAlertAction(ctx.Request().Context(), request.(UndoAlertActionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UndoAlertAction")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UndoAlertActionResponseObject); ok {
+		return validResponse.VisitUndoAlertActionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // CountAlerts operation middleware
 func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 	var request CountAlertsRequestObject
@@ -2526,6 +3248,123 @@ func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(CountAlertsResponseObject); ok {
 		return validResponse.VisitCountAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GroupAlerts operation middleware
+func (sh *strictHandler) GroupAlerts(ctx echo.Context, params GroupAlertsParams) error {
+	var request GroupAlertsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GroupAlerts(ctx.Request().Context(), request.(GroupAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GroupAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GroupAlertsResponseObject); ok {
+		return validResponse.VisitGroupAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ReadAlerts operation middleware
+func (sh *strictHandler) ReadAlerts(ctx echo.Context) error {
+	var request ReadAlertsRequestObject
+
+	var body ReadAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReadAlerts(ctx.Request().Context(), request.(ReadAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReadAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ReadAlertsResponseObject); ok {
+		return validResponse.VisitReadAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ResolveAlerts operation middleware
+func (sh *strictHandler) ResolveAlerts(ctx echo.Context) error {
+	var request ResolveAlertsRequestObject
+
+	var body ResolveAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ResolveAlerts(ctx.Request().Context(), request.(ResolveAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ResolveAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ResolveAlertsResponseObject); ok {
+		return validResponse.VisitResolveAlertsResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3150,158 +3989,196 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3bchs5luCvIHInorp3UjTtcnmqpIcNWaLL2pIlLyW3e6LkMcFMkEQrCbABpChGrSLma+bD5ks2cA6Q",
-	"iUwieZGl2uqJ6Zcui0hcDs79ht+STM4XUjBhdHL4WzJjNGcK/nNwTaf2/3OmM8UXhkuRHCbXM0bumNJc",
-	"ipRMpCKjs8nBB2qy2aiXpIlify+5YnlyaFTJ0kRnMzandhqzWrDkMNFGcTFNHh7S5FxmFGdtL/J5xhQj",
-	"ZsaIYEtiZlxMCdf7zf+QJguq6JwZd56TUmmp4icaCXZvcMCIyAksvaBTRsZsIhVLCdWEG7Kkmkz5HRN2",
-	"K9x+/PeSqVWSJoLO7eoZrhHua07vz5mYmlly+Krf76cRQJyd2oEw34KaWT0dzzceeSLVnJrkMClLGBkB",
-	"MZ9zEz/yVDFqmDZElPMxU/bUTBjFmSZLKgzLu85YwJzhPnI2oWVhksMf+qk9L5+Xczhtmsy5wH+9rLbH",
-	"hWFTpvCKFNMLKTSDG/qo5Lhgc/ufmRSGCdg6XSwKjpjyYoEj/vlvGtGm3sM/KTZJDpP/8aLG5xf4q37h",
-	"54UV25hGDVkyYchSSTHtAdTcd3ba44Ip2MVCyQVThuNOaXYr5LJg+ZTlx6ZxFzk17MDwOVu/kLTx3dtV",
-	"BG3TJJMlnnvTiT5zkcvlCQx9SBN2n82omDLYWlFcTpLDXzdPMPBfPHxJI8jB7llW2n8TYwFkyYFaSBCu",
-	"CR3L0vTI5YRQApu1lMG1J1eLUvDR3DIFlgPtUEHYPZ0vCktKIid0rAHmls5vhAFy55oIKVjvRtgjTSzK",
-	"H5sYb+AFIx8HF6dnFz/bGQSsbGaK6ZksciBSxahd26LwbhczY7SwJBqjlObJYTVVFoxwo1kxSclyxrMZ",
-	"yagQ0pAxI+yOFiU1LD+CsXOmtWUlmq40Wc5WPXJmiGJaFneW1vwB7JQ3IqOiMQWhU8qFhUm16bGUBaMA",
-	"JJ7vwAbSpKCGxY/mEYeMWUbnjNxxzceF/eeMi7za13eaIGfD27N/LqS8PRjT7JZMZClywk2PHAe3SoQ0",
-	"veim7W7erq5YJkWu49uyt0QmSs5hKSZyz5Or/f6JG020ocqkbj37s5alyhjJJbO4ZIhhReGn+DMxkowc",
-	"Wo38Zm9E/XV1z/ZTvGsp6jXxEmp0kuW4sLhUsbiatyNLtYd1lx+ldIcDezEQ/w0yjybkGuC3B0LqnFgg",
-	"jFkhlxZja0LpRecvC3a2G1bZoRcgEmJX6NBmoRhsysqOzgX/gvrERmUDeYqiXLO8vq0GgXNh3rxO1uVM",
-	"mmh2xxQ3q21s9cqPs98YRzWbPgDxcAUjH9LEcFOwuK5TC/FfnVRHQAdgbMIi2LTfi1+gxqqKb9X88kt1",
-	"fjn+G8tAPMAuQVjozaKsce8enBH8DkA74XDG/T9cMJE/7ktPA3t/2roHv4PqEE35nAQrdUL1oyPuJky5",
-	"YfPmf2xFIsAfXIIqRQEFa6V0B6SClTr3eWWiMmDk5OiIzGqp2WQTKRmXBlgiaPsTqU5LBdqYY+EjsmLm",
-	"iAg5lvkK5hkzK9Mci2HC3saviVspSZN3Z0P8j+OTXy4uP58PTn8enCZpMhxcXZ7/ZXAanMIdNk3uD6by",
-	"wMPHHkj3rhxRVD8d8PlCOm3NqtGHiZGZ5uIFfgAgA2DowZ3TLdfZTU4NraSNHUZG+DmYN81rziqS2nq9",
-	"jvrat+ZmiF6bMWy+iOzyUjDy/vr6I7ETMW2sPqGJNdx0JZ2p0EumvtME7oQqRnJWMKtPaDl38pVODFMN",
-	"DYVropkxBcvJn77vk9wqLOPVjXD6/Z9Rn1FWw9PG/kg1KaSY2v+vWTKIySagcocxH3RT0u0kQplSMbPt",
-	"82zV2LxV+yyW5qzgd0xZxXPJzcxKcc0yxYyOyp8JF1zP4qpmJVCtxlmKnCmypKuUSFWrbQslM6Y1yfk+",
-	"6qY7nTUPNxhIFlfA9omjql/aadu51UjjMhYRZRuiDnHYe0bzJDDN4ouP2ZQLYQ1zRywNlOvYBk4IC2zd",
-	"SzAWpbEy+6lKVmiW+kTmHScAGsJBR4FBAteqPD65Y/WiasUdUznPIogz+nRxOhh+/Xz8r6ND4IhCElma",
-	"zNLeipkeGX26sKzvovpZMKDdJS8KMqN3DP6UglpeajA1GphmUVAbKXOiDS+KG2F5s5ESyLFpdszpCmcE",
-	"rmxP2SOj08H52V8Gw8Hp6JDQLGMLa++T0XBwPbRbpsQq6YpQ5EEwhy6zjLG8dyNG1++Hl9fX5/A1coSM",
-	"WZojVN+yHOQEJQu7cZjz3acrGMoNnk8wGAvLEjPj2u+1R0Y/X14M2kNvhBtLxQq5i5cpFZiTNHEQTdKk",
-	"OhzIlOuh/bXaMvwNdpSkiV1tXdq0mbQj1hAJ67vvYN2Kj0vDwC8GSlaec4sbtPgYMMYJLTRr88pbtlp3",
-	"GwGL9P9+GUF2ubAfebgM/s+n4/OrJE0Gfz27urb/8eH4+uT94Cpy2DSxtmYHjRh2j3IfZ7TmHxkOXhF2",
-	"bxV70Mvtr2721JMRfAFLW8IJjvKywwMWgtsCAA60BtqmGmC1Zd1rwXoXdQA+hGVPmdUBmchW6zrcBrEj",
-	"pDmqhAvNcwsKhsJ3k6gRzlhynhANOqjUZqqYTtIkK3h2O5OlZtFbAuWMjhsGRmVVtzHW2RPVJzEsHQRO",
-	"o60eICpabpDQJVoJQxwCDhgw1NZVpsCZF7WJqb9O3U02kc+a+z8TgUQCZAT+CpuTogil0zpmHehbvjiQ",
-	"C1z3YCEtw1fofAX3nFKsgAOgnby+F6fsXOj2Zb989f3rH978y4/2OhaWtyq72387+F+/9g9++vLP/xRD",
-	"Gibyax4zstes/bbzQ9PV7goJE3dcSTF3evH675YaPmxwZsCAK0Oz2/Wt7nEfrQmv4a+x5Tx6dlyCkqWJ",
-	"fwlMPA7Sa4lOTCqkBttmd/ihHrFNq/Ekd4Wj22QbHircaPN60gYR+aNWW2ggYAjG1iW2UXkTi7iqTucl",
-	"zPDTxQUacSeXHz6eD65Bnr47Pjvfbr8h477y292HYb/jrMgHXZyZAnsCRz6wZ0Czif0kZrt16YVjJW+Z",
-	"AAdWarWemeV0I39Po5SMZGm+yslXZUFj/y2k+eruZFzAX0pxK+RSfIXFRx2GByvyDsWemlmw9IQXhqke",
-	"3i/Tv/a/jMAGQVydM6uBW33LBbuiqwV+yE1QAx0UPP6S5LKXbJPVeIgUoVmvskVygzXZe+e+3X7/wIEF",
-	"LV5gmAkRoTBoQG1UrSJnpei8L6S81ZYX9chxUVjoGU3mpTZkJov8CAQeclj7E3qFwfRVPLPTRURbQ3Tt",
-	"5vlpKi8PoCud4Zc/9NcdQiEBn0hhKBcRD/oJ1Vbtt/JF76J/NeeFrbDItMdt1S91rn8qViiFuAgtjz2W",
-	"tvypCbXgwx92UH9rsL3sR+A2p/encRdE5Tb0Ucuf+sH/tnki51w8y7ye1Ncv4cKytDmjQhNkthCl9VDz",
-	"3HkXntyA2qsWzNKkFPzvJXM/g+7zsIs67uhyX66u2IcoPx59HAy/Dv568v744ufBCLVKHWgPVpewSi4G",
-	"G7mY1tEaMjq5/HRx/fXs4uvns4vTy8+Nz9GnQw0pGNWGjCp35+hG+Ck0zgqihAsyWkLQ1Xs9gQWDgPF7",
-	"mCpZLpoGarh9kJWNHe0mKCvo7AfUn+1uYmEiK2GAb5PxysUu6xNT5cJGLE/xVGAdwiEx3hn6dIeXn67t",
-	"uY4/fjw/Ozm+Pru09vfg4i9nw8uLD4OL691O6Le63wHfQ6rKOy9Gm8x4Dq6IjogSnMgaMs5cg6sEP4ks",
-	"cgKOFysIXSTwli06IpneoOu2qLc4Fuz3Mb3rQho+4V3ZMZei9u7IJct7ZHDH1Kry1mgmcrDN0GXJjSY8",
-	"Tz13xgwfMlqy8UzK2wOeRzzbQF07xgHdsic+b6ElNfBXTcZsWoLU3Mz63GwR1ndZ5EwbMuFK17FmLkjB",
-	"tdFWBxIB1HSDL26RweBnj8RfMkiR2cvpuHNEXpvBZr+2HVJdac7z0Lkddy+we+MOs8GZLUXmMqsCaAWe",
-	"/91NHsWoy8LZBN4QlYf4xX5hZrev/T2/++zMG2Rp4shix8250d1hcDegFQk/IvaWVug4weyZqRRsu74N",
-	"u/DEGQSR610391TdUmAeNug1RPJtnOgpYp0NzvZsIc8I0q2rFu/OhpUHe81xRUbDwYezi9PBEL3R4Ga3",
-	"vIdpFA5BuDMMGkMezMhHMt3sdR7GjYglYpDR8NP54KvV1CAWa+fHPw0HJ5fop8dcFgt4aqTSdV5WkIoU",
-	"y0GC3d4IGM6NHRGmFHlBDrAA1zgeOozGpkm4O//PamfbRDzwmVVv6PFwu4jHL+C6IzS6IYaNcBtcD/8V",
-	"/6m8fAziHXDJPuSRkhGqxyOi2KTULngxlRLhRkaDv74//nR1bUc4umE5ofpGyIlhwgc+LXbn9h5oUcil",
-	"buuAPvDtt9aKUTgNPU2qxXaE6R4ulA6YXvM5K7h4ZrLemW4vSzOW910X7V0VeKeN4OxH50YPKCBIAWwF",
-	"o9kilukXHgEVvxUzUam4W5aKBHXleMo2ZrqBDocBVPygGYoU0ic/46n3TUBrQR6PHoN8kHrb3KT7geTM",
-	"UF5o8qfhuxPy0+sf/uXP+/jUbrnIMV18oeRU0bk+JFzc0cIqpkKar+BJSEkmxaTgmUmJNrRgqZWaFnrg",
-	"4fnqj5ISI+XXgqopS29EKXS5sFjP8q9zlnP61Z4uJXNmZjL/Cs45S5YMdzDmec5ESkpB7ygv6Ngu4z1M",
-	"YAlQC3VWG3fURYkdF3XxXHske3WWlctlM0UzDExYsHXg8owuFkwwDxkmFwULsyhRYQenl8WAayDl73S3",
-	"u3x3gg0cqQ9rtv+usRCXV3AWsbOs9qExuOtGWVXdn4AUctrbrLlVjpMffvopQPHX/SixVZl3G8P8dgtL",
-	"qfI4BI2LNbTU5mIJmS5jWZrDcUHF7REZWURHiYz83+KCJnRBMSMxjPkEH26PNBv00/s0v0plc+7VGt4x",
-	"Eh5aSsl4wSuzMWLTxW1iqT0XmhOH43dgJXC1Ic9yS2KgkhF2Mqg8DbAOE7mVpwbIDvKRuCFLBk6I+YIC",
-	"rf/nv//HzjaJdwNtXRgGPuJUc651dH4EYg08TOkozEyW05kF5YromSyL/Ij0kbZpUYDjnRXF4zdyBZi2",
-	"LYTLc+2lDJjPZAJlNdSAjuSmaljMHdRRK+qyNJeToZWxO8LCp7IAKBTFxIFWAlngmR/T7PYRYNnDsDRy",
-	"fef/+e//AXoflv24fKrdUK8U7H7BsiiFYdYhWQJcqhx2jCnY8zNF6NzCwdSQAww98iF2n76Hbjii5JLg",
-	"LPurJi2eU9mQQLAAloCO0opt1LjfRr4GMjQAEWdTHSltl6JKacOURi60ocKgU1JOKiXvO02yQiJ6tFkc",
-	"v4vGuBgIdO6Ft3HJULzw2SoaLwJBD+JfE0NvGZF3zoW2lOo27gbMCsrnLG8okNv0S2+Pce19Oo4C98R3",
-	"t/YQvKJra8Kfw7WcWfi4tWZSx5MDeN6h4MDurMHsnYB19cgUQ5fckPHqiIxcouNZXpXfeZGNnMFyEJeI",
-	"opcurhX1qr1ltKV075luWk0S8aFZrAS/nOZTYTda8AnbnUUseDxnPcLGpLvPQJX4NaELbrULZ9onaZJz",
-	"vYDI4Zcv+/DuRyRT3tUlGjt4qABT8Lz1p/5UzTy6ANzRC0wdUbdQvYPqNjCcc67Nt5q5nnc93sINc2zj",
-	"NGO5vTUAMM2YVlVn0hq18bRjcgbErY1UrJJd4HiiRRFNg24CYSzz1duVC1xv5gF26NWMvvrhzfr2T/nU",
-	"6vmOfsE9xgWZsfteR8WdrzTeCfZhuCeC0545tWQK7uXT8BwSjTAAIjWCa2bNtniyhLUct+O6G1fhuz9S",
-	"A0xpAN44RjSzotf1ODttM8vaclQyt+d4TX7hb3e44ieGNjLnc+c5ckwqOUyssfXiZe8ledXvk8tfomqX",
-	"KkVGo2oSLqrRACjYxBCowVMkK6MRuNZ1BJuq7yIK8rKIeLyomrP8iouM7Wi2VITGK10FVJUZt5S4R/Ld",
-	"I+JMTNBxwfJYLmiaTKrkmM0uABjlam19/H3zF27cA5ysVQcU7CVgGNM6DL1p6lgIeLPzoa7Y3cixy8JS",
-	"lh25e3QOFrqjxcaDWTPlLc1uNw5yYdprNl/4ItzOtOD1H8BneymGWIUWv2vFQAKuPnDhU48i+SSZXGy9",
-	"3SsY9MhqSUPVlJnd+cs1jI+xliosEj8K+EY2wrNc5PTx2k23Thwt0FlSJbiY6g3C3AcboI6Oa7JgakYX",
-	"aIbMGbWS3qf6UR8vdDq7JnrJoYqeyMmkR86E13+tPrBU3EA6C2bQ/n5+vyra2Lzv7RZ366obCTWx647p",
-	"lrU6WbPN8NLTkJGnPhXe88uA2TUrbAH5K9bZxrN1Sm5Aocb/deaxzilCHG8DYZ3q10k8yny75Nwpm3DB",
-	"vUdw/2TJBVNaigrXJi5/cl3DCCRS1Q8EG5Z8o4DaHS+fTo5VJ+i3wfJeLr2nIGw6AZmjddQpVMJdphpX",
-	"TPdIn0hBwqww3z4CfgdPqMh86iTynR/fvN6SMbg7hAJpvFufEC+X19uEuDAFVrCCM7POIjNyCh6XKpjR",
-	"OnRv5zSwzceJCOrq5l4GIPz+zbZeNFF5vn7zE6p8bwxufFOMtusSEgKbCmOrvYblIBVsMJvTbpFIcSMa",
-	"cEJ8aaUNepTB1cC3A77FghFkJpi4Z4UdRqUqOLzpv/5xh6zWdaWlgmqStPHgQ6mNxXmf04LHsSBxH0Xy",
-	"gPsbwttbrtxrS3vWx0V0qepMHewPfYaOy6MT0kB/GW+Du7QOWhTa9ddo8IQeeWcnjuF+iyPuE3Fb0/a6",
-	"WVXVSWXMzJIxQRSbc4EWFkTNW9xpS17LEelXafBuHsTPJs42GRq7p5kpVsjVmsj4st//8an42h4K7h6T",
-	"/q568IbM/9233FCeNwuxORWrgE2BAAO3f1qnRb/cILCqOjMgg17rZrdmue9xprbG/8TM6PG86LF6cJB3",
-	"39+eeL/Hftr6dDcGfMacdrxKYBIQl7NYEN5/3/EE4xjcqCVxRxEEeSblJV7iGtPmu1Th9x09viw1UN+w",
-	"yEdIMCk2ly5U0kp06WglOLop+/3vM/BvA1Th3+z/4p/DeCz+MDokDFK3q5gghsKr8GPdTuVvpWXDldIQ",
-	"6JcY0a333ZGJUtDpVtUGpBrqNFyHTcBc8mor66pOP9Qk5xr0f7t9lyGDM/X2b5q1a3Z0cFc+Qdp1KWhm",
-	"UXFIoO5tTMTex11gPxqW4rijhUx7b8Z7AjI5n3Nj9kmytjzvnGrzXpaqM67sumK5BH9YfiZLtYMiGlyx",
-	"uy1yHWnuZmZsfnQjlm4GOWe6octazKEAZ7R/tC+1cflrrdZpu4UbBbvvgvJWLNwVwA8drOIpUp3By/xs",
-	"Kc529q5EyUenRgY2/L7ZPpQX8bwbnBJuyGdAbCHeR4SmdSGXTJvzHXmcG05YsLma4z2CY7kJh3uUNdRf",
-	"XHQ5gI00tPjWLmc4ScMD5u4qhlZXXpHey1PEFGvU1fbI6H+OiDZU5GgOW11TlRAyz2ZU0cwwpaHIFvW0",
-	"guvdamzryvfOetFX314vGpTbP+cyULn/fAvsVLC5bhRtr7y7CgyjquR0eHZ9dnJ8nqTJ5+Oh6w1wdvHu",
-	"csduALUrdq+dVBxwLccbG7vwPaqxg24wMbYtl7trCBIS2bct2Eh3x4qqfNWdvoSqYnW0FXHNYgN2HosP",
-	"ucSaHXqIbcqtUT7DaJvIq4/znGkm9bHCiECYWGLvy4M0bSJEjPE5Q3w/zncl5wzcJcuZnDd65ExQ8W21",
-	"duIiD2mm1BhqYHTusmOiZdqPcnm1myrZpdOOitMYQTp47EeOn9EgXqdHC6SNQbtHhMC9rtdV4GVNBUw4",
-	"r6Nopi7Jg4ja3qH1GdVXfCq4sIqGYqZjFCQfQA58nOwEpMf7nI4K4Vxxrj5yuddQR4yuR8zs2C9Hd8aK",
-	"/JMwsfqDi7qwJLAn0zBLN9bWbZ+E2B2D7Z4oNrY7xyv7xQ5FqXciRVYq1WxXFBoPXTpVVUG3OU2UUQX3",
-	"o+oMykhxXQfLpYZ9ZAo10XgG4poCaYEoS7MxbXHto0dEuktVvI9mSl37zCgqcmLp3GPnp+F50PcT8MVj",
-	"4h8sjv4HiY8/Lmjt/FmOT/trarKStMlHI9woVPNrTF9DrzYJtXE2JiAdDT5DPNkx5Hhe4p6OX8IF+d9X",
-	"lxfrDmAL2e+gVIsUdCXLaFzqG5zB+8S/g2y8rhZ3wc5e9396k27reXcFFj83Mwz+Vb2BfSEWNZUwZEb7",
-	"gmErWVzlqwNHuIvAO11pCnBxl6JY7eucfgo+XwH2x7SrzUTVptdiggxKCloBim0M6ZFxxpZ42SXCGOok",
-	"O8od/wwDloCvgqrubwoutuXWpk4eZLwKwVsHB8eyFDm6Ed357Q8vscqioNmtDyBxTa7sv7/TBJ6USQkr",
-	"NCP9DvdLI7i0zR3TVtE2cA7LQHWDaAjV5MpQkVOVk88+/qvp6pCMljPNsq9Yaj6mmr153SODgNOUwq5d",
-	"UVOjh1WbszyalNaVhTrrYS3S89beh+uZhDe4BcBv4rQRqB2qiHYHmxmzAPe/MQtt9YYWEF71txHQo2ES",
-	"Dw7VwnSTRPulZZUBkiZpMmWCKZ7tWIsfTrZnQb779Cl8zt4Aeza3c/jwUFxVc48CWeMCHIKum1S7SSz4",
-	"gIMStuapIU9pU/emqpqRFY4Rjlxu0wiNqzoC5FLj4ee4b+PZcpTlWDN19yiHeiOSv0V3bod96+Hb3cPV",
-	"FjdlJa5jwgNkX00iJZTQiwqNy6pHyZKNSeC6BXmVy2ZDgN6NuBEH5K3MuTN5rR5XVzq8JB/42x75hJ01",
-	"8eZ16ixpLqqq/YxqlpKRKIsC2TQVbjv1gwe5zMo5w3T9G0G8CnRICkbvGKEOr1zdzZRhipVPIbDbBBMB",
-	"t7no7JAADm7X5oBwsSgxnguPCgmjQEUZYeH+qG4jhw1L7SLn0NkK1qBTu70F1XrtrTrsHQ+tdakmo6z5",
-	"ip0dDHVAvkqI+ow8e/AqXmgX8IJ5TlegbVixBvs4Cwsx7em+//77n+zmP12fYO0JKRcWUoILRiaKZs6d",
-	"kfMpN7pHjqtmmr5Owtdh+hYIsM5nyGFDQQOvO61c2sGrf/vhe3yHxEKp7s+r/ZbBQwL0DNpTzjI+r9fH",
-	"uSkmMdghRlboYpiw+6myWdg91+aQvO6/xqBlwTPmHkHgOROGT7gl8OR4Yc2Ng1e9fv0yXvA3q4SU8zlV",
-	"K6ge8UlQa30Lq8B/8GSaDnJsXWODBHX3wJI8TF46fVPQBU8Ok+97L2EvVswAF/DPnlh2yiLcGtNrEV58",
-	"MmHKd6fyXQDnYy4YdAk8vjhNiWILMF3tMbT96+UQ1bw6xAwPHHiGO6pbQo+wCdGobpE6QuiiuuzaOCcF",
-	"1wZD2knz8cZff4ukr9g1rNaIx4T3C8FBDo8lAbK4zjup/Q3xpOuRmtg7h/7RpfqNwd1f86mehAoDNOvx",
-	"md/iC4dp6XutHWaiPWblqhY8su4eWU3RWFR8xWYr68iyDQv91etvjYh1nNu30P4d1m9pNJY9c0GAzqEN",
-	"JSbfpiDHCJ8Kqbqf4vz7hpdGIxGBOPLUhPbC6Yc7jMSHRR++tF7wfNXvb3i9c79XO+v3tSLvdkKzANc8",
-	"yb0HhT4RZwfFp672GjwJGjJqK3DddKl/yxLSq6DCY4oNXZBBfbFfOhb7on4IynHaJl+DnyvG9rwAqx6a",
-	"eoilA9dvvTquyQXKIWB2TwFCWN/PPnbceAv4fuP5QyfwpgxB9+yQ64KZ6w1otZw60b5qM/wEIBsymlfB",
-	"wxio1oThFuI8O00evrTg+yLI5kZrdO8ZU3itJGr6N1LFEWDVC2HQecKpicuZBF++b+Lq30EFpSLwdIXz",
-	"pUTgg0L4XB/2561cSK/7P/XWFIng8z8C7iAQXDqMkMunQJrj+ogbcaeNBqLdpSRKdJUm1myv8IxgjHYl",
-	"jEAVWx03mtf6MKrdb+ra6DkMezKZ4CD8nW52GUasdo2yfOfi56JgVdeuPCX11jS4M+GuEZyb4r8qsbmq",
-	"oa2EBg9Gdltc12tvShLMpYWmzM5XUj+sh49xMHwuzUBsayzvwXhxjrMj9EtQQ8GyF2QUvG85Su2vN4Ln",
-	"zqrzXXUq7xnMZ7lwVnC7K3xil5lSecwenVNtDmC6g7PTEXTjwR7pxQofCnE56nOuoW3u8Y3I5HyOlYF2",
-	"UbTJJmxJKpNdS5duRHIr+TIpBMt8xr0lr4y5AII2itE5OCSYgD5xVKwgsf7Qf0aoYMuYMYnfDvBGtpiT",
-	"di1e9dhw6an2DJoFb/1j1K7Wvhuw2UsT3642G3ZvEJ0O8CBNGmlPGKUH/PAp8P+dLHx5G+KgVeyYumPq",
-	"ALw6zEPZU4X7A1JFl8iJm/TAyh0rrdw7RHMxLVpNy/VMLnUv6kVoi63W7XeZ+9BscU+bO95G/DHWd9jE",
-	"+1kM8H8k62+t8fgWI7DV/P+J5H5j1k6TsIngEaTfauE0+if/TlDttBGDMU9n3jRJt7KmIkpTG5qP1p1c",
-	"jmg3y3Hv0kkFz2RU1XDQqxMzSdFEgWlQZmkjF2A140cQL0DJatnOUd2nDl5prVQpEHSlMLxwjfgmUk2l",
-	"MUzAk5pQreP7n3a0mFtnckN/vmdEmLB5Wqc27iD0ZFQXNDjzSRCqFAGKOF6NlFZlJndaMr5l3H549Idi",
-	"h1VR0hY2iMm7T3URmIUyXhEXUPfwR5ADaXYmE/qaGujGYueAhgmKIV8hmzpqBU20iJEu6bTlUoM0Oiix",
-	"qvoiv5WYPf9kAA9y3R6acdOqHL9x3S+fdPUu/gyApb7dXy9ppJMNrum0a3I37AWMeUiTc1m/MLRpfDXO",
-	"bejb/INwcS7CFUGpiqIrmYmtbzcgWbPWkMylijBMnKVCmMa9vd6Mwfg0y7cf/RS20H30tFM9iG+7//uh",
-	"m3dzEOy65vveB0XHj0XDhydTMDqh+jhnSRnha1Ya0swJfHQE5xWPOKryBqrWhVOXalmlDhBXsUsLKEzx",
-	"lbsQ6sYe2CvL/XrEWUM3YnQ2OYAnGUfhG7pck9evfkzrezEUHuKnAvxfirgwMXn98lXMOMbMY4dWW03j",
-	"kb2qKqPAT12VNbOcmyBG1TaT/QEaVk3UIv5jcPH+PxIXfxLyAaSuWyDUKL2VP79wRThP7JP0APpO+0iS",
-	"pRCrjFdtBgB+TVdlhOnj6P/v7PMPcc+nCIxdRe8LTGh/am+zmget/qlgyyP0I6ICiCXrvue9v2v3EKPr",
-	"RA/pRI3K7W1ogIP/GwtWVT3+zkig3KMiT44H+laTk4Jnt+9lqd0jqs1WKM2MKJF7FMHONdjJuVQ6bIXi",
-	"eAamwKWkYFoTSuZUTTm8N+FaWECvbF4Urqm2e3vILlE1S1j6mluazcDBDc4KeArFp5I1GmmAQ/xvJbiM",
-	"luCw1jO5hJfC3GMJR4TqW5elT4LG/NhFjEIFvX/+KCayq5vYRWpXzQ4kFOTDaxqp6+PTgBZWVlkTrSvH",
-	"BIDckN0VBkI6TJWX/+bHzTUVz2sfNx+/iZDhe3Rgr/zLMk+T7ABT1aLTSatKLWORV2d2ITqjVk9McO8k",
-	"NCYjS9dAx+dmF769U1hd4sJ5OsjXRu+X5bNaIq3M6S0LeHleWrXVtduZUF7oGwHYngavFlZN9CBqsybP",
-	"4U3ezURg1Oq/GTkwcnddvvGGax3agV31w1pRT+ixq5p81e/7p7GrrGn86YhoxsgorKN3Dy6CJTNal7pT",
-	"ZqoHCp/trnzEpSsCFkQ79UobNn8yj7aJz9/lpfR9JDc6Kn2x0T+2rzKsZ9nirvRQeTKPZdWuc91pWd1A",
-	"6LeMeRV9Ec3zmKTrdbS/s2+xqhGK04wvRayYXP26hNWBghcm/iHdjsvqciN4ERLqVv/jcd2sXbrQEfrL",
-	"rZCDKkg0TI7ajpv+T9hV0SdlzLu8lSEi7uKw9Pt5Dp/lRrh1ey47j9D/nfH5abH46byWW+D6mNAntK5V",
-	"d/4bKNdMXtAFf3H3Eji/Wylavuec6T6nulEaoJP1BHb8CPAenZmpy1uixr1oSnLp3jDCQI7P/MfEqdiM",
-	"TLFWmt1U9sin4blOfYeU76reKJbMsNzX3yoQ4FJxDK9i+pRVUnprqRax5a+x84lUeV1S4pLyCT4iW1fZ",
-	"++f5jfSvuDXP2Axlr691wZbYH83KQ+0jzHRlNWYRzOPSadYnsEaNK+t3Ff1h09JmZsvDl4f/FwAA//8=",
+	"7H3vchu5le+roLhb5eRum5Y9ntkZ6cMt2ZbHupElX0qOszWadYPdIImoCXAaaFGsXFflafJgeZJbOAdA",
+	"o5tosklTk8xW8iVjsRsNHBycv79z8JdBJucLKZjQanD8l8GM0ZyV8J9nN3Rq/j9nKiv5QnMpBseDmxkj",
+	"96xUXIqETGRJ0vPJ0/dUZ7N0OEgGJful4iXLB8e6rFgyUNmMzakZRq8WbHA8ULrkYjr48iUZXMiM4qjt",
+	"j3yasZIRPWNEsCXRMy6mhKvdxv+SDBa0pHOm7XpeV6WSZXxFqWAPGh9IiZzApxd0ysiYTWTJEkIV4Zos",
+	"qSJTfs+EmQo3L/9SsXI1SAaCzs3XM/xGOK85fbhgYqpng+MXR0dHSYQQ52/MgzDegupZPRzPNy55Iss5",
+	"1YPjQVXBkxES8znX8SVPS0Y1U5qIaj5mpVk1E7rkTJElFZrlXWssYMxwHjmb0KrQg+NvjxKzXj6v5rDa",
+	"ZDDnAv/13E+PC82mrIT5XYlidbpYFLzmhNgnafBI+GGu2Vy1iPz86MVL+K7/wxphYJLn+O7zYEtoWdKV",
+	"n9d7Ltg66cwvhBas1MqQrKwKpoieUU1oycicUaHhWBgOymhRsLKLjnMzfoSDx1IWjAo/j5GsNOuiTAk/",
+	"/mo0GVVF91Sqgp3n8bls4dR+H79m96zketU1AeV+j07h30s2GRwP/u1ZLfCe4WPqmR+5NZOuifCpoLoq",
+	"WUxyUU3YQzajYsoUmVBesJwsuZ6BDKFkWspqQdRMLo1EGRJzFNl8oVdECkaUpiJXwECWx8yrstKECsLK",
+	"UnZyk/Jz6scM++2Apjq2aDtHrpPgaBiarsyKNCPjSpMPZ5dvzi9/TMxvyxnPZkTIscxXZEYVGTMmiJZF",
+	"p9SBcXbf2VMzHZx2v729YQ8xgckeNOGCaK4LRmRJ5kwpOmUJyahihE+FLLsl5i8bFEJMapt5fBQlo/lm",
+	"+QNipxY0QEghNTFvds2lwnE3yp0vqHSY0q9kzhkQ+ZoVLNNATvh3JoVmAkgVSOdnf1YoxevRt+8OjGxW",
+	"579cqzv8i1pIoXAeH0o5Lth8wxQW+MR/7DYVNy7MIXKml0xosiylmA5hj+x7ZlhYhfmPRSkXrNSWYjS7",
+	"E3JZsHzK8lPdkII51eyp5nMWE4Xhe69WEdMmGWSywnVvWtEnLnK5fA2PwpoKbk7kttfe2Oeuq/mcliAS",
+	"nTyDVRXF1WRw/NPmQc7cG19+TiK2B3tgWWX+XbMwsDThitCxrPSQXE0IJbBOY3hx5axBY7HAS3Njc7Ic",
+	"xaog7IHOF4Wx1ERO6FjBdhkz8lZosCa5ORuCDW+FWdLEsNipjglwXjAnq8wIAr6sZyVTM1nkYAOWjJpv",
+	"mzPWb09njBbmwMcMsebK4WtGlRKuFSsmiZWVGRXmaI8ZYfe0qKhm+Qk8ayURUXSlyHK2GpJzIwGULO6N",
+	"KecWYIa8FRkVjSEInVIuDE2SNTGQGPOzj+4uokoB9xnZgIxZRueM3HPFx4X554yL3M/riSJoOOPumT8X",
+	"Ut49HdPsjkxkJXJQlafBrho5N4xO2szm1eqaZVLkKj4ts0tkUso5fIqJ3Jn8fr6/41oZ1VXqxH7P/Kxk",
+	"VWaM5JKhnNWsKNwQvydaktSyVeomeyvqt/0+m1dxr43Kd9/ETajZSVbjwvCSt6BrVYEWOyg03PyokJhH",
+	"7ddPM2bOg+Euy2YqbrWSc0EKrrTye0KFWrISnjMTh/XE98Cy305iz72DIq856cbOwxxBMEwM/ceskEtY",
+	"jj+jw+j4aJ72YWjz6CWoyxj3WI5dlAwmZfRq5wf/iJ7yRjcaxVlJuWJ5zSgN2cKF/u7lYN2DSmqbdwcL",
+	"Vzkrrr/hBHZPlMuqDjvF8VmHeQIHem8Oa5gJP1k32bkffveaW5A0/ANrTeK66nPkJXWtIX72n5fjP7MM",
+	"dCkQBzSr2qz3G+zmdjFyooMdnXAg7e4vLpjI93vTHb09Xu3a/qsFE73MVCfVuTAOg9AqyvibJtFiBkcG",
+	"T8mmRTUIltu5tW95oRmEimiec7MkWnwINnlCC8Vihk0dcXIqxTC4+W+khXUCjdszJG/4ZMJKs/gJZ0Wu",
+	"IIKQyfmYC5aT8YqcXr5JrH7BwIycwLkYr8jVCPVFi/VaoZTHCAUkg4enU/nU/O2puuOLp3KBBHq6kGZP",
+	"Smu4hwrIhocs2Vqnuf+AvzRGGwySLb5U/5FLH2P5x5KsVlKHCZ30/3KoSA4ZM9lhBmFU5UCBix2+foDQ",
+	"BvjcB41K9J9/KIgPcty+dAnHH0tZLQ6u9rxL2/3e84OqS/Qle+3UP0y71uKgpV0nGEdURhWYhxpKc3ez",
+	"Njre2vtqS9gz9KBaoU8ZfsCPMyRnEPncEu7cYHN+jaGAHNfDTEgCm8KHzyz7/LzxlHywvlnrpKirScTH",
+	"AclCWwbDCVGMkbRa3Mi0f7jBC6H+0ghP9Zd2VNQs1GXG4lm8hiEOn0twhZ2k2YUqN86EMn6dsoIXPWkw",
+	"K8FKN0ylZ0wMyY/83tidylIM6CgIhfBiQrgmd4wtMJaEf8QwANL6VsCQEKkoqDY+8KsV+SCVnpZMPVEk",
+	"K2R21/bTD7wPv84W1DHX3WzcMw5OXcpzlRJZknQCljKwZlsdmFdiwsuIoHALbBq5ErlMh+TTTJpNJoqJ",
+	"HJ9SZj+kyBiZQyp2zDJaKRY6jEuqSCGVTiBQCFG6GdUQ+TMcojTJeY7BJSFdOpnkxpbWS56xIXk9k4oJ",
+	"w0g3MlNc2FgDt4E546K0Nr5Lyk6877B1r62bAZE29RVGH+ZZ3b/3NyEWN7IjPW64KW24NG2nrpDyjuWE",
+	"6iE5Ddw+PJ9wmsC9KdhEE1pIwYbE2Faeg4gUxaqvhOu0TToSVKk10FLwPW30thkzSsCQM24pcONElm+q",
+	"EjwpG0pMyYrpk86cFRNG6/w0sF8aJIO35yP8j9PXf7i8+nRx9ubHszeDZDA6u766+OPZm+B0rvsrZvuA",
+	"jMNrG6qod5HPF9ImHKixiwcaWPYZvgDUwS04u7fpkfUdzammPuppHiMpvh45ypkPdGzlaBsTiapaFRdH",
+	"WrP5QscSXYy8u7n5QGwqakjOtSIzRvN2vOiJAoca+CtnBdMsJ0rObZyXTrQNQ7lIOVdEMa2NdfK7b45I",
+	"TlfGLLkV1nD+PcbVS6a0MfFXioB0EVPz/3V8LuJ+55Zj3jfPcL9QLpg7Mctq1Zj80gZPbDqH5Ym3mRTL",
+	"SoYBlIhUElzN4ikPH13lBSOVyEGgrhIj3336YFHKjClFcr5L2sOuzrhxG434kkHcIs6q7tM265MbqRwP",
+	"uCKjbGPUET72zthxQXYx/vExm3IhjMKwh6XBch3TwAHfWRt181yCZ9ELLfVucXPjhVbqtcw7VgBnCB86",
+	"CRJjsK2l4ye7rGE0xnzPypxnEcZJP16+ORt9/nT6X+mxjeoRWenMnL0V00OSfrw0ou/S/ywYnN0lLwoy",
+	"o/cM/lSrdCORQ04zLKi0lDlRmhfFrYAchZRwHJvprzld4YgglUFfk/TN2cX5H89GZ2/SY0KzjC00y4ck",
+	"HZ3djMyUqVNMKINgDFVlGWP58FakN+9GVzc3F/A2SoSMmTNHqDKqDrwWsjAThzHffryGR7nG9QmwY/Cz",
+	"RM8gzwJzHZL0x6vLs/ajt8I+S8UKpYvTKZ7Mg2RgKTpIBn5xoFNuRuZXP2X4G8xokAzM19a1TVtI28Ma",
+	"MmG99x2iu+TjSjOA/221JJuy8o6tYmCILVE2CYEHR5ez//vx9OJ6kAzO/nR+fWP+4/3pzet3Z9eRxSaD",
+	"e1pUHWdEswfU+ziisRTJ6OwFYQ+LkilI0phf7eiJO0bwBnx62IxFPu8A+oXkNgSABa2RtmkGAMJs2KJ1",
+	"H3MAXoTPvqqKuxFTEBT6ywY7favVSQvj/cYSdIHJtzRiRUliH945np8MMISwV8CETSrF8s4JLo2ZbwN3",
+	"Po1LC8wg7jFT47TQccE+Cs2L/jK7EndCLiNpwfNc1fCoALewISe4Q8TD73VN4npPa+LV82svMCYF2niR",
+	"eGzIAgCsP24W8wSIzyc2X6HW7U5v4jQMiHjSDIJN698e4ZLgpE6lzMGoseLeeCuG2hojBuBqGr+gKhiy",
+	"BExpWxDxQVsL9rTD0jaPeA0DRoQE59UiRuVyF4OqZLpc2TBki8H9orw5aDSZUuYoTmi5fS1aalpsI3WL",
+	"o/CdJNiqYI5+W+Jss2AiZyJbrcukDaawkPqkDhLmuRHPDB2CTeavsGFPixJSkCi0gR1zGgqe3c1kpVhU",
+	"c4DDaE5BB0q3oUVt5tm/Elv8WQCo2oqOcgfGQ4RCNLo30PERACcBkmC4LTm4LtydilHdqjzyWkuAic5E",
+	"vvfwO7XdlvhEJsuSFbTWV+tzsQ7YpWpv9vMX37z89rv//N5sx8KcxtLM9r+f/u+fjp7+8PN//HuMaZjI",
+	"b3gsXL4GR2kDgxRd9T/TTNzzUoq59dXXfzen4f0GoA88cK1pdhdRKP33ozXgDfw19jnHnh2b4HOpMVel",
+	"1HGS3kgE+FEhFcRb+tMPfZttnpY7ctf4dPvYhosKJ9rcnqRVieDR9zhogwFDMrY2sc3Km0TEtV+ds3pH",
+	"Hy8vMbD0+ur9h4uzG7Dx356eX2yPKaExee2mu4sR+ZazIj/rkswUxBPgY0E8A5sBrCEWT+ryVcelvGMC",
+	"MlCJ0V8zCOW7fUoTkspKf5aTz6Uhjfm3kPqz3ZNxAX+xtstn+HjaEQxhRd4RbKB6Fnwag5ND3F+mfjr6",
+	"OQUTAnnVGjQ16iP6tQCjt4lq4BdDUFWSXA4H2/wHXESC1Ky/ssWbgAjX8K19d/v+gwQWtHiGOWVkhD3A",
+	"MbBWiojDQso7qHEYktOiMNTTiswrm+Q5AYWHEtb8ZA3gkhk6gAEbUW0N1dUv2dJ0qBoh9W+P1nMw4QF+",
+	"LYWmXETQpa+pYmQO+kX18Qmb48JUWGTY07Y7mlhYLBUrm6gQYTRkh08b+aS6EBff9nDJN9aNwM9v4mFR",
+	"78C4grEfjoL/bbNW51w8yrjuqEfyVkakzRkViqCwbcA9nHTuI5MbVHuxlq+pBP+lYvbnOBYjJtXtudxV",
+	"qpfsfVQepx/ORp/P/vT63enlj2cpWpUqsB6MLWGMXATiczGtkcwkfX318fLm8/nl50/nl2+uPjVexzgz",
+	"1aRgVGmS+hRMeitq+ACMCqqEC5IuoZbBZWJABIOCcXMAcEEzaBZOH3RlY0b9FKWnzm5EhVx6DMd8M7NK",
+	"kYxX1smvV4zov0polie4KohYwSKxFiDMM42uPt6YdZ1++HBx/vr05vzqcpAMzi7/eD66unx/dnnTb4Vu",
+	"qrst8B1UCb91arQpjOcQHu2APMOKjCNj3TXYSojdyiInEAw2itCi5O/YogNh7hy67ijflmCneT9md10G",
+	"MYl4UspFnMFzJ2eISLD+PWatubZpFK4V4XnipDMWV5N0ycYzKe+e8jyWODenq288Dj/72mGnoiEBRcZs",
+	"WontAQA7WkT0XRU5UxpT6SFiF9HbcrIeyemrgyH3F4E8ZFCdvFMipHe1itJnm3Nt5hG/pTnPw4RbPLyw",
+	"OQxkCQYYBrAcA2oF2chdwkDUFrdtIm/IyiN8Y7c6CDuv3bNRu8zMOWTJwB6LnpOzT3fXadgHWqUaJ7ba",
+	"FgInCO+YSsG229scg6V4OINyg3rWzTn5XQrcw8Z5DZl8mySKQ6Z2gxc1JNtBUEbbZj3ybNoyLd6ej3xW",
+	"bS1wRdLR2fvzyzdnI8yQQeoPgCTKQXg8BCOE7EFJSerQFXb0ulDoVsQqhUg6+nhx9tlYaoAPMePjn0Zn",
+	"r68wd4h1XobwVMsyqGcIyvRi9XkwWwsq49o8EZbbOUUOtIB0HS46RIgkg3B27p9+ZttUPMiZ1XDk+HC7",
+	"isc3YLsjZ3QDrgbpdnYz+i/8p4tshzlY2GSXhk1IiuZxSsq1ID2Mdvand6cfr2/ME2HE/lZsDNm3bEAH",
+	"xnFTa+VNrYWeDPzHetJ0hxBKB01v+JwVtkLi8Y5173N7VemxfOjaaBeqwD1tAEYcPjI4AUF5bDujs4hV",
+	"wYZLQMNvxXRUK/bLykkwV06nbGMVKNhwCOrAF5rwiAAouJ6j6YHoaVEelx6jfFDR3pyk/YHkTFNeKPK7",
+	"0dvX5IeX3/7n73eJqd1xkSPEclHKaUnn6phwcU8LY5gKqT9DJCEhmRSTgmc6IUrTgiVGaxrqQYTns1tK",
+	"QrSUnwtaTllyKyqhqoXhepZ/nrOc089mdQmZMz2T+WcIzpljyXAGY57nTCSkEvSe8oKOzWdchAlTc4bq",
+	"rHbuqEWuWClqMSZmSWbrjCiXy2b5cpiYMGTr4OUZXSyYYI4yTC4KFlYYo8EOQS/DAQgKfaK6w+X9D2wQ",
+	"SP2yf6EQgpg24Wu5ctA5Y6q7FZBCToebLTcfOPn2hx8CFn95FE8butLQjdAjM4WlLPM4BbXNNbRz9ktA",
+	"341lpY/HBRV3JyQ1jI4aGeW/4QVF6IJiejzM+QQvbke/aIzTu4JQb7LZ8GpN79gRHjGaj2r02aMAqn/D",
+	"uOLO0qQmLd7T8g42dW6UO75FuFAaKy72Lhv8beOakbfi4J0AKLMFjwNZSWnbmX0tjsR9Nn4UMikyXnAf",
+	"QYmEN+LhIamcQp4TK+7vwWHm5Z74l2QwKWVEs575oBt8h4kcthg0EMCFuSWbOWEU1N7f//q33u65i4hu",
+	"/TA8uMeq5lyp6Pg3NbjEwysJLfRMVlMAFK2ImsmqyE/IEao5WhSQg2JFsf9ErkHobkMz8NxXRWNRxgSa",
+	"+7nWaThUI3jUoShqn1VW+moyMuZmT1oExSMrUlLE9bXw3UGSakyzuz3IskOMRUdE09//+jdwgfC0tpFp",
+	"W5Bl7GHBMr0VA+dbnWB6zazfiLK5oUMAUQIOPXFoE4eul7Z/iFwSKwu+VqT4cAocWCBLcI4SLzZq3m8z",
+	"X4MZGoSIi6kOxPmV8IhzrDgwCogKjfF5OVmvB4tEcPn9xs4rvgMCYpV54cCkCjcCSQ+WsCKa3jEi7200",
+	"eSnLu3hEPCson7O84Uttc7VcaIIrF960J3BXwCZ+ewQJgnUQXt0jEb9lIyT7fWsmVRwnw/MOWx9mpxIX",
+	"RVBBk6EpZvG5JuPVCUltHcJ57m0CZ72iZICCMcRkqaVN8UYDzK8YbfmfO1aD+EEi4WTDlRCiVnwqzEQL",
+	"PmH9RcSCx5G1ETEm7X4GVvVPA7rgxtC2Ua5BMsi5WkAS/eefd5Hde9Q63NftdHoEa4FTcL31q25VTZh7",
+	"QO7oBib2ULdYvePUbRA4F1zpr434ONm1f7AnLIGJnxkj7Y0vjFVA1DcnMyZkR1UQOYfDrbSEklzUXc6S",
+	"jlYpNYkwlvnq1cpiODbLAPPo9Yy++Pa79em/4VOmtDu/ECnmgszYw7CjMZvrd9yL9mHmM8LTTjitldeb",
+	"uXwcXYA3gLlAqZBcM7kUHbghPZP5dl63z3l+d0tqkCkJyBvniGbR0rodZ4ZtFkEZiUrmZh0vyR/4qx5b",
+	"fGBqo3C+sEFUK6QGx4N3Nzcfnj0fPicvjo7I1R+iZldZiYxGzST8qEIHAPw6aNVWkqzq04wqmFS9F1GS",
+	"2166LeOhnLP8mouM9XRb/EHj3lYBU2XGzUncAYe6R8qVCTq2uPt1g6RfwKKOVUwCKMrmN+xzX2BlrTLd",
+	"YC6BwJjWiIxNQ8fQEJtjC3Vjx40SuyrMyTJP9k9Uw4fuabFxYcZNeUWzu40PWcTCDZsvXK/GToT8+g+Q",
+	"vrgSI2yHEd/rkoEGXL3nwqHwItCqTC627u41PLRnZztNyynT/eXLDTwfEy0+QxhfCoQJN9KzWuR0f+tm",
+	"xyY4S1oKLqZqgzJ3eTcoc+eKLFg5owt0Q6D/Y416pS51bm12RdSSQ7NVIicTaNtn7V9jDyxLrgHZhWGu",
+	"Xy8E7hPvO4Y421vdwJbFtjtmW9bmZC02w01PQkGeuKoQJy8DYddsSwjM70Vnm8/WT3KDCjX/rwuPdUkR",
+	"8nibCOunfv2IR4Vvl557wyZc8D0ajljc8IKVSgrPaxMLJV63MAKN5IPNeG3CVyqo/nx5OD3mV3DUJss7",
+	"uXSRgrA3MYCo6wRsaIRb0CYvmRqSIyIFCQGSrssw/A6RUJE5FDHKne+/e7kFPNufQoE27tdO2unl9W7S",
+	"NmOHDSYgmFkDKrWcQsTF5/Vaix72RkRuXk5EUfudex6Q8Jvvtt2IEdXn6zs/oaVrocy1653cDl0CNrZp",
+	"MLa6MBsJ4mmDwGYzRSLFrWjQCfmlhaB1LINfg9gOxBYLRlCYIIbVKDtM0Ho6fHf08vseAO91o6XR+rGV",
+	"O6qUNjzv4F24HEMS+1IEEv8V/SKdtbRj+XrEltqcEnMxQyvlMQhpGxxZH9winGhRKNsLuSEThuStGTjG",
+	"+3sn1CLWXreo8g23x0wvGROkZHMu0MMCAElLOm2BeJ2QI18RYsdB/mzybFOgsQea6WKFUq3JjM+Pjr4/",
+	"lFzbwcDdrzHn49vBG4pg+k+5YTxvVmJzKlaBmAIFBmH/pK4QeL5BYfmSSzgGw9bObi342GFNbYv/wMJo",
+	"f1m0rx0clKAcba9B2WE+bXu6mwM+YXmHbXdghATk5QwXhPt/5Dq3WQGXtjRuGmGQRzJe4tXeMWu+yxR+",
+	"13EVhDkN1DWXdxkSxIfn0qZKWtn/jgvN0tvq6OibDOLbQFX4N/t/+OcwH4s/pMe2r6LPCWIq3Kcf625n",
+	"f66MGPZGQ2BfYka3nncHKKug062mDWg1tGm4Cu+KsDjuFgCxRuIqknMF9r+ZvgWL4UjD3e9W6FsoEOyV",
+	"qxWwTYSagEIOtQTDjTUJu4QLzEujSnT1nWjPTbtIQCbnc671LvUGRuZdUKXfyarszCvbGwxsrQt8fiar",
+	"sochGmyx3S24Fqt9B4iesfnJrVjaEeScqYYtaziHAp3R/1Gu6sxCOVsNHPu2CX7oovJWLvwq2E9VsEOg",
+	"/iHK/GhofzN6F2Z4b5Rw4MPvivahvIjjbnBIe10fIiC2HN49UtOqkEum9EVPGWcfJyyYXC3x9pBYdsDR",
+	"DhU+9RuXXQFg3xfma/AdrlFMEAGzexVjq2tnSO8UKWIla5SYD0n6v9LGlXpiRcoKUubZjJY006xUUG+O",
+	"dhoAAPuUm9dNIDpLp198fel00HniMT8DTSwe7wO9apfXnaLtRajhdZC++np0fnP++vRikAw+nY5sm4zz",
+	"y7dXPRtj1KHYnWZS0OzudLGIyEACvxG6WFjgiI+tLyTcfBPJkhpVKVgRPYwzql5JfSPvmIhnYmZUXfOp",
+	"4MLIoJLpbhySDbAo2zax0trWbkYuAjMWMHYPUx9o10Vmhjw+Q7xYPFHEv3fP9cqj0T+OLhIfqoDyx/Ie",
+	"WmouqnHBM/P79nI8R6QmSSLrj8w+KnLsHu4dqf5g9xOud8EO7vXmJw7HDPSRNRwA+qFxkck5F1PHGyf1",
+	"3mhjOU5kYeM6DgkbhU/UbBEpdoH9eCU1+ahYSa5OKz0j8HxC0gf5MH7697/+LW35pd9sO/vJACLyV6JY",
+	"7eolBky+Plv74xOsnnZ5qddHrovTD4mDIAJ8y9qPlPzbumO9VXip9dPS6djXlLQ8RvA1i/nmOomfqpM+",
+	"ZwKDH7DhheEULUn6TBkOehZy8LO/OAnC8y9pbMEH2qPOA+c5LXqOvDW4VvqF/d74Dk1agiZxMRNWLvt7",
+	"SxLq27Z9sFEFh4XW+apbhKLb7Je2IvZ+xcC0jeXKLciwR7vjTTjD0qEtt5n/9XIeE3JXLyvMjoYgO7Nf",
+	"jqRJkyFinGSDkrtJ4Ws5ZxA6Xs7kvNE6b4JBgFYXWi7y0H6oFKZdGZ1bpGC0e8te4f92/1fz6aSjEUXM",
+	"OLH02M00+ShyeZDWr8YgluVeXpkRMottVSqZrAoX4yOLSu8Hve9ueOrnX88nxnSfULauE8sw1UbAxx7w",
+	"KRcn6KqT/zTz11F4BIauOxsAGmNnWFbMQIw8BcA1KCXsaGsKVYbO2vMH1PY4QY3HS2z4gmkrRAXuVt8x",
+	"Y0Xue+uuIdldfW4Qi2xeDxLp2L1LMUVPoJYTIhsvY8Yt+4N5FD2m11JkVVk2uz6Ggacuf9w3IthcYsAo",
+	"XkJY1uj7SI+CDhVFNfvASoxixNHrkeCDbUC5MUnlPCXIqMyZrPRGjPzaV/aAVVVl8S4Ky71xMFwqcmIE",
+	"qWPnj6OL4A4IYDC08oLrqpoYqUXD+B/+86G7/klQW/tBqWyWxWpMt59NIZU0JXTUEayDT/UZWuPD9uFs",
+	"n4YNWuMRUE6Wy+Jo+R3TkYQL8n+ury7X05KGsk+glp4UdCWrKFriK1KUu6CyAox4Vw/iYGYvj374LtnW",
+	"lPga4tDGQwNIir9QxlXKU+3VLNPKdXQxOsu2JrHkCGcR5Ey9zba3M3wIDeIJ+33S1QfM3+1iOEEGhW6t",
+	"tPk2gbQn+qWluPrgXkJrp6dGc3fIYxn3Kmi781WQl7ZG3NRqjYxXIXlryMpYViLH5JZdv/nhOdb+GdXo",
+	"YA1cYezoiSIFn3OdEFYoRo46kgINyMO2JMEO8Q4jQFXj0Bgdd62pyGmZk08OlaTo6piky5li2WfsBTSm",
+	"in330mlMlDSVMN/2p6nRZPRgcaWdzJBAYEcNkhrGtwZdeGW20vbDxM3fsjffxY9VYNqUxZbtOBVkpvUC",
+	"kttaLxRESslp4A9gaxSgAeS/GbfHiCvoLgG/pAlkQrDTCryAzXfpvas1bh7sRwsphXp9g1r9Q8tJxy1O",
+	"BlMmWMmznh2bwsF2bNtkXz1EOtb5l4+Wkf0E6JuOjpDWzgCslPGdIFdme462rxKA9GhQ3d1c9dRdAtzV",
+	"49MX+rPCSuPUwn5T9B1rcIStGsMLYqO286OV78gxJB/2iWo0QG5bDPg2Iqp+fHsMw09xE2B/nRO+QNpm",
+	"EukuAB1L0Xf2zU6WbEyCrCYozVw220YNb8WteEpeyZxbj94Yk3UR4HPynr8ako/Yf93eaZ/YQAEXvrdT",
+	"RhVLSCqqokBdQYWdTn1VXy6zas6wku1WEGeHHZOCGSlFLV/ZktQpQ/SxQ9eZaYKfgtNcdPbROsHsCzTD",
+	"IlwsKoQ6GaHOhC7BTkqxvVNaNxvGtvbmIxfQ/xS+QadmeguqFEnrk5y6K/vtBQxUkTSrf9HufpiMFoUr",
+	"oKUOrG4W7qE05gPOOpjTFZg8RrfCPM7DHgVmdd98880PZvIfb15jWSapFoZSggtGJjaVQAuS8ynXakhO",
+	"fct1V0LoWhS4RlnwnU8A70aVpeByRJvHe/Hf336DN2gaKtW3OCg3ZQgAwXkGEy5nGZ/X38exKeL7zCNa",
+	"enbRTJj5eKAne+BKH5OXRy8Rz1PwjNnr+3jOhOYTbg744HRhfJ6nL4ZHzoNs/M2YCu7GosGZxwevdbf2",
+	"mLi6HYbh/vqWbGx/NUAHInBnjwfPrdEr6IIPjgffDJ/DXIyaASngLuw04jSWqMXKE6QXn0xY6XqYul7R",
+	"8zEXePvx6eWbhJRsAf6zWQZctH01QluzRl/B1XxO4Kb1xSEptqpM60b6qe93ZHFdiONZyQpYEUdaw/8h",
+	"lypp8VgLyIQJa4Xg/Igwxu4dX5hp4haiY2Bj0YOCK42fBmLZqxVUZ5FI/cgzY5G4a/X7PVyDpns9b9FU",
+	"vZ49Da4K6Ts83CfSd+7+OvaeL9ywB9332fdc9B73I/b36vG0NW96PHlhvB6o93HXacI5eXF0hN0OhbZu",
+	"b6C1nv3ZRtHRHujVKg1sOlCWkTYwtkOky7jDQ9Y4jw/t5/rMNXX80pAzRl/Y4RKCN8jjwYHavSl2rUPW",
+	"/9m8aSXEs6AGAgzQjnCmVBiXB5EALeWwqWJRBNKrbjFnG5XBTekJBi8BATVFRwCUHzRIS9zt/HU/MSsU",
+	"QGPb5ozwbrsXWpjiMb81qjlAgWDTJbi916qq5UxCUBMoc0LcPfwoouxV/Cjjavc/HNcr0qIAiQ7X/Rlr",
+	"4rhxfzw0kLQWrgJCiQ6JFAzuBZP1h1/JfNXNDe4RztQzvHLdvv/lEfk6uO0xwtg+ZJz7ZvvQjoKKvGBG",
+	"71Yil+AGfj27n9Z0w0IPy0a2vjDC9MZyR//rKSRfj33QaNA8DxYKwfMvz8yE0X3bRVWcvwHpEj9KHyqN",
+	"vb9sK6yQ/V1fWGMgWfeIKC4ylkBc3cedzDFB9WsbOdVHQ+TO6TqGi6ohYc0KxW4FzVCBA9i50RLVM62/",
+	"Ex+8NzMYuEfQqHbBxJB8kApB0RO4wRnv08+NhasTYjy/4lakjYsd0xPEndjr7n0vWGPNQ/EBXpNvfqzs",
+	"H+pSquZZMb8Dk59m7pKsx2L0ILe9idHrZPLXc7T5JO6xO0Jm0wPe3p+n61vWrTHYpCv8HEifx1SK/hb3",
+	"LzEAFJr/tWI0egJMZZCzh6AyfN+NPl7hwFtUJEYPOm3pK+/SNe+MCZZRq8gEzhj+DhoJ/TRQ175SUekh",
+	"uVowQah9cowAYnBkYcRb4V+G84p614tceOuJIin2vsP2r8oZdWnscMErXbZxqwjIjJoeu8VZNxS8lvAr",
+	"/oFmV0BF8OpOQgt+xxKzNnAWiF4tUOb4++jNEtGNS24Ft5fz/1JJbXvMuQ46uB5u5vZLxcpV7ZWNV4Mw",
+	"5IEBxZpdXdjPzH2A8Ws0e2M9ff/lIvzLRTiwNISoYh8/wQUwv14AvpVFHsg/UPSy9Kewl5K552zJmirG",
+	"tWGOGz1vbQ8B2/jYGfBObKHxA9EHawJZc905EHNo3+ydDWOOFHAJkrBWOFvEZJqZVJdVfZBNDJtzf2lG",
+	"V309+yPxT9C7OcI7vv4ZPCpDPpYfgnve0/LOm9qKGAKjJemaau/PP75tQZyFThFOUPtLYClOYJVD8sG6",
+	"bnZqYSUYenjDCHPAL//yunbYfttc4rAel/G0Om3TKUMKP7ph2mWS2juEEIPvupD46wgPQlOaezRxzBJN",
+	"9nE/W/RdC/MczqE9Fc3ICxJMabhfQaHfF4u+GPnv4y9GiscjLgkEdSkJgjMBkuHl0Q/DrTGVfzDvIBFs",
+	"raCQy0OHPzbxTpsNRLuFc/TQ+TB5s/fsI5IxentRhKp4JWLjkjuHEzbzTex1O5bDDhZWtRR+opq3EXoP",
+	"jpe+A/SjneBQQx7w9AYx0L4Hd6Mq/R942JzW23bQ2D0TG3JukC4zj5AUX0sJNhqAyxtttnzMplxA+Rde",
+	"2s0EhNg0QCzH8iGMDZ5gZppqCqE1QVI0Rs7MR9LE/GrcZmtZu5bjHj8B4xkpnBXczApM65LpqnScnV5Q",
+	"pZ/CcE/P36TQqhzvUi1WGKqyDTzmXMH1eqe3IpPzObZNMx/FoPiELYlP2irpylVzo/kyKQTLXDsSc7wy",
+	"ZnFsSpeMziElzQRcomHMDs3n7Ni9Rqhgy5jpj++e4Y5siWeYb3HfgNjW7ps1KMYA2geRBQSP1qGFBm0G",
+	"YVShjV1sRxK2u5WaPWhkp6e4kOYZaQ8YPQ/44oFcRtf7C3lwvLKFtU8hr88cld2psH/AU9Glctbb9QDk",
+	"YuZBb3WCnygupkXrclM1k0s1jKZ422qrtfuxQJG/lKmm8s5X5NXFcGHV+nrRenwG4WWfkUnsdr1S7KO/",
+	"pejI2gWlW+IjrUuCD6T3G6N2ZlWbDB5h+q0eTuOexV+Jqp0h+OCZw7k3zaPrvamI0dSm5t62ky0a7RY5",
+	"5whJlKWNJNlWYXCREZaWoosCw6DOUlouICmBLwFiTPkLvk7qSzxybnPQYEqBooPsmE2DTWQ5lVozYfx1",
+	"bGXkLofquH9jXciN3PoeNchU3yzRaY1bCh3s1AW3PzgsflmJgEWsrMaT5kuVOz0Zd5/Gbnz0TyUOfcem",
+	"LWIQq3kPtRFYDDFeEQumdvRHksPR7Cx+cw2HoFW1GQO6yZYM5QrZdN1AcMMA0dLCxlsZS6jmGmHW5lEC",
+	"u83G0r1iu88P+vUu+YyZeXcXynDQqGo6u6HTrsHtY8/gmS/J4EJm/h69Tc/75+yEvi79ChtnMY4RlvIn",
+	"2utMvBdsA5M1G7GRub2EsMkwOIpnmMa+vdzMwXiF+9cv/Q1MoXvpSad5EJ/20a/Hbj7XjFdSuPtxg46M",
+	"+7Lhl4MZGJ1U3S9YUkXkmtGGNLMKHwPBuZcRJx457u91mdqKPw8ed5A1WkCnCod0a2PVED0nK30r0vPJ",
+	"0/dUZ7M0uBwHAp8vvk/qfdF0avv9YF7MAoXJy+cvokAaKIC1bLXVNU7NVnlMuRva93xkObfF3lE32S2g",
+	"4dVEPeJ/Dil+9FuS4gc5PsDUdX/YmqW3yudntsvEgWOSjkBPlMsxmRNijHHfgxXo1wxVRoQ+Pv0PF5//",
+	"FPv8BonRV/U+w7rqQ0eby3lwDyoVbHmCcUQ0ALEOwF0I6vYaw4LEXtMJBSWNtpbb2AAf/hcXrHyz0t5M",
+	"UNoblw/OB+pOkdcFz+7eyUohmrTVJ7pZEyNyxyLY1huvuatKFdaJWJmBRVAJKZhShJI5LaccLuO1/X3h",
+	"IkFeFPbGQWgAjHlz30l26Zpw0WwGAW4IVsA90a6YqNFlGALif64gZLSEgLWaySWh6lbYm2RPCFV3tlic",
+	"BLeW4hULAF+vobFRKIvdiT5a23eCldCtFCCqiW2A1KAWNvgwLtqwA0AHRG7obs+BL16G5eHffb+5tP9x",
+	"/ePmzeAdgBis2cdrtw+DJYWhatXp8I7OLGORK7n7HDpdrg584N5KuLWBLG13cVedW/fFCpoc2HSeCip2",
+	"Mfpl5KySeFbm9I4FsjyvjNlqgd4Tygt1K4DbE+J7M9Q3jEDWZk2fN/Hh0UOgy9W/BDkIcrtdrivxOgon",
+	"5C7lOydGI6GntnnPi6Mjq4Pruln86YQoxkgaNtbDAtsUPJl0XetOmb52OZVH2yuXcenKgAXZTrVSms0P",
+	"FtHW8fG7opTukp2NgUrX8+K3HasMOxpsCVc6qhwsYunvMloPWvodCOOWsaiia6PwOC7pejunXzm26LtE",
+	"xM+M6/fhhVx99a6xgYLrd3+TYcel39wIX4QHdWv8sW6NAqVZPJvZeLlRctCMBx2Tk3bg5ugHvHLGgTLm",
+	"XdHKkBH7BCx9795HiFlupFt35LJzCUe/Mj8flosPF7XcQtd9Up9wr1d5796B1j+DZ3TBn90/B8lvvxRt",
+	"4GKD6XUjcOsG2K6vSfwl4HsMZiYWt0Q1WTC5MJahtBe8YyLHDkgdbPov0bsWmjC7qRySj6MLlbgWoE98",
+	"809zzGy/bLurcACXJcf0KsKnjJEyXINaxD5/g609ZQl4IPRJXT2SXDpxiI6hzV4bAZCzApqBNtbYTGWv",
+	"f+uSLfHyiAX1PgLEgqHWsh7HwmnWBzBOje0uZxvLhTc6NZEtX37+8v8DAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

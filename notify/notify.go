@@ -91,6 +91,8 @@ type Webhook struct {
 	// URL is a secret: it often holds a token. It is sealed at rest, and never
 	// logged or shown beyond its host.
 	URL string
+	// Slack is used instead of URL by a webhook that posts as a bot.
+	Slack SlackApp
 	// Headers are sent with each request, in addition to Tocsin's own.
 	Headers map[string]string
 	// BodyTemplate is Mustache in JSON; empty means the kind's own layout.
@@ -179,15 +181,8 @@ type Renderer interface {
 type Sender interface {
 	// Describe tells the request that Send makes of d, without secrets. It does
 	// no input or output.
-	Describe(d *Delivery) RequestHead
+	Describe(ctx context.Context, d *Delivery) RequestHead
 	// Send returns when the answer has been read or ctx has ended, and reports
 	// every failure as an outcome.
 	Send(ctx context.Context, d *Delivery) Outcome
-}
-
-// WakeUp tells dispatchers that notifications may be waiting. It carries no
-// truth: lost, late or repeated wake-ups change nothing but the delay.
-type WakeUp struct {
-	// Notifications is how many were written.
-	Notifications int
 }

@@ -61,6 +61,8 @@ type Outcome struct {
 	// Error tells a person why the message was not delivered, without secrets;
 	// empty when it was.
 	Error string
+	// Posted is where the message stands; nil when the receiver does not say.
+	Posted *Posted
 	// Duration is the time from dialling to the end of the answer.
 	Duration time.Duration
 }

@@ -1,8 +1,10 @@
 package webhook
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -19,26 +21,23 @@ const (
 	maxHeadName  = 128
 )
 
-// Describe tells the request that [Sender.Send] makes of d. Of a request that
-// cannot be made it tells what is known.
-func (s *Sender) Describe(d *notify.Delivery) notify.RequestHead {
+// Describe tells the request that [Sender.Send] makes of d, byte for byte where
+// d.At is set. Of a request that cannot be made it tells only the method.
+func (s *Sender) Describe(ctx context.Context, d *notify.Delivery) notify.RequestHead {
 	head := notify.RequestHead{Method: http.MethodPost, Headers: []notify.HeaderField{}}
-	if d.Body != nil {
-		digest := sha256.Sum256(d.Body.Content)
-		head.BodySHA256, head.BodyBytes = hex.EncodeToString(digest[:]), len(d.Body.Content)
-	}
-	target, err := parseURL(d.Webhook.URL)
-	if err != nil || d.Body == nil {
-		return head
-	}
-	head.Host = rules.CleanText(target.Host, maxHeadValue)
-	// What cannot be signed is not sent, and leaves no header.
-	header, err := s.header(d, target, d.At)
+	req, err := s.request(ctx, d, d.At)
 	if err != nil {
 		return head
 	}
-	for _, name := range slices.Sorted(maps.Keys(header)) {
-		for _, value := range header[name] {
+	content, err := io.ReadAll(req.Body)
+	if err != nil {
+		return head
+	}
+	digest := sha256.Sum256(content)
+	head.BodySHA256, head.BodyBytes = hex.EncodeToString(digest[:]), len(content)
+	head.Host = rules.CleanText(req.URL.Host, maxHeadValue)
+	for _, name := range slices.Sorted(maps.Keys(req.Header)) {
+		for _, value := range req.Header[name] {
 			head.Headers = append(head.Headers, sentField(name, value))
 		}
 	}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -23,7 +24,7 @@ const (
 type secrets []string
 
 // secretsOf returns what of a webhook must not be shown: everything of its URL
-// beyond the host, the values of its headers, its signing secrets.
+// beyond the host, the values of its headers, its signing secrets, its bot token.
 func secretsOf(w *notify.Webhook) secrets {
 	var list secrets
 	atLeast := func(length int, texts ...string) {
@@ -46,7 +47,7 @@ func secretsOf(w *notify.Webhook) secrets {
 		if u.User != nil {
 			password, _ := u.User.Password()
 			add(u.User.String(), u.User.Username(), password)
-			add(strings.TrimPrefix(basicAuth(u.User.Username(), password), "Basic "))
+			add(base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password)))
 		}
 	}
 	for _, value := range w.Headers {
@@ -59,6 +60,7 @@ func secretsOf(w *notify.Webhook) secrets {
 	for secret := range strings.FieldsSeq(w.SigningSecret) {
 		add(secret, strings.TrimPrefix(secret, "whsec_"))
 	}
+	add(w.Slack.BotToken, w.Slack.SigningSecret)
 	slices.SortFunc(list, func(a, b string) int { return len(b) - len(a) })
 	return list
 }

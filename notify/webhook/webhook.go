@@ -21,7 +21,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -60,6 +59,8 @@ type Options struct {
 	AllowedNetworks []netip.Prefix
 	// RootCAs verify receivers; nil means those of the system.
 	RootCAs *x509.CertPool
+	// SlackAPI is where the methods of Slack's Web API are, [DefaultSlackAPI] when empty.
+	SlackAPI string
 }
 
 // Sender makes attempts over HTTP. It is safe for concurrent use.
@@ -67,6 +68,7 @@ type Sender struct {
 	transport *http.Transport
 	now       func() time.Time
 	agent     string
+	slackAPI  *url.URL
 }
 
 var _ notify.Sender = (*Sender)(nil)
@@ -75,6 +77,10 @@ var _ notify.Sender = (*Sender)(nil)
 func New(o Options) (*Sender, error) {
 	if o.Now == nil {
 		return nil, errors.New("webhook sender: a clock is required")
+	}
+	slackAPI, err := slackAPIURL(o.SlackAPI)
+	if err != nil {
+		return nil, err
 	}
 	var v4, v6 []netip.Prefix
 	for _, p := range o.AllowedNetworks {
@@ -90,8 +96,9 @@ func New(o Options) (*Sender, error) {
 	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: guard.Safe}
 	return &Sender{
-		now:   o.Now,
-		agent: "tocsin/" + o.Version,
+		now:      o.Now,
+		agent:    "tocsin/" + o.Version,
+		slackAPI: slackAPI,
 		transport: &http.Transport{
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := dialer.DialContext(ctx, network, address)
@@ -117,19 +124,27 @@ func (s *Sender) Close() { s.transport.CloseIdleConnections() }
 
 // Send makes one attempt, within the webhook's timeout.
 func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
+	return s.timed(ctx, &d.Webhook, func(ctx context.Context, now time.Time) (*http.Request, error) {
+		if !d.At.IsZero() {
+			now = d.At
+		}
+		return s.request(ctx, d, now)
+	})
+}
+
+// requester makes the request of an attempt that begins now. Its errors show no secret URL.
+type requester func(ctx context.Context, now time.Time) (*http.Request, error)
+
+func (s *Sender) timed(ctx context.Context, w *notify.Webhook, request requester) notify.Outcome {
 	begin := s.now()
-	at := d.At
-	if at.IsZero() {
-		at = begin
-	}
-	o := s.attempt(ctx, d, at)
+	o := s.attempt(ctx, w, begin, request)
 	o.Duration = max(s.now().Sub(begin), 0)
 	return o
 }
 
-func (s *Sender) attempt(parent context.Context, d *notify.Delivery, now time.Time) notify.Outcome {
-	secrets := secretsOf(&d.Webhook)
-	timeout := d.Webhook.Timeout
+func (s *Sender) attempt(parent context.Context, w *notify.Webhook, now time.Time, request requester) notify.Outcome {
+	secrets := secretsOf(w)
+	timeout := w.Timeout
 	if timeout <= 0 {
 		timeout = notify.DefaultTimeout
 	}
@@ -137,7 +152,7 @@ func (s *Sender) attempt(parent context.Context, d *notify.Delivery, now time.Ti
 	defer cancel()
 
 	var sent sendState
-	req, err := s.request(httptrace.WithClientTrace(ctx, sent.trace()), d, now)
+	req, err := request(httptrace.WithClientTrace(ctx, sent.trace()), now)
 	if err != nil {
 		return notify.Outcome{Verdict: notify.VerdictRefused, NothingSent: true, Error: secrets.redact(err.Error())}
 	}
@@ -147,12 +162,16 @@ func (s *Sender) attempt(parent context.Context, d *notify.Delivery, now time.Ti
 	}
 	defer func() { _ = resp.Body.Close() }()
 	var head []byte
+	limit := int64(maxResponse)
+	if w.Slack.Used() {
+		limit = maxSlackAnswer
+	}
 	// After 101 the body is the bare connection, to which the timeout does not apply.
 	if resp.StatusCode >= http.StatusOK {
-		head, _ = io.ReadAll(io.LimitReader(resp.Body, maxResponse))
+		head, _ = io.ReadAll(io.LimitReader(resp.Body, limit))
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxDrain))
 	}
-	o := judge(d.Webhook.Kind, resp.StatusCode, resp.Header, head, secrets, now)
+	o := judge(w, answer{resp.StatusCode, resp.Header, head}, secrets, now)
 	o.Head = secrets.responseHead(resp)
 	return o
 }
@@ -185,14 +204,16 @@ func (s *Sender) request(ctx context.Context, d *notify.Delivery, now time.Time)
 	if d.Body == nil {
 		return nil, errors.New("there is no body to send")
 	}
+	if app := d.Webhook.Slack; app.Used() {
+		return s.slackRequest(ctx, app, slackCall{
+			method: "chat.postMessage", body: d.Body, id: d.NotificationID.String(), place: map[string]string{"channel": app.Channel},
+		})
+	}
 	target, err := parseURL(d.Webhook.URL)
 	if err != nil {
 		return nil, err
 	}
-	header, err := s.header(d, target, now)
-	if err != nil {
-		return nil, err
-	}
+	user := target.User
 	target.User = nil
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(d.Body.Content))
 	if err != nil {
@@ -200,39 +221,27 @@ func (s *Sender) request(ctx context.Context, d *notify.Delivery, now time.Time)
 	}
 	// Without GetBody the transport cannot send the request a second time.
 	req.GetBody = nil
-	req.Header = header
-	return req, nil
-}
-
-// header makes the header of an attempt's request. Its errors hold no secret.
-func (s *Sender) header(d *notify.Delivery, target *url.URL, now time.Time) (http.Header, error) {
-	header := make(http.Header)
 	for name, value := range d.Webhook.Headers {
 		if !reserved(name) {
-			header.Set(name, value)
+			req.Header.Set(name, value)
 		}
 	}
-	if user := target.User; user != nil && header.Get("Authorization") == "" {
-		password, _ := user.Password()
-		header.Set("Authorization", basicAuth(user.Username(), password))
+	if password, _ := user.Password(); user != nil && req.Header.Get("Authorization") == "" {
+		req.SetBasicAuth(user.Username(), password)
 	}
 	id := d.NotificationID.String()
-	header.Set("Content-Type", d.Body.ContentType)
-	header.Set("User-Agent", s.agent)
-	header.Set(standardwebhooks.HeaderWebhookID, id)
-	header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	req.Header.Set("Content-Type", d.Body.ContentType)
+	req.Header.Set("User-Agent", s.agent)
+	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
+	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
 	if d.Webhook.SigningSecret != "" {
 		signature, err := sign(d.Webhook.SigningSecret, id, now, d.Body.Content)
 		if err != nil {
 			return nil, err
 		}
-		header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+		req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 	}
-	return header, nil
-}
-
-func basicAuth(user, password string) string {
-	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+	return req, nil
 }
 
 // sign returns a signature for each secret; there are several, separated by

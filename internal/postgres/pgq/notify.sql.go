@@ -139,7 +139,7 @@ with room as (
 select c.notification_id, c.attempts, c.counted, c.claim_token::bigint as claim_token,
        n.reason,
        b.content_type, b.content,
-       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators
+       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.slack_channel, w.updates_held_until, w.former_secret_until
 from claimed c
 join notification n using (notification_id)
 join alert a on a.alert_id = n.alert_id
@@ -218,6 +218,7 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.Alert.LateByNs,
 			&i.Alert.Late,
 			&i.Alert.Health,
+			&i.Alert.Signature,
 			&i.RuleName,
 			&i.Webhook.WebhookID,
 			&i.Webhook.TenantID,
@@ -238,6 +239,9 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.Webhook.UpdatedAt,
 			&i.Webhook.DeletedAt,
 			&i.Webhook.Operators,
+			&i.Webhook.SlackChannel,
+			&i.Webhook.UpdatesHeldUntil,
+			&i.Webhook.FormerSecretUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -250,23 +254,28 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 }
 
 const outboxBacklog = `-- name: OutboxBacklog :many
-select w.webhook_id, w.max_concurrent, w.rate_per_second
+select w.webhook_id, w.max_concurrent, w.rate_per_second,
+       (ripe.at is not null and not held.now)::boolean as due,
+       coalesce(greatest(ceil(extract(epoch from
+           case when held.now then greatest(w.held_until, coalesce(ripe.at, later.at)) else later.at end - now()
+       ) * 1000000), 0), 0)::bigint as next_us
 from webhook w
-where w.enabled
-  and (w.held_until is null or w.held_until <= now())
-  and exists (
-      select from outbox o
-      where o.webhook_id = w.webhook_id and o.due_at <= now()
-  )
+cross join lateral (select coalesce(w.held_until > now(), false) as now) held
+cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at <= now()) ripe
+cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at > now()) later
+where w.enabled and (ripe.at is not null or later.at is not null)
 `
 
 type OutboxBacklogRow struct {
 	WebhookID     uuid.UUID
 	MaxConcurrent int32
 	RatePerSecond float64
+	Due           bool
+	NextUs        int64
 }
 
-// The webhooks for which something is due and that may be called now.
+// The enabled webhooks to which something is owed: whether any of it may be sent
+// now and, rounded up, the microseconds until the next of it may; 0 when there is none.
 func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error) {
 	rows, err := q.db.Query(ctx, outboxBacklog)
 	if err != nil {
@@ -276,7 +285,13 @@ func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error)
 	items := []OutboxBacklogRow{}
 	for rows.Next() {
 		var i OutboxBacklogRow
-		if err := rows.Scan(&i.WebhookID, &i.MaxConcurrent, &i.RatePerSecond); err != nil {
+		if err := rows.Scan(
+			&i.WebhookID,
+			&i.MaxConcurrent,
+			&i.RatePerSecond,
+			&i.Due,
+			&i.NextUs,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

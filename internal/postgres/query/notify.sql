@@ -1,13 +1,16 @@
 -- name: OutboxBacklog :many
--- The webhooks for which something is due and that may be called now.
-select w.webhook_id, w.max_concurrent, w.rate_per_second
+-- The enabled webhooks to which something is owed: whether any of it may be sent
+-- now and, rounded up, the microseconds until the next of it may; 0 when there is none.
+select w.webhook_id, w.max_concurrent, w.rate_per_second,
+       (ripe.at is not null and not held.now)::boolean as due,
+       coalesce(greatest(ceil(extract(epoch from
+           case when held.now then greatest(w.held_until, coalesce(ripe.at, later.at)) else later.at end - now()
+       ) * 1000000), 0), 0)::bigint as next_us
 from webhook w
-where w.enabled
-  and (w.held_until is null or w.held_until <= now())
-  and exists (
-      select from outbox o
-      where o.webhook_id = w.webhook_id and o.due_at <= now()
-  );
+cross join lateral (select coalesce(w.held_until > now(), false) as now) held
+cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at <= now()) ripe
+cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at > now()) later
+where w.enabled and (ripe.at is not null or later.at is not null);
 
 -- name: NotificationClaim :many
 -- Takes at most the wanted number of due rows of each webhook, oldest due first,
