@@ -35,6 +35,7 @@ const (
 	AttemptVerdictREFUSED   AttemptVerdict = "REFUSED"
 	AttemptVerdictRETRY     AttemptVerdict = "RETRY"
 	AttemptVerdictTHROTTLED AttemptVerdict = "THROTTLED"
+	AttemptVerdictUNDERWAY  AttemptVerdict = "UNDER_WAY"
 	AttemptVerdictUNKNOWN   AttemptVerdict = "UNKNOWN"
 )
 
@@ -51,7 +52,27 @@ func (e AttemptVerdict) Valid() bool {
 		return true
 	case AttemptVerdictTHROTTLED:
 		return true
+	case AttemptVerdictUNDERWAY:
+		return true
 	case AttemptVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GroupAlertsParamsBy.
+const (
+	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
+	GroupAlertsParamsBySignature GroupAlertsParamsBy = "signature"
+)
+
+// Valid indicates whether the value is a known member of the GroupAlertsParamsBy enum.
+func (e GroupAlertsParamsBy) Valid() bool {
+	switch e {
+	case GroupAlertsParamsByRule:
+		return true
+	case GroupAlertsParamsBySignature:
 		return true
 	default:
 		return false
@@ -65,6 +86,9 @@ type Alert struct {
 
 	// Count What a counting rule counted when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
+
+	// Delivery What became of an alert's notifications.
+	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// Exchange The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
 	// there is none.
@@ -83,9 +107,12 @@ type Alert struct {
 
 	// LateBySeconds The time from the end of the exchange (its start, where the source does not tell the end) to `firedAt`. Absent
 	// where the alert is not about one exchange.
-	LateBySeconds *float64   `json:"lateBySeconds,omitempty"`
-	Message       string     `json:"message"`
-	ResolvedAt    *time.Time `json:"resolvedAt,omitempty"`
+	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
+	Message       string   `json:"message"`
+
+	// Mine Whether its rule is meant for the caller. In lists and the answer for one alert.
+	Mine       *bool      `json:"mine,omitempty"`
+	ResolvedAt *time.Time `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent where the count fell below its threshold.
 	ResolvedBy *string            `json:"resolvedBy,omitempty"`
@@ -101,6 +128,9 @@ type Alert struct {
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
+
+	// Unread Whether the caller has not read it. In lists and the answer for one alert.
+	Unread *bool `json:"unread,omitempty"`
 }
 
 // AlertCounts defines model for AlertCounts.
@@ -109,12 +139,75 @@ type AlertCounts struct {
 	Firing       int64 `json:"firing"`
 	Pending      int64 `json:"pending"`
 	Resolved     int64 `json:"resolved"`
+
+	// Unread Open alerts that the caller has not read. Absent in events.
+	Unread *int64 `json:"unread,omitempty"`
+}
+
+// AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+type AlertFilter struct {
+	Application []string             `json:"application,omitempty"`
+	Mine        bool                 `json:"mine,omitempty"`
+	Q           string               `json:"q,omitempty"`
+	Route       []string             `json:"route,omitempty"`
+	RuleID      []openapi_types.UUID `json:"ruleId,omitempty"`
+	Severity    []Severity           `json:"severity,omitempty"`
+	Signature   []string             `json:"signature,omitempty"`
+
+	// State Without it, alerts of every state but PENDING.
+	State  []AlertState `json:"state,omitempty"`
+	Unread bool         `json:"unread,omitempty"`
+}
+
+// AlertGroup defines model for AlertGroup.
+type AlertGroup struct {
+	Acknowledged int64 `json:"acknowledged"`
+	Count        int64 `json:"count"`
+	Firing       int64 `json:"firing"`
+	Newest       Alert `json:"newest"`
+	Pending      int64 `json:"pending"`
+	Resolved     int64 `json:"resolved"`
+
+	// RuleID Of groups by rule.
+	RuleID *openapi_types.UUID `json:"ruleId,omitempty"`
+
+	// RuleName Of groups by rule.
+	RuleName *string `json:"ruleName,omitempty"`
+
+	// Signature What the exchanges failed with, of groups by signature. Empty for alerts without an error.
+	Signature *string `json:"signature,omitempty"`
+	Unread    int64   `json:"unread"`
+}
+
+// AlertGroupPage defines model for AlertGroupPage.
+type AlertGroupPage struct {
+	// AsOf As of a list of alerts; see `upTo`.
+	AsOf       time.Time    `json:"asOf"`
+	Items      []AlertGroup `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
-	Items      []Alert `json:"items"`
-	NextCursor *string `json:"nextCursor,omitempty"`
+	// AsOf The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
+	// that came later. By Postgres's clock.
+	AsOf       time.Time `json:"asOf"`
+	Items      []Alert   `json:"items"`
+	NextCursor *string   `json:"nextCursor,omitempty"`
+}
+
+// AlertSelection Either `ids` or `filter`.
+type AlertSelection struct {
+	// ActionID Names the action, for `undo`. Whoever sends the same once more, because the answer was lost, is told what
+	// the first did, and nothing is done twice. Chosen by Tocsin where it is absent.
+	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
+
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
 // AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
@@ -125,7 +218,8 @@ type AlertsEvent struct {
 	Counts AlertCounts `json:"counts"`
 }
 
-// Attempt One HTTP request.
+// Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
+// default); the rest stays as long as the alert.
 type Attempt struct {
 	DurationMs *float64 `json:"durationMs,omitempty"`
 
@@ -136,26 +230,68 @@ type Attempt struct {
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	Number     int        `json:"number"`
 
+	// Replica The process that made it.
+	Replica *string `json:"replica,omitempty"`
+
+	// Request What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+	Request *RequestHead `json:"request,omitempty"`
+
 	// Response The beginning of the answer's body.
-	Response  *string   `json:"response,omitempty"`
-	StartedAt time.Time `json:"startedAt"`
+	Response *string `json:"response,omitempty"`
+
+	// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+	ResponseHead *ResponseHead `json:"responseHead,omitempty"`
+	StartedAt    time.Time     `json:"startedAt"`
 
 	// StatusCode The HTTP status; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-	// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-	// message. `GONE`: it will never accept any.
+	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+	// accept any.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
-// AttemptVerdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-// message. `GONE`: it will never accept any.
+// AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+// accept any.
 type AttemptVerdict string
 
 // AttributeMatch defines model for AttributeMatch.
 type AttributeMatch = rules.AttributeMatch
+
+// BulkResult defines model for BulkResult.
+type BulkResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+
+	// Already Alerts that were so already.
+	Already int64 `json:"already"`
+	Changed int64 `json:"changed"`
+
+	// Refused Alerts whose state does not allow it.
+	Refused       int64     `json:"refused"`
+	UndoableUntil time.Time `json:"undoableUntil"`
+
+	// Unknown Ids of which there is no alert.
+	Unknown int64 `json:"unknown"`
+}
+
+// DeliverySummary What became of an alert's notifications.
+type DeliverySummary struct {
+	Delivered int `json:"delivered"`
+
+	// Failed Refused for good, or attempted as often as the schedule allows.
+	Failed int `json:"failed"`
+
+	// NextAttemptAt The next attempt of those that are owed.
+	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
+
+	// Retrying Attempted without success so far.
+	Retrying int `json:"retrying"`
+	Total    int `json:"total"`
+}
 
 // Dependency defines model for Dependency.
 type Dependency struct {
@@ -209,6 +345,14 @@ type FireMode = rules.FireMode
 
 // GroupBy The field by which exchanges are counted, each value for itself.
 type GroupBy = rules.GroupBy
+
+// HeaderField defines model for HeaderField.
+type HeaderField struct {
+	// Masked The value is a secret, or may hold one, and is not kept.
+	Masked *bool   `json:"masked,omitempty"`
+	Name   string  `json:"name"`
+	Value  *string `json:"value,omitempty"`
+}
 
 // Notification One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
 // the number of the retry behind it when a person has sent it again.
@@ -316,6 +460,25 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// ReadRequest Either `ids` or `filter`.
+type ReadRequest struct {
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// Unread Marks them as unread instead
+	Unread bool `json:"unread,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
+}
+
+// ReadResult defines model for ReadResult.
+type ReadResult struct {
+	// Changed Alerts that were not so before.
+	Changed int64 `json:"changed"`
+}
+
 // Reconciliation defines model for Reconciliation.
 type Reconciliation struct {
 	// Alerted Those of them that have their alert.
@@ -373,6 +536,28 @@ type Replica struct {
 // ReplicaList defines model for ReplicaList.
 type ReplicaList struct {
 	Items []Replica `json:"items"`
+}
+
+// RequestHead What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+type RequestHead struct {
+	BodyBytes int `json:"bodyBytes"`
+
+	// BodySha256 Digest of the body in hex.
+	BodySha256 string        `json:"bodySha256"`
+	Headers    []HeaderField `json:"headers"`
+
+	// Host Of the URL only the host is shown.
+	Host   string `json:"host"`
+	Method string `json:"method"`
+}
+
+// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+type ResponseHead struct {
+	Headers    []HeaderField `json:"headers"`
+	StatusLine string        `json:"statusLine"`
+
+	// Truncated Headers were left out or cut.
+	Truncated *bool `json:"truncated,omitempty"`
 }
 
 // RetriedAnswer In messages; a digest is one.
@@ -547,6 +732,30 @@ type Scope = rules.Scope
 // Severity defines model for Severity.
 type Severity = rules.Severity
 
+// SlackApp A Slack app that a webhook posts as.
+type SlackApp struct {
+	Channel     string `json:"channel"`
+	HasBotToken bool   `json:"hasBotToken"`
+
+	// HasSigningSecret Whether messages have buttons.
+	HasSigningSecret bool `json:"hasSigningSecret"`
+
+	// InteractionsPath The path of the app's interactivity request URL, below this server's public URL.
+	InteractionsPath string `json:"interactionsPath"`
+}
+
+// SlackAppDefinition Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+type SlackAppDefinition struct {
+	// BotToken The app's Bot User OAuth Token, `xoxb-…`.
+	BotToken string `json:"botToken,omitempty"`
+
+	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	Channel string `json:"channel"`
+
+	// SigningSecret The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
+	SigningSecret string `json:"signingSecret,omitempty"`
+}
+
 // Status defines model for Status.
 type Status struct {
 	Dependencies []Dependency `json:"dependencies"`
@@ -569,6 +778,15 @@ type Status struct {
 
 // Target Somebody whom an alert is for.
 type Target = rules.Target
+
+// UndoResult defines model for UndoResult.
+type UndoResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+	Restored int64              `json:"restored"`
+
+	// Skipped Alerts that could not be put back.
+	Skipped int64 `json:"skipped"`
+}
 
 // Webhook defines model for Webhook.
 type Webhook struct {
@@ -594,12 +812,15 @@ type Webhook struct {
 	Name          string             `json:"name"`
 
 	// Operators Whether it hears of rules that cannot be evaluated.
-	Operators      bool      `json:"operators"`
-	RatePerSecond  float64   `json:"ratePerSecond"`
+	Operators     bool    `json:"operators"`
+	RatePerSecond float64 `json:"ratePerSecond"`
+
+	// Slack A Slack app that a webhook posts as.
+	Slack          *SlackApp `json:"slack,omitempty"`
 	TimeoutSeconds float64   `json:"timeoutSeconds"`
 	UpdatedAt      time.Time `json:"updatedAt"`
 
-	// URLHost The host and port of the URL; the rest is secret.
+	// URLHost The host and port of the URL; the rest is secret. Empty for a webhook that posts as a bot.
 	URLHost string `json:"urlHost"`
 	Version int64  `json:"version"`
 
@@ -634,10 +855,13 @@ type WebhookDefinition struct {
 	// SigningSecret Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
 	SigningSecret string `json:"signingSecret,omitempty"`
 
+	// Slack Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+	Slack *SlackAppDefinition `json:"slack,omitempty"`
+
 	// TimeoutSeconds Bounds one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
-	// URL An http or https URL.
+	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
 	URL string `json:"url,omitempty"`
 }
 
@@ -671,17 +895,56 @@ type ID = openapi_types.UUID
 // Limit defines model for Limit.
 type Limit = int
 
+// OnlyApplication defines model for OnlyApplication.
+type OnlyApplication = []string
+
+// OnlyMine defines model for OnlyMine.
+type OnlyMine = bool
+
+// OnlyRoute defines model for OnlyRoute.
+type OnlyRoute = []string
+
+// OnlyRule defines model for OnlyRule.
+type OnlyRule = []openapi_types.UUID
+
+// OnlySeverity defines model for OnlySeverity.
+type OnlySeverity = []Severity
+
+// OnlySignature defines model for OnlySignature.
+type OnlySignature = []string
+
+// OnlyState defines model for OnlyState.
+type OnlyState = []AlertState
+
+// OnlyText defines model for OnlyText.
+type OnlyText = string
+
+// OnlyUnread defines model for OnlyUnread.
+type OnlyUnread = bool
+
+// SelectAlerts Either `ids` or `filter`.
+type SelectAlerts = AlertSelection
+
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
-	State       *[]AlertState         `form:"state,omitempty" json:"state,omitempty"`
-	Severity    *[]Severity           `form:"severity,omitempty" json:"severity,omitempty"`
-	RuleID      *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
-	Application *[]string             `form:"application,omitempty" json:"application,omitempty"`
-	Route       *[]string             `form:"route,omitempty" json:"route,omitempty"`
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
 	// Q Text in title or message, case ignored.
-	Q *string `form:"q,omitempty" json:"q,omitempty"`
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -689,6 +952,41 @@ type ListAlertsParams struct {
 	// Limit The greatest number of entries wanted.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// GroupAlertsParams defines parameters for GroupAlerts.
+type GroupAlertsParams struct {
+	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
+	// ids and quotations left out.
+	By GroupAlertsParamsBy `form:"by" json:"by"`
+
+	// State Without it, alerts of every state but PENDING, of which nobody has been told.
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
+
+	// Q Text in title or message, case ignored.
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// GroupAlertsParamsBy defines parameters for GroupAlerts.
+type GroupAlertsParamsBy string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
@@ -755,6 +1053,15 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
+type AcknowledgeAlertsJSONRequestBody = AlertSelection
+
+// ReadAlertsJSONRequestBody defines body for ReadAlerts for application/json ContentType.
+type ReadAlertsJSONRequestBody = ReadRequest
+
+// ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
+type ResolveAlertsJSONRequestBody = AlertSelection
+
 // RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
 type RetryNotificationsJSONRequestBody = RetryOrderBody
 
@@ -772,9 +1079,24 @@ type ServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx echo.Context, params ListAlertsParams) error
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx echo.Context) error
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx echo.Context, id ID) error
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx echo.Context, params GroupAlertsParams) error
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx echo.Context) error
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx echo.Context) error
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx echo.Context, id ID) error
@@ -895,11 +1217,32 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
 	}
 
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
 	// ------------- Optional query parameter "q" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
 	}
 
 	// ------------- Optional query parameter "cursor" -------------
@@ -921,12 +1264,150 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 	return err
 }
 
+// AcknowledgeAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) AcknowledgeAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AcknowledgeAlerts(ctx)
+	return err
+}
+
+// UndoAlertAction converts echo context to params.
+func (w *ServerInterfaceWrapper) UndoAlertAction(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UndoAlertAction(ctx, id)
+	return err
+}
+
 // CountAlerts converts echo context to params.
 func (w *ServerInterfaceWrapper) CountAlerts(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.CountAlerts(ctx)
+	return err
+}
+
+// GroupAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) GroupAlerts(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GroupAlertsParams
+	// ------------- Required query parameter "by" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "by", ctx.QueryParams(), &params.By, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter by: %s", err))
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", ctx.QueryParams(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter state: %s", err))
+	}
+
+	// ------------- Optional query parameter "severity" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "severity", ctx.QueryParams(), &params.Severity, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter severity: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GroupAlerts(ctx, params)
+	return err
+}
+
+// ReadAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ReadAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReadAlerts(ctx)
+	return err
+}
+
+// ResolveAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ResolveAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ResolveAlerts(ctx)
 	return err
 }
 
@@ -1473,6 +1954,11 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
+	router.POST(options.BaseURL+"/alerts/read", wrapper.ReadAlerts, options.OperationMiddlewares["readAlerts"]...)
+	router.GET(options.BaseURL+"/alerts/groups", wrapper.GroupAlerts, options.OperationMiddlewares["groupAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/:id", wrapper.GetAlert, options.OperationMiddlewares["getAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/acknowledge", wrapper.AcknowledgeAlert, options.OperationMiddlewares["acknowledgeAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
@@ -1528,6 +2014,84 @@ func (response ListAlertsdefaultApplicationProblemPlusJSONResponse) VisitListAle
 	return err
 }
 
+type AcknowledgeAlertsRequestObject struct {
+	Body *AcknowledgeAlertsJSONRequestBody
+}
+
+type AcknowledgeAlertsResponseObject interface {
+	VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error
+}
+
+type AcknowledgeAlerts200JSONResponse BulkResult
+
+func (response AcknowledgeAlerts200JSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActionRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type UndoAlertActionResponseObject interface {
+	VisitUndoAlertActionResponse(w http.ResponseWriter) error
+}
+
+type UndoAlertAction200JSONResponse UndoResult
+
+func (response UndoAlertAction200JSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UndoAlertActiondefaultApplicationProblemPlusJSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type CountAlertsRequestObject struct {
 }
 
@@ -1555,6 +2119,123 @@ type CountAlertsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CountAlertsdefaultApplicationProblemPlusJSONResponse) VisitCountAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsRequestObject struct {
+	Params GroupAlertsParams
+}
+
+type GroupAlertsResponseObject interface {
+	VisitGroupAlertsResponse(w http.ResponseWriter) error
+}
+
+type GroupAlerts200JSONResponse AlertGroupPage
+
+func (response GroupAlerts200JSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GroupAlertsdefaultApplicationProblemPlusJSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsRequestObject struct {
+	Body *ReadAlertsJSONRequestBody
+}
+
+type ReadAlertsResponseObject interface {
+	VisitReadAlertsResponse(w http.ResponseWriter) error
+}
+
+type ReadAlerts200JSONResponse ReadResult
+
+func (response ReadAlerts200JSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ReadAlertsdefaultApplicationProblemPlusJSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsRequestObject struct {
+	Body *ResolveAlertsJSONRequestBody
+}
+
+type ResolveAlertsResponseObject interface {
+	VisitResolveAlertsResponse(w http.ResponseWriter) error
+}
+
+type ResolveAlerts200JSONResponse BulkResult
+
+func (response ResolveAlerts200JSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ResolveAlertsdefaultApplicationProblemPlusJSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2593,9 +3274,24 @@ type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx context.Context, request ListAlertsRequestObject) (ListAlertsResponseObject, error)
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx context.Context, request AcknowledgeAlertsRequestObject) (AcknowledgeAlertsResponseObject, error)
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx context.Context, request UndoAlertActionRequestObject) (UndoAlertActionResponseObject, error)
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx context.Context, request GroupAlertsRequestObject) (GroupAlertsResponseObject, error)
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx context.Context, request ReadAlertsRequestObject) (ReadAlertsResponseObject, error)
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx context.Context, request ResolveAlertsRequestObject) (ResolveAlertsResponseObject, error)
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx context.Context, request GetAlertRequestObject) (GetAlertResponseObject, error)
@@ -2707,6 +3403,77 @@ func (sh *strictHandler) ListAlerts(ctx echo.Context, params ListAlertsParams) e
 	return nil
 }
 
+// AcknowledgeAlerts operation middleware
+func (sh *strictHandler) AcknowledgeAlerts(ctx echo.Context) error {
+	var request AcknowledgeAlertsRequestObject
+
+	var body AcknowledgeAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AcknowledgeAlerts(ctx.Request().Context(), request.(AcknowledgeAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AcknowledgeAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(AcknowledgeAlertsResponseObject); ok {
+		return validResponse.VisitAcknowledgeAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UndoAlertAction operation middleware
+func (sh *strictHandler) UndoAlertAction(ctx echo.Context, id ID) error {
+	var request UndoAlertActionRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UndoAlertAction(ctx.Request().Context(), request.(UndoAlertActionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UndoAlertAction")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UndoAlertActionResponseObject); ok {
+		return validResponse.VisitUndoAlertActionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // CountAlerts operation middleware
 func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 	var request CountAlertsRequestObject
@@ -2724,6 +3491,123 @@ func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(CountAlertsResponseObject); ok {
 		return validResponse.VisitCountAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GroupAlerts operation middleware
+func (sh *strictHandler) GroupAlerts(ctx echo.Context, params GroupAlertsParams) error {
+	var request GroupAlertsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GroupAlerts(ctx.Request().Context(), request.(GroupAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GroupAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GroupAlertsResponseObject); ok {
+		return validResponse.VisitGroupAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ReadAlerts operation middleware
+func (sh *strictHandler) ReadAlerts(ctx echo.Context) error {
+	var request ReadAlertsRequestObject
+
+	var body ReadAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReadAlerts(ctx.Request().Context(), request.(ReadAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReadAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ReadAlertsResponseObject); ok {
+		return validResponse.VisitReadAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ResolveAlerts operation middleware
+func (sh *strictHandler) ResolveAlerts(ctx echo.Context) error {
+	var request ResolveAlertsRequestObject
+
+	var body ResolveAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ResolveAlerts(ctx.Request().Context(), request.(ResolveAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ResolveAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ResolveAlertsResponseObject); ok {
+		return validResponse.VisitResolveAlertsResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3419,170 +4303,213 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3/cts4muCroHhb1bu3tKKk070d+48rt610fOPYOduZzFQ7G0EkJGFMARoCtKKbc9U+zT7YPskVvg8A",
-	"QQqUKMfu7dna+Wc6FgkCH77fP/+WZHKxlIIJrZLDvyVzRnNWwn+ObujM/H/OVFbypeZSJIfJzZyRe1Yq",
-	"LkVKprIk47PpwXuqs/l4kKRJyf5a8ZLlyaEuK5YmKpuzBTXL6PWSJYeJ0iUXs+ThIU3OZUZx1fZHPs1Z",
-	"yYieMyLYiug5FzPC1X7rP6TJkpZ0wbQ9z0lVKlnGTzQW7KvGB8ZETuHTSzpjZMKmsmQpoYpwTVZUkRm/",
-	"Z8JshZuX/1qxcp2kiaAL8/UMvxHua0G/njMx0/Pk8NVwOEwjgDg7NQ/Cekuq5/VyPN965KksF1Qnh0lV",
-	"wZMREPMF1/Ejz0pGNVOaiGoxYaU5NRO65EyRFRWa5V1nLGDNcB85m9Kq0MnhD8PUnJcvqgWcNk0WXOC/",
-	"XvrtcaHZjJV4RSVTSykUgxv6UMpJwRbmPzMpNBOwdbpcFhwx5cUSn/jnvyhEm3oP/1CyaXKY/I8XNT6/",
-	"wF/VC7cufLGNaVSTFROarEopZgOAmn3PLHtcsBJ2sSzlkpWa405pdifkqmD5jOXHunEXOdXsQPMF27yQ",
-	"tPHez+sI2qZJJis897YTfeIil6sTePQhTdjXbE7FjMHWiuJymhz+un2BkXvj4XMaQQ72lWWV+TfRBkCG",
-	"HKiBBOGK0Ims9IBcTgklsFlDGVw5cjUoBS8tDFNgOdAOFYR9pYtlYUhJ5IROFMDc0Pmt0EDuXBEhBRvc",
-	"CnOkqUH5Yx3jDbxg5MPo4vTs4hezgoAv63nJ1FwWORBpyaj5tkHhfhczZ7QwJBqjlObJ4WtlVTDCtWLF",
-	"NCWrOc/mJKNCSE0mjLB7WlRUs/wInl0wpQwrUXStyGq+HpAzTUqmZHFvaM0dwCx5KzIqGksQOqNcGJj4",
-	"TU+kLBgFIPG8BxtIk4JqFj+aQxwyYRldMHLPFZ8U5p9zLnK/r+8UQc6Gt2f+XEh5dzCh2R2ZykrkhOsB",
-	"OQ5ulQipB9FNm938vL5mmRS5im/L3BKZlnIBn2IidzzZ7/cfuVZEaVrq1H7P/KxkVWaM5JIZXNJEs6Jw",
-	"S/wT0ZKMLVqN3WZvRf22v2fzKt61FPU38RJqdJLVpDC45FlczduRpZrD2suPUrrFgb0YiHsHmUcTcg3w",
-	"mwMhdU4NECaskCuDsTWhDKLrVwU764dV5tELEAmxK7RosywZbMrIjs4P/hH1ia3KBvKUknLF8vq2GgTO",
-	"hf7xdbIpZ9JEsXtWcr3exVav3XPmHW2pZtsLIB6u4cmHNNFcFyyu69RC/Fcr1RHQARibsAg27fbiPlBj",
-	"ledbNb/87M8vJ39hGYgH2CUIC7VdlDXu3YEzgt8BaKcczrj/i0sm8se96Whg71db9+B24A/RlM9J8KVO",
-	"qH6wxN2EKdds0fyPnUgE+IOfoGVJAQVrpbQHUsGXOvd5raMyYGzl6JjMa6nZZBMpmVQaWCJo+1NZnlYl",
-	"aGOWhY/JmukjIuRE5mtYZ8KMTLMshglzG78m9ktJmrw9u8L/OD75w8Xlp/PR6S+j0yRNrkbXl+d/HJ0G",
-	"p7CHTZOvBzN54OBjDqQG15Yo/E8HfLGUVlszavRhomWmuHiBLwDIABhqdG91y012k1NNvbQxj5Exvg7m",
-	"TfOaM09SO6/XUl/71uwK0WvTmi2WkV1eCkbe3dx8IGYhpvTmvnJ7Qe9VU7D0klisLGNW0qf5uqHNGC3L",
-	"IEXOCn7PSqPnrbieG6GpWFYyraLsfsoFV/O4Zufll1HwKpGzkqzoOiWyrLWkZSkzphTJ+T7anT2dsca2",
-	"2CO1NRJHjQmbcSGMLWrxgwq1YuV3ihjMjx4XNJT9JLzh9ZU6kXnHLuDq8aGjQI8G8JTuXuzWBlFpeM/K",
-	"nGeRCxh/vDAEeTE+bIHfMIQQ8rUa6NBhQQ3p3zOkfbOpARmfjs7P/ji6Gp2ODwnNMrY0ViUZX41urv5s",
-	"/nQrjC5YEoqoDouoKssYPHbz7ury5uYc3gZFlGXMoBqh6o7lwI0oWdJKMVjz7cdreNSY6bwoiGDwLHyW",
-	"6DlXt8JudkDGv1xejLqepWKNqp7jXBYqSZr4AwG3urn6c5ImfpvwN9hFkibmA5t8rE3+Fi9DPKmvp4Mp",
-	"lHxSaQYeFxDfec7N9dHiQ8ADprRQrM0W7th60yEB3MD9+2UEH+XSvORgMfo/H4/Pr5M0Gf3p7PrG/Mf7",
-	"45uTd6PryGHTxFgxHWis2VeUKLiiwShyNXpF2FejMoLGZ361q6cO0+EN+LTB7eAoLzt8KyG4DQDgQBug",
-	"bQoYo4epQQvWfQQNvAifPWVGu2AiW29qB1s4rJD6yPNRmucGFEwBtW3jqsKq4dbGVqDdSKVnJVNJmmQF",
-	"z+7mslIseksg9umkobp6e62NsVZT9a/EsHQUuCN2+haoaBnYobPN8318BEx7MAE2hV7gJopaW9Rdp+om",
-	"m8hrzf2fiYDxAzIaCxE3J0URCoFNzDpQd3x5IJf43YOlNDy5RLceOH7KkhVwALTANvdi5fqFal/2y1ff",
-	"v/7hx3/5yVzH0rDT0uz2Xw/+16/Dgzef//kfYkjDRH7DY+bbhh3ZNqsVXfeXvUzc81KKhdW4Nn831PB+",
-	"i5kMD1xrmt1tbnWP+2gteAN/jX3OoWfHJZSy0vE3gYnHQXoj0T1GhVSgNfeHH4r6XUqmI7lrfLpNtuGh",
-	"wo02rydtEJE7qt9CAwFDMLYusY3K21jEtT+dkzBXHy8u0Dw4uXz/4Xx0A/L07fHZ+W7LABn3tdvuPgz7",
-	"LWdFPurizBTYE7iIgT0Dmk3NKzGroEt1m5TyjglwjaRG0ZkbTjd29zROyVhW+oucfikNaMy/hdRf7J1M",
-	"CvhLJYyFKr7Ax8cdOjYr8vgOzOmDT095oVk5wPtl6tfh5zHoe4irC2YUXaNj2TBK9GuBh2sb1IwIW4Ev",
-	"WZJcDpJdshoPkSI066/skNwQhxi8te/uvn/gwIIWLzCAgYhQaLQVtqpWkbNSdAsXUt4pw4sG5LgoDPS0",
-	"IotKaWLM6SMQeMhhzU/obyQlM3DIzHIR0dYQXf18Ck3l5QF0pTN884fhpqshJOATKTTlIuKbPaHKqPpG",
-	"vqg++ldzXdgKiyx73Fb9UutUpmKNUoiL0NrY49OGPzWhFrz4Qw/1twbby2EEbgv69TRubXuHlIuHvRkG",
-	"/9vl41pw8SzrOlLfvIQLw9IWjApFkNlC/M9BzXHnPjy5AbVXLZilSSX4Xytmfwbd56GPOm7pcl+uXrL3",
-	"UX48/jC6+jL608m744tfRmPUKlWgPRhdwii5GMYyRr+PA5DxyeXHi5svZxdfPp1dnF5+aryO7guqScGo",
-	"0mTsHWnjW+GWULgqiBIuyHgF4TznTwMWDALG7WFWymrZNErD7YOsbOyon6D00NkPqL+Y3cQCEEbCAN8m",
-	"k7WNitUnpqUNSLA8xVOBdQiHxEha6C28uvx4Y851/OHD+dnJ8c3ZpbG/Rxd/PLu6vHg/urjpd0K31f0O",
-	"eCE1n/Ku5IRLUbs95Mqcxl4XmjMk5zOIgbKiUAMyumfl2ns4FBM5GDfoX+FaEZ6njr1h8gUZr9hkLuXd",
-	"ATc6gcERCJEGgXp0h+hy7QJ13PqAKFmyUkkBbliQMVyHIcSWXDGYfpZ3WgDoYsHzNBTWrpCQPeaJC2G3",
-	"VsVfFZmwWQVibjuvsqtFeNVlkRsQT3mp6rAjF6TgSisDIBHcoGowsh1CE1yuEVd8BtkSeznyEG5nHZqY",
-	"wxJQiQyqgI+qsfGUrOZSMevsw7i5AyHX5orDkKtwYXiJ9FfT1M5rw71c8/8b4ZPv5IosqFg3QUpWRirP",
-	"KPgcc8KFlngUXAqdhvhHDmyxcdtR32vvWLbSo+0uavOIp7ic56GfOu4+YV+1vfstfmkpMpuTFEDCQFwx",
-	"rYt93NElozZ/ZRs2hlzoCt+AdyFHJ5ozJciSyWXBmpSfEtkgl7jN3DiUM517UU1zn7pcb9BPfx9IHX5+",
-	"GoZkr2Z///s+h3Y2d5pYxt0zgG6f7o6h2wdaYfQjYhB1HdL8zFJYj7hzvcXmBjxWBuZ+g52HPDBm0YcQ",
-	"eYqoaEMIP1twNEJkm6ri27MrH4XYcESS8dXo/dnF6egKAwpK86IwtMYUhkmCwGgYXoaMmbGLedrV64yN",
-	"WxFL2SDjq4/noy9G84aorVkf/3Q1OrnEWAtmvRjAUy1LVWdwBUlLsWwl2K3RNCjwjszYqaA5kPHp2S+j",
-	"65uxFVQRccAFkbVa1NRUAXoQHEEwhZHeNAnP4/7pz5KkCX56l7YHu1kPrhwK79b28I0NdQ8Z2GaSxB4M",
-	"ZLLejZDU0NNkvRMla/dYV9weMWB0c/Vn/GeJSmkj+gbo6gJwKRmj4TYmJZtWyobSZlLasN549Kd3xx+v",
-	"b8wTlgOwnFB1K+RUGx0TU/0MneYGo2hRyJVqWycu2O+21oqeWdsxTfzHel7xHs69jiu+4QtWcPHMDKo3",
-	"B7qs9ER+7bpo50TDO21EyD/YAE9Ay0HaYysjgC1j2Y0XDSI2i6yZjuoz/TJzUNE4nrGt2X1gOKERgy80",
-	"49hCuoRvPPW+SXctyOPRY5AP0o2bm7Q/kJxpygtF/vHq7Ql58/qHf/mnfby9d1zkmCK/LOWspAt1SLi4",
-	"p4Wx+ITUX8DHlZJMimnBM50aRb9gqRH2Bnrge/zijpISLeWXgpYzlt6KSqhqabCe5V8WLOf0izldShZM",
-	"z2X+BdzGhiwZ7mDC85yJlFSC3lNe0In5jPN9grJODdRZ7Xag1uqw8mCOWQXmSObqjFCSq2ZaahgyM2Dr",
-	"wOU5XS6ZYA4yoK82zRiDF+CONRhwA6T8neoO5PQn2MDF/w0aKibdxJRUo0dZM84+ZeSiOwEp5GywXeH0",
-	"Lr0f3rwJUPz1MEpsPttwa46I2cJKlnkcgtpGwVradrGiaxuNPZwUVNwdkbFB9LE3VRG9FaFLilmYYTQy",
-	"eHF3DoTGCJJLbfTKp3X81/COkfCVoZSMF9z7aiIeDhY1wY1ljVxoQSyO34N9x8stuaU7kiFLGWEnI+8D",
-	"g+8wkRt5qoHsphrcQGhPG5ylQOv/8W//3tuadA7KnR+GBx9xqgVXKro+ArEGnkD3qZ7LajY3oFwTNZdV",
-	"kR+RofVPFQWEhFhRPH4j14Bpu5ILeK6clAHDl0yhlIhq0JHsUg0jt4M6apNDVvpyemVkbE9YTFhGK/gz",
-	"W5OSYkoLNaxAzJweFcSMJjS7ewRY9sjZ1nJz5//xb/8Oeh+WOhmzpDfqVYJ9XbIsSmGYaWldWD5vH6Nd",
-	"5vysJHRh4KBryAGGHrnkj5wVzKieNgGtlCuCq+yvmrR4jk++BoIFsAR0lHq2UeN+G/kayNAARJxNQQg3",
-	"7ku2iXUDcqYNt1aaCo3ucjn1St53imSFRPRoszh+H42+MhDo3AlvbVPzeOE8KQovAkEP4l8RTe8YkffW",
-	"N72S5V28iCMrKF+wvKFA7tIvnWXJlfPGWQrcE9/tt6/AX7/xTfhz+C1r4D7uW3Op4mkrPO9QcGB3xvR3",
-	"rtq6YmaGQXWuyWR9RMYlYsVZ7ksOnchGzlDHFMBVF5fgBVX6Z0ZbSveeOb9+kYj302AleFQVnwmz0YJP",
-	"WX8WseTxPP0IG5P2PgNV4teELrnRLqyTIkmTnKslxLQ/f96Hdz8iE/e+Lkvp4VgDTMHz1q+6UzUzPANw",
-	"Ry8wtUTdQvUOqtvCcM650t9q5jre9XgL9wpc1vkxYHE0h8v6jdRRHT6rwwbNzaP/O0J8NslA1TI+r5j1",
-	"YO0kc6PzL3evClpakPHuviJLMmHGZg38JUXJaO6y142Es95WONl0av5uBdxgT+FlIVDvugvo6zqXpXkq",
-	"sIRcSHYx4YJByOj44jS15XJYCAzpPwVXhmGRy6sB+WRTU8fIqcZpKL29X8koOSULHUk7oo8eEXcqMDvS",
-	"MeIK+Ak6rhs6N5hpVto+JnLziNCIC+GEZ9g8Qq3NPRlUagtzI58j4ocLfHbP6ZKr9/z95o5jeqq7Raun",
-	"Pu4CGxGaJwLwQxf5XZY5K3+WeSRVYsRBOxvzXAG92FS8SJHR1NPwdi5dkztoJ+obDohZRO7fvY5bFRF/",
-	"Ki0XLL/mImM9jeLI1QInmXOlZblH0vEjwvVM0EnB8lgOfNrzEmr4T4O8o+1v2Oce4GStyrpgL4GsmtXp",
-	"N9uWjqW+bHdt1TXwWzGtKtg7fLJ/1B4+dE+LrQczRvDPNLvb+pBVFW7YYunK2jvLITZ/APZzKa6wrjN+",
-	"1yUDtr1+z4VLuYwoDJlc7rzda3jokfXHmpYzpvvraTfwfEz19eHD+FHA87YVntUyp4/XnbstrmgeyIqW",
-	"gotZVywkDGVBZSpXZMnKOV2ikbtgVOg6xZl6tUvbSIpacehLYZQwSIaw1hXRkqxKriGNb4/0hyfxKnux",
-	"tCfbbl91I5Ewdt0xy6U2Vmq2GV56GjLy1JUAOX4ZMLtmzTogv2edbTzbpOQGFGr832Qem5wixPE2EDap",
-	"fpPEo8z3c4ecO2VTLrjzN++fJG4z9ByuTW3e+KbkDySS77CDLYC+UUD1x8unk2P+BMM0kmFm/VBhGxfI",
-	"mK9jmrVu4DN0ecnUgAyJFCTMhnUNWeB30PlF5lLGke/89OPrHZnS/SEUSON+nXecXN5svGODYFgTDq7y",
-	"OntWyxn483yorHXoQe/01+3HiQhqf3MvAxB+/+Ou7k5Reb5581Na1kmsrs1M2zEOidBNhbHVsMZwEA8b",
-	"zGI3WyRS3IoGnBBfWunSDmXwa+A5BM91wQgyE0xYNsIOLVkPhx+Hr3/qkc2/qbR4qCZJGw/eV0obnHeJ",
-	"XngcAxL7UqT+YbjFUttx5U5b2rMuOKJL+TN1sD/0SFsuj+4HyFb1YV+b/kSLQtmONQ2eMCBvzcIx3G9x",
-	"xH3iuRvaXjer8r2JJkyvGBOkZAsucqM9YE5GizvtyP86IkNf/mPXQfxs4myTobGvNNPFGrlaExlfDoc/",
-	"PRVf20PB3WPR31QP3lLx1H/LDeV5uxCDvLigxMMIMAgqpXU5yMstAsvX1wIZDFo3u7O6Z48ztTX+J2ZG",
-	"j+dFj9WDg3qj4e6Coz3209anuzHgE9by4FUCk4Cor8GC8P6Hlidoy+DGLYk7jiDIMykv8dL+mDbfpQq/",
-	"6+iaZ6iBuhZgLv6GyfK5tIG4VhpVR3PO8W01HH6fQfQEoAr/Zv8P/xxG+/GH8SFhUHHjI87o9PXB7bpB",
-	"0V8qw4a90hDol5gvUO+7I8+poLOdqg1INdRpuArb6tmM7lZOX52mq0jOFej/Zvs2/wpXGuzfhq5v1URw",
-	"V65wwjZkaebocSisGGwt0NjHXWBeuqrEcUdTpvbetPMEZHKx4FrvU3xheN45VfqdrMrOrAXbZ87WZcHn",
-	"57IqeyiiwRXb2yI3kXaJes4WR7diZVeQC6YauqzBHApwRvtHuRJDmx3ZakbYL5gt2NcuKO/Ewr4A7vIO",
-	"P0VJAHiZn60UwKzelYb76MTbwIbfN5eM8iKe1YVLwg25/JodxPuIxAdVyBVT+rwnj7OPExZsruZ4j+BY",
-	"dsGr/rlNwRsXXQ5gLTUtvrVvIC7S8IDZu4qh1bVTpPfyFLGSNfoJDMj4f46J0lTkaA4bXbOsICEjm9OS",
-	"ZpqVCpoLoJ4GUds+vQXqjh+ddfKvvr1OPmgz8pyfgY4lz/eBXoXqm0bR7orj68Aw8qX2V2c3ZyfH50ma",
-	"fDq+sj1Rzi7eXvbsglK7YvfaieeAGxUE2NCK79GFIuiCFWPbctVfQ5BQJrHrg41iCozXx6KvzhWBqqI/",
-	"2prY9ssBO4/Fh2zaVkeLFdsnb2fmVuny13aJvPo4z5nEVB8rjAiEaUvmvhxI0yZCxBifNcT343zXcsHA",
-	"XbKay0WjN9gUFd9WSzsu8pBmKoWhBkYXNvcq2p7iUS6vdjM582m7VK9+chYe+5HjJzSIN+nRAGlr0O7R",
-	"FevHE3nfvxB8QddkRXloP63Bs9csDsellfN4sfuu5pRO3+wqxjTmCpZU1JE8XdfKQlRv7/D+nKprPhNc",
-	"GGWnZLrjKWjPAFUecdIXUADimoN6pLd9HdSRrS6Avhfo/sSmfvtloc9ZkX8UOlZhc1GXTgU2bRrmocfa",
-	"aO6T8t0z4O8Ic+sQA7yyP5hHUfKeSJFVZdlsFRcaMF16na923Z4IzWgJ91PWOcKRQtgOtk81+8BK1Ibj",
-	"ObYbSqwBoqz01sTcjZceEW2vyuKdTVTexMq5VBqcTobXOOz8eHV+ZNEB9cQaE39nsfzfSYz+cYFz61Oz",
-	"ssJdU5OVpE1eHuFGoalRY/oGerVJqI2zTQYfE9mWIp8hwm3Z86YEb8uxHq5owgX539eXF5suaQPn76A0",
-	"kRR0LatopOwb3NPfJCArceDTgwfkU92yGeqRgE9vF55pWGNvGPetqJaGJH5Ih8OhK2Y7IhT6URNtoVrH",
-	"FYyttyb1goNQGoObykLf/PXVEItECprdpYQVipHhZrypR8uxfdIYgvFTXR1ag+t8PXzzY7qrZes1OG64",
-	"nmMM1zVNJ65ak2qvTzBorAP9Ecwl2PJ4i0PhLoIgg1f4ANsvRbHeN8bwFKLSA/antKvpku/o7Zo1uLqj",
-	"1o3u4umPDBe3JHSfQHGo1vUU3a4xOXa8WAdNLL4pRtwW/dv6WpHJOgRvHeOdyErkG2T2MqQyDB5xRa7N",
-	"v79TBGZteeqLe9Ea1LjLq9bWcrewWyODVINoCFXkWlOR0zInn1wYX9H1IRmv5oplX7AfxYQq9uPrARkF",
-	"7LkS5tuemhotGNvs+NGktKlv1ckrGwG7n8192JZ/eIM7APxjnDYCza0sos0t51ovIYqj9VIZ1asFhFfD",
-	"XQT0aJjEY3y1PrJNDfhDy7gGJE3SZMYEK3nWszogXGzPEgH76lOEDpwd/WzRg3AiW1zbtdPSjH0Gfl3b",
-	"DLHd4xxc+UGda/PUkG7WMSgJ2in6kmdWWEY4tilqY7RP60CereWBn+MuqmdLNZcTxcr7R8VFGgkZO8yP",
-	"dvS+fny3l99vcVty6SYmPEAS3TRSvwKdINE+9y2ZVmxCAg88yKtcNruGDG7FrTggP8ucW6+BUX4hp2Bh",
-	"TLuX5D3/eUA+YmNovHmVWmcEF761R0YVS8lYVEWBbJoKux1XEWVUxaxaMKy6uBXEqUCHpGD0nhFq8QrG",
-	"4EkyY5gp5zJBzDbBysJtLjvbqECcwvZCIVwsKwzLw7Q1oUtQUcbY3WNcd0HFftvmI+fQ5xG+QWdme0uq",
-	"1MYQT+Ds2OWOKjLOmuM9zcMko0UB8/hg+IBNrDQH92Ff8wEnmI0qb7QNI9ZgH2dhtbY53ffff//GbP7j",
-	"zQl27iSooQsuGJmWNLMeoZzPuNG/j30vaFfu4oq1XZ8U+M4nSEVEQQNj79Y2e+TVv/7wPQ5oMlCq28sr",
-	"t2VwMgE9g/aUs4wv6u/j2hRzUcwjWnp00UyY/XjjgX3lSh+S18PXaAUUPGN2VA7PmTAmjyHw5HhpbLSD",
-	"V4NhPTI0+JtRQqrFgpZrKAJyuWwbbXd9/kYwS1IFqdK2+0mCuntgjB8mL62+KeiSJ4fJ94OXsBcjZoAL",
-	"uHlQhp0yHauOLDRDbTPn0ykrXee9jorJki2xMk0KplylZDhdEfIUmGe443qiwRh7ro3rDt+2VBLVZTuF",
-	"ICm40piZkDSn2v76t0gWkvmG0RrxmDDYFeIcMEUOkMW250rNb4gnXdO7YgNg3TS6evhq/zFnflbetiLI",
-	"h/Rv8Q+H1QV7fTtMKHzMl33DiMh3v7V4MP7F5iSGyGcbbo1Xr781sNlxbjcB4jf4fkujMeyZCwJ0bpRn",
-	"6/dIQY4RPhOy7J5R/NctI5gjgZ048tSE9sLqhz2exInLD59bo41fDYdbxhrvN864HjwYGWgMHUVshzU7",
-	"KA99ItYOii/t9xrMSg4ZtRG4drnUDfmFLDko1Jlh1ydkUJ/Nm5bFvqgn5FlO2+Rr8LNnbM8LMD+B7yGW",
-	"1V331rZckwuUQ8DsngKE8H23+sRy4x3g+xvPHzqBN2MIumeHXBfMbCtUo+XU9RK+S/4TgOyK0dzHgGOg",
-	"2hCGO4jz7DR5+NyC74sgKR+t0b1XTGHYVtT0b2T8I8CM+qbsjCuurJq4mksIh7iW5m5ANCgVgacrXC8l",
-	"Amfg4RxT82TgQno9fDPYUCSC138PuINAsFlNQq6eAmmO6yNuxZ02Goh2K6Mo0XlNrNmD5RnBGG1dGoEq",
-	"DhpotvGe1n6FVhfwJ5MJFsLfqXaDeIPVtpue6+P/XBRc1iVIT0m9NQ32JtwNgrNL/FclNlv8tZPQYJJu",
-	"t8V1szFsl2BKNPTct76SevwqzpJiOLVTQ0BwIr+C8WIdZ0fol6CagmUvyDgY/DtOza+3gufWqnOtt7z3",
-	"DNYzXDgruNkVzh5nuiodZo/PqdIHsNzB2enYD16QoljjnCtbarDgCrqEH9+KTC4WWOBpPoo22ZStiDfZ",
-	"lfQzRIzky6QQLHOFE4a8MmYDCEqXjC7AIcFgLATkg2q+YIfuNUIFW8WMSXx3hDeyw5w03+J++r7NMjZn",
-	"UIwJr3xj1K7Wvhuw2UsT3602a/ZVIzod4EGaNNJeMEoP+OJT4P9bWbgqRcRBo9ix8p6VB+DVYQ7Kjirs",
-	"H5AqukRO3KQHVm5ZqXfvEMXFrGiNb1BzuVKDqBehLbZat99l7kN7nz1t7viIhMdY3+HMgt/MAK/HITz+",
-	"2P16PkWMX1uAoRoiXBmOZNujoZtQsKOwARd3o2Tm9J51mcb/Ca4M2+jrmT7Z2YdVz5lyg3YUQKYLJn5U",
-	"z2+yxT7tyGK7tM1K6x32q8fZs49W7MvQH/Vbv3vO6L3B6EqjgGxOyqqlH7p/MQygGmMlOnZnZK7r09fY",
-	"ZzvNYHO28d+X42djxMoO/09rCtYTqfyNVTu9QU3ZFpF3L0o/aiOufis3mwjDYcH8R8wpK4q61aPBBCiU",
-	"tPXWNsVFl1QoDLoEvLOJVaBN2oTZWwHJIrZx0FwWLCW0UNLOQgblTkmci7pqcFwboBiQU9cdEqMBmOQr",
-	"7Cgm+K7ND4EExltxBcEDbtufZOZULmjgBiFAO/WQz/vmlthjMqbkAXA3bVRI43Ad6Z4EJ1uN7h6aYVTf",
-	"ZOGZKKLZWjRCDj4pz6NOqzPotxPFtdHA4RuwZDcNpMnXA0xyOIDKhEOfFJVEyGOX768xfuQ3Yjqd3tPg",
-	"madz/DWVWu9njLgT2szm0V6FzSsI2NTTuRbe0zsG1jggInYosv4EahhqMFxH5DZzD39ozoZ0IrOR1+8j",
-	"ttDLm9upabcCw5RoP/rm1DNJpPCJKfgjRAK5TbJzCmid44YlBZUomPJz+t0kIfBHTmlRTGh2dwRjK92M",
-	"spKZYxi1x9ilxKbE2FkzDVUAkw1gbcubmzMNj4Iy5Zqlw9ytW4EzT5o/LWgOND8gl66lNlchB225djAu",
-	"bwcI+rxJzC3caCh3K5rdfLErMPVjXXpx598TAT+LowiYZIuiv5Fd2oK1bsPZDjqUJYxa9a05YCwFlrWh",
-	"ox2WwetUWi5xmhm8ZBERfB9c6aO6JXvOWV5jDbhrDAkVFtmnspxJrZkwSIOtA9yoj45u6pum+pU737PK",
-	"z7pPeKdP2ULoyRRIXVdJulTesgoRwXocUGn0ZZKd/njXHX0/Bv270ux9h4QdGj1WEj7VRaCLYbImNi3U",
-	"wR9BDmK0s6rIFfhDa0jLmwmUwYCyva29b9DRl2hpq89agWGwUaHfwzOprc1Gjr3U1pdP+vUuVgyApUae",
-	"uQSHoChidENnXYvbx17AMw9pci7rCdbbnvfP2Q19W5QbLs7maUVQylO0129RbG5BsmbjE6iU2UQYXMUj",
-	"TOPeXm/HYBye+u1HP4UtdB897VTl49se/nbo5oJ1BFtAuxFvQQekx6Lhw5MZA51QfZxeXkX4mpGGNLMC",
-	"H9MZcs8jjnz2a8GmGtxYM1sw5BNgiW0f5NRK20YIEjZx3BOUd/k5CrdifDY9eE91Nh+HQ5m5Iq9f/ZTW",
-	"96LpDHweAqK4JbHJjuT1y1cx/RJLEC1a7QzwjM1V+bxYt7TvscRyroNMq3awxx2g4XmLxnV+H1x8+PfE",
-	"xZ+EfACp635sNUrv5M8vbDX+E5u/DkDfKZcPZSgEPXQq6B/Usso2mT4+/Z/OPn8X93yKwOgrel9gWeZT",
-	"50yUi2CqnbH0j9BRigog2u1uvJu7a26rU3HoGhjfjTZSu9AAH/5vLFj75mC9kaC08zOfHA/UnSInBc/u",
-	"3slK4UjZVl/GZl6/yB2KYBtNUEZkVaqwL6PlGVjIkRJwQFGyoOWMC6yHXrkm/zCEXUsyYcSO2TWf8J3b",
-	"Vq4BEM3mEEsFxyJM/XQFEY2ufuD5/0sF0Y8VpF2ouVzBUGw7F/CIUHXnBqYHM+iwpXEfl5C9iT5S23de",
-	"k9AdDAZHprapaANa2GLBmGhdwTMAcjxqBkndvrr0x5+2VwY/r33cnPPa4ejHkl8covo0KbuwVC06rbTy",
-	"ahmLDFjtQ3RP71F+K6FLMlnZbp6uwrBwvWbDGmmblKaCqkP0fhk+qyTSygJ81H4tcJ9+su7cKeWFssGy",
-	"lPjS7rqjN/p42/Kcqz5+0f9m5MDI7XW5LoA2StCBXfWEr6gn9Ni2T3k1HFoZXNf+4U9HRDFGxmFTLywS",
-	"HIMlM96UujOm/eCvZ7srlzfUlccV5OyptdJs8WTRJx1fv8tL6Zrab3VUupL5v29fZViVvcNd6aDyZB5L",
-	"Pztg02npbyD0W8a8iq4U/HlM0s0WOr+xb9FXusdpxkWvPJNLfV2i0YGwDZT6u3U7rvzlRvAiJNSd/sfj",
-	"OtAnbegI/eVGyEEvDzRMjtqOm+EbbPHuUosXXd7KEBH7OCyDAaJP7rPcCrduz2XnEYa/MT4/LRY/nddy",
-	"B1wfk6YAczTKe/cONB1JXtAlf3H/Eji//VK0CYV1prvKwEZWqEo2k/bwJcB7dGamNvuearJkcmk0Q2kz",
-	"lDCQEyZ9xldkJWsVi8zkgHy8Olepa5X4nW+SaMgMm9a4WwUCXJUcw6tYBGCUlMFGwnDs8zeYKiHLvC6M",
-	"dplgmDtQ94pyKQBauqG/zTM2A9ab37pgK0xiW9YjhMEXLJeYPW/XsUnhmwsYo8Y2p7J9qcIJCs387IfP",
-	"D/8/AAD//w==",
+	"7H3vcts4tueroHRvVe7dyyhOOt232/6w5SROxzuOnZWdydxq9w0hEpIwpgA1AVrRzqZqnmYebJ5kC+cA",
+	"IEiBEiXLPd1bM1+mY5Eg/hycv79zzl8GmZwvpGBCq8HxXwYzRnNWwn+e3dCp+f+cqazkC82lGBwPbmaM",
+	"3LNScSkSMpElSc8nT99Tnc3S4SAZlOyXipcsHxzrsmLJQGUzNqdmGL1asMHxQOmSi+ng69dkcCEziqO2",
+	"P/JpxkpG9IwRwZZEz7iYEq52G/9rMljQks6Ztut5XZVKlvEVpYJ90fhASuQEPr2gU0bGbCJLlhCqCNdk",
+	"SRWZ8nsmzFS4efmXipWrQTIQdG6+nuE3wnnN6ZcLJqZ6Njh+cXR0lEQ24vyNeRDGW1A9q4fj+cYlT2Q5",
+	"p3pwPKgqeDKyxXzOdXzJ05JRzZQmopqPWWlWzYQuOVNkSYVmedcaCxgznEfOJrQq9OD426PErJfPqzms",
+	"NhnMucB/PffT40KzKSthfleiWJ0uFgWvKSH2SRo8En6YazZXrU1+fvTiJXzX/2FtY2CS5/ju8+BIaFnS",
+	"lZ/Xey7Y+taZXwgtWKmV2bKyKpgiekY1oSUjc0aFhmthKCijRcHKrn2cm/EjFDyWsmBU+HmMZKVZ186U",
+	"8OOvtiejquieSlWw8zw+ly2U2u/j1+yelVyvuiag3O/RKfxrySaD48G/PKsZ3jN8TD3zI7dm0jURPhVU",
+	"VyWLcS6qCfuSzaiYMkUmlBcsJ0uuZ8BDKJmWsloQNZNLw1GGxFxFNl/oFZGCEaWpyBUQkKUx86qsNKGC",
+	"sLKUndSk/Jz6EcN+J6Cpji3azpHrJLgaZk9XZkWakXGlyYezyzfnlz8m5rfljGczIuRY5isyo4qMGRNE",
+	"y6KT68A4u5/sqZkOTrvf2d6wLzGGyb5owgXRXBeMyJLMmVJ0yhKSUcUInwpZdnPMXzYIhBjXNvP4KEpG",
+	"8838B9hOzWhgI4XUxLzZNZcKx93Id76i0GFKv5I5Z7DJ16xgmYbthH9nUmgmYKsC7vzszwq5eD369tOB",
+	"kc3q/JdrcYd/UQspFM7jQynHBZtvmMICn/iP3abixoU5RO70kglNlqUU0yGckX3PDAurMP+xKOWCldru",
+	"GM3uhFwWLJ+y/FQ3uGBONXuq+ZzFWGH43qtVRLVJBpmscN2bVvSJi1wuX8OjsKaCmxu57bU39rnraj6n",
+	"JbBEx89gVUVxNRkc/7R5kDP3xtefk4juwb6wrDL/rkkYSJpwRehYVnpIriaEElinUby4ctqg0VjgpbnR",
+	"OVmObFUQ9oXOF4XR1ERO6FjBcRk18lZo0Ca5uRuCDW+FWdLEkNipjjFwXjDHq8wIAr6sZyVTM1nkoAOW",
+	"jJpvmzvW70xnjBbmwscUsebK4WtGlBKuFSsmieWVGRXmao8ZYfe0qKhm+Qk8azkRUXSlyHK2GpJzwwGU",
+	"LO6NKucWYIa8FRkVjSEInVIuzJ4ka2wgMepnH9ldRIUCnjOSARmzjM4ZueeKjwvzzxkXuZ/XE0VQccbT",
+	"M38upLx7OqbZHZnISuQgKk+DUzV8bhidtJnNq9U1y6TIVXxa5pTIpJRz+BQTuVP5/Xz/jWtlRFepE/s9",
+	"87OSVZkxkkuGfFazonBD/DvRkqSWrFI32VtRv+3P2byKZ21EvvsmHkJNTrIaF4aWvAZdiwrU2EGg4eFH",
+	"mcQ8qr9+mjFzHwx1WTJTca2VnAtScKWVPxMq1JKV8JyZOKwnfgaW/HZie+4dZHnNSTdOHuYIjGFi9n/M",
+	"CrmE5fg7OoyOj+ppH4I2j16CuIxRj6XYRclgUkaudn7wj2gpbzSjkZ2VlCuW14TS4C1c6O9eDtYtqKTW",
+	"eXfQcJXT4vorTqD3RKms6tBTHJ11qCdwofemsIaa8JM1k5354U+veQRJwz6w2iSuq75HnlPXEuJn/3k5",
+	"/jPLQJbC5oBkVZvlfoPc3ClGbnRwohMOW7v7iwsm8v3edFdvj1e7jv9qwUQvNdVxdS6MwSC0ihL+pkm0",
+	"iMFtg9/JpkY1CJbbebRveaEZuIponnOzJFp8CA55QgvFYopN7XFyIsUQuPlv3AtrBBqzZ0je8MmElWbx",
+	"E86KXIEHIZPzMRcsJ+MVOb18k1j5go4ZOYF7MV6RqxHKixbptVwpj+EKSAZfnk7lU/O3p+qOL57KBW7Q",
+	"04U0Z1JaxT0UQNY9ZLetdZv7D/hLY7TBINliS/UfufQ+ln/sltVC6jCuk/5fDgXJIX0mO8wg9KocyHGx",
+	"w9cP4NoAm/ugXon+8w8Z8UGu29cu5vhjKavFwcWeN2m733t+UHGJtmSvk/qHSdeaHbSk6wT9iMqIAvNQ",
+	"Q2jurtZGx1t7X21xe4YWVMv1KcMP+HGG5Aw8n1vcnRt0zocoCkhxPdSEJNApvPvMks/PG2/JB2ubtW6K",
+	"uppEbBzgLLSlMJwQxRhJq8WNTPu7GzwT6s+N8FZ/bXtFzUJdZCwexWso4vC5BFfYuTW77MqNU6GMXacs",
+	"40VLGtRK0NINUekZE0PyI783eqeyOwb7KAgF92JCuCZ3jC3Ql4R/RDcA7vWtgCHBU1FQbWzgVyvyQSo9",
+	"LZl6okhWyOyubacf+Bx+nSOofa676bhnHIy6lOcqJbIk6QQ0ZSDNtjgwr8SYl2FB4RHYMHIlcpkOyaeZ",
+	"NIdMFBM5PqXMeUiRMTKHUOyYZbRSLDQYl1SRQiqdgKMQvHQzqsHzZyhEaZLzHJ1LQrpwMsmNLq2XPGND",
+	"8nomFROGkG5kpriwvgZuHXPGRGkdfBeXnXjbYetZWzMDPG3qAUofxlndv/dXIRY3siM8bqgpbZg0baOu",
+	"kPKO5YTqITkNzD68n3CbwLwp2EQTWkjBhsToVp6CiBTFqi+H69RNOgJUqVXQUrA9rfe26TNKQJEzZilQ",
+	"40SWb6oSLCnrSkzJiumTzpgVE0bq/DSwXxokg7fnI/yP09d/uLz6dHH25sezN4NkMDq7vrr449mb4Hau",
+	"2yvm+GAbh9fWVVGfIp8vpA04UKMXDzSQ7DN8AXYHj+Ds3oZH1k80p5p6r6d5jKT4euQqZ97RsZWirU8k",
+	"KmpVnB1pzeYLHQt0MfLu5uYDsaGoITnXiswYzdv+oicKDGqgr5wVTLOcKDm3fl460dYN5TzlXBHFtDba",
+	"yb99c0RyujJqya2wivO/o1+9ZEobFX+lCHAXMTX/X/vnIuZ3binmffMO93PlgroT06xWjckvrfPEhnNY",
+	"nnidSbGsZOhAiXAlwdUsHvLw3lVeMFKJHBjqKjH83YcPFqXMmFIk57uEPezqjBm3UYkvGfgt4qTqPm2j",
+	"PrnhynGHKxLKNkId4WPvjB4XRBfjHx+zKRfCCAx7WRok1zENHPCd1VE3zyV4Fq3QUu/mNzdWaKVey7xj",
+	"BXCH8KGTIDAGx1o6erLLGkZ9zPeszHkWIZz04+Wbs9HnT6f/lR5brx6Rlc7M3VsxPSTpx0vD+i79z4LB",
+	"3V3yoiAzes/gT7VINxw5pDRDgkpLmROleVHcCohRSAnXsRn+mtMVjghcGeQ1Sd+cXZz/8Wx09iY9JjTL",
+	"2EKzfEjS0dnNyEyZOsGEPAjGUFWWMZYPb0V68250dXNzAW8jR8iYuXOEKiPqwGohCzNxGPPtx2t4lGtc",
+	"nwA9Bj9L9AziLDDXIUl/vLo8az96K+yzVKyQuziZ4rd5kAzsjg6SgV8cyJSbkfnVTxn+BjMaJAPztXVp",
+	"02bS9rKGRFiffQfrLvm40gzgf1s1ySavvGOrGBhii5dNguPB7cvZ//54enE9SAZnfzq/vjH/8f705vW7",
+	"s+vIYpPBPS2qjjui2ReU+zii0RTJ6OwFYV8WJVMQpDG/2tETd43gDfj0sOmLfN4B9Au322wALGhta5tq",
+	"ACDMhq297qMOwIvw2VdVcTdiCpxCf9mgp2/VOmlhrN9YgC5Q+ZaGrShJ7MM7+/OTAboQ9nKYsEmlWN45",
+	"waVR863jzodxaYERxD1maowWOi7YR6F50Z9nV+JOyGUkLHieqxoeFeAWNsQEd/B4+LOut7g+03rz6vm1",
+	"FxjjAm28SNw3ZAEA1h43i3kCm88nNl6h1vVOr+I0FIh40AycTevfHuGS4KZOpcxBqbHs3lgrZrc1egzA",
+	"1DR2QVUwJAmY0jYn4hdtNdjTDk3bPOIlDCgREoxXixiVy10UqpLpcmXdkC0C94vy6qCRZEqZqzih5fa1",
+	"aKlpsW2rWxSF7yTBUQVz9McSJ5sFEzkT2WqdJ21QhYXUJ7WTMM8Ne2ZoEGxSf4V1e1qUkIJAoXXsmNtQ",
+	"8OxuJivFopIDDEZzCzpQug0paiPP/pXY4s8CQNVWdJS7MB4iFKLRvYKOjwA4CZAEw23BwXXm7kSM6hbl",
+	"kddaDEx0BvK9hd8p7bb4JzJZlqygtbxan4s1wC5V+7Cfv/jm5bff/ef35jgW5jaWZrb//fR//nT09Ief",
+	"/+NfY0TDRH7DY+7yNThKGxik6Kr/nWbinpdSzK2tvv67uQ3vNwB94IFrTbO7iEDpfx6tAW/gr7HPOfLs",
+	"OAQfS42ZKqWOb+mNRIAfFVKBv6X//qFts83SclfuGp9uX9twUeFEm8eTtDIRPPoeB20QYLiNrUNsk/Im",
+	"FnHtV+e03tHHy0t0LL2+ev/h4uwGdPy3p+cX231KqExeu+nuokS+5azIz7o4MwX2BPhYYM9AZgBriPmT",
+	"umzVcSnvmIAIVGLk1wxc+e6c0oSkstKf5eRzabbG/FtI/dmeybiAv1jd5TN8PO1whrAi73A2UD0LPo3O",
+	"ySGeL1M/Hf2cggqBtGoVmhr1Ef1agNHbtGtgF4NTVZJcDgfb7AdcRIK7WX9lizUBHq7hW/vu9vMHDixo",
+	"8QxjykgIe4BjYK0UEYeFlHeQ4zAkp0Vhdk8rMq9skOcEBB5yWPOTVYBLZvYBFNiIaGuIrn7BlqZB1XCp",
+	"f3u0HoMJL/BrKTTlIoIufU0VI3OQL6qPTdgcF6bCIsOets3RxMJiqVjZQIUIvSE7fNrwJ9WFuPi2h0m+",
+	"MW8Efn4Td4t6A8YljP1wFPxvm7Y65+JRxnVXPRK3MixtzqhQBJltA+7huHMfntzYtRdr8ZpK8F8qZn+O",
+	"YzFiXN3ey125esneR/lx+uFs9PnsT6/fnV7+eJaiVqkC7cHoEkbJRSA+F9MayUzS11cfL28+n19+/nR+",
+	"+ebqU+N19DNTTQpGlSapD8Gkt6KGD8CoIEq4IOkSchlcJAZYMAgYNwcAFzSdZuH0QVY2ZtRPUPrd2W1T",
+	"IZYewzHfzKxQJOOVNfLrFSP6rxKa5QmuCjxWsEjMBQjjTKOrjzdmXacfPlycvz69Ob+6HCSDs8s/no+u",
+	"Lt+fXd70W6Gb6m4LfAdZwm+dGG0y4zm4Rzsgz7AiY8hYcw2OEny3ssgJOIONILQo+Tu26ECYO4Ou28u3",
+	"xdlp3o/pXZeBTyIelHIeZ2O5e0pES43kfAoJKqwo1JCcIVrB2v4Y0ebahli4VoTniePcmHhN0iUbz6S8",
+	"e8qNumPIH6PYdZIueqJ1uXJZFNz68ylZsFJJAa52xNTqML+jJTLNJY6F509r36ZbTy90kV3ma4fjiron",
+	"FBmzaSW2OyPsaBE2fFXkZoshrB+ihxFJLifrXqW++gDEISPwiwwypXcKyuC+nXfcAkcloO0ZUsHwQDjx",
+	"JHBVVujfcFtijnVGVZgPI1yOlETWUrOLrceGc7nm/yciAt7JJZlTsWpuKTp4pxTckznhQktcCg4FV8L+",
+	"kQPHH24F8fVONFL6bHOY1Dzib1zO8zBWGvcMbfbg2T0G+Ancw2AngkDyLh48avMSN1FjyIVG+Ib1/vGY",
+	"avLJkMCCyUXBmjc/IbJxXeLugMainFeg161pzlNjuuCDsc+HYUj2aHaPpe6yaOdOSAaWcfeMpNinu7OM",
+	"7AOtRKMTmyse3PmpvWFbYGFmFvUUmxPwVBl4MhrsPOSB24RmHN23GxKuIYQPAojbNuuRv5YtLfjt+cgH",
+	"gNd8rCQdnb0/v3xzNsJgLkSpAfOkHNrMo4VCdClkP6UOCGRHr3PabkUsqY2ko48XZ5+NUQFQJjM+/ml0",
+	"9voKw9yYkmg2nmpZBqk3QUZpLJUUZmvxj1ybJ6zmQNI35z+eXd+kVlBFxAEXRNZqUVMJh92DWDRuUwh/",
+	"Sgbhetw//VoGyQA/vU2RhdmshiNHwtsVWXwDKGWdga1HSHdgIOPVdoKk5j6NV1tJsvb8dYHZkALObkb/",
+	"hf904aQQ+ADk6rAPCUnRJk1JuRYZg9HO/vTu9OP1jXkiDJPdio1xspbh5RBwbmotsII1i5OB/1jPI97B",
+	"b9lxxDd8zgqblvR4DKo3B7qq9Fh+6Tpo5x/EM22gtBwoObjLQU56O4y6iKWeXzYusRlkxXRUn+kXCkdF",
+	"43TKNqZeg+GERgy+0MQkBejc9cBoDxhda+dx6bGdD8pINCdpfyA505QXivzb6O1r8sPLb//z33dxZN9x",
+	"kSOueVHKaUnn6phwcU8LY/EJqT+D+y4hmRSTgmc6MYp+wRIj7M3ugVv1s1tKQrSUnwtaTllyKyqhqoWh",
+	"epZ/nrOc089mdQmZMz2T+WfwiJtryXAGY57nTCSkEvSe8oKOzWecWxfj4WbXWe1RodbqsPLAArvMkszR",
+	"GaEkl82aAWE00GxbBy3P6GLBBHM7A/pq04wBwDatCqB7RGI/Ud0xqv4XNohePEBDReTgJlA7Vw6vauSi",
+	"WwEp5HS4WeH03spvf/ghIPGXR/FYvcvH3oj3M1NYyjKP76C2Ab42UGYJkNexrPTxuKDi7oSkhtBTb6oi",
+	"eStCFxQxKWGgNXhxO+RMY3DMZWF75dPGNOr9jl3hEaP5qIZ8PkoWw+8YzN+ZD9jci/e0vINDnRvhjm8R",
+	"LpTGNKe9c3V/38kESFtxxFyATtsCggMogLQ1BB8K3nKfjV+FTIqMF9y7LSPOvrhPVionkOfEsvt7cHXw",
+	"ck/QWTKYlDIiWc+8pxu+w0QORwwSCDD63G6buWEUxN7f//q33o4VF4bY+mF4cI9VzblS0fFvakSXxzQT",
+	"WuiZrKaA4lsRNZNVkZ+QI+uqLQoI/LKi2H8i18B0t0GIeO5LEWAm1AQqarp6hThUw9/TIShq61tW+moy",
+	"Mupmz70IMrZWpKQIpm0lVQSR4THN7vbYlh0KvOgIa/r7X/8GJhDe1jYcdAuck31ZsExvBZ76+kIY0zbr",
+	"N6xsbvYhwAUChZ44iJdLaZG2aI9cEssLHspSfMkUuLCwLcE9SjzbqGm/TXwNYmhsRJxNdaR5XAmf5oFp",
+	"PkYAUaExKCYn60mYkXgGv99Y7siXHcEEAV44p6LCg8CtB01YEU3vGJH3NkyzlOVdPAyVFZTPWd6wpbaZ",
+	"Ws7JwpVzTNsbuCtKGr89gqjcOvK1LkyK37K+nv2+NZMqDk7jeYeuD7NTSR21qCt7TRE6wzUZr05IapN/",
+	"znOvEzjtFTlDHV4Dr3VcmS2o0q8YbdmfO6Zg+UEigQBDlRBcUHwqzEQLPmH9WcSCx+HsETYm7XkGWvVP",
+	"A7rgRtG2/rpBMsi5WgBy5eefd+HdeyQY3dc1rHr4mIFScL31q25VzdySYLujB5jYS90i9Y5bt4HhXHCl",
+	"H+rxcbxrf2dPmHcWvzNLG7jF1DvqKwIaFbIjFY+cw+VWWkIePMoup0lHUwObmzCW+erVygKnNvMA8+j1",
+	"jL749rv16b/BiKa9v+Dz5oLM2JdhRzVEV2S8196HcIMITTvmtFbTwszl4+gCrAEMskuF2zWTS9EB1tMz",
+	"mW+ndfucp3e3pMY2JcH2ximimSm4rseZYZuZh4ajkrlZx0vyB/6qxxEfeLeROV9YJ6plUoPjwbubmw/P",
+	"ng+fkxdHR+TqD1G1q6xERqNqEn7UxpbBroP6iCXJqj4V4IJJ1WcR33Jdcpafwl5G4dI2jqFOajhHHcZu",
+	"7izGYyOrsXi+oDB4XjEbUdkqa41dvdg+KuxUkAXsviJLMmbcKNa1/x5TfGxGr1EzbfQPVjaZmL9bLXO4",
+	"owZpd6Ceddemr2rYaHNVb/vXPrPFUbD8GXGlmVI8/DQJVWgf55DoKggCG1vQMAeqWd5lBb/GQGrD8AW3",
+	"oVV590ES7BGqd5CCTRWxD1+OrOHxXINORuJCQQzpMUNE9Zy/WZ9xzFh0p+gF7j4H2EAMHK5Ufvz6XZU5",
+	"K1/JWPLmod2h4XV/XHdofLm2R0Hrhpdzll9zkbGenqnI0QInmXGjbO2Q37MHfIwJOrb5jOs2Z79DqPd/",
+	"EkB8N79hn/sKK2uVPwnmEsiqaY103TR0DGW62X1cF8zeSGlVYZQn82R/FBl86J4WGxdWSHn3imZ3Gx+y",
+	"qsINmy9cDezOzMP1H4D9XIkRlhmLn3XJgG2v3nPhshsiCkMmF1tP9xoe2rNisKbllOn+KuQNPB/THj2c",
+	"Jb4UiARt3M9qkdP9DdgdiwsuaSm4mKoN9pqDVkD5IK7IgpUzukBPE9TVrrOJqFe7tI3sqyWHIvZGCQNw",
+	"nnVxGJNvWXINiPkd4HgHiXJ6sbQj224fdQOzHzvumPug9hjUbDM89CRk5InLtnX8MmB2zXLPQPyedbbp",
+	"bP0mN3ahpv915rHOKUIab2/C+q1fv+JR5vtzh5x7wyZc8D0Kudl8LIsYd7Q2sSla65I/kEg+nojtqB4o",
+	"oPrT5eHkmF/BURJBPFtncNjzAZLTaoxN6GexyTC8ZGpIjogUJEw8cd0b4HfQ+UXmsrOQ73z/3cstSUn9",
+	"dyiQxv3adDi5vN6lw4IysHAXxKvqRBUtp+BU99CN1qKHvTNNNi8nIqj9yT0PtvCb77Z1GovK8/WTn9Cy",
+	"TqpwPSna0SnIOWoqjK3uFoaD+L3BhDEzRSLFrWjsE9JLKzPJkQx+Ddz3ED4qGEFmgrlBRtihJev34buj",
+	"l9/3SJxbV1oaJbVbPodKaUPzDniMyzFbYl+KpBo+oA6305Z2LAsU0aU2ox5cWMhyeXQ/2MKR1s1q4bi0",
+	"KJTtMdHgCUPy1gwco/29MRMRba+bVflGJmOml4wJUrI5F+hEA4xgizttwSOfkCOfaWvHQfps0myTobEv",
+	"NNPFCrlakxifHx19fyi+toOCu1/B88fXgzckF/efckN53izEAKcdZFMaAQaR3aTOvHy+QWD5UhZwDYat",
+	"k92aSLvDmtoa/4GZ0f68aF89OEjtPdqe27vDfNr6dDcFfMK0WVtGyjAJgF4YKgjP/8hVxLUMLm1J3DRC",
+	"II+kvMSr6MS0+S5V+F1Hiy1zG6hr2uOC4Ji8lUsbDW8BvDoaxaa31dHRNxmEMGFX4d/s/+KfQ8gN/pAe",
+	"23rVHvaBTl+PMKmryP65MmzYKw2BfomgnXreHbjbgk63qjYg1VCn4SrswWUzjFoY8zptRJGcK9D/zfQt",
+	"HhhHGu7es6pvFl9wVi6RzxZnbGLGOST6DTcmDO7iLjAvjSrRVc+rPTftPAGZnM+51rskAxqed0GVfier",
+	"shM6ZDtD2Txh+PxMVmUPRTQ4Ynta0G603VtNz9j85FYs7QhyzlRDlzWUQ2Gf0f5RLpvfovVbhbH7tl/4",
+	"0rXLW6nwQcjOqmCHSFEDL/OjpaaZ0bvSQvZOBAls+F0BnZQXcWglDmnbIGNsccvl3QN9pAq5ZEpf9ORx",
+	"9nHCgsnVHG8PjmUHHPUHGAZvXHY5gH29vYdA+FwBvsADZs8qRlbXTpHeyVPEStYo3TMk6f9IG62KxYqU",
+	"FaCishktaaZZqaCOD+ppELXtU8anLq7VWZLmxcNL0gQVvR7zM1Ac7PE+0KsmzLpRtL24R9hm21e1GZ3f",
+	"nL8+vRgkg0+nI1t+7Pzy7VXPgmO1K3anmRQ0uztdLCI8kMBvhC4WrvSG860vJHQUjABhjKgUrIhexhlV",
+	"r6S+kXdMxCMxM6qu+VRwYXhQyXQ31NQBSGw56kprW4ci0mDVaMBYlVV9oF0NYs32eBDQYvFEEf/ePdcr",
+	"n3D0cXSReFcF1CYo76FU+aIaFzwzv29PFHeb1NySyPojs4+yHHuGe3uqP9jzhLZ52BmnPvzEparA/sga",
+	"8QV1ZrnI5JyLqaONk/pstNEcJ7Kwfh2X7BBFyNVkEclnhPN4JTX5qFhJrk4rPSPwfELSL/LL+Onf//q3",
+	"tGWXfrPt7icD8MhfiWK1q5UYEPn6bO2PT7DyjItLvT5y1TF/SBzKHBC6Vn+k5F/WDeutzEut35ZOw77e",
+	"SUtjBF+zaT1cJ/FbddLnTqDzAw68MJSiJUmfKUNBz0IKfvYXD4rKv6axBR/ojDovnKe06D3y2uBadi/W",
+	"0eU7FL8Liu/GVFi57G8tSUhh3vbBRqIzYpfyVTcLRbPZL21FbN/qQLWNxcotjrxHG4lNUPLSAeq3qf/1",
+	"ch4TVV0vK4yOhjhqc15uS5MmQcQoyTold+PC13LOwHW8nMl5oyTxBJ0Arer+XOSh/lApDLsyOrdg8GhV",
+	"vL3c/+26+ubTSUeBr5hyYvdjN9Xko8jlQUrqG4VYlntZZZ1A0TARMZNV4Xx8ZFHp/bKrugvJ+/lvhoB+",
+	"Qt66vlmGqDYCPvauvnU6lvf9i1rN6YosKQ99b9hRqFnoCodWLlrC7ruapjhfRVdhmU8z32rMo0B0XfcH",
+	"ECE7Q8NiSmrkKcBHQ8Z6R8l6SGZ3GqdnErZGHUpdXmIxPwydIfh8tzTCGSty3zdhLWHKlYEI/KHN1m+R",
+	"biy75Oz1BIs5RrZJFlja/oN5FK2211JkVVk2K3qHzq8un4Cv3LM5k41RbDBd1klekaI+HWKSavaBlehJ",
+	"iSdJRRwgtrj4xkCZs9YgqjNnstIbU7HWvrIHtKsqi3fR7I8bl+1BRU4MM3fk/HF0EfT3AgJDTTNoRdrE",
+	"aS0aBsjwt4cw+40gx/aDc9lIj5Xa7jybTCppSomoMVo7wOo7tEaH7cvZvg1N0bFBjj0C7srSXDxFa8cA",
+	"KeGC/K/rq8v1QKnZ5ydQwIUUdCWrKH7jAUHTB4neSjz1SStD8qluUgap6iABNovlJKxEZu7yragW5kp8",
+	"mxwdHbk6Bye2Az/RdleDVkCLRbEi9YDDUM5D8MTuvvnriyPMHzZ8LyGsUIwcraMgetSc3gVcF2RzdbXo",
+	"CI7z5dEP3yXbenZcQzjBGNqALPL9Fl1NG6q9psKg/ChUkTOHYIuIWRoKZxGEvr3qvbdP4xBC2G/s90lX",
+	"aVrf+tCVtHMp6a0T3cbT9wQxtWR/H/hSqDD2VAoSm4iNBVdWQam/ByGX2krFpuq/ZLwKt7dGHo1lJfK1",
+	"a/Y8vGUIaeAKXYBPFCn4nGt/++KxncZt3Bbr2cFtZWSQalwaoyZcaypyWubkkwOXKbo6Julyplj2Gav2",
+	"jali3710Sgey50qYb/vb1KjBfzD34E6aXCDlojpdjcZcQ6C8Mkdpy8Xj4W85m+/i1yrQDstiy3GcCjLT",
+	"egEYBa0XChze5DQwqbCIGewBwBgYt9eIK0h8gl/SBAJaWBMNXsDeFPTeVQVpXuxH8wyGqtEGXeQPLV8L",
+	"HnEymDLBSp71TJwLB9sxe86+eoiounMTPFpg/ROAqDqKlFvlDCBvxvyEkKctyd/utAVR7qAOS3PVgMTe",
+	"VALfl+RhheXGqUVvp2h+1xgXm+YKP8c9lo+WhSXHEEPaxznVwCpusYHawLb68e2uKD/FTXkX65TwFaJv",
+	"k0hqJxTtR/eDL0u2ZGMSBKdBaOayWeBxeCtuxVPySubcOkWMBl6n6z8n7/mrIfmI7Ynw5FVifS1c+CqM",
+	"GVUsIamoigJlBRV2OnUn61xm1ZxhQuKtIE4POyYFM1yKWrqyxSOmDEHkDiRppgmmHk5z0Vnx8gSDaFC2",
+	"knCxqBCxZpg6E7oEPSnFQoxp3YsDuz6Zj1xASX74Bp2a6S2oUiStbzJUfMGmwFCQnCqSZvUv2rVPzGhR",
+	"uFIX1OUcmIV7RJT5gNMOjD1hVB4jW2Ee52E1IbO6b7755gcz+Y83r7GAAkEzQXDByMRGhGhhrABujIBT",
+	"35HIZYK6YkKupCV85xOg9FFkKegdbsOxL/7722+wwbzZpbrJmXJTBh8a3GdQ4XKW8Xn9fRybIkzTPKKl",
+	"JxfNhJmPt2DYF670MXl59BJNkYJnzHa35jkTxu4yF3xwujCG4tMXwyNnhDf+ZlQF19BzcOZh3mvNXzy0",
+	"sS5cZajfZxHZQpUDNCACj8Dx4LlVegVd8MHx4Jvhc5iLETPABVw/e8NOY/F2TCDC/eKTCStdkfSOYgIl",
+	"W2DSthRMuSICWCzNgeigc7VjuGndVy/F8thp3Wcq9ZUJLTwP4VgrWQEp4khrME6kUiUtrG4BAU1htRCc",
+	"HxFG2b3jCyg5AUeIhoENKQwKrjR+GjbLdh5Tnbk+9SPPjEZyralmg69Jv4dr7Huv5y0ortezp0Envb7D",
+	"Q7u9vnPnU0F1VfZ+4YZ90X2ffc9F73E/YiXOHk9b9abHkxfG6oG0LddtHu7Ji6MjrEsstDV7A6n17M82",
+	"EIH6QK+ipqDTgbCMFGyztZwdcAIessp5fGg/12eu/PLXBp8x8sIOlxDBlr5xBaRgTrG+LJL+z+ZNyyGe",
+	"BaksoIB2eISlwtAGsASodoDlj4si4F519QNbUrRa3Mg0Qf8vANmmaAiA8INSpomdc1CXxTIFkNi2jDK8",
+	"265aGkbqzG+NpBwQIFgeEXxeVlQtZxL8wrAzJ6TEnKccWdSCidzoCsDjavM/HNcL0qIAjg7dsI024eDq",
+	"tjvoBDoBIGeEjRIdHCkY3DMmaw+7ghNxanCPcKaeXbOCZY6xfX1Eug6aoUcI23vdc9+LCgpHUZEXzMjd",
+	"SuQSzMCHk/tpvW/oFrVkZNNEI0RvNHe0v55CDP3YO40GzftgES08//rMTBjNt11Exfkb4C7xq/Sh0lil",
+	"01bcCcnfVXA3CpI1j4jiImMJhCa838lcExS/tuRifTVE7oyuY6Ic7oAVit0KmqEABz9uo3i5J1pAANO5",
+	"RY2bwcA8glJHCyaG5INUiG2fYDkkQ/QAUuY6IcbyK25F2uh7np4gfAgLKVJftd1o85BDQvSSZ4Axruwf",
+	"6oy45l0xvwORn2auh+xjEXoAUdhE6DUm4OEUbT6JZ+yukDn0gLb3p2nMRA6Uwea+ws8B93lMofgapxLZ",
+	"1JtGpzZ7LbhAVRn47CF2Gb7vRh+vcOAtIhK9B5269JU36ZotFYNl1CIS63Lh7yCR0E4Dce0TTpUekqsF",
+	"tKXDJ8eIAwdDFka8Ff5luK8odz3LhbeeKJJiESqsTKScUpfGLhe80qUbt3K5zKjpsVucNUPBagm/4h9o",
+	"1u9VBDvbE1rwO5aYtYGxQPRqgTzHxaBgiWjGJbeC55iG+0sltQ1+uVp3uB5u5vZLxcpVbZWNV4PQ5YEO",
+	"xZpcndvPzH2A/mtUe2PV9/9pIvzTRDgwNwSvYh87wTkwH84A38oiD/gfCHpZ+lvYS8jcc7ZkTRHjGibE",
+	"lZ63thSEbVHgFHjHtlD5Ae+DVYGsuu4MiDk0WvDGhlFHCugDKqwWzhYxnmYm1aVVH+QQwzYaX5veVV+W",
+	"4JHoJ+iyEKEdjxYAi8psH8sPQT3vaXnnVW1FzAajJunaX+xPP776RJyEThGDUdtLoClOYJVD8sGabnZq",
+	"YUIfWnjDCHHAL/+0unY4flsj5LAWl7G0OnXTKcMdfnTFtEsltX0LMZXCFZPx3boPsqc096DwmCaa7GN+",
+	"tvZ3zc1zOIP2VDQ9L7hhSkMnJIV2X8z7Yvi/978YLh73uCTg1KUkcM4ESIaXRz8Mt/pU/sG0g5tgUz6F",
+	"XB7a/bGJdtpkINrNFqKXzrvJm1XiH3Ebo30GI7uKXcGbPXcndWS51bL3YG5Vu8NPVLubszXCeOl7NTza",
+	"DQ4l5AFvb+AD7XtxN4rS/w8vm5N62y4au2diQ8wNwmXmEZLiaynBehHQINtGy8dsygVk8RlBvpwxgE/C",
+	"T1yM5ZfQN3iCkWmqKbjWBElRGTkzH0kT86sxm61m7ZqDePwEjGe4cFZwMytQrUumq9JRdnpBlX4Kwz09",
+	"f5P6LunQE2Bp26OYCc25gpa+p7cik/M5Vr8zH0Wn+IQtiQ/aKukb/hvJl0khWOaqypjrlTGLY1O6ZHQO",
+	"IWkGPdwBW6T5nB271wgVbBlT/fHdMzyRLf4M8y3uWwXYEgxmDYoxgPaBZwHBo7VrobE3g9Cr0MYutj0J",
+	"281Kzb5oJKenuJDmHWkPGL0P+OKBTEZXwg1pcLyy+dFPIa7P3C67W2H/gLeiS+SsV10CyMXMg97qAD9R",
+	"XEyLVq91NZNLNYyGeNtiq3X6MUeRb59Y7/LOleHrnMZNleG/JvEZhA3GI5N4aGnz+Efr3uX7L7tfQXwz",
+	"g3UiRbxtKMKV4Ui2dwQCRQQ7CbsTcG2bac7oPRt2+P18d65fbSddF4RH+mRnpzg9Y4o5yD3sTNee4DO/",
+	"1hT79GqIzdK2U6tn2K9Y0Y5NBmJfhg5uD/3uBaP3hqIrjQLS90EBmq2lHwKAEAimGj3gO2ZnZK5rYtKY",
+	"Zxvtvt7t5fflGA1ZSx/XaEO+HEzlb4zaCahoyraIvHtW+r74XV6tiSzRqJ1YJ6mv1gDxo6IGOCD+QpYu",
+	"kmS9n7qkQmHYOuCdTaoCbdJmhN4KyFmwVdVnsmAJoYWSRtssGSp3Ss5hc5cNjmshakPyxrXOQawEZrEK",
+	"jckQ8F2bpgB5dLdiBPAsbmtDZ2ZVLhjkYt62XVfN2HznH2zAE/fv6nK1bqM+hp+30QXkV3f1hn2XNnl7",
+	"Pem02iY9/FJcGw0c3X5myO47sM3p17we23x/4eH+Wv6HzuB08MzhHH9Npdb7GSPuhDaz2dursH4EAZs6",
+	"nGvhPb1jYI0DIaKX2PoTqGGoxGx+7oAmmECGP6RWF37K87QWmY3EdY/ZhW6jHFG19FYgEBTtR98+cyqJ",
+	"FD41AX/EPns2NO8U0DrVCnPmK1EwpVwzWYsUB30GiluPaXZ3cisCfEvJzDIAUMaWQ2KTIhTTumB5QxVA",
+	"uDmMbXkzmNbjlc0RPAlqONYsXWleFLdCLlmetH6a0xzu/JBcuaafXIUctOXaQWQ2rrhO38MAwlq3jVvR",
+	"bHWGLdMCNE8f7vxbusCP4igCJtm60Q9kl7aCTbfhfI6JNbK08VBbtxgaZ2OdG3S0wzB4nErLBUBr8CVL",
+	"iK6h/EndNDbnFkkJVAPuGsB4WWKfyHIqtWbCEA3WVXXNyDv6va6b6iO3vkeVn3Un006fst2hgymQQbdR",
+	"l1FaViEhWI8DKo2+blKnP971b92NQf+mNHtfPnaLRo+lhQ51EOhiGK+ITQl0+49bDmK0swqGq34KfXMs",
+	"byZQjQGU7U29z4J2Z0RLm/zYwt2BjTpC7NGjqK3NLje91NbnB/16FytGfKnrvTscNHLzz27otGtw+9gz",
+	"eOZrMriQludved4/Zyf0MBAhHJzN1ImQlL/RXr9FsbmByJpVoaFgwzrB4CieYBrn9nIzBU+hCevDl/4G",
+	"ptC99KRTlY9P++jXIzePmMT+eAjSD8va702GXw9mDHTu6n56eRXha0Ya0swKfIQz5J5HnPj8R99HeGrr",
+	"VvgUSJd44dRKm6/RzrjwTWZvRXo+efqe6myWBs2YIXz/4vukPhdNp7b4KKK7bLobefn8RRQODpVwLFlt",
+	"DfCk5qh8ZqQb2hegZzm3VZ+iwR63gIbnLRrX+W1w8aPfExc/yPUBoq6bVdQkvZU/P7Pl5g5s/roNeqIc",
+	"UsrcEPTQqaC4essqW2f6+PQ/nH3+Js75DW5GX9H7DKsDHRozUc5V3VvBWPon6ChFBRDtdusz8GfNbZEk",
+	"Qwpgk4lmjf1tZIAP/5MKVr5zQm8iKFkmRcYPTwfqTpHXBc/u3slKYU5Uq2lNM7Nb5I5EsMcQKCOyKlWY",
+	"7Wx5BqbyJwQcUJTMaTnlAstyLV0HVM2LwhgXY4bdSNB549taLF1FYJrNIJYKjkVDgEOXEt9oeQKe/z9X",
+	"EP1YAuxCzeSSUHUr5lwpLqYnhKo761Qmo6BWEmbV9HAJ2ZPoI7V9WwoJrRMg0Sqx1Vgbu4WV/oyJ1hU8",
+	"g02OR81evAyLHH33/eYCVY9rH9vd4Z1erHcIw1gR87bRsQ6SEQVD1aLTZe04tazVJ2du9aCtl+7wHuW3",
+	"ElrIkaVtdeRqzNRFeoNSXRaUpoK6M+j9MnxWSbwrc/BR+7HAffrJunMnlBfKBssS4iuM1e0O0cfblufN",
+	"LMcuv+g/GTkwcntcrkXKOpY8pC7ly7hHPaGntorni6MjK4Pr6i/40wlRjJE0rPKNZWJSsGTSdak7Zfra",
+	"IYMe7awcbqgLxxVg9tRKaTY/WPRJx8fv8lK6jp8bHZWuctvv21cZ1uXa4q50u3Iwj6VvrLrutPQnEPot",
+	"Y15FVwzscUzS9Uquv7Jv0dc6i98ZF73yTC7xlWmMDoRli9Xv1u249IcboYvwom71P9YF/qDAAM9m1l9u",
+	"hByUlETD5KTtuDn6AftfOmjxvMtbGRJiH4elbyTyCD7LjfvW7bnsXMLRr0zPh6Xiw3ktt+zrPjAFaDJc",
+	"3rt3oIDl4Bld8Gf3z4Hz2y9FyxBaZ3rdlShAharBOmgPXwK6R2dmYtH3VJMFkwujGUqLUMJATgj6jI/I",
+	"StZKFpnKIfk4ulCJ6wXwxHcBMNfMNu+xpwoXcFlyDK9iEoBRUoZrgOHY528QKiFLQLWjTeqQYIgdqEsW",
+	"OwiAliRHWFdzjc2A9fq3LtkSQWwL6m0E8AVDxZB6HAsKXx/AGDW2RrItjxy2l23is7/+/PX/BQAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

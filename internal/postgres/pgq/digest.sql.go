@@ -71,7 +71,7 @@ with room as (
 )
 select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
        b.content_type, b.content,
-       w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above
+       w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until
 from claimed c
 join webhook w on w.webhook_id = c.webhook_id
 left join notification_body b using (notification_id)
@@ -139,6 +139,9 @@ func (q *Queries) DigestClaim(ctx context.Context, arg DigestClaimParams) ([]Dig
 			&i.Webhook.DeletedAt,
 			&i.Webhook.Operators,
 			&i.Webhook.DigestAbove,
+			&i.Webhook.SlackChannel,
+			&i.Webhook.UpdatesHeldUntil,
+			&i.Webhook.FormerSecretUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -152,7 +155,7 @@ func (q *Queries) DigestClaim(ctx context.Context, arg DigestClaimParams) ([]Dig
 
 const digestEnds = `-- name: DigestEnds :many
 (
-    select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, r.name as rule_name
+    select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name as rule_name
     from digest_member m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
@@ -163,7 +166,7 @@ const digestEnds = `-- name: DigestEnds :many
 )
 union all
 (
-    select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, r.name
+    select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name
     from digest_member m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
@@ -215,6 +218,7 @@ func (q *Queries) DigestEnds(ctx context.Context, digestID uuid.UUID) ([]DigestE
 			&i.Alert.LateByNs,
 			&i.Alert.Late,
 			&i.Alert.Health,
+			&i.Alert.Signature,
 			&i.RuleName,
 		); err != nil {
 			return nil, err
