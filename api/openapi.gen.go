@@ -58,6 +58,36 @@ func (e AttemptVerdict) Valid() bool {
 	}
 }
 
+// Defines values for TestResultVerdict.
+const (
+	TestResultVerdictDELIVERED TestResultVerdict = "DELIVERED"
+	TestResultVerdictGONE      TestResultVerdict = "GONE"
+	TestResultVerdictREFUSED   TestResultVerdict = "REFUSED"
+	TestResultVerdictRETRY     TestResultVerdict = "RETRY"
+	TestResultVerdictTHROTTLED TestResultVerdict = "THROTTLED"
+	TestResultVerdictUNKNOWN   TestResultVerdict = "UNKNOWN"
+)
+
+// Valid indicates whether the value is a known member of the TestResultVerdict enum.
+func (e TestResultVerdict) Valid() bool {
+	switch e {
+	case TestResultVerdictDELIVERED:
+		return true
+	case TestResultVerdictGONE:
+		return true
+	case TestResultVerdictREFUSED:
+		return true
+	case TestResultVerdictRETRY:
+		return true
+	case TestResultVerdictTHROTTLED:
+		return true
+	case TestResultVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GroupAlertsParamsBy.
 const (
 	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
@@ -496,6 +526,15 @@ type ReplicaList struct {
 	Items []Replica `json:"items"`
 }
 
+// RotatedSecret defines model for RotatedSecret.
+type RotatedSecret struct {
+	// FormerSecretUntil Until when the former one signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+
+	// SigningSecret The new secret, `whsec_` and base64. It is not shown again.
+	SigningSecret string `json:"signingSecret"`
+}
+
 // Rule defines model for Rule.
 type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
@@ -634,6 +673,12 @@ type RuleStatus struct {
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
 type Scope = rules.Scope
 
+// SecretRotation defines model for SecretRotation.
+type SecretRotation struct {
+	// OverlapSeconds How long the former secret signs beside the new one; 0 drops it at once.
+	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
+}
+
 // Severity defines model for Severity.
 type Severity = rules.Severity
 
@@ -660,6 +705,31 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// TestResult What came of a test message.
+type TestResult struct {
+	DurationMs float64 `json:"durationMs"`
+
+	// Error Why the message was not delivered, without secrets.
+	Error *string `json:"error,omitempty"`
+
+	// Problem Why the body is a fallback; absent when it is what its template says.
+	Problem *string `json:"problem,omitempty"`
+
+	// Response The beginning of the answer's body.
+	Response *string `json:"response,omitempty"`
+
+	// StatusCode The HTTP status; absent when there was no answer.
+	StatusCode *int `json:"statusCode,omitempty"`
+
+	// Verdict As of an attempt. `DELIVERED` is what one wants to see.
+	Verdict     TestResultVerdict  `json:"verdict"`
+	WebhookID   openapi_types.UUID `json:"webhookId"`
+	WebhookName string             `json:"webhookName"`
+}
+
+// TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
+type TestResultVerdict string
+
 // UndoResult defines model for UndoResult.
 type UndoResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -675,9 +745,12 @@ type Webhook struct {
 	CreatedAt    time.Time `json:"createdAt"`
 
 	// DisabledReason Why Tocsin switched the webhook off.
-	DisabledReason   *string `json:"disabledReason,omitempty"`
-	Enabled          bool    `json:"enabled"`
-	HasSigningSecret bool    `json:"hasSigningSecret"`
+	DisabledReason *string `json:"disabledReason,omitempty"`
+	Enabled        bool    `json:"enabled"`
+
+	// FormerSecretUntil Until when a former signing secret signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+	HasSigningSecret  bool       `json:"hasSigningSecret"`
 
 	// HeaderNames The names of the additional headers; their values are secret.
 	HeaderNames []string `json:"headerNames"`
@@ -731,6 +804,35 @@ type WebhookDefinition struct {
 
 	// URL An http or https URL.
 	URL string `json:"url,omitempty"`
+}
+
+// WebhookEdit What a person edits of a webhook.
+type WebhookEdit struct {
+	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
+	BodyTemplate string `json:"bodyTemplate,omitempty"`
+	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// Headers Sent with each request. Left out, the present ones stay.
+	Headers map[string]string `json:"headers,omitempty"`
+
+	// MaxConcurrent Attempts under way in one process.
+	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
+	Name          string `json:"name"`
+
+	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+	Operators bool `json:"operators,omitempty"`
+
+	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
+
+	// SigningSecret Left out, the present one stays; empty, requests are not signed.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+
+	// TimeoutSeconds Bounds one attempt.
+	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
+
+	// URL An http or https URL. Left out, the present one stays.
+	URL *string `json:"url,omitempty"`
 }
 
 // WebhookKind defines model for WebhookKind.
@@ -904,6 +1006,12 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// UpdateWebhookParams defines parameters for UpdateWebhook.
+type UpdateWebhookParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
 type AcknowledgeAlertsJSONRequestBody = AlertSelection
 
@@ -921,6 +1029,12 @@ type UpdateRuleJSONRequestBody = RuleDefinition
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
+
+// UpdateWebhookJSONRequestBody defines body for UpdateWebhook for application/json ContentType.
+type UpdateWebhookJSONRequestBody = WebhookEdit
+
+// RotateWebhookSecretJSONRequestBody defines body for RotateWebhookSecret for application/json ContentType.
+type RotateWebhookSecretJSONRequestBody = SecretRotation
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -1011,6 +1125,24 @@ type ServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx echo.Context, id ID) error
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx echo.Context, id ID) error
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx echo.Context, id ID) error
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx echo.Context, id ID) error
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx echo.Context, id ID) error
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx echo.Context, id ID) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -1660,6 +1792,122 @@ func (w *ServerInterfaceWrapper) GetWebhook(ctx echo.Context) error {
 	return err
 }
 
+// UpdateWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateWebhookParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateWebhook(ctx, id, params)
+	return err
+}
+
+// DisableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) DisableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DisableWebhook(ctx, id)
+	return err
+}
+
+// EnableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) EnableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.EnableWebhook(ctx, id)
+	return err
+}
+
+// RetireWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RetireWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetireWebhookSecret(ctx, id)
+	return err
+}
+
+// RotateWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RotateWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RotateWebhookSecret(ctx, id)
+	return err
+}
+
+// TestWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) TestWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestWebhook(ctx, id)
+	return err
+}
+
 // This is a simple interface which specifies echo.Route addition functions which
 // are present on both echo.Echo and echo.Group, since we want to allow using
 // either of them for path registration
@@ -1720,6 +1968,12 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
 	router.DELETE(options.BaseURL+"/webhooks/:id", wrapper.DeleteWebhook, options.OperationMiddlewares["deleteWebhook"]...)
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
+	router.PUT(options.BaseURL+"/webhooks/:id", wrapper.UpdateWebhook, options.OperationMiddlewares["updateWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/enable", wrapper.EnableWebhook, options.OperationMiddlewares["enableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/disable", wrapper.DisableWebhook, options.OperationMiddlewares["disableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/test", wrapper.TestWebhook, options.OperationMiddlewares["testWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/rotate-secret", wrapper.RotateWebhookSecret, options.OperationMiddlewares["rotateWebhookSecret"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/retire-secret", wrapper.RetireWebhookSecret, options.OperationMiddlewares["retireWebhookSecret"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
@@ -2957,6 +3211,283 @@ func (response GetWebhookdefaultApplicationProblemPlusJSONResponse) VisitGetWebh
 	return err
 }
 
+type UpdateWebhookRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateWebhookParams
+	Body   *UpdateWebhookJSONRequestBody
+}
+
+type UpdateWebhookResponseObject interface {
+	VisitUpdateWebhookResponse(w http.ResponseWriter) error
+}
+
+type UpdateWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers UpdateWebhook200ResponseHeaders
+}
+
+func (response UpdateWebhook200JSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateWebhookdefaultApplicationProblemPlusJSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DisableWebhookResponseObject interface {
+	VisitDisableWebhookResponse(w http.ResponseWriter) error
+}
+
+type DisableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type DisableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers DisableWebhook200ResponseHeaders
+}
+
+func (response DisableWebhook200JSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DisableWebhookdefaultApplicationProblemPlusJSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type EnableWebhookResponseObject interface {
+	VisitEnableWebhookResponse(w http.ResponseWriter) error
+}
+
+type EnableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type EnableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers EnableWebhook200ResponseHeaders
+}
+
+func (response EnableWebhook200JSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EnableWebhookdefaultApplicationProblemPlusJSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetireWebhookSecretResponseObject interface {
+	VisitRetireWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RetireWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RetireWebhookSecret200JSONResponse struct {
+	Body    Webhook
+	Headers RetireWebhookSecret200ResponseHeaders
+}
+
+func (response RetireWebhookSecret200JSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretRequestObject struct {
+	ID   ID `json:"id"`
+	Body *RotateWebhookSecretJSONRequestBody
+}
+
+type RotateWebhookSecretResponseObject interface {
+	VisitRotateWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RotateWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RotateWebhookSecret200JSONResponse struct {
+	Body    RotatedSecret
+	Headers RotateWebhookSecret200ResponseHeaders
+}
+
+func (response RotateWebhookSecret200JSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type TestWebhookResponseObject interface {
+	VisitTestWebhookResponse(w http.ResponseWriter) error
+}
+
+type TestWebhook200JSONResponse TestResult
+
+func (response TestWebhook200JSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TestWebhookdefaultApplicationProblemPlusJSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
@@ -3046,6 +3577,24 @@ type StrictServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx context.Context, request GetWebhookRequestObject) (GetWebhookResponseObject, error)
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx context.Context, request UpdateWebhookRequestObject) (UpdateWebhookResponseObject, error)
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx context.Context, request DisableWebhookRequestObject) (DisableWebhookResponseObject, error)
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx context.Context, request EnableWebhookRequestObject) (EnableWebhookResponseObject, error)
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx context.Context, request RetireWebhookSecretRequestObject) (RetireWebhookSecretResponseObject, error)
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx context.Context, request RotateWebhookSecretRequestObject) (RotateWebhookSecretResponseObject, error)
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx context.Context, request TestWebhookRequestObject) (TestWebhookResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx echo.Context, request any) (any, error)
@@ -3909,188 +4458,399 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// UpdateWebhook operation middleware
+func (sh *strictHandler) UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error {
+	var request UpdateWebhookRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateWebhookJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateWebhook(ctx.Request().Context(), request.(UpdateWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateWebhookResponseObject); ok {
+		return validResponse.VisitUpdateWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DisableWebhook operation middleware
+func (sh *strictHandler) DisableWebhook(ctx echo.Context, id ID) error {
+	var request DisableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DisableWebhook(ctx.Request().Context(), request.(DisableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DisableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DisableWebhookResponseObject); ok {
+		return validResponse.VisitDisableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// EnableWebhook operation middleware
+func (sh *strictHandler) EnableWebhook(ctx echo.Context, id ID) error {
+	var request EnableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EnableWebhook(ctx.Request().Context(), request.(EnableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EnableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(EnableWebhookResponseObject); ok {
+		return validResponse.VisitEnableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetireWebhookSecret operation middleware
+func (sh *strictHandler) RetireWebhookSecret(ctx echo.Context, id ID) error {
+	var request RetireWebhookSecretRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetireWebhookSecret(ctx.Request().Context(), request.(RetireWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetireWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetireWebhookSecretResponseObject); ok {
+		return validResponse.VisitRetireWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RotateWebhookSecret operation middleware
+func (sh *strictHandler) RotateWebhookSecret(ctx echo.Context, id ID) error {
+	var request RotateWebhookSecretRequestObject
+
+	request.ID = id
+
+	var body RotateWebhookSecretJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RotateWebhookSecret(ctx.Request().Context(), request.(RotateWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RotateWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RotateWebhookSecretResponseObject); ok {
+		return validResponse.VisitRotateWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TestWebhook operation middleware
+func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
+	var request TestWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestWebhook(ctx.Request().Context(), request.(TestWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestWebhookResponseObject); ok {
+		return validResponse.VisitTestWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // Base64 encoded, compressed with deflate, json marshaled OpenAPI spec.
 // Stored as a slice of fixed-width chunks rather than one concatenated
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3vcts4lu+roHS3qnfvMoqTTvd22x9uOYnS8V3HzpWdyUy1e0OIhCSMKUBNgFZUc1O1T7MPtk9yC+cA",
-	"IEiBEqXIPdO3er5MxyJB4ODg/PmdP/jbIJOLpRRMaDU4/dtgzmjOSvjP0S2dmf/PmcpKvtRcisHp4HbO",
-	"yAMrFZciIVNZkvRi+uQd1dk8HQ6SQcl+rXjJ8sGpLiuWDFQ2ZwtqhtHrJRucDpQuuZgNvnxJBpcyozhq",
-	"+yMf56xkRM8ZEWxF9JyLGeFqv/G/JIMlLemCabueV1WpZBlfUSrYZ40PpERO4dNLOmNkwqayZAmhinBN",
-	"VlSRGX9gwkyFm5d/rVi5HiQDQRfm6xl+I5zXgn6+ZGKm54PT5ycnJ0mEEBevzYMw3pLqeT0cz7cueSrL",
-	"BdWD00FVwZMREvMF1/Elz0pGNVOaiGoxYaVZNRO65EyRFRWa5V1rLGDMcB45m9Kq0IPT704Ss16+qBaw",
-	"2mSw4AL/9cxPjwvNZqyE+V2LYn2+XBa85oTYJ2nwSPhhrtlCtYj87OT5C/iu/8MGYWCSF/jus2BLaFnS",
-	"tZ/XOy7YJunML4QWrNTKkKysCqaInlNNaMnIglGh4VgYDspoUbCyi44LM36EgydSFowKP4+xrDTrokwJ",
-	"P/5mNBlXRfdUqoJd5PG57ODUfh+/YQ+s5HrdNQHlfo9O4Z9KNh2cDv7H01rgPcXH1FM/cmsmXRPhM0F1",
-	"VbKY5KKasM/ZnIoZU2RKecFysuJ6DjKEklkpqyVRc7kyEmVIzFFki6VeEykYUZqKXAEDWR4zr8pKEyoI",
-	"K0vZyU3Kz6kfMxy2A5rq2KLtHLlOgqNhaLo2K9KMTCpN3o+uXl9c/ZSY31Zzns2JkBOZr8mcKjJhTBAt",
-	"i06pA+Psv7PnZjo47X57e8s+xwQm+6wJF0RzXTAiS7JgStEZS0hGFSN8JmTZLTF/3aIQYlLbzOODKBnN",
-	"t8sfEDu1oAFCCqmJebNrLhWOu1XufEGlw5R+KXPOgMg3rGCZBnLCvzMpNBNAqkA6P/2rQilej757d2Bk",
-	"szr/5Vrd4V/UUgqF83hfyknBFlumsMQn/nW/qbhxYQ6RM71iQpNVKcVsCHtk3zPDwirMfyxLuWSlthSj",
-	"2b2Qq4LlM5af64YUzKlmTzRfsJgoDN97uY6YNskgkxWue9uKPnKRy9UreBTWVHBzIne99to+d1MtFrQE",
-	"kejkGayqKK6ng9Oftw8ycm98+SWJ2B7sM8sq8++ahYGlCVeETmSlh+R6SiiBdRrDiytnDRqLBV5aGJuT",
-	"5ShWBWGf6WJZGEtN5IROFGyXMSPvhAZrkpuzIdjwTpglTQ2LneuYAOcFc7LKjCDgy3peMjWXRQ42YMmo",
-	"+bY5Y/32dM5oYQ58zBBrrhy+ZlQp4VqxYppYWZlRYY72hBH2QIuKapafwbNWEhFF14qs5ushuTASQMni",
-	"wZhybgFmyDuRUdEYgtAZ5cLQJNkQA4kxP/vo7iKqFHCfkQ3IhGV0wcgDV3xSmH/Oucj9vL5RBA1n3D3z",
-	"50LK+ycTmt2TqaxEDqryPNhVI+eG0Umb2bxc37BMilzFp2V2iUxLuYBPMZE7k9/P95+5VkZ1lTqx3zM/",
-	"K1mVGSO5ZChnNSsKN8S/EC1JatkqdZO9E/Xbfp/Nq7jXRuW7b+Im1Owkq0lheMlb0LWqQIsdFBpuflRI",
-	"LKL268c5M+fBcJdlMxW3WsmFIAVXWvk9oUKtWAnPmYnDeuJ7YNlvL7Hn3kGR15x0Y+dhjiAYpob+E1bI",
-	"FSzHn9FhdHw0T/swtHn0CtRljHssxy5LBpMyerXzg39CT3mrG43irKRcsbxmlIZs4UJ//2Kw6UEltc27",
-	"h4WrnBXX33ACuyfKZVWHneL4rMM8gQN9MIc1zISfrZvs3A+/e80tSBr+gbUmcV31OfKSutYQv/jPy8lf",
-	"WQa6FIgDmlVt1/sNdnO7GDnRwY5OOZB2/xeXTOSHvemO3gGvdm3/9ZKJXmaqk+pcGIdBaBVl/G2TaDGD",
-	"I4OnZNOiGgTL7dzaN7zQDKAimufcLIkW74NNntJCsZhhUyNOTqUYBjf/jbSwTqBxe4bkNZ9OWWkWP+Ws",
-	"yBUgCJlcTLhgOZmsyfnV68TqFwRm5BTOxWRNrseoL1qs14JSHgMKSAafn8zkE/O3J+qeL5/IJRLoyVKa",
-	"PSmt4R4qIAsPWbK1TnP/AX9tjDYYJDt8qf4jlx5j+fuSrFZSx4FO+n85VCTHxEz2mEGIqhwJuNjj60eA",
-	"NsDnPioq0X/+oSA+ynH70iUcfypltTy62vMubfd7z46qLtGX7LVTfzftWouDlnadIo6ojCowDzWU5v5m",
-	"bXS8jffVDtgz9KBa0KcMP+DHGZIRIJ874M4tNufXGArIcT3MhCSwKTx8Ztnnl62n5L31zVonRV1PIz4O",
-	"SBbaMhjOiGKMpNXyVqb94QYvhPpLIzzVX9qoqFmoi4zFo3gNQxw+l+AKO0mzD1VunQll/DplBS960mBW",
-	"gpVumErPmRiSn/iDsTuVpRjQURAK8GJCuCb3jC0RS8I/IgyAtL4TMCQgFQXVxgd+uSbvpdKzkqlvFMkK",
-	"md23/fQj78NvswU15rqfjTvi4NSlPFcpkSVJp2ApA2u21YF5JSa8jAgKt8CGkSuRy3RIPs6l2WSimMjx",
-	"KWX2Q4qMkQWEYicso5ViocO4oooUUukEgEJA6eZUA/JnOERpkvMcwSUhXTiZ5MaW1iuesSF5NZeKCcNI",
-	"tzJTXFisgVtgzrgorY3vkrJT7zvs3GvrZgDSpr7C6MM4q/v34SbE8lZ2hMcNN6UNl6bt1BVS3rOcUD0k",
-	"54Hbh+cTThO4NwWbakILKdiQGNvKcxCRolj3lXCdtklHgCq1BloKvqdFb5uYUQKGnHFLgRunsnxdleBJ",
-	"WSgxJWumzzpjVkwYrfPzwH5pkAzeXIzxP85f/fvV9cfL0eufRq8HyWA8urm+/NPodXA6N/0Vs31AxuGN",
-	"hSrqXeSLpbQBB2rs4oEGln2KLwB1cAtGDzY8srmjOdXUo57mMZLi65GjnHmgYydHW0wkqmpVXBxpzRZL",
-	"HQt0MfL29vY9saGozXnldoPeNY9MP+QUrIuYIbNuoOori1XY6AnLE2+iKJaVDPGKiBAQXM3jEQYPZvKC",
-	"kUrkIL/WiRGnHq1fljJjSpGc7xNlsKszXtNWm9kF1OKsMWEzLoSRkZY/UMh+oxC2iFqGmpZ6P7jXOE+V",
-	"eiXzjlnA1uNDZ0E8B8hTun2xUxtGodEHVuY8i2xA+uHKHMir9LRFfiMQQsrX4QjHDgtqjv4Dw7MPWoGk",
-	"r0eXF38ajUev01NCs4wtNcuHJB2Pbsd/MX+6E1b+IavDIKrKMgaP3b4dX9/eXsLbEBBhGTOsRqgyAhVs",
-	"Y7I0Gg/GfPPhBh7lmqx4URAB2hI/S/ScqzthJzsk6U/XV6OuZ6lYo0ZzkstSZZAM/IJAWt2O/zJIBn6a",
-	"8DeYxSAZmA9syrH28bd8GfJJvT0dQqHkk0ozSCzbaaM0xcI9W8fC7DvwGwkuraPF6P98OL+8GSSD0Z8v",
-	"bm7Nf7w7v331dnQTWWwyeKBF1cHGmn1GjYIjGo4i49Fzwj4vS6YA/je/2tETx+nwBnx62ES5nnWkkIXk",
-	"NgSABW2QtqlgIHdp2KJ1H0UDL8JnX1bF/ZgpgBv+tsUC3GnP0ML4VbHQT2BMrMzJV5LYh/dGipMBOqcH",
-	"ueJsWimWd05wZQxICwn5ACEtMDZ1wEyNOUwnBfsgNC/6i9VKGB82EnC6yFWdeBNExLdEm/bwpf1e1ySu",
-	"97QmXj2/9gJjUqCdiRBHHWxo2Xp6ZjHfAPH51CLhKmI5OG3e0JXxcAzAGJvfHuOS4KTOpMxBgVgJb+xg",
-	"Q22Nvig4McbirAqGLAFT2gVPfdbWNjrvsOHMI16pgK6W4BbZXES52sd2KJku1xbgajG4X5S3fIzyUsoc",
-	"xSktd69FS02LXaRucRS+kwRbFczRb0ucbZZM5Exk602ZtMXqE1Kf1fBTnhvxzDA0uc3SExZQs/knCkJQ",
-	"FjIwp6Hg2f1cVopFNQe4IuYUdOR/NrSojWn6V2KLHwWpOjvzbtyB8cknYZ6zt0XxEUh7gRj1cFfYaVO4",
-	"OxWjulV55LWWABOdIWLvO3Zqux2ebybLkhW01lebc7G+xpVqb/az59+++O77f/vBbMfSnMbSzPY/nvyv",
-	"n0+e/PjLv/5TjGmYyG95DIjdSHRop5wouu5/ppl44KUUC+sFbv5uTsO7LSkk8MCNptl9RKH034/WgLfw",
-	"19jnHHt2bIKP0sUdkDhJbyWmjlEhFXjy/emH7scux9cduRt8un1sw0WFE21uT9LKcfd53ThogwFDMrY2",
-	"sc3K20TEjV+ds3rHH66uELJ4df3u/eXoFmz8N+cXl7vRCjQmb9x09zEi33BW5KMuyUxBPEHmJYhnYDMI",
-	"mMeQii53clLKeyYgtpEY/TUHkNjtU5qQVFb6k5x+Kg1pzL+F1J/snkwK+Iu1XT7Bx9MOv58VeXwGZvXB",
-	"pxH2GuL+MvXzyS8pmBDIq9agqfMJol8Lsr+2Uc2osBXAdZLkcjjY5T/gIhKkZv2VHd4EBB2Hb+y7u/cf",
-	"JLCgxVOMViIjHJB2AWulmMtWSHkP2fNDcl4UhnpakUVlwwdnoPBQwpqfrAFcMkMHMGAjqq2huvrB+E2H",
-	"qgHWfneyie6HB/iVFJpyEclbfEUVIwvQL6qPT9gcF6bCIsOet93RxCZcUrG2ELgIEZA9Pm3kk+qK5X/X",
-	"wyXfWpEAP7+OI4DegXGlSD+eBP/bZa0uuHiUcd1Rj0REjEhbMCoUQWHbSCRw0rmPTG5Q7flGJKAS/NeK",
-	"2Z/jUf6YVLfncl+pXrJ3UXmcvh+NP43+/Ort+dVPoxStShVYD8aWMEYupnhzMatzZEn66vrD1e2ni6tP",
-	"Hy+uXl9/bLyOkCrVpGBUaZJ6cD+9E3VgGkYFVcIFSVeQJe8wfhDBoGDcHCBs3QTKwumDrmzMqJ+i9NTZ",
-	"j6gQpY1lyN7OrVIkk7V18usVY15ZJTTLE1wVIFawSMwyDyMY4+sPt2Zd5+/fX168Or+9uL4aJIPR1Z8u",
-	"xtdX70ZXt/1W6Ka63wKvAsc9HhNwUCy4t2SEAWHrBGPQkGuL63KtCM8TJ8KwtpWkKzaZS3n/hOexuKVh",
-	"wb6gFX72lUtdifrNikzYrBK7vWQ7WkQ+XBc5UxojmWHCJCbPyukm3NFXUUHoJRJxzqA4dC9Av3exgNKj",
-	"7bEX84jf0pznYQAm7oNvx0oswSCEDOZVQC1jAyimdbEfVkJtbdE28oasPMY39ktDt/PaP6qyz8yc15IM",
-	"7LHoOTn7dHeavH2glSl/ZosdAV3A6PpMCrbbKOWIKOLhDLK961k35+R3KfChGuc1ZPKYmxQSKZ6xsl92",
-	"R0OyHSXJY9esx55NW/r3zcXYh5s20B2SjkfvLq5ej8YYOVKaFwXE8ZXLoPAR8DBjCjL6UxfctqPXdRp3",
-	"IlaoQdLxh8vRJ2POQHjejI9/Go9eXWNQDctsDOGplmWQTh5UScXKo2C2NqeHa/NEWO3ktB3QAmJauOgw",
-	"QJ8Mwtm5f/qZ7dKDIGfWw7Hjw916EN/YUIS1p96V1oB0G92O/4L/dPBvGJyETXbxyYSkaEOmpNxAsmG0",
-	"0Z/fnn+4uTVPhLD2ndiKa7cMJZcL4abWCi5aMzYZ+I/1pOkeOEMHTW/5ghU2Qf3xjnXvc3td6Yn83LXR",
-	"zp/HPW0kELj0tOAEBNWJ7bDHMlaEGC4BUcY101Gt2C90JcFcOZ+xrUV4YMNhggG+0AzzB3lam4GMHhke",
-	"Lcrj0mOUDwqKm5O0P5CcacoLRf55/OYV+fHFd//2L/sAT/dc5JjhtizlrKQLdUq4eKCFMUyF1J/A3U5I",
-	"JsW04JlOiNK0YInRmoZ6AIN8cktJiJbyU0HLGUvuRCVUtTRcz/JPC5Zz+smsLiELpucy/wQIljmWDGcw",
-	"4XnOREIqQR8oL+jEfMbBMBi/MlRntQdEbQaGlaJYuANLMltnRLlcNatHQ/TekK2Dl+d0uWSCOcowuSxY",
-	"WOCJBjsgQ4YDMCfvG9WNKfc/sAHa+OXwOg3MSdqW3siVy1wyprpbASnkbLjdcvPownc//hiw+IuTeGzN",
-	"VeZtTaExU1jJMo9TUFtAvh3YXtG1DQydTgoq7s9IahgdNTLKf8MLitAlxRhyGBgJXtydIqIRzHb1eN5k",
-	"sxhkTe/YER4zmo/xiUfLZ/0dp3V2VoY0afGOlvewqQuj3PEtwoXSmPB+cNXW7zutFHkrnuESZJPsSFqB",
-	"0J203aS+NtnCfTZ+FDIpMl5wj6BE4A0WDVFI5RTyglhx/wAOMy8PTBJJBtNSRjTryCNT8B0mcthi0EBT",
-	"DcANks2cMApq77//8796u+cONtz5YXjwgFUtuFLR8W/rDAwgnkBQU89lNYOsmzVRc1kV+Rk5QTVHiwIC",
-	"NawoDp/IDQjdXSF/nvuiVMyJn0JvNde5CodqgEcdiqL2WWWlr6djY272pEWQu78mJcXkN0jeFzPnUgSR",
-	"nAnN7g8gyx4Yi46Ipv/+z/8CFwhPazt9a0f6Ffu8ZJnemSjmO01gDMqs34iyhaFDkMcDHHrmUjJyVjDj",
-	"hdlU1VKuiJUFXytSPJwCBxbIEpyjxIuNmvfbzNdghgYh4mIKAqtxhNem4A7JhVaggKjQCGLL6WY5TgTB",
-	"5Q9bG1/4AnRM4uWFy7hUuBFIerCEFdH0nhH5YNHklSzv4y0vsoLyBcsbvtQuV8tBE1w5eNOewH2zGvHb",
-	"Y0DRNzPV6hZ1+C2LkBz2rblU8WQSnnfY+jA7lTgUQQU9XmYY6uaaTNZnJC2RKy5ybxM46xUlA9TrYOKS",
-	"Wtk4aBRgfsloy//cszrADxKBkw1XAkSt+EyYiRZ8yvqLiCWPp59GxJi0+xlY1T8P6JIbQ9uiXINkkHO1",
-	"hEjzL7/sI7sPyNl/qLuZ9ABrgVNwvfWrblXNXPCA3NENTOyhbrF6x6nbInAuudJfi/g42XU42OO6KLbk",
-	"Vrlg+Q0XGetpMVn9BK6mFZMgJedcaVnukSd2QLSHCTqxebGbsrCfr1S7SdMgVLz9DfvcF1hZq0ArmEtw",
-	"iGZ1xHTb0LFo5Xa3pm7ptZVZqoK9xSf7x8jgQw+02LowYyG9pNn91odssPSWLZauS1dnBuvmD4CcXosx",
-	"FkLH97pkcPjW77hwWTKR1IdMLnfu7g08dGBPI03LGdP9D/EtPB+Tiz44EV8KIBRb6Vktc3q4YN2z/cGK",
-	"loKLWRdmHEL+UODIFVmyck6XaAFB5686K426qJ01FxRRKw5t9oicTqFhk1W9REuyKrmGzAv0sH879M3H",
-	"/PZEV9pb3cj9iG13TK3VmqwWm+GmJ6EgT1zWtpOXgbBrNqQC5veis81nmye5QYWa/zeFx6akCHm8TYTN",
-	"U795xKPCt0vPvWZTLvgBpeY2r2/JSiWF57WpTfXbNPsDjeRxLmyY/ZUKqj9fHk+P+RWctMnyVq6ckxJ2",
-	"pYQkxzr2U9sGPqmKl0wNyQmRgoQJTK6/JPwOIIzIXJYfyp0fvn+xI7mtP4UCbdyvkajTy5t9RG2wAEuL",
-	"AUepE560nIGz50MKrUUPe2csbV9ORFH7nXsWkPDb73f1Qo/q882dn9LSNc807ih2zWyjJpC71jQYW/03",
-	"jQTxtMHEQzNFIsWdaNAJ+aWV4eZYBr8GbiXAGgUjKEwwx8woO4wNeTp8f/Lihx4JmJtGS6PpVwu2rpQ2",
-	"PO8yS3A5hiT2pUjK6ld0CnPW0p7lpRFbajsa7+AKK+UR/7CtLWx4zCZX0KJQtgtmQyYMyRszcIz3D8by",
-	"I9Zet6jyrVYnTK8YE6RkCy5yYz1g7LolnXZkl5yRE5+xbcdB/mzybFOgsc8008UapVqTGZ+dnPxwLLm2",
-	"h4F7WEu2x7eDtySp959yw3jersQWVKwDMQUKDBDHpM7gfbZFYfmSKDgGw9bO7kzI3mNNbYv/yMLocFl0",
-	"qB0cpIif7M4R32M+bXu6mwM+Yvq1LUc2QgJCAoYLwv0/cT17rIBLWxo3jTDIIxkv8WrMmDXfZQq/7WgC",
-	"bk4DdW2FHTiLqam5tChtK/DYcZVNelednHybAbQGVIV/s/+Lfw5DQfhDemo7avlwBEbhfOSj7nPz18qI",
-	"YW80BPYlBpPqeXfkgxR0ttO0Aa2GNg1XYZdwm0Layn2qkwAVybkC+99M3+ap4EjD/btq981RDvbKpSnb",
-	"vh7NXCYOaczDrenQ+8AF5qVxJbrqwttz0w4JyORiwbXeJ9XZyLxLqvRbWZWdIS3bu9qm2cPn57Iqexii",
-	"wRbb3YILUdrd3/WcLc7uxMqOIBdMNWxZwzkU6Iz+j3JVITaLrNW6q2+DyM9dVN7JhV+VcVAV7BgJx4Ay",
-	"P1qisRm9K13x4ATFwIffN9GA8iIe8sch7UVNGHzdcXgPiIqpQq6Y0pc9ZZx9nLBgcrXEO0Bi2QHHexQX",
-	"1G9cdQHAvm/D14SWXSOHAAGzexVjqxtnSO+FFLGSNUpAhyT9n2njMiWxJmUF0bpsTkuaaVYqqAdFOw1y",
-	"j/qUg9ZF2p2ljc+/vrQxqAx/zM9AkfnjfaBXbeGmU7S7SCy8CMxXR44vbi9enV8OksHH87EtY7+4enPd",
-	"s3C9hmL3momXgBuZ1tiDhO9ROBw0LomJbbnqbyFISCff9cFG0jnWNeXr7swJNBX90tbE3iYTiPNYfMjG",
-	"9Duq4m27tZ1h/dIlN+xSefVyHjPCXS8rjAiEMW2zX46kSZMhYoLPOuL7Sb4buWAAl6zmctFo5zJFw7fV",
-	"GY2LPDwzlcJQA6MLG5iPVhQfBHm1e5KZT9uherUls/TY7zh+ELk8SjsyowRkeZAlYnzI5a6k0ExWhfNr",
-	"ybLSh2W6dTfh8vOv5xNjuo8IIGwSyzDV1iDnASkDzjbuKkszrpVtvuujjrouJIQI5N6pCHOqbvhMcGEM",
-	"s5LpjqegMhgy9ztabUFSv+uH6Q+oLSlWZzZNFsqqEarFnlH7pVPOWZH7fm8biWOuHCbwv5vNkCOdI/fJ",
-	"XeyZnOCEyNar53DL/t08ilbCKymyqiybnYhCZ6vLBvV1f9sz+hgt2/exRkoCO1QU1ew9K9FyjyeLbRjc",
-	"hoiy0lszzDZeOiAzoCqLtzbjbpMr51JpAMiMXHTc+WF8eWbZAW3amhP/wfIO/kHyCQ4L8lv8z+o1t01N",
-	"UZI05WhEGoVuUc3pG+zVPkJtnt0i2x8h/m4F8qZ90dYaPYBywgX53zfXV5uAuaHsN1BgRgq6llU0jvcV",
-	"4Pk++QLBrehd3euCmb04+fH7ZFc7uxtASLieY7DUNbkmrnyMaq8MmVauzNloFluva8kRziJA871lBRt3",
-	"LYr1vmD+MeS8J+wPSVdzDN+B2XCCDLK/WwGdXQLpwLhsS730iciGNklPveMaSWNt0zqoRf+qYGxbb23r",
-	"P0Im65C8dTB1IiuRI+xq129+eIYJ8QXN7l3AjStyY/79jSJwBXxCWKEYOemAqxrBuF3wVdtE2yI5jABV",
-	"jUNDqCI3moqcljn56OLliq5PSbqaK5Z9wgL5CVXs+xfu0hmUNJUw3/anqdGeqi1ZDj5Km8ZCnSWyERl7",
-	"afbDtkPCHdxB4O/jZyMwO8oi2vhrrvUSwiVaL5WxG4YbN6rtOEAH0yQeTKuV6TaN9u8tLxaYdJAMZkyw",
-	"kmc9OwiEg+3ZRsC+egyM3jlgjwbTh5dAx001e8uycS4AQLWNotr9XwEzD6qNmqueuTvBIrecQqspX3jG",
-	"CisIU5sLlqJzVUfMbAtevC8qarY+Wk63nChWHnZVVyPzYYft3A6T14/vdvL9FLdlcW5ywhfIVptGqt2g",
-	"gxY6l774dsUmJIC6QV/lstnGYHgn7sQTgjfEg2Fi7DgI3i+MX/KMvOMvh+QDNs20V1wm1pPmwvcayKhi",
-	"CUlFVRQopqmw08FaUEiekFm1YFjecCeIM4FOScHoAyPU8hVcny3JjGFKmku5MNMEFwGnuezs6wABAduc",
-	"gXCxrDD+Dbc0C12CiZJiu4G07hCHvUjNRy7xMlvzDToz01tSpUhan+TU3eBpu+ZSRdKs/kW7pt4ZLQq4",
-	"x9tfPgRpTqSOr5oPOMW8oGuwNoxag3lchDVzZnXffvvtj2byH25f4f0lpFoaSgkuGJmWCBzRguR8xrUa",
-	"knPfJ9PVlbiSOde4Ab7zEXL+UNHAddlrm6bx/D+++xYv1DFUqlvvKjdlQEjgPIP1lLOML+rv49gUkz7M",
-	"I1p6dtFMmPn47B/2mSt9Sl6cvMAgb8EzZq824TkTmk+5OeCD86VxN548H544563xN2OEuDbzg5FPGtto",
-	"SegTJYI76FWQk2zbMQzQdg88ydPBM2tvCrrkg9PBt8NnMBejZkAKuPt7jDhlEWmN6chIL39zLB6n6MWx",
-	"JVuC62qWoeydseS2cUdfJhfMC9y07vacYuuktO5+mvr6exvsx+DuWlbAijjSRlIIcqmSNkhv/qmIYNh0",
-	"AedHhLEz7/mS2Mv5nU1uwdpBwZXGTwOx3P26nZnD9SNPjV3ibtns93CdSdfreRti7/XsedDfue/w0AS6",
-	"79z97Yw9X7hln3XfZ99x0XvcD9hvosfT1rzp8eSlcTggCdzdXQTn5PnJCXbfEdp6nIHWevpXCzOjPdCr",
-	"dQfYdKAsI2XJtmORvZcLXXprxseH9nN96poMfWnIGaMv/MXQeKEkHhwo6JhhFxVk/V/Mm1ZCPA0SY8EA",
-	"7QAIpULgGkQCtDjBJj9FEUivuuWJbZwBFyfae6ohLD4zKpZDFxts2JE0LvaGRg1WKIDGts2C4N12b44w",
-	"BmJ+a6T4ggLBJgBr86tVVau5BDwRKHNG3LWcKKLszZwo42rPOxzXK9KiAIkOd7QYa+K0cZ0kNDSyFq4C",
-	"QokOiRQM7gWTdUVfynzdzQ3uEc7UU7yB0b7/5RH5OriiJ8LYHq3NpWD1fVdzKvKCGb1biVxCGOHr2f28",
-	"phtm/1o2skUnEaY3ljv6X08gOnnq8ZpB8zxAQsbTv/H8y1MzYXTf9lEVF69BusSP0vtKYy8K25ohZH/X",
-	"p8wYSNY9IoqLjCUAaXvIxxwTVL+2sUB9NETunK5TolxElxWK3QmaoQKHDLhGiy7PtP6KTPDezGDgHkHj",
-	"tCUTQ/JeKsyUm8INc3i9Zm4sXJ0Q4/kVdyJt3MaTQgDB9eekvjeZseYhIxVvzTQ/VvYPdX5986yY34HJ",
-	"zzN3s8FjMXoQ/N3G6HW09es52nwS99gdIbPpAW8fztP1pYvWGGzSFX4OpM9jKkV/qeOXWIUHmv+1YjR6",
-	"AkxlkLPHoDJ8340+sfeu71CRiB502tLX3qVrNvoOllGryATOGP4OGgn9NFDXvnxF6SG5XjJBqH1yglll",
-	"4Mja64X9y3BeUe96kQtvfaNIir1YsB2Zvyo7jR0ueKXLNm5lhptR09PgDnvDrOC1hF/xDzS71PjbvGnB",
-	"71li1gbOAtHrJcocf1+mWSK6ccmd4DkW9fxaSW17noDIk5W9TZebuf1asXJde2WT9SCEPBBWrNnVwX5m",
-	"7oPwUvJYj7k/XIQ/XIQjS8P6YvcdfoIDML9eAL6RRR7IP1D0svSnsJeSeeBsxZoqxrUFjBs9b2xhqW3E",
-	"5wx4J7bQ+AH0wZpA1lx3DsQC2gl6Z8OYIwU05RfWCmfLmEwzk+qyqo+yiWGzyC9NdNUXOT4S/wS9BCO8",
-	"44viwKMy5GP5MbjnHS3vvakNt1/bywpdk8fD+cfXssZZ6Nxd8+7sfnupsFnlkLy3rpudWlgegB7eMMIc",
-	"8MsfXtce228rjo/rcRlPq9M2nTGk8KMbpl0mqe1pb6RRXZru75A5Ck1p7tNtY5Zocoj72aLvBsxzPIf2",
-	"XDSRFySY0tDvV6HfF0NfjPz3+IuR4nHEJQFQl5IAnAmSCF6c/Djcian8nXkHiWALSIRcHRv+2MY7bTYQ",
-	"7ZaC0UPnYfJmL7RHJGO0m36EqnhFT+PSFZdIa+ab2PbvlsOOBqt2XAbsPTjur+tVj3aCQw15xNMbYKB9",
-	"D+5WVfr/4WFzWm/XQWMPTGyJuUG4zDxCUnwtJVh9CpcJ2Wj5hM24ENzftMjwnn0N2Y0T+TnEBs8wMk01",
-	"BWhNkBSNkZH5SJqYX43bbC1r1wLT50/AeEYKZwU3swLTumS6Kh1np5dU6Scw3JOL1ym0zjTugxTFGqEq",
-	"W9W94Aquezm/E5lcLLCXjvkoguJTtiI+aKukhexJbjRfJoVgmatRN8crYzaFTOmS0QWEpJmAps7G7NB8",
-	"wU7da4QKtoqZ/vjuCHdkB55hvsVz3zocCzrNGhRjkFUHyALmbdbQQoM2gxBVaKcNtpGE3W6lZp81stMT",
-	"XEjzjLQHjJ4HfPFILqNrCIM8OFkTSBwpn0Bcnzkqu1Nh/4CnokvlbPZwgJSLuU9VqwP8RHExK1qXbam5",
-	"vft8U3e11VZr92NAkb8koKby3le21NViYSnjZiVjfAbh5VORSezX7j/20d8TOrJxYdYOfKR1ad2R9H5j",
-	"1M6oapPBI0y/08Np3PvzG1G1E4IPnjmee9M8ut6bihhNbWoebDvZqspukWMvHZelRZJs/xhorI+1l+ii",
-	"wDCos5SWSwhK4EuQMab8hRNndVPpnNsYNJhSoOggOmbDYFNZzqTWTBh/HftbuMsKOvpBbwq5sVvfo4JM",
-	"dafjTmvcUuhop07XpbwuDb6sRMAiVlbjSfO1vJ2ejOvvvB8f/UOJQ9/GY4cYxHLXY20E1iFM1sSmVDv6",
-	"I8nhaHaWk7kuFNC/1IwBLQZLhnKFbOtBHbSdJlrassNWxBIKqcYYtXkUYLfZbbQXtvvsqF/vks8YmVcE",
-	"a3KHg0ZB0eiWzroGt489hWe+JINLWd+Mu+15/5yd0NeFX2HjbI5jhKX8ifY6E++p2MJkze48ZGEvxWky",
-	"DI7iGaaxby+2czBeKfr1S38NU+heetJpHsSnffLbsZuPNWOfcndfW9Cm61A2/HI0A6OTqoeBJVVErhlt",
-	"SDOr8BEIzr2MOPOZ4y4qTWa22M4nj7uUNVpAKweX6dbOVcPsOVnpO5FeTJ/AffspekaY6s0VefH8h6Te",
-	"F00hFkKFjYvZRGHy4tnzaCIN1J5attrpGqdmq3xOuRvaNwJjObfV0FE32S2g4dVEPeJ/DCl+8nuS4kc5",
-	"PsDUddPAmqV3yuentg3DkTFJR6BvlIsxmRNijHHfmA/o14QqI0Ifn/67i89/iH1+jcToq3qfYknzsdHm",
-	"chHcy0UFW50hjogGINYBuAuq3F4jLEjstVFQUNLodbaLDfDhP7hg7TvY9WaC0t4AeHQ+UPeKvCp4dv9W",
-	"VgqzSVvNQ5s1MSJ3LIK9XsEYkVWpwjoRKzOwCCohBVOKULKg5YzD5XC26SNX9h5yLcmEEXtnrvmEby+4",
-	"cl2qaDYHgBvACri30BUTNVpPAiD+1wogoxUA1mouV3DDtb3Z7IxQdW/rtElwixb23Yb09To1NprKYnei",
-	"j9b27QEltLCDFNXEdghqUAt7axgXbdiRQAdEbuhuz4HPX4SV2d//sL2q/nH94+ZNlR0JMVguj9dAHieX",
-	"FIaqVafLd3RmGYtcEdnn0OlyfeQD90ZCK2+ysi1nXXVu3Tgq6C9gw3kqqNhF9MvIWSXxrCzoPQtkeV4Z",
-	"s9Umek8pL9SdAG5Pgtv2fdt5iNps6PNmfnj0EOhy/YcgB0Fut8u1qtzMwgm5q74QOoqEntu+Oc9PTqwO",
-	"rutm8aczohgjadh5DgtsU/Bk0k2tO2PaX6z/aHvlIi5dEbAg2qnWSrPF0RBtHR+/C6V0Ny9sBSpdu4nf",
-	"N1YZdjTYAVc6qhwNsfQXXGyCln4HQtwyhiq6NgqP45JudlL6jbFF3yUifmZcMxov5BJf02tsIOz/pX63",
-	"sOPKb26EL8KDuhN/PK+vN5M2dIR4uVFy0AcHHZOzNnBz8iPeQ+CSMhZdaGXIiH0ASzefx8Ast9KtG7ns",
-	"XMLJb8zPx+Xi46GWO+h6SOgTLnspH9w70LBn8JQu+dOHZyD57ZeiDVwsmO7Kkr0bYNuiJvGXgO8RzExs",
-	"3hLVZMnk0liGktAJUj4YkLq06b9FG3A30+xmckg+jC9V4npkfuO7Y5pjhg2f3K7CAVyVHMOrmD5ljJTh",
-	"RqpF7PO32PtSlpAPhD6pq0eSKycO0TG00WsjAOyVy801NkPZm9+6YivsKI69DGyEma6x1rIex6bTbA5g",
-	"nBrb2M32dAuv+Whmtnz55cv/CwAA//8=",
+	"7H3vchs3lu+roHi3yrt3W7TsONlE+nBLtulYd2TJl5LHMxVlTbAbJDFqAkwDLZqV66p9mn2wfZItnAOg",
+	"0U002aQoJ9nKfJlY7EYDBwfn7+8c/NpL5XwhBRNa9U5+7c0YzVgB/zm4oVPz/xlTacEXmkvRO+ndzBi5",
+	"Z4XiUiRkIgsyOp8cvaM6nY36vaRXsF9KXrCsd6KLkiU9lc7YnJph9GrBeic9pQsupr0vX5LehUwpjtr8",
+	"yMcZKxjRM0YEWxI942JKuNpt/C9Jb0ELOmfarudVWShZxFc0EuyzxgdGRE7g0ws6ZWTMJrJgCaGKcE2W",
+	"VJEpv2fCTIWbl38pWbHqJT1B5+brKX4jnNecfr5gYqpnvZPnx8fHSYQQ56/NgzDegupZNRzPNi55Ios5",
+	"1b2TXlnCkxES8znX8SVPC0Y1U5qIcj5mhVk1E7rgTJElFZplbWvMYcxwHhmb0DLXvZNvjxOzXj4v57Da",
+	"pDfnAv/1zE+PC82mrID5XYl8dbZY5LzihNgnafBI+GGu2Vw1iPzs+PkL+K7/wxphYJLn+O6zYEtoUdCV",
+	"n9c7Ltg66cwvhOas0MqQrChzpoieUU1owcicUaHhWBgOSmmes6KNjnMzfoSDx1LmjAo/j6EsNWujTAE/",
+	"fjWaDMu8fSplzs6z+Fy2cGq3j1+ze1ZwvWqbgHK/R6fwTwWb9E56/+tpJfCe4mPqqR+5MZO2ifCpoLos",
+	"WExyUU3Y53RGxZQpMqE8ZxlZcj0DGULJtJDlgqiZXBqJ0ifmKLL5Qq+IFIwoTUWmgIEsj5lXZakJFYQV",
+	"hWzlJuXn1I0Z9tsBTXVs0XaOXCfB0TA0XZkVaUbGpSbvB5evzy9/TMxvyxlPZ0TIscxWZEYVGTMmiJZ5",
+	"q9SBcXbf2TMzHZx2t729YZ9jApN91oQLornOGZEFmTOl6JQlJKWKET4VsmiXmL9sUAgxqW3m8UEUjGab",
+	"5Q+InUrQACGF1MS82TaXEsfdKHe+oNJhSr+UGWdA5GuWs1QDOeHfqRSaCSBVIJ2f/kOhFK9G3747MLJZ",
+	"nf9ype7wL2ohhcJ5vC/kOGfzDVNY4BP/uttU3Lgwh8iZXjKhybKQYtqHPbLvmWFhFeY/FoVcsEJbitH0",
+	"TshlzrIpy850TQpmVLMjzecsJgrD916uIqZN0ktlievetKKPXGRy+QoehTXl3JzIba+9ts9dl/M5LUAk",
+	"OnkGq8rzq0nv5KfNgwzcG19+TiK2B/vM0tL8u2JhYGnCFaFjWeo+uZoQSmCdxvDiylmDxmKBl+bG5mQZ",
+	"ilVB2Gc6X+TGUhMZoWMF22XMyFuhwZrk5mwI1r8VZkkTw2JnOibAec6crDIjCPiynhVMzWSegQ1YMGq+",
+	"bc5Ytz2dMZqbAx8zxOorh68ZVUq4ViyfJFZWplSYoz1mhN3TvKSaZafwrJVERNGVIsvZqk/OjQRQMr83",
+	"ppxbgBnyVqRU1IYgdEq5MDRJ1sRAYszPLro7jyoF3GdkAzJmKZ0zcs8VH+fmnzMuMj+vJ4qg4Yy7Z/6c",
+	"S3l3NKbpHZnIUmSgKs+CXTVyrh+dtJnNy9U1S6XIVHxaZpfIpJBz+BQTmTP5/Xz/mWtlVFehE/s987OS",
+	"ZZEykkmGclazPHdD/AvRkowsW43cZG9F9bbfZ/Mq7rVR+e6buAkVO8lynBte8hZ0pSrQYgeFhpsfFRLz",
+	"qP36ccbMeTDcZdlMxa1Wci5IzpVWfk+oUEtWwHNm4rCe+B5Y9ttJ7Ll3UOTVJ13beZgjCIaJof+Y5XIJ",
+	"y/FntB8dH83TLgxtHr0EdRnjHsuxi4LBpIxebf3gX9FT3uhGozgrKFcsqxilJlu40N+96K17UEll8+5g",
+	"4SpnxXU3nMDuiXJZ2WKnOD5rMU/gQO/NYTUz4SfrJjv3w+9efQuSmn9grUlcV3WOvKSuNMTP/vNy/A+W",
+	"gi4F4oBmVZv1fo3d3C5GTnSwoxMOpN39xQUT2X5vuqO3x6tt23+1YKKTmeqkOhfGYRBaRRl/0yQazODI",
+	"4ClZt6h6wXJbt/YNzzWDUBHNMm6WRPP3wSZPaK5YzLCpIk5OpRgGN/+NtLBOoHF7+uQ1n0xYYRY/4SzP",
+	"FEQQUjkfc8EyMl6Rs8vXidUvGJiREzgX4xW5GqK+aLBeI5TyGKGApPf5aCqPzN+O1B1fHMkFEuhoIc2e",
+	"FNZwDxWQDQ9ZsjVOc/cBf6mN1uslW3yp7iMXPsby25KsUlKHCZ10/3KoSA4ZM9lhBmFU5UCBix2+foDQ",
+	"BvjcB41KdJ9/KIgPcty+tAnHHwtZLg6u9rxL2/7es4OqS/QlO+3Ub6ZdK3HQ0K4TjCMqowrMQzWlubtZ",
+	"Gx1v7X21JewZelCN0KcMP+DH6ZMBRD63hDs32JwPMRSQ4zqYCUlgU/jwmWWfnzeekvfWN2ucFHU1ifg4",
+	"IFlow2A4JYoxMioXN3LUPdzghVB3aYSn+kszKmoW6jJj8SxezRCHzyW4wlbS7EKVG2dCGb9OWcGLnjSY",
+	"lWClG6bSMyb65Ed+b+xOZSkGdBSEQngxIVyTO8YWGEvCP2IYAGl9K2BIiFTkVBsf+OWKvJdKTwumniiS",
+	"5jK9a/rpB96Hr7MFVcx1Nxt3wMGpG/FMjYgsyGgCljKwZlMdmFdiwsuIoHALbBq5FJkc9cnHmTSbTBQT",
+	"GT6lzH5IkTIyh1TsmKW0VCx0GJdUkVwqnUCgEKJ0M6oh8mc4RGmS8QyDS0K6dDLJjC2tlzxlffJqJhUT",
+	"hpFuZKq4sLEGbgNzxkVpbHyblJ1432HrXls3AyJt6gFGH+ZZ3b/3NyEWN7IlPW64aVRzaZpOXS7lHcsI",
+	"1X1yFrh9eD7hNIF7k7OJJjSXgvWJsa08BxEp8lVXCddqm7QkqEbWQBuB72mjt/WYUQKGnHFLgRsnsnhd",
+	"FuBJ2VDiiKyYPm3NWTFhtM5PPfulXtJ7cz7E/zh79ZfLq48Xg9c/Dl73kt5wcH118dfB6+B0rvsrZvuA",
+	"jP1rG6qodpHPF9ImHKixi3saWPYpvgDUwS0Y3Nv0yPqOZlRTH/U0j5ERvh45yqkPdGzlaBsTiapaFRdH",
+	"WrP5QscSXYy8vbl5T2wqan1emd2gd/Uj0y1yCtZFzJBZ1aLqSxursNkTliXeRFEsLRjGKyJCQHA1i2cY",
+	"fDCT54yUIgP5tUqMOPXR+kUhU6YUyfguWQa7OuM1bbSZXUItzhpjNuVCGBlp+QOF7BOFYYuoZahpoXcL",
+	"9xrnqVSvZNYyC9h6fOg0yOcAeQq3L3Zq/Who9J4VGU8jGzD6cGkO5OXopEF+IxBCylfpCMcOc2qO/j3D",
+	"sw9agYxeDy7O/zoYDl6PTghNU7bQLOuT0XBwM/y7+dOtsPIPWR0GUWWaMnjs5u3w6ubmAt6GhAhLmWE1",
+	"QpURqGAbk4XReDDmmw/X8CjXZMnznAjQlvhZomdc3Qo72T4Z/Xh1OWh7looVajQnuSxVeknPLwik1c3w",
+	"772k56cJf4NZ9JKe+cC6HGsef8uXIZ9U29MiFAo+LjUDYNlWG6UuFu7YKpZm3xK/keDSOloM/t+Hs4vr",
+	"XtIb/O38+sb8x7uzm1dvB9eRxSa9e5qXLWys2WfUKDii4SgyHDwn7POiYArC/+ZXO3riOB3egE/361Gu",
+	"Zy0QspDchgCwoDXS1hUMYJf6DVp3UTTwInz2ZZnfDZmCcMOvGyzArfYMzY1fFUv9BMbE0px8JYl9eOdI",
+	"cdJD53QvV5xNSsWy1gkujQFpQ0I+QUhzzE3tMVNjDtNxzj4IzfPuYrUUxoeNJJzOM1UBb4KM+IZs0w6+",
+	"tN/risTVnlbEq+bXXGBMCjSRCPGog00tW0/PLOYJEJ9PbCRcRSwHp81rujKejoEwxvq3h7gkOKlTKTNQ",
+	"IFbCGzvYUFujLwpOjLE4y5whS8CUtoWnPmtrG5212HDmEa9UQFdLcIssFlEud7EdCqaLlQ1wNRjcL8pb",
+	"PkZ5KWWO4oQW29eipab5NlI3OArfSYKtCubotyXONgsmMibS1bpM2mD1CalPq/BTlhnxzDA1ucnSEzag",
+	"ZvEnClJQNmRgTkPO07uZLBWLag5wRcwpaMF/1rSozWn6V2KLHwRQna24G3dgPPgkxDl7WxQfAdgL5Kj7",
+	"29JO68LdqRjVrsojrzUEmGhNEXvfsVXbbfF8U1kULKeVvlqfi/U1LlVzs589/+bFt9/92/dmOxbmNBZm",
+	"tv9+9H9+Oj764ed//acY0zCR3fBYIHYN6NCEnCi66n6mmbjnhRRz6wWu/25Ow7sNEBJ44FrT9C6iULrv",
+	"R2PAG/hr7HOOPVs2wWfp4g5InKQ3EqFjVEgFnnx3+qH7sc3xdUfuGp9uHttwUeFE69uTNDDuHteNg9YY",
+	"MCRjYxObrLxJRFz71Tmrd/jh8hJDFq+u3r2/GNyAjf/m7Pxie7QCjclrN91djMg3nOXZoE0yUxBPgLwE",
+	"8QxsBgnzWKSizZ0cF/KOCchtJEZ/zSBI7PZplJCRLPUnOflUGNKYfwupP9k9GefwF2u7fIKPj1r8fpZn",
+	"8RmY1QefxrBXH/eXqZ+Ofx6BCYG8ag2aCk8Q/VqA/tpENaPClhCukyST/d42/wEXkSA1q69s8SYg6dh/",
+	"Y9/dvv8ggQXNn2K2EhlhD9gFrJUili2X8g7Q831ylueGelqReWnTB6eg8FDCmp+sAVwwQwcwYCOqraa6",
+	"uoXx6w5VLVj77fF6dD88wK+k0JSLCG7xFVWMzEG/qC4+YX1cmAqLDHvWdEcTC7ikYmVD4CKMgOzwaSOf",
+	"VFsu/9sOLvnGigT4+XU8AugdGFeK9MNx8L9t1uqci0cZ1x31SEbEiLQ5o0IRFLY1IIGTzl1kco1qz9cy",
+	"AaXgv5TM/hzP8sekuj2Xu0r1gr2LyuPR+8Hw0+Bvr96eXf44GKFVqQLrwdgSxshFiDcX0wojS0avrj5c",
+	"3nw6v/z08fzy9dXH2usYUqWa5IwqTUY+uD+6FVViGkYFVcIFGS0BJe9i/CCCQcG4OUDauh4oC6cPurI2",
+	"o26K0lNnN6JCljaGkL2ZWaVIxivr5FcrRlxZKTTLElwVRKxgkYgyDzMYw6sPN2ZdZ+/fX5y/Ors5v7rs",
+	"Jb3B5V/Ph1eX7waXN91W6Ka62wIvA8c9nhNwoVhwb8kAE8LWCcakIdc2rsu1IjxLnAjD2lYyWrLxTMq7",
+	"I57F8paGBbsGrfCzrxx0Jeo3KzJm01Js95LtaBH5cJVnTGnMZIaASQTPysl6uKOrooLUSyTjnEJx6E4B",
+	"/c7FAkoPNudezCN+SzOehQmYuA++OVZiCQYpZDCvAmoZG0AxrfPdYiXU1hZtIm/IykN8YzcYup3X7lmV",
+	"XWbmvJakZ49Fx8nZp9th8vaBBlL+1BY7QnQBs+tTKdh2o5RjRBEPZ4D2rmZdn5PfpcCHqp3XkMljblJI",
+	"pDhiZTd0R02yHQTksW3WQ8+mDf375nzo001r0R0yGg7enV++Hgwxc6Q0z3PI4yuHoPAZ8BAxBYj+kUtu",
+	"29GrOo1bESvUIKPhh4vBJ2POQHrejI9/Gg5eXWFSDctsDOGplkUAJw+qpGLlUTBbi+nh2jwRVjs5bQe0",
+	"gJwWLjpM0Ce9cHbun35m2/QgyJlVf+j4cLsexDfWFGHlqbfBGpBug5vh3/GfLvwbJidhk11+MiEjtCFH",
+	"pFiLZMNog7+9PftwfWOeCMPat2JjXLthKDkshJtaI7lozdik5z/WkaY7xBlaaHrD5yy3APXHO9adz+1V",
+	"qcfyc9tGO38e97QGIHDwtOAEBNWJzbTHIlaEGC4Bo4wrpqNasVvqSoK5cjZlG4vwwIZDgAG+UE/zBzit",
+	"9URGB4RHg/K49Bjlg4Li+iTtDyRjmvJckX8evnlFfnjx7b/9yy6BpzsuMkS4LQo5LehcnRAu7mluDFMh",
+	"9SdwtxOSSjHJeaoTojTNWWK0pqEehEE+uaUkREv5KafFlCW3ohSqXBiuZ9mnOcs4/WRWl5A50zOZfYII",
+	"ljmWDGcw5lnGREJKQe8pz+nYfMaFYTB/ZajOKg+IWgSGlaJYuANLMltnRLlc1qtHw+i9IVsLL8/oYsEE",
+	"c5RhcpGzsMATDXaIDBkOQEzeE9UeU+5+YINo45f96zQQk7QJ3siVQy4ZU92tgORy2t9sufnowrc//BCw",
+	"+IvjeG7NVeZthNCYKSxlkcUpqG1AvpnYXtKVTQydjHMq7k7JyDA6amSU/4YXFKELijnkMDESvLgdIqIx",
+	"mO3q8bzJZmOQFb1jR3jIaDbEJx4Nz/oHhnW2VobUafGOFnewqXOj3PEtwoXSCHjfu2rrjw0rRd6KI1wC",
+	"NMkW0Aqk7qTtJvVQsIX7bPwopFKkPOc+ghIJb7BoikIqp5DnxIr7e3CYebEnSCTpTQoZ0awDH5mC7zCR",
+	"wRaDBppoCNwg2cwJo6D2/us//rOze+7Chls/DA/usao5Vyo6/k2FwADiCQxq6pksp4C6WRE1k2WenZJj",
+	"VHM0zyFRw/J8/4lcg9DdlvLnmS9KRUz8BHqruc5VOFQteNSiKCqfVZb6ajI05mZHWgTY/RUpKILfALwv",
+	"ps6lCDI5Y5re7UGWHWIsOiKa/us//hNcIDytTfjWFvgV+7xgqd4KFPOdJjAHZdZvRNnc0CHA8QCHnjpI",
+	"RsZyZrwwC1Ut5JJYWfBQkeLDKXBggSzBOUq82Kh4v8l8NWaoESIupiCxGo/wWghun5xrBQqICo1BbDlZ",
+	"L8eJRHD5/cbGF74AHUG8PHeIS4UbgaQHS1gRTe8Ykfc2mryUxV285UWaUz5nWc2X2uZqudAEVy68aU/g",
+	"rqhG/PYQoujrSLWqRR1+y0ZI9vvWTKo4mIRnLbY+zE4lLoqggh4vU0x1c03Gq1MyKpArzjNvEzjrFSUD",
+	"1OsgcEktbR40GmB+yWjD/9yxOsAPEgknG66EELXiU2EmmvMJ6y4iFjwOP42IMWn3M7Cqf+rRBTeGto1y",
+	"9ZJextUCMs0//7yL7N4Ds39fdTPpEKwFTsH1Vq+6VdWx4AG5oxuY2EPdYPWWU7dB4FxwpR8a8XGya/9g",
+	"z1Bqqll2DbDC9emYzWAF/urhv3UehD8HjjK8gR0E+dRIFilPa12wSL0JVncIFJ8KI+T9VGMw1KVFSCZk",
+	"tJwpln7CgOSYKvbdC+hHZbseqZlcuijs1oh//dNROtpulA35X8xZds1FyjpanlbPg8tu1Q1omxlXWhY7",
+	"4O32yJoxQccWX7yuU7r5nJW7OQlS7pvfsM99gZU1Ct2CuQTCaFplnjcNHcv6bnYPq9ZoGw9dmbO3+GT3",
+	"XCN86J7mGxdmLM2XNL3b+JBNOt+w+cJ1O2tFAq//ABHoKzHEgvL4XhcMhNjqHRcObRSBkKRysXV3r+Gh",
+	"PXtDaVpMme4uDG/g+Zh+8Ume+FIg0rORnuUio/srqB3bSCxpYYRNW+w9TJ1AoShXZMGKGV2gYIMOahW6",
+	"j7rspzW7FFFLDu0KiZxMoPGVNWGIlmRZcA0IFoxUfL0ops+d7hilam51DUMT2+6YeVBZBJXYDDc9CQV5",
+	"4tDvTl4Gwq7e2AuY34vOJp+tn+QaFSr+Xxce65Ii5PEmEdZP/foRjwrfNj33mk244HuU7Ft85IIVSgrP",
+	"axMLmVx3nwKN5OOF2Hj8gQqqO18eTo/5FRw3yfJWLp2zF3b3BLBolUOrbAMPTuMFU31yTKQgIRDM9emE",
+	"3yGYJVKHlkS58/13L7aABLtTKNDG3RqyOr283o/VJl2wRBviURVwTMspOM0+NdNYdL8z8mvzciKK2u/c",
+	"s4CE33y3rad8VJ+v7/yEFq4JqXHrsftoM/oEGMC6wdjoY2okiKcNAjjNFIkUt6JGJ+SXBlLQsQx+Ddxz",
+	"CA/ljKAwQayeUXaYY/N0+O74xfcdgKzrRkuteVoj/F8qbXjeIXRwOYYk9qUI9PcBHdectbRjmW7Eltqc",
+	"1XBhHyvlMY5kW4RY78mCVGieK9tNtCYT+uSNGTjG+3vnRCLWXruo8i1rx0wvGROkYHMuMmM9IAagIZ22",
+	"oHROybFHvttxkD/rPFsXaOwzTXW+QqlWZ8Znx8ffH0qu7WDg7tfa7vHt4A1g/+5TrhnPm5XYnIpVIKZA",
+	"gUHkNqmQ0M82KCxfWgbHoN/Y2a3A9h3W1LT4DyyM9pdF+9rBAdT+eDvWfof5NO3pdg74iDB2W9ZthASk",
+	"VgwXhPt/7HofWQE3amjcUYRBHsl4iVe1xqz5NlP4bUszdXMaqGvP7ILcCPHNpI12NxK4LVcCjW7L4+Nv",
+	"UghRAlXh3+z/45/DlBr+MDqxncl8WgezmT6DVPUL+kdpxLA3GgL7EpNy1bxbcDU5nW41bUCroU3DVdht",
+	"3UJxGxiyCkypSMYV2P9m+hbvgyP1d+9O3hXrHeyVg3vb/ih1TBgHOHh/I6x8l3CBeWlYirb6+ubctIsE",
+	"pHI+51rvAhk3Mu+CKv1WlkVratD2ALflCvD5mSyLDoZosMV2t+BimWYXfT1j89NbsbQjyDlTNVvWcA4F",
+	"OqP/o1x1jUXjNVqgdW20+bmNylu58EHIjTJnhwBuQ5T50QDbZvQ22OfeQM/Ah98VsEF5HodO4JD2witM",
+	"Ym85vHtkF1Uul0zpi44yzj5OWDC5SuLtIbHsgMMdijSqNy7bAsC+/8VDUvSuIUYQAbN7FWOra2dI7xQp",
+	"YgWrldL2yeh/j2qXUokVKUrIeqYzWtBUs0JBXS3aaYDh6lJWWxW7t5aIPn94iWhQYf+Yn4Fi/cf7QKca",
+	"zXWnaHuxHabWIBvZJa5Y30J5z4qcLmJWqjUWNwTcbMIS04Y2ZzlmimfVrY9SMOOpZoVcQElfLKTWJQ4S",
+	"Uw3hTXK+vHZ4fnP+6uyil/Q+ng1tH4TzyzdXHTsfVDHonbbAi/41qD42seE7VJ4HnW9i+kouu5tGEuoR",
+	"tn2wVrWAhXHZqh16gzayX9qK2OuIAj0WS4xZUEhLWwXbr28rLqRw6Jhtur5azmNCJKplhamQEBRh9suR",
+	"NKkzREzi2wjEbiL/Ws4ZxImWMzmv9QOaoMXfaK3HRRaemVJhjoXRuUV2REvS94r1NZvamU/boTr1tbP0",
+	"2O043hhV7tG+MTCTb80Bd6cGXRH+ML1JF20FL258YAiuCIWYqHEf1twwrrCjCFTz2ZAO3EDWb7na6eD9",
+	"Rn+r5qG2TbtwcLZ6iZ2jC3QjANiilkQx1n+cPpsPLNrdfOLaK2sdcZKQzWMy6YPI5EHaQxpjUhZ7eTTq",
+	"ji8W20D6qSxzFx8ji1Lvhzxub4ro51/NJ0avj0jmdWKZk7ARLLEH9Mj52G1lwkYc2GboHr2gq8JuQDLs",
+	"DmnaCdtGvaGIWLC6wXgwkNuMqusmzm196tg+Asq7WoBwUPnlhJhXwrbvhDq1tRTQewPzULic3TD3M5Zn",
+	"LZS7rGomg+BivWN+pL3wLgD3jsgrZyhsvJ8U+egv5lF0gV5JkZZFUW9XF0aS2hxsXxy+GfbNaNG8tDtS",
+	"N95ihlLN3gPnSpHFdfqaHjdElKXeCENee2kP2FNZ5G8tLHudK2dSaYj+G9vHceeH4cWpZQd02CtO/J2B",
+	"qn4nYKn9EEw2uWFtV7dNdVGS1IV7RBqFMZ+K09fYq3mEmjy7QeE8ArjIaol1y7ipyjpkAQkX5P9eX12u",
+	"ZwMNZZ9AFTLJ6UqWUZDCAzKDu4ChrJjf1OI0mNmL4x++S7b1PL0G1cb1DJEg7iYE4mqMqfYammnlemEY",
+	"zWKbOlhyhLMIUpXee4KNuxL5atdM5SHkfBU2Sto6KPk2/YYTZFAi1MhWbxNIe4JOGuqlC9wkNJQ66h13",
+	"2wAWwK6ChiUPQpo09damJlVkvArJWyFFxrIUGeaU7PrND8+waiqn6Z1DE3BFrs2/nyiS8znXCWG5YuS4",
+	"JRZfQxpsi82vlyK0So5rMBDDQ0OoIteaiowWGfnowECKrk7iRQuDQNKUwnzbn6ZaD8OmZNn7KK0bCxUE",
+	"bi2Y+tLsh+2ZZ/3QzQT+Ln42ArOjyKPdIWdaLyAXrPVCGbuhv3bt5pYDtDdN4kiBSplu0miDjOsH6TKW",
+	"cf2nKnt8VXbBJppA6/EAn2AYG+5fXz22AvtTG/2OtREXhBJs2v27V0XhMlp5Glha2bOfuEOAsQBInO+r",
+	"Zv5I+oNsIc/DFUxUc2xQFn9ppDWAjXpJb8oEK3jasSdZONiOjcnsq4dAq7gQ4qMBVj4COLGl56nVoQAl",
+	"5WKKUALberZ5owSgR4L+BfVVT90tw+sRDWxe61tZsNzKqZGtihhhJK6KDdqkCN5AG41xPFp1oxwrVux3",
+	"+W8NA7wl0NIEjFaPbw9T+yluqmda54QvULcxifTPgJ68GIn07XyWbEwC0Aeok0zWG6P1b8WtOCIvZcZt",
+	"fNRYSgBjnUulyTPyjr/skw/Yht9emp/YsKvRFbZ7WUoVS8hIlHmONj0VdjrYXQZgxDIt5wwLfW8Fcf7y",
+	"CckZvWeEWr4ybKMlmTJMdTnwsZkmxJNwmovWTnEAjbHt3ggXixKRoEbWMaELsCBG2MBsVPWcxtsNzEcu",
+	"uFMPCzo101tQpcioOsnQKQHEON7DQRUZpdUv2l0TlNI8d5XY1NXymIV7pKH5gFOdc7oCY8CoKZjHediF",
+	"w6zum2+++cFM/sPNK8w6knJhKCW4YGRSYOqD5iTjU65Vn5z5zvuuwto14XCt4OA7H6H6BbUKGoAWsPz8",
+	"37/9Bq/oNFSqLvNQbsoQTofzDMZNxlI+r76PY1OEP5tHtPTsopkw8/E4ePaZK31CXhy/QLhjzlNmk5c8",
+	"Y0LzCTcHvHe2MAb90fP+sYv01f5mzAR3cVVv4Msn1pqce8hw1fDFcH91DTc2eOthoCcIO570nllzUNAF",
+	"7530vuk/g7kYNQNSwN0IasRpzE7BwjykF59MWOG69LqW4fMxF3i98tnla2OvLCDOieb5eEWuhmiIVeDU",
+	"VM6ZF7ij6v6YETZjHVX3KYx8Ry8Le0WY40qWwIo40ho8GrlUSQtXNf9URDBs44bzI8JYgnd8YaaJW4gm",
+	"s0039nKuNH4aiGVv2FCtNXTVI0+NjeHu7e/2cFVT0ul5Czbt9OxZcGNM1+HhWpmuc/f3vXd84YZ91l2f",
+	"fcdF53E/YAe7Dk9b86bDkxfGJYBySIdOgHPy/PgY+3kKbR3CQGs9/YdNlKI90KkZINh0oCwjjY5sD1R7",
+	"0y86zdZmjw/t5/rUtS39UpMzRl/Y4RKCV9TjwYHS5in2ZUTW/9m8aSXE06BEDAzQlmySVJjlBJEATROx",
+	"bWieB9KraqJoW/HBVewJ1sUDQHRqVCyHvpjYAjBx1/9XHfOsUACNbduPwrvNbn9hFt/8Vit2AwWCbcVW",
+	"5lerqpYzCcknoMwpcRf9o4iyd/2jjKsc43Bcr0jz3Lktmhlr4qR2QT20SLUWrgJCiRaJFAzuBZN1Dl/K",
+	"bNXODe4RztRTvNPdvv/lEfk6uPQzwtg+tZdJwaobdGdUZDkzercUmYSc88PZ/ayiG9bBWTayWNEI0xvL",
+	"Hf2vI4CrnfhwSq9+HgCa/PRXnn15aiaM7tsuquL8NUiX+FF6X2rsbmebvYXs7zofGwPJukdEcZGyBPKf",
+	"PiJjjgmqX9uqrDoaInNO1wlRDuLHcsVuBU1RgUMtSK3pr2daf+k+eG9mMHCPoBXzgok+eS8V1oxM4M5q",
+	"vLA/MxauTojx/PJbMard7zmCbLODjlHf7dhY81Cbhffwmx9L+4eq0rR+VszvwORnqbsr7bEYPYAvbWL0",
+	"Ci/0cI42n8Q9dkfIbHrA2/vzdHWNuzUG63SFnwPp85hK0V8T/yVW64zmf6UYjZ4AUxnk7CGoDN93o49X",
+	"OPAWFYnRg1Zb+sq7dPWrg4JlVCoSI1/4O2gkC3pnTnu7u16uFoCCwifHWF8BjiyMeCv8y3BeUe96kQtv",
+	"PVFkhN0dscGxckbdKHa44JU227hRI2lGHZ24xVk3FLyW8Cv+gXrfS0XwBldCc37HErM2cBaIXi1Q5niU",
+	"q1kiunHJreAZlrf/UtqqBYUiT5Ya18PN3H4pWbGqvLLxqheGPDBDULGrC/uZufcwuItmb6xr9Z8uwp8u",
+	"woGlIUQVu/gJLoD5cAH4RuZZIP9A0cvCn8JOSuaesyWrqxjXaDxu9LyxLVZsa29nwDuxhcYPRB+sCWTN",
+	"dedAzKFBuXc2jDmSwzVfwlrhbBGTaWZSbVb1QTYxbD//pR5d9e0+Hol/gu7kEd7x7SHAozLkY9khuOcd",
+	"Le68qa2IITBakq5t/P7847u6xFnoDHPllb9kywbMKvvkvXXd7NTCQln08PoR5oBf/vS6dth+23vnsB6X",
+	"8bRabdMpQwo/umHaZpLaW7KMNKqaNPlbKQ9CU5r5+quYJZrs43426LsW5jmcQ3sm6pEXJBjkc+2d8lzF",
+	"oi9G/vv4i5Hi8YhLAkFdSoLgTJDmf3H8Q39rTOU35h0kgi2lFnJ56PDHJt5psoFoNimPHjofJq93V35E",
+	"Mkbv54pQFS/9rF3j6KouzHwTe6GU5bCDhVUthZ+o+n2b3oPjhe9x/mgnONSQBzy9QQy068HdqEr/Bx42",
+	"p/W2HTR2z8SGnBuky8wjZISvjQj2YYHrSW22vCqJxLvbmYAQmwb84Fh+DmODp5iZpppCaE2QERojA/OR",
+	"UWJ+NW6ztaxdU32Pn4DxjBROc25mBaZ1wXRZOM4eXVClj2C4o3OscYT+eVLkK1cFChOacwUXSJ7dilTO",
+	"59hV0nwUg+IT7BOOSVslbcieZEbzpVIIlrpuTeZ4pcyCvJQuGJ1DSpoJuCbGmB2az9mJe41QwZYx0x/f",
+	"HeCObIlnmG/xzF9GhK1NzBoUYwB6g8gCIiOr0EKNNr0wqtBE9TUjCdvdSs0+a2SnI1xI/Yw0B4yeB3zx",
+	"QC6ja42IPDheEQCOFEeQ12eOyu5U2D/gqWhTOevdzAByMfO4tCrBTxQX07xxfa+ayaXqR1O8TbXV2P1Y",
+	"oMhfO1ZReedLIKv2AWFTj/WeHvEZhEW3kUnsdoFY7KN/pOjI2hW8W+IjjWuwD6T3a6O2ZlXrDB5h+q0e",
+	"Tu0m0a9E1dYQfPDM4dyb+tH13lTEaGpSc2/bybbZaBc55whJlIWNJNlOinBVFzbjQBcFhkGdpTS0pBH2",
+	"JUCMKX+F3Wl1TU3GbQ4aTClQdJAds2mwiSymUmsmjL+Ond7c9WctN8ysC7mhW9+jBpmqu1NarXFLoYOd",
+	"Ol31dnEo9aIUAYtYWY0nzTd3afVk3I0xu/HR70oc+oZ2W8Qg9j851EZgmcB4RWz9jaM/khyOZmvtsevH",
+	"Bp38zRjQbLtgKFfIpttYggtYiJa2Rr2RsYSq2yFmbR4lsFvvu98ptvvsoF9vk8+YmVcEu0r0e7WSncEN",
+	"nbYNbh97Cs98SXoXMvXNvzY975+zE3pY+hU2zmIcIyzlT7TXmXjz3QYmq/epJHN7zWadYXAUzzC1fXux",
+	"mYOn0FDi4Ut/DVNoX3rSah7Ep3389djN55rxxh53A3TQsHZfNvxyMAOjlar7BUvKiFwz2pCmVuFjIDjz",
+	"MuLUI8ddVppMbWW2B487yBrNobeXQ7o1sWqInpOlvhWj88nRO6rT2SjojwSBz+ffJ9W+aDq1vYkwL2aB",
+	"wuTFs+dRIA00KrBstdU1Hpmt8phyN7RvicsybltnRN1kt4CaVxP1iH8fUvz4jyTFD3J8gKmr9tkVS2+V",
+	"z09tI6EDxyQdgZ4ol2OCelByVrWoBvrVQ5URoY9P/+bi83exz6+RGF1V71MsGj50tLmYBzf9UsGWpxhH",
+	"RAMQ6wDclbdur+0NgvYiWigoqXX93cYG+PCfXLDyvZw7M0Fh7xQ/OB+oO0Ve5Ty9eytLhWjSRhv9ek2M",
+	"yByL4K0HYIzIslBhnYiVGVgElZCcKUUomdNiyuG6adv+nJuN4HlunIsxw/7omDf3jbaXrm0pTWcQ4IZg",
+	"BdyE7oqJak3YISD+jxJCRksIWKuZXBKqboW9K/mUUHVny6hJcC8v3kAD8PUKGhuFstid6KK1faNsCc2c",
+	"AaKa2B53NWphIybjovVbAHRA5Jru9hz4/EVYO/3d95uL3h/XP67ffd8CiMFqdrxY/jBYUhiqUp0O7+jM",
+	"Mha5dL7LodPF6sAH7o2ES23I0jb6dNW5VevDoPzfpvNUULGL0S8jZ5XEszKndyyQ5VlpzFYL9J5Qnqtb",
+	"AdyeEN+1oLqACbI2a/q8jg+PHgJdrP4U5CDI7Xa5pu3rKJyQu5TvNR2NhJ7ZJmvPj4+tDq7qZvGnU6IY",
+	"I6OwFTEW2I7Akxmta90p09cup/Joe+UyLm0ZsCDbqVZKs/nBIto6Pn5blNLdQbYxUOl6E/2xY5VhR4Mt",
+	"4UpHlYNFLP1Vb+tBS78DYdwyFlV0bRQexyVdb7v3lWOLvktE/My4XjFeyFWdpY0NFHSX/kOGHZd+cyN8",
+	"ER7UrfHHs+qiX2lTRxgvN0oOOtW4li+NwM3xD3gjlwNlzNuilSEjdglYuvk8RsxyI93aI5etSzj+yvx8",
+	"WC4+XNRyC10fKXZZhXgQhL8xapkYM5YtsG8BaDqk3gkZlUU+SsjIEscaBLUOSXCFzOpWBNFNbAbjS3cA",
+	"6XPH3XHpE3BRjemR5tCvatmhGfXXCZhW3Pw/OGYadtH7ygHT31Y1HcIoz7jecqjXMfGGFxwivqZ9Him6",
+	"+tFV0CzNQZIYbuPQ3K4CKNgAW81Hc/TvGHb93cj+3zHDVEHZQ/HMo4RtbYmJkVm2bbxrNN8nr9qlNNdG",
+	"OCcWyWrvDGl0oTfGE+W6FtW1K7oVDU6LCGZ85U9W2yHyeyhOK5jmBTtSvhPiIcNVhZxj2wBsV+BbBdpb",
+	"IKCAEO+C8Lo/uDICH3KIABuDi8HWzQrszvqO63+yUKu0KuSidodb7WqOhzOU1FQ/EkO9g2glhevlHA9B",
+	"ezgMfHHoSMkRit8nb2RBRvVb7kb1ltJjEHp6KYmvGVdQym7L+W9F8BX7Z0s1KGByIPjavRwpFZZZiQQJ",
+	"WQHeoVswhOaicVGg3DojH946bNwb+LUz6rDOzK6wDcDqt/j3kFYHh+mw50Qzdejjcc1cT1jXe4GOUaTO",
+	"acaOyoVPZSS2mBh7OpmpQHunelkUXnAj9EnVoAIbWxPjQtq22cmt8GcnIdOSFhkWr2I3W9dpSUjtu88l",
+	"/i7zBa0a1hQslUXcVOUKpgh2hoydHPPrV7Aegsvl2ip43fVyRhS59KO/3g07SB2koO0aSmlqd9jtypFm",
+	"PCj/QMaD/r+9p3TBn94/Ayazo0XNSAvXc43PvM9rb+JL4i9BZA3hUoE9uWBykTOSScuuCBW1A1JXmP1r",
+	"9LLbOsdOZZ98GF6oxF3Z9MRf1iSyxgFG/l4WHAHcWKBVMJr114o5Yp+/8Sxrthuz3u7UGZ8sCXqlW3y8",
+	"sZItL9TXWAfLr3/rki3x9l7slmgx7HSF3ZyqcWzBzvoAb+XSmfX2ipHwSv167cyXn7/8dwAAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -115,10 +115,11 @@ type webhookSecrets struct {
 	URL           string            `json:"url"`
 	Headers       map[string]string `json:"headers,omitempty"`
 	SigningSecret string            `json:"signingSecret,omitempty"`
+	FormerSecret  string            `json:"formerSecret,omitempty"`
 }
 
 func (db *DB) sealWebhook(w notify.Webhook) ([]byte, error) {
-	plain, err := json.Marshal(webhookSecrets{URL: w.URL, Headers: w.Headers, SigningSecret: w.SigningSecret})
+	plain, err := json.Marshal(webhookSecrets{URL: w.URL, Headers: w.Headers, SigningSecret: w.SigningSecret, FormerSecret: w.FormerSecret})
 	if err != nil {
 		return nil, fmt.Errorf("encode webhook secrets: %w", err)
 	}
@@ -148,5 +149,8 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		return w, fmt.Errorf("webhook %s: the stored secrets cannot be read", row.WebhookID)
 	}
 	w.URL, w.Headers, w.SigningSecret = secrets.URL, secrets.Headers, secrets.SigningSecret
+	if row.FormerSecretUntil != nil {
+		w.FormerSecret, w.FormerSecretUntil = secrets.FormerSecret, *row.FormerSecretUntil
+	}
 	return w, nil
 }

@@ -59,7 +59,7 @@ func secretsOf(w *notify.Webhook) secrets {
 			add(token)
 		}
 	}
-	for secret := range strings.FieldsSeq(w.SigningSecret) {
+	for secret := range strings.FieldsSeq(w.SigningSecret + " " + w.FormerSecret) {
 		add(secret, strings.TrimPrefix(secret, "whsec_"))
 	}
 	slices.SortFunc(list, func(a, b string) int { return len(b) - len(a) })
