@@ -35,6 +35,7 @@ const (
 	AttemptVerdictREFUSED   AttemptVerdict = "REFUSED"
 	AttemptVerdictRETRY     AttemptVerdict = "RETRY"
 	AttemptVerdictTHROTTLED AttemptVerdict = "THROTTLED"
+	AttemptVerdictUNDERWAY  AttemptVerdict = "UNDER_WAY"
 	AttemptVerdictUNKNOWN   AttemptVerdict = "UNKNOWN"
 )
 
@@ -50,6 +51,8 @@ func (e AttemptVerdict) Valid() bool {
 	case AttemptVerdictRETRY:
 		return true
 	case AttemptVerdictTHROTTLED:
+		return true
+	case AttemptVerdictUNDERWAY:
 		return true
 	case AttemptVerdictUNKNOWN:
 		return true
@@ -245,7 +248,8 @@ type AlertsEvent struct {
 	Counts AlertCounts `json:"counts"`
 }
 
-// Attempt One HTTP request.
+// Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
+// default); the rest stays as long as the alert.
 type Attempt struct {
 	DurationMs *float64 `json:"durationMs,omitempty"`
 
@@ -256,22 +260,33 @@ type Attempt struct {
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	Number     int        `json:"number"`
 
+	// Replica The process that made it.
+	Replica *string `json:"replica,omitempty"`
+
+	// Request What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+	Request *RequestHead `json:"request,omitempty"`
+
 	// Response The beginning of the answer's body.
-	Response  *string   `json:"response,omitempty"`
-	StartedAt time.Time `json:"startedAt"`
+	Response *string `json:"response,omitempty"`
+
+	// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+	ResponseHead *ResponseHead `json:"responseHead,omitempty"`
+	StartedAt    time.Time     `json:"startedAt"`
 
 	// StatusCode The HTTP status; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-	// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-	// message. `GONE`: it will never accept any.
+	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+	// accept any.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
-// AttemptVerdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-// message. `GONE`: it will never accept any.
+// AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+// accept any.
 type AttemptVerdict string
 
 // AttributeMatch defines model for AttributeMatch.
@@ -360,6 +375,14 @@ type FireMode = rules.FireMode
 
 // GroupBy The field by which exchanges are counted, each value for itself.
 type GroupBy = rules.GroupBy
+
+// HeaderField defines model for HeaderField.
+type HeaderField struct {
+	// Masked The value is a secret, or may hold one, and is not kept.
+	Masked *bool   `json:"masked,omitempty"`
+	Name   string  `json:"name"`
+	Value  *string `json:"value,omitempty"`
+}
 
 // Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
 type Notification struct {
@@ -526,6 +549,28 @@ type ReplicaList struct {
 	Items []Replica `json:"items"`
 }
 
+// RequestHead What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+type RequestHead struct {
+	BodyBytes int `json:"bodyBytes"`
+
+	// BodySha256 Digest of the body in hex.
+	BodySha256 string        `json:"bodySha256"`
+	Headers    []HeaderField `json:"headers"`
+
+	// Host Of the URL only the host is shown.
+	Host   string `json:"host"`
+	Method string `json:"method"`
+}
+
+// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+type ResponseHead struct {
+	Headers    []HeaderField `json:"headers"`
+	StatusLine string        `json:"statusLine"`
+
+	// Truncated Headers were left out or cut.
+	Truncated *bool `json:"truncated,omitempty"`
+}
+
 // RotatedSecret defines model for RotatedSecret.
 type RotatedSecret struct {
 	// FormerSecretUntil Until when the former one signs too; absent where there is none.
@@ -682,6 +727,42 @@ type SecretRotation struct {
 // Severity defines model for Severity.
 type Severity = rules.Severity
 
+// SlackApp A Slack app that a webhook posts as.
+type SlackApp struct {
+	Channel     string `json:"channel"`
+	HasBotToken bool   `json:"hasBotToken"`
+
+	// HasSigningSecret Whether messages have buttons.
+	HasSigningSecret bool `json:"hasSigningSecret"`
+
+	// InteractionsPath The path of the app's interactivity request URL, below this server's public URL.
+	InteractionsPath string `json:"interactionsPath"`
+}
+
+// SlackAppDefinition Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+type SlackAppDefinition struct {
+	// BotToken The app's Bot User OAuth Token, `xoxb-…`.
+	BotToken string `json:"botToken,omitempty"`
+
+	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	Channel string `json:"channel"`
+
+	// SigningSecret The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
+	SigningSecret string `json:"signingSecret,omitempty"`
+}
+
+// SlackAppEdit The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+type SlackAppEdit struct {
+	// BotToken Left out, the present one stays.
+	BotToken *string `json:"botToken,omitempty"`
+
+	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	Channel string `json:"channel"`
+
+	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+}
+
 // Status defines model for Status.
 type Status struct {
 	Dependencies []Dependency `json:"dependencies"`
@@ -763,12 +844,15 @@ type Webhook struct {
 	Name          string             `json:"name"`
 
 	// Operators Whether it hears of rules that cannot be evaluated.
-	Operators      bool      `json:"operators"`
-	RatePerSecond  float64   `json:"ratePerSecond"`
+	Operators     bool    `json:"operators"`
+	RatePerSecond float64 `json:"ratePerSecond"`
+
+	// Slack A Slack app that a webhook posts as.
+	Slack          *SlackApp `json:"slack,omitempty"`
 	TimeoutSeconds float64   `json:"timeoutSeconds"`
 	UpdatedAt      time.Time `json:"updatedAt"`
 
-	// URLHost The host and port of the URL; the rest is secret.
+	// URLHost The host and port of the URL; the rest is secret. Empty for a webhook that posts as a bot.
 	URLHost string `json:"urlHost"`
 	Version int64  `json:"version"`
 
@@ -799,10 +883,13 @@ type WebhookDefinition struct {
 	// SigningSecret Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
 	SigningSecret string `json:"signingSecret,omitempty"`
 
+	// Slack Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+	Slack *SlackAppDefinition `json:"slack,omitempty"`
+
 	// TimeoutSeconds Bounds one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
-	// URL An http or https URL.
+	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
 	URL string `json:"url,omitempty"`
 }
 
@@ -828,10 +915,13 @@ type WebhookEdit struct {
 	// SigningSecret Left out, the present one stays; empty, requests are not signed.
 	SigningSecret *string `json:"signingSecret,omitempty"`
 
+	// Slack The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+	Slack *SlackAppEdit `json:"slack,omitempty"`
+
 	// TimeoutSeconds Bounds one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
-	// URL An http or https URL. Left out, the present one stays.
+	// URL An http or https URL. Left out, the present one stays, unless `slack` is given.
 	URL *string `json:"url,omitempty"`
 }
 
@@ -4660,197 +4750,212 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3vchs3lu+roHi3yrt3W7TsONlE+nBLtulYd2TJl5LHMxVlTbAbJDFqAkwDLZqV66p9mn2wfZItnAOg",
-	"0U002aQoJ9nKfJlY7EYDBwfn7+8c/NpL5XwhBRNa9U5+7c0YzVgB/zm4oVPz/xlTacEXmkvRO+ndzBi5",
-	"Z4XiUiRkIgsyOp8cvaM6nY36vaRXsF9KXrCsd6KLkiU9lc7YnJph9GrBeic9pQsupr0vX5LehUwpjtr8",
-	"yMcZKxjRM0YEWxI942JKuNpt/C9Jb0ELOmfarudVWShZxFc0EuyzxgdGRE7g0ws6ZWTMJrJgCaGKcE2W",
-	"VJEpv2fCTIWbl38pWbHqJT1B5+brKX4jnNecfr5gYqpnvZPnx8fHSYQQ56/NgzDegupZNRzPNi55Ios5",
-	"1b2TXlnCkxES8znX8SVPC0Y1U5qIcj5mhVk1E7rgTJElFZplbWvMYcxwHhmb0DLXvZNvjxOzXj4v57Da",
-	"pDfnAv/1zE+PC82mrID5XYl8dbZY5LzihNgnafBI+GGu2Vw1iPzs+PkL+K7/wxphYJLn+O6zYEtoUdCV",
-	"n9c7Ltg66cwvhOas0MqQrChzpoieUU1owcicUaHhWBgOSmmes6KNjnMzfoSDx1LmjAo/j6EsNWujTAE/",
-	"fjWaDMu8fSplzs6z+Fy2cGq3j1+ze1ZwvWqbgHK/R6fwTwWb9E56/+tpJfCe4mPqqR+5MZO2ifCpoLos",
-	"WExyUU3Y53RGxZQpMqE8ZxlZcj0DGULJtJDlgqiZXBqJ0ifmKLL5Qq+IFIwoTUWmgIEsj5lXZakJFYQV",
-	"hWzlJuXn1I0Z9tsBTXVs0XaOXCfB0TA0XZkVaUbGpSbvB5evzy9/TMxvyxlPZ0TIscxWZEYVGTMmiJZ5",
-	"q9SBcXbf2TMzHZx2t729YZ9jApN91oQLornOGZEFmTOl6JQlJKWKET4VsmiXmL9sUAgxqW3m8UEUjGab",
-	"5Q+InUrQACGF1MS82TaXEsfdKHe+oNJhSr+UGWdA5GuWs1QDOeHfqRSaCSBVIJ2f/kOhFK9G3747MLJZ",
-	"nf9ype7wL2ohhcJ5vC/kOGfzDVNY4BP/uttU3Lgwh8iZXjKhybKQYtqHPbLvmWFhFeY/FoVcsEJbitH0",
-	"TshlzrIpy850TQpmVLMjzecsJgrD916uIqZN0ktlievetKKPXGRy+QoehTXl3JzIba+9ts9dl/M5LUAk",
-	"OnkGq8rzq0nv5KfNgwzcG19+TiK2B/vM0tL8u2JhYGnCFaFjWeo+uZoQSmCdxvDiylmDxmKBl+bG5mQZ",
-	"ilVB2Gc6X+TGUhMZoWMF22XMyFuhwZrk5mwI1r8VZkkTw2JnOibAec6crDIjCPiynhVMzWSegQ1YMGq+",
-	"bc5Ytz2dMZqbAx8zxOorh68ZVUq4ViyfJFZWplSYoz1mhN3TvKSaZafwrJVERNGVIsvZqk/OjQRQMr83",
-	"ppxbgBnyVqRU1IYgdEq5MDRJ1sRAYszPLro7jyoF3GdkAzJmKZ0zcs8VH+fmnzMuMj+vJ4qg4Yy7Z/6c",
-	"S3l3NKbpHZnIUmSgKs+CXTVyrh+dtJnNy9U1S6XIVHxaZpfIpJBz+BQTmTP5/Xz/mWtlVFehE/s987OS",
-	"ZZEykkmGclazPHdD/AvRkowsW43cZG9F9bbfZ/Mq7rVR+e6buAkVO8lynBte8hZ0pSrQYgeFhpsfFRLz",
-	"qP36ccbMeTDcZdlMxa1Wci5IzpVWfk+oUEtWwHNm4rCe+B5Y9ttJ7Ll3UOTVJ13beZgjCIaJof+Y5XIJ",
-	"y/FntB8dH83TLgxtHr0EdRnjHsuxi4LBpIxebf3gX9FT3uhGozgrKFcsqxilJlu40N+96K17UEll8+5g",
-	"4SpnxXU3nMDuiXJZ2WKnOD5rMU/gQO/NYTUz4SfrJjv3w+9efQuSmn9grUlcV3WOvKSuNMTP/vNy/A+W",
-	"gi4F4oBmVZv1fo3d3C5GTnSwoxMOpN39xQUT2X5vuqO3x6tt23+1YKKTmeqkOhfGYRBaRRl/0yQazODI",
-	"4ClZt6h6wXJbt/YNzzWDUBHNMm6WRPP3wSZPaK5YzLCpIk5OpRgGN/+NtLBOoHF7+uQ1n0xYYRY/4SzP",
-	"FEQQUjkfc8EyMl6Rs8vXidUvGJiREzgX4xW5GqK+aLBeI5TyGKGApPf5aCqPzN+O1B1fHMkFEuhoIc2e",
-	"FNZwDxWQDQ9ZsjVOc/cBf6mN1uslW3yp7iMXPsby25KsUlKHCZ10/3KoSA4ZM9lhBmFU5UCBix2+foDQ",
-	"BvjcB41KdJ9/KIgPcty+tAnHHwtZLg6u9rxL2/7es4OqS/QlO+3Ub6ZdK3HQ0K4TjCMqowrMQzWlubtZ",
-	"Gx1v7X21JewZelCN0KcMP+DH6ZMBRD63hDs32JwPMRSQ4zqYCUlgU/jwmWWfnzeekvfWN2ucFHU1ifg4",
-	"IFlow2A4JYoxMioXN3LUPdzghVB3aYSn+kszKmoW6jJj8SxezRCHzyW4wlbS7EKVG2dCGb9OWcGLnjSY",
-	"lWClG6bSMyb65Ed+b+xOZSkGdBSEQngxIVyTO8YWGEvCP2IYAGl9K2BIiFTkVBsf+OWKvJdKTwumniiS",
-	"5jK9a/rpB96Hr7MFVcx1Nxt3wMGpG/FMjYgsyGgCljKwZlMdmFdiwsuIoHALbBq5FJkc9cnHmTSbTBQT",
-	"GT6lzH5IkTIyh1TsmKW0VCx0GJdUkVwqnUCgEKJ0M6oh8mc4RGmS8QyDS0K6dDLJjC2tlzxlffJqJhUT",
-	"hpFuZKq4sLEGbgNzxkVpbHyblJ1432HrXls3AyJt6gFGH+ZZ3b/3NyEWN7IlPW64aVRzaZpOXS7lHcsI",
-	"1X1yFrh9eD7hNIF7k7OJJjSXgvWJsa08BxEp8lVXCddqm7QkqEbWQBuB72mjt/WYUQKGnHFLgRsnsnhd",
-	"FuBJ2VDiiKyYPm3NWTFhtM5PPfulXtJ7cz7E/zh79ZfLq48Xg9c/Dl73kt5wcH118dfB6+B0rvsrZvuA",
-	"jP1rG6qodpHPF9ImHKixi3saWPYpvgDUwS0Y3Nv0yPqOZlRTH/U0j5ERvh45yqkPdGzlaBsTiapaFRdH",
-	"WrP5QscSXYy8vbl5T2wqan1emd2gd/Uj0y1yCtZFzJBZ1aLqSxursNkTliXeRFEsLRjGKyJCQHA1i2cY",
-	"fDCT54yUIgP5tUqMOPXR+kUhU6YUyfguWQa7OuM1bbSZXUItzhpjNuVCGBlp+QOF7BOFYYuoZahpoXcL",
-	"9xrnqVSvZNYyC9h6fOg0yOcAeQq3L3Zq/Who9J4VGU8jGzD6cGkO5OXopEF+IxBCylfpCMcOc2qO/j3D",
-	"sw9agYxeDy7O/zoYDl6PTghNU7bQLOuT0XBwM/y7+dOtsPIPWR0GUWWaMnjs5u3w6ubmAt6GhAhLmWE1",
-	"QpURqGAbk4XReDDmmw/X8CjXZMnznAjQlvhZomdc3Qo72T4Z/Xh1OWh7looVajQnuSxVeknPLwik1c3w",
-	"772k56cJf4NZ9JKe+cC6HGsef8uXIZ9U29MiFAo+LjUDYNlWG6UuFu7YKpZm3xK/keDSOloM/t+Hs4vr",
-	"XtIb/O38+sb8x7uzm1dvB9eRxSa9e5qXLWys2WfUKDii4SgyHDwn7POiYArC/+ZXO3riOB3egE/361Gu",
-	"Zy0QspDchgCwoDXS1hUMYJf6DVp3UTTwInz2ZZnfDZmCcMOvGyzArfYMzY1fFUv9BMbE0px8JYl9eOdI",
-	"cdJD53QvV5xNSsWy1gkujQFpQ0I+QUhzzE3tMVNjDtNxzj4IzfPuYrUUxoeNJJzOM1UBb4KM+IZs0w6+",
-	"tN/risTVnlbEq+bXXGBMCjSRCPGog00tW0/PLOYJEJ9PbCRcRSwHp81rujKejoEwxvq3h7gkOKlTKTNQ",
-	"IFbCGzvYUFujLwpOjLE4y5whS8CUtoWnPmtrG5212HDmEa9UQFdLcIssFlEud7EdCqaLlQ1wNRjcL8pb",
-	"PkZ5KWWO4oQW29eipab5NlI3OArfSYKtCubotyXONgsmMibS1bpM2mD1CalPq/BTlhnxzDA1ucnSEzag",
-	"ZvEnClJQNmRgTkPO07uZLBWLag5wRcwpaMF/1rSozWn6V2KLHwRQna24G3dgPPgkxDl7WxQfAdgL5Kj7",
-	"29JO68LdqRjVrsojrzUEmGhNEXvfsVXbbfF8U1kULKeVvlqfi/U1LlVzs589/+bFt9/92/dmOxbmNBZm",
-	"tv9+9H9+Oj764ed//acY0zCR3fBYIHYN6NCEnCi66n6mmbjnhRRz6wWu/25Ow7sNEBJ44FrT9C6iULrv",
-	"R2PAG/hr7HOOPVs2wWfp4g5InKQ3EqFjVEgFnnx3+qH7sc3xdUfuGp9uHttwUeFE69uTNDDuHteNg9YY",
-	"MCRjYxObrLxJRFz71Tmrd/jh8hJDFq+u3r2/GNyAjf/m7Pxie7QCjclrN91djMg3nOXZoE0yUxBPgLwE",
-	"8QxsBgnzWKSizZ0cF/KOCchtJEZ/zSBI7PZplJCRLPUnOflUGNKYfwupP9k9GefwF2u7fIKPj1r8fpZn",
-	"8RmY1QefxrBXH/eXqZ+Ofx6BCYG8ag2aCk8Q/VqA/tpENaPClhCukyST/d42/wEXkSA1q69s8SYg6dh/",
-	"Y9/dvv8ggQXNn2K2EhlhD9gFrJUili2X8g7Q831ylueGelqReWnTB6eg8FDCmp+sAVwwQwcwYCOqraa6",
-	"uoXx6w5VLVj77fF6dD88wK+k0JSLCG7xFVWMzEG/qC4+YX1cmAqLDHvWdEcTC7ikYmVD4CKMgOzwaSOf",
-	"VFsu/9sOLvnGigT4+XU8AugdGFeK9MNx8L9t1uqci0cZ1x31SEbEiLQ5o0IRFLY1IIGTzl1kco1qz9cy",
-	"AaXgv5TM/hzP8sekuj2Xu0r1gr2LyuPR+8Hw0+Bvr96eXf44GKFVqQLrwdgSxshFiDcX0wojS0avrj5c",
-	"3nw6v/z08fzy9dXH2usYUqWa5IwqTUY+uD+6FVViGkYFVcIFGS0BJe9i/CCCQcG4OUDauh4oC6cPurI2",
-	"o26K0lNnN6JCljaGkL2ZWaVIxivr5FcrRlxZKTTLElwVRKxgkYgyDzMYw6sPN2ZdZ+/fX5y/Ors5v7rs",
-	"Jb3B5V/Ph1eX7waXN91W6Ka62wIvA8c9nhNwoVhwb8kAE8LWCcakIdc2rsu1IjxLnAjD2lYyWrLxTMq7",
-	"I57F8paGBbsGrfCzrxx0Jeo3KzJm01Js95LtaBH5cJVnTGnMZIaASQTPysl6uKOrooLUSyTjnEJx6E4B",
-	"/c7FAkoPNudezCN+SzOehQmYuA++OVZiCQYpZDCvAmoZG0AxrfPdYiXU1hZtIm/IykN8YzcYup3X7lmV",
-	"XWbmvJakZ49Fx8nZp9th8vaBBlL+1BY7QnQBs+tTKdh2o5RjRBEPZ4D2rmZdn5PfpcCHqp3XkMljblJI",
-	"pDhiZTd0R02yHQTksW3WQ8+mDf375nzo001r0R0yGg7enV++Hgwxc6Q0z3PI4yuHoPAZ8BAxBYj+kUtu",
-	"29GrOo1bESvUIKPhh4vBJ2POQHrejI9/Gg5eXWFSDctsDOGplkUAJw+qpGLlUTBbi+nh2jwRVjs5bQe0",
-	"gJwWLjpM0Ce9cHbun35m2/QgyJlVf+j4cLsexDfWFGHlqbfBGpBug5vh3/GfLvwbJidhk11+MiEjtCFH",
-	"pFiLZMNog7+9PftwfWOeCMPat2JjXLthKDkshJtaI7lozdik5z/WkaY7xBlaaHrD5yy3APXHO9adz+1V",
-	"qcfyc9tGO38e97QGIHDwtOAEBNWJzbTHIlaEGC4Bo4wrpqNasVvqSoK5cjZlG4vwwIZDgAG+UE/zBzit",
-	"9URGB4RHg/K49Bjlg4Li+iTtDyRjmvJckX8evnlFfnjx7b/9yy6BpzsuMkS4LQo5LehcnRAu7mluDFMh",
-	"9SdwtxOSSjHJeaoTojTNWWK0pqEehEE+uaUkREv5KafFlCW3ohSqXBiuZ9mnOcs4/WRWl5A50zOZfYII",
-	"ljmWDGcw5lnGREJKQe8pz+nYfMaFYTB/ZajOKg+IWgSGlaJYuANLMltnRLlc1qtHw+i9IVsLL8/oYsEE",
-	"c5RhcpGzsMATDXaIDBkOQEzeE9UeU+5+YINo45f96zQQk7QJ3siVQy4ZU92tgORy2t9sufnowrc//BCw",
-	"+IvjeG7NVeZthNCYKSxlkcUpqG1AvpnYXtKVTQydjHMq7k7JyDA6amSU/4YXFKELijnkMDESvLgdIqIx",
-	"mO3q8bzJZmOQFb1jR3jIaDbEJx4Nz/oHhnW2VobUafGOFnewqXOj3PEtwoXSCHjfu2rrjw0rRd6KI1wC",
-	"NMkW0Aqk7qTtJvVQsIX7bPwopFKkPOc+ghIJb7BoikIqp5DnxIr7e3CYebEnSCTpTQoZ0awDH5mC7zCR",
-	"wRaDBppoCNwg2cwJo6D2/us//rOze+7Chls/DA/usao5Vyo6/k2FwADiCQxq6pksp4C6WRE1k2WenZJj",
-	"VHM0zyFRw/J8/4lcg9DdlvLnmS9KRUz8BHqruc5VOFQteNSiKCqfVZb6ajI05mZHWgTY/RUpKILfALwv",
-	"ps6lCDI5Y5re7UGWHWIsOiKa/us//hNcIDytTfjWFvgV+7xgqd4KFPOdJjAHZdZvRNnc0CHA8QCHnjpI",
-	"RsZyZrwwC1Ut5JJYWfBQkeLDKXBggSzBOUq82Kh4v8l8NWaoESIupiCxGo/wWghun5xrBQqICo1BbDlZ",
-	"L8eJRHD5/cbGF74AHUG8PHeIS4UbgaQHS1gRTe8Ykfc2mryUxV285UWaUz5nWc2X2uZqudAEVy68aU/g",
-	"rqhG/PYQoujrSLWqRR1+y0ZI9vvWTKo4mIRnLbY+zE4lLoqggh4vU0x1c03Gq1MyKpArzjNvEzjrFSUD",
-	"1OsgcEktbR40GmB+yWjD/9yxOsAPEgknG66EELXiU2EmmvMJ6y4iFjwOP42IMWn3M7Cqf+rRBTeGto1y",
-	"9ZJextUCMs0//7yL7N4Ds39fdTPpEKwFTsH1Vq+6VdWx4AG5oxuY2EPdYPWWU7dB4FxwpR8a8XGya/9g",
-	"z1Bqqll2DbDC9emYzWAF/urhv3UehD8HjjK8gR0E+dRIFilPa12wSL0JVncIFJ8KI+T9VGMw1KVFSCZk",
-	"tJwpln7CgOSYKvbdC+hHZbseqZlcuijs1oh//dNROtpulA35X8xZds1FyjpanlbPg8tu1Q1omxlXWhY7",
-	"4O32yJoxQccWX7yuU7r5nJW7OQlS7pvfsM99gZU1Ct2CuQTCaFplnjcNHcv6bnYPq9ZoGw9dmbO3+GT3",
-	"XCN86J7mGxdmLM2XNL3b+JBNOt+w+cJ1O2tFAq//ABHoKzHEgvL4XhcMhNjqHRcObRSBkKRysXV3r+Gh",
-	"PXtDaVpMme4uDG/g+Zh+8Ume+FIg0rORnuUio/srqB3bSCxpYYRNW+w9TJ1AoShXZMGKGV2gYIMOahW6",
-	"j7rspzW7FFFLDu0KiZxMoPGVNWGIlmRZcA0IFoxUfL0ops+d7hilam51DUMT2+6YeVBZBJXYDDc9CQV5",
-	"4tDvTl4Gwq7e2AuY34vOJp+tn+QaFSr+Xxce65Ii5PEmEdZP/foRjwrfNj33mk244HuU7Ft85IIVSgrP",
-	"axMLmVx3nwKN5OOF2Hj8gQqqO18eTo/5FRw3yfJWLp2zF3b3BLBolUOrbAMPTuMFU31yTKQgIRDM9emE",
-	"3yGYJVKHlkS58/13L7aABLtTKNDG3RqyOr283o/VJl2wRBviURVwTMspOM0+NdNYdL8z8mvzciKK2u/c",
-	"s4CE33y3rad8VJ+v7/yEFq4JqXHrsftoM/oEGMC6wdjoY2okiKcNAjjNFIkUt6JGJ+SXBlLQsQx+Ddxz",
-	"CA/ljKAwQayeUXaYY/N0+O74xfcdgKzrRkuteVoj/F8qbXjeIXRwOYYk9qUI9PcBHdectbRjmW7Eltqc",
-	"1XBhHyvlMY5kW4RY78mCVGieK9tNtCYT+uSNGTjG+3vnRCLWXruo8i1rx0wvGROkYHMuMmM9IAagIZ22",
-	"oHROybFHvttxkD/rPFsXaOwzTXW+QqlWZ8Znx8ffH0qu7WDg7tfa7vHt4A1g/+5TrhnPm5XYnIpVIKZA",
-	"gUHkNqmQ0M82KCxfWgbHoN/Y2a3A9h3W1LT4DyyM9pdF+9rBAdT+eDvWfof5NO3pdg74iDB2W9ZthASk",
-	"VgwXhPt/7HofWQE3amjcUYRBHsl4iVe1xqz5NlP4bUszdXMaqGvP7ILcCPHNpI12NxK4LVcCjW7L4+Nv",
-	"UghRAlXh3+z/45/DlBr+MDqxncl8WgezmT6DVPUL+kdpxLA3GgL7EpNy1bxbcDU5nW41bUCroU3DVdht",
-	"3UJxGxiyCkypSMYV2P9m+hbvgyP1d+9O3hXrHeyVg3vb/ih1TBgHOHh/I6x8l3CBeWlYirb6+ubctIsE",
-	"pHI+51rvAhk3Mu+CKv1WlkVratD2ALflCvD5mSyLDoZosMV2t+BimWYXfT1j89NbsbQjyDlTNVvWcA4F",
-	"OqP/o1x1jUXjNVqgdW20+bmNylu58EHIjTJnhwBuQ5T50QDbZvQ22OfeQM/Ah98VsEF5HodO4JD2witM",
-	"Ym85vHtkF1Uul0zpi44yzj5OWDC5SuLtIbHsgMMdijSqNy7bAsC+/8VDUvSuIUYQAbN7FWOra2dI7xQp",
-	"YgWrldL2yeh/j2qXUokVKUrIeqYzWtBUs0JBXS3aaYDh6lJWWxW7t5aIPn94iWhQYf+Yn4Fi/cf7QKca",
-	"zXWnaHuxHabWIBvZJa5Y30J5z4qcLmJWqjUWNwTcbMIS04Y2ZzlmimfVrY9SMOOpZoVcQElfLKTWJQ4S",
-	"Uw3hTXK+vHZ4fnP+6uyil/Q+ng1tH4TzyzdXHTsfVDHonbbAi/41qD42seE7VJ4HnW9i+kouu5tGEuoR",
-	"tn2wVrWAhXHZqh16gzayX9qK2OuIAj0WS4xZUEhLWwXbr28rLqRw6Jhtur5azmNCJKplhamQEBRh9suR",
-	"NKkzREzi2wjEbiL/Ws4ZxImWMzmv9QOaoMXfaK3HRRaemVJhjoXRuUV2REvS94r1NZvamU/boTr1tbP0",
-	"2O043hhV7tG+MTCTb80Bd6cGXRH+ML1JF20FL258YAiuCIWYqHEf1twwrrCjCFTz2ZAO3EDWb7na6eD9",
-	"Rn+r5qG2TbtwcLZ6iZ2jC3QjANiilkQx1n+cPpsPLNrdfOLaK2sdcZKQzWMy6YPI5EHaQxpjUhZ7eTTq",
-	"ji8W20D6qSxzFx8ji1Lvhzxub4ro51/NJ0avj0jmdWKZk7ARLLEH9Mj52G1lwkYc2GboHr2gq8JuQDLs",
-	"DmnaCdtGvaGIWLC6wXgwkNuMqusmzm196tg+Asq7WoBwUPnlhJhXwrbvhDq1tRTQewPzULic3TD3M5Zn",
-	"LZS7rGomg+BivWN+pL3wLgD3jsgrZyhsvJ8U+egv5lF0gV5JkZZFUW9XF0aS2hxsXxy+GfbNaNG8tDtS",
-	"N95ihlLN3gPnSpHFdfqaHjdElKXeCENee2kP2FNZ5G8tLHudK2dSaYj+G9vHceeH4cWpZQd02CtO/J2B",
-	"qn4nYKn9EEw2uWFtV7dNdVGS1IV7RBqFMZ+K09fYq3mEmjy7QeE8ArjIaol1y7ipyjpkAQkX5P9eX12u",
-	"ZwMNZZ9AFTLJ6UqWUZDCAzKDu4ChrJjf1OI0mNmL4x++S7b1PL0G1cb1DJEg7iYE4mqMqfYammnlemEY",
-	"zWKbOlhyhLMIUpXee4KNuxL5atdM5SHkfBU2Sto6KPk2/YYTZFAi1MhWbxNIe4JOGuqlC9wkNJQ66h13",
-	"2wAWwK6ChiUPQpo09damJlVkvArJWyFFxrIUGeaU7PrND8+waiqn6Z1DE3BFrs2/nyiS8znXCWG5YuS4",
-	"JRZfQxpsi82vlyK0So5rMBDDQ0OoIteaiowWGfnowECKrk7iRQuDQNKUwnzbn6ZaD8OmZNn7KK0bCxUE",
-	"bi2Y+tLsh+2ZZ/3QzQT+Ln42ArOjyKPdIWdaLyAXrPVCGbuhv3bt5pYDtDdN4kiBSplu0miDjOsH6TKW",
-	"cf2nKnt8VXbBJppA6/EAn2AYG+5fXz22AvtTG/2OtREXhBJs2v27V0XhMlp5Glha2bOfuEOAsQBInO+r",
-	"Zv5I+oNsIc/DFUxUc2xQFn9ppDWAjXpJb8oEK3jasSdZONiOjcnsq4dAq7gQ4qMBVj4COLGl56nVoQAl",
-	"5WKKUALberZ5owSgR4L+BfVVT90tw+sRDWxe61tZsNzKqZGtihhhJK6KDdqkCN5AG41xPFp1oxwrVux3",
-	"+W8NA7wl0NIEjFaPbw9T+yluqmda54QvULcxifTPgJ68GIn07XyWbEwC0Aeok0zWG6P1b8WtOCIvZcZt",
-	"fNRYSgBjnUulyTPyjr/skw/Yht9emp/YsKvRFbZ7WUoVS8hIlHmONj0VdjrYXQZgxDIt5wwLfW8Fcf7y",
-	"CckZvWeEWr4ybKMlmTJMdTnwsZkmxJNwmovWTnEAjbHt3ggXixKRoEbWMaELsCBG2MBsVPWcxtsNzEcu",
-	"uFMPCzo101tQpcioOsnQKQHEON7DQRUZpdUv2l0TlNI8d5XY1NXymIV7pKH5gFOdc7oCY8CoKZjHediF",
-	"w6zum2+++cFM/sPNK8w6knJhKCW4YGRSYOqD5iTjU65Vn5z5zvuuwto14XCt4OA7H6H6BbUKGoAWsPz8",
-	"37/9Bq/oNFSqLvNQbsoQTofzDMZNxlI+r76PY1OEP5tHtPTsopkw8/E4ePaZK31CXhy/QLhjzlNmk5c8",
-	"Y0LzCTcHvHe2MAb90fP+sYv01f5mzAR3cVVv4Msn1pqce8hw1fDFcH91DTc2eOthoCcIO570nllzUNAF",
-	"7530vuk/g7kYNQNSwN0IasRpzE7BwjykF59MWOG69LqW4fMxF3i98tnla2OvLCDOieb5eEWuhmiIVeDU",
-	"VM6ZF7ij6v6YETZjHVX3KYx8Ry8Le0WY40qWwIo40ho8GrlUSQtXNf9URDBs44bzI8JYgnd8YaaJW4gm",
-	"s0039nKuNH4aiGVv2FCtNXTVI0+NjeHu7e/2cFVT0ul5Czbt9OxZcGNM1+HhWpmuc/f3vXd84YZ91l2f",
-	"fcdF53E/YAe7Dk9b86bDkxfGJYBySIdOgHPy/PgY+3kKbR3CQGs9/YdNlKI90KkZINh0oCwjjY5sD1R7",
-	"0y86zdZmjw/t5/rUtS39UpMzRl/Y4RKCV9TjwYHS5in2ZUTW/9m8aSXE06BEDAzQlmySVJjlBJEATROx",
-	"bWieB9KraqJoW/HBVewJ1sUDQHRqVCyHvpjYAjBx1/9XHfOsUACNbduPwrvNbn9hFt/8Vit2AwWCbcVW",
-	"5lerqpYzCcknoMwpcRf9o4iyd/2jjKsc43Bcr0jz3Lktmhlr4qR2QT20SLUWrgJCiRaJFAzuBZN1Dl/K",
-	"bNXODe4RztRTvNPdvv/lEfk6uPQzwtg+tZdJwaobdGdUZDkzercUmYSc88PZ/ayiG9bBWTayWNEI0xvL",
-	"Hf2vI4CrnfhwSq9+HgCa/PRXnn15aiaM7tsuquL8NUiX+FF6X2rsbmebvYXs7zofGwPJukdEcZGyBPKf",
-	"PiJjjgmqX9uqrDoaInNO1wlRDuLHcsVuBU1RgUMtSK3pr2daf+k+eG9mMHCPoBXzgok+eS8V1oxM4M5q",
-	"vLA/MxauTojx/PJbMard7zmCbLODjlHf7dhY81Cbhffwmx9L+4eq0rR+VszvwORnqbsr7bEYPYAvbWL0",
-	"Ci/0cI42n8Q9dkfIbHrA2/vzdHWNuzUG63SFnwPp85hK0V8T/yVW64zmf6UYjZ4AUxnk7CGoDN93o49X",
-	"OPAWFYnRg1Zb+sq7dPWrg4JlVCoSI1/4O2gkC3pnTnu7u16uFoCCwifHWF8BjiyMeCv8y3BeUe96kQtv",
-	"PVFkhN0dscGxckbdKHa44JU227hRI2lGHZ24xVk3FLyW8Cv+gXrfS0XwBldCc37HErM2cBaIXi1Q5niU",
-	"q1kiunHJreAZlrf/UtqqBYUiT5Ya18PN3H4pWbGqvLLxqheGPDBDULGrC/uZufcwuItmb6xr9Z8uwp8u",
-	"woGlIUQVu/gJLoD5cAH4RuZZIP9A0cvCn8JOSuaesyWrqxjXaDxu9LyxLVZsa29nwDuxhcYPRB+sCWTN",
-	"dedAzKFBuXc2jDmSwzVfwlrhbBGTaWZSbVb1QTYxbD//pR5d9e0+Hol/gu7kEd7x7SHAozLkY9khuOcd",
-	"Le68qa2IITBakq5t/P7847u6xFnoDHPllb9kywbMKvvkvXXd7NTCQln08PoR5oBf/vS6dth+23vnsB6X",
-	"8bRabdMpQwo/umHaZpLaW7KMNKqaNPlbKQ9CU5r5+quYJZrs43426LsW5jmcQ3sm6pEXJBjkc+2d8lzF",
-	"oi9G/vv4i5Hi8YhLAkFdSoLgTJDmf3H8Q39rTOU35h0kgi2lFnJ56PDHJt5psoFoNimPHjofJq93V35E",
-	"Mkbv54pQFS/9rF3j6KouzHwTe6GU5bCDhVUthZ+o+n2b3oPjhe9x/mgnONSQBzy9QQy068HdqEr/Bx42",
-	"p/W2HTR2z8SGnBuky8wjZISvjQj2YYHrSW22vCqJxLvbmYAQmwb84Fh+DmODp5iZpppCaE2QERojA/OR",
-	"UWJ+NW6ztaxdU32Pn4DxjBROc25mBaZ1wXRZOM4eXVClj2C4o3OscYT+eVLkK1cFChOacwUXSJ7dilTO",
-	"59hV0nwUg+IT7BOOSVslbcieZEbzpVIIlrpuTeZ4pcyCvJQuGJ1DSpoJuCbGmB2az9mJe41QwZYx0x/f",
-	"HeCObIlnmG/xzF9GhK1NzBoUYwB6g8gCIiOr0EKNNr0wqtBE9TUjCdvdSs0+a2SnI1xI/Yw0B4yeB3zx",
-	"QC6ja42IPDheEQCOFEeQ12eOyu5U2D/gqWhTOevdzAByMfO4tCrBTxQX07xxfa+ayaXqR1O8TbXV2P1Y",
-	"oMhfO1ZReedLIKv2AWFTj/WeHvEZhEW3kUnsdoFY7KN/pOjI2hW8W+IjjWuwD6T3a6O2ZlXrDB5h+q0e",
-	"Tu0m0a9E1dYQfPDM4dyb+tH13lTEaGpSc2/bybbZaBc55whJlIWNJNlOinBVFzbjQBcFhkGdpTS0pBH2",
-	"JUCMKX+F3Wl1TU3GbQ4aTClQdJAds2mwiSymUmsmjL+Ond7c9WctN8ysC7mhW9+jBpmqu1NarXFLoYOd",
-	"Ol31dnEo9aIUAYtYWY0nzTd3afVk3I0xu/HR70oc+oZ2W8Qg9j851EZgmcB4RWz9jaM/khyOZmvtsevH",
-	"Bp38zRjQbLtgKFfIpttYggtYiJa2Rr2RsYSq2yFmbR4lsFvvu98ptvvsoF9vk8+YmVcEu0r0e7WSncEN",
-	"nbYNbh97Cs98SXoXMvXNvzY975+zE3pY+hU2zmIcIyzlT7TXmXjz3QYmq/epJHN7zWadYXAUzzC1fXux",
-	"mYOn0FDi4Ut/DVNoX3rSah7Ep3389djN55rxxh53A3TQsHZfNvxyMAOjlar7BUvKiFwz2pCmVuFjIDjz",
-	"MuLUI8ddVppMbWW2B487yBrNobeXQ7o1sWqInpOlvhWj88nRO6rT2SjojwSBz+ffJ9W+aDq1vYkwL2aB",
-	"wuTFs+dRIA00KrBstdU1Hpmt8phyN7RvicsybltnRN1kt4CaVxP1iH8fUvz4jyTFD3J8gKmr9tkVS2+V",
-	"z09tI6EDxyQdgZ4ol2OCelByVrWoBvrVQ5URoY9P/+bi83exz6+RGF1V71MsGj50tLmYBzf9UsGWpxhH",
-	"RAMQ6wDclbdur+0NgvYiWigoqXX93cYG+PCfXLDyvZw7M0Fh7xQ/OB+oO0Ve5Ty9eytLhWjSRhv9ek2M",
-	"yByL4K0HYIzIslBhnYiVGVgElZCcKUUomdNiyuG6adv+nJuN4HlunIsxw/7omDf3jbaXrm0pTWcQ4IZg",
-	"BdyE7oqJak3YISD+jxJCRksIWKuZXBKqboW9K/mUUHVny6hJcC8v3kAD8PUKGhuFstid6KK1faNsCc2c",
-	"AaKa2B53NWphIybjovVbAHRA5Jru9hz4/EVYO/3d95uL3h/XP67ffd8CiMFqdrxY/jBYUhiqUp0O7+jM",
-	"Mha5dL7LodPF6sAH7o2ES23I0jb6dNW5VevDoPzfpvNUULGL0S8jZ5XEszKndyyQ5VlpzFYL9J5Qnqtb",
-	"AdyeEN+1oLqACbI2a/q8jg+PHgJdrP4U5CDI7Xa5pu3rKJyQu5TvNR2NhJ7ZJmvPj4+tDq7qZvGnU6IY",
-	"I6OwFTEW2I7Akxmta90p09cup/Joe+UyLm0ZsCDbqVZKs/nBIto6Pn5blNLdQbYxUOl6E/2xY5VhR4Mt",
-	"4UpHlYNFLP1Vb+tBS78DYdwyFlV0bRQexyVdb7v3lWOLvktE/My4XjFeyFWdpY0NFHSX/kOGHZd+cyN8",
-	"ER7UrfHHs+qiX2lTRxgvN0oOOtW4li+NwM3xD3gjlwNlzNuilSEjdglYuvk8RsxyI93aI5etSzj+yvx8",
-	"WC4+XNRyC10fKXZZhXgQhL8xapkYM5YtsG8BaDqk3gkZlUU+SsjIEscaBLUOSXCFzOpWBNFNbAbjS3cA",
-	"6XPH3XHpE3BRjemR5tCvatmhGfXXCZhW3Pw/OGYadtH7ygHT31Y1HcIoz7jecqjXMfGGFxwivqZ9Him6",
-	"+tFV0CzNQZIYbuPQ3K4CKNgAW81Hc/TvGHb93cj+3zHDVEHZQ/HMo4RtbYmJkVm2bbxrNN8nr9qlNNdG",
-	"OCcWyWrvDGl0oTfGE+W6FtW1K7oVDU6LCGZ85U9W2yHyeyhOK5jmBTtSvhPiIcNVhZxj2wBsV+BbBdpb",
-	"IKCAEO+C8Lo/uDICH3KIABuDi8HWzQrszvqO63+yUKu0KuSidodb7WqOhzOU1FQ/EkO9g2glhevlHA9B",
-	"ezgMfHHoSMkRit8nb2RBRvVb7kb1ltJjEHp6KYmvGVdQym7L+W9F8BX7Z0s1KGByIPjavRwpFZZZiQQJ",
-	"WQHeoVswhOaicVGg3DojH946bNwb+LUz6rDOzK6wDcDqt/j3kFYHh+mw50Qzdejjcc1cT1jXe4GOUaTO",
-	"acaOyoVPZSS2mBh7OpmpQHunelkUXnAj9EnVoAIbWxPjQtq22cmt8GcnIdOSFhkWr2I3W9dpSUjtu88l",
-	"/i7zBa0a1hQslUXcVOUKpgh2hoydHPPrV7Aegsvl2ip43fVyRhS59KO/3g07SB2koO0aSmlqd9jtypFm",
-	"PCj/QMaD/r+9p3TBn94/Ayazo0XNSAvXc43PvM9rb+JL4i9BZA3hUoE9uWBykTOSScuuCBW1A1JXmP1r",
-	"9LLbOsdOZZ98GF6oxF3Z9MRf1iSyxgFG/l4WHAHcWKBVMJr114o5Yp+/8Sxrthuz3u7UGZ8sCXqlW3y8",
-	"sZItL9TXWAfLr3/rki3x9l7slmgx7HSF3ZyqcWzBzvoAb+XSmfX2ipHwSv167cyXn7/8dwAAAP//",
+	"7H39cts4lu+roLRbld27jOKk073d9h+3nMTp+I5j58rOZLbavRFEQhLGFMAmQCuquamap5kHmye5hXMA",
+	"EKRAiVLk7vRWzz/TsUgQHwfn43e+/jZI5aKQggmtBsd/G8wZzVgJ/3l2Q2fm/zOm0pIXmksxOB7czBm5",
+	"Z6XiUiRkKksyPp8+fkt1Oh8PB8mgZL9UvGTZ4FiXFUsGKp2zBTXD6FXBBscDpUsuZoPPn5PBhUwpjtr+",
+	"yIc5KxnRc0YEWxI952JGuNpt/M/JoKAlXTBt1/OyKpUs4ysaC/ZJ4wNjIqfw6YLOGJmwqSxZQqgiXJMl",
+	"VWTG75kwU+Hm5V8qVq4GyUDQhfl6it8I57Wgny6YmOn54PjZ0dFREtmI81fmQRivoHpeD8ezjUueynJB",
+	"9eB4UFXwZGSL+YLr+JJnJaOaKU1EtZiw0qyaCV1ypsiSCs2yrjXmMGY4j4xNaZXrwfG3R4lZL19UC1ht",
+	"Mlhwgf966qfHhWYzVsL8rkS+Oi2KnNeUEPskDR4JP8w1W6jWJj89evYcvuv/sLYxMMlzfPdpcCS0LOnK",
+	"z+stF2x968wvhOas1MpsWVnlTBE9p5rQkpEFo0LDtTAUlNI8Z2XXPi7M+BEKnkiZMyr8PEay0qxrZ0r4",
+	"8Vfbk1GVd0+lytl5Fp/LFkrt9/Frds9KrlddE1Du9+gU/rVk08Hx4F+e1AzvCT6mnviRWzPpmgifCaqr",
+	"ksU4F9WEfUrnVMyYIlPKc5aRJddz4CGUzEpZFUTN5dJwlCExV5EtCr0iUjCiNBWZAgKyNGZelZUmVBBW",
+	"lrKTmpSfUz9i2O8ENNWxRds5cp0EV8Ps6cqsSDMyqTR5d3b56vzyx8T8tpzzdE6EnMhsReZUkQljgmiZ",
+	"d3IdGGf3kz0108Fp9zvbG/YpxjDZJ024IJrrnBFZkgVTis5YQlKqGOEzIctujvnLBoEQ49pmHu9FyWi2",
+	"mf8A26kZDWykkJqYN7vmUuG4G/nOZxQ6TOkXMuMMNvma5SzVsJ3w71QKzQRsVcCdn/xVIRevR99+OjCy",
+	"WZ3/ci3u8C+qkELhPN6VcpKzxYYpFPjEf+w2FTcuzCFyp5dMaLIspZgN4Yzse2ZYWIX5j6KUBSu13TGa",
+	"3gm5zFk2Y9mpbnDBjGr2WPMFi7HC8L0Xq4hqkwxSWeG6N63oAxeZXL6ER2FNOTc3cttrr+xz19ViQUtg",
+	"iY6fwary/Go6OP5p8yBn7o3PPycR3YN9Ymll/l2TMJA04YrQiaz0kFxNCSWwTqN4ceW0QaOxwEsLo3Oy",
+	"DNmqIOwTXRS50dRERuhEwXEZNfJWaNAmubkbgg1vhVnS1JDYqY4xcJ4zx6vMCAK+rOclU3OZZ6ADloya",
+	"b5s71u9M54zm5sLHFLHmyuFrRpQSrhXLp4nllSkV5mpPGGH3NK+oZtkJPGs5EVF0pchyvhqSc8MBlMzv",
+	"jSrnFmCGvBUpFY0hCJ1RLsyeJGtsIDHqZx/ZnUeFAp4zkgGZsJQuGLnnik9y8885F5mf1yNFUHHG0zN/",
+	"zqW8ezyh6R2ZykpkICpPg1M1fG4YnbSZzYvVNUulyFR8WuaUyLSUC/gUE5lT+f18/41rZURXqRP7PfOz",
+	"klWZMpJJhnxWszx3Q/w70ZKMLVmN3WRvRf22P2fzKp61Efnum3gINTnJapIbWvIadC0qUGMHgYaHH2US",
+	"i6j++mHOzH0w1GXJTMW1VnIuSM6VVv5MqFBLVsJzZuKwnvgZWPLbie25d5DlNSfdOHmYIzCGqdn/Ccvl",
+	"Epbj7+gwOj6qp30I2jx6CeIyRj2WYouSwaSMXO384J/RUt5oRiM7KylXLKsJpcFbuNDfPR+sW1BJrfPu",
+	"oOEqp8X1V5xA74lSWdWhpzg661BP4ELvTWENNeEnayY788OfXvMIkoZ9YLVJXFd9jzynriXEz/7zcvJX",
+	"loIshc0Byao2y/0GublTjNzo4ESnHLZ29xcLJrL93nRXb49Xu47/qmCil5rquDoXxmAQWkUJf9MkWsTg",
+	"tsHvZFOjGgTL7Tza1zzXDKAimmXcLInm74JDntJcsZhiUyNOTqQYAjf/jXthjUBj9gzJKz6dstIsfspZ",
+	"nilAEFK5mHDBMjJZkdPLV4mVLwjMyCnci8mKXI1QXrRIrwWlPAQUkAw+PZ7Jx+Zvj9UdLx7LAjfocSHN",
+	"mZRWcQ8FkIWH7La1bnP/AX9pjDYYJFtsqf4jlx5j+W23rBZSh4FO+n85FCSHxEx2mEGIqhwIuNjh6weA",
+	"NsDmPigq0X/+ISM+yHX73MUcfyxlVRxc7HmTtvu9pwcVl2hL9jqp30y61uygJV2niCMqIwrMQw2hubta",
+	"Gx1v7X21BfYMLagW9CnDD/hxhuQMkM8tcOcGnfNLFAWkuB5qQhLoFB4+s+Tz88Zb8s7aZq2boq6mERsH",
+	"OAttKQwnRDFGxlVxI8f94QbPhPpzI7zVn9uoqFmo84zFvXgNRRw+l+AKO7dml125cSqUseuUZbxoSYNa",
+	"CVq6ISo9Z2JIfuT3Ru9UdsdgHwWhAC8mhGtyx1iBWBL+EWEA3OtbAUMCUpFTbWzgFyvyTio9K5l6pEia",
+	"y/Subacf+Bx+nSOoMdfddNwzDkbdmGdqTGRJxlPQlIE02+LAvBJjXoYFhUdg3ciVyOR4SD7MpTlkopjI",
+	"8CllzkOKlJEFuGInLKWVYqHBuKSK5FLpBIBCQOnmVAPyZyhEaZLxDMElIZ07mWRGl9ZLnrIheTmXiglD",
+	"SDcyVVxYrIFbYM6YKK2D7+KyU287bD1ra2YA0qa+QOlDP6v79/4qRHEjO9zjhprGDZOmbdTlUt6xjFA9",
+	"JKeB2Yf3E24TmDc5m2pCcynYkBjdylMQkSJf9eVwnbpJh4NqbBW0MdieFr1tYkYJKHLGLAVqnMryVVWC",
+	"JWWhxDFZMX3S6bNiwkidnwb2S4Nk8Pp8hP9x+vJPl1cfLs5e/Xj2apAMRmfXVxd/PnsV3M51e8UcH2zj",
+	"8NpCFfUp8kUhrcOBGr14oIFkn+ALsDt4BGf31j2yfqIZ1dSjnuYxMsbXI1c59UDHVoq2mEhU1Ko4O9Ka",
+	"LQodc3Qx8ubm5h2xrqghOdeKzBnN2njRIwUGNdBXxnKmWUaUXFicl061haEcUs4VUUxro5382zdHJKMr",
+	"o5bcCqs4/zvi6iVT2qj4K0WAu4iZ+f8an4uY35mlmLfNO9wPygV1J6ZZrRqTX1rwxLpzWJZ4nUmxtGQI",
+	"oES4kuBqHnd5eHSV54xUIgOGukoMf/fug6KUKVOKZHwXt4ddnTHjNirxJQPcIk6q7tPW65MZrhwHXJFQ",
+	"thHqCB97Y/S4wLsY//iEzbgQRmDYy9IguY5p4IBvrI66eS7Bs2iFlno33NxYoZV6KbOOFcAdwodOAscY",
+	"HGvp6MkuaxjFmO9ZmfE0Qjjj95evzkYfP5z+1/jYonpEVjo1d2/F9JCM318a1nfpfxYM7u6S5zmZ03sG",
+	"f6pFuuHIIaUZElRayowozfP8VoCPQkq4jk3314KucETgyiCvyfjV2cX5n89GZ6/Gx4SmKSs0y4ZkPDq7",
+	"GZkpUyeYkAfBGKpKU8ay4a0Y37wZXd3cXMDbyBFSZu4cocqIOrBaSGEmDmO+fn8Nj3KN6xOgx+BniZ6D",
+	"nwXmOiTjH68uz9qP3gr7LBUr5C5OpvhtHiQDu6ODZOAXBzLlZmR+9VOGv8GMBsnAfG1d2rSZtL2sIRHW",
+	"Z9/Buks+qTSD8L+tmmSTV96xVSwYYgvKJgF4cPty9n/fn15cD5LB2V/Or2/Mf7w9vXn55uw6sthkcE/z",
+	"quOOaPYJ5T6OaDRFMjp7RtinomQKnDTmVzt64q4RvAGfHjaxyKcdgX7hdpsNgAWtbW1TDYAIs2Frr/uo",
+	"A/AifPZFld+NmAJQ6G8b9PStWifNjfUbc9AFKt/SsBUliX14Zzw/GSCEsBdgwqaVYlnnBJdGzbfAnXfj",
+	"0hw9iHvM1BgtdJKz90LzvD/PrsSdkMuIW/A8U3V4VBC3sMEnuAPi4c+63uL6TOvNq+fXXmCMC7TjReLY",
+	"kA0AsPa4Wcwj2Hw+tf4Kta53ehWnoUDEnWYANq1/e4RLgps6kzIDpcaye2OtmN3WiBiAqWnsgipnSBIw",
+	"pW0g4idtNdjTDk3bPOIlDCgREoxXGzEql7soVCXT5crCkC0C94vy6qCRZEqZqzil5fa1aKlpvm2rWxSF",
+	"7yTBUQVz9McSJ5uCiYyJdLXOkzaowkLqkxokzDLDnhkaBJvUX2FhTxslpMBRaIEdcxtynt7NZaVYVHKA",
+	"wWhuQUeUbkOKWs+zfyW2+LMgoGprdJS7MD5EKIxG9wo6PgLBSRBJMNzmHFxn7k7EqG5RHnmtxcBEpyPf",
+	"W/id0m4LPpHKsmQ5reXV+lysAXap2of99Nk3z7/97j+/N8dRmNtYmtn+9+P//dPR4x9+/o9/jRENE9kN",
+	"j8Hla+Eo7cAgRVf97zQT97yUYmFt9fXfzW14uyHQBx641jS9iwiU/ufRGvAG/hr7nCPPjkPwvtSYqVLq",
+	"+JbeSAzwo0IqwFv67x/aNtssLXflrvHp9rUNFxVOtHk8SSsTwUff46ANAgy3sXWIbVLexCKu/eqc1jt6",
+	"f3mJwNLLq7fvLs5uQMd/fXp+sR1TQmXy2k13FyXyNWd5dtbFmSmwJ4iPBfYMZAZhDTE8qctWnZTyjgnw",
+	"QCVGfs0BynfnNE7IWFb6o5x+LM3WmH8LqT/aM5nk8Beru3yEj487wBCWZx1gA9Xz4NMITg7xfJn66ejn",
+	"MagQSKtWoamjPqJfC2L0Nu0a2MUAqkqSyeFgm/2Ai0hwN+uvbLEmAOEavrbvbj9/4MCC5k/Qp4yEsEdw",
+	"DKyVYsRhLuUd5DgMyWmem93Tiiwq6+Q5AYGHHNb8ZBXgkpl9AAU2Itoaoqufs6VpUDUg9W+P1n0w4QV+",
+	"KYWmXESiS19SxcgC5IvqYxM2x4WpsMiwp21zNLFhsVSsrKNChGjIDp82/El1RVx828Mk35g3Aj+/isOi",
+	"3oBxCWM/HAX/26atLrh4kHHdVY/4rQxLWzAqFEFm2wj3cNy5D09u7NqzNX9NJfgvFbM/x2MxYlzd3std",
+	"uXrJ3kb58fjd2ejj2V9evjm9/PFsjFqlCrQHo0sYJRcD8bmY1ZHMZPzy6v3lzcfzy48fzi9fXX1ovI44",
+	"M9UkZ1RpMvYumPGtqMMHYFQQJVyQ8RJyGZwnBlgwCBg3BwguaIJm4fRBVjZm1E9Q+t3ZbVPBlx6LY76Z",
+	"W6FIJitr5Ncrxui/SmiWJbgqQKxgkZgLEPqZRlfvb8y6Tt+9uzh/eXpzfnU5SAZnl38+H11dvj27vOm3",
+	"QjfV3Rb4BrKEXzsx2mTGC4BHO0KeYUXGkLHmGhwlYLcyzwiAwUYQ2ij5O1Z0RJg7g64b5dsCdpr3Y3rX",
+	"ZYBJxJ1SDnEGy52cYUSCte/Ra821daNwrQjPEsedMbmajJdsMpfy7jHPYo5zc7v64nH42ZcudioKCSgy",
+	"YbNKbAcA7GgR1neVZ0xpdKWHEbsYvS2n60hOXxkMvr9IyEMK2ck7OUJ6Z6sofbbZ12Ye8Uea8Sx0uMXh",
+	"hc0wkN0wiGEAzTHYrcAbuQsMRG1y26btDUl5hG/slgdh57W7N2qXmTmDLBnYa9Fzcvbp7jwN+0ArVePE",
+	"ZtsCcILhHTMp2HZ9myNYipczSDeoZ92ckz+lwDxs3NeQyLdxonjI1G7hRQ3OdpAoo22zHnkybakWr89H",
+	"3qu2BlyR8ejs7fnlq7MResjA9QeBJMqF8PgQjDBkD1JKxi66wo5eJwrdilimEBmP3l+cfTSaGsSHmPHx",
+	"T6Ozl1foO8Q8L7PxVMsyyGcI0vRi+XkwWxtUxrV5Iky3c4Ic9gLcdbjoMEIkGYSzc//0M9sm4oHPrIYj",
+	"R4fbRTy+AccduaMb4mpw385uRv+F/3TIduiDhUN2btiEjFE9HpNyDaSH0c7+8ub0/fWNeSJE7G/FRsi+",
+	"pQO6YBw3tZbf1GroycB/rOee7gChdOzpDV+w3GZIPNy17n1vryo9kZ+6DtpBFXimjYARFx8Z3IAgPbbt",
+	"0SliWbDhElDxWzEdlYr9vHIS1JXTGduYBQo6HAZ14AvN8IggUHDdR9Mjoqe187j02M4HGe3NSdofSMY0",
+	"5bki/zZ6/ZL88Pzb//z3XTC1Oy4yDLEsSjkr6UIdEy7uaW4UUyH1R0ASEpJKMc15qhOiNM1ZYqSm2T1A",
+	"eD66pSRES/kxp+WMJbeiEqoqDNWz7OOCZZx+NKtLyILpucw+AjhnriXDGUx4ljGRkErQe8pzOjGfcQgT",
+	"uubMrrPauKM2csVyURtjYpZkjs6wcrlspi+HjgmzbR20PKdFwQRzO8NkkbMwwxgVdgC9DAVgUOgj1Q2X",
+	"97+wAZD6ef9EIQxi2hRfy5ULnTOqulsByeVsuFlz88DJtz/8EJD486O429Clhm4MPTJTWMoyi++gtr6G",
+	"ts9+CdF3E1np40lOxd0JGRtCR4mM/N/QgiK0oOgeD30+wYvbo1804vQuIdSrbBZerfc7doVHjGajOvrs",
+	"QQKqf8dxxZ2pSc29eEvLOzjUhRHu+BbhQmnMuNg7bfD3HdeMtBUP3gkCZbbE44BXUtpyZl8aR+I+G78K",
+	"qRQpz7lHUCLwRhweksoJ5AWx7P4eDGZe7hn/kgympYxI1jMPusF3mMjgiEECQbgwt9tmbhgFsffPv/+j",
+	"t3nuENGtH4YH91jVgisVHf+mDi7x4ZWE5nouqxkEFK2Imssqz07IEYo5mufgg2J5vv9EroHpbotm4JnP",
+	"isakjCkU93Ol03CoBnjUIShqm1VW+mo6Mupmz70IkkdWpKQY19eK7w6cVBOa3u2xLTtgLDrCmv7593+A",
+	"CYS3tR2ZtiWyjH0qWKq3xsD5UifoXjPrN6xsYfYhCFECCj1x0SYuul7a+iFySSwv+FKW4uEUuLCwLcE9",
+	"SjzbqGm/TXwNYmhsRJxNdUScXwkfcY4ZB0YAUaERn5fT9XywCILL7zdWXvEVEDBWmecumFThQeDWgyas",
+	"iKZ3jMh7iyYvZXkXR8TTnPIFyxq21DZTy0ETXDl4097AXQM28dsjcBCsB+HVNRLxWxYh2e9bc6nicTI8",
+	"69D1YXYqcSiCCooMzdCLzzWZrE7I2OYhnGdeJ3DaK3IGSBjDmCy1tC7eKMD8gtGW/bljNogfJAInG6oE",
+	"iFrxmTATzfmU9WcRBY9H1kbYmLTnGWjVPw1owY2ibVGuQTLIuCrAif7zz7vw7j1yHe7rcjo9wFqgFFxv",
+	"/apbVTPMPdju6AEm9lK3SL3j1m1gOBdc6S9FfBzv2h/sCVNg4nfGcHtjC2MWEPXFyYwK2ZEVRM7hcist",
+	"ISUXZZfTpKNZSs1NmMhs9WJlYzg28wDz6PWcPvv2u/Xpv+IzprS7v4AUc0Hm7NOwozCbq3fca+9Dz2eE",
+	"ph1zWkuvN3N5P7oAawB9gVLhds3lUnTEDem5zLbTun3O07tbUmObkmB74xTRTFpa1+PMsM0kKMNRycKs",
+	"4zn5E3/R44gPvNvInC8siGqZ1OB48Obm5t2Tp8On5NnREbn6U1TtKiuR0qiahB9VaACAXQel2kqSVn2K",
+	"UQWTqs8iuuVSmwlcw2at8wTDEVmJv/r0guZM4c8BWgVvYB1ZPjPiXcqTRi1E0iyF2D/Eks+E0bT8VGNh",
+	"7kvv0h8v54qlH9ErMKGKfffccQewQw3JW1fIVrdb89PRfbQ1iVtKWLlg2TUXKetp/nmGxb3OByrfnBuO",
+	"tkM87x6uayboxOYvrCt2/YCfGvOZBiE9m9+wz32GlbXSnYO5BIx3Vke2bBo6FlWyGaOpC2RulHxVbjiU",
+	"ebK/wx8+dE/zjQsz5t4Lmt5tfMhGftywReFqXnZmGqz/AG6gKzHCsiLxsy4ZaBKrt1y4aMZIiFoqi62n",
+	"ew0P7VkhUNNyxnR/Pn0Dz8dYtPe0xpcCcOvG/ayKjO6vJe5YTGhJS8Ns1AalyPkvoVwAV6Rg5ZwWyNig",
+	"jmYdPUxdCIK1fRRRSw5Fa4mcTqH8obUjjF61LLmGCDmEC389V4IPYNgRKm4fdSNGL3bcMR29Vstrthke",
+	"ehIy8sRl1zh+GTC7ZnlHIH7POtt0tn6TG7tQ0/8681jnFCGNtzdh/davX/Eo8+2Sc6/YlAu+R+EWG39d",
+	"sFJJ4WltakOy1zW1QCJ50B7bT3yhgOpPl4eTY34FR+1teSOXDnEJazxDMHrtyA6NGRv8ykumhuSISEHC",
+	"QFNXrRl+B0RZpC4aG/nO99893xKE3H+HAmncryy3k8vrVbmt5xMLdQAoXAemajkD5Mr7R1uLHvaOLN28",
+	"nIig9if3NNjCb77b1lkkKs/XT35KS1eKmmtXg7oNAUOMcVNhbFWzNhzE7w0GiJspEiluRWOfkF5akciO",
+	"ZPBrgJEBRpszgswEY4GNsENHt9+H746ef98jUH5daWmU0Gz54CqlDc27MDlcjtkS+1IkteAL6m46bWnH",
+	"MgARXWqza9Fhr5bLI5hrC0VZ68lGitE8V7amdIMnDMlrM3CM9vd2TEa0vW5W5QuXT5heMiZIyRZcoKUK",
+	"gTgt7rQlVO6EHPnMGjsO0meTZpsMjX2iqc5XyNWaxPj06Oj7Q/G1HRTc/QqcPrwevCGZqP+UG8rzZiG2",
+	"oGIVsCkQYOA+SepMi6cbBJZPXYVrMGyd7NbEmR3W1Nb4D8yM9udF++rBQSrP0fZcnh3m09anuyngA6bJ",
+	"2LIRhkmAf9NQQXj+R64CnmVw45bEHUcI5IGUl3jWfEyb71KF33S01DC3gboi/c7ThHH2mbQup1YURUdj",
+	"uPFtdXT0TQp+AthV+Df7f/jn0K+NP4yPbX1K71vFkALvxq2rxv21MmzYKw2Bfome8XreHcFtOZ1tVW1A",
+	"qqFOw1XYc8PGw7cCOeuIZkUyrkD/N9O3QXc40nD3HhV9Ey6Cs3I5F7YYUzMwk0NOxnBjbscucIF5aVSJ",
+	"rvod7blphwSkcrHgWu+St2F43gVV+o2syk7/vO0EYXOG4PNzWZU9FNHgiO1pQXuxdi8VPWeLk1uxtCPI",
+	"BVMNXdZQDoV9RvtHuew9GxLbKoTZt9zyp65d3kqFXxQ+VeXsENkTgDI/WNaEGb0r9nrvaOvAht81aory",
+	"PB6/hEPatocYSbLl8u7h4le5XDKlL3ryOPs4YcHkao63B8eyA452yJSq37jsAoB9fZ0viZNxBXcCBMye",
+	"VYysrp0ivRNSxErWSNUfkvH/GjdaE4oVKSsIPUjntKSpZqWCvH3U0yCQsk/afl1MozMF/dmXp6AHFTwe",
+	"8jNQDOThPtArB3zdKNqezIuuNfBG9sEVm0co71mZ0yKmpVplcQPgZh2W6Da0PssJUzyre/9KwYylmpWy",
+	"gLzaGKTWBweJiYawn6hP3x+d35y/PL0YJIMPpyNbZ+X88vVVz8oqNQa90xHkNL07LYoI8yfwG6FFYSOP",
+	"vFOhkNA6KeJmNzqCYHmUC82peiH1jbxjIu6CmlN1vdnd68AUiywpW3ez0tom/0Y6yRnVH8vPqXe0qxOe",
+	"2R4fYlAUjxTx791zvfLpDO9HF4nHaCB/tryHmqxFNcl5an7f7lh2m9Tcksj6I7OP8lp7hntD9O/seUJ/",
+	"IGwBUB9+4gLhYX9kHU8CBfW4SOWCi5mjjZP6bLRRmacyt4CWC6WOxt/UZBHJloLzeCE1ea9YSa5OKz0n",
+	"8HxCxp/kp8njf/79H+OWQf7NNqaXDMAVcSXy1a7mcUDk67O1Pz7C9HvnkHt55MqA/ZC4GFaI/7OKMyX/",
+	"so4obOXakeCITkSj3klLYwRfs0kDXCfxW3XS504g6gMHnhtK0ZKMnyhDQU9CCn7yN8dBePZ5HFvwgc6o",
+	"88J5Stt0j84yrvfowLWdXZILG9OTYHYxXamEVCJnSpFxVeZjyAl3Xd773pF60MDCdj2dV+qLL8ZXTvE7",
+	"bIVF89qULmQoQnYkyS5aixKYt7PWklOxIiXfoYxUUMYyZhzKZX8cQkIG7rYPNvJ0sRREtuqW0QhI+aWt",
+	"iO0AGxiNsSgUGwbdoyD7pkjo0sWDbzOs6+U8ZFBwvaww7iAMAzbn5bY0aRJEjJIs3L8bk7qWCwZOmeVc",
+	"LhrFPacIr7XqZHORhQpqpTCggdGFjWWO1pfay7HWrlBtPp10lMqJab92P3bTfW+M3ezz22Lh+77OnjaC",
+	"Lihx9rvpvlB0pXi78TFM2ah+U5rnE5rerWGeXGF5QKhfYf0n0PR5YxOCg3U1+A3bDNjOWMIlcDSLSrh9",
+	"gdJikKijJVGMDRsF9A9WNP8Ly9RsvnHdtWTc5iQhmcd40nuRyYPUei8ZRvLvAR8apbDYlpaayip3zihS",
+	"VHq/XLvuCud+/vV8Yvv1Abd5fbPMTdgYmbhHnK8DtLsK4xh2YPtP+VBBXZcygrDB3eOHdwokpx6VsQZK",
+	"A505WER5DGWIYBEQPg8FDTqizqHWgWNiXgjbSmtoNvESy85h0AcuZ7cs0znLs46du6yrhASevGaTskjf",
+	"kF1SOnuGOTtFYZOuZYn9T+ZRxBtfSpFWZdmsPR26bbrQbF8OaXOiI6PYCrmscwAjlZI61FCq2TugXCmy",
+	"uEyPQPe2DPbGEA8Ht0E8woLJSm/M1Fv7yh5ByVWZv4kmB924ZCAqMmKUJUfO70cXQScqIDCECoKmmc0I",
+	"46KBIA2/vtjoryTmeb9AZBujYLVid55NJpU0xUYUTaxdN/UdWqPD9uVs34YNouwBYoQtlcVz9nYM5iFc",
+	"kP9zfXW5HtRjdvYRVPQhOV3JKhpr+AUBPrvENAeZal2dEIKZPT/64btkW2uEaxCaXM8xoNO3tXP1eqj2",
+	"sp9p5erKGZllC6TZ7QhnEUQcebtsb0T1EBKk9v4kXdVIfYc5QwkySLdvBZ1tY0h7xo62BFefqNFQBesp",
+	"0RKbZI7FZFZB8b8vChhtS8RNBV/JZBVubx3wOZGVyDA0xK7f/PAUKxAY0eiCArlCOPWRIjlfcJ0QlitG",
+	"jjpc6o2AwW0u9h1A82tQPcNLY2TctaYio2VGPriYXkVXx/Hcw7OA01TCfNvfpkap84M5J3ZSQwKGHVVI",
+	"6iD4NXfqC3OUtiq3NY43n8138WsVqDZlvuU4TgWZa11AaJjWhQJ3GzkNjBQs0AZ7ANFjjNtrxBXUuIJf",
+	"xgnEEWC9N3gBWwDQe1fxpHmxH8wvEcr1DWJ1D39EU6CyjOs/5OnDy9NO94MC/8NDS9E/ROJXLBK5wMrz",
+	"UmRfvTzcx6VmLwFCHRCEt6+s21WIAXv8isTXdom1ZU9rnzCKq4ZXeE007ebL7duMINS2Ax8QHkwymDHB",
+	"Sp72LFkcDrZj3WL76iHiaB3e+mChtB8gbaKjJYKVyJDkwsUMgxxt0412Lz2Iaw3KmzVXDbmXm5pc+Ep3",
+	"LLdcb2zzNccIW9ZAqvUgwc9xd86D1V2QEwie2gflb2QnbcGO2qks9ePbMX0/xU2Z1uuU8BnCzqaR8nrQ",
+	"sgNhW1/tc8kmJAhHBeGUyWbd5OGtuBWPyQuZcQsmG72rroLzlLzlL4bkPTYgw5NXicWojeSxxY1TqlhC",
+	"xqLKczRTqLDTqXvVZzKtFgxLkNwK4iCAY5IzoyBTS1e2JtOMoV/QpUWZaQJEhtMsOgtJn2D0GFSDJlwU",
+	"FeaoGCbIhC5BHxljfeNx3W0H+7qZj1xwJ2wKOjPTK6jhmPVNhkJq2PYbOhBSRcZp/Yt2DVJTmueuRgx1",
+	"WcZm4T4HwnzACeIFXYFqYYQezOM8LNJnVvfNN9/8YCb//uYlumhJVZidElwwMrWhUDQnGZ9xrYbk1Pcc",
+	"c7VfXI0+VykavvMB8nJR3KA6aeMQn/33t98kgHuaXarbGCo3ZfA9wH0GVSljKV/U38exKSZmmUe09OSi",
+	"mTDz8Rl67BNX+pg8P3qOiRg5T5n19PKMCc2n3FzwwWlhzIPHz4ZHDrxs/M0IeNeyd3DmEzvX2jv5ZKa6",
+	"HqShfl83wNZ/HiB2FSCpx4OnVrkUtOCD48E3w6cwFyNmgAs8wVBEYKcxrQdLBuB+8emUla6Jh2uWtJhw",
+	"waCZ0unlK6P9FADdorI/WZGrEap1ddoM9KZ3DHdcd84cY6+Gcd1JbuwL/tqEHEzAWMkKSBFHWkvcQipV",
+	"0ibSFBDfJKwBjPMjwuiVd7ww08QjRAXc+mYHOVcaPw2bZXsLqs7s/vqRJ0bHuNbGePyc9Hu4znbt9bxN",
+	"g+n17GnQK7Pv8NBQs+/c+UxQXZW9X7hhn3TfZ99y0Xvc91jgusfTVr3p8eSFMTCgUIML5YB78uzoCMv9",
+	"C23Ny0BqPfmr9SqjPtCrVjjodCAsI3VQbYsEFzEMD1llPj60n+sT19Xgc4PPGHlhh0uIYEvfVQqKrsyw",
+	"bDuS/s/mTcshngTJ66CAdnjSpEKXMLAEqKmOXQXyPOBedY11W6m7Km7kOEG/GaSuzBCDAuEHFcITO+eg",
+	"oLZlCiCxbXcCeLddDDwMeTC/NdLwQYBg1eGV+dWKquVcgj8NduaElFjlIEMWVTCRQeSOaGSBheN6QZrn",
+	"zp7RzGgTLkHV9v+dQlsa5IywUaKDIwWDe8ZkTc0XMlt1U4N7hDP15JrlLHWM7fMD0vWLKr+zITARwvbe",
+	"ysx3m4N6jFRkOTNytxKZBATyy8n9tN43zNC3ZGSzWCJEbzR3tL8eQ2zfsQdnBs37YEO5efb5iZkwmm+7",
+	"iIrzV8Bd4lfpXaWx+LWtBR2Sv2uMYhQkax4RxUXKEnDpenzHXBMUv7aScX01ROaMrmOiXDwkyxW7FTRF",
+	"AQ5Zqo2eIJ5oIeePLmyeqBkMzCPo1FIwMSTvpMJsVqPELOfSED2kJXJtrHrN81sxNrtGJzmDwI7xCcbN",
+	"Y5wd9c1QjDYPWeNEL3kKcS6V/UNdA6N5V8zvQOSnqesS/VCEHsR6bSL0OrjqyynafBLP2F0hc+gBbe9P",
+	"01h7KFAGm/sKPwfc5yGF4kucSmRTIegI1P9aMBo5Aaoy8NlD7DJ8340+WeHAW0QkogeduvSVN+maTVOD",
+	"ZdQiEiEx/B0kkk3HY056u1aQVwWEjOGTE8z8BEMWRrwV/mW4ryh3PcuFtx4pMsbi79j/RDmlbhy7XPBK",
+	"l27cqt5gRh0fu8VZMxSslvAr/oFmWXxFppTnRubm/I4lZm1gLBC9KpDn+JBgs0Q045JbwTMsvPNLZfMp",
+	"lS8hi+vhZm6/VKxc1VbZZDUIIQ/0N9Tk6mA/M/cBQsWo9saa2vxhIvxhIhyYGwKq2MdOcADmlzPA1zLP",
+	"Av4Hgl6W/hb2EjL3nC1ZU8S4PkRxpee1Lf5mO/84Bd6xLVR+AH2wKpBV150BsYD+Rd7YMOpIDl2AhdXC",
+	"WRHjaWZSXVr1QQ4x7E71uYmu+kJkD0Q/QfOiCO34wlVgUZntY9khqOctLe+8qq2I2WDUJF1Xqf3px9eb",
+	"i5PQKXrea3vJ5liYVQ7JO2u62amFJTzQwhtGiAN++cPq2uH4bVXAw1pcxtLq1E1nDHf4wRXTLpXUNtHF",
+	"HGJXPtL34z/IntLMJ6vFNNFkH/Oztb9rMM/hDNpT0URecMPA0WvYAth9MfTF8H+PvxguHkdcEgB1KQnA",
+	"mSBo4PnRD8OtmMpvTDu4CbbIi5DLQ8Mfm2inTQai3cMoeuk8TN5svvKA2xht3xvZVXAwNru8uxQVM9/E",
+	"9pu1FHYwWNXu8CPVbMfvLThe+hZID3aDQwl5wNsbYKB9L+5GUfo/8LI5qbftorF7Jjb43MBdZh4hY3xt",
+	"TLBCnBGfxHrL6/xRI8iXcyYAYtMQjTiRn0Js8AQ901RTgNYEGaMycmY+Mk7Mr8Zstpq167nl4ydgPMOF",
+	"05ybWYFqXTJdlY6yxxdU6ccw3ONzTAiFyr7QasemzMKEFlxBf/nTW5HKxQLrXZuPIig+xQ4m6LRV0tWP",
+	"yIzkS6UQLHV1JM31SpkNGVO6ZHQBLmkmoIukUTs0X7Bj9xqhgi1jqj++e4YnsgXPMN/ivgOPLbpm1qAY",
+	"xiQBsoBxljW00NibQYgqtGME20jCdrNSs08ayekxLqR5R9oDRu8Dvnggk9EVbUYanKxsYaDH4Ndnbpfd",
+	"rbB/wFvRJXLW66xCyMXcB6zVDn6iuJjlrMn31Vwu1TDq4m2Lrdbpx4Ai35W43uWde8TXtRbCcmPr1cbi",
+	"MwgzlCOT2K2/cOyjvyd0JNzWPvhIg8gOJvcbo3Z6VZsEHiH6rRZOuNpfS8vqhOCDZw5n3jSvrremIkpT",
+	"ezf31p1sTZJulnOOIYmytEiSrfEMnXyxcgmaKDAMyiyloViesC9BxJjyHa5P6i6WGbc+aFClQNCBd8y6",
+	"waaynEmtmTD2Otagdd2ROxpQrjO5kVvfg4JMdWvFTm3c7tDBbl3Q/tDFvJeVCEjE8mq8ab4STqcl4xpK",
+	"7kZHXxU79KV2t7BBLBZzqIPApIPJitg8Hrf/uOVwNTvzrl2lWOgxZMaANiAlQ75CNvWJC1rDES1txlLL",
+	"YwmJxCP02jwIsNvsCNQL23160K938Wf0zLtmoMNBIwHo7IbOuga3jz2BZz4ngwuZ+rKkm573z9kJfZn7",
+	"FQ7OxjhGSMrfaC8zsTH2BiJrVtAmC9uFv0kwOIonmMa5Pd9MwTOovvHlS38FU+heetKpHsSnffTrkZv3",
+	"NWMvQQxvClsA7E2Gnw+mYHTu6n5gSRXha0Ya0tQKfASCM88jTnzkuG9sOrPJ5j543IWs0RwKoblIt3as",
+	"GkbPyUrfivH59PFbqtP5OCgmBcDns++T+lw0ndlCTugXs4HC5PnTZ9FAGqi9YMlqq2k8NkflY8rd0L5Y",
+	"P8u4rTMSNZPdAhpWTdQi/jq4+NHviYsf5PoAUdeNPWqS3sqfn9iqSwfGJN0GPVLOxwTZpeS0bp4B+9eE",
+	"KiNMH5/+zdnnV3HOr3Az+oreJ5iCfGi0uVyoug8FFWx5gjgiKoCYB8CtO9Odte1tDKQANplo9iPYRgb4",
+	"8B9UsPJdJnoTQclSKVJ+eDpQd4q8zHl690ZWCqNJWw1+mjkxInMkgv2YsM97VaowT8TyDEyCSgikmFKy",
+	"oOWMC/MJ25gFOunzPLct96FzC/rNfQuQpavxStM5ANwAVhgCHLpkokZ7GADE/1oBZLQEwFrN5ZJQdSsW",
+	"XCkuZieEqjublE1GQTY3xiNCXwgfGhsNZbEn0Udq+xYeEtpMQIhqYgsCNnYLa0sZE23YEUAHm9yQ3Z4C",
+	"nz0PM7G/+35zCv3D2sd2d3gntPUGAewVMW8bHesgsaQwVC06XbyjU8taPYUWVg/aeul0uTrwhXstod0e",
+	"WdqqqC47t64TGRQTsO48FWTsIvpl+KySeFcW9I4FvDyrjNpqA72nlOfqVgC1J8TXQKhbQ4LXZk2eN+PD",
+	"o5dAl6s/GDkwcntcrp3MehROSF3KF+aOIqGntm7cs6MjK4PrvFn86YQoxsg4rNuMCbZjsGTG61J3xvS1",
+	"86k82Fk5j0uXByzwdqqV0mxxMERbx8fvQildd9SNQKUrt/T7xirDigZb4Eq3KwdDLH0T2nXQ0p9AiFvG",
+	"UEVXRuFhTNL1SoK/Mrboq0TE74yrPOOZXF2G2+hAQSnu3yXsuPSHG6GL8KJuxR/rqlyQmsXTucXLjZCD",
+	"ujeugEwLuDn6AXuFuqCMRRdaGRJiH8DS9x55AMxy4751I5edSzj6len5sFR8ONRyy74+EHZZQzwYhL8R",
+	"tUyMGssKrFsAkg537xhbuiRkbDfHKgSNekvQ3G51KwJ0E4vB+NQdiPTBqnbQzYWAiWpUjzSH6lfLHpW7",
+	"fx3AtKbm/8GYaViT71cGTH9b0XQIpTzjesulXo+JN7TgIuIb0ueB0NUPLoNmyTL0r5Il5VAqrw5QsABb",
+	"w0Zz+98Tdv1qeP9XTDA1KHsomnkQ2NammBieZWvsu6r8Q/Kym0tzbZhzYiNZbYOVVsl+ozxRrhuorl3R",
+	"rWhRWoQx4yt/kNoOyO+hKK1kmpfssfJ1FQ8JV5VygWUDsFyBryFoW2ZAAiE2zvCyP+ivgQ+5iACLwcXC",
+	"1s0K7Mn6IvJ/kFAntypl0egu2+hj8uUEJTXVD0RQbwGtpND41tEQlIdD4ItDqUqOofhD8lqWZNzsvztu",
+	"VsmeANPTS0l8zriCVHabzn8rgq/YP9tdgwQmFwTfaGKSUmGJlUjgkHXAO9QeBmguiovCzq0T8uG1w1ZH",
+	"41/bow7rzOwKuwJY/RF/DW51MJgOe080U4e+HtfMFYt1tRfoBFnqgmbscVV4V0Zik4mxppOZCpR3aqZF",
+	"YTcgoY/rAhVYJpsYE9IW4U5uhb87CZlVtMwweRXL3LpKS0JqX30OVQnzl4LWBWtKlsoyrqpyBVMEPUPG",
+	"bo759VfQHoJOfF0ZvK4Xn2FFzv3oe+FhBamDJLRdQypNo+HfrhRpxoP0DyQ8KAw8eEIL/uT+KRCZHS2q",
+	"RtpwvbpVsrV5bdvCJP4SIGsYLhXokwWTRc5IJi25YqioHZC6xOy/RdvwNyl2Jofk/ehCJa6/1SPf2Upk",
+	"rQuM9L0sOQZwY4JWyWg2XEvmiH3+xpOsOW70ertbZ2yyJKi8buPjjZZsaaG5xmaw/Pq3LtlSYaFV6r2Q",
+	"EG0G1ZzqcWzCzvoAb+TSqfW2awpXBKo0DddyZz7//Pn/BwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -8,6 +8,7 @@
 //
 //	request ─▶ request id ─▶ log ─▶ recover ─▶ host ─▶ cross-origin ─▶ /healthz, /readyz
 //	                                                         ├──▶ /api/openapi.json, /api/docs
+//	                                                         ├──▶ /slack/interactions: signature ─▶ press of a button
 //	                                                         ├──▶ /api/v1: identity ─▶ time limit ─▶ strict JSON ─▶ handler
 //	                                                         └──▶ anything else: the web application
 //
@@ -57,6 +58,8 @@ type Options struct {
 	Replicas      Replicas
 	Reconciler    Reconciler
 	Pulse         Pulse
+	// Slack is asked about presses of buttons; without it, there are none.
+	Slack SlackStore
 	// Checks are the dependencies that /readyz and the status ask.
 	Checks []Check
 	// CheckRule finds what is wrong with a definition's templates.

@@ -101,7 +101,7 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 }
 
 func checkWebhook(w *notify.Webhook) []fault.Field {
-	fields := append(webhook.CheckURL(w.URL), webhook.CheckHeaders(w.Headers)...)
+	fields := append(webhook.CheckTarget(w), webhook.CheckHeaders(w.Headers)...)
 	return append(fields, append(webhook.CheckSecret(w.SigningSecret), webhook.CheckBody(w.Kind, w.BodyTemplate)...)...)
 }
 

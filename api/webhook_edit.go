@@ -72,7 +72,11 @@ func edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook {
 	w.Name, w.BodyTemplate, w.Enabled, w.Operators = fresh.Name, fresh.BodyTemplate, fresh.Enabled, fresh.Operators
 	w.Timeout, w.MaxConcurrent, w.RatePerSecond = fresh.Timeout, fresh.MaxConcurrent, fresh.RatePerSecond
 	if b.URL != nil {
-		w.URL = *b.URL
+		w.URL, w.Slack = *b.URL, notify.SlackApp{}
+	}
+	if b.Slack != nil {
+		w.Slack = slackEdited(present.Slack, b.Slack)
+		w.URL = deref(b.URL)
 	}
 	if b.Headers != nil {
 		w.Headers = b.Headers
@@ -82,6 +86,18 @@ func edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook {
 		w.SigningSecret, w.FormerSecret, w.FormerSecretUntil = *b.SigningSecret, "", time.Time{}
 	}
 	return w
+}
+
+// slackEdited returns a Slack app as an edit makes it.
+func slackEdited(app notify.SlackApp, b *SlackAppEdit) notify.SlackApp {
+	app.Channel = b.Channel
+	if b.BotToken != nil {
+		app.BotToken = *b.BotToken
+	}
+	if b.SigningSecret != nil {
+		app.SigningSecret = *b.SigningSecret
+	}
+	return app
 }
 
 // EnableWebhook answers POST /webhooks/{id}/enable.
@@ -116,6 +132,13 @@ func (s *server) RotateWebhookSecret(ctx context.Context, req RotateWebhookSecre
 			return nil, invalidField("overlapSeconds", "out_of_range", fmt.Sprintf("Must be from 0 to %d", int(maxOverlap.Seconds())))
 		}
 		r.Overlap = time.Duration(*n) * time.Second
+	}
+	present, err := s.Webhooks.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("rotate secret: %w", err)
+	}
+	if present.Slack.Used() {
+		return nil, fault.New(fault.Conflict, "Slack does not look at signatures; a webhook that posts as a Slack app has none")
 	}
 	w, err := s.Webhooks.Rotate(ctx, tenantOf(ctx), req.ID, r)
 	if err != nil {

@@ -106,6 +106,25 @@ func TestWebhooksAreEdited(t *testing.T) {
 	}
 }
 
+func TestSlackAppsAreEdited(t *testing.T) {
+	b := newBench(t)
+	w := into[api.Webhook](b.do("POST", "/api/v1/webhooks", `{"name":"bot","kind":"slack","slack":{"channel":"#ops","botToken":"xoxb-1234567890-secret"}}`).want(201))
+	path := "/api/v1/webhooks/" + w.ID.String()
+	w = into[api.Webhook](b.do("PUT", path, `{"name":"bot","slack":{"channel":"#alerts"}}`, "If-Match", `"1"`).want(200))
+	if w.Slack == nil || w.Slack.Channel != "#alerts" || !w.Slack.HasBotToken {
+		t.Errorf("edited %+v", w)
+	}
+	b.do("PUT", path, `{"name":"renamed"}`, "If-Match", `"2"`).want(200)
+	if stored, err := b.webhooks.get("acme", w.ID); err != nil || stored.Slack.BotToken != "xoxb-1234567890-secret" {
+		t.Errorf("the token did not stay: %v", err)
+	}
+	b.do("POST", path+"/rotate-secret", `{}`).problem(409, "conflict")
+	w = into[api.Webhook](b.do("PUT", path, `{"name":"renamed","url":"https://hooks.slack.com/services/x"}`, "If-Match", `"3"`).want(200))
+	if w.Slack != nil || w.URLHost != "hooks.slack.com" {
+		t.Errorf("edited %+v", w)
+	}
+}
+
 func TestSecretsAreRotated(t *testing.T) {
 	b := newBench(t)
 	path, id := b.aWebhook("hook")
@@ -150,4 +169,10 @@ func TestWebhooksAreTested(t *testing.T) {
 	if w := into[api.Webhook](b.do("POST", path+"/enable", "").want(200)); !w.Enabled {
 		t.Errorf("enabled %+v", w)
 	}
+}
+
+func (m *senderMemory) Describe(_ context.Context, d *notify.Delivery) notify.RequestHead {
+	return notify.RequestHead{Method: "POST", Host: "example.com", Headers: []notify.HeaderField{
+		{Name: "Webhook-Id", Value: d.NotificationID.String()}, {Name: "X-Key", Masked: true},
+	}}
 }

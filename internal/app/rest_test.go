@@ -61,7 +61,7 @@ func (w *world) rest() *rest {
 		Checks:     []api.Check{{Name: "postgres", Ask: w.db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
 		CheckRule:  template.CheckRule,
 		CheckWebhook: func(h *notify.Webhook) []fault.Field {
-			fields := append(webhook.CheckURL(h.URL), webhook.CheckHeaders(h.Headers)...)
+			fields := append(webhook.CheckTarget(h), webhook.CheckHeaders(h.Headers)...)
 			return append(fields, append(webhook.CheckSecret(h.SigningSecret), webhook.CheckBody(h.Kind, h.BodyTemplate)...)...)
 		},
 		Web: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler), Now: time.Now, ReplicaID: "test", Version: "test",
@@ -123,11 +123,11 @@ func (r *rest) do(status int, method, path, body string, header ...string) *http
 }
 
 // answerOf decodes a body.
-func answerOf[T any](t testing.TB, w *httptest.ResponseRecorder) T {
-	t.Helper()
+func answerOf[T any](tb testing.TB, w *httptest.ResponseRecorder) T {
+	tb.Helper()
 	var v T
 	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {
-		t.Fatalf("%v: %s", err, w.Body)
+		tb.Fatalf("%v: %s", err, w.Body)
 	}
 	return v
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 type Alert struct {
@@ -73,6 +74,8 @@ type Attempt struct {
 	Error          string
 	Response       string
 	DurationUs     *int64
+	Request        []byte
+	ResponseHead   []byte
 }
 
 type Notification struct {
@@ -140,6 +143,11 @@ type Replica struct {
 	BeatAt    time.Time
 }
 
+type RetentionPass struct {
+	OnlyRow bool
+	At      time.Time
+}
+
 type Rule struct {
 	RuleID             uuid.UUID
 	TenantID           string
@@ -173,17 +181,18 @@ type RuleFailing struct {
 }
 
 type RuleState struct {
-	RuleID       uuid.UUID
-	ArmedSinceNs int64
-	Former       []byte
-	Cursor       *string
-	NextRunAt    *time.Time
-	ClaimToken   *int64
-	ClaimedBy    *string
-	ClaimedUntil *time.Time
-	LastRunAt    *time.Time
-	Problem      *string
-	ProblemAt    *time.Time
+	RuleID        uuid.UUID
+	ArmedSinceNs  int64
+	Former        []byte
+	Cursor        *string
+	NextRunAt     *time.Time
+	ClaimToken    *int64
+	ClaimedBy     *string
+	ClaimedUntil  *time.Time
+	LastRunAt     *time.Time
+	Problem       *string
+	ProblemAt     *time.Time
+	SweptBeforeNs int64
 }
 
 type RuleWebhook struct {
@@ -197,6 +206,27 @@ type Settlement struct {
 	TenantID       string
 	Status         string
 	SettledAt      time.Time
+	Trail          bool
+}
+
+type SlackMessage struct {
+	MessageID      int64
+	WebhookID      uuid.UUID
+	AlertID        uuid.UUID
+	NotificationID pgtype.UUID
+	Reason         string
+	Channel        string
+	Ts             string
+	PostedAt       time.Time
+}
+
+type SlackUpdate struct {
+	MessageID  int64
+	WebhookID  uuid.UUID
+	Generation int64
+	DueAt      time.Time
+	Attempts   int32
+	ClaimToken *int64
 }
 
 type Webhook struct {
@@ -219,5 +249,7 @@ type Webhook struct {
 	UpdatedAt         time.Time
 	DeletedAt         *time.Time
 	Operators         bool
+	SlackChannel      string
+	UpdatesHeldUntil  *time.Time
 	FormerSecretUntil *time.Time
 }
