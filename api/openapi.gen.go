@@ -61,6 +61,36 @@ func (e AttemptVerdict) Valid() bool {
 	}
 }
 
+// Defines values for TestResultVerdict.
+const (
+	TestResultVerdictDELIVERED TestResultVerdict = "DELIVERED"
+	TestResultVerdictGONE      TestResultVerdict = "GONE"
+	TestResultVerdictREFUSED   TestResultVerdict = "REFUSED"
+	TestResultVerdictRETRY     TestResultVerdict = "RETRY"
+	TestResultVerdictTHROTTLED TestResultVerdict = "THROTTLED"
+	TestResultVerdictUNKNOWN   TestResultVerdict = "UNKNOWN"
+)
+
+// Valid indicates whether the value is a known member of the TestResultVerdict enum.
+func (e TestResultVerdict) Valid() bool {
+	switch e {
+	case TestResultVerdictDELIVERED:
+		return true
+	case TestResultVerdictGONE:
+		return true
+	case TestResultVerdictREFUSED:
+		return true
+	case TestResultVerdictRETRY:
+		return true
+	case TestResultVerdictTHROTTLED:
+		return true
+	case TestResultVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GroupAlertsParamsBy.
 const (
 	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
@@ -591,6 +621,15 @@ type RetryOrderBody struct {
 	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
 
+// RotatedSecret defines model for RotatedSecret.
+type RotatedSecret struct {
+	// FormerSecretUntil Until when the former one signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+
+	// SigningSecret The new secret, `whsec_` and base64. It is not shown again.
+	SigningSecret string `json:"signingSecret"`
+}
+
 // Rule defines model for Rule.
 type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
@@ -729,6 +768,12 @@ type RuleStatus struct {
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
 type Scope = rules.Scope
 
+// SecretRotation defines model for SecretRotation.
+type SecretRotation struct {
+	// OverlapSeconds How long the former secret signs beside the new one; 0 drops it at once.
+	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
+}
+
 // Severity defines model for Severity.
 type Severity = rules.Severity
 
@@ -756,6 +801,18 @@ type SlackAppDefinition struct {
 	SigningSecret string `json:"signingSecret,omitempty"`
 }
 
+// SlackAppEdit The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+type SlackAppEdit struct {
+	// BotToken Left out, the present one stays.
+	BotToken *string `json:"botToken,omitempty"`
+
+	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	Channel string `json:"channel"`
+
+	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+}
+
 // Status defines model for Status.
 type Status struct {
 	Dependencies []Dependency `json:"dependencies"`
@@ -779,6 +836,31 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// TestResult What came of a test message.
+type TestResult struct {
+	DurationMs float64 `json:"durationMs"`
+
+	// Error Why the message was not delivered, without secrets.
+	Error *string `json:"error,omitempty"`
+
+	// Problem Why the body is a fallback; absent when it is what its template says.
+	Problem *string `json:"problem,omitempty"`
+
+	// Response The beginning of the answer's body.
+	Response *string `json:"response,omitempty"`
+
+	// StatusCode The HTTP status; absent when there was no answer.
+	StatusCode *int `json:"statusCode,omitempty"`
+
+	// Verdict As of an attempt. `DELIVERED` is what one wants to see.
+	Verdict     TestResultVerdict  `json:"verdict"`
+	WebhookID   openapi_types.UUID `json:"webhookId"`
+	WebhookName string             `json:"webhookName"`
+}
+
+// TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
+type TestResultVerdict string
+
 // UndoResult defines model for UndoResult.
 type UndoResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -797,9 +879,12 @@ type Webhook struct {
 	DigestAbove int `json:"digestAbove"`
 
 	// DisabledReason Why Tocsin switched the webhook off.
-	DisabledReason   *string `json:"disabledReason,omitempty"`
-	Enabled          bool    `json:"enabled"`
-	HasSigningSecret bool    `json:"hasSigningSecret"`
+	DisabledReason *string `json:"disabledReason,omitempty"`
+	Enabled        bool    `json:"enabled"`
+
+	// FormerSecretUntil Until when a former signing secret signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+	HasSigningSecret  bool       `json:"hasSigningSecret"`
 
 	// HeaderNames The names of the additional headers; their values are secret.
 	HeaderNames []string `json:"headerNames"`
@@ -863,6 +948,41 @@ type WebhookDefinition struct {
 
 	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
 	URL string `json:"url,omitempty"`
+}
+
+// WebhookEdit What a person edits of a webhook.
+type WebhookEdit struct {
+	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
+	BodyTemplate string `json:"bodyTemplate,omitempty"`
+
+	// DigestAbove As of a new webhook; the default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
+
+	// Headers Sent with each request. Left out, the present ones stay.
+	Headers map[string]string `json:"headers,omitempty"`
+
+	// MaxConcurrent Attempts under way in one process.
+	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
+	Name          string `json:"name"`
+
+	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+	Operators bool `json:"operators,omitempty"`
+
+	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
+
+	// SigningSecret Left out, the present one stays; empty, requests are not signed.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+
+	// Slack The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+	Slack *SlackAppEdit `json:"slack,omitempty"`
+
+	// TimeoutSeconds Bounds one attempt.
+	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
+
+	// URL An http or https URL. Left out, the present one stays, unless `slack` is given.
+	URL *string `json:"url,omitempty"`
 }
 
 // WebhookKind defines model for WebhookKind.
@@ -1053,6 +1173,12 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// UpdateWebhookParams defines parameters for UpdateWebhook.
+type UpdateWebhookParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
 type AcknowledgeAlertsJSONRequestBody = AlertSelection
 
@@ -1073,6 +1199,12 @@ type UpdateRuleJSONRequestBody = RuleDefinition
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
+
+// UpdateWebhookJSONRequestBody defines body for UpdateWebhook for application/json ContentType.
+type UpdateWebhookJSONRequestBody = WebhookEdit
+
+// RotateWebhookSecretJSONRequestBody defines body for RotateWebhookSecret for application/json ContentType.
+type RotateWebhookSecretJSONRequestBody = SecretRotation
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -1169,6 +1301,24 @@ type ServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx echo.Context, id ID) error
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx echo.Context, id ID) error
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx echo.Context, id ID) error
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx echo.Context, id ID) error
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx echo.Context, id ID) error
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx echo.Context, id ID) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -1892,6 +2042,122 @@ func (w *ServerInterfaceWrapper) GetWebhook(ctx echo.Context) error {
 	return err
 }
 
+// UpdateWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateWebhookParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateWebhook(ctx, id, params)
+	return err
+}
+
+// DisableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) DisableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DisableWebhook(ctx, id)
+	return err
+}
+
+// EnableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) EnableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.EnableWebhook(ctx, id)
+	return err
+}
+
+// RetireWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RetireWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetireWebhookSecret(ctx, id)
+	return err
+}
+
+// RotateWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RotateWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RotateWebhookSecret(ctx, id)
+	return err
+}
+
+// TestWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) TestWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestWebhook(ctx, id)
+	return err
+}
+
 // This is a simple interface which specifies echo.Route addition functions which
 // are present on both echo.Echo and echo.Group, since we want to allow using
 // either of them for path registration
@@ -1952,6 +2218,12 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
 	router.DELETE(options.BaseURL+"/webhooks/:id", wrapper.DeleteWebhook, options.OperationMiddlewares["deleteWebhook"]...)
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
+	router.PUT(options.BaseURL+"/webhooks/:id", wrapper.UpdateWebhook, options.OperationMiddlewares["updateWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/enable", wrapper.EnableWebhook, options.OperationMiddlewares["enableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/disable", wrapper.DisableWebhook, options.OperationMiddlewares["disableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/test", wrapper.TestWebhook, options.OperationMiddlewares["testWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/rotate-secret", wrapper.RotateWebhookSecret, options.OperationMiddlewares["rotateWebhookSecret"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/retire-secret", wrapper.RetireWebhookSecret, options.OperationMiddlewares["retireWebhookSecret"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
@@ -3269,6 +3541,283 @@ func (response GetWebhookdefaultApplicationProblemPlusJSONResponse) VisitGetWebh
 	return err
 }
 
+type UpdateWebhookRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateWebhookParams
+	Body   *UpdateWebhookJSONRequestBody
+}
+
+type UpdateWebhookResponseObject interface {
+	VisitUpdateWebhookResponse(w http.ResponseWriter) error
+}
+
+type UpdateWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers UpdateWebhook200ResponseHeaders
+}
+
+func (response UpdateWebhook200JSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateWebhookdefaultApplicationProblemPlusJSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DisableWebhookResponseObject interface {
+	VisitDisableWebhookResponse(w http.ResponseWriter) error
+}
+
+type DisableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type DisableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers DisableWebhook200ResponseHeaders
+}
+
+func (response DisableWebhook200JSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DisableWebhookdefaultApplicationProblemPlusJSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type EnableWebhookResponseObject interface {
+	VisitEnableWebhookResponse(w http.ResponseWriter) error
+}
+
+type EnableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type EnableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers EnableWebhook200ResponseHeaders
+}
+
+func (response EnableWebhook200JSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EnableWebhookdefaultApplicationProblemPlusJSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetireWebhookSecretResponseObject interface {
+	VisitRetireWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RetireWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RetireWebhookSecret200JSONResponse struct {
+	Body    Webhook
+	Headers RetireWebhookSecret200ResponseHeaders
+}
+
+func (response RetireWebhookSecret200JSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretRequestObject struct {
+	ID   ID `json:"id"`
+	Body *RotateWebhookSecretJSONRequestBody
+}
+
+type RotateWebhookSecretResponseObject interface {
+	VisitRotateWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RotateWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RotateWebhookSecret200JSONResponse struct {
+	Body    RotatedSecret
+	Headers RotateWebhookSecret200ResponseHeaders
+}
+
+func (response RotateWebhookSecret200JSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type TestWebhookResponseObject interface {
+	VisitTestWebhookResponse(w http.ResponseWriter) error
+}
+
+type TestWebhook200JSONResponse TestResult
+
+func (response TestWebhook200JSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TestWebhookdefaultApplicationProblemPlusJSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
@@ -3364,6 +3913,24 @@ type StrictServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx context.Context, request GetWebhookRequestObject) (GetWebhookResponseObject, error)
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx context.Context, request UpdateWebhookRequestObject) (UpdateWebhookResponseObject, error)
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx context.Context, request DisableWebhookRequestObject) (DisableWebhookResponseObject, error)
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx context.Context, request EnableWebhookRequestObject) (EnableWebhookResponseObject, error)
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx context.Context, request RetireWebhookSecretRequestObject) (RetireWebhookSecretResponseObject, error)
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx context.Context, request RotateWebhookSecretRequestObject) (RotateWebhookSecretResponseObject, error)
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx context.Context, request TestWebhookRequestObject) (TestWebhookResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx echo.Context, request any) (any, error)
@@ -4298,218 +4865,431 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// UpdateWebhook operation middleware
+func (sh *strictHandler) UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error {
+	var request UpdateWebhookRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateWebhookJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateWebhook(ctx.Request().Context(), request.(UpdateWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateWebhookResponseObject); ok {
+		return validResponse.VisitUpdateWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DisableWebhook operation middleware
+func (sh *strictHandler) DisableWebhook(ctx echo.Context, id ID) error {
+	var request DisableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DisableWebhook(ctx.Request().Context(), request.(DisableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DisableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DisableWebhookResponseObject); ok {
+		return validResponse.VisitDisableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// EnableWebhook operation middleware
+func (sh *strictHandler) EnableWebhook(ctx echo.Context, id ID) error {
+	var request EnableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EnableWebhook(ctx.Request().Context(), request.(EnableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EnableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(EnableWebhookResponseObject); ok {
+		return validResponse.VisitEnableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetireWebhookSecret operation middleware
+func (sh *strictHandler) RetireWebhookSecret(ctx echo.Context, id ID) error {
+	var request RetireWebhookSecretRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetireWebhookSecret(ctx.Request().Context(), request.(RetireWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetireWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetireWebhookSecretResponseObject); ok {
+		return validResponse.VisitRetireWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RotateWebhookSecret operation middleware
+func (sh *strictHandler) RotateWebhookSecret(ctx echo.Context, id ID) error {
+	var request RotateWebhookSecretRequestObject
+
+	request.ID = id
+
+	var body RotateWebhookSecretJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RotateWebhookSecret(ctx.Request().Context(), request.(RotateWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RotateWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RotateWebhookSecretResponseObject); ok {
+		return validResponse.VisitRotateWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TestWebhook operation middleware
+func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
+	var request TestWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestWebhook(ctx.Request().Context(), request.(TestWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestWebhookResponseObject); ok {
+		return validResponse.VisitTestWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // Base64 encoded, compressed with deflate, json marshaled OpenAPI spec.
 // Stored as a slice of fixed-width chunks rather than one concatenated
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3vcts4tueroHRvVe7dyyhOOt232/6w5SROxzuOnZWdydxq9w0hEpIwpgA1AVrRzqZqnmYebJ5kC+cA",
-	"IEiBEiXLPd1bM1+mY5Eg/hycv79zzl8GmZwvpGBCq8HxXwYzRnNWwn+e3dCp+f+cqazkC82lGBwPbmaM",
-	"3LNScSkSMpElSc8nT99Tnc3S4SAZlOyXipcsHxzrsmLJQGUzNqdmGL1asMHxQOmSi+ng69dkcCEziqO2",
-	"P/JpxkpG9IwRwZZEz7iYEq52G/9rMljQks6Ztut5XZVKlvEVpYJ90fhASuQEPr2gU0bGbCJLlhCqCNdk",
-	"SRWZ8nsmzFS4efmXipWrQTIQdG6+nuE3wnnN6ZcLJqZ6Njh+cXR0lEQ24vyNeRDGW1A9q4fj+cYlT2Q5",
-	"p3pwPKgqeDKyxXzOdXzJ05JRzZQmopqPWWlWzYQuOVNkSYVmedcaCxgznEfOJrQq9OD426PErJfPqzms",
-	"NhnMucB/PffT40KzKSthfleiWJ0uFgWvKSH2SRo8En6YazZXrU1+fvTiJXzX/2FtY2CS5/ju8+BIaFnS",
-	"lZ/Xey7Y+taZXwgtWKmV2bKyKpgiekY1oSUjc0aFhmthKCijRcHKrn2cm/EjFDyWsmBU+HmMZKVZ186U",
-	"8OOvtiejquieSlWw8zw+ly2U2u/j1+yelVyvuiag3O/RKfxrySaD48G/PKsZ3jN8TD3zI7dm0jURPhVU",
-	"VyWLcS6qCfuSzaiYMkUmlBcsJ0uuZ8BDKJmWsloQNZNLw1GGxFxFNl/oFZGCEaWpyBUQkKUx86qsNKGC",
-	"sLKUndSk/Jz6EcN+J6Cpji3azpHrJLgaZk9XZkWakXGlyYezyzfnlz8m5rfljGczIuRY5isyo4qMGRNE",
-	"y6KT68A4u5/sqZkOTrvf2d6wLzGGyb5owgXRXBeMyJLMmVJ0yhKSUcUInwpZdnPMXzYIhBjXNvP4KEpG",
-	"8838B9hOzWhgI4XUxLzZNZcKx93Id76i0GFKv5I5Z7DJ16xgmYbthH9nUmgmYKsC7vzszwq5eD369tOB",
-	"kc3q/JdrcYd/UQspFM7jQynHBZtvmMICn/iP3abixoU5RO70kglNlqUU0yGckX3PDAurMP+xKOWCldru",
-	"GM3uhFwWLJ+y/FQ3uGBONXuq+ZzFWGH43qtVRLVJBpmscN2bVvSJi1wuX8OjsKaCmxu57bU39rnraj6n",
-	"JbBEx89gVUVxNRkc/7R5kDP3xtefk4juwb6wrDL/rkkYSJpwRehYVnpIriaEElinUby4ctqg0VjgpbnR",
-	"OVmObFUQ9oXOF4XR1ERO6FjBcRk18lZo0Ca5uRuCDW+FWdLEkNipjjFwXjDHq8wIAr6sZyVTM1nkoAOW",
-	"jJpvmzvW70xnjBbmwscUsebK4WtGlBKuFSsmieWVGRXmao8ZYfe0qKhm+Qk8azkRUXSlyHK2GpJzwwGU",
-	"LO6NKucWYIa8FRkVjSEInVIuzJ4ka2wgMepnH9ldRIUCnjOSARmzjM4ZueeKjwvzzxkXuZ/XE0VQccbT",
-	"M38upLx7OqbZHZnISuQgKk+DUzV8bhidtJnNq9U1y6TIVXxa5pTIpJRz+BQTuVP5/Xz/jWtlRFepE/s9",
-	"87OSVZkxkkuGfFazonBD/DvRkqSWrFI32VtRv+3P2byKZ21EvvsmHkJNTrIaF4aWvAZdiwrU2EGg4eFH",
-	"mcQ8qr9+mjFzHwx1WTJTca2VnAtScKWVPxMq1JKV8JyZOKwnfgaW/HZie+4dZHnNSTdOHuYIjGFi9n/M",
-	"CrmE5fg7OoyOj+ppH4I2j16CuIxRj6XYRclgUkaudn7wj2gpbzSjkZ2VlCuW14TS4C1c6O9eDtYtqKTW",
-	"eXfQcJXT4vorTqD3RKms6tBTHJ11qCdwofemsIaa8JM1k5354U+veQRJwz6w2iSuq75HnlPXEuJn/3k5",
-	"/jPLQJbC5oBkVZvlfoPc3ClGbnRwohMOW7v7iwsm8v3edFdvj1e7jv9qwUQvNdVxdS6MwSC0ihL+pkm0",
-	"iMFtg9/JpkY1CJbbebRveaEZuIponnOzJFp8CA55QgvFYopN7XFyIsUQuPlv3AtrBBqzZ0je8MmElWbx",
-	"E86KXIEHIZPzMRcsJ+MVOb18k1j5go4ZOYF7MV6RqxHKixbptVwpj+EKSAZfnk7lU/O3p+qOL57KBW7Q",
-	"04U0Z1JaxT0UQNY9ZLetdZv7D/hLY7TBINliS/UfufQ+ln/sltVC6jCuk/5fDgXJIX0mO8wg9KocyHGx",
-	"w9cP4NoAm/ugXon+8w8Z8UGu29cu5vhjKavFwcWeN2m733t+UHGJtmSvk/qHSdeaHbSk6wT9iMqIAvNQ",
-	"Q2jurtZGx1t7X21xe4YWVMv1KcMP+HGG5Aw8n1vcnRt0zocoCkhxPdSEJNApvPvMks/PG2/JB2ubtW6K",
-	"uppEbBzgLLSlMJwQxRhJq8WNTPu7GzwT6s+N8FZ/bXtFzUJdZCwexWso4vC5BFfYuTW77MqNU6GMXacs",
-	"40VLGtRK0NINUekZE0PyI783eqeyOwb7KAgF92JCuCZ3jC3Ql4R/RDcA7vWtgCHBU1FQbWzgVyvyQSo9",
-	"LZl6okhWyOyubacf+Bx+nSOofa676bhnHIy6lOcqJbIk6QQ0ZSDNtjgwr8SYl2FB4RHYMHIlcpkOyaeZ",
-	"NIdMFBM5PqXMeUiRMTKHUOyYZbRSLDQYl1SRQiqdgKMQvHQzqsHzZyhEaZLzHJ1LQrpwMsmNLq2XPGND",
-	"8nomFROGkG5kpriwvgZuHXPGRGkdfBeXnXjbYetZWzMDPG3qAUofxlndv/dXIRY3siM8bqgpbZg0baOu",
-	"kPKO5YTqITkNzD68n3CbwLwp2EQTWkjBhsToVp6CiBTFqi+H69RNOgJUqVXQUrA9rfe26TNKQJEzZilQ",
-	"40SWb6oSLCnrSkzJiumTzpgVE0bq/DSwXxokg7fnI/yP09d/uLz6dHH25sezN4NkMDq7vrr449mb4Hau",
-	"2yvm+GAbh9fWVVGfIp8vpA04UKMXDzSQ7DN8AXYHj+Ds3oZH1k80p5p6r6d5jKT4euQqZ97RsZWirU8k",
-	"KmpVnB1pzeYLHQt0MfLu5uYDsaGoITnXiswYzdv+oicKDGqgr5wVTLOcKDm3fl460dYN5TzlXBHFtDba",
-	"yb99c0RyujJqya2wivO/o1+9ZEobFX+lCHAXMTX/X/vnIuZ3binmffMO93PlgroT06xWjckvrfPEhnNY",
-	"nnidSbGsZOhAiXAlwdUsHvLw3lVeMFKJHBjqKjH83YcPFqXMmFIk57uEPezqjBm3UYkvGfgt4qTqPm2j",
-	"PrnhynGHKxLKNkId4WPvjB4XRBfjHx+zKRfCCAx7WRok1zENHPCd1VE3zyV4Fq3QUu/mNzdWaKVey7xj",
-	"BXCH8KGTIDAGx1o6erLLGkZ9zPeszHkWIZz04+Wbs9HnT6f/lR5brx6Rlc7M3VsxPSTpx0vD+i79z4LB",
-	"3V3yoiAzes/gT7VINxw5pDRDgkpLmROleVHcCohRSAnXsRn+mtMVjghcGeQ1Sd+cXZz/8Wx09iY9JjTL",
-	"2EKzfEjS0dnNyEyZOsGEPAjGUFWWMZYPb0V68250dXNzAW8jR8iYuXOEKiPqwGohCzNxGPPtx2t4lGtc",
-	"nwA9Bj9L9AziLDDXIUl/vLo8az96K+yzVKyQuziZ4rd5kAzsjg6SgV8cyJSbkfnVTxn+BjMaJAPztXVp",
-	"02bS9rKGRFiffQfrLvm40gzgf1s1ySavvGOrGBhii5dNguPB7cvZ//54enE9SAZnfzq/vjH/8f705vW7",
-	"s+vIYpPBPS2qjjui2ReU+zii0RTJ6OwFYV8WJVMQpDG/2tETd43gDfj0sOmLfN4B9Au322wALGhta5tq",
-	"ACDMhq297qMOwIvw2VdVcTdiCpxCf9mgp2/VOmlhrN9YgC5Q+ZaGrShJ7MM7+/OTAboQ9nKYsEmlWN45",
-	"waVR863jzodxaYERxD1maowWOi7YR6F50Z9nV+JOyGUkLHieqxoeFeAWNsQEd/B4+LOut7g+03rz6vm1",
-	"FxjjAm28SNw3ZAEA1h43i3kCm88nNl6h1vVOr+I0FIh40AycTevfHuGS4KZOpcxBqbHs3lgrZrc1egzA",
-	"1DR2QVUwJAmY0jYn4hdtNdjTDk3bPOIlDCgREoxXixiVy10UqpLpcmXdkC0C94vy6qCRZEqZqzih5fa1",
-	"aKlpsW2rWxSF7yTBUQVz9McSJ5sFEzkT2WqdJ21QhYXUJ7WTMM8Ne2ZoEGxSf4V1e1qUkIJAoXXsmNtQ",
-	"8OxuJivFopIDDEZzCzpQug0paiPP/pXY4s8CQNVWdJS7MB4iFKLRvYKOjwA4CZAEw23BwXXm7kSM6hbl",
-	"kddaDEx0BvK9hd8p7bb4JzJZlqygtbxan4s1wC5V+7Cfv/jm5bff/ef35jgW5jaWZrb//fR//nT09Ief",
-	"/+NfY0TDRH7DY+7yNThKGxik6Kr/nWbinpdSzK2tvv67uQ3vNwB94IFrTbO7iEDpfx6tAW/gr7HPOfLs",
-	"OAQfS42ZKqWOb+mNRIAfFVKBv6X//qFts83SclfuGp9uX9twUeFEm8eTtDIRPPoeB20QYLiNrUNsk/Im",
-	"FnHtV+e03tHHy0t0LL2+ev/h4uwGdPy3p+cX231KqExeu+nuokS+5azIz7o4MwX2BPhYYM9AZgBriPmT",
-	"umzVcSnvmIAIVGLk1wxc+e6c0oSkstKf5eRzabbG/FtI/dmeybiAv1jd5TN8PO1whrAi73A2UD0LPo3O",
-	"ySGeL1M/Hf2cggqBtGoVmhr1Ef1agNHbtGtgF4NTVZJcDgfb7AdcRIK7WX9lizUBHq7hW/vu9vMHDixo",
-	"8QxjykgIe4BjYK0UEYeFlHeQ4zAkp0Vhdk8rMq9skOcEBB5yWPOTVYBLZvYBFNiIaGuIrn7BlqZB1XCp",
-	"f3u0HoMJL/BrKTTlIoIufU0VI3OQL6qPTdgcF6bCIsOets3RxMJiqVjZQIUIvSE7fNrwJ9WFuPi2h0m+",
-	"MW8Efn4Td4t6A8YljP1wFPxvm7Y65+JRxnVXPRK3MixtzqhQBJltA+7huHMfntzYtRdr8ZpK8F8qZn+O",
-	"YzFiXN3ey125esneR/lx+uFs9PnsT6/fnV7+eJaiVqkC7cHoEkbJRSA+F9MayUzS11cfL28+n19+/nR+",
-	"+ebqU+N19DNTTQpGlSapD8Gkt6KGD8CoIEq4IOkSchlcJAZYMAgYNwcAFzSdZuH0QVY2ZtRPUPrd2W1T",
-	"IZYewzHfzKxQJOOVNfLrFSP6rxKa5QmuCjxWsEjMBQjjTKOrjzdmXacfPlycvz69Ob+6HCSDs8s/no+u",
-	"Lt+fXd70W6Gb6m4LfAdZwm+dGG0y4zm4Rzsgz7AiY8hYcw2OEny3ssgJOIONILQo+Tu26ECYO4Ou28u3",
-	"xdlp3o/pXZeBTyIelHIeZ2O5e0pES43kfAoJKqwo1JCcIVrB2v4Y0ebahli4VoTniePcmHhN0iUbz6S8",
-	"e8qNumPIH6PYdZIueqJ1uXJZFNz68ylZsFJJAa52xNTqML+jJTLNJY6F509r36ZbTy90kV3ma4fjiron",
-	"FBmzaSW2OyPsaBE2fFXkZoshrB+ihxFJLifrXqW++gDEISPwiwwypXcKyuC+nXfcAkcloO0ZUsHwQDjx",
-	"JHBVVujfcFtijnVGVZgPI1yOlETWUrOLrceGc7nm/yciAt7JJZlTsWpuKTp4pxTckznhQktcCg4FV8L+",
-	"kQPHH24F8fVONFL6bHOY1Dzib1zO8zBWGvcMbfbg2T0G+Ancw2AngkDyLh48avMSN1FjyIVG+Ib1/vGY",
-	"avLJkMCCyUXBmjc/IbJxXeLugMainFeg161pzlNjuuCDsc+HYUj2aHaPpe6yaOdOSAaWcfeMpNinu7OM",
-	"7AOtRKMTmyse3PmpvWFbYGFmFvUUmxPwVBl4MhrsPOSB24RmHN23GxKuIYQPAojbNuuRv5YtLfjt+cgH",
-	"gNd8rCQdnb0/v3xzNsJgLkSpAfOkHNrMo4VCdClkP6UOCGRHr3PabkUsqY2ko48XZ5+NUQFQJjM+/ml0",
-	"9voKw9yYkmg2nmpZBqk3QUZpLJUUZmvxj1ybJ6zmQNI35z+eXd+kVlBFxAEXRNZqUVMJh92DWDRuUwh/",
-	"Sgbhetw//VoGyQA/vU2RhdmshiNHwtsVWXwDKGWdga1HSHdgIOPVdoKk5j6NV1tJsvb8dYHZkALObkb/",
-	"hf904aQQ+ADk6rAPCUnRJk1JuRYZg9HO/vTu9OP1jXkiDJPdio1xspbh5RBwbmotsII1i5OB/1jPI97B",
-	"b9lxxDd8zgqblvR4DKo3B7qq9Fh+6Tpo5x/EM22gtBwoObjLQU56O4y6iKWeXzYusRlkxXRUn+kXCkdF",
-	"43TKNqZeg+GERgy+0MQkBejc9cBoDxhda+dx6bGdD8pINCdpfyA505QXivzb6O1r8sPLb//z33dxZN9x",
-	"kSOueVHKaUnn6phwcU8LY/EJqT+D+y4hmRSTgmc6MYp+wRIj7M3ugVv1s1tKQrSUnwtaTllyKyqhqoWh",
-	"epZ/nrOc089mdQmZMz2T+WfwiJtryXAGY57nTCSkEvSe8oKOzWecWxfj4WbXWe1RodbqsPLAArvMkszR",
-	"GaEkl82aAWE00GxbBy3P6GLBBHM7A/pq04wBwDatCqB7RGI/Ud0xqv4XNohePEBDReTgJlA7Vw6vauSi",
-	"WwEp5HS4WeH03spvf/ghIPGXR/FYvcvH3oj3M1NYyjKP76C2Ab42UGYJkNexrPTxuKDi7oSkhtBTb6oi",
-	"eStCFxQxKWGgNXhxO+RMY3DMZWF75dPGNOr9jl3hEaP5qIZ8PkoWw+8YzN+ZD9jci/e0vINDnRvhjm8R",
-	"LpTGNKe9c3V/38kESFtxxFyATtsCggMogLQ1BB8K3nKfjV+FTIqMF9y7LSPOvrhPVionkOfEsvt7cHXw",
-	"ck/QWTKYlDIiWc+8pxu+w0QORwwSCDD63G6buWEUxN7f//q33o4VF4bY+mF4cI9VzblS0fFvakSXxzQT",
-	"WuiZrKaA4lsRNZNVkZ+QI+uqLQoI/LKi2H8i18B0t0GIeO5LEWAm1AQqarp6hThUw9/TIShq61tW+moy",
-	"Mupmz70IMrZWpKQIpm0lVQSR4THN7vbYlh0KvOgIa/r7X/8GJhDe1jYcdAuck31ZsExvBZ76+kIY0zbr",
-	"N6xsbvYhwAUChZ44iJdLaZG2aI9cEssLHspSfMkUuLCwLcE9SjzbqGm/TXwNYmhsRJxNdaR5XAmf5oFp",
-	"PkYAUaExKCYn60mYkXgGv99Y7siXHcEEAV44p6LCg8CtB01YEU3vGJH3NkyzlOVdPAyVFZTPWd6wpbaZ",
-	"Ws7JwpVzTNsbuCtKGr89gqjcOvK1LkyK37K+nv2+NZMqDk7jeYeuD7NTSR21qCt7TRE6wzUZr05IapN/",
-	"znOvEzjtFTlDHV4Dr3VcmS2o0q8YbdmfO6Zg+UEigQBDlRBcUHwqzEQLPmH9WcSCx+HsETYm7XkGWvVP",
-	"A7rgRtG2/rpBMsi5WgBy5eefd+HdeyQY3dc1rHr4mIFScL31q25VzdySYLujB5jYS90i9Y5bt4HhXHCl",
-	"H+rxcbxrf2dPmHcWvzNLG7jF1DvqKwIaFbIjFY+cw+VWWkIePMoup0lHUwObmzCW+erVygKnNvMA8+j1",
-	"jL749rv16b/BiKa9v+Dz5oLM2JdhRzVEV2S8196HcIMITTvmtFbTwszl4+gCrAEMskuF2zWTS9EB1tMz",
-	"mW+ndfucp3e3pMY2JcH2ximimSm4rseZYZuZh4ajkrlZx0vyB/6qxxEfeLeROV9YJ6plUoPjwbubmw/P",
-	"ng+fkxdHR+TqD1G1q6xERqNqEn7UxpbBroP6iCXJqj4V4IJJ1WcR33Jdcpafwl5G4dI2jqFOajhHHcZu",
-	"7izGYyOrsXi+oDB4XjEbUdkqa41dvdg+KuxUkAXsviJLMmbcKNa1/x5TfGxGr1EzbfQPVjaZmL9bLXO4",
-	"owZpd6Ceddemr2rYaHNVb/vXPrPFUbD8GXGlmVI8/DQJVWgf55DoKggCG1vQMAeqWd5lBb/GQGrD8AW3",
-	"oVV590ES7BGqd5CCTRWxD1+OrOHxXINORuJCQQzpMUNE9Zy/WZ9xzFh0p+gF7j4H2EAMHK5Ufvz6XZU5",
-	"K1/JWPLmod2h4XV/XHdofLm2R0Hrhpdzll9zkbGenqnI0QInmXGjbO2Q37MHfIwJOrb5jOs2Z79DqPd/",
-	"EkB8N79hn/sKK2uVPwnmEsiqaY103TR0DGW62X1cF8zeSGlVYZQn82R/FBl86J4WGxdWSHn3imZ3Gx+y",
-	"qsINmy9cDezOzMP1H4D9XIkRlhmLn3XJgG2v3nPhshsiCkMmF1tP9xoe2rNisKbllOn+KuQNPB/THj2c",
-	"Jb4UiARt3M9qkdP9DdgdiwsuaSm4mKoN9pqDVkD5IK7IgpUzukBPE9TVrrOJqFe7tI3sqyWHIvZGCQNw",
-	"nnVxGJNvWXINiPkd4HgHiXJ6sbQj224fdQOzHzvumPug9hjUbDM89CRk5InLtnX8MmB2zXLPQPyedbbp",
-	"bP0mN3ahpv915rHOKUIab2/C+q1fv+JR5vtzh5x7wyZc8D0Kudl8LIsYd7Q2sSla65I/kEg+nojtqB4o",
-	"oPrT5eHkmF/BURJBPFtncNjzAZLTaoxN6GexyTC8ZGpIjogUJEw8cd0b4HfQ+UXmsrOQ73z/3cstSUn9",
-	"dyiQxv3adDi5vN6lw4IysHAXxKvqRBUtp+BU99CN1qKHvTNNNi8nIqj9yT0PtvCb77Z1GovK8/WTn9Cy",
-	"TqpwPSna0SnIOWoqjK3uFoaD+L3BhDEzRSLFrWjsE9JLKzPJkQx+Ddz3ED4qGEFmgrlBRtihJev34buj",
-	"l9/3SJxbV1oaJbVbPodKaUPzDniMyzFbYl+KpBo+oA6305Z2LAsU0aU2ox5cWMhyeXQ/2MKR1s1q4bi0",
-	"KJTtMdHgCUPy1gwco/29MRMRba+bVflGJmOml4wJUrI5F+hEA4xgizttwSOfkCOfaWvHQfps0myTobEv",
-	"NNPFCrlakxifHx19fyi+toOCu1/B88fXgzckF/efckN53izEAKcdZFMaAQaR3aTOvHy+QWD5UhZwDYat",
-	"k92aSLvDmtoa/4GZ0f68aF89OEjtPdqe27vDfNr6dDcFfMK0WVtGyjAJgF4YKgjP/8hVxLUMLm1J3DRC",
-	"II+kvMSr6MS0+S5V+F1Hiy1zG6hr2uOC4Ji8lUsbDW8BvDoaxaa31dHRNxmEMGFX4d/s/+KfQ8gN/pAe",
-	"23rVHvaBTl+PMKmryP65MmzYKw2BfomgnXreHbjbgk63qjYg1VCn4SrswWUzjFoY8zptRJGcK9D/zfQt",
-	"HhhHGu7es6pvFl9wVi6RzxZnbGLGOST6DTcmDO7iLjAvjSrRVc+rPTftPAGZnM+51rskAxqed0GVfier",
-	"shM6ZDtD2Txh+PxMVmUPRTQ4Ynta0G603VtNz9j85FYs7QhyzlRDlzWUQ2Gf0f5RLpvfovVbhbH7tl/4",
-	"0rXLW6nwQcjOqmCHSFEDL/OjpaaZ0bvSQvZOBAls+F0BnZQXcWglDmnbIGNsccvl3QN9pAq5ZEpf9ORx",
-	"9nHCgsnVHG8PjmUHHPUHGAZvXHY5gH29vYdA+FwBvsADZs8qRlbXTpHeyVPEStYo3TMk6f9IG62KxYqU",
-	"FaCishktaaZZqaCOD+ppELXtU8anLq7VWZLmxcNL0gQVvR7zM1Ac7PE+0KsmzLpRtL24R9hm21e1GZ3f",
-	"nL8+vRgkg0+nI1t+7Pzy7VXPgmO1K3anmRQ0uztdLCI8kMBvhC4WrvSG860vJHQUjABhjKgUrIhexhlV",
-	"r6S+kXdMxCMxM6qu+VRwYXhQyXQ31NQBSGw56kprW4ci0mDVaMBYlVV9oF0NYs32eBDQYvFEEf/ePdcr",
-	"n3D0cXSReFcF1CYo76FU+aIaFzwzv29PFHeb1NySyPojs4+yHHuGe3uqP9jzhLZ52BmnPvzEparA/sga",
-	"8QV1ZrnI5JyLqaONk/pstNEcJ7Kwfh2X7BBFyNVkEclnhPN4JTX5qFhJrk4rPSPwfELSL/LL+Onf//q3",
-	"tGWXfrPt7icD8MhfiWK1q5UYEPn6bO2PT7DyjItLvT5y1TF/SBzKHBC6Vn+k5F/WDeutzEut35ZOw77e",
-	"SUtjBF+zaT1cJ/FbddLnTqDzAw68MJSiJUmfKUNBz0IKfvYXD4rKv6axBR/ojDovnKe06D3y2uBadi/W",
-	"0eU7FL8Liu/GVFi57G8tSUhh3vbBRqIzYpfyVTcLRbPZL21FbN/qQLWNxcotjrxHG4lNUPLSAeq3qf/1",
-	"ch4TVV0vK4yOhjhqc15uS5MmQcQoyTold+PC13LOwHW8nMl5oyTxBJ0Arer+XOSh/lApDLsyOrdg8GhV",
-	"vL3c/+26+ubTSUeBr5hyYvdjN9Xko8jlQUrqG4VYlntZZZ1A0TARMZNV4Xx8ZFHp/bKrugvJ+/lvhoB+",
-	"Qt66vlmGqDYCPvauvnU6lvf9i1rN6YosKQ99b9hRqFnoCodWLlrC7ruapjhfRVdhmU8z32rMo0B0XfcH",
-	"ECE7Q8NiSmrkKcBHQ8Z6R8l6SGZ3GqdnErZGHUpdXmIxPwydIfh8tzTCGSty3zdhLWHKlYEI/KHN1m+R",
-	"biy75Oz1BIs5RrZJFlja/oN5FK2211JkVVk2K3qHzq8un4Cv3LM5k41RbDBd1klekaI+HWKSavaBlehJ",
-	"iSdJRRwgtrj4xkCZs9YgqjNnstIbU7HWvrIHtKsqi3fR7I8bl+1BRU4MM3fk/HF0EfT3AgJDTTNoRdrE",
-	"aS0aBsjwt4cw+40gx/aDc9lIj5Xa7jybTCppSomoMVo7wOo7tEaH7cvZvg1N0bFBjj0C7srSXDxFa8cA",
-	"KeGC/K/rq8v1QKnZ5ydQwIUUdCWrKH7jAUHTB4neSjz1SStD8qluUgap6iABNovlJKxEZu7yragW5kp8",
-	"mxwdHbk6Bye2Az/RdleDVkCLRbEi9YDDUM5D8MTuvvnriyPMHzZ8LyGsUIwcraMgetSc3gVcF2RzdbXo",
-	"CI7z5dEP3yXbenZcQzjBGNqALPL9Fl1NG6q9psKg/ChUkTOHYIuIWRoKZxGEvr3qvbdP4xBC2G/s90lX",
-	"aVrf+tCVtHMp6a0T3cbT9wQxtWR/H/hSqDD2VAoSm4iNBVdWQam/ByGX2krFpuq/ZLwKt7dGHo1lJfK1",
-	"a/Y8vGUIaeAKXYBPFCn4nGt/++KxncZt3Bbr2cFtZWSQalwaoyZcaypyWubkkwOXKbo6Julyplj2Gav2",
-	"jali3710Sgey50qYb/vb1KjBfzD34E6aXCDlojpdjcZcQ6C8Mkdpy8Xj4W85m+/i1yrQDstiy3GcCjLT",
-	"egEYBa0XChze5DQwqbCIGewBwBgYt9eIK0h8gl/SBAJaWBMNXsDeFPTeVQVpXuxH8wyGqtEGXeQPLV8L",
-	"HnEymDLBSp71TJwLB9sxe86+eoiounMTPFpg/ROAqDqKlFvlDCBvxvyEkKctyd/utAVR7qAOS3PVgMTe",
-	"VALfl+RhheXGqUVvp2h+1xgXm+YKP8c9lo+WhSXHEEPaxznVwCpusYHawLb68e2uKD/FTXkX65TwFaJv",
-	"k0hqJxTtR/eDL0u2ZGMSBKdBaOayWeBxeCtuxVPySubcOkWMBl6n6z8n7/mrIfmI7Ynw5FVifS1c+CqM",
-	"GVUsIamoigJlBRV2OnUn61xm1ZxhQuKtIE4POyYFM1yKWrqyxSOmDEHkDiRppgmmHk5z0Vnx8gSDaFC2",
-	"knCxqBCxZpg6E7oEPSnFQoxp3YsDuz6Zj1xASX74Bp2a6S2oUiStbzJUfMGmwFCQnCqSZvUv2rVPzGhR",
-	"uFIX1OUcmIV7RJT5gNMOjD1hVB4jW2Ee52E1IbO6b7755gcz+Y83r7GAAkEzQXDByMRGhGhhrABujIBT",
-	"35HIZYK6YkKupCV85xOg9FFkKegdbsOxL/7722+wwbzZpbrJmXJTBh8a3GdQ4XKW8Xn9fRybIkzTPKKl",
-	"JxfNhJmPt2DYF670MXl59BJNkYJnzHa35jkTxu4yF3xwujCG4tMXwyNnhDf+ZlQF19BzcOZh3mvNXzy0",
-	"sS5cZajfZxHZQpUDNCACj8Dx4LlVegVd8MHx4Jvhc5iLETPABVw/e8NOY/F2TCDC/eKTCStdkfSOYgIl",
-	"W2DSthRMuSICWCzNgeigc7VjuGndVy/F8thp3Wcq9ZUJLTwP4VgrWQEp4khrME6kUiUtrG4BAU1htRCc",
-	"HxFG2b3jCyg5AUeIhoENKQwKrjR+GjbLdh5Tnbk+9SPPjEZyralmg69Jv4dr7Huv5y0ortezp0Envb7D",
-	"Q7u9vnPnU0F1VfZ+4YZ90X2ffc9F73E/YiXOHk9b9abHkxfG6oG0LddtHu7Ji6MjrEsstDV7A6n17M82",
-	"EIH6QK+ipqDTgbCMFGyztZwdcAIessp5fGg/12eu/PLXBp8x8sIOlxDBlr5xBaRgTrG+LJL+z+ZNyyGe",
-	"BaksoIB2eISlwtAGsASodoDlj4si4F519QNbUrRa3Mg0Qf8vANmmaAiA8INSpomdc1CXxTIFkNi2jDK8",
-	"265aGkbqzG+NpBwQIFgeEXxeVlQtZxL8wrAzJ6TEnKccWdSCidzoCsDjavM/HNcL0qIAjg7dsI024eDq",
-	"tjvoBDoBIGeEjRIdHCkY3DMmaw+7ghNxanCPcKaeXbOCZY6xfX1Eug6aoUcI23vdc9+LCgpHUZEXzMjd",
-	"SuQSzMCHk/tpvW/oFrVkZNNEI0RvNHe0v55CDP3YO40GzftgES08//rMTBjNt11Exfkb4C7xq/Sh0lil",
-	"01bcCcnfVXA3CpI1j4jiImMJhCa838lcExS/tuRifTVE7oyuY6Ic7oAVit0KmqEABz9uo3i5J1pAANO5",
-	"RY2bwcA8glJHCyaG5INUiG2fYDkkQ/QAUuY6IcbyK25F2uh7np4gfAgLKVJftd1o85BDQvSSZ4Axruwf",
-	"6oy45l0xvwORn2auh+xjEXoAUdhE6DUm4OEUbT6JZ+yukDn0gLb3p2nMRA6Uwea+ws8B93lMofgapxLZ",
-	"1JtGpzZ7LbhAVRn47CF2Gb7vRh+vcOAtIhK9B5269JU36ZotFYNl1CIS63Lh7yCR0E4Dce0TTpUekqsF",
-	"tKXDJ8eIAwdDFka8Ff5luK8odz3LhbeeKJJiESqsTKScUpfGLhe80qUbt3K5zKjpsVucNUPBagm/4h9o",
-	"1u9VBDvbE1rwO5aYtYGxQPRqgTzHxaBgiWjGJbeC55iG+0sltQ1+uVp3uB5u5vZLxcpVbZWNV4PQ5YEO",
-	"xZpcndvPzH2A/mtUe2PV9/9pIvzTRDgwNwSvYh87wTkwH84A38oiD/gfCHpZ+lvYS8jcc7ZkTRHjGibE",
-	"lZ63thSEbVHgFHjHtlD5Ae+DVYGsuu4MiDk0WvDGhlFHCugDKqwWzhYxnmYm1aVVH+QQwzYaX5veVV+W",
-	"4JHoJ+iyEKEdjxYAi8psH8sPQT3vaXnnVW1FzAajJunaX+xPP776RJyEThGDUdtLoClOYJVD8sGabnZq",
-	"YUIfWnjDCHHAL/+0unY4flsj5LAWl7G0OnXTKcMdfnTFtEsltX0LMZXCFZPx3boPsqc096DwmCaa7GN+",
-	"tvZ3zc1zOIP2VDQ9L7hhSkMnJIV2X8z7Yvi/978YLh73uCTg1KUkcM4ESIaXRz8Mt/pU/sG0g5tgUz6F",
-	"XB7a/bGJdtpkINrNFqKXzrvJm1XiH3Ebo30GI7uKXcGbPXcndWS51bL3YG5Vu8NPVLubszXCeOl7NTza",
-	"DQ4l5AFvb+AD7XtxN4rS/w8vm5N62y4au2diQ8wNwmXmEZLiaynBehHQINtGy8dsygVk8RlBvpwxgE/C",
-	"T1yM5ZfQN3iCkWmqKbjWBElRGTkzH0kT86sxm61m7ZqDePwEjGe4cFZwMytQrUumq9JRdnpBlX4Kwz09",
-	"f5P6LunQE2Bp26OYCc25gpa+p7cik/M5Vr8zH0Wn+IQtiQ/aKukb/hvJl0khWOaqypjrlTGLY1O6ZHQO",
-	"IWkGPdwBW6T5nB271wgVbBlT/fHdMzyRLf4M8y3uWwXYEgxmDYoxgPaBZwHBo7VrobE3g9Cr0MYutj0J",
-	"281Kzb5oJKenuJDmHWkPGL0P+OKBTEZXwg1pcLyy+dFPIa7P3C67W2H/gLeiS+SsV10CyMXMg97qAD9R",
-	"XEyLVq91NZNLNYyGeNtiq3X6MUeRb59Y7/LOleHrnMZNleG/JvEZhA3GI5N4aGnz+Efr3uX7L7tfQXwz",
-	"g3UiRbxtKMKV4Ui2dwQCRQQ7CbsTcG2bac7oPRt2+P18d65fbSddF4RH+mRnpzg9Y4o5yD3sTNee4DO/",
-	"1hT79GqIzdK2U6tn2K9Y0Y5NBmJfhg5uD/3uBaP3hqIrjQLS90EBmq2lHwKAEAimGj3gO2ZnZK5rYtKY",
-	"Zxvtvt7t5fflGA1ZSx/XaEO+HEzlb4zaCahoyraIvHtW+r74XV6tiSzRqJ1YJ6mv1gDxo6IGOCD+QpYu",
-	"kmS9n7qkQmHYOuCdTaoCbdJmhN4KyFmwVdVnsmAJoYWSRtssGSp3Ss5hc5cNjmshakPyxrXOQawEZrEK",
-	"jckQ8F2bpgB5dLdiBPAsbmtDZ2ZVLhjkYt62XVfN2HznH2zAE/fv6nK1bqM+hp+30QXkV3f1hn2XNnl7",
-	"Pem02iY9/FJcGw0c3X5myO47sM3p17we23x/4eH+Wv6HzuB08MzhHH9Npdb7GSPuhDaz2dursH4EAZs6",
-	"nGvhPb1jYI0DIaKX2PoTqGGoxGx+7oAmmECGP6RWF37K87QWmY3EdY/ZhW6jHFG19FYgEBTtR98+cyqJ",
-	"FD41AX/EPns2NO8U0DrVCnPmK1EwpVwzWYsUB30GiluPaXZ3cisCfEvJzDIAUMaWQ2KTIhTTumB5QxVA",
-	"uDmMbXkzmNbjlc0RPAlqONYsXWleFLdCLlmetH6a0xzu/JBcuaafXIUctOXaQWQ2rrhO38MAwlq3jVvR",
-	"bHWGLdMCNE8f7vxbusCP4igCJtm60Q9kl7aCTbfhfI6JNbK08VBbtxgaZ2OdG3S0wzB4nErLBUBr8CVL",
-	"iK6h/EndNDbnFkkJVAPuGsB4WWKfyHIqtWbCEA3WVXXNyDv6va6b6iO3vkeVn3Un006fst2hgymQQbdR",
-	"l1FaViEhWI8DKo2+blKnP971b92NQf+mNHtfPnaLRo+lhQ51EOhiGK+ITQl0+49bDmK0swqGq34KfXMs",
-	"byZQjQGU7U29z4J2Z0RLm/zYwt2BjTpC7NGjqK3NLje91NbnB/16FytGfKnrvTscNHLzz27otGtw+9gz",
-	"eOZrMriQludved4/Zyf0MBAhHJzN1ImQlL/RXr9FsbmByJpVoaFgwzrB4CieYBrn9nIzBU+hCevDl/4G",
-	"ptC99KRTlY9P++jXIzePmMT+eAjSD8va702GXw9mDHTu6n56eRXha0Ya0swKfIQz5J5HnPj8R99HeGrr",
-	"VvgUSJd44dRKm6/RzrjwTWZvRXo+efqe6myWBs2YIXz/4vukPhdNp7b4KKK7bLobefn8RRQODpVwLFlt",
-	"DfCk5qh8ZqQb2hegZzm3VZ+iwR63gIbnLRrX+W1w8aPfExc/yPUBoq6bVdQkvZU/P7Pl5g5s/roNeqIc",
-	"UsrcEPTQqaC4essqW2f6+PQ/nH3+Js75DW5GX9H7DKsDHRozUc5V3VvBWPon6ChFBRDtdusz8GfNbZEk",
-	"Qwpgk4lmjf1tZIAP/5MKVr5zQm8iKFkmRcYPTwfqTpHXBc/u3slKYU5Uq2lNM7Nb5I5EsMcQKCOyKlWY",
-	"7Wx5BqbyJwQcUJTMaTnlAstyLV0HVM2LwhgXY4bdSNB549taLF1FYJrNIJYKjkVDgEOXEt9oeQKe/z9X",
-	"EP1YAuxCzeSSUHUr5lwpLqYnhKo761Qmo6BWEmbV9HAJ2ZPoI7V9WwoJrRMg0Sqx1Vgbu4WV/oyJ1hU8",
-	"g02OR81evAyLHH33/eYCVY9rH9vd4Z1erHcIw1gR87bRsQ6SEQVD1aLTZe04tazVJ2du9aCtl+7wHuW3",
-	"ElrIkaVtdeRqzNRFeoNSXRaUpoK6M+j9MnxWSbwrc/BR+7HAffrJunMnlBfKBssS4iuM1e0O0cfblufN",
-	"LMcuv+g/GTkwcntcrkXKOpY8pC7ly7hHPaGntorni6MjK4Pr6i/40wlRjJE0rPKNZWJSsGTSdak7Zfra",
-	"IYMe7awcbqgLxxVg9tRKaTY/WPRJx8fv8lK6jp8bHZWuctvv21cZ1uXa4q50u3Iwj6VvrLrutPQnEPot",
-	"Y15FVwzscUzS9Uquv7Jv0dc6i98ZF73yTC7xlWmMDoRli9Xv1u249IcboYvwom71P9YF/qDAAM9m1l9u",
-	"hByUlETD5KTtuDn6AftfOmjxvMtbGRJiH4elbyTyCD7LjfvW7bnsXMLRr0zPh6Xiw3ktt+zrPjAFaDJc",
-	"3rt3oIDl4Bld8Gf3z4Hz2y9FyxBaZ3rdlShAharBOmgPXwK6R2dmYtH3VJMFkwujGUqLUMJATgj6jI/I",
-	"StZKFpnKIfk4ulCJ6wXwxHcBMNfMNu+xpwoXcFlyDK9iEoBRUoZrgOHY528QKiFLQLWjTeqQYIgdqEsW",
-	"OwiAliRHWFdzjc2A9fq3LtkSQWwL6m0E8AVDxZB6HAsKXx/AGDW2RrItjxy2l23is7/+/PX/BQAA//8=",
+	"7H39cts4tueroHRvVWb20oqTTvfttv/YchKn4x3HzsrOZG61+0YQCUkYU4CaAC1rZ1M1TzMPNk+yhXMA",
+	"EKRAiZLldHq255/pWCSIj4Pz8Ttff+ulcjaXggmtekd/600ZzVgB/3l6TSfm/zOm0oLPNZeid9S7njJy",
+	"xwrFpUjIWBZkeDY+eEd1Oh32e0mvYL+UvGBZ70gXJUt6Kp2yGTXD6OWc9Y56ShdcTHqfPye9c5lSHLX5",
+	"kY9TVjCip4wItiB6ysWEcLXd+J+T3pwWdMa0Xc+rslCyiK9oKNi9xgeGRI7h03M6YWTExrJgCaGKcE0W",
+	"VJEJv2PCTIWbl38pWbHsJT1BZ+brKX4jnNeM3p8zMdHT3tHzw8PDJLIRZ6/NgzDenOppNRzP1i55LIsZ",
+	"1b2jXlnCk5Et5jOu40ueFIxqpjQR5WzECrNqJnTBmSILKjTL2taYw5jhPDI2pmWue0ffHiZmvXxWzmC1",
+	"SW/GBf7rmZ8eF5pNWAHzuxT58mQ+z3lFCbFP0uCR8MNcs5lqbPKzw+cv4Lv+DysbA5M8w3efBUdCi4Iu",
+	"/bzeccFWt878QmjOCq3MlhVlzhTRU6oJLRiZMSo0XAtDQSnNc1a07ePMjB+h4JGUOaPCz2MgS83adqaA",
+	"H7/YngzKvH0qZc7OsvhcNlBqt49fsTtWcL1sm4Byv0en8O8FG/eOev/2tGJ4T/Ex9dSP3JhJ20T4RFBd",
+	"FizGuagm7D6dUjFhiowpz1lGFlxPgYdQMilkOSdqKheGo/SJuYpsNtdLIgUjSlORKSAgS2PmVVlqQgVh",
+	"RSFbqUn5OXUjht1OQFMdW7SdI9dJcDXMni7NijQjo1KT96cXr88ufkzMb4spT6dEyJHMlmRKFRkxJoiW",
+	"eSvXgXG2P9kTMx2cdrezvWb3MYbJ7jXhgmiuc0ZkQWZMKTphCUmpYoRPhCzaOeYvawRCjGubeXwQBaPZ",
+	"ev4DbKdiNLCRQmpi3mybS4njruU7n1HoMKVfyowz2OQrlrNUw3bCv1MpNBOwVQF3fvpXhVy8Gn3z6cDI",
+	"ZnX+y5W4w7+ouRQK5/G+kKOczdZMYY5P/Md2U3Hjwhwid3rBhCaLQopJH87IvmeGhVWY/5gXcs4KbXeM",
+	"prdCLnKWTVh2omtcMKOaHWg+YzFWGL73chlRbZJeKktc97oVfeQik4tX8CisKefmRm567bV97qqczWgB",
+	"LNHxM1hVnl+Oe0c/rR/k1L3x+eckonuwe5aW5t8VCQNJE64IHclS98nlmFAC6zSKF1dOGzQaC7w0Mzon",
+	"y5CtCsLu6WyeG01NZISOFByXUSNvhAZtkpu7IVj/RpgljQ2JnegYA+c5c7zKjCDgy3paMDWVeQY6YMGo",
+	"+ba5Y93OdMpobi58TBGrrxy+ZkQp4VqxfJxYXplSYa72iBF2R/OSapYdw7OWExFFl4ospss+OTMcQMn8",
+	"zqhybgFmyBuRUlEbgtAJ5cLsSbLCBhKjfnaR3XlUKOA5IxmQEUvpjJE7rvgoN/+ccpH5eT1RBBVnPD3z",
+	"51zK24MRTW/JWJYiA1F5Epyq4XP96KTNbF4ur1gqRabi0zKnRMaFnMGnmMicyu/n+weulRFdhU7s98zP",
+	"SpZFykgmGfJZzfLcDfFHoiUZWrIausneiOptf87mVTxrI/LdN/EQKnKS5Sg3tOQ16EpUoMYOAg0PP8ok",
+	"ZlH99eOUmftgqMuSmYprreRMkJwrrfyZUKEWrIDnzMRhPfEzsOS3Fdtz7yDLq0+6dvIwR2AMY7P/I5bL",
+	"BSzH39F+dHxUT7sQtHn0AsRljHosxc4LBpMycrX1g39GS3mtGY3srKBcsawilBpv4UJ/96K3akEllc67",
+	"hYarnBbXXXECvSdKZWWLnuLorEU9gQu9M4XV1ISfrJnszA9/evUjSGr2gdUmcV3VPfKcupIQP/vPy9Ff",
+	"WQqyFDYHJKtaL/dr5OZOMXKjgxMdc9ja7V+cM5Ht9qa7eju82nb8l3MmOqmpjqtzYQwGoVWU8NdNokEM",
+	"bhv8TtY1ql6w3NajfcNzzQAqolnGzZJo/j445DHNFYspNhXi5ESKIXDz37gX1gg0Zk+fvObjMSvM4sec",
+	"5ZkCBCGVsxEXLCOjJTm5eJ1Y+YLAjBzDvRgtyeUA5UWD9BpQymNAAUnv/mAiD8zfDtQtnx/IOW7QwVya",
+	"Myms4h4KIAsP2W1r3ObuA/5SG63XSzbYUt1HLjzG8utuWSWk9gOddP9yKEj2iZlsMYMQVdkTcLHF1/cA",
+	"bYDNvVdUovv8Q0a8l+v2uY05/ljIcr53sedN2vb3nu1VXKIt2emkfjXpWrGDhnQdI46ojCgwD9WE5vZq",
+	"bXS8lffVBtgztKAa0KcMP+DH6ZNTQD43wJ1rdM6HKApIcR3UhCTQKTx8Zsnn57W35L21zRo3RV2OIzYO",
+	"cBbaUBiOiWKMDMv5tRx2hxs8E+rOjfBWf26iomahzjMW9+LVFHH4XIIrbN2abXbl2qlQxq5TlvGiJQ1q",
+	"JWjphqj0lIk++ZHfGb1T2R2DfRSEAryYEK7JLWNzxJLwjwgD4F7fCBgSkIqcamMDv1yS91LpScHUE0XS",
+	"XKa3TTt9z+fwZY6gwly303FPORh1Q56pIZEFGY5BUwbSbIoD80qMeRkWFB6BdSOXIpPDPvk4leaQiWIi",
+	"w6eUOQ8pUkZm4IodsZSWioUG44IqkkulEwAKAaWbUg3In6EQpUnGMwSXhHTuZJIZXVoveMr65NVUKiYM",
+	"IV3LVHFhsQZugTljojQOvo3Ljr3tsPGsrZkBSJt6gNKHflb3791ViPm1bHGPG2oa1kyaplGXS3nLMkJ1",
+	"n5wEZh/eT7hNYN7kbKwJzaVgfWJ0K09BRIp82ZXDteomLQ6qoVXQhmB7WvS2jhkloMgZsxSocSyL12UB",
+	"lpSFEodkyfRxq8+KCSN1furZL/WS3puzAf7Hyas/XVx+PD99/ePp617SG5xeXZ7/+fR1cDtX7RVzfLCN",
+	"/SsLVVSnyGdzaR0O1OjFPQ0k+xRfgN3BIzi9s+6R1RPNqKYe9TSPkSG+HrnKqQc6NlK0xUSiolbF2ZHW",
+	"bDbXMUcXI2+vr98T64rqkzOtyJTRrIkXPVFgUAN9ZSxnmmVEyZnFeelYWxjKIeVcEcW0NtrJH745JBld",
+	"GrXkRljF+Y+IqxdMaaPiLxUB7iIm5v8rfC5ifmeWYt7V73A3KBfUnZhmtaxNfmHBE+vOYVnidSbF0oIh",
+	"gBLhSoKradzl4dFVnjNSigwY6jIx/N27D+aFTJlSJOPbuD3s6owZt1aJLxjgFnFSdZ+2Xp/McOU44IqE",
+	"solQB/jYW6PHBd7F+MdHbMKFMALDXpYaybVMAwd8a3XU9XMJnkUrtNDb4ebGCi3VK5m1rADuED50HDjG",
+	"4FgLR092Wf0oxnzHioynEcIZfrh4fTr49PHkv4ZHFtUjstSpuXtLpvtk+OHCsL4L/7NgcHcXPM/JlN4x",
+	"+FMl0g1HDinNkKDSUmZEaZ7nNwJ8FFLCday7v2Z0iSMCVwZ5TYavT8/P/nw6OH09PCI0Tdlcs6xPhoPT",
+	"64GZMnWCCXkQjKHKNGUs69+I4fXbweX19Tm8jRwhZebOEaqMqAOrhczNxGHMNx+u4FGucX0C9Bj8LNFT",
+	"8LPAXPtk+OPlxWnz0Rthn6ViidzFyRS/zb2kZ3e0l/T84kCmXA/Mr37K8DeYUS/pma+tSpsmk7aXNSTC",
+	"6uxbWHfBR6VmEP63UZOs88pbtowFQ2xA2SQAD25fTv/3h5Pzq17SO/3L2dW1+Y93J9ev3p5eRRab9O5o",
+	"XrbcEc3uUe7jiEZTJIPT54TdzwumwEljfrWjJ+4awRvw6X4di3zWEugXbrfZAFjQytbW1QCIMOs39rqL",
+	"OgAvwmdflvntgCkAhf62Rk/fqHXS3Fi/MQddoPItDFtRktiHt8bzkx5CCDsBJmxcKpa1TnBh1HwL3Hk3",
+	"Ls3Rg7jDTI3RQkc5+yA0z7vz7FLcCrmIuAXPMlWFRwVxC2t8glsgHv6sqy2uzrTavGp+zQXGuEAzXiSO",
+	"DdkAAGuPm8U8gc3nY+uvUKt6p1dxagpE3GkGYNPqtwe4JLipEykzUGosuzfWitltjYgBmJrGLihzhiQB",
+	"U9oEIt5rq8GetGja5hEvYUCJkGC82ohRudhGoSqYLpYWhmwQuF+UVweNJFPKXMUxLTavRUtN801b3aAo",
+	"fCcJjiqYoz+WONnMmciYSJerPGmNKiykPq5Awiwz7JmhQbBO/RUW9rRRQgochRbYMbch5+ntVJaKRSUH",
+	"GIzmFrRE6dakqPU8+1diiz8NAqo2Rke5C+NDhMJodK+g4yMQnASRBP1NzsFV5u5EjGoX5ZHXGgxMtDry",
+	"vYXfKu024BOpLAqW00perc7FGmAXqnnYz55/8+Lb7/7ze3Mcc3MbCzPb/z74nz8dHvzw83/8e4xomMiu",
+	"eQwuXwlHaQYGKbrsfqeZuOOFFDNrq6/+bm7DuzWBPvDAlabpbUSgdD+PxoDX8NfY5xx5thyC96XGTJVC",
+	"x7f0WmKAHxVSAd7Sff/Qttlkabkrd4VPN69tuKhwovXjSRqZCD76HgetEWC4jY1DbJLyOhZx5VfntN7B",
+	"h4sLBJZeXb57f356DTr+m5Oz882YEiqTV2662yiRbzjLs9M2zkyBPUF8LLBnIDMIa4jhSW226qiQt0yA",
+	"Byox8msKUL47p2FChrLUn+T4U2G2xvxbSP3Jnskoh79Y3eUTfHzYAoawPGsBG6ieBp9GcLKP58vUT4c/",
+	"D0GFQFq1Ck0V9RH9WhCjt27XwC4GUFWSTPZ7m+wHXESCu1l9ZYM1AQhX/419d/P5AwcWNH+KPmUkhB2C",
+	"Y2CtFCMOcylvIcehT07y3OyeVmRWWifPMQg85LDmJ6sAF8zsAyiwEdFWE13dnC11g6oGqX97uOqDCS/w",
+	"Kyk05SISXfqKKkZmIF9UF5uwPi5MhUWGPWmao4kNi6ViaR0VIkRDtvi04U+qLeLi2w4m+dq8Efj5dRwW",
+	"9QaMSxj74TD43yZtdcbFo4zrrnrEb2VY2oxRoQgy21q4h+POXXhybdeer/hrSsF/KZn9OR6LEePq9l5u",
+	"y9UL9i7Kj4fvTwefTv/y6u3JxY+nQ9QqVaA9GF3CKLkYiM/FpIpkJsNXlx8urj+dXXz6eHbx+vJj7XXE",
+	"makmOaNKk6F3wQxvRBU+AKOCKOGCDBeQy+A8McCCQcC4OUBwQR00C6cPsrI2o26C0u/OdpsKvvRYHPP1",
+	"1ApFMlpaI79aMUb/lUKzLMFVAWIFi8RcgNDPNLj8cG3WdfL+/fnZq5Prs8uLXtI7vfjz2eDy4t3pxXW3",
+	"FbqpbrfAt5Al/MaJ0TozngE82hLyDCsyhow11+AoAbuVeUYADDaC0EbJ37J5S4S5M+jaUb4NYKd5P6Z3",
+	"XQSYRNwp5RBnY7l7SkRLjWR8AgkqLM9Vn5xitIK1/dGjzbV1sXCtCM8Sx7kx8ZoMF2w0lfL2gBt1x5A/",
+	"erGrJF1EonWxdFkU3OL5lMxZoaQAqB1janWY39EQmeYSx9zzJxW26dbTKbrILvOVi+OKwhOKjNikFJvB",
+	"CDtahA1f5pnZYnDrh9HDGEkux6uoUld9APyQkfCLFDKlt3LK4L6dtdwCRyWg7RlSQfdAOPEkgCpLxDfc",
+	"lphjnVIV5sMIlyMlkbVU7GLjseFcrvj/iYiAt3JBZlQs61uKAO+EAjyZES60xKXgUHAl7B85cPz+xiC+",
+	"zolGSp+ud5OaR/yNy3gW+krjyNB6BM/uMYSfwD0MdiJwJG+D4FGbl7iOGkMuNMA3LPrHY6rJR0MCcybn",
+	"Oavf/ITI2nWJwwG1RTlUoNOtqc9TY7rgg2Of98OQ7NFs70vdZtEOTkh6lnF39KTYp9uzjOwDjUSjY5sr",
+	"Htz5ib1hG8LCzCyqKdYn4KkyQDJq7DzkgZuEZjy6b7tIuJoQ3ktA3KZZD/y1bGjBb84G3gG8grGS4eD0",
+	"3dnF69MBOnPBSw0xT8pFm/looTC6FLKfhi4QyI5e5bTdiFhSGxkOPpyffjJGBYQymfHxT4PTV5fo5saU",
+	"RLPxVMsiSL0JMkpjqaQwWxv/yLV5wmoOZPj67MfTq+uhFVQRccAFkZVaVFfCYffAF43bFIY/Jb1wPe6f",
+	"fi29pIef3qTIwmyW/YEj4c2KLL4BlLLKwFY9pFswkNFyM0FSc59Gy40kWSF/bcFsSAGn14P/wn86d1IY",
+	"+ADk6mIfEjJEm3RIihXPGIx2+pe3Jx+urs0ToZvsRqz1kzUMLxcB56bWCFawZnHS8x/reMRb4JYtR3zN",
+	"Zyy3aUmPx6A6c6DLUo/kfdtBO3wQz7QWpeWCkoO7HOSkN92o81jq+UXtEptBlkxH9ZlurnBUNE4mbG3q",
+	"NRhOaMTgC/WYpCA6d9Ux2iGMrrHzuPTYzgdlJOqTtD+QjGnKc0X+MHjzivzw4tv//OM2QPYtFxnGNc8L",
+	"OSnoTB0RLu5obiw+IfUngO8SkkoxznmqE6Po5ywxwt7sHsCqn9xSEqKl/JTTYsKSG1EKVc4N1bPs04xl",
+	"nH4yq0vIjOmpzD4BIm6uJcMZjHiWMZGQUtA7ynM6Mp9xsC76w82uswpRodbqsPLABnaZJZmjM0JJLuo1",
+	"A0JvoNm2Flqe0vmcCeZ2BvTVuhkDAdu0zIHuMRL7iWr3UXW/sIH34gEaKkYOrgtq58rFqxq56FZAcjnp",
+	"r1c4PVr57Q8/BCT+4jDuq3f52Gvj/cwUFrLI4juorYOvGSizgJDXkSz10Sin4vaYDA2hD72piuStCJ1T",
+	"jEkJHa3Bi5tDzjQ6x1wWtlc+rU+j2u/YFR4wmg2qkM9HyWL4DQfzt+YD1vfiHS1u4VBnRrjjW4QLpTHN",
+	"aedc3d92MgHSVjxiLohO2xAEB6EA0tYQfGjwlvts/CqkUqQ85x62jIB9cUxWKieQZ8Sy+zuAOnixY9BZ",
+	"0hsXMiJZTz3SDd9hIoMjBgkEMfrcbpu5YRTE3j///o/OwIpzQ2z8MDy4w6pmXKno+NdVRJePaSY011NZ",
+	"TiCKb0nUVJZ5dkwOLVSb5+D4ZXm++0SugOluCiHimS9FgJlQY6io6eoV4lA1vKdFUFTWtyz15Xhg1M2O",
+	"exFkbC1JQTGYtpFUEXiGRzS93WFbtijwoiOs6Z9//weYQHhbm+GgG8I52f2cpXpj4KmvL4Q+bbN+w8pm",
+	"Zh+CuECg0GMX4uVSWqQt2iMXxPKCh7IUXzIFLixsS3CPEs82KtpvEl+NGGobEWdTLWkel8KneWCajxFA",
+	"VGh0isnxahJmxJ/B79aWO/JlRzBBgOcOVFR4ELj1oAkrouktI/LOumkWsriNu6HSnPIZy2q21CZTy4Es",
+	"XDlg2t7AbaOk8dsD8MqtRr5WhUnxWxbr2e1bU6niwWk8a9H1YXYqqbwWVWWvCYbOcE1Gy2MytMk/Z5nX",
+	"CZz2ipyhcq8Bah1XZnOq9EtGG/bnlilYfpCII8BQJTgXFJ8IM9Gcj1l3FjHn8XD2CBuT9jwDrfqnHp1z",
+	"o2hbvK6X9DKu5hC58vPP2/DuHRKM7qoaVh0wZqAUXG/1qltVPbck2O7oASb2UjdIveXWrWE451zphyI+",
+	"jnftDvaEeWfxO7OwjltMvaO+IqBRIVtS8cgZXG6lJeTBo+xymnQ0NbC+CSOZLV8ubeDUeh5gHr2a0uff",
+	"frc6/dfo0bT3FzBvLsiU3fdbqiG6IuOd9j4MN4jQtGNOKzUtzFw+DM7BGkAnu1S4XVO5EC3Benoqs820",
+	"bp/z9O6WVNumJNjeOEXUMwVX9TgzbD3z0HBUMjPreEH+xF92OOI97zYy53MLolom1Tvqvb2+fv/0Wf8Z",
+	"eX54SC7/FFW7ilKkNKom4UetbxnsOqiPWJC07FIBLphUdRbxLdcFZ9kJ7GU0XNr6MdRxFc5RubHrO4v+",
+	"2MhqbDxfUBg8K5n1qGyUtcaunm8eFXYqyAJ2X5EFGTFuFOsKv8cUH5vRa9RM6/2DlY3H5u9Wy+xvqUHa",
+	"Hahm3bbpyypstL6qN91rn9niKFj+jLjSTEM8/GESqtDezyERKggcGxuiYfZUs7zNCn6FjtSa4QuwoVV5",
+	"d4kk2MFV70IK1lXE3n85shriuRI6GfELBT6kx3QRVXP+ZnXGMWPRnaIXuLscYC1iYH+l8uPX77LIWPFS",
+	"xpI39w2Hhtf9ceHQ+HKlNmdzBfJwVe0zn2cF/urTNusbAn8OHBLwBtbn5xNjwUl5XKsxTeolprunrvCJ",
+	"MMa0n2osfXDhQyWHi6li6Sd0/I6oYt+9cAogQI1Gq6mkzHoFpv7pKNe2vR4anLKYseyKi5R1RPgiVwQ4",
+	"8pQbpXWLPKkdwvCYoCObF7pqu3cj5oqOx0Go9Po37HOfYWWNMjLBXAKZP6kihtcNHYvWXQ/DV4XH197Y",
+	"MjdKqHmyezQefOiO5msXlkt5+5Kmt2sfsirXNZvNXS3x1gzO1R+AjV+KAZZri591wUD8Ld9x4bJEIopX",
+	"KucbT/cKHtqx8rKmxYTp7qr4NTwf08J9WFB8KeBRW7uf5TyjuwMBWxZpXNDCMBu1xu51ISpQhokrMmfF",
+	"lM6RsUF98iori3r1VdsICbXg0AzAKLMQ5GihImM6LwquIfNgi7DGvXiLvXjfUvw1j7qW+xA77hgMUyEv",
+	"FdsMDz0JGXnispYdvwyYXb1sNhC/Z51NOlu9ybVdqOh/lXmscoqQxpubsHrrV694lPm2ybnXbMwF36Eg",
+	"ns1rs5H3jtbGNtVtVYMKJJL3y2JbrwcKqO50uT855ldwmEQixy2oHvbOgCS/KlYpxKtsUhEvmOqTQyIF",
+	"CRN4XBcM+B1sJ5G6LDfkO99/92JDclf3HQqkcbd2J04ur3Y7scEtWAAN/H5Vwo+WE3BO+BCYxqL7nTN2",
+	"1i8nIqj9yT0LtvCb7zZ1bIvK89WTH9OiSk5xvT2aXj7I3aorjI0uIYaD+L3BxDszRSLFjajtE9JLI8PL",
+	"kQx+Ddwg4IbLGUFmgjlWRtghIuD34bvDF993SEBcVVpqpckb2E2ptKF5F8CNyzFbYl+KpGw+oJ6505a2",
+	"LK8U0aXWR48495rl8gjj2AKc1nqyYc00z5Xt1VHjCX3yxgwco/2dY08i2l47q/INYUZMLxgTpGAzLhCM",
+	"hFjLBnfaENd9TA59xrIdB+mzTrN1hsbuaarzJXK1OjE+Ozz8fl98bQsFd7fC8Y+vB69J0u4+5ZryvF6I",
+	"Qbx7kJVqBBh4yJMqg/XZGoHlS4LANeg3TnZjQvIWa2pq/HtmRrvzol314CBF+nBzjvQW82nq0+0U8BHT",
+	"j205LsMkIITFUEF4/oeusrBlcMOGxB1GCOSRlJd4NaKYNt+mCr9taVVmbgN1zY9cMAEmwWXSRhU0AuVa",
+	"Gu4Ob8rDw29ScAXDrsK/2f/FP4ehS/jD8MjW/fbhMwie+0idqhrvX0vDhr3SEOiXGPxUzbslfjmnk42q",
+	"DUg11Gm4CnuZ2UytRqx+lX6jSMYV6P9m+jauGkfqb9/7q2s2ZHBWLiHSFrmsx95zSJjsr0283AYuMC8N",
+	"StFWF605N+2QgFTOZlzrbZIqDc87p0q/lWXRGoJlO2zZfGv4/FSWRQdFNDhie1rQtrXZo05P2ez4Rizs",
+	"CHLGVE2XNZRDYZ/R/lGuKoLNemgUGO/axuK+bZc3UuGDImTLnO0j1Q9Q5kdL8TOjt6XX7JxQE9jw2wbG",
+	"Up7HQ1RxSNtOGn20Gy7vDlFcKpcLpvR5Rx5nHycsmFzF8XbgWHbAQfdAzeCNizYA2NctfEgopCtkGCBg",
+	"9qxiZHXlFOmtkCJWsFoJpD4Z/o9hreWzWJKihOiydEoLmmpWKKiHhHoaeL+7lEOqipS1lvZ5/vDSPkFl",
+	"tMf8DBRZe7wPdKqts2oUbS6Sgq418EZ2wRXrRyjvWJHTeUxLtcriGsDNOizRbWh9liOmeMZcF10iBTOW",
+	"albIORSUiEFqXXCQmGgI+7T7skiDs+uzVyfnvaT38WRg69edXby57FixrsKgtzqCnKa3J/N5hPkT+I3Q",
+	"+dzVbnFOhbmElpSRSCqjIwiWR7nQlKqXUl/LWybiLqgpVVfr3b0OTHERSLaeeam1LWQS6dBrVH8s66ve",
+	"07YOw2Z7fBTZfP5EEf/eHddLn7H2YXCeeIwGilsUd1Drfl6Ocp6a3zc7lt0m1bcksv7I7KO81p7hzhD9",
+	"e3ue0HcRWytVh5+4XCfYH1mFDEKhYi5SOeNi4mjjuDobbVTmscwtoOWyZaIhlhVZRBJi4TxeSk0+KFaQ",
+	"y5NSTwk8n5DhvbwfHfzz7/8YNgzybzYxvaQHrohLkS+3NY8DIl+drf3xCZYucg65V4euvOoPiUtTgBBv",
+	"qzhT8m+riMJGrh0JjmhFNKqdtDRG8DWbF8Z1Er9Vx13uBKI+cOC5oRQtyfCpMhT0NKTgp3/zUXXZ52Fs",
+	"wXs6o9YL5ylt3T06zbjeobPpZnZJzm3YZoKlMOhSJaQUOVOKDMsiH0K1En7HxDZ3pBo0sLAxFsd84cEX",
+	"4yun+C22wqJ5TUoXMhQhW5JkG61FCczbWSv1B7DSN9+iPGdQHjxmHMpFdxxCQpGFTR+slWLA6Mps2S6j",
+	"EZDyS1sS21k/MBpjUSg206VDo5t1yS6FS/nZZFhXy3nMvI9qWWHcQZjpYc7LbWlSJ4gYJVm4fzsmdSVn",
+	"DJwyi6mc1YqmjxFea/Qf4SILFdRSYUADozObrhKt27mTY63Z+cN8OmkpQRjTfu1+bKf7Xhu72acwxzK0",
+	"fP1ibQRdUDr2N9PVat5WxcONj5koRvUb0zwf0fR2BfPkCssuQ7El6z8hyoqW1uZOe+sW9Su2b7IdR4XL",
+	"FKjXDXL7AiVbIRdTS6IY69caE+2tGdEDC6itv3Hthc/c5iQhmcd40geRyb300CkYJmvtAB+2ZoaElQdS",
+	"WebOGUXmpd4tnbq9c4yf//qcj4+4zaubZW7C2sjEncttnozkXfcqljO6JAvKQycRthCsV7bEoZVz67O7",
+	"tmvmQPW2SnKGJdneoj5cUVeF/iB0cfsY5q2C2alHhqyRVEOI9hbVHkM6IngIZGlB3ZyWyHcoqeMYqVcE",
+	"bKVcNN14gSWFMfAEl7NdMYMpy7OWnbuoilEF3sR6A9pIT7htKgd0DLV2yso6fc9euD+ZRxHzfCVFWhZF",
+	"va9I6DpqQ9R9/cD1+fSMFnA+RZVqHikt2KIKU83eA+VKkcX1ioj7wLY4WRtm4iA/iImYMVnqtQnhK1/Z",
+	"ITC6LPK30RzUa5dzSkVGjMLmyPnD4DzoMgoEhnBF0BC9HuU8r6FY/a8vPvsribveLRjaxklYzdydZ51J",
+	"JXXRFUU0K/dRdYdW6LB5OZu3oS7P1gjXR4hatjQXTxTfMryIcEH+19XlxWqYkdnnJ1BGjuR0Kcto9OMD",
+	"Qo4epA+U4sCnzvbJx0rXhoI5IAHW6wpJWA/V3OUbUc7Nlfg2OTw8dNWWjuEmZ8vK6KgaEs7n+ZJUA/ZD",
+	"5QNCD+zum78+P8QqJobvJYTlipHD1RjCDp0vtglND3LK2xqFBcf54vCH75JNncOuQO/geopxub7rs6us",
+	"R7VXnxgUQYdatuYQbClTS0PhLILAMW9e7wyM70MIV068pK1Avm/A7ArrusI4jRPdxNN3DAFuyP4uwb+h",
+	"FttRKUhsORgs+7YMCg4/KO63qVSs60FARstwe6u43ZEsRbZyzZ6FtwwDArlCVPyJIjmfce1vXzwyonYb",
+	"N0VKbOH7uALtPbw0Rk240lRktMjIRxearejyKJ5Cehqw51KYb/vbVOsEtDcf01aaXCDlojpdlcuw4hV/",
+	"aY7SNq2xGMf6s/kufq0C7bDINxzHiSBTrecQ4af1XIHXlJwEdh6WUoU9gCBAxu014grSr+GXYQLhIFiZ",
+	"FV7ADln0ztUmq1/sR3MvharRGl1kB7dSXQthGdf//yghFnuDWAzvXNYdJPu/jFxv9WYpcGc9tjT/XTR/",
+	"xaKZC2wQJUX21cvlXTy09hIgagUxnbvK3G2FKbDpr0iMbpacG/a0CjFAsVkLMlgRkduFBnTtGRZq/YFL",
+	"EQ8m6U2YYAVPO1awCQfbsoyNfXUfYdkOvn+0yOyPkIXT0i3MagaQM8XFBGNmbW+8ZstrCJMOCqLWVw2p",
+	"vOt60fnauCy3XG9o03+HiEBXmLh1SMLPce/go5XxkCOIxdvFaVRLdtsAAzYzo6rHN7uI/BTXJe6vUsJn",
+	"iGIcR2osQfc8ROB9ffAFG5EguhmEUybrnRb6N+JGHJCXMuPWL2D0v6pu3jPyjr/skw/YJxhPXiXW3WAk",
+	"j22HkFLFEjIUZZ6juUSFnY6r2sVIJtNyxrCizY0gDoo4Ijkzijq1dGWrOE4Yupldlp2ZJqCdOM15a+uJ",
+	"YwxGhP4RhIt5iSlPhgkyoQvQR4bYEWFYNcXE9svmI+fcCZs5nZjpzanhmNVNhtKrwN+xMxhVZJhWv2DU",
+	"8L2GqpKu5BB1Setm4T6lxnzACeIZXYJqYYQezOMsLOtrVvfNN9/8YCb/4foVevwJImWCC0bGNrKO5iTj",
+	"E65Vn5z41sCulJCr6ut6S8B3PkKaN4obVCdtWOvz//72mwQgbLNLVbdx5aYMbiS4z6AqZSzls+r7ODbF",
+	"PD/ziJaeXDQTZj4exGP3XOkj8uLwBaJxOU+ZDRzgGROaj7m54L2TuTFTDp73Dx0OXfubEfDlbEaLJRRY",
+	"cnnCK11YfW5cVUHaUL8vQ2E7RvQQQwtA8aPeM6tcCjrnvaPeN/1nMBcjZoALPMXIVmCnMa0HK1DgfvHx",
+	"mBWuW1lLVb+CzbF6Gij7tpofVi13WVipnDHPcIdVg/sh9qkaVg2fh75FgM3vwnyepSyBFHGklTxApFIl",
+	"bV7WHMLlhDXEcX5EGL3yls+h9iMcISrg1tXfy7nS+GnYLNsCXLUWi6geeWp0jCttjNjPSbeHq+TpTs/b",
+	"rKpOz54ELe27Dg9977vOnU8E1WXR+YVrdq+7PvuOi87jfsCWGB2etupNhyfPjYEBdT9cZBDck+eHh9gg",
+	"SGhrXgZS6+lfbYAA6gOduouATgfCMlI53TZVcgHo8JBV5uND+7k+dX2QPtf4jJEXdriECLbwHSShhs8E",
+	"G70g6f9s3rQc4mlQCwEU0BanqFTo3QeWAGUHsQ9RngfcqypDaHt7lPNrOUzQBQqZUBPEwkD4QU+RxM45",
+	"KJBqmQJIbNvPCN5ttg8JI2jMb7WqDiBAsE8BuH2sqFpMJbhGYWeOSYFFMzJkUXMmMggEE7WkwnBcL0jz",
+	"3NkzmhltwuU7I4uHnktWw1WwUaKFIwWDe8ZkTU1X+TFODe4RztTTK5az1DG2z49I1y/L/NZGVEUI2zue",
+	"M98UGio4U5HlzMjdUmQSkNCHk/tJtW/oGbRkZJOiIkRvNHe0vw4gVPTIgzO9+n2wmQE8+/zUTBjNt21E",
+	"xdlr4C7xq/S+1Nguw5a+DcnftVIzCpI1j4jiImUJeOc9vmOuCYpf2/uguhoic0bXEVEuvJblit0ImqIA",
+	"B1dmrYuYJ1pIIaUzm3ZsBgPzCGoOz5nok/dSYXL0GOsSG6KHLFeujVWveX4jhmbX6ChnEKMzPMY0DAzb",
+	"pL59mtHmoQgB0QueQshSaf9QlVSp3xXzOxD5CZxR7xEJPQgdXEfoVazewynafBLP2F0hc+gBbe9O01jK",
+	"KlAG6/sKPwfc5zGF4iucSmRTr2st0+214AJVZeCz+9hl+L4bfbTEgTeISEQPWnXpS2/Sec0eb021jEpE",
+	"IiSGv4NEstmdzElv1/b5cg7Rf/jkCBOJwZCFEW+EfxnuK8pdz3LhrSeKDLEaNJYIVk6pG8YuF7zSphs3",
+	"ioGYUYdHbnHWDAWrJfyKf6DeSEeRMeU5lDjntywxawNjgejlHHmOjzA3S0QzLrkRPMM6Tr+UNj1X+aLz",
+	"uB5u5vZLyYplZZWNlr0Q8kB/Q0WuDvYzc+8hVIxqb6wN3u8mwu8mwp65IaCKXewEB2A+nAG+kXkW8D8Q",
+	"9LLwt7CTkLnjbMHqIsZ1LowrPW9sLUHbK9Ap8I5tofID6INVgay67gyIGXQ89MaGUUfyjBXOp6c0m8d4",
+	"mplUm1a9l0MM+1l+rqOrvq7dI9FP0O4wQjs+YA4sKrN9LNsH9byjxa1XtRUxG4yapOtDuTv9+PKFcRI6",
+	"wQiAyl6yKTtmlX3y3ppudmphRRi08PoR4oBffre6tjh+W2RyvxaXsbRaddMJwx1+dMW0TSVFpWyBKemu",
+	"GqnTZfazpzTzuY8xTTTZxfxs7O8KzLM/g/ZE1JEX3DBw9Bq2AHZfDH0x/N/jL4aLxxGXBEBdSgJwJgga",
+	"eHH4Q38jpvIr0w5ugq0ZJORi3/DHOtppkoFodj2MXjoPk9fbtT3iNkYb/kd2FRyMtShwn21k5pvYDvWW",
+	"wvYGq9odfqIaAejOCOOFb5r4aDc4lJB7vL0BBtr14q4Vpf+Cl81JvU0Xjd0xscbnBu4y8wgZ4mtDggUH",
+	"jfgk1ltepSMbQb6YMsgggJ+4GMn7EBs8Rs801RSgNUGGqIycmo8ME/OrMZutZu26dPr4CRjPcOE052ZW",
+	"oFoXTJeFo+zhOVX6AIY7OMP8YigUDc35bAY2TGjGlYIanjcilbMZlk83H0VQfIwNcdBpq6QrR5IZyZdK",
+	"IVjqypKa65UyGzKmdMHoDFzSTED7LaN2aD5jR+41QgVbxFR/fPcUT2QDnmG+xX3PPlvDz6xBMYxJAmQB",
+	"4ywraKG2N70QVWjGCDaRhM1mpWb3GsnpABdSvyPNAaP3AV/ck8noaoAjDY6Wts7UAfj1mdtldyvsH/BW",
+	"tImc1bK9EHIx9QFrlYOfKC4mOavzfTWVC9WPunibYqtx+jGgSLkmZNUub92irSrdsa5F2+ckPoMw4T0y",
+	"iYf2GIt/1Dake9Cyu3WmMzNYJVKMaw1FuDIcyTZxxEARwY7DNoFcE83yHEvl9FtwP98m+4vtpGtH+Eif",
+	"bG3ZrqdMMZd1BjvTtif4zJeaYpemibFZ2r7m1Qy7Vbvdsttf7MvQSv2h3z1n9M5QdKlRQPqGpECzlfTD",
+	"ACAMBFNh8mHb7IzMdd1Ea/NsRpWvtl39bQGjIWvpAo3W5MveVP7aqK0BFXXZFpF3Twumi+VaVGssCzRq",
+	"xxYk9bXAwH+UVwEOGH8hC+dJsuinLqhQ6LYOeGedqkCbtEURbgTkBti2XFOZs4TQXElbQQKUOyWx0NCi",
+	"xnFtiFqfvHY1fzBWAgs5CI1JB/Bdm6kHqeQ3YgDhWdzWOk3NqpwzyPm8bd/sirH5FrzYCTeO7+piuWqj",
+	"PgbOW2vH+cWh3rAB8jq015NOo3/xwy/FldHAEfYzQ7bfgU2gX/16bML+wsP9UvhDq3M6eGZ/wF9dqfU4",
+	"YwROaDKbnVGF1SMI2NT+oIV39JaBNQ6EiCixxRMwic5sfuYCTTBRC38YWl34gGfDSmTWarf4mF1NbyGi",
+	"DOpv3AgMBEX70e0hmUgihU9NwB9dmTEY2imgVUoTlo2xeSocAXYbKQ76TFWc7EYE8S0FM8uAgDK26BOb",
+	"FKGY1jnLaqoAhptjIWfkzWBaj5Y2Tf44aAJQsXSleZ7fCLlgWdL4aUYzuPN9YqSj85MFHLQB7WBkNq64",
+	"SpNDB8JKu8YbUe85jr3Lg2ieLtz5a7rAjwIUAZNs3OgHsktbqLHdcD7DxBpZWH+obXwzZXDeBRTEOCF2",
+	"GDxOpaGCuLAvWUIE7IMrfYxKhXkw4zaSEqgG4BqI8bLEPpbFRGrNhCEabMyBer5hYACjKD4BgDbnYxY3",
+	"1QdufY8qP+FNo9e1Y8p2h/amQOqqOqjL3CzKkBAs4oBKoy8P2orHD+CJbXn+V6XZ+/4jGzR6rKC5r4NA",
+	"iGG0JDYr3u0/bjmI0dZCUK59BjRetbyZQEEiULbXNc8O+mUTLW3+fyPuDmzUAcYePYraWm+T2kltfbbX",
+	"r7exYowvNfJMFuicD9LYT6/ppG1w+9hTeOZz0juXqe/VsO55/5yd0MOCCOHgbKZOhKT8jfb6LYrNNURW",
+	"bysENYtWCQZH8QRTO7cX6yl4AuUAH7701zCF9qUnrap8fNqHX47cfMQkNljHIP2wL9rOZPh5b8ZA667u",
+	"ppeXEb5mpCFNrcDHcIbM84hjn//oYivJxJZu8imQLvHCqZU2X6OZcYE5ILLUN2J4Nj54R3U6HQYVdsF9",
+	"//z7pDoXTSe2ui1Gd9l0N/Li2fNoODgUg7NktdHBMzRH5TMj3dC+gxnLuC18GHX2uAXUkLeoX+fr4OKH",
+	"vyUuvpfrA0RddTusSHojf35qy8Du2fx1G/REuUgpqJECCJ0KunM1rLJVpo9P/+rs86s459e4GV1F71Ms",
+	"pLPvmIlipqrmfMbSP0agFBVAtNstZuDPmts6gYYUwCYT9SZtm8gAH/6dCpa+9V5nIihYKkXK908H6laR",
+	"VzlPb9/KUmFOVKPraT2zW2SORLBJLSgjsixUmO1seQam8icEAChKZrSYcIGVKRcW2wEwyBgXI4btLBG8",
+	"8X0RF67xBU2n4EsFYNEQYN+lxNd6ZgLy/9cSvB8LCLtQU7kgVN2IGVeKi8kxoerWgspkENQkwqyaDpCQ",
+	"PYkuUtv3NZTQew8SrRJbJb22W1js1phobc4z2OS41+z5i7Ce0Hffry8E9bj2sd0d3opivcUwjCUxbxsd",
+	"ay8ZUTBUJTpd1o5TyxqNVmdWD9p46faPKL+R0IOcLGyrCFdjpiqeH5TEskFpKqg7g+iX4bNK4l2ZAUbt",
+	"xwL49KOFc8eU58o6yxLiK3lV/fIR423K83qWYxsu+jsjB0Zuj8v12FyNJQ+pS/luRVEk9MQWsn5+eGhl",
+	"cFX9BX86JooxMgyb2WCZmCFYMsNVqTth+spFBj3aWbm4obY4riBmTy2VZrO9eZ90fPw2lNI6BdYDla54",
+	"6W8bqwzrcm2AK92u7A2xdANGQEt/AiFuGUMVXTGwxzFJV4uZf2Fs0dc6i98Z573yTK7qTWR0oKA/0W8S",
+	"dlz4w43QRXhRN+KPVY1bKDDA06nFy42Qg+qNrgxiA7g5/AEYpw8tnrWhlSEhdgEsfUPGR8As1+5bO3LZ",
+	"uoTDL0zP+6Xi/aGWG/b1kbDLCuLBVNK1qGVi1Fg21z7Kyu7eEfa5TMjQbo5VCGpVQ6Hj9/JGBOgmljT0",
+	"CegQUoA1oqHFJQET1ageaQ41XBcdWgl9GcC0ouZ/Ycw0rHD9hQHTX1c07UMpz7jecKlXoxYMLbiYhZr0",
+	"eSR09aPLA1+wDP2r0AlE1QIULMBWs9Hc/neEXb8a3v8VE0wFyu6LZh4FtrWJ0oZn2aZfLiK2T161c2mu",
+	"DXNObD6W7TrZ6CFmlCfKdQ3VtSu6EQ1KizBmfOV3UtsC+d0XpRVM84IdKF8dfJ9wVSFnWPwKi275Sti2",
+	"hx+UwcBOfl72Bw3/8CEXEWAxuFjypVmBPVnf1ep3EmrlVoWcY1nRWGPFhxOU1FQ/EkFhRK0NnrU0BEWO",
+	"EfjiUHCdY0Jpn7yRBRnKO1bkdG6LOQ/rPWdGwPT0QhJf+UhBQSZblOpGBF+xf7a7BhkL0cjclApLrEQC",
+	"h6zSNqGTB0BzUVwUdm6VkPevHeLgA1tH6ot71GGdmV1hW6yqP+Kvwa0OBtN+74lmat/X44q5lgc+62WE",
+	"LHVGM3ZQzr0rI7ElcTAHxkwFipTWk/tdVstRVWYNm84QY0LaljbJjfB3JyGTkhYZlmDBZg2uXqiQ2tdQ",
+	"RlXC/GVOq7KLBUtlEVdVuYIpgp4hYzfH/PoFtIegPXlbHRrXoNywIud+zKpkocIse4+R1mEX9G0p0owH",
+	"ScxIeNDeoveUzvnTu2dAZHa0qBppw/Vc+d5a3qnqraYF4kuArGG4VKBPzpmc54xk0pIrhoqGaaXxEVnB",
+	"GhQ7kX3yYXCuEtdw94lvtSuyxgVG+l4UHAO4scxAwWjWX0lJjn3+2pOsOW70ertbh9kJVf8gl2SgpaOF",
+	"+hrrIfGr37pgC0yTw5rfNoadLrEmaTWOTTtfHeCtXDi13vYg5IpArdH+Sgb4558//78AAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
