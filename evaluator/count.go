@@ -127,6 +127,7 @@ func (t *tick) count(ctx context.Context, judges []*judge) error {
 		if set.alone {
 			most = 1
 		}
+		sortByNames(rest)
 		for batch := range slices.Chunk(rest, most) {
 			if err := t.countBatch(ctx, batch, conclusion); err != nil {
 				return err
@@ -134,6 +135,22 @@ func (t *tick) count(ctx context.Context, judges []*judge) error {
 		}
 	}
 	return conclusion.commit(ctx)
+}
+
+// sortByNames brings together the windows that look at the same names, by
+// which a query for several is narrowed; those without come last.
+func sortByNames(windows []*window) {
+	slices.SortStableFunc(windows, func(a, b *window) int {
+		x, y := &a.query.Scope, &b.query.Scope
+		return cmp.Or(byNames(x.Applications, y.Applications), byNames(x.Routes, y.Routes), byNames(x.Environments, y.Environments))
+	})
+}
+
+func byNames(a, b []string) int {
+	if (len(a) == 0) != (len(b) == 0) {
+		return len(b) - len(a)
+	}
+	return slices.Compare(a, b)
 }
 
 // windowSets returns what is counted together: suspects last, and otherwise

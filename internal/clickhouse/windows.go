@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,6 @@ func windowsQuery(m *Mapping, windows []evaluator.WindowQuery) (query, error) {
 	start := operand(m.StartTime)
 	ended := fmt.Sprintf("ifNull(%s, toUnixTimestamp64Nano(%s))", m.end(), start)
 	fromNS := first.FromNS
-	var statuses []rules.Status
 	numbers, hits := make([]string, len(windows)), make([]string, len(windows))
 	for i := range windows {
 		w := &windows[i]
@@ -39,7 +39,6 @@ func windowsQuery(m *Mapping, windows []evaluator.WindowQuery) (query, error) {
 		q.parameters[prefix+"from"] = strconv.FormatInt(w.FromNS, 10)
 		q.parameters[prefix+"ended_since"] = strconv.FormatInt(w.EndedSinceNS, 10)
 		fromNS = min(fromNS, w.FromNS)
-		statuses = append(statuses, w.Filter.StatusesOrDefault()...)
 		numbers[i] = fmt.Sprintf("toUInt16(%d)", i)
 		hits[i] = fmt.Sprintf(`if(%[1]s >= fromUnixTimestamp64Nano({%[2]sfrom:Int64}, 'UTC')
         AND %[3]s >= {%[2]sended_since:Int64}
@@ -62,11 +61,43 @@ GROUP BY tocsin_window, tocsin_group
 ORDER BY tocsin_window, tocsin_count DESC, tocsin_group
 LIMIT {limit:UInt64} BY tocsin_window`, m.groups(windows), operand(m.ExecutionID), start, m.Table,
 		strings.Join(numbers, ", "), strings.Join(hits, ",\n    "),
-		m.rows(q.parameters, first.TenantID, fromNS, first.ToNS), m.hasStatus(statuses))
+		m.rows(q.parameters, first.TenantID, fromNS, first.ToNS), m.anyOf(q.parameters, windows))
 	q.parameters["from"] = strconv.FormatInt(fromNS, 10)
 	q.parameters["to"] = strconv.FormatInt(first.ToNS, 10)
 	q.parameters["limit"] = strconv.Itoa(first.Limit)
 	return q, nil
+}
+
+// anyOf returns a condition that every row meets which counts in any of the
+// windows: it is of a status, and where all of them name applications, routes
+// or environments, of one of these.
+func (m *Mapping) anyOf(parameters map[string]string, windows []evaluator.WindowQuery) string {
+	b := builder{prefix: "any_", parameters: parameters}
+	var statuses []rules.Status
+	var scope rules.Scope
+	for i := range windows {
+		w := &windows[i]
+		statuses = append(statuses, w.Filter.StatusesOrDefault()...)
+		scope.Applications = union(i > 0, scope.Applications, w.Scope.Applications)
+		scope.Routes = union(i > 0, scope.Routes, w.Scope.Routes)
+		scope.Environments = union(i > 0, scope.Environments, w.Scope.Environments)
+	}
+	b.and(m.hasStatus(statuses))
+	b.and(b.names(m.Application, "application", scope.Applications))
+	b.and(b.names(m.Route, "route", scope.Routes))
+	b.and(b.names(m.Environment, "environment", scope.Environments))
+	return strings.Join(b.conditions, "\n  AND ")
+}
+
+// union returns names that hold all that either list does, none being no
+// restriction; further says that there was a former list.
+func union(further bool, former, names []string) []string {
+	if len(names) == 0 || further && len(former) == 0 {
+		return nil
+	}
+	all := slices.Concat(former, names)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // groups returns the expression by which each of several windows groups.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
@@ -85,11 +86,11 @@ func (r *raised) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (a, b s
 
 // place returns names of which there are few, so that rules and rows meet.
 func place() *rapid.Generator[string] {
-	return rapid.SampledFrom([]string{"a", "b", "ab", "", "\x00\xff", "é*"})
+	return rapid.SampledFrom([]string{"a", "a", "a", "b", "ab", "", "\x00\xff", "é*"})
 }
 
 func fewNames() *rapid.Generator[[]string] {
-	return rapid.SampledFrom([][]string{nil, nil, {"a"}, {"b", "ab"}, {"a*"}, {"*b"}, {"*"}, {"é*", "nowhere"}})
+	return rapid.SampledFrom([][]string{nil, nil, nil, nil, {"a"}, {"a", "b"}, {"b", "ab"}, {"a*"}, {"*b"}, {"*"}, {"é*", "nowhere"}})
 }
 
 // offsets are where windows begin and end, and a nanosecond beside.
@@ -132,15 +133,15 @@ func countingRule(tenant string, horizon int64) *rapid.Generator[rules.Rule] {
 	return rapid.Custom(func(t *rapid.T) rules.Rule {
 		d := rules.Definition{
 			Enabled: true, FireMode: rules.CountInWindow, Severity: rules.Warning, IntervalSeconds: 1, Threshold: 1,
-			WindowSeconds: rapid.SampledFrom([]int{10, 11, 20, 30, 39, 40}).Draw(t, "window"),
+			WindowSeconds: rapid.SampledFrom([]int{10, 11, 20, 30, 39, 39, 39, 40}).Draw(t, "window"),
 			GroupBy:       rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByRoute, rules.GroupByApplication, rules.GroupByEnvironment}).Draw(t, "group by"),
 			Scope:         rules.Scope{Environments: fewNames().Draw(t, "environments"), Applications: fewNames().Draw(t, "applications"), Routes: fewNames().Draw(t, "routes")},
 			Filter: rules.Filter{
-				Statuses:   rapid.SampledFrom([][]rules.Status{nil, nil, {rules.Completed}, {rules.Completed, rules.Failed}}).Draw(t, "statuses"),
+				Statuses:   rapid.SampledFrom([][]rules.Status{nil, nil, nil, nil, nil, {rules.Failed}, {rules.Completed}, {rules.Completed, rules.Failed}}).Draw(t, "statuses"),
 				ErrorTypes: fewNames().Draw(t, "error types"),
 			},
 		}
-		switch rapid.IntRange(0, 6).Draw(t, "part") {
+		switch rapid.IntRange(0, 9).Draw(t, "part") {
 		case 0:
 			d.Filter.ErrorMessageContains = "a"
 		case 1:
@@ -176,20 +177,22 @@ func TestSharedCountsEqualSingleOnes(t *testing.T) {
 		}
 		store := &raised{counts: map[string]evaluator.GroupCount{}}
 		want := map[string]evaluator.GroupCount{}
-		list := rapid.SliceOfN(countingRule(tenant, base), 40, 80).Draw(rt, "rules")
+		list := rapid.SliceOfN(countingRule(tenant, base), 20, 20).Draw(rt, "rules")
 		var windows []evaluator.WindowQuery
+		var largest [][]evaluator.GroupCount
 		for _, rule := range list {
 			store.claims = append(store.claims, evaluator.Claim{Rule: rule, Token: 1, From: &cursor.Position{StartTimeNS: base - 1}})
 			w := evaluator.WindowQuery{
 				TenantID: tenant, FromNS: base - int64(rule.WindowSeconds)*1e9, ToNS: base, EndedSinceNS: rule.ArmedSinceNS,
-				GroupBy: rule.GroupBy, Scope: rule.Scope, Filter: rule.Filter, Limit: 2,
+				GroupBy: rule.GroupBy, Scope: rule.Scope, Filter: rule.Filter, Limit: 1000,
 			}
-			windows = append(windows, w)
-			w.Limit = 1000
 			alone, err := source.Source.CountWindows(t.Context(), []evaluator.WindowQuery{w})
 			if err != nil {
 				rt.Fatal(err)
 			}
+			largest = append(largest, alone[0][:min(len(alone[0]), 2)])
+			w.Limit = 2
+			windows = append(windows, w)
 			for _, g := range alone[0] {
 				key := cursor.Key(g.Group)
 				want[fmt.Sprint(rule.ID, key)] = evaluator.GroupCount{Group: key, Observed: g.Observed, NewestNS: g.NewestNS}
@@ -214,18 +217,12 @@ func TestSharedCountsEqualSingleOnes(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		for i := range windows {
-			alone, err := source.Source.CountWindows(t.Context(), windows[i:i+1])
-			if err != nil {
-				rt.Fatal(err)
-			}
-			if diff := cmp.Diff(alone[0], together[i]); diff != "" {
-				rt.Fatalf("%+v: alone (-) and together (+) differ:\n%s", windows[i], diff)
-			}
+		if diff := cmp.Diff(largest, together, cmpopts.EquateEmpty()); diff != "" {
+			rt.Fatalf("the largest groups, alone (-) and together (+), differ:\n%s", diff)
 		}
 	})
 	t.Logf("%d groups; %d sets tallied, %d not exactly, %d asked together", compared, source.tallied, source.inexact, source.together)
-	if source.tallied < set/4 || source.inexact < set/4 || source.together < set || compared < set {
+	if source.tallied < set/4 || source.inexact < set/10 || source.together < set || compared < set {
 		t.Errorf("the test hardly tells: %d sets of rules", set)
 	}
 }
