@@ -33,9 +33,10 @@ import (
 //     answers for each of them exactly as if it were asked alone.
 //
 // A query that fails is asked again for each half of its rules, and so on, so
-// that only those fail which are at fault. They are suspects then: for a while
-// each is asked alone, after all others, so that one which takes all the time
-// that there is keeps nobody from being counted.
+// that only those fail which are at fault. Where the time is up before that is
+// found out, all of them are suspects. For a while, suspects are asked one by
+// one, after all others, and those that have failed last of all: a rule that
+// takes all the time there is keeps nobody from being counted.
 
 // Counter counts.
 type Counter interface {
@@ -79,9 +80,26 @@ const (
 	batchMost = 50
 	// changesMost bounds the steps of one transaction, but for those of one rule.
 	changesMost = 500
-	// suspectFor is how long a rule is asked alone after it failed.
+	// suspectFor is how long a suspect is asked alone.
 	suspectFor = 10 * time.Minute
 )
+
+// trust says how a rule is asked, and when: the most trusted first.
+type trust int
+
+const (
+	trusted trust = iota
+	// suspected rules were asked in a query that took too long.
+	suspected
+	// distrusted rules have failed alone.
+	distrusted
+)
+
+// suspect is a rule that is not trusted.
+type suspect struct {
+	trust
+	until time.Time
+}
 
 // window is a counting rule at work.
 type window struct {
@@ -94,8 +112,7 @@ type window struct {
 // windowSet is windows that are counted together.
 type windowSet struct {
 	windows []*window
-	// alone says that each is asked in a query of its own.
-	alone bool
+	trust   trust
 }
 
 // setKey is what the windows of a set have in common.
@@ -104,7 +121,7 @@ type setKey struct {
 	completed, failed bool
 	// length is the same for windows that differ by less than a factor of four.
 	length int
-	alone  bool
+	trust  trust
 }
 
 // count evaluates counting rules, and releases them. Once the budget is spent
@@ -116,7 +133,7 @@ func (t *tick) count(ctx context.Context, judges []*judge) error {
 	conclusion := &conclusion{tick: t}
 	for _, set := range t.windowSets(judges) {
 		rest := set.windows
-		if !set.alone && !t.spent() {
+		if set.trust == trusted && !t.spent() {
 			var tallied []*window
 			tallied, rest = t.tally(ctx, set.windows)
 			if err := conclusion.draw(ctx, tallied); err != nil {
@@ -124,7 +141,7 @@ func (t *tick) count(ctx context.Context, judges []*judge) error {
 			}
 		}
 		most := batchMost
-		if set.alone {
+		if set.trust != trusted {
 			most = 1
 		}
 		sortByNames(rest)
@@ -153,23 +170,23 @@ func byNames(a, b []string) int {
 	return slices.Compare(a, b)
 }
 
-// windowSets returns what is counted together: suspects last, and otherwise
-// first those that wait for longest.
+// windowSets returns what is counted together, the most trusted first, and of
+// these those that wait for longest.
 func (t *tick) windowSets(judges []*judge) []windowSet {
 	byKey := map[setKey]*windowSet{}
 	now := t.Clock()
-	for id, until := range t.suspects {
-		if !now.Before(until) {
+	for id, s := range t.suspects {
+		if !now.Before(s.until) {
 			delete(t.suspects, id)
 		}
 	}
 	for _, j := range judges {
 		w := t.window(j)
 		key := w.key()
-		_, key.alone = t.suspects[j.claim.Rule.ID]
+		key.trust = t.suspects[j.claim.Rule.ID].trust
 		set := byKey[key]
 		if set == nil {
-			set = &windowSet{alone: key.alone}
+			set = &windowSet{trust: key.trust}
 			byKey[key] = set
 		}
 		set.windows = append(set.windows, w)
@@ -181,13 +198,7 @@ func (t *tick) windowSets(judges []*judge) []windowSet {
 		sets = append(sets, *set)
 	}
 	slices.SortFunc(sets, func(a, b windowSet) int {
-		if a.alone != b.alone {
-			if b.alone {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(a.oldest().Compare(b.oldest()), slices.Compare(a.windows[0].claim.Rule.ID[:], b.windows[0].claim.Rule.ID[:]))
+		return cmp.Or(cmp.Compare(a.trust, b.trust), a.oldest().Compare(b.oldest()), slices.Compare(a.windows[0].claim.Rule.ID[:], b.windows[0].claim.Rule.ID[:]))
 	})
 	return sets
 }
@@ -235,11 +246,11 @@ func (t *tick) countBatch(ctx context.Context, windows []*window, c *conclusion)
 		}
 		return c.draw(ctx, windows)
 	case len(windows) == 1:
-		t.suspect(windows)
+		t.suspect(windows, distrusted)
 		return t.fail(ctx, []*judge{windows[0].judge}, fmt.Errorf("count exchanges: %w", err))
 	case t.spent():
 		// Who took the time is found out one by one.
-		t.suspect(windows)
+		t.suspect(windows, suspected)
 		c.release(windows)
 		return nil
 	}
@@ -250,10 +261,10 @@ func (t *tick) countBatch(ctx context.Context, windows []*window, c *conclusion)
 	return t.countBatch(ctx, windows[middle:], c)
 }
 
-func (t *tick) suspect(windows []*window) {
+func (t *tick) suspect(windows []*window, how trust) {
 	until := t.Clock().Add(suspectFor)
 	for _, w := range windows {
-		t.suspects[w.claim.Rule.ID] = until
+		t.suspects[w.claim.Rule.ID] = suspect{how, until}
 	}
 }
 
