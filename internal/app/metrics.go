@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"tocsin/evaluator"
+	"tocsin/internal/lease"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
 )
@@ -24,6 +25,7 @@ type metrics struct {
 	raised   *prometheus.CounterVec
 	attempts *prometheus.CounterVec
 	fenced   prometheus.Counter
+	reaped   *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -41,12 +43,16 @@ func newMetrics() *metrics {
 		fenced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_fenced_total", Help: "Claims that had passed to another replica when this one wanted to write under them.",
 		}),
+		reaped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tocsin_reaped_claims_total", Help: "Claims of dead replicas that this replica released, by what was claimed.",
+		}, []string{"kind"}),
 	}
-	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, m.reaped, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
 	m.raised.WithLabelValues("true")
+	m.Reaped(lease.Released{})
 	return m
 }
 
@@ -63,6 +69,12 @@ func (m *metrics) Attempted(v notify.Verdict) { m.attempts.WithLabelValues(v.Str
 
 // Fenced counts a claim that was lost.
 func (m *metrics) Fenced() { m.fenced.Inc() }
+
+// Reaped counts what a dead replica held.
+func (m *metrics) Reaped(held lease.Released) {
+	m.reaped.WithLabelValues("rule").Add(float64(held.Rules))
+	m.reaped.WithLabelValues("notification").Add(float64(held.Notifications))
+}
 
 // gaugesTimeout bounds the measuring for one request.
 const gaugesTimeout = 5 * time.Second
