@@ -26,6 +26,7 @@ type metrics struct {
 	attempts *prometheus.CounterVec
 	fenced   prometheus.Counter
 	reaped   *prometheus.CounterVec
+	unknown  prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -46,8 +47,11 @@ func newMetrics() *metrics {
 		reaped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tocsin_reaped_claims_total", Help: "Claims of dead replicas that this replica released, by what was claimed.",
 		}, []string{"kind"}),
+		unknown: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tocsin_attempts_unknown_total", Help: "Attempts without outcome, of whatever replica, after which this one made the next; each may have sent a message a second time.",
+		}),
 	}
-	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, m.reaped, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
@@ -75,6 +79,9 @@ func (m *metrics) Reaped(held lease.Released) {
 	m.reaped.WithLabelValues("rule").Add(float64(held.Rules))
 	m.reaped.WithLabelValues("notification").Add(float64(held.Notifications))
 }
+
+// Unknown counts an attempt that has no outcome and is made again.
+func (m *metrics) Unknown() { m.unknown.Inc() }
 
 // gaugesTimeout bounds the measuring for one request.
 const gaugesTimeout = 5 * time.Second
