@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
@@ -90,8 +91,8 @@ func classInstructions(pairs []rune) int {
 	heads := 0
 	add := func(low, high []byte) {
 		next := 0
-		for i := len(low) - 1; i >= 0; i-- {
-			s := suffix{low[i], high[i], next}
+		for i, first := range slices.Backward(low) {
+			s := suffix{first, high[i], next}
 			if known[s] == 0 {
 				known[s] = len(known) + 1
 			}

@@ -218,6 +218,7 @@ func BenchmarkTwoThousandCount(b *testing.B) {
 
 // interval measures intervals in each of which so many exchanges fail.
 func (w *world) interval(b *testing.B, rows int) {
+	b.Helper()
 	e, source := w.countingEvaluator()
 	tick := func() evaluator.Result {
 		result, err := e.Tick(b.Context())
