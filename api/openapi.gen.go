@@ -35,6 +35,7 @@ const (
 	AttemptVerdictREFUSED   AttemptVerdict = "REFUSED"
 	AttemptVerdictRETRY     AttemptVerdict = "RETRY"
 	AttemptVerdictTHROTTLED AttemptVerdict = "THROTTLED"
+	AttemptVerdictUNDERWAY  AttemptVerdict = "UNDER_WAY"
 	AttemptVerdictUNKNOWN   AttemptVerdict = "UNKNOWN"
 )
 
@@ -50,6 +51,8 @@ func (e AttemptVerdict) Valid() bool {
 	case AttemptVerdictRETRY:
 		return true
 	case AttemptVerdictTHROTTLED:
+		return true
+	case AttemptVerdictUNDERWAY:
 		return true
 	case AttemptVerdictUNKNOWN:
 		return true
@@ -215,7 +218,8 @@ type AlertsEvent struct {
 	Counts AlertCounts `json:"counts"`
 }
 
-// Attempt One HTTP request.
+// Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
+// default); the rest stays as long as the alert.
 type Attempt struct {
 	DurationMs *float64 `json:"durationMs,omitempty"`
 
@@ -226,22 +230,33 @@ type Attempt struct {
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	Number     int        `json:"number"`
 
+	// Replica The process that made it.
+	Replica *string `json:"replica,omitempty"`
+
+	// Request What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+	Request *RequestHead `json:"request,omitempty"`
+
 	// Response The beginning of the answer's body.
-	Response  *string   `json:"response,omitempty"`
-	StartedAt time.Time `json:"startedAt"`
+	Response *string `json:"response,omitempty"`
+
+	// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+	ResponseHead *ResponseHead `json:"responseHead,omitempty"`
+	StartedAt    time.Time     `json:"startedAt"`
 
 	// StatusCode The HTTP status; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-	// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-	// message. `GONE`: it will never accept any.
+	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+	// accept any.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
-// AttemptVerdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-// message. `GONE`: it will never accept any.
+// AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+// accept any.
 type AttemptVerdict string
 
 // AttributeMatch defines model for AttributeMatch.
@@ -330,6 +345,14 @@ type FireMode = rules.FireMode
 
 // GroupBy The field by which exchanges are counted, each value for itself.
 type GroupBy = rules.GroupBy
+
+// HeaderField defines model for HeaderField.
+type HeaderField struct {
+	// Masked The value is a secret, or may hold one, and is not kept.
+	Masked *bool   `json:"masked,omitempty"`
+	Name   string  `json:"name"`
+	Value  *string `json:"value,omitempty"`
+}
 
 // Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
 type Notification struct {
@@ -494,6 +517,28 @@ type Replica struct {
 // ReplicaList defines model for ReplicaList.
 type ReplicaList struct {
 	Items []Replica `json:"items"`
+}
+
+// RequestHead What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+type RequestHead struct {
+	BodyBytes int `json:"bodyBytes"`
+
+	// BodySha256 Digest of the body in hex.
+	BodySha256 string        `json:"bodySha256"`
+	Headers    []HeaderField `json:"headers"`
+
+	// Host Of the URL only the host is shown.
+	Host   string `json:"host"`
+	Method string `json:"method"`
+}
+
+// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+type ResponseHead struct {
+	Headers    []HeaderField `json:"headers"`
+	StatusLine string        `json:"statusLine"`
+
+	// Truncated Headers were left out or cut.
+	Truncated *bool `json:"truncated,omitempty"`
 }
 
 // Rule defines model for Rule.
@@ -3944,189 +3989,196 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3/cts4li/+KijtVmX3u4zipNO93fYf33ISp+M7jp0rO5OZaveGEAlJGFOAmgAtq+amap5mHmye5BbO",
-	"AUCQAiVKkXumb/X8Mx2LBIGDg/Pzcw7+OsjkfCEFE1oNjv86mDGasxL+8+yGTs3/50xlJV9oLsXgeHAz",
-	"Y+SelYpLkZCJLEl6Pnn6nupslg4HyaBkv1S8ZPngWJcVSwYqm7E5NcPo1YINjgdKl1xMB1++JIMLmVEc",
-	"tf2RTzNWMqJnjAi2JHrGxZRwtdv4X5LBgpZ0zrRdz+uqVLKMrygV7EHjAymRE/j0gk4ZGbOJLFlCqCJc",
-	"kyVVZMrvmTBT4eblXypWrgbJQNC5+XqG3wjnNacPF0xM9Wxw/OLo6CiJEOL8jXkQxltQPauH4/nGJU9k",
-	"Oad6cDyoKngyQmI+5zq+5GnJqGZKE1HNx6w0q2ZCl5wpsqRCs7xrjQWMGc4jZxNaFXpw/O1RYtbL59Uc",
-	"VpsM5lzgv5776XGh2ZSVML8rUaxOF4uC15wQ+yQNHgk/zDWbqxaRnx+9eAnf9X9YIwxM8hzffR5sCS1L",
-	"uvLzes8FWyed+YXQgpVaGZKVVcEU0TOqCS0ZmTMqNBwLw0EZLQpWdtFxbsaPcPBYyoJR4ecxkpVmXZQp",
-	"4cdfjSajquieSlWw8zw+ly2c2u/j1+yelVyvuiag3O/RKfx7ySaD48G/PasF3jN8TD3zI7dm0jURPhVU",
-	"VyWLSS6qCXvIZlRMmSITyguWkyXXM5AhlExLWS2ImsmlkShDYo4imy/0ikjBiNJU5AoYyPKYeVVWmlBB",
-	"WFnKTm5Sfk79mGG/HdBUxxZt58h1EhwNQ9OVWZFmZFxp8uHs8s355Y+J+W0549mMCDmW+YrMqCJjxgTR",
-	"suiUOjDO7jt7aqaD0+63tzfsISYw2YMmXBDNdcGILMmcKUWnLCEZVYzwqZBlt8T8ZYNCiEltM4+PomQ0",
-	"3yx/QOzUggYIKaQm5s2uuVQ47ka58wWVDlP6lcw5AyJfs4JlGsgJ/86k0EwAqQLp/OwvCqV4Pfr23YGR",
-	"zer8l2t1h39RCykUzuNDKccFm2+YwgKf+K/dpuLGhTlEzvSSCU2WpRTTIeyRfc8MC6sw/7Eo5YKV2lKM",
-	"ZndCLguWT1l+qhtSMKeaPdV8zmKiMHzv1Spi2iSDTFa47k0r+sRFLpev4VFYU8HNidz22hv73HU1n9MS",
-	"RKKTZ7CqoriaDI5/2jzImXvjy89JxPZgDyyrzL9rFgaWJlwROpaVHpKrCaEE1mkML66cNWgsFnhpbmxO",
-	"lqNYFYQ90PmiMJaayAkdK9guY0beCg3WJDdnQ7DhrTBLmhgWO9UxAc4L5mSVGUHAl/WsZGomixxswJJR",
-	"821zxvrt6YzRwhz4mCHWXDl8zahSwrVixSSxsjKjwhztMSPsnhYV1Sw/gWetJCKKrhRZzlZDcm4kgJLF",
-	"vTHl3ALMkLcio6IxBKFTyoWhSbImBhJjfvbR3UVUKeA+IxuQMcvonJF7rvi4MP+ccZH7eT1RBA1n3D3z",
-	"50LKu6djmt2RiaxEDqryNNhVI+eG0Umb2bxaXbNMilzFp2V2iUxKOYdPMZE7k9/P9z+4VkZ1lTqx3zM/",
-	"K1mVGSO5ZChnNSsKN8R/Ei1JatkqdZO9FfXbfp/Nq7jXRuW7b+Im1Owkq3FheMlb0LWqQIsdFBpuflRI",
-	"zKP266cZM+fBcJdlMxW3Wsm5IAVXWvk9oUItWQnPmYnDeuJ7YNlvJ7Hn3kGR15x0Y+dhjiAYJob+Y1bI",
-	"JSzHn9FhdHw0T/swtHn0EtRljHssxy5KBpMyerXzg39ET3mjG43irKRcsbxmlIZs4UJ/93Kw7kEltc27",
-	"g4WrnBXX33ACuyfKZVWHneL4rMM8gQO9N4c1zISfrJvs3A+/e80tSBr+gbUmcV31OfKSutYQP/vPy/Ff",
-	"WAa6FIgDmlVt1vsNdnO7GDnRwY5OOJB29xcXTOT7vemO3h6vdm3/1YKJXmaqk+pcGIdBaBVl/E2TaDGD",
-	"I4OnZNOiGgTL7dzat7zQDEJFNM+5WRItPgSbPKGFYjHDpo44OZViGNz8N9LCOoHG7RmSN3wyYaVZ/ISz",
-	"IlcQQcjkfMwFy8l4RU4v3yRWv2BgRk7gXIxX5GqE+qLFeq1QymOEApLBw9OpfGr+9lTd8cVTuUACPV1I",
-	"syelNdxDBWTDQ5ZsrdPcf8BfGqMNBskWX6r/yKWPsfxzSVYrqcOETvp/OVQkh4yZ7DCDMKpyoMDFDl8/",
-	"QGgDfO6DRiX6zz8UxAc5bl+6hOOPpawWB1d73qXtfu/5QdUl+pK9duqfpl1rcdDSrhOMIyqjCsxDDaW5",
-	"u1kbHW/tfbUl7Bl6UK3Qpww/4McZkjOIfG4Jd26wOb/GUECO62EmJIFN4cNnln1+3nhKPljfrHVS1NUk",
-	"4uOAZKEtg+GEKMZIWi1uZNo/3OCFUH9phKf6SzsqahbqMmPxLF7DEIfPJbjCTtLsQpUbZ0IZv05ZwYue",
-	"NJiVYKUbptIzJobkR35v7E5lKQZ0FIRCeDEhXJM7xhYYS8I/YhgAaX0rYEiIVBRUGx/41Yp8kEpPS6ae",
-	"KJIVMrtr++kH3odfZwvqmOtuNu4ZB6cu5blKiSxJOgFLGVizrQ7MKzHhZURQuAU2jVyJXKZD8mkmzSYT",
-	"xUSOTymzH1JkjMwhFTtmGa0UCx3GJVWkkEonECiEKN2Maoj8GQ5RmuQ8x+CSkC6dTHJjS+slz9iQvJ5J",
-	"xYRhpBuZKS5srIHbwJxxUVob3yVlJ9532LrX1s2ASJv6CqMP86zu3/ubEIsb2ZEeN9yUNlyatlNXSHnH",
-	"ckL1kJwGbh+eTzhN4N4UbKIJLaRgQ2JsK89BRIpi1VfCddomHQmq1BpoKfieNnrbjBklYMgZtxS4cSLL",
-	"N1UJnpQNJaZkxfRJZ86KCaN1fhrYLw2SwdvzEf7H6es/XF59ujh78+PZm0EyGJ1dX1388exNcDrX/RWz",
-	"fUDG4bUNVdS7yOcLaRMO1NjFAw0s+wxfAOrgFpzd2/TI+o7mVFMf9TSPkRRfjxzlzAc6tnK0jYlEVa2K",
-	"iyOt2XyhY4kuRt7d3HwgNhW1Pq/cbtD75pHpFzkF6yJmyKwaUfWljVXY7AnLE2+iKJaVDOMVESEguJrF",
-	"Mww+mMkLRiqRg/xaJUac+mj9opQZU4rkfJcsg12d8Zo22swuoRZnjTGbciGMjLT8gUL2icKwRdQy1LTU",
-	"u4V7jfNUqdcy75gFbD0+dBLkc4A8pdsXO7VhNDR6z8qcZ5ENSD9emgN5mR63yG8EQkj5Oh3h2GFOzdG/",
-	"Z3j2QSuQ9M3Zxfkfz0Znb9JjQrOMLTTLhyQdnd2M/mz+dCus/ENWh0FUlWUMHrt5N7q6ubmAtyEhwjJm",
-	"WI1QZQQq2MZkYTQejPn24zU8yjVZ8qIgArQlfpboGVe3wk52SNIfry7Pup6lYoUazUkuS5VBMvALAml1",
-	"M/rzIBn4acLfYBaDZGA+sC7H2sff8mXIJ/X2dAiFko8rzQBYttVGaYqFO7aKpdm3xG8kuLSOFmf/++Pp",
-	"xfUgGZz96fz6xvzH+9Ob1+/OriOLTQb3tKg62FizB9QoOKLhKDI6e0HYw6JkCsL/5lc7euI4Hd6ATw+b",
-	"Ua7nHRCykNyGALCgNdI2FQxgl4YtWvdRNPAifPZVVdyNmIJww183WIBb7RlaGL8qlvoJjImlOflKEvvw",
-	"zpHiZIDO6V6uOJtUiuWdE1waA9KGhHyCkBaYm9pjpsYcpuOCfRSaF/3FaiWMDxtJOJ3nqgbeBBnxDdmm",
-	"HXxpv9c1ies9rYlXz6+9wJgUaCMR4lEHm1q2np5ZzBMgPp/YSLiKWA5Omzd0ZTwdA2GM9W+PcElwUqdS",
-	"5qBArIQ3drChtkZfFJwYY3FWBUOWgCltC089aGsbnXbYcOYRr1RAV0twiywWUS53sR1KpsuVDXC1GNwv",
-	"yls+RnkpZY7ihJbb16KlpsU2Urc4Ct9Jgq0K5ui3Jc42CyZyJrLVukzaYPUJqU/q8FOeG/HMMDW5ydIT",
-	"NqBm8ScKUlA2ZGBOQ8Gzu5msFItqDnBFzCnowH82tKjNafpXYos/C6A6W3E37sB48EmIc/a2KD4CsBfI",
-	"UQ+3pZ3WhbtTMapblUdeawkw0Zki9r5jp7bb4vlmsixZQWt9tT4X62tcqvZmP3/xzctvv/vv7812LMxp",
-	"LM1s/+fp///T0dMffv6vf48xDRP5DY8FYteADm3IiaKr/meaiXteSjG3XuD67+Y0vN8AIYEHrjXN7iIK",
-	"pf9+tAa8gb/GPufYs2MTfJYu7oDESXojETpGhVTgyfenH7of2xxfd+Su8en2sQ0XFU60uT1JC+Pucd04",
-	"aIMBQzK2NrHNyptExLVfnbN6Rx8vLzFk8frq/YeLsxuw8d+enl9sj1agMXntpruLEfmWsyI/65LMFMQT",
-	"IC9BPAObQcI8FqnocifHpbxjAnIbidFfMwgSu31KE5LKSn+Wk8+lIY35t5D6s92TcQF/sbbLZ/h42uH3",
-	"syKPz8CsPvg0hr2GuL9M/XT0cwomBPKqNWhqPEH0awH6axPVjApbQrhOklwOB9v8B1xEgtSsv7LFm4Ck",
-	"4/CtfXf7/oMEFrR4htlKZIQ9YBewVopYtkLKO0DPD8lpURjqaUXmlU0fnIDCQwlrfrIGcMkMHcCAjai2",
-	"hurqF8ZvOlSNYO23R+vR/fAAv5ZCUy4iuMXXVDEyB/2i+viEzXFhKiwy7GnbHU0s4JKKlQ2BizACssOn",
-	"jXxSXbn8b3u45BsrEuDnN/EIoHdgXCnSD0fB/7ZZq3MuHmVcd9QjGREj0uaMCkVQ2DaABE4695HJDaq9",
-	"WMsEVIL/UjH7czzLH5Pq9lzuKtVL9j4qj9MPZ6PPZ396/e708sezFK1KFVgPxpYwRi5CvLmY1hhZkr6+",
-	"+nh58/n88vOn88s3V58ar2NIlWpSMKo0SX1wP70VdWIaRgVVwgVJl4CSdzF+EMGgYNwcIG3dDJSF0wdd",
-	"2ZhRP0XpqbMbUSFLG0PI3sysUiTjlXXy6xUjrqwSmuUJrgoiVrBIRJmHGYzR1ccbs67TDx8uzl+f3pxf",
-	"XQ6SwdnlH89HV5fvzy5v+q3QTXW3BV4Gjns8J+BCseDekjNMCFsnGJOGXNu4LteK8DxxIgxrW0m6ZOOZ",
-	"lHdPeR7LWxoW7Bu0ws++dtCVqN+syJhNK7HdS7ajReTDVZEzpTGTGQImETwrJ+vhjr6KClIvkYxzBsWh",
-	"OwX0excLKH22OfdiHvFbmvM8TMDEffDNsRJLMEghg3kVUMvYAIppXewWK6G2tmgTeUNWHuEbu8HQ7bx2",
-	"z6rsMjPntSQDeyx6Ts4+3Q2Ttw+0kPInttgRoguYXZ9KwbYbpRwjing4A7R3PevmnPwuBT5U47yGTB5z",
-	"k0IixREru6E7GpLtICCPbbMeeTZt6d+35yOfblqL7pB0dPb+/PLN2QgzR0rzooA8vnIICp8BDxFTgOhP",
-	"XXLbjl7XadyKWKEGSUcfL84+G3MG0vNmfPzT6Oz1FSbVsMzGEJ5qWQZw8qBKKlYeBbO1mB6uzRNhtZPT",
-	"dkALyGnhosMEfTIIZ+f+6We2TQ+CnFkNR44Pt+tBfGNNEdaeehesAel2djP6M/7ThX/D5CRssstPJiRF",
-	"GzIl5VokG0Y7+9O704/XN+aJMKx9KzbGtVuGksNCuKm1kovWjE0G/mM9abpDnKGDpjd8zgoLUH+8Y937",
-	"3F5Veiwfujba+fO4pw0AgYOnBScgqE5spz0WsSLEcAkYZVwxHdWK/VJXEsyV0ynbWIQHNhwCDPCFZpo/",
-	"wGmtJzJ6IDxalMelxygfFBQ3J2l/IDnTlBeK/Mfo7Wvyw8tv//s/dwk83XGRI8JtUcppSefqmHBxTwtj",
-	"mAqpP4O7nZBMiknBM50QpWnBEqM1DfUgDPLZLSUhWsrPBS2nLLkVlVDVwnA9yz/PWc7pZ7O6hMyZnsn8",
-	"M0SwzLFkOIMxz3MmElIJek95QcfmMy4Mg/krQ3VWe0DUIjCsFMXCHViS2TojyuWyWT0aRu8N2Tp4eUYX",
-	"CyaYowyTi4KFBZ5osENkyHAAYvKeqO6Ycv8DG0Qbv+xfp4GYpE3wRq4ccsmY6m4FpJDT4WbLzUcXvv3h",
-	"h4DFXx7Fc2uuMm8jhMZMYSnLPE5BbQPy7cT2kq5sYuh4XFBxd0JSw+iokVH+G15QhC4o5pDDxEjw4naI",
-	"iMZgtqvH8yabjUHW9I4d4RGj+QifeDQ8628Y1tlZGdKkxXta3sGmzo1yx7cIF0oj4H3vqq3fNqwUeSuO",
-	"cAnQJFtAK5C6k7ab1NeCLdxn40chkyLjBfcRlEh4g0VTFFI5hTwnVtzfg8PMyz1BIslgUsqIZj3zkSn4",
-	"DhM5bDFooImGwA2SzZwwCmrvH3/7e2/33IUNt34YHtxjVXOuVHT8mxqBAcQTGNTUM1lNAXWzImomqyI/",
-	"IUeo5mhRQKKGFcX+E7kGobst5c9zX5SKmPgJ9FZznatwqEbwqENR1D6rrPTVZGTMzZ60CLD7K1JSBL8B",
-	"eF9MnUsRZHLGNLvbgyw7xFh0RDT9429/BxcIT2sbvrUFfsUeFizTW4FivtME5qDM+o0omxs6BDge4NAT",
-	"B8nIWcGMF2ahqqVcEisLvlak+HAKHFggS3COEi82at5vM1+DGRqEiIspSKzGI7wWgjsk51qBAqJCYxBb",
-	"TtbLcSIRXH6/sfGFL0BHEC8vHOJS4UYg6cESVkTTO0bkvY0mL2V5F295kRWUz1ne8KW2uVouNMGVC2/a",
-	"E7grqhG/PYIo+jpSrW5Rh9+yEZL9vjWTKg4m4XmHrQ+zU4mLIqigx8sUU91ck/HqhKQlcsV57m0CZ72i",
-	"ZIB6HQQuqaXNg0YDzK8YbfmfO1YH+EEi4WTDlRCiVnwqzEQLPmH9RcSCx+GnETEm7X4GVvVPA7rgxtC2",
-	"Ua5BMsi5WkCm+eefd5Hde2D27+tuJj2CtcApuN76VbeqJhY8IHd0AxN7qFus3nHqNgicC67010Z8nOza",
-	"P9jjuii25FY5Z/k1FxnraTFZ/QSuphWTICVnXGlZ7oAT2yPbwwQdW1zsuizs5yvVbtIkSBVvfsM+9wVW",
-	"1irQCuYSHKJpnTHdNHQsW7nZralbem1klqpg7/DJ/jky+NA9LTYuzFhIr2h2t/Ehmyy9YfOF69LViWBd",
-	"/wEip1dihIXQ8b0uGRy+1XsuHEomAn3I5GLr7l7DQ3v2NNK0nDLd/xDfwPMxueiTE/GlQIRiIz2rRU73",
-	"F6w7tj9Y0lJwMe2KGYchfyhw5IosWDmjC7SAoPNXjUqjLmtnzQVF1JJDmz0iJxNo2GRVL9GSLEuuAXmB",
-	"HvavF33zOb8doyvtrW5gP2LbHVNrtSarxWa46UkoyBOH2nbyMhB2zYZUwPxedLb5bP0kN6hQ8/+68FiX",
-	"FCGPt4mwfurXj3hU+HbpuTdswgXfo9Tc4voWrFRSeF6bWKjfutkfaCQf58KG2V+poPrz5eH0mF/BUZss",
-	"7+TSOSlhV0oAOda5n9o28KAqXjI1JEdEChICmFx/SfgdgjAicyg/lDvff/dyC7itP4UCbdyvkajTy+t9",
-	"RG2yAEuLIY5SA560nIKz51MKrUUPeyOWNi8noqj9zj0PSPjNd9t6oUf1+frOT2jpmmcadxS7ZrajJoBd",
-	"axqMrf6bRoJ42iDw0EyRSHErGnRCfmkh3BzL4NfArYSwRsEIChPEmBllh7khT4fvjl5+3wOAuW60NJp+",
-	"tcLWldKG5x2yBJdjSGJfikBWv6JTmLOWdiwvjdhSm6PxLlxhpTzGP2xrC5ses+AKWhTKdsFsyIQheWsG",
-	"jvH+3rH8iLXXLap8q9Ux00vGBCnZnIvcWA+Yu25Jpy3okhNy5BHbdhzkzybPNgUae6CZLlYo1ZrM+Pzo",
-	"6PtDybUdDNz9WrI9vh28AaTef8oN43mzEptTsQrEFCgwiDgmNYL3+QaF5Uui4BgMWzu7FZC9w5raFv+B",
-	"hdH+smhfOziAiB9tx4jvMJ+2Pd3NAZ8Qfm3LkY2QgJSA4YJw/49czx4r4NKWxk0jDPJIxku8GjNmzXeZ",
-	"wu86moCb00BdW2EXnEVoai5tlLaVeOy4yia9rY6OvskgtAZUhX+z/4N/DlNB+EN6bDtq+XQEZuF85qPu",
-	"c/OXyohhbzQE9iUmk+p5d+BBCjrdatqAVkObhquwS7iFkLawTzUIUJGcK7D/zfQtTgVHGu7eVbsvRjnY",
-	"KwdTtn09mlgmDjDm4UY49C7hAvPSqBJddeHtuWkXCcjkfM613gXqbGTeBVX6nazKzpSW7V1tYfbw+Zms",
-	"yh6GaLDFdrfgQpR293c9Y/OTW7G0I8g5Uw1b1nAOBTqj/6NcVYhFkbVad/VtEPnQReWtXPhViIOqYIcA",
-	"HEOU+dGAxmb0Lrji3gDFwIffFWhAeRFP+eOQ9qImTL5uObx7ZMVUIZdM6YueMs4+TlgwuVri7SGx7ICj",
-	"HYoL6jcuuwLAvm/D16SWXSOHIAJm9yrGVtfOkN4pUsRK1igBHZL0/0sblymJFSkryNZlM1rSTLNSQT0o",
-	"2mmAPepTDloXaXeWNr74+tLGoDL8MT8DReaP94FetYXrTtH2IrHwIjBfHTk6vzl/fXoxSAafTke2jP38",
-	"8u1Vz8L1OhS700wKmt2dLhYRGUjgN0IXC5uz9rH1hYQ7DyJ9aYyqFKyIHsYZVa+kvpF3TMQzMTOqrvlU",
-	"cGFkUMl0NwTCBliUbWVWaW3LxiJXwBgLGLv7qA+06wobQx7fLW6xeKKIf++e65UHwn4cXSQ+VAGVV+U9",
-	"dJZbVOOCZ+b37ZVAjkhNkkTWH5l9VOTYPdw7Uv3B7ic09sfevfXmJw5CCfTBXhQfRxe2XxEXmZxzMXW8",
-	"cVLvjTaW40QWNq7jQHgRrhkHbBHB2cN+vJKafFSsJFenlZ4ReD4h6YN8GD/9x9/+nrb80m+2nf1kABH5",
-	"K1GsdvUSAyZfn6398QkWbrq81Osj12XlB9+oD5Aj1n6k5N/WHeutwkutn5ZOx76mpOUxgq9ZuCnXSfxU",
-	"nfQ5Exj8gA0vDKdoSdJnynDQs5CDn/3VSRCef0ljCz7QHnUeOM9p0XPkrcG1qhPsx8R3aKIQNHGKmbBy",
-	"2d9bklBas+2DjQIcrPHMV90iFN1mv7QVsTdrBaZtLFdu8U0dUtS2ntwKcSod0Gub+V8v5zHRPvWywuxo",
-	"iO8x++VImjQZIsZJNii5mxS+lnMGoePlTM4bra0mGARodYnkIg/th0ph2pXRuQUpRbsr7BX+b/dnNJ+2",
-	"Q/Vq0WjpsZtp8lHk8iCtGY1BLMu9vDIjZBbbAPKZrAoX4yOLSu+H+u1uSOjnX88nxnSfULauE8sw1UbA",
-	"xx7wKRcn6CrR/TTzjcg9AkPXRdWAxtgZlhUzECNPQZcEqGLqaDsIBU7O2vMH1LZXQI3HS2wxgWkr7J+3",
-	"G7R8xorc975cA9G60sAgFtlsDB/porsLjrsnUMsJkY3XcOKW/cE8ih7TaymyqiybXdnCwFOXP+5roDej",
-	"mxkt23dTR8qjO1QU1ewDKzGKEQfORoIPtkHcxiSV85QgozJnstIb4blrX9kDVlWVxTsLV15n45lUGrIL",
-	"RpA6dv44ujix/IMBAcu64UUlTYzUomH8D//10F3/Iqit/aBUNstiNabbz6aQSpoSOuoI1sGn+gyt8WH7",
-	"cLZPwwat8QgoJ8tlMXevqY96pCMJF+R/XV9drqclDWWfQBkvKehKVlG0xFekKHdBZVkFsqlHaDCzl0c/",
-	"fJdsaxp6DXFo46EBJMVdJUBckS7VXs0yrVwzCaOzbFcES45wFkHO1NtsezvDh9AgnrDfJ10tiHyfe8MJ",
-	"MqixaaXNtwmkPdEvLcXVB/cSWjs9NZpr148VpKug48dXQV7aGnFTlycyXoXkrSErY1mJHJNbdv3mh+dY",
-	"dmRUo4M1cIWxoyeKFHzOdUJYoRg56kgKNCAP25IEO8Q7jABVjUNjdNy1piKnZU4+OVSSoqtjki5nimWf",
-	"sQ3JmCr23UunMVHSVMJ825+mRhPAg8WVdjJDAoEdNUhqGN8adOGV2Urbrw43f8vefBc/VoFpUxZbtuNU",
-	"kJnWC0hua71QECklp4E/gF0ZgAaQ/2bcHiOuoLAdfkkTyIRgkwd4AZtj0ntX5tg82I8WUgr1+ga1+oeW",
-	"k45bnAymTLCSZz2bxYSD7dgxxr56iHSs8y8fLSMb3vcftxfthfrGd4Jcme0J2G71DenRoLC0ueqpu/4x",
-	"cqE1dBX0NcassNI4tbDfFH3HGhxhu63j1YBR2/nRynfkGJIP+0Q1GiC3LQZ8GxFVP749huGnuAmwv84J",
-	"XyBtM4kUNkOzRPSdfZ+FJRuTIKsJSjOXzY41w1txK56SVzLn1qM3xiTgtObGi3pO3vNXQ/IR+yPb24wT",
-	"GyjgwreVyahiCUlFVRSoK6iw08Gyf8DJyayaM6xkuxXE2WHHpGBGSlHLV4ZttCRThuhjh64z0wQ/Bae5",
-	"6Gzhc4LZF+jDQ7hYVAh1ggv5hS7BTkqxs0xaNwPFttPmIxd4b7n5Bp2a6S2oUiStT3LqLmu2DdKpImlW",
-	"/6Ld/Q0ZLYohOQ/umQNEK6mhNOYDzjqY0xWYPEa3wjzOw/Jos7pvvvnmBzP5jzev8aoqUi0MpQQXjExs",
-	"KoEWJOdTrtWQnPqWyK6E0FVHux498J1PAO9GlaWI0jCPQi7Ji//59hu8O81Qqe6yrtyUIQAE5xlMuJxl",
-	"fF5/H8emiO8zj2jp2UUzYebjgZ7sgSt9TF4evUQ8T8EzZm+x4jkTmk+4OeCD04XxeZ6+GB45D7LxN2Mq",
-	"uBtFBmceH7zWfdZj4upKfMP99f2o2HlngA5E4M4eD55bo1fQBR8cD74ZPoe5GDUDUsBd1WbEaSxRi5Un",
-	"SC9/STgep+gd4SVbgP9slqHs9eDkpnEdaybnzAvctG7sn2KXvLRudJ36VisW14U4npWsgBVxpDX8H3Kp",
-	"khaPtYBMmLBWCM6PCGPs3vGFmSZuIToGNhY9KLjS+GkglrtKvbNIpH7kmbFI3IXK/R6uQdO9nrdoql7P",
-	"ngat/PsOD/3++87dX8Tb84Ub9qD7Pvuei97jfsTWQj2etuZNjycvjNcD9T7umjo4Jy+OjrDRmtDW7Q20",
-	"1rO/2Cg62gO9ujSBTQfKMtKBwjancxl3eMga5/Gh/VyfuX5yXxpyxugLO1xC8O5gPDhQuzfFhlnI+j+b",
-	"N62EeBbUQIAB2hHOlArj8iASoJsV9nMrikB61d2tbI8kuCM3weAlIKCm6AiA8oPeTP7S87qVkRUKoLFt",
-	"Xzh4t92GKUzxmN8a1RygQLDfy8r8alXVciYhqAmUOSHuBmYUUfYSZpRxtfsfjusVaVGARIfruIw1cdy4",
-	"ORh611kLVwGhRIdECgb3gsn6w69kvurmBvcIZ+oZXrZr3//yiHwd3MYWYWwfMs6lYPXVhjMq8oIZvVuJ",
-	"XIIb+PXsflrTDQs9LBvZ+sII0xvLHf2vp5B8PfZBo0HzPFgoBM+/PDMTRvdtF1Vx/gakS/wofag0th2y",
-	"XXhC9nctKY2BZN0jorjIWAJxdR93MscE1a/tIVMfDZE7p+uYKJewZoVit4JmqMAB7NzoxuiZ1t+GDN6b",
-	"GQzcI+iRuWBiSD5IhaDoCVwmijcp58bC1Qkxnl9xK9LGxWvpCeJO7EXHvg2lseah+AAvSDY/VvYPdSlV",
-	"86yY34HJTzN3ic1jMXqQ297E6HUy+es52nwS99gdIbPpAW/vz9P1/brWGGzSFX4OpM9jKkV/f++XGAAK",
-	"zf9aMRo9AaYyyNlDUBm+70Yfr3DgLSoSowedtvSVd+madzoEy6hVZAJnDH8HjYR+GqhrX6mo9JBcLZgg",
-	"1D45RgAxOLL2Jnn/MpxX1Lte5MJbTxRJse0Wdp5UzqhLY4cLXumyjVtFQGbU9Ngtzrqh4LWEX/EPNBuS",
-	"KYJX6xFa8DuWmLWBs0D0aoEyx1+NbJaIblxyK3iO9Zu/VFLb9lYg8mRlL07nZm6/VKxc1V7ZeDUIQx4Y",
-	"UKzZ1YX9zNwHGL9GszfWTvR3F+F3F+HA0hCiin38BBfA/HoB+FYWeSD/QNHL0p/CXkrmnrMla6oY1wE2",
-	"bvS8tT0EbM9VZ8A7sYXGD0QfrAlkzXXnQMyhc6x3Now5UsD9K8Ja4WwRk2lmUl1W9UE2MewL/KUZXfX1",
-	"7I/EP0Hb2Ajv+Ppn8KgM+Vh+CO55T8s7b2orYgiMlqTr57s///i2BXEWOkU4Qe0v2fvjzSqH5IN13ezU",
-	"wkow9PCGEeaAX373unbYfttc4rAel/G0Om3TKUMKP7ph2mWS2utLEIPvupD468IOQlOaezRxzBJN9nE/",
-	"W/RdC/MczqE9Fc3ICxJMaWjtrtDvi0VfjPz38RcjxeMRlwSCupQEwZkAyfDy6Ifh1pjKP5l3kAi2VlDI",
-	"5aHDH5t4p80Got09NnrofJi82fbyEckYvTglQlW8ja1xv5bDCZv5JvamD8thBwurdtz77j047m9mV492",
-	"gkMNecDTG8RA+x7cjar0/8HD5rTetoPG7pnYkHODdJl5hKT4Wkqw0QDcG2ez5WM25QLKv/BSXSYgxKYB",
-	"YjmWD2Fs8AQz01RTCK0JkqIxcmY+kibmV+M2W8vadTv2+AkYz0jhrOBmVmBal0xXpePs9IIq/RSGe3r+",
-	"JoUuycZ9kKJYYajKNvCYcwU3e53eikzO59g2zXwUg+ITtiQ+aaukK1fNjebLpBAsc+1IzPHKmMWxKV0y",
-	"OoeUNBPQv9+YHZrP2bF7jVDBljHTH989wx3ZEs8w3+K5vyUCa/fNGhRjAO2DyAKCR+vQQoM2gzCq0MYu",
-	"tiMJ291KzR40stNTXEjzjLQHjJ4HfPFALqPr/YU8OF7ZwtqnkNdnjsruVNg/4KnoUjnr7XoAcjHzoLc6",
-	"wU8UF9Oida+imsmlGkZTvG211dr9WKDI3wdTU3nn27nqYriwan29aD0+g/CewcgkdrvZJfbR31J0ZO1u",
-	"xC3xkdb9pAfS+41RO7OqTQaPMP1WD6dxxduvRNXOEHzwzOHcm+bR9d5UxGhqU3Nv28kWjXaLnHOEJMrS",
-	"RpJsqzC4QwVLS9FFgWFQZyktF5CUwJcAMab83UIn9f0BObc5aDClQNFBdsymwSaynEqtmTD+OrYycvfS",
-	"dLT+XxdyI7e+Rw0y1U3tO61xS6GDnTpdVyo7LH5ZiYBFrKzGk+ZLlTs9GdfKfzc++pcSh75j0xYxiNW8",
-	"h9oILIYYr4gFUzv6I8nhaHYWv7mGQ9Cq2owB3WRLhnKFbLpuILhhgGhpYeOtjCVUc40wa/Mogd1mY+le",
-	"sd3nB/16l3zGzLwiWHI8HDSqms5u6LRrcPvYM3jmSzK4kPUl6Jue98/ZCX1d+hU2zmIcIyzlT7TXmXgl",
-	"0QYmazZiI3N7/1mTYXAUzzCNfXu5mYPx9uivX/obmEL30pNO8yA+7aNfj918rhmvpHBXcwYdGfdlwy8H",
-	"MzA6qbpfsKSKyDWjDWlmFT4GgnMvI048ctxlpcnUVvx58LiDrNECOlU4pFsbq4boOVnpW5GeT56+pzqb",
-	"pegZIdSbK/LyxfdJvS+aTm2/H8yLWaAwefn8RRRIAwWwlq22usap2SqPKXdD+56PLOe22DvqJrsFNLya",
-	"qEf8ryHFj35LUvwgxweYuu4PW7P0Vvn8zHaZOHBM0hHoiXI5JnNCjDHue7AC/ZqhyojQx6f/6eLzX2Kf",
-	"3yAx+qreZ1hXfehoczkPrmCkgi1PMI6IBiDWAbi7CN1eY1iQ2BsCoaCk0dZyGxvgw79zwco3K+3NBKW9",
-	"7PXgfKDuFHld8OzunawUoklbfaKbNTEidyyCbb3BGJFVqcI6ESszsAgqIQVTilAyp+WUwz2gtr8vNxvB",
-	"i8I4F2NG7PXo5hO+k+zSNeGi2QwC3BCsgCtqXTFRo8swBMT/UkHIaAkBazWTS0LVrbCXWJ4Qqu5ssTgJ",
-	"LkzEKxYAvl5DY6NQFrsTfbS27wQroVspQFQT2wCpQS1s8GFctGEHgA6I3NDdngNfvAzLw7/7fnNp/+P6",
-	"x81LiTsAMVizjzf+HgZLCkPVqtPhHZ1ZxiK3Afc5dLpcHfjAvZVwawNZ2u7irjq37osVNDmw6TwVVOxi",
-	"9MvIWSXxrMzpHQtkeV4Zs9UCvSeUF+pWALcnxPdmqG8YgazNmj5v4sOjh0CXq98FOQhyu12uK/E6Cifk",
-	"rvru/2gk9NQ273lxdGR1cF03iz+dEMUYScPGelhgm4Ink65r3SnT1y6n8mh75TIuXRmwINupVkqz+cEi",
-	"2jo+fleU0l2yszFQ6Xpe/LZjlWFHgy3hSkeVg0Us/V1G60FLvwNh3DIWVXRtFB7HJV1v5/QrxxZ9l4j4",
-	"mXH9PryQS3xNr7GBsFuZ+s2GHZd+cyN8ER7UrfHHujUKlGbxbGbj5UbJQTMedExO2oGbox/wyhkHyph3",
-	"RStDRuwTsPS9ex8hZrmRbt2Ry84lHP3K/HxYLj5c1HILXfdJfcK9XuW9ewda/wye0QV/dv8cJL/9UrSB",
-	"iw2m143ArRtgu74m8ZeA7zGYmVjcEtVkweTCWIaS0DFSPhiQOtj0X6N3LTRhdlM5JB9HFypxLUCf+Oaf",
-	"5pjZftl2V+EALkuO6VWETxkjZbgGtYh9/gZbe8oS8EDok7p6JLl04hAdQ5u9NgLA3q7fXGMzlb3+rUu2",
-	"xMsjFtT7CBALhlrLehwLp1kfwDg1trucbSwX3ujURLZ8+fnL/w0AAP//",
+	"7H3vchu5le+roLhb5eRum5Y9ntkZ6cMt2ZbHupElX0qOszWadYPdIImoCXAaaFGsXFflafJgeZJbOAdA",
+	"o5tosklTk8xW8iVjsRsNHBycv79z8JdBJucLKZjQanD8l8GM0ZyV8J9nN3Rq/j9nKiv5QnMpBseDmxkj",
+	"96xUXIqETGRJ0vPJ0/dUZ7N0OEgGJful4iXLB8e6rFgyUNmMzakZRq8WbHA8ULrkYjr48iUZXMiM4qjt",
+	"j3yasZIRPWNEsCXRMy6mhKvdxv+SDBa0pHOm7XpeV6WSZXxFqWAPGh9IiZzApxd0ysiYTWTJEkIV4Zos",
+	"qSJTfs+EmQo3L/9SsXI1SAaCzs3XM/xGOK85fbhgYqpng+MXR0dHSYQQ52/MgzDegupZPRzPNy55Iss5",
+	"1YPjQVXBkxES8znX8SVPS0Y1U5qIaj5mpVk1E7rkTJElFZrlXWssYMxwHjmb0KrQg+NvjxKzXj6v5rDa",
+	"ZDDnAv/13E+PC82mrIT5XYlidbpYFLzmhNgnafBI+GGu2Vy1iPz86MVL+K7/wxphYJLn+O7zYEtoWdKV",
+	"n9d7Ltg66cwvhBas1MqQrKwKpoieUU1oycicUaHhWBgOymhRsLKLjnMzfoSDx1IWjAo/j5GsNOuiTAk/",
+	"/mo0GVVF91Sqgp3n8bls4dR+H79m96zketU1AeV+j07h30s2GRwP/u1ZLfCe4WPqmR+5NZOuifCpoLoq",
+	"WUxyUU3YQzajYsoUmVBesJwsuZ6BDKFkWspqQdRMLo1EGRJzFNl8oVdECkaUpiJXwECWx8yrstKECsLK",
+	"UnZyk/Jz6scM++2Apjq2aDtHrpPgaBiarsyKNCPjSpMPZ5dvzi9/TMxvyxnPZkTIscxXZEYVGTMmiJZF",
+	"p9SBcXbf2VMzHZx2v729YQ8xgckeNOGCaK4LRmRJ5kwpOmUJyahihE+FLLsl5i8bFEJMapt5fBQlo/lm",
+	"+QNipxY0QEghNTFvds2lwnE3yp0vqHSY0q9kzhkQ+ZoVLNNATvh3JoVmAkgVSOdnf1YoxevRt+8OjGxW",
+	"579cqzv8i1pIoXAeH0o5Lth8wxQW+MR/7DYVNy7MIXKml0xosiylmA5hj+x7ZlhYhfmPRSkXrNSWYjS7",
+	"E3JZsHzK8lPdkII51eyp5nMWE4Xhe69WEdMmGWSywnVvWtEnLnK5fA2PwpoKbk7kttfe2Oeuq/mcliAS",
+	"nTyDVRXF1WRw/NPmQc7cG19+TiK2B3tgWWX+XbMwsDThitCxrPSQXE0IJbBOY3hx5axBY7HAS3Njc7Ic",
+	"xaog7IHOF4Wx1ERO6FjBdhkz8lZosCa5ORuCDW+FWdLEsNipjglwXjAnq8wIAr6sZyVTM1nkYAOWjJpv",
+	"mzPWb09njBbmwMcMsebK4WtGlRKuFSsmiZWVGRXmaI8ZYfe0qKhm+Qk8ayURUXSlyHK2GpJzIwGULO6N",
+	"KecWYIa8FRkVjSEInVIuDE2SNTGQGPOzj+4uokoB9xnZgIxZRueM3HPFx4X554yL3M/riSJoOOPumT8X",
+	"Ut49HdPsjkxkJXJQlafBrho5N4xO2szm1eqaZVLkKj4ts0tkUso5fIqJ3Jn8fr6/41oZ1VXqxH7P/Kxk",
+	"VWaM5JKhnNWsKNwQvydaktSyVeomeyvqt/0+m1dxr43Kd9/ETajZSVbjwvCSt6BrVYEWOyg03PyokJhH",
+	"7ddPM2bOg+Euy2YqbrWSc0EKrrTye0KFWrISnjMTh/XE98Cy305iz72DIq856cbOwxxBMEwM/ceskEtY",
+	"jj+jw+j4aJ72YWjz6CWoyxj3WI5dlAwmZfRq5wf/iJ7yRjcaxVlJuWJ5zSgN2cKF/u7lYN2DSmqbdwcL",
+	"Vzkrrr/hBHZPlMuqDjvF8VmHeQIHem8Oa5gJP1k32bkffveaW5A0/ANrTeK66nPkJXWtIX72n5fjP7MM",
+	"dCkQBzSr2qz3G+zmdjFyooMdnXAg7e4vLpjI93vTHb09Xu3a/qsFE73MVCfVuTAOg9AqyvibJtFiBkcG",
+	"T8mmRTUIltu5tW95oRmEimiec7MkWnwINnlCC8Vihk0dcXIqxTC4+W+khXUCjdszJG/4ZMJKs/gJZ0Wu",
+	"IIKQyfmYC5aT8YqcXr5JrH7BwIycwLkYr8jVCPVFi/VaoZTHCAUkg4enU/nU/O2puuOLp3KBBHq6kGZP",
+	"Smu4hwrIhocs2Vqnuf+AvzRGGwySLb5U/5FLH2P5x5KsVlKHCZ30/3KoSA4ZM9lhBmFU5UCBix2+foDQ",
+	"BvjcB41K9J9/KIgPcty+dAnHH0tZLQ6u9rxL2/3e84OqS/Qle+3UP0y71uKgpV0nGEdURhWYhxpKc3ez",
+	"Njre2vtqS9gz9KBaoU8ZfsCPMyRnEPncEu7cYHN+jaGAHNfDTEgCm8KHzyz7/LzxlHywvlnrpKirScTH",
+	"AclCWwbDCVGMkbRa3Mi0f7jBC6H+0ghP9Zd2VNQs1GXG4lm8hiEOn0twhZ2k2YUqN86EMn6dsoIXPWkw",
+	"K8FKN0ylZ0wMyY/83tidylIM6CgIhfBiQrgmd4wtMJaEf8QwANL6VsCQEKkoqDY+8KsV+SCVnpZMPVEk",
+	"K2R21/bTD7wPv84W1DHX3WzcMw5OXcpzlRJZknQCljKwZlsdmFdiwsuIoHALbBq5ErlMh+TTTJpNJoqJ",
+	"HJ9SZj+kyBiZQyp2zDJaKRY6jEuqSCGVTiBQCFG6GdUQ+TMcojTJeY7BJSFdOpnkxpbWS56xIXk9k4oJ",
+	"w0g3MlNc2FgDt4E546K0Nr5Lyk6877B1r62bAZE29RVGH+ZZ3b/3NyEWN7IjPW64KW24NG2nrpDyjuWE",
+	"6iE5Ddw+PJ9wmsC9KdhEE1pIwYbE2Faeg4gUxaqvhOu0TToSVKk10FLwPW30thkzSsCQM24pcONElm+q",
+	"EjwpG0pMyYrpk86cFRNG6/w0sF8aJIO35yP8j9PXf7i8+nRx9ubHszeDZDA6u766+OPZm+B0rvsrZvuA",
+	"jMNrG6qod5HPF9ImHKixiwcaWPYZvgDUwS04u7fpkfUdzammPuppHiMpvh45ypkPdGzlaBsTiapaFRdH",
+	"WrP5QscSXYy8u7n5QGwqakjOtSIzRvN2vOiJAoca+CtnBdMsJ0rObZyXTrQNQ7lIOVdEMa2NdfK7b45I",
+	"TlfGLLkV1nD+PcbVS6a0MfFXioB0EVPz/3V8LuJ+55Zj3jfPcL9QLpg7Mctq1Zj80gZPbDqH5Ym3mRTL",
+	"SoYBlIhUElzN4ikPH13lBSOVyEGgrhIj3336YFHKjClFcr5L2sOuzrhxG434kkHcIs6q7tM265MbqRwP",
+	"uCKjbGPUET72zthxQXYx/vExm3IhjMKwh6XBch3TwAHfWRt181yCZ9ELLfVucXPjhVbqtcw7VgBnCB86",
+	"CRJjsK2l4ye7rGE0xnzPypxnEcZJP16+ORt9/nT6X+mxjeoRWenMnL0V00OSfrw0ou/S/ywYnN0lLwoy",
+	"o/cM/lSrdCORQ04zLKi0lDlRmhfFrYAchZRwHJvprzld4YgglUFfk/TN2cX5H89GZ2/SY0KzjC00y4ck",
+	"HZ3djMyUqVNMKINgDFVlGWP58FakN+9GVzc3F/A2SoSMmTNHqDKqDrwWsjAThzHffryGR7nG9QmwY/Cz",
+	"RM8gzwJzHZL0x6vLs/ajt8I+S8UKpYvTKZ7Mg2RgKTpIBn5xoFNuRuZXP2X4G8xokAzM19a1TVtI28Ma",
+	"MmG99x2iu+TjSjOA/221JJuy8o6tYmCILVE2CYEHR5ez//vx9OJ6kAzO/nR+fWP+4/3pzet3Z9eRxSaD",
+	"e1pUHWdEswfU+ziisRTJ6OwFYQ+LkilI0phf7eiJO0bwBnx62IxFPu8A+oXkNgSABa2RtmkGAMJs2KJ1",
+	"H3MAXoTPvqqKuxFTEBT6ywY7favVSQvj/cYSdIHJtzRiRUliH945np8MMISwV8CETSrF8s4JLo2ZbwN3",
+	"Po1LC8wg7jFT47TQccE+Cs2L/jK7EndCLiNpwfNc1fCoALewISe4Q8TD73VN4npPa+LV82svMCYF2niR",
+	"eGzIAgCsP24W8wSIzyc2X6HW7U5v4jQMiHjSDIJN698e4ZLgpE6lzMGoseLeeCuG2hojBuBqGr+gKhiy",
+	"BExpWxDxQVsL9rTD0jaPeA0DRoQE59UiRuVyF4OqZLpc2TBki8H9orw5aDSZUuYoTmi5fS1aalpsI3WL",
+	"o/CdJNiqYI5+W+Jss2AiZyJbrcukDaawkPqkDhLmuRHPDB2CTeavsGFPixJSkCi0gR1zGgqe3c1kpVhU",
+	"c4DDaE5BB0q3oUVt5tm/Elv8WQCo2oqOcgfGQ4RCNLo30PERACcBkmC4LTm4LtydilHdqjzyWkuAic5E",
+	"vvfwO7XdlvhEJsuSFbTWV+tzsQ7YpWpv9vMX37z89rv//N5sx8KcxtLM9r+f/u+fjp7+8PN//HuMaZjI",
+	"b3gsXL4GR2kDgxRd9T/TTNzzUoq59dXXfzen4f0GoA88cK1pdhdRKP33ozXgDfw19jnHnh2b4HOpMVel",
+	"1HGS3kgE+FEhFcRb+tMPfZttnpY7ctf4dPvYhosKJ9rcnqRVieDR9zhogwFDMrY2sc3Km0TEtV+ds3pH",
+	"Hy8vMbD0+ur9h4uzG7Dx356eX2yPKaExee2mu4sR+ZazIj/rkswUxBPgY0E8A5sBrCEWT+ryVcelvGMC",
+	"MlCJ0V8zCOW7fUoTkspKf5aTz6Uhjfm3kPqz3ZNxAX+xtstn+HjaEQxhRd4RbKB6Fnwag5ND3F+mfjr6",
+	"OQUTAnnVGjQ16iP6tQCjt4lq4BdDUFWSXA4H2/wHXESC1Ky/ssWbgAjX8K19d/v+gwQWtHiGOWVkhD3A",
+	"MbBWiojDQso7qHEYktOiMNTTiswrm+Q5AYWHEtb8ZA3gkhk6gAEbUW0N1dUv2dJ0qBoh9W+P1nMw4QF+",
+	"LYWmXETQpa+pYmQO+kX18Qmb48JUWGTY07Y7mlhYLBUrm6gQYTRkh08b+aS6EBff9nDJN9aNwM9v4mFR",
+	"78C4grEfjoL/bbNW51w8yrjuqEfyVkakzRkViqCwbcA9nHTuI5MbVHuxlq+pBP+lYvbnOBYjJtXtudxV",
+	"qpfsfVQepx/ORp/P/vT63enlj2cpWpUqsB6MLWGMXATiczGtkcwkfX318fLm8/nl50/nl2+uPjVexzgz",
+	"1aRgVGmS+hRMeitq+ACMCqqEC5IuoZbBZWJABIOCcXMAcEEzaBZOH3RlY0b9FKWnzm5EhVx6DMd8M7NK",
+	"kYxX1smvV4zov0polie4KohYwSKxFiDMM42uPt6YdZ1++HBx/vr05vzqcpAMzi7/eD66unx/dnnTb4Vu",
+	"qrst8B1UCb91arQpjOcQHu2APMOKjCNj3TXYSojdyiInEAw2itCi5O/YogNh7hy67ijflmCneT9md10G",
+	"MYl4UspFnMFzJ2eISLD+PWatubZpFK4V4XnipDMWV5N0ycYzKe+e8jyWODenq288Dj/72mGnoiEBRcZs",
+	"WontAQA7WkT0XRU5UxpT6SFiF9HbcrIeyemrgyH3F4E8ZFCdvFMipHe1itJnm3Nt5hG/pTnPw4RbPLyw",
+	"OQxkCQYYBrAcA2oF2chdwkDUFrdtIm/IyiN8Y7c6CDuv3bNRu8zMOWTJwB6LnpOzT3fXadgHWqUaJ7ba",
+	"FgInCO+YSsG229scg6V4OINyg3rWzTn5XQrcw8Z5DZl8mySKQ6Z2gxc1JNtBUEbbZj3ybNoyLd6ej3xW",
+	"bS1wRdLR2fvzyzdnI8yQQeoPgCTKQXg8BCOE7EFJSerQFXb0ulDoVsQqhUg6+nhx9tlYaoAPMePjn0Zn",
+	"r68wd4h1XobwVMsyqGcIyvRi9XkwWwsq49o8EZbbOUUOtIB0HS46RIgkg3B27p9+ZttUPMiZ1XDk+HC7",
+	"isc3YLsjZ3QDrgbpdnYz+i/8p4tshzlY2GSXhk1IiuZxSsq1ID2Mdvand6cfr2/ME2HE/lZsDNm3bEAH",
+	"xnFTa+VNrYWeDPzHetJ0hxBKB01v+JwVtkLi8Y5173N7VemxfOjaaBeqwD1tAEYcPjI4AUF5bDujs4hV",
+	"wYZLQMNvxXRUK/bLykkwV06nbGMVKNhwCOrAF5rwiAAouJ6j6YHoaVEelx6jfFDR3pyk/YHkTFNeKPK7",
+	"0dvX5IeX3/7n73eJqd1xkSPEclHKaUnn6phwcU8LY5gKqT9DJCEhmRSTgmc6IUrTgiVGaxrqQYTns1tK",
+	"QrSUnwtaTllyKyqhqoXhepZ/nrOc089mdQmZMz2T+WcIzpljyXAGY57nTCSkEvSe8oKOzWdchAlTc4bq",
+	"rHbuqEWuWClqMSZmSWbrjCiXy2b5cpiYMGTr4OUZXSyYYI4yTC4KFlYYo8EOQS/DAQgKfaK6w+X9D2wQ",
+	"SP2yf6EQgpg24Wu5ctA5Y6q7FZBCToebLTcfOPn2hx8CFn95FE8butLQjdAjM4WlLPM4BbXNNbRz9ktA",
+	"341lpY/HBRV3JyQ1jI4aGeW/4QVF6IJiejzM+QQvbke/aIzTu4JQb7LZ8GpN79gRHjGaj2r02aMAqn/D",
+	"uOLO0qQmLd7T8g42dW6UO75FuFAaKy72Lhv8beOakbfi4J0AKLMFjwNZSWnbmX0tjsR9Nn4UMikyXnAf",
+	"QYmEN+LhIamcQp4TK+7vwWHm5Z74l2QwKWVEs575oBt8h4kcthg0EMCFuSWbOWEU1N7f//q33u65i4hu",
+	"/TA8uMeq5lyp6Pg3NbjEwysJLfRMVlMAFK2ImsmqyE/IEao5WhSQg2JFsf9ErkHobkMz8NxXRWNRxgSa",
+	"+7nWaThUI3jUoShqn1VW+moyMuZmT1oExSMrUlLE9bXw3UGSakyzuz3IskOMRUdE09//+jdwgfC0tpFp",
+	"W5Bl7GHBMr0VA+dbnWB6zazfiLK5oUMAUQIOPXFoE4eul7Z/iFwSKwu+VqT4cAocWCBLcI4SLzZq3m8z",
+	"X4MZGoSIi6kOxPmV8IhzrDgwCogKjfF5OVmvB4tEcPn9xs4rvgMCYpV54cCkCjcCSQ+WsCKa3jEi7200",
+	"eSnLu3hEPCson7O84Uttc7VcaIIrF960J3BXwCZ+ewQJgnUQXt0jEb9lIyT7fWsmVRwnw/MOWx9mpxIX",
+	"RVBBk6EpZvG5JuPVCUltHcJ57m0CZ72iZICCMcRkqaVN8UYDzK8YbfmfO1aD+EEi4WTDlRCiVnwqzEQL",
+	"PmH9RcSCx5G1ETEm7X4GVvVPA7rgxtC2Ua5BMsi5WkAS/eefd5Hde9Q63NftdHoEa4FTcL31q25VTZh7",
+	"QO7oBib2ULdYvePUbRA4F1zpr434ONm1f7AnLIGJnxkj7Y0vjFVA1DcnMyZkR1UQOYfDrbSEklzUXc6S",
+	"jlYpNYkwlvnq1cpiODbLAPPo9Yy++Pa79em/4VOmtDu/ECnmgszYw7CjMZvrd9yL9mHmM8LTTjitldeb",
+	"uXwcXYA3gLlAqZBcM7kUHbghPZP5dl63z3l+d0tqkCkJyBvniGbR0rodZ4ZtFkEZiUrmZh0vyR/4qx5b",
+	"fGBqo3C+sEFUK6QGx4N3Nzcfnj0fPicvjo7I1R+iZldZiYxGzST8qEIHAPw6aNVWkqzq04wqmFS9F1GS",
+	"2166LeOhnLP8mouM9XRb/EHj3lYBU2XGzUncAYe6R8qVCTq2uPt1g6RfwKKOVUwCKMrmN+xzX2BlrTLd",
+	"YC6BwJjWiIxNQ8fQEJtjC3Vjx40SuyrMyTJP9k9Uw4fuabFxYcZNeUWzu40PWcTCDZsvXK/GToT8+g+Q",
+	"vrgSI2yHEd/rkoEGXL3nwqHwItCqTC627u41PLRnZztNyynT/eXLDTwfEy0+QxhfCoQJN9KzWuR0f+tm",
+	"xyY4S1oKLqZqgzJ3eTcoc+eKLFg5owt0Q6D/Y416pS51bm12RdSSQ7NVIicTaNtn7V9jDyxLrgHZhWGu",
+	"Xy8E7hPvO4Y421vdwJbFtjtmW9bmZC02w01PQkGeuKoQJy8DYddsSwjM70Vnm8/WT3KDCjX/rwuPdUkR",
+	"8nibCOunfv2IR4Vvl557wyZc8D0ajljc8IKVSgrPaxMLJV63MAKN5IPNeG3CVyqo/nx5OD3mV3DUJss7",
+	"uXSRgrA3MYCo6wRsaIRb0CYvmRqSIyIFCQGSrssw/A6RUJE5FDHKne+/e7kFPNufQoE27tdO2unl9W7S",
+	"NmOHDSYgmFkDKrWcQsTF5/Vaix72RkRuXk5EUfudex6Q8Jvvtt2IEdXn6zs/oaVrocy1653cDl0CNrZp",
+	"MLa6MBsJ4mmDwGYzRSLFrWjQCfmlhaB1LINfg9gOxBYLRlCYIIbVKDtM0Ho6fHf08vseAO91o6XR+rGV",
+	"O6qUNjzv4F24HEMS+1IEEv8V/SKdtbRj+XrEltqcEnMxQyvlMQhpGxxZH9winGhRKNsLuSEThuStGTjG",
+	"+3sn1CLWXreo8g23x0wvGROkZHMu0MMCAElLOm2BeJ2QI18RYsdB/mzybFOgsQea6WKFUq3JjM+Pjr4/",
+	"lFzbwcDdrzHn49vBG4pg+k+5YTxvVmJzKlaBmAIFBmH/pK4QeL5BYfmSSzgGw9bObi342GFNbYv/wMJo",
+	"f1m0rx0clKAcba9B2WE+bXu6mwM+YXmHbXdghATk5QwXhPt/5Dq3WQGXtjRuGmGQRzJe4tXeMWu+yxR+",
+	"13EVhDkN1DWXdxkSxIfn0qZKWtn/jgvN0tvq6OibDOLbQFX4N/t/+OcwH4s/pMe2r6LPCWIq3Kcf625n",
+	"f66MGPZGQ2BfYka3nncHKKug062mDWg1tGm4Cu+KsDjuFgCxRuIqknMF9r+ZvgWL4UjD3e9W6FsoEOyV",
+	"qxWwTYSagEIOtQTDjTUJu4QLzEujSnT1nWjPTbtIQCbnc671LvUGRuZdUKXfyarszCvbGwxsrQt8fiar",
+	"sochGmyx3S24Fqt9B4iesfnJrVjaEeScqYYtaziHAp3R/1Gu6sxCOVsNHPu2CX7oovJWLvwq2E9VsEOg",
+	"/iHK/GhofzN6F2Z4b5Rw4MPvivahvIjjbnBIe10fIiC2HN49UtOqkEum9EVPGWcfJyyYXC3x9pBYdsDR",
+	"DhU+9RuXXQFg3xfma/AdrlFMEAGzexVjq2tnSO8UKWIla5SYD0n6v9LGlXpiRcoKUubZjJY006xUUG+O",
+	"dhoAAPuUm9dNIDpLp198fel00HniMT8DTSwe7wO9apfXnaLtRajhdZC++np0fnP++vRikAw+nY5sm4zz",
+	"y7dXPRtj1KHYnWZS0OzudLGIyEACvxG6WFjgiI+tLyTcfBPJkhpVKVgRPYwzql5JfSPvmIhnYmZUXfOp",
+	"4MLIoJLpbhySDbAo2zax0trWbkYuAjMWMHYPUx9o10Vmhjw+Q7xYPFHEv3fP9cqj0T+OLhIfqoDyx/Ie",
+	"WmouqnHBM/P79nI8R6QmSSLrj8w+KnLsHu4dqf5g9xOud8EO7vXmJw7HDPSRNRwA+qFxkck5F1PHGyf1",
+	"3mhjOU5kYeM6DgkbhU/UbBEpdoH9eCU1+ahYSa5OKz0j8HxC0gf5MH7697/+LW35pd9sO/vJACLyV6JY",
+	"7eolBky+Plv74xOsnnZ5qddHrovTD4mDIAJ8y9qPlPzbumO9VXip9dPS6djXlLQ8RvA1i/nmOomfqpM+",
+	"ZwKDH7DhheEULUn6TBkOehZy8LO/OAnC8y9pbMEH2qPOA+c5LXqOvDW4VvqF/d74Dk1agiZxMRNWLvt7",
+	"SxLq27Z9sFEFh4XW+apbhKLb7Je2IvZ+xcC0jeXKLciwR7vjTTjD0qEtt5n/9XIeE3JXLyvMjoYgO7Nf",
+	"jqRJkyFinGSDkrtJ4Ws5ZxA6Xs7kvNE6b4JBgFYXWi7y0H6oFKZdGZ1bpGC0e8te4f92/1fz6aSjEUXM",
+	"OLH02M00+ShyeZDWr8YgluVeXpkRMottVSqZrAoX4yOLSu8Hve9ueOrnX88nxnSfULauE8sw1UbAxx7w",
+	"KRcn6KqT/zTz11F4BIauOxsAGmNnWFbMQIw8BcA1KCXsaGsKVYbO2vMH1PY4QY3HS2z4gmkrRAXuVt8x",
+	"Y0Xue+uuIdldfW4Qi2xeDxLp2L1LMUVPoJYTIhsvY8Yt+4N5FD2m11JkVVk2uz6Ggacuf9w3IthcYsAo",
+	"XkJY1uj7SI+CDhVFNfvASoxixNHrkeCDbUC5MUnlPCXIqMyZrPRGjPzaV/aAVVVl8S4Ky71xMFwqcmIE",
+	"qWPnj6OL4A4IYDC08oLrqpoYqUXD+B/+86G7/klQW/tBqWyWxWpMt59NIZU0JXTUEayDT/UZWuPD9uFs",
+	"n4YNWuMRUE6Wy+Jo+R3TkYQL8n+ury7X05KGsk+glp4UdCWrKFriK1KUu6CyAox4Vw/iYGYvj374LtnW",
+	"lPga4tDGQwNIir9QxlXKU+3VLNPKdXQxOsu2JrHkCGcR5Ey9zba3M3wIDeIJ+33S1QfM3+1iOEEGhW6t",
+	"tPk2gbQn+qWluPrgXkJrp6dGc3fIYxn3Kmi781WQl7ZG3NRqjYxXIXlryMpYViLH5JZdv/nhOdb+GdXo",
+	"YA1cYezoiSIFn3OdEFYoRo46kgINyMO2JMEO8Q4jQFXj0Bgdd62pyGmZk08OlaTo6piky5li2WfsBTSm",
+	"in330mlMlDSVMN/2p6nRZPRgcaWdzJBAYEcNkhrGtwZdeGW20vbDxM3fsjffxY9VYNqUxZbtOBVkpvUC",
+	"kttaLxRESslp4A9gaxSgAeS/GbfHiCvoLgG/pAlkQrDTCryAzXfpvas1bh7sRwsphXp9g1r9Q8tJxy1O",
+	"BlMmWMmznh2bwsF2bNtkXz1EOtb5l4+Wkf0E6JuOjpDWzgCslPGdIFdme462rxKA9GhQ3d1c9dRdAtzV",
+	"49MX+rPCSuPUwn5T9B1rcIStGsMLYqO286OV78gxJB/2iWo0QG5bDPg2Iqp+fHsMw09xE2B/nRO+QNpm",
+	"EukuAB1L0Xf2zU6WbEyCrCYozVw220YNb8WteEpeyZxbj94Yk3UR4HPynr8ako/Yf93eaZ/YQAEXvrdT",
+	"RhVLSCqqokBdQYWdTn1VXy6zas6wku1WEGeHHZOCGSlFLV/ZktQpQ/SxQ9eZaYKfgtNcdPbROsHsCzTD",
+	"IlwsKoQ6GaHOhC7BTkqxvVNaNxvGtvbmIxfQ/xS+QadmeguqFEnrk5y6K/vtBQxUkTSrf9HufpiMFoUr",
+	"oKUOrG4W7qE05gPOOpjTFZg8RrfCPM7DHgVmdd98880PZvIfb15jWSapFoZSggtGJjaVQAuS8ynXakhO",
+	"fct1V0LoWhS4RlnwnU8A70aVpeByRJvHe/Hf336DN2gaKtW3OCg3ZQgAwXkGEy5nGZ/X38exKeL7zCNa",
+	"enbRTJj5eKAne+BKH5OXRy8Rz1PwjNnr+3jOhOYTbg744HRhfJ6nL4ZHzoNs/M2YCu7GosGZxwevdbf2",
+	"mLi6HYbh/vqWbGx/NUAHInBnjwfPrdEr6IIPjgffDJ/DXIyaASngLuw04jSWqMXKE6QXn0xY6XqYul7R",
+	"8zEXePvx6eWbhJRsAf6zWQZctH01QluzRl/B1XxO4Kb1xSEptqpM60b6qe93ZHFdiONZyQpYEUdaw/8h",
+	"lypp8VgLyIQJa4Xg/Igwxu4dX5hp4haiY2Bj0YOCK42fBmLZqxVUZ5FI/cgzY5G4a/X7PVyDpns9b9FU",
+	"vZ49Da4K6Ts83CfSd+7+OvaeL9ywB9332fdc9B73I/b36vG0NW96PHlhvB6o93HXacI5eXF0hN0OhbZu",
+	"b6C1nv3ZRtHRHujVKg1sOlCWkTYwtkOky7jDQ9Y4jw/t5/rMNXX80pAzRl/Y4RKCN8jjwYHavSl2rUPW",
+	"/9m8aSXEs6AGAgzQjnCmVBiXB5EALeWwqWJRBNKrbjFnG5XBTekJBi8BATVFRwCUHzRIS9zt/HU/MSsU",
+	"QGPb5ozwbrsXWpjiMb81qjlAgWDTJbi916qq5UxCUBMoc0LcPfwoouxV/Cjjavc/HNcr0qIAiQ7X/Rlr",
+	"4rhxfzw0kLQWrgJCiQ6JFAzuBZP1h1/JfNXNDe4RztQzvHLdvv/lEfk6uO0xwtg+ZJz7ZvvQjoKKvGBG",
+	"71Yil+AGfj27n9Z0w0IPy0a2vjDC9MZyR//rKSRfj33QaNA8DxYKwfMvz8yE0X3bRVWcvwHpEj9KHyqN",
+	"vb9sK6yQ/V1fWGMgWfeIKC4ylkBc3cedzDFB9WsbOdVHQ+TO6TqGi6ohYc0KxW4FzVCBA9i50RLVM62/",
+	"Ex+8NzMYuEfQqHbBxJB8kApB0RO4wRnv08+NhasTYjy/4lakjYsd0xPEndjr7n0vWGPNQ/EBXpNvfqzs",
+	"H+pSquZZMb8Dk59m7pKsx2L0ILe9idHrZPLXc7T5JO6xO0Jm0wPe3p+n61vWrTHYpCv8HEifx1SK/hb3",
+	"LzEAFJr/tWI0egJMZZCzh6AyfN+NPl7hwFtUJEYPOm3pK+/SNe+MCZZRq8gEzhj+DhoJ/TRQ175SUekh",
+	"uVowQah9cowAYnBkYcRb4V+G84p614tceOuJIin2vsP2r8oZdWnscMErXbZxqwjIjJoeu8VZNxS8lvAr",
+	"/oFmV0BF8OpOQgt+xxKzNnAWiF4tUOb4++jNEtGNS24Ft5fz/1JJbXvMuQ46uB5u5vZLxcpV7ZWNV4Mw",
+	"5IEBxZpdXdjPzH2A8Ws0e2M9ff/lIvzLRTiwNISoYh8/wQUwv14AvpVFHsg/UPSy9Kewl5K552zJmirG",
+	"tWGOGz1vbQ8B2/jYGfBObKHxA9EHawJZc905EHNo3+ydDWOOFHAJkrBWOFvEZJqZVJdVfZBNDJtzf2lG",
+	"V309+yPxT9C7OcI7vv4ZPCpDPpYfgnve0/LOm9qKGAKjJemaau/PP75tQZyFThFOUPtLYClOYJVD8sG6",
+	"bnZqYSUYenjDCHPAL//yunbYfttc4rAel/G0Om3TKUMKP7ph2mWS2juEEIPvupD46wgPQlOaezRxzBJN",
+	"9nE/W/RdC/MczqE9Fc3ICxJMabhfQaHfF4u+GPnv4y9GiscjLgkEdSkJgjMBkuHl0Q/DrTGVfzDvIBFs",
+	"raCQy0OHPzbxTpsNRLuFc/TQ+TB5s/fsI5IxentRhKp4JWLjkjuHEzbzTex1O5bDDhZWtRR+opq3EXoP",
+	"jpe+A/SjneBQQx7w9AYx0L4Hd6Mq/R942JzW23bQ2D0TG3JukC4zj5AUX0sJNhqAyxtttnzMplxA+Rde",
+	"2s0EhNg0QCzH8iGMDZ5gZppqCqE1QVI0Rs7MR9LE/GrcZmtZu5bjHj8B4xkpnBXczApM65LpqnScnV5Q",
+	"pZ/CcE/P36TQqhzvUi1WGKqyDTzmXMH1eqe3IpPzObZNMx/FoPiELYlP2irpylVzo/kyKQTLXDsSc7wy",
+	"ZnFsSpeMziElzQRcomHMDs3n7Ni9Rqhgy5jpj++e4Y5siWeYb3HfgNjW7ps1KMYA2geRBQSP1qGFBm0G",
+	"YVShjV1sRxK2u5WaPWhkp6e4kOYZaQ8YPQ/44oFcRtf7C3lwvLKFtU8hr88cld2psH/AU9Glctbb9QDk",
+	"YuZBb3WCnygupkXrclM1k0s1jKZ422qrtfuxQJG/lKmm8s5X5NXFcGHV+nrRenwG4WWfkUnsdr1S7KO/",
+	"pejI2gWlW+IjrUuCD6T3G6N2ZlWbDB5h+q0eTuOexV+Jqp0h+OCZw7k3zaPrvamI0dSm5t62ky0a7RY5",
+	"5whJlKWNJNlWYXCREZaWoosCw6DOUlouICmBLwFiTPkLvk7qSzxybnPQYEqBooPsmE2DTWQ5lVozYfx1",
+	"bGXkLofquH9jXciN3PoeNchU3yzRaY1bCh3s1AW3PzgsflmJgEWsrMaT5kuVOz0Zd5/Gbnz0TyUOfcem",
+	"LWIQq3kPtRFYDDFeEQumdvRHksPR7Cx+cw2HoFW1GQO6yZYM5QrZdN1AcMMA0dLCxlsZS6jmGmHW5lEC",
+	"u83G0r1iu88P+vUu+YyZeXcXynDQqGo6u6HTrsHtY8/gmS/J4EJm/h69Tc/75+yEvi79ChtnMY4RlvIn",
+	"2utMvBdsA5M1G7GRub2EsMkwOIpnmMa+vdzMwXiF+9cv/Q1MoXvpSad5EJ/20a/Hbj7XjFdSuPtxg46M",
+	"+7Lhl4MZGJ1U3S9YUkXkmtGGNLMKHwPBuZcRJx457u91mdqKPw8ed5A1WkCnCod0a2PVED0nK30r0vPJ",
+	"0/dUZ7M0uBwHAp8vvk/qfdF0avv9YF7MAoXJy+cvokAaKIC1bLXVNU7NVnlMuRva93xkObfF3lE32S2g",
+	"4dVEPeJ/Dil+9FuS4gc5PsDUdX/YmqW3yudntsvEgWOSjkBPlMsxmRNijHHfgxXo1wxVRoQ+Pv0PF5//",
+	"FPv8BonRV/U+w7rqQ0eby3lwDyoVbHmCcUQ0ALEOwF0I6vYaw4LEXtMJBSWNtpbb2AAf/hcXrHyz0t5M",
+	"UNoblw/OB+pOkdcFz+7eyUohmrTVJ7pZEyNyxyLY1huvuatKFdaJWJmBRVAJKZhShJI5LaccLuO1/X3h",
+	"IkFeFPbGQWgAjHlz30l26Zpw0WwGAW4IVsA90a6YqNFlGALif64gZLSEgLWaySWh6lbYm2RPCFV3tlic",
+	"BLeW4hULAF+vobFRKIvdiT5a23eCldCtFCCqiW2A1KAWNvgwLtqwA0AHRG7obs+BL16G5eHffb+5tP9x",
+	"/ePmzeAdgBis2cdrtw+DJYWhatXp8I7OLGORK7n7HDpdrg584N5KuLWBLG13cVedW/fFCpoc2HSeCip2",
+	"Mfpl5KySeFbm9I4FsjyvjNlqgd4Tygt1K4DbE+J7M9Q3jEDWZk2fN/Hh0UOgy9W/BDkIcrtdrivxOgon",
+	"5C7lOydGI6GntnnPi6Mjq4Pruln86YQoxkgaNtbDAtsUPJl0XetOmb52OZVH2yuXcenKgAXZTrVSms0P",
+	"FtHW8fG7opTukp2NgUrX8+K3HasMOxpsCVc6qhwsYunvMloPWvodCOOWsaiia6PwOC7pejunXzm26LtE",
+	"xM+M6/fhhVx99a6xgYLrd3+TYcel39wIX4QHdWv8sW6NAqVZPJvZeLlRctCMBx2Tk3bg5ugHvHLGgTLm",
+	"XdHKkBH7BCx9795HiFlupFt35LJzCUe/Mj8flosPF7XcQtd9Up9wr1d5796B1j+DZ3TBn90/B8lvvxRt",
+	"4GKD6XUjcOsG2K6vSfwl4HsMZiYWt0Q1WTC5MJahtBe8YyLHDkgdbPov0bsWmjC7qRySj6MLlbgWoE98",
+	"809zzGy/bLurcACXJcf0KsKnjJEyXINaxD5/g609ZQl4IPRJXT2SXDpxiI6hzV4bAZCzApqBNtbYTGWv",
+	"f+uSLfHyiAX1PgLEgqHWsh7HwmnWBzBOje0uZxvLhTc6NZEtX37+8v8DAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

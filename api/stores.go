@@ -214,7 +214,14 @@ type AttemptRecord struct {
 	// FinishedAt is nil while the attempt is under way, or when its process died;
 	// the verdict of the outcome is then unknown.
 	FinishedAt *time.Time
-	Outcome    notify.Outcome
+	// UnderWay is true while there is no outcome and the claim still stands,
+	// under which the attempt was begun.
+	UnderWay bool
+	// Replica is the process that made it.
+	Replica string
+	// Request is nil where retention has deleted it, as is the head of the outcome.
+	Request *notify.RequestHead
+	Outcome notify.Outcome
 }
 
 // Replicas tells which processes run.

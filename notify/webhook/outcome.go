@@ -28,8 +28,8 @@ import (
 // Nothing in the outcome shows a secret.
 func judge(w *notify.Webhook, a answer, secrets secrets, now time.Time) notify.Outcome {
 	o := notify.Outcome{
-		StatusCode: a.status, Header: secrets.header(a.header),
-		Response: rules.CleanText(secrets.redact(clean(a.body[:min(len(a.body), maxResponse)])), maxResponse),
+		StatusCode: a.status,
+		Response:   rules.CleanText(secrets.redact(clean(a.body[:min(len(a.body), maxResponse)])), maxResponse),
 	}
 	o.RetryAfter = retryAfter(a.header.Get("Retry-After"), now)
 	o.Verdict = byStatus(a.status, o.RetryAfter)

@@ -125,6 +125,9 @@ func (s *Sender) Close() { s.transport.CloseIdleConnections() }
 // Send makes one attempt, within the webhook's timeout.
 func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
 	return s.timed(ctx, &d.Webhook, func(ctx context.Context, now time.Time) (*http.Request, error) {
+		if !d.At.IsZero() {
+			now = d.At
+		}
 		return s.request(ctx, d, now)
 	})
 }
@@ -168,7 +171,9 @@ func (s *Sender) attempt(parent context.Context, w *notify.Webhook, now time.Tim
 		head, _ = io.ReadAll(io.LimitReader(resp.Body, limit))
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxDrain))
 	}
-	return judge(w, answer{resp.StatusCode, resp.Header, head}, secrets, now)
+	o := judge(w, answer{resp.StatusCode, resp.Header, head}, secrets, now)
+	o.Head = secrets.responseHead(resp)
+	return o
 }
 
 // unanswered is the outcome of an attempt without answer.

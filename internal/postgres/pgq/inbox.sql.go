@@ -165,30 +165,43 @@ func (q *Queries) AlertResolve(ctx context.Context, arg AlertResolveParams) erro
 }
 
 const attemptsOf = `-- name: AttemptsOf :many
-select notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response, duration_us from attempt where notification_id = any($1::uuid[]) order by notification_id, attempt
+select t.notification_id, t.attempt, t.claim_token, t.replica, t.started_at, t.finished_at, t.verdict, t.status_code, t.error, t.response, t.duration_us, t.request, t.response_head, coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
+from attempt t left join outbox o using (notification_id)
+where t.notification_id = any($1::uuid[])
+order by t.notification_id, t.attempt
 `
 
-func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) ([]Attempt, error) {
+type AttemptsOfRow struct {
+	Attempt Attempt
+	Claimed bool
+}
+
+// An attempt without outcome is under way as long as the claim under which it
+// was begun stands.
+func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) ([]AttemptsOfRow, error) {
 	rows, err := q.db.Query(ctx, attemptsOf, notificationIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []Attempt{}
+	items := []AttemptsOfRow{}
 	for rows.Next() {
-		var i Attempt
+		var i AttemptsOfRow
 		if err := rows.Scan(
-			&i.NotificationID,
-			&i.Attempt,
-			&i.ClaimToken,
-			&i.Replica,
-			&i.StartedAt,
-			&i.FinishedAt,
-			&i.Verdict,
-			&i.StatusCode,
-			&i.Error,
-			&i.Response,
-			&i.DurationUs,
+			&i.Attempt.NotificationID,
+			&i.Attempt.Attempt,
+			&i.Attempt.ClaimToken,
+			&i.Attempt.Replica,
+			&i.Attempt.StartedAt,
+			&i.Attempt.FinishedAt,
+			&i.Attempt.Verdict,
+			&i.Attempt.StatusCode,
+			&i.Attempt.Error,
+			&i.Attempt.Response,
+			&i.Attempt.DurationUs,
+			&i.Attempt.Request,
+			&i.Attempt.ResponseHead,
+			&i.Claimed,
 		); err != nil {
 			return nil, err
 		}

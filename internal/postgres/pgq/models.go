@@ -74,6 +74,8 @@ type Attempt struct {
 	Error          string
 	Response       string
 	DurationUs     *int64
+	Request        []byte
+	ResponseHead   []byte
 }
 
 type Notification struct {
@@ -141,6 +143,11 @@ type Replica struct {
 	BeatAt    time.Time
 }
 
+type RetentionPass struct {
+	OnlyRow bool
+	At      time.Time
+}
+
 type Rule struct {
 	RuleID             uuid.UUID
 	TenantID           string
@@ -174,17 +181,18 @@ type RuleFailing struct {
 }
 
 type RuleState struct {
-	RuleID       uuid.UUID
-	ArmedSinceNs int64
-	Former       []byte
-	Cursor       *string
-	NextRunAt    *time.Time
-	ClaimToken   *int64
-	ClaimedBy    *string
-	ClaimedUntil *time.Time
-	LastRunAt    *time.Time
-	Problem      *string
-	ProblemAt    *time.Time
+	RuleID        uuid.UUID
+	ArmedSinceNs  int64
+	Former        []byte
+	Cursor        *string
+	NextRunAt     *time.Time
+	ClaimToken    *int64
+	ClaimedBy     *string
+	ClaimedUntil  *time.Time
+	LastRunAt     *time.Time
+	Problem       *string
+	ProblemAt     *time.Time
+	SweptBeforeNs int64
 }
 
 type RuleWebhook struct {
@@ -198,6 +206,7 @@ type Settlement struct {
 	TenantID       string
 	Status         string
 	SettledAt      time.Time
+	Trail          bool
 }
 
 type SlackMessage struct {

@@ -669,7 +669,10 @@ export interface components {
          * @enum {string}
          */
         AlertState: "PENDING" | "FIRING" | "ACKNOWLEDGED" | "RESOLVED";
-        /** @description One HTTP request. */
+        /**
+         * @description One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
+         *     default); the rest stays as long as the alert.
+         */
         Attempt: {
             /** Format: double */
             durationMs?: number;
@@ -681,19 +684,24 @@ export interface components {
              */
             finishedAt?: string;
             number: number;
+            /** @description The process that made it. */
+            replica?: string;
+            request?: components["schemas"]["RequestHead"];
             /** @description The beginning of the answer's body. */
             response?: string;
+            responseHead?: components["schemas"]["ResponseHead"];
             /** Format: date-time */
             startedAt: string;
             /** @description The HTTP status; absent when there was no answer. */
             statusCode?: number;
             /**
-             * @description `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-             *     later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-             *     message. `GONE`: it will never accept any.
+             * @description `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+             *     for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+             *     `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+             *     accept any.
              * @enum {string}
              */
-            verdict: "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE";
+            verdict: "UNDER_WAY" | "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE";
         };
         AttributeMatch: {
             key: string;
@@ -815,6 +823,12 @@ export interface components {
          * @enum {string}
          */
         GroupBy: "ROUTE" | "APPLICATION" | "ENVIRONMENT";
+        HeaderField: {
+            /** @description The value is a secret, or may hold one, and is not kept. */
+            masked?: boolean;
+            name: string;
+            value?: string;
+        };
         /** @description One message owed. Every attempt sends it under its id, in the header `webhook-id`. */
         Notification: {
             /** Format: uuid */
@@ -1003,6 +1017,24 @@ export interface components {
         };
         ReplicaList: {
             items: components["schemas"]["Replica"][];
+        };
+        /** @description What was sent, or was about to be when the process died. It is stored before the call, without secrets. */
+        RequestHead: {
+            bodyBytes: number;
+            /** @description Digest of the body in hex. */
+            bodySha256: string;
+            headers: components["schemas"]["HeaderField"][];
+            /** @description Of the URL only the host is shown. */
+            host: string;
+            method: string;
+        };
+        /** @description The head of the answer, at most 4 KiB, without secrets. */
+        ResponseHead: {
+            headers: components["schemas"]["HeaderField"][];
+            /** @example HTTP/1.1 200 OK */
+            statusLine: string;
+            /** @description Headers were left out or cut. */
+            truncated?: boolean;
         };
         Rule: {
             /**
