@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -60,7 +59,8 @@ type bots struct {
 
 func newBots(b Bot, perSecond float64) (*bots, error) {
 	for _, c := range b.Channels {
-		if ok, _ := regexp.MatchString(`^[CG][A-Z0-9]+$`, c.ID); !ok || len(c.Name) < 2 || c.Name[0] != '#' {
+		const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+		if c.ID == "" || c.ID[0] != 'C' && c.ID[0] != 'G' || strings.Trim(c.ID, letters) != "" || len(c.Name) < 2 || c.Name[0] != '#' {
 			return nil, fmt.Errorf("channel %q (%s) is no id and name of a channel", c.ID, c.Name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -238,9 +239,9 @@ func (r *record) find(hook, ts string) *Entry {
 func (r *record) last(match func(*Entry) bool) *Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := len(r.entries) - 1; i >= 0; i-- {
-		if match(r.entries[i]) {
-			return r.entries[i]
+	for _, e := range slices.Backward(r.entries) {
+		if match(e) {
+			return e
 		}
 	}
 	return nil
