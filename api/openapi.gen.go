@@ -61,6 +61,36 @@ func (e AttemptVerdict) Valid() bool {
 	}
 }
 
+// Defines values for TestResultVerdict.
+const (
+	TestResultVerdictDELIVERED TestResultVerdict = "DELIVERED"
+	TestResultVerdictGONE      TestResultVerdict = "GONE"
+	TestResultVerdictREFUSED   TestResultVerdict = "REFUSED"
+	TestResultVerdictRETRY     TestResultVerdict = "RETRY"
+	TestResultVerdictTHROTTLED TestResultVerdict = "THROTTLED"
+	TestResultVerdictUNKNOWN   TestResultVerdict = "UNKNOWN"
+)
+
+// Valid indicates whether the value is a known member of the TestResultVerdict enum.
+func (e TestResultVerdict) Valid() bool {
+	switch e {
+	case TestResultVerdictDELIVERED:
+		return true
+	case TestResultVerdictGONE:
+		return true
+	case TestResultVerdictREFUSED:
+		return true
+	case TestResultVerdictRETRY:
+		return true
+	case TestResultVerdictTHROTTLED:
+		return true
+	case TestResultVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GroupAlertsParamsBy.
 const (
 	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
@@ -541,6 +571,15 @@ type ResponseHead struct {
 	Truncated *bool `json:"truncated,omitempty"`
 }
 
+// RotatedSecret defines model for RotatedSecret.
+type RotatedSecret struct {
+	// FormerSecretUntil Until when the former one signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+
+	// SigningSecret The new secret, `whsec_` and base64. It is not shown again.
+	SigningSecret string `json:"signingSecret"`
+}
+
 // Rule defines model for Rule.
 type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
@@ -679,6 +718,12 @@ type RuleStatus struct {
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
 type Scope = rules.Scope
 
+// SecretRotation defines model for SecretRotation.
+type SecretRotation struct {
+	// OverlapSeconds How long the former secret signs beside the new one; 0 drops it at once.
+	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
+}
+
 // Severity defines model for Severity.
 type Severity = rules.Severity
 
@@ -706,6 +751,18 @@ type SlackAppDefinition struct {
 	SigningSecret string `json:"signingSecret,omitempty"`
 }
 
+// SlackAppEdit The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+type SlackAppEdit struct {
+	// BotToken Left out, the present one stays.
+	BotToken *string `json:"botToken,omitempty"`
+
+	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	Channel string `json:"channel"`
+
+	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+}
+
 // Status defines model for Status.
 type Status struct {
 	Dependencies []Dependency `json:"dependencies"`
@@ -729,6 +786,31 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// TestResult What came of a test message.
+type TestResult struct {
+	DurationMs float64 `json:"durationMs"`
+
+	// Error Why the message was not delivered, without secrets.
+	Error *string `json:"error,omitempty"`
+
+	// Problem Why the body is a fallback; absent when it is what its template says.
+	Problem *string `json:"problem,omitempty"`
+
+	// Response The beginning of the answer's body.
+	Response *string `json:"response,omitempty"`
+
+	// StatusCode The HTTP status; absent when there was no answer.
+	StatusCode *int `json:"statusCode,omitempty"`
+
+	// Verdict As of an attempt. `DELIVERED` is what one wants to see.
+	Verdict     TestResultVerdict  `json:"verdict"`
+	WebhookID   openapi_types.UUID `json:"webhookId"`
+	WebhookName string             `json:"webhookName"`
+}
+
+// TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
+type TestResultVerdict string
+
 // UndoResult defines model for UndoResult.
 type UndoResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -744,9 +826,12 @@ type Webhook struct {
 	CreatedAt    time.Time `json:"createdAt"`
 
 	// DisabledReason Why Tocsin switched the webhook off.
-	DisabledReason   *string `json:"disabledReason,omitempty"`
-	Enabled          bool    `json:"enabled"`
-	HasSigningSecret bool    `json:"hasSigningSecret"`
+	DisabledReason *string `json:"disabledReason,omitempty"`
+	Enabled        bool    `json:"enabled"`
+
+	// FormerSecretUntil Until when a former signing secret signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+	HasSigningSecret  bool       `json:"hasSigningSecret"`
 
 	// HeaderNames The names of the additional headers; their values are secret.
 	HeaderNames []string `json:"headerNames"`
@@ -806,6 +891,38 @@ type WebhookDefinition struct {
 
 	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
 	URL string `json:"url,omitempty"`
+}
+
+// WebhookEdit What a person edits of a webhook.
+type WebhookEdit struct {
+	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
+	BodyTemplate string `json:"bodyTemplate,omitempty"`
+	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// Headers Sent with each request. Left out, the present ones stay.
+	Headers map[string]string `json:"headers,omitempty"`
+
+	// MaxConcurrent Attempts under way in one process.
+	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
+	Name          string `json:"name"`
+
+	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+	Operators bool `json:"operators,omitempty"`
+
+	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
+
+	// SigningSecret Left out, the present one stays; empty, requests are not signed.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+
+	// Slack The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+	Slack *SlackAppEdit `json:"slack,omitempty"`
+
+	// TimeoutSeconds Bounds one attempt.
+	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
+
+	// URL An http or https URL. Left out, the present one stays, unless `slack` is given.
+	URL *string `json:"url,omitempty"`
 }
 
 // WebhookKind defines model for WebhookKind.
@@ -979,6 +1096,12 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// UpdateWebhookParams defines parameters for UpdateWebhook.
+type UpdateWebhookParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
 type AcknowledgeAlertsJSONRequestBody = AlertSelection
 
@@ -996,6 +1119,12 @@ type UpdateRuleJSONRequestBody = RuleDefinition
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
+
+// UpdateWebhookJSONRequestBody defines body for UpdateWebhook for application/json ContentType.
+type UpdateWebhookJSONRequestBody = WebhookEdit
+
+// RotateWebhookSecretJSONRequestBody defines body for RotateWebhookSecret for application/json ContentType.
+type RotateWebhookSecretJSONRequestBody = SecretRotation
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -1086,6 +1215,24 @@ type ServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx echo.Context, id ID) error
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx echo.Context, id ID) error
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx echo.Context, id ID) error
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx echo.Context, id ID) error
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx echo.Context, id ID) error
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx echo.Context, id ID) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -1735,6 +1882,122 @@ func (w *ServerInterfaceWrapper) GetWebhook(ctx echo.Context) error {
 	return err
 }
 
+// UpdateWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateWebhookParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateWebhook(ctx, id, params)
+	return err
+}
+
+// DisableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) DisableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DisableWebhook(ctx, id)
+	return err
+}
+
+// EnableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) EnableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.EnableWebhook(ctx, id)
+	return err
+}
+
+// RetireWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RetireWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetireWebhookSecret(ctx, id)
+	return err
+}
+
+// RotateWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RotateWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RotateWebhookSecret(ctx, id)
+	return err
+}
+
+// TestWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) TestWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestWebhook(ctx, id)
+	return err
+}
+
 // This is a simple interface which specifies echo.Route addition functions which
 // are present on both echo.Echo and echo.Group, since we want to allow using
 // either of them for path registration
@@ -1795,6 +2058,12 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
 	router.DELETE(options.BaseURL+"/webhooks/:id", wrapper.DeleteWebhook, options.OperationMiddlewares["deleteWebhook"]...)
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
+	router.PUT(options.BaseURL+"/webhooks/:id", wrapper.UpdateWebhook, options.OperationMiddlewares["updateWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/enable", wrapper.EnableWebhook, options.OperationMiddlewares["enableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/disable", wrapper.DisableWebhook, options.OperationMiddlewares["disableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/test", wrapper.TestWebhook, options.OperationMiddlewares["testWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/rotate-secret", wrapper.RotateWebhookSecret, options.OperationMiddlewares["rotateWebhookSecret"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/retire-secret", wrapper.RetireWebhookSecret, options.OperationMiddlewares["retireWebhookSecret"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
@@ -3032,6 +3301,283 @@ func (response GetWebhookdefaultApplicationProblemPlusJSONResponse) VisitGetWebh
 	return err
 }
 
+type UpdateWebhookRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateWebhookParams
+	Body   *UpdateWebhookJSONRequestBody
+}
+
+type UpdateWebhookResponseObject interface {
+	VisitUpdateWebhookResponse(w http.ResponseWriter) error
+}
+
+type UpdateWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers UpdateWebhook200ResponseHeaders
+}
+
+func (response UpdateWebhook200JSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateWebhookdefaultApplicationProblemPlusJSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DisableWebhookResponseObject interface {
+	VisitDisableWebhookResponse(w http.ResponseWriter) error
+}
+
+type DisableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type DisableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers DisableWebhook200ResponseHeaders
+}
+
+func (response DisableWebhook200JSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DisableWebhookdefaultApplicationProblemPlusJSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type EnableWebhookResponseObject interface {
+	VisitEnableWebhookResponse(w http.ResponseWriter) error
+}
+
+type EnableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type EnableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers EnableWebhook200ResponseHeaders
+}
+
+func (response EnableWebhook200JSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EnableWebhookdefaultApplicationProblemPlusJSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetireWebhookSecretResponseObject interface {
+	VisitRetireWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RetireWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RetireWebhookSecret200JSONResponse struct {
+	Body    Webhook
+	Headers RetireWebhookSecret200ResponseHeaders
+}
+
+func (response RetireWebhookSecret200JSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretRequestObject struct {
+	ID   ID `json:"id"`
+	Body *RotateWebhookSecretJSONRequestBody
+}
+
+type RotateWebhookSecretResponseObject interface {
+	VisitRotateWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RotateWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RotateWebhookSecret200JSONResponse struct {
+	Body    RotatedSecret
+	Headers RotateWebhookSecret200ResponseHeaders
+}
+
+func (response RotateWebhookSecret200JSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type TestWebhookResponseObject interface {
+	VisitTestWebhookResponse(w http.ResponseWriter) error
+}
+
+type TestWebhook200JSONResponse TestResult
+
+func (response TestWebhook200JSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TestWebhookdefaultApplicationProblemPlusJSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
@@ -3121,6 +3667,24 @@ type StrictServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx context.Context, request GetWebhookRequestObject) (GetWebhookResponseObject, error)
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx context.Context, request UpdateWebhookRequestObject) (UpdateWebhookResponseObject, error)
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx context.Context, request DisableWebhookRequestObject) (DisableWebhookResponseObject, error)
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx context.Context, request EnableWebhookRequestObject) (EnableWebhookResponseObject, error)
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx context.Context, request RetireWebhookSecretRequestObject) (RetireWebhookSecretResponseObject, error)
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx context.Context, request RotateWebhookSecretRequestObject) (RotateWebhookSecretResponseObject, error)
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx context.Context, request TestWebhookRequestObject) (TestWebhookResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx echo.Context, request any) (any, error)
@@ -3984,201 +4548,414 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// UpdateWebhook operation middleware
+func (sh *strictHandler) UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error {
+	var request UpdateWebhookRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateWebhookJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateWebhook(ctx.Request().Context(), request.(UpdateWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateWebhookResponseObject); ok {
+		return validResponse.VisitUpdateWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DisableWebhook operation middleware
+func (sh *strictHandler) DisableWebhook(ctx echo.Context, id ID) error {
+	var request DisableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DisableWebhook(ctx.Request().Context(), request.(DisableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DisableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DisableWebhookResponseObject); ok {
+		return validResponse.VisitDisableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// EnableWebhook operation middleware
+func (sh *strictHandler) EnableWebhook(ctx echo.Context, id ID) error {
+	var request EnableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EnableWebhook(ctx.Request().Context(), request.(EnableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EnableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(EnableWebhookResponseObject); ok {
+		return validResponse.VisitEnableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetireWebhookSecret operation middleware
+func (sh *strictHandler) RetireWebhookSecret(ctx echo.Context, id ID) error {
+	var request RetireWebhookSecretRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetireWebhookSecret(ctx.Request().Context(), request.(RetireWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetireWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetireWebhookSecretResponseObject); ok {
+		return validResponse.VisitRetireWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RotateWebhookSecret operation middleware
+func (sh *strictHandler) RotateWebhookSecret(ctx echo.Context, id ID) error {
+	var request RotateWebhookSecretRequestObject
+
+	request.ID = id
+
+	var body RotateWebhookSecretJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RotateWebhookSecret(ctx.Request().Context(), request.(RotateWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RotateWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RotateWebhookSecretResponseObject); ok {
+		return validResponse.VisitRotateWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TestWebhook operation middleware
+func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
+	var request TestWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestWebhook(ctx.Request().Context(), request.(TestWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestWebhookResponseObject); ok {
+		return validResponse.VisitTestWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // Base64 encoded, compressed with deflate, json marshaled OpenAPI spec.
 // Stored as a slice of fixed-width chunks rather than one concatenated
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3vchu5le+roLhb5eRum5Y9ntkZ6cMt2ZbHupElX0qOszWadYPdIImoCXAaaFGsXFflafJgeZJbOAdA",
-	"o5tosklTk8xW8iVjsRsNHBycv79z8JdBJucLKZjQanD8l8GM0ZyV8J9nN3Rq/j9nKiv5QnMpBseDmxkj",
-	"96xUXIqETGRJ0vPJ0/dUZ7N0OEgGJful4iXLB8e6rFgyUNmMzakZRq8WbHA8ULrkYjr48iUZXMiM4qjt",
-	"j3yasZIRPWNEsCXRMy6mhKvdxv+SDBa0pHOm7XpeV6WSZXxFqWAPGh9IiZzApxd0ysiYTWTJEkIV4Zos",
-	"qSJTfs+EmQo3L/9SsXI1SAaCzs3XM/xGOK85fbhgYqpng+MXR0dHSYQQ52/MgzDegupZPRzPNy55Iss5",
-	"1YPjQVXBkxES8znX8SVPS0Y1U5qIaj5mpVk1E7rkTJElFZrlXWssYMxwHjmb0KrQg+NvjxKzXj6v5rDa",
-	"ZDDnAv/13E+PC82mrIT5XYlidbpYFLzmhNgnafBI+GGu2Vy1iPz86MVL+K7/wxphYJLn+O7zYEtoWdKV",
-	"n9d7Ltg66cwvhBas1MqQrKwKpoieUU1oycicUaHhWBgOymhRsLKLjnMzfoSDx1IWjAo/j5GsNOuiTAk/",
-	"/mo0GVVF91Sqgp3n8bls4dR+H79m96zketU1AeV+j07h30s2GRwP/u1ZLfCe4WPqmR+5NZOuifCpoLoq",
-	"WUxyUU3YQzajYsoUmVBesJwsuZ6BDKFkWspqQdRMLo1EGRJzFNl8oVdECkaUpiJXwECWx8yrstKECsLK",
-	"UnZyk/Jz6scM++2Apjq2aDtHrpPgaBiarsyKNCPjSpMPZ5dvzi9/TMxvyxnPZkTIscxXZEYVGTMmiJZF",
-	"p9SBcXbf2VMzHZx2v729YQ8xgckeNOGCaK4LRmRJ5kwpOmUJyahihE+FLLsl5i8bFEJMapt5fBQlo/lm",
-	"+QNipxY0QEghNTFvds2lwnE3yp0vqHSY0q9kzhkQ+ZoVLNNATvh3JoVmAkgVSOdnf1YoxevRt+8OjGxW",
-	"579cqzv8i1pIoXAeH0o5Lth8wxQW+MR/7DYVNy7MIXKml0xosiylmA5hj+x7ZlhYhfmPRSkXrNSWYjS7",
-	"E3JZsHzK8lPdkII51eyp5nMWE4Xhe69WEdMmGWSywnVvWtEnLnK5fA2PwpoKbk7kttfe2Oeuq/mcliAS",
-	"nTyDVRXF1WRw/NPmQc7cG19+TiK2B3tgWWX+XbMwsDThitCxrPSQXE0IJbBOY3hx5axBY7HAS3Njc7Ic",
-	"xaog7IHOF4Wx1ERO6FjBdhkz8lZosCa5ORuCDW+FWdLEsNipjglwXjAnq8wIAr6sZyVTM1nkYAOWjJpv",
-	"mzPWb09njBbmwMcMsebK4WtGlRKuFSsmiZWVGRXmaI8ZYfe0qKhm+Qk8ayURUXSlyHK2GpJzIwGULO6N",
-	"KecWYIa8FRkVjSEInVIuDE2SNTGQGPOzj+4uokoB9xnZgIxZRueM3HPFx4X554yL3M/riSJoOOPumT8X",
-	"Ut49HdPsjkxkJXJQlafBrho5N4xO2szm1eqaZVLkKj4ts0tkUso5fIqJ3Jn8fr6/41oZ1VXqxH7P/Kxk",
-	"VWaM5JKhnNWsKNwQvydaktSyVeomeyvqt/0+m1dxr43Kd9/ETajZSVbjwvCSt6BrVYEWOyg03PyokJhH",
-	"7ddPM2bOg+Euy2YqbrWSc0EKrrTye0KFWrISnjMTh/XE98Cy305iz72DIq856cbOwxxBMEwM/ceskEtY",
-	"jj+jw+j4aJ72YWjz6CWoyxj3WI5dlAwmZfRq5wf/iJ7yRjcaxVlJuWJ5zSgN2cKF/u7lYN2DSmqbdwcL",
-	"Vzkrrr/hBHZPlMuqDjvF8VmHeQIHem8Oa5gJP1k32bkffveaW5A0/ANrTeK66nPkJXWtIX72n5fjP7MM",
-	"dCkQBzSr2qz3G+zmdjFyooMdnXAg7e4vLpjI93vTHb09Xu3a/qsFE73MVCfVuTAOg9AqyvibJtFiBkcG",
-	"T8mmRTUIltu5tW95oRmEimiec7MkWnwINnlCC8Vihk0dcXIqxTC4+W+khXUCjdszJG/4ZMJKs/gJZ0Wu",
-	"IIKQyfmYC5aT8YqcXr5JrH7BwIycwLkYr8jVCPVFi/VaoZTHCAUkg4enU/nU/O2puuOLp3KBBHq6kGZP",
-	"Smu4hwrIhocs2Vqnuf+AvzRGGwySLb5U/5FLH2P5x5KsVlKHCZ30/3KoSA4ZM9lhBmFU5UCBix2+foDQ",
-	"BvjcB41K9J9/KIgPcty+dAnHH0tZLQ6u9rxL2/3e84OqS/Qle+3UP0y71uKgpV0nGEdURhWYhxpKc3ez",
-	"Njre2vtqS9gz9KBaoU8ZfsCPMyRnEPncEu7cYHN+jaGAHNfDTEgCm8KHzyz7/LzxlHywvlnrpKirScTH",
-	"AclCWwbDCVGMkbRa3Mi0f7jBC6H+0ghP9Zd2VNQs1GXG4lm8hiEOn0twhZ2k2YUqN86EMn6dsoIXPWkw",
-	"K8FKN0ylZ0wMyY/83tidylIM6CgIhfBiQrgmd4wtMJaEf8QwANL6VsCQEKkoqDY+8KsV+SCVnpZMPVEk",
-	"K2R21/bTD7wPv84W1DHX3WzcMw5OXcpzlRJZknQCljKwZlsdmFdiwsuIoHALbBq5ErlMh+TTTJpNJoqJ",
-	"HJ9SZj+kyBiZQyp2zDJaKRY6jEuqSCGVTiBQCFG6GdUQ+TMcojTJeY7BJSFdOpnkxpbWS56xIXk9k4oJ",
-	"w0g3MlNc2FgDt4E546K0Nr5Lyk6877B1r62bAZE29RVGH+ZZ3b/3NyEWN7IjPW64KW24NG2nrpDyjuWE",
-	"6iE5Ddw+PJ9wmsC9KdhEE1pIwYbE2Faeg4gUxaqvhOu0TToSVKk10FLwPW30thkzSsCQM24pcONElm+q",
-	"EjwpG0pMyYrpk86cFRNG6/w0sF8aJIO35yP8j9PXf7i8+nRx9ubHszeDZDA6u766+OPZm+B0rvsrZvuA",
-	"jMNrG6qod5HPF9ImHKixiwcaWPYZvgDUwS04u7fpkfUdzammPuppHiMpvh45ypkPdGzlaBsTiapaFRdH",
-	"WrP5QscSXYy8u7n5QGwqakjOtSIzRvN2vOiJAoca+CtnBdMsJ0rObZyXTrQNQ7lIOVdEMa2NdfK7b45I",
-	"TlfGLLkV1nD+PcbVS6a0MfFXioB0EVPz/3V8LuJ+55Zj3jfPcL9QLpg7Mctq1Zj80gZPbDqH5Ym3mRTL",
-	"SoYBlIhUElzN4ikPH13lBSOVyEGgrhIj3336YFHKjClFcr5L2sOuzrhxG434kkHcIs6q7tM265MbqRwP",
-	"uCKjbGPUET72zthxQXYx/vExm3IhjMKwh6XBch3TwAHfWRt181yCZ9ELLfVucXPjhVbqtcw7VgBnCB86",
-	"CRJjsK2l4ye7rGE0xnzPypxnEcZJP16+ORt9/nT6X+mxjeoRWenMnL0V00OSfrw0ou/S/ywYnN0lLwoy",
-	"o/cM/lSrdCORQ04zLKi0lDlRmhfFrYAchZRwHJvprzld4YgglUFfk/TN2cX5H89GZ2/SY0KzjC00y4ck",
-	"HZ3djMyUqVNMKINgDFVlGWP58FakN+9GVzc3F/A2SoSMmTNHqDKqDrwWsjAThzHffryGR7nG9QmwY/Cz",
-	"RM8gzwJzHZL0x6vLs/ajt8I+S8UKpYvTKZ7Mg2RgKTpIBn5xoFNuRuZXP2X4G8xokAzM19a1TVtI28Ma",
-	"MmG99x2iu+TjSjOA/221JJuy8o6tYmCILVE2CYEHR5ez//vx9OJ6kAzO/nR+fWP+4/3pzet3Z9eRxSaD",
-	"e1pUHWdEswfU+ziisRTJ6OwFYQ+LkilI0phf7eiJO0bwBnx62IxFPu8A+oXkNgSABa2RtmkGAMJs2KJ1",
-	"H3MAXoTPvqqKuxFTEBT6ywY7favVSQvj/cYSdIHJtzRiRUliH945np8MMISwV8CETSrF8s4JLo2ZbwN3",
-	"Po1LC8wg7jFT47TQccE+Cs2L/jK7EndCLiNpwfNc1fCoALewISe4Q8TD73VN4npPa+LV82svMCYF2niR",
-	"eGzIAgCsP24W8wSIzyc2X6HW7U5v4jQMiHjSDIJN698e4ZLgpE6lzMGoseLeeCuG2hojBuBqGr+gKhiy",
-	"BExpWxDxQVsL9rTD0jaPeA0DRoQE59UiRuVyF4OqZLpc2TBki8H9orw5aDSZUuYoTmi5fS1aalpsI3WL",
-	"o/CdJNiqYI5+W+Jss2AiZyJbrcukDaawkPqkDhLmuRHPDB2CTeavsGFPixJSkCi0gR1zGgqe3c1kpVhU",
-	"c4DDaE5BB0q3oUVt5tm/Elv8WQCo2oqOcgfGQ4RCNLo30PERACcBkmC4LTm4LtydilHdqjzyWkuAic5E",
-	"vvfwO7XdlvhEJsuSFbTWV+tzsQ7YpWpv9vMX37z89rv//N5sx8KcxtLM9r+f/u+fjp7+8PN//HuMaZjI",
-	"b3gsXL4GR2kDgxRd9T/TTNzzUoq59dXXfzen4f0GoA88cK1pdhdRKP33ozXgDfw19jnHnh2b4HOpMVel",
-	"1HGS3kgE+FEhFcRb+tMPfZttnpY7ctf4dPvYhosKJ9rcnqRVieDR9zhogwFDMrY2sc3Km0TEtV+ds3pH",
-	"Hy8vMbD0+ur9h4uzG7Dx356eX2yPKaExee2mu4sR+ZazIj/rkswUxBPgY0E8A5sBrCEWT+ryVcelvGMC",
-	"MlCJ0V8zCOW7fUoTkspKf5aTz6Uhjfm3kPqz3ZNxAX+xtstn+HjaEQxhRd4RbKB6Fnwag5ND3F+mfjr6",
-	"OQUTAnnVGjQ16iP6tQCjt4lq4BdDUFWSXA4H2/wHXESC1Ky/ssWbgAjX8K19d/v+gwQWtHiGOWVkhD3A",
-	"MbBWiojDQso7qHEYktOiMNTTiswrm+Q5AYWHEtb8ZA3gkhk6gAEbUW0N1dUv2dJ0qBoh9W+P1nMw4QF+",
-	"LYWmXETQpa+pYmQO+kX18Qmb48JUWGTY07Y7mlhYLBUrm6gQYTRkh08b+aS6EBff9nDJN9aNwM9v4mFR",
-	"78C4grEfjoL/bbNW51w8yrjuqEfyVkakzRkViqCwbcA9nHTuI5MbVHuxlq+pBP+lYvbnOBYjJtXtudxV",
-	"qpfsfVQepx/ORp/P/vT63enlj2cpWpUqsB6MLWGMXATiczGtkcwkfX318fLm8/nl50/nl2+uPjVexzgz",
-	"1aRgVGmS+hRMeitq+ACMCqqEC5IuoZbBZWJABIOCcXMAcEEzaBZOH3RlY0b9FKWnzm5EhVx6DMd8M7NK",
-	"kYxX1smvV4zov0polie4KohYwSKxFiDMM42uPt6YdZ1++HBx/vr05vzqcpAMzi7/eD66unx/dnnTb4Vu",
-	"qrst8B1UCb91arQpjOcQHu2APMOKjCNj3TXYSojdyiInEAw2itCi5O/YogNh7hy67ijflmCneT9md10G",
-	"MYl4UspFnMFzJ2eISLD+PWatubZpFK4V4XnipDMWV5N0ycYzKe+e8jyWODenq288Dj/72mGnoiEBRcZs",
-	"WontAQA7WkT0XRU5UxpT6SFiF9HbcrIeyemrgyH3F4E8ZFCdvFMipHe1itJnm3Nt5hG/pTnPw4RbPLyw",
-	"OQxkCQYYBrAcA2oF2chdwkDUFrdtIm/IyiN8Y7c6CDuv3bNRu8zMOWTJwB6LnpOzT3fXadgHWqUaJ7ba",
-	"FgInCO+YSsG229scg6V4OINyg3rWzTn5XQrcw8Z5DZl8mySKQ6Z2gxc1JNtBUEbbZj3ybNoyLd6ej3xW",
-	"bS1wRdLR2fvzyzdnI8yQQeoPgCTKQXg8BCOE7EFJSerQFXb0ulDoVsQqhUg6+nhx9tlYaoAPMePjn0Zn",
-	"r68wd4h1XobwVMsyqGcIyvRi9XkwWwsq49o8EZbbOUUOtIB0HS46RIgkg3B27p9+ZttUPMiZ1XDk+HC7",
-	"isc3YLsjZ3QDrgbpdnYz+i/8p4tshzlY2GSXhk1IiuZxSsq1ID2Mdvand6cfr2/ME2HE/lZsDNm3bEAH",
-	"xnFTa+VNrYWeDPzHetJ0hxBKB01v+JwVtkLi8Y5173N7VemxfOjaaBeqwD1tAEYcPjI4AUF5bDujs4hV",
-	"wYZLQMNvxXRUK/bLykkwV06nbGMVKNhwCOrAF5rwiAAouJ6j6YHoaVEelx6jfFDR3pyk/YHkTFNeKPK7",
-	"0dvX5IeX3/7n73eJqd1xkSPEclHKaUnn6phwcU8LY5gKqT9DJCEhmRSTgmc6IUrTgiVGaxrqQYTns1tK",
-	"QrSUnwtaTllyKyqhqoXhepZ/nrOc089mdQmZMz2T+WcIzpljyXAGY57nTCSkEvSe8oKOzWdchAlTc4bq",
-	"rHbuqEWuWClqMSZmSWbrjCiXy2b5cpiYMGTr4OUZXSyYYI4yTC4KFlYYo8EOQS/DAQgKfaK6w+X9D2wQ",
-	"SP2yf6EQgpg24Wu5ctA5Y6q7FZBCToebLTcfOPn2hx8CFn95FE8butLQjdAjM4WlLPM4BbXNNbRz9ktA",
-	"341lpY/HBRV3JyQ1jI4aGeW/4QVF6IJiejzM+QQvbke/aIzTu4JQb7LZ8GpN79gRHjGaj2r02aMAqn/D",
-	"uOLO0qQmLd7T8g42dW6UO75FuFAaKy72Lhv8beOakbfi4J0AKLMFjwNZSWnbmX0tjsR9Nn4UMikyXnAf",
-	"QYmEN+LhIamcQp4TK+7vwWHm5Z74l2QwKWVEs575oBt8h4kcthg0EMCFuSWbOWEU1N7f//q33u65i4hu",
-	"/TA8uMeq5lyp6Pg3NbjEwysJLfRMVlMAFK2ImsmqyE/IEao5WhSQg2JFsf9ErkHobkMz8NxXRWNRxgSa",
-	"+7nWaThUI3jUoShqn1VW+moyMuZmT1oExSMrUlLE9bXw3UGSakyzuz3IskOMRUdE09//+jdwgfC0tpFp",
-	"W5Bl7GHBMr0VA+dbnWB6zazfiLK5oUMAUQIOPXFoE4eul7Z/iFwSKwu+VqT4cAocWCBLcI4SLzZq3m8z",
-	"X4MZGoSIi6kOxPmV8IhzrDgwCogKjfF5OVmvB4tEcPn9xs4rvgMCYpV54cCkCjcCSQ+WsCKa3jEi7200",
-	"eSnLu3hEPCson7O84Uttc7VcaIIrF960J3BXwCZ+ewQJgnUQXt0jEb9lIyT7fWsmVRwnw/MOWx9mpxIX",
-	"RVBBk6EpZvG5JuPVCUltHcJ57m0CZ72iZICCMcRkqaVN8UYDzK8YbfmfO1aD+EEi4WTDlRCiVnwqzEQL",
-	"PmH9RcSCx5G1ETEm7X4GVvVPA7rgxtC2Ua5BMsi5WkAS/eefd5Hde9Q63NftdHoEa4FTcL31q25VTZh7",
-	"QO7oBib2ULdYvePUbRA4F1zpr434ONm1f7AnLIGJnxkj7Y0vjFVA1DcnMyZkR1UQOYfDrbSEklzUXc6S",
-	"jlYpNYkwlvnq1cpiODbLAPPo9Yy++Pa79em/4VOmtDu/ECnmgszYw7CjMZvrd9yL9mHmM8LTTjitldeb",
-	"uXwcXYA3gLlAqZBcM7kUHbghPZP5dl63z3l+d0tqkCkJyBvniGbR0rodZ4ZtFkEZiUrmZh0vyR/4qx5b",
-	"fGBqo3C+sEFUK6QGx4N3Nzcfnj0fPicvjo7I1R+iZldZiYxGzST8qEIHAPw6aNVWkqzq04wqmFS9F1GS",
-	"2166LeOhnLP8mouM9XRb/EHj3lYBU2XGzUncAYe6R8qVCTq2uPt1g6RfwKKOVUwCKMrmN+xzX2BlrTLd",
-	"YC6BwJjWiIxNQ8fQEJtjC3Vjx40SuyrMyTJP9k9Uw4fuabFxYcZNeUWzu40PWcTCDZsvXK/GToT8+g+Q",
-	"vrgSI2yHEd/rkoEGXL3nwqHwItCqTC627u41PLRnZztNyynT/eXLDTwfEy0+QxhfCoQJN9KzWuR0f+tm",
-	"xyY4S1oKLqZqgzJ3eTcoc+eKLFg5owt0Q6D/Y416pS51bm12RdSSQ7NVIicTaNtn7V9jDyxLrgHZhWGu",
-	"Xy8E7hPvO4Y421vdwJbFtjtmW9bmZC02w01PQkGeuKoQJy8DYddsSwjM70Vnm8/WT3KDCjX/rwuPdUkR",
-	"8nibCOunfv2IR4Vvl557wyZc8D0ajljc8IKVSgrPaxMLJV63MAKN5IPNeG3CVyqo/nx5OD3mV3DUJss7",
-	"uXSRgrA3MYCo6wRsaIRb0CYvmRqSIyIFCQGSrssw/A6RUJE5FDHKne+/e7kFPNufQoE27tdO2unl9W7S",
-	"NmOHDSYgmFkDKrWcQsTF5/Vaix72RkRuXk5EUfudex6Q8Jvvtt2IEdXn6zs/oaVrocy1653cDl0CNrZp",
-	"MLa6MBsJ4mmDwGYzRSLFrWjQCfmlhaB1LINfg9gOxBYLRlCYIIbVKDtM0Ho6fHf08vseAO91o6XR+rGV",
-	"O6qUNjzv4F24HEMS+1IEEv8V/SKdtbRj+XrEltqcEnMxQyvlMQhpGxxZH9winGhRKNsLuSEThuStGTjG",
-	"+3sn1CLWXreo8g23x0wvGROkZHMu0MMCAElLOm2BeJ2QI18RYsdB/mzybFOgsQea6WKFUq3JjM+Pjr4/",
-	"lFzbwcDdrzHn49vBG4pg+k+5YTxvVmJzKlaBmAIFBmH/pK4QeL5BYfmSSzgGw9bObi342GFNbYv/wMJo",
-	"f1m0rx0clKAcba9B2WE+bXu6mwM+YXmHbXdghATk5QwXhPt/5Dq3WQGXtjRuGmGQRzJe4tXeMWu+yxR+",
-	"13EVhDkN1DWXdxkSxIfn0qZKWtn/jgvN0tvq6OibDOLbQFX4N/t/+OcwH4s/pMe2r6LPCWIq3Kcf625n",
-	"f66MGPZGQ2BfYka3nncHKKug062mDWg1tGm4Cu+KsDjuFgCxRuIqknMF9r+ZvgWL4UjD3e9W6FsoEOyV",
-	"qxWwTYSagEIOtQTDjTUJu4QLzEujSnT1nWjPTbtIQCbnc671LvUGRuZdUKXfyarszCvbGwxsrQt8fiar",
-	"sochGmyx3S24Fqt9B4iesfnJrVjaEeScqYYtaziHAp3R/1Gu6sxCOVsNHPu2CX7oovJWLvwq2E9VsEOg",
-	"/iHK/GhofzN6F2Z4b5Rw4MPvivahvIjjbnBIe10fIiC2HN49UtOqkEum9EVPGWcfJyyYXC3x9pBYdsDR",
-	"DhU+9RuXXQFg3xfma/AdrlFMEAGzexVjq2tnSO8UKWIla5SYD0n6v9LGlXpiRcoKUubZjJY006xUUG+O",
-	"dhoAAPuUm9dNIDpLp198fel00HniMT8DTSwe7wO9apfXnaLtRajhdZC++np0fnP++vRikAw+nY5sm4zz",
-	"y7dXPRtj1KHYnWZS0OzudLGIyEACvxG6WFjgiI+tLyTcfBPJkhpVKVgRPYwzql5JfSPvmIhnYmZUXfOp",
-	"4MLIoJLpbhySDbAo2zax0trWbkYuAjMWMHYPUx9o10Vmhjw+Q7xYPFHEv3fP9cqj0T+OLhIfqoDyx/Ie",
-	"WmouqnHBM/P79nI8R6QmSSLrj8w+KnLsHu4dqf5g9xOud8EO7vXmJw7HDPSRNRwA+qFxkck5F1PHGyf1",
-	"3mhjOU5kYeM6DgkbhU/UbBEpdoH9eCU1+ahYSa5OKz0j8HxC0gf5MH7697/+LW35pd9sO/vJACLyV6JY",
-	"7eolBky+Plv74xOsnnZ5qddHrovTD4mDIAJ8y9qPlPzbumO9VXip9dPS6djXlLQ8RvA1i/nmOomfqpM+",
-	"ZwKDH7DhheEULUn6TBkOehZy8LO/OAnC8y9pbMEH2qPOA+c5LXqOvDW4VvqF/d74Dk1agiZxMRNWLvt7",
-	"SxLq27Z9sFEFh4XW+apbhKLb7Je2IvZ+xcC0jeXKLciwR7vjTTjD0qEtt5n/9XIeE3JXLyvMjoYgO7Nf",
-	"jqRJkyFinGSDkrtJ4Ws5ZxA6Xs7kvNE6b4JBgFYXWi7y0H6oFKZdGZ1bpGC0e8te4f92/1fz6aSjEUXM",
-	"OLH02M00+ShyeZDWr8YgluVeXpkRMottVSqZrAoX4yOLSu8Hve9ueOrnX88nxnSfULauE8sw1UbAxx7w",
-	"KRcn6KqT/zTz11F4BIauOxsAGmNnWFbMQIw8BcA1KCXsaGsKVYbO2vMH1PY4QY3HS2z4gmkrRAXuVt8x",
-	"Y0Xue+uuIdldfW4Qi2xeDxLp2L1LMUVPoJYTIhsvY8Yt+4N5FD2m11JkVVk2uz6Ggacuf9w3IthcYsAo",
-	"XkJY1uj7SI+CDhVFNfvASoxixNHrkeCDbUC5MUnlPCXIqMyZrPRGjPzaV/aAVVVl8S4Ky71xMFwqcmIE",
-	"qWPnj6OL4A4IYDC08oLrqpoYqUXD+B/+86G7/klQW/tBqWyWxWpMt59NIZU0JXTUEayDT/UZWuPD9uFs",
-	"n4YNWuMRUE6Wy+Jo+R3TkYQL8n+ury7X05KGsk+glp4UdCWrKFriK1KUu6CyAox4Vw/iYGYvj374LtnW",
-	"lPga4tDGQwNIir9QxlXKU+3VLNPKdXQxOsu2JrHkCGcR5Ey9zba3M3wIDeIJ+33S1QfM3+1iOEEGhW6t",
-	"tPk2gbQn+qWluPrgXkJrp6dGc3fIYxn3Kmi781WQl7ZG3NRqjYxXIXlryMpYViLH5JZdv/nhOdb+GdXo",
-	"YA1cYezoiSIFn3OdEFYoRo46kgINyMO2JMEO8Q4jQFXj0Bgdd62pyGmZk08OlaTo6piky5li2WfsBTSm",
-	"in330mlMlDSVMN/2p6nRZPRgcaWdzJBAYEcNkhrGtwZdeGW20vbDxM3fsjffxY9VYNqUxZbtOBVkpvUC",
-	"kttaLxRESslp4A9gaxSgAeS/GbfHiCvoLgG/pAlkQrDTCryAzXfpvas1bh7sRwsphXp9g1r9Q8tJxy1O",
-	"BlMmWMmznh2bwsF2bNtkXz1EOtb5l4+Wkf0E6JuOjpDWzgCslPGdIFdme462rxKA9GhQ3d1c9dRdAtzV",
-	"49MX+rPCSuPUwn5T9B1rcIStGsMLYqO286OV78gxJB/2iWo0QG5bDPg2Iqp+fHsMw09xE2B/nRO+QNpm",
-	"EukuAB1L0Xf2zU6WbEyCrCYozVw220YNb8WteEpeyZxbj94Yk3UR4HPynr8ako/Yf93eaZ/YQAEXvrdT",
-	"RhVLSCqqokBdQYWdTn1VXy6zas6wku1WEGeHHZOCGSlFLV/ZktQpQ/SxQ9eZaYKfgtNcdPbROsHsCzTD",
-	"IlwsKoQ6GaHOhC7BTkqxvVNaNxvGtvbmIxfQ/xS+QadmeguqFEnrk5y6K/vtBQxUkTSrf9HufpiMFoUr",
-	"oKUOrG4W7qE05gPOOpjTFZg8RrfCPM7DHgVmdd98880PZvIfb15jWSapFoZSggtGJjaVQAuS8ynXakhO",
-	"fct1V0LoWhS4RlnwnU8A70aVpeByRJvHe/Hf336DN2gaKtW3OCg3ZQgAwXkGEy5nGZ/X38exKeL7zCNa",
-	"enbRTJj5eKAne+BKH5OXRy8Rz1PwjNnr+3jOhOYTbg744HRhfJ6nL4ZHzoNs/M2YCu7GosGZxwevdbf2",
-	"mLi6HYbh/vqWbGx/NUAHInBnjwfPrdEr6IIPjgffDJ/DXIyaASngLuw04jSWqMXKE6QXn0xY6XqYul7R",
-	"8zEXePvx6eWbhJRsAf6zWQZctH01QluzRl/B1XxO4Kb1xSEptqpM60b6qe93ZHFdiONZyQpYEUdaw/8h",
-	"lypp8VgLyIQJa4Xg/Igwxu4dX5hp4haiY2Bj0YOCK42fBmLZqxVUZ5FI/cgzY5G4a/X7PVyDpns9b9FU",
-	"vZ49Da4K6Ts83CfSd+7+OvaeL9ywB9332fdc9B73I/b36vG0NW96PHlhvB6o93HXacI5eXF0hN0OhbZu",
-	"b6C1nv3ZRtHRHujVKg1sOlCWkTYwtkOky7jDQ9Y4jw/t5/rMNXX80pAzRl/Y4RKCN8jjwYHavSl2rUPW",
-	"/9m8aSXEs6AGAgzQjnCmVBiXB5EALeWwqWJRBNKrbjFnG5XBTekJBi8BATVFRwCUHzRIS9zt/HU/MSsU",
-	"QGPb5ozwbrsXWpjiMb81qjlAgWDTJbi916qq5UxCUBMoc0LcPfwoouxV/Cjjavc/HNcr0qIAiQ7X/Rlr",
-	"4rhxfzw0kLQWrgJCiQ6JFAzuBZP1h1/JfNXNDe4RztQzvHLdvv/lEfk6uO0xwtg+ZJz7ZvvQjoKKvGBG",
-	"71Yil+AGfj27n9Z0w0IPy0a2vjDC9MZyR//rKSRfj33QaNA8DxYKwfMvz8yE0X3bRVWcvwHpEj9KHyqN",
-	"vb9sK6yQ/V1fWGMgWfeIKC4ylkBc3cedzDFB9WsbOdVHQ+TO6TqGi6ohYc0KxW4FzVCBA9i50RLVM62/",
-	"Ex+8NzMYuEfQqHbBxJB8kApB0RO4wRnv08+NhasTYjy/4lakjYsd0xPEndjr7n0vWGPNQ/EBXpNvfqzs",
-	"H+pSquZZMb8Dk59m7pKsx2L0ILe9idHrZPLXc7T5JO6xO0Jm0wPe3p+n61vWrTHYpCv8HEifx1SK/hb3",
-	"LzEAFJr/tWI0egJMZZCzh6AyfN+NPl7hwFtUJEYPOm3pK+/SNe+MCZZRq8gEzhj+DhoJ/TRQ175SUekh",
-	"uVowQah9cowAYnBkYcRb4V+G84p614tceOuJIin2vsP2r8oZdWnscMErXbZxqwjIjJoeu8VZNxS8lvAr",
-	"/oFmV0BF8OpOQgt+xxKzNnAWiF4tUOb4++jNEtGNS24Ft5fz/1JJbXvMuQ46uB5u5vZLxcpV7ZWNV4Mw",
-	"5IEBxZpdXdjPzH2A8Ws0e2M9ff/lIvzLRTiwNISoYh8/wQUwv14AvpVFHsg/UPSy9Kewl5K552zJmirG",
-	"tWGOGz1vbQ8B2/jYGfBObKHxA9EHawJZc905EHNo3+ydDWOOFHAJkrBWOFvEZJqZVJdVfZBNDJtzf2lG",
-	"V309+yPxT9C7OcI7vv4ZPCpDPpYfgnve0/LOm9qKGAKjJemaau/PP75tQZyFThFOUPtLYClOYJVD8sG6",
-	"bnZqYSUYenjDCHPAL//yunbYfttc4rAel/G0Om3TKUMKP7ph2mWS2juEEIPvupD46wgPQlOaezRxzBJN",
-	"9nE/W/RdC/MczqE9Fc3ICxJMabhfQaHfF4u+GPnv4y9GiscjLgkEdSkJgjMBkuHl0Q/DrTGVfzDvIBFs",
-	"raCQy0OHPzbxTpsNRLuFc/TQ+TB5s/fsI5IxentRhKp4JWLjkjuHEzbzTex1O5bDDhZWtRR+opq3EXoP",
-	"jpe+A/SjneBQQx7w9AYx0L4Hd6Mq/R942JzW23bQ2D0TG3JukC4zj5AUX0sJNhqAyxtttnzMplxA+Rde",
-	"2s0EhNg0QCzH8iGMDZ5gZppqCqE1QVI0Rs7MR9LE/GrcZmtZu5bjHj8B4xkpnBXczApM65LpqnScnV5Q",
-	"pZ/CcE/P36TQqhzvUi1WGKqyDTzmXMH1eqe3IpPzObZNMx/FoPiELYlP2irpylVzo/kyKQTLXDsSc7wy",
-	"ZnFsSpeMziElzQRcomHMDs3n7Ni9Rqhgy5jpj++e4Y5siWeYb3HfgNjW7ps1KMYA2geRBQSP1qGFBm0G",
-	"YVShjV1sRxK2u5WaPWhkp6e4kOYZaQ8YPQ/44oFcRtf7C3lwvLKFtU8hr88cld2psH/AU9Glctbb9QDk",
-	"YuZBb3WCnygupkXrclM1k0s1jKZ422qrtfuxQJG/lKmm8s5X5NXFcGHV+nrRenwG4WWfkUnsdr1S7KO/",
-	"pejI2gWlW+IjrUuCD6T3G6N2ZlWbDB5h+q0eTuOexV+Jqp0h+OCZw7k3zaPrvamI0dSm5t62ky0a7RY5",
-	"5whJlKWNJNlWYXCREZaWoosCw6DOUlouICmBLwFiTPkLvk7qSzxybnPQYEqBooPsmE2DTWQ5lVozYfx1",
-	"bGXkLofquH9jXciN3PoeNchU3yzRaY1bCh3s1AW3PzgsflmJgEWsrMaT5kuVOz0Zd5/Gbnz0TyUOfcem",
-	"LWIQq3kPtRFYDDFeEQumdvRHksPR7Cx+cw2HoFW1GQO6yZYM5QrZdN1AcMMA0dLCxlsZS6jmGmHW5lEC",
-	"u83G0r1iu88P+vUu+YyZeXcXynDQqGo6u6HTrsHtY8/gmS/J4EJm/h69Tc/75+yEvi79ChtnMY4RlvIn",
-	"2utMvBdsA5M1G7GRub2EsMkwOIpnmMa+vdzMwXiF+9cv/Q1MoXvpSad5EJ/20a/Hbj7XjFdSuPtxg46M",
-	"+7Lhl4MZGJ1U3S9YUkXkmtGGNLMKHwPBuZcRJx457u91mdqKPw8ed5A1WkCnCod0a2PVED0nK30r0vPJ",
-	"0/dUZ7M0uBwHAp8vvk/qfdF0avv9YF7MAoXJy+cvokAaKIC1bLXVNU7NVnlMuRva93xkObfF3lE32S2g",
-	"4dVEPeJ/Dil+9FuS4gc5PsDUdX/YmqW3yudntsvEgWOSjkBPlMsxmRNijHHfgxXo1wxVRoQ+Pv0PF5//",
-	"FPv8BonRV/U+w7rqQ0eby3lwDyoVbHmCcUQ0ALEOwF0I6vYaw4LEXtMJBSWNtpbb2AAf/hcXrHyz0t5M",
-	"UNoblw/OB+pOkdcFz+7eyUohmrTVJ7pZEyNyxyLY1huvuatKFdaJWJmBRVAJKZhShJI5LaccLuO1/X3h",
-	"IkFeFPbGQWgAjHlz30l26Zpw0WwGAW4IVsA90a6YqNFlGALif64gZLSEgLWaySWh6lbYm2RPCFV3tlic",
-	"BLeW4hULAF+vobFRKIvdiT5a23eCldCtFCCqiW2A1KAWNvgwLtqwA0AHRG7obs+BL16G5eHffb+5tP9x",
-	"/ePmzeAdgBis2cdrtw+DJYWhatXp8I7OLGORK7n7HDpdrg584N5KuLWBLG13cVedW/fFCpoc2HSeCip2",
-	"Mfpl5KySeFbm9I4FsjyvjNlqgd4Tygt1K4DbE+J7M9Q3jEDWZk2fN/Hh0UOgy9W/BDkIcrtdrivxOgon",
-	"5C7lOydGI6GntnnPi6Mjq4Pruln86YQoxkgaNtbDAtsUPJl0XetOmb52OZVH2yuXcenKgAXZTrVSms0P",
-	"FtHW8fG7opTukp2NgUrX8+K3HasMOxpsCVc6qhwsYunvMloPWvodCOOWsaiia6PwOC7pejunXzm26LtE",
-	"xM+M6/fhhVx99a6xgYLrd3+TYcel39wIX4QHdWv8sW6NAqVZPJvZeLlRctCMBx2Tk3bg5ugHvHLGgTLm",
-	"XdHKkBH7BCx9795HiFlupFt35LJzCUe/Mj8flosPF7XcQtd9Up9wr1d5796B1j+DZ3TBn90/B8lvvxRt",
-	"4GKD6XUjcOsG2K6vSfwl4HsMZiYWt0Q1WTC5MJahtBe8YyLHDkgdbPov0bsWmjC7qRySj6MLlbgWoE98",
-	"809zzGy/bLurcACXJcf0KsKnjJEyXINaxD5/g609ZQl4IPRJXT2SXDpxiI6hzV4bAZCzApqBNtbYTGWv",
-	"f+uSLfHyiAX1PgLEgqHWsh7HwmnWBzBOje0uZxvLhTc6NZEtX37+8v8DAAD//w==",
+	"7H39cts4lu+roLRbld27jOKk073d9h+3nMTp+I5j58rOZLbavRFEQhLGFMAmQCuquamap5kHmye5hXMA",
+	"EKRAiVLk7vRWzz/TsUgQHwfn43e+/jZI5aKQggmtBsd/G8wZzVgJ/3l2Q2fm/zOm0pIXmksxOB7czBm5",
+	"Z6XiUiRkKksyPp8+fkt1Oh8PB8mgZL9UvGTZ4FiXFUsGKp2zBTXD6FXBBscDpUsuZoPPn5PBhUwpjtr+",
+	"yIc5KxnRc0YEWxI952JGuNpt/M/JoKAlXTBt1/OyKpUs4ysaC/ZJ4wNjIqfw6YLOGJmwqSxZQqgiXJMl",
+	"VWTG75kwU+Hm5V8qVq4GyUDQhfl6it8I57Wgny6YmOn54PjZ0dFREtmI81fmQRivoHpeD8ezjUueynJB",
+	"9eB4UFXwZGSL+YLr+JJnJaOaKU1EtZiw0qyaCV1ypsiSCs2yrjXmMGY4j4xNaZXrwfG3R4lZL19UC1ht",
+	"Mlhwgf966qfHhWYzVsL8rkS+Oi2KnNeUEPskDR4JP8w1W6jWJj89evYcvuv/sLYxMMlzfPdpcCS0LOnK",
+	"z+stF2x968wvhOas1MpsWVnlTBE9p5rQkpEFo0LDtTAUlNI8Z2XXPi7M+BEKnkiZMyr8PEay0qxrZ0r4",
+	"8Vfbk1GVd0+lytl5Fp/LFkrt9/Frds9KrlddE1Du9+gU/rVk08Hx4F+e1AzvCT6mnviRWzPpmgifCaqr",
+	"ksU4F9WEfUrnVMyYIlPKc5aRJddz4CGUzEpZFUTN5dJwlCExV5EtCr0iUjCiNBWZAgKyNGZelZUmVBBW",
+	"lrKTmpSfUz9i2O8ENNWxRds5cp0EV8Ps6cqsSDMyqTR5d3b56vzyx8T8tpzzdE6EnMhsReZUkQljgmiZ",
+	"d3IdGGf3kz0108Fp9zvbG/YpxjDZJ024IJrrnBFZkgVTis5YQlKqGOEzIctujvnLBoEQ49pmHu9FyWi2",
+	"mf8A26kZDWykkJqYN7vmUuG4G/nOZxQ6TOkXMuMMNvma5SzVsJ3w71QKzQRsVcCdn/xVIRevR99+OjCy",
+	"WZ3/ci3u8C+qkELhPN6VcpKzxYYpFPjEf+w2FTcuzCFyp5dMaLIspZgN4Yzse2ZYWIX5j6KUBSu13TGa",
+	"3gm5zFk2Y9mpbnDBjGr2WPMFi7HC8L0Xq4hqkwxSWeG6N63oAxeZXL6ER2FNOTc3cttrr+xz19ViQUtg",
+	"iY6fwary/Go6OP5p8yBn7o3PPycR3YN9Ymll/l2TMJA04YrQiaz0kFxNCSWwTqN4ceW0QaOxwEsLo3Oy",
+	"DNmqIOwTXRS50dRERuhEwXEZNfJWaNAmubkbgg1vhVnS1JDYqY4xcJ4zx6vMCAK+rOclU3OZZ6ADloya",
+	"b5s71u9M54zm5sLHFLHmyuFrRpQSrhXLp4nllSkV5mpPGGH3NK+oZtkJPGs5EVF0pchyvhqSc8MBlMzv",
+	"jSrnFmCGvBUpFY0hCJ1RLsyeJGtsIDHqZx/ZnUeFAp4zkgGZsJQuGLnnik9y8885F5mf1yNFUHHG0zN/",
+	"zqW8ezyh6R2ZykpkICpPg1M1fG4YnbSZzYvVNUulyFR8WuaUyLSUC/gUE5lT+f18/41rZURXqRP7PfOz",
+	"klWZMpJJhnxWszx3Q/w70ZKMLVmN3WRvRf22P2fzKp61Efnum3gINTnJapIbWvIadC0qUGMHgYaHH2US",
+	"i6j++mHOzH0w1GXJTMW1VnIuSM6VVv5MqFBLVsJzZuKwnvgZWPLbie25d5DlNSfdOHmYIzCGqdn/Ccvl",
+	"Epbj7+gwOj6qp30I2jx6CeIyRj2WYouSwaSMXO384J/RUt5oRiM7KylXLKsJpcFbuNDfPR+sW1BJrfPu",
+	"oOEqp8X1V5xA74lSWdWhpzg661BP4ELvTWENNeEnayY788OfXvMIkoZ9YLVJXFd9jzynriXEz/7zcvJX",
+	"loIshc0Byao2y/0GublTjNzo4ESnHLZ29xcLJrL93nRXb49Xu47/qmCil5rquDoXxmAQWkUJf9MkWsTg",
+	"tsHvZFOjGgTL7Tza1zzXDKAimmXcLInm74JDntJcsZhiUyNOTqQYAjf/jXthjUBj9gzJKz6dstIsfspZ",
+	"nilAEFK5mHDBMjJZkdPLV4mVLwjMyCnci8mKXI1QXrRIrwWlPAQUkAw+PZ7Jx+Zvj9UdLx7LAjfocSHN",
+	"mZRWcQ8FkIWH7La1bnP/AX9pjDYYJFtsqf4jlx5j+W23rBZSh4FO+n85FCSHxEx2mEGIqhwIuNjh6weA",
+	"NsDmPigq0X/+ISM+yHX73MUcfyxlVRxc7HmTtvu9pwcVl2hL9jqp30y61uygJV2niCMqIwrMQw2hubta",
+	"Gx1v7X21BfYMLagW9CnDD/hxhuQMkM8tcOcGnfNLFAWkuB5qQhLoFB4+s+Tz88Zb8s7aZq2boq6mERsH",
+	"OAttKQwnRDFGxlVxI8f94QbPhPpzI7zVn9uoqFmo84zFvXgNRRw+l+AKO7dml125cSqUseuUZbxoSYNa",
+	"CVq6ISo9Z2JIfuT3Ru9UdsdgHwWhAC8mhGtyx1iBWBL+EWEA3OtbAUMCUpFTbWzgFyvyTio9K5l6pEia",
+	"y/Subacf+Bx+nSOoMdfddNwzDkbdmGdqTGRJxlPQlIE02+LAvBJjXoYFhUdg3ciVyOR4SD7MpTlkopjI",
+	"8CllzkOKlJEFuGInLKWVYqHBuKSK5FLpBIBCQOnmVAPyZyhEaZLxDMElIZ07mWRGl9ZLnrIheTmXiglD",
+	"SDcyVVxYrIFbYM6YKK2D7+KyU287bD1ra2YA0qa+QOlDP6v79/4qRHEjO9zjhprGDZOmbdTlUt6xjFA9",
+	"JKeB2Yf3E24TmDc5m2pCcynYkBjdylMQkSJf9eVwnbpJh4NqbBW0MdieFr1tYkYJKHLGLAVqnMryVVWC",
+	"JWWhxDFZMX3S6bNiwkidnwb2S4Nk8Pp8hP9x+vJPl1cfLs5e/Xj2apAMRmfXVxd/PnsV3M51e8UcH2zj",
+	"8NpCFfUp8kUhrcOBGr14oIFkn+ALsDt4BGf31j2yfqIZ1dSjnuYxMsbXI1c59UDHVoq2mEhU1Ko4O9Ka",
+	"LQodc3Qx8ubm5h2xrqghOdeKzBnN2njRIwUGNdBXxnKmWUaUXFicl061haEcUs4VUUxro5382zdHJKMr",
+	"o5bcCqs4/zvi6iVT2qj4K0WAu4iZ+f8an4uY35mlmLfNO9wPygV1J6ZZrRqTX1rwxLpzWJZ4nUmxtGQI",
+	"oES4kuBqHnd5eHSV54xUIgOGukoMf/fug6KUKVOKZHwXt4ddnTHjNirxJQPcIk6q7tPW65MZrhwHXJFQ",
+	"thHqCB97Y/S4wLsY//iEzbgQRmDYy9IguY5p4IBvrI66eS7Bs2iFlno33NxYoZV6KbOOFcAdwodOAscY",
+	"HGvp6MkuaxjFmO9ZmfE0Qjjj95evzkYfP5z+1/jYonpEVjo1d2/F9JCM318a1nfpfxYM7u6S5zmZ03sG",
+	"f6pFuuHIIaUZElRayowozfP8VoCPQkq4jk3314KucETgyiCvyfjV2cX5n89GZ6/Gx4SmKSs0y4ZkPDq7",
+	"GZkpUyeYkAfBGKpKU8ay4a0Y37wZXd3cXMDbyBFSZu4cocqIOrBaSGEmDmO+fn8Nj3KN6xOgx+BniZ6D",
+	"nwXmOiTjH68uz9qP3gr7LBUr5C5OpvhtHiQDu6ODZOAXBzLlZmR+9VOGv8GMBsnAfG1d2rSZtL2sIRHW",
+	"Z9/Buks+qTSD8L+tmmSTV96xVSwYYgvKJgF4cPty9n/fn15cD5LB2V/Or2/Mf7w9vXn55uw6sthkcE/z",
+	"quOOaPYJ5T6OaDRFMjp7RtinomQKnDTmVzt64q4RvAGfHjaxyKcdgX7hdpsNgAWtbW1TDYAIs2Frr/uo",
+	"A/AifPZFld+NmAJQ6G8b9PStWifNjfUbc9AFKt/SsBUliX14Zzw/GSCEsBdgwqaVYlnnBJdGzbfAnXfj",
+	"0hw9iHvM1BgtdJKz90LzvD/PrsSdkMuIW/A8U3V4VBC3sMEnuAPi4c+63uL6TOvNq+fXXmCMC7TjReLY",
+	"kA0AsPa4Wcwj2Hw+tf4Kta53ehWnoUDEnWYANq1/e4RLgps6kzIDpcaye2OtmN3WiBiAqWnsgipnSBIw",
+	"pW0g4idtNdjTDk3bPOIlDCgREoxXGzEql7soVCXT5crCkC0C94vy6qCRZEqZqzil5fa1aKlpvm2rWxSF",
+	"7yTBUQVz9McSJ5uCiYyJdLXOkzaowkLqkxokzDLDnhkaBJvUX2FhTxslpMBRaIEdcxtynt7NZaVYVHKA",
+	"wWhuQUeUbkOKWs+zfyW2+LMgoGprdJS7MD5EKIxG9wo6PgLBSRBJMNzmHFxn7k7EqG5RHnmtxcBEpyPf",
+	"W/id0m4LPpHKsmQ5reXV+lysAXap2of99Nk3z7/97j+/N8dRmNtYmtn+9+P//dPR4x9+/o9/jRENE9kN",
+	"j8Hla+Eo7cAgRVf97zQT97yUYmFt9fXfzW14uyHQBx641jS9iwiU/ufRGvAG/hr7nCPPjkPwvtSYqVLq",
+	"+JbeSAzwo0IqwFv67x/aNtssLXflrvHp9rUNFxVOtHk8SSsTwUff46ANAgy3sXWIbVLexCKu/eqc1jt6",
+	"f3mJwNLLq7fvLs5uQMd/fXp+sR1TQmXy2k13FyXyNWd5dtbFmSmwJ4iPBfYMZAZhDTE8qctWnZTyjgnw",
+	"QCVGfs0BynfnNE7IWFb6o5x+LM3WmH8LqT/aM5nk8Beru3yEj487wBCWZx1gA9Xz4NMITg7xfJn66ejn",
+	"MagQSKtWoamjPqJfC2L0Nu0a2MUAqkqSyeFgm/2Ai0hwN+uvbLEmAOEavrbvbj9/4MCC5k/Qp4yEsEdw",
+	"DKyVYsRhLuUd5DgMyWmem93Tiiwq6+Q5AYGHHNb8ZBXgkpl9AAU2Itoaoqufs6VpUDUg9W+P1n0w4QV+",
+	"KYWmXESiS19SxcgC5IvqYxM2x4WpsMiwp21zNLFhsVSsrKNChGjIDp82/El1RVx828Mk35g3Aj+/isOi",
+	"3oBxCWM/HAX/26atLrh4kHHdVY/4rQxLWzAqFEFm2wj3cNy5D09u7NqzNX9NJfgvFbM/x2MxYlzd3std",
+	"uXrJ3kb58fjd2ejj2V9evjm9/PFsjFqlCrQHo0sYJRcD8bmY1ZHMZPzy6v3lzcfzy48fzi9fXX1ovI44",
+	"M9UkZ1RpMvYumPGtqMMHYFQQJVyQ8RJyGZwnBlgwCBg3BwguaIJm4fRBVjZm1E9Q+t3ZbVPBlx6LY76Z",
+	"W6FIJitr5Ncrxui/SmiWJbgqQKxgkZgLEPqZRlfvb8y6Tt+9uzh/eXpzfnU5SAZnl38+H11dvj27vOm3",
+	"QjfV3Rb4BrKEXzsx2mTGC4BHO0KeYUXGkLHmGhwlYLcyzwiAwUYQ2ij5O1Z0RJg7g64b5dsCdpr3Y3rX",
+	"ZYBJxJ1SDnEGy52cYUSCte/Ra821daNwrQjPEsedMbmajJdsMpfy7jHPYo5zc7v64nH42ZcudioKCSgy",
+	"YbNKbAcA7GgR1neVZ0xpdKWHEbsYvS2n60hOXxkMvr9IyEMK2ck7OUJ6Z6sofbbZ12Ye8Uea8Sx0uMXh",
+	"hc0wkN0wiGEAzTHYrcAbuQsMRG1y26btDUl5hG/slgdh57W7N2qXmTmDLBnYa9Fzcvbp7jwN+0ArVePE",
+	"ZtsCcILhHTMp2HZ9myNYipczSDeoZ92ckz+lwDxs3NeQyLdxonjI1G7hRQ3OdpAoo22zHnkybakWr89H",
+	"3qu2BlyR8ejs7fnlq7MResjA9QeBJMqF8PgQjDBkD1JKxi66wo5eJwrdilimEBmP3l+cfTSaGsSHmPHx",
+	"T6Ozl1foO8Q8L7PxVMsyyGcI0vRi+XkwWxtUxrV5Iky3c4Ic9gLcdbjoMEIkGYSzc//0M9sm4oHPrIYj",
+	"R4fbRTy+AccduaMb4mpw385uRv+F/3TIduiDhUN2btiEjFE9HpNyDaSH0c7+8ub0/fWNeSJE7G/FRsi+",
+	"pQO6YBw3tZbf1GroycB/rOee7gChdOzpDV+w3GZIPNy17n1vryo9kZ+6DtpBFXimjYARFx8Z3IAgPbbt",
+	"0SliWbDhElDxWzEdlYr9vHIS1JXTGduYBQo6HAZ14AvN8IggUHDdR9Mjoqe187j02M4HGe3NSdofSMY0",
+	"5bki/zZ6/ZL88Pzb//z3XTC1Oy4yDLEsSjkr6UIdEy7uaW4UUyH1R0ASEpJKMc15qhOiNM1ZYqSm2T1A",
+	"eD66pSRES/kxp+WMJbeiEqoqDNWz7OOCZZx+NKtLyILpucw+AjhnriXDGUx4ljGRkErQe8pzOjGfcQgT",
+	"uubMrrPauKM2csVyURtjYpZkjs6wcrlspi+HjgmzbR20PKdFwQRzO8NkkbMwwxgVdgC9DAVgUOgj1Q2X",
+	"97+wAZD6ef9EIQxi2hRfy5ULnTOqulsByeVsuFlz88DJtz/8EJD486O429Clhm4MPTJTWMoyi++gtr6G",
+	"ts9+CdF3E1np40lOxd0JGRtCR4mM/N/QgiK0oOgeD30+wYvbo1804vQuIdSrbBZerfc7doVHjGajOvrs",
+	"QQKqf8dxxZ2pSc29eEvLOzjUhRHu+BbhQmnMuNg7bfD3HdeMtBUP3gkCZbbE44BXUtpyZl8aR+I+G78K",
+	"qRQpz7lHUCLwRhweksoJ5AWx7P4eDGZe7hn/kgympYxI1jMPusF3mMjgiEECQbgwt9tmbhgFsffPv/+j",
+	"t3nuENGtH4YH91jVgisVHf+mDi7x4ZWE5nouqxkEFK2Imssqz07IEYo5mufgg2J5vv9EroHpbotm4JnP",
+	"isakjCkU93Ol03CoBnjUIShqm1VW+mo6Mupmz70IkkdWpKQY19eK7w6cVBOa3u2xLTtgLDrCmv7593+A",
+	"CYS3tR2ZtiWyjH0qWKq3xsD5UifoXjPrN6xsYfYhCFECCj1x0SYuul7a+iFySSwv+FKW4uEUuLCwLcE9",
+	"SjzbqGm/TXwNYmhsRJxNdUScXwkfcY4ZB0YAUaERn5fT9XywCILL7zdWXvEVEDBWmecumFThQeDWgyas",
+	"iKZ3jMh7iyYvZXkXR8TTnPIFyxq21DZTy0ETXDl4097AXQM28dsjcBCsB+HVNRLxWxYh2e9bc6nicTI8",
+	"69D1YXYqcSiCCooMzdCLzzWZrE7I2OYhnGdeJ3DaK3IGSBjDmCy1tC7eKMD8gtGW/bljNogfJAInG6oE",
+	"iFrxmTATzfmU9WcRBY9H1kbYmLTnGWjVPw1owY2ibVGuQTLIuCrAif7zz7vw7j1yHe7rcjo9wFqgFFxv",
+	"/apbVTPMPdju6AEm9lK3SL3j1m1gOBdc6S9FfBzv2h/sCVNg4nfGcHtjC2MWEPXFyYwK2ZEVRM7hcist",
+	"ISUXZZfTpKNZSs1NmMhs9WJlYzg28wDz6PWcPvv2u/Xpv+IzprS7v4AUc0Hm7NOwozCbq3fca+9Dz2eE",
+	"ph1zWkuvN3N5P7oAawB9gVLhds3lUnTEDem5zLbTun3O07tbUmObkmB74xTRTFpa1+PMsM0kKMNRycKs",
+	"4zn5E3/R44gPvNvInC8siGqZ1OB48Obm5t2Tp8On5NnREbn6U1TtKiuR0qiahB9VaACAXQel2kqSVn2K",
+	"UQWTqs8iuuVSmwlcw2at8wTDEVmJv/r0guZM4c8BWgVvYB1ZPjPiXcqTRi1E0iyF2D/Eks+E0bT8VGNh",
+	"7kvv0h8v54qlH9ErMKGKfffccQewQw3JW1fIVrdb89PRfbQ1iVtKWLlg2TUXKetp/nmGxb3OByrfnBuO",
+	"tkM87x6uayboxOYvrCt2/YCfGvOZBiE9m9+wz32GlbXSnYO5BIx3Vke2bBo6FlWyGaOpC2RulHxVbjiU",
+	"ebK/wx8+dE/zjQsz5t4Lmt5tfMhGftywReFqXnZmGqz/AG6gKzHCsiLxsy4ZaBKrt1y4aMZIiFoqi62n",
+	"ew0P7VkhUNNyxnR/Pn0Dz8dYtPe0xpcCcOvG/ayKjO6vJe5YTGhJS8Ns1AalyPkvoVwAV6Rg5ZwWyNig",
+	"jmYdPUxdCIK1fRRRSw5Fa4mcTqH8obUjjF61LLmGCDmEC389V4IPYNgRKm4fdSNGL3bcMR29Vstrthke",
+	"ehIy8sRl1zh+GTC7ZnlHIH7POtt0tn6TG7tQ0/8681jnFCGNtzdh/davX/Eo8+2Sc6/YlAu+R+EWG39d",
+	"sFJJ4WltakOy1zW1QCJ50B7bT3yhgOpPl4eTY34FR+1teSOXDnEJazxDMHrtyA6NGRv8ykumhuSISEHC",
+	"QFNXrRl+B0RZpC4aG/nO99893xKE3H+HAmncryy3k8vrVbmt5xMLdQAoXAemajkD5Mr7R1uLHvaOLN28",
+	"nIig9if3NNjCb77b1lkkKs/XT35KS1eKmmtXg7oNAUOMcVNhbFWzNhzE7w0GiJspEiluRWOfkF5akciO",
+	"ZPBrgJEBRpszgswEY4GNsENHt9+H746ef98jUH5daWmU0Gz54CqlDc27MDlcjtkS+1IkteAL6m46bWnH",
+	"MgARXWqza9Fhr5bLI5hrC0VZ68lGitE8V7amdIMnDMlrM3CM9vd2TEa0vW5W5QuXT5heMiZIyRZcoKUK",
+	"gTgt7rQlVO6EHPnMGjsO0meTZpsMjX2iqc5XyNWaxPj06Oj7Q/G1HRTc/QqcPrwevCGZqP+UG8rzZiG2",
+	"oGIVsCkQYOA+SepMi6cbBJZPXYVrMGyd7NbEmR3W1Nb4D8yM9udF++rBQSrP0fZcnh3m09anuyngA6bJ",
+	"2LIRhkmAf9NQQXj+R64CnmVw45bEHUcI5IGUl3jWfEyb71KF33S01DC3gboi/c7ThHH2mbQup1YURUdj",
+	"uPFtdXT0TQp+AthV+Df7f/jn0K+NP4yPbX1K71vFkALvxq2rxv21MmzYKw2Bfome8XreHcFtOZ1tVW1A",
+	"qqFOw1XYc8PGw7cCOeuIZkUyrkD/N9O3QXc40nD3HhV9Ey6Cs3I5F7YYUzMwk0NOxnBjbscucIF5aVSJ",
+	"rvod7blphwSkcrHgWu+St2F43gVV+o2syk7/vO0EYXOG4PNzWZU9FNHgiO1pQXuxdi8VPWeLk1uxtCPI",
+	"BVMNXdZQDoV9RvtHuew9GxLbKoTZt9zyp65d3kqFXxQ+VeXsENkTgDI/WNaEGb0r9nrvaOvAht81aory",
+	"PB6/hEPatocYSbLl8u7h4le5XDKlL3ryOPs4YcHkao63B8eyA452yJSq37jsAoB9fZ0viZNxBXcCBMye",
+	"VYysrp0ivRNSxErWSNUfkvH/GjdaE4oVKSsIPUjntKSpZqWCvH3U0yCQsk/afl1MozMF/dmXp6AHFTwe",
+	"8jNQDOThPtArB3zdKNqezIuuNfBG9sEVm0co71mZ0yKmpVplcQPgZh2W6Da0PssJUzyre/9KwYylmpWy",
+	"gLzaGKTWBweJiYawn6hP3x+d35y/PL0YJIMPpyNbZ+X88vVVz8oqNQa90xHkNL07LYoI8yfwG6FFYSOP",
+	"vFOhkNA6KeJmNzqCYHmUC82peiH1jbxjIu6CmlN1vdnd68AUiywpW3ez0tom/0Y6yRnVH8vPqXe0qxOe",
+	"2R4fYlAUjxTx791zvfLpDO9HF4nHaCB/tryHmqxFNcl5an7f7lh2m9Tcksj6I7OP8lp7hntD9O/seUJ/",
+	"IGwBUB9+4gLhYX9kHU8CBfW4SOWCi5mjjZP6bLRRmacyt4CWC6WOxt/UZBHJloLzeCE1ea9YSa5OKz0n",
+	"8HxCxp/kp8njf/79H+OWQf7NNqaXDMAVcSXy1a7mcUDk67O1Pz7C9HvnkHt55MqA/ZC4GFaI/7OKMyX/",
+	"so4obOXakeCITkSj3klLYwRfs0kDXCfxW3XS504g6gMHnhtK0ZKMnyhDQU9CCn7yN8dBePZ5HFvwgc6o",
+	"88J5Stt0j84yrvfowLWdXZILG9OTYHYxXamEVCJnSpFxVeZjyAl3Xd773pF60MDCdj2dV+qLL8ZXTvE7",
+	"bIVF89qULmQoQnYkyS5aixKYt7PWklOxIiXfoYxUUMYyZhzKZX8cQkIG7rYPNvJ0sRREtuqW0QhI+aWt",
+	"iO0AGxiNsSgUGwbdoyD7pkjo0sWDbzOs6+U8ZFBwvaww7iAMAzbn5bY0aRJEjJIs3L8bk7qWCwZOmeVc",
+	"LhrFPacIr7XqZHORhQpqpTCggdGFjWWO1pfay7HWrlBtPp10lMqJab92P3bTfW+M3ezz22Lh+77OnjaC",
+	"Lihx9rvpvlB0pXi78TFM2ah+U5rnE5rerWGeXGF5QKhfYf0n0PR5YxOCg3U1+A3bDNjOWMIlcDSLSrh9",
+	"gdJikKijJVGMDRsF9A9WNP8Ly9RsvnHdtWTc5iQhmcd40nuRyYPUei8ZRvLvAR8apbDYlpaayip3zihS",
+	"VHq/XLvuCud+/vV8Yvv1Abd5fbPMTdgYmbhHnK8DtLsK4xh2YPtP+VBBXZcygrDB3eOHdwokpx6VsQZK",
+	"A505WER5DGWIYBEQPg8FDTqizqHWgWNiXgjbSmtoNvESy85h0AcuZ7cs0znLs46du6yrhASevGaTskjf",
+	"kF1SOnuGOTtFYZOuZYn9T+ZRxBtfSpFWZdmsPR26bbrQbF8OaXOiI6PYCrmscwAjlZI61FCq2TugXCmy",
+	"uEyPQPe2DPbGEA8Ht0E8woLJSm/M1Fv7yh5ByVWZv4kmB924ZCAqMmKUJUfO70cXQScqIDCECoKmmc0I",
+	"46KBIA2/vtjoryTmeb9AZBujYLVid55NJpU0xUYUTaxdN/UdWqPD9uVs34YNouwBYoQtlcVz9nYM5iFc",
+	"kP9zfXW5HtRjdvYRVPQhOV3JKhpr+AUBPrvENAeZal2dEIKZPT/64btkW2uEaxCaXM8xoNO3tXP1eqj2",
+	"sp9p5erKGZllC6TZ7QhnEUQcebtsb0T1EBKk9v4kXdVIfYc5QwkySLdvBZ1tY0h7xo62BFefqNFQBesp",
+	"0RKbZI7FZFZB8b8vChhtS8RNBV/JZBVubx3wOZGVyDA0xK7f/PAUKxAY0eiCArlCOPWRIjlfcJ0QlitG",
+	"jjpc6o2AwW0u9h1A82tQPcNLY2TctaYio2VGPriYXkVXx/Hcw7OA01TCfNvfpkap84M5J3ZSQwKGHVVI",
+	"6iD4NXfqC3OUtiq3NY43n8138WsVqDZlvuU4TgWZa11AaJjWhQJ3GzkNjBQs0AZ7ANFjjNtrxBXUuIJf",
+	"xgnEEWC9N3gBWwDQe1fxpHmxH8wvEcr1DWJ1D39EU6CyjOs/5OnDy9NO94MC/8NDS9E/ROJXLBK5wMrz",
+	"UmRfvTzcx6VmLwFCHRCEt6+s21WIAXv8isTXdom1ZU9rnzCKq4ZXeE007ebL7duMINS2Ax8QHkwymDHB",
+	"Sp72LFkcDrZj3WL76iHiaB3e+mChtB8gbaKjJYKVyJDkwsUMgxxt0412Lz2Iaw3KmzVXDbmXm5pc+Ep3",
+	"LLdcb2zzNccIW9ZAqvUgwc9xd86D1V2QEwie2gflb2QnbcGO2qks9ePbMX0/xU2Z1uuU8BnCzqaR8nrQ",
+	"sgNhW1/tc8kmJAhHBeGUyWbd5OGtuBWPyQuZcQsmG72rroLzlLzlL4bkPTYgw5NXicWojeSxxY1TqlhC",
+	"xqLKczRTqLDTqXvVZzKtFgxLkNwK4iCAY5IzoyBTS1e2JtOMoV/QpUWZaQJEhtMsOgtJn2D0GFSDJlwU",
+	"FeaoGCbIhC5BHxljfeNx3W0H+7qZj1xwJ2wKOjPTK6jhmPVNhkJq2PYbOhBSRcZp/Yt2DVJTmueuRgx1",
+	"WcZm4T4HwnzACeIFXYFqYYQezOM8LNJnVvfNN9/8YCb//uYlumhJVZidElwwMrWhUDQnGZ9xrYbk1Pcc",
+	"c7VfXI0+VykavvMB8nJR3KA6aeMQn/33t98kgHuaXarbGCo3ZfA9wH0GVSljKV/U38exKSZmmUe09OSi",
+	"mTDz8Rl67BNX+pg8P3qOiRg5T5n19PKMCc2n3FzwwWlhzIPHz4ZHDrxs/M0IeNeyd3DmEzvX2jv5ZKa6",
+	"HqShfl83wNZ/HiB2FSCpx4OnVrkUtOCD48E3w6cwFyNmgAs8wVBEYKcxrQdLBuB+8emUla6Jh2uWtJhw",
+	"waCZ0unlK6P9FADdorI/WZGrEap1ddoM9KZ3DHdcd84cY6+Gcd1JbuwL/tqEHEzAWMkKSBFHWkvcQipV",
+	"0ibSFBDfJKwBjPMjwuiVd7ww08QjRAXc+mYHOVcaPw2bZXsLqs7s/vqRJ0bHuNbGePyc9Hu4znbt9bxN",
+	"g+n17GnQK7Pv8NBQs+/c+UxQXZW9X7hhn3TfZ99y0Xvc91jgusfTVr3p8eSFMTCgUIML5YB78uzoCMv9",
+	"C23Ny0BqPfmr9SqjPtCrVjjodCAsI3VQbYsEFzEMD1llPj60n+sT19Xgc4PPGHlhh0uIYEvfVQqKrsyw",
+	"bDuS/s/mTcshngTJ66CAdnjSpEKXMLAEqKmOXQXyPOBedY11W6m7Km7kOEG/GaSuzBCDAuEHFcITO+eg",
+	"oLZlCiCxbXcCeLddDDwMeTC/NdLwQYBg1eGV+dWKquVcgj8NduaElFjlIEMWVTCRQeSOaGSBheN6QZrn",
+	"zp7RzGgTLkHV9v+dQlsa5IywUaKDIwWDe8ZkTc0XMlt1U4N7hDP15JrlLHWM7fMD0vWLKr+zITARwvbe",
+	"ysx3m4N6jFRkOTNytxKZBATyy8n9tN43zNC3ZGSzWCJEbzR3tL8eQ2zfsQdnBs37YEO5efb5iZkwmm+7",
+	"iIrzV8Bd4lfpXaWx+LWtBR2Sv2uMYhQkax4RxUXKEnDpenzHXBMUv7aScX01ROaMrmOiXDwkyxW7FTRF",
+	"AQ5Zqo2eIJ5oIeePLmyeqBkMzCPo1FIwMSTvpMJsVqPELOfSED2kJXJtrHrN81sxNrtGJzmDwI7xCcbN",
+	"Y5wd9c1QjDYPWeNEL3kKcS6V/UNdA6N5V8zvQOSnqesS/VCEHsR6bSL0OrjqyynafBLP2F0hc+gBbe9P",
+	"01h7KFAGm/sKPwfc5yGF4kucSmRTIegI1P9aMBo5Aaoy8NlD7DJ8340+WeHAW0QkogeduvSVN+maTVOD",
+	"ZdQiEiEx/B0kkk3HY056u1aQVwWEjOGTE8z8BEMWRrwV/mW4ryh3PcuFtx4pMsbi79j/RDmlbhy7XPBK",
+	"l27cqt5gRh0fu8VZMxSslvAr/oFmWXxFppTnRubm/I4lZm1gLBC9KpDn+JBgs0Q045JbwTMsvPNLZfMp",
+	"lS8hi+vhZm6/VKxc1VbZZDUIIQ/0N9Tk6mA/M/cBQsWo9saa2vxhIvxhIhyYGwKq2MdOcADmlzPA1zLP",
+	"Av4Hgl6W/hb2EjL3nC1ZU8S4PkRxpee1Lf5mO/84Bd6xLVR+AH2wKpBV150BsYD+Rd7YMOpIDl2AhdXC",
+	"WRHjaWZSXVr1QQ4x7E71uYmu+kJkD0Q/QfOiCO34wlVgUZntY9khqOctLe+8qq2I2WDUJF1Xqf3px9eb",
+	"i5PQKXrea3vJ5liYVQ7JO2u62amFJTzQwhtGiAN++cPq2uH4bVXAw1pcxtLq1E1nDHf4wRXTLpXUNtHF",
+	"HGJXPtL34z/IntLMJ6vFNNFkH/Oztb9rMM/hDNpT0URecMPA0WvYAth9MfTF8H+PvxguHkdcEgB1KQnA",
+	"mSBo4PnRD8OtmMpvTDu4CbbIi5DLQ8Mfm2inTQai3cMoeuk8TN5svvKA2xht3xvZVXAwNru8uxQVM9/E",
+	"9pu1FHYwWNXu8CPVbMfvLThe+hZID3aDQwl5wNsbYKB9L+5GUfo/8LI5qbftorF7Jjb43MBdZh4hY3xt",
+	"TLBCnBGfxHrL6/xRI8iXcyYAYtMQjTiRn0Js8AQ901RTgNYEGaMycmY+Mk7Mr8Zstpq167nl4ydgPMOF",
+	"05ybWYFqXTJdlY6yxxdU6ccw3ONzTAiFyr7QasemzMKEFlxBf/nTW5HKxQLrXZuPIig+xQ4m6LRV0tWP",
+	"yIzkS6UQLHV1JM31SpkNGVO6ZHQBLmkmoIukUTs0X7Bj9xqhgi1jqj++e4YnsgXPMN/ivgOPLbpm1qAY",
+	"xiQBsoBxljW00NibQYgqtGME20jCdrNSs08ayekxLqR5R9oDRu8Dvnggk9EVbUYanKxsYaDH4Ndnbpfd",
+	"rbB/wFvRJXLW66xCyMXcB6zVDn6iuJjlrMn31Vwu1TDq4m2Lrdbpx4Ai35W43uWde8TXtRbCcmPr1cbi",
+	"MwgzlCOT2K2/cOyjvyd0JNzWPvhIg8gOJvcbo3Z6VZsEHiH6rRZOuNpfS8vqhOCDZw5n3jSvrremIkpT",
+	"ezf31p1sTZJulnOOIYmytEiSrfEMnXyxcgmaKDAMyiyloViesC9BxJjyHa5P6i6WGbc+aFClQNCBd8y6",
+	"waaynEmtmTD2Otagdd2ROxpQrjO5kVvfg4JMdWvFTm3c7tDBbl3Q/tDFvJeVCEjE8mq8ab4STqcl4xpK",
+	"7kZHXxU79KV2t7BBLBZzqIPApIPJitg8Hrf/uOVwNTvzrl2lWOgxZMaANiAlQ75CNvWJC1rDES1txlLL",
+	"YwmJxCP02jwIsNvsCNQL23160K938Wf0zLtmoMNBIwHo7IbOuga3jz2BZz4ngwuZ+rKkm573z9kJfZn7",
+	"FQ7OxjhGSMrfaC8zsTH2BiJrVtAmC9uFv0kwOIonmMa5Pd9MwTOovvHlS38FU+heetKpHsSnffTrkZv3",
+	"NWMvQQxvClsA7E2Gnw+mYHTu6n5gSRXha0Ya0tQKfASCM88jTnzkuG9sOrPJ5j543IWs0RwKoblIt3as",
+	"GkbPyUrfivH59PFbqtP5OCgmBcDns++T+lw0ndlCTugXs4HC5PnTZ9FAGqi9YMlqq2k8NkflY8rd0L5Y",
+	"P8u4rTMSNZPdAhpWTdQi/jq4+NHviYsf5PoAUdeNPWqS3sqfn9iqSwfGJN0GPVLOxwTZpeS0bp4B+9eE",
+	"KiNMH5/+zdnnV3HOr3Az+oreJ5iCfGi0uVyoug8FFWx5gjgiKoCYB8CtO9Odte1tDKQANplo9iPYRgb4",
+	"8B9UsPJdJnoTQclSKVJ+eDpQd4q8zHl690ZWCqNJWw1+mjkxInMkgv2YsM97VaowT8TyDEyCSgikmFKy",
+	"oOWMC/MJ25gFOunzPLct96FzC/rNfQuQpavxStM5ANwAVhgCHLpkokZ7GADE/1oBZLQEwFrN5ZJQdSsW",
+	"XCkuZieEqjublE1GQTY3xiNCXwgfGhsNZbEn0Udq+xYeEtpMQIhqYgsCNnYLa0sZE23YEUAHm9yQ3Z4C",
+	"nz0PM7G/+35zCv3D2sd2d3gntPUGAewVMW8bHesgsaQwVC06XbyjU8taPYUWVg/aeul0uTrwhXstod0e",
+	"WdqqqC47t64TGRQTsO48FWTsIvpl+KySeFcW9I4FvDyrjNpqA72nlOfqVgC1J8TXQKhbQ4LXZk2eN+PD",
+	"o5dAl6s/GDkwcntcrp3MehROSF3KF+aOIqGntm7cs6MjK4PrvFn86YQoxsg4rNuMCbZjsGTG61J3xvS1",
+	"86k82Fk5j0uXByzwdqqV0mxxMERbx8fvQildd9SNQKUrt/T7xirDigZb4Eq3KwdDLH0T2nXQ0p9AiFvG",
+	"UEVXRuFhTNL1SoK/Mrboq0TE74yrPOOZXF2G2+hAQSnu3yXsuPSHG6GL8KJuxR/rqlyQmsXTucXLjZCD",
+	"ujeugEwLuDn6AXuFuqCMRRdaGRJiH8DS9x55AMxy4751I5edSzj6len5sFR8ONRyy74+EHZZQzwYhL8R",
+	"tUyMGssKrFsAkg537xhbuiRkbDfHKgSNekvQ3G51KwJ0E4vB+NQdiPTBqnbQzYWAiWpUjzSH6lfLHpW7",
+	"fx3AtKbm/8GYaViT71cGTH9b0XQIpTzjesulXo+JN7TgIuIb0ueB0NUPLoNmyTL0r5Il5VAqrw5QsABb",
+	"w0Zz+98Tdv1qeP9XTDA1KHsomnkQ2NammBieZWvsu6r8Q/Kym0tzbZhzYiNZbYOVVsl+ozxRrhuorl3R",
+	"rWhRWoQx4yt/kNoOyO+hKK1kmpfssfJ1FQ8JV5VygWUDsFyBryFoW2ZAAiE2zvCyP+ivgQ+5iACLwcXC",
+	"1s0K7Mn6IvJ/kFAntypl0egu2+hj8uUEJTXVD0RQbwGtpND41tEQlIdD4ItDqUqOofhD8lqWZNzsvztu",
+	"VsmeANPTS0l8zriCVHabzn8rgq/YP9tdgwQmFwTfaGKSUmGJlUjgkHXAO9QeBmguiovCzq0T8uG1w1ZH",
+	"41/bow7rzOwKuwJY/RF/DW51MJgOe080U4e+HtfMFYt1tRfoBFnqgmbscVV4V0Zik4mxppOZCpR3aqZF",
+	"YTcgoY/rAhVYJpsYE9IW4U5uhb87CZlVtMwweRXL3LpKS0JqX30OVQnzl4LWBWtKlsoyrqpyBVMEPUPG",
+	"bo759VfQHoJOfF0ZvK4Xn2FFzv3oe+FhBamDJLRdQypNo+HfrhRpxoP0DyQ8KAw8eEIL/uT+KRCZHS2q",
+	"RtpwvbpVsrV5bdvCJP4SIGsYLhXokwWTRc5IJi25YqioHZC6xOy/RdvwNyl2Jofk/ehCJa6/1SPf2Upk",
+	"rQuM9L0sOQZwY4JWyWg2XEvmiH3+xpOsOW70ertbZ2yyJKi8buPjjZZsaaG5xmaw/Pq3LtlSYaFV6r2Q",
+	"EG0G1ZzqcWzCzvoAb+TSqfW2awpXBKo0DddyZz7//Pn/BwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
