@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tocsin/alerts"
+	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -52,6 +53,27 @@ func (e AttemptVerdict) Valid() bool {
 	case AttemptVerdictTHROTTLED:
 		return true
 	case AttemptVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MeKind.
+const (
+	MeKindOpen  MeKind = "open"
+	MeKindToken MeKind = "token"
+	MeKindUser  MeKind = "user"
+)
+
+// Valid indicates whether the value is a known member of the MeKind enum.
+func (e MeKind) Valid() bool {
+	switch e {
+	case MeKindOpen:
+		return true
+	case MeKindToken:
+		return true
+	case MeKindUser:
 		return true
 	default:
 		return false
@@ -157,6 +179,62 @@ type AttemptVerdict string
 // AttributeMatch defines model for AttributeMatch.
 type AttributeMatch = rules.AttributeMatch
 
+// AuditEntry defines model for AuditEntry.
+type AuditEntry struct {
+	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` where nothing else is known than that it was done.
+	Action string `json:"action"`
+
+	// Actor The e-mail address of a user, the name of a token.
+	Actor   string  `json:"actor"`
+	ActorID *string `json:"actorId,omitempty"`
+
+	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
+	ActorKind string `json:"actorKind"`
+
+	// Address Where the request came from.
+	Address *string `json:"address,omitempty"`
+
+	// After What became of it.
+	After json.RawMessage `json:"after,omitempty"`
+	At    time.Time       `json:"at"`
+
+	// Before What was, of an update only what changed. Secrets are named, not shown.
+	Before     json.RawMessage `json:"before,omitempty"`
+	ID         int64           `json:"id"`
+	ObjectID   *string         `json:"objectId,omitempty"`
+	ObjectKind string          `json:"objectKind"`
+	ObjectName *string         `json:"objectName,omitempty"`
+
+	// Operation The operation of this API.
+	Operation *string `json:"operation,omitempty"`
+	RequestID *string `json:"requestId,omitempty"`
+
+	// Via How the actor was known: session, token, password, link, set-up, oidc, slack, command or open.
+	Via string `json:"via"`
+
+	// ViaID Of the session.
+	ViaID *string `json:"viaId,omitempty"`
+}
+
+// AuditPage defines model for AuditPage.
+type AuditPage struct {
+	Items      []AuditEntry `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+}
+
+// CreatedToken defines model for CreatedToken.
+type CreatedToken struct {
+	// Secret What to send as `Authorization: Bearer …`. It is not shown again.
+	Secret string `json:"secret"`
+	Token  Token  `json:"token"`
+}
+
+// Credentials defines model for Credentials.
+type Credentials struct {
+	Email    string `json:"email"`
+	Password string `json:"password,omitempty"`
+}
+
 // Dependency defines model for Dependency.
 type Dependency struct {
 	// Error Why not; without addresses and secrets.
@@ -209,6 +287,65 @@ type FireMode = rules.FireMode
 
 // GroupBy The field by which exchanges are counted, each value for itself.
 type GroupBy = rules.GroupBy
+
+// LinkSecret defines model for LinkSecret.
+type LinkSecret struct {
+	Secret string `json:"secret,omitempty"`
+}
+
+// Me defines model for Me.
+type Me struct {
+	// Email Of a user.
+	Email *string `json:"email,omitempty"`
+
+	// HasPassword Of a user.
+	HasPassword *bool `json:"hasPassword,omitempty"`
+
+	// ID Of the user or the token; absent where there is neither.
+	ID *openapi_types.UUID `json:"id,omitempty"`
+
+	// Kind `open`: nobody has to sign in here.
+	Kind MeKind `json:"kind"`
+	Name string `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// SessionExpiresAt When one has to sign in again, at the latest.
+	SessionExpiresAt *time.Time `json:"sessionExpiresAt,omitempty"`
+	Tenant           string     `json:"tenant"`
+}
+
+// MeKind `open`: nobody has to sign in here.
+type MeKind string
+
+// NewPassword defines model for NewPassword.
+type NewPassword struct {
+	Password string `json:"password,omitempty"`
+}
+
+// NewToken defines model for NewToken.
+type NewToken struct {
+	// ExpiresAt Absent for a token that holds until it is revoked.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	Name      string     `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// NewUser defines model for NewUser.
+type NewUser struct {
+	// Email What the user signs in with. Of all tenants, one user has it.
+	Email string `json:"email"`
+
+	// Name How alerts call the user.
+	Name     string `json:"name"`
+	Password string `json:"password,omitempty"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
 
 // Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
 type Notification struct {
@@ -273,11 +410,18 @@ type OutboxStatus struct {
 	OldestAgeSeconds *float64 `json:"oldestAgeSeconds,omitempty"`
 }
 
+// PasswordChange defines model for PasswordChange.
+type PasswordChange struct {
+	// CurrentPassword Required, but for a user without a password.
+	CurrentPassword string `json:"currentPassword,omitempty"`
+	NewPassword     string `json:"newPassword,omitempty"`
+}
+
 // Problem Problem details (RFC 9457).
 type Problem struct {
 	// Code The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
-	// unsupported_media_type, method_not_allowed, forbidden, unavailable, internal, or another one for a status
-	// that has no kind of its own.
+	// unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
+	// another one for a status that has no kind of its own.
 	Code string `json:"code"`
 
 	// Detail What happened, for people. Absent when the fault is Tocsin's.
@@ -355,6 +499,9 @@ type Replica struct {
 type ReplicaList struct {
 	Items []Replica `json:"items"`
 }
+
+// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+type Role = access.Role
 
 // Rule defines model for Rule.
 type Rule struct {
@@ -494,8 +641,48 @@ type RuleStatus struct {
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
 type Scope = rules.Scope
 
+// SetUp defines model for SetUp.
+type SetUp struct {
+	Code     string `json:"code,omitempty"`
+	Email    string `json:"email"`
+	Name     string `json:"name"`
+	Password string `json:"password,omitempty"`
+}
+
 // Severity defines model for Severity.
 type Severity = rules.Severity
+
+// SignIn defines model for SignIn.
+type SignIn struct {
+	// Open Nobody has to sign in here.
+	Open bool `json:"open"`
+
+	// Provider An OpenID Connect provider; absent where there is none.
+	Provider *SignInProvider `json:"provider,omitempty"`
+
+	// SetupNeeded There is no user yet.
+	SetupNeeded bool `json:"setupNeeded"`
+
+	// SignedIn Whether this call came with a session or a token that holds.
+	SignedIn bool `json:"signedIn"`
+}
+
+// SignInLink defines model for SignInLink.
+type SignInLink struct {
+	ExpiresAt time.Time `json:"expiresAt"`
+
+	// URL Absolute where Tocsin knows its public URL, else a path.
+	URL string `json:"url"`
+}
+
+// SignInProvider An OpenID Connect provider; absent where there is none.
+type SignInProvider struct {
+	// Name What the button says.
+	Name string `json:"name"`
+
+	// URL Where the button leads; `return` may name the page to come back to.
+	URL string `json:"url"`
+}
 
 // Status defines model for Status.
 type Status struct {
@@ -519,6 +706,66 @@ type Status struct {
 
 // Target Somebody whom an alert is for.
 type Target = rules.Target
+
+// Token defines model for Token.
+type Token struct {
+	CreatedAt time.Time  `json:"createdAt"`
+	CreatedBy string     `json:"createdBy"`
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+
+	// Hint The end of the secret.
+	Hint string             `json:"hint"`
+	ID   openapi_types.UUID `json:"id"`
+	Name string             `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// UsedAt The last use, to about a minute.
+	UsedAt *time.Time `json:"usedAt,omitempty"`
+}
+
+// TokenPage defines model for TokenPage.
+type TokenPage struct {
+	Items      []Token `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
+// User defines model for User.
+type User struct {
+	CreatedAt   time.Time          `json:"createdAt"`
+	Disabled    bool               `json:"disabled"`
+	Email       string             `json:"email"`
+	HasPassword bool               `json:"hasPassword"`
+	ID          openapi_types.UUID `json:"id"`
+
+	// Issuer The OpenID Connect provider that the user comes from.
+	Issuer *string `json:"issuer,omitempty"`
+	Name   string  `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// SignedInAt The last time.
+	SignedInAt *time.Time `json:"signedInAt,omitempty"`
+	UpdatedAt  time.Time  `json:"updatedAt"`
+	Version    int64      `json:"version"`
+}
+
+// UserEdit defines model for UserEdit.
+type UserEdit struct {
+	Disabled bool   `json:"disabled"`
+	Name     string `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// UserPage defines model for UserPage.
+type UserPage struct {
+	Items      []User  `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
 
 // Webhook defines model for Webhook.
 type Webhook struct {
@@ -614,6 +861,9 @@ type ID = openapi_types.UUID
 // Limit defines model for Limit.
 type Limit = int
 
+// SignedIn defines model for SignedIn.
+type SignedIn = Me
+
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
@@ -625,6 +875,28 @@ type ListAlertsParams struct {
 
 	// Q Text in title or message, case ignored.
 	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListAuditParams defines parameters for ListAudit.
+type ListAuditParams struct {
+	// Actor The e-mail address of a user or the name of a token, exactly.
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// ObjectKind What was changed, such as `rule`, `webhook`, `alert`, `user`, `token`, `session`.
+	ObjectKind *string `form:"objectKind,omitempty" json:"objectKind,omitempty"`
+	ObjectID   *string `form:"objectId,omitempty" json:"objectId,omitempty"`
+
+	// From Not before this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -672,6 +944,30 @@ type ReconcileRuleParams struct {
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
+// ListTokensParams defines parameters for ListTokens.
+type ListTokensParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListUsersParams defines parameters for ListUsers.
+type ListUsersParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// UpdateUserParams defines parameters for UpdateUser.
+type UpdateUserParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListWebhooksParams defines parameters for ListWebhooks.
 type ListWebhooksParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -681,11 +977,35 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
+type ChangePasswordJSONRequestBody = PasswordChange
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
 // UpdateRuleJSONRequestBody defines body for UpdateRule for application/json ContentType.
 type UpdateRuleJSONRequestBody = RuleDefinition
+
+// CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
+type CreateSessionJSONRequestBody = Credentials
+
+// RedeemLinkJSONRequestBody defines body for RedeemLink for application/json ContentType.
+type RedeemLinkJSONRequestBody = LinkSecret
+
+// SetUpJSONRequestBody defines body for SetUp for application/json ContentType.
+type SetUpJSONRequestBody = SetUp
+
+// CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
+type CreateTokenJSONRequestBody = NewToken
+
+// CreateUserJSONRequestBody defines body for CreateUser for application/json ContentType.
+type CreateUserJSONRequestBody = NewUser
+
+// UpdateUserJSONRequestBody defines body for UpdateUser for application/json ContentType.
+type UpdateUserJSONRequestBody = UserEdit
+
+// SetUserPasswordJSONRequestBody defines body for SetUserPassword for application/json ContentType.
+type SetUserPasswordJSONRequestBody = NewPassword
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
@@ -710,9 +1030,18 @@ type ServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx echo.Context, id ID) error
+	// ListAudit List what was changed, newest first
+	// (GET /audit)
+	ListAudit(ctx echo.Context, params ListAuditParams) error
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx echo.Context, params StreamEventsParams) error
+	// GetMe Ask who one is
+	// (GET /me)
+	GetMe(ctx echo.Context) error
+	// ChangePassword Change one's password
+	// (PUT /me/password)
+	ChangePassword(ctx echo.Context) error
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
@@ -749,9 +1078,54 @@ type ServerInterface interface {
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx echo.Context, id ID) error
+	// DeleteSession Sign out
+	// (DELETE /session)
+	DeleteSession(ctx echo.Context) error
+	// GetSession Ask how one signs in
+	// (GET /session)
+	GetSession(ctx echo.Context) error
+	// CreateSession Sign in with a password
+	// (POST /session)
+	CreateSession(ctx echo.Context) error
+	// RedeemLink Sign in with a one-time link
+	// (POST /session/link)
+	RedeemLink(ctx echo.Context) error
+	// SetUp Make the first administrator
+	// (POST /setup)
+	SetUp(ctx echo.Context) error
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
+	// ListTokens List tokens by name
+	// (GET /tokens)
+	ListTokens(ctx echo.Context, params ListTokensParams) error
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx echo.Context) error
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{id})
+	RevokeToken(ctx echo.Context, id ID) error
+	// ListUsers List users by e-mail address
+	// (GET /users)
+	ListUsers(ctx echo.Context, params ListUsersParams) error
+	// CreateUser Create a user
+	// (POST /users)
+	CreateUser(ctx echo.Context) error
+	// DeleteUser Delete a user
+	// (DELETE /users/{id})
+	DeleteUser(ctx echo.Context, id ID) error
+	// GetUser Read a user
+	// (GET /users/{id})
+	GetUser(ctx echo.Context, id ID) error
+	// UpdateUser Change a user
+	// (PUT /users/{id})
+	UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error
+	// CreateUserLink Make a link by which a user signs in once
+	// (POST /users/{id}/link)
+	CreateUserLink(ctx echo.Context, id ID) error
+	// SetUserPassword Set a user's password
+	// (PUT /users/{id}/password)
+	SetUserPassword(ctx echo.Context, id ID) error
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx echo.Context, params ListWebhooksParams) error
@@ -911,6 +1285,66 @@ func (w *ServerInterfaceWrapper) ResolveAlert(ctx echo.Context) error {
 	return err
 }
 
+// ListAudit converts echo context to params.
+func (w *ServerInterfaceWrapper) ListAudit(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAuditParams
+	// ------------- Optional query parameter "actor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "actor", ctx.QueryParams(), &params.Actor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter actor: %s", err))
+	}
+
+	// ------------- Optional query parameter "objectKind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "objectKind", ctx.QueryParams(), &params.ObjectKind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter objectKind: %s", err))
+	}
+
+	// ------------- Optional query parameter "objectId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "objectId", ctx.QueryParams(), &params.ObjectID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter objectId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListAudit(ctx, params)
+	return err
+}
+
 // StreamEvents converts echo context to params.
 func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 	var err error
@@ -937,6 +1371,24 @@ func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.StreamEvents(ctx, params)
+	return err
+}
+
+// GetMe converts echo context to params.
+func (w *ServerInterfaceWrapper) GetMe(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetMe(ctx)
+	return err
+}
+
+// ChangePassword converts echo context to params.
+func (w *ServerInterfaceWrapper) ChangePassword(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ChangePassword(ctx)
 	return err
 }
 
@@ -1179,12 +1631,241 @@ func (w *ServerInterfaceWrapper) RetryRule(ctx echo.Context) error {
 	return err
 }
 
+// DeleteSession converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteSession(ctx)
+	return err
+}
+
+// GetSession converts echo context to params.
+func (w *ServerInterfaceWrapper) GetSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetSession(ctx)
+	return err
+}
+
+// CreateSession converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateSession(ctx)
+	return err
+}
+
+// RedeemLink converts echo context to params.
+func (w *ServerInterfaceWrapper) RedeemLink(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RedeemLink(ctx)
+	return err
+}
+
+// SetUp converts echo context to params.
+func (w *ServerInterfaceWrapper) SetUp(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetUp(ctx)
+	return err
+}
+
 // GetStatus converts echo context to params.
 func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetStatus(ctx)
+	return err
+}
+
+// ListTokens converts echo context to params.
+func (w *ServerInterfaceWrapper) ListTokens(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListTokensParams
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListTokens(ctx, params)
+	return err
+}
+
+// CreateToken converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateToken(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateToken(ctx)
+	return err
+}
+
+// RevokeToken converts echo context to params.
+func (w *ServerInterfaceWrapper) RevokeToken(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RevokeToken(ctx, id)
+	return err
+}
+
+// ListUsers converts echo context to params.
+func (w *ServerInterfaceWrapper) ListUsers(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUsersParams
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListUsers(ctx, params)
+	return err
+}
+
+// CreateUser converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateUser(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateUser(ctx)
+	return err
+}
+
+// DeleteUser converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteUser(ctx, id)
+	return err
+}
+
+// GetUser converts echo context to params.
+func (w *ServerInterfaceWrapper) GetUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetUser(ctx, id)
+	return err
+}
+
+// UpdateUser converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateUserParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateUser(ctx, id, params)
+	return err
+}
+
+// CreateUserLink converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateUserLink(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateUserLink(ctx, id)
+	return err
+}
+
+// SetUserPassword converts echo context to params.
+func (w *ServerInterfaceWrapper) SetUserPassword(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetUserPassword(ctx, id)
 	return err
 }
 
@@ -1325,10 +2006,37 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/replicas", wrapper.ListReplicas, options.OperationMiddlewares["listReplicas"]...)
+	router.DELETE(options.BaseURL+"/session", wrapper.DeleteSession, options.OperationMiddlewares["deleteSession"]...)
+	router.GET(options.BaseURL+"/session", wrapper.GetSession, options.OperationMiddlewares["getSession"]...)
+	router.POST(options.BaseURL+"/session", wrapper.CreateSession, options.OperationMiddlewares["createSession"]...)
+	router.POST(options.BaseURL+"/session/link", wrapper.RedeemLink, options.OperationMiddlewares["redeemLink"]...)
+	router.POST(options.BaseURL+"/setup", wrapper.SetUp, options.OperationMiddlewares["setUp"]...)
+	router.GET(options.BaseURL+"/me", wrapper.GetMe, options.OperationMiddlewares["getMe"]...)
+	router.PUT(options.BaseURL+"/me/password", wrapper.ChangePassword, options.OperationMiddlewares["changePassword"]...)
+	router.GET(options.BaseURL+"/users", wrapper.ListUsers, options.OperationMiddlewares["listUsers"]...)
+	router.POST(options.BaseURL+"/users", wrapper.CreateUser, options.OperationMiddlewares["createUser"]...)
+	router.DELETE(options.BaseURL+"/users/:id", wrapper.DeleteUser, options.OperationMiddlewares["deleteUser"]...)
+	router.GET(options.BaseURL+"/users/:id", wrapper.GetUser, options.OperationMiddlewares["getUser"]...)
+	router.PUT(options.BaseURL+"/users/:id", wrapper.UpdateUser, options.OperationMiddlewares["updateUser"]...)
+	router.PUT(options.BaseURL+"/users/:id/password", wrapper.SetUserPassword, options.OperationMiddlewares["setUserPassword"]...)
+	router.POST(options.BaseURL+"/users/:id/link", wrapper.CreateUserLink, options.OperationMiddlewares["createUserLink"]...)
+	router.GET(options.BaseURL+"/tokens", wrapper.ListTokens, options.OperationMiddlewares["listTokens"]...)
+	router.POST(options.BaseURL+"/tokens", wrapper.CreateToken, options.OperationMiddlewares["createToken"]...)
+	router.DELETE(options.BaseURL+"/tokens/:id", wrapper.RevokeToken, options.OperationMiddlewares["revokeToken"]...)
+	router.GET(options.BaseURL+"/audit", wrapper.ListAudit, options.OperationMiddlewares["listAudit"]...)
 
 }
 
 type ProblemApplicationProblemPlusJSONResponse Problem
+
+type SignedInResponseHeaders struct {
+	SetCookie string
+}
+type SignedInJSONResponse struct {
+	Body Me
+
+	Headers SignedInResponseHeaders
+}
 
 type ListAlertsRequestObject struct {
 	Params ListAlertsParams
@@ -1563,6 +2271,45 @@ func (response ResolveAlertdefaultApplicationProblemPlusJSONResponse) VisitResol
 	return err
 }
 
+type ListAuditRequestObject struct {
+	Params ListAuditParams
+}
+
+type ListAuditResponseObject interface {
+	VisitListAuditResponse(w http.ResponseWriter) error
+}
+
+type ListAudit200JSONResponse AuditPage
+
+func (response ListAudit200JSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListAuditdefaultApplicationProblemPlusJSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StreamEventsRequestObject struct {
 	Params StreamEventsParams
 }
@@ -1620,6 +2367,84 @@ type StreamEventsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response StreamEventsdefaultApplicationProblemPlusJSONResponse) VisitStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMeRequestObject struct {
+}
+
+type GetMeResponseObject interface {
+	VisitGetMeResponse(w http.ResponseWriter) error
+}
+
+type GetMe200JSONResponse Me
+
+func (response GetMe200JSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetMedefaultApplicationProblemPlusJSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangePasswordRequestObject struct {
+	Body *ChangePasswordJSONRequestBody
+}
+
+type ChangePasswordResponseObject interface {
+	VisitChangePasswordResponse(w http.ResponseWriter) error
+}
+
+type ChangePassword200JSONResponse struct{ SignedInJSONResponse }
+
+func (response ChangePassword200JSONResponse) VisitChangePasswordResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangePassworddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ChangePassworddefaultApplicationProblemPlusJSONResponse) VisitChangePasswordResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2145,6 +2970,202 @@ func (response RetryRuledefaultApplicationProblemPlusJSONResponse) VisitRetryRul
 	return err
 }
 
+type DeleteSessionRequestObject struct {
+}
+
+type DeleteSessionResponseObject interface {
+	VisitDeleteSessionResponse(w http.ResponseWriter) error
+}
+
+type DeleteSession204ResponseHeaders struct {
+	SetCookie string
+}
+
+type DeleteSession204Response struct {
+	Headers DeleteSession204ResponseHeaders
+}
+
+func (response DeleteSession204Response) VisitDeleteSessionResponse(w http.ResponseWriter) error {
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteSessiondefaultApplicationProblemPlusJSONResponse) VisitDeleteSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSessionRequestObject struct {
+}
+
+type GetSessionResponseObject interface {
+	VisitGetSessionResponse(w http.ResponseWriter) error
+}
+
+type GetSession200JSONResponse SignIn
+
+func (response GetSession200JSONResponse) VisitGetSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetSessiondefaultApplicationProblemPlusJSONResponse) VisitGetSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSessionRequestObject struct {
+	Body *CreateSessionJSONRequestBody
+}
+
+type CreateSessionResponseObject interface {
+	VisitCreateSessionResponse(w http.ResponseWriter) error
+}
+
+type CreateSession200JSONResponse struct{ SignedInJSONResponse }
+
+func (response CreateSession200JSONResponse) VisitCreateSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateSessiondefaultApplicationProblemPlusJSONResponse) VisitCreateSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedeemLinkRequestObject struct {
+	Body *RedeemLinkJSONRequestBody
+}
+
+type RedeemLinkResponseObject interface {
+	VisitRedeemLinkResponse(w http.ResponseWriter) error
+}
+
+type RedeemLink200JSONResponse struct{ SignedInJSONResponse }
+
+func (response RedeemLink200JSONResponse) VisitRedeemLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedeemLinkdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RedeemLinkdefaultApplicationProblemPlusJSONResponse) VisitRedeemLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUpRequestObject struct {
+	Body *SetUpJSONRequestBody
+}
+
+type SetUpResponseObject interface {
+	VisitSetUpResponse(w http.ResponseWriter) error
+}
+
+type SetUp200JSONResponse struct{ SignedInJSONResponse }
+
+func (response SetUp200JSONResponse) VisitSetUpResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUpdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SetUpdefaultApplicationProblemPlusJSONResponse) VisitSetUpResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetStatusRequestObject struct {
 }
 
@@ -2172,6 +3193,407 @@ type GetStatusdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetStatusdefaultApplicationProblemPlusJSONResponse) VisitGetStatusResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensRequestObject struct {
+	Params ListTokensParams
+}
+
+type ListTokensResponseObject interface {
+	VisitListTokensResponse(w http.ResponseWriter) error
+}
+
+type ListTokens200JSONResponse TokenPage
+
+func (response ListTokens200JSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListTokensdefaultApplicationProblemPlusJSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokenRequestObject struct {
+	Body *CreateTokenJSONRequestBody
+}
+
+type CreateTokenResponseObject interface {
+	VisitCreateTokenResponse(w http.ResponseWriter) error
+}
+
+type CreateToken201JSONResponse CreatedToken
+
+func (response CreateToken201JSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateTokendefaultApplicationProblemPlusJSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RevokeTokenRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RevokeTokenResponseObject interface {
+	VisitRevokeTokenResponse(w http.ResponseWriter) error
+}
+
+type RevokeToken204Response struct {
+}
+
+func (response RevokeToken204Response) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type RevokeTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersRequestObject struct {
+	Params ListUsersParams
+}
+
+type ListUsersResponseObject interface {
+	VisitListUsersResponse(w http.ResponseWriter) error
+}
+
+type ListUsers200JSONResponse UserPage
+
+func (response ListUsers200JSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListUsersdefaultApplicationProblemPlusJSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserRequestObject struct {
+	Body *CreateUserJSONRequestBody
+}
+
+type CreateUserResponseObject interface {
+	VisitCreateUserResponse(w http.ResponseWriter) error
+}
+
+type CreateUser201ResponseHeaders struct {
+	ETag     string
+	Location string
+}
+
+type CreateUser201JSONResponse struct {
+	Body    User
+	Headers CreateUser201ResponseHeaders
+}
+
+func (response CreateUser201JSONResponse) VisitCreateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateUserdefaultApplicationProblemPlusJSONResponse) VisitCreateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteUserRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DeleteUserResponseObject interface {
+	VisitDeleteUserResponse(w http.ResponseWriter) error
+}
+
+type DeleteUser204Response struct {
+}
+
+func (response DeleteUser204Response) VisitDeleteUserResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteUserdefaultApplicationProblemPlusJSONResponse) VisitDeleteUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetUserRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type GetUserResponseObject interface {
+	VisitGetUserResponse(w http.ResponseWriter) error
+}
+
+type GetUser200ResponseHeaders struct {
+	ETag string
+}
+
+type GetUser200JSONResponse struct {
+	Body    User
+	Headers GetUser200ResponseHeaders
+}
+
+func (response GetUser200JSONResponse) VisitGetUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetUserdefaultApplicationProblemPlusJSONResponse) VisitGetUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateUserRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateUserParams
+	Body   *UpdateUserJSONRequestBody
+}
+
+type UpdateUserResponseObject interface {
+	VisitUpdateUserResponse(w http.ResponseWriter) error
+}
+
+type UpdateUser200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateUser200JSONResponse struct {
+	Body    User
+	Headers UpdateUser200ResponseHeaders
+}
+
+func (response UpdateUser200JSONResponse) VisitUpdateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateUserdefaultApplicationProblemPlusJSONResponse) VisitUpdateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserLinkRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type CreateUserLinkResponseObject interface {
+	VisitCreateUserLinkResponse(w http.ResponseWriter) error
+}
+
+type CreateUserLink200JSONResponse SignInLink
+
+func (response CreateUserLink200JSONResponse) VisitCreateUserLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserLinkdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateUserLinkdefaultApplicationProblemPlusJSONResponse) VisitCreateUserLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUserPasswordRequestObject struct {
+	ID   ID `json:"id"`
+	Body *SetUserPasswordJSONRequestBody
+}
+
+type SetUserPasswordResponseObject interface {
+	VisitSetUserPasswordResponse(w http.ResponseWriter) error
+}
+
+type SetUserPassword204Response struct {
+}
+
+func (response SetUserPassword204Response) VisitSetUserPasswordResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type SetUserPassworddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SetUserPassworddefaultApplicationProblemPlusJSONResponse) VisitSetUserPasswordResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2371,9 +3793,18 @@ type StrictServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx context.Context, request ResolveAlertRequestObject) (ResolveAlertResponseObject, error)
+	// ListAudit List what was changed, newest first
+	// (GET /audit)
+	ListAudit(ctx context.Context, request ListAuditRequestObject) (ListAuditResponseObject, error)
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
+	// GetMe Ask who one is
+	// (GET /me)
+	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
+	// ChangePassword Change one's password
+	// (PUT /me/password)
+	ChangePassword(ctx context.Context, request ChangePasswordRequestObject) (ChangePasswordResponseObject, error)
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
@@ -2410,9 +3841,54 @@ type StrictServerInterface interface {
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx context.Context, request RetryRuleRequestObject) (RetryRuleResponseObject, error)
+	// DeleteSession Sign out
+	// (DELETE /session)
+	DeleteSession(ctx context.Context, request DeleteSessionRequestObject) (DeleteSessionResponseObject, error)
+	// GetSession Ask how one signs in
+	// (GET /session)
+	GetSession(ctx context.Context, request GetSessionRequestObject) (GetSessionResponseObject, error)
+	// CreateSession Sign in with a password
+	// (POST /session)
+	CreateSession(ctx context.Context, request CreateSessionRequestObject) (CreateSessionResponseObject, error)
+	// RedeemLink Sign in with a one-time link
+	// (POST /session/link)
+	RedeemLink(ctx context.Context, request RedeemLinkRequestObject) (RedeemLinkResponseObject, error)
+	// SetUp Make the first administrator
+	// (POST /setup)
+	SetUp(ctx context.Context, request SetUpRequestObject) (SetUpResponseObject, error)
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
+	// ListTokens List tokens by name
+	// (GET /tokens)
+	ListTokens(ctx context.Context, request ListTokensRequestObject) (ListTokensResponseObject, error)
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx context.Context, request CreateTokenRequestObject) (CreateTokenResponseObject, error)
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{id})
+	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
+	// ListUsers List users by e-mail address
+	// (GET /users)
+	ListUsers(ctx context.Context, request ListUsersRequestObject) (ListUsersResponseObject, error)
+	// CreateUser Create a user
+	// (POST /users)
+	CreateUser(ctx context.Context, request CreateUserRequestObject) (CreateUserResponseObject, error)
+	// DeleteUser Delete a user
+	// (DELETE /users/{id})
+	DeleteUser(ctx context.Context, request DeleteUserRequestObject) (DeleteUserResponseObject, error)
+	// GetUser Read a user
+	// (GET /users/{id})
+	GetUser(ctx context.Context, request GetUserRequestObject) (GetUserResponseObject, error)
+	// UpdateUser Change a user
+	// (PUT /users/{id})
+	UpdateUser(ctx context.Context, request UpdateUserRequestObject) (UpdateUserResponseObject, error)
+	// CreateUserLink Make a link by which a user signs in once
+	// (POST /users/{id}/link)
+	CreateUserLink(ctx context.Context, request CreateUserLinkRequestObject) (CreateUserLinkResponseObject, error)
+	// SetUserPassword Set a user's password
+	// (PUT /users/{id}/password)
+	SetUserPassword(ctx context.Context, request SetUserPasswordRequestObject) (SetUserPasswordResponseObject, error)
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx context.Context, request ListWebhooksRequestObject) (ListWebhooksResponseObject, error)
@@ -2587,6 +4063,31 @@ func (sh *strictHandler) ResolveAlert(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// ListAudit operation middleware
+func (sh *strictHandler) ListAudit(ctx echo.Context, params ListAuditParams) error {
+	var request ListAuditRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAudit(ctx.Request().Context(), request.(ListAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAudit")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListAuditResponseObject); ok {
+		return validResponse.VisitListAuditResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // StreamEvents operation middleware
 func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParams) error {
 	var request StreamEventsRequestObject
@@ -2606,6 +4107,75 @@ func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParam
 		return err
 	} else if validResponse, ok := response.(StreamEventsResponseObject); ok {
 		return validResponse.VisitStreamEventsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetMe operation middleware
+func (sh *strictHandler) GetMe(ctx echo.Context) error {
+	var request GetMeRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMe(ctx.Request().Context(), request.(GetMeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMe")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetMeResponseObject); ok {
+		return validResponse.VisitGetMeResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ChangePassword operation middleware
+func (sh *strictHandler) ChangePassword(ctx echo.Context) error {
+	var request ChangePasswordRequestObject
+
+	var body ChangePasswordJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ChangePassword(ctx.Request().Context(), request.(ChangePasswordRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ChangePassword")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ChangePasswordResponseObject); ok {
+		return validResponse.VisitChangePasswordResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -2956,6 +4526,190 @@ func (sh *strictHandler) RetryRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// DeleteSession operation middleware
+func (sh *strictHandler) DeleteSession(ctx echo.Context) error {
+	var request DeleteSessionRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteSession(ctx.Request().Context(), request.(DeleteSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteSessionResponseObject); ok {
+		return validResponse.VisitDeleteSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetSession operation middleware
+func (sh *strictHandler) GetSession(ctx echo.Context) error {
+	var request GetSessionRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSession(ctx.Request().Context(), request.(GetSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetSessionResponseObject); ok {
+		return validResponse.VisitGetSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateSession operation middleware
+func (sh *strictHandler) CreateSession(ctx echo.Context) error {
+	var request CreateSessionRequestObject
+
+	var body CreateSessionJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateSession(ctx.Request().Context(), request.(CreateSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateSessionResponseObject); ok {
+		return validResponse.VisitCreateSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RedeemLink operation middleware
+func (sh *strictHandler) RedeemLink(ctx echo.Context) error {
+	var request RedeemLinkRequestObject
+
+	var body RedeemLinkJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RedeemLink(ctx.Request().Context(), request.(RedeemLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RedeemLink")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RedeemLinkResponseObject); ok {
+		return validResponse.VisitRedeemLinkResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SetUp operation middleware
+func (sh *strictHandler) SetUp(ctx echo.Context) error {
+	var request SetUpRequestObject
+
+	var body SetUpJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetUp(ctx.Request().Context(), request.(SetUpRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetUp")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SetUpResponseObject); ok {
+		return validResponse.VisitSetUpResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetStatus operation middleware
 func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 	var request GetStatusRequestObject
@@ -2973,6 +4727,345 @@ func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(GetStatusResponseObject); ok {
 		return validResponse.VisitGetStatusResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListTokens operation middleware
+func (sh *strictHandler) ListTokens(ctx echo.Context, params ListTokensParams) error {
+	var request ListTokensRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTokens(ctx.Request().Context(), request.(ListTokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTokens")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListTokensResponseObject); ok {
+		return validResponse.VisitListTokensResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateToken operation middleware
+func (sh *strictHandler) CreateToken(ctx echo.Context) error {
+	var request CreateTokenRequestObject
+
+	var body CreateTokenJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateToken(ctx.Request().Context(), request.(CreateTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateTokenResponseObject); ok {
+		return validResponse.VisitCreateTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RevokeToken operation middleware
+func (sh *strictHandler) RevokeToken(ctx echo.Context, id ID) error {
+	var request RevokeTokenRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RevokeToken(ctx.Request().Context(), request.(RevokeTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RevokeToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RevokeTokenResponseObject); ok {
+		return validResponse.VisitRevokeTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListUsers operation middleware
+func (sh *strictHandler) ListUsers(ctx echo.Context, params ListUsersParams) error {
+	var request ListUsersRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUsers(ctx.Request().Context(), request.(ListUsersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUsers")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListUsersResponseObject); ok {
+		return validResponse.VisitListUsersResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateUser operation middleware
+func (sh *strictHandler) CreateUser(ctx echo.Context) error {
+	var request CreateUserRequestObject
+
+	var body CreateUserJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateUser(ctx.Request().Context(), request.(CreateUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateUserResponseObject); ok {
+		return validResponse.VisitCreateUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DeleteUser operation middleware
+func (sh *strictHandler) DeleteUser(ctx echo.Context, id ID) error {
+	var request DeleteUserRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteUser(ctx.Request().Context(), request.(DeleteUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteUserResponseObject); ok {
+		return validResponse.VisitDeleteUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetUser operation middleware
+func (sh *strictHandler) GetUser(ctx echo.Context, id ID) error {
+	var request GetUserRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetUser(ctx.Request().Context(), request.(GetUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetUserResponseObject); ok {
+		return validResponse.VisitGetUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UpdateUser operation middleware
+func (sh *strictHandler) UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error {
+	var request UpdateUserRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateUserJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateUser(ctx.Request().Context(), request.(UpdateUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateUserResponseObject); ok {
+		return validResponse.VisitUpdateUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateUserLink operation middleware
+func (sh *strictHandler) CreateUserLink(ctx echo.Context, id ID) error {
+	var request CreateUserLinkRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateUserLink(ctx.Request().Context(), request.(CreateUserLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateUserLink")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateUserLinkResponseObject); ok {
+		return validResponse.VisitCreateUserLinkResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SetUserPassword operation middleware
+func (sh *strictHandler) SetUserPassword(ctx echo.Context, id ID) error {
+	var request SetUserPasswordRequestObject
+
+	request.ID = id
+
+	var body SetUserPasswordJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetUserPassword(ctx.Request().Context(), request.(SetUserPasswordRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetUserPassword")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SetUserPasswordResponseObject); ok {
+		return validResponse.VisitSetUserPasswordResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3105,152 +5198,201 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3rchs5liD8Koj8JsIz36Ro2uXylKUfGyqJLmtblryU3O6OkscEMw9JtJIAG0CKYtQqYp5mHmyeZAMH",
-	"QCYyieRFlmqrN6b/dFlM3A7O/YbfkkzMF4ID1yo5/C2ZAc1B4n8OrunU/H8OKpNsoZngyWFyPQNyB1Ix",
-	"wVMyEZKMziYHH6nOZqNekiYS/l4yCXlyqGUJaaKyGcypmUavFpAcJkpLxqfJw0OanIuM2lnbi3yZgQSi",
-	"Z0A4LImeMT4lTO03/0OaLKikc9DuPCelVELGTzTicK/tByMiJrj0gk6BjGEiJKSEKsI0WVJFpuwOuNkK",
-	"M4P/XoJcJWnC6dysntk1wn3N6f058KmeJYev+/1+GgHE2an5EOdbUD2rp2P5xiNPhJxTnRwmZYlfRkDM",
-	"5kzHjzyVQDUoTXg5H4M0pwauJQNFlpRryLvOWOCc4T5ymNCy0Mnhj/3UnJfNyzmeNk3mjNt/vaq2x7iG",
-	"KUh7RRLUQnAFeEOfpBgXMDf/mQmugePW6WJRMIspLxf2i3/9m7JoU+/hnyRMksPk/3tZ4/NL+6t66efF",
-	"FduYRjVZAtdkKQWf9hBqbpyZ9rgAibtYSLEAqZndKc1uuVgWkE8hP9aNu8iphgPN5rB+IWlj3M+rCNqm",
-	"SSZKe+5NJ/rCeC6WJ/jpQ5rAfTajfAq4taK4nCSHv26eYOBHPHxNI8gB95CV5t9EGwAZcqAGEoQpQsei",
-	"1D1yOSGU4GYNZTDlydWgFA6aG6YAOdIO5QTu6XxRGFLiOaFjhTA3dH7DNZI7U4QLDr0bbo40MSh/rGO8",
-	"gRVAPg0uTs8ufjEzcFxZzySomShyJFIJ1KxtUHi3i5kBLQyJxiileXJcTZYFEKYVFJOULGcsm5GMci40",
-	"GQOBO1qUVEN+hN/OQSnDShRdKbKcrXrkTBMJShR3htb8AcyUNzyjvDEFoVPKuIFJtemxEAVQBBLLd2AD",
-	"aVJQDfGjecQhY8joHMgdU2xcmH/OGM+rfb1QxHI2e3vmz4UQtwdjmt2SiSh5TpjukePgVgkXuhfdtNnN",
-	"z6sryATPVXxb5pbIRIo5LgU89zy52u8/M62I0lTq1K1nflailBmQXIDBJU00FIWf4l+IFmTk0GrkN3vD",
-	"69HVPZuh9q4Fr9e0l1CjkyjHhcGlisXVvN2yVHNYd/lRSnc4sBcD8WMs82hCrgF+cyBLnRMDhDEUYmkw",
-	"tiaUXnT+soCz3bDKfHqBIiF2hQ5tFhJwU0Z2dC74Z6tPbFQ2LE+RlCnI69tqEDjj+u2bZF3OpImCO5BM",
-	"r7ax1Sv/nRmjHdVsGoDi4Qq/fEgTzXQBcV2nFuK/OqluAR2AsQmLYNN+L36BGqsqvlXzy6/V+cX4b5Ch",
-	"eMBdorBQm0VZ4949OCP4HYB2wvCM+w9cAM8fN9LTwN5DW/fgd1Adoimfk2ClTqh+csTdhCnTMG/+x1Yk",
-	"QvyxS1ApKaJgrZTugFS4Uuc+r3RUBoycHB2RWS01m2wiJeNSI0tEbX8i5GkpURtzLHxEVqCPCBdjka9w",
-	"njEYmeZYDHBzG78mbqUkTd6fDe1/HJ/86eLyy/ng9JfBaZImw8HV5fmfB6fBKdxh0+T+YCoOPHzMgVTv",
-	"yhFF9dMBmy+E09aMGn2YaJEpxl/aAQgyBIYa3Dndcp3d5FTTStqYz8jIDkfzpnnNWUVSW6/XUV/71twM",
-	"0WvTGuaLyC4vOZAP19efiJkIlF7fV+4u6KNqCpadJBZIGbOSvsxWDW3GaFkGKXIo2B1Io+ctmZ4Zoakg",
-	"k6BVlN1PGGdqFtfsKvllFLyS5yDJkq5SImStJS2kyEApkrN9tDt3OmONbbBHamskjhpjmDLOjS3q8INy",
-	"tQT5QhGD+dHjooayn4Q3vL5UJyLv2AVevf3oKNCjETzS34vbWi8qDe9A5iyLXMDo84UhyIvRYQv8hiGE",
-	"kK/VQI8Oc2pI/w4s7ZtN9cjodHB+9ufBcHA6OiQ0y2BhrEoyGg6uh381f7rhRheUhFpUx0lUmWWAn11/",
-	"GF5eX5/jaFREIQODaoSqW8iRG1GyoKUCnPP95yv81JjprCgIB/wWlyV6xtQNd5vtkdEvlxeDrm8pX1lV",
-	"z3MuB5UkTaoDIbe6Hv41SZNqm/g33EWSJmaBdT7WJn+HlyGe1NfTwRQkG5ca0OOC4jvPmbk+WnwKeMCE",
-	"FgrabOEWVusOCeQG/t+vIvgoFmaQh8Xgf30+Pr9K0mTwl7Ora/MfH4+vTz4MriKHTRNjxXSgsYZ7K1Hs",
-	"jAajyHDwmsC9URlR4zO/utlTj+k4Apc2uB0c5VWHbyUEtwEAHmgNtE0BY/Qw1WvBehdBgwNx2VMw2gXw",
-	"bLWuHWzgsFzoo4qP0jw3oACF1LaJq3KnhjsbW6F2I5SeSlBJmmQFy25nolQQvSUU+3TcUF0re62NsU5T",
-	"rYbEsHQQuCO2+hYobxnYobOt4vv2EzTt0QRYF3qBmyhqbVF/naqbbCLDmvs/4wHjR2Q0FqLdnOBFKATW",
-	"MetA3bLFgVjYdQ8WwvBkad166PiREgo8gLXA1vfi5PqFal/2q9c/vPnx7b/9ZK5jYdipNLv994P/8Wv/",
-	"4N3Xf/2nGNIAz69ZzHxbsyPbZrWiq91lL/A7JgWfO41r/XdDDR83mMn4wZWm2e36Vve4j9aE1/jX2HIe",
-	"PTsuQYpSx0ciE4+D9FpY9xjlQqHWvDv8rKjfpmR6kruyX7fJNjxUuNHm9aQNIvJHrbbQQMAQjK1LbKPy",
-	"JhZxVZ3OS5jh54sLax6cXH78dD64Rnn6/vjsfLtlYBn3ld/uPgz7PYMiH3RxZorsCV3EyJ4RzSZmSMwq",
-	"6FLdxlLcAkfXSGoUnZnhdCN/T6OUjESpv4nJN2lAY/7Nhf7m7mRc4F9KbixU/g0XH3Xo2FDk8R2Y0wdL",
-	"T1ihQfbs/YL6tf91hPqexdU5GEXX6FgujBJdLfBwbYKaEWFL9CULkotesk1W20OkFpr1KlskN8Yheu/d",
-	"2O33jxyY0+KlDWBYRCi0tRU2qlaRs1LrFi6EuFWGF/XIcVEY6GlF5qXSxJjTRyjwLIc1P1l/I5Fg4JCZ",
-	"6SKirSG6dvMpNJWXB9SVzuzIH/vrroaQgE8E15TxiG/2hCqj6hv5onbRv5rz4lYgMu1xW/VLnVOZ8pWV",
-	"QoyH1sYeSxv+1IRaMPDHHdTfGmyv+hG4zen9adzarhxSPh72rh/8b5uPa874s8zrSX39Ei4MS5sD5YpY",
-	"ZovxPw81z5134ckNqL1uwSxNSs7+XoL7GXWfh13UcUeX+3J1CR+j/Hj0aTD8NvjLyYfji18GI6tVqkB7",
-	"MLqEUXJtGMsY/VUcgIxOLj9fXH87u/j25ezi9PJLY7h1X1BNCqBKk1HlSBvdcD+FsrOiKGGcjJYYzvP+",
-	"NGTBKGD8HqZSlIumURpuH2VlY0e7CcoKOvsB9Rezm1gAwkgY5NtkvHJRsfrEVLqABOSpPRVah3hIG0kL",
-	"vYXDy8/X5lzHnz6dn50cX59dGvt7cPHns+HlxcfBxfVuJ/Rb3e+AF0KzCetKTrjktdtDLCHvkcEdyFXl",
-	"xVDAczRgrA+FaUVYnnoWZhMsyGgJ45kQtwcsjzgWEQV3DMO4ZU982LjFWu2vioxhWqJo2cwf3GwR/nBZ",
-	"5KA0mTCp6lAf46RgSiujKPAAaqrBPLYIKnRzRtzfGWYo7OU82zkgqvRgs5/TfFJdac7y0NkZt8HhXrvD",
-	"bHBuCp65xJYAWkYHUKB1sY9PUwJ1SRCbwBui8tCO2C/K5/a1vwdzn515qyVNHFnsuDn3dXcU0n3QCkQe",
-	"EXNLK+tdsMkLU8Fhu1KKu/DEGcTw6l0391TdUmBDNeg1RPKYmRQC6SlCTQ3O9mwRpwjSrcvf92fDyrW7",
-	"5t0ho+Hg49nF6WBovbRKs6IwvAeU9T0H0aYwZodpCCMfSHKz12HwGx6Lg5PR8PP54JtRZzAUZua3fxoO",
-	"Ti6tA9umEhjAUy2kqtNigkyQWAoI7vaG4+dMmy/CjA4v7RAW6D+2hw6DYWkS7s7/s9rZNjmIfGbVG3o8",
-	"3C4H7Yg1QVhb6l0hRAu3wfXwr/af0svHIBCAl+xjASkZWR1yRCRMSuW8+lMhXIRhNPjLh+PPV9fmC0c3",
-	"kBOqbriYaODGhkX/VDaD3NwDLQqxVG1Fyccd/dZajnynxqZJtdiOMN3Dz9AB02s2h4LxZybrnen2stRj",
-	"cd910d6et3faCNZ9cr7mgAKCDKxWcBIWsUSr8AjWy7gCHZWKuyUJCFRXjqewMdEIdTgbzLMDmiE1Lnzu",
-	"qT31vvk/Lcjbo8cgH2Q+NjfpfiA5aMoKRf55+P6EvHvz47/9yz6Op1vGc5utu5BiKulcHRLG72hhFFMu",
-	"9Dc0t1OSCT4pWKZTojQtIDVS00AP3SDf/FFSooX4VlA5hfSGl1yVC4P1kH+bQ87oN3O6lMxBz0T+DT1Y",
-	"hizB7mDM8hx4SkpO7ygr6Ngs490waPlQA3WoLSDqop2Oi85sgNMcyVydYeVi2cyQC733BmwduDyjiwVw",
-	"8JABsSggTGKzCjt6hgwGXCMpv1DdPuXdCTbwNj6sGci7Bgxc/P8s4usz2ofCqKfPEjCquj8BKcS0t1lz",
-	"q7wLP757F6D4m36U2KrEp43harOFpZB5HILaOeRbanOxpCsXGDocF5TfHpGRQXQrkS3/N7igCF1QmxAW",
-	"BkaCgdvDsdo6s32WVaWyOR9kDe8YCQ8NpWSsYJXZGLHpIOqXFcpzoTlxOH6HVgKTG9LctuRlSRFhJ4PK",
-	"HMd1gOdGnmoku4lGa5UsAS31+YIirf/Xf/znzjaJ95VsXRg/fMSp5kyp6PwWiDXwuPXk6JkopzMDyhVR",
-	"M1EW+RHpW9qmRYHeaSiKx2/kCjFtW5yT5cpLGTSfyQSrGqhGHclN1bCYO6ijVtRFqS8nQyNjd4TFGDJa",
-	"4p9hRSS10XVqWAGfej0qcF+PaXb7CLDsYVhqsb7z//qP/0S9z1ZdGGV+Z9QrOdwvIItSmE36IkuES5VC",
-	"bB3v5vwgCZ0bOOgacoihRz4OnUMBRvV0uTBSLImdZX/VpMVzKhsSCRbBEtBRWrGNGvfbyNdAhgYg4mwK",
-	"o0lxt5bL8emRM224tdKUa+u5E5NKyXuhSFYIix5tFsfuooEgQIHOvPDWLkuIFT6lQ9mLsKBH8a+IprdA",
-	"xJ1zoS2FvI3nk2cFZXPIGwrkNv3S22NMeZ+Oo8A98d2tPUTX4dqa+OdwLWcWPm6tmVDxCDrLOxQc3J0x",
-	"mL0TsE7en9r4HtNkvDoiI2mx4iyvqp+8yLacwXAQl62hli74E/Wq/Qy0pXTvmX5YTRLxoRmsRL+cYlNu",
-	"NlqwCezOIhYsnjIcYWPC3WegSvya0AUz2oUz7ZM0yZlaYHjt69d9ePcjkgLv6gz5HTxUiCn2vPVQf6pm",
-	"slkA7ugFpo6oW6jeQXUbGM45U/p7zVzPux5v4ZrdR1QzOYf8ivEMdtSYnHxC/dqxSeSSM6a0kHskxzzC",
-	"xQ3c2Ex5LFcrTSZV8Hqz9YFfuSorHx/bPMJ994Ana2WAB3sJiGhah4k2TR0L0Wy2e+parY3IUhbwwX65",
-	"e2AAF7qjxcaDGQ3pZ5rdbvzIRYiuYb7w5VedaXvrP6C76JIPbf1B/K4lIPGtPjLuUwMi8d5MLLbe7hV+",
-	"9Mg6GU3lFPTuRHyN38f4YuWRjR8FzbKN8CwXOX08Y+0Wx9Fc8SWVnPFpl6Ms9HNiBQVTZAFyRhdWA5oD",
-	"5bpOxaE+VOHUBUXUkmH9JBGTSY+ccS96iRZkKZnGcLPNcPv9XA5VoKN539uV/dZVNwLeseuOibVaktVs",
-	"M7z0NGTkqU9V9fwyYHbN2ipE/op1tvFsnZIbUKjxf515rHOKEMfbQFin+nUSjzLfLjl3ChPGmXdG7J/M",
-	"tACpBK9wbeLym9bV/kAiVZXgtlT9OwXU7nj5dHKsOkG/DZYPYumNlLDcGDO7aod3rRtUmSRMguqRPhGc",
-	"hFkbvnAYf0cnDM98apPlOz+9fbMlo2d3CAXSeLcKcS+X1wvEnYfU1i6hH6XO8tBiisZe5UdtHbq3c5rG",
-	"5uNEBHV1c68CEP7wdlsXgqg8X7/5CZW+KtqYo7Ycuu01wYSdpsLYKqw2HKSCjc22Mlskgt/wBpwsvrTS",
-	"ejzK2NXQrES3RgHEMhObWGOEnXWIV3B423/z0w5ZZ+tKSwXVJGnjwcdSaYPzPpxuj2NA4gZF8vT6GyJr",
-	"W67ca0t71q9EdKnqTB3sz7orHJe3/g+NnQV8TMBFlGlRKFdZ3eAJPfLeTBzD/RZH3MfZv6btdbOqqoZ+",
-	"DHoJwImEOeO50R5swK7FnbaE1I9Iv0pTdfNY/GzibJOhwT3NdLGyXK2JjK/6/Z+eiq/toeDuMenvqgdv",
-	"yMzdfcsN5XmzEJtTvgrYFAow9Dimddriqw0Cq6oDQTLotW52axbqHmdqa/xPzIwez4seqwcHebH97Ymx",
-	"e+ynrU93Y8AXm3NqrxKZBIYEDBaE9993PEE7BjdqSdxRBEGeSXmJl6DFtPkuVfhDR3cXQw3Ut6rwzlmb",
-	"j5cL56Vtxdg7mkiNbsp+/4cMXWsIVfw3/G/75zAUZH8YHRLArNEqHGGjcFXkoy6k/1tp2HClNAT6pQ0m",
-	"1fvuCIIXdLpVtUGpZnUapsL2Ly5vrpXwUWc+KZIzhfq/2b4LztuZevu3S9k1MTO4K5+b6QqHmwkcDHM3",
-	"extzQPdxF5hBw5IfdzQPaO9Ne09AJuZzpvU++Z2G551TpT+IUnaGtFw/FJdbjMvPRCl3UESDK3a3Ra4j",
-	"bX30DOZHN3zpZhBzUA1d1mAORThb+0f5VHiXOtNqmrNbpIPDfReUt2LhrgB+6GAVT5FliV7mZ8uuNLN3",
-	"5Wg9OisrsOH3TTSgrIiH/O2UeEM++LqFeB8RFVOFWILS5zvyOPc5gWBzNcd7BMdyEw73yKiuR1x0OYC1",
-	"0LT43v42dpKGB8zdVQytrrwivZenCCQ06t56ZPT/j4jSlOfWHDa6piwxWpfNqKSZBqmwCM7qaQVTu9XA",
-	"1ZWpnfVcr7+/nisoh33OZbCy9vkW2Kmgat0o2l4ZcxUYRlVJ2PDs+uzk+DxJky/HQ1e7e3bx/nLHat3a",
-	"FbvXTioOuJZeahsvsD2qJYNuDTG2LZa7awgCc2i3LdjItLXFHPmqO3PCqorV0VbEtQkM2HksPuRi+h2l",
-	"wK6fy9awvvTJDdtEXn2c54xw18cKIwJhTNvclwdp2kSIGONzhvh+nO9KzAHdJcuZmDd6WEys4ttqvcJ4",
-	"HtJMqWyoAejcBeajZZSPcnm1m56Ypd1UO/U9cfDYjxy/WIN4nR4NkDYG7R4RAve6XldtiTEVbK5rHUXT",
-	"dTUQRtT2Dq3PqLpiU864UTQk6I6vsLwP02/jZMcxM9c3kKoQztUFqiOX9om1kdb1aBu/7JceOIMi/8x1",
-	"LPX5os5pD+zJNEwQjLVa2icXb8dguyeKjY1u7ZX9yXxqpd6J4FkpZbOdSGg8dOlUVfHO5gw1oBLvR9bJ",
-	"W5G6ng6WSzV8Amk10Xjy05oCaYAoSr0xY2pt0CMi3aUsPrgMsnWsnAml0eFj6Nxj5+fh+ZFDB6uj1Zj4",
-	"B4uj/0Hi448LWjt/luPT/pqarCRt8tEINwrV/BrT19CrTUJtnI0JSEeDzxBPdgx5XV62pcYOjl/COPmf",
-	"V5cX6w5gA9kXWCVCCroSZTQu9R3O4H3i30F//a4WVMHO3vTfvU239aS6Qouf6ZkN/vmukMTXgFBdCUPQ",
-	"ytcqGsniiu4cOMJdBN7pSlPAi7vkxWpf5/RT8PkKsD+lXRXuVctCgwkiyGZuBSi2MaRHxhlb4mWXCGOo",
-	"k+wod3znRVt9ugoKSr8ruNiWW5uaCJDxKgRvHRwci5Ln1o3ozm9+eGUTvAua3foAElPkyvz7hSL4mEBK",
-	"oFBA+h3ul0ZwaZs7pq2ibeAchoGqBtEQqsiVpjynMidffPxX0dUhGS1nCrJvtsp1TBW8fdMjg4DTlNys",
-	"XVFTo8dMm7M8mpTWlYU662Et0vOzuQ/X08Te4BYAv43TRqB2yCLavWem9QLd/1ovlNEbWkB43d9GQI+G",
-	"STw4VAvTTRLtTy2rDJE0SZMpcJAs27EMOJxsz1pgN/QpfM7eAHs2t3P45ERcVXPPQRjjAh2CrttLu4kj",
-	"+oCD6pnmqTFPqaMTPPaLqQqpoHCMcORym0bWuKojQK6PJv4c9208W46yGCuQd49yqDci+Vt053bYt/58",
-	"u3u42uKmrMR1THjA7KtJpHoL2+BY47Jqj7CEMQlctyivctGsRe7d8Bt+QH4WOXMmr9HjMBg9N3bJK/KR",
-	"/dwjn23nO3vzKnWWNONVwXBGFaRkxMuisGyacrcdW9uIyQAiK+dg0/VvOPEq0CEpgN4BoQ6v8J0PQaZg",
-	"U6x8CoHZJpoIdpuLzuJsdHC7CmvC+KK08Vx8ToJriSrKyNYMj+o2T7ahoFnkHJvq4Bp0ara3oEqtvVKE",
-	"nN22vqSKjLLm+0XmY5LRosAHR7C7qsvIMwev4oVmAS+Y53SF2oYRa7iPs7AGzJzuhx9+eGc2//n6xDb8",
-	"JuXCQIozDmQiaebcGTmbMq165LhqdufrJHwJmK++xnW+YA6bFTT4rsfKpR28/vcff7Ad6A2U6v6Zym8Z",
-	"PSRIz6g95ZCxeb2+nZvaJAbziRYVumjgZj9VNgvcM6UPyZv+Gxu0LFgGrhc4y4FrNmGGwJPjhTE3Dl73",
-	"+vWbSMHfjBJSzudUrrB6xCdBrfUVqwL/wWM5KsixdTXVidXdA0vyMHnl9E1OFyw5TH7ovcK9GDGDXMA3",
-	"vDfsFCLc2qbXWnixyQSkb4zju3TNx4wDdvE6vjhNiYQFmq7mGMr89XJo1bw6xJyJOVQMd1S3bB3Z/iej",
-	"uoXhyELXqsuuzWpSMKVtSDtpPtv162+R9BWzhtEa7THx5Sp0kOMzGYgsrulHan6zeNL1PEHshSv/3Eb9",
-	"utTu7zhUj4GEAZr1+Mxv8YXDtPS91g4z0R6zclWGGll3j6ymaCwqvmKz1Wxk2YaF/vrN90bEOs7tW9z+",
-	"Duu3NBrDnhknSOdGeXbJtynKMcKmXMjuR9j+vuGNuUhEII48NaG9dPrhDl/aJ+Uevrbebnvd7294t22/",
-	"99rql1UiL7ZhnbLr2+JeArE+EWcHxaeu9ho8BhcyaiNw3XSpf8UM06uwwmNqe0lYBvXVjHQs9mX9BIjj",
-	"tE2+hj9XjO15AVY9MfIQSweuX/lzXJNxK4eQ2T0FCHF9P/vYceMt4PuN5Q+dwJuCBd2zQ64LZq4tmdFy",
-	"6kT7qg3oE4BsCDSvgocxUK0Jwy3EeXaaPHxtwfdlkM1trdG9Z0zxNYGo6d9IFbcAM+qbck38mXJq4nIm",
-	"0Jfv+0f6F/BQqQg8XeF8KeH2kQ/7UJP5MnAhvem/660pEsHwPwLuWCC4dBgulk+BNMf1ETfiThsNeLtB",
-	"QpToKk2sWdn9jGCMNkSLQNV2WW30zfRhVLPf1HXwchj2ZDLBQfiFajY4tVjtevT4pqnPRcGyrl15Suqt",
-	"aXBnwl0jODfF/6vE5qqGthIaPhXWbXFdr70mRmwuLfaDdb6S+n0p2ywf7LNEGmNbY3GPxotznB1ZvwTV",
-	"FC17TkbBy2aj1Px6w1nurDrf0KPynuF8hgtnBTO7so8rgi6lx+zROVX6AKc7ODsdYSMQUeQYU7WN/F2O",
-	"+pwp7Nh5fMMzMZ/bykCzqLXJJrAklcmuhEs3IrmRfJngHDKfcW/IKwMXQFBaAp2jQwI4tqiifIWJ9Yd+",
-	"GKEcljFj0o4d2BvZYk6atVj1vKhLTzVnUBC88myjdrX23YDNXpr4drVZw7226HRgD9Kkkcgz1+snsgOf",
-	"Av/fi8KXt1kcNIodyDuQB+jVAQ9lTxXuD5YqukRO3KRHVu5YaeXeIYrxadHql6xmYql6US9CW2y1br/L",
-	"3Mc+b3va3PEOxo+xvsP+wc9igP8jWX9rPY+3GIGtvuNPJPcbs3aahE0EjyD9Vgun0br1d4Jqp40YfPN0",
-	"5k2TdCtrKqI0taH5aN3J5Yh2sxz3bpSQ2KG/qobDNoE2k9SaKDiNlVlKiwVazXYQxgusZDVs56hukZUz",
-	"yGtVCgVdyTUrXA+wiZBToTVwfPIOq3V868WO7lbrTG7oz/eMCBP2berUxh2Enozqgic+fRKELHmAIo5X",
-	"W0qrMpM7LRnfrWo/PPpDscOqKGkLG7TJu091ETYLZbwiLqDu4W9BjqTZmUzoa2qwG4uZAxsmSLB8hWzq",
-	"qBU00SJauKTTlksN0+iwxKpqyfqzsNnzTwbwINftoRk3rcrxG9f96klX7+LPCFiqDCtyruEgnWxwTadd",
-	"k7vPXuI3D2lyLurHTTZ9X33nNvR9/kG8OBfhiqBURdGVzLRdNzcgWbPWkMyFjDBMO0uFMI17e7MZg+2r",
-	"EN9/9FPcQvfR0071IL7t/u+Hbt7NQWzXNd9yOyg6fiwaPjyZgtEJ1cc5S8oIXzPSkGZO4FtHcF7xiKMq",
-	"b6CAicbkgalLtaxSB4ir2KUFFqb4yl0Mddv2uyvD/XrEWUM3fHQ2OcAn00bhG5dMkTevf0rre9EU36Om",
-	"HP1fkrgwMXnz6nXMOLaZxw6ttprGI3NVVUaBn7oqa4ac6SBG1TaT/QEaVk3UIv5jcPH+PxIXfxLyQaSu",
-	"WyDUKL2VP790RThP7JP0AHqhfCTJUIhRxqs2Awi/pqsywvTt1//X2ecf4p5PLTB2Fb0vbUL7U3ub5Tzo",
-	"Mk45LI+sH9EqgLZk3bfb9ndt3YLENcHGdKJG5fY2NLAf/zcWrKp6/J2RQLr3DJ4cD9StIicFy24/iFK5",
-	"Rw6brVCaGVE89yhiO9egMiJKqcJWKI5n2BS4lBSgFKFkTuWUYat718KCKfeUlBZkDMQ9e2KWqJolLH3N",
-	"Lc1m6OBGZwW+wuBTyRqNNNAh/rcSXUZLdFirmVjiI0WuT/sRoerWZemToCe47SJGsYLev7wSE9nVTewi",
-	"tatmBwIL8rGRf+r6+DSgZSurjInWlWOCQG7I7goDMR2myst/+9PmmorntY+b725EyPCDdWCv/KMWT5Ps",
-	"gFPVotNJq0otg8iDF7sQnZarJya49wIbk5Gla6Djc7ML394prC5x4TwV5Gtb75fhs0pYWpnTWwh4eV4a",
-	"tdW125lQVqgbjtieBg+mVU30MGqzJs+Z2koEWq7+m5EjI3fX5RtvuNahHdhVv+kT9YQeu6rJ1/2+f7q2",
-	"ypq2Px0RBUBGYR29e+sNLZnRutSdgq7eRnu2u6peuu+IgAXRTrVSGuZP5tHW8fm7vJS+j+RGR6UvNvrH",
-	"9lWG9Sxb3JUeKk/msazada47LasbCP2WMa+iL6J5HpN0vY72d/YtVjVCcZrxpYgVk0urjG6jA9nqb/UP",
-	"63ZcVpcbwYuQULf6H4/rZu3ChY6sv9wIOayCtIbJUdtx039nuyr6pIx5l7cyRMRdHJZ+P8/hs9wIt27P",
-	"ZecR+r8zPj8tFj+d13ILXB8T+sTWtfLOj8FyzeQlXbCXd6+Q87uVouV7zpnuc6obpQEqWU9gt4MQ760z",
-	"M3V5S1S7xxRJLuzLfS6Q4zP/beJUbEaQ0Eqzm4oe+Tw8V6nvkPKi6o1iyMyW+/pbRQJcSmbDqzZ9yigp",
-	"vbVUi9jy17bziZB5XVISPvSeBlX2/mVwLfwDUs0zNkPZ62tdwNL2RzPyUPkIM10ZjZkH87h0mvUJjFHj",
-	"yvpdRX/YtLSZ2fLw9eH/BAAA//8=",
+	"7L3/cts4li/+KijtVmX3u7TipNPZbvuPbzmOM/Edx861nclutbMRJB5JaFOAhgCt6M511TzNPNg8yS2c",
+	"A5AgBUqULWe6t3b+mbRFEsDBwfn5OQd/6Y3UbK4kSKN7B3/pTYGnkOM/T675xP5/CnqUi7kRSvYOetdT",
+	"YHeQa6FkwsYqZ4PT8d4HbkbTQb+X9HL4cyFySHsHJi8g6enRFGbcfsYs59A76GmTCznp3d8nvTM14vTV",
+	"5iCfp5ADM1NgEhbMTIWcMKG3/f4VmGOlbgXEV6FB21Vs99X7pDfnOZ+BcVQ6LnKt8vgIAwnfDD0wYGqM",
+	"C5rzCbAhjFUOCeOaCcMWXLOJuAOcirAv/7mAfNlLepLP7OgjGiOc14x/OwM5MdPewcv9/f0ksvzTt/ZB",
+	"/N6cm2n1OZGuXfJY5TNuege9osAnIxsnZsLElzzJgRvQhsliNoTcrhqkyQVotuDSQNq2xgy/Gc4jhTEv",
+	"MtM7+HE/sesVs2KGq016MyHpv16U0xPSwARy2qIc9FxJDbhDH3M1zGBm/zlS0oDEqfP5PBPEf8/n9MS/",
+	"/aqJGas5/HMO495B75+eV6fkOf2qn/vv4ohN/uWGLUAatsiVnPR7lhvFREJ6KtfMY7vxP0B8aAV3kLMp",
+	"10zjkEwgYwUn+wrMXnUyYmO4h59XR+gex3Jj29eOMshxBfNczSE3gqjNR7dSLTJIJ5AemRo/pdzAnhEz",
+	"WGWqpPbem2Xk6CW9kSqIZuuo8lnIVC2O8dH7pAffRlMuJ7hQnmUX497BL+s/cOLfuP+SRBgcvsGosP/N",
+	"jN1ke6S5pQQTmvGhKkyfXYwZZzhZe7qF9oLMHgt8aWbFJaR4/rlk8I3P5pkVBzJlfKiRb6wEvJEGBaHQ",
+	"TCoJ/RtplzS2x/bIxKSmyIB9PDl/e3r+B/sFiSObaQ56qrIUBU0O3I5tOaLbxkyBZ1bMxE57feU4Wl5k",
+	"wITRkI0TtpiK0ZSNuJTKsCEwuONZwQ2kh/jsDLS24lDzpWaL6bLPTg3LQavszsoLvwD7yRs54rL2CcYn",
+	"XEhLk3LSQ6Uy4EgkkXYQZUkv46ZFO3jGYUMY8RmwO6HFMLP/ORUyLef1TDOSzrR79s+ZUrd7Qz66ZWNV",
+	"yJQJ02dHwa4yqUw/Omk7mzfLKxgpmer4tOwusXGuZjgUyNTrlXK+/yKMZtrw3CRuPPuzVkU+ApYqsLxk",
+	"mIEs85/4V2YUGzi2GvjJ3sjq7XKf7au010pWY9ImVOykimFmeakU05V+IrVgF+s2P3rSHQ9sJUD8OyQ8",
+	"6pSrkd8uiE7n2BJhCJlaWI6tDko/+v0ig9NuXGUfPUe1FttCxzbzHHBSVv+1DvgnsrTWmmEkU3IuNKTV",
+	"btUOuJDm9aveqq5MetoqC2GWm8TqlX/OvmPcqVn3AqqHK3zyPukZYTKIW2mVIfKLs0yI0AEZ67QIJu3n",
+	"4geouKqUW5W8/FKuXw1/hRGqB5wlKgu9XpXV9t2TM8LfAWnHAte4/YtzkOnD3vRnYOtXG/vgZ1Auoq6f",
+	"e8FIrVT96A53nabCwKz+j41MhPxDQ/A858iClWHdgalwpNZ5XpmoDhg4PTpAS8ppzbqYSNiwMCgS0Q8a",
+	"q/xtkaMl50T4gC3BHDKphipd4neGYHWaEzEg7W780nMj9ZLeu9NL+sfR8R/PLz6fnbz9w8nbXtK7PLm6",
+	"OPvTydtgFW6xSe/b3kTtefrYBen+lTsU5U97YjZXzlqzrsBBz6iRFvI5vYAkQ2Lokztnl66Km5QbXmob",
+	"+xgb0Ovo+NW3eVQeqY3b605fc9fcF6LbZgzM5pFZXkhg76+vPzL7IdBmdV6p26APuq5YOmksyPOYp/d5",
+	"uqxZM9bKskyRQibuILd23kKYqVWaGkY5GB0V92MhhZ7GLbtSf1kDr5Ap5GzBlwlTeWUlzXM1Aq1ZKrax",
+	"7tzqrEe5xqeqPKo4awxhIqS0XrrjDy71AvJnmlnOjy4XLZTtNLyV9YU+VmnLLHDr6aHDwI5G8uR+X9zU",
+	"+lFteAd5KkaRDRh8OrcH8nxw0CC/FQgh5Ssz0LPDjNujfwd09u2k+mzw9uTs9E8nlydvBweMj0Ywt54x",
+	"G1yeXF/+p/3TjbS2YM44sTp+RBejEeBj1+8vL66vz/BtNERhBJbVGNe3kKI04mzOCw34zXefrvBRYdhC",
+	"ZBmT6CDSsMxMhb6RbrJ9NvjDxflJ27NcLsnU85LLUaWX9MoFobS6vvzPXtIrp4l/w1n0kp4dYFWONY+/",
+	"48uQT6rtaREKuRgWBjAWheo7TYXdPp59DGTAmGcammLhFparQRWUBv6/X0T4Uc3tS54WJ//709HZVS/p",
+	"nfzH6dW1/ceHo+vj9ydXkcUmPevFtLCxgW+kUeiLlqPY5clLBt+syYgWn/3VfT3xnI5v4NCWt4OlvGiJ",
+	"D4XktgTABa2Qtq5grB2m+w1ad1E0+CLpmSIV5kSafBmzuOLxwMEIw0qDhA2Keer+lUIG9K+hkCn+JvFf",
+	"h2zgFMCg8rgwhgiZRm/amjJoNzvj2QXhUutkx4MTpi3GB3szLjLG09RujpV/nBUa8oS8fus64t+MuqUA",
+	"X/zj5FnEf/ujkGmEJnYUu2r8sv3HPFeTnM8GKJgGVl0PuYaBkwfOPZzxFJxAHFrBJOPejlvPutCsozFD",
+	"99i6pPEPjQ3pl/hxpOBjJHrm3G41tv5zbz1X/qqV7F/yxYfS+K8YUt+K+Z6a08h7c2WlfU7j2tltoX4o",
+	"aPuApSy4TpAJJCPuZUpmS7awv9GupH12RaYB4zlxTZqgEaGnaiGfbv1ig6sQtQVoDi0cSz96lm352TvH",
+	"EZEKeUtOwB628meyM4RmRx9P484zMWfLJO8EXx3gvVqQ7WLPHMoDFBMHPlGQ0BlO2JxrvVB5mrBMyNuE",
+	"aTB7xTxhSqSjhOmMj24TNlKzmTUFVG5nHT/5d4KfRk72BdlQQX6ig9fMTS8UF15m0VoTL1lr+xNVo1Y6",
+	"78R1q8T8k/lvx6gV0mu7LavzJWM7JsG4YUZZUyxlXLPBUWGmKhf/BznrgL0BnkPO/v7Xvw0wIOnCXngS",
+	"XdAxtpnGz2IdVWiqzRXSq4mfcctSU5BG8ExvaduA1U9N6+bHVxutG8/lK6++Xv9q0lvkwsCFzJZeJnaT",
+	"Rg2i0LyDecTI8hbmIFOQo4gxscZdk8oclk6ZU3Wg0XRf56JJJ7ZcwF5jqERpM8lB95LeKBOj26kqNERN",
+	"Powh8GEtDlYGf5vmrwt7la/EFn8S5DY2Jiq4bETrw+xj6UTSI5gnwHjiqgcd5KviFou3DdfwaeS1+vxP",
+	"ZeBFov2ipJ+c1Z1rFeIGlTdSeQ4ZLqBFO/ggwblubvaLlz+8+vH1v/9kt2NufbPczva/9v7/X/b3fv7y",
+	"b/8cYxqQ6bWIxYJXgtLNGL3my+6OPMg7kSs5c+Gb1d/tafiwJuaOD1wZPrpdneoW+9H44DX+NTacZ8+W",
+	"TchVYeJvokcYJ+m1cla3VBpDcN3pR3GDTfLbH7krenpFZgWLCida356kdoj8Ussp1BgwJGNjE5usvE5E",
+	"XJWr8+7q5afzc4o1Hl98+Hh2co3O+buj07PNYUbyAq/8dLfx/t4JyNKTNsnMUTxhzhzFM7LZ2L4SCzG2",
+	"xYGGudWnmGdJmC5GU9Tyfp+sp6QK81WNv+aWNPa/pTJf3Z4MM3IzJRp/X3HwQUvADrI0PgO7+mDoscgM",
+	"5H3aX9C/7H8hH63uIZa4kuhoQbpsHdWsCls4AydVm21HWkRC1KxG2RAGQGBG/517d/P+owSWPHtOiA5i",
+	"hGytY+hsmchaOeWYM6VutZVFfXaUZZZ6RrNZoQ2bqiw9RIVHEtb+RFYcy8HSAW3hiGqrqa5uVm49EnKP",
+	"gZdTevPH/VW7NzzAx0oaLmTExz7m2jrqVr/oLsGc+ndxKhD57FEzjpS4DDWXS9JCQoahyy2GtvKpTrXg",
+	"xR87xNIqsr3Yj9Btxr+9jYfuS5fVA4R+3g/+tylhNhPySb7rj/rqJpxbkTYDLjUjYYuAKE81L527yOQa",
+	"1V42aJb0Cin+XID72RvYm2N77lxuK9Vz+BCVx4OPJ5dfT/7j+P3R+R9OBmRV6sB6sLaENXIJE4MxOg8q",
+	"YIPji0/n119Pz79+Pj1/e/G59jrlQrhhGXBt2KDMyg1upP+Epq+iKhGSDRaIDfLJORTBqGD8HCa5Kub1",
+	"CHc4fdSVtRl1U5QldbYj6h/sbGJoBqthUG6z4dJBbKoV89yhGyBNaFUYasZFEiwnTD1eXny6tus6+vjx",
+	"7PT46Pr04ryX9E7O/3R6eXH+4eT8utsK/VS3W+CZkLdXpZO+hUtbefbbROx35Ziu8dI/RMImpf+9EuSh",
+	"QHFU20+5/hj435tfXYE+RUNK9iVveGDQ4bCGN2MV3AyE/XfNfG5Du9zGw9NqDnJwECa/jUJEotUydpyQ",
+	"D+3EekkZCLHvRgWebAsc5irbCEm5tM8g5gW138m3uchBx5F0IFE0NKaN0Z+EOdxfhkjX7i6GAcmj3lkz",
+	"GUMBPB8DUJiZdi/HuO4cFiGzbHGQusZ4Xj7VWVob3DmHRRna2ybg1b6vR1WqzGVkKDhi9YZmhTQic5DN",
+	"HO7U7VaJdMeZW+YQu/NtS4RItQSHzmHxSXcwsDsJq88e6ooCxJ4GbY+D1asEd80yRgyqEzw3+NwUA0wN",
+	"K7JL6FFGsXPv1YKMBs1G3KEXvRTckurzmmx1MPNec6Kvd8b1j9hnHwbduN/KiLFoK6i4kBUgQS0g7bOT",
+	"O8iXJb5Ag0wxGkjoBmE0E2ni/QFCg7PBAoZTpW73RBqB/ODWdARIumGPPaC7cUrpV82GMCnQT1tvbLuv",
+	"RYztiywFbdhY5LoC4QrJMqEN5mplQDVds8Q3eH0IQIokNihRvRWspTNUWZuT9Qgk+0i5palIQxhSPKAN",
+	"34xbzBpxqeTIFeME1LJCUoMx2TZCMgfuShzWkTdk5Ut6Yzv8rZvX9tiibWbmQ4BJzx2LjpNzT7fjg90D",
+	"DYjwIbO7tKRQPemoSRyuEM0OusMZoGurWdfnVO5SEJCsndeQyTdJol1kEmuS7clyiRGmW7Vp351elqCr",
+	"lVQJG1yefDg9f3tySfgpbUSWWdkDmlBhgSkcommxQGDgIZ7u6xVA/UbGEOpscPnp7OTru6PTMwSp2u/T",
+	"ny5Pji8IWkYgf8qZq1xXBStBjUasOANneyM9MmbEZVhr4U12pAUiu2jRIUw16YWz8/9ZzmyTU4lyZtm/",
+	"9Hy42amkN3C7I2d0DbiX6HZyffmf9J+5148BRA832aP0EjaggMyA5TAutMPbTZRy2L/ByX+8P/p0dW2f",
+	"cOcGUsb1jVRjA5Jxqgey3J3afeBZpha6GXXwiGA/tQbEzsWEkl45WEeabhG0b6HptZhBJuQTH+vO5/ai",
+	"MEP1rW2jfXCc9rQGo/3oErfBCQhqoxqwYZjHSqDCJVDKbgkmqhW7wfcVmitHE1hbAoQ2HPnz9EId7Oqx",
+	"bn7V21bmNChPS49R3vucx1WBXXdHY1TkOUjzsc0Qry/70k2IEPfkvqGLUebwS1BO/ymteFn3tP8hLnM4",
+	"h+i2VOWudSK6H1gKhotMs3+5fHfMfn7147//6zbJtVshUyr8dnBDfcCEvOOZIMTaV0wpJGyk5DgTI5Mw",
+	"bXgGiTVmLFMjg3zNyw01Sn3NeD6B5EYWUhdzK4wg/TqDVPCvdnUJm4GZqvQrZumstLTvFZI72A7QfIYi",
+	"TUHSB2dcLr86CJjGZ++4yPjQzsPnohKm8hvJ7XGBKg7MHYDcxQUIMm7XTEhEe6bqNYchhMG0O89TPp+D",
+	"BE86UPMMwrJAcrTwANiTe40i+JluT6x3F7RByvV+JUvQ2X8N8XQNKchnoAmN5yGhQpYrYJma9Ndb3GWK",
+	"5ceffw5E06v9qJAsS8nWFgBgeELlaZyCxqESGu5OtuBLh445GGZc3h6ygT0JZEmR3ra8oBmfcyqxC9Eh",
+	"wYubAe6GMvq+bq00tV0itqJ37Ixf2qM0Epko3f2ILw7R5LTSXnvMPI/foXcn8jWFgxsq3XIVkTcnZU4C",
+	"xwGZWjvIMHvKxgajDGwBmK6YzTkKg7//9W+dfUmfMNo4MD74gFXNhNbR7xMRK+JJSmdZTTSZWlIumZ6q",
+	"IksP2T6dbZ5lmKKHLHv4RK6Q0zaBvUSqvXWAYQ82xg4a3KBt6z5Vi3S0nI7KwVKFuRhfWtuoIy2GMOIF",
+	"/hmWLOdUr8CtKJATb/8GOfwhH90+gCxbBASMWp353//6N7TXCdbtApXdWK+Q8G0Oo+gJozI6tkC6lEXZ",
+	"hD6w64ec8Zmlg6kohxx6WFYhYF1D6quLcrUoUeLbEqkhc0rfHw8skiU4R0kpNirebzJfjRlqhIiLKYTU",
+	"xMORrmqqz06NldbacOng72pcGufPNBtlitijKeLEXRQNA6jPhVfextVdicxH/jVtBJEetb9mht8CU3cu",
+	"9LlQ+W08tzbKuJhBWjP8N/kF3o8W2sfi3Anckt/d2JeYP10ZE/8cjuXc+YeNNVU6DiOMJRfRwMHZ6cS7",
+	"vDpohzAhkJMwbLjE2hzkitO07InjVTZJBitBHGRVLxwCJhoNfQO84SxtWdBZfiQS+7RcifFUzP2pMcvE",
+	"GLqLiHlLZUVEjKkMmkDTX3p8Lqx14UIy1iESeo4Yoy9ftpHdDyizvKt6DnSILCKn0HqrV/2q6uV7Abmj",
+	"G5i4Q91g9ZZTt0bgnAltHhue8LLr4ZGJS5W1wfW0mgHGAmd8yVJ1SEANSzP3F4fhQxVRKij7W58NfEAP",
+	"S0fLMGLiG6fYf5jcPgipoMcQckHQQAr06j4b8HQm5OAA/Wjtalvs+S1SYbzR7uNRdwIWmKD3Y9vf8Ot2",
+	"0+yHNlamj1DYX1IyewvEIL2IZLfsELF18xmkV0KOoKMJ6uiJDovTO6h2pkIblW8BuX5ArgekdULTWAVA",
+	"0huXkMj17hw+5RoBedTV+jfcc/e4skaTgmAugVSaVOCjdZ+OAX/WO5JVO6G1p6/I4D092T1DhgPd8Wzt",
+	"wqzJ+YaPbtc+5FKl1zCb+w5B3aEoFDe9kJd0HuN7nQNKs+UHIT3gNIIiHKn5xt29woce2MrF8HwCprtU",
+	"vMbnY4qmTE3El4J+7lp6UmnkQzXVliWMC55LISdtEeMw4I8hR6HZHPIpn5NJOQMuTQXw5l6uOvtLM70Q",
+	"2OKLqfG4z06lt2WYUQzDgLqsm/h+MZwy41ff783eU2OrazDK2HbH7ITKNKjEZrjpSSjIS7iDl5eBsKu3",
+	"/0HmL0Vnk89WT3KNChX/rwqPVUkR8niTCKunfvWIR4Vv1HAoMngLYyGFj+5sD5GfQ66VLHlt7FDzq35U",
+	"oJHKADxFpx+poLrz5e70WLmC/SQCHnJeX9gRD+sFqsxPZRuU+GSRg+6zfaYkC7HAvrcd/o5RLTnygHmS",
+	"Oz+9frUBJ96dQoE27tbE0Ovl1R6GLuRM7XUwMFVhh42aoPdcBqYbi+53Bv9uqDpfVdTlzr0ISPjD603N",
+	"PqP6fHXnxzz3jfusf08d+5phKISB1w3GRu8/K0FK2hCG306RKXkja3QifmmAxT3L0Gjop2OcKANGwoS8",
+	"AKvsKMNQ0uH1/qufOtQyrBota1JqHwptLM97XAktx5LEvRSp/thfY+Nvypw9DB4ZsaXKNbWIP4r/eEcH",
+	"LXuDzS99ksVBK3iWadf8ryYT+uyd/XCM9xsScZvsyYq11y6qyjaPQzALAMlymAmZWuuBMtcN6bQBW3LI",
+	"9sviJ/cd4s86z9YFGnzjI5MtSarVmfHF/v5Pu5JrWxi4W3z0u9rBa+q9uk+5ZjyvV2IzLpeBmEIFhiHc",
+	"pCqGebFGYZXVxXgM+o2d3VjbtMWamhb/joXRw2XRQ+3goNpqf3O51RbzadrT7RzwmSqZaCtRSGCOxXJB",
+	"uP/7TiYYJ+AGDY07iDDIExkvcdh6zJpvM4XftzQgRjy476bqo90ETE2VC3uvgE6ivdoHN8X+/g8jjFUi",
+	"VfG/4f/Sn8PcGv0wOGCA8Okyv0NpzSpSV/Z6/LVIJwH0KLAvKTtXzbsFVZDxyUbTBrUa2TRChx2KHYC0",
+	"gXyqIICapUKj/W+n79AO9KX+9h19uyKUg73yIGXX266OZBIIYu6vBUNvEy6wL10W8qilv2VzbsZHAkZq",
+	"NhPGbAN0tjLvjGvzXhV5a47Qtex1IHscfqqKvIMhGmyx2y12Hek8baYwO7yRC/cFNQNds2VzaoEmjPN/",
+	"tC+wdBiyRl/nbqkjCd/aqLyRC7sS+L5FVOwCboxR5ieDGduvt4EVHwxPDHz4bZEbXGRxDAV90qUOKJu9",
+	"4fA+IM2oM7UAbc46yjj3OINgcpXEe4DEch+83KK0oHqjtYmZUYZnj23BTB+pRcDcXsXY6sob0ltFiiCH",
+	"WjeFPhv8fwOmDZcpucPW1swLTH+OpjznIwO5xtYKZKdlQnfrrFD1O2ntEvDy8V0CgiYrTzkM9mt5ugE6",
+	"lemvOkWb662vwHyab4vTdXG5uvH9RIXWyYOblT0wvPAPr391aL9Gkd/aqtirwL0t20Vcnl6fHh+d9ZLe",
+	"56NL19fn9PzdRcdOPlVAfSt+EhN5GkEfYvV2BBSzrhB8Ndg8z9WdSDeHm2kWH/3TVP5VzM8B0jgCsrxR",
+	"hSDkS2i5jUMHF/bEg0yYQsZaVLTOsGMR930bWbTIODZUs7+AH9fVwdcXFGUJJMGZkLeR9gNhNXRHeFue",
+	"RY0TlRUGXKcAgvdih0xNTbCLYSZG7NPlWUJtdjl2Qdpcn2ZHS4Jpti/wY8ARK51tLuYgT9+yYyUljAzz",
+	"3NPa4MDVztWJFS88Lqufh4UxSuJ1Nf3OhKsa5rrXM+CpRhyUKXI5QMQHAqTK68GMsj4HIDCSmQ5dnJzc",
+	"sONHyVcanCtlLdQ9UWzR8ihouRizktWiO6MprN3ZNGCtwoeKSNNl+6Ekz7xc2pK5i4MC6zmWjneYtJZ+",
+	"Xq7D+0ZYWu7BeZs8jGo5T4nQqpYVJmBDTJbdL0/SpM4QMU5ycc/tDM0rj3ZaTNWs1ohyTHGGRjN210+k",
+	"2RsE+Gy1AP6RJsCazhudOqE7emynN1v61T4ATuReabkv7QGifyrabv8IrpqiBjj9R9Sy76SNS6Hjl2WU",
+	"sZxCQ2JlKV1YxdkMsy9bxBhWQAz1lixIrHATNlVG48bvIkbh2gg/VZDCNw55NH/6uE4cA1Ua+5vaHz34",
+	"ejehdQEtjftbDIaqShqtQwqatXa3300/ImfwrWVmTAt3r1D4fmCq9WCfWPuSgC/qW92GDWrj0ZNUbNs6",
+	"bD1H/iOb+ARUaVvvLkQHnu0nkxyfKbW2Okmr/9fC/x4hXdraNXyeLr2fUuLxTNVgA7F5W4N0p1xbb0TI",
+	"SdW6LvIUdszBysj4mZZYNOlvSyr517Xa0YeuIg979xGIodK63dH/U8jST9LEqlLPqzLxIDOVhLVbsXuF",
+	"timT6iikvb239lZX2jK8toDiZ8dKuhryOOBUrr9iwhXQthcPAc9xf/KqribSKqPFm+AGPkJOMe14XcpK",
+	"KNoSURVmbTHLyksPEPNFnr13xT2rXDlV2mDq2Jqwnjs/XZ4dOnagaO8a++8fi8j9jSBtHwZ/dbrAuSB+",
+	"m+qiJKnL0Yg0ChMGFaevsFfzCDV5do1sfwJkqhPIq65gU2t0gJAwIdn/uro4X4WSWMo+wwJ+lvGlKqII",
+	"t0fASrZB0gaXcbddkRDM7NX+z6+TTXcmXGGUS5ipKyZyVyAyX57PTakMwWjf/sdqFtfHxpEjnEWAcymd",
+	"4AfH9nch50vC/pS0NY0r7+eznKCCQtMG1GmTQHqgLdhQL12wiqFN0lHv+GsGyVVZBj2aHgVTbOqtdX35",
+	"2HAZkreCGQ5VIVMCJLj12x9eUO0tXY5E+CWh2ZX972ea4e3/LnC835LIrcHUNiV2mybaGslxhe0sw0PD",
+	"uGZXhsuU5yn77JGkmi8P2GAx1TD6So2jhlzD61d9dhJImkKSO9cQLj/GJMuDj9KqsVDhp1cwY2/sfrie",
+	"27SDGwj8On42ArMjmiCQbGrMHIFExsy1tRtWW3N+px7NK8p0nUb7YyPgiEzaS3oTkJCLUcfOWuHHtmyv",
+	"5V7dhXvnHbCn8/AQrNjSudOpeISWWucCoQWuG3nzkiGMagSNDeqrxoqHlmvPsZ952eMCMicIB65KYkDO",
+	"VZX5cT2i8Od42P7Jqh3VUEN+9yBoTg0TvMF2bgJIq8c3A03KKa6rb1rlBMyzjopcmOWVJY/vzK7b76sv",
+	"E6PW5hvmaqEhP2SDr1+tpbtHx2JAXRhQgqDNbl8eKXUryqowf4KqjeRz8UdY1i5ha8gml4ele1aob1Uf",
+	"y8fszK2uxDvfqi/a8Xv391irMo40D8HuueRAl/HCBQxZAHRBnZyqeq+s/o28kXvsjUqFc+utrYrQ3Zn1",
+	"vV6wD+JNn32i22eIu3XiogXCOjfUrmrENSRsIIssI1XEpZsOtdZB6LQaFTOg4uYbybyZd8Ay4HfAuDs7",
+	"9mgYxSZABSkecG2niW4QTXPe2jwM4UCuAxgTcl4Q+tWqG5AmRzNsQC2rBtVVC3Spjx3kDHvx4hh8Yqc3",
+	"51qzQSWtsE0Eai+6foprNhhVv2BjWvhmMBHvL+zjvn7JLrxEV9oBvPEx40u0qKzqxnmchi1I7Op++OGH",
+	"n+3kP10f0w3erJhbSkkhgY1zulGRZywVE2F0nx2VF874qnLfgcQ3/8JxPmPFDylTzbTBeWRqwV7+148/",
+	"VA3uqjustJ8yRoFQZqGFmMJIzKrx6ducIN/2EaNKdqHe3BX2H74JbQ7Yq/1X+NpHx53uSkR3WNqvRjQj",
+	"+fXvf/3b4NCfYk3Nfyrsg2VVRse2zz47AUx3CgQ3idnNEZq92n9B9uyr/R8cq2O4QWVlI5Dg5k8JkLp2",
+	"mZkYgbuTXODtiGNhZW/vaG49wb2X/f1KZgR/s6KrmM14vsQWAb7SZeVKkhLdXTXpsYe2LKR0nch6114c",
+	"ldGP3gvnCkg+F72D3g/9FzgXawGgnPQX71tNF7ujkmooaZvFeAy5bwPsL/iYDYUEvADk6PxtwnKYY1TB",
+	"LkPbv15ckgVe4YgRUeB14aC67W1A3V4H1e1HA6JuSfLTtHfQy4Q2hFvGdbirqjRWIq7WKNgxrEHv+rWr",
+	"sUvLa8MNAiGYa3GKF+MSewclTAidN4qu/UIV8OcC8mW1m/gdL8B59+ua7HSu8N0GCm8VhPeX+MBh7fFW",
+	"Y4flRg8ZuWzeFBl3i9KVKOAwPmL9lrrIsLXgyctXj4U9tqzb3473HcZv2CxWqwjJ8Jxbv8ZVWCaofpmY",
+	"SJVDK4v+uTbnZhRhxfyOM0910J47073Dk2fWmcbS3xz0XEl3D9XL/X1CdErjoinBBj//1aVQqilvPEjo",
+	"r6CRFOnu5brUkgDoU7jKuajxT5dzfe47mN7XBLW1E9znEiZhUTb2xzL+CXVgJAH1xRroZCTuUW7Od7Cx",
+	"n3Sy9zmVQAciuC7w8OdS4j0tJY9pKhFaYq4IbYWKmpYnUUGhFNwFbXF8//WhE9MPpetfRHrfStUJEE2f",
+	"nKRtxHRt2605V9Vfl3eO7YCWl8DTEuS0FQ1X9OqGc376tnf/pUH450H1L8Uctv5igncaRwM8tdJioqQ1",
+	"YLW7SlhoZygvpgozNv7iDd+bCu2TIJ4Zfi9hEhGzc5CpdWSUhCBQ+Gr/5/6KTRK8/ltgKiKCK5+QarEL",
+	"bjqqlrgdU5WduppH87lsNi+MHtTS3qt3XXtCCkebzEcITjfX1O4i8Xl0O9/EdUV3zLczzeOI/0zXL40h",
+	"hnf9c/1FNN/91OdVf4Rdnvjq3HY+7CuH1H3iv+sBdZ0pHnU4C4djaj+I+MQGvwvdvb0ZF5m/0p7iXeGl",
+	"f9Vtw+jjJ77RQ5sRy0fU4y9qyP7QYsi2pO9drDe8krmgy5Zd8sv+E2mGFzBryO3/4zztP1xoYdA2VQpM",
+	"uvB7dL4vWubb/rXTrb+1ArKJtRtsW4Jry1sN2A2n2hz1TfcRsQPw9uP9rlwVe3a6uCogTS5gd77KYoXx",
+	"27wWPN0RMUGdNVFGwB3INfEiPPv2EXeC9MAhV/HuLl++AhMhpShvCQcJdy4eJ+RQfcPQi5vsIQWDueEY",
+	"TpVsQK7QiR1kkNhfb6RIg3AdhXacJsbvWcNvlAk7K4ygUcGL05iDM67NHn5u7/TtAJv/qixFsA6RzrVR",
+	"mAmNtysd3ciRms2oeZUdlCJKY1iwMk6qlQsYstRa4SPC9rqmEFZtj8BlprXJgc8wCowxT4O1rpbjD/xr",
+	"jEtYxEJh9O4J7UgHoSxK5LyroLZr0ACyPJUEB6mOZY02W8URNp8kA98MsdMeLaR+lJofjKpTenEXJ+Wd",
+	"ynwHJuJB631Cfgf5HobSwVPZHxb3hw2uKEE32jzQD/CUhsiHqKT5PFV42kY8y3YiY470LZpe1qMSIYV8",
+	"Dm4jiZ6H5a/zwsS6AKT+nAXJuxIcT+3zJ0JqFtyj0mfnAKmusgGHvjLSF0OWqRzn2EXOGImhABnuoBlv",
+	"FNV+7WSnGjcY3ddTo2XvrlU+Wb9fV76AcweBGUpAKAnPdHnF0fZ73ebyxQP3uEHOlSlzT0wLOckad0Dq",
+	"qVrofjRX0HQbG1KyLaiPd6BsGVmP38r4kBh7eCfik4TZf0+G08o9jhvsp8ZdqjuyompfbTWhZLM1fOfT",
+	"sDFcWbun7juRuzUSHDyzu1hl/UyXodFINKMzmR8c1HAVq+1C6pQUiMrxnuKyFRpeukN1rRRvxM+QNaiN",
+	"mmPQnF5C+APZrFZQHVYXTqQC0irGgSZkeCf4WOUTZYx1m7mkVk3+IqOWuyJWxeKlX98TclJ4C0Jr/MxR",
+	"aGfn1FRl0h63mhcyVFUkmTeczbKAujUW4i+F2I7BflOStWxVtUGiUo3xrnaIEMVDajYQbAyRfP1hbq0Y",
+	"8S2YsHm3/Tj2182BRBRbdwFDcOcCM8pVFjWsQKyVwI5cT2MBNlptd7IAX+x09DZRj4Tl2govl2QOagZO",
+	"rvmk7ePusef4zH3SO1PVpfDrni+fcxN6nN2KG+ewMl14zd0mUsmAUi/TdVhruK/es47NVB6RvfSVkpNq",
+	"G/pqPWvTNduPp8lbnMIDaJK02ibx9ex/Pwb1yQ9G13r4SzKDrpYPZdz7nVk3Xcn9KNsliTvQVhXzkbM2",
+	"KNecluLmsMRgZjA2CMScuNKcEobJXK9InmGPDt8zEmGDdJPe0grSEmR3Iwen470P3Iymg6an/fKnpNow",
+	"wyeYCJCYLsuZw66xVy9exvxxqlRz/LYx4jWwe1iiM/2ny4aalrED4Ewz+uUXUHPCooGu34ZC2P89KYSd",
+	"nCtk6qr5bsXSDxf1z101945TmJ5yz7SHt9ijY12EsvMtErae2YzoD3r6Hy5wfxMM8JaI8Wj1/pxKJned",
+	"tc5nwRWjXMLikBIKZH1Se1V/16ZnAsoPMHcDJoK5a11GN/EHPfw/7LEse8c+njtyd8vxzhlE32p2nInR",
+	"7XtVaLr3u9HPu474lqnnHWq/jgaPKnId9vN2UoYqExKWgdaMsxnPJwIvwHV9mIXdIZFl1uUZAnO3pdsh",
+	"yo6/C9/JjI+mmALDaAzezewR/rVu0Jgy+7XAYNkCU1p6qhaM6xvpbm89ZFzfugJRFtwUSldhcGwD6y9s",
+	"j2n/cie6GABlx16FXWWxi13imtHXqEVF/dZxbEtPI5FrZkDJmgj3LUtCX/+0oUnNk7rz9du4I+fzPaW4",
+	"lv6q691gNvFTlRZ2+q208CByDfba0+geL6uV16NWagfV5MsdH9J3Cm/kYAvXOd6XEmb+XoOwGNphjHRQ",
+	"XkiRPyu0taLzNeO3ECiGtLBWs+szP+Yi0zcST0jCyhru6vYYzAWvWA1Cbzw4Jl/+j1ZAreC2y3ecdndm",
+	"ddEPdcar1RjGYwOYtzT1kkO6+kfdCkiYGFedQF0j0Fi44MqN1CVi4NrbWvGO6T+q1luW4YiA7Fdg9o6p",
+	"pHED8a/AuAcfsQOuSrN38MuXcD+uMFZdmG7ZRC6XSsK6WEQrsXbH6K7hcIuAVRKQ9tr3FU48zsVnptFy",
+	"2zUdj/QtmzaG35amcRH4xqXWPRcnVbLDcXIJfCUnf8RzRDCxz7mSkzJfTBZM4WpKHTYQNJZ84iGxxsSr",
+	"/Rf9G3mE+QwscuJZdZd3WWNpF+k6OC+4MAfs1cufHZ7n0oq6PfxAtICMYrkhl+zeez/OAesAeaZ/Q9n8",
+	"dQdQSA+O2C6773knEIjPM98AutUTps5NVkihLTpG8I1mg38alLeQCHnri2gLDSkr5jFIbwoww37TT7OP",
+	"9tOud8fvbRuVJOAkUvIhe2mo70F8EwlZQwIghar2PFMTAmNUl6vUupw7SydUekk3II7GSwOeZpvpQoLf",
+	"/A5/4LfhlU2IyhTa+IvQt93hshl3NL995NqXvdzfd3tZlfbTT4dMA7BB2KuZegAMMEQ8WD2vVjt7bM3T",
+	"KWeHvGlDDAboUL3UBmY7AzCY+Pe3zj3TFfhrk8/X9MjvOvtcdSHekH4meiRl0TgVuZAO2V1amkaJ5KXd",
+	"drTjotvsplOjqXmAD+oN1R0d4BHPMsifaYcBLrUhKj/EOaM09A0DYwYMtV5+Gnl4DgvX2fn75qEpW5sG",
+	"Y0duJEXsZgkO8j0gd5gqNo6ynfe/OrORZHHTYrlTt8Hedcn/0op3mAC+xEk8ZKUPhlNZ3b9eon3CJ37X",
+	"Aq1sjbxBniExdia38GtWbNVrroJtJeJvL788DrfyCZr9yAV232sYm+TuYnNHQrRRgUFMiH2iKxWeSIZR",
+	"i+nvK8KqMVcPMhrAv1cAjb/9oiNPlYd+I35mPbbfZRpKvkuFR0YqyXIYqdwV0iDusWYS03ObardpWiUj",
+	"dhHIOJGnAORsSeP2GFh8Ofu/fS7fHdpma1ruDmxDaWnrKcEG3m5hXHdTkHSNqspYv1Q5m4g7qPqv2UUc",
+	"OJfZi+unBN44xvpvDLwp73P4zpCbTUfqt5E8cXVAj1QHVYRwd3k6ChXqqVrImBtFRglefUc3irKULxOm",
+	"coes92cyKG+iFvNmne1Shh6fNNGAo7SwBsZJd6CDMLbE8XPWpPPFVsh5ZTKjkSfbctNrVX47E7YbzIdo",
+	"HBHt9Cet6DuHRTlCJ0HSYmqs8OLjd/oKjNvYeClfl1119WnrPTrfsPr37dSFPZE3+HWeKrur3Pctv1eD",
+	"UuUOdKqXiMkv36H5aQ7A6iUN39kRKxtQx+Wm73NfatUqvFiFlfTv1ltblJvbhWFC3Jt/bqPfdlTS0Cin",
+	"L6iyh+dAvffJATtcze+gLi47NszanLKQQ7sISz+fp3DNHkbQdg+tdW373/kE7Jbvd+e/bUfwx9V71nNu",
+	"f/Hdu3/5YlVQCfP55YtVNNQUgj6O9w/0nvO5eH73AtWQm2u095CrD/KdKGsNVXWvpWERHSmqtvA4Em7Y",
+	"HNQ8A5b6SyWpaM03S6J+T7EvQg6NtmET1WefLs904q/8elZe9mVPMN1f4fkCz/YiF1R8Sm1bcuBpf6V0",
+	"PTb8NV3lZc2ZshGva2XK1MKLYIKbOsiHlS0pZHj5V22N9QrgSMcjWJChb5Wz9vW3fMnUnMKR7juujcfq",
+	"B96rhb+nxl1RIzRLlZCT/kqngBilVQ2CFb7j+ClOH7exi6kiAC0l9YPXyTyLv3wLS+y1VXZ5DxssYWg/",
+	"PlPXawdZK+Qj7Ad0/+X+/wUAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

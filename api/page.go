@@ -23,6 +23,9 @@ const (
 	listWebhooks      = "webhooks"
 	listAlerts        = "alerts"
 	listNotifications = "notifications"
+	listUsers         = "users"
+	listTokens        = "tokens"
+	listAuditLog      = "audit"
 )
 
 // mark is the place of an entry in a list, as a cursor carries it. Clients
@@ -32,7 +35,9 @@ type mark struct {
 	List string    `json:"l"`
 	Name string    `json:"n,omitempty"`
 	At   time.Time `json:"t,omitzero"`
-	ID   uuid.UUID `json:"i"`
+	ID   uuid.UUID `json:"i,omitzero"`
+	// Number is the place in a list that is numbered.
+	Number int64 `json:"k,omitempty"`
 }
 
 func (m mark) encode() (string, error) {
@@ -54,17 +59,21 @@ func decodeMark(list string, text *string) (*mark, error) {
 		return nil, refused
 	}
 	var m mark
-	if decodeStrict(data, &m) != nil || m.List != list || m.ID == uuid.Nil || !cleanText(m.Name) {
-		return nil, refused
-	}
-	ordered := m.Name == "" && m.At.Year() >= 1970
-	if list == listRules || list == listWebhooks {
-		ordered = m.Name != "" && m.At.IsZero()
-	}
-	if !ordered {
+	if decodeStrict(data, &m) != nil || m.List != list || !m.ordered() {
 		return nil, refused
 	}
 	return &m, nil
+}
+
+// ordered reports whether m has what its list is ordered by, and nothing else.
+func (m *mark) ordered() bool {
+	switch m.List {
+	case listAuditLog:
+		return m.Number > 0 && m.Name == "" && m.At.IsZero() && m.ID == uuid.Nil
+	case listRules, listWebhooks, listUsers, listTokens:
+		return m.Number == 0 && m.Name != "" && cleanText(m.Name) && m.At.IsZero() && m.ID != uuid.Nil
+	}
+	return m.Number == 0 && m.Name == "" && m.At.Year() >= 1970 && m.ID != uuid.Nil
 }
 
 // nextCursor returns the cursor after the last entry of a page, or nil when the

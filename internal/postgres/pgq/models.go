@@ -10,6 +10,23 @@ import (
 	"github.com/google/uuid"
 )
 
+type Account struct {
+	AccountID         uuid.UUID
+	TenantID          string
+	Email             string
+	Name              string
+	Role              string
+	Disabled          bool
+	PasswordHash      *string
+	PasswordChangedAt *time.Time
+	Issuer            *string
+	Subject           *string
+	SignedInAt        *time.Time
+	Version           int64
+	CreatedAt         time.Time
+	UpdatedAt         time.Time
+}
+
 type Alert struct {
 	AlertID        uuid.UUID
 	TenantID       string
@@ -38,6 +55,19 @@ type Alert struct {
 	Health         bool
 }
 
+type ApiToken struct {
+	TokenID    uuid.UUID
+	TenantID   string
+	Name       string
+	Role       string
+	SecretHash []byte
+	Hint       string
+	CreatedBy  string
+	CreatedAt  time.Time
+	ExpiresAt  *time.Time
+	UsedAt     *time.Time
+}
+
 type Attempt struct {
 	NotificationID uuid.UUID
 	Attempt        int32
@@ -50,6 +80,26 @@ type Attempt struct {
 	Error          string
 	Response       string
 	DurationUs     *int64
+}
+
+type Audit struct {
+	AuditID    int64
+	TenantID   string
+	At         time.Time
+	ActorKind  string
+	ActorID    string
+	Actor      string
+	Via        string
+	ViaID      string
+	Address    string
+	RequestID  string
+	Operation  string
+	Action     string
+	ObjectKind string
+	ObjectID   string
+	ObjectName string
+	Before     []byte
+	After      []byte
 }
 
 type Notification struct {
@@ -163,11 +213,38 @@ type RuleWebhook struct {
 	Position  int32
 }
 
+type Session struct {
+	SecretHash []byte
+	SessionID  uuid.UUID
+	AccountID  uuid.UUID
+	Address    string
+	CreatedAt  time.Time
+	SeenAt     time.Time
+	ExpiresAt  time.Time
+}
+
+type SetUpCode struct {
+	SecretHash []byte
+	ExpiresAt  time.Time
+}
+
 type Settlement struct {
 	NotificationID uuid.UUID
 	TenantID       string
 	Status         string
 	SettledAt      time.Time
+}
+
+type SignInFailure struct {
+	Subject  []byte
+	Failures int32
+	LastAt   time.Time
+}
+
+type SignInLink struct {
+	SecretHash []byte
+	AccountID  uuid.UUID
+	ExpiresAt  time.Time
 }
 
 type Webhook struct {
