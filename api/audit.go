@@ -41,7 +41,7 @@ func (s *server) ListAudit(ctx context.Context, req ListAuditRequestObject) (Lis
 	p := req.Params
 	q := AuditQuery{Actor: deref(p.Actor), ObjectKind: deref(p.ObjectKind), ObjectID: deref(p.ObjectID), From: p.From, To: p.To}
 	for name, value := range map[string]string{"actor": q.Actor, "objectKind": q.ObjectKind, "objectId": q.ObjectID} {
-		if _, err := texts(name, &[]string{value}, maxNameBytes); err != nil {
+		if err := texts(name, []string{value}, maxNameBytes); err != nil {
 			return nil, err
 		}
 	}

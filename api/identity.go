@@ -17,7 +17,8 @@ import (
 type Identity struct {
 	// Tenant owns every row that the request can see.
 	Tenant string
-	// Actor is the person or program that acts, as alerts show it.
+	// Actor is the person or program that acts, as alerts show it: the e-mail
+	// address of a user, or "token" and a name. No two of a tenant are the same.
 	Actor string
 	// Role bounds what the request may do.
 	Role access.Role
@@ -57,7 +58,7 @@ func (s *server) credentials(r *http.Request) (Identity, error) {
 		if err != nil {
 			return Identity{}, notIdentified(err, "This token does not hold: it was revoked, has expired, or never was")
 		}
-		return Identity{Tenant: t.TenantID, Actor: t.Name, Role: t.Role, Kind: kindToken, ID: t.ID}, nil
+		return Identity{Tenant: t.TenantID, Actor: "token " + t.Name, Role: t.Role, Kind: kindToken, ID: t.ID}, nil
 	}
 	secret := s.sessionSecret(r)
 	if secret == "" {
@@ -68,7 +69,7 @@ func (s *server) credentials(r *http.Request) (Identity, error) {
 		return Identity{}, notIdentified(err, "The session is over; sign in again")
 	}
 	a := &session.Account
-	return Identity{Tenant: a.TenantID, Actor: a.Name, Role: a.Role, Kind: kindUser, ID: a.ID, Session: &session}, nil
+	return Identity{Tenant: a.TenantID, Actor: a.Email, Role: a.Role, Kind: kindUser, ID: a.ID, Session: &session}, nil
 }
 
 func unauthorized(message string) error { return echo.NewHTTPError(http.StatusUnauthorized, message) }
@@ -146,7 +147,7 @@ func (i *Identity) acting(from access.Actor) access.Actor {
 		from.ID = i.ID.String()
 	}
 	if i.Session != nil {
-		from.Name, from.Via, from.ViaID = i.Session.Account.Email, "session", i.Session.ID.String()
+		from.Via, from.ViaID = "session", i.Session.ID.String()
 	}
 	return from
 }

@@ -36,6 +36,7 @@ const (
 	AttemptVerdictREFUSED   AttemptVerdict = "REFUSED"
 	AttemptVerdictRETRY     AttemptVerdict = "RETRY"
 	AttemptVerdictTHROTTLED AttemptVerdict = "THROTTLED"
+	AttemptVerdictUNDERWAY  AttemptVerdict = "UNDER_WAY"
 	AttemptVerdictUNKNOWN   AttemptVerdict = "UNKNOWN"
 )
 
@@ -51,6 +52,8 @@ func (e AttemptVerdict) Valid() bool {
 	case AttemptVerdictRETRY:
 		return true
 	case AttemptVerdictTHROTTLED:
+		return true
+	case AttemptVerdictUNDERWAY:
 		return true
 	case AttemptVerdictUNKNOWN:
 		return true
@@ -80,6 +83,24 @@ func (e MeKind) Valid() bool {
 	}
 }
 
+// Defines values for GroupAlertsParamsBy.
+const (
+	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
+	GroupAlertsParamsBySignature GroupAlertsParamsBy = "signature"
+)
+
+// Valid indicates whether the value is a known member of the GroupAlertsParamsBy enum.
+func (e GroupAlertsParamsBy) Valid() bool {
+	switch e {
+	case GroupAlertsParamsByRule:
+		return true
+	case GroupAlertsParamsBySignature:
+		return true
+	default:
+		return false
+	}
+}
+
 // Alert defines model for Alert.
 type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
@@ -87,6 +108,9 @@ type Alert struct {
 
 	// Count What a counting rule counted when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
+
+	// Delivery What became of an alert's notifications.
+	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// Exchange The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
 	// there is none.
@@ -105,9 +129,12 @@ type Alert struct {
 
 	// LateBySeconds The time from the end of the exchange (its start, where the source does not tell the end) to `firedAt`. Absent
 	// where the alert is not about one exchange.
-	LateBySeconds *float64   `json:"lateBySeconds,omitempty"`
-	Message       string     `json:"message"`
-	ResolvedAt    *time.Time `json:"resolvedAt,omitempty"`
+	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
+	Message       string   `json:"message"`
+
+	// Mine Whether its rule is meant for the caller. In lists and the answer for one alert.
+	Mine       *bool      `json:"mine,omitempty"`
+	ResolvedAt *time.Time `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent where the count fell below its threshold.
 	ResolvedBy *string            `json:"resolvedBy,omitempty"`
@@ -123,6 +150,9 @@ type Alert struct {
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
+
+	// Unread Whether the caller has not read it. In lists and the answer for one alert.
+	Unread *bool `json:"unread,omitempty"`
 }
 
 // AlertCounts defines model for AlertCounts.
@@ -131,12 +161,75 @@ type AlertCounts struct {
 	Firing       int64 `json:"firing"`
 	Pending      int64 `json:"pending"`
 	Resolved     int64 `json:"resolved"`
+
+	// Unread Open alerts that the caller has not read. Absent in events.
+	Unread *int64 `json:"unread,omitempty"`
+}
+
+// AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+type AlertFilter struct {
+	Application []string             `json:"application,omitempty"`
+	Mine        bool                 `json:"mine,omitempty"`
+	Q           string               `json:"q,omitempty"`
+	Route       []string             `json:"route,omitempty"`
+	RuleID      []openapi_types.UUID `json:"ruleId,omitempty"`
+	Severity    []Severity           `json:"severity,omitempty"`
+	Signature   []string             `json:"signature,omitempty"`
+
+	// State Without it, alerts of every state but PENDING.
+	State  []AlertState `json:"state,omitempty"`
+	Unread bool         `json:"unread,omitempty"`
+}
+
+// AlertGroup defines model for AlertGroup.
+type AlertGroup struct {
+	Acknowledged int64 `json:"acknowledged"`
+	Count        int64 `json:"count"`
+	Firing       int64 `json:"firing"`
+	Newest       Alert `json:"newest"`
+	Pending      int64 `json:"pending"`
+	Resolved     int64 `json:"resolved"`
+
+	// RuleID Of groups by rule.
+	RuleID *openapi_types.UUID `json:"ruleId,omitempty"`
+
+	// RuleName Of groups by rule.
+	RuleName *string `json:"ruleName,omitempty"`
+
+	// Signature What the exchanges failed with, of groups by signature. Empty for alerts without an error.
+	Signature *string `json:"signature,omitempty"`
+	Unread    int64   `json:"unread"`
+}
+
+// AlertGroupPage defines model for AlertGroupPage.
+type AlertGroupPage struct {
+	// AsOf As of a list of alerts; see `upTo`.
+	AsOf       time.Time    `json:"asOf"`
+	Items      []AlertGroup `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
-	Items      []Alert `json:"items"`
-	NextCursor *string `json:"nextCursor,omitempty"`
+	// AsOf The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
+	// that came later. By Postgres's clock.
+	AsOf       time.Time `json:"asOf"`
+	Items      []Alert   `json:"items"`
+	NextCursor *string   `json:"nextCursor,omitempty"`
+}
+
+// AlertSelection Either `ids` or `filter`.
+type AlertSelection struct {
+	// ActionID Names the action, for `undo`. Whoever sends the same once more, because the answer was lost, is told what
+	// the first did, and nothing is done twice. Chosen by Tocsin where it is absent.
+	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
+
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
 // AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
@@ -147,7 +240,8 @@ type AlertsEvent struct {
 	Counts AlertCounts `json:"counts"`
 }
 
-// Attempt One HTTP request.
+// Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
+// default); the rest stays as long as the alert.
 type Attempt struct {
 	DurationMs *float64 `json:"durationMs,omitempty"`
 
@@ -158,22 +252,33 @@ type Attempt struct {
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	Number     int        `json:"number"`
 
+	// Replica The process that made it.
+	Replica *string `json:"replica,omitempty"`
+
+	// Request What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+	Request *RequestHead `json:"request,omitempty"`
+
 	// Response The beginning of the answer's body.
-	Response  *string   `json:"response,omitempty"`
-	StartedAt time.Time `json:"startedAt"`
+	Response *string `json:"response,omitempty"`
+
+	// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+	ResponseHead *ResponseHead `json:"responseHead,omitempty"`
+	StartedAt    time.Time     `json:"startedAt"`
 
 	// StatusCode The HTTP status; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-	// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-	// message. `GONE`: it will never accept any.
+	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+	// accept any.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
-// AttemptVerdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-// message. `GONE`: it will never accept any.
+// AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+// accept any.
 type AttemptVerdict string
 
 // AttributeMatch defines model for AttributeMatch.
@@ -222,6 +327,22 @@ type AuditPage struct {
 	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
+// BulkResult defines model for BulkResult.
+type BulkResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+
+	// Already Alerts that were so already.
+	Already int64 `json:"already"`
+	Changed int64 `json:"changed"`
+
+	// Refused Alerts whose state does not allow it.
+	Refused       int64     `json:"refused"`
+	UndoableUntil time.Time `json:"undoableUntil"`
+
+	// Unknown Ids of which there is no alert.
+	Unknown int64 `json:"unknown"`
+}
+
 // CreatedToken defines model for CreatedToken.
 type CreatedToken struct {
 	// Secret What to send as `Authorization: Bearer …`. It is not shown again.
@@ -233,6 +354,21 @@ type CreatedToken struct {
 type Credentials struct {
 	Email    string `json:"email"`
 	Password string `json:"password,omitempty"`
+}
+
+// DeliverySummary What became of an alert's notifications.
+type DeliverySummary struct {
+	Delivered int `json:"delivered"`
+
+	// Failed Refused for good, or attempted as often as the schedule allows.
+	Failed int `json:"failed"`
+
+	// NextAttemptAt The next attempt of those that are owed.
+	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
+
+	// Retrying Attempted without success so far.
+	Retrying int `json:"retrying"`
+	Total    int `json:"total"`
 }
 
 // Dependency defines model for Dependency.
@@ -287,6 +423,14 @@ type FireMode = rules.FireMode
 
 // GroupBy The field by which exchanges are counted, each value for itself.
 type GroupBy = rules.GroupBy
+
+// HeaderField defines model for HeaderField.
+type HeaderField struct {
+	// Masked The value is a secret, or may hold one, and is not kept.
+	Masked *bool   `json:"masked,omitempty"`
+	Name   string  `json:"name"`
+	Value  *string `json:"value,omitempty"`
+}
 
 // LinkSecret defines model for LinkSecret.
 type LinkSecret struct {
@@ -441,6 +585,25 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// ReadRequest Either `ids` or `filter`.
+type ReadRequest struct {
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// Unread Marks them as unread instead
+	Unread bool `json:"unread,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
+}
+
+// ReadResult defines model for ReadResult.
+type ReadResult struct {
+	// Changed Alerts that were not so before.
+	Changed int64 `json:"changed"`
+}
+
 // Reconciliation defines model for Reconciliation.
 type Reconciliation struct {
 	// Alerted Those of them that have their alert.
@@ -498,6 +661,28 @@ type Replica struct {
 // ReplicaList defines model for ReplicaList.
 type ReplicaList struct {
 	Items []Replica `json:"items"`
+}
+
+// RequestHead What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+type RequestHead struct {
+	BodyBytes int `json:"bodyBytes"`
+
+	// BodySha256 Digest of the body in hex.
+	BodySha256 string        `json:"bodySha256"`
+	Headers    []HeaderField `json:"headers"`
+
+	// Host Of the URL only the host is shown.
+	Host   string `json:"host"`
+	Method string `json:"method"`
+}
+
+// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+type ResponseHead struct {
+	Headers    []HeaderField `json:"headers"`
+	StatusLine string        `json:"statusLine"`
+
+	// Truncated Headers were left out or cut.
+	Truncated *bool `json:"truncated,omitempty"`
 }
 
 // Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
@@ -684,6 +869,30 @@ type SignInProvider struct {
 	URL string `json:"url"`
 }
 
+// SlackApp A Slack app that a webhook posts as.
+type SlackApp struct {
+	Channel     string `json:"channel"`
+	HasBotToken bool   `json:"hasBotToken"`
+
+	// HasSigningSecret Whether messages have buttons.
+	HasSigningSecret bool `json:"hasSigningSecret"`
+
+	// InteractionsPath The path of the app's interactivity request URL, below this server's public URL.
+	InteractionsPath string `json:"interactionsPath"`
+}
+
+// SlackAppDefinition Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+type SlackAppDefinition struct {
+	// BotToken The app's Bot User OAuth Token, `xoxb-…`.
+	BotToken string `json:"botToken,omitempty"`
+
+	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	Channel string `json:"channel"`
+
+	// SigningSecret The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
+	SigningSecret string `json:"signingSecret,omitempty"`
+}
+
 // Status defines model for Status.
 type Status struct {
 	Dependencies []Dependency `json:"dependencies"`
@@ -729,6 +938,15 @@ type Token struct {
 type TokenPage struct {
 	Items      []Token `json:"items"`
 	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
+// UndoResult defines model for UndoResult.
+type UndoResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+	Restored int64              `json:"restored"`
+
+	// Skipped Alerts that could not be put back.
+	Skipped int64 `json:"skipped"`
 }
 
 // User defines model for User.
@@ -788,12 +1006,15 @@ type Webhook struct {
 	Name          string             `json:"name"`
 
 	// Operators Whether it hears of rules that cannot be evaluated.
-	Operators      bool      `json:"operators"`
-	RatePerSecond  float64   `json:"ratePerSecond"`
+	Operators     bool    `json:"operators"`
+	RatePerSecond float64 `json:"ratePerSecond"`
+
+	// Slack A Slack app that a webhook posts as.
+	Slack          *SlackApp `json:"slack,omitempty"`
 	TimeoutSeconds float64   `json:"timeoutSeconds"`
 	UpdatedAt      time.Time `json:"updatedAt"`
 
-	// URLHost The host and port of the URL; the rest is secret.
+	// URLHost The host and port of the URL; the rest is secret. Empty for a webhook that posts as a bot.
 	URLHost string `json:"urlHost"`
 	Version int64  `json:"version"`
 
@@ -824,10 +1045,13 @@ type WebhookDefinition struct {
 	// SigningSecret Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
 	SigningSecret string `json:"signingSecret,omitempty"`
 
+	// Slack Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+	Slack *SlackAppDefinition `json:"slack,omitempty"`
+
 	// TimeoutSeconds Bounds one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
-	// URL An http or https URL.
+	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
 	URL string `json:"url,omitempty"`
 }
 
@@ -861,20 +1085,59 @@ type ID = openapi_types.UUID
 // Limit defines model for Limit.
 type Limit = int
 
+// OnlyApplication defines model for OnlyApplication.
+type OnlyApplication = []string
+
+// OnlyMine defines model for OnlyMine.
+type OnlyMine = bool
+
+// OnlyRoute defines model for OnlyRoute.
+type OnlyRoute = []string
+
+// OnlyRule defines model for OnlyRule.
+type OnlyRule = []openapi_types.UUID
+
+// OnlySeverity defines model for OnlySeverity.
+type OnlySeverity = []Severity
+
+// OnlySignature defines model for OnlySignature.
+type OnlySignature = []string
+
+// OnlyState defines model for OnlyState.
+type OnlyState = []AlertState
+
+// OnlyText defines model for OnlyText.
+type OnlyText = string
+
+// OnlyUnread defines model for OnlyUnread.
+type OnlyUnread = bool
+
 // SignedIn defines model for SignedIn.
 type SignedIn = Me
+
+// SelectAlerts Either `ids` or `filter`.
+type SelectAlerts = AlertSelection
 
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
-	State       *[]AlertState         `form:"state,omitempty" json:"state,omitempty"`
-	Severity    *[]Severity           `form:"severity,omitempty" json:"severity,omitempty"`
-	RuleID      *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
-	Application *[]string             `form:"application,omitempty" json:"application,omitempty"`
-	Route       *[]string             `form:"route,omitempty" json:"route,omitempty"`
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
 	// Q Text in title or message, case ignored.
-	Q *string `form:"q,omitempty" json:"q,omitempty"`
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -882,6 +1145,41 @@ type ListAlertsParams struct {
 	// Limit The greatest number of entries wanted.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// GroupAlertsParams defines parameters for GroupAlerts.
+type GroupAlertsParams struct {
+	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
+	// ids and quotations left out.
+	By GroupAlertsParamsBy `form:"by" json:"by"`
+
+	// State Without it, alerts of every state but PENDING, of which nobody has been told.
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
+
+	// Q Text in title or message, case ignored.
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// GroupAlertsParamsBy defines parameters for GroupAlerts.
+type GroupAlertsParamsBy string
 
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
@@ -977,6 +1275,15 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
+type AcknowledgeAlertsJSONRequestBody = AlertSelection
+
+// ReadAlertsJSONRequestBody defines body for ReadAlerts for application/json ContentType.
+type ReadAlertsJSONRequestBody = ReadRequest
+
+// ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
+type ResolveAlertsJSONRequestBody = AlertSelection
+
 // ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
 type ChangePasswordJSONRequestBody = PasswordChange
 
@@ -1015,9 +1322,24 @@ type ServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx echo.Context, params ListAlertsParams) error
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx echo.Context) error
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx echo.Context, id ID) error
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx echo.Context, params GroupAlertsParams) error
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx echo.Context) error
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx echo.Context) error
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx echo.Context, id ID) error
@@ -1186,11 +1508,32 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
 	}
 
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
 	// ------------- Optional query parameter "q" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
 	}
 
 	// ------------- Optional query parameter "cursor" -------------
@@ -1212,12 +1555,150 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 	return err
 }
 
+// AcknowledgeAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) AcknowledgeAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AcknowledgeAlerts(ctx)
+	return err
+}
+
+// UndoAlertAction converts echo context to params.
+func (w *ServerInterfaceWrapper) UndoAlertAction(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UndoAlertAction(ctx, id)
+	return err
+}
+
 // CountAlerts converts echo context to params.
 func (w *ServerInterfaceWrapper) CountAlerts(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.CountAlerts(ctx)
+	return err
+}
+
+// GroupAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) GroupAlerts(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GroupAlertsParams
+	// ------------- Required query parameter "by" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "by", ctx.QueryParams(), &params.By, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter by: %s", err))
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", ctx.QueryParams(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter state: %s", err))
+	}
+
+	// ------------- Optional query parameter "severity" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "severity", ctx.QueryParams(), &params.Severity, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter severity: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GroupAlerts(ctx, params)
+	return err
+}
+
+// ReadAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ReadAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReadAlerts(ctx)
+	return err
+}
+
+// ResolveAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ResolveAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ResolveAlerts(ctx)
 	return err
 }
 
@@ -1997,6 +2478,11 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
+	router.POST(options.BaseURL+"/alerts/read", wrapper.ReadAlerts, options.OperationMiddlewares["readAlerts"]...)
+	router.GET(options.BaseURL+"/alerts/groups", wrapper.GroupAlerts, options.OperationMiddlewares["groupAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/:id", wrapper.GetAlert, options.OperationMiddlewares["getAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/acknowledge", wrapper.AcknowledgeAlert, options.OperationMiddlewares["acknowledgeAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
@@ -2077,6 +2563,84 @@ func (response ListAlertsdefaultApplicationProblemPlusJSONResponse) VisitListAle
 	return err
 }
 
+type AcknowledgeAlertsRequestObject struct {
+	Body *AcknowledgeAlertsJSONRequestBody
+}
+
+type AcknowledgeAlertsResponseObject interface {
+	VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error
+}
+
+type AcknowledgeAlerts200JSONResponse BulkResult
+
+func (response AcknowledgeAlerts200JSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActionRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type UndoAlertActionResponseObject interface {
+	VisitUndoAlertActionResponse(w http.ResponseWriter) error
+}
+
+type UndoAlertAction200JSONResponse UndoResult
+
+func (response UndoAlertAction200JSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UndoAlertActiondefaultApplicationProblemPlusJSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type CountAlertsRequestObject struct {
 }
 
@@ -2104,6 +2668,123 @@ type CountAlertsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CountAlertsdefaultApplicationProblemPlusJSONResponse) VisitCountAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsRequestObject struct {
+	Params GroupAlertsParams
+}
+
+type GroupAlertsResponseObject interface {
+	VisitGroupAlertsResponse(w http.ResponseWriter) error
+}
+
+type GroupAlerts200JSONResponse AlertGroupPage
+
+func (response GroupAlerts200JSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GroupAlertsdefaultApplicationProblemPlusJSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsRequestObject struct {
+	Body *ReadAlertsJSONRequestBody
+}
+
+type ReadAlertsResponseObject interface {
+	VisitReadAlertsResponse(w http.ResponseWriter) error
+}
+
+type ReadAlerts200JSONResponse ReadResult
+
+func (response ReadAlerts200JSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ReadAlertsdefaultApplicationProblemPlusJSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsRequestObject struct {
+	Body *ResolveAlertsJSONRequestBody
+}
+
+type ResolveAlertsResponseObject interface {
+	VisitResolveAlertsResponse(w http.ResponseWriter) error
+}
+
+type ResolveAlerts200JSONResponse BulkResult
+
+func (response ResolveAlerts200JSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ResolveAlertsdefaultApplicationProblemPlusJSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3778,9 +4459,24 @@ type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx context.Context, request ListAlertsRequestObject) (ListAlertsResponseObject, error)
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx context.Context, request AcknowledgeAlertsRequestObject) (AcknowledgeAlertsResponseObject, error)
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx context.Context, request UndoAlertActionRequestObject) (UndoAlertActionResponseObject, error)
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx context.Context, request GroupAlertsRequestObject) (GroupAlertsResponseObject, error)
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx context.Context, request ReadAlertsRequestObject) (ReadAlertsResponseObject, error)
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx context.Context, request ResolveAlertsRequestObject) (ResolveAlertsResponseObject, error)
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx context.Context, request GetAlertRequestObject) (GetAlertResponseObject, error)
@@ -3940,6 +4636,77 @@ func (sh *strictHandler) ListAlerts(ctx echo.Context, params ListAlertsParams) e
 	return nil
 }
 
+// AcknowledgeAlerts operation middleware
+func (sh *strictHandler) AcknowledgeAlerts(ctx echo.Context) error {
+	var request AcknowledgeAlertsRequestObject
+
+	var body AcknowledgeAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AcknowledgeAlerts(ctx.Request().Context(), request.(AcknowledgeAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AcknowledgeAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(AcknowledgeAlertsResponseObject); ok {
+		return validResponse.VisitAcknowledgeAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UndoAlertAction operation middleware
+func (sh *strictHandler) UndoAlertAction(ctx echo.Context, id ID) error {
+	var request UndoAlertActionRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UndoAlertAction(ctx.Request().Context(), request.(UndoAlertActionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UndoAlertAction")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UndoAlertActionResponseObject); ok {
+		return validResponse.VisitUndoAlertActionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // CountAlerts operation middleware
 func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 	var request CountAlertsRequestObject
@@ -3957,6 +4724,123 @@ func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(CountAlertsResponseObject); ok {
 		return validResponse.VisitCountAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GroupAlerts operation middleware
+func (sh *strictHandler) GroupAlerts(ctx echo.Context, params GroupAlertsParams) error {
+	var request GroupAlertsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GroupAlerts(ctx.Request().Context(), request.(GroupAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GroupAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GroupAlertsResponseObject); ok {
+		return validResponse.VisitGroupAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ReadAlerts operation middleware
+func (sh *strictHandler) ReadAlerts(ctx echo.Context) error {
+	var request ReadAlertsRequestObject
+
+	var body ReadAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReadAlerts(ctx.Request().Context(), request.(ReadAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReadAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ReadAlertsResponseObject); ok {
+		return validResponse.VisitReadAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ResolveAlerts operation middleware
+func (sh *strictHandler) ResolveAlerts(ctx echo.Context) error {
+	var request ResolveAlertsRequestObject
+
+	var body ResolveAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ResolveAlerts(ctx.Request().Context(), request.(ResolveAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ResolveAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ResolveAlertsResponseObject); ok {
+		return validResponse.VisitResolveAlertsResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -5198,201 +6082,245 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3/cts4li/+KijtVmX3u7TipNPZbvuPbzmOM/Edx861nclutbMRJB5JaFOAhgCt6M511TzNPNg8yS2c",
-	"A5AgBUqULWe6t3b+mbRFEsDBwfn5OQd/6Y3UbK4kSKN7B3/pTYGnkOM/T675xP5/CnqUi7kRSvYOetdT",
-	"YHeQa6FkwsYqZ4PT8d4HbkbTQb+X9HL4cyFySHsHJi8g6enRFGbcfsYs59A76GmTCznp3d8nvTM14vTV",
-	"5iCfp5ADM1NgEhbMTIWcMKG3/f4VmGOlbgXEV6FB21Vs99X7pDfnOZ+BcVQ6LnKt8vgIAwnfDD0wYGqM",
-	"C5rzCbAhjFUOCeOaCcMWXLOJuAOcirAv/7mAfNlLepLP7OgjGiOc14x/OwM5MdPewcv9/f0ksvzTt/ZB",
-	"/N6cm2n1OZGuXfJY5TNuege9osAnIxsnZsLElzzJgRvQhsliNoTcrhqkyQVotuDSQNq2xgy/Gc4jhTEv",
-	"MtM7+HE/sesVs2KGq016MyHpv16U0xPSwARy2qIc9FxJDbhDH3M1zGBm/zlS0oDEqfP5PBPEf8/n9MS/",
-	"/aqJGas5/HMO495B75+eV6fkOf2qn/vv4ohN/uWGLUAatsiVnPR7lhvFREJ6KtfMY7vxP0B8aAV3kLMp",
-	"10zjkEwgYwUn+wrMXnUyYmO4h59XR+gex3Jj29eOMshxBfNczSE3gqjNR7dSLTJIJ5AemRo/pdzAnhEz",
-	"WGWqpPbem2Xk6CW9kSqIZuuo8lnIVC2O8dH7pAffRlMuJ7hQnmUX497BL+s/cOLfuP+SRBgcvsGosP/N",
-	"jN1ke6S5pQQTmvGhKkyfXYwZZzhZe7qF9oLMHgt8aWbFJaR4/rlk8I3P5pkVBzJlfKiRb6wEvJEGBaHQ",
-	"TCoJ/RtplzS2x/bIxKSmyIB9PDl/e3r+B/sFiSObaQ56qrIUBU0O3I5tOaLbxkyBZ1bMxE57feU4Wl5k",
-	"wITRkI0TtpiK0ZSNuJTKsCEwuONZwQ2kh/jsDLS24lDzpWaL6bLPTg3LQavszsoLvwD7yRs54rL2CcYn",
-	"XEhLk3LSQ6Uy4EgkkXYQZUkv46ZFO3jGYUMY8RmwO6HFMLP/ORUyLef1TDOSzrR79s+ZUrd7Qz66ZWNV",
-	"yJQJ02dHwa4yqUw/Omk7mzfLKxgpmer4tOwusXGuZjgUyNTrlXK+/yKMZtrw3CRuPPuzVkU+ApYqsLxk",
-	"mIEs85/4V2YUGzi2GvjJ3sjq7XKf7au010pWY9ImVOykimFmeakU05V+IrVgF+s2P3rSHQ9sJUD8OyQ8",
-	"6pSrkd8uiE7n2BJhCJlaWI6tDko/+v0ig9NuXGUfPUe1FttCxzbzHHBSVv+1DvgnsrTWmmEkU3IuNKTV",
-	"btUOuJDm9aveqq5MetoqC2GWm8TqlX/OvmPcqVn3AqqHK3zyPukZYTKIW2mVIfKLs0yI0AEZ67QIJu3n",
-	"4geouKqUW5W8/FKuXw1/hRGqB5wlKgu9XpXV9t2TM8LfAWnHAte4/YtzkOnD3vRnYOtXG/vgZ1Auoq6f",
-	"e8FIrVT96A53nabCwKz+j41MhPxDQ/A858iClWHdgalwpNZ5XpmoDhg4PTpAS8ppzbqYSNiwMCgS0Q8a",
-	"q/xtkaMl50T4gC3BHDKphipd4neGYHWaEzEg7W780nMj9ZLeu9NL+sfR8R/PLz6fnbz9w8nbXtK7PLm6",
-	"OPvTydtgFW6xSe/b3kTtefrYBen+lTsU5U97YjZXzlqzrsBBz6iRFvI5vYAkQ2Lokztnl66Km5QbXmob",
-	"+xgb0Ovo+NW3eVQeqY3b605fc9fcF6LbZgzM5pFZXkhg76+vPzL7IdBmdV6p26APuq5YOmksyPOYp/d5",
-	"uqxZM9bKskyRQibuILd23kKYqVWaGkY5GB0V92MhhZ7GLbtSf1kDr5Ap5GzBlwlTeWUlzXM1Aq1ZKrax",
-	"7tzqrEe5xqeqPKo4awxhIqS0XrrjDy71AvJnmlnOjy4XLZTtNLyV9YU+VmnLLHDr6aHDwI5G8uR+X9zU",
-	"+lFteAd5KkaRDRh8OrcH8nxw0CC/FQgh5Ssz0LPDjNujfwd09u2k+mzw9uTs9E8nlydvBweMj0Ywt54x",
-	"G1yeXF/+p/3TjbS2YM44sTp+RBejEeBj1+8vL66vz/BtNERhBJbVGNe3kKI04mzOCw34zXefrvBRYdhC",
-	"ZBmT6CDSsMxMhb6RbrJ9NvjDxflJ27NcLsnU85LLUaWX9MoFobS6vvzPXtIrp4l/w1n0kp4dYFWONY+/",
-	"48uQT6rtaREKuRgWBjAWheo7TYXdPp59DGTAmGcammLhFparQRWUBv6/X0T4Uc3tS54WJ//709HZVS/p",
-	"nfzH6dW1/ceHo+vj9ydXkcUmPevFtLCxgW+kUeiLlqPY5clLBt+syYgWn/3VfT3xnI5v4NCWt4OlvGiJ",
-	"D4XktgTABa2Qtq5grB2m+w1ad1E0+CLpmSIV5kSafBmzuOLxwMEIw0qDhA2Keer+lUIG9K+hkCn+JvFf",
-	"h2zgFMCg8rgwhgiZRm/amjJoNzvj2QXhUutkx4MTpi3GB3szLjLG09RujpV/nBUa8oS8fus64t+MuqUA",
-	"X/zj5FnEf/ujkGmEJnYUu2r8sv3HPFeTnM8GKJgGVl0PuYaBkwfOPZzxFJxAHFrBJOPejlvPutCsozFD",
-	"99i6pPEPjQ3pl/hxpOBjJHrm3G41tv5zbz1X/qqV7F/yxYfS+K8YUt+K+Z6a08h7c2WlfU7j2tltoX4o",
-	"aPuApSy4TpAJJCPuZUpmS7awv9GupH12RaYB4zlxTZqgEaGnaiGfbv1ig6sQtQVoDi0cSz96lm352TvH",
-	"EZEKeUtOwB628meyM4RmRx9P484zMWfLJO8EXx3gvVqQ7WLPHMoDFBMHPlGQ0BlO2JxrvVB5mrBMyNuE",
-	"aTB7xTxhSqSjhOmMj24TNlKzmTUFVG5nHT/5d4KfRk72BdlQQX6ig9fMTS8UF15m0VoTL1lr+xNVo1Y6",
-	"78R1q8T8k/lvx6gV0mu7LavzJWM7JsG4YUZZUyxlXLPBUWGmKhf/BznrgL0BnkPO/v7Xvw0wIOnCXngS",
-	"XdAxtpnGz2IdVWiqzRXSq4mfcctSU5BG8ExvaduA1U9N6+bHVxutG8/lK6++Xv9q0lvkwsCFzJZeJnaT",
-	"Rg2i0LyDecTI8hbmIFOQo4gxscZdk8oclk6ZU3Wg0XRf56JJJ7ZcwF5jqERpM8lB95LeKBOj26kqNERN",
-	"Powh8GEtDlYGf5vmrwt7la/EFn8S5DY2Jiq4bETrw+xj6UTSI5gnwHjiqgcd5KviFou3DdfwaeS1+vxP",
-	"ZeBFov2ipJ+c1Z1rFeIGlTdSeQ4ZLqBFO/ggwblubvaLlz+8+vH1v/9kt2NufbPczva/9v7/X/b3fv7y",
-	"b/8cYxqQ6bWIxYJXgtLNGL3my+6OPMg7kSs5c+Gb1d/tafiwJuaOD1wZPrpdneoW+9H44DX+NTacZ8+W",
-	"TchVYeJvokcYJ+m1cla3VBpDcN3pR3GDTfLbH7krenpFZgWLCida356kdoj8Ussp1BgwJGNjE5usvE5E",
-	"XJWr8+7q5afzc4o1Hl98+Hh2co3O+buj07PNYUbyAq/8dLfx/t4JyNKTNsnMUTxhzhzFM7LZ2L4SCzG2",
-	"xYGGudWnmGdJmC5GU9Tyfp+sp6QK81WNv+aWNPa/pTJf3Z4MM3IzJRp/X3HwQUvADrI0PgO7+mDoscgM",
-	"5H3aX9C/7H8hH63uIZa4kuhoQbpsHdWsCls4AydVm21HWkRC1KxG2RAGQGBG/517d/P+owSWPHtOiA5i",
-	"hGytY+hsmchaOeWYM6VutZVFfXaUZZZ6RrNZoQ2bqiw9RIVHEtb+RFYcy8HSAW3hiGqrqa5uVm49EnKP",
-	"gZdTevPH/VW7NzzAx0oaLmTExz7m2jrqVr/oLsGc+ndxKhD57FEzjpS4DDWXS9JCQoahyy2GtvKpTrXg",
-	"xR87xNIqsr3Yj9Btxr+9jYfuS5fVA4R+3g/+tylhNhPySb7rj/rqJpxbkTYDLjUjYYuAKE81L527yOQa",
-	"1V42aJb0Cin+XID72RvYm2N77lxuK9Vz+BCVx4OPJ5dfT/7j+P3R+R9OBmRV6sB6sLaENXIJE4MxOg8q",
-	"YIPji0/n119Pz79+Pj1/e/G59jrlQrhhGXBt2KDMyg1upP+Epq+iKhGSDRaIDfLJORTBqGD8HCa5Kub1",
-	"CHc4fdSVtRl1U5QldbYj6h/sbGJoBqthUG6z4dJBbKoV89yhGyBNaFUYasZFEiwnTD1eXny6tus6+vjx",
-	"7PT46Pr04ryX9E7O/3R6eXH+4eT8utsK/VS3W+CZkLdXpZO+hUtbefbbROx35Ziu8dI/RMImpf+9EuSh",
-	"QHFU20+5/hj435tfXYE+RUNK9iVveGDQ4bCGN2MV3AyE/XfNfG5Du9zGw9NqDnJwECa/jUJEotUydpyQ",
-	"D+3EekkZCLHvRgWebAsc5irbCEm5tM8g5gW138m3uchBx5F0IFE0NKaN0Z+EOdxfhkjX7i6GAcmj3lkz",
-	"GUMBPB8DUJiZdi/HuO4cFiGzbHGQusZ4Xj7VWVob3DmHRRna2ybg1b6vR1WqzGVkKDhi9YZmhTQic5DN",
-	"HO7U7VaJdMeZW+YQu/NtS4RItQSHzmHxSXcwsDsJq88e6ooCxJ4GbY+D1asEd80yRgyqEzw3+NwUA0wN",
-	"K7JL6FFGsXPv1YKMBs1G3KEXvRTckurzmmx1MPNec6Kvd8b1j9hnHwbduN/KiLFoK6i4kBUgQS0g7bOT",
-	"O8iXJb5Ag0wxGkjoBmE0E2ni/QFCg7PBAoZTpW73RBqB/ODWdARIumGPPaC7cUrpV82GMCnQT1tvbLuv",
-	"RYztiywFbdhY5LoC4QrJMqEN5mplQDVds8Q3eH0IQIokNihRvRWspTNUWZuT9Qgk+0i5palIQxhSPKAN",
-	"34xbzBpxqeTIFeME1LJCUoMx2TZCMgfuShzWkTdk5Ut6Yzv8rZvX9tiibWbmQ4BJzx2LjpNzT7fjg90D",
-	"DYjwIbO7tKRQPemoSRyuEM0OusMZoGurWdfnVO5SEJCsndeQyTdJol1kEmuS7clyiRGmW7Vp351elqCr",
-	"lVQJG1yefDg9f3tySfgpbUSWWdkDmlBhgSkcommxQGDgIZ7u6xVA/UbGEOpscPnp7OTru6PTMwSp2u/T",
-	"ny5Pji8IWkYgf8qZq1xXBStBjUasOANneyM9MmbEZVhr4U12pAUiu2jRIUw16YWz8/9ZzmyTU4lyZtm/",
-	"9Hy42amkN3C7I2d0DbiX6HZyffmf9J+5148BRA832aP0EjaggMyA5TAutMPbTZRy2L/ByX+8P/p0dW2f",
-	"cOcGUsb1jVRjA5Jxqgey3J3afeBZpha6GXXwiGA/tQbEzsWEkl45WEeabhG0b6HptZhBJuQTH+vO5/ai",
-	"MEP1rW2jfXCc9rQGo/3oErfBCQhqoxqwYZjHSqDCJVDKbgkmqhW7wfcVmitHE1hbAoQ2HPnz9EId7Oqx",
-	"bn7V21bmNChPS49R3vucx1WBXXdHY1TkOUjzsc0Qry/70k2IEPfkvqGLUebwS1BO/ymteFn3tP8hLnM4",
-	"h+i2VOWudSK6H1gKhotMs3+5fHfMfn7147//6zbJtVshUyr8dnBDfcCEvOOZIMTaV0wpJGyk5DgTI5Mw",
-	"bXgGiTVmLFMjg3zNyw01Sn3NeD6B5EYWUhdzK4wg/TqDVPCvdnUJm4GZqvQrZumstLTvFZI72A7QfIYi",
-	"TUHSB2dcLr86CJjGZ++4yPjQzsPnohKm8hvJ7XGBKg7MHYDcxQUIMm7XTEhEe6bqNYchhMG0O89TPp+D",
-	"BE86UPMMwrJAcrTwANiTe40i+JluT6x3F7RByvV+JUvQ2X8N8XQNKchnoAmN5yGhQpYrYJma9Ndb3GWK",
-	"5ceffw5E06v9qJAsS8nWFgBgeELlaZyCxqESGu5OtuBLh445GGZc3h6ygT0JZEmR3ra8oBmfcyqxC9Eh",
-	"wYubAe6GMvq+bq00tV0itqJ37Ixf2qM0Epko3f2ILw7R5LTSXnvMPI/foXcn8jWFgxsq3XIVkTcnZU4C",
-	"xwGZWjvIMHvKxgajDGwBmK6YzTkKg7//9W+dfUmfMNo4MD74gFXNhNbR7xMRK+JJSmdZTTSZWlIumZ6q",
-	"IksP2T6dbZ5lmKKHLHv4RK6Q0zaBvUSqvXWAYQ82xg4a3KBt6z5Vi3S0nI7KwVKFuRhfWtuoIy2GMOIF",
-	"/hmWLOdUr8CtKJATb/8GOfwhH90+gCxbBASMWp353//6N7TXCdbtApXdWK+Q8G0Oo+gJozI6tkC6lEXZ",
-	"hD6w64ec8Zmlg6kohxx6WFYhYF1D6quLcrUoUeLbEqkhc0rfHw8skiU4R0kpNirebzJfjRlqhIiLKYTU",
-	"xMORrmqqz06NldbacOng72pcGufPNBtlitijKeLEXRQNA6jPhVfextVdicxH/jVtBJEetb9mht8CU3cu",
-	"9LlQ+W08tzbKuJhBWjP8N/kF3o8W2sfi3Anckt/d2JeYP10ZE/8cjuXc+YeNNVU6DiOMJRfRwMHZ6cS7",
-	"vDpohzAhkJMwbLjE2hzkitO07InjVTZJBitBHGRVLxwCJhoNfQO84SxtWdBZfiQS+7RcifFUzP2pMcvE",
-	"GLqLiHlLZUVEjKkMmkDTX3p8Lqx14UIy1iESeo4Yoy9ftpHdDyizvKt6DnSILCKn0HqrV/2q6uV7Abmj",
-	"G5i4Q91g9ZZTt0bgnAltHhue8LLr4ZGJS5W1wfW0mgHGAmd8yVJ1SEANSzP3F4fhQxVRKij7W58NfEAP",
-	"S0fLMGLiG6fYf5jcPgipoMcQckHQQAr06j4b8HQm5OAA/Wjtalvs+S1SYbzR7uNRdwIWmKD3Y9vf8Ot2",
-	"0+yHNlamj1DYX1IyewvEIL2IZLfsELF18xmkV0KOoKMJ6uiJDovTO6h2pkIblW8BuX5ArgekdULTWAVA",
-	"0huXkMj17hw+5RoBedTV+jfcc/e4skaTgmAugVSaVOCjdZ+OAX/WO5JVO6G1p6/I4D092T1DhgPd8Wzt",
-	"wqzJ+YaPbtc+5FKl1zCb+w5B3aEoFDe9kJd0HuN7nQNKs+UHIT3gNIIiHKn5xt29woce2MrF8HwCprtU",
-	"vMbnY4qmTE3El4J+7lp6UmnkQzXVliWMC55LISdtEeMw4I8hR6HZHPIpn5NJOQMuTQXw5l6uOvtLM70Q",
-	"2OKLqfG4z06lt2WYUQzDgLqsm/h+MZwy41ff783eU2OrazDK2HbH7ITKNKjEZrjpSSjIS7iDl5eBsKu3",
-	"/0HmL0Vnk89WT3KNChX/rwqPVUkR8niTCKunfvWIR4Vv1HAoMngLYyGFj+5sD5GfQ66VLHlt7FDzq35U",
-	"oJHKADxFpx+poLrz5e70WLmC/SQCHnJeX9gRD+sFqsxPZRuU+GSRg+6zfaYkC7HAvrcd/o5RLTnygHmS",
-	"Oz+9frUBJ96dQoE27tbE0Ovl1R6GLuRM7XUwMFVhh42aoPdcBqYbi+53Bv9uqDpfVdTlzr0ISPjD603N",
-	"PqP6fHXnxzz3jfusf08d+5phKISB1w3GRu8/K0FK2hCG306RKXkja3QifmmAxT3L0Gjop2OcKANGwoS8",
-	"AKvsKMNQ0uH1/qufOtQyrBota1JqHwptLM97XAktx5LEvRSp/thfY+Nvypw9DB4ZsaXKNbWIP4r/eEcH",
-	"LXuDzS99ksVBK3iWadf8ryYT+uyd/XCM9xsScZvsyYq11y6qyjaPQzALAMlymAmZWuuBMtcN6bQBW3LI",
-	"9sviJ/cd4s86z9YFGnzjI5MtSarVmfHF/v5Pu5JrWxi4W3z0u9rBa+q9uk+5ZjyvV2IzLpeBmEIFhiHc",
-	"pCqGebFGYZXVxXgM+o2d3VjbtMWamhb/joXRw2XRQ+3goNpqf3O51RbzadrT7RzwmSqZaCtRSGCOxXJB",
-	"uP/7TiYYJ+AGDY07iDDIExkvcdh6zJpvM4XftzQgRjy476bqo90ETE2VC3uvgE6ivdoHN8X+/g8jjFUi",
-	"VfG/4f/Sn8PcGv0wOGCA8Okyv0NpzSpSV/Z6/LVIJwH0KLAvKTtXzbsFVZDxyUbTBrUa2TRChx2KHYC0",
-	"gXyqIICapUKj/W+n79AO9KX+9h19uyKUg73yIGXX266OZBIIYu6vBUNvEy6wL10W8qilv2VzbsZHAkZq",
-	"NhPGbAN0tjLvjGvzXhV5a47Qtex1IHscfqqKvIMhGmyx2y12Hek8baYwO7yRC/cFNQNds2VzaoEmjPN/",
-	"tC+wdBiyRl/nbqkjCd/aqLyRC7sS+L5FVOwCboxR5ieDGduvt4EVHwxPDHz4bZEbXGRxDAV90qUOKJu9",
-	"4fA+IM2oM7UAbc46yjj3OINgcpXEe4DEch+83KK0oHqjtYmZUYZnj23BTB+pRcDcXsXY6sob0ltFiiCH",
-	"WjeFPhv8fwOmDZcpucPW1swLTH+OpjznIwO5xtYKZKdlQnfrrFD1O2ntEvDy8V0CgiYrTzkM9mt5ugE6",
-	"lemvOkWb662vwHyab4vTdXG5uvH9RIXWyYOblT0wvPAPr391aL9Gkd/aqtirwL0t20Vcnl6fHh+d9ZLe",
-	"56NL19fn9PzdRcdOPlVAfSt+EhN5GkEfYvV2BBSzrhB8Ndg8z9WdSDeHm2kWH/3TVP5VzM8B0jgCsrxR",
-	"hSDkS2i5jUMHF/bEg0yYQsZaVLTOsGMR930bWbTIODZUs7+AH9fVwdcXFGUJJMGZkLeR9gNhNXRHeFue",
-	"RY0TlRUGXKcAgvdih0xNTbCLYSZG7NPlWUJtdjl2Qdpcn2ZHS4Jpti/wY8ARK51tLuYgT9+yYyUljAzz",
-	"3NPa4MDVztWJFS88Lqufh4UxSuJ1Nf3OhKsa5rrXM+CpRhyUKXI5QMQHAqTK68GMsj4HIDCSmQ5dnJzc",
-	"sONHyVcanCtlLdQ9UWzR8ihouRizktWiO6MprN3ZNGCtwoeKSNNl+6Ekz7xc2pK5i4MC6zmWjneYtJZ+",
-	"Xq7D+0ZYWu7BeZs8jGo5T4nQqpYVJmBDTJbdL0/SpM4QMU5ycc/tDM0rj3ZaTNWs1ohyTHGGRjN210+k",
-	"2RsE+Gy1AP6RJsCazhudOqE7emynN1v61T4ATuReabkv7QGifyrabv8IrpqiBjj9R9Sy76SNS6Hjl2WU",
-	"sZxCQ2JlKV1YxdkMsy9bxBhWQAz1lixIrHATNlVG48bvIkbh2gg/VZDCNw55NH/6uE4cA1Ua+5vaHz34",
-	"ejehdQEtjftbDIaqShqtQwqatXa3300/ImfwrWVmTAt3r1D4fmCq9WCfWPuSgC/qW92GDWrj0ZNUbNs6",
-	"bD1H/iOb+ARUaVvvLkQHnu0nkxyfKbW2Okmr/9fC/x4hXdraNXyeLr2fUuLxTNVgA7F5W4N0p1xbb0TI",
-	"SdW6LvIUdszBysj4mZZYNOlvSyr517Xa0YeuIg979xGIodK63dH/U8jST9LEqlLPqzLxIDOVhLVbsXuF",
-	"timT6iikvb239lZX2jK8toDiZ8dKuhryOOBUrr9iwhXQthcPAc9xf/KqribSKqPFm+AGPkJOMe14XcpK",
-	"KNoSURVmbTHLyksPEPNFnr13xT2rXDlV2mDq2Jqwnjs/XZ4dOnagaO8a++8fi8j9jSBtHwZ/dbrAuSB+",
-	"m+qiJKnL0Yg0ChMGFaevsFfzCDV5do1sfwJkqhPIq65gU2t0gJAwIdn/uro4X4WSWMo+wwJ+lvGlKqII",
-	"t0fASrZB0gaXcbddkRDM7NX+z6+TTXcmXGGUS5ipKyZyVyAyX57PTakMwWjf/sdqFtfHxpEjnEWAcymd",
-	"4AfH9nch50vC/pS0NY0r7+eznKCCQtMG1GmTQHqgLdhQL12wiqFN0lHv+GsGyVVZBj2aHgVTbOqtdX35",
-	"2HAZkreCGQ5VIVMCJLj12x9eUO0tXY5E+CWh2ZX972ea4e3/LnC835LIrcHUNiV2mybaGslxhe0sw0PD",
-	"uGZXhsuU5yn77JGkmi8P2GAx1TD6So2jhlzD61d9dhJImkKSO9cQLj/GJMuDj9KqsVDhp1cwY2/sfrie",
-	"27SDGwj8On42ArMjmiCQbGrMHIFExsy1tRtWW3N+px7NK8p0nUb7YyPgiEzaS3oTkJCLUcfOWuHHtmyv",
-	"5V7dhXvnHbCn8/AQrNjSudOpeISWWucCoQWuG3nzkiGMagSNDeqrxoqHlmvPsZ952eMCMicIB65KYkDO",
-	"VZX5cT2i8Od42P7Jqh3VUEN+9yBoTg0TvMF2bgJIq8c3A03KKa6rb1rlBMyzjopcmOWVJY/vzK7b76sv",
-	"E6PW5hvmaqEhP2SDr1+tpbtHx2JAXRhQgqDNbl8eKXUryqowf4KqjeRz8UdY1i5ha8gml4ele1aob1Uf",
-	"y8fszK2uxDvfqi/a8Xv391irMo40D8HuueRAl/HCBQxZAHRBnZyqeq+s/o28kXvsjUqFc+utrYrQ3Zn1",
-	"vV6wD+JNn32i22eIu3XiogXCOjfUrmrENSRsIIssI1XEpZsOtdZB6LQaFTOg4uYbybyZd8Ay4HfAuDs7",
-	"9mgYxSZABSkecG2niW4QTXPe2jwM4UCuAxgTcl4Q+tWqG5AmRzNsQC2rBtVVC3Spjx3kDHvx4hh8Yqc3",
-	"51qzQSWtsE0Eai+6foprNhhVv2BjWvhmMBHvL+zjvn7JLrxEV9oBvPEx40u0qKzqxnmchi1I7Op++OGH",
-	"n+3kP10f0w3erJhbSkkhgY1zulGRZywVE2F0nx2VF874qnLfgcQ3/8JxPmPFDylTzbTBeWRqwV7+148/",
-	"VA3uqjustJ8yRoFQZqGFmMJIzKrx6ducIN/2EaNKdqHe3BX2H74JbQ7Yq/1X+NpHx53uSkR3WNqvRjQj",
-	"+fXvf/3b4NCfYk3Nfyrsg2VVRse2zz47AUx3CgQ3idnNEZq92n9B9uyr/R8cq2O4QWVlI5Dg5k8JkLp2",
-	"mZkYgbuTXODtiGNhZW/vaG49wb2X/f1KZgR/s6KrmM14vsQWAb7SZeVKkhLdXTXpsYe2LKR0nch6114c",
-	"ldGP3gvnCkg+F72D3g/9FzgXawGgnPQX71tNF7ujkmooaZvFeAy5bwPsL/iYDYUEvADk6PxtwnKYY1TB",
-	"LkPbv15ckgVe4YgRUeB14aC67W1A3V4H1e1HA6JuSfLTtHfQy4Q2hFvGdbirqjRWIq7WKNgxrEHv+rWr",
-	"sUvLa8MNAiGYa3GKF+MSewclTAidN4qu/UIV8OcC8mW1m/gdL8B59+ua7HSu8N0GCm8VhPeX+MBh7fFW",
-	"Y4flRg8ZuWzeFBl3i9KVKOAwPmL9lrrIsLXgyctXj4U9tqzb3473HcZv2CxWqwjJ8Jxbv8ZVWCaofpmY",
-	"SJVDK4v+uTbnZhRhxfyOM0910J47073Dk2fWmcbS3xz0XEl3D9XL/X1CdErjoinBBj//1aVQqilvPEjo",
-	"r6CRFOnu5brUkgDoU7jKuajxT5dzfe47mN7XBLW1E9znEiZhUTb2xzL+CXVgJAH1xRroZCTuUW7Od7Cx",
-	"n3Sy9zmVQAciuC7w8OdS4j0tJY9pKhFaYq4IbYWKmpYnUUGhFNwFbXF8//WhE9MPpetfRHrfStUJEE2f",
-	"nKRtxHRt2605V9Vfl3eO7YCWl8DTEuS0FQ1X9OqGc376tnf/pUH450H1L8Uctv5igncaRwM8tdJioqQ1",
-	"YLW7SlhoZygvpgozNv7iDd+bCu2TIJ4Zfi9hEhGzc5CpdWSUhCBQ+Gr/5/6KTRK8/ltgKiKCK5+QarEL",
-	"bjqqlrgdU5WduppH87lsNi+MHtTS3qt3XXtCCkebzEcITjfX1O4i8Xl0O9/EdUV3zLczzeOI/0zXL40h",
-	"hnf9c/1FNN/91OdVf4Rdnvjq3HY+7CuH1H3iv+sBdZ0pHnU4C4djaj+I+MQGvwvdvb0ZF5m/0p7iXeGl",
-	"f9Vtw+jjJ77RQ5sRy0fU4y9qyP7QYsi2pO9drDe8krmgy5Zd8sv+E2mGFzBryO3/4zztP1xoYdA2VQpM",
-	"uvB7dL4vWubb/rXTrb+1ArKJtRtsW4Jry1sN2A2n2hz1TfcRsQPw9uP9rlwVe3a6uCogTS5gd77KYoXx",
-	"27wWPN0RMUGdNVFGwB3INfEiPPv2EXeC9MAhV/HuLl++AhMhpShvCQcJdy4eJ+RQfcPQi5vsIQWDueEY",
-	"TpVsQK7QiR1kkNhfb6RIg3AdhXacJsbvWcNvlAk7K4ygUcGL05iDM67NHn5u7/TtAJv/qixFsA6RzrVR",
-	"mAmNtysd3ciRms2oeZUdlCJKY1iwMk6qlQsYstRa4SPC9rqmEFZtj8BlprXJgc8wCowxT4O1rpbjD/xr",
-	"jEtYxEJh9O4J7UgHoSxK5LyroLZr0ACyPJUEB6mOZY02W8URNp8kA98MsdMeLaR+lJofjKpTenEXJ+Wd",
-	"ynwHJuJB631Cfgf5HobSwVPZHxb3hw2uKEE32jzQD/CUhsiHqKT5PFV42kY8y3YiY470LZpe1qMSIYV8",
-	"Dm4jiZ6H5a/zwsS6AKT+nAXJuxIcT+3zJ0JqFtyj0mfnAKmusgGHvjLSF0OWqRzn2EXOGImhABnuoBlv",
-	"FNV+7WSnGjcY3ddTo2XvrlU+Wb9fV76AcweBGUpAKAnPdHnF0fZ73ebyxQP3uEHOlSlzT0wLOckad0Dq",
-	"qVrofjRX0HQbG1KyLaiPd6BsGVmP38r4kBh7eCfik4TZf0+G08o9jhvsp8ZdqjuyompfbTWhZLM1fOfT",
-	"sDFcWbun7juRuzUSHDyzu1hl/UyXodFINKMzmR8c1HAVq+1C6pQUiMrxnuKyFRpeukN1rRRvxM+QNaiN",
-	"mmPQnF5C+APZrFZQHVYXTqQC0irGgSZkeCf4WOUTZYx1m7mkVk3+IqOWuyJWxeKlX98TclJ4C0Jr/MxR",
-	"aGfn1FRl0h63mhcyVFUkmTeczbKAujUW4i+F2I7BflOStWxVtUGiUo3xrnaIEMVDajYQbAyRfP1hbq0Y",
-	"8S2YsHm3/Tj2182BRBRbdwFDcOcCM8pVFjWsQKyVwI5cT2MBNlptd7IAX+x09DZRj4Tl2govl2QOagZO",
-	"rvmk7ePusef4zH3SO1PVpfDrni+fcxN6nN2KG+ewMl14zd0mUsmAUi/TdVhruK/es47NVB6RvfSVkpNq",
-	"G/pqPWvTNduPp8lbnMIDaJK02ibx9ex/Pwb1yQ9G13r4SzKDrpYPZdz7nVk3Xcn9KNsliTvQVhXzkbM2",
-	"KNecluLmsMRgZjA2CMScuNKcEobJXK9InmGPDt8zEmGDdJPe0grSEmR3Iwen470P3Iymg6an/fKnpNow",
-	"wyeYCJCYLsuZw66xVy9exvxxqlRz/LYx4jWwe1iiM/2ny4aalrED4Ewz+uUXUHPCooGu34ZC2P89KYSd",
-	"nCtk6qr5bsXSDxf1z101945TmJ5yz7SHt9ijY12EsvMtErae2YzoD3r6Hy5wfxMM8JaI8Wj1/pxKJned",
-	"tc5nwRWjXMLikBIKZH1Se1V/16ZnAsoPMHcDJoK5a11GN/EHPfw/7LEse8c+njtyd8vxzhlE32p2nInR",
-	"7XtVaLr3u9HPu474lqnnHWq/jgaPKnId9vN2UoYqExKWgdaMsxnPJwIvwHV9mIXdIZFl1uUZAnO3pdsh",
-	"yo6/C9/JjI+mmALDaAzezewR/rVu0Jgy+7XAYNkCU1p6qhaM6xvpbm89ZFzfugJRFtwUSldhcGwD6y9s",
-	"j2n/cie6GABlx16FXWWxi13imtHXqEVF/dZxbEtPI5FrZkDJmgj3LUtCX/+0oUnNk7rz9du4I+fzPaW4",
-	"lv6q691gNvFTlRZ2+q208CByDfba0+geL6uV16NWagfV5MsdH9J3Cm/kYAvXOd6XEmb+XoOwGNphjHRQ",
-	"XkiRPyu0taLzNeO3ECiGtLBWs+szP+Yi0zcST0jCyhru6vYYzAWvWA1Cbzw4Jl/+j1ZAreC2y3ecdndm",
-	"ddEPdcar1RjGYwOYtzT1kkO6+kfdCkiYGFedQF0j0Fi44MqN1CVi4NrbWvGO6T+q1luW4YiA7Fdg9o6p",
-	"pHED8a/AuAcfsQOuSrN38MuXcD+uMFZdmG7ZRC6XSsK6WEQrsXbH6K7hcIuAVRKQ9tr3FU48zsVnptFy",
-	"2zUdj/QtmzaG35amcRH4xqXWPRcnVbLDcXIJfCUnf8RzRDCxz7mSkzJfTBZM4WpKHTYQNJZ84iGxxsSr",
-	"/Rf9G3mE+QwscuJZdZd3WWNpF+k6OC+4MAfs1cufHZ7n0oq6PfxAtICMYrkhl+zeez/OAesAeaZ/Q9n8",
-	"dQdQSA+O2C6773knEIjPM98AutUTps5NVkihLTpG8I1mg38alLeQCHnri2gLDSkr5jFIbwoww37TT7OP",
-	"9tOud8fvbRuVJOAkUvIhe2mo70F8EwlZQwIghar2PFMTAmNUl6vUupw7SydUekk3II7GSwOeZpvpQoLf",
-	"/A5/4LfhlU2IyhTa+IvQt93hshl3NL995NqXvdzfd3tZlfbTT4dMA7BB2KuZegAMMEQ8WD2vVjt7bM3T",
-	"KWeHvGlDDAboUL3UBmY7AzCY+Pe3zj3TFfhrk8/X9MjvOvtcdSHekH4meiRl0TgVuZAO2V1amkaJ5KXd",
-	"drTjotvsplOjqXmAD+oN1R0d4BHPMsifaYcBLrUhKj/EOaM09A0DYwYMtV5+Gnl4DgvX2fn75qEpW5sG",
-	"Y0duJEXsZgkO8j0gd5gqNo6ynfe/OrORZHHTYrlTt8Hedcn/0op3mAC+xEk8ZKUPhlNZ3b9eon3CJ37X",
-	"Aq1sjbxBniExdia38GtWbNVrroJtJeJvL788DrfyCZr9yAV232sYm+TuYnNHQrRRgUFMiH2iKxWeSIZR",
-	"i+nvK8KqMVcPMhrAv1cAjb/9oiNPlYd+I35mPbbfZRpKvkuFR0YqyXIYqdwV0iDusWYS03ObardpWiUj",
-	"dhHIOJGnAORsSeP2GFh8Ofu/fS7fHdpma1ruDmxDaWnrKcEG3m5hXHdTkHSNqspYv1Q5m4g7qPqv2UUc",
-	"OJfZi+unBN44xvpvDLwp73P4zpCbTUfqt5E8cXVAj1QHVYRwd3k6ChXqqVrImBtFRglefUc3irKULxOm",
-	"coes92cyKG+iFvNmne1Shh6fNNGAo7SwBsZJd6CDMLbE8XPWpPPFVsh5ZTKjkSfbctNrVX47E7YbzIdo",
-	"HBHt9Cet6DuHRTlCJ0HSYmqs8OLjd/oKjNvYeClfl1119WnrPTrfsPr37dSFPZE3+HWeKrur3Pctv1eD",
-	"UuUOdKqXiMkv36H5aQ7A6iUN39kRKxtQx+Wm73NfatUqvFiFlfTv1ltblJvbhWFC3Jt/bqPfdlTS0Cin",
-	"L6iyh+dAvffJATtcze+gLi47NszanLKQQ7sISz+fp3DNHkbQdg+tdW373/kE7Jbvd+e/bUfwx9V71nNu",
-	"f/Hdu3/5YlVQCfP55YtVNNQUgj6O9w/0nvO5eH73AtWQm2u095CrD/KdKGsNVXWvpWERHSmqtvA4Em7Y",
-	"HNQ8A5b6SyWpaM03S6J+T7EvQg6NtmET1WefLs904q/8elZe9mVPMN1f4fkCz/YiF1R8Sm1bcuBpf6V0",
-	"PTb8NV3lZc2ZshGva2XK1MKLYIKbOsiHlS0pZHj5V22N9QrgSMcjWJChb5Wz9vW3fMnUnMKR7juujcfq",
-	"B96rhb+nxl1RIzRLlZCT/kqngBilVQ2CFb7j+ClOH7exi6kiAC0l9YPXyTyLv3wLS+y1VXZ5DxssYWg/",
-	"PlPXawdZK+Qj7Ad0/+X+/wUAAP//",
+	"7L3tchs5ki58KwjuRnj33RItu9293dKPN2RZHuuMLPlI8ng2Wr0usAokMSoC7AJKNM8cR8zVzIXNlZxA",
+	"JoBCFVFkkaL6Y2Pmz7jFKhSQSCTy48nMvw4yOZtLwYRWg6O/DqaM5qyEf57d0on5/5yprORzzaUYHA1u",
+	"p4w8sFJxKRIyliVJz8cH76nOpulwkAxK9nPFS5YPjnRZsWSgsimbUTOMXs7Z4GigdMnFZPD1azK4kBnF",
+	"Udsf+TRlJSN6yohgC6KnXEwIV9uOf8P0qZT3nMVXoZgyq9hu1K/JYE5LOmPaUum0KpUs419IBfui8YGU",
+	"yDEsaE4njIzYWJYsIVQRrsmCKjLhDwymws3LP1esXA6SgaAz8/UMvxHOa0a/XDAx0dPB0cvDw8Mksvzz",
+	"N+ZBGG9O9bQejudrlzyW5YzqwdGgquDJyMbxGdfxJU9KRjVTmohqNmKlWTUTuuRMkQUVmuVdayxgzHAe",
+	"ORvTqtCDo28PE7NePqtmsNpkMOMC/+uFnx4Xmk1YCfO7EsXyZD4veM1fsU/S4JHww1yzmWoR+cXhy1fw",
+	"Xf+HFcLAJM/x3RfBltCypEs/r/dcRPjR/EJowUqtDMnKqmCK6CnVhJaMzBgVGg6b4aCMFgUru+g4M+NH",
+	"OHgkZcGo8PO4lpVmXZQp4cdfjCbXVdE9lapg53l8Lhs4td/Hb9gDK7ledk1Aud+jU/jXko0HR4N/eV6L",
+	"0ef4mHruR27NpGsifCKorkoWk4dUE/Ylm1IxYYqMKS9YThZcT0GGUDIpZTUnaioXRqIMiTmKbDbXSyIF",
+	"I0pTkStgIMtj5lVZaUIFYWUpO7lJ+Tn1Y4bddkBTHVu0nSPXSXA0DE2XZkWakVGlyYezyzfnl39IzG+L",
+	"Kc+mRMiRzJdkShUZMSaIlkWn1IFxtt/ZEzMdnHa/vb1lX2ICk33RhAuiuS4YkSWZMaXohCUko4oRPhGy",
+	"7JaYP6+5EGJS28zjoygZzdfLHxA7taABQgqpiXmzay4VjrtW7nzFS4cp/VrmnAGRb1jBMg3khP/OpNBM",
+	"AKkC6fz8LwqleD365t2Bkc3q/Jfr6w7/ouZSKJzHh1KOCjZbM4U5PvEf203FjQtziJzpBROaLEopJkPD",
+	"SUYEsPxc7I0U71n809IcI9hZBZ8kHJSPQPu7Yfqg1p5i37APP6/VrK/wLftt8xrshPnHvJRzVmq76zS7",
+	"F3JRsHzC8hPdkOQ51exA8xmLifPwvdfLiHqWDDJZIc3WUeUTF7lcnMKjQJyCG6my6bU39rmbajajJYh1",
+	"J5NhVUVxNR4c/bh+kDP3xtefkoj+xL6wrDL/XR9DOJaEK0JHstJDcjUmlMA6jfLIldOTjdYFL82MNs5y",
+	"vBoEYV/obF4YbVPkhI4UsJxRsO+EBj2bm/Mt2PBOmCWNzTE50bFLiBfMyVszgoAv62nJ1FQWOeixJaPm",
+	"24aZ+u3plNHCCK2YMtlcOXzNqAOEa8WKcWLlfUaFEU8jRtgDLSqqWX4Mz1ppShRdKrKYLofk3EgxJYsH",
+	"o466BZgh70RGRWMIQieUC0OTZEWUJUaF7qN/FNGLDfcZ2YCMWEZnjDxwxUeF+c8pF7mf1zNFUPnH3TN/",
+	"LqS8PxjR7J6MZSVyuO5Pgl01snoYnbSZzevlDcukyFV8WmaXyLiUM/gUE7kzW/x8/41rZa7fUif2e+Zn",
+	"JasyYySXDO8KzYrCDfHvREuSWrZK3WTvRP2232fzKu61UVvcN3ETanaS1agwvOStgPq6Q6sDLmXc/KiQ",
+	"mEV18E9TZs6D4S7LZiqueZNzQQqutPJ7QoVasBKeMxOH9cT3wLLfVmLPvYMirznpxs7DHEEwjA39R6yQ",
+	"C1iOP6PD6PioYvdhaPPoJVz5Me6xHDsvGUzK6AadH/wT+hDWOhhQnJWUK5bXjNKQLVzo714NVq3ApNbb",
+	"t9DSldNE+yt/oLtFuazq0LUcn3WoWHCgd+awhqrzozX1nQnld6+5BUnDxrEaMa6rPkdeUtc3xE/+83L0",
+	"F5bBXQrEgZtVrb/3G+zmdjFyooMdHXMg7fYvzpnId3vTHb0dXu3a/qs5E71UbSfVuTBGj9AqyvjrJtFi",
+	"BkcGT8mmRjUIltu5tW95oRm4u2iec7MkWnwINnlMC8Viik3tNXNXimFw82+khTVkjek2JG/4eMxKs/gx",
+	"Z0WuwAuSydmIG111tCQnl28Se7+gc0mO4VyMluTqGu+LFuu13EFP4c5IBl8OJvLA/O1A3fP5gZwjgQ7m",
+	"0uxJaY2P8AKyLi5LttZp7j/gz43RBoNkgz3Yf+TS+4l+XZLVl9R+3D/9vxxeJPv0+2wxg9AztCfnyxZf",
+	"34N7BvwGe/Ws9J9/KIj3cty+dgnHP5Symu/92vMmbfd7L/Z6XaIt2WunfrXbtRYHrdt1jL5QZa4C81Dj",
+	"0txerY2Ot/K+2uC6DS2olvtWhh/w4wzJGXhvN7hs1+icj1EUkON6qAlJoFN4F6Bln5/WnpIP1jZrnRR1",
+	"NY7YOCBZaEthOCaKMZJW81uZ9nc3eCHUXxrhqf7a9uyahbroXjz+2FDE4XMJrrCTNNtQ5dapUMauU1bw",
+	"oiUNaiVo6Yap9JSJIfkDfzB6p7IUAzoKQsFFmhCuyT1jc/Ql4R/RDYC0vhMwJHgqCqqNDfx6ST5IpScl",
+	"U88UyQqZ3bft9D3vwy+zBbXfeDsd94yDUZfyXKVEliQdg6YMrNm+DswrMeFlRFC4BTbAXolcpkPivLaK",
+	"iRyfUmY/pMgYmUE4ecQyWikWGowLqkghlU7AUQheuinV4PkzHKI0yXmOziUhXaCd5EaX1guesSE5nUrF",
+	"hGGkW5kpLqyvgVvHnDFRWhvfJWXH3nbYuNfWzABPm3qE0oexYvffu6sQ81vZEeI33JQ2TJq2UVdIec9y",
+	"QvWQnARmH55POE1g3hRsrAktpGBDYnQrz0FEimLZV8J16iYdQbbUKmgp2J7We9v0GSWgyBmzFLhxLMs3",
+	"VQmWlHUlpmTJ9HFn3I0Jc+v8OLBfGiSDt+fX+I+T0z9eXn26OHvzh7M3g2RwfXZzdfGnszfB6Vy1V8z2",
+	"ARmHN9ZVUe8in82lDThQoxcPNLDsc3wBqINbcPZgQyurO5pTTb3X0zxGUnw9cpQz7+jYyNHWJxK9alVc",
+	"HGnNZnMdC9Yx8u729gOx4bQhOdeKTBnN2/6iZwoMauCvnBVMs5woObN+XjrW1g3lPOVcEcW0NtrJv31z",
+	"SHK6NGrJnbCK87+jX71kShsVf6kISBcxMf9f++ci5nduOeZ98wz3c+WCuhPTrJaNyS+s88SGc1ieeJ1J",
+	"saxk6ECJSCXB1TQe8vDeVV4wUokcBOoyMfLdhw/mpcyYUiTn24Q97OqMGbdWiS8Z+C3irOo+baM+uZHK",
+	"cYcrMsomRr3Gx94ZPS6IkMY/PmITLoS5MOxhabBcxzRwwHdWR10/l+BZtEJLvZ3f3FihlTqVeccK4Azh",
+	"Q8dBYAy2tXT8ZJc1jPqYH1iZ8yzCOOnHyzdn158/nfxXemS9ekRWOjNnb8n0kKQfL43ou/Q/CwZnd8GL",
+	"gkzpA4M/1Ve6kcghpxkWVFrKnCjNi+JOQIxCSjiOzfDXjC5xRJDKcF+T9M3Zxfmfzq7P3qRHhGYZm2uW",
+	"D0l6fXZ7baZM3cWEMgjGUFWWMZYP70R6++766vb2At5GiZAxc+YIVeaqA6uFzM3EYcy3H2/gUa5xfQL0",
+	"GPws0VOIs8BchyT9w9XlWfvRO2GfpWKJ0sXdKZ7Mg2RgKTpIBn5xcKfcXptf/ZThbzCjQTIwX1u9bdpC",
+	"2h7WkAnrve8Q3SUfVZoBMHKjJtmUlfdsGQN0bPCySXA8OLqc/e+PJxc3g2Rw9ufzm1vzj/cnt6fvzm4i",
+	"i00GD7SoOs6IZl/w3scRjaZIrs9eEvZlXiJ+En61oyfuGMEb8Olh0xf5ogOsGJLbEAAWtELaphoAKLlh",
+	"i9Z91AF4EbWBKuf6TGgM/sf09MjZzgDjmCbGlMrtv/B2Nf8acZHDbwL+dUxSK33TOj4LejYrFNy4xrSG",
+	"UJeNd1lEqNHBh3EUhO4CnLKDGeUFoXluNget5kqxEn3lAswF8zct7xFtGh8cbZP4b3/kImK5pOYrZtUw",
+	"svnHvJSTks5SuCxTo1SNqGKplQ02mAx3FkrbkRFSIh6gtOtZhxO2NEYT1Viu8YHGa4MXiISN+G9skF6O",
+	"mxdslCv/oqQYXtPFex8462tl0C3uNkQQ77CUBVWJNf6Re8G8AKvQ7ko+JDeoL4HeaLgmT0CzUlO5EE+3",
+	"fp7v4OXEOXRwLP7oWLbjZ+f4i4hUVnYA1M1h8z+jAsQVOflwvk796pjkA4+od+/kwjkCJFrxICaOHGo9",
+	"wTOckDlVaiHLPCEFF/eJ0d8PqnlCJM+zhKiCZvcJyeRsZrQLWZpZx0/+A6cdDlXdBMtv8LIYo5zqQSgu",
+	"nMzCtSZOsjb2J3qNGukc94lt6T+qxfxenEixyb6uivtrpiC+8Nc1Lp+NDgxalIzmMaxH4D1YGMGnJLEP",
+	"bx0aTgb2sO/kth9XiuWdE1xMpWI2BuQRQbRAMMoOM61ELumoYB+F5kV/EVkJODKr0zzPVY0WDiBwa+Al",
+	"WzjP/V7XJK73tCZePb/2AmPMdQoqR35rzvwqe6F52xV7kOAxBNfvSaWnsuT/B8TWEXnNaMlK8o+//T0F",
+	"bJxFYIGYt/i3GGG1m8W6I4dTbRMHX03cjDuWmjOhOS3UloozM8pPW3X+dnOA2onQlVe/W/9qMliUXLMr",
+	"USzdhds7gBgSBecdzCNGljb4NL7ZtaJCLcjkGewpH1vwg1p1Ynl/ScMbEUfgQORq9dvXyNSg3E2kzEHp",
+	"s7YjA9aTY43hB7hMsinLq4KhUIApbYpIftHWHXbS4bYzj3hzFS5kCZ5wm0IjF9t4Z0qmy6WNabZEnF+U",
+	"9y0Zs1gpI4zHtNy8Fi01LTaReuXYmHeSYKuCOfptibPNnImciSxi4Kzxqwmpj+uII6rfDL2L63xpwqpS",
+	"FnKsAHVko0RGHhY8u5/KSrGoGQreZyMHO9KWGia5hbH5V2KLPwvQ2Ruh1u7AeLxxmJ7nvX34CCCdAZY4",
+	"3IQ0Wr3enb26RrxFXmtdYaITFejDBZ1K+gY1PJNlyQpaayyrc7He3EvV3uwXL7959e13//m92Y65OY2l",
+	"me1/H/z/Px4e/PDTf/xrjGmYyG95LPa+gm1to4wVXfY/00w88FKKmXX8r/5uTsP7NahheOBG0+w+olL0",
+	"34/WgLfw19jnHHt2bIIHZsX8nqWOk/RWWk+AkAqCN/3ph47STde+O3I3+PTKVRcsKpxoc3uSVmqmT0fE",
+	"QRsMGJKxtYltVl4nIm786pwL7frj5SVGqU6v3n+4OLsFh+Hbk/OLzQEq9EzduOlu45F6y1mRn3VJZgri",
+	"CRKGQDwDmwFGMhac6nJ8j0qjhgGcJTH31xSUQ7dPaUJSWenPcvy5NKQx/y2k/mz3ZFSg6wu118/w8bQj",
+	"ssKKvCNyQfU0+DRGOoe4v0z9ePgT+o2aXisPIY1+LQD8r6MaONmtXpzLzfYsLiJBatZf2eCahHDZ8K19",
+	"d/P+gwQWtHiOADVkhB2QtrBWiukLhZT3kPQ5JCdFYainFZlVFjFyDBceSljzkzWBSmboACZM5GprXF39",
+	"LO+md7YRn//2cNUWDw/wqRSachHx+51SxcgM7hfVx8HcHBemwiLDnrR924nNsaFiaVEPIgytbPFpI59U",
+	"F3zz2x7+/bWJtPDzm3iM1ZuwLoP+h8Pgf5u01RkXTzKuO+oREIwRaTNGhSIobBvYUSed+8jkBtVeroA/",
+	"KsF/rpj9OQ7sjEl1ey63leolex+Vx+mHs+vPZ38+fXdy+YezFLVKFWgPRpcwSi5m9UHcwKVFkfT06uPl",
+	"7efzy8+fzi/fXH1qvI5Ba6pJwajSJPV4jvRO1FhEGBWuEi5IuoDESAfrABEMF4ybAyAVmxG4cPpwVzZm",
+	"1O+i9NTZjqgAzIslRd1O7aVIRkvr5qlXjKkEldAsT3BVEP6CRWJiYQhaub76eGvWdfLhw8X56cnt+dXl",
+	"IBmcXf7p/Prq8v3Z5W2/FbqpbrfAd5Bh+9Zdo01hPINYa0f+FKzIGDLWXIOthECwLHICkWVzEVqHzz2b",
+	"d6SriS7fuA8ZboicmvdjetcFF/c33m21hZOn9nVtEyDdl6tmjd/qfcRL7T1SKz51jMtFFZkpVR8Cj9Tm",
+	"V1fyUqMefPOS06nADXfcSAYOHKEMoIy9gNP38WignDORHoWIMC0B3GwuUPOd8IiZiQ0S7xo070ZleScv",
+	"lrLYmLR3bZ6BZA642M++zHnJVDzNmQmQeq1pgz80IRbbV0CVm/7Wk2aCRg3Pduwb4yXOvSEBHWVfjnHd",
+	"JVuEzLLFQerr9Xz5VGdprbvzki28s3sbF3D3vp7UyAQbAEe/D8KnK6F5YUGtJXuQ91uBuSxnbgnZ6M+3",
+	"Hc4v2eH3umSLj6qH7dBLWPkEBhAg5jQocxyMyoC1CIqCIIOqBM4NPDcF31lLQe7jjBfRNIx3cuHyIDJq",
+	"U8udFNyS6vOGbO3ImDOHYE9c/4h9doGBjfsdOPjjcFGHBQM3ODnDXAHrLEc8OdcW4Mi1IjxPnKmDVT5I",
+	"umCjqZT3BzyPQdrN1vQNb+JnT11WU9S/rsiITSqx2ZtuR4vYEVdFzpRGkHuYS4t51XK8Ghbpa9ACKjcS",
+	"R0Zc0FYQxd51JJQ+W4+CNY/4Lc15HkJh47769TEVSzDILgA3TECtACe8TUyF2tI168gbsvI1vrFdhQI7",
+	"r+1xotvMzHk3k4E9Fj0nZ5/urqBgH2gVUTi2tbwgCoF31CSODouCMezhDAoB1LNuzsnvUuBrbZzXkMk3",
+	"SaJ9ADcaku3JoBsRplvVad+eX3u860oUiKTXZ+/PL9+cXSN2FUC5kOKhXHKNV4XDZDoo9pC6vAc7el3C",
+	"407EaniQ9PrjxdnntyfnF5C5YcbHP12fnV4hqhcrsCBESZZBpYGggE6scg7M1qZ7cW2eCAvhOJUdaAFA",
+	"Wlx0mLuRDMLZuf/0M9tkL4OcWQ6vHR9utpfxDdjuyBldk/GCdDu7vf4v/E8XJg7R0bDJDiCdkBR9TSkp",
+	"VyLeMNrZn9+dfLy5NU+E4e87sTb+3XKouDQZN7UWotm6u5KB/1hPmm4Rj+ig6S2fscLWLni6Y9373F5V",
+	"eiS/dG208/vjnjZSOVzmYnACgsJVbXjEPFafKlwCelGWTEdvxX4gJwnqysmEra3PBDoc2vP4QjNxIUjh",
+	"WwU89Mi1aVEelx6jvLM5T+vqZ/0NjawqSyb0hy5FvI0twQlhGhqab2BieHiCx0AOn1KLF01L+1cxmcM5",
+	"RLelLmPYJKL9geRMU14o8m/Xb0/JD6++/c9/3yZueM9FjjmpFt2tjggXD7TgCBD+DNGShGRSjAue6YQo",
+	"TQuWGGXGMDUwyOfSb6iW8nNBywlL7kQlVDU3wojln2cs5/SzWV1CZkxPZf4ZApBGWpr3KkEtkI3hfEY8",
+	"z5nAAWdULD9bxK2CZx8oL+jIzMOF2RIiyztBzXFhtYub2mQg6xfArB2zZgR+mzPVLAgXojN0t/E8pfM5",
+	"E8yRjsl5wcKabWhowQEwJxfTbJ+pbsxAf0EbRJO/7l56JYQvxzOWwWuCCHwu/ApIISfD9Rq3jx59+8MP",
+	"gWh6dRjHTrliW2uTucA9Ics8TkFtARdt6OoC8hlHstJHo4KK+2OSmpOAmhTe24YXFKFziijREPgSvLg5",
+	"n0gjWMGV2PKqto0x1/SOnfFrRvPrOp/vSVLUf8eZ2p3FXpq0eE/Le9jUmVHK8C3ChdJYw2LnQky/70xx",
+	"5K04hj3Ai2+ApQM0S9oi94+FU7vPxo9CJkXGC+49XxG3VDxGJpVTpGZO3D+Ao4OXO8LAk8G4lJGr98xH",
+	"HuE7TOSwxYCQhQRsbslmThiFe/Eff/t7b7eKCwtv/DA8uMOqZlyp6Pi3NcLWJ6wSWhilbAK4+iVRU1kV",
+	"+TE5xGuOFgUAcVhR7D6RGxC6myCdPPd15rDMxRgaSbiC+jhUw+nXcVHUvgZZ6avxtTETetIiKMexJCXF",
+	"TMlWxnyA1BnR7H4HsmzhG9MR0fSPv/0dTFc8re0EjQ0JFuzLnGV6YyqILx6LGCOzfiPKZoYOAU4bOPTY",
+	"5z/aegXSVmSVC5+f9kiR4t1gcGCBLME5SrzYqHm/zXwNZmgQIi6mOnL4r4TP4ccaDuYCosIm3snxaoWd",
+	"iOedP6ytZetrSmL2Ny9cEEzhRiDpQRFWRNN7RuSDjQIsZHkfDzNnBeUzljds4E0msnMpceXc0vYEbpu3",
+	"hN++BpTEaiZC3TkDv2U9W7t9aypVHCzM8w5dH2anEuf9UUHZ5glCGbkmoyVkBQNXnOdeJ3DaK0oGKMGD",
+	"wHS1sDi3aGDgNaMtv8GW9TX8IJEwgOFKCC1AGFyOScHHrL+ImHfkdEbEmCxYG07+44DOuVG0rXdykAxy",
+	"ruaAJPzpp21k9w7VIx7qAsU9nOzAKbje+lW3qmbhgIDc0Q1M7KFusXrHqVsjcC640o/11DnZtbuTLiwq",
+	"Ej8zRtobWxjrqlBf7t2okB11Vmy2mtISipzh3eU06WjdlyYRRjJfvl5aIOt6GWAevZnSl99+tzr9N3zC",
+	"lHbnFzz8AHD5Muwode+6K/SifQj/ivC0E05RtM/H6wtM7IYYrlRIrlb+dgie1lOZb+Z1+5znd7ekBpmS",
+	"gLxxjmiWgVnV48ywzbIyALyZmXW8In/kr3ts8Z6pjcL5wjq/rZAaHA3e3d5+eP5i+IK8PDwkV3+Mql1l",
+	"JTIaVZPwowoNALDroPh9SbKqT3nvYFL1XkRJLosuZLySMwacO6NLkstjxEQawWX/YuHyoKd5LdH8NiSp",
+	"CzBBFRkf1kpclwXzD12aB1nO8TFsbQUofAw8qiFJaT7jIj0Cv66yqe3mEq1yrp0TycVHHjhbAGDMfdv8",
+	"BqMbyWkG2lg+DBL2htcIrtoCnI8vwi64llUtbaycsfyGi4z1tAO95OJe+QPdb8qNaNsiu2kH7AETdGSz",
+	"OVc1vH4eoNr5Mw4AzuvfsM99hZW1KskFcwkk8KTG+a4bOoaxXe+sqXuPrL0Cq8KIKvNkf8QGfOiBFmsX",
+	"Zuy+1zS7X/uQhe7cstnctRPpD43EON6VuMbzGN/rkoFKsXzPhcvtiAD2MznfuLs38NCOzRc0LSdM9xfY",
+	"t/B8TFb7UHl8KeB3XUtPrIyyq7q4ZQWTBS0FFxO1RjtyAWgIgXFF5qyc0jnaddCipM6lok6uWiNIEbXg",
+	"0A+IyPEYOktYg8IoWBCWUt5v+MvFFDwCZUufcXurGxkLse2OKeu1fl6LzXDTk1CQe/idk5eBsGt2zgDm",
+	"96KzzWerJ7lBhZr/V4XHqqQIebxNhNVTv3rEo8I3qjhUBXvDxlzwHWri2my0OSuVFJ7XxjZBbVVlC24k",
+	"773HaOkjL6j+fLm/e8yv4DCJgFmt6yVsnwWpeTUSIbRqbCoQL5kakkMiBQnTblwjLPgdXMsic7lpKHe+",
+	"/+7VhpSs/hQKbuN+Hc/cvbza8MyGQLEGKniH6zQdLSfgwvKB0taih73zbDYUnVq9qP3OvQhI+M13mxrP",
+	"Ru/z1Z0f09J1+eLatfdq+4Ih46qpMLYahRkJ4mmD6XJmikSKO9GgE/JLKy/LsQx+DZxl4KwtGEFhglaA",
+	"ueww4u3p8N3hq+97pA2uKi1rIB7vK6UNzzucIy7HkMS+FEm0fERLkx3h+hFdan2M0TlhnaEDmr2twW2d",
+	"GhbqR4tC2XZdDZkwJG/NwDHe3zlCGdH2ukWV7wk3YnrBmCAlm3GBJisgqVrSaQPW8Zgc+jxjOw7yZ5Nn",
+	"mwKNfaGZLpYo1ZrM+OLw8Pt9ybUtFNzdesc8vR68JrW6/5QbyvP6S2xGxTIQU3CBQRwlqfNOX6y5sHwh",
+	"DzgGw9bObkwj3mJNbY1/z8Jod1m0qx4cJDYfbs5s3mI+bX26mwM+YdKwLaNmhAQEOg0XhPt/6JoLWAGX",
+	"tm7cNMIgT6S8xNOoYtp8lyr8rqNbKeQnuf6HLuSEiRK5tLGnFRCkiuVzpHfV4eE3GQQMgKrw3+z/4p/D",
+	"ADf+kB7Z1h8+yIrYgtpT5wvy/6XKJwEUNtAvMURez7sD5VbQyUbVBm411Gm4CtuZ2oSGFhK3hqQrknMF",
+	"+r+ZvkXf4UjD7dt/9s2YCfbKJc3YOtdNZC2HpJrh2uScbdwF5qXrSnRVM2vPTTtPQCZnM671Nok3RuZd",
+	"UKXfyarsDNTbJps26Qs+P5VV2UMRDbbY7hZ0n2+3qdVTNju+Ews7gpwx1dBlS6yAzLW1f5SrZWAxza0e",
+	"I307WX3povJGLnwUjqoq2D7SX8DL/GRpL2b0LvD8znD5wIbfFj5FeREHMuGQNnSAkJINh3eHWL8q5IIp",
+	"fdFTxtnHCQsmV0u8HSSWHfB6i1S3+o3OGsa+2uBjADOu/GDgAbN7FWOrG6dIb+UpYiVrFC4akvT/S4nS",
+	"VORoDhtds6wAg5BNaUkzzUoFVYxQTwNEZZ8iRnVpsc6CPC8fX5AnqGf2lJ+B0mhP94FeFXFWjaLNpU1u",
+	"mP443zZvxPrlmsr3ExX+SHYuJ7uje+FXr8dg0eetpPO1VRpuAvPWV2a6Pr89Pz25GCSDTyfXtoTe+eXb",
+	"q55F82qH+lb8xCfiPAIBhmoiEWTausIkq87meSkfeL7Z3Yyz+OCexnTkan7JWN5RqsfXnoaUpiXrqMNj",
+	"psjyc7Gumzi3tRFAO4PigNSVbSfRohd9AAbuu7YuS3NBUZYAElxwcR8phxNW5+iJMS2LqHIii0ozW7nG",
+	"9qW7F3KhsFFONSp4Rj5eXyTYZYNCwcHN+dLma0kwze4Ffgg4YqWI3NWcifM35FQKwTJNHPd0FtyxudxN",
+	"YsULYfhqHKNKaymIoss4MjBKuLpfhn29YDRXAEbUVSlSQHwAShEsNjph5nxA1yJQ5XWPgolWbpjvR8lX",
+	"0Oz+ZD6PEI7Ab4TO5xb46EOZcwm98CMoH2OZCFZEdZ8pVa+l9mVkVk/VlCqzm1xMbjorqOPpsv5sZRsp",
+	"AfFURwkmI2GxCLz6QPW0uwCmRzjN588U8e89cL302VTAw84zDGUXygdoslXz+OYtcURqkiSy/sjs1+3h",
+	"zoHBD3Y/oeE79nStNz9xeThAH1nD2aCoOReZnHExcbxxXO+NNob6WBbWje4yOaLwv5otIkm2sB+vpSYf",
+	"jVC+Oqn0lNxiu430i/wyOoCK+U034DdPqIkETL46W/vjM6za4mAAp4euFPMPiYPQw8G25jol/7Lqx9yo",
+	"o6jV09LpR60paXnMdpWxOUtcJ/FTddznTKCvGTbciDDDJulzaHbyPOTg5391EoTnX9PYgp9IlfIHznNa",
+	"9Bx543sl5RyLtvMtKq0Gld5jHgO56H/pSsir3/TBRvY9FnjJl90iFL2UfmlLqC3R9CTEoEkWJN+jAeI6",
+	"nHzpsgU2eVvq5TwlZLxeVghGCUHiZr8cSZMmQ8Q4ycaAtpPCNw75uZjKWaP+/Rh9rq2+dLbWX7tuH6Oz",
+	"1eJUjzSH1lTF69UUztJjOxuio7vKDtBK+wqiJCKV3bdWg6e8q10tEx4pjVDo4SPqTO2lxGKl4s1UvV+7",
+	"UiwxEhth/pTMIBK9hb91BdDVLJcIxAo3YVPVItj4ffhrbdObp3LYfhS53EuLqZJh5sQOXlpzC843pQFn",
+	"sipczI/MK71bbmN3YyU//3o+UXrZIoiPPs8uJhA3I7yjaFMp1656rZvRxEpVrKPnY4exWSeXg2cBAy6d",
+	"jRH3U1vVOgvWHn6AFPVPMf3lgLjrgaKxUowBXzS3ugtX2sWjZznftgzyeo78NQuSBlTpWu8+RC2c7SeT",
+	"tJ/QbFidpNGX1kLHHyFdukrPfZounY/LY7l1XSwQcN1bJ3jEfB+RpyCnCKq8dLTdggIwzpHh+deWDUVj",
+	"jpdYkBwBcLWW0j99c8qK3Hf/W0kydiWvAlRDEibfx9pTb5Pn3lNIO/14HddavoKOlxh7OZXC1sOKJyuI",
+	"9d1JbTGg7uxvRkvYn7JOjI6U/euwvqhmH1iJ8dB4YnEkjGkbJK31kzsnIGCzZkxWem368spXdrgXqrJ4",
+	"F82YvHUZklTkxNgIjp0/Xl8cW/6x+ZPWgXEGAUcsGdXItpg3/FrD316eyG8k/2O3pAx7y1hj0O1nU0gl",
+	"TQkd9XHWYez6DK3wYftwtk/DmlvjCfIlLJfFE5m3BDYSLsj/urm6XAU4Gso+gzJnpKBLWUVx148AO26T",
+	"3xGk73b1yAtm9urwh++STU3zbiD2wvXUpriiO3FIXBEzqv01y7RyRVLNnWWrfVpyhLMI0JfeHbGzn3cf",
+	"N4gn7PdJV2ltrPO9oJCsLoMaJC0A7iaBtKOW2bq4+iDoQ22n542W2MobaAQtg0q2jwLPt2/EddXLyWgZ",
+	"krcGv49kJXKEydn1mx9eYFkW7NiNqFquMCzyTJGCz7i24czDDnhRAzy9CW60hSv/Bor+h4fG3HE3moqc",
+	"ljn55PIbFF0ekXQxVSz7jOV1R1Sx7165GxMlTSXQUGwJl2/36I7fUg0JBHZUIakTglZA0K/NVtp+Tbj5",
+	"G/bmu/ixClQbF7jt3I4TQaZazwEmq/VcQRCQnAT2AFatBBoAyAE7umAEUZYkhV/SBDBVWAMTXsDmcPSB",
+	"RVo3HD5dtCS819dcq39s+Z9xi5PBhAlW8qxnEeRwsC0rIdtX92G9Ovvy6QxYwPF3NFmwegZkXRjbCVB3",
+	"tidWu9UtOG2CwlvNVUMy4LoeVL4GGyusNE5tAmGKtmMNirAFPeDneBTnyQoByBHE1XfxhzbSZTYo8O3c",
+	"ivrxzd5PP8V1qb+rnAAQpKwquV7eGPK4JlpKRXuF3EIYwWKGjOI5KuVCsfKYpJ8/G3X7AI9FilXCQPyA",
+	"4WBezqS85z5h2p2geiPpnP+RLRsd5NsIEIQoYbdPLDE8hMxqM3NzYUPD+npE8/3B16+AuhhHittBoxP0",
+	"D3h36IKNSIABBcUgl82yxsM7cScOyGuZc+u1MApzXYPmBXnPXw/JR+yBitytEusM4cbCQqmaUcUSkoqq",
+	"KPA+pMJOB0s/QlaRzKoZw7ofd4I4XfOIFMxIYmrPjq2INGGYq+lykcw0wRbDac476zwfI3gCijUTLuYV",
+	"JoaYi4sJXYIumGJ14bRu+IetZc1HLqBtCnyDTsz05lQpktbSCsqYwT2ITZCpImlW/6Jdj/aMFoWr30Rd",
+	"aq9ZuE88MB9wGtCMLkGtM/oDzOM8LJFnVvfNN9/8YCb/8fYUqwKRam4oJbhgZGyRALQgOZ9wrYbkxLc9",
+	"dQVXXIU8V6cZvvMJkmHxWlZEaZhHIRfk5X9/+01di7zupKzclMHJBTIL1NScZXxWfx/HppgNZR7R0rML",
+	"tlGq0+LYF670EXl1+Ape+2C5Ezr2eDyfofOJLYcNHH1EXsMxIToTn//xt7+nx+4UW6BFDQs0rErw2CIs",
+	"w3CZVxbcVprN4Yq8OnyBSvWrw28sq4NzRBa+UJ1tOGGGFozltrNBwTMmFNyZPGdC8zE3sndwMjfm6MHL",
+	"4WEtM4K/GdFVzWa0XEL1HJcEutIY0yc+1UUkzaH1NQZs0ejBrRNH3gUzeGHtEUHnfHA0+Gb4AuZiNACQ",
+	"k88RQAQ3XQwehuUFcJv5eMxK17HFtZmcjbhg0Iby5PJNQko2B9eGWYYyf726RjOgTrEBsJ27C9O653iK",
+	"jTnSugdv6qsE2+QdTNZYygqRewjbayd54eFS0ibdzAF/Y1v+2fkRYeyQez4308Qt9Pt6ng+OBgVXGj8N",
+	"xLJdmVVnJYD6kedGWbzRVLPB16Tfw3VmbK/nbcpMr2dPgi7jfYeHVuR9584nguqq7P3CLfui+z77nove",
+	"437Eqtg9nraaZ48nL4xBCkUdSlvPDc7Jy8NDxOoLbT0SwWX7/C82wIGqWq8C46Buwx0fKZ5q+2E4nB88",
+	"ZO2m+NB+rs9dr4SvDTljrjk7XEIEW/gWYlCgZYK13pH1fzL6Jeo4Bxg5c7XJzJBWdDwPMuDBaOhwQUuF",
+	"sRSQFVChHWB72OvOibW6Yrut+13Nb6Ux44y4g/yXCRpvcJlDvfHEtc2ry3NbaQEaiO30A++2S4uHAX3z",
+	"WyOXHy5ErGG8NL/aq3cxleCIBpIduzJwOcquORO50X1A+NUum3BcrxgUBYh6ZUSF0Y5clivKfujHYK0S",
+	"BYQSHaIqGNxLLOvDeC3zZTebuEc4U89vWMEyJ/G+PiHDv66KewvwiHC8d/PnvoEvVHekIi8AqF2JXILp",
+	"/vhzcFLTDdP8LRvZ6jK9ToMv0Nc8DxaZyfOvz82E0eTe5g45fwNiJ36UPlRaWbA6HKqQ/V17HKPwWZOW",
+	"KC4yhCMtvK/QHBO8l21d5PpoiNwZykd15URWKHYnaIY3O6S64um1ep1nWkBp0ZlNNjWDgUkL/XrmTAzJ",
+	"B6kwJdZoN4upNEwPuY1cJ9ij9E6khmp0VDCIiKbHCIPFasfU914x1gmknhO94BnkGVT2D3UhjeZZMb8D",
+	"k5/AHg2ekNEDJNM6Rq+hQ4/naPNJ3GN3hMymB7y9O09jAaNAS2zSFX4OpM9T3panOJUIUSFaD+ZMfWOa",
+	"ewJ0aJCz+6AyfN+NPlriwLvenegK6tS+r7zt2mxQH6yvvjsTOHz4O1xVaJDCBe8L2Cg9BDwVofbJEeaV",
+	"gsUOI94J/zIcZLyQvSyGt54pkmKNeWyzopwamMZOHbzSpU23akOYUdMjtzhrb4OdE37FP9Csvq/ImPLC",
+	"XMYFv2eJWRuYF0Qv5yiMXJdYWCLaq8md4DmW9fm5ktrWcneVanE94Pz5uWLlsrbjRstB6L9C73DNx86H",
+	"a+Y+wGAEKsqx3jn/NCr+aVTsWUyCi7iPZeG80Y+XjG9lkQeCETQAWfpTuKuMdO2O4trQW1tazjYYcpq9",
+	"E1uoFYG/wupGVo93lsUM2iR5K8ToKQU0iRZWPWfzmEwzk+pSt/eyiWETrK9NV7kvc/ZE/BP0SIrwji+L",
+	"BaaWIR/L98E972l573VwRQyBUcV0zat25x9fzS7OQifo5qsNKVAhx7DKIflgbTrfnL0uEIKm3zDCHPDL",
+	"P82xLbbf1hzcrylmTLBOpXXCkMJPrrF26aq2xzLmCrrilE6X2Q9Nae6znrY6PskuBmuL8CuOof2ZwCei",
+	"6atBSioNDQ4VWooxf425GLzHxoj3uI8mAf8wJYE7J8CrvDr8YbjRC/MrMxUSwdaWEXKxb4fJVkzVeTSf",
+	"i3Z7pehB9c74Zl+YJ6RwtCN0hOAQfSXhKjxQ3Mw3sS2MLfPtzXlrif9MNT6tvNXHS9+d6Zc/9eF1u8cT",
+	"H3ha+x72tffy/8AD6q7QxxzOyibqdB9EeGKDGQ8Bv4MZ5QWheV4yZUG+kKhlFXbI1Ye/aiw8YKvgDjvs",
+	"bZphA5R6C9q1CSJmdYc+Y12jdTEB9DskJLUIM/NPoJn5h5m1+X+Yp/mHDS6nXVNFaIoFYEXn+6Jjvt2j",
+	"nW891koWSawXS9cSbOPA+oP9ElfbX33d/4vQo3D77/2uDHNzdvrY5EzokrP9hfsWK4zfFfiD0x0RE9h2",
+	"CGQEe2BiDWIAzr55xJ4gldrUTKPKE1fbh024gJIZ0CdpygTEATRg90fySxjAOEY4ENUU/P+CpGgYnZmP",
+	"pIn59U7wPABsgEvW3cQwnlH8soKbWYGZj9WA7I2ZXlClD2C4g/M3KbQnlEWO3cUWttGimdCMKwXlZe9E",
+	"JmczrOxvPoqRuzFbEI+UUdKV+MmNFp5h8qqtmGuu7YxZgLTSJaMzwAEB6kUDaNVw/JF7jVDBFjE3BL57",
+	"hjvSQyhzn0pvy0uaNSjGhD+VmJVQH8sGbbpE0MuYCNp8kjT7opGdDnAhzaPUHjB6neKLe3JfufL0yIOj",
+	"pS1GdABgKuao7A6L/cMGLwRmEHRZoO/ZUyoi71ncrMeoW0aLYi8y5kTdg+plLCoeUsihMDeS6HlYG3Be",
+	"6ViJ1NydswC+6bO/scHvhAvlY5LgCLxkLFc1HuzYlY1zleI8mM8adpEzhmIoSH1+CnefG/4UPraFx2/9",
+	"ft246nZ7iHshBE0K9kyReU2NLfe6y+RbrbwOeNCpzzqo0YdEcTEpWNPuUlO5UMMokKttNrakZEwZwbaD",
+	"DXHXC/UefqoutBMWIF2tPxqfgS+bH5/EFuXzo0VPf1+KU0jWPvpTg8n2pkU1Ru1UoUS7eW3v07DRXRmS",
+	"4Zdyf3QG2oNn9uerbJ5p7xqNeDN6k3lnp4YtYdUtpM7xApGljRfZPhFTBqCAUoOqSOwwqA0qLeeAScCX",
+	"AACPOqsRVMd1S+ycWwga+DhAhQRwjEXBjGU5kVobs5kKrGOPeHve1c16VSxeu/U9aSip7tPc6T+zFNrb",
+	"OQ16Kbv0ybIS4VWFknnD2fQV1Tp9Ia5t9XYM9puSrL6O/waJikXH9rVDmNg6wkqswcYgydcf5s4KB64+",
+	"PXQ2NIND87GSoYgi67rTBg1piZY2N7ClBULK/jWiOZ4k4NvsQ9hLA3yx1693iXqE8rle5MNBI3X97JZO",
+	"uga3jz2HZ74mgwtp75QNz/vn7IQep7fCxtlsiT68Zlst1zLA38s5K5hma7iv2dCDzGQZkb04iuekxoa+",
+	"Ws/aE6ij/HiavIEp7ECTpFM3ia/n8JdjUI9aw57HiKAOWxXtzLhf96bd9CX3o3SXJG5Am6uYZlbbwFhz",
+	"7sXNsc/C8y3aJ7ZChE/Ec3B5WkDRToeyb+PkfZrVnUjPxwfvqc6madvSfvl9Um+YphNb+hihNzZ7ibx6",
+	"8TIK4oWCKZbfNnq8UrOHPj/PDe27DRnGRpkW9X65BTSMsKij67dxIRz+ni6EvZwrYOq6M1nN0ruL+ue2",
+	"XNmeQ5iOcs+Uw7eYo2NMBN8WDAjbjGxG7g98+lcXuL8JBniDxHj09f4cK/fsO2pdzlTdeosKtjjGgAJq",
+	"n5jOyC3GyjEBxgeQR8CEFM0WTJv4Ax/+J3ssfWOtx3NHyTIpMr5/BlH3ipwWPLt/JyuFSTGtZofNnF+R",
+	"O97B3pSg8MiqVGEerJUymJuekIIpRSiZ0XLChfmEbVLHzQ7xojAmz4hhFztE+fl2aAtX2pxmUwiBgTfG",
+	"cObQ5Xg3WuVByOwvFTjLFhDSUlO5IFTdiRlXiovJMaHq3tYpItdBgSNMq4AeWT7DJwq8tTvRRwHw7cwk",
+	"tNyCTJvEVu1tUAtryxnDsSs8DURuqAGeNV++CisTfff9hiqsT2rOW+rwTt/dOwxxLYl526hre0mJgaHq",
+	"W9hlZzgNr9VfcWZVqu7TaB/3RbPWo1YaB1WXyz0f0rcS2hWThW2r6YrJ1AWgg5pcFmOkggIz6PkzQltJ",
+	"PF8zes+CiyGvjNZsc9zGlBfqTsAJSYgvJVa31oZY8IrW0EyNix4cXS7/eSvArWC3y7XjW8UZd94PTcZr",
+	"VJmJ+wYgbqmbRWewL7q85ywhfFy3SbJdkmLughv7pT4eA9v7y4h3CP9hvZald0cEZL9h+uAUi9psIP4N",
+	"0/bBR+yArdMzOPrxp3A/bsBXXel+0UQqlhJyeDp9EZ3E2h+j225sHQIWMkegpJxtupY4nIuLTIPmtm86",
+	"nqh7Mm19fluaxkXgaxtad1yc1MEOy8ke+IpGfkZLQDCRT6UUEx8vRg2mslWFLDaQKSj64zMOXx2+GN6J",
+	"E4hnQL9qWvgIUF1lxyzStrdbUK6PyKuXP1g8z7URdQcwQDQhEX25IZfs33o/LRlUgqGF+g1F89cdQC4c",
+	"OGK76L7jnUAgPi9cd7xOSxgrDRshBbooNrVSJP2X1Ldo5uLeVUuoFMtJNY9BenPGZtCM72n20QxtS0j+",
+	"3rZRCgROAiV32UuNle/im4jIGhQAOaurjxVygmCMuvN0owWk1XTCSy/pB8RR0FH1abYZu7X+5nf4Pb0P",
+	"Sx0BKpMrjSrJ9jvsu3NF49sntor2y8NDu5d1cTf86ZgoxkgaNm/CKnApuIjT1fNqbmeHrXm6y9kib7oQ",
+	"gwE6VC2VZrO9ARh0fPytY88AT1sffL7FR37X0ee6LdGG8DPSI/FlwzDJBe+Q/YWl8SuRuLTdjm5cdJfe",
+	"dK4Vlo9zTr2RfGBBvvIzZTHA/jaEyw9wziANXd36mALjmlw+hTy8ZAvb6umXjUNjtDYPvr16gBG76cFB",
+	"rt3GHkPF2lK29/7XZzYSLG5rLA/yPti7PvFfXPEeA8DXMIldVroznMrc/esl2kd44nct0Hzvnw3yDIix",
+	"N7kFo0GdhUbOVbCtSPzt5ZfD4dY2QbvhFoci8C1lE81d6DGAiDZMMIgJsY/YY/GJZBj2UPplRVj9zdWD",
+	"DArw7xVA49ph9uQpf+g34mfWY/ttpMHzXc4dMlIKUrJMljaRBnCPDZUYn9uUu43T8ozYRyDDRJ4CkLMl",
+	"jbt9YPHlHP72uXx/aJutabk/sA2GpY2lxDbwdgfj2tbBrmyt9/ULWZIJf2B1BW6ziCNrMjtx/ZTAG8tY",
+	"/4OBN75h4S8Mudl0pH4bwRObB/TI66D2EO4vToeuQjWVCxEzo1ApmcoiV7azWU6XUGIIkfXuTAbpTdgS",
+	"Ta/TXbzr8UkDDfCVDtYAP+leCjCBRWCGMyqdS7YCzvPBjFacbMtNb2T57U3YblAfon5E0NOfNKPvki38",
+	"F3oJkg5VY4UXH7/TN0zbjY2n8vXZVZuftt6ic32Tft9GXdgVZ4Nd56iyv8x913lq1Snld6BXvkRMfrke",
+	"PU9zAFZ7Bf7ChphvQRSXm66ZlL9Va/di7VZSv1trbeE3tw/DhLg399xGu61uyAXFpc19gZk9tGTYAg4N",
+	"sOPV+A7cxb5iw6zLKAs5tI+wdPN5CtNsN4J2W2idazv8hU/Afvl+f/bbdgR/XL5nM+b2V9e/6cefzBXk",
+	"YT4//mQuGiwKgYNDL7vBczrnzx9ewDVk5xqtPWTzg1wzB2/tINyoo2ARHinMtnA4EqrJnMl5wUguCR3h",
+	"3gUDUlc6MtI4uWStsmETOSQfry9U4npaP/PdrM0JxjaKji/gbC9KjsmnWLalZDQfrqSuxz5/i72qjToj",
+	"x1ZnczWZ5cKJYISbWsiHkS05K6C7dWONzQzgSMUjtkBFHzvA2PxbusRC9PU4tozH6gDv5MK1S7WdUrki",
+	"UGB+uFIpIEZp2YBghe9YforTx27sYioRQItB/eB1VM/iL9+zJdTa8n2+wgJL4NqPz9Q1CzCsFfIR1AP6",
+	"+tPX/xcAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

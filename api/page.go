@@ -26,6 +26,8 @@ const (
 	listUsers         = "users"
 	listTokens        = "tokens"
 	listAuditLog      = "audit"
+	// Groups are by instant and by key, which the name holds.
+	listGroups = "groups by "
 )
 
 // mark is the place of an entry in a list, as a cursor carries it. Clients
@@ -67,13 +69,17 @@ func decodeMark(list string, text *string) (*mark, error) {
 
 // ordered reports whether m has what its list is ordered by, and nothing else.
 func (m *mark) ordered() bool {
-	switch m.List {
-	case listAuditLog:
+	if m.List == listAuditLog {
 		return m.Number > 0 && m.Name == "" && m.At.IsZero() && m.ID == uuid.Nil
-	case listRules, listWebhooks, listUsers, listTokens:
-		return m.Number == 0 && m.Name != "" && cleanText(m.Name) && m.At.IsZero() && m.ID != uuid.Nil
 	}
-	return m.Number == 0 && m.Name == "" && m.At.Year() >= 1970 && m.ID != uuid.Nil
+	if m.Number != 0 || m.ID == uuid.Nil || !cleanText(m.Name) {
+		return false
+	}
+	switch m.List {
+	case listRules, listWebhooks, listUsers, listTokens:
+		return m.Name != "" && m.At.IsZero()
+	}
+	return m.At.Year() >= 1970 && (m.Name == "" || strings.HasPrefix(m.List, listGroups))
 }
 
 // nextCursor returns the cursor after the last entry of a page, or nil when the
@@ -126,13 +132,16 @@ func oneOf[T ~string](parameter string, values *[]T, known ...T) ([]T, error) {
 }
 
 // texts refuses values of a repeated parameter that no store could compare.
-func texts(parameter string, values *[]string, limit int) ([]string, error) {
-	for _, v := range deref(values) {
+func texts(parameter string, values []string, limit int) error {
+	if len(values) > maxRepeated {
+		return invalidField(parameter, "out_of_range", fmt.Sprintf("Must be at most %d values", maxRepeated))
+	}
+	for _, v := range values {
 		if !cleanText(v) || len(v) > limit {
-			return nil, invalidField(parameter, "text", fmt.Sprintf("Must be valid text of at most %d bytes", limit))
+			return invalidField(parameter, "text", fmt.Sprintf("Must be valid text of at most %d bytes", limit))
 		}
 	}
-	return deref(values), nil
+	return nil
 }
 
 // cleanText reports whether Postgres can hold text.

@@ -139,7 +139,7 @@ func (s *server) signOut(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read session: %w", err)
 	}
-	who := Identity{Tenant: session.Account.TenantID, Kind: kindUser, ID: session.Account.ID, Session: &session}
+	who := Identity{Tenant: session.Account.TenantID, Actor: session.Account.Email, Kind: kindUser, ID: session.Account.ID, Session: &session}
 	from := this.from
 	from.Operation, from.ObjectKind, from.ObjectID = "deleteSession", "session", session.ID.String()
 	if err := s.Door.SignOut(access.As(ctx, who.acting(from)), this.secret); err != nil {
@@ -157,7 +157,7 @@ func (s *server) signedIn(ctx context.Context, entry access.Entry, err error) (S
 		return SignedInJSONResponse{}, err
 	}
 	a := &entry.Session.Account
-	who := Identity{Tenant: a.TenantID, Actor: a.Name, Role: a.Role, Kind: kindUser, ID: a.ID, Session: &entry.Session}
+	who := Identity{Tenant: a.TenantID, Actor: a.Email, Role: a.Role, Kind: kindUser, ID: a.ID, Session: &entry.Session}
 	return SignedInJSONResponse{
 		Body: meAnswer(&who), Headers: SignedInResponseHeaders{SetCookie: s.sessionCookie(entry.Secret, entry.Session.ExpiresAt).String()},
 	}, nil
@@ -176,6 +176,7 @@ func meAnswer(who *Identity) Me {
 	}
 	if who.Session != nil {
 		a := &who.Session.Account
+		me.Name = a.Name
 		me.Email, me.HasPassword, me.SessionExpiresAt = &a.Email, &a.HasPassword, utc(&who.Session.ExpiresAt)
 	}
 	return me

@@ -160,6 +160,8 @@ func ActorOf(ctx context.Context) (Actor, bool) {
 
 func plausibleEmail(text string) bool {
 	local, host, found := strings.Cut(text, "@")
-	clean := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '@' || r == utf8.RuneError }
+	clean := func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '@' || r == utf8.RuneError
+	}
 	return found && local != "" && host != "" && len(text) <= 254 && !strings.ContainsFunc(local, clean) && !strings.ContainsFunc(host, clean)
 }

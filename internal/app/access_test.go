@@ -229,7 +229,7 @@ func TestTokens(t *testing.T) {
 	base, _ := w.guarded()
 	admin := newCaller(t, base).signIn(adminEmail, adminPassword)
 	program := admin.withToken("ci", access.Editor)
-	if me := program.must(http.StatusOK, http.MethodGet, "/me", nil); me.text("kind") != "token" || me.text("name") != "ci" || me.text("role") != "editor" {
+	if me := program.must(http.StatusOK, http.MethodGet, "/me", nil); me.text("kind") != "token" || me.text("name") != "token ci" || me.text("role") != "editor" {
 		t.Errorf("me: %v", me.body)
 	}
 	program.must(http.StatusForbidden, http.MethodPost, "/tokens", map[string]any{"name": "more", "role": "viewer"})
@@ -449,4 +449,3 @@ func TestMetricsMayNeedAToken(t *testing.T) {
 		}
 	}
 }
-

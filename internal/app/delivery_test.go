@@ -44,6 +44,11 @@ func (w *world) deliver() {
 // claim takes everything that is due, as a dispatcher does.
 func (w *world) claim() []notify.Delivery {
 	w.t.Helper()
+	return w.claimed().Deliveries
+}
+
+func (w *world) claimed() notify.Claimed {
+	w.t.Helper()
 	claimed, err := w.db.Outbox().Claim(w.t.Context(), notify.ClaimRequest{
 		Replica: "claimant", Lease: time.Minute,
 		Room: func(due []notify.Limits) []notify.Slots {
@@ -68,9 +73,10 @@ func settlement(d *notify.Delivery, v notify.Verdict, status notify.Status) noti
 }
 
 func (w *world) begin(d *notify.Delivery) error {
-	return w.db.Outbox().Begin(w.t.Context(), notify.Begin{
+	_, err := w.db.Outbox().Begin(w.t.Context(), notify.Begin{
 		NotificationID: d.NotificationID, Token: d.Token, Attempt: d.Attempt, Replica: "claimant", Lease: time.Minute,
 	})
+	return err
 }
 
 const attempts = `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt order by notification_id, attempt`

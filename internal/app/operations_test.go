@@ -138,6 +138,7 @@ func newStage(tb testing.TB) *stage {
 	w.fail(w.ch.Now(tb), "a", "b")
 	w.until("two alerts are there", func() bool { return len(w.column(alertIDs)) == 2 })
 	s.ids["alerts"] = w.column(`select alert_id::text from alert limit 1`)[0]
+	s.ids["alerts/actions"] = s.admin.must(http.StatusOK, http.MethodPost, "/alerts/acknowledge", map[string]any{"ids": []string{s.ids["alerts"]}}).text("actionId")
 	s.ids["notifications"] = w.column(`select notification_id::text from notification limit 1`)[0]
 	s.ids["users"] = s.user()
 	s.ids["tokens"] = s.token()
@@ -198,7 +199,7 @@ func (s *stage) tries() map[string]func() try {
 		"createRule": func() try { return try{path: "/rules", body: rule(s.newID().String())} },
 		"updateRule": func() try {
 			path := "/rules/" + newRule()
-			return try{path: path, body: rule("another name"), header: []string{"If-Match", s.tag(path)}}
+			return try{path: path, body: map[string]any{"name": "another name", "fireMode": "PER_EXCHANGE", "severity": "INFO"}, header: []string{"If-Match", s.tag(path)}}
 		},
 		"enableRule":       func() try { return try{path: "/rules/" + newRule() + "/enable"} },
 		"disableRule":      func() try { return try{path: "/rules/" + newRule() + "/disable"} },
@@ -210,6 +211,13 @@ func (s *stage) tries() map[string]func() try {
 		"resolveAlert":     func() try { return try{path: "/alerts/" + s.alert() + "/resolve"} },
 		"deleteWebhook": func() try {
 			return try{path: "/webhooks/" + s.admin.must(http.StatusCreated, http.MethodPost, "/webhooks", newWebhook(s.newID().String())).text("id")}
+		},
+		"acknowledgeAlerts": func() try { return try{path: "/alerts/acknowledge", body: map[string]any{"ids": []string{s.alert()}}} },
+		"resolveAlerts":     func() try { return try{path: "/alerts/resolve", body: map[string]any{"ids": []string{s.alert()}}} },
+		"readAlerts":        func() try { return try{path: "/alerts/read", body: map[string]any{"ids": []string{s.alert()}}} },
+		"undoAlertAction": func() try {
+			done := s.admin.must(http.StatusOK, http.MethodPost, "/alerts/acknowledge", map[string]any{"ids": []string{s.alert()}})
+			return try{path: "/alerts/actions/" + done.text("actionId") + "/undo"}
 		},
 		"createSession": func() try {
 			email := s.emailOf(s.user())
@@ -236,11 +244,15 @@ func (s *stage) tries() map[string]func() try {
 			path := "/users/" + s.user()
 			return try{path: path, body: map[string]any{"name": "N", "role": "editor", "disabled": true}, header: []string{"If-Match", s.tag(path)}}
 		},
-		"deleteUser":      func() try { return try{path: "/users/" + s.user()} },
-		"setUserPassword": func() try { return try{path: "/users/" + s.user() + "/password", body: map[string]any{"password": "another password"}} },
-		"createUserLink":  func() try { return try{path: "/users/" + s.user() + "/link"} },
-		"createToken":     func() try { return try{path: "/tokens", body: map[string]any{"name": s.newID().String(), "role": "viewer"}} },
-		"revokeToken":     func() try { return try{path: "/tokens/" + s.token()} },
+		"deleteUser": func() try { return try{path: "/users/" + s.user()} },
+		"setUserPassword": func() try {
+			return try{path: "/users/" + s.user() + "/password", body: map[string]any{"password": "another password"}}
+		},
+		"createUserLink": func() try { return try{path: "/users/" + s.user() + "/link"} },
+		"createToken": func() try {
+			return try{path: "/tokens", body: map[string]any{"name": s.newID().String(), "role": "viewer"}}
+		},
+		"revokeToken": func() try { return try{path: "/tokens/" + s.token()} },
 	}
 }
 
@@ -260,7 +272,7 @@ func TestEveryChangeIsInTheAuditLog(t *testing.T) {
 		}
 		call := prepare()
 		if call.by == nil {
-			call.by, call.actor = s.admin, "stage"
+			call.by, call.actor = s.admin, "token stage"
 		}
 		before := s.column(`select coalesce(max(audit_id), 0)::text from audit`)[0]
 		if got := call.by.do(op.method, call.path, call.body, call.header...); got.status >= http.StatusMultipleChoices {
@@ -318,6 +330,7 @@ func TestAnotherTenantSeesNothing(t *testing.T) {
 			t.Errorf("%s of another tenant's thing: %d %v", op.ID, got.status, got.body)
 		}
 	}
+	delete(s.ids, "alerts/actions") // which is no list
 	for _, list := range slices.Sorted(maps.Keys(s.ids)) {
 		items, _ := elsewhere.must(http.StatusOK, http.MethodGet, "/"+list, nil).body["items"].([]any)
 		for _, item := range items {

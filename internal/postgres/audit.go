@@ -15,7 +15,7 @@ import (
 
 // told runs f in a transaction that acts in somebody's name. Triggers tell what
 // changed; where they told nothing, the request itself is told.
-func told(ctx context.Context, q *pgq.Queries, actor access.Actor, f func(q *pgq.Queries) error) error {
+func told(ctx context.Context, q *pgq.Queries, actor access.Actor, f func() error) error {
 	name, err := json.Marshal(actor)
 	if err != nil {
 		return fmt.Errorf("encode actor: %w", err)
@@ -23,7 +23,7 @@ func told(ctx context.Context, q *pgq.Queries, actor access.Actor, f func(q *pgq
 	if err := q.AuditActor(ctx, string(name)); err != nil {
 		return fmt.Errorf("name actor: %w", err)
 	}
-	if err := f(q); err != nil {
+	if err := f(); err != nil {
 		return err
 	}
 	if err := q.AuditOperation(ctx); err != nil {

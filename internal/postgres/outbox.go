@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"tocsin/alerts"
 	"tocsin/internal/postgres/pgq"
@@ -22,17 +23,23 @@ type Outbox struct{ db *DB }
 func (db *DB) Outbox() *Outbox { return &Outbox{db} }
 
 // Claim takes due notifications.
-func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) ([]notify.Delivery, error) {
+func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
 	backlog, err := s.db.queries.OutboxBacklog(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read backlog: %w", err)
+		return notify.Claimed{}, fmt.Errorf("read backlog: %w", err)
 	}
-	if len(backlog) == 0 {
-		return nil, nil
+	var claimed notify.Claimed
+	var due []notify.Limits
+	for _, b := range backlog {
+		if next := time.Duration(b.NextUs) * time.Microsecond; next > 0 && (claimed.Next == 0 || next < claimed.Next) {
+			claimed.Next = next
+		}
+		if b.Due {
+			due = append(due, notify.Limits{WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond})
+		}
 	}
-	due := make([]notify.Limits, len(backlog))
-	for i, b := range backlog {
-		due[i] = notify.Limits{WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond}
+	if len(due) == 0 {
+		return claimed, nil
 	}
 	p := pgq.NotificationClaimParams{Replica: request.Replica, Lease: request.Lease}
 	for _, room := range request.Room(due) {
@@ -40,13 +47,14 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) ([]noti
 		p.Slots = append(p.Slots, int32(room.Slots))
 	}
 	if len(p.WebhookIds) == 0 {
-		return nil, nil
+		return claimed, nil
 	}
 	rows, err := s.db.queries.NotificationClaim(ctx, p)
 	if err != nil {
-		return nil, fmt.Errorf("claim: %w", err)
+		return claimed, fmt.Errorf("claim: %w", err)
 	}
-	return s.deliveries(rows)
+	claimed.Deliveries, err = s.deliveries(rows)
+	return claimed, err
 }
 
 // deliveries reads claimed rows. One that cannot be read is left out and named
@@ -74,17 +82,22 @@ func (s *Outbox) deliveries(rows []pgq.NotificationClaimRow) ([]notify.Delivery,
 }
 
 // Begin commits an attempt before it is made.
-func (s *Outbox) Begin(ctx context.Context, begin notify.Begin) error {
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		written, err := q.AttemptBegin(ctx, pgq.AttemptBeginParams{
+func (s *Outbox) Begin(ctx context.Context, begin notify.Begin) (unknown bool, err error) {
+	request, err := json.Marshal(begin.Request)
+	if err != nil {
+		return false, fmt.Errorf("begin attempt: encode request: %w", err)
+	}
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		var err error
+		unknown, err = q.AttemptBegin(ctx, pgq.AttemptBeginParams{
 			Lease: begin.Lease, NotificationID: begin.NotificationID, Token: begin.Token,
-			AttemptNumber: int32(begin.Attempt), Replica: begin.Replica,
+			AttemptNumber: int32(begin.Attempt), Replica: begin.Replica, Request: request,
 		})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return notify.ErrFenced
+		}
 		if err != nil {
 			return err
-		}
-		if written == 0 {
-			return notify.ErrFenced
 		}
 		if begin.Fresh == nil {
 			return nil
@@ -95,9 +108,9 @@ func (s *Outbox) Begin(ctx context.Context, begin notify.Begin) error {
 		})
 	})
 	if err != nil {
-		return fmt.Errorf("begin attempt: %w", err)
+		return false, fmt.Errorf("begin attempt: %w", err)
 	}
-	return nil
+	return unknown, nil
 }
 
 // Renew extends a lease.
@@ -118,11 +131,17 @@ func (s *Outbox) Renew(ctx context.Context, notification uuid.UUID, token int64,
 func (s *Outbox) Settle(ctx context.Context, settlement notify.Settlement) error {
 	own := false
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		if err := q.AttemptFinish(ctx, finishParams(settlement)); err != nil {
+		params, err := finishParams(settlement)
+		if err != nil {
+			return err
+		}
+		if err := q.AttemptFinish(ctx, params); err != nil {
 			return fmt.Errorf("finish attempt: %w", err)
 		}
-		var err error
 		if own, err = conclude(ctx, q, settlement); err != nil {
+			return err
+		}
+		if err := enterMessage(ctx, q, settlement); err != nil {
 			return err
 		}
 		if !own {
@@ -139,17 +158,27 @@ func (s *Outbox) Settle(ctx context.Context, settlement notify.Settlement) error
 	return nil
 }
 
-func finishParams(settlement notify.Settlement) pgq.AttemptFinishParams {
+func finishParams(settlement notify.Settlement) (pgq.AttemptFinishParams, error) {
 	o := settlement.Outcome
 	p := pgq.AttemptFinishParams{
-		NotificationID: settlement.NotificationID, Attempt: int32(settlement.Attempt), Verdict: o.Verdict.String(),
+		NotificationID: settlement.NotificationID, Attempt: int32(settlement.Attempt),
 		Error: rules.CleanText(o.Error, 2000), Response: rules.CleanText(o.Response, 4096), DurationUs: o.Duration.Microseconds(),
 	}
 	if o.StatusCode != 0 {
 		status := int32(o.StatusCode)
 		p.StatusCode = &status
 	}
-	return p
+	if o.Verdict != notify.VerdictUnknown {
+		verdict := o.Verdict.String()
+		p.Verdict = &verdict
+	}
+	if o.Head != nil {
+		var err error
+		if p.ResponseHead, err = json.Marshal(o.Head); err != nil {
+			return p, fmt.Errorf("encode head of the answer: %w", err)
+		}
+	}
+	return p, nil
 }
 
 // conclude ends the outbox row or makes it due later, and reports whether the

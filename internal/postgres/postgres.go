@@ -78,13 +78,17 @@ const begin = `begin; set local idle_in_transaction_session_timeout = '5s'`
 // acts ([access.ActorOf]) the audit log tells of it in the same transaction:
 // whoever writes on behalf of a caller does so in here.
 func (db *DB) inTx(ctx context.Context, f func(q *pgq.Queries) error) error {
+	return db.transact(ctx, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
+}
+
+// transact is inTx for statements that are not generated.
+func (db *DB) transact(ctx context.Context, f func(tx pgx.Tx) error) error {
 	actor, known := access.ActorOf(ctx)
 	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
-		q := db.queries.WithTx(tx)
 		if !known {
-			return f(q)
+			return f(tx)
 		}
-		return told(ctx, q, actor, f)
+		return told(ctx, db.queries.WithTx(tx), actor, func() error { return f(tx) })
 	})
 }
 

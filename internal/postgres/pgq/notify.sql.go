@@ -12,38 +12,46 @@ import (
 	"time"
 )
 
-const attemptBegin = `-- name: AttemptBegin :execrows
+const attemptBegin = `-- name: AttemptBegin :one
 with mine as (
     update outbox o
-    set attempts = $3::int, due_at = now() + $4::interval
-    where o.notification_id = $5 and o.claim_token = $1::bigint and o.attempts + 1 = $3::int
+    set attempts = $1::int, due_at = now() + $2::interval
+    where o.notification_id = $3 and o.claim_token = $4::bigint and o.attempts + 1 = $1::int
     returning o.notification_id, o.attempts
+), begun as (
+    insert into attempt (notification_id, attempt, claim_token, replica, request)
+    select notification_id, attempts, $4::bigint, $5::text, $6::jsonb from mine
 )
-insert into attempt (notification_id, attempt, claim_token, replica)
-select notification_id, attempts, $1::bigint, $2::text from mine
+select exists (
+    select from attempt p
+    where p.notification_id = mine.notification_id and p.attempt = mine.attempts - 1 and p.verdict is null
+)::boolean as unknown
+from mine
 `
 
 type AttemptBeginParams struct {
-	Token          int64
-	Replica        string
 	AttemptNumber  int32
 	Lease          time.Duration
 	NotificationID uuid.UUID
+	Token          int64
+	Replica        string
+	Request        []byte
 }
 
-// Writes the attempt, if the claim still stands.
-func (q *Queries) AttemptBegin(ctx context.Context, arg AttemptBeginParams) (int64, error) {
-	result, err := q.db.Exec(ctx, attemptBegin,
-		arg.Token,
-		arg.Replica,
+// Writes the attempt, if the claim still stands, and tells whether the attempt
+// before has no outcome.
+func (q *Queries) AttemptBegin(ctx context.Context, arg AttemptBeginParams) (bool, error) {
+	row := q.db.QueryRow(ctx, attemptBegin,
 		arg.AttemptNumber,
 		arg.Lease,
 		arg.NotificationID,
+		arg.Token,
+		arg.Replica,
+		arg.Request,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var unknown bool
+	err := row.Scan(&unknown)
+	return unknown, err
 }
 
 const attemptFinish = `-- name: AttemptFinish :exec
@@ -53,15 +61,17 @@ set finished_at = now(),
     status_code = $2,
     error = $3,
     response = $4,
-    duration_us = $5::bigint
-where notification_id = $6 and attempt = $7
+    response_head = $5::jsonb,
+    duration_us = $6::bigint
+where notification_id = $7 and attempt = $8
 `
 
 type AttemptFinishParams struct {
-	Verdict        string
+	Verdict        *string
 	StatusCode     *int32
 	Error          string
 	Response       string
+	ResponseHead   []byte
 	DurationUs     int64
 	NotificationID uuid.UUID
 	Attempt        int32
@@ -73,6 +83,7 @@ func (q *Queries) AttemptFinish(ctx context.Context, arg AttemptFinishParams) er
 		arg.StatusCode,
 		arg.Error,
 		arg.Response,
+		arg.ResponseHead,
 		arg.DurationUs,
 		arg.NotificationID,
 		arg.Attempt,
@@ -128,7 +139,7 @@ with room as (
 select c.notification_id, c.attempts, c.counted, c.claim_token::bigint as claim_token,
        n.reason,
        b.content_type, b.content,
-       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators
+       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.slack_channel, w.updates_held_until, w.former_secret_until
 from claimed c
 join notification n using (notification_id)
 join alert a on a.alert_id = n.alert_id
@@ -207,6 +218,7 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.Alert.LateByNs,
 			&i.Alert.Late,
 			&i.Alert.Health,
+			&i.Alert.Signature,
 			&i.RuleName,
 			&i.Webhook.WebhookID,
 			&i.Webhook.TenantID,
@@ -227,6 +239,9 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.Webhook.UpdatedAt,
 			&i.Webhook.DeletedAt,
 			&i.Webhook.Operators,
+			&i.Webhook.SlackChannel,
+			&i.Webhook.UpdatesHeldUntil,
+			&i.Webhook.FormerSecretUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -239,23 +254,28 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 }
 
 const outboxBacklog = `-- name: OutboxBacklog :many
-select w.webhook_id, w.max_concurrent, w.rate_per_second
+select w.webhook_id, w.max_concurrent, w.rate_per_second,
+       (ripe.at is not null and not held.now)::boolean as due,
+       coalesce(greatest(ceil(extract(epoch from
+           case when held.now then greatest(w.held_until, coalesce(ripe.at, later.at)) else later.at end - now()
+       ) * 1000000), 0), 0)::bigint as next_us
 from webhook w
-where w.enabled
-  and (w.held_until is null or w.held_until <= now())
-  and exists (
-      select from outbox o
-      where o.webhook_id = w.webhook_id and o.due_at <= now()
-  )
+cross join lateral (select coalesce(w.held_until > now(), false) as now) held
+cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at <= now()) ripe
+cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at > now()) later
+where w.enabled and (ripe.at is not null or later.at is not null)
 `
 
 type OutboxBacklogRow struct {
 	WebhookID     uuid.UUID
 	MaxConcurrent int32
 	RatePerSecond float64
+	Due           bool
+	NextUs        int64
 }
 
-// The webhooks for which something is due and that may be called now.
+// The enabled webhooks to which something is owed: whether any of it may be sent
+// now and, rounded up, the microseconds until the next of it may; 0 when there is none.
 func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error) {
 	rows, err := q.db.Query(ctx, outboxBacklog)
 	if err != nil {
@@ -265,7 +285,13 @@ func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error)
 	items := []OutboxBacklogRow{}
 	for rows.Next() {
 		var i OutboxBacklogRow
-		if err := rows.Scan(&i.WebhookID, &i.MaxConcurrent, &i.RatePerSecond); err != nil {
+		if err := rows.Scan(
+			&i.WebhookID,
+			&i.MaxConcurrent,
+			&i.RatePerSecond,
+			&i.Due,
+			&i.NextUs,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

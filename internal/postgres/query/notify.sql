@@ -1,13 +1,16 @@
 -- name: OutboxBacklog :many
--- The webhooks for which something is due and that may be called now.
-select w.webhook_id, w.max_concurrent, w.rate_per_second
+-- The enabled webhooks to which something is owed: whether any of it may be sent
+-- now and, rounded up, the microseconds until the next of it may; 0 when there is none.
+select w.webhook_id, w.max_concurrent, w.rate_per_second,
+       (ripe.at is not null and not held.now)::boolean as due,
+       coalesce(greatest(ceil(extract(epoch from
+           case when held.now then greatest(w.held_until, coalesce(ripe.at, later.at)) else later.at end - now()
+       ) * 1000000), 0), 0)::bigint as next_us
 from webhook w
-where w.enabled
-  and (w.held_until is null or w.held_until <= now())
-  and exists (
-      select from outbox o
-      where o.webhook_id = w.webhook_id and o.due_at <= now()
-  );
+cross join lateral (select coalesce(w.held_until > now(), false) as now) held
+cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at <= now()) ripe
+cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at > now()) later
+where w.enabled and (ripe.at is not null or later.at is not null);
 
 -- name: NotificationClaim :many
 -- Takes at most the wanted number of due rows of each webhook, oldest due first,
@@ -57,16 +60,23 @@ update outbox
 set due_at = now(), claim_token = null, claimed_by = null
 where notification_id = @notification_id and claim_token = @token::bigint;
 
--- name: AttemptBegin :execrows
--- Writes the attempt, if the claim still stands.
+-- name: AttemptBegin :one
+-- Writes the attempt, if the claim still stands, and tells whether the attempt
+-- before has no outcome.
 with mine as (
     update outbox o
     set attempts = @attempt_number::int, due_at = now() + @lease::interval
     where o.notification_id = @notification_id and o.claim_token = @token::bigint and o.attempts + 1 = @attempt_number::int
     returning o.notification_id, o.attempts
+), begun as (
+    insert into attempt (notification_id, attempt, claim_token, replica, request)
+    select notification_id, attempts, @token::bigint, @replica::text, @request::jsonb from mine
 )
-insert into attempt (notification_id, attempt, claim_token, replica)
-select notification_id, attempts, @token::bigint, @replica::text from mine;
+select exists (
+    select from attempt p
+    where p.notification_id = mine.notification_id and p.attempt = mine.attempts - 1 and p.verdict is null
+)::boolean as unknown
+from mine;
 
 -- name: BodyFreeze :exec
 insert into notification_body (notification_id, content_type, content, problem)
@@ -75,10 +85,11 @@ values (@notification_id, @content_type, @content, @problem);
 -- name: AttemptFinish :exec
 update attempt
 set finished_at = now(),
-    verdict = @verdict::text,
+    verdict = sqlc.narg(verdict)::text,
     status_code = sqlc.narg(status_code),
     error = @error,
     response = @response,
+    response_head = sqlc.narg(response_head)::jsonb,
     duration_us = @duration_us::bigint
 where notification_id = @notification_id and attempt = @attempt;
 
