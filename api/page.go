@@ -68,7 +68,7 @@ func decodeMark(list string, text *string) (*mark, error) {
 }
 
 // ordered reports whether m has what its list is ordered by, and nothing else.
-func (m *mark) ordered() bool {
+func (m mark) ordered() bool {
 	if m.List == listAuditLog {
 		return m.Number > 0 && m.Name == "" && m.At.IsZero() && m.ID == uuid.Nil
 	}

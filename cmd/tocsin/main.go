@@ -69,7 +69,7 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	who, err := s.accessFlags.options()
+	who, err := s.options()
 	if err != nil {
 		return err
 	}
