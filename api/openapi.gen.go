@@ -83,6 +83,36 @@ func (e MeKind) Valid() bool {
 	}
 }
 
+// Defines values for TestResultVerdict.
+const (
+	TestResultVerdictDELIVERED TestResultVerdict = "DELIVERED"
+	TestResultVerdictGONE      TestResultVerdict = "GONE"
+	TestResultVerdictREFUSED   TestResultVerdict = "REFUSED"
+	TestResultVerdictRETRY     TestResultVerdict = "RETRY"
+	TestResultVerdictTHROTTLED TestResultVerdict = "THROTTLED"
+	TestResultVerdictUNKNOWN   TestResultVerdict = "UNKNOWN"
+)
+
+// Valid indicates whether the value is a known member of the TestResultVerdict enum.
+func (e TestResultVerdict) Valid() bool {
+	switch e {
+	case TestResultVerdictDELIVERED:
+		return true
+	case TestResultVerdictGONE:
+		return true
+	case TestResultVerdictREFUSED:
+		return true
+	case TestResultVerdictRETRY:
+		return true
+	case TestResultVerdictTHROTTLED:
+		return true
+	case TestResultVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GroupAlertsParamsBy.
 const (
 	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
@@ -688,6 +718,15 @@ type ResponseHead struct {
 // Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
 type Role = access.Role
 
+// RotatedSecret defines model for RotatedSecret.
+type RotatedSecret struct {
+	// FormerSecretUntil Until when the former one signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+
+	// SigningSecret The new secret, `whsec_` and base64. It is not shown again.
+	SigningSecret string `json:"signingSecret"`
+}
+
 // Rule defines model for Rule.
 type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
@@ -826,6 +865,12 @@ type RuleStatus struct {
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
 type Scope = rules.Scope
 
+// SecretRotation defines model for SecretRotation.
+type SecretRotation struct {
+	// OverlapSeconds How long the former secret signs beside the new one; 0 drops it at once.
+	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
+}
+
 // SetUp defines model for SetUp.
 type SetUp struct {
 	Code     string `json:"code,omitempty"`
@@ -893,6 +938,18 @@ type SlackAppDefinition struct {
 	SigningSecret string `json:"signingSecret,omitempty"`
 }
 
+// SlackAppEdit The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+type SlackAppEdit struct {
+	// BotToken Left out, the present one stays.
+	BotToken *string `json:"botToken,omitempty"`
+
+	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	Channel string `json:"channel"`
+
+	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+}
+
 // Status defines model for Status.
 type Status struct {
 	Dependencies []Dependency `json:"dependencies"`
@@ -915,6 +972,31 @@ type Status struct {
 
 // Target Somebody whom an alert is for.
 type Target = rules.Target
+
+// TestResult What came of a test message.
+type TestResult struct {
+	DurationMs float64 `json:"durationMs"`
+
+	// Error Why the message was not delivered, without secrets.
+	Error *string `json:"error,omitempty"`
+
+	// Problem Why the body is a fallback; absent when it is what its template says.
+	Problem *string `json:"problem,omitempty"`
+
+	// Response The beginning of the answer's body.
+	Response *string `json:"response,omitempty"`
+
+	// StatusCode The HTTP status; absent when there was no answer.
+	StatusCode *int `json:"statusCode,omitempty"`
+
+	// Verdict As of an attempt. `DELIVERED` is what one wants to see.
+	Verdict     TestResultVerdict  `json:"verdict"`
+	WebhookID   openapi_types.UUID `json:"webhookId"`
+	WebhookName string             `json:"webhookName"`
+}
+
+// TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
+type TestResultVerdict string
 
 // Token defines model for Token.
 type Token struct {
@@ -991,9 +1073,12 @@ type Webhook struct {
 	CreatedAt    time.Time `json:"createdAt"`
 
 	// DisabledReason Why Tocsin switched the webhook off.
-	DisabledReason   *string `json:"disabledReason,omitempty"`
-	Enabled          bool    `json:"enabled"`
-	HasSigningSecret bool    `json:"hasSigningSecret"`
+	DisabledReason *string `json:"disabledReason,omitempty"`
+	Enabled        bool    `json:"enabled"`
+
+	// FormerSecretUntil Until when a former signing secret signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+	HasSigningSecret  bool       `json:"hasSigningSecret"`
 
 	// HeaderNames The names of the additional headers; their values are secret.
 	HeaderNames []string `json:"headerNames"`
@@ -1053,6 +1138,38 @@ type WebhookDefinition struct {
 
 	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
 	URL string `json:"url,omitempty"`
+}
+
+// WebhookEdit What a person edits of a webhook.
+type WebhookEdit struct {
+	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
+	BodyTemplate string `json:"bodyTemplate,omitempty"`
+	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// Headers Sent with each request. Left out, the present ones stay.
+	Headers map[string]string `json:"headers,omitempty"`
+
+	// MaxConcurrent Attempts under way in one process.
+	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
+	Name          string `json:"name"`
+
+	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+	Operators bool `json:"operators,omitempty"`
+
+	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
+
+	// SigningSecret Left out, the present one stays; empty, requests are not signed.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+
+	// Slack The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+	Slack *SlackAppEdit `json:"slack,omitempty"`
+
+	// TimeoutSeconds Bounds one attempt.
+	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
+
+	// URL An http or https URL. Left out, the present one stays, unless `slack` is given.
+	URL *string `json:"url,omitempty"`
 }
 
 // WebhookKind defines model for WebhookKind.
@@ -1275,6 +1392,12 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// UpdateWebhookParams defines parameters for UpdateWebhook.
+type UpdateWebhookParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
 type AcknowledgeAlertsJSONRequestBody = AlertSelection
 
@@ -1316,6 +1439,12 @@ type SetUserPasswordJSONRequestBody = NewPassword
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
+
+// UpdateWebhookJSONRequestBody defines body for UpdateWebhook for application/json ContentType.
+type UpdateWebhookJSONRequestBody = WebhookEdit
+
+// RotateWebhookSecretJSONRequestBody defines body for RotateWebhookSecret for application/json ContentType.
+type RotateWebhookSecretJSONRequestBody = SecretRotation
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -1460,6 +1589,24 @@ type ServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx echo.Context, id ID) error
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx echo.Context, id ID) error
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx echo.Context, id ID) error
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx echo.Context, id ID) error
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx echo.Context, id ID) error
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx echo.Context, id ID) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -2416,6 +2563,122 @@ func (w *ServerInterfaceWrapper) GetWebhook(ctx echo.Context) error {
 	return err
 }
 
+// UpdateWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateWebhookParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateWebhook(ctx, id, params)
+	return err
+}
+
+// DisableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) DisableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DisableWebhook(ctx, id)
+	return err
+}
+
+// EnableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) EnableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.EnableWebhook(ctx, id)
+	return err
+}
+
+// RetireWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RetireWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetireWebhookSecret(ctx, id)
+	return err
+}
+
+// RotateWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RotateWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RotateWebhookSecret(ctx, id)
+	return err
+}
+
+// TestWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) TestWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestWebhook(ctx, id)
+	return err
+}
+
 // This is a simple interface which specifies echo.Route addition functions which
 // are present on both echo.Echo and echo.Group, since we want to allow using
 // either of them for path registration
@@ -2476,6 +2739,12 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
 	router.DELETE(options.BaseURL+"/webhooks/:id", wrapper.DeleteWebhook, options.OperationMiddlewares["deleteWebhook"]...)
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
+	router.PUT(options.BaseURL+"/webhooks/:id", wrapper.UpdateWebhook, options.OperationMiddlewares["updateWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/enable", wrapper.EnableWebhook, options.OperationMiddlewares["enableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/disable", wrapper.DisableWebhook, options.OperationMiddlewares["disableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/test", wrapper.TestWebhook, options.OperationMiddlewares["testWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/rotate-secret", wrapper.RotateWebhookSecret, options.OperationMiddlewares["rotateWebhookSecret"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/retire-secret", wrapper.RetireWebhookSecret, options.OperationMiddlewares["retireWebhookSecret"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
@@ -4454,6 +4723,283 @@ func (response GetWebhookdefaultApplicationProblemPlusJSONResponse) VisitGetWebh
 	return err
 }
 
+type UpdateWebhookRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateWebhookParams
+	Body   *UpdateWebhookJSONRequestBody
+}
+
+type UpdateWebhookResponseObject interface {
+	VisitUpdateWebhookResponse(w http.ResponseWriter) error
+}
+
+type UpdateWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers UpdateWebhook200ResponseHeaders
+}
+
+func (response UpdateWebhook200JSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateWebhookdefaultApplicationProblemPlusJSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DisableWebhookResponseObject interface {
+	VisitDisableWebhookResponse(w http.ResponseWriter) error
+}
+
+type DisableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type DisableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers DisableWebhook200ResponseHeaders
+}
+
+func (response DisableWebhook200JSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DisableWebhookdefaultApplicationProblemPlusJSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type EnableWebhookResponseObject interface {
+	VisitEnableWebhookResponse(w http.ResponseWriter) error
+}
+
+type EnableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type EnableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers EnableWebhook200ResponseHeaders
+}
+
+func (response EnableWebhook200JSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EnableWebhookdefaultApplicationProblemPlusJSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetireWebhookSecretResponseObject interface {
+	VisitRetireWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RetireWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RetireWebhookSecret200JSONResponse struct {
+	Body    Webhook
+	Headers RetireWebhookSecret200ResponseHeaders
+}
+
+func (response RetireWebhookSecret200JSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretRequestObject struct {
+	ID   ID `json:"id"`
+	Body *RotateWebhookSecretJSONRequestBody
+}
+
+type RotateWebhookSecretResponseObject interface {
+	VisitRotateWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RotateWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RotateWebhookSecret200JSONResponse struct {
+	Body    RotatedSecret
+	Headers RotateWebhookSecret200ResponseHeaders
+}
+
+func (response RotateWebhookSecret200JSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type TestWebhookResponseObject interface {
+	VisitTestWebhookResponse(w http.ResponseWriter) error
+}
+
+type TestWebhook200JSONResponse TestResult
+
+func (response TestWebhook200JSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TestWebhookdefaultApplicationProblemPlusJSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
@@ -4597,6 +5143,24 @@ type StrictServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx context.Context, request GetWebhookRequestObject) (GetWebhookResponseObject, error)
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx context.Context, request UpdateWebhookRequestObject) (UpdateWebhookResponseObject, error)
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx context.Context, request DisableWebhookRequestObject) (DisableWebhookResponseObject, error)
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx context.Context, request EnableWebhookRequestObject) (EnableWebhookResponseObject, error)
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx context.Context, request RetireWebhookSecretRequestObject) (RetireWebhookSecretResponseObject, error)
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx context.Context, request RotateWebhookSecretRequestObject) (RotateWebhookSecretResponseObject, error)
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx context.Context, request TestWebhookRequestObject) (TestWebhookResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx echo.Context, request any) (any, error)
@@ -6077,250 +6641,463 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// UpdateWebhook operation middleware
+func (sh *strictHandler) UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error {
+	var request UpdateWebhookRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateWebhookJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateWebhook(ctx.Request().Context(), request.(UpdateWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateWebhookResponseObject); ok {
+		return validResponse.VisitUpdateWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DisableWebhook operation middleware
+func (sh *strictHandler) DisableWebhook(ctx echo.Context, id ID) error {
+	var request DisableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DisableWebhook(ctx.Request().Context(), request.(DisableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DisableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DisableWebhookResponseObject); ok {
+		return validResponse.VisitDisableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// EnableWebhook operation middleware
+func (sh *strictHandler) EnableWebhook(ctx echo.Context, id ID) error {
+	var request EnableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EnableWebhook(ctx.Request().Context(), request.(EnableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EnableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(EnableWebhookResponseObject); ok {
+		return validResponse.VisitEnableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetireWebhookSecret operation middleware
+func (sh *strictHandler) RetireWebhookSecret(ctx echo.Context, id ID) error {
+	var request RetireWebhookSecretRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetireWebhookSecret(ctx.Request().Context(), request.(RetireWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetireWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetireWebhookSecretResponseObject); ok {
+		return validResponse.VisitRetireWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RotateWebhookSecret operation middleware
+func (sh *strictHandler) RotateWebhookSecret(ctx echo.Context, id ID) error {
+	var request RotateWebhookSecretRequestObject
+
+	request.ID = id
+
+	var body RotateWebhookSecretJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RotateWebhookSecret(ctx.Request().Context(), request.(RotateWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RotateWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RotateWebhookSecretResponseObject); ok {
+		return validResponse.VisitRotateWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TestWebhook operation middleware
+func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
+	var request TestWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestWebhook(ctx.Request().Context(), request.(TestWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestWebhookResponseObject); ok {
+		return validResponse.VisitTestWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // Base64 encoded, compressed with deflate, json marshaled OpenAPI spec.
 // Stored as a slice of fixed-width chunks rather than one concatenated
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3tchs5ki58KwjuRnj33RItu9293dKPN2RZHuuMLPlI8ng2Wr0usAokMSoC7AJKNM8cR8zVzIXNlZxA",
-	"JoBCFVFkkaL6Y2Pmz7jFKhSQSCTy48nMvw4yOZtLwYRWg6O/DqaM5qyEf57d0on5/5yprORzzaUYHA1u",
-	"p4w8sFJxKRIyliVJz8cH76nOpulwkAxK9nPFS5YPjnRZsWSgsimbUTOMXs7Z4GigdMnFZPD1azK4kBnF",
-	"Udsf+TRlJSN6yohgC6KnXEwIV9uOf8P0qZT3nMVXoZgyq9hu1K/JYE5LOmPaUum0KpUs419IBfui8YGU",
-	"yDEsaE4njIzYWJYsIVQRrsmCKjLhDwymws3LP1esXA6SgaAz8/UMvxHOa0a/XDAx0dPB0cvDw8Mksvzz",
-	"N+ZBGG9O9bQejudrlzyW5YzqwdGgquDJyMbxGdfxJU9KRjVTmohqNmKlWTUTuuRMkQUVmuVdayxgzHAe",
-	"ORvTqtCDo28PE7NePqtmsNpkMOMC/+uFnx4Xmk1YCfO7EsXyZD4veM1fsU/S4JHww1yzmWoR+cXhy1fw",
-	"Xf+HFcLAJM/x3RfBltCypEs/r/dcRPjR/EJowUqtDMnKqmCK6CnVhJaMzBgVGg6b4aCMFgUru+g4M+NH",
-	"OHgkZcGo8PO4lpVmXZQp4cdfjCbXVdE9lapg53l8Lhs4td/Hb9gDK7ledk1Aud+jU/jXko0HR4N/eV6L",
-	"0ef4mHruR27NpGsifCKorkoWk4dUE/Ylm1IxYYqMKS9YThZcT0GGUDIpZTUnaioXRqIMiTmKbDbXSyIF",
-	"I0pTkStgIMtj5lVZaUIFYWUpO7lJ+Tn1Y4bddkBTHVu0nSPXSXA0DE2XZkWakVGlyYezyzfnl39IzG+L",
-	"Kc+mRMiRzJdkShUZMSaIlkWn1IFxtt/ZEzMdnHa/vb1lX2ICk33RhAuiuS4YkSWZMaXohCUko4oRPhGy",
-	"7JaYP6+5EGJS28zjoygZzdfLHxA7taABQgqpiXmzay4VjrtW7nzFS4cp/VrmnAGRb1jBMg3khP/OpNBM",
-	"AKkC6fz8LwqleD365t2Bkc3q/Jfr6w7/ouZSKJzHh1KOCjZbM4U5PvEf203FjQtziJzpBROaLEopJkPD",
-	"SUYEsPxc7I0U71n809IcI9hZBZ8kHJSPQPu7Yfqg1p5i37APP6/VrK/wLftt8xrshPnHvJRzVmq76zS7",
-	"F3JRsHzC8hPdkOQ51exA8xmLifPwvdfLiHqWDDJZIc3WUeUTF7lcnMKjQJyCG6my6bU39rmbajajJYh1",
-	"J5NhVUVxNR4c/bh+kDP3xtefkoj+xL6wrDL/XR9DOJaEK0JHstJDcjUmlMA6jfLIldOTjdYFL82MNs5y",
-	"vBoEYV/obF4YbVPkhI4UsJxRsO+EBj2bm/Mt2PBOmCWNzTE50bFLiBfMyVszgoAv62nJ1FQWOeixJaPm",
-	"24aZ+u3plNHCCK2YMtlcOXzNqAOEa8WKcWLlfUaFEU8jRtgDLSqqWX4Mz1ppShRdKrKYLofk3EgxJYsH",
-	"o466BZgh70RGRWMIQieUC0OTZEWUJUaF7qN/FNGLDfcZ2YCMWEZnjDxwxUeF+c8pF7mf1zNFUPnH3TN/",
-	"LqS8PxjR7J6MZSVyuO5Pgl01snoYnbSZzevlDcukyFV8WmaXyLiUM/gUE7kzW/x8/41rZa7fUif2e+Zn",
-	"JasyYySXDO8KzYrCDfHvREuSWrZK3WTvRP2232fzKu61UVvcN3ETanaS1agwvOStgPq6Q6sDLmXc/KiQ",
-	"mEV18E9TZs6D4S7LZiqueZNzQQqutPJ7QoVasBKeMxOH9cT3wLLfVmLPvYMirznpxs7DHEEwjA39R6yQ",
-	"C1iOP6PD6PioYvdhaPPoJVz5Me6xHDsvGUzK6AadH/wT+hDWOhhQnJWUK5bXjNKQLVzo714NVq3ApNbb",
-	"t9DSldNE+yt/oLtFuazq0LUcn3WoWHCgd+awhqrzozX1nQnld6+5BUnDxrEaMa6rPkdeUtc3xE/+83L0",
-	"F5bBXQrEgZtVrb/3G+zmdjFyooMdHXMg7fYvzpnId3vTHb0dXu3a/qs5E71UbSfVuTBGj9AqyvjrJtFi",
-	"BkcGT8mmRjUIltu5tW95oRm4u2iec7MkWnwINnlMC8Viik3tNXNXimFw82+khTVkjek2JG/4eMxKs/gx",
-	"Z0WuwAuSydmIG111tCQnl28Se7+gc0mO4VyMluTqGu+LFuu13EFP4c5IBl8OJvLA/O1A3fP5gZwjgQ7m",
-	"0uxJaY2P8AKyLi5LttZp7j/gz43RBoNkgz3Yf+TS+4l+XZLVl9R+3D/9vxxeJPv0+2wxg9AztCfnyxZf",
-	"34N7BvwGe/Ws9J9/KIj3cty+dgnHP5Symu/92vMmbfd7L/Z6XaIt2WunfrXbtRYHrdt1jL5QZa4C81Dj",
-	"0txerY2Ot/K+2uC6DS2olvtWhh/w4wzJGXhvN7hs1+icj1EUkON6qAlJoFN4F6Bln5/WnpIP1jZrnRR1",
-	"NY7YOCBZaEthOCaKMZJW81uZ9nc3eCHUXxrhqf7a9uyahbroXjz+2FDE4XMJrrCTNNtQ5dapUMauU1bw",
-	"oiUNaiVo6Yap9JSJIfkDfzB6p7IUAzoKQsFFmhCuyT1jc/Ql4R/RDYC0vhMwJHgqCqqNDfx6ST5IpScl",
-	"U88UyQqZ3bft9D3vwy+zBbXfeDsd94yDUZfyXKVEliQdg6YMrNm+DswrMeFlRFC4BTbAXolcpkPivLaK",
-	"iRyfUmY/pMgYmUE4ecQyWikWGowLqkghlU7AUQheuinV4PkzHKI0yXmOziUhXaCd5EaX1guesSE5nUrF",
-	"hGGkW5kpLqyvgVvHnDFRWhvfJWXH3nbYuNfWzABPm3qE0oexYvffu6sQ81vZEeI33JQ2TJq2UVdIec9y",
-	"QvWQnARmH55POE1g3hRsrAktpGBDYnQrz0FEimLZV8J16iYdQbbUKmgp2J7We9v0GSWgyBmzFLhxLMs3",
-	"VQmWlHUlpmTJ9HFn3I0Jc+v8OLBfGiSDt+fX+I+T0z9eXn26OHvzh7M3g2RwfXZzdfGnszfB6Vy1V8z2",
-	"ARmHN9ZVUe8in82lDThQoxcPNLDsc3wBqINbcPZgQyurO5pTTb3X0zxGUnw9cpQz7+jYyNHWJxK9alVc",
-	"HGnNZnMdC9Yx8u729gOx4bQhOdeKTBnN2/6iZwoMauCvnBVMs5woObN+XjrW1g3lPOVcEcW0NtrJv31z",
-	"SHK6NGrJnbCK87+jX71kShsVf6kISBcxMf9f++ci5nduOeZ98wz3c+WCuhPTrJaNyS+s88SGc1ieeJ1J",
-	"saxk6ECJSCXB1TQe8vDeVV4wUokcBOoyMfLdhw/mpcyYUiTn24Q97OqMGbdWiS8Z+C3irOo+baM+uZHK",
-	"cYcrMsomRr3Gx94ZPS6IkMY/PmITLoS5MOxhabBcxzRwwHdWR10/l+BZtEJLvZ3f3FihlTqVeccK4Azh",
-	"Q8dBYAy2tXT8ZJc1jPqYH1iZ8yzCOOnHyzdn158/nfxXemS9ekRWOjNnb8n0kKQfL43ou/Q/CwZnd8GL",
-	"gkzpA4M/1Ve6kcghpxkWVFrKnCjNi+JOQIxCSjiOzfDXjC5xRJDKcF+T9M3Zxfmfzq7P3qRHhGYZm2uW",
-	"D0l6fXZ7baZM3cWEMgjGUFWWMZYP70R6++766vb2At5GiZAxc+YIVeaqA6uFzM3EYcy3H2/gUa5xfQL0",
-	"GPws0VOIs8BchyT9w9XlWfvRO2GfpWKJ0sXdKZ7Mg2RgKTpIBn5xcKfcXptf/ZThbzCjQTIwX1u9bdpC",
-	"2h7WkAnrve8Q3SUfVZoBMHKjJtmUlfdsGQN0bPCySXA8OLqc/e+PJxc3g2Rw9ufzm1vzj/cnt6fvzm4i",
-	"i00GD7SoOs6IZl/w3scRjaZIrs9eEvZlXiJ+En61oyfuGMEb8Olh0xf5ogOsGJLbEAAWtELaphoAKLlh",
-	"i9Z91AF4EbWBKuf6TGgM/sf09MjZzgDjmCbGlMrtv/B2Nf8acZHDbwL+dUxSK33TOj4LejYrFNy4xrSG",
-	"UJeNd1lEqNHBh3EUhO4CnLKDGeUFoXluNget5kqxEn3lAswF8zct7xFtGh8cbZP4b3/kImK5pOYrZtUw",
-	"svnHvJSTks5SuCxTo1SNqGKplQ02mAx3FkrbkRFSIh6gtOtZhxO2NEYT1Viu8YHGa4MXiISN+G9skF6O",
-	"mxdslCv/oqQYXtPFex8462tl0C3uNkQQ77CUBVWJNf6Re8G8AKvQ7ko+JDeoL4HeaLgmT0CzUlO5EE+3",
-	"fp7v4OXEOXRwLP7oWLbjZ+f4i4hUVnYA1M1h8z+jAsQVOflwvk796pjkA4+od+/kwjkCJFrxICaOHGo9",
-	"wTOckDlVaiHLPCEFF/eJ0d8PqnlCJM+zhKiCZvcJyeRsZrQLWZpZx0/+A6cdDlXdBMtv8LIYo5zqQSgu",
-	"nMzCtSZOsjb2J3qNGukc94lt6T+qxfxenEixyb6uivtrpiC+8Nc1Lp+NDgxalIzmMaxH4D1YGMGnJLEP",
-	"bx0aTgb2sO/kth9XiuWdE1xMpWI2BuQRQbRAMMoOM61ELumoYB+F5kV/EVkJODKr0zzPVY0WDiBwa+Al",
-	"WzjP/V7XJK73tCZePb/2AmPMdQoqR35rzvwqe6F52xV7kOAxBNfvSaWnsuT/B8TWEXnNaMlK8o+//T0F",
-	"bJxFYIGYt/i3GGG1m8W6I4dTbRMHX03cjDuWmjOhOS3UloozM8pPW3X+dnOA2onQlVe/W/9qMliUXLMr",
-	"USzdhds7gBgSBecdzCNGljb4NL7ZtaJCLcjkGewpH1vwg1p1Ynl/ScMbEUfgQORq9dvXyNSg3E2kzEHp",
-	"s7YjA9aTY43hB7hMsinLq4KhUIApbYpIftHWHXbS4bYzj3hzFS5kCZ5wm0IjF9t4Z0qmy6WNabZEnF+U",
-	"9y0Zs1gpI4zHtNy8Fi01LTaReuXYmHeSYKuCOfptibPNnImciSxi4Kzxqwmpj+uII6rfDL2L63xpwqpS",
-	"FnKsAHVko0RGHhY8u5/KSrGoGQreZyMHO9KWGia5hbH5V2KLPwvQ2Ruh1u7AeLxxmJ7nvX34CCCdAZY4",
-	"3IQ0Wr3enb26RrxFXmtdYaITFejDBZ1K+gY1PJNlyQpaayyrc7He3EvV3uwXL7959e13//m92Y65OY2l",
-	"me1/H/z/Px4e/PDTf/xrjGmYyG95LPa+gm1to4wVXfY/00w88FKKmXX8r/5uTsP7NahheOBG0+w+olL0",
-	"34/WgLfw19jnHHt2bIIHZsX8nqWOk/RWWk+AkAqCN/3ph47STde+O3I3+PTKVRcsKpxoc3uSVmqmT0fE",
-	"QRsMGJKxtYltVl4nIm786pwL7frj5SVGqU6v3n+4OLsFh+Hbk/OLzQEq9EzduOlu45F6y1mRn3VJZgri",
-	"CRKGQDwDmwFGMhac6nJ8j0qjhgGcJTH31xSUQ7dPaUJSWenPcvy5NKQx/y2k/mz3ZFSg6wu118/w8bQj",
-	"ssKKvCNyQfU0+DRGOoe4v0z9ePgT+o2aXisPIY1+LQD8r6MaONmtXpzLzfYsLiJBatZf2eCahHDZ8K19",
-	"d/P+gwQWtHiOADVkhB2QtrBWiukLhZT3kPQ5JCdFYainFZlVFjFyDBceSljzkzWBSmboACZM5GprXF39",
-	"LO+md7YRn//2cNUWDw/wqRSachHx+51SxcgM7hfVx8HcHBemwiLDnrR924nNsaFiaVEPIgytbPFpI59U",
-	"F3zz2x7+/bWJtPDzm3iM1ZuwLoP+h8Pgf5u01RkXTzKuO+oREIwRaTNGhSIobBvYUSed+8jkBtVeroA/",
-	"KsF/rpj9OQ7sjEl1ey63leolex+Vx+mHs+vPZ38+fXdy+YezFLVKFWgPRpcwSi5m9UHcwKVFkfT06uPl",
-	"7efzy8+fzi/fXH1qvI5Ba6pJwajSJPV4jvRO1FhEGBWuEi5IuoDESAfrABEMF4ybAyAVmxG4cPpwVzZm",
-	"1O+i9NTZjqgAzIslRd1O7aVIRkvr5qlXjKkEldAsT3BVEP6CRWJiYQhaub76eGvWdfLhw8X56cnt+dXl",
-	"IBmcXf7p/Prq8v3Z5W2/FbqpbrfAd5Bh+9Zdo01hPINYa0f+FKzIGDLWXIOthECwLHICkWVzEVqHzz2b",
-	"d6SriS7fuA8ZboicmvdjetcFF/c33m21hZOn9nVtEyDdl6tmjd/qfcRL7T1SKz51jMtFFZkpVR8Cj9Tm",
-	"V1fyUqMefPOS06nADXfcSAYOHKEMoIy9gNP38WignDORHoWIMC0B3GwuUPOd8IiZiQ0S7xo070ZleScv",
-	"lrLYmLR3bZ6BZA642M++zHnJVDzNmQmQeq1pgz80IRbbV0CVm/7Wk2aCRg3Pduwb4yXOvSEBHWVfjnHd",
-	"JVuEzLLFQerr9Xz5VGdprbvzki28s3sbF3D3vp7UyAQbAEe/D8KnK6F5YUGtJXuQ91uBuSxnbgnZ6M+3",
-	"Hc4v2eH3umSLj6qH7dBLWPkEBhAg5jQocxyMyoC1CIqCIIOqBM4NPDcF31lLQe7jjBfRNIx3cuHyIDJq",
-	"U8udFNyS6vOGbO3ImDOHYE9c/4h9doGBjfsdOPjjcFGHBQM3ODnDXAHrLEc8OdcW4Mi1IjxPnKmDVT5I",
-	"umCjqZT3BzyPQdrN1vQNb+JnT11WU9S/rsiITSqx2ZtuR4vYEVdFzpRGkHuYS4t51XK8Ghbpa9ACKjcS",
-	"R0Zc0FYQxd51JJQ+W4+CNY/4Lc15HkJh47769TEVSzDILgA3TECtACe8TUyF2tI168gbsvI1vrFdhQI7",
-	"r+1xotvMzHk3k4E9Fj0nZ5/urqBgH2gVUTi2tbwgCoF31CSODouCMezhDAoB1LNuzsnvUuBrbZzXkMk3",
-	"SaJ9ADcaku3JoBsRplvVad+eX3u860oUiKTXZ+/PL9+cXSN2FUC5kOKhXHKNV4XDZDoo9pC6vAc7el3C",
-	"407EaniQ9PrjxdnntyfnF5C5YcbHP12fnV4hqhcrsCBESZZBpYGggE6scg7M1qZ7cW2eCAvhOJUdaAFA",
-	"Wlx0mLuRDMLZuf/0M9tkL4OcWQ6vHR9utpfxDdjuyBldk/GCdDu7vf4v/E8XJg7R0bDJDiCdkBR9TSkp",
-	"VyLeMNrZn9+dfLy5NU+E4e87sTb+3XKouDQZN7UWotm6u5KB/1hPmm4Rj+ig6S2fscLWLni6Y9373F5V",
-	"eiS/dG208/vjnjZSOVzmYnACgsJVbXjEPFafKlwCelGWTEdvxX4gJwnqysmEra3PBDoc2vP4QjNxIUjh",
-	"WwU89Mi1aVEelx6jvLM5T+vqZ/0NjawqSyb0hy5FvI0twQlhGhqab2BieHiCx0AOn1KLF01L+1cxmcM5",
-	"RLelLmPYJKL9geRMU14o8m/Xb0/JD6++/c9/3yZueM9FjjmpFt2tjggXD7TgCBD+DNGShGRSjAue6YQo",
-	"TQuWGGXGMDUwyOfSb6iW8nNBywlL7kQlVDU3wojln2cs5/SzWV1CZkxPZf4ZApBGWpr3KkEtkI3hfEY8",
-	"z5nAAWdULD9bxK2CZx8oL+jIzMOF2RIiyztBzXFhtYub2mQg6xfArB2zZgR+mzPVLAgXojN0t/E8pfM5",
-	"E8yRjsl5wcKabWhowQEwJxfTbJ+pbsxAf0EbRJO/7l56JYQvxzOWwWuCCHwu/ApIISfD9Rq3jx59+8MP",
-	"gWh6dRjHTrliW2uTucA9Ics8TkFtARdt6OoC8hlHstJHo4KK+2OSmpOAmhTe24YXFKFziijREPgSvLg5",
-	"n0gjWMGV2PKqto0x1/SOnfFrRvPrOp/vSVLUf8eZ2p3FXpq0eE/Le9jUmVHK8C3ChdJYw2LnQky/70xx",
-	"5K04hj3Ai2+ApQM0S9oi94+FU7vPxo9CJkXGC+49XxG3VDxGJpVTpGZO3D+Ao4OXO8LAk8G4lJGr98xH",
-	"HuE7TOSwxYCQhQRsbslmThiFe/Eff/t7b7eKCwtv/DA8uMOqZlyp6Pi3NcLWJ6wSWhilbAK4+iVRU1kV",
-	"+TE5xGuOFgUAcVhR7D6RGxC6myCdPPd15rDMxRgaSbiC+jhUw+nXcVHUvgZZ6avxtTETetIiKMexJCXF",
-	"TMlWxnyA1BnR7H4HsmzhG9MR0fSPv/0dTFc8re0EjQ0JFuzLnGV6YyqILx6LGCOzfiPKZoYOAU4bOPTY",
-	"5z/aegXSVmSVC5+f9kiR4t1gcGCBLME5SrzYqHm/zXwNZmgQIi6mOnL4r4TP4ccaDuYCosIm3snxaoWd",
-	"iOedP6ytZetrSmL2Ny9cEEzhRiDpQRFWRNN7RuSDjQIsZHkfDzNnBeUzljds4E0msnMpceXc0vYEbpu3",
-	"hN++BpTEaiZC3TkDv2U9W7t9aypVHCzM8w5dH2anEuf9UUHZ5glCGbkmoyVkBQNXnOdeJ3DaK0oGKMGD",
-	"wHS1sDi3aGDgNaMtv8GW9TX8IJEwgOFKCC1AGFyOScHHrL+ImHfkdEbEmCxYG07+44DOuVG0rXdykAxy",
-	"ruaAJPzpp21k9w7VIx7qAsU9nOzAKbje+lW3qmbhgIDc0Q1M7KFusXrHqVsjcC640o/11DnZtbuTLiwq",
-	"Ej8zRtobWxjrqlBf7t2okB11Vmy2mtISipzh3eU06WjdlyYRRjJfvl5aIOt6GWAevZnSl99+tzr9N3zC",
-	"lHbnFzz8AHD5Muwode+6K/SifQj/ivC0E05RtM/H6wtM7IYYrlRIrlb+dgie1lOZb+Z1+5znd7ekBpmS",
-	"gLxxjmiWgVnV48ywzbIyALyZmXW8In/kr3ts8Z6pjcL5wjq/rZAaHA3e3d5+eP5i+IK8PDwkV3+Mql1l",
-	"JTIaVZPwowoNALDroPh9SbKqT3nvYFL1XkRJLosuZLySMwacO6NLkstjxEQawWX/YuHyoKd5LdH8NiSp",
-	"CzBBFRkf1kpclwXzD12aB1nO8TFsbQUofAw8qiFJaT7jIj0Cv66yqe3mEq1yrp0TycVHHjhbAGDMfdv8",
-	"BqMbyWkG2lg+DBL2htcIrtoCnI8vwi64llUtbaycsfyGi4z1tAO95OJe+QPdb8qNaNsiu2kH7AETdGSz",
-	"OVc1vH4eoNr5Mw4AzuvfsM99hZW1KskFcwkk8KTG+a4bOoaxXe+sqXuPrL0Cq8KIKvNkf8QGfOiBFmsX",
-	"Zuy+1zS7X/uQhe7cstnctRPpD43EON6VuMbzGN/rkoFKsXzPhcvtiAD2MznfuLs38NCOzRc0LSdM9xfY",
-	"t/B8TFb7UHl8KeB3XUtPrIyyq7q4ZQWTBS0FFxO1RjtyAWgIgXFF5qyc0jnaddCipM6lok6uWiNIEbXg",
-	"0A+IyPEYOktYg8IoWBCWUt5v+MvFFDwCZUufcXurGxkLse2OKeu1fl6LzXDTk1CQe/idk5eBsGt2zgDm",
-	"96KzzWerJ7lBhZr/V4XHqqQIebxNhNVTv3rEo8I3qjhUBXvDxlzwHWri2my0OSuVFJ7XxjZBbVVlC24k",
-	"773HaOkjL6j+fLm/e8yv4DCJgFmt6yVsnwWpeTUSIbRqbCoQL5kakkMiBQnTblwjLPgdXMsic7lpKHe+",
-	"/+7VhpSs/hQKbuN+Hc/cvbza8MyGQLEGKniH6zQdLSfgwvKB0taih73zbDYUnVq9qP3OvQhI+M13mxrP",
-	"Ru/z1Z0f09J1+eLatfdq+4Ih46qpMLYahRkJ4mmD6XJmikSKO9GgE/JLKy/LsQx+DZxl4KwtGEFhglaA",
-	"ueww4u3p8N3hq+97pA2uKi1rIB7vK6UNzzucIy7HkMS+FEm0fERLkx3h+hFdan2M0TlhnaEDmr2twW2d",
-	"GhbqR4tC2XZdDZkwJG/NwDHe3zlCGdH2ukWV7wk3YnrBmCAlm3GBJisgqVrSaQPW8Zgc+jxjOw7yZ5Nn",
-	"mwKNfaGZLpYo1ZrM+OLw8Pt9ybUtFNzdesc8vR68JrW6/5QbyvP6S2xGxTIQU3CBQRwlqfNOX6y5sHwh",
-	"DzgGw9bObkwj3mJNbY1/z8Jod1m0qx4cJDYfbs5s3mI+bX26mwM+YdKwLaNmhAQEOg0XhPt/6JoLWAGX",
-	"tm7cNMIgT6S8xNOoYtp8lyr8rqNbKeQnuf6HLuSEiRK5tLGnFRCkiuVzpHfV4eE3GQQMgKrw3+z/4p/D",
-	"ADf+kB7Z1h8+yIrYgtpT5wvy/6XKJwEUNtAvMURez7sD5VbQyUbVBm411Gm4CtuZ2oSGFhK3hqQrknMF",
-	"+r+ZvkXf4UjD7dt/9s2YCfbKJc3YOtdNZC2HpJrh2uScbdwF5qXrSnRVM2vPTTtPQCZnM671Nok3RuZd",
-	"UKXfyarsDNTbJps26Qs+P5VV2UMRDbbY7hZ0n2+3qdVTNju+Ews7gpwx1dBlS6yAzLW1f5SrZWAxza0e",
-	"I307WX3povJGLnwUjqoq2D7SX8DL/GRpL2b0LvD8znD5wIbfFj5FeREHMuGQNnSAkJINh3eHWL8q5IIp",
-	"fdFTxtnHCQsmV0u8HSSWHfB6i1S3+o3OGsa+2uBjADOu/GDgAbN7FWOrG6dIb+UpYiVrFC4akvT/S4nS",
-	"VORoDhtds6wAg5BNaUkzzUoFVYxQTwNEZZ8iRnVpsc6CPC8fX5AnqGf2lJ+B0mhP94FeFXFWjaLNpU1u",
-	"mP443zZvxPrlmsr3ExX+SHYuJ7uje+FXr8dg0eetpPO1VRpuAvPWV2a6Pr89Pz25GCSDTyfXtoTe+eXb",
-	"q55F82qH+lb8xCfiPAIBhmoiEWTausIkq87meSkfeL7Z3Yyz+OCexnTkan7JWN5RqsfXnoaUpiXrqMNj",
-	"psjyc7Gumzi3tRFAO4PigNSVbSfRohd9AAbuu7YuS3NBUZYAElxwcR8phxNW5+iJMS2LqHIii0ozW7nG",
-	"9qW7F3KhsFFONSp4Rj5eXyTYZYNCwcHN+dLma0kwze4Ffgg4YqWI3NWcifM35FQKwTJNHPd0FtyxudxN",
-	"YsULYfhqHKNKaymIoss4MjBKuLpfhn29YDRXAEbUVSlSQHwAShEsNjph5nxA1yJQ5XWPgolWbpjvR8lX",
-	"0Oz+ZD6PEI7Ab4TO5xb46EOZcwm98CMoH2OZCFZEdZ8pVa+l9mVkVk/VlCqzm1xMbjorqOPpsv5sZRsp",
-	"AfFURwkmI2GxCLz6QPW0uwCmRzjN588U8e89cL302VTAw84zDGUXygdoslXz+OYtcURqkiSy/sjs1+3h",
-	"zoHBD3Y/oeE79nStNz9xeThAH1nD2aCoOReZnHExcbxxXO+NNob6WBbWje4yOaLwv5otIkm2sB+vpSYf",
-	"jVC+Oqn0lNxiu430i/wyOoCK+U034DdPqIkETL46W/vjM6za4mAAp4euFPMPiYPQw8G25jol/7Lqx9yo",
-	"o6jV09LpR60paXnMdpWxOUtcJ/FTddznTKCvGTbciDDDJulzaHbyPOTg5391EoTnX9PYgp9IlfIHznNa",
-	"9Bx543sl5RyLtvMtKq0Gld5jHgO56H/pSsir3/TBRvY9FnjJl90iFL2UfmlLqC3R9CTEoEkWJN+jAeI6",
-	"nHzpsgU2eVvq5TwlZLxeVghGCUHiZr8cSZMmQ8Q4ycaAtpPCNw75uZjKWaP+/Rh9rq2+dLbWX7tuH6Oz",
-	"1eJUjzSH1lTF69UUztJjOxuio7vKDtBK+wqiJCKV3bdWg6e8q10tEx4pjVDo4SPqTO2lxGKl4s1UvV+7",
-	"UiwxEhth/pTMIBK9hb91BdDVLJcIxAo3YVPVItj4ffhrbdObp3LYfhS53EuLqZJh5sQOXlpzC843pQFn",
-	"sipczI/MK71bbmN3YyU//3o+UXrZIoiPPs8uJhA3I7yjaFMp1656rZvRxEpVrKPnY4exWSeXg2cBAy6d",
-	"jRH3U1vVOgvWHn6AFPVPMf3lgLjrgaKxUowBXzS3ugtX2sWjZznftgzyeo78NQuSBlTpWu8+RC2c7SeT",
-	"tJ/QbFidpNGX1kLHHyFdukrPfZounY/LY7l1XSwQcN1bJ3jEfB+RpyCnCKq8dLTdggIwzpHh+deWDUVj",
-	"jpdYkBwBcLWW0j99c8qK3Hf/W0kydiWvAlRDEibfx9pTb5Pn3lNIO/14HddavoKOlxh7OZXC1sOKJyuI",
-	"9d1JbTGg7uxvRkvYn7JOjI6U/euwvqhmH1iJ8dB4YnEkjGkbJK31kzsnIGCzZkxWem368spXdrgXqrJ4",
-	"F82YvHUZklTkxNgIjp0/Xl8cW/6x+ZPWgXEGAUcsGdXItpg3/FrD316eyG8k/2O3pAx7y1hj0O1nU0gl",
-	"TQkd9XHWYez6DK3wYftwtk/DmlvjCfIlLJfFE5m3BDYSLsj/urm6XAU4Gso+gzJnpKBLWUVx148AO26T",
-	"3xGk73b1yAtm9urwh++STU3zbiD2wvXUpriiO3FIXBEzqv01y7RyRVLNnWWrfVpyhLMI0JfeHbGzn3cf",
-	"N4gn7PdJV2ltrPO9oJCsLoMaJC0A7iaBtKOW2bq4+iDoQ22n542W2MobaAQtg0q2jwLPt2/EddXLyWgZ",
-	"krcGv49kJXKEydn1mx9eYFkW7NiNqFquMCzyTJGCz7i24czDDnhRAzy9CW60hSv/Bor+h4fG3HE3moqc",
-	"ljn55PIbFF0ekXQxVSz7jOV1R1Sx7165GxMlTSXQUGwJl2/36I7fUg0JBHZUIakTglZA0K/NVtp+Tbj5",
-	"G/bmu/ixClQbF7jt3I4TQaZazwEmq/VcQRCQnAT2AFatBBoAyAE7umAEUZYkhV/SBDBVWAMTXsDmcPSB",
-	"RVo3HD5dtCS819dcq39s+Z9xi5PBhAlW8qxnEeRwsC0rIdtX92G9Ovvy6QxYwPF3NFmwegZkXRjbCVB3",
-	"tidWu9UtOG2CwlvNVUMy4LoeVL4GGyusNE5tAmGKtmMNirAFPeDneBTnyQoByBHE1XfxhzbSZTYo8O3c",
-	"ivrxzd5PP8V1qb+rnAAQpKwquV7eGPK4JlpKRXuF3EIYwWKGjOI5KuVCsfKYpJ8/G3X7AI9FilXCQPyA",
-	"4WBezqS85z5h2p2geiPpnP+RLRsd5NsIEIQoYbdPLDE8hMxqM3NzYUPD+npE8/3B16+AuhhHittBoxP0",
-	"D3h36IKNSIABBcUgl82yxsM7cScOyGuZc+u1MApzXYPmBXnPXw/JR+yBitytEusM4cbCQqmaUcUSkoqq",
-	"KPA+pMJOB0s/QlaRzKoZw7ofd4I4XfOIFMxIYmrPjq2INGGYq+lykcw0wRbDac476zwfI3gCijUTLuYV",
-	"JoaYi4sJXYIumGJ14bRu+IetZc1HLqBtCnyDTsz05lQpktbSCsqYwT2ITZCpImlW/6Jdj/aMFoWr30Rd",
-	"aq9ZuE88MB9wGtCMLkGtM/oDzOM8LJFnVvfNN9/8YCb/8fYUqwKRam4oJbhgZGyRALQgOZ9wrYbkxLc9",
-	"dQVXXIU8V6cZvvMJkmHxWlZEaZhHIRfk5X9/+01di7zupKzclMHJBTIL1NScZXxWfx/HppgNZR7R0rML",
-	"tlGq0+LYF670EXl1+Ape+2C5Ezr2eDyfofOJLYcNHH1EXsMxIToTn//xt7+nx+4UW6BFDQs0rErw2CIs",
-	"w3CZVxbcVprN4Yq8OnyBSvWrw28sq4NzRBa+UJ1tOGGGFozltrNBwTMmFNyZPGdC8zE3sndwMjfm6MHL",
-	"4WEtM4K/GdFVzWa0XEL1HJcEutIY0yc+1UUkzaH1NQZs0ejBrRNH3gUzeGHtEUHnfHA0+Gb4AuZiNACQ",
-	"k88RQAQ3XQwehuUFcJv5eMxK17HFtZmcjbhg0Iby5PJNQko2B9eGWYYyf726RjOgTrEBsJ27C9O653iK",
-	"jTnSugdv6qsE2+QdTNZYygqRewjbayd54eFS0ibdzAF/Y1v+2fkRYeyQez4308Qt9Pt6ng+OBgVXGj8N",
-	"xLJdmVVnJYD6kedGWbzRVLPB16Tfw3VmbK/nbcpMr2dPgi7jfYeHVuR9584nguqq7P3CLfui+z77nove",
-	"437Eqtg9nraaZ48nL4xBCkUdSlvPDc7Jy8NDxOoLbT0SwWX7/C82wIGqWq8C46Buwx0fKZ5q+2E4nB88",
-	"ZO2m+NB+rs9dr4SvDTljrjk7XEIEW/gWYlCgZYK13pH1fzL6Jeo4Bxg5c7XJzJBWdDwPMuDBaOhwQUuF",
-	"sRSQFVChHWB72OvOibW6Yrut+13Nb6Ux44y4g/yXCRpvcJlDvfHEtc2ry3NbaQEaiO30A++2S4uHAX3z",
-	"WyOXHy5ErGG8NL/aq3cxleCIBpIduzJwOcquORO50X1A+NUum3BcrxgUBYh6ZUSF0Y5clivKfujHYK0S",
-	"BYQSHaIqGNxLLOvDeC3zZTebuEc4U89vWMEyJ/G+PiHDv66KewvwiHC8d/PnvoEvVHekIi8AqF2JXILp",
-	"/vhzcFLTDdP8LRvZ6jK9ToMv0Nc8DxaZyfOvz82E0eTe5g45fwNiJ36UPlRaWbA6HKqQ/V17HKPwWZOW",
-	"KC4yhCMtvK/QHBO8l21d5PpoiNwZykd15URWKHYnaIY3O6S64um1ep1nWkBp0ZlNNjWDgUkL/XrmTAzJ",
-	"B6kwJdZoN4upNEwPuY1cJ9ij9E6khmp0VDCIiKbHCIPFasfU914x1gmknhO94BnkGVT2D3UhjeZZMb8D",
-	"k5/AHg2ekNEDJNM6Rq+hQ4/naPNJ3GN3hMymB7y9O09jAaNAS2zSFX4OpM9T3panOJUIUSFaD+ZMfWOa",
-	"ewJ0aJCz+6AyfN+NPlriwLvenegK6tS+r7zt2mxQH6yvvjsTOHz4O1xVaJDCBe8L2Cg9BDwVofbJEeaV",
-	"gsUOI94J/zIcZLyQvSyGt54pkmKNeWyzopwamMZOHbzSpU23akOYUdMjtzhrb4OdE37FP9Csvq/ImPLC",
-	"XMYFv2eJWRuYF0Qv5yiMXJdYWCLaq8md4DmW9fm5ktrWcneVanE94Pz5uWLlsrbjRstB6L9C73DNx86H",
-	"a+Y+wGAEKsqx3jn/NCr+aVTsWUyCi7iPZeG80Y+XjG9lkQeCETQAWfpTuKuMdO2O4trQW1tazjYYcpq9",
-	"E1uoFYG/wupGVo93lsUM2iR5K8ToKQU0iRZWPWfzmEwzk+pSt/eyiWETrK9NV7kvc/ZE/BP0SIrwji+L",
-	"BaaWIR/L98E972l573VwRQyBUcV0zavW84+9AXyYvRdj+TJ3cd46Qf9fbWGBbjmG5Q/JB2vs+a7tdeUQ",
-	"tAmHEa6BX/5pp23BF7YY4X5tNGObdWqzE4YUfnJVtkuJtc2XMYnQVa10Ss5+aEpznw61lVxOdrFkW4Rf",
-	"8RjtzzY+EU0nDlJSaeh8qNCEjDlyzI3hXTlG7sedNwk4jikJ/DwBkOXV4Q/Dje6ZX5mpkAi26IyQi317",
-	"UrZiqs6j+Vy0+y5FD6r30jcbxjwhhaOtoiMEh7AsCVfhEeRmvontbWyZb29eXUv8Z6rxaeXNQV76tk2/",
-	"/KkPr9s9nvjABdv3sK+9l/8HHlB3hT7mcFY2g6f7IMITG+x7iAQezCgvCM3zkimL/oUMLqvJQxI//FVj",
-	"RQJbHnfYYYjTDDuj1FvQLloQsbc79BnrM62rDKBDIiGphZ6ZfwLNzD/MrM3/wzzNP2zUOe2aKmJWLDIr",
-	"Ot8XHfPtHu1867FW0ktiTVq6lmA7CtYf7JfR2v7q6/5fhOaF23/vd2Wxm7PTx1hnQpec7S8OuFhh/K6I",
-	"IJzuiJjAfkQgI9gDE2ugBHD2zSP2BKnU5mwaVZ64oj9swgXU0oAGSlMmIECgAdQ/kl/CyMYx4oSophAY",
-	"ECRFw+jMfCRNzK93gucBkgN8te4mhvGM4pcV3MwK7H8sE2RvzPSCKn0Awx2cv0mhb6Escmw7trAdGM2E",
-	"ZlwpqDt7JzI5m2HJf/NRDOmN2YJ4CI2SrvZPbrTwDLNabSldc21nzCKnlS4ZnQFACOAwGtCshuOP3GuE",
-	"CraI+Sfw3TPckR5Cmfsce1t30qxBMSb8qcR0hfpYNmjTJYJexkTQ5pOk2ReN7HSAC2kepfaA0esUX9yT",
-	"X8vVrUceHC1tlaIDQFkxR2V3WOwfNri3MLWgywJ9z55SEXnP4mY9huMyWhR7kTEn6h5UL2NR8ZBCDp65",
-	"kUTPw6KB80rHaqfm7pwFuE6fFo6dfydcKB+sBA/hJWO5qoFix66enCsh51F+1rCLnDEUQ0FO9FP4Ad3w",
-	"p/CxLVyB6/frxpW920NADLFpUrBnisxramy5110m32pJdgCKTn06Qg1LJIqLScGadpeayoUaRhFebbOx",
-	"JSVjygj2I2yIu15w+PBTdQWesDLpamHS+Ax8Pf34JLaoqx+thvr7UpxCsvbRnxpMtjctqjFqpwol2l1t",
-	"e5+Gje7KkAy/lPujMwIfPLM/X2XzTHvXaMSb0ZvMOzs1bG2rbiF1jheILG0gyTaQmDJAC5QaVEVih0Ft",
-	"UGk5B7ACvgTIeNRZjaA6rntl59xi08DHASokoGYsPGYsy4nU2pjNVGCBewTi864216ti8dqt70ljTHUD",
-	"507/maXQ3s5p0GTZ5VWWlQivKpTMG86mL7XW6Qtx/ay3Y7DflGT1Bf43SFSsRravHcKM1xGWaA02Bkm+",
-	"/jB3lj5wheuh5aEZHLqSlQxFFFnXtjboVEu0tEmDLS0QcvmvEebxJJHgZoPCXhrgi71+vUvUI8bPNSkf",
-	"Dho57We3dNI1uH3sOTzzNRlcSHunbHjeP2cn9Di9FTbOplH04TXbg7mWAf5ezlnBNFvDfc1OH2Qmy4js",
-	"xVE8JzU29NV61p5AgeXH0+QNTGEHmiSdukl8PYe/HIN6OBs2Q0ZoddjDaGfG/bo37aYvuR+luyRxA9pc",
-	"xTSz2gbGmnMvbo59ep7v3T6xpSN8hp7D0dMCqnk6+H0bQO/zr+5Eej4+eE91Nk3blvbL75N6wzSd2JrI",
-	"iMmxaU3k1YuXUXQvVFKx/LbR45WaPfSJe25o34bIMDbKtKj3yy2gYYRFHV2/jQvh8Pd0IezlXAFT1y3L",
-	"apbeXdQ/t3XM9hzCdJR7phy+xRwdYyL4fmFA2GZkM3J/4NO/usD9TTDAGyTGo6/351jSZ99R63Km6p5c",
-	"VLDFMQYUUPvEPEduMVaOCTA+gDwCJqRo9mbaxB/48D/ZY+k7bj2eO0qWSZHx/TOIulfktODZ/TtZKcyW",
-	"aXVBbCYDi9zxDjatBIVHVqUKE2StlMGk9YQUTClCyYyWEy7MJ2z3Om52iBeFMXlGDNvbIcrP90lbuJrn",
-	"NJtCCAy8MYYzhy75u9FDD0Jmf6nAWbaAkJaaygWh6k7MuFJcTI4JVfe2gBG5DiofYb4FNM/yqT9RRK7d",
-	"iT4KgO9zJqEXF6TgJLacb4NaWHTOGI5d4WkgckMN8Kz58lVYsui77zeUZ31Sc95Sh3f67t5hiGtJzNtG",
-	"XdtLrgwMVd/CLm3DaXitxoszq1J1n8ZNMN8maqVxUHW53PMhfSuhjzFZ2H6brspMXRk6KNZlMUYqqDyD",
-	"nj8jtJXE8zWj9yy4GPLKaM02+W1MeaHuBJyQhPgaY3XPbYgFr2gNzZy56MHR5fKftwLcCna7XJ++VZxx",
-	"5/3QZLxG+Zm4bwDilrpZjQYbpst7zhLCx3X/JNs+KeYuuLFf6uMxsE3BjHiH8B8Wcll6d0RA9humD06x",
-	"2s0G4t8wbR98xA7YAj6Dox9/CvfjBnzVle4XTaRiKSG5p9MX0Ums/TG6bdPWIWAhpQRqzdlubInDubjI",
-	"NGhu+6bjibon09bnt6VpXAS+tqF1x8VJHeywnOyBr2jkZ7QEBBP5VEox8fFi1GAqW27IYgOZgmpAPhXx",
-	"1eGL4Z04gXgGNLKmhY8A1eV3zCJt37sF5fqIvHr5g8XzXBtRdwADRDMV0Zcbcsn+rffTkkGJGFqo31A0",
-	"f90B5MKBI7aL7jveCQTi88K1zeu0hLEEsRFSoItitytF0n9Jfe9mLu5dGYVKsZxU8xikN2dsBl36nmYf",
-	"zdC2tuTvbRulQOAkUHKXvdRYEi++iYisQQGQs7osWSEnCMaoW1I3ekNaTSe89JJ+QBwFrVafZpuxjetv",
-	"foff0/uwBhKgMrnSqJJsv8O+bVc0vn1iy2u/PDy0e1lXfcOfjolijKRhVycsD5eCizhdPa/mdnbYmqe7",
-	"nC3ypgsxGKBD1VJpNtsbgEHHx9869gzwtPXB51t85Hcdfa77FW0IPyM9El9PDJNc8A7ZX1gavxKJS9vt",
-	"6MZFd+lN51phXTnn1BvJBxYkMj9TFgPsb0O4/ADnDNLQFbSPKTCu++VTyMNLtrA9oH7ZODRGa/Pg26sH",
-	"GLGbHhzk+nDsMVSsLWV77399ZiPB4rbG8iDvg73rE//FFe8xAHwNk9hlpTvDqczdv16ifYQnftcCzTcF",
-	"2iDPgBh7k1swGhRgaORcBduKxN9efjkcbm0TtDtxcagO31I20dyF5gOIaMMEg5gQ+4jNF59IhmFzpV9W",
-	"hNXfXD3IoAD/XgE0rk9mT57yh34jfmY9tt9GGjzf5dwhI6UgJctkaRNpAPfYUInxuU252zgtz4h9BDJM",
-	"5CkAOVvSuNsHFl/O4W+fy/eHttmalvsD22BY2lhKbANvdzCu7Sns6tl6X7+QJZnwB1aX5jaLOLImsxPX",
-	"Twm8sYz1Pxh44zsZ/sKQm01H6rcRPLF5QI+8DmoP4f7idOgqVFO5EDEzCpWSqSxyZVue5XQJtYcQWe/O",
-	"ZJDehL3S9DrdxbsenzTQAF/pYA3wk+6lMhNYBGY4o9K5ZCvgPB/MaMXJttz0Rpbf3oTtBvUh6kcEPf1J",
-	"M/ou2cJ/oZcg6VA1Vnjx8Tt9w7Td2HgqX59dtflp6y0611Dp923Uhe1yNth1jir7y9x3LalWnVJ+B3rl",
-	"S8Tkl2ve8zQHYLWJ4C9siPneRHG56bpM+Vu1di/WbiX1u7XWFn5z+zBMiHtzz2202+pOXVB12twXmNlD",
-	"S4a94dAAO16N78Bd7Cs2zLqMspBD+whLN5+nMM12I2i3hda5tsNf+ATsl+/3Z79tR/DH5Xs2Y25/dY2d",
-	"fvzJXEEe5vPjT+aiwaIQODg0uRs8p3P+/OEFXEN2rtHaQzY/yHV58NYOwo06ChbhkcJsC4cjoZrMmZwX",
-	"jOSS0BHuXTAgdaUjIx2VS9YqGzaRQ/Lx+kIlrtn1M9/m2pxg7K/o+ALO9qLkmHyKZVtKRvPhSup67PO3",
-	"2MTaqDNybHU2V6xZLpwIRriphXwY2ZKzAtpeN9bYzACOVDxiC1T0sTWMzb+lS6xQX49jy3isDvBOLlwf",
-	"VdtClSsCleeHK5UCYpSWDQhW+I7lpzh97MYuphIBtBjUD15H9Sz+8j1bQq0t3wAsLLAErv34TF0XAcNa",
-	"IR9BPaCvP339fwEAAP//",
+	"7L3/cts4li/+KijtVmX3u7TipNO90/Yf33IcZ+I7jp0rO5PdaveGEAlJGFOAmgAt685N1TzNPNg8yS2c",
+	"A4CgBEqULKfTUz3/TNoiQfw4OD8/55y/9jI5nUnBhFa9o7/2JozmrIR/nt3Qsfn/nKms5DPNpegd9W4m",
+	"jNyzUnEpEjKSJUnPRwfvqc4mab+X9Er2S8VLlveOdFmxpKeyCZtSM4xezFjvqKd0ycW49+VL0ruQGcVR",
+	"lz/yacJKRvSEEcHmRE+4GBOuth3/mulTKe84i69CMWVWsd2oX5LejJZ0yrTdpdOqVLKMfyEV7EHjAymR",
+	"I1jQjI4ZGbKRLFlCqCJckzlVZMzvGUyFm5d/qVi56CU9Qafm6xl+I5zXlD5cMDHWk97Ry8PDwySy/PM3",
+	"5kEYb0b1pB6O52uXPJLllOreUa+q4MnIwfEp1/Elj0tGNVOaiGo6ZKVZNRO65EyRORWa5W1rLGDMcB45",
+	"G9Gq0L2j7w8Ts14+raaw2qQ35QL/64WfHheajVkJ87sSxeJkNit4TV+xT9LgkfDDXLOpWtrkF4cvX8F3",
+	"/R9WNgYmeY7vvgiOhJYlXfh5veciQo/mF0ILVmpltqysCqaInlBNaMnIlFGh4bIZCspoUbCybR+nZvwI",
+	"BQ+lLBgVfh4DWWnWtjMl/PjV9mRQFe1TqQp2nsfnsoFSu338mt2zkutF2wSU+z06hX8t2ah31PuX5zUb",
+	"fY6Pqed+5KWZtE2EjwXVVcli/JBqwh6yCRVjpsiI8oLlZM71BHgIJeNSVjOiJnJuOEqfmKvIpjO9IFIw",
+	"ojQVuQICsjRmXpWVJlQQVpaylZqUn1M3YtjtBDTVsUXbOXKdBFfD7OnCrEgzMqw0+XB2+eb88o+J+W0+",
+	"4dmECDmU+YJMqCJDxgTRsmjlOjDO9id7YqaD0+52tjfsIcYw2YMmXBDNdcGILMmUKUXHLCEZVYzwsZBl",
+	"O8f8ZY1AiHFtM4+PomQ0X89/gO3UjAY2UkhNzJttc6lw3LV85wsKHab0a5lzBpt8zQqWadhO+O9MCs0E",
+	"bFXAnZ//RSEXr0fffDowslmd/3It7vAvaiaFwnl8KOWwYNM1U5jhE/+x3VTcuDCHyJ2eM6HJvJRi3DeU",
+	"ZFgAy8/F3rbiPYt/WpprBCer4JOEg/IRaH/XTB/U2lPsG/bh57Wa9QW+Zb9tXoOTMP+YlXLGSm1PnWZ3",
+	"Qs4Llo9ZfqIbnDynmh1oPmUxdh6+93oRUc+SXiYr3LN1u/KJi1zOT+FR2JyCG66y6bU39rnrajqlJbB1",
+	"x5NhVUVxNeod/bR+kDP3xpefk4j+xB5YVpn/rq8hXEvCFaFDWek+uRoRSmCdRnnkyunJRuuCl6ZGG2c5",
+	"igZB2AOdzgqjbYqc0KECkjMK9q3QoGdzc78F698Ks6SRuSYnOiaEeMEcvzUjCPiynpRMTWSRgx5bMmq+",
+	"bYip25lOGC0M04opk82Vw9eMOkC4VqwYJZbfZ1QY9jRkhN3ToqKa5cfwrOWmRNGFIvPJok/ODRdTsrg3",
+	"6qhbgBnyVmRUNIYgdEy5MHuSrLCyxKjQXfSPIirY8JyRDMiQZXTKyD1XfFiY/5xwkft5PVMElX88PfPn",
+	"Qsq7gyHN7shIViIHcX8SnKrh1f3opM1sXi+uWSZFruLTMqdERqWcwqeYyJ3Z4uf7b1wrI35LndjvmZ+V",
+	"rMqMkVwylBWaFYUb4t+JliS1ZJW6yd6K+m1/zuZVPGujtrhv4iHU5CSrYWFoyVsBtbhDqwOEMh5+lElM",
+	"ozr4pwkz98FQlyUzFde8ybkgBVda+TOhQs1ZCc+ZicN64mdgyW8rtufeQZbXnHTj5GGOwBhGZv+HrJBz",
+	"WI6/o/3o+KhidyFo8+gliPwY9ViKnZUMJmV0g9YP/hl9CGsdDMjOSsoVy2tCafAWLvQPr3qrVmBS6+1b",
+	"aOnKaaLdlT/Q3aJUVrXoWo7OWlQsuNA7U1hD1fnJmvrOhPKn1zyCpGHjWI0Y11XfI8+pawnxs/+8HP6F",
+	"ZSBLYXNAsqr1cr9Bbu4UIzc6ONERh63d/sUZE/lub7qrt8Orbcd/NWOik6rtuDoXxugRWkUJf90klojB",
+	"bYPfyaZG1QuW23q0b3mhGbi7aJ5zsyRafAgOeUQLxWKKTe01cyLFELj5N+6FNWSN6dYnb/hoxEqz+BFn",
+	"Ra7AC5LJ6ZAbXXW4ICeXbxIrX9C5JEdwL4YLcjVAebFEekvuoKdwZyS9h4OxPDB/O1B3fHYgZ7hBBzNp",
+	"zqS0xkcogKyLy27b0m3uPuAvjdF6vWSDPdh95NL7iX7dLauF1H7cP92/HAqSffp9tphB6Bnak/Nli6/v",
+	"wT0DfoO9ela6zz9kxHu5bl/amOMfS1nN9i72vEnb/t6LvYpLtCU7ndSvJl1rdrAkXUfoC1VGFJiHGkJz",
+	"e7U2Ot7K+2qD6za0oJbctzL8gB+nT87Ae7vBZbtG53yMooAU10FNSAKdwrsALfn8vPaWfLC22dJNUVej",
+	"iI0DnIUuKQzHRDFG0mp2I9Pu7gbPhLpzI7zVX5Y9u2ahLroXjz82FHH4XIIrbN2abXblxqlQxq5TlvGi",
+	"JQ1qJWjphqj0hIk++SO/N3qnsjsG+ygIBRdpQrgmd4zN0JeEf0Q3AO71rYAhwVNRUG1s4NcL8kEqPS6Z",
+	"eqZIVsjsbtlO3/M5fJ0jqP3G2+m4ZxyMupTnKiWyJOkINGUgzWVxYF6JMS/DgsIjsAH2SuQy7RPntVVM",
+	"5PiUMuchRcbIFMLJQ5bRSrHQYJxTRQqpdAKOQvDSTagGz5+hEKVJznN0LgnpAu0kN7q0nvOM9cnpRCom",
+	"DCHdyExxYX0N3DrmjImydPBtXHbkbYeNZ23NDPC0qUcofRgrdv+9uwoxu5EtIX5DTWnDpFk26gop71hO",
+	"qO6Tk8Dsw/sJtwnMm4KNNKGFFKxPjG7lKYhIUSy6crhW3aQlyJZaBS0F29N6b5s+owQUOWOWAjWOZPmm",
+	"KsGSsq7ElCyYPm6NuzFhpM5PPfulXtJ7ez7Af5yc/uny6tPF2Zs/nr3pJb3B2fXVxZ/P3gS3c9VeMccH",
+	"29i/tq6K+hT5dCZtwIEavbingWSf4wuwO3gEZ/c2tLJ6ojnV1Hs9zWMkxdcjVznzjo6NFG19IlFRq+Ls",
+	"SGs2nelYsI6Rdzc3H4gNp/XJuVZkwmi+7C96psCgBvrKWcE0y4mSU+vnpSNt3VDOU84VUUxro53823eH",
+	"JKcLo5bcCqs4/zv61UumtFHxF4oAdxFj8/+1fy5ifueWYt4373A3Vy6oOzHNatGY/Nw6T2w4h+WJ15kU",
+	"y0qGDpQIVxJcTeIhD+9d5QUjlciBoS4Sw999+GBWyowpRXK+TdjDrs6YcWuV+JKB3yJOqu7TNuqTG64c",
+	"d7gioWwi1AE+9s7ocUGENP7xIRtzIYzAsJelQXIt08AB31kddf1cgmfRCi31dn5zY4VW6lTmLSuAO4QP",
+	"HQeBMTjW0tGTXVY/6mO+Z2XOswjhpB8v35wNPn86+e/0yHr1iKx0Zu7eguk+ST9eGtZ36X8WDO7unBcF",
+	"mdB7Bn+qRbrhyCGlGRJUWsqcKM2L4lZAjEJKuI7N8NeULnBE4Mogr0n65uzi/M9ng7M36RGhWcZmmuV9",
+	"kg7ObgZmytQJJuRBMIaqsoyxvH8r0pt3g6ubmwt4GzlCxsydI1QZUQdWC5mZicOYbz9ew6Nc4/oE6DH4",
+	"WaInEGeBufZJ+sery7PlR2+FfZaKBXIXJ1P8NveSnt3RXtLziwOZcjMwv/opw99gRr2kZ762Km2WmbS9",
+	"rCER1mffwrpLPqw0A2DkRk2yySvv2CIG6NjgZZPgeHD7cva/P55cXPeS3tl/nV/fmH+8P7k5fXd2HVls",
+	"0runRdVyRzR7QLmPIxpNkQzOXhL2MCsRPwm/2tETd43gDfh0v+mLfNECVgy322wALGhla5tqAKDk+kt7",
+	"3UUdgBdRG6hyrs+ExuB/TE+P3O0MMI5pYkyp3P4Lpav515CLHH4T8K9jklrum9bxWdCzWaFA4hrTGkJd",
+	"Nt5lEaFGB+/HURC6DXDKDqaUF4TmuTkctJorxUr0lQswF8zftLxDtGl8cLRN4r/9iYuI5ZKar5hVw8jm",
+	"H7NSjks6TUFYpkapGlLFUssbbDAZZBZy26FhUiIeoLTrWYcTtnuMJqqxXOMDjdYGLxAJG/Hf2CC9HDUF",
+	"bJQq/6Kk6A/o/L0PnHW1MugWsg0RxDssZU5VYo1/pF4wL8AqtKeS98k16kugNxqqyRPQrNREzsXTrZ/n",
+	"O3g5cQ4tFIs/OpJt+dk5/iIslZUtAHVz2fzPqABxRU4+nK9Tv1omec8j6t07OXeOAIlWPLCJI4daT/AO",
+	"J2RGlZrLMk9IwcVdYvT3g2qWEMnzLCGqoNldQjI5nRrtQpZm1vGbf89pi0NVN8HyG7wsxiinuheyC8ez",
+	"cK2J46yN84mKUcOd4z6xLf1HNZvfixMpNtnXVXE3YAriC39d4/LZ6MCgRcloHsN6BN6DuWF8ShL78Nah",
+	"4aRnL/tObvtRpVjeOsH5RCpmY0AeEUQLBKPsMNNK5JIOC/ZRaF50Z5GVgCuzOs3zXNVo4QACtwZesoXz",
+	"3J91vcX1mdabV89veYEx4joFlSO/MXd+lbzQvG2LPUjwGILr96TSE1ny/wNs64i8ZrRkJfnH3/6eAjbO",
+	"IrCAzVv8W2xjtZvFuiuHU13eHHw1cTNuWWrOhOa0UFsqzswoP8uq8/ebA9SOha68+sP6V5PevOSaXYli",
+	"4QRu5wBiuCk472AesW1ZBp/GD7tWVKgFmTyDM+UjC35Qq04s7y9peCPiCByIXK1+e4BEDcrdWMoclD5r",
+	"OzIgPTnSGH4AYZJNWF4VDJkCTGlTRPJBW3fYSYvbzjzizVUQyBI84TaFRs638c6UTJcLG9NcYnF+Ud63",
+	"ZMxipQwzHtFy81q01LTYtNUr18a8kwRHFczRH0ucbGZM5ExkEQNnjV9NSH1cRxxR/WboXVznSxNWlbKQ",
+	"YwWoIxslMvyw4NndRFaKRc1Q8D4bPtiSttQwyS2Mzb8SW/xZgM7eCLV2F8bjjcP0PO/tw0cA6QywxP4m",
+	"pNGqeHf26hr2FnltSYSJVlSgDxe0Kukb1PBMliUraK2xrM7FenMv1fJhv3j53avvf/jPP5jjmJnbWJrZ",
+	"/s/B///T4cGPP//Hv8aIhon8hsdi7yvY1mWUsaKL7neaiXteSjG1jv/V381teL8GNQwPXGua3UVUiu7n",
+	"sTTgDfw19jlHni2H4IFZMb9nqeNbeiOtJ0BIBcGb7vuHjtJNYt9duWt8ekXUBYsKJ9o8nmQpNdOnI+Kg",
+	"DQIMt3HpEJdJeR2LuParcy60wcfLS4xSnV69/3BxdgMOw7cn5xebA1Tombp2093GI/WWsyI/a+PMFNgT",
+	"JAwBewYyA4xkLDjV5vgelkYNAzhLYuTXBJRDd05pQlJZ6c9y9Lk0W2P+W0j92Z7JsEDXF2qvn+HjaUtk",
+	"hRV5S+SC6knwaYx09vF8mfrp8Gf0GzW9Vh5CGv1aAPhft2vgZLd6cS4327O4iAR3s/7KBtckhMv6b+27",
+	"m88fOLCgxXMEqCEh7IC0hbVSTF8opLyDpM8+OSkKs3takWllESPHIPCQw5qfrAlUMrMPYMJERFtDdHWz",
+	"vJve2UZ8/vvDVVs8vMCnUmjKRcTvd0oVI1OQL6qLg7k5LkyFRYY9WfZtJzbHhoqFRT2IMLSyxacNf1Jt",
+	"8M3vO/j31ybSws9v4jFWb8K6DPofD4P/bdJWp1w8ybjuqkdAMIalTRkViiCzbWBHHXfuwpMbu/ZyBfxR",
+	"Cf5LxezPcWBnjKvbe7ktVy/Z+yg/Tj+cDT6f/dfpu5PLP56lqFWqQHswuoRRcjGrD+IGLi2KpKdXHy9v",
+	"Pp9ffv50fvnm6lPjdQxaU00KRpUmqcdzpLeixiLCqCBKuCDpHBIjHawDWDAIGDcHQCo2I3Dh9EFWNmbU",
+	"TVD63dluUwGYF0uKuplYoUiGC+vmqVeMqQSV0CxPcFUQ/oJFYmJhCFoZXH28Mes6+fDh4vz05Ob86rKX",
+	"9M4u/3w+uLp8f3Z5022FbqrbLfAdZNi+dWK0yYynEGttyZ+CFRlDxpprcJQQCJZFTiCybAShdfjcsVlL",
+	"uppo8437kOGGyKl5P6Z3XXBxd+3dVls4eWpf1zYB0n25atb4rd5HvNTeI7XiU8e4XFSRmVD1IfBIbX51",
+	"JS816sE3LzmdCtxwx41k4MARygDK2Ak4fRePBsoZE+lRiAjTEsDNRoCa74RXzEysl3jXoHk3ystbabGU",
+	"xcakvYF5BpI5QLCfPcx4yVQ8zZkJ4HpL0wZ/aEIstq+AKjfdrSfNBI0ansuxb4yXOPeGBHSUfTlGdZds",
+	"HhLLFhepq9fz5VPdpbXuzks2987ubVzA7ed6UiMTbAAc/T4In66E5oUFtZbsXt5tBeaylLklZKM73bY4",
+	"v2SL3+uSzT+qDrZDJ2blExiAgZjboMx1MCoD1iIoCoIEqhK4N/DcBHxnSwpyF2e8iKZhvJNzlweRUZta",
+	"7rjglrs+a/DWlow5cwn2RPWPOGcXGNh43oGDPw4XdVgwcIOTM8wVsM5yxJNzbQGOXCvC88SZOljlg6Rz",
+	"NpxIeXfA8xik3RxN1/AmfvbUZTVF/euKDNm4Epu96Xa0iB1xVeRMaQS5h7m0mFctR6thka4GLaByI3Fk",
+	"xAVtBVHsXEdC6bP1KFjziD/SnOchFDbuq18fU7EbBtkF4IYJdivACW8TU6G2dM267Q1JeYBvbFehwM5r",
+	"e5zoNjNz3s2kZ69Fx8nZp9srKNgHloooHNtaXhCFQBk1jqPDomAMezmDQgD1rJtz8qcU+Fob9zUk8k2c",
+	"aB/AjQZnezLoRoToVnXat+cDj3ddiQKRdHD2/vzyzdkAsasAyoUUD+WSa7wqHCbTQbGH1OU92NHrEh63",
+	"IlbDg6SDjxdnn9+enF9A5oYZH/80ODu9QlQvVmBBiJIsg0oDQQGdWOUcmK1N9+LaPBEWwnEqO+wFAGlx",
+	"0WHuRtILZ+f+089sk70MfGbRHzg63Gwv4xtw3JE7uibjBfft7Gbw3/ifLkwcoqPhkB1AOiEp+ppSUq5E",
+	"vGG0s/96d/Lx+sY8EYa/b8Xa+PeSQ8WlybipLSGarbsr6fmPddzTLeIRLXt6w6essLULnu5ad763V5Ue",
+	"yoe2g3Z+fzzTRiqHy1wMbkBQuGoZHjGL1acKl4BelAXTUanYDeQkQV05GbO19ZlAh0N7Hl9oJi4EKXyr",
+	"gIcOuTZLO49Lj+28szlP6+pn3Q2NrCpLJvSHNkV8GVuCE8I0NDTfwMTw8ASPgew/pRYvmpb2r2Iyh3OI",
+	"HktdxrC5ifYHkjNNeaHIvw3enpIfX33/n/++Tdzwjoscc1ItulsdES7uacERIPwZoiUJyaQYFTzTCVGa",
+	"FiwxyowhaiCQz6U/UC3l54KWY5bcikqoamaYEcs/T1nO6WezuoRMmZ7I/DMEIA23NO9VglogG8P5DHme",
+	"M4EDTqlYfLaIWwXP3lNe0KGZhwuzJUSWt4Ka68JqFze1yUDWL4BZO2bNCPw2d6pZEC5EZ+h243lCZzMm",
+	"mNs6JmcFC2u2oaEFF8DcXEyzfabaMQPdGW0QTf6ye+mVEL4cz1gGrwki8LnwKyCFHPfXa9w+evT9jz8G",
+	"rOnVYRw75YptrU3mAveELPP4DmoLuFiGrs4hn3EoK300LKi4OyapuQmoSaHcNrSgCJ1RRImGwJfgxc35",
+	"RBrBCq7Elle1bYy53u/YHR8wmg/qfL4nSVH/DWdqtxZ7ae7Fe1rewaFOjVKGbxEulMYaFjsXYvptZ4oj",
+	"bcUx7AFefAMsHaBZ0ha5fyyc2n02fhUyKTJecO/5iril4jEyqZwiNXXs/h4cHbzcEQae9EaljIjeMx95",
+	"hO8wkcMRA0IWErC53TZzwyjIxX/87e+d3SouLLzxw/DgDquacqWi49/UCFufsEpoYZSyMeDqF0RNZFXk",
+	"x+QQxRwtCgDisKLYfSLXwHQ3QTp57uvMYZmLETSScAX1caiG069FUNS+Blnpq9HAmAkd9yIox7EgJcVM",
+	"yaWM+QCpM6TZ3Q7bsoVvTEdY0z/+9ncwXfG2LidobEiwYA8zlumNqSC+eCxijMz6DSubmn0IcNpAocc+",
+	"/9HWK5C2Iquc+/y0R7IU7waDCwvbEtyjxLONmvaXia9BDI2NiLOplhz+K+Fz+LGGgxFAVNjEOzlarbAT",
+	"8bzz+7W1bH1NScz+5oULgik8CNx6UIQV0fSOEXlvowBzWd7Fw8xZQfmU5Q0beJOJ7FxKXDm3tL2B2+Yt",
+	"4bcHgJJYzUSoO2fgt6xna7dvTaSKg4V53qLrw+xU4rw/KijbPEYoI9dkuICsYKCK89zrBE57Rc4AJXgQ",
+	"mK7mFucWDQy8ZnTJb7BlfQ0/SCQMYKgSQgsQBpcjUvAR684iZi05nRE2Jgu2DCf/qUdn3Cja1jvZS3o5",
+	"VzNAEv788za8e4fqEfd1geIOTnagFFxv/apbVbNwQLDd0QNM7KVeIvWWW7eG4VxwpR/rqXO8a3cnXVhU",
+	"JH5nDLc3tjDWVaG+3LtRIVvqrNhsNaUlFDlD2eU06Wjdl+YmDGW+eL2wQNb1PMA8ej2hL7//YXX6b/iY",
+	"Ke3uL3j4AeDy0G8pde+6K3Ta+xD+FaFpx5yiaJ+PgwtM7IYYrlS4XUv52yF4Wk9kvpnW7XOe3t2SGtuU",
+	"BNsbp4hmGZhVPc4M2ywrA8CbqVnHK/In/rrDEe95t5E5X1jnt2VSvaPeu5ubD89f9F+Ql4eH5OpPUbWr",
+	"rERGo2oSflShAQB2HRS/L0lWdSnvHUyqPovolsuiDRmv5JQB5U7pguTyGDGRhnHZv1i4POhpXks0v/VJ",
+	"6gJMUEXGh7US12XB/EOX5kGWc3wMW1sBCh8Dj6pPUppPuUiPwK+rbGq7EaJVzrVzIrn4yD1ncwCMuW+b",
+	"32B0wznNQBvLh0HCXn+A4KotwPn4IpzCQGpzojWEccmBIsspK/FXn7bc3Hz4c+D+gzewXRNgbLSUrQg9",
+	"G/ztGN7mY2FU15Yk4RvbZc8BRdP5RLHsM4bHhlSxH151Tw5eps/Gp6OEaVt/LWm15ZTl11xkrKM97SUA",
+	"90o06NATbkTEFlliO2A4mKBDmxW7qil386TVTrRRABRf/4Z97gusbKkiXzCXQJKNa7z0uqFjWOX1Tq+6",
+	"h8taVaIqDMs3T3ZHvsCH7mmxdmHGfn5Ns7u1D1kI1A2bzlxblu4QU4yHXokB8rX4WZcMVLPFey5cjkwk",
+	"8SGTs42new0P7djEQtNyzHR3wXcDz8dknoccxJcC/uu1+4kVZnZVu7esBDOnpWE2ao2W6QL5EErkisxY",
+	"OaEzZGzQ6qXOSaNOPlljUhE159BXicjRCDp0WMPMKKoQ3lPe//r1YjMeybOl7335qBuZH7Hjjhk9tZ1T",
+	"s83w0JOQkXsYo+OXAbNrdiAB4vesc5nOVm9yYxdq+l9lHqucIqTx5U1YvfWrVzzKfNvk3Bs24oLvUFvY",
+	"ZvXNWKmk8LQ2sol+q6pvIJF8FASjzo8UUN3pcn9yzK/gMImAgq0LK2xDBimONaIjtA5tShUvmeqTQyIF",
+	"CdOXXEMx+B1c9CJzOX7Id/7ww6sNqW3ddyiQxt06xzm5vNo4zoaSsZYseNnrdCctx+AK9AHnpUX3O+cr",
+	"bSjetSqo/cm9CLbwux82NfCNyvPVkx/R0nVL49q1SVv2qUPmWlNhXGq4ZjiI3xtMOzRTJFLcisY+Ib0s",
+	"5bc5ksGvgdMRnN4FI8hM0Joywg6RA34ffjh89YcO6ZerSssaqMz7SmlD8w4vissxW2JfiiSsPqI1zI5p",
+	"DxFdan2s1jmzncEImr2tZW6tJwuZpEWhbNuzBk/ok7dm4Bjt7xzpjWh77azK99YbMj1nTJCSTblA0x8Q",
+	"aUvcaQNm9Jgc+nxtOw7SZ5NmmwyNPdBMFwvkak1ifHF4+Id98bUtFNzdevA8vR68JkW9+5QbyvN6ITal",
+	"YhGwKRBgEI9K6vzdF2sEli+IAtegv3SyG9Oxt1jTssa/Z2a0Oy/aVQ8OEsQPN2eIbzGfZX26nQI+YfK1",
+	"LUdnmAQEjA0VhOd/6Jo0WAaXLkncNEIgT6S8xNPRYtp8myr8rqXrK+R5uT6SLnSHCSe5tDG8FTCpiuXF",
+	"pLfV4eF3GQReYFfhv9n/xT+HQAH8IT2yLVR8sBoxGrXH0zc2+EuVjwNIcaBfItSgnncLWrCg442qDUg1",
+	"1Gm4CtvC2sSQJURzDe1XJOcK9H8zfYtixJH627dR7Zp5FJyVSz6y9cKbCGUOyUn9tUlO27gLzEuDSrRV",
+	"hVuem3aegExOp1zrbRKYDM+7oEq/k1XZCniwzUpt8hx8fiKrsoMiGhyxPS3o4r/c7ldP2PT4VsztCHLK",
+	"VEOXLbGSNNfW/lGuJoTFhi/1aunaEeyhbZc3UuGj8GhVwfaRRgRe5idLHzKjtyUh7Jx2ENjw28LQKC/i",
+	"gDAc0oZgEJqz4fLugJlQhZwzpS868jj7OGHB5GqOtwPHsgMOtkgZrN9orQXtqzY+BnjkyjgGHjB7VjGy",
+	"unaK9FaeIlayRgGoPkn/v5QoTUWO5rDRNcsKsBzZhJY006xUUA0K9TRApnYpBlWXaGstbPTy8YWNgrpw",
+	"T/kZKDH3dB/oVFlo1SjaXCIGQ2sQjeziV2weobxnZUFnMS3VKotrHG42YIlhQxuzHDLFc5svzOZECmYs",
+	"1byUM0gwj7nUuvhBYqLhmumPs20Tj6xDsml1PFHlmGTnesQ7+lV+9YIeNn1hqWrB2jIf14Fd70t7Dc5v",
+	"zk9PLnpJ79PJwNZgPL98e9Wx6mIdSdjqIvGxOI9gyKEcTQTauK6yzaqXfVbKe55v9rPjLD64pzGfvZpd",
+	"Mpa31HryxcshJ27BWgo5mSmy/Fysa0fPbXENUEuhuiR1df9JtGpKF4SK+64t7NNcUJQkYAsuuLiL1FMK",
+	"y7t0BCmXRVQrk0WlmQVW2MaGd0LOFXZaqoYFz8jHwUWCbVooVKzcDHgwX0uCabYv8ENAEStVCK9mTJy/",
+	"IadSCJZp4qhnEx6kuVnxSiq+nMuw0loKougiDi2NblzdcMW+XjCaK0Cz6qoUKUCGAOYKpiodM3M/oO0V",
+	"2DC6Q8VNyzfM96PbV9Ds7mQ2i2wcgd8Inc0sctbHcGdSaUVoBCZmTDLBiqjSN6HqtdS+DtHqrZpQdb0e",
+	"XeNul3XkK9uJCzZPtdTwMhwWuwioD1RP2iuoeojcbPZMEf/ePdcLn44HNOxc4lC3o7yHLm01jW8+ErdJ",
+	"zS2JrD8y+3VnuHNE9IM9T0LJUGJT4PrwE5fIBfsjazwkVMXnIpNTLsaONo7rs9ETJshIFjZ+4FKBovjR",
+	"miwiWdpwHq+lJh8NU746qfSE3GC/lvRBPgwPoOVC0//53RNqIgGRr87W/vgMy/44/MPpoavl/WPicjDg",
+	"Yls/BSX/surA3aijRLBorQ7keictjdm2RDbpjeskfquOu9wJdLLDgRsWZsgkfQ7dcp6HFPz8r46D8PxL",
+	"GlvwE6lS/sJ5Slt3j85yvm0yqNndzeySXFhMaoJVTegCUqoLphRJq7JIoRYNv2dimztSDxo4NBH6qK04",
+	"etTF+MYpfoutsMGTZUoXMhQhW5JkG61FCcy7tVaKYmBbCb5FLeigF0XMFyfn3bU6CZU/Nn2wUR8ES1Dl",
+	"i3YZjf5/v7QFVL9p+uhioD+bxtOhReu6TJ7S5TNt8mPWy3nKpJZ6WSHMK0xjMefltjRpEkSMkmx0dTsm",
+	"de2w6fOJnDY6dIwwmrHUOdNWI12uLMrodLV83iPt7TV1Ozu1rbT7sZ2ResOUrvOzY+lndYtHI+iCOuW/",
+	"mX7Ms7YaJm58TLMxqt+IFoUxK1ZCTFxh0gLUzbLh6nZLZ+99jn/FxsMnyjV/wgTEZjErty9QHxwSTaE7",
+	"WKMc7x7b6D6yPN76G9dew85tThKSeZQnxdup7ZADYF9BOF+klcvWbosJb+tPz4RPjcJr1H9EYcm91FSu",
+	"VLx7ug/AVoolhtIwr4+SKUCmtggMriCPm/WRYbPCQ9hUphAOfh+BRdvl7qkiix9FLvfSU7JkmCq5QzjR",
+	"WC2zTXU/MlkVDpxCZpXerZhBeydFP/96PtH9slWPH32fXfA67vbxjv1NtdvbCrRvTntRqmItTZ5bnIN1",
+	"NRnwBCMyoLUT8n6KqVvn7trLD9jX7jUlvl7GyPqMhljt5YAumkfdlgDRRqOd7PUljW0tRf6aFciDXWlb",
+	"7z5YLdztJ+O0n1CDWJ2kUfLW5jg9gru01Zo1mq6NSfikI11XB4YEpO0zEbdKSaU+vmt9b404795yU2MO",
+	"9IibHTKbodZcS/4qlKFz+rm/VLZ4OXoEeYltURA+XqtO3YtITFiRt+zcZV14M8AEJmEJIFKyjBlDiEDj",
+	"FttvpvtWdZQczgZed5UssUPfbUQunEphq3LGU/3E+h7ptiRhew0aRks4n7IuzxIpPtziYaGafQDKlSKP",
+	"m6sREJBt07g22OoiSYBsnjJZ6bVFVFa+soOwqsriXbRuw42r00BFTmay9FUlPg4uji392CoO1gt+BnAd",
+	"LFzZyFWcNYIj/W8vy/IbyZ7cLaXRij7r8HHn2WRSSVNsRANlNQisvkMrdLh8OZdvwxpR9gTZhpbK4uVU",
+	"tkwLIFyQ/3V9dbmaHmB29hkUWyUFXcgqmrX0iFSBbbIjgyIibZ16g5m9Ovzxh2RT695rEJpcT2yhDYxJ",
+	"9YkrpUq1l/1MK1eq3cgsW3Pcbkc4iyB3wbscdw4W7kOC1DiypK3BB3YbmVMomSODSmhL6SubGNKOqu+S",
+	"4OqSfxaqYB0lWmLrf6Fltgjq6T8q9WxZIq7roUKGi3B769SxoaxEjiBzu37zwwssDmdEo0sv4gojhc8U",
+	"KfiUa4uJOWwB5zZSjzaBdbeIB1+D6hleGiPjrjUVOS1z8sllByq6OIpXMTkLOE0l0HpdYi7f7zGmu6Ua",
+	"EjDsqEJSp9OuADNfm6O0XSOt33f92fwQv1aBauPQP63HcSLIROsZJJloPVOAJCEngZGCtbNhDwAph33l",
+	"EIYiS5LCL2kCiGSsxA0vYItaes8iDaQOny7kHsr1NWJ1h1B7U6CynOvf5enTy9PWyLqC0PpTS9HfReI3",
+	"LBK5wM6oUuTfvDzcBS3i2h+A2gjpPLvKum2FGLDHb0h8bZZYG/a0hjuhuGoAnlZE03Ywpa7NckNtO4A3",
+	"4MEkvTETrORZxy5A4WBbtgKyr+7Dm+v8rU/n0IUE7JYug1YiQ7o8F2NMl7JNoeuiEgg2gSBGUHm6uWqo",
+	"4rKuCbMvQs4Ky/VSW/klRbdl7Ui14Aj4OY5UeLIKbnIIuOBd4oONOgcbfEfLSfH145ujgX6K62o2rVIC",
+	"pFBkVcn14tpsj+sirVS0WeYNhNVtzoPR0YalnCtWHpP08+d3UukDvBYplskGPgI+K/NyJuUd95Wu3A2q",
+	"D5LO+J8Ygt/iwMgTm2IBX7Y9dvpQEsvM3AhGRkvENOGI5vu9L18ANT6KVHeHTp/omvbhwTkbkiB5DwRw",
+	"Lpt9ffq34lYckNcy59ZhbnTLugjrC/Kev+6Tj+JOGL0SqFsl1g9vpKttrZNRxRKSiqoo0BSjwk4Hex9A",
+	"OQiZVVOGBRtvBXFujiNSMGMEUHt3bEngMUNYjysiYaYJbkCc5qy10dExgr+hWxHhYlZhRr9h9EzoEnSu",
+	"FNvrpHXHe/g2fOSCO4E6o2MzvRk1UqHmVlDHG2QYeDaNcZpm9S+YFPegIcfGVdSkriaTWbjPGDcfcMrG",
+	"lC5AfTKCHeZxHtaIN6v77rvvfjST/3hziggrUs3MTgkuGBlZJDMtSM7HXKs+ORHus65SpisR7xoVwXc+",
+	"QRUjFKmoMts0gpf/8/13dTMuQYVETUq5KUN8BXgWqIM5y/i0/j6OTbGMhXlES08u2Ee4rmfCHrjSR+TV",
+	"4St47YOlTmhZ6/ORzD6f2H5QQNFH5DVcE6Iz8fkff/t7euxusYXP1mlNoAjitUVYuaEyb6e6ozSHwxV5",
+	"dfgClddXh99ZUge/vCx8pXbbcdEMLRjLbWu/gmfM4st4zoTmI254b+9kZiy3g5f9w5pnBH8zrKuaTmm5",
+	"gLKnrnqPLxTkaNRXrKi7KJhL64vD2a5JvRvHjrz3v/fC6v2CznjvqPdd/wXMxWgAwCefYwIESLqYQop1",
+	"4fCY+WjESteyFMkzk9MhFywnwwU5uXxjFNMZeNXRDhsuyNUANe66NgIkCzlZiBfyWoPmBZ0pU6p1yYeV",
+	"Zir1bXJs1QXMsl/ICjOPMO1ouToHXi4lbbWEGaCqbc97Oz8ijMp/x2dmmniE/lzP895Rr+BK46dhs0o6",
+	"ZRrM2pYSbvUjz436d62NXf8l6fZwXdKo0/O21kGnZ09qMdB5eFltMXc+FlRXZecXbtiD7vrsey46j/sR",
+	"20J1eNpqnh2evDC2H1TjcwBSuCcvDw8x11hoa/kHwvb5X2zAH1W1Th22QN0GGR/pHmIbQro8JXjI2lnx",
+	"of1cn7tmgV8afMaIOTtcQgSb+x7aUFlzjM3OkPR/Nvol6jgHiCRxxbnNkJZ1PA9Kl4HR0BL9lArD+MAr",
+	"oEUZJGFgs3fH1uqWZbbxVTW7kWmCsU4oXDBGvyEIc2i4lbi+8XV/KsstQAOxrW7h3eXeWiHAzfzWKMIG",
+	"AhGb+CzMr1b0zicSYqCwZceuDnqOvGvGRA5AYtGoARKO6xWDonA2qGZGO3LliZD3Q0NCa5Uo2CjRwqqC",
+	"wT3Hsu6B1zJftJOJe4Qz9fyaFSxzHO/LExL866q4s4DHCMX7CHMuBUt8a5UJFXkBiaaVyCV4jR9/D07q",
+	"fcP6bJaMbA2DTrfBV6hv3gebWcbzL8/NhNHk3kaGnL8BthO/Sh8qrWyyLVyqkPxdf1ij8FmTliguMoTn",
+	"zr1PzlwTlMu2MVB9NUTuDOWjunUAKxS7FTRDyQ41ivD2Wr3OEy2glunUVgkyg4FJCw1rZ0z0yQepsJaR",
+	"0W7mE2mIHorScJ0QY60XtyI1u0aHBQMwTnqMaXwI+6e++aixTqBmGNFzngE2qbJ/qCsgNu+K+R2I/ATO",
+	"qPeEhB4ge9cReg2lfTxFm0/iGbsrZA49oO3daRorzwZaYnNf4eeA+zyltDzFqUQ2FYBiYM7UEtPICdCh",
+	"gc/uY5fh+2704QIH3lV2oiuoVfu+8rartwXwOtXrq2Un+jfxdxBVtkoLc/IeZVYf8MWE2ieHWBAILHYY",
+	"8Vb4l+Eio0D2vBjeeqZIik3WsM+ocmpgGrt18EqbNr1U1M+Mmh65xVl7G+yc8Cv+gWb7OUVGlBdGGBf8",
+	"jiVmbWBeEL2YITPyqUtmiWivJreC51iP9ZfKltlRvlULrgecP79UrFzUdtxw0Qv9Vxg8qunY+XDN3Hvo",
+	"90dFOdY89nej4nejYs9sElzEXSwL541+PGd8K4s8YIygAcjS38JdeaTr9xvXht7amuC2w67T7B3bQq0I",
+	"/BVWN7J6vLMsptAn2FshRk8pcla6AK3SbBbjaWZSber2Xg4x7AL9pekq9/Wpn4h+gibBEdrx9YzB1DLb",
+	"x/J9UM97Wt55HVwRs8GoYrruzevpx0oAH87uRFi+Pnmctk7Q/1dbWDZJ1Cy/Tz5YY8/OOSz5iDZhP0I1",
+	"8MvvdtoWdGGryO/XRjO2Was2O2a4w0+uyrYpsaitzbEIims34JSc/ewpzX22/VZ8OdnFkl3a+BWP0f5s",
+	"4xPRdOLgTkKc3zASMCFjjhwjMbwrx/D9uPMmAccxJYGfJ8CMvDr8sb/RPfMrExVugq0WKuR8356UrYiq",
+	"9WoiJiEsPhq9qN5L3+yY+oQ7HH7ohk9ZAdrk6oZDWJaEq/DJS2a+CSgZzvG6P6+u3fxnqvFp5c1BXvq+",
+	"xV//1ofido83PnDBdr3sa+XyP+EFdSL0MZezsrDY9osIT2yw7yESeDClvCA0z0umLFAWMpqtJi/qEidY",
+	"Uc32Nem3GOI0w9ag9REs15aK2Nst+oz1mdY1o9AhkZDUgiDNP2HPzD/MrM3/wzzNP2zUOW2bKmJWLDIr",
+	"Ot8XLfNtH+1867FWMhtj3TXblmBb6tcf7FbhYfmrr7t/Ebr3b/+935TFbu5OF2OdCV1ytr844HyF8Nsi",
+	"gnC7I2wCG/ICj2D3TKyBEsDdN4/YG6RSW8PAqPLEFS31xXigg/CECQgQaMC/D+VDGNk4RpwQ1RQCA4Kk",
+	"aBidmY+kifn1VvA8QHKAr9ZJYhjPKH5Zwc2swP7HMqdWYqYXVOkDGO7gHKvrQFcq6Ltt6w/BhKZcKWgY",
+	"cisyOZ1irzbzUQzpjbD7LkJolHTF+HKjhWdY5cH2QDFiO2MWpKx0yegUAEIAh9GQSGEo/si9Rqhg85h/",
+	"At89wxPpwJS5rzljGwaYNSiGKFi4lYjsr69lY2/aWNDLGAvafJM0e9BITge4kOZVWh4wKk7xxT35tVzD",
+	"MaTB4cJWWT0AlBVzu+wui/3DBvcWQvjbLND37CkVkfcsbtZjOC6jRbEXHnOi7kD1MhYVD3fIwTM3btHz",
+	"sOj5rNKxphe5u2cBrtOXSYH0MMNUlA9WgofwkrFc1UCxY1cP25XA9ig/a9hF7hiyoaBGyFP4Ad3wp/Cx",
+	"LVyB68/r2pXt3kNADLFpUrBniszq3djyrNtMvtVeWgAUnfhUghqWSBQX44I17S41kXPVjyK8ls3GJS4Z",
+	"U0awqFuD3XWCw4efqgs8hi0lVjtKxGcQlkWLTGKLhmjRNha/LcUp3NYu+lODyPamRTVGbVWhmgS+zW3Y",
+	"6K4Mt+FruT9aI/DBM/vzVTbvtHeNRrwZnbd5Z6eGLZ3azqTOUYDI0gaSbOe/CQO0QKlBVSR2GNQGlYYW",
+	"KsK+BMh41FkNozoGCQoP5txi08DHASokoGYsPGYky7HU2pjNVGBnMgTim90C1Q56WcgRKfiIxdniwK3v",
+	"SWNM8Ka5Pu3+M7tDe7unuq7X6/IXy0qEogo584a76Sv5tvpCBvDEtgT2TXFW35ltA0fFYrf7OiHMLB1i",
+	"i4ngYHDL11/m1qo7ruMY9Ko3g0M76ZIhiyJnza59TOR1T3FaMjLhSstyQbS0+epLWiCUkRkgzONJIsHN",
+	"zvKdNMAXe/16G6tHjJ8iWLqx32ukf5/d0HHb4Pax5/DMl6R3ITPf3mrd8/45O6HH6a1wcDaNogutsZx7",
+	"fyg85OVyzgqm2Rrqa7ZoJFNZRngvjuIpqXGgr9aT9hiKsj1+T97AFHbYk6RVN4mv5/DrEaiHs02gJy1C",
+	"q8PmszsT7pe9aTddt/tRuksSN6CNKKaZ1TYw1px7dnPs0/McIo6MbdUin6HncPS0gGLxDn6/DKD3+Ve3",
+	"Ij0fHbynOpuky5b2yz8k9YFpOrbFrhGTY9OayKsXL6PoXijiZelto8crNWfoE/fc0L5/rCFs5GlR75db",
+	"QMMIizq6vg2BcPhbEgh7uVdA1HWv6Zqkd2f1z21dzz2HMN3OPVMO3wL1S8hJ3egZNrYZ2YzID3z6V2e4",
+	"3wQBvMHNeLR4f47Vb/YdtS6nqm6mTAWbH2NAAbVPzHPkFmPliADjA0gjYEKKZlPdTfSBD/9OHgvfKvnx",
+	"1FGyTIqM759A1J0ipwXP7t7JSmG2zFL7+mYysMgd7XCjY6LCI6tShQmylstg0npCoOwJJVNajrkwn7Bt",
+	"x7k5IV4UxuQZMuxLjig/3+B67lrq0GwCITDwxhjK7Lvk70bzcwiZ/aUCZ9kcQlpqIueEqlsx5UpxMT4m",
+	"VN3ZQkFkEFQYwnwL6HrsU3+iiFx7El0UAN+gWkITZUjBSWx5+8ZuYb1TYzi2hadhkxtqgCfNl6/C6kA/",
+	"/GFDufInNeft7vBW3907DHEtiHnbqGt7yZWBoWop7NI2nIa31DF/alWq9tu4CebbRK00LqouF3u+pG9l",
+	"Ccrw3DaucVVm6k4JQVEsizFSQeUZ9PwZpq0k3q8pvWOBYMgrozXb5LcR5YW6FXBDEuJrecHVgLA0xIJX",
+	"tIZmzlz04uhy8btUAKlgj8s1WF/FGbfKhybhNcrPxH0DELfUzWo0kMgAxSoSwkd1zXVbcj3mLri2X+ri",
+	"MbBNjQ17h/AfFnJZeHdEsO3XTB+cYrWbDZt/zbR98BEnYAv49I5++jk8j2vwVVe6WzSRioWE5J5WX0Tr",
+	"Zu2P0G2b6RYGCyklUObUdpNOHM7FRaZBc9v3Pp6oOzJZ+vy2expnga9taN1RcVIHOywlN7tqkYyWgGAi",
+	"n0opxj5ejBpMZcsNWWwgU1ANyKcivjp80b8VJxDPUEYbooWPANXld8wibd/uOeX6iLx6+aPF8wwMqzuA",
+	"AaKZiujLDalk/9b7acmgRAwt1DcUzV93Ablw4IjtovuOdgKG+Lxwbb9bLWHbh8J1MsNuvYqk/5ISq9aa",
+	"MVwZhUqxnFSzGKQ3Z2wKXcaf5hzN0LaM42/tGKVA4CTs5C5nqbEkXvwQEVmDDCBndVmyQo4RjGHNW73U",
+	"295qOqHQS7oBcRTTH2dPdMzXMPY3f8Lv6V1YAwlQmVxpVEm2P2HfFTYa3z6xnR1eHh7as6yrvuFPx0Qx",
+	"RtKwaSiWh0vBRZyu3lcjnR225umEs0XetCEGA3SoWijNpnsDMOj4+FvHngGetj74fIOP/Kajz3X/vg3h",
+	"Z9yPuvEoJrn49qP7Ag7AVyJxaXsc7bjoNr3pXCusK+ecekN5z4JE5mfKYoC9NAThBzhn4Iaul0pMgXHd",
+	"+5+CH16yue2J+HXj0BitzYNvr15gxG56cJBrAbXHULG2O9v5/Os7GwkWL2ss9/IuOLsu8V9c8R4DwAOY",
+	"xC4r3RlOZWT/eo72EZ74TTM03yRvAz+Dzdgb34LRoABDI+cqOFbc/O35l8Ph1jbBcmdKDo1JlpRNNHeh",
+	"7w0i2jDBIMbEPmJv7yfiYdhs8OuysPqbqxcZFODfKoDGtWHvSFP+0m/Ez6zH9ttIg6e7nDtkpBSkZJks",
+	"bSIN4B4bKrEr/b4+dxun5QmxC0OGiTwFIGfLPW73gcWXc/jtU/n+0DZb7+X+wDYYljaWEttA2y2Em1FB",
+	"hszXs/W+fiFLbFvg01zMIo6syezY9VMCbyxh/RMDb3xn368Mudl0pb6N4InNA3qkOKg9hPuL06GrUE3k",
+	"XMTMKFRKJrLIle22mdMF1B5CZL27k0F6E7bp1Ot0F+96fNJAA3ylhTTAT7qXykxgEZjhjErnkq2A8nww",
+	"YylOtuWhN7L89sZsN6gPUT8i6OlPmtF3yeb+C50YSYuqsUKLjz/pa6btwcZT+bqcqs1PW2/RuV5+v22j",
+	"LmyXs8Guc7uyv8x91w1x1SnlT6BTvkSMf7nmPU9zAVb7135lQ8z3JorzTdfvzEvV2r1Yu5XUb9Zam/vD",
+	"7UIwIe7NPbfRbqubRELVaSMvMLOHlgzbsLl+ZivxHZDFvmLDtM0oCym0C7N083kK02y3DW230FrXdviV",
+	"b8B+6X5/9tt2G/7kORM1tBwLj67NlkgIe8jYDLu7aO/hV0ckrcoiTUhqd83GyxoNA1O4NrciyKrAbma+",
+	"XDGYjdiW1VywPgGgq7E3swLaN84nC99+es51NmF5o8mjHI2+UqJGTeb/xCZj2FT2K1uNv66U2wcaL+d6",
+	"f/LqiZI3PrmqwXNzkSSC9jn0eq2zsi1MvwHOdPvfMavjmxEK3zDB1Dkf+6KZJ0n+sNXmDM8CKYA0opjQ",
+	"fXLazqW5NszZAQYp7nrJMsbvwQV0hwRoBm7khtgV3YolSoswZnzld1LbIn9kX5RWMs1LdqB8Y+B94tRL",
+	"OcUeKti7xTfBtegCKJqOrpy6SR41tDllDkzhc5ctAj+GuDMrsCdrkXG/k9AablXKGUK27D6jpmen9niC",
+	"kprqJyKo95CmQInAwnZAQ9D7E3FhHHotc6zs1ydvZUlSec/Kgs5sH9e00cudDIHp6bkkvk+GgvYdtoXJ",
+	"rQi+Yv9sdw1Qgq6mHiROOI6YUWGJFVu5BvXzoHk+INeiCRGwc6uE/BTgQjP4wHYd+eqZvLDOPASxRsr5",
+	"+CP+FtJ5wWDa7z3RTO37elwz1+3c9ZuhQ2SpU5qzg2rm854S20ABG9yZqUCvu2b1Zmi3Ch3iPBK+oAsz",
+	"oDEh2XRWUM2SW+HvTkLGFS1zrMuPfdodXlpI7Xt0oiph/jKjdfcuFziPqKpcwRRBz5Cxm2N+/Qraww1T",
+	"ekNzgswWETasyGVX5KwwjIHl2E5vTx5zbFRruJg97G0psonq/atrHf3Tz1+SoI/1Tz8besOyk0ih0AK/",
+	"95zO+PP7F0CN9rNRfdNWIHF9JL1xjAlNLSWR0WmH9RwCxXPG5KxgJJeWrrEsjivH7JpTrI7ISrZE2mPZ",
+	"Jx8HFyohlmU8w67qmA7SvOl4EeYlx/JWWBi2ZDTvrxTHi33+xtM2FNKFqJC7nsZ4s+4MkEs2qcSo05Zo",
+	"mmts1hiL1FRmcwwlYvNZW+GLLrAHXj2OLRS6OsA7OXf6P9eKFSNz96C3XX+lFmFsp2UjySt8x9JTfH/s",
+	"wc4nElN0MW0geB0DQPGX79gCqnn7FuNhCWcAD8Zn6voUGtIK6QgqDn/5+cv/CwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -174,6 +174,7 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 	if u, err := url.Parse(w.URL); err == nil {
 		answer.URLHost = u.Host
 	}
+	answer.FormerSecretUntil = formerUntil(w)
 	if !w.HeldUntil.IsZero() {
 		held := w.HeldUntil.UTC()
 		answer.HeldUntil = &held

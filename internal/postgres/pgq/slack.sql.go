@@ -101,11 +101,9 @@ where w.enabled and w.slack_channel <> ''
   and (w.held_until is null or w.held_until <= now())
   and (w.updates_held_until is null or w.updates_held_until <= now())
   and exists (select from slack_update u where u.webhook_id = w.webhook_id and u.due_at <= now())
-  and not exists (select from outbox o where o.webhook_id = w.webhook_id and o.due_at <= now())
 `
 
-// The webhooks for which an update is due and that may be called now. Messages
-// come first: where one is due, updates wait.
+// The webhooks for which an update is due and that may be called now.
 func (q *Queries) SlackUpdateBacklog(ctx context.Context) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, slackUpdateBacklog)
 	if err != nil {
@@ -134,7 +132,7 @@ with due as (
         select u.message_id
         from slack_update u
         where u.webhook_id = room.webhook_id and u.due_at <= now()
-        order by u.message_id desc
+        order by u.generation desc
         limit 1
         for update skip locked
     ) c
@@ -172,7 +170,7 @@ type SlackUpdateClaimRow struct {
 	Webhook    Webhook
 }
 
-// Takes the newest due update of each webhook.
+// Takes the due update of each webhook that was owed last.
 func (q *Queries) SlackUpdateClaim(ctx context.Context, arg SlackUpdateClaimParams) ([]SlackUpdateClaimRow, error) {
 	rows, err := q.db.Query(ctx, slackUpdateClaim, arg.WebhookIds, arg.Lease)
 	if err != nil {
@@ -322,7 +320,7 @@ delete from slack_update u
 using (
     select c.message_id
     from (
-        select s.message_id, row_number() over (partition by s.webhook_id order by s.message_id desc) as place
+        select s.message_id, row_number() over (partition by s.webhook_id order by s.generation desc) as place
         from slack_update s
     ) c
     join slack_update k using (message_id)
@@ -332,7 +330,7 @@ using (
 where u.message_id = old.message_id and (u.claim_token is null or u.due_at <= now())
 `
 
-// Forgets all but the newest updates of a webhook that nobody is making.
+// Forgets all but those updates of a webhook that were owed last, or are being made.
 func (q *Queries) SlackUpdateTrim(ctx context.Context, most int32) (int64, error) {
 	result, err := q.db.Exec(ctx, slackUpdateTrim, most)
 	if err != nil {
