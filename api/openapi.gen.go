@@ -521,17 +521,25 @@ type NewUser struct {
 	Role Role `json:"role"`
 }
 
-// Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
+// Notification One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
+// the number of the retry behind it when a person has sent it again.
 type Notification struct {
-	AlertID openapi_types.UUID `json:"alertId"`
+	// AlertID Absent for a digest.
+	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
 	// AttemptCount Attempts begun.
 	AttemptCount int `json:"attemptCount"`
 
 	// Attempts Oldest first. Absent in lists of notifications.
-	Attempts  *[]Attempt         `json:"attempts,omitempty"`
-	CreatedAt time.Time          `json:"createdAt"`
-	ID        openapi_types.UUID `json:"id"`
+	Attempts  *[]Attempt `json:"attempts,omitempty"`
+	CreatedAt time.Time  `json:"createdAt"`
+
+	// DigestID The digest that tells this notification, whose status and attempts it has. Absent when it is told by itself.
+	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
+
+	// DigestSize How many notifications were gathered into that digest, or into this one.
+	DigestSize *int               `json:"digestSize,omitempty"`
+	ID         openapi_types.UUID `json:"id"`
 
 	// LastError Why the last attempt did not deliver.
 	LastError *string `json:"lastError,omitempty"`
@@ -541,10 +549,15 @@ type Notification struct {
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again.
-	Reason    NotificationReason `json:"reason"`
-	RuleID    openapi_types.UUID `json:"ruleId"`
-	SettledAt *time.Time         `json:"settledAt,omitempty"`
+	// that it can again. `DIGEST` tells many notifications in one message.
+	Reason NotificationReason `json:"reason"`
+
+	// Retries When people sent it again, oldest first. In the answer for one notification only.
+	Retries []NotificationRetry `json:"retries,omitempty"`
+
+	// RuleID Absent for a digest.
+	RuleID    *openapi_types.UUID `json:"ruleId,omitempty"`
+	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
 	// Status `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 	// often as the schedule allows.
@@ -563,8 +576,14 @@ type NotificationPage struct {
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 // below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again.
+// that it can again. `DIGEST` tells many notifications in one message.
 type NotificationReason = notify.Reason
+
+// NotificationRetry defines model for NotificationRetry.
+type NotificationRetry struct {
+	At time.Time `json:"at"`
+	By string    `json:"by"`
+}
 
 // NotificationStatus `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 // often as the schedule allows.
@@ -713,6 +732,37 @@ type ResponseHead struct {
 
 	// Truncated Headers were left out or cut.
 	Truncated *bool `json:"truncated,omitempty"`
+}
+
+// RetriedAnswer In messages; a digest is one.
+type RetriedAnswer struct {
+	// Retried Messages that are due again.
+	Retried int `json:"retried"`
+
+	// Skipped Messages that were delivered, are due or being attempted already, or whose webhook is off or deleted.
+	Skipped int `json:"skipped"`
+}
+
+// RetryFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+type RetryFilter struct {
+	AlertID *[]openapi_types.UUID `json:"alertId,omitempty"`
+
+	// From Created at or after this instant.
+	From   *time.Time            `json:"from,omitempty"`
+	Reason *[]NotificationReason `json:"reason,omitempty"`
+	RuleID *[]openapi_types.UUID `json:"ruleId,omitempty"`
+	Status *[]notify.Status      `json:"status,omitempty"`
+
+	// To Created before this instant.
+	To        *time.Time            `json:"to,omitempty"`
+	WebhookID *[]openapi_types.UUID `json:"webhookId,omitempty"`
+}
+
+// RetryOrderBody Either `ids` or `filter`.
+type RetryOrderBody struct {
+	// Filter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+	Filter *RetryFilter          `json:"filter,omitempty"`
+	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
 
 // Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
@@ -1072,6 +1122,9 @@ type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
 	CreatedAt    time.Time `json:"createdAt"`
 
+	// DigestAbove How many notifications may wait before they are gathered into digests; 0 is never.
+	DigestAbove int `json:"digestAbove"`
+
 	// DisabledReason Why Tocsin switched the webhook off.
 	DisabledReason *string `json:"disabledReason,omitempty"`
 	Enabled        bool    `json:"enabled"`
@@ -1111,7 +1164,11 @@ type Webhook struct {
 type WebhookDefinition struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
-	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// DigestAbove How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
+	// up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
 
 	// Headers Sent with each request. Names that Tocsin sets itself are refused.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -1144,7 +1201,10 @@ type WebhookDefinition struct {
 type WebhookEdit struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
-	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// DigestAbove As of a new webhook; the default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
 
 	// Headers Sent with each request. Left out, the present ones stay.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -1330,6 +1390,23 @@ type StreamEventsParams struct {
 type ListNotificationsParams struct {
 	Status    *[]NotificationStatus `form:"status,omitempty" json:"status,omitempty"`
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
+	Reason    *[]NotificationReason `form:"reason,omitempty" json:"reason,omitempty"`
+
+	// RuleID The rules of the alerts. A digest has none; those that it tells have.
+	RuleID  *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	AlertID *[]openapi_types.UUID `form:"alertId,omitempty" json:"alertId,omitempty"`
+
+	// DigestID Those that these digests tell.
+	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
+
+	// From Created at or after this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Created before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// OnlyMessages Leaves out what a digest tells, so that each entry is one message.
+	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -1409,6 +1486,9 @@ type ResolveAlertsJSONRequestBody = AlertSelection
 
 // ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
 type ChangePasswordJSONRequestBody = PasswordChange
+
+// RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
+type RetryNotificationsJSONRequestBody = RetryOrderBody
 
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
@@ -1496,9 +1576,15 @@ type ServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx echo.Context) error
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx echo.Context, id ID) error
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx echo.Context, id ID) error
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx echo.Context) error
@@ -2040,6 +2126,55 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter webhookId: %s", err))
 	}
 
+	// ------------- Optional query parameter "reason" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "reason", ctx.QueryParams(), &params.Reason, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter reason: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "alertId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "alertId", ctx.QueryParams(), &params.AlertID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter alertId: %s", err))
+	}
+
+	// ------------- Optional query parameter "digestId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "digestId", ctx.QueryParams(), &params.DigestID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter digestId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "onlyMessages" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "onlyMessages", ctx.QueryParams(), &params.OnlyMessages, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter onlyMessages: %s", err))
+	}
+
 	// ------------- Optional query parameter "cursor" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -2059,6 +2194,15 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	return err
 }
 
+// RetryNotifications converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotifications(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotifications(ctx)
+	return err
+}
+
 // GetNotification converts echo context to params.
 func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 	var err error
@@ -2072,6 +2216,22 @@ func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetNotification(ctx, id)
+	return err
+}
+
+// RetryNotification converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotification(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotification(ctx, id)
 	return err
 }
 
@@ -2757,6 +2917,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/:id/retry", wrapper.RetryNotification, options.OperationMiddlewares["retryNotification"]...)
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
@@ -3445,6 +3607,45 @@ func (response ListNotificationsdefaultApplicationProblemPlusJSONResponse) Visit
 	return err
 }
 
+type RetryNotificationsRequestObject struct {
+	Body *RetryNotificationsJSONRequestBody
+}
+
+type RetryNotificationsResponseObject interface {
+	VisitRetryNotificationsResponse(w http.ResponseWriter) error
+}
+
+type RetryNotifications200JSONResponse RetriedAnswer
+
+func (response RetryNotifications200JSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationsdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetNotificationRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -3473,6 +3674,45 @@ type GetNotificationdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetNotificationdefaultApplicationProblemPlusJSONResponse) VisitGetNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetryNotificationResponseObject interface {
+	VisitRetryNotificationResponse(w http.ResponseWriter) error
+}
+
+type RetryNotification200JSONResponse Notification
+
+func (response RetryNotification200JSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5050,9 +5290,15 @@ type StrictServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx context.Context, request RetryNotificationsRequestObject) (RetryNotificationsResponseObject, error)
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx context.Context, request GetNotificationRequestObject) (GetNotificationResponseObject, error)
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx context.Context, request RetryNotificationRequestObject) (RetryNotificationResponseObject, error)
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
@@ -5655,6 +5901,52 @@ func (sh *strictHandler) ListNotifications(ctx echo.Context, params ListNotifica
 	return nil
 }
 
+// RetryNotifications operation middleware
+func (sh *strictHandler) RetryNotifications(ctx echo.Context) error {
+	var request RetryNotificationsRequestObject
+
+	var body RetryNotificationsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotifications(ctx.Request().Context(), request.(RetryNotificationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotifications")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationsResponseObject); ok {
+		return validResponse.VisitRetryNotificationsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetNotification operation middleware
 func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 	var request GetNotificationRequestObject
@@ -5674,6 +5966,31 @@ func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(GetNotificationResponseObject); ok {
 		return validResponse.VisitGetNotificationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetryNotification operation middleware
+func (sh *strictHandler) RetryNotification(ctx echo.Context, id ID) error {
+	var request RetryNotificationRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotification(ctx.Request().Context(), request.(RetryNotificationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotification")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationResponseObject); ok {
+		return validResponse.VisitRetryNotificationResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -6843,261 +7160,281 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3/cts4li/+KijtVmX3u7TipNO90/Yf33IcZ+I7jp0rO5PdaveGEAlJGFOAmgAt685N1TzNPNg8yS2c",
-	"A4CgBEqULKfTUz3/TNoiQfw4OD8/55y/9jI5nUnBhFa9o7/2JozmrIR/nt3Qsfn/nKms5DPNpegd9W4m",
-	"jNyzUnEpEjKSJUnPRwfvqc4mab+X9Er2S8VLlveOdFmxpKeyCZtSM4xezFjvqKd0ycW49+VL0ruQGcVR",
-	"lz/yacJKRvSEEcHmRE+4GBOuth3/mulTKe84i69CMWVWsd2oX5LejJZ0yrTdpdOqVLKMfyEV7EHjAymR",
-	"I1jQjI4ZGbKRLFlCqCJckzlVZMzvGUyFm5d/qVi56CU9Qafm6xl+I5zXlD5cMDHWk97Ry8PDwySy/PM3",
-	"5kEYb0b1pB6O52uXPJLllOreUa+q4MnIwfEp1/Elj0tGNVOaiGo6ZKVZNRO65EyRORWa5W1rLGDMcB45",
-	"G9Gq0L2j7w8Ts14+raaw2qQ35QL/64WfHheajVkJ87sSxeJkNit4TV+xT9LgkfDDXLOpWtrkF4cvX8F3",
-	"/R9WNgYmeY7vvgiOhJYlXfh5veciQo/mF0ILVmpltqysCqaInlBNaMnIlFGh4bIZCspoUbCybR+nZvwI",
-	"BQ+lLBgVfh4DWWnWtjMl/PjV9mRQFe1TqQp2nsfnsoFSu338mt2zkutF2wSU+z06hX8t2ah31PuX5zUb",
-	"fY6Pqed+5KWZtE2EjwXVVcli/JBqwh6yCRVjpsiI8oLlZM71BHgIJeNSVjOiJnJuOEqfmKvIpjO9IFIw",
-	"ojQVuQICsjRmXpWVJlQQVpaylZqUn1M3YtjtBDTVsUXbOXKdBFfD7OnCrEgzMqw0+XB2+eb88o+J+W0+",
-	"4dmECDmU+YJMqCJDxgTRsmjlOjDO9id7YqaD0+52tjfsIcYw2YMmXBDNdcGILMmUKUXHLCEZVYzwsZBl",
-	"O8f8ZY1AiHFtM4+PomQ0X89/gO3UjAY2UkhNzJttc6lw3LV85wsKHab0a5lzBpt8zQqWadhO+O9MCs0E",
-	"bFXAnZ//RSEXr0fffDowslmd/3It7vAvaiaFwnl8KOWwYNM1U5jhE/+x3VTcuDCHyJ2eM6HJvJRi3DeU",
-	"ZFgAy8/F3rbiPYt/WpprBCer4JOEg/IRaH/XTB/U2lPsG/bh57Wa9QW+Zb9tXoOTMP+YlXLGSm1PnWZ3",
-	"Qs4Llo9ZfqIbnDynmh1oPmUxdh6+93oRUc+SXiYr3LN1u/KJi1zOT+FR2JyCG66y6bU39rnrajqlJbB1",
-	"x5NhVUVxNeod/bR+kDP3xpefk4j+xB5YVpn/rq8hXEvCFaFDWek+uRoRSmCdRnnkyunJRuuCl6ZGG2c5",
-	"igZB2AOdzgqjbYqc0KECkjMK9q3QoGdzc78F698Ks6SRuSYnOiaEeMEcvzUjCPiynpRMTWSRgx5bMmq+",
-	"bYip25lOGC0M04opk82Vw9eMOkC4VqwYJZbfZ1QY9jRkhN3ToqKa5cfwrOWmRNGFIvPJok/ODRdTsrg3",
-	"6qhbgBnyVmRUNIYgdEy5MHuSrLCyxKjQXfSPIirY8JyRDMiQZXTKyD1XfFiY/5xwkft5PVMElX88PfPn",
-	"Qsq7gyHN7shIViIHcX8SnKrh1f3opM1sXi+uWSZFruLTMqdERqWcwqeYyJ3Z4uf7b1wrI35LndjvmZ+V",
-	"rMqMkVwylBWaFYUb4t+JliS1ZJW6yd6K+m1/zuZVPGujtrhv4iHU5CSrYWFoyVsBtbhDqwOEMh5+lElM",
-	"ozr4pwkz98FQlyUzFde8ybkgBVda+TOhQs1ZCc+ZicN64mdgyW8rtufeQZbXnHTj5GGOwBhGZv+HrJBz",
-	"WI6/o/3o+KhidyFo8+gliPwY9ViKnZUMJmV0g9YP/hl9CGsdDMjOSsoVy2tCafAWLvQPr3qrVmBS6+1b",
-	"aOnKaaLdlT/Q3aJUVrXoWo7OWlQsuNA7U1hD1fnJmvrOhPKn1zyCpGHjWI0Y11XfI8+pawnxs/+8HP6F",
-	"ZSBLYXNAsqr1cr9Bbu4UIzc6ONERh63d/sUZE/lub7qrt8Orbcd/NWOik6rtuDoXxugRWkUJf90klojB",
-	"bYPfyaZG1QuW23q0b3mhGbi7aJ5zsyRafAgOeUQLxWKKTe01cyLFELj5N+6FNWSN6dYnb/hoxEqz+BFn",
-	"Ra7AC5LJ6ZAbXXW4ICeXbxIrX9C5JEdwL4YLcjVAebFEekvuoKdwZyS9h4OxPDB/O1B3fHYgZ7hBBzNp",
-	"zqS0xkcogKyLy27b0m3uPuAvjdF6vWSDPdh95NL7iX7dLauF1H7cP92/HAqSffp9tphB6Bnak/Nli6/v",
-	"wT0DfoO9ela6zz9kxHu5bl/amOMfS1nN9i72vEnb/t6LvYpLtCU7ndSvJl1rdrAkXUfoC1VGFJiHGkJz",
-	"e7U2Ot7K+2qD6za0oJbctzL8gB+nT87Ae7vBZbtG53yMooAU10FNSAKdwrsALfn8vPaWfLC22dJNUVej",
-	"iI0DnIUuKQzHRDFG0mp2I9Pu7gbPhLpzI7zVX5Y9u2ahLroXjz82FHH4XIIrbN2abXblxqlQxq5TlvGi",
-	"JQ1qJWjphqj0hIk++SO/N3qnsjsG+ygIBRdpQrgmd4zN0JeEf0Q3AO71rYAhwVNRUG1s4NcL8kEqPS6Z",
-	"eqZIVsjsbtlO3/M5fJ0jqP3G2+m4ZxyMupTnKiWyJOkINGUgzWVxYF6JMS/DgsIjsAH2SuQy7RPntVVM",
-	"5PiUMuchRcbIFMLJQ5bRSrHQYJxTRQqpdAKOQvDSTagGz5+hEKVJznN0LgnpAu0kN7q0nvOM9cnpRCom",
-	"DCHdyExxYX0N3DrmjImydPBtXHbkbYeNZ23NDPC0qUcofRgrdv+9uwoxu5EtIX5DTWnDpFk26gop71hO",
-	"qO6Tk8Dsw/sJtwnMm4KNNKGFFKxPjG7lKYhIUSy6crhW3aQlyJZaBS0F29N6b5s+owQUOWOWAjWOZPmm",
-	"KsGSsq7ElCyYPm6NuzFhpM5PPfulXtJ7ez7Af5yc/uny6tPF2Zs/nr3pJb3B2fXVxZ/P3gS3c9VeMccH",
-	"29i/tq6K+hT5dCZtwIEavbingWSf4wuwO3gEZ/c2tLJ6ojnV1Hs9zWMkxdcjVznzjo6NFG19IlFRq+Ls",
-	"SGs2nelYsI6Rdzc3H4gNp/XJuVZkwmi+7C96psCgBvrKWcE0y4mSU+vnpSNt3VDOU84VUUxro53823eH",
-	"JKcLo5bcCqs4/zv61UumtFHxF4oAdxFj8/+1fy5ifueWYt4373A3Vy6oOzHNatGY/Nw6T2w4h+WJ15kU",
-	"y0qGDpQIVxJcTeIhD+9d5QUjlciBoS4Sw999+GBWyowpRXK+TdjDrs6YcWuV+JKB3yJOqu7TNuqTG64c",
-	"d7gioWwi1AE+9s7ocUGENP7xIRtzIYzAsJelQXIt08AB31kddf1cgmfRCi31dn5zY4VW6lTmLSuAO4QP",
-	"HQeBMTjW0tGTXVY/6mO+Z2XOswjhpB8v35wNPn86+e/0yHr1iKx0Zu7eguk+ST9eGtZ36X8WDO7unBcF",
-	"mdB7Bn+qRbrhyCGlGRJUWsqcKM2L4lZAjEJKuI7N8NeULnBE4Mogr0n65uzi/M9ng7M36RGhWcZmmuV9",
-	"kg7ObgZmytQJJuRBMIaqsoyxvH8r0pt3g6ubmwt4GzlCxsydI1QZUQdWC5mZicOYbz9ew6Nc4/oE6DH4",
-	"WaInEGeBufZJ+sery7PlR2+FfZaKBXIXJ1P8NveSnt3RXtLziwOZcjMwv/opw99gRr2kZ762Km2WmbS9",
-	"rCER1mffwrpLPqw0A2DkRk2yySvv2CIG6NjgZZPgeHD7cva/P55cXPeS3tl/nV/fmH+8P7k5fXd2HVls",
-	"0runRdVyRzR7QLmPIxpNkQzOXhL2MCsRPwm/2tETd43gDfh0v+mLfNECVgy322wALGhla5tqAKDk+kt7",
-	"3UUdgBdRG6hyrs+ExuB/TE+P3O0MMI5pYkyp3P4Lpav515CLHH4T8K9jklrum9bxWdCzWaFA4hrTGkJd",
-	"Nt5lEaFGB+/HURC6DXDKDqaUF4TmuTkctJorxUr0lQswF8zftLxDtGl8cLRN4r/9iYuI5ZKar5hVw8jm",
-	"H7NSjks6TUFYpkapGlLFUssbbDAZZBZy26FhUiIeoLTrWYcTtnuMJqqxXOMDjdYGLxAJG/Hf2CC9HDUF",
-	"bJQq/6Kk6A/o/L0PnHW1MugWsg0RxDssZU5VYo1/pF4wL8AqtKeS98k16kugNxqqyRPQrNREzsXTrZ/n",
-	"O3g5cQ4tFIs/OpJt+dk5/iIslZUtAHVz2fzPqABxRU4+nK9Tv1omec8j6t07OXeOAIlWPLCJI4daT/AO",
-	"J2RGlZrLMk9IwcVdYvT3g2qWEMnzLCGqoNldQjI5nRrtQpZm1vGbf89pi0NVN8HyG7wsxiinuheyC8ez",
-	"cK2J46yN84mKUcOd4z6xLf1HNZvfixMpNtnXVXE3YAriC39d4/LZ6MCgRcloHsN6BN6DuWF8ShL78Nah",
-	"4aRnL/tObvtRpVjeOsH5RCpmY0AeEUQLBKPsMNNK5JIOC/ZRaF50Z5GVgCuzOs3zXNVo4QACtwZesoXz",
-	"3J91vcX1mdabV89veYEx4joFlSO/MXd+lbzQvG2LPUjwGILr96TSE1ny/wNs64i8ZrRkJfnH3/6eAjbO",
-	"IrCAzVv8W2xjtZvFuiuHU13eHHw1cTNuWWrOhOa0UFsqzswoP8uq8/ebA9SOha68+sP6V5PevOSaXYli",
-	"4QRu5wBiuCk472AesW1ZBp/GD7tWVKgFmTyDM+UjC35Qq04s7y9peCPiCByIXK1+e4BEDcrdWMoclD5r",
-	"OzIgPTnSGH4AYZJNWF4VDJkCTGlTRPJBW3fYSYvbzjzizVUQyBI84TaFRs638c6UTJcLG9NcYnF+Ud63",
-	"ZMxipQwzHtFy81q01LTYtNUr18a8kwRHFczRH0ucbGZM5ExkEQNnjV9NSH1cRxxR/WboXVznSxNWlbKQ",
-	"YwWoIxslMvyw4NndRFaKRc1Q8D4bPtiSttQwyS2Mzb8SW/xZgM7eCLV2F8bjjcP0PO/tw0cA6QywxP4m",
-	"pNGqeHf26hr2FnltSYSJVlSgDxe0Kukb1PBMliUraK2xrM7FenMv1fJhv3j53avvf/jPP5jjmJnbWJrZ",
-	"/s/B///T4cGPP//Hv8aIhon8hsdi7yvY1mWUsaKL7neaiXteSjG1jv/V381teL8GNQwPXGua3UVUiu7n",
-	"sTTgDfw19jlHni2H4IFZMb9nqeNbeiOtJ0BIBcGb7vuHjtJNYt9duWt8ekXUBYsKJ9o8nmQpNdOnI+Kg",
-	"DQIMt3HpEJdJeR2LuParcy60wcfLS4xSnV69/3BxdgMOw7cn5xebA1Tombp2093GI/WWsyI/a+PMFNgT",
-	"JAwBewYyA4xkLDjV5vgelkYNAzhLYuTXBJRDd05pQlJZ6c9y9Lk0W2P+W0j92Z7JsEDXF2qvn+HjaUtk",
-	"hRV5S+SC6knwaYx09vF8mfrp8Gf0GzW9Vh5CGv1aAPhft2vgZLd6cS4327O4iAR3s/7KBtckhMv6b+27",
-	"m88fOLCgxXMEqCEh7IC0hbVSTF8opLyDpM8+OSkKs3takWllESPHIPCQw5qfrAlUMrMPYMJERFtDdHWz",
-	"vJve2UZ8/vvDVVs8vMCnUmjKRcTvd0oVI1OQL6qLg7k5LkyFRYY9WfZtJzbHhoqFRT2IMLSyxacNf1Jt",
-	"8M3vO/j31ybSws9v4jFWb8K6DPofD4P/bdJWp1w8ybjuqkdAMIalTRkViiCzbWBHHXfuwpMbu/ZyBfxR",
-	"Cf5LxezPcWBnjKvbe7ktVy/Z+yg/Tj+cDT6f/dfpu5PLP56lqFWqQHswuoRRcjGrD+IGLi2KpKdXHy9v",
-	"Pp9ffv50fvnm6lPjdQxaU00KRpUmqcdzpLeixiLCqCBKuCDpHBIjHawDWDAIGDcHQCo2I3Dh9EFWNmbU",
-	"TVD63dluUwGYF0uKuplYoUiGC+vmqVeMqQSV0CxPcFUQ/oJFYmJhCFoZXH28Mes6+fDh4vz05Ob86rKX",
-	"9M4u/3w+uLp8f3Z5022FbqrbLfAdZNi+dWK0yYynEGttyZ+CFRlDxpprcJQQCJZFTiCybAShdfjcsVlL",
-	"uppo8437kOGGyKl5P6Z3XXBxd+3dVls4eWpf1zYB0n25atb4rd5HvNTeI7XiU8e4XFSRmVD1IfBIbX51",
-	"JS816sE3LzmdCtxwx41k4MARygDK2Ak4fRePBsoZE+lRiAjTEsDNRoCa74RXzEysl3jXoHk3ystbabGU",
-	"xcakvYF5BpI5QLCfPcx4yVQ8zZkJ4HpL0wZ/aEIstq+AKjfdrSfNBI0ansuxb4yXOPeGBHSUfTlGdZds",
-	"HhLLFhepq9fz5VPdpbXuzks2987ubVzA7ed6UiMTbAAc/T4In66E5oUFtZbsXt5tBeaylLklZKM73bY4",
-	"v2SL3+uSzT+qDrZDJ2blExiAgZjboMx1MCoD1iIoCoIEqhK4N/DcBHxnSwpyF2e8iKZhvJNzlweRUZta",
-	"7rjglrs+a/DWlow5cwn2RPWPOGcXGNh43oGDPw4XdVgwcIOTM8wVsM5yxJNzbQGOXCvC88SZOljlg6Rz",
-	"NpxIeXfA8xik3RxN1/AmfvbUZTVF/euKDNm4Epu96Xa0iB1xVeRMaQS5h7m0mFctR6thka4GLaByI3Fk",
-	"xAVtBVHsXEdC6bP1KFjziD/SnOchFDbuq18fU7EbBtkF4IYJdivACW8TU6G2dM267Q1JeYBvbFehwM5r",
-	"e5zoNjNz3s2kZ69Fx8nZp9srKNgHloooHNtaXhCFQBk1jqPDomAMezmDQgD1rJtz8qcU+Fob9zUk8k2c",
-	"aB/AjQZnezLoRoToVnXat+cDj3ddiQKRdHD2/vzyzdkAsasAyoUUD+WSa7wqHCbTQbGH1OU92NHrEh63",
-	"IlbDg6SDjxdnn9+enF9A5oYZH/80ODu9QlQvVmBBiJIsg0oDQQGdWOUcmK1N9+LaPBEWwnEqO+wFAGlx",
-	"0WHuRtILZ+f+089sk70MfGbRHzg63Gwv4xtw3JE7uibjBfft7Gbw3/ifLkwcoqPhkB1AOiEp+ppSUq5E",
-	"vGG0s/96d/Lx+sY8EYa/b8Xa+PeSQ8WlybipLSGarbsr6fmPddzTLeIRLXt6w6essLULnu5ad763V5Ue",
-	"yoe2g3Z+fzzTRiqHy1wMbkBQuGoZHjGL1acKl4BelAXTUanYDeQkQV05GbO19ZlAh0N7Hl9oJi4EKXyr",
-	"gIcOuTZLO49Lj+28szlP6+pn3Q2NrCpLJvSHNkV8GVuCE8I0NDTfwMTw8ASPgew/pRYvmpb2r2Iyh3OI",
-	"HktdxrC5ifYHkjNNeaHIvw3enpIfX33/n/++Tdzwjoscc1ItulsdES7uacERIPwZoiUJyaQYFTzTCVGa",
-	"FiwxyowhaiCQz6U/UC3l54KWY5bcikqoamaYEcs/T1nO6WezuoRMmZ7I/DMEIA23NO9VglogG8P5DHme",
-	"M4EDTqlYfLaIWwXP3lNe0KGZhwuzJUSWt4Ka68JqFze1yUDWL4BZO2bNCPw2d6pZEC5EZ+h243lCZzMm",
-	"mNs6JmcFC2u2oaEFF8DcXEyzfabaMQPdGW0QTf6ye+mVEL4cz1gGrwki8LnwKyCFHPfXa9w+evT9jz8G",
-	"rOnVYRw75YptrU3mAveELPP4DmoLuFiGrs4hn3EoK300LKi4OyapuQmoSaHcNrSgCJ1RRImGwJfgxc35",
-	"RBrBCq7Elle1bYy53u/YHR8wmg/qfL4nSVH/DWdqtxZ7ae7Fe1rewaFOjVKGbxEulMYaFjsXYvptZ4oj",
-	"bcUx7AFefAMsHaBZ0ha5fyyc2n02fhUyKTJecO/5iril4jEyqZwiNXXs/h4cHbzcEQae9EaljIjeMx95",
-	"hO8wkcMRA0IWErC53TZzwyjIxX/87e+d3SouLLzxw/DgDquacqWi49/UCFufsEpoYZSyMeDqF0RNZFXk",
-	"x+QQxRwtCgDisKLYfSLXwHQ3QTp57uvMYZmLETSScAX1caiG069FUNS+Blnpq9HAmAkd9yIox7EgJcVM",
-	"yaWM+QCpM6TZ3Q7bsoVvTEdY0z/+9ncwXfG2LidobEiwYA8zlumNqSC+eCxijMz6DSubmn0IcNpAocc+",
-	"/9HWK5C2Iquc+/y0R7IU7waDCwvbEtyjxLONmvaXia9BDI2NiLOplhz+K+Fz+LGGgxFAVNjEOzlarbAT",
-	"8bzz+7W1bH1NScz+5oULgik8CNx6UIQV0fSOEXlvowBzWd7Fw8xZQfmU5Q0beJOJ7FxKXDm3tL2B2+Yt",
-	"4bcHgJJYzUSoO2fgt6xna7dvTaSKg4V53qLrw+xU4rw/KijbPEYoI9dkuICsYKCK89zrBE57Rc4AJXgQ",
-	"mK7mFucWDQy8ZnTJb7BlfQ0/SCQMYKgSQgsQBpcjUvAR684iZi05nRE2Jgu2DCf/qUdn3Cja1jvZS3o5",
-	"VzNAEv788za8e4fqEfd1geIOTnagFFxv/apbVbNwQLDd0QNM7KVeIvWWW7eG4VxwpR/rqXO8a3cnXVhU",
-	"JH5nDLc3tjDWVaG+3LtRIVvqrNhsNaUlFDlD2eU06Wjdl+YmDGW+eL2wQNb1PMA8ej2hL7//YXX6b/iY",
-	"Ke3uL3j4AeDy0G8pde+6K3Ta+xD+FaFpx5yiaJ+PgwtM7IYYrlS4XUv52yF4Wk9kvpnW7XOe3t2SGtuU",
-	"BNsbp4hmGZhVPc4M2ywrA8CbqVnHK/In/rrDEe95t5E5X1jnt2VSvaPeu5ubD89f9F+Ql4eH5OpPUbWr",
-	"rERGo2oSflShAQB2HRS/L0lWdSnvHUyqPovolsuiDRmv5JQB5U7pguTyGDGRhnHZv1i4POhpXks0v/VJ",
-	"6gJMUEXGh7US12XB/EOX5kGWc3wMW1sBCh8Dj6pPUppPuUiPwK+rbGq7EaJVzrVzIrn4yD1ncwCMuW+b",
-	"32B0wznNQBvLh0HCXn+A4KotwPn4IpzCQGpzojWEccmBIsspK/FXn7bc3Hz4c+D+gzewXRNgbLSUrQg9",
-	"G/ztGN7mY2FU15Yk4RvbZc8BRdP5RLHsM4bHhlSxH151Tw5eps/Gp6OEaVt/LWm15ZTl11xkrKM97SUA",
-	"90o06NATbkTEFlliO2A4mKBDmxW7qil386TVTrRRABRf/4Z97gusbKkiXzCXQJKNa7z0uqFjWOX1Tq+6",
-	"h8taVaIqDMs3T3ZHvsCH7mmxdmHGfn5Ns7u1D1kI1A2bzlxblu4QU4yHXokB8rX4WZcMVLPFey5cjkwk",
-	"8SGTs42new0P7djEQtNyzHR3wXcDz8dknoccxJcC/uu1+4kVZnZVu7esBDOnpWE2ao2W6QL5EErkisxY",
-	"OaEzZGzQ6qXOSaNOPlljUhE159BXicjRCDp0WMPMKKoQ3lPe//r1YjMeybOl7335qBuZH7Hjjhk9tZ1T",
-	"s83w0JOQkXsYo+OXAbNrdiAB4vesc5nOVm9yYxdq+l9lHqucIqTx5U1YvfWrVzzKfNvk3Bs24oLvUFvY",
-	"ZvXNWKmk8LQ2sol+q6pvIJF8FASjzo8UUN3pcn9yzK/gMImAgq0LK2xDBimONaIjtA5tShUvmeqTQyIF",
-	"CdOXXEMx+B1c9CJzOX7Id/7ww6sNqW3ddyiQxt06xzm5vNo4zoaSsZYseNnrdCctx+AK9AHnpUX3O+cr",
-	"bSjetSqo/cm9CLbwux82NfCNyvPVkx/R0nVL49q1SVv2qUPmWlNhXGq4ZjiI3xtMOzRTJFLcisY+Ib0s",
-	"5bc5ksGvgdMRnN4FI8hM0Joywg6RA34ffjh89YcO6ZerSssaqMz7SmlD8w4vissxW2JfiiSsPqI1zI5p",
-	"DxFdan2s1jmzncEImr2tZW6tJwuZpEWhbNuzBk/ok7dm4Bjt7xzpjWh77azK99YbMj1nTJCSTblA0x8Q",
-	"aUvcaQNm9Jgc+nxtOw7SZ5NmmwyNPdBMFwvkak1ifHF4+Id98bUtFNzdevA8vR68JkW9+5QbyvN6ITal",
-	"YhGwKRBgEI9K6vzdF2sEli+IAtegv3SyG9Oxt1jTssa/Z2a0Oy/aVQ8OEsQPN2eIbzGfZX26nQI+YfK1",
-	"LUdnmAQEjA0VhOd/6Jo0WAaXLkncNEIgT6S8xNPRYtp8myr8rqXrK+R5uT6SLnSHCSe5tDG8FTCpiuXF",
-	"pLfV4eF3GQReYFfhv9n/xT+HQAH8IT2yLVR8sBoxGrXH0zc2+EuVjwNIcaBfItSgnncLWrCg442qDUg1",
-	"1Gm4CtvC2sSQJURzDe1XJOcK9H8zfYtixJH627dR7Zp5FJyVSz6y9cKbCGUOyUn9tUlO27gLzEuDSrRV",
-	"hVuem3aegExOp1zrbRKYDM+7oEq/k1XZCniwzUpt8hx8fiKrsoMiGhyxPS3o4r/c7ldP2PT4VsztCHLK",
-	"VEOXLbGSNNfW/lGuJoTFhi/1aunaEeyhbZc3UuGj8GhVwfaRRgRe5idLHzKjtyUh7Jx2ENjw28LQKC/i",
-	"gDAc0oZgEJqz4fLugJlQhZwzpS868jj7OGHB5GqOtwPHsgMOtkgZrN9orQXtqzY+BnjkyjgGHjB7VjGy",
-	"unaK9FaeIlayRgGoPkn/v5QoTUWO5rDRNcsKsBzZhJY006xUUA0K9TRApnYpBlWXaGstbPTy8YWNgrpw",
-	"T/kZKDH3dB/oVFlo1SjaXCIGQ2sQjeziV2weobxnZUFnMS3VKotrHG42YIlhQxuzHDLFc5svzOZECmYs",
-	"1byUM0gwj7nUuvhBYqLhmumPs20Tj6xDsml1PFHlmGTnesQ7+lV+9YIeNn1hqWrB2jIf14Fd70t7Dc5v",
-	"zk9PLnpJ79PJwNZgPL98e9Wx6mIdSdjqIvGxOI9gyKEcTQTauK6yzaqXfVbKe55v9rPjLD64pzGfvZpd",
-	"Mpa31HryxcshJ27BWgo5mSmy/Fysa0fPbXENUEuhuiR1df9JtGpKF4SK+64t7NNcUJQkYAsuuLiL1FMK",
-	"y7t0BCmXRVQrk0WlmQVW2MaGd0LOFXZaqoYFz8jHwUWCbVooVKzcDHgwX0uCabYv8ENAEStVCK9mTJy/",
-	"IadSCJZp4qhnEx6kuVnxSiq+nMuw0loKougiDi2NblzdcMW+XjCaK0Cz6qoUKUCGAOYKpiodM3M/oO0V",
-	"2DC6Q8VNyzfM96PbV9Ds7mQ2i2wcgd8Inc0sctbHcGdSaUVoBCZmTDLBiqjSN6HqtdS+DtHqrZpQdb0e",
-	"XeNul3XkK9uJCzZPtdTwMhwWuwioD1RP2iuoeojcbPZMEf/ePdcLn44HNOxc4lC3o7yHLm01jW8+ErdJ",
-	"zS2JrD8y+3VnuHNE9IM9T0LJUGJT4PrwE5fIBfsjazwkVMXnIpNTLsaONo7rs9ETJshIFjZ+4FKBovjR",
-	"miwiWdpwHq+lJh8NU746qfSE3GC/lvRBPgwPoOVC0//53RNqIgGRr87W/vgMy/44/MPpoavl/WPicjDg",
-	"Yls/BSX/surA3aijRLBorQ7keictjdm2RDbpjeskfquOu9wJdLLDgRsWZsgkfQ7dcp6HFPz8r46D8PxL",
-	"GlvwE6lS/sJ5Slt3j85yvm0yqNndzeySXFhMaoJVTegCUqoLphRJq7JIoRYNv2dimztSDxo4NBH6qK04",
-	"etTF+MYpfoutsMGTZUoXMhQhW5JkG61FCcy7tVaKYmBbCb5FLeigF0XMFyfn3bU6CZU/Nn2wUR8ES1Dl",
-	"i3YZjf5/v7QFVL9p+uhioD+bxtOhReu6TJ7S5TNt8mPWy3nKpJZ6WSHMK0xjMefltjRpEkSMkmx0dTsm",
-	"de2w6fOJnDY6dIwwmrHUOdNWI12uLMrodLV83iPt7TV1Ozu1rbT7sZ2ResOUrvOzY+lndYtHI+iCOuW/",
-	"mX7Ms7YaJm58TLMxqt+IFoUxK1ZCTFxh0gLUzbLh6nZLZ+99jn/FxsMnyjV/wgTEZjErty9QHxwSTaE7",
-	"WKMc7x7b6D6yPN76G9dew85tThKSeZQnxdup7ZADYF9BOF+klcvWbosJb+tPz4RPjcJr1H9EYcm91FSu",
-	"VLx7ug/AVoolhtIwr4+SKUCmtggMriCPm/WRYbPCQ9hUphAOfh+BRdvl7qkiix9FLvfSU7JkmCq5QzjR",
-	"WC2zTXU/MlkVDpxCZpXerZhBeydFP/96PtH9slWPH32fXfA67vbxjv1NtdvbCrRvTntRqmItTZ5bnIN1",
-	"NRnwBCMyoLUT8n6KqVvn7trLD9jX7jUlvl7GyPqMhljt5YAumkfdlgDRRqOd7PUljW0tRf6aFciDXWlb",
-	"7z5YLdztJ+O0n1CDWJ2kUfLW5jg9gru01Zo1mq6NSfikI11XB4YEpO0zEbdKSaU+vmt9b404795yU2MO",
-	"9IibHTKbodZcS/4qlKFz+rm/VLZ4OXoEeYltURA+XqtO3YtITFiRt+zcZV14M8AEJmEJIFKyjBlDiEDj",
-	"FttvpvtWdZQczgZed5UssUPfbUQunEphq3LGU/3E+h7ptiRhew0aRks4n7IuzxIpPtziYaGafQDKlSKP",
-	"m6sREJBt07g22OoiSYBsnjJZ6bVFVFa+soOwqsriXbRuw42r00BFTmay9FUlPg4uji392CoO1gt+BnAd",
-	"LFzZyFWcNYIj/W8vy/IbyZ7cLaXRij7r8HHn2WRSSVNsRANlNQisvkMrdLh8OZdvwxpR9gTZhpbK4uVU",
-	"tkwLIFyQ/3V9dbmaHmB29hkUWyUFXcgqmrX0iFSBbbIjgyIibZ16g5m9Ovzxh2RT695rEJpcT2yhDYxJ",
-	"9YkrpUq1l/1MK1eq3cgsW3Pcbkc4iyB3wbscdw4W7kOC1DiypK3BB3YbmVMomSODSmhL6SubGNKOqu+S",
-	"4OqSfxaqYB0lWmLrf6Fltgjq6T8q9WxZIq7roUKGi3B769SxoaxEjiBzu37zwwssDmdEo0sv4gojhc8U",
-	"KfiUa4uJOWwB5zZSjzaBdbeIB1+D6hleGiPjrjUVOS1z8sllByq6OIpXMTkLOE0l0HpdYi7f7zGmu6Ua",
-	"EjDsqEJSp9OuADNfm6O0XSOt33f92fwQv1aBauPQP63HcSLIROsZJJloPVOAJCEngZGCtbNhDwAph33l",
-	"EIYiS5LCL2kCiGSsxA0vYItaes8iDaQOny7kHsr1NWJ1h1B7U6CynOvf5enTy9PWyLqC0PpTS9HfReI3",
-	"LBK5wM6oUuTfvDzcBS3i2h+A2gjpPLvKum2FGLDHb0h8bZZYG/a0hjuhuGoAnlZE03Ywpa7NckNtO4A3",
-	"4MEkvTETrORZxy5A4WBbtgKyr+7Dm+v8rU/n0IUE7JYug1YiQ7o8F2NMl7JNoeuiEgg2gSBGUHm6uWqo",
-	"4rKuCbMvQs4Ky/VSW/klRbdl7Ui14Aj4OY5UeLIKbnIIuOBd4oONOgcbfEfLSfH145ujgX6K62o2rVIC",
-	"pFBkVcn14tpsj+sirVS0WeYNhNVtzoPR0YalnCtWHpP08+d3UukDvBYplskGPgI+K/NyJuUd95Wu3A2q",
-	"D5LO+J8Ygt/iwMgTm2IBX7Y9dvpQEsvM3AhGRkvENOGI5vu9L18ANT6KVHeHTp/omvbhwTkbkiB5DwRw",
-	"Lpt9ffq34lYckNcy59ZhbnTLugjrC/Kev+6Tj+JOGL0SqFsl1g9vpKttrZNRxRKSiqoo0BSjwk4Hex9A",
-	"OQiZVVOGBRtvBXFujiNSMGMEUHt3bEngMUNYjysiYaYJbkCc5qy10dExgr+hWxHhYlZhRr9h9EzoEnSu",
-	"FNvrpHXHe/g2fOSCO4E6o2MzvRk1UqHmVlDHG2QYeDaNcZpm9S+YFPegIcfGVdSkriaTWbjPGDcfcMrG",
-	"lC5AfTKCHeZxHtaIN6v77rvvfjST/3hziggrUs3MTgkuGBlZJDMtSM7HXKs+ORHus65SpisR7xoVwXc+",
-	"QRUjFKmoMts0gpf/8/13dTMuQYVETUq5KUN8BXgWqIM5y/i0/j6OTbGMhXlES08u2Ee4rmfCHrjSR+TV",
-	"4St47YOlTmhZ6/ORzD6f2H5QQNFH5DVcE6Iz8fkff/t7euxusYXP1mlNoAjitUVYuaEyb6e6ozSHwxV5",
-	"dfgClddXh99ZUge/vCx8pXbbcdEMLRjLbWu/gmfM4st4zoTmI254b+9kZiy3g5f9w5pnBH8zrKuaTmm5",
-	"gLKnrnqPLxTkaNRXrKi7KJhL64vD2a5JvRvHjrz3v/fC6v2CznjvqPdd/wXMxWgAwCefYwIESLqYQop1",
-	"4fCY+WjESteyFMkzk9MhFywnwwU5uXxjFNMZeNXRDhsuyNUANe66NgIkCzlZiBfyWoPmBZ0pU6p1yYeV",
-	"Zir1bXJs1QXMsl/ICjOPMO1ouToHXi4lbbWEGaCqbc97Oz8ijMp/x2dmmniE/lzP895Rr+BK46dhs0o6",
-	"ZRrM2pYSbvUjz436d62NXf8l6fZwXdKo0/O21kGnZ09qMdB5eFltMXc+FlRXZecXbtiD7vrsey46j/sR",
-	"20J1eNpqnh2evDC2H1TjcwBSuCcvDw8x11hoa/kHwvb5X2zAH1W1Th22QN0GGR/pHmIbQro8JXjI2lnx",
-	"of1cn7tmgV8afMaIOTtcQgSb+x7aUFlzjM3OkPR/Nvol6jgHiCRxxbnNkJZ1PA9Kl4HR0BL9lArD+MAr",
-	"oEUZJGFgs3fH1uqWZbbxVTW7kWmCsU4oXDBGvyEIc2i4lbi+8XV/KsstQAOxrW7h3eXeWiHAzfzWKMIG",
-	"AhGb+CzMr1b0zicSYqCwZceuDnqOvGvGRA5AYtGoARKO6xWDonA2qGZGO3LliZD3Q0NCa5Uo2CjRwqqC",
-	"wT3Hsu6B1zJftJOJe4Qz9fyaFSxzHO/LExL866q4s4DHCMX7CHMuBUt8a5UJFXkBiaaVyCV4jR9/D07q",
-	"fcP6bJaMbA2DTrfBV6hv3gebWcbzL8/NhNHk3kaGnL8BthO/Sh8qrWyyLVyqkPxdf1ij8FmTliguMoTn",
-	"zr1PzlwTlMu2MVB9NUTuDOWjunUAKxS7FTRDyQ41ivD2Wr3OEy2glunUVgkyg4FJCw1rZ0z0yQepsJaR",
-	"0W7mE2mIHorScJ0QY60XtyI1u0aHBQMwTnqMaXwI+6e++aixTqBmGNFzngE2qbJ/qCsgNu+K+R2I/ATO",
-	"qPeEhB4ge9cReg2lfTxFm0/iGbsrZA49oO3daRorzwZaYnNf4eeA+zyltDzFqUQ2FYBiYM7UEtPICdCh",
-	"gc/uY5fh+2704QIH3lV2oiuoVfu+8rartwXwOtXrq2Un+jfxdxBVtkoLc/IeZVYf8MWE2ieHWBAILHYY",
-	"8Vb4l+Eio0D2vBjeeqZIik3WsM+ocmpgGrt18EqbNr1U1M+Mmh65xVl7G+yc8Cv+gWb7OUVGlBdGGBf8",
-	"jiVmbWBeEL2YITPyqUtmiWivJreC51iP9ZfKltlRvlULrgecP79UrFzUdtxw0Qv9Vxg8qunY+XDN3Hvo",
-	"90dFOdY89nej4nejYs9sElzEXSwL541+PGd8K4s8YIygAcjS38JdeaTr9xvXht7amuC2w67T7B3bQq0I",
-	"/BVWN7J6vLMsptAn2FshRk8pcla6AK3SbBbjaWZSber2Xg4x7AL9pekq9/Wpn4h+gibBEdrx9YzB1DLb",
-	"x/J9UM97Wt55HVwRs8GoYrruzevpx0oAH87uRFi+Pnmctk7Q/1dbWDZJ1Cy/Tz5YY8/OOSz5iDZhP0I1",
-	"8MvvdtoWdGGryO/XRjO2Was2O2a4w0+uyrYpsaitzbEIims34JSc/ewpzX22/VZ8OdnFkl3a+BWP0f5s",
-	"4xPRdOLgTkKc3zASMCFjjhwjMbwrx/D9uPMmAccxJYGfJ8CMvDr8sb/RPfMrExVugq0WKuR8356UrYiq",
-	"9WoiJiEsPhq9qN5L3+yY+oQ7HH7ohk9ZAdrk6oZDWJaEq/DJS2a+CSgZzvG6P6+u3fxnqvFp5c1BXvq+",
-	"xV//1ofido83PnDBdr3sa+XyP+EFdSL0MZezsrDY9osIT2yw7yESeDClvCA0z0umLFAWMpqtJi/qEidY",
-	"Uc32Nem3GOI0w9ag9REs15aK2Nst+oz1mdY1o9AhkZDUgiDNP2HPzD/MrM3/wzzNP2zUOW2bKmJWLDIr",
-	"Ot8XLfNtH+1867FWMhtj3TXblmBb6tcf7FbhYfmrr7t/Ebr3b/+935TFbu5OF2OdCV1ytr844HyF8Nsi",
-	"gnC7I2wCG/ICj2D3TKyBEsDdN4/YG6RSW8PAqPLEFS31xXigg/CECQgQaMC/D+VDGNk4RpwQ1RQCA4Kk",
-	"aBidmY+kifn1VvA8QHKAr9ZJYhjPKH5Zwc2swP7HMqdWYqYXVOkDGO7gHKvrQFcq6Ltt6w/BhKZcKWgY",
-	"cisyOZ1irzbzUQzpjbD7LkJolHTF+HKjhWdY5cH2QDFiO2MWpKx0yegUAEIAh9GQSGEo/si9Rqhg85h/",
-	"At89wxPpwJS5rzljGwaYNSiGKFi4lYjsr69lY2/aWNDLGAvafJM0e9BITge4kOZVWh4wKk7xxT35tVzD",
-	"MaTB4cJWWT0AlBVzu+wui/3DBvcWQvjbLND37CkVkfcsbtZjOC6jRbEXHnOi7kD1MhYVD3fIwTM3btHz",
-	"sOj5rNKxphe5u2cBrtOXSYH0MMNUlA9WgofwkrFc1UCxY1cP25XA9ig/a9hF7hiyoaBGyFP4Ad3wp/Cx",
-	"LVyB68/r2pXt3kNADLFpUrBniszq3djyrNtMvtVeWgAUnfhUghqWSBQX44I17S41kXPVjyK8ls3GJS4Z",
-	"U0awqFuD3XWCw4efqgs8hi0lVjtKxGcQlkWLTGKLhmjRNha/LcUp3NYu+lODyPamRTVGbVWhmgS+zW3Y",
-	"6K4Mt+FruT9aI/DBM/vzVTbvtHeNRrwZnbd5Z6eGLZ3azqTOUYDI0gaSbOe/CQO0QKlBVSR2GNQGlYYW",
-	"KsK+BMh41FkNozoGCQoP5txi08DHASokoGYsPGYky7HU2pjNVGBnMgTim90C1Q56WcgRKfiIxdniwK3v",
-	"SWNM8Ka5Pu3+M7tDe7unuq7X6/IXy0qEogo584a76Sv5tvpCBvDEtgT2TXFW35ltA0fFYrf7OiHMLB1i",
-	"i4ngYHDL11/m1qo7ruMY9Ko3g0M76ZIhiyJnza59TOR1T3FaMjLhSstyQbS0+epLWiCUkRkgzONJIsHN",
-	"zvKdNMAXe/16G6tHjJ8iWLqx32ukf5/d0HHb4Pax5/DMl6R3ITPf3mrd8/45O6HH6a1wcDaNogutsZx7",
-	"fyg85OVyzgqm2Rrqa7ZoJFNZRngvjuIpqXGgr9aT9hiKsj1+T97AFHbYk6RVN4mv5/DrEaiHs02gJy1C",
-	"q8PmszsT7pe9aTddt/tRuksSN6CNKKaZ1TYw1px7dnPs0/McIo6MbdUin6HncPS0gGLxDn6/DKD3+Ve3",
-	"Ij0fHbynOpuky5b2yz8k9YFpOrbFrhGTY9OayKsXL6PoXijiZelto8crNWfoE/fc0L5/rCFs5GlR75db",
-	"QMMIizq6vg2BcPhbEgh7uVdA1HWv6Zqkd2f1z21dzz2HMN3OPVMO3wL1S8hJ3egZNrYZ2YzID3z6V2e4",
-	"3wQBvMHNeLR4f47Vb/YdtS6nqm6mTAWbH2NAAbVPzHPkFmPliADjA0gjYEKKZlPdTfSBD/9OHgvfKvnx",
-	"1FGyTIqM759A1J0ipwXP7t7JSmG2zFL7+mYysMgd7XCjY6LCI6tShQmylstg0npCoOwJJVNajrkwn7Bt",
-	"x7k5IV4UxuQZMuxLjig/3+B67lrq0GwCITDwxhjK7Lvk70bzcwiZ/aUCZ9kcQlpqIueEqlsx5UpxMT4m",
-	"VN3ZQkFkEFQYwnwL6HrsU3+iiFx7El0UAN+gWkITZUjBSWx5+8ZuYb1TYzi2hadhkxtqgCfNl6/C6kA/",
-	"/GFDufInNeft7vBW3907DHEtiHnbqGt7yZWBoWop7NI2nIa31DF/alWq9tu4CebbRK00LqouF3u+pG9l",
-	"Ccrw3DaucVVm6k4JQVEsizFSQeUZ9PwZpq0k3q8pvWOBYMgrozXb5LcR5YW6FXBDEuJrecHVgLA0xIJX",
-	"tIZmzlz04uhy8btUAKlgj8s1WF/FGbfKhybhNcrPxH0DELfUzWo0kMgAxSoSwkd1zXVbcj3mLri2X+ri",
-	"MbBNjQ17h/AfFnJZeHdEsO3XTB+cYrWbDZt/zbR98BEnYAv49I5++jk8j2vwVVe6WzSRioWE5J5WX0Tr",
-	"Zu2P0G2b6RYGCyklUObUdpNOHM7FRaZBc9v3Pp6oOzJZ+vy2expnga9taN1RcVIHOywlN7tqkYyWgGAi",
-	"n0opxj5ejBpMZcsNWWwgU1ANyKcivjp80b8VJxDPUEYbooWPANXld8wibd/uOeX6iLx6+aPF8wwMqzuA",
-	"AaKZiujLDalk/9b7acmgRAwt1DcUzV93Ablw4IjtovuOdgKG+Lxwbb9bLWHbh8J1MsNuvYqk/5ISq9aa",
-	"MVwZhUqxnFSzGKQ3Z2wKXcaf5hzN0LaM42/tGKVA4CTs5C5nqbEkXvwQEVmDDCBndVmyQo4RjGHNW73U",
-	"295qOqHQS7oBcRTTH2dPdMzXMPY3f8Lv6V1YAwlQmVxpVEm2P2HfFTYa3z6xnR1eHh7as6yrvuFPx0Qx",
-	"RtKwaSiWh0vBRZyu3lcjnR225umEs0XetCEGA3SoWijNpnsDMOj4+FvHngGetj74fIOP/Kajz3X/vg3h",
-	"Z9yPuvEoJrn49qP7Ag7AVyJxaXsc7bjoNr3pXCusK+ecekN5z4JE5mfKYoC9NAThBzhn4Iaul0pMgXHd",
-	"+5+CH16yue2J+HXj0BitzYNvr15gxG56cJBrAbXHULG2O9v5/Os7GwkWL2ss9/IuOLsu8V9c8R4DwAOY",
-	"xC4r3RlOZWT/eo72EZ74TTM03yRvAz+Dzdgb34LRoABDI+cqOFbc/O35l8Ph1jbBcmdKDo1JlpRNNHeh",
-	"7w0i2jDBIMbEPmJv7yfiYdhs8OuysPqbqxcZFODfKoDGtWHvSFP+0m/Ez6zH9ttIg6e7nDtkpBSkZJks",
-	"bSIN4B4bKrEr/b4+dxun5QmxC0OGiTwFIGfLPW73gcWXc/jtU/n+0DZb7+X+wDYYljaWEttA2y2Em1FB",
-	"hszXs/W+fiFLbFvg01zMIo6syezY9VMCbyxh/RMDb3xn368Mudl0pb6N4InNA3qkOKg9hPuL06GrUE3k",
-	"XMTMKFRKJrLIle22mdMF1B5CZL27k0F6E7bp1Ot0F+96fNJAA3ylhTTAT7qXykxgEZjhjErnkq2A8nww",
-	"YylOtuWhN7L89sZsN6gPUT8i6OlPmtF3yeb+C50YSYuqsUKLjz/pa6btwcZT+bqcqs1PW2/RuV5+v22j",
-	"LmyXs8Guc7uyv8x91w1x1SnlT6BTvkSMf7nmPU9zAVb7135lQ8z3JorzTdfvzEvV2r1Yu5XUb9Zam/vD",
-	"7UIwIe7NPbfRbqubRELVaSMvMLOHlgzbsLl+ZivxHZDFvmLDtM0oCym0C7N083kK02y3DW230FrXdviV",
-	"b8B+6X5/9tt2G/7kORM1tBwLj67NlkgIe8jYDLu7aO/hV0ckrcoiTUhqd83GyxoNA1O4NrciyKrAbma+",
-	"XDGYjdiW1VywPgGgq7E3swLaN84nC99+es51NmF5o8mjHI2+UqJGTeb/xCZj2FT2K1uNv66U2wcaL+d6",
-	"f/LqiZI3PrmqwXNzkSSC9jn0eq2zsi1MvwHOdPvfMavjmxEK3zDB1Dkf+6KZJ0n+sNXmDM8CKYA0opjQ",
-	"fXLazqW5NszZAQYp7nrJMsbvwQV0hwRoBm7khtgV3YolSoswZnzld1LbIn9kX5RWMs1LdqB8Y+B94tRL",
-	"OcUeKti7xTfBtegCKJqOrpy6SR41tDllDkzhc5ctAj+GuDMrsCdrkXG/k9AablXKGUK27D6jpmen9niC",
-	"kprqJyKo95CmQInAwnZAQ9D7E3FhHHotc6zs1ydvZUlSec/Kgs5sH9e00cudDIHp6bkkvk+GgvYdtoXJ",
-	"rQi+Yv9sdw1Qgq6mHiROOI6YUWGJFVu5BvXzoHk+INeiCRGwc6uE/BTgQjP4wHYd+eqZvLDOPASxRsr5",
-	"+CP+FtJ5wWDa7z3RTO37elwz1+3c9ZuhQ2SpU5qzg2rm854S20ABG9yZqUCvu2b1Zmi3Ch3iPBK+oAsz",
-	"oDEh2XRWUM2SW+HvTkLGFS1zrMuPfdodXlpI7Xt0oiph/jKjdfcuFziPqKpcwRRBz5Cxm2N+/Qraww1T",
-	"ekNzgswWETasyGVX5KwwjIHl2E5vTx5zbFRruJg97G0psonq/atrHf3Tz1+SoI/1Tz8besOyk0ih0AK/",
-	"95zO+PP7F0CN9rNRfdNWIHF9JL1xjAlNLSWR0WmH9RwCxXPG5KxgJJeWrrEsjivH7JpTrI7ISrZE2mPZ",
-	"Jx8HFyohlmU8w67qmA7SvOl4EeYlx/JWWBi2ZDTvrxTHi33+xtM2FNKFqJC7nsZ4s+4MkEs2qcSo05Zo",
-	"mmts1hiL1FRmcwwlYvNZW+GLLrAHXj2OLRS6OsA7OXf6P9eKFSNz96C3XX+lFmFsp2UjySt8x9JTfH/s",
-	"wc4nElN0MW0geB0DQPGX79gCqnn7FuNhCWcAD8Zn6voUGtIK6QgqDn/5+cv/CwAA//8=",
+	"7L3/chs3li/+KijuVnn3uy1adpzsRPrjW7Isx7qRJV9JHs9WlHWDbJDEqAkwDbRobq6r5mnmweZJbuEc",
+	"AI1uoskmRTrO3Mw/44jdaPw4OL/P5/zaG8rpTAomtOod/dqbMJqxAv55dkvH5v8zpoYFn2kuRe+odzth",
+	"5IEVikuRkJEsSHo+OnhL9XCS9ntJr2C/lLxgWe9IFyVLemo4YVNqhtGLGesd9ZQuuBj3Pn9OehdySHHU",
+	"5kc+TFjBiJ4wItic6AkXY8LVpuPfMH0q5T1n8VUopswqNhv1c9Kb0YJOmba7dFoWShbxL6SCfdL4QErk",
+	"CBY0o2NGBmwkC5YQqgjXZE4VGfMHBlPh5uVfSlYseklP0Kn5+hC/Ec5rSj9dMDHWk97R88PDwySy/PNX",
+	"5kEYb0b1pBqOZyuXPJLFlOreUa8s4cnIwfEp1/EljwtGNVOaiHI6YIVZNRO64EyRORWaZW1rzGHMcB4Z",
+	"G9Ey172jbw8Ts14+Laew2qQ35QL/65mfHheajVkB87sS+eJkNst5RV+xT9LgkfDDXLOpamzys8PnL+C7",
+	"/g9LGwOTPMd3nwVHQouCLvy83nIRoUfzC6E5K7QyW1aUOVNET6gmtGBkyqjQcNkMBQ1pnrOibR+nZvwI",
+	"BQ+kzBkVfh7XstSsbWcK+PGL7cl1mbdPpczZeRafyxpK7fbxG/bACq4XbRNQ7vfoFP61YKPeUe9fnlZs",
+	"9Ck+pp76kRszaZsIHwuqy4LF+CHVhH0aTqgYM0VGlOcsI3OuJ8BDKBkXspwRNZFzw1H6xFxFNp3pBZGC",
+	"EaWpyBQQkKUx86osNaGCsKKQrdSk/Jy6EcN2J6Cpji3azpHrJLgaZk8XZkWakUGpybuzy1fnlz8k5rf5",
+	"hA8nRMiBzBZkQhUZMCaIlnkr14FxNj/ZEzMdnHa3s71ln2IMk33ShAuiuc4ZkQWZMqXomCVkSBUjfCxk",
+	"0c4xf1khEGJc28zjvSgYzVbzH2A7FaOBjRRSE/Nm21xKHHcl3/mMQocp/VJmnMEm37CcDTVsJ/z3UArN",
+	"BGxVwJ2f/lUhF69GX386MLJZnf9yJe7wL2omhcJ5vCvkIGfTFVOY4RP/sdlU3Lgwh8idnjOhybyQYtw3",
+	"lGRYAMvOxc624i2Lf1qaawQnq+CThIPyEWh/N0wfVNpT7Bv24aeVmvUZvmW/bV6DkzD/mBVyxgptT50O",
+	"74Wc5ywbs+xE1zh5RjU70HzKYuw8fO/lIqKeJb2hLHHPVu3KBy4yOT+FR2Fzcm64yrrXXtnnbsrplBbA",
+	"1h1PhlXl+dWod/TT6kHO3Buff04i+hP7xIal+e/qGsK1JFwROpCl7pOrEaEE1mmUR66cnmy0LnhparRx",
+	"lqFoEIR9otNZbrRNkRE6UEByRsG+Exr0bG7ut2D9O2GWNDLX5ETHhBDPmeO3ZgQBX9aTgqmJzDPQYwtG",
+	"zbcNMXU70wmjuWFaMWWyvnL4mlEHCNeK5aPE8vshFYY9DRhhDzQvqWbZMTxruSlRdKHIfLLok3PDxZTM",
+	"H4w66hZghrwTQypqQxA6plyYPUmWWFliVOgu+kceFWx4zkgGZMCGdMrIA1d8kJv/nHCR+Xk9UQSVfzw9",
+	"8+dcyvuDAR3ek5EsRQbi/iQ4VcOr+9FJm9m8XNywoRSZik/LnBIZFXIKn2Iic2aLn++/ca2M+C10Yr9n",
+	"flayLIaMZJKhrNAsz90Q/060JKklq9RN9k5Ub/tzNq/iWRu1xX0TD6EiJ1kOckNL3gqoxB1aHSCU8fCj",
+	"TGIa1cE/TJi5D4a6LJmpuOZNzgXJudLKnwkVas4KeM5MHNYTPwNLfhuxPfcOsrz6pGsnD3MExjAy+z9g",
+	"uZzDcvwd7UfHRxW7C0GbRy9B5Meox1LsrGAwKaMbtH7wz+hDWOlgQHZWUK5YVhFKjbdwob970Vu2ApNK",
+	"b99AS1dOE+2u/IHuFqWyskXXcnTWomLBhd6awmqqzk/W1HcmlD+9+hEkNRvHasS4ruoeeU5dSYif/efl",
+	"4K9sCLIUNgckq1ot92vk5k4xcqODEx1x2NrNX5wxkW33prt6W7zadvxXMyY6qdqOq3NhjB6hVZTwV02i",
+	"QQxuG/xO1jWqXrDc1qN9zXPNwN1Fs4ybJdH8XXDII5orFlNsKq+ZEymGwM2/cS+sIWtMtz55xUcjVpjF",
+	"jzjLMwVekKGcDrjRVQcLcnL5KrHyBZ1LcgT3YrAgV9coLxqk13AH7cOdkfQ+HYzlgfnbgbrnswM5ww06",
+	"mElzJoU1PkIBZF1cdtsat7n7gL/URuv1kjX2YPeRC+8n+m23rBJSu3H/dP9yKEh26ffZYAahZ2hHzpcN",
+	"vr4D9wz4DXbqWek+/5AR7+S6fW5jjj8UspztXOx5k7b9vWc7FZdoS3Y6qd9MulbsoCFdR+gLVUYUmIdq",
+	"QnNztTY63tL7ao3rNrSgGu5bGX7Aj9MnZ+C9XeOyXaFzPkZRQIrroCYkgU7hXYCWfH5eeUveWduscVPU",
+	"1Shi4wBnoQ2F4Zgoxkhazm5l2t3d4JlQd26Et/pz07NrFuqie/H4Y00Rh88luMLWrdlkV26dCmXsOmUZ",
+	"L1rSoFaClm6ISk+Y6JMf+IPRO5XdMdhHQSi4SBPCNblnbIa+JPwjugFwr+8EDAmeipxqYwO/XJB3Uulx",
+	"wdQTRYa5HN437fQdn8OXOYLKb7yZjnvGwahLeaZSIguSjkBTBtJsigPzSox5GRYUHoENsJcik2mfOK+t",
+	"YiLDp5Q5DymGjEwhnDxgQ1oqFhqMc6pILpVOwFEIXroJ1eD5MxSiNMl4hs4lIV2gnWRGl9ZzPmR9cjqR",
+	"iglDSLdyqLiwvgZuHXPGRGkcfBuXHXnbYe1ZWzMDPG3qEUofxordf2+vQsxuZUuI31BTWjNpmkZdLuU9",
+	"ywjVfXISmH14P+E2gXmTs5EmNJeC9YnRrTwFESnyRVcO16qbtATZUqugpWB7Wu9t3WeUgCJnzFKgxpEs",
+	"XpUFWFLWlZiSBdPHrXE3JozU+alnv9RLeq/Pr/EfJ6c/Xl59uDh79cPZq17Suz67ubr489mr4HYu2yvm",
+	"+GAb+zfWVVGdIp/OpA04UKMX9zSQ7FN8AXYHj+DswYZWlk80o5p6r6d5jKT4euQqD72jYy1FW59IVNSq",
+	"ODvSmk1nOhasY+TN7e07YsNpfXKuFZkwmjX9RU8UGNRAXxnLmWYZUXJq/bx0pK0bynnKuSKKaW20k3/7",
+	"5pBkdGHUkjthFed/R796wZQ2Kv5CEeAuYmz+v/LPRczvzFLM2/od7ubKBXUnplktapOfW+eJDeewLPE6",
+	"k2LDgqEDJcKVBFeTeMjDe1d5zkgpMmCoi8Twdx8+mBVyyJQiGd8k7GFXZ8y4lUp8wcBvESdV92kb9ckM",
+	"V447XJFQ1hHqNT72xuhxQYQ0/vEBG3MhjMCwl6VGci3TwAHfWB119VyCZ9EKLfRmfnNjhZbqVGYtK4A7",
+	"hA8dB4ExONbC0ZNdVj/qY35gRcaHEcJJ31++Orv++OHkv9Ij69UjstRDc/cWTPdJ+v7SsL5L/7NgcHfn",
+	"PM/JhD4w+FMl0g1HDinNkKDSUmZEaZ7ndwJiFFLCdayHv6Z0gSMCVwZ5TdJXZxfnfz67PnuVHhE6HLKZ",
+	"ZlmfpNdnt9dmytQJJuRBMIYqh0PGsv6dSG/fXF/d3l7A28gRhszcOUKVEXVgtZCZmTiM+fr9DTzKNa5P",
+	"gB6DnyV6AnEWmGufpD9cXZ41H70T9lkqFshdnEzx29xLenZHe0nPLw5kyu21+dVPGf4GM+olPfO1ZWnT",
+	"ZNL2soZEWJ19C+su+KDUDBIj12qSdV55zxaxhI41XjYJjge3L2f/+/3JxU0v6Z395fzm1vzj7cnt6Zuz",
+	"m8hik94DzcuWO6LZJ5T7OKLRFMn12XPCPs0KzJ+EX+3oibtG8AZ8ul/3RT5rSVYMt9tsACxoaWvragBk",
+	"yfUbe91FHYAXURsoM67PhMbgf0xPj9ztIeQ4pokxpTL7L5Su5l8DLjL4TcC/jklquW9axWdBz2a5Aolr",
+	"TGsIddl4l80INTp4P54FodsSTtnBlPKc0Cwzh4NWc6lYgb5yAeaC+ZuW95htGh8cbZP4bz9yEbFcUvMV",
+	"s2oY2fxjVshxQacpCMvUKFUDqlhqeYMNJoPMQm47MExKxAOUdj2r8oTtHqOJaizX+ECjlcELzISN+G9s",
+	"kF6O6gI2SpV/VVL0r+n8rQ+cdbUy6AayDTOIt1jKnKrEGv9IvWBegFVoTyXrkxvUl0BvNFSTJaBZqYmc",
+	"i/2tn2dbeDlxDi0Uiz86km352Tn+IiyVFS0J6uay+Z9RAeKKnLw7X6V+tUzygUfUuzdy7hwBEq14YBNH",
+	"Lms9wTuckBlVai6LLCE5F/eJ0d8PyllCJM+GCVE5Hd4nZCinU6NdyMLMOn7zHzhtcajqerL8Gi+LMcqp",
+	"7oXswvEsXGviOGvtfKJi1HDnuE9sQ/9RxeZ34kSKTfZlmd9fMwXxhV9XuHzWOjBoXjCaxXI9Au/B3DA+",
+	"JYl9eOPQcNKzl30rt/2oVCxrneB8IhWzMSCfEURzTEbZYqalyCQd5Oy90DzvziJLAVdmeZrnmaqyhYMU",
+	"uBXpJRs4z/1ZV1tcnWm1edX8mguMEdcpqBzZrbnzy+SF5m1b7EGCxxBcvyelnsiC/w+wrSPyktGCFeQf",
+	"f/t7CrlxNgML2LzNf4ttrHazWHXlcKrNzcFXEzfjlqVmTGhOc7Wh4syM8tNUnb9dH6B2LHTp1e9Wv5r0",
+	"5gXX7ErkCydwOwcQw03BeQfziG1LM/k0ftiVokJtkskTOFM+sskPatmJ5f0lNW9EPAMHIlfL375Gogbl",
+	"bixlBkqftR0ZkJ4caQw/gDAZTlhW5gyZAkxpXUTyk7busJMWt515xJurIJAleMJtCY2cb+KdKZguFjam",
+	"2WBxflHet2TMYqUMMx7RYv1atNQ0X7fVS9fGvJMERxXM0R9LnGxmTGRMDCMGzgq/mpD6uIo4ovrN0Lu4",
+	"ypcmrCplU44VZB3ZKJHhhzkf3k9kqVjUDAXvs+GDLWVLNZPcprH5V2KLPwuys9emWrsL4/ONw/I87+3D",
+	"RyDTGdIS++syjZbFu7NXV7C3yGsNESZaswJ9uKBVSV+jhg9lUbCcVhrL8lysN/dSNQ/72fNvXnz73X/+",
+	"yRzHzNzGwsz2vw/+/58OD77/+T/+NUY0TGS3PBZ7X8ptbWYZK7rofqeZeOCFFFPr+F/+3dyGtyuyhuGB",
+	"G02H9xGVovt5NAa8hb/GPufIs+UQfGJWzO9Z6PiW3krrCRBSQfCm+/6ho3Sd2HdX7gafXhJ1waLCidaP",
+	"J2mUZvpyRBy0RoDhNjYOsUnKq1jEjV+dc6Fdv7+8xCjV6dXbdxdnt+AwfH1yfrE+QIWeqRs33U08Uq85",
+	"y7OzNs5MgT1BwRCwZyAzyJGMBafaHN+DwqhhkM6SGPk1AeXQnVOakFSW+qMcfSzM1pj/FlJ/tGcyyNH1",
+	"hdrrR/h42hJZYXnWErmgehJ8GiOdfTxfpn46/Bn9RnWvlU8hjX4tSPhftWvgZLd6cSbX27O4iAR3s/rK",
+	"GtckhMv6r+27688fOLCg+VNMUENC2CLTFtZKsXwhl/Ieij775CTPze5pRaalzRg5BoGHHNb8ZE2ggpl9",
+	"ABMmItpqoqub5V33ztbi898eLtvi4QU+lUJTLiJ+v1OqGJmCfFFdHMz1cWEqLDLsSdO3ndgaGyoWNutB",
+	"hKGVDT5t+JNqS9/8toN/f2UhLfz8Kh5j9Sasq6D//jD43zptdcrFXsZ1Vz2SBGNY2pRRoQgy21ruqOPO",
+	"XXhybdeeLyV/lIL/UjL7czyxM8bV7b3clKsX7G2UH6fvzq4/nv3l9M3J5Q9nKWqVKtAejC5hlFys6oO4",
+	"gSuLIunp1fvL24/nlx8/nF++uvpQex2D1lSTnFGlSerzOdI7UeUiwqggSrgg6RwKI11aB7BgEDBuDpCp",
+	"WI/AhdMHWVmbUTdB6Xdns02FxLxYUdTtxApFMlhYN0+1YiwlKIVmWYKrgvAXLBILC8Okleur97dmXSfv",
+	"3l2cn57cnl9d9pLe2eWfz6+vLt+eXd52W6Gb6mYLfAMVtq+dGK0z4ynEWlvqp2BFxpCx5hocJQSCZZ4R",
+	"iCwbQWgdPvds1lKuJtp84z5kuCZyat6P6V0XXNzfeLfVBk6eyte1SYB0V66aFX6rtxEvtfdILfnUMS4X",
+	"VWQmVL0LPFLrX12qS4168M1LTqcCN9xxrRg4cIQySGXslDh9H48GyhkT6VGYEaYlJDcbAWq+E14xM7Fe",
+	"4l2D5t0oL2+lxULma4v2rs0zUMwBgv3s04wXTMXLnJkArteYNvhDE2Jz+3JAueluPWkmaNTwbMa+MV7i",
+	"3BsSsqPsyzGqu2TzkFg2uEhdvZ7P93WXVro7L9ncO7s3cQG3n+tJlZlgA+Do98H06VJontuk1oI9yPuN",
+	"krksZW6YstGdblucX7LF73XJ5u9VB9uhE7PyBQzAQMxtUOY6GJUBsQjynCCBqgTuDTw3Ad9ZQ0Hu4owX",
+	"0TKMN3Lu6iCG1JaWOy644a7Pary1pWLOXIIdUf0jztkFBtaed+Dgj6eLulwwOWeZV+vQ7UkyPgboCJbn",
+	"qk/OsI7AOtIx15xrm/zItSI8S5wZhAggJJ2zwUTK+wOepZhzifnlFQQYZmjoYuHwDbjNtKNkxgolBUKR",
+	"MIS0CJAXGvanoYBYkLp2t3E9ncSXXeapq7CK+voVGbBxKdZ79u1oEZvmKs/MFkPCfVjXizXecrQcoulq",
+	"XEOGcCSmjTlKG6VL4r6dt6iUjkqAGxhSwZSHcOJJEPktMVjgtsQc64SqEKlCOPQSiXp6pXuvPTacyw3/",
+	"nxZOMaViUd9SjJePKSg5GeFCS1wKDgVXwv6Rg/nUX5t40hkCROmz1QnM5hF/4zKehVnM8TDL6nCY3WMo",
+	"DIF7GOxEkOK9STiMWtShVdQYcqFrfMOG0jhTLXrWjMlZzuo3PyGydl3ivvXaopyLvdOtqc8zlhOyTVXy",
+	"bhiSPZrNs5w3WbTzzSc9y7g7JqbYp9vxP+wDDQiQY4tEF9z5cTy3MZZKVE2xPgFPlUFYoMbOQx64Tmju",
+	"IseoJoT3lmUUuWTL5tfr82ufmr0UsCTp9dnb88tXZ9eYZg3541CNpFwdmLfawrpPwCVJXYmOHb1Cm7kT",
+	"MbgZkl6/vzj7+Prk/AKKjMz4+Kfrs9MrTEBHsCDMppNFAIoRYD3FQJ5gtrYykWvzhNUcSPrq/Iezm9vU",
+	"CqqIOOBo4jk/bs2jBbsHWeK4TWFhUtIL1+P+06+ll/Tw0+u8QjCbRf/akfB6rxC+AZSyzMCWE842SSVd",
+	"rCdISOgbLNaSZBVGayszQwo4u73+L/xPl5sRliQAubqqhISk6OBNSbGUZgKjnf3lzcn7m1vzRJhzcidW",
+	"Jp00vJiuNs1NrVFGYH3MSc9/rOMRbxAEbDniWz5luQUM2R+D6syBrko9kJ/aDtoF2/BMa/VTrlw4uMsB",
+	"WlwzJ2kWA4W7rF1iM8iC6ag+0y2zEBWNkzFbCYoGhhMaMfhCvVooqJtdzjLqUODW2HlcemznnaPntIIc",
+	"7G7dD8uiYEK/a7N+mwldOCGs/UQ1Bux6nxPkE4/7+zSdRd299Zv4qcI5RI+lwg6tb6L9gWRMU54r8m/X",
+	"r0/J9y++/c9/3yRYf89FhoXgtqRCHREuHmjOMSv/I4QoEzKUYpTzoU6M/ZWzxOhghqiBQD4W/kC1lB9z",
+	"WoxZcidKocqZYUYs+zhlGacfzeoSMmV6IrOPEPU33NK8Vwpqs0cZzmfAs4wJHNCI2I82zV3Bsw+U53Rg",
+	"5uFi28bIuhPUXBdWxZWoMxfRGYelcmbNWG1h7lQdhTFMidLtHqsJnc2YYG7rwM6om59QAm8ugLm5WNv+",
+	"RLUn6nRntEEKxyMsi7BmIA4TAK5KLHvhwq+A5HLcX20o+JDtt99/H7CmF4fxhEWHcLeyghJ8grLI4juo",
+	"bZZTM198DkXEA1nqo0FOxf0xSc1NSL2LAelfETqjmJodZpsFL64v4tOYIeRw7bzRYBM7qv2O3fFrRrPr",
+	"qoh2L7gQv2N4hFaEpfpevKXFPRzq1Chl+BbhQmkEjtka/ez3Dc+AtBUvHAmKNNbUgkA+pLSdJR5bw+A+",
+	"G78KQymGPOfe3Rxx0sYD01I5RWrq2P0DuKh4sWXtRdIbFTIies98uB++w0QGRwxp6YB6wO22mRtGQS7+",
+	"429/7+wQc7kYaz8MD26xqilXKjr+bZXW7qvECc2NUjaGYpYFURNZ5tkxObQu9jyH7DeW59tP5AaY7ro8",
+	"ap55cEfElhlB9xbXxQKHqvnpWgRF5TWRpb4aXRszoeNeBBg4C1JQLE9uwFQE6XEDOrzfYls2gMzVEdb0",
+	"j7/9HUxXvK3Nqqg1VU3s04wN9dr6K4/YjIl9Zv2GlU3NPgTFEUChx77o2IKESAuDLOe+KPSRLMWD0MKF",
+	"hW0J7lHi2UZF+03iqxFDbSPibKoFOONKeOAMBE4xAogKW+0qR8uwVpE4FH9YCSDtgVwRcoHnzhms8CBw",
+	"60ERVkTTe0bkgw2vzWVxH8/tGOaUT1lWs4HXmcjOOcaVCyjYG7hpsSB++xpSk5bLf6p2Nfgt66Pb7lsT",
+	"qeIZ+jxr0fVhdiqpok0VVvoY84e5JoMFlOIDVZxnXidw2ityhiosCtGGuDKbU6VfMtrwG2wIauMHiQRw",
+	"DFVCUAhyT+SI5HzEurOIWUshdYSNyZw1azh+6tEZN4q29bP2kl7G1QzSd3/+eRPevQVky0OFCt4hNgCU",
+	"guutXnWrqqN1BNsdPcDEXuoGqbfcuhUM54Ir/VhPneNd2zvpQiSf+J2Z24A7ghlR32PBqJAt4Ea2RFRp",
+	"CciCKLucJh0FW6pvwkBmi5cLmz2+mgeYR28m9Pm33y1P/xVGou39hVgFZJV96rf0l3AtTTrtfZhzGaFp",
+	"x5yiKXbvry8QTQGSI6TC7WqAJoQVC3ois/W0bp/z9O6WVNumJNjeOEXUsZeW9TgzbB3LCbLdpmYdL8iP",
+	"/GWHI97xbiNzvrDOb8ukeke9N7e3754+6z8jzw8PydWPUbWrKMWQRtUk/KjNCQC7DjpOFGRYdsHUDyZV",
+	"nUV8y3XBWXYCexmtGbPxJ3VcpeFU6Qf1ncU4emQ1tqghaBeXlayq3l6Thn/PZ7P1o8JOBbhq7iuyIAPG",
+	"jWJdxV2w0t1ipBk100ZtYWWjkfm71TL7G2qQdgeqWbdt+qKqnamv6nV3NHkLN4uA8sSBXad4+GkSqtA+",
+	"PiXRVRAEpNZkMe2ok12bFWxRA2qGL7gNrcq7TQbIFikWLhVkVZ+03QO81zyeS/UjkXheEPvbZ2ivmvM3",
+	"yzOOGYvuFL3A3eYAa5keu2ugGL9+V0XGipcyhmGya3doeN336w6NL1fmbRWHSk4ZKCdTuiCZPMZaE6Ob",
+	"2r/YMkTgI94RYH7rk9RlQwA6n8/BSFz3qgSzKfskZRnHx7BlKFQ34lGrPklpNuUiPYLQnbKQQcZOKjOu",
+	"XZzA3YgHzuaQiO++bX6D0Y1ybAZaC8sKQAj9a0xa36DoEV+EHb6W2hB7VRrSIApZTFmBv3o4mPrmw5+D",
+	"CA+8gW0wIXdZS9la+WAlb8fEKz4WXIxvWsBXbm33YleAk84nig0/YgbEgCr23YvuoCtNFaT26agYtC1V",
+	"G6KnmLLshosh6+gyjfAcEHETbqyADarvt8hHZYIOLNrIsjOkG3eoGMMoKMBb/YZ97jOsrIF0HMwlUKLG",
+	"VR3aqqFjNWCr4xpVb7yVLLDMjVZvnuyelgofeqD5yoXlUt6/pMP7lQ9ZHfaWTWeu3V330h2Ui1fiGvla",
+	"/KwLBvrE4i0XrvY4oskO5Wzt6d7AQ1s2B9O0GDPd3ba5hedjZo3Pj4svBUKUK/cTkfu29axsiLA3p4Vh",
+	"NmqFI8HlakG2CFdkxooJnSFjgxZ6Va0/9faAtqlCas6hX6WxDiDb1/reiJYEMjjUZvm9Owm/e31pQ32i",
+	"edS1itrYccf8WpUrq2Kb4aEnISP35SGOXwbMrt7ZDYjfs84mnS3f5NouVPS/zDyWOUVI481NWL71y1c8",
+	"ynzb5NwrNuKCb9GzwaIl2BIUR2sjC6CwrJIGEskHujGx6JECqjtd7k6O+RUcJpESChulCNu7AnRElbQX",
+	"OgBtqTovmOqTQyIFCcvCXaNW+B2MUTF02AnId/703Ys1kAHddyiQxt068jq5vNyQ12YLIUY/BFKrMnIt",
+	"xxDt8TlFjUX3O9eBrwFFXRbU/uSeBVv4zXe1HYxy8og8Xz75ES2qKi3XfrYZNgVEgLrC2GhkaziI3xuE",
+	"czBTJFLcido+Ib00cAMcyeDXIK4Ecc2cEWQmaE0ZYYcuFr8P3x2++FMHWItlpWVFNuTbUmlD866SAZdj",
+	"tsS+FAECeUTLvS3LSSO61Op0HBevdAYjaPa2R4y1nmx+P81zZdvJ1nhCn7w2A8dof+tknoi2186qfM/i",
+	"AdNzxgQp2JQL9O5C0nGDO60pcDgmhx4Hx46D9Fmn2TpDY5/oUOcL5Gp1Ynx2ePinXfG1DRTc7Xob7l8P",
+	"XgH9033KNeV5tRCDwo8A68QIMEg5SCpclGcrBJYHmoNr0G+c7FqYmw3W1NT4d8yMtudF2+rBAfDO4Xrk",
+	"nQ3m09Sn2yngA4LaWJhfwyQgJ8hQQXj+h675lWVwaUPiphEC2ZPyEi/zj2nzbarwm5Zu+lA/7/pzu+wM",
+	"rAbNpE3TWKoXULGi1fSuPDz8ZgixddhV+G/2f/DPYS4Y/pAe2dZ0Ph8JoxGVx9M3jPprmY2DqpFAv8Rs",
+	"smreLQnhOR2vVW1AqqFOw1XYbt+WLDaKVqo6NEUyrkD/N9O3ieo4Un/z9vRdy4KDs3KVwbYPS70IhUPl",
+	"cH9lBfIm7gLz0nUp2tB2m3PTzhMwlNMp13qT6mLD8y6o0m9kWbTmtNkm8BZ4AD4/kWXRQRENjtieFoEV",
+	"SHl/MKDDewvxpidsenwn5nYEOWWqpssW2KGDa2v/KIe1Zct/Gj3wunZa/dS2y2up8FEpx2XOdlHzCl7m",
+	"vdW6mtHb6sy2riwLbPhNM40pz+M5vzikDcFg0HvN5d0iLU7lcs6UvujI4+zjhAWTqzjeFhzLDnjdPfM1",
+	"eKO1x4ZHw35MbqmDxw48YPasYmR14xTpjTxFrGA1YM0+Sf+/lChNRYbmsNE1ixLS9YYTWtChZoUClE3U",
+	"0yCdoAvIZgV92woY+fzxgJEB3u4+PwPQvfv7QCfExmWjaD30HobWIBrZxa9YP0L5wIqczmJaqlUWVzjc",
+	"bMASw4Y2ZjlgimcWzIPNiRTMWKpZIWeArBJzqXXxg8REww3T72eb1pZah2Td6tgTIl+ydZ+HLf0qvzlQ",
+	"mq1Qa6BBrYRPuwnseg+Zen1+e356ctFLeh9Ori229fnl66uOaNZVJGGji8TH4jxSJgQwf5Hs9VWIgcte",
+	"9lkhH3i23s+Os3jnnkaklXJ2yVjWgqHpm8JA2fOCtQBkmimy7Fy0VwNA7BxAy0AtBdRu6vopkSgaXZck",
+	"RPddC5hYX1CUJGALLri4j+BUhrB5HetQijyqlcm81MwmVtiG0fdCzhV2sCwHOR+S99cXCba/o4AEvj7h",
+	"wXwtCabZvsB3AUUsoTtfzZg4f0VOpRBsqImjnnX5IPXNiiPUeZi8Qam1FETRRbx6ILpxVSM7+3rOaKag",
+	"YEGXhUghZQgqGcBUpWNm7ge0EwUbRndAMrd8w3w/un05Hd6fzGaRjSPwG6GzmcOMczHcmVRaERrJBDYm",
+	"mWB5VOmbUPVSao/vuHyrJlTdrM6ucbfLZdDaDqeweaoFG9VwWOzOpN5RPWlHpvdZ0LPZE0X8ew9cL3zF",
+	"NdCwc4kDqFbxAN1vKxpffyRuk+pbEll/ZParznDriOg7e56EkoHUGAv1h5+4Wl3YH1mlvEO3IS6GcsrF",
+	"2NHGcXU2esIEGcncxg9ctWe0RKAiiwgQB5zHS6nJe8OUr05KPSG32Acv/SQ/DQ6glVXd//nNHjWRgMiX",
+	"Z2t/fIKQiS7/4fTQ9Uj5PnFldnCxrZ+Ckn9ZduCu1VEiuWitDuRqJy2N2XaPtq6Z6yR+q4673Al0ssOB",
+	"GxZmyCR9Cl0In4YU/PRXnxWefU5jC96TKuUvnKe0VffoLOOb1vub3V3PLsmFLTtIEIKLLgA1I2dKkbQs",
+	"8hRQ0vgDE5vckWrQwKGJqY/aiqNHXYyvnOI32AobPGlSupChCNmQJNtoLUpg3q21hHuE7br4Bj02gh5f",
+	"MV+cnHfX6iSAO637YA0CCqsDskW7jEb/v1/aAqDa6j66WNKfrdTs0Pp+VbFm4UpW1/kxq+Xss26xWlaY",
+	"5hVWKprzclua1AkiRkk2uroZk7pxuenziZzWOp+NMJrR6EhuUd6biO2MTpdhiR9pb6/AQ+/UDtzux2ZG",
+	"6i1TuoLgiFUYV62zjaAL+r807m+8V0o3DytbHQ9yGM5zW1se1GNF6vKW3RhtMFVufKykNKrfiOa5MSuW",
+	"QkxcYdECgDzacHW7pVPYksOWJlRszAWoH7WawycKJrICwei0FSorgCOqTx0tOtw4+51+tCDaNfVftoGU",
+	"a6qJlW51vEK3L9B3BbAEoOtqrc3B+8sfL68+XDZwBaHkqJf0bt9cX93eXti/vX5/A//64eryLHq1HgXc",
+	"uvrGtQOuus1JQjKP8qR4m9otagDsKy8XLS3yNnZbTLhoCWky4atf8RpFSbBjev1OelWUym1WSwC2VCwx",
+	"lIal25RMIWVqg8DgUuZxve8EbFZ4COswdeHgdxFYtN2D9xVZfC8yuZNe3QXDavgtwomtpbchtNNQlrlL",
+	"TiGzUm+HV9PeodrPf3VRresm8ej77ILXcbePd+yv64nT1vhmfdmLUmXMN2iuVItzsAIMA08wZgaMCjnt",
+	"7+3iO+fuyssPua/dYYO+XMXI6oqGWE+LgC7qR91WANFGo53s9YbGtpIif8vOLsGutK13F6wW7vbeOO0H",
+	"1CCWJ2mUvJU1Tlt3sDgZyIfujSGmdEHmlIfpZgtIhK43i8ChlUsQZg9tGqQ7szZwdqNt27iIL3zSFXY+",
+	"FEFtXg25UVks9TFm6/+rxZp3Vh8bc+JHXP0AoAGQpi01tIB26mwEf7Ft8xn0SvICW95hCnulvnXHKpqw",
+	"PGvZucsK3znIS0xCpDlSsCEzxhiBpny2l2D3reoovZwdvuo62wv3o3kUsydOpbDgz/Fyw1aR5SH5V0Od",
+	"MVrA+RQVClgErb/Fy0M1eweUK0UWN5kjiUi2BffKgK+LZkF29ZTJUq/E6lr6yhYCsyzyN1F4oFsHB0RF",
+	"Rmay8OBF768vji39WLAg64k/g5QhxEeu1UvOagGa/tdX6fmVVHBuV1Zpxa91OrnzrDOppC66osG6KhGt",
+	"ukNLdNi8nM3bUJdnK4TrHuofLc3FMbw2LFQgXJD/dXN1uVywYPb5CSB8k5wuZBmto3pE8cKj9IFSHHhU",
+	"oz75ULmRAMsUJMBqXSEJW4yYu3wnypm5Et8mh4eHDgj3GG5ytqj8ab7qhM5m+YJUA/ZD5QOSmO3um78+",
+	"P0SAScP3bHLF4XI1UofOzJsUuQZwX3Gyq2nOLw6//y4K415zTYPewfXE4qVgaLFPHOg51V59YtBXDNrD",
+	"mEOw3UEsDYWzCEpQvOd465jvLoRwlQ6YtPWcw4Z7c7pwvWocZmnjRNfx9C0tmIbs71JGGGqxHZWCxCJ1",
+	"ooG9CHr4PKqCsKlUrGrrRwaLcHurCsCBLEW2dM2ehbcMS4u4woDvE0VyPuXa3754jnXtNq7Lud4grH8D",
+	"2nt4aYyacKOpyGiRkQ+uyFPRxVEcjOYsYM+lQCdEgyN/u8PQ/IaaXCDlojpdVRW9lF/70hylbapu3fer",
+	"z+a7+LUKtEOXxNV6HCeCTLSeQa2Q1jMFCUHkJLDzsMsF7AEkPGLbZduBsCAp/JImkFiOPTPgBUiwgGj1",
+	"cn/Vw/1lToSq0QpdZIuMiboWwjKu/99RQmxYCbK6fd6U7iDZ/2nkemuihoJMjX1L8z9E81csmrmATGnz",
+	"7Fcvl7dJPnINk0B9heqwbWXupsIU2PRXJEbXS841e1plz6HYrOXPLYnIzbLeYpJwhQj8sZEtgweT9MZM",
+	"sIIPO4KLhoNtiDBqX91FcMC57/cXH4B6/pYG3FYzAPQFLsZYfQf/xQKMEsxdgphY0KuivmoABYo75sBx",
+	"XLUtYbnleqkFEkrRA135xG2uDfwcT3zZGyCgHECa+Tbh5hpsxho3YBNjoXp8fXDZT3EVBNgyJUBFzrAs",
+	"uF7cmO3BY7NVMvGD8yU0RoEaFHKuWHFM0o8f30ilD/BapNhYA/gIuB/Ny0Mp77kHTnM3qDpIOuM/MgvH",
+	"G82zPbEVO/Bl25WvDwhrZuZGMDJaYIocjmi+3/v8GYoQRhGIX2i6j1EGH22eswEJakFBAGey3gmwfyfu",
+	"xAF5KTNuYx9Gx61g25+Rt/xln7wX98Lot0DdKrEhFSNdbTO+IVUsIako8xxNQirsdBxoNCOZHJZThvif",
+	"d4I4d8sRyZkxRqi9O7aJwJhhlpjDJDHTBI8uTnPW2hrxGGsJoL8h4WJWIkCEYfRM6AJ0rhQb8qVY/U8B",
+	"iYflGXzkgjuBOqNjM70ZNVKh4lbQ+QNkGDYUp4qkw+oXrLH8pKFkywG0UgfxZRbuAQjMB5yyMaULUJ+M",
+	"YId5nIddZczqvvnmm+/N5N/fnmLCHkFvoOCCkZFNjKc5yfiYa9UnJ8J91gGvuqYyrrUhfOcDgGKhSEWV",
+	"2ValPP/vb7+p2ncKKiRqUspNGUJlwLNAHczYkE+r7+PYFFFRzCNaenLRTJj5eEcl+8SVPiIvDl/Aa+8s",
+	"dRLFIL0bL4vZ5xPbQRIo+oi8hGtC9FB8/Mff/p4eu1tss7GrKjlQBPHaVljs3l52R2kOhyvy4vAZKq8v",
+	"Dr+xpA4hFpn73i6227QZWjCW2WbAOR8ym67IMyY0H3HDe3snM2NBHjzvH1Y8I/ibYV3ldEqLBaDoOjAo",
+	"jzvlaNQDoFR9l8yl9ViDts9i79axIx/I6T2zer+gM9476n3TfwZzMRoA8MmnWE8Dki6mkCLMIB4zH41Y",
+	"4Xqzt2DhF2yGmONgh1kMfOz15aA2oPbMyUK8kDcaNC/oyp1SrQs+KDVTqW+sZ0E8ELRhIUssZMMqtibY",
+	"C14uJS34xgyS9IU9c5wfEUblv+cz6JhwJ3y4xeZv9XKuNH4aNqugU6bBrG1BBKweeWrUvxtNNet9Tro9",
+	"XCFkdXreQmd0evakEgOdh5flBnPnY0F1WXR+4ZZ90l2ffctF53HfYyPJDk9bzbPDkxfG9gNwR5ePDPfk",
+	"+eEhlq4LbS3/QNg+/avN3UBVrVNPTlC3QcZH+o3ZFtKu7A0esnZWfGg/16euvfDnGp8xYs4OlxDBAOoD",
+	"Lg4AtY6xPSqS/s9Gv0Qd5wATkxzWuxnSso6nARIeGA0tgWypMCMDeAWg+ENND83zgK1VqP62VWY5u5Vp",
+	"gmFrwMEYo/8ShDm06EzsYoJ+I5ZbgAZi2/zDu81unGG+pPmthukHAhHb/kGozore+URCOBu27NjB6mfI",
+	"u2ZMZJCXLmqQMuG4XjHIc2eDama0I4d2hbwfWhhbq0TBRokWVhUM7jmWdQ+4RgpxMnGPcKae3rCcDR3H",
+	"+7xHgn9Z5vc2fzZC8T5ZIJOCJb4Z24SKLIe65VJkErzXj78HJ9W+YTTXkpGFxOh0G3zDg/p9sIWKPPv8",
+	"1EwYTe5NZMj5K2A78av0rtTK1m7DpQrJ33WUNwqfNWmJ4mKI2d5z75Mz1wTlsm0lWF0NkTlD+ajqRMFy",
+	"xe4EHaJkh/Az3l6r13mihSR4OrWgU2YwMGmhhc+MiT55JxVCY42wzY8hesA44johxlrP70Rqdo0OcgZ5",
+	"VekxVoViFQn17cqNdQIQdETP+RDSzEr7hwpQs35XzO9A5CdwRr09EnqQKL6K0KvM7MdTtPkknrG7QubQ",
+	"A9renqYRyDjQEuv7Cj8H3Gef0vIUpxLZVMj5A3OmkphGToAODXx2F7sM33ejDxY48LayE11Brdr3lbdd",
+	"vS2A16laXyU70b+Jv4OosqA/zMl7lFl9SFcn1D45QHwpsNhhxDvhX4aLjALZ82J464kiKXZdwlY8yqmB",
+	"aezWwStt2nQDI9KMmh65xVl7G+yc8Cv+gXrDWkVGlOfQSozfs8SsDcwLohczZEa+Es4sEe3V5E7wDOF9",
+	"fyktapPyzd1wPeD8+aVkxaKy4waLXui/wuBRRcfOh2vm3kO/PyrKsXbzfxgVfxgVO2aT4CLuYlk4b/Tj",
+	"OeNrmWcBYwQNQBb+Fm7LIwvbdzKuDb22EPO2J7/T7B3bQq0I/BVWN7J6vLMsprS4V5UVYvSUPGOFC9Aq",
+	"zWYxnmYm1aZu7+QQsbc/jIsnWGc1+9TR8dNtqovPfgRTy2wfy3ZBPW9pce91cEXMBqOKadQ6oIGV9GMl",
+	"gA9ndyIsD3cfp60T9P9VFpatOTbL75N31tizcw4RRNEm7EeoBn75w07bgC5sU4Ld2mjGNmvVZscMd3jv",
+	"qmybEova2hwxdVz3Cqfk7GZPaebBGzbiy8k2lmxj45c8RruzjU9E3YmDOwlxfsNIwISMOXKMxPCuHMP3",
+	"486bBBzHlAR+niBn5MXh9/217pnfmKhwEyz4rJDzXXtSNiKq1qv5tJZZ33pRvZe+3mN9jzscfuiWT1kO",
+	"2uTyhkNYtlYf4OvQzHwTUDKc43V3Xl27+U9UozTBWXS8cPk36svf+lDc7vDGBy7Yrpd9pVz+J7ygToQ+",
+	"5nKWNj23/SLCE2vse4gEHkwpzwnNsoIpm8UKBfJWkxcVYg4C9Nk2Of0WQ5wOsdNsdQRNqLKIvd2iz1if",
+	"aQVBhg6JhKQ2CdL8E/bM/MPM2vw/zNP8w0ad07apYs6KzcyKzvdZy3zbRzvfeKylItW2BtGxj0K/8PCD",
+	"3QBDml992f2LWm71vd+VxW7uThdj3baZ35nEmC8RfltEEG53hE1gf2fgEeyBiRWpBHD3zSP2BqnUQmIY",
+	"VZ44DFyP7QQNqScMatbgJy4G8lMY2TjGPCGqKQQGBEnRMDozH0kT8+ud4FmQyQG+WieJYTyj+A1zbmYF",
+	"9j+i5lqJmV5QpQ9guINzBGuCJmdS5AsHZwUTmnKloP/MnRjK6RRb/5mPYkhvhM2cMYVGSYftmBktfIig",
+	"IbaljhHbQ2aTlJUuGJ1CghCkw2go6DAUf+ReI1Swecw/ge+e4Yl0YMrcQxjZ/hNmDYphFizcSszsr65l",
+	"bW/aWNDzGAtaf5M0+6SRnA5wIfWr1BwwKk7xxR35tVz/OqTBwcKC9h5AlhVzu+wui/3DGvcWpvC3WaBv",
+	"2T4VkbcsbtZjOG5I83wnPOZE3YPqZSwqHu6QS89cu0VPQwz9WaljPVQyd8+CvE6PugNlaoapKB+sBA/h",
+	"JWOZqhLFjh28ukNU91l+1rCL3DFkQwHkzD78gG74U/jYBq7A1ed141DgdxAQw9w0KdgTRWbVbmx41m0m",
+	"33JrNkgUnfhSgiotkSguxjmr211qIueqH83wapqNDS4ZU0YQI7DG7jqlw4efqvBCww4lyw1K4jMIUfYi",
+	"k9igv160K0r8owVi0jxq2RbXpsOyl5k5VhyFJrQykhsr5Gx6q2DHNiNCW9GsWZ5jRmibbolBzC+5kzD5",
+	"/X0ylnXlEsMVc3gAsDNte4LPfKkpniKghu3t55LGv5gd4j4/2Ls90iz0og+Gokurg1NHy0CzlZaI+b+Y",
+	"vq5CWIhWE1Pki7cWmro2z2a933KbkN+XzRSyli6mU02+7MyAqo3aaj3VZdsmgvBpwXSxWBmiGskCHdEj",
+	"60DxyOSQJZJX+Y2YfikLly9iY5y6oEJh1lrAVOvkBnqUxbG6E1DOiUmZEJxICM2VtKBfYB0piU6ceY0V",
+	"29T1PnnlEIgxVRKxt4TGOlH4rgVXAPSfO3ENadvcNrrCnjg25cOlvCGUaSAAzKBZacQFQGLHo7i6WCw7",
+	"j/cRzdXF4qrIWAHDfvGAri44y05AoV0Z0/Wk4zcPC3cff1tujAmLMTwz5CaXo+6JrF+PdYG88HC/VGCg",
+	"NTcteGZ3Uby6tuuDhhE/f2cutLW7f/lsAv61O5//W3rPwE0OFIqx4MQZcILNiTmVzCWgYtE9/uDcuAc8",
+	"SyshW8Ph87VJmt5Dpjlgqd0JrBxBz4zbXDI2tq0vM8UfHRo6DO1U1qo8HSEAbc0xR++brYjDnl4eQ/1O",
+	"BHmvBTPLgERzNu8TW+CqmNY5y2rKA5bVYXs/ZNrgtBosLOTRcdAatuL1SvM8vxNyzrKk8dOUZsAM+sTI",
+	"U5cmE7DWRswFK9BwxRXkAaYJNEDpuLoTcjQyC89YzhA9APpl+izfLmz7a7rZe4ng3GA9XP07j+Ojtp9E",
+	"u6l9jm4QWdh0KNsOfcLgvAsANzshdhg8TqWhr6SwL1lCBK8iV/oYtQ3zYMZthQVQDThCIffbEvtIFmOp",
+	"NROGaLBdM1oGhrOBgxIa/MkRyfmIxY37a7e+vQpWeNNogu1RYLtDO1M5ddXExKFwFGVICNZHsUbN9O1N",
+	"WiN61/DEpsLgqzISfLvqNcYBdgDZ1Qmht2KAffeCg8EtXy14W2FAXRtmWtgaKnMXAI4S9PazeitzIy28",
+	"VWs46oQrLQsABeSRCDjiWl5jsvJeNOAyZyEQVxcN+NlOv97GvLFSxUhAWWDSXgBidHZLx22D28eewjOf",
+	"k96FHPqev6ue98/ZCT3O+woHZ4uBu9Aay3glA8xDXodGCbyC+up96wHKcpmScBRPSbUDfbGatMeAEv34",
+	"PXkFU9hiT5JWOyK+nsMvR6C+KGPCaI6NJg0DqBrFb024n3dmiXTd7kfZGUk8DGREMR1abQMzJjPPbo49",
+	"yISr6yBjiwHqcSZcNajTaW0RabMM1KMI3In0fHTwlurhJG3Gi57/KakOTNOx7QCEmeW2OJ+8ePY8WqMG",
+	"qMKW3tbGbVNzhh5+wg2tXVjfEDbytGgM1y2g5iiMhmu/DoFw+HsSCDu5V0DU9mo9UQFJb8/qn9pGAzs2",
+	"yt3OPVEuSxtQ+MChiI0NcGMbtuKy/MCnf3OG+1UQwCvcjEeL96eI4bjr3MtiahFS0NfC5sfo8EXtE90M",
+	"1sXhiYBbiGpDI2BCCmIBJrvRBz78B3kAZozYDXUUbCjFkO+eQNS9Iqc5H96/kaXCmm9M1WiBtBGZox1u",
+	"dExUeGRZqBDmxXIZhF5KCDjSKJnSYswFoqXPrY8KnFrG5BmYb5fCYlO+k0qPC6bI3PUZpcMJRJHBc2oo",
+	"s+8gjKB/4wPHmnUIbfy1hLjPHBKz1ETOCVV3YsqV4mJ8TKi6t15zch3gZGLVcAfXlj2JLgrAGzknI1qY",
+	"BeZS3kMheWJ7ftV2CxswGMOxLWwImxyPFz5/EWJcfvenNT2c9mrO293hrd64N5iotSDmbaOu7aTiG4aq",
+	"pLArPnYaHqvb3lOrUrXfxnXFag1PXXhRd+9Nfy0LUIbntpunw0qs2scF0K42U14F+Ino+TNMW0m8X1Pw",
+	"z/uxwHX8wbqyR5TnykYQE+IRaeFqgJ8a/dtNraGO/NDmE/5DKoBUsMdlCTZSLdcqH+qEVwNRjPsGIPtO",
+	"1zEVIUQLkGsJ4aOqCZTtARVzF9zYL3XxGFxKF2FB0FuEI1x4d0Sw7TdMH5wiZuOazb9h2j74iBOwMJS9",
+	"o59+rjnvwVdd6m45cVQsJJSot/oiWjdrd4RupnzeymChMBqaBnBBzOkmLlvb5VeC5rbrfTxR92TS+Pym",
+	"expngS9tgqij4qQKdlhKrrcaJkNaQB4++VBIMfZZj8oGHBE001a4MAWYlh5Q48Xhs/6dOIF4hjLaEM2r",
+	"+KAHkTSLNBqJltBU5oi8eP69zUqHZIIDGCCKt4G+3JBKdm+9nxYMgA5prr6inNRVF5ALFyHeLEfV0U7A",
+	"EJ/mXNyvwjpzneR8e+cRpJArkv5LSqxaa8ZwYGAQ/C1nscK0jLHphfncfs7RDG3ByH9vxygFptvBTm5z",
+	"lhqBneOHiPnhyACyKoeS5HKMKcVVFN21OISE81rDJxR6Sbd0csX0+9mejvkGxv7qT/gtvQ+RPKG2iCuN",
+	"KsnmJ4xx0Lb49oltNff88NCeZYVdjD8dE8UYSTM2M0apGHKmEOQ4BRdxunxfjXR2GeL7E842f7yt7iWo",
+	"cVILpdl0Z8lGOj7+xrFnKLJYHXy+xUd+19Hnqqn5mvAz7kfiUXGxVBtlyO7C0viVSFzaHkd7dV+b3nSu",
+	"FaIjO6feQD6wAI7nibKVbF4agvCDaj3ghq65Y0yBwU7u++GHl2xuG8V/2Ti0TTcPvr18gbECySfyuZ60",
+	"OwwVa7uznc+/urORYHFTY3mQ98HZdYn/4op3GAC+hklss9KtUx+N7F/N0d7DE79rhuY7h6/hZ7AZO+Nb",
+	"MBrAiNWQA4Jjxc3fnH+5arLKJmi26+fQ5q+hbKK5C10kMaMNy2RjTAx6pO+Nh2EH9i/LwqpvLl9kUIB/",
+	"rwk0JR5VV5ryl35t/szqClUbafB0l3GXGSkFKdhQFrYcHPIeayqxa2C0GoEIp+UJsQtDhonsIyFnwz1u",
+	"94HFl3P49VP57rJtNt7L3SXbYFjaWEpsDW23EO6QCjJgviuD9/ULWWDzLV+sbRZxZE1mx673mXhjCeuf",
+	"OPHGrBC7uH3ZlJt1V+rrCJ7YavZHioPKQ7i7OB26CtVEzkXMjEKlZCLzTNn2/xldAIImZta7OxkU6WNB",
+	"n16lu3jX414DDfCVFtIAP+lO8EXBIjDDGZXOQQYA5flgRiNOtuGh17AqdsZs16gPUT8i6Ol7xaW4ZHP/",
+	"hU6MpEXVWKLFXRTLaHuwcUCKLqdqq5RWW3SuM/bv26gLmz6usevcruwOf8r1Fl92SvkT6FQvEeNfrgXl",
+	"fi6AHf23q2nwHTbjfNPV2XmpWrkXK7eS+t1aa3N/uF0IJsx7c8+ttduqluvQO8XIC6zsoQXDZsKuK+9S",
+	"fAdksccdm7YZZSGFdmGWbj77MM2229B2C611bYdf+Abslu53Z79ttuF7r5moUssRPn9ltURC2Kchm2mP",
+	"OWG39YikZZGnCUntrtl4Wa3tdQrX5k4EVRXYk9c33QCz8Z67C9YnkOhq7M1hDk3I55MFwW6HRM25Hk5Y",
+	"VmtVLkejL1SoUZH5P7HJaBf5W1iNv62U20U2Xsb17uTVnoo3PrjeF3NzkSQm7ZsNDKuybZp+LTnT7X/H",
+	"qo6vRih8xQRT1Xzsimb2UvxhMZMNzwIpgDSimNB9ctrOpbk2zNklDFLcdQ++QdU9EqAZuFYbYld0JxqU",
+	"FmHM+MofpLZB/ciuKK1gmhfsAJe26zz1Qk6xEyB2ICSzgimEqYXsAmj9g66cqtUzNbQ5ZS6Zwtcu2wz8",
+	"WMadWYE9WZsZ9wcJreBWhZxhypbdZ9T07NQeT1BSU70ngkIYIYsYZGkIOthjXhjXCTpZoZskeS0LksoH",
+	"VuR0doNgzikWDlmNiwyA6em5JL7bm4ImdLYR350IvmL/bHcNsgSjcERDKiyxEgkcskKBJlNGBWSuRQsi",
+	"YOeWCXkfyYVm8GvbO++LV/LCOrMwiTUC0OOP+Gso5wWDabf3RDO16+txA7G9GgbgAFnqlGbsoJz5uqfE",
+	"tgFDREAzFejYXO9B4jD+jqpM+JwuzIDGhGTTWU41S+6EvzsJGZe0yLC7FJ8yMAwxCCKk9p3mUZUwf5nR",
+	"qgetC5xHVFWuYIqgZ8jYzTG/fgHt4ZYpvabF1tC2wjCsyFVXZBV0YmGWvUN4KbNwd9jrKHJdCZsn1Xq6",
+	"76+YgtU7+unnz8mvPpPX/OfP5sHiwZFuWeS9o95TOuNPH54Bmdr5RBVRC03i2qTXAH5Vr6XjB3rzEOgh",
+	"0EhnTM5yRjJpCR7xckL83viIrGANmh/LPnl/faESYnnJE/JA89JWutZZAN6QecER9wr7HhSMZv0l7OfY",
+	"52890UOfCAgXuXuLoG7g5wCB5bDZtHTUVF9jHUks0jKEzTHGOKO+6BFwMqDFczWOxcFfHuCNnDvDADHp",
+	"AFBOcjHuL0Ftx3Za1qq/wncsPcX3xx7sfCKxdhfrCYLXMTIUf/meLQBRdVbIcUGnIZHZrML4TF0bbkNa",
+	"IR1BQ43PP3/+vwEAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

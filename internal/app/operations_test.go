@@ -191,6 +191,9 @@ func (s *stage) tries() map[string]func() try {
 	newWebhook := func(name string) map[string]any {
 		return map[string]any{"name": name, "kind": "generic", "url": s.receiver.url + "/secret-path"}
 	}
+	someWebhook := func() string {
+		return "/webhooks/" + s.admin.must(http.StatusCreated, http.MethodPost, "/webhooks", newWebhook(s.newID().String())).text("id")
+	}
 	person := func() (*caller, string) {
 		email := s.emailOf(s.user())
 		return newCaller(s.t, s.base).signIn(email, "somebody's password"), email
@@ -209,9 +212,16 @@ func (s *stage) tries() map[string]func() try {
 		"createWebhook":    func() try { return try{path: "/webhooks", body: newWebhook(s.newID().String())} },
 		"acknowledgeAlert": func() try { return try{path: "/alerts/" + s.alert() + "/acknowledge"} },
 		"resolveAlert":     func() try { return try{path: "/alerts/" + s.alert() + "/resolve"} },
-		"deleteWebhook": func() try {
-			return try{path: "/webhooks/" + s.admin.must(http.StatusCreated, http.MethodPost, "/webhooks", newWebhook(s.newID().String())).text("id")}
+		"updateWebhook": func() try {
+			path := someWebhook()
+			return try{path: path, body: map[string]any{"name": s.newID().String()}, header: []string{"If-Match", s.tag(path)}}
 		},
+		"rotateWebhookSecret": func() try { return try{path: someWebhook() + "/rotate-secret", body: map[string]any{}} },
+		"retireWebhookSecret": func() try { return try{path: someWebhook() + "/retire-secret"} },
+		"enableWebhook":       func() try { return try{path: someWebhook() + "/enable"} },
+		"disableWebhook":      func() try { return try{path: someWebhook() + "/disable"} },
+		"testWebhook":         func() try { return try{path: someWebhook() + "/test"} },
+		"deleteWebhook":       func() try { return try{path: someWebhook()} },
 		"acknowledgeAlerts": func() try { return try{path: "/alerts/acknowledge", body: map[string]any{"ids": []string{s.alert()}}} },
 		"resolveAlerts":     func() try { return try{path: "/alerts/resolve", body: map[string]any{"ids": []string{s.alert()}}} },
 		"readAlerts":        func() try { return try{path: "/alerts/read", body: map[string]any{"ids": []string{s.alert()}}} },
