@@ -25,6 +25,7 @@ import (
 	"tocsin/internal/fault"
 	"tocsin/internal/lease"
 	"tocsin/internal/postgres"
+	"tocsin/internal/retention"
 	"tocsin/internal/seal"
 	"tocsin/notify"
 	"tocsin/notify/bus/memory"
@@ -50,6 +51,7 @@ type App struct {
 	member     *lease.Member
 	metrics    *metrics
 	watch      *watch
+	sweeper    *retention.Sweeper
 	lifecycle  lifecycle
 }
 
@@ -92,6 +94,9 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		Store: db.Replicas(), Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")),
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := a.openRetention(ctx, db); err != nil {
 		return nil, err
 	}
 	bus := memory.New()
@@ -201,7 +206,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
 		Replicas:   db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
-		CheckRule: template.CheckRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
+		CheckRule: a.checkRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
 		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,
 		Log: a.options.Logger.With(slog.String("part", "api")), Now: a.options.Clock,
 	})
@@ -250,6 +255,7 @@ func (a *App) Run(ctx context.Context) error {
 	member.Go(func() { a.member.Run(alive) })
 	defer member.Wait()
 	defer leave()
+	parts.Go(func() { a.sweeper.Run(ctx) })
 	if a.evaluator != nil {
 		parts.Go(func() { a.evaluator.Run(ctx) })
 		parts.Go(func() { a.watch.run(ctx) })
