@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tocsin/alerts"
+	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -55,6 +56,57 @@ func (e AttemptVerdict) Valid() bool {
 	case AttemptVerdictUNDERWAY:
 		return true
 	case AttemptVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MeKind.
+const (
+	MeKindOpen  MeKind = "open"
+	MeKindToken MeKind = "token"
+	MeKindUser  MeKind = "user"
+)
+
+// Valid indicates whether the value is a known member of the MeKind enum.
+func (e MeKind) Valid() bool {
+	switch e {
+	case MeKindOpen:
+		return true
+	case MeKindToken:
+		return true
+	case MeKindUser:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TestResultVerdict.
+const (
+	TestResultVerdictDELIVERED TestResultVerdict = "DELIVERED"
+	TestResultVerdictGONE      TestResultVerdict = "GONE"
+	TestResultVerdictREFUSED   TestResultVerdict = "REFUSED"
+	TestResultVerdictRETRY     TestResultVerdict = "RETRY"
+	TestResultVerdictTHROTTLED TestResultVerdict = "THROTTLED"
+	TestResultVerdictUNKNOWN   TestResultVerdict = "UNKNOWN"
+)
+
+// Valid indicates whether the value is a known member of the TestResultVerdict enum.
+func (e TestResultVerdict) Valid() bool {
+	switch e {
+	case TestResultVerdictDELIVERED:
+		return true
+	case TestResultVerdictGONE:
+		return true
+	case TestResultVerdictREFUSED:
+		return true
+	case TestResultVerdictRETRY:
+		return true
+	case TestResultVerdictTHROTTLED:
+		return true
+	case TestResultVerdictUNKNOWN:
 		return true
 	default:
 		return false
@@ -262,6 +314,49 @@ type AttemptVerdict string
 // AttributeMatch defines model for AttributeMatch.
 type AttributeMatch = rules.AttributeMatch
 
+// AuditEntry defines model for AuditEntry.
+type AuditEntry struct {
+	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` where nothing else is known than that it was done.
+	Action string `json:"action"`
+
+	// Actor The e-mail address of a user, the name of a token.
+	Actor   string  `json:"actor"`
+	ActorID *string `json:"actorId,omitempty"`
+
+	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
+	ActorKind string `json:"actorKind"`
+
+	// Address Where the request came from.
+	Address *string `json:"address,omitempty"`
+
+	// After What became of it.
+	After json.RawMessage `json:"after,omitempty"`
+	At    time.Time       `json:"at"`
+
+	// Before What was, of an update only what changed. Secrets are named, not shown.
+	Before     json.RawMessage `json:"before,omitempty"`
+	ID         int64           `json:"id"`
+	ObjectID   *string         `json:"objectId,omitempty"`
+	ObjectKind string          `json:"objectKind"`
+	ObjectName *string         `json:"objectName,omitempty"`
+
+	// Operation The operation of this API.
+	Operation *string `json:"operation,omitempty"`
+	RequestID *string `json:"requestId,omitempty"`
+
+	// Via How the actor was known: session, token, password, link, set-up, oidc, slack, command or open.
+	Via string `json:"via"`
+
+	// ViaID Of the session.
+	ViaID *string `json:"viaId,omitempty"`
+}
+
+// AuditPage defines model for AuditPage.
+type AuditPage struct {
+	Items      []AuditEntry `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+}
+
 // BulkResult defines model for BulkResult.
 type BulkResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -276,6 +371,19 @@ type BulkResult struct {
 
 	// Unknown Ids of which there is no alert.
 	Unknown int64 `json:"unknown"`
+}
+
+// CreatedToken defines model for CreatedToken.
+type CreatedToken struct {
+	// Secret What to send as `Authorization: Bearer …`. It is not shown again.
+	Secret string `json:"secret"`
+	Token  Token  `json:"token"`
+}
+
+// Credentials defines model for Credentials.
+type Credentials struct {
+	Email    string `json:"email"`
+	Password string `json:"password,omitempty"`
 }
 
 // DeliverySummary What became of an alert's notifications.
@@ -354,17 +462,84 @@ type HeaderField struct {
 	Value  *string `json:"value,omitempty"`
 }
 
-// Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
+// LinkSecret defines model for LinkSecret.
+type LinkSecret struct {
+	Secret string `json:"secret,omitempty"`
+}
+
+// Me defines model for Me.
+type Me struct {
+	// Email Of a user.
+	Email *string `json:"email,omitempty"`
+
+	// HasPassword Of a user.
+	HasPassword *bool `json:"hasPassword,omitempty"`
+
+	// ID Of the user or the token; absent where there is neither.
+	ID *openapi_types.UUID `json:"id,omitempty"`
+
+	// Kind `open`: nobody has to sign in here.
+	Kind MeKind `json:"kind"`
+	Name string `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// SessionExpiresAt When one has to sign in again, at the latest.
+	SessionExpiresAt *time.Time `json:"sessionExpiresAt,omitempty"`
+	Tenant           string     `json:"tenant"`
+}
+
+// MeKind `open`: nobody has to sign in here.
+type MeKind string
+
+// NewPassword defines model for NewPassword.
+type NewPassword struct {
+	Password string `json:"password,omitempty"`
+}
+
+// NewToken defines model for NewToken.
+type NewToken struct {
+	// ExpiresAt Absent for a token that holds until it is revoked.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	Name      string     `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// NewUser defines model for NewUser.
+type NewUser struct {
+	// Email What the user signs in with. Of all tenants, one user has it.
+	Email string `json:"email"`
+
+	// Name How alerts call the user.
+	Name     string `json:"name"`
+	Password string `json:"password,omitempty"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// Notification One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
+// the number of the retry behind it when a person has sent it again.
 type Notification struct {
-	AlertID openapi_types.UUID `json:"alertId"`
+	// AlertID Absent for a digest.
+	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
 	// AttemptCount Attempts begun.
 	AttemptCount int `json:"attemptCount"`
 
 	// Attempts Oldest first. Absent in lists of notifications.
-	Attempts  *[]Attempt         `json:"attempts,omitempty"`
-	CreatedAt time.Time          `json:"createdAt"`
-	ID        openapi_types.UUID `json:"id"`
+	Attempts  *[]Attempt `json:"attempts,omitempty"`
+	CreatedAt time.Time  `json:"createdAt"`
+
+	// DigestID The digest that tells this notification, whose status and attempts it has. Absent when it is told by itself.
+	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
+
+	// DigestSize How many notifications were gathered into that digest, or into this one.
+	DigestSize *int               `json:"digestSize,omitempty"`
+	ID         openapi_types.UUID `json:"id"`
 
 	// LastError Why the last attempt did not deliver.
 	LastError *string `json:"lastError,omitempty"`
@@ -374,10 +549,15 @@ type Notification struct {
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again.
-	Reason    NotificationReason `json:"reason"`
-	RuleID    openapi_types.UUID `json:"ruleId"`
-	SettledAt *time.Time         `json:"settledAt,omitempty"`
+	// that it can again. `DIGEST` tells many notifications in one message.
+	Reason NotificationReason `json:"reason"`
+
+	// Retries When people sent it again, oldest first. In the answer for one notification only.
+	Retries []NotificationRetry `json:"retries,omitempty"`
+
+	// RuleID Absent for a digest.
+	RuleID    *openapi_types.UUID `json:"ruleId,omitempty"`
+	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
 	// Status `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 	// often as the schedule allows.
@@ -396,8 +576,14 @@ type NotificationPage struct {
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 // below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again.
+// that it can again. `DIGEST` tells many notifications in one message.
 type NotificationReason = notify.Reason
+
+// NotificationRetry defines model for NotificationRetry.
+type NotificationRetry struct {
+	At time.Time `json:"at"`
+	By string    `json:"by"`
+}
 
 // NotificationStatus `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 // often as the schedule allows.
@@ -417,11 +603,18 @@ type OutboxStatus struct {
 	OldestAgeSeconds *float64 `json:"oldestAgeSeconds,omitempty"`
 }
 
+// PasswordChange defines model for PasswordChange.
+type PasswordChange struct {
+	// CurrentPassword Required, but for a user without a password.
+	CurrentPassword string `json:"currentPassword,omitempty"`
+	NewPassword     string `json:"newPassword,omitempty"`
+}
+
 // Problem Problem details (RFC 9457).
 type Problem struct {
 	// Code The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
-	// unsupported_media_type, method_not_allowed, forbidden, unavailable, internal, or another one for a status
-	// that has no kind of its own.
+	// unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
+	// another one for a status that has no kind of its own.
 	Code string `json:"code"`
 
 	// Detail What happened, for people. Absent when the fault is Tocsin's.
@@ -539,6 +732,49 @@ type ResponseHead struct {
 
 	// Truncated Headers were left out or cut.
 	Truncated *bool `json:"truncated,omitempty"`
+}
+
+// RetriedAnswer In messages; a digest is one.
+type RetriedAnswer struct {
+	// Retried Messages that are due again.
+	Retried int `json:"retried"`
+
+	// Skipped Messages that were delivered, are due or being attempted already, or whose webhook is off or deleted.
+	Skipped int `json:"skipped"`
+}
+
+// RetryFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+type RetryFilter struct {
+	AlertID *[]openapi_types.UUID `json:"alertId,omitempty"`
+
+	// From Created at or after this instant.
+	From   *time.Time            `json:"from,omitempty"`
+	Reason *[]NotificationReason `json:"reason,omitempty"`
+	RuleID *[]openapi_types.UUID `json:"ruleId,omitempty"`
+	Status *[]notify.Status      `json:"status,omitempty"`
+
+	// To Created before this instant.
+	To        *time.Time            `json:"to,omitempty"`
+	WebhookID *[]openapi_types.UUID `json:"webhookId,omitempty"`
+}
+
+// RetryOrderBody Either `ids` or `filter`.
+type RetryOrderBody struct {
+	// Filter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+	Filter *RetryFilter          `json:"filter,omitempty"`
+	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
+}
+
+// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+type Role = access.Role
+
+// RotatedSecret defines model for RotatedSecret.
+type RotatedSecret struct {
+	// FormerSecretUntil Until when the former one signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+
+	// SigningSecret The new secret, `whsec_` and base64. It is not shown again.
+	SigningSecret string `json:"signingSecret"`
 }
 
 // Rule defines model for Rule.
@@ -679,8 +915,54 @@ type RuleStatus struct {
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
 type Scope = rules.Scope
 
+// SecretRotation defines model for SecretRotation.
+type SecretRotation struct {
+	// OverlapSeconds How long the former secret signs beside the new one; 0 drops it at once.
+	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
+}
+
+// SetUp defines model for SetUp.
+type SetUp struct {
+	Code     string `json:"code,omitempty"`
+	Email    string `json:"email"`
+	Name     string `json:"name"`
+	Password string `json:"password,omitempty"`
+}
+
 // Severity defines model for Severity.
 type Severity = rules.Severity
+
+// SignIn defines model for SignIn.
+type SignIn struct {
+	// Open Nobody has to sign in here.
+	Open bool `json:"open"`
+
+	// Provider An OpenID Connect provider; absent where there is none.
+	Provider *SignInProvider `json:"provider,omitempty"`
+
+	// SetupNeeded There is no user yet.
+	SetupNeeded bool `json:"setupNeeded"`
+
+	// SignedIn Whether this call came with a session or a token that holds.
+	SignedIn bool `json:"signedIn"`
+}
+
+// SignInLink defines model for SignInLink.
+type SignInLink struct {
+	ExpiresAt time.Time `json:"expiresAt"`
+
+	// URL Absolute where Tocsin knows its public URL, else a path.
+	URL string `json:"url"`
+}
+
+// SignInProvider An OpenID Connect provider; absent where there is none.
+type SignInProvider struct {
+	// Name What the button says.
+	Name string `json:"name"`
+
+	// URL Where the button leads; `return` may name the page to come back to.
+	URL string `json:"url"`
+}
 
 // SlackApp A Slack app that a webhook posts as.
 type SlackApp struct {
@@ -706,6 +988,18 @@ type SlackAppDefinition struct {
 	SigningSecret string `json:"signingSecret,omitempty"`
 }
 
+// SlackAppEdit The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+type SlackAppEdit struct {
+	// BotToken Left out, the present one stays.
+	BotToken *string `json:"botToken,omitempty"`
+
+	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	Channel string `json:"channel"`
+
+	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+}
+
 // Status defines model for Status.
 type Status struct {
 	Dependencies []Dependency `json:"dependencies"`
@@ -729,6 +1023,55 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// TestResult What came of a test message.
+type TestResult struct {
+	DurationMs float64 `json:"durationMs"`
+
+	// Error Why the message was not delivered, without secrets.
+	Error *string `json:"error,omitempty"`
+
+	// Problem Why the body is a fallback; absent when it is what its template says.
+	Problem *string `json:"problem,omitempty"`
+
+	// Response The beginning of the answer's body.
+	Response *string `json:"response,omitempty"`
+
+	// StatusCode The HTTP status; absent when there was no answer.
+	StatusCode *int `json:"statusCode,omitempty"`
+
+	// Verdict As of an attempt. `DELIVERED` is what one wants to see.
+	Verdict     TestResultVerdict  `json:"verdict"`
+	WebhookID   openapi_types.UUID `json:"webhookId"`
+	WebhookName string             `json:"webhookName"`
+}
+
+// TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
+type TestResultVerdict string
+
+// Token defines model for Token.
+type Token struct {
+	CreatedAt time.Time  `json:"createdAt"`
+	CreatedBy string     `json:"createdBy"`
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+
+	// Hint The end of the secret.
+	Hint string             `json:"hint"`
+	ID   openapi_types.UUID `json:"id"`
+	Name string             `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// UsedAt The last use, to about a minute.
+	UsedAt *time.Time `json:"usedAt,omitempty"`
+}
+
+// TokenPage defines model for TokenPage.
+type TokenPage struct {
+	Items      []Token `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
 // UndoResult defines model for UndoResult.
 type UndoResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -738,15 +1081,57 @@ type UndoResult struct {
 	Skipped int64 `json:"skipped"`
 }
 
+// User defines model for User.
+type User struct {
+	CreatedAt   time.Time          `json:"createdAt"`
+	Disabled    bool               `json:"disabled"`
+	Email       string             `json:"email"`
+	HasPassword bool               `json:"hasPassword"`
+	ID          openapi_types.UUID `json:"id"`
+
+	// Issuer The OpenID Connect provider that the user comes from.
+	Issuer *string `json:"issuer,omitempty"`
+	Name   string  `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// SignedInAt The last time.
+	SignedInAt *time.Time `json:"signedInAt,omitempty"`
+	UpdatedAt  time.Time  `json:"updatedAt"`
+	Version    int64      `json:"version"`
+}
+
+// UserEdit defines model for UserEdit.
+type UserEdit struct {
+	Disabled bool   `json:"disabled"`
+	Name     string `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// UserPage defines model for UserPage.
+type UserPage struct {
+	Items      []User  `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
 // Webhook defines model for Webhook.
 type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
 	CreatedAt    time.Time `json:"createdAt"`
 
+	// DigestAbove How many notifications may wait before they are gathered into digests; 0 is never.
+	DigestAbove int `json:"digestAbove"`
+
 	// DisabledReason Why Tocsin switched the webhook off.
-	DisabledReason   *string `json:"disabledReason,omitempty"`
-	Enabled          bool    `json:"enabled"`
-	HasSigningSecret bool    `json:"hasSigningSecret"`
+	DisabledReason *string `json:"disabledReason,omitempty"`
+	Enabled        bool    `json:"enabled"`
+
+	// FormerSecretUntil Until when a former signing secret signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+	HasSigningSecret  bool       `json:"hasSigningSecret"`
 
 	// HeaderNames The names of the additional headers; their values are secret.
 	HeaderNames []string `json:"headerNames"`
@@ -779,7 +1164,11 @@ type Webhook struct {
 type WebhookDefinition struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
-	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// DigestAbove How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
+	// up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
 
 	// Headers Sent with each request. Names that Tocsin sets itself are refused.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -806,6 +1195,41 @@ type WebhookDefinition struct {
 
 	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
 	URL string `json:"url,omitempty"`
+}
+
+// WebhookEdit What a person edits of a webhook.
+type WebhookEdit struct {
+	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
+	BodyTemplate string `json:"bodyTemplate,omitempty"`
+
+	// DigestAbove As of a new webhook; the default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
+
+	// Headers Sent with each request. Left out, the present ones stay.
+	Headers map[string]string `json:"headers,omitempty"`
+
+	// MaxConcurrent Attempts under way in one process.
+	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
+	Name          string `json:"name"`
+
+	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+	Operators bool `json:"operators,omitempty"`
+
+	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
+
+	// SigningSecret Left out, the present one stays; empty, requests are not signed.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+
+	// Slack The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+	Slack *SlackAppEdit `json:"slack,omitempty"`
+
+	// TimeoutSeconds Bounds one attempt.
+	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
+
+	// URL An http or https URL. Left out, the present one stays, unless `slack` is given.
+	URL *string `json:"url,omitempty"`
 }
 
 // WebhookKind defines model for WebhookKind.
@@ -864,6 +1288,9 @@ type OnlyText = string
 
 // OnlyUnread defines model for OnlyUnread.
 type OnlyUnread = bool
+
+// SignedIn defines model for SignedIn.
+type SignedIn = Me
 
 // SelectAlerts Either `ids` or `filter`.
 type SelectAlerts = AlertSelection
@@ -931,6 +1358,28 @@ type GroupAlertsParams struct {
 // GroupAlertsParamsBy defines parameters for GroupAlerts.
 type GroupAlertsParamsBy string
 
+// ListAuditParams defines parameters for ListAudit.
+type ListAuditParams struct {
+	// Actor The e-mail address of a user or the name of a token, exactly.
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// ObjectKind What was changed, such as `rule`, `webhook`, `alert`, `user`, `token`, `session`.
+	ObjectKind *string `form:"objectKind,omitempty" json:"objectKind,omitempty"`
+	ObjectID   *string `form:"objectId,omitempty" json:"objectId,omitempty"`
+
+	// From Not before this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
 	// LastEventID The id of the last event seen.
@@ -941,6 +1390,23 @@ type StreamEventsParams struct {
 type ListNotificationsParams struct {
 	Status    *[]NotificationStatus `form:"status,omitempty" json:"status,omitempty"`
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
+	Reason    *[]NotificationReason `form:"reason,omitempty" json:"reason,omitempty"`
+
+	// RuleID The rules of the alerts. A digest has none; those that it tells have.
+	RuleID  *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	AlertID *[]openapi_types.UUID `form:"alertId,omitempty" json:"alertId,omitempty"`
+
+	// DigestID Those that these digests tell.
+	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
+
+	// From Created at or after this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Created before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// OnlyMessages Leaves out what a digest tells, so that each entry is one message.
+	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -970,6 +1436,30 @@ type ReconcileRuleParams struct {
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
+// ListTokensParams defines parameters for ListTokens.
+type ListTokensParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListUsersParams defines parameters for ListUsers.
+type ListUsersParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// UpdateUserParams defines parameters for UpdateUser.
+type UpdateUserParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListWebhooksParams defines parameters for ListWebhooks.
 type ListWebhooksParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -977,6 +1467,12 @@ type ListWebhooksParams struct {
 
 	// Limit The greatest number of entries wanted.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// UpdateWebhookParams defines parameters for UpdateWebhook.
+type UpdateWebhookParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
 }
 
 // AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
@@ -988,14 +1484,47 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
+// ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
+type ChangePasswordJSONRequestBody = PasswordChange
+
+// RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
+type RetryNotificationsJSONRequestBody = RetryOrderBody
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
 // UpdateRuleJSONRequestBody defines body for UpdateRule for application/json ContentType.
 type UpdateRuleJSONRequestBody = RuleDefinition
 
+// CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
+type CreateSessionJSONRequestBody = Credentials
+
+// RedeemLinkJSONRequestBody defines body for RedeemLink for application/json ContentType.
+type RedeemLinkJSONRequestBody = LinkSecret
+
+// SetUpJSONRequestBody defines body for SetUp for application/json ContentType.
+type SetUpJSONRequestBody = SetUp
+
+// CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
+type CreateTokenJSONRequestBody = NewToken
+
+// CreateUserJSONRequestBody defines body for CreateUser for application/json ContentType.
+type CreateUserJSONRequestBody = NewUser
+
+// UpdateUserJSONRequestBody defines body for UpdateUser for application/json ContentType.
+type UpdateUserJSONRequestBody = UserEdit
+
+// SetUserPasswordJSONRequestBody defines body for SetUserPassword for application/json ContentType.
+type SetUserPasswordJSONRequestBody = NewPassword
+
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
+
+// UpdateWebhookJSONRequestBody defines body for UpdateWebhook for application/json ContentType.
+type UpdateWebhookJSONRequestBody = WebhookEdit
+
+// RotateWebhookSecretJSONRequestBody defines body for RotateWebhookSecret for application/json ContentType.
+type RotateWebhookSecretJSONRequestBody = SecretRotation
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -1032,15 +1561,30 @@ type ServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx echo.Context, id ID) error
+	// ListAudit List what was changed, newest first
+	// (GET /audit)
+	ListAudit(ctx echo.Context, params ListAuditParams) error
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx echo.Context, params StreamEventsParams) error
+	// GetMe Ask who one is
+	// (GET /me)
+	GetMe(ctx echo.Context) error
+	// ChangePassword Change one's password
+	// (PUT /me/password)
+	ChangePassword(ctx echo.Context) error
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx echo.Context) error
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx echo.Context, id ID) error
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx echo.Context, id ID) error
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx echo.Context) error
@@ -1071,9 +1615,54 @@ type ServerInterface interface {
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx echo.Context, id ID) error
+	// DeleteSession Sign out
+	// (DELETE /session)
+	DeleteSession(ctx echo.Context) error
+	// GetSession Ask how one signs in
+	// (GET /session)
+	GetSession(ctx echo.Context) error
+	// CreateSession Sign in with a password
+	// (POST /session)
+	CreateSession(ctx echo.Context) error
+	// RedeemLink Sign in with a one-time link
+	// (POST /session/link)
+	RedeemLink(ctx echo.Context) error
+	// SetUp Make the first administrator
+	// (POST /setup)
+	SetUp(ctx echo.Context) error
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
+	// ListTokens List tokens by name
+	// (GET /tokens)
+	ListTokens(ctx echo.Context, params ListTokensParams) error
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx echo.Context) error
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{id})
+	RevokeToken(ctx echo.Context, id ID) error
+	// ListUsers List users by e-mail address
+	// (GET /users)
+	ListUsers(ctx echo.Context, params ListUsersParams) error
+	// CreateUser Create a user
+	// (POST /users)
+	CreateUser(ctx echo.Context) error
+	// DeleteUser Delete a user
+	// (DELETE /users/{id})
+	DeleteUser(ctx echo.Context, id ID) error
+	// GetUser Read a user
+	// (GET /users/{id})
+	GetUser(ctx echo.Context, id ID) error
+	// UpdateUser Change a user
+	// (PUT /users/{id})
+	UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error
+	// CreateUserLink Make a link by which a user signs in once
+	// (POST /users/{id}/link)
+	CreateUserLink(ctx echo.Context, id ID) error
+	// SetUserPassword Set a user's password
+	// (PUT /users/{id}/password)
+	SetUserPassword(ctx echo.Context, id ID) error
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx echo.Context, params ListWebhooksParams) error
@@ -1086,6 +1675,24 @@ type ServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx echo.Context, id ID) error
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx echo.Context, id ID) error
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx echo.Context, id ID) error
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx echo.Context, id ID) error
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx echo.Context, id ID) error
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx echo.Context, id ID) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -1392,6 +1999,66 @@ func (w *ServerInterfaceWrapper) ResolveAlert(ctx echo.Context) error {
 	return err
 }
 
+// ListAudit converts echo context to params.
+func (w *ServerInterfaceWrapper) ListAudit(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAuditParams
+	// ------------- Optional query parameter "actor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "actor", ctx.QueryParams(), &params.Actor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter actor: %s", err))
+	}
+
+	// ------------- Optional query parameter "objectKind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "objectKind", ctx.QueryParams(), &params.ObjectKind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter objectKind: %s", err))
+	}
+
+	// ------------- Optional query parameter "objectId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "objectId", ctx.QueryParams(), &params.ObjectID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter objectId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListAudit(ctx, params)
+	return err
+}
+
 // StreamEvents converts echo context to params.
 func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 	var err error
@@ -1421,6 +2088,24 @@ func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 	return err
 }
 
+// GetMe converts echo context to params.
+func (w *ServerInterfaceWrapper) GetMe(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetMe(ctx)
+	return err
+}
+
+// ChangePassword converts echo context to params.
+func (w *ServerInterfaceWrapper) ChangePassword(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ChangePassword(ctx)
+	return err
+}
+
 // ListNotifications converts echo context to params.
 func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	var err error
@@ -1439,6 +2124,55 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "webhookId", ctx.QueryParams(), &params.WebhookID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter webhookId: %s", err))
+	}
+
+	// ------------- Optional query parameter "reason" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "reason", ctx.QueryParams(), &params.Reason, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter reason: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "alertId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "alertId", ctx.QueryParams(), &params.AlertID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter alertId: %s", err))
+	}
+
+	// ------------- Optional query parameter "digestId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "digestId", ctx.QueryParams(), &params.DigestID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter digestId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "onlyMessages" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "onlyMessages", ctx.QueryParams(), &params.OnlyMessages, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter onlyMessages: %s", err))
 	}
 
 	// ------------- Optional query parameter "cursor" -------------
@@ -1460,6 +2194,15 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	return err
 }
 
+// RetryNotifications converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotifications(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotifications(ctx)
+	return err
+}
+
 // GetNotification converts echo context to params.
 func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 	var err error
@@ -1473,6 +2216,22 @@ func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetNotification(ctx, id)
+	return err
+}
+
+// RetryNotification converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotification(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotification(ctx, id)
 	return err
 }
 
@@ -1660,12 +2419,241 @@ func (w *ServerInterfaceWrapper) RetryRule(ctx echo.Context) error {
 	return err
 }
 
+// DeleteSession converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteSession(ctx)
+	return err
+}
+
+// GetSession converts echo context to params.
+func (w *ServerInterfaceWrapper) GetSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetSession(ctx)
+	return err
+}
+
+// CreateSession converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateSession(ctx)
+	return err
+}
+
+// RedeemLink converts echo context to params.
+func (w *ServerInterfaceWrapper) RedeemLink(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RedeemLink(ctx)
+	return err
+}
+
+// SetUp converts echo context to params.
+func (w *ServerInterfaceWrapper) SetUp(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetUp(ctx)
+	return err
+}
+
 // GetStatus converts echo context to params.
 func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetStatus(ctx)
+	return err
+}
+
+// ListTokens converts echo context to params.
+func (w *ServerInterfaceWrapper) ListTokens(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListTokensParams
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListTokens(ctx, params)
+	return err
+}
+
+// CreateToken converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateToken(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateToken(ctx)
+	return err
+}
+
+// RevokeToken converts echo context to params.
+func (w *ServerInterfaceWrapper) RevokeToken(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RevokeToken(ctx, id)
+	return err
+}
+
+// ListUsers converts echo context to params.
+func (w *ServerInterfaceWrapper) ListUsers(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUsersParams
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListUsers(ctx, params)
+	return err
+}
+
+// CreateUser converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateUser(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateUser(ctx)
+	return err
+}
+
+// DeleteUser converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteUser(ctx, id)
+	return err
+}
+
+// GetUser converts echo context to params.
+func (w *ServerInterfaceWrapper) GetUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetUser(ctx, id)
+	return err
+}
+
+// UpdateUser converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateUserParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateUser(ctx, id, params)
+	return err
+}
+
+// CreateUserLink converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateUserLink(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateUserLink(ctx, id)
+	return err
+}
+
+// SetUserPassword converts echo context to params.
+func (w *ServerInterfaceWrapper) SetUserPassword(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetUserPassword(ctx, id)
 	return err
 }
 
@@ -1735,6 +2723,122 @@ func (w *ServerInterfaceWrapper) GetWebhook(ctx echo.Context) error {
 	return err
 }
 
+// UpdateWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateWebhookParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateWebhook(ctx, id, params)
+	return err
+}
+
+// DisableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) DisableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DisableWebhook(ctx, id)
+	return err
+}
+
+// EnableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) EnableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.EnableWebhook(ctx, id)
+	return err
+}
+
+// RetireWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RetireWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetireWebhookSecret(ctx, id)
+	return err
+}
+
+// RotateWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RotateWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RotateWebhookSecret(ctx, id)
+	return err
+}
+
+// TestWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) TestWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestWebhook(ctx, id)
+	return err
+}
+
 // This is a simple interface which specifies echo.Route addition functions which
 // are present on both echo.Echo and echo.Group, since we want to allow using
 // either of them for path registration
@@ -1795,6 +2899,12 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
 	router.DELETE(options.BaseURL+"/webhooks/:id", wrapper.DeleteWebhook, options.OperationMiddlewares["deleteWebhook"]...)
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
+	router.PUT(options.BaseURL+"/webhooks/:id", wrapper.UpdateWebhook, options.OperationMiddlewares["updateWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/enable", wrapper.EnableWebhook, options.OperationMiddlewares["enableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/disable", wrapper.DisableWebhook, options.OperationMiddlewares["disableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/test", wrapper.TestWebhook, options.OperationMiddlewares["testWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/rotate-secret", wrapper.RotateWebhookSecret, options.OperationMiddlewares["rotateWebhookSecret"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/retire-secret", wrapper.RetireWebhookSecret, options.OperationMiddlewares["retireWebhookSecret"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
@@ -1807,14 +2917,43 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/:id/retry", wrapper.RetryNotification, options.OperationMiddlewares["retryNotification"]...)
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/replicas", wrapper.ListReplicas, options.OperationMiddlewares["listReplicas"]...)
+	router.DELETE(options.BaseURL+"/session", wrapper.DeleteSession, options.OperationMiddlewares["deleteSession"]...)
+	router.GET(options.BaseURL+"/session", wrapper.GetSession, options.OperationMiddlewares["getSession"]...)
+	router.POST(options.BaseURL+"/session", wrapper.CreateSession, options.OperationMiddlewares["createSession"]...)
+	router.POST(options.BaseURL+"/session/link", wrapper.RedeemLink, options.OperationMiddlewares["redeemLink"]...)
+	router.POST(options.BaseURL+"/setup", wrapper.SetUp, options.OperationMiddlewares["setUp"]...)
+	router.GET(options.BaseURL+"/me", wrapper.GetMe, options.OperationMiddlewares["getMe"]...)
+	router.PUT(options.BaseURL+"/me/password", wrapper.ChangePassword, options.OperationMiddlewares["changePassword"]...)
+	router.GET(options.BaseURL+"/users", wrapper.ListUsers, options.OperationMiddlewares["listUsers"]...)
+	router.POST(options.BaseURL+"/users", wrapper.CreateUser, options.OperationMiddlewares["createUser"]...)
+	router.DELETE(options.BaseURL+"/users/:id", wrapper.DeleteUser, options.OperationMiddlewares["deleteUser"]...)
+	router.GET(options.BaseURL+"/users/:id", wrapper.GetUser, options.OperationMiddlewares["getUser"]...)
+	router.PUT(options.BaseURL+"/users/:id", wrapper.UpdateUser, options.OperationMiddlewares["updateUser"]...)
+	router.PUT(options.BaseURL+"/users/:id/password", wrapper.SetUserPassword, options.OperationMiddlewares["setUserPassword"]...)
+	router.POST(options.BaseURL+"/users/:id/link", wrapper.CreateUserLink, options.OperationMiddlewares["createUserLink"]...)
+	router.GET(options.BaseURL+"/tokens", wrapper.ListTokens, options.OperationMiddlewares["listTokens"]...)
+	router.POST(options.BaseURL+"/tokens", wrapper.CreateToken, options.OperationMiddlewares["createToken"]...)
+	router.DELETE(options.BaseURL+"/tokens/:id", wrapper.RevokeToken, options.OperationMiddlewares["revokeToken"]...)
+	router.GET(options.BaseURL+"/audit", wrapper.ListAudit, options.OperationMiddlewares["listAudit"]...)
 
 }
 
 type ProblemApplicationProblemPlusJSONResponse Problem
+
+type SignedInResponseHeaders struct {
+	SetCookie string
+}
+type SignedInJSONResponse struct {
+	Body Me
+
+	Headers SignedInResponseHeaders
+}
 
 type ListAlertsRequestObject struct {
 	Params ListAlertsParams
@@ -2244,6 +3383,45 @@ func (response ResolveAlertdefaultApplicationProblemPlusJSONResponse) VisitResol
 	return err
 }
 
+type ListAuditRequestObject struct {
+	Params ListAuditParams
+}
+
+type ListAuditResponseObject interface {
+	VisitListAuditResponse(w http.ResponseWriter) error
+}
+
+type ListAudit200JSONResponse AuditPage
+
+func (response ListAudit200JSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListAuditdefaultApplicationProblemPlusJSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StreamEventsRequestObject struct {
 	Params StreamEventsParams
 }
@@ -2312,6 +3490,84 @@ func (response StreamEventsdefaultApplicationProblemPlusJSONResponse) VisitStrea
 	return err
 }
 
+type GetMeRequestObject struct {
+}
+
+type GetMeResponseObject interface {
+	VisitGetMeResponse(w http.ResponseWriter) error
+}
+
+type GetMe200JSONResponse Me
+
+func (response GetMe200JSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetMedefaultApplicationProblemPlusJSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangePasswordRequestObject struct {
+	Body *ChangePasswordJSONRequestBody
+}
+
+type ChangePasswordResponseObject interface {
+	VisitChangePasswordResponse(w http.ResponseWriter) error
+}
+
+type ChangePassword200JSONResponse struct{ SignedInJSONResponse }
+
+func (response ChangePassword200JSONResponse) VisitChangePasswordResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangePassworddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ChangePassworddefaultApplicationProblemPlusJSONResponse) VisitChangePasswordResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListNotificationsRequestObject struct {
 	Params ListNotificationsParams
 }
@@ -2351,6 +3607,45 @@ func (response ListNotificationsdefaultApplicationProblemPlusJSONResponse) Visit
 	return err
 }
 
+type RetryNotificationsRequestObject struct {
+	Body *RetryNotificationsJSONRequestBody
+}
+
+type RetryNotificationsResponseObject interface {
+	VisitRetryNotificationsResponse(w http.ResponseWriter) error
+}
+
+type RetryNotifications200JSONResponse RetriedAnswer
+
+func (response RetryNotifications200JSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationsdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetNotificationRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -2379,6 +3674,45 @@ type GetNotificationdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetNotificationdefaultApplicationProblemPlusJSONResponse) VisitGetNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetryNotificationResponseObject interface {
+	VisitRetryNotificationResponse(w http.ResponseWriter) error
+}
+
+type RetryNotification200JSONResponse Notification
+
+func (response RetryNotification200JSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2826,6 +4160,202 @@ func (response RetryRuledefaultApplicationProblemPlusJSONResponse) VisitRetryRul
 	return err
 }
 
+type DeleteSessionRequestObject struct {
+}
+
+type DeleteSessionResponseObject interface {
+	VisitDeleteSessionResponse(w http.ResponseWriter) error
+}
+
+type DeleteSession204ResponseHeaders struct {
+	SetCookie string
+}
+
+type DeleteSession204Response struct {
+	Headers DeleteSession204ResponseHeaders
+}
+
+func (response DeleteSession204Response) VisitDeleteSessionResponse(w http.ResponseWriter) error {
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteSessiondefaultApplicationProblemPlusJSONResponse) VisitDeleteSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSessionRequestObject struct {
+}
+
+type GetSessionResponseObject interface {
+	VisitGetSessionResponse(w http.ResponseWriter) error
+}
+
+type GetSession200JSONResponse SignIn
+
+func (response GetSession200JSONResponse) VisitGetSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetSessiondefaultApplicationProblemPlusJSONResponse) VisitGetSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSessionRequestObject struct {
+	Body *CreateSessionJSONRequestBody
+}
+
+type CreateSessionResponseObject interface {
+	VisitCreateSessionResponse(w http.ResponseWriter) error
+}
+
+type CreateSession200JSONResponse struct{ SignedInJSONResponse }
+
+func (response CreateSession200JSONResponse) VisitCreateSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateSessiondefaultApplicationProblemPlusJSONResponse) VisitCreateSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedeemLinkRequestObject struct {
+	Body *RedeemLinkJSONRequestBody
+}
+
+type RedeemLinkResponseObject interface {
+	VisitRedeemLinkResponse(w http.ResponseWriter) error
+}
+
+type RedeemLink200JSONResponse struct{ SignedInJSONResponse }
+
+func (response RedeemLink200JSONResponse) VisitRedeemLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedeemLinkdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RedeemLinkdefaultApplicationProblemPlusJSONResponse) VisitRedeemLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUpRequestObject struct {
+	Body *SetUpJSONRequestBody
+}
+
+type SetUpResponseObject interface {
+	VisitSetUpResponse(w http.ResponseWriter) error
+}
+
+type SetUp200JSONResponse struct{ SignedInJSONResponse }
+
+func (response SetUp200JSONResponse) VisitSetUpResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUpdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SetUpdefaultApplicationProblemPlusJSONResponse) VisitSetUpResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetStatusRequestObject struct {
 }
 
@@ -2853,6 +4383,407 @@ type GetStatusdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetStatusdefaultApplicationProblemPlusJSONResponse) VisitGetStatusResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensRequestObject struct {
+	Params ListTokensParams
+}
+
+type ListTokensResponseObject interface {
+	VisitListTokensResponse(w http.ResponseWriter) error
+}
+
+type ListTokens200JSONResponse TokenPage
+
+func (response ListTokens200JSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListTokensdefaultApplicationProblemPlusJSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokenRequestObject struct {
+	Body *CreateTokenJSONRequestBody
+}
+
+type CreateTokenResponseObject interface {
+	VisitCreateTokenResponse(w http.ResponseWriter) error
+}
+
+type CreateToken201JSONResponse CreatedToken
+
+func (response CreateToken201JSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateTokendefaultApplicationProblemPlusJSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RevokeTokenRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RevokeTokenResponseObject interface {
+	VisitRevokeTokenResponse(w http.ResponseWriter) error
+}
+
+type RevokeToken204Response struct {
+}
+
+func (response RevokeToken204Response) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type RevokeTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersRequestObject struct {
+	Params ListUsersParams
+}
+
+type ListUsersResponseObject interface {
+	VisitListUsersResponse(w http.ResponseWriter) error
+}
+
+type ListUsers200JSONResponse UserPage
+
+func (response ListUsers200JSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListUsersdefaultApplicationProblemPlusJSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserRequestObject struct {
+	Body *CreateUserJSONRequestBody
+}
+
+type CreateUserResponseObject interface {
+	VisitCreateUserResponse(w http.ResponseWriter) error
+}
+
+type CreateUser201ResponseHeaders struct {
+	ETag     string
+	Location string
+}
+
+type CreateUser201JSONResponse struct {
+	Body    User
+	Headers CreateUser201ResponseHeaders
+}
+
+func (response CreateUser201JSONResponse) VisitCreateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateUserdefaultApplicationProblemPlusJSONResponse) VisitCreateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteUserRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DeleteUserResponseObject interface {
+	VisitDeleteUserResponse(w http.ResponseWriter) error
+}
+
+type DeleteUser204Response struct {
+}
+
+func (response DeleteUser204Response) VisitDeleteUserResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteUserdefaultApplicationProblemPlusJSONResponse) VisitDeleteUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetUserRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type GetUserResponseObject interface {
+	VisitGetUserResponse(w http.ResponseWriter) error
+}
+
+type GetUser200ResponseHeaders struct {
+	ETag string
+}
+
+type GetUser200JSONResponse struct {
+	Body    User
+	Headers GetUser200ResponseHeaders
+}
+
+func (response GetUser200JSONResponse) VisitGetUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetUserdefaultApplicationProblemPlusJSONResponse) VisitGetUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateUserRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateUserParams
+	Body   *UpdateUserJSONRequestBody
+}
+
+type UpdateUserResponseObject interface {
+	VisitUpdateUserResponse(w http.ResponseWriter) error
+}
+
+type UpdateUser200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateUser200JSONResponse struct {
+	Body    User
+	Headers UpdateUser200ResponseHeaders
+}
+
+func (response UpdateUser200JSONResponse) VisitUpdateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateUserdefaultApplicationProblemPlusJSONResponse) VisitUpdateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserLinkRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type CreateUserLinkResponseObject interface {
+	VisitCreateUserLinkResponse(w http.ResponseWriter) error
+}
+
+type CreateUserLink200JSONResponse SignInLink
+
+func (response CreateUserLink200JSONResponse) VisitCreateUserLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserLinkdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateUserLinkdefaultApplicationProblemPlusJSONResponse) VisitCreateUserLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUserPasswordRequestObject struct {
+	ID   ID `json:"id"`
+	Body *SetUserPasswordJSONRequestBody
+}
+
+type SetUserPasswordResponseObject interface {
+	VisitSetUserPasswordResponse(w http.ResponseWriter) error
+}
+
+type SetUserPassword204Response struct {
+}
+
+func (response SetUserPassword204Response) VisitSetUserPasswordResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type SetUserPassworddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SetUserPassworddefaultApplicationProblemPlusJSONResponse) VisitSetUserPasswordResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3032,6 +4963,283 @@ func (response GetWebhookdefaultApplicationProblemPlusJSONResponse) VisitGetWebh
 	return err
 }
 
+type UpdateWebhookRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateWebhookParams
+	Body   *UpdateWebhookJSONRequestBody
+}
+
+type UpdateWebhookResponseObject interface {
+	VisitUpdateWebhookResponse(w http.ResponseWriter) error
+}
+
+type UpdateWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers UpdateWebhook200ResponseHeaders
+}
+
+func (response UpdateWebhook200JSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateWebhookdefaultApplicationProblemPlusJSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DisableWebhookResponseObject interface {
+	VisitDisableWebhookResponse(w http.ResponseWriter) error
+}
+
+type DisableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type DisableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers DisableWebhook200ResponseHeaders
+}
+
+func (response DisableWebhook200JSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DisableWebhookdefaultApplicationProblemPlusJSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type EnableWebhookResponseObject interface {
+	VisitEnableWebhookResponse(w http.ResponseWriter) error
+}
+
+type EnableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type EnableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers EnableWebhook200ResponseHeaders
+}
+
+func (response EnableWebhook200JSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EnableWebhookdefaultApplicationProblemPlusJSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetireWebhookSecretResponseObject interface {
+	VisitRetireWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RetireWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RetireWebhookSecret200JSONResponse struct {
+	Body    Webhook
+	Headers RetireWebhookSecret200ResponseHeaders
+}
+
+func (response RetireWebhookSecret200JSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretRequestObject struct {
+	ID   ID `json:"id"`
+	Body *RotateWebhookSecretJSONRequestBody
+}
+
+type RotateWebhookSecretResponseObject interface {
+	VisitRotateWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RotateWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RotateWebhookSecret200JSONResponse struct {
+	Body    RotatedSecret
+	Headers RotateWebhookSecret200ResponseHeaders
+}
+
+func (response RotateWebhookSecret200JSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type TestWebhookResponseObject interface {
+	VisitTestWebhookResponse(w http.ResponseWriter) error
+}
+
+type TestWebhook200JSONResponse TestResult
+
+func (response TestWebhook200JSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TestWebhookdefaultApplicationProblemPlusJSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
@@ -3067,15 +5275,30 @@ type StrictServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx context.Context, request ResolveAlertRequestObject) (ResolveAlertResponseObject, error)
+	// ListAudit List what was changed, newest first
+	// (GET /audit)
+	ListAudit(ctx context.Context, request ListAuditRequestObject) (ListAuditResponseObject, error)
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
+	// GetMe Ask who one is
+	// (GET /me)
+	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
+	// ChangePassword Change one's password
+	// (PUT /me/password)
+	ChangePassword(ctx context.Context, request ChangePasswordRequestObject) (ChangePasswordResponseObject, error)
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx context.Context, request RetryNotificationsRequestObject) (RetryNotificationsResponseObject, error)
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx context.Context, request GetNotificationRequestObject) (GetNotificationResponseObject, error)
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx context.Context, request RetryNotificationRequestObject) (RetryNotificationResponseObject, error)
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
@@ -3106,9 +5329,54 @@ type StrictServerInterface interface {
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx context.Context, request RetryRuleRequestObject) (RetryRuleResponseObject, error)
+	// DeleteSession Sign out
+	// (DELETE /session)
+	DeleteSession(ctx context.Context, request DeleteSessionRequestObject) (DeleteSessionResponseObject, error)
+	// GetSession Ask how one signs in
+	// (GET /session)
+	GetSession(ctx context.Context, request GetSessionRequestObject) (GetSessionResponseObject, error)
+	// CreateSession Sign in with a password
+	// (POST /session)
+	CreateSession(ctx context.Context, request CreateSessionRequestObject) (CreateSessionResponseObject, error)
+	// RedeemLink Sign in with a one-time link
+	// (POST /session/link)
+	RedeemLink(ctx context.Context, request RedeemLinkRequestObject) (RedeemLinkResponseObject, error)
+	// SetUp Make the first administrator
+	// (POST /setup)
+	SetUp(ctx context.Context, request SetUpRequestObject) (SetUpResponseObject, error)
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
+	// ListTokens List tokens by name
+	// (GET /tokens)
+	ListTokens(ctx context.Context, request ListTokensRequestObject) (ListTokensResponseObject, error)
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx context.Context, request CreateTokenRequestObject) (CreateTokenResponseObject, error)
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{id})
+	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
+	// ListUsers List users by e-mail address
+	// (GET /users)
+	ListUsers(ctx context.Context, request ListUsersRequestObject) (ListUsersResponseObject, error)
+	// CreateUser Create a user
+	// (POST /users)
+	CreateUser(ctx context.Context, request CreateUserRequestObject) (CreateUserResponseObject, error)
+	// DeleteUser Delete a user
+	// (DELETE /users/{id})
+	DeleteUser(ctx context.Context, request DeleteUserRequestObject) (DeleteUserResponseObject, error)
+	// GetUser Read a user
+	// (GET /users/{id})
+	GetUser(ctx context.Context, request GetUserRequestObject) (GetUserResponseObject, error)
+	// UpdateUser Change a user
+	// (PUT /users/{id})
+	UpdateUser(ctx context.Context, request UpdateUserRequestObject) (UpdateUserResponseObject, error)
+	// CreateUserLink Make a link by which a user signs in once
+	// (POST /users/{id}/link)
+	CreateUserLink(ctx context.Context, request CreateUserLinkRequestObject) (CreateUserLinkResponseObject, error)
+	// SetUserPassword Set a user's password
+	// (PUT /users/{id}/password)
+	SetUserPassword(ctx context.Context, request SetUserPasswordRequestObject) (SetUserPasswordResponseObject, error)
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx context.Context, request ListWebhooksRequestObject) (ListWebhooksResponseObject, error)
@@ -3121,6 +5389,24 @@ type StrictServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx context.Context, request GetWebhookRequestObject) (GetWebhookResponseObject, error)
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx context.Context, request UpdateWebhookRequestObject) (UpdateWebhookResponseObject, error)
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx context.Context, request DisableWebhookRequestObject) (DisableWebhookResponseObject, error)
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx context.Context, request EnableWebhookRequestObject) (EnableWebhookResponseObject, error)
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx context.Context, request RetireWebhookSecretRequestObject) (RetireWebhookSecretResponseObject, error)
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx context.Context, request RotateWebhookSecretRequestObject) (RotateWebhookSecretResponseObject, error)
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx context.Context, request TestWebhookRequestObject) (TestWebhookResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx echo.Context, request any) (any, error)
@@ -3471,6 +5757,31 @@ func (sh *strictHandler) ResolveAlert(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// ListAudit operation middleware
+func (sh *strictHandler) ListAudit(ctx echo.Context, params ListAuditParams) error {
+	var request ListAuditRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAudit(ctx.Request().Context(), request.(ListAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAudit")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListAuditResponseObject); ok {
+		return validResponse.VisitListAuditResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // StreamEvents operation middleware
 func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParams) error {
 	var request StreamEventsRequestObject
@@ -3490,6 +5801,75 @@ func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParam
 		return err
 	} else if validResponse, ok := response.(StreamEventsResponseObject); ok {
 		return validResponse.VisitStreamEventsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetMe operation middleware
+func (sh *strictHandler) GetMe(ctx echo.Context) error {
+	var request GetMeRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMe(ctx.Request().Context(), request.(GetMeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMe")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetMeResponseObject); ok {
+		return validResponse.VisitGetMeResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ChangePassword operation middleware
+func (sh *strictHandler) ChangePassword(ctx echo.Context) error {
+	var request ChangePasswordRequestObject
+
+	var body ChangePasswordJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ChangePassword(ctx.Request().Context(), request.(ChangePasswordRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ChangePassword")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ChangePasswordResponseObject); ok {
+		return validResponse.VisitChangePasswordResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3521,6 +5901,52 @@ func (sh *strictHandler) ListNotifications(ctx echo.Context, params ListNotifica
 	return nil
 }
 
+// RetryNotifications operation middleware
+func (sh *strictHandler) RetryNotifications(ctx echo.Context) error {
+	var request RetryNotificationsRequestObject
+
+	var body RetryNotificationsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotifications(ctx.Request().Context(), request.(RetryNotificationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotifications")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationsResponseObject); ok {
+		return validResponse.VisitRetryNotificationsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetNotification operation middleware
 func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 	var request GetNotificationRequestObject
@@ -3540,6 +5966,31 @@ func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(GetNotificationResponseObject); ok {
 		return validResponse.VisitGetNotificationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetryNotification operation middleware
+func (sh *strictHandler) RetryNotification(ctx echo.Context, id ID) error {
+	var request RetryNotificationRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotification(ctx.Request().Context(), request.(RetryNotificationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotification")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationResponseObject); ok {
+		return validResponse.VisitRetryNotificationResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3840,6 +6291,190 @@ func (sh *strictHandler) RetryRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// DeleteSession operation middleware
+func (sh *strictHandler) DeleteSession(ctx echo.Context) error {
+	var request DeleteSessionRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteSession(ctx.Request().Context(), request.(DeleteSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteSessionResponseObject); ok {
+		return validResponse.VisitDeleteSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetSession operation middleware
+func (sh *strictHandler) GetSession(ctx echo.Context) error {
+	var request GetSessionRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSession(ctx.Request().Context(), request.(GetSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetSessionResponseObject); ok {
+		return validResponse.VisitGetSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateSession operation middleware
+func (sh *strictHandler) CreateSession(ctx echo.Context) error {
+	var request CreateSessionRequestObject
+
+	var body CreateSessionJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateSession(ctx.Request().Context(), request.(CreateSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateSessionResponseObject); ok {
+		return validResponse.VisitCreateSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RedeemLink operation middleware
+func (sh *strictHandler) RedeemLink(ctx echo.Context) error {
+	var request RedeemLinkRequestObject
+
+	var body RedeemLinkJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RedeemLink(ctx.Request().Context(), request.(RedeemLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RedeemLink")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RedeemLinkResponseObject); ok {
+		return validResponse.VisitRedeemLinkResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SetUp operation middleware
+func (sh *strictHandler) SetUp(ctx echo.Context) error {
+	var request SetUpRequestObject
+
+	var body SetUpJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetUp(ctx.Request().Context(), request.(SetUpRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetUp")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SetUpResponseObject); ok {
+		return validResponse.VisitSetUpResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetStatus operation middleware
 func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 	var request GetStatusRequestObject
@@ -3857,6 +6492,345 @@ func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(GetStatusResponseObject); ok {
 		return validResponse.VisitGetStatusResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListTokens operation middleware
+func (sh *strictHandler) ListTokens(ctx echo.Context, params ListTokensParams) error {
+	var request ListTokensRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTokens(ctx.Request().Context(), request.(ListTokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTokens")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListTokensResponseObject); ok {
+		return validResponse.VisitListTokensResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateToken operation middleware
+func (sh *strictHandler) CreateToken(ctx echo.Context) error {
+	var request CreateTokenRequestObject
+
+	var body CreateTokenJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateToken(ctx.Request().Context(), request.(CreateTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateTokenResponseObject); ok {
+		return validResponse.VisitCreateTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RevokeToken operation middleware
+func (sh *strictHandler) RevokeToken(ctx echo.Context, id ID) error {
+	var request RevokeTokenRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RevokeToken(ctx.Request().Context(), request.(RevokeTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RevokeToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RevokeTokenResponseObject); ok {
+		return validResponse.VisitRevokeTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListUsers operation middleware
+func (sh *strictHandler) ListUsers(ctx echo.Context, params ListUsersParams) error {
+	var request ListUsersRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUsers(ctx.Request().Context(), request.(ListUsersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUsers")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListUsersResponseObject); ok {
+		return validResponse.VisitListUsersResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateUser operation middleware
+func (sh *strictHandler) CreateUser(ctx echo.Context) error {
+	var request CreateUserRequestObject
+
+	var body CreateUserJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateUser(ctx.Request().Context(), request.(CreateUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateUserResponseObject); ok {
+		return validResponse.VisitCreateUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DeleteUser operation middleware
+func (sh *strictHandler) DeleteUser(ctx echo.Context, id ID) error {
+	var request DeleteUserRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteUser(ctx.Request().Context(), request.(DeleteUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteUserResponseObject); ok {
+		return validResponse.VisitDeleteUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetUser operation middleware
+func (sh *strictHandler) GetUser(ctx echo.Context, id ID) error {
+	var request GetUserRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetUser(ctx.Request().Context(), request.(GetUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetUserResponseObject); ok {
+		return validResponse.VisitGetUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UpdateUser operation middleware
+func (sh *strictHandler) UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error {
+	var request UpdateUserRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateUserJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateUser(ctx.Request().Context(), request.(UpdateUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateUserResponseObject); ok {
+		return validResponse.VisitUpdateUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateUserLink operation middleware
+func (sh *strictHandler) CreateUserLink(ctx echo.Context, id ID) error {
+	var request CreateUserLinkRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateUserLink(ctx.Request().Context(), request.(CreateUserLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateUserLink")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateUserLinkResponseObject); ok {
+		return validResponse.VisitCreateUserLinkResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SetUserPassword operation middleware
+func (sh *strictHandler) SetUserPassword(ctx echo.Context, id ID) error {
+	var request SetUserPasswordRequestObject
+
+	request.ID = id
+
+	var body SetUserPasswordJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetUserPassword(ctx.Request().Context(), request.(SetUserPasswordRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetUserPassword")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SetUserPasswordResponseObject); ok {
+		return validResponse.VisitSetUserPasswordResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3984,201 +6958,483 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// UpdateWebhook operation middleware
+func (sh *strictHandler) UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error {
+	var request UpdateWebhookRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateWebhookJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateWebhook(ctx.Request().Context(), request.(UpdateWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateWebhookResponseObject); ok {
+		return validResponse.VisitUpdateWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DisableWebhook operation middleware
+func (sh *strictHandler) DisableWebhook(ctx echo.Context, id ID) error {
+	var request DisableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DisableWebhook(ctx.Request().Context(), request.(DisableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DisableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DisableWebhookResponseObject); ok {
+		return validResponse.VisitDisableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// EnableWebhook operation middleware
+func (sh *strictHandler) EnableWebhook(ctx echo.Context, id ID) error {
+	var request EnableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EnableWebhook(ctx.Request().Context(), request.(EnableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EnableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(EnableWebhookResponseObject); ok {
+		return validResponse.VisitEnableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetireWebhookSecret operation middleware
+func (sh *strictHandler) RetireWebhookSecret(ctx echo.Context, id ID) error {
+	var request RetireWebhookSecretRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetireWebhookSecret(ctx.Request().Context(), request.(RetireWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetireWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetireWebhookSecretResponseObject); ok {
+		return validResponse.VisitRetireWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RotateWebhookSecret operation middleware
+func (sh *strictHandler) RotateWebhookSecret(ctx echo.Context, id ID) error {
+	var request RotateWebhookSecretRequestObject
+
+	request.ID = id
+
+	var body RotateWebhookSecretJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RotateWebhookSecret(ctx.Request().Context(), request.(RotateWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RotateWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RotateWebhookSecretResponseObject); ok {
+		return validResponse.VisitRotateWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TestWebhook operation middleware
+func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
+	var request TestWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestWebhook(ctx.Request().Context(), request.(TestWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestWebhookResponseObject); ok {
+		return validResponse.VisitTestWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // Base64 encoded, compressed with deflate, json marshaled OpenAPI spec.
 // Stored as a slice of fixed-width chunks rather than one concatenated
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3vchu5le+roLhb5eRum5Y9ntkZ6cMt2ZbHupElX0qOszWadYPdIImoCXAaaFGsXFflafJgeZJbOAdA",
-	"o5tosklTk8xW8iVjsRsNHBycv79z8JdBJucLKZjQanD8l8GM0ZyV8J9nN3Rq/j9nKiv5QnMpBseDmxkj",
-	"96xUXIqETGRJ0vPJ0/dUZ7N0OEgGJful4iXLB8e6rFgyUNmMzakZRq8WbHA8ULrkYjr48iUZXMiM4qjt",
-	"j3yasZIRPWNEsCXRMy6mhKvdxv+SDBa0pHOm7XpeV6WSZXxFqWAPGh9IiZzApxd0ysiYTWTJEkIV4Zos",
-	"qSJTfs+EmQo3L/9SsXI1SAaCzs3XM/xGOK85fbhgYqpng+MXR0dHSYQQ52/MgzDegupZPRzPNy55Iss5",
-	"1YPjQVXBkxES8znX8SVPS0Y1U5qIaj5mpVk1E7rkTJElFZrlXWssYMxwHjmb0KrQg+NvjxKzXj6v5rDa",
-	"ZDDnAv/13E+PC82mrIT5XYlidbpYFLzmhNgnafBI+GGu2Vy1iPz86MVL+K7/wxphYJLn+O7zYEtoWdKV",
-	"n9d7Ltg66cwvhBas1MqQrKwKpoieUU1oycicUaHhWBgOymhRsLKLjnMzfoSDx1IWjAo/j5GsNOuiTAk/",
-	"/mo0GVVF91Sqgp3n8bls4dR+H79m96zketU1AeV+j07h30s2GRwP/u1ZLfCe4WPqmR+5NZOuifCpoLoq",
-	"WUxyUU3YQzajYsoUmVBesJwsuZ6BDKFkWspqQdRMLo1EGRJzFNl8oVdECkaUpiJXwECWx8yrstKECsLK",
-	"UnZyk/Jz6scM++2Apjq2aDtHrpPgaBiarsyKNCPjSpMPZ5dvzi9/TMxvyxnPZkTIscxXZEYVGTMmiJZF",
-	"p9SBcXbf2VMzHZx2v729YQ8xgckeNOGCaK4LRmRJ5kwpOmUJyahihE+FLLsl5i8bFEJMapt5fBQlo/lm",
-	"+QNipxY0QEghNTFvds2lwnE3yp0vqHSY0q9kzhkQ+ZoVLNNATvh3JoVmAkgVSOdnf1YoxevRt+8OjGxW",
-	"579cqzv8i1pIoXAeH0o5Lth8wxQW+MR/7DYVNy7MIXKml0xosiylmA5hj+x7ZlhYhfmPRSkXrNSWYjS7",
-	"E3JZsHzK8lPdkII51eyp5nMWE4Xhe69WEdMmGWSywnVvWtEnLnK5fA2PwpoKbk7kttfe2Oeuq/mcliAS",
-	"nTyDVRXF1WRw/NPmQc7cG19+TiK2B3tgWWX+XbMwsDThitCxrPSQXE0IJbBOY3hx5axBY7HAS3Njc7Ic",
-	"xaog7IHOF4Wx1ERO6FjBdhkz8lZosCa5ORuCDW+FWdLEsNipjglwXjAnq8wIAr6sZyVTM1nkYAOWjJpv",
-	"mzPWb09njBbmwMcMsebK4WtGlRKuFSsmiZWVGRXmaI8ZYfe0qKhm+Qk8ayURUXSlyHK2GpJzIwGULO6N",
-	"KecWYIa8FRkVjSEInVIuDE2SNTGQGPOzj+4uokoB9xnZgIxZRueM3HPFx4X554yL3M/riSJoOOPumT8X",
-	"Ut49HdPsjkxkJXJQlafBrho5N4xO2szm1eqaZVLkKj4ts0tkUso5fIqJ3Jn8fr6/41oZ1VXqxH7P/Kxk",
-	"VWaM5JKhnNWsKNwQvydaktSyVeomeyvqt/0+m1dxr43Kd9/ETajZSVbjwvCSt6BrVYEWOyg03PyokJhH",
-	"7ddPM2bOg+Euy2YqbrWSc0EKrrTye0KFWrISnjMTh/XE98Cy305iz72DIq856cbOwxxBMEwM/ceskEtY",
-	"jj+jw+j4aJ72YWjz6CWoyxj3WI5dlAwmZfRq5wf/iJ7yRjcaxVlJuWJ5zSgN2cKF/u7lYN2DSmqbdwcL",
-	"Vzkrrr/hBHZPlMuqDjvF8VmHeQIHem8Oa5gJP1k32bkffveaW5A0/ANrTeK66nPkJXWtIX72n5fjP7MM",
-	"dCkQBzSr2qz3G+zmdjFyooMdnXAg7e4vLpjI93vTHb09Xu3a/qsFE73MVCfVuTAOg9AqyvibJtFiBkcG",
-	"T8mmRTUIltu5tW95oRmEimiec7MkWnwINnlCC8Vihk0dcXIqxTC4+W+khXUCjdszJG/4ZMJKs/gJZ0Wu",
-	"IIKQyfmYC5aT8YqcXr5JrH7BwIycwLkYr8jVCPVFi/VaoZTHCAUkg4enU/nU/O2puuOLp3KBBHq6kGZP",
-	"Smu4hwrIhocs2Vqnuf+AvzRGGwySLb5U/5FLH2P5x5KsVlKHCZ30/3KoSA4ZM9lhBmFU5UCBix2+foDQ",
-	"BvjcB41K9J9/KIgPcty+dAnHH0tZLQ6u9rxL2/3e84OqS/Qle+3UP0y71uKgpV0nGEdURhWYhxpKc3ez",
-	"Njre2vtqS9gz9KBaoU8ZfsCPMyRnEPncEu7cYHN+jaGAHNfDTEgCm8KHzyz7/LzxlHywvlnrpKirScTH",
-	"AclCWwbDCVGMkbRa3Mi0f7jBC6H+0ghP9Zd2VNQs1GXG4lm8hiEOn0twhZ2k2YUqN86EMn6dsoIXPWkw",
-	"K8FKN0ylZ0wMyY/83tidylIM6CgIhfBiQrgmd4wtMJaEf8QwANL6VsCQEKkoqDY+8KsV+SCVnpZMPVEk",
-	"K2R21/bTD7wPv84W1DHX3WzcMw5OXcpzlRJZknQCljKwZlsdmFdiwsuIoHALbBq5ErlMh+TTTJpNJoqJ",
-	"HJ9SZj+kyBiZQyp2zDJaKRY6jEuqSCGVTiBQCFG6GdUQ+TMcojTJeY7BJSFdOpnkxpbWS56xIXk9k4oJ",
-	"w0g3MlNc2FgDt4E546K0Nr5Lyk6877B1r62bAZE29RVGH+ZZ3b/3NyEWN7IjPW64KW24NG2nrpDyjuWE",
-	"6iE5Ddw+PJ9wmsC9KdhEE1pIwYbE2Faeg4gUxaqvhOu0TToSVKk10FLwPW30thkzSsCQM24pcONElm+q",
-	"EjwpG0pMyYrpk86cFRNG6/w0sF8aJIO35yP8j9PXf7i8+nRx9ubHszeDZDA6u766+OPZm+B0rvsrZvuA",
-	"jMNrG6qod5HPF9ImHKixiwcaWPYZvgDUwS04u7fpkfUdzammPuppHiMpvh45ypkPdGzlaBsTiapaFRdH",
-	"WrP5QscSXYy8u7n5QGwqakjOtSIzRvN2vOiJAoca+CtnBdMsJ0rObZyXTrQNQ7lIOVdEMa2NdfK7b45I",
-	"TlfGLLkV1nD+PcbVS6a0MfFXioB0EVPz/3V8LuJ+55Zj3jfPcL9QLpg7Mctq1Zj80gZPbDqH5Ym3mRTL",
-	"SoYBlIhUElzN4ikPH13lBSOVyEGgrhIj3336YFHKjClFcr5L2sOuzrhxG434kkHcIs6q7tM265MbqRwP",
-	"uCKjbGPUET72zthxQXYx/vExm3IhjMKwh6XBch3TwAHfWRt181yCZ9ELLfVucXPjhVbqtcw7VgBnCB86",
-	"CRJjsK2l4ye7rGE0xnzPypxnEcZJP16+ORt9/nT6X+mxjeoRWenMnL0V00OSfrw0ou/S/ywYnN0lLwoy",
-	"o/cM/lSrdCORQ04zLKi0lDlRmhfFrYAchZRwHJvprzld4YgglUFfk/TN2cX5H89GZ2/SY0KzjC00y4ck",
-	"HZ3djMyUqVNMKINgDFVlGWP58FakN+9GVzc3F/A2SoSMmTNHqDKqDrwWsjAThzHffryGR7nG9QmwY/Cz",
-	"RM8gzwJzHZL0x6vLs/ajt8I+S8UKpYvTKZ7Mg2RgKTpIBn5xoFNuRuZXP2X4G8xokAzM19a1TVtI28Ma",
-	"MmG99x2iu+TjSjOA/221JJuy8o6tYmCILVE2CYEHR5ez//vx9OJ6kAzO/nR+fWP+4/3pzet3Z9eRxSaD",
-	"e1pUHWdEswfU+ziisRTJ6OwFYQ+LkilI0phf7eiJO0bwBnx62IxFPu8A+oXkNgSABa2RtmkGAMJs2KJ1",
-	"H3MAXoTPvqqKuxFTEBT6ywY7favVSQvj/cYSdIHJtzRiRUliH945np8MMISwV8CETSrF8s4JLo2ZbwN3",
-	"Po1LC8wg7jFT47TQccE+Cs2L/jK7EndCLiNpwfNc1fCoALewISe4Q8TD73VN4npPa+LV82svMCYF2niR",
-	"eGzIAgCsP24W8wSIzyc2X6HW7U5v4jQMiHjSDIJN698e4ZLgpE6lzMGoseLeeCuG2hojBuBqGr+gKhiy",
-	"BExpWxDxQVsL9rTD0jaPeA0DRoQE59UiRuVyF4OqZLpc2TBki8H9orw5aDSZUuYoTmi5fS1aalpsI3WL",
-	"o/CdJNiqYI5+W+Jss2AiZyJbrcukDaawkPqkDhLmuRHPDB2CTeavsGFPixJSkCi0gR1zGgqe3c1kpVhU",
-	"c4DDaE5BB0q3oUVt5tm/Elv8WQCo2oqOcgfGQ4RCNLo30PERACcBkmC4LTm4LtydilHdqjzyWkuAic5E",
-	"vvfwO7XdlvhEJsuSFbTWV+tzsQ7YpWpv9vMX37z89rv//N5sx8KcxtLM9r+f/u+fjp7+8PN//HuMaZjI",
-	"b3gsXL4GR2kDgxRd9T/TTNzzUoq59dXXfzen4f0GoA88cK1pdhdRKP33ozXgDfw19jnHnh2b4HOpMVel",
-	"1HGS3kgE+FEhFcRb+tMPfZttnpY7ctf4dPvYhosKJ9rcnqRVieDR9zhogwFDMrY2sc3Km0TEtV+ds3pH",
-	"Hy8vMbD0+ur9h4uzG7Dx356eX2yPKaExee2mu4sR+ZazIj/rkswUxBPgY0E8A5sBrCEWT+ryVcelvGMC",
-	"MlCJ0V8zCOW7fUoTkspKf5aTz6Uhjfm3kPqz3ZNxAX+xtstn+HjaEQxhRd4RbKB6Fnwag5ND3F+mfjr6",
-	"OQUTAnnVGjQ16iP6tQCjt4lq4BdDUFWSXA4H2/wHXESC1Ky/ssWbgAjX8K19d/v+gwQWtHiGOWVkhD3A",
-	"MbBWiojDQso7qHEYktOiMNTTiswrm+Q5AYWHEtb8ZA3gkhk6gAEbUW0N1dUv2dJ0qBoh9W+P1nMw4QF+",
-	"LYWmXETQpa+pYmQO+kX18Qmb48JUWGTY07Y7mlhYLBUrm6gQYTRkh08b+aS6EBff9nDJN9aNwM9v4mFR",
-	"78C4grEfjoL/bbNW51w8yrjuqEfyVkakzRkViqCwbcA9nHTuI5MbVHuxlq+pBP+lYvbnOBYjJtXtudxV",
-	"qpfsfVQepx/ORp/P/vT63enlj2cpWpUqsB6MLWGMXATiczGtkcwkfX318fLm8/nl50/nl2+uPjVexzgz",
-	"1aRgVGmS+hRMeitq+ACMCqqEC5IuoZbBZWJABIOCcXMAcEEzaBZOH3RlY0b9FKWnzm5EhVx6DMd8M7NK",
-	"kYxX1smvV4zov0polie4KohYwSKxFiDMM42uPt6YdZ1++HBx/vr05vzqcpAMzi7/eD66unx/dnnTb4Vu",
-	"qrst8B1UCb91arQpjOcQHu2APMOKjCNj3TXYSojdyiInEAw2itCi5O/YogNh7hy67ijflmCneT9md10G",
-	"MYl4UspFnMFzJ2eISLD+PWatubZpFK4V4XnipDMWV5N0ycYzKe+e8jyWODenq288Dj/72mGnoiEBRcZs",
-	"WontAQA7WkT0XRU5UxpT6SFiF9HbcrIeyemrgyH3F4E8ZFCdvFMipHe1itJnm3Nt5hG/pTnPw4RbPLyw",
-	"OQxkCQYYBrAcA2oF2chdwkDUFrdtIm/IyiN8Y7c6CDuv3bNRu8zMOWTJwB6LnpOzT3fXadgHWqUaJ7ba",
-	"FgInCO+YSsG229scg6V4OINyg3rWzTn5XQrcw8Z5DZl8mySKQ6Z2gxc1JNtBUEbbZj3ybNoyLd6ej3xW",
-	"bS1wRdLR2fvzyzdnI8yQQeoPgCTKQXg8BCOE7EFJSerQFXb0ulDoVsQqhUg6+nhx9tlYaoAPMePjn0Zn",
-	"r68wd4h1XobwVMsyqGcIyvRi9XkwWwsq49o8EZbbOUUOtIB0HS46RIgkg3B27p9+ZttUPMiZ1XDk+HC7",
-	"isc3YLsjZ3QDrgbpdnYz+i/8p4tshzlY2GSXhk1IiuZxSsq1ID2Mdvand6cfr2/ME2HE/lZsDNm3bEAH",
-	"xnFTa+VNrYWeDPzHetJ0hxBKB01v+JwVtkLi8Y5173N7VemxfOjaaBeqwD1tAEYcPjI4AUF5bDujs4hV",
-	"wYZLQMNvxXRUK/bLykkwV06nbGMVKNhwCOrAF5rwiAAouJ6j6YHoaVEelx6jfFDR3pyk/YHkTFNeKPK7",
-	"0dvX5IeX3/7n73eJqd1xkSPEclHKaUnn6phwcU8LY5gKqT9DJCEhmRSTgmc6IUrTgiVGaxrqQYTns1tK",
-	"QrSUnwtaTllyKyqhqoXhepZ/nrOc089mdQmZMz2T+WcIzpljyXAGY57nTCSkEvSe8oKOzWdchAlTc4bq",
-	"rHbuqEWuWClqMSZmSWbrjCiXy2b5cpiYMGTr4OUZXSyYYI4yTC4KFlYYo8EOQS/DAQgKfaK6w+X9D2wQ",
-	"SP2yf6EQgpg24Wu5ctA5Y6q7FZBCToebLTcfOPn2hx8CFn95FE8butLQjdAjM4WlLPM4BbXNNbRz9ktA",
-	"341lpY/HBRV3JyQ1jI4aGeW/4QVF6IJiejzM+QQvbke/aIzTu4JQb7LZ8GpN79gRHjGaj2r02aMAqn/D",
-	"uOLO0qQmLd7T8g42dW6UO75FuFAaKy72Lhv8beOakbfi4J0AKLMFjwNZSWnbmX0tjsR9Nn4UMikyXnAf",
-	"QYmEN+LhIamcQp4TK+7vwWHm5Z74l2QwKWVEs575oBt8h4kcthg0EMCFuSWbOWEU1N7f//q33u65i4hu",
-	"/TA8uMeq5lyp6Pg3NbjEwysJLfRMVlMAFK2ImsmqyE/IEao5WhSQg2JFsf9ErkHobkMz8NxXRWNRxgSa",
-	"+7nWaThUI3jUoShqn1VW+moyMuZmT1oExSMrUlLE9bXw3UGSakyzuz3IskOMRUdE09//+jdwgfC0tpFp",
-	"W5Bl7GHBMr0VA+dbnWB6zazfiLK5oUMAUQIOPXFoE4eul7Z/iFwSKwu+VqT4cAocWCBLcI4SLzZq3m8z",
-	"X4MZGoSIi6kOxPmV8IhzrDgwCogKjfF5OVmvB4tEcPn9xs4rvgMCYpV54cCkCjcCSQ+WsCKa3jEi7200",
-	"eSnLu3hEPCson7O84Uttc7VcaIIrF960J3BXwCZ+ewQJgnUQXt0jEb9lIyT7fWsmVRwnw/MOWx9mpxIX",
-	"RVBBk6EpZvG5JuPVCUltHcJ57m0CZ72iZICCMcRkqaVN8UYDzK8YbfmfO1aD+EEi4WTDlRCiVnwqzEQL",
-	"PmH9RcSCx5G1ETEm7X4GVvVPA7rgxtC2Ua5BMsi5WkAS/eefd5Hde9Q63NftdHoEa4FTcL31q25VTZh7",
-	"QO7oBib2ULdYvePUbRA4F1zpr434ONm1f7AnLIGJnxkj7Y0vjFVA1DcnMyZkR1UQOYfDrbSEklzUXc6S",
-	"jlYpNYkwlvnq1cpiODbLAPPo9Yy++Pa79em/4VOmtDu/ECnmgszYw7CjMZvrd9yL9mHmM8LTTjitldeb",
-	"uXwcXYA3gLlAqZBcM7kUHbghPZP5dl63z3l+d0tqkCkJyBvniGbR0rodZ4ZtFkEZiUrmZh0vyR/4qx5b",
-	"fGBqo3C+sEFUK6QGx4N3Nzcfnj0fPicvjo7I1R+iZldZiYxGzST8qEIHAPw6aNVWkqzq04wqmFS9F1GS",
-	"2166LeOhnLP8mouM9XRb/EHj3lYBU2XGzUncAYe6R8qVCTq2uPt1g6RfwKKOVUwCKMrmN+xzX2BlrTLd",
-	"YC6BwJjWiIxNQ8fQEJtjC3Vjx40SuyrMyTJP9k9Uw4fuabFxYcZNeUWzu40PWcTCDZsvXK/GToT8+g+Q",
-	"vrgSI2yHEd/rkoEGXL3nwqHwItCqTC627u41PLRnZztNyynT/eXLDTwfEy0+QxhfCoQJN9KzWuR0f+tm",
-	"xyY4S1oKLqZqgzJ3eTcoc+eKLFg5owt0Q6D/Y416pS51bm12RdSSQ7NVIicTaNtn7V9jDyxLrgHZhWGu",
-	"Xy8E7hPvO4Y421vdwJbFtjtmW9bmZC02w01PQkGeuKoQJy8DYddsSwjM70Vnm8/WT3KDCjX/rwuPdUkR",
-	"8nibCOunfv2IR4Vvl557wyZc8D0ajljc8IKVSgrPaxMLJV63MAKN5IPNeG3CVyqo/nx5OD3mV3DUJss7",
-	"uXSRgrA3MYCo6wRsaIRb0CYvmRqSIyIFCQGSrssw/A6RUJE5FDHKne+/e7kFPNufQoE27tdO2unl9W7S",
-	"NmOHDSYgmFkDKrWcQsTF5/Vaix72RkRuXk5EUfudex6Q8Jvvtt2IEdXn6zs/oaVrocy1653cDl0CNrZp",
-	"MLa6MBsJ4mmDwGYzRSLFrWjQCfmlhaB1LINfg9gOxBYLRlCYIIbVKDtM0Ho6fHf08vseAO91o6XR+rGV",
-	"O6qUNjzv4F24HEMS+1IEEv8V/SKdtbRj+XrEltqcEnMxQyvlMQhpGxxZH9winGhRKNsLuSEThuStGTjG",
-	"+3sn1CLWXreo8g23x0wvGROkZHMu0MMCAElLOm2BeJ2QI18RYsdB/mzybFOgsQea6WKFUq3JjM+Pjr4/",
-	"lFzbwcDdrzHn49vBG4pg+k+5YTxvVmJzKlaBmAIFBmH/pK4QeL5BYfmSSzgGw9bObi342GFNbYv/wMJo",
-	"f1m0rx0clKAcba9B2WE+bXu6mwM+YXmHbXdghATk5QwXhPt/5Dq3WQGXtjRuGmGQRzJe4tXeMWu+yxR+",
-	"13EVhDkN1DWXdxkSxIfn0qZKWtn/jgvN0tvq6OibDOLbQFX4N/t/+OcwH4s/pMe2r6LPCWIq3Kcf625n",
-	"f66MGPZGQ2BfYka3nncHKKug062mDWg1tGm4Cu+KsDjuFgCxRuIqknMF9r+ZvgWL4UjD3e9W6FsoEOyV",
-	"qxWwTYSagEIOtQTDjTUJu4QLzEujSnT1nWjPTbtIQCbnc671LvUGRuZdUKXfyarszCvbGwxsrQt8fiar",
-	"sochGmyx3S24Fqt9B4iesfnJrVjaEeScqYYtaziHAp3R/1Gu6sxCOVsNHPu2CX7oovJWLvwq2E9VsEOg",
-	"/iHK/GhofzN6F2Z4b5Rw4MPvivahvIjjbnBIe10fIiC2HN49UtOqkEum9EVPGWcfJyyYXC3x9pBYdsDR",
-	"DhU+9RuXXQFg3xfma/AdrlFMEAGzexVjq2tnSO8UKWIla5SYD0n6v9LGlXpiRcoKUubZjJY006xUUG+O",
-	"dhoAAPuUm9dNIDpLp198fel00HniMT8DTSwe7wO9apfXnaLtRajhdZC++np0fnP++vRikAw+nY5sm4zz",
-	"y7dXPRtj1KHYnWZS0OzudLGIyEACvxG6WFjgiI+tLyTcfBPJkhpVKVgRPYwzql5JfSPvmIhnYmZUXfOp",
-	"4MLIoJLpbhySDbAo2zax0trWbkYuAjMWMHYPUx9o10Vmhjw+Q7xYPFHEv3fP9cqj0T+OLhIfqoDyx/Ie",
-	"WmouqnHBM/P79nI8R6QmSSLrj8w+KnLsHu4dqf5g9xOud8EO7vXmJw7HDPSRNRwA+qFxkck5F1PHGyf1",
-	"3mhjOU5kYeM6DgkbhU/UbBEpdoH9eCU1+ahYSa5OKz0j8HxC0gf5MH7697/+LW35pd9sO/vJACLyV6JY",
-	"7eolBky+Plv74xOsnnZ5qddHrovTD4mDIAJ8y9qPlPzbumO9VXip9dPS6djXlLQ8RvA1i/nmOomfqpM+",
-	"ZwKDH7DhheEULUn6TBkOehZy8LO/OAnC8y9pbMEH2qPOA+c5LXqOvDW4VvqF/d74Dk1agiZxMRNWLvt7",
-	"SxLq27Z9sFEFh4XW+apbhKLb7Je2IvZ+xcC0jeXKLciwR7vjTTjD0qEtt5n/9XIeE3JXLyvMjoYgO7Nf",
-	"jqRJkyFinGSDkrtJ4Ws5ZxA6Xs7kvNE6b4JBgFYXWi7y0H6oFKZdGZ1bpGC0e8te4f92/1fz6aSjEUXM",
-	"OLH02M00+ShyeZDWr8YgluVeXpkRMottVSqZrAoX4yOLSu8Hve9ueOrnX88nxnSfULauE8sw1UbAxx7w",
-	"KRcn6KqT/zTz11F4BIauOxsAGmNnWFbMQIw8BcA1KCXsaGsKVYbO2vMH1PY4QY3HS2z4gmkrRAXuVt8x",
-	"Y0Xue+uuIdldfW4Qi2xeDxLp2L1LMUVPoJYTIhsvY8Yt+4N5FD2m11JkVVk2uz6Ggacuf9w3IthcYsAo",
-	"XkJY1uj7SI+CDhVFNfvASoxixNHrkeCDbUC5MUnlPCXIqMyZrPRGjPzaV/aAVVVl8S4Ky71xMFwqcmIE",
-	"qWPnj6OL4A4IYDC08oLrqpoYqUXD+B/+86G7/klQW/tBqWyWxWpMt59NIZU0JXTUEayDT/UZWuPD9uFs",
-	"n4YNWuMRUE6Wy+Jo+R3TkYQL8n+ury7X05KGsk+glp4UdCWrKFriK1KUu6CyAox4Vw/iYGYvj374LtnW",
-	"lPga4tDGQwNIir9QxlXKU+3VLNPKdXQxOsu2JrHkCGcR5Ey9zba3M3wIDeIJ+33S1QfM3+1iOEEGhW6t",
-	"tPk2gbQn+qWluPrgXkJrp6dGc3fIYxn3Kmi781WQl7ZG3NRqjYxXIXlryMpYViLH5JZdv/nhOdb+GdXo",
-	"YA1cYezoiSIFn3OdEFYoRo46kgINyMO2JMEO8Q4jQFXj0Bgdd62pyGmZk08OlaTo6piky5li2WfsBTSm",
-	"in330mlMlDSVMN/2p6nRZPRgcaWdzJBAYEcNkhrGtwZdeGW20vbDxM3fsjffxY9VYNqUxZbtOBVkpvUC",
-	"kttaLxRESslp4A9gaxSgAeS/GbfHiCvoLgG/pAlkQrDTCryAzXfpvas1bh7sRwsphXp9g1r9Q8tJxy1O",
-	"BlMmWMmznh2bwsF2bNtkXz1EOtb5l4+Wkf0E6JuOjpDWzgCslPGdIFdme462rxKA9GhQ3d1c9dRdAtzV",
-	"49MX+rPCSuPUwn5T9B1rcIStGsMLYqO286OV78gxJB/2iWo0QG5bDPg2Iqp+fHsMw09xE2B/nRO+QNpm",
-	"EukuAB1L0Xf2zU6WbEyCrCYozVw220YNb8WteEpeyZxbj94Yk3UR4HPynr8ako/Yf93eaZ/YQAEXvrdT",
-	"RhVLSCqqokBdQYWdTn1VXy6zas6wku1WEGeHHZOCGSlFLV/ZktQpQ/SxQ9eZaYKfgtNcdPbROsHsCzTD",
-	"IlwsKoQ6GaHOhC7BTkqxvVNaNxvGtvbmIxfQ/xS+QadmeguqFEnrk5y6K/vtBQxUkTSrf9HufpiMFoUr",
-	"oKUOrG4W7qE05gPOOpjTFZg8RrfCPM7DHgVmdd98880PZvIfb15jWSapFoZSggtGJjaVQAuS8ynXakhO",
-	"fct1V0LoWhS4RlnwnU8A70aVpeByRJvHe/Hf336DN2gaKtW3OCg3ZQgAwXkGEy5nGZ/X38exKeL7zCNa",
-	"enbRTJj5eKAne+BKH5OXRy8Rz1PwjNnr+3jOhOYTbg744HRhfJ6nL4ZHzoNs/M2YCu7GosGZxwevdbf2",
-	"mLi6HYbh/vqWbGx/NUAHInBnjwfPrdEr6IIPjgffDJ/DXIyaASngLuw04jSWqMXKE6QXn0xY6XqYul7R",
-	"8zEXePvx6eWbhJRsAf6zWQZctH01QluzRl/B1XxO4Kb1xSEptqpM60b6qe93ZHFdiONZyQpYEUdaw/8h",
-	"lypp8VgLyIQJa4Xg/Igwxu4dX5hp4haiY2Bj0YOCK42fBmLZqxVUZ5FI/cgzY5G4a/X7PVyDpns9b9FU",
-	"vZ49Da4K6Ts83CfSd+7+OvaeL9ywB9332fdc9B73I/b36vG0NW96PHlhvB6o93HXacI5eXF0hN0OhbZu",
-	"b6C1nv3ZRtHRHujVKg1sOlCWkTYwtkOky7jDQ9Y4jw/t5/rMNXX80pAzRl/Y4RKCN8jjwYHavSl2rUPW",
-	"/9m8aSXEs6AGAgzQjnCmVBiXB5EALeWwqWJRBNKrbjFnG5XBTekJBi8BATVFRwCUHzRIS9zt/HU/MSsU",
-	"QGPb5ozwbrsXWpjiMb81qjlAgWDTJbi916qq5UxCUBMoc0LcPfwoouxV/Cjjavc/HNcr0qIAiQ7X/Rlr",
-	"4rhxfzw0kLQWrgJCiQ6JFAzuBZP1h1/JfNXNDe4RztQzvHLdvv/lEfk6uO0xwtg+ZJz7ZvvQjoKKvGBG",
-	"71Yil+AGfj27n9Z0w0IPy0a2vjDC9MZyR//rKSRfj33QaNA8DxYKwfMvz8yE0X3bRVWcvwHpEj9KHyqN",
-	"vb9sK6yQ/V1fWGMgWfeIKC4ylkBc3cedzDFB9WsbOdVHQ+TO6TqGi6ohYc0KxW4FzVCBA9i50RLVM62/",
-	"Ex+8NzMYuEfQqHbBxJB8kApB0RO4wRnv08+NhasTYjy/4lakjYsd0xPEndjr7n0vWGPNQ/EBXpNvfqzs",
-	"H+pSquZZMb8Dk59m7pKsx2L0ILe9idHrZPLXc7T5JO6xO0Jm0wPe3p+n61vWrTHYpCv8HEifx1SK/hb3",
-	"LzEAFJr/tWI0egJMZZCzh6AyfN+NPl7hwFtUJEYPOm3pK+/SNe+MCZZRq8gEzhj+DhoJ/TRQ175SUekh",
-	"uVowQah9cowAYnBkYcRb4V+G84p614tceOuJIin2vsP2r8oZdWnscMErXbZxqwjIjJoeu8VZNxS8lvAr",
-	"/oFmV0BF8OpOQgt+xxKzNnAWiF4tUOb4++jNEtGNS24Ft5fz/1JJbXvMuQ46uB5u5vZLxcpV7ZWNV4Mw",
-	"5IEBxZpdXdjPzH2A8Ws0e2M9ff/lIvzLRTiwNISoYh8/wQUwv14AvpVFHsg/UPSy9Kewl5K552zJmirG",
-	"tWGOGz1vbQ8B2/jYGfBObKHxA9EHawJZc905EHNo3+ydDWOOFHAJkrBWOFvEZJqZVJdVfZBNDJtzf2lG",
-	"V309+yPxT9C7OcI7vv4ZPCpDPpYfgnve0/LOm9qKGAKjJemaau/PP75tQZyFThFOUPtLYClOYJVD8sG6",
-	"bnZqYSUYenjDCHPAL//yunbYfttc4rAel/G0Om3TKUMKP7ph2mWS2juEEIPvupD46wgPQlOaezRxzBJN",
-	"9nE/W/RdC/MczqE9Fc3ICxJMabhfQaHfF4u+GPnv4y9GiscjLgkEdSkJgjMBkuHl0Q/DrTGVfzDvIBFs",
-	"raCQy0OHPzbxTpsNRLuFc/TQ+TB5s/fsI5IxentRhKp4JWLjkjuHEzbzTex1O5bDDhZWtRR+opq3EXoP",
-	"jpe+A/SjneBQQx7w9AYx0L4Hd6Mq/R942JzW23bQ2D0TG3JukC4zj5AUX0sJNhqAyxtttnzMplxA+Rde",
-	"2s0EhNg0QCzH8iGMDZ5gZppqCqE1QVI0Rs7MR9LE/GrcZmtZu5bjHj8B4xkpnBXczApM65LpqnScnV5Q",
-	"pZ/CcE/P36TQqhzvUi1WGKqyDTzmXMH1eqe3IpPzObZNMx/FoPiELYlP2irpylVzo/kyKQTLXDsSc7wy",
-	"ZnFsSpeMziElzQRcomHMDs3n7Ni9Rqhgy5jpj++e4Y5siWeYb3HfgNjW7ps1KMYA2geRBQSP1qGFBm0G",
-	"YVShjV1sRxK2u5WaPWhkp6e4kOYZaQ8YPQ/44oFcRtf7C3lwvLKFtU8hr88cld2psH/AU9Glctbb9QDk",
-	"YuZBb3WCnygupkXrclM1k0s1jKZ422qrtfuxQJG/lKmm8s5X5NXFcGHV+nrRenwG4WWfkUnsdr1S7KO/",
-	"pejI2gWlW+IjrUuCD6T3G6N2ZlWbDB5h+q0eTuOexV+Jqp0h+OCZw7k3zaPrvamI0dSm5t62ky0a7RY5",
-	"5whJlKWNJNlWYXCREZaWoosCw6DOUlouICmBLwFiTPkLvk7qSzxybnPQYEqBooPsmE2DTWQ5lVozYfx1",
-	"bGXkLofquH9jXciN3PoeNchU3yzRaY1bCh3s1AW3PzgsflmJgEWsrMaT5kuVOz0Zd5/Gbnz0TyUOfcem",
-	"LWIQq3kPtRFYDDFeEQumdvRHksPR7Cx+cw2HoFW1GQO6yZYM5QrZdN1AcMMA0dLCxlsZS6jmGmHW5lEC",
-	"u83G0r1iu88P+vUu+YyZeXcXynDQqGo6u6HTrsHtY8/gmS/J4EJm/h69Tc/75+yEvi79ChtnMY4RlvIn",
-	"2utMvBdsA5M1G7GRub2EsMkwOIpnmMa+vdzMwXiF+9cv/Q1MoXvpSad5EJ/20a/Hbj7XjFdSuPtxg46M",
-	"+7Lhl4MZGJ1U3S9YUkXkmtGGNLMKHwPBuZcRJx457u91mdqKPw8ed5A1WkCnCod0a2PVED0nK30r0vPJ",
-	"0/dUZ7M0uBwHAp8vvk/qfdF0avv9YF7MAoXJy+cvokAaKIC1bLXVNU7NVnlMuRva93xkObfF3lE32S2g",
-	"4dVEPeJ/Dil+9FuS4gc5PsDUdX/YmqW3yudntsvEgWOSjkBPlMsxmRNijHHfgxXo1wxVRoQ+Pv0PF5//",
-	"FPv8BonRV/U+w7rqQ0eby3lwDyoVbHmCcUQ0ALEOwF0I6vYaw4LEXtMJBSWNtpbb2AAf/hcXrHyz0t5M",
-	"UNoblw/OB+pOkdcFz+7eyUohmrTVJ7pZEyNyxyLY1huvuatKFdaJWJmBRVAJKZhShJI5LaccLuO1/X3h",
-	"IkFeFPbGQWgAjHlz30l26Zpw0WwGAW4IVsA90a6YqNFlGALif64gZLSEgLWaySWh6lbYm2RPCFV3tlic",
-	"BLeW4hULAF+vobFRKIvdiT5a23eCldCtFCCqiW2A1KAWNvgwLtqwA0AHRG7obs+BL16G5eHffb+5tP9x",
-	"/ePmzeAdgBis2cdrtw+DJYWhatXp8I7OLGORK7n7HDpdrg584N5KuLWBLG13cVedW/fFCpoc2HSeCip2",
-	"Mfpl5KySeFbm9I4FsjyvjNlqgd4Tygt1K4DbE+J7M9Q3jEDWZk2fN/Hh0UOgy9W/BDkIcrtdrivxOgon",
-	"5C7lOydGI6GntnnPi6Mjq4Pruln86YQoxkgaNtbDAtsUPJl0XetOmb52OZVH2yuXcenKgAXZTrVSms0P",
-	"FtHW8fG7opTukp2NgUrX8+K3HasMOxpsCVc6qhwsYunvMloPWvodCOOWsaiia6PwOC7pejunXzm26LtE",
-	"xM+M6/fhhVx99a6xgYLrd3+TYcel39wIX4QHdWv8sW6NAqVZPJvZeLlRctCMBx2Tk3bg5ugHvHLGgTLm",
-	"XdHKkBH7BCx9795HiFlupFt35LJzCUe/Mj8flosPF7XcQtd9Up9wr1d5796B1j+DZ3TBn90/B8lvvxRt",
-	"4GKD6XUjcOsG2K6vSfwl4HsMZiYWt0Q1WTC5MJahtBe8YyLHDkgdbPov0bsWmjC7qRySj6MLlbgWoE98",
-	"809zzGy/bLurcACXJcf0KsKnjJEyXINaxD5/g609ZQl4IPRJXT2SXDpxiI6hzV4bAZCzApqBNtbYTGWv",
-	"f+uSLfHyiAX1PgLEgqHWsh7HwmnWBzBOje0uZxvLhTc6NZEtX37+8v8DAAD//w==",
+	"7L3/chs3li/+KijuVnn3uy1adpzsRPrjW7Isx7qRJV9JHs9WlHWDbJDEqAkwDbRobq6r5mnmweZJbuEc",
+	"AI1uoskmRTrO3Mw/44jdaPw4OL/P5/zaG8rpTAomtOod/dqbMJqxAv55dkvH5v8zpoYFn2kuRe+odzth",
+	"5IEVikuRkJEsSHo+OnhL9XCS9ntJr2C/lLxgWe9IFyVLemo4YVNqhtGLGesd9ZQuuBj3Pn9OehdySHHU",
+	"5kc+TFjBiJ4wItic6AkXY8LVpuPfMH0q5T1n8VUopswqNhv1c9Kb0YJOmba7dFoWShbxL6SCfdL4QErk",
+	"CBY0o2NGBmwkC5YQqgjXZE4VGfMHBlPh5uVfSlYseklP0Kn5+hC/Ec5rSj9dMDHWk97R88PDwySy/PNX",
+	"5kEYb0b1pBqOZyuXPJLFlOreUa8s4cnIwfEp1/EljwtGNVOaiHI6YIVZNRO64EyRORWaZW1rzGHMcB4Z",
+	"G9Ey172jbw8Ts14+Laew2qQ35QL/65mfHheajVkB87sS+eJkNst5RV+xT9LgkfDDXLOpamzys8PnL+C7",
+	"/g9LGwOTPMd3nwVHQouCLvy83nIRoUfzC6E5K7QyW1aUOVNET6gmtGBkyqjQcNkMBQ1pnrOibR+nZvwI",
+	"BQ+kzBkVfh7XstSsbWcK+PGL7cl1mbdPpczZeRafyxpK7fbxG/bACq4XbRNQ7vfoFP61YKPeUe9fnlZs",
+	"9Ck+pp76kRszaZsIHwuqy4LF+CHVhH0aTqgYM0VGlOcsI3OuJ8BDKBkXspwRNZFzw1H6xFxFNp3pBZGC",
+	"EaWpyBQQkKUx86osNaGCsKKQrdSk/Jy6EcN2J6Cpji3azpHrJLgaZk8XZkWakUGpybuzy1fnlz8k5rf5",
+	"hA8nRMiBzBZkQhUZMCaIlnkr14FxNj/ZEzMdnHa3s71ln2IMk33ShAuiuc4ZkQWZMqXomCVkSBUjfCxk",
+	"0c4xf1khEGJc28zjvSgYzVbzH2A7FaOBjRRSE/Nm21xKHHcl3/mMQocp/VJmnMEm37CcDTVsJ/z3UArN",
+	"BGxVwJ2f/lUhF69GX386MLJZnf9yJe7wL2omhcJ5vCvkIGfTFVOY4RP/sdlU3Lgwh8idnjOhybyQYtw3",
+	"lGRYAMvOxc624i2Lf1qaawQnq+CThIPyEWh/N0wfVNpT7Bv24aeVmvUZvmW/bV6DkzD/mBVyxgptT50O",
+	"74Wc5ywbs+xE1zh5RjU70HzKYuw8fO/lIqKeJb2hLHHPVu3KBy4yOT+FR2Fzcm64yrrXXtnnbsrplBbA",
+	"1h1PhlXl+dWod/TT6kHO3Buff04i+hP7xIal+e/qGsK1JFwROpCl7pOrEaEE1mmUR66cnmy0LnhparRx",
+	"lqFoEIR9otNZbrRNkRE6UEByRsG+Exr0bG7ut2D9O2GWNDLX5ETHhBDPmeO3ZgQBX9aTgqmJzDPQYwtG",
+	"zbcNMXU70wmjuWFaMWWyvnL4mlEHCNeK5aPE8vshFYY9DRhhDzQvqWbZMTxruSlRdKHIfLLok3PDxZTM",
+	"H4w66hZghrwTQypqQxA6plyYPUmWWFliVOgu+kceFWx4zkgGZMCGdMrIA1d8kJv/nHCR+Xk9UQSVfzw9",
+	"8+dcyvuDAR3ek5EsRQbi/iQ4VcOr+9FJm9m8XNywoRSZik/LnBIZFXIKn2Iic2aLn++/ca2M+C10Yr9n",
+	"flayLIaMZJKhrNAsz90Q/060JKklq9RN9k5Ub/tzNq/iWRu1xX0TD6EiJ1kOckNL3gqoxB1aHSCU8fCj",
+	"TGIa1cE/TJi5D4a6LJmpuOZNzgXJudLKnwkVas4KeM5MHNYTPwNLfhuxPfcOsrz6pGsnD3MExjAy+z9g",
+	"uZzDcvwd7UfHRxW7C0GbRy9B5Meox1LsrGAwKaMbtH7wz+hDWOlgQHZWUK5YVhFKjbdwob970Vu2ApNK",
+	"b99AS1dOE+2u/IHuFqWyskXXcnTWomLBhd6awmqqzk/W1HcmlD+9+hEkNRvHasS4ruoeeU5dSYif/efl",
+	"4K9sCLIUNgckq1ot92vk5k4xcqODEx1x2NrNX5wxkW33prt6W7zadvxXMyY6qdqOq3NhjB6hVZTwV02i",
+	"QQxuG/xO1jWqXrDc1qN9zXPNwN1Fs4ybJdH8XXDII5orFlNsKq+ZEymGwM2/cS+sIWtMtz55xUcjVpjF",
+	"jzjLMwVekKGcDrjRVQcLcnL5KrHyBZ1LcgT3YrAgV9coLxqk13AH7cOdkfQ+HYzlgfnbgbrnswM5ww06",
+	"mElzJoU1PkIBZF1cdtsat7n7gL/URuv1kjX2YPeRC+8n+m23rBJSu3H/dP9yKEh26ffZYAahZ2hHzpcN",
+	"vr4D9wz4DXbqWek+/5AR7+S6fW5jjj8UspztXOx5k7b9vWc7FZdoS3Y6qd9MulbsoCFdR+gLVUYUmIdq",
+	"QnNztTY63tL7ao3rNrSgGu5bGX7Aj9MnZ+C9XeOyXaFzPkZRQIrroCYkgU7hXYCWfH5eeUveWduscVPU",
+	"1Shi4wBnoQ2F4Zgoxkhazm5l2t3d4JlQd26Et/pz07NrFuqie/H4Y00Rh88luMLWrdlkV26dCmXsOmUZ",
+	"L1rSoFaClm6ISk+Y6JMf+IPRO5XdMdhHQSi4SBPCNblnbIa+JPwjugFwr+8EDAmeipxqYwO/XJB3Uulx",
+	"wdQTRYa5HN437fQdn8OXOYLKb7yZjnvGwahLeaZSIguSjkBTBtJsigPzSox5GRYUHoENsJcik2mfOK+t",
+	"YiLDp5Q5DymGjEwhnDxgQ1oqFhqMc6pILpVOwFEIXroJ1eD5MxSiNMl4hs4lIV2gnWRGl9ZzPmR9cjqR",
+	"iglDSLdyqLiwvgZuHXPGRGkcfBuXHXnbYe1ZWzMDPG3qEUofxordf2+vQsxuZUuI31BTWjNpmkZdLuU9",
+	"ywjVfXISmH14P+E2gXmTs5EmNJeC9YnRrTwFESnyRVcO16qbtATZUqugpWB7Wu9t3WeUgCJnzFKgxpEs",
+	"XpUFWFLWlZiSBdPHrXE3JozU+alnv9RLeq/Pr/EfJ6c/Xl59uDh79cPZq17Suz67ubr489mr4HYu2yvm",
+	"+GAb+zfWVVGdIp/OpA04UKMX9zSQ7FN8AXYHj+DswYZWlk80o5p6r6d5jKT4euQqD72jYy1FW59IVNSq",
+	"ODvSmk1nOhasY+TN7e07YsNpfXKuFZkwmjX9RU8UGNRAXxnLmWYZUXJq/bx0pK0bynnKuSKKaW20k3/7",
+	"5pBkdGHUkjthFed/R796wZQ2Kv5CEeAuYmz+v/LPRczvzFLM2/od7ubKBXUnplktapOfW+eJDeewLPE6",
+	"k2LDgqEDJcKVBFeTeMjDe1d5zkgpMmCoi8Twdx8+mBVyyJQiGd8k7GFXZ8y4lUp8wcBvESdV92kb9ckM",
+	"V447XJFQ1hHqNT72xuhxQYQ0/vEBG3MhjMCwl6VGci3TwAHfWB119VyCZ9EKLfRmfnNjhZbqVGYtK4A7",
+	"hA8dB4ExONbC0ZNdVj/qY35gRcaHEcJJ31++Orv++OHkv9Ij69UjstRDc/cWTPdJ+v7SsL5L/7NgcHfn",
+	"PM/JhD4w+FMl0g1HDinNkKDSUmZEaZ7ndwJiFFLCdayHv6Z0gSMCVwZ5TdJXZxfnfz67PnuVHhE6HLKZ",
+	"ZlmfpNdnt9dmytQJJuRBMIYqh0PGsv6dSG/fXF/d3l7A28gRhszcOUKVEXVgtZCZmTiM+fr9DTzKNa5P",
+	"gB6DnyV6AnEWmGufpD9cXZ41H70T9lkqFshdnEzx29xLenZHe0nPLw5kyu21+dVPGf4GM+olPfO1ZWnT",
+	"ZNL2soZEWJ19C+su+KDUDBIj12qSdV55zxaxhI41XjYJjge3L2f/+/3JxU0v6Z395fzm1vzj7cnt6Zuz",
+	"m8hik94DzcuWO6LZJ5T7OKLRFMn12XPCPs0KzJ+EX+3oibtG8AZ8ul/3RT5rSVYMt9tsACxoaWvragBk",
+	"yfUbe91FHYAXURsoM67PhMbgf0xPj9ztIeQ4pokxpTL7L5Su5l8DLjL4TcC/jklquW9axWdBz2a5Aolr",
+	"TGsIddl4l80INTp4P54FodsSTtnBlPKc0Cwzh4NWc6lYgb5yAeaC+ZuW95htGh8cbZP4bz9yEbFcUvMV",
+	"s2oY2fxjVshxQacpCMvUKFUDqlhqeYMNJoPMQm47MExKxAOUdj2r8oTtHqOJaizX+ECjlcELzISN+G9s",
+	"kF6O6gI2SpV/VVL0r+n8rQ+cdbUy6AayDTOIt1jKnKrEGv9IvWBegFVoTyXrkxvUl0BvNFSTJaBZqYmc",
+	"i/2tn2dbeDlxDi0Uiz86km352Tn+IiyVFS0J6uay+Z9RAeKKnLw7X6V+tUzygUfUuzdy7hwBEq14YBNH",
+	"Lms9wTuckBlVai6LLCE5F/eJ0d8PyllCJM+GCVE5Hd4nZCinU6NdyMLMOn7zHzhtcajqerL8Gi+LMcqp",
+	"7oXswvEsXGviOGvtfKJi1HDnuE9sQ/9RxeZ34kSKTfZlmd9fMwXxhV9XuHzWOjBoXjCaxXI9Au/B3DA+",
+	"JYl9eOPQcNKzl30rt/2oVCxrneB8IhWzMSCfEURzTEbZYqalyCQd5Oy90DzvziJLAVdmeZrnmaqyhYMU",
+	"uBXpJRs4z/1ZV1tcnWm1edX8mguMEdcpqBzZrbnzy+SF5m1b7EGCxxBcvyelnsiC/w+wrSPyktGCFeQf",
+	"f/t7CrlxNgML2LzNf4ttrHazWHXlcKrNzcFXEzfjlqVmTGhOc7Wh4syM8tNUnb9dH6B2LHTp1e9Wv5r0",
+	"5gXX7ErkCydwOwcQw03BeQfziG1LM/k0ftiVokJtkskTOFM+sskPatmJ5f0lNW9EPAMHIlfL375Gogbl",
+	"bixlBkqftR0ZkJ4caQw/gDAZTlhW5gyZAkxpXUTyk7busJMWt515xJurIJAleMJtCY2cb+KdKZguFjam",
+	"2WBxflHet2TMYqUMMx7RYv1atNQ0X7fVS9fGvJMERxXM0R9LnGxmTGRMDCMGzgq/mpD6uIo4ovrN0Lu4",
+	"ypcmrCplU44VZB3ZKJHhhzkf3k9kqVjUDAXvs+GDLWVLNZPcprH5V2KLPwuys9emWrsL4/ONw/I87+3D",
+	"RyDTGdIS++syjZbFu7NXV7C3yGsNESZaswJ9uKBVSV+jhg9lUbCcVhrL8lysN/dSNQ/72fNvXnz73X/+",
+	"yRzHzNzGwsz2vw/+/58OD77/+T/+NUY0TGS3PBZ7X8ptbWYZK7rofqeZeOCFFFPr+F/+3dyGtyuyhuGB",
+	"G02H9xGVovt5NAa8hb/GPufIs+UQfGJWzO9Z6PiW3krrCRBSQfCm+/6ho3Sd2HdX7gafXhJ1waLCidaP",
+	"J2mUZvpyRBy0RoDhNjYOsUnKq1jEjV+dc6Fdv7+8xCjV6dXbdxdnt+AwfH1yfrE+QIWeqRs33U08Uq85",
+	"y7OzNs5MgT1BwRCwZyAzyJGMBafaHN+DwqhhkM6SGPk1AeXQnVOakFSW+qMcfSzM1pj/FlJ/tGcyyNH1",
+	"hdrrR/h42hJZYXnWErmgehJ8GiOdfTxfpn46/Bn9RnWvlU8hjX4tSPhftWvgZLd6cSbX27O4iAR3s/rK",
+	"GtckhMv6r+27688fOLCg+VNMUENC2CLTFtZKsXwhl/Ieij775CTPze5pRaalzRg5BoGHHNb8ZE2ggpl9",
+	"ABMmItpqoqub5V33ztbi898eLtvi4QU+lUJTLiJ+v1OqGJmCfFFdHMz1cWEqLDLsSdO3ndgaGyoWNutB",
+	"hKGVDT5t+JNqS9/8toN/f2UhLfz8Kh5j9Sasq6D//jD43zptdcrFXsZ1Vz2SBGNY2pRRoQgy21ruqOPO",
+	"XXhybdeeLyV/lIL/UjL7czyxM8bV7b3clKsX7G2UH6fvzq4/nv3l9M3J5Q9nKWqVKtAejC5hlFys6oO4",
+	"gSuLIunp1fvL24/nlx8/nF++uvpQex2D1lSTnFGlSerzOdI7UeUiwqggSrgg6RwKI11aB7BgEDBuDpCp",
+	"WI/AhdMHWVmbUTdB6Xdns02FxLxYUdTtxApFMlhYN0+1YiwlKIVmWYKrgvAXLBILC8Okleur97dmXSfv",
+	"3l2cn57cnl9d9pLe2eWfz6+vLt+eXd52W6Gb6mYLfAMVtq+dGK0z4ynEWlvqp2BFxpCx5hocJQSCZZ4R",
+	"iCwbQWgdPvds1lKuJtp84z5kuCZyat6P6V0XXNzfeLfVBk6eyte1SYB0V66aFX6rtxEvtfdILfnUMS4X",
+	"VWQmVL0LPFLrX12qS4168M1LTqcCN9xxrRg4cIQySGXslDh9H48GyhkT6VGYEaYlJDcbAWq+E14xM7Fe",
+	"4l2D5t0oL2+lxULma4v2rs0zUMwBgv3s04wXTMXLnJkArteYNvhDE2Jz+3JAueluPWkmaNTwbMa+MV7i",
+	"3BsSsqPsyzGqu2TzkFg2uEhdvZ7P93WXVro7L9ncO7s3cQG3n+tJlZlgA+Do98H06VJontuk1oI9yPuN",
+	"krksZW6YstGdblucX7LF73XJ5u9VB9uhE7PyBQzAQMxtUOY6GJUBsQjynCCBqgTuDTw3Ad9ZQ0Hu4owX",
+	"0TKMN3Lu6iCG1JaWOy644a7Pary1pWLOXIIdUf0jztkFBtaed+Dgj6eLulwwOWeZV+vQ7UkyPgboCJbn",
+	"qk/OsI7AOtIx15xrm/zItSI8S5wZhAggJJ2zwUTK+wOepZhzifnlFQQYZmjoYuHwDbjNtKNkxgolBUKR",
+	"MIS0CJAXGvanoYBYkLp2t3E9ncSXXeapq7CK+voVGbBxKdZ79u1oEZvmKs/MFkPCfVjXizXecrQcoulq",
+	"XEOGcCSmjTlKG6VL4r6dt6iUjkqAGxhSwZSHcOJJEPktMVjgtsQc64SqEKlCOPQSiXp6pXuvPTacyw3/",
+	"nxZOMaViUd9SjJePKSg5GeFCS1wKDgVXwv6Rg/nUX5t40hkCROmz1QnM5hF/4zKehVnM8TDL6nCY3WMo",
+	"DIF7GOxEkOK9STiMWtShVdQYcqFrfMOG0jhTLXrWjMlZzuo3PyGydl3ivvXaopyLvdOtqc8zlhOyTVXy",
+	"bhiSPZrNs5w3WbTzzSc9y7g7JqbYp9vxP+wDDQiQY4tEF9z5cTy3MZZKVE2xPgFPlUFYoMbOQx64Tmju",
+	"IseoJoT3lmUUuWTL5tfr82ufmr0UsCTp9dnb88tXZ9eYZg3541CNpFwdmLfawrpPwCVJXYmOHb1Cm7kT",
+	"MbgZkl6/vzj7+Prk/AKKjMz4+Kfrs9MrTEBHsCDMppNFAIoRYD3FQJ5gtrYykWvzhNUcSPrq/Iezm9vU",
+	"CqqIOOBo4jk/bs2jBbsHWeK4TWFhUtIL1+P+06+ll/Tw0+u8QjCbRf/akfB6rxC+AZSyzMCWE842SSVd",
+	"rCdISOgbLNaSZBVGayszQwo4u73+L/xPl5sRliQAubqqhISk6OBNSbGUZgKjnf3lzcn7m1vzRJhzcidW",
+	"Jp00vJiuNs1NrVFGYH3MSc9/rOMRbxAEbDniWz5luQUM2R+D6syBrko9kJ/aDtoF2/BMa/VTrlw4uMsB",
+	"WlwzJ2kWA4W7rF1iM8iC6ag+0y2zEBWNkzFbCYoGhhMaMfhCvVooqJtdzjLqUODW2HlcemznnaPntIIc",
+	"7G7dD8uiYEK/a7N+mwldOCGs/UQ1Bux6nxPkE4/7+zSdRd299Zv4qcI5RI+lwg6tb6L9gWRMU54r8m/X",
+	"r0/J9y++/c9/3yRYf89FhoXgtqRCHREuHmjOMSv/I4QoEzKUYpTzoU6M/ZWzxOhghqiBQD4W/kC1lB9z",
+	"WoxZcidKocqZYUYs+zhlGacfzeoSMmV6IrOPEPU33NK8Vwpqs0cZzmfAs4wJHNCI2I82zV3Bsw+U53Rg",
+	"5uFi28bIuhPUXBdWxZWoMxfRGYelcmbNWG1h7lQdhTFMidLtHqsJnc2YYG7rwM6om59QAm8ugLm5WNv+",
+	"RLUn6nRntEEKxyMsi7BmIA4TAK5KLHvhwq+A5HLcX20o+JDtt99/H7CmF4fxhEWHcLeyghJ8grLI4juo",
+	"bZZTM198DkXEA1nqo0FOxf0xSc1NSL2LAelfETqjmJodZpsFL64v4tOYIeRw7bzRYBM7qv2O3fFrRrPr",
+	"qoh2L7gQv2N4hFaEpfpevKXFPRzq1Chl+BbhQmkEjtka/ez3Dc+AtBUvHAmKNNbUgkA+pLSdJR5bw+A+",
+	"G78KQymGPOfe3Rxx0sYD01I5RWrq2P0DuKh4sWXtRdIbFTIies98uB++w0QGRwxp6YB6wO22mRtGQS7+",
+	"429/7+wQc7kYaz8MD26xqilXKjr+bZXW7qvECc2NUjaGYpYFURNZ5tkxObQu9jyH7DeW59tP5AaY7ro8",
+	"ap55cEfElhlB9xbXxQKHqvnpWgRF5TWRpb4aXRszoeNeBBg4C1JQLE9uwFQE6XEDOrzfYls2gMzVEdb0",
+	"j7/9HUxXvK3Nqqg1VU3s04wN9dr6K4/YjIl9Zv2GlU3NPgTFEUChx77o2IKESAuDLOe+KPSRLMWD0MKF",
+	"hW0J7lHi2UZF+03iqxFDbSPibKoFOONKeOAMBE4xAogKW+0qR8uwVpE4FH9YCSDtgVwRcoHnzhms8CBw",
+	"60ERVkTTe0bkgw2vzWVxH8/tGOaUT1lWs4HXmcjOOcaVCyjYG7hpsSB++xpSk5bLf6p2Nfgt66Pb7lsT",
+	"qeIZ+jxr0fVhdiqpok0VVvoY84e5JoMFlOIDVZxnXidw2ityhiosCtGGuDKbU6VfMtrwG2wIauMHiQRw",
+	"DFVCUAhyT+SI5HzEurOIWUshdYSNyZw1azh+6tEZN4q29bP2kl7G1QzSd3/+eRPevQVky0OFCt4hNgCU",
+	"guutXnWrqqN1BNsdPcDEXuoGqbfcuhUM54Ir/VhPneNd2zvpQiSf+J2Z24A7ghlR32PBqJAt4Ea2RFRp",
+	"CciCKLucJh0FW6pvwkBmi5cLmz2+mgeYR28m9Pm33y1P/xVGou39hVgFZJV96rf0l3AtTTrtfZhzGaFp",
+	"x5yiKXbvry8QTQGSI6TC7WqAJoQVC3ois/W0bp/z9O6WVNumJNjeOEXUsZeW9TgzbB3LCbLdpmYdL8iP",
+	"/GWHI97xbiNzvrDOb8ukeke9N7e3754+6z8jzw8PydWPUbWrKMWQRtUk/KjNCQC7DjpOFGRYdsHUDyZV",
+	"nUV8y3XBWXYCexmtGbPxJ3VcpeFU6Qf1ncU4emQ1tqghaBeXlayq3l6Thn/PZ7P1o8JOBbhq7iuyIAPG",
+	"jWJdxV2w0t1ipBk100ZtYWWjkfm71TL7G2qQdgeqWbdt+qKqnamv6nV3NHkLN4uA8sSBXad4+GkSqtA+",
+	"PiXRVRAEpNZkMe2ok12bFWxRA2qGL7gNrcq7TQbIFikWLhVkVZ+03QO81zyeS/UjkXheEPvbZ2ivmvM3",
+	"yzOOGYvuFL3A3eYAa5keu2ugGL9+V0XGipcyhmGya3doeN336w6NL1fmbRWHSk4ZKCdTuiCZPMZaE6Ob",
+	"2r/YMkTgI94RYH7rk9RlQwA6n8/BSFz3qgSzKfskZRnHx7BlKFQ34lGrPklpNuUiPYLQnbKQQcZOKjOu",
+	"XZzA3YgHzuaQiO++bX6D0Y1ybAZaC8sKQAj9a0xa36DoEV+EHb6W2hB7VRrSIApZTFmBv3o4mPrmw5+D",
+	"CA+8gW0wIXdZS9la+WAlb8fEKz4WXIxvWsBXbm33YleAk84nig0/YgbEgCr23YvuoCtNFaT26agYtC1V",
+	"G6KnmLLshosh6+gyjfAcEHETbqyADarvt8hHZYIOLNrIsjOkG3eoGMMoKMBb/YZ97jOsrIF0HMwlUKLG",
+	"VR3aqqFjNWCr4xpVb7yVLLDMjVZvnuyelgofeqD5yoXlUt6/pMP7lQ9ZHfaWTWeu3V330h2Ui1fiGvla",
+	"/KwLBvrE4i0XrvY4oskO5Wzt6d7AQ1s2B9O0GDPd3ba5hedjZo3Pj4svBUKUK/cTkfu29axsiLA3p4Vh",
+	"NmqFI8HlakG2CFdkxooJnSFjgxZ6Va0/9faAtqlCas6hX6WxDiDb1/reiJYEMjjUZvm9Owm/e31pQ32i",
+	"edS1itrYccf8WpUrq2Kb4aEnISP35SGOXwbMrt7ZDYjfs84mnS3f5NouVPS/zDyWOUVI481NWL71y1c8",
+	"ynzb5NwrNuKCb9GzwaIl2BIUR2sjC6CwrJIGEskHujGx6JECqjtd7k6O+RUcJpESChulCNu7AnRElbQX",
+	"OgBtqTovmOqTQyIFCcvCXaNW+B2MUTF02AnId/703Ys1kAHddyiQxt068jq5vNyQ12YLIUY/BFKrMnIt",
+	"xxDt8TlFjUX3O9eBrwFFXRbU/uSeBVv4zXe1HYxy8og8Xz75ES2qKi3XfrYZNgVEgLrC2GhkaziI3xuE",
+	"czBTJFLcido+Ib00cAMcyeDXIK4Ecc2cEWQmaE0ZYYcuFr8P3x2++FMHWItlpWVFNuTbUmlD866SAZdj",
+	"tsS+FAECeUTLvS3LSSO61Op0HBevdAYjaPa2R4y1nmx+P81zZdvJ1nhCn7w2A8dof+tknoi2186qfM/i",
+	"AdNzxgQp2JQL9O5C0nGDO60pcDgmhx4Hx46D9Fmn2TpDY5/oUOcL5Gp1Ynx2ePinXfG1DRTc7Xob7l8P",
+	"XgH9033KNeV5tRCDwo8A68QIMEg5SCpclGcrBJYHmoNr0G+c7FqYmw3W1NT4d8yMtudF2+rBAfDO4Xrk",
+	"nQ3m09Sn2yngA4LaWJhfwyQgJ8hQQXj+h675lWVwaUPiphEC2ZPyEi/zj2nzbarwm5Zu+lA/7/pzu+wM",
+	"rAbNpE3TWKoXULGi1fSuPDz8ZgixddhV+G/2f/DPYS4Y/pAe2dZ0Ph8JoxGVx9M3jPprmY2DqpFAv8Rs",
+	"smreLQnhOR2vVW1AqqFOw1XYbt+WLDaKVqo6NEUyrkD/N9O3ieo4Un/z9vRdy4KDs3KVwbYPS70IhUPl",
+	"cH9lBfIm7gLz0nUp2tB2m3PTzhMwlNMp13qT6mLD8y6o0m9kWbTmtNkm8BZ4AD4/kWXRQRENjtieFoEV",
+	"SHl/MKDDewvxpidsenwn5nYEOWWqpssW2KGDa2v/KIe1Zct/Gj3wunZa/dS2y2up8FEpx2XOdlHzCl7m",
+	"vdW6mtHb6sy2riwLbPhNM40pz+M5vzikDcFg0HvN5d0iLU7lcs6UvujI4+zjhAWTqzjeFhzLDnjdPfM1",
+	"eKO1x4ZHw35MbqmDxw48YPasYmR14xTpjTxFrGA1YM0+Sf+/lChNRYbmsNE1ixLS9YYTWtChZoUClE3U",
+	"0yCdoAvIZgV92woY+fzxgJEB3u4+PwPQvfv7QCfExmWjaD30HobWIBrZxa9YP0L5wIqczmJaqlUWVzjc",
+	"bMASw4Y2ZjlgimcWzIPNiRTMWKpZIWeArBJzqXXxg8REww3T72eb1pZah2Td6tgTIl+ydZ+HLf0qvzlQ",
+	"mq1Qa6BBrYRPuwnseg+Zen1+e356ctFLeh9Ori229fnl66uOaNZVJGGji8TH4jxSJgQwf5Hs9VWIgcte",
+	"9lkhH3i23s+Os3jnnkaklXJ2yVjWgqHpm8JA2fOCtQBkmimy7Fy0VwNA7BxAy0AtBdRu6vopkSgaXZck",
+	"RPddC5hYX1CUJGALLri4j+BUhrB5HetQijyqlcm81MwmVtiG0fdCzhV2sCwHOR+S99cXCba/o4AEvj7h",
+	"wXwtCabZvsB3AUUsoTtfzZg4f0VOpRBsqImjnnX5IPXNiiPUeZi8Qam1FETRRbx6ILpxVSM7+3rOaKag",
+	"YEGXhUghZQgqGcBUpWNm7ge0EwUbRndAMrd8w3w/un05Hd6fzGaRjSPwG6GzmcOMczHcmVRaERrJBDYm",
+	"mWB5VOmbUPVSao/vuHyrJlTdrM6ucbfLZdDaDqeweaoFG9VwWOzOpN5RPWlHpvdZ0LPZE0X8ew9cL3zF",
+	"NdCwc4kDqFbxAN1vKxpffyRuk+pbEll/ZParznDriOg7e56EkoHUGAv1h5+4Wl3YH1mlvEO3IS6GcsrF",
+	"2NHGcXU2esIEGcncxg9ctWe0RKAiiwgQB5zHS6nJe8OUr05KPSG32Acv/SQ/DQ6glVXd//nNHjWRgMiX",
+	"Z2t/fIKQiS7/4fTQ9Uj5PnFldnCxrZ+Ckn9ZduCu1VEiuWitDuRqJy2N2XaPtq6Z6yR+q4673Al0ssOB",
+	"GxZmyCR9Cl0In4YU/PRXnxWefU5jC96TKuUvnKe0VffoLOOb1vub3V3PLsmFLTtIEIKLLgA1I2dKkbQs",
+	"8hRQ0vgDE5vckWrQwKGJqY/aiqNHXYyvnOI32AobPGlSupChCNmQJNtoLUpg3q21hHuE7br4Bj02gh5f",
+	"MV+cnHfX6iSAO637YA0CCqsDskW7jEb/v1/aAqDa6j66WNKfrdTs0Pp+VbFm4UpW1/kxq+Xss26xWlaY",
+	"5hVWKprzclua1AkiRkk2uroZk7pxuenziZzWOp+NMJrR6EhuUd6biO2MTpdhiR9pb6/AQ+/UDtzux2ZG",
+	"6i1TuoLgiFUYV62zjaAL+r807m+8V0o3DytbHQ9yGM5zW1se1GNF6vKW3RhtMFVufKykNKrfiOa5MSuW",
+	"QkxcYdECgDzacHW7pVPYksOWJlRszAWoH7WawycKJrICwei0FSorgCOqTx0tOtw4+51+tCDaNfVftoGU",
+	"a6qJlW51vEK3L9B3BbAEoOtqrc3B+8sfL68+XDZwBaHkqJf0bt9cX93eXti/vX5/A//64eryLHq1HgXc",
+	"uvrGtQOuus1JQjKP8qR4m9otagDsKy8XLS3yNnZbTLhoCWky4atf8RpFSbBjev1OelWUym1WSwC2VCwx",
+	"lIal25RMIWVqg8DgUuZxve8EbFZ4COswdeHgdxFYtN2D9xVZfC8yuZNe3QXDavgtwomtpbchtNNQlrlL",
+	"TiGzUm+HV9PeodrPf3VRresm8ej77ILXcbePd+yv64nT1vhmfdmLUmXMN2iuVItzsAIMA08wZgaMCjnt",
+	"7+3iO+fuyssPua/dYYO+XMXI6oqGWE+LgC7qR91WANFGo53s9YbGtpIif8vOLsGutK13F6wW7vbeOO0H",
+	"1CCWJ2mUvJU1Tlt3sDgZyIfujSGmdEHmlIfpZgtIhK43i8ChlUsQZg9tGqQ7szZwdqNt27iIL3zSFXY+",
+	"FEFtXg25UVks9TFm6/+rxZp3Vh8bc+JHXP0AoAGQpi01tIB26mwEf7Ft8xn0SvICW95hCnulvnXHKpqw",
+	"PGvZucsK3znIS0xCpDlSsCEzxhiBpny2l2D3reoovZwdvuo62wv3o3kUsydOpbDgz/Fyw1aR5SH5V0Od",
+	"MVrA+RQVClgErb/Fy0M1eweUK0UWN5kjiUi2BffKgK+LZkF29ZTJUq/E6lr6yhYCsyzyN1F4oFsHB0RF",
+	"Rmay8OBF768vji39WLAg64k/g5QhxEeu1UvOagGa/tdX6fmVVHBuV1Zpxa91OrnzrDOppC66osG6KhGt",
+	"ukNLdNi8nM3bUJdnK4TrHuofLc3FMbw2LFQgXJD/dXN1uVywYPb5CSB8k5wuZBmto3pE8cKj9IFSHHhU",
+	"oz75ULmRAMsUJMBqXSEJW4yYu3wnypm5Et8mh4eHDgj3GG5ytqj8ab7qhM5m+YJUA/ZD5QOSmO3um78+",
+	"P0SAScP3bHLF4XI1UofOzJsUuQZwX3Gyq2nOLw6//y4K415zTYPewfXE4qVgaLFPHOg51V59YtBXDNrD",
+	"mEOw3UEsDYWzCEpQvOd465jvLoRwlQ6YtPWcw4Z7c7pwvWocZmnjRNfx9C0tmIbs71JGGGqxHZWCxCJ1",
+	"ooG9CHr4PKqCsKlUrGrrRwaLcHurCsCBLEW2dM2ehbcMS4u4woDvE0VyPuXa3754jnXtNq7Lud4grH8D",
+	"2nt4aYyacKOpyGiRkQ+uyFPRxVEcjOYsYM+lQCdEgyN/u8PQ/IaaXCDlojpdVRW9lF/70hylbapu3fer",
+	"z+a7+LUKtEOXxNV6HCeCTLSeQa2Q1jMFCUHkJLDzsMsF7AEkPGLbZduBsCAp/JImkFiOPTPgBUiwgGj1",
+	"cn/Vw/1lToSq0QpdZIuMiboWwjKu/99RQmxYCbK6fd6U7iDZ/2nkemuihoJMjX1L8z9E81csmrmATGnz",
+	"7Fcvl7dJPnINk0B9heqwbWXupsIU2PRXJEbXS841e1plz6HYrOXPLYnIzbLeYpJwhQj8sZEtgweT9MZM",
+	"sIIPO4KLhoNtiDBqX91FcMC57/cXH4B6/pYG3FYzAPQFLsZYfQf/xQKMEsxdgphY0KuivmoABYo75sBx",
+	"XLUtYbnleqkFEkrRA135xG2uDfwcT3zZGyCgHECa+Tbh5hpsxho3YBNjoXp8fXDZT3EVBNgyJUBFzrAs",
+	"uF7cmO3BY7NVMvGD8yU0RoEaFHKuWHFM0o8f30ilD/BapNhYA/gIuB/Ny0Mp77kHTnM3qDpIOuM/MgvH",
+	"G82zPbEVO/Bl25WvDwhrZuZGMDJaYIocjmi+3/v8GYoQRhGIX2i6j1EGH22eswEJakFBAGey3gmwfyfu",
+	"xAF5KTNuYx9Gx61g25+Rt/xln7wX98Lot0DdKrEhFSNdbTO+IVUsIako8xxNQirsdBxoNCOZHJZThvif",
+	"d4I4d8sRyZkxRqi9O7aJwJhhlpjDJDHTBI8uTnPW2hrxGGsJoL8h4WJWIkCEYfRM6AJ0rhQb8qVY/U8B",
+	"iYflGXzkgjuBOqNjM70ZNVKh4lbQ+QNkGDYUp4qkw+oXrLH8pKFkywG0UgfxZRbuAQjMB5yyMaULUJ+M",
+	"YId5nIddZczqvvnmm+/N5N/fnmLCHkFvoOCCkZFNjKc5yfiYa9UnJ8J91gGvuqYyrrUhfOcDgGKhSEWV",
+	"2ValPP/vb7+p2ncKKiRqUspNGUJlwLNAHczYkE+r7+PYFFFRzCNaenLRTJj5eEcl+8SVPiIvDl/Aa+8s",
+	"dRLFIL0bL4vZ5xPbQRIo+oi8hGtC9FB8/Mff/p4eu1tss7GrKjlQBPHaVljs3l52R2kOhyvy4vAZKq8v",
+	"Dr+xpA4hFpn73i6227QZWjCW2WbAOR8ym67IMyY0H3HDe3snM2NBHjzvH1Y8I/ibYV3ldEqLBaDoOjAo",
+	"jzvlaNQDoFR9l8yl9ViDts9i79axIx/I6T2zer+gM9476n3TfwZzMRoA8MmnWE8Dki6mkCLMIB4zH41Y",
+	"4Xqzt2DhF2yGmONgh1kMfOz15aA2oPbMyUK8kDcaNC/oyp1SrQs+KDVTqW+sZ0E8ELRhIUssZMMqtibY",
+	"C14uJS34xgyS9IU9c5wfEUblv+cz6JhwJ3y4xeZv9XKuNH4aNqugU6bBrG1BBKweeWrUvxtNNet9Tro9",
+	"XCFkdXreQmd0evakEgOdh5flBnPnY0F1WXR+4ZZ90l2ffctF53HfYyPJDk9bzbPDkxfG9gNwR5ePDPfk",
+	"+eEhlq4LbS3/QNg+/avN3UBVrVNPTlC3QcZH+o3ZFtKu7A0esnZWfGg/16euvfDnGp8xYs4OlxDBAOoD",
+	"Lg4AtY6xPSqS/s9Gv0Qd5wATkxzWuxnSso6nARIeGA0tgWypMCMDeAWg+ENND83zgK1VqP62VWY5u5Vp",
+	"gmFrwMEYo/8ShDm06EzsYoJ+I5ZbgAZi2/zDu81unGG+pPmthukHAhHb/kGozore+URCOBu27NjB6mfI",
+	"u2ZMZJCXLmqQMuG4XjHIc2eDama0I4d2hbwfWhhbq0TBRokWVhUM7jmWdQ+4RgpxMnGPcKae3rCcDR3H",
+	"+7xHgn9Z5vc2fzZC8T5ZIJOCJb4Z24SKLIe65VJkErzXj78HJ9W+YTTXkpGFxOh0G3zDg/p9sIWKPPv8",
+	"1EwYTe5NZMj5K2A78av0rtTK1m7DpQrJ33WUNwqfNWmJ4mKI2d5z75Mz1wTlsm0lWF0NkTlD+ajqRMFy",
+	"xe4EHaJkh/Az3l6r13mihSR4OrWgU2YwMGmhhc+MiT55JxVCY42wzY8hesA44johxlrP70Rqdo0OcgZ5",
+	"VekxVoViFQn17cqNdQIQdETP+RDSzEr7hwpQs35XzO9A5CdwRr09EnqQKL6K0KvM7MdTtPkknrG7QubQ",
+	"A9renqYRyDjQEuv7Cj8H3Gef0vIUpxLZVMj5A3OmkphGToAODXx2F7sM33ejDxY48LayE11Brdr3lbdd",
+	"vS2A16laXyU70b+Jv4OosqA/zMl7lFl9SFcn1D45QHwpsNhhxDvhX4aLjALZ82J464kiKXZdwlY8yqmB",
+	"aezWwStt2nQDI9KMmh65xVl7G+yc8Cv+gXrDWkVGlOfQSozfs8SsDcwLohczZEa+Es4sEe3V5E7wDOF9",
+	"fyktapPyzd1wPeD8+aVkxaKy4waLXui/wuBRRcfOh2vm3kO/PyrKsXbzfxgVfxgVO2aT4CLuYlk4b/Tj",
+	"OeNrmWcBYwQNQBb+Fm7LIwvbdzKuDb22EPO2J7/T7B3bQq0I/BVWN7J6vLMsprS4V5UVYvSUPGOFC9Aq",
+	"zWYxnmYm1aZu7+QQsbc/jIsnWGc1+9TR8dNtqovPfgRTy2wfy3ZBPW9pce91cEXMBqOKadQ6oIGV9GMl",
+	"gA9ndyIsD3cfp60T9P9VFpatOTbL75N31tizcw4RRNEm7EeoBn75w07bgC5sU4Ld2mjGNmvVZscMd3jv",
+	"qmybEova2hwxdVz3Cqfk7GZPaebBGzbiy8k2lmxj45c8RruzjU9E3YmDOwlxfsNIwISMOXKMxPCuHMP3",
+	"486bBBzHlAR+niBn5MXh9/217pnfmKhwEyz4rJDzXXtSNiKq1qv5tJZZ33pRvZe+3mN9jzscfuiWT1kO",
+	"2uTyhkNYtlYf4OvQzHwTUDKc43V3Xl27+U9UozTBWXS8cPk36svf+lDc7vDGBy7Yrpd9pVz+J7ygToQ+",
+	"5nKWNj23/SLCE2vse4gEHkwpzwnNsoIpm8UKBfJWkxcVYg4C9Nk2Of0WQ5wOsdNsdQRNqLKIvd2iz1if",
+	"aQVBhg6JhKQ2CdL8E/bM/MPM2vw/zNP8w0ad07apYs6KzcyKzvdZy3zbRzvfeKylItW2BtGxj0K/8PCD",
+	"3QBDml992f2LWm71vd+VxW7uThdj3baZ35nEmC8RfltEEG53hE1gf2fgEeyBiRWpBHD3zSP2BqnUQmIY",
+	"VZ44DFyP7QQNqScMatbgJy4G8lMY2TjGPCGqKQQGBEnRMDozH0kT8+ud4FmQyQG+WieJYTyj+A1zbmYF",
+	"9j+i5lqJmV5QpQ9guINzBGuCJmdS5AsHZwUTmnKloP/MnRjK6RRb/5mPYkhvhM2cMYVGSYftmBktfIig",
+	"IbaljhHbQ2aTlJUuGJ1CghCkw2go6DAUf+ReI1Swecw/ge+e4Yl0YMrcQxjZ/hNmDYphFizcSszsr65l",
+	"bW/aWNDzGAtaf5M0+6SRnA5wIfWr1BwwKk7xxR35tVz/OqTBwcKC9h5AlhVzu+wui/3DGvcWpvC3WaBv",
+	"2T4VkbcsbtZjOG5I83wnPOZE3YPqZSwqHu6QS89cu0VPQwz9WaljPVQyd8+CvE6PugNlaoapKB+sBA/h",
+	"JWOZqhLFjh28ukNU91l+1rCL3DFkQwHkzD78gG74U/jYBq7A1ed141DgdxAQw9w0KdgTRWbVbmx41m0m",
+	"33JrNkgUnfhSgiotkSguxjmr211qIueqH83wapqNDS4ZU0YQI7DG7jqlw4efqvBCww4lyw1K4jMIUfYi",
+	"k9igv160K0r8owVi0jxq2RbXpsOyl5k5VhyFJrQykhsr5Gx6q2DHNiNCW9GsWZ5jRmibbolBzC+5kzD5",
+	"/X0ylnXlEsMVc3gAsDNte4LPfKkpniKghu3t55LGv5gd4j4/2Ls90iz0og+Gokurg1NHy0CzlZaI+b+Y",
+	"vq5CWIhWE1Pki7cWmro2z2a933KbkN+XzRSyli6mU02+7MyAqo3aaj3VZdsmgvBpwXSxWBmiGskCHdEj",
+	"60DxyOSQJZJX+Y2YfikLly9iY5y6oEJh1lrAVOvkBnqUxbG6E1DOiUmZEJxICM2VtKBfYB0piU6ceY0V",
+	"29T1PnnlEIgxVRKxt4TGOlH4rgVXAPSfO3ENadvcNrrCnjg25cOlvCGUaSAAzKBZacQFQGLHo7i6WCw7",
+	"j/cRzdXF4qrIWAHDfvGAri44y05AoV0Z0/Wk4zcPC3cff1tujAmLMTwz5CaXo+6JrF+PdYG88HC/VGCg",
+	"NTcteGZ3Uby6tuuDhhE/f2cutLW7f/lsAv61O5//W3rPwE0OFIqx4MQZcILNiTmVzCWgYtE9/uDcuAc8",
+	"SyshW8Ph87VJmt5Dpjlgqd0JrBxBz4zbXDI2tq0vM8UfHRo6DO1U1qo8HSEAbc0xR++brYjDnl4eQ/1O",
+	"BHmvBTPLgERzNu8TW+CqmNY5y2rKA5bVYXs/ZNrgtBosLOTRcdAatuL1SvM8vxNyzrKk8dOUZsAM+sTI",
+	"U5cmE7DWRswFK9BwxRXkAaYJNEDpuLoTcjQyC89YzhA9APpl+izfLmz7a7rZe4ng3GA9XP07j+Ojtp9E",
+	"u6l9jm4QWdh0KNsOfcLgvAsANzshdhg8TqWhr6SwL1lCBK8iV/oYtQ3zYMZthQVQDThCIffbEvtIFmOp",
+	"NROGaLBdM1oGhrOBgxIa/MkRyfmIxY37a7e+vQpWeNNogu1RYLtDO1M5ddXExKFwFGVICNZHsUbN9O1N",
+	"WiN61/DEpsLgqzISfLvqNcYBdgDZ1Qmht2KAffeCg8EtXy14W2FAXRtmWtgaKnMXAI4S9PazeitzIy28",
+	"VWs46oQrLQsABeSRCDjiWl5jsvJeNOAyZyEQVxcN+NlOv97GvLFSxUhAWWDSXgBidHZLx22D28eewjOf",
+	"k96FHPqev6ue98/ZCT3O+woHZ4uBu9Aay3glA8xDXodGCbyC+up96wHKcpmScBRPSbUDfbGatMeAEv34",
+	"PXkFU9hiT5JWOyK+nsMvR6C+KGPCaI6NJg0DqBrFb024n3dmiXTd7kfZGUk8DGREMR1abQMzJjPPbo49",
+	"yISr6yBjiwHqcSZcNajTaW0RabMM1KMI3In0fHTwlurhJG3Gi57/KakOTNOx7QCEmeW2OJ+8ePY8WqMG",
+	"qMKW3tbGbVNzhh5+wg2tXVjfEDbytGgM1y2g5iiMhmu/DoFw+HsSCDu5V0DU9mo9UQFJb8/qn9pGAzs2",
+	"yt3OPVEuSxtQ+MChiI0NcGMbtuKy/MCnf3OG+1UQwCvcjEeL96eI4bjr3MtiahFS0NfC5sfo8EXtE90M",
+	"1sXhiYBbiGpDI2BCCmIBJrvRBz78B3kAZozYDXUUbCjFkO+eQNS9Iqc5H96/kaXCmm9M1WiBtBGZox1u",
+	"dExUeGRZqBDmxXIZhF5KCDjSKJnSYswFoqXPrY8KnFrG5BmYb5fCYlO+k0qPC6bI3PUZpcMJRJHBc2oo",
+	"s+8gjKB/4wPHmnUIbfy1hLjPHBKz1ETOCVV3YsqV4mJ8TKi6t15zch3gZGLVcAfXlj2JLgrAGzknI1qY",
+	"BeZS3kMheWJ7ftV2CxswGMOxLWwImxyPFz5/EWJcfvenNT2c9mrO293hrd64N5iotSDmbaOu7aTiG4aq",
+	"pLArPnYaHqvb3lOrUrXfxnXFag1PXXhRd+9Nfy0LUIbntpunw0qs2scF0K42U14F+Ino+TNMW0m8X1Pw",
+	"z/uxwHX8wbqyR5TnykYQE+IRaeFqgJ8a/dtNraGO/NDmE/5DKoBUsMdlCTZSLdcqH+qEVwNRjPsGIPtO",
+	"1zEVIUQLkGsJ4aOqCZTtARVzF9zYL3XxGFxKF2FB0FuEI1x4d0Sw7TdMH5wiZuOazb9h2j74iBOwMJS9",
+	"o59+rjnvwVdd6m45cVQsJJSot/oiWjdrd4RupnzeymChMBqaBnBBzOkmLlvb5VeC5rbrfTxR92TS+Pym",
+	"expngS9tgqij4qQKdlhKrrcaJkNaQB4++VBIMfZZj8oGHBE001a4MAWYlh5Q48Xhs/6dOIF4hjLaEM2r",
+	"+KAHkTSLNBqJltBU5oi8eP69zUqHZIIDGCCKt4G+3JBKdm+9nxYMgA5prr6inNRVF5ALFyHeLEfV0U7A",
+	"EJ/mXNyvwjpzneR8e+cRpJArkv5LSqxaa8ZwYGAQ/C1nscK0jLHphfncfs7RDG3ByH9vxygFptvBTm5z",
+	"lhqBneOHiPnhyACyKoeS5HKMKcVVFN21OISE81rDJxR6Sbd0csX0+9mejvkGxv7qT/gtvQ+RPKG2iCuN",
+	"KsnmJ4xx0Lb49oltNff88NCeZYVdjD8dE8UYSTM2M0apGHKmEOQ4BRdxunxfjXR2GeL7E842f7yt7iWo",
+	"cVILpdl0Z8lGOj7+xrFnKLJYHXy+xUd+19Hnqqn5mvAz7kfiUXGxVBtlyO7C0viVSFzaHkd7dV+b3nSu",
+	"FaIjO6feQD6wAI7nibKVbF4agvCDaj3ghq65Y0yBwU7u++GHl2xuG8V/2Ti0TTcPvr18gbECySfyuZ60",
+	"OwwVa7uznc+/urORYHFTY3mQ98HZdYn/4op3GAC+hklss9KtUx+N7F/N0d7DE79rhuY7h6/hZ7AZO+Nb",
+	"MBrAiNWQA4Jjxc3fnH+5arLKJmi26+fQ5q+hbKK5C10kMaMNy2RjTAx6pO+Nh2EH9i/LwqpvLl9kUIB/",
+	"rwk0JR5VV5ryl35t/szqClUbafB0l3GXGSkFKdhQFrYcHPIeayqxa2C0GoEIp+UJsQtDhonsIyFnwz1u",
+	"94HFl3P49VP57rJtNt7L3SXbYFjaWEpsDW23EO6QCjJgviuD9/ULWWDzLV+sbRZxZE1mx673mXhjCeuf",
+	"OPHGrBC7uH3ZlJt1V+rrCJ7YavZHioPKQ7i7OB26CtVEzkXMjEKlZCLzTNn2/xldAIImZta7OxkU6WNB",
+	"n16lu3jX414DDfCVFtIAP+lO8EXBIjDDGZXOQQYA5flgRiNOtuGh17AqdsZs16gPUT8i6Ol7xaW4ZHP/",
+	"hU6MpEXVWKLFXRTLaHuwcUCKLqdqq5RWW3SuM/bv26gLmz6usevcruwOf8r1Fl92SvkT6FQvEeNfrgXl",
+	"fi6AHf23q2nwHTbjfNPV2XmpWrkXK7eS+t1aa3N/uF0IJsx7c8+ttduqluvQO8XIC6zsoQXDZsKuK+9S",
+	"fAdksccdm7YZZSGFdmGWbj77MM2229B2C611bYdf+Abslu53Z79ttuF7r5moUssRPn9ltURC2Kchm2mP",
+	"OWG39YikZZGnCUntrtl4Wa3tdQrX5k4EVRXYk9c33QCz8Z67C9YnkOhq7M1hDk3I55MFwW6HRM25Hk5Y",
+	"VmtVLkejL1SoUZH5P7HJaBf5W1iNv62U20U2Xsb17uTVnoo3PrjeF3NzkSQm7ZsNDKuybZp+LTnT7X/H",
+	"qo6vRih8xQRT1Xzsimb2UvxhMZMNzwIpgDSimNB9ctrOpbk2zNklDFLcdQ++QdU9EqAZuFYbYld0JxqU",
+	"FmHM+MofpLZB/ciuKK1gmhfsAJe26zz1Qk6xEyB2ICSzgimEqYXsAmj9g66cqtUzNbQ5ZS6Zwtcu2wz8",
+	"WMadWYE9WZsZ9wcJreBWhZxhypbdZ9T07NQeT1BSU70ngkIYIYsYZGkIOthjXhjXCTpZoZskeS0LksoH",
+	"VuR0doNgzikWDlmNiwyA6em5JL7bm4ImdLYR350IvmL/bHcNsgSjcERDKiyxEgkcskKBJlNGBWSuRQsi",
+	"YOeWCXkfyYVm8GvbO++LV/LCOrMwiTUC0OOP+Gso5wWDabf3RDO16+txA7G9GgbgAFnqlGbsoJz5uqfE",
+	"tgFDREAzFejYXO9B4jD+jqpM+JwuzIDGhGTTWU41S+6EvzsJGZe0yLC7FJ8yMAwxCCKk9p3mUZUwf5nR",
+	"qgetC5xHVFWuYIqgZ8jYzTG/fgHt4ZYpvabF1tC2wjCsyFVXZBV0YmGWvUN4KbNwd9jrKHJdCZsn1Xq6",
+	"76+YgtU7+unnz8mvPpPX/OfP5sHiwZFuWeS9o95TOuNPH54Bmdr5RBVRC03i2qTXAH5Vr6XjB3rzEOgh",
+	"0EhnTM5yRjJpCR7xckL83viIrGANmh/LPnl/faESYnnJE/JA89JWutZZAN6QecER9wr7HhSMZv0l7OfY",
+	"52890UOfCAgXuXuLoG7g5wCB5bDZtHTUVF9jHUks0jKEzTHGOKO+6BFwMqDFczWOxcFfHuCNnDvDADHp",
+	"AFBOcjHuL0Ftx3Za1qq/wncsPcX3xx7sfCKxdhfrCYLXMTIUf/meLQBRdVbIcUGnIZHZrML4TF0bbkNa",
+	"IR1BQ43PP3/+vwEAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -21,6 +21,7 @@ import (
 
 	"tocsin/api"
 	"tocsin/evaluator"
+	"tocsin/internal/access"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/fault"
 	"tocsin/internal/lease"
@@ -49,9 +50,12 @@ type App struct {
 	dispatcher *notify.Dispatcher
 	refresher  *refresh.Refresher
 	member     *lease.Member
+	sender     *webhook.Sender
+	renderer   *webhook.Renderer
 	metrics    *metrics
 	watch      *watch
 	sweeper    *retention.Sweeper
+	door       *access.Door
 	lifecycle  lifecycle
 }
 
@@ -91,12 +95,15 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, err
 	}
 	a.member, err = lease.New(lease.Options{
-		Store: db.Replicas(), Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")),
+		Store: db.Replicas(), Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if err := a.openRetention(ctx, db); err != nil {
+		return nil, err
+	}
+	if err := a.openOutgoing(); err != nil {
 		return nil, err
 	}
 	bus := memory.New()
@@ -139,23 +146,26 @@ func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error 
 	}
 }
 
-func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
-	sender, err := webhook.New(webhook.Options{
+// openOutgoing makes what makes and sends messages.
+func (a *App) openOutgoing() (err error) {
+	a.sender, err = webhook.New(webhook.Options{
 		Version: a.options.Version, Now: a.options.Clock, AllowedNetworks: a.options.OutgoingAllow,
 		SlackAPI: a.options.SlackAPIURL,
 	})
 	if err != nil {
 		return err
 	}
-	a.lifecycle.add("webhook sender", func(context.Context) error { sender.Close(); return nil })
-	renderer, err := webhook.NewRenderer(webhook.RendererOptions{PublicURL: a.options.PublicURL})
-	if err != nil {
-		return err
-	}
+	a.lifecycle.add("webhook sender", func(context.Context) error { a.sender.Close(); return nil })
+	a.renderer, err = webhook.NewRenderer(webhook.RendererOptions{PublicURL: a.options.PublicURL})
+	return err
+}
+
+func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 	policy := notify.DefaultPolicy()
 	policy.Schedule = a.options.RetrySchedule
+	var err error
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
-		Store: db.Outbox(), Renderer: renderer, Sender: sender, WakeUps: bus.WakeUps(),
+		Store: db.Outbox(), Renderer: a.renderer, Sender: a.sender, WakeUps: bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
 		Lease: a.options.Lease, Poll: a.options.PollInterval, Policy: policy, Observer: a.metrics,
 	})
@@ -163,7 +173,7 @@ func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 		return err
 	}
 	a.refresher, err = refresh.New(refresh.Options{
-		Store: db.Slack(), Renderer: renderer, Sender: sender, Clock: a.options.Clock, Poll: a.options.PollInterval,
+		Store: db.Slack(), Renderer: a.renderer, Sender: a.sender, Clock: a.options.Clock, Poll: a.options.PollInterval,
 		Logger: a.options.Logger.With(slog.String("part", "refresher")),
 	})
 	return err
@@ -198,13 +208,23 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		}
 		return nil
 	})
+	if err := a.options.checkOpen(listener); err != nil {
+		return err
+	}
+	if a.door, err = a.openDoor(ctx, db); err != nil {
+		return err
+	}
+	who := a.options.Access
 	record := db.Record()
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Pulse: db.Inbox(), Notifications: record, Status: record,
-		Slack:      db.Slack(),
+		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(),
+		Pulse: db.Inbox(), Notifications: record, Status: record,
+		Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
-		Replicas:   db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
+		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Tenant: who.Tenant,
+		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
+		Replicas: db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
 		CheckRule: a.checkRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
 		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,
@@ -266,6 +286,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	var serveErr error
 	if a.server != nil {
+		parts.Go(func() { a.door.Sweep(ctx, a.options.Access.AuditRetention) })
 		parts.Go(func() {
 			if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
 				serveErr = fmt.Errorf("serve: %w", err)

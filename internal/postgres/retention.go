@@ -78,6 +78,9 @@ func (s *Retention) Alerts(ctx context.Context, batch retention.Batch) (retentio
 		if err := q.SweepHold(ctx, over); err != nil {
 			return err
 		}
+		if err := q.SweepHoldDigests(ctx, over); err != nil {
+			return err
+		}
 		deleted, err := q.SweepAlerts(ctx, pgq.SweepAlertsParams{AlertIds: over, Keep: batch.Keep})
 		swept.Deleted = int(deleted)
 		return err
@@ -144,8 +147,16 @@ func reachOf(row pgq.SweepAlertCandidatesRow, keep time.Duration) (ns int64, kno
 	return retention.ReachNS(at, time.Duration(row.LookBackSeconds)*time.Second, keep), true
 }
 
-// Done notes the end of a pass.
-func (s *Retention) Done(ctx context.Context) error { return s.db.queries.SweepDone(ctx) }
+// Done deletes digests of which nothing is left, and notes the end of a pass.
+func (s *Retention) Done(ctx context.Context, keep time.Duration) error {
+	const most = 1000
+	return s.alone(ctx, func(q *pgq.Queries) error {
+		if _, err := q.SweepDigests(ctx, pgq.SweepDigestsParams{Keep: keep, Most: most}); err != nil {
+			return fmt.Errorf("delete digests: %w", err)
+		}
+		return q.SweepDone(ctx)
+	})
+}
 
 // LongestLookBack returns the longest look-back of any rule, and the rule's name.
 func (s *Retention) LongestLookBack(ctx context.Context) (name string, lookBack time.Duration, err error) {

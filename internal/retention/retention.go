@@ -43,9 +43,9 @@ import (
 const (
 	DefaultAlerts = 90 * day
 	DefaultTrails = 30 * day
-	// Min and Max bound both.
-	Min = day
-	Max = 3650 * day
+	// Least and Most bound both.
+	Least = day
+	Most  = 3650 * day
 
 	day = 24 * time.Hour
 )
@@ -59,9 +59,9 @@ type Keep struct {
 // Validate reports what cannot be meant.
 func (k Keep) Validate() error {
 	switch {
-	case k.Alerts < Min || k.Alerts > Max:
+	case k.Alerts < Least || k.Alerts > Most:
 		return fmt.Errorf("the retention of alerts is %v; it must be from 1d to 3650d", k.Alerts)
-	case k.Trails < Min || k.Trails > k.Alerts:
+	case k.Trails < Least || k.Trails > k.Alerts:
 		return fmt.Errorf("the retention of attempts is %v; it must be from 1d to the retention of alerts, %v", k.Trails, k.Alerts)
 	}
 	return nil
@@ -100,8 +100,9 @@ type Store interface {
 	Trails(ctx context.Context, keep time.Duration, most int) (int, error)
 	// Alerts deletes those of a batch of alerts that nothing needs any more.
 	Alerts(ctx context.Context, batch Batch) (Swept, error)
-	// Done notes that everything was looked at.
-	Done(ctx context.Context) error
+	// Done deletes the digests of which no alert is left, and notes that
+	// everything was looked at.
+	Done(ctx context.Context, keep time.Duration) error
 }
 
 // Observer is told what was deleted, batch by batch.
@@ -177,7 +178,8 @@ func (s *Sweeper) Pass(ctx context.Context) (result Result, err error) {
 	if result.Alerts, err = s.alerts(ctx); err != nil {
 		return result, fmt.Errorf("sweep alerts: %w", err)
 	}
-	if err := s.Store.Done(ctx); err != nil {
+	if err := s.Store.Done(ctx, s.Keep.Alerts); err != nil {
+		s.failed(ctx, err)
 		return result, fmt.Errorf("note the end of a pass: %w", err)
 	}
 	return result, nil

@@ -112,7 +112,10 @@ where a.alert_id = any($1::uuid[])
   and a.state = 'RESOLVED'
   and a.resolved_at < now() - $2::interval
   and not exists (
-      select from notification n join outbox o using (notification_id) where n.alert_id = a.alert_id
+      select from notification n
+      left join digest_member m using (notification_id)
+      join outbox o on o.notification_id = coalesce(m.digest_id, n.notification_id)
+      where n.alert_id = a.alert_id
   )
   and not exists (select from rule_failing f where f.alert_id = a.alert_id)
 `
@@ -125,6 +128,31 @@ type SweepAlertsParams struct {
 // Deletes alerts with all that hangs on them, unless something is still open.
 func (q *Queries) SweepAlerts(ctx context.Context, arg SweepAlertsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, sweepAlerts, arg.AlertIds, arg.Keep)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const sweepDigests = `-- name: SweepDigests :execrows
+delete from notification n
+where n.notification_id in (
+    select d.notification_id
+    from digest d join settlement s using (notification_id)
+    where s.settled_at < now() - $1::interval
+      and not exists (select from digest_member m where m.digest_id = d.notification_id)
+    limit $2::int
+)
+`
+
+type SweepDigestsParams struct {
+	Keep time.Duration
+	Most int32
+}
+
+// Deletes digests that were settled long ago and of whose alerts none is left.
+func (q *Queries) SweepDigests(ctx context.Context, arg SweepDigestsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, sweepDigests, arg.Keep, arg.Most)
 	if err != nil {
 		return 0, err
 	}
@@ -147,6 +175,21 @@ select from notification where alert_id = any($1::uuid[]) order by notification_
 // Keeps what is owed from being owed anew while it is looked at.
 func (q *Queries) SweepHold(ctx context.Context, alertIds []uuid.UUID) error {
 	_, err := q.db.Exec(ctx, sweepHold, alertIds)
+	return err
+}
+
+const sweepHoldDigests = `-- name: SweepHoldDigests :exec
+select from notification d
+where d.notification_id in (
+    select m.digest_id from notification n join digest_member m using (notification_id) where n.alert_id = any($1::uuid[])
+)
+order by d.notification_id
+for update
+`
+
+// The same for the digests that stand for it.
+func (q *Queries) SweepHoldDigests(ctx context.Context, alertIds []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, sweepHoldDigests, alertIds)
 	return err
 }
 

@@ -62,6 +62,15 @@ returning s.rule_id, s.swept_before_ns;
 -- Keeps what is owed from being owed anew while it is looked at.
 select from notification where alert_id = any(@alert_ids::uuid[]) order by notification_id for update;
 
+-- name: SweepHoldDigests :exec
+-- The same for the digests that stand for it.
+select from notification d
+where d.notification_id in (
+    select m.digest_id from notification n join digest_member m using (notification_id) where n.alert_id = any(@alert_ids::uuid[])
+)
+order by d.notification_id
+for update;
+
 -- name: SweepAlerts :execrows
 -- Deletes alerts with all that hangs on them, unless something is still open.
 delete from alert a
@@ -69,9 +78,23 @@ where a.alert_id = any(@alert_ids::uuid[])
   and a.state = 'RESOLVED'
   and a.resolved_at < now() - @keep::interval
   and not exists (
-      select from notification n join outbox o using (notification_id) where n.alert_id = a.alert_id
+      select from notification n
+      left join digest_member m using (notification_id)
+      join outbox o on o.notification_id = coalesce(m.digest_id, n.notification_id)
+      where n.alert_id = a.alert_id
   )
   and not exists (select from rule_failing f where f.alert_id = a.alert_id);
+
+-- name: SweepDigests :execrows
+-- Deletes digests that were settled long ago and of whose alerts none is left.
+delete from notification n
+where n.notification_id in (
+    select d.notification_id
+    from digest d join settlement s using (notification_id)
+    where s.settled_at < now() - @keep::interval
+      and not exists (select from digest_member m where m.digest_id = d.notification_id)
+    limit @most::int
+);
 
 -- name: SweepDone :exec
 insert into retention_pass (at) values (now()) on conflict (only_row) do update set at = excluded.at;
