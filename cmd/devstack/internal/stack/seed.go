@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"time"
 
 	"tocsin/cmd/devstack/internal/slackalike"
 )
