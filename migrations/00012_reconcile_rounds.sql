@@ -6,6 +6,7 @@
 alter table reconciliation
     add column round_rules    bigint not null default 0,
     add column round_missing  bigint not null default 0,
-    add column round_began_at timestamptz not null default now(),
+    -- When the round under way began; null between rounds.
+    add column round_began_at timestamptz,
     -- Every rule has been compared since then; null before the first whole round.
     add column whole_since    timestamptz;

@@ -118,12 +118,13 @@ func (s *Reconciliation) Pass(ctx context.Context, every time.Duration, pass fun
 	case err != nil:
 		return false, fmt.Errorf("read last pass: %w", err)
 	}
+	began := time.Now()
 	done, err := pass(ctx, after)
 	if err != nil {
 		return true, err
 	}
 	if err := q.ReconcileDone(ctx, pgq.ReconcileDoneParams{
-		Rules: done.Rules, Missing: done.Missing, NextAfter: done.Next, Whole: done.Next == uuid.Nil,
+		Rules: done.Rules, Missing: done.Missing, NextAfter: done.Next, Whole: done.Next == uuid.Nil, Took: time.Since(began),
 	}); err != nil {
 		return true, fmt.Errorf("store pass: %w", err)
 	}

@@ -41,9 +41,9 @@ select (select count(*) from outbox) as outbox_depth,
        coalesce((select rules from reconciliation), 0)::bigint as reconciled_rules,
        coalesce((select extract(epoch from at) from reconciliation), 0)::double precision as reconciled_at,
        coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
-       (select min(s.cursor)
+       coalesce((select min(s.cursor)
         from rule_state s join rule r using (rule_id)
-        where r.enabled and r.deleted_at is null and s.cursor is not null)::text as slowest,
+        where r.enabled and r.deleted_at is null and s.cursor is not null), '')::text as slowest,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
 `
 
@@ -109,15 +109,15 @@ func (q *Queries) KeysWithoutAlert(ctx context.Context, arg KeysWithoutAlertPara
 
 const reconcileDone = `-- name: ReconcileDone :exec
 insert into reconciliation as r (at, rules, missing, next_after, round_rules, round_missing, whole_since)
-values (now(), $1, $2, $3,
-        case when $4::boolean then 0 else $1 end, case when $4::boolean then 0 else $2 end,
+values (now(), $1::bigint, $2::bigint, $3::uuid,
+        case when $4::boolean then 0 else $1::bigint end, case when $4::boolean then 0 else $2::bigint end,
         case when $4::boolean then now() end)
 on conflict (only_row) do update
-set at = now(), next_after = $3,
-    rules = case when $4::boolean then r.round_rules + $1 else greatest(r.rules, r.round_rules + $1) end,
-    missing = case when $4::boolean then r.round_missing + $2 else greatest(r.missing, r.round_missing + $2) end,
-    round_rules = case when $4::boolean then 0 else r.round_rules + $1 end,
-    round_missing = case when $4::boolean then 0 else r.round_missing + $2 end,
+set at = now(), next_after = $3::uuid,
+    rules = case when $4::boolean then r.round_rules + $1::bigint else greatest(r.rules, r.round_rules + $1::bigint) end,
+    missing = case when $4::boolean then r.round_missing + $2::bigint else greatest(r.missing, r.round_missing + $2::bigint) end,
+    round_rules = case when $4::boolean then 0 else r.round_rules + $1::bigint end,
+    round_missing = case when $4::boolean then 0 else r.round_missing + $2::bigint end,
     round_began_at = case when $4::boolean then now() else r.round_began_at end,
     whole_since = case when $4::boolean then r.round_began_at else r.whole_since end
 `
