@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tocsin/alerts"
+	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -55,6 +56,27 @@ func (e AttemptVerdict) Valid() bool {
 	case AttemptVerdictUNDERWAY:
 		return true
 	case AttemptVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MeKind.
+const (
+	MeKindOpen  MeKind = "open"
+	MeKindToken MeKind = "token"
+	MeKindUser  MeKind = "user"
+)
+
+// Valid indicates whether the value is a known member of the MeKind enum.
+func (e MeKind) Valid() bool {
+	switch e {
+	case MeKindOpen:
+		return true
+	case MeKindToken:
+		return true
+	case MeKindUser:
 		return true
 	default:
 		return false
@@ -292,6 +314,49 @@ type AttemptVerdict string
 // AttributeMatch defines model for AttributeMatch.
 type AttributeMatch = rules.AttributeMatch
 
+// AuditEntry defines model for AuditEntry.
+type AuditEntry struct {
+	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` where nothing else is known than that it was done.
+	Action string `json:"action"`
+
+	// Actor The e-mail address of a user, the name of a token.
+	Actor   string  `json:"actor"`
+	ActorID *string `json:"actorId,omitempty"`
+
+	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
+	ActorKind string `json:"actorKind"`
+
+	// Address Where the request came from.
+	Address *string `json:"address,omitempty"`
+
+	// After What became of it.
+	After json.RawMessage `json:"after,omitempty"`
+	At    time.Time       `json:"at"`
+
+	// Before What was, of an update only what changed. Secrets are named, not shown.
+	Before     json.RawMessage `json:"before,omitempty"`
+	ID         int64           `json:"id"`
+	ObjectID   *string         `json:"objectId,omitempty"`
+	ObjectKind string          `json:"objectKind"`
+	ObjectName *string         `json:"objectName,omitempty"`
+
+	// Operation The operation of this API.
+	Operation *string `json:"operation,omitempty"`
+	RequestID *string `json:"requestId,omitempty"`
+
+	// Via How the actor was known: session, token, password, link, set-up, oidc, slack, command or open.
+	Via string `json:"via"`
+
+	// ViaID Of the session.
+	ViaID *string `json:"viaId,omitempty"`
+}
+
+// AuditPage defines model for AuditPage.
+type AuditPage struct {
+	Items      []AuditEntry `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+}
+
 // BulkResult defines model for BulkResult.
 type BulkResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -306,6 +371,19 @@ type BulkResult struct {
 
 	// Unknown Ids of which there is no alert.
 	Unknown int64 `json:"unknown"`
+}
+
+// CreatedToken defines model for CreatedToken.
+type CreatedToken struct {
+	// Secret What to send as `Authorization: Bearer …`. It is not shown again.
+	Secret string `json:"secret"`
+	Token  Token  `json:"token"`
+}
+
+// Credentials defines model for Credentials.
+type Credentials struct {
+	Email    string `json:"email"`
+	Password string `json:"password,omitempty"`
 }
 
 // DeliverySummary What became of an alert's notifications.
@@ -384,17 +462,84 @@ type HeaderField struct {
 	Value  *string `json:"value,omitempty"`
 }
 
-// Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
+// LinkSecret defines model for LinkSecret.
+type LinkSecret struct {
+	Secret string `json:"secret,omitempty"`
+}
+
+// Me defines model for Me.
+type Me struct {
+	// Email Of a user.
+	Email *string `json:"email,omitempty"`
+
+	// HasPassword Of a user.
+	HasPassword *bool `json:"hasPassword,omitempty"`
+
+	// ID Of the user or the token; absent where there is neither.
+	ID *openapi_types.UUID `json:"id,omitempty"`
+
+	// Kind `open`: nobody has to sign in here.
+	Kind MeKind `json:"kind"`
+	Name string `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// SessionExpiresAt When one has to sign in again, at the latest.
+	SessionExpiresAt *time.Time `json:"sessionExpiresAt,omitempty"`
+	Tenant           string     `json:"tenant"`
+}
+
+// MeKind `open`: nobody has to sign in here.
+type MeKind string
+
+// NewPassword defines model for NewPassword.
+type NewPassword struct {
+	Password string `json:"password,omitempty"`
+}
+
+// NewToken defines model for NewToken.
+type NewToken struct {
+	// ExpiresAt Absent for a token that holds until it is revoked.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	Name      string     `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// NewUser defines model for NewUser.
+type NewUser struct {
+	// Email What the user signs in with. Of all tenants, one user has it.
+	Email string `json:"email"`
+
+	// Name How alerts call the user.
+	Name     string `json:"name"`
+	Password string `json:"password,omitempty"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// Notification One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
+// the number of the retry behind it when a person has sent it again.
 type Notification struct {
-	AlertID openapi_types.UUID `json:"alertId"`
+	// AlertID Absent for a digest.
+	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
 	// AttemptCount Attempts begun.
 	AttemptCount int `json:"attemptCount"`
 
 	// Attempts Oldest first. Absent in lists of notifications.
-	Attempts  *[]Attempt         `json:"attempts,omitempty"`
-	CreatedAt time.Time          `json:"createdAt"`
-	ID        openapi_types.UUID `json:"id"`
+	Attempts  *[]Attempt `json:"attempts,omitempty"`
+	CreatedAt time.Time  `json:"createdAt"`
+
+	// DigestID The digest that tells this notification, whose status and attempts it has. Absent when it is told by itself.
+	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
+
+	// DigestSize How many notifications were gathered into that digest, or into this one.
+	DigestSize *int               `json:"digestSize,omitempty"`
+	ID         openapi_types.UUID `json:"id"`
 
 	// LastError Why the last attempt did not deliver.
 	LastError *string `json:"lastError,omitempty"`
@@ -404,10 +549,15 @@ type Notification struct {
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again.
-	Reason    NotificationReason `json:"reason"`
-	RuleID    openapi_types.UUID `json:"ruleId"`
-	SettledAt *time.Time         `json:"settledAt,omitempty"`
+	// that it can again. `DIGEST` tells many notifications in one message.
+	Reason NotificationReason `json:"reason"`
+
+	// Retries When people sent it again, oldest first. In the answer for one notification only.
+	Retries []NotificationRetry `json:"retries,omitempty"`
+
+	// RuleID Absent for a digest.
+	RuleID    *openapi_types.UUID `json:"ruleId,omitempty"`
+	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
 	// Status `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 	// often as the schedule allows.
@@ -426,8 +576,14 @@ type NotificationPage struct {
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 // below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again.
+// that it can again. `DIGEST` tells many notifications in one message.
 type NotificationReason = notify.Reason
+
+// NotificationRetry defines model for NotificationRetry.
+type NotificationRetry struct {
+	At time.Time `json:"at"`
+	By string    `json:"by"`
+}
 
 // NotificationStatus `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 // often as the schedule allows.
@@ -447,11 +603,18 @@ type OutboxStatus struct {
 	OldestAgeSeconds *float64 `json:"oldestAgeSeconds,omitempty"`
 }
 
+// PasswordChange defines model for PasswordChange.
+type PasswordChange struct {
+	// CurrentPassword Required, but for a user without a password.
+	CurrentPassword string `json:"currentPassword,omitempty"`
+	NewPassword     string `json:"newPassword,omitempty"`
+}
+
 // Problem Problem details (RFC 9457).
 type Problem struct {
 	// Code The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
-	// unsupported_media_type, method_not_allowed, forbidden, unavailable, internal, or another one for a status
-	// that has no kind of its own.
+	// unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
+	// another one for a status that has no kind of its own.
 	Code string `json:"code"`
 
 	// Detail What happened, for people. Absent when the fault is Tocsin's.
@@ -570,6 +733,40 @@ type ResponseHead struct {
 	// Truncated Headers were left out or cut.
 	Truncated *bool `json:"truncated,omitempty"`
 }
+
+// RetriedAnswer In messages; a digest is one.
+type RetriedAnswer struct {
+	// Retried Messages that are due again.
+	Retried int `json:"retried"`
+
+	// Skipped Messages that were delivered, are due or being attempted already, or whose webhook is off or deleted.
+	Skipped int `json:"skipped"`
+}
+
+// RetryFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+type RetryFilter struct {
+	AlertID *[]openapi_types.UUID `json:"alertId,omitempty"`
+
+	// From Created at or after this instant.
+	From   *time.Time            `json:"from,omitempty"`
+	Reason *[]NotificationReason `json:"reason,omitempty"`
+	RuleID *[]openapi_types.UUID `json:"ruleId,omitempty"`
+	Status *[]notify.Status      `json:"status,omitempty"`
+
+	// To Created before this instant.
+	To        *time.Time            `json:"to,omitempty"`
+	WebhookID *[]openapi_types.UUID `json:"webhookId,omitempty"`
+}
+
+// RetryOrderBody Either `ids` or `filter`.
+type RetryOrderBody struct {
+	// Filter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+	Filter *RetryFilter          `json:"filter,omitempty"`
+	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
+}
+
+// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+type Role = access.Role
 
 // RotatedSecret defines model for RotatedSecret.
 type RotatedSecret struct {
@@ -724,8 +921,48 @@ type SecretRotation struct {
 	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
 }
 
+// SetUp defines model for SetUp.
+type SetUp struct {
+	Code     string `json:"code,omitempty"`
+	Email    string `json:"email"`
+	Name     string `json:"name"`
+	Password string `json:"password,omitempty"`
+}
+
 // Severity defines model for Severity.
 type Severity = rules.Severity
+
+// SignIn defines model for SignIn.
+type SignIn struct {
+	// Open Nobody has to sign in here.
+	Open bool `json:"open"`
+
+	// Provider An OpenID Connect provider; absent where there is none.
+	Provider *SignInProvider `json:"provider,omitempty"`
+
+	// SetupNeeded There is no user yet.
+	SetupNeeded bool `json:"setupNeeded"`
+
+	// SignedIn Whether this call came with a session or a token that holds.
+	SignedIn bool `json:"signedIn"`
+}
+
+// SignInLink defines model for SignInLink.
+type SignInLink struct {
+	ExpiresAt time.Time `json:"expiresAt"`
+
+	// URL Absolute where Tocsin knows its public URL, else a path.
+	URL string `json:"url"`
+}
+
+// SignInProvider An OpenID Connect provider; absent where there is none.
+type SignInProvider struct {
+	// Name What the button says.
+	Name string `json:"name"`
+
+	// URL Where the button leads; `return` may name the page to come back to.
+	URL string `json:"url"`
+}
 
 // SlackApp A Slack app that a webhook posts as.
 type SlackApp struct {
@@ -811,6 +1048,30 @@ type TestResult struct {
 // TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
 type TestResultVerdict string
 
+// Token defines model for Token.
+type Token struct {
+	CreatedAt time.Time  `json:"createdAt"`
+	CreatedBy string     `json:"createdBy"`
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+
+	// Hint The end of the secret.
+	Hint string             `json:"hint"`
+	ID   openapi_types.UUID `json:"id"`
+	Name string             `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// UsedAt The last use, to about a minute.
+	UsedAt *time.Time `json:"usedAt,omitempty"`
+}
+
+// TokenPage defines model for TokenPage.
+type TokenPage struct {
+	Items      []Token `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
 // UndoResult defines model for UndoResult.
 type UndoResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -820,10 +1081,49 @@ type UndoResult struct {
 	Skipped int64 `json:"skipped"`
 }
 
+// User defines model for User.
+type User struct {
+	CreatedAt   time.Time          `json:"createdAt"`
+	Disabled    bool               `json:"disabled"`
+	Email       string             `json:"email"`
+	HasPassword bool               `json:"hasPassword"`
+	ID          openapi_types.UUID `json:"id"`
+
+	// Issuer The OpenID Connect provider that the user comes from.
+	Issuer *string `json:"issuer,omitempty"`
+	Name   string  `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// SignedInAt The last time.
+	SignedInAt *time.Time `json:"signedInAt,omitempty"`
+	UpdatedAt  time.Time  `json:"updatedAt"`
+	Version    int64      `json:"version"`
+}
+
+// UserEdit defines model for UserEdit.
+type UserEdit struct {
+	Disabled bool   `json:"disabled"`
+	Name     string `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// UserPage defines model for UserPage.
+type UserPage struct {
+	Items      []User  `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
 // Webhook defines model for Webhook.
 type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
 	CreatedAt    time.Time `json:"createdAt"`
+
+	// DigestAbove How many notifications may wait before they are gathered into digests; 0 is never.
+	DigestAbove int `json:"digestAbove"`
 
 	// DisabledReason Why Tocsin switched the webhook off.
 	DisabledReason *string `json:"disabledReason,omitempty"`
@@ -864,7 +1164,11 @@ type Webhook struct {
 type WebhookDefinition struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
-	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// DigestAbove How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
+	// up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
 
 	// Headers Sent with each request. Names that Tocsin sets itself are refused.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -897,7 +1201,10 @@ type WebhookDefinition struct {
 type WebhookEdit struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
-	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// DigestAbove As of a new webhook; the default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
 
 	// Headers Sent with each request. Left out, the present ones stay.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -982,6 +1289,9 @@ type OnlyText = string
 // OnlyUnread defines model for OnlyUnread.
 type OnlyUnread = bool
 
+// SignedIn defines model for SignedIn.
+type SignedIn = Me
+
 // SelectAlerts Either `ids` or `filter`.
 type SelectAlerts = AlertSelection
 
@@ -1048,6 +1358,28 @@ type GroupAlertsParams struct {
 // GroupAlertsParamsBy defines parameters for GroupAlerts.
 type GroupAlertsParamsBy string
 
+// ListAuditParams defines parameters for ListAudit.
+type ListAuditParams struct {
+	// Actor The e-mail address of a user or the name of a token, exactly.
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// ObjectKind What was changed, such as `rule`, `webhook`, `alert`, `user`, `token`, `session`.
+	ObjectKind *string `form:"objectKind,omitempty" json:"objectKind,omitempty"`
+	ObjectID   *string `form:"objectId,omitempty" json:"objectId,omitempty"`
+
+	// From Not before this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
 	// LastEventID The id of the last event seen.
@@ -1058,6 +1390,23 @@ type StreamEventsParams struct {
 type ListNotificationsParams struct {
 	Status    *[]NotificationStatus `form:"status,omitempty" json:"status,omitempty"`
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
+	Reason    *[]NotificationReason `form:"reason,omitempty" json:"reason,omitempty"`
+
+	// RuleID The rules of the alerts. A digest has none; those that it tells have.
+	RuleID  *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	AlertID *[]openapi_types.UUID `form:"alertId,omitempty" json:"alertId,omitempty"`
+
+	// DigestID Those that these digests tell.
+	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
+
+	// From Created at or after this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Created before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// OnlyMessages Leaves out what a digest tells, so that each entry is one message.
+	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -1087,6 +1436,30 @@ type ReconcileRuleParams struct {
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
+// ListTokensParams defines parameters for ListTokens.
+type ListTokensParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListUsersParams defines parameters for ListUsers.
+type ListUsersParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// UpdateUserParams defines parameters for UpdateUser.
+type UpdateUserParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListWebhooksParams defines parameters for ListWebhooks.
 type ListWebhooksParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -1111,11 +1484,38 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
+// ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
+type ChangePasswordJSONRequestBody = PasswordChange
+
+// RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
+type RetryNotificationsJSONRequestBody = RetryOrderBody
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
 // UpdateRuleJSONRequestBody defines body for UpdateRule for application/json ContentType.
 type UpdateRuleJSONRequestBody = RuleDefinition
+
+// CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
+type CreateSessionJSONRequestBody = Credentials
+
+// RedeemLinkJSONRequestBody defines body for RedeemLink for application/json ContentType.
+type RedeemLinkJSONRequestBody = LinkSecret
+
+// SetUpJSONRequestBody defines body for SetUp for application/json ContentType.
+type SetUpJSONRequestBody = SetUp
+
+// CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
+type CreateTokenJSONRequestBody = NewToken
+
+// CreateUserJSONRequestBody defines body for CreateUser for application/json ContentType.
+type CreateUserJSONRequestBody = NewUser
+
+// UpdateUserJSONRequestBody defines body for UpdateUser for application/json ContentType.
+type UpdateUserJSONRequestBody = UserEdit
+
+// SetUserPasswordJSONRequestBody defines body for SetUserPassword for application/json ContentType.
+type SetUserPasswordJSONRequestBody = NewPassword
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
@@ -1161,15 +1561,30 @@ type ServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx echo.Context, id ID) error
+	// ListAudit List what was changed, newest first
+	// (GET /audit)
+	ListAudit(ctx echo.Context, params ListAuditParams) error
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx echo.Context, params StreamEventsParams) error
+	// GetMe Ask who one is
+	// (GET /me)
+	GetMe(ctx echo.Context) error
+	// ChangePassword Change one's password
+	// (PUT /me/password)
+	ChangePassword(ctx echo.Context) error
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx echo.Context) error
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx echo.Context, id ID) error
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx echo.Context, id ID) error
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx echo.Context) error
@@ -1200,9 +1615,54 @@ type ServerInterface interface {
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx echo.Context, id ID) error
+	// DeleteSession Sign out
+	// (DELETE /session)
+	DeleteSession(ctx echo.Context) error
+	// GetSession Ask how one signs in
+	// (GET /session)
+	GetSession(ctx echo.Context) error
+	// CreateSession Sign in with a password
+	// (POST /session)
+	CreateSession(ctx echo.Context) error
+	// RedeemLink Sign in with a one-time link
+	// (POST /session/link)
+	RedeemLink(ctx echo.Context) error
+	// SetUp Make the first administrator
+	// (POST /setup)
+	SetUp(ctx echo.Context) error
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
+	// ListTokens List tokens by name
+	// (GET /tokens)
+	ListTokens(ctx echo.Context, params ListTokensParams) error
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx echo.Context) error
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{id})
+	RevokeToken(ctx echo.Context, id ID) error
+	// ListUsers List users by e-mail address
+	// (GET /users)
+	ListUsers(ctx echo.Context, params ListUsersParams) error
+	// CreateUser Create a user
+	// (POST /users)
+	CreateUser(ctx echo.Context) error
+	// DeleteUser Delete a user
+	// (DELETE /users/{id})
+	DeleteUser(ctx echo.Context, id ID) error
+	// GetUser Read a user
+	// (GET /users/{id})
+	GetUser(ctx echo.Context, id ID) error
+	// UpdateUser Change a user
+	// (PUT /users/{id})
+	UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error
+	// CreateUserLink Make a link by which a user signs in once
+	// (POST /users/{id}/link)
+	CreateUserLink(ctx echo.Context, id ID) error
+	// SetUserPassword Set a user's password
+	// (PUT /users/{id}/password)
+	SetUserPassword(ctx echo.Context, id ID) error
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx echo.Context, params ListWebhooksParams) error
@@ -1539,6 +1999,66 @@ func (w *ServerInterfaceWrapper) ResolveAlert(ctx echo.Context) error {
 	return err
 }
 
+// ListAudit converts echo context to params.
+func (w *ServerInterfaceWrapper) ListAudit(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAuditParams
+	// ------------- Optional query parameter "actor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "actor", ctx.QueryParams(), &params.Actor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter actor: %s", err))
+	}
+
+	// ------------- Optional query parameter "objectKind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "objectKind", ctx.QueryParams(), &params.ObjectKind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter objectKind: %s", err))
+	}
+
+	// ------------- Optional query parameter "objectId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "objectId", ctx.QueryParams(), &params.ObjectID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter objectId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListAudit(ctx, params)
+	return err
+}
+
 // StreamEvents converts echo context to params.
 func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 	var err error
@@ -1568,6 +2088,24 @@ func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 	return err
 }
 
+// GetMe converts echo context to params.
+func (w *ServerInterfaceWrapper) GetMe(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetMe(ctx)
+	return err
+}
+
+// ChangePassword converts echo context to params.
+func (w *ServerInterfaceWrapper) ChangePassword(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ChangePassword(ctx)
+	return err
+}
+
 // ListNotifications converts echo context to params.
 func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	var err error
@@ -1586,6 +2124,55 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "webhookId", ctx.QueryParams(), &params.WebhookID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter webhookId: %s", err))
+	}
+
+	// ------------- Optional query parameter "reason" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "reason", ctx.QueryParams(), &params.Reason, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter reason: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "alertId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "alertId", ctx.QueryParams(), &params.AlertID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter alertId: %s", err))
+	}
+
+	// ------------- Optional query parameter "digestId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "digestId", ctx.QueryParams(), &params.DigestID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter digestId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "onlyMessages" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "onlyMessages", ctx.QueryParams(), &params.OnlyMessages, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter onlyMessages: %s", err))
 	}
 
 	// ------------- Optional query parameter "cursor" -------------
@@ -1607,6 +2194,15 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	return err
 }
 
+// RetryNotifications converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotifications(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotifications(ctx)
+	return err
+}
+
 // GetNotification converts echo context to params.
 func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 	var err error
@@ -1620,6 +2216,22 @@ func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetNotification(ctx, id)
+	return err
+}
+
+// RetryNotification converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotification(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotification(ctx, id)
 	return err
 }
 
@@ -1807,12 +2419,241 @@ func (w *ServerInterfaceWrapper) RetryRule(ctx echo.Context) error {
 	return err
 }
 
+// DeleteSession converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteSession(ctx)
+	return err
+}
+
+// GetSession converts echo context to params.
+func (w *ServerInterfaceWrapper) GetSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetSession(ctx)
+	return err
+}
+
+// CreateSession converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateSession(ctx)
+	return err
+}
+
+// RedeemLink converts echo context to params.
+func (w *ServerInterfaceWrapper) RedeemLink(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RedeemLink(ctx)
+	return err
+}
+
+// SetUp converts echo context to params.
+func (w *ServerInterfaceWrapper) SetUp(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetUp(ctx)
+	return err
+}
+
 // GetStatus converts echo context to params.
 func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetStatus(ctx)
+	return err
+}
+
+// ListTokens converts echo context to params.
+func (w *ServerInterfaceWrapper) ListTokens(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListTokensParams
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListTokens(ctx, params)
+	return err
+}
+
+// CreateToken converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateToken(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateToken(ctx)
+	return err
+}
+
+// RevokeToken converts echo context to params.
+func (w *ServerInterfaceWrapper) RevokeToken(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RevokeToken(ctx, id)
+	return err
+}
+
+// ListUsers converts echo context to params.
+func (w *ServerInterfaceWrapper) ListUsers(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUsersParams
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListUsers(ctx, params)
+	return err
+}
+
+// CreateUser converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateUser(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateUser(ctx)
+	return err
+}
+
+// DeleteUser converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteUser(ctx, id)
+	return err
+}
+
+// GetUser converts echo context to params.
+func (w *ServerInterfaceWrapper) GetUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetUser(ctx, id)
+	return err
+}
+
+// UpdateUser converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateUserParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateUser(ctx, id, params)
+	return err
+}
+
+// CreateUserLink converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateUserLink(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateUserLink(ctx, id)
+	return err
+}
+
+// SetUserPassword converts echo context to params.
+func (w *ServerInterfaceWrapper) SetUserPassword(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetUserPassword(ctx, id)
 	return err
 }
 
@@ -2076,14 +2917,43 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/:id/retry", wrapper.RetryNotification, options.OperationMiddlewares["retryNotification"]...)
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/replicas", wrapper.ListReplicas, options.OperationMiddlewares["listReplicas"]...)
+	router.DELETE(options.BaseURL+"/session", wrapper.DeleteSession, options.OperationMiddlewares["deleteSession"]...)
+	router.GET(options.BaseURL+"/session", wrapper.GetSession, options.OperationMiddlewares["getSession"]...)
+	router.POST(options.BaseURL+"/session", wrapper.CreateSession, options.OperationMiddlewares["createSession"]...)
+	router.POST(options.BaseURL+"/session/link", wrapper.RedeemLink, options.OperationMiddlewares["redeemLink"]...)
+	router.POST(options.BaseURL+"/setup", wrapper.SetUp, options.OperationMiddlewares["setUp"]...)
+	router.GET(options.BaseURL+"/me", wrapper.GetMe, options.OperationMiddlewares["getMe"]...)
+	router.PUT(options.BaseURL+"/me/password", wrapper.ChangePassword, options.OperationMiddlewares["changePassword"]...)
+	router.GET(options.BaseURL+"/users", wrapper.ListUsers, options.OperationMiddlewares["listUsers"]...)
+	router.POST(options.BaseURL+"/users", wrapper.CreateUser, options.OperationMiddlewares["createUser"]...)
+	router.DELETE(options.BaseURL+"/users/:id", wrapper.DeleteUser, options.OperationMiddlewares["deleteUser"]...)
+	router.GET(options.BaseURL+"/users/:id", wrapper.GetUser, options.OperationMiddlewares["getUser"]...)
+	router.PUT(options.BaseURL+"/users/:id", wrapper.UpdateUser, options.OperationMiddlewares["updateUser"]...)
+	router.PUT(options.BaseURL+"/users/:id/password", wrapper.SetUserPassword, options.OperationMiddlewares["setUserPassword"]...)
+	router.POST(options.BaseURL+"/users/:id/link", wrapper.CreateUserLink, options.OperationMiddlewares["createUserLink"]...)
+	router.GET(options.BaseURL+"/tokens", wrapper.ListTokens, options.OperationMiddlewares["listTokens"]...)
+	router.POST(options.BaseURL+"/tokens", wrapper.CreateToken, options.OperationMiddlewares["createToken"]...)
+	router.DELETE(options.BaseURL+"/tokens/:id", wrapper.RevokeToken, options.OperationMiddlewares["revokeToken"]...)
+	router.GET(options.BaseURL+"/audit", wrapper.ListAudit, options.OperationMiddlewares["listAudit"]...)
 
 }
 
 type ProblemApplicationProblemPlusJSONResponse Problem
+
+type SignedInResponseHeaders struct {
+	SetCookie string
+}
+type SignedInJSONResponse struct {
+	Body Me
+
+	Headers SignedInResponseHeaders
+}
 
 type ListAlertsRequestObject struct {
 	Params ListAlertsParams
@@ -2513,6 +3383,45 @@ func (response ResolveAlertdefaultApplicationProblemPlusJSONResponse) VisitResol
 	return err
 }
 
+type ListAuditRequestObject struct {
+	Params ListAuditParams
+}
+
+type ListAuditResponseObject interface {
+	VisitListAuditResponse(w http.ResponseWriter) error
+}
+
+type ListAudit200JSONResponse AuditPage
+
+func (response ListAudit200JSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListAuditdefaultApplicationProblemPlusJSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StreamEventsRequestObject struct {
 	Params StreamEventsParams
 }
@@ -2581,6 +3490,84 @@ func (response StreamEventsdefaultApplicationProblemPlusJSONResponse) VisitStrea
 	return err
 }
 
+type GetMeRequestObject struct {
+}
+
+type GetMeResponseObject interface {
+	VisitGetMeResponse(w http.ResponseWriter) error
+}
+
+type GetMe200JSONResponse Me
+
+func (response GetMe200JSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetMedefaultApplicationProblemPlusJSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangePasswordRequestObject struct {
+	Body *ChangePasswordJSONRequestBody
+}
+
+type ChangePasswordResponseObject interface {
+	VisitChangePasswordResponse(w http.ResponseWriter) error
+}
+
+type ChangePassword200JSONResponse struct{ SignedInJSONResponse }
+
+func (response ChangePassword200JSONResponse) VisitChangePasswordResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangePassworddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ChangePassworddefaultApplicationProblemPlusJSONResponse) VisitChangePasswordResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListNotificationsRequestObject struct {
 	Params ListNotificationsParams
 }
@@ -2620,6 +3607,45 @@ func (response ListNotificationsdefaultApplicationProblemPlusJSONResponse) Visit
 	return err
 }
 
+type RetryNotificationsRequestObject struct {
+	Body *RetryNotificationsJSONRequestBody
+}
+
+type RetryNotificationsResponseObject interface {
+	VisitRetryNotificationsResponse(w http.ResponseWriter) error
+}
+
+type RetryNotifications200JSONResponse RetriedAnswer
+
+func (response RetryNotifications200JSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationsdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetNotificationRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -2648,6 +3674,45 @@ type GetNotificationdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetNotificationdefaultApplicationProblemPlusJSONResponse) VisitGetNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetryNotificationResponseObject interface {
+	VisitRetryNotificationResponse(w http.ResponseWriter) error
+}
+
+type RetryNotification200JSONResponse Notification
+
+func (response RetryNotification200JSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3095,6 +4160,202 @@ func (response RetryRuledefaultApplicationProblemPlusJSONResponse) VisitRetryRul
 	return err
 }
 
+type DeleteSessionRequestObject struct {
+}
+
+type DeleteSessionResponseObject interface {
+	VisitDeleteSessionResponse(w http.ResponseWriter) error
+}
+
+type DeleteSession204ResponseHeaders struct {
+	SetCookie string
+}
+
+type DeleteSession204Response struct {
+	Headers DeleteSession204ResponseHeaders
+}
+
+func (response DeleteSession204Response) VisitDeleteSessionResponse(w http.ResponseWriter) error {
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteSessiondefaultApplicationProblemPlusJSONResponse) VisitDeleteSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSessionRequestObject struct {
+}
+
+type GetSessionResponseObject interface {
+	VisitGetSessionResponse(w http.ResponseWriter) error
+}
+
+type GetSession200JSONResponse SignIn
+
+func (response GetSession200JSONResponse) VisitGetSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetSessiondefaultApplicationProblemPlusJSONResponse) VisitGetSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSessionRequestObject struct {
+	Body *CreateSessionJSONRequestBody
+}
+
+type CreateSessionResponseObject interface {
+	VisitCreateSessionResponse(w http.ResponseWriter) error
+}
+
+type CreateSession200JSONResponse struct{ SignedInJSONResponse }
+
+func (response CreateSession200JSONResponse) VisitCreateSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateSessiondefaultApplicationProblemPlusJSONResponse) VisitCreateSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedeemLinkRequestObject struct {
+	Body *RedeemLinkJSONRequestBody
+}
+
+type RedeemLinkResponseObject interface {
+	VisitRedeemLinkResponse(w http.ResponseWriter) error
+}
+
+type RedeemLink200JSONResponse struct{ SignedInJSONResponse }
+
+func (response RedeemLink200JSONResponse) VisitRedeemLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedeemLinkdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RedeemLinkdefaultApplicationProblemPlusJSONResponse) VisitRedeemLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUpRequestObject struct {
+	Body *SetUpJSONRequestBody
+}
+
+type SetUpResponseObject interface {
+	VisitSetUpResponse(w http.ResponseWriter) error
+}
+
+type SetUp200JSONResponse struct{ SignedInJSONResponse }
+
+func (response SetUp200JSONResponse) VisitSetUpResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUpdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SetUpdefaultApplicationProblemPlusJSONResponse) VisitSetUpResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetStatusRequestObject struct {
 }
 
@@ -3122,6 +4383,407 @@ type GetStatusdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetStatusdefaultApplicationProblemPlusJSONResponse) VisitGetStatusResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensRequestObject struct {
+	Params ListTokensParams
+}
+
+type ListTokensResponseObject interface {
+	VisitListTokensResponse(w http.ResponseWriter) error
+}
+
+type ListTokens200JSONResponse TokenPage
+
+func (response ListTokens200JSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListTokensdefaultApplicationProblemPlusJSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokenRequestObject struct {
+	Body *CreateTokenJSONRequestBody
+}
+
+type CreateTokenResponseObject interface {
+	VisitCreateTokenResponse(w http.ResponseWriter) error
+}
+
+type CreateToken201JSONResponse CreatedToken
+
+func (response CreateToken201JSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateTokendefaultApplicationProblemPlusJSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RevokeTokenRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RevokeTokenResponseObject interface {
+	VisitRevokeTokenResponse(w http.ResponseWriter) error
+}
+
+type RevokeToken204Response struct {
+}
+
+func (response RevokeToken204Response) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type RevokeTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersRequestObject struct {
+	Params ListUsersParams
+}
+
+type ListUsersResponseObject interface {
+	VisitListUsersResponse(w http.ResponseWriter) error
+}
+
+type ListUsers200JSONResponse UserPage
+
+func (response ListUsers200JSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListUsersdefaultApplicationProblemPlusJSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserRequestObject struct {
+	Body *CreateUserJSONRequestBody
+}
+
+type CreateUserResponseObject interface {
+	VisitCreateUserResponse(w http.ResponseWriter) error
+}
+
+type CreateUser201ResponseHeaders struct {
+	ETag     string
+	Location string
+}
+
+type CreateUser201JSONResponse struct {
+	Body    User
+	Headers CreateUser201ResponseHeaders
+}
+
+func (response CreateUser201JSONResponse) VisitCreateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateUserdefaultApplicationProblemPlusJSONResponse) VisitCreateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteUserRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DeleteUserResponseObject interface {
+	VisitDeleteUserResponse(w http.ResponseWriter) error
+}
+
+type DeleteUser204Response struct {
+}
+
+func (response DeleteUser204Response) VisitDeleteUserResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteUserdefaultApplicationProblemPlusJSONResponse) VisitDeleteUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetUserRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type GetUserResponseObject interface {
+	VisitGetUserResponse(w http.ResponseWriter) error
+}
+
+type GetUser200ResponseHeaders struct {
+	ETag string
+}
+
+type GetUser200JSONResponse struct {
+	Body    User
+	Headers GetUser200ResponseHeaders
+}
+
+func (response GetUser200JSONResponse) VisitGetUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetUserdefaultApplicationProblemPlusJSONResponse) VisitGetUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateUserRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateUserParams
+	Body   *UpdateUserJSONRequestBody
+}
+
+type UpdateUserResponseObject interface {
+	VisitUpdateUserResponse(w http.ResponseWriter) error
+}
+
+type UpdateUser200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateUser200JSONResponse struct {
+	Body    User
+	Headers UpdateUser200ResponseHeaders
+}
+
+func (response UpdateUser200JSONResponse) VisitUpdateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateUserdefaultApplicationProblemPlusJSONResponse) VisitUpdateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserLinkRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type CreateUserLinkResponseObject interface {
+	VisitCreateUserLinkResponse(w http.ResponseWriter) error
+}
+
+type CreateUserLink200JSONResponse SignInLink
+
+func (response CreateUserLink200JSONResponse) VisitCreateUserLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserLinkdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateUserLinkdefaultApplicationProblemPlusJSONResponse) VisitCreateUserLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUserPasswordRequestObject struct {
+	ID   ID `json:"id"`
+	Body *SetUserPasswordJSONRequestBody
+}
+
+type SetUserPasswordResponseObject interface {
+	VisitSetUserPasswordResponse(w http.ResponseWriter) error
+}
+
+type SetUserPassword204Response struct {
+}
+
+func (response SetUserPassword204Response) VisitSetUserPasswordResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type SetUserPassworddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SetUserPassworddefaultApplicationProblemPlusJSONResponse) VisitSetUserPasswordResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3613,15 +5275,30 @@ type StrictServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx context.Context, request ResolveAlertRequestObject) (ResolveAlertResponseObject, error)
+	// ListAudit List what was changed, newest first
+	// (GET /audit)
+	ListAudit(ctx context.Context, request ListAuditRequestObject) (ListAuditResponseObject, error)
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
+	// GetMe Ask who one is
+	// (GET /me)
+	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
+	// ChangePassword Change one's password
+	// (PUT /me/password)
+	ChangePassword(ctx context.Context, request ChangePasswordRequestObject) (ChangePasswordResponseObject, error)
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx context.Context, request RetryNotificationsRequestObject) (RetryNotificationsResponseObject, error)
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx context.Context, request GetNotificationRequestObject) (GetNotificationResponseObject, error)
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx context.Context, request RetryNotificationRequestObject) (RetryNotificationResponseObject, error)
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
@@ -3652,9 +5329,54 @@ type StrictServerInterface interface {
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx context.Context, request RetryRuleRequestObject) (RetryRuleResponseObject, error)
+	// DeleteSession Sign out
+	// (DELETE /session)
+	DeleteSession(ctx context.Context, request DeleteSessionRequestObject) (DeleteSessionResponseObject, error)
+	// GetSession Ask how one signs in
+	// (GET /session)
+	GetSession(ctx context.Context, request GetSessionRequestObject) (GetSessionResponseObject, error)
+	// CreateSession Sign in with a password
+	// (POST /session)
+	CreateSession(ctx context.Context, request CreateSessionRequestObject) (CreateSessionResponseObject, error)
+	// RedeemLink Sign in with a one-time link
+	// (POST /session/link)
+	RedeemLink(ctx context.Context, request RedeemLinkRequestObject) (RedeemLinkResponseObject, error)
+	// SetUp Make the first administrator
+	// (POST /setup)
+	SetUp(ctx context.Context, request SetUpRequestObject) (SetUpResponseObject, error)
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
+	// ListTokens List tokens by name
+	// (GET /tokens)
+	ListTokens(ctx context.Context, request ListTokensRequestObject) (ListTokensResponseObject, error)
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx context.Context, request CreateTokenRequestObject) (CreateTokenResponseObject, error)
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{id})
+	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
+	// ListUsers List users by e-mail address
+	// (GET /users)
+	ListUsers(ctx context.Context, request ListUsersRequestObject) (ListUsersResponseObject, error)
+	// CreateUser Create a user
+	// (POST /users)
+	CreateUser(ctx context.Context, request CreateUserRequestObject) (CreateUserResponseObject, error)
+	// DeleteUser Delete a user
+	// (DELETE /users/{id})
+	DeleteUser(ctx context.Context, request DeleteUserRequestObject) (DeleteUserResponseObject, error)
+	// GetUser Read a user
+	// (GET /users/{id})
+	GetUser(ctx context.Context, request GetUserRequestObject) (GetUserResponseObject, error)
+	// UpdateUser Change a user
+	// (PUT /users/{id})
+	UpdateUser(ctx context.Context, request UpdateUserRequestObject) (UpdateUserResponseObject, error)
+	// CreateUserLink Make a link by which a user signs in once
+	// (POST /users/{id}/link)
+	CreateUserLink(ctx context.Context, request CreateUserLinkRequestObject) (CreateUserLinkResponseObject, error)
+	// SetUserPassword Set a user's password
+	// (PUT /users/{id}/password)
+	SetUserPassword(ctx context.Context, request SetUserPasswordRequestObject) (SetUserPasswordResponseObject, error)
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx context.Context, request ListWebhooksRequestObject) (ListWebhooksResponseObject, error)
@@ -4035,6 +5757,31 @@ func (sh *strictHandler) ResolveAlert(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// ListAudit operation middleware
+func (sh *strictHandler) ListAudit(ctx echo.Context, params ListAuditParams) error {
+	var request ListAuditRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAudit(ctx.Request().Context(), request.(ListAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAudit")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListAuditResponseObject); ok {
+		return validResponse.VisitListAuditResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // StreamEvents operation middleware
 func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParams) error {
 	var request StreamEventsRequestObject
@@ -4054,6 +5801,75 @@ func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParam
 		return err
 	} else if validResponse, ok := response.(StreamEventsResponseObject); ok {
 		return validResponse.VisitStreamEventsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetMe operation middleware
+func (sh *strictHandler) GetMe(ctx echo.Context) error {
+	var request GetMeRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMe(ctx.Request().Context(), request.(GetMeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMe")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetMeResponseObject); ok {
+		return validResponse.VisitGetMeResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ChangePassword operation middleware
+func (sh *strictHandler) ChangePassword(ctx echo.Context) error {
+	var request ChangePasswordRequestObject
+
+	var body ChangePasswordJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ChangePassword(ctx.Request().Context(), request.(ChangePasswordRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ChangePassword")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ChangePasswordResponseObject); ok {
+		return validResponse.VisitChangePasswordResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -4085,6 +5901,52 @@ func (sh *strictHandler) ListNotifications(ctx echo.Context, params ListNotifica
 	return nil
 }
 
+// RetryNotifications operation middleware
+func (sh *strictHandler) RetryNotifications(ctx echo.Context) error {
+	var request RetryNotificationsRequestObject
+
+	var body RetryNotificationsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotifications(ctx.Request().Context(), request.(RetryNotificationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotifications")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationsResponseObject); ok {
+		return validResponse.VisitRetryNotificationsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetNotification operation middleware
 func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 	var request GetNotificationRequestObject
@@ -4104,6 +5966,31 @@ func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(GetNotificationResponseObject); ok {
 		return validResponse.VisitGetNotificationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetryNotification operation middleware
+func (sh *strictHandler) RetryNotification(ctx echo.Context, id ID) error {
+	var request RetryNotificationRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotification(ctx.Request().Context(), request.(RetryNotificationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotification")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationResponseObject); ok {
+		return validResponse.VisitRetryNotificationResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -4404,6 +6291,190 @@ func (sh *strictHandler) RetryRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// DeleteSession operation middleware
+func (sh *strictHandler) DeleteSession(ctx echo.Context) error {
+	var request DeleteSessionRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteSession(ctx.Request().Context(), request.(DeleteSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteSessionResponseObject); ok {
+		return validResponse.VisitDeleteSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetSession operation middleware
+func (sh *strictHandler) GetSession(ctx echo.Context) error {
+	var request GetSessionRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSession(ctx.Request().Context(), request.(GetSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetSessionResponseObject); ok {
+		return validResponse.VisitGetSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateSession operation middleware
+func (sh *strictHandler) CreateSession(ctx echo.Context) error {
+	var request CreateSessionRequestObject
+
+	var body CreateSessionJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateSession(ctx.Request().Context(), request.(CreateSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateSessionResponseObject); ok {
+		return validResponse.VisitCreateSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RedeemLink operation middleware
+func (sh *strictHandler) RedeemLink(ctx echo.Context) error {
+	var request RedeemLinkRequestObject
+
+	var body RedeemLinkJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RedeemLink(ctx.Request().Context(), request.(RedeemLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RedeemLink")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RedeemLinkResponseObject); ok {
+		return validResponse.VisitRedeemLinkResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SetUp operation middleware
+func (sh *strictHandler) SetUp(ctx echo.Context) error {
+	var request SetUpRequestObject
+
+	var body SetUpJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetUp(ctx.Request().Context(), request.(SetUpRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetUp")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SetUpResponseObject); ok {
+		return validResponse.VisitSetUpResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetStatus operation middleware
 func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 	var request GetStatusRequestObject
@@ -4421,6 +6492,345 @@ func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(GetStatusResponseObject); ok {
 		return validResponse.VisitGetStatusResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListTokens operation middleware
+func (sh *strictHandler) ListTokens(ctx echo.Context, params ListTokensParams) error {
+	var request ListTokensRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTokens(ctx.Request().Context(), request.(ListTokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTokens")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListTokensResponseObject); ok {
+		return validResponse.VisitListTokensResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateToken operation middleware
+func (sh *strictHandler) CreateToken(ctx echo.Context) error {
+	var request CreateTokenRequestObject
+
+	var body CreateTokenJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateToken(ctx.Request().Context(), request.(CreateTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateTokenResponseObject); ok {
+		return validResponse.VisitCreateTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RevokeToken operation middleware
+func (sh *strictHandler) RevokeToken(ctx echo.Context, id ID) error {
+	var request RevokeTokenRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RevokeToken(ctx.Request().Context(), request.(RevokeTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RevokeToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RevokeTokenResponseObject); ok {
+		return validResponse.VisitRevokeTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListUsers operation middleware
+func (sh *strictHandler) ListUsers(ctx echo.Context, params ListUsersParams) error {
+	var request ListUsersRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUsers(ctx.Request().Context(), request.(ListUsersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUsers")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListUsersResponseObject); ok {
+		return validResponse.VisitListUsersResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateUser operation middleware
+func (sh *strictHandler) CreateUser(ctx echo.Context) error {
+	var request CreateUserRequestObject
+
+	var body CreateUserJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateUser(ctx.Request().Context(), request.(CreateUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateUserResponseObject); ok {
+		return validResponse.VisitCreateUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DeleteUser operation middleware
+func (sh *strictHandler) DeleteUser(ctx echo.Context, id ID) error {
+	var request DeleteUserRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteUser(ctx.Request().Context(), request.(DeleteUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteUserResponseObject); ok {
+		return validResponse.VisitDeleteUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetUser operation middleware
+func (sh *strictHandler) GetUser(ctx echo.Context, id ID) error {
+	var request GetUserRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetUser(ctx.Request().Context(), request.(GetUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetUserResponseObject); ok {
+		return validResponse.VisitGetUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UpdateUser operation middleware
+func (sh *strictHandler) UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error {
+	var request UpdateUserRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateUserJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateUser(ctx.Request().Context(), request.(UpdateUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateUserResponseObject); ok {
+		return validResponse.VisitUpdateUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateUserLink operation middleware
+func (sh *strictHandler) CreateUserLink(ctx echo.Context, id ID) error {
+	var request CreateUserLinkRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateUserLink(ctx.Request().Context(), request.(CreateUserLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateUserLink")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateUserLinkResponseObject); ok {
+		return validResponse.VisitCreateUserLinkResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SetUserPassword operation middleware
+func (sh *strictHandler) SetUserPassword(ctx echo.Context, id ID) error {
+	var request SetUserPasswordRequestObject
+
+	request.ID = id
+
+	var body SetUserPasswordJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetUserPassword(ctx.Request().Context(), request.(SetUserPasswordRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetUserPassword")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SetUserPasswordResponseObject); ok {
+		return validResponse.VisitSetUserPasswordResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -4750,212 +7160,281 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H39cts4lu+roLRbld27jOKk073d9h+3nMTp+I5j58rOZLbavRFEQhLGFMAmQCuquamap5kHmye5hXMA",
-	"EKRAiVLk7vRWzz/TsUgQHwfn43e+/jZI5aKQggmtBsd/G8wZzVgJ/3l2Q2fm/zOm0pIXmksxOB7czBm5",
-	"Z6XiUiRkKksyPp8+fkt1Oh8PB8mgZL9UvGTZ4FiXFUsGKp2zBTXD6FXBBscDpUsuZoPPn5PBhUwpjtr+",
-	"yIc5KxnRc0YEWxI952JGuNpt/M/JoKAlXTBt1/OyKpUs4ysaC/ZJ4wNjIqfw6YLOGJmwqSxZQqgiXJMl",
-	"VWTG75kwU+Hm5V8qVq4GyUDQhfl6it8I57Wgny6YmOn54PjZ0dFREtmI81fmQRivoHpeD8ezjUueynJB",
-	"9eB4UFXwZGSL+YLr+JJnJaOaKU1EtZiw0qyaCV1ypsiSCs2yrjXmMGY4j4xNaZXrwfG3R4lZL19UC1ht",
-	"Mlhwgf966qfHhWYzVsL8rkS+Oi2KnNeUEPskDR4JP8w1W6jWJj89evYcvuv/sLYxMMlzfPdpcCS0LOnK",
-	"z+stF2x968wvhOas1MpsWVnlTBE9p5rQkpEFo0LDtTAUlNI8Z2XXPi7M+BEKnkiZMyr8PEay0qxrZ0r4",
-	"8Vfbk1GVd0+lytl5Fp/LFkrt9/Frds9KrlddE1Du9+gU/rVk08Hx4F+e1AzvCT6mnviRWzPpmgifCaqr",
-	"ksU4F9WEfUrnVMyYIlPKc5aRJddz4CGUzEpZFUTN5dJwlCExV5EtCr0iUjCiNBWZAgKyNGZelZUmVBBW",
-	"lrKTmpSfUz9i2O8ENNWxRds5cp0EV8Ps6cqsSDMyqTR5d3b56vzyx8T8tpzzdE6EnMhsReZUkQljgmiZ",
-	"d3IdGGf3kz0108Fp9zvbG/YpxjDZJ024IJrrnBFZkgVTis5YQlKqGOEzIctujvnLBoEQ49pmHu9FyWi2",
-	"mf8A26kZDWykkJqYN7vmUuG4G/nOZxQ6TOkXMuMMNvma5SzVsJ3w71QKzQRsVcCdn/xVIRevR99+OjCy",
-	"WZ3/ci3u8C+qkELhPN6VcpKzxYYpFPjEf+w2FTcuzCFyp5dMaLIspZgN4Yzse2ZYWIX5j6KUBSu13TGa",
-	"3gm5zFk2Y9mpbnDBjGr2WPMFi7HC8L0Xq4hqkwxSWeG6N63oAxeZXL6ER2FNOTc3cttrr+xz19ViQUtg",
-	"iY6fwary/Go6OP5p8yBn7o3PPycR3YN9Ymll/l2TMJA04YrQiaz0kFxNCSWwTqN4ceW0QaOxwEsLo3Oy",
-	"DNmqIOwTXRS50dRERuhEwXEZNfJWaNAmubkbgg1vhVnS1JDYqY4xcJ4zx6vMCAK+rOclU3OZZ6ADloya",
-	"b5s71u9M54zm5sLHFLHmyuFrRpQSrhXLp4nllSkV5mpPGGH3NK+oZtkJPGs5EVF0pchyvhqSc8MBlMzv",
-	"jSrnFmCGvBUpFY0hCJ1RLsyeJGtsIDHqZx/ZnUeFAp4zkgGZsJQuGLnnik9y8885F5mf1yNFUHHG0zN/",
-	"zqW8ezyh6R2ZykpkICpPg1M1fG4YnbSZzYvVNUulyFR8WuaUyLSUC/gUE5lT+f18/41rZURXqRP7PfOz",
-	"klWZMpJJhnxWszx3Q/w70ZKMLVmN3WRvRf22P2fzKp61Efnum3gINTnJapIbWvIadC0qUGMHgYaHH2US",
-	"i6j++mHOzH0w1GXJTMW1VnIuSM6VVv5MqFBLVsJzZuKwnvgZWPLbie25d5DlNSfdOHmYIzCGqdn/Ccvl",
-	"Epbj7+gwOj6qp30I2jx6CeIyRj2WYouSwaSMXO384J/RUt5oRiM7KylXLKsJpcFbuNDfPR+sW1BJrfPu",
-	"oOEqp8X1V5xA74lSWdWhpzg661BP4ELvTWENNeEnayY788OfXvMIkoZ9YLVJXFd9jzynriXEz/7zcvJX",
-	"loIshc0Byao2y/0GublTjNzo4ESnHLZ29xcLJrL93nRXb49Xu47/qmCil5rquDoXxmAQWkUJf9MkWsTg",
-	"tsHvZFOjGgTL7Tza1zzXDKAimmXcLInm74JDntJcsZhiUyNOTqQYAjf/jXthjUBj9gzJKz6dstIsfspZ",
-	"nilAEFK5mHDBMjJZkdPLV4mVLwjMyCnci8mKXI1QXrRIrwWlPAQUkAw+PZ7Jx+Zvj9UdLx7LAjfocSHN",
-	"mZRWcQ8FkIWH7La1bnP/AX9pjDYYJFtsqf4jlx5j+W23rBZSh4FO+n85FCSHxEx2mEGIqhwIuNjh6weA",
-	"NsDmPigq0X/+ISM+yHX73MUcfyxlVRxc7HmTtvu9pwcVl2hL9jqp30y61uygJV2niCMqIwrMQw2hubta",
-	"Gx1v7X21BfYMLagW9CnDD/hxhuQMkM8tcOcGnfNLFAWkuB5qQhLoFB4+s+Tz88Zb8s7aZq2boq6mERsH",
-	"OAttKQwnRDFGxlVxI8f94QbPhPpzI7zVn9uoqFmo84zFvXgNRRw+l+AKO7dml125cSqUseuUZbxoSYNa",
-	"CVq6ISo9Z2JIfuT3Ru9UdsdgHwWhAC8mhGtyx1iBWBL+EWEA3OtbAUMCUpFTbWzgFyvyTio9K5l6pEia",
-	"y/Subacf+Bx+nSOoMdfddNwzDkbdmGdqTGRJxlPQlIE02+LAvBJjXoYFhUdg3ciVyOR4SD7MpTlkopjI",
-	"8CllzkOKlJEFuGInLKWVYqHBuKSK5FLpBIBCQOnmVAPyZyhEaZLxDMElIZ07mWRGl9ZLnrIheTmXiglD",
-	"SDcyVVxYrIFbYM6YKK2D7+KyU287bD1ra2YA0qa+QOlDP6v79/4qRHEjO9zjhprGDZOmbdTlUt6xjFA9",
-	"JKeB2Yf3E24TmDc5m2pCcynYkBjdylMQkSJf9eVwnbpJh4NqbBW0MdieFr1tYkYJKHLGLAVqnMryVVWC",
-	"JWWhxDFZMX3S6bNiwkidnwb2S4Nk8Pp8hP9x+vJPl1cfLs5e/Xj2apAMRmfXVxd/PnsV3M51e8UcH2zj",
-	"8NpCFfUp8kUhrcOBGr14oIFkn+ALsDt4BGf31j2yfqIZ1dSjnuYxMsbXI1c59UDHVoq2mEhU1Ko4O9Ka",
-	"LQodc3Qx8ubm5h2xrqghOdeKzBnN2njRIwUGNdBXxnKmWUaUXFicl061haEcUs4VUUxro5382zdHJKMr",
-	"o5bcCqs4/zvi6iVT2qj4K0WAu4iZ+f8an4uY35mlmLfNO9wPygV1J6ZZrRqTX1rwxLpzWJZ4nUmxtGQI",
-	"oES4kuBqHnd5eHSV54xUIgOGukoMf/fug6KUKVOKZHwXt4ddnTHjNirxJQPcIk6q7tPW65MZrhwHXJFQ",
-	"thHqCB97Y/S4wLsY//iEzbgQRmDYy9IguY5p4IBvrI66eS7Bs2iFlno33NxYoZV6KbOOFcAdwodOAscY",
-	"HGvp6MkuaxjFmO9ZmfE0Qjjj95evzkYfP5z+1/jYonpEVjo1d2/F9JCM318a1nfpfxYM7u6S5zmZ03sG",
-	"f6pFuuHIIaUZElRayowozfP8VoCPQkq4jk3314KucETgyiCvyfjV2cX5n89GZ6/Gx4SmKSs0y4ZkPDq7",
-	"GZkpUyeYkAfBGKpKU8ay4a0Y37wZXd3cXMDbyBFSZu4cocqIOrBaSGEmDmO+fn8Nj3KN6xOgx+BniZ6D",
-	"nwXmOiTjH68uz9qP3gr7LBUr5C5OpvhtHiQDu6ODZOAXBzLlZmR+9VOGv8GMBsnAfG1d2rSZtL2sIRHW",
-	"Z9/Buks+qTSD8L+tmmSTV96xVSwYYgvKJgF4cPty9n/fn15cD5LB2V/Or2/Mf7w9vXn55uw6sthkcE/z",
-	"quOOaPYJ5T6OaDRFMjp7RtinomQKnDTmVzt64q4RvAGfHjaxyKcdgX7hdpsNgAWtbW1TDYAIs2Frr/uo",
-	"A/AifPZFld+NmAJQ6G8b9PStWifNjfUbc9AFKt/SsBUliX14Zzw/GSCEsBdgwqaVYlnnBJdGzbfAnXfj",
-	"0hw9iHvM1BgtdJKz90LzvD/PrsSdkMuIW/A8U3V4VBC3sMEnuAPi4c+63uL6TOvNq+fXXmCMC7TjReLY",
-	"kA0AsPa4Wcwj2Hw+tf4Kta53ehWnoUDEnWYANq1/e4RLgps6kzIDpcaye2OtmN3WiBiAqWnsgipnSBIw",
-	"pW0g4idtNdjTDk3bPOIlDCgREoxXGzEql7soVCXT5crCkC0C94vy6qCRZEqZqzil5fa1aKlpvm2rWxSF",
-	"7yTBUQVz9McSJ5uCiYyJdLXOkzaowkLqkxokzDLDnhkaBJvUX2FhTxslpMBRaIEdcxtynt7NZaVYVHKA",
-	"wWhuQUeUbkOKWs+zfyW2+LMgoGprdJS7MD5EKIxG9wo6PgLBSRBJMNzmHFxn7k7EqG5RHnmtxcBEpyPf",
-	"W/id0m4LPpHKsmQ5reXV+lysAXap2of99Nk3z7/97j+/N8dRmNtYmtn+9+P//dPR4x9+/o9/jRENE9kN",
-	"j8Hla+Eo7cAgRVf97zQT97yUYmFt9fXfzW14uyHQBx641jS9iwiU/ufRGvAG/hr7nCPPjkPwvtSYqVLq",
-	"+JbeSAzwo0IqwFv67x/aNtssLXflrvHp9rUNFxVOtHk8SSsTwUff46ANAgy3sXWIbVLexCKu/eqc1jt6",
-	"f3mJwNLLq7fvLs5uQMd/fXp+sR1TQmXy2k13FyXyNWd5dtbFmSmwJ4iPBfYMZAZhDTE8qctWnZTyjgnw",
-	"QCVGfs0BynfnNE7IWFb6o5x+LM3WmH8LqT/aM5nk8Beru3yEj487wBCWZx1gA9Xz4NMITg7xfJn66ejn",
-	"MagQSKtWoamjPqJfC2L0Nu0a2MUAqkqSyeFgm/2Ai0hwN+uvbLEmAOEavrbvbj9/4MCC5k/Qp4yEsEdw",
-	"DKyVYsRhLuUd5DgMyWmem93Tiiwq6+Q5AYGHHNb8ZBXgkpl9AAU2Itoaoqufs6VpUDUg9W+P1n0w4QV+",
-	"KYWmXESiS19SxcgC5IvqYxM2x4WpsMiwp21zNLFhsVSsrKNChGjIDp82/El1RVx828Mk35g3Aj+/isOi",
-	"3oBxCWM/HAX/26atLrh4kHHdVY/4rQxLWzAqFEFm2wj3cNy5D09u7NqzNX9NJfgvFbM/x2MxYlzd3std",
-	"uXrJ3kb58fjd2ejj2V9evjm9/PFsjFqlCrQHo0sYJRcD8bmY1ZHMZPzy6v3lzcfzy48fzi9fXX1ovI44",
-	"M9UkZ1RpMvYumPGtqMMHYFQQJVyQ8RJyGZwnBlgwCBg3BwguaIJm4fRBVjZm1E9Q+t3ZbVPBlx6LY76Z",
-	"W6FIJitr5Ncrxui/SmiWJbgqQKxgkZgLEPqZRlfvb8y6Tt+9uzh/eXpzfnU5SAZnl38+H11dvj27vOm3",
-	"QjfV3Rb4BrKEXzsx2mTGC4BHO0KeYUXGkLHmGhwlYLcyzwiAwUYQ2ij5O1Z0RJg7g64b5dsCdpr3Y3rX",
-	"ZYBJxJ1SDnEGy52cYUSCte/Ra821daNwrQjPEsedMbmajJdsMpfy7jHPYo5zc7v64nH42ZcudioKCSgy",
-	"YbNKbAcA7GgR1neVZ0xpdKWHEbsYvS2n60hOXxkMvr9IyEMK2ck7OUJ6Z6sofbbZ12Ye8Uea8Sx0uMXh",
-	"hc0wkN0wiGEAzTHYrcAbuQsMRG1y26btDUl5hG/slgdh57W7N2qXmTmDLBnYa9Fzcvbp7jwN+0ArVePE",
-	"ZtsCcILhHTMp2HZ9myNYipczSDeoZ92ckz+lwDxs3NeQyLdxonjI1G7hRQ3OdpAoo22zHnkybakWr89H",
-	"3qu2BlyR8ejs7fnlq7MResjA9QeBJMqF8PgQjDBkD1JKxi66wo5eJwrdilimEBmP3l+cfTSaGsSHmPHx",
-	"T6Ozl1foO8Q8L7PxVMsyyGcI0vRi+XkwWxtUxrV5Iky3c4Ic9gLcdbjoMEIkGYSzc//0M9sm4oHPrIYj",
-	"R4fbRTy+AccduaMb4mpw385uRv+F/3TIduiDhUN2btiEjFE9HpNyDaSH0c7+8ub0/fWNeSJE7G/FRsi+",
-	"pQO6YBw3tZbf1GroycB/rOee7gChdOzpDV+w3GZIPNy17n1vryo9kZ+6DtpBFXimjYARFx8Z3IAgPbbt",
-	"0SliWbDhElDxWzEdlYr9vHIS1JXTGduYBQo6HAZ14AvN8IggUHDdR9Mjoqe187j02M4HGe3NSdofSMY0",
-	"5bki/zZ6/ZL88Pzb//z3XTC1Oy4yDLEsSjkr6UIdEy7uaW4UUyH1R0ASEpJKMc15qhOiNM1ZYqSm2T1A",
-	"eD66pSRES/kxp+WMJbeiEqoqDNWz7OOCZZx+NKtLyILpucw+AjhnriXDGUx4ljGRkErQe8pzOjGfcQgT",
-	"uubMrrPauKM2csVyURtjYpZkjs6wcrlspi+HjgmzbR20PKdFwQRzO8NkkbMwwxgVdgC9DAVgUOgj1Q2X",
-	"97+wAZD6ef9EIQxi2hRfy5ULnTOqulsByeVsuFlz88DJtz/8EJD486O429Clhm4MPTJTWMoyi++gtr6G",
-	"ts9+CdF3E1np40lOxd0JGRtCR4mM/N/QgiK0oOgeD30+wYvbo1804vQuIdSrbBZerfc7doVHjGajOvrs",
-	"QQKqf8dxxZ2pSc29eEvLOzjUhRHu+BbhQmnMuNg7bfD3HdeMtBUP3gkCZbbE44BXUtpyZl8aR+I+G78K",
-	"qRQpz7lHUCLwRhweksoJ5AWx7P4eDGZe7hn/kgympYxI1jMPusF3mMjgiEECQbgwt9tmbhgFsffPv/+j",
-	"t3nuENGtH4YH91jVgisVHf+mDi7x4ZWE5nouqxkEFK2Imssqz07IEYo5mufgg2J5vv9EroHpbotm4JnP",
-	"isakjCkU93Ol03CoBnjUIShqm1VW+mo6Mupmz70IkkdWpKQY19eK7w6cVBOa3u2xLTtgLDrCmv7593+A",
-	"CYS3tR2ZtiWyjH0qWKq3xsD5UifoXjPrN6xsYfYhCFECCj1x0SYuul7a+iFySSwv+FKW4uEUuLCwLcE9",
-	"SjzbqGm/TXwNYmhsRJxNdUScXwkfcY4ZB0YAUaERn5fT9XywCILL7zdWXvEVEDBWmecumFThQeDWgyas",
-	"iKZ3jMh7iyYvZXkXR8TTnPIFyxq21DZTy0ETXDl4097AXQM28dsjcBCsB+HVNRLxWxYh2e9bc6nicTI8",
-	"69D1YXYqcSiCCooMzdCLzzWZrE7I2OYhnGdeJ3DaK3IGSBjDmCy1tC7eKMD8gtGW/bljNogfJAInG6oE",
-	"iFrxmTATzfmU9WcRBY9H1kbYmLTnGWjVPw1owY2ibVGuQTLIuCrAif7zz7vw7j1yHe7rcjo9wFqgFFxv",
-	"/apbVTPMPdju6AEm9lK3SL3j1m1gOBdc6S9FfBzv2h/sCVNg4nfGcHtjC2MWEPXFyYwK2ZEVRM7hcist",
-	"ISUXZZfTpKNZSs1NmMhs9WJlYzg28wDz6PWcPvv2u/Xpv+IzprS7v4AUc0Hm7NOwozCbq3fca+9Dz2eE",
-	"ph1zWkuvN3N5P7oAawB9gVLhds3lUnTEDem5zLbTun3O07tbUmObkmB74xTRTFpa1+PMsM0kKMNRycKs",
-	"4zn5E3/R44gPvNvInC8siGqZ1OB48Obm5t2Tp8On5NnREbn6U1TtKiuR0qiahB9VaACAXQel2kqSVn2K",
-	"UQWTqs8iuuVSmwlcw2at8wTDEVmJv/r0guZM4c8BWgVvYB1ZPjPiXcqTRi1E0iyF2D/Eks+E0bT8VGNh",
-	"7kvv0h8v54qlH9ErMKGKfffccQewQw3JW1fIVrdb89PRfbQ1iVtKWLlg2TUXKetp/nmGxb3OByrfnBuO",
-	"tkM87x6uayboxOYvrCt2/YCfGvOZBiE9m9+wz32GlbXSnYO5BIx3Vke2bBo6FlWyGaOpC2RulHxVbjiU",
-	"ebK/wx8+dE/zjQsz5t4Lmt5tfMhGftywReFqXnZmGqz/AG6gKzHCsiLxsy4ZaBKrt1y4aMZIiFoqi62n",
-	"ew0P7VkhUNNyxnR/Pn0Dz8dYtPe0xpcCcOvG/ayKjO6vJe5YTGhJS8Ns1AalyPkvoVwAV6Rg5ZwWyNig",
-	"jmYdPUxdCIK1fRRRSw5Fa4mcTqH8obUjjF61LLmGCDmEC389V4IPYNgRKm4fdSNGL3bcMR29Vstrthke",
-	"ehIy8sRl1zh+GTC7ZnlHIH7POtt0tn6TG7tQ0/8681jnFCGNtzdh/davX/Eo8+2Sc6/YlAu+R+EWG39d",
-	"sFJJ4WltakOy1zW1QCJ50B7bT3yhgOpPl4eTY34FR+1teSOXDnEJazxDMHrtyA6NGRv8ykumhuSISEHC",
-	"QFNXrRl+B0RZpC4aG/nO99893xKE3H+HAmncryy3k8vrVbmt5xMLdQAoXAemajkD5Mr7R1uLHvaOLN28",
-	"nIig9if3NNjCb77b1lkkKs/XT35KS1eKmmtXg7oNAUOMcVNhbFWzNhzE7w0GiJspEiluRWOfkF5akciO",
-	"ZPBrgJEBRpszgswEY4GNsENHt9+H746ef98jUH5daWmU0Gz54CqlDc27MDlcjtkS+1IkteAL6m46bWnH",
-	"MgARXWqza9Fhr5bLI5hrC0VZ68lGitE8V7amdIMnDMlrM3CM9vd2TEa0vW5W5QuXT5heMiZIyRZcoKUK",
-	"gTgt7rQlVO6EHPnMGjsO0meTZpsMjX2iqc5XyNWaxPj06Oj7Q/G1HRTc/QqcPrwevCGZqP+UG8rzZiG2",
-	"oGIVsCkQYOA+SepMi6cbBJZPXYVrMGyd7NbEmR3W1Nb4D8yM9udF++rBQSrP0fZcnh3m09anuyngA6bJ",
-	"2LIRhkmAf9NQQXj+R64CnmVw45bEHUcI5IGUl3jWfEyb71KF33S01DC3gboi/c7ThHH2mbQup1YURUdj",
-	"uPFtdXT0TQp+AthV+Df7f/jn0K+NP4yPbX1K71vFkALvxq2rxv21MmzYKw2Bfome8XreHcFtOZ1tVW1A",
-	"qqFOw1XYc8PGw7cCOeuIZkUyrkD/N9O3QXc40nD3HhV9Ey6Cs3I5F7YYUzMwk0NOxnBjbscucIF5aVSJ",
-	"rvod7blphwSkcrHgWu+St2F43gVV+o2syk7/vO0EYXOG4PNzWZU9FNHgiO1pQXuxdi8VPWeLk1uxtCPI",
-	"BVMNXdZQDoV9RvtHuew9GxLbKoTZt9zyp65d3kqFXxQ+VeXsENkTgDI/WNaEGb0r9nrvaOvAht81aory",
-	"PB6/hEPatocYSbLl8u7h4le5XDKlL3ryOPs4YcHkao63B8eyA452yJSq37jsAoB9fZ0viZNxBXcCBMye",
-	"VYysrp0ivRNSxErWSNUfkvH/GjdaE4oVKSsIPUjntKSpZqWCvH3U0yCQsk/afl1MozMF/dmXp6AHFTwe",
-	"8jNQDOThPtArB3zdKNqezIuuNfBG9sEVm0co71mZ0yKmpVplcQPgZh2W6Da0PssJUzyre/9KwYylmpWy",
-	"gLzaGKTWBweJiYawn6hP3x+d35y/PL0YJIMPpyNbZ+X88vVVz8oqNQa90xHkNL07LYoI8yfwG6FFYSOP",
-	"vFOhkNA6KeJmNzqCYHmUC82peiH1jbxjIu6CmlN1vdnd68AUiywpW3ez0tom/0Y6yRnVH8vPqXe0qxOe",
-	"2R4fYlAUjxTx791zvfLpDO9HF4nHaCB/tryHmqxFNcl5an7f7lh2m9Tcksj6I7OP8lp7hntD9O/seUJ/",
-	"IGwBUB9+4gLhYX9kHU8CBfW4SOWCi5mjjZP6bLRRmacyt4CWC6WOxt/UZBHJloLzeCE1ea9YSa5OKz0n",
-	"8HxCxp/kp8njf/79H+OWQf7NNqaXDMAVcSXy1a7mcUDk67O1Pz7C9HvnkHt55MqA/ZC4GFaI/7OKMyX/",
-	"so4obOXakeCITkSj3klLYwRfs0kDXCfxW3XS504g6gMHnhtK0ZKMnyhDQU9CCn7yN8dBePZ5HFvwgc6o",
-	"88J5Stt0j84yrvfowLWdXZILG9OTYHYxXamEVCJnSpFxVeZjyAl3Xd773pF60MDCdj2dV+qLL8ZXTvE7",
-	"bIVF89qULmQoQnYkyS5aixKYt7PWklOxIiXfoYxUUMYyZhzKZX8cQkIG7rYPNvJ0sRREtuqW0QhI+aWt",
-	"iO0AGxiNsSgUGwbdoyD7pkjo0sWDbzOs6+U8ZFBwvaww7iAMAzbn5bY0aRJEjJIs3L8bk7qWCwZOmeVc",
-	"LhrFPacIr7XqZHORhQpqpTCggdGFjWWO1pfay7HWrlBtPp10lMqJab92P3bTfW+M3ezz22Lh+77OnjaC",
-	"Lihx9rvpvlB0pXi78TFM2ah+U5rnE5rerWGeXGF5QKhfYf0n0PR5YxOCg3U1+A3bDNjOWMIlcDSLSrh9",
-	"gdJikKijJVGMDRsF9A9WNP8Ly9RsvnHdtWTc5iQhmcd40nuRyYPUei8ZRvLvAR8apbDYlpaayip3zihS",
-	"VHq/XLvuCud+/vV8Yvv1Abd5fbPMTdgYmbhHnK8DtLsK4xh2YPtP+VBBXZcygrDB3eOHdwokpx6VsQZK",
-	"A505WER5DGWIYBEQPg8FDTqizqHWgWNiXgjbSmtoNvESy85h0AcuZ7cs0znLs46du6yrhASevGaTskjf",
-	"kF1SOnuGOTtFYZOuZYn9T+ZRxBtfSpFWZdmsPR26bbrQbF8OaXOiI6PYCrmscwAjlZI61FCq2TugXCmy",
-	"uEyPQPe2DPbGEA8Ht0E8woLJSm/M1Fv7yh5ByVWZv4kmB924ZCAqMmKUJUfO70cXQScqIDCECoKmmc0I",
-	"46KBIA2/vtjoryTmeb9AZBujYLVid55NJpU0xUYUTaxdN/UdWqPD9uVs34YNouwBYoQtlcVz9nYM5iFc",
-	"kP9zfXW5HtRjdvYRVPQhOV3JKhpr+AUBPrvENAeZal2dEIKZPT/64btkW2uEaxCaXM8xoNO3tXP1eqj2",
-	"sp9p5erKGZllC6TZ7QhnEUQcebtsb0T1EBKk9v4kXdVIfYc5QwkySLdvBZ1tY0h7xo62BFefqNFQBesp",
-	"0RKbZI7FZFZB8b8vChhtS8RNBV/JZBVubx3wOZGVyDA0xK7f/PAUKxAY0eiCArlCOPWRIjlfcJ0QlitG",
-	"jjpc6o2AwW0u9h1A82tQPcNLY2TctaYio2VGPriYXkVXx/Hcw7OA01TCfNvfpkap84M5J3ZSQwKGHVVI",
-	"6iD4NXfqC3OUtiq3NY43n8138WsVqDZlvuU4TgWZa11AaJjWhQJ3GzkNjBQs0AZ7ANFjjNtrxBXUuIJf",
-	"xgnEEWC9N3gBWwDQe1fxpHmxH8wvEcr1DWJ1D39EU6CyjOs/5OnDy9NO94MC/8NDS9E/ROJXLBK5wMrz",
-	"UmRfvTzcx6VmLwFCHRCEt6+s21WIAXv8isTXdom1ZU9rnzCKq4ZXeE007ebL7duMINS2Ax8QHkwymDHB",
-	"Sp72LFkcDrZj3WL76iHiaB3e+mChtB8gbaKjJYKVyJDkwsUMgxxt0412Lz2Iaw3KmzVXDbmXm5pc+Ep3",
-	"LLdcb2zzNccIW9ZAqvUgwc9xd86D1V2QEwie2gflb2QnbcGO2qks9ePbMX0/xU2Z1uuU8BnCzqaR8nrQ",
-	"sgNhW1/tc8kmJAhHBeGUyWbd5OGtuBWPyQuZcQsmG72rroLzlLzlL4bkPTYgw5NXicWojeSxxY1TqlhC",
-	"xqLKczRTqLDTqXvVZzKtFgxLkNwK4iCAY5IzoyBTS1e2JtOMoV/QpUWZaQJEhtMsOgtJn2D0GFSDJlwU",
-	"FeaoGCbIhC5BHxljfeNx3W0H+7qZj1xwJ2wKOjPTK6jhmPVNhkJq2PYbOhBSRcZp/Yt2DVJTmueuRgx1",
-	"WcZm4T4HwnzACeIFXYFqYYQezOM8LNJnVvfNN9/8YCb//uYlumhJVZidElwwMrWhUDQnGZ9xrYbk1Pcc",
-	"c7VfXI0+VykavvMB8nJR3KA6aeMQn/33t98kgHuaXarbGCo3ZfA9wH0GVSljKV/U38exKSZmmUe09OSi",
-	"mTDz8Rl67BNX+pg8P3qOiRg5T5n19PKMCc2n3FzwwWlhzIPHz4ZHDrxs/M0IeNeyd3DmEzvX2jv5ZKa6",
-	"HqShfl83wNZ/HiB2FSCpx4OnVrkUtOCD48E3w6cwFyNmgAs8wVBEYKcxrQdLBuB+8emUla6Jh2uWtJhw",
-	"waCZ0unlK6P9FADdorI/WZGrEap1ddoM9KZ3DHdcd84cY6+Gcd1JbuwL/tqEHEzAWMkKSBFHWkvcQipV",
-	"0ibSFBDfJKwBjPMjwuiVd7ww08QjRAXc+mYHOVcaPw2bZXsLqs7s/vqRJ0bHuNbGePyc9Hu4znbt9bxN",
-	"g+n17GnQK7Pv8NBQs+/c+UxQXZW9X7hhn3TfZ99y0Xvc91jgusfTVr3p8eSFMTCgUIML5YB78uzoCMv9",
-	"C23Ny0BqPfmr9SqjPtCrVjjodCAsI3VQbYsEFzEMD1llPj60n+sT19Xgc4PPGHlhh0uIYEvfVQqKrsyw",
-	"bDuS/s/mTcshngTJ66CAdnjSpEKXMLAEqKmOXQXyPOBedY11W6m7Km7kOEG/GaSuzBCDAuEHFcITO+eg",
-	"oLZlCiCxbXcCeLddDDwMeTC/NdLwQYBg1eGV+dWKquVcgj8NduaElFjlIEMWVTCRQeSOaGSBheN6QZrn",
-	"zp7RzGgTLkHV9v+dQlsa5IywUaKDIwWDe8ZkTc0XMlt1U4N7hDP15JrlLHWM7fMD0vWLKr+zITARwvbe",
-	"ysx3m4N6jFRkOTNytxKZBATyy8n9tN43zNC3ZGSzWCJEbzR3tL8eQ2zfsQdnBs37YEO5efb5iZkwmm+7",
-	"iIrzV8Bd4lfpXaWx+LWtBR2Sv2uMYhQkax4RxUXKEnDpenzHXBMUv7aScX01ROaMrmOiXDwkyxW7FTRF",
-	"AQ5Zqo2eIJ5oIeePLmyeqBkMzCPo1FIwMSTvpMJsVqPELOfSED2kJXJtrHrN81sxNrtGJzmDwI7xCcbN",
-	"Y5wd9c1QjDYPWeNEL3kKcS6V/UNdA6N5V8zvQOSnqesS/VCEHsR6bSL0OrjqyynafBLP2F0hc+gBbe9P",
-	"01h7KFAGm/sKPwfc5yGF4kucSmRTIegI1P9aMBo5Aaoy8NlD7DJ8340+WeHAW0QkogeduvSVN+maTVOD",
-	"ZdQiEiEx/B0kkk3HY056u1aQVwWEjOGTE8z8BEMWRrwV/mW4ryh3PcuFtx4pMsbi79j/RDmlbhy7XPBK",
-	"l27cqt5gRh0fu8VZMxSslvAr/oFmWXxFppTnRubm/I4lZm1gLBC9KpDn+JBgs0Q045JbwTMsvPNLZfMp",
-	"lS8hi+vhZm6/VKxc1VbZZDUIIQ/0N9Tk6mA/M/cBQsWo9saa2vxhIvxhIhyYGwKq2MdOcADmlzPA1zLP",
-	"Av4Hgl6W/hb2EjL3nC1ZU8S4PkRxpee1Lf5mO/84Bd6xLVR+AH2wKpBV150BsYD+Rd7YMOpIDl2AhdXC",
-	"WRHjaWZSXVr1QQ4x7E71uYmu+kJkD0Q/QfOiCO34wlVgUZntY9khqOctLe+8qq2I2WDUJF1Xqf3px9eb",
-	"i5PQKXrea3vJ5liYVQ7JO2u62amFJTzQwhtGiAN++cPq2uH4bVXAw1pcxtLq1E1nDHf4wRXTLpXUNtHF",
-	"HGJXPtL34z/IntLMJ6vFNNFkH/Oztb9rMM/hDNpT0URecMPA0WvYAth9MfTF8H+PvxguHkdcEgB1KQnA",
-	"mSBo4PnRD8OtmMpvTDu4CbbIi5DLQ8Mfm2inTQai3cMoeuk8TN5svvKA2xht3xvZVXAwNru8uxQVM9/E",
-	"9pu1FHYwWNXu8CPVbMfvLThe+hZID3aDQwl5wNsbYKB9L+5GUfo/8LI5qbftorF7Jjb43MBdZh4hY3xt",
-	"TLBCnBGfxHrL6/xRI8iXcyYAYtMQjTiRn0Js8AQ901RTgNYEGaMycmY+Mk7Mr8Zstpq167nl4ydgPMOF",
-	"05ybWYFqXTJdlY6yxxdU6ccw3ONzTAiFyr7QasemzMKEFlxBf/nTW5HKxQLrXZuPIig+xQ4m6LRV0tWP",
-	"yIzkS6UQLHV1JM31SpkNGVO6ZHQBLmkmoIukUTs0X7Bj9xqhgi1jqj++e4YnsgXPMN/ivgOPLbpm1qAY",
-	"xiQBsoBxljW00NibQYgqtGME20jCdrNSs08ayekxLqR5R9oDRu8Dvnggk9EVbUYanKxsYaDH4Ndnbpfd",
-	"rbB/wFvRJXLW66xCyMXcB6zVDn6iuJjlrMn31Vwu1TDq4m2Lrdbpx4Ai35W43uWde8TXtRbCcmPr1cbi",
-	"MwgzlCOT2K2/cOyjvyd0JNzWPvhIg8gOJvcbo3Z6VZsEHiH6rRZOuNpfS8vqhOCDZw5n3jSvrremIkpT",
-	"ezf31p1sTZJulnOOIYmytEiSrfEMnXyxcgmaKDAMyiyloViesC9BxJjyHa5P6i6WGbc+aFClQNCBd8y6",
-	"waaynEmtmTD2Otagdd2ROxpQrjO5kVvfg4JMdWvFTm3c7tDBbl3Q/tDFvJeVCEjE8mq8ab4STqcl4xpK",
-	"7kZHXxU79KV2t7BBLBZzqIPApIPJitg8Hrf/uOVwNTvzrl2lWOgxZMaANiAlQ75CNvWJC1rDES1txlLL",
-	"YwmJxCP02jwIsNvsCNQL23160K938Wf0zLtmoMNBIwHo7IbOuga3jz2BZz4ngwuZ+rKkm573z9kJfZn7",
-	"FQ7OxjhGSMrfaC8zsTH2BiJrVtAmC9uFv0kwOIonmMa5Pd9MwTOovvHlS38FU+heetKpHsSnffTrkZv3",
-	"NWMvQQxvClsA7E2Gnw+mYHTu6n5gSRXha0Ya0tQKfASCM88jTnzkuG9sOrPJ5j543IWs0RwKoblIt3as",
-	"GkbPyUrfivH59PFbqtP5OCgmBcDns++T+lw0ndlCTugXs4HC5PnTZ9FAGqi9YMlqq2k8NkflY8rd0L5Y",
-	"P8u4rTMSNZPdAhpWTdQi/jq4+NHviYsf5PoAUdeNPWqS3sqfn9iqSwfGJN0GPVLOxwTZpeS0bp4B+9eE",
-	"KiNMH5/+zdnnV3HOr3Az+oreJ5iCfGi0uVyoug8FFWx5gjgiKoCYB8CtO9Odte1tDKQANplo9iPYRgb4",
-	"8B9UsPJdJnoTQclSKVJ+eDpQd4q8zHl690ZWCqNJWw1+mjkxInMkgv2YsM97VaowT8TyDEyCSgikmFKy",
-	"oOWMC/MJ25gFOunzPLct96FzC/rNfQuQpavxStM5ANwAVhgCHLpkokZ7GADE/1oBZLQEwFrN5ZJQdSsW",
-	"XCkuZieEqjublE1GQTY3xiNCXwgfGhsNZbEn0Udq+xYeEtpMQIhqYgsCNnYLa0sZE23YEUAHm9yQ3Z4C",
-	"nz0PM7G/+35zCv3D2sd2d3gntPUGAewVMW8bHesgsaQwVC06XbyjU8taPYUWVg/aeul0uTrwhXstod0e",
-	"WdqqqC47t64TGRQTsO48FWTsIvpl+KySeFcW9I4FvDyrjNpqA72nlOfqVgC1J8TXQKhbQ4LXZk2eN+PD",
-	"o5dAl6s/GDkwcntcrp3MehROSF3KF+aOIqGntm7cs6MjK4PrvFn86YQoxsg4rNuMCbZjsGTG61J3xvS1",
-	"86k82Fk5j0uXByzwdqqV0mxxMERbx8fvQildd9SNQKUrt/T7xirDigZb4Eq3KwdDLH0T2nXQ0p9AiFvG",
-	"UEVXRuFhTNL1SoK/Mrboq0TE74yrPOOZXF2G2+hAQSnu3yXsuPSHG6GL8KJuxR/rqlyQmsXTucXLjZCD",
-	"ujeugEwLuDn6AXuFuqCMRRdaGRJiH8DS9x55AMxy4751I5edSzj6len5sFR8ONRyy74+EHZZQzwYhL8R",
-	"tUyMGssKrFsAkg537xhbuiRkbDfHKgSNekvQ3G51KwJ0E4vB+NQdiPTBqnbQzYWAiWpUjzSH6lfLHpW7",
-	"fx3AtKbm/8GYaViT71cGTH9b0XQIpTzjesulXo+JN7TgIuIb0ueB0NUPLoNmyTL0r5Il5VAqrw5QsABb",
-	"w0Zz+98Tdv1qeP9XTDA1KHsomnkQ2NammBieZWvsu6r8Q/Kym0tzbZhzYiNZbYOVVsl+ozxRrhuorl3R",
-	"rWhRWoQx4yt/kNoOyO+hKK1kmpfssfJ1FQ8JV5VygWUDsFyBryFoW2ZAAiE2zvCyP+ivgQ+5iACLwcXC",
-	"1s0K7Mn6IvJ/kFAntypl0egu2+hj8uUEJTXVD0RQbwGtpND41tEQlIdD4ItDqUqOofhD8lqWZNzsvztu",
-	"VsmeANPTS0l8zriCVHabzn8rgq/YP9tdgwQmFwTfaGKSUmGJlUjgkHXAO9QeBmguiovCzq0T8uG1w1ZH",
-	"41/bow7rzOwKuwJY/RF/DW51MJgOe080U4e+HtfMFYt1tRfoBFnqgmbscVV4V0Zik4mxppOZCpR3aqZF",
-	"YTcgoY/rAhVYJpsYE9IW4U5uhb87CZlVtMwweRXL3LpKS0JqX30OVQnzl4LWBWtKlsoyrqpyBVMEPUPG",
-	"bo759VfQHoJOfF0ZvK4Xn2FFzv3oe+FhBamDJLRdQypNo+HfrhRpxoP0DyQ8KAw8eEIL/uT+KRCZHS2q",
-	"RtpwvbpVsrV5bdvCJP4SIGsYLhXokwWTRc5IJi25YqioHZC6xOy/RdvwNyl2Jofk/ehCJa6/1SPf2Upk",
-	"rQuM9L0sOQZwY4JWyWg2XEvmiH3+xpOsOW70ertbZ2yyJKi8buPjjZZsaaG5xmaw/Pq3LtlSYaFV6r2Q",
-	"EG0G1ZzqcWzCzvoAb+TSqfW2awpXBKo0DddyZz7//Pn/BwAA//8=",
+	"7L3/chs3li/+KijuVnn3uy1adpzsRPrjW7Isx7qRJV9JHs9WlHWDbJDEqAkwDbRobq6r5mnmweZJbuEc",
+	"AI1uoskmRTrO3Mw/44jdaPw4OL/P5/zaG8rpTAomtOod/dqbMJqxAv55dkvH5v8zpoYFn2kuRe+odzth",
+	"5IEVikuRkJEsSHo+OnhL9XCS9ntJr2C/lLxgWe9IFyVLemo4YVNqhtGLGesd9ZQuuBj3Pn9OehdySHHU",
+	"5kc+TFjBiJ4wItic6AkXY8LVpuPfMH0q5T1n8VUopswqNhv1c9Kb0YJOmba7dFoWShbxL6SCfdL4QErk",
+	"CBY0o2NGBmwkC5YQqgjXZE4VGfMHBlPh5uVfSlYseklP0Kn5+hC/Ec5rSj9dMDHWk97R88PDwySy/PNX",
+	"5kEYb0b1pBqOZyuXPJLFlOreUa8s4cnIwfEp1/EljwtGNVOaiHI6YIVZNRO64EyRORWaZW1rzGHMcB4Z",
+	"G9Ey172jbw8Ts14+Laew2qQ35QL/65mfHheajVkB87sS+eJkNst5RV+xT9LgkfDDXLOpamzys8PnL+C7",
+	"/g9LGwOTPMd3nwVHQouCLvy83nIRoUfzC6E5K7QyW1aUOVNET6gmtGBkyqjQcNkMBQ1pnrOibR+nZvwI",
+	"BQ+kzBkVfh7XstSsbWcK+PGL7cl1mbdPpczZeRafyxpK7fbxG/bACq4XbRNQ7vfoFP61YKPeUe9fnlZs",
+	"9Ck+pp76kRszaZsIHwuqy4LF+CHVhH0aTqgYM0VGlOcsI3OuJ8BDKBkXspwRNZFzw1H6xFxFNp3pBZGC",
+	"EaWpyBQQkKUx86osNaGCsKKQrdSk/Jy6EcN2J6Cpji3azpHrJLgaZk8XZkWakUGpybuzy1fnlz8k5rf5",
+	"hA8nRMiBzBZkQhUZMCaIlnkr14FxNj/ZEzMdnHa3s71ln2IMk33ShAuiuc4ZkQWZMqXomCVkSBUjfCxk",
+	"0c4xf1khEGJc28zjvSgYzVbzH2A7FaOBjRRSE/Nm21xKHHcl3/mMQocp/VJmnMEm37CcDTVsJ/z3UArN",
+	"BGxVwJ2f/lUhF69GX386MLJZnf9yJe7wL2omhcJ5vCvkIGfTFVOY4RP/sdlU3Lgwh8idnjOhybyQYtw3",
+	"lGRYAMvOxc624i2Lf1qaawQnq+CThIPyEWh/N0wfVNpT7Bv24aeVmvUZvmW/bV6DkzD/mBVyxgptT50O",
+	"74Wc5ywbs+xE1zh5RjU70HzKYuw8fO/lIqKeJb2hLHHPVu3KBy4yOT+FR2Fzcm64yrrXXtnnbsrplBbA",
+	"1h1PhlXl+dWod/TT6kHO3Buff04i+hP7xIal+e/qGsK1JFwROpCl7pOrEaEE1mmUR66cnmy0LnhparRx",
+	"lqFoEIR9otNZbrRNkRE6UEByRsG+Exr0bG7ut2D9O2GWNDLX5ETHhBDPmeO3ZgQBX9aTgqmJzDPQYwtG",
+	"zbcNMXU70wmjuWFaMWWyvnL4mlEHCNeK5aPE8vshFYY9DRhhDzQvqWbZMTxruSlRdKHIfLLok3PDxZTM",
+	"H4w66hZghrwTQypqQxA6plyYPUmWWFliVOgu+kceFWx4zkgGZMCGdMrIA1d8kJv/nHCR+Xk9UQSVfzw9",
+	"8+dcyvuDAR3ek5EsRQbi/iQ4VcOr+9FJm9m8XNywoRSZik/LnBIZFXIKn2Iic2aLn++/ca2M+C10Yr9n",
+	"flayLIaMZJKhrNAsz90Q/060JKklq9RN9k5Ub/tzNq/iWRu1xX0TD6EiJ1kOckNL3gqoxB1aHSCU8fCj",
+	"TGIa1cE/TJi5D4a6LJmpuOZNzgXJudLKnwkVas4KeM5MHNYTPwNLfhuxPfcOsrz6pGsnD3MExjAy+z9g",
+	"uZzDcvwd7UfHRxW7C0GbRy9B5Meox1LsrGAwKaMbtH7wz+hDWOlgQHZWUK5YVhFKjbdwob970Vu2ApNK",
+	"b99AS1dOE+2u/IHuFqWyskXXcnTWomLBhd6awmqqzk/W1HcmlD+9+hEkNRvHasS4ruoeeU5dSYif/efl",
+	"4K9sCLIUNgckq1ot92vk5k4xcqODEx1x2NrNX5wxkW33prt6W7zadvxXMyY6qdqOq3NhjB6hVZTwV02i",
+	"QQxuG/xO1jWqXrDc1qN9zXPNwN1Fs4ybJdH8XXDII5orFlNsKq+ZEymGwM2/cS+sIWtMtz55xUcjVpjF",
+	"jzjLMwVekKGcDrjRVQcLcnL5KrHyBZ1LcgT3YrAgV9coLxqk13AH7cOdkfQ+HYzlgfnbgbrnswM5ww06",
+	"mElzJoU1PkIBZF1cdtsat7n7gL/URuv1kjX2YPeRC+8n+m23rBJSu3H/dP9yKEh26ffZYAahZ2hHzpcN",
+	"vr4D9wz4DXbqWek+/5AR7+S6fW5jjj8UspztXOx5k7b9vWc7FZdoS3Y6qd9MulbsoCFdR+gLVUYUmIdq",
+	"QnNztTY63tL7ao3rNrSgGu5bGX7Aj9MnZ+C9XeOyXaFzPkZRQIrroCYkgU7hXYCWfH5eeUveWduscVPU",
+	"1Shi4wBnoQ2F4Zgoxkhazm5l2t3d4JlQd26Et/pz07NrFuqie/H4Y00Rh88luMLWrdlkV26dCmXsOmUZ",
+	"L1rSoFaClm6ISk+Y6JMf+IPRO5XdMdhHQSi4SBPCNblnbIa+JPwjugFwr+8EDAmeipxqYwO/XJB3Uulx",
+	"wdQTRYa5HN437fQdn8OXOYLKb7yZjnvGwahLeaZSIguSjkBTBtJsigPzSox5GRYUHoENsJcik2mfOK+t",
+	"YiLDp5Q5DymGjEwhnDxgQ1oqFhqMc6pILpVOwFEIXroJ1eD5MxSiNMl4hs4lIV2gnWRGl9ZzPmR9cjqR",
+	"iglDSLdyqLiwvgZuHXPGRGkcfBuXHXnbYe1ZWzMDPG3qEUofxordf2+vQsxuZUuI31BTWjNpmkZdLuU9",
+	"ywjVfXISmH14P+E2gXmTs5EmNJeC9YnRrTwFESnyRVcO16qbtATZUqugpWB7Wu9t3WeUgCJnzFKgxpEs",
+	"XpUFWFLWlZiSBdPHrXE3JozU+alnv9RLeq/Pr/EfJ6c/Xl59uDh79cPZq17Suz67ubr489mr4HYu2yvm",
+	"+GAb+zfWVVGdIp/OpA04UKMX9zSQ7FN8AXYHj+DswYZWlk80o5p6r6d5jKT4euQqD72jYy1FW59IVNSq",
+	"ODvSmk1nOhasY+TN7e07YsNpfXKuFZkwmjX9RU8UGNRAXxnLmWYZUXJq/bx0pK0bynnKuSKKaW20k3/7",
+	"5pBkdGHUkjthFed/R796wZQ2Kv5CEeAuYmz+v/LPRczvzFLM2/od7ubKBXUnplktapOfW+eJDeewLPE6",
+	"k2LDgqEDJcKVBFeTeMjDe1d5zkgpMmCoi8Twdx8+mBVyyJQiGd8k7GFXZ8y4lUp8wcBvESdV92kb9ckM",
+	"V447XJFQ1hHqNT72xuhxQYQ0/vEBG3MhjMCwl6VGci3TwAHfWB119VyCZ9EKLfRmfnNjhZbqVGYtK4A7",
+	"hA8dB4ExONbC0ZNdVj/qY35gRcaHEcJJ31++Orv++OHkv9Ij69UjstRDc/cWTPdJ+v7SsL5L/7NgcHfn",
+	"PM/JhD4w+FMl0g1HDinNkKDSUmZEaZ7ndwJiFFLCdayHv6Z0gSMCVwZ5TdJXZxfnfz67PnuVHhE6HLKZ",
+	"ZlmfpNdnt9dmytQJJuRBMIYqh0PGsv6dSG/fXF/d3l7A28gRhszcOUKVEXVgtZCZmTiM+fr9DTzKNa5P",
+	"gB6DnyV6AnEWmGufpD9cXZ41H70T9lkqFshdnEzx29xLenZHe0nPLw5kyu21+dVPGf4GM+olPfO1ZWnT",
+	"ZNL2soZEWJ19C+su+KDUDBIj12qSdV55zxaxhI41XjYJjge3L2f/+/3JxU0v6Z395fzm1vzj7cnt6Zuz",
+	"m8hik94DzcuWO6LZJ5T7OKLRFMn12XPCPs0KzJ+EX+3oibtG8AZ8ul/3RT5rSVYMt9tsACxoaWvragBk",
+	"yfUbe91FHYAXURsoM67PhMbgf0xPj9ztIeQ4pokxpTL7L5Su5l8DLjL4TcC/jklquW9axWdBz2a5Aolr",
+	"TGsIddl4l80INTp4P54FodsSTtnBlPKc0Cwzh4NWc6lYgb5yAeaC+ZuW95htGh8cbZP4bz9yEbFcUvMV",
+	"s2oY2fxjVshxQacpCMvUKFUDqlhqeYMNJoPMQm47MExKxAOUdj2r8oTtHqOJaizX+ECjlcELzISN+G9s",
+	"kF6O6gI2SpV/VVL0r+n8rQ+cdbUy6AayDTOIt1jKnKrEGv9IvWBegFVoTyXrkxvUl0BvNFSTJaBZqYmc",
+	"i/2tn2dbeDlxDi0Uiz86km352Tn+IiyVFS0J6uay+Z9RAeKKnLw7X6V+tUzygUfUuzdy7hwBEq14YBNH",
+	"Lms9wTuckBlVai6LLCE5F/eJ0d8PyllCJM+GCVE5Hd4nZCinU6NdyMLMOn7zHzhtcajqerL8Gi+LMcqp",
+	"7oXswvEsXGviOGvtfKJi1HDnuE9sQ/9RxeZ34kSKTfZlmd9fMwXxhV9XuHzWOjBoXjCaxXI9Au/B3DA+",
+	"JYl9eOPQcNKzl30rt/2oVCxrneB8IhWzMSCfEURzTEbZYqalyCQd5Oy90DzvziJLAVdmeZrnmaqyhYMU",
+	"uBXpJRs4z/1ZV1tcnWm1edX8mguMEdcpqBzZrbnzy+SF5m1b7EGCxxBcvyelnsiC/w+wrSPyktGCFeQf",
+	"f/t7CrlxNgML2LzNf4ttrHazWHXlcKrNzcFXEzfjlqVmTGhOc7Wh4syM8tNUnb9dH6B2LHTp1e9Wv5r0",
+	"5gXX7ErkCydwOwcQw03BeQfziG1LM/k0ftiVokJtkskTOFM+sskPatmJ5f0lNW9EPAMHIlfL375Gogbl",
+	"bixlBkqftR0ZkJ4caQw/gDAZTlhW5gyZAkxpXUTyk7busJMWt515xJurIJAleMJtCY2cb+KdKZguFjam",
+	"2WBxflHet2TMYqUMMx7RYv1atNQ0X7fVS9fGvJMERxXM0R9LnGxmTGRMDCMGzgq/mpD6uIo4ovrN0Lu4",
+	"ypcmrCplU44VZB3ZKJHhhzkf3k9kqVjUDAXvs+GDLWVLNZPcprH5V2KLPwuys9emWrsL4/ONw/I87+3D",
+	"RyDTGdIS++syjZbFu7NXV7C3yGsNESZaswJ9uKBVSV+jhg9lUbCcVhrL8lysN/dSNQ/72fNvXnz73X/+",
+	"yRzHzNzGwsz2vw/+/58OD77/+T/+NUY0TGS3PBZ7X8ptbWYZK7rofqeZeOCFFFPr+F/+3dyGtyuyhuGB",
+	"G02H9xGVovt5NAa8hb/GPufIs+UQfGJWzO9Z6PiW3krrCRBSQfCm+/6ho3Sd2HdX7gafXhJ1waLCidaP",
+	"J2mUZvpyRBy0RoDhNjYOsUnKq1jEjV+dc6Fdv7+8xCjV6dXbdxdnt+AwfH1yfrE+QIWeqRs33U08Uq85",
+	"y7OzNs5MgT1BwRCwZyAzyJGMBafaHN+DwqhhkM6SGPk1AeXQnVOakFSW+qMcfSzM1pj/FlJ/tGcyyNH1",
+	"hdrrR/h42hJZYXnWErmgehJ8GiOdfTxfpn46/Bn9RnWvlU8hjX4tSPhftWvgZLd6cSbX27O4iAR3s/rK",
+	"GtckhMv6r+27688fOLCg+VNMUENC2CLTFtZKsXwhl/Ieij775CTPze5pRaalzRg5BoGHHNb8ZE2ggpl9",
+	"ABMmItpqoqub5V33ztbi898eLtvi4QU+lUJTLiJ+v1OqGJmCfFFdHMz1cWEqLDLsSdO3ndgaGyoWNutB",
+	"hKGVDT5t+JNqS9/8toN/f2UhLfz8Kh5j9Sasq6D//jD43zptdcrFXsZ1Vz2SBGNY2pRRoQgy21ruqOPO",
+	"XXhybdeeLyV/lIL/UjL7czyxM8bV7b3clKsX7G2UH6fvzq4/nv3l9M3J5Q9nKWqVKtAejC5hlFys6oO4",
+	"gSuLIunp1fvL24/nlx8/nF++uvpQex2D1lSTnFGlSerzOdI7UeUiwqggSrgg6RwKI11aB7BgEDBuDpCp",
+	"WI/AhdMHWVmbUTdB6Xdns02FxLxYUdTtxApFMlhYN0+1YiwlKIVmWYKrgvAXLBILC8Okleur97dmXSfv",
+	"3l2cn57cnl9d9pLe2eWfz6+vLt+eXd52W6Gb6mYLfAMVtq+dGK0z4ynEWlvqp2BFxpCx5hocJQSCZZ4R",
+	"iCwbQWgdPvds1lKuJtp84z5kuCZyat6P6V0XXNzfeLfVBk6eyte1SYB0V66aFX6rtxEvtfdILfnUMS4X",
+	"VWQmVL0LPFLrX12qS4168M1LTqcCN9xxrRg4cIQySGXslDh9H48GyhkT6VGYEaYlJDcbAWq+E14xM7Fe",
+	"4l2D5t0oL2+lxULma4v2rs0zUMwBgv3s04wXTMXLnJkArteYNvhDE2Jz+3JAueluPWkmaNTwbMa+MV7i",
+	"3BsSsqPsyzGqu2TzkFg2uEhdvZ7P93WXVro7L9ncO7s3cQG3n+tJlZlgA+Do98H06VJontuk1oI9yPuN",
+	"krksZW6YstGdblucX7LF73XJ5u9VB9uhE7PyBQzAQMxtUOY6GJUBsQjynCCBqgTuDTw3Ad9ZQ0Hu4owX",
+	"0TKMN3Lu6iCG1JaWOy644a7Pary1pWLOXIIdUf0jztkFBtaed+Dgj6eLulwwOWeZV+vQ7UkyPgboCJbn",
+	"qk/OsI7AOtIx15xrm/zItSI8S5wZhAggJJ2zwUTK+wOepZhzifnlFQQYZmjoYuHwDbjNtKNkxgolBUKR",
+	"MIS0CJAXGvanoYBYkLp2t3E9ncSXXeapq7CK+voVGbBxKdZ79u1oEZvmKs/MFkPCfVjXizXecrQcoulq",
+	"XEOGcCSmjTlKG6VL4r6dt6iUjkqAGxhSwZSHcOJJEPktMVjgtsQc64SqEKlCOPQSiXp6pXuvPTacyw3/",
+	"nxZOMaViUd9SjJePKSg5GeFCS1wKDgVXwv6Rg/nUX5t40hkCROmz1QnM5hF/4zKehVnM8TDL6nCY3WMo",
+	"DIF7GOxEkOK9STiMWtShVdQYcqFrfMOG0jhTLXrWjMlZzuo3PyGydl3ivvXaopyLvdOtqc8zlhOyTVXy",
+	"bhiSPZrNs5w3WbTzzSc9y7g7JqbYp9vxP+wDDQiQY4tEF9z5cTy3MZZKVE2xPgFPlUFYoMbOQx64Tmju",
+	"IseoJoT3lmUUuWTL5tfr82ufmr0UsCTp9dnb88tXZ9eYZg3541CNpFwdmLfawrpPwCVJXYmOHb1Cm7kT",
+	"MbgZkl6/vzj7+Prk/AKKjMz4+Kfrs9MrTEBHsCDMppNFAIoRYD3FQJ5gtrYykWvzhNUcSPrq/Iezm9vU",
+	"CqqIOOBo4jk/bs2jBbsHWeK4TWFhUtIL1+P+06+ll/Tw0+u8QjCbRf/akfB6rxC+AZSyzMCWE842SSVd",
+	"rCdISOgbLNaSZBVGayszQwo4u73+L/xPl5sRliQAubqqhISk6OBNSbGUZgKjnf3lzcn7m1vzRJhzcidW",
+	"Jp00vJiuNs1NrVFGYH3MSc9/rOMRbxAEbDniWz5luQUM2R+D6syBrko9kJ/aDtoF2/BMa/VTrlw4uMsB",
+	"WlwzJ2kWA4W7rF1iM8iC6ag+0y2zEBWNkzFbCYoGhhMaMfhCvVooqJtdzjLqUODW2HlcemznnaPntIIc",
+	"7G7dD8uiYEK/a7N+mwldOCGs/UQ1Bux6nxPkE4/7+zSdRd299Zv4qcI5RI+lwg6tb6L9gWRMU54r8m/X",
+	"r0/J9y++/c9/3yRYf89FhoXgtqRCHREuHmjOMSv/I4QoEzKUYpTzoU6M/ZWzxOhghqiBQD4W/kC1lB9z",
+	"WoxZcidKocqZYUYs+zhlGacfzeoSMmV6IrOPEPU33NK8Vwpqs0cZzmfAs4wJHNCI2I82zV3Bsw+U53Rg",
+	"5uFi28bIuhPUXBdWxZWoMxfRGYelcmbNWG1h7lQdhTFMidLtHqsJnc2YYG7rwM6om59QAm8ugLm5WNv+",
+	"RLUn6nRntEEKxyMsi7BmIA4TAK5KLHvhwq+A5HLcX20o+JDtt99/H7CmF4fxhEWHcLeyghJ8grLI4juo",
+	"bZZTM198DkXEA1nqo0FOxf0xSc1NSL2LAelfETqjmJodZpsFL64v4tOYIeRw7bzRYBM7qv2O3fFrRrPr",
+	"qoh2L7gQv2N4hFaEpfpevKXFPRzq1Chl+BbhQmkEjtka/ez3Dc+AtBUvHAmKNNbUgkA+pLSdJR5bw+A+",
+	"G78KQymGPOfe3Rxx0sYD01I5RWrq2P0DuKh4sWXtRdIbFTIies98uB++w0QGRwxp6YB6wO22mRtGQS7+",
+	"429/7+wQc7kYaz8MD26xqilXKjr+bZXW7qvECc2NUjaGYpYFURNZ5tkxObQu9jyH7DeW59tP5AaY7ro8",
+	"ap55cEfElhlB9xbXxQKHqvnpWgRF5TWRpb4aXRszoeNeBBg4C1JQLE9uwFQE6XEDOrzfYls2gMzVEdb0",
+	"j7/9HUxXvK3Nqqg1VU3s04wN9dr6K4/YjIl9Zv2GlU3NPgTFEUChx77o2IKESAuDLOe+KPSRLMWD0MKF",
+	"hW0J7lHi2UZF+03iqxFDbSPibKoFOONKeOAMBE4xAogKW+0qR8uwVpE4FH9YCSDtgVwRcoHnzhms8CBw",
+	"60ERVkTTe0bkgw2vzWVxH8/tGOaUT1lWs4HXmcjOOcaVCyjYG7hpsSB++xpSk5bLf6p2Nfgt66Pb7lsT",
+	"qeIZ+jxr0fVhdiqpok0VVvoY84e5JoMFlOIDVZxnXidw2ityhiosCtGGuDKbU6VfMtrwG2wIauMHiQRw",
+	"DFVCUAhyT+SI5HzEurOIWUshdYSNyZw1azh+6tEZN4q29bP2kl7G1QzSd3/+eRPevQVky0OFCt4hNgCU",
+	"guutXnWrqqN1BNsdPcDEXuoGqbfcuhUM54Ir/VhPneNd2zvpQiSf+J2Z24A7ghlR32PBqJAt4Ea2RFRp",
+	"CciCKLucJh0FW6pvwkBmi5cLmz2+mgeYR28m9Pm33y1P/xVGou39hVgFZJV96rf0l3AtTTrtfZhzGaFp",
+	"x5yiKXbvry8QTQGSI6TC7WqAJoQVC3ois/W0bp/z9O6WVNumJNjeOEXUsZeW9TgzbB3LCbLdpmYdL8iP",
+	"/GWHI97xbiNzvrDOb8ukeke9N7e3754+6z8jzw8PydWPUbWrKMWQRtUk/KjNCQC7DjpOFGRYdsHUDyZV",
+	"nUV8y3XBWXYCexmtGbPxJ3VcpeFU6Qf1ncU4emQ1tqghaBeXlayq3l6Thn/PZ7P1o8JOBbhq7iuyIAPG",
+	"jWJdxV2w0t1ipBk100ZtYWWjkfm71TL7G2qQdgeqWbdt+qKqnamv6nV3NHkLN4uA8sSBXad4+GkSqtA+",
+	"PiXRVRAEpNZkMe2ok12bFWxRA2qGL7gNrcq7TQbIFikWLhVkVZ+03QO81zyeS/UjkXheEPvbZ2ivmvM3",
+	"yzOOGYvuFL3A3eYAa5keu2ugGL9+V0XGipcyhmGya3doeN336w6NL1fmbRWHSk4ZKCdTuiCZPMZaE6Ob",
+	"2r/YMkTgI94RYH7rk9RlQwA6n8/BSFz3qgSzKfskZRnHx7BlKFQ34lGrPklpNuUiPYLQnbKQQcZOKjOu",
+	"XZzA3YgHzuaQiO++bX6D0Y1ybAZaC8sKQAj9a0xa36DoEV+EHb6W2hB7VRrSIApZTFmBv3o4mPrmw5+D",
+	"CA+8gW0wIXdZS9la+WAlb8fEKz4WXIxvWsBXbm33YleAk84nig0/YgbEgCr23YvuoCtNFaT26agYtC1V",
+	"G6KnmLLshosh6+gyjfAcEHETbqyADarvt8hHZYIOLNrIsjOkG3eoGMMoKMBb/YZ97jOsrIF0HMwlUKLG",
+	"VR3aqqFjNWCr4xpVb7yVLLDMjVZvnuyelgofeqD5yoXlUt6/pMP7lQ9ZHfaWTWeu3V330h2Ui1fiGvla",
+	"/KwLBvrE4i0XrvY4oskO5Wzt6d7AQ1s2B9O0GDPd3ba5hedjZo3Pj4svBUKUK/cTkfu29axsiLA3p4Vh",
+	"NmqFI8HlakG2CFdkxooJnSFjgxZ6Va0/9faAtqlCas6hX6WxDiDb1/reiJYEMjjUZvm9Owm/e31pQ32i",
+	"edS1itrYccf8WpUrq2Kb4aEnISP35SGOXwbMrt7ZDYjfs84mnS3f5NouVPS/zDyWOUVI481NWL71y1c8",
+	"ynzb5NwrNuKCb9GzwaIl2BIUR2sjC6CwrJIGEskHujGx6JECqjtd7k6O+RUcJpESChulCNu7AnRElbQX",
+	"OgBtqTovmOqTQyIFCcvCXaNW+B2MUTF02AnId/703Ys1kAHddyiQxt068jq5vNyQ12YLIUY/BFKrMnIt",
+	"xxDt8TlFjUX3O9eBrwFFXRbU/uSeBVv4zXe1HYxy8og8Xz75ES2qKi3XfrYZNgVEgLrC2GhkaziI3xuE",
+	"czBTJFLcido+Ib00cAMcyeDXIK4Ecc2cEWQmaE0ZYYcuFr8P3x2++FMHWItlpWVFNuTbUmlD866SAZdj",
+	"tsS+FAECeUTLvS3LSSO61Op0HBevdAYjaPa2R4y1nmx+P81zZdvJ1nhCn7w2A8dof+tknoi2186qfM/i",
+	"AdNzxgQp2JQL9O5C0nGDO60pcDgmhx4Hx46D9Fmn2TpDY5/oUOcL5Gp1Ynx2ePinXfG1DRTc7Xob7l8P",
+	"XgH9033KNeV5tRCDwo8A68QIMEg5SCpclGcrBJYHmoNr0G+c7FqYmw3W1NT4d8yMtudF2+rBAfDO4Xrk",
+	"nQ3m09Sn2yngA4LaWJhfwyQgJ8hQQXj+h675lWVwaUPiphEC2ZPyEi/zj2nzbarwm5Zu+lA/7/pzu+wM",
+	"rAbNpE3TWKoXULGi1fSuPDz8ZgixddhV+G/2f/DPYS4Y/pAe2dZ0Ph8JoxGVx9M3jPprmY2DqpFAv8Rs",
+	"smreLQnhOR2vVW1AqqFOw1XYbt+WLDaKVqo6NEUyrkD/N9O3ieo4Un/z9vRdy4KDs3KVwbYPS70IhUPl",
+	"cH9lBfIm7gLz0nUp2tB2m3PTzhMwlNMp13qT6mLD8y6o0m9kWbTmtNkm8BZ4AD4/kWXRQRENjtieFoEV",
+	"SHl/MKDDewvxpidsenwn5nYEOWWqpssW2KGDa2v/KIe1Zct/Gj3wunZa/dS2y2up8FEpx2XOdlHzCl7m",
+	"vdW6mtHb6sy2riwLbPhNM40pz+M5vzikDcFg0HvN5d0iLU7lcs6UvujI4+zjhAWTqzjeFhzLDnjdPfM1",
+	"eKO1x4ZHw35MbqmDxw48YPasYmR14xTpjTxFrGA1YM0+Sf+/lChNRYbmsNE1ixLS9YYTWtChZoUClE3U",
+	"0yCdoAvIZgV92woY+fzxgJEB3u4+PwPQvfv7QCfExmWjaD30HobWIBrZxa9YP0L5wIqczmJaqlUWVzjc",
+	"bMASw4Y2ZjlgimcWzIPNiRTMWKpZIWeArBJzqXXxg8REww3T72eb1pZah2Td6tgTIl+ydZ+HLf0qvzlQ",
+	"mq1Qa6BBrYRPuwnseg+Zen1+e356ctFLeh9Ori229fnl66uOaNZVJGGji8TH4jxSJgQwf5Hs9VWIgcte",
+	"9lkhH3i23s+Os3jnnkaklXJ2yVjWgqHpm8JA2fOCtQBkmimy7Fy0VwNA7BxAy0AtBdRu6vopkSgaXZck",
+	"RPddC5hYX1CUJGALLri4j+BUhrB5HetQijyqlcm81MwmVtiG0fdCzhV2sCwHOR+S99cXCba/o4AEvj7h",
+	"wXwtCabZvsB3AUUsoTtfzZg4f0VOpRBsqImjnnX5IPXNiiPUeZi8Qam1FETRRbx6ILpxVSM7+3rOaKag",
+	"YEGXhUghZQgqGcBUpWNm7ge0EwUbRndAMrd8w3w/un05Hd6fzGaRjSPwG6GzmcOMczHcmVRaERrJBDYm",
+	"mWB5VOmbUPVSao/vuHyrJlTdrM6ucbfLZdDaDqeweaoFG9VwWOzOpN5RPWlHpvdZ0LPZE0X8ew9cL3zF",
+	"NdCwc4kDqFbxAN1vKxpffyRuk+pbEll/ZParznDriOg7e56EkoHUGAv1h5+4Wl3YH1mlvEO3IS6GcsrF",
+	"2NHGcXU2esIEGcncxg9ctWe0RKAiiwgQB5zHS6nJe8OUr05KPSG32Acv/SQ/DQ6glVXd//nNHjWRgMiX",
+	"Z2t/fIKQiS7/4fTQ9Uj5PnFldnCxrZ+Ckn9ZduCu1VEiuWitDuRqJy2N2XaPtq6Z6yR+q4673Al0ssOB",
+	"GxZmyCR9Cl0In4YU/PRXnxWefU5jC96TKuUvnKe0VffoLOOb1vub3V3PLsmFLTtIEIKLLgA1I2dKkbQs",
+	"8hRQ0vgDE5vckWrQwKGJqY/aiqNHXYyvnOI32AobPGlSupChCNmQJNtoLUpg3q21hHuE7br4Bj02gh5f",
+	"MV+cnHfX6iSAO637YA0CCqsDskW7jEb/v1/aAqDa6j66WNKfrdTs0Pp+VbFm4UpW1/kxq+Xss26xWlaY",
+	"5hVWKprzclua1AkiRkk2uroZk7pxuenziZzWOp+NMJrR6EhuUd6biO2MTpdhiR9pb6/AQ+/UDtzux2ZG",
+	"6i1TuoLgiFUYV62zjaAL+r807m+8V0o3DytbHQ9yGM5zW1se1GNF6vKW3RhtMFVufKykNKrfiOa5MSuW",
+	"QkxcYdECgDzacHW7pVPYksOWJlRszAWoH7WawycKJrICwei0FSorgCOqTx0tOtw4+51+tCDaNfVftoGU",
+	"a6qJlW51vEK3L9B3BbAEoOtqrc3B+8sfL68+XDZwBaHkqJf0bt9cX93eXti/vX5/A//64eryLHq1HgXc",
+	"uvrGtQOuus1JQjKP8qR4m9otagDsKy8XLS3yNnZbTLhoCWky4atf8RpFSbBjev1OelWUym1WSwC2VCwx",
+	"lIal25RMIWVqg8DgUuZxve8EbFZ4COswdeHgdxFYtN2D9xVZfC8yuZNe3QXDavgtwomtpbchtNNQlrlL",
+	"TiGzUm+HV9PeodrPf3VRresm8ej77ILXcbePd+yv64nT1vhmfdmLUmXMN2iuVItzsAIMA08wZgaMCjnt",
+	"7+3iO+fuyssPua/dYYO+XMXI6oqGWE+LgC7qR91WANFGo53s9YbGtpIif8vOLsGutK13F6wW7vbeOO0H",
+	"1CCWJ2mUvJU1Tlt3sDgZyIfujSGmdEHmlIfpZgtIhK43i8ChlUsQZg9tGqQ7szZwdqNt27iIL3zSFXY+",
+	"FEFtXg25UVks9TFm6/+rxZp3Vh8bc+JHXP0AoAGQpi01tIB26mwEf7Ft8xn0SvICW95hCnulvnXHKpqw",
+	"PGvZucsK3znIS0xCpDlSsCEzxhiBpny2l2D3reoovZwdvuo62wv3o3kUsydOpbDgz/Fyw1aR5SH5V0Od",
+	"MVrA+RQVClgErb/Fy0M1eweUK0UWN5kjiUi2BffKgK+LZkF29ZTJUq/E6lr6yhYCsyzyN1F4oFsHB0RF",
+	"Rmay8OBF768vji39WLAg64k/g5QhxEeu1UvOagGa/tdX6fmVVHBuV1Zpxa91OrnzrDOppC66osG6KhGt",
+	"ukNLdNi8nM3bUJdnK4TrHuofLc3FMbw2LFQgXJD/dXN1uVywYPb5CSB8k5wuZBmto3pE8cKj9IFSHHhU",
+	"oz75ULmRAMsUJMBqXSEJW4yYu3wnypm5Et8mh4eHDgj3GG5ytqj8ab7qhM5m+YJUA/ZD5QOSmO3um78+",
+	"P0SAScP3bHLF4XI1UofOzJsUuQZwX3Gyq2nOLw6//y4K415zTYPewfXE4qVgaLFPHOg51V59YtBXDNrD",
+	"mEOw3UEsDYWzCEpQvOd465jvLoRwlQ6YtPWcw4Z7c7pwvWocZmnjRNfx9C0tmIbs71JGGGqxHZWCxCJ1",
+	"ooG9CHr4PKqCsKlUrGrrRwaLcHurCsCBLEW2dM2ehbcMS4u4woDvE0VyPuXa3754jnXtNq7Lud4grH8D",
+	"2nt4aYyacKOpyGiRkQ+uyFPRxVEcjOYsYM+lQCdEgyN/u8PQ/IaaXCDlojpdVRW9lF/70hylbapu3fer",
+	"z+a7+LUKtEOXxNV6HCeCTLSeQa2Q1jMFCUHkJLDzsMsF7AEkPGLbZduBsCAp/JImkFiOPTPgBUiwgGj1",
+	"cn/Vw/1lToSq0QpdZIuMiboWwjKu/99RQmxYCbK6fd6U7iDZ/2nkemuihoJMjX1L8z9E81csmrmATGnz",
+	"7Fcvl7dJPnINk0B9heqwbWXupsIU2PRXJEbXS841e1plz6HYrOXPLYnIzbLeYpJwhQj8sZEtgweT9MZM",
+	"sIIPO4KLhoNtiDBqX91FcMC57/cXH4B6/pYG3FYzAPQFLsZYfQf/xQKMEsxdgphY0KuivmoABYo75sBx",
+	"XLUtYbnleqkFEkrRA135xG2uDfwcT3zZGyCgHECa+Tbh5hpsxho3YBNjoXp8fXDZT3EVBNgyJUBFzrAs",
+	"uF7cmO3BY7NVMvGD8yU0RoEaFHKuWHFM0o8f30ilD/BapNhYA/gIuB/Ny0Mp77kHTnM3qDpIOuM/MgvH",
+	"G82zPbEVO/Bl25WvDwhrZuZGMDJaYIocjmi+3/v8GYoQRhGIX2i6j1EGH22eswEJakFBAGey3gmwfyfu",
+	"xAF5KTNuYx9Gx61g25+Rt/xln7wX98Lot0DdKrEhFSNdbTO+IVUsIako8xxNQirsdBxoNCOZHJZThvif",
+	"d4I4d8sRyZkxRqi9O7aJwJhhlpjDJDHTBI8uTnPW2hrxGGsJoL8h4WJWIkCEYfRM6AJ0rhQb8qVY/U8B",
+	"iYflGXzkgjuBOqNjM70ZNVKh4lbQ+QNkGDYUp4qkw+oXrLH8pKFkywG0UgfxZRbuAQjMB5yyMaULUJ+M",
+	"YId5nIddZczqvvnmm+/N5N/fnmLCHkFvoOCCkZFNjKc5yfiYa9UnJ8J91gGvuqYyrrUhfOcDgGKhSEWV",
+	"2ValPP/vb7+p2ncKKiRqUspNGUJlwLNAHczYkE+r7+PYFFFRzCNaenLRTJj5eEcl+8SVPiIvDl/Aa+8s",
+	"dRLFIL0bL4vZ5xPbQRIo+oi8hGtC9FB8/Mff/p4eu1tss7GrKjlQBPHaVljs3l52R2kOhyvy4vAZKq8v",
+	"Dr+xpA4hFpn73i6227QZWjCW2WbAOR8ym67IMyY0H3HDe3snM2NBHjzvH1Y8I/ibYV3ldEqLBaDoOjAo",
+	"jzvlaNQDoFR9l8yl9ViDts9i79axIx/I6T2zer+gM9476n3TfwZzMRoA8MmnWE8Dki6mkCLMIB4zH41Y",
+	"4Xqzt2DhF2yGmONgh1kMfOz15aA2oPbMyUK8kDcaNC/oyp1SrQs+KDVTqW+sZ0E8ELRhIUssZMMqtibY",
+	"C14uJS34xgyS9IU9c5wfEUblv+cz6JhwJ3y4xeZv9XKuNH4aNqugU6bBrG1BBKweeWrUvxtNNet9Tro9",
+	"XCFkdXreQmd0evakEgOdh5flBnPnY0F1WXR+4ZZ90l2ffctF53HfYyPJDk9bzbPDkxfG9gNwR5ePDPfk",
+	"+eEhlq4LbS3/QNg+/avN3UBVrVNPTlC3QcZH+o3ZFtKu7A0esnZWfGg/16euvfDnGp8xYs4OlxDBAOoD",
+	"Lg4AtY6xPSqS/s9Gv0Qd5wATkxzWuxnSso6nARIeGA0tgWypMCMDeAWg+ENND83zgK1VqP62VWY5u5Vp",
+	"gmFrwMEYo/8ShDm06EzsYoJ+I5ZbgAZi2/zDu81unGG+pPmthukHAhHb/kGozore+URCOBu27NjB6mfI",
+	"u2ZMZJCXLmqQMuG4XjHIc2eDama0I4d2hbwfWhhbq0TBRokWVhUM7jmWdQ+4RgpxMnGPcKae3rCcDR3H",
+	"+7xHgn9Z5vc2fzZC8T5ZIJOCJb4Z24SKLIe65VJkErzXj78HJ9W+YTTXkpGFxOh0G3zDg/p9sIWKPPv8",
+	"1EwYTe5NZMj5K2A78av0rtTK1m7DpQrJ33WUNwqfNWmJ4mKI2d5z75Mz1wTlsm0lWF0NkTlD+ajqRMFy",
+	"xe4EHaJkh/Az3l6r13mihSR4OrWgU2YwMGmhhc+MiT55JxVCY42wzY8hesA44johxlrP70Rqdo0OcgZ5",
+	"VekxVoViFQn17cqNdQIQdETP+RDSzEr7hwpQs35XzO9A5CdwRr09EnqQKL6K0KvM7MdTtPkknrG7QubQ",
+	"A9renqYRyDjQEuv7Cj8H3Gef0vIUpxLZVMj5A3OmkphGToAODXx2F7sM33ejDxY48LayE11Brdr3lbdd",
+	"vS2A16laXyU70b+Jv4OosqA/zMl7lFl9SFcn1D45QHwpsNhhxDvhX4aLjALZ82J464kiKXZdwlY8yqmB",
+	"aezWwStt2nQDI9KMmh65xVl7G+yc8Cv+gXrDWkVGlOfQSozfs8SsDcwLohczZEa+Es4sEe3V5E7wDOF9",
+	"fyktapPyzd1wPeD8+aVkxaKy4waLXui/wuBRRcfOh2vm3kO/PyrKsXbzfxgVfxgVO2aT4CLuYlk4b/Tj",
+	"OeNrmWcBYwQNQBb+Fm7LIwvbdzKuDb22EPO2J7/T7B3bQq0I/BVWN7J6vLMsprS4V5UVYvSUPGOFC9Aq",
+	"zWYxnmYm1aZu7+QQsbc/jIsnWGc1+9TR8dNtqovPfgRTy2wfy3ZBPW9pce91cEXMBqOKadQ6oIGV9GMl",
+	"gA9ndyIsD3cfp60T9P9VFpatOTbL75N31tizcw4RRNEm7EeoBn75w07bgC5sU4Ld2mjGNmvVZscMd3jv",
+	"qmybEova2hwxdVz3Cqfk7GZPaebBGzbiy8k2lmxj45c8RruzjU9E3YmDOwlxfsNIwISMOXKMxPCuHMP3",
+	"486bBBzHlAR+niBn5MXh9/217pnfmKhwEyz4rJDzXXtSNiKq1qv5tJZZ33pRvZe+3mN9jzscfuiWT1kO",
+	"2uTyhkNYtlYf4OvQzHwTUDKc43V3Xl27+U9UozTBWXS8cPk36svf+lDc7vDGBy7Yrpd9pVz+J7ygToQ+",
+	"5nKWNj23/SLCE2vse4gEHkwpzwnNsoIpm8UKBfJWkxcVYg4C9Nk2Of0WQ5wOsdNsdQRNqLKIvd2iz1if",
+	"aQVBhg6JhKQ2CdL8E/bM/MPM2vw/zNP8w0ad07apYs6KzcyKzvdZy3zbRzvfeKylItW2BtGxj0K/8PCD",
+	"3QBDml992f2LWm71vd+VxW7uThdj3baZ35nEmC8RfltEEG53hE1gf2fgEeyBiRWpBHD3zSP2BqnUQmIY",
+	"VZ44DFyP7QQNqScMatbgJy4G8lMY2TjGPCGqKQQGBEnRMDozH0kT8+ud4FmQyQG+WieJYTyj+A1zbmYF",
+	"9j+i5lqJmV5QpQ9guINzBGuCJmdS5AsHZwUTmnKloP/MnRjK6RRb/5mPYkhvhM2cMYVGSYftmBktfIig",
+	"IbaljhHbQ2aTlJUuGJ1CghCkw2go6DAUf+ReI1Swecw/ge+e4Yl0YMrcQxjZ/hNmDYphFizcSszsr65l",
+	"bW/aWNDzGAtaf5M0+6SRnA5wIfWr1BwwKk7xxR35tVz/OqTBwcKC9h5AlhVzu+wui/3DGvcWpvC3WaBv",
+	"2T4VkbcsbtZjOG5I83wnPOZE3YPqZSwqHu6QS89cu0VPQwz9WaljPVQyd8+CvE6PugNlaoapKB+sBA/h",
+	"JWOZqhLFjh28ukNU91l+1rCL3DFkQwHkzD78gG74U/jYBq7A1ed141DgdxAQw9w0KdgTRWbVbmx41m0m",
+	"33JrNkgUnfhSgiotkSguxjmr211qIueqH83wapqNDS4ZU0YQI7DG7jqlw4efqvBCww4lyw1K4jMIUfYi",
+	"k9igv160K0r8owVi0jxq2RbXpsOyl5k5VhyFJrQykhsr5Gx6q2DHNiNCW9GsWZ5jRmibbolBzC+5kzD5",
+	"/X0ylnXlEsMVc3gAsDNte4LPfKkpniKghu3t55LGv5gd4j4/2Ls90iz0og+Gokurg1NHy0CzlZaI+b+Y",
+	"vq5CWIhWE1Pki7cWmro2z2a933KbkN+XzRSyli6mU02+7MyAqo3aaj3VZdsmgvBpwXSxWBmiGskCHdEj",
+	"60DxyOSQJZJX+Y2YfikLly9iY5y6oEJh1lrAVOvkBnqUxbG6E1DOiUmZEJxICM2VtKBfYB0piU6ceY0V",
+	"29T1PnnlEIgxVRKxt4TGOlH4rgVXAPSfO3ENadvcNrrCnjg25cOlvCGUaSAAzKBZacQFQGLHo7i6WCw7",
+	"j/cRzdXF4qrIWAHDfvGAri44y05AoV0Z0/Wk4zcPC3cff1tujAmLMTwz5CaXo+6JrF+PdYG88HC/VGCg",
+	"NTcteGZ3Uby6tuuDhhE/f2cutLW7f/lsAv61O5//W3rPwE0OFIqx4MQZcILNiTmVzCWgYtE9/uDcuAc8",
+	"SyshW8Ph87VJmt5Dpjlgqd0JrBxBz4zbXDI2tq0vM8UfHRo6DO1U1qo8HSEAbc0xR++brYjDnl4eQ/1O",
+	"BHmvBTPLgERzNu8TW+CqmNY5y2rKA5bVYXs/ZNrgtBosLOTRcdAatuL1SvM8vxNyzrKk8dOUZsAM+sTI",
+	"U5cmE7DWRswFK9BwxRXkAaYJNEDpuLoTcjQyC89YzhA9APpl+izfLmz7a7rZe4ng3GA9XP07j+Ojtp9E",
+	"u6l9jm4QWdh0KNsOfcLgvAsANzshdhg8TqWhr6SwL1lCBK8iV/oYtQ3zYMZthQVQDThCIffbEvtIFmOp",
+	"NROGaLBdM1oGhrOBgxIa/MkRyfmIxY37a7e+vQpWeNNogu1RYLtDO1M5ddXExKFwFGVICNZHsUbN9O1N",
+	"WiN61/DEpsLgqzISfLvqNcYBdgDZ1Qmht2KAffeCg8EtXy14W2FAXRtmWtgaKnMXAI4S9PazeitzIy28",
+	"VWs46oQrLQsABeSRCDjiWl5jsvJeNOAyZyEQVxcN+NlOv97GvLFSxUhAWWDSXgBidHZLx22D28eewjOf",
+	"k96FHPqev6ue98/ZCT3O+woHZ4uBu9Aay3glA8xDXodGCbyC+up96wHKcpmScBRPSbUDfbGatMeAEv34",
+	"PXkFU9hiT5JWOyK+nsMvR6C+KGPCaI6NJg0DqBrFb024n3dmiXTd7kfZGUk8DGREMR1abQMzJjPPbo49",
+	"yISr6yBjiwHqcSZcNajTaW0RabMM1KMI3In0fHTwlurhJG3Gi57/KakOTNOx7QCEmeW2OJ+8ePY8WqMG",
+	"qMKW3tbGbVNzhh5+wg2tXVjfEDbytGgM1y2g5iiMhmu/DoFw+HsSCDu5V0DU9mo9UQFJb8/qn9pGAzs2",
+	"yt3OPVEuSxtQ+MChiI0NcGMbtuKy/MCnf3OG+1UQwCvcjEeL96eI4bjr3MtiahFS0NfC5sfo8EXtE90M",
+	"1sXhiYBbiGpDI2BCCmIBJrvRBz78B3kAZozYDXUUbCjFkO+eQNS9Iqc5H96/kaXCmm9M1WiBtBGZox1u",
+	"dExUeGRZqBDmxXIZhF5KCDjSKJnSYswFoqXPrY8KnFrG5BmYb5fCYlO+k0qPC6bI3PUZpcMJRJHBc2oo",
+	"s+8gjKB/4wPHmnUIbfy1hLjPHBKz1ETOCVV3YsqV4mJ8TKi6t15zch3gZGLVcAfXlj2JLgrAGzknI1qY",
+	"BeZS3kMheWJ7ftV2CxswGMOxLWwImxyPFz5/EWJcfvenNT2c9mrO293hrd64N5iotSDmbaOu7aTiG4aq",
+	"pLArPnYaHqvb3lOrUrXfxnXFag1PXXhRd+9Nfy0LUIbntpunw0qs2scF0K42U14F+Ino+TNMW0m8X1Pw",
+	"z/uxwHX8wbqyR5TnykYQE+IRaeFqgJ8a/dtNraGO/NDmE/5DKoBUsMdlCTZSLdcqH+qEVwNRjPsGIPtO",
+	"1zEVIUQLkGsJ4aOqCZTtARVzF9zYL3XxGFxKF2FB0FuEI1x4d0Sw7TdMH5wiZuOazb9h2j74iBOwMJS9",
+	"o59+rjnvwVdd6m45cVQsJJSot/oiWjdrd4RupnzeymChMBqaBnBBzOkmLlvb5VeC5rbrfTxR92TS+Pym",
+	"expngS9tgqij4qQKdlhKrrcaJkNaQB4++VBIMfZZj8oGHBE001a4MAWYlh5Q48Xhs/6dOIF4hjLaEM2r",
+	"+KAHkTSLNBqJltBU5oi8eP69zUqHZIIDGCCKt4G+3JBKdm+9nxYMgA5prr6inNRVF5ALFyHeLEfV0U7A",
+	"EJ/mXNyvwjpzneR8e+cRpJArkv5LSqxaa8ZwYGAQ/C1nscK0jLHphfncfs7RDG3ByH9vxygFptvBTm5z",
+	"lhqBneOHiPnhyACyKoeS5HKMKcVVFN21OISE81rDJxR6Sbd0csX0+9mejvkGxv7qT/gtvQ+RPKG2iCuN",
+	"KsnmJ4xx0Lb49oltNff88NCeZYVdjD8dE8UYSTM2M0apGHKmEOQ4BRdxunxfjXR2GeL7E842f7yt7iWo",
+	"cVILpdl0Z8lGOj7+xrFnKLJYHXy+xUd+19Hnqqn5mvAz7kfiUXGxVBtlyO7C0viVSFzaHkd7dV+b3nSu",
+	"FaIjO6feQD6wAI7nibKVbF4agvCDaj3ghq65Y0yBwU7u++GHl2xuG8V/2Ti0TTcPvr18gbECySfyuZ60",
+	"OwwVa7uznc+/urORYHFTY3mQ98HZdYn/4op3GAC+hklss9KtUx+N7F/N0d7DE79rhuY7h6/hZ7AZO+Nb",
+	"MBrAiNWQA4Jjxc3fnH+5arLKJmi26+fQ5q+hbKK5C10kMaMNy2RjTAx6pO+Nh2EH9i/LwqpvLl9kUIB/",
+	"rwk0JR5VV5ryl35t/szqClUbafB0l3GXGSkFKdhQFrYcHPIeayqxa2C0GoEIp+UJsQtDhonsIyFnwz1u",
+	"94HFl3P49VP57rJtNt7L3SXbYFjaWEpsDW23EO6QCjJgviuD9/ULWWDzLV+sbRZxZE1mx673mXhjCeuf",
+	"OPHGrBC7uH3ZlJt1V+rrCJ7YavZHioPKQ7i7OB26CtVEzkXMjEKlZCLzTNn2/xldAIImZta7OxkU6WNB",
+	"n16lu3jX414DDfCVFtIAP+lO8EXBIjDDGZXOQQYA5flgRiNOtuGh17AqdsZs16gPUT8i6Ol7xaW4ZHP/",
+	"hU6MpEXVWKLFXRTLaHuwcUCKLqdqq5RWW3SuM/bv26gLmz6usevcruwOf8r1Fl92SvkT6FQvEeNfrgXl",
+	"fi6AHf23q2nwHTbjfNPV2XmpWrkXK7eS+t1aa3N/uF0IJsx7c8+ttduqluvQO8XIC6zsoQXDZsKuK+9S",
+	"fAdksccdm7YZZSGFdmGWbj77MM2229B2C611bYdf+Abslu53Z79ttuF7r5moUssRPn9ltURC2Kchm2mP",
+	"OWG39YikZZGnCUntrtl4Wa3tdQrX5k4EVRXYk9c33QCz8Z67C9YnkOhq7M1hDk3I55MFwW6HRM25Hk5Y",
+	"VmtVLkejL1SoUZH5P7HJaBf5W1iNv62U20U2Xsb17uTVnoo3PrjeF3NzkSQm7ZsNDKuybZp+LTnT7X/H",
+	"qo6vRih8xQRT1Xzsimb2UvxhMZMNzwIpgDSimNB9ctrOpbk2zNklDFLcdQ++QdU9EqAZuFYbYld0JxqU",
+	"FmHM+MofpLZB/ciuKK1gmhfsAJe26zz1Qk6xEyB2ICSzgimEqYXsAmj9g66cqtUzNbQ5ZS6Zwtcu2wz8",
+	"WMadWYE9WZsZ9wcJreBWhZxhypbdZ9T07NQeT1BSU70ngkIYIYsYZGkIOthjXhjXCTpZoZskeS0LksoH",
+	"VuR0doNgzikWDlmNiwyA6em5JL7bm4ImdLYR350IvmL/bHcNsgSjcERDKiyxEgkcskKBJlNGBWSuRQsi",
+	"YOeWCXkfyYVm8GvbO++LV/LCOrMwiTUC0OOP+Gso5wWDabf3RDO16+txA7G9GgbgAFnqlGbsoJz5uqfE",
+	"tgFDREAzFejYXO9B4jD+jqpM+JwuzIDGhGTTWU41S+6EvzsJGZe0yLC7FJ8yMAwxCCKk9p3mUZUwf5nR",
+	"qgetC5xHVFWuYIqgZ8jYzTG/fgHt4ZYpvabF1tC2wjCsyFVXZBV0YmGWvUN4KbNwd9jrKHJdCZsn1Xq6",
+	"76+YgtU7+unnz8mvPpPX/OfP5sHiwZFuWeS9o95TOuNPH54Bmdr5RBVRC03i2qTXAH5Vr6XjB3rzEOgh",
+	"0EhnTM5yRjJpCR7xckL83viIrGANmh/LPnl/faESYnnJE/JA89JWutZZAN6QecER9wr7HhSMZv0l7OfY",
+	"52890UOfCAgXuXuLoG7g5wCB5bDZtHTUVF9jHUks0jKEzTHGOKO+6BFwMqDFczWOxcFfHuCNnDvDADHp",
+	"AFBOcjHuL0Ftx3Za1qq/wncsPcX3xx7sfCKxdhfrCYLXMTIUf/meLQBRdVbIcUGnIZHZrML4TF0bbkNa",
+	"IR1BQ43PP3/+vwEAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"tocsin/api"
 	"tocsin/internal/postgres/pgq"
@@ -31,7 +30,7 @@ func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlem
 		return nil
 	}
 	err := q.SlackMessageAdd(ctx, pgq.SlackMessageAddParams{
-		AlertID: m.AlertID, WebhookID: settlement.WebhookID, NotificationID: pgtype.UUID{Bytes: settlement.NotificationID, Valid: true},
+		AlertID: m.AlertID, WebhookID: settlement.WebhookID, NotificationID: &settlement.NotificationID,
 		Reason: string(m.Reason), Channel: m.Channel, Ts: m.TS, Shown: string(m.Shown),
 	})
 	if err != nil {

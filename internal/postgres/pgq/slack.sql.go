@@ -9,7 +9,6 @@ import (
 	"context"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgtype"
 	"time"
 )
 
@@ -35,7 +34,7 @@ type SlackMessageAddParams struct {
 	Shown          string
 	AlertID        uuid.UUID
 	WebhookID      uuid.UUID
-	NotificationID pgtype.UUID
+	NotificationID *uuid.UUID
 	Reason         string
 	Channel        string
 	Ts             string
@@ -144,7 +143,7 @@ with due as (
     returning u.message_id, u.generation, u.attempts, u.claim_token
 )
 select c.message_id, c.generation, c.attempts, c.claim_token::bigint as claim_token,
-       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.slack_channel, w.updates_held_until, w.former_secret_until
+       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until
 from claimed c
 join slack_message m using (message_id)
 join alert a on a.alert_id = m.alert_id
@@ -234,6 +233,7 @@ func (q *Queries) SlackUpdateClaim(ctx context.Context, arg SlackUpdateClaimPara
 			&i.Webhook.UpdatedAt,
 			&i.Webhook.DeletedAt,
 			&i.Webhook.Operators,
+			&i.Webhook.DigestAbove,
 			&i.Webhook.SlackChannel,
 			&i.Webhook.UpdatesHeldUntil,
 			&i.Webhook.FormerSecretUntil,
@@ -356,7 +356,7 @@ func (q *Queries) SlackUpdatesHold(ctx context.Context, arg SlackUpdatesHoldPara
 }
 
 const slackWebhook = `-- name: SlackWebhook :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, slack_channel, updates_held_until, former_secret_until from webhook where webhook_id = $1 and deleted_at is null and slack_channel <> ''
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until from webhook where webhook_id = $1 and deleted_at is null and slack_channel <> ''
 `
 
 // Finds a webhook before it is known whose it is. Only what proves a request is
@@ -384,6 +384,7 @@ func (q *Queries) SlackWebhook(ctx context.Context, webhookID uuid.UUID) (Webhoo
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.Operators,
+		&i.DigestAbove,
 		&i.SlackChannel,
 		&i.UpdatesHeldUntil,
 		&i.FormerSecretUntil,
