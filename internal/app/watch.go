@@ -53,7 +53,12 @@ func (w *watch) run(ctx context.Context) {
 		case <-ticker.C:
 		}
 		// A pass of another replica that is nearly as old as that was this one's.
-		_, err := w.store.Pass(ctx, w.every/2, w.pass)
+		_, err := w.store.Pass(ctx, w.every/2, func(ctx context.Context, after uuid.UUID) (postgres.ReconcilePass, error) {
+			began := time.Now()
+			pass, err := w.pass(ctx, after)
+			pass.Took = time.Since(began)
+			return pass, err
+		})
 		if err != nil && ctx.Err() == nil {
 			w.logger.WarnContext(ctx, "exchanges not compared with alerts", slog.Any("error", err))
 		}

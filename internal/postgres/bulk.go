@@ -11,8 +11,8 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/api"
-	"tocsin/internal/fault"
 	"tocsin/evaluator"
+	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 )
 

@@ -87,6 +87,8 @@ func (s *Reconciliation) AlertsEnded(ctx context.Context, rule uuid.UUID, fromNS
 // ReconcilePass is what a pass over rules found.
 type ReconcilePass struct {
 	Rules, Missing int64
+	// Took is how long the pass lasted.
+	Took time.Duration
 	// Next is the rule after which the next pass begins; [uuid.Nil] ends the round.
 	Next uuid.UUID
 }
@@ -118,13 +120,12 @@ func (s *Reconciliation) Pass(ctx context.Context, every time.Duration, pass fun
 	case err != nil:
 		return false, fmt.Errorf("read last pass: %w", err)
 	}
-	began := time.Now()
 	done, err := pass(ctx, after)
 	if err != nil {
 		return true, err
 	}
 	if err := q.ReconcileDone(ctx, pgq.ReconcileDoneParams{
-		Rules: done.Rules, Missing: done.Missing, NextAfter: done.Next, Whole: done.Next == uuid.Nil, Took: time.Since(began),
+		Rules: done.Rules, Missing: done.Missing, NextAfter: done.Next, Whole: done.Next == uuid.Nil, Took: done.Took,
 	}); err != nil {
 		return true, fmt.Errorf("store pass: %w", err)
 	}

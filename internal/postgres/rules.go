@@ -13,8 +13,8 @@ import (
 
 	"tocsin/api"
 	"tocsin/cursor"
-	"tocsin/internal/fault"
 	"tocsin/evaluator"
+	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/rules"
 )

@@ -108,18 +108,18 @@ func (q *Queries) KeysWithoutAlert(ctx context.Context, arg KeysWithoutAlertPara
 }
 
 const reconcileDone = `-- name: ReconcileDone :exec
-insert into reconciliation as r (at, rules, missing, next_after, round_rules, round_missing, whole_since)
+insert into reconciliation as r (at, rules, missing, next_after, round_rules, round_missing, round_began_at, whole_since)
 values (now(), $1::bigint, $2::bigint, $3::uuid,
         case when $4::boolean then 0 else $1::bigint end, case when $4::boolean then 0 else $2::bigint end,
-        case when $4::boolean then now() end)
+        case when not $4::boolean then now() - $5::interval end, case when $4::boolean then now() - $5::interval end)
 on conflict (only_row) do update
 set at = now(), next_after = $3::uuid,
     rules = case when $4::boolean then r.round_rules + $1::bigint else greatest(r.rules, r.round_rules + $1::bigint) end,
     missing = case when $4::boolean then r.round_missing + $2::bigint else greatest(r.missing, r.round_missing + $2::bigint) end,
     round_rules = case when $4::boolean then 0 else r.round_rules + $1::bigint end,
     round_missing = case when $4::boolean then 0 else r.round_missing + $2::bigint end,
-    round_began_at = case when $4::boolean then now() else r.round_began_at end,
-    whole_since = case when $4::boolean then r.round_began_at else r.whole_since end
+    round_began_at = case when not $4::boolean then coalesce(r.round_began_at, now() - $5::interval) end,
+    whole_since = case when $4::boolean then coalesce(r.round_began_at, now() - $5::interval) else r.whole_since end
 `
 
 type ReconcileDoneParams struct {
@@ -127,6 +127,7 @@ type ReconcileDoneParams struct {
 	Missing   int64
 	NextAfter uuid.UUID
 	Whole     bool
+	Took      time.Duration
 }
 
 // Stores a pass. One after which nothing is left ends a round.
@@ -136,6 +137,7 @@ func (q *Queries) ReconcileDone(ctx context.Context, arg ReconcileDoneParams) er
 		arg.Missing,
 		arg.NextAfter,
 		arg.Whole,
+		arg.Took,
 	)
 	return err
 }
