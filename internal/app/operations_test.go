@@ -222,9 +222,9 @@ func (s *stage) tries() map[string]func() try {
 		"disableWebhook":      func() try { return try{path: someWebhook() + "/disable"} },
 		"testWebhook":         func() try { return try{path: someWebhook() + "/test"} },
 		"deleteWebhook":       func() try { return try{path: someWebhook()} },
-		"acknowledgeAlerts": func() try { return try{path: "/alerts/acknowledge", body: map[string]any{"ids": []string{s.alert()}}} },
-		"resolveAlerts":     func() try { return try{path: "/alerts/resolve", body: map[string]any{"ids": []string{s.alert()}}} },
-		"readAlerts":        func() try { return try{path: "/alerts/read", body: map[string]any{"ids": []string{s.alert()}}} },
+		"acknowledgeAlerts":   func() try { return try{path: "/alerts/acknowledge", body: map[string]any{"ids": []string{s.alert()}}} },
+		"resolveAlerts":       func() try { return try{path: "/alerts/resolve", body: map[string]any{"ids": []string{s.alert()}}} },
+		"readAlerts":          func() try { return try{path: "/alerts/read", body: map[string]any{"ids": []string{s.alert()}}} },
 		"undoAlertAction": func() try {
 			done := s.admin.must(http.StatusOK, http.MethodPost, "/alerts/acknowledge", map[string]any{"ids": []string{s.alert()}})
 			return try{path: "/alerts/actions/" + done.text("actionId") + "/undo"}

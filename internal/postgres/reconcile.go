@@ -53,6 +53,7 @@ func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uui
 	if rule.Former, err = erasOf(row.Former); err != nil {
 		return rules.Rule{}, nil, err
 	}
+	rule.SweptBeforeNS = row.SweptBeforeNs
 	if row.Cursor == nil {
 		return rule, nil, nil
 	}
@@ -145,6 +146,8 @@ type Gauges struct {
 	// ReconciledAt is when the last pass was, ReconciledSince since when every rule
 	// has been compared, in seconds since the Unix epoch; 0 before the first.
 	ReconciledAt, ReconciledSince float64
+	// SweptAt is when a sweep last came to its end, in the same way.
+	SweptAt float64
 }
 
 // Gauges measures.
@@ -156,6 +159,7 @@ func (s *Reconciliation) Gauges(ctx context.Context) (Gauges, error) {
 	g := Gauges{
 		OutboxDepth: row.OutboxDepth, OutboxOldest: time.Duration(row.OutboxOldestSeconds * float64(time.Second)),
 		Missing: row.Missing, ReconciledRules: row.ReconciledRules, ReconciledAt: row.ReconciledAt, ReconciledSince: row.ReconciledSince,
+		SweptAt: row.SweptAt,
 	}
 	// A cursor that cannot be read is told by its rule's problem.
 	if at, err := cursor.Decode(row.Slowest); err == nil {
