@@ -5,6 +5,7 @@ package stack_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -98,6 +99,42 @@ func firing(t *testing.T, url string) int {
 	return int(number)
 }
 
+// pressInSlack acknowledges a message of the demo's bot in the Slack look-alike, as soon as there is one.
+func pressInSlack(t *testing.T, d *devstack) {
+	t.Helper()
+	_, rest, _ := strings.Cut(d.stderr.text(), "Slack look-alike on ")
+	address, _, _ := strings.Cut(rest, "\n")
+	ask := func(method, path, body string) (int, []byte) {
+		request, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		content, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, content
+	}
+	var list struct {
+		Messages []struct {
+			ID int64 `json:"id"`
+		} `json:"messages"`
+	}
+	eventually(t, "the bot posts a message", func() bool {
+		_, content := ask(http.MethodGet, "/api/messages?hook=api/C0ORDERS&accepted=true", "")
+		return json.Unmarshal(content, &list) == nil && len(list.Messages) > 0
+	})
+	press := fmt.Sprintf(`{"message":%d,"action":"tocsin_acknowledge"}`, list.Messages[0].ID)
+	if status, content := ask(http.MethodPost, "/control/press", press); status != http.StatusNoContent {
+		t.Errorf("press: %d %s", status, content)
+	}
+}
+
 // pids are the processes of a running up: Postgres, tocsin, and ClickHouse.
 func pids(t *testing.T, d *devstack, dir string) map[string]int {
 	t.Helper()
@@ -145,6 +182,10 @@ func TestUp(t *testing.T) {
 		t.Fatalf("seeded %d rules and %d webhooks", rules, webhooks)
 	}
 	eventually(t, "a failure of the demo traffic fires", func() bool { return firing(t, url) > 0 })
+	pressInSlack(t, d)
+	eventually(t, "what was pressed in the Slack look-alike is acknowledged", func() bool {
+		return count(t, url, "/alerts?state=ACKNOWLEDGED") == 1
+	})
 	if info, err := os.Stat(filepath.Join(dir, "encryption.key")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("encryption key: %v, %v", info, err)
 	}
