@@ -109,6 +109,51 @@ func (e GroupAlertsParamsBy) Valid() bool {
 	}
 }
 
+// Defines values for SearchExchangesParamsStatus.
+const (
+	SearchExchangesParamsStatusCOMPLETED SearchExchangesParamsStatus = "COMPLETED"
+	SearchExchangesParamsStatusFAILED    SearchExchangesParamsStatus = "FAILED"
+)
+
+// Valid indicates whether the value is a known member of the SearchExchangesParamsStatus enum.
+func (e SearchExchangesParamsStatus) Valid() bool {
+	switch e {
+	case SearchExchangesParamsStatusCOMPLETED:
+		return true
+	case SearchExchangesParamsStatusFAILED:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListExchangeFacetsParamsField.
+const (
+	ListExchangeFacetsParamsFieldApplication ListExchangeFacetsParamsField = "application"
+	ListExchangeFacetsParamsFieldAttribute   ListExchangeFacetsParamsField = "attribute"
+	ListExchangeFacetsParamsFieldEnvironment ListExchangeFacetsParamsField = "environment"
+	ListExchangeFacetsParamsFieldErrorType   ListExchangeFacetsParamsField = "errorType"
+	ListExchangeFacetsParamsFieldRoute       ListExchangeFacetsParamsField = "route"
+)
+
+// Valid indicates whether the value is a known member of the ListExchangeFacetsParamsField enum.
+func (e ListExchangeFacetsParamsField) Valid() bool {
+	switch e {
+	case ListExchangeFacetsParamsFieldApplication:
+		return true
+	case ListExchangeFacetsParamsFieldAttribute:
+		return true
+	case ListExchangeFacetsParamsFieldEnvironment:
+		return true
+	case ListExchangeFacetsParamsFieldErrorType:
+		return true
+	case ListExchangeFacetsParamsFieldRoute:
+		return true
+	default:
+		return false
+	}
+}
+
 // Alert defines model for Alert.
 type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
@@ -360,8 +405,34 @@ type Exchange struct {
 	Status    ExchangeStatus `json:"status"`
 }
 
+// ExchangePage defines model for ExchangePage.
+type ExchangePage struct {
+	Items      []Exchange `json:"items"`
+	NextCursor *string    `json:"nextCursor,omitempty"`
+}
+
+// ExchangeRef Names one exchange.
+type ExchangeRef struct {
+	ExecutionID string `json:"executionId"`
+
+	// StartTime To the nanosecond.
+	StartTime time.Time `json:"startTime"`
+}
+
 // ExchangeStatus defines model for ExchangeStatus.
 type ExchangeStatus = rules.Status
+
+// FacetList defines model for FacetList.
+type FacetList struct {
+	Items []FacetValue `json:"items"`
+}
+
+// FacetValue defines model for FacetValue.
+type FacetValue struct {
+	// Count Rows in which it occurs.
+	Count int64  `json:"count"`
+	Value string `json:"value"`
+}
 
 // FieldError What is wrong with one field.
 type FieldError = fault.Field
@@ -445,6 +516,62 @@ type OutboxStatus struct {
 
 	// OldestAgeSeconds The age of the oldest; absent when nothing is owed.
 	OldestAgeSeconds *float64 `json:"oldestAgeSeconds,omitempty"`
+}
+
+// PreviewLoad What a webhook would have got.
+type PreviewLoad struct {
+	// BusiestMinute The most messages within one minute.
+	BusiestMinute int64 `json:"busiestMinute"`
+
+	// ExceedsRate Whether the busiest minute holds more than the bound lets through, so that messages wait.
+	ExceedsRate   bool  `json:"exceedsRate"`
+	Notifications int64 `json:"notifications"`
+
+	// RatePerSecond The webhook's bound; 0 is none.
+	RatePerSecond float64            `json:"ratePerSecond"`
+	WebhookID     openapi_types.UUID `json:"webhookId"`
+	WebhookName   string             `json:"webhookName"`
+}
+
+// PreviewRequest defines model for PreviewRequest.
+type PreviewRequest struct {
+	// Definition What a person writes of a rule.
+	Definition RuleDefinition `json:"definition"`
+
+	// Hours How many hours to look back.
+	Hours *int `json:"hours,omitempty"`
+}
+
+// PreviewShare defines model for PreviewShare.
+type PreviewShare struct {
+	Alerts int64 `json:"alerts"`
+
+	// Application Empty where alerts are about counts over several.
+	Application string `json:"application"`
+
+	// Route Empty where alerts are about counts over several.
+	Route string `json:"route"`
+}
+
+// PreviewedHeader defines model for PreviewedHeader.
+type PreviewedHeader struct {
+	Masked bool   `json:"masked"`
+	Name   string `json:"name"`
+
+	// Value Absent where it is masked.
+	Value *string `json:"value,omitempty"`
+}
+
+// PreviewedRequest defines model for PreviewedRequest.
+type PreviewedRequest struct {
+	// Body The bytes that would be sent.
+	Body        string            `json:"body"`
+	ContentType string            `json:"contentType"`
+	Headers     []PreviewedHeader `json:"headers"`
+
+	// Host Empty without a webhook.
+	Host   string `json:"host"`
+	Method string `json:"method"`
 }
 
 // Problem Problem details (RFC 9457).
@@ -701,6 +828,35 @@ type RulePage struct {
 	NextCursor *string `json:"nextCursor,omitempty"`
 }
 
+// RulePreview defines model for RulePreview.
+type RulePreview struct {
+	// Alerts Alerts that would have fired.
+	Alerts        int64   `json:"alerts"`
+	BucketSeconds float64 `json:"bucketSeconds"`
+
+	// Buckets Alerts over time, from `from` on.
+	Buckets []int64 `json:"buckets"`
+
+	// CoveredFrom From here on, what is told is complete. It is `from`, unless `truncated`.
+	CoveredFrom time.Time `json:"coveredFrom"`
+	From        time.Time `json:"from"`
+
+	// Newest The newest alerts as they would look, at most 20. Their ids name nothing.
+	Newest []Alert `json:"newest"`
+
+	// Problem Why a title or message is a fallback; absent when none is.
+	Problem *string `json:"problem,omitempty"`
+
+	// Scanned Exchanges that were judged.
+	Scanned int64          `json:"scanned"`
+	Shares  []PreviewShare `json:"shares"`
+	To      time.Time      `json:"to"`
+
+	// Truncated Whether a bound was met. All numbers are then lower bounds.
+	Truncated bool          `json:"truncated"`
+	Webhooks  []PreviewLoad `json:"webhooks"`
+}
+
 // RuleStatus Absent while Postgres cannot be reached.
 type RuleStatus struct {
 	Enabled int64 `json:"enabled"`
@@ -713,6 +869,12 @@ type RuleStatus struct {
 	SlowestRuleID     *openapi_types.UUID `json:"slowestRuleId,omitempty"`
 	SlowestRuleName   *string             `json:"slowestRuleName,omitempty"`
 	Total             int64               `json:"total"`
+}
+
+// RuleTest defines model for RuleTest.
+type RuleTest struct {
+	// Exchange Names one exchange.
+	Exchange *ExchangeRef `json:"exchange,omitempty"`
 }
 
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
@@ -786,6 +948,42 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// TemplatePreview defines model for TemplatePreview.
+type TemplatePreview struct {
+	Message string `json:"message"`
+
+	// Problem Why a text or the body is a fallback with this exchange; absent when none is.
+	Problem *string          `json:"problem,omitempty"`
+	Request PreviewedRequest `json:"request"`
+	Title   string           `json:"title"`
+}
+
+// TemplatePreviewRequest defines model for TemplatePreviewRequest.
+type TemplatePreviewRequest struct {
+	// BodyTemplate In place of the webhook's own; empty means the kind's layout.
+	BodyTemplate *string `json:"bodyTemplate,omitempty"`
+
+	// Exchange Names one exchange.
+	Exchange *ExchangeRef `json:"exchange,omitempty"`
+
+	// FireMode PER_EXCHANGE by default. A preview of COUNT_IN_WINDOW shows a made-up count.
+	FireMode rules.FireMode `json:"fireMode,omitempty"`
+
+	// Kind Without a webhook, the kind of one. generic by default.
+	Kind notify.WebhookKind `json:"kind,omitempty"`
+
+	// MessageTemplate Empty means the default.
+	MessageTemplate string         `json:"messageTemplate,omitempty"`
+	RuleName        string         `json:"ruleName,omitempty"`
+	Severity        rules.Severity `json:"severity,omitempty"`
+
+	// TitleTemplate Empty means the default.
+	TitleTemplate string `json:"titleTemplate,omitempty"`
+
+	// WebhookID The webhook that would be called. Its kind and template count.
+	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
+}
+
 // TestResult What came of a test message.
 type TestResult struct {
 	DurationMs float64 `json:"durationMs"`
@@ -810,6 +1008,11 @@ type TestResult struct {
 
 // TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
 type TestResultVerdict string
+
+// TestResultList defines model for TestResultList.
+type TestResultList struct {
+	Items []TestResult `json:"items"`
+}
 
 // UndoResult defines model for UndoResult.
 type UndoResult struct {
@@ -949,6 +1152,9 @@ type WindowCount struct {
 // Cursor defines model for Cursor.
 type Cursor = string
 
+// Hours defines model for Hours.
+type Hours = int
+
 // ID defines model for ID.
 type ID = openapi_types.UUID
 
@@ -1054,6 +1260,63 @@ type StreamEventsParams struct {
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
+// SearchExchangesParams defines parameters for SearchExchanges.
+type SearchExchangesParams struct {
+	// Environment A name; `*` stands for any run of characters.
+	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// Application A name; `*` stands for any run of characters.
+	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
+
+	// Route A name; `*` stands for any run of characters.
+	Route *[]string `form:"route,omitempty" json:"route,omitempty"`
+
+	// Status Without it, both.
+	Status    *[]SearchExchangesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
+	ErrorType *[]string                      `form:"errorType,omitempty" json:"errorType,omitempty"`
+
+	// Q Text in the error message. Case matters.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
+	// From The earliest start. Without it, 24 hours before `to`.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The latest start, exclusive. Without it, now. At most 31 days after `from`.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// SearchExchangesParamsStatus defines parameters for SearchExchanges.
+type SearchExchangesParamsStatus string
+
+// ListExchangeFacetsParams defines parameters for ListExchangeFacets.
+type ListExchangeFacetsParams struct {
+	Field ListExchangeFacetsParamsField `form:"field" json:"field"`
+
+	// Prefix What values begin with, case ignored.
+	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
+
+	// Environment Restricts to exchanges of it; `*` stands for any run of characters.
+	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// Application Restricts to exchanges of it; `*` stands for any run of characters.
+	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
+
+	// Hours How many hours to look back.
+	Hours *Hours `form:"hours,omitempty" json:"hours,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListExchangeFacetsParamsField defines parameters for ListExchangeFacets.
+type ListExchangeFacetsParamsField string
+
 // ListNotificationsParams defines parameters for ListNotifications.
 type ListNotificationsParams struct {
 	Status    *[]NotificationStatus `form:"status,omitempty" json:"status,omitempty"`
@@ -1079,6 +1342,12 @@ type ListRulesParams struct {
 type UpdateRuleParams struct {
 	// IfMatch The `ETag` of the version that was edited.
 	IfMatch *string `json:"If-Match,omitempty"`
+}
+
+// PreviewRuleParams defines parameters for PreviewRule.
+type PreviewRuleParams struct {
+	// Hours How many hours to look back.
+	Hours *Hours `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
 // ReconcileRuleParams defines parameters for ReconcileRule.
@@ -1114,8 +1383,17 @@ type ResolveAlertsJSONRequestBody = AlertSelection
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
+// PreviewRuleDefinitionJSONRequestBody defines body for PreviewRuleDefinition for application/json ContentType.
+type PreviewRuleDefinitionJSONRequestBody = PreviewRequest
+
 // UpdateRuleJSONRequestBody defines body for UpdateRule for application/json ContentType.
 type UpdateRuleJSONRequestBody = RuleDefinition
+
+// TestRuleJSONRequestBody defines body for TestRule for application/json ContentType.
+type TestRuleJSONRequestBody = RuleTest
+
+// PreviewTemplatesJSONRequestBody defines body for PreviewTemplates for application/json ContentType.
+type PreviewTemplatesJSONRequestBody = TemplatePreviewRequest
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
@@ -1164,6 +1442,12 @@ type ServerInterface interface {
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx echo.Context, params StreamEventsParams) error
+	// SearchExchanges Search exchanges, newest first
+	// (GET /exchanges)
+	SearchExchanges(ctx echo.Context, params SearchExchangesParams) error
+	// ListExchangeFacets List the values that occur in a field
+	// (GET /exchanges/facets)
+	ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
@@ -1179,6 +1463,9 @@ type ServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx echo.Context) error
+	// PreviewRuleDefinition Tell what a definition would have raised
+	// (POST /rules/preview)
+	PreviewRuleDefinition(ctx echo.Context) error
 	// DeleteRule Delete a rule
 	// (DELETE /rules/{id})
 	DeleteRule(ctx echo.Context, id ID) error
@@ -1191,18 +1478,30 @@ type ServerInterface interface {
 	// DisableRule Disable a rule
 	// (POST /rules/{id}/disable)
 	DisableRule(ctx echo.Context, id ID) error
+	// DuplicateRule Duplicate a rule
+	// (POST /rules/{id}/duplicate)
+	DuplicateRule(ctx echo.Context, id ID) error
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx echo.Context, id ID) error
+	// PreviewRule Tell what a rule would have raised
+	// (POST /rules/{id}/preview)
+	PreviewRule(ctx echo.Context, id ID, params PreviewRuleParams) error
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	// (POST /rules/{id}/reconcile)
 	ReconcileRule(ctx echo.Context, id ID, params ReconcileRuleParams) error
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx echo.Context, id ID) error
+	// TestRule Send a test notification to a rule's webhooks
+	// (POST /rules/{id}/test)
+	TestRule(ctx echo.Context, id ID) error
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
+	// PreviewTemplates Show the message that templates make
+	// (POST /templates/preview)
+	PreviewTemplates(ctx echo.Context) error
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx echo.Context, params ListWebhooksParams) error
@@ -1568,6 +1867,140 @@ func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 	return err
 }
 
+// SearchExchanges converts echo context to params.
+func (w *ServerInterfaceWrapper) SearchExchanges(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params SearchExchangesParams
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", ctx.QueryParams(), &params.Environment, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter environment: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Optional query parameter "status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "status", ctx.QueryParams(), &params.Status, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter status: %s", err))
+	}
+
+	// ------------- Optional query parameter "errorType" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "errorType", ctx.QueryParams(), &params.ErrorType, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter errorType: %s", err))
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SearchExchanges(ctx, params)
+	return err
+}
+
+// ListExchangeFacets converts echo context to params.
+func (w *ServerInterfaceWrapper) ListExchangeFacets(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListExchangeFacetsParams
+	// ------------- Required query parameter "field" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "field", ctx.QueryParams(), &params.Field, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter field: %s", err))
+	}
+
+	// ------------- Optional query parameter "prefix" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "prefix", ctx.QueryParams(), &params.Prefix, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", ctx.QueryParams(), &params.Environment, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter environment: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "hours" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", ctx.QueryParams(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter hours: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListExchangeFacets(ctx, params)
+	return err
+}
+
 // ListNotifications converts echo context to params.
 func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	var err error
@@ -1666,6 +2099,15 @@ func (w *ServerInterfaceWrapper) CreateRule(ctx echo.Context) error {
 	return err
 }
 
+// PreviewRuleDefinition converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewRuleDefinition(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewRuleDefinition(ctx)
+	return err
+}
+
 // DeleteRule converts echo context to params.
 func (w *ServerInterfaceWrapper) DeleteRule(ctx echo.Context) error {
 	var err error
@@ -1750,6 +2192,22 @@ func (w *ServerInterfaceWrapper) DisableRule(ctx echo.Context) error {
 	return err
 }
 
+// DuplicateRule converts echo context to params.
+func (w *ServerInterfaceWrapper) DuplicateRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DuplicateRule(ctx, id)
+	return err
+}
+
 // EnableRule converts echo context to params.
 func (w *ServerInterfaceWrapper) EnableRule(ctx echo.Context) error {
 	var err error
@@ -1763,6 +2221,31 @@ func (w *ServerInterfaceWrapper) EnableRule(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.EnableRule(ctx, id)
+	return err
+}
+
+// PreviewRule converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PreviewRuleParams
+	// ------------- Optional query parameter "hours" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", ctx.QueryParams(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter hours: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewRule(ctx, id, params)
 	return err
 }
 
@@ -1807,12 +2290,37 @@ func (w *ServerInterfaceWrapper) RetryRule(ctx echo.Context) error {
 	return err
 }
 
+// TestRule converts echo context to params.
+func (w *ServerInterfaceWrapper) TestRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestRule(ctx, id)
+	return err
+}
+
 // GetStatus converts echo context to params.
 func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetStatus(ctx)
+	return err
+}
+
+// PreviewTemplates converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewTemplates(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewTemplates(ctx)
 	return err
 }
 
@@ -2053,6 +2561,10 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/rules/:id/enable", wrapper.EnableRule, options.OperationMiddlewares["enableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/disable", wrapper.DisableRule, options.OperationMiddlewares["disableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/retry", wrapper.RetryRule, options.OperationMiddlewares["retryRule"]...)
+	router.POST(options.BaseURL+"/rules/preview", wrapper.PreviewRuleDefinition, options.OperationMiddlewares["previewRuleDefinition"]...)
+	router.POST(options.BaseURL+"/rules/:id/preview", wrapper.PreviewRule, options.OperationMiddlewares["previewRule"]...)
+	router.POST(options.BaseURL+"/rules/:id/duplicate", wrapper.DuplicateRule, options.OperationMiddlewares["duplicateRule"]...)
+	router.POST(options.BaseURL+"/rules/:id/test", wrapper.TestRule, options.OperationMiddlewares["testRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/reconcile", wrapper.ReconcileRule, options.OperationMiddlewares["reconcileRule"]...)
 	router.GET(options.BaseURL+"/webhooks", wrapper.ListWebhooks, options.OperationMiddlewares["listWebhooks"]...)
 	router.POST(options.BaseURL+"/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
@@ -2077,6 +2589,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
+	router.POST(options.BaseURL+"/templates/preview", wrapper.PreviewTemplates, options.OperationMiddlewares["previewTemplates"]...)
+	router.GET(options.BaseURL+"/exchanges", wrapper.SearchExchanges, options.OperationMiddlewares["searchExchanges"]...)
+	router.GET(options.BaseURL+"/exchanges/facets", wrapper.ListExchangeFacets, options.OperationMiddlewares["listExchangeFacets"]...)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/replicas", wrapper.ListReplicas, options.OperationMiddlewares["listReplicas"]...)
@@ -2581,6 +3096,84 @@ func (response StreamEventsdefaultApplicationProblemPlusJSONResponse) VisitStrea
 	return err
 }
 
+type SearchExchangesRequestObject struct {
+	Params SearchExchangesParams
+}
+
+type SearchExchangesResponseObject interface {
+	VisitSearchExchangesResponse(w http.ResponseWriter) error
+}
+
+type SearchExchanges200JSONResponse ExchangePage
+
+func (response SearchExchanges200JSONResponse) VisitSearchExchangesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SearchExchangesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SearchExchangesdefaultApplicationProblemPlusJSONResponse) VisitSearchExchangesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListExchangeFacetsRequestObject struct {
+	Params ListExchangeFacetsParams
+}
+
+type ListExchangeFacetsResponseObject interface {
+	VisitListExchangeFacetsResponse(w http.ResponseWriter) error
+}
+
+type ListExchangeFacets200JSONResponse FacetList
+
+func (response ListExchangeFacets200JSONResponse) VisitListExchangeFacetsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListExchangeFacetsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListExchangeFacetsdefaultApplicationProblemPlusJSONResponse) VisitListExchangeFacetsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListNotificationsRequestObject struct {
 	Params ListNotificationsParams
 }
@@ -2785,6 +3378,45 @@ func (response CreateRuledefaultApplicationProblemPlusJSONResponse) VisitCreateR
 	return err
 }
 
+type PreviewRuleDefinitionRequestObject struct {
+	Body *PreviewRuleDefinitionJSONRequestBody
+}
+
+type PreviewRuleDefinitionResponseObject interface {
+	VisitPreviewRuleDefinitionResponse(w http.ResponseWriter) error
+}
+
+type PreviewRuleDefinition200JSONResponse RulePreview
+
+func (response PreviewRuleDefinition200JSONResponse) VisitPreviewRuleDefinitionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuleDefinitiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewRuleDefinitiondefaultApplicationProblemPlusJSONResponse) VisitPreviewRuleDefinitionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type DeleteRuleRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -2961,6 +3593,55 @@ func (response DisableRuledefaultApplicationProblemPlusJSONResponse) VisitDisabl
 	return err
 }
 
+type DuplicateRuleRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DuplicateRuleResponseObject interface {
+	VisitDuplicateRuleResponse(w http.ResponseWriter) error
+}
+
+type DuplicateRule201ResponseHeaders struct {
+	ETag     string
+	Location string
+}
+
+type DuplicateRule201JSONResponse struct {
+	Body    Rule
+	Headers DuplicateRule201ResponseHeaders
+}
+
+func (response DuplicateRule201JSONResponse) VisitDuplicateRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DuplicateRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DuplicateRuledefaultApplicationProblemPlusJSONResponse) VisitDuplicateRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type EnableRuleRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -2997,6 +3678,46 @@ type EnableRuledefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response EnableRuledefaultApplicationProblemPlusJSONResponse) VisitEnableRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuleRequestObject struct {
+	ID     ID `json:"id"`
+	Params PreviewRuleParams
+}
+
+type PreviewRuleResponseObject interface {
+	VisitPreviewRuleResponse(w http.ResponseWriter) error
+}
+
+type PreviewRule200JSONResponse RulePreview
+
+func (response PreviewRule200JSONResponse) VisitPreviewRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewRuledefaultApplicationProblemPlusJSONResponse) VisitPreviewRuleResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3095,6 +3816,46 @@ func (response RetryRuledefaultApplicationProblemPlusJSONResponse) VisitRetryRul
 	return err
 }
 
+type TestRuleRequestObject struct {
+	ID   ID `json:"id"`
+	Body *TestRuleJSONRequestBody
+}
+
+type TestRuleResponseObject interface {
+	VisitTestRuleResponse(w http.ResponseWriter) error
+}
+
+type TestRule200JSONResponse TestResultList
+
+func (response TestRule200JSONResponse) VisitTestRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TestRuledefaultApplicationProblemPlusJSONResponse) VisitTestRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetStatusRequestObject struct {
 }
 
@@ -3122,6 +3883,45 @@ type GetStatusdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetStatusdefaultApplicationProblemPlusJSONResponse) VisitGetStatusResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewTemplatesRequestObject struct {
+	Body *PreviewTemplatesJSONRequestBody
+}
+
+type PreviewTemplatesResponseObject interface {
+	VisitPreviewTemplatesResponse(w http.ResponseWriter) error
+}
+
+type PreviewTemplates200JSONResponse TemplatePreview
+
+func (response PreviewTemplates200JSONResponse) VisitPreviewTemplatesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewTemplatesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewTemplatesdefaultApplicationProblemPlusJSONResponse) VisitPreviewTemplatesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3616,6 +4416,12 @@ type StrictServerInterface interface {
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
+	// SearchExchanges Search exchanges, newest first
+	// (GET /exchanges)
+	SearchExchanges(ctx context.Context, request SearchExchangesRequestObject) (SearchExchangesResponseObject, error)
+	// ListExchangeFacets List the values that occur in a field
+	// (GET /exchanges/facets)
+	ListExchangeFacets(ctx context.Context, request ListExchangeFacetsRequestObject) (ListExchangeFacetsResponseObject, error)
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
@@ -3631,6 +4437,9 @@ type StrictServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx context.Context, request CreateRuleRequestObject) (CreateRuleResponseObject, error)
+	// PreviewRuleDefinition Tell what a definition would have raised
+	// (POST /rules/preview)
+	PreviewRuleDefinition(ctx context.Context, request PreviewRuleDefinitionRequestObject) (PreviewRuleDefinitionResponseObject, error)
 	// DeleteRule Delete a rule
 	// (DELETE /rules/{id})
 	DeleteRule(ctx context.Context, request DeleteRuleRequestObject) (DeleteRuleResponseObject, error)
@@ -3643,18 +4452,30 @@ type StrictServerInterface interface {
 	// DisableRule Disable a rule
 	// (POST /rules/{id}/disable)
 	DisableRule(ctx context.Context, request DisableRuleRequestObject) (DisableRuleResponseObject, error)
+	// DuplicateRule Duplicate a rule
+	// (POST /rules/{id}/duplicate)
+	DuplicateRule(ctx context.Context, request DuplicateRuleRequestObject) (DuplicateRuleResponseObject, error)
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx context.Context, request EnableRuleRequestObject) (EnableRuleResponseObject, error)
+	// PreviewRule Tell what a rule would have raised
+	// (POST /rules/{id}/preview)
+	PreviewRule(ctx context.Context, request PreviewRuleRequestObject) (PreviewRuleResponseObject, error)
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	// (POST /rules/{id}/reconcile)
 	ReconcileRule(ctx context.Context, request ReconcileRuleRequestObject) (ReconcileRuleResponseObject, error)
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx context.Context, request RetryRuleRequestObject) (RetryRuleResponseObject, error)
+	// TestRule Send a test notification to a rule's webhooks
+	// (POST /rules/{id}/test)
+	TestRule(ctx context.Context, request TestRuleRequestObject) (TestRuleResponseObject, error)
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
+	// PreviewTemplates Show the message that templates make
+	// (POST /templates/preview)
+	PreviewTemplates(ctx context.Context, request PreviewTemplatesRequestObject) (PreviewTemplatesResponseObject, error)
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx context.Context, request ListWebhooksRequestObject) (ListWebhooksResponseObject, error)
@@ -4060,6 +4881,56 @@ func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParam
 	return nil
 }
 
+// SearchExchanges operation middleware
+func (sh *strictHandler) SearchExchanges(ctx echo.Context, params SearchExchangesParams) error {
+	var request SearchExchangesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SearchExchanges(ctx.Request().Context(), request.(SearchExchangesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SearchExchanges")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SearchExchangesResponseObject); ok {
+		return validResponse.VisitSearchExchangesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListExchangeFacets operation middleware
+func (sh *strictHandler) ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error {
+	var request ListExchangeFacetsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListExchangeFacets(ctx.Request().Context(), request.(ListExchangeFacetsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListExchangeFacets")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListExchangeFacetsResponseObject); ok {
+		return validResponse.VisitListExchangeFacetsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // ListNotifications operation middleware
 func (sh *strictHandler) ListNotifications(ctx echo.Context, params ListNotificationsParams) error {
 	var request ListNotificationsRequestObject
@@ -4204,6 +5075,52 @@ func (sh *strictHandler) CreateRule(ctx echo.Context) error {
 	return nil
 }
 
+// PreviewRuleDefinition operation middleware
+func (sh *strictHandler) PreviewRuleDefinition(ctx echo.Context) error {
+	var request PreviewRuleDefinitionRequestObject
+
+	var body PreviewRuleDefinitionJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewRuleDefinition(ctx.Request().Context(), request.(PreviewRuleDefinitionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewRuleDefinition")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewRuleDefinitionResponseObject); ok {
+		return validResponse.VisitPreviewRuleDefinitionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // DeleteRule operation middleware
 func (sh *strictHandler) DeleteRule(ctx echo.Context, id ID) error {
 	var request DeleteRuleRequestObject
@@ -4328,6 +5245,31 @@ func (sh *strictHandler) DisableRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// DuplicateRule operation middleware
+func (sh *strictHandler) DuplicateRule(ctx echo.Context, id ID) error {
+	var request DuplicateRuleRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DuplicateRule(ctx.Request().Context(), request.(DuplicateRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DuplicateRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DuplicateRuleResponseObject); ok {
+		return validResponse.VisitDuplicateRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // EnableRule operation middleware
 func (sh *strictHandler) EnableRule(ctx echo.Context, id ID) error {
 	var request EnableRuleRequestObject
@@ -4347,6 +5289,32 @@ func (sh *strictHandler) EnableRule(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(EnableRuleResponseObject); ok {
 		return validResponse.VisitEnableRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PreviewRule operation middleware
+func (sh *strictHandler) PreviewRule(ctx echo.Context, id ID, params PreviewRuleParams) error {
+	var request PreviewRuleRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewRule(ctx.Request().Context(), request.(PreviewRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewRuleResponseObject); ok {
+		return validResponse.VisitPreviewRuleResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -4404,6 +5372,54 @@ func (sh *strictHandler) RetryRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// TestRule operation middleware
+func (sh *strictHandler) TestRule(ctx echo.Context, id ID) error {
+	var request TestRuleRequestObject
+
+	request.ID = id
+
+	var body TestRuleJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestRule(ctx.Request().Context(), request.(TestRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestRuleResponseObject); ok {
+		return validResponse.VisitTestRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetStatus operation middleware
 func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 	var request GetStatusRequestObject
@@ -4421,6 +5437,52 @@ func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(GetStatusResponseObject); ok {
 		return validResponse.VisitGetStatusResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PreviewTemplates operation middleware
+func (sh *strictHandler) PreviewTemplates(ctx echo.Context) error {
+	var request PreviewTemplatesRequestObject
+
+	var body PreviewTemplatesJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewTemplates(ctx.Request().Context(), request.(PreviewTemplatesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewTemplates")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewTemplatesResponseObject); ok {
+		return validResponse.VisitPreviewTemplatesResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -4750,212 +5812,243 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H39cts4lu+roLRbld27jOKk073d9h+3nMTp+I5j58rOZLbavRFEQhLGFMAmQCuquamap5kHmye5hXMA",
-	"EKRAiVLk7vRWzz/TsUgQHwfn43e+/jZI5aKQggmtBsd/G8wZzVgJ/3l2Q2fm/zOm0pIXmksxOB7czBm5",
-	"Z6XiUiRkKksyPp8+fkt1Oh8PB8mgZL9UvGTZ4FiXFUsGKp2zBTXD6FXBBscDpUsuZoPPn5PBhUwpjtr+",
-	"yIc5KxnRc0YEWxI952JGuNpt/M/JoKAlXTBt1/OyKpUs4ysaC/ZJ4wNjIqfw6YLOGJmwqSxZQqgiXJMl",
-	"VWTG75kwU+Hm5V8qVq4GyUDQhfl6it8I57Wgny6YmOn54PjZ0dFREtmI81fmQRivoHpeD8ezjUueynJB",
-	"9eB4UFXwZGSL+YLr+JJnJaOaKU1EtZiw0qyaCV1ypsiSCs2yrjXmMGY4j4xNaZXrwfG3R4lZL19UC1ht",
-	"Mlhwgf966qfHhWYzVsL8rkS+Oi2KnNeUEPskDR4JP8w1W6jWJj89evYcvuv/sLYxMMlzfPdpcCS0LOnK",
-	"z+stF2x968wvhOas1MpsWVnlTBE9p5rQkpEFo0LDtTAUlNI8Z2XXPi7M+BEKnkiZMyr8PEay0qxrZ0r4",
-	"8Vfbk1GVd0+lytl5Fp/LFkrt9/Frds9KrlddE1Du9+gU/rVk08Hx4F+e1AzvCT6mnviRWzPpmgifCaqr",
-	"ksU4F9WEfUrnVMyYIlPKc5aRJddz4CGUzEpZFUTN5dJwlCExV5EtCr0iUjCiNBWZAgKyNGZelZUmVBBW",
-	"lrKTmpSfUz9i2O8ENNWxRds5cp0EV8Ps6cqsSDMyqTR5d3b56vzyx8T8tpzzdE6EnMhsReZUkQljgmiZ",
-	"d3IdGGf3kz0108Fp9zvbG/YpxjDZJ024IJrrnBFZkgVTis5YQlKqGOEzIctujvnLBoEQ49pmHu9FyWi2",
-	"mf8A26kZDWykkJqYN7vmUuG4G/nOZxQ6TOkXMuMMNvma5SzVsJ3w71QKzQRsVcCdn/xVIRevR99+OjCy",
-	"WZ3/ci3u8C+qkELhPN6VcpKzxYYpFPjEf+w2FTcuzCFyp5dMaLIspZgN4Yzse2ZYWIX5j6KUBSu13TGa",
-	"3gm5zFk2Y9mpbnDBjGr2WPMFi7HC8L0Xq4hqkwxSWeG6N63oAxeZXL6ER2FNOTc3cttrr+xz19ViQUtg",
-	"iY6fwary/Go6OP5p8yBn7o3PPycR3YN9Ymll/l2TMJA04YrQiaz0kFxNCSWwTqN4ceW0QaOxwEsLo3Oy",
-	"DNmqIOwTXRS50dRERuhEwXEZNfJWaNAmubkbgg1vhVnS1JDYqY4xcJ4zx6vMCAK+rOclU3OZZ6ADloya",
-	"b5s71u9M54zm5sLHFLHmyuFrRpQSrhXLp4nllSkV5mpPGGH3NK+oZtkJPGs5EVF0pchyvhqSc8MBlMzv",
-	"jSrnFmCGvBUpFY0hCJ1RLsyeJGtsIDHqZx/ZnUeFAp4zkgGZsJQuGLnnik9y8885F5mf1yNFUHHG0zN/",
-	"zqW8ezyh6R2ZykpkICpPg1M1fG4YnbSZzYvVNUulyFR8WuaUyLSUC/gUE5lT+f18/41rZURXqRP7PfOz",
-	"klWZMpJJhnxWszx3Q/w70ZKMLVmN3WRvRf22P2fzKp61Efnum3gINTnJapIbWvIadC0qUGMHgYaHH2US",
-	"i6j++mHOzH0w1GXJTMW1VnIuSM6VVv5MqFBLVsJzZuKwnvgZWPLbie25d5DlNSfdOHmYIzCGqdn/Ccvl",
-	"Epbj7+gwOj6qp30I2jx6CeIyRj2WYouSwaSMXO384J/RUt5oRiM7KylXLKsJpcFbuNDfPR+sW1BJrfPu",
-	"oOEqp8X1V5xA74lSWdWhpzg661BP4ELvTWENNeEnayY788OfXvMIkoZ9YLVJXFd9jzynriXEz/7zcvJX",
-	"loIshc0Byao2y/0GublTjNzo4ESnHLZ29xcLJrL93nRXb49Xu47/qmCil5rquDoXxmAQWkUJf9MkWsTg",
-	"tsHvZFOjGgTL7Tza1zzXDKAimmXcLInm74JDntJcsZhiUyNOTqQYAjf/jXthjUBj9gzJKz6dstIsfspZ",
-	"nilAEFK5mHDBMjJZkdPLV4mVLwjMyCnci8mKXI1QXrRIrwWlPAQUkAw+PZ7Jx+Zvj9UdLx7LAjfocSHN",
-	"mZRWcQ8FkIWH7La1bnP/AX9pjDYYJFtsqf4jlx5j+W23rBZSh4FO+n85FCSHxEx2mEGIqhwIuNjh6weA",
-	"NsDmPigq0X/+ISM+yHX73MUcfyxlVRxc7HmTtvu9pwcVl2hL9jqp30y61uygJV2niCMqIwrMQw2hubta",
-	"Gx1v7X21BfYMLagW9CnDD/hxhuQMkM8tcOcGnfNLFAWkuB5qQhLoFB4+s+Tz88Zb8s7aZq2boq6mERsH",
-	"OAttKQwnRDFGxlVxI8f94QbPhPpzI7zVn9uoqFmo84zFvXgNRRw+l+AKO7dml125cSqUseuUZbxoSYNa",
-	"CVq6ISo9Z2JIfuT3Ru9UdsdgHwWhAC8mhGtyx1iBWBL+EWEA3OtbAUMCUpFTbWzgFyvyTio9K5l6pEia",
-	"y/Subacf+Bx+nSOoMdfddNwzDkbdmGdqTGRJxlPQlIE02+LAvBJjXoYFhUdg3ciVyOR4SD7MpTlkopjI",
-	"8CllzkOKlJEFuGInLKWVYqHBuKSK5FLpBIBCQOnmVAPyZyhEaZLxDMElIZ07mWRGl9ZLnrIheTmXiglD",
-	"SDcyVVxYrIFbYM6YKK2D7+KyU287bD1ra2YA0qa+QOlDP6v79/4qRHEjO9zjhprGDZOmbdTlUt6xjFA9",
-	"JKeB2Yf3E24TmDc5m2pCcynYkBjdylMQkSJf9eVwnbpJh4NqbBW0MdieFr1tYkYJKHLGLAVqnMryVVWC",
-	"JWWhxDFZMX3S6bNiwkidnwb2S4Nk8Pp8hP9x+vJPl1cfLs5e/Xj2apAMRmfXVxd/PnsV3M51e8UcH2zj",
-	"8NpCFfUp8kUhrcOBGr14oIFkn+ALsDt4BGf31j2yfqIZ1dSjnuYxMsbXI1c59UDHVoq2mEhU1Ko4O9Ka",
-	"LQodc3Qx8ubm5h2xrqghOdeKzBnN2njRIwUGNdBXxnKmWUaUXFicl061haEcUs4VUUxro5382zdHJKMr",
-	"o5bcCqs4/zvi6iVT2qj4K0WAu4iZ+f8an4uY35mlmLfNO9wPygV1J6ZZrRqTX1rwxLpzWJZ4nUmxtGQI",
-	"oES4kuBqHnd5eHSV54xUIgOGukoMf/fug6KUKVOKZHwXt4ddnTHjNirxJQPcIk6q7tPW65MZrhwHXJFQ",
-	"thHqCB97Y/S4wLsY//iEzbgQRmDYy9IguY5p4IBvrI66eS7Bs2iFlno33NxYoZV6KbOOFcAdwodOAscY",
-	"HGvp6MkuaxjFmO9ZmfE0Qjjj95evzkYfP5z+1/jYonpEVjo1d2/F9JCM318a1nfpfxYM7u6S5zmZ03sG",
-	"f6pFuuHIIaUZElRayowozfP8VoCPQkq4jk3314KucETgyiCvyfjV2cX5n89GZ6/Gx4SmKSs0y4ZkPDq7",
-	"GZkpUyeYkAfBGKpKU8ay4a0Y37wZXd3cXMDbyBFSZu4cocqIOrBaSGEmDmO+fn8Nj3KN6xOgx+BniZ6D",
-	"nwXmOiTjH68uz9qP3gr7LBUr5C5OpvhtHiQDu6ODZOAXBzLlZmR+9VOGv8GMBsnAfG1d2rSZtL2sIRHW",
-	"Z9/Buks+qTSD8L+tmmSTV96xVSwYYgvKJgF4cPty9n/fn15cD5LB2V/Or2/Mf7w9vXn55uw6sthkcE/z",
-	"quOOaPYJ5T6OaDRFMjp7RtinomQKnDTmVzt64q4RvAGfHjaxyKcdgX7hdpsNgAWtbW1TDYAIs2Frr/uo",
-	"A/AifPZFld+NmAJQ6G8b9PStWifNjfUbc9AFKt/SsBUliX14Zzw/GSCEsBdgwqaVYlnnBJdGzbfAnXfj",
-	"0hw9iHvM1BgtdJKz90LzvD/PrsSdkMuIW/A8U3V4VBC3sMEnuAPi4c+63uL6TOvNq+fXXmCMC7TjReLY",
-	"kA0AsPa4Wcwj2Hw+tf4Kta53ehWnoUDEnWYANq1/e4RLgps6kzIDpcaye2OtmN3WiBiAqWnsgipnSBIw",
-	"pW0g4idtNdjTDk3bPOIlDCgREoxXGzEql7soVCXT5crCkC0C94vy6qCRZEqZqzil5fa1aKlpvm2rWxSF",
-	"7yTBUQVz9McSJ5uCiYyJdLXOkzaowkLqkxokzDLDnhkaBJvUX2FhTxslpMBRaIEdcxtynt7NZaVYVHKA",
-	"wWhuQUeUbkOKWs+zfyW2+LMgoGprdJS7MD5EKIxG9wo6PgLBSRBJMNzmHFxn7k7EqG5RHnmtxcBEpyPf",
-	"W/id0m4LPpHKsmQ5reXV+lysAXap2of99Nk3z7/97j+/N8dRmNtYmtn+9+P//dPR4x9+/o9/jRENE9kN",
-	"j8Hla+Eo7cAgRVf97zQT97yUYmFt9fXfzW14uyHQBx641jS9iwiU/ufRGvAG/hr7nCPPjkPwvtSYqVLq",
-	"+JbeSAzwo0IqwFv67x/aNtssLXflrvHp9rUNFxVOtHk8SSsTwUff46ANAgy3sXWIbVLexCKu/eqc1jt6",
-	"f3mJwNLLq7fvLs5uQMd/fXp+sR1TQmXy2k13FyXyNWd5dtbFmSmwJ4iPBfYMZAZhDTE8qctWnZTyjgnw",
-	"QCVGfs0BynfnNE7IWFb6o5x+LM3WmH8LqT/aM5nk8Beru3yEj487wBCWZx1gA9Xz4NMITg7xfJn66ejn",
-	"MagQSKtWoamjPqJfC2L0Nu0a2MUAqkqSyeFgm/2Ai0hwN+uvbLEmAOEavrbvbj9/4MCC5k/Qp4yEsEdw",
-	"DKyVYsRhLuUd5DgMyWmem93Tiiwq6+Q5AYGHHNb8ZBXgkpl9AAU2Itoaoqufs6VpUDUg9W+P1n0w4QV+",
-	"KYWmXESiS19SxcgC5IvqYxM2x4WpsMiwp21zNLFhsVSsrKNChGjIDp82/El1RVx828Mk35g3Aj+/isOi",
-	"3oBxCWM/HAX/26atLrh4kHHdVY/4rQxLWzAqFEFm2wj3cNy5D09u7NqzNX9NJfgvFbM/x2MxYlzd3std",
-	"uXrJ3kb58fjd2ejj2V9evjm9/PFsjFqlCrQHo0sYJRcD8bmY1ZHMZPzy6v3lzcfzy48fzi9fXX1ovI44",
-	"M9UkZ1RpMvYumPGtqMMHYFQQJVyQ8RJyGZwnBlgwCBg3BwguaIJm4fRBVjZm1E9Q+t3ZbVPBlx6LY76Z",
-	"W6FIJitr5Ncrxui/SmiWJbgqQKxgkZgLEPqZRlfvb8y6Tt+9uzh/eXpzfnU5SAZnl38+H11dvj27vOm3",
-	"QjfV3Rb4BrKEXzsx2mTGC4BHO0KeYUXGkLHmGhwlYLcyzwiAwUYQ2ij5O1Z0RJg7g64b5dsCdpr3Y3rX",
-	"ZYBJxJ1SDnEGy52cYUSCte/Ra821daNwrQjPEsedMbmajJdsMpfy7jHPYo5zc7v64nH42ZcudioKCSgy",
-	"YbNKbAcA7GgR1neVZ0xpdKWHEbsYvS2n60hOXxkMvr9IyEMK2ck7OUJ6Z6sofbbZ12Ye8Uea8Sx0uMXh",
-	"hc0wkN0wiGEAzTHYrcAbuQsMRG1y26btDUl5hG/slgdh57W7N2qXmTmDLBnYa9Fzcvbp7jwN+0ArVePE",
-	"ZtsCcILhHTMp2HZ9myNYipczSDeoZ92ckz+lwDxs3NeQyLdxonjI1G7hRQ3OdpAoo22zHnkybakWr89H",
-	"3qu2BlyR8ejs7fnlq7MResjA9QeBJMqF8PgQjDBkD1JKxi66wo5eJwrdilimEBmP3l+cfTSaGsSHmPHx",
-	"T6Ozl1foO8Q8L7PxVMsyyGcI0vRi+XkwWxtUxrV5Iky3c4Ic9gLcdbjoMEIkGYSzc//0M9sm4oHPrIYj",
-	"R4fbRTy+AccduaMb4mpw385uRv+F/3TIduiDhUN2btiEjFE9HpNyDaSH0c7+8ub0/fWNeSJE7G/FRsi+",
-	"pQO6YBw3tZbf1GroycB/rOee7gChdOzpDV+w3GZIPNy17n1vryo9kZ+6DtpBFXimjYARFx8Z3IAgPbbt",
-	"0SliWbDhElDxWzEdlYr9vHIS1JXTGduYBQo6HAZ14AvN8IggUHDdR9Mjoqe187j02M4HGe3NSdofSMY0",
-	"5bki/zZ6/ZL88Pzb//z3XTC1Oy4yDLEsSjkr6UIdEy7uaW4UUyH1R0ASEpJKMc15qhOiNM1ZYqSm2T1A",
-	"eD66pSRES/kxp+WMJbeiEqoqDNWz7OOCZZx+NKtLyILpucw+AjhnriXDGUx4ljGRkErQe8pzOjGfcQgT",
-	"uubMrrPauKM2csVyURtjYpZkjs6wcrlspi+HjgmzbR20PKdFwQRzO8NkkbMwwxgVdgC9DAVgUOgj1Q2X",
-	"97+wAZD6ef9EIQxi2hRfy5ULnTOqulsByeVsuFlz88DJtz/8EJD486O429Clhm4MPTJTWMoyi++gtr6G",
-	"ts9+CdF3E1np40lOxd0JGRtCR4mM/N/QgiK0oOgeD30+wYvbo1804vQuIdSrbBZerfc7doVHjGajOvrs",
-	"QQKqf8dxxZ2pSc29eEvLOzjUhRHu+BbhQmnMuNg7bfD3HdeMtBUP3gkCZbbE44BXUtpyZl8aR+I+G78K",
-	"qRQpz7lHUCLwRhweksoJ5AWx7P4eDGZe7hn/kgympYxI1jMPusF3mMjgiEECQbgwt9tmbhgFsffPv/+j",
-	"t3nuENGtH4YH91jVgisVHf+mDi7x4ZWE5nouqxkEFK2Imssqz07IEYo5mufgg2J5vv9EroHpbotm4JnP",
-	"isakjCkU93Ol03CoBnjUIShqm1VW+mo6Mupmz70IkkdWpKQY19eK7w6cVBOa3u2xLTtgLDrCmv7593+A",
-	"CYS3tR2ZtiWyjH0qWKq3xsD5UifoXjPrN6xsYfYhCFECCj1x0SYuul7a+iFySSwv+FKW4uEUuLCwLcE9",
-	"SjzbqGm/TXwNYmhsRJxNdUScXwkfcY4ZB0YAUaERn5fT9XywCILL7zdWXvEVEDBWmecumFThQeDWgyas",
-	"iKZ3jMh7iyYvZXkXR8TTnPIFyxq21DZTy0ETXDl4097AXQM28dsjcBCsB+HVNRLxWxYh2e9bc6nicTI8",
-	"69D1YXYqcSiCCooMzdCLzzWZrE7I2OYhnGdeJ3DaK3IGSBjDmCy1tC7eKMD8gtGW/bljNogfJAInG6oE",
-	"iFrxmTATzfmU9WcRBY9H1kbYmLTnGWjVPw1owY2ibVGuQTLIuCrAif7zz7vw7j1yHe7rcjo9wFqgFFxv",
-	"/apbVTPMPdju6AEm9lK3SL3j1m1gOBdc6S9FfBzv2h/sCVNg4nfGcHtjC2MWEPXFyYwK2ZEVRM7hcist",
-	"ISUXZZfTpKNZSs1NmMhs9WJlYzg28wDz6PWcPvv2u/Xpv+IzprS7v4AUc0Hm7NOwozCbq3fca+9Dz2eE",
-	"ph1zWkuvN3N5P7oAawB9gVLhds3lUnTEDem5zLbTun3O07tbUmObkmB74xTRTFpa1+PMsM0kKMNRycKs",
-	"4zn5E3/R44gPvNvInC8siGqZ1OB48Obm5t2Tp8On5NnREbn6U1TtKiuR0qiahB9VaACAXQel2kqSVn2K",
-	"UQWTqs8iuuVSmwlcw2at8wTDEVmJv/r0guZM4c8BWgVvYB1ZPjPiXcqTRi1E0iyF2D/Eks+E0bT8VGNh",
-	"7kvv0h8v54qlH9ErMKGKfffccQewQw3JW1fIVrdb89PRfbQ1iVtKWLlg2TUXKetp/nmGxb3OByrfnBuO",
-	"tkM87x6uayboxOYvrCt2/YCfGvOZBiE9m9+wz32GlbXSnYO5BIx3Vke2bBo6FlWyGaOpC2RulHxVbjiU",
-	"ebK/wx8+dE/zjQsz5t4Lmt5tfMhGftywReFqXnZmGqz/AG6gKzHCsiLxsy4ZaBKrt1y4aMZIiFoqi62n",
-	"ew0P7VkhUNNyxnR/Pn0Dz8dYtPe0xpcCcOvG/ayKjO6vJe5YTGhJS8Ns1AalyPkvoVwAV6Rg5ZwWyNig",
-	"jmYdPUxdCIK1fRRRSw5Fa4mcTqH8obUjjF61LLmGCDmEC389V4IPYNgRKm4fdSNGL3bcMR29Vstrthke",
-	"ehIy8sRl1zh+GTC7ZnlHIH7POtt0tn6TG7tQ0/8681jnFCGNtzdh/davX/Eo8+2Sc6/YlAu+R+EWG39d",
-	"sFJJ4WltakOy1zW1QCJ50B7bT3yhgOpPl4eTY34FR+1teSOXDnEJazxDMHrtyA6NGRv8ykumhuSISEHC",
-	"QFNXrRl+B0RZpC4aG/nO99893xKE3H+HAmncryy3k8vrVbmt5xMLdQAoXAemajkD5Mr7R1uLHvaOLN28",
-	"nIig9if3NNjCb77b1lkkKs/XT35KS1eKmmtXg7oNAUOMcVNhbFWzNhzE7w0GiJspEiluRWOfkF5akciO",
-	"ZPBrgJEBRpszgswEY4GNsENHt9+H746ef98jUH5daWmU0Gz54CqlDc27MDlcjtkS+1IkteAL6m46bWnH",
-	"MgARXWqza9Fhr5bLI5hrC0VZ68lGitE8V7amdIMnDMlrM3CM9vd2TEa0vW5W5QuXT5heMiZIyRZcoKUK",
-	"gTgt7rQlVO6EHPnMGjsO0meTZpsMjX2iqc5XyNWaxPj06Oj7Q/G1HRTc/QqcPrwevCGZqP+UG8rzZiG2",
-	"oGIVsCkQYOA+SepMi6cbBJZPXYVrMGyd7NbEmR3W1Nb4D8yM9udF++rBQSrP0fZcnh3m09anuyngA6bJ",
-	"2LIRhkmAf9NQQXj+R64CnmVw45bEHUcI5IGUl3jWfEyb71KF33S01DC3gboi/c7ThHH2mbQup1YURUdj",
-	"uPFtdXT0TQp+AthV+Df7f/jn0K+NP4yPbX1K71vFkALvxq2rxv21MmzYKw2Bfome8XreHcFtOZ1tVW1A",
-	"qqFOw1XYc8PGw7cCOeuIZkUyrkD/N9O3QXc40nD3HhV9Ey6Cs3I5F7YYUzMwk0NOxnBjbscucIF5aVSJ",
-	"rvod7blphwSkcrHgWu+St2F43gVV+o2syk7/vO0EYXOG4PNzWZU9FNHgiO1pQXuxdi8VPWeLk1uxtCPI",
-	"BVMNXdZQDoV9RvtHuew9GxLbKoTZt9zyp65d3kqFXxQ+VeXsENkTgDI/WNaEGb0r9nrvaOvAht81aory",
-	"PB6/hEPatocYSbLl8u7h4le5XDKlL3ryOPs4YcHkao63B8eyA452yJSq37jsAoB9fZ0viZNxBXcCBMye",
-	"VYysrp0ivRNSxErWSNUfkvH/GjdaE4oVKSsIPUjntKSpZqWCvH3U0yCQsk/afl1MozMF/dmXp6AHFTwe",
-	"8jNQDOThPtArB3zdKNqezIuuNfBG9sEVm0co71mZ0yKmpVplcQPgZh2W6Da0PssJUzyre/9KwYylmpWy",
-	"gLzaGKTWBweJiYawn6hP3x+d35y/PL0YJIMPpyNbZ+X88vVVz8oqNQa90xHkNL07LYoI8yfwG6FFYSOP",
-	"vFOhkNA6KeJmNzqCYHmUC82peiH1jbxjIu6CmlN1vdnd68AUiywpW3ez0tom/0Y6yRnVH8vPqXe0qxOe",
-	"2R4fYlAUjxTx791zvfLpDO9HF4nHaCB/tryHmqxFNcl5an7f7lh2m9Tcksj6I7OP8lp7hntD9O/seUJ/",
-	"IGwBUB9+4gLhYX9kHU8CBfW4SOWCi5mjjZP6bLRRmacyt4CWC6WOxt/UZBHJloLzeCE1ea9YSa5OKz0n",
-	"8HxCxp/kp8njf/79H+OWQf7NNqaXDMAVcSXy1a7mcUDk67O1Pz7C9HvnkHt55MqA/ZC4GFaI/7OKMyX/",
-	"so4obOXakeCITkSj3klLYwRfs0kDXCfxW3XS504g6gMHnhtK0ZKMnyhDQU9CCn7yN8dBePZ5HFvwgc6o",
-	"88J5Stt0j84yrvfowLWdXZILG9OTYHYxXamEVCJnSpFxVeZjyAl3Xd773pF60MDCdj2dV+qLL8ZXTvE7",
-	"bIVF89qULmQoQnYkyS5aixKYt7PWklOxIiXfoYxUUMYyZhzKZX8cQkIG7rYPNvJ0sRREtuqW0QhI+aWt",
-	"iO0AGxiNsSgUGwbdoyD7pkjo0sWDbzOs6+U8ZFBwvaww7iAMAzbn5bY0aRJEjJIs3L8bk7qWCwZOmeVc",
-	"LhrFPacIr7XqZHORhQpqpTCggdGFjWWO1pfay7HWrlBtPp10lMqJab92P3bTfW+M3ezz22Lh+77OnjaC",
-	"Lihx9rvpvlB0pXi78TFM2ah+U5rnE5rerWGeXGF5QKhfYf0n0PR5YxOCg3U1+A3bDNjOWMIlcDSLSrh9",
-	"gdJikKijJVGMDRsF9A9WNP8Ly9RsvnHdtWTc5iQhmcd40nuRyYPUei8ZRvLvAR8apbDYlpaayip3zihS",
-	"VHq/XLvuCud+/vV8Yvv1Abd5fbPMTdgYmbhHnK8DtLsK4xh2YPtP+VBBXZcygrDB3eOHdwokpx6VsQZK",
-	"A505WER5DGWIYBEQPg8FDTqizqHWgWNiXgjbSmtoNvESy85h0AcuZ7cs0znLs46du6yrhASevGaTskjf",
-	"kF1SOnuGOTtFYZOuZYn9T+ZRxBtfSpFWZdmsPR26bbrQbF8OaXOiI6PYCrmscwAjlZI61FCq2TugXCmy",
-	"uEyPQPe2DPbGEA8Ht0E8woLJSm/M1Fv7yh5ByVWZv4kmB924ZCAqMmKUJUfO70cXQScqIDCECoKmmc0I",
-	"46KBIA2/vtjoryTmeb9AZBujYLVid55NJpU0xUYUTaxdN/UdWqPD9uVs34YNouwBYoQtlcVz9nYM5iFc",
-	"kP9zfXW5HtRjdvYRVPQhOV3JKhpr+AUBPrvENAeZal2dEIKZPT/64btkW2uEaxCaXM8xoNO3tXP1eqj2",
-	"sp9p5erKGZllC6TZ7QhnEUQcebtsb0T1EBKk9v4kXdVIfYc5QwkySLdvBZ1tY0h7xo62BFefqNFQBesp",
-	"0RKbZI7FZFZB8b8vChhtS8RNBV/JZBVubx3wOZGVyDA0xK7f/PAUKxAY0eiCArlCOPWRIjlfcJ0QlitG",
-	"jjpc6o2AwW0u9h1A82tQPcNLY2TctaYio2VGPriYXkVXx/Hcw7OA01TCfNvfpkap84M5J3ZSQwKGHVVI",
-	"6iD4NXfqC3OUtiq3NY43n8138WsVqDZlvuU4TgWZa11AaJjWhQJ3GzkNjBQs0AZ7ANFjjNtrxBXUuIJf",
-	"xgnEEWC9N3gBWwDQe1fxpHmxH8wvEcr1DWJ1D39EU6CyjOs/5OnDy9NO94MC/8NDS9E/ROJXLBK5wMrz",
-	"UmRfvTzcx6VmLwFCHRCEt6+s21WIAXv8isTXdom1ZU9rnzCKq4ZXeE007ebL7duMINS2Ax8QHkwymDHB",
-	"Sp72LFkcDrZj3WL76iHiaB3e+mChtB8gbaKjJYKVyJDkwsUMgxxt0412Lz2Iaw3KmzVXDbmXm5pc+Ep3",
-	"LLdcb2zzNccIW9ZAqvUgwc9xd86D1V2QEwie2gflb2QnbcGO2qks9ePbMX0/xU2Z1uuU8BnCzqaR8nrQ",
-	"sgNhW1/tc8kmJAhHBeGUyWbd5OGtuBWPyQuZcQsmG72rroLzlLzlL4bkPTYgw5NXicWojeSxxY1TqlhC",
-	"xqLKczRTqLDTqXvVZzKtFgxLkNwK4iCAY5IzoyBTS1e2JtOMoV/QpUWZaQJEhtMsOgtJn2D0GFSDJlwU",
-	"FeaoGCbIhC5BHxljfeNx3W0H+7qZj1xwJ2wKOjPTK6jhmPVNhkJq2PYbOhBSRcZp/Yt2DVJTmueuRgx1",
-	"WcZm4T4HwnzACeIFXYFqYYQezOM8LNJnVvfNN9/8YCb//uYlumhJVZidElwwMrWhUDQnGZ9xrYbk1Pcc",
-	"c7VfXI0+VykavvMB8nJR3KA6aeMQn/33t98kgHuaXarbGCo3ZfA9wH0GVSljKV/U38exKSZmmUe09OSi",
-	"mTDz8Rl67BNX+pg8P3qOiRg5T5n19PKMCc2n3FzwwWlhzIPHz4ZHDrxs/M0IeNeyd3DmEzvX2jv5ZKa6",
-	"HqShfl83wNZ/HiB2FSCpx4OnVrkUtOCD48E3w6cwFyNmgAs8wVBEYKcxrQdLBuB+8emUla6Jh2uWtJhw",
-	"waCZ0unlK6P9FADdorI/WZGrEap1ddoM9KZ3DHdcd84cY6+Gcd1JbuwL/tqEHEzAWMkKSBFHWkvcQipV",
-	"0ibSFBDfJKwBjPMjwuiVd7ww08QjRAXc+mYHOVcaPw2bZXsLqs7s/vqRJ0bHuNbGePyc9Hu4znbt9bxN",
-	"g+n17GnQK7Pv8NBQs+/c+UxQXZW9X7hhn3TfZ99y0Xvc91jgusfTVr3p8eSFMTCgUIML5YB78uzoCMv9",
-	"C23Ny0BqPfmr9SqjPtCrVjjodCAsI3VQbYsEFzEMD1llPj60n+sT19Xgc4PPGHlhh0uIYEvfVQqKrsyw",
-	"bDuS/s/mTcshngTJ66CAdnjSpEKXMLAEqKmOXQXyPOBedY11W6m7Km7kOEG/GaSuzBCDAuEHFcITO+eg",
-	"oLZlCiCxbXcCeLddDDwMeTC/NdLwQYBg1eGV+dWKquVcgj8NduaElFjlIEMWVTCRQeSOaGSBheN6QZrn",
-	"zp7RzGgTLkHV9v+dQlsa5IywUaKDIwWDe8ZkTc0XMlt1U4N7hDP15JrlLHWM7fMD0vWLKr+zITARwvbe",
-	"ysx3m4N6jFRkOTNytxKZBATyy8n9tN43zNC3ZGSzWCJEbzR3tL8eQ2zfsQdnBs37YEO5efb5iZkwmm+7",
-	"iIrzV8Bd4lfpXaWx+LWtBR2Sv2uMYhQkax4RxUXKEnDpenzHXBMUv7aScX01ROaMrmOiXDwkyxW7FTRF",
-	"AQ5Zqo2eIJ5oIeePLmyeqBkMzCPo1FIwMSTvpMJsVqPELOfSED2kJXJtrHrN81sxNrtGJzmDwI7xCcbN",
-	"Y5wd9c1QjDYPWeNEL3kKcS6V/UNdA6N5V8zvQOSnqesS/VCEHsR6bSL0OrjqyynafBLP2F0hc+gBbe9P",
-	"01h7KFAGm/sKPwfc5yGF4kucSmRTIegI1P9aMBo5Aaoy8NlD7DJ8340+WeHAW0QkogeduvSVN+maTVOD",
-	"ZdQiEiEx/B0kkk3HY056u1aQVwWEjOGTE8z8BEMWRrwV/mW4ryh3PcuFtx4pMsbi79j/RDmlbhy7XPBK",
-	"l27cqt5gRh0fu8VZMxSslvAr/oFmWXxFppTnRubm/I4lZm1gLBC9KpDn+JBgs0Q045JbwTMsvPNLZfMp",
-	"lS8hi+vhZm6/VKxc1VbZZDUIIQ/0N9Tk6mA/M/cBQsWo9saa2vxhIvxhIhyYGwKq2MdOcADmlzPA1zLP",
-	"Av4Hgl6W/hb2EjL3nC1ZU8S4PkRxpee1Lf5mO/84Bd6xLVR+AH2wKpBV150BsYD+Rd7YMOpIDl2AhdXC",
-	"WRHjaWZSXVr1QQ4x7E71uYmu+kJkD0Q/QfOiCO34wlVgUZntY9khqOctLe+8qq2I2WDUJF1Xqf3px9eb",
-	"i5PQKXrea3vJ5liYVQ7JO2u62amFJTzQwhtGiAN++cPq2uH4bVXAw1pcxtLq1E1nDHf4wRXTLpXUNtHF",
-	"HGJXPtL34z/IntLMJ6vFNNFkH/Oztb9rMM/hDNpT0URecMPA0WvYAth9MfTF8H+PvxguHkdcEgB1KQnA",
-	"mSBo4PnRD8OtmMpvTDu4CbbIi5DLQ8Mfm2inTQai3cMoeuk8TN5svvKA2xht3xvZVXAwNru8uxQVM9/E",
-	"9pu1FHYwWNXu8CPVbMfvLThe+hZID3aDQwl5wNsbYKB9L+5GUfo/8LI5qbftorF7Jjb43MBdZh4hY3xt",
-	"TLBCnBGfxHrL6/xRI8iXcyYAYtMQjTiRn0Js8AQ901RTgNYEGaMycmY+Mk7Mr8Zstpq167nl4ydgPMOF",
-	"05ybWYFqXTJdlY6yxxdU6ccw3ONzTAiFyr7QasemzMKEFlxBf/nTW5HKxQLrXZuPIig+xQ4m6LRV0tWP",
-	"yIzkS6UQLHV1JM31SpkNGVO6ZHQBLmkmoIukUTs0X7Bj9xqhgi1jqj++e4YnsgXPMN/ivgOPLbpm1qAY",
-	"xiQBsoBxljW00NibQYgqtGME20jCdrNSs08ayekxLqR5R9oDRu8Dvnggk9EVbUYanKxsYaDH4Ndnbpfd",
-	"rbB/wFvRJXLW66xCyMXcB6zVDn6iuJjlrMn31Vwu1TDq4m2Lrdbpx4Ai35W43uWde8TXtRbCcmPr1cbi",
-	"MwgzlCOT2K2/cOyjvyd0JNzWPvhIg8gOJvcbo3Z6VZsEHiH6rRZOuNpfS8vqhOCDZw5n3jSvrremIkpT",
-	"ezf31p1sTZJulnOOIYmytEiSrfEMnXyxcgmaKDAMyiyloViesC9BxJjyHa5P6i6WGbc+aFClQNCBd8y6",
-	"waaynEmtmTD2Otagdd2ROxpQrjO5kVvfg4JMdWvFTm3c7tDBbl3Q/tDFvJeVCEjE8mq8ab4STqcl4xpK",
-	"7kZHXxU79KV2t7BBLBZzqIPApIPJitg8Hrf/uOVwNTvzrl2lWOgxZMaANiAlQ75CNvWJC1rDES1txlLL",
-	"YwmJxCP02jwIsNvsCNQL23160K938Wf0zLtmoMNBIwHo7IbOuga3jz2BZz4ngwuZ+rKkm573z9kJfZn7",
-	"FQ7OxjhGSMrfaC8zsTH2BiJrVtAmC9uFv0kwOIonmMa5Pd9MwTOovvHlS38FU+heetKpHsSnffTrkZv3",
-	"NWMvQQxvClsA7E2Gnw+mYHTu6n5gSRXha0Ya0tQKfASCM88jTnzkuG9sOrPJ5j543IWs0RwKoblIt3as",
-	"GkbPyUrfivH59PFbqtP5OCgmBcDns++T+lw0ndlCTugXs4HC5PnTZ9FAGqi9YMlqq2k8NkflY8rd0L5Y",
-	"P8u4rTMSNZPdAhpWTdQi/jq4+NHviYsf5PoAUdeNPWqS3sqfn9iqSwfGJN0GPVLOxwTZpeS0bp4B+9eE",
-	"KiNMH5/+zdnnV3HOr3Az+oreJ5iCfGi0uVyoug8FFWx5gjgiKoCYB8CtO9Odte1tDKQANplo9iPYRgb4",
-	"8B9UsPJdJnoTQclSKVJ+eDpQd4q8zHl690ZWCqNJWw1+mjkxInMkgv2YsM97VaowT8TyDEyCSgikmFKy",
-	"oOWMC/MJ25gFOunzPLct96FzC/rNfQuQpavxStM5ANwAVhgCHLpkokZ7GADE/1oBZLQEwFrN5ZJQdSsW",
-	"XCkuZieEqjublE1GQTY3xiNCXwgfGhsNZbEn0Udq+xYeEtpMQIhqYgsCNnYLa0sZE23YEUAHm9yQ3Z4C",
-	"nz0PM7G/+35zCv3D2sd2d3gntPUGAewVMW8bHesgsaQwVC06XbyjU8taPYUWVg/aeul0uTrwhXstod0e",
-	"WdqqqC47t64TGRQTsO48FWTsIvpl+KySeFcW9I4FvDyrjNpqA72nlOfqVgC1J8TXQKhbQ4LXZk2eN+PD",
-	"o5dAl6s/GDkwcntcrp3MehROSF3KF+aOIqGntm7cs6MjK4PrvFn86YQoxsg4rNuMCbZjsGTG61J3xvS1",
-	"86k82Fk5j0uXByzwdqqV0mxxMERbx8fvQildd9SNQKUrt/T7xirDigZb4Eq3KwdDLH0T2nXQ0p9AiFvG",
-	"UEVXRuFhTNL1SoK/Mrboq0TE74yrPOOZXF2G2+hAQSnu3yXsuPSHG6GL8KJuxR/rqlyQmsXTucXLjZCD",
-	"ujeugEwLuDn6AXuFuqCMRRdaGRJiH8DS9x55AMxy4751I5edSzj6len5sFR8ONRyy74+EHZZQzwYhL8R",
-	"tUyMGssKrFsAkg537xhbuiRkbDfHKgSNekvQ3G51KwJ0E4vB+NQdiPTBqnbQzYWAiWpUjzSH6lfLHpW7",
-	"fx3AtKbm/8GYaViT71cGTH9b0XQIpTzjesulXo+JN7TgIuIb0ueB0NUPLoNmyTL0r5Il5VAqrw5QsABb",
-	"w0Zz+98Tdv1qeP9XTDA1KHsomnkQ2NammBieZWvsu6r8Q/Kym0tzbZhzYiNZbYOVVsl+ozxRrhuorl3R",
-	"rWhRWoQx4yt/kNoOyO+hKK1kmpfssfJ1FQ8JV5VygWUDsFyBryFoW2ZAAiE2zvCyP+ivgQ+5iACLwcXC",
-	"1s0K7Mn6IvJ/kFAntypl0egu2+hj8uUEJTXVD0RQbwGtpND41tEQlIdD4ItDqUqOofhD8lqWZNzsvztu",
-	"VsmeANPTS0l8zriCVHabzn8rgq/YP9tdgwQmFwTfaGKSUmGJlUjgkHXAO9QeBmguiovCzq0T8uG1w1ZH",
-	"41/bow7rzOwKuwJY/RF/DW51MJgOe080U4e+HtfMFYt1tRfoBFnqgmbscVV4V0Zik4mxppOZCpR3aqZF",
-	"YTcgoY/rAhVYJpsYE9IW4U5uhb87CZlVtMwweRXL3LpKS0JqX30OVQnzl4LWBWtKlsoyrqpyBVMEPUPG",
-	"bo759VfQHoJOfF0ZvK4Xn2FFzv3oe+FhBamDJLRdQypNo+HfrhRpxoP0DyQ8KAw8eEIL/uT+KRCZHS2q",
-	"RtpwvbpVsrV5bdvCJP4SIGsYLhXokwWTRc5IJi25YqioHZC6xOy/RdvwNyl2Jofk/ehCJa6/1SPf2Upk",
-	"rQuM9L0sOQZwY4JWyWg2XEvmiH3+xpOsOW70ertbZ2yyJKi8buPjjZZsaaG5xmaw/Pq3LtlSYaFV6r2Q",
-	"EG0G1ZzqcWzCzvoAb+TSqfW2awpXBKo0DddyZz7//Pn/BwAA//8=",
+	"7H3tcts4luiroLRb1bt3GcVJp3u77R+3nMSZeMexc2Vnslvj3ggiIQljClAToGXV3FTN08yDzZPcwjkA",
+	"CFIgRSlyuntv74+djkUSwMH5/vzrIJWLpRRMaDU4/utgzmjGCvjPsxs6M/+bMZUWfKm5FIPjwc2ckXtW",
+	"KC5FQqayIOPz6ZN3VKfz8XCQDAr2c8kLlg2OdVGyZKDSOVtQ8xm9XrLB8UDpgovZ4PPnZHAhU4pfbS7y",
+	"cc4KRvScEcFWRM+5mBGudvv+52SwpAVdMG3P86oslCziJxoL9qDxgTGRU1h6SWeMTNhUFiwhVBGuyYoq",
+	"MuP3TJitcPPyzyUr1oNkIOjCrJ7iGuG+FvThgomZng+Onx8dHSURQLyVJW6xvrG3ckUWVKzJ3PxOtCS5",
+	"lHdkQtO7tvXhydryGZvSMteD4+cvErMXvigXg+Nn3/+QDBZc2H/5TXGh2YwVsKvz1+Z9WGVJ9bxahGed",
+	"FzGVxYLqwfGgLOHJyMXzBdfxi5gVjGqmNBHlYsIKcxdM6IIzRVZUaJa1nTyHb0ZP/t1RcPLn5gq2nPxK",
+	"5OvT5TLnFX7GlqTBI+HCXLOFalz9syOAPxf+DxuAgU2e47vPAkShRUHXfl/vuGCboDO/EJqzQisDsqLM",
+	"mSJ6TjWhBSMLRoUGYjV4ndI8Z0UbHBfm+xG6mkiZMyr8Pkay1KwNMgX8+NVgMirz9q2UOTvP4nvZgqn9",
+	"Fr9m96zget22AeV+j27hnws2HRwP/ulpxYaf4mPqqf9yYydtG+EzQXVZsBg/pZqwh3ROxYwpMqU8ZxlZ",
+	"cT0HzkbJrJDlkqi5XBk+NySGFNliqddECkaUpiJTgEAWx8yrstSECsKKQrZik/J76ocM+92Apjp2aLtH",
+	"rpOANAxM1+ZEmpFJqcn7s8vX55d/SMxvqzlP50TIiczWZE4VmTAmiJZ5K9eB7+x+s6dmO7jtfnd7wx5i",
+	"DJM9aMIF0VznjMiCLJhSdMYSklLFCJ8JWbRzzJ87xFSMa5t9fBAFo1k3/wG2UzEaAKSQmpg32/ZS4nc7",
+	"+c5nFDpM6Zcy4wyAfM1ylmoAJ/w7lUIzAaAKuPPTvyjk4tXXt98OfNmczq9ciTv8i1pKoXAf7ws5ydmi",
+	"YwtLfOLfdtuK+y7sIULTKyY0WRVSzIZwR/Y981k4hfmPZSGXrNAWYjS9E3KVs2zGslNd44IZ1eyJ5gsW",
+	"Y4Xhey/XEYUrGaSyxHN3negjF5lcvYJH4Uw5NxS57bXX9rnrcrGgBbBEx8/gVHl+NR0c/7n7I2fujc8/",
+	"JRHdgz2wtDT/rlAYUJpwRehElnpIrqaEEjinUQe5cjqq0VjgpYXRhFmGbFUQ9kAXy9zojyIjdKLguoxy",
+	"eys06Ljc0IZgw1thjjQ1KHaqYwyc58zxKvMFASvrecHUXOYZaKYFo2ZtQ2P97nTOaG4IPqaI1U8OqxlR",
+	"SrhWLJ8mllemVBjSnjDC7mleUs2yE3jWciKi6FqR1Xw9JOeGAyiZ3xtVzh3AfPJWpFTUPkHojHJhYJJs",
+	"sIHEqJ99ZHceFQp4z4gGZMJSumDknis+yc0/51xkfl/fKILqPN6e+bPRv58Y/ZtMZSkyEJWnwa0aPjeM",
+	"btrs5uX6mqVSZCq+LXNLZFrIBSzFROYMEb/ff+FaGdFV6MSuZ35WsixSRjLJkM9qlufuE/9qrIaxRaux",
+	"2+ytqN7292xexbs2It+tiZdQoZMsJ7nBJa9BV6ICNXYQaHj5USaxiOqvH+fM0IPBLotmKq61knNBcq60",
+	"8ndChVqxAp4zG4fzxO/Aot9ObM+9gyyvvunazcMegTFMDfwnLJcrOI6n0WH0+6ie9kFo8+gliMsY9liM",
+	"XRYMNmXkauuCf0L7vdO4R3ZWUK5YViFKjbdwob9/Mdi0oJJK591Bw1VOi+uvOIHeE8WyskVPcXjWop4A",
+	"Qe+NYTU14c/WTHbmh7+9+hUkNfvAapN4roqOPKeuJMRPfnk5+QtLQZYCcECyqm65X0M3d4sRig5udMoB",
+	"tLu/uGQi2+9NR3p7vNp2/VdLJnqpqY6rc2EMBqFVFPG7NtFABgcGD8m6RjUIjtt6tW94rhk4sGiWcXMk",
+	"mr8PLnlKc8Viik3lB3MixSC4+W+EhTUCjdkzJK/5dMoKc/gpZ3mmwIOQysWEC5aRyZqcXr5OrHxBx4yc",
+	"Al1M1uRqhPKigXoNV8pjuAKSwcOTmXxi/vZE3fHlE7lEAD1ZSnMnhVXcQwFk3UMWbA1q7v/Bn2tfGwyS",
+	"LbZU/y8X3sfyy4KsElKHcZ30XzkUJIf0meywg9CrciDHxQ6rH8C1ATb3Qb0S/fcfMuKDkNvnNub4h0KW",
+	"y4OLPW/Str/37KDiEm3JXjf1i0nXih00pOsU/YjKiALzUE1o7q7WRr+38b7a4vYMLaiG61OGC/jvDMkZ",
+	"eD63uDs7dM4vURQQ43qoCUmgU3j3mUWfnzqp5L21zRqUoq6mERsHOAttKAwnRDFGxuXyRo77uxs8E+rP",
+	"jZCqPze9ouagLl4Xjy3WFHFYLsETtoJmF6jcOBXK2HXKMl60pEGtBC3dIJWeMzEkf+D3Ru9UFmIAR0Eo",
+	"uBcTwjW5Y2yJviT8I7oBENa3Aj4JnoqcamMDv1yT91LpWcHUN4qkuUzvmnb6ge/h61xB5XPdTcc942DU",
+	"jXmmxkQWZDwFTRlQsykOzCsx5mVYUHgFNrhdikyOh+TjXJpLJoqJDJ9S5j6kSBlZQIB4wlJaKhYajCuq",
+	"SC6VTsBRCF66OdXg+TMYojTJeIbOJSFdkJtkRpfWK56yIXk1l4oJg0g3MlVcWF8Dt445Y6I0Lr6Ny069",
+	"7bD1rq2ZAZ429QVKH8ZZ3b/3VyGWN7IlaG+waVwzaZpGXS7lHcsI1UNyGph9SJ9ATWDe5GyqCc2lYENi",
+	"dCuPQUSKfN2Xw7XqJi0BqrFV0MZge1rvbd1nlIAiZ8xSwMapLF6XBVhS1pU4JmumT1pjVkwYqfPngV1p",
+	"kAzenI/wP05f/fHy6uPF2es/nL0eJIPR2fXVxZ/OXgfUuWmvmOsDMA6vrauiukW+WEobcKBGLx5oQNmn",
+	"+AJAB6/g7N6GRzZvNKOaeq+neYyM8fUIKafe0bEVo61PJCpqVZwdac0WSx0LdDHy9ubmPbGhqCE514rM",
+	"Gc2a/qJvFBjUgF8Zy5lmGVFyYf28dKqtG8p5yrkiimlttJN/+faIZHRt1JJbYRXnf0W/esGUNir+WhHg",
+	"LmJm/rfyz0XM78xizLs6Dfdz5YK6E9Os1rXNr6zzxIZzWJZ4nUmxtGDoQIlwJcHVPB7y8N5VnjNSigwY",
+	"6jox/N2HD5aFTJlSJOO7hD3s6YwZ16nEFwz8FnFUdUvbqE9muHLc4YqIsg1RR/jYW6PHBdHF+OITNuNC",
+	"GIFhiaWGci3bwA++tTpq916CZ9EKLfRufnNjhZbqlcxaTgA0hA+dBIExuNbC4ZM91jDqY75nRcbTCOKM",
+	"P1y+Pht9+nj6X+Nj69UjstSpob0100My/nBpWN+l/1kwoN0Vz3Myp/cM/lSJdMORQ0wzKKi0lBlRmuf5",
+	"rYAYhZRAjvXw14Ku8YvAlUFek/Hrs4vzP52Nzl6PjwlNU7bULBuS8ejsZmS2TJ1gQh4E31BlmjKWDW/F",
+	"+Obt6Orm5gLeRo6QMkNzhCoj6sBqIUuzcfjmmw/X8CjXeD4BegwuS/Qc4iyw1yEZ/+Hq8qz56K2wz1Kx",
+	"Ru7iZIoH8yAZWIgOkoE/HMiUm5H51W8Z/gY7GiQDs9qmtGkyaUusIRJWd9/Cugs+KTWDpMStmmSdV96x",
+	"dSwZYouXTYLjwcHl7P98OL24HiSDs/88v74x//Hu9ObV27PryGGTwT3NyxYa0ewB5T5+0WiKZHT2nLCH",
+	"ZcEUBGnMr/briSMjeAOWHtZ9kc9a0g9DcBsAwIE2QFtXAyDDbNiAdR91AF6EZV+W+d2IKXAK/bVDT9+q",
+	"ddLcWL+xAF2g8q0MW1GS2Id39ucnA3Qh7OUwYdNSsax1gyuj5lvHnQ/j0hwjiHvs1BgtdJKzD0LzvD/P",
+	"LsWdkKtIWPA8U1V6VJC30BET3MHj4e+6AnF1pxXwqv01DxjjAs18kbhvyCYAWHvcHOYbAD6f2niF2tQ7",
+	"vYpTUyDiQTNwNm2uPcIjAaXOpMxAqbHs3lgrBtoaPQZgahq7oMwZogRsaZsT8UFbDfa0RdM2j3gJA0qE",
+	"BOPVZozK1S4KVcF0sbZuyAaC+0N5ddBIMqUMKU5psf0sWmqabwN1A6PwnSS4qmCP/lriaLNkImMiXW/y",
+	"pA5VWEh9UjkJs8ywZ4YGQZf6K6zb02YJKQgUWseOoYacp3dzWSoWlRxgMBoqaMnSrUlRG3n2r8QOfxYk",
+	"VG3NjnIE41OEwhx5r6DjI5CcBJkEw23BwU3m7kSMahflkdcaDEy0BvK9hd8q7bb4J1JZFCynlbza3Is1",
+	"wC5V87KfPf/2xXff//sP5jqWhhoLs9v/fvK//3z05Mef/u2fY0jDRHbDY+7yjXSUZmKQouv+NM3EPS+k",
+	"WFhbffN3Qw3vOhJ94IFrTdO7iEDpfx+ND97AX2PLOfRsuQQfS42ZKoWOg/RGYoIfFVKBv6U//NC22WZp",
+	"OZK7xqebZBseKtxo/XqSRiWCz77Hj9YQMARj4xKbqNzFIuLO8t0cy1U25iF8y127HbHpjh5l9AbXEuE2",
+	"OFcD43YNzT8G2vVEny5YXXu8dfbM6MPlJboMX129e39xdgPW25vT84vt3kI0E64dIu5iHryhKdMXXOkv",
+	"xTP40J/AzPocSa/vh0rBRza244PEDS0PiimEVZu5JjJNy0Ltoc97G7H7uvExF7SOnoKzPDtr02MoCHPI",
+	"JgdlBvAfkoBi3tc2z86kkHdMQLw2MdreHAJfbp/jhIxlqT/J6afCoJv5t5D6k+Vgkxz+YjX9T7D4uMV1",
+	"yPKsxTVH9TxYGl35Q+SGTP356KcxKNxIYlb9r3KkoqsFGa1dUAMvEoQgJMnkcCuB4iEShGa1yhbbG/zB",
+	"wzf23e00BfqKoPlTzMAA4tonlQzOSjE/N5fyDiqChuQ0zw30tCKL0oZET0A9RH3E/GTNxYIZOIC5F1EE",
+	"a4pev9Bk3f1QC0B9d7QpVUJx90oKTbmI5GK/ooqRBWhjqo8Hpf5d2AqLfPa06bxJbBI5FWsb1hOh73CH",
+	"pY00V235Sd/1cGB1VlnBz6/jQQTPv1x55Y9Hwf9t42sLLh7lu47UI1Few9IWjApFUIDVkqOcxOsj52pQ",
+	"e74R3SwF/7lk9ud45lJMUlq63FFS8oK9i/Lj8fuz0aez/3z19vTyD2djtMFUoGsbzduYhFi2wsWsUnfI",
+	"+NXVh8ubT+eXnz6eX76++lh7HaMyVJOcUaXJ2Acsx7eiSraBr4Io4YKMV1D54+KWwIJBwLg9QCpO3cUc",
+	"bh/0j9qO+ikfHjq7ARUyT2JZ/zdzKxTJZG1le3VizJUthWZZgqcCoQyHxMqZMCo7uvpwY851+v79xfmr",
+	"05vzq8tBMji7/NP56Ory3dnlTb8Tuq3udsC3UOn/xonROjNeQDChpUAATmTMfuvcgKuESIfMMwKhEyMI",
+	"bU3JHVu21GM490e7T3xLaIC26LKXgQcvHsJ18Rnwc5EzzN+x3jDM8eDaBh25VoRniePO2CCBjFdsMpfy",
+	"7gnPYmkmhrr6eq9x2VdxJdI60BSZsFkptrvL7NcirO8qz5jSmHgS5rdjrYOcbvo9+8pgiJRHjLgUavl3",
+	"Chv2ru1S+qw7Mm0e8Vea8SwMT8edcd1OUwswyPgBzTGAVhC738VpSm0paBd4Q1Qe4Ru7VQ3Zfe0eu91l",
+	"Z859kQwsWfTcnH26varJPtAobDqxtengZsRkqJkUbLu+zTG0gMQZFOdUu67vyd9S4Eyp0WuI5Ns40SF8",
+	"JjXO9mh+kwjSbaoWb85HPga94eYl49HZu/PL12cjjCdDoBzSrpRLePMJS2GCKxRgjV0ukv16VVZ3K2J1",
+	"dWQ8+nBx9sloapBNZb6PfxqdvbrCSDtWRRrAUy2LoPonKGqNVbPCbm0KJtfmibA41QlygAUEt/HQYT5V",
+	"Mgh35/7pd7ZNxAOfWQ9HDg+3i3h8A647QqMdWWgIt7Ob0X/hP10cKMxYgEt2SQsJGaN6PCbFRkgLvnb2",
+	"n29PP1zfmCfC+Nat6AxwNXRAl7rmttbIMrAaejLwi/WE6Q5uqRaY3vAFy2090eORdW+6vSr1RD60XbRz",
+	"VeCd1tKrXDZxQAFBMXkz/rmM1YyHR0DFb810VCr283lJUFdOZ6yzZhp0OEyBwhfqyURBWu1mRLNH/lsD",
+	"8nj0GOTfF+yes9WFjBedgt/EChaykmWeYVbQDMvF6wCelIozpd9xUbZVsC+k0k6HVc7AAtMWXtoD3Owh",
+	"ZSxTo3i5UVA1a3dnV7IJ8AsJISeKKvIE3Bo5QyYty9k8IUraTDm/acrbzIIQk/bJtqCavWcF4s02tQL2",
+	"ekKOfCOGKIpspEV+kZrTLZbbdZE6YJIGojQPXr/TDqQdVQmKO2RKZWzKBXcWVmc2YZmz19XTnxPbpazZ",
+	"nGyn5mc7dTKr07DfSQdMrue0iFWD+EYzO9aDNaLcjfIFp8wWzBUcGdmLzRgwSZlIrD64ZwXN4/mdMsot",
+	"DvDtZrpONNZoIdMBUpahx6HL2bCPj6AjCI6mAX5++8FsjoTdTedJApJp8G6ZtbiMJmvtWrKhAJgwzAeN",
+	"XabtIdQa7A66NPbSL5pXELEc5lLpVvRxmS2OcbbESPRcZtsZnH3OLlkdpn7sBGEZvwbfbKm+W/sDyZim",
+	"PFfkX0ZvXpEfX3z37/+6SwDrjosMq3+WhZwVdKGOCRf3NOdZYjSKT+C2T0gqxTTnqU6I0jRniTFRDecF",
+	"5vLJnTghWspPOS1mLLkVpVDl0qiYLPu0YBmnn8zpEoIw+QSRMKMDM9zBhGcZEwkpBb2nPKcTs4wL52DW",
+	"mFFxWOVJpTap2posNv3ZHMnoScZukqt6Z50wZ8aArUV/mdPlkgnmIMPkMmdh8xsU/cDODdFhvdI3qj2T",
+	"Y4cAbhW1/Lx/DTuSbFfpF1euqoNw4U9AcjkbdrtJvDD67scfA0nw4iie0ea6lnRmxUPkWBZZHILacoZm",
+	"OukKCkMMcz+e5FTcnZCxQXQ0f9HYMrigCF1SzNwM05GCF7cnZmukUterxPtHbCyzgneMhEeMZn31jn1r",
+	"/X7DJW+tVfN1WLyjxR1c6sJY0vgW4UJpLAbeu6PFb7vkDnErnlce5HBvSRWHhDlp+/9+aYqzWzZOCqkU",
+	"Kc+51w4jOmc8FiOVs34XxLL7e/BO82LP1OxkMC1kRLKe+QgXrMNEBlcMEggq2bgFm6EwCmLvH3/7e29f",
+	"uAs/bl0YHtzjVAuuVPT7N1Xes6/8ITQ3+s4Mct3XRM2NvmZsRBBzNM8h4YPl+f4buQamuy3Rlme+YQ/W",
+	"C0+hG7br6oufqkVqWgRFpebJUl9NR4ym856wCOqa16SgWHLSKD0MMkKcfbZ3S4mtDFdHWNM//vZ38Dci",
+	"tTaLJrYUPbCHJUv11vIM34UPc1nM+Q0rWxg4BNnzgKEnLhHaFX5K29pOrojlBV/KUnzsAggWwBLQUeLZ",
+	"RoX7TeSrIUMNEHE21VIMeSV8MSQWwxoBRIU1NOV0s1VBJFzK7zubAvrmXFhGx3NX56TwIhD0oAkroukd",
+	"Q5vWgHwli7u4nynNKV+w7LLpburya7o4AFculmgpcNdaIlx7BNH4zczBqn03rmXDEfut5Sy7lmBrRNeH",
+	"3anEuexV0P9yhilzXJPJ+oSMbYnseeZ1Aqe9ImeAXgZYLqBWNp8qGs19yWjD2btjobL/SMSKNVgJ8WDF",
+	"Z8JsNOdT1p9FLHm86CvCxmTOmkn+fx7QJTeKtg0pDZJBxtUSMtZ++mkX3r1HGe591emxR2TUGuRL+Me9",
+	"71CIp6pXYAbgjl5gYom6geotVNfBcA6RAex41/6RlbA6O04zhtsbWxgL1Knvm2tUyJaCdXIOxK20hG4x",
+	"KLucJh0toN90Nr1c24TJbh5gHr2e0+fffb+5/dd8xpR29AthWS7InD0MW3oG7+R6CtOMerudrnAvH0YX",
+	"YA1g4o1UCK65XIlHckAFYEoC8MYxol5Pv6nHmc/W6/MNR8XYzQvyR/6yxxUfGNrInC9sxNIyqcHx4O3N",
+	"zfunz4bPyPOjI3L1x6jaVZQipVE1CRdVaACAXQddhAuSln36pAabqu4iCnKpzQauAVibPMFwRIh+FEz7",
+	"ytf6TuHPgbcK3sARB3xmxLuUJ7U23aTepbt/9Q+fCaNp+a3GKjBXPn9uvJorln7CEPyEKvb9C8cdwA41",
+	"KG/zDra6setLR+Fox2U0lLBiwbJrLlLW0/zzDIt7nQ9Uvjk3HG2HUrM98sSYoJO8LWbQz/FT+XymQf5s",
+	"9xv2uc9wskYnnmAvAeOdVWmkXZ+OpXB2+2iq3u3bYm9v8cn+2XWw0D3NOw9mzL2XNL3rfMhGe2/YYuna",
+	"sbcWwW7+ADkXV2KEHe/id10w0CTWGARt2YZK5XLr7V7DQ3s2r9a0mDHdn0/fwPMxFu3TmuJHAXdrJzzL",
+	"ZUb31xJ3jGuuaGGYjepQilyyEHSy4oosWTGnS2Rs0OK9KtWpciS0zVVRKw7zFIicTqEzt7UjjF61KriG",
+	"dHR0F369UIKP0O/oKm5edS0hPnbdMR29UssrthleehIy8sQFNR2/DJhdvfM4IL9nnU0826TkGhQq/N9k",
+	"HpucIsTxJhA2qX6TxKPMt03Ova6lKexe7LRkhZLC49rU1j9FqkErieSd9jgZ7QsFVH+8PJwc8yc4iqVl",
+	"WI9LOH4EKr+qrLHQmLGVJrxgakiOiBQkrOpwg0Tgd/Aoi5TVEjx++P7Floqf/hAKpHG/iTFOLm8OjLGR",
+	"T5tCQfM8qALRcgaeKx8fbRx62LuMo/s4EUHtb+5ZAMJvv9829C4qzzdvfkoLNyWFazcepekChoKeusLY",
+	"GLRiOIiHDVZjmS0SKW5FDU6IL42yH4cyuBr4yMBHmzOCzAQLb4yww0C3h8P3Ry9+6FGVtqm01Lq7N2Jw",
+	"pdIG511OOh7HgMS+FKnj+4KW8E5b2rFDVUSX6g4tOt+r5fLozLU9TK31ZNOyaZ4rO+6kxhOG5I35cAz3",
+	"9w5MRrS9dlblZ+pMmF4xJkjBFlygpQpZrw3utCUv3ScJVt9B/KzjbJ2hsQea6nyNXK2OjM+Ojn44FF/b",
+	"QcHdr/f+4+vBHZW7/bdcU567hRjkFgalikaAQfgkqcoan3UILN9VBchg2LjZrVWqO5ypqfEfmBntz4v2",
+	"1YODutmj7YWzO+ynqU+3Y8BHTJm2Hc0Mk4D4psGC8P6PXHNmy+DGDYk7jiDIIykv8WTFmDbfpgq/bZn2",
+	"ZqiBuvlRLtKERW2ZtCGnRhZFyyTl8W15dPRtCnECgCr8m/1f/HMY18Yfxse2dbqPrWJKgQ/jVg2N/1Ia",
+	"NuyVhkC/xMh4te+W5LaczraqNiDVUKfhKhwHZ4vPGlUTVfmQIhlXoP+b7dukO/zScPfxaX2rG4O7cgWO",
+	"tk9ovQqCQwHksLOQchd3gXlpVIq21nLNvWnnCUjlYsG13qVI0vC8C6r0W1kWrfF5O6TMFujC8nNZFj0U",
+	"0eCK7W3B5NvmmD89Z4uTW7GyX5ALpmq6bIG1D1xb+0e5Unlbf9Lo0d53EshDG5S3YuEXpU+V+UHaO4GX",
+	"+dFKFGGXmNXclabfkeRVVeFAatoegfVJmd4xvX/IGt9v3yfkMJiLS3AexNj8/zHB5imb4rbfpjeKtCV0",
+	"SHwTTfsyfyUQAZEiwc42bpQBB3pe5syYchiqwP0lpBQ5U4qMfchohxkhLv2sZydvPy0nGl9hSvuiB4US",
+	"Hq/dEHgVjHt+BGTPC0i4gvwGR7g7jU6KgXfZlqtuODndmNyMbRWMTWXYT7OYTZjf47nIKRUiFptrRG4g",
+	"RGdl6e4Ir+a0YDtXHWAtTbfe5/O6+t17RzDSGa7UlqEZwbNgGtsUIe1ZY9bANJcrVuCTKp4l5AzgXU8N",
+	"pYDbEg7C3K2QEMMTVpfrq2yarKdiJf6OPG0EJ2jjo20Fo3uXiAa+0F2zTynP43mg+EmQdC4jb4sStA+C",
+	"G3xQ+qKnrmgfJyzYXKU57qH52Q+OdmjvUL1x2RZI8y10vyTf0PXUDSIJ9q7a0Opm96LCcKR3n9aRIzaN",
+	"KzHXziGyk8cfiuQCV+aQjP/XmChNRYZuTSrWpCghhSyd04KmmhUKmp2hvQ0J8X16nVU1dK19u55/ed+u",
+	"oEnoYy4DNYCPt0Cvxlmbzq3tHZAwRQKySvrEh+pXaLh1Tpcxb4M1+jsCJzbxBNM/bO7JhCmeMTdQnkjB",
+	"TsgRyQq5hGZEsdBIH392lDoCz57veTY6vzl/dXoxSAYfT0e24ef55Zurni0+q1jiTleQ0/TudLmMCB8C",
+	"vxG6XNoMUh8cXkqYzhxJlzJcQbA8XjNJ1Uupb+QdE/FUgjlV191pO0638EXsONqj1Np2TIoMqxeaFdjh",
+	"Xr2nbcP2DXh8qthy+Y0i/r17rte+LO3D6CLxvnZoOlTcw9iXZTnJeWp+354g5IBUB0nk/JHdx3i9u8O9",
+	"Q63v7X2CzoZTBqvLT1xBE8BHVnmB0LOfi1QuuJg53Dip7gb0u6nMbWDClcRE8ygrtIi0mID7eCk1+aBY",
+	"Qa5OSz0n8HxCxg/yYfLkH3/7+7jhWP12G9NLBhBSvhL5elc3Z4Dkm7u1P36DPctcYsWrI9dp/MfE1SKA",
+	"nWMdIJT806ZneHsH401qafVMV5C0OEbwNVv8xXUSp6qTPjSB3ntU6A2maEnGT5XBoKchBj/9q+MgPPs8",
+	"jh34QHfUSnAe07ro6Czjeo8h39vZJbmwuZkJtmSia1UZ62WRj6GRFr9nYhcaqT4aeEoxp9Ks8MWE8SvH",
+	"+B1AYaMyTUwXMhQhO6JkG65FEczbeRsdfXDoBd/BuA8mZcScfHLV35qX0LZo24K15kbYPy9bt8toDCz4",
+	"o62hdVfdaI1lE9pylh4z37oqWgpX17PNQVod5zGLO6pjhfljYTmHuS8H0qSOEDFMsmHb3ZjUtVwwCK6v",
+	"5nJRmx8yxTBJYxQXx+49TkEtFSamMbqwNSnRprx7JUg0h2Bx6J8T7y8a034tPHbTfV1Mt9WNveiYrrHN",
+	"r8getOtxjhUdoV8Ru7uDBuks7v6uxp7zDDd6pYSdD7Z0FrAtBRZ+MIVbM4qLdTDu183IwKgeY2+MK1nm",
+	"NPWtxqr2UXIlNmPtBn2+USSna1lG03+ijbz3cX3Uc/76pbRV2X8bOW1hGJtM1j5pgJwaYWagayDQSMeC",
+	"6gSDXQuasSflskqI6NmLuVvbdWyg3+E+4s380by0eb6PzT42ib8vczDoRTBjghU8DY8f7x4YLtX/OLsl",
+	"l519jZSy+gD+YC9NFrrvAmEiUb9rrFKKfurtbDhcFs3Z18yd6WxQ1+gXBR02MqyyBqSFulx7qIrutjiN",
+	"P0eZqNJVz4xYSbAflKFZ1Xtw+FsaNtwpMuOCciOPgisbBdWqAryyZk7rzN2DDfH9Bafqnio3JhGLwutd",
+	"YR1cYDYAFP9rSRRjw9q82IPNiP2FGjA64CQhmv/USU6HKF8OiHP/CuYPIpMHmbZaMCxY3iO6Z1jiclv3",
+	"nRS4nQ0xLku9X0uR9hmjfv/VfmLwsuI93uKvswBrj3JGl7fT1mzbcCjsR1ZVRAWKKFRH7V4muVO9LPVB",
+	"C+u/qwUvDlY4G3PCR1z1UCUMfdtakj9wfpvlq94OsNMb0KvICxxlgekAeJzdmunMWZ61QO6y6jwcJCwm",
+	"YTud2OTuXTrX9KzmdAp0b7UZtJxXUqRlUdSnP4bZaW3BZt9ivbufC6MF3E9RtTqJdF9v8dI0G/z2aNgL",
+	"3uCtmewuGgUK44LJsju7a2OVPWovyyJ/K9tymKDngVHylrLwHRo+jC5OLP7YjgjWk456K3aBrCmQy1qA",
+	"ZfjrKwH9lZR27ldvaVOxrdPI3WedSSV1sRENtlWZFRUNbeBhkzib1NAhyh6hFDJoB7vNn7K1ZoFwQf7j",
+	"+uqy1Z8iV2IXn0p/W2yX0s2gIUfbLOJgZy+Ofvw+2Tac+BqEJtdzrFuzvq4hcW1Jqfayn2nlZlUYmWWH",
+	"LlhwhLsIEuy823LvgOMhJEiVHJG0TTjCcUsrCu1nZNBVrFFbs40h7Vki1xBcfYrjQhWsp0RLbC8t7Jm5",
+	"DgaKfFFdXHfL+/oQKTJZh+Ct6togDRIz4O35zQ/PsNGaEY2u9okrjDZ+o0jOF1wnhOWKkaOWjLdaXdS2",
+	"DLgdYsrXoHqGRGNk3LWmIqNFRj660kVF18fxFiuhp6cUZm1PTbXxiQeL3e+khtSb5m8qJFWt70a20UvI",
+	"aMVJf9Ze776b7+NkFag2Rb7lOk4FmWu9hAoYrZcKslHIaWCkoNMKYABFMoxbMuIKWvnCL+ME0uywrTW8",
+	"gGNF6b1r7Fgn7EcL24dyvUOs7hGurwtUlnH9uzx9fHnaGp1XEJ5/bCn6u0j8FYtELnCapQyGwfxa5eE+",
+	"GSeWCNDVATny+8q6XYUYsMdfkfjaLrG2wLRKmUJxVUua2hBNu6U69R1wGmrbQYoEXkwysDHMnmPQ2gKZ",
+	"PWah2VcPUS7o/K2PVjH4EarDW8asWokMITQuZlgDYAf5Vh0vMGEFyk6CLs71U0OLma7Bub6hN8st1xvb",
+	"tjRjdFtWjlQb1IKf4xGmR2svJyeQW7yPl7/WhGGL76hZsV89vt2n77fY1VBqExM+Q1b2NNJFHMYAo9vW",
+	"DzVYsQkJqjVAOGWyPh5meCtuxRPyUmbcOpON3lXVFz4j7/jLIfkg7oTRueDmVWJ91Eby2BkuKVUsIWNR",
+	"5jmaKVTY7WCPfYhFy7RcMOy0eCuIcwEck5wZBZlavLKtZ2cMQ5Uugm22CS4y3OaydV7OCSZXw9AbwsWy",
+	"xFJ8wwSZ0AXoI2Mc4zKuJnjD2rDIBXfCZklnZntLajhmRcljm3BhvX7GcBun1S9YBfGgIeTt6kupa6Zk",
+	"Du5Lvc0CThAv6BpUCyP0YB/nYS9yc7pvv/32R7P5DzevMGpMyqWBlOCCkanNFKY5yfiMazUkp8It61pc",
+	"ulbkbiAOrPMR2g+58kIjJ2ya/vP//u7bBPyeBkqCColahnJbhtgD0DOoShlL+aJaH79Nsf+EeURLjy6a",
+	"CbMf34iEPXClj8mLoxdYb57zlNngM8+Y0HzKDYEPTpfGPHjyfHjknJe1vxkBXy4WtFhD+ajrX7MxMt73",
+	"bKja3hvs9+3RbLLXAH1XgSf1ePDMKpeCLvngePDt8BnsxYgZ4AJPqwLuWUzrwc5oCC8+nbLCDQZ2A9gX",
+	"Ey4YDGg/vXxttJ8luG5R2Z+sydUI1bqqO0AqF8wzXMTsaw3iHea/jqnWBZ+Umqmxn2ti+w5gfeRaloCK",
+	"+KWN/hSIpUrafgFLSP8V1gDG/RFh9Mo7voREJLhCVMBtbHaQc6VPXQXokhZ0wTTYTi3ZNNUjT42Oca2N",
+	"8fg56fdw1dSn1/O22r/Xs6fBBLm+n4cxc333zmeC6rLo/cINe9B9n33HRe/vfsA5Pj2etupNjycvjIEB",
+	"eVEuuwTo5PnREU41gwlqjRrDp3+xUWXUB3oVs4NOB8IyMu7Bjl11BTXwkFXm45/2e33qhrd9rvEZIy/s",
+	"5xJXuQ+EA70lZzidyo4YNG9aDvE06NEFCmhLJE0qDAkDS4DRUTg8Lc8D7lWNkrIDicrljRwnGDeDys4Z",
+	"+qBA+MEgpMS1F6iK6y1TAIlth7DBu82ZR2HKA0xkDLuNgQBxLQtowayoWs0lxNMAMiekwGZuGbKoJRMZ",
+	"JBOJWpF2+F0vSPPc2TOaGW3C9eFBFg+D4qyGqwBQooUjBR/3jMmami/tJMQ4NrhHOFNPr1nOUsfYPj8i",
+	"Xr8s8zuXR7OJ2D5amUnBEj/yYk5FljMjd0uRSfBAfjm6n1Zww0ZkrksFFnlGkN5o7mh/PYHU92PvnBnU",
+	"6cFWOvHs81OzYTTfdhEV56+Bu8RJ6X2pccaPHXkTor8btmwUJGseEcVFyhII6Xr/jiETFL92YEtFGiJz",
+	"RtcxUa5cgOWK3QqaogCHZjy10YceaaEkny5sOxzzMTCPYPrzkokheS8VNu0xSsxqLg3SQ9cAro1Vr3l+",
+	"K8YGanSSM0jsGJ9gWRmm/lE/89Fo89Aci+gVTyHPpbR/qFr91WnF/A5Ifpq62amPhehBrlcXolfJVV+O",
+	"0WZJvGNHQubSA9zeH6exxWqgDNbhCj8H3OcxheIr3EoEqJB0BOp/JRiNnABVGfjsIaAM67uvT9b44S0i",
+	"Er0Hrbr0lTfpvGaPVFMdoxKR6BLD320NSb3RDoqmIblaQsoYPjnBxghgyMIXb4V/GegV5a5nufDWN4qM",
+	"ccYVjnlUTqkbx4gLXmnTjRtN6sxXx8fucNYMBaslXMU/UJ/+pciU8tzI3JzfscScDYwFotdL5Dk+S9kc",
+	"Ec245FbwDPuL/lzadgPKT8rA83Czt59LVqwrq2yyHoQuD4w3VOjq3H5m7wN0FaPaG5vd+buJ8LuJcGBu",
+	"CF7FPnaCc2B+OQN8I/Ms4H8g6GXhqbCXkIGytLqIceNW40rPG1tIZwecOgXesS1UfsD7YFUgq647A2IB",
+	"Y1q9sWHUkTxjhYvpKc2WMZ5mNtWmVR/kEsMhvJ/r3lXfb/mR8CeY0RrBHd+fFywqAz6WHQJ73tHiLmgI",
+	"ZwCMmqQbnrs//vi22nEUOsXIe2Uv2bIPc8oheW9NN7u1sMMWWnjDCHLAL79bXTtcv21+fliLy1harbrp",
+	"jCGEH10xbVNJUSlbYYsN1yXf6TKHgSnNfC13TBNN9jE/G/DdcPMczqA9FXXPCwIMAr2GLYDdF/O+GP7v",
+	"/S+Gi8c9Lgk4dSkJnDNB0sCLox+HW30qvzDuIBBsDzQhV4d2f3ThThMNRHNUa5TovJu8PmPyEcEYLnTD",
+	"FywHBXATqhBgJOEpfImK2W8CeoHzfB7OrWoh/I2qLa28BccLP+n10Sg4lJAHpN7AB9qXcDtF6f9AYnNS",
+	"bxuhsXsmOmJuEC4zj5AxvjYm2AjbiE9io+VVSasR5Ks5E+Bi05CNOJEPoW/wBCPTVFNwrQkyRmXkzCwy",
+	"Tsyvxmy2mrUbLezzJ+B7hgunOTe7AtW6YLosHGaPL6jST+BzT86xRhU6F8NEUVvFCxtacKWgt/ytSOVi",
+	"gWN9zKLoFJ/ioEYM2irp2itlRvKlUgiWunb5hrxSZlPGlC4YXUBImgkYlm/UDs0X7Ni9Rqhgq5jqj++e",
+	"4Y1s8WeYtbgfNGp7opozKIY5SeBZwDzLyrVQg80g9Cp0V/1/7mFWavagEZ2e4EHqNNL8YJQe8MUDmYxu",
+	"Ng3i4GRt++Y9gbg+c1B2VGH/YKnC+X1aCeO0OQEeMpVhROaQPFKkGh1ozVB1FJMYLdK57wK9DZlOYXMn",
+	"vfqeDlu8VkHX0RpiPVJz0Mc4QsDkf6tHgKasv8TmXZMVrhMykXretkFsUxDfoW9KevXu/cXZDbQCeHN6",
+	"fnH2OtoMIGgsHttfFEkN2dysl9tB9N3hQXTDHrQbV4HeY9dPg7yiyhiouutqf96JXydRSU6LnBtVE5qA",
+	"YcDbXdrzFzA+Q7kklrGW47at2Abm1W76TZ2Ijw3RfkOJ4Xd5qfg9q+/N6ETk1ObVffuMZKDuQXYcTh9o",
+	"2yi0WN99m78ln6xj8n08sl6cHELCXoOMqb7ZmsFRCdMtbjX/4NMpTdkWrRRwYQreLWHXTCy/hNoaWRAt",
+	"iTTSd0iupqRK5bLtnxi2b9m0Ih1E3+AmNmRnlCJg9nqfsE1dTtZFjuPeIZvy+26J70Qca7a/AajloBQn",
+	"kGRK+ExIO/MkdoZlwab84cu4zMj2P4eUxUp7gdyS37R+8XgH++paxxae9dZIgV8JcwMShGY6LQYDovrB",
+	"nCbafxKVepmmZYFlQo7Cd+Zqbe6ruP4EbiHrlvHJwkRxMctZ3YcEDfjiHKzpAuvBwLr0sr5OsKqtaYiD",
+	"fXWzsAFTZBM7zBfcD+9/VVI9BGsfyV5DsoORQ+2rrfK9juA/bSL91mhJeNqv5bFtTecJnjlcqKROuj4y",
+	"E3HANqG5tx/Wtv9tZznnaIrIwkal7VjMOVsT2yQYwx3wGeSHSsNcCmFfguoT9NIZtnMCIRF4MOM2nxXc",
+	"suA0g0w7m1I3lcVMas1EYtQ1GNuH6rwBCjizFJ+B/Mz5lMWZ3Mid71ED1vBmmwRCz76F0EGFkK34dXKo",
+	"KEWAIpZXI6X5ptOtUZERPLErHv2q2KGfTriFDWKj0ENdBBYwT9bE9gRw8EeQA2m29nByQ6FoYfPPYXJ6",
+	"wZCvkMaANvAbOsubFozMudKyWBtlk0eCF9iUaIQZYI+SJFLmLGxE0SdP5NlBV2/jz5jlqwi28xsOas0E",
+	"zm7orO3j9rGn8MznZHAhUz8BqOt5/5zd0JelcsLF2XqpCEp5in66DPqDR7HsP8rMDjyp2yO1aahuBGJt",
+	"YJo0NvCcZtUQURi2i6iKMR1eVFGdIana2t0KC3dbUwDF8nYKK19gKmQhV+o4nAMJrVJdAKU+ny/iu7YH",
+	"b2Dg46B5o3v4106HCqaZtibJVANL4ZKw0OQQLO6G5TkGxCjJPKDDBXGtTSzttncQfZ3Kl7GcadbBI+sz",
+	"c8lCFhF5j1/x/K52Hy+6GfAMGlF+ObhewxbaKTdp1W7j2z76etzSp13PYRY4Oi3Cod97c9HPB9OPW6G6",
+	"X95AGWGYRpmjqWWZmBNV4f2JL6J2CdpkZvuuBQ3xbfZYDiMzXNFXs2zL+65vxfh8+uQd1el8HLR6hhyg",
+	"5z8k1b1oOrNtljFF1NbMkhfPnkdrSqANoUWrrVHisbkqX17tPu3Hc7OM68An2IwYuwPUjPJocPjXoYQc",
+	"/ZaUkIOQD86o8KP8s1BmtqsXkJ5jGxAfOD3HAegb5dItodESOa3G5QP86lk7EaaPT//i7PNXcc+vERh9",
+	"NEe82hLh8RiXm8rlOpw7jwm8WGl7O3hlfpVT8o+//f12ELlVt7H4vX4dIwJO8Js1Il47ELZiw6aGhiGx",
+	"pob2FJu2HTo/r1ioyraggq1OUNFEMxc7J3CbAO5YAiZSIccAz5OoD1jexi3w4d+ZxdqPze7NK0JT84BY",
+	"YGNhgUQadhl7O3uobKDqp/8vLDRU5A9nmz0tWCpFyg9P/OpOkVc5T+/eylJh0TVmVLa0jhGZ4wvcmIBo",
+	"qISZKLrSJ7BXUEKgExslC1rMuDBL3IqVLbJSmuc50ZJMzNqlsNLJD7JfuUmBNJ1DHij44Q3XGbqeOzD1",
+	"5p5j0Tjkjf6lhGjICvI61VyuCFW3YsGV4mJ2Qqi6s70LyShoeohluzBd3FeQRyu+7E300ej9IHoJw8qh",
+	"kjuxczNq0MIW7MWiPd4PQK7p9R5fn78IGxZ+/0N3p8nHJUELHd4atXmLeZ5rYt429tdBSq7hU5Va7cqC",
+	"ncnG6g7chbWRtnDagulifWCCeyMLsFRXdp6Ra2JXjVMJem7arHcVNLbDwI4RrkoirSzoHQsEeFYak9b2",
+	"Q5hSnqtbAdieEN8qFNAc8qwhuXlD16+3UYgSgS7Wv0tvkN72uhzX3yxWa8EubScgHhC5rpnIbLNt67h1",
+	"bZ1FNZmLTnC8XsFo7gkDSyz9eEAogcKaTmyto7HbvfTzQG8FyjRrTVh/4IRhUv6SVt0+DMMsMDjp3Ftm",
+	"AyvX+Xsrspm1Hzl4cvML+JMb86faFBY31A1u1Y90O0RCIExYhnzOWrhby4qPukva1WZRfopxPB3fThF5",
+	"fnRk7YuqiyL+dEIUY2QcDrnFdotjcOaNN3XTGdPXLivm0e7M5cy01UMEtS9qrTRbHCwnQce/3xZndnPv",
+	"ekSmRgbChSLQCzCp2ITIcNgeCNEe7AKbYdrxMOi7rAbAYzjpVjiGhLrxjMGYczcdR5EFTFkKQ1gwmakj",
+	"8OQarj9W/X3L5NqvzivqY4hbEFCzB618fbZrqn4IZjG31TkOO7D3qoM96CC7Wjeet3RlQ3ysGNBvOCEi",
+	"bMG8JSfCQeVgaRFezm5mRvgbCJMjYqkLru/z45DY5uijr5zA4Ntax6nK8SyvblajTAPe9ZvNbVj5y43g",
+	"RUioW6PE1RgR6CXH07lNyjHmBiqktuN9I7x29KP3SYPsWLTFlENE7BNWdvt5jMhyJ9za48utRzj6yvh8",
+	"WCw+XGx5C1wfKcIcuD2ha1BnbBlKn9gSGy2DMobQOybjssjHCRlb4FidtTYgAmoP1rciiEFj93rfawyK",
+	"SXEMjyGXIQEPsdGH0hzGdax6jBr9OmHtCpv/B0e2wyFCX1nx+2VF0yHcIxnXW4i625SsSZ9HioF/dC2/",
+	"VoaQJEa7OMz2qbKgbXyr5i1z8O8ZHP/V8P5fMcJUofND4cyjRE1tTyzDs+xQYG+sklftXJprw5wT23rD",
+	"DqlvzBg2yhPluhZUtSe6FQ1MizBmfOV3VNsh8HooTCuY5gV7ovwgqEMGDgq5wD7H2F/ZDz2yM76h4yFO",
+	"+q7KsauB4PiQ89P6wuKIY58XDnn81NvfUaiVWxVyiRMkYoPXvxyhpKb6kRDqHcSNKBHYOgdwKHDhcZit",
+	"xbF30JC8kQUZy3tW5HRp5/aM62M9J8D09EoS3+RWQe9d23/4VgSr2D9bqIH/0HXtqU1dT6mwyEokcMiq",
+	"Qw8MSwTvcTRCBZDbROTDa4f48ZFtGfzV8x7hnJk9YVuVnL/iX0PyIxhMh6WTR4ulxQJnzutdOcObkTKY",
+	"R1Hv4wYjhGCKg++ojXM9iTEhrSM1uRWedhIyK2mRoTcX5/K5Mg4htW9C5ONvLTG3DVWVK9gi6BmyLdz2",
+	"FbSHKvy1NfRlWJFLBMlYbhgDy3DkhT50KMxe9q4Yab4H/aoQ8WCS4eApXfKn988AyezXomqkLapwk1qq",
+	"9kDgRm9pG4GetTAIC/rkksllzkgmLbpiPZprXuA6yW5+kRWsgbEzOSQfRhcqIZYTfOOK7c1idQJG/F4V",
+	"HKtEsaNcwWg23KgYjy1/41EWIp0QOXJUZ2yyJBgVa4twjZZscaF+xnpFbifw/lJmMxa8WjUJ2Hztkq0w",
+	"Qw6nQtn6WrrGqRXBN7Ax2eYH3sqVswbsdHiuCEyjGG7U9X/+6fP/CwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

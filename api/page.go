@@ -25,6 +25,8 @@ const (
 	listNotifications = "notifications"
 	// Groups are by instant and by key, which the name holds.
 	listGroups = "groups by "
+	// Exchanges are by start time and execution id, which the name holds.
+	listExchanges = "exchanges"
 )
 
 // mark is the place of an entry in a list, as a cursor carries it. Clients
@@ -56,13 +58,15 @@ func decodeMark(list string, text *string) (*mark, error) {
 		return nil, refused
 	}
 	var m mark
-	if decodeStrict(data, &m) != nil || m.List != list || m.ID == uuid.Nil || !cleanText(m.Name) {
+	if decodeStrict(data, &m) != nil || m.List != list || (m.ID == uuid.Nil) != (list == listExchanges) || !cleanText(m.Name) {
 		return nil, refused
 	}
 	var ordered bool
 	switch {
 	case list == listRules || list == listWebhooks:
 		ordered = m.Name != "" && m.At.IsZero()
+	case list == listExchanges:
+		ordered = strings.HasPrefix(m.Name, idPrefix) && m.At.Year() >= 1970
 	case strings.HasPrefix(list, listGroups):
 		ordered = m.At.Year() >= 1970
 	default:

@@ -202,11 +202,16 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		return nil
 	})
 	record := db.Record()
+	texts, err := template.NewTexts()
+	if err != nil {
+		return err
+	}
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
 		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(),
 		Pulse: db.Inbox(), Notifications: record, Status: record,
-		Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
+		Previewer: &evaluator.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
+		Exchanges: source, Texts: texts, Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
 		Replicas:   db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},

@@ -51,12 +51,17 @@ func (w *world) rest() *rest {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	texts, err := template.NewTexts()
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	record := w.db.Record()
 	r := &rest{t: w.t, seen: map[string]map[int]bool{}}
 	r.server, err = api.New(api.Options{
 		Rules: w.db.Rules(), Webhooks: w.db.Webhooks(), Inbox: w.db.Inbox(), Bulk: w.db.Inbox(), Reading: w.db.Inbox(), Folder: w.db.Inbox(),
 		Pulse: w.db.Inbox(), Notifications: record, Status: record, Replicas: w.db.Replicas(),
-		Renderer: renderer, Sender: sender,
+		Renderer: renderer, Sender: sender, Texts: texts, Exchanges: source,
+		Previewer:  &evaluator.Previewer{Source: source, Texts: texts, Clock: time.Now},
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: w.db.Reconciliation()},
 		Checks:     []api.Check{{Name: "postgres", Ask: w.db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
 		CheckRule:  template.CheckRule,
