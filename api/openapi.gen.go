@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tocsin/alerts"
+	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -55,6 +56,27 @@ func (e AttemptVerdict) Valid() bool {
 	case AttemptVerdictUNDERWAY:
 		return true
 	case AttemptVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MeKind.
+const (
+	MeKindOpen  MeKind = "open"
+	MeKindToken MeKind = "token"
+	MeKindUser  MeKind = "user"
+)
+
+// Valid indicates whether the value is a known member of the MeKind enum.
+func (e MeKind) Valid() bool {
+	switch e {
+	case MeKindOpen:
+		return true
+	case MeKindToken:
+		return true
+	case MeKindUser:
 		return true
 	default:
 		return false
@@ -337,6 +359,49 @@ type AttemptVerdict string
 // AttributeMatch defines model for AttributeMatch.
 type AttributeMatch = rules.AttributeMatch
 
+// AuditEntry defines model for AuditEntry.
+type AuditEntry struct {
+	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` where nothing else is known than that it was done.
+	Action string `json:"action"`
+
+	// Actor The e-mail address of a user, the name of a token.
+	Actor   string  `json:"actor"`
+	ActorID *string `json:"actorId,omitempty"`
+
+	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
+	ActorKind string `json:"actorKind"`
+
+	// Address Where the request came from.
+	Address *string `json:"address,omitempty"`
+
+	// After What became of it.
+	After json.RawMessage `json:"after,omitempty"`
+	At    time.Time       `json:"at"`
+
+	// Before What was, of an update only what changed. Secrets are named, not shown.
+	Before     json.RawMessage `json:"before,omitempty"`
+	ID         int64           `json:"id"`
+	ObjectID   *string         `json:"objectId,omitempty"`
+	ObjectKind string          `json:"objectKind"`
+	ObjectName *string         `json:"objectName,omitempty"`
+
+	// Operation The operation of this API.
+	Operation *string `json:"operation,omitempty"`
+	RequestID *string `json:"requestId,omitempty"`
+
+	// Via How the actor was known: session, token, password, link, set-up, oidc, slack, command or open.
+	Via string `json:"via"`
+
+	// ViaID Of the session.
+	ViaID *string `json:"viaId,omitempty"`
+}
+
+// AuditPage defines model for AuditPage.
+type AuditPage struct {
+	Items      []AuditEntry `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+}
+
 // BulkResult defines model for BulkResult.
 type BulkResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -351,6 +416,19 @@ type BulkResult struct {
 
 	// Unknown Ids of which there is no alert.
 	Unknown int64 `json:"unknown"`
+}
+
+// CreatedToken defines model for CreatedToken.
+type CreatedToken struct {
+	// Secret What to send as `Authorization: Bearer …`. It is not shown again.
+	Secret string `json:"secret"`
+	Token  Token  `json:"token"`
+}
+
+// Credentials defines model for Credentials.
+type Credentials struct {
+	Email    string `json:"email"`
+	Password string `json:"password,omitempty"`
 }
 
 // DeliverySummary What became of an alert's notifications.
@@ -455,17 +533,84 @@ type HeaderField struct {
 	Value  *string `json:"value,omitempty"`
 }
 
-// Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
+// LinkSecret defines model for LinkSecret.
+type LinkSecret struct {
+	Secret string `json:"secret,omitempty"`
+}
+
+// Me defines model for Me.
+type Me struct {
+	// Email Of a user.
+	Email *string `json:"email,omitempty"`
+
+	// HasPassword Of a user.
+	HasPassword *bool `json:"hasPassword,omitempty"`
+
+	// ID Of the user or the token; absent where there is neither.
+	ID *openapi_types.UUID `json:"id,omitempty"`
+
+	// Kind `open`: nobody has to sign in here.
+	Kind MeKind `json:"kind"`
+	Name string `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// SessionExpiresAt When one has to sign in again, at the latest.
+	SessionExpiresAt *time.Time `json:"sessionExpiresAt,omitempty"`
+	Tenant           string     `json:"tenant"`
+}
+
+// MeKind `open`: nobody has to sign in here.
+type MeKind string
+
+// NewPassword defines model for NewPassword.
+type NewPassword struct {
+	Password string `json:"password,omitempty"`
+}
+
+// NewToken defines model for NewToken.
+type NewToken struct {
+	// ExpiresAt Absent for a token that holds until it is revoked.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	Name      string     `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// NewUser defines model for NewUser.
+type NewUser struct {
+	// Email What the user signs in with. Of all tenants, one user has it.
+	Email string `json:"email"`
+
+	// Name How alerts call the user.
+	Name     string `json:"name"`
+	Password string `json:"password,omitempty"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// Notification One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
+// the number of the retry behind it when a person has sent it again.
 type Notification struct {
-	AlertID openapi_types.UUID `json:"alertId"`
+	// AlertID Absent for a digest.
+	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
 	// AttemptCount Attempts begun.
 	AttemptCount int `json:"attemptCount"`
 
 	// Attempts Oldest first. Absent in lists of notifications.
-	Attempts  *[]Attempt         `json:"attempts,omitempty"`
-	CreatedAt time.Time          `json:"createdAt"`
-	ID        openapi_types.UUID `json:"id"`
+	Attempts  *[]Attempt `json:"attempts,omitempty"`
+	CreatedAt time.Time  `json:"createdAt"`
+
+	// DigestID The digest that tells this notification, whose status and attempts it has. Absent when it is told by itself.
+	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
+
+	// DigestSize How many notifications were gathered into that digest, or into this one.
+	DigestSize *int               `json:"digestSize,omitempty"`
+	ID         openapi_types.UUID `json:"id"`
 
 	// LastError Why the last attempt did not deliver.
 	LastError *string `json:"lastError,omitempty"`
@@ -475,10 +620,15 @@ type Notification struct {
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again.
-	Reason    NotificationReason `json:"reason"`
-	RuleID    openapi_types.UUID `json:"ruleId"`
-	SettledAt *time.Time         `json:"settledAt,omitempty"`
+	// that it can again. `DIGEST` tells many notifications in one message.
+	Reason NotificationReason `json:"reason"`
+
+	// Retries When people sent it again, oldest first. In the answer for one notification only.
+	Retries []NotificationRetry `json:"retries,omitempty"`
+
+	// RuleID Absent for a digest.
+	RuleID    *openapi_types.UUID `json:"ruleId,omitempty"`
+	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
 	// Status `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 	// often as the schedule allows.
@@ -497,8 +647,14 @@ type NotificationPage struct {
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 // below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again.
+// that it can again. `DIGEST` tells many notifications in one message.
 type NotificationReason = notify.Reason
+
+// NotificationRetry defines model for NotificationRetry.
+type NotificationRetry struct {
+	At time.Time `json:"at"`
+	By string    `json:"by"`
+}
 
 // NotificationStatus `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 // often as the schedule allows.
@@ -516,6 +672,13 @@ type OutboxStatus struct {
 
 	// OldestAgeSeconds The age of the oldest; absent when nothing is owed.
 	OldestAgeSeconds *float64 `json:"oldestAgeSeconds,omitempty"`
+}
+
+// PasswordChange defines model for PasswordChange.
+type PasswordChange struct {
+	// CurrentPassword Required, but for a user without a password.
+	CurrentPassword string `json:"currentPassword,omitempty"`
+	NewPassword     string `json:"newPassword,omitempty"`
 }
 
 // PreviewLoad What a webhook would have got.
@@ -577,8 +740,8 @@ type PreviewedRequest struct {
 // Problem Problem details (RFC 9457).
 type Problem struct {
 	// Code The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
-	// unsupported_media_type, method_not_allowed, forbidden, unavailable, internal, or another one for a status
-	// that has no kind of its own.
+	// unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
+	// another one for a status that has no kind of its own.
 	Code string `json:"code"`
 
 	// Detail What happened, for people. Absent when the fault is Tocsin's.
@@ -697,6 +860,40 @@ type ResponseHead struct {
 	// Truncated Headers were left out or cut.
 	Truncated *bool `json:"truncated,omitempty"`
 }
+
+// RetriedAnswer In messages; a digest is one.
+type RetriedAnswer struct {
+	// Retried Messages that are due again.
+	Retried int `json:"retried"`
+
+	// Skipped Messages that were delivered, are due or being attempted already, or whose webhook is off or deleted.
+	Skipped int `json:"skipped"`
+}
+
+// RetryFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+type RetryFilter struct {
+	AlertID *[]openapi_types.UUID `json:"alertId,omitempty"`
+
+	// From Created at or after this instant.
+	From   *time.Time            `json:"from,omitempty"`
+	Reason *[]NotificationReason `json:"reason,omitempty"`
+	RuleID *[]openapi_types.UUID `json:"ruleId,omitempty"`
+	Status *[]notify.Status      `json:"status,omitempty"`
+
+	// To Created before this instant.
+	To        *time.Time            `json:"to,omitempty"`
+	WebhookID *[]openapi_types.UUID `json:"webhookId,omitempty"`
+}
+
+// RetryOrderBody Either `ids` or `filter`.
+type RetryOrderBody struct {
+	// Filter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+	Filter *RetryFilter          `json:"filter,omitempty"`
+	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
+}
+
+// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+type Role = access.Role
 
 // RotatedSecret defines model for RotatedSecret.
 type RotatedSecret struct {
@@ -886,8 +1083,48 @@ type SecretRotation struct {
 	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
 }
 
+// SetUp defines model for SetUp.
+type SetUp struct {
+	Code     string `json:"code,omitempty"`
+	Email    string `json:"email"`
+	Name     string `json:"name"`
+	Password string `json:"password,omitempty"`
+}
+
 // Severity defines model for Severity.
 type Severity = rules.Severity
+
+// SignIn defines model for SignIn.
+type SignIn struct {
+	// Open Nobody has to sign in here.
+	Open bool `json:"open"`
+
+	// Provider An OpenID Connect provider; absent where there is none.
+	Provider *SignInProvider `json:"provider,omitempty"`
+
+	// SetupNeeded There is no user yet.
+	SetupNeeded bool `json:"setupNeeded"`
+
+	// SignedIn Whether this call came with a session or a token that holds.
+	SignedIn bool `json:"signedIn"`
+}
+
+// SignInLink defines model for SignInLink.
+type SignInLink struct {
+	ExpiresAt time.Time `json:"expiresAt"`
+
+	// URL Absolute where Tocsin knows its public URL, else a path.
+	URL string `json:"url"`
+}
+
+// SignInProvider An OpenID Connect provider; absent where there is none.
+type SignInProvider struct {
+	// Name What the button says.
+	Name string `json:"name"`
+
+	// URL Where the button leads; `return` may name the page to come back to.
+	URL string `json:"url"`
+}
 
 // SlackApp A Slack app that a webhook posts as.
 type SlackApp struct {
@@ -1014,6 +1251,30 @@ type TestResultList struct {
 	Items []TestResult `json:"items"`
 }
 
+// Token defines model for Token.
+type Token struct {
+	CreatedAt time.Time  `json:"createdAt"`
+	CreatedBy string     `json:"createdBy"`
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+
+	// Hint The end of the secret.
+	Hint string             `json:"hint"`
+	ID   openapi_types.UUID `json:"id"`
+	Name string             `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// UsedAt The last use, to about a minute.
+	UsedAt *time.Time `json:"usedAt,omitempty"`
+}
+
+// TokenPage defines model for TokenPage.
+type TokenPage struct {
+	Items      []Token `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
 // UndoResult defines model for UndoResult.
 type UndoResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -1023,10 +1284,49 @@ type UndoResult struct {
 	Skipped int64 `json:"skipped"`
 }
 
+// User defines model for User.
+type User struct {
+	CreatedAt   time.Time          `json:"createdAt"`
+	Disabled    bool               `json:"disabled"`
+	Email       string             `json:"email"`
+	HasPassword bool               `json:"hasPassword"`
+	ID          openapi_types.UUID `json:"id"`
+
+	// Issuer The OpenID Connect provider that the user comes from.
+	Issuer *string `json:"issuer,omitempty"`
+	Name   string  `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// SignedInAt The last time.
+	SignedInAt *time.Time `json:"signedInAt,omitempty"`
+	UpdatedAt  time.Time  `json:"updatedAt"`
+	Version    int64      `json:"version"`
+}
+
+// UserEdit defines model for UserEdit.
+type UserEdit struct {
+	Disabled bool   `json:"disabled"`
+	Name     string `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// UserPage defines model for UserPage.
+type UserPage struct {
+	Items      []User  `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
 // Webhook defines model for Webhook.
 type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
 	CreatedAt    time.Time `json:"createdAt"`
+
+	// DigestAbove How many notifications may wait before they are gathered into digests; 0 is never.
+	DigestAbove int `json:"digestAbove"`
 
 	// DisabledReason Why Tocsin switched the webhook off.
 	DisabledReason *string `json:"disabledReason,omitempty"`
@@ -1067,7 +1367,11 @@ type Webhook struct {
 type WebhookDefinition struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
-	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// DigestAbove How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
+	// up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
 
 	// Headers Sent with each request. Names that Tocsin sets itself are refused.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -1100,7 +1404,10 @@ type WebhookDefinition struct {
 type WebhookEdit struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
-	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// DigestAbove As of a new webhook; the default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
 
 	// Headers Sent with each request. Left out, the present ones stay.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -1188,6 +1495,9 @@ type OnlyText = string
 // OnlyUnread defines model for OnlyUnread.
 type OnlyUnread = bool
 
+// SignedIn defines model for SignedIn.
+type SignedIn = Me
+
 // SelectAlerts Either `ids` or `filter`.
 type SelectAlerts = AlertSelection
 
@@ -1253,6 +1563,28 @@ type GroupAlertsParams struct {
 
 // GroupAlertsParamsBy defines parameters for GroupAlerts.
 type GroupAlertsParamsBy string
+
+// ListAuditParams defines parameters for ListAudit.
+type ListAuditParams struct {
+	// Actor The e-mail address of a user or the name of a token, exactly.
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// ObjectKind What was changed, such as `rule`, `webhook`, `alert`, `user`, `token`, `session`.
+	ObjectKind *string `form:"objectKind,omitempty" json:"objectKind,omitempty"`
+	ObjectID   *string `form:"objectId,omitempty" json:"objectId,omitempty"`
+
+	// From Not before this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
@@ -1321,6 +1653,23 @@ type ListExchangeFacetsParamsField string
 type ListNotificationsParams struct {
 	Status    *[]NotificationStatus `form:"status,omitempty" json:"status,omitempty"`
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
+	Reason    *[]NotificationReason `form:"reason,omitempty" json:"reason,omitempty"`
+
+	// RuleID The rules of the alerts. A digest has none; those that it tells have.
+	RuleID  *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	AlertID *[]openapi_types.UUID `form:"alertId,omitempty" json:"alertId,omitempty"`
+
+	// DigestID Those that these digests tell.
+	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
+
+	// From Created at or after this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Created before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// OnlyMessages Leaves out what a digest tells, so that each entry is one message.
+	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -1356,6 +1705,30 @@ type ReconcileRuleParams struct {
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
+// ListTokensParams defines parameters for ListTokens.
+type ListTokensParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListUsersParams defines parameters for ListUsers.
+type ListUsersParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// UpdateUserParams defines parameters for UpdateUser.
+type UpdateUserParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListWebhooksParams defines parameters for ListWebhooks.
 type ListWebhooksParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -1380,6 +1753,12 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
+// ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
+type ChangePasswordJSONRequestBody = PasswordChange
+
+// RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
+type RetryNotificationsJSONRequestBody = RetryOrderBody
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
@@ -1392,8 +1771,29 @@ type UpdateRuleJSONRequestBody = RuleDefinition
 // TestRuleJSONRequestBody defines body for TestRule for application/json ContentType.
 type TestRuleJSONRequestBody = RuleTest
 
+// CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
+type CreateSessionJSONRequestBody = Credentials
+
+// RedeemLinkJSONRequestBody defines body for RedeemLink for application/json ContentType.
+type RedeemLinkJSONRequestBody = LinkSecret
+
+// SetUpJSONRequestBody defines body for SetUp for application/json ContentType.
+type SetUpJSONRequestBody = SetUp
+
 // PreviewTemplatesJSONRequestBody defines body for PreviewTemplates for application/json ContentType.
 type PreviewTemplatesJSONRequestBody = TemplatePreviewRequest
+
+// CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
+type CreateTokenJSONRequestBody = NewToken
+
+// CreateUserJSONRequestBody defines body for CreateUser for application/json ContentType.
+type CreateUserJSONRequestBody = NewUser
+
+// UpdateUserJSONRequestBody defines body for UpdateUser for application/json ContentType.
+type UpdateUserJSONRequestBody = UserEdit
+
+// SetUserPasswordJSONRequestBody defines body for SetUserPassword for application/json ContentType.
+type SetUserPasswordJSONRequestBody = NewPassword
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
@@ -1439,6 +1839,9 @@ type ServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx echo.Context, id ID) error
+	// ListAudit List what was changed, newest first
+	// (GET /audit)
+	ListAudit(ctx echo.Context, params ListAuditParams) error
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx echo.Context, params StreamEventsParams) error
@@ -1448,12 +1851,24 @@ type ServerInterface interface {
 	// ListExchangeFacets List the values that occur in a field
 	// (GET /exchanges/facets)
 	ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error
+	// GetMe Ask who one is
+	// (GET /me)
+	GetMe(ctx echo.Context) error
+	// ChangePassword Change one's password
+	// (PUT /me/password)
+	ChangePassword(ctx echo.Context) error
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx echo.Context) error
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx echo.Context, id ID) error
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx echo.Context, id ID) error
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx echo.Context) error
@@ -1496,12 +1911,57 @@ type ServerInterface interface {
 	// TestRule Send a test notification to a rule's webhooks
 	// (POST /rules/{id}/test)
 	TestRule(ctx echo.Context, id ID) error
+	// DeleteSession Sign out
+	// (DELETE /session)
+	DeleteSession(ctx echo.Context) error
+	// GetSession Ask how one signs in
+	// (GET /session)
+	GetSession(ctx echo.Context) error
+	// CreateSession Sign in with a password
+	// (POST /session)
+	CreateSession(ctx echo.Context) error
+	// RedeemLink Sign in with a one-time link
+	// (POST /session/link)
+	RedeemLink(ctx echo.Context) error
+	// SetUp Make the first administrator
+	// (POST /setup)
+	SetUp(ctx echo.Context) error
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
 	// PreviewTemplates Show the message that templates make
 	// (POST /templates/preview)
 	PreviewTemplates(ctx echo.Context) error
+	// ListTokens List tokens by name
+	// (GET /tokens)
+	ListTokens(ctx echo.Context, params ListTokensParams) error
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx echo.Context) error
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{id})
+	RevokeToken(ctx echo.Context, id ID) error
+	// ListUsers List users by e-mail address
+	// (GET /users)
+	ListUsers(ctx echo.Context, params ListUsersParams) error
+	// CreateUser Create a user
+	// (POST /users)
+	CreateUser(ctx echo.Context) error
+	// DeleteUser Delete a user
+	// (DELETE /users/{id})
+	DeleteUser(ctx echo.Context, id ID) error
+	// GetUser Read a user
+	// (GET /users/{id})
+	GetUser(ctx echo.Context, id ID) error
+	// UpdateUser Change a user
+	// (PUT /users/{id})
+	UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error
+	// CreateUserLink Make a link by which a user signs in once
+	// (POST /users/{id}/link)
+	CreateUserLink(ctx echo.Context, id ID) error
+	// SetUserPassword Set a user's password
+	// (PUT /users/{id}/password)
+	SetUserPassword(ctx echo.Context, id ID) error
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx echo.Context, params ListWebhooksParams) error
@@ -1838,6 +2298,66 @@ func (w *ServerInterfaceWrapper) ResolveAlert(ctx echo.Context) error {
 	return err
 }
 
+// ListAudit converts echo context to params.
+func (w *ServerInterfaceWrapper) ListAudit(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAuditParams
+	// ------------- Optional query parameter "actor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "actor", ctx.QueryParams(), &params.Actor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter actor: %s", err))
+	}
+
+	// ------------- Optional query parameter "objectKind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "objectKind", ctx.QueryParams(), &params.ObjectKind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter objectKind: %s", err))
+	}
+
+	// ------------- Optional query parameter "objectId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "objectId", ctx.QueryParams(), &params.ObjectID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter objectId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListAudit(ctx, params)
+	return err
+}
+
 // StreamEvents converts echo context to params.
 func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 	var err error
@@ -2001,6 +2521,24 @@ func (w *ServerInterfaceWrapper) ListExchangeFacets(ctx echo.Context) error {
 	return err
 }
 
+// GetMe converts echo context to params.
+func (w *ServerInterfaceWrapper) GetMe(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetMe(ctx)
+	return err
+}
+
+// ChangePassword converts echo context to params.
+func (w *ServerInterfaceWrapper) ChangePassword(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ChangePassword(ctx)
+	return err
+}
+
 // ListNotifications converts echo context to params.
 func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	var err error
@@ -2019,6 +2557,55 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "webhookId", ctx.QueryParams(), &params.WebhookID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter webhookId: %s", err))
+	}
+
+	// ------------- Optional query parameter "reason" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "reason", ctx.QueryParams(), &params.Reason, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter reason: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "alertId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "alertId", ctx.QueryParams(), &params.AlertID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter alertId: %s", err))
+	}
+
+	// ------------- Optional query parameter "digestId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "digestId", ctx.QueryParams(), &params.DigestID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter digestId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "onlyMessages" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "onlyMessages", ctx.QueryParams(), &params.OnlyMessages, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter onlyMessages: %s", err))
 	}
 
 	// ------------- Optional query parameter "cursor" -------------
@@ -2040,6 +2627,15 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	return err
 }
 
+// RetryNotifications converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotifications(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotifications(ctx)
+	return err
+}
+
 // GetNotification converts echo context to params.
 func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 	var err error
@@ -2053,6 +2649,22 @@ func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetNotification(ctx, id)
+	return err
+}
+
+// RetryNotification converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotification(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotification(ctx, id)
 	return err
 }
 
@@ -2306,6 +2918,51 @@ func (w *ServerInterfaceWrapper) TestRule(ctx echo.Context) error {
 	return err
 }
 
+// DeleteSession converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteSession(ctx)
+	return err
+}
+
+// GetSession converts echo context to params.
+func (w *ServerInterfaceWrapper) GetSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetSession(ctx)
+	return err
+}
+
+// CreateSession converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateSession(ctx)
+	return err
+}
+
+// RedeemLink converts echo context to params.
+func (w *ServerInterfaceWrapper) RedeemLink(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RedeemLink(ctx)
+	return err
+}
+
+// SetUp converts echo context to params.
+func (w *ServerInterfaceWrapper) SetUp(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetUp(ctx)
+	return err
+}
+
 // GetStatus converts echo context to params.
 func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 	var err error
@@ -2321,6 +2978,190 @@ func (w *ServerInterfaceWrapper) PreviewTemplates(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.PreviewTemplates(ctx)
+	return err
+}
+
+// ListTokens converts echo context to params.
+func (w *ServerInterfaceWrapper) ListTokens(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListTokensParams
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListTokens(ctx, params)
+	return err
+}
+
+// CreateToken converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateToken(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateToken(ctx)
+	return err
+}
+
+// RevokeToken converts echo context to params.
+func (w *ServerInterfaceWrapper) RevokeToken(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RevokeToken(ctx, id)
+	return err
+}
+
+// ListUsers converts echo context to params.
+func (w *ServerInterfaceWrapper) ListUsers(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUsersParams
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListUsers(ctx, params)
+	return err
+}
+
+// CreateUser converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateUser(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateUser(ctx)
+	return err
+}
+
+// DeleteUser converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteUser(ctx, id)
+	return err
+}
+
+// GetUser converts echo context to params.
+func (w *ServerInterfaceWrapper) GetUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetUser(ctx, id)
+	return err
+}
+
+// UpdateUser converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateUserParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateUser(ctx, id, params)
+	return err
+}
+
+// CreateUserLink converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateUserLink(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateUserLink(ctx, id)
+	return err
+}
+
+// SetUserPassword converts echo context to params.
+func (w *ServerInterfaceWrapper) SetUserPassword(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetUserPassword(ctx, id)
 	return err
 }
 
@@ -2588,6 +3429,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/:id/retry", wrapper.RetryNotification, options.OperationMiddlewares["retryNotification"]...)
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
 	router.POST(options.BaseURL+"/templates/preview", wrapper.PreviewTemplates, options.OperationMiddlewares["previewTemplates"]...)
 	router.GET(options.BaseURL+"/exchanges", wrapper.SearchExchanges, options.OperationMiddlewares["searchExchanges"]...)
@@ -2595,10 +3438,37 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/replicas", wrapper.ListReplicas, options.OperationMiddlewares["listReplicas"]...)
+	router.DELETE(options.BaseURL+"/session", wrapper.DeleteSession, options.OperationMiddlewares["deleteSession"]...)
+	router.GET(options.BaseURL+"/session", wrapper.GetSession, options.OperationMiddlewares["getSession"]...)
+	router.POST(options.BaseURL+"/session", wrapper.CreateSession, options.OperationMiddlewares["createSession"]...)
+	router.POST(options.BaseURL+"/session/link", wrapper.RedeemLink, options.OperationMiddlewares["redeemLink"]...)
+	router.POST(options.BaseURL+"/setup", wrapper.SetUp, options.OperationMiddlewares["setUp"]...)
+	router.GET(options.BaseURL+"/me", wrapper.GetMe, options.OperationMiddlewares["getMe"]...)
+	router.PUT(options.BaseURL+"/me/password", wrapper.ChangePassword, options.OperationMiddlewares["changePassword"]...)
+	router.GET(options.BaseURL+"/users", wrapper.ListUsers, options.OperationMiddlewares["listUsers"]...)
+	router.POST(options.BaseURL+"/users", wrapper.CreateUser, options.OperationMiddlewares["createUser"]...)
+	router.DELETE(options.BaseURL+"/users/:id", wrapper.DeleteUser, options.OperationMiddlewares["deleteUser"]...)
+	router.GET(options.BaseURL+"/users/:id", wrapper.GetUser, options.OperationMiddlewares["getUser"]...)
+	router.PUT(options.BaseURL+"/users/:id", wrapper.UpdateUser, options.OperationMiddlewares["updateUser"]...)
+	router.PUT(options.BaseURL+"/users/:id/password", wrapper.SetUserPassword, options.OperationMiddlewares["setUserPassword"]...)
+	router.POST(options.BaseURL+"/users/:id/link", wrapper.CreateUserLink, options.OperationMiddlewares["createUserLink"]...)
+	router.GET(options.BaseURL+"/tokens", wrapper.ListTokens, options.OperationMiddlewares["listTokens"]...)
+	router.POST(options.BaseURL+"/tokens", wrapper.CreateToken, options.OperationMiddlewares["createToken"]...)
+	router.DELETE(options.BaseURL+"/tokens/:id", wrapper.RevokeToken, options.OperationMiddlewares["revokeToken"]...)
+	router.GET(options.BaseURL+"/audit", wrapper.ListAudit, options.OperationMiddlewares["listAudit"]...)
 
 }
 
 type ProblemApplicationProblemPlusJSONResponse Problem
+
+type SignedInResponseHeaders struct {
+	SetCookie string
+}
+type SignedInJSONResponse struct {
+	Body Me
+
+	Headers SignedInResponseHeaders
+}
 
 type ListAlertsRequestObject struct {
 	Params ListAlertsParams
@@ -3028,6 +3898,45 @@ func (response ResolveAlertdefaultApplicationProblemPlusJSONResponse) VisitResol
 	return err
 }
 
+type ListAuditRequestObject struct {
+	Params ListAuditParams
+}
+
+type ListAuditResponseObject interface {
+	VisitListAuditResponse(w http.ResponseWriter) error
+}
+
+type ListAudit200JSONResponse AuditPage
+
+func (response ListAudit200JSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListAuditdefaultApplicationProblemPlusJSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StreamEventsRequestObject struct {
 	Params StreamEventsParams
 }
@@ -3174,6 +4083,84 @@ func (response ListExchangeFacetsdefaultApplicationProblemPlusJSONResponse) Visi
 	return err
 }
 
+type GetMeRequestObject struct {
+}
+
+type GetMeResponseObject interface {
+	VisitGetMeResponse(w http.ResponseWriter) error
+}
+
+type GetMe200JSONResponse Me
+
+func (response GetMe200JSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetMedefaultApplicationProblemPlusJSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangePasswordRequestObject struct {
+	Body *ChangePasswordJSONRequestBody
+}
+
+type ChangePasswordResponseObject interface {
+	VisitChangePasswordResponse(w http.ResponseWriter) error
+}
+
+type ChangePassword200JSONResponse struct{ SignedInJSONResponse }
+
+func (response ChangePassword200JSONResponse) VisitChangePasswordResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangePassworddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ChangePassworddefaultApplicationProblemPlusJSONResponse) VisitChangePasswordResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListNotificationsRequestObject struct {
 	Params ListNotificationsParams
 }
@@ -3213,6 +4200,45 @@ func (response ListNotificationsdefaultApplicationProblemPlusJSONResponse) Visit
 	return err
 }
 
+type RetryNotificationsRequestObject struct {
+	Body *RetryNotificationsJSONRequestBody
+}
+
+type RetryNotificationsResponseObject interface {
+	VisitRetryNotificationsResponse(w http.ResponseWriter) error
+}
+
+type RetryNotifications200JSONResponse RetriedAnswer
+
+func (response RetryNotifications200JSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationsdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetNotificationRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -3241,6 +4267,45 @@ type GetNotificationdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetNotificationdefaultApplicationProblemPlusJSONResponse) VisitGetNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetryNotificationResponseObject interface {
+	VisitRetryNotificationResponse(w http.ResponseWriter) error
+}
+
+type RetryNotification200JSONResponse Notification
+
+func (response RetryNotification200JSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3856,6 +4921,202 @@ func (response TestRuledefaultApplicationProblemPlusJSONResponse) VisitTestRuleR
 	return err
 }
 
+type DeleteSessionRequestObject struct {
+}
+
+type DeleteSessionResponseObject interface {
+	VisitDeleteSessionResponse(w http.ResponseWriter) error
+}
+
+type DeleteSession204ResponseHeaders struct {
+	SetCookie string
+}
+
+type DeleteSession204Response struct {
+	Headers DeleteSession204ResponseHeaders
+}
+
+func (response DeleteSession204Response) VisitDeleteSessionResponse(w http.ResponseWriter) error {
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteSessiondefaultApplicationProblemPlusJSONResponse) VisitDeleteSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSessionRequestObject struct {
+}
+
+type GetSessionResponseObject interface {
+	VisitGetSessionResponse(w http.ResponseWriter) error
+}
+
+type GetSession200JSONResponse SignIn
+
+func (response GetSession200JSONResponse) VisitGetSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetSessiondefaultApplicationProblemPlusJSONResponse) VisitGetSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSessionRequestObject struct {
+	Body *CreateSessionJSONRequestBody
+}
+
+type CreateSessionResponseObject interface {
+	VisitCreateSessionResponse(w http.ResponseWriter) error
+}
+
+type CreateSession200JSONResponse struct{ SignedInJSONResponse }
+
+func (response CreateSession200JSONResponse) VisitCreateSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateSessiondefaultApplicationProblemPlusJSONResponse) VisitCreateSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedeemLinkRequestObject struct {
+	Body *RedeemLinkJSONRequestBody
+}
+
+type RedeemLinkResponseObject interface {
+	VisitRedeemLinkResponse(w http.ResponseWriter) error
+}
+
+type RedeemLink200JSONResponse struct{ SignedInJSONResponse }
+
+func (response RedeemLink200JSONResponse) VisitRedeemLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedeemLinkdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RedeemLinkdefaultApplicationProblemPlusJSONResponse) VisitRedeemLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUpRequestObject struct {
+	Body *SetUpJSONRequestBody
+}
+
+type SetUpResponseObject interface {
+	VisitSetUpResponse(w http.ResponseWriter) error
+}
+
+type SetUp200JSONResponse struct{ SignedInJSONResponse }
+
+func (response SetUp200JSONResponse) VisitSetUpResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUpdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SetUpdefaultApplicationProblemPlusJSONResponse) VisitSetUpResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetStatusRequestObject struct {
 }
 
@@ -3922,6 +5183,407 @@ type PreviewTemplatesdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response PreviewTemplatesdefaultApplicationProblemPlusJSONResponse) VisitPreviewTemplatesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensRequestObject struct {
+	Params ListTokensParams
+}
+
+type ListTokensResponseObject interface {
+	VisitListTokensResponse(w http.ResponseWriter) error
+}
+
+type ListTokens200JSONResponse TokenPage
+
+func (response ListTokens200JSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListTokensdefaultApplicationProblemPlusJSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokenRequestObject struct {
+	Body *CreateTokenJSONRequestBody
+}
+
+type CreateTokenResponseObject interface {
+	VisitCreateTokenResponse(w http.ResponseWriter) error
+}
+
+type CreateToken201JSONResponse CreatedToken
+
+func (response CreateToken201JSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateTokendefaultApplicationProblemPlusJSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RevokeTokenRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RevokeTokenResponseObject interface {
+	VisitRevokeTokenResponse(w http.ResponseWriter) error
+}
+
+type RevokeToken204Response struct {
+}
+
+func (response RevokeToken204Response) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type RevokeTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersRequestObject struct {
+	Params ListUsersParams
+}
+
+type ListUsersResponseObject interface {
+	VisitListUsersResponse(w http.ResponseWriter) error
+}
+
+type ListUsers200JSONResponse UserPage
+
+func (response ListUsers200JSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListUsersdefaultApplicationProblemPlusJSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserRequestObject struct {
+	Body *CreateUserJSONRequestBody
+}
+
+type CreateUserResponseObject interface {
+	VisitCreateUserResponse(w http.ResponseWriter) error
+}
+
+type CreateUser201ResponseHeaders struct {
+	ETag     string
+	Location string
+}
+
+type CreateUser201JSONResponse struct {
+	Body    User
+	Headers CreateUser201ResponseHeaders
+}
+
+func (response CreateUser201JSONResponse) VisitCreateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateUserdefaultApplicationProblemPlusJSONResponse) VisitCreateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteUserRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DeleteUserResponseObject interface {
+	VisitDeleteUserResponse(w http.ResponseWriter) error
+}
+
+type DeleteUser204Response struct {
+}
+
+func (response DeleteUser204Response) VisitDeleteUserResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteUserdefaultApplicationProblemPlusJSONResponse) VisitDeleteUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetUserRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type GetUserResponseObject interface {
+	VisitGetUserResponse(w http.ResponseWriter) error
+}
+
+type GetUser200ResponseHeaders struct {
+	ETag string
+}
+
+type GetUser200JSONResponse struct {
+	Body    User
+	Headers GetUser200ResponseHeaders
+}
+
+func (response GetUser200JSONResponse) VisitGetUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetUserdefaultApplicationProblemPlusJSONResponse) VisitGetUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateUserRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateUserParams
+	Body   *UpdateUserJSONRequestBody
+}
+
+type UpdateUserResponseObject interface {
+	VisitUpdateUserResponse(w http.ResponseWriter) error
+}
+
+type UpdateUser200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateUser200JSONResponse struct {
+	Body    User
+	Headers UpdateUser200ResponseHeaders
+}
+
+func (response UpdateUser200JSONResponse) VisitUpdateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateUserdefaultApplicationProblemPlusJSONResponse) VisitUpdateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserLinkRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type CreateUserLinkResponseObject interface {
+	VisitCreateUserLinkResponse(w http.ResponseWriter) error
+}
+
+type CreateUserLink200JSONResponse SignInLink
+
+func (response CreateUserLink200JSONResponse) VisitCreateUserLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserLinkdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateUserLinkdefaultApplicationProblemPlusJSONResponse) VisitCreateUserLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUserPasswordRequestObject struct {
+	ID   ID `json:"id"`
+	Body *SetUserPasswordJSONRequestBody
+}
+
+type SetUserPasswordResponseObject interface {
+	VisitSetUserPasswordResponse(w http.ResponseWriter) error
+}
+
+type SetUserPassword204Response struct {
+}
+
+func (response SetUserPassword204Response) VisitSetUserPasswordResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type SetUserPassworddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SetUserPassworddefaultApplicationProblemPlusJSONResponse) VisitSetUserPasswordResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4413,6 +6075,9 @@ type StrictServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx context.Context, request ResolveAlertRequestObject) (ResolveAlertResponseObject, error)
+	// ListAudit List what was changed, newest first
+	// (GET /audit)
+	ListAudit(ctx context.Context, request ListAuditRequestObject) (ListAuditResponseObject, error)
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
@@ -4422,12 +6087,24 @@ type StrictServerInterface interface {
 	// ListExchangeFacets List the values that occur in a field
 	// (GET /exchanges/facets)
 	ListExchangeFacets(ctx context.Context, request ListExchangeFacetsRequestObject) (ListExchangeFacetsResponseObject, error)
+	// GetMe Ask who one is
+	// (GET /me)
+	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
+	// ChangePassword Change one's password
+	// (PUT /me/password)
+	ChangePassword(ctx context.Context, request ChangePasswordRequestObject) (ChangePasswordResponseObject, error)
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx context.Context, request RetryNotificationsRequestObject) (RetryNotificationsResponseObject, error)
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx context.Context, request GetNotificationRequestObject) (GetNotificationResponseObject, error)
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx context.Context, request RetryNotificationRequestObject) (RetryNotificationResponseObject, error)
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
@@ -4470,12 +6147,57 @@ type StrictServerInterface interface {
 	// TestRule Send a test notification to a rule's webhooks
 	// (POST /rules/{id}/test)
 	TestRule(ctx context.Context, request TestRuleRequestObject) (TestRuleResponseObject, error)
+	// DeleteSession Sign out
+	// (DELETE /session)
+	DeleteSession(ctx context.Context, request DeleteSessionRequestObject) (DeleteSessionResponseObject, error)
+	// GetSession Ask how one signs in
+	// (GET /session)
+	GetSession(ctx context.Context, request GetSessionRequestObject) (GetSessionResponseObject, error)
+	// CreateSession Sign in with a password
+	// (POST /session)
+	CreateSession(ctx context.Context, request CreateSessionRequestObject) (CreateSessionResponseObject, error)
+	// RedeemLink Sign in with a one-time link
+	// (POST /session/link)
+	RedeemLink(ctx context.Context, request RedeemLinkRequestObject) (RedeemLinkResponseObject, error)
+	// SetUp Make the first administrator
+	// (POST /setup)
+	SetUp(ctx context.Context, request SetUpRequestObject) (SetUpResponseObject, error)
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
 	// PreviewTemplates Show the message that templates make
 	// (POST /templates/preview)
 	PreviewTemplates(ctx context.Context, request PreviewTemplatesRequestObject) (PreviewTemplatesResponseObject, error)
+	// ListTokens List tokens by name
+	// (GET /tokens)
+	ListTokens(ctx context.Context, request ListTokensRequestObject) (ListTokensResponseObject, error)
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx context.Context, request CreateTokenRequestObject) (CreateTokenResponseObject, error)
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{id})
+	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
+	// ListUsers List users by e-mail address
+	// (GET /users)
+	ListUsers(ctx context.Context, request ListUsersRequestObject) (ListUsersResponseObject, error)
+	// CreateUser Create a user
+	// (POST /users)
+	CreateUser(ctx context.Context, request CreateUserRequestObject) (CreateUserResponseObject, error)
+	// DeleteUser Delete a user
+	// (DELETE /users/{id})
+	DeleteUser(ctx context.Context, request DeleteUserRequestObject) (DeleteUserResponseObject, error)
+	// GetUser Read a user
+	// (GET /users/{id})
+	GetUser(ctx context.Context, request GetUserRequestObject) (GetUserResponseObject, error)
+	// UpdateUser Change a user
+	// (PUT /users/{id})
+	UpdateUser(ctx context.Context, request UpdateUserRequestObject) (UpdateUserResponseObject, error)
+	// CreateUserLink Make a link by which a user signs in once
+	// (POST /users/{id}/link)
+	CreateUserLink(ctx context.Context, request CreateUserLinkRequestObject) (CreateUserLinkResponseObject, error)
+	// SetUserPassword Set a user's password
+	// (PUT /users/{id}/password)
+	SetUserPassword(ctx context.Context, request SetUserPasswordRequestObject) (SetUserPasswordResponseObject, error)
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx context.Context, request ListWebhooksRequestObject) (ListWebhooksResponseObject, error)
@@ -4856,6 +6578,31 @@ func (sh *strictHandler) ResolveAlert(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// ListAudit operation middleware
+func (sh *strictHandler) ListAudit(ctx echo.Context, params ListAuditParams) error {
+	var request ListAuditRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAudit(ctx.Request().Context(), request.(ListAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAudit")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListAuditResponseObject); ok {
+		return validResponse.VisitListAuditResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // StreamEvents operation middleware
 func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParams) error {
 	var request StreamEventsRequestObject
@@ -4931,6 +6678,75 @@ func (sh *strictHandler) ListExchangeFacets(ctx echo.Context, params ListExchang
 	return nil
 }
 
+// GetMe operation middleware
+func (sh *strictHandler) GetMe(ctx echo.Context) error {
+	var request GetMeRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMe(ctx.Request().Context(), request.(GetMeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMe")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetMeResponseObject); ok {
+		return validResponse.VisitGetMeResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ChangePassword operation middleware
+func (sh *strictHandler) ChangePassword(ctx echo.Context) error {
+	var request ChangePasswordRequestObject
+
+	var body ChangePasswordJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ChangePassword(ctx.Request().Context(), request.(ChangePasswordRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ChangePassword")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ChangePasswordResponseObject); ok {
+		return validResponse.VisitChangePasswordResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // ListNotifications operation middleware
 func (sh *strictHandler) ListNotifications(ctx echo.Context, params ListNotificationsParams) error {
 	var request ListNotificationsRequestObject
@@ -4956,6 +6772,52 @@ func (sh *strictHandler) ListNotifications(ctx echo.Context, params ListNotifica
 	return nil
 }
 
+// RetryNotifications operation middleware
+func (sh *strictHandler) RetryNotifications(ctx echo.Context) error {
+	var request RetryNotificationsRequestObject
+
+	var body RetryNotificationsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotifications(ctx.Request().Context(), request.(RetryNotificationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotifications")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationsResponseObject); ok {
+		return validResponse.VisitRetryNotificationsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetNotification operation middleware
 func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 	var request GetNotificationRequestObject
@@ -4975,6 +6837,31 @@ func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(GetNotificationResponseObject); ok {
 		return validResponse.VisitGetNotificationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetryNotification operation middleware
+func (sh *strictHandler) RetryNotification(ctx echo.Context, id ID) error {
+	var request RetryNotificationRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotification(ctx.Request().Context(), request.(RetryNotificationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotification")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationResponseObject); ok {
+		return validResponse.VisitRetryNotificationResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -5420,6 +7307,190 @@ func (sh *strictHandler) TestRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// DeleteSession operation middleware
+func (sh *strictHandler) DeleteSession(ctx echo.Context) error {
+	var request DeleteSessionRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteSession(ctx.Request().Context(), request.(DeleteSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteSessionResponseObject); ok {
+		return validResponse.VisitDeleteSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetSession operation middleware
+func (sh *strictHandler) GetSession(ctx echo.Context) error {
+	var request GetSessionRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSession(ctx.Request().Context(), request.(GetSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetSessionResponseObject); ok {
+		return validResponse.VisitGetSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateSession operation middleware
+func (sh *strictHandler) CreateSession(ctx echo.Context) error {
+	var request CreateSessionRequestObject
+
+	var body CreateSessionJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateSession(ctx.Request().Context(), request.(CreateSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateSessionResponseObject); ok {
+		return validResponse.VisitCreateSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RedeemLink operation middleware
+func (sh *strictHandler) RedeemLink(ctx echo.Context) error {
+	var request RedeemLinkRequestObject
+
+	var body RedeemLinkJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RedeemLink(ctx.Request().Context(), request.(RedeemLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RedeemLink")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RedeemLinkResponseObject); ok {
+		return validResponse.VisitRedeemLinkResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SetUp operation middleware
+func (sh *strictHandler) SetUp(ctx echo.Context) error {
+	var request SetUpRequestObject
+
+	var body SetUpJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetUp(ctx.Request().Context(), request.(SetUpRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetUp")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SetUpResponseObject); ok {
+		return validResponse.VisitSetUpResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetStatus operation middleware
 func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 	var request GetStatusRequestObject
@@ -5483,6 +7554,345 @@ func (sh *strictHandler) PreviewTemplates(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(PreviewTemplatesResponseObject); ok {
 		return validResponse.VisitPreviewTemplatesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListTokens operation middleware
+func (sh *strictHandler) ListTokens(ctx echo.Context, params ListTokensParams) error {
+	var request ListTokensRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTokens(ctx.Request().Context(), request.(ListTokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTokens")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListTokensResponseObject); ok {
+		return validResponse.VisitListTokensResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateToken operation middleware
+func (sh *strictHandler) CreateToken(ctx echo.Context) error {
+	var request CreateTokenRequestObject
+
+	var body CreateTokenJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateToken(ctx.Request().Context(), request.(CreateTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateTokenResponseObject); ok {
+		return validResponse.VisitCreateTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RevokeToken operation middleware
+func (sh *strictHandler) RevokeToken(ctx echo.Context, id ID) error {
+	var request RevokeTokenRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RevokeToken(ctx.Request().Context(), request.(RevokeTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RevokeToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RevokeTokenResponseObject); ok {
+		return validResponse.VisitRevokeTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListUsers operation middleware
+func (sh *strictHandler) ListUsers(ctx echo.Context, params ListUsersParams) error {
+	var request ListUsersRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUsers(ctx.Request().Context(), request.(ListUsersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUsers")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListUsersResponseObject); ok {
+		return validResponse.VisitListUsersResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateUser operation middleware
+func (sh *strictHandler) CreateUser(ctx echo.Context) error {
+	var request CreateUserRequestObject
+
+	var body CreateUserJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateUser(ctx.Request().Context(), request.(CreateUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateUserResponseObject); ok {
+		return validResponse.VisitCreateUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DeleteUser operation middleware
+func (sh *strictHandler) DeleteUser(ctx echo.Context, id ID) error {
+	var request DeleteUserRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteUser(ctx.Request().Context(), request.(DeleteUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteUserResponseObject); ok {
+		return validResponse.VisitDeleteUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetUser operation middleware
+func (sh *strictHandler) GetUser(ctx echo.Context, id ID) error {
+	var request GetUserRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetUser(ctx.Request().Context(), request.(GetUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetUserResponseObject); ok {
+		return validResponse.VisitGetUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UpdateUser operation middleware
+func (sh *strictHandler) UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error {
+	var request UpdateUserRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateUserJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateUser(ctx.Request().Context(), request.(UpdateUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateUserResponseObject); ok {
+		return validResponse.VisitUpdateUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateUserLink operation middleware
+func (sh *strictHandler) CreateUserLink(ctx echo.Context, id ID) error {
+	var request CreateUserLinkRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateUserLink(ctx.Request().Context(), request.(CreateUserLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateUserLink")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateUserLinkResponseObject); ok {
+		return validResponse.VisitCreateUserLinkResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SetUserPassword operation middleware
+func (sh *strictHandler) SetUserPassword(ctx echo.Context, id ID) error {
+	var request SetUserPasswordRequestObject
+
+	request.ID = id
+
+	var body SetUserPasswordJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetUserPassword(ctx.Request().Context(), request.(SetUserPasswordRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetUserPassword")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SetUserPasswordResponseObject); ok {
+		return validResponse.VisitSetUserPasswordResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -5812,243 +8222,312 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3tcts4luiroLRb1bt3GcVJp3u77R+3nMSZeMexc2Vnslvj3ggiIQljClAToGXV3FTN08yDzZPcwjkA",
-	"CFIgRSlyuntv74+djkUSwMH5/vzrIJWLpRRMaDU4/utgzmjGCvjPsxs6M/+bMZUWfKm5FIPjwc2ckXtW",
-	"KC5FQqayIOPz6ZN3VKfz8XCQDAr2c8kLlg2OdVGyZKDSOVtQ8xm9XrLB8UDpgovZ4PPnZHAhU4pfbS7y",
-	"cc4KRvScEcFWRM+5mBGudvv+52SwpAVdMG3P86oslCziJxoL9qDxgTGRU1h6SWeMTNhUFiwhVBGuyYoq",
-	"MuP3TJitcPPyzyUr1oNkIOjCrJ7iGuG+FvThgomZng+Onx8dHSURQLyVJW6xvrG3ckUWVKzJ3PxOtCS5",
-	"lHdkQtO7tvXhydryGZvSMteD4+cvErMXvigXg+Nn3/+QDBZc2H/5TXGh2YwVsKvz1+Z9WGVJ9bxahGed",
-	"FzGVxYLqwfGgLOHJyMXzBdfxi5gVjGqmNBHlYsIKcxdM6IIzRVZUaJa1nTyHb0ZP/t1RcPLn5gq2nPxK",
-	"5OvT5TLnFX7GlqTBI+HCXLOFalz9syOAPxf+DxuAgU2e47vPAkShRUHXfl/vuGCboDO/EJqzQisDsqLM",
-	"mSJ6TjWhBSMLRoUGYjV4ndI8Z0UbHBfm+xG6mkiZMyr8Pkay1KwNMgX8+NVgMirz9q2UOTvP4nvZgqn9",
-	"Fr9m96zget22AeV+j27hnws2HRwP/ulpxYaf4mPqqf9yYydtG+EzQXVZsBg/pZqwh3ROxYwpMqU8ZxlZ",
-	"cT0HzkbJrJDlkqi5XBk+NySGFNliqddECkaUpiJTgEAWx8yrstSECsKKQrZik/J76ocM+92Apjp2aLtH",
-	"rpOANAxM1+ZEmpFJqcn7s8vX55d/SMxvqzlP50TIiczWZE4VmTAmiJZ5K9eB7+x+s6dmO7jtfnd7wx5i",
-	"DJM9aMIF0VznjMiCLJhSdMYSklLFCJ8JWbRzzJ87xFSMa5t9fBAFo1k3/wG2UzEaAKSQmpg32/ZS4nc7",
-	"+c5nFDpM6Zcy4wyAfM1ylmoAJ/w7lUIzAaAKuPPTvyjk4tXXt98OfNmczq9ciTv8i1pKoXAf7ws5ydmi",
-	"YwtLfOLfdtuK+y7sIULTKyY0WRVSzIZwR/Y981k4hfmPZSGXrNAWYjS9E3KVs2zGslNd44IZ1eyJ5gsW",
-	"Y4Xhey/XEYUrGaSyxHN3negjF5lcvYJH4Uw5NxS57bXX9rnrcrGgBbBEx8/gVHl+NR0c/7n7I2fujc8/",
-	"JRHdgz2wtDT/rlAYUJpwRehElnpIrqaEEjinUQe5cjqq0VjgpYXRhFmGbFUQ9kAXy9zojyIjdKLguoxy",
-	"eys06Ljc0IZgw1thjjQ1KHaqYwyc58zxKvMFASvrecHUXOYZaKYFo2ZtQ2P97nTOaG4IPqaI1U8OqxlR",
-	"SrhWLJ8mllemVBjSnjDC7mleUs2yE3jWciKi6FqR1Xw9JOeGAyiZ3xtVzh3AfPJWpFTUPkHojHJhYJJs",
-	"sIHEqJ99ZHceFQp4z4gGZMJSumDknis+yc0/51xkfl/fKILqPN6e+bPRv58Y/ZtMZSkyEJWnwa0aPjeM",
-	"btrs5uX6mqVSZCq+LXNLZFrIBSzFROYMEb/ff+FaGdFV6MSuZ35WsixSRjLJkM9qlufuE/9qrIaxRaux",
-	"2+ytqN7292xexbs2It+tiZdQoZMsJ7nBJa9BV6ICNXYQaHj5USaxiOqvH+fM0IPBLotmKq61knNBcq60",
-	"8ndChVqxAp4zG4fzxO/Aot9ObM+9gyyvvunazcMegTFMDfwnLJcrOI6n0WH0+6ie9kFo8+gliMsY9liM",
-	"XRYMNmXkauuCf0L7vdO4R3ZWUK5YViFKjbdwob9/Mdi0oJJK591Bw1VOi+uvOIHeE8WyskVPcXjWop4A",
-	"Qe+NYTU14c/WTHbmh7+9+hUkNfvAapN4roqOPKeuJMRPfnk5+QtLQZYCcECyqm65X0M3d4sRig5udMoB",
-	"tLu/uGQi2+9NR3p7vNp2/VdLJnqpqY6rc2EMBqFVFPG7NtFABgcGD8m6RjUIjtt6tW94rhk4sGiWcXMk",
-	"mr8PLnlKc8Viik3lB3MixSC4+W+EhTUCjdkzJK/5dMoKc/gpZ3mmwIOQysWEC5aRyZqcXr5OrHxBx4yc",
-	"Al1M1uRqhPKigXoNV8pjuAKSwcOTmXxi/vZE3fHlE7lEAD1ZSnMnhVXcQwFk3UMWbA1q7v/Bn2tfGwyS",
-	"LbZU/y8X3sfyy4KsElKHcZ30XzkUJIf0meywg9CrciDHxQ6rH8C1ATb3Qb0S/fcfMuKDkNvnNub4h0KW",
-	"y4OLPW/Str/37KDiEm3JXjf1i0nXih00pOsU/YjKiALzUE1o7q7WRr+38b7a4vYMLaiG61OGC/jvDMkZ",
-	"eD63uDs7dM4vURQQ43qoCUmgU3j3mUWfnzqp5L21zRqUoq6mERsHOAttKAwnRDFGxuXyRo77uxs8E+rP",
-	"jZCqPze9ouagLl4Xjy3WFHFYLsETtoJmF6jcOBXK2HXKMl60pEGtBC3dIJWeMzEkf+D3Ru9UFmIAR0Eo",
-	"uBcTwjW5Y2yJviT8I7oBENa3Aj4JnoqcamMDv1yT91LpWcHUN4qkuUzvmnb6ge/h61xB5XPdTcc942DU",
-	"jXmmxkQWZDwFTRlQsykOzCsx5mVYUHgFNrhdikyOh+TjXJpLJoqJDJ9S5j6kSBlZQIB4wlJaKhYajCuq",
-	"SC6VTsBRCF66OdXg+TMYojTJeIbOJSFdkJtkRpfWK56yIXk1l4oJg0g3MlVcWF8Dt445Y6I0Lr6Ny069",
-	"7bD1rq2ZAZ429QVKH8ZZ3b/3VyGWN7IlaG+waVwzaZpGXS7lHcsI1UNyGph9SJ9ATWDe5GyqCc2lYENi",
-	"dCuPQUSKfN2Xw7XqJi0BqrFV0MZge1rvbd1nlIAiZ8xSwMapLF6XBVhS1pU4JmumT1pjVkwYqfPngV1p",
-	"kAzenI/wP05f/fHy6uPF2es/nL0eJIPR2fXVxZ/OXgfUuWmvmOsDMA6vrauiukW+WEobcKBGLx5oQNmn",
-	"+AJAB6/g7N6GRzZvNKOaeq+neYyM8fUIKafe0bEVo61PJCpqVZwdac0WSx0LdDHy9ubmPbGhqCE514rM",
-	"Gc2a/qJvFBjUgF8Zy5lmGVFyYf28dKqtG8p5yrkiimlttJN/+faIZHRt1JJbYRXnf0W/esGUNir+WhHg",
-	"LmJm/rfyz0XM78xizLs6Dfdz5YK6E9Os1rXNr6zzxIZzWJZ4nUmxtGDoQIlwJcHVPB7y8N5VnjNSigwY",
-	"6jox/N2HD5aFTJlSJOO7hD3s6YwZ16nEFwz8FnFUdUvbqE9muHLc4YqIsg1RR/jYW6PHBdHF+OITNuNC",
-	"GIFhiaWGci3bwA++tTpq916CZ9EKLfRufnNjhZbqlcxaTgA0hA+dBIExuNbC4ZM91jDqY75nRcbTCOKM",
-	"P1y+Pht9+nj6X+Nj69UjstSpob0100My/nBpWN+l/1kwoN0Vz3Myp/cM/lSJdMORQ0wzKKi0lBlRmuf5",
-	"rYAYhZRAjvXw14Ku8YvAlUFek/Hrs4vzP52Nzl6PjwlNU7bULBuS8ejsZmS2TJ1gQh4E31BlmjKWDW/F",
-	"+Obt6Orm5gLeRo6QMkNzhCoj6sBqIUuzcfjmmw/X8CjXeD4BegwuS/Qc4iyw1yEZ/+Hq8qz56K2wz1Kx",
-	"Ru7iZIoH8yAZWIgOkoE/HMiUm5H51W8Z/gY7GiQDs9qmtGkyaUusIRJWd9/Cugs+KTWDpMStmmSdV96x",
-	"dSwZYouXTYLjwcHl7P98OL24HiSDs/88v74x//Hu9ObV27PryGGTwT3NyxYa0ewB5T5+0WiKZHT2nLCH",
-	"ZcEUBGnMr/briSMjeAOWHtZ9kc9a0g9DcBsAwIE2QFtXAyDDbNiAdR91AF6EZV+W+d2IKXAK/bVDT9+q",
-	"ddLcWL+xAF2g8q0MW1GS2Id39ucnA3Qh7OUwYdNSsax1gyuj5lvHnQ/j0hwjiHvs1BgtdJKzD0LzvD/P",
-	"LsWdkKtIWPA8U1V6VJC30BET3MHj4e+6AnF1pxXwqv01DxjjAs18kbhvyCYAWHvcHOYbAD6f2niF2tQ7",
-	"vYpTUyDiQTNwNm2uPcIjAaXOpMxAqbHs3lgrBtoaPQZgahq7oMwZogRsaZsT8UFbDfa0RdM2j3gJA0qE",
-	"BOPVZozK1S4KVcF0sbZuyAaC+0N5ddBIMqUMKU5psf0sWmqabwN1A6PwnSS4qmCP/lriaLNkImMiXW/y",
-	"pA5VWEh9UjkJs8ywZ4YGQZf6K6zb02YJKQgUWseOoYacp3dzWSoWlRxgMBoqaMnSrUlRG3n2r8QOfxYk",
-	"VG3NjnIE41OEwhx5r6DjI5CcBJkEw23BwU3m7kSMahflkdcaDEy0BvK9hd8q7bb4J1JZFCynlbza3Is1",
-	"wC5V87KfPf/2xXff//sP5jqWhhoLs9v/fvK//3z05Mef/u2fY0jDRHbDY+7yjXSUZmKQouv+NM3EPS+k",
-	"WFhbffN3Qw3vOhJ94IFrTdO7iEDpfx+ND97AX2PLOfRsuQQfS42ZKoWOg/RGYoIfFVKBv6U//NC22WZp",
-	"OZK7xqebZBseKtxo/XqSRiWCz77Hj9YQMARj4xKbqNzFIuLO8t0cy1U25iF8y127HbHpjh5l9AbXEuE2",
-	"OFcD43YNzT8G2vVEny5YXXu8dfbM6MPlJboMX129e39xdgPW25vT84vt3kI0E64dIu5iHryhKdMXXOkv",
-	"xTP40J/AzPocSa/vh0rBRza244PEDS0PiimEVZu5JjJNy0Ltoc97G7H7uvExF7SOnoKzPDtr02MoCHPI",
-	"JgdlBvAfkoBi3tc2z86kkHdMQLw2MdreHAJfbp/jhIxlqT/J6afCoJv5t5D6k+Vgkxz+YjX9T7D4uMV1",
-	"yPKsxTVH9TxYGl35Q+SGTP356KcxKNxIYlb9r3KkoqsFGa1dUAMvEoQgJMnkcCuB4iEShGa1yhbbG/zB",
-	"wzf23e00BfqKoPlTzMAA4tonlQzOSjE/N5fyDiqChuQ0zw30tCKL0oZET0A9RH3E/GTNxYIZOIC5F1EE",
-	"a4pev9Bk3f1QC0B9d7QpVUJx90oKTbmI5GK/ooqRBWhjqo8Hpf5d2AqLfPa06bxJbBI5FWsb1hOh73CH",
-	"pY00V235Sd/1cGB1VlnBz6/jQQTPv1x55Y9Hwf9t42sLLh7lu47UI1Few9IWjApFUIDVkqOcxOsj52pQ",
-	"e74R3SwF/7lk9ud45lJMUlq63FFS8oK9i/Lj8fuz0aez/3z19vTyD2djtMFUoGsbzduYhFi2wsWsUnfI",
-	"+NXVh8ubT+eXnz6eX76++lh7HaMyVJOcUaXJ2Acsx7eiSraBr4Io4YKMV1D54+KWwIJBwLg9QCpO3cUc",
-	"bh/0j9qO+ikfHjq7ARUyT2JZ/zdzKxTJZG1le3VizJUthWZZgqcCoQyHxMqZMCo7uvpwY851+v79xfmr",
-	"05vzq8tBMji7/NP56Ory3dnlTb8Tuq3udsC3UOn/xonROjNeQDChpUAATmTMfuvcgKuESIfMMwKhEyMI",
-	"bU3JHVu21GM490e7T3xLaIC26LKXgQcvHsJ18Rnwc5EzzN+x3jDM8eDaBh25VoRniePO2CCBjFdsMpfy",
-	"7gnPYmkmhrr6eq9x2VdxJdI60BSZsFkptrvL7NcirO8qz5jSmHgS5rdjrYOcbvo9+8pgiJRHjLgUavl3",
-	"Chv2ru1S+qw7Mm0e8Vea8SwMT8edcd1OUwswyPgBzTGAVhC738VpSm0paBd4Q1Qe4Ru7VQ3Zfe0eu91l",
-	"Z859kQwsWfTcnH26varJPtAobDqxtengZsRkqJkUbLu+zTG0gMQZFOdUu67vyd9S4Eyp0WuI5Ns40SF8",
-	"JjXO9mh+kwjSbaoWb85HPga94eYl49HZu/PL12cjjCdDoBzSrpRLePMJS2GCKxRgjV0ukv16VVZ3K2J1",
-	"dWQ8+nBx9sloapBNZb6PfxqdvbrCSDtWRRrAUy2LoPonKGqNVbPCbm0KJtfmibA41QlygAUEt/HQYT5V",
-	"Mgh35/7pd7ZNxAOfWQ9HDg+3i3h8A647QqMdWWgIt7Ob0X/hP10cKMxYgEt2SQsJGaN6PCbFRkgLvnb2",
-	"n29PP1zfmCfC+Nat6AxwNXRAl7rmttbIMrAaejLwi/WE6Q5uqRaY3vAFy2090eORdW+6vSr1RD60XbRz",
-	"VeCd1tKrXDZxQAFBMXkz/rmM1YyHR0DFb810VCr283lJUFdOZ6yzZhp0OEyBwhfqyURBWu1mRLNH/lsD",
-	"8nj0GOTfF+yes9WFjBedgt/EChaykmWeYVbQDMvF6wCelIozpd9xUbZVsC+k0k6HVc7AAtMWXtoD3Owh",
-	"ZSxTo3i5UVA1a3dnV7IJ8AsJISeKKvIE3Bo5QyYty9k8IUraTDm/acrbzIIQk/bJtqCavWcF4s02tQL2",
-	"ekKOfCOGKIpspEV+kZrTLZbbdZE6YJIGojQPXr/TDqQdVQmKO2RKZWzKBXcWVmc2YZmz19XTnxPbpazZ",
-	"nGyn5mc7dTKr07DfSQdMrue0iFWD+EYzO9aDNaLcjfIFp8wWzBUcGdmLzRgwSZlIrD64ZwXN4/mdMsot",
-	"DvDtZrpONNZoIdMBUpahx6HL2bCPj6AjCI6mAX5++8FsjoTdTedJApJp8G6ZtbiMJmvtWrKhAJgwzAeN",
-	"XabtIdQa7A66NPbSL5pXELEc5lLpVvRxmS2OcbbESPRcZtsZnH3OLlkdpn7sBGEZvwbfbKm+W/sDyZim",
-	"PFfkX0ZvXpEfX3z37/+6SwDrjosMq3+WhZwVdKGOCRf3NOdZYjSKT+C2T0gqxTTnqU6I0jRniTFRDecF",
-	"5vLJnTghWspPOS1mLLkVpVDl0qiYLPu0YBmnn8zpEoIw+QSRMKMDM9zBhGcZEwkpBb2nPKcTs4wL52DW",
-	"mFFxWOVJpTap2posNv3ZHMnoScZukqt6Z50wZ8aArUV/mdPlkgnmIMPkMmdh8xsU/cDODdFhvdI3qj2T",
-	"Y4cAbhW1/Lx/DTuSbFfpF1euqoNw4U9AcjkbdrtJvDD67scfA0nw4iie0ea6lnRmxUPkWBZZHILacoZm",
-	"OukKCkMMcz+e5FTcnZCxQXQ0f9HYMrigCF1SzNwM05GCF7cnZmukUterxPtHbCyzgneMhEeMZn31jn1r",
-	"/X7DJW+tVfN1WLyjxR1c6sJY0vgW4UJpLAbeu6PFb7vkDnErnlce5HBvSRWHhDlp+/9+aYqzWzZOCqkU",
-	"Kc+51w4jOmc8FiOVs34XxLL7e/BO82LP1OxkMC1kRLKe+QgXrMNEBlcMEggq2bgFm6EwCmLvH3/7e29f",
-	"uAs/bl0YHtzjVAuuVPT7N1Xes6/8ITQ3+s4Mct3XRM2NvmZsRBBzNM8h4YPl+f4buQamuy3Rlme+YQ/W",
-	"C0+hG7br6oufqkVqWgRFpebJUl9NR4ym856wCOqa16SgWHLSKD0MMkKcfbZ3S4mtDFdHWNM//vZ38Dci",
-	"tTaLJrYUPbCHJUv11vIM34UPc1nM+Q0rWxg4BNnzgKEnLhHaFX5K29pOrojlBV/KUnzsAggWwBLQUeLZ",
-	"RoX7TeSrIUMNEHE21VIMeSV8MSQWwxoBRIU1NOV0s1VBJFzK7zubAvrmXFhGx3NX56TwIhD0oAkroukd",
-	"Q5vWgHwli7u4nynNKV+w7LLpburya7o4AFculmgpcNdaIlx7BNH4zczBqn03rmXDEfut5Sy7lmBrRNeH",
-	"3anEuexV0P9yhilzXJPJ+oSMbYnseeZ1Aqe9ImeAXgZYLqBWNp8qGs19yWjD2btjobL/SMSKNVgJ8WDF",
-	"Z8JsNOdT1p9FLHm86CvCxmTOmkn+fx7QJTeKtg0pDZJBxtUSMtZ++mkX3r1HGe591emxR2TUGuRL+Me9",
-	"71CIp6pXYAbgjl5gYom6geotVNfBcA6RAex41/6RlbA6O04zhtsbWxgL1Knvm2tUyJaCdXIOxK20hG4x",
-	"KLucJh0toN90Nr1c24TJbh5gHr2e0+fffb+5/dd8xpR29AthWS7InD0MW3oG7+R6CtOMerudrnAvH0YX",
-	"YA1g4o1UCK65XIlHckAFYEoC8MYxol5Pv6nHmc/W6/MNR8XYzQvyR/6yxxUfGNrInC9sxNIyqcHx4O3N",
-	"zfunz4bPyPOjI3L1x6jaVZQipVE1CRdVaACAXQddhAuSln36pAabqu4iCnKpzQauAVibPMFwRIh+FEz7",
-	"ytf6TuHPgbcK3sARB3xmxLuUJ7U23aTepbt/9Q+fCaNp+a3GKjBXPn9uvJorln7CEPyEKvb9C8cdwA41",
-	"KG/zDra6setLR+Fox2U0lLBiwbJrLlLW0/zzDIt7nQ9Uvjk3HG2HUrM98sSYoJO8LWbQz/FT+XymQf5s",
-	"9xv2uc9wskYnnmAvAeOdVWmkXZ+OpXB2+2iq3u3bYm9v8cn+2XWw0D3NOw9mzL2XNL3rfMhGe2/YYuna",
-	"sbcWwW7+ADkXV2KEHe/id10w0CTWGARt2YZK5XLr7V7DQ3s2r9a0mDHdn0/fwPMxFu3TmuJHAXdrJzzL",
-	"ZUb31xJ3jGuuaGGYjepQilyyEHSy4oosWTGnS2Rs0OK9KtWpciS0zVVRKw7zFIicTqEzt7UjjF61KriG",
-	"dHR0F369UIKP0O/oKm5edS0hPnbdMR29UssrthleehIy8sQFNR2/DJhdvfM4IL9nnU0826TkGhQq/N9k",
-	"HpucIsTxJhA2qX6TxKPMt03Ova6lKexe7LRkhZLC49rU1j9FqkErieSd9jgZ7QsFVH+8PJwc8yc4iqVl",
-	"WI9LOH4EKr+qrLHQmLGVJrxgakiOiBQkrOpwg0Tgd/Aoi5TVEjx++P7Floqf/hAKpHG/iTFOLm8OjLGR",
-	"T5tCQfM8qALRcgaeKx8fbRx62LuMo/s4EUHtb+5ZAMJvv9829C4qzzdvfkoLNyWFazcepekChoKeusLY",
-	"GLRiOIiHDVZjmS0SKW5FDU6IL42yH4cyuBr4yMBHmzOCzAQLb4yww0C3h8P3Ry9+6FGVtqm01Lq7N2Jw",
-	"pdIG511OOh7HgMS+FKnj+4KW8E5b2rFDVUSX6g4tOt+r5fLozLU9TK31ZNOyaZ4rO+6kxhOG5I35cAz3",
-	"9w5MRrS9dlblZ+pMmF4xJkjBFlygpQpZrw3utCUv3ScJVt9B/KzjbJ2hsQea6nyNXK2OjM+Ojn44FF/b",
-	"QcHdr/f+4+vBHZW7/bdcU567hRjkFgalikaAQfgkqcoan3UILN9VBchg2LjZrVWqO5ypqfEfmBntz4v2",
-	"1YODutmj7YWzO+ynqU+3Y8BHTJm2Hc0Mk4D4psGC8P6PXHNmy+DGDYk7jiDIIykv8WTFmDbfpgq/bZn2",
-	"ZqiBuvlRLtKERW2ZtCGnRhZFyyTl8W15dPRtCnECgCr8m/1f/HMY18Yfxse2dbqPrWJKgQ/jVg2N/1Ia",
-	"NuyVhkC/xMh4te+W5LaczraqNiDVUKfhKhwHZ4vPGlUTVfmQIhlXoP+b7dukO/zScPfxaX2rG4O7cgWO",
-	"tk9ovQqCQwHksLOQchd3gXlpVIq21nLNvWnnCUjlYsG13qVI0vC8C6r0W1kWrfF5O6TMFujC8nNZFj0U",
-	"0eCK7W3B5NvmmD89Z4uTW7GyX5ALpmq6bIG1D1xb+0e5Unlbf9Lo0d53EshDG5S3YuEXpU+V+UHaO4GX",
-	"+dFKFGGXmNXclabfkeRVVeFAatoegfVJmd4xvX/IGt9v3yfkMJiLS3AexNj8/zHB5imb4rbfpjeKtCV0",
-	"SHwTTfsyfyUQAZEiwc42bpQBB3pe5syYchiqwP0lpBQ5U4qMfchohxkhLv2sZydvPy0nGl9hSvuiB4US",
-	"Hq/dEHgVjHt+BGTPC0i4gvwGR7g7jU6KgXfZlqtuODndmNyMbRWMTWXYT7OYTZjf47nIKRUiFptrRG4g",
-	"RGdl6e4Ir+a0YDtXHWAtTbfe5/O6+t17RzDSGa7UlqEZwbNgGtsUIe1ZY9bANJcrVuCTKp4l5AzgXU8N",
-	"pYDbEg7C3K2QEMMTVpfrq2yarKdiJf6OPG0EJ2jjo20Fo3uXiAa+0F2zTynP43mg+EmQdC4jb4sStA+C",
-	"G3xQ+qKnrmgfJyzYXKU57qH52Q+OdmjvUL1x2RZI8y10vyTf0PXUDSIJ9q7a0Opm96LCcKR3n9aRIzaN",
-	"KzHXziGyk8cfiuQCV+aQjP/XmChNRYZuTSrWpCghhSyd04KmmhUKmp2hvQ0J8X16nVU1dK19u55/ed+u",
-	"oEnoYy4DNYCPt0Cvxlmbzq3tHZAwRQKySvrEh+pXaLh1Tpcxb4M1+jsCJzbxBNM/bO7JhCmeMTdQnkjB",
-	"TsgRyQq5hGZEsdBIH392lDoCz57veTY6vzl/dXoxSAYfT0e24ef55Zurni0+q1jiTleQ0/TudLmMCB8C",
-	"vxG6XNoMUh8cXkqYzhxJlzJcQbA8XjNJ1Uupb+QdE/FUgjlV191pO0638EXsONqj1Np2TIoMqxeaFdjh",
-	"Xr2nbcP2DXh8qthy+Y0i/r17rte+LO3D6CLxvnZoOlTcw9iXZTnJeWp+354g5IBUB0nk/JHdx3i9u8O9",
-	"Q63v7X2CzoZTBqvLT1xBE8BHVnmB0LOfi1QuuJg53Dip7gb0u6nMbWDClcRE8ygrtIi0mID7eCk1+aBY",
-	"Qa5OSz0n8HxCxg/yYfLkH3/7+7jhWP12G9NLBhBSvhL5elc3Z4Dkm7u1P36DPctcYsWrI9dp/MfE1SKA",
-	"nWMdIJT806ZneHsH401qafVMV5C0OEbwNVv8xXUSp6qTPjSB3ntU6A2maEnGT5XBoKchBj/9q+MgPPs8",
-	"jh34QHfUSnAe07ro6Czjeo8h39vZJbmwuZkJtmSia1UZ62WRj6GRFr9nYhcaqT4aeEoxp9Ks8MWE8SvH",
-	"+B1AYaMyTUwXMhQhO6JkG65FEczbeRsdfXDoBd/BuA8mZcScfHLV35qX0LZo24K15kbYPy9bt8toDCz4",
-	"o62hdVfdaI1lE9pylh4z37oqWgpX17PNQVod5zGLO6pjhfljYTmHuS8H0qSOEDFMsmHb3ZjUtVwwCK6v",
-	"5nJRmx8yxTBJYxQXx+49TkEtFSamMbqwNSnRprx7JUg0h2Bx6J8T7y8a034tPHbTfV1Mt9WNveiYrrHN",
-	"r8getOtxjhUdoV8Ru7uDBuks7v6uxp7zDDd6pYSdD7Z0FrAtBRZ+MIVbM4qLdTDu183IwKgeY2+MK1nm",
-	"NPWtxqr2UXIlNmPtBn2+USSna1lG03+ijbz3cX3Uc/76pbRV2X8bOW1hGJtM1j5pgJwaYWagayDQSMeC",
-	"6gSDXQuasSflskqI6NmLuVvbdWyg3+E+4s380by0eb6PzT42ib8vczDoRTBjghU8DY8f7x4YLtX/OLsl",
-	"l519jZSy+gD+YC9NFrrvAmEiUb9rrFKKfurtbDhcFs3Z18yd6WxQ1+gXBR02MqyyBqSFulx7qIrutjiN",
-	"P0eZqNJVz4xYSbAflKFZ1Xtw+FsaNtwpMuOCciOPgisbBdWqAryyZk7rzN2DDfH9Bafqnio3JhGLwutd",
-	"YR1cYDYAFP9rSRRjw9q82IPNiP2FGjA64CQhmv/USU6HKF8OiHP/CuYPIpMHmbZaMCxY3iO6Z1jiclv3",
-	"nRS4nQ0xLku9X0uR9hmjfv/VfmLwsuI93uKvswBrj3JGl7fT1mzbcCjsR1ZVRAWKKFRH7V4muVO9LPVB",
-	"C+u/qwUvDlY4G3PCR1z1UCUMfdtakj9wfpvlq94OsNMb0KvICxxlgekAeJzdmunMWZ61QO6y6jwcJCwm",
-	"YTud2OTuXTrX9KzmdAp0b7UZtJxXUqRlUdSnP4bZaW3BZt9ivbufC6MF3E9RtTqJdF9v8dI0G/z2aNgL",
-	"3uCtmewuGgUK44LJsju7a2OVPWovyyJ/K9tymKDngVHylrLwHRo+jC5OLP7YjgjWk456K3aBrCmQy1qA",
-	"ZfjrKwH9lZR27ldvaVOxrdPI3WedSSV1sRENtlWZFRUNbeBhkzib1NAhyh6hFDJoB7vNn7K1ZoFwQf7j",
-	"+uqy1Z8iV2IXn0p/W2yX0s2gIUfbLOJgZy+Ofvw+2Tac+BqEJtdzrFuzvq4hcW1Jqfayn2nlZlUYmWWH",
-	"LlhwhLsIEuy823LvgOMhJEiVHJG0TTjCcUsrCu1nZNBVrFFbs40h7Vki1xBcfYrjQhWsp0RLbC8t7Jm5",
-	"DgaKfFFdXHfL+/oQKTJZh+Ct6togDRIz4O35zQ/PsNGaEY2u9okrjDZ+o0jOF1wnhOWKkaOWjLdaXdS2",
-	"DLgdYsrXoHqGRGNk3LWmIqNFRj660kVF18fxFiuhp6cUZm1PTbXxiQeL3e+khtSb5m8qJFWt70a20UvI",
-	"aMVJf9Ze776b7+NkFag2Rb7lOk4FmWu9hAoYrZcKslHIaWCkoNMKYABFMoxbMuIKWvnCL+ME0uywrTW8",
-	"gGNF6b1r7Fgn7EcL24dyvUOs7hGurwtUlnH9uzx9fHnaGp1XEJ5/bCn6u0j8FYtELnCapQyGwfxa5eE+",
-	"GSeWCNDVATny+8q6XYUYsMdfkfjaLrG2wLRKmUJxVUua2hBNu6U69R1wGmrbQYoEXkwysDHMnmPQ2gKZ",
-	"PWah2VcPUS7o/K2PVjH4EarDW8asWokMITQuZlgDYAf5Vh0vMGEFyk6CLs71U0OLma7Bub6hN8st1xvb",
-	"tjRjdFtWjlQb1IKf4xGmR2svJyeQW7yPl7/WhGGL76hZsV89vt2n77fY1VBqExM+Q1b2NNJFHMYAo9vW",
-	"DzVYsQkJqjVAOGWyPh5meCtuxRPyUmbcOpON3lXVFz4j7/jLIfkg7oTRueDmVWJ91Eby2BkuKVUsIWNR",
-	"5jmaKVTY7WCPfYhFy7RcMOy0eCuIcwEck5wZBZlavLKtZ2cMQ5Uugm22CS4y3OaydV7OCSZXw9AbwsWy",
-	"xFJ8wwSZ0AXoI2Mc4zKuJnjD2rDIBXfCZklnZntLajhmRcljm3BhvX7GcBun1S9YBfGgIeTt6kupa6Zk",
-	"Du5Lvc0CThAv6BpUCyP0YB/nYS9yc7pvv/32R7P5DzevMGpMyqWBlOCCkanNFKY5yfiMazUkp8It61pc",
-	"ulbkbiAOrPMR2g+58kIjJ2ya/vP//u7bBPyeBkqCColahnJbhtgD0DOoShlL+aJaH79Nsf+EeURLjy6a",
-	"CbMf34iEPXClj8mLoxdYb57zlNngM8+Y0HzKDYEPTpfGPHjyfHjknJe1vxkBXy4WtFhD+ajrX7MxMt73",
-	"bKja3hvs9+3RbLLXAH1XgSf1ePDMKpeCLvngePDt8BnsxYgZ4AJPqwLuWUzrwc5oCC8+nbLCDQZ2A9gX",
-	"Ey4YDGg/vXxttJ8luG5R2Z+sydUI1bqqO0AqF8wzXMTsaw3iHea/jqnWBZ+Umqmxn2ti+w5gfeRaloCK",
-	"+KWN/hSIpUrafgFLSP8V1gDG/RFh9Mo7voREJLhCVMBtbHaQc6VPXQXokhZ0wTTYTi3ZNNUjT42Oca2N",
-	"8fg56fdw1dSn1/O22r/Xs6fBBLm+n4cxc333zmeC6rLo/cINe9B9n33HRe/vfsA5Pj2etupNjycvjIEB",
-	"eVEuuwTo5PnREU41gwlqjRrDp3+xUWXUB3oVs4NOB8IyMu7Bjl11BTXwkFXm45/2e33qhrd9rvEZIy/s",
-	"5xJXuQ+EA70lZzidyo4YNG9aDvE06NEFCmhLJE0qDAkDS4DRUTg8Lc8D7lWNkrIDicrljRwnGDeDys4Z",
-	"+qBA+MEgpMS1F6iK6y1TAIlth7DBu82ZR2HKA0xkDLuNgQBxLQtowayoWs0lxNMAMiekwGZuGbKoJRMZ",
-	"JBOJWpF2+F0vSPPc2TOaGW3C9eFBFg+D4qyGqwBQooUjBR/3jMmami/tJMQ4NrhHOFNPr1nOUsfYPj8i",
-	"Xr8s8zuXR7OJ2D5amUnBEj/yYk5FljMjd0uRSfBAfjm6n1Zww0ZkrksFFnlGkN5o7mh/PYHU92PvnBnU",
-	"6cFWOvHs81OzYTTfdhEV56+Bu8RJ6X2pccaPHXkTor8btmwUJGseEcVFyhII6Xr/jiETFL92YEtFGiJz",
-	"RtcxUa5cgOWK3QqaogCHZjy10YceaaEkny5sOxzzMTCPYPrzkokheS8VNu0xSsxqLg3SQ9cAro1Vr3l+",
-	"K8YGanSSM0jsGJ9gWRmm/lE/89Fo89Aci+gVTyHPpbR/qFr91WnF/A5Ifpq62amPhehBrlcXolfJVV+O",
-	"0WZJvGNHQubSA9zeH6exxWqgDNbhCj8H3OcxheIr3EoEqJB0BOp/JRiNnABVGfjsIaAM67uvT9b44S0i",
-	"Er0Hrbr0lTfpvGaPVFMdoxKR6BLD320NSb3RDoqmIblaQsoYPjnBxghgyMIXb4V/GegV5a5nufDWN4qM",
-	"ccYVjnlUTqkbx4gLXmnTjRtN6sxXx8fucNYMBaslXMU/UJ/+pciU8tzI3JzfscScDYwFotdL5Dk+S9kc",
-	"Ec245FbwDPuL/lzadgPKT8rA83Czt59LVqwrq2yyHoQuD4w3VOjq3H5m7wN0FaPaG5vd+buJ8LuJcGBu",
-	"CF7FPnaCc2B+OQN8I/Ms4H8g6GXhqbCXkIGytLqIceNW40rPG1tIZwecOgXesS1UfsD7YFUgq647A2IB",
-	"Y1q9sWHUkTxjhYvpKc2WMZ5mNtWmVR/kEsMhvJ/r3lXfb/mR8CeY0RrBHd+fFywqAz6WHQJ73tHiLmgI",
-	"ZwCMmqQbnrs//vi22nEUOsXIe2Uv2bIPc8oheW9NN7u1sMMWWnjDCHLAL79bXTtcv21+fliLy1harbrp",
-	"jCGEH10xbVNJUSlbYYsN1yXf6TKHgSnNfC13TBNN9jE/G/DdcPMczqA9FXXPCwIMAr2GLYDdF/O+GP7v",
-	"/S+Gi8c9Lgk4dSkJnDNB0sCLox+HW30qvzDuIBBsDzQhV4d2f3ThThMNRHNUa5TovJu8PmPyEcEYLnTD",
-	"FywHBXATqhBgJOEpfImK2W8CeoHzfB7OrWoh/I2qLa28BccLP+n10Sg4lJAHpN7AB9qXcDtF6f9AYnNS",
-	"bxuhsXsmOmJuEC4zj5AxvjYm2AjbiE9io+VVSasR5Ks5E+Bi05CNOJEPoW/wBCPTVFNwrQkyRmXkzCwy",
-	"Tsyvxmy2mrUbLezzJ+B7hgunOTe7AtW6YLosHGaPL6jST+BzT86xRhU6F8NEUVvFCxtacKWgt/ytSOVi",
-	"gWN9zKLoFJ/ioEYM2irp2itlRvKlUgiWunb5hrxSZlPGlC4YXUBImgkYlm/UDs0X7Ni9Rqhgq5jqj++e",
-	"4Y1s8WeYtbgfNGp7opozKIY5SeBZwDzLyrVQg80g9Cp0V/1/7mFWavagEZ2e4EHqNNL8YJQe8MUDmYxu",
-	"Ng3i4GRt++Y9gbg+c1B2VGH/YKnC+X1aCeO0OQEeMpVhROaQPFKkGh1ozVB1FJMYLdK57wK9DZlOYXMn",
-	"vfqeDlu8VkHX0RpiPVJz0Mc4QsDkf6tHgKasv8TmXZMVrhMykXretkFsUxDfoW9KevXu/cXZDbQCeHN6",
-	"fnH2OtoMIGgsHttfFEkN2dysl9tB9N3hQXTDHrQbV4HeY9dPg7yiyhiouutqf96JXydRSU6LnBtVE5qA",
-	"YcDbXdrzFzA+Q7kklrGW47at2Abm1W76TZ2Ijw3RfkOJ4Xd5qfg9q+/N6ETk1ObVffuMZKDuQXYcTh9o",
-	"2yi0WN99m78ln6xj8n08sl6cHELCXoOMqb7ZmsFRCdMtbjX/4NMpTdkWrRRwYQreLWHXTCy/hNoaWRAt",
-	"iTTSd0iupqRK5bLtnxi2b9m0Ih1E3+AmNmRnlCJg9nqfsE1dTtZFjuPeIZvy+26J70Qca7a/AajloBQn",
-	"kGRK+ExIO/MkdoZlwab84cu4zMj2P4eUxUp7gdyS37R+8XgH++paxxae9dZIgV8JcwMShGY6LQYDovrB",
-	"nCbafxKVepmmZYFlQo7Cd+Zqbe6ruP4EbiHrlvHJwkRxMctZ3YcEDfjiHKzpAuvBwLr0sr5OsKqtaYiD",
-	"fXWzsAFTZBM7zBfcD+9/VVI9BGsfyV5DsoORQ+2rrfK9juA/bSL91mhJeNqv5bFtTecJnjlcqKROuj4y",
-	"E3HANqG5tx/Wtv9tZznnaIrIwkal7VjMOVsT2yQYwx3wGeSHSsNcCmFfguoT9NIZtnMCIRF4MOM2nxXc",
-	"suA0g0w7m1I3lcVMas1EYtQ1GNuH6rwBCjizFJ+B/Mz5lMWZ3Mid71ED1vBmmwRCz76F0EGFkK34dXKo",
-	"KEWAIpZXI6X5ptOtUZERPLErHv2q2KGfTriFDWKj0ENdBBYwT9bE9gRw8EeQA2m29nByQ6FoYfPPYXJ6",
-	"wZCvkMaANvAbOsubFozMudKyWBtlk0eCF9iUaIQZYI+SJFLmLGxE0SdP5NlBV2/jz5jlqwi28xsOas0E",
-	"zm7orO3j9rGn8MznZHAhUz8BqOt5/5zd0JelcsLF2XqpCEp5in66DPqDR7HsP8rMDjyp2yO1aahuBGJt",
-	"YJo0NvCcZtUQURi2i6iKMR1eVFGdIana2t0KC3dbUwDF8nYKK19gKmQhV+o4nAMJrVJdAKU+ny/iu7YH",
-	"b2Dg46B5o3v4106HCqaZtibJVANL4ZKw0OQQLO6G5TkGxCjJPKDDBXGtTSzttncQfZ3Kl7GcadbBI+sz",
-	"c8lCFhF5j1/x/K52Hy+6GfAMGlF+ObhewxbaKTdp1W7j2z76etzSp13PYRY4Oi3Cod97c9HPB9OPW6G6",
-	"X95AGWGYRpmjqWWZmBNV4f2JL6J2CdpkZvuuBQ3xbfZYDiMzXNFXs2zL+65vxfh8+uQd1el8HLR6hhyg",
-	"5z8k1b1oOrNtljFF1NbMkhfPnkdrSqANoUWrrVHisbkqX17tPu3Hc7OM68An2IwYuwPUjPJocPjXoYQc",
-	"/ZaUkIOQD86o8KP8s1BmtqsXkJ5jGxAfOD3HAegb5dItodESOa3G5QP86lk7EaaPT//i7PNXcc+vERh9",
-	"NEe82hLh8RiXm8rlOpw7jwm8WGl7O3hlfpVT8o+//f12ELlVt7H4vX4dIwJO8Js1Il47ELZiw6aGhiGx",
-	"pob2FJu2HTo/r1ioyraggq1OUNFEMxc7J3CbAO5YAiZSIccAz5OoD1jexi3w4d+ZxdqPze7NK0JT84BY",
-	"YGNhgUQadhl7O3uobKDqp/8vLDRU5A9nmz0tWCpFyg9P/OpOkVc5T+/eylJh0TVmVLa0jhGZ4wvcmIBo",
-	"qISZKLrSJ7BXUEKgExslC1rMuDBL3IqVLbJSmuc50ZJMzNqlsNLJD7JfuUmBNJ1DHij44Q3XGbqeOzD1",
-	"5p5j0Tjkjf6lhGjICvI61VyuCFW3YsGV4mJ2Qqi6s70LyShoeohluzBd3FeQRyu+7E300ej9IHoJw8qh",
-	"kjuxczNq0MIW7MWiPd4PQK7p9R5fn78IGxZ+/0N3p8nHJUELHd4atXmLeZ5rYt429tdBSq7hU5Va7cqC",
-	"ncnG6g7chbWRtnDagulifWCCeyMLsFRXdp6Ra2JXjVMJem7arHcVNLbDwI4RrkoirSzoHQsEeFYak9b2",
-	"Q5hSnqtbAdieEN8qFNAc8qwhuXlD16+3UYgSgS7Wv0tvkN72uhzX3yxWa8EubScgHhC5rpnIbLNt67h1",
-	"bZ1FNZmLTnC8XsFo7gkDSyz9eEAogcKaTmyto7HbvfTzQG8FyjRrTVh/4IRhUv6SVt0+DMMsMDjp3Ftm",
-	"AyvX+Xsrspm1Hzl4cvML+JMb86faFBY31A1u1Y90O0RCIExYhnzOWrhby4qPukva1WZRfopxPB3fThF5",
-	"fnRk7YuqiyL+dEIUY2QcDrnFdotjcOaNN3XTGdPXLivm0e7M5cy01UMEtS9qrTRbHCwnQce/3xZndnPv",
-	"ekSmRgbChSLQCzCp2ITIcNgeCNEe7AKbYdrxMOi7rAbAYzjpVjiGhLrxjMGYczcdR5EFTFkKQ1gwmakj",
-	"8OQarj9W/X3L5NqvzivqY4hbEFCzB618fbZrqn4IZjG31TkOO7D3qoM96CC7Wjeet3RlQ3ysGNBvOCEi",
-	"bMG8JSfCQeVgaRFezm5mRvgbCJMjYqkLru/z45DY5uijr5zA4Ntax6nK8SyvblajTAPe9ZvNbVj5y43g",
-	"RUioW6PE1RgR6CXH07lNyjHmBiqktuN9I7x29KP3SYPsWLTFlENE7BNWdvt5jMhyJ9za48utRzj6yvh8",
-	"WCw+XGx5C1wfKcIcuD2ha1BnbBlKn9gSGy2DMobQOybjssjHCRlb4FidtTYgAmoP1rciiEFj93rfawyK",
-	"SXEMjyGXIQEPsdGH0hzGdax6jBr9OmHtCpv/B0e2wyFCX1nx+2VF0yHcIxnXW4i625SsSZ9HioF/dC2/",
-	"VoaQJEa7OMz2qbKgbXyr5i1z8O8ZHP/V8P5fMcJUofND4cyjRE1tTyzDs+xQYG+sklftXJprw5wT23rD",
-	"DqlvzBg2yhPluhZUtSe6FQ1MizBmfOV3VNsh8HooTCuY5gV7ovwgqEMGDgq5wD7H2F/ZDz2yM76h4yFO",
-	"+q7KsauB4PiQ89P6wuKIY58XDnn81NvfUaiVWxVyiRMkYoPXvxyhpKb6kRDqHcSNKBHYOgdwKHDhcZit",
-	"xbF30JC8kQUZy3tW5HRp5/aM62M9J8D09EoS3+RWQe9d23/4VgSr2D9bqIH/0HXtqU1dT6mwyEokcMiq",
-	"Qw8MSwTvcTRCBZDbROTDa4f48ZFtGfzV8x7hnJk9YVuVnL/iX0PyIxhMh6WTR4ulxQJnzutdOcObkTKY",
-	"R1Hv4wYjhGCKg++ojXM9iTEhrSM1uRWedhIyK2mRoTcX5/K5Mg4htW9C5ONvLTG3DVWVK9gi6BmyLdz2",
-	"FbSHKvy1NfRlWJFLBMlYbhgDy3DkhT50KMxe9q4Yab4H/aoQ8WCS4eApXfKn988AyezXomqkLapwk1qq",
-	"9kDgRm9pG4GetTAIC/rkksllzkgmLbpiPZprXuA6yW5+kRWsgbEzOSQfRhcqIZYTfOOK7c1idQJG/F4V",
-	"HKtEsaNcwWg23KgYjy1/41EWIp0QOXJUZ2yyJBgVa4twjZZscaF+xnpFbifw/lJmMxa8WjUJ2Hztkq0w",
-	"Qw6nQtn6WrrGqRXBN7Ax2eYH3sqVswbsdHiuCEyjGG7U9X/+6fP/CwAA//8=",
+	"7L3vchs5ki/6KgjuifDuPSVadrv7TEsfbsiy3Na2LPlK8ng3Wl4TrAJJjIoAu4ASzZ3riHmaebB5khPI",
+	"BFCoIoosUqTbPdv7Ycct1h8UkEjkn1/+8q+9VE5nUjChVe/or70Joxkr4J9nt3Rs/jdjKi34THMpeke9",
+	"2wkjD6xQXIqEjGRBBuejg7dUp5NBv5f0CvZryQuW9Y50UbKkp9IJm1LzGL2Ysd5RT+mCi3Hvy5ekdyFT",
+	"ik9tvuTDhBWM6Akjgs2JnnAxJlxt+vwbpk+lvOcs/hWKKfMVmz31S9Kb0YJOmbazdFoWShbxNwwE+6zx",
+	"ggGRI/igGR0zMmQjWbCEUEW4JnOqyJg/MBgKNzf/WrJi0Ut6gk7N21N8RziuKf18wcRYT3pHzw8PD5PI",
+	"57+RJQ6xPrA3ck6mVCzIxPxOtCS5lPdkSNP7tvfDlbXXZ2xEy1z3jp6/SMxY+LSc9o6e/fCnpDflwv6X",
+	"HxQXmo1ZAaM6f2Xuh7fMqJ5UL+HZyoUYyWJKde+oV5ZwZUSc+JTr+EKMC0Y1U5qIcjpkhVkLJnTBmSJz",
+	"KjTL2r48h2dGv/z7w+DLn5slWPPlVyJfnMxmOa+kPvZKGlwSvphrNlWNpX92CPPPhf/D0sTAIM/x3meB",
+	"oNCioAs/rrdcRHaJ+YXQnBVamSkrypwpoidUE1owMmVUaFABRq5TmuesaJvHqXl+ZF8NpcwZFX4c17LU",
+	"rG1mCvjxq83JdZm3D6XM2XkWH8saSe328hv2wAquF20DUO736BD+V8FGvaPevzytlPtTvEw99U9ujKRt",
+	"IHwsqC4LFtPSVBP2OZ1QMWaKjCjPWUbmXE9As1EyLmQ5I2oi50bP9YnZimw60wsiBSNKU5EpECArY+ZW",
+	"WWpCBWFFIVulSfkxdROG7VZAUx37aDtGrpNga5g5XZgv0owMS03enV2+Or/8KTG/zSc8nRAhhzJbkAlV",
+	"ZMiYIFrmrVoHnrP5yp6Y4eCwu63tLfscU5jssyZcEM11zogsyJQpRccsISlVjPCxkEW7xvx1xTEV09pm",
+	"HO9FwWi2Wv+A2qkUDUykkJqYO9vGUuJzV+qdL3joMKVfyowzmOQblrNUw3TCf6dSaCZgqgLt/PQvCrV4",
+	"9fT1qwNPNl/n31wdd/gXNZNC4TjeFXKYs+mKIczwiv+92VDcc2EMkT09Z0KTeSHFuG8kyagAlp2LnU3F",
+	"WxZ/tTTbCFZWwSsJB5MosElvmD6obLrYO+zFTyvj7wu8y77b3AYrYf4xK+SMFdquOk3vhZznLBuz7ETX",
+	"NHlGNTvQfMpi6jy87+UiYjQmvVSWOGerZuUDF5mcn8KlMDk5N1pl3W2v7HU35XRKC1DrTifDV+X51ah3",
+	"9Mvqh5y5O758TCL2E/vM0tL8d7UNYVsSrggdylL3ydWIUALfaUxarpz1bqwuuGlqfASW4dEgCPtMp7Pc",
+	"2MAiI3SoQOSM2X8nNFj/3Oxvwfp3wnzSyGyTEx07hHjOnL41TxDwZj0pmJrIPAPrumDUvNsIU7c1nTCa",
+	"G6UVMybrXw5vM+YA4VqxfJRYfZ9SYdTTkBH2QPOSapYdw7VWmxJFF4rMJ4s+OTdaTMn8wZij7gPMI+9E",
+	"SkXtEYSOKRdmTpIlVZYYE7qL/ZFHDzZcZxQDMmQpnTLywBUf5uY/J1xkflxPFEGXBFfP/Nn4EAfGhyAj",
+	"WYoMjvuTYFWNru5HB21G83Jxw1IpMhUfllklMirkFF7FROacKT/ef+VameO30Il9n/lZybJIGckkw7NC",
+	"szx3j/g34/kMrFgN3GDvRHW3X2dzK661MVvcO3ERKnGS5TA3suS9gOq4Q68DDmVc/KiSmEZt8A8TZvaD",
+	"kS4rZipueZNzQXKutPJrQoWaswKuMwOH74mvgRW/jdSeuwdVXn3QtZWHMYJiGJn5H7JczuFz/B7tR5+P",
+	"JnYXgTaXXsKRH5MeK7GzgsGgjG3Q+sI/Y2RjZdgD1VlBuWJZJSg13cKF/uFFb9kLTCq7fQMrXTlLtLvx",
+	"B7ZbVMrKFlvLyVmLiQUbemsJq5k6v1hX37lQfvXqS5DUfBxrEeN3VfvIa+rqhPjoXy+Hf2EpnKUwOXCy",
+	"qtXnfk3c3CpGdnSwoiMOU7v5jTMmsu3udFtvi1vblv9qxkQnU9tpdS6M0yO0igr+qkE0hMFNg5/JukXV",
+	"Cz63dWlf81wzCMLRLOPmk2j+LljkEc0Vixk2VSzPHSlGwM2/cS6sI2tctz55xUcjVpiPH3GWZwqiIKmc",
+	"DrmxVYcLcnL5KrHnCwaX5Aj2xXBBrq7xvGiIXiMctI9wRtL7fDCWB+ZvB+qezw7kDCfoYCbNmhTW+QgP",
+	"IBvistPW2M3dH/hr7Wm9XrLGH+z+5MLHiX7bKasOqd2Ef7q/OTxIdhn32WAEYWRoR8GXDd6+g/AMxA12",
+	"GlnpPv5QEe9ku31pU44/FbKc7fzY8y5t+33Pdnpcoi/ZaaV+s9O1UgeN03WEsVBljgJzUe3Q3NysjT5v",
+	"6X61JnQbelCN8K0MX+Cf0ydnEL1dE7JdYXM+xlBAietgJiSBTeFDgFZ8Pq7cJe+sb9bYKepqFPFxQLPQ",
+	"hsFwTBRjZFDObuWge7jBK6Hu2gh39ZdmZNd8qMs5xrOiNUMcXpfgF7ZOzSazcutMKOPXKat40ZMGsxKs",
+	"dCNUesJEn/zEH4zdqeyMwTwKQiFEmhCuyT1jM4wl4R8xDIBzfSfgkRCpyKk2PvDLBXknlR4XTD1RJM1l",
+	"et/003e8Dl9nCaq48WY27hkHp27AMzUgsiCDEVjKIJrN48DcElNeRgWFS2DT/qXI5KBPXNRWMZHhVcqs",
+	"hxQpI1NIcg9ZSkvFQodxThXJpdIJBAohSjehGiJ/RkKUJhnPMLgkpEv/k8zY0nrOU9YnpxOpmDCCdCtT",
+	"xYWNNXAbmDMuSmPh27TsyPsOa9fauhkQaVOPMPowV+z+e3sTYnYrW4AHRpoGNZem6dTlUt6zjFDdJyeB",
+	"24f7E3YTuDc5G2lCcylYnxjbyksQkSJfdNVwrbZJS5JtYA20AfieNnpbjxklYMgZtxSkcSSLV2UBnpQN",
+	"JQ7Igunj1rwbE+bU+aVn39RLeq/Pr/EfJ6c/X159uDh79dPZq17Suz67ubr489mrYHcu+ytm+WAa+zc2",
+	"VFGtIp/OpE04UGMX9zSI7FO8AWYHl+DswaZWllc0o5r6qKe5jAzw9shWTn2gY61E25hI9KhVcXWkNZvO",
+	"dCxZx8ib29t3xKbT+uRcKzJhNGvGi54ocKhBvjKWM80youTUxnnpSNswlIuUc0UU09pYJ//63SHJ6MKY",
+	"JXfCGs7/hnH1giltTPyFIqBdxNj8bxWfi7jfmZWYt/U93C2UC+ZOzLJa1AY/t8ETm85hWeJtJsXSgmEA",
+	"JaKVBFeTeMrDR1d5zkgpMlCoi8Tod58+mBUyZUqRjG+S9rBfZ9y4lUZ8wSBuERdV92qb9cmMVo4HXFFQ",
+	"1gnqNV72xthxQYY0/vIhG3MhzIFhN0tN5FqGgQ98Y23U1WMJrkUvtNCbxc2NF1qqU5m1fAHsIbzoOEiM",
+	"wbIWTp7sZ/WjMeYHVmQ8jQjO4P3lq7PrTx9O/nNwZKN6RJY6NXtvwXSfDN5fGtV36X8WDPbunOc5mdAH",
+	"Bn+qjnSjkUNJMyKotJQZUZrn+Z2AHIWUsB3r6a8pXeATQSvDeU0Gr84uzv98dn32anBEaJqymWZZnwyu",
+	"z26vzZCpO5hQB8EzVJmmjGX9OzG4fXN9dXt7AXejRkiZ2XOEKnPUgddCZmbg8MzX72/gUq7x+wTYMfha",
+	"oieQZ4Gx9sngp6vLs+ald8JeS8UCtYs7U/w095KendFe0vMfB2fK7bX51Q8Z/gYj6iU987bl06appO1m",
+	"DYWwWvsW1V3wYakZwDXXWpJ1XXnPFjFAx5oom4TAg5uXs//v/cnFTS/pnf3H+c2t+cfbk9vTN2c3kY9N",
+	"eg80L1v2iGaf8dzHJxpLkVyfPSfs86xAVCf8ap+euG0Ed8Cr+/VY5LMWCGU43WYC4IOWprZuBgBKrt+Y",
+	"6y7mANyI1kCZcX0mNCb/Y3Z6ZG+ngHEcJMaVyuy/8HQ1/xpykcFvAv51TAZW+w6q/CzY2SxXcOIa1xpS",
+	"XTbfZXGqxgbvx1EQug0Gyw6mlOeEZplZHPSaS8UKjJULcBfM37S8Rwxs/OHom8R/+5mLiOcyMG8xXw1P",
+	"Nv+YFXJc0OkADsuBMaqGVLGB1Q02mQxnFmrboVFSIp6gtN+zCr1s5xhdVOO5xh80Wpm8QCRsJH5jk/Ry",
+	"VD9go1L5FyVF/5rO3/rEWVcvg25wtiGueYtPmVOVWOcfpRfcC/AK7apkfXKD9hLYjUZqsgQsKzWRc7G/",
+	"7+fZFlFOHEOLxOKPTmRbfnaBv4hKZUULbN5sNv8zGkBckZN356vMr5ZBPnAax47bQIBELx7UxJHD0ie4",
+	"hxMyo0rNZZElJOfiPjH2+0E5S4jkWZoQldP0PiGpnE6NdSELM+r4zn/gtCWgqusQ/jVRFuOUU90L1YXT",
+	"WfitidOstfWJHqNGO8djYhvGjyo1v5MgUmywL8v8/popyC/8dUXIZ20Ag+YFo1kM6xFED+ZG8SlJ7MUb",
+	"p4aTnt3sW4XtR6ViWesA5xOpmM0BeUQQzRGMssVIS5FJOszZe6F53l1FlgK2zPIwzzNVoYUDCNwKeMkG",
+	"wXO/1tUUV2taTV41vuYHxoTrFEyO7Nbs+WXxQve2LfcgIWIIod+TUk9kwf8b1NYReclowQryj7/9fQDY",
+	"OIvAAjVv8W+xidVuFKu2HA61OTl4a+JG3PKpGROa01xtaDgzY/w0Tefv1yeonQpduvWH1bcmvXnBNbsS",
+	"+cIduJ0TiOGk4LiDccSmpQk+jS92ZahQCzJ5AmvKRxb8oJaDWD5eUotGxBE4kLlafvc1CjUYd2MpMzD6",
+	"rO/IQPTkSGP6AQ6TdMKyMmeoFGBI6zKSn7UNh520hO3MJd5dhQNZQiTcltDI+SbRmYLpYmFzmg0V5z/K",
+	"x5aMW6yUUcYjWqz/Fi01zddN9dK2MfckwVIFY/TLEhebGRMZE2nEwVkRVxNSH1cZRzS/GUYXV8XShDWl",
+	"LORYAerIZomMPsx5ej+RpWJRNxSiz0YPtpQt1VxyC2Pzt8Q+/ixAZ6+FWrsN4/HGYdGgj/bhJYB0Blhi",
+	"fx3SaPl4d/7qCvUWua1xhIlWVKBPF7Qa6WvM8FQWBctpZbEsj8VGcy9Vc7GfPf/uxfc//J8/meWYmd1Y",
+	"mNH+18H/+8vhwY8f//f/igkNE9ktj+Xel7CtTZSxoovue5qJB15IMbWB/+XfzW54uwI1DBfcaJreR0yK",
+	"7uvReOAt/DX2OieeLYvggVmxuGeh41N6K20kQEgFyZvu84eB0nXHvttyN3j10lEXfFQ40PryJI3STF+O",
+	"iA+tCWA4jY1FbIryKhWxCy+jKu3Yl4/h3nDNRhumpzG1XEPVL2muhsRtivPbh9h1FJ9Vc3Xj5dYFR6/f",
+	"X15i/vH06u27i7NbCAW/Pjm/WJ96xJjjjRPETWKNr2nK9AVX+rFyBg/6M8Rsv0TqDbuJUvCQpeF4xFnD",
+	"yoPqUmEdJ66JTNOyUFt4dD7gvHq58TKHgIt+BWd5dtZmx1A4zKG8DowZkH9AFMdSuW1pomFhnBYAfyXG",
+	"2puAK+XGOUjIQJb6kxx9Koy4mf8WUn+yGmyYY6AYfb1P8PJBSx6S5VlLno/qSfBqxAX0URsy9cvhR4yy",
+	"1mO8HnAdfVtQHrNq1iAlZb3ITK6P/uBHJDib1VvWBPIhudx/be9dv6fAXhE0f4pwTthc2+DS4VspFvvk",
+	"Ut5DiXSfnOS5mT2tyLS0+KpjMA/RHjE/2YBBwcw8gMMfMQRrhl63OFU9l1FDs3x/uHyqhMfdqRSachGJ",
+	"kp9SxcgUrDHVJR1Tfy4MhUUee9LMBCW2Io2KhcUIiTARucGrzWmu2sDO33fIhq0sO4efX8URCV5/Ob6J",
+	"Hw+D/1un16Zc7OW5bqtHIGNGpU0ZFYrgAVZDWrsTr8s5V5u150tQqVLwX0tmf47DoGMnpd2XG56UvGBv",
+	"o/p48O7s+tPZf5y+Obn86WyAPpgKbG1jeRuXEGtgIcvmzB0yOL16f3n76fzy04fzy1dXH2q3I8SDapIz",
+	"qjQZePTT4E5UyF14KhwlXJDBHMqIHQgKVDAcMG4MgOut56vD4YP9URtRN+PDz85mkwow1lgJ4e3EHopk",
+	"uLBne/XFWHhTCs2yBL8KDmX4SCzDDSFe11fvb813nbx7d3F+enJ7fnXZS3pnl38+v766fHt2edvtC91Q",
+	"N/vAN1CP/todo3VlPAVkQku1IXyRcfttcAOWEmATMs8I4DDMQWjDo/ds1lLcKdoySR3tHbg/ZuZccHF/",
+	"44O8G4REq8jwJnCCXQU2V0R530bMTh+/XcpAYRY7ashMqHoXxG/X37pUxR3Nd5mbnE0FQevjWul8kDZg",
+	"APztVGZwH8+dyxkTg6MQP6kllAKYA9S8J9xiZmC9xAfSzb1RXd4qi4XM15a4XptroPQJDvazzzNeMBUn",
+	"BWACtF5j2JA9SIhFwubACdU91qCZoNEwTRMpgtlFFwyUgCW0N8ek7pLNQ2HZYCN1zRE839deWpkcuGRz",
+	"nxraJGHSvq4nFY7HwkUwSorFBqXQPLcQ8II9yPuNoI9WMjcEOHWX25ZQsWyJEl+y+XvVwXfopKx8uQ8o",
+	"ELMb0GXmeoLMHXlOUEBVAvsGrptApLlhIHdJXYlo0dIbOXdVQym1RAxOC24467Oabm2pLzWbYEdS/4h1",
+	"dmm0tesdpMPi4GqHnJRzlnmzDpMEJONjIFphea765AyrbmzaCSszuLZQYa4V4Vni3CDkyyGDORtOpLw/",
+	"4NkAEcpYjVER5iGeSRcLxwbCLS6VkhkrlBRI3MOQACbgKWn4n0YCYpCO2t7G7+l0fNnPPI1Hh2xmTJEh",
+	"G5difR7MPi3i01zlmZliKE8Jq+CREUGOlhOaXZ1rwNNHorOI6NsIXIzzdt5iUjopAW1gRAUBQuHAkwAn",
+	"UWJqzU2JWdYJVSGvi3BcPxLt9Mr2XrtsOJYb/t9sBUVlbUoRXTKmYORkhAst8VPwUbAl7B85uE/9tTCt",
+	"zoQ5Sp+thvubS/yOy3gWYv7jScnVyWM7x1BGBfswmImgIGKT5DG1HF2rpDHUQtd4h008c6Za7KwZk7Oc",
+	"1Xd+QmRtu8QzUbWPcgmpTrumPs4YgmqbGv7dKCS7NJvXBGzy0S6TlfSs4u4I47JXt7Pl2AsahDnHlrcx",
+	"2PPjOBI4BryrhlgfgJfKIIlWU+ehDlx3aO4iV1Y7hPeWL4tssmX36/X5tS9kWErvk8H12dvzy1dn11iU",
+	"ANUWULunXNWk99rCKmlg8Rm4gjb79Iqb6U7EyJnI4Pr9xdmn1yfnF1CSZ56Pf7o+O73Ccg2k1kLsqSwC",
+	"CpmAGS1GiQajtXW8XJsrrOVABq/Ofzq7uR3YgypyHHB08VwctxbRgtmDmgqcprCML+mF3+P+039LL+nh",
+	"q9dFhWA0i/61E+H1USG8AyRlWYEtwzM3AV4v1gskwF+Hi7UiWaUm24oyUQLObq//E//TIZnCAh4QV1fD",
+	"k5ABBngHpFgCZcHTzv7jzcn7m1tzRYjQuhMrIVqNKKar5HRDaxTd2Bhz0vMv67jEGyRWW5b4lk9Zbul1",
+	"9qegOmugq1IP5ee2hXbJNlzTWrWhK64P9nLArdhE8M1iFIqXtU1sHrJgOmrPdMvaoqFxMmYrKQTBcUIn",
+	"Bm+o19YFVebLmLwO5aCNmcdPj828C/ScVgSd3b37tCwKJvS7Nu+3CX/EAWGlNJox4Nd7BJ2H6ff36TqL",
+	"enjrN4lThWOILkvBHjibX8g4NR742NZyIXNZ5hnWLo6R1LK+SsNScab0Wy7KNp7NqVTaHVzKZW7gMIOb",
+	"ttgF7HPKWKau46RIAbefHZ19k42cTSUEjyla6UPIl+YMrQBZjicJUdbXqgZNeVu+Idzg2wD5qWbvWIHb",
+	"eZ2RCmM9JoeeLja6c5eKtx9lNK8+ZtuN3frEJA1BaX54fU1XCO11VUa9gS7J2IgL7qJNK8NaZc5eVVd/",
+	"SWw/iGYbiI3aTGzUM6KuWv1IVszJzYQWMc4aT+m9YT1XAz7bIFlxrlHBXIDTmERIGYtUCkQiR8oDK2ge",
+	"r8aSUW2xg2c3zcAoiNHOzIopZRmmMldlMbdJPq5A16KjiY9f/2E2wmpHs/JLgi3T0N0ya8lFDxfaNb/A",
+	"A2CIIY/oYlqW9FYUbcBo3snsay5BxDWdSKVbxccf+FYhtYCv9ERm6xWcvc6+svqY+mcnOJfxZfC09vXR",
+	"2h9IxjTluSL/ev36lPz44vv/82+bIOPuuciQo8hW+6ojwsUDzTkWjH4CPFBCUilGOU91QpSmOUvIrADN",
+	"C8rlU+GtJy3lp5wWY5bciVKocmYsf5Z9mrKM00/m6xKCc/IJIHbGNTH3lYLawiaG4xnyLGMCH2hU4ydb",
+	"gang2gfKczo043BAsoTI4k5QY5uyCsRBXWwWM1/I4mC+GQuBjQFbJwgP0fq6PT00obMZE8xNHQT16rFe",
+	"YGcy+t7sSqRdeqLaMeQbQEcrvOQjwnhhOWucwQrygliRzYX/ApLLcX91VM6fVt//+GNwVLw4jNfSOPLl",
+	"leQekICTRRafQW1VR7OUcQ78Nkb7Hw1zKu6PycDshIGP56P8K0JnFKsGw0KI4Mb1/BIat7GjXPYROoui",
+	"rOY7tsevGc26GibbUpb9jpm7Wsk/63Pxlhb3sKhTQhXBuwgXSiOn4dbEvL9v5jCUrXhNc1A/vKZMGUp1",
+	"pG3F9tjyWvfa+FZIpUh5zr35GDFK4ygwqVzUYurU/QPkg3ixZVlw0hsVMnL0nnlsHbyHiQyWGComgZCL",
+	"22kzO4zCufiPv/29c/bJAR/Xvhgu3OKrplyp6PNvq4pLT2BEaG4MojHUWS+ImhiDzjiRmM/Oc4Caszzf",
+	"fiA3oHTXlfjxzPOOI+3hCNodugZr+KhaUqzloKjsQFnqq9E1o+mk41wE9IwLUlBkzmkwqAVYdOfAbc2M",
+	"u1bh6ohq+sff/g5xYtytzYL9NQX37POMpXotNYBvJoIoevP9RpVNzTwEdbsgoceeD8fy10nboUPOPV/J",
+	"I1WK748AGxamJdhHiVcblew3ha8mDLWJiKupFk63K+E53ZDTzxxAVFhPVI6WGVcjoA/+sLK3ie8xgGxg",
+	"PHeZV4ULgVMPhrAimt4zdHrNlM9lcR8PRKU55VOWXTbjUavi0S4TxZXL3tsduCmPBb77GnDAyzVLVSdF",
+	"fJdNiG33Luf6LdPZtgUzYXQqqaAdVRufMRbrcE2GC2CJAqk4z7xN4KxX1AwVBglS+3FjNqdKv2S0EaTf",
+	"kG/RPyTi5hqpBAQGAD3liOR8xLqriFkLx09EjcmcNcuLf+nRGTeGtk1q9pJextUMamU+ftxEd2/BJvhQ",
+	"NazpkIi3HvsM/uPBN1rBr6oTyQXTHV3AxG7qhqi37LoVCmcXtYdOd22fEQtJJuN7Zm7RbcizSX37L2NC",
+	"tvBuWvYSpSWQXuPZ5SzpKA/ocjTq5cKWaq3WAebSmwl9/v0Py8N/hbAvu38BGAAQ7s/9ltZnG8WmwgKH",
+	"znEpi2d/f32BRF+ARJQKp6vB57XLCFUwTUkwvXGJqNOCLttx5rF1mlGAlkNy5wX5mb/ssMQ7nm1Uzhc2",
+	"02yVVO+o9+b29t3TZ/1n5PnhIbn6OWp2FaVIadRMwpdaAB74ddAMrSBp2aXdUzCoai3iU64LzrITmMso",
+	"nYFLPx1XmNcK61efWQStRb7mrUtheUM7K1lFLLSm5u2ez2brnwozFVD+urfIggwZN4Z1BXJAEiZL32vM",
+	"TJdoNF82Gpm/Wyuzv6EFaWegGnXbpC+qQtX6V73u3ujIdkLAXkfE9WEZ4OIPktCE9mAQiaGCAP2xBjK8",
+	"oybLbV6wJbSqOb4QNrQm7zZwyy3wjA53uaqF7+57D9UinkvFmhHwTAC02SeOphrzd8sjjjmLbhX9gbvN",
+	"AtYyxLvr7R3ffldFxoqX0dzTrsOh4Xbfbzg0/rkybyvvV3LKwDiZ0gXJ5DEWdhrb1P7F1vyDHvGBAPNb",
+	"nwwc9BCIoz3gMXGNVRMsXeiTAcs4Xobd7IFKAJda9cmAZlMuBkeAk1GWzdL4SWXGtcsTuB0BGbmi5xg5",
+	"gUkSn26MY/OgtR0DgKOrf40VYhswDOCNMMPXUhthr+owG0IhiylACgqmPVNhffLhz0GGB+7ADu1QKKSl",
+	"bC0zXEJcrEQ587HgYnzTwguIfGlzX+06mE8USz8h3HBIFfvhRXc+wKYJUnt19Bi03f4bR08xZdkNFynr",
+	"GDKN6Bw44ibceAEbEENtUfzBBB3mbYn4btqhUgyjoNp99R32ui/wZY0mHMFYAiNqXBV9r3p0rOB6dV6j",
+	"atu8DtDyBq/sXgMCL3qg+coPy6W8f0nT+5UXWRv2lk1nrhNz9zpZPBevxDXqtfhaFwzsiQUii1qGoVI5",
+	"W7u6N3DRln1rNS3GTHf3bW7h+phb48Ho8U+BFOXK+URS6W0jKxuChea0MMpGrQgkOGA0QDO5IjNWTOgM",
+	"FRt0d66IdSrgoba4XDXn0ErdeAdQWmNjb0RLAnBJtVkxzU7S795e2tCeaC51jb4ittyxuFYVyqrUZrjo",
+	"SajIfS2m05eBsqs3HQbh96qzKWfLO7k2C5X8LyuPZU0RynhzEpZ3/fIWjyrftnPuVQ37tzk1ka33dLI2",
+	"smxFEe626kTyiW5E8T7ygOoul7s7x/wXHMawjjZLwarCGeRpqhDyYQDQ8sLwgqk+OSRSkJCDJbGEJ/A7",
+	"OKMiZTXU5J9+eLGGn6f7DAWnMc3zq1Hv6Jdu5/KXj0kcvWdxiTTPA84WLceQ7fGYosZH9zuTrqzh618+",
+	"qP3KPQum8LsfajMY1eSR83x55Ue0qEqiFUmhPqyZNgX6nbrBaFmRH7jiwxzZKPzcIHeSGSKR4k7U5gnl",
+	"pUHS40QG3wZ5Jchr5oygMkFvyhx2GGLx8/DD4Ys/deCQWjZaVpQevC2VNjLvygbxc8yU2JsirFuP6Aa9",
+	"JXdDxJZaDcdx+UrnMIJlb9sXWu/JFtPRPFcEi+lqOqFPXpsHx2R/azBPxNprV1XQPYdPjQOt54wJUrAp",
+	"FxjdhQqfhnZaU03okffVc1A+6zJbV2jsM011vkCtVhfGZ4eHf9qVXtvAwN2u7fb+7eAVPHvdh1wznlcf",
+	"YgDYD4jFzAEGkIOkIiF7tuLA8hzIsA36jZVdyym3wTc1Lf4dK6PtddG2dnDAcne4nuZug/E07el2CfiA",
+	"dUi2A4VREoAJMlIQrv+h68tqFdygceIOIgKyJ+MlXgEQs+bbTOE3PmIQIauBA/xJhc5A6oVMWpjGUnGe",
+	"ijFEDO7Kw8PvUsitw6zCf7P/H/8cYsHwh8GR7Zrs8UiYjaginr6X6V/KbByUaAb2JaLJqnG3AMJzOl5r",
+	"2sCphjYNV87QwVQ3w7Z9tQrRquhbkYwrsP/N8C1QHZ+0cX1ldw6OYK0cDYdtEViv+ORA09FfSfexSbjA",
+	"3HRdirZGEM2xaRcJSOV0yrXehMrD6LwLqvQbWRatmDZkCnAsP/D6iSyLDoZosMR2tQh8gZT3B0Oa3ls+",
+	"VT1h0+M7MbdPkFOmarZsgQWFXFv/RzliS1tr22jP3A3qJNjntlleK4WPghyX+U7I2CHKvDdiCRgllgqt",
+	"qn1bAYyuSlsBzr0FGG1YpvdMbw/zwvvbxwm4P7NwCbaCH5j/PyBIdbx83HYb9BLzkoS8/etoktj8FQgQ",
+	"CdIl0YoCicN+nuXMuHKYqsDxJaQUOVOKDDzMYtB9w7tkdUcmOzZnqj2/wpT2lYQKT3hcdrPBKwDL80PY",
+	"9rwAkDJgAt3G7Uxt1dYff9ZWAGY0OSVg3AHZadUAmoJPZdRPs3BfmN/j9TspFSKG1WhkbgCsYc/SzQVe",
+	"TWjBNi7lwwLV1XafT293pKdsB/A4x5Xa2m5z8EyZRlJx3HvWmTVzmss5K/BKFUfWOgd406+G+vp1IL0Q",
+	"7xxuxPALq8X1patN1VOpEr9Gfm8EX9CmR9vIMbamwwhioZtWbFCex2sn8JE2lY3goTVG0DYCbuRB6YuO",
+	"tqK9nLBgcJXluIXlZx943b2CILijtY2mb3j1GIy+64AVZBLsWrWJ1e3mlfos6BfVpdHLNRvFjZgbFxDZ",
+	"KOIPledBKLNPBv/PgChNRYZhTSoWpCgBdp1OaEFTzQoFrQnQ3wZYWJfOBFVheivL/vPHs+wHLX32+Roo",
+	"rN/fCzrR3C8Ht9bzlSNEAlAlXfJD9SU02jqns1i0wTr9KxInFniC8A+LPRkyxTPLgMjmRAp2TA5JVsgZ",
+	"0FHGUiNd4tnR3cH0+9mmhDw2sVSPHu2JxjzZupXklvHx35xd2lYaNyh0V3JO3wTxWd9n4vr89vz05KKX",
+	"9D6cXNsmS+eXr686tlWqMsIbbSQ+FueRck/gRo9UIa2iWV+2wGaFfODZ+nwpjuKduxrpKcvZJWNZS+MB",
+	"33cWuKIWrIXlxwyRZediFdsQt0zPEF6AVkfUtWwmUQrvLmBy917LMl//oKhIwBRccHEfIfcPucY71hMW",
+	"edQqlHmpmQXIIbUANMdWkImblcOcp+T99UWCHfYptE9aD1wzb0uCYbZ/4LtAIpZa4lzNmDh/RU6lECzV",
+	"xEnPOlxffbLitN6eW3xYai0FUXQRd8eiE1f1yre354xmCgrPdFmIAUA/wfuEkKPxBrU0TjaDSlSiZWdi",
+	"GPP+6PTlNL0/mc0iE0fgN0JnM0e07bA4M6nAgY7EgSfGMcnjvC9UvZTak+Iv76oJVTerUZJud3kiLojW",
+	"4OS1eGugYbEBtHpH9aS9nZevZpnNniji73vgeuGZM0CGXWoTmIiLB1Y8CWV8/ZK4SapPSeT7I6NftYZb",
+	"I1ve2fUEF1kjpsUvfuI4F2B+ZFW6BA2NuUjllIuxk43jam3AnR7J3OaBXdV+tNSrEosIeyGsx0upyXuj",
+	"lK9OSj0ht9hqf/BZfh4eQLfseh7ruz1aIoGQL4/W/vgEeeYdju300LVh/TFx5dKwsW28mZJ/WU7ErW/v",
+	"uLxbWhOB1UxaGSN4m+Wn4DqJ76rjLnsCk6UYPzGSoiUZPFVGgp6GEvz0r766J/syiH3wnkwpv+G8pK3a",
+	"R2cZ35S3xczuenVJLmz5WIK8xXShqthoWeQDoJbmD0xsskeqhwaJKYSwa3scPWpjfOMSv8FU2CR4U9KF",
+	"DI+QDUWyTdaiAubDaktksdgRnG8QSw3aiMdyKnLe3aqTwIi77oU13lys8soW7Wc05nH9py2A37oeI4yB",
+	"t23FfcsxbQuM1xbdF456YF0+qvqcfdafV58VwnXDinOzXm5Kk7pAxCTJomQ2U1I3rsZoPpHTWnP1EWal",
+	"61LpWmM121wxOl3u5fJIf3tFE6mPXYI9dj42c1IdhKY1azhd0Xp8XRqHfdauWRkWnYdpHPQHwYJ0Ac7u",
+	"mZ2iYhbrRJvomMhCcrY15GeW9Wzqu3a7d0ZlsT6N2zGymjmqQ5oaxc+znKaexbqiwJVzsQxtMuLzRJGc",
+	"LmQZRVtGu5xuE2muQ6y7IYgrsPUShDhEDZHhwmO0yIk5zMzsmhlooF+hGMxI15Rm7KCcVfizjo0qV1u7",
+	"Tg10+7gPuDI/m5uWv+9Dk4sz8etlPgzo0sZMsIKn4efHC2rDV3X/nM2wvGdfA8FbBKma1oZej3lBiNvs",
+	"towVgvNj56jg7kCLZ18TqriSZLvBeQskgBkSQYHQAnWQ/ahq363J0X2JKlGlK1q/GGuR7yKuWcWfHmk8",
+	"EG923C3byFZjzBwkYW75qgKOhwjXx2ZHZvygXIKtcWVBJ1pVE98adSssjUkLqzEbcwGucI3HBIjVs8UK",
+	"VtTTVvrdgOK0PnSMLuLE2ff0oyRLD6zIeBqDeCkbcrHsGfWGI25eoHEy8JNpSRSr9Sl9f/nz5dWHy0Zj",
+	"EKAx6CW92zfXV7e3F/Zvr9/fwL9+uro8i5p5vwmJvJucJBTzjyu30y4YloLNuT3JkvfeGxHTzUud7S0v",
+	"F1HDdIuo/oSLFsgUE57kB3d2dFd0rCLeSf/bUrnJasGZloolRviRoYrGukqsxj8uFVjWe9nCZIWLsK5P",
+	"Fyz8LvCTKEF7A1C+F5lsY5bFAF7HzV4wJP3aAu3TyjAUAjVTOI4t5GhW6u1oOZudAdwXBuNfzR3kOtQ+",
+	"ej87jG48K+Lz3uv6bLc1015f3a9UGUudmS3VkjureJEhUYoA6FEhp/29bXyX+1y5+aHErzs76tcrjF9d",
+	"uB3rkxvIRX2p2+q822S0Uzi7YUSulMjfslt0MCtt37sLVQt7e2+a1nqu8Q4cK6kctu6KezKUD92bzU7p",
+	"AnocBVU1C4DI1hvQ4qOVq4NkD21GrVuztoaPxgGwsAHP7xDEeYDrYXPSl43Yf6iHYNn0WA2KtTMaoFiO",
+	"O5IJB55A6NzQAmWHpg7ObfEb2za0xqQdLwj0mUFwc2W+dadknbA8a5m5y6pnXFB+lYSE2qRgKTP+IYGm",
+	"NACX3IS7uuPp5eJTnaNSEEQ4lcI2lIuzqrQeWb7N52pGZ0YLWJ+iIjuOdABtSYI0e4B16OkFyda1eCgH",
+	"9oB4zJTJcnWtytJbtjgwyyJ/I9sqMoD1lIqMzGThOVrfX18cW/mxnKg2UY1hIWwDU4vPzGr4hf63R2jz",
+	"jRDVbMceY49fm5Nx61lXUkn96IpiWSqceLWHluSwuTmXG8OF59mKw3UPNC9B/6h1yYu19diEC/LvN1eX",
+	"rckLORebJDC6Bz4fZQ+U4sCTt/bJhyqyBS0b4ARYbSskYdtis5fvRDkzW+L75PDw0PX7OIadnC2qEJ8v",
+	"rqezWb4g1QP7ofEBtZp29s1fnx8ij77RexZ7eLhMunC4ngFkEy6fgNU4LnY1y/nF4Y8/RLtV1TK3YHdw",
+	"PbG0kJhi6xPX24lqbz4xrVzLabMItuOwlaFwFEHFlU+sbg2J2sUhXKHll5h1HFN/KYzvOacL1//atWZo",
+	"rOg6nb6lB9M4+7uwpYRWbEejILENCdDBXgR9wR9FlLK6saif4iEbl4IMF+H0VkQnUBe3tM2ehbsMGRS4",
+	"QjzUE0VyPuXa7754CVRtN64ridoA9XYD1nu4aYyZcKOpyGiRkQ+Oy0bRxVGcczPMRZUCgxANjfz9DpFr",
+	"G1py9dakyzZdRf60VH7yEkocYZldRmH12vwQ31aBdegwzq3LcSLIROsZUCJoPVOAlyUngZ+HaTWYA6gH",
+	"YLyC08uCDOCXQQJ1V9gaEG4A/CGAuXjzvHx+uD9gYWgarbBFtgAU1q0QlkFvw/8hRojNdEHRk4cV6w4n",
+	"+z/Nud6KY1QAZNz3af7H0fwNH81cQCGRufabP5e3wea6vrBgvkLx9rZn7qaHKajpb+gYXX9yrpnTClyO",
+	"x2YNXr50RG4GCo+dhCuOwJ8bYFJcmKRn0V4deyi0Qb46NFKwt+4iOeDC9/vLDwBt2aksRRsaiCLYiIsx",
+	"FqfDf7GAihGhvZATC1ry1b8auE/jgTkIHFfdGVlutd7A8qUOMAJdxcQt/Ad+jmNx9sZ7LodQhbVNurnG",
+	"DrgmDNikkqsuX59c9kNcxXS8LAkA3UvLguvFjZkeXDZbRBpfOF9hagyoYSHnihXHZPDp0xup9AFuiwHy",
+	"CIEegfCjuTmV8p57fmi3g6qFpDP+M7O0LNEylBNb0Apvts3H+8BVYkZuDkZGC0SQ4xPN+3tfvkCN3ijS",
+	"yeTsgRULzDL4bPOcDUlAlQAHcCbrDc/7d+JOHJCXMuM292Fs3Irc5xl5y1/2yXtxL4x9C9KtEptSMaer",
+	"7TmeUsUSMhBlnqNLSIUdjuuNw0gm03LKsM3BnSAu3HJEcmacEWr3ju2VNmYIXHN4RjNMiOjiMGetHeCP",
+	"sdQO2rgTLmYl8uAZRc+ELsDmGmDf8QGSnFEgHGV5Bi+54O5AndGxGd6MmlOh0lYDC7+1QWrjJA/S6hek",
+	"IPisAQDpyJ2oYzI2H+551swLnLExpQswn8zBDuM4D5tnmq/77rvvfjSDf397ihhCgtFAwQUjI1s3RnOS",
+	"8THXqk9OhHut6y/heme6Du7wng/A/eu4fcxZaIs2n//X998lEKY3sySokGhJKTdkSJWBzgJzMGMpn1bv",
+	"x2dTJH80l2jpxUUzYcbjA5XsM1f6iLw4fAG3vbPSSRSD6ifcLGaeT2yjfJDoI/IStgnRqfj0j7/9fXDs",
+	"drEtVqqKyMEQxG1btZzy/rJbSrM4XJEXh8/QeH1x+J0VdUixyNy3sCRoQ5tHC8YyhYHSnKfMIih5xoTm",
+	"I250b+9kZjzIg+f9w0pnBH8zqqucTmmxAMopx3nr6XWdjHqex6q9rNm0nlLdViz0bp068omc3jNr9ws6",
+	"472j3nf9ZzAWYwGAnnxakb6NYwYpsqnjMvPRiBlnx05NtOVXwWbYWgn8MNvqC1saO0YtKM12ZyFuyBsN",
+	"lhcV2Z0YUK0LPiw1UwPfP9xyFSKn0kKWWOeNRd5NTkvcXEpajsEZ1LAJu+Y4PiKMyX/PZ4CmvxM+3WLx",
+	"W72cK33iWKNmtKBTpsGtbYGEV5c8Nebfjaaa9b4k3S6uiIA7XW8ZAjtde1IdA50fL8sNxs7Hguqy6HzD",
+	"Lfusu177lovOz32P/fI7XG0tzw5XXhjfD8D9DiIN++T54SEyuwhtPf/gsH36F4vdQFOtEwEemNtwxkfa",
+	"Khs5N9aCrQqHi6yfFX+0H+vTdxZK/qWmZ8wxZx+XOLY/2DjQj2KsAOeHog9lDWjjHCAwybW0Mo+0quNp",
+	"QPgNTkNLIlsqRGSAroBmZVDySvM8UGtV8zKsuB6Us1s5SDBtDTRRY4xfwmFO1dXI/Nhs3G+1BVggdwL+",
+	"DvdS15yS5lBFE+IlzW816nI4EB3/IS2YPXrnEwnpbJiyY9c9LEPdNWMiA6i8qDG+hc/1hkGeOx9UM2Md",
+	"OVJf1P1yZD7SqkyYKNGiqoKHe41lwwOuX1xcTNwlnKmnNyxnqdN4X/Yo8C/L/N6hxJcl3oMFMilY4ntO",
+	"T6jIcqD1KEUmIXr9+H1wUs0bZnMd5SUyRnXaDb6vW30/2Dp+nn15agaMLvcmZ8j5K1A78a30rtTKUpvA",
+	"pgrF3xJwgsFnXVqiuEgR7T33MTmzTfBcth3Tq60hMucoH1UN91iu2J2gKZ7skH7G3WvtOi+0AIKnU8ut",
+	"ax4GLi10Kp0x0SfvpEIG4BF2MzVCDxSEXCfEeOv5nRiYWaPDnAGuanCMpAlY2GKsOTHKeaqNdwJM20TP",
+	"eQows9L+oeobUN8r5ncQ8hNYo94eBT0Aiq8S9AqZ/XiJNq/ENXZbyCx6INvbyzT2awmsxPq8ws+B9tnn",
+	"aXmKQ4lMKmD+wJ2pTkxzToANDXp2F7MM73dPHy7wwduenRgKarW+r7zv6n0B3E7V91VnJ8Y38XdbOl2n",
+	"88Uzqw9wdULtlUOkXwSPHZ54J/zNsJHxQPa6GO56osgAm8tix1HlzMBBbNfBLW3WdIMK3zx1cOQ+zvrb",
+	"4OeEb/EXIKNp5VuMKM+hYzK/Z4n5NnAviF7MUBn54jzzieivJneCZ9jF5NfSkhoq38MavweCP7+WrFhU",
+	"ftxw0QvjV5g8quTYxXDN2HsY90dD+WOknOYPp+IPp2LHahJCxF08CxeNfrxmfC3zLFCMYAHIwu/CbXVk",
+	"Ydvrx62h15Y/AqqOC2/ZO7WFVhHEK6xtZO1451lMaXGvKi/E2Cl5xgqXoFWazWI6zQyqzdzeySJeM1qR",
+	"UtRD5b6r057kB1/dZrp49CO4Wmb6WLYL6XlLi/uAdt5MMJqYxqwDGVgpP/YE8OnsToLlu3rFZesE43+V",
+	"h2XLoM3n98k76+zZMYcE3+gT9iNSA7/84adtIBe299pufTTjm7Vas2OGM7x3U7bNiEVrbY6Uc65JnzNy",
+	"djOnNPPcRhvp5WQbT7Yx8UsRo935xieiHsTBmYQ8v1Ek4ELGAjnmxPChHKP348GbBALHlARxngAz8uLw",
+	"x/7a8MxvLFQ4CZabXcj5riMpGwlV69Z8WkPWt25UH6W/rF2+xxkOX3TLpywHa3J5wiEtW6sP8HVoZrwJ",
+	"GBku8Lq7qK6d/CeqUZrgPDpeOPyN+vq7Pjxud7jjgxBs182+8lz+J9yg7gh9zOYsLTy3fSPCFWv8e8gE",
+	"HkwpzwnNsoIpi2KFAnlryYuKxAf5a2030H6LI05TDc5FtQRNJs+Iv91iz9iYacXQiQGJhAwsCNL8E+bM",
+	"/MOM2vwvjNP8w2adB21DRcyKRWZFx/usZbztTzvf+FlLRapVDpUrhxlo+wTbe6d6YTfCkOZbX3Z/I7T5",
+	"2fx9vyuP3eydLs46E7rgbHd5wPmS4LdlBGF3R9QEzaYcOfifsgcmVkAJYO+bS+wOUgNLiWFMeeIo4j3d",
+	"lHEq5hMGNWvwExdD+TnMbBwjTohqCokBQQboGJ2ZlwwS8+ud4FmA5IBYrTuJ4XnG8EtzbkYF/j+SytsT",
+	"c3BBlT6Axx2cI38UNHGTIl84hi0Y0JQrBW0270Qqp1PscG5eiim9EZsTD6FR0lEfZ8YKT5E0xHYONcd2",
+	"yixIWemC0SkAhAAOo6Ggw0j8kbuNUMHmsfgE3nuGK9JBKXNPYWTbQ5lvUAxRsLArEdlfbcva3LSpoOcx",
+	"FbR+J2n2WaM4HeCH1LdS84HR4xRv3FFcy7XpRhkcLiyn/QGgrJibZbdZ7B/WhLd81Lp1x5xMsfONVBb6",
+	"A+AmJjIjIXtC5mD4vwnNiYoYo0U68Z3y1knZCQzuuFNvqLajIOjMVJO4PTVQ2scnBIfE7/UToHHVbzF4",
+	"h9/jOiFDic1RYgNEbsH4CH3Ln6u37y7OboG/7/XJ+cXZqyiDX9B8MTa+qJCabXO7mK2fou93P0W37LN2",
+	"LX0x9+VIMMkpVYxMjf/XvrS/bqTIk+gRT4ucGxMCmLsr0KVZtOcvoMWwcgbnQMvBng1NZL3SfkDGnUjz",
+	"UvEHVh+b8bXIiYU/f/eMZOBGAogZO7T+D7ZPnZLvZKK6A2EXR+8NnDHVM1vt0+ow7XrqPh3RlK0xV0EW",
+	"RhCCF/adidWXUG5qPFZJpDl9++RqRCroquVsZsi5uuwtuxl9jYNYOjujO4KzPOuUdK6fk/Ujx2nvUE35",
+	"cbdkpyPesmVNAnsdrOUEagEIHwtp+0LHvmFWsBH//Dgtc217RAKyvLJeADL3u7Yv9vdhX93qWKOz3phT",
+	"4BtRbrAFgQG3xZNAUd+Zz639I9Gol2laFlio4Hb4xloNy4Hbsllv2T6Dmm9ZPEWI0L6U5vlO5u5E3UMY",
+	"F5s+BJPkSr3WTtHTsF3lrNSxdsmZ89mDGjHP4AmUF0bhKQ98BLTBJWOZqopOjl0nQ9e80FcM2SRRxJly",
+	"56unr9wHpsA9/hR7OHSHFaxerxvXcHEH4Dqsc5GCPVFkVs3Ghmvdlj6KuxOwQDYt4kuciOJinLN6Dgea",
+	"SMQP9GYKqsN5vspN6ZqEqlrzhCq5q6sSkohHBrGWVnDtMRB1H5Hf8lGfbTkyO3z2sjpH9oIwHaf65MRS",
+	"ZdlSOcGOw7gL10SzPMfqsla3GNuPf8WZhMHv75WxCg5XZKqY4xaDmWmbE7zmaw3xFMn5AB5S+ALUr5bT",
+	"cK8f7j230SSNoA9Goksbz6dOlkFmq4gz1hJiKawKKeZa01UiX7y1XeBq42xyhyx35P19+behauni49bO",
+	"l50ZhrWntnq69bNtk4PwacF0sVgJdzOOBYBaRjYZ65sAAuI8r2qlsJRLFg57bvGSuqBCYQVMoFTr4gZ2",
+	"lOXEvRNADYMFXgB0SgjNlbQEwpBpURITwvOaKrZlsH3yyjVYwcg28vgKjZwz8F5L1AZMonfiGgLh3PaU",
+	"x/bT1tNy5TPYFiE4AMxDs9IcF9B9Lo4I1cViGYiyD2SoLhZXRcYKeOxXB4fqgrPsBAzalfhQLzp+8pAE",
+	"aBdRIZFZPKB55Cabo45qqG+PdaDAcHG/Fsiotc4luGZ3iMC6tesBiBHMUGcttDV0aHltAv21O/zQW3rP",
+	"AHIDEoq40sQ5cILNiVmVzBWzIYEX/uAgIQc8G1SHbI3T2/McaHoPVasQuLkTmIvD9JubXDI2vq2nrMEf",
+	"XbMnDBSMaq6KpxO3/EUcM/mWXQPb5/sWUXciqKErmPkMKFpl8z6xZDmKaZ2zrGY8IEUHPNsqbUiADxeW",
+	"PvXYluQDzYfX9UrzPL8Tcs6ypPHTlGagDPrEnKcOch+o1gZ+C9ks8Isr+jSEHDcIrrm6E3I0Mh+esZwh",
+	"E1nBworBLmr7W9rZe0GD3SC3Rv09j9OjtnVru6t9jmEQWdjSCnSyoRTVNnhFBC48BpdTaTmD8j28yQoi",
+	"IBS40sdobZgLM26rtUFqAFQBdaRW2EeyGEutmTBCA+kn6xkYzQZgB8XHEOfJ+YjFnftr9317PVjhzrZA",
+	"JCJK7QztNBZpOQhdOLIoQ0GwMYo1ZqbvJNyKDryGKzY9DL4pJ8F8QhfnALs/7mqFMFoxXBBLo+oWBqd8",
+	"9cHb2lIASrO4scwsH4PZC0BtD3a7x3RYv1FklVdrNOqEKy0LIBjnETQtcuRfY+HjXizgMmchqW8XC/jZ",
+	"Tt/epryx6t2cgC4JFhCint3ScdvD7WVP4ZovSe9C2lNizfX+Ojugx0VfYeEssVAXWcMcaKADns6CNtFR",
+	"8fv3MhtbPV7LcHnoGQIEqL0ESUXNEWVsqYRMKJYawUQPGRNWhtHy4kUFIOyTqv3KnbALYsk3gAkUSPcB",
+	"TgfWRCHn6ogMdFGKlGqWDaBjpsPqwR1gX01Z1I6wH94QzT3F8etNpL+2B2j0oF3m1tow6D4HcDVYJGRk",
+	"2YVSvGV57sNcfqLDF+K7VorvJsWCKNfON0TLcoVWhbdXkYSpLCI2BT7Fa8jaQr1YrbLH0Enp8fP4Coaw",
+	"xV5PWv3j+Pccfj3F64kLJozmeoKJcxUoka0V8pededhdp/tR/nMST28aE5OmVvtiVWG1hY49EaPjPiBj",
+	"2ycjaLFu6y+tr2aJlppUSR5YdScG56ODt1Snk0EzD/r8T0m1YJqObeNerL62BHbkxbPnUR4X6Lxj5W0t",
+	"tnlg1tBTNLpHawd9N4IdAFaaOGf3AbUAeBTS/G0YOoe/J0NnJ/sKhNpurScqEOntTBgINdlmfDsONrmZ",
+	"e6JcJTMw1UOgHJv/4cQ2YiDL5wde/Zsr3G9CAF7hZDzKbMU1L3Gi9rHqqZxBIM+tM0awMIly1zs1v8oR",
+	"+cff/n7Xiyy3G1h8wb+OawNf8Lt1bV65KXy8mGA7jF2XsRZTVTk2VLD5MVq56HxjlNVGeL2u4Lbbl1El",
+	"EEETxPbq6KZG8OI/tAjQ74rdKJHQAd6heFjMZ3C49Ve5oBtH2iwg8+P/CL8RnYWv4DE+LVgqRcp3ry7U",
+	"vSKnOU/v38hSIZki4hZbuKJF5jQJN44peklhKYauTBPkNE8IZJUomdJizAW2IZzbhA1keIiWZGjeXQp7",
+	"nr2TSo8Lpsjcto8ByMmEohcBeqrvuMFTOmXkgSMZJOT5/1ICCGIOFY9qIueEqjsx5UpxMT4mVN3bFDK5",
+	"DhrQIB1fhzyPXYkuXsMbOScjCuD+XMp7YGhMbDP92mxhZ9Ni2g54h0mOg2eevwibx/zwpzXN0fe6N+3s",
+	"8NbU1BusgFwQc7fx8XZCpQiPqkx3x+rn3EJWD0RPrR+2/TZtpK3Cjbr71PJrWYAHPZ8sKoFJQe0s90yy",
+	"FBQqaEyCaTBzhCuJ+2sKyWr/LMijfrB53RHlubJwmoT4Vk+wNSBpi8nepqtRp1RtS5D+YSOAjWCXyx0h",
+	"yzRUrdZCq+BppvSO5e6GAYzdqF4btnadA0MMFkCcKCkYzf0+Q8I1SNIflDNEgiHDGwK0NDZUlVZAuboT",
+	"eHZad8YGPYcMq99ntCIFNvq3wCyvC9UBYNE1l1wrh+bde84p3f4G0XTzTiRaa8v8fsA+a4iBg1X1sM2d",
+	"gQGgPrKGCNCyUstukR6lekN7udadJx5Qh1IMXW/WA3g96OWRED6yTZURW9gWY7+xb+oSZr+UDm6D3dSw",
+	"z83Cx/ADtXPD9MEpNgNao3xumLYXPkID2f5GvaNfPtYWD4ALpe5WIEHFQgL3aWsAv3WydifuZsjnrQYG",
+	"MG5CN1ouiFndxNGAuGIb8GN3PY8n6p5MGq/fdE7jqvilrRZyUpxUyBcryR7VhZHxlBZA8EI+FFKMfQmM",
+	"sugz7MZkqZOYgmZJnqn5xeGz/p04AXCLMt4AzSuwmO9OZD7SWORaQrfyI/Li+Y+W7gSQpQfwgCjjAyb2",
+	"QynZvR4+LRh00KG5+oYKlFZtQFv/SuiGBUtOdgKF+DTn4n5VEw2jDtOCgQ8GvtgIuEkUGfzLwJX9m2e4",
+	"RDcgActZjPEsY2x6YV63n3U0j7ZdLn9vyygF1l7ATG6zlho7BsYXEYsFUQFkVUENyeUY68sqSCWebkJC",
+	"9aG19MNDL+lWW6iYfj/b0zLfwLO/+RV+S+/DFlFAWsWVRpN88xVGUFwrbQ8siCLPDw/tWlZN8fCnY6IY",
+	"I4OMzZjImEg5U9g9bwB51cHyfjWnsysX3N/hbIsJ2wiVAvIstVCaTXeGPNfx528MRNS2t3cHINI1gKAV",
+	"geZpSa02BcxAqwzW+kfY9BBX3OaXF76PPqKH7oTzwDDoOGYa2MmsMldkStU9y0LEEpSwrMAZuSbm+yoy",
+	"cc//baFGjVG0SaZmn7XyLNSuQfguvKOJ5f1y0oHa2s09xGN2FjaGavHVKNpbvOR3DaOFb+iCo8X5SHyo",
+	"APF9dsvsDgENb4kAbO1ytFMettn851phy0iXnhvKBxb0KHiiLL2ft+TAcAMKQzjJoU6txfiG2dvTnr9k",
+	"c3z8VwbU2rrZ4N2RLQ5UCr4iCeduJzFoh3nVdmY7r3+1ZyPowKa1/SDvg7XrAvjDL94h4u8aBrHNl25d",
+	"w2Xs1tUa7T1c8btWaOYTuugzmIyd6S14GvRWqdEpB8uKk7+5/nK0GJU/WzGgYFyXC/PihqOElpAy5gyW",
+	"5jDRpsTMjO1Ph8HTv7IKq965vJHBefu9VgKUuFRdZcpv+rWA6dVUOzZL7OUu467ESwqfSrh1JQM1dw6v",
+	"W9eWAYflBbGLQoaB7AOBveEct8dv459z+O1L+e7g1RvP5e7Q1YhDNO4bWyPbLYKbUkGGzLeq9nlaIQsy",
+	"5g+s6rpvPuLIhnucut4n0toK1j8x0tp84VnGv7qHu25LfRuJb0vL9cjjoIpu7y7XjWFuNZFzEXOj0CiZ",
+	"yDzzADq6gCgOlgi7PRmwjWHwRa+yXXzYfK9JMnhLi2hAjH8nTdfAIzCPMyad4z4DyfOJuAbGYcNFr5Hu",
+	"7UzZrjEfojFwsNP3SrB3yeb+DZ0USYupsSSLu0j0a7uwcWa9LqvqcQCrPLoPFVjgd+zU2a/o4te5Wdld",
+	"Uw6HiVkOSvkV6FT4HdNf9sP2tAHs03+74mz3eS1608Xh/alahReDePzv1lub+8XtIjAhIsddt9ZvO6lI",
+	"V6Q9L5CigBbMws3AATtezk36khdIlEzbnLJQQrsoSzeefbhm201ou4fW+m2HX3kH7Fbud+e/bTbhey+S",
+	"DcotoKfwyvJYaC3AZtqT59lpPSKDssgHCRnYWbO5XmNgcTFGlARwey/uRFBGC+2Pqk7k4Dbec7fB+gRK",
+	"Voy/meaMFogzvoX5IWrOdTphGLnz8M/R6CtV5lZi/k/sMtqP/C28xt/2lNsFkjrjenfn1Z6qdT+4huBz",
+	"s5Eklt+ZCQzppWzBXQ1Y7+a/YxnvN3MofMMCUxX57kpm9lLGaRtJGp0FpwDKCGA5yGm7lubaKGcHdqU4",
+	"655FEMAhDq9Zq/K0X3QnGpIWUcx4yx+itkEl6K4krWCaF+wAP23XNUaFnEKujUhh2dyYwt59gC6guQc1",
+	"V+2OqJHNKXNgCl+34Rv3RGqAeOGEx6I6/xChFdqqkDOEG9p5RkvPDu3xAiU11XsSKORDtdSnVoYChBvX",
+	"CQZZpUhZn7yWBRnIB1bkdHaDHS4HWKPiEHBDUHp6LmESqC4LphIyXFhA+vxOBG+xf7azBvC6KK9qSoUV",
+	"ViJBQ1atMcmUUQGoy2gxG8zcsiDvAxhrHn5t3vdbULfAd2YhADvCNOqX+FvgbwGHabf7ZG+1dbFCOgcK",
+	"rbCizcq5hNBmY3ZHVn5UVXHkdGEeaFxIizNM7oTfOwkZl7TIEOzIpwwcQ0yCCKl9k09fj9dSg7dkqnIF",
+	"QwQ7Q7aV330F66Eqh1tbCmdUkasMyioO+MJ89q5L4+xir5PIzjVwdaj6XxGC1Tv65eOX5K8ehW7+86O5",
+	"sHhwolsWee+o95TO+NOHZyCmdjxRQ9Ry0dkeJ/VOJdh9K3YTRPPCsk6wSGdMznJGMmkFHok/w0Yk8Sey",
+	"gjVkfiz75P31hUqI1SVPXDssABDVVADukHnBkcAXm0EXjGb9pSY2sdffeqGH2klIF7l9i+zUEOeAA8uR",
+	"TGvppKn+jXVK5JWT95cyw6Yarq2cb+MVab/O5pianFFf5w58anKGACr3DOwpvPyAN3Lu/Ank5AaaIcnF",
+	"uL/Uaig2alkreAzvsWIYn1YrD/OJRLoGLKEJbseEUvzme7YA0s9ZIccFnYayacGI8ZHaxt8gkaH4QXPy",
+	"Lx+//N8AAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

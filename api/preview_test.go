@@ -100,7 +100,7 @@ func TestRulesAreDuplicated(t *testing.T) {
 
 func TestRulesAreTested(t *testing.T) {
 	b := newBench(t)
-	_, hook := b.aWebhook("hook")
+	_, hook := b.aWebhook()
 	r := into[api.Rule](b.do("POST", "/api/v1/rules", strings.Replace(ruleBody, `{"name"`, `{"titleTemplate":"{{exchange.route}} is broken","webhookIds":["`+hook.String()+`"],"name"`, 1)).want(201))
 	b.sender.outcome = notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200}
 	path := "/api/v1/rules/" + r.ID.String() + "/test"
@@ -123,7 +123,7 @@ func TestRulesAreTested(t *testing.T) {
 
 func TestTemplatesArePreviewed(t *testing.T) {
 	b := newBench(t)
-	_, hook := b.aWebhook("hook")
+	_, hook := b.aWebhook()
 	got := into[api.TemplatePreview](b.do("POST", "/api/v1/templates/preview",
 		`{"titleTemplate":"{{exchange.route}} of {{rule.name}}","ruleName":"R","kind":"slack"}`).want(200))
 	if !strings.HasSuffix(got.Title, " of R") || !strings.Contains(got.Request.Body, `"blocks"`) || got.Request.Host != "" || got.Problem != nil {

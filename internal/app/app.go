@@ -21,6 +21,7 @@ import (
 
 	"tocsin/api"
 	"tocsin/evaluator"
+	"tocsin/internal/access"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/fault"
 	"tocsin/internal/lease"
@@ -52,6 +53,7 @@ type App struct {
 	renderer   *webhook.Renderer
 	metrics    *metrics
 	watch      *watch
+	door       *access.Door
 	lifecycle  lifecycle
 }
 
@@ -91,7 +93,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, err
 	}
 	a.member, err = lease.New(lease.Options{
-		Store: db.Replicas(), Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")),
+		Store: db.Replicas(), Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -201,6 +203,13 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		}
 		return nil
 	})
+	if err := a.options.checkOpen(listener); err != nil {
+		return err
+	}
+	if a.door, err = a.openDoor(ctx, db); err != nil {
+		return err
+	}
+	who := a.options.Access
 	record := db.Record()
 	texts, err := template.NewTexts()
 	if err != nil {
@@ -213,7 +222,9 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		Previewer: &evaluator.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
 		Exchanges: source, Texts: texts, Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
-		Replicas:   db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
+		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Tenant: who.Tenant,
+		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
+		Replicas: db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
 		CheckRule: template.CheckRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
 		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,
@@ -274,6 +285,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	var serveErr error
 	if a.server != nil {
+		parts.Go(func() { a.door.Sweep(ctx, a.options.Access.AuditRetention) })
 		parts.Go(func() {
 			if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
 				serveErr = fmt.Errorf("serve: %w", err)

@@ -42,6 +42,8 @@ type Options struct {
 	Listen string
 	// PublicURL is how people reach the server, for links in messages.
 	PublicURL string
+	// Access says who may do what.
+	Access AccessOptions
 	// OutgoingAllow are networks that webhooks may call although they are not public.
 	OutgoingAllow []netip.Prefix
 	// SlackAPIURL is where Slack's Web API is, [webhook.DefaultSlackAPI] by default.
@@ -87,6 +89,7 @@ func (o *Options) applyDefaults() {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:8080"
 	}
+	o.Access.applyDefaults()
 	if o.ClaimFor == 0 {
 		o.ClaimFor = 15 * time.Second
 	}
@@ -123,6 +126,9 @@ func (o *Options) validate() error {
 		if !slices.Contains(Roles(), r) {
 			errs = append(errs, fmt.Errorf("unknown role %q; want some of api, evaluate, dispatch", r))
 		}
+	}
+	if err := o.Access.validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if o.ReconcileInterval < 0 {
 		errs = append(errs, errors.New("the reconcile interval must not be negative"))

@@ -74,11 +74,15 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 	if err != nil {
 		return notify.Webhook{}, fault.InvalidFields("the webhook", []fault.Field{{Field: "url", Code: "url", Message: "Not a valid URL"}})
 	}
-	row, err := s.db.queries.WebhookInsert(ctx, pgq.WebhookInsertParams{
-		WebhookID: w.ID, TenantID: tenant, Name: w.Name, Kind: string(w.Kind), Secrets: sealed, UrlHost: target.Host,
-		Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators,
-		TimeoutMs: int32(w.Timeout.Milliseconds()), MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond,
-		SlackChannel: w.Slack.Channel,
+	var row pgq.Webhook
+	err = s.db.inTx(ctx, func(q *pgq.Queries) (err error) {
+		row, err = q.WebhookInsert(ctx, pgq.WebhookInsertParams{
+			WebhookID: w.ID, TenantID: tenant, Name: w.Name, Kind: string(w.Kind), Secrets: sealed, UrlHost: target.Host,
+			Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators,
+			TimeoutMs: int32(w.Timeout.Milliseconds()), MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond,
+			DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel,
+		})
+		return err
 	})
 	if err != nil {
 		return notify.Webhook{}, fmt.Errorf("create webhook: %w", nameTaken(err, w.Name))
@@ -143,7 +147,7 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		ID: row.WebhookID, TenantID: row.TenantID, Name: row.Name, Kind: notify.WebhookKind(row.Kind),
 		BodyTemplate: row.BodyTemplate, Enabled: row.Enabled, Operators: row.Operators, DisabledReason: row.DisabledReason,
 		Timeout:       time.Duration(row.TimeoutMs) * time.Millisecond,
-		MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond,
+		MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond, DigestAbove: int(row.DigestAbove),
 		Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 	if row.HeldUntil != nil {

@@ -167,6 +167,8 @@ func eventType(reason notify.Reason) string {
 		return "rule.failing"
 	case notify.ReasonRuleRecovered:
 		return "rule.recovered"
+	case notify.ReasonDigest:
+		return "digest"
 	}
 	return "alert." + strings.ToLower(string(reason))
 }

@@ -8,8 +8,24 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgtype"
 )
+
+type Account struct {
+	AccountID         uuid.UUID
+	TenantID          string
+	Email             string
+	Name              string
+	Role              string
+	Disabled          bool
+	PasswordHash      *string
+	PasswordChangedAt *time.Time
+	Issuer            *string
+	Subject           *string
+	SignedInAt        *time.Time
+	Version           int64
+	CreatedAt         time.Time
+	UpdatedAt         time.Time
+}
 
 type Alert struct {
 	AlertID        uuid.UUID
@@ -62,6 +78,19 @@ type AlertRead struct {
 	Read     bool
 }
 
+type ApiToken struct {
+	TokenID    uuid.UUID
+	TenantID   string
+	Name       string
+	Role       string
+	SecretHash []byte
+	Hint       string
+	CreatedBy  string
+	CreatedAt  time.Time
+	ExpiresAt  *time.Time
+	UsedAt     *time.Time
+}
+
 type Attempt struct {
 	NotificationID uuid.UUID
 	Attempt        int32
@@ -78,11 +107,41 @@ type Attempt struct {
 	ResponseHead   []byte
 }
 
+type Audit struct {
+	AuditID    int64
+	TenantID   string
+	At         time.Time
+	ActorKind  string
+	ActorID    string
+	Actor      string
+	Via        string
+	ViaID      string
+	Address    string
+	RequestID  string
+	Operation  string
+	Action     string
+	ObjectKind string
+	ObjectID   string
+	ObjectName string
+	Before     []byte
+	After      []byte
+}
+
+type Digest struct {
+	NotificationID uuid.UUID
+	Size           int32
+}
+
+type DigestMember struct {
+	NotificationID uuid.UUID
+	DigestID       uuid.UUID
+}
+
 type Notification struct {
 	NotificationID uuid.UUID
 	TenantID       string
-	AlertID        uuid.UUID
-	RuleID         uuid.UUID
+	AlertID        *uuid.UUID
+	RuleID         *uuid.UUID
 	WebhookID      uuid.UUID
 	Reason         string
 	CreatedAt      time.Time
@@ -99,14 +158,16 @@ type NotificationBody struct {
 type NotificationStatus struct {
 	NotificationID uuid.UUID
 	TenantID       string
-	AlertID        uuid.UUID
-	RuleID         uuid.UUID
+	AlertID        *uuid.UUID
+	RuleID         *uuid.UUID
 	WebhookID      uuid.UUID
 	Reason         string
 	CreatedAt      time.Time
 	Status         string
 	NextAttemptAt  *time.Time
 	SettledAt      *time.Time
+	DigestID       *uuid.UUID
+	DigestSize     *int32
 }
 
 type Outbox struct {
@@ -117,6 +178,10 @@ type Outbox struct {
 	Counted        int32
 	ClaimToken     *int64
 	ClaimedBy      *string
+	Digest         bool
+	Generation     int32
+	BegunBefore    int32
+	Alone          bool
 }
 
 type Reader struct {
@@ -146,6 +211,13 @@ type Replica struct {
 type RetentionPass struct {
 	OnlyRow bool
 	At      time.Time
+}
+
+type Retry struct {
+	NotificationID uuid.UUID
+	Generation     int32
+	RetriedAt      time.Time
+	RetriedBy      string
 }
 
 type Rule struct {
@@ -201,6 +273,21 @@ type RuleWebhook struct {
 	Position  int32
 }
 
+type Session struct {
+	SecretHash []byte
+	SessionID  uuid.UUID
+	AccountID  uuid.UUID
+	Address    string
+	CreatedAt  time.Time
+	SeenAt     time.Time
+	ExpiresAt  time.Time
+}
+
+type SetUpCode struct {
+	SecretHash []byte
+	ExpiresAt  time.Time
+}
+
 type Settlement struct {
 	NotificationID uuid.UUID
 	TenantID       string
@@ -209,11 +296,23 @@ type Settlement struct {
 	Trail          bool
 }
 
+type SignInFailure struct {
+	Subject  []byte
+	Failures int32
+	LastAt   time.Time
+}
+
+type SignInLink struct {
+	SecretHash []byte
+	AccountID  uuid.UUID
+	ExpiresAt  time.Time
+}
+
 type SlackMessage struct {
 	MessageID      int64
 	WebhookID      uuid.UUID
 	AlertID        uuid.UUID
-	NotificationID pgtype.UUID
+	NotificationID *uuid.UUID
 	Reason         string
 	Channel        string
 	Ts             string
@@ -249,6 +348,7 @@ type Webhook struct {
 	UpdatedAt         time.Time
 	DeletedAt         *time.Time
 	Operators         bool
+	DigestAbove       int32
 	SlackChannel      string
 	UpdatesHeldUntil  *time.Time
 	FormerSecretUntil *time.Time

@@ -1,7 +1,14 @@
 -- name: OutboxBacklog :many
 -- The enabled webhooks to which something is owed: whether any of it may be sent
 -- now and, rounded up, the microseconds until the next of it may; 0 when there is none.
-select w.webhook_id, w.max_concurrent, w.rate_per_second,
+select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
+       (select count(*) from outbox o where o.webhook_id = w.webhook_id and o.digest and o.due_at <= now()) as digests,
+       case when w.digest_above > 0 and not held.now then exists (
+           select from outbox o
+           where o.webhook_id = w.webhook_id and o.due_at <= now() and o.attempts = o.begun_before and not o.digest and not o.alone
+           order by o.due_at
+           offset w.digest_above
+       ) else false end::boolean as gather,
        (ripe.at is not null and not held.now)::boolean as due,
        coalesce(greatest(ceil(extract(epoch from
            case when held.now then greatest(w.held_until, coalesce(ripe.at, later.at)) else later.at end - now()
@@ -14,7 +21,8 @@ where w.enabled and (ripe.at is not null or later.at is not null);
 
 -- name: NotificationClaim :many
 -- Takes at most the wanted number of due rows of each webhook, oldest due first,
--- each under a token of its own, until the lease ends.
+-- each under a token of its own, until the lease ends. A digest comes with the
+-- alert of one of its members.
 with room as (
     select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@slots::int[]) as slots
 ), due as (
@@ -35,15 +43,18 @@ with room as (
         due_at = now() + @lease::interval
     from due
     where o.notification_id = due.notification_id
-    returning o.notification_id, o.attempts, o.counted, o.claim_token
+    returning o.notification_id, o.attempts, o.counted, o.generation, o.claim_token
 )
-select c.notification_id, c.attempts, c.counted, c.claim_token::bigint as claim_token,
+select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
        n.reason,
        b.content_type, b.content,
        sqlc.embed(a), r.name as rule_name, sqlc.embed(w)
 from claimed c
 join notification n using (notification_id)
-join alert a on a.alert_id = n.alert_id
+join alert a on a.alert_id = coalesce(n.alert_id, (
+    select t.alert_id from digest_member m join notification t using (notification_id)
+    where m.digest_id = n.notification_id
+    limit 1))
 join rule r on r.rule_id = a.rule_id
 join webhook w on w.webhook_id = n.webhook_id
 left join notification_body b using (notification_id)
@@ -95,10 +106,12 @@ where notification_id = @notification_id and attempt = @attempt;
 
 -- name: OutboxSettle :one
 -- Removes the row under its token. A success also ends a row whose claim has
--- passed to somebody else, because the message has arrived.
+-- passed to somebody else, because the message has arrived; but not when a
+-- person has sent it again since the attempt was begun.
 with gone as (
     delete from outbox o
-    where o.notification_id = @notification_id and (o.claim_token = @token::bigint or @status::text = 'DELIVERED')
+    where o.notification_id = @notification_id and (o.claim_token = @token::bigint
+           or @status::text = 'DELIVERED' and @attempt_number::int > o.begun_before)
     returning o.notification_id, o.claim_token
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, settled_at)
