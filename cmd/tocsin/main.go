@@ -19,6 +19,7 @@ import (
 
 	"tocsin/internal/app"
 	"tocsin/internal/postgres"
+	"tocsin/internal/retention"
 )
 
 // cli is the command line. Every flag can be given by its environment variable.
@@ -60,6 +61,9 @@ type serve struct {
 	RetrySchedule     []time.Duration `help:"Pauses after the first, second … failed attempt of a message; after the last one it is given up. Each is stretched or shortened by up to a fifth." default:"1m,5m,30m,2h,24h" env:"TOCSIN_RETRY_SCHEDULE" placeholder:"PAUSE,…"`
 	PollInterval      time.Duration   `help:"Pause between looks at an idle outbox." default:"1s" env:"TOCSIN_POLL_INTERVAL"`
 	ReconcileInterval time.Duration   `help:"Time between comparisons of exchanges with alerts, by one of all replicas." default:"10m" env:"TOCSIN_RECONCILE_INTERVAL"`
+	RetentionAlerts   days            `help:"How long alerts are kept after they were resolved, with their messages." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
+	RetentionAttempts days            `help:"How long the heads and bodies of messages are kept after these were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`
+	SweepInterval     time.Duration   `help:"Time between deletions of what is older than its retention, by one replica at a time." default:"1m" env:"TOCSIN_SWEEP_INTERVAL"`
 	ShutdownTimeout   time.Duration   `help:"How long an orderly end may take." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
 }
 
@@ -81,8 +85,10 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 		TickInterval: s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
 		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval,
-		ReconcileInterval: s.ReconcileInterval, ShutdownTimeout: s.ShutdownTimeout,
-		Logger: logger, Clock: time.Now, Version: buildVersion(),
+		ReconcileInterval: s.ReconcileInterval, SweepInterval: s.SweepInterval,
+		Keep:            retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Trails: time.Duration(s.RetentionAttempts)},
+		ShutdownTimeout: s.ShutdownTimeout,
+		Logger:          logger, Clock: time.Now, Version: buildVersion(),
 	})
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 	"tocsin/internal/fault"
 	"tocsin/internal/lease"
 	"tocsin/internal/postgres"
+	"tocsin/internal/retention"
 	"tocsin/internal/seal"
 	"tocsin/notify"
 	"tocsin/notify/bus/memory"
@@ -53,7 +54,9 @@ type App struct {
 	renderer   *webhook.Renderer
 	metrics    *metrics
 	watch      *watch
+	sweeper    *retention.Sweeper
 	door       *access.Door
+	publish    func(context.Context, notify.WakeUp) error
 	lifecycle  lifecycle
 }
 
@@ -98,10 +101,14 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.openRetention(ctx, db); err != nil {
+		return nil, err
+	}
 	if err := a.openOutgoing(); err != nil {
 		return nil, err
 	}
 	bus := memory.New()
+	a.publish = bus.Publish
 	if o.has(RoleDispatch) {
 		if err := a.openDispatcher(db, bus); err != nil {
 			return nil, err
@@ -218,7 +225,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
 		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(),
-		Pulse: db.Inbox(), Notifications: record, Status: record,
+		Pulse: db.Inbox(), Notifications: waking{Record: record, publish: a.publish}, Status: record,
 		Previewer: &evaluator.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
 		Exchanges: source, Texts: texts, Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
@@ -226,7 +233,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
 		Replicas: db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
-		CheckRule: template.CheckRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
+		CheckRule: a.checkRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
 		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,
 		Log: a.options.Logger.With(slog.String("part", "api")), Now: a.options.Clock,
 	})
@@ -275,6 +282,7 @@ func (a *App) Run(ctx context.Context) error {
 	member.Go(func() { a.member.Run(alive) })
 	defer member.Wait()
 	defer leave()
+	parts.Go(func() { a.sweeper.Run(ctx) })
 	if a.evaluator != nil {
 		parts.Go(func() { a.evaluator.Run(ctx) })
 		parts.Go(func() { a.watch.run(ctx) })

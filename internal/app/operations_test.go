@@ -229,6 +229,8 @@ func (s *stage) tries() map[string]func() try {
 			done := s.admin.must(http.StatusOK, http.MethodPost, "/alerts/acknowledge", map[string]any{"ids": []string{s.alert()}})
 			return try{path: "/alerts/actions/" + done.text("actionId") + "/undo"}
 		},
+		"retryNotification":     func() try { return try{path: "/notifications/" + s.ids["notifications"] + "/retry"} },
+		"retryNotifications":    func() try { return try{path: "/notifications/retry", body: map[string]any{"filter": map[string]any{}}} },
 		"duplicateRule":         func() try { return try{path: "/rules/" + newRule() + "/duplicate"} },
 		"testRule":              func() try { return try{path: "/rules/" + newRule() + "/test", body: map[string]any{}} },
 		"previewRule":           func() try { return try{path: "/rules/" + newRule() + "/preview"} },
