@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -97,9 +98,7 @@ func recorded(tb testing.TB, r *http.Response) *httptest.ResponseRecorder {
 	tb.Helper()
 	defer r.Body.Close() //nolint:errcheck // read to its end below
 	answer := httptest.NewRecorder()
-	for name, values := range r.Header {
-		answer.Header()[name] = values
-	}
+	maps.Copy(answer.Header(), r.Header)
 	answer.WriteHeader(r.StatusCode)
 	if _, err := io.Copy(answer, r.Body); err != nil {
 		tb.Fatal(err)
