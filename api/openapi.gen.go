@@ -74,7 +74,7 @@ type Alert struct {
 	FiredAt time.Time `json:"firedAt"`
 
 	// Health The alert is about the rule itself, which cannot be evaluated; the message says why. It resolves when the rule
-	// can be evaluated again.
+	// can be evaluated again. With `webhookId` it is about that webhook.
 	Health bool               `json:"health"`
 	ID     openapi_types.UUID `json:"id"`
 
@@ -101,6 +101,10 @@ type Alert struct {
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
+
+	// WebhookID The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one whose
+	// message met that. The alert resolves when a person enables the webhook.
+	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
 }
 
 // AlertCounts defines model for AlertCounts.
@@ -230,7 +234,7 @@ type Notification struct {
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again.
+	// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone.
 	Reason    NotificationReason `json:"reason"`
 	RuleID    openapi_types.UUID `json:"ruleId"`
 	SettledAt *time.Time         `json:"settledAt,omitempty"`
@@ -252,7 +256,7 @@ type NotificationPage struct {
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 // below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again.
+// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone.
 type NotificationReason = notify.Reason
 
 // NotificationStatus `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
@@ -533,6 +537,9 @@ type Webhook struct {
 	// HeaderNames The names of the additional headers; their values are secret.
 	HeaderNames []string `json:"headerNames"`
 
+	// Health Whether messages flow to a webhook. What waits is sent as soon as they do.
+	Health WebhookHealth `json:"health"`
+
 	// HeldUntil Nothing is sent before, because the receiver asked for it.
 	HeldUntil     *time.Time         `json:"heldUntil,omitempty"`
 	ID            openapi_types.UUID `json:"id"`
@@ -571,7 +578,7 @@ type WebhookDefinition struct {
 	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
 	Operators bool `json:"operators,omitempty"`
 
-	// RatePerSecond Attempts begun by one process; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	// RatePerSecond Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
 	// SigningSecret Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
@@ -582,6 +589,29 @@ type WebhookDefinition struct {
 
 	// URL An http or https URL.
 	URL string `json:"url,omitempty"`
+}
+
+// WebhookHealth Whether messages flow to a webhook. What waits is sent as soon as they do.
+type WebhookHealth struct {
+	// ConsecutiveFailures Attempts in a row that the receiver did not answer.
+	ConsecutiveFailures int `json:"consecutiveFailures"`
+
+	// DisabledReason Of `off`: why Tocsin switched the webhook off; left out when a person did.
+	DisabledReason *string `json:"disabledReason,omitempty"`
+
+	// LastError Why the last unanswered attempt was; kept when the receiver answers again, forgotten with an edit.
+	LastError   *string    `json:"lastError,omitempty"`
+	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
+
+	// Since Of `open`: since when the receiver does not answer.
+	Since *time.Time `json:"since,omitempty"`
+
+	// State `ok`: what is due is sent. `held`: the receiver asked for a pause. `open`: the receiver did not answer several times
+	// in a row; a probe goes out now and then, and its success lets everything flow. `off`: a person must enable the webhook.
+	State notify.FlowState `json:"state"`
+
+	// Until Of `held`: when it ends. Of `open`: when the next probe may go out.
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // WebhookKind defines model for WebhookKind.
@@ -3105,152 +3135,159 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3rchs5liD8Koj8JsIz36Ro2uXylKUfGyqJLmtblryU3O6OkscEMw9JtJIAG0CKYtQqYp5mHmyeZAMH",
-	"QCYyieRFlmqrN6b/dFlM3A7O/YbfkkzMF4ID1yo5/C2ZAc1B4n8OrunU/H8OKpNsoZngyWFyPQNyB1Ix",
-	"wVMyEZKMziYHH6nOZqNekiYS/l4yCXlyqGUJaaKyGcypmUavFpAcJkpLxqfJw0OanIuM2lnbi3yZgQSi",
-	"Z0A4LImeMT4lTO03/0OaLKikc9DuPCelVELGTzTicK/tByMiJrj0gk6BjGEiJKSEKsI0WVJFpuwOuNkK",
-	"M4P/XoJcJWnC6dysntk1wn3N6f058KmeJYev+/1+GgHE2an5EOdbUD2rp2P5xiNPhJxTnRwmZYlfRkDM",
-	"5kzHjzyVQDUoTXg5H4M0pwauJQNFlpRryLvOWOCc4T5ymNCy0Mnhj/3UnJfNyzmeNk3mjNt/vaq2x7iG",
-	"KUh7RRLUQnAFeEOfpBgXMDf/mQmugePW6WJRMIspLxf2i3/9m7JoU+/hnyRMksPk/3tZ4/NL+6t66efF",
-	"FduYRjVZAtdkKQWf9hBqbpyZ9rgAibtYSLEAqZndKc1uuVgWkE8hP9aNu8iphgPN5rB+IWlj3M+rCNqm",
-	"SSZKe+5NJ/rCeC6WJ/jpQ5rAfTajfAq4taK4nCSHv26eYOBHPHxNI8gB95CV5t9EGwAZcqAGEoQpQsei",
-	"1D1yOSGU4GYNZTDlydWgFA6aG6YAOdIO5QTu6XxRGFLiOaFjhTA3dH7DNZI7U4QLDr0bbo40MSh/rGO8",
-	"gRVAPg0uTs8ufjEzcFxZzySomShyJFIJ1KxtUHi3i5kBLQyJxiileXJcTZYFEKYVFJOULGcsm5GMci40",
-	"GQOBO1qUVEN+hN/OQSnDShRdKbKcrXrkTBMJShR3htb8AcyUNzyjvDEFoVPKuIFJtemxEAVQBBLLd2AD",
-	"aVJQDfGjecQhY8joHMgdU2xcmH/OGM+rfb1QxHI2e3vmz4UQtwdjmt2SiSh5TpjukePgVgkXuhfdtNnN",
-	"z6sryATPVXxb5pbIRIo5LgU89zy52u8/M62I0lTq1K1nflailBmQXIDBJU00FIWf4l+IFmTk0GrkN3vD",
-	"69HVPZuh9q4Fr9e0l1CjkyjHhcGlisXVvN2yVHNYd/lRSnc4sBcD8WMs82hCrgF+cyBLnRMDhDEUYmkw",
-	"tiaUXnT+soCz3bDKfHqBIiF2hQ5tFhJwU0Z2dC74Z6tPbFQ2LE+RlCnI69tqEDjj+u2bZF3OpImCO5BM",
-	"r7ax1Sv/nRmjHdVsGoDi4Qq/fEgTzXQBcV2nFuK/OqluAR2AsQmLYNN+L36BGqsqvlXzy6/V+cX4b5Ch",
-	"eMBdorBQm0VZ4949OCP4HYB2wvCM+w9cAM8fN9LTwN5DW/fgd1Adoimfk2ClTqh+csTdhCnTMG/+x1Yk",
-	"QvyxS1ApKaJgrZTugFS4Uuc+r3RUBoycHB2RWS01m2wiJeNSI0tEbX8i5GkpURtzLHxEVqCPCBdjka9w",
-	"njEYmeZYDHBzG78mbqUkTd6fDe1/HJ/86eLyy/ng9JfBaZImw8HV5fmfB6fBKdxh0+T+YCoOPHzMgVTv",
-	"yhFF9dMBmy+E09aMGn2YaJEpxl/aAQgyBIYa3Dndcp3d5FTTStqYz8jIDkfzpnnNWUVSW6/XUV/71twM",
-	"0WvTGuaLyC4vOZAP19efiJkIlF7fV+4u6KNqCpadJBZIGbOSvsxWDW3GaFkGKXIo2B1Io+ctmZ4Zoakg",
-	"k6BVlN1PGGdqFtfsKvllFLyS5yDJkq5SImStJS2kyEApkrN9tDt3OmONbbBHamskjhpjmDLOjS3q8INy",
-	"tQT5QhGD+dHjooayn4Q3vL5UJyLv2AVevf3oKNCjETzS34vbWi8qDe9A5iyLXMDo84UhyIvRYQv8hiGE",
-	"kK/VQI8Oc2pI/w4s7ZtN9cjodHB+9ufBcHA6OiQ0y2BhrEoyGg6uh381f7rhRheUhFpUx0lUmWWAn11/",
-	"GF5eX5/jaFREIQODaoSqW8iRG1GyoKUCnPP95yv81JjprCgIB/wWlyV6xtQNd5vtkdEvlxeDrm8pX1lV",
-	"z3MuB5UkTaoDIbe6Hv41SZNqm/g33EWSJmaBdT7WJn+HlyGe1NfTwRQkG5ca0OOC4jvPmbk+WnwKeMCE",
-	"FgrabOEWVusOCeQG/t+vIvgoFmaQh8Xgf30+Pr9K0mTwl7Ora/MfH4+vTz4MriKHTRNjxXSgsYZ7K1Hs",
-	"jAajyHDwmsC9URlR4zO/utlTj+k4Apc2uB0c5VWHbyUEtwEAHmgNtE0BY/Qw1WvBehdBgwNx2VMw2gXw",
-	"bLWuHWzgsFzoo4qP0jw3oACF1LaJq3KnhjsbW6F2I5SeSlBJmmQFy25nolQQvSUU+3TcUF0re62NsU5T",
-	"rYbEsHQQuCO2+hYobxnYobOt4vv2EzTt0QRYF3qBmyhqbVF/naqbbCLDmvs/4wHjR2Q0FqLdnOBFKATW",
-	"MetA3bLFgVjYdQ8WwvBkad166PiREgo8gLXA1vfi5PqFal/2q9c/vPnx7b/9ZK5jYdipNLv994P/8Wv/",
-	"4N3Xf/2nGNIAz69ZzHxbsyPbZrWiq91lL/A7JgWfO41r/XdDDR83mMn4wZWm2e36Vve4j9aE1/jX2HIe",
-	"PTsuQYpSx0ciE4+D9FpY9xjlQqHWvDv8rKjfpmR6kruyX7fJNjxUuNHm9aQNIvJHrbbQQMAQjK1LbKPy",
-	"JhZxVZ3OS5jh54sLax6cXH78dD64Rnn6/vjsfLtlYBn3ld/uPgz7PYMiH3RxZorsCV3EyJ4RzSZmSMwq",
-	"6FLdxlLcAkfXSGoUnZnhdCN/T6OUjESpv4nJN2lAY/7Nhf7m7mRc4F9KbixU/g0XH3Xo2FDk8R2Y0wdL",
-	"T1ihQfbs/YL6tf91hPqexdU5GEXX6FgujBJdLfBwbYKaEWFL9CULkotesk1W20OkFpr1KlskN8Yheu/d",
-	"2O33jxyY0+KlDWBYRCi0tRU2qlaRs1LrFi6EuFWGF/XIcVEY6GlF5qXSxJjTRyjwLIc1P1l/I5Fg4JCZ",
-	"6SKirSG6dvMpNJWXB9SVzuzIH/vrroaQgE8E15TxiG/2hCqj6hv5onbRv5rz4lYgMu1xW/VLnVOZ8pWV",
-	"QoyH1sYeSxv+1IRaMPDHHdTfGmyv+hG4zen9adzarhxSPh72rh/8b5uPa874s8zrSX39Ei4MS5sD5YpY",
-	"ZovxPw81z5134ckNqL1uwSxNSs7+XoL7GXWfh13UcUeX+3J1CR+j/Hj0aTD8NvjLyYfji18GI6tVqkB7",
-	"MLqEUXJtGMsY/VUcgIxOLj9fXH87u/j25ezi9PJLY7h1X1BNCqBKk1HlSBvdcD+FsrOiKGGcjJYYzvP+",
-	"NGTBKGD8HqZSlIumURpuH2VlY0e7CcoKOvsB9Rezm1gAwkgY5NtkvHJRsfrEVLqABOSpPRVah3hIG0kL",
-	"vYXDy8/X5lzHnz6dn50cX59dGvt7cPHns+HlxcfBxfVuJ/Rb3e+AF0KzCetKTrjktdtDLCHvkcEdyFXl",
-	"xVDAczRgrA+FaUVYnnoWZhMsyGgJ45kQtwcsjzgWEQV3DMO4ZU982LjFWu2vioxhWqJo2cwf3GwR/nBZ",
-	"5KA0mTCp6lAf46RgSiujKPAAaqrBPLYIKnRzRtzfGWYo7OU82zkgqvRgs5/TfFJdac7y0NkZt8HhXrvD",
-	"bHBuCp65xJYAWkYHUKB1sY9PUwJ1SRCbwBui8tCO2C/K5/a1vwdzn515qyVNHFnsuDn3dXcU0n3QCkQe",
-	"EXNLK+tdsMkLU8Fhu1KKu/DEGcTw6l0391TdUmBDNeg1RPKYmRQC6SlCTQ3O9mwRpwjSrcvf92fDyrW7",
-	"5t0ho+Hg49nF6WBovbRKs6IwvAeU9T0H0aYwZodpCCMfSHKz12HwGx6Lg5PR8PP54JtRZzAUZua3fxoO",
-	"Ti6tA9umEhjAUy2kqtNigkyQWAoI7vaG4+dMmy/CjA4v7RAW6D+2hw6DYWkS7s7/s9rZNjmIfGbVG3o8",
-	"3C4H7Yg1QVhb6l0hRAu3wfXwr/af0svHIBCAl+xjASkZWR1yRCRMSuW8+lMhXIRhNPjLh+PPV9fmC0c3",
-	"kBOqbriYaODGhkX/VDaD3NwDLQqxVG1Fyccd/dZajnynxqZJtdiOMN3Dz9AB02s2h4LxZybrnen2stRj",
-	"cd910d6et3faCNZ9cr7mgAKCDKxWcBIWsUSr8AjWy7gCHZWKuyUJCFRXjqewMdEIdTgbzLMDmiE1Lnzu",
-	"qT31vvk/Lcjbo8cgH2Q+NjfpfiA5aMoKRf55+P6EvHvz47/9yz6Op1vGc5utu5BiKulcHRLG72hhFFMu",
-	"9Dc0t1OSCT4pWKZTojQtIDVS00AP3SDf/FFSooX4VlA5hfSGl1yVC4P1kH+bQ87oN3O6lMxBz0T+DT1Y",
-	"hizB7mDM8hx4SkpO7ygr6Ngs490waPlQA3WoLSDqop2Oi85sgNMcyVydYeVi2cyQC733BmwduDyjiwVw",
-	"8JABsSggTGKzCjt6hgwGXCMpv1DdPuXdCTbwNj6sGci7Bgxc/P8s4usz2ofCqKfPEjCquj8BKcS0t1lz",
-	"q7wLP757F6D4m36U2KrEp43harOFpZB5HILaOeRbanOxpCsXGDocF5TfHpGRQXQrkS3/N7igCF1QmxAW",
-	"BkaCgdvDsdo6s32WVaWyOR9kDe8YCQ8NpWSsYJXZGLHpIOqXFcpzoTlxOH6HVgKTG9LctuRlSRFhJ4PK",
-	"HMd1gOdGnmoku4lGa5UsAS31+YIirf/Xf/znzjaJ95VsXRg/fMSp5kyp6PwWiDXwuPXk6JkopzMDyhVR",
-	"M1EW+RHpW9qmRYHeaSiKx2/kCjFtW5yT5cpLGTSfyQSrGqhGHclN1bCYO6ijVtRFqS8nQyNjd4TFGDJa",
-	"4p9hRSS10XVqWAGfej0qcF+PaXb7CLDsYVhqsb7z//qP/0S9z1ZdGGV+Z9QrOdwvIItSmE36IkuES5VC",
-	"bB3v5vwgCZ0bOOgacoihRz4OnUMBRvV0uTBSLImdZX/VpMVzKhsSCRbBEtBRWrGNGvfbyNdAhgYg4mwK",
-	"o0lxt5bL8emRM224tdKUa+u5E5NKyXuhSFYIix5tFsfuooEgQIHOvPDWLkuIFT6lQ9mLsKBH8a+IprdA",
-	"xJ1zoS2FvI3nk2cFZXPIGwrkNv3S22NMeZ+Oo8A98d2tPUTX4dqa+OdwLWcWPm6tmVDxCDrLOxQc3J0x",
-	"mL0TsE7en9r4HtNkvDoiI2mx4iyvqp+8yLacwXAQl62hli74E/Wq/Qy0pXTvmX5YTRLxoRmsRL+cYlNu",
-	"NlqwCezOIhYsnjIcYWPC3WegSvya0AUz2oUz7ZM0yZlaYHjt69d9ePcjkgLv6gz5HTxUiCn2vPVQf6pm",
-	"slkA7ugFpo6oW6jeQXUbGM45U/p7zVzPux5v4ZrdR1QzOYf8ivEMdtSYnHxC/dqxSeSSM6a0kHskxzzC",
-	"xQ3c2Ex5LFcrTSZV8Hqz9YFfuSorHx/bPMJ994Ana2WAB3sJiGhah4k2TR0L0Wy2e+parY3IUhbwwX65",
-	"e2AAF7qjxcaDGQ3pZ5rdbvzIRYiuYb7w5VedaXvrP6C76JIPbf1B/K4lIPGtPjLuUwMi8d5MLLbe7hV+",
-	"9Mg6GU3lFPTuRHyN38f4YuWRjR8FzbKN8CwXOX08Y+0Wx9Fc8SWVnPFpl6Ms9HNiBQVTZAFyRhdWA5oD",
-	"5bpOxaE+VOHUBUXUkmH9JBGTSY+ccS96iRZkKZnGcLPNcPv9XA5VoKN539uV/dZVNwLeseuOibVaktVs",
-	"M7z0NGTkqU9V9fwyYHbN2ipE/op1tvFsnZIbUKjxf515rHOKEMfbQFin+nUSjzLfLjl3ChPGmXdG7J/M",
-	"tACpBK9wbeLym9bV/kAiVZXgtlT9OwXU7nj5dHKsOkG/DZYPYumNlLDcGDO7aod3rRtUmSRMguqRPhGc",
-	"hFkbvnAYf0cnDM98apPlOz+9fbMlo2d3CAXSeLcKcS+X1wvEnYfU1i6hH6XO8tBiisZe5UdtHbq3c5rG",
-	"5uNEBHV1c68CEP7wdlsXgqg8X7/5CZW+KtqYo7Ycuu01wYSdpsLYKqw2HKSCjc22Mlskgt/wBpwsvrTS",
-	"ejzK2NXQrES3RgHEMhObWGOEnXWIV3B423/z0w5ZZ+tKSwXVJGnjwcdSaYPzPpxuj2NA4gZF8vT6GyJr",
-	"W67ca0t71q9EdKnqTB3sz7orHJe3/g+NnQV8TMBFlGlRKFdZ3eAJPfLeTBzD/RZH3MfZv6btdbOqqoZ+",
-	"DHoJwImEOeO50R5swK7FnbaE1I9Iv0pTdfNY/GzibJOhwT3NdLGyXK2JjK/6/Z+eiq/toeDuMenvqgdv",
-	"yMzdfcsN5XmzEJtTvgrYFAow9Dimddriqw0Cq6oDQTLotW52axbqHmdqa/xPzIwez4seqwcHebH97Ymx",
-	"e+ynrU93Y8AXm3NqrxKZBIYEDBaE9993PEE7BjdqSdxRBEGeSXmJl6DFtPkuVfhDR3cXQw3Ut6rwzlmb",
-	"j5cL56Vtxdg7mkiNbsp+/4cMXWsIVfw3/G/75zAUZH8YHRLArNEqHGGjcFXkoy6k/1tp2HClNAT6pQ0m",
-	"1fvuCIIXdLpVtUGpZnUapsL2Ly5vrpXwUWc+KZIzhfq/2b4LztuZevu3S9k1MTO4K5+b6QqHmwkcDHM3",
-	"extzQPdxF5hBw5IfdzQPaO9Ne09AJuZzpvU++Z2G551TpT+IUnaGtFw/FJdbjMvPRCl3UESDK3a3Ra4j",
-	"bX30DOZHN3zpZhBzUA1d1mAORThb+0f5VHiXOtNqmrNbpIPDfReUt2LhrgB+6GAVT5FliV7mZ8uuNLN3",
-	"5Wg9OisrsOH3TTSgrIiH/O2UeEM++LqFeB8RFVOFWILS5zvyOPc5gWBzNcd7BMdyEw73yKiuR1x0OYC1",
-	"0LT43v42dpKGB8zdVQytrrwivZenCCQ06t56ZPT/j4jSlOfWHDa6piwxWpfNqKSZBqmwCM7qaQVTu9XA",
-	"1ZWpnfVcr7+/nisoh33OZbCy9vkW2Kmgat0o2l4ZcxUYRlVJ2PDs+uzk+DxJky/HQ1e7e3bx/nLHat3a",
-	"FbvXTioOuJZeahsvsD2qJYNuDTG2LZa7awgCc2i3LdjItLXFHPmqO3PCqorV0VbEtQkM2HksPuRi+h2l",
-	"wK6fy9awvvTJDdtEXn2c54xw18cKIwJhTNvclwdp2kSIGONzhvh+nO9KzAHdJcuZmDd6WEys4ttqvcJ4",
-	"HtJMqWyoAejcBeajZZSPcnm1m56Ypd1UO/U9cfDYjxy/WIN4nR4NkDYG7R4RAve6XldtiTEVbK5rHUXT",
-	"dTUQRtT2Dq3PqLpiU864UTQk6I6vsLwP02/jZMcxM9c3kKoQztUFqiOX9om1kdb1aBu/7JceOIMi/8x1",
-	"LPX5os5pD+zJNEwQjLVa2icXb8dguyeKjY1u7ZX9yXxqpd6J4FkpZbOdSGg8dOlUVfHO5gw1oBLvR9bJ",
-	"W5G6ng6WSzV8Amk10Xjy05oCaYAoSr0xY2pt0CMi3aUsPrgMsnWsnAml0eFj6Nxj5+fh+ZFDB6uj1Zj4",
-	"B4uj/0Hi448LWjt/luPT/pqarCRt8tEINwrV/BrT19CrTUJtnI0JSEeDzxBPdgx5XV62pcYOjl/COPmf",
-	"V5cX6w5gA9kXWCVCCroSZTQu9R3O4H3i30F//a4WVMHO3vTfvU239aS6Qouf6ZkN/vmukMTXgFBdCUPQ",
-	"ytcqGsniiu4cOMJdBN7pSlPAi7vkxWpf5/RT8PkKsD+lXRXuVctCgwkiyGZuBSi2MaRHxhlb4mWXCGOo",
-	"k+wod3znRVt9ugoKSr8ruNiWW5uaCJDxKgRvHRwci5Ln1o3ozm9+eGUTvAua3foAElPkyvz7hSL4mEBK",
-	"oFBA+h3ul0ZwaZs7pq2ibeAchoGqBtEQqsiVpjynMidffPxX0dUhGS1nCrJvtsp1TBW8fdMjg4DTlNys",
-	"XVFTo8dMm7M8mpTWlYU662Et0vOzuQ/X08Te4BYAv43TRqB2yCLavWem9QLd/1ovlNEbWkB43d9GQI+G",
-	"STw4VAvTTRLtTy2rDJE0SZMpcJAs27EMOJxsz1pgN/QpfM7eAHs2t3P45ERcVXPPQRjjAh2CrttLu4kj",
-	"+oCD6pnmqTFPqaMTPPaLqQqpoHCMcORym0bWuKojQK6PJv4c9208W46yGCuQd49yqDci+Vt053bYt/58",
-	"u3u42uKmrMR1THjA7KtJpHoL2+BY47Jqj7CEMQlctyivctGsRe7d8Bt+QH4WOXMmr9HjMBg9N3bJK/KR",
-	"/dwjn23nO3vzKnWWNONVwXBGFaRkxMuisGyacrcdW9uIyQAiK+dg0/VvOPEq0CEpgN4BoQ6v8J0PQaZg",
-	"U6x8CoHZJpoIdpuLzuJsdHC7CmvC+KK08Vx8ToJriSrKyNYMj+o2T7ahoFnkHJvq4Bp0ara3oEqtvVKE",
-	"nN22vqSKjLLm+0XmY5LRosAHR7C7qsvIMwev4oVmAS+Y53SF2oYRa7iPs7AGzJzuhx9+eGc2//n6xDb8",
-	"JuXCQIozDmQiaebcGTmbMq165LhqdufrJHwJmK++xnW+YA6bFTT4rsfKpR28/vcff7Ad6A2U6v6Zym8Z",
-	"PSRIz6g95ZCxeb2+nZvaJAbziRYVumjgZj9VNgvcM6UPyZv+Gxu0LFgGrhc4y4FrNmGGwJPjhTE3Dl73",
-	"+vWbSMHfjBJSzudUrrB6xCdBrfUVqwL/wWM5KsixdTXVidXdA0vyMHnl9E1OFyw5TH7ovcK9GDGDXMA3",
-	"vDfsFCLc2qbXWnixyQSkb4zju3TNx4wDdvE6vjhNiYQFmq7mGMr89XJo1bw6xJyJOVQMd1S3bB3Z/iej",
-	"uoXhyELXqsuuzWpSMKVtSDtpPtv162+R9BWzhtEa7THx5Sp0kOMzGYgsrulHan6zeNL1PEHshSv/3Eb9",
-	"utTu7zhUj4GEAZr1+Mxv8YXDtPS91g4z0R6zclWGGll3j6ymaCwqvmKz1Wxk2YaF/vrN90bEOs7tW9z+",
-	"Duu3NBrDnhknSOdGeXbJtynKMcKmXMjuR9j+vuGNuUhEII48NaG9dPrhDl/aJ+Uevrbebnvd7294t22/",
-	"99rql1UiL7ZhnbLr2+JeArE+EWcHxaeu9ho8BhcyaiNw3XSpf8UM06uwwmNqe0lYBvXVjHQs9mX9BIjj",
-	"tE2+hj9XjO15AVY9MfIQSweuX/lzXJNxK4eQ2T0FCHF9P/vYceMt4PuN5Q+dwJuCBd2zQ64LZq4tmdFy",
-	"6kT7qg3oE4BsCDSvgocxUK0Jwy3EeXaaPHxtwfdlkM1trdG9Z0zxNYGo6d9IFbcAM+qbck38mXJq4nIm",
-	"0Jfv+0f6F/BQqQg8XeF8KeH2kQ/7UJP5MnAhvem/660pEsHwPwLuWCC4dBgulk+BNMf1ETfiThsNeLtB",
-	"QpToKk2sWdn9jGCMNkSLQNV2WW30zfRhVLPf1HXwchj2ZDLBQfiFajY4tVjtevT4pqnPRcGyrl15Suqt",
-	"aXBnwl0jODfF/6vE5qqGthIaPhXWbXFdr70mRmwuLfaDdb6S+n0p2ywf7LNEGmNbY3GPxotznB1ZvwTV",
-	"FC17TkbBy2aj1Px6w1nurDrf0KPynuF8hgtnBTO7so8rgi6lx+zROVX6AKc7ODsdYSMQUeQYU7WN/F2O",
-	"+pwp7Nh5fMMzMZ/bykCzqLXJJrAklcmuhEs3IrmRfJngHDKfcW/IKwMXQFBaAp2jQwI4tqiifIWJ9Yd+",
-	"GKEcljFj0o4d2BvZYk6atVj1vKhLTzVnUBC88myjdrX23YDNXpr4drVZw7226HRgD9Kkkcgz1+snsgOf",
-	"Av/fi8KXt1kcNIodyDuQB+jVAQ9lTxXuD5YqukRO3KRHVu5YaeXeIYrxadHql6xmYql6US9CW2y1br/L",
-	"3Mc+b3va3PEOxo+xvsP+wc9igP8jWX9rPY+3GIGtvuNPJPcbs3aahE0EjyD9Vgun0br1d4Jqp40YfPN0",
-	"5k2TdCtrKqI0taH5aN3J5Yh2sxz3bpSQ2KG/qobDNoE2k9SaKDiNlVlKiwVazXYQxgusZDVs56hukZUz",
-	"yGtVCgVdyTUrXA+wiZBToTVwfPIOq3V868WO7lbrTG7oz/eMCBP2berUxh2Enozqgic+fRKELHmAIo5X",
-	"W0qrMpM7LRnfrWo/PPpDscOqKGkLG7TJu091ETYLZbwiLqDu4W9BjqTZmUzoa2qwG4uZAxsmSLB8hWzq",
-	"qBU00SJauKTTlksN0+iwxKpqyfqzsNnzTwbwINftoRk3rcrxG9f96klX7+LPCFiqDCtyruEgnWxwTadd",
-	"k7vPXuI3D2lyLurHTTZ9X33nNvR9/kG8OBfhiqBURdGVzLRdNzcgWbPWkMyFjDBMO0uFMI17e7MZg+2r",
-	"EN9/9FPcQvfR0071IL7t/u+Hbt7NQWzXNd9yOyg6fiwaPjyZgtEJ1cc5S8oIXzPSkGZO4FtHcF7xiKMq",
-	"b6CAicbkgalLtaxSB4ir2KUFFqb4yl0Mddv2uyvD/XrEWUM3fHQ2OcAn00bhG5dMkTevf0rre9EU36Om",
-	"HP1fkrgwMXnz6nXMOLaZxw6ttprGI3NVVUaBn7oqa4ac6SBG1TaT/QEaVk3UIv5jcPH+PxIXfxLyQaSu",
-	"WyDUKL2VP790RThP7JP0AHqhfCTJUIhRxqs2Awi/pqsywvTt1//X2ecf4p5PLTB2Fb0vbUL7U3ub5Tzo",
-	"Mk45LI+sH9EqgLZk3bfb9ndt3YLENcHGdKJG5fY2NLAf/zcWrKp6/J2RQLr3DJ4cD9StIicFy24/iFK5",
-	"Rw6brVCaGVE89yhiO9egMiJKqcJWKI5n2BS4lBSgFKFkTuWUYat718KCKfeUlBZkDMQ9e2KWqJolLH3N",
-	"Lc1m6OBGZwW+wuBTyRqNNNAh/rcSXUZLdFirmVjiI0WuT/sRoerWZemToCe47SJGsYLev7wSE9nVTewi",
-	"tatmBwIL8rGRf+r6+DSgZSurjInWlWOCQG7I7goDMR2myst/+9PmmorntY+b725EyPCDdWCv/KMWT5Ps",
-	"gFPVotNJq0otg8iDF7sQnZarJya49wIbk5Gla6Djc7ML394prC5x4TwV5Gtb75fhs0pYWpnTWwh4eV4a",
-	"tdW125lQVqgbjtieBg+mVU30MGqzJs+Z2koEWq7+m5EjI3fX5RtvuNahHdhVv+kT9YQeu6rJ1/2+f7q2",
-	"ypq2Px0RBUBGYR29e+sNLZnRutSdgq7eRnu2u6peuu+IgAXRTrVSGuZP5tHW8fm7vJS+j+RGR6UvNvrH",
-	"9lWG9Sxb3JUeKk/msazada47LasbCP2WMa+iL6J5HpN0vY72d/YtVjVCcZrxpYgVk0urjG6jA9nqb/UP",
-	"63ZcVpcbwYuQULf6H4/rZu3ChY6sv9wIOayCtIbJUdtx039nuyr6pIx5l7cyRMRdHJZ+P8/hs9wIt27P",
-	"ZecR+r8zPj8tFj+d13ILXB8T+sTWtfLOj8FyzeQlXbCXd6+Q87uVouV7zpnuc6obpQEqWU9gt4MQ760z",
-	"M3V5S1S7xxRJLuzLfS6Q4zP/beJUbEaQ0Eqzm4oe+Tw8V6nvkPKi6o1iyMyW+/pbRQJcSmbDqzZ9yigp",
-	"vbVUi9jy17bziZB5XVISPvSeBlX2/mVwLfwDUs0zNkPZ62tdwNL2RzPyUPkIM10ZjZkH87h0mvUJjFHj",
-	"yvpdRX/YtLSZ2fLw9eH/BAAA//8=",
+	"7L3rctu4lij8Kih+U9Uz39CKkk5nOvaPU46tdHy2Y+fIzs7e1c5EEAlJ2KYAbQC0rOrjqnmaebB5klNY",
+	"CyBBCtTFsfv0PjX9p2ORxGVh3W/4LcnkfCEFE0Ynh78lM0ZzpuCfg2s6tf/Pmc4UXxguRXKYXM8YuWNK",
+	"cylSMpGKjM4mBx+pyWajXpImiv295IrlyaFRJUsTnc3YnNphzGrBksNEG8XFNHl4SJNzmVEctT3JlxlT",
+	"jJgZI4ItiZlxMSVc7zf+Q5osqKJzZtx+TkqlpYrvaCTYvcEXRkROYOoFnTIyZhOpWEqoJtyQJdVkyu+Y",
+	"sEvh9uO/l0ytkjQRdG5nz3COcF1zen/OxNTMksNX/X4/jQDi7NS+COMtqJnVw/F845YnUs2pSQ6TsoQ3",
+	"IyDmc27iW54qRg3ThohyPmbK7poJozjTZEmFYXnXHgsYM1xHzia0LExy+FM/tfvl83IOu02TORf418tq",
+	"eVwYNmUKj0gxvZBCMzihT0qOCza3/8ykMEzA0uliUXDElBcLfONf/6YRbeo1/JNik+Qw+f9e1Pj8Ap/q",
+	"F35cmLGNadSQJROGLJUU0x5AzX1nhz0umIJVLJRcMGU4rpRmt0IuC5ZPWX5sGmeRU8MODJ+z9QNJG9+9",
+	"W0XQNk0yWeK+N+3oCxe5XJ7Aqw9pwu6zGRVTBksristJcvjr5gEG/ouHr2kEOdg9y0r7NzEWQJYcqIUE",
+	"4ZrQsSxNj1xOCCWwWEsZXHtytSgFH80tU2A50A4VhN3T+aKwpCRyQscaYG7p/EYYIHeuiZCC9W6E3dLE",
+	"ovyxifEGXjDyaXBxenbxix1BwMxmppieySIHIlWM2rktCu92MDNGC0uiMUpp7hxmU2XBCDeaFZOULGc8",
+	"m5GMCiENGTPC7mhRUsPyI3h3zrS2rETTlSbL2apHzgxRTMviztKa34Ad8kZkVDSGIHRKueiRL9zMyGjJ",
+	"xjMpb8/ykYO5XxEgMTyz4Kv2N5ayYBTgyfMdOEaaFNSwOBQ8jpExy+ickTuu+biwf864yKst/KAJMkE8",
+	"aPtzIeXtwZhmt2QiS5ETbnrkOEAAIqTpRRdtV/NudcUyKXIdX5Y9UDJRcg5TMZF79l2t95+50UQbqkzq",
+	"5rOPtSxVxkgumUU7QwwrCj/EvxAjychh4Mgv9kbUX1coYT/FQ5CinhMPocY8WY4Li3YVN6zFAHJfu1mH",
+	"J1Gm4NBlL17jv0E+04RcA/x2Q0jIEwuEMSvk0iJ3TVO96Phlwc52wyr76gVIj9gROrRZKAaLsmKmc8I/",
+	"o+qxUS9BelCUa5bXp9XgBVyYN6+TdZGUJprdMcXNahsHvvLv2W+Mo5pNH4AkuYI3H9LEcFPEj7qi8fge",
+	"3WNH81QTveTAZ4mcTIA2Sw2siSiWMX7HlEXTqRTsyHNdLoi0LBfhonvkuuJoyMUtKi9nUrMb4ZnXnCGb",
+	"wZcR/Zs8jJIFU1oKwgQdFwxHajCl7epKrer86nQfxLEAg5poEJyXPwYP25qgKu5eS5Wv1exy/DeWgRCF",
+	"AwKRqjcL/AbKe0yKkHaAVRMOe9z/wwUT+eO+9OS/96etc/ArqDbR1GKSYKZOqH5yfK0JU27YvPmPrfQD",
+	"pINTUKUoUF+tusfNjAZSwUyd67wyUfE3ctrGiMxq3aLJIVMyLg1IA7CJJlKdlgp0Vie9RmTFzBERcizz",
+	"FYwzZlbyO+7KhD2NXxM3U5Im78+G+I/jkz9dXH45H5z+MjhN0mQ4uLo8//PgNNiF22ya3B9M5YGHDxL3",
+	"lSOK6tEBny+k02mtsXGYGJlpLl7gBwAyAIYe3DkNfJ0L5dTQStDa18gIPwcjsHnMWUVSW4/XUV/71NwI",
+	"0WMzhs0XkVVeCkY+XF9/InYgps36unJ3QB91U6buJKyZUjFb8sts1dD5LIO2SJGzwrJiqw0vuZlZfUGz",
+	"TDGjo5JuwgXXs7j+W4luqwaXImeKLOkqJVLVuuRCyYxpTXK+jw7sdmdt1g1WW22zxVFjzKZcCGuxO/yg",
+	"Qi+Z+kETi/nR7YJytp9yY3l9qU9k3rEKOHp86SiwNgA8yp+LW1ovqgjcMZXzLHIAo88XliAvRoct8FuG",
+	"EEK+1oArKUot6d8xpH27qB4ZnQ7Oz/48GA5OR4eEZhlbWNubjIaD6+Ff7U83wqrBilBEdRhEl1nG4LXr",
+	"D8PL6+tz+Bp0cC/1qb5lOXAjShZWKYAx33++gle5IUteFEQweBemJWbGdSXye2T0y+XFoOtdKlYo1T3n",
+	"clBJ0qTaEHCr6+FfkzSplgm/wSqSNLETrPOxNvk7vAzxpD6eDqag+Lg0DPxSIL7znNvjo8WngAdMaKFZ",
+	"my3cstW62wa4gf/7ZQQf5cJ+5GEx+F+fj8+vkjQZ/OXs6tr+4+Px9cmHwVVks2libb0ONDbsHiUKjmgx",
+	"igwHrwi7t9oyKLv2qRs99ZgOX8DUFreDrbzs8ECF4LYAgA2tgbYpYKwepnstWO8iaOBDmPaUWe2CiWy1",
+	"rh1s4LBCmqOKj9I8t6BgGqhtE1cVzgJxnggN2o3UZqqYTtIkK3h2O5OlZtFTArFvNdtAy6hM1TbGOk21",
+	"+iSGpYPAabPVA0NFyw0RuiQrvo+vgAMErJ91oRc406LWB/XHqbvJJvJZc/1nImD8gIzWosDFSVGEQmAd",
+	"sw70LV8cyAXOe7CQlicrdH6Ce0wpVsAG0ERaX4uT6xe6fdgvX/34+qc3//azPY6FZafKrvbfD/7Hr/2D",
+	"t1//9Z9iSMNEfs1jluuaCd32KGi62l32MnHHlRRzp3GtP7fU8HGDhwBeuDI0u11f6h7n0RrwGn6NTefR",
+	"s+MQlCxN/Etg4nGQXkt0IlIhNWjNu8MPRf02JdOT3BW+3SbbcFPhQpvHkzaIyG+1WkIDAUMwtg6xjcqb",
+	"WMRVtTsvYYafLy7QPDi5/PjpfHAN8vT98dn5dssAGfeVX+4+DPs9Z0U+6OLMFNgTONKBPQOaTewnMaug",
+	"S3UbK3nLBDgkUqvozCynG/lzGqVkJEvzTU6+KQsa+7eQ5ps7k3EBv5TCWqjiG0w+6tCxWdHhY7G7D6ae",
+	"8MIw1cPzZfrX/tcR6HuIq3NmFV2rY7lgU3S2wLm3CWpWhC3B4y5JLntbnSS4iRShWc+yRXJDtKb33n27",
+	"/fyBAwtavMAwDyJCYdBW2KhaRfZK0dVUSHmrLS/qkeOisNAzmsxLbYg1p49A4CGHtY/Q1UoUs3DI7HAR",
+	"0dYQXbv5FJrKywPoSmf45U/9dVdDSMAnUhjKRcQtfUK1VfWtfNG76F/NcWEpLDLscVv1S50/nYoVSiEu",
+	"Qmtjj6ktf2pCLfjwpx3U3xpsL/sRuM3p/Wnc2q4cUj5q+LYf/LfNxzXn4lnG9aS+fggXlqXNGRWaILOF",
+	"KKmHmufOu/DkBtRetWCWJqXgfy+Zewy6z8Mu6rijy325umIfo/x49Gkw/Db4y8mH44tfBiPUKnWgPVhd",
+	"wiq5GOyzRn8VAiGjk8vPF9ffzi6+fTm7OL380vgc3RfUkIJRbciocqSNboQfQuOoIEq4IKMlBD29Pw1Y",
+	"MAgYv4apkuWiaZSGywdZ2VjRboKygs5+QP3FriYWe7ESBvg2Ga9c7LDeMVUuFsPyFHcF1iFsEuONobdw",
+	"ePn52u7r+NOn87OT4+uzS2t/Dy7+fDa8vPg4uLjebYd+qftt8EIaPuFdKRyXonZ7yCXLe2Rwx9Sq8mJo",
+	"JnIwYNCHwo0mPE89C8M0lCrgecDziGMRUHDHCJSb9sQH11usFZ9qMmbTEkTLZv7gRovwh8siZ9qQCVe6",
+	"jnJyQQqujbaKggigphvMY4ugAjdnxP2dQR7HXs6znWPB2gw2+zntK9WR5jwPnZ1xG5zdG7eZDc5NKTKX",
+	"/hNAy+oAmhlT7OPTVIy6VJFN4A1ReYhf7BfgdOva34O5z8q81dKKEW5dnHu7OwDrXmjFYI+IPaUVehcw",
+	"3WAqBevtFrnzxBnE8OpVN9dUnVJgQzXoNUTymJkUAukpQk0NzvZsEacI0q3L3/dnw8q1u+bdIaPh4OPZ",
+	"xelgiF5abXhRWN7DNPqeg2hTGLODDIyRDyS50esMgBsRSwEgo+Hn88E3q85AKMyOjz8NByeX6MDGLAoL",
+	"eGqk0nXyUJAvE0uUgdXeCHidG/sG5r0ckdGXwbsPl5d/+nb5/v3IucKqGPhe4e+mYgBwBV80AjAMrKVJ",
+	"uFP/Z7XLJE2CRW2TsMDBVr2hx/DtEha/WBOxtQ+gKziJJzK4Hv4V/1Re8gYhBoCZjzKkZITa6YgoNim1",
+	"ixdMpXSxi9HgLx+OP19d2zccRbKcUH0j5MQwYa1j8HzZA7AnTItCLnVbBfMRTb+0VojAKchpUk22I0z3",
+	"8GB0wPSaz1nBxTMzjJ05wmVpxvK+66C9pwDPtBEG/OS82AFtBRlwrbAnW8QS3cItoP9yxUxU3u6WfiBB",
+	"ETqeso3ZW6AdYpgQP2gG64T0ub+4632TqlqQx63HIB9knjYX6R6QnBnKC03+efj+hLx9/dO//cs+Lq1b",
+	"LnLMll4oOVV0rg8JF3e0sCqvkOYbGPIpyaSYFDwzKdGGFiy18thCDxws3/xWUmKk/FZQNWXpjSiFLhcW",
+	"61n+bc5yTr/Z3aVkzsxM5t/AN2bJkuEKxjzPmUhJKegd5QUd22m8gwdsKiowO8jbVtTFUR1/nmHo1G7J",
+	"Hp1ltXIpGmmHYVzAgq0Dl2d0sWCCecgwuShYmBmIpgD4nCwGXAMp/6C7vdW7E2zgx3xYM713DUW4zIJY",
+	"ppbVazTEU33+gTUC/A5IIae9zTph5bf46e3bAMVf96PEVmWTbQyE2yUspcrjEDTO1d9SyIslXbmQ0+G4",
+	"oOL2iIwsoqOsR/5vcUETuqCYZReGXIIPtwd6DbrJff5WpQw672YN7xgJDy2lZLzglUEasRZZ1OMrtedC",
+	"c+Jw/A7sD6425A5uyfhSMsJOBpWhD/MwkVt5aoDsJgbsYLJk4AOYLyjQ+n/9x3/ubO14L8zWieHFR+xq",
+	"zrWOjo9ArIEn0EdkZrKcziwoV0TPZFnkR6Tv8gWLAvzerCgev5ArwLRtEVSeay9lwDAnE6gqsbqkYsQN",
+	"1bDFO6ijNgFkaS4nQytjd4SFV00BFIpi3J5aViCmXo8KHONjmt0+Aix7mKxGrq/8v/7jP0Hvw6oXaybs",
+	"jHqlYPcLlkUpDNPJMKW0zstGl77dP1OEzi0cTA05wNAjH+HOWcGs6umybJRcEhxlf9WkxXMq6xQIFsAS",
+	"0FFasY0a99vI10CGBiDibAriVHGHmcse6pEzY7m1NlQY9AnKSaXk/aBJVkhEjzaL43fREBMDgc698DYu",
+	"/4gXPllE40Eg6EH8a2LoLSPyzjnnllLdxpP0s4LyOcsbCuQ2/dJbelx7b5GjwD3x3c09BKfk2pzwcziX",
+	"MzgfN9dM6nhsnucdCg6szpri3r1YV0RMMXLIDRmvjshIIVac5VX1mRfZdUa2ywPRSxdWivrr3jHaUrr3",
+	"TGysBol45yxWgsdP86mwCy34hO3OIhY8nowcYWPSnWegSvya0AW32oVzGiRpknO9gMDd16/78O5HpBve",
+	"1WUHO/i+AFNwv/WnflfNNLYA3NEDTB1Rt1C9g+o2MJxzrs33mrmedz3ewrWrj6hmas7yKy4ytqPG5OQT",
+	"6NeOTQKXnHFtpNoj7eYRznMsb8hjWWBpMqnC4putD3jLVbn5yNvmL9x7D7CzVm55sJaAiKZ1AGrT0LHg",
+	"z2a7p66V24gsZcE+4Ju7hxxgojtabNyY1ZDe0ex240su9nTN5gtf09aZELj+ANxFl2KIlQ3xs1YMiG/1",
+	"kQufdBCJJGdysfV0r+ClRxYfGaqmzOxOxNfwfowvVr7e+FbALNsIz3KR08cz1m5xHM1CX1IluJh2OcpC",
+	"PyfUZnBNFkzN6AI1oDmjwtRJPrRZWMWbjuUeORNe9BIjyVJxA4FszJ37/VwOVQiled7blf3WUTdC6bHj",
+	"jom1WpLVbDM89DRk5KlPgvX8MmB2zaotQP6KdbbxbJ2SG1Co8X+deaxzihDH20BYp/p1Eo8y3y45d8om",
+	"XHDvjNg/TcqV03lcm7jMqXW1P5BIVSU+tgr4TgG1O14+nRyrdtBvg+WDXHojJSz3hpyx2uFd6wZVjgpX",
+	"TPdIn0hBwnwQX7gNz8EJIzKfNIV85+c3r7fkCu0OoUAa71ah7+XyeoG+85BiVRT4Uer8ESOnYOxVftTW",
+	"pns7J4Bs3k5EUFcn9zIA4Y9vtnWBiMrz9ZOfUOVLza05ijXmba8JpAI1FcZWtbrlIBVsMI/LLpFIcSMa",
+	"cEJ8aSUMeZTB2cCsBLdGwQgyE0zZscIOHeIVHN70X/+8Qz7butJSQTVJ2njwsdTG4rwP1ON2LEjcR5EM",
+	"wP6GyNqWI/fa0p6VMRFdqtpTB/tDd4Xj8uj/MNDZwccEXKyaFoV25eoNntAj7+3AMdxvccR9nP1r2l43",
+	"q6oaE4yZWTImiGJzLnKrPWDArsWdtgTrj0i/SoB14yB+NnG2ydDYPc1MsUKu1kTGl/3+z0/F1/ZQcPcY",
+	"9HfVgzfk/O6+5IbyvFmIzalYBWwKBBh4HNM6IfLlBoFVVZgAGfRaJ7s1v3WPPbU1/idmRo/nRY/Vg4OM",
+	"2/72lNs91tPWp7sx4Atms+JRApOAkIDFgvD8+44nGMfgRi2JO4ogyDMpL/Hitpg236UKf+jormOpgfr+",
+	"H945i5l+uXRe2laMvaOJ1+im7Pd/zMC1BlCFv9n/xp/DUBA+GB0SBvmoVTgCo3BV5KMu0f9badlwpTQE",
+	"+iUGk+p1dwTBCzrdqtqAVEOdhuuwp47LyGslfJigY0fONej/dvkuOI8j9fbvQbNrymdwVj7r05UkNxM4",
+	"OGSF9jZml+7jLrAfDUtx3NGWoL22qklKJudzbsw+maOW551TbT7IUnWGtFyTGZe1DNPPZKl2UESDI3an",
+	"BZ1V2r2SzIzNj27E0o0g50w3dFmLORTgjPaP9kn2LnWm1Xllt0iHYPddUN6KhbsC+KGDVTxF/iZ4mZ8t",
+	"b9OO3pWj9eisrMCG3zfRgPIiHvLHIeGEfPB1C/E+IiqmC7lk2pzvyOPc665JUF6hD5LDIziWG3C4R652",
+	"/cVFlwPYSEOL7+2cg4M0PGDurGJodeUV6b08RUyxRkVdj4z+/xHRhooczWGra6oSonXZjCqaGaY0lNeh",
+	"nlZwvVt1XV3z2lkp9ur7K8WCQtvnnAZqdp9vgp1KtdaNou01N1eBYVQVmw3Prs9Ojs+TNPlyPHRVwWcX",
+	"7y93rAOuXbF7raTigGvppdjSge9Rhxn0gYixbbncXUOQkEO7bcJGpi2WieSr7swJVBWrra2Ia9MYsPNY",
+	"fMjF9DuKjF2nmK1hfeWTG7aJvHo7zxnhrrcVRgTCmLY9Lw/StIkQMcbnDPH9ON+VnDNwlyxnct7ojjFB",
+	"xbfV1IWLPKSZUmOogdG5C8xHCzQf5fJqt1OxU7uhduqo4uCxHzl+QYN4nR4tkDYG7R4RAve6XlfVijUV",
+	"MNe1jqIF3QAhorZ3aH1G9RWfCi6soqGY6XgLCgch/TZOdgIyc31rqgrhXMWhPnJpn1B1ia5HbCmzX3rg",
+	"biFyd2h1lHzGivyzMLGM6Ys6FT4wQ9MwrzDW+2mfFL4dY/SelnbY2Z/sqygsT6TISqWa/U1Cm6NLFauq",
+	"iTYntjGq4FhVnfMVKTTq4NTUsE9MoQIbz5la0zstEGVpNiZarX30iAB5qYoPLvFsHZlnUhvwE1n24JH6",
+	"8/D8yKEDqnY1Av/Bwu9/kLD642Ldzg3m2Ls/piYHSpvsN8LEQuugxvQ19GqTUBtnK44TE7COGJ8hHu3b",
+	"u67J27bU2cFxTLgg//Pq8mLdgWxB/ANUmZCCrmQZjWt9hzN5n/h5cD9CV3OsYGWv+2/fpNu6ZV2Bx4Cb",
+	"GQYPfb9K4mtIqKmEKTPaV1FayeSK9hw4wlUE3u1K04CDuxTFal/n9lMw/AqwP6ddtfdVM0VoUBxkQ7cC",
+	"HNs40yPjlC05s0uEMtRpdhRAvick1sWu6lLX7wtOtgXYpvYGFryUYIOtlIxXkEHgtPo6gaCOOY5lKXL0",
+	"Tjqw2AcvMW+8oNmtj0txTa7s3z9oAndEpIQVmpF+h1enEbPa5uVpa34bGIplsLpBS4RqcmWoyKnKyRcf",
+	"VtZ0dUhGy5lm2Tcsnh1Tzd687pFBwIBKYeeuiKzRFKfNcB5NYevKRJ1MsRZAemfPwzVhwYPdAuA3cZIJ",
+	"1BJVRNsNzYxZQFTBmIW2ekULCK/62+jq0TCJx5xqYbtJ0HVFmzzZuiwLTSaQOSADQUac8gLtSJymTTXR",
+	"Uvpi55Xry9Uu/RQaQkx37D3lRamiDZw8GQIBKrkM6uO95u4dsnVn2s3u122m2OWEjORkMjoky+1G2REp",
+	"2MQQWZpWS/etMZwt4aJS4H6g2A2bhSypPiK3bBFUetbmi1MJgTFCdehUGsMESkkqCMu5ebqgko5nngPo",
+	"FkyMDgm8EVloFYmvj2v35h+xdkvyFk4KM1Dzknkk7JGRtQ136fHrlrwBqwjEa2kBcVJ9Izw6HtlRlBwz",
+	"MrX7ktDQfOmLVgSKLrhMo8zAdVVYfQR8Y2ibWnrqeXyrkAfyG1DHWr8TwDtk5G2C5i/qwfaRnEx2bATw",
+	"vpDL3fucB70AyritbU/egdtHMZnINdx54+FbIYNg98aBbU5XZCqJ01B3jIKFbM7fYBBjJxsY3p9a3i2Q",
+	"ykmaTJlgimc7QjEcbE84uk+fInbnHVnPFr4Lr06K267uWiOL0RBYcf242m12gbMFVYjNXUO+Z8c1JdDR",
+	"qypIZYVTCEcuR3SETqo6ku46HcPjuI/42Wo95FgzdfeowGQjI2qLM6GdPlO/vj3MVi1xU3b3OiY8QBbr",
+	"JFIFO6g5WiWgl2xMghAY6O25bPZ06N2IG3FA3smcO9ehtWchqWcutSEvyUf+rkc+Y29SPHmdOo+kZcKu",
+	"8UJGNUvJSJRFgXopFW45WCMOSVUyK+cMy55uBPGm4CEpGL1jhDq8gtuhJJkyTFX1qVh2mSAmcZmLziYX",
+	"ECh0nSoIF4sS82LgriNhFJhqI+y9MKob8WHLVzvJObQ9gzno1C5vQbVeu20PVFkUTVSTUda8hw8YbEaL",
+	"Ai7Ogv7XLrPZbrzSMewE3hKxjNhaXVaPh3WchbW0dnc//vjjW7v4z9cneCUDKRcWUoILRiaKZs4tnPMp",
+	"N7pHjkV9ew7Wm/lSWt/FAub5ArnAqFnDpVMrl7716t9/+hHvCLFQqjsca79k8DQDPYMVmbOMz+v5cWyK",
+	"yWD2Fau1OnQxTNj1VLoIu+faHJLX/dcoYgueMXdbA8+ZMHzCLYEnxwuazdjBq16/vtsv+M1qKeV8TtUK",
+	"qvB8Mula58cqgSq49E0HtQquN0WCumfgWjtMXjq7W9AFTw6TH3svYS1WzAAX8FeSWHbKItwayxQQXnwy",
+	"Ycq3LvN9FOdjLhj0WTy+OE2tkQu+PLsNbX+9HKJdW6fqZHLOKoY7qptqj7BD1ahuMjtC6KLbwDXCTgqu",
+	"DaYGJc3rJ3/9LZIGaOewZjJuE25ghEAjqAGALK55UmqfIZ50XSATu6nRqxP1LYm737RT3VQVBrrX49y/",
+	"xScOy3v2mjvM6H3MzFU5f2TePbJDozH9+IzNZuCRaRueylevvzezoGPfvgn57zB/S6Ox7JkLAnROZGVe",
+	"pyDHCJ8KqbovE/37hrtSI9pyHHlqQnvh9MMd3sSrUR++tu4gfdXvb7h/dL97R+u7ryI3j0K/B9f/yt3V",
+	"hL5h5/iJD12tNbjUNGTUVuC64VJ/GyekqUKl3BR78iCD+mq/dCz2RX1Jk+O0Tb4GjyvG9rwAqy6BeoiV",
+	"VdS31TquyQXKIWB2TwFCmN+PPnbceAv4fuP5QyfwpgxB9+yQ64KZaxxptZy6YKlq1PwEIBsymldJGDFQ",
+	"rQnDLcR5dpo8fG3B90VQFYPW6N4jpnDfS9TX2Si5QYBZ9U27a1a4dmriciYhuOk7/PpbEEGpCDz+4Xgp",
+	"Eeiiwav07JuBz/x1/21vTZEIPv8j4A4CwaUVCrl8CqQ5rre4EXfaaCDajWaiRFdpYs0OGc8IxmhjyQhU",
+	"sQ92o7OxT0ex601dJ0SHYU8mExyEf9DNFtSI1a7XmW9r/VwUrOoawKek3poGdybcNYJzQ/y/Smyu+nIr",
+	"ocFljt0W1/XafY8EaxKgY7fzldQ3AOJ1JgwvjjMQ4x/LezBenOPsCP0S1FCw7AUZBXdPjlL79Ebw3Fl1",
+	"vjFS5T2D8SwXzgpuV4U3/zJTKo/Zo3OqzQEMd3B2OoKGSrLIIcnEedrRlp9zDT2Vj29EJudzrLC2k6JN",
+	"NmFLUpnsWvpWxLmVfJkUgmW+csmSV8ZcxFQbxegcHBJMQKs/KlbgeD/0nxEq2DJmTOK3AzyRLeaknYtX",
+	"d1+7NH+7B82YqJRvzF6ote8GbPbSxLerzYbdG0SnA9xIk0baA0bpAT98Cvx/LwtfJow4aBU7pu6YOgCv",
+	"DvNQ9lThfkCq6BI5cZMeWLljpZV7h2gupkWro72eyaXuRb0IbbHVOv0ucx/6Ze5pc8d7zD/G+g47vD+L",
+	"Af6PZP2tdaXfYgS2boZ4IrnfGLXTJGwieATpt1o4jRbYvxNUO23E4J2nM2+apFtZUxGlqQ3NR+tOPiun",
+	"k+W4m/2kgjtUqqpiaLeKGfloosAwKLO0kQuwmvEjiBegZLVs56huNZhzlteqFAg6iJe6XopVVB4uJYWq",
+	"R9/CtqNL4DqTG/r9PSPChP3vOrVxB6Eno7rgEmafDKZKEaCI49VIaVWFR6cl47v+7YdHfyh2WBV3bmGD",
+	"WATxVAeB2XjjFXEZRB7+CHIgzc7sal+bCF2t7BjQeEYx5CtkU2fCoBkhMdJl4bdcapBXDKWqVWvrdxKr",
+	"kJ4M4EHO70Mzblq1NWkc98snnb2LPwNgqbasyLmGg7TawTWddg3uXnsB7zykybmsr5/a9H71nlvQ9/kH",
+	"4eBchCuCUhVFVzITuxdvQLJmzTaZSxVhmDhKhTCNc3u9GYPx3p7v3/opLKF762mnehBfdv/3Qzfv5iCY",
+	"KO+vLgiaNzwWDR+eTMHohOrjnCVlhK9ZaUgzJ/DREZxXPOKoyhuo8gCnLuW8Sh0grvMBLaDAz3dAgFC3",
+	"z5CkivWIs4ZuxOhscgCXWo7CW4i5Jq9f/ZzW52LoFLz6AvxfirgwMXn98lXMOMZSDIdWW03jkT2qKqPA",
+	"D121h2A5N0GMqm0m+w00rJqoRfzH4OL9fyQu/iTkA0hdt5KpUXorf37hMmif2CfpAfSD9pEkSyFWGa/a",
+	"tQD8mq7KCNPHt/+vs88/xDmfIjB2Fb0vMOn0qb3Nah7c1kAFWx6hHxEVQGz94a8t8GfNXZowXiYA6USN",
+	"Dhjb0ABf/m8sWFV9TXZGAuXuhXlyPNC3mpwUPLv9IEvtrqFttpRqZkSJ3KMIdgADZUSWSoctpRzPwBS4",
+	"lBRMa0LJnKophytDXCsgrt1lf0aSMSPu+ig7RdV0Zul7F9BsBg5ucFbAbTY+lazRkAgc4n8rNSZ9zylc",
+	"2LKEy97cfRdHhOpbV61EgrsVsBsjhU4k/garmMiuTmIXqV01jZHQ2AQuREldP7QGtLDU1JpoXTkmAOSG",
+	"7K4wENJhqkKkNz9vri17Xvu4eX9RhAw/oAN75S8HeppkBxiqFp1OWlVqGYtcHLQL0Rm1emKCey+hwSMU",
+	"slSHn8my8G3ywio7F87TQb42er8sn9USaWVOb1nAy/PSqq0u4X9CeaFvhCtBqa+0rJqRQtRmTZ5zvZUI",
+	"jFr9NyMHRu6Oyzcwci2YO7Crvhst6gk9djVDr/p9f7l4lTWNj46IZoyMwn4k7s5MsGRG61J3ykx1x+Sz",
+	"nZWPuHRFwIJop15pw+ZP5tE28fG7vJS+H+9GR6WvrvzH9lWG9Sxb3JUeKk/msazaHq87LasTCP2WMa+i",
+	"L6J5HpN0vZ/A7+xbrGqE4jTjKxorJpdWGd1QvQZFxPof1u24rA43ghchoW71Px7Xl15IFzpCf7kVclD2",
+	"jYbJUdtx03+L3Wl9Usa8y1sZIuIuDku/nufwWW6EW7fnsnML/d8Zn58Wi5/Oa7kFro8JfUILcHXnv4H6",
+	"9OQFXfAXdy+B87uZouV7zpnuc6obpQE6WU9gx48A79GZmbq8JWrcpbQkl3gDqgvk+Mx/TJyKjcgUa6XZ",
+	"TWWPfB6e69R3mvqh6jFlyQz7G/hTBQJcKo7hVUyfskpKby3VIjb9NZb+SpXXJSUuKZ/gPcB1txFfjm2k",
+	"v4ivucdmKHt9rgu2xD6TC1rZCOALlgvMO3LjuHSa9QGsUePK0l1nk7D5czOz5eHrw/8JAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -161,13 +161,32 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 		TimeoutSeconds:   w.Timeout.Seconds(),
 		MaxConcurrent:    w.MaxConcurrent,
 		RatePerSecond:    w.RatePerSecond,
+		Health:           webhookHealthAnswer(w),
 	}
 	if u, err := url.Parse(w.URL); err == nil {
 		answer.URLHost = u.Host
 	}
-	if !w.HeldUntil.IsZero() {
-		held := w.HeldUntil.UTC()
-		answer.HeldUntil = &held
-	}
+	answer.HeldUntil = instant(w.HeldUntil)
 	return answer
+}
+
+// webhookHealthAnswer tells of a webhook that was just written what its row does.
+func webhookHealthAnswer(w *notify.Webhook) WebhookHealth {
+	f := w.Flow
+	if f.State == "" {
+		f = notify.FlowOf(w, notify.Breaker{}, w.UpdatedAt)
+	}
+	return WebhookHealth{
+		State: f.State, Since: instant(f.Since), Until: instant(f.Until), ConsecutiveFailures: f.Failures,
+		LastError: optional(f.LastError), LastErrorAt: instant(f.LastErrorAt), DisabledReason: optional(w.DisabledReason),
+	}
+}
+
+// instant returns nil for the zero time.
+func instant(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
 }

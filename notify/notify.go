@@ -71,6 +71,9 @@ const (
 	ReasonRuleFailing Reason = "RULE_FAILING"
 	// ReasonRuleRecovered tells operators that it can again.
 	ReasonRuleRecovered Reason = "RULE_RECOVERED"
+	// ReasonWebhookOff tells operators that a webhook was switched off, because
+	// its receiver is gone for good.
+	ReasonWebhookOff Reason = "WEBHOOK_OFF"
 )
 
 // WebhookKind says which dialect a webhook speaks.
@@ -99,7 +102,7 @@ type Webhook struct {
 	// empty means unsigned. It is a secret like URL.
 	SigningSecret string
 	// Operators makes the webhook hear of Tocsin itself: rules that cannot be
-	// evaluated, and that they can again.
+	// evaluated, and that they can again; other webhooks that were switched off.
 	Operators bool
 	Enabled   bool
 	// DisabledReason says why Tocsin switched the webhook off; empty when it did not.
@@ -108,11 +111,13 @@ type Webhook struct {
 	Timeout time.Duration
 	// MaxConcurrent bounds the attempts under way in one process.
 	MaxConcurrent int
-	// RatePerSecond bounds the attempts begun by one process; 0 is no bound.
+	// RatePerSecond bounds the attempts begun by all replicas together; 0 is no bound.
 	RatePerSecond float64
 	// HeldUntil is the instant before which nothing is sent, because the
 	// receiver asked for it; zero when it did not.
-	HeldUntil            time.Time
+	HeldUntil time.Time
+	// Flow is how messages flow to it, where it was asked for; else its State is empty.
+	Flow                 Flow
 	Version              int64
 	CreatedAt, UpdatedAt time.Time
 }

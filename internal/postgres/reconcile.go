@@ -132,6 +132,9 @@ func (s *Reconciliation) Pass(ctx context.Context, every time.Duration, pass fun
 type Gauges struct {
 	OutboxDepth  int64
 	OutboxOldest time.Duration
+	// OpenBreakers counts the webhooks whose receiver does not answer, WebhooksOff
+	// those that were switched off because it is gone.
+	OpenBreakers, WebhooksOff int64
 	// Slowest is how far behind the slowest enabled rule is.
 	Slowest time.Duration
 	// Missing is what the last pass of the reconciliation found, ReconciledAt
@@ -148,7 +151,7 @@ func (s *Reconciliation) Gauges(ctx context.Context) (Gauges, error) {
 	}
 	g := Gauges{
 		OutboxDepth: row.OutboxDepth, OutboxOldest: time.Duration(row.OutboxOldestSeconds * float64(time.Second)),
-		Missing: row.Missing, ReconciledAt: row.ReconciledAt,
+		OpenBreakers: row.OpenBreakers, WebhooksOff: row.WebhooksOff, Missing: row.Missing, ReconciledAt: row.ReconciledAt,
 	}
 	// A cursor that cannot be read is told by its rule's problem.
 	if at, err := cursor.Decode(row.Slowest); err == nil {

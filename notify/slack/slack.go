@@ -113,8 +113,11 @@ func Message(a *Alert) ([]byte, error) {
 	m := message{Text: notice(a)}
 	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: blockID(a), Text: plainText(Plain(line(headline(a)), boundHeader))})
 	switch {
-	case a.Reason == notify.ReasonRuleRecovered || a.Reason == notify.ReasonRuleFailing && strings.TrimSpace(a.Message) == "":
-	case a.Reason == notify.ReasonRuleFailing:
+	case a.Reason == notify.ReasonRuleRecovered:
+	case a.Reason == notify.ReasonRuleFailing, a.Reason == notify.ReasonWebhookOff:
+		if strings.TrimSpace(a.Message) == "" {
+			break
+		}
 		m.Blocks = append(m.Blocks, messageBlock(strings.TrimSpace(a.Message)))
 	case a.Count == nil:
 		m.Blocks = append(m.Blocks, exchangeBlocks(a)...)
@@ -203,7 +206,7 @@ func headline(a *Alert) string {
 		return "🟢 Resolved: " + title
 	case notify.ReasonRuleRecovered:
 		return "🟢 Recovered: rule " + line(a.Rule) + " is evaluated again"
-	case notify.ReasonFired, notify.ReasonRuleFailing:
+	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonWebhookOff:
 	}
 	return badge(a.Severity) + " " + title
 }

@@ -36,6 +36,7 @@ type Alert struct {
 	LateByNs       *int64
 	Late           bool
 	Health         bool
+	WebhookID      *uuid.UUID
 }
 
 type Attempt struct {
@@ -190,4 +191,17 @@ type Webhook struct {
 	UpdatedAt      time.Time
 	DeletedAt      *time.Time
 	Operators      bool
+}
+
+type WebhookState struct {
+	WebhookID   uuid.UUID
+	Failures    int32
+	LastError   string
+	LastErrorAt *time.Time
+	OpenedAt    *time.Time
+	Openings    int32
+	OpenUntil   *time.Time
+	ProbeID     *uuid.UUID
+	ProbeToken  *int64
+	NextSendAt  *time.Time
 }

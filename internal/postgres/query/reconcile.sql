@@ -49,6 +49,9 @@ select (select count(*) from outbox) as outbox_depth,
                  from outbox join notification n using (notification_id)), 0)::double precision as outbox_oldest_seconds,
        coalesce((select missing from reconciliation), 0)::bigint as missing,
        coalesce((select extract(epoch from at) from reconciliation), 0)::double precision as reconciled_at,
+       (select count(*) from webhook_state s join webhook w using (webhook_id)
+        where s.opened_at is not null and w.enabled and w.deleted_at is null) as open_breakers,
+       (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
        (select min(s.cursor)
         from rule_state s join rule r using (rule_id)
         where r.enabled and r.deleted_at is null and s.cursor is not null)::text as slowest,
