@@ -166,7 +166,7 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 	if u, err := url.Parse(w.URL); err == nil {
 		answer.URLHost = u.Host
 	}
-	answer.HeldUntil = instant(w.HeldUntil)
+	answer.HeldUntil = instantOf(w.HeldUntil)
 	return answer
 }
 
@@ -177,13 +177,13 @@ func webhookHealthAnswer(w *notify.Webhook) WebhookHealth {
 		f = notify.FlowOf(w, notify.Breaker{}, w.UpdatedAt)
 	}
 	return WebhookHealth{
-		State: f.State, Since: instant(f.Since), Until: instant(f.Until), ConsecutiveFailures: f.Failures,
-		LastError: optional(f.LastError), LastErrorAt: instant(f.LastErrorAt), DisabledReason: optional(w.DisabledReason),
+		State: f.State, Since: instantOf(f.Since), Until: instantOf(f.Until), ConsecutiveFailures: f.Failures,
+		LastError: optional(f.LastError), LastErrorAt: instantOf(f.LastErrorAt), DisabledReason: optional(w.DisabledReason),
 	}
 }
 
-// instant returns nil for the zero time.
-func instant(t time.Time) *time.Time {
+// instantOf returns nil for the zero time.
+func instantOf(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

@@ -1,8 +1,10 @@
 package notify
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,8 +28,10 @@ const patience = time.Second
 // them, at most four times as many attempts are under way as there are slots,
 // and at most three times as many for the sake of webhooks not known.
 type gate struct {
-	mu       sync.Mutex
-	slots    int
+	mu    sync.Mutex
+	slots int
+	// turns counts the attempts begun.
+	turns    int
 	lanes    map[uuid.UUID]*lane
 	underWay map[*ticket]struct{}
 }
@@ -45,6 +49,8 @@ const (
 type lane struct {
 	pace             pace
 	busy, stragglers int
+	// turn is that of its last attempt.
+	turn int
 }
 
 // ticket is an attempt under way.
@@ -158,11 +164,12 @@ func (l *load) take(p pace) {
 	}
 }
 
-// deal gives slots one by one, beginning at a random webhook. Short tells
-// whether somebody went without for want of a slot.
+// deal gives slots one by one, first to the webhook whose last turn is longest
+// ago. Short tells whether somebody went without for want of a slot.
 func (l *load) deal(lanes []*lane, free []int) (dealt []int, short bool) {
 	dealt = make([]int, len(lanes))
 	order := rand.Perm(len(lanes))
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(lanes[i].turn, lanes[j].turn) })
 	for gave := true; gave; {
 		gave = false
 		for _, i := range order {
@@ -188,6 +195,8 @@ func (g *gate) enter(webhook uuid.UUID, now time.Time) *ticket {
 	defer g.mu.Unlock()
 	t := &ticket{lane: g.lane(webhook), began: now}
 	t.lane.busy++
+	g.turns++
+	t.lane.turn = g.turns
 	g.underWay[t] = struct{}{}
 	return t
 }

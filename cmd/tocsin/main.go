@@ -19,6 +19,7 @@ import (
 
 	"tocsin/internal/app"
 	"tocsin/internal/postgres"
+	"tocsin/notify"
 )
 
 // cli is the command line. Every flag can be given by its environment variable.
@@ -55,6 +56,9 @@ type serve struct {
 	DeadAfter         time.Duration   `help:"Silence after which a replica is dead and its claims are released; at least three heartbeat intervals." default:"1m" env:"TOCSIN_DEAD_AFTER"`
 	ReapInterval      time.Duration   `help:"Time between looks for dead replicas." default:"30s" env:"TOCSIN_REAP_INTERVAL"`
 	RetrySchedule     []time.Duration `help:"Pauses after the first, second … failed attempt of a message; after the last one it is given up. Each is stretched or shortened by up to a fifth." default:"1m,5m,30m,2h,24h" env:"TOCSIN_RETRY_SCHEDULE" placeholder:"PAUSE,…"`
+	BreakerAfter      int             `help:"Unanswered attempts in a row after which a webhook is left alone." default:"5" env:"TOCSIN_BREAKER_AFTER" placeholder:"N"`
+	BreakerPause      time.Duration   `help:"How long it is left alone before a probe; doubled after each probe that is not answered." default:"30s" env:"TOCSIN_BREAKER_PAUSE" placeholder:"PAUSE"`
+	BreakerMaxPause   time.Duration   `help:"The longest pause before a probe." default:"10m" env:"TOCSIN_BREAKER_MAX_PAUSE" placeholder:"PAUSE"`
 	PollInterval      time.Duration   `help:"Pause between looks at an idle outbox." default:"1s" env:"TOCSIN_POLL_INTERVAL"`
 	ReconcileInterval time.Duration   `help:"Time between comparisons of exchanges with alerts, by one of all replicas." default:"10m" env:"TOCSIN_RECONCILE_INTERVAL"`
 	ShutdownTimeout   time.Duration   `help:"How long an orderly end may take." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
@@ -71,6 +75,7 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, OutgoingAllow: s.OutgoingAllow,
 		TickInterval: s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
+		Breaker:       notify.BreakerPolicy{Threshold: s.BreakerAfter, Pause: s.BreakerPause, MaxPause: s.BreakerMaxPause},
 		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval,
 		ReconcileInterval: s.ReconcileInterval, ShutdownTimeout: s.ShutdownTimeout,
 		Logger: logger, Clock: time.Now, Version: buildVersion(),

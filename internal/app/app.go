@@ -145,7 +145,7 @@ func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 		return err
 	}
 	policy := notify.DefaultPolicy()
-	policy.Schedule = a.options.RetrySchedule
+	policy.Schedule, policy.Breaker = a.options.RetrySchedule, a.options.Breaker
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
 		Store: db.Outbox(), Renderer: renderer, Sender: sender, WakeUps: bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
