@@ -20,7 +20,7 @@ var ErrFenced = errors.New("the claim no longer stands")
 type Store interface {
 	// Claim takes due notifications for as many slots as the request has room
 	// for. With an error it may still return some, which are claimed.
-	Claim(ctx context.Context, request ClaimRequest) ([]Delivery, error)
+	Claim(ctx context.Context, request ClaimRequest) (Claimed, error)
 	// Begin commits an attempt and, when fresh is not nil, freezes the body. It
 	// returns [ErrFenced] when the claim no longer stands.
 	Begin(ctx context.Context, begin Begin) error
@@ -38,6 +38,15 @@ type ClaimRequest struct {
 	Lease   time.Duration
 	// Room distributes free slots over the webhooks for which something is due.
 	Room func(due []Limits) []Slots
+}
+
+// Claimed is what a claim took, and when to look again.
+type Claimed struct {
+	Deliveries []Delivery
+	// Next is the time until the first of the rows that are not due yet becomes
+	// due, by the store's clock: a retry, a lease that lapses, a held webhook. 0
+	// when there is none. Rows written later are not known to it.
+	Next time.Duration
 }
 
 // Limits are those of a webhook for which something is due.
@@ -103,12 +112,14 @@ type Options struct {
 	Slots int
 	// Lease is how long a claim stands without renewal, 30 s by default.
 	Lease time.Duration
-	// Poll is the pause between looks at an idle outbox, 1 s by default.
+	// Poll is the longest pause between looks at the outbox, 1 s by default. A row
+	// that is known to become due earlier ends the pause.
 	Poll time.Duration
 	// Observer is told of attempts; nil is nobody.
 	Observer Observer
-	// WakeUps cuts a pause short; nil leaves it to polling.
-	WakeUps <-chan WakeUp
+	// WakeUps cuts a pause short; nil leaves it to polling. Each signal is answered
+	// once the pass that it caused has claimed.
+	WakeUps <-chan Signal
 }
 
 // Observer is told what became of attempts. Its methods must not block, and may
@@ -171,6 +182,27 @@ type Result struct {
 	// Again is the time after which there is room for more, by a rate or because
 	// an attempt takes long; 0 when nothing is held back.
 	Again time.Duration
+	// Next is that of [Claimed].
+	Next time.Duration
+	// Left reports that all there was room for was taken, so that more may be due
+	// than this dispatcher can take. What a rate limit holds back is not left.
+	Left bool
+}
+
+// afterFailure is the pause after a pass that failed.
+const afterFailure = time.Second
+
+// pause returns how long to wait before the next look, when nothing else comes first.
+func (r Result) pause(poll time.Duration, err error) time.Duration {
+	for _, sooner := range []time.Duration{r.Again, r.Next} {
+		if sooner > 0 {
+			poll = min(poll, max(sooner, time.Millisecond))
+		}
+	}
+	if err != nil {
+		poll = min(poll, afterFailure)
+	}
+	return poll
 }
 
 // Tick is one pass: it claims what there is room for, attempts it, and returns
@@ -189,44 +221,46 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
+		var signal Signal
 		select {
 		case <-ctx.Done():
 			return
 		case <-pause.C:
 		case <-d.freed:
-		case <-d.WakeUps:
+		case signal = <-d.WakeUps:
 		}
 		result, err := d.start(ctx)
+		signal.answer(result.Left, err)
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
 			d.Logger.ErrorContext(ctx, "claim failed", slog.Any("error", err))
 		}
-		wait := d.Poll
-		if result.Again > 0 {
-			wait = min(wait, result.Again)
-		}
-		pause.Reset(wait)
+		pause.Reset(result.pause(d.Poll, err))
 	}
 }
 
 // start claims and begins attempts in goroutines of their own.
 func (d *Dispatcher) start(ctx context.Context) (Result, error) {
-	var again time.Duration
+	var result Result
+	room, left := 0, false
 	claimed, err := d.Store.Claim(ctx, ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease,
 		Room: func(due []Limits) []Slots {
-			rooms, wait := d.gate.room(due, d.Clock())
-			again = wait
-			return rooms
+			rooms := d.gate.room(due, d.Clock())
+			result.Again, left = rooms.again, !rooms.paced
+			for _, r := range rooms.slots {
+				room += r.Slots
+			}
+			return rooms.slots
 		},
 	})
 	if err != nil {
 		err = fmt.Errorf("claim notifications: %w", err)
 	}
-	for i := range claimed {
-		delivery := &claimed[i]
+	for i := range claimed.Deliveries {
+		delivery := &claimed.Deliveries[i]
 		ticket := d.gate.enter(delivery.Webhook.ID, d.Clock())
 		d.underWay.Go(func() {
 			defer func() {
@@ -239,7 +273,9 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 			d.deliver(context.WithoutCancel(ctx), delivery)
 		})
 	}
-	return Result{Claimed: len(claimed), Again: again}, err
+	result.Claimed, result.Next = len(claimed.Deliveries), claimed.Next
+	result.Left = left && result.Claimed >= room
+	return result, err
 }
 
 // deliver makes one attempt under a lease that is renewed until its outcome is stored.

@@ -23,6 +23,8 @@ type outbox struct {
 	due      []notify.Delivery
 	limits   notify.Limits
 	most     int
+	next     time.Duration
+	claimErr error
 	beginErr error
 	settles  []error
 	begun    []notify.Begin
@@ -31,11 +33,14 @@ type outbox struct {
 	renewErr error
 }
 
-func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) ([]notify.Delivery, error) {
+func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.claimErr != nil {
+		return notify.Claimed{}, o.claimErr
+	}
 	if len(o.due) == 0 {
-		return nil, nil
+		return notify.Claimed{Next: o.next}, nil
 	}
 	n := 0
 	for _, s := range r.Room([]notify.Limits{o.limits}) {
@@ -44,7 +49,7 @@ func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) ([]notify.Deliv
 	o.most = max(o.most, n)
 	claimed := o.due[:n]
 	o.due = o.due[n:]
-	return claimed, nil
+	return notify.Claimed{Deliveries: claimed, Next: o.next}, nil
 }
 
 func (o *outbox) Begin(_ context.Context, b notify.Begin) error {
@@ -154,7 +159,7 @@ func TestWakeUpCutsThePauseShort(t *testing.T) {
 		id := uuid.New()
 		o := &outbox{limits: notify.Limits{WebhookID: id, MaxConcurrent: 8}}
 		c := &calls{}
-		wakeUps := make(chan notify.WakeUp, 1)
+		wakeUps := make(chan notify.Signal, 1)
 		d := dispatcher(t, o, c, func(o *notify.Options) { o.Poll, o.WakeUps = time.Hour, wakeUps })
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended sync.WaitGroup
@@ -164,7 +169,7 @@ func TestWakeUpCutsThePauseShort(t *testing.T) {
 		o.mu.Lock()
 		o.due = deliveries(1, id, time.Minute)
 		o.mu.Unlock()
-		wakeUps <- notify.WakeUp{Notifications: 1}
+		wakeUps <- notify.Signal{WakeUp: notify.WakeUp{Notifications: 1}}
 		synctest.Wait()
 		if len(c.at) != 1 || !c.at[0].Equal(began) {
 			t.Errorf("calls at %v, want one at %v", c.at, began)

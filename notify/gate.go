@@ -64,18 +64,29 @@ func newGate(slots int) *gate {
 	return &gate{slots: slots, lanes: map[uuid.UUID]*lane{}, underWay: map[*ticket]struct{}{}}
 }
 
-// room shares the free slots out. Again is the time after which there is room
-// for one of those held back, by its rate or because the slots were taken; 0
-// when only the end of an attempt can make some.
-func (g *gate) room(due []Limits, now time.Time) (rooms []Slots, again time.Duration) {
+// rooms is what a claim may take.
+type rooms struct {
+	slots []Slots
+	// again is the time after which there is room for one of those held back, by
+	// its rate or because the slots were taken; 0 when only the end of an attempt
+	// can make some.
+	again time.Duration
+	// paced tells whether a rate holds anything back.
+	paced bool
+}
+
+func (r *rooms) sooner(wait time.Duration) {
+	if wait = max(wait, time.Millisecond); r.again == 0 || wait < r.again {
+		r.again = wait
+	}
+}
+
+// room shares the free slots out.
+func (g *gate) room(due []Limits, now time.Time) rooms {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	var r rooms
 	load := g.load(now)
-	sooner := func(wait time.Duration) {
-		if wait = max(wait, time.Millisecond); again == 0 || wait < again {
-			again = wait
-		}
-	}
 	free := make([]int, len(due))
 	lanes := make([]*lane, len(due))
 	for i, limits := range due {
@@ -86,19 +97,20 @@ func (g *gate) room(due []Limits, now time.Time) (rooms []Slots, again time.Dura
 		}
 		if allowed := math.Floor(limits.Tokens); limits.RatePerSecond > 0 && allowed < float64(free[i]) {
 			free[i] = int(max(allowed, 0))
-			sooner(time.Duration((allowed + 1 - limits.Tokens) / limits.RatePerSecond * float64(time.Second)))
+			r.paced = true
+			r.sooner(time.Duration((allowed + 1 - limits.Tokens) / limits.RatePerSecond * float64(time.Second)))
 		}
 	}
 	dealt, short := load.deal(lanes, free)
 	for i, n := range dealt {
 		if n > 0 {
-			rooms = append(rooms, Slots{WebhookID: due[i].WebhookID, Slots: n})
+			r.slots = append(r.slots, Slots{WebhookID: due[i].WebhookID, Slots: n})
 		}
 	}
 	if short && !load.oldest.IsZero() {
-		sooner(patience - now.Sub(load.oldest))
+		r.sooner(patience - now.Sub(load.oldest))
 	}
-	return rooms, again
+	return r
 }
 
 // load is how the slots are used.

@@ -50,7 +50,7 @@ func (f *fleet) find(id uuid.UUID) *hook {
 }
 
 // Claim hands out what is owed. Tokens of a rate come back as time passes.
-func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) ([]notify.Delivery, error) {
+func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var due []notify.Limits
@@ -76,7 +76,7 @@ func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) ([]notify.Delive
 			claimed = append(claimed, d)
 		}
 	}
-	return claimed, nil
+	return notify.Claimed{Deliveries: claimed}, nil
 }
 
 func (f *fleet) Begin(context.Context, notify.Begin) error                    { return nil }

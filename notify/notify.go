@@ -183,10 +183,3 @@ type Renderer interface {
 type Sender interface {
 	Send(ctx context.Context, d *Delivery) Outcome
 }
-
-// WakeUp tells dispatchers that notifications may be waiting. It carries no
-// truth: lost, late or repeated wake-ups change nothing but the delay.
-type WakeUp struct {
-	// Notifications is how many were written.
-	Notifications int
-}

@@ -265,7 +265,7 @@ func (w *world) claimFor(hook uuid.UUID, lease time.Duration) []notify.Delivery 
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return claimed
+	return claimed.Deliveries
 }
 
 // TestRateHoldsOverReplicas sends for three seconds from two replicas at five a second.

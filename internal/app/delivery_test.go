@@ -44,6 +44,11 @@ func (w *world) deliver() {
 // claim takes everything that is due, as a dispatcher does.
 func (w *world) claim() []notify.Delivery {
 	w.t.Helper()
+	return w.claimed().Deliveries
+}
+
+func (w *world) claimed() notify.Claimed {
+	w.t.Helper()
 	claimed, err := w.db.Outbox().Claim(w.t.Context(), notify.ClaimRequest{
 		Replica: "claimant", Lease: time.Minute,
 		Room: func(due []notify.Limits) []notify.Slots {

@@ -22,19 +22,25 @@ type Outbox struct{ db *DB }
 func (db *DB) Outbox() *Outbox { return &Outbox{db} }
 
 // Claim takes due notifications.
-func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) ([]notify.Delivery, error) {
+func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
 	backlog, err := s.db.queries.OutboxBacklog(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read backlog: %w", err)
+		return notify.Claimed{}, fmt.Errorf("read backlog: %w", err)
 	}
-	if len(backlog) == 0 {
-		return nil, nil
-	}
-	due := make([]notify.Limits, len(backlog))
-	for i, b := range backlog {
-		due[i] = notify.Limits{
-			WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond, Tokens: b.Tokens, Probe: b.Probe,
+	var claimed notify.Claimed
+	var due []notify.Limits
+	for _, b := range backlog {
+		if next := time.Duration(b.NextUs) * time.Microsecond; next > 0 && (claimed.Next == 0 || next < claimed.Next) {
+			claimed.Next = next
 		}
+		if b.Due {
+			due = append(due, notify.Limits{
+				WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond, Tokens: b.Tokens, Probe: b.Probe,
+			})
+		}
+	}
+	if len(due) == 0 {
+		return claimed, nil
 	}
 	p := pgq.NotificationClaimParams{Replica: request.Replica, Lease: request.Lease}
 	for _, room := range request.Room(due) {
@@ -42,13 +48,14 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) ([]noti
 		p.Slots = append(p.Slots, int32(room.Slots))
 	}
 	if len(p.WebhookIds) == 0 {
-		return nil, nil
+		return claimed, nil
 	}
 	rows, err := s.db.queries.NotificationClaim(ctx, p)
 	if err != nil {
-		return nil, fmt.Errorf("claim: %w", err)
+		return claimed, fmt.Errorf("claim: %w", err)
 	}
-	return s.deliveries(rows)
+	claimed.Deliveries, err = s.deliveries(rows)
+	return claimed, err
 }
 
 // deliveries reads claimed rows. One that cannot be read is left out and named

@@ -283,18 +283,21 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 const outboxBacklog = `-- name: OutboxBacklog :many
 select w.webhook_id, w.max_concurrent, w.rate_per_second,
        rate_tokens(w.rate_per_second, s.next_send_at, now())::double precision as tokens,
-       (s.opened_at is not null)::boolean as probe
-from webhook w join webhook_state s using (webhook_id)
-where w.enabled
-  and (w.held_until is null or w.held_until <= now())
-  and (s.opened_at is null
-       or (s.open_until <= now() and not exists (
-           select from outbox p
-           where p.notification_id = s.probe_id and p.claim_token = s.probe_token and p.due_at > now())))
-  and exists (
-      select from outbox o
-      where o.webhook_id = w.webhook_id and o.due_at <= now()
-  )
+       (s.opened_at is not null)::boolean as probe,
+       (ripe.at is not null and not held.now)::boolean as due,
+       coalesce(greatest(ceil(extract(epoch from
+           case when held.now then greatest(held.until, coalesce(ripe.at, later.at)) else later.at end - now()
+       ) * 1000000), 0), 0)::bigint as next_us
+from webhook w
+join webhook_state s using (webhook_id)
+left join outbox probe on probe.notification_id = s.probe_id and probe.claim_token = s.probe_token
+cross join lateral (
+    select greatest(w.held_until, s.open_until, probe.due_at) as until,
+           coalesce(greatest(w.held_until, s.open_until, probe.due_at) > now(), false) as now
+) held
+cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at <= now()) ripe
+cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at > now()) later
+where w.enabled and (ripe.at is not null or later.at is not null)
 `
 
 type OutboxBacklogRow struct {
@@ -303,9 +306,14 @@ type OutboxBacklogRow struct {
 	RatePerSecond float64
 	Tokens        float64
 	Probe         bool
+	Due           bool
+	NextUs        int64
 }
 
-// The webhooks for which something is due and that may be called at this instant.
+// The enabled webhooks to which something is owed: whether any of it may be sent
+// now and, rounded up, the microseconds until the next of it may; 0 when there is
+// none. Nothing may while the receiver has asked for a pause, nor while the
+// breaker is open or its probe, whose claim stands, is on its way.
 func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error) {
 	rows, err := q.db.Query(ctx, outboxBacklog)
 	if err != nil {
@@ -321,6 +329,8 @@ func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error)
 			&i.RatePerSecond,
 			&i.Tokens,
 			&i.Probe,
+			&i.Due,
+			&i.NextUs,
 		); err != nil {
 			return nil, err
 		}

@@ -12,19 +12,19 @@ import (
 
 // Bus carries wake-ups from an evaluator to a dispatcher of the same process.
 // It is safe for concurrent use.
-type Bus struct{ wakeUps chan notify.WakeUp }
+type Bus struct{ wakeUps chan notify.Signal }
 
 // New returns an empty bus.
-func New() *Bus { return &Bus{wakeUps: make(chan notify.WakeUp, 1)} }
+func New() *Bus { return &Bus{wakeUps: make(chan notify.Signal, 1)} }
 
 // Publish never blocks and never fails.
 func (b *Bus) Publish(_ context.Context, w notify.WakeUp) error {
 	select {
-	case b.wakeUps <- w:
+	case b.wakeUps <- notify.Signal{WakeUp: w}:
 	default:
 	}
 	return nil
 }
 
 // WakeUps is where a dispatcher listens. It is never closed.
-func (b *Bus) WakeUps() <-chan notify.WakeUp { return b.wakeUps }
+func (b *Bus) WakeUps() <-chan notify.Signal { return b.wakeUps }

@@ -14,7 +14,7 @@ func TestOneWakeUpStandsForMany(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := <-bus.WakeUps(); got.Notifications != 1 {
+	if got := <-bus.WakeUps(); got.WakeUp.Notifications != 1 {
 		t.Errorf("got %+v", got)
 	}
 	select {

@@ -1,0 +1,24 @@
+package notify
+
+// WakeUp tells dispatchers that notifications may be waiting. It carries no
+// truth: lost, late or repeated wake-ups change nothing but the delay.
+type WakeUp struct {
+	// Notifications is how many were written.
+	Notifications int
+}
+
+// Signal is a wake-up as it reaches a dispatcher.
+type Signal struct {
+	WakeUp WakeUp
+	// Claimed is called at most once, when the claiming pass that the signal caused
+	// has ended: left reports that more may be due than this dispatcher had room
+	// for, err why the pass failed. It must not block; nil is nobody who asks.
+	Claimed func(left bool, err error)
+}
+
+// answer reports the end of a pass. The zero signal has nobody to report to.
+func (s Signal) answer(left bool, err error) {
+	if s.Claimed != nil {
+		s.Claimed(left, err)
+	}
+}
