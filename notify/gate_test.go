@@ -83,6 +83,7 @@ func (f *fleet) Begin(context.Context, notify.Begin) error                    { 
 func (f *fleet) Renew(context.Context, uuid.UUID, int64, time.Duration) error { return nil }
 func (f *fleet) Settle(context.Context, notify.Settlement) error              { return nil }
 func (f *fleet) Render(*notify.Delivery) (notify.Body, error)                 { return notify.Body{}, nil }
+
 func (f *fleet) Send(ctx context.Context, d *notify.Delivery) (outcome notify.Outcome) {
 	f.mu.Lock()
 	h := f.find(d.Webhook.ID)
@@ -140,12 +141,17 @@ func (f *fleet) during(t *testing.T, do func()) {
 	ended.Wait()
 }
 
+// pass lets time pass in the bubble.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // in a synctest bubble
+}
+
 func TestRateIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{}
 		h := f.hook(10, 0)
 		h.limits.RatePerSecond, h.tokens, h.since = 1, 1, time.Now()
-		f.during(t, func() { time.Sleep(30 * time.Second) })
+		f.during(t, func() { pass(30 * time.Second) })
 		if len(h.begun) != 10 {
 			t.Fatalf("%d calls, want 10", len(h.begun))
 		}
@@ -190,13 +196,13 @@ func TestSlowReceiversLeaveSlotsToTheOthers(t *testing.T) {
 				}
 				healthy := f.hook(1, 5*time.Millisecond)
 				f.during(t, func() {
-					time.Sleep(c.settled)
+					pass(c.settled)
 					if healthy.delivered != 1 {
 						t.Errorf("the first message of the healthy webhook waits for longer than %v", c.settled)
 					}
 					for range 300 {
 						f.owe(healthy, 1)
-						time.Sleep(time.Second + 10*time.Millisecond)
+						pass(time.Second + 10*time.Millisecond)
 						if n := f.underWay(); n > 3*64+64 {
 							t.Fatalf("%d attempts under way", n)
 						}
@@ -225,7 +231,7 @@ func TestReceiversThatBeginToHangStopNobody(t *testing.T) {
 		}
 		healthy := f.hook(1, 5*time.Millisecond)
 		f.during(t, func() {
-			time.Sleep(5 * time.Second)
+			pass(5 * time.Second)
 			f.mu.Lock()
 			for _, h := range f.hooks[:20] {
 				h.takes = 30 * time.Second
@@ -234,16 +240,16 @@ func TestReceiversThatBeginToHangStopNobody(t *testing.T) {
 			for _, h := range f.hooks[:20] {
 				f.owe(h, 1000)
 			}
-			time.Sleep(1100 * time.Millisecond)
+			pass(1100 * time.Millisecond)
 			f.owe(healthy, 10)
-			time.Sleep(3 * time.Second)
+			pass(3 * time.Second)
 			if healthy.delivered != 11 {
 				t.Errorf("%d of 11 delivered while others hang", healthy.delivered)
 			}
 			if n := f.underWay(); n < 64 {
 				t.Errorf("%d attempts hang; want as many as there are slots, or nothing was tried here", n)
 			}
-			time.Sleep(20 * time.Second)
+			pass(20 * time.Second)
 		})
 	})
 }
@@ -256,7 +262,7 @@ func TestSlowWebhooksShareHalf(t *testing.T) {
 			f.hook(10_000, 30*time.Second)
 		}
 		f.during(t, func() {
-			time.Sleep(5 * time.Minute)
+			pass(5 * time.Minute)
 			if n := f.underWay(); n > 32 {
 				t.Errorf("slow webhooks have %d attempts under way, want 32 at most", n)
 			}

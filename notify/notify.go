@@ -28,6 +28,24 @@
 // attempt stays without outcome, which is what an operator sees, and the row is
 // offered again. That is the one window in which a crash can send a message
 // twice; receivers can drop the repeat by its webhook-id.
+//
+// Bad receivers are kept from harming anybody else. One that does not answer is
+// left alone by a breaker, one that asks for a pause is held, one that is gone is
+// switched off, and one that is slow shares what it may hold with all others that
+// are slow ([Options].Slots).
+//
+//	closed ──failures in a row──▶ open ──pause is over──▶ half-open
+//	   ▲                            ▲                      │   │
+//	   │                            └──probe fails, longer─┘   │
+//	   └──────────────────────answered─────────────────────────┘
+//
+// [BreakerPolicy.Next] decides in the transaction that settles an attempt, under
+// a lock on the webhook's state. While the breaker is open nothing of the webhook
+// is claimed. The claim that finds the pause over takes one row, the probe, and
+// marks the state with its token by compare-and-set, so that all replicas
+// together send one. There is no other probe while that claim stands; when it
+// lapses, there is. A rate is granted by the claim from the same state, so that
+// it holds over all replicas.
 package notify
 
 import (

@@ -1,10 +1,8 @@
 package app_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/alerts"
 	"tocsin/notify"
 )
 
@@ -266,141 +263,4 @@ func (w *world) claimFor(hook uuid.UUID, lease time.Duration) []notify.Delivery 
 		w.t.Fatal(err)
 	}
 	return claimed.Deliveries
-}
-
-// TestRateHoldsOverReplicas sends for three seconds from two replicas at five a second.
-func TestRateHoldsOverReplicas(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	hook := w.webhook("ops")
-	w.exec(`update webhook set rate_per_second = 5`)
-	w.owed(hook, names(60)...)
-	var mu sync.Mutex
-	var at []time.Time
-	w.receiver.respond(func(http.ResponseWriter, *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		at = append(at, time.Now())
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	var ended sync.WaitGroup
-	for _, replica := range []string{"one", "two"} {
-		d := w.newDispatcher(notify.Options{Replica: replica})
-		ended.Go(func() { d.Run(ctx) })
-	}
-	ended.Wait()
-	slices.SortFunc(at, time.Time.Compare)
-	// Five a second, one of which may come at once.
-	for i := range at {
-		within := 0
-		for _, other := range at[i:] {
-			if other.Sub(at[i]) < time.Second {
-				within++
-			}
-		}
-		if within > 6 {
-			t.Errorf("%d calls within a second", within)
-		}
-	}
-	if len(at) < 12 || len(at) > 16 {
-		t.Errorf("%d calls in three seconds at five a second", len(at))
-	}
-	if by := w.column(`select replica || ' ' || count(*) from attempt group by replica`); len(by) != 2 {
-		t.Logf("one replica sent everything: %q", by)
-	}
-	w.wantColumn("attempts", `select count(*)::text from attempt where verdict = 'DELIVERED'`, strconv.Itoa(len(at)))
-}
-
-// TestBurstIsGrantedOnce lets two replicas claim at the same instant what a rate
-// allows once.
-func TestBurstIsGrantedOnce(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	hook := w.webhook("ops")
-	w.owed(hook, names(60)...)
-	w.exec(`update webhook set rate_per_second = 40`)
-	other := w.newDispatcher(notify.Options{Replica: "other"})
-	for range 10 {
-		w.exec(`update webhook_state set next_send_at = now() - interval '1 h'`)
-		before := len(w.receiver.received())
-		began := time.Now()
-		claimed := w.both(w.dispatcher, other)
-		allowed := 4 + int(time.Since(began).Seconds()*40)
-		if n := claimed[0] + claimed[1]; n < 1 || n > allowed || len(w.receiver.received())-before != n {
-			t.Fatalf("%v claimed, want %d at most", claimed, allowed)
-		}
-	}
-	w.wantColumn("a rate rewrites no more than its state", `select version::text from webhook`, "1")
-}
-
-// TestNoRateNoWrite makes sure that a webhook that answers costs no write of its state.
-func TestNoRateNoWrite(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	hook := w.webhook("ops")
-	before := w.column(`select xmin::text || ctid::text from webhook_state`)
-	w.owed(hook, names(20)...)
-	for range 4 {
-		w.deliver()
-	}
-	w.wantColumn("statuses", statuses, "DELIVERED 20")
-	w.wantColumn("the state's row", `select xmin::text || ctid::text from webhook_state`, before...)
-}
-
-func TestSwitchingOffIsToldToOperators(t *testing.T) {
-	t.Parallel()
-	for name, self := range map[string]bool{"another webhook": false, "the operators' own": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.operators()
-			hook := w.webhook("ops")
-			if self {
-				w.exec(`update webhook set operators = true`)
-			}
-			w.status(http.StatusGone)
-			w.owed(hook, "a", "b", "c")
-			both := w.claim()
-			// All three find it gone, from different replicas.
-			for i := range both {
-				if err := w.begin(&both[i]); err != nil {
-					t.Fatal(err)
-				}
-			}
-			var ended sync.WaitGroup
-			errs := make([]error, len(both))
-			for i := range both {
-				gone := settlement(&both[i], notify.VerdictGone, notify.Failed)
-				gone.Decision.Disable, gone.Outcome.Error = true, "410 Gone"
-				ended.Go(func() { errs[i] = w.db.Outbox().Settle(t.Context(), gone) })
-			}
-			ended.Wait()
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
-			w.wantColumn("inbox", healthAlerts, "FIRING")
-			// Told once, and never to the webhook that is off.
-			w.wantColumn("told", `select w.name from notification n join webhook w using (webhook_id) where n.reason = 'WEBHOOK_OFF'`, "operators")
-			alert := w.firing()[slices.IndexFunc(w.firing(), func(a alerts.Instance) bool { return a.WebhookID == hook })]
-			if !alert.Health || alert.Title != "Webhook ops is switched off" || alert.Severity != "CRITICAL" {
-				t.Errorf("alert %+v", alert)
-			}
-			got, err := w.db.Webhooks().Get(t.Context(), tenant, hook)
-			if err != nil || got.Enabled || got.Flow.State != notify.FlowOff || got.DisabledReason != "410 Gone" {
-				t.Errorf("webhook %+v, %v; want it off, with the reason", got, err)
-			}
-			w.receiver.respond(nil)
-			if _, err := w.db.Webhooks().Enable(t.Context(), tenant, hook, "ann"); err != nil {
-				t.Fatal(err)
-			}
-			w.wantColumn("resolved by who enabled it", `select state || ' by ' || resolved_by from alert where webhook_id is not null`, "RESOLVED by ann")
-			// Once it is switched off again, that is told anew.
-			w.status(http.StatusGone)
-			w.owed(hook, "d")
-			w.exec(`delete from outbox where webhook_id <> $1`, hook)
-			w.deliver()
-			w.wantColumn("inbox", healthAlerts, "RESOLVED", "FIRING")
-		})
-	}
 }
