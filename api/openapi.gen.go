@@ -35,6 +35,7 @@ const (
 	AttemptVerdictREFUSED   AttemptVerdict = "REFUSED"
 	AttemptVerdictRETRY     AttemptVerdict = "RETRY"
 	AttemptVerdictTHROTTLED AttemptVerdict = "THROTTLED"
+	AttemptVerdictUNDERWAY  AttemptVerdict = "UNDER_WAY"
 	AttemptVerdictUNKNOWN   AttemptVerdict = "UNKNOWN"
 )
 
@@ -51,7 +52,27 @@ func (e AttemptVerdict) Valid() bool {
 		return true
 	case AttemptVerdictTHROTTLED:
 		return true
+	case AttemptVerdictUNDERWAY:
+		return true
 	case AttemptVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GroupAlertsParamsBy.
+const (
+	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
+	GroupAlertsParamsBySignature GroupAlertsParamsBy = "signature"
+)
+
+// Valid indicates whether the value is a known member of the GroupAlertsParamsBy enum.
+func (e GroupAlertsParamsBy) Valid() bool {
+	switch e {
+	case GroupAlertsParamsByRule:
+		return true
+	case GroupAlertsParamsBySignature:
 		return true
 	default:
 		return false
@@ -65,6 +86,9 @@ type Alert struct {
 
 	// Count What a counting rule counted when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
+
+	// Delivery What became of an alert's notifications.
+	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// Exchange The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
 	// there is none.
@@ -83,9 +107,12 @@ type Alert struct {
 
 	// LateBySeconds The time from the end of the exchange (its start, where the source does not tell the end) to `firedAt`. Absent
 	// where the alert is not about one exchange.
-	LateBySeconds *float64   `json:"lateBySeconds,omitempty"`
-	Message       string     `json:"message"`
-	ResolvedAt    *time.Time `json:"resolvedAt,omitempty"`
+	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
+	Message       string   `json:"message"`
+
+	// Mine Whether its rule is meant for the caller. In lists and the answer for one alert.
+	Mine       *bool      `json:"mine,omitempty"`
+	ResolvedAt *time.Time `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent where the count fell below its threshold.
 	ResolvedBy *string            `json:"resolvedBy,omitempty"`
@@ -102,6 +129,9 @@ type Alert struct {
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
 
+	// Unread Whether the caller has not read it. In lists and the answer for one alert.
+	Unread *bool `json:"unread,omitempty"`
+
 	// WebhookID The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one whose
 	// message met that. The alert resolves when a person enables the webhook.
 	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
@@ -113,12 +143,75 @@ type AlertCounts struct {
 	Firing       int64 `json:"firing"`
 	Pending      int64 `json:"pending"`
 	Resolved     int64 `json:"resolved"`
+
+	// Unread Open alerts that the caller has not read. Absent in events.
+	Unread *int64 `json:"unread,omitempty"`
+}
+
+// AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+type AlertFilter struct {
+	Application []string             `json:"application,omitempty"`
+	Mine        bool                 `json:"mine,omitempty"`
+	Q           string               `json:"q,omitempty"`
+	Route       []string             `json:"route,omitempty"`
+	RuleID      []openapi_types.UUID `json:"ruleId,omitempty"`
+	Severity    []Severity           `json:"severity,omitempty"`
+	Signature   []string             `json:"signature,omitempty"`
+
+	// State Without it, alerts of every state but PENDING.
+	State  []AlertState `json:"state,omitempty"`
+	Unread bool         `json:"unread,omitempty"`
+}
+
+// AlertGroup defines model for AlertGroup.
+type AlertGroup struct {
+	Acknowledged int64 `json:"acknowledged"`
+	Count        int64 `json:"count"`
+	Firing       int64 `json:"firing"`
+	Newest       Alert `json:"newest"`
+	Pending      int64 `json:"pending"`
+	Resolved     int64 `json:"resolved"`
+
+	// RuleID Of groups by rule.
+	RuleID *openapi_types.UUID `json:"ruleId,omitempty"`
+
+	// RuleName Of groups by rule.
+	RuleName *string `json:"ruleName,omitempty"`
+
+	// Signature What the exchanges failed with, of groups by signature. Empty for alerts without an error.
+	Signature *string `json:"signature,omitempty"`
+	Unread    int64   `json:"unread"`
+}
+
+// AlertGroupPage defines model for AlertGroupPage.
+type AlertGroupPage struct {
+	// AsOf As of a list of alerts; see `upTo`.
+	AsOf       time.Time    `json:"asOf"`
+	Items      []AlertGroup `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
-	Items      []Alert `json:"items"`
-	NextCursor *string `json:"nextCursor,omitempty"`
+	// AsOf The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
+	// that came later. By Postgres's clock.
+	AsOf       time.Time `json:"asOf"`
+	Items      []Alert   `json:"items"`
+	NextCursor *string   `json:"nextCursor,omitempty"`
+}
+
+// AlertSelection Either `ids` or `filter`.
+type AlertSelection struct {
+	// ActionID Names the action, for `undo`. Whoever sends the same once more, because the answer was lost, is told what
+	// the first did, and nothing is done twice. Chosen by Tocsin where it is absent.
+	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
+
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
 // AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
@@ -129,7 +222,8 @@ type AlertsEvent struct {
 	Counts AlertCounts `json:"counts"`
 }
 
-// Attempt One HTTP request.
+// Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
+// default); the rest stays as long as the alert.
 type Attempt struct {
 	DurationMs *float64 `json:"durationMs,omitempty"`
 
@@ -140,26 +234,68 @@ type Attempt struct {
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	Number     int        `json:"number"`
 
+	// Replica The process that made it.
+	Replica *string `json:"replica,omitempty"`
+
+	// Request What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+	Request *RequestHead `json:"request,omitempty"`
+
 	// Response The beginning of the answer's body.
-	Response  *string   `json:"response,omitempty"`
-	StartedAt time.Time `json:"startedAt"`
+	Response *string `json:"response,omitempty"`
+
+	// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+	ResponseHead *ResponseHead `json:"responseHead,omitempty"`
+	StartedAt    time.Time     `json:"startedAt"`
 
 	// StatusCode The HTTP status; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-	// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-	// message. `GONE`: it will never accept any.
+	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+	// accept any.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
-// AttemptVerdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-// message. `GONE`: it will never accept any.
+// AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+// accept any.
 type AttemptVerdict string
 
 // AttributeMatch defines model for AttributeMatch.
 type AttributeMatch = rules.AttributeMatch
+
+// BulkResult defines model for BulkResult.
+type BulkResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+
+	// Already Alerts that were so already.
+	Already int64 `json:"already"`
+	Changed int64 `json:"changed"`
+
+	// Refused Alerts whose state does not allow it.
+	Refused       int64     `json:"refused"`
+	UndoableUntil time.Time `json:"undoableUntil"`
+
+	// Unknown Ids of which there is no alert.
+	Unknown int64 `json:"unknown"`
+}
+
+// DeliverySummary What became of an alert's notifications.
+type DeliverySummary struct {
+	Delivered int `json:"delivered"`
+
+	// Failed Refused for good, or attempted as often as the schedule allows.
+	Failed int `json:"failed"`
+
+	// NextAttemptAt The next attempt of those that are owed.
+	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
+
+	// Retrying Attempted without success so far.
+	Retrying int `json:"retrying"`
+	Total    int `json:"total"`
+}
 
 // Dependency defines model for Dependency.
 type Dependency struct {
@@ -213,6 +349,14 @@ type FireMode = rules.FireMode
 
 // GroupBy The field by which exchanges are counted, each value for itself.
 type GroupBy = rules.GroupBy
+
+// HeaderField defines model for HeaderField.
+type HeaderField struct {
+	// Masked The value is a secret, or may hold one, and is not kept.
+	Masked *bool   `json:"masked,omitempty"`
+	Name   string  `json:"name"`
+	Value  *string `json:"value,omitempty"`
+}
 
 // Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
 type Notification struct {
@@ -301,6 +445,25 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// ReadRequest Either `ids` or `filter`.
+type ReadRequest struct {
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// Unread Marks them as unread instead
+	Unread bool `json:"unread,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
+}
+
+// ReadResult defines model for ReadResult.
+type ReadResult struct {
+	// Changed Alerts that were not so before.
+	Changed int64 `json:"changed"`
+}
+
 // Reconciliation defines model for Reconciliation.
 type Reconciliation struct {
 	// Alerted Those of them that have their alert.
@@ -358,6 +521,28 @@ type Replica struct {
 // ReplicaList defines model for ReplicaList.
 type ReplicaList struct {
 	Items []Replica `json:"items"`
+}
+
+// RequestHead What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+type RequestHead struct {
+	BodyBytes int `json:"bodyBytes"`
+
+	// BodySha256 Digest of the body in hex.
+	BodySha256 string        `json:"bodySha256"`
+	Headers    []HeaderField `json:"headers"`
+
+	// Host Of the URL only the host is shown.
+	Host   string `json:"host"`
+	Method string `json:"method"`
+}
+
+// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+type ResponseHead struct {
+	Headers    []HeaderField `json:"headers"`
+	StatusLine string        `json:"statusLine"`
+
+	// Truncated Headers were left out or cut.
+	Truncated *bool `json:"truncated,omitempty"`
 }
 
 // Rule defines model for Rule.
@@ -501,6 +686,30 @@ type Scope = rules.Scope
 // Severity defines model for Severity.
 type Severity = rules.Severity
 
+// SlackApp A Slack app that a webhook posts as.
+type SlackApp struct {
+	Channel     string `json:"channel"`
+	HasBotToken bool   `json:"hasBotToken"`
+
+	// HasSigningSecret Whether messages have buttons.
+	HasSigningSecret bool `json:"hasSigningSecret"`
+
+	// InteractionsPath The path of the app's interactivity request URL, below this server's public URL.
+	InteractionsPath string `json:"interactionsPath"`
+}
+
+// SlackAppDefinition Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+type SlackAppDefinition struct {
+	// BotToken The app's Bot User OAuth Token, `xoxb-…`.
+	BotToken string `json:"botToken,omitempty"`
+
+	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	Channel string `json:"channel"`
+
+	// SigningSecret The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
+	SigningSecret string `json:"signingSecret,omitempty"`
+}
+
 // Status defines model for Status.
 type Status struct {
 	Dependencies []Dependency `json:"dependencies"`
@@ -523,6 +732,15 @@ type Status struct {
 
 // Target Somebody whom an alert is for.
 type Target = rules.Target
+
+// UndoResult defines model for UndoResult.
+type UndoResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+	Restored int64              `json:"restored"`
+
+	// Skipped Alerts that could not be put back.
+	Skipped int64 `json:"skipped"`
+}
 
 // Webhook defines model for Webhook.
 type Webhook struct {
@@ -548,12 +766,15 @@ type Webhook struct {
 	Name          string             `json:"name"`
 
 	// Operators Whether it hears of rules that cannot be evaluated.
-	Operators      bool      `json:"operators"`
-	RatePerSecond  float64   `json:"ratePerSecond"`
+	Operators     bool    `json:"operators"`
+	RatePerSecond float64 `json:"ratePerSecond"`
+
+	// Slack A Slack app that a webhook posts as.
+	Slack          *SlackApp `json:"slack,omitempty"`
 	TimeoutSeconds float64   `json:"timeoutSeconds"`
 	UpdatedAt      time.Time `json:"updatedAt"`
 
-	// URLHost The host and port of the URL; the rest is secret.
+	// URLHost The host and port of the URL; the rest is secret. Empty for a webhook that posts as a bot.
 	URLHost string `json:"urlHost"`
 	Version int64  `json:"version"`
 
@@ -584,10 +805,13 @@ type WebhookDefinition struct {
 	// SigningSecret Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
 	SigningSecret string `json:"signingSecret,omitempty"`
 
+	// Slack Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+	Slack *SlackAppDefinition `json:"slack,omitempty"`
+
 	// TimeoutSeconds Bounds one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
-	// URL An http or https URL.
+	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
 	URL string `json:"url,omitempty"`
 }
 
@@ -644,17 +868,56 @@ type ID = openapi_types.UUID
 // Limit defines model for Limit.
 type Limit = int
 
+// OnlyApplication defines model for OnlyApplication.
+type OnlyApplication = []string
+
+// OnlyMine defines model for OnlyMine.
+type OnlyMine = bool
+
+// OnlyRoute defines model for OnlyRoute.
+type OnlyRoute = []string
+
+// OnlyRule defines model for OnlyRule.
+type OnlyRule = []openapi_types.UUID
+
+// OnlySeverity defines model for OnlySeverity.
+type OnlySeverity = []Severity
+
+// OnlySignature defines model for OnlySignature.
+type OnlySignature = []string
+
+// OnlyState defines model for OnlyState.
+type OnlyState = []AlertState
+
+// OnlyText defines model for OnlyText.
+type OnlyText = string
+
+// OnlyUnread defines model for OnlyUnread.
+type OnlyUnread = bool
+
+// SelectAlerts Either `ids` or `filter`.
+type SelectAlerts = AlertSelection
+
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
-	State       *[]AlertState         `form:"state,omitempty" json:"state,omitempty"`
-	Severity    *[]Severity           `form:"severity,omitempty" json:"severity,omitempty"`
-	RuleID      *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
-	Application *[]string             `form:"application,omitempty" json:"application,omitempty"`
-	Route       *[]string             `form:"route,omitempty" json:"route,omitempty"`
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
 	// Q Text in title or message, case ignored.
-	Q *string `form:"q,omitempty" json:"q,omitempty"`
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -662,6 +925,41 @@ type ListAlertsParams struct {
 	// Limit The greatest number of entries wanted.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// GroupAlertsParams defines parameters for GroupAlerts.
+type GroupAlertsParams struct {
+	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
+	// ids and quotations left out.
+	By GroupAlertsParamsBy `form:"by" json:"by"`
+
+	// State Without it, alerts of every state but PENDING, of which nobody has been told.
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
+
+	// Q Text in title or message, case ignored.
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// GroupAlertsParamsBy defines parameters for GroupAlerts.
+type GroupAlertsParamsBy string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
@@ -711,6 +1009,15 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
+type AcknowledgeAlertsJSONRequestBody = AlertSelection
+
+// ReadAlertsJSONRequestBody defines body for ReadAlerts for application/json ContentType.
+type ReadAlertsJSONRequestBody = ReadRequest
+
+// ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
+type ResolveAlertsJSONRequestBody = AlertSelection
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
@@ -725,9 +1032,24 @@ type ServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx echo.Context, params ListAlertsParams) error
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx echo.Context) error
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx echo.Context, id ID) error
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx echo.Context, params GroupAlertsParams) error
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx echo.Context) error
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx echo.Context) error
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx echo.Context, id ID) error
@@ -842,11 +1164,32 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
 	}
 
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
 	// ------------- Optional query parameter "q" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
 	}
 
 	// ------------- Optional query parameter "cursor" -------------
@@ -868,12 +1211,150 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 	return err
 }
 
+// AcknowledgeAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) AcknowledgeAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AcknowledgeAlerts(ctx)
+	return err
+}
+
+// UndoAlertAction converts echo context to params.
+func (w *ServerInterfaceWrapper) UndoAlertAction(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UndoAlertAction(ctx, id)
+	return err
+}
+
 // CountAlerts converts echo context to params.
 func (w *ServerInterfaceWrapper) CountAlerts(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.CountAlerts(ctx)
+	return err
+}
+
+// GroupAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) GroupAlerts(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GroupAlertsParams
+	// ------------- Required query parameter "by" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "by", ctx.QueryParams(), &params.By, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter by: %s", err))
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", ctx.QueryParams(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter state: %s", err))
+	}
+
+	// ------------- Optional query parameter "severity" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "severity", ctx.QueryParams(), &params.Severity, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter severity: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GroupAlerts(ctx, params)
+	return err
+}
+
+// ReadAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ReadAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReadAlerts(ctx)
+	return err
+}
+
+// ResolveAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ResolveAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ResolveAlerts(ctx)
 	return err
 }
 
@@ -1346,6 +1827,11 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
+	router.POST(options.BaseURL+"/alerts/read", wrapper.ReadAlerts, options.OperationMiddlewares["readAlerts"]...)
+	router.GET(options.BaseURL+"/alerts/groups", wrapper.GroupAlerts, options.OperationMiddlewares["groupAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/:id", wrapper.GetAlert, options.OperationMiddlewares["getAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/acknowledge", wrapper.AcknowledgeAlert, options.OperationMiddlewares["acknowledgeAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
@@ -1399,6 +1885,84 @@ func (response ListAlertsdefaultApplicationProblemPlusJSONResponse) VisitListAle
 	return err
 }
 
+type AcknowledgeAlertsRequestObject struct {
+	Body *AcknowledgeAlertsJSONRequestBody
+}
+
+type AcknowledgeAlertsResponseObject interface {
+	VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error
+}
+
+type AcknowledgeAlerts200JSONResponse BulkResult
+
+func (response AcknowledgeAlerts200JSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActionRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type UndoAlertActionResponseObject interface {
+	VisitUndoAlertActionResponse(w http.ResponseWriter) error
+}
+
+type UndoAlertAction200JSONResponse UndoResult
+
+func (response UndoAlertAction200JSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UndoAlertActiondefaultApplicationProblemPlusJSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type CountAlertsRequestObject struct {
 }
 
@@ -1426,6 +1990,123 @@ type CountAlertsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CountAlertsdefaultApplicationProblemPlusJSONResponse) VisitCountAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsRequestObject struct {
+	Params GroupAlertsParams
+}
+
+type GroupAlertsResponseObject interface {
+	VisitGroupAlertsResponse(w http.ResponseWriter) error
+}
+
+type GroupAlerts200JSONResponse AlertGroupPage
+
+func (response GroupAlerts200JSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GroupAlertsdefaultApplicationProblemPlusJSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsRequestObject struct {
+	Body *ReadAlertsJSONRequestBody
+}
+
+type ReadAlertsResponseObject interface {
+	VisitReadAlertsResponse(w http.ResponseWriter) error
+}
+
+type ReadAlerts200JSONResponse ReadResult
+
+func (response ReadAlerts200JSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ReadAlertsdefaultApplicationProblemPlusJSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsRequestObject struct {
+	Body *ResolveAlertsJSONRequestBody
+}
+
+type ResolveAlertsResponseObject interface {
+	VisitResolveAlertsResponse(w http.ResponseWriter) error
+}
+
+type ResolveAlerts200JSONResponse BulkResult
+
+func (response ResolveAlerts200JSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ResolveAlertsdefaultApplicationProblemPlusJSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2386,9 +3067,24 @@ type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx context.Context, request ListAlertsRequestObject) (ListAlertsResponseObject, error)
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx context.Context, request AcknowledgeAlertsRequestObject) (AcknowledgeAlertsResponseObject, error)
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx context.Context, request UndoAlertActionRequestObject) (UndoAlertActionResponseObject, error)
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx context.Context, request GroupAlertsRequestObject) (GroupAlertsResponseObject, error)
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx context.Context, request ReadAlertsRequestObject) (ReadAlertsResponseObject, error)
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx context.Context, request ResolveAlertsRequestObject) (ResolveAlertsResponseObject, error)
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx context.Context, request GetAlertRequestObject) (GetAlertResponseObject, error)
@@ -2494,6 +3190,77 @@ func (sh *strictHandler) ListAlerts(ctx echo.Context, params ListAlertsParams) e
 	return nil
 }
 
+// AcknowledgeAlerts operation middleware
+func (sh *strictHandler) AcknowledgeAlerts(ctx echo.Context) error {
+	var request AcknowledgeAlertsRequestObject
+
+	var body AcknowledgeAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AcknowledgeAlerts(ctx.Request().Context(), request.(AcknowledgeAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AcknowledgeAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(AcknowledgeAlertsResponseObject); ok {
+		return validResponse.VisitAcknowledgeAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UndoAlertAction operation middleware
+func (sh *strictHandler) UndoAlertAction(ctx echo.Context, id ID) error {
+	var request UndoAlertActionRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UndoAlertAction(ctx.Request().Context(), request.(UndoAlertActionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UndoAlertAction")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UndoAlertActionResponseObject); ok {
+		return validResponse.VisitUndoAlertActionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // CountAlerts operation middleware
 func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 	var request CountAlertsRequestObject
@@ -2511,6 +3278,123 @@ func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(CountAlertsResponseObject); ok {
 		return validResponse.VisitCountAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GroupAlerts operation middleware
+func (sh *strictHandler) GroupAlerts(ctx echo.Context, params GroupAlertsParams) error {
+	var request GroupAlertsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GroupAlerts(ctx.Request().Context(), request.(GroupAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GroupAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GroupAlertsResponseObject); ok {
+		return validResponse.VisitGroupAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ReadAlerts operation middleware
+func (sh *strictHandler) ReadAlerts(ctx echo.Context) error {
+	var request ReadAlertsRequestObject
+
+	var body ReadAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReadAlerts(ctx.Request().Context(), request.(ReadAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReadAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ReadAlertsResponseObject); ok {
+		return validResponse.VisitReadAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ResolveAlerts operation middleware
+func (sh *strictHandler) ResolveAlerts(ctx echo.Context) error {
+	var request ResolveAlertsRequestObject
+
+	var body ResolveAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ResolveAlerts(ctx.Request().Context(), request.(ResolveAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ResolveAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ResolveAlertsResponseObject); ok {
+		return validResponse.VisitResolveAlertsResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3135,159 +4019,204 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3rctu4lij8Kih+U9Uz39CKkk5nOvaPU46tdHy2Y+fIzs7e1c5EEAlJ2KYAbQC0rOrjqnmaebB5klNY",
-	"CyBBCtTFsfv0PjX9p2ORxGVh3W/4LcnkfCEFE0Ynh78lM0ZzpuCfg2s6tf/Pmc4UXxguRXKYXM8YuWNK",
-	"cylSMpGKjM4mBx+pyWajXpImiv295IrlyaFRJUsTnc3YnNphzGrBksNEG8XFNHl4SJNzmVEctT3JlxlT",
-	"jJgZI4ItiZlxMSVc7zf+Q5osqKJzZtx+TkqlpYrvaCTYvcEXRkROYOoFnTIyZhOpWEqoJtyQJdVkyu+Y",
-	"sEvh9uO/l0ytkjQRdG5nz3COcF1zen/OxNTMksNX/X4/jQDi7NS+COMtqJnVw/F845YnUs2pSQ6TsoQ3",
-	"IyDmc27iW54qRg3ThohyPmbK7poJozjTZEmFYXnXHgsYM1xHzia0LExy+FM/tfvl83IOu02TORf418tq",
-	"eVwYNmUKj0gxvZBCMzihT0qOCza3/8ykMEzA0uliUXDElBcLfONf/6YRbeo1/JNik+Qw+f9e1Pj8Ap/q",
-	"F35cmLGNadSQJROGLJUU0x5AzX1nhz0umIJVLJRcMGU4rpRmt0IuC5ZPWX5sGmeRU8MODJ+z9QNJG9+9",
-	"W0XQNk0yWeK+N+3oCxe5XJ7Aqw9pwu6zGRVTBksristJcvjr5gEG/ouHr2kEOdg9y0r7NzEWQJYcqIUE",
-	"4ZrQsSxNj1xOCCWwWEsZXHtytSgFH80tU2A50A4VhN3T+aKwpCRyQscaYG7p/EYYIHeuiZCC9W6E3dLE",
-	"ovyxifEGXjDyaXBxenbxix1BwMxmppieySIHIlWM2rktCu92MDNGC0uiMUpp7hxmU2XBCDeaFZOULGc8",
-	"m5GMCiENGTPC7mhRUsPyI3h3zrS2rETTlSbL2apHzgxRTMviztKa34Ad8kZkVDSGIHRKueiRL9zMyGjJ",
-	"xjMpb8/ykYO5XxEgMTyz4Kv2N5ayYBTgyfMdOEaaFNSwOBQ8jpExy+ickTuu+biwf864yKst/KAJMkE8",
-	"aPtzIeXtwZhmt2QiS5ETbnrkOEAAIqTpRRdtV/NudcUyKXIdX5Y9UDJRcg5TMZF79l2t95+50UQbqkzq",
-	"5rOPtSxVxkgumUU7QwwrCj/EvxAjychh4Mgv9kbUX1coYT/FQ5CinhMPocY8WY4Li3YVN6zFAHJfu1mH",
-	"J1Gm4NBlL17jv0E+04RcA/x2Q0jIEwuEMSvk0iJ3TVO96Phlwc52wyr76gVIj9gROrRZKAaLsmKmc8I/",
-	"o+qxUS9BelCUa5bXp9XgBVyYN6+TdZGUJprdMcXNahsHvvLv2W+Mo5pNH4AkuYI3H9LEcFPEj7qi8fge",
-	"3WNH81QTveTAZ4mcTIA2Sw2siSiWMX7HlEXTqRTsyHNdLoi0LBfhonvkuuJoyMUtKi9nUrMb4ZnXnCGb",
-	"wZcR/Zs8jJIFU1oKwgQdFwxHajCl7epKrer86nQfxLEAg5poEJyXPwYP25qgKu5eS5Wv1exy/DeWgRCF",
-	"AwKRqjcL/AbKe0yKkHaAVRMOe9z/wwUT+eO+9OS/96etc/ArqDbR1GKSYKZOqH5yfK0JU27YvPmPrfQD",
-	"pINTUKUoUF+tusfNjAZSwUyd67wyUfE3ctrGiMxq3aLJIVMyLg1IA7CJJlKdlgp0Vie9RmTFzBERcizz",
-	"FYwzZlbyO+7KhD2NXxM3U5Im78+G+I/jkz9dXH45H5z+MjhN0mQ4uLo8//PgNNiF22ya3B9M5YGHDxL3",
-	"lSOK6tEBny+k02mtsXGYGJlpLl7gBwAyAIYe3DkNfJ0L5dTQStDa18gIPwcjsHnMWUVSW4/XUV/71NwI",
-	"0WMzhs0XkVVeCkY+XF9/InYgps36unJ3QB91U6buJKyZUjFb8sts1dD5LIO2SJGzwrJiqw0vuZlZfUGz",
-	"TDGjo5JuwgXXs7j+W4luqwaXImeKLOkqJVLVuuRCyYxpTXK+jw7sdmdt1g1WW22zxVFjzKZcCGuxO/yg",
-	"Qi+Z+kETi/nR7YJytp9yY3l9qU9k3rEKOHp86SiwNgA8yp+LW1ovqgjcMZXzLHIAo88XliAvRoct8FuG",
-	"EEK+1oArKUot6d8xpH27qB4ZnQ7Oz/48GA5OR4eEZhlbWNubjIaD6+Ff7U83wqrBilBEdRhEl1nG4LXr",
-	"D8PL6+tz+Bp0cC/1qb5lOXAjShZWKYAx33++gle5IUteFEQweBemJWbGdSXye2T0y+XFoOtdKlYo1T3n",
-	"clBJ0qTaEHCr6+FfkzSplgm/wSqSNLETrPOxNvk7vAzxpD6eDqag+Lg0DPxSIL7znNvjo8WngAdMaKFZ",
-	"my3cstW62wa4gf/7ZQQf5cJ+5GEx+F+fj8+vkjQZ/OXs6tr+4+Px9cmHwVVks2libb0ONDbsHiUKjmgx",
-	"igwHrwi7t9oyKLv2qRs99ZgOX8DUFreDrbzs8ECF4LYAgA2tgbYpYKwepnstWO8iaOBDmPaUWe2CiWy1",
-	"rh1s4LBCmqOKj9I8t6BgGqhtE1cVzgJxnggN2o3UZqqYTtIkK3h2O5OlZtFTArFvNdtAy6hM1TbGOk21",
-	"+iSGpYPAabPVA0NFyw0RuiQrvo+vgAMErJ91oRc406LWB/XHqbvJJvJZc/1nImD8gIzWosDFSVGEQmAd",
-	"sw70LV8cyAXOe7CQlicrdH6Ce0wpVsAG0ERaX4uT6xe6fdgvX/34+qc3//azPY6FZafKrvbfD/7Hr/2D",
-	"t1//9Z9iSMNEfs1jluuaCd32KGi62l32MnHHlRRzp3GtP7fU8HGDhwBeuDI0u11f6h7n0RrwGn6NTefR",
-	"s+MQlCxN/Etg4nGQXkt0IlIhNWjNu8MPRf02JdOT3BW+3SbbcFPhQpvHkzaIyG+1WkIDAUMwtg6xjcqb",
-	"WMRVtTsvYYafLy7QPDi5/PjpfHAN8vT98dn5dssAGfeVX+4+DPs9Z0U+6OLMFNgTONKBPQOaTewnMaug",
-	"S3UbK3nLBDgkUqvozCynG/lzGqVkJEvzTU6+KQsa+7eQ5ps7k3EBv5TCWqjiG0w+6tCxWdHhY7G7D6ae",
-	"8MIw1cPzZfrX/tcR6HuIq3NmFV2rY7lgU3S2wLm3CWpWhC3B4y5JLntbnSS4iRShWc+yRXJDtKb33n27",
-	"/fyBAwtavMAwDyJCYdBW2KhaRfZK0dVUSHmrLS/qkeOisNAzmsxLbYg1p49A4CGHtY/Q1UoUs3DI7HAR",
-	"0dYQXbv5FJrKywPoSmf45U/9dVdDSMAnUhjKRcQtfUK1VfWtfNG76F/NcWEpLDLscVv1S50/nYoVSiEu",
-	"Qmtjj6ktf2pCLfjwpx3U3xpsL/sRuM3p/Wnc2q4cUj5q+LYf/LfNxzXn4lnG9aS+fggXlqXNGRWaILOF",
-	"KKmHmufOu/DkBtRetWCWJqXgfy+Zewy6z8Mu6rijy325umIfo/x49Gkw/Db4y8mH44tfBiPUKnWgPVhd",
-	"wiq5GOyzRn8VAiGjk8vPF9ffzi6+fTm7OL380vgc3RfUkIJRbciocqSNboQfQuOoIEq4IKMlBD29Pw1Y",
-	"MAgYv4apkuWiaZSGywdZ2VjRboKygs5+QP3FriYWe7ESBvg2Ga9c7LDeMVUuFsPyFHcF1iFsEuONobdw",
-	"ePn52u7r+NOn87OT4+uzS2t/Dy7+fDa8vPg4uLjebYd+qftt8EIaPuFdKRyXonZ7yCXLe2Rwx9Sq8mJo",
-	"JnIwYNCHwo0mPE89C8M0lCrgecDziGMRUHDHCJSb9sQH11usFZ9qMmbTEkTLZv7gRovwh8siZ9qQCVe6",
-	"jnJyQQqujbaKggigphvMY4ugAjdnxP2dQR7HXs6znWPB2gw2+zntK9WR5jwPnZ1xG5zdG7eZDc5NKTKX",
-	"/hNAy+oAmhlT7OPTVIy6VJFN4A1ReYhf7BfgdOva34O5z8q81dKKEW5dnHu7OwDrXmjFYI+IPaUVehcw",
-	"3WAqBevtFrnzxBnE8OpVN9dUnVJgQzXoNUTymJkUAukpQk0NzvZsEacI0q3L3/dnw8q1u+bdIaPh4OPZ",
-	"xelgiF5abXhRWN7DNPqeg2hTGLODDIyRDyS50esMgBsRSwEgo+Hn88E3q85AKMyOjz8NByeX6MDGLAoL",
-	"eGqk0nXyUJAvE0uUgdXeCHidG/sG5r0ckdGXwbsPl5d/+nb5/v3IucKqGPhe4e+mYgBwBV80AjAMrKVJ",
-	"uFP/Z7XLJE2CRW2TsMDBVr2hx/DtEha/WBOxtQ+gKziJJzK4Hv4V/1Re8gYhBoCZjzKkZITa6YgoNim1",
-	"ixdMpXSxi9HgLx+OP19d2zccRbKcUH0j5MQwYa1j8HzZA7AnTItCLnVbBfMRTb+0VojAKchpUk22I0z3",
-	"8GB0wPSaz1nBxTMzjJ05wmVpxvK+66C9pwDPtBEG/OS82AFtBRlwrbAnW8QS3cItoP9yxUxU3u6WfiBB",
-	"ETqeso3ZW6AdYpgQP2gG64T0ub+4632TqlqQx63HIB9knjYX6R6QnBnKC03+efj+hLx9/dO//cs+Lq1b",
-	"LnLMll4oOVV0rg8JF3e0sCqvkOYbGPIpyaSYFDwzKdGGFiy18thCDxws3/xWUmKk/FZQNWXpjSiFLhcW",
-	"61n+bc5yTr/Z3aVkzsxM5t/AN2bJkuEKxjzPmUhJKegd5QUd22m8gwdsKiowO8jbVtTFUR1/nmHo1G7J",
-	"Hp1ltXIpGmmHYVzAgq0Dl2d0sWCCecgwuShYmBmIpgD4nCwGXAMp/6C7vdW7E2zgx3xYM713DUW4zIJY",
-	"ppbVazTEU33+gTUC/A5IIae9zTph5bf46e3bAMVf96PEVmWTbQyE2yUspcrjEDTO1d9SyIslXbmQ0+G4",
-	"oOL2iIwsoqOsR/5vcUETuqCYZReGXIIPtwd6DbrJff5WpQw672YN7xgJDy2lZLzglUEasRZZ1OMrtedC",
-	"c+Jw/A7sD6425A5uyfhSMsJOBpWhD/MwkVt5aoDsJgbsYLJk4AOYLyjQ+n/9x3/ubO14L8zWieHFR+xq",
-	"zrWOjo9ArIEn0EdkZrKcziwoV0TPZFnkR6Tv8gWLAvzerCgev5ArwLRtEVSeay9lwDAnE6gqsbqkYsQN",
-	"1bDFO6ijNgFkaS4nQytjd4SFV00BFIpi3J5aViCmXo8KHONjmt0+Aix7mKxGrq/8v/7jP0Hvw6oXaybs",
-	"jHqlYPcLlkUpDNPJMKW0zstGl77dP1OEzi0cTA05wNAjH+HOWcGs6umybJRcEhxlf9WkxXMq6xQIFsAS",
-	"0FFasY0a99vI10CGBiDibAriVHGHmcse6pEzY7m1NlQY9AnKSaXk/aBJVkhEjzaL43fREBMDgc698DYu",
-	"/4gXPllE40Eg6EH8a2LoLSPyzjnnllLdxpP0s4LyOcsbCuQ2/dJbelx7b5GjwD3x3c09BKfk2pzwcziX",
-	"MzgfN9dM6nhsnucdCg6szpri3r1YV0RMMXLIDRmvjshIIVac5VX1mRfZdUa2ywPRSxdWivrr3jHaUrr3",
-	"TGysBol45yxWgsdP86mwCy34hO3OIhY8nowcYWPSnWegSvya0AW32oVzGiRpknO9gMDd16/78O5HpBve",
-	"1WUHO/i+AFNwv/WnflfNNLYA3NEDTB1Rt1C9g+o2MJxzrs33mrmedz3ewrWrj6hmas7yKy4ytqPG5OQT",
-	"6NeOTQKXnHFtpNoj7eYRznMsb8hjWWBpMqnC4putD3jLVbn5yNvmL9x7D7CzVm55sJaAiKZ1AGrT0LHg",
-	"z2a7p66V24gsZcE+4Ju7hxxgojtabNyY1ZDe0ex240su9nTN5gtf09aZELj+ANxFl2KIlQ3xs1YMiG/1",
-	"kQufdBCJJGdysfV0r+ClRxYfGaqmzOxOxNfwfowvVr7e+FbALNsIz3KR08cz1m5xHM1CX1IluJh2OcpC",
-	"PyfUZnBNFkzN6AI1oDmjwtRJPrRZWMWbjuUeORNe9BIjyVJxA4FszJ37/VwOVQiled7blf3WUTdC6bHj",
-	"jom1WpLVbDM89DRk5KlPgvX8MmB2zaotQP6KdbbxbJ2SG1Co8X+deaxzihDH20BYp/p1Eo8y3y45d8om",
-	"XHDvjNg/TcqV03lcm7jMqXW1P5BIVSU+tgr4TgG1O14+nRyrdtBvg+WDXHojJSz3hpyx2uFd6wZVjgpX",
-	"TPdIn0hBwnwQX7gNz8EJIzKfNIV85+c3r7fkCu0OoUAa71ah7+XyeoG+85BiVRT4Uer8ESOnYOxVftTW",
-	"pns7J4Bs3k5EUFcn9zIA4Y9vtnWBiMrz9ZOfUOVLza05ijXmba8JpAI1FcZWtbrlIBVsMI/LLpFIcSMa",
-	"cEJ8aSUMeZTB2cCsBLdGwQgyE0zZscIOHeIVHN70X/+8Qz7butJSQTVJ2njwsdTG4rwP1ON2LEjcR5EM",
-	"wP6GyNqWI/fa0p6VMRFdqtpTB/tDd4Xj8uj/MNDZwccEXKyaFoV25eoNntAj7+3AMdxvccR9nP1r2l43",
-	"q6oaE4yZWTImiGJzLnKrPWDArsWdtgTrj0i/SoB14yB+NnG2ydDYPc1MsUKu1kTGl/3+z0/F1/ZQcPcY",
-	"9HfVgzfk/O6+5IbyvFmIzalYBWwKBBh4HNM6IfLlBoFVVZgAGfRaJ7s1v3WPPbU1/idmRo/nRY/Vg4OM",
-	"2/72lNs91tPWp7sx4Atms+JRApOAkIDFgvD8+44nGMfgRi2JO4ogyDMpL/Hitpg236UKf+jormOpgfr+",
-	"H945i5l+uXRe2laMvaOJ1+im7Pd/zMC1BlCFv9n/xp/DUBA+GB0SBvmoVTgCo3BV5KMu0f9badlwpTQE",
-	"+iUGk+p1dwTBCzrdqtqAVEOdhuuwp47LyGslfJigY0fONej/dvkuOI8j9fbvQbNrymdwVj7r05UkNxM4",
-	"OGSF9jZml+7jLrAfDUtx3NGWoL22qklKJudzbsw+maOW551TbT7IUnWGtFyTGZe1DNPPZKl2UESDI3an",
-	"BZ1V2r2SzIzNj27E0o0g50w3dFmLORTgjPaP9kn2LnWm1Xllt0iHYPddUN6KhbsC+KGDVTxF/iZ4mZ8t",
-	"b9OO3pWj9eisrMCG3zfRgPIiHvLHIeGEfPB1C/E+IiqmC7lk2pzvyOPc665JUF6hD5LDIziWG3C4R652",
-	"/cVFlwPYSEOL7+2cg4M0PGDurGJodeUV6b08RUyxRkVdj4z+/xHRhooczWGra6oSonXZjCqaGaY0lNeh",
-	"nlZwvVt1XV3z2lkp9ur7K8WCQtvnnAZqdp9vgp1KtdaNou01N1eBYVQVmw3Prs9Ojs+TNPlyPHRVwWcX",
-	"7y93rAOuXbF7raTigGvppdjSge9Rhxn0gYixbbncXUOQkEO7bcJGpi2WieSr7swJVBWrra2Ia9MYsPNY",
-	"fMjF9DuKjF2nmK1hfeWTG7aJvHo7zxnhrrcVRgTCmLY9Lw/StIkQMcbnDPH9ON+VnDNwlyxnct7ojjFB",
-	"xbfV1IWLPKSZUmOogdG5C8xHCzQf5fJqt1OxU7uhduqo4uCxHzl+QYN4nR4tkDYG7R4RAve6XlfVijUV",
-	"MNe1jqIF3QAhorZ3aH1G9RWfCi6soqGY6XgLCgch/TZOdgIyc31rqgrhXMWhPnJpn1B1ia5HbCmzX3rg",
-	"biFyd2h1lHzGivyzMLGM6Ys6FT4wQ9MwrzDW+2mfFL4dY/SelnbY2Z/sqygsT6TISqWa/U1Cm6NLFauq",
-	"iTYntjGq4FhVnfMVKTTq4NTUsE9MoQIbz5la0zstEGVpNiZarX30iAB5qYoPLvFsHZlnUhvwE1n24JH6",
-	"8/D8yKEDqnY1Av/Bwu9/kLD642Ldzg3m2Ls/piYHSpvsN8LEQuugxvQ19GqTUBtnK44TE7COGJ8hHu3b",
-	"u67J27bU2cFxTLgg//Pq8mLdgWxB/ANUmZCCrmQZjWt9hzN5n/h5cD9CV3OsYGWv+2/fpNu6ZV2Bx4Cb",
-	"GQYPfb9K4mtIqKmEKTPaV1FayeSK9hw4wlUE3u1K04CDuxTFal/n9lMw/AqwP6ddtfdVM0VoUBxkQ7cC",
-	"HNs40yPjlC05s0uEMtRpdhRAvick1sWu6lLX7wtOtgXYpvYGFryUYIOtlIxXkEHgtPo6gaCOOY5lKXL0",
-	"Tjqw2AcvMW+8oNmtj0txTa7s3z9oAndEpIQVmpF+h1enEbPa5uVpa34bGIplsLpBS4RqcmWoyKnKyRcf",
-	"VtZ0dUhGy5lm2Tcsnh1Tzd687pFBwIBKYeeuiKzRFKfNcB5NYevKRJ1MsRZAemfPwzVhwYPdAuA3cZIJ",
-	"1BJVRNsNzYxZQFTBmIW2ekULCK/62+jq0TCJx5xqYbtJ0HVFmzzZuiwLTSaQOSADQUac8gLtSJymTTXR",
-	"Uvpi55Xry9Uu/RQaQkx37D3lRamiDZw8GQIBKrkM6uO95u4dsnVn2s3u122m2OWEjORkMjoky+1G2REp",
-	"2MQQWZpWS/etMZwt4aJS4H6g2A2bhSypPiK3bBFUetbmi1MJgTFCdehUGsMESkkqCMu5ebqgko5nngPo",
-	"FkyMDgm8EVloFYmvj2v35h+xdkvyFk4KM1Dzknkk7JGRtQ136fHrlrwBqwjEa2kBcVJ9Izw6HtlRlBwz",
-	"MrX7ktDQfOmLVgSKLrhMo8zAdVVYfQR8Y2ibWnrqeXyrkAfyG1DHWr8TwDtk5G2C5i/qwfaRnEx2bATw",
-	"vpDL3fucB70AyritbU/egdtHMZnINdx54+FbIYNg98aBbU5XZCqJ01B3jIKFbM7fYBBjJxsY3p9a3i2Q",
-	"ykmaTJlgimc7QjEcbE84uk+fInbnHVnPFr4Lr06K267uWiOL0RBYcf242m12gbMFVYjNXUO+Z8c1JdDR",
-	"qypIZYVTCEcuR3SETqo6ku46HcPjuI/42Wo95FgzdfeowGQjI2qLM6GdPlO/vj3MVi1xU3b3OiY8QBbr",
-	"JFIFO6g5WiWgl2xMghAY6O25bPZ06N2IG3FA3smcO9ehtWchqWcutSEvyUf+rkc+Y29SPHmdOo+kZcKu",
-	"8UJGNUvJSJRFgXopFW45WCMOSVUyK+cMy55uBPGm4CEpGL1jhDq8gtuhJJkyTFX1qVh2mSAmcZmLziYX",
-	"ECh0nSoIF4sS82LgriNhFJhqI+y9MKob8WHLVzvJObQ9gzno1C5vQbVeu20PVFkUTVSTUda8hw8YbEaL",
-	"Ai7Ogv7XLrPZbrzSMewE3hKxjNhaXVaPh3WchbW0dnc//vjjW7v4z9cneCUDKRcWUoILRiaKZs4tnPMp",
-	"N7pHjkV9ew7Wm/lSWt/FAub5ArnAqFnDpVMrl7716t9/+hHvCLFQqjsca79k8DQDPYMVmbOMz+v5cWyK",
-	"yWD2Fau1OnQxTNj1VLoIu+faHJLX/dcoYgueMXdbA8+ZMHzCLYEnxwuazdjBq16/vtsv+M1qKeV8TtUK",
-	"qvB8Mula58cqgSq49E0HtQquN0WCumfgWjtMXjq7W9AFTw6TH3svYS1WzAAX8FeSWHbKItwayxQQXnwy",
-	"Ycq3LvN9FOdjLhj0WTy+OE2tkQu+PLsNbX+9HKJdW6fqZHLOKoY7qptqj7BD1ahuMjtC6KLbwDXCTgqu",
-	"DaYGJc3rJ3/9LZIGaOewZjJuE25ghEAjqAGALK55UmqfIZ50XSATu6nRqxP1LYm737RT3VQVBrrX49y/",
-	"xScOy3v2mjvM6H3MzFU5f2TePbJDozH9+IzNZuCRaRueylevvzezoGPfvgn57zB/S6Ox7JkLAnROZGVe",
-	"pyDHCJ8KqbovE/37hrtSI9pyHHlqQnvh9MMd3sSrUR++tu4gfdXvb7h/dL97R+u7ryI3j0K/B9f/yt3V",
-	"hL5h5/iJD12tNbjUNGTUVuC64VJ/GyekqUKl3BR78iCD+mq/dCz2RX1Jk+O0Tb4GjyvG9rwAqy6BeoiV",
-	"VdS31TquyQXKIWB2TwFCmN+PPnbceAv4fuP5QyfwpgxB9+yQ64KZaxxptZy6YKlq1PwEIBsymldJGDFQ",
-	"rQnDLcR5dpo8fG3B90VQFYPW6N4jpnDfS9TX2Si5QYBZ9U27a1a4dmriciYhuOk7/PpbEEGpCDz+4Xgp",
-	"Eeiiwav07JuBz/x1/21vTZEIPv8j4A4CwaUVCrl8CqQ5rre4EXfaaCDajWaiRFdpYs0OGc8IxmhjyQhU",
-	"sQ92o7OxT0ex601dJ0SHYU8mExyEf9DNFtSI1a7XmW9r/VwUrOoawKek3poGdybcNYJzQ/y/Smyu+nIr",
-	"ocFljt0W1/XafY8EaxKgY7fzldQ3AOJ1JgwvjjMQ4x/LezBenOPsCP0S1FCw7AUZBXdPjlL79Ebw3Fl1",
-	"vjFS5T2D8SwXzgpuV4U3/zJTKo/Zo3OqzQEMd3B2OoKGSrLIIcnEedrRlp9zDT2Vj29EJudzrLC2k6JN",
-	"NmFLUpnsWvpWxLmVfJkUgmW+csmSV8ZcxFQbxegcHBJMQKs/KlbgeD/0nxEq2DJmTOK3AzyRLeaknYtX",
-	"d1+7NH+7B82YqJRvzF6ote8GbPbSxLerzYbdG0SnA9xIk0baA0bpAT98Cvx/LwtfJow4aBU7pu6YOgCv",
-	"DvNQ9lThfkCq6BI5cZMeWLljpZV7h2gupkWro72eyaXuRb0IbbHVOv0ucx/6Ze5pc8d7zD/G+g47vD+L",
-	"Af6PZP2tdaXfYgS2boZ4IrnfGLXTJGwieATpt1o4jRbYvxNUO23E4J2nM2+apFtZUxGlqQ3NR+tOPiun",
-	"k+W4m/2kgjtUqqpiaLeKGfloosAwKLO0kQuwmvEjiBegZLVs56huNZhzlteqFAg6iJe6XopVVB4uJYWq",
-	"R9/CtqNL4DqTG/r9PSPChP3vOrVxB6Eno7rgEmafDKZKEaCI49VIaVWFR6cl47v+7YdHfyh2WBV3bmGD",
-	"WATxVAeB2XjjFXEZRB7+CHIgzc7sal+bCF2t7BjQeEYx5CtkU2fCoBkhMdJl4bdcapBXDKWqVWvrdxKr",
-	"kJ4M4EHO70Mzblq1NWkc98snnb2LPwNgqbasyLmGg7TawTWddg3uXnsB7zykybmsr5/a9H71nlvQ9/kH",
-	"4eBchCuCUhVFVzITuxdvQLJmzTaZSxVhmDhKhTCNc3u9GYPx3p7v3/opLKF762mnehBfdv/3Qzfv5iCY",
-	"KO+vLgiaNzwWDR+eTMHohOrjnCVlhK9ZaUgzJ/DREZxXPOKoyhuo8gCnLuW8Sh0grvMBLaDAz3dAgFC3",
-	"z5CkivWIs4ZuxOhscgCXWo7CW4i5Jq9f/ZzW52LoFLz6AvxfirgwMXn98lXMOMZSDIdWW03jkT2qKqPA",
-	"D121h2A5N0GMqm0m+w00rJqoRfzH4OL9fyQu/iTkA0hdt5KpUXorf37hMmif2CfpAfSD9pEkSyFWGa/a",
-	"tQD8mq7KCNPHt/+vs88/xDmfIjB2Fb0vMOn0qb3Nah7c1kAFWx6hHxEVQGz94a8t8GfNXZowXiYA6USN",
-	"Dhjb0ABf/m8sWFV9TXZGAuXuhXlyPNC3mpwUPLv9IEvtrqFttpRqZkSJ3KMIdgADZUSWSoctpRzPwBS4",
-	"lBRMa0LJnKophytDXCsgrt1lf0aSMSPu+ig7RdV0Zul7F9BsBg5ucFbAbTY+lazRkAgc4n8rNSZ9zylc",
-	"2LKEy97cfRdHhOpbV61EgrsVsBsjhU4k/garmMiuTmIXqV01jZHQ2AQuREldP7QGtLDU1JpoXTkmAOSG",
-	"7K4wENJhqkKkNz9vri17Xvu4eX9RhAw/oAN75S8HeppkBxiqFp1OWlVqGYtcHLQL0Rm1emKCey+hwSMU",
-	"slSHn8my8G3ywio7F87TQb42er8sn9USaWVOb1nAy/PSqq0u4X9CeaFvhCtBqa+0rJqRQtRmTZ5zvZUI",
-	"jFr9NyMHRu6Oyzcwci2YO7Crvhst6gk9djVDr/p9f7l4lTWNj46IZoyMwn4k7s5MsGRG61J3ykx1x+Sz",
-	"nZWPuHRFwIJop15pw+ZP5tE28fG7vJS+H+9GR6WvrvzH9lWG9Sxb3JUeKk/msazaHq87LasTCP2WMa+i",
-	"L6J5HpN0vZ/A7+xbrGqE4jTjKxorJpdWGd1QvQZFxPof1u24rA43ghchoW71Px7Xl15IFzpCf7kVclD2",
-	"jYbJUdtx03+L3Wl9Usa8y1sZIuIuDku/nufwWW6EW7fnsnML/d8Zn58Wi5/Oa7kFro8JfUILcHXnv4H6",
-	"9OQFXfAXdy+B87uZouV7zpnuc6obpQE6WU9gx48A79GZmbq8JWrcpbQkl3gDqgvk+Mx/TJyKjcgUa6XZ",
-	"TWWPfB6e69R3mvqh6jFlyQz7G/hTBQJcKo7hVUyfskpKby3VIjb9NZb+SpXXJSUuKZ/gPcB1txFfjm2k",
-	"v4ivucdmKHt9rgu2xD6TC1rZCOALlgvMO3LjuHSa9QGsUePK0l1nk7D5czOz5eHrw/8JAAD//w==",
+	"7L3/cts4li/+KijtVmXnu4zipNO93fYf33ISp+Pbjp0rO5PZaveGEAlJGFOAmgAtq+amap5mHmye5BbO",
+	"AUCQAiVKkXumb838Mx2LBIGDg/Pjc37gL4NMzhdSMKHV4PgvgxmjOSvhP89u6NT8f85UVvKF5lIMjgc3",
+	"M0buWam4FAmZyJKk55On76nOZulwkAxK9mvFS5YPjnVZsWSgshmbUzOMXi3Y4HigdMnFdPDlSzK4kBnF",
+	"Udsf+TRjJSN6xohgS6JnXEwJV7uN/yUZLGhJ50zb9byuSiXL+IpSwR40PpASOYFPL+iUkTGbyJIlhCrC",
+	"NVlSRab8ngkzFW5e/rVi5WqQDASdm69n+I1wXnP6cMHEVM8Gxy+Ojo6SCCHO35gHYbwF1bN6OJ5vXPJE",
+	"lnOqB8eDqoInIyTmc67jS56WjGqmNBHVfMxKs2omdMmZIksqNMu71ljAmOE8cjahVaEHx98eJWa9fF7N",
+	"YbXJYM4F/uu5nx4Xmk1ZCfO7EsXqdLEoeM0JsU/S4JHww1yzuWoR+fnRi5fwXf+HNcLAJM/x3efBltCy",
+	"pCs/r/dcsHXSmV8ILViplSFZWRVMET2jmtCSkTmjQsOxMByU0aJgZRcd52b8CAePpSwYFX4eI1lp1kWZ",
+	"En78zWgyqoruqVQFO8/jc9nCqf0+fs3uWcn1qmsCyv0encK/l2wyOB7827Na4D3Dx9QzP3JrJl0T4VNB",
+	"dVWymOSimrCHbEbFlCkyobxgOVlyPQMZQsm0lNWCqJlcGokyJOYosvlCr4gUjChNRa6AgSyPmVdlpQkV",
+	"hJWl7OQm5efUjxn22wFNdWzRdo5cJ8HRMDRdmRVpRsaVJh/OLt+cX/6YmN+WM57NiJBjma/IjCoyZkwQ",
+	"LYtOqQPj7L6zp2Y6OO1+e3vDHmICkz1owgXRXBeMyJLMmVJ0yhKSUcUInwpZdkvMXzcohJjUNvP4KEpG",
+	"883yB8ROLWiAkEJqYt7smkuF426UO19Q6TClX8mcMyDyNStYpoGc8O9MCs0EkCqQzs/+rFCK16Nv3x0Y",
+	"2azOf7lWd/gXtZBC4Tw+lHJcsPmGKSzwif/cbSpuXJhD5EwvmdBkWUoxHcIe2ffMsLAK8x+LUi5YqS3F",
+	"aHYn5LJg+ZTlp7ohBXOq2VPN5ywmCsP3Xq0ipk0yyGSF6960ok9c5HL5Gh6FNRXcnMhtr72xz11X8zkt",
+	"QSQ6eQarKoqryeD4582DnLk3vvySRGwP9sCyyvy7ZmFgacIVoWNZ6SG5mhBKYJ3G8OLKWYPGYoGX5sbm",
+	"ZDmKVUHYA50vCmOpiZzQsYLtMmbkrdBgTXJzNgQb3gqzpIlhsVMdE+C8YE5WmREEfFnPSqZmssjBBiwZ",
+	"Nd82Z6zfns4YLcyBjxlizZXD14wqJVwrVkwSKyszKszRHjPC7mlRUc3yE3jWSiKi6EqR5Ww1JOdGAihZ",
+	"3BtTzi3ADHkrMioaQxA6pVwMiZHgJF2y8UzKu/M8tTR3MwL+h98M+ZI1iZEYS7WPmi+i+gNZAjmGjFlG",
+	"54zcc8XHhfnnjIvcL+GJImhj40abPxdS3j0d0+yOTGQlctCqpwEDGJE4jE7azObV6pplUuQqPi2zoWRS",
+	"yjl8ionceQd+vv/BtTJartSJ/Z75WcmqzBjJJUORrFlRuCH+QLQkqeXA1E32VtRve5Ywr+ImGOvAfRM3",
+	"oeY8WY0Lw3be2K61Chr3oPuQT6LyZB41dT/NmDk6hhEtR6q4gUvOBSm40srvCRVqyUp4zkwc1hPfA8up",
+	"O0lI9w5Kx+akGzsPcwQZMjH0H7NCLmE5/jgPo+OjJduHoc2jl6BZY9xjOXZRMpiUUcGdH/wjOtUbPW48",
+	"iiXliuU1ozTEEBf6u5eDdWcrqc3jHYxh5Qy+/jYWmEhRLqs6TBrHZx2WDBzor+AwL9XipLU/WylHFVFL",
+	"DpqFyMkEpFGlGJ4BljGjGs05mErBTpye4YJIWAHaZWjUuxNjJmtmuJxJxW6FE9dzhoIVH8YD35TalCxY",
+	"qaQgTNAxepmsKYa3+/+1MfWzBROck+YZt8l9ScOLsjY3bmktQrw+q/XoL/7rcvxnloHFAXwB9ofabB01",
+	"Tppj4IgwC5h5wmGNu7+4YCLf700ndfZ4tYvzrxZmn3sY806hcWHcKqFV9MxvmkSLGRwZPCWbducgWG7n",
+	"1r7lhWYAqNE852ZJtPgQbPKEForFzL8al3Pa1Jxt899IC+sqG+dwSN7wyYSVZvETzopcAc6SyfmYC5aT",
+	"8YqcXr5JrGpF+EpO4MCNV+RqhAelxXotwOkxAJNk8PB0Kp+avz1Vd3zxVC6QQE8X0uxJad2bUPdaEM2S",
+	"rSXI+g/4a2O0wSDZ4nH2H7n0SNQ/lmS1fj4MwNT/y6EOPSSytMMMQuzpQPDODl8/AAAEyMRBsZv+8w8F",
+	"8UGO25cu4fhjKavFwdWed/y733t+UHWJHnevnfqHaddaHLS06wTRVmVUgXlouN1m2mTRR8dbe19tAYdD",
+	"57EFEMvwA36cITkDfHgLKLzB3P4aQwE5roeZkAQ2hQcZLfv8svGUfLBuaeukqKtJxL0DyUJbBsMJUYyR",
+	"tFrcyLQ/KOOFUH9phKf6Sxs7Ngt18cN4rLNhiMPnElxhJ2l2ocqNM6GMS6us4EWfAsxKsNINU+kZE0Py",
+	"I783dqeyFAM6CkIBhE0I1+SOsQX6G/hHRECQ1rcChgSQpqDauP+vVuSDVHpaMvVEkayQWdtBOfQ+/DZb",
+	"UCPTu9m4Zxy8wZTnKiWyJOkELGVgzbY6MK/EhJcRQeEW2GB7JXKZDsmnmTSbTBQTOT6lzH5IkTEyh4C1",
+	"c1wDX9k4t4VUOgG3FLDMGdWAjxoOUZrkPEdcTUgXdCe5saX1kmdsSF4bH1YYRrqRmeLCwiwOLDQuSi/P",
+	"1IgT5zts3WvrZgDIqL7C6MNotPv3/ibE4kZ2JBEYbkobLk3bqSukvGM5MW7/aeD24fmE0wTuTcEmmtBC",
+	"CuagWctBRIpi1VfCddomHWG81BpoKfieFuNuwmUJGHLGLQVunMjyTVWCJ2VR1JSsmD7pjOwxYbTOzwP7",
+	"pUEyeHs+wv84ff3T5dWni7M3P569GSSD0dn11cUfz94Ep3PdXzHbh5DLtYUq6l3k84W0YRlq7OKBBpZ9",
+	"hi8AdXALzu5tEGl9R3OqqQd8zWMkxdcjRznzQMdWjraYSFTVqrg40prNFzoWDmTk3c3NB2IDdkNyrhWZ",
+	"MZq3obInChxq4K+cFUyznCg5txA3nWiLwDmAiiuimNbGOvmPb45ITlfGLLkV1nD+A0YfSqa0MfFXioB0",
+	"EVPz/zU0GXG/c8sx75tnuB+KDeZOzLJaNSa/tOCJDXqxPPE2k2JZyRBAiUglwdUsHhjywDIvGKlEDgJ1",
+	"lRj57oMsi1JmTCmS812CQ3Z1xo3baMSXDHCLOKu6T9vYWG6kchxrRkbZxqgjfOydseOCGGz842M25UIY",
+	"hWEPS4PlOqaBA76zNurmuQTPohda6t1CBsYLrdRrmXesAM4QPnQShA9hW0vHT3ZZwyi8fs/KnGcRxkk/",
+	"Xr45G33+dPrf6bFF9YisdGbO3orpIUk/XhrRd+l/FgzO7pIXBZnRewZ/ShpYdMhphgWVljInSvOiuBUQ",
+	"npESjmMzSDinKxwRpDLoa5K+Obs4/+PZ6OxNekxolrGFZvmQpKOzm5GZMnWKCWUQjKGqLGMsH96K9Obd",
+	"6Orm5gLeRolgUXKqjKoDr4UszMRhzLcfr+FRrnF9AuwY/CzRMwgxwVyHJP3x6vKs/eitsM9SsULp4nSK",
+	"J/MgGViKDpKBXxzolJuR+dVPGf4GMxokA/O1dW3TFtL2sIZMWO99h+gu+bjSDJIkt1qSTVl5x1axlJEt",
+	"KJsE4MHR5ex/fzy9uB4kg7M/nV/fmP94f3rz+t3ZdWSxyeCeFlXHGdHsAfU+jmgsRTI6e0HYw6JkCuJT",
+	"5lc7euKOEbwBnx42scjnHemQIbkNAWBBa6RtmgGQhzds0bqPOQAvwmdfVcXdiCkAhf6ywU7fanXSwni/",
+	"sdhkYPItjVhRktiHd8bzkwFCCHsBJmxSKZZ3ThBCVRa48xFsWmDwdI+ZGqeFjgv2UWhe9JfZlbgTchmJ",
+	"iJ7nqk4iC7I7NoRDd0A8/F7XJK73tCZePb/2AmNSoJ1VE8eGbO6D9cfNYp4A8fnExivUut3pTZyGAREP",
+	"mgHYtP7tES4JTupUyhyMGivujbdiqK0RMQBX0/gFVcGQJWBK20DEB20t2NMOS9s84jUMGBESnFebVyuX",
+	"uxhUJdPlysKQLQb3i/LmoNFkSpmjOKHl9rVoqWmxjdQtjsJ3kmCrgjn6bYmzzYKJnIlstS6TNpjCQuqT",
+	"GiTMcyOeGToEm8xfYWFPm0ulIFBogR1zGgqe3c1kpVhUc4DDaE5BRy5zQ4vayLN/Jbb4syDtbGsOmTsw",
+	"Pm0pzNn3Bjo+AilckEQx3BYcXBfuTsWoblUeea0lwERnDoP38Du13RZ8IpNlyQpa66v1uVgH7FK1N/v5",
+	"i29efvvdf31vtmNhTmNpZvs/T///n4+e/vDLf/57jGmYyG94DC5fy8Rp50Qpuup/ppm456UUc+urr/9u",
+	"TsP7DTlO8MC1ptldRKH034/WgDfw19jnHHt2bIKPpcZclVLHSXojMQ2SCqkAb+lPP/Rttnla7shd49Pt",
+	"YxsuKpxoc3uSVr2Gr1HAQRsMGJKxtYltVt4kIq796pzVO/p4eYnA0uur9x8uzm7Axn97en6xHVNCY/La",
+	"TXcXI/ItZ0V+1iWZKYgnyCIG8QxsBmkNMTypy1cdl/KOCYhAJUZ/zQDKd/uUJiSVlf4sJ59LQxrzbyH1",
+	"Z7sn4wL+Ym2Xz/DxtAMMYUVHzpRZffBpBCeHuL9M/Xz0SwomBPKqNWjqrI/o14L0xE1UA78YQFVJcjnc",
+	"mvSEi0iQmvVXtngTgHAN39p3t+8/SGBBi2cYU0ZG2CM5BtZKMXWskPIOKkGG5LQoDPW0IvPKBnlOQOGh",
+	"hDU/WQO4ZIYOYMBGVFtDdfULtjQdqgak/u3RegwmPMCvpdCUi0hi7WuqGJmDflF9fMLmuDAVFhn2tO2O",
+	"JjYjmIqVDVSIEA3Z4dNGPqmujItve7jkG6tr4Oc3cVjUOzCurO6Ho+B/26zVORePMq476pG4lRFpc0aF",
+	"IihsG+keTjr3kckNqr1Yi9dUgv9aMftzPBcjJtXtudxVqpfsfVQepx/ORp/P/vT63enlj2cpWpUqsB6M",
+	"LWGMXCxX4GJaJ3GT9PXVx8ubz+eXnz+dX765+tR4HXFmqknBqNIk9SGY9FbU6QMwKqgSLki6hIoPF4kB",
+	"EQwKxs0BkguaoFk4fdCVjRn1U5SeOrsRFWLpsRTum5lVimS8sk5+vWLM/quEZnmCqwLEChaJFRNhnGl0",
+	"9fHGrOv0w4eL89enN+dXl4NkcHb5x/PR1eX7s8ubfit0U91tge+glvqtU6NNYTwHeLQj2xtWZBwZ667B",
+	"VgJ2K4ucABhsFKEtELhji47UZ+fQdaN8W8BO837M7roMMIl4UMohzuC5kzPMSLD+PUatubZhFK4V4Xni",
+	"pDOWoPtqlKc8jwXOzenqi8fhZ1+73KkoJKDImE0rsR0AsKNFRN9VkTOlMZQeZuxi4rqcrCM5fXUwxP4i",
+	"KQ8Z1HDvFAjpXaij9NnmWJt5xG9pzvMw4BaHFzbDQJZgkMMAlmNArSAauQsMRG0J4Cbyhqw8wjd2KwGx",
+	"89o9GrXLzJxD1ipn2Do5+3R3iYp9oFWlcmJrkgE4wfSOqRRs2K/IwB3OoNygnnVzTn6XAvewcV5DJt8m",
+	"ieIpU7ulFzUk20GyjLbNeuTZtGVavD0f+ajaGnBF0tHZ+/PLN2cjjJBB6A8SSZRL4fEpGGHKHlTTpC67",
+	"wo5e10jdiliRFElHHy/OPhtLDfJDzPj4p9HZ6yuMHWKJmyE81bIM6hmCYsZYFSPM1iaVcW2ewKLEE5J+",
+	"Onv17urqp89Xb9+mFuXz5To7Veo0bR6gK4T+kIBhtkkyCFfq/ulXOUgGwaS2GQ8gwVbDkePw7cYDvgGM",
+	"FDn9GzJ2cEfObkb/jf90mHkY3QWauQBvQlI0vFNSrsH/MNrZn96dfry+MU+EsYBbsTEY0LIuXZqPm1or",
+	"Imtt/2TgP9aTpjuAMx00veFzVtjai8cTGL0lwlWlx/Kha6MdCIJ72khFcZmXwdkKypPbsaJFrAo5XAKa",
+	"lCumo/q2X7xPgiF0OmUbS2vBOsR0EXyhmXgRpCCuR3965Aq1KI9Lj1E+6CjQnKT9geRMU14o8h+jt6/J",
+	"Dy+//a8/7ILW3XGRY/LmopTTks7VMeHinhbG5BVSfwaMIiGZFJOCZzohStOCJUYfG+oBdvTZLSUhWsrP",
+	"BS2nLLkVlVDVwnA9yz/PWc7pZ7O6hMyZnsn8M8B+5lgynMGY5zkTCakEvae8oGPzGYddYdBPYCGjcxup",
+	"zYmx8tlmr5glma0zolYuRaMmPAx5GLJ18PKMLhZMMEcZJhcFC8u20RUAOM1wAKabPlHdQHz/AxtAtF/2",
+	"L0HC9KhNmbtcuaQ84wS4FZBCToebbUIPyXz7ww8Bi788igckXb3txqQmM4WlLPM4BbWNYrSzAZaQ1zeW",
+	"lT4eF1TcnZDUMDrqepT/hhcUoQuKgfcwmhS8uD2vRmMEwJWaemPQArc1vWNHeMRoPqrz2h4lVft3nLHc",
+	"WfTUpMV7Wt7Bps6Ncse3CBdKYy3H3gWJv++MaeSteFpQkIKzJdMH4p3StpP72gwV99n4UcikyHjBPTYT",
+	"AU7iwJNUTiHPiRX39+CK83LPzJpkMCllRLOeeTgPvsNEDlsMGggSkbklmzlhFNTe3//6t96Ov8Nat34Y",
+	"HtxjVXOuVHT8mzptxSduElromaymkKq0ImomqyI/IUe2yr8oILrFimL/iVyD0N2WJ8FzX2+N5R4TaK7o",
+	"WtfhUA1YqkNR1N6wrPTVZGTMzZ60CMpSVqSkmDHYyhwPwl9jmt3tQZYd0BsdEU1//+vfwAXC09rOeduS",
+	"s8YeFizTW7PrfP8YDNyZ9RtRNjd0CJKfgENPXB6Ly9uXtimLXBIrC75WpHigBg4skCU4R4kXGzXvt5mv",
+	"wQwNQsTFVEcu+5XwuexYy2AUEBUakX85Wa80i2DD/H5jOxvfWwGzoHnh0lQVbgSSHixhRTS9Y0TeW5x6",
+	"Kcu7ONaeFZTPWd7wpba5Wg704MoBp/YE7poKit8eQehhPb2v7lGJ37LYy37fmkkVz8DheYetD7NTiUMR",
+	"VNC5aYr5AVyT8eqEpLbC4Tz3NoGzXus+KjbbSy1t8DgKXb9itOV/7lhn4geJANWGKwH8VnwqzEQLPmH9",
+	"RcSCx3N2I2JM2v0MrOqfB3TBjaFt8bNBMsi5WkB4/pdfdpHde1RR3Nc9inrAwMApuN76VbeqZgJ9QO7o",
+	"Bib2ULdYvePUbRA4F1zpr0V8nOzaH+wJi2viZwbgTSYw8ge4HbZiMyZkR70ROYfDrbSEYl/UXc6SjtY/",
+	"NYkwlvnq1cpmh2yWAebR6xl98e1369N/w6dMaXd+AYPmgszYw7CjMZ7rN92L9mFMNcLTTjitFe6buXwc",
+	"XYA3gFFGqZBcM7kUHRlJeibz7bxun/P87pbUIFMSkDfOEc1yqHU7zgzbLK8yEpXMzTpekp/4qx5bfGBq",
+	"o3C+sCCqFVKD48G7m5sPz54Pn5MXR0fk6qeo2VVWIqNRMwk/qtABAL8O+t+VJKuiYe7WdgSTqvciSnLb",
+	"y7hlPJRzll9zkbGebos/aNzbKmCqzLg5iTtkuO4RzMXOYHks4bpviXWNVUyCJJfNb9jnvsDKWgXAwVwC",
+	"gTGtcz02DR3Ls9iMLdSNNTdK7KowJ8s82T8EDh+6p8XGhRk35RXN7jY+ZHMhbth84Rpgduber/8A4Ysr",
+	"McJGG/G9LhlowNV7Llx+XyRpK5OLrbt7DQ/t2S5Q03LKdH/5cgPPx0SLjz3GlwIw4UZ6Vouc7m/d7Nhe",
+	"Z0lLwcVUbVDmLu4GBfRckQUrZ3SBbgg01azzaWmzJyFvBjqhF6K1f409sCy5hpwxhLl+Owjch/R3hDjb",
+	"W93IWottd8y2rM3JWmyGm56Egjxx9SZOXgbCrtnwEJjfi842n62f5AYVav5fFx7rkiLk8TYR1k/9+hGP",
+	"Ct8uPfeGTbjge7QysRnJthOl47WJTVJetzACjeTBZry24isVVH++PJwe8ys4apPlnVw6pCDsDQ3p2XUA",
+	"NjTCbTooL5kakiMiBQlTL12XZ/gdkFCRufxklDvff/dyS1pufwoF2rhfO2+nl9e7eduIHbauADCzTtXU",
+	"cgqIi4/rtRY97J1ruXk5EUXtd+55QMJvvtt2I0lUn6/v/ISWri81164hdRu6hKzbpsHYam1tJIinDaZM",
+	"mykSKW5Fg07IL63cXMcy+DXAdgBbLBhBYYLZsUbZYYDW0+G7o5ff90gdXzdaGk0lW7GjSmnD8y5xDJdj",
+	"SGJfiiTbf0UnSmct7VgYH7GlNofEHGZopTyCkLZ1kvXBbe4ULQplG0w3ZMKQvDUDx3h/74BaxNrrFlW+",
+	"i/mY6SVjgpRszgV6WJBA0pJOW5LHTsiRrzWx4yB/Nnm2KdDYA810sUKp1mTG50dH3x9Kru1g4O7X8vPx",
+	"7eAN5TX9p9wwnjcrsTkVq0BMgQID2D+paw+eb1BYvpgTjsGwtbNbS0l2WFPb4j+wMNpfFu1rBwfFLUfb",
+	"q1t2mE/bnu7mgE9YOGIbKRghAXE5wwXh/h+5nnBWwKUtjZtGGOSRjJd4HXnMmu8yhd91XMVhTgN1Hftd",
+	"hAQzz3NpQyWt6H/HhXLpbXV09E0G+DZQFf7N/g/+OYzH4g/pse3Y6GOCGAr34ce6j9qfKyOGvdEQ2JcY",
+	"0a3n3ZGUVdDpVtMGtBraNFyFF3DYDPFWAqIOmt3nXIH9b6Zvk8VwpOHuF1b0LUEI9spVIdj2RM2EQg5V",
+	"CsON1Q67wAXmpVElujpatOfm7xfI5HzOtd6lksHIvAuq9DtZlZ1xZXsthK2igc/PZFX2MESDLba7BZcS",
+	"tC9W0TM2P7kVSzuCnDPVsGUN51CgM/o/ytWz2VTOVmvIvg2IH7qovJULvyrtpyrYIeoJAGV+tDoCM3pX",
+	"zvDeWcKBD79rtg/lRTzvBoe01yViBsSWw7tHaFoVcsmUvugp4+zj9n6N3LMPHoc9JJYdcLRD7VD9xmUX",
+	"AOw7znxNfodrQRMgYHavYmx17QzpnZAiVrJG8fqQpP9f2rjSUKxIWUHIPJvRkmaalQoq2dFOgwTAPoXs",
+	"dXuJzqLsF19flB30tHjMz0B7jMf7QK+q6HWnaHt5a3gdp6/rHp3fnL8+vRgkg0+nI9uA4/zy7VXPlhs1",
+	"FLvTTAqa3Z0uFhEZSOA3QheLdgHRQsJ1QpEoqVGVghXRwzij6pXUN/KOiXgkZkbVNZ8KLowMKpnuzkOy",
+	"AIuyDRkrrW1VaOR2NWMBY18y9YF2XSRnyOMjxIvFE0X8e/dcr3w2+sfRReKhCiisLO+hWeeiGhc8M79v",
+	"L/RzRGqSJLL+yOyjIsfu4d5I9Qe7n3BxDPaGrzc/cXnMQB9ZpwNApzUuMjnnYup446TeG20sx4ksLK7D",
+	"/R1PkfSJmi0ixS6wH6+kJh8VK8nVaaVnBJ5PSPogH8ZP//7Xv6Utv/SbbWc/GQAifyWK1a5eYsDk67O1",
+	"Pz7BumwXl3p95PpD/ZC4FERI37L2IyX/tu5YbxVeav20dDr2NSUtjxF8zeZ8c53ET9VJnzOB4AdseGE4",
+	"RUuSPlOGg56FHPzsL06C8PxLGlvwgfao88B5ToueI28NrpV+YSc5vkP7l6D9XMyElcv+3pKE+rZtH2xU",
+	"wWEJd77qFqHoNvulrYi93zIwbWOxcptk2KOR8qY8w9JlW24z/+vlPGbKXb2sMDoaJtmZ/XIkTZoMEeMk",
+	"C0ruJoWv5ZwBdLycyXmjKd8EQYBWf1su8tB+qBSGXRmd20zBaF+YveD/dmdZ8+mko8VFzDix9NjNNPko",
+	"cnmQprLGIJblXl6ZETKLbVUqmawKh/GRRaX3S73vbqXq51/PJ8Z0n1C2rhPLMNXGhI890qccTtBVgf9p",
+	"5i+68BkYwSWMkI2xc1pWzECMPAWJa1BK2NEwFaoMnbXnD6jtnoIaj5fYSgbDVpgVuFt9R7/0KrtpdYbV",
+	"jBW5b/a7lgDvynoDCLN5X0mkhfguNRg987uc7Omxsp/Mo+hovZYiq8qy2YYyxKu63HjfGWFzZQKjeCti",
+	"WSftR5omdGg2qtkHViL4EU96j2AWtiPmxtiWc7AgEDNnstIbU+vXvrJHNlZVFu+i2bw3LnuXipwY+etO",
+	"wcfRRXApBTAYGofB/VnN1KpFw2cY/vMlhf2TJHvtl4FlgzNW0br9bMq2pCnYo/5jjVnVZ2iND9uHs30a",
+	"vCzboHUeIUvK3dcbzbbfMZxJuCD/6/rqcj2saUj8BGrxSUFXsopmW3xFiHOXrK4gx7yrO3Iws5dHP3yX",
+	"bGuXfA04tvHwIKXFX3XjKu2p9mqaaeV6zRidZ1ubWHKEswhirt7m29uZPoQq8YT9PunqUOZvnYEbp4NC",
+	"uVbYfZtk2jN7pqXB+uTNhNZST9XmLvbHMvBV3RDo61Jm2qpxUxM4Q15ovSdFnpDxCvLarH9Vp7XVmTBj",
+	"WYkcY2aWLOaH51hSaFSny5bgCiGpJ4oUfM51QlihGDnqiDU0Mim2xR52gFGMgFWNs2R04LWmIqdlTj65",
+	"ZCdFV8ckXc4Uyz5ji6ExVey7l06jogCqhPm2P2SNrqgHg6t2MlMCOR41WOrswLWMiFdmK20DT+SJLXvz",
+	"Xfy0BaZPWWzZjlNBZlovIGau9UIBAEtOAzcDO64ADSCszrg9XVxB0wr4JU0gwIINXOAF7BZM710Jc/O8",
+	"PxpSFer9Ddq2KxFjDR+fAPgqA21KrAUFnSOtI0EVUVK6vlQr2x263aVHKMi+uGdvKS+qMtpG2MkCkAKl",
+	"XAatzJxj4mKV9YVQm13wbZ7m1YSkcjJJj8lyu895UldFYQsBZ3hsTW/YkklRCVwPNGPAvo5Lqk6gwWid",
+	"8Fh7Z9YuBekMjXymUmsmUFVTQVjecQfZXvkWKl6UBaRbMJEeE3giMtH6Dhu/Xf37NMaa/so72Ckszsgr",
+	"5phwSFLj+va5CctOeQNXEUhlogWkEKlb4djxxIxSyjEjU7MuCRcyLl1RtbCtYbXyV5sUxigCqBRdb3Oe",
+	"ho7fPPOAsEBDL2S4ZkM3eTdA7x6NcfOTnEx69mx7W8hl/3sag7ZtVRxKMDtvye0SfJjI1ZAELOGZAS6Y",
+	"QbLN6YpM4Q62HRJE2iWGeD/BujjZIPB+aoGdqNOSwZQJVvKsJxXDwXako331EGktDqd7tMyWT5DF2NGz",
+	"1/pbkHNqOBpyDmxX6PZlLyDZgi4ZzVVP3TXtXV2YfcMUVlirNLXlEylicHWSma2+xSu8o3Lv0cog5RiC",
+	"uPugw41k4S2IRjuztH58Oxbsp7ip8GmdE75A+HsS6dJyVks0r6CXbEyC7BBwHnLZbL83vBW34il5JXNu",
+	"kVHjVNfF1M/Je/5qSD7iDRm48yqxgKsRwrZHXkYVS0gqqqJA45gKO536MtVcZtWcYUXwrSDOHz0mBTNm",
+	"GbV8ZUv7pwyrOFyWspkmqEmc5qKzH+EJRrGhqSDhYlFhyqixYpnQJfiLKbbJS+t28HjxiPnIBXSohm/Q",
+	"qZnegipF0vokQz8OvJcSVBNVJM3qX7yAzWhRuEYE1BX9mIV7G8N8wLlDRhAb1884EzCP87DXi1ndN998",
+	"84OZ/Meb11jeTqqFoZTggpGJDcnSguR8yrUaklN/KYYrxXatXlzDQfjOJyiTQRtdwfW1Nh/ixf98+w3e",
+	"cWyoVN+zo9yUAUiH8wyubM4yPq+/j2NTzJM2jxir1bKLZsLMx9si7IErfUxeHr1EFVvwjNkLVnnOhOYT",
+	"bg744HRBsxl7+mJ45CC1xt+MleLulBuc+TqLtfsHfG5x3VbIcL8v47NtBAdoewb43vHguXX+BV3wwfHg",
+	"m+FzmItRMyAF3JXKRpzGEl6wgg/pxScTVrou066b/3zMBd5Pf3r5JjGeNgCKZhnK/PVqhM51ncUKl6c6",
+	"gZvWVzul2Ew4ra86SX3fOJsfi/mQK1kBK+JIa3nUyKVK2rzWBfghwrpdOD8ijHd/xxfENxhGgMTG9AYF",
+	"Vxo/DcSyl9+ozmK7+pFnxgVDS+lL0u/huvik1/M2K7XXs6fBZU59h4cbn/rOnU8F1VXZ+4Ub9qD7Pvue",
+	"i97jfsQ+iT2etuZNjycv+JxrqJt0Fx7DOXlxdGT9UW3hv0BrPfuz9RHRHujVchJsOlCWkXZattOuy1yC",
+	"hywaER/az/WZa477pSFnjL6wwyVEsKW/9gBqoKfY/RNZ/xfzppUQz4JaMjBAO+I7UmF8E0QCtObE5rRF",
+	"EUivulWnbfhYLW5kmmA0BzJJp4h8gPKDRpOJnXPQl9EKBdDYtsktvNvuKRmGys1vjao4UCAOd6Als6pq",
+	"OZMQ5QHKnJASiw5zFFELJnK4MFs0krLDcb0iLQqQ6OB2GGvC1YvYC+om0DcdJSMQSnRIpGBwL5gsAPhK",
+	"5qtubnCPcKaeXbOCZU6wfXlEvg7u440wto+h5f46FGjrQ0VuHFhJKpFLwL2+nt1Pa7phwZxlI1unHWF6",
+	"Y7mj//UUkliOPXg+aJ4Hm1LG8y/PzITRfdtFVZy/AekSP0ofKo09FG1LwZD9XX9tYyBZ9wgBlAQCjR5/",
+	"N8cE1a9tiFcfDZE7p+uYKJf4wwrFbgXNUIFD0UijtbRnWkjBp3NbtmEGA/cIGn4vmBiSD1JhcckE7tiX",
+	"zGEkXCcEMIFbkTau3k1PMH8P29xR31PbWPNQxEX0kmcA11T2D3VJavOsmN+ByU8zd43hYzF6kCO0idHr",
+	"pJyv52jzSdxjd4TMpge8vT9PYyuAwBhs0hV+DqTPYyrF1ziVCFEhgwbM/1oxGj0BpjLI2UNQGb7vRh+v",
+	"iMONNqlIRA86bekr79I1b/UKllGryATOGP4OGgn9NFDXvuJb6SG5WgCMjE+OsRADHFkY8Vb4l+G8ot71",
+	"IhfeeqJIij1EsY22ckZdGjtc8EqXbdzCWs2o6bFbnHVDwWsJv+IfaHZXVQQvVya04HcMYnngLBC9WqDM",
+	"cfdUwRLRjUtuBc+xDv7XSmrbq9Nh7rgebub2a8XKVe2VjVeDEPLACErNrg72M3MfYMAOzd5Yb/R/uQj/",
+	"chEOLA0BVezjJzgA8+sF4FtZ5IH8A0UvS38KeymZe86WrKliXDv7uNHz1vZisQ3knQHvxBYaP4A+WBPI",
+	"muvOgZhDG3zvbBhzpIBr6oS1wtkiJtPMpLqs6oNsYnjJwZcmuur7gjwS/wQ98CO84/tIgEdlyMfyQ3DP",
+	"e1reeVNbEUNgtCTd5QT7849v/xJnoVNMq6r9JbAUJ7DKIflgXTc7tbCiFj28YYQ54Jd/eV07bL9t0nNY",
+	"j8t4Wp226ZQhhR/dMO0ySe0tb1jL5Lo5+QtjD0JTmvuqjJglmuzjfrbouwbzHM6hPRVN5AUJpjTcU6PQ",
+	"74uhL0b+e/zFSPE44pIAqEtJAM4EqVsvj34YbsVU/sG8g0SwNddCLg8Nf2zinTYbiHYr/Oih8zB5s4f3",
+	"I5IxegtchKp4aW3jGlJXb2Hmm9hryyyHHQxWtRR+opr3xXoPjpe+k/6jneBQQx7w9AYYaN+Du1GV/j94",
+	"2JzW23bQ2D0TG2JuEC4zj5AUX0sJNmyB63VttHzMplxAGa1R5MsZEwCxaUg1H8uHEBs8wcg01RSgNUFS",
+	"NEbOzEfSxPxq3GZrWburG3z+BIxnpHBWcDMrMK1LpqvScXZ6QZV+CsM9PX+TwpUPeNt1sbK5VhjNnXMF",
+	"F6Ce3opMzufYftJ8FEHxCVsSH7RV0pX950bzZVIIlrm2TuZ4Zcwm7ipdMjqHkDQTcBmRMTs0n7Nj9xqh",
+	"gi1jpj++e4Y7sgXPMN/ivpG77YFi1qAYgxRnQBYwib6GFhq0GYSoQjuHu40kbHcrNXvQyE5PcSHNM9Ie",
+	"MHoe8MUDuYyuhyLy4HhlGxQ8hbg+c1R2p8L+AU9Fl8pZb3sGKRczn+VbB/iJ4mJatK6fVjO5VMNoiLet",
+	"tlq7HwOK/OV2NZV3vmq0LioOu3+sN/+IzyC8jjkyid2uqYt99PeEjqxdIb0FH2ld434gvd8YtTOq2mTw",
+	"CNNv9XAa99X+RlTthOCDZw7n3jSPrvemIkZTm5p7206uOKRT5JxjSqIsLZJkWy7ChXBYoo8uCgyDOktp",
+	"uYCgBL4EGWPKX5R4Ul+GlHMbgwZTChQdRMdsGMznZRt/HVvCuUv2Ou4xWhdyI7e+RwWZ6ht6Oq1xS6GD",
+	"nbrgFh1Xk1RWImARK6vxpPmWD52ejLuXaDc++qcSh77z3RYxiF0RDrURWBQ2XhFbPeLojySHo9lZDewa",
+	"t0HLfzMGdOUuGcoVsunaluCmFqKlrZNpRSyhvHWEUZtHAXabDfp7YbvPD/r1LvmMkXl3p9Rw0KjuPLuh",
+	"067B7WPP4JkvyeBCZv4+0k3P++fshL4u/AobZ3McIyzlT7TXmXi/4gYmaza0JHN7mWuTYXAUzzCNfXu5",
+	"mYOnUhwE53sDU+heetJpHsSnffTbsZuPNWO9trtnPOhsuy8bfjmYgdFJ1f3Akioi14w2pJlV+AgE515G",
+	"nPjMcV8JNrWVzz553KWs0QI6/rhMt3auGmbPyUrfivR88vQ91dksDS4ZA+DzxfdJvS+aTm3fNIyL2URh",
+	"8vL5i2giDXQEsGy11TVOzVb5nHI3tO+dy3Juu19E3WS3gIZXE/WI/zmk+NHvSYof5PgAU9d9tmuW3iqf",
+	"n9kaygNjko5AT5SLMZkTYoxx38sa6NeEKiNCH5/+h4vPf4p9foPE6Kt6n2HZ4aHR5nIe3CdNBVueII6I",
+	"BiDWAbiLld1ec1soitcdQ0FJoz3wNjbAh//FBSvf9Lk3E5T25vqD84G6U+R1wbO7d7JSmE3a6rffrIkR",
+	"uWMRvB4BrwutShXWiViZgUVQCSmYUoSSOS2nHC41t33S4UJWXhT25lZopI5xc9+Re+maGdJsBgA3gBVw",
+	"374rJmp0awdA/M+VwrLfOYUr5ZeEqlthb+Q+IVTd2aYZJLj9Ga+qgfT1OjU2mspid6KP1vYdtSV0fYYU",
+	"1cQ2kmtQCzseGRdt2JFAB0Ru6G7PgS9ehv0wvvt+c4uTx/WPLXV4J7T1DgHsFTFvGxvrILmkMFStOl2+",
+	"ozPLWi3+59YO2nrodLk68IF7K+H2G2hl4De/0V8waPZiw3kqqNhF9MvIWSXxrMzpHQtkeV4Zs9Umek8o",
+	"L9StsE0IfI+a+qYmiNqs6fNmfnj0EOhy9S9BDoLcbpfr7r6ehRNyl/IdaKNI6KntGvHi6Mjq4LpuFn86",
+	"IYoxkoYNSrHANgVPJl3XulOmr11M5dH2ykVcuiJgQbRTrZRm84Mh2jo+fhdK6S4r2whUuiY/v2+sMuxo",
+	"sAWudFQ5GGLp74RbBy39DoS4ZQxVdG0UHsclXW9r9xtji75LRPzMuJ42XsjVV5hD/5L6GvPfJey49Jsb",
+	"4YvwoG7FH+teUFCaxbOZxcuNkoPuY+iYnLSBm6Mf8Ooul5Qx70IrQ0bsA1j6HuiPgFlupFs3ctm5hKPf",
+	"mJ8Py8WHQy230HWf0Cfcj1jeu3eg19ngGV3wZ/fPQfLbL0UbuFgwvb5QwboBtnt2En8J+B7BzMTmLVFN",
+	"FkwujGUoCR0j5YMBqUub/kv0zppmmt1UDsnH0YVKXCvlJ76Jsjlm9t4Bu6twAJclx/Aqpk8ZI2W4lmoR",
+	"+/wNNn+SJeQDoU/q6pHk0olDdAxdQy4tSc4KaBfVWGMzlL3+rUu2xEt4FtT7CIAFQ61lPY5Np1kfwDg1",
+	"tjGZbbAZ3ozXzGz58suX/xsAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -157,7 +157,7 @@ const webhookEnable = `-- name: WebhookEnable :one
 update webhook
 set enabled = true, disabled_reason = '', version = version + 1, updated_at = now()
 where webhook_id = $1
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators
+returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, slack_channel, updates_held_until, former_secret_until
 `
 
 func (q *Queries) WebhookEnable(ctx context.Context, webhookID uuid.UUID) (Webhook, error) {
@@ -183,6 +183,9 @@ func (q *Queries) WebhookEnable(ctx context.Context, webhookID uuid.UUID) (Webho
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.Operators,
+		&i.SlackChannel,
+		&i.UpdatesHeldUntil,
+		&i.FormerSecretUntil,
 	)
 	return i, err
 }
