@@ -79,10 +79,15 @@ func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed,
 	return notify.Claimed{Deliveries: claimed}, nil
 }
 
-func (f *fleet) Begin(context.Context, notify.Begin) error                    { return nil }
+func (f *fleet) Begin(context.Context, notify.Begin) (bool, error)            { return false, nil }
 func (f *fleet) Renew(context.Context, uuid.UUID, int64, time.Duration) error { return nil }
 func (f *fleet) Settle(context.Context, notify.Settlement) error              { return nil }
 func (f *fleet) Render(*notify.Delivery) (notify.Body, error)                 { return notify.Body{}, nil }
+
+// Describe is of no use here.
+func (f *fleet) Describe(context.Context, *notify.Delivery) notify.RequestHead {
+	return notify.RequestHead{}
+}
 
 func (f *fleet) Send(ctx context.Context, d *notify.Delivery) (outcome notify.Outcome) {
 	f.mu.Lock()
