@@ -61,6 +61,36 @@ func (e AttemptVerdict) Valid() bool {
 	}
 }
 
+// Defines values for TestResultVerdict.
+const (
+	TestResultVerdictDELIVERED TestResultVerdict = "DELIVERED"
+	TestResultVerdictGONE      TestResultVerdict = "GONE"
+	TestResultVerdictREFUSED   TestResultVerdict = "REFUSED"
+	TestResultVerdictRETRY     TestResultVerdict = "RETRY"
+	TestResultVerdictTHROTTLED TestResultVerdict = "THROTTLED"
+	TestResultVerdictUNKNOWN   TestResultVerdict = "UNKNOWN"
+)
+
+// Valid indicates whether the value is a known member of the TestResultVerdict enum.
+func (e TestResultVerdict) Valid() bool {
+	switch e {
+	case TestResultVerdictDELIVERED:
+		return true
+	case TestResultVerdictGONE:
+		return true
+	case TestResultVerdictREFUSED:
+		return true
+	case TestResultVerdictRETRY:
+		return true
+	case TestResultVerdictTHROTTLED:
+		return true
+	case TestResultVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GroupAlertsParamsBy.
 const (
 	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
@@ -545,6 +575,15 @@ type ResponseHead struct {
 	Truncated *bool `json:"truncated,omitempty"`
 }
 
+// RotatedSecret defines model for RotatedSecret.
+type RotatedSecret struct {
+	// FormerSecretUntil Until when the former one signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+
+	// SigningSecret The new secret, `whsec_` and base64. It is not shown again.
+	SigningSecret string `json:"signingSecret"`
+}
+
 // Rule defines model for Rule.
 type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
@@ -683,6 +722,12 @@ type RuleStatus struct {
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
 type Scope = rules.Scope
 
+// SecretRotation defines model for SecretRotation.
+type SecretRotation struct {
+	// OverlapSeconds How long the former secret signs beside the new one; 0 drops it at once.
+	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
+}
+
 // Severity defines model for Severity.
 type Severity = rules.Severity
 
@@ -710,6 +755,18 @@ type SlackAppDefinition struct {
 	SigningSecret string `json:"signingSecret,omitempty"`
 }
 
+// SlackAppEdit The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+type SlackAppEdit struct {
+	// BotToken Left out, the present one stays.
+	BotToken *string `json:"botToken,omitempty"`
+
+	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	Channel string `json:"channel"`
+
+	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+}
+
 // Status defines model for Status.
 type Status struct {
 	Dependencies []Dependency `json:"dependencies"`
@@ -733,6 +790,31 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// TestResult What came of a test message.
+type TestResult struct {
+	DurationMs float64 `json:"durationMs"`
+
+	// Error Why the message was not delivered, without secrets.
+	Error *string `json:"error,omitempty"`
+
+	// Problem Why the body is a fallback; absent when it is what its template says.
+	Problem *string `json:"problem,omitempty"`
+
+	// Response The beginning of the answer's body.
+	Response *string `json:"response,omitempty"`
+
+	// StatusCode The HTTP status; absent when there was no answer.
+	StatusCode *int `json:"statusCode,omitempty"`
+
+	// Verdict As of an attempt. `DELIVERED` is what one wants to see.
+	Verdict     TestResultVerdict  `json:"verdict"`
+	WebhookID   openapi_types.UUID `json:"webhookId"`
+	WebhookName string             `json:"webhookName"`
+}
+
+// TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
+type TestResultVerdict string
+
 // UndoResult defines model for UndoResult.
 type UndoResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -748,9 +830,12 @@ type Webhook struct {
 	CreatedAt    time.Time `json:"createdAt"`
 
 	// DisabledReason Why Tocsin switched the webhook off.
-	DisabledReason   *string `json:"disabledReason,omitempty"`
-	Enabled          bool    `json:"enabled"`
-	HasSigningSecret bool    `json:"hasSigningSecret"`
+	DisabledReason *string `json:"disabledReason,omitempty"`
+	Enabled        bool    `json:"enabled"`
+
+	// FormerSecretUntil Until when a former signing secret signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+	HasSigningSecret  bool       `json:"hasSigningSecret"`
 
 	// HeaderNames The names of the additional headers; their values are secret.
 	HeaderNames []string `json:"headerNames"`
@@ -813,6 +898,38 @@ type WebhookDefinition struct {
 
 	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
 	URL string `json:"url,omitempty"`
+}
+
+// WebhookEdit What a person edits of a webhook.
+type WebhookEdit struct {
+	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
+	BodyTemplate string `json:"bodyTemplate,omitempty"`
+	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// Headers Sent with each request. Left out, the present ones stay.
+	Headers map[string]string `json:"headers,omitempty"`
+
+	// MaxConcurrent Attempts under way in one process.
+	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
+	Name          string `json:"name"`
+
+	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+	Operators bool `json:"operators,omitempty"`
+
+	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
+
+	// SigningSecret Left out, the present one stays; empty, requests are not signed.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+
+	// Slack The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+	Slack *SlackAppEdit `json:"slack,omitempty"`
+
+	// TimeoutSeconds Bounds one attempt.
+	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
+
+	// URL An http or https URL. Left out, the present one stays, unless `slack` is given.
+	URL *string `json:"url,omitempty"`
 }
 
 // WebhookHealth Whether messages flow to a webhook. What waits is sent as soon as they do.
@@ -1009,6 +1126,12 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// UpdateWebhookParams defines parameters for UpdateWebhook.
+type UpdateWebhookParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
 type AcknowledgeAlertsJSONRequestBody = AlertSelection
 
@@ -1026,6 +1149,12 @@ type UpdateRuleJSONRequestBody = RuleDefinition
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
+
+// UpdateWebhookJSONRequestBody defines body for UpdateWebhook for application/json ContentType.
+type UpdateWebhookJSONRequestBody = WebhookEdit
+
+// RotateWebhookSecretJSONRequestBody defines body for RotateWebhookSecret for application/json ContentType.
+type RotateWebhookSecretJSONRequestBody = SecretRotation
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -1116,6 +1245,24 @@ type ServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx echo.Context, id ID) error
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx echo.Context, id ID) error
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx echo.Context, id ID) error
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx echo.Context, id ID) error
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx echo.Context, id ID) error
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx echo.Context, id ID) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -1765,6 +1912,122 @@ func (w *ServerInterfaceWrapper) GetWebhook(ctx echo.Context) error {
 	return err
 }
 
+// UpdateWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateWebhookParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateWebhook(ctx, id, params)
+	return err
+}
+
+// DisableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) DisableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DisableWebhook(ctx, id)
+	return err
+}
+
+// EnableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) EnableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.EnableWebhook(ctx, id)
+	return err
+}
+
+// RetireWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RetireWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetireWebhookSecret(ctx, id)
+	return err
+}
+
+// RotateWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RotateWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RotateWebhookSecret(ctx, id)
+	return err
+}
+
+// TestWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) TestWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestWebhook(ctx, id)
+	return err
+}
+
 // This is a simple interface which specifies echo.Route addition functions which
 // are present on both echo.Echo and echo.Group, since we want to allow using
 // either of them for path registration
@@ -1825,6 +2088,12 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
 	router.DELETE(options.BaseURL+"/webhooks/:id", wrapper.DeleteWebhook, options.OperationMiddlewares["deleteWebhook"]...)
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
+	router.PUT(options.BaseURL+"/webhooks/:id", wrapper.UpdateWebhook, options.OperationMiddlewares["updateWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/enable", wrapper.EnableWebhook, options.OperationMiddlewares["enableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/disable", wrapper.DisableWebhook, options.OperationMiddlewares["disableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/test", wrapper.TestWebhook, options.OperationMiddlewares["testWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/rotate-secret", wrapper.RotateWebhookSecret, options.OperationMiddlewares["rotateWebhookSecret"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/retire-secret", wrapper.RetireWebhookSecret, options.OperationMiddlewares["retireWebhookSecret"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
@@ -3062,6 +3331,283 @@ func (response GetWebhookdefaultApplicationProblemPlusJSONResponse) VisitGetWebh
 	return err
 }
 
+type UpdateWebhookRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateWebhookParams
+	Body   *UpdateWebhookJSONRequestBody
+}
+
+type UpdateWebhookResponseObject interface {
+	VisitUpdateWebhookResponse(w http.ResponseWriter) error
+}
+
+type UpdateWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers UpdateWebhook200ResponseHeaders
+}
+
+func (response UpdateWebhook200JSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateWebhookdefaultApplicationProblemPlusJSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DisableWebhookResponseObject interface {
+	VisitDisableWebhookResponse(w http.ResponseWriter) error
+}
+
+type DisableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type DisableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers DisableWebhook200ResponseHeaders
+}
+
+func (response DisableWebhook200JSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DisableWebhookdefaultApplicationProblemPlusJSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type EnableWebhookResponseObject interface {
+	VisitEnableWebhookResponse(w http.ResponseWriter) error
+}
+
+type EnableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type EnableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers EnableWebhook200ResponseHeaders
+}
+
+func (response EnableWebhook200JSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EnableWebhookdefaultApplicationProblemPlusJSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetireWebhookSecretResponseObject interface {
+	VisitRetireWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RetireWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RetireWebhookSecret200JSONResponse struct {
+	Body    Webhook
+	Headers RetireWebhookSecret200ResponseHeaders
+}
+
+func (response RetireWebhookSecret200JSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretRequestObject struct {
+	ID   ID `json:"id"`
+	Body *RotateWebhookSecretJSONRequestBody
+}
+
+type RotateWebhookSecretResponseObject interface {
+	VisitRotateWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RotateWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RotateWebhookSecret200JSONResponse struct {
+	Body    RotatedSecret
+	Headers RotateWebhookSecret200ResponseHeaders
+}
+
+func (response RotateWebhookSecret200JSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type TestWebhookResponseObject interface {
+	VisitTestWebhookResponse(w http.ResponseWriter) error
+}
+
+type TestWebhook200JSONResponse TestResult
+
+func (response TestWebhook200JSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TestWebhookdefaultApplicationProblemPlusJSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
@@ -3151,6 +3697,24 @@ type StrictServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx context.Context, request GetWebhookRequestObject) (GetWebhookResponseObject, error)
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx context.Context, request UpdateWebhookRequestObject) (UpdateWebhookResponseObject, error)
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx context.Context, request DisableWebhookRequestObject) (DisableWebhookResponseObject, error)
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx context.Context, request EnableWebhookRequestObject) (EnableWebhookResponseObject, error)
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx context.Context, request RetireWebhookSecretRequestObject) (RetireWebhookSecretResponseObject, error)
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx context.Context, request RotateWebhookSecretRequestObject) (RotateWebhookSecretResponseObject, error)
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx context.Context, request TestWebhookRequestObject) (TestWebhookResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx echo.Context, request any) (any, error)
@@ -4014,209 +4578,421 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// UpdateWebhook operation middleware
+func (sh *strictHandler) UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error {
+	var request UpdateWebhookRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateWebhookJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateWebhook(ctx.Request().Context(), request.(UpdateWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateWebhookResponseObject); ok {
+		return validResponse.VisitUpdateWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DisableWebhook operation middleware
+func (sh *strictHandler) DisableWebhook(ctx echo.Context, id ID) error {
+	var request DisableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DisableWebhook(ctx.Request().Context(), request.(DisableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DisableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DisableWebhookResponseObject); ok {
+		return validResponse.VisitDisableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// EnableWebhook operation middleware
+func (sh *strictHandler) EnableWebhook(ctx echo.Context, id ID) error {
+	var request EnableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EnableWebhook(ctx.Request().Context(), request.(EnableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EnableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(EnableWebhookResponseObject); ok {
+		return validResponse.VisitEnableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetireWebhookSecret operation middleware
+func (sh *strictHandler) RetireWebhookSecret(ctx echo.Context, id ID) error {
+	var request RetireWebhookSecretRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetireWebhookSecret(ctx.Request().Context(), request.(RetireWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetireWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetireWebhookSecretResponseObject); ok {
+		return validResponse.VisitRetireWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RotateWebhookSecret operation middleware
+func (sh *strictHandler) RotateWebhookSecret(ctx echo.Context, id ID) error {
+	var request RotateWebhookSecretRequestObject
+
+	request.ID = id
+
+	var body RotateWebhookSecretJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RotateWebhookSecret(ctx.Request().Context(), request.(RotateWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RotateWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RotateWebhookSecretResponseObject); ok {
+		return validResponse.VisitRotateWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TestWebhook operation middleware
+func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
+	var request TestWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestWebhook(ctx.Request().Context(), request.(TestWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestWebhookResponseObject); ok {
+		return validResponse.VisitTestWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // Base64 encoded, compressed with deflate, json marshaled OpenAPI spec.
 // Stored as a slice of fixed-width chunks rather than one concatenated
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3/cts4li/+KijtVmXnu4zipNO93fYf33ISp+Pbjp0rO5PZaveGEAlJGFOAmgAtq+amap5mHmye5BbO",
-	"AUCQAiVKkXumb838Mx2LBIGDg/Pjc37gL4NMzhdSMKHV4PgvgxmjOSvhP89u6NT8f85UVvKF5lIMjgc3",
-	"M0buWam4FAmZyJKk55On76nOZulwkAxK9mvFS5YPjnVZsWSgshmbUzOMXi3Y4HigdMnFdPDlSzK4kBnF",
-	"Udsf+TRjJSN6xohgS6JnXEwJV7uN/yUZLGhJ50zb9byuSiXL+IpSwR40PpASOYFPL+iUkTGbyJIlhCrC",
-	"NVlSRab8ngkzFW5e/rVi5WqQDASdm69n+I1wXnP6cMHEVM8Gxy+Ojo6SCCHO35gHYbwF1bN6OJ5vXPJE",
-	"lnOqB8eDqoInIyTmc67jS56WjGqmNBHVfMxKs2omdMmZIksqNMu71ljAmOE8cjahVaEHx98eJWa9fF7N",
-	"YbXJYM4F/uu5nx4Xmk1ZCfO7EsXqdLEoeM0JsU/S4JHww1yzuWoR+fnRi5fwXf+HNcLAJM/x3efBltCy",
-	"pCs/r/dcsHXSmV8ILViplSFZWRVMET2jmtCSkTmjQsOxMByU0aJgZRcd52b8CAePpSwYFX4eI1lp1kWZ",
-	"En78zWgyqoruqVQFO8/jc9nCqf0+fs3uWcn1qmsCyv0encK/l2wyOB7827Na4D3Dx9QzP3JrJl0T4VNB",
-	"dVWymOSimrCHbEbFlCkyobxgOVlyPQMZQsm0lNWCqJlcGokyJOYosvlCr4gUjChNRa6AgSyPmVdlpQkV",
-	"hJWl7OQm5efUjxn22wFNdWzRdo5cJ8HRMDRdmRVpRsaVJh/OLt+cX/6YmN+WM57NiJBjma/IjCoyZkwQ",
-	"LYtOqQPj7L6zp2Y6OO1+e3vDHmICkz1owgXRXBeMyJLMmVJ0yhKSUcUInwpZdkvMXzcohJjUNvP4KEpG",
-	"883yB8ROLWiAkEJqYt7smkuF426UO19Q6TClX8mcMyDyNStYpoGc8O9MCs0EkCqQzs/+rFCK16Nv3x0Y",
-	"2azOf7lWd/gXtZBC4Tw+lHJcsPmGKSzwif/cbSpuXJhD5EwvmdBkWUoxHcIe2ffMsLAK8x+LUi5YqS3F",
-	"aHYn5LJg+ZTlp7ohBXOq2VPN5ywmCsP3Xq0ipk0yyGSF6960ok9c5HL5Gh6FNRXcnMhtr72xz11X8zkt",
-	"QSQ6eQarKoqryeD4582DnLk3vvySRGwP9sCyyvy7ZmFgacIVoWNZ6SG5mhBKYJ3G8OLKWYPGYoGX5sbm",
-	"ZDmKVUHYA50vCmOpiZzQsYLtMmbkrdBgTXJzNgQb3gqzpIlhsVMdE+C8YE5WmREEfFnPSqZmssjBBiwZ",
-	"Nd82Z6zfns4YLcyBjxlizZXD14wqJVwrVkwSKyszKszRHjPC7mlRUc3yE3jWSiKi6EqR5Ww1JOdGAihZ",
-	"3BtTzi3ADHkrMioaQxA6pVwMiZHgJF2y8UzKu/M8tTR3MwL+h98M+ZI1iZEYS7WPmi+i+gNZAjmGjFlG",
-	"54zcc8XHhfnnjIvcL+GJImhj40abPxdS3j0d0+yOTGQlctCqpwEDGJE4jE7azObV6pplUuQqPi2zoWRS",
-	"yjl8ionceQd+vv/BtTJartSJ/Z75WcmqzBjJJUORrFlRuCH+QLQkqeXA1E32VtRve5Ywr+ImGOvAfRM3",
-	"oeY8WY0Lw3be2K61Chr3oPuQT6LyZB41dT/NmDk6hhEtR6q4gUvOBSm40srvCRVqyUp4zkwc1hPfA8up",
-	"O0lI9w5Kx+akGzsPcwQZMjH0H7NCLmE5/jgPo+OjJduHoc2jl6BZY9xjOXZRMpiUUcGdH/wjOtUbPW48",
-	"iiXliuU1ozTEEBf6u5eDdWcrqc3jHYxh5Qy+/jYWmEhRLqs6TBrHZx2WDBzor+AwL9XipLU/WylHFVFL",
-	"DpqFyMkEpFGlGJ4BljGjGs05mErBTpye4YJIWAHaZWjUuxNjJmtmuJxJxW6FE9dzhoIVH8YD35TalCxY",
-	"qaQgTNAxepmsKYa3+/+1MfWzBROck+YZt8l9ScOLsjY3bmktQrw+q/XoL/7rcvxnloHFAXwB9ofabB01",
-	"Tppj4IgwC5h5wmGNu7+4YCLf700ndfZ4tYvzrxZmn3sY806hcWHcKqFV9MxvmkSLGRwZPCWbducgWG7n",
-	"1r7lhWYAqNE852ZJtPgQbPKEForFzL8al3Pa1Jxt899IC+sqG+dwSN7wyYSVZvETzopcAc6SyfmYC5aT",
-	"8YqcXr5JrGpF+EpO4MCNV+RqhAelxXotwOkxAJNk8PB0Kp+avz1Vd3zxVC6QQE8X0uxJad2bUPdaEM2S",
-	"rSXI+g/4a2O0wSDZ4nH2H7n0SNQ/lmS1fj4MwNT/y6EOPSSytMMMQuzpQPDODl8/AAAEyMRBsZv+8w8F",
-	"8UGO25cu4fhjKavFwdWed/y733t+UHWJHnevnfqHaddaHLS06wTRVmVUgXlouN1m2mTRR8dbe19tAYdD",
-	"57EFEMvwA36cITkDfHgLKLzB3P4aQwE5roeZkAQ2hQcZLfv8svGUfLBuaeukqKtJxL0DyUJbBsMJUYyR",
-	"tFrcyLQ/KOOFUH9phKf6Sxs7Ngt18cN4rLNhiMPnElxhJ2l2ocqNM6GMS6us4EWfAsxKsNINU+kZE0Py",
-	"I783dqeyFAM6CkIBhE0I1+SOsQX6G/hHRECQ1rcChgSQpqDauP+vVuSDVHpaMvVEkayQWdtBOfQ+/DZb",
-	"UCPTu9m4Zxy8wZTnKiWyJOkELGVgzbY6MK/EhJcRQeEW2GB7JXKZDsmnmTSbTBQTOT6lzH5IkTEyh4C1",
-	"c1wDX9k4t4VUOgG3FLDMGdWAjxoOUZrkPEdcTUgXdCe5saX1kmdsSF4bH1YYRrqRmeLCwiwOLDQuSi/P",
-	"1IgT5zts3WvrZgDIqL7C6MNotPv3/ibE4kZ2JBEYbkobLk3bqSukvGM5MW7/aeD24fmE0wTuTcEmmtBC",
-	"CuagWctBRIpi1VfCddomHWG81BpoKfieFuNuwmUJGHLGLQVunMjyTVWCJ2VR1JSsmD7pjOwxYbTOzwP7",
-	"pUEyeHs+wv84ff3T5dWni7M3P569GSSD0dn11cUfz94Ep3PdXzHbh5DLtYUq6l3k84W0YRlq7OKBBpZ9",
-	"hi8AdXALzu5tEGl9R3OqqQd8zWMkxdcjRznzQMdWjraYSFTVqrg40prNFzoWDmTk3c3NB2IDdkNyrhWZ",
-	"MZq3obInChxq4K+cFUyznCg5txA3nWiLwDmAiiuimNbGOvmPb45ITlfGLLkV1nD+A0YfSqa0MfFXioB0",
-	"EVPz/zU0GXG/c8sx75tnuB+KDeZOzLJaNSa/tOCJDXqxPPE2k2JZyRBAiUglwdUsHhjywDIvGKlEDgJ1",
-	"lRj57oMsi1JmTCmS812CQ3Z1xo3baMSXDHCLOKu6T9vYWG6kchxrRkbZxqgjfOydseOCGGz842M25UIY",
-	"hWEPS4PlOqaBA76zNurmuQTPohda6t1CBsYLrdRrmXesAM4QPnQShA9hW0vHT3ZZwyi8fs/KnGcRxkk/",
-	"Xr45G33+dPrf6bFF9YisdGbO3orpIUk/XhrRd+l/FgzO7pIXBZnRewZ/ShpYdMhphgWVljInSvOiuBUQ",
-	"npESjmMzSDinKxwRpDLoa5K+Obs4/+PZ6OxNekxolrGFZvmQpKOzm5GZMnWKCWUQjKGqLGMsH96K9Obd",
-	"6Orm5gLeRolgUXKqjKoDr4UszMRhzLcfr+FRrnF9AuwY/CzRMwgxwVyHJP3x6vKs/eitsM9SsULp4nSK",
-	"J/MgGViKDpKBXxzolJuR+dVPGf4GMxokA/O1dW3TFtL2sIZMWO99h+gu+bjSDJIkt1qSTVl5x1axlJEt",
-	"KJsE4MHR5ex/fzy9uB4kg7M/nV/fmP94f3rz+t3ZdWSxyeCeFlXHGdHsAfU+jmgsRTI6e0HYw6JkCuJT",
-	"5lc7euKOEbwBnx42scjnHemQIbkNAWBBa6RtmgGQhzds0bqPOQAvwmdfVcXdiCkAhf6ywU7fanXSwni/",
-	"sdhkYPItjVhRktiHd8bzkwFCCHsBJmxSKZZ3ThBCVRa48xFsWmDwdI+ZGqeFjgv2UWhe9JfZlbgTchmJ",
-	"iJ7nqk4iC7I7NoRDd0A8/F7XJK73tCZePb/2AmNSoJ1VE8eGbO6D9cfNYp4A8fnExivUut3pTZyGAREP",
-	"mgHYtP7tES4JTupUyhyMGivujbdiqK0RMQBX0/gFVcGQJWBK20DEB20t2NMOS9s84jUMGBESnFebVyuX",
-	"uxhUJdPlysKQLQb3i/LmoNFkSpmjOKHl9rVoqWmxjdQtjsJ3kmCrgjn6bYmzzYKJnIlstS6TNpjCQuqT",
-	"GiTMcyOeGToEm8xfYWFPm0ulIFBogR1zGgqe3c1kpVhUc4DDaE5BRy5zQ4vayLN/Jbb4syDtbGsOmTsw",
-	"Pm0pzNn3Bjo+AilckEQx3BYcXBfuTsWoblUeea0lwERnDoP38Du13RZ8IpNlyQpa66v1uVgH7FK1N/v5",
-	"i29efvvdf31vtmNhTmNpZvs/T///n4+e/vDLf/57jGmYyG94DC5fy8Rp50Qpuup/ppm456UUc+urr/9u",
-	"TsP7DTlO8MC1ptldRKH034/WgDfw19jnHHt2bIKPpcZclVLHSXojMQ2SCqkAb+lPP/Rttnla7shd49Pt",
-	"YxsuKpxoc3uSVr2Gr1HAQRsMGJKxtYltVt4kIq796pzVO/p4eYnA0uur9x8uzm7Axn97en6xHVNCY/La",
-	"TXcXI/ItZ0V+1iWZKYgnyCIG8QxsBmkNMTypy1cdl/KOCYhAJUZ/zQDKd/uUJiSVlf4sJ59LQxrzbyH1",
-	"Z7sn4wL+Ym2Xz/DxtAMMYUVHzpRZffBpBCeHuL9M/Xz0SwomBPKqNWjqrI/o14L0xE1UA78YQFVJcjnc",
-	"mvSEi0iQmvVXtngTgHAN39p3t+8/SGBBi2cYU0ZG2CM5BtZKMXWskPIOKkGG5LQoDPW0IvPKBnlOQOGh",
-	"hDU/WQO4ZIYOYMBGVFtDdfULtjQdqgak/u3RegwmPMCvpdCUi0hi7WuqGJmDflF9fMLmuDAVFhn2tO2O",
-	"JjYjmIqVDVSIEA3Z4dNGPqmujItve7jkG6tr4Oc3cVjUOzCurO6Ho+B/26zVORePMq476pG4lRFpc0aF",
-	"IihsG+keTjr3kckNqr1Yi9dUgv9aMftzPBcjJtXtudxVqpfsfVQepx/ORp/P/vT63enlj2cpWpUqsB6M",
-	"LWGMXCxX4GJaJ3GT9PXVx8ubz+eXnz+dX765+tR4HXFmqknBqNIk9SGY9FbU6QMwKqgSLki6hIoPF4kB",
-	"EQwKxs0BkguaoFk4fdCVjRn1U5SeOrsRFWLpsRTum5lVimS8sk5+vWLM/quEZnmCqwLEChaJFRNhnGl0",
-	"9fHGrOv0w4eL89enN+dXl4NkcHb5x/PR1eX7s8ubfit0U91tge+glvqtU6NNYTwHeLQj2xtWZBwZ667B",
-	"VgJ2K4ucABhsFKEtELhji47UZ+fQdaN8W8BO837M7roMMIl4UMohzuC5kzPMSLD+PUatubZhFK4V4Xni",
-	"pDOWoPtqlKc8jwXOzenqi8fhZ1+73KkoJKDImE0rsR0AsKNFRN9VkTOlMZQeZuxi4rqcrCM5fXUwxP4i",
-	"KQ8Z1HDvFAjpXaij9NnmWJt5xG9pzvMw4BaHFzbDQJZgkMMAlmNArSAauQsMRG0J4Cbyhqw8wjd2KwGx",
-	"89o9GrXLzJxD1ipn2Do5+3R3iYp9oFWlcmJrkgE4wfSOqRRs2K/IwB3OoNygnnVzTn6XAvewcV5DJt8m",
-	"ieIpU7ulFzUk20GyjLbNeuTZtGVavD0f+ajaGnBF0tHZ+/PLN2cjjJBB6A8SSZRL4fEpGGHKHlTTpC67",
-	"wo5e10jdiliRFElHHy/OPhtLDfJDzPj4p9HZ6yuMHWKJmyE81bIM6hmCYsZYFSPM1iaVcW2ewKLEE5J+",
-	"Onv17urqp89Xb9+mFuXz5To7Veo0bR6gK4T+kIBhtkkyCFfq/ulXOUgGwaS2GQ8gwVbDkePw7cYDvgGM",
-	"FDn9GzJ2cEfObkb/jf90mHkY3QWauQBvQlI0vFNSrsH/MNrZn96dfry+MU+EsYBbsTEY0LIuXZqPm1or",
-	"Imtt/2TgP9aTpjuAMx00veFzVtjai8cTGL0lwlWlx/Kha6MdCIJ72khFcZmXwdkKypPbsaJFrAo5XAKa",
-	"lCumo/q2X7xPgiF0OmUbS2vBOsR0EXyhmXgRpCCuR3965Aq1KI9Lj1E+6CjQnKT9geRMU14o8h+jt6/J",
-	"Dy+//a8/7ILW3XGRY/LmopTTks7VMeHinhbG5BVSfwaMIiGZFJOCZzohStOCJUYfG+oBdvTZLSUhWsrP",
-	"BS2nLLkVlVDVwnA9yz/PWc7pZ7O6hMyZnsn8M8B+5lgynMGY5zkTCakEvae8oGPzGYddYdBPYCGjcxup",
-	"zYmx8tlmr5glma0zolYuRaMmPAx5GLJ18PKMLhZMMEcZJhcFC8u20RUAOM1wAKabPlHdQHz/AxtAtF/2",
-	"L0HC9KhNmbtcuaQ84wS4FZBCToebbUIPyXz7ww8Bi788igckXb3txqQmM4WlLPM4BbWNYrSzAZaQ1zeW",
-	"lT4eF1TcnZDUMDrqepT/hhcUoQuKgfcwmhS8uD2vRmMEwJWaemPQArc1vWNHeMRoPqrz2h4lVft3nLHc",
-	"WfTUpMV7Wt7Bps6Ncse3CBdKYy3H3gWJv++MaeSteFpQkIKzJdMH4p3StpP72gwV99n4UcikyHjBPTYT",
-	"AU7iwJNUTiHPiRX39+CK83LPzJpkMCllRLOeeTgPvsNEDlsMGggSkbklmzlhFNTe3//6t96Ov8Nat34Y",
-	"HtxjVXOuVHT8mzptxSduElromaymkKq0ImomqyI/IUe2yr8oILrFimL/iVyD0N2WJ8FzX2+N5R4TaK7o",
-	"WtfhUA1YqkNR1N6wrPTVZGTMzZ60CMpSVqSkmDHYyhwPwl9jmt3tQZYd0BsdEU1//+vfwAXC09rOeduS",
-	"s8YeFizTW7PrfP8YDNyZ9RtRNjd0CJKfgENPXB6Ly9uXtimLXBIrC75WpHigBg4skCU4R4kXGzXvt5mv",
-	"wQwNQsTFVEcu+5XwuexYy2AUEBUakX85Wa80i2DD/H5jOxvfWwGzoHnh0lQVbgSSHixhRTS9Y0TeW5x6",
-	"Kcu7ONaeFZTPWd7wpba5Wg704MoBp/YE7poKit8eQehhPb2v7lGJ37LYy37fmkkVz8DheYetD7NTiUMR",
-	"VNC5aYr5AVyT8eqEpLbC4Tz3NoGzXus+KjbbSy1t8DgKXb9itOV/7lhn4geJANWGKwH8VnwqzEQLPmH9",
-	"RcSCx3N2I2JM2v0MrOqfB3TBjaFt8bNBMsi5WkB4/pdfdpHde1RR3Nc9inrAwMApuN76VbeqZgJ9QO7o",
-	"Bib2ULdYvePUbRA4F1zpr0V8nOzaH+wJi2viZwbgTSYw8ge4HbZiMyZkR70ROYfDrbSEYl/UXc6SjtY/",
-	"NYkwlvnq1cpmh2yWAebR6xl98e1369N/w6dMaXd+AYPmgszYw7CjMZ7rN92L9mFMNcLTTjitFe6buXwc",
-	"XYA3gFFGqZBcM7kUHRlJeibz7bxun/P87pbUIFMSkDfOEc1yqHU7zgzbLK8yEpXMzTpekp/4qx5bfGBq",
-	"o3C+sCCqFVKD48G7m5sPz54Pn5MXR0fk6qeo2VVWIqNRMwk/qtABAL8O+t+VJKuiYe7WdgSTqvciSnLb",
-	"y7hlPJRzll9zkbGebos/aNzbKmCqzLg5iTtkuO4RzMXOYHks4bpviXWNVUyCJJfNb9jnvsDKWgXAwVwC",
-	"gTGtcz02DR3Ls9iMLdSNNTdK7KowJ8s82T8EDh+6p8XGhRk35RXN7jY+ZHMhbth84Rpgduber/8A4Ysr",
-	"McJGG/G9LhlowNV7Llx+XyRpK5OLrbt7DQ/t2S5Q03LKdH/5cgPPx0SLjz3GlwIw4UZ6Vouc7m/d7Nhe",
-	"Z0lLwcVUbVDmLu4GBfRckQUrZ3SBbgg01azzaWmzJyFvBjqhF6K1f409sCy5hpwxhLl+Owjch/R3hDjb",
-	"W93IWottd8y2rM3JWmyGm56Egjxx9SZOXgbCrtnwEJjfi842n62f5AYVav5fFx7rkiLk8TYR1k/9+hGP",
-	"Ct8uPfeGTbjge7QysRnJthOl47WJTVJetzACjeTBZry24isVVH++PJwe8ys4apPlnVw6pCDsDQ3p2XUA",
-	"NjTCbTooL5kakiMiBQlTL12XZ/gdkFCRufxklDvff/dyS1pufwoF2rhfO2+nl9e7eduIHbauADCzTtXU",
-	"cgqIi4/rtRY97J1ruXk5EUXtd+55QMJvvtt2I0lUn6/v/ISWri81164hdRu6hKzbpsHYam1tJIinDaZM",
-	"mykSKW5Fg07IL63cXMcy+DXAdgBbLBhBYYLZsUbZYYDW0+G7o5ff90gdXzdaGk0lW7GjSmnD8y5xDJdj",
-	"SGJfiiTbf0UnSmct7VgYH7GlNofEHGZopTyCkLZ1kvXBbe4ULQplG0w3ZMKQvDUDx3h/74BaxNrrFlW+",
-	"i/mY6SVjgpRszgV6WJBA0pJOW5LHTsiRrzWx4yB/Nnm2KdDYA810sUKp1mTG50dH3x9Kru1g4O7X8vPx",
-	"7eAN5TX9p9wwnjcrsTkVq0BMgQID2D+paw+eb1BYvpgTjsGwtbNbS0l2WFPb4j+wMNpfFu1rBwfFLUfb",
-	"q1t2mE/bnu7mgE9YOGIbKRghAXE5wwXh/h+5nnBWwKUtjZtGGOSRjJd4HXnMmu8yhd91XMVhTgN1Hftd",
-	"hAQzz3NpQyWt6H/HhXLpbXV09E0G+DZQFf7N/g/+OYzH4g/pse3Y6GOCGAr34ce6j9qfKyOGvdEQ2JcY",
-	"0a3n3ZGUVdDpVtMGtBraNFyFF3DYDPFWAqIOmt3nXIH9b6Zvk8VwpOHuF1b0LUEI9spVIdj2RM2EQg5V",
-	"CsON1Q67wAXmpVElujpatOfm7xfI5HzOtd6lksHIvAuq9DtZlZ1xZXsthK2igc/PZFX2MESDLba7BZcS",
-	"tC9W0TM2P7kVSzuCnDPVsGUN51CgM/o/ytWz2VTOVmvIvg2IH7qovJULvyrtpyrYIeoJAGV+tDoCM3pX",
-	"zvDeWcKBD79rtg/lRTzvBoe01yViBsSWw7tHaFoVcsmUvugp4+zj9n6N3LMPHoc9JJYdcLRD7VD9xmUX",
-	"AOw7znxNfodrQRMgYHavYmx17QzpnZAiVrJG8fqQpP9f2rjSUKxIWUHIPJvRkmaalQoq2dFOgwTAPoXs",
-	"dXuJzqLsF19flB30tHjMz0B7jMf7QK+q6HWnaHt5a3gdp6/rHp3fnL8+vRgkg0+nI9uA4/zy7VXPlhs1",
-	"FLvTTAqa3Z0uFhEZSOA3QheLdgHRQsJ1QpEoqVGVghXRwzij6pXUN/KOiXgkZkbVNZ8KLowMKpnuzkOy",
-	"AIuyDRkrrW1VaOR2NWMBY18y9YF2XSRnyOMjxIvFE0X8e/dcr3w2+sfRReKhCiisLO+hWeeiGhc8M79v",
-	"L/RzRGqSJLL+yOyjIsfu4d5I9Qe7n3BxDPaGrzc/cXnMQB9ZpwNApzUuMjnnYup446TeG20sx4ksLK7D",
-	"/R1PkfSJmi0ixS6wH6+kJh8VK8nVaaVnBJ5PSPogH8ZP//7Xv6Utv/SbbWc/GQAifyWK1a5eYsDk67O1",
-	"Pz7BumwXl3p95PpD/ZC4FERI37L2IyX/tu5YbxVeav20dDr2NSUtjxF8zeZ8c53ET9VJnzOB4AdseGE4",
-	"RUuSPlOGg56FHPzsL06C8PxLGlvwgfao88B5ToueI28NrpV+YSc5vkP7l6D9XMyElcv+3pKE+rZtH2xU",
-	"wWEJd77qFqHoNvulrYi93zIwbWOxcptk2KOR8qY8w9JlW24z/+vlPGbKXb2sMDoaJtmZ/XIkTZoMEeMk",
-	"C0ruJoWv5ZwBdLycyXmjKd8EQYBWf1su8tB+qBSGXRmd20zBaF+YveD/dmdZ8+mko8VFzDix9NjNNPko",
-	"cnmQprLGIJblXl6ZETKLbVUqmawKh/GRRaX3S73vbqXq51/PJ8Z0n1C2rhPLMNXGhI890qccTtBVgf9p",
-	"5i+68BkYwSWMkI2xc1pWzECMPAWJa1BK2NEwFaoMnbXnD6jtnoIaj5fYSgbDVpgVuFt9R7/0KrtpdYbV",
-	"jBW5b/a7lgDvynoDCLN5X0mkhfguNRg987uc7Omxsp/Mo+hovZYiq8qy2YYyxKu63HjfGWFzZQKjeCti",
-	"WSftR5omdGg2qtkHViL4EU96j2AWtiPmxtiWc7AgEDNnstIbU+vXvrJHNlZVFu+i2bw3LnuXipwY+etO",
-	"wcfRRXApBTAYGofB/VnN1KpFw2cY/vMlhf2TJHvtl4FlgzNW0br9bMq2pCnYo/5jjVnVZ2iND9uHs30a",
-	"vCzboHUeIUvK3dcbzbbfMZxJuCD/6/rqcj2saUj8BGrxSUFXsopmW3xFiHOXrK4gx7yrO3Iws5dHP3yX",
-	"bGuXfA04tvHwIKXFX3XjKu2p9mqaaeV6zRidZ1ubWHKEswhirt7m29uZPoQq8YT9PunqUOZvnYEbp4NC",
-	"uVbYfZtk2jN7pqXB+uTNhNZST9XmLvbHMvBV3RDo61Jm2qpxUxM4Q15ovSdFnpDxCvLarH9Vp7XVmTBj",
-	"WYkcY2aWLOaH51hSaFSny5bgCiGpJ4oUfM51QlihGDnqiDU0Mim2xR52gFGMgFWNs2R04LWmIqdlTj65",
-	"ZCdFV8ckXc4Uyz5ji6ExVey7l06jogCqhPm2P2SNrqgHg6t2MlMCOR41WOrswLWMiFdmK20DT+SJLXvz",
-	"Xfy0BaZPWWzZjlNBZlovIGau9UIBAEtOAzcDO64ADSCszrg9XVxB0wr4JU0gwIINXOAF7BZM710Jc/O8",
-	"PxpSFer9Ddq2KxFjDR+fAPgqA21KrAUFnSOtI0EVUVK6vlQr2x263aVHKMi+uGdvKS+qMtpG2MkCkAKl",
-	"XAatzJxj4mKV9YVQm13wbZ7m1YSkcjJJj8lyu895UldFYQsBZ3hsTW/YkklRCVwPNGPAvo5Lqk6gwWid",
-	"8Fh7Z9YuBekMjXymUmsmUFVTQVjecQfZXvkWKl6UBaRbMJEeE3giMtH6Dhu/Xf37NMaa/so72Ckszsgr",
-	"5phwSFLj+va5CctOeQNXEUhlogWkEKlb4djxxIxSyjEjU7MuCRcyLl1RtbCtYbXyV5sUxigCqBRdb3Oe",
-	"ho7fPPOAsEBDL2S4ZkM3eTdA7x6NcfOTnEx69mx7W8hl/3sag7ZtVRxKMDtvye0SfJjI1ZAELOGZAS6Y",
-	"QbLN6YpM4Q62HRJE2iWGeD/BujjZIPB+aoGdqNOSwZQJVvKsJxXDwXako331EGktDqd7tMyWT5DF2NGz",
-	"1/pbkHNqOBpyDmxX6PZlLyDZgi4ZzVVP3TXtXV2YfcMUVlirNLXlEylicHWSma2+xSu8o3Lv0cog5RiC",
-	"uPugw41k4S2IRjuztH58Oxbsp7ip8GmdE75A+HsS6dJyVks0r6CXbEyC7BBwHnLZbL83vBW34il5JXNu",
-	"kVHjVNfF1M/Je/5qSD7iDRm48yqxgKsRwrZHXkYVS0gqqqJA45gKO536MtVcZtWcYUXwrSDOHz0mBTNm",
-	"GbV8ZUv7pwyrOFyWspkmqEmc5qKzH+EJRrGhqSDhYlFhyqixYpnQJfiLKbbJS+t28HjxiPnIBXSohm/Q",
-	"qZnegipF0vokQz8OvJcSVBNVJM3qX7yAzWhRuEYE1BX9mIV7G8N8wLlDRhAb1884EzCP87DXi1ndN998",
-	"84OZ/Meb11jeTqqFoZTggpGJDcnSguR8yrUaklN/KYYrxXatXlzDQfjOJyiTQRtdwfW1Nh/ixf98+w3e",
-	"cWyoVN+zo9yUAUiH8wyubM4yPq+/j2NTzJM2jxir1bKLZsLMx9si7IErfUxeHr1EFVvwjNkLVnnOhOYT",
-	"bg744HRBsxl7+mJ45CC1xt+MleLulBuc+TqLtfsHfG5x3VbIcL8v47NtBAdoewb43vHguXX+BV3wwfHg",
-	"m+FzmItRMyAF3JXKRpzGEl6wgg/pxScTVrou066b/3zMBd5Pf3r5JjGeNgCKZhnK/PVqhM51ncUKl6c6",
-	"gZvWVzul2Ew4ra86SX3fOJsfi/mQK1kBK+JIa3nUyKVK2rzWBfghwrpdOD8ijHd/xxfENxhGgMTG9AYF",
-	"Vxo/DcSyl9+ozmK7+pFnxgVDS+lL0u/huvik1/M2K7XXs6fBZU59h4cbn/rOnU8F1VXZ+4Ub9qD7Pvue",
-	"i97jfsQ+iT2etuZNjycv+JxrqJt0Fx7DOXlxdGT9UW3hv0BrPfuz9RHRHujVchJsOlCWkXZattOuy1yC",
-	"hywaER/az/WZa477pSFnjL6wwyVEsKW/9gBqoKfY/RNZ/xfzppUQz4JaMjBAO+I7UmF8E0QCtObE5rRF",
-	"EUivulWnbfhYLW5kmmA0BzJJp4h8gPKDRpOJnXPQl9EKBdDYtsktvNvuKRmGys1vjao4UCAOd6Als6pq",
-	"OZMQ5QHKnJASiw5zFFELJnK4MFs0krLDcb0iLQqQ6OB2GGvC1YvYC+om0DcdJSMQSnRIpGBwL5gsAPhK",
-	"5qtubnCPcKaeXbOCZU6wfXlEvg7u440wto+h5f46FGjrQ0VuHFhJKpFLwL2+nt1Pa7phwZxlI1unHWF6",
-	"Y7mj//UUkliOPXg+aJ4Hm1LG8y/PzITRfdtFVZy/AekSP0ofKo09FG1LwZD9XX9tYyBZ9wgBlAQCjR5/",
-	"N8cE1a9tiFcfDZE7p+uYKJf4wwrFbgXNUIFD0UijtbRnWkjBp3NbtmEGA/cIGn4vmBiSD1JhcckE7tiX",
-	"zGEkXCcEMIFbkTau3k1PMH8P29xR31PbWPNQxEX0kmcA11T2D3VJavOsmN+ByU8zd43hYzF6kCO0idHr",
-	"pJyv52jzSdxjd4TMpge8vT9PYyuAwBhs0hV+DqTPYyrF1ziVCFEhgwbM/1oxGj0BpjLI2UNQGb7vRh+v",
-	"iMONNqlIRA86bekr79I1b/UKllGryATOGP4OGgn9NFDXvuJb6SG5WgCMjE+OsRADHFkY8Vb4l+G8ot71",
-	"IhfeeqJIij1EsY22ckZdGjtc8EqXbdzCWs2o6bFbnHVDwWsJv+IfaHZXVQQvVya04HcMYnngLBC9WqDM",
-	"cfdUwRLRjUtuBc+xDv7XSmrbq9Nh7rgebub2a8XKVe2VjVeDEPLACErNrg72M3MfYMAOzd5Yb/R/uQj/",
-	"chEOLA0BVezjJzgA8+sF4FtZ5IH8A0UvS38KeymZe86WrKliXDv7uNHz1vZisQ3knQHvxBYaP4A+WBPI",
-	"muvOgZhDG3zvbBhzpIBr6oS1wtkiJtPMpLqs6oNsYnjJwZcmuur7gjwS/wQ98CO84/tIgEdlyMfyQ3DP",
-	"e1reeVNbEUNgtCTd5QT7849v/xJnoVNMq6r9JbAUJ7DKIflgXTc7tbCiFj28YYQ54Jd/eV07bL9t0nNY",
-	"j8t4Wp226ZQhhR/dMO0ySe0tb1jL5Lo5+QtjD0JTmvuqjJglmuzjfrbouwbzHM6hPRVN5AUJpjTcU6PQ",
-	"74uhL0b+e/zFSPE44pIAqEtJAM4EqVsvj34YbsVU/sG8g0SwNddCLg8Nf2zinTYbiHYr/Oih8zB5s4f3",
-	"I5IxegtchKp4aW3jGlJXb2Hmm9hryyyHHQxWtRR+opr3xXoPjpe+k/6jneBQQx7w9AYYaN+Du1GV/j94",
-	"2JzW23bQ2D0TG2JuEC4zj5AUX0sJNmyB63VttHzMplxAGa1R5MsZEwCxaUg1H8uHEBs8wcg01RSgNUFS",
-	"NEbOzEfSxPxq3GZrWburG3z+BIxnpHBWcDMrMK1LpqvScXZ6QZV+CsM9PX+TwpUPeNt1sbK5VhjNnXMF",
-	"F6Ce3opMzufYftJ8FEHxCVsSH7RV0pX950bzZVIIlrm2TuZ4Zcwm7ipdMjqHkDQTcBmRMTs0n7Nj9xqh",
-	"gi1jpj++e4Y7sgXPMN/ivpG77YFi1qAYgxRnQBYwib6GFhq0GYSoQjuHu40kbHcrNXvQyE5PcSHNM9Ie",
-	"MHoe8MUDuYyuhyLy4HhlGxQ8hbg+c1R2p8L+AU9Fl8pZb3sGKRczn+VbB/iJ4mJatK6fVjO5VMNoiLet",
-	"tlq7HwOK/OV2NZV3vmq0LioOu3+sN/+IzyC8jjkyid2uqYt99PeEjqxdIb0FH2ld434gvd8YtTOq2mTw",
-	"CNNv9XAa99X+RlTthOCDZw7n3jSPrvemIkZTm5p7206uOKRT5JxjSqIsLZJkWy7ChXBYoo8uCgyDOktp",
-	"uYCgBL4EGWPKX5R4Ul+GlHMbgwZTChQdRMdsGMznZRt/HVvCuUv2Ou4xWhdyI7e+RwWZ6ht6Oq1xS6GD",
-	"nbrgFh1Xk1RWImARK6vxpPmWD52ejLuXaDc++qcSh77z3RYxiF0RDrURWBQ2XhFbPeLojySHo9lZDewa",
-	"t0HLfzMGdOUuGcoVsunaluCmFqKlrZNpRSyhvHWEUZtHAXabDfp7YbvPD/r1LvmMkXl3p9Rw0KjuPLuh",
-	"067B7WPP4JkvyeBCZv4+0k3P++fshL4u/AobZ3McIyzlT7TXmXi/4gYmaza0JHN7mWuTYXAUzzCNfXu5",
-	"mYOnUhwE53sDU+heetJpHsSnffTbsZuPNWO9trtnPOhsuy8bfjmYgdFJ1f3Akioi14w2pJlV+AgE515G",
-	"nPjMcV8JNrWVzz553KWs0QI6/rhMt3auGmbPyUrfivR88vQ91dksDS4ZA+DzxfdJvS+aTm3fNIyL2URh",
-	"8vL5i2giDXQEsGy11TVOzVb5nHI3tO+dy3Juu19E3WS3gIZXE/WI/zmk+NHvSYof5PgAU9d9tmuW3iqf",
-	"n9kaygNjko5AT5SLMZkTYoxx38sa6NeEKiNCH5/+h4vPf4p9foPE6Kt6n2HZ4aHR5nIe3CdNBVueII6I",
-	"BiDWAbiLld1ec1soitcdQ0FJoz3wNjbAh//FBSvf9Lk3E5T25vqD84G6U+R1wbO7d7JSmE3a6rffrIkR",
-	"uWMRvB4BrwutShXWiViZgUVQCSmYUoSSOS2nHC41t33S4UJWXhT25lZopI5xc9+Re+maGdJsBgA3gBVw",
-	"374rJmp0awdA/M+VwrLfOYUr5ZeEqlthb+Q+IVTd2aYZJLj9Ga+qgfT1OjU2mspid6KP1vYdtSV0fYYU",
-	"1cQ2kmtQCzseGRdt2JFAB0Ru6G7PgS9ehv0wvvt+c4uTx/WPLXV4J7T1DgHsFTFvGxvrILmkMFStOl2+",
-	"ozPLWi3+59YO2nrodLk68IF7K+H2G2hl4De/0V8waPZiw3kqqNhF9MvIWSXxrMzpHQtkeV4Zs9Umek8o",
-	"L9StsE0IfI+a+qYmiNqs6fNmfnj0EOhy9S9BDoLcbpfr7r6ehRNyl/IdaKNI6KntGvHi6Mjq4LpuFn86",
-	"IYoxkoYNSrHANgVPJl3XulOmr11M5dH2ykVcuiJgQbRTrZRm84Mh2jo+fhdK6S4r2whUuiY/v2+sMuxo",
-	"sAWudFQ5GGLp74RbBy39DoS4ZQxVdG0UHsclXW9r9xtji75LRPzMuJ42XsjVV5hD/5L6GvPfJey49Jsb",
-	"4YvwoG7FH+teUFCaxbOZxcuNkoPuY+iYnLSBm6Mf8Ooul5Qx70IrQ0bsA1j6HuiPgFlupFs3ctm5hKPf",
-	"mJ8Py8WHQy230HWf0Cfcj1jeu3eg19ngGV3wZ/fPQfLbL0UbuFgwvb5QwboBtnt2En8J+B7BzMTmLVFN",
-	"FkwujGUoCR0j5YMBqUub/kv0zppmmt1UDsnH0YVKXCvlJ76Jsjlm9t4Bu6twAJclx/Aqpk8ZI2W4lmoR",
-	"+/wNNn+SJeQDoU/q6pHk0olDdAxdQy4tSc4KaBfVWGMzlL3+rUu2xEt4FtT7CIAFQ61lPY5Np1kfwDg1",
-	"tjGZbbAZ3ozXzGz58suX/xsAAP//",
+	"7H39cts4lu+roLRblZm7jOKk073d9h+3nMTp+LZj58rOZLbavSFEQhLGFKAmQCuquamap5kHmye5hXMA",
+	"EKRAiVLk/tjq+Wc6Fgni4+B8/M7X3weZnC+kYEKrwfHfBzNGc1bCf57d0Kn5/5yprOQLzaUYHA9uZozc",
+	"s1JxKRIykSVJzyeP31KdzdLhIBmU7OeKlywfHOuyYslAZTM2p2YYvVqwwfFA6ZKL6eDz52RwITOKo7Y/",
+	"8mHGSkb0jBHBlkTPuJgSrnYb/3MyWNCSzpm263lZlUqW8RWlgn3S+EBK5AQ+vaBTRsZsIkuWEKoI12RJ",
+	"FZnyeybMVLh5+eeKlatBMhB0br6e4TfCec3ppwsmpno2OH52dHSURDbi/JV5EMZbUD2rh+P5xiVPZDmn",
+	"enA8qCp4MrLFfM51fMnTklHNlCaimo9ZaVbNhC45U2RJhWZ51xoLGDOcR84mtCr04Pjro8Ssl8+rOaw2",
+	"Gcy5wH899dPjQrMpK2F+V6JYnS4WBa8pIfZJGjwSfphrNletTX569Ow5fNf/YW1jYJLn+O7T4EhoWdKV",
+	"n9dbLtj61plfCC1YqZXZsrIqmCJ6RjWhJSNzRoWGa2EoKKNFwcqufZyb8SMUPJayYFT4eYxkpVnXzpTw",
+	"4y+2J6Oq6J5KVbDzPD6XLZTa7+PX7J6VXK+6JqDc79Ep/HvJJoPjwb89qRneE3xMPfEjt2bSNRE+FVRX",
+	"JYtxLqoJ+5TNqJgyRSaUFywnS65nwEMomZayWhA1k0vDUYbEXEU2X+gVkYIRpanIFRCQpTHzqqw0oYKw",
+	"spSd1KT8nPoRw34noKmOLdrOkeskuBpmT1dmRZqRcaXJu7PLV+eX3yfmt+WMZzMi5FjmKzKjiowZE0TL",
+	"opPrwDi7n+ypmQ5Ou9/Z3rBPMYbJPmnCBdFcF4zIksyZUnTKEpJRxQifCll2c8yfNwiEGNc283gvSkbz",
+	"zfwH2E7NaGAjhdTEvNk1lwrH3ch3PqPQYUq/kDlnsMnXrGCZhu2Ef2dSaCZgqwLu/ORvCrl4Pfr204GR",
+	"zer8l2txh39RCykUzuNdKccFm2+YwgKf+I/dpuLGhTlE7vSSCU2WpRTTIZyRfc8MC6sw/7Eo5YKV2u4Y",
+	"ze6EXBYsn7L8VDe4YE41e6z5nMVYYfjei1VEtUkGmaxw3ZtW9IGLXC5fwqOwpoKbG7nttVf2uetqPqcl",
+	"sETHz2BVRXE1GRz/uHmQM/fG55+SiO7BPrGsMv+uSRhImnBF6FhWekiuJoQSWKdRvLhy2qDRWOCludE5",
+	"WY5sVRD2ic4XhdHURE7oWMFxGTXyVmjQJrm5G4INb4VZ0sSQ2KmOMXBeMMerzAgCvqxnJVMzWeSgA5aM",
+	"mm+bO9bvTGeMFubCxxSx5srha0aUEq4VKyaJ5ZUZFeZqjxlh97SoqGb5CTxrORFRdKXIcrYaknPDAZQs",
+	"7o0q5xZghrwVGRWNIQidUi6GxHBwki7ZeCbl3Xme2j13MwL6h9/M9iVrHCMxmmofMV9E5QeSBFIMGbOM",
+	"zhm554qPC/PPGRe5X8IjRVDHxoM2fy6kvHs8ptkdmchK5CBVTwMCMCxxGJ20mc2L1TXLpMhVfFrmQMmk",
+	"lHP4FBO5sw78fP/EtTJSrtSJ/Z75WcmqzBjJJUOWrFlRuCH+TLQkqaXA1E32VtRve5Iwr+IhGO3AfRMP",
+	"oaY8WY0LQ3Ze2a6lCir3IPuQTqL8ZB5VdT/MmLk6hhAtRaq4gkvOBSm40sqfCRVqyUp4zkwc1hM/A0up",
+	"O3FI9w5yx+akGycPcwQeMjH7P2aFXMJy/HUeRsdHTbYPQZtHL0GyxqjHUuyiZDApI4I7P/gXNKo3Wtx4",
+	"FUvKFctrQmmwIS70N88H68ZWUqvHOyjDyil8/XUsUJGiVFZ1qDSOzjo0GbjQX0BhnqvFt9b+bLkcVUQt",
+	"OUgWIicT4EaVYngHWMaMaDT3YCoFO3FyhgsiYQWol6FS726MmayZ4XImFbsVjl3PGTJWfBgvfJNrU7Jg",
+	"pZKCMEHHaGWyJhvebv/XytSPFkxwRpon3Cb1JQ0ryurceKQ1C/HyrJajP/mvy/HfWAYaB9AF6B9qs3bU",
+	"uGmOgCPMLCDmCYc17v7igol8vzcd19nj1S7Kv1qYc+6hzDuBxoUxq4RW0Tu/aRItYnDb4HeyqXcOguV2",
+	"Hu1rXmgGgBrNc26WRIt3wSFPaKFYTP2rcTknTc3dNv+Ne2FNZWMcDskrPpmw0ix+wlmRK8BZMjkfc8Fy",
+	"Ml6R08tXiRWtCF/JCVy48YpcjfCitEivBTg9BGCSDD49nsrH5m+P1R1fPJYL3KDHC2nOpLTmTSh7LYhm",
+	"t63FyPoP+HNjtMEg2WJx9h+59EjUr7tltXw+DMDU/8uhDD0ksrTDDELs6UDwzg5fPwAABMjEQbGb/vMP",
+	"GfFBrtvnLub4fSmrxcHFnjf8u997elBxiRZ3r5P61aRrzQ5a0nWCaKsyosA8NNyuM23S6KPjrb2vtoDD",
+	"ofHYAohl+AE/zpCcAT68BRTeoG5/iaKAFNdDTUgCncKDjJZ8ftp4S95Zs7R1U9TVJGLeAWehLYXhhCjG",
+	"SFotbmTaH5TxTKg/N8Jb/bmNHZuFOv9h3NfZUMThcwmusHNrdtmVG6dCGZNWWcaLNgWolaClG6LSMyaG",
+	"5Ht+b/ROZXcM9lEQCiBsQrgmd4wt0N7APyICgnt9K2BIAGkKqo35/2JF3kmlpyVTjxTJCpm1DZRDn8Mv",
+	"cwQ1Mr2bjnvGwRpMea5SIkuSTkBTBtJsiwPzSox5GRYUHoF1tlcil+mQfJhJc8hEMZHjU8qchxQZI3Nw",
+	"WDvDNbCVjXFbSKUTMEsBy5xRDfiooRClSc5zxNWEdE53khtdWi95xobkpbFhhSGkG5kpLizM4sBCY6L0",
+	"skwNO3G2w9aztmYGgIzqC5Q+9Ea7f++vQixuZEcQgaGmtGHStI26Qso7lhNj9p8GZh/eT7hNYN4UbKIJ",
+	"LaRgDpq1FESkKFZ9OVynbtLhxkutgpaC7Wkx7iZcloAiZ8xSoMaJLF9VJVhSFkVNyYrpk07PHhNG6vw4",
+	"sF8aJIPX5yP8j9OXP1xefbg4e/X92atBMhidXV9d/OXsVXA71+0Vc3wIuVxbqKI+RT5fSOuWoUYvHmgg",
+	"2Sf4AuwOHsHZvXUirZ9oTjX1gK95jKT4euQqZx7o2ErRFhOJiloVZ0das/lCx9yBjLy5uXlHrMNuSM61",
+	"IjNG8zZU9kiBQQ30lbOCaZYTJecW4qYTbRE4B1BxRRTT2mgnf/rqiOR0ZdSSW2EV5z+j96FkShsVf6UI",
+	"cBcxNf9fQ5MR8zu3FPO2eYf7odig7sQ0q1Vj8ksLnlinF8sTrzMplpUMAZQIVxJczeKOIQ8s84KRSuTA",
+	"UFeJ4e/eybIoZcaUIjnfxTlkV2fMuI1KfMkAt4iTqvu09Y3lhivHsWYklG2EOsLH3hg9LvDBxj8+ZlMu",
+	"hBEY9rI0SK5jGjjgG6ujbp5L8CxaoaXezWVgrNBKvZR5xwrgDuFDJ4H7EI61dPRklzWMwuv3rMx5FiGc",
+	"9P3lq7PRxw+n/5UeW1SPyEpn5u6tmB6S9P2lYX2X/mfB4O4ueVGQGb1n8KekgUWHlGZIUGkpc6I0L4pb",
+	"Ae4ZKeE6Np2Ec7rCEYErg7wm6auzi/O/nI3OXqXHhGYZW2iWD0k6OrsZmSlTJ5iQB8EYqsoyxvLhrUhv",
+	"3oyubm4u4G3kCBYlp8qIOrBayMJMHMZ8/f4aHuUa1ydAj8HPEj0DFxPMdUjS768uz9qP3gr7LBUr5C5O",
+	"pvhtHiQDu6ODZOAXBzLlZmR+9VOGv8GMBsnAfG1d2rSZtL2sIRHWZ9/Buks+rjSDIMmtmmSTV96xVSxk",
+	"ZAvKJgF4cPty9n/fn15cD5LB2V/Pr2/Mf7w9vXn55uw6sthkcE+LquOOaPYJ5T6OaDRFMjp7RtinRckU",
+	"+KfMr3b0xF0jeAM+PWxikU87wiHD7TYbAAta29qmGgBxeMPWXvdRB+BF+OyLqrgbMQWg0N836OlbtU5a",
+	"GOs35psMVL6lYStKEvvwznh+MkAIYS/AhE0qxfLOCYKrygJ33oNNC3Se7jFTY7TQccHeC82L/jy7EndC",
+	"LiMe0fNc1UFkQXTHBnfoDoiHP+t6i+szrTevnl97gTEu0I6qiWNDNvbB2uNmMY9g8/nE+ivUut7pVZyG",
+	"AhF3mgHYtP7tES4JbupUyhyUGsvujbVidlsjYgCmprELqoIhScCUtoGIn7TVYE87NG3ziJcwoERIMF5t",
+	"XK1c7qJQlUyXKwtDtgjcL8qrg0aSKWWu4oSW29eipabFtq1uURS+kwRHFczRH0ucbBZM5Exkq3WetEEV",
+	"FlKf1CBhnhv2zNAg2KT+Cgt72lgqBY5CC+yY21Dw7G4mK8WikgMMRnMLOmKZG1LUep79K7HFnwVhZ1tj",
+	"yNyF8WFLYcy+V9DxEQjhgiCK4Tbn4DpzdyJGdYvyyGstBiY6Yxi8hd8p7bbgE5ksS1bQWl6tz8UaYJeq",
+	"fdhPn331/Otv/vNbcxwLcxtLM9v/fvy/fzx6/N1P//HvMaJhIr/hMbh8LRKnHROl6Kr/nWbinpdSzK2t",
+	"vv67uQ1vN8Q4wQPXmmZ3EYHS/zxaA97AX2Ofc+TZcQjelxozVUod39IbiWGQVEgFeEv//UPbZpul5a7c",
+	"NT7dvrbhosKJNo8naeVr+BwFHLRBgOE2tg6xTcqbWMS1X53TekfvLy8RWHp59fbdxdkN6PivT88vtmNK",
+	"qExeu+nuokS+5qzIz7o4MwX2BFHEwJ6BzCCsIYYnddmq41LeMQEeqMTIrxlA+e6c0oSkstIf5eRjabbG",
+	"/FtI/dGeybiAv1jd5SN8PO0AQ1jRETNlVh98GsHJIZ4vUz8e/ZSCCoG0ahWaOuoj+rUgPHHTroFdDKCq",
+	"JLkcbg16wkUkuJv1V7ZYE4BwDV/bd7efP3BgQYsn6FNGQtgjOAbWSjF0rJDyDjJBhuS0KMzuaUXmlXXy",
+	"nIDAQw5rfrIKcMnMPoACGxFtDdHVz9nSNKgakPrXR+s+mPACv5RCUy4igbUvqWJkDvJF9bEJm+PCVFhk",
+	"2NO2OZrYiGAqVtZRIUI0ZIdPG/6kuiIuvu5hkm/MroGfX8VhUW/AuLS6746C/23TVudcPMi47qpH/FaG",
+	"pc0ZFYogs22Eezju3IcnN3bt2Zq/phL854rZn+OxGDGubu/lrly9ZG+j/Dh9dzb6ePbXl29OL78/S1Gr",
+	"VIH2YHQJo+RiugIX0zqIm6Qvr95f3nw8v/z44fzy1dWHxuuIM1NNCkaVJql3waS3og4fgFFBlHBB0iVk",
+	"fDhPDLBgEDBuDhBc0ATNwumDrGzMqJ+g9Luz26aCLz0Wwn0zs0KRjFfWyK9XjNF/ldAsT3BVgFjBIjFj",
+	"IvQzja7e35h1nb57d3H+8vTm/OpykAzOLv9yPrq6fHt2edNvhW6quy3wDeRSv3ZitMmM5wCPdkR7w4qM",
+	"IWPNNThKwG5lkRMAg40gtAkCd2zREfrsDLpulG8L2Gnej+ldlwEmEXdKOcQZLHdyhhEJ1r5HrzXX1o3C",
+	"tSI8Txx3xhR0n43ymOcxx7m5XX3xOPzsSxc7FYUEFBmzaSW2AwB2tAjruypypjS60sOIXQxcl5N1JKev",
+	"DAbfXyTkIYMc7p0cIb0TdZQ+2+xrM4/4I815Hjrc4vDCZhjIbhjEMIDmGOxW4I3cBQaiNgVw0/aGpDzC",
+	"N3ZLAbHz2t0btcvMnEHWSmfYOjn7dHeKin2glaVyYnOSATjB8I6pFGzYL8nAXc4g3aCedXNO/pQC87Bx",
+	"X0Mi38aJ4iFTu4UXNTjbQaKMts165Mm0pVq8Ph95r9oacEXS0dnb88tXZyP0kIHrDwJJlAvh8SEYYcge",
+	"ZNOkLrrCjl7nSN2KWJIUSUfvL84+Gk0N4kPM+Pin0dnLK/QdYoqb2XiqZRnkMwTJjLEsRpitDSrj2jyB",
+	"SYknJP1w9uLN1dUPH69ev04tyufTdXbK1GnqPLCv4PrDDQyjTZJBuFL3T7/KQTIIJrVNeQAOthqOHIVv",
+	"Vx7wDSCkyO3fELGDJ3J2M/ov/KfDzEPvLuyZc/AmJEXFOyXlGvwPo5399c3p++sb80ToC7gVG50BLe3S",
+	"hfm4qbU8slb3Twb+Yz33dAdwpmNPb/icFTb34uEYRm+OcFXpsfzUddAOBMEzbYSiuMjL4G4F6cltX9Ei",
+	"loUcLgFVyhXTUXnbz98nQRE6nbKNqbWgHWK4CL7QDLwIQhDXvT89YoVaO49Lj+18UFGgOUn7A8mZprxQ",
+	"5E+j1y/Jd8+//s8/74LW3XGRY/DmopTTks7VMeHinhZG5RVSfwSMIiGZFJOCZzohStOCJUYem90D7Oij",
+	"W0pCtJQfC1pOWXIrKqGqhaF6ln+cs5zTj2Z1CZkzPZP5R4D9zLVkOIMxz3MmElIJek95QcfmMw67Qqef",
+	"wERGZzZSGxNj+bONXjFLMkdnWK1cikZOeOjyMNvWQcszulgwwdzOMLkoWJi2jaYAwGmGAjDc9JHqBuL7",
+	"X9gAov28fwoShkdtitzlygXlGSPArYAUcjrcrBN6SObr774LSPz5Udwh6fJtNwY1mSksZZnHd1BbL0Y7",
+	"GmAJcX1jWenjcUHF3QlJDaGjrEf+b2hBEbqg6HgPvUnBi9vjajR6AFyqqVcGLXBb73fsCo8YzUd1XNuD",
+	"hGr/jiOWO5OemnvxlpZ3cKhzI9zxLcKF0pjLsXdC4u87YhppKx4WFITgbIn0AX+ntOXkvjRCxX02fhUy",
+	"KTJecI/NRICTOPAklRPIc2LZ/T2Y4rzcM7ImGUxKGZGsZx7Og+8wkcMRgwSCQGRut83cMApi71//+Gdv",
+	"w99hrVs/DA/usao5Vyo6/k0dtuIDNwkt9ExWUwhVWhE1k1WRn5Ajm+VfFODdYkWx/0Sugelui5Pguc+3",
+	"xnSPCRRXdKXrcKgGLNUhKGprWFb6ajIy6mbPvQjSUlakpBgx2IocD9xfY5rd7bEtO6A3OsKa/vWPf4IJ",
+	"hLe1HfO2JWaNfVqwTG+NrvP1Y9BxZ9ZvWNnc7EMQ/AQUeuLiWFzcvrRFWeSSWF7wpSzFAzVwYWFbgnuU",
+	"eLZR036b+BrE0NiIOJvqiGW/Ej6WHXMZjACiQiPyLyfrmWYRbJjfbyxn42srYBQ0L1yYqsKDwK0HTVgR",
+	"Te8YkfcWp17K8i6OtWcF5XOWN2ypbaaWAz24csCpvYG7hoLit0fgelgP76trVOK3LPay37dmUsUjcHje",
+	"oevD7FTiUAQVVG6aYnwA12S8OiGpzXA4z71O4LTXuo6KjfZSS+s8jkLXLxht2Z875pn4QSJAtaFKAL8V",
+	"nwoz0YJPWH8WseDxmN0IG5P2PAOt+scBXXCjaFv8bJAMcq4W4J7/6addePceWRT3dY2iHjAwUAqut37V",
+	"raoZQB9sd/QAE3upW6Teces2MJwLrvSXIj6Od+0P9oTJNfE7A/AmE+j5A9wOS7EZFbIj34icw+VWWkKy",
+	"L8oup0lH85+amzCW+erFykaHbOYB5tHrGX329Tfr03/Fp0xpd38Bg+aCzNinYUdhPFdvutfehz7VCE07",
+	"5rSWuG/m8n50AdYAehmlwu2ayaXoiEjSM5lvp3X7nKd3t6TGNiXB9sYpopkOta7HmWGb6VWGo5K5Wcdz",
+	"8gN/0eOID7zbyJwvLIhqmdTgePDm5ubdk6fDp+TZ0RG5+iGqdpWVyGhUTcKPKjQAwK6D+nclyaqom7t1",
+	"HMGk6rOIbrnUZgLXsFnrPMFwRFbirz5xoTlT+HOAVsEbWMeXT414l/KkUYuSNEtR9g/e5FNhNC0/1VgA",
+	"/dIHC6TLmWLZR/QKjKli3zx33AHsUEPytvLjVode89PRfbQ1oVtKWDln+TUXGetp/nmGxb3OByrfjBuO",
+	"tkOk8B5OcaywlscC1/umqteYzyQIFtr8hn3uM6yslUgdzCVgvNM6ZmbT0LF4lc0YTV2gdKPkqwrDocyT",
+	"/UMJ4EP3tNi4MGPuvaDZ3caHbEzJDZsvXCHRzhyG9R/ADXQlRliwJH7WJQNNYvWWCxcnGQl+y+Ri6+le",
+	"w0N7ll3UtJwy3Z9P38DzMRbtfbjxpQDcunE/q0VO99cSdyxTtKSlYTZqg1Lk/JdQiIArsmDljC6QsUFx",
+	"0joumTZrO/KmwxhqSlo7wuhVy5JriL1DuPCXcyX40IgdoeL2UTei/2LHHdPRa7W8ZpvhoSchI09c3o7j",
+	"lwGzaxaOBOL3rLNNZ+s3ubELNf2vM491ThHSeHsT1m/9+hWPMt8uOfeKTbjge5SEsZHdtqKno7WJDfZe",
+	"19QCieRBe2z/8YUCqj9dHk6O+RUctbfljVw6xCWssQ1h7rUjOzRmbFgtL5kakiMiBQlDWF21bPgdEGWR",
+	"uThv5DvffvN8S3hz/x0KpHG/suhOLq9XRbeeTywBAqBwHfKq5RSQK+8fbS162DtmdfNyIoLan9zTYAu/",
+	"+mZbZ5eoPF8/+QktXX1vrl1h7zYEDNHLTYWxVSLccBC/Nxh6bqZIpLgVjX1CemnFODuSwa8BRgYYbcEI",
+	"MhOMMjbCDh3dfh++OXr+bY8Q/HWlpVGcs+WDq5Q2NO8C8HA5ZkvsS5GkhS+o6Om0pR0LDER0qc2uRYe9",
+	"Wi6PYK4tQWWtJxuDRotC2ULdDZ4wJK/NwDHa39sxGdH2ulmVrwY/ZnrJmCAlm3OBlioE4rS405YgvBNy",
+	"5HN27DhIn02abTI09olmulghV2sS49Ojo28Pxdd2UHD3K5368HrwhjSl/lNuKM+bhdicilXApkCAgfsk",
+	"qXM4nm4QWD4pFq7BsHWyW1NydlhTW+M/MDPanxftqwcHSUJH27OEdphPW5/upoAPmIBjC1IYJgH+TUMF",
+	"4fkfudp6lsGlLYmbRgjkgZSXeD5+TJvvUoXfdLQ0MbeBus4HztOEEfy5tC6nVhRFR2O+9LY6OvoqAz8B",
+	"7Cr8m/0//HPo18Yf0mNb+dL7VjGkwLtx63p0f6sMG/ZKQ6Bfome8nndHcFtBp1tVG5BqqNNwFTYysZH2",
+	"rUBOHTQNyLkC/d9M3wbd4UjD3Rt/9E3lCM7KZXPYMk/NwEwO2R7DjVkju8AF5qVRJboqg7Tn5vs0ZHI+",
+	"51rvkhFieN4FVfqNrMpO/7xtr2GzkeDzM1mVPRTR4IjtaUFzh3aDGj1j85NbsbQjyDlTDV3WUA6FfUb7",
+	"R7m8QBsS2yqx2beQ86euXd5KhV8UPlUV7BB5GYAyP1g+hhm9K/Z672jrwIbfNWqK8iIev4RD2raTGEmy",
+	"5fLu4eJXhVwypS968jj7uO1TknvyweuwB8eyA452yMGq37jsAoB95Z4viZNxpXwCBMyeVYysrp0ivRNS",
+	"xErWKAIwJOn/ShutIcWKlBWEHmQzWtJMs1JBRQDU0yCQsk9BgLpMR2dy+7MvT24PaoM85GegzMjDfaBX",
+	"dvm6UbQ9TRhda+CN7IMrNo9Q3rOyoIuYlmqVxQ2Am3VYotvQ+izHTPG87r0MbY6OSF7KBWTsxiC1PjhI",
+	"TDSE/Vx9YYDR+c35y9OLQTL4cDqyFVzOL19f9azZUmPQOx1BQbO708UiwvwJ/EboYtHOQFtI6EcVcbMb",
+	"HUGwIsqFZlS9kPpG3jERd0HNqLre7O51YIpFlpSt6FlpbdOKI+35jOqPhe3UO9rVidBsjw8xWCweKeLf",
+	"u+d65dMZ3o8uEo/RQGZueQ/VXhfVuOCZ+X27Y9ltUnNLIuuPzD7Ka+0Z7g3Rv7PnCZ2HsLlAffiJC4SH",
+	"/ZF1PAmU6uMik3Mupo42Tuqz0UZlnsjCAlrcNwmLxN/UZBHJloLzeCE1ea9YSa5OKz0j8HxC0k/y0/jx",
+	"v/7xz7RlkH+1jeklA3BFXIlitat5HBD5+mztj48wsd855F4euQJj3yUuhhXi/6ziTMm/rSMKW7l2JDii",
+	"E9God9LSGMHXbNIA10n8Vp30uROI+sCBF4ZStCTpE2Uo6ElIwU/+7jgIzz+nsQUf6Iw6L5yntE336Czn",
+	"eo/eXtvZJbmwMT0J5i3TlUpIJQqmFEmrskgha9d12e97R+pBAwvb9dReqS++GL9xit9hKyya16Z0IUMR",
+	"siNJdtFalMC8nbWWnIq1LvkOBaqCApkx41Au++MQEjJwt32wkaeLRSbyVbeMRkDKL21FbAfewGiMRaHY",
+	"MOgepd43RUKXLh58m2FdL+chg4LrZYVxB2EYsDkvt6VJkyBilGTh/t2Y1LWcM3DKLGdy3igbOkF4rVWB",
+	"m4s8VFArhQENjM5tLHO0ctVejrV27Wvz6aSjCE9M+7X7sZvue2PsZp/fFgvf9xX8tBF0QfG0301fh0VX",
+	"ircbH8OUjeo3oUUxptndGubJFRYehMoY1n8CTbc3tjc4WL+EX7GBge25JVwCR7OohNsXKFoGiTpaEsXY",
+	"sFGa/2Dl+L+wAM7mG9ddpcZtThKSeYwnvRe5PEgV+ZJhJP8e8KFRChfb0lIzWRXOGUUWld4v1667drqf",
+	"fz2f2H59wG1e3yxzEzZGJu4R5+sA7a6SO4Yd2M5WPlQw6LoMYYO7xw/vFEhOPSpjDZQGOnOwiPIYyhDB",
+	"IiB8HgoadESdQ60Dx8S8ELY13NBs4iUWtMOgD1zOblmm/YKTLSXV8ckzVuQdG35ZFxcJHIDNrmmRRia7",
+	"ZIL2jI52+kWPlf1gHkWY8qUUWVWWzWLYobenCwT39Zk250cyir2Zyzp1MFK6qUN7pZq9A4KXIo+rAhHE",
+	"39bl3hgZ4lA6CGOYM1npjQl+a1/ZI5a5Kos30ZyiG5dDREVOjI7lbsH70UXQGgsIDBGGoItnMzB50QCe",
+	"hr+9kOrfSKj0fvHLNrTBKtPuPJu8LWlKmygIWXt86ju0Rofty9m+DZ6XbRCFDxBjbMktnvO3YzAQ4YL8",
+	"n+ury/WgILPFj6AiECnoSlbRWMUvCBDaJSY6yHTr6tEQzOz50XffJNuaNlyD0OV6hgGhvuGeq/dDtdcd",
+	"mFau4p2RebbAmt2OcBZBxJK36/ZGZA8hSmrvUdJVJ9X3vjOUIIN0/VbQ2jbOtGfsaUuC9Yk6DVW4nqIt",
+	"sUnqWIxmVZcl/LKA07Zo3FSK1mwvFACWIk/IeAVR4RZDqYPC6zjSsaxEjhEndlvMD0+xsIERnS7WkCtE",
+	"aR8pUvA51wlhhWLkqMNT34hD3Oa53wGLvwaNNrxLRgZeaypyWubkgwsVVnR1HE9pPAsYUCXMt/0la9Rm",
+	"P5jPYyc1JeDjUYWljq1f89K+MEdpy4hbm3vz2XwTv22B6lMWW47jVJCZ1guIONN6ocCLR04D2wfrvsEe",
+	"QFAa4/Z2cQWls+CXNIHwBCwjBy9gzwJ67wqpNO/7g7k7Qrm/Qdru4eZoylmWc/2HmH14Mdvp1VDg1nho",
+	"4fqHpPx9SMrfvDzcx1NnLwEiKBDbt6+s21WIAXv8DYmv7RJry57WrmYUVw1n85po2s1F3Ld7QhOp2h7f",
+	"M4HgERlIGGKNd2idYDEsqoiS0hVmXtn2SO0ytUJB2Pw9e015UZXRPjrucsG1KuUyqOXtMDEXZFo7FDZD",
+	"0tuQ16sJSeVkkh6T5XYM9qQuC2IxUyuLt8albwmBrwSuB6oRYmODJVUn0GGjzlSrgUELiQC7g0q2U6k1",
+	"Eyi+KOoGhwuUV/FqGrB1CybSYwJPRCZaN3H1x9W/UUGs6428g5PCrPq8Yo4IhySdsSLv0wraTnkDVRHI",
+	"QaEF5H6oW+HI8cSMUsoxI1OzLkMGQi5dVTFhe6No5Xt7FsYeB088or7mPg0dvXniAT0VlZ+Q4JoVzeXd",
+	"AIFlxIHMT3Iy6Vm0/HUhl9caEaad6pZXcRTbnLzdbuelZCJXQxKQhCcG6LCK2zanKzKFJuQ7RPa3a+xg",
+	"g751drKB4f3Q8qWjJEoGUyZYybOeuxgOtuM+2lcPkY/g/FYPlpLwAdLPOprWWBMEkgUNRUOwuG2L1O52",
+	"CpwtKBPZXDXksG9qQ+QrhrLCqnmpzXtP0f1TO6SsJx5+jrvFH6x+jRxDEOo+3tJGlucWML2dElg/vt03",
+	"6qe4qWLFOiV8hvDdSaRM6VnN0byAXrIxCcL6QRvPZbP+/PBW3IrH5IXMuXXKGUOzrib2lLzlL4bkPbaI",
+	"xJNXifX1GSZsi8RnVLGEpKIqCsRlqLDTwSK+kCgqs2rOsJTTrSAOCj0mBaP3jFBLV7a23ZRhfIVLLzXT",
+	"BDGJ01x0FuQ/wShcqKpPuFhUmOtntD4mdAkGWIp14tO6Hxp23jQfueBOu17QqZneghoVsb7JUJASFFoU",
+	"TVSRNKt/8Qw2o0Xham1RV63BLNzrGOYDzvIwjNjYUkbLh3mch8VOzeq++uqr78zk39+8xFAXUi3MTgku",
+	"GJnYkFJakJxPuVZDcuq7QroaWq7Wqau4D9/5APUNUL9G+9nGcz/776+/SsARZHapbjSr3JTBhwv3GWzD",
+	"nGV8Xn8fx6aY4GoeMVqrJRfNhJmP10XYJ670MXl+9BxFbMEzZiNmeM6E5hNuLvjgdEGzGXv8bHjkvDmN",
+	"vxktxTVVH5z5BPm1Bnw+KbSuq2uo39dfsXX0B6h7Bq6l48FTa00LuuCD48FXw6cwFyNmgAs8wZBuYKcx",
+	"Mw9Lr+B+8cmEla7NkmtnNx9zwaDd3enlK2PuLcCXhejGeEWuRmjH1umHmZwzz3DTurdxit100rrXZ+oL",
+	"p9vERkxkW8kKSBFHWkuARSpV0iYkLsAOERbxw/kRYQzpO74gvsMOIg42xmVQcKXx07BZtvur6qySUj/y",
+	"xBhVqCl9Tvo9XFcN6PW8TSfs9exp0M247/DQ8rjv3PlUUF2VvV+4YZ9032ffctF73PfYKKDH01a96fHk",
+	"BZ9zDQVvXEgc3JNnR0fWHtUWTwuk1pO/WRsR9YFePRdApwNhGaknbVvNuMwLeMiiF/Gh/VyfuO4wnxt8",
+	"xsgLO1xCBFv6vn9QvGqK7S+Q9H8yb1oO8SQoAgIKaEdogVQYWgMsAXpTYHeWogi4V92rwnY8qBY3Mk0w",
+	"kABSAKcIuoPwg04LiZ1z0JjAMgWQ2LbLC7zbbqoQho6Z3xrlTECAONyBlsyKquVMQoAB7MwJKbFaTI4s",
+	"asFEDhGQopFNG47rBWlROABHM6NNuER/26F9Ao3DkDPCRokOjhQM7hmTxdZeyHzVTQ3uEc7Uk2tWsMwx",
+	"ts8PSNcvquLOhhJGCNuHb+S+HyjUtaUiNwasJJXIJbhcvpzcT+t9w0onloxsNmCE6I3mjvbXY4iRPvZo",
+	"9KB5H2xKDM8/PzETRvNtF1Fx/gq4S/wqvas0NhGwNfVD8ncNpoyCZM0jBFASiHHxgLa5Jih+bUX4+mqI",
+	"3Bldx0S5uHJWKHYraIYCHLL9G72VPNFC7jSd23x7MxiYR9DxasHEkLyTCqsCGCVmOZPMYSRcJwQwgVuR",
+	"ml2j44JBpFt6gvlHGK9MfVMpo81D9Q2ilzwDuKayf6hrCTXvivkdiPw0c338H4rQg5jZTYReB6l+OUWb",
+	"T+IZuytkDj2g7f1pGmu4Bcpgc1/h54D7PKRQfIlTiWwqBG+C+l8LRiMnQFUGPnuIXYbvu9HHK+Jwo00i",
+	"EtGDTl36ypt0zbbWwTJqEYk+APwdJJJNa2ZOertmvVcLgJHxyTFm0IMhCyPeCv8y3FeUu57lwluPFEmx",
+	"iQb2kVJOqUtjlwte6dKNW1irGTU9douzZihYLeFX/APN9iKKTCgvjMwt+B2DMBIwFoheLZDn+NQKs0Q0",
+	"45JbwXMsYPZzZfPSlcfccT3czO3nipWr2iobrwYh5IEO1ppcHexn5j5A3xiqvbHmYH+YCH+YCAfmhoAq",
+	"9rETHID55QzwtSzygP+BoJelv4W9hMw9Z0vWFDGun1tc6Xlti2jaDmpOgXdsC5UfQB+sCmTVdWdAzKEP",
+	"nDc2jDpSQJ92YbVwtojxNDOpLq36IIcYdvn73ERXfUHHB6KfoAlchHZ8AUCwqMz2sfwQ1POWlnde1VbE",
+	"bDBqkq473/704+t2xknoFEONanvJ5qqZVQ7JO2u62amFpZDQwhtGiAN++cPq2uH4bXXVw1pcxtLq1E2n",
+	"DHf4wRXTLpXUtjnHWgyuDK/TZQ6zpzT3Sb8xTTTZx/xs7e8azHM4g/ZUNJEX3DCIbDFsAey+GPpi+L/H",
+	"XwwXjyMuCYC6lATgTBAl9fzou+FWTOVXph3cBFssS8jloeGPTbTTJgPR7gUXvXQeJm82sXrAbYy2QY/s",
+	"KjgYSbgKn+pn5pvYvt2Wwg4Gq9odfqQan1beguOlbyX3YDc4lJAHvL0BBtr34m4Upf8DL5uTetsuGrtn",
+	"YoPPDdxl5hGS4mspwUqbRnwS6y2v8/CNIF/OmACITUP49Vh+CrHBE/RMU00BWhMkRWXkzHwkTcyvxmy2",
+	"mrXrXejjJ2A8w4WzgptZgWpdMl2VjrLTC6r0Yxju8Tkm1kOFdGhZZksPwITmXCkoXnsrMjmfY98A81EE",
+	"xSfYCQqdtkq6Ojy5kXyZFIJlrh6vuV4ZszGySpeMzsElzQR04zVqh+ZzduxeI1SwZUz1x3fP8ES24Bnm",
+	"W9x3MrPFK80aFMMgTEAWMLC8hhYaezMIUYV2UHQbSdhuVmr2SSM5PcaFNO9Ie8DofcAXD2QyuuL3SIPj",
+	"lS2w9hj8+sztsrsV9g94K7pEznq9agi5mPkI3drBTxQX04I1+b6ayaUaRl28bbHVOv0YUOS7u9e73Cvo",
+	"KvxUXbMmLNu4XrUxPoOw0kNkErv1aY999PeEjoTb2gcfaRDZweR+Y9ROr2qTwCNEv9XCCVf7S2lZnRB8",
+	"8MzhzJvm1fXWVERpau/m3rqTy0vsZDnnGJIoS4sk2Vr50BEdK0ChiQLDoMxSGoqOCvsSRIyhZDVs56Tu",
+	"Bpxz64MGVQoEHXjHrBvMx2Ubex1rebsu8x2NfNeZ3Mit70FBprpFbac2bnfoYLcuaCPrknzKSgQkYnk1",
+	"3jRfUazTknGNeXejo98UO/Qly7ewQSy6daiDwCyr8YrYxEW3/7jlcDU7C1G4itvQq82MAe2USoZ8hWzq",
+	"txm02CRa2hTNlscSKiuM0GvzIMBus7NaL2z36UG/3sWf0TPvmioPB42Mx7MbOu0a3D72BJ75nAwuZObL",
+	"O2963j9nJ/Rl7lc4OBvjGCEpf6O9zMxZwTTbQGTNTgRkLssIw8RRPME0zu35ZgqeQhWjL1/6K5hC99KT",
+	"TvUgPu2jX47cvK8ZS4VgeFPYSmVvMvx8MAWjc1f3A0uqCF8z0pBmVuAjEJx7HnHiI8d9JtjUFt3wweMu",
+	"ZI0WUFDSRbq1Y9Uwek5W+lak55PHb6nOZmlQlA+Az2ffJvW5aDq1BfHQL2YDhcnzp8+igTRQjMaS1VbT",
+	"ODVH5WPK3dC+6QnLuS28FDWT3QIaVk3UIv5tcPGj3xMXP8j1AaKuGyTVJL2VPz+xOZQHxiTdBj1SzscE",
+	"6fTktG5CBPvXhCojTB+f/tXZ52/inF/hZvQVvU8w7fDQaHM5V3U/HyrY8gRxRFQAMQ+AW3emO2vbIx5I",
+	"AWwy0ezrso0M8OE/qGDlu/X0JoKSZVJk/PB0oO4UeVnw7O6NrBRGk7YapTVzYkTuSAT72oEyIqtShXki",
+	"lmdgElRCIKeekjktp1yYT9gGV9wcBC8KY1yMGXbAQr+5b6W0dLWyaTYDgBvACkOAQ5dM1GizBYD43yqF",
+	"ab9zugJ0klB1K+ZcKS6mJ4SqO1uFgoyC8hUYjwj9dXxobDSUxZ5EH6ntWyFJaNcDIaqJLaza2C0stmdM",
+	"tGFHAB1sckN2ewp89jwsPfHNt5trhjysfWx3h3dCW28QwF4R87bRsQ4SSwpD1aLTxTs6tazVm21u9aCt",
+	"l06XqwNfuNcS2pZCKQN/+I16u0H1FOvOU0HGLqJfhs8qiXdlTu9YwMvzyqitNtB7QnmhboUtQuCLvtQt",
+	"dsFrsybPm/Hh0Uugy9UfjBwYuT0u15ZrPQonpC7lGxxEkdBTWzXi2dGRlcF13iz+dEIUYyQN699jgm0K",
+	"lky6LnWnTF87n8qDnZXzuHR5wAJvp1opzeYHQ7R1fPwulNJ1md4IVLr6cr9vrDKsaLAFrnS7cjDE0jfz",
+	"Xgct/QmEuGUMVXRlFB7GJF2vqPoLY4u+SkT8zriaNp7J1e0MoH5J3dLgdwk7Lv3hRugivKhb8ce6DCGk",
+	"ZvFsZvFyI+Sg0JermNUCbo6+w57LLihj3oVWhoTYB7D0PZweALPcuG/dyGXnEo5+YXo+LBUfDrXcsq8P",
+	"hF3WEA8G4W9ELROjxrIF1i0ASYe7d4ytsRKS2s2xCkGjwBw0CV3digDdxGIwPnUHIn2wjCd0xSJgohrV",
+	"Iyug3F+P6lu/EGBaU/P/YMw0LEL6CwOmv65oOoRSnnO95VKvx8QbWnAR8Q3p80Do6geXQbNkOfpXbdW+",
+	"MEDBAmwNG83tf0/Y9TfD+3/DBFODsoeimQeBbX1pR990pK6u97KbS3NtmHNiI1lto6pWBT6jPFGuG6iu",
+	"XdGtaFFahDHjK3+Q2g7I76EorWSal+yx8oVkDwlXlXKOZQOwXIEvmmpbD0ECITYg8rI/6FOED7mIAIvB",
+	"xcLWzQrsyfquGn+QUCe3KuWi0aW70Q/qywlKaqofiKDeAlpJoYG4oyEoD4fAF4favBxD8YfktSxJ2uxj",
+	"njbbAoyB6emlJD5nXEEqu03nvxXBV+yf7a5BApMLgm/UGs2osMRKJHDIOuAdiq0DNBfFRWHn1gn58Nph",
+	"qzP8L+1Rh3XmdoVdAaz+iH8LbnUwmA57TzRTh74e18xVx3a1F+gYWeqc5uxxtfCujMQmE2NNJzMVKO/U",
+	"TIvCrmpCH9cFKrAvADEmpO06kNwKf3cSMq1omWPyKtb1dpWWhNS++hyqEuYvC1oXrClZJsu4qsoVTBH0",
+	"DBm7OebXX0B7CDqadmXwup6mhhU596PvKYoVpA6S0HYNqTSNxqm7UqQZD9I/kPCgEvrgCV3wJ/dPgcjs",
+	"aFE10obr1S3nrc1r278m8ZcAWcNwqUCfXDC5KBjJpSVXDBW1A1KXmB0pZl6yFsVO5ZC8H12oxPUJfOQ7",
+	"BIq8dYGRvpclxwBuTNAqGc2Ha8kcsc/feJI1x41eb3frjE2WBK0mXMlvLR0tNNfYDJZf/9YlWyostEq9",
+	"FxKizaCaUz2OTdhZH+CNXDq13naP4opAlabhWu7M558+//8AAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

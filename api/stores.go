@@ -108,6 +108,7 @@ type EvaluationHealth struct {
 type WebhookStore interface {
 	WebhookReader
 	WebhookWriter
+	WebhookEditor
 }
 
 // WebhookReader reads webhooks. The URL, the headers and the signing secret are

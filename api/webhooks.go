@@ -175,6 +175,7 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 	if u, err := url.Parse(w.URL); err == nil {
 		answer.URLHost = u.Host
 	}
+	answer.FormerSecretUntil = formerUntil(w)
 	answer.HeldUntil = instantOf(w.HeldUntil)
 	return answer
 }

@@ -121,6 +121,10 @@ type Webhook struct {
 	// SigningSecret signs each request as Standard Webhooks say ("whsec_…");
 	// empty means unsigned. It is a secret like URL.
 	SigningSecret string
+	// FormerSecret signs beside SigningSecret until FormerSecretUntil, while a
+	// secret is rotated; empty when there is none. It is a secret like URL.
+	FormerSecret      string
+	FormerSecretUntil time.Time
 	// Operators makes the webhook hear of Tocsin itself: rules that cannot be
 	// evaluated, and that they can again; other webhooks that were switched off.
 	Operators bool
@@ -183,6 +187,8 @@ type Delivery struct {
 	Webhook         Webhook
 	// Body is the frozen body, nil before the first attempt.
 	Body *Body
+	// Test says that somebody tries the webhook; the message says so, too.
+	Test bool
 	// At is the instant that the attempt tells its receiver; zero is that of the call.
 	At time.Time
 }

@@ -48,6 +48,8 @@ type App struct {
 	dispatcher *notify.Dispatcher
 	refresher  *refresh.Refresher
 	member     *lease.Member
+	sender     *webhook.Sender
+	renderer   *webhook.Renderer
 	metrics    *metrics
 	watch      *watch
 	lifecycle  lifecycle
@@ -94,6 +96,9 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.openOutgoing(); err != nil {
+		return nil, err
+	}
 	bus := memory.New()
 	if o.has(RoleDispatch) {
 		if err := a.openDispatcher(db, bus); err != nil {
@@ -134,23 +139,26 @@ func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error 
 	}
 }
 
-func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
-	sender, err := webhook.New(webhook.Options{
+// openOutgoing makes what makes and sends messages.
+func (a *App) openOutgoing() (err error) {
+	a.sender, err = webhook.New(webhook.Options{
 		Version: a.options.Version, Now: a.options.Clock, AllowedNetworks: a.options.OutgoingAllow,
 		SlackAPI: a.options.SlackAPIURL,
 	})
 	if err != nil {
 		return err
 	}
-	a.lifecycle.add("webhook sender", func(context.Context) error { sender.Close(); return nil })
-	renderer, err := webhook.NewRenderer(webhook.RendererOptions{PublicURL: a.options.PublicURL})
-	if err != nil {
-		return err
-	}
+	a.lifecycle.add("webhook sender", func(context.Context) error { a.sender.Close(); return nil })
+	a.renderer, err = webhook.NewRenderer(webhook.RendererOptions{PublicURL: a.options.PublicURL})
+	return err
+}
+
+func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 	policy := notify.DefaultPolicy()
 	policy.Schedule, policy.Breaker = a.options.RetrySchedule, a.options.Breaker
+	var err error
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
-		Store: db.Outbox(), Renderer: renderer, Sender: sender, WakeUps: bus.WakeUps(),
+		Store: db.Outbox(), Renderer: a.renderer, Sender: a.sender, WakeUps: bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
 		Lease: a.options.Lease, Poll: a.options.PollInterval, Policy: policy, Observer: a.metrics,
 	})
@@ -158,7 +166,7 @@ func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 		return err
 	}
 	a.refresher, err = refresh.New(refresh.Options{
-		Store: db.Slack(), Renderer: renderer, Sender: sender, Clock: a.options.Clock, Poll: a.options.PollInterval,
+		Store: db.Slack(), Renderer: a.renderer, Sender: a.sender, Clock: a.options.Clock, Poll: a.options.PollInterval,
 		Logger: a.options.Logger.With(slog.String("part", "refresher")),
 	})
 	return err
@@ -196,8 +204,9 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	record := db.Record()
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Pulse: db.Inbox(), Notifications: record, Status: record,
-		Slack:      db.Slack(),
+		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(),
+		Pulse: db.Inbox(), Notifications: record, Status: record,
+		Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
 		Replicas:   db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},

@@ -223,9 +223,9 @@ func TestEnablingResetsTheBreaker(t *testing.T) {
 	w := newWorld(t)
 	hook := w.open(12)
 	w.receiver.respond(nil)
-	got, err := w.db.Webhooks().Enable(t.Context(), tenant, hook, "ann")
+	got, err := w.db.Webhooks().SetEnabled(t.Context(), tenant, hook, true)
 	if err != nil || got.Flow.State != notify.FlowOK || got.Flow.LastError != "" {
-		t.Fatalf("Enable = %+v, %v; want everything to flow", got.Flow, err)
+		t.Fatalf("SetEnabled = %+v, %v; want everything to flow", got.Flow, err)
 	}
 	w.exec(`update outbox set due_at = now()`)
 	w.deliver()

@@ -111,44 +111,17 @@ func switchOff(ctx context.Context, q *pgq.Queries, settlement notify.Settlement
 	})
 }
 
-// Enable switches a webhook on in the name of actor. What is owed to it flows at
-// once, and the alert about its having been switched off resolves.
-func (s *Webhooks) Enable(ctx context.Context, tenant string, id uuid.UUID, actor string) (notify.Webhook, error) {
-	list := make([]notify.Webhook, 1)
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		if _, err := q.WebhookLock(ctx, pgq.WebhookLockParams{TenantID: tenant, WebhookID: id}); err != nil {
-			return notFound(err, "webhook")
-		}
-		row, err := q.WebhookEnable(ctx, id)
-		if err != nil {
-			return err
-		}
-		if list[0], err = s.db.webhookOf(row); err != nil {
-			return err
-		}
-		return revive(ctx, q, &list[0], actor)
-	})
-	if err == nil {
-		err = s.addFlow(ctx, list)
-	}
-	if err != nil {
-		return notify.Webhook{}, fmt.Errorf("enable webhook: %w", err)
-	}
-	return list[0], nil
-}
-
 // revive forgets what attempts told of a webhook that a person has edited or
 // enabled: its breaker closes and, when it is enabled, the alert about its having
-// been switched off resolves, in the name of actor. Whoever writes a webhook for
-// a person calls it in the same transaction.
-func revive(ctx context.Context, q *pgq.Queries, w *notify.Webhook, actor string) error {
+// been switched off resolves.
+func revive(ctx context.Context, q *pgq.Queries, w *notify.Webhook) error {
 	if err := q.BreakerReset(ctx, w.ID); err != nil {
 		return fmt.Errorf("reset breaker: %w", err)
 	}
 	if !w.Enabled {
 		return nil
 	}
-	if err := q.AlertResolveWebhookOff(ctx, pgq.AlertResolveWebhookOffParams{Actor: actor, WebhookID: w.ID}); err != nil {
+	if err := q.AlertResolveWebhookOff(ctx, w.ID); err != nil {
 		return fmt.Errorf("resolve alert: %w", err)
 	}
 	return nil

@@ -126,13 +126,14 @@ type webhookSecrets struct {
 	URL           string            `json:"url"`
 	Headers       map[string]string `json:"headers,omitempty"`
 	SigningSecret string            `json:"signingSecret,omitempty"`
+	FormerSecret  string            `json:"formerSecret,omitempty"`
 	BotToken      string            `json:"botToken,omitempty"`
 	SlackSecret   string            `json:"slackSecret,omitempty"`
 }
 
 func (db *DB) sealWebhook(w notify.Webhook) ([]byte, error) {
 	plain, err := json.Marshal(webhookSecrets{
-		URL: w.URL, Headers: w.Headers, SigningSecret: w.SigningSecret,
+		URL: w.URL, Headers: w.Headers, SigningSecret: w.SigningSecret, FormerSecret: w.FormerSecret,
 		BotToken: w.Slack.BotToken, SlackSecret: w.Slack.SigningSecret,
 	})
 	if err != nil {
@@ -164,6 +165,9 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		return w, fmt.Errorf("webhook %s: the stored secrets cannot be read", row.WebhookID)
 	}
 	w.URL, w.Headers, w.SigningSecret = secrets.URL, secrets.Headers, secrets.SigningSecret
+	if row.FormerSecretUntil != nil {
+		w.FormerSecret, w.FormerSecretUntil = secrets.FormerSecret, *row.FormerSecretUntil
+	}
 	w.Slack = notify.SlackApp{Channel: row.SlackChannel, BotToken: secrets.BotToken, SigningSecret: secrets.SlackSecret}
 	return w, nil
 }

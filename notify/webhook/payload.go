@@ -63,6 +63,8 @@ type event struct {
 	// never when the attempt was made.
 	Timestamp string    `json:"timestamp"`
 	Data      eventData `json:"data"`
+	// Test is there, and true, when somebody tries the webhook.
+	Test bool `json:"test,omitempty"`
 }
 
 type eventData struct {
@@ -139,6 +141,7 @@ func eventOf(d *notify.Delivery, url string) event {
 	e := event{
 		Type:      eventType(d.Reason),
 		Timestamp: fired,
+		Test:      d.Test,
 		Data: eventData{
 			Alert: eventAlert{
 				ID: a.ID.String(), Title: name(a.Title), Message: rules.CleanText(a.Message, maxTextBytes),

@@ -47,17 +47,12 @@ func (q *Queries) AlertRaiseWebhookOff(ctx context.Context, arg AlertRaiseWebhoo
 
 const alertResolveWebhookOff = `-- name: AlertResolveWebhookOff :exec
 update alert
-set state = 'RESOLVED', resolved_at = now(), resolved_by = $1, change = nextval('alert_change')
-where webhook_id = $2::uuid and state <> 'RESOLVED'
+set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')
+where webhook_id = $1::uuid and state <> 'RESOLVED'
 `
 
-type AlertResolveWebhookOffParams struct {
-	Actor     string
-	WebhookID uuid.UUID
-}
-
-func (q *Queries) AlertResolveWebhookOff(ctx context.Context, arg AlertResolveWebhookOffParams) error {
-	_, err := q.db.Exec(ctx, alertResolveWebhookOff, arg.Actor, arg.WebhookID)
+func (q *Queries) AlertResolveWebhookOff(ctx context.Context, webhookID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, alertResolveWebhookOff, webhookID)
 	return err
 }
 
@@ -151,43 +146,6 @@ func (q *Queries) BreakerWrite(ctx context.Context, arg BreakerWriteParams) erro
 		arg.WebhookID,
 	)
 	return err
-}
-
-const webhookEnable = `-- name: WebhookEnable :one
-update webhook
-set enabled = true, disabled_reason = '', version = version + 1, updated_at = now()
-where webhook_id = $1
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, slack_channel, updates_held_until, former_secret_until
-`
-
-func (q *Queries) WebhookEnable(ctx context.Context, webhookID uuid.UUID) (Webhook, error) {
-	row := q.db.QueryRow(ctx, webhookEnable, webhookID)
-	var i Webhook
-	err := row.Scan(
-		&i.WebhookID,
-		&i.TenantID,
-		&i.Name,
-		&i.Kind,
-		&i.Secrets,
-		&i.UrlHost,
-		&i.Signed,
-		&i.BodyTemplate,
-		&i.Enabled,
-		&i.DisabledReason,
-		&i.TimeoutMs,
-		&i.MaxConcurrent,
-		&i.RatePerSecond,
-		&i.HeldUntil,
-		&i.Version,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.DeletedAt,
-		&i.Operators,
-		&i.SlackChannel,
-		&i.UpdatesHeldUntil,
-		&i.FormerSecretUntil,
-	)
-	return i, err
 }
 
 const webhookFlows = `-- name: WebhookFlows :many

@@ -42,11 +42,5 @@ returning rule_id;
 
 -- name: AlertResolveWebhookOff :exec
 update alert
-set state = 'RESOLVED', resolved_at = now(), resolved_by = @actor, change = nextval('alert_change')
+set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')
 where webhook_id = @webhook_id::uuid and state <> 'RESOLVED';
-
--- name: WebhookEnable :one
-update webhook
-set enabled = true, disabled_reason = '', version = version + 1, updated_at = now()
-where webhook_id = @webhook_id
-returning *;

@@ -501,13 +501,132 @@ export interface paths {
         };
         /** Read a webhook */
         get: operations["getWebhook"];
-        put?: never;
+        /**
+         * Edit a webhook
+         * @description Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and `signingSecret` stay
+         *     as they are when left out. The kind stays. Enabling clears why Tocsin switched the webhook off. Without
+         *     `If-Match` the answer is 428, with the tag of an older version 412.
+         */
+        put: operations["updateWebhook"];
         post?: never;
         /**
          * Delete a webhook
          * @description A webhook to which rules are bound stays; the answer is 409 and names them.
          */
         delete: operations["deleteWebhook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Disable a webhook
+         * @description What is owed to it waits until it is enabled. A disabled webhook stays as it is.
+         */
+        post: operations["disableWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enable a webhook
+         * @description What waited for it is sent. Clears why Tocsin switched it off, and what its receiver asked to wait. An enabled webhook
+         *     stays as it is.
+         */
+        post: operations["enableWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/retire-secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drop the former signing secret
+         * @description From then on the present secret alone signs. Without a former secret nothing changes.
+         */
+        post: operations["retireWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/rotate-secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replace the signing secret
+         * @description Makes a new secret and answers it, this once. For `overlapSeconds` each request bears two signatures, by the new
+         *     secret and by the former one, so that the receiver can change over at any time meanwhile.
+         */
+        post: operations["rotateWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test message
+         * @description Sends one message about a made-up exchange, marked as a test, as notifications are sent: the same layout or template,
+         *     signature, guard and timeout. It is not repeated, and not part of the record. A disabled webhook is tested too.
+         */
+        post: operations["testWebhook"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1042,6 +1161,15 @@ export interface components {
             /** @description Headers were left out or cut. */
             truncated?: boolean;
         };
+        RotatedSecret: {
+            /**
+             * Format: date-time
+             * @description Until when the former one signs too; absent where there is none.
+             */
+            formerSecretUntil?: string;
+            /** @description The new secret, `whsec_` and base64. It is not shown again. */
+            signingSecret: string;
+        };
         Rule: {
             /**
              * Format: date-time
@@ -1195,6 +1323,13 @@ export interface components {
             environments?: string[];
             routes?: string[];
         };
+        SecretRotation: {
+            /**
+             * @description How long the former secret signs beside the new one; 0 drops it at once.
+             * @default 86400
+             */
+            overlapSeconds?: number;
+        };
         /** @enum {string} */
         Severity: "CRITICAL" | "WARNING" | "INFO";
         /** @description A Slack app that a webhook posts as. */
@@ -1218,6 +1353,15 @@ export interface components {
              */
             signingSecret?: string;
         };
+        /** @description The Slack app that a webhook posts as. Left out, it stays, unless `url` is given. */
+        SlackAppEdit: {
+            /** @description Left out, the present one stays. */
+            botToken?: string;
+            /** @description The channel's id, such as C0123456789, or its name behind a #. */
+            channel: string;
+            /** @description Left out, the present one stays; empty, messages have no buttons. */
+            signingSecret?: string;
+        };
         Status: {
             dependencies: components["schemas"]["Dependency"][];
             /** Format: date-time */
@@ -1238,6 +1382,27 @@ export interface components {
             kind: "user" | "team" | "role";
             name: string;
         };
+        /** @description What came of a test message. */
+        TestResult: {
+            /** Format: double */
+            durationMs: number;
+            /** @description Why the message was not delivered, without secrets. */
+            error?: string;
+            /** @description Why the body is a fallback; absent when it is what its template says. */
+            problem?: string;
+            /** @description The beginning of the answer's body. */
+            response?: string;
+            /** @description The HTTP status; absent when there was no answer. */
+            statusCode?: number;
+            /**
+             * @description As of an attempt. `DELIVERED` is what one wants to see.
+             * @enum {string}
+             */
+            verdict: "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE";
+            /** Format: uuid */
+            webhookId: string;
+            webhookName: string;
+        };
         UndoResult: {
             /** Format: uuid */
             actionId: string;
@@ -1256,6 +1421,11 @@ export interface components {
             /** @description Why Tocsin switched the webhook off. */
             disabledReason?: string;
             enabled: boolean;
+            /**
+             * Format: date-time
+             * @description Until when a former signing secret signs too; absent where there is none.
+             */
+            formerSecretUntil?: string;
             hasSigningSecret: boolean;
             /** @description The names of the additional headers; their values are secret. */
             headerNames: string[];
@@ -1332,6 +1502,47 @@ export interface components {
              * @description An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
              * @default
              */
+            url?: string;
+        };
+        /** @description What a person edits of a webhook. */
+        WebhookEdit: {
+            /**
+             * @description Mustache in JSON; empty means the kind's own layout.
+             * @default
+             */
+            bodyTemplate?: string;
+            /** @default true */
+            enabled?: boolean;
+            /** @description Sent with each request. Left out, the present ones stay. */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * @description Attempts under way in one process.
+             * @default 8
+             */
+            maxConcurrent?: number;
+            name: string;
+            /**
+             * @description Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+             * @default false
+             */
+            operators?: boolean;
+            /**
+             * Format: double
+             * @description Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+             */
+            ratePerSecond?: number;
+            /** @description Left out, the present one stays; empty, requests are not signed. */
+            signingSecret?: string;
+            slack?: components["schemas"]["SlackAppEdit"];
+            /**
+             * Format: double
+             * @description Bounds one attempt.
+             * @default 10
+             */
+            timeoutSeconds?: number;
+            /** @description An http or https URL. Left out, the present one stays, unless `slack` is given. */
             url?: string;
         };
         /** @description Whether messages flow to a webhook. What waits is sent as soon as they do. */
@@ -2136,6 +2347,37 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    updateWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version that was edited. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookEdit"];
+            };
+        };
+        responses: {
+            /** @description The webhook as stored, without its secrets. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     deleteWebhook: {
         parameters: {
             query?: never;
@@ -2153,6 +2395,129 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    disableWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook as stored, without its secrets. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    enableWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook as stored, without its secrets. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    retireWebhookSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook as stored, without its secrets. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    rotateWebhookSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SecretRotation"];
+            };
+        };
+        responses: {
+            /** @description The new secret. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotatedSecret"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What came of it, whether delivered or not. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestResult"];
+                };
             };
             default: components["responses"]["Problem"];
         };
