@@ -388,17 +388,25 @@ type HeaderField struct {
 	Value  *string `json:"value,omitempty"`
 }
 
-// Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
+// Notification One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
+// the number of the retry behind it when a person has sent it again.
 type Notification struct {
-	AlertID openapi_types.UUID `json:"alertId"`
+	// AlertID Absent for a digest.
+	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
 	// AttemptCount Attempts begun.
 	AttemptCount int `json:"attemptCount"`
 
 	// Attempts Oldest first. Absent in lists of notifications.
-	Attempts  *[]Attempt         `json:"attempts,omitempty"`
-	CreatedAt time.Time          `json:"createdAt"`
-	ID        openapi_types.UUID `json:"id"`
+	Attempts  *[]Attempt `json:"attempts,omitempty"`
+	CreatedAt time.Time  `json:"createdAt"`
+
+	// DigestID The digest that tells this notification, whose status and attempts it has. Absent when it is told by itself.
+	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
+
+	// DigestSize How many notifications were gathered into that digest, or into this one.
+	DigestSize *int               `json:"digestSize,omitempty"`
+	ID         openapi_types.UUID `json:"id"`
 
 	// LastError Why the last attempt did not deliver.
 	LastError *string `json:"lastError,omitempty"`
@@ -408,10 +416,16 @@ type Notification struct {
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone.
-	Reason    NotificationReason `json:"reason"`
-	RuleID    openapi_types.UUID `json:"ruleId"`
-	SettledAt *time.Time         `json:"settledAt,omitempty"`
+	// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+	// notifications in one message.
+	Reason NotificationReason `json:"reason"`
+
+	// Retries When people sent it again, oldest first. In the answer for one notification only.
+	Retries []NotificationRetry `json:"retries,omitempty"`
+
+	// RuleID Absent for a digest.
+	RuleID    *openapi_types.UUID `json:"ruleId,omitempty"`
+	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
 	// Status `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 	// often as the schedule allows.
@@ -430,8 +444,15 @@ type NotificationPage struct {
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 // below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone.
+// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+// notifications in one message.
 type NotificationReason = notify.Reason
+
+// NotificationRetry defines model for NotificationRetry.
+type NotificationRetry struct {
+	At time.Time `json:"at"`
+	By string    `json:"by"`
+}
 
 // NotificationStatus `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 // often as the schedule allows.
@@ -573,6 +594,37 @@ type ResponseHead struct {
 
 	// Truncated Headers were left out or cut.
 	Truncated *bool `json:"truncated,omitempty"`
+}
+
+// RetriedAnswer In messages; a digest is one.
+type RetriedAnswer struct {
+	// Retried Messages that are due again.
+	Retried int `json:"retried"`
+
+	// Skipped Messages that were delivered, are due or being attempted already, or whose webhook is off or deleted.
+	Skipped int `json:"skipped"`
+}
+
+// RetryFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+type RetryFilter struct {
+	AlertID *[]openapi_types.UUID `json:"alertId,omitempty"`
+
+	// From Created at or after this instant.
+	From   *time.Time            `json:"from,omitempty"`
+	Reason *[]NotificationReason `json:"reason,omitempty"`
+	RuleID *[]openapi_types.UUID `json:"ruleId,omitempty"`
+	Status *[]notify.Status      `json:"status,omitempty"`
+
+	// To Created before this instant.
+	To        *time.Time            `json:"to,omitempty"`
+	WebhookID *[]openapi_types.UUID `json:"webhookId,omitempty"`
+}
+
+// RetryOrderBody Either `ids` or `filter`.
+type RetryOrderBody struct {
+	// Filter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+	Filter *RetryFilter          `json:"filter,omitempty"`
+	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
 
 // RotatedSecret defines model for RotatedSecret.
@@ -829,6 +881,9 @@ type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
 	CreatedAt    time.Time `json:"createdAt"`
 
+	// DigestAbove How many notifications may wait before they are gathered into digests; 0 is never.
+	DigestAbove int `json:"digestAbove"`
+
 	// DisabledReason Why Tocsin switched the webhook off.
 	DisabledReason *string `json:"disabledReason,omitempty"`
 	Enabled        bool    `json:"enabled"`
@@ -871,7 +926,11 @@ type Webhook struct {
 type WebhookDefinition struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
-	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// DigestAbove How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
+	// up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
 
 	// Headers Sent with each request. Names that Tocsin sets itself are refused.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -904,7 +963,10 @@ type WebhookDefinition struct {
 type WebhookEdit struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
-	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// DigestAbove As of a new webhook; the default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
 
 	// Headers Sent with each request. Left out, the present ones stay.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -1088,6 +1150,23 @@ type StreamEventsParams struct {
 type ListNotificationsParams struct {
 	Status    *[]NotificationStatus `form:"status,omitempty" json:"status,omitempty"`
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
+	Reason    *[]NotificationReason `form:"reason,omitempty" json:"reason,omitempty"`
+
+	// RuleID The rules of the alerts. A digest has none; those that it tells have.
+	RuleID  *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	AlertID *[]openapi_types.UUID `form:"alertId,omitempty" json:"alertId,omitempty"`
+
+	// DigestID Those that these digests tell.
+	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
+
+	// From Created at or after this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Created before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// OnlyMessages Leaves out what a digest tells, so that each entry is one message.
+	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -1140,6 +1219,9 @@ type ReadAlertsJSONRequestBody = ReadRequest
 
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
+
+// RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
+type RetryNotificationsJSONRequestBody = RetryOrderBody
 
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
@@ -1197,9 +1279,15 @@ type ServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx echo.Context) error
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx echo.Context, id ID) error
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx echo.Context, id ID) error
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx echo.Context) error
@@ -1618,6 +1706,55 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter webhookId: %s", err))
 	}
 
+	// ------------- Optional query parameter "reason" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "reason", ctx.QueryParams(), &params.Reason, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter reason: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "alertId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "alertId", ctx.QueryParams(), &params.AlertID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter alertId: %s", err))
+	}
+
+	// ------------- Optional query parameter "digestId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "digestId", ctx.QueryParams(), &params.DigestID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter digestId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "onlyMessages" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "onlyMessages", ctx.QueryParams(), &params.OnlyMessages, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter onlyMessages: %s", err))
+	}
+
 	// ------------- Optional query parameter "cursor" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -1637,6 +1774,15 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	return err
 }
 
+// RetryNotifications converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotifications(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotifications(ctx)
+	return err
+}
+
 // GetNotification converts echo context to params.
 func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 	var err error
@@ -1650,6 +1796,22 @@ func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetNotification(ctx, id)
+	return err
+}
+
+// RetryNotification converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotification(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotification(ctx, id)
 	return err
 }
 
@@ -2106,6 +2268,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/:id/retry", wrapper.RetryNotification, options.OperationMiddlewares["retryNotification"]...)
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
@@ -2650,6 +2814,45 @@ func (response ListNotificationsdefaultApplicationProblemPlusJSONResponse) Visit
 	return err
 }
 
+type RetryNotificationsRequestObject struct {
+	Body *RetryNotificationsJSONRequestBody
+}
+
+type RetryNotificationsResponseObject interface {
+	VisitRetryNotificationsResponse(w http.ResponseWriter) error
+}
+
+type RetryNotifications200JSONResponse RetriedAnswer
+
+func (response RetryNotifications200JSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationsdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetNotificationRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -2678,6 +2881,45 @@ type GetNotificationdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetNotificationdefaultApplicationProblemPlusJSONResponse) VisitGetNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetryNotificationResponseObject interface {
+	VisitRetryNotificationResponse(w http.ResponseWriter) error
+}
+
+type RetryNotification200JSONResponse Notification
+
+func (response RetryNotification200JSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3649,9 +3891,15 @@ type StrictServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx context.Context, request RetryNotificationsRequestObject) (RetryNotificationsResponseObject, error)
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx context.Context, request GetNotificationRequestObject) (GetNotificationResponseObject, error)
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx context.Context, request RetryNotificationRequestObject) (RetryNotificationResponseObject, error)
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
@@ -4115,6 +4363,52 @@ func (sh *strictHandler) ListNotifications(ctx echo.Context, params ListNotifica
 	return nil
 }
 
+// RetryNotifications operation middleware
+func (sh *strictHandler) RetryNotifications(ctx echo.Context) error {
+	var request RetryNotificationsRequestObject
+
+	var body RetryNotificationsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotifications(ctx.Request().Context(), request.(RetryNotificationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotifications")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationsResponseObject); ok {
+		return validResponse.VisitRetryNotificationsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetNotification operation middleware
 func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 	var request GetNotificationRequestObject
@@ -4134,6 +4428,31 @@ func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(GetNotificationResponseObject); ok {
 		return validResponse.VisitGetNotificationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetryNotification operation middleware
+func (sh *strictHandler) RetryNotification(ctx echo.Context, id ID) error {
+	var request RetryNotificationRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotification(ctx.Request().Context(), request.(RetryNotificationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotification")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationResponseObject); ok {
+		return validResponse.VisitRetryNotificationResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -4780,219 +5099,237 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H39cts4lu+roLRblZm7jOKk073d9h+3nMTp+LZj58rOZLbavSFEQhLGFKAmQCuquamap5kHmye5hXMA",
-	"EKRAiVLk/tjq+Wc6Fgni4+B8/M7X3weZnC+kYEKrwfHfBzNGc1bCf57d0Kn5/5yprOQLzaUYHA9uZozc",
-	"s1JxKRIykSVJzyeP31KdzdLhIBmU7OeKlywfHOuyYslAZTM2p2YYvVqwwfFA6ZKL6eDz52RwITOKo7Y/",
-	"8mHGSkb0jBHBlkTPuJgSrnYb/3MyWNCSzpm263lZlUqW8RWlgn3S+EBK5AQ+vaBTRsZsIkuWEKoI12RJ",
-	"FZnyeybMVLh5+eeKlatBMhB0br6e4TfCec3ppwsmpno2OH52dHSURDbi/JV5EMZbUD2rh+P5xiVPZDmn",
-	"enA8qCp4MrLFfM51fMnTklHNlCaimo9ZaVbNhC45U2RJhWZ51xoLGDOcR84mtCr04Pjro8Ssl8+rOaw2",
-	"Gcy5wH899dPjQrMpK2F+V6JYnS4WBa8pIfZJGjwSfphrNletTX569Ow5fNf/YW1jYJLn+O7T4EhoWdKV",
-	"n9dbLtj61plfCC1YqZXZsrIqmCJ6RjWhJSNzRoWGa2EoKKNFwcqufZyb8SMUPJayYFT4eYxkpVnXzpTw",
-	"4y+2J6Oq6J5KVbDzPD6XLZTa7+PX7J6VXK+6JqDc79Ep/HvJJoPjwb89qRneE3xMPfEjt2bSNRE+FVRX",
-	"JYtxLqoJ+5TNqJgyRSaUFywnS65nwEMomZayWhA1k0vDUYbEXEU2X+gVkYIRpanIFRCQpTHzqqw0oYKw",
-	"spSd1KT8nPoRw34noKmOLdrOkeskuBpmT1dmRZqRcaXJu7PLV+eX3yfmt+WMZzMi5FjmKzKjiowZE0TL",
-	"opPrwDi7n+ypmQ5Ou9/Z3rBPMYbJPmnCBdFcF4zIksyZUnTKEpJRxQifCll2c8yfNwiEGNc283gvSkbz",
-	"zfwH2E7NaGAjhdTEvNk1lwrH3ch3PqPQYUq/kDlnsMnXrGCZhu2Ef2dSaCZgqwLu/ORvCrl4Pfr204GR",
-	"zer8l2txh39RCykUzuNdKccFm2+YwgKf+I/dpuLGhTlE7vSSCU2WpRTTIZyRfc8MC6sw/7Eo5YKV2u4Y",
-	"ze6EXBYsn7L8VDe4YE41e6z5nMVYYfjei1VEtUkGmaxw3ZtW9IGLXC5fwqOwpoKbG7nttVf2uetqPqcl",
-	"sETHz2BVRXE1GRz/uHmQM/fG55+SiO7BPrGsMv+uSRhImnBF6FhWekiuJoQSWKdRvLhy2qDRWOCludE5",
-	"WY5sVRD2ic4XhdHURE7oWMFxGTXyVmjQJrm5G4INb4VZ0sSQ2KmOMXBeMMerzAgCvqxnJVMzWeSgA5aM",
-	"mm+bO9bvTGeMFubCxxSx5srha0aUEq4VKyaJ5ZUZFeZqjxlh97SoqGb5CTxrORFRdKXIcrYaknPDAZQs",
-	"7o0q5xZghrwVGRWNIQidUi6GxHBwki7ZeCbl3Xme2j13MwL6h9/M9iVrHCMxmmofMV9E5QeSBFIMGbOM",
-	"zhm554qPC/PPGRe5X8IjRVDHxoM2fy6kvHs8ptkdmchK5CBVTwMCMCxxGJ20mc2L1TXLpMhVfFrmQMmk",
-	"lHP4FBO5sw78fP/EtTJSrtSJ/Z75WcmqzBjJJUOWrFlRuCH+TLQkqaXA1E32VtRve5Iwr+IhGO3AfRMP",
-	"oaY8WY0LQ3Ze2a6lCir3IPuQTqL8ZB5VdT/MmLk6hhAtRaq4gkvOBSm40sqfCRVqyUp4zkwc1hM/A0up",
-	"O3FI9w5yx+akGycPcwQeMjH7P2aFXMJy/HUeRsdHTbYPQZtHL0GyxqjHUuyiZDApI4I7P/gXNKo3Wtx4",
-	"FUvKFctrQmmwIS70N88H68ZWUqvHOyjDyil8/XUsUJGiVFZ1qDSOzjo0GbjQX0BhnqvFt9b+bLkcVUQt",
-	"OUgWIicT4EaVYngHWMaMaDT3YCoFO3FyhgsiYQWol6FS726MmayZ4XImFbsVjl3PGTJWfBgvfJNrU7Jg",
-	"pZKCMEHHaGWyJhvebv/XytSPFkxwRpon3Cb1JQ0ryurceKQ1C/HyrJajP/mvy/HfWAYaB9AF6B9qs3bU",
-	"uGmOgCPMLCDmCYc17v7igol8vzcd19nj1S7Kv1qYc+6hzDuBxoUxq4RW0Tu/aRItYnDb4HeyqXcOguV2",
-	"Hu1rXmgGgBrNc26WRIt3wSFPaKFYTP2rcTknTc3dNv+Ne2FNZWMcDskrPpmw0ix+wlmRK8BZMjkfc8Fy",
-	"Ml6R08tXiRWtCF/JCVy48YpcjfCitEivBTg9BGCSDD49nsrH5m+P1R1fPJYL3KDHC2nOpLTmTSh7LYhm",
-	"t63FyPoP+HNjtMEg2WJx9h+59EjUr7tltXw+DMDU/8uhDD0ksrTDDELs6UDwzg5fPwAABMjEQbGb/vMP",
-	"GfFBrtvnLub4fSmrxcHFnjf8u997elBxiRZ3r5P61aRrzQ5a0nWCaKsyosA8NNyuM23S6KPjrb2vtoDD",
-	"ofHYAohl+AE/zpCcAT68BRTeoG5/iaKAFNdDTUgCncKDjJZ8ftp4S95Zs7R1U9TVJGLeAWehLYXhhCjG",
-	"SFotbmTaH5TxTKg/N8Jb/bmNHZuFOv9h3NfZUMThcwmusHNrdtmVG6dCGZNWWcaLNgWolaClG6LSMyaG",
-	"5Ht+b/ROZXcM9lEQCiBsQrgmd4wt0N7APyICgnt9K2BIAGkKqo35/2JF3kmlpyVTjxTJCpm1DZRDn8Mv",
-	"cwQ1Mr2bjnvGwRpMea5SIkuSTkBTBtJsiwPzSox5GRYUHoF1tlcil+mQfJhJc8hEMZHjU8qchxQZI3Nw",
-	"WDvDNbCVjXFbSKUTMEsBy5xRDfiooRClSc5zxNWEdE53khtdWi95xobkpbFhhSGkG5kpLizM4sBCY6L0",
-	"skwNO3G2w9aztmYGgIzqC5Q+9Ea7f++vQixuZEcQgaGmtGHStI26Qso7lhNj9p8GZh/eT7hNYN4UbKIJ",
-	"LaRgDpq1FESkKFZ9OVynbtLhxkutgpaC7Wkx7iZcloAiZ8xSoMaJLF9VJVhSFkVNyYrpk07PHhNG6vw4",
-	"sF8aJIPX5yP8j9OXP1xefbg4e/X92atBMhidXV9d/OXsVXA71+0Vc3wIuVxbqKI+RT5fSOuWoUYvHmgg",
-	"2Sf4AuwOHsHZvXUirZ9oTjX1gK95jKT4euQqZx7o2ErRFhOJiloVZ0das/lCx9yBjLy5uXlHrMNuSM61",
-	"IjNG8zZU9kiBQQ30lbOCaZYTJecW4qYTbRE4B1BxRRTT2mgnf/rqiOR0ZdSSW2EV5z+j96FkShsVf6UI",
-	"cBcxNf9fQ5MR8zu3FPO2eYf7odig7sQ0q1Vj8ksLnlinF8sTrzMplpUMAZQIVxJczeKOIQ8s84KRSuTA",
-	"UFeJ4e/eybIoZcaUIjnfxTlkV2fMuI1KfMkAt4iTqvu09Y3lhivHsWYklG2EOsLH3hg9LvDBxj8+ZlMu",
-	"hBEY9rI0SK5jGjjgG6ujbp5L8CxaoaXezWVgrNBKvZR5xwrgDuFDJ4H7EI61dPRklzWMwuv3rMx5FiGc",
-	"9P3lq7PRxw+n/5UeW1SPyEpn5u6tmB6S9P2lYX2X/mfB4O4ueVGQGb1n8KekgUWHlGZIUGkpc6I0L4pb",
-	"Ae4ZKeE6Np2Ec7rCEYErg7wm6auzi/O/nI3OXqXHhGYZW2iWD0k6OrsZmSlTJ5iQB8EYqsoyxvLhrUhv",
-	"3oyubm4u4G3kCBYlp8qIOrBayMJMHMZ8/f4aHuUa1ydAj8HPEj0DFxPMdUjS768uz9qP3gr7LBUr5C5O",
-	"pvhtHiQDu6ODZOAXBzLlZmR+9VOGv8GMBsnAfG1d2rSZtL2sIRHWZ9/Buks+rjSDIMmtmmSTV96xVSxk",
-	"ZAvKJgF4cPty9n/fn15cD5LB2V/Pr2/Mf7w9vXn55uw6sthkcE+LquOOaPYJ5T6OaDRFMjp7RtinRckU",
-	"+KfMr3b0xF0jeAM+PWxikU87wiHD7TYbAAta29qmGgBxeMPWXvdRB+BF+OyLqrgbMQWg0N836OlbtU5a",
-	"GOs35psMVL6lYStKEvvwznh+MkAIYS/AhE0qxfLOCYKrygJ33oNNC3Se7jFTY7TQccHeC82L/jy7EndC",
-	"LiMe0fNc1UFkQXTHBnfoDoiHP+t6i+szrTevnl97gTEu0I6qiWNDNvbB2uNmMY9g8/nE+ivUut7pVZyG",
-	"AhF3mgHYtP7tES4JbupUyhyUGsvujbVidlsjYgCmprELqoIhScCUtoGIn7TVYE87NG3ziJcwoERIMF5t",
-	"XK1c7qJQlUyXKwtDtgjcL8qrg0aSKWWu4oSW29eipabFtq1uURS+kwRHFczRH0ucbBZM5Exkq3WetEEV",
-	"FlKf1CBhnhv2zNAg2KT+Cgt72lgqBY5CC+yY21Dw7G4mK8WikgMMRnMLOmKZG1LUep79K7HFnwVhZ1tj",
-	"yNyF8WFLYcy+V9DxEQjhgiCK4Tbn4DpzdyJGdYvyyGstBiY6Yxi8hd8p7bbgE5ksS1bQWl6tz8UaYJeq",
-	"fdhPn331/Otv/vNbcxwLcxtLM9v/fvy/fzx6/N1P//HvMaJhIr/hMbh8LRKnHROl6Kr/nWbinpdSzK2t",
-	"vv67uQ1vN8Q4wQPXmmZ3EYHS/zxaA97AX2Ofc+TZcQjelxozVUod39IbiWGQVEgFeEv//UPbZpul5a7c",
-	"NT7dvrbhosKJNo8naeVr+BwFHLRBgOE2tg6xTcqbWMS1X53TekfvLy8RWHp59fbdxdkN6PivT88vtmNK",
-	"qExeu+nuokS+5qzIz7o4MwX2BFHEwJ6BzCCsIYYnddmq41LeMQEeqMTIrxlA+e6c0oSkstIf5eRjabbG",
-	"/FtI/dGeybiAv1jd5SN8PO0AQ1jRETNlVh98GsHJIZ4vUz8e/ZSCCoG0ahWaOuoj+rUgPHHTroFdDKCq",
-	"JLkcbg16wkUkuJv1V7ZYE4BwDV/bd7efP3BgQYsn6FNGQtgjOAbWSjF0rJDyDjJBhuS0KMzuaUXmlXXy",
-	"nIDAQw5rfrIKcMnMPoACGxFtDdHVz9nSNKgakPrXR+s+mPACv5RCUy4igbUvqWJkDvJF9bEJm+PCVFhk",
-	"2NO2OZrYiGAqVtZRIUI0ZIdPG/6kuiIuvu5hkm/MroGfX8VhUW/AuLS6746C/23TVudcPMi47qpH/FaG",
-	"pc0ZFYogs22Eezju3IcnN3bt2Zq/phL854rZn+OxGDGubu/lrly9ZG+j/Dh9dzb6ePbXl29OL78/S1Gr",
-	"VIH2YHQJo+RiugIX0zqIm6Qvr95f3nw8v/z44fzy1dWHxuuIM1NNCkaVJql3waS3og4fgFFBlHBB0iVk",
-	"fDhPDLBgEDBuDhBc0ATNwumDrGzMqJ+g9Luz26aCLz0Wwn0zs0KRjFfWyK9XjNF/ldAsT3BVgFjBIjFj",
-	"IvQzja7e35h1nb57d3H+8vTm/OpykAzOLv9yPrq6fHt2edNvhW6quy3wDeRSv3ZitMmM5wCPdkR7w4qM",
-	"IWPNNThKwG5lkRMAg40gtAkCd2zREfrsDLpulG8L2Gnej+ldlwEmEXdKOcQZLHdyhhEJ1r5HrzXX1o3C",
-	"tSI8Txx3xhR0n43ymOcxx7m5XX3xOPzsSxc7FYUEFBmzaSW2AwB2tAjruypypjS60sOIXQxcl5N1JKev",
-	"DAbfXyTkIYMc7p0cIb0TdZQ+2+xrM4/4I815Hjrc4vDCZhjIbhjEMIDmGOxW4I3cBQaiNgVw0/aGpDzC",
-	"N3ZLAbHz2t0btcvMnEHWSmfYOjn7dHeKin2glaVyYnOSATjB8I6pFGzYL8nAXc4g3aCedXNO/pQC87Bx",
-	"X0Mi38aJ4iFTu4UXNTjbQaKMts165Mm0pVq8Ph95r9oacEXS0dnb88tXZyP0kIHrDwJJlAvh8SEYYcge",
-	"ZNOkLrrCjl7nSN2KWJIUSUfvL84+Gk0N4kPM+Pin0dnLK/QdYoqb2XiqZRnkMwTJjLEsRpitDSrj2jyB",
-	"SYknJP1w9uLN1dUPH69ev04tyufTdXbK1GnqPLCv4PrDDQyjTZJBuFL3T7/KQTIIJrVNeQAOthqOHIVv",
-	"Vx7wDSCkyO3fELGDJ3J2M/ov/KfDzEPvLuyZc/AmJEXFOyXlGvwPo5399c3p++sb80ToC7gVG50BLe3S",
-	"hfm4qbU8slb3Twb+Yz33dAdwpmNPb/icFTb34uEYRm+OcFXpsfzUddAOBMEzbYSiuMjL4G4F6cltX9Ei",
-	"loUcLgFVyhXTUXnbz98nQRE6nbKNqbWgHWK4CL7QDLwIQhDXvT89YoVaO49Lj+18UFGgOUn7A8mZprxQ",
-	"5E+j1y/Jd8+//s8/74LW3XGRY/DmopTTks7VMeHinhZG5RVSfwSMIiGZFJOCZzohStOCJUYem90D7Oij",
-	"W0pCtJQfC1pOWXIrKqGqhaF6ln+cs5zTj2Z1CZkzPZP5R4D9zLVkOIMxz3MmElIJek95QcfmMw67Qqef",
-	"wERGZzZSGxNj+bONXjFLMkdnWK1cikZOeOjyMNvWQcszulgwwdzOMLkoWJi2jaYAwGmGAjDc9JHqBuL7",
-	"X9gAov28fwoShkdtitzlygXlGSPArYAUcjrcrBN6SObr774LSPz5Udwh6fJtNwY1mSksZZnHd1BbL0Y7",
-	"GmAJcX1jWenjcUHF3QlJDaGjrEf+b2hBEbqg6HgPvUnBi9vjajR6AFyqqVcGLXBb73fsCo8YzUd1XNuD",
-	"hGr/jiOWO5OemnvxlpZ3cKhzI9zxLcKF0pjLsXdC4u87YhppKx4WFITgbIn0AX+ntOXkvjRCxX02fhUy",
-	"KTJecI/NRICTOPAklRPIc2LZ/T2Y4rzcM7ImGUxKGZGsZx7Og+8wkcMRgwSCQGRut83cMApi71//+Gdv",
-	"w99hrVs/DA/usao5Vyo6/k0dtuIDNwkt9ExWUwhVWhE1k1WRn5Ajm+VfFODdYkWx/0Sugelui5Pguc+3",
-	"xnSPCRRXdKXrcKgGLNUhKGprWFb6ajIy6mbPvQjSUlakpBgx2IocD9xfY5rd7bEtO6A3OsKa/vWPf4IJ",
-	"hLe1HfO2JWaNfVqwTG+NrvP1Y9BxZ9ZvWNnc7EMQ/AQUeuLiWFzcvrRFWeSSWF7wpSzFAzVwYWFbgnuU",
-	"eLZR036b+BrE0NiIOJvqiGW/Ej6WHXMZjACiQiPyLyfrmWYRbJjfbyxn42srYBQ0L1yYqsKDwK0HTVgR",
-	"Te8YkfcWp17K8i6OtWcF5XOWN2ypbaaWAz24csCpvYG7hoLit0fgelgP76trVOK3LPay37dmUsUjcHje",
-	"oevD7FTiUAQVVG6aYnwA12S8OiGpzXA4z71O4LTXuo6KjfZSS+s8jkLXLxht2Z875pn4QSJAtaFKAL8V",
-	"nwoz0YJPWH8WseDxmN0IG5P2PAOt+scBXXCjaFv8bJAMcq4W4J7/6addePceWRT3dY2iHjAwUAqut37V",
-	"raoZQB9sd/QAE3upW6Teces2MJwLrvSXIj6Od+0P9oTJNfE7A/AmE+j5A9wOS7EZFbIj34icw+VWWkKy",
-	"L8oup0lH85+amzCW+erFykaHbOYB5tHrGX329Tfr03/Fp0xpd38Bg+aCzNinYUdhPFdvutfehz7VCE07",
-	"5rSWuG/m8n50AdYAehmlwu2ayaXoiEjSM5lvp3X7nKd3t6TGNiXB9sYpopkOta7HmWGb6VWGo5K5Wcdz",
-	"8gN/0eOID7zbyJwvLIhqmdTgePDm5ubdk6fDp+TZ0RG5+iGqdpWVyGhUTcKPKjQAwK6D+nclyaqom7t1",
-	"HMGk6rOIbrnUZgLXsFnrPMFwRFbirz5xoTlT+HOAVsEbWMeXT414l/KkUYuSNEtR9g/e5FNhNC0/1VgA",
-	"/dIHC6TLmWLZR/QKjKli3zx33AHsUEPytvLjVode89PRfbQ1oVtKWDln+TUXGetp/nmGxb3OByrfjBuO",
-	"tkOk8B5OcaywlscC1/umqteYzyQIFtr8hn3uM6yslUgdzCVgvNM6ZmbT0LF4lc0YTV2gdKPkqwrDocyT",
-	"/UMJ4EP3tNi4MGPuvaDZ3caHbEzJDZsvXCHRzhyG9R/ADXQlRliwJH7WJQNNYvWWCxcnGQl+y+Ri6+le",
-	"w0N7ll3UtJwy3Z9P38DzMRbtfbjxpQDcunE/q0VO99cSdyxTtKSlYTZqg1Lk/JdQiIArsmDljC6QsUFx",
-	"0joumTZrO/KmwxhqSlo7wuhVy5JriL1DuPCXcyX40IgdoeL2UTei/2LHHdPRa7W8ZpvhoSchI09c3o7j",
-	"lwGzaxaOBOL3rLNNZ+s3ubELNf2vM491ThHSeHsT1m/9+hWPMt8uOfeKTbjge5SEsZHdtqKno7WJDfZe",
-	"19QCieRBe2z/8YUCqj9dHk6O+RUctbfljVw6xCWssQ1h7rUjOzRmbFgtL5kakiMiBQlDWF21bPgdEGWR",
-	"uThv5DvffvN8S3hz/x0KpHG/suhOLq9XRbeeTywBAqBwHfKq5RSQK+8fbS162DtmdfNyIoLan9zTYAu/",
-	"+mZbZ5eoPF8/+QktXX1vrl1h7zYEDNHLTYWxVSLccBC/Nxh6bqZIpLgVjX1CemnFODuSwa8BRgYYbcEI",
-	"MhOMMjbCDh3dfh++OXr+bY8Q/HWlpVGcs+WDq5Q2NO8C8HA5ZkvsS5GkhS+o6Om0pR0LDER0qc2uRYe9",
-	"Wi6PYK4tQWWtJxuDRotC2ULdDZ4wJK/NwDHa39sxGdH2ulmVrwY/ZnrJmCAlm3OBlioE4rS405YgvBNy",
-	"5HN27DhIn02abTI09olmulghV2sS49Ojo28Pxdd2UHD3K5368HrwhjSl/lNuKM+bhdicilXApkCAgfsk",
-	"qXM4nm4QWD4pFq7BsHWyW1NydlhTW+M/MDPanxftqwcHSUJH27OEdphPW5/upoAPmIBjC1IYJgH+TUMF",
-	"4fkfudp6lsGlLYmbRgjkgZSXeD5+TJvvUoXfdLQ0MbeBus4HztOEEfy5tC6nVhRFR2O+9LY6OvoqAz8B",
-	"7Cr8m/0//HPo18Yf0mNb+dL7VjGkwLtx63p0f6sMG/ZKQ6Bfome8nndHcFtBp1tVG5BqqNNwFTYysZH2",
-	"rUBOHTQNyLkC/d9M3wbd4UjD3Rt/9E3lCM7KZXPYMk/NwEwO2R7DjVkju8AF5qVRJboqg7Tn5vs0ZHI+",
-	"51rvkhFieN4FVfqNrMpO/7xtr2GzkeDzM1mVPRTR4IjtaUFzh3aDGj1j85NbsbQjyDlTDV3WUA6FfUb7",
-	"R7m8QBsS2yqx2beQ86euXd5KhV8UPlUV7BB5GYAyP1g+hhm9K/Z672jrwIbfNWqK8iIev4RD2raTGEmy",
-	"5fLu4eJXhVwypS968jj7uO1TknvyweuwB8eyA452yMGq37jsAoB95Z4viZNxpXwCBMyeVYysrp0ivRNS",
-	"xErWKAIwJOn/ShutIcWKlBWEHmQzWtJMs1JBRQDU0yCQsk9BgLpMR2dy+7MvT24PaoM85GegzMjDfaBX",
-	"dvm6UbQ9TRhda+CN7IMrNo9Q3rOyoIuYlmqVxQ2Am3VYotvQ+izHTPG87r0MbY6OSF7KBWTsxiC1PjhI",
-	"TDSE/Vx9YYDR+c35y9OLQTL4cDqyFVzOL19f9azZUmPQOx1BQbO708UiwvwJ/EboYtHOQFtI6EcVcbMb",
-	"HUGwIsqFZlS9kPpG3jERd0HNqLre7O51YIpFlpSt6FlpbdOKI+35jOqPhe3UO9rVidBsjw8xWCweKeLf",
-	"u+d65dMZ3o8uEo/RQGZueQ/VXhfVuOCZ+X27Y9ltUnNLIuuPzD7Ka+0Z7g3Rv7PnCZ2HsLlAffiJC4SH",
-	"/ZF1PAmU6uMik3Mupo42Tuqz0UZlnsjCAlrcNwmLxN/UZBHJloLzeCE1ea9YSa5OKz0j8HxC0k/y0/jx",
-	"v/7xz7RlkH+1jeklA3BFXIlitat5HBD5+mztj48wsd855F4euQJj3yUuhhXi/6ziTMm/rSMKW7l2JDii",
-	"E9God9LSGMHXbNIA10n8Vp30uROI+sCBF4ZStCTpE2Uo6ElIwU/+7jgIzz+nsQUf6Iw6L5yntE336Czn",
-	"eo/eXtvZJbmwMT0J5i3TlUpIJQqmFEmrskgha9d12e97R+pBAwvb9dReqS++GL9xit9hKyya16Z0IUMR",
-	"siNJdtFalMC8nbWWnIq1LvkOBaqCApkx41Au++MQEjJwt32wkaeLRSbyVbeMRkDKL21FbAfewGiMRaHY",
-	"MOgepd43RUKXLh58m2FdL+chg4LrZYVxB2EYsDkvt6VJkyBilGTh/t2Y1LWcM3DKLGdy3igbOkF4rVWB",
-	"m4s8VFArhQENjM5tLHO0ctVejrV27Wvz6aSjCE9M+7X7sZvue2PsZp/fFgvf9xX8tBF0QfG0301fh0VX",
-	"ircbH8OUjeo3oUUxptndGubJFRYehMoY1n8CTbc3tjc4WL+EX7GBge25JVwCR7OohNsXKFoGiTpaEsXY",
-	"sFGa/2Dl+L+wAM7mG9ddpcZtThKSeYwnvRe5PEgV+ZJhJP8e8KFRChfb0lIzWRXOGUUWld4v1667drqf",
-	"fz2f2H59wG1e3yxzEzZGJu4R5+sA7a6SO4Yd2M5WPlQw6LoMYYO7xw/vFEhOPSpjDZQGOnOwiPIYyhDB",
-	"IiB8HgoadESdQ60Dx8S8ELY13NBs4iUWtMOgD1zOblmm/YKTLSXV8ckzVuQdG35ZFxcJHIDNrmmRRia7",
-	"ZIL2jI52+kWPlf1gHkWY8qUUWVWWzWLYobenCwT39Zk250cyir2Zyzp1MFK6qUN7pZq9A4KXIo+rAhHE",
-	"39bl3hgZ4lA6CGOYM1npjQl+a1/ZI5a5Kos30ZyiG5dDREVOjI7lbsH70UXQGgsIDBGGoItnMzB50QCe",
-	"hr+9kOrfSKj0fvHLNrTBKtPuPJu8LWlKmygIWXt86ju0Rofty9m+DZ6XbRCFDxBjbMktnvO3YzAQ4YL8",
-	"n+ury/WgILPFj6AiECnoSlbRWMUvCBDaJSY6yHTr6tEQzOz50XffJNuaNlyD0OV6hgGhvuGeq/dDtdcd",
-	"mFau4p2RebbAmt2OcBZBxJK36/ZGZA8hSmrvUdJVJ9X3vjOUIIN0/VbQ2jbOtGfsaUuC9Yk6DVW4nqIt",
-	"sUnqWIxmVZcl/LKA07Zo3FSK1mwvFACWIk/IeAVR4RZDqYPC6zjSsaxEjhEndlvMD0+xsIERnS7WkCtE",
-	"aR8pUvA51wlhhWLkqMNT34hD3Oa53wGLvwaNNrxLRgZeaypyWubkgwsVVnR1HE9pPAsYUCXMt/0la9Rm",
-	"P5jPYyc1JeDjUYWljq1f89K+MEdpy4hbm3vz2XwTv22B6lMWW47jVJCZ1guIONN6ocCLR04D2wfrvsEe",
-	"QFAa4/Z2cQWls+CXNIHwBCwjBy9gzwJ67wqpNO/7g7k7Qrm/Qdru4eZoylmWc/2HmH14Mdvp1VDg1nho",
-	"4fqHpPx9SMrfvDzcx1NnLwEiKBDbt6+s21WIAXv8DYmv7RJry57WrmYUVw1n85po2s1F3Ld7QhOp2h7f",
-	"M4HgERlIGGKNd2idYDEsqoiS0hVmXtn2SO0ytUJB2Pw9e015UZXRPjrucsG1KuUyqOXtMDEXZFo7FDZD",
-	"0tuQ16sJSeVkkh6T5XYM9qQuC2IxUyuLt8albwmBrwSuB6oRYmODJVUn0GGjzlSrgUELiQC7g0q2U6k1",
-	"Eyi+KOoGhwuUV/FqGrB1CybSYwJPRCZaN3H1x9W/UUGs6428g5PCrPq8Yo4IhySdsSLv0wraTnkDVRHI",
-	"QaEF5H6oW+HI8cSMUsoxI1OzLkMGQi5dVTFhe6No5Xt7FsYeB088or7mPg0dvXniAT0VlZ+Q4JoVzeXd",
-	"AIFlxIHMT3Iy6Vm0/HUhl9caEaad6pZXcRTbnLzdbuelZCJXQxKQhCcG6LCK2zanKzKFJuQ7RPa3a+xg",
-	"g751drKB4f3Q8qWjJEoGUyZYybOeuxgOtuM+2lcPkY/g/FYPlpLwAdLPOprWWBMEkgUNRUOwuG2L1O52",
-	"CpwtKBPZXDXksG9qQ+QrhrLCqnmpzXtP0f1TO6SsJx5+jrvFH6x+jRxDEOo+3tJGlucWML2dElg/vt03",
-	"6qe4qWLFOiV8hvDdSaRM6VnN0byAXrIxCcL6QRvPZbP+/PBW3IrH5IXMuXXKGUOzrib2lLzlL4bkPbaI",
-	"xJNXifX1GSZsi8RnVLGEpKIqCsRlqLDTwSK+kCgqs2rOsJTTrSAOCj0mBaP3jFBLV7a23ZRhfIVLLzXT",
-	"BDGJ01x0FuQ/wShcqKpPuFhUmOtntD4mdAkGWIp14tO6Hxp23jQfueBOu17QqZneghoVsb7JUJASFFoU",
-	"TVSRNKt/8Qw2o0Xham1RV63BLNzrGOYDzvIwjNjYUkbLh3mch8VOzeq++uqr78zk39+8xFAXUi3MTgku",
-	"GJnYkFJakJxPuVZDcuq7QroaWq7Wqau4D9/5APUNUL9G+9nGcz/776+/SsARZHapbjSr3JTBhwv3GWzD",
-	"nGV8Xn8fx6aY4GoeMVqrJRfNhJmP10XYJ670MXl+9BxFbMEzZiNmeM6E5hNuLvjgdEGzGXv8bHjkvDmN",
-	"vxktxTVVH5z5BPm1Bnw+KbSuq2uo39dfsXX0B6h7Bq6l48FTa00LuuCD48FXw6cwFyNmgAs8wZBuYKcx",
-	"Mw9Lr+B+8cmEla7NkmtnNx9zwaDd3enlK2PuLcCXhejGeEWuRmjH1umHmZwzz3DTurdxit100rrXZ+oL",
-	"p9vERkxkW8kKSBFHWkuARSpV0iYkLsAOERbxw/kRYQzpO74gvsMOIg42xmVQcKXx07BZtvur6qySUj/y",
-	"xBhVqCl9Tvo9XFcN6PW8TSfs9exp0M247/DQ8rjv3PlUUF2VvV+4YZ9032ffctF73PfYKKDH01a96fHk",
-	"BZ9zDQVvXEgc3JNnR0fWHtUWTwuk1pO/WRsR9YFePRdApwNhGaknbVvNuMwLeMiiF/Gh/VyfuO4wnxt8",
-	"xsgLO1xCBFv6vn9QvGqK7S+Q9H8yb1oO8SQoAgIKaEdogVQYWgMsAXpTYHeWogi4V92rwnY8qBY3Mk0w",
-	"kABSAKcIuoPwg04LiZ1z0JjAMgWQ2LbLC7zbbqoQho6Z3xrlTECAONyBlsyKquVMQoAB7MwJKbFaTI4s",
-	"asFEDhGQopFNG47rBWlROABHM6NNuER/26F9Ao3DkDPCRokOjhQM7hmTxdZeyHzVTQ3uEc7Uk2tWsMwx",
-	"ts8PSNcvquLOhhJGCNuHb+S+HyjUtaUiNwasJJXIJbhcvpzcT+t9w0onloxsNmCE6I3mjvbXY4iRPvZo",
-	"9KB5H2xKDM8/PzETRvNtF1Fx/gq4S/wqvas0NhGwNfVD8ncNpoyCZM0jBFASiHHxgLa5Jih+bUX4+mqI",
-	"3Bldx0S5uHJWKHYraIYCHLL9G72VPNFC7jSd23x7MxiYR9DxasHEkLyTCqsCGCVmOZPMYSRcJwQwgVuR",
-	"ml2j44JBpFt6gvlHGK9MfVMpo81D9Q2ilzwDuKayf6hrCTXvivkdiPw0c338H4rQg5jZTYReB6l+OUWb",
-	"T+IZuytkDj2g7f1pGmu4Bcpgc1/h54D7PKRQfIlTiWwqBG+C+l8LRiMnQFUGPnuIXYbvu9HHK+Jwo00i",
-	"EtGDTl36ypt0zbbWwTJqEYk+APwdJJJNa2ZOertmvVcLgJHxyTFm0IMhCyPeCv8y3FeUu57lwluPFEmx",
-	"iQb2kVJOqUtjlwte6dKNW1irGTU9douzZihYLeFX/APN9iKKTCgvjMwt+B2DMBIwFoheLZDn+NQKs0Q0",
-	"45JbwXMsYPZzZfPSlcfccT3czO3nipWr2iobrwYh5IEO1ppcHexn5j5A3xiqvbHmYH+YCH+YCAfmhoAq",
-	"9rETHID55QzwtSzygP+BoJelv4W9hMw9Z0vWFDGun1tc6Xlti2jaDmpOgXdsC5UfQB+sCmTVdWdAzKEP",
-	"nDc2jDpSQJ92YbVwtojxNDOpLq36IIcYdvn73ERXfUHHB6KfoAlchHZ8AUCwqMz2sfwQ1POWlnde1VbE",
-	"bDBqkq473/704+t2xknoFEONanvJ5qqZVQ7JO2u62amFpZDQwhtGiAN++cPq2uH4bXXVw1pcxtLq1E2n",
-	"DHf4wRXTLpXUtjnHWgyuDK/TZQ6zpzT3Sb8xTTTZx/xs7e8azHM4g/ZUNJEX3DCIbDFsAey+GPpi+L/H",
-	"XwwXjyMuCYC6lATgTBAl9fzou+FWTOVXph3cBFssS8jloeGPTbTTJgPR7gUXvXQeJm82sXrAbYy2QY/s",
-	"KjgYSbgKn+pn5pvYvt2Wwg4Gq9odfqQan1beguOlbyX3YDc4lJAHvL0BBtr34m4Upf8DL5uTetsuGrtn",
-	"YoPPDdxl5hGS4mspwUqbRnwS6y2v8/CNIF/OmACITUP49Vh+CrHBE/RMU00BWhMkRWXkzHwkTcyvxmy2",
-	"mrXrXejjJ2A8w4WzgptZgWpdMl2VjrLTC6r0Yxju8Tkm1kOFdGhZZksPwITmXCkoXnsrMjmfY98A81EE",
-	"xSfYCQqdtkq6Ojy5kXyZFIJlrh6vuV4ZszGySpeMzsElzQR04zVqh+ZzduxeI1SwZUz1x3fP8ES24Bnm",
-	"W9x3MrPFK80aFMMgTEAWMLC8hhYaezMIUYV2UHQbSdhuVmr2SSM5PcaFNO9Ie8DofcAXD2QyuuL3SIPj",
-	"lS2w9hj8+sztsrsV9g94K7pEznq9agi5mPkI3drBTxQX04I1+b6ayaUaRl28bbHVOv0YUOS7u9e73Cvo",
-	"KvxUXbMmLNu4XrUxPoOw0kNkErv1aY999PeEjoTb2gcfaRDZweR+Y9ROr2qTwCNEv9XCCVf7S2lZnRB8",
-	"8MzhzJvm1fXWVERpau/m3rqTy0vsZDnnGJIoS4sk2Vr50BEdK0ChiQLDoMxSGoqOCvsSRIyhZDVs56Tu",
-	"Bpxz64MGVQoEHXjHrBvMx2Ubex1rebsu8x2NfNeZ3Mit70FBprpFbac2bnfoYLcuaCPrknzKSgQkYnk1",
-	"3jRfUazTknGNeXejo98UO/Qly7ewQSy6daiDwCyr8YrYxEW3/7jlcDU7C1G4itvQq82MAe2USoZ8hWzq",
-	"txm02CRa2hTNlscSKiuM0GvzIMBus7NaL2z36UG/3sWf0TPvmioPB42Mx7MbOu0a3D72BJ75nAwuZObL",
-	"O2963j9nJ/Rl7lc4OBvjGCEpf6O9zMxZwTTbQGTNTgRkLssIw8RRPME0zu35ZgqeQhWjL1/6K5hC99KT",
-	"TvUgPu2jX47cvK8ZS4VgeFPYSmVvMvx8MAWjc1f3A0uqCF8z0pBmVuAjEJx7HnHiI8d9JtjUFt3wweMu",
-	"ZI0WUFDSRbq1Y9Uwek5W+lak55PHb6nOZmlQlA+Az2ffJvW5aDq1BfHQL2YDhcnzp8+igTRQjMaS1VbT",
-	"ODVH5WPK3dC+6QnLuS28FDWT3QIaVk3UIv5tcPGj3xMXP8j1AaKuGyTVJL2VPz+xOZQHxiTdBj1SzscE",
-	"6fTktG5CBPvXhCojTB+f/tXZ52/inF/hZvQVvU8w7fDQaHM5V3U/HyrY8gRxRFQAMQ+AW3emO2vbIx5I",
-	"AWwy0ezrso0M8OE/qGDlu/X0JoKSZVJk/PB0oO4UeVnw7O6NrBRGk7YapTVzYkTuSAT72oEyIqtShXki",
-	"lmdgElRCIKeekjktp1yYT9gGV9wcBC8KY1yMGXbAQr+5b6W0dLWyaTYDgBvACkOAQ5dM1GizBYD43yqF",
-	"ab9zugJ0klB1K+ZcKS6mJ4SqO1uFgoyC8hUYjwj9dXxobDSUxZ5EH6ntWyFJaNcDIaqJLaza2C0stmdM",
-	"tGFHAB1sckN2ewp89jwsPfHNt5trhjysfWx3h3dCW28QwF4R87bRsQ4SSwpD1aLTxTs6tazVm21u9aCt",
-	"l06XqwNfuNcS2pZCKQN/+I16u0H1FOvOU0HGLqJfhs8qiXdlTu9YwMvzyqitNtB7QnmhboUtQuCLvtQt",
-	"dsFrsybPm/Hh0Uugy9UfjBwYuT0u15ZrPQonpC7lGxxEkdBTWzXi2dGRlcF13iz+dEIUYyQN699jgm0K",
-	"lky6LnWnTF87n8qDnZXzuHR5wAJvp1opzeYHQ7R1fPwulNJ1md4IVLr6cr9vrDKsaLAFrnS7cjDE0jfz",
-	"Xgct/QmEuGUMVXRlFB7GJF2vqPoLY4u+SkT8zriaNp7J1e0MoH5J3dLgdwk7Lv3hRugivKhb8ce6DCGk",
-	"ZvFsZvFyI+Sg0JermNUCbo6+w57LLihj3oVWhoTYB7D0PZweALPcuG/dyGXnEo5+YXo+LBUfDrXcsq8P",
-	"hF3WEA8G4W9ELROjxrIF1i0ASYe7d4ytsRKS2s2xCkGjwBw0CV3digDdxGIwPnUHIn2wjCd0xSJgohrV",
-	"Iyug3F+P6lu/EGBaU/P/YMw0LEL6CwOmv65oOoRSnnO95VKvx8QbWnAR8Q3p80Do6geXQbNkOfpXbdW+",
-	"MEDBAmwNG83tf0/Y9TfD+3/DBFODsoeimQeBbX1pR990pK6u97KbS3NtmHNiI1lto6pWBT6jPFGuG6iu",
-	"XdGtaFFahDHjK3+Q2g7I76EorWSal+yx8oVkDwlXlXKOZQOwXIEvmmpbD0ECITYg8rI/6FOED7mIAIvB",
-	"xcLWzQrsyfquGn+QUCe3KuWi0aW70Q/qywlKaqofiKDeAlpJoYG4oyEoD4fAF4favBxD8YfktSxJ2uxj",
-	"njbbAoyB6emlJD5nXEEqu03nvxXBV+yf7a5BApMLgm/UGs2osMRKJHDIOuAdiq0DNBfFRWHn1gn58Nph",
-	"qzP8L+1Rh3XmdoVdAaz+iH8LbnUwmA57TzRTh74e18xVx3a1F+gYWeqc5uxxtfCujMQmE2NNJzMVKO/U",
-	"TIvCrmpCH9cFKrAvADEmpO06kNwKf3cSMq1omWPyKtb1dpWWhNS++hyqEuYvC1oXrClZJsu4qsoVTBH0",
-	"DBm7OebXX0B7CDqadmXwup6mhhU596PvKYoVpA6S0HYNqTSNxqm7UqQZD9I/kPCgEvrgCV3wJ/dPgcjs",
-	"aFE10obr1S3nrc1r278m8ZcAWcNwqUCfXDC5KBjJpSVXDBW1A1KXmB0pZl6yFsVO5ZC8H12oxPUJfOQ7",
-	"BIq8dYGRvpclxwBuTNAqGc2Ha8kcsc/feJI1x41eb3frjE2WBK0mXMlvLR0tNNfYDJZf/9YlWyostEq9",
-	"FxKizaCaUz2OTdhZH+CNXDq13naP4opAlabhWu7M558+//8AAAD//w==",
+	"7H39dts4luer4GjmnMzsMIqTStV02X/scRKn4m3HzspOZ+a0a0KIhCS0KUBFgFa0vTlnnmYebJ5kD+4F",
+	"QJACJUqW01W91f90xSJBfFzcj9/9+usgk/OFFExoNTj+62DGaM5K+M+zGzo1/58zlZV8obkUg+PBzYyR",
+	"e1YqLkVCJrIk6fnk6Xuqs1k6HCSDkv1S8ZLlg2NdViwZqGzG5tQMo1cLNjgeKF1yMR18/ZoMLmRGcdT2",
+	"Rz7NWMmInjEi2JLoGRdTwtVu439NBgta0jnTdj2vq1LJMr6iVLAvGh9IiZzApxd0ysiYTWTJEkIV4Zos",
+	"qSJTfs+EmQo3L/9SsXI1SAaCzs3XM/xGOK85/XLBxFTPBscvjo6OkshGnL8xD8J4C6pn9XA837jkiSzn",
+	"VA+OB1UFT0a2mM+5ji95WjKqmdJEVPMxK82qmdAlZ4osqdAs71pjAWOG88jZhFaFHhx/f5SY9fJ5NYfV",
+	"JoM5F/iv5356XGg2ZSXM70oUq9PFouA1JcQ+SYNHwg9zzeaqtcnPj168hO/6P6xtDEzyHN99HhwJLUu6",
+	"8vN6zwVb3zrzC6EFK7UyW1ZWBVNEz6gmtGRkzqjQcC0MBWW0KFjZtY9zM36EgsdSFowKP4+RrDTr2pkS",
+	"fvxmezKqiu6pVAU7z+Nz2UKp/T5+ze5ZyfWqawLK/R6dwj+WbDI4HvzDs5rhPcPH1DM/cmsmXRPhU0F1",
+	"VbIY56KasC/ZjIopU2RCecFysuR6BjyEkmkpqwVRM7k0HGVIzFVk84VeESkYUZqKXAEBWRozr8pKEyoI",
+	"K0vZSU3Kz6kfMex3Aprq2KLtHLlOgqth9nRlVqQZGVeafDi7fHN++VNiflvOeDYjQo5lviIzqsiYMUG0",
+	"LDq5Doyz+8memungtPud7Q37EmOY7IsmXBDNdcGILMmcKUWnLCEZVYzwqZBlN8f8ZYNAiHFtM4+PomQ0",
+	"38x/gO3UjAY2UkhNzJtdc6lw3I185ysKHab0K5lzBpt8zQqWadhO+HcmhWYCtirgzs/+opCL16NvPx0Y",
+	"2azOf7kWd/gXtZBC4Tw+lHJcsPmGKSzwiX/ZbSpuXJhD5E4vmdBkWUoxHcIZ2ffMsLAK8x+LUi5Yqe2O",
+	"0exOyGXB8inLT3WDC+ZUs6eaz1mMFYbvvVpFVJtkkMkK171pRZ+4yOXyNTwKayq4uZHbXntjn7uu5nNa",
+	"Akt0/AxWVRRXk8HxnzcPcube+PpzEtE92BeWVebfNQkDSROuCB3LSg/J1YRQAus0ihdXThs0Ggu8NDc6",
+	"J8uRrQrCvtD5ojCamsgJHSs4LqNG3goN2iQ3d0Ow4a0wS5oYEjvVMQbOC+Z4lRlBwJf1rGRqJoscdMCS",
+	"UfNtc8f6nemM0cJc+Jgi1lw5fM2IUsK1YsUksbwyo8Jc7TEj7J4WFdUsP4FnLSciiq4UWc5WQ3JuOICS",
+	"xb1R5dwCzJC3IqOiMQShU8rFkBgOTtIlG8+kvDvPU7vnbkZA//Cb2b5kjWMkRlPtI+aLqPxAkkCKIWOW",
+	"0Tkj91zxcWH+OeMi90t4ogjq2HjQ5s+FlHdPxzS7IxNZiRyk6mlAAIYlDqOTNrN5tbpmmRS5ik/LHCiZ",
+	"lHIOn2Iid9aBn+8/ca2MlCt1Yr9nflayKjNGcsmQJWtWFG6IfyZaktRSYOomeyvqtz1JmFfxEIx24L6J",
+	"h1BTnqzGhSE7r2zXUgWVe5B9SCdRfjKPqrqfZsxcHUOIliJVXMEl54IUXGnlz4QKtWQlPGcmDuuJn4Gl",
+	"1J04pHsHuWNz0o2ThzkCD5mY/R+zQi5hOf46D6Pjoybbh6DNo5cgWWPUYyl2UTKYlBHBnR/8ExrVGy1u",
+	"vIol5YrlNaE02BAX+oeXg3VjK6nV4x2UYeUUvv46FqhIUSqrOlQaR2cdmgxc6AdQmOdq8a21P1suRxVR",
+	"Sw6ShcjJBLhRpRjeAZYxIxrNPZhKwU6cnOGCSFgB6mWo1LsbYyZrZricScVuhWPXc4aMFR/GC9/k2pQs",
+	"WKmkIEzQMVqZrMmGt9v/tTL1ZwsmOCPNE26T+pKGFWV1bjzSmoV4eVbL0Z/91+X4LywDjQPoAvQPtVk7",
+	"atw0R8ARZhYQ84TDGnd/ccFEvt+bjuvs8WoX5V8tzDn3UOadQOPCmFVCq+id3zSJFjG4bfA72dQ7B8Fy",
+	"O4/2LS80A0CN5jk3S6LFh+CQJ7RQLKb+1bick6bmbpv/xr2wprIxDofkDZ9MWGkWP+GsyBXgLJmcj7lg",
+	"ORmvyOnlm8SKVoSv5AQu3HhFrkZ4UVqk1wKcHgMwSQZfnk7lU/O3p+qOL57KBW7Q04U0Z1Ja8yaUvRZE",
+	"s9vWYmT9B/ylMdpgkGyxOPuPXHok6m+7ZbV8PgzA1P/LoQw9JLK0wwxC7OlA8M4OXz8AAATIxEGxm/7z",
+	"DxnxQa7b1y7m+FMpq8XBxZ43/Lvfe35QcYkWd6+T+ptJ15odtKTrBNFWZUSBeWi4XWfapNFHx1t7X20B",
+	"h0PjsQUQy/ADfpwhOQN8eAsovEHdfoiigBTXQ01IAp3Cg4yWfH7eeEs+WLO0dVPU1SRi3gFnoS2F4YQo",
+	"xkhaLW5k2h+U8UyoPzfCW/21jR2bhTr/YdzX2VDE4XMJrrBza3bZlRunQhmTVlnGizYFqJWgpRui0jMm",
+	"huQnfm/0TmV3DPZREAogbEK4JneMLdDewD8iAoJ7fStgSABpCqqN+f9qRT5IpaclU08UyQqZtQ2UQ5/D",
+	"tzmCGpneTcc942ANpjxXKZElSSegKQNptsWBeSXGvAwLCo/AOtsrkct0SD7NpDlkopjI8SllzkOKjJE5",
+	"OKyd4RrYysa4LaTSCZilgGXOqAZ81FCI0iTnOeJqQjqnO8mNLq2XPGND8trYsMIQ0o3MFBcWZnFgoTFR",
+	"elmmhp0422HrWVszA0BG9QClD73R7t/7qxCLG9kRRGCoKW2YNG2jrpDyjuXEmP2ngdmH9xNuE5g3BZto",
+	"QgspmINmLQURKYpVXw7XqZt0uPFSq6ClYHtajLsJlyWgyBmzFKhxIss3VQmWlEVRU7Ji+qTTs8eEkTp/",
+	"HtgvDZLB2/MR/sfp6z9eXn26OHvz09mbQTIYnV1fXfzp7E1wO9ftFXN8CLlcW6iiPkU+X0jrlqFGLx5o",
+	"INln+ALsDh7B2b11Iq2faE419YCveYyk+HrkKmce6NhK0RYTiYpaFWdHWrP5QsfcgYy8u7n5QKzDbkjO",
+	"tSIzRvM2VPZEgUEN9JWzgmmWEyXnFuKmE20ROAdQcUUU09poJ//03RHJ6cqoJbfCKs7/jN6HkiltVPyV",
+	"IsBdxNT8fw1NRszv3FLM++Yd7odig7oT06xWjckvLXhinV4sT7zOpFhWMgRQIlxJcDWLO4Y8sMwLRiqR",
+	"A0NdJYa/eyfLopQZU4rkfBfnkF2dMeM2KvElA9wiTqru09Y3lhuuHMeakVC2EeoIH3tn9LjABxv/+JhN",
+	"uRBGYNjL0iC5jmnggO+sjrp5LsGzaIWWejeXgbFCK/Va5h0rgDuED50E7kM41tLRk13WMAqv37My51mE",
+	"cNKPl2/ORp8/nf57emxRPSIrnZm7t2J6SNKPl4b1XfqfBYO7u+RFQWb0nsGfkgYWHVKaIUGlpcyJ0rwo",
+	"bgW4Z6SE69h0Es7pCkcErgzymqRvzi7O/3Q2OnuTHhOaZWyhWT4k6ejsZmSmTJ1gQh4EY6gqyxjLh7ci",
+	"vXk3urq5uYC3kSNYlJwqI+rAaiELM3EY8+3Ha3iUa1yfAD0GP0v0DFxMMNchSX+6ujxrP3or7LNUrJC7",
+	"OJnit3mQDOyODpKBXxzIlJuR+dVPGf4GMxokA/O1dWnTZtL2soZEWJ99B+su+bjSDIIkt2qSTV55x1ax",
+	"kJEtKJsE4MHty9n//nh6cT1IBmf/dn59Y/7j/enN63dn15HFJoN7WlQdd0SzLyj3cUSjKZLR2QvCvixK",
+	"psA/ZX61oyfuGsEb8OlhE4t83hEOGW632QBY0NrWNtUAiMMbtva6jzoAL8JnX1XF3YgpAIX+ukFP36p1",
+	"0sJYvzHfZKDyLQ1bUZLYh3fG85MBQgh7ASZsUimWd04QXFUWuPMebFqg83SPmRqjhY4L9lFoXvTn2ZW4",
+	"E3IZ8Yie56oOIguiOza4Q3dAPPxZ11tcn2m9efX82guMcYF2VE0cG7KxD9YeN4t5ApvPJ9Zfodb1Tq/i",
+	"NBSIuNMMwKb1b49wSXBTp1LmoNRYdm+sFbPbGhEDMDWNXVAVDEkCprQNRPyirQZ72qFpm0e8hAElQoLx",
+	"auNq5XIXhapkulxZGLJF4H5RXh00kkwpcxUntNy+Fi01LbZtdYui8J0kOKpgjv5Y4mSzYCJnIlut86QN",
+	"qrCQ+qQGCfPcsGeGBsEm9VdY2NPGUilwFFpgx9yGgmd3M1kpFpUcYDCaW9ARy9yQotbz7F+JLf4sCDvb",
+	"GkPmLowPWwpj9r2Cjo9ACBcEUQy3OQfXmbsTMapblEdeazEw0RnD4C38Tmm3BZ/IZFmygtbyan0u1gC7",
+	"VO3Dfv7iu5ff//CvfzDHsTC3sTSz/Y+n//PPR09//Plf/jFGNEzkNzwGl69F4rRjohRd9b/TTNzzUoq5",
+	"tdXXfze34f2GGCd44FrT7C4iUPqfR2vAG/hr7HOOPDsOwftSY6ZKqeNbeiMxDJIKqQBv6b9/aNtss7Tc",
+	"lbvGp9vXNlxUONHm8SStfA2fo4CDNggw3MbWIbZJeROLuParc1rv6OPlJQJLr6/ef7g4uwEd/+3p+cV2",
+	"TAmVyWs33V2UyLecFflZF2emwJ4gihjYM5AZhDXE8KQuW3VcyjsmwAOVGPk1AyjfnVOakFRW+rOcfC7N",
+	"1ph/C6k/2zMZF/AXq7t8ho+nHWAIKzpipszqg08jODnE82Xqz0c/p6BCIK1ahaaO+oh+LQhP3LRrYBcD",
+	"qCpJLodbg55wEQnuZv2VLdYEIFzDt/bd7ecPHFjQ4hn6lJEQ9giOgbVSDB0rpLyDTJAhOS0Ks3takXll",
+	"nTwnIPCQw5qfrAJcMrMPoMBGRFtDdPVztjQNqgak/v3Rug8mvMCvpdCUi0hg7WuqGJmDfFF9bMLmuDAV",
+	"Fhn2tG2OJjYimIqVdVSIEA3Z4dOGP6muiIvve5jkG7Nr4Oc3cVjUGzAure7Ho+B/27TVORePMq676hG/",
+	"lWFpc0aFIshsG+Eejjv34cmNXXux5q+pBP+lYvbneCxGjKvbe7krVy/Z+yg/Tj+cjT6f/dvrd6eXP52l",
+	"qFWqQHswuoRRcjFdgYtpHcRN0tdXHy9vPp9ffv50fvnm6lPjdcSZqSYFo0qT1Ltg0ltRhw/AqCBKuCDp",
+	"EjI+nCcGWDAIGDcHCC5ogmbh9EFWNmbUT1D63dltU8GXHgvhvplZoUjGK2vk1yvG6L9KaJYnuCpArGCR",
+	"mDER+plGVx9vzLpOP3y4OH99enN+dTlIBmeXfzofXV2+P7u86bdCN9XdFvgOcqnfOjHaZMZzgEc7or1h",
+	"RcaQseYaHCVgt7LICYDBRhDaBIE7tugIfXYGXTfKtwXsNO/H9K7LAJOIO6Uc4mwsd0+JaKmRnE8hjYcV",
+	"hRqSM4xWsLY/erS5ti4WrhXheeI4N6an+0yVp9yoO4b80YtdpzIjEq3LlUsg4boVVT2jimBMrbZZMLFQ",
+	"UXOJY+750xrbdOvpFV1kl/naxXFF4QlFxmxaie1ghB0twoavitxsMbj1w+hhDKKXk3VUqa8+AH7ISPhF",
+	"BvnkOzllcN+6AvMdlYC2Z0gF3QPhxJMAqqwQ33BbYo51RlWYCiRcJplE1lKzi63HhnO55v8nIgLeySWZ",
+	"U7FqbikCvFMK8GROuNASl4JDwZWwf+TA8Ydbg/h651gpfbbZTWoe8Tcu53noK40jQ5sRPLvHEH4C9zDY",
+	"icCRvAuCR2325iZqDLnQCN+w6B+PqSafDAksmFwUrHnzEyIb1yUOBzQW5VCBXremOU+NSZUPjn0+DEOy",
+	"R7O7L3WXRTs4oZWMs3Vy9unuBCv7QCvH6sRm1Ad3fmpvWI8UmXqKzQl4qgyQjAY7D3ngNqEZj+7bLRKu",
+	"IYQPEhC3bdYjfy1bWvDb85F3AK9hrCQdnb0/v3xzNkJnLnipIeZJuWgzHy0URpdC4lfqAoHs6HU6362I",
+	"5fORdPTx4uyzMSoglMmMj38anb2+Qjc3ZmOajadalkHqTZB3G0u4hdna+EeuzRPIP05I+uns1burqz9+",
+	"vnr7NnVqjsss2ympbEjSN+c/nV3fpFboGdFyK5qyhQsiax2rqdHDUYBjG/c8jKVKBuHmuH/6jRkkg2Ad",
+	"g2SAM9mmI8PcVsORux3bdWR8A4hwnTeuO1934E3j1XZap+aqjldbqb0GFbvi5JC4zm5G/47/dJ6qMKYC",
+	"jt+FVSQkRXM3JeWa0w1GO/u3d6cfr2/ME6EH7lZsdMG1bDoXXOem1oqDsBZ3MvAf63nEO0CiHUd8w+es",
+	"sBlPj8f7ejO3q0qP5Zeug3bQI55pIwDMxTsHbCIoCtD20C5iuf+XjSttBlkxHVWV+nnZUYc5nbKNCe1g",
+	"k6F9hC80w52CwN91n2uPCL3WzuPSYzsf1PFoTtL+QHKmKS8U+afR29fkx5ff/+s/74KR33GRY8j0opTT",
+	"ks7VMeHinhbGmBRSfwZkMCGZFJOCZzoxNkTBEqNHmN0DxPazW0pCtJSfC1pOWXIrKqGqhaF6ln+es5zT",
+	"z2Z1CZkzPZP5ZwDbzbVkOIMxz3MmElIJek95QcfmMw4xRle7wPRhB9ZQa9BYUWNjxsySzNEZqSGXolGJ",
+	"IXQ0mm3roOUZXSyYYG5nQBVuWkgQC06rAugeg7yfqG73V/8LGzhGHqD8YlDipnh5rlworJGSbgWkkNPh",
+	"Zl3WA6Hf//hjQOIvj+JhAC7LfWMooZnCUpZ5fAe19R22Y3CWEE07lpU+HhdU3J2Q1BB66q1gJG9F6IJi",
+	"uEvoww1e3B7NptHv5hK8vV5r3SX1fseu8IjRfFRHkz5KgsRvOE+gM9WwuRfvaXkHhzo3wh3fIlwojRlU",
+	"e6cB/7bzFJC24sF4QeDblvg6iDKQtojjQ+PC3GfjVyGTIuMF94hoBEeMw71SOYE8J5bd3wOKwss949mS",
+	"waSUEcl65kF0+A4TORwxSCAI/+d228wNoyD2/vs//6s3ZuM8HFs/DA/usao5Vyo6/k0dLObDpQkt9ExW",
+	"UwgQXBE1k1WRn5AjiwIXBfiUWVHsP5FrYLrbopN47qscYJLVBEqauoKROFQDSuoQFLVhLyt9NRkZdbPn",
+	"XgTJYCtSUozTbeVrBE7nMc3u9tiWHcrm6Ahr+u///C8wgfC2tiNNt0SKsi8LlumtMa2+ahO6y836DSub",
+	"m30IQg6BQk9c9JjLlpG2FJJcEssLHspSfDUWuLCwLcE9SjzbqGm/TXwNYmhsRJxNdWSQXAmfQYIZREYA",
+	"UaHR3yYn6/mdEVcJv99YRMpXNMHcA144vFLhQeDWgyasiKZ3jMh76wFayvIu7uHKCsrnLG/YUttMLYff",
+	"cOUwb3sDdw3Axm+PwOG3HlRbV4bFb1kYab9vzaSKx73xvEPXh9mppHaI1PXSphiVwzUZr05IavOKznOv",
+	"Ezjtta5eZGMs1dKGbES9Dq8YbdmfO2Z3+UEiPgZDleC3UHwqzEQLPmH9WcSCxyPlI2xM2vMMtOo/D+iC",
+	"G0XbQoGDZJBztYCgmJ9/3oV375G7dF9XBusBXwOl4HrrV92qmmkrwXZHDzCxl7pF6h23bgPDueBKPxTx",
+	"cbxrf7AnTGmL35ml9QljVh/1BRCNCtmR5UfO4XIrLSHFHmWX06SjWYfNTRjLfPVqZWOyNvMA8+j1jL74",
+	"/of16b9BZ6m9vwCnc0Fm7Muwoxylq/Lea+/DSIYITTvmtFYuw8zl4+gCrAH030uF2zWTS9ERB6hnMt9O",
+	"6/Y5T+9uSY1tSoLtjVNEMwlxXY8zwzaTGg1HJXOzjpfkj/xVjyM+8G4jc76wIKplUoPjwbubmw/Png+f",
+	"kxdHR+Tqj1G1q6xERqNqEn7Uuq3BroOqkyXJqmhwSes4gknVZxHfcl1ylp/CXkYjsa1XQ53UkSK1h7y5",
+	"s+jqjazGhgoGldnzitkwj62y1tjVi+2jwk4FCcbuK7IkY8aNYl3j95g9ZJOFjZrpfENmZZOJ+bvVMoc7",
+	"apB2B+pZd236qo5Iba7qbf+yarbuClZWI67qU4qHnyahCu39HBKhgsCxsSXQ5kBF47us4Nfoo20YvgAb",
+	"WpV3nyCFPaIAXLTCppLkh6901kA816IyI36hwIf0mC6ies7frc84Ziy6U/QCd58DbAQjHK5XQfz6XZU5",
+	"K1/JWF7ooeHQ8Lo/LhwaX67U5myuQR6uq33m86zEX31GaHND4M+BQwLewAYJfGosOClPGkW+SbPGd/+s",
+	"GD4Vxpj2U41lJi59FGa6nCmWfUbH75gq9sNLpwAC1Gi0mlrKbFZgmp+Ocm3bbKPFKcs5y6+5yFhPhC9y",
+	"RYAjz7hRWndIwdojwg9L1+axjMC+NYBqOp4EUdib37DPfYWVtSrUBHMJZP60DkbeNHQsEHgzDF9Xft94",
+	"Y6vCKKHmyf6BfvChe1psXFgh5d0rmt1tfMiqXDdsvnAV2juTQ9d/ADZ+JUZYCS5+1iUD8bd6z4VLQIko",
+	"XplcbD3da3hoz3rWmpZTpvur4jfwfEwL9xFH8aWAR23jflaLnO4PBOxY/3FJS8Ns1Aa714WoQIUnrsiC",
+	"lTO6QMYGVd/rhC/aLJrNm+FNED9poSJjOi9LriGpYYeIyYN4i71431H8tY+6kVYRO+4YDFMjLzXbDA89",
+	"CRl54hKiHb8MmF2zIjcQv2edbTpbv8mNXajpf515rHOKkMbbm7B+69eveJT5dsm5N2zCBd+j1p5NmbNB",
+	"/Y7WJjaLbl2DCiSS98tiX7UHCqj+dHk4OeZXcJREgtItqB42L4H8wTpWKcSrbL4SL5kakiMiBQlzg1wb",
+	"EvgdbCeRuQQ65Dt/+OHllryx/jsUSON+/WacXF5vN2ODW7C2Gvj96lwiLafgnPAhMK1FD3snA21eTkRQ",
+	"+5N7Hmzhdz9sa5kXlefrJz+hZZ334jqmtL18kBbWVBhbvVcMB/F7gzl9ZopEilvR2Cekl1bymCMZ/Bq4",
+	"QcANVzCCzATTt4ywQ0TA78MPRy//0CO3cV1paVQ9b2E3ldKG5l1sOC7HbIl9KZIN+oBS6U5b2rFyU0SX",
+	"2hw94txrlssjjGNre1rryUZM06JQtgNKgycMyVszcIz29449iWh73azKt9kZM71kTJCSzblAMBJiLVvc",
+	"aUvI+Ak58snQdhykzybNNhka+0IzXayQqzWJ8fnR0R8Oxdd2UHD3q0n/+Hrwhvzv/lNuKM+bhRhkVgUJ",
+	"r0aAgYc8qZNjn28QWL7aCFyDYetkt+Y677CmtsZ/YGa0Py/aVw8Osq+Ptqdf7zCftj7dTQGfMLPZVvoy",
+	"TAJCWAwVhOd/5IoWWwaXtiRuGiGQR1Je4oWOYtp8lyr8rqNXnLkN1LWUcsEEmF+XSxtV0AqU6+h4nN5W",
+	"R0ffZeAKhl2Ff7P/i38OQ5fwh/TYlhT34TMInvtInbrQ718qw4a90hDolxj8VM+7I365oNOtqg1INdRp",
+	"uAo7xNkksFasvg66MeVcgf5vpm/jqnGk4e4d1fomWgZn5XItbf3MZuw9h1zM4caczl3gAvPSqBJdJdfa",
+	"c/MNsDI5n3Otd8nXNDzvgir9TlZlZwiW7VtmU7nh8zNZlT0U0eCI7WlB16x25z89Y/OTW7G0I8g5Uw1d",
+	"1lAOhX1G+0e5ggs266FVu7xvh4wvXbu8lQofFCFbFewQWYSAMj9a9qAZvSu9Zu+EmsCG3zUwlvIiHqKK",
+	"Q9p+3uij3XJ594jiUoVcMqUvevI4+7htAJd78sHrsAfHsgOO+gdqBm9cdgHAviTiQ0IhXY3EAAGzZxUj",
+	"q2unSO+EFLGSNaorDUn6P9JGz22xImUF0WXZjJY006xUUGoJ9TTwfveptFTXP+usGvTi4VWDgqJrj/kZ",
+	"qN/2eB/oVbZn3SjaXn8FXWvgjeyDKzaPUN6zsqCLmJZqlcUNgJt1WKLb0Posx0zxnLk2xgT6Rx6RvJQL",
+	"qFURg9T64CAx0RA2yvcVl0bnN+evTy8GyeDT6ciWxju/fHvVsxhejUHvdAQFze5OF4sI8yfwG6GLRTtf",
+	"eiGh0WckksroCIIVUS40o+qV1Dfyjom4C2pG1fVmd68DU1wEki2VXmlta6RE+h4b1R8rBqsPtKvFs9ke",
+	"H0W2WDxRxL93z/XKZ6x9HF0kHqOBuhnlPZTRX1Tjgmfm9+2OZbdJzS2JrD8y+yivtWe4N0T/wZ4ntHTE",
+	"rk314Scu1wn2R9Yhg1ADmYtMzrmYOto4qc9GG5V5IgsLaHHffTUSYlmTRSQhFs7jldTko2IluTqt9IzA",
+	"8wlJv8gv46f//Z//lbYM8u+2Mb1kAK6IK1GsdjWPAyJfn6398QlWRXIOuddHrnLrj4lLU4AQb6s4U/IP",
+	"64jCVq4dCY7oRDTqnbQ0RvA1mxfGdRK/VSd97gSiPnDghaEULUn6TBkKehZS8LO/+qi6/GsaW/CBzqjz",
+	"wnlK23SPznKu92iaup1dkgsbtplglQ26UgmpRMGUImlVFinUmOD3TOxyR+pBAwsbY3HMFx58MX7lFL/D",
+	"Vlg0r03pQoYiZEeS7KK1KIF5O2ut/gAWEec7VP4MKo/HjEO57I9DSCiysO2DjVIMGF2Zr7plNAJSfmkr",
+	"qMbSNBpjUSg206VHD51NyS6lS/nZZljXy3nMvI96WWHcQZjpYc7LbWnSJIgYJVm4fzcmdS3nDJwyy5mc",
+	"N+qxTxBea7U24SIPFdRKYUADo3ObrhItCbqXY63dVMR8OumobhjTfu1+7Kb73hi72acwxzK0fGlkbQRd",
+	"UJX2N9Mwa9FVxcONj5koRvWb0KIY0+xuDfPkCis6Qx0n6z8hyoqWzr5RB2tE9TfsDGWbmQqXKdCsG+T2",
+	"BarBQi6mlkQxNmz0PDpYn6MH1mbbfOO6a6q5zUlCMo/xpI8ilwdpz1MyTNbaAz7szAwJKw9ksiqcM4os",
+	"Kr1fOnV3Uxo//805H59wm9c3y9yEjZGJe1fyPB3L+/4FMud0RZaUh04i7E7YLJqJQyvn1mf3XdfMgepd",
+	"ReoMS7JtS324oq5rCELo4u4xzDsFs1OPDFkjqYEQHSyqPYZ0RPAQyNKCujkdke9QUscxUq8I2CK8aLrx",
+	"EqsVY+AJLme3Ygb9AqQtNdcx0jNW5B0bflnXsAqckM2WuJEudbsUHOgZoe10nB4r+6N5FKHS11JkVVk2",
+	"O52EHqcuIN5XNNychs9oCcda1hnqkWKHHRo01ewDELwUeVwdiXgdbNOVjdEpDimEUIo5k5XemEe+9pU9",
+	"4qmrsngXTV29camqVOTE6HnuFnwcXQR9T4HAEOUIWrQ3g6MXDfBr+OsL6/6VhGvvF0NtwyusQu/Os8nb",
+	"kqbEiwKhtdepvkNrdNi+nO3b0BSDnrNtEM6PEPVsiS+eaL5jeBLhgvyv66vL9TAls+FPoAwdKehKVtHo",
+	"yQeELD1In6jEU596OySfal0dCu6AKNisayRhdVVzqW9FtTB34/vk6OjIVWs6gSudr2qjpe6VuFgUK1IP",
+	"OAyVFwhdsLtv/vriCKugGAaYEFYoRo7WYxB7NOXYJbQ9yEnv6mEWHOfLox9/SLY1NbsGvYXrGcb1+obU",
+	"rjIf1V79YlCfHcrsmkOwpVAtDYWzCALPvHm+N7B+CGlcOwGTrtr9vje0K9PrCuu0TnQbc98zhLilBPQJ",
+	"Hg614J7aQWLLyWDZuFVdC/lhccNt7WJTewSzvdAgQ4o8IeMVBPdbKKyO7a/DgceyEvna7XseXj6MM+QK",
+	"wfYnihR8zrW/lPGAi8Yl3RaAsYNL5RqMgvAuGTXiWlOR0zInn1zEt6Kr43hm6lnAtSthvu0vWaN30cFc",
+	"VztpeoHwi+p8dYrEmrP9lTlK22bHQiebz+aH+G0LtMey2HIcp4LMtF5A4KDWCwXOWHIamI9YoRX2AGIL",
+	"Gbe3iyvI6oZf0gSiTLDgK7yAPb3ovSt51rzvj+a1ClWnDSrKHt6qpnLCcq7//9FNLKQHIR7eZ617CPy/",
+	"G3Hf6SRT4CV7bCH/u8T+bUjsX71c3sfxay8BgmEQKrqvzN1VmAKb/hWJ0e2Sc8ue1pELKDYbsQtrInK3",
+	"iIO+Xc6aoOP2cLEJxCLJQNIRi8NAGzMLR1JFlJSulcPKtjFtF7YXCrIw7tlbyouqjPa79K2uzLUq5TJo",
+	"ZOLgTRezXPunNguVbSD61YSkcjJJj8lyO5x+UhcSa/Ze25rmsCWjohK4Hub7fZElVSfQCa9OfKwxXotu",
+	"2WZPE1lOpdZMoPiiqKMcLu9CxYuzwNYtmEiPCTwRmWgNIPjj6t+SKdadUt7BSWGRhhybCmKGTDpjRW57",
+	"6kTAcEoWtFJs6Ke8gaoIpDTRAlKJ1K1w5HhiRinlmJGpWZchAyGXrg6psD0MtfI9+AumFQZ2IIBv7tPQ",
+	"0ZsnHtCXUfkJCa7ZA0XeDdBHgJCe+UlOJj1rWL0t5PJaI1i4UxmrKu6QMCdvt9s5vZnI1ZAEJOGJQbAv",
+	"2m7bnK7IVBKrwvZMFGlX5cNG2uvsZAPD+2MrNAMlUTKYMsFKnvXcxXCwHffRvnqI9BbnBn20DJdPkM3Y",
+	"0dDRmkKQe2ooGnIPbPvS+sgxUAY4W1BYurlqKImwqV2orzHOCqvmpbaMQoqevNq3aAM74Od4lMWjlUOS",
+	"Y4hp3sf53kga3uIXaWeY1o9vd7X7KW4qgLJOCV8hGnwSqVV3VnM0L6CXbEyCLBHQxnPZ7FgzvBW34il5",
+	"JXNu/avG4K3rjz4n7/mrIfmIrdzx5FVi3baGCdu2MhlVLCGpqIoC8SEq7HRc9UNGcplVc4aVwW4FcZDs",
+	"MSkYvWeEWrqy1XCnDMN1XLaymSaISZzmorOFzwkGdUMfHsLFosLUUaP1MaFLMMBS7CyT1n2LsUO++cgF",
+	"d9r1gk7N9BbUqIj1TYYS1qDQomiiiqRZ/YtnsBktCle6jbriH2bhXscwH3CWh2HExpYyWj7M4zwsj25W",
+	"99133/1oJv/x5jVGThH0GAguGJnYCGVakJxPuVZDcuq7t7uSbK46uuvRA9/5BOUyUL9G+9mmB7z4j++/",
+	"S8CnZ3ZJUCHRrFJuyuCOh/sMtmHOMj6vv49jU8yXNo8YrdWSi2bCzMfrIuwLV/qYvDx6iSK24BmzAVg8",
+	"Z0LzCTcXfHC6oNmMPX0xPHKOucbfjJZSzee0XEGhOldvYa1Rts8xrivxG+r35Xxs550B6p6Bl/B48Nxa",
+	"04Iu+OB48N3wOczFiBngAs8wQwDYaczMw0o+uF98MmGlayjZUR21ZAusQgnohq2Kit0fXDZrJufMM1yk",
+	"7GsN9gy0Ekzrnvypb7Vi82QxL3IlKyBFHGktnxqpVEmb37oAO0RY5BHnR4QxpO/4AmrowhEi4mBDpgYF",
+	"Vxo/DZtV0jnTABZ1FN2pH3lmjCrUlL4m/R6ui1D0et5mp/Z69rTmp72Hl9UOc+dTQXVV9n7hhn3RfZ99",
+	"z0XvcT9ia6EeT1v1pseTF3zONdRPchGWcE9eHB1Ze1RbPC2QWs/+Ym1E1Ad6dWkCnQ6EZaQDhW1O5xJ5",
+	"4CGLXsSH9nN95vrJfW3wGSMv7HAJEWzpm/xCLbQpNsxC0v/ZvGk5xLOgpgwooB1RIlJhlBSwBCjfiv3c",
+	"iiLgXnU5V9sjqVrcyDTBmBDIKJ0i+A/CD3ozJXbOQaFpyxRAYtu+cPBuuw1TGIlofmtUxwEB4nAHWjIr",
+	"qpYzCbEisDMnpMTiQzmyqAUTOQTUikZydjiuF6RF4QAczYw24epGIIuH3nVWw1WwUaKDIwWDe8ZksTVX",
+	"QTdODe4RztSza1awzDG2r49I16+q4s5GpkYI20fi5L5vP1TCpyI3BqwklcgluH4eTu6n9b5hhIQlI5tc",
+	"GiF6o7mj/fUUQu6PPRo9aN4Hm2HF86/PzITRfNtFVJy/Ae4Sv0ofKo1th2wJ8ZD8XUtKoyBZ8wgBlATC",
+	"lTygba4Jil/bQ6a+GiJ3RtcxUS5NgRWK3QqaoQCHkI5GN0ZPtJCKT+e2fIMZDMwjqN2+YGJIPkiFRSYm",
+	"WN+dOYyE64QAJnArUrNrdFwwCFpMTzCdDcPfqW9DabR5KOZC9JJnANdU9g91aarmXTG/A5GfwhkNHpHQ",
+	"gxDsTYRexzw/nKLNJ/GM3RUyhx7Q9v40jSUBA2Wwua/wc8B9HlMovsapRDYV4nBB/a8Fo5EToCoDnz3E",
+	"LsP33ejjFXG40SYRiehBpy595U06r9njramXUYtI9AHg7yCRbJY8c9Lbdea/WgCMjE+OsSADGLIw4q3w",
+	"L8N9RbnrWS689USRFKvqY6l15ZS6NHa54JUu3biFtZpR02O3OGuGgtUSfsU/0GxIpsiE8gJaRfA7BuEs",
+	"YCwQvVogz/GZOmaJaMYlt4LnWA/vl8qWOVAec8f1cDO3XypWrmqrbLwahJAHOlhrcnWwn5n7AH1jqPbG",
+	"2on+biL8biIcmBsCqtjHTnAA5sMZ4FtZ5AH/A0EvS38LewmZe86WrCliXAfYuNLz1tZktT1XnQLv2BYq",
+	"P4A+WBXIquvOgJhD51hvbBh1pMhZ6YIYlGaLGE8zk+rSqg9yiGFf4K9NdNXXB30k+gnaxkZoxwcOg0Vl",
+	"to/lh6Ce97S886q2ImaDUZN0/Xz3px9fBjZOQqcY8lTbSzb10axySD5Y081OLayshRbeMEIc8MvvVtcO",
+	"x2+L9R7W4jKWVqduOmW4w4+umHappKiULbG0h6vq7HSZw+wpzX0OeUwTTfYxP1v7uwbzHM6gPRVN5AU3",
+	"DCJbDFsAuy+Gvhj+7/EXw8XjiEsCoC4lATgTREm9PPpxuBVT+RvTDm6Crb0m5PLQ8Mcm2mmTgWh3j41e",
+	"Og+TN9tePuI2hh+64XNWgAK4vqvgYGxkw/isTTPfBPQCh3weDla1O/xEtRJxnBHGS9989tFucCghD3h7",
+	"Awy078XdKEr/Di+bk3rbLhq7Z2KDzw3cZeYRkuJrKcHCrUZ8Eustr8s6GEG+nDHIpIKfuBjLLyE2eIKe",
+	"aaopQGuCpKiMnJmPpIn51ZjNVrN23Y59/ASMZ7hwVnAzK1CtS6ar0lF2ekGVfgrDPT3HOg1QcB+anNpK",
+	"FjChOVcKaiHfikzO59iGwnwUQfEJNhZDp62SrqxTbiRfJoVgmSvvbK5XxmyMrNIlo3NwSTMBbQyN2qH5",
+	"nB271wgVbBlT/fHdMzyRLXiG+Rb3vU9tLVSzBsUwCBOQBQwsr6GFxt4MQlShHRTdRhK2m5WafdFITk9x",
+	"Ic070h4weh/wxQOZjK6XAtLgeGXr9T0Fvz5zu+xuhf0D3ooukbNe/hxCLmY+Qrd28BPFxbRgTb6vZnKp",
+	"hlEXb1tstU4/BhQp18yx3uWdW13WJZA2tbr8msRnEBYOiUziob0a4x+1jT0ftOx+HT7NDNaJFAP5QxGu",
+	"DEeyzXAxUESwk7DdKtdEs6LAkmPDDtzPdhP9hjvp2ro+0idj/lgXYqWYy76FnenaE3zmW02xT/PZ2Cyh",
+	"lW04w37BoDt2TY19WcsDfPeC0XsbAby0Ug5pGWi2ln4YAISBYCpMwu6anZG5ritzY57tNJr19tW/LWA0",
+	"ZC19oNGGfDmYyt8YtTOgoinbIvLuWcl0udqIak1kiUbtxIKkPskC/EdFHeCA8ReydJ4ki37qkgqFbuuA",
+	"dzapCgPQMSL+VkB2gG1vOJMFSwgtlLSVeEC5UxILti0bHNeGqA3JG1c7DWMlsCCO0Jh2AN8dY8Qb1Na4",
+	"FSMIz+K2ZnRmVuWcQc7nTcco/j1j863MsaN4HN/V5WrdRn0MnLfR1vibQ71hI/lNaK8nnVYf+Idfimuj",
+	"gSPsZ4bsvgPbQL/m9diG/YWH+63wh07ndPDM4YC/plLrccYInNBmNnujCutHELCpw0EL7+kdA2scCBFR",
+	"YosnYNaw2fzcBZpgZir+kFpd+CnP01pkxvOHNL2DiDJI5bkVGAiK9qPbQ8gsET41AX905RphaKeA1jmc",
+	"WEfLJuZxBNhtpDjoM3WRx1sRxLeUzCwDAsrY0ubEUaKY1gXLG6oAhptjQXzkzWBaj1e2XMhJ0EylZulK",
+	"86K4FXLJ8qT105zmcOeHxEhHHWRCWQ7agnYwMtvmlPm8YHQgrLW9vRVyMjELz1nBMMUWOkz4aJ4+3PnX",
+	"dIEfBSgCJtm60Q9kl67KR6fhfI6JNbK0/lDbQGzG4LxLKAx06oqF4HEqDZ0YhH3JEiJgH1zpE1QqzIM5",
+	"t5GUQDUA10CMlyV2n11oiAYbHKGebxgYwCiKTwGgLfiExU31kVvfo8pPeNPodd2Yst2hgymQuq6y7FLV",
+	"yyokBIs4oNLoyyx34vEjeGJXnv+r0ux9H6ctGj1WIj7UQSDEMF4RWwbE7T9uOYjRzsp4rg0RNLC2vJlA",
+	"hTZQts+arbwM7/cWp+GPM660LKE8Fo/A5ljqbYSxR4+itjbbTfdSW58f9OtdrBjjS408kyU654O6HWc3",
+	"dNo1uH3sGTzzNRlcyMz3vNn0vH/OTuhhQYRwcDZTJ0JS/kZ7/RbF5gYia7Zng9pt6wSDo3iCaZzby80U",
+	"PIWyqg9f+huYQvfSk05VPj7to29Hbj5iEqsVYpB+2F9ybzL8ejBjoHNX99PLqwhfM9KQZlbgYzhD7nnE",
+	"ic9/9PUMpraEnU+BdIkXTq20+RrtjAvMAZGVvhXp+eTpe6qzWRpUKgf3/Ys/JPW5aDq1VcIxusumu5GX",
+	"z19Ew8GhOqYlq60OntQclc+MdEP7TpAs57YSbNTZ4xbQQN6ifp1fBxc/+i1x8YNcHyDqumtsTdJb+fMz",
+	"WwnkwOav26AnykVKQVEoQOhU0OWwZZWtM318+m/OPn8V5/wGN6Ov6H2GxTMOHTNRzlXd5NRY+icIlKIC",
+	"iHa7xQz8WXNb7sSQAthkotnschsZ4MO/U8HKtzDtTQQly6TI+OHpQN0p8rrg2d07WSnMiWp1j25mdovc",
+	"kQg2+wZlRFalCrOdLc/AVP6EAABFyZyWUy6wQq+rcgNgkDEuxgzbAiN44/vLLl0DIZrNwJcKwKIhwKFL",
+	"iW/0Hgbk/y+VwuI1c7oCHzuh6lbMuVJcTE8IVXcWVCajoAgbZtX0gITsSfSR2r4/rIQeppBoldhuE43d",
+	"wurfxkTrcp7BJse9Zi9ehgXUfvjD5sp3j2sf293hnSjWOwzDWBHzttGxDpIRBUPVotNl7Ti1rNWwem71",
+	"oK2X7vCI8ltZgja6tBWyXI2ZuglJUAPQBqWpoO4Mol+GzyqJd2UOGLUfC+DTTxbOnVBeKOssS4gvXQhk",
+	"DlgtYrxted7McuzCRX9n5MDI7XG5XsXrseQhdSnf9S2KhJ7a2mcvjo6sDK6rv+BPJ0QxRtKwKRiWiUnB",
+	"kknXpe6U6WsXGfRoZ+XihrriuIKYPbVSms0P5n3S8fG7UErrFNgMVLpqzb9trDKsy7UFrnS7cjDE0g0Y",
+	"AS39CYS4ZQxVdMXAHsckXW/q8I2xRV/rLH5nnPfKM7m6xxtU4av7vP0mYcelP9wIXYQXdSv+WBf1hgID",
+	"PJtZvNwIOShX6+q+toCbox+BcfrQ4nkXWhkSYh/A0je2fQTMcuO+dSOXnUs4+sb0fFgqPhxquWVfHwm7",
+	"rCEeTCXdiFomRo1lC+2jrOzuHWO/4ISkdnOsQtAok5zCJbgVAbqJJQ19AjqEFGBRfGgVTMBENapHVkDR",
+	"6h41ZL8RYFpT898xZhqW9P/GgOnfVjQdQinPud5yqdejFgwtuJiFhvR5JHT1k8sDX7Ic/au29nQYoGAB",
+	"toaN5va/J+z6q+H9v2KCqUHZQ9HMo8C2vkC574JY14h+3c2luTbMObH5WLZ7b6uOtFGeKNcNVNeu6Fa0",
+	"KC3CmPGV30ltB+T3UJRWMs1L9lT5dgiHhKtKOcfiV1h0y5f+t71QoQwGdkT1sj9onIoPuYgAi8HFki/N",
+	"CuzJ+jZ/v5NQJ7cq5QLLisYa1D6coKSm+pEICiNqbfCspSEocozAF4cOExwTSofkrSxJKu9ZWdCFLeac",
+	"NptsjYHp6aUkvvKRgoJMtijVrQi+Yv9sdw0yFqKRuRkVlliJBA5Zp21C6yKA5qK4KOzcOiEfXjvEwUe2",
+	"jtQ396jDOnO7wq5YVX/Evwa3OhhMh70nmqlDX49r5nq8+KyXMbLUOc3Z02rhXRmJLYmDOTBmKlCktJnc",
+	"77Jajusya9hlixgT0vbwSm6FvzsJmVa0zLEEC3ancfVChdS+hjKqEuYvC1qXXSxZJsu4qsoVTBH0DBm7",
+	"OebXb6A93DClt9ShAX8iBFYl3v2Y18lCpVn2ASOtzcLdYe9KkWY8SGJGwoN+PoNndMGf3T8HIrOjRdVI",
+	"G67nyvc28k7VYD0tEF8CZA3DpQJ9csHkomAkl5ZcMVQ0TCuNj8hK1qLYqRySj6MLlbjG5U98y3KRty4w",
+	"0vey5BjAjWUGSkbz4VpKcuzzN55kzXGj19vdOsxOqBumuSQDLR0tNNfYDIlf/9YlW2KaHNb8tjHsdIU1",
+	"SetxbNr5+gDv5NKp9bYXK1cEao0O1zLAv/789f8FAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -68,9 +68,11 @@ func edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook {
 	fresh := webhook(&WebhookDefinition{
 		Name: b.Name, Kind: present.Kind, BodyTemplate: b.BodyTemplate, Enabled: b.Enabled, Operators: b.Operators,
 		TimeoutSeconds: b.TimeoutSeconds, MaxConcurrent: b.MaxConcurrent, RatePerSecond: b.RatePerSecond,
+		DigestAbove: b.DigestAbove,
 	})
 	w.Name, w.BodyTemplate, w.Enabled, w.Operators = fresh.Name, fresh.BodyTemplate, fresh.Enabled, fresh.Operators
 	w.Timeout, w.MaxConcurrent, w.RatePerSecond = fresh.Timeout, fresh.MaxConcurrent, fresh.RatePerSecond
+	w.DigestAbove = fresh.DigestAbove
 	if b.URL != nil {
 		w.URL, w.Slack = *b.URL, notify.SlackApp{}
 	}

@@ -106,6 +106,11 @@ func webhook(b *WebhookDefinition) notify.Webhook {
 	if b.RatePerSecond == nil && b.Kind == notify.KindSlack {
 		w.RatePerSecond = notify.SlackRatePerSecond
 	}
+	if b.DigestAbove != nil {
+		w.DigestAbove = *b.DigestAbove
+	} else if b.Kind == notify.KindSlack {
+		w.DigestAbove = notify.SlackDigestAbove
+	}
 	return w
 }
 
@@ -143,6 +148,9 @@ func formFaults(w *notify.Webhook) []fault.Field {
 	if w.RatePerSecond < 0 || w.RatePerSecond > maxRatePerSecond {
 		add("ratePerSecond", "out_of_range", fmt.Sprintf("Must be from 0 to %d", maxRatePerSecond))
 	}
+	if w.DigestAbove < 0 || w.DigestAbove > notify.MaxDigestAbove {
+		add("digestAbove", "out_of_range", fmt.Sprintf("Must be from 0 to %d", notify.MaxDigestAbove))
+	}
 	return wrong
 }
 
@@ -165,6 +173,7 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 		MaxConcurrent:    w.MaxConcurrent,
 		RatePerSecond:    w.RatePerSecond,
 		Health:           webhookHealthAnswer(w),
+		DigestAbove:      w.DigestAbove,
 	}
 	if w.Slack.Used() {
 		answer.Slack = &SlackApp{

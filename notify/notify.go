@@ -29,6 +29,8 @@
 // offered again. That is the one window in which a crash can send a message
 // twice; receivers can drop the repeat by its webhook-id.
 //
+// # Bad receivers
+//
 // Bad receivers are kept from harming anybody else. One that does not answer is
 // left alone by a breaker, one that asks for a pause is held, one that is gone is
 // switched off, and one that is slow shares what it may hold with all others that
@@ -46,10 +48,32 @@
 // together send one. There is no other probe while that claim stands; when it
 // lapses, there is. A rate is granted by the claim from the same state, so that
 // it holds over all replicas.
+//
+// # Storms
+//
+// When more notifications wait un-attempted for a webhook than its bound, the
+// next claim gathers them into digests, oldest first. A [Digest] is a notification
+// with a row in the outbox like any other: leases, attempts, the frozen body and
+// settlement hold for it unchanged. One statement writes it, names its members,
+// and takes their rows out of the outbox. So each notification is told by exactly
+// one message, its own or its digest's, whatever dies and however many gather at
+// once, and the status of a member is that of its digest: what becomes of the one
+// becomes of the others. What was attempted once is never gathered.
+//
+// # A person's retry
+//
+// A person may send again what is settled, and make due what waits for its next
+// attempt. That begins a generation: the schedule starts anew, attempts go on
+// counting, and the webhook-id names the generation, so that no receiver takes the
+// message for a repeat. The body stays, unless it was refused, which it would be
+// again, or was a fallback. A late success of an earlier generation is kept on its
+// attempt and does not end the retry. Alone, a member leaves a settled digest and
+// is told by itself; in bulk, messages are retried, and a digest counts as one.
 package notify
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -92,6 +116,8 @@ const (
 	// ReasonWebhookOff tells operators that a webhook was switched off, because
 	// its receiver is gone for good.
 	ReasonWebhookOff Reason = "WEBHOOK_OFF"
+	// ReasonDigest tells many notifications at once; see [Digest].
+	ReasonDigest Reason = "DIGEST"
 )
 
 // WebhookKind says which dialect a webhook speaks.
@@ -137,6 +163,9 @@ type Webhook struct {
 	MaxConcurrent int
 	// RatePerSecond bounds the attempts begun by all replicas together; 0 is no bound.
 	RatePerSecond float64
+	// DigestAbove is how many notifications may wait un-attempted before they are
+	// gathered into digests, 0 to [MaxDigestAbove]; 0 is never.
+	DigestAbove int
 	// HeldUntil is the instant before which nothing is sent, because the
 	// receiver asked for it; zero when it did not.
 	HeldUntil time.Time
@@ -152,12 +181,15 @@ const (
 	DefaultMaxConcurrent = 8
 	// SlackRatePerSecond is Slack's limit for incoming webhooks.
 	SlackRatePerSecond = 1
+	// SlackDigestAbove is how many messages a channel gets before they are gathered.
+	SlackDigestAbove = 20
 )
 
 // Notification is one message owed, as the record shows it.
 type Notification struct {
-	ID        uuid.UUID
-	TenantID  string
+	ID       uuid.UUID
+	TenantID string
+	// AlertID and RuleID are [uuid.Nil] for a digest, which has none of its own.
 	AlertID   uuid.UUID
 	RuleID    uuid.UUID
 	WebhookID uuid.UUID
@@ -171,6 +203,12 @@ type Notification struct {
 	SettledAt     *time.Time
 	// LastError tells why the last attempt did not deliver; empty when none or when it did.
 	LastError string
+	// DigestID is the digest that tells this notification, whose status and
+	// attempts it has; nil when it is told by itself.
+	DigestID *uuid.UUID
+	// DigestSize is how many notifications were gathered into that digest, or
+	// into this one when it is a digest; else 0.
+	DigestSize int
 }
 
 // Delivery is a claimed notification, with everything that an attempt needs.
@@ -183,14 +221,28 @@ type Delivery struct {
 	Attempt int
 	// CountedAttempts is how many earlier attempts count against the schedule.
 	CountedAttempts int
-	Alert           alerts.Instance
-	Webhook         Webhook
+	// Generation is how often a person has sent the notification again.
+	Generation int
+	// Alert is the zero Instance for a digest.
+	Alert alerts.Instance
+	// Digest is what a digest tells, nil for others and once the body is frozen.
+	Digest  *Digest
+	Webhook Webhook
 	// Body is the frozen body, nil before the first attempt.
 	Body *Body
 	// Test says that somebody tries the webhook; the message says so, too.
 	Test bool
 	// At is the instant that the attempt tells its receiver; zero is that of the call.
 	At time.Time
+}
+
+// MessageID is what a receiver tells repeats by: the same in every attempt, until
+// a person sends the notification again. It holds no full stop.
+func (d *Delivery) MessageID() string {
+	if d.Generation == 0 {
+		return d.NotificationID.String()
+	}
+	return fmt.Sprintf("%s-r%d", d.NotificationID, d.Generation)
 }
 
 // Body is what is sent: the same bytes in every attempt.

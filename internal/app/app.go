@@ -91,7 +91,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, err
 	}
 	a.member, err = lease.New(lease.Options{
-		Store: db.Replicas(), Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")),
+		Store: db.Replicas(), Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
 	})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"tocsin/evaluator"
+	"tocsin/internal/lease"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
 )
@@ -24,6 +25,7 @@ type metrics struct {
 	raised   *prometheus.CounterVec
 	attempts *prometheus.CounterVec
 	fenced   prometheus.Counter
+	reaped   *prometheus.CounterVec
 	unknown  prometheus.Counter
 }
 
@@ -42,15 +44,19 @@ func newMetrics() *metrics {
 		fenced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_fenced_total", Help: "Claims that had passed to another replica when this one wanted to write under them.",
 		}),
+		reaped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tocsin_reaped_claims_total", Help: "Claims of dead replicas that this replica released, by what was claimed.",
+		}, []string{"kind"}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_attempts_unknown_total", Help: "Attempts without outcome, of whatever replica, after which this one made the next; each may have sent a message a second time.",
 		}),
 	}
-	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, m.unknown, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
 	m.raised.WithLabelValues("true")
+	m.Reaped(lease.Released{})
 	return m
 }
 
@@ -67,6 +73,12 @@ func (m *metrics) Attempted(v notify.Verdict) { m.attempts.WithLabelValues(v.Str
 
 // Fenced counts a claim that was lost.
 func (m *metrics) Fenced() { m.fenced.Inc() }
+
+// Reaped counts what a dead replica held.
+func (m *metrics) Reaped(held lease.Released) {
+	m.reaped.WithLabelValues("rule").Add(float64(held.Rules))
+	m.reaped.WithLabelValues("notification").Add(float64(held.Notifications))
+}
 
 // Unknown counts an attempt that has no outcome and is made again.
 func (m *metrics) Unknown() { m.unknown.Inc() }

@@ -43,25 +43,49 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 	if len(due) == 0 {
 		return claimed, nil
 	}
-	p := pgq.NotificationClaimParams{Replica: request.Replica, Lease: request.Lease}
-	for _, room := range request.Room(due) {
+	digests, rooms, digestErr := s.claimDigests(ctx, request, backlog, request.Room(due))
+	single, err := s.claimSingle(ctx, request, rooms)
+	claimed.Deliveries = append(digests, single...)
+	return claimed, errors.Join(digestErr, err)
+}
+
+// claimRows claims as many rows as there is room for, digests or what is none,
+// and returns them by their notifications.
+func (s *Outbox) claimRows(
+	ctx context.Context, request notify.ClaimRequest, rooms []notify.Slots, digests bool,
+) (map[uuid.UUID]pgq.OutboxClaimRow, []uuid.UUID, error) {
+	if len(rooms) == 0 {
+		return nil, nil, nil
+	}
+	p := pgq.OutboxClaimParams{Replica: request.Replica, Lease: request.Lease, Digests: digests}
+	for _, room := range rooms {
 		p.WebhookIds = append(p.WebhookIds, room.WebhookID)
 		p.Slots = append(p.Slots, int32(room.Slots))
 	}
-	if len(p.WebhookIds) == 0 {
-		return claimed, nil
-	}
-	rows, err := s.db.queries.NotificationClaim(ctx, p)
+	rows, err := s.db.queries.OutboxClaim(ctx, p)
 	if err != nil {
-		return claimed, fmt.Errorf("claim: %w", err)
+		return nil, nil, fmt.Errorf("claim: %w", err)
 	}
-	claimed.Deliveries, err = s.deliveries(rows)
-	return claimed, err
+	byID := make(map[uuid.UUID]pgq.OutboxClaimRow, len(rows))
+	ids := make([]uuid.UUID, len(rows))
+	for i, row := range rows {
+		byID[row.NotificationID], ids[i] = row, row.NotificationID
+	}
+	return byID, ids, nil
 }
 
-// deliveries reads claimed rows. One that cannot be read is left out and named
-// in the error; it stays owed, and is offered again when its lease lapses.
-func (s *Outbox) deliveries(rows []pgq.NotificationClaimRow) ([]notify.Delivery, error) {
+// claimSingle claims notifications that are no digests. One that cannot be read
+// is left out and named in the error; it stays owed, and is offered again when its
+// lease lapses.
+func (s *Outbox) claimSingle(ctx context.Context, request notify.ClaimRequest, rooms []notify.Slots) ([]notify.Delivery, error) {
+	claims, ids, err := s.claimRows(ctx, request, rooms, false)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	rows, err := s.db.queries.ClaimedNotifications(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read claimed: %w", err)
+	}
 	var out []notify.Delivery
 	var unreadable []error
 	for _, row := range rows {
@@ -71,16 +95,23 @@ func (s *Outbox) deliveries(rows []pgq.NotificationClaimRow) ([]notify.Delivery,
 			unreadable = append(unreadable, fmt.Errorf("notification %s: %w", row.NotificationID, err))
 			continue
 		}
-		d := notify.Delivery{
-			NotificationID: row.NotificationID, Reason: notify.Reason(row.Reason), Token: row.ClaimToken,
-			Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Alert: alert, Webhook: webhook,
-		}
-		if row.ContentType != nil {
-			d.Body = &notify.Body{ContentType: *row.ContentType, Content: row.Content}
-		}
+		d := deliveryOf(claims[row.NotificationID], row.ContentType, row.Content)
+		d.Reason, d.Alert, d.Webhook = notify.Reason(row.Reason), alert, webhook
 		out = append(out, d)
 	}
 	return out, errors.Join(unreadable...)
+}
+
+// deliveryOf returns what a claim says, with the body if it is frozen.
+func deliveryOf(claim pgq.OutboxClaimRow, contentType *string, content []byte) notify.Delivery {
+	d := notify.Delivery{
+		NotificationID: claim.NotificationID, Token: claim.ClaimToken,
+		Attempt: int(claim.Attempts) + 1, CountedAttempts: int(claim.Counted), Generation: int(claim.Generation),
+	}
+	if contentType != nil {
+		d.Body = &notify.Body{ContentType: *contentType, Content: content}
+	}
+	return d
 }
 
 // Begin commits an attempt before it is made.
@@ -194,7 +225,8 @@ func conclude(ctx context.Context, q *pgq.Queries, settlement notify.Settlement)
 	d := settlement.Decision
 	if d.Status != notify.Retrying {
 		ended, err := q.OutboxSettle(ctx, pgq.OutboxSettleParams{
-			NotificationID: settlement.NotificationID, Token: settlement.Token, Status: string(d.Status), WebhookID: settlement.WebhookID,
+			NotificationID: settlement.NotificationID, Token: settlement.Token, Status: string(d.Status),
+			AttemptNumber: int32(settlement.Attempt), WebhookID: settlement.WebhookID,
 		})
 		if err != nil {
 			return false, false, fmt.Errorf("remove from outbox: %w", err)

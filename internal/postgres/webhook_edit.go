@@ -121,7 +121,7 @@ func (db *DB) editOf(w notify.Webhook) (pgq.WebhookUpdateParams, error) {
 	p := pgq.WebhookUpdateParams{
 		WebhookID: w.ID, Name: w.Name, Secrets: sealed, UrlHost: target.Host, Signed: w.SigningSecret != "",
 		BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators, TimeoutMs: int32(w.Timeout.Milliseconds()),
-		MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond, SlackChannel: w.Slack.Channel,
+		MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond, DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel,
 	}
 	if w.FormerSecret != "" {
 		p.FormerSecretUntil = &w.FormerSecretUntil

@@ -85,7 +85,7 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 		WebhookID: w.ID, TenantID: tenant, Name: w.Name, Kind: string(w.Kind), Secrets: sealed, UrlHost: target.Host,
 		Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators,
 		TimeoutMs: int32(w.Timeout.Milliseconds()), MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond,
-		SlackChannel: w.Slack.Channel,
+		DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel,
 	})
 	if err != nil {
 		return notify.Webhook{}, fmt.Errorf("create webhook: %w", nameTaken(err, w.Name))
@@ -150,7 +150,7 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		ID: row.WebhookID, TenantID: row.TenantID, Name: row.Name, Kind: notify.WebhookKind(row.Kind),
 		BodyTemplate: row.BodyTemplate, Enabled: row.Enabled, Operators: row.Operators, DisabledReason: row.DisabledReason,
 		Timeout:       time.Duration(row.TimeoutMs) * time.Millisecond,
-		MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond,
+		MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond, DigestAbove: int(row.DigestAbove),
 		Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 	if row.HeldUntil != nil {

@@ -180,6 +180,8 @@ func eventType(reason notify.Reason) string {
 		return "rule.recovered"
 	case notify.ReasonWebhookOff:
 		return "webhook.off"
+	case notify.ReasonDigest:
+		return "digest"
 	}
 	return "alert." + strings.ToLower(string(reason))
 }

@@ -229,7 +229,7 @@ func (s *Sender) request(ctx context.Context, d *notify.Delivery, now time.Time)
 	if password, _ := user.Password(); user != nil && req.Header.Get("Authorization") == "" {
 		req.SetBasicAuth(user.Username(), password)
 	}
-	id := d.NotificationID.String()
+	id := d.MessageID()
 	req.Header.Set("Content-Type", d.Body.ContentType)
 	req.Header.Set("User-Agent", s.agent)
 	req.Header.Set(standardwebhooks.HeaderWebhookID, id)

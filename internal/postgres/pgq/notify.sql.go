@@ -113,91 +113,21 @@ func (q *Queries) BodyFreeze(ctx context.Context, arg BodyFreezeParams) error {
 	return err
 }
 
-const notificationClaim = `-- name: NotificationClaim :many
-with wanted as (
-    select unnest($1::uuid[]) as webhook_id, unnest($2::int[]) as slots
-), gated as (
-    select s.webhook_id, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
-           least(wanted.slots, case when s.opened_at is null then wanted.slots else 1 end) as slots
-    from wanted
-    join webhook w using (webhook_id)
-    join webhook_state s using (webhook_id)
-    where (w.rate_per_second > 0 or s.opened_at is not null)
-      and (s.opened_at is null
-           or (s.open_until <= now() and not exists (
-               select from outbox p
-               where p.notification_id = s.probe_id and p.claim_token = s.probe_token and p.due_at > now())))
-    for update of s skip locked
-), room as (
-    select wanted.webhook_id, wanted.slots
-    from wanted
-    join webhook w using (webhook_id)
-    join webhook_state s using (webhook_id)
-    where w.rate_per_second = 0 and s.opened_at is null
-    union all
-    select g.webhook_id,
-           case when g.rate = 0 then g.slots
-                else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
-    from gated g
-), due as (
-    select o.notification_id
-    from room
-    cross join lateral (
-        select b.notification_id
-        from outbox b
-        where b.webhook_id = room.webhook_id and b.due_at <= now()
-        order by b.due_at, b.notification_id
-        limit room.slots
-        for update skip locked
-    ) o
-), claimed as (
-    update outbox o
-    set claim_token = nextval('claim_token'),
-        claimed_by = $3::text,
-        due_at = now() + $4::interval
-    from due
-    where o.notification_id = due.notification_id
-    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.claim_token
-), granted as (
-    update webhook_state s
-    set next_send_at = case when g.rate = 0 then s.next_send_at
-            else greatest(s.next_send_at, now()) + c.rows * interval '1 s' / g.rate end,
-        open_until = case when g.probe then now() + $4::interval else s.open_until end,
-        probe_id = case when g.probe then c.notification_id else s.probe_id end,
-        probe_token = case when g.probe then c.claim_token else s.probe_token end
-    from gated g
-    join (
-        select k.webhook_id, count(*) as rows, max(k.claim_token) as claim_token,
-               (array_agg(k.notification_id))[1] as notification_id
-        from claimed k group by k.webhook_id
-    ) c using (webhook_id)
-    where s.webhook_id = g.webhook_id
-)
-select c.notification_id, c.attempts, c.counted, c.claim_token::bigint as claim_token,
-       n.reason,
+const claimedNotifications = `-- name: ClaimedNotifications :many
+select n.notification_id, n.reason,
        b.content_type, b.content,
-       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.slack_channel, w.updates_held_until, w.former_secret_until
-from claimed c
-join notification n using (notification_id)
+       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until
+from notification n
 join alert a on a.alert_id = n.alert_id
 join rule r on r.rule_id = a.rule_id
 join webhook w on w.webhook_id = n.webhook_id
 left join notification_body b using (notification_id)
+where n.notification_id = any($1::uuid[])
 order by n.created_at, n.notification_id
 `
 
-type NotificationClaimParams struct {
-	WebhookIds []uuid.UUID
-	Slots      []int32
-	Replica    string
-	Lease      time.Duration
-}
-
-type NotificationClaimRow struct {
+type ClaimedNotificationsRow struct {
 	NotificationID uuid.UUID
-	Attempts       int32
-	Counted        int32
-	ClaimToken     int64
 	Reason         string
 	ContentType    *string
 	Content        []byte
@@ -206,31 +136,18 @@ type NotificationClaimRow struct {
 	Webhook        Webhook
 }
 
-// Takes at most the wanted number of due rows of each webhook, oldest due first,
-// each under a token of its own, until the lease ends.
-//
-// A rate and a probe are granted here, under a lock on the state of the webhook,
-// which is read anew once it is held. Whoever finds it locked leaves the webhook
-// to whom holds it. Webhooks without a rate whose breaker is closed take no lock.
-func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimParams) ([]NotificationClaimRow, error) {
-	rows, err := q.db.Query(ctx, notificationClaim,
-		arg.WebhookIds,
-		arg.Slots,
-		arg.Replica,
-		arg.Lease,
-	)
+// What claimed notifications tell, in the order in which they were owed.
+func (q *Queries) ClaimedNotifications(ctx context.Context, ids []uuid.UUID) ([]ClaimedNotificationsRow, error) {
+	rows, err := q.db.Query(ctx, claimedNotifications, ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []NotificationClaimRow{}
+	items := []ClaimedNotificationsRow{}
 	for rows.Next() {
-		var i NotificationClaimRow
+		var i ClaimedNotificationsRow
 		if err := rows.Scan(
 			&i.NotificationID,
-			&i.Attempts,
-			&i.Counted,
-			&i.ClaimToken,
 			&i.Reason,
 			&i.ContentType,
 			&i.Content,
@@ -281,6 +198,7 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.Webhook.UpdatedAt,
 			&i.Webhook.DeletedAt,
 			&i.Webhook.Operators,
+			&i.Webhook.DigestAbove,
 			&i.Webhook.SlackChannel,
 			&i.Webhook.UpdatesHeldUntil,
 			&i.Webhook.FormerSecretUntil,
@@ -296,9 +214,16 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 }
 
 const outboxBacklog = `-- name: OutboxBacklog :many
-select w.webhook_id, w.max_concurrent, w.rate_per_second,
+select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
        rate_tokens(w.rate_per_second, s.next_send_at, now())::double precision as tokens,
        (s.opened_at is not null)::boolean as probe,
+       (select count(*) from outbox o where o.webhook_id = w.webhook_id and o.digest and o.due_at <= now()) as digests,
+       case when w.digest_above > 0 and not held.now then exists (
+           select from outbox o
+           where o.webhook_id = w.webhook_id and o.due_at <= now() and o.attempts = o.begun_before and not o.digest and not o.alone
+           order by o.due_at
+           offset w.digest_above
+       ) else false end::boolean as gather,
        (ripe.at is not null and not held.now)::boolean as due,
        coalesce(greatest(ceil(extract(epoch from
            case when held.now then greatest(held.until, coalesce(ripe.at, later.at)) else later.at end - now()
@@ -319,8 +244,11 @@ type OutboxBacklogRow struct {
 	WebhookID     uuid.UUID
 	MaxConcurrent int32
 	RatePerSecond float64
+	DigestAbove   int32
 	Tokens        float64
 	Probe         bool
+	Digests       int64
+	Gather        bool
 	Due           bool
 	NextUs        int64
 }
@@ -342,10 +270,146 @@ func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error)
 			&i.WebhookID,
 			&i.MaxConcurrent,
 			&i.RatePerSecond,
+			&i.DigestAbove,
 			&i.Tokens,
 			&i.Probe,
+			&i.Digests,
+			&i.Gather,
 			&i.Due,
 			&i.NextUs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const outboxClaim = `-- name: OutboxClaim :many
+with wanted as (
+    select unnest($1::uuid[]) as webhook_id, unnest($2::int[]) as slots
+), gated as (
+    select s.webhook_id, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
+           case when s.opened_at is null then wanted.slots else 1 end as slots
+    from wanted
+    join webhook w using (webhook_id)
+    join webhook_state s using (webhook_id)
+    where (w.rate_per_second > 0 or s.opened_at is not null)
+      and (s.opened_at is null
+           or (s.open_until <= now() and not exists (
+               select from outbox p
+               where p.notification_id = s.probe_id and p.claim_token = s.probe_token and p.due_at > now())))
+    for update of s skip locked
+), room as (
+    select wanted.webhook_id, wanted.slots
+    from wanted
+    join webhook w using (webhook_id)
+    join webhook_state s using (webhook_id)
+    where w.rate_per_second = 0 and s.opened_at is null
+    union all
+    select g.webhook_id,
+           case when g.rate = 0 then g.slots
+                else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
+    from gated g
+), due_digest as (
+    select o.notification_id
+    from room
+    cross join lateral (
+        select b.notification_id
+        from outbox b
+        where $3::boolean and b.webhook_id = room.webhook_id and b.digest and b.due_at <= now()
+        order by b.due_at, b.notification_id
+        limit room.slots
+        for update skip locked
+    ) o
+), due_single as (
+    select o.notification_id
+    from room
+    cross join lateral (
+        select b.notification_id
+        from outbox b
+        where not $3::boolean and b.webhook_id = room.webhook_id and b.due_at <= now() and not b.digest
+        order by b.due_at, b.notification_id
+        limit room.slots
+        for update skip locked
+    ) o
+), due as (
+    select notification_id from due_digest union all select notification_id from due_single
+), claimed as (
+    update outbox o
+    set claim_token = nextval('claim_token'),
+        claimed_by = $4::text,
+        due_at = now() + $5::interval
+    from due
+    where o.notification_id = due.notification_id
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token
+), granted as (
+    update webhook_state s
+    set next_send_at = case when g.rate = 0 then s.next_send_at
+            else greatest(s.next_send_at, now()) + c.rows * interval '1 s' / g.rate end,
+        open_until = case when g.probe then now() + $5::interval else s.open_until end,
+        probe_id = case when g.probe then c.notification_id else s.probe_id end,
+        probe_token = case when g.probe then c.claim_token else s.probe_token end
+    from gated g
+    join (
+        select k.webhook_id, count(*) as rows, max(k.claim_token) as claim_token,
+               (array_agg(k.notification_id))[1] as notification_id
+        from claimed k group by k.webhook_id
+    ) c using (webhook_id)
+    where s.webhook_id = g.webhook_id
+)
+select c.notification_id, c.webhook_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token
+from claimed c
+`
+
+type OutboxClaimParams struct {
+	WebhookIds []uuid.UUID
+	Slots      []int32
+	Digests    bool
+	Replica    string
+	Lease      time.Duration
+}
+
+type OutboxClaimRow struct {
+	NotificationID uuid.UUID
+	WebhookID      uuid.UUID
+	Attempts       int32
+	Counted        int32
+	Generation     int32
+	ClaimToken     int64
+}
+
+// Takes at most the wanted number of due rows of each webhook, oldest due first,
+// each under a token of its own, until the lease ends: digests, or what is none.
+//
+// A rate and a probe are granted here, under a lock on the state of the webhook,
+// which is read anew once it is held. Whoever finds it locked leaves the webhook
+// to whom holds it. Webhooks without a rate whose breaker is closed take no lock.
+func (q *Queries) OutboxClaim(ctx context.Context, arg OutboxClaimParams) ([]OutboxClaimRow, error) {
+	rows, err := q.db.Query(ctx, outboxClaim,
+		arg.WebhookIds,
+		arg.Slots,
+		arg.Digests,
+		arg.Replica,
+		arg.Lease,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OutboxClaimRow{}
+	for rows.Next() {
+		var i OutboxClaimRow
+		if err := rows.Scan(
+			&i.NotificationID,
+			&i.WebhookID,
+			&i.Attempts,
+			&i.Counted,
+			&i.Generation,
+			&i.ClaimToken,
 		); err != nil {
 			return nil, err
 		}
@@ -448,7 +512,8 @@ func (q *Queries) OutboxRetry(ctx context.Context, arg OutboxRetryParams) (int64
 const outboxSettle = `-- name: OutboxSettle :one
 with gone as (
     delete from outbox o
-    where o.notification_id = $3 and (o.claim_token = $1::bigint or $4::text = 'DELIVERED')
+    where o.notification_id = $3 and (o.claim_token = $1::bigint
+           or $4::text = 'DELIVERED' and $5::int > o.begun_before)
     returning o.notification_id, o.claim_token
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, settled_at)
@@ -468,6 +533,7 @@ type OutboxSettleParams struct {
 	WebhookID      uuid.UUID
 	NotificationID uuid.UUID
 	Status         string
+	AttemptNumber  int32
 }
 
 type OutboxSettleRow struct {
@@ -477,13 +543,15 @@ type OutboxSettleRow struct {
 }
 
 // Removes the row under its token. A success also ends a row whose claim has
-// passed to somebody else, because the message has arrived.
+// passed to somebody else, because the message has arrived; but not when a
+// person has sent it again since the attempt was begun.
 func (q *Queries) OutboxSettle(ctx context.Context, arg OutboxSettleParams) (OutboxSettleRow, error) {
 	row := q.db.QueryRow(ctx, outboxSettle,
 		arg.Token,
 		arg.WebhookID,
 		arg.NotificationID,
 		arg.Status,
+		arg.AttemptNumber,
 	)
 	var i OutboxSettleRow
 	err := row.Scan(&i.Own, &i.Ended, &i.Troubled)

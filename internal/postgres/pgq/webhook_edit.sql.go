@@ -24,7 +24,7 @@ func (q *Queries) WebhookClock(ctx context.Context) (time.Time, error) {
 }
 
 const webhookToEdit = `-- name: WebhookToEdit :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, slack_channel, updates_held_until, former_secret_until from webhook
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until from webhook
 where tenant_id = $1 and webhook_id = $2 and deleted_at is null
 for update
 `
@@ -58,6 +58,7 @@ func (q *Queries) WebhookToEdit(ctx context.Context, arg WebhookToEditParams) (W
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.Operators,
+		&i.DigestAbove,
 		&i.SlackChannel,
 		&i.UpdatesHeldUntil,
 		&i.FormerSecretUntil,
@@ -68,14 +69,14 @@ func (q *Queries) WebhookToEdit(ctx context.Context, arg WebhookToEditParams) (W
 const webhookUpdate = `-- name: WebhookUpdate :one
 update webhook
 set name = $1, secrets = $2, url_host = $3, signed = $4, body_template = $5,
-    operators = $6, timeout_ms = $7, max_concurrent = $8, rate_per_second = $9, slack_channel = $10,
-    former_secret_until = $11::timestamptz,
-    disabled_reason = case when $12::boolean then '' else disabled_reason end,
-    held_until = case when $13::boolean then null else held_until end,
-    enabled = $12::boolean,
+    operators = $6, timeout_ms = $7, max_concurrent = $8, rate_per_second = $9, digest_above = $10, slack_channel = $11,
+    former_secret_until = $12::timestamptz,
+    disabled_reason = case when $13::boolean then '' else disabled_reason end,
+    held_until = case when $14::boolean then null else held_until end,
+    enabled = $13::boolean,
     version = version + 1, updated_at = now()
-where webhook_id = $14
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, slack_channel, updates_held_until, former_secret_until
+where webhook_id = $15
+returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until
 `
 
 type WebhookUpdateParams struct {
@@ -88,6 +89,7 @@ type WebhookUpdateParams struct {
 	TimeoutMs         int32
 	MaxConcurrent     int32
 	RatePerSecond     float64
+	DigestAbove       int32
 	SlackChannel      string
 	FormerSecretUntil *time.Time
 	Enabled           bool
@@ -107,6 +109,7 @@ func (q *Queries) WebhookUpdate(ctx context.Context, arg WebhookUpdateParams) (W
 		arg.TimeoutMs,
 		arg.MaxConcurrent,
 		arg.RatePerSecond,
+		arg.DigestAbove,
 		arg.SlackChannel,
 		arg.FormerSecretUntil,
 		arg.Enabled,
@@ -134,6 +137,7 @@ func (q *Queries) WebhookUpdate(ctx context.Context, arg WebhookUpdateParams) (W
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.Operators,
+		&i.DigestAbove,
 		&i.SlackChannel,
 		&i.UpdatesHeldUntil,
 		&i.FormerSecretUntil,

@@ -31,12 +31,16 @@ where s.webhook_id = any(@webhook_ids::uuid[]);
 
 -- name: AlertRaiseWebhookOff :one
 -- Tells that a webhook was switched off; no row when an open alert tells so already.
--- Its rule is that of the notification that met it.
+-- Its rule is that of the notification that met it, or of one that a digest told.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, webhook_id,
                    start_time_ns, application, route, exchange)
-select @alert_id, n.tenant_id, n.rule_id, r.version, 'CRITICAL', 'FIRING', @title, @message, true, @webhook_id::uuid, 0, '', '', '{}'
-from notification n join rule r using (rule_id)
-where n.notification_id = @notification_id
+select @alert_id, n.tenant_id, r.rule_id, r.version, 'CRITICAL', 'FIRING', @title, @message, true, @webhook_id::uuid, 0, '', '', '{}'
+from notification n
+join rule r on r.rule_id = coalesce(n.rule_id, (
+    select t.rule_id from digest_member m join notification t using (notification_id)
+    where m.digest_id = n.notification_id
+    limit 1))
+where n.notification_id = @notification_id::uuid
 on conflict (webhook_id) where webhook_id is not null and state <> 'RESOLVED' do nothing
 returning rule_id;
 

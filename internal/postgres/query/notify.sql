@@ -3,9 +3,16 @@
 -- now and, rounded up, the microseconds until the next of it may; 0 when there is
 -- none. Nothing may while the receiver has asked for a pause, nor while the
 -- breaker is open or its probe, whose claim stands, is on its way.
-select w.webhook_id, w.max_concurrent, w.rate_per_second,
+select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
        rate_tokens(w.rate_per_second, s.next_send_at, now())::double precision as tokens,
        (s.opened_at is not null)::boolean as probe,
+       (select count(*) from outbox o where o.webhook_id = w.webhook_id and o.digest and o.due_at <= now()) as digests,
+       case when w.digest_above > 0 and not held.now then exists (
+           select from outbox o
+           where o.webhook_id = w.webhook_id and o.due_at <= now() and o.attempts = o.begun_before and not o.digest and not o.alone
+           order by o.due_at
+           offset w.digest_above
+       ) else false end::boolean as gather,
        (ripe.at is not null and not held.now)::boolean as due,
        coalesce(greatest(ceil(extract(epoch from
            case when held.now then greatest(held.until, coalesce(ripe.at, later.at)) else later.at end - now()
@@ -21,9 +28,9 @@ cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id 
 cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at > now()) later
 where w.enabled and (ripe.at is not null or later.at is not null);
 
--- name: NotificationClaim :many
+-- name: OutboxClaim :many
 -- Takes at most the wanted number of due rows of each webhook, oldest due first,
--- each under a token of its own, until the lease ends.
+-- each under a token of its own, until the lease ends: digests, or what is none.
 --
 -- A rate and a probe are granted here, under a lock on the state of the webhook,
 -- which is read anew once it is held. Whoever finds it locked leaves the webhook
@@ -32,7 +39,7 @@ with wanted as (
     select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@slots::int[]) as slots
 ), gated as (
     select s.webhook_id, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
-           least(wanted.slots, case when s.opened_at is null then wanted.slots else 1 end) as slots
+           case when s.opened_at is null then wanted.slots else 1 end as slots
     from wanted
     join webhook w using (webhook_id)
     join webhook_state s using (webhook_id)
@@ -53,17 +60,30 @@ with wanted as (
            case when g.rate = 0 then g.slots
                 else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
     from gated g
-), due as (
+), due_digest as (
     select o.notification_id
     from room
     cross join lateral (
         select b.notification_id
         from outbox b
-        where b.webhook_id = room.webhook_id and b.due_at <= now()
+        where @digests::boolean and b.webhook_id = room.webhook_id and b.digest and b.due_at <= now()
         order by b.due_at, b.notification_id
         limit room.slots
         for update skip locked
     ) o
+), due_single as (
+    select o.notification_id
+    from room
+    cross join lateral (
+        select b.notification_id
+        from outbox b
+        where not @digests::boolean and b.webhook_id = room.webhook_id and b.due_at <= now() and not b.digest
+        order by b.due_at, b.notification_id
+        limit room.slots
+        for update skip locked
+    ) o
+), due as (
+    select notification_id from due_digest union all select notification_id from due_single
 ), claimed as (
     update outbox o
     set claim_token = nextval('claim_token'),
@@ -71,7 +91,7 @@ with wanted as (
         due_at = now() + @lease::interval
     from due
     where o.notification_id = due.notification_id
-    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.claim_token
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token
 ), granted as (
     update webhook_state s
     set next_send_at = case when g.rate = 0 then s.next_send_at
@@ -87,16 +107,20 @@ with wanted as (
     ) c using (webhook_id)
     where s.webhook_id = g.webhook_id
 )
-select c.notification_id, c.attempts, c.counted, c.claim_token::bigint as claim_token,
-       n.reason,
+select c.notification_id, c.webhook_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token
+from claimed c;
+
+-- name: ClaimedNotifications :many
+-- What claimed notifications tell, in the order in which they were owed.
+select n.notification_id, n.reason,
        b.content_type, b.content,
        sqlc.embed(a), r.name as rule_name, sqlc.embed(w)
-from claimed c
-join notification n using (notification_id)
+from notification n
 join alert a on a.alert_id = n.alert_id
 join rule r on r.rule_id = a.rule_id
 join webhook w on w.webhook_id = n.webhook_id
 left join notification_body b using (notification_id)
+where n.notification_id = any(@ids::uuid[])
 order by n.created_at, n.notification_id;
 
 -- name: OutboxRenew :execrows
@@ -145,10 +169,12 @@ where notification_id = @notification_id and attempt = @attempt;
 
 -- name: OutboxSettle :one
 -- Removes the row under its token. A success also ends a row whose claim has
--- passed to somebody else, because the message has arrived.
+-- passed to somebody else, because the message has arrived; but not when a
+-- person has sent it again since the attempt was begun.
 with gone as (
     delete from outbox o
-    where o.notification_id = @notification_id and (o.claim_token = @token::bigint or @status::text = 'DELIVERED')
+    where o.notification_id = @notification_id and (o.claim_token = @token::bigint
+           or @status::text = 'DELIVERED' and @attempt_number::int > o.begun_before)
     returning o.notification_id, o.claim_token
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, settled_at)

@@ -292,6 +292,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/notifications/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a notification again
+         * @description Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
+         *     repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
+         *     then it is rendered anew. What a settled digest tells leaves it and is told by itself; while the digest is still
+         *     owed, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
+         *     off or deleted, are a conflict.
+         */
+        post: operations["retryNotification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/notifications/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send many again
+         * @description As for one, for the messages of all that are named or match, in one transaction. A digest is one message and is sent
+         *     again as a whole, also where only some of what it tells matches. Delivered ones are sent again one by one only.
+         *     Repeating the call changes nothing about those that are due already.
+         */
+        post: operations["retryNotifications"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/replicas": {
         parameters: {
             query?: never;
@@ -954,16 +1002,29 @@ export interface components {
             name: string;
             value?: string;
         };
-        /** @description One message owed. Every attempt sends it under its id, in the header `webhook-id`. */
+        /**
+         * @description One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
+         *     the number of the retry behind it when a person has sent it again.
+         */
         Notification: {
-            /** Format: uuid */
-            alertId: string;
+            /**
+             * Format: uuid
+             * @description Absent for a digest.
+             */
+            alertId?: string;
             /** @description Attempts begun. */
             attemptCount: number;
             /** @description Oldest first. Absent in lists of notifications. */
             attempts?: components["schemas"]["Attempt"][];
             /** Format: date-time */
             createdAt: string;
+            /**
+             * Format: uuid
+             * @description The digest that tells this notification, whose status and attempts it has. Absent when it is told by itself.
+             */
+            digestId?: string;
+            /** @description How many notifications were gathered into that digest, or into this one. */
+            digestSize?: number;
             /** Format: uuid */
             id: string;
             /** @description Why the last attempt did not deliver. */
@@ -974,8 +1035,13 @@ export interface components {
              */
             nextAttemptAt?: string;
             reason: components["schemas"]["NotificationReason"];
-            /** Format: uuid */
-            ruleId: string;
+            /** @description When people sent it again, oldest first. In the answer for one notification only. */
+            retries?: components["schemas"]["NotificationRetry"][];
+            /**
+             * Format: uuid
+             * @description Absent for a digest.
+             */
+            ruleId?: string;
             /** Format: date-time */
             settledAt?: string;
             status: components["schemas"]["NotificationStatus"];
@@ -991,10 +1057,16 @@ export interface components {
         /**
          * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
          *     below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-         *     that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone.
+         *     that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+         *     notifications in one message.
          * @enum {string}
          */
-        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "WEBHOOK_OFF";
+        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "WEBHOOK_OFF" | "DIGEST";
+        NotificationRetry: {
+            /** Format: date-time */
+            at: string;
+            by: string;
+        };
         /**
          * @description `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
          *     often as the schedule allows.
@@ -1160,6 +1232,36 @@ export interface components {
             statusLine: string;
             /** @description Headers were left out or cut. */
             truncated?: boolean;
+        };
+        /** @description In messages; a digest is one. */
+        RetriedAnswer: {
+            /** @description Messages that are due again. */
+            retried: number;
+            /** @description Messages that were delivered, are due or being attempted already, or whose webhook is off or deleted. */
+            skipped: number;
+        };
+        /** @description Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`. */
+        RetryFilter: {
+            alertId?: string[];
+            /**
+             * Format: date-time
+             * @description Created at or after this instant.
+             */
+            from?: string;
+            reason?: components["schemas"]["NotificationReason"][];
+            ruleId?: string[];
+            status?: ("FAILED" | "EXHAUSTED" | "RETRYING")[];
+            /**
+             * Format: date-time
+             * @description Created before this instant.
+             */
+            to?: string;
+            webhookId?: string[];
+        };
+        /** @description Either `ids` or `filter`. */
+        RetryOrderBody: {
+            filter?: components["schemas"]["RetryFilter"];
+            ids?: string[];
         };
         RotatedSecret: {
             /**
@@ -1418,6 +1520,8 @@ export interface components {
             bodyTemplate: string;
             /** Format: date-time */
             createdAt: string;
+            /** @description How many notifications may wait before they are gathered into digests; 0 is never. */
+            digestAbove: number;
             /** @description Why Tocsin switched the webhook off. */
             disabledReason?: string;
             enabled: boolean;
@@ -1463,6 +1567,11 @@ export interface components {
              * @default
              */
             bodyTemplate?: string;
+            /**
+             * @description How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
+             *     up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
+             */
+            digestAbove?: number;
             /** @default true */
             enabled?: boolean;
             /** @description Sent with each request. Names that Tocsin sets itself are refused. */
@@ -1511,6 +1620,8 @@ export interface components {
              * @default
              */
             bodyTemplate?: string;
+            /** @description As of a new webhook; the default is 20 for slack, else 0. */
+            digestAbove?: number;
             /** @default true */
             enabled?: boolean;
             /** @description Sent with each request. Left out, the present ones stay. */
@@ -1953,11 +2064,23 @@ export interface operations {
     listNotifications: {
         parameters: {
             query?: {
+                alertId?: string[];
                 /** @description The `nextCursor` of the page before, as it was given. */
                 cursor?: components["parameters"]["Cursor"];
+                /** @description Those that these digests tell. */
+                digestId?: string[];
+                /** @description Created at or after this instant. */
+                from?: string;
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
+                /** @description Leaves out what a digest tells, so that each entry is one message. */
+                onlyMessages?: boolean;
+                reason?: components["schemas"]["NotificationReason"][];
+                /** @description The rules of the alerts. A digest has none; those that it tells have. */
+                ruleId?: string[];
                 status?: components["schemas"]["NotificationStatus"][];
+                /** @description Created before this instant. */
+                to?: string;
                 webhookId?: string[];
             };
             header?: never;
@@ -1996,6 +2119,54 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Notification"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    retryNotification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The notification as it stands now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notification"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    retryNotifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetryOrderBody"];
+            };
+        };
+        responses: {
+            /** @description How many messages are due again. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetriedAnswer"];
                 };
             };
             default: components["responses"]["Problem"];
