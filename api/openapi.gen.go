@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tocsin/alerts"
+	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -55,6 +56,27 @@ func (e AttemptVerdict) Valid() bool {
 	case AttemptVerdictUNDERWAY:
 		return true
 	case AttemptVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MeKind.
+const (
+	MeKindOpen  MeKind = "open"
+	MeKindToken MeKind = "token"
+	MeKindUser  MeKind = "user"
+)
+
+// Valid indicates whether the value is a known member of the MeKind enum.
+func (e MeKind) Valid() bool {
+	switch e {
+	case MeKindOpen:
+		return true
+	case MeKindToken:
+		return true
+	case MeKindUser:
 		return true
 	default:
 		return false
@@ -296,6 +318,49 @@ type AttemptVerdict string
 // AttributeMatch defines model for AttributeMatch.
 type AttributeMatch = rules.AttributeMatch
 
+// AuditEntry defines model for AuditEntry.
+type AuditEntry struct {
+	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` where nothing else is known than that it was done.
+	Action string `json:"action"`
+
+	// Actor The e-mail address of a user, the name of a token.
+	Actor   string  `json:"actor"`
+	ActorID *string `json:"actorId,omitempty"`
+
+	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
+	ActorKind string `json:"actorKind"`
+
+	// Address Where the request came from.
+	Address *string `json:"address,omitempty"`
+
+	// After What became of it.
+	After json.RawMessage `json:"after,omitempty"`
+	At    time.Time       `json:"at"`
+
+	// Before What was, of an update only what changed. Secrets are named, not shown.
+	Before     json.RawMessage `json:"before,omitempty"`
+	ID         int64           `json:"id"`
+	ObjectID   *string         `json:"objectId,omitempty"`
+	ObjectKind string          `json:"objectKind"`
+	ObjectName *string         `json:"objectName,omitempty"`
+
+	// Operation The operation of this API.
+	Operation *string `json:"operation,omitempty"`
+	RequestID *string `json:"requestId,omitempty"`
+
+	// Via How the actor was known: session, token, password, link, set-up, oidc, slack, command or open.
+	Via string `json:"via"`
+
+	// ViaID Of the session.
+	ViaID *string `json:"viaId,omitempty"`
+}
+
+// AuditPage defines model for AuditPage.
+type AuditPage struct {
+	Items      []AuditEntry `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+}
+
 // BulkResult defines model for BulkResult.
 type BulkResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -310,6 +375,19 @@ type BulkResult struct {
 
 	// Unknown Ids of which there is no alert.
 	Unknown int64 `json:"unknown"`
+}
+
+// CreatedToken defines model for CreatedToken.
+type CreatedToken struct {
+	// Secret What to send as `Authorization: Bearer …`. It is not shown again.
+	Secret string `json:"secret"`
+	Token  Token  `json:"token"`
+}
+
+// Credentials defines model for Credentials.
+type Credentials struct {
+	Email    string `json:"email"`
+	Password string `json:"password,omitempty"`
 }
 
 // DeliverySummary What became of an alert's notifications.
@@ -386,6 +464,65 @@ type HeaderField struct {
 	Masked *bool   `json:"masked,omitempty"`
 	Name   string  `json:"name"`
 	Value  *string `json:"value,omitempty"`
+}
+
+// LinkSecret defines model for LinkSecret.
+type LinkSecret struct {
+	Secret string `json:"secret,omitempty"`
+}
+
+// Me defines model for Me.
+type Me struct {
+	// Email Of a user.
+	Email *string `json:"email,omitempty"`
+
+	// HasPassword Of a user.
+	HasPassword *bool `json:"hasPassword,omitempty"`
+
+	// ID Of the user or the token; absent where there is neither.
+	ID *openapi_types.UUID `json:"id,omitempty"`
+
+	// Kind `open`: nobody has to sign in here.
+	Kind MeKind `json:"kind"`
+	Name string `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// SessionExpiresAt When one has to sign in again, at the latest.
+	SessionExpiresAt *time.Time `json:"sessionExpiresAt,omitempty"`
+	Tenant           string     `json:"tenant"`
+}
+
+// MeKind `open`: nobody has to sign in here.
+type MeKind string
+
+// NewPassword defines model for NewPassword.
+type NewPassword struct {
+	Password string `json:"password,omitempty"`
+}
+
+// NewToken defines model for NewToken.
+type NewToken struct {
+	// ExpiresAt Absent for a token that holds until it is revoked.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	Name      string     `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// NewUser defines model for NewUser.
+type NewUser struct {
+	// Email What the user signs in with. Of all tenants, one user has it.
+	Email string `json:"email"`
+
+	// Name How alerts call the user.
+	Name     string `json:"name"`
+	Password string `json:"password,omitempty"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
 }
 
 // Notification One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
@@ -472,11 +609,18 @@ type OutboxStatus struct {
 	OldestAgeSeconds *float64 `json:"oldestAgeSeconds,omitempty"`
 }
 
+// PasswordChange defines model for PasswordChange.
+type PasswordChange struct {
+	// CurrentPassword Required, but for a user without a password.
+	CurrentPassword string `json:"currentPassword,omitempty"`
+	NewPassword     string `json:"newPassword,omitempty"`
+}
+
 // Problem Problem details (RFC 9457).
 type Problem struct {
 	// Code The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
-	// unsupported_media_type, method_not_allowed, forbidden, unavailable, internal, or another one for a status
-	// that has no kind of its own.
+	// unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
+	// another one for a status that has no kind of its own.
 	Code string `json:"code"`
 
 	// Detail What happened, for people. Absent when the fault is Tocsin's.
@@ -626,6 +770,9 @@ type RetryOrderBody struct {
 	Filter *RetryFilter          `json:"filter,omitempty"`
 	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
+
+// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+type Role = access.Role
 
 // RotatedSecret defines model for RotatedSecret.
 type RotatedSecret struct {
@@ -780,8 +927,48 @@ type SecretRotation struct {
 	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
 }
 
+// SetUp defines model for SetUp.
+type SetUp struct {
+	Code     string `json:"code,omitempty"`
+	Email    string `json:"email"`
+	Name     string `json:"name"`
+	Password string `json:"password,omitempty"`
+}
+
 // Severity defines model for Severity.
 type Severity = rules.Severity
+
+// SignIn defines model for SignIn.
+type SignIn struct {
+	// Open Nobody has to sign in here.
+	Open bool `json:"open"`
+
+	// Provider An OpenID Connect provider; absent where there is none.
+	Provider *SignInProvider `json:"provider,omitempty"`
+
+	// SetupNeeded There is no user yet.
+	SetupNeeded bool `json:"setupNeeded"`
+
+	// SignedIn Whether this call came with a session or a token that holds.
+	SignedIn bool `json:"signedIn"`
+}
+
+// SignInLink defines model for SignInLink.
+type SignInLink struct {
+	ExpiresAt time.Time `json:"expiresAt"`
+
+	// URL Absolute where Tocsin knows its public URL, else a path.
+	URL string `json:"url"`
+}
+
+// SignInProvider An OpenID Connect provider; absent where there is none.
+type SignInProvider struct {
+	// Name What the button says.
+	Name string `json:"name"`
+
+	// URL Where the button leads; `return` may name the page to come back to.
+	URL string `json:"url"`
+}
 
 // SlackApp A Slack app that a webhook posts as.
 type SlackApp struct {
@@ -867,6 +1054,30 @@ type TestResult struct {
 // TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
 type TestResultVerdict string
 
+// Token defines model for Token.
+type Token struct {
+	CreatedAt time.Time  `json:"createdAt"`
+	CreatedBy string     `json:"createdBy"`
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+
+	// Hint The end of the secret.
+	Hint string             `json:"hint"`
+	ID   openapi_types.UUID `json:"id"`
+	Name string             `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// UsedAt The last use, to about a minute.
+	UsedAt *time.Time `json:"usedAt,omitempty"`
+}
+
+// TokenPage defines model for TokenPage.
+type TokenPage struct {
+	Items      []Token `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
 // UndoResult defines model for UndoResult.
 type UndoResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -874,6 +1085,42 @@ type UndoResult struct {
 
 	// Skipped Alerts that could not be put back.
 	Skipped int64 `json:"skipped"`
+}
+
+// User defines model for User.
+type User struct {
+	CreatedAt   time.Time          `json:"createdAt"`
+	Disabled    bool               `json:"disabled"`
+	Email       string             `json:"email"`
+	HasPassword bool               `json:"hasPassword"`
+	ID          openapi_types.UUID `json:"id"`
+
+	// Issuer The OpenID Connect provider that the user comes from.
+	Issuer *string `json:"issuer,omitempty"`
+	Name   string  `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// SignedInAt The last time.
+	SignedInAt *time.Time `json:"signedInAt,omitempty"`
+	UpdatedAt  time.Time  `json:"updatedAt"`
+	Version    int64      `json:"version"`
+}
+
+// UserEdit defines model for UserEdit.
+type UserEdit struct {
+	Disabled bool   `json:"disabled"`
+	Name     string `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// UserPage defines model for UserPage.
+type UserPage struct {
+	Items      []User  `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
 }
 
 // Webhook defines model for Webhook.
@@ -1074,6 +1321,9 @@ type OnlyText = string
 // OnlyUnread defines model for OnlyUnread.
 type OnlyUnread = bool
 
+// SignedIn defines model for SignedIn.
+type SignedIn = Me
+
 // SelectAlerts Either `ids` or `filter`.
 type SelectAlerts = AlertSelection
 
@@ -1140,6 +1390,28 @@ type GroupAlertsParams struct {
 // GroupAlertsParamsBy defines parameters for GroupAlerts.
 type GroupAlertsParamsBy string
 
+// ListAuditParams defines parameters for ListAudit.
+type ListAuditParams struct {
+	// Actor The e-mail address of a user or the name of a token, exactly.
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// ObjectKind What was changed, such as `rule`, `webhook`, `alert`, `user`, `token`, `session`.
+	ObjectKind *string `form:"objectKind,omitempty" json:"objectKind,omitempty"`
+	ObjectID   *string `form:"objectId,omitempty" json:"objectId,omitempty"`
+
+	// From Not before this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
 	// LastEventID The id of the last event seen.
@@ -1196,6 +1468,30 @@ type ReconcileRuleParams struct {
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
+// ListTokensParams defines parameters for ListTokens.
+type ListTokensParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListUsersParams defines parameters for ListUsers.
+type ListUsersParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// UpdateUserParams defines parameters for UpdateUser.
+type UpdateUserParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListWebhooksParams defines parameters for ListWebhooks.
 type ListWebhooksParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -1220,6 +1516,9 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
+// ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
+type ChangePasswordJSONRequestBody = PasswordChange
+
 // RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
 type RetryNotificationsJSONRequestBody = RetryOrderBody
 
@@ -1228,6 +1527,27 @@ type CreateRuleJSONRequestBody = RuleDefinition
 
 // UpdateRuleJSONRequestBody defines body for UpdateRule for application/json ContentType.
 type UpdateRuleJSONRequestBody = RuleDefinition
+
+// CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
+type CreateSessionJSONRequestBody = Credentials
+
+// RedeemLinkJSONRequestBody defines body for RedeemLink for application/json ContentType.
+type RedeemLinkJSONRequestBody = LinkSecret
+
+// SetUpJSONRequestBody defines body for SetUp for application/json ContentType.
+type SetUpJSONRequestBody = SetUp
+
+// CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
+type CreateTokenJSONRequestBody = NewToken
+
+// CreateUserJSONRequestBody defines body for CreateUser for application/json ContentType.
+type CreateUserJSONRequestBody = NewUser
+
+// UpdateUserJSONRequestBody defines body for UpdateUser for application/json ContentType.
+type UpdateUserJSONRequestBody = UserEdit
+
+// SetUserPasswordJSONRequestBody defines body for SetUserPassword for application/json ContentType.
+type SetUserPasswordJSONRequestBody = NewPassword
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
@@ -1273,9 +1593,18 @@ type ServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx echo.Context, id ID) error
+	// ListAudit List what was changed, newest first
+	// (GET /audit)
+	ListAudit(ctx echo.Context, params ListAuditParams) error
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx echo.Context, params StreamEventsParams) error
+	// GetMe Ask who one is
+	// (GET /me)
+	GetMe(ctx echo.Context) error
+	// ChangePassword Change one's password
+	// (PUT /me/password)
+	ChangePassword(ctx echo.Context) error
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
@@ -1318,9 +1647,54 @@ type ServerInterface interface {
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx echo.Context, id ID) error
+	// DeleteSession Sign out
+	// (DELETE /session)
+	DeleteSession(ctx echo.Context) error
+	// GetSession Ask how one signs in
+	// (GET /session)
+	GetSession(ctx echo.Context) error
+	// CreateSession Sign in with a password
+	// (POST /session)
+	CreateSession(ctx echo.Context) error
+	// RedeemLink Sign in with a one-time link
+	// (POST /session/link)
+	RedeemLink(ctx echo.Context) error
+	// SetUp Make the first administrator
+	// (POST /setup)
+	SetUp(ctx echo.Context) error
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
+	// ListTokens List tokens by name
+	// (GET /tokens)
+	ListTokens(ctx echo.Context, params ListTokensParams) error
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx echo.Context) error
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{id})
+	RevokeToken(ctx echo.Context, id ID) error
+	// ListUsers List users by e-mail address
+	// (GET /users)
+	ListUsers(ctx echo.Context, params ListUsersParams) error
+	// CreateUser Create a user
+	// (POST /users)
+	CreateUser(ctx echo.Context) error
+	// DeleteUser Delete a user
+	// (DELETE /users/{id})
+	DeleteUser(ctx echo.Context, id ID) error
+	// GetUser Read a user
+	// (GET /users/{id})
+	GetUser(ctx echo.Context, id ID) error
+	// UpdateUser Change a user
+	// (PUT /users/{id})
+	UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error
+	// CreateUserLink Make a link by which a user signs in once
+	// (POST /users/{id}/link)
+	CreateUserLink(ctx echo.Context, id ID) error
+	// SetUserPassword Set a user's password
+	// (PUT /users/{id}/password)
+	SetUserPassword(ctx echo.Context, id ID) error
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx echo.Context, params ListWebhooksParams) error
@@ -1657,6 +2031,66 @@ func (w *ServerInterfaceWrapper) ResolveAlert(ctx echo.Context) error {
 	return err
 }
 
+// ListAudit converts echo context to params.
+func (w *ServerInterfaceWrapper) ListAudit(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAuditParams
+	// ------------- Optional query parameter "actor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "actor", ctx.QueryParams(), &params.Actor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter actor: %s", err))
+	}
+
+	// ------------- Optional query parameter "objectKind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "objectKind", ctx.QueryParams(), &params.ObjectKind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter objectKind: %s", err))
+	}
+
+	// ------------- Optional query parameter "objectId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "objectId", ctx.QueryParams(), &params.ObjectID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter objectId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListAudit(ctx, params)
+	return err
+}
+
 // StreamEvents converts echo context to params.
 func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 	var err error
@@ -1683,6 +2117,24 @@ func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.StreamEvents(ctx, params)
+	return err
+}
+
+// GetMe converts echo context to params.
+func (w *ServerInterfaceWrapper) GetMe(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetMe(ctx)
+	return err
+}
+
+// ChangePassword converts echo context to params.
+func (w *ServerInterfaceWrapper) ChangePassword(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ChangePassword(ctx)
 	return err
 }
 
@@ -1999,12 +2451,241 @@ func (w *ServerInterfaceWrapper) RetryRule(ctx echo.Context) error {
 	return err
 }
 
+// DeleteSession converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteSession(ctx)
+	return err
+}
+
+// GetSession converts echo context to params.
+func (w *ServerInterfaceWrapper) GetSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetSession(ctx)
+	return err
+}
+
+// CreateSession converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateSession(ctx)
+	return err
+}
+
+// RedeemLink converts echo context to params.
+func (w *ServerInterfaceWrapper) RedeemLink(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RedeemLink(ctx)
+	return err
+}
+
+// SetUp converts echo context to params.
+func (w *ServerInterfaceWrapper) SetUp(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetUp(ctx)
+	return err
+}
+
 // GetStatus converts echo context to params.
 func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetStatus(ctx)
+	return err
+}
+
+// ListTokens converts echo context to params.
+func (w *ServerInterfaceWrapper) ListTokens(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListTokensParams
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListTokens(ctx, params)
+	return err
+}
+
+// CreateToken converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateToken(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateToken(ctx)
+	return err
+}
+
+// RevokeToken converts echo context to params.
+func (w *ServerInterfaceWrapper) RevokeToken(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RevokeToken(ctx, id)
+	return err
+}
+
+// ListUsers converts echo context to params.
+func (w *ServerInterfaceWrapper) ListUsers(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUsersParams
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListUsers(ctx, params)
+	return err
+}
+
+// CreateUser converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateUser(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateUser(ctx)
+	return err
+}
+
+// DeleteUser converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteUser(ctx, id)
+	return err
+}
+
+// GetUser converts echo context to params.
+func (w *ServerInterfaceWrapper) GetUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetUser(ctx, id)
+	return err
+}
+
+// UpdateUser converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateUserParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateUser(ctx, id, params)
+	return err
+}
+
+// CreateUserLink converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateUserLink(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateUserLink(ctx, id)
+	return err
+}
+
+// SetUserPassword converts echo context to params.
+func (w *ServerInterfaceWrapper) SetUserPassword(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetUserPassword(ctx, id)
 	return err
 }
 
@@ -2274,10 +2955,37 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/replicas", wrapper.ListReplicas, options.OperationMiddlewares["listReplicas"]...)
+	router.DELETE(options.BaseURL+"/session", wrapper.DeleteSession, options.OperationMiddlewares["deleteSession"]...)
+	router.GET(options.BaseURL+"/session", wrapper.GetSession, options.OperationMiddlewares["getSession"]...)
+	router.POST(options.BaseURL+"/session", wrapper.CreateSession, options.OperationMiddlewares["createSession"]...)
+	router.POST(options.BaseURL+"/session/link", wrapper.RedeemLink, options.OperationMiddlewares["redeemLink"]...)
+	router.POST(options.BaseURL+"/setup", wrapper.SetUp, options.OperationMiddlewares["setUp"]...)
+	router.GET(options.BaseURL+"/me", wrapper.GetMe, options.OperationMiddlewares["getMe"]...)
+	router.PUT(options.BaseURL+"/me/password", wrapper.ChangePassword, options.OperationMiddlewares["changePassword"]...)
+	router.GET(options.BaseURL+"/users", wrapper.ListUsers, options.OperationMiddlewares["listUsers"]...)
+	router.POST(options.BaseURL+"/users", wrapper.CreateUser, options.OperationMiddlewares["createUser"]...)
+	router.DELETE(options.BaseURL+"/users/:id", wrapper.DeleteUser, options.OperationMiddlewares["deleteUser"]...)
+	router.GET(options.BaseURL+"/users/:id", wrapper.GetUser, options.OperationMiddlewares["getUser"]...)
+	router.PUT(options.BaseURL+"/users/:id", wrapper.UpdateUser, options.OperationMiddlewares["updateUser"]...)
+	router.PUT(options.BaseURL+"/users/:id/password", wrapper.SetUserPassword, options.OperationMiddlewares["setUserPassword"]...)
+	router.POST(options.BaseURL+"/users/:id/link", wrapper.CreateUserLink, options.OperationMiddlewares["createUserLink"]...)
+	router.GET(options.BaseURL+"/tokens", wrapper.ListTokens, options.OperationMiddlewares["listTokens"]...)
+	router.POST(options.BaseURL+"/tokens", wrapper.CreateToken, options.OperationMiddlewares["createToken"]...)
+	router.DELETE(options.BaseURL+"/tokens/:id", wrapper.RevokeToken, options.OperationMiddlewares["revokeToken"]...)
+	router.GET(options.BaseURL+"/audit", wrapper.ListAudit, options.OperationMiddlewares["listAudit"]...)
 
 }
 
 type ProblemApplicationProblemPlusJSONResponse Problem
+
+type SignedInResponseHeaders struct {
+	SetCookie string
+}
+type SignedInJSONResponse struct {
+	Body Me
+
+	Headers SignedInResponseHeaders
+}
 
 type ListAlertsRequestObject struct {
 	Params ListAlertsParams
@@ -2707,6 +3415,45 @@ func (response ResolveAlertdefaultApplicationProblemPlusJSONResponse) VisitResol
 	return err
 }
 
+type ListAuditRequestObject struct {
+	Params ListAuditParams
+}
+
+type ListAuditResponseObject interface {
+	VisitListAuditResponse(w http.ResponseWriter) error
+}
+
+type ListAudit200JSONResponse AuditPage
+
+func (response ListAudit200JSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListAuditdefaultApplicationProblemPlusJSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StreamEventsRequestObject struct {
 	Params StreamEventsParams
 }
@@ -2764,6 +3511,84 @@ type StreamEventsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response StreamEventsdefaultApplicationProblemPlusJSONResponse) VisitStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMeRequestObject struct {
+}
+
+type GetMeResponseObject interface {
+	VisitGetMeResponse(w http.ResponseWriter) error
+}
+
+type GetMe200JSONResponse Me
+
+func (response GetMe200JSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetMedefaultApplicationProblemPlusJSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangePasswordRequestObject struct {
+	Body *ChangePasswordJSONRequestBody
+}
+
+type ChangePasswordResponseObject interface {
+	VisitChangePasswordResponse(w http.ResponseWriter) error
+}
+
+type ChangePassword200JSONResponse struct{ SignedInJSONResponse }
+
+func (response ChangePassword200JSONResponse) VisitChangePasswordResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangePassworddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ChangePassworddefaultApplicationProblemPlusJSONResponse) VisitChangePasswordResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3367,6 +4192,202 @@ func (response RetryRuledefaultApplicationProblemPlusJSONResponse) VisitRetryRul
 	return err
 }
 
+type DeleteSessionRequestObject struct {
+}
+
+type DeleteSessionResponseObject interface {
+	VisitDeleteSessionResponse(w http.ResponseWriter) error
+}
+
+type DeleteSession204ResponseHeaders struct {
+	SetCookie string
+}
+
+type DeleteSession204Response struct {
+	Headers DeleteSession204ResponseHeaders
+}
+
+func (response DeleteSession204Response) VisitDeleteSessionResponse(w http.ResponseWriter) error {
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteSessiondefaultApplicationProblemPlusJSONResponse) VisitDeleteSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSessionRequestObject struct {
+}
+
+type GetSessionResponseObject interface {
+	VisitGetSessionResponse(w http.ResponseWriter) error
+}
+
+type GetSession200JSONResponse SignIn
+
+func (response GetSession200JSONResponse) VisitGetSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetSessiondefaultApplicationProblemPlusJSONResponse) VisitGetSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSessionRequestObject struct {
+	Body *CreateSessionJSONRequestBody
+}
+
+type CreateSessionResponseObject interface {
+	VisitCreateSessionResponse(w http.ResponseWriter) error
+}
+
+type CreateSession200JSONResponse struct{ SignedInJSONResponse }
+
+func (response CreateSession200JSONResponse) VisitCreateSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateSessiondefaultApplicationProblemPlusJSONResponse) VisitCreateSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedeemLinkRequestObject struct {
+	Body *RedeemLinkJSONRequestBody
+}
+
+type RedeemLinkResponseObject interface {
+	VisitRedeemLinkResponse(w http.ResponseWriter) error
+}
+
+type RedeemLink200JSONResponse struct{ SignedInJSONResponse }
+
+func (response RedeemLink200JSONResponse) VisitRedeemLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedeemLinkdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RedeemLinkdefaultApplicationProblemPlusJSONResponse) VisitRedeemLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUpRequestObject struct {
+	Body *SetUpJSONRequestBody
+}
+
+type SetUpResponseObject interface {
+	VisitSetUpResponse(w http.ResponseWriter) error
+}
+
+type SetUp200JSONResponse struct{ SignedInJSONResponse }
+
+func (response SetUp200JSONResponse) VisitSetUpResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUpdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SetUpdefaultApplicationProblemPlusJSONResponse) VisitSetUpResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetStatusRequestObject struct {
 }
 
@@ -3394,6 +4415,407 @@ type GetStatusdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetStatusdefaultApplicationProblemPlusJSONResponse) VisitGetStatusResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensRequestObject struct {
+	Params ListTokensParams
+}
+
+type ListTokensResponseObject interface {
+	VisitListTokensResponse(w http.ResponseWriter) error
+}
+
+type ListTokens200JSONResponse TokenPage
+
+func (response ListTokens200JSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListTokensdefaultApplicationProblemPlusJSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokenRequestObject struct {
+	Body *CreateTokenJSONRequestBody
+}
+
+type CreateTokenResponseObject interface {
+	VisitCreateTokenResponse(w http.ResponseWriter) error
+}
+
+type CreateToken201JSONResponse CreatedToken
+
+func (response CreateToken201JSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateTokendefaultApplicationProblemPlusJSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RevokeTokenRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RevokeTokenResponseObject interface {
+	VisitRevokeTokenResponse(w http.ResponseWriter) error
+}
+
+type RevokeToken204Response struct {
+}
+
+func (response RevokeToken204Response) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type RevokeTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersRequestObject struct {
+	Params ListUsersParams
+}
+
+type ListUsersResponseObject interface {
+	VisitListUsersResponse(w http.ResponseWriter) error
+}
+
+type ListUsers200JSONResponse UserPage
+
+func (response ListUsers200JSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListUsersdefaultApplicationProblemPlusJSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserRequestObject struct {
+	Body *CreateUserJSONRequestBody
+}
+
+type CreateUserResponseObject interface {
+	VisitCreateUserResponse(w http.ResponseWriter) error
+}
+
+type CreateUser201ResponseHeaders struct {
+	ETag     string
+	Location string
+}
+
+type CreateUser201JSONResponse struct {
+	Body    User
+	Headers CreateUser201ResponseHeaders
+}
+
+func (response CreateUser201JSONResponse) VisitCreateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateUserdefaultApplicationProblemPlusJSONResponse) VisitCreateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteUserRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DeleteUserResponseObject interface {
+	VisitDeleteUserResponse(w http.ResponseWriter) error
+}
+
+type DeleteUser204Response struct {
+}
+
+func (response DeleteUser204Response) VisitDeleteUserResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteUserdefaultApplicationProblemPlusJSONResponse) VisitDeleteUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetUserRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type GetUserResponseObject interface {
+	VisitGetUserResponse(w http.ResponseWriter) error
+}
+
+type GetUser200ResponseHeaders struct {
+	ETag string
+}
+
+type GetUser200JSONResponse struct {
+	Body    User
+	Headers GetUser200ResponseHeaders
+}
+
+func (response GetUser200JSONResponse) VisitGetUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetUserdefaultApplicationProblemPlusJSONResponse) VisitGetUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateUserRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateUserParams
+	Body   *UpdateUserJSONRequestBody
+}
+
+type UpdateUserResponseObject interface {
+	VisitUpdateUserResponse(w http.ResponseWriter) error
+}
+
+type UpdateUser200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateUser200JSONResponse struct {
+	Body    User
+	Headers UpdateUser200ResponseHeaders
+}
+
+func (response UpdateUser200JSONResponse) VisitUpdateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateUserdefaultApplicationProblemPlusJSONResponse) VisitUpdateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserLinkRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type CreateUserLinkResponseObject interface {
+	VisitCreateUserLinkResponse(w http.ResponseWriter) error
+}
+
+type CreateUserLink200JSONResponse SignInLink
+
+func (response CreateUserLink200JSONResponse) VisitCreateUserLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserLinkdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateUserLinkdefaultApplicationProblemPlusJSONResponse) VisitCreateUserLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUserPasswordRequestObject struct {
+	ID   ID `json:"id"`
+	Body *SetUserPasswordJSONRequestBody
+}
+
+type SetUserPasswordResponseObject interface {
+	VisitSetUserPasswordResponse(w http.ResponseWriter) error
+}
+
+type SetUserPassword204Response struct {
+}
+
+func (response SetUserPassword204Response) VisitSetUserPasswordResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type SetUserPassworddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SetUserPassworddefaultApplicationProblemPlusJSONResponse) VisitSetUserPasswordResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3885,9 +5307,18 @@ type StrictServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx context.Context, request ResolveAlertRequestObject) (ResolveAlertResponseObject, error)
+	// ListAudit List what was changed, newest first
+	// (GET /audit)
+	ListAudit(ctx context.Context, request ListAuditRequestObject) (ListAuditResponseObject, error)
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
+	// GetMe Ask who one is
+	// (GET /me)
+	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
+	// ChangePassword Change one's password
+	// (PUT /me/password)
+	ChangePassword(ctx context.Context, request ChangePasswordRequestObject) (ChangePasswordResponseObject, error)
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
@@ -3930,9 +5361,54 @@ type StrictServerInterface interface {
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx context.Context, request RetryRuleRequestObject) (RetryRuleResponseObject, error)
+	// DeleteSession Sign out
+	// (DELETE /session)
+	DeleteSession(ctx context.Context, request DeleteSessionRequestObject) (DeleteSessionResponseObject, error)
+	// GetSession Ask how one signs in
+	// (GET /session)
+	GetSession(ctx context.Context, request GetSessionRequestObject) (GetSessionResponseObject, error)
+	// CreateSession Sign in with a password
+	// (POST /session)
+	CreateSession(ctx context.Context, request CreateSessionRequestObject) (CreateSessionResponseObject, error)
+	// RedeemLink Sign in with a one-time link
+	// (POST /session/link)
+	RedeemLink(ctx context.Context, request RedeemLinkRequestObject) (RedeemLinkResponseObject, error)
+	// SetUp Make the first administrator
+	// (POST /setup)
+	SetUp(ctx context.Context, request SetUpRequestObject) (SetUpResponseObject, error)
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
+	// ListTokens List tokens by name
+	// (GET /tokens)
+	ListTokens(ctx context.Context, request ListTokensRequestObject) (ListTokensResponseObject, error)
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx context.Context, request CreateTokenRequestObject) (CreateTokenResponseObject, error)
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{id})
+	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
+	// ListUsers List users by e-mail address
+	// (GET /users)
+	ListUsers(ctx context.Context, request ListUsersRequestObject) (ListUsersResponseObject, error)
+	// CreateUser Create a user
+	// (POST /users)
+	CreateUser(ctx context.Context, request CreateUserRequestObject) (CreateUserResponseObject, error)
+	// DeleteUser Delete a user
+	// (DELETE /users/{id})
+	DeleteUser(ctx context.Context, request DeleteUserRequestObject) (DeleteUserResponseObject, error)
+	// GetUser Read a user
+	// (GET /users/{id})
+	GetUser(ctx context.Context, request GetUserRequestObject) (GetUserResponseObject, error)
+	// UpdateUser Change a user
+	// (PUT /users/{id})
+	UpdateUser(ctx context.Context, request UpdateUserRequestObject) (UpdateUserResponseObject, error)
+	// CreateUserLink Make a link by which a user signs in once
+	// (POST /users/{id}/link)
+	CreateUserLink(ctx context.Context, request CreateUserLinkRequestObject) (CreateUserLinkResponseObject, error)
+	// SetUserPassword Set a user's password
+	// (PUT /users/{id}/password)
+	SetUserPassword(ctx context.Context, request SetUserPasswordRequestObject) (SetUserPasswordResponseObject, error)
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx context.Context, request ListWebhooksRequestObject) (ListWebhooksResponseObject, error)
@@ -4313,6 +5789,31 @@ func (sh *strictHandler) ResolveAlert(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// ListAudit operation middleware
+func (sh *strictHandler) ListAudit(ctx echo.Context, params ListAuditParams) error {
+	var request ListAuditRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAudit(ctx.Request().Context(), request.(ListAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAudit")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListAuditResponseObject); ok {
+		return validResponse.VisitListAuditResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // StreamEvents operation middleware
 func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParams) error {
 	var request StreamEventsRequestObject
@@ -4332,6 +5833,75 @@ func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParam
 		return err
 	} else if validResponse, ok := response.(StreamEventsResponseObject); ok {
 		return validResponse.VisitStreamEventsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetMe operation middleware
+func (sh *strictHandler) GetMe(ctx echo.Context) error {
+	var request GetMeRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMe(ctx.Request().Context(), request.(GetMeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMe")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetMeResponseObject); ok {
+		return validResponse.VisitGetMeResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ChangePassword operation middleware
+func (sh *strictHandler) ChangePassword(ctx echo.Context) error {
+	var request ChangePasswordRequestObject
+
+	var body ChangePasswordJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ChangePassword(ctx.Request().Context(), request.(ChangePasswordRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ChangePassword")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ChangePasswordResponseObject); ok {
+		return validResponse.VisitChangePasswordResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -4753,6 +6323,190 @@ func (sh *strictHandler) RetryRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// DeleteSession operation middleware
+func (sh *strictHandler) DeleteSession(ctx echo.Context) error {
+	var request DeleteSessionRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteSession(ctx.Request().Context(), request.(DeleteSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteSessionResponseObject); ok {
+		return validResponse.VisitDeleteSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetSession operation middleware
+func (sh *strictHandler) GetSession(ctx echo.Context) error {
+	var request GetSessionRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSession(ctx.Request().Context(), request.(GetSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetSessionResponseObject); ok {
+		return validResponse.VisitGetSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateSession operation middleware
+func (sh *strictHandler) CreateSession(ctx echo.Context) error {
+	var request CreateSessionRequestObject
+
+	var body CreateSessionJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateSession(ctx.Request().Context(), request.(CreateSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateSessionResponseObject); ok {
+		return validResponse.VisitCreateSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RedeemLink operation middleware
+func (sh *strictHandler) RedeemLink(ctx echo.Context) error {
+	var request RedeemLinkRequestObject
+
+	var body RedeemLinkJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RedeemLink(ctx.Request().Context(), request.(RedeemLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RedeemLink")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RedeemLinkResponseObject); ok {
+		return validResponse.VisitRedeemLinkResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SetUp operation middleware
+func (sh *strictHandler) SetUp(ctx echo.Context) error {
+	var request SetUpRequestObject
+
+	var body SetUpJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetUp(ctx.Request().Context(), request.(SetUpRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetUp")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SetUpResponseObject); ok {
+		return validResponse.VisitSetUpResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetStatus operation middleware
 func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 	var request GetStatusRequestObject
@@ -4770,6 +6524,345 @@ func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(GetStatusResponseObject); ok {
 		return validResponse.VisitGetStatusResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListTokens operation middleware
+func (sh *strictHandler) ListTokens(ctx echo.Context, params ListTokensParams) error {
+	var request ListTokensRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTokens(ctx.Request().Context(), request.(ListTokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTokens")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListTokensResponseObject); ok {
+		return validResponse.VisitListTokensResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateToken operation middleware
+func (sh *strictHandler) CreateToken(ctx echo.Context) error {
+	var request CreateTokenRequestObject
+
+	var body CreateTokenJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateToken(ctx.Request().Context(), request.(CreateTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateTokenResponseObject); ok {
+		return validResponse.VisitCreateTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RevokeToken operation middleware
+func (sh *strictHandler) RevokeToken(ctx echo.Context, id ID) error {
+	var request RevokeTokenRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RevokeToken(ctx.Request().Context(), request.(RevokeTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RevokeToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RevokeTokenResponseObject); ok {
+		return validResponse.VisitRevokeTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListUsers operation middleware
+func (sh *strictHandler) ListUsers(ctx echo.Context, params ListUsersParams) error {
+	var request ListUsersRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUsers(ctx.Request().Context(), request.(ListUsersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUsers")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListUsersResponseObject); ok {
+		return validResponse.VisitListUsersResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateUser operation middleware
+func (sh *strictHandler) CreateUser(ctx echo.Context) error {
+	var request CreateUserRequestObject
+
+	var body CreateUserJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateUser(ctx.Request().Context(), request.(CreateUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateUserResponseObject); ok {
+		return validResponse.VisitCreateUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DeleteUser operation middleware
+func (sh *strictHandler) DeleteUser(ctx echo.Context, id ID) error {
+	var request DeleteUserRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteUser(ctx.Request().Context(), request.(DeleteUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteUserResponseObject); ok {
+		return validResponse.VisitDeleteUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetUser operation middleware
+func (sh *strictHandler) GetUser(ctx echo.Context, id ID) error {
+	var request GetUserRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetUser(ctx.Request().Context(), request.(GetUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetUserResponseObject); ok {
+		return validResponse.VisitGetUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UpdateUser operation middleware
+func (sh *strictHandler) UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error {
+	var request UpdateUserRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateUserJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateUser(ctx.Request().Context(), request.(UpdateUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateUserResponseObject); ok {
+		return validResponse.VisitUpdateUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateUserLink operation middleware
+func (sh *strictHandler) CreateUserLink(ctx echo.Context, id ID) error {
+	var request CreateUserLinkRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateUserLink(ctx.Request().Context(), request.(CreateUserLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateUserLink")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateUserLinkResponseObject); ok {
+		return validResponse.VisitCreateUserLinkResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SetUserPassword operation middleware
+func (sh *strictHandler) SetUserPassword(ctx echo.Context, id ID) error {
+	var request SetUserPasswordRequestObject
+
+	request.ID = id
+
+	var body SetUserPasswordJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetUserPassword(ctx.Request().Context(), request.(SetUserPasswordRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetUserPassword")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SetUserPasswordResponseObject); ok {
+		return validResponse.VisitSetUserPasswordResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -5099,237 +7192,288 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H39dts4luer4GjmnMzsMIqTStV02X/scRKn4m3HzspOZ+a0a0KIhCS0KUBFgFa0vTlnnmYebJ5kD+4F",
-	"QJACJUqW01W91f90xSJBfFzcj9/9+usgk/OFFExoNTj+62DGaM5K+M+zGzo1/58zlZV8obkUg+PBzYyR",
-	"e1YqLkVCJrIk6fnk6Xuqs1k6HCSDkv1S8ZLlg2NdViwZqGzG5tQMo1cLNjgeKF1yMR18/ZoMLmRGcdT2",
-	"Rz7NWMmInjEi2JLoGRdTwtVu439NBgta0jnTdj2vq1LJMr6iVLAvGh9IiZzApxd0ysiYTWTJEkIV4Zos",
-	"qSJTfs+EmQo3L/9SsXI1SAaCzs3XM/xGOK85/XLBxFTPBscvjo6OkshGnL8xD8J4C6pn9XA837jkiSzn",
-	"VA+OB1UFT0a2mM+5ji95WjKqmdJEVPMxK82qmdAlZ4osqdAs71pjAWOG88jZhFaFHhx/f5SY9fJ5NYfV",
-	"JoM5F/iv5356XGg2ZSXM70oUq9PFouA1JcQ+SYNHwg9zzeaqtcnPj168hO/6P6xtDEzyHN99HhwJLUu6",
-	"8vN6zwVb3zrzC6EFK7UyW1ZWBVNEz6gmtGRkzqjQcC0MBWW0KFjZtY9zM36EgsdSFowKP4+RrDTr2pkS",
-	"fvxmezKqiu6pVAU7z+Nz2UKp/T5+ze5ZyfWqawLK/R6dwj+WbDI4HvzDs5rhPcPH1DM/cmsmXRPhU0F1",
-	"VbIY56KasC/ZjIopU2RCecFysuR6BjyEkmkpqwVRM7k0HGVIzFVk84VeESkYUZqKXAEBWRozr8pKEyoI",
-	"K0vZSU3Kz6kfMex3Aprq2KLtHLlOgqth9nRlVqQZGVeafDi7fHN++VNiflvOeDYjQo5lviIzqsiYMUG0",
-	"LDq5Doyz+8memungtPud7Q37EmOY7IsmXBDNdcGILMmcKUWnLCEZVYzwqZBlN8f8ZYNAiHFtM4+PomQ0",
-	"38x/gO3UjAY2UkhNzJtdc6lw3I185ysKHab0K5lzBpt8zQqWadhO+HcmhWYCtirgzs/+opCL16NvPx0Y",
-	"2azOf7kWd/gXtZBC4Tw+lHJcsPmGKSzwiX/ZbSpuXJhD5E4vmdBkWUoxHcIZ2ffMsLAK8x+LUi5Yqe2O",
-	"0exOyGXB8inLT3WDC+ZUs6eaz1mMFYbvvVpFVJtkkMkK171pRZ+4yOXyNTwKayq4uZHbXntjn7uu5nNa",
-	"Akt0/AxWVRRXk8HxnzcPcube+PpzEtE92BeWVebfNQkDSROuCB3LSg/J1YRQAus0ihdXThs0Ggu8NDc6",
-	"J8uRrQrCvtD5ojCamsgJHSs4LqNG3goN2iQ3d0Ow4a0wS5oYEjvVMQbOC+Z4lRlBwJf1rGRqJoscdMCS",
-	"UfNtc8f6nemM0cJc+Jgi1lw5fM2IUsK1YsUksbwyo8Jc7TEj7J4WFdUsP4FnLSciiq4UWc5WQ3JuOICS",
-	"xb1R5dwCzJC3IqOiMQShU8rFkBgOTtIlG8+kvDvPU7vnbkZA//Cb2b5kjWMkRlPtI+aLqPxAkkCKIWOW",
-	"0Tkj91zxcWH+OeMi90t4ogjq2HjQ5s+FlHdPxzS7IxNZiRyk6mlAAIYlDqOTNrN5tbpmmRS5ik/LHCiZ",
-	"lHIOn2Iid9aBn+8/ca2MlCt1Yr9nflayKjNGcsmQJWtWFG6IfyZaktRSYOomeyvqtz1JmFfxEIx24L6J",
-	"h1BTnqzGhSE7r2zXUgWVe5B9SCdRfjKPqrqfZsxcHUOIliJVXMEl54IUXGnlz4QKtWQlPGcmDuuJn4Gl",
-	"1J04pHsHuWNz0o2ThzkCD5mY/R+zQi5hOf46D6Pjoybbh6DNo5cgWWPUYyl2UTKYlBHBnR/8ExrVGy1u",
-	"vIol5YrlNaE02BAX+oeXg3VjK6nV4x2UYeUUvv46FqhIUSqrOlQaR2cdmgxc6AdQmOdq8a21P1suRxVR",
-	"Sw6ShcjJBLhRpRjeAZYxIxrNPZhKwU6cnOGCSFgB6mWo1LsbYyZrZricScVuhWPXc4aMFR/GC9/k2pQs",
-	"WKmkIEzQMVqZrMmGt9v/tTL1ZwsmOCPNE26T+pKGFWV1bjzSmoV4eVbL0Z/91+X4LywDjQPoAvQPtVk7",
-	"atw0R8ARZhYQ84TDGnd/ccFEvt+bjuvs8WoX5V8tzDn3UOadQOPCmFVCq+id3zSJFjG4bfA72dQ7B8Fy",
-	"O4/2LS80A0CN5jk3S6LFh+CQJ7RQLKb+1bick6bmbpv/xr2wprIxDofkDZ9MWGkWP+GsyBXgLJmcj7lg",
-	"ORmvyOnlm8SKVoSv5AQu3HhFrkZ4UVqk1wKcHgMwSQZfnk7lU/O3p+qOL57KBW7Q04U0Z1Ja8yaUvRZE",
-	"s9vWYmT9B/ylMdpgkGyxOPuPXHok6m+7ZbV8PgzA1P/LoQw9JLK0wwxC7OlA8M4OXz8AAATIxEGxm/7z",
-	"DxnxQa7b1y7m+FMpq8XBxZ43/Lvfe35QcYkWd6+T+ptJ15odtKTrBNFWZUSBeWi4XWfapNFHx1t7X20B",
-	"h0PjsQUQy/ADfpwhOQN8eAsovEHdfoiigBTXQ01IAp3Cg4yWfH7eeEs+WLO0dVPU1SRi3gFnoS2F4YQo",
-	"xkhaLW5k2h+U8UyoPzfCW/21jR2bhTr/YdzX2VDE4XMJrrBza3bZlRunQhmTVlnGizYFqJWgpRui0jMm",
-	"huQnfm/0TmV3DPZREAogbEK4JneMLdDewD8iAoJ7fStgSABpCqqN+f9qRT5IpaclU08UyQqZtQ2UQ5/D",
-	"tzmCGpneTcc942ANpjxXKZElSSegKQNptsWBeSXGvAwLCo/AOtsrkct0SD7NpDlkopjI8SllzkOKjJE5",
-	"OKyd4RrYysa4LaTSCZilgGXOqAZ81FCI0iTnOeJqQjqnO8mNLq2XPGND8trYsMIQ0o3MFBcWZnFgoTFR",
-	"elmmhp0422HrWVszA0BG9QClD73R7t/7qxCLG9kRRGCoKW2YNG2jrpDyjuXEmP2ngdmH9xNuE5g3BZto",
-	"QgspmINmLQURKYpVXw7XqZt0uPFSq6ClYHtajLsJlyWgyBmzFKhxIss3VQmWlEVRU7Ji+qTTs8eEkTp/",
-	"HtgvDZLB2/MR/sfp6z9eXn26OHvz09mbQTIYnV1fXfzp7E1wO9ftFXN8CLlcW6iiPkU+X0jrlqFGLx5o",
-	"INln+ALsDh7B2b11Iq2faE419YCveYyk+HrkKmce6NhK0RYTiYpaFWdHWrP5QsfcgYy8u7n5QKzDbkjO",
-	"tSIzRvM2VPZEgUEN9JWzgmmWEyXnFuKmE20ROAdQcUUU09poJ//03RHJ6cqoJbfCKs7/jN6HkiltVPyV",
-	"IsBdxNT8fw1NRszv3FLM++Yd7odig7oT06xWjckvLXhinV4sT7zOpFhWMgRQIlxJcDWLO4Y8sMwLRiqR",
-	"A0NdJYa/eyfLopQZU4rkfBfnkF2dMeM2KvElA9wiTqru09Y3lhuuHMeakVC2EeoIH3tn9LjABxv/+JhN",
-	"uRBGYNjL0iC5jmnggO+sjrp5LsGzaIWWejeXgbFCK/Va5h0rgDuED50E7kM41tLRk13WMAqv37My51mE",
-	"cNKPl2/ORp8/nf57emxRPSIrnZm7t2J6SNKPl4b1XfqfBYO7u+RFQWb0nsGfkgYWHVKaIUGlpcyJ0rwo",
-	"bgW4Z6SE69h0Es7pCkcErgzymqRvzi7O/3Q2OnuTHhOaZWyhWT4k6ejsZmSmTJ1gQh4EY6gqyxjLh7ci",
-	"vXk3urq5uYC3kSNYlJwqI+rAaiELM3EY8+3Ha3iUa1yfAD0GP0v0DFxMMNchSX+6ujxrP3or7LNUrJC7",
-	"OJnit3mQDOyODpKBXxzIlJuR+dVPGf4GMxokA/O1dWnTZtL2soZEWJ99B+su+bjSDIIkt2qSTV55x1ax",
-	"kJEtKJsE4MHty9n//nh6cT1IBmf/dn59Y/7j/enN63dn15HFJoN7WlQdd0SzLyj3cUSjKZLR2QvCvixK",
-	"psA/ZX61oyfuGsEb8OlhE4t83hEOGW632QBY0NrWNtUAiMMbtva6jzoAL8JnX1XF3YgpAIX+ukFP36p1",
-	"0sJYvzHfZKDyLQ1bUZLYh3fG85MBQgh7ASZsUimWd04QXFUWuPMebFqg83SPmRqjhY4L9lFoXvTn2ZW4",
-	"E3IZ8Yie56oOIguiOza4Q3dAPPxZ11tcn2m9efX82guMcYF2VE0cG7KxD9YeN4t5ApvPJ9Zfodb1Tq/i",
-	"NBSIuNMMwKb1b49wSXBTp1LmoNRYdm+sFbPbGhEDMDWNXVAVDEkCprQNRPyirQZ72qFpm0e8hAElQoLx",
-	"auNq5XIXhapkulxZGLJF4H5RXh00kkwpcxUntNy+Fi01LbZtdYui8J0kOKpgjv5Y4mSzYCJnIlut86QN",
-	"qrCQ+qQGCfPcsGeGBsEm9VdY2NPGUilwFFpgx9yGgmd3M1kpFpUcYDCaW9ARy9yQotbz7F+JLf4sCDvb",
-	"GkPmLowPWwpj9r2Cjo9ACBcEUQy3OQfXmbsTMapblEdeazEw0RnD4C38Tmm3BZ/IZFmygtbyan0u1gC7",
-	"VO3Dfv7iu5ff//CvfzDHsTC3sTSz/Y+n//PPR09//Plf/jFGNEzkNzwGl69F4rRjohRd9b/TTNzzUoq5",
-	"tdXXfze34f2GGCd44FrT7C4iUPqfR2vAG/hr7HOOPDsOwftSY6ZKqeNbeiMxDJIKqQBv6b9/aNtss7Tc",
-	"lbvGp9vXNlxUONHm8SStfA2fo4CDNggw3MbWIbZJeROLuParc1rv6OPlJQJLr6/ef7g4uwEd/+3p+cV2",
-	"TAmVyWs33V2UyLecFflZF2emwJ4gihjYM5AZhDXE8KQuW3VcyjsmwAOVGPk1AyjfnVOakFRW+rOcfC7N",
-	"1ph/C6k/2zMZF/AXq7t8ho+nHWAIKzpipszqg08jODnE82Xqz0c/p6BCIK1ahaaO+oh+LQhP3LRrYBcD",
-	"qCpJLodbg55wEQnuZv2VLdYEIFzDt/bd7ecPHFjQ4hn6lJEQ9giOgbVSDB0rpLyDTJAhOS0Ks3takXll",
-	"nTwnIPCQw5qfrAJcMrMPoMBGRFtDdPVztjQNqgak/v3Rug8mvMCvpdCUi0hg7WuqGJmDfFF9bMLmuDAV",
-	"Fhn2tG2OJjYimIqVdVSIEA3Z4dOGP6muiIvve5jkG7Nr4Oc3cVjUGzAure7Ho+B/27TVORePMq676hG/",
-	"lWFpc0aFIshsG+Eejjv34cmNXXux5q+pBP+lYvbneCxGjKvbe7krVy/Z+yg/Tj+cjT6f/dvrd6eXP52l",
-	"qFWqQHswuoRRcjFdgYtpHcRN0tdXHy9vPp9ffv50fvnm6lPjdcSZqSYFo0qT1Ltg0ltRhw/AqCBKuCDp",
-	"EjI+nCcGWDAIGDcHCC5ogmbh9EFWNmbUT1D63dltU8GXHgvhvplZoUjGK2vk1yvG6L9KaJYnuCpArGCR",
-	"mDER+plGVx9vzLpOP3y4OH99enN+dTlIBmeXfzofXV2+P7u86bdCN9XdFvgOcqnfOjHaZMZzgEc7or1h",
-	"RcaQseYaHCVgt7LICYDBRhDaBIE7tugIfXYGXTfKtwXsNO/H9K7LAJOIO6Uc4mwsd0+JaKmRnE8hjYcV",
-	"hRqSM4xWsLY/erS5ti4WrhXheeI4N6an+0yVp9yoO4b80YtdpzIjEq3LlUsg4boVVT2jimBMrbZZMLFQ",
-	"UXOJY+750xrbdOvpFV1kl/naxXFF4QlFxmxaie1ghB0twoavitxsMbj1w+hhDKKXk3VUqa8+AH7ISPhF",
-	"BvnkOzllcN+6AvMdlYC2Z0gF3QPhxJMAqqwQ33BbYo51RlWYCiRcJplE1lKzi63HhnO55v8nIgLeySWZ",
-	"U7FqbikCvFMK8GROuNASl4JDwZWwf+TA8Ydbg/h651gpfbbZTWoe8Tcu53noK40jQ5sRPLvHEH4C9zDY",
-	"icCRvAuCR2325iZqDLnQCN+w6B+PqSafDAksmFwUrHnzEyIb1yUOBzQW5VCBXremOU+NSZUPjn0+DEOy",
-	"R7O7L3WXRTs4oZWMs3Vy9unuBCv7QCvH6sRm1Ad3fmpvWI8UmXqKzQl4qgyQjAY7D3ngNqEZj+7bLRKu",
-	"IYQPEhC3bdYjfy1bWvDb85F3AK9hrCQdnb0/v3xzNkJnLnipIeZJuWgzHy0URpdC4lfqAoHs6HU6362I",
-	"5fORdPTx4uyzMSoglMmMj38anb2+Qjc3ZmOajadalkHqTZB3G0u4hdna+EeuzRPIP05I+uns1burqz9+",
-	"vnr7NnVqjsss2ympbEjSN+c/nV3fpFboGdFyK5qyhQsiax2rqdHDUYBjG/c8jKVKBuHmuH/6jRkkg2Ad",
-	"g2SAM9mmI8PcVsORux3bdWR8A4hwnTeuO1934E3j1XZap+aqjldbqb0GFbvi5JC4zm5G/47/dJ6qMKYC",
-	"jt+FVSQkRXM3JeWa0w1GO/u3d6cfr2/ME6EH7lZsdMG1bDoXXOem1oqDsBZ3MvAf63nEO0CiHUd8w+es",
-	"sBlPj8f7ejO3q0qP5Zeug3bQI55pIwDMxTsHbCIoCtD20C5iuf+XjSttBlkxHVWV+nnZUYc5nbKNCe1g",
-	"k6F9hC80w52CwN91n2uPCL3WzuPSYzsf1PFoTtL+QHKmKS8U+afR29fkx5ff/+s/74KR33GRY8j0opTT",
-	"ks7VMeHinhbGmBRSfwZkMCGZFJOCZzoxNkTBEqNHmN0DxPazW0pCtJSfC1pOWXIrKqGqhaF6ln+es5zT",
-	"z2Z1CZkzPZP5ZwDbzbVkOIMxz3MmElIJek95QcfmMw4xRle7wPRhB9ZQa9BYUWNjxsySzNEZqSGXolGJ",
-	"IXQ0mm3roOUZXSyYYG5nQBVuWkgQC06rAugeg7yfqG73V/8LGzhGHqD8YlDipnh5rlworJGSbgWkkNPh",
-	"Zl3WA6Hf//hjQOIvj+JhAC7LfWMooZnCUpZ5fAe19R22Y3CWEE07lpU+HhdU3J2Q1BB66q1gJG9F6IJi",
-	"uEvoww1e3B7NptHv5hK8vV5r3SX1fseu8IjRfFRHkz5KgsRvOE+gM9WwuRfvaXkHhzo3wh3fIlwojRlU",
-	"e6cB/7bzFJC24sF4QeDblvg6iDKQtojjQ+PC3GfjVyGTIuMF94hoBEeMw71SOYE8J5bd3wOKwss949mS",
-	"waSUEcl65kF0+A4TORwxSCAI/+d228wNoyD2/vs//6s3ZuM8HFs/DA/usao5Vyo6/k0dLObDpQkt9ExW",
-	"UwgQXBE1k1WRn5AjiwIXBfiUWVHsP5FrYLrbopN47qscYJLVBEqauoKROFQDSuoQFLVhLyt9NRkZdbPn",
-	"XgTJYCtSUozTbeVrBE7nMc3u9tiWHcrm6Ahr+u///C8wgfC2tiNNt0SKsi8LlumtMa2+ahO6y836DSub",
-	"m30IQg6BQk9c9JjLlpG2FJJcEssLHspSfDUWuLCwLcE9SjzbqGm/TXwNYmhsRJxNdWSQXAmfQYIZREYA",
-	"UaHR3yYn6/mdEVcJv99YRMpXNMHcA144vFLhQeDWgyasiKZ3jMh76wFayvIu7uHKCsrnLG/YUttMLYff",
-	"cOUwb3sDdw3Axm+PwOG3HlRbV4bFb1kYab9vzaSKx73xvEPXh9mppHaI1PXSphiVwzUZr05IavOKznOv",
-	"Ezjtta5eZGMs1dKGbES9Dq8YbdmfO2Z3+UEiPgZDleC3UHwqzEQLPmH9WcSCxyPlI2xM2vMMtOo/D+iC",
-	"G0XbQoGDZJBztYCgmJ9/3oV375G7dF9XBusBXwOl4HrrV92qmmkrwXZHDzCxl7pF6h23bgPDueBKPxTx",
-	"cbxrf7AnTGmL35ml9QljVh/1BRCNCtmR5UfO4XIrLSHFHmWX06SjWYfNTRjLfPVqZWOyNvMA8+j1jL74",
-	"/of16b9BZ6m9vwCnc0Fm7Muwoxylq/Lea+/DSIYITTvmtFYuw8zl4+gCrAH030uF2zWTS9ERB6hnMt9O",
-	"6/Y5T+9uSY1tSoLtjVNEMwlxXY8zwzaTGg1HJXOzjpfkj/xVjyM+8G4jc76wIKplUoPjwbubmw/Png+f",
-	"kxdHR+Tqj1G1q6xERqNqEn7Uuq3BroOqkyXJqmhwSes4gknVZxHfcl1ylp/CXkYjsa1XQ53UkSK1h7y5",
-	"s+jqjazGhgoGldnzitkwj62y1tjVi+2jwk4FCcbuK7IkY8aNYl3j95g9ZJOFjZrpfENmZZOJ+bvVMoc7",
-	"apB2B+pZd236qo5Iba7qbf+yarbuClZWI67qU4qHnyahCu39HBKhgsCxsSXQ5kBF47us4Nfoo20YvgAb",
-	"WpV3nyCFPaIAXLTCppLkh6901kA816IyI36hwIf0mC6ies7frc84Ziy6U/QCd58DbAQjHK5XQfz6XZU5",
-	"K1/JWF7ooeHQ8Lo/LhwaX67U5myuQR6uq33m86zEX31GaHND4M+BQwLewAYJfGosOClPGkW+SbPGd/+s",
-	"GD4Vxpj2U41lJi59FGa6nCmWfUbH75gq9sNLpwAC1Gi0mlrKbFZgmp+Ocm3bbKPFKcs5y6+5yFhPhC9y",
-	"RYAjz7hRWndIwdojwg9L1+axjMC+NYBqOp4EUdib37DPfYWVtSrUBHMJZP60DkbeNHQsEHgzDF9Xft94",
-	"Y6vCKKHmyf6BfvChe1psXFgh5d0rmt1tfMiqXDdsvnAV2juTQ9d/ADZ+JUZYCS5+1iUD8bd6z4VLQIko",
-	"XplcbD3da3hoz3rWmpZTpvur4jfwfEwL9xFH8aWAR23jflaLnO4PBOxY/3FJS8Ns1Aa714WoQIUnrsiC",
-	"lTO6QMYGVd/rhC/aLJrNm+FNED9poSJjOi9LriGpYYeIyYN4i71431H8tY+6kVYRO+4YDFMjLzXbDA89",
-	"CRl54hKiHb8MmF2zIjcQv2edbTpbv8mNXajpf515rHOKkMbbm7B+69eveJT5dsm5N2zCBd+j1p5NmbNB",
-	"/Y7WJjaLbl2DCiSS98tiX7UHCqj+dHk4OeZXcJREgtItqB42L4H8wTpWKcSrbL4SL5kakiMiBQlzg1wb",
-	"EvgdbCeRuQQ65Dt/+OHllryx/jsUSON+/WacXF5vN2ODW7C2Gvj96lwiLafgnPAhMK1FD3snA21eTkRQ",
-	"+5N7Hmzhdz9sa5kXlefrJz+hZZ334jqmtL18kBbWVBhbvVcMB/F7gzl9ZopEilvR2Cekl1bymCMZ/Bq4",
-	"QcANVzCCzATTt4ywQ0TA78MPRy//0CO3cV1paVQ9b2E3ldKG5l1sOC7HbIl9KZIN+oBS6U5b2rFyU0SX",
-	"2hw94txrlssjjGNre1rryUZM06JQtgNKgycMyVszcIz29449iWh73azKt9kZM71kTJCSzblAMBJiLVvc",
-	"aUvI+Ak58snQdhykzybNNhka+0IzXayQqzWJ8fnR0R8Oxdd2UHD3q0n/+Hrwhvzv/lNuKM+bhRhkVgUJ",
-	"r0aAgYc8qZNjn28QWL7aCFyDYetkt+Y677CmtsZ/YGa0Py/aVw8Osq+Ptqdf7zCftj7dTQGfMLPZVvoy",
-	"TAJCWAwVhOd/5IoWWwaXtiRuGiGQR1Je4oWOYtp8lyr8rqNXnLkN1LWUcsEEmF+XSxtV0AqU6+h4nN5W",
-	"R0ffZeAKhl2Ff7P/i38OQ5fwh/TYlhT34TMInvtInbrQ718qw4a90hDolxj8VM+7I365oNOtqg1INdRp",
-	"uAo7xNkksFasvg66MeVcgf5vpm/jqnGk4e4d1fomWgZn5XItbf3MZuw9h1zM4caczl3gAvPSqBJdJdfa",
-	"c/MNsDI5n3Otd8nXNDzvgir9TlZlZwiW7VtmU7nh8zNZlT0U0eCI7WlB16x25z89Y/OTW7G0I8g5Uw1d",
-	"1lAOhX1G+0e5ggs266FVu7xvh4wvXbu8lQofFCFbFewQWYSAMj9a9qAZvSu9Zu+EmsCG3zUwlvIiHqKK",
-	"Q9p+3uij3XJ594jiUoVcMqUvevI4+7htAJd78sHrsAfHsgOO+gdqBm9cdgHAviTiQ0IhXY3EAAGzZxUj",
-	"q2unSO+EFLGSNaorDUn6P9JGz22xImUF0WXZjJY006xUUGoJ9TTwfveptFTXP+usGvTi4VWDgqJrj/kZ",
-	"qN/2eB/oVbZn3SjaXn8FXWvgjeyDKzaPUN6zsqCLmJZqlcUNgJt1WKLb0Posx0zxnLk2xgT6Rx6RvJQL",
-	"qFURg9T64CAx0RA2yvcVl0bnN+evTy8GyeDT6ciWxju/fHvVsxhejUHvdAQFze5OF4sI8yfwG6GLRTtf",
-	"eiGh0WckksroCIIVUS40o+qV1Dfyjom4C2pG1fVmd68DU1wEki2VXmlta6RE+h4b1R8rBqsPtKvFs9ke",
-	"H0W2WDxRxL93z/XKZ6x9HF0kHqOBuhnlPZTRX1Tjgmfm9+2OZbdJzS2JrD8y+yivtWe4N0T/wZ4ntHTE",
-	"rk314Scu1wn2R9Yhg1ADmYtMzrmYOto4qc9GG5V5IgsLaHHffTUSYlmTRSQhFs7jldTko2IluTqt9IzA",
-	"8wlJv8gv46f//Z//lbYM8u+2Mb1kAK6IK1GsdjWPAyJfn6398QlWRXIOuddHrnLrj4lLU4AQb6s4U/IP",
-	"64jCVq4dCY7oRDTqnbQ0RvA1mxfGdRK/VSd97gSiPnDghaEULUn6TBkKehZS8LO/+qi6/GsaW/CBzqjz",
-	"wnlK23SPznKu92iaup1dkgsbtplglQ26UgmpRMGUImlVFinUmOD3TOxyR+pBAwsbY3HMFx58MX7lFL/D",
-	"Vlg0r03pQoYiZEeS7KK1KIF5O2ut/gAWEec7VP4MKo/HjEO57I9DSCiysO2DjVIMGF2Zr7plNAJSfmkr",
-	"qMbSNBpjUSg206VHD51NyS6lS/nZZljXy3nMvI96WWHcQZjpYc7LbWnSJIgYJVm4fzcmdS3nDJwyy5mc",
-	"N+qxTxBea7U24SIPFdRKYUADo3ObrhItCbqXY63dVMR8OumobhjTfu1+7Kb73hi72acwxzK0fGlkbQRd",
-	"UJX2N9Mwa9FVxcONj5koRvWb0KIY0+xuDfPkCis6Qx0n6z8hyoqWzr5RB2tE9TfsDGWbmQqXKdCsG+T2",
-	"BarBQi6mlkQxNmz0PDpYn6MH1mbbfOO6a6q5zUlCMo/xpI8ilwdpz1MyTNbaAz7szAwJKw9ksiqcM4os",
-	"Kr1fOnV3Uxo//805H59wm9c3y9yEjZGJe1fyPB3L+/4FMud0RZaUh04i7E7YLJqJQyvn1mf3XdfMgepd",
-	"ReoMS7JtS324oq5rCELo4u4xzDsFs1OPDFkjqYEQHSyqPYZ0RPAQyNKCujkdke9QUscxUq8I2CK8aLrx",
-	"EqsVY+AJLme3Ygb9AqQtNdcx0jNW5B0bflnXsAqckM2WuJEudbsUHOgZoe10nB4r+6N5FKHS11JkVVk2",
-	"O52EHqcuIN5XNNychs9oCcda1hnqkWKHHRo01ewDELwUeVwdiXgdbNOVjdEpDimEUIo5k5XemEe+9pU9",
-	"4qmrsngXTV29camqVOTE6HnuFnwcXQR9T4HAEOUIWrQ3g6MXDfBr+OsL6/6VhGvvF0NtwyusQu/Os8nb",
-	"kqbEiwKhtdepvkNrdNi+nO3b0BSDnrNtEM6PEPVsiS+eaL5jeBLhgvyv66vL9TAls+FPoAwdKehKVtHo",
-	"yQeELD1In6jEU596OySfal0dCu6AKNisayRhdVVzqW9FtTB34/vk6OjIVWs6gSudr2qjpe6VuFgUK1IP",
-	"OAyVFwhdsLtv/vriCKugGAaYEFYoRo7WYxB7NOXYJbQ9yEnv6mEWHOfLox9/SLY1NbsGvYXrGcb1+obU",
-	"rjIf1V79YlCfHcrsmkOwpVAtDYWzCALPvHm+N7B+CGlcOwGTrtr9vje0K9PrCuu0TnQbc98zhLilBPQJ",
-	"Hg614J7aQWLLyWDZuFVdC/lhccNt7WJTewSzvdAgQ4o8IeMVBPdbKKyO7a/DgceyEvna7XseXj6MM+QK",
-	"wfYnihR8zrW/lPGAi8Yl3RaAsYNL5RqMgvAuGTXiWlOR0zInn1zEt6Kr43hm6lnAtSthvu0vWaN30cFc",
-	"VztpeoHwi+p8dYrEmrP9lTlK22bHQiebz+aH+G0LtMey2HIcp4LMtF5A4KDWCwXOWHIamI9YoRX2AGIL",
-	"Gbe3iyvI6oZf0gSiTLDgK7yAPb3ovSt51rzvj+a1ClWnDSrKHt6qpnLCcq7//9FNLKQHIR7eZ617CPy/",
-	"G3Hf6SRT4CV7bCH/u8T+bUjsX71c3sfxay8BgmEQKrqvzN1VmAKb/hWJ0e2Sc8ue1pELKDYbsQtrInK3",
-	"iIO+Xc6aoOP2cLEJxCLJQNIRi8NAGzMLR1JFlJSulcPKtjFtF7YXCrIw7tlbyouqjPa79K2uzLUq5TJo",
-	"ZOLgTRezXPunNguVbSD61YSkcjJJj8lyO5x+UhcSa/Ze25rmsCWjohK4Hub7fZElVSfQCa9OfKwxXotu",
-	"2WZPE1lOpdZMoPiiqKMcLu9CxYuzwNYtmEiPCTwRmWgNIPjj6t+SKdadUt7BSWGRhhybCmKGTDpjRW57",
-	"6kTAcEoWtFJs6Ke8gaoIpDTRAlKJ1K1w5HhiRinlmJGpWZchAyGXrg6psD0MtfI9+AumFQZ2IIBv7tPQ",
-	"0ZsnHtCXUfkJCa7ZA0XeDdBHgJCe+UlOJj1rWL0t5PJaI1i4UxmrKu6QMCdvt9s5vZnI1ZAEJOGJQbAv",
-	"2m7bnK7IVBKrwvZMFGlX5cNG2uvsZAPD+2MrNAMlUTKYMsFKnvXcxXCwHffRvnqI9BbnBn20DJdPkM3Y",
-	"0dDRmkKQe2ooGnIPbPvS+sgxUAY4W1BYurlqKImwqV2orzHOCqvmpbaMQoqevNq3aAM74Od4lMWjlUOS",
-	"Y4hp3sf53kga3uIXaWeY1o9vd7X7KW4qgLJOCV8hGnwSqVV3VnM0L6CXbEyCLBHQxnPZ7FgzvBW34il5",
-	"JXNu/avG4K3rjz4n7/mrIfmIrdzx5FVi3baGCdu2MhlVLCGpqIoC8SEq7HRc9UNGcplVc4aVwW4FcZDs",
-	"MSkYvWeEWrqy1XCnDMN1XLaymSaISZzmorOFzwkGdUMfHsLFosLUUaP1MaFLMMBS7CyT1n2LsUO++cgF",
-	"d9r1gk7N9BbUqIj1TYYS1qDQomiiiqRZ/YtnsBktCle6jbriH2bhXscwH3CWh2HExpYyWj7M4zwsj25W",
-	"99133/1oJv/x5jVGThH0GAguGJnYCGVakJxPuVZDcuq7t7uSbK46uuvRA9/5BOUyUL9G+9mmB7z4j++/",
-	"S8CnZ3ZJUCHRrFJuyuCOh/sMtmHOMj6vv49jU8yXNo8YrdWSi2bCzMfrIuwLV/qYvDx6iSK24BmzAVg8",
-	"Z0LzCTcXfHC6oNmMPX0xPHKOucbfjJZSzee0XEGhOldvYa1Rts8xrivxG+r35Xxs550B6p6Bl/B48Nxa",
-	"04Iu+OB48N3wOczFiBngAs8wQwDYaczMw0o+uF98MmGlayjZUR21ZAusQgnohq2Kit0fXDZrJufMM1yk",
-	"7GsN9gy0Ekzrnvypb7Vi82QxL3IlKyBFHGktnxqpVEmb37oAO0RY5BHnR4QxpO/4AmrowhEi4mBDpgYF",
-	"Vxo/DZtV0jnTABZ1FN2pH3lmjCrUlL4m/R6ui1D0et5mp/Z69rTmp72Hl9UOc+dTQXVV9n7hhn3RfZ99",
-	"z0XvcT9ia6EeT1v1pseTF3zONdRPchGWcE9eHB1Ze1RbPC2QWs/+Ym1E1Ad6dWkCnQ6EZaQDhW1O5xJ5",
-	"4CGLXsSH9nN95vrJfW3wGSMv7HAJEWzpm/xCLbQpNsxC0v/ZvGk5xLOgpgwooB1RIlJhlBSwBCjfiv3c",
-	"iiLgXnU5V9sjqVrcyDTBmBDIKJ0i+A/CD3ozJXbOQaFpyxRAYtu+cPBuuw1TGIlofmtUxwEB4nAHWjIr",
-	"qpYzCbEisDMnpMTiQzmyqAUTOQTUikZydjiuF6RF4QAczYw24epGIIuH3nVWw1WwUaKDIwWDe8ZksTVX",
-	"QTdODe4RztSza1awzDG2r49I16+q4s5GpkYI20fi5L5vP1TCpyI3BqwklcgluH4eTu6n9b5hhIQlI5tc",
-	"GiF6o7mj/fUUQu6PPRo9aN4Hm2HF86/PzITRfNtFVJy/Ae4Sv0ofKo1th2wJ8ZD8XUtKoyBZ8wgBlATC",
-	"lTygba4Jil/bQ6a+GiJ3RtcxUS5NgRWK3QqaoQCHkI5GN0ZPtJCKT+e2fIMZDMwjqN2+YGJIPkiFRSYm",
-	"WN+dOYyE64QAJnArUrNrdFwwCFpMTzCdDcPfqW9DabR5KOZC9JJnANdU9g91aarmXTG/A5GfwhkNHpHQ",
-	"gxDsTYRexzw/nKLNJ/GM3RUyhx7Q9v40jSUBA2Wwua/wc8B9HlMovsapRDYV4nBB/a8Fo5EToCoDnz3E",
-	"LsP33ejjFXG40SYRiehBpy595U06r9njramXUYtI9AHg7yCRbJY8c9Lbdea/WgCMjE+OsSADGLIw4q3w",
-	"L8N9RbnrWS689USRFKvqY6l15ZS6NHa54JUu3biFtZpR02O3OGuGgtUSfsU/0GxIpsiE8gJaRfA7BuEs",
-	"YCwQvVogz/GZOmaJaMYlt4LnWA/vl8qWOVAec8f1cDO3XypWrmqrbLwahJAHOlhrcnWwn5n7AH1jqPbG",
-	"2on+biL8biIcmBsCqtjHTnAA5sMZ4FtZ5AH/A0EvS38LewmZe86WrCliXAfYuNLz1tZktT1XnQLv2BYq",
-	"P4A+WBXIquvOgJhD51hvbBh1pMhZ6YIYlGaLGE8zk+rSqg9yiGFf4K9NdNXXB30k+gnaxkZoxwcOg0Vl",
-	"to/lh6Ce97S886q2ImaDUZN0/Xz3px9fBjZOQqcY8lTbSzb10axySD5Y081OLayshRbeMEIc8MvvVtcO",
-	"x2+L9R7W4jKWVqduOmW4w4+umHappKiULbG0h6vq7HSZw+wpzX0OeUwTTfYxP1v7uwbzHM6gPRVN5AU3",
-	"DCJbDFsAuy+Gvhj+7/EXw8XjiEsCoC4lATgTREm9PPpxuBVT+RvTDm6Crb0m5PLQ8Mcm2mmTgWh3j41e",
-	"Og+TN9tePuI2hh+64XNWgAK4vqvgYGxkw/isTTPfBPQCh3weDla1O/xEtRJxnBHGS9989tFucCghD3h7",
-	"Awy078XdKEr/Di+bk3rbLhq7Z2KDzw3cZeYRkuJrKcHCrUZ8Eustr8s6GEG+nDHIpIKfuBjLLyE2eIKe",
-	"aaopQGuCpKiMnJmPpIn51ZjNVrN23Y59/ASMZ7hwVnAzK1CtS6ar0lF2ekGVfgrDPT3HOg1QcB+anNpK",
-	"FjChOVcKaiHfikzO59iGwnwUQfEJNhZDp62SrqxTbiRfJoVgmSvvbK5XxmyMrNIlo3NwSTMBbQyN2qH5",
-	"nB271wgVbBlT/fHdMzyRLXiG+Rb3vU9tLVSzBsUwCBOQBQwsr6GFxt4MQlShHRTdRhK2m5WafdFITk9x",
-	"Ic070h4weh/wxQOZjK6XAtLgeGXr9T0Fvz5zu+xuhf0D3ooukbNe/hxCLmY+Qrd28BPFxbRgTb6vZnKp",
-	"hlEXb1tstU4/BhQp18yx3uWdW13WJZA2tbr8msRnEBYOiUziob0a4x+1jT0ftOx+HT7NDNaJFAP5QxGu",
-	"DEeyzXAxUESwk7DdKtdEs6LAkmPDDtzPdhP9hjvp2ro+0idj/lgXYqWYy76FnenaE3zmW02xT/PZ2Cyh",
-	"lW04w37BoDt2TY19WcsDfPeC0XsbAby0Ug5pGWi2ln4YAISBYCpMwu6anZG5ritzY57tNJr19tW/LWA0",
-	"ZC19oNGGfDmYyt8YtTOgoinbIvLuWcl0udqIak1kiUbtxIKkPskC/EdFHeCA8ReydJ4ki37qkgqFbuuA",
-	"dzapCgPQMSL+VkB2gG1vOJMFSwgtlLSVeEC5UxILti0bHNeGqA3JG1c7DWMlsCCO0Jh2AN8dY8Qb1Na4",
-	"FSMIz+K2ZnRmVuWcQc7nTcco/j1j863MsaN4HN/V5WrdRn0MnLfR1vibQ71hI/lNaK8nnVYf+Idfimuj",
-	"gSPsZ4bsvgPbQL/m9diG/YWH+63wh07ndPDM4YC/plLrccYInNBmNnujCutHELCpw0EL7+kdA2scCBFR",
-	"YosnYNaw2fzcBZpgZir+kFpd+CnP01pkxvOHNL2DiDJI5bkVGAiK9qPbQ8gsET41AX905RphaKeA1jmc",
-	"WEfLJuZxBNhtpDjoM3WRx1sRxLeUzCwDAsrY0ubEUaKY1gXLG6oAhptjQXzkzWBaj1e2XMhJ0EylZulK",
-	"86K4FXLJ8qT105zmcOeHxEhHHWRCWQ7agnYwMtvmlPm8YHQgrLW9vRVyMjELz1nBMMUWOkz4aJ4+3PnX",
-	"dIEfBSgCJtm60Q9kl67KR6fhfI6JNbK0/lDbQGzG4LxLKAx06oqF4HEqDZ0YhH3JEiJgH1zpE1QqzIM5",
-	"t5GUQDUA10CMlyV2n11oiAYbHKGebxgYwCiKTwGgLfiExU31kVvfo8pPeNPodd2Yst2hgymQuq6y7FLV",
-	"yyokBIs4oNLoyyx34vEjeGJXnv+r0ux9H6ctGj1WIj7UQSDEMF4RWwbE7T9uOYjRzsp4rg0RNLC2vJlA",
-	"hTZQts+arbwM7/cWp+GPM660LKE8Fo/A5ljqbYSxR4+itjbbTfdSW58f9OtdrBjjS408kyU654O6HWc3",
-	"dNo1uH3sGTzzNRlcyMz3vNn0vH/OTuhhQYRwcDZTJ0JS/kZ7/RbF5gYia7Zng9pt6wSDo3iCaZzby80U",
-	"PIWyqg9f+huYQvfSk05VPj7to29Hbj5iEqsVYpB+2F9ybzL8ejBjoHNX99PLqwhfM9KQZlbgYzhD7nnE",
-	"ic9/9PUMpraEnU+BdIkXTq20+RrtjAvMAZGVvhXp+eTpe6qzWRpUKgf3/Ys/JPW5aDq1VcIxusumu5GX",
-	"z19Ew8GhOqYlq60OntQclc+MdEP7TpAs57YSbNTZ4xbQQN6ifp1fBxc/+i1x8YNcHyDqumtsTdJb+fMz",
-	"WwnkwOav26AnykVKQVEoQOhU0OWwZZWtM318+m/OPn8V5/wGN6Ov6H2GxTMOHTNRzlXd5NRY+icIlKIC",
-	"iHa7xQz8WXNb7sSQAthkotnschsZ4MO/U8HKtzDtTQQly6TI+OHpQN0p8rrg2d07WSnMiWp1j25mdovc",
-	"kQg2+wZlRFalCrOdLc/AVP6EAABFyZyWUy6wQq+rcgNgkDEuxgzbAiN44/vLLl0DIZrNwJcKwKIhwKFL",
-	"iW/0Hgbk/y+VwuI1c7oCHzuh6lbMuVJcTE8IVXcWVCajoAgbZtX0gITsSfSR2r4/rIQeppBoldhuE43d",
-	"wurfxkTrcp7BJse9Zi9ehgXUfvjD5sp3j2sf293hnSjWOwzDWBHzttGxDpIRBUPVotNl7Ti1rNWwem71",
-	"oK2X7vCI8ltZgja6tBWyXI2ZuglJUAPQBqWpoO4Mol+GzyqJd2UOGLUfC+DTTxbOnVBeKOssS4gvXQhk",
-	"DlgtYrxted7McuzCRX9n5MDI7XG5XsXrseQhdSnf9S2KhJ7a2mcvjo6sDK6rv+BPJ0QxRtKwKRiWiUnB",
-	"kknXpe6U6WsXGfRoZ+XihrriuIKYPbVSms0P5n3S8fG7UErrFNgMVLpqzb9trDKsy7UFrnS7cjDE0g0Y",
-	"AS39CYS4ZQxVdMXAHsckXW/q8I2xRV/rLH5nnPfKM7m6xxtU4av7vP0mYcelP9wIXYQXdSv+WBf1hgID",
-	"PJtZvNwIOShX6+q+toCbox+BcfrQ4nkXWhkSYh/A0je2fQTMcuO+dSOXnUs4+sb0fFgqPhxquWVfHwm7",
-	"rCEeTCXdiFomRo1lC+2jrOzuHWO/4ISkdnOsQtAok5zCJbgVAbqJJQ19AjqEFGBRfGgVTMBENapHVkDR",
-	"6h41ZL8RYFpT898xZhqW9P/GgOnfVjQdQinPud5yqdejFgwtuJiFhvR5JHT1k8sDX7Ic/au29nQYoGAB",
-	"toaN5va/J+z6q+H9v2KCqUHZQ9HMo8C2vkC574JY14h+3c2luTbMObH5WLZ7b6uOtFGeKNcNVNeu6Fa0",
-	"KC3CmPGV30ltB+T3UJRWMs1L9lT5dgiHhKtKOcfiV1h0y5f+t71QoQwGdkT1sj9onIoPuYgAi8HFki/N",
-	"CuzJ+jZ/v5NQJ7cq5QLLisYa1D6coKSm+pEICiNqbfCspSEocozAF4cOExwTSofkrSxJKu9ZWdCFLeac",
-	"NptsjYHp6aUkvvKRgoJMtijVrQi+Yv9sdw0yFqKRuRkVlliJBA5Zp21C6yKA5qK4KOzcOiEfXjvEwUe2",
-	"jtQ396jDOnO7wq5YVX/Evwa3OhhMh70nmqlDX49r5nq8+KyXMbLUOc3Z02rhXRmJLYmDOTBmKlCktJnc",
-	"77Jajusya9hlixgT0vbwSm6FvzsJmVa0zLEEC3ancfVChdS+hjKqEuYvC1qXXSxZJsu4qsoVTBH0DBm7",
-	"OebXb6A93DClt9ShAX8iBFYl3v2Y18lCpVn2ASOtzcLdYe9KkWY8SGJGwoN+PoNndMGf3T8HIrOjRdVI",
-	"G67nyvc28k7VYD0tEF8CZA3DpQJ9csHkomAkl5ZcMVQ0TCuNj8hK1qLYqRySj6MLlbjG5U98y3KRty4w",
-	"0vey5BjAjWUGSkbz4VpKcuzzN55kzXGj19vdOsxOqBumuSQDLR0tNNfYDIlf/9YlW2KaHNb8tjHsdIU1",
-	"SetxbNr5+gDv5NKp9bYXK1cEao0O1zLAv/789f8FAAD//w==",
+	"7L3/cts4lj/6KijtVmX3Lq046XTvtP3HLcdxOr7t2Lm2M9mtdjaEREjCmALYBGhFOzdV8zTzYPMkt3AO",
+	"AIISKFGylE7Pt+efSVskCBwcHJyfn/PX3lBOCymY0Kp39NfehNGMlfDPs1s6Nv+fMTUseaG5FL2j3u2E",
+	"kQdWKi5FQkayJOn56OAt1cNJ2u8lvZL9WvGSZb0jXVYs6anhhE2pGUbPC9Y76ildcjHuffmS9C7kkOKo",
+	"ix/5MGElI3rCiGAzoidcjAlXm45/w/SplPecxVehmDKr2GzUL0mvoCWdMm2pdFqVSpbxL6SCfdb4QErk",
+	"CBZU0DEjAzaSJUsIVYRrMqOKjPkDg6lw8/KvFSvnvaQn6NR8fYjfCOc1pZ8vmBjrSe/o+eHhYRJZ/vkr",
+	"8yCMV1A9qYfj2colj2Q5pbp31KsqeDKycXzKdXzJ45JRzZQmopoOWGlWzYQuOVNkRoVmWdsacxgznEfG",
+	"RrTKde/o+8PErJdPqymsNulNucD/euanx4VmY1bC/K5EPj8pipzX/BX7JA0eCT/MNZuqBSI/O3z+Ar7r",
+	"/7BEGJjkOb77LNgSWpZ07uf1losIP5pfCM1ZqZUhWVnlTBE9oZrQkpEpo0LDYTMcNKR5zso2Ok7N+BEO",
+	"HkiZMyr8PK5lpVkbZUr48avR5LrK26dS5ew8i89lDad2+/gNe2Al1/O2CSj3e3QK/1qyUe+o9y9PazH6",
+	"FB9TT/3ICzNpmwgfC6qrksXkIdWEfR5OqBgzRUaU5ywjM64nIEMoGZeyKoiayJmRKH1ijiKbFnpOpGBE",
+	"aSoyBQxkecy8KitNqCCsLGUrNyk/p27MsN0OaKpji7Zz5DoJjoah6dysSDMyqDR5d3b56vzyp8T8Npvw",
+	"4YQIOZDZnEyoIgPGBNEyb5U6MM7mO3tipoPT7ra3t+xzTGCyz5pwQTTXOSOyJFOmFB2zhAypYoSPhSzb",
+	"JeavKy6EmNQ283gvSkaz1fIHxE4taICQQmpi3mybS4XjrpQ7X/DSYUq/lBlnQOQblrOhBnLCfw+l0EwA",
+	"qQLp/PQvCqV4Pfr63YGRzer8l+vrDv+iCikUzuNdKQc5m66YQoFP/MdmU3HjwhwiZ3rGhCazUopx33CS",
+	"EQEsOxc7I8VbFv+0NMcIdlbBJwkH5SPQ/m6YPqi1p9g37MNPazXrC3zLftu8Bjth/lGUsmCltrtOh/dC",
+	"znKWjVl2ohuSPKOaHWg+ZTFxHr73ch5Rz5LeUFZIs1VU+cBFJmen8CgQJ+dGqqx77ZV97qaaTmkJYt3J",
+	"ZFhVnl+Neke/rB7kzL3x5WMS0Z/YZzaszH/XxxCOJeGK0IGsdJ9cjQglsE6jPHLl9GSjdcFLU6ONswyv",
+	"BkHYZzotcqNtiozQgQKWMwr2ndCgZ3NzvgXr3wmzpJE5Jic6dgnxnDl5a0YQ8GU9KZmayDwDPbZk1Hzb",
+	"MFO3PZ0wmhuhFVMmmyuHrxl1gHCtWD5KrLwfUmHE04AR9kDzimqWHcOzVpoSReeKzCbzPjk3UkzJ/MGo",
+	"o24BZsg7MaSiMQShY8pFn5hbiKQzNphIeX+epZbmbkZwhuE3Q75kSeolRtvuoqrk0TsQWQI5hgzYkE4Z",
+	"eeCKD3LznxMuMr+EJ4qgnYAbbf6cS3l/MKDDezKSlchAMzgJGMCI9X500mY2L+c3bChFpuLTMhtKRqWc",
+	"wqeYyJyF4+f7b1wrc1OXOrHfMz8rWZVDRjLJ8FrRLM/dEP9OtCSp5cDUTfZO1G97ljCv4iYYDcd9Ezeh",
+	"5jxZDXLDdt5gqG9GNFDg/kY+icqTaVRd/zBh5ugYRrQcqeJKOjkXJOdKK78nVKgZK+E5M3FYT3wPLKdu",
+	"JCHdOygdm5Nu7DzMEWTIyNB/wHI5g+X449yPjo/aeBeGNo9egnYQ4x7LsUXJYFJGjWj94J/R3bDSF4FH",
+	"saRcsaxmlIYY4kL/8KK3bDAmtYq/gUKvnNLaXU8ENS/KZVWLWub4rEUbgwP9CA7zUi1OWvuzlXJGV5hx",
+	"uFmIHI1AGlWK4RlgQ2auRnMOxlKwY3fPcEEkrAB1SzRM3IkxkzUznE2kYnfCiespQ8GKD+OBb0ptSgpW",
+	"KikIE3SAljJriuH1PoxaIfzFOkScoekZt8l9ScMStHYDbmktQvx9Vt+jH/3X5eAvbAgaB/AF6B9qtXbU",
+	"OGmOgSPCLGDmEYc1bv5iwUS23ZtO6mzxahvnXxVmnzsYJO5C48KYhkKr6JlfNYkFZnBk8JRs6p29YLmt",
+	"W/ua55qBU5BmGTdLovm7YJNHNFcspv7VvkV3m5qzbf6NtLDmvjFw++QVH41YaRY/4izPFPiKhnI64Eaj",
+	"H8zJyeWrxF6t6IKTIzhwgzm5usaDssB6C06zfTh9kt7ng7E8MH87UPe8OJAFEuigkGZPSmuihXevdQRa",
+	"si0Isu4D/toYrddL1ljN3UcuvTfttyVZfT/vxknW/cvhHbpL79gGMwj9ZztyUW3w9R04scC7slP/U/f5",
+	"h4J4J8ftS5tw/KmUVbHza88b/u3vPdvpdYkWd6ed+s1u11ocLNyuI/QYK3MVmIf663WmVRp9dLyl99Ua",
+	"B3doPC44uWX4AT9On5yBj3uNY3uFuv0YRQE5roOakAQ6hXeUWvb5uPKUvLNm6cJJUVejiHkHkoUuKAzH",
+	"RDFG0qq4lWl3p4wXQt2lEZ7qL4v+b7NQFwONR2kbijh8LsEVtpJmE6rcOhXKmLTKCl60KUCtBC3dMJWe",
+	"MNEnP/EHo3cqSzGgoyAUHMkJ4ZrcM1agvYF/RA8I0vpOwJDgpMmpNub/yzl5J5Uel0w9UWSYy+GigbLr",
+	"ffg6W1B71zfTcc84WIMpz1RKZEnSEWjKwJqL14F5JSa8jAgKt8CmIVQik2mfON+2YiLDp5TZDymGjEwh",
+	"6O4M18BWNsZtLpVOwCwFX+aEavCPGg5RmmQ8Q7+akC4dgWRGl9YzPmR9cmpsWGEY6VYOFRfWzeKchcZE",
+	"6WSZGnHibIe1e23NDHAyqkcofRhRd/+9vQpR3MqWRAjDTWnDpFk06nIp71lGjNl/Eph9eD7hNIF5k7OR",
+	"JjSXgjnXrOUgIkU+7yrhWnWTllBkahW0FGxP6+NuussSUOSMWQrcOJLlq6oES8p6UVMyZ/q4NTrJhLl1",
+	"funZL/WS3uvza/zHyenPl1cfLs5e/XT2qpf0rs9uri7+fPYqOJ3L9orZPnS53FhXRb2LfFpIG5ahRi/u",
+	"aWDZp/gCUAe34OzBBqCWdzSjmnqHr3mMpPh65CgPvaNjLUdbn0j0qlVxcaQ1mxY6FtJk5M3t7Ttig459",
+	"cq4VmTCaLbrKnigwqIG/MpYzzTKi5NS6uOlIWw+cc1BxRRTT2mgn//bdIcno3Kgld8Iqzv+O0YeSKW1U",
+	"/LkiIF3E2Px/7ZqMmN+Z5Zi3zTPczYsN6k5Ms5o3Jj+zzhMb9GJZ4nUmxYYlQwdKRCoJribxwJB3LPOc",
+	"kUpkIFDniZHvPshSlHLIlCIZ3yQ4ZFdnzLiVSnzJwG8RZ1X3aRsby4xUjvuakVHWMeo1PvbG6HFBHDn+",
+	"8QEbcyHMhWEPS4PlWqaBA76xOurquQTPohVa6s1CBsYKrdSpzFpWAGcIHzoOwoewraXjJ7usftS9/sDK",
+	"jA8jjJO+v3x1dv3pw8l/p0fWq0dkpYfm7M2Z7pP0/aURfZf+Z8Hg7M54npMJfWDwp6Thiw45zbCg0lJm",
+	"RGme53cCwjNSwnFsBgmndI4jglSG+5qkr84uzv98dn32Kj0idDhkhWZZn6TXZ7fXZsrUXUwog2AMVQ2H",
+	"jGX9O5Hevrm+ur29gLdRIlgvOVXmqgOrhRRm4jDm6/c38CjXuD4Begx+lugJhJhgrn2S/nR1ebb46J2w",
+	"z1IxR+ni7hRP5l7SsxTtJT2/OLhTbq/Nr37K8DeYUS/pma8t3zaLQtoe1pAJ671vEd0lH1SaQfroWk2y",
+	"KSvv2TyW9rLGyybB8eDocvb/vj+5uOklvbP/Or+5Nf94e3J7+ubsJrLYpPdA86rljGj2Ge99HNFoiuT6",
+	"7Dlhn4sSs0zhVzt64o4RvAGf7jd9kc9aUjpDchsCwIKWSNtUAyCXsL9A6y7qALyI2kCVcX0mNKZIxPT0",
+	"yNkeQiZomhhTKrP/wtvV/GvARQa/CfjXMUmt9E3r0DTo2SxXcOMa0xqifDbUZ/NmjQ7ej+eK6La0XHYw",
+	"pTwnNMvM5qDVXClWoq9cgLlg/qblPebkxgdH2yT+289cRCyX1HzFrBpGNv8oSjku6TSFyzI1StWAKpZa",
+	"2WDj6HBnobQdGCEl4rFZu55V2dSWxmiiGss1PtBoZfAC84Uj/hubnyBHzQs2ypV/UVL0r+nsrQ+cdbUy",
+	"6AZ3G+ZZb7GUGVWJNf6Re8G8AKvQ7krWJzeoL4HeaLgmS0CzUhM5E/tbP8+28HLiHFo4Fn90LNvys3P8",
+	"RUQqK1vS+M1h8z+jAsQVOXl3vkr9apnkA4+od2/kzDkCJFrxICaOXG5/gmc4IQVVaibLLCE5F/eJ0d8P",
+	"qiIhkmfDhKicDu8TMpTTqdEuZGlmHT/5D5y2OFR1s6SgQ8SZ6l4oLpzMwrUmTrI29id6jRrpHPeJbeg/",
+	"qsX8TpxIscm+rPL7a6YgvvDXFS6ftQ4MmpeMZrE0l8B7MDOCT0liH944NJz07GHfym0/qhTLWicIWQ82",
+	"BuSToWiOeThbzLQSmaSDnL0XmufdRWQl4MgsT/M8U3VOdZAouCKzZgPnud/rmsT1ntbEq+e3uMAYc52C",
+	"ypHdmjO/zF5o3rbFHiR4DMH1e1LpiSz5/4LYOiIvGS1ZSf7xt7+nkEFok89AzNsswRhhtZvFqiOHU10k",
+	"Dr6auBm3LDVjQnOaqw0VZ2aUn0XV+fv1AWonQpde/WH1q0lvVnLNrkQ+dxdu5wBiSBScdzCPGFkWU3Tj",
+	"m10rKtQmmTyBPeUjm/yglp1Y3l/S8EbEM3AgcrX87WtkalDuxlJmoPRZ25EB68mRxvADXCbDCcuqnKFQ",
+	"gCmti0h+1tYddtLitjOPeHMVLmQJnnBbaCRnm3hnSqbLuY1pLog4vyjvWzJmsVJGGI9ouX4tWmqaryP1",
+	"0rEx7yTBVgVz9NsSZ5uCiYyJYcTAWeFXE1If1xFHVL8ZehdX+dKEVaVsYraCrCMbJTLyMOfD+4msFIua",
+	"oeB9NnKwpbirYZLbNDb/SmzxZ0EO+9qEdHdgfA50WMTovX34COSDQ0Zmf12m0fL17uzVFeIt8trCFSZa",
+	"EyJ9uKBVSV+jhg9lWbKc1hrL8lysN/dSLW72s+ffvfj+h//8k9mOwpzG0sz2fw7+718OD378+B//GmMa",
+	"JrJbHou9L6X1LiZYKzrvfqaZeOClFFPr+F/+3ZyGtysSpuGBG02H9xGVovt+LAx4C3+Nfc6xZ8sm+MSs",
+	"mN+z1HGS3krrCRBSQfCmO/3QUbru2ndH7gafXrrqgkWFE21uT7JQwOqLNnHQBgOGZFzYxEVWXiUibvzq",
+	"nAvt+v3lJUapTq/evrs4uwWH4euT84v1ASr0TN246W7ikXrNWZ6dtUlmCuIJyqpAPAObQY5kLDjV5vge",
+	"lEYNg3SWxNxfE1AO3T6lCUllpT/J0afSkMb8t5D6k92TQY6uL9ReP8HH05bICstbErDN6oNPY6Szj/vL",
+	"1C+HH9Fv1PRa+RTS6NeCWodVVAMnu9WLM7nensVFJEjN+itrXJMQLuu/tu+u33+QwILmTzFBDRlhi0xb",
+	"WCvFPPRcynsoje2Tkzw31NOKTCubMXIMFx5KWPOTNYFKZugAJkzkamtcXd0s76Z3thGf//5w2RYPD/Cp",
+	"FJpyEfH7nVLFyBTuF9XFwdwcF6bCIsOeLPq2E1teRMXcZj2IMLSywaeNfFJt6Zvfd/Dvryw3hp9fxWOs",
+	"3oR1OAM/Hgb/W6etTrnYy7juqEeSYIxImzIqFEFh28gdddK5i0xuUO35UvJHJfivFbM/xxM7Y1LdnstN",
+	"pXrJ3kblcfru7PrT2X+dvjm5/OksRa1SBdqD0SWMkou1jxA3cBVhJD29en95++n88tOH88tXVx8ar2PQ",
+	"mmqSM6o0SX0+R3on6lxEGBWuEi5IOoPyUZfWASIYLhg3B8hUbEbgwunDXdmYUbeL0lNnM6JCYl6sHux2",
+	"Yi9FMphbN0+9YiwlqIRmWYKrgvAXLBLLL8Okleur97dmXSfv3l2cn57cnl9d9pLe2eWfz6+vLt+eXd52",
+	"W6Gb6mYLfAN1yK/dNdoUxlOItbaUjsGKjCFjzTXYSggEyzwjEFk2F6F1+NyzoqWOSrT5xn3IcE3k1Lwf",
+	"07suuLi/8W6rDZw8ta9rkwDprlw1K/xWbyNeau+RWvKpY1wuqshMqHoXeKTWv7pUkhv14JuXnE4Fbrjj",
+	"Rsl04AhlkMrYKXH6Ph4NlAUT6VGYEaYlJDebC9R8JzxiZmK9xLsGzbtRWd7Ki6XM19YrXptnoJgDLvaz",
+	"zwUvmYoXgzMBUm9h2uAPTYjN7csBC6i79aSZoFHDczH2jfES596QkB1lX45x3SWbhcyywUHq6vV8vq+z",
+	"tNLdeclm3tm9iQu4fV9P6swEGwBHvw+mT1dC89wmtZbsQd5vlMxlOXPDlI3ufNvi/JItfq9LNnuvOtgO",
+	"nYSVL2AAAWJOgzLHwagMiNiQ5wQZVCVwbuC5CfjOFhTkLs54ES3DeCNnrg5iSG1VvZOCG1K9aMjWloo5",
+	"cwh2xPWP2GcXGFi734GDP54u6nLB5IxlXq1DtyfJ+BgANlieqz45wzoC60jHXHOubfIj14rwLHFmEOKk",
+	"eAyJA56lmHOJ+eU1UBpmaOhy7qAduF6odwbAFobAHxh5ihVxGg6IBakbZxvX0+n6sss8dRVWUV+/IgM2",
+	"rsR6z74dLWLTXOWZITEk3Id1vVjeLkfLIZquxjVkCEdi2pijtFG6JNKtrWTecQlIA8MqmPIQTjwJIr8V",
+	"BgscScy2TqgKQTqEw3iRqKfXuvfabcO53PD/bZEUUyrmTZJivHxMQcnJCBda4lJwKDgS9o8czKf+2sST",
+	"zugnSp+tTmA2j/gTl/EszGKOh1lWh8MsjaEwBM5hQIkgxXuTcBi12EyruDGUQtf4hg2lcaZa9KyCySJn",
+	"zZOfENk4LnHfemNRzsXe6dQ05xnLCdmmKnk3AsluzeZZzpss2vnmF2Ay1k7OPt0OfWIfWEA/ObZ4fcGZ",
+	"H8dzG2OpRPUUmxPwXBmEBRriPJSB6y7NXeQYNS7hvWUZRQ7Zsvn1+vzap2YvBSxJen329vzy1dk1pllD",
+	"/jhUIylXB+attrDuEyBZUleiY0evgXbuRAxph6TX7y/OPr0+Ob+AIiMzPv7p+uz0ChPQEScJs+lkGYBi",
+	"BIhYMSgsmK2tTOTaPIHy45ikH85evrm6+vnT1evXqVNzHObLRnAvfZK+Ov/p7OY2tZeeuVruRPNu4Wgv",
+	"Oqdwwz0GWwEp50jzsMop6YXEcf/pCdNLesE6ekkPZ7LO4QRzm/ev3elY73DCN4AJl2Xjci7bJlmq8/W8",
+	"DrmCg/labq8jdG0VbMhcZ7fX/43/6dI+wmoH2H5X8JCQFH3HKSmXMlhgtLP/enPy/ubWPBGms9yJlfks",
+	"Cw5SV/bmprZQoWDd10nPf6zjFm8QX2zZ4ls+ZbnFItmf7Oss3K4qPZCf2zbaxfFwTxulWa4SORATAVzf",
+	"YrpTEUPlu2wcaTPInOmoqtQtaRF1mJMxWwk1BzYZ2kf4QrMQKSjJXU5g6lA7t0B5XHqM8s6HdFpjPnZ3",
+	"HAyrsmRCv2szrBdzxXBCWFaKGhK4DHy6kc9p7u/TKhdNz9lv4gIL5xDdlhq8tUlE+wPJmKY8V+Tfrl+f",
+	"kh9ffP+f/75JHsA9FxnWmNtqDXVEuHigOceE/08Q/UzIUIpRzoc6MaZdzhKj3hmmBgb5VPoN1VJ+ymk5",
+	"ZsmdqISqCiOMWPZpyjJOP5nVJWTK9ERmnyChwEhL814lqE1MZTifAc8yJnBAc+N+shn0Cp59oDynAzMP",
+	"FzY39tudoAIR2VzIijpLFP18WIVn1oyFHOZMiQa2ZZhtpdudYRNaFEwwRzowYZqWLVTXmwNgTi6WzT9R",
+	"7TlA3QVtkB3yCKMlLEeIIxCAFxQrarjwKyC5HPdX2yA+Gvz9jz8GounFYTwX0uEGrizOBHejLLM4BbVN",
+	"oFpMRZ9BffJAVvpokFNxf0xScxJS771A/leEFhSzvsNEtuDF9fWBGpOPHGSet0dszkhN79gZv2Y0u67r",
+	"c/cCOfE7Rl5oBW9q0uItLe9hU6dGKcO3CBdKIybN1sBqv2/kB+SteE1KUP+xpswEUi2lbe3x2PII99n4",
+	"URhKMeQ5957siP83HvOWyilSUyfuH8D7xcstyzqS3qiUkav3zGcSwHeYyGCLIeMdABW4JZs5YRTuxX/8",
+	"7e+dfW0uzWPth+HBLVY15UpFx7+tM+Z9ATqhuVHKxlAnMydqIqs8OyaH1nuf55BYx/J8+4ncgNBdl6LN",
+	"M48bibA1I2if49qI4FANF2DLRVE7ZGSlr0bXxkzoSIsAXmdOSoqVzwsIGEHm3YAO77cgywZAxDoimv7x",
+	"t7+D6YqndbHgak3BFPtcsKFeW9rlcbAxZ9Cs34iyqaFDUHcBHHrs65kt/oi04NJy5utNHylSPL4tHFgg",
+	"S3COEi82at5fZL4GMzQIERdTLZgcV8JjciAmi7mAqLCFtHK0jJgVCXHxh5Ww3B4jFtEceO78zAo3AkkP",
+	"irAimt4zIh9s5G4my/t42sgwp3zKsoYNvM5Edn43rlyswp7ATesQ8dvXkPW0XFlU9wvCb1n333bfmkgV",
+	"T/7nWYuuD7NTSR3IqhHox5iazDUZzKHKH7jiPPM6gdNeazxoW2iiZjZvNRotesnogt9gQ7wcP0gkNmS4",
+	"EuJNkNYiRyTnI9ZdRBQtNdoRMSZztlge8kuPFtwo2taF20t6GVcFZAZ//LiJ7N4CDeahxlrvEHYATsH1",
+	"1q+6VTWBQAJyRzcwsYd6gdVbTt0KgXPBlX6sp87Jru2ddCFIUPzMzGwsH3GSqG8pYVTIFtwkW32qtATQ",
+	"Qry7nCYdxXFqEmEgs/nLuU1MXy0DzKM3E/r8+x+Wp/8Kg9z2/EIYBBLWPvdbGny4njKdaB+mc0Z42gmn",
+	"aPbe++sLBGqAvAupkFwLeAxhMYSeyGw9r9vnPL+7JTXIlATkjXNEE9ZpWY8zwzZhoiCRbmrW8YL8zF92",
+	"2OIdUxuF84V1flsh1Tvqvbm9fff0Wf8ZeX54SK5+jqpdZSWGNKom4UdtugHYddDHoyTDKpphu5heWk+q",
+	"3os4yXXJWXYCtIyWo9lolDquM3zqzIYmZTFEH1mNrZcI+vVlFasLw9dk+N/zolg/KlAqgGxzX5ElGTBu",
+	"FOs67oJF9BZ+zaiZLqZnVjYamb9bLbO/oQZpKVDPuo3o87osp7mq192B6i2SLWLVE4ejneLmp0moQvv4",
+	"lERXQRCQWpMgtaNWgm1WsAUkaBi+4Da0Ku82ySVbZG+4LJNVjep2jx3f8HgulaZE4nlB7G+fob16zt8t",
+	"zzhmLLpd9BfuNhvYSCLZXQfL+PG7KjNWvpQxeJRdu0PD475fd2h8uTJvK2ZUcspAOZnSOcnkMZaxGN3U",
+	"/sVWOIIc8Y4A81ufpC7RAoD/fHpH4hrRJJio2Scpyzg+hj1boXASt1r1SUqzKRfpEYTulEUjMnZSlXHt",
+	"4gTuRDxwNoMcf/dt8xuMbpRjM9BaxFfAWOhfYz78BvWU+CJQ+Fpqw+x11ckCU8hyykr81SPNNIkPfw4i",
+	"PPAG9iGFtGgtZWtRhb15O+Z08bHgYnzTgutya9tHu9qedDZRbPgJMyAGVLEfXnTHc1lUQRqfjl6Dtqft",
+	"wtVTTll2w8WQdXSZRmQOXHETbqyADQr7t0h1xe5KWQxnoitMdS0YRkFt3+o37HNfYGULIMrBXAIlalyX",
+	"uK0aOlZetjquUTcnXCkCq9xo9ebJ7hmv8KEHmq9cWC7l/Us6vF/5kNVhb9m0cE0Eu1cF4b14Ja5RrsX3",
+	"umSgT8zfcuHKmiOa7FAWa3f3Bh7asuWapuWY6e62zS08HzNrfOpdfCkQolxJTwQF3NazsiF434yWRtio",
+	"FY4El6sF2SJckYKVE1qgYIPGhDWMAG32dePNPD9IJLa+N6IlgQwOtVnq8E7C715f2lCfWNzqRrFubLtj",
+	"fq3alVWLzXDTk1CQ+8oTJy8DYddsGgfM70XnIp8tn+QGFWr+XxYey5Ii5PFFIiyf+uUjHhW+bffcKzbi",
+	"gm/RDsICMdjqFsdrI4vNsKySBjeSD3RjYtEjL6jufLm7e8yv4DCJVGfYKEXYXxdQKeqkvdABaKvgeclU",
+	"nxwSKUhYce465cLvYIyKoYNlQLnzpx9erEEj6E6h4Dbu1hLZ3cvLHZFtthDC/0Mgta5Q13IM0R6fU7Sw",
+	"6H7nEvM1eKvLF7XfuWcBCb/7oUHBqCSP3OfLOz+iZV0A5pr6LoZNAWygqTAutAc2EsTTBpEizBSJFHei",
+	"QSfklwVIAscy+DWIK0FcM2cEhQlaU+ayQxeLp8MPhy/+1AExY1lpWZEN+bZS2vC8K5LA5RiS2JciGCOP",
+	"6Oa3ZaVqRJdanY7j4pXOYATN3rafsdaTLR2gea5sk96GTOiT12bgGO9vncwT0fbaRZXvBD1gesaYICWb",
+	"coHeXUg6XpBOa2onjsmhh9ix4yB/Nnm2KdDYZzrU+RylWpMZnx0e/mlXcm0DBXe7ton714NXoAp1n3JD",
+	"eV59iUGJYQCjYi4wSDlIasiVZysuLI9hB8egv7CzaxF0NljTosa/Y2G0vSzaVg8OMH0O14P6bDCfRX26",
+	"nQM+IF6ORRA2QgJyggwXhPt/6PpqWQGXLty4aYRB9qS8xBEEYtp8myr8xnsMIqX5ruu5y87AQtNM2jSN",
+	"pXoBFauHTe+qw8PvhhBbB6rCf7P/D/8c5oLhD+mR7Xrn85EwGlF7PH0vqr9U2TioGgn0S8wmq+fdkhCe",
+	"0/Fa1QZuNdRpuHKKDoa6GbZdaRSt6KBheMYV6P9m+jZRHUfqb970v2vFcbBXrujYtnhpFqFwKEruryxu",
+	"3sRdYF66rkQbkO/i3HyP9qGcTrnWmxQuG5l3QZV+I6uyNafNtta3mAbw+Ymsyg6KaLDFdregsbvRLA8G",
+	"dHhv0eP0hE2P78TMjiCnTDV02RKbf3Bt7R/lYLxs+c9Ce72uTVw/t1F5LRc+KuW4ytkuymnBy7y3Mloz",
+	"elud2daVZYENv2mmMeV5POcXh7QhGAx6rzm8W6TFqVzOmNIXHWWcfZywYHK1xNtCYtkBr7tnvgZvtLbv",
+	"8EDbj8ktdcjbgQfM7lWMrW6cIr2Rp4iVrIHZ2Sfp/5USpanI0Bw2umZZQbrecEJLOtSsVADgiXoapBN0",
+	"we+sUXVbsSifPx6LMoDy3ednABV4fx/oBAa5bBStR/XD0BpEI7v4FZtbKB9YmdMipqVaZXGFw80GLDFs",
+	"aGOWA6Z4ZnFC2IxIwYylmpWyANCWmEutix8kdjXcMP2+2LS21Dokm1bHnsD+kq1bSGzpV/nNMdhshdoC",
+	"0NRKZLabwK73aKzX57fnpycXvaT34eTawmafX76+6giUXUcSNjpIfCzOI2VCgCAYyV5fBUa47GUvSvnA",
+	"s/V+dpzFO/c0grhUxSVjWQs8p+83A2XPc9aCvWmmyLJz0V4NALFzwEMDtRQAwalr1USiQHddkhDddy0W",
+	"Y3NBUZYAElxwcR+BwAwR+TrWoZR5VCuTeaWZTaywvajvhZwpbI5ZDXI+JO+vLxLsrEcBZHx9woP5WhJM",
+	"s32B7wKOWAKOviqYOH9FTqUQbKiJ4551+SBNYsXB7zwC36DSWgqi6DxePRAlXN0jz76eM5opKFjQVSlS",
+	"SBmCSgYwVemYmfMBnUrBhtEdQNKt3DDfj5Ivp8P7k6KIEI7Ab4QWxSJOSyGVVoRGMoGNSSZYHlX6JlS9",
+	"lNpDRy6fqglVN6uza9zpchm0tnkqEE+1wK4aCYuNn9Q7qiftoPc+C7ooniji33vgeu4rroGHnUsc8LrK",
+	"B2isW/P4+i1xRGqSJLL+yOxX7eHWEdF3dj8JJQOpMRbqNz9xtbpAH1mnvEMjIy6GcsrF2PHGcb03esIE",
+	"Gcncxg9ctWe0RKBmiwgQB+zHS6nJeyOUr04qPSG32GIv/Sw/Dw6gS1bT//ndHjWRgMmXZ2t/fIJojC7/",
+	"4fTQtV/5MXFldnCwrZ+Ckn9ZduCu1VEiuWitDuSakpbHbCdJW9fMdRI/VcddzgQ62WHDjQgzbJI+hQaH",
+	"T0MOfvpXnxWefUljC96TKuUPnOe0VefoLOOb1vsb6q4Xl+TClh0kiO5F54CakTOlSFqVeQrYVvyBiU3O",
+	"SD1o4NDE1Edtr6NHHYxvnOM3IIUNnixyupDhFbIhS7bxWpTBvFtrCfcIO4HxDdp3BO3DYr44Oeuu1UkA",
+	"d1r3wQYEFFYHZPP2Oxr9/35pc0CBa/roYkl/tlKzQ1f9VcWapStZXefHrJezz7rFellhmldYqWj2y5E0",
+	"aTJEjJNsdHUzIXXjctNnEzltNFUbYTRjodm5BZBfBINndLqMePxIe3sF1HqnTuOWHpsZqbdM6RqCI1Zh",
+	"XHflNhdd0Fpm4fzG27B087Cy1fEgBw89s7XlQT1WpC5v2Y3RBlPlxsdKSqP6jWieG7NiKcTEFRYtAH6k",
+	"DVe3WzqlLTls6W/FxlyA+tGoOXyiYCIrEIxOW6GyAjii5tTRokPC2e/0owXRD6zM+DAWjlGuXydWujXx",
+	"Ch1doKULYAlAQ9dGB4X3lz9fXn24XMAVhJKjXtK7fXN9dXt7Yf/2+v0N/Ounq8uz6NF6FCbs6hPXjuXq",
+	"iJOEbB6VSfEOuFvUANhXXs5buu9t7LaYcNES0mTCV7/iMYqyYMf0+p20waiUI1ZLALZSLDGchqXblEwh",
+	"ZWqDwOBS5nGzpQUQK9yEdXC9sPG7CCzaxsT7iiy+F5ncSRvwkmE1/BbhxNbS2xDaaSir3CWnkKLS2+HV",
+	"tDe/9vNfXVTrGlU8+jy74HXc7eMd++va7bT11Flf9qJUFfMNmiPV4hysAcPAE4yZAaNSTvt7O/jOubvy",
+	"8EPua3fYoK9XMbK6oiHWLiPgi+ZWtxVAtPFoJ3t9QWNbyZG/ZdOYgCpt692FqIWzvTdJ+wE1iOVJGiVv",
+	"ZY3T1s0xTgbyoXvPiSmdkxnlYbrZHBKhm30ocGjlEoTZQ5sG6fasDffdaNs2LuILn3QNyw9FUJtXQ25U",
+	"Fkt9jNn6/xqx5p3Vx8ac+BFXPwBoAKRpSw0toJ06G8EfbNvXBr2SvMRuepjCXqtv3bGKupVaWm6uqy0n",
+	"LM9aCH5Zw0IH6YxJCFBXI9lDm0Db3bA7hTtees5877Cyn82jmHRxKoXFjI5XKbbedL5JwGqENEZL2Nay",
+	"Bg+L9A9ocQ5Rzd4Bw0uRxS3tSP6SbQq+Mk7sgmCQlD1lstIrIb6WvrLFPVuV+ZsoqtCtQxGiIiOFLD3m",
+	"0fvri2PLPxZjyDrwzyDTCGGVG2WWRSOu0//2CkS/kcLP7aox7a1tfVVuP5uyLWneeNEYX52/Vp+hJT5c",
+	"PJyLp6F5DXrJtuJy3kP9pGW+OAbYhoUOhAvy/9xcXS4XPBiCPwGEcJLTuayidViPKH54lD5RiQOPitQn",
+	"H2o3FGChwlWwWtdIwoYl5lDfiaowZ+P75PDw0AHpHsORzua1P85XrdCiyOekHrAfKi+QBG2pb/76/BAB",
+	"Ko0AtMkZh8vVTB2aRm9SJBvAhcXZrqF5vzj88YcoDHzDtQ16C9cTi7eCock+caDpVHv1i0HLM+hcYzbB",
+	"dhexPBTOIihh8Z7nrWPGu7iN63TCpK0dHvYCnNG563zjME8XdnSdcN/SAlpQArqUIYZacEftILFIn2ig",
+	"z+v2Qo+rQFzULlZ1HISus+YCliJLyGAOZcI2ylNXCdeFhQNZiWzp9D0LDx9WLHGFceQniuR8yrU/lPHU",
+	"7cYhXZfKvUG2wA0YBeFZMmrEjaYio2VGPrjaUUXnR3GMm7NAalcCfRsLgvr7HUb8N9T0gssvqvPVxdZL",
+	"absvzVbaNvA2KrB6b36In7ZAe3S5Ya3bcSLIROsCSpC0LhTkGZGTwHzE5hlAA8ijxEbRtmdiSVL4JU0g",
+	"Xx1bccALkLcBQfDljrCH+0vICFWnFSrKFokYTeWEZVz/n6Ob2GgVJIv7dCzd4cL/p7nuW/M/FCSA7PuS",
+	"/+PG/n3c2N/8vbxNTpPrwwRaLRSdbXvnbnqZgpj+hq7R9TfnGprWSXl4bTbS8pauyM2S6WI34YorsK20",
+	"eykTegRptjK46Yj1w0BncOuOpIooKV13xDnJZKwpmVBQz/3AXlOeV2XMR+sPFxyrUs6C3qDOvemqH+vU",
+	"i9WXyjon+tWIpHI0So/IbL07/bjGeG62M19bML2mNrsSuB7mW2iTGVXH5J4VQYux2sdrvVu2f/JIlmOp",
+	"NRO2JAR1lN1VcKs4zCOQrmAiPSLwRGSitQPBb1f3LseRT6byHnYK4d6yijkm7JN0wvLMtqmNOMMpKWil",
+	"WN9PeQVXEQBHoDkERtWdcOx4bEYp5YCRsVmXYQMhZ65FhMALyZwMKM1ViuRMK8xZRAe+OU99x2+eeUBf",
+	"RuUnZLhmW1F538MYQV2mI0ejjvDCr3M5u9HoLNwIYbiKByTMzltyu3wuJjLVJwFLeGYQ7LO2ZJvSORlL",
+	"YlXYLTJLlF1ETJysEHg/L2Qd4k2U9MZMsJIPO1IxHGxDOtpXdxFkdWHQ/cVZARcFm2rH3fAUUWwMR0MV",
+	"M/wXC7CeMAcUJFvQ86e5agBXi0cqIABXt39iuVXzUgvIlmIkr44t2pxF+DmeQLg3YFU5gHKdbdJ2GvBD",
+	"a+Iii1g19ePrk3T8FFdBKS5zAlQ2DquS6/mNIQ9um602jG+cL0U0FuOglDPFymOSfvr0Rip9gMcixQZF",
+	"oDhBPMa8PJTynnsASneC6o2kBf+ZWVjzaL3Cia18hC/b7qZ9QKo0MzeWAKMlphrjiOb7vS9foJhrFIFK",
+	"P6ultldCZmxAgpp6sDgy2eyo2r8Td+KAvJQZtzFkY9TX7S+ekbf8ZZ+8F/fCGPTA3SqxoWlz0dimpkOq",
+	"WEJSUeU5+sCosNNx4PuMZHJYTRniKN8J4tzORyRn9IERas+ObcYyZpht67CdzDRBFcBpFq0tZo+xJgv6",
+	"xBIuigqBdoxmy4QuwchMsbFpiigqFBDNWJ7BRy64syAKOjbTK6hRg2tpBR2UQGnH65cqkg7rX/wlMqR5",
+	"7oCuqYNKNAv3epT5gLOuzGVj7EVjycA8zsPuXGZ133333Y9m8u9vTzHxmWBURHDByMgWGNGcZHzMteqT",
+	"E+E+6wCsXXMu1yIWvvMBwAXRhkAfga3ue/4/339Xt0EWVEg0HZWbMqQcgMwC+zdjQz6tv49jU0SXMo8Y",
+	"zdyyi2bCzMfrW+wzV/qIvDh8Aa+9s9xpdKXMlwkbOp/YTrzA0UfkJRwToofi0z/+9vf02J1iW9VSVxuD",
+	"ToTHtu5p4R2EbivN5nBFXhw+Q+XoxeF3ltVB/ZK575FF0GlghhaMZbapes6HzKZ984wJzUfcyN7eSUGH",
+	"E3bwvH9Yy4zgb0Z0VdMpLeeARu5A9Tx+n+NRDyRV968zh9Zjttp+tb1bJ458ZLv3zDo6BC1476j3Xf8Z",
+	"zMVoACAnn2JdItx0MQsc4Vpxm/loxErDVkiaaE+RkhXYuwEcT7aXCPZMdJBFUMPr7kI8kDcaTE0qsjuR",
+	"Uq1LPqg0U6lvUGrBkBD8Zi4rLAjGauBF0Cw8XEpaEKMCTERh9xznR4QsibkwofPMnfDxZ5sH28u50vhp",
+	"IFZJp0yDH68FWbV+5Kmxd1GJ/ZJ0e7hGGuz0vIUg6vTsSX0NdB5eVhvMnY8F1VXZ+YVb9ll3ffYtF53H",
+	"fY8NeTs8bTXPDk9e8CnXAJLr6jrgnDw/PLSuAm1dncFl+/Qv1nxHVa1Tb2NQt+GOj/RttK34XfkwPGQd",
+	"S/Gh/VyfujbtXxpyxlxzdriECAaQSXBwAPB6jG2mkfU/Gv0SdZwDTPB0PTPMkFZ0PA0QRcFoaMnskQoz",
+	"20BWQDcUqI2keR6Itbo7im05XBW3Mk0wjwfwhMYYsIHLHFodJ3YxQd8mKy1AA7kT8Hd4d7GrcZh3bn5r",
+	"YKPCheh8RbRk9uqdTSTk9wDJjl17kgxlV8FEBvU9ogHNFY7rFYM8d043zYx25FADUfZDK3hrlSgglGgR",
+	"VcHgXmJZf6hrSBNnE/cIZ+rpDcvZ0Em8L3tk+JdVfm/rECIc77OnMilY4ptaTqjIcsB/qEQmIVz3+HNw",
+	"UtMNs1osG1looU6nwTeOaZ4HW/DNsy9PzYTR5N7kDjl/BWInfpTeVVpZDAw4VCH7W2g+UPisSYtOL6ia",
+	"mfkghDkmeC/blqz10RCZM5SP6o4+LFfsTtAh3uyQhoOn1+p1nmmhmIhOLXifGQxMWmiFVjDRJ++kQojB",
+	"EbZLY86vxXVCwI9zJ1JDNTrIGSSapsdYXY/VeEabE6OcD7WxTgDKk+gZH4KLrbJ/qIGJm2fF/A5MfgJ7",
+	"1NsjowcFN6sYva5weTxHm0/iHrsjZDY94O3teRoB4QMtsUlX+DmQPvu8LU9xKhGiQu40mDP1jWnuCdCh",
+	"Qc7ugsrwfTf6YE6cr2+ruxNdQa3a95W3Xb0tgMepXl99d2JAB3+Hq8qCpzF33+Od1YeyH0LtkwPE6QOL",
+	"HUa8E/5lOMh4IXtZDG89USTF7nXY0kw5NTCNnTp4pU2bXnCcm1HTI7c4a2+DnRN+xT/QbPytyIjyHFoy",
+	"8nsGuUlgXhA9L1AY+Ypis0S0V5M7wTOESf+1suh3ygdQcD3g/Pm1YuW8tuMG817ov8Joec3Hzodr5t7D",
+	"QCcqyh8jzuM/jIo/jIodi0lwEXexLJw3+vGS8bXMs0AwggYgS38Kt5WRpe3fG9eGXttWHUOa56CIoGbv",
+	"xBZqReCvsLqR1eOdZTGl5b2qrRCjp+QZK11GitKsiMk0M6k2dXsnm3jNaGZ7WuMONkXNPnV0/HSb6uKz",
+	"wMHUMuRj2S645y0t770OroghMKqYRq0DHljJP/YG8Pk7nRjLtw2J89YJ+v9qC8tiN5jl98k7a+zZOYdI",
+	"zGgT9iNcA7/8YadtwBe2uctubTRjm7Vqs2OGFN67KtumxKK2NkNsMtcFyCk5u6EpzTwIzkZyOdnGkl0g",
+	"/JLHaHe28YloOnGQkpDYZAQJmJAxR465Mbwrx8j9uPMmAccxJYGfJ0iSe3H4Y3+te+Y3ZiokggXxFnK2",
+	"a0/KRkzVejSfNiqMWg+q99JfNh7fI4XDD93yKctBm1wmOIRlG3VSvp7XzDcBJcM5Xnfn1bXEf6IWSrSc",
+	"RcdLl7elvv6pD6/bHZ74wAXb9bCvvJf/CQ+ou0IfczgrW4/QfhDhiTX2PUQCD6aU54RmWcmUTdsHoBGr",
+	"yYsaeQyBTm27sX6LIU6H2LG73oJFyMeIvd2iz1ifaQ3liA6JhKQ22838E2hm/mFmbf4f5mn+YaPOadtU",
+	"MWfFZmZF5/usZb7to51vPNZS1X5bo/3YR0elnDY+2C09bvGrL7t/Ucutvve7stjN2elirDOhS852Fwec",
+	"LTF+W0QQTndETGCffJAR7IGJFakEcPbNI/YEqdRCCxlVnjgscY+RB439Jwxqd+EnLgbycxjZOMY8Iaop",
+	"BAYESdEwOjMfSRPz653gWZDJAb5adxPDeEbxG+bczArsf0QftzdmekGVPoDhDs4R9A6aRUqRzx0sIExo",
+	"ypWCPl53YiinU2yhaj6KIb0RNsXHFBolHUZuZrTwIYIv2dZk5toeMluVoXTJ6BQShCAdRkMFm+H4I/ca",
+	"oYLNYv4JfPcMd6SDUOYeCs728TFrUAzT/uFUYilTfSwbtGkTQc9jImj9SdLss0Z2OsCFNI/S4oDR6xRf",
+	"3JFfy/UBRR4czC34+QFkWTFHZXdY7B/WuLewZqnNAn3L9qmIvGVxsx7DcUOa5zuRMSfqHlQvY1HxkEIu",
+	"PXMtiZ6GvUiKSsd6UWXunAV5nR69DOpyjVBRPlgJHsJLxjJVJ4oduzYVrjOFz/Kzhl3kjKEYCqC79uEH",
+	"dMOfwsc2cAWu3q8b101jBwExzE2Tgj1RpKipseFet5l8yy0uIVF04mun6rREorgY56xpd6mJnKl+NMNr",
+	"0WxckJIxZQSxVhvirlM6fPipGnc57PS03OgpPoMQrTQyiQ36lEa7S8U/WmJZ0qOWbUubOix7WZhjiWVo",
+	"Qitzc2NJsE1vFezYZkRoezVrlueYEdqmW2IQ82tSEia/v0/Gsq5cYrhiDhcFKNNGE3zma03xFBGGbI9U",
+	"lzT+1ewQ9/nB3u2RxcpW+mBrs2ZWG0ReBp6ttUTM/8X0dRXC47SamCKfv7WFkY15LhY4L7db+n3ZTKFo",
+	"6WI6Ne6XnRlQjVFbrafm3bbJRfi0ZLqcrwxRjWSJjuiRdaD4uljIEsnr/EZMv5SlyxexMU5dUqEway0Q",
+	"qk12w5pBLGK8E1DQiUmZEJxICM2VtOCJYB0piU6cWUMU29T1PnnlkNwxVRIxDIXGSlH47gAz4QEO7U5c",
+	"Q9o2tw0DsbeYTflwKW8ICR1cAGbQrDLXBbQWiEdxdTlfdh7vI5qry/lVmbEShv3qAV1dcpadgEK7Mqbr",
+	"WccTD5EKHn9abowJizE8M+Qmh6PpiWwej3WBvHBzv1ZgoDU3LXhmd1G8prbrg4YRP39nKbS1u395bwL5",
+	"tTuf/1t6z8BNDhyKseDEGXCCzYjZlcwloCLKCP7g3LgHPEvrSzZeC67pPWSaQ1n2ncDKEfTMOOJClbDw",
+	"Zab4o+sqAUM7lbXG40BMVAuywNH7ZivisDei70VxJ4K815KZZUCiOZtZfANjvWqds6yhPGBZHbZJRaEN",
+	"TqvB3EK/HQcttmtZrzTP8zshZyxLFn6a0gyEQZ+Y+1QHVe1WtC7EXLACzeIDeIwXTBNYQOnk6k7I0cgs",
+	"PGM5Q7gU6Dvss3y7iO1v6WTvJYJzg/Vwze88To46xLZWU/sc3SCytOlQaGRD+rjt3oNRcxgGt1Np6M8r",
+	"7EuWEcGryJU+Rm3DPJhxW2EBXAOOUMj9tszukSIM02Dbe7QMjGQDByU0SpUjkvMRixv31259e71Y4U2j",
+	"CbZHgS2FdqZy6roZlIMdKquQEayPYo2a6dtEtUb0ruGJTS+Db8pI8G3/1xgH2ElpVzuE3ooB9i8NNgZJ",
+	"vvribcVFdu3saWlrqMxZAHxe0NvPfA402o0iq61aI1EnXGlZAjgqj0TAEej3GpOV96IBVzkLkQe7aMDP",
+	"dvr1NuGNlSrmBpQlJu0FqG1nt3TcNrh97Ck88yXpXcih752+6nn/nJ3Q47yvsHG2GLgLr7GM13eAecjr",
+	"0HgDr+A+qKurLa6pLCOyF0fxnNTY0BerWXsMaPuPp8krmMIWNEla7Yj4eg6/HoP6ogxEt8YCQeVg5sCi",
+	"2JJxv+zMEulK7kfZGUk8DGSuYjq02gZmTGZe3Bx7kAkPjDW2WMgeZ8JVgzqd1haRLpaBehSBO5Gejw7e",
+	"Uj2cpIvxoud/SuoN03RsO6lhZrktzicvnj2P1qgBzLrlt7Vx29TsoYefcENrF9Y3jI0yLRrDdQtoOAqj",
+	"4dpv40I4/D1dCDs5V8DU9mg9UQFLby/qn1qsuR0b5Y5yT5TL0gbYUXAoIrYdEnbBVly+P/Dp31zgfhMM",
+	"8AqJ8ejr/Snitu0697KcWoQU9LWw2TE6fFH7RDeDdXF4JuAWac/wCJiQwoLKdeQPfPgP9gDMGLEb7ijZ",
+	"UIoh3z2DqHtFTnM+vH8jK4U135iq0QJpIzLHO9zomKjwyKpUIcyLlTIIvZQQcKRRMqXlmAvsGuGQF8Gp",
+	"ZUyegfl2JSwY7zup9Lhkisxcv2Y6nEAUGTynhjP7DsII+uA+cKxZh9DGXyqFgIpTOofsAkLVnZhypbgY",
+	"HxOq7q3XnFwHwMBYNdzBtWV3oosC8EbOyIiWZoG5lPdQSJ7Y3okNamFHGmM4toUNgcjxeOHzFyGo7w9/",
+	"WtMLb6/mvKUOb/XGvcFErTkxbxt1bScV3zBUfQu74mOn4bGm7T21KlX7aVxXrLbgqQsP6u696a9lCcrw",
+	"zCK9OqzEug1ngGVtM+VVgJ+Inj8jtJXE8zUF/7wfC1zHH6wre0R5rmwEMSEeghuOBvip0b+9qDU0kR/a",
+	"fMJ/3ApwK9jtsgwbqZZrvR+ajNcAUYz7BiD7TjcxFSFEC5BrCeGjupme7aUXcxfc2C918RhcShdhQZRv",
+	"hCOce3dEQPYbpg9OEbNxDfFvmLYPPmIHLAxl7+iXjw3nPfiqK90tJ46KuYQS9VZfRCuxdsfoZsrnrQIW",
+	"CqOhSwoXxOxu4rK1XX4laG67puOJuieThc9vStO4CHxpE0QdFyd1sMNycrNlOxnSEvLwyYdSirHPelQ2",
+	"4IigmbbChSnAtPSAGi8On/XvxAnEMxyCs48PehBJs8gJxc5wlOsj8uL5jzYrHZIJDmCAKN4G+nJDLtm9",
+	"9X5aMgA6pLn6hnJSVx1A7mDHN8xRdbwTCMSnORf3q7DOXEdO3yZ/BCnkiqT/khKr1poxHBgYBH+rIlaY",
+	"ljE2vTCf288+mqFt94Xf2zZKgel2QMlt9lIjsHN8EzE/HAVAVudQklyOMaW4jqK7VrGQcN5ofIeXXtIt",
+	"nVwx/b7Y0zbfwNjf/A6/pfchkifUFnGlUSXZfIcxDtoW3z6x3QmeHx7avayxi/GnY6IYI2nGCmOUiiFn",
+	"CkGOU3ARp8vn1dzOLkN8f5ezzR9vq3sJapzUXGk23VmykY6Pv3HsGYosVgefb/GR33X0GdbQJfyM9Eg8",
+	"Ki6WauMdsruwNH4lEpe229Fe3demN51rhejIzqk3kA8sgON5omwlm78N4fKDaj2Qhq7bbUyBAertSR5e",
+	"shkO/5Xj0DbdPPj28gHGCiSfyOd6e+8wVKwtZTvvf31mI8HiRY3lQd4He9cl/osr3mEA+Bomsc1Kt059",
+	"NHf/aon2Hp74XQs0s4Qu8gyIsTO5BaMBjFgDOSDYViT+5vLLVZPVNkFdOIgFvFxAh9OmsonmLnTTxYw2",
+	"LJONCTFDsf3JMBj9K4uw+pvLBxkU4N9rAk2FW9WVp/yhX5s/s7pC1UYaPN9l3GVGSkFKNpSlLQeHvMeG",
+	"Suw6tq1GIMJpeUbsIpBhIvtIyNmQxu0+sPhyDr99Lt9dts3GtNxdsg2GpY2lxNbwdgvjDqkgA+a7Mnhf",
+	"v5Aldhv0xdpmEUfWZHbiep+JN5ax/okTb8wKsW3l1025WXekvo3gia1mf+R1UHsIdxenQ1ehmsiZiJlR",
+	"qJRMZJ4p20kwo3NA0MTMencmgyJ9LOjTq3QX73rca6ABvtLCGuAn3Qm+KFgEZjij0jnIAOA8H8xYiJNt",
+	"uOkNrIqdCds16kPUjwh6+l5xKS7ZzH+hkyBpUTWWeHEXxTLabmwckKLLrtoqpdUW3Qf30O/aqAubPq6x",
+	"6xxVdoc/ZQeMOKX8DnSql4jJL9eCcj8HwI7+29U0+A6bcbnp6uz8rVq7F2u3kvrdWmszv7ldGCbMe3PP",
+	"rbXbTupaRWnvC6zsoSXD7umuDflSfAfuYo87Nm0zykIO7SIs3Xz2YZptR9B2C611bYdf+QTslu93Z79t",
+	"RvC910zUqeUIn7+yWiIh7POQFdpjTliyHpG0KvM0Iamlmo2XNfr8p3Bs7kRQVYE9eX3TDTAb77k7YH0C",
+	"ia7G3hzmjJaqSxP0r1SoUbP5P7HJaBf5W1iNv+0tt4tsvIzr3d1Xeyre+OB6X8zMQZKYtG8IGFZl2zT9",
+	"RnKmo3/Hqo5v5lL4hhmmrvnYFc/spfjDYiYbmQW3APKIYkL3yWm7lObaCGeXMEiR6h58g6p7ZEAzcKM2",
+	"xK7oTixwWkQw4yt/sNoG9SO74rSSaV6yA1zarvPUSznFToDYgZAUJVMIUwvZBdD6B105datnanhzylwy",
+	"ha9dthn4sYw7swK7szYz7g8WWiGtSllgypalM2p6dmqPZyipqd4TQyGMkEUMsjwEHewxL4zrBJ2s0E2S",
+	"vJYlSeUDK3Na3CCYc4qFQ1bjIgMQenomie/2pqAJnW3EdyeCr9g/W6pBlmAUjmhIhWVWIkFC1ijQZMqo",
+	"gMy1aEEEUG6ZkfeRXGgGv7a98756JS+sMwuTWCMAPX6Lv4VyXjCYdntONFO7Ph43ENtrYAAOUKROacYO",
+	"qsLXPSW2DRgiApqpQMfmZg8Sh/F3VGfC53RuBjQmJJsWOdUsuRP+7CRkXNEyw+5SfMrAMMQgiJDad5pH",
+	"VcL8paB1D1oXOI+oqlzBFEHPkLGTY379CtrDLVN6TYutoW2FYUSRq67IaujE0ix7h/BSZuFus9dx5LoS",
+	"Ns+qzXTfv2IKVu/ol49fkr/6TF7znx/Ng+WDY92qzHtHvae04E8fngGb2vlEFVELTeLapDcAflWvpeMH",
+	"evMQ6CHQSAsmi5yRTFqGR7ycEL83PiIr2QLPj2WfvL++UAmxsuQJeaB5ZStdmyIAT8is5Ih7hX0PSkaz",
+	"/hL2c+zzt57poU8EhIvcuUVQN/BzwIXlsNm0dNzUXGMTSSzSMoTNMMZYUF/0CDgZ0OK5Hsfi4C8P8EbO",
+	"nGGAmHQAKCe5GPeXoLZjlJaN6q/wHctPcfrYjZ1NJNbuYj1B8DpGhuIv37M5IKoWpRyXdBoymc0qjM/U",
+	"teE2rBXyETTU+PLxy/8fAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

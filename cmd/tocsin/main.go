@@ -19,7 +19,7 @@ import (
 
 	"tocsin/internal/app"
 	"tocsin/internal/postgres"
-	"tocsin/notify"
+	"tocsin/internal/retention"
 )
 
 // cli is the command line. Every flag can be given by its environment variable.
@@ -30,6 +30,7 @@ type cli struct {
 	Serve     serve     `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
 	Migrate   migrate   `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
 	Source    source    `cmd:"" help:"About the source of exchanges."`
+	Users     users     `cmd:"" help:"The people who may sign in, for when nobody can."`
 	Reconcile reconcile `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`
 	Version   version   `cmd:"" help:"Print the version."`
 }
@@ -41,6 +42,7 @@ type database struct {
 type serve struct {
 	database
 	sourceFlags
+	accessFlags
 
 	EncryptionKey     string          `help:"Key that seals webhook URLs and secrets: base64 of 32 bytes, as 'openssl rand -base64 32' prints. Former keys may follow, separated by commas." env:"TOCSIN_ENCRYPTION_KEY" required:"" placeholder:"KEY"`
 	Roles             []app.Role      `help:"What this replica does: api, evaluate, dispatch." default:"api,evaluate,dispatch" env:"TOCSIN_ROLES"`
@@ -62,6 +64,9 @@ type serve struct {
 	BreakerMaxPause   time.Duration   `help:"The longest pause before a probe." default:"10m" env:"TOCSIN_BREAKER_MAX_PAUSE" placeholder:"PAUSE"`
 	PollInterval      time.Duration   `help:"Pause between looks at an idle outbox." default:"1s" env:"TOCSIN_POLL_INTERVAL"`
 	ReconcileInterval time.Duration   `help:"Time between comparisons of exchanges with alerts, by one of all replicas." default:"10m" env:"TOCSIN_RECONCILE_INTERVAL"`
+	RetentionAlerts   days            `help:"How long alerts are kept after they were resolved, with their messages." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
+	RetentionAttempts days            `help:"How long the heads and bodies of messages are kept after these were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`
+	SweepInterval     time.Duration   `help:"Time between deletions of what is older than its retention, by one replica at a time." default:"1m" env:"TOCSIN_SWEEP_INTERVAL"`
 	ShutdownTimeout   time.Duration   `help:"How long an orderly end may take." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
 }
 
@@ -71,16 +76,23 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	who, err := s.options()
+	if err != nil {
+		return err
+	}
 	replica, err := app.New(ctx, app.Options{
+		Access:      who,
 		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, Source: mapping,
 		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, OutgoingAllow: s.OutgoingAllow,
 		SlackAPIURL:  s.SlackAPIURL,
 		TickInterval: s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
-		Breaker:       notify.BreakerPolicy{Threshold: s.BreakerAfter, Pause: s.BreakerPause, MaxPause: s.BreakerMaxPause},
+		Breaker:       app.Breaker{Threshold: s.BreakerAfter, Pause: s.BreakerPause, MaxPause: s.BreakerMaxPause},
 		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval,
-		ReconcileInterval: s.ReconcileInterval, ShutdownTimeout: s.ShutdownTimeout,
-		Logger: logger, Clock: time.Now, Version: buildVersion(),
+		ReconcileInterval: s.ReconcileInterval, SweepInterval: s.SweepInterval,
+		Keep:            retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Trails: time.Duration(s.RetentionAttempts)},
+		ShutdownTimeout: s.ShutdownTimeout,
+		Logger:          logger, Clock: time.Now, Version: buildVersion(),
 	})
 	if err != nil {
 		return err

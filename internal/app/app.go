@@ -21,10 +21,12 @@ import (
 
 	"tocsin/api"
 	"tocsin/evaluator"
+	"tocsin/internal/access"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/fault"
 	"tocsin/internal/lease"
 	"tocsin/internal/postgres"
+	"tocsin/internal/retention"
 	"tocsin/internal/seal"
 	"tocsin/notify"
 	"tocsin/notify/bus/memory"
@@ -52,6 +54,8 @@ type App struct {
 	renderer   *webhook.Renderer
 	metrics    *metrics
 	watch      *watch
+	sweeper    *retention.Sweeper
+	door       *access.Door
 	lifecycle  lifecycle
 }
 
@@ -94,6 +98,9 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		Store: db.Replicas(), Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := a.openRetention(ctx, db); err != nil {
 		return nil, err
 	}
 	if err := a.openOutgoing(); err != nil {
@@ -201,6 +208,13 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		}
 		return nil
 	})
+	if err := a.options.checkOpen(listener); err != nil {
+		return err
+	}
+	if a.door, err = a.openDoor(ctx, db); err != nil {
+		return err
+	}
+	who := a.options.Access
 	record := db.Record()
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
@@ -208,9 +222,11 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		Pulse: db.Inbox(), Notifications: record, Status: record,
 		Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
-		Replicas:   db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
+		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Tenant: who.Tenant,
+		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
+		Replicas: db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
-		CheckRule: template.CheckRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
+		CheckRule: a.checkRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
 		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,
 		Log: a.options.Logger.With(slog.String("part", "api")), Now: a.options.Clock,
 	})
@@ -259,6 +275,7 @@ func (a *App) Run(ctx context.Context) error {
 	member.Go(func() { a.member.Run(alive) })
 	defer member.Wait()
 	defer leave()
+	parts.Go(func() { a.sweeper.Run(ctx) })
 	if a.evaluator != nil {
 		parts.Go(func() { a.evaluator.Run(ctx) })
 		parts.Go(func() { a.watch.run(ctx) })
@@ -269,6 +286,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	var serveErr error
 	if a.server != nil {
+		parts.Go(func() { a.door.Sweep(ctx, a.options.Access.AuditRetention) })
 		parts.Go(func() {
 			if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
 				serveErr = fmt.Errorf("serve: %w", err)

@@ -38,6 +38,12 @@ func (w *world) pauseIsOver() {
 	w.exec(`update webhook_state set open_until = now() where opened_at is not null`)
 }
 
+// forgive closes every breaker.
+func (w *world) forgive() {
+	w.t.Helper()
+	w.exec(`update webhook_state set failures = 0, openings = 0, opened_at = null, open_until = null, probe_id = null, probe_token = null`)
+}
+
 // both lets two dispatchers make a pass at once, and returns how much each claimed.
 func (w *world) both(one, two *notify.Dispatcher) (claimed []int) {
 	w.t.Helper()

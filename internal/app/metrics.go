@@ -27,6 +27,8 @@ type metrics struct {
 	fenced   prometheus.Counter
 	reaped   *prometheus.CounterVec
 	unknown  prometheus.Counter
+	swept    *prometheus.CounterVec
+	unswept  prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -50,8 +52,15 @@ func newMetrics() *metrics {
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_attempts_unknown_total", Help: "Attempts without outcome, of whatever replica, after which this one made the next; each may have sent a message a second time.",
 		}),
+		swept: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tocsin_swept_total", Help: "Alerts, and trails of attempts, that this replica deleted because their retention was over.",
+		}, []string{"what"}),
+		unswept: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tocsin_sweep_failures_total", Help: "Batches that this replica could not delete.",
+		}),
 	}
-	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, collectors.NewGoCollector(),
+	m.Swept(0, 0)
+	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
@@ -83,6 +92,15 @@ func (m *metrics) Reaped(held lease.Released) {
 // Unknown counts an attempt that has no outcome and is made again.
 func (m *metrics) Unknown() { m.unknown.Inc() }
 
+// Swept counts what retention deleted.
+func (m *metrics) Swept(alerts, trails int) {
+	m.swept.WithLabelValues("alerts").Add(float64(alerts))
+	m.swept.WithLabelValues("trails").Add(float64(trails))
+}
+
+// SweepFailed counts a batch that could not be deleted.
+func (m *metrics) SweepFailed() { m.unswept.Inc() }
+
 // gaugesTimeout bounds the measuring for one request.
 const gaugesTimeout = 5 * time.Second
 
@@ -113,6 +131,7 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 	}{
 		{"tocsin_rule_missing", "Exchanges of the last hour that match a rule and have no alert, as the last reconciliation found; must be 0.", float64(measured.Missing)},
 		{"tocsin_reconciled_timestamp_seconds", "When that reconciliation was, in seconds since the Unix epoch; 0 before the first.", measured.ReconciledAt},
+		{"tocsin_swept_timestamp_seconds", "When a pass of the retention, of any replica, last came to its end, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
 		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest enabled rule is.", measured.Slowest.Seconds()},
 		{"tocsin_outbox_depth", "Messages that are owed.", float64(measured.OutboxDepth)},
 		{"tocsin_outbox_oldest_seconds", "Age of the oldest message that is owed; 0 when none is.", measured.OutboxOldest.Seconds()},

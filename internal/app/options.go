@@ -11,6 +11,7 @@ import (
 
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/lease"
+	"tocsin/internal/retention"
 	"tocsin/notify"
 )
 
@@ -26,6 +27,9 @@ const (
 
 // Roles returns every role.
 func Roles() []Role { return []Role{RoleAPI, RoleEvaluate, RoleDispatch} }
+
+// Breaker says when a webhook is left alone.
+type Breaker = notify.BreakerPolicy
 
 // Options says what an [App] is made of. PostgresURL, ClickHouseURL,
 // EncryptionKey and Logger are required.
@@ -43,6 +47,8 @@ type Options struct {
 	Listen string
 	// PublicURL is how people reach the server, for links in messages.
 	PublicURL string
+	// Access says who may do what.
+	Access AccessOptions
 	// OutgoingAllow are networks that webhooks may call although they are not public.
 	OutgoingAllow []netip.Prefix
 	// SlackAPIURL is where Slack's Web API is, [webhook.DefaultSlackAPI] by default.
@@ -70,12 +76,17 @@ type Options struct {
 	RetrySchedule []time.Duration
 	// Breaker says when a webhook is left alone; what it leaves out is that of
 	// [notify.DefaultPolicy].
-	Breaker notify.BreakerPolicy
+	Breaker Breaker
 	// PollInterval is the pause between looks at an idle outbox, 1 s by default.
 	PollInterval time.Duration
 	// ReconcileInterval is the time between comparisons of exchanges with alerts,
 	// by one of all replicas, 10 min by default.
 	ReconcileInterval time.Duration
+	// Keep is how long what has come to its end is kept, 90 d for alerts and 30 d
+	// for the trails of attempts by default.
+	Keep retention.Keep
+	// SweepInterval is the time between deletions of what is older, 1 min by default.
+	SweepInterval time.Duration
 	// ShutdownTimeout bounds an orderly end, 30 s by default.
 	ShutdownTimeout time.Duration
 
@@ -91,6 +102,7 @@ func (o *Options) applyDefaults() {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:8080"
 	}
+	o.Access.applyDefaults()
 	if o.ClaimFor == 0 {
 		o.ClaimFor = 15 * time.Second
 	}
@@ -104,6 +116,12 @@ func (o *Options) applyDefaults() {
 	o.Breaker.Jitter = cmp.Or(o.Breaker.Jitter, usual.Jitter)
 	if o.ReconcileInterval == 0 {
 		o.ReconcileInterval = 10 * time.Minute
+	}
+	if o.Keep.Alerts == 0 {
+		o.Keep.Alerts = retention.DefaultAlerts
+	}
+	if o.Keep.Trails == 0 {
+		o.Keep.Trails = min(retention.DefaultTrails, o.Keep.Alerts)
 	}
 	if o.ShutdownTimeout == 0 {
 		o.ShutdownTimeout = 30 * time.Second
@@ -133,11 +151,17 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("unknown role %q; want some of api, evaluate, dispatch", r))
 		}
 	}
+	if err := o.Access.validate(); err != nil {
+		errs = append(errs, err)
+	}
 	if o.ReconcileInterval < 0 {
 		errs = append(errs, errors.New("the reconcile interval must not be negative"))
 	}
 	if err := o.Breaker.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("TOCSIN_BREAKER_AFTER, TOCSIN_BREAKER_PAUSE and TOCSIN_BREAKER_MAX_PAUSE: %w", err))
+	}
+	if err := o.Keep.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("TOCSIN_RETENTION_ALERTS and TOCSIN_RETENTION_ATTEMPTS: %w", err))
 	}
 	if o.ShutdownTimeout < 0 {
 		errs = append(errs, errors.New("the shutdown timeout must not be negative"))

@@ -43,75 +43,59 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 	if len(due) == 0 {
 		return claimed, nil
 	}
-	digests, rooms, digestErr := s.claimDigests(ctx, request, backlog, request.Room(due))
-	single, err := s.claimSingle(ctx, request, rooms)
-	claimed.Deliveries = append(digests, single...)
-	return claimed, errors.Join(digestErr, err)
-}
-
-// claimRows claims as many rows as there is room for, digests or what is none,
-// and returns them by their notifications.
-func (s *Outbox) claimRows(
-	ctx context.Context, request notify.ClaimRequest, rooms []notify.Slots, digests bool,
-) (map[uuid.UUID]pgq.OutboxClaimRow, []uuid.UUID, error) {
-	if len(rooms) == 0 {
-		return nil, nil, nil
-	}
-	p := pgq.OutboxClaimParams{Replica: request.Replica, Lease: request.Lease, Digests: digests}
+	rooms := request.Room(due)
+	gatherErr := s.gatherStorms(ctx, backlog, rooms)
+	p := pgq.NotificationClaimParams{Replica: request.Replica, Lease: request.Lease}
 	for _, room := range rooms {
 		p.WebhookIds = append(p.WebhookIds, room.WebhookID)
 		p.Slots = append(p.Slots, int32(room.Slots))
 	}
-	rows, err := s.db.queries.OutboxClaim(ctx, p)
+	if len(p.WebhookIds) == 0 {
+		return claimed, gatherErr
+	}
+	rows, err := s.db.queries.NotificationClaim(ctx, p)
 	if err != nil {
-		return nil, nil, fmt.Errorf("claim: %w", err)
+		return claimed, errors.Join(gatherErr, fmt.Errorf("claim: %w", err))
 	}
-	byID := make(map[uuid.UUID]pgq.OutboxClaimRow, len(rows))
-	ids := make([]uuid.UUID, len(rows))
-	for i, row := range rows {
-		byID[row.NotificationID], ids[i] = row, row.NotificationID
-	}
-	return byID, ids, nil
+	claimed.Deliveries, err = s.deliveries(ctx, rows)
+	return claimed, errors.Join(gatherErr, err)
 }
 
-// claimSingle claims notifications that are no digests. One that cannot be read
-// is left out and named in the error; it stays owed, and is offered again when its
-// lease lapses.
-func (s *Outbox) claimSingle(ctx context.Context, request notify.ClaimRequest, rooms []notify.Slots) ([]notify.Delivery, error) {
-	claims, ids, err := s.claimRows(ctx, request, rooms, false)
-	if err != nil || len(ids) == 0 {
-		return nil, err
-	}
-	rows, err := s.db.queries.ClaimedNotifications(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read claimed: %w", err)
-	}
+// deliveries reads claimed rows. One that cannot be read is left out and named
+// in the error; it stays owed, and is offered again when its lease lapses.
+func (s *Outbox) deliveries(ctx context.Context, rows []pgq.NotificationClaimRow) ([]notify.Delivery, error) {
 	var out []notify.Delivery
 	var unreadable []error
-	for _, row := range rows {
-		alert, alertErr := alertOf(row.Alert, row.RuleName)
-		webhook, webhookErr := s.db.webhookOf(row.Webhook)
-		if err := errors.Join(alertErr, webhookErr); err != nil {
-			unreadable = append(unreadable, fmt.Errorf("notification %s: %w", row.NotificationID, err))
+	for i := range rows {
+		d, err := s.delivery(ctx, &rows[i])
+		if err != nil {
+			unreadable = append(unreadable, fmt.Errorf("notification %s: %w", d.NotificationID, err))
 			continue
 		}
-		d := deliveryOf(claims[row.NotificationID], row.ContentType, row.Content)
-		d.Reason, d.Alert, d.Webhook = notify.Reason(row.Reason), alert, webhook
 		out = append(out, d)
 	}
 	return out, errors.Join(unreadable...)
 }
 
-// deliveryOf returns what a claim says, with the body if it is frozen.
-func deliveryOf(claim pgq.OutboxClaimRow, contentType *string, content []byte) notify.Delivery {
+// delivery reads a claimed row and, of a digest whose body is still to be
+// rendered, what it tells.
+func (s *Outbox) delivery(ctx context.Context, row *pgq.NotificationClaimRow) (notify.Delivery, error) {
 	d := notify.Delivery{
-		NotificationID: claim.NotificationID, Token: claim.ClaimToken,
-		Attempt: int(claim.Attempts) + 1, CountedAttempts: int(claim.Counted), Generation: int(claim.Generation),
+		NotificationID: row.NotificationID, Reason: notify.Reason(row.Reason), Token: row.ClaimToken,
+		Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Generation: int(row.Generation),
 	}
-	if contentType != nil {
-		d.Body = &notify.Body{ContentType: *contentType, Content: content}
+	if row.ContentType != nil {
+		d.Body = &notify.Body{ContentType: *row.ContentType, Content: row.Content}
 	}
-	return d
+	var contentErr, webhookErr error
+	d.Webhook, webhookErr = s.db.webhookOf(row.Webhook)
+	switch {
+	case d.Reason != notify.ReasonDigest:
+		d.Alert, contentErr = alertOf(row.Alert, row.RuleName)
+	case d.Body == nil:
+		d.Digest, contentErr = s.digest(ctx, row.NotificationID)
+	}
+	return d, errors.Join(contentErr, webhookErr)
 }
 
 // Begin commits an attempt before it is made.

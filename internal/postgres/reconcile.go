@@ -53,6 +53,7 @@ func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uui
 	if rule.Former, err = erasOf(row.Former); err != nil {
 		return rules.Rule{}, nil, err
 	}
+	rule.SweptBeforeNS = row.SweptBeforeNs
 	if row.Cursor == nil {
 		return rule, nil, nil
 	}
@@ -141,6 +142,8 @@ type Gauges struct {
 	// when that was, 0 before the first; in seconds since the Unix epoch.
 	Missing      int64
 	ReconciledAt float64
+	// SweptAt is when a sweep last came to its end, in the same way.
+	SweptAt float64
 }
 
 // Gauges measures.
@@ -151,7 +154,8 @@ func (s *Reconciliation) Gauges(ctx context.Context) (Gauges, error) {
 	}
 	g := Gauges{
 		OutboxDepth: row.OutboxDepth, OutboxOldest: time.Duration(row.OutboxOldestSeconds * float64(time.Second)),
-		OpenBreakers: row.OpenBreakers, WebhooksOff: row.WebhooksOff, Missing: row.Missing, ReconciledAt: row.ReconciledAt,
+		OpenBreakers: row.OpenBreakers, WebhooksOff: row.WebhooksOff,
+		Missing: row.Missing, ReconciledAt: row.ReconciledAt, SweptAt: row.SweptAt,
 	}
 	// A cursor that cannot be read is told by its rule's problem.
 	if at, err := cursor.Decode(row.Slowest); err == nil {

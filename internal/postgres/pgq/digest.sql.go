@@ -12,69 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const claimedDigests = `-- name: ClaimedDigests :many
-select n.notification_id, b.content_type, b.content, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until
-from notification n
-join webhook w using (webhook_id)
-left join notification_body b using (notification_id)
-where n.notification_id = any($1::uuid[])
-order by n.notification_id
-`
-
-type ClaimedDigestsRow struct {
-	NotificationID uuid.UUID
-	ContentType    *string
-	Content        []byte
-	Webhook        Webhook
-}
-
-func (q *Queries) ClaimedDigests(ctx context.Context, ids []uuid.UUID) ([]ClaimedDigestsRow, error) {
-	rows, err := q.db.Query(ctx, claimedDigests, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ClaimedDigestsRow{}
-	for rows.Next() {
-		var i ClaimedDigestsRow
-		if err := rows.Scan(
-			&i.NotificationID,
-			&i.ContentType,
-			&i.Content,
-			&i.Webhook.WebhookID,
-			&i.Webhook.TenantID,
-			&i.Webhook.Name,
-			&i.Webhook.Kind,
-			&i.Webhook.Secrets,
-			&i.Webhook.UrlHost,
-			&i.Webhook.Signed,
-			&i.Webhook.BodyTemplate,
-			&i.Webhook.Enabled,
-			&i.Webhook.DisabledReason,
-			&i.Webhook.TimeoutMs,
-			&i.Webhook.MaxConcurrent,
-			&i.Webhook.RatePerSecond,
-			&i.Webhook.HeldUntil,
-			&i.Webhook.Version,
-			&i.Webhook.CreatedAt,
-			&i.Webhook.UpdatedAt,
-			&i.Webhook.DeletedAt,
-			&i.Webhook.Operators,
-			&i.Webhook.DigestAbove,
-			&i.Webhook.SlackChannel,
-			&i.Webhook.UpdatesHeldUntil,
-			&i.Webhook.FormerSecretUntil,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const digestAlerts = `-- name: DigestAlerts :many
 select n.alert_id::uuid as alert_id
 from digest_member m join notification n using (notification_id)

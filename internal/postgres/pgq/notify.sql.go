@@ -113,21 +113,95 @@ func (q *Queries) BodyFreeze(ctx context.Context, arg BodyFreezeParams) error {
 	return err
 }
 
-const claimedNotifications = `-- name: ClaimedNotifications :many
-select n.notification_id, n.reason,
+const notificationClaim = `-- name: NotificationClaim :many
+with wanted as (
+    select unnest($1::uuid[]) as webhook_id, unnest($2::int[]) as slots
+), gated as (
+    select s.webhook_id, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
+           case when s.opened_at is null then wanted.slots else 1 end as slots
+    from wanted
+    join webhook w using (webhook_id)
+    join webhook_state s using (webhook_id)
+    where (w.rate_per_second > 0 or s.opened_at is not null)
+      and (s.opened_at is null
+           or (s.open_until <= now() and not exists (
+               select from outbox p
+               where p.notification_id = s.probe_id and p.claim_token = s.probe_token and p.due_at > now())))
+    for update of s skip locked
+), room as (
+    select wanted.webhook_id, wanted.slots
+    from wanted
+    join webhook w using (webhook_id)
+    join webhook_state s using (webhook_id)
+    where w.rate_per_second = 0 and s.opened_at is null
+    union all
+    select g.webhook_id,
+           case when g.rate = 0 then g.slots
+                else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
+    from gated g
+), due as (
+    select o.notification_id
+    from room
+    cross join lateral (
+        select b.notification_id
+        from outbox b
+        where b.webhook_id = room.webhook_id and b.due_at <= now()
+        order by b.due_at, b.notification_id
+        limit room.slots
+        for update skip locked
+    ) o
+), claimed as (
+    update outbox o
+    set claim_token = nextval('claim_token'),
+        claimed_by = $3::text,
+        due_at = now() + $4::interval
+    from due
+    where o.notification_id = due.notification_id
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token
+), granted as (
+    update webhook_state s
+    set next_send_at = case when g.rate = 0 then s.next_send_at
+            else greatest(s.next_send_at, now()) + c.rows * interval '1 s' / g.rate end,
+        open_until = case when g.probe then now() + $4::interval else s.open_until end,
+        probe_id = case when g.probe then c.notification_id else s.probe_id end,
+        probe_token = case when g.probe then c.claim_token else s.probe_token end
+    from gated g
+    join (
+        select k.webhook_id, count(*) as rows, max(k.claim_token) as claim_token,
+               (array_agg(k.notification_id))[1] as notification_id
+        from claimed k group by k.webhook_id
+    ) c using (webhook_id)
+    where s.webhook_id = g.webhook_id
+)
+select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
+       n.reason,
        b.content_type, b.content,
        a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until
-from notification n
-join alert a on a.alert_id = n.alert_id
+from claimed c
+join notification n using (notification_id)
+join alert a on a.alert_id = coalesce(n.alert_id, (
+    select t.alert_id from digest_member m join notification t using (notification_id)
+    where m.digest_id = n.notification_id
+    limit 1))
 join rule r on r.rule_id = a.rule_id
 join webhook w on w.webhook_id = n.webhook_id
 left join notification_body b using (notification_id)
-where n.notification_id = any($1::uuid[])
 order by n.created_at, n.notification_id
 `
 
-type ClaimedNotificationsRow struct {
+type NotificationClaimParams struct {
+	WebhookIds []uuid.UUID
+	Slots      []int32
+	Replica    string
+	Lease      time.Duration
+}
+
+type NotificationClaimRow struct {
 	NotificationID uuid.UUID
+	Attempts       int32
+	Counted        int32
+	Generation     int32
+	ClaimToken     int64
 	Reason         string
 	ContentType    *string
 	Content        []byte
@@ -136,18 +210,33 @@ type ClaimedNotificationsRow struct {
 	Webhook        Webhook
 }
 
-// What claimed notifications tell, in the order in which they were owed.
-func (q *Queries) ClaimedNotifications(ctx context.Context, ids []uuid.UUID) ([]ClaimedNotificationsRow, error) {
-	rows, err := q.db.Query(ctx, claimedNotifications, ids)
+// Takes at most the wanted number of due rows of each webhook, oldest due first,
+// each under a token of its own, until the lease ends. A digest comes with the
+// alert of one of its members.
+//
+// A rate and a probe are granted here, under a lock on the state of the webhook,
+// which is read anew once it is held. Whoever finds it locked leaves the webhook
+// to whom holds it. Webhooks without a rate whose breaker is closed take no lock.
+func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimParams) ([]NotificationClaimRow, error) {
+	rows, err := q.db.Query(ctx, notificationClaim,
+		arg.WebhookIds,
+		arg.Slots,
+		arg.Replica,
+		arg.Lease,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []ClaimedNotificationsRow{}
+	items := []NotificationClaimRow{}
 	for rows.Next() {
-		var i ClaimedNotificationsRow
+		var i NotificationClaimRow
 		if err := rows.Scan(
 			&i.NotificationID,
+			&i.Attempts,
+			&i.Counted,
+			&i.Generation,
+			&i.ClaimToken,
 			&i.Reason,
 			&i.ContentType,
 			&i.Content,
@@ -277,139 +366,6 @@ func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error)
 			&i.Gather,
 			&i.Due,
 			&i.NextUs,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const outboxClaim = `-- name: OutboxClaim :many
-with wanted as (
-    select unnest($1::uuid[]) as webhook_id, unnest($2::int[]) as slots
-), gated as (
-    select s.webhook_id, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
-           case when s.opened_at is null then wanted.slots else 1 end as slots
-    from wanted
-    join webhook w using (webhook_id)
-    join webhook_state s using (webhook_id)
-    where (w.rate_per_second > 0 or s.opened_at is not null)
-      and (s.opened_at is null
-           or (s.open_until <= now() and not exists (
-               select from outbox p
-               where p.notification_id = s.probe_id and p.claim_token = s.probe_token and p.due_at > now())))
-    for update of s skip locked
-), room as (
-    select wanted.webhook_id, wanted.slots
-    from wanted
-    join webhook w using (webhook_id)
-    join webhook_state s using (webhook_id)
-    where w.rate_per_second = 0 and s.opened_at is null
-    union all
-    select g.webhook_id,
-           case when g.rate = 0 then g.slots
-                else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
-    from gated g
-), due_digest as (
-    select o.notification_id
-    from room
-    cross join lateral (
-        select b.notification_id
-        from outbox b
-        where $3::boolean and b.webhook_id = room.webhook_id and b.digest and b.due_at <= now()
-        order by b.due_at, b.notification_id
-        limit room.slots
-        for update skip locked
-    ) o
-), due_single as (
-    select o.notification_id
-    from room
-    cross join lateral (
-        select b.notification_id
-        from outbox b
-        where not $3::boolean and b.webhook_id = room.webhook_id and b.due_at <= now() and not b.digest
-        order by b.due_at, b.notification_id
-        limit room.slots
-        for update skip locked
-    ) o
-), due as (
-    select notification_id from due_digest union all select notification_id from due_single
-), claimed as (
-    update outbox o
-    set claim_token = nextval('claim_token'),
-        claimed_by = $4::text,
-        due_at = now() + $5::interval
-    from due
-    where o.notification_id = due.notification_id
-    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token
-), granted as (
-    update webhook_state s
-    set next_send_at = case when g.rate = 0 then s.next_send_at
-            else greatest(s.next_send_at, now()) + c.rows * interval '1 s' / g.rate end,
-        open_until = case when g.probe then now() + $5::interval else s.open_until end,
-        probe_id = case when g.probe then c.notification_id else s.probe_id end,
-        probe_token = case when g.probe then c.claim_token else s.probe_token end
-    from gated g
-    join (
-        select k.webhook_id, count(*) as rows, max(k.claim_token) as claim_token,
-               (array_agg(k.notification_id))[1] as notification_id
-        from claimed k group by k.webhook_id
-    ) c using (webhook_id)
-    where s.webhook_id = g.webhook_id
-)
-select c.notification_id, c.webhook_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token
-from claimed c
-`
-
-type OutboxClaimParams struct {
-	WebhookIds []uuid.UUID
-	Slots      []int32
-	Digests    bool
-	Replica    string
-	Lease      time.Duration
-}
-
-type OutboxClaimRow struct {
-	NotificationID uuid.UUID
-	WebhookID      uuid.UUID
-	Attempts       int32
-	Counted        int32
-	Generation     int32
-	ClaimToken     int64
-}
-
-// Takes at most the wanted number of due rows of each webhook, oldest due first,
-// each under a token of its own, until the lease ends: digests, or what is none.
-//
-// A rate and a probe are granted here, under a lock on the state of the webhook,
-// which is read anew once it is held. Whoever finds it locked leaves the webhook
-// to whom holds it. Webhooks without a rate whose breaker is closed take no lock.
-func (q *Queries) OutboxClaim(ctx context.Context, arg OutboxClaimParams) ([]OutboxClaimRow, error) {
-	rows, err := q.db.Query(ctx, outboxClaim,
-		arg.WebhookIds,
-		arg.Slots,
-		arg.Digests,
-		arg.Replica,
-		arg.Lease,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []OutboxClaimRow{}
-	for rows.Next() {
-		var i OutboxClaimRow
-		if err := rows.Scan(
-			&i.NotificationID,
-			&i.WebhookID,
-			&i.Attempts,
-			&i.Counted,
-			&i.Generation,
-			&i.ClaimToken,
 		); err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ from alert a
 where a.rule_id = $1 and a.execution_id is not null
   and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) >= $2::bigint
   and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) < $3::bigint
+  and a.start_time_ns >= coalesce((select s.swept_before_ns from rule_state s where s.rule_id = $1), 0)
 `
 
 type AlertsEndedParams struct {
@@ -42,6 +43,7 @@ select (select count(*) from outbox) as outbox_depth,
        (select count(*) from webhook_state s join webhook w using (webhook_id)
         where s.opened_at is not null and w.enabled and w.deleted_at is null) as open_breakers,
        (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
+       coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
        (select min(s.cursor)
         from rule_state s join rule r using (rule_id)
         where r.enabled and r.deleted_at is null and s.cursor is not null)::text as slowest,
@@ -55,6 +57,7 @@ type GaugesRow struct {
 	ReconciledAt        float64
 	OpenBreakers        int64
 	WebhooksOff         int64
+	SweptAt             float64
 	Slowest             string
 	NowNs               int64
 }
@@ -70,6 +73,7 @@ func (q *Queries) Gauges(ctx context.Context) (GaugesRow, error) {
 		&i.ReconciledAt,
 		&i.OpenBreakers,
 		&i.WebhooksOff,
+		&i.SweptAt,
 		&i.Slowest,
 		&i.NowNs,
 	)
@@ -161,7 +165,7 @@ func (q *Queries) ReconcileUnlock(ctx context.Context) error {
 }
 
 const ruleReconcilable = `-- name: RuleReconcilable :one
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former, s.cursor
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former, s.cursor, s.swept_before_ns
 from rule r join rule_state s using (rule_id)
 where r.tenant_id = $1 and r.rule_id = $2 and r.deleted_at is null
 `
@@ -172,10 +176,11 @@ type RuleReconcilableParams struct {
 }
 
 type RuleReconcilableRow struct {
-	Rule         Rule
-	ArmedSinceNs int64
-	Former       []byte
-	Cursor       *string
+	Rule          Rule
+	ArmedSinceNs  int64
+	Former        []byte
+	Cursor        *string
+	SweptBeforeNs int64
 }
 
 func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilableParams) (RuleReconcilableRow, error) {
@@ -208,6 +213,7 @@ func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilablePara
 		&i.ArmedSinceNs,
 		&i.Former,
 		&i.Cursor,
+		&i.SweptBeforeNs,
 	)
 	return i, err
 }

@@ -31,14 +31,6 @@ with taken as (
 )
 select coalesce((select size from enough), 0)::int as size;
 
--- name: ClaimedDigests :many
-select n.notification_id, b.content_type, b.content, sqlc.embed(w)
-from notification n
-join webhook w using (webhook_id)
-left join notification_body b using (notification_id)
-where n.notification_id = any(@ids::uuid[])
-order by n.notification_id;
-
 -- name: DigestReasons :many
 select n.reason, count(*) as count
 from digest_member m join notification n using (notification_id)

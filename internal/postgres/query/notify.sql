@@ -28,9 +28,10 @@ cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id 
 cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at > now()) later
 where w.enabled and (ripe.at is not null or later.at is not null);
 
--- name: OutboxClaim :many
+-- name: NotificationClaim :many
 -- Takes at most the wanted number of due rows of each webhook, oldest due first,
--- each under a token of its own, until the lease ends: digests, or what is none.
+-- each under a token of its own, until the lease ends. A digest comes with the
+-- alert of one of its members.
 --
 -- A rate and a probe are granted here, under a lock on the state of the webhook,
 -- which is read anew once it is held. Whoever finds it locked leaves the webhook
@@ -60,30 +61,17 @@ with wanted as (
            case when g.rate = 0 then g.slots
                 else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
     from gated g
-), due_digest as (
-    select o.notification_id
-    from room
-    cross join lateral (
-        select b.notification_id
-        from outbox b
-        where @digests::boolean and b.webhook_id = room.webhook_id and b.digest and b.due_at <= now()
-        order by b.due_at, b.notification_id
-        limit room.slots
-        for update skip locked
-    ) o
-), due_single as (
-    select o.notification_id
-    from room
-    cross join lateral (
-        select b.notification_id
-        from outbox b
-        where not @digests::boolean and b.webhook_id = room.webhook_id and b.due_at <= now() and not b.digest
-        order by b.due_at, b.notification_id
-        limit room.slots
-        for update skip locked
-    ) o
 ), due as (
-    select notification_id from due_digest union all select notification_id from due_single
+    select o.notification_id
+    from room
+    cross join lateral (
+        select b.notification_id
+        from outbox b
+        where b.webhook_id = room.webhook_id and b.due_at <= now()
+        order by b.due_at, b.notification_id
+        limit room.slots
+        for update skip locked
+    ) o
 ), claimed as (
     update outbox o
     set claim_token = nextval('claim_token'),
@@ -107,20 +95,19 @@ with wanted as (
     ) c using (webhook_id)
     where s.webhook_id = g.webhook_id
 )
-select c.notification_id, c.webhook_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token
-from claimed c;
-
--- name: ClaimedNotifications :many
--- What claimed notifications tell, in the order in which they were owed.
-select n.notification_id, n.reason,
+select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
+       n.reason,
        b.content_type, b.content,
        sqlc.embed(a), r.name as rule_name, sqlc.embed(w)
-from notification n
-join alert a on a.alert_id = n.alert_id
+from claimed c
+join notification n using (notification_id)
+join alert a on a.alert_id = coalesce(n.alert_id, (
+    select t.alert_id from digest_member m join notification t using (notification_id)
+    where m.digest_id = n.notification_id
+    limit 1))
 join rule r on r.rule_id = a.rule_id
 join webhook w on w.webhook_id = n.webhook_id
 left join notification_body b using (notification_id)
-where n.notification_id = any(@ids::uuid[])
 order by n.created_at, n.notification_id;
 
 -- name: OutboxRenew :execrows

@@ -1,5 +1,5 @@
 -- name: RuleReconcilable :one
-select sqlc.embed(r), s.armed_since_ns, s.former, s.cursor
+select sqlc.embed(r), s.armed_since_ns, s.former, s.cursor, s.swept_before_ns
 from rule r join rule_state s using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
 
@@ -22,7 +22,8 @@ select count(*)
 from alert a
 where a.rule_id = @rule_id and a.execution_id is not null
   and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) >= @from_ns::bigint
-  and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) < @to_ns::bigint;
+  and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) < @to_ns::bigint
+  and a.start_time_ns >= coalesce((select s.swept_before_ns from rule_state s where s.rule_id = @rule_id), 0);
 
 -- name: ReconcileTryLock :one
 -- Held by the session until it is given back or ends.
@@ -52,6 +53,7 @@ select (select count(*) from outbox) as outbox_depth,
        (select count(*) from webhook_state s join webhook w using (webhook_id)
         where s.opened_at is not null and w.enabled and w.deleted_at is null) as open_breakers,
        (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
+       coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
        (select min(s.cursor)
         from rule_state s join rule r using (rule_id)
         where r.enabled and r.deleted_at is null and s.cursor is not null)::text as slowest,
