@@ -56,6 +56,7 @@ type App struct {
 	watch      *watch
 	sweeper    *retention.Sweeper
 	door       *access.Door
+	publish    func(context.Context, notify.WakeUp) error
 	lifecycle  lifecycle
 }
 
@@ -107,6 +108,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, err
 	}
 	bus := memory.New()
+	a.publish = bus.Publish
 	if o.has(RoleDispatch) {
 		if err := a.openDispatcher(db, bus); err != nil {
 			return nil, err
@@ -219,7 +221,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
 		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(),
-		Pulse: db.Inbox(), Notifications: record, Status: record,
+		Pulse: db.Inbox(), Notifications: waking{Record: record, publish: a.publish}, Status: record,
 		Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
 		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Tenant: who.Tenant,

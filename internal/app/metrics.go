@@ -129,8 +129,10 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		name, help string
 		value      float64
 	}{
-		{"tocsin_rule_missing", "Exchanges of the last hour that match a rule and have no alert, as the last reconciliation found; must be 0.", float64(measured.Missing)},
-		{"tocsin_reconciled_timestamp_seconds", "When that reconciliation was, in seconds since the Unix epoch; 0 before the first.", measured.ReconciledAt},
+		{"tocsin_rule_missing", "Exchanges that match a rule and have no alert, as the last reconciliation of all rules found, or the one under way; must be 0.", float64(measured.Missing)},
+		{"tocsin_reconciled_rules", "Rules that the last reconciliation of all rules compared.", float64(measured.ReconciledRules)},
+		{"tocsin_reconciled_timestamp_seconds", "When rules were last compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledAt},
+		{"tocsin_reconciled_since_timestamp_seconds", "Since when every rule has been compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledSince},
 		{"tocsin_swept_timestamp_seconds", "When a pass of the retention, of any replica, last came to its end, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
 		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest enabled rule is.", measured.Slowest.Seconds()},
 		{"tocsin_outbox_depth", "Messages that are owed.", float64(measured.OutboxDepth)},

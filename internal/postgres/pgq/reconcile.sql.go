@@ -39,14 +39,16 @@ select (select count(*) from outbox) as outbox_depth,
        coalesce((select extract(epoch from now() - min(n.created_at))
                  from outbox join notification n using (notification_id)), 0)::double precision as outbox_oldest_seconds,
        coalesce((select missing from reconciliation), 0)::bigint as missing,
+       coalesce((select rules from reconciliation), 0)::bigint as reconciled_rules,
        coalesce((select extract(epoch from at) from reconciliation), 0)::double precision as reconciled_at,
        (select count(*) from webhook_state s join webhook w using (webhook_id)
         where s.opened_at is not null and w.enabled and w.deleted_at is null) as open_breakers,
        (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
+       coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
        coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
-       (select min(s.cursor)
+       coalesce((select min(s.cursor)
         from rule_state s join rule r using (rule_id)
-        where r.enabled and r.deleted_at is null and s.cursor is not null)::text as slowest,
+        where r.enabled and r.deleted_at is null and s.cursor is not null), '')::text as slowest,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
 `
 
@@ -54,9 +56,11 @@ type GaugesRow struct {
 	OutboxDepth         int64
 	OutboxOldestSeconds float64
 	Missing             int64
+	ReconciledRules     int64
 	ReconciledAt        float64
 	OpenBreakers        int64
 	WebhooksOff         int64
+	ReconciledSince     float64
 	SweptAt             float64
 	Slowest             string
 	NowNs               int64
@@ -70,9 +74,11 @@ func (q *Queries) Gauges(ctx context.Context) (GaugesRow, error) {
 		&i.OutboxDepth,
 		&i.OutboxOldestSeconds,
 		&i.Missing,
+		&i.ReconciledRules,
 		&i.ReconciledAt,
 		&i.OpenBreakers,
 		&i.WebhooksOff,
+		&i.ReconciledSince,
 		&i.SweptAt,
 		&i.Slowest,
 		&i.NowNs,
@@ -113,20 +119,37 @@ func (q *Queries) KeysWithoutAlert(ctx context.Context, arg KeysWithoutAlertPara
 }
 
 const reconcileDone = `-- name: ReconcileDone :exec
-insert into reconciliation (at, rules, missing, next_after)
-values (now(), $1, $2, $3)
+insert into reconciliation as r (at, rules, missing, next_after, round_rules, round_missing, round_began_at, whole_since)
+values (now(), $1::bigint, $2::bigint, $3::uuid,
+        case when $4::boolean then 0 else $1::bigint end, case when $4::boolean then 0 else $2::bigint end,
+        case when not $4::boolean then now() - $5::interval end, case when $4::boolean then now() - $5::interval end)
 on conflict (only_row) do update
-set at = excluded.at, rules = excluded.rules, missing = excluded.missing, next_after = excluded.next_after
+set at = now(), next_after = $3::uuid,
+    rules = case when $4::boolean then r.round_rules + $1::bigint else greatest(r.rules, r.round_rules + $1::bigint) end,
+    missing = case when $4::boolean then r.round_missing + $2::bigint else greatest(r.missing, r.round_missing + $2::bigint) end,
+    round_rules = case when $4::boolean then 0 else r.round_rules + $1::bigint end,
+    round_missing = case when $4::boolean then 0 else r.round_missing + $2::bigint end,
+    round_began_at = case when not $4::boolean then coalesce(r.round_began_at, now() - $5::interval) end,
+    whole_since = case when $4::boolean then coalesce(r.round_began_at, now() - $5::interval) else r.whole_since end
 `
 
 type ReconcileDoneParams struct {
 	Rules     int64
 	Missing   int64
 	NextAfter uuid.UUID
+	Whole     bool
+	Took      time.Duration
 }
 
+// Stores a pass. One after which nothing is left ends a round.
 func (q *Queries) ReconcileDone(ctx context.Context, arg ReconcileDoneParams) error {
-	_, err := q.db.Exec(ctx, reconcileDone, arg.Rules, arg.Missing, arg.NextAfter)
+	_, err := q.db.Exec(ctx, reconcileDone,
+		arg.Rules,
+		arg.Missing,
+		arg.NextAfter,
+		arg.Whole,
+		arg.Took,
+	)
 	return err
 }
 
