@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,21 +18,60 @@ import (
 	"testing"
 )
 
-// up starts devstack up on a directory with the real tocsin and returns it with the page's address.
+// up starts devstack up on a directory with the real tocsin and returns it with the page's address, which names who may
+// sign in there.
 func up(t *testing.T, dir string, args ...string) (*devstack, string) {
 	t.Helper()
 	d := run(t, filepath.Dir(dir), append([]string{"up", "--data", dir, "--tocsin", build(t).tocsin}, args...)...)
-	return d, d.stdout.await(t, "http://")
-}
-
-// read asks Tocsin's API.
-func read(t *testing.T, url, path string) map[string]any {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"api/v1"+path, nil)
+	link := d.stdout.await(t, "http://")
+	page, secret, _ := strings.Cut(link, "sign-in#")
+	if len(secret) != 52 {
+		t.Errorf("the address %q is no link to sign in with", link)
+	}
+	password, err := os.ReadFile(filepath.Join(dir, "admin.password"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	return d, strings.Replace(page, "://", "://demo:"+string(password)+"@", 1)
+}
+
+// signIn returns a client that is signed in, and the address without the password. While Postgres is away it is not.
+func signIn(t *testing.T, page string) (*http.Client, string) {
+	t.Helper()
+	address, err := url.Parse(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := address.User.Password()
+	address.User = nil
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	body := fmt.Sprintf(`{"email": "demo@tocsin.localhost", "password": %q}`, password)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address.String()+"api/v1/session", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return client, address.String()
+}
+
+// read asks Tocsin's API.
+func read(t *testing.T, page, path string) map[string]any {
+	t.Helper()
+	client, base := signIn(t, page)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"api/v1"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
