@@ -180,6 +180,7 @@ func alertAnswer(a *alerts.Instance) Alert {
 		Message:        a.Message,
 		Count:          countAnswer(a.Count),
 		Health:         a.Health,
+		WebhookID:      optional(a.WebhookID),
 		Exchange:       exchangeAnswer(a),
 		Late:           optional(a.Late),
 		LateBySeconds:  seconds(a.LateBy),

@@ -164,7 +164,7 @@ func (a *App) openOutgoing() (err error) {
 
 func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 	policy := notify.DefaultPolicy()
-	policy.Schedule = a.options.RetrySchedule
+	policy.Schedule, policy.Breaker = a.options.RetrySchedule, a.options.Breaker
 	var err error
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
 		Store: db.Outbox(), Renderer: a.renderer, Sender: a.sender, WakeUps: bus.WakeUps(),

@@ -955,7 +955,7 @@ export interface components {
             firedAt: string;
             /**
              * @description The alert is about the rule itself, which cannot be evaluated; the message says why. It resolves when the rule
-             *     can be evaluated again.
+             *     can be evaluated again. With `webhookId` it is about that webhook.
              */
             health: boolean;
             /** Format: uuid */
@@ -989,6 +989,12 @@ export interface components {
             title: string;
             /** @description Whether the caller has not read it. In lists and the answer for one alert. */
             unread?: boolean;
+            /**
+             * Format: uuid
+             * @description The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one whose
+             *     message met that. The alert resolves when a person enables the webhook.
+             */
+            webhookId?: string;
         };
         AlertCounts: {
             /** Format: int64 */
@@ -1398,10 +1404,11 @@ export interface components {
         /**
          * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
          *     below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-         *     that it can again. `DIGEST` tells many notifications in one message.
+         *     that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+         *     notifications in one message.
          * @enum {string}
          */
-        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "DIGEST";
+        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "WEBHOOK_OFF" | "DIGEST";
         NotificationRetry: {
             /** Format: date-time */
             at: string;
@@ -1967,6 +1974,7 @@ export interface components {
             hasSigningSecret: boolean;
             /** @description The names of the additional headers; their values are secret. */
             headerNames: string[];
+            health: components["schemas"]["WebhookHealth"];
             /**
              * Format: date-time
              * @description Nothing is sent before, because the receiver asked for it.
@@ -2025,7 +2033,7 @@ export interface components {
             operators?: boolean;
             /**
              * Format: double
-             * @description Attempts begun by one process; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+             * @description Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
              */
             ratePerSecond?: number;
             /**
@@ -2088,6 +2096,33 @@ export interface components {
             timeoutSeconds?: number;
             /** @description An http or https URL. Left out, the present one stays, unless `slack` is given. */
             url?: string;
+        };
+        /** @description Whether messages flow to a webhook. What waits is sent as soon as they do. */
+        WebhookHealth: {
+            /** @description Attempts in a row that the receiver did not answer. */
+            consecutiveFailures: number;
+            /** @description Of `off`: why Tocsin switched the webhook off; left out when a person did. */
+            disabledReason?: string;
+            /** @description Why the last unanswered attempt was; kept when the receiver answers again, forgotten with an edit. */
+            lastError?: string;
+            /** Format: date-time */
+            lastErrorAt?: string;
+            /**
+             * Format: date-time
+             * @description Of `open`: since when the receiver does not answer.
+             */
+            since?: string;
+            /**
+             * @description `ok`: what is due is sent. `held`: the receiver asked for a pause. `open`: the receiver did not answer several times
+             *     in a row; a probe goes out now and then, and its success lets everything flow. `off`: a person must enable the webhook.
+             * @enum {string}
+             */
+            state: "ok" | "held" | "open" | "off";
+            /**
+             * Format: date-time
+             * @description Of `held`: when it ends. Of `open`: when the next probe may go out.
+             */
+            until?: string;
         };
         /** @enum {string} */
         WebhookKind: "slack" | "generic";
