@@ -60,6 +60,11 @@ const newRule = createRoute({
   path: "/rules/new",
   component: lazyRouteComponent(() => import("../rules/NewRulePage"), "NewRulePage"),
 });
+const editRule = createRoute({
+  getParentRoute: () => root,
+  path: "/rules/$ruleId",
+  component: lazyRouteComponent(() => import("../rules/EditRulePage"), "EditRulePage"),
+});
 const webhooks = createRoute({
   getParentRoute: () => root,
   path: "/webhooks",
@@ -104,6 +109,7 @@ const routeTree = root.addChildren([
   inbox.addChildren([openAlert]),
   rules,
   newRule,
+  editRule,
   webhooks,
   newWebhook,
   signIn,
