@@ -77,8 +77,9 @@ function Told({ preview, hours }: { preview: RulePreview; hours: number }) {
 
 const mostShares = 6;
 
-function Shares({ preview: { shares, alerts } }: { preview: RulePreview }) {
+function Shares({ preview: { shares } }: { preview: RulePreview }) {
   if (shares.length === 0) return null;
+  const most = Math.max(...shares.map(({ alerts }) => alerts));
   return (
     <>
       <h3>By route</h3>
@@ -88,7 +89,7 @@ function Shares({ preview: { shares, alerts } }: { preview: RulePreview }) {
             <span className={styles.cut}>
               {application || route ? `${application} · ${route}` : "Over several routes"}
             </span>
-            <span className={styles.share} style={{ width: `${(part / Math.max(1, alerts)) * 100}%` }} />
+            <span className={styles.share} style={{ width: `${(part / most) * 100}%` }} />
             <span className={styles.number}>{part.toLocaleString("en")}</span>
           </li>
         ))}

@@ -14,7 +14,7 @@ interface Props extends Pick<TagsInputProps, "label" | "description" | "placehol
 const quietMs = 200;
 
 /** Texts, some of which are offered because they occur in exchanges. Any other may be written. */
-export function SuggestInput({ facet, within, ...input }: Props) {
+export function SuggestInput({ facet, within, placeholder, ...input }: Props) {
   const [typed, setTyped] = useState("");
   const [asked, setAsked] = useState(false);
   const [prefix] = useDebouncedValue(typed.split("*")[0] ?? "", quietMs);
@@ -24,6 +24,7 @@ export function SuggestInput({ facet, within, ...input }: Props) {
   return (
     <TagsInput
       {...input}
+      {...(input.value?.length ? {} : { placeholder })}
       data={[...counts.keys()].filter((value) => value !== "")}
       filter={({ options }) => options}
       searchValue={typed}

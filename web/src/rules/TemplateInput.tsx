@@ -9,7 +9,7 @@ import {
   useRef,
   useState,
 } from "react";
-import { Button } from "../ui/Button";
+import { buttonClass } from "../ui/Button";
 import { complete, type Open, offers, openAt, pieces } from "./completion";
 import styles from "./TemplateInput.module.css";
 import type { Variable } from "./variables";
@@ -119,9 +119,14 @@ export function TemplateInput({ label, value, placeholder, error, variables, lin
         ) : (
           <Input ref={field as RefObject<HTMLInputElement>} {...common} />
         )}
-        <Button look="quiet" className={styles.insert} aria-label={`Insert a variable into ${label}`} onClick={insert}>
+        <button
+          type="button"
+          className={`${buttonClass("quiet")} ${styles.insert}`}
+          aria-label={`Insert a variable into ${label}`}
+          onClick={insert}
+        >
           {"{{ }}"}
-        </Button>
+        </button>
         {chosen && (
           <div className={styles.offers} id={`${id}-offers`} role="listbox" aria-label="Variables">
             {offered.map((variable) => (
