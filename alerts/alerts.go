@@ -108,29 +108,6 @@ func (s State) After(a Action) (State, error) {
 	return s, fmt.Errorf("alert: unknown action %q", a)
 }
 
-// Query selects alerts for the inbox, newest first.
-type Query struct {
-	// States, Severities and Rules restrict; each is no restriction when empty.
-	States     []State
-	Severities []rules.Severity
-	Rules      []uuid.UUID
-	// Applications and Routes are compared for equality.
-	Applications []string
-	Routes       []string
-	// Text is looked for in title and message, case ignored.
-	Text string
-	// Before continues a listing after its last alert; nil begins it.
-	Before *Mark
-	// Limit is the number of alerts wanted, 1 to 200.
-	Limit int
-}
-
-// Mark is the place of an alert in the inbox's order.
-type Mark struct {
-	FiredAt time.Time
-	ID      uuid.UUID
-}
-
 // Count is what was counted when an alert last changed.
 type Count struct {
 	Observed      int64         `json:"observed"`

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -13,24 +14,31 @@ import (
 const (
 	maxNameBytes = 1024
 	maxTextBytes = 800
+	// maxRepeated bounds the values of one repeated parameter.
+	maxRepeated = 100
 )
 
 // ListAlerts answers GET /alerts.
 func (s *server) ListAlerts(ctx context.Context, req ListAlertsRequestObject) (ListAlertsResponseObject, error) {
-	q, err := alertQuery(req.Params)
+	p := &req.Params
+	q, err := alertQuery(ctx, p)
 	if err != nil {
 		return nil, err
+	}
+	asOf, err := s.Reading.AsOf(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list alerts: %w", err)
 	}
 	found, err := s.Inbox.List(ctx, tenantOf(ctx), q)
 	if err != nil {
 		return nil, fmt.Errorf("list alerts: %w", err)
 	}
-	answer := ListAlerts200JSONResponse{Items: make([]Alert, len(found))}
+	answer := ListAlerts200JSONResponse{Items: make([]Alert, len(found)), AsOf: asOf.UTC()}
 	for i := range found {
-		answer.Items[i] = alertAnswer(&found[i])
-		if e := answer.Items[i].Exchange; e != nil {
-			e.ErrorStack, e.Attributes = nil, nil
-		}
+		answer.Items[i] = listedAlert(&found[i])
+	}
+	if err := s.annotate(ctx, answer.Items); err != nil {
+		return nil, err
 	}
 	answer.NextCursor, err = nextCursor(len(found), q.Limit, func() mark {
 		last := &found[len(found)-1]
@@ -39,7 +47,16 @@ func (s *server) ListAlerts(ctx context.Context, req ListAlertsRequestObject) (L
 	return answer, err
 }
 
-func alertQuery(p ListAlertsParams) (q alerts.Query, err error) {
+// listedAlert leaves out what only the answer for one alert holds.
+func listedAlert(a *alerts.Instance) Alert {
+	answer := alertAnswer(a)
+	if e := answer.Exchange; e != nil {
+		e.ErrorStack, e.Attributes = nil, nil
+	}
+	return answer
+}
+
+func alertQuery(ctx context.Context, p *ListAlertsParams) (q alerts.Query, err error) {
 	if q.Limit, err = limitOf(p.Limit); err != nil {
 		return q, err
 	}
@@ -50,24 +67,40 @@ func alertQuery(p ListAlertsParams) (q alerts.Query, err error) {
 	if m != nil {
 		q.Before = &alerts.Mark{FiredAt: m.At, ID: m.ID}
 	}
-	if q.States, err = oneOf("state", p.State, alerts.States()...); err != nil {
-		return q, err
-	}
-	if len(q.States) == 0 {
-		q.States = []alerts.State{alerts.Firing, alerts.Acknowledged, alerts.Resolved}
-	}
-	if q.Severities, err = oneOf("severity", p.Severity, rules.Critical, rules.Warning, rules.Info); err != nil {
-		return q, err
-	}
-	if q.Applications, err = texts("application", p.Application, maxNameBytes); err != nil {
-		return q, err
-	}
-	if q.Routes, err = texts("route", p.Route, maxNameBytes); err != nil {
-		return q, err
-	}
-	q.Rules, q.Text = deref(p.RuleID), deref(p.Q)
-	_, err = texts("q", &[]string{q.Text}, maxTextBytes)
+	q.Filter, err = alertFilter(ctx, "", &AlertFilter{
+		State: deref(p.State), Severity: deref(p.Severity), RuleID: deref(p.RuleID), Application: deref(p.Application), Route: deref(p.Route),
+		Signature: deref(p.Signature), Q: deref(p.Q), Mine: deref(p.Mine), Unread: deref(p.Unread),
+	})
 	return q, err
+}
+
+// alertFilter reads a filter. Path is what stands before its fields' names in
+// the words of the request.
+func alertFilter(ctx context.Context, path string, f *AlertFilter) (alerts.Filter, error) {
+	who := readerOf(ctx)
+	out := alerts.Filter{
+		States: f.State, Severities: f.Severity, Rules: f.RuleID, Applications: f.Application, Routes: f.Route,
+		Signatures: f.Signature, Text: f.Q,
+	}
+	if f.Mine {
+		out.MineOf = listed(who.Targets)
+	}
+	if f.Unread {
+		out.UnreadBy = who.Actor
+	}
+	if len(out.States) == 0 {
+		out.States = []alerts.State{alerts.Firing, alerts.Acknowledged, alerts.Resolved}
+	}
+	if len(f.RuleID) > maxRepeated {
+		return out, invalidField(path+"ruleId", "out_of_range", fmt.Sprintf("Must be at most %d values", maxRepeated))
+	}
+	_, stateErr := oneOf(path+"state", &f.State, alerts.States()...)
+	_, severityErr := oneOf(path+"severity", &f.Severity, rules.Critical, rules.Warning, rules.Info)
+	applicationErr := texts(path+"application", f.Application, maxNameBytes)
+	routeErr := texts(path+"route", f.Route, maxNameBytes)
+	signatureErr := texts(path+"signature", f.Signature, maxNameBytes)
+	textErr := texts(path+"q", []string{f.Q}, maxTextBytes)
+	return out, cmp.Or(stateErr, severityErr, applicationErr, routeErr, signatureErr, textErr)
 }
 
 // CountAlerts answers GET /alerts/counts.
@@ -76,7 +109,13 @@ func (s *server) CountAlerts(ctx context.Context, _ CountAlertsRequestObject) (C
 	if err != nil {
 		return nil, fmt.Errorf("count alerts: %w", err)
 	}
-	return CountAlerts200JSONResponse(countsAnswer(counts)), nil
+	unread, err := s.Reading.Unread(ctx, tenantOf(ctx), identityOf(ctx).Actor)
+	if err != nil {
+		return nil, fmt.Errorf("count alerts: %w", err)
+	}
+	answer := countsAnswer(counts)
+	answer.Unread = &unread
+	return CountAlerts200JSONResponse(answer), nil
 }
 
 // GetAlert answers GET /alerts/{id}.
@@ -85,7 +124,11 @@ func (s *server) GetAlert(ctx context.Context, req GetAlertRequestObject) (GetAl
 	if err != nil {
 		return nil, fmt.Errorf("get alert: %w", err)
 	}
-	return GetAlert200JSONResponse(alertAnswer(&a)), nil
+	answer := []Alert{alertAnswer(&a)}
+	if err := s.annotate(ctx, answer); err != nil {
+		return nil, err
+	}
+	return GetAlert200JSONResponse(answer[0]), nil
 }
 
 // AcknowledgeAlert answers POST /alerts/{id}/acknowledge.

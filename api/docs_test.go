@@ -59,7 +59,7 @@ func TestEveryOperationIsOnThePage(t *testing.T) {
 	if operations == 0 {
 		t.Error("there are no operations")
 	}
-	if want := []string{"state", "severity", "ruleId", "application", "route", "q", "cursor", "limit"}; !cmp.Equal(doc.parameters["listAlerts"], want) {
+	if want := []string{"state", "severity", "ruleId", "application", "route", "signature", "q", "mine", "unread", "cursor", "limit"}; !cmp.Equal(doc.parameters["listAlerts"], want) {
 		t.Errorf("listAlerts takes %v, want %v", doc.parameters["listAlerts"], want)
 	}
 }

@@ -88,10 +88,35 @@ func attemptAnswer(a *AttemptRecord) Attempt {
 		StatusCode: optional(a.Outcome.StatusCode),
 		Error:      optional(a.Outcome.Error),
 		Response:   optional(a.Outcome.Response),
+		Replica:    optional(a.Replica),
+		Request:    requestAnswer(a.Request),
+	}
+	if a.UnderWay {
+		answer.Verdict = AttemptVerdictUNDERWAY
+	}
+	if head := a.Outcome.Head; head != nil {
+		answer.ResponseHead = &ResponseHead{StatusLine: head.StatusLine, Headers: headersAnswer(head.Headers), Truncated: optional(head.Truncated)}
 	}
 	if a.FinishedAt != nil {
 		ms := float64(a.Outcome.Duration) / float64(time.Millisecond)
 		answer.DurationMs = &ms
+	}
+	return answer
+}
+
+func requestAnswer(head *notify.RequestHead) *RequestHead {
+	if head == nil {
+		return nil
+	}
+	return &RequestHead{
+		Method: head.Method, Host: head.Host, Headers: headersAnswer(head.Headers), BodySha256: head.BodySHA256, BodyBytes: head.BodyBytes,
+	}
+}
+
+func headersAnswer(fields []notify.HeaderField) []HeaderField {
+	answer := make([]HeaderField, len(fields))
+	for i, f := range fields {
+		answer[i] = HeaderField{Name: f.Name, Value: optional(f.Value), Masked: optional(f.Masked)}
 	}
 	return answer
 }

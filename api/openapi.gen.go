@@ -35,6 +35,7 @@ const (
 	AttemptVerdictREFUSED   AttemptVerdict = "REFUSED"
 	AttemptVerdictRETRY     AttemptVerdict = "RETRY"
 	AttemptVerdictTHROTTLED AttemptVerdict = "THROTTLED"
+	AttemptVerdictUNDERWAY  AttemptVerdict = "UNDER_WAY"
 	AttemptVerdictUNKNOWN   AttemptVerdict = "UNKNOWN"
 )
 
@@ -51,7 +52,27 @@ func (e AttemptVerdict) Valid() bool {
 		return true
 	case AttemptVerdictTHROTTLED:
 		return true
+	case AttemptVerdictUNDERWAY:
+		return true
 	case AttemptVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GroupAlertsParamsBy.
+const (
+	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
+	GroupAlertsParamsBySignature GroupAlertsParamsBy = "signature"
+)
+
+// Valid indicates whether the value is a known member of the GroupAlertsParamsBy enum.
+func (e GroupAlertsParamsBy) Valid() bool {
+	switch e {
+	case GroupAlertsParamsByRule:
+		return true
+	case GroupAlertsParamsBySignature:
 		return true
 	default:
 		return false
@@ -65,6 +86,9 @@ type Alert struct {
 
 	// Count What a counting rule counted when the alert last changed.
 	Count *WindowCount `json:"count,omitempty"`
+
+	// Delivery What became of an alert's notifications.
+	Delivery *DeliverySummary `json:"delivery,omitempty"`
 
 	// Exchange The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
 	// there is none.
@@ -83,9 +107,12 @@ type Alert struct {
 
 	// LateBySeconds The time from the end of the exchange (its start, where the source does not tell the end) to `firedAt`. Absent
 	// where the alert is not about one exchange.
-	LateBySeconds *float64   `json:"lateBySeconds,omitempty"`
-	Message       string     `json:"message"`
-	ResolvedAt    *time.Time `json:"resolvedAt,omitempty"`
+	LateBySeconds *float64 `json:"lateBySeconds,omitempty"`
+	Message       string   `json:"message"`
+
+	// Mine Whether its rule is meant for the caller. In lists and the answer for one alert.
+	Mine       *bool      `json:"mine,omitempty"`
+	ResolvedAt *time.Time `json:"resolvedAt,omitempty"`
 
 	// ResolvedBy Absent where the count fell below its threshold.
 	ResolvedBy *string            `json:"resolvedBy,omitempty"`
@@ -101,6 +128,9 @@ type Alert struct {
 	// State `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
 	State AlertState `json:"state"`
 	Title string     `json:"title"`
+
+	// Unread Whether the caller has not read it. In lists and the answer for one alert.
+	Unread *bool `json:"unread,omitempty"`
 }
 
 // AlertCounts defines model for AlertCounts.
@@ -109,12 +139,75 @@ type AlertCounts struct {
 	Firing       int64 `json:"firing"`
 	Pending      int64 `json:"pending"`
 	Resolved     int64 `json:"resolved"`
+
+	// Unread Open alerts that the caller has not read. Absent in events.
+	Unread *int64 `json:"unread,omitempty"`
+}
+
+// AlertFilter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+type AlertFilter struct {
+	Application []string             `json:"application,omitempty"`
+	Mine        bool                 `json:"mine,omitempty"`
+	Q           string               `json:"q,omitempty"`
+	Route       []string             `json:"route,omitempty"`
+	RuleID      []openapi_types.UUID `json:"ruleId,omitempty"`
+	Severity    []Severity           `json:"severity,omitempty"`
+	Signature   []string             `json:"signature,omitempty"`
+
+	// State Without it, alerts of every state but PENDING.
+	State  []AlertState `json:"state,omitempty"`
+	Unread bool         `json:"unread,omitempty"`
+}
+
+// AlertGroup defines model for AlertGroup.
+type AlertGroup struct {
+	Acknowledged int64 `json:"acknowledged"`
+	Count        int64 `json:"count"`
+	Firing       int64 `json:"firing"`
+	Newest       Alert `json:"newest"`
+	Pending      int64 `json:"pending"`
+	Resolved     int64 `json:"resolved"`
+
+	// RuleID Of groups by rule.
+	RuleID *openapi_types.UUID `json:"ruleId,omitempty"`
+
+	// RuleName Of groups by rule.
+	RuleName *string `json:"ruleName,omitempty"`
+
+	// Signature What the exchanges failed with, of groups by signature. Empty for alerts without an error.
+	Signature *string `json:"signature,omitempty"`
+	Unread    int64   `json:"unread"`
+}
+
+// AlertGroupPage defines model for AlertGroupPage.
+type AlertGroupPage struct {
+	// AsOf As of a list of alerts; see `upTo`.
+	AsOf       time.Time    `json:"asOf"`
+	Items      []AlertGroup `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
 }
 
 // AlertPage defines model for AlertPage.
 type AlertPage struct {
-	Items      []Alert `json:"items"`
-	NextCursor *string `json:"nextCursor,omitempty"`
+	// AsOf The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
+	// that came later. By Postgres's clock.
+	AsOf       time.Time `json:"asOf"`
+	Items      []Alert   `json:"items"`
+	NextCursor *string   `json:"nextCursor,omitempty"`
+}
+
+// AlertSelection Either `ids` or `filter`.
+type AlertSelection struct {
+	// ActionID Names the action, for `undo`. Whoever sends the same once more, because the answer was lost, is told what
+	// the first did, and nothing is done twice. Chosen by Tocsin where it is absent.
+	ActionID *openapi_types.UUID `json:"actionId,omitempty"`
+
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
 }
 
 // AlertState `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
@@ -125,7 +218,8 @@ type AlertsEvent struct {
 	Counts AlertCounts `json:"counts"`
 }
 
-// Attempt One HTTP request.
+// Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
+// default); the rest stays as long as the alert.
 type Attempt struct {
 	DurationMs *float64 `json:"durationMs,omitempty"`
 
@@ -136,26 +230,68 @@ type Attempt struct {
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	Number     int        `json:"number"`
 
+	// Replica The process that made it.
+	Replica *string `json:"replica,omitempty"`
+
+	// Request What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+	Request *RequestHead `json:"request,omitempty"`
+
 	// Response The beginning of the answer's body.
-	Response  *string   `json:"response,omitempty"`
-	StartedAt time.Time `json:"startedAt"`
+	Response *string `json:"response,omitempty"`
+
+	// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+	ResponseHead *ResponseHead `json:"responseHead,omitempty"`
+	StartedAt    time.Time     `json:"startedAt"`
 
 	// StatusCode The HTTP status; absent when there was no answer.
 	StatusCode *int `json:"statusCode,omitempty"`
 
-	// Verdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-	// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-	// message. `GONE`: it will never accept any.
+	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+	// accept any.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
-// AttemptVerdict `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-// later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-// message. `GONE`: it will never accept any.
+// AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+// accept any.
 type AttemptVerdict string
 
 // AttributeMatch defines model for AttributeMatch.
 type AttributeMatch = rules.AttributeMatch
+
+// BulkResult defines model for BulkResult.
+type BulkResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+
+	// Already Alerts that were so already.
+	Already int64 `json:"already"`
+	Changed int64 `json:"changed"`
+
+	// Refused Alerts whose state does not allow it.
+	Refused       int64     `json:"refused"`
+	UndoableUntil time.Time `json:"undoableUntil"`
+
+	// Unknown Ids of which there is no alert.
+	Unknown int64 `json:"unknown"`
+}
+
+// DeliverySummary What became of an alert's notifications.
+type DeliverySummary struct {
+	Delivered int `json:"delivered"`
+
+	// Failed Refused for good, or attempted as often as the schedule allows.
+	Failed int `json:"failed"`
+
+	// NextAttemptAt The next attempt of those that are owed.
+	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
+
+	// Retrying Attempted without success so far.
+	Retrying int `json:"retrying"`
+	Total    int `json:"total"`
+}
 
 // Dependency defines model for Dependency.
 type Dependency struct {
@@ -209,6 +345,14 @@ type FireMode = rules.FireMode
 
 // GroupBy The field by which exchanges are counted, each value for itself.
 type GroupBy = rules.GroupBy
+
+// HeaderField defines model for HeaderField.
+type HeaderField struct {
+	// Masked The value is a secret, or may hold one, and is not kept.
+	Masked *bool   `json:"masked,omitempty"`
+	Name   string  `json:"name"`
+	Value  *string `json:"value,omitempty"`
+}
 
 // Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
 type Notification struct {
@@ -297,6 +441,25 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// ReadRequest Either `ids` or `filter`.
+type ReadRequest struct {
+	// Filter The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR.
+	Filter *AlertFilter         `json:"filter,omitempty"`
+	Ids    []openapi_types.UUID `json:"ids,omitempty"`
+
+	// Unread Marks them as unread instead
+	Unread bool `json:"unread,omitempty"`
+
+	// UpTo The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+	UpTo *time.Time `json:"upTo,omitempty"`
+}
+
+// ReadResult defines model for ReadResult.
+type ReadResult struct {
+	// Changed Alerts that were not so before.
+	Changed int64 `json:"changed"`
+}
+
 // Reconciliation defines model for Reconciliation.
 type Reconciliation struct {
 	// Alerted Those of them that have their alert.
@@ -354,6 +517,28 @@ type Replica struct {
 // ReplicaList defines model for ReplicaList.
 type ReplicaList struct {
 	Items []Replica `json:"items"`
+}
+
+// RequestHead What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+type RequestHead struct {
+	BodyBytes int `json:"bodyBytes"`
+
+	// BodySha256 Digest of the body in hex.
+	BodySha256 string        `json:"bodySha256"`
+	Headers    []HeaderField `json:"headers"`
+
+	// Host Of the URL only the host is shown.
+	Host   string `json:"host"`
+	Method string `json:"method"`
+}
+
+// ResponseHead The head of the answer, at most 4 KiB, without secrets.
+type ResponseHead struct {
+	Headers    []HeaderField `json:"headers"`
+	StatusLine string        `json:"statusLine"`
+
+	// Truncated Headers were left out or cut.
+	Truncated *bool `json:"truncated,omitempty"`
 }
 
 // Rule defines model for Rule.
@@ -497,6 +682,30 @@ type Scope = rules.Scope
 // Severity defines model for Severity.
 type Severity = rules.Severity
 
+// SlackApp A Slack app that a webhook posts as.
+type SlackApp struct {
+	Channel     string `json:"channel"`
+	HasBotToken bool   `json:"hasBotToken"`
+
+	// HasSigningSecret Whether messages have buttons.
+	HasSigningSecret bool `json:"hasSigningSecret"`
+
+	// InteractionsPath The path of the app's interactivity request URL, below this server's public URL.
+	InteractionsPath string `json:"interactionsPath"`
+}
+
+// SlackAppDefinition Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+type SlackAppDefinition struct {
+	// BotToken The app's Bot User OAuth Token, `xoxb-…`.
+	BotToken string `json:"botToken,omitempty"`
+
+	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	Channel string `json:"channel"`
+
+	// SigningSecret The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
+	SigningSecret string `json:"signingSecret,omitempty"`
+}
+
 // Status defines model for Status.
 type Status struct {
 	Dependencies []Dependency `json:"dependencies"`
@@ -520,6 +729,15 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// UndoResult defines model for UndoResult.
+type UndoResult struct {
+	ActionID openapi_types.UUID `json:"actionId"`
+	Restored int64              `json:"restored"`
+
+	// Skipped Alerts that could not be put back.
+	Skipped int64 `json:"skipped"`
+}
+
 // Webhook defines model for Webhook.
 type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
@@ -541,12 +759,15 @@ type Webhook struct {
 	Name          string             `json:"name"`
 
 	// Operators Whether it hears of rules that cannot be evaluated.
-	Operators      bool      `json:"operators"`
-	RatePerSecond  float64   `json:"ratePerSecond"`
+	Operators     bool    `json:"operators"`
+	RatePerSecond float64 `json:"ratePerSecond"`
+
+	// Slack A Slack app that a webhook posts as.
+	Slack          *SlackApp `json:"slack,omitempty"`
 	TimeoutSeconds float64   `json:"timeoutSeconds"`
 	UpdatedAt      time.Time `json:"updatedAt"`
 
-	// URLHost The host and port of the URL; the rest is secret.
+	// URLHost The host and port of the URL; the rest is secret. Empty for a webhook that posts as a bot.
 	URLHost string `json:"urlHost"`
 	Version int64  `json:"version"`
 
@@ -577,10 +798,13 @@ type WebhookDefinition struct {
 	// SigningSecret Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
 	SigningSecret string `json:"signingSecret,omitempty"`
 
+	// Slack Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts.
+	Slack *SlackAppDefinition `json:"slack,omitempty"`
+
 	// TimeoutSeconds Bounds one attempt.
 	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
 
-	// URL An http or https URL.
+	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
 	URL string `json:"url,omitempty"`
 }
 
@@ -614,17 +838,56 @@ type ID = openapi_types.UUID
 // Limit defines model for Limit.
 type Limit = int
 
+// OnlyApplication defines model for OnlyApplication.
+type OnlyApplication = []string
+
+// OnlyMine defines model for OnlyMine.
+type OnlyMine = bool
+
+// OnlyRoute defines model for OnlyRoute.
+type OnlyRoute = []string
+
+// OnlyRule defines model for OnlyRule.
+type OnlyRule = []openapi_types.UUID
+
+// OnlySeverity defines model for OnlySeverity.
+type OnlySeverity = []Severity
+
+// OnlySignature defines model for OnlySignature.
+type OnlySignature = []string
+
+// OnlyState defines model for OnlyState.
+type OnlyState = []AlertState
+
+// OnlyText defines model for OnlyText.
+type OnlyText = string
+
+// OnlyUnread defines model for OnlyUnread.
+type OnlyUnread = bool
+
+// SelectAlerts Either `ids` or `filter`.
+type SelectAlerts = AlertSelection
+
 // ListAlertsParams defines parameters for ListAlerts.
 type ListAlertsParams struct {
 	// State Without it, alerts of every state but PENDING, of which nobody has been told.
-	State       *[]AlertState         `form:"state,omitempty" json:"state,omitempty"`
-	Severity    *[]Severity           `form:"severity,omitempty" json:"severity,omitempty"`
-	RuleID      *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
-	Application *[]string             `form:"application,omitempty" json:"application,omitempty"`
-	Route       *[]string             `form:"route,omitempty" json:"route,omitempty"`
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
 
 	// Q Text in title or message, case ignored.
-	Q *string `form:"q,omitempty" json:"q,omitempty"`
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -632,6 +895,41 @@ type ListAlertsParams struct {
 	// Limit The greatest number of entries wanted.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// GroupAlertsParams defines parameters for GroupAlerts.
+type GroupAlertsParams struct {
+	// By `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
+	// ids and quotations left out.
+	By GroupAlertsParamsBy `form:"by" json:"by"`
+
+	// State Without it, alerts of every state but PENDING, of which nobody has been told.
+	State       *OnlyState       `form:"state,omitempty" json:"state,omitempty"`
+	Severity    *OnlySeverity    `form:"severity,omitempty" json:"severity,omitempty"`
+	RuleID      *OnlyRule        `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	Application *OnlyApplication `form:"application,omitempty" json:"application,omitempty"`
+	Route       *OnlyRoute       `form:"route,omitempty" json:"route,omitempty"`
+
+	// Signature What exchanges failed with, as a group shows it. The empty one stands for alerts without an error.
+	Signature *OnlySignature `form:"signature,omitempty" json:"signature,omitempty"`
+
+	// Q Text in title or message, case ignored.
+	Q *OnlyText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Mine Only alerts of rules that are meant for the caller.
+	Mine *OnlyMine `form:"mine,omitempty" json:"mine,omitempty"`
+
+	// Unread Only alerts that the caller has not read.
+	Unread *OnlyUnread `form:"unread,omitempty" json:"unread,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// GroupAlertsParamsBy defines parameters for GroupAlerts.
+type GroupAlertsParamsBy string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
@@ -681,6 +979,15 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
+type AcknowledgeAlertsJSONRequestBody = AlertSelection
+
+// ReadAlertsJSONRequestBody defines body for ReadAlerts for application/json ContentType.
+type ReadAlertsJSONRequestBody = ReadRequest
+
+// ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
+type ResolveAlertsJSONRequestBody = AlertSelection
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
@@ -695,9 +1002,24 @@ type ServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx echo.Context, params ListAlertsParams) error
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx echo.Context) error
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx echo.Context, id ID) error
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx echo.Context, params GroupAlertsParams) error
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx echo.Context) error
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx echo.Context) error
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx echo.Context, id ID) error
@@ -812,11 +1134,32 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
 	}
 
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
 	// ------------- Optional query parameter "q" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
 	}
 
 	// ------------- Optional query parameter "cursor" -------------
@@ -838,12 +1181,150 @@ func (w *ServerInterfaceWrapper) ListAlerts(ctx echo.Context) error {
 	return err
 }
 
+// AcknowledgeAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) AcknowledgeAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AcknowledgeAlerts(ctx)
+	return err
+}
+
+// UndoAlertAction converts echo context to params.
+func (w *ServerInterfaceWrapper) UndoAlertAction(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UndoAlertAction(ctx, id)
+	return err
+}
+
 // CountAlerts converts echo context to params.
 func (w *ServerInterfaceWrapper) CountAlerts(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.CountAlerts(ctx)
+	return err
+}
+
+// GroupAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) GroupAlerts(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GroupAlertsParams
+	// ------------- Required query parameter "by" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "by", ctx.QueryParams(), &params.By, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter by: %s", err))
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", ctx.QueryParams(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter state: %s", err))
+	}
+
+	// ------------- Optional query parameter "severity" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "severity", ctx.QueryParams(), &params.Severity, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter severity: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Optional query parameter "signature" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "signature", ctx.QueryParams(), &params.Signature, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter signature: %s", err))
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "mine" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", ctx.QueryParams(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter mine: %s", err))
+	}
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", ctx.QueryParams(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter unread: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GroupAlerts(ctx, params)
+	return err
+}
+
+// ReadAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ReadAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReadAlerts(ctx)
+	return err
+}
+
+// ResolveAlerts converts echo context to params.
+func (w *ServerInterfaceWrapper) ResolveAlerts(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ResolveAlerts(ctx)
 	return err
 }
 
@@ -1316,6 +1797,11 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
+	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
+	router.POST(options.BaseURL+"/alerts/read", wrapper.ReadAlerts, options.OperationMiddlewares["readAlerts"]...)
+	router.GET(options.BaseURL+"/alerts/groups", wrapper.GroupAlerts, options.OperationMiddlewares["groupAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/:id", wrapper.GetAlert, options.OperationMiddlewares["getAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/acknowledge", wrapper.AcknowledgeAlert, options.OperationMiddlewares["acknowledgeAlert"]...)
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
@@ -1369,6 +1855,84 @@ func (response ListAlertsdefaultApplicationProblemPlusJSONResponse) VisitListAle
 	return err
 }
 
+type AcknowledgeAlertsRequestObject struct {
+	Body *AcknowledgeAlertsJSONRequestBody
+}
+
+type AcknowledgeAlertsResponseObject interface {
+	VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error
+}
+
+type AcknowledgeAlerts200JSONResponse BulkResult
+
+func (response AcknowledgeAlerts200JSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AcknowledgeAlertsdefaultApplicationProblemPlusJSONResponse) VisitAcknowledgeAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActionRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type UndoAlertActionResponseObject interface {
+	VisitUndoAlertActionResponse(w http.ResponseWriter) error
+}
+
+type UndoAlertAction200JSONResponse UndoResult
+
+func (response UndoAlertAction200JSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndoAlertActiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UndoAlertActiondefaultApplicationProblemPlusJSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type CountAlertsRequestObject struct {
 }
 
@@ -1396,6 +1960,123 @@ type CountAlertsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CountAlertsdefaultApplicationProblemPlusJSONResponse) VisitCountAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsRequestObject struct {
+	Params GroupAlertsParams
+}
+
+type GroupAlertsResponseObject interface {
+	VisitGroupAlertsResponse(w http.ResponseWriter) error
+}
+
+type GroupAlerts200JSONResponse AlertGroupPage
+
+func (response GroupAlerts200JSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GroupAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GroupAlertsdefaultApplicationProblemPlusJSONResponse) VisitGroupAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsRequestObject struct {
+	Body *ReadAlertsJSONRequestBody
+}
+
+type ReadAlertsResponseObject interface {
+	VisitReadAlertsResponse(w http.ResponseWriter) error
+}
+
+type ReadAlerts200JSONResponse ReadResult
+
+func (response ReadAlerts200JSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReadAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ReadAlertsdefaultApplicationProblemPlusJSONResponse) VisitReadAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsRequestObject struct {
+	Body *ResolveAlertsJSONRequestBody
+}
+
+type ResolveAlertsResponseObject interface {
+	VisitResolveAlertsResponse(w http.ResponseWriter) error
+}
+
+type ResolveAlerts200JSONResponse BulkResult
+
+func (response ResolveAlerts200JSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResolveAlertsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ResolveAlertsdefaultApplicationProblemPlusJSONResponse) VisitResolveAlertsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2356,9 +3037,24 @@ type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
 	// (GET /alerts)
 	ListAlerts(ctx context.Context, request ListAlertsRequestObject) (ListAlertsResponseObject, error)
+	// AcknowledgeAlerts Acknowledge many alerts at once
+	// (POST /alerts/acknowledge)
+	AcknowledgeAlerts(ctx context.Context, request AcknowledgeAlertsRequestObject) (AcknowledgeAlertsResponseObject, error)
+	// UndoAlertAction Undo what was done to many alerts
+	// (POST /alerts/actions/{id}/undo)
+	UndoAlertAction(ctx context.Context, request UndoAlertActionRequestObject) (UndoAlertActionResponseObject, error)
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
+	// GroupAlerts Fold alerts by rule or by error
+	// (GET /alerts/groups)
+	GroupAlerts(ctx context.Context, request GroupAlertsRequestObject) (GroupAlertsResponseObject, error)
+	// ReadAlerts Mark alerts as read, or as unread
+	// (POST /alerts/read)
+	ReadAlerts(ctx context.Context, request ReadAlertsRequestObject) (ReadAlertsResponseObject, error)
+	// ResolveAlerts Resolve many alerts at once
+	// (POST /alerts/resolve)
+	ResolveAlerts(ctx context.Context, request ResolveAlertsRequestObject) (ResolveAlertsResponseObject, error)
 	// GetAlert Read an alert
 	// (GET /alerts/{id})
 	GetAlert(ctx context.Context, request GetAlertRequestObject) (GetAlertResponseObject, error)
@@ -2464,6 +3160,77 @@ func (sh *strictHandler) ListAlerts(ctx echo.Context, params ListAlertsParams) e
 	return nil
 }
 
+// AcknowledgeAlerts operation middleware
+func (sh *strictHandler) AcknowledgeAlerts(ctx echo.Context) error {
+	var request AcknowledgeAlertsRequestObject
+
+	var body AcknowledgeAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AcknowledgeAlerts(ctx.Request().Context(), request.(AcknowledgeAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AcknowledgeAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(AcknowledgeAlertsResponseObject); ok {
+		return validResponse.VisitAcknowledgeAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UndoAlertAction operation middleware
+func (sh *strictHandler) UndoAlertAction(ctx echo.Context, id ID) error {
+	var request UndoAlertActionRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UndoAlertAction(ctx.Request().Context(), request.(UndoAlertActionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UndoAlertAction")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UndoAlertActionResponseObject); ok {
+		return validResponse.VisitUndoAlertActionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // CountAlerts operation middleware
 func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 	var request CountAlertsRequestObject
@@ -2481,6 +3248,123 @@ func (sh *strictHandler) CountAlerts(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(CountAlertsResponseObject); ok {
 		return validResponse.VisitCountAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GroupAlerts operation middleware
+func (sh *strictHandler) GroupAlerts(ctx echo.Context, params GroupAlertsParams) error {
+	var request GroupAlertsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GroupAlerts(ctx.Request().Context(), request.(GroupAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GroupAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GroupAlertsResponseObject); ok {
+		return validResponse.VisitGroupAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ReadAlerts operation middleware
+func (sh *strictHandler) ReadAlerts(ctx echo.Context) error {
+	var request ReadAlertsRequestObject
+
+	var body ReadAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReadAlerts(ctx.Request().Context(), request.(ReadAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReadAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ReadAlertsResponseObject); ok {
+		return validResponse.VisitReadAlertsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ResolveAlerts operation middleware
+func (sh *strictHandler) ResolveAlerts(ctx echo.Context) error {
+	var request ResolveAlertsRequestObject
+
+	var body ResolveAlertsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ResolveAlerts(ctx.Request().Context(), request.(ResolveAlertsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ResolveAlerts")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ResolveAlertsResponseObject); ok {
+		return validResponse.VisitResolveAlertsResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3105,152 +3989,196 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3rchs5liD8Koj8JsIz36Ro2uXylKUfGyqJLmtblryU3O6OkscEMw9JtJIAG0CKYtQqYp5mHmyeZAMH",
-	"QCYyieRFlmqrN6b/dFlM3A7O/YbfkkzMF4ID1yo5/C2ZAc1B4n8OrunU/H8OKpNsoZngyWFyPQNyB1Ix",
-	"wVMyEZKMziYHH6nOZqNekiYS/l4yCXlyqGUJaaKyGcypmUavFpAcJkpLxqfJw0OanIuM2lnbi3yZgQSi",
-	"Z0A4LImeMT4lTO03/0OaLKikc9DuPCelVELGTzTicK/tByMiJrj0gk6BjGEiJKSEKsI0WVJFpuwOuNkK",
-	"M4P/XoJcJWnC6dysntk1wn3N6f058KmeJYev+/1+GgHE2an5EOdbUD2rp2P5xiNPhJxTnRwmZYlfRkDM",
-	"5kzHjzyVQDUoTXg5H4M0pwauJQNFlpRryLvOWOCc4T5ymNCy0Mnhj/3UnJfNyzmeNk3mjNt/vaq2x7iG",
-	"KUh7RRLUQnAFeEOfpBgXMDf/mQmugePW6WJRMIspLxf2i3/9m7JoU+/hnyRMksPk/3tZ4/NL+6t66efF",
-	"FduYRjVZAtdkKQWf9hBqbpyZ9rgAibtYSLEAqZndKc1uuVgWkE8hP9aNu8iphgPN5rB+IWlj3M+rCNqm",
-	"SSZKe+5NJ/rCeC6WJ/jpQ5rAfTajfAq4taK4nCSHv26eYOBHPHxNI8gB95CV5t9EGwAZcqAGEoQpQsei",
-	"1D1yOSGU4GYNZTDlydWgFA6aG6YAOdIO5QTu6XxRGFLiOaFjhTA3dH7DNZI7U4QLDr0bbo40MSh/rGO8",
-	"gRVAPg0uTs8ufjEzcFxZzySomShyJFIJ1KxtUHi3i5kBLQyJxiileXJcTZYFEKYVFJOULGcsm5GMci40",
-	"GQOBO1qUVEN+hN/OQSnDShRdKbKcrXrkTBMJShR3htb8AcyUNzyjvDEFoVPKuIFJtemxEAVQBBLLd2AD",
-	"aVJQDfGjecQhY8joHMgdU2xcmH/OGM+rfb1QxHI2e3vmz4UQtwdjmt2SiSh5TpjukePgVgkXuhfdtNnN",
-	"z6sryATPVXxb5pbIRIo5LgU89zy52u8/M62I0lTq1K1nflailBmQXIDBJU00FIWf4l+IFmTk0GrkN3vD",
-	"69HVPZuh9q4Fr9e0l1CjkyjHhcGlisXVvN2yVHNYd/lRSnc4sBcD8WMs82hCrgF+cyBLnRMDhDEUYmkw",
-	"tiaUXnT+soCz3bDKfHqBIiF2hQ5tFhJwU0Z2dC74Z6tPbFQ2LE+RlCnI69tqEDjj+u2bZF3OpImCO5BM",
-	"r7ax1Sv/nRmjHdVsGoDi4Qq/fEgTzXQBcV2nFuK/OqluAR2AsQmLYNN+L36BGqsqvlXzy6/V+cX4b5Ch",
-	"eMBdorBQm0VZ4949OCP4HYB2wvCM+w9cAM8fN9LTwN5DW/fgd1Adoimfk2ClTqh+csTdhCnTMG/+x1Yk",
-	"QvyxS1ApKaJgrZTugFS4Uuc+r3RUBoycHB2RWS01m2wiJeNSI0tEbX8i5GkpURtzLHxEVqCPCBdjka9w",
-	"njEYmeZYDHBzG78mbqUkTd6fDe1/HJ/86eLyy/ng9JfBaZImw8HV5fmfB6fBKdxh0+T+YCoOPHzMgVTv",
-	"yhFF9dMBmy+E09aMGn2YaJEpxl/aAQgyBIYa3Dndcp3d5FTTStqYz8jIDkfzpnnNWUVSW6/XUV/71twM",
-	"0WvTGuaLyC4vOZAP19efiJkIlF7fV+4u6KNqCpadJBZIGbOSvsxWDW3GaFkGKXIo2B1Io+ctmZ4Zoakg",
-	"k6BVlN1PGGdqFtfsKvllFLyS5yDJkq5SImStJS2kyEApkrN9tDt3OmONbbBHamskjhpjmDLOjS3q8INy",
-	"tQT5QhGD+dHjooayn4Q3vL5UJyLv2AVevf3oKNCjETzS34vbWi8qDe9A5iyLXMDo84UhyIvRYQv8hiGE",
-	"kK/VQI8Oc2pI/w4s7ZtN9cjodHB+9ufBcHA6OiQ0y2BhrEoyGg6uh381f7rhRheUhFpUx0lUmWWAn11/",
-	"GF5eX5/jaFREIQODaoSqW8iRG1GyoKUCnPP95yv81JjprCgIB/wWlyV6xtQNd5vtkdEvlxeDrm8pX1lV",
-	"z3MuB5UkTaoDIbe6Hv41SZNqm/g33EWSJmaBdT7WJn+HlyGe1NfTwRQkG5ca0OOC4jvPmbk+WnwKeMCE",
-	"FgrabOEWVusOCeQG/t+vIvgoFmaQh8Xgf30+Pr9K0mTwl7Ora/MfH4+vTz4MriKHTRNjxXSgsYZ7K1Hs",
-	"jAajyHDwmsC9URlR4zO/utlTj+k4Apc2uB0c5VWHbyUEtwEAHmgNtE0BY/Qw1WvBehdBgwNx2VMw2gXw",
-	"bLWuHWzgsFzoo4qP0jw3oACF1LaJq3KnhjsbW6F2I5SeSlBJmmQFy25nolQQvSUU+3TcUF0re62NsU5T",
-	"rYbEsHQQuCO2+hYobxnYobOt4vv2EzTt0QRYF3qBmyhqbVF/naqbbCLDmvs/4wHjR2Q0FqLdnOBFKATW",
-	"MetA3bLFgVjYdQ8WwvBkad166PiREgo8gLXA1vfi5PqFal/2q9c/vPnx7b/9ZK5jYdipNLv994P/8Wv/",
-	"4N3Xf/2nGNIAz69ZzHxbsyPbZrWiq91lL/A7JgWfO41r/XdDDR83mMn4wZWm2e36Vve4j9aE1/jX2HIe",
-	"PTsuQYpSx0ciE4+D9FpY9xjlQqHWvDv8rKjfpmR6kruyX7fJNjxUuNHm9aQNIvJHrbbQQMAQjK1LbKPy",
-	"JhZxVZ3OS5jh54sLax6cXH78dD64Rnn6/vjsfLtlYBn3ld/uPgz7PYMiH3RxZorsCV3EyJ4RzSZmSMwq",
-	"6FLdxlLcAkfXSGoUnZnhdCN/T6OUjESpv4nJN2lAY/7Nhf7m7mRc4F9KbixU/g0XH3Xo2FDk8R2Y0wdL",
-	"T1ihQfbs/YL6tf91hPqexdU5GEXX6FgujBJdLfBwbYKaEWFL9CULkotesk1W20OkFpr1KlskN8Yheu/d",
-	"2O33jxyY0+KlDWBYRCi0tRU2qlaRs1LrFi6EuFWGF/XIcVEY6GlF5qXSxJjTRyjwLIc1P1l/I5Fg4JCZ",
-	"6SKirSG6dvMpNJWXB9SVzuzIH/vrroaQgE8E15TxiG/2hCqj6hv5onbRv5rz4lYgMu1xW/VLnVOZ8pWV",
-	"QoyH1sYeSxv+1IRaMPDHHdTfGmyv+hG4zen9adzarhxSPh72rh/8b5uPa874s8zrSX39Ei4MS5sD5YpY",
-	"ZovxPw81z5134ckNqL1uwSxNSs7+XoL7GXWfh13UcUeX+3J1CR+j/Hj0aTD8NvjLyYfji18GI6tVqkB7",
-	"MLqEUXJtGMsY/VUcgIxOLj9fXH87u/j25ezi9PJLY7h1X1BNCqBKk1HlSBvdcD+FsrOiKGGcjJYYzvP+",
-	"NGTBKGD8HqZSlIumURpuH2VlY0e7CcoKOvsB9Rezm1gAwkgY5NtkvHJRsfrEVLqABOSpPRVah3hIG0kL",
-	"vYXDy8/X5lzHnz6dn50cX59dGvt7cPHns+HlxcfBxfVuJ/Rb3e+AF0KzCetKTrjktdtDLCHvkcEdyFXl",
-	"xVDAczRgrA+FaUVYnnoWZhMsyGgJ45kQtwcsjzgWEQV3DMO4ZU982LjFWu2vioxhWqJo2cwf3GwR/nBZ",
-	"5KA0mTCp6lAf46RgSiujKPAAaqrBPLYIKnRzRtzfGWYo7OU82zkgqvRgs5/TfFJdac7y0NkZt8HhXrvD",
-	"bHBuCp65xJYAWkYHUKB1sY9PUwJ1SRCbwBui8tCO2C/K5/a1vwdzn515qyVNHFnsuDn3dXcU0n3QCkQe",
-	"EXNLK+tdsMkLU8Fhu1KKu/DEGcTw6l0391TdUmBDNeg1RPKYmRQC6SlCTQ3O9mwRpwjSrcvf92fDyrW7",
-	"5t0ho+Hg49nF6WBovbRKs6IwvAeU9T0H0aYwZodpCCMfSHKz12HwGx6Lg5PR8PP54JtRZzAUZua3fxoO",
-	"Ti6tA9umEhjAUy2kqtNigkyQWAoI7vaG4+dMmy/CjA4v7RAW6D+2hw6DYWkS7s7/s9rZNjmIfGbVG3o8",
-	"3C4H7Yg1QVhb6l0hRAu3wfXwr/af0svHIBCAl+xjASkZWR1yRCRMSuW8+lMhXIRhNPjLh+PPV9fmC0c3",
-	"kBOqbriYaODGhkX/VDaD3NwDLQqxVG1Fyccd/dZajnynxqZJtdiOMN3Dz9AB02s2h4LxZybrnen2stRj",
-	"cd910d6et3faCNZ9cr7mgAKCDKxWcBIWsUSr8AjWy7gCHZWKuyUJCFRXjqewMdEIdTgbzLMDmiE1Lnzu",
-	"qT31vvk/Lcjbo8cgH2Q+NjfpfiA5aMoKRf55+P6EvHvz47/9yz6Op1vGc5utu5BiKulcHRLG72hhFFMu",
-	"9Dc0t1OSCT4pWKZTojQtIDVS00AP3SDf/FFSooX4VlA5hfSGl1yVC4P1kH+bQ87oN3O6lMxBz0T+DT1Y",
-	"hizB7mDM8hx4SkpO7ygr6Ngs490waPlQA3WoLSDqop2Oi85sgNMcyVydYeVi2cyQC733BmwduDyjiwVw",
-	"8JABsSggTGKzCjt6hgwGXCMpv1DdPuXdCTbwNj6sGci7Bgxc/P8s4usz2ofCqKfPEjCquj8BKcS0t1lz",
-	"q7wLP757F6D4m36U2KrEp43harOFpZB5HILaOeRbanOxpCsXGDocF5TfHpGRQXQrkS3/N7igCF1QmxAW",
-	"BkaCgdvDsdo6s32WVaWyOR9kDe8YCQ8NpWSsYJXZGLHpIOqXFcpzoTlxOH6HVgKTG9LctuRlSRFhJ4PK",
-	"HMd1gOdGnmoku4lGa5UsAS31+YIirf/Xf/znzjaJ95VsXRg/fMSp5kyp6PwWiDXwuPXk6JkopzMDyhVR",
-	"M1EW+RHpW9qmRYHeaSiKx2/kCjFtW5yT5cpLGTSfyQSrGqhGHclN1bCYO6ijVtRFqS8nQyNjd4TFGDJa",
-	"4p9hRSS10XVqWAGfej0qcF+PaXb7CLDsYVhqsb7z//qP/0S9z1ZdGGV+Z9QrOdwvIItSmE36IkuES5VC",
-	"bB3v5vwgCZ0bOOgacoihRz4OnUMBRvV0uTBSLImdZX/VpMVzKhsSCRbBEtBRWrGNGvfbyNdAhgYg4mwK",
-	"o0lxt5bL8emRM224tdKUa+u5E5NKyXuhSFYIix5tFsfuooEgQIHOvPDWLkuIFT6lQ9mLsKBH8a+IprdA",
-	"xJ1zoS2FvI3nk2cFZXPIGwrkNv3S22NMeZ+Oo8A98d2tPUTX4dqa+OdwLWcWPm6tmVDxCDrLOxQc3J0x",
-	"mL0TsE7en9r4HtNkvDoiI2mx4iyvqp+8yLacwXAQl62hli74E/Wq/Qy0pXTvmX5YTRLxoRmsRL+cYlNu",
-	"NlqwCezOIhYsnjIcYWPC3WegSvya0AUz2oUz7ZM0yZlaYHjt69d9ePcjkgLv6gz5HTxUiCn2vPVQf6pm",
-	"slkA7ugFpo6oW6jeQXUbGM45U/p7zVzPux5v4ZrdR1QzOYf8ivEMdtSYnHxC/dqxSeSSM6a0kHskxzzC",
-	"xQ3c2Ex5LFcrTSZV8Hqz9YFfuSorHx/bPMJ994Ana2WAB3sJiGhah4k2TR0L0Wy2e+parY3IUhbwwX65",
-	"e2AAF7qjxcaDGQ3pZ5rdbvzIRYiuYb7w5VedaXvrP6C76JIPbf1B/K4lIPGtPjLuUwMi8d5MLLbe7hV+",
-	"9Mg6GU3lFPTuRHyN38f4YuWRjR8FzbKN8CwXOX08Y+0Wx9Fc8SWVnPFpl6Ms9HNiBQVTZAFyRhdWA5oD",
-	"5bpOxaE+VOHUBUXUkmH9JBGTSY+ccS96iRZkKZnGcLPNcPv9XA5VoKN539uV/dZVNwLeseuOibVaktVs",
-	"M7z0NGTkqU9V9fwyYHbN2ipE/op1tvFsnZIbUKjxf515rHOKEMfbQFin+nUSjzLfLjl3ChPGmXdG7J/M",
-	"tACpBK9wbeLym9bV/kAiVZXgtlT9OwXU7nj5dHKsOkG/DZYPYumNlLDcGDO7aod3rRtUmSRMguqRPhGc",
-	"hFkbvnAYf0cnDM98apPlOz+9fbMlo2d3CAXSeLcKcS+X1wvEnYfU1i6hH6XO8tBiisZe5UdtHbq3c5rG",
-	"5uNEBHV1c68CEP7wdlsXgqg8X7/5CZW+KtqYo7Ycuu01wYSdpsLYKqw2HKSCjc22Mlskgt/wBpwsvrTS",
-	"ejzK2NXQrES3RgHEMhObWGOEnXWIV3B423/z0w5ZZ+tKSwXVJGnjwcdSaYPzPpxuj2NA4gZF8vT6GyJr",
-	"W67ca0t71q9EdKnqTB3sz7orHJe3/g+NnQV8TMBFlGlRKFdZ3eAJPfLeTBzD/RZH3MfZv6btdbOqqoZ+",
-	"DHoJwImEOeO50R5swK7FnbaE1I9Iv0pTdfNY/GzibJOhwT3NdLGyXK2JjK/6/Z+eiq/toeDuMenvqgdv",
-	"yMzdfcsN5XmzEJtTvgrYFAow9Dimddriqw0Cq6oDQTLotW52axbqHmdqa/xPzIwez4seqwcHebH97Ymx",
-	"e+ynrU93Y8AXm3NqrxKZBIYEDBaE9993PEE7BjdqSdxRBEGeSXmJl6DFtPkuVfhDR3cXQw3Ut6rwzlmb",
-	"j5cL56Vtxdg7mkiNbsp+/4cMXWsIVfw3/G/75zAUZH8YHRLArNEqHGGjcFXkoy6k/1tp2HClNAT6pQ0m",
-	"1fvuCIIXdLpVtUGpZnUapsL2Ly5vrpXwUWc+KZIzhfq/2b4LztuZevu3S9k1MTO4K5+b6QqHmwkcDHM3",
-	"extzQPdxF5hBw5IfdzQPaO9Ne09AJuZzpvU++Z2G551TpT+IUnaGtFw/FJdbjMvPRCl3UESDK3a3Ra4j",
-	"bX30DOZHN3zpZhBzUA1d1mAORThb+0f5VHiXOtNqmrNbpIPDfReUt2LhrgB+6GAVT5FliV7mZ8uuNLN3",
-	"5Wg9OisrsOH3TTSgrIiH/O2UeEM++LqFeB8RFVOFWILS5zvyOPc5gWBzNcd7BMdyEw73yKiuR1x0OYC1",
-	"0LT43v42dpKGB8zdVQytrrwivZenCCQ06t56ZPT/j4jSlOfWHDa6piwxWpfNqKSZBqmwCM7qaQVTu9XA",
-	"1ZWpnfVcr7+/nisoh33OZbCy9vkW2Kmgat0o2l4ZcxUYRlVJ2PDs+uzk+DxJky/HQ1e7e3bx/nLHat3a",
-	"FbvXTioOuJZeahsvsD2qJYNuDTG2LZa7awgCc2i3LdjItLXFHPmqO3PCqorV0VbEtQkM2HksPuRi+h2l",
-	"wK6fy9awvvTJDdtEXn2c54xw18cKIwJhTNvclwdp2kSIGONzhvh+nO9KzAHdJcuZmDd6WEys4ttqvcJ4",
-	"HtJMqWyoAejcBeajZZSPcnm1m56Ypd1UO/U9cfDYjxy/WIN4nR4NkDYG7R4RAve6XldtiTEVbK5rHUXT",
-	"dTUQRtT2Dq3PqLpiU864UTQk6I6vsLwP02/jZMcxM9c3kKoQztUFqiOX9om1kdb1aBu/7JceOIMi/8x1",
-	"LPX5os5pD+zJNEwQjLVa2icXb8dguyeKjY1u7ZX9yXxqpd6J4FkpZbOdSGg8dOlUVfHO5gw1oBLvR9bJ",
-	"W5G6ng6WSzV8Amk10Xjy05oCaYAoSr0xY2pt0CMi3aUsPrgMsnWsnAml0eFj6Nxj5+fh+ZFDB6uj1Zj4",
-	"B4uj/0Hi448LWjt/luPT/pqarCRt8tEINwrV/BrT19CrTUJtnI0JSEeDzxBPdgx5XV62pcYOjl/COPmf",
-	"V5cX6w5gA9kXWCVCCroSZTQu9R3O4H3i30F//a4WVMHO3vTfvU239aS6Qouf6ZkN/vmukMTXgFBdCUPQ",
-	"ytcqGsniiu4cOMJdBN7pSlPAi7vkxWpf5/RT8PkKsD+lXRXuVctCgwkiyGZuBSi2MaRHxhlb4mWXCGOo",
-	"k+wod3znRVt9ugoKSr8ruNiWW5uaCJDxKgRvHRwci5Ln1o3ozm9+eGUTvAua3foAElPkyvz7hSL4mEBK",
-	"oFBA+h3ul0ZwaZs7pq2ibeAchoGqBtEQqsiVpjynMidffPxX0dUhGS1nCrJvtsp1TBW8fdMjg4DTlNys",
-	"XVFTo8dMm7M8mpTWlYU662Et0vOzuQ/X08Te4BYAv43TRqB2yCLavWem9QLd/1ovlNEbWkB43d9GQI+G",
-	"STw4VAvTTRLtTy2rDJE0SZMpcJAs27EMOJxsz1pgN/QpfM7eAHs2t3P45ERcVXPPQRjjAh2CrttLu4kj",
-	"+oCD6pnmqTFPqaMTPPaLqQqpoHCMcORym0bWuKojQK6PJv4c9208W46yGCuQd49yqDci+Vt053bYt/58",
-	"u3u42uKmrMR1THjA7KtJpHoL2+BY47Jqj7CEMQlctyivctGsRe7d8Bt+QH4WOXMmr9HjMBg9N3bJK/KR",
-	"/dwjn23nO3vzKnWWNONVwXBGFaRkxMuisGyacrcdW9uIyQAiK+dg0/VvOPEq0CEpgN4BoQ6v8J0PQaZg",
-	"U6x8CoHZJpoIdpuLzuJsdHC7CmvC+KK08Vx8ToJriSrKyNYMj+o2T7ahoFnkHJvq4Bp0ara3oEqtvVKE",
-	"nN22vqSKjLLm+0XmY5LRosAHR7C7qsvIMwev4oVmAS+Y53SF2oYRa7iPs7AGzJzuhx9+eGc2//n6xDb8",
-	"JuXCQIozDmQiaebcGTmbMq165LhqdufrJHwJmK++xnW+YA6bFTT4rsfKpR28/vcff7Ad6A2U6v6Zym8Z",
-	"PSRIz6g95ZCxeb2+nZvaJAbziRYVumjgZj9VNgvcM6UPyZv+Gxu0LFgGrhc4y4FrNmGGwJPjhTE3Dl73",
-	"+vWbSMHfjBJSzudUrrB6xCdBrfUVqwL/wWM5KsixdTXVidXdA0vyMHnl9E1OFyw5TH7ovcK9GDGDXMA3",
-	"vDfsFCLc2qbXWnixyQSkb4zju3TNx4wDdvE6vjhNiYQFmq7mGMr89XJo1bw6xJyJOVQMd1S3bB3Z/iej",
-	"uoXhyELXqsuuzWpSMKVtSDtpPtv162+R9BWzhtEa7THx5Sp0kOMzGYgsrulHan6zeNL1PEHshSv/3Eb9",
-	"utTu7zhUj4GEAZr1+Mxv8YXDtPS91g4z0R6zclWGGll3j6ymaCwqvmKz1Wxk2YaF/vrN90bEOs7tW9z+",
-	"Duu3NBrDnhknSOdGeXbJtynKMcKmXMjuR9j+vuGNuUhEII48NaG9dPrhDl/aJ+Uevrbebnvd7294t22/",
-	"99rql1UiL7ZhnbLr2+JeArE+EWcHxaeu9ho8BhcyaiNw3XSpf8UM06uwwmNqe0lYBvXVjHQs9mX9BIjj",
-	"tE2+hj9XjO15AVY9MfIQSweuX/lzXJNxK4eQ2T0FCHF9P/vYceMt4PuN5Q+dwJuCBd2zQ64LZq4tmdFy",
-	"6kT7qg3oE4BsCDSvgocxUK0Jwy3EeXaaPHxtwfdlkM1trdG9Z0zxNYGo6d9IFbcAM+qbck38mXJq4nIm",
-	"0Jfv+0f6F/BQqQg8XeF8KeH2kQ/7UJP5MnAhvem/660pEsHwPwLuWCC4dBgulk+BNMf1ETfiThsNeLtB",
-	"QpToKk2sWdn9jGCMNkSLQNV2WW30zfRhVLPf1HXwchj2ZDLBQfiFajY4tVjtevT4pqnPRcGyrl15Suqt",
-	"aXBnwl0jODfF/6vE5qqGthIaPhXWbXFdr70mRmwuLfaDdb6S+n0p2ywf7LNEGmNbY3GPxotznB1ZvwTV",
-	"FC17TkbBy2aj1Px6w1nurDrf0KPynuF8hgtnBTO7so8rgi6lx+zROVX6AKc7ODsdYSMQUeQYU7WN/F2O",
-	"+pwp7Nh5fMMzMZ/bykCzqLXJJrAklcmuhEs3IrmRfJngHDKfcW/IKwMXQFBaAp2jQwI4tqiifIWJ9Yd+",
-	"GKEcljFj0o4d2BvZYk6atVj1vKhLTzVnUBC88myjdrX23YDNXpr4drVZw7226HRgD9Kkkcgz1+snsgOf",
-	"Av/fi8KXt1kcNIodyDuQB+jVAQ9lTxXuD5YqukRO3KRHVu5YaeXeIYrxadHql6xmYql6US9CW2y1br/L",
-	"3Mc+b3va3PEOxo+xvsP+wc9igP8jWX9rPY+3GIGtvuNPJPcbs3aahE0EjyD9Vgun0br1d4Jqp40YfPN0",
-	"5k2TdCtrKqI0taH5aN3J5Yh2sxz3bpSQ2KG/qobDNoE2k9SaKDiNlVlKiwVazXYQxgusZDVs56hukZUz",
-	"yGtVCgVdyTUrXA+wiZBToTVwfPIOq3V868WO7lbrTG7oz/eMCBP2berUxh2Enozqgic+fRKELHmAIo5X",
-	"W0qrMpM7LRnfrWo/PPpDscOqKGkLG7TJu091ETYLZbwiLqDu4W9BjqTZmUzoa2qwG4uZAxsmSLB8hWzq",
-	"qBU00SJauKTTlksN0+iwxKpqyfqzsNnzTwbwINftoRk3rcrxG9f96klX7+LPCFiqDCtyruEgnWxwTadd",
-	"k7vPXuI3D2lyLurHTTZ9X33nNvR9/kG8OBfhiqBURdGVzLRdNzcgWbPWkMyFjDBMO0uFMI17e7MZg+2r",
-	"EN9/9FPcQvfR0071IL7t/u+Hbt7NQWzXNd9yOyg6fiwaPjyZgtEJ1cc5S8oIXzPSkGZO4FtHcF7xiKMq",
-	"b6CAicbkgalLtaxSB4ir2KUFFqb4yl0Mddv2uyvD/XrEWUM3fHQ2OcAn00bhG5dMkTevf0rre9EU36Om",
-	"HP1fkrgwMXnz6nXMOLaZxw6ttprGI3NVVUaBn7oqa4ac6SBG1TaT/QEaVk3UIv5jcPH+PxIXfxLyQaSu",
-	"WyDUKL2VP790RThP7JP0AHqhfCTJUIhRxqs2Awi/pqsywvTt1//X2ecf4p5PLTB2Fb0vbUL7U3ub5Tzo",
-	"Mk45LI+sH9EqgLZk3bfb9ndt3YLENcHGdKJG5fY2NLAf/zcWrKp6/J2RQLr3DJ4cD9StIicFy24/iFK5",
-	"Rw6brVCaGVE89yhiO9egMiJKqcJWKI5n2BS4lBSgFKFkTuWUYat718KCKfeUlBZkDMQ9e2KWqJolLH3N",
-	"Lc1m6OBGZwW+wuBTyRqNNNAh/rcSXUZLdFirmVjiI0WuT/sRoerWZemToCe47SJGsYLev7wSE9nVTewi",
-	"tatmBwIL8rGRf+r6+DSgZSurjInWlWOCQG7I7goDMR2myst/+9PmmorntY+b725EyPCDdWCv/KMWT5Ps",
-	"gFPVotNJq0otg8iDF7sQnZarJya49wIbk5Gla6Djc7ML394prC5x4TwV5Gtb75fhs0pYWpnTWwh4eV4a",
-	"tdW125lQVqgbjtieBg+mVU30MGqzJs+Z2koEWq7+m5EjI3fX5RtvuNahHdhVv+kT9YQeu6rJ1/2+f7q2",
-	"ypq2Px0RBUBGYR29e+sNLZnRutSdgq7eRnu2u6peuu+IgAXRTrVSGuZP5tHW8fm7vJS+j+RGR6UvNvrH",
-	"9lWG9Sxb3JUeKk/msazada47LasbCP2WMa+iL6J5HpN0vY72d/YtVjVCcZrxpYgVk0urjG6jA9nqb/UP",
-	"63ZcVpcbwYuQULf6H4/rZu3ChY6sv9wIOayCtIbJUdtx039nuyr6pIx5l7cyRMRdHJZ+P8/hs9wIt27P",
-	"ZecR+r8zPj8tFj+d13ILXB8T+sTWtfLOj8FyzeQlXbCXd6+Q87uVouV7zpnuc6obpQEqWU9gt4MQ760z",
-	"M3V5S1S7xxRJLuzLfS6Q4zP/beJUbEaQ0Eqzm4oe+Tw8V6nvkPKi6o1iyMyW+/pbRQJcSmbDqzZ9yigp",
-	"vbVUi9jy17bziZB5XVISPvSeBlX2/mVwLfwDUs0zNkPZ62tdwNL2RzPyUPkIM10ZjZkH87h0mvUJjFHj",
-	"yvpdRX/YtLSZ2fLw9eH/BAAA//8=",
+	"7H3vchu5le+roLhb5eRum5Y9ntkZ6cMt2ZbHupElX0qOszWadYPdIImoCXAaaFGsXFflafJgeZJbOAdA",
+	"o5tosklTk8xW8iVjsRsNHBycv79z8JdBJucLKZjQanD8l8GM0ZyV8J9nN3Rq/j9nKiv5QnMpBseDmxkj",
+	"96xUXIqETGRJ0vPJ0/dUZ7N0OEgGJful4iXLB8e6rFgyUNmMzakZRq8WbHA8ULrkYjr48iUZXMiM4qjt",
+	"j3yasZIRPWNEsCXRMy6mhKvdxv+SDBa0pHOm7XpeV6WSZXxFqWAPGh9IiZzApxd0ysiYTWTJEkIV4Zos",
+	"qSJTfs+EmQo3L/9SsXI1SAaCzs3XM/xGOK85fbhgYqpng+MXR0dHSYQQ52/MgzDegupZPRzPNy55Iss5",
+	"1YPjQVXBkxES8znX8SVPS0Y1U5qIaj5mpVk1E7rkTJElFZrlXWssYMxwHjmb0KrQg+NvjxKzXj6v5rDa",
+	"ZDDnAv/13E+PC82mrIT5XYlidbpYFLzmhNgnafBI+GGu2Vy1iPz86MVL+K7/wxphYJLn+O7zYEtoWdKV",
+	"n9d7Ltg66cwvhBas1MqQrKwKpoieUU1oycicUaHhWBgOymhRsLKLjnMzfoSDx1IWjAo/j5GsNOuiTAk/",
+	"/mo0GVVF91Sqgp3n8bls4dR+H79m96zketU1AeV+j07h30s2GRwP/u1ZLfCe4WPqmR+5NZOuifCpoLoq",
+	"WUxyUU3YQzajYsoUmVBesJwsuZ6BDKFkWspqQdRMLo1EGRJzFNl8oVdECkaUpiJXwECWx8yrstKECsLK",
+	"UnZyk/Jz6scM++2Apjq2aDtHrpPgaBiarsyKNCPjSpMPZ5dvzi9/TMxvyxnPZkTIscxXZEYVGTMmiJZF",
+	"p9SBcXbf2VMzHZx2v729YQ8xgckeNOGCaK4LRmRJ5kwpOmUJyahihE+FLLsl5i8bFEJMapt5fBQlo/lm",
+	"+QNipxY0QEghNTFvds2lwnE3yp0vqHSY0q9kzhkQ+ZoVLNNATvh3JoVmAkgVSOdnf1YoxevRt+8OjGxW",
+	"579cqzv8i1pIoXAeH0o5Lth8wxQW+MR/7DYVNy7MIXKml0xosiylmA5hj+x7ZlhYhfmPRSkXrNSWYjS7",
+	"E3JZsHzK8lPdkII51eyp5nMWE4Xhe69WEdMmGWSywnVvWtEnLnK5fA2PwpoKbk7kttfe2Oeuq/mcliAS",
+	"nTyDVRXF1WRw/NPmQc7cG19+TiK2B3tgWWX+XbMwsDThitCxrPSQXE0IJbBOY3hx5axBY7HAS3Njc7Ic",
+	"xaog7IHOF4Wx1ERO6FjBdhkz8lZosCa5ORuCDW+FWdLEsNipjglwXjAnq8wIAr6sZyVTM1nkYAOWjJpv",
+	"mzPWb09njBbmwMcMsebK4WtGlRKuFSsmiZWVGRXmaI8ZYfe0qKhm+Qk8ayURUXSlyHK2GpJzIwGULO6N",
+	"KecWYIa8FRkVjSEInVIuDE2SNTGQGPOzj+4uokoB9xnZgIxZRueM3HPFx4X554yL3M/riSJoOOPumT8X",
+	"Ut49HdPsjkxkJXJQlafBrho5N4xO2szm1eqaZVLkKj4ts0tkUso5fIqJ3Jn8fr6/41oZ1VXqxH7P/Kxk",
+	"VWaM5JKhnNWsKNwQvydaktSyVeomeyvqt/0+m1dxr43Kd9/ETajZSVbjwvCSt6BrVYEWOyg03PyokJhH",
+	"7ddPM2bOg+Euy2YqbrWSc0EKrrTye0KFWrISnjMTh/XE98Cy305iz72DIq856cbOwxxBMEwM/ceskEtY",
+	"jj+jw+j4aJ72YWjz6CWoyxj3WI5dlAwmZfRq5wf/iJ7yRjcaxVlJuWJ5zSgN2cKF/u7lYN2DSmqbdwcL",
+	"Vzkrrr/hBHZPlMuqDjvF8VmHeQIHem8Oa5gJP1k32bkffveaW5A0/ANrTeK66nPkJXWtIX72n5fjP7MM",
+	"dCkQBzSr2qz3G+zmdjFyooMdnXAg7e4vLpjI93vTHb09Xu3a/qsFE73MVCfVuTAOg9AqyvibJtFiBkcG",
+	"T8mmRTUIltu5tW95oRmEimiec7MkWnwINnlCC8Vihk0dcXIqxTC4+W+khXUCjdszJG/4ZMJKs/gJZ0Wu",
+	"IIKQyfmYC5aT8YqcXr5JrH7BwIycwLkYr8jVCPVFi/VaoZTHCAUkg4enU/nU/O2puuOLp3KBBHq6kGZP",
+	"Smu4hwrIhocs2Vqnuf+AvzRGGwySLb5U/5FLH2P5x5KsVlKHCZ30/3KoSA4ZM9lhBmFU5UCBix2+foDQ",
+	"BvjcB41K9J9/KIgPcty+dAnHH0tZLQ6u9rxL2/3e84OqS/Qle+3UP0y71uKgpV0nGEdURhWYhxpKc3ez",
+	"Njre2vtqS9gz9KBaoU8ZfsCPMyRnEPncEu7cYHN+jaGAHNfDTEgCm8KHzyz7/LzxlHywvlnrpKirScTH",
+	"AclCWwbDCVGMkbRa3Mi0f7jBC6H+0ghP9Zd2VNQs1GXG4lm8hiEOn0twhZ2k2YUqN86EMn6dsoIXPWkw",
+	"K8FKN0ylZ0wMyY/83tidylIM6CgIhfBiQrgmd4wtMJaEf8QwANL6VsCQEKkoqDY+8KsV+SCVnpZMPVEk",
+	"K2R21/bTD7wPv84W1DHX3WzcMw5OXcpzlRJZknQCljKwZlsdmFdiwsuIoHALbBq5ErlMh+TTTJpNJoqJ",
+	"HJ9SZj+kyBiZQyp2zDJaKRY6jEuqSCGVTiBQCFG6GdUQ+TMcojTJeY7BJSFdOpnkxpbWS56xIXk9k4oJ",
+	"w0g3MlNc2FgDt4E546K0Nr5Lyk6877B1r62bAZE29RVGH+ZZ3b/3NyEWN7IjPW64KW24NG2nrpDyjuWE",
+	"6iE5Ddw+PJ9wmsC9KdhEE1pIwYbE2Faeg4gUxaqvhOu0TToSVKk10FLwPW30thkzSsCQM24pcONElm+q",
+	"EjwpG0pMyYrpk86cFRNG6/w0sF8aJIO35yP8j9PXf7i8+nRx9ubHszeDZDA6u766+OPZm+B0rvsrZvuA",
+	"jMNrG6qod5HPF9ImHKixiwcaWPYZvgDUwS04u7fpkfUdzammPuppHiMpvh45ypkPdGzlaBsTiapaFRdH",
+	"WrP5QscSXYy8u7n5QGwqakjOtSIzRvN2vOiJAoca+CtnBdMsJ0rObZyXTrQNQ7lIOVdEMa2NdfK7b45I",
+	"TlfGLLkV1nD+PcbVS6a0MfFXioB0EVPz/3V8LuJ+55Zj3jfPcL9QLpg7Mctq1Zj80gZPbDqH5Ym3mRTL",
+	"SoYBlIhUElzN4ikPH13lBSOVyEGgrhIj3336YFHKjClFcr5L2sOuzrhxG434kkHcIs6q7tM265MbqRwP",
+	"uCKjbGPUET72zthxQXYx/vExm3IhjMKwh6XBch3TwAHfWRt181yCZ9ELLfVucXPjhVbqtcw7VgBnCB86",
+	"CRJjsK2l4ye7rGE0xnzPypxnEcZJP16+ORt9/nT6X+mxjeoRWenMnL0V00OSfrw0ou/S/ywYnN0lLwoy",
+	"o/cM/lSrdCORQ04zLKi0lDlRmhfFrYAchZRwHJvprzld4YgglUFfk/TN2cX5H89GZ2/SY0KzjC00y4ck",
+	"HZ3djMyUqVNMKINgDFVlGWP58FakN+9GVzc3F/A2SoSMmTNHqDKqDrwWsjAThzHffryGR7nG9QmwY/Cz",
+	"RM8gzwJzHZL0x6vLs/ajt8I+S8UKpYvTKZ7Mg2RgKTpIBn5xoFNuRuZXP2X4G8xokAzM19a1TVtI28Ma",
+	"MmG99x2iu+TjSjOA/221JJuy8o6tYmCILVE2CYEHR5ez//vx9OJ6kAzO/nR+fWP+4/3pzet3Z9eRxSaD",
+	"e1pUHWdEswfU+ziisRTJ6OwFYQ+LkilI0phf7eiJO0bwBnx62IxFPu8A+oXkNgSABa2RtmkGAMJs2KJ1",
+	"H3MAXoTPvqqKuxFTEBT6ywY7favVSQvj/cYSdIHJtzRiRUliH945np8MMISwV8CETSrF8s4JLo2ZbwN3",
+	"Po1LC8wg7jFT47TQccE+Cs2L/jK7EndCLiNpwfNc1fCoALewISe4Q8TD73VN4npPa+LV82svMCYF2niR",
+	"eGzIAgCsP24W8wSIzyc2X6HW7U5v4jQMiHjSDIJN698e4ZLgpE6lzMGoseLeeCuG2hojBuBqGr+gKhiy",
+	"BExpWxDxQVsL9rTD0jaPeA0DRoQE59UiRuVyF4OqZLpc2TBki8H9orw5aDSZUuYoTmi5fS1aalpsI3WL",
+	"o/CdJNiqYI5+W+Jss2AiZyJbrcukDaawkPqkDhLmuRHPDB2CTeavsGFPixJSkCi0gR1zGgqe3c1kpVhU",
+	"c4DDaE5BB0q3oUVt5tm/Elv8WQCo2oqOcgfGQ4RCNLo30PERACcBkmC4LTm4LtydilHdqjzyWkuAic5E",
+	"vvfwO7XdlvhEJsuSFbTWV+tzsQ7YpWpv9vMX37z89rv//N5sx8KcxtLM9r+f/u+fjp7+8PN//HuMaZjI",
+	"b3gsXL4GR2kDgxRd9T/TTNzzUoq59dXXfzen4f0GoA88cK1pdhdRKP33ozXgDfw19jnHnh2b4HOpMVel",
+	"1HGS3kgE+FEhFcRb+tMPfZttnpY7ctf4dPvYhosKJ9rcnqRVieDR9zhogwFDMrY2sc3Km0TEtV+ds3pH",
+	"Hy8vMbD0+ur9h4uzG7Dx356eX2yPKaExee2mu4sR+ZazIj/rkswUxBPgY0E8A5sBrCEWT+ryVcelvGMC",
+	"MlCJ0V8zCOW7fUoTkspKf5aTz6Uhjfm3kPqz3ZNxAX+xtstn+HjaEQxhRd4RbKB6Fnwag5ND3F+mfjr6",
+	"OQUTAnnVGjQ16iP6tQCjt4lq4BdDUFWSXA4H2/wHXESC1Ky/ssWbgAjX8K19d/v+gwQWtHiGOWVkhD3A",
+	"MbBWiojDQso7qHEYktOiMNTTiswrm+Q5AYWHEtb8ZA3gkhk6gAEbUW0N1dUv2dJ0qBoh9W+P1nMw4QF+",
+	"LYWmXETQpa+pYmQO+kX18Qmb48JUWGTY07Y7mlhYLBUrm6gQYTRkh08b+aS6EBff9nDJN9aNwM9v4mFR",
+	"78C4grEfjoL/bbNW51w8yrjuqEfyVkakzRkViqCwbcA9nHTuI5MbVHuxlq+pBP+lYvbnOBYjJtXtudxV",
+	"qpfsfVQepx/ORp/P/vT63enlj2cpWpUqsB6MLWGMXATiczGtkcwkfX318fLm8/nl50/nl2+uPjVexzgz",
+	"1aRgVGmS+hRMeitq+ACMCqqEC5IuoZbBZWJABIOCcXMAcEEzaBZOH3RlY0b9FKWnzm5EhVx6DMd8M7NK",
+	"kYxX1smvV4zov0polie4KohYwSKxFiDMM42uPt6YdZ1++HBx/vr05vzqcpAMzi7/eD66unx/dnnTb4Vu",
+	"qrst8B1UCb91arQpjOcQHu2APMOKjCNj3TXYSojdyiInEAw2itCi5O/YogNh7hy67ijflmCneT9md10G",
+	"MYl4UspFnMFzJ2eISLD+PWatubZpFK4V4XnipDMWV5N0ycYzKe+e8jyWODenq288Dj/72mGnoiEBRcZs",
+	"WontAQA7WkT0XRU5UxpT6SFiF9HbcrIeyemrgyH3F4E8ZFCdvFMipHe1itJnm3Nt5hG/pTnPw4RbPLyw",
+	"OQxkCQYYBrAcA2oF2chdwkDUFrdtIm/IyiN8Y7c6CDuv3bNRu8zMOWTJwB6LnpOzT3fXadgHWqUaJ7ba",
+	"FgInCO+YSsG229scg6V4OINyg3rWzTn5XQrcw8Z5DZl8mySKQ6Z2gxc1JNtBUEbbZj3ybNoyLd6ej3xW",
+	"bS1wRdLR2fvzyzdnI8yQQeoPgCTKQXg8BCOE7EFJSerQFXb0ulDoVsQqhUg6+nhx9tlYaoAPMePjn0Zn",
+	"r68wd4h1XobwVMsyqGcIyvRi9XkwWwsq49o8EZbbOUUOtIB0HS46RIgkg3B27p9+ZttUPMiZ1XDk+HC7",
+	"isc3YLsjZ3QDrgbpdnYz+i/8p4tshzlY2GSXhk1IiuZxSsq1ID2Mdvand6cfr2/ME2HE/lZsDNm3bEAH",
+	"xnFTa+VNrYWeDPzHetJ0hxBKB01v+JwVtkLi8Y5173N7VemxfOjaaBeqwD1tAEYcPjI4AUF5bDujs4hV",
+	"wYZLQMNvxXRUK/bLykkwV06nbGMVKNhwCOrAF5rwiAAouJ6j6YHoaVEelx6jfFDR3pyk/YHkTFNeKPK7",
+	"0dvX5IeX3/7n73eJqd1xkSPEclHKaUnn6phwcU8LY5gKqT9DJCEhmRSTgmc6IUrTgiVGaxrqQYTns1tK",
+	"QrSUnwtaTllyKyqhqoXhepZ/nrOc089mdQmZMz2T+WcIzpljyXAGY57nTCSkEvSe8oKOzWdchAlTc4bq",
+	"rHbuqEWuWClqMSZmSWbrjCiXy2b5cpiYMGTr4OUZXSyYYI4yTC4KFlYYo8EOQS/DAQgKfaK6w+X9D2wQ",
+	"SP2yf6EQgpg24Wu5ctA5Y6q7FZBCToebLTcfOPn2hx8CFn95FE8butLQjdAjM4WlLPM4BbXNNbRz9ktA",
+	"341lpY/HBRV3JyQ1jI4aGeW/4QVF6IJiejzM+QQvbke/aIzTu4JQb7LZ8GpN79gRHjGaj2r02aMAqn/D",
+	"uOLO0qQmLd7T8g42dW6UO75FuFAaKy72Lhv8beOakbfi4J0AKLMFjwNZSWnbmX0tjsR9Nn4UMikyXnAf",
+	"QYmEN+LhIamcQp4TK+7vwWHm5Z74l2QwKWVEs575oBt8h4kcthg0EMCFuSWbOWEU1N7f//q33u65i4hu",
+	"/TA8uMeq5lyp6Pg3NbjEwysJLfRMVlMAFK2ImsmqyE/IEao5WhSQg2JFsf9ErkHobkMz8NxXRWNRxgSa",
+	"+7nWaThUI3jUoShqn1VW+moyMuZmT1oExSMrUlLE9bXw3UGSakyzuz3IskOMRUdE09//+jdwgfC0tpFp",
+	"W5Bl7GHBMr0VA+dbnWB6zazfiLK5oUMAUQIOPXFoE4eul7Z/iFwSKwu+VqT4cAocWCBLcI4SLzZq3m8z",
+	"X4MZGoSIi6kOxPmV8IhzrDgwCogKjfF5OVmvB4tEcPn9xs4rvgMCYpV54cCkCjcCSQ+WsCKa3jEi7200",
+	"eSnLu3hEPCson7O84Uttc7VcaIIrF960J3BXwCZ+ewQJgnUQXt0jEb9lIyT7fWsmVRwnw/MOWx9mpxIX",
+	"RVBBk6EpZvG5JuPVCUltHcJ57m0CZ72iZICCMcRkqaVN8UYDzK8YbfmfO1aD+EEi4WTDlRCiVnwqzEQL",
+	"PmH9RcSCx5G1ETEm7X4GVvVPA7rgxtC2Ua5BMsi5WkAS/eefd5Hde9Q63NftdHoEa4FTcL31q25VTZh7",
+	"QO7oBib2ULdYvePUbRA4F1zpr434ONm1f7AnLIGJnxkj7Y0vjFVA1DcnMyZkR1UQOYfDrbSEklzUXc6S",
+	"jlYpNYkwlvnq1cpiODbLAPPo9Yy++Pa79em/4VOmtDu/ECnmgszYw7CjMZvrd9yL9mHmM8LTTjitldeb",
+	"uXwcXYA3gLlAqZBcM7kUHbghPZP5dl63z3l+d0tqkCkJyBvniGbR0rodZ4ZtFkEZiUrmZh0vyR/4qx5b",
+	"fGBqo3C+sEFUK6QGx4N3Nzcfnj0fPicvjo7I1R+iZldZiYxGzST8qEIHAPw6aNVWkqzq04wqmFS9F1GS",
+	"2166LeOhnLP8mouM9XRb/EHj3lYBU2XGzUncAYe6R8qVCTq2uPt1g6RfwKKOVUwCKMrmN+xzX2BlrTLd",
+	"YC6BwJjWiIxNQ8fQEJtjC3Vjx40SuyrMyTJP9k9Uw4fuabFxYcZNeUWzu40PWcTCDZsvXK/GToT8+g+Q",
+	"vrgSI2yHEd/rkoEGXL3nwqHwItCqTC627u41PLRnZztNyynT/eXLDTwfEy0+QxhfCoQJN9KzWuR0f+tm",
+	"xyY4S1oKLqZqgzJ3eTcoc+eKLFg5owt0Q6D/Y416pS51bm12RdSSQ7NVIicTaNtn7V9jDyxLrgHZhWGu",
+	"Xy8E7hPvO4Y421vdwJbFtjtmW9bmZC02w01PQkGeuKoQJy8DYddsSwjM70Vnm8/WT3KDCjX/rwuPdUkR",
+	"8nibCOunfv2IR4Vvl557wyZc8D0ajljc8IKVSgrPaxMLJV63MAKN5IPNeG3CVyqo/nx5OD3mV3DUJss7",
+	"uXSRgrA3MYCo6wRsaIRb0CYvmRqSIyIFCQGSrssw/A6RUJE5FDHKne+/e7kFPNufQoE27tdO2unl9W7S",
+	"NmOHDSYgmFkDKrWcQsTF5/Vaix72RkRuXk5EUfudex6Q8Jvvtt2IEdXn6zs/oaVrocy1653cDl0CNrZp",
+	"MLa6MBsJ4mmDwGYzRSLFrWjQCfmlhaB1LINfg9gOxBYLRlCYIIbVKDtM0Ho6fHf08vseAO91o6XR+rGV",
+	"O6qUNjzv4F24HEMS+1IEEv8V/SKdtbRj+XrEltqcEnMxQyvlMQhpGxxZH9winGhRKNsLuSEThuStGTjG",
+	"+3sn1CLWXreo8g23x0wvGROkZHMu0MMCAElLOm2BeJ2QI18RYsdB/mzybFOgsQea6WKFUq3JjM+Pjr4/",
+	"lFzbwcDdrzHn49vBG4pg+k+5YTxvVmJzKlaBmAIFBmH/pK4QeL5BYfmSSzgGw9bObi342GFNbYv/wMJo",
+	"f1m0rx0clKAcba9B2WE+bXu6mwM+YXmHbXdghATk5QwXhPt/5Dq3WQGXtjRuGmGQRzJe4tXeMWu+yxR+",
+	"13EVhDkN1DWXdxkSxIfn0qZKWtn/jgvN0tvq6OibDOLbQFX4N/t/+OcwH4s/pMe2r6LPCWIq3Kcf625n",
+	"f66MGPZGQ2BfYka3nncHKKug062mDWg1tGm4Cu+KsDjuFgCxRuIqknMF9r+ZvgWL4UjD3e9W6FsoEOyV",
+	"qxWwTYSagEIOtQTDjTUJu4QLzEujSnT1nWjPTbtIQCbnc671LvUGRuZdUKXfyarszCvbGwxsrQt8fiar",
+	"sochGmyx3S24Fqt9B4iesfnJrVjaEeScqYYtaziHAp3R/1Gu6sxCOVsNHPu2CX7oovJWLvwq2E9VsEOg",
+	"/iHK/GhofzN6F2Z4b5Rw4MPvivahvIjjbnBIe10fIiC2HN49UtOqkEum9EVPGWcfJyyYXC3x9pBYdsDR",
+	"DhU+9RuXXQFg3xfma/AdrlFMEAGzexVjq2tnSO8UKWIla5SYD0n6v9LGlXpiRcoKUubZjJY006xUUG+O",
+	"dhoAAPuUm9dNIDpLp198fel00HniMT8DTSwe7wO9apfXnaLtRajhdZC++np0fnP++vRikAw+nY5sm4zz",
+	"y7dXPRtj1KHYnWZS0OzudLGIyEACvxG6WFjgiI+tLyTcfBPJkhpVKVgRPYwzql5JfSPvmIhnYmZUXfOp",
+	"4MLIoJLpbhySDbAo2zax0trWbkYuAjMWMHYPUx9o10Vmhjw+Q7xYPFHEv3fP9cqj0T+OLhIfqoDyx/Ie",
+	"WmouqnHBM/P79nI8R6QmSSLrj8w+KnLsHu4dqf5g9xOud8EO7vXmJw7HDPSRNRwA+qFxkck5F1PHGyf1",
+	"3mhjOU5kYeM6DgkbhU/UbBEpdoH9eCU1+ahYSa5OKz0j8HxC0gf5MH7697/+LW35pd9sO/vJACLyV6JY",
+	"7eolBky+Plv74xOsnnZ5qddHrovTD4mDIAJ8y9qPlPzbumO9VXip9dPS6djXlLQ8RvA1i/nmOomfqpM+",
+	"ZwKDH7DhheEULUn6TBkOehZy8LO/OAnC8y9pbMEH2qPOA+c5LXqOvDW4VvqF/d74Dk1agiZxMRNWLvt7",
+	"SxLq27Z9sFEFh4XW+apbhKLb7Je2IvZ+xcC0jeXKLciwR7vjTTjD0qEtt5n/9XIeE3JXLyvMjoYgO7Nf",
+	"jqRJkyFinGSDkrtJ4Ws5ZxA6Xs7kvNE6b4JBgFYXWi7y0H6oFKZdGZ1bpGC0e8te4f92/1fz6aSjEUXM",
+	"OLH02M00+ShyeZDWr8YgluVeXpkRMottVSqZrAoX4yOLSu8Hve9ueOrnX88nxnSfULauE8sw1UbAxx7w",
+	"KRcn6KqT/zTz11F4BIauOxsAGmNnWFbMQIw8BcA1KCXsaGsKVYbO2vMH1PY4QY3HS2z4gmkrRAXuVt8x",
+	"Y0Xue+uuIdldfW4Qi2xeDxLp2L1LMUVPoJYTIhsvY8Yt+4N5FD2m11JkVVk2uz6Ggacuf9w3IthcYsAo",
+	"XkJY1uj7SI+CDhVFNfvASoxixNHrkeCDbUC5MUnlPCXIqMyZrPRGjPzaV/aAVVVl8S4Ky71xMFwqcmIE",
+	"qWPnj6OL4A4IYDC08oLrqpoYqUXD+B/+86G7/klQW/tBqWyWxWpMt59NIZU0JXTUEayDT/UZWuPD9uFs",
+	"n4YNWuMRUE6Wy+Jo+R3TkYQL8n+ury7X05KGsk+glp4UdCWrKFriK1KUu6CyAox4Vw/iYGYvj374LtnW",
+	"lPga4tDGQwNIir9QxlXKU+3VLNPKdXQxOsu2JrHkCGcR5Ey9zba3M3wIDeIJ+33S1QfM3+1iOEEGhW6t",
+	"tPk2gbQn+qWluPrgXkJrp6dGc3fIYxn3Kmi781WQl7ZG3NRqjYxXIXlryMpYViLH5JZdv/nhOdb+GdXo",
+	"YA1cYezoiSIFn3OdEFYoRo46kgINyMO2JMEO8Q4jQFXj0Bgdd62pyGmZk08OlaTo6piky5li2WfsBTSm",
+	"in330mlMlDSVMN/2p6nRZPRgcaWdzJBAYEcNkhrGtwZdeGW20vbDxM3fsjffxY9VYNqUxZbtOBVkpvUC",
+	"kttaLxRESslp4A9gaxSgAeS/GbfHiCvoLgG/pAlkQrDTCryAzXfpvas1bh7sRwsphXp9g1r9Q8tJxy1O",
+	"BlMmWMmznh2bwsF2bNtkXz1EOtb5l4+Wkf0E6JuOjpDWzgCslPGdIFdme462rxKA9GhQ3d1c9dRdAtzV",
+	"49MX+rPCSuPUwn5T9B1rcIStGsMLYqO286OV78gxJB/2iWo0QG5bDPg2Iqp+fHsMw09xE2B/nRO+QNpm",
+	"EukuAB1L0Xf2zU6WbEyCrCYozVw220YNb8WteEpeyZxbj94Yk3UR4HPynr8ako/Yf93eaZ/YQAEXvrdT",
+	"RhVLSCqqokBdQYWdTn1VXy6zas6wku1WEGeHHZOCGSlFLV/ZktQpQ/SxQ9eZaYKfgtNcdPbROsHsCzTD",
+	"IlwsKoQ6GaHOhC7BTkqxvVNaNxvGtvbmIxfQ/xS+QadmeguqFEnrk5y6K/vtBQxUkTSrf9HufpiMFoUr",
+	"oKUOrG4W7qE05gPOOpjTFZg8RrfCPM7DHgVmdd98880PZvIfb15jWSapFoZSggtGJjaVQAuS8ynXakhO",
+	"fct1V0LoWhS4RlnwnU8A70aVpeByRJvHe/Hf336DN2gaKtW3OCg3ZQgAwXkGEy5nGZ/X38exKeL7zCNa",
+	"enbRTJj5eKAne+BKH5OXRy8Rz1PwjNnr+3jOhOYTbg744HRhfJ6nL4ZHzoNs/M2YCu7GosGZxwevdbf2",
+	"mLi6HYbh/vqWbGx/NUAHInBnjwfPrdEr6IIPjgffDJ/DXIyaASngLuw04jSWqMXKE6QXn0xY6XqYul7R",
+	"8zEXePvx6eWbhJRsAf6zWQZctH01QluzRl/B1XxO4Kb1xSEptqpM60b6qe93ZHFdiONZyQpYEUdaw/8h",
+	"lypp8VgLyIQJa4Xg/Igwxu4dX5hp4haiY2Bj0YOCK42fBmLZqxVUZ5FI/cgzY5G4a/X7PVyDpns9b9FU",
+	"vZ49Da4K6Ts83CfSd+7+OvaeL9ywB9332fdc9B73I/b36vG0NW96PHlhvB6o93HXacI5eXF0hN0OhbZu",
+	"b6C1nv3ZRtHRHujVKg1sOlCWkTYwtkOky7jDQ9Y4jw/t5/rMNXX80pAzRl/Y4RKCN8jjwYHavSl2rUPW",
+	"/9m8aSXEs6AGAgzQjnCmVBiXB5EALeWwqWJRBNKrbjFnG5XBTekJBi8BATVFRwCUHzRIS9zt/HU/MSsU",
+	"QGPb5ozwbrsXWpjiMb81qjlAgWDTJbi916qq5UxCUBMoc0LcPfwoouxV/Cjjavc/HNcr0qIAiQ7X/Rlr",
+	"4rhxfzw0kLQWrgJCiQ6JFAzuBZP1h1/JfNXNDe4RztQzvHLdvv/lEfk6uO0xwtg+ZJz7ZvvQjoKKvGBG",
+	"71Yil+AGfj27n9Z0w0IPy0a2vjDC9MZyR//rKSRfj33QaNA8DxYKwfMvz8yE0X3bRVWcvwHpEj9KHyqN",
+	"vb9sK6yQ/V1fWGMgWfeIKC4ylkBc3cedzDFB9WsbOdVHQ+TO6TqGi6ohYc0KxW4FzVCBA9i50RLVM62/",
+	"Ex+8NzMYuEfQqHbBxJB8kApB0RO4wRnv08+NhasTYjy/4lakjYsd0xPEndjr7n0vWGPNQ/EBXpNvfqzs",
+	"H+pSquZZMb8Dk59m7pKsx2L0ILe9idHrZPLXc7T5JO6xO0Jm0wPe3p+n61vWrTHYpCv8HEifx1SK/hb3",
+	"LzEAFJr/tWI0egJMZZCzh6AyfN+NPl7hwFtUJEYPOm3pK+/SNe+MCZZRq8gEzhj+DhoJ/TRQ175SUekh",
+	"uVowQah9cowAYnBkYcRb4V+G84p614tceOuJIin2vsP2r8oZdWnscMErXbZxqwjIjJoeu8VZNxS8lvAr",
+	"/oFmV0BF8OpOQgt+xxKzNnAWiF4tUOb4++jNEtGNS24Ft5fz/1JJbXvMuQ46uB5u5vZLxcpV7ZWNV4Mw",
+	"5IEBxZpdXdjPzH2A8Ws0e2M9ff/lIvzLRTiwNISoYh8/wQUwv14AvpVFHsg/UPSy9Kewl5K552zJmirG",
+	"tWGOGz1vbQ8B2/jYGfBObKHxA9EHawJZc905EHNo3+ydDWOOFHAJkrBWOFvEZJqZVJdVfZBNDJtzf2lG",
+	"V309+yPxT9C7OcI7vv4ZPCpDPpYfgnve0/LOm9qKGAKjJemaau/PP75tQZyFThFOUPtLYClOYJVD8sG6",
+	"bnZqYSUYenjDCHPAL//yunbYfttc4rAel/G0Om3TKUMKP7ph2mWS2juEEIPvupD46wgPQlOaezRxzBJN",
+	"9nE/W/RdC/MczqE9Fc3ICxJMabhfQaHfF4u+GPnv4y9GiscjLgkEdSkJgjMBkuHl0Q/DrTGVfzDvIBFs",
+	"raCQy0OHPzbxTpsNRLuFc/TQ+TB5s/fsI5IxentRhKp4JWLjkjuHEzbzTex1O5bDDhZWtRR+opq3EXoP",
+	"jpe+A/SjneBQQx7w9AYx0L4Hd6Mq/R942JzW23bQ2D0TG3JukC4zj5AUX0sJNhqAyxtttnzMplxA+Rde",
+	"2s0EhNg0QCzH8iGMDZ5gZppqCqE1QVI0Rs7MR9LE/GrcZmtZu5bjHj8B4xkpnBXczApM65LpqnScnV5Q",
+	"pZ/CcE/P36TQqhzvUi1WGKqyDTzmXMH1eqe3IpPzObZNMx/FoPiELYlP2irpylVzo/kyKQTLXDsSc7wy",
+	"ZnFsSpeMziElzQRcomHMDs3n7Ni9Rqhgy5jpj++e4Y5siWeYb3HfgNjW7ps1KMYA2geRBQSP1qGFBm0G",
+	"YVShjV1sRxK2u5WaPWhkp6e4kOYZaQ8YPQ/44oFcRtf7C3lwvLKFtU8hr88cld2psH/AU9Glctbb9QDk",
+	"YuZBb3WCnygupkXrclM1k0s1jKZ422qrtfuxQJG/lKmm8s5X5NXFcGHV+nrRenwG4WWfkUnsdr1S7KO/",
+	"pejI2gWlW+IjrUuCD6T3G6N2ZlWbDB5h+q0eTuOexV+Jqp0h+OCZw7k3zaPrvamI0dSm5t62ky0a7RY5",
+	"5whJlKWNJNlWYXCREZaWoosCw6DOUlouICmBLwFiTPkLvk7qSzxybnPQYEqBooPsmE2DTWQ5lVozYfx1",
+	"bGXkLofquH9jXciN3PoeNchU3yzRaY1bCh3s1AW3PzgsflmJgEWsrMaT5kuVOz0Zd5/Gbnz0TyUOfcem",
+	"LWIQq3kPtRFYDDFeEQumdvRHksPR7Cx+cw2HoFW1GQO6yZYM5QrZdN1AcMMA0dLCxlsZS6jmGmHW5lEC",
+	"u83G0r1iu88P+vUu+YyZeXcXynDQqGo6u6HTrsHtY8/gmS/J4EJm/h69Tc/75+yEvi79ChtnMY4RlvIn",
+	"2utMvBdsA5M1G7GRub2EsMkwOIpnmMa+vdzMwXiF+9cv/Q1MoXvpSad5EJ/20a/Hbj7XjFdSuPtxg46M",
+	"+7Lhl4MZGJ1U3S9YUkXkmtGGNLMKHwPBuZcRJx457u91mdqKPw8ed5A1WkCnCod0a2PVED0nK30r0vPJ",
+	"0/dUZ7M0uBwHAp8vvk/qfdF0avv9YF7MAoXJy+cvokAaKIC1bLXVNU7NVnlMuRva93xkObfF3lE32S2g",
+	"4dVEPeJ/Dil+9FuS4gc5PsDUdX/YmqW3yudntsvEgWOSjkBPlMsxmRNijHHfgxXo1wxVRoQ+Pv0PF5//",
+	"FPv8BonRV/U+w7rqQ0eby3lwDyoVbHmCcUQ0ALEOwF0I6vYaw4LEXtMJBSWNtpbb2AAf/hcXrHyz0t5M",
+	"UNoblw/OB+pOkdcFz+7eyUohmrTVJ7pZEyNyxyLY1huvuatKFdaJWJmBRVAJKZhShJI5LaccLuO1/X3h",
+	"IkFeFPbGQWgAjHlz30l26Zpw0WwGAW4IVsA90a6YqNFlGALif64gZLSEgLWaySWh6lbYm2RPCFV3tlic",
+	"BLeW4hULAF+vobFRKIvdiT5a23eCldCtFCCqiW2A1KAWNvgwLtqwA0AHRG7obs+BL16G5eHffb+5tP9x",
+	"/ePmzeAdgBis2cdrtw+DJYWhatXp8I7OLGORK7n7HDpdrg584N5KuLWBLG13cVedW/fFCpoc2HSeCip2",
+	"Mfpl5KySeFbm9I4FsjyvjNlqgd4Tygt1K4DbE+J7M9Q3jEDWZk2fN/Hh0UOgy9W/BDkIcrtdrivxOgon",
+	"5C7lOydGI6GntnnPi6Mjq4Pruln86YQoxkgaNtbDAtsUPJl0XetOmb52OZVH2yuXcenKgAXZTrVSms0P",
+	"FtHW8fG7opTukp2NgUrX8+K3HasMOxpsCVc6qhwsYunvMloPWvodCOOWsaiia6PwOC7pejunXzm26LtE",
+	"xM+M6/fhhVx99a6xgYLrd3+TYcel39wIX4QHdWv8sW6NAqVZPJvZeLlRctCMBx2Tk3bg5ugHvHLGgTLm",
+	"XdHKkBH7BCx9795HiFlupFt35LJzCUe/Mj8flosPF7XcQtd9Up9wr1d5796B1j+DZ3TBn90/B8lvvxRt",
+	"4GKD6XUjcOsG2K6vSfwl4HsMZiYWt0Q1WTC5MJahtBe8YyLHDkgdbPov0bsWmjC7qRySj6MLlbgWoE98",
+	"809zzGy/bLurcACXJcf0KsKnjJEyXINaxD5/g609ZQl4IPRJXT2SXDpxiI6hzV4bAZCzApqBNtbYTGWv",
+	"f+uSLfHyiAX1PgLEgqHWsh7HwmnWBzBOje0uZxvLhTc6NZEtX37+8v8DAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -23,6 +23,8 @@ const (
 	listWebhooks      = "webhooks"
 	listAlerts        = "alerts"
 	listNotifications = "notifications"
+	// Groups are by instant and by key, which the name holds.
+	listGroups = "groups by "
 )
 
 // mark is the place of an entry in a list, as a cursor carries it. Clients
@@ -57,9 +59,14 @@ func decodeMark(list string, text *string) (*mark, error) {
 	if decodeStrict(data, &m) != nil || m.List != list || m.ID == uuid.Nil || !cleanText(m.Name) {
 		return nil, refused
 	}
-	ordered := m.Name == "" && m.At.Year() >= 1970
-	if list == listRules || list == listWebhooks {
+	var ordered bool
+	switch {
+	case list == listRules || list == listWebhooks:
 		ordered = m.Name != "" && m.At.IsZero()
+	case strings.HasPrefix(list, listGroups):
+		ordered = m.At.Year() >= 1970
+	default:
+		ordered = m.Name == "" && m.At.Year() >= 1970
 	}
 	if !ordered {
 		return nil, refused
@@ -117,13 +124,16 @@ func oneOf[T ~string](parameter string, values *[]T, known ...T) ([]T, error) {
 }
 
 // texts refuses values of a repeated parameter that no store could compare.
-func texts(parameter string, values *[]string, limit int) ([]string, error) {
-	for _, v := range deref(values) {
+func texts(parameter string, values []string, limit int) error {
+	if len(values) > maxRepeated {
+		return invalidField(parameter, "out_of_range", fmt.Sprintf("Must be at most %d values", maxRepeated))
+	}
+	for _, v := range values {
 		if !cleanText(v) || len(v) > limit {
-			return nil, invalidField(parameter, "text", fmt.Sprintf("Must be valid text of at most %d bytes", limit))
+			return invalidField(parameter, "text", fmt.Sprintf("Must be valid text of at most %d bytes", limit))
 		}
 	}
-	return deref(values), nil
+	return nil
 }
 
 // cleanText reports whether Postgres can hold text.

@@ -151,10 +151,10 @@ func TestAlertsAreFoundAndActedUpon(t *testing.T) {
 
 	query := url.Values{"state": {"FIRING", "ACKNOWLEDGED"}, "severity": {"CRITICAL"}, "ruleId": {a.RuleID.String()}, "application": {"a,b"}, "q": {"erp"}}
 	page := into[api.AlertPage](b.do("GET", "/api/v1/alerts?"+query.Encode(), "").want(200))
-	want := alerts.Query{
+	want := alerts.Query{Filter: alerts.Filter{
 		States: []alerts.State{alerts.Firing, alerts.Acknowledged}, Severities: []rules.Severity{rules.Critical},
-		Rules: []uuid.UUID{a.RuleID}, Applications: []string{"a,b"}, Text: "erp", Limit: 50,
-	}
+		Rules: []uuid.UUID{a.RuleID}, Applications: []string{"a,b"}, Text: "erp",
+	}, Limit: 50}
 	if diff := cmp.Diff(want, b.inbox.asked); diff != "" {
 		t.Error(diff)
 	}

@@ -51,6 +51,9 @@ func (s *server) router(document *document, public *url.URL) (*echo.Echo, error)
 	if s.Metrics != nil {
 		e.GET(pathMetrics, echo.WrapHandler(s.Metrics))
 	}
+	if s.Slack != nil {
+		e.POST(prefixInteractions+":webhook", s.interact)
+	}
 	document.register(e)
 	operations := NewStrictHandler(s, []StrictMiddlewareFunc{document.refuseUnknownParameters, s.limitTime})
 	RegisterHandlersWithBaseURL(e, operations, strings.TrimSuffix(prefixV1, "/"))
@@ -71,7 +74,7 @@ const (
 func (s *server) pages(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		if p := r.URL.Path; strings.HasPrefix(p, prefixAPI) || p == pathHealth || p == pathReady || p == pathMetrics && s.Metrics != nil {
+		if p := r.URL.Path; strings.HasPrefix(p, prefixAPI) || isInteraction(r) && s.Slack != nil || p == pathHealth || p == pathReady || p == pathMetrics && s.Metrics != nil {
 			return next(c)
 		}
 		h := c.Response().Header()
@@ -207,6 +210,10 @@ func checkHost(h hosts) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
+			// What Slack signs comes under the name that the Slack app was told.
+			if isInteraction(r) {
+				return next(c)
+			}
 			if r.URL.Path != pathHealth && r.URL.Path != pathReady && !h.allow(r.Host) {
 				return echo.NewHTTPError(http.StatusMisdirectedRequest, "This server does not answer under that name; an administrator can set its public URL")
 			}
@@ -219,6 +226,10 @@ func checkHost(h hosts) echo.MiddlewareFunc {
 func checkOrigin(protection *http.CrossOriginProtection) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
+			// A signature is not a browser's to send.
+			if isInteraction(c.Request()) {
+				return next(c)
+			}
 			if err := protection.Check(c.Request()); err != nil {
 				return echo.NewHTTPError(http.StatusForbidden, "A page of another site may not do this").SetInternal(err)
 			}
@@ -227,14 +238,22 @@ func checkOrigin(protection *http.CrossOriginProtection) echo.MiddlewareFunc {
 	}
 }
 
+// longerForMany is how much longer a call may take that is about many alerts.
+const longerForMany = 3
+
 // limitTime bounds a call, streams apart.
 func (s *server) limitTime(next StrictHandlerFunc, operationID string) StrictHandlerFunc {
-	if operationID == "StreamEvents" {
+	limit := s.RequestTimeout
+	switch operationID {
+	case "StreamEvents":
 		return next
+	case "AcknowledgeAlerts", "ResolveAlerts", "UndoAlertAction", "ReadAlerts":
+		// They may be about every alert there is.
+		limit *= longerForMany
 	}
 	return func(c echo.Context, request any) (any, error) {
 		r := c.Request()
-		ctx, cancel := context.WithTimeout(r.Context(), s.RequestTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
 		defer cancel()
 		c.SetRequest(r.WithContext(ctx))
 		defer c.SetRequest(r)

@@ -8,6 +8,7 @@
 //
 //	request ─▶ request id ─▶ log ─▶ recover ─▶ host ─▶ cross-origin ─▶ /healthz, /readyz
 //	                                                         ├──▶ /api/openapi.json, /api/docs
+//	                                                         ├──▶ /slack/interactions: signature ─▶ press of a button
 //	                                                         ├──▶ /api/v1: identity ─▶ time limit ─▶ strict JSON ─▶ handler
 //	                                                         └──▶ anything else: the web application
 //
@@ -46,11 +47,16 @@ type Options struct {
 	Rules         RuleStore
 	Webhooks      WebhookStore
 	Inbox         Inbox
+	Bulk          Bulk
+	Reading       Reading
+	Folder        Folder
 	Notifications Notifications
 	Status        StatusSource
 	Replicas      Replicas
 	Reconciler    Reconciler
 	Pulse         Pulse
+	// Slack is asked about presses of buttons; without it, there are none.
+	Slack SlackStore
 	// Checks are the dependencies that /readyz and the status ask.
 	Checks []Check
 	// CheckRule finds what is wrong with a definition's templates.
@@ -127,6 +133,7 @@ func (o *Options) applyDefaults() {
 func (o *Options) validate() error {
 	absent := map[string]bool{
 		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Inbox": o.Inbox == nil,
+		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil,
 		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Pulse": o.Pulse == nil,
 		"Replicas": o.Replicas == nil, "Reconciler": o.Reconciler == nil,
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,

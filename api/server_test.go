@@ -34,6 +34,7 @@ type bench struct {
 	rules    *ruleMemory
 	webhooks *webhookMemory
 	inbox    *inboxMemory
+	bulk     *bulkMemory
 	records  *recordMemory
 	beat     *beat
 	log      *lockedBuffer
@@ -43,11 +44,12 @@ type bench struct {
 func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 	t.Helper()
 	b := &bench{
-		t: t, rules: newRuleMemory(), webhooks: newWebhookMemory(), inbox: newInboxMemory(), records: newRecordMemory(),
+		t: t, rules: newRuleMemory(), webhooks: newWebhookMemory(), inbox: newInboxMemory(), bulk: &bulkMemory{}, records: newRecordMemory(),
 		beat: &beat{fingerprint: "1"}, log: &lockedBuffer{},
 	}
 	o := api.Options{
 		Rules: b.rules, Webhooks: b.webhooks, Inbox: b.inbox, Notifications: b.records, Pulse: b.beat,
+		Bulk: b.bulk, Reading: b.bulk, Folder: b.bulk,
 		Status:       statusFunc(func() (api.SystemStatus, error) { return api.SystemStatus{Rules: 2, EnabledRules: 1}, nil }),
 		Replicas:     replicasFunc(func() ([]api.ReplicaRecord, error) { return nil, nil }),
 		Reconciler:   reconcilerFunc(func(time.Duration) (evaluator.Reconciliation, error) { return evaluator.Reconciliation{}, nil }),
@@ -197,7 +199,7 @@ const ruleBody = `{"name":"Failed orders","fireMode":"PER_EXCHANGE","severity":"
 
 func TestNewNamesEveryMissingOption(t *testing.T) {
 	_, err := api.New(api.Options{})
-	for _, name := range []string{"Rules", "Webhooks", "Inbox", "Notifications", "Status", "Pulse", "CheckRule", "CheckWebhook", "Web", "Log", "Now"} {
+	for _, name := range []string{"Rules", "Webhooks", "Inbox", "Bulk", "Reading", "Folder", "Notifications", "Status", "Pulse", "CheckRule", "CheckWebhook", "Web", "Log", "Now"} {
 		if err == nil || !strings.Contains(err.Error(), "Options."+name+" ") {
 			t.Errorf("error %v does not name %s", err, name)
 		}

@@ -130,6 +130,25 @@ type WebhookWriter interface {
 	Delete(ctx context.Context, tenant string, id uuid.UUID) error
 }
 
+// SlackStore knows what stands in Slack.
+type SlackStore interface {
+	// Webhook returns a webhook that posts as a bot, whosever it is: its tenant
+	// is that of a request which proves to come from its Slack app.
+	Webhook(ctx context.Context, id uuid.UUID) (notify.Webhook, error)
+	// Show has the message brought in line with its alert soon. Where the alert
+	// is not the tenant's, it does nothing.
+	Show(ctx context.Context, press SlackPress) error
+}
+
+// SlackPress is a button that somebody pressed.
+type SlackPress struct {
+	Tenant    string
+	WebhookID uuid.UUID
+	AlertID   uuid.UUID
+	// At is the message with the button.
+	At notify.Posted
+}
+
 // Inbox keeps what rules raised.
 type Inbox interface {
 	// List returns alerts, newest first; stack and attributes of their exchanges
@@ -195,7 +214,14 @@ type AttemptRecord struct {
 	// FinishedAt is nil while the attempt is under way, or when its process died;
 	// the verdict of the outcome is then unknown.
 	FinishedAt *time.Time
-	Outcome    notify.Outcome
+	// UnderWay is true while there is no outcome and the claim still stands,
+	// under which the attempt was begun.
+	UnderWay bool
+	// Replica is the process that made it.
+	Replica string
+	// Request is nil where retention has deleted it, as is the head of the outcome.
+	Request *notify.RequestHead
+	Outcome notify.Outcome
 }
 
 // Replicas tells which processes run.

@@ -92,6 +92,9 @@ func webhook(b *WebhookDefinition) notify.Webhook {
 		MaxConcurrent: notify.DefaultMaxConcurrent,
 		RatePerSecond: deref(b.RatePerSecond),
 	}
+	if b.Slack != nil {
+		w.Slack = notify.SlackApp{Channel: b.Slack.Channel, BotToken: b.Slack.BotToken, SigningSecret: b.Slack.SigningSecret}
+	}
 	if b.TimeoutSeconds != nil {
 		// Out of range stays out of range, whatever the product would be.
 		bounded := min(max(*b.TimeoutSeconds, 0), 2*maxTimeout.Seconds())
@@ -161,6 +164,12 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 		TimeoutSeconds:   w.Timeout.Seconds(),
 		MaxConcurrent:    w.MaxConcurrent,
 		RatePerSecond:    w.RatePerSecond,
+	}
+	if w.Slack.Used() {
+		answer.Slack = &SlackApp{
+			Channel: w.Slack.Channel, HasBotToken: true, HasSigningSecret: w.Slack.SigningSecret != "",
+			InteractionsPath: prefixInteractions + w.ID.String(),
+		}
 	}
 	if u, err := url.Parse(w.URL); err == nil {
 		answer.URLHost = u.Host

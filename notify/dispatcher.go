@@ -22,8 +22,9 @@ type Store interface {
 	// for. With an error it may still return some, which are claimed.
 	Claim(ctx context.Context, request ClaimRequest) (Claimed, error)
 	// Begin commits an attempt and, when fresh is not nil, freezes the body. It
-	// returns [ErrFenced] when the claim no longer stands.
-	Begin(ctx context.Context, begin Begin) error
+	// reports whether the attempt before has no outcome. It returns [ErrFenced]
+	// when the claim no longer stands.
+	Begin(ctx context.Context, begin Begin) (unknown bool, err error)
 	// Renew extends a lease from now on. It returns [ErrFenced] when the claim
 	// no longer stands.
 	Renew(ctx context.Context, notification uuid.UUID, token int64, lease time.Duration) error
@@ -69,6 +70,8 @@ type Begin struct {
 	Attempt        int
 	Replica        string
 	Lease          time.Duration
+	// Request is what the attempt is about to send.
+	Request RequestHead
 	// Fresh is the body to freeze, nil when it is frozen already; Problem tells
 	// why it is a fallback, empty when it is not.
 	Fresh   *Body
@@ -83,6 +86,8 @@ type Settlement struct {
 	Attempt        int
 	Outcome        Outcome
 	Decision       Decision
+	// Message is what was posted, nil when nothing was that can be changed.
+	Message *Message
 }
 
 // Options configures a [Dispatcher]. Store, Renderer, Sender, Logger, Clock and
@@ -119,6 +124,9 @@ type Observer interface {
 	Attempted(verdict Verdict)
 	// Fenced tells that a claim had passed to somebody else.
 	Fenced()
+	// Unknown tells that an attempt is begun after one whose outcome nobody has
+	// stored: its process died or stood still, and the message may have been sent.
+	Unknown()
 }
 
 // unobserved is nobody.
@@ -126,6 +134,7 @@ type unobserved struct{}
 
 func (unobserved) Attempted(Verdict) {}
 func (unobserved) Fenced()           {}
+func (unobserved) Unknown()          {}
 
 // Dispatcher delivers notifications.
 type Dispatcher struct {
@@ -289,7 +298,10 @@ func (d *Dispatcher) deliver(ctx context.Context, delivery *Delivery) {
 		}
 		begin.Fresh, delivery.Body = &body, &body
 	}
-	if err := d.Store.Begin(ctx, begin); err != nil {
+	delivery.At = d.Clock()
+	begin.Request = d.Sender.Describe(ctx, delivery)
+	unknown, err := d.Store.Begin(ctx, begin)
+	if err != nil {
 		if errors.Is(err, ErrFenced) {
 			d.Observer.Fenced()
 		}
@@ -297,11 +309,15 @@ func (d *Dispatcher) deliver(ctx context.Context, delivery *Delivery) {
 		logger.WarnContext(ctx, "attempt not begun", slog.Any("error", err))
 		return
 	}
+	if unknown {
+		d.Observer.Unknown()
+		logger.WarnContext(ctx, "the attempt before has no outcome; the message may be sent a second time")
+	}
 	outcome := d.send(ctx, delivery)
 	d.Observer.Attempted(outcome.Verdict)
 	settlement := Settlement{
 		NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID, Token: delivery.Token,
-		Attempt: delivery.Attempt, Outcome: outcome,
+		Attempt: delivery.Attempt, Outcome: outcome, Message: messageOf(delivery, begin.Fresh != nil, outcome),
 		Decision: d.Policy.Decide(outcome, delivery.Attempt, delivery.CountedAttempts, rand.Float64()),
 	}
 	switch err := d.settle(ctx, settlement); {

@@ -52,11 +52,11 @@ func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed
 	return notify.Claimed{Deliveries: claimed, Next: o.next}, nil
 }
 
-func (o *outbox) Begin(_ context.Context, b notify.Begin) error {
+func (o *outbox) Begin(_ context.Context, b notify.Begin) (unknown bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.begun = append(o.begun, b)
-	return o.beginErr
+	return false, o.beginErr
 }
 
 func (o *outbox) Renew(context.Context, uuid.UUID, int64, time.Duration) error {
@@ -90,6 +90,10 @@ type calls struct {
 	mu        sync.Mutex
 	now, most int
 	at        []time.Time
+}
+
+func (c *calls) Describe(_ context.Context, d *notify.Delivery) notify.RequestHead {
+	return notify.RequestHead{Method: "POST", Headers: []notify.HeaderField{{Name: "At", Value: d.At.String()}}}
 }
 
 func (c *calls) Send(ctx context.Context, _ *notify.Delivery) notify.Outcome {

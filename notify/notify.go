@@ -17,9 +17,9 @@
 //
 //   - Claim takes due rows with SKIP LOCKED, never more than there are free
 //     slots, under a lease and a token of its own for each row.
-//   - Begin writes the attempt, and with the first attempt the body, which is
-//     rendered once and frozen: every attempt sends the same bytes under the
-//     same webhook-id.
+//   - Begin writes the attempt with the head of its request and, with the first
+//     attempt, the body, which is rendered once and frozen: every attempt sends
+//     the same bytes under the same webhook-id.
 //   - Settle demands the token. Whoever lost its lease settles nothing: its
 //     outcome is kept on its attempt, and the row belongs to the new claimant.
 //
@@ -91,6 +91,8 @@ type Webhook struct {
 	// URL is a secret: it often holds a token. It is sealed at rest, and never
 	// logged or shown beyond its host.
 	URL string
+	// Slack is used instead of URL by a webhook that posts as a bot.
+	Slack SlackApp
 	// Headers are sent with each request, in addition to Tocsin's own.
 	Headers map[string]string
 	// BodyTemplate is Mustache in JSON; empty means the kind's own layout.
@@ -158,6 +160,8 @@ type Delivery struct {
 	Webhook         Webhook
 	// Body is the frozen body, nil before the first attempt.
 	Body *Body
+	// At is the instant that the attempt tells its receiver; zero is that of the call.
+	At time.Time
 }
 
 // Body is what is sent: the same bytes in every attempt.
@@ -173,8 +177,12 @@ type Renderer interface {
 	Render(d *Delivery) (body Body, problem error)
 }
 
-// Sender makes one attempt. It returns when the answer has been read or ctx has
-// ended, and reports every failure as an outcome.
+// Sender makes one attempt.
 type Sender interface {
+	// Describe tells the request that Send makes of d, without secrets. It does
+	// no input or output.
+	Describe(ctx context.Context, d *Delivery) RequestHead
+	// Send returns when the answer has been read or ctx has ended, and reports
+	// every failure as an outcome.
 	Send(ctx context.Context, d *Delivery) Outcome
 }

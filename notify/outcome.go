@@ -2,7 +2,6 @@ package notify
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 )
 
@@ -50,8 +49,8 @@ type Outcome struct {
 	Verdict Verdict
 	// StatusCode is the HTTP status, 0 when there was no answer.
 	StatusCode int
-	// Header is the head of the answer, nil when there was none.
-	Header http.Header
+	// Head is the head of the answer, nil when there was none.
+	Head *ResponseHead
 	// Response is the beginning of the answer's body, at most 4 KiB, clean text.
 	Response string
 	// RetryAfter is how long the receiver asked to wait; 0 when it did not say.
@@ -62,6 +61,8 @@ type Outcome struct {
 	// Error tells a person why the message was not delivered, without secrets;
 	// empty when it was.
 	Error string
+	// Posted is where the message stands; nil when the receiver does not say.
+	Posted *Posted
 	// Duration is the time from dialling to the end of the answer.
 	Duration time.Duration
 }

@@ -46,6 +46,7 @@ type serve struct {
 	Listen            string          `help:"Address of the HTTP server." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
 	PublicURL         string          `help:"How people reach the server; links in messages begin with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
 	OutgoingAllow     []netip.Prefix  `help:"Networks that webhooks may call although they are not public, as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
+	SlackAPIURL       string          `help:"Where the methods of Slack's Web API are, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL"`
 	TickInterval      time.Duration   `help:"Time between ticks of the evaluator." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
 	Settle            time.Duration   `help:"How far behind ClickHouse's clock exchanges are judged." default:"1s" env:"TOCSIN_SETTLE"`
 	PageSize          int             `help:"Most exchanges read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
@@ -69,6 +70,7 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	replica, err := app.New(ctx, app.Options{
 		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, Source: mapping,
 		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, OutgoingAllow: s.OutgoingAllow,
+		SlackAPIURL:  s.SlackAPIURL,
 		TickInterval: s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
 		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval,

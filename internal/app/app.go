@@ -28,6 +28,7 @@ import (
 	"tocsin/internal/seal"
 	"tocsin/notify"
 	"tocsin/notify/bus/memory"
+	"tocsin/notify/refresh"
 	"tocsin/notify/template"
 	"tocsin/notify/webhook"
 	"tocsin/web"
@@ -45,6 +46,7 @@ type App struct {
 	api        *api.Server
 	evaluator  *evaluator.Evaluator
 	dispatcher *notify.Dispatcher
+	refresher  *refresh.Refresher
 	member     *lease.Member
 	metrics    *metrics
 	watch      *watch
@@ -135,6 +137,7 @@ func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error 
 func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 	sender, err := webhook.New(webhook.Options{
 		Version: a.options.Version, Now: a.options.Clock, AllowedNetworks: a.options.OutgoingAllow,
+		SlackAPI: a.options.SlackAPIURL,
 	})
 	if err != nil {
 		return err
@@ -150,6 +153,13 @@ func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 		Store: db.Outbox(), Renderer: renderer, Sender: sender, WakeUps: bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
 		Lease: a.options.Lease, Poll: a.options.PollInterval, Policy: policy, Observer: a.metrics,
+	})
+	if err != nil {
+		return err
+	}
+	a.refresher, err = refresh.New(refresh.Options{
+		Store: db.Slack(), Renderer: renderer, Sender: sender, Clock: a.options.Clock, Poll: a.options.PollInterval,
+		Logger: a.options.Logger.With(slog.String("part", "refresher")),
 	})
 	return err
 }
@@ -186,7 +196,8 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	record := db.Record()
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Pulse: db.Inbox(), Notifications: record, Status: record,
+		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Pulse: db.Inbox(), Notifications: record, Status: record,
+		Slack:      db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
 		Replicas:   db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
@@ -212,7 +223,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 
 // checkWebhook returns what is wrong with a webhook that somebody wants to save.
 func checkWebhook(w *notify.Webhook) []fault.Field {
-	fields := webhook.CheckURL(w.URL)
+	fields := webhook.CheckTarget(w)
 	fields = append(fields, webhook.CheckHeaders(w.Headers)...)
 	fields = append(fields, webhook.CheckSecret(w.SigningSecret)...)
 	return append(fields, webhook.CheckBody(w.Kind, w.BodyTemplate)...)
@@ -245,6 +256,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	if a.dispatcher != nil {
 		parts.Go(func() { a.dispatcher.Run(ctx) })
+		parts.Go(func() { a.refresher.Run(ctx) })
 	}
 	var serveErr error
 	if a.server != nil {

@@ -173,13 +173,24 @@ func TestKilledDuringTheCall(t *testing.T) {
 	called, release := w.receiver.hang()
 	first := w.serve()
 	<-called
+	id := w.column(`select notification_id::text from notification`)[0]
+	if got := get(t, first.address, "/api/v1/notifications/"+id); !strings.Contains(got, `"UNDER_WAY"`) || !strings.Contains(got, `"bodySha256"`) {
+		t.Errorf("while the receiver is called, the notification reads %s", got)
+	}
 	first.kill()
+	second := w.serve("TOCSIN_ROLES=api")
+	w.until("the attempt is known to be of unknown outcome", func() bool {
+		return strings.Contains(get(t, second.address, "/api/v1/notifications/"+id), `"UNKNOWN"`)
+	})
 	release()
-	w.serve()
+	third := w.serve()
 	w.until("everything is delivered", func() bool {
 		return len(w.column(`select status from notification_status where status = 'DELIVERED'`)) == 1
 	})
 	w.wantColumn("attempts", `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt order by attempt`, "1 unknown", "2 DELIVERED")
+	if got := get(t, third.address, "/metrics"); !strings.Contains(got, "tocsin_attempts_unknown_total 1\n") {
+		t.Errorf("the unknown outcome is not counted in %s", got)
+	}
 	ids := w.receiver.webhookIDs()
 	if len(ids) != 2 || ids[0] != ids[1] {
 		t.Errorf("webhook-ids %q, want the same one twice", ids)

@@ -73,9 +73,10 @@ func settlement(d *notify.Delivery, v notify.Verdict, status notify.Status) noti
 }
 
 func (w *world) begin(d *notify.Delivery) error {
-	return w.db.Outbox().Begin(w.t.Context(), notify.Begin{
+	_, err := w.db.Outbox().Begin(w.t.Context(), notify.Begin{
 		NotificationID: d.NotificationID, Token: d.Token, Attempt: d.Attempt, Replica: "claimant", Lease: time.Minute,
 	})
+	return err
 }
 
 const attempts = `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt order by notification_id, attempt`

@@ -24,6 +24,7 @@ type metrics struct {
 	raised   *prometheus.CounterVec
 	attempts *prometheus.CounterVec
 	fenced   prometheus.Counter
+	unknown  prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -41,8 +42,11 @@ func newMetrics() *metrics {
 		fenced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_fenced_total", Help: "Claims that had passed to another replica when this one wanted to write under them.",
 		}),
+		unknown: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tocsin_attempts_unknown_total", Help: "Attempts without outcome, of whatever replica, after which this one made the next; each may have sent a message a second time.",
+		}),
 	}
-	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, m.unknown, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
@@ -63,6 +67,9 @@ func (m *metrics) Attempted(v notify.Verdict) { m.attempts.WithLabelValues(v.Str
 
 // Fenced counts a claim that was lost.
 func (m *metrics) Fenced() { m.fenced.Inc() }
+
+// Unknown counts an attempt that has no outcome and is made again.
+func (m *metrics) Unknown() { m.unknown.Inc() }
 
 // gaugesTimeout bounds the measuring for one request.
 const gaugesTimeout = 5 * time.Second

@@ -44,6 +44,8 @@ type Options struct {
 	PublicURL string
 	// OutgoingAllow are networks that webhooks may call although they are not public.
 	OutgoingAllow []netip.Prefix
+	// SlackAPIURL is where Slack's Web API is, [webhook.DefaultSlackAPI] by default.
+	SlackAPIURL string
 
 	// TickInterval is the time between ticks, 1 s by default.
 	TickInterval time.Duration

@@ -224,7 +224,7 @@ const (
 // firing returns the alerts that fire.
 func (w *world) firing() []alerts.Instance {
 	w.t.Helper()
-	list, err := w.db.Inbox().List(w.t.Context(), tenant, alerts.Query{States: []alerts.State{alerts.Firing}, Limit: 200})
+	list, err := w.db.Inbox().List(w.t.Context(), tenant, alerts.Query{Filter: alerts.Filter{States: []alerts.State{alerts.Firing}}, Limit: 200})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -203,6 +203,7 @@ func insertAlerts(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, ad
 		p.Applications = append(p.Applications, a.Exchange.Application)
 		p.Routes = append(p.Routes, a.Exchange.Route)
 		p.Exchanges = append(p.Exchanges, exchange)
+		p.Signatures = append(p.Signatures, alerts.Signature(&a.Exchange))
 		p.Lates = append(p.Lates, a.Late)
 		p.EndedNs = append(p.EndedNs, a.Exchange.EndedNS())
 	}

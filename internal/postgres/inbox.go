@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -33,35 +32,16 @@ limit @limit`
 
 // List returns alerts, newest first.
 func (s *Inbox) List(ctx context.Context, tenant string, q alerts.Query) ([]alerts.Instance, error) {
-	where := []string{"a.tenant_id = @tenant"}
-	args := pgx.NamedArgs{"tenant": tenant, "limit": q.Limit}
-	also := func(condition, name string, value any) {
-		where = append(where, condition)
-		args[name] = value
+	c, err := s.selects(ctx, tenant, q.Filter)
+	if err != nil {
+		return nil, fmt.Errorf("list alerts: %w", err)
 	}
-	if len(q.States) > 0 {
-		also("a.state = any(@states)", "states", q.States)
-	}
-	if len(q.Severities) > 0 {
-		also("a.severity = any(@severities)", "severities", q.Severities)
-	}
-	if len(q.Rules) > 0 {
-		also("a.rule_id = any(@rules)", "rules", q.Rules)
-	}
-	if len(q.Applications) > 0 {
-		also("a.application = any(@applications)", "applications", q.Applications)
-	}
-	if len(q.Routes) > 0 {
-		also("a.route = any(@routes)", "routes", q.Routes)
-	}
-	if q.Text != "" {
-		also("(strpos(lower(a.title), lower(@text)) > 0 or strpos(lower(a.message), lower(@text)) > 0)", "text", q.Text)
-	}
+	c.args["limit"] = q.Limit
 	if q.Before != nil {
-		also("(a.fired_at, a.alert_id) < (@before_at, @before_id)", "before_at", q.Before.FiredAt)
-		args["before_id"] = q.Before.ID
+		c.also("(a.fired_at, a.alert_id) < (@before_at, @before_id)", "before_at", q.Before.FiredAt)
+		c.args["before_id"] = q.Before.ID
 	}
-	rows, err := s.db.pool.Query(ctx, fmt.Sprintf(listAlerts, strings.Join(where, " and ")), args)
+	rows, err := s.db.pool.Query(ctx, fmt.Sprintf(listAlerts, c.where()), c.args)
 	if err != nil {
 		return nil, fmt.Errorf("list alerts: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"tocsin/alerts"
 	"tocsin/internal/postgres/pgq"
@@ -81,17 +82,22 @@ func (s *Outbox) deliveries(rows []pgq.NotificationClaimRow) ([]notify.Delivery,
 }
 
 // Begin commits an attempt before it is made.
-func (s *Outbox) Begin(ctx context.Context, begin notify.Begin) error {
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		written, err := q.AttemptBegin(ctx, pgq.AttemptBeginParams{
+func (s *Outbox) Begin(ctx context.Context, begin notify.Begin) (unknown bool, err error) {
+	request, err := json.Marshal(begin.Request)
+	if err != nil {
+		return false, fmt.Errorf("begin attempt: encode request: %w", err)
+	}
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		var err error
+		unknown, err = q.AttemptBegin(ctx, pgq.AttemptBeginParams{
 			Lease: begin.Lease, NotificationID: begin.NotificationID, Token: begin.Token,
-			AttemptNumber: int32(begin.Attempt), Replica: begin.Replica,
+			AttemptNumber: int32(begin.Attempt), Replica: begin.Replica, Request: request,
 		})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return notify.ErrFenced
+		}
 		if err != nil {
 			return err
-		}
-		if written == 0 {
-			return notify.ErrFenced
 		}
 		if begin.Fresh == nil {
 			return nil
@@ -102,9 +108,9 @@ func (s *Outbox) Begin(ctx context.Context, begin notify.Begin) error {
 		})
 	})
 	if err != nil {
-		return fmt.Errorf("begin attempt: %w", err)
+		return false, fmt.Errorf("begin attempt: %w", err)
 	}
-	return nil
+	return unknown, nil
 }
 
 // Renew extends a lease.
@@ -125,11 +131,17 @@ func (s *Outbox) Renew(ctx context.Context, notification uuid.UUID, token int64,
 func (s *Outbox) Settle(ctx context.Context, settlement notify.Settlement) error {
 	own := false
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		if err := q.AttemptFinish(ctx, finishParams(settlement)); err != nil {
+		params, err := finishParams(settlement)
+		if err != nil {
+			return err
+		}
+		if err := q.AttemptFinish(ctx, params); err != nil {
 			return fmt.Errorf("finish attempt: %w", err)
 		}
-		var err error
 		if own, err = conclude(ctx, q, settlement); err != nil {
+			return err
+		}
+		if err := enterMessage(ctx, q, settlement); err != nil {
 			return err
 		}
 		if !own {
@@ -146,17 +158,27 @@ func (s *Outbox) Settle(ctx context.Context, settlement notify.Settlement) error
 	return nil
 }
 
-func finishParams(settlement notify.Settlement) pgq.AttemptFinishParams {
+func finishParams(settlement notify.Settlement) (pgq.AttemptFinishParams, error) {
 	o := settlement.Outcome
 	p := pgq.AttemptFinishParams{
-		NotificationID: settlement.NotificationID, Attempt: int32(settlement.Attempt), Verdict: o.Verdict.String(),
+		NotificationID: settlement.NotificationID, Attempt: int32(settlement.Attempt),
 		Error: rules.CleanText(o.Error, 2000), Response: rules.CleanText(o.Response, 4096), DurationUs: o.Duration.Microseconds(),
 	}
 	if o.StatusCode != 0 {
 		status := int32(o.StatusCode)
 		p.StatusCode = &status
 	}
-	return p
+	if o.Verdict != notify.VerdictUnknown {
+		verdict := o.Verdict.String()
+		p.Verdict = &verdict
+	}
+	if o.Head != nil {
+		var err error
+		if p.ResponseHead, err = json.Marshal(o.Head); err != nil {
+			return p, fmt.Errorf("encode head of the answer: %w", err)
+		}
+	}
+	return p, nil
 }
 
 // conclude ends the outbox row or makes it due later, and reports whether the

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -113,10 +114,15 @@ func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) 
 		return fmt.Errorf("read attempts: %w", err)
 	}
 	for _, row := range attempts {
-		n := byID[row.NotificationID]
-		n.History = append(n.History, attemptOf(row))
-		n.Attempts = int(row.Attempt)
-		n.LastError = row.Error
+		n := byID[row.Attempt.NotificationID]
+		attempt, err := attemptOf(row.Attempt)
+		if err != nil {
+			return fmt.Errorf("read attempts: %w", err)
+		}
+		attempt.UnderWay = row.Attempt.FinishedAt == nil && row.Claimed
+		n.History = append(n.History, attempt)
+		n.Attempts = int(row.Attempt.Attempt)
+		n.LastError = row.Attempt.Error
 	}
 	return nil
 }
@@ -133,8 +139,8 @@ func recordOf(row pgq.NotificationStatus, webhookName string) api.NotificationRe
 	return n
 }
 
-func attemptOf(row pgq.Attempt) api.AttemptRecord {
-	a := api.AttemptRecord{Number: int(row.Attempt), StartedAt: row.StartedAt, FinishedAt: row.FinishedAt}
+func attemptOf(row pgq.Attempt) (api.AttemptRecord, error) {
+	a := api.AttemptRecord{Number: int(row.Attempt), StartedAt: row.StartedAt, FinishedAt: row.FinishedAt, Replica: row.Replica}
 	a.Outcome.Error, a.Outcome.Response = row.Error, row.Response
 	if row.Verdict != nil {
 		a.Outcome.Verdict = notify.ParseVerdict(*row.Verdict)
@@ -145,7 +151,19 @@ func attemptOf(row pgq.Attempt) api.AttemptRecord {
 	if row.DurationUs != nil {
 		a.Outcome.Duration = time.Duration(*row.DurationUs) * time.Microsecond
 	}
-	return a
+	if row.Request != nil {
+		a.Request = new(notify.RequestHead)
+		if err := json.Unmarshal(row.Request, a.Request); err != nil {
+			return a, fmt.Errorf("notification %s: the stored request cannot be read: %w", row.NotificationID, err)
+		}
+	}
+	if row.ResponseHead != nil {
+		a.Outcome.Head = new(notify.ResponseHead)
+		if err := json.Unmarshal(row.ResponseHead, a.Outcome.Head); err != nil {
+			return a, fmt.Errorf("notification %s: the stored head of an answer cannot be read: %w", row.NotificationID, err)
+		}
+	}
+	return a, nil
 }
 
 // Status returns the state of a tenant's rules and of the outbox.

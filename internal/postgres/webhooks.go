@@ -78,6 +78,7 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 		WebhookID: w.ID, TenantID: tenant, Name: w.Name, Kind: string(w.Kind), Secrets: sealed, UrlHost: target.Host,
 		Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators,
 		TimeoutMs: int32(w.Timeout.Milliseconds()), MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond,
+		SlackChannel: w.Slack.Channel,
 	})
 	if err != nil {
 		return notify.Webhook{}, fmt.Errorf("create webhook: %w", nameTaken(err, w.Name))
@@ -102,6 +103,9 @@ func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) erro
 		if err := q.OutboxAbandon(ctx, id); err != nil {
 			return err
 		}
+		if err := q.SlackUpdateAbandon(ctx, id); err != nil {
+			return err
+		}
 		return q.WebhookDelete(ctx, id)
 	})
 	if err != nil {
@@ -115,10 +119,15 @@ type webhookSecrets struct {
 	URL           string            `json:"url"`
 	Headers       map[string]string `json:"headers,omitempty"`
 	SigningSecret string            `json:"signingSecret,omitempty"`
+	BotToken      string            `json:"botToken,omitempty"`
+	SlackSecret   string            `json:"slackSecret,omitempty"`
 }
 
 func (db *DB) sealWebhook(w notify.Webhook) ([]byte, error) {
-	plain, err := json.Marshal(webhookSecrets{URL: w.URL, Headers: w.Headers, SigningSecret: w.SigningSecret})
+	plain, err := json.Marshal(webhookSecrets{
+		URL: w.URL, Headers: w.Headers, SigningSecret: w.SigningSecret,
+		BotToken: w.Slack.BotToken, SlackSecret: w.Slack.SigningSecret,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("encode webhook secrets: %w", err)
 	}
@@ -148,5 +157,6 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		return w, fmt.Errorf("webhook %s: the stored secrets cannot be read", row.WebhookID)
 	}
 	w.URL, w.Headers, w.SigningSecret = secrets.URL, secrets.Headers, secrets.SigningSecret
+	w.Slack = notify.SlackApp{Channel: row.SlackChannel, BotToken: secrets.BotToken, SigningSecret: secrets.SlackSecret}
 	return w, nil
 }

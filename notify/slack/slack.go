@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"tocsin/alerts"
 	"tocsin/notify"
 )
 
@@ -27,6 +28,13 @@ type Alert struct {
 	ID string
 	// Reason is why the message is sent; the zero Reason is that the alert fired.
 	Reason notify.Reason
+	// State is what the alert has come to; the zero State is that it fires.
+	// ChangedBy is who brought it there, empty for Tocsin itself, and ChangedAt when.
+	State     alerts.State
+	ChangedBy string
+	ChangedAt time.Time
+	// Buttons lets the reader acknowledge and resolve, where that still applies.
+	Buttons bool
 	// Severity is CRITICAL, WARNING or INFO.
 	Severity       string
 	Title, Message string
@@ -102,8 +110,9 @@ type text struct {
 type button struct {
 	Type     string `json:"type"`
 	Text     text   `json:"text"`
-	URL      string `json:"url"`
+	URL      string `json:"url,omitempty"`
 	ActionID string `json:"action_id"`
+	Value    string `json:"value,omitempty"`
 	Style    string `json:"style,omitempty"`
 }
 
@@ -112,6 +121,7 @@ type button struct {
 func Message(a *Alert) ([]byte, error) {
 	m := message{Text: notice(a)}
 	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: blockID(a), Text: plainText(Plain(line(headline(a)), boundHeader))})
+	m.Blocks = append(m.Blocks, stateBlocks(a)...)
 	switch {
 	case a.Reason == notify.ReasonRuleRecovered || a.Reason == notify.ReasonRuleFailing && strings.TrimSpace(a.Message) == "":
 	case a.Reason == notify.ReasonRuleFailing:
@@ -122,10 +132,16 @@ func Message(a *Alert) ([]byte, error) {
 		m.Blocks = append(m.Blocks, countBlocks(a)...)
 	}
 	m.Blocks = append(m.Blocks, block{Type: "context", Elements: []object{*mrkdwn(identity(a))}})
+	buttons := buttonsOf(a)
 	if linkable(a.URL) {
-		m.Blocks = append(m.Blocks, block{Type: "actions", Elements: []object{
-			button{Type: "button", Text: *plainText("Open alert"), URL: a.URL, ActionID: "open_alert", Style: "primary"},
-		}})
+		open := button{Type: "button", Text: *plainText("Open alert"), URL: a.URL, ActionID: actionOpen}
+		if len(buttons) == 0 {
+			open.Style = stylePrimary
+		}
+		buttons = append(buttons, open)
+	}
+	if len(buttons) > 0 {
+		m.Blocks = append(m.Blocks, block{Type: "actions", Elements: buttons})
 	}
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -197,13 +213,19 @@ func headline(a *Alert) string {
 		title = "Alert of rule " + line(a.Rule)
 	}
 	switch a.Reason {
-	case notify.ReasonReminder:
-		return badge(a.Severity) + " Still firing: " + title
 	case notify.ReasonResolved:
 		return "🟢 Resolved: " + title
 	case notify.ReasonRuleRecovered:
 		return "🟢 Recovered: rule " + line(a.Rule) + " is evaluated again"
-	case notify.ReasonFired, notify.ReasonRuleFailing:
+	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonReminder:
+	}
+	switch {
+	case a.State == alerts.Resolved:
+		return "🟢 Resolved: " + title
+	case a.State == alerts.Acknowledged:
+		return "👀 Acknowledged: " + title
+	case a.Reason == notify.ReasonReminder:
+		return badge(a.Severity) + " Still firing: " + title
 	}
 	return badge(a.Severity) + " " + title
 }
@@ -346,7 +368,7 @@ func example(a *Alert) string {
 func started(a *Alert) string {
 	exact := Escape(line(a.Start), boundField)
 	if seconds := a.StartTimeNS / int64(time.Second); seconds > 0 {
-		return fmt.Sprintf("<!date^%d^{date_short_pretty} {time_secs}|%s>", seconds, strings.ReplaceAll(exact, "|", "/"))
+		return dated(seconds, strings.ReplaceAll(exact, "|", "/"))
 	}
 	return exact
 }

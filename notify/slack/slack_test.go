@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"tocsin/alerts"
 	"tocsin/notify"
 	"tocsin/notify/slack"
 )
@@ -56,9 +58,16 @@ func TestMessageGolden(t *testing.T) {
 	resolved.Reason, resolved.Count = notify.ReasonResolved, &slack.Count{Observed: 2, Threshold: 5, Window: "10 min", GroupBy: "Route", Group: "order-to-erp"}
 	alone := slack.Alert{ID: counted.ID, Severity: "WARNING", Title: "7 exchanges within 10 min", Message: "At least 5 match.", Rule: counted.Rule, Count: &slack.Count{Observed: 7, Threshold: 5, Window: "10 min"}}
 	again.Reason = notify.ReasonReminder
+	buttons, acknowledged, over := usual(), usual(), usual()
+	for _, a := range []*slack.Alert{&buttons, &acknowledged, &over} {
+		a.Buttons = true
+	}
+	acknowledged.State, acknowledged.ChangedBy, acknowledged.ChangedAt = alerts.Acknowledged, "slack:ann <!here>", time.Unix(1_795_244_600, 0)
+	over.State, over.ChangedAt = alerts.Resolved, time.Unix(1_795_244_700, 0)
 	for name, a := range map[string]slack.Alert{
 		"failed": usual(), "completed": completed, "own-message": own, "nothing": {}, "reminder": again,
 		"count": counted, "count-reminder": reminder, "count-resolved": resolved, "count-alone": alone,
+		"buttons": buttons, "acknowledged": acknowledged, "over": over,
 	} {
 		t.Run(name, func(t *testing.T) {
 			body, err := slack.Message(&a)

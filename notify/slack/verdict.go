@@ -13,11 +13,17 @@ func Judge(word string) (verdict notify.Verdict, known bool) {
 	switch word {
 	// Slack will never take this message, but others.
 	case "invalid_payload", "invalid_blocks", "invalid_blocks_format", "invalid_attachments", "no_text",
-		"too_many_attachments", "msg_too_long", "msg_blocks_too_long", "user_not_found":
+		"too_many_attachments", "msg_too_long", "msg_blocks_too_long", "user_not_found",
+		// Nor this change of a message.
+		"message_not_found", "cant_update_message", "edit_window_closed", "block_mismatch":
 		return notify.VerdictRefused, true
 	// Slack will never take any message at this address.
 	case "no_service", "no_service_id", "no_active_hooks", "no_team", "team_disabled", "invalid_token", "channel_not_found",
-		"channel_is_archived", "action_prohibited", "posting_to_general_channel_denied":
+		"channel_is_archived", "action_prohibited", "posting_to_general_channel_denied",
+		// Nor with this token, or to this channel.
+		"not_in_channel", "is_archived", "not_authed", "invalid_auth", "account_inactive", "token_revoked", "token_expired",
+		"missing_scope", "not_allowed_token_type", "no_permission", "org_login_required", "ekm_access_denied", "restricted_action",
+		"restricted_action_read_only_channel", "team_access_not_granted":
 		return notify.VerdictGone, true
 	case "rollup_error", "internal_error", "fatal_error", "service_unavailable", "request_timeout":
 		return notify.VerdictRetry, true
@@ -28,8 +34,56 @@ func Judge(word string) (verdict notify.Verdict, known bool) {
 	}
 }
 
+// Remedy tells a person what to do about a word of Slack's; "" where the word
+// says it all.
+func Remedy(word string) string {
+	switch word {
+	case "channel_not_found":
+		return "check the channel; the app sees a private one only when it was invited there"
+	case "not_in_channel":
+		return "invite the app to the channel, with /invite @its-name"
+	case "is_archived", "channel_is_archived":
+		return "the channel is archived; choose another one"
+	case "not_authed", "invalid_auth", "account_inactive", "token_revoked":
+		return "the bot token is not valid any more; install the app again and enter the token it shows"
+	case "token_expired":
+		return "the bot token has expired; turn token rotation off in the app, install it again and enter the token it shows"
+	case "missing_scope":
+		return "give the app the scope chat:write, install it again and enter the token it shows"
+	case "restricted_action", "restricted_action_read_only_channel":
+		return "the channel does not let the app post; its settings say who may"
+	}
+	return ""
+}
+
 // maxWord bounds the length of what can be one of Slack's words.
 const maxWord = 60
+
+// Answer is what a method of Slack's Web API says.
+type Answer struct {
+	OK      bool   `json:"ok"`
+	Error   string `json:"error"`
+	Channel string `json:"channel"`
+	TS      string `json:"ts"`
+}
+
+// ReadAnswer reads the whole body of an answer; false when it is not one of the
+// Web API's. Of an answer with "ok": false, Error is a word.
+func ReadAnswer(body []byte) (Answer, bool) {
+	var parsed struct {
+		Answer
+
+		OK *bool `json:"ok"`
+	}
+	if json.Unmarshal(body, &parsed) != nil || parsed.OK == nil {
+		return Answer{}, false
+	}
+	parsed.Answer.OK = *parsed.OK
+	if !parsed.Answer.OK && !plain(parsed.Error) {
+		parsed.Error = "unknown_error"
+	}
+	return parsed.Answer, true
+}
 
 // Word returns the error word of an answer's body: the body itself where it is
 // one plain word, or the "error" of a JSON answer with "ok": false. It returns
@@ -37,15 +91,9 @@ const maxWord = 60
 func Word(body string) string {
 	body = strings.TrimSpace(body)
 	if strings.HasPrefix(body, "{") {
-		var answer struct {
-			OK    *bool  `json:"ok"`
-			Error string `json:"error"`
-		}
-		if json.Unmarshal([]byte(body), &answer) != nil || answer.OK == nil || *answer.OK {
+		answer, ok := ReadAnswer([]byte(body))
+		if !ok || answer.OK {
 			return ""
-		}
-		if !plain(answer.Error) {
-			return "unknown_error"
 		}
 		return answer.Error
 	}

@@ -45,6 +45,74 @@ func CheckURL(text string) []fault.Field {
 	return []fault.Field{{Field: "url", Code: "url", Message: problem}}
 }
 
+// CheckTarget returns what is wrong with where a webhook leads: its URL, or the
+// Slack app that it posts as. No message repeats a secret.
+func CheckTarget(w *notify.Webhook) []fault.Field {
+	if w.Slack == (notify.SlackApp{}) {
+		if w.URL == "" && w.Kind == notify.KindSlack {
+			return []fault.Field{{Field: "url", Code: "required", Message: "Enter the URL of an incoming webhook, or a channel and a bot token"}}
+		}
+		return CheckURL(w.URL)
+	}
+	var fields []fault.Field
+	add := func(field, code, message string) {
+		fields = append(fields, fault.Field{Field: field, Code: code, Message: message})
+	}
+	if w.Kind != notify.KindSlack {
+		add("slack", "not_applicable", "Only a webhook of kind slack posts as a Slack app; remove it or change the kind")
+		return fields
+	}
+	if w.URL != "" {
+		add("url", "not_applicable", "A webhook has either a URL or a bot token; remove one of them")
+	}
+	if w.SigningSecret != "" {
+		add("signingSecret", "not_applicable", "Slack does not look at signatures; remove it, or enter the Slack app's as slack.signingSecret")
+	}
+	if problem := channelProblem(w.Slack.Channel); problem != "" {
+		add("slack.channel", "channel", problem)
+	}
+	if problem := tokenProblem(w.Slack.BotToken); problem != "" {
+		add("slack.botToken", "secret", problem)
+	}
+	const secretDigits = 32
+	if s := w.Slack.SigningSecret; s != "" && (len(s) != secretDigits || strings.Trim(s, "0123456789abcdef") != "") {
+		add("slack.signingSecret", "secret", "Must be the 32 hexadecimal digits that the app shows under Basic Information, Signing Secret")
+	}
+	return fields
+}
+
+func channelProblem(channel string) string {
+	const maxName, minID = 80, 7
+	name, named := strings.CutPrefix(channel, "#")
+	switch {
+	case channel == "":
+		return "Enter the channel's id, such as C0123456789, or its name behind a #"
+	case named && (name == "" || len([]rune(name)) > maxName || strings.ContainsAny(name, " \t\r\n#,@<>&|\"'")):
+		return "Not a name that a channel can have; copy it from Slack, or enter the channel's id"
+	case named:
+	case len(channel) < minID || len(channel) > maxName || !strings.ContainsRune("CGD", rune(channel[0])) ||
+		strings.Trim(channel, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "":
+		return "Must be a channel's id, which begins with C, G or D (in Slack: the channel's name, About), or its name behind a #"
+	}
+	return ""
+}
+
+func tokenProblem(token string) string {
+	const maxToken, minToken = 300, 20
+	switch {
+	case token == "":
+		return "Enter the app's Bot User OAuth Token, which begins with xoxb-"
+	case strings.HasPrefix(token, "xoxe."):
+		return "This token expires within hours; turn token rotation off in the app and install it again"
+	case strings.HasPrefix(token, "xoxp-") || strings.HasPrefix(token, "xapp-"):
+		return "This is another kind of token; enter the Bot User OAuth Token, which begins with xoxb-"
+	case !strings.HasPrefix(token, "xoxb-") || len(token) < minToken || len(token) > maxToken ||
+		strings.Trim(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-") != "":
+		return "Must be the Bot User OAuth Token that the app shows under OAuth & Permissions; it begins with xoxb-"
+	}
+	return ""
+}
+
 // CheckHeaders returns which of a webhook's own headers cannot be sent, as
 // fields "headers.NAME". No message repeats a value.
 func CheckHeaders(headers map[string]string) []fault.Field {

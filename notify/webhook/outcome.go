@@ -21,23 +21,39 @@ import (
 //	410                            gone: the endpoint takes no message any more
 //	3xx, other 4xx                 refused
 //
-// Slack's own words come before the status where it is 4xx, or 2xx with JSON.
+// Slack's own words come before the status where it is 4xx, or 2xx with JSON. Of
+// a bot's call, an answer that is not the Web API's comes from something in
+// between, and a later attempt may get through.
 //
 // Nothing in the outcome shows a secret.
-func judge(kind notify.WebhookKind, status int, header http.Header, response []byte, secrets secrets, now time.Time) notify.Outcome {
-	o := notify.Outcome{StatusCode: status, Header: secrets.header(header), Response: rules.CleanText(secrets.redact(clean(response)), maxResponse)}
-	o.RetryAfter = retryAfter(header.Get("Retry-After"), now)
-	o.Verdict = byStatus(status, o.RetryAfter)
+func judge(w *notify.Webhook, a answer, secrets secrets, now time.Time) notify.Outcome {
+	o := notify.Outcome{
+		StatusCode: a.status,
+		Response:   rules.CleanText(secrets.redact(clean(a.body[:min(len(a.body), maxResponse)])), maxResponse),
+	}
+	o.RetryAfter = retryAfter(a.header.Get("Retry-After"), now)
+	o.Verdict = byStatus(a.status, o.RetryAfter)
 	said := ""
+	switch {
+	case w.Slack.Used():
+		o.Verdict, said, o.Posted = byWebAPI(o.Verdict, a)
 	// Under a status of success only JSON can say that the message is not there.
-	if kind == notify.KindSlack && (o.Verdict != notify.VerdictDelivered || isObject(response)) {
-		said = slack.Word(string(response))
-		o.Verdict = bySlack(o.Verdict, status, said)
+	case w.Kind == notify.KindSlack && (o.Verdict != notify.VerdictDelivered || isObject(a.body)):
+		said = slack.Word(string(a.body))
+		o.Verdict = bySlack(o.Verdict, a.status, said)
 	}
 	if o.Verdict != notify.VerdictDelivered {
-		o.Error = explain(status, secrets.redact(said), header)
+		o.Error = explain(a.status, secrets.redact(said), a.header)
 	}
 	return o
+}
+
+// answer is what a receiver said.
+type answer struct {
+	status int
+	header http.Header
+	// body is the beginning of it.
+	body []byte
 }
 
 func byStatus(status int, wait time.Duration) notify.Verdict {
@@ -79,6 +95,9 @@ func explain(status int, said string, header http.Header) string {
 	}
 	if said != "" {
 		text += ": " + said
+		if remedy := slack.Remedy(said); remedy != "" {
+			text += ": " + remedy
+		}
 	}
 	if status >= 300 && status <= 399 {
 		text += ": redirects are not followed; enter the URL to which it leads"

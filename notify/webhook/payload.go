@@ -17,6 +17,13 @@ func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 	a, e := &d.Alert, &d.Alert.Exchange
 	told := slack.Alert{
 		ID: a.ID.String(), Reason: d.Reason, Severity: string(a.Severity), Title: a.Title, Message: a.Message, URL: url, Rule: a.RuleName,
+		State: a.State, Buttons: d.Webhook.Slack.Used() && d.Webhook.Slack.SigningSecret != "",
+	}
+	switch {
+	case a.State == alerts.Acknowledged && a.AcknowledgedAt != nil:
+		told.ChangedBy, told.ChangedAt = a.AcknowledgedBy, *a.AcknowledgedAt
+	case a.State == alerts.Resolved && a.ResolvedAt != nil:
+		told.ChangedBy, told.ChangedAt = a.ResolvedBy, *a.ResolvedAt
 	}
 	if c := a.Count; c != nil {
 		told.Count = &slack.Count{

@@ -1,7 +1,8 @@
 package webhook
 
 import (
-	"net/http"
+	"encoding/base64"
+	"encoding/json"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ const (
 type secrets []string
 
 // secretsOf returns what of a webhook must not be shown: everything of its URL
-// beyond the host, the values of its headers, its signing secrets.
+// beyond the host, the values of its headers, its signing secrets, its bot token.
 func secretsOf(w *notify.Webhook) secrets {
 	var list secrets
 	atLeast := func(length int, texts ...string) {
@@ -31,11 +32,7 @@ func secretsOf(w *notify.Webhook) secrets {
 			if len(text) < length {
 				continue
 			}
-			list = append(list, text)
-			// JSON encoders may escape slashes.
-			if escaped := strings.ReplaceAll(text, "/", `\/`); escaped != text {
-				list = append(list, escaped)
-			}
+			list = append(list, spellings(text)...)
 		}
 	}
 	add := func(texts ...string) { atLeast(minSecret, texts...) }
@@ -50,6 +47,7 @@ func secretsOf(w *notify.Webhook) secrets {
 		if u.User != nil {
 			password, _ := u.User.Password()
 			add(u.User.String(), u.User.Username(), password)
+			add(base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password)))
 		}
 	}
 	for _, value := range w.Headers {
@@ -62,7 +60,28 @@ func secretsOf(w *notify.Webhook) secrets {
 	for secret := range strings.FieldsSeq(w.SigningSecret) {
 		add(secret, strings.TrimPrefix(secret, "whsec_"))
 	}
+	add(w.Slack.BotToken, w.Slack.SigningSecret)
 	slices.SortFunc(list, func(a, b string) int { return len(b) - len(a) })
+	return list
+}
+
+// spellings returns a text as it is and as receivers write it when they send it
+// back: in JSON, with slashes escaped or not, and in a URL.
+func spellings(text string) []string {
+	list := []string{text}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		quoted = []byte(`""`)
+	}
+	inJSON := string(quoted[1 : len(quoted)-1])
+	for _, other := range []string{
+		strings.ReplaceAll(text, "/", `\/`), inJSON, strings.ReplaceAll(inJSON, "/", `\/`),
+		url.QueryEscape(text), url.PathEscape(text),
+	} {
+		if other != "" && !slices.Contains(list, other) {
+			list = append(list, other)
+		}
+	}
 	return list
 }
 
@@ -81,20 +100,6 @@ func (s secrets) redact(text string) string {
 		}
 	}
 	return text
-}
-
-// header returns the head of an answer without cookies and secrets.
-func (s secrets) header(h http.Header) http.Header {
-	kept := make(http.Header, len(h))
-	for name, values := range h {
-		if name == "Set-Cookie" {
-			continue
-		}
-		for _, value := range values {
-			kept.Add(name, s.redact(rules.CleanText(value, maxError)))
-		}
-	}
-	return kept
 }
 
 // clean returns the beginning of an answer as text that any store can hold, at

@@ -57,6 +57,9 @@ func (r *Renderer) Render(d *notify.Delivery) (body notify.Body, problem error) 
 	if d.Webhook.BodyTemplate != "" {
 		content, err := custom(&d.Webhook, values)
 		if err == nil {
+			if d.Webhook.Slack.Used() {
+				content = slack.WithState(content, slackAlert(d, r.AlertURL(&d.Alert)))
+			}
 			return notify.Body{ContentType: contentType, Content: content}, nil
 		}
 		problem = fmt.Errorf("body template: %w", err)

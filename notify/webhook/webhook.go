@@ -59,6 +59,8 @@ type Options struct {
 	AllowedNetworks []netip.Prefix
 	// RootCAs verify receivers; nil means those of the system.
 	RootCAs *x509.CertPool
+	// SlackAPI is where the methods of Slack's Web API are, [DefaultSlackAPI] when empty.
+	SlackAPI string
 }
 
 // Sender makes attempts over HTTP. It is safe for concurrent use.
@@ -66,6 +68,7 @@ type Sender struct {
 	transport *http.Transport
 	now       func() time.Time
 	agent     string
+	slackAPI  *url.URL
 }
 
 var _ notify.Sender = (*Sender)(nil)
@@ -74,6 +77,10 @@ var _ notify.Sender = (*Sender)(nil)
 func New(o Options) (*Sender, error) {
 	if o.Now == nil {
 		return nil, errors.New("webhook sender: a clock is required")
+	}
+	slackAPI, err := slackAPIURL(o.SlackAPI)
+	if err != nil {
+		return nil, err
 	}
 	var v4, v6 []netip.Prefix
 	for _, p := range o.AllowedNetworks {
@@ -89,8 +96,9 @@ func New(o Options) (*Sender, error) {
 	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: guard.Safe}
 	return &Sender{
-		now:   o.Now,
-		agent: "tocsin/" + o.Version,
+		now:      o.Now,
+		agent:    "tocsin/" + o.Version,
+		slackAPI: slackAPI,
 		transport: &http.Transport{
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := dialer.DialContext(ctx, network, address)
@@ -116,15 +124,27 @@ func (s *Sender) Close() { s.transport.CloseIdleConnections() }
 
 // Send makes one attempt, within the webhook's timeout.
 func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
+	return s.timed(ctx, &d.Webhook, func(ctx context.Context, now time.Time) (*http.Request, error) {
+		if !d.At.IsZero() {
+			now = d.At
+		}
+		return s.request(ctx, d, now)
+	})
+}
+
+// requester makes the request of an attempt that begins now. Its errors show no secret URL.
+type requester func(ctx context.Context, now time.Time) (*http.Request, error)
+
+func (s *Sender) timed(ctx context.Context, w *notify.Webhook, request requester) notify.Outcome {
 	begin := s.now()
-	o := s.attempt(ctx, d, begin)
+	o := s.attempt(ctx, w, begin, request)
 	o.Duration = max(s.now().Sub(begin), 0)
 	return o
 }
 
-func (s *Sender) attempt(parent context.Context, d *notify.Delivery, now time.Time) notify.Outcome {
-	secrets := secretsOf(&d.Webhook)
-	timeout := d.Webhook.Timeout
+func (s *Sender) attempt(parent context.Context, w *notify.Webhook, now time.Time, request requester) notify.Outcome {
+	secrets := secretsOf(w)
+	timeout := w.Timeout
 	if timeout <= 0 {
 		timeout = notify.DefaultTimeout
 	}
@@ -132,7 +152,7 @@ func (s *Sender) attempt(parent context.Context, d *notify.Delivery, now time.Ti
 	defer cancel()
 
 	var sent sendState
-	req, err := s.request(httptrace.WithClientTrace(ctx, sent.trace()), d, now)
+	req, err := request(httptrace.WithClientTrace(ctx, sent.trace()), now)
 	if err != nil {
 		return notify.Outcome{Verdict: notify.VerdictRefused, NothingSent: true, Error: secrets.redact(err.Error())}
 	}
@@ -142,12 +162,18 @@ func (s *Sender) attempt(parent context.Context, d *notify.Delivery, now time.Ti
 	}
 	defer func() { _ = resp.Body.Close() }()
 	var head []byte
+	limit := int64(maxResponse)
+	if w.Slack.Used() {
+		limit = maxSlackAnswer
+	}
 	// After 101 the body is the bare connection, to which the timeout does not apply.
 	if resp.StatusCode >= http.StatusOK {
-		head, _ = io.ReadAll(io.LimitReader(resp.Body, maxResponse))
+		head, _ = io.ReadAll(io.LimitReader(resp.Body, limit))
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxDrain))
 	}
-	return judge(d.Webhook.Kind, resp.StatusCode, resp.Header, head, secrets, now)
+	o := judge(w, answer{resp.StatusCode, resp.Header, head}, secrets, now)
+	o.Head = secrets.responseHead(resp)
+	return o
 }
 
 // unanswered is the outcome of an attempt without answer.
@@ -177,6 +203,11 @@ const maxError = 500
 func (s *Sender) request(ctx context.Context, d *notify.Delivery, now time.Time) (*http.Request, error) {
 	if d.Body == nil {
 		return nil, errors.New("there is no body to send")
+	}
+	if app := d.Webhook.Slack; app.Used() {
+		return s.slackRequest(ctx, app, slackCall{
+			method: "chat.postMessage", body: d.Body, id: d.NotificationID.String(), place: map[string]string{"channel": app.Channel},
+		})
 	}
 	target, err := parseURL(d.Webhook.URL)
 	if err != nil {

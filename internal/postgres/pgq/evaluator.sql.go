@@ -14,12 +14,12 @@ import (
 
 const alertInsert = `-- name: AlertInsert :many
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
-                   execution_id, start_time_ns, application, route, exchange, late, late_by_ns)
+                   execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
 select unnest($1::uuid[]), unnest($2::text[]), unnest($3::uuid[]), unnest($4::bigint[]),
        unnest($5::text[]), 'FIRING', unnest($6::text[]), unnest($7::text[]),
        unnest($8::text[]), unnest($9::bigint[]), unnest($10::text[]), unnest($11::text[]),
-       unnest($12::jsonb[]), unnest($13::boolean[]),
-       greatest(0, (extract(epoch from now()) * 1e9)::bigint - unnest($14::bigint[]))
+       unnest($12::jsonb[]), unnest($13::text[]), unnest($14::boolean[]),
+       greatest(0, (extract(epoch from now()) * 1e9)::bigint - unnest($15::bigint[]))
 on conflict (rule_id, execution_id) do nothing
 returning alert_id
 `
@@ -37,6 +37,7 @@ type AlertInsertParams struct {
 	Applications []string
 	Routes       []string
 	Exchanges    [][]byte
+	Signatures   []string
 	Lates        []bool
 	EndedNs      []int64
 }
@@ -56,6 +57,7 @@ func (q *Queries) AlertInsert(ctx context.Context, arg AlertInsertParams) ([]uui
 		arg.Applications,
 		arg.Routes,
 		arg.Exchanges,
+		arg.Signatures,
 		arg.Lates,
 		arg.EndedNs,
 	)

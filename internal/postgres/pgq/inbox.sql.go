@@ -71,7 +71,7 @@ func (q *Queries) AlertExists(ctx context.Context, arg AlertExistsParams) (bool,
 }
 
 const alertGet = `-- name: AlertGet :one
-select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, r.name as rule_name
+select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name as rule_name
 from alert a join rule r using (rule_id)
 where a.tenant_id = $1 and a.alert_id = $2
 `
@@ -115,6 +115,7 @@ func (q *Queries) AlertGet(ctx context.Context, arg AlertGetParams) (AlertGetRow
 		&i.Alert.LateByNs,
 		&i.Alert.Late,
 		&i.Alert.Health,
+		&i.Alert.Signature,
 		&i.RuleName,
 	)
 	return i, err
@@ -164,30 +165,43 @@ func (q *Queries) AlertResolve(ctx context.Context, arg AlertResolveParams) erro
 }
 
 const attemptsOf = `-- name: AttemptsOf :many
-select notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response, duration_us from attempt where notification_id = any($1::uuid[]) order by notification_id, attempt
+select t.notification_id, t.attempt, t.claim_token, t.replica, t.started_at, t.finished_at, t.verdict, t.status_code, t.error, t.response, t.duration_us, t.request, t.response_head, coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
+from attempt t left join outbox o using (notification_id)
+where t.notification_id = any($1::uuid[])
+order by t.notification_id, t.attempt
 `
 
-func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) ([]Attempt, error) {
+type AttemptsOfRow struct {
+	Attempt Attempt
+	Claimed bool
+}
+
+// An attempt without outcome is under way as long as the claim under which it
+// was begun stands.
+func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) ([]AttemptsOfRow, error) {
 	rows, err := q.db.Query(ctx, attemptsOf, notificationIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []Attempt{}
+	items := []AttemptsOfRow{}
 	for rows.Next() {
-		var i Attempt
+		var i AttemptsOfRow
 		if err := rows.Scan(
-			&i.NotificationID,
-			&i.Attempt,
-			&i.ClaimToken,
-			&i.Replica,
-			&i.StartedAt,
-			&i.FinishedAt,
-			&i.Verdict,
-			&i.StatusCode,
-			&i.Error,
-			&i.Response,
-			&i.DurationUs,
+			&i.Attempt.NotificationID,
+			&i.Attempt.Attempt,
+			&i.Attempt.ClaimToken,
+			&i.Attempt.Replica,
+			&i.Attempt.StartedAt,
+			&i.Attempt.FinishedAt,
+			&i.Attempt.Verdict,
+			&i.Attempt.StatusCode,
+			&i.Attempt.Error,
+			&i.Attempt.Response,
+			&i.Attempt.DurationUs,
+			&i.Attempt.Request,
+			&i.Attempt.ResponseHead,
+			&i.Claimed,
 		); err != nil {
 			return nil, err
 		}

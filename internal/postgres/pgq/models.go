@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 type Alert struct {
@@ -36,6 +37,29 @@ type Alert struct {
 	LateByNs       *int64
 	Late           bool
 	Health         bool
+	Signature      *string
+}
+
+type AlertAction struct {
+	TenantID string
+	ActionID uuid.UUID
+	Actor    string
+	Action   string
+	Change   int64
+	Changed  int64
+	Already  int64
+	Refused  int64
+	Unknown  int64
+	At       time.Time
+	UndoneAt *time.Time
+	Restored int64
+}
+
+type AlertRead struct {
+	TenantID string
+	Actor    string
+	AlertID  uuid.UUID
+	Read     bool
 }
 
 type Attempt struct {
@@ -50,6 +74,8 @@ type Attempt struct {
 	Error          string
 	Response       string
 	DurationUs     *int64
+	Request        []byte
+	ResponseHead   []byte
 }
 
 type Notification struct {
@@ -93,6 +119,12 @@ type Outbox struct {
 	ClaimedBy      *string
 }
 
+type Reader struct {
+	TenantID string
+	Actor    string
+	ReadUpTo time.Time
+}
+
 type Reconciliation struct {
 	OnlyRow   bool
 	At        time.Time
@@ -109,6 +141,11 @@ type Replica struct {
 	Roles     []string
 	StartedAt time.Time
 	BeatAt    time.Time
+}
+
+type RetentionPass struct {
+	OnlyRow bool
+	At      time.Time
 }
 
 type Rule struct {
@@ -144,17 +181,18 @@ type RuleFailing struct {
 }
 
 type RuleState struct {
-	RuleID       uuid.UUID
-	ArmedSinceNs int64
-	Former       []byte
-	Cursor       *string
-	NextRunAt    *time.Time
-	ClaimToken   *int64
-	ClaimedBy    *string
-	ClaimedUntil *time.Time
-	LastRunAt    *time.Time
-	Problem      *string
-	ProblemAt    *time.Time
+	RuleID        uuid.UUID
+	ArmedSinceNs  int64
+	Former        []byte
+	Cursor        *string
+	NextRunAt     *time.Time
+	ClaimToken    *int64
+	ClaimedBy     *string
+	ClaimedUntil  *time.Time
+	LastRunAt     *time.Time
+	Problem       *string
+	ProblemAt     *time.Time
+	SweptBeforeNs int64
 }
 
 type RuleWebhook struct {
@@ -168,26 +206,50 @@ type Settlement struct {
 	TenantID       string
 	Status         string
 	SettledAt      time.Time
+	Trail          bool
+}
+
+type SlackMessage struct {
+	MessageID      int64
+	WebhookID      uuid.UUID
+	AlertID        uuid.UUID
+	NotificationID pgtype.UUID
+	Reason         string
+	Channel        string
+	Ts             string
+	PostedAt       time.Time
+}
+
+type SlackUpdate struct {
+	MessageID  int64
+	WebhookID  uuid.UUID
+	Generation int64
+	DueAt      time.Time
+	Attempts   int32
+	ClaimToken *int64
 }
 
 type Webhook struct {
-	WebhookID      uuid.UUID
-	TenantID       string
-	Name           string
-	Kind           string
-	Secrets        []byte
-	UrlHost        string
-	Signed         bool
-	BodyTemplate   string
-	Enabled        bool
-	DisabledReason string
-	TimeoutMs      int32
-	MaxConcurrent  int32
-	RatePerSecond  float64
-	HeldUntil      *time.Time
-	Version        int64
-	CreatedAt      time.Time
-	UpdatedAt      time.Time
-	DeletedAt      *time.Time
-	Operators      bool
+	WebhookID         uuid.UUID
+	TenantID          string
+	Name              string
+	Kind              string
+	Secrets           []byte
+	UrlHost           string
+	Signed            bool
+	BodyTemplate      string
+	Enabled           bool
+	DisabledReason    string
+	TimeoutMs         int32
+	MaxConcurrent     int32
+	RatePerSecond     float64
+	HeldUntil         *time.Time
+	Version           int64
+	CreatedAt         time.Time
+	UpdatedAt         time.Time
+	DeletedAt         *time.Time
+	Operators         bool
+	SlackChannel      string
+	UpdatesHeldUntil  *time.Time
+	FormerSecretUntil *time.Time
 }

@@ -12,38 +12,46 @@ import (
 	"time"
 )
 
-const attemptBegin = `-- name: AttemptBegin :execrows
+const attemptBegin = `-- name: AttemptBegin :one
 with mine as (
     update outbox o
-    set attempts = $3::int, due_at = now() + $4::interval
-    where o.notification_id = $5 and o.claim_token = $1::bigint and o.attempts + 1 = $3::int
+    set attempts = $1::int, due_at = now() + $2::interval
+    where o.notification_id = $3 and o.claim_token = $4::bigint and o.attempts + 1 = $1::int
     returning o.notification_id, o.attempts
+), begun as (
+    insert into attempt (notification_id, attempt, claim_token, replica, request)
+    select notification_id, attempts, $4::bigint, $5::text, $6::jsonb from mine
 )
-insert into attempt (notification_id, attempt, claim_token, replica)
-select notification_id, attempts, $1::bigint, $2::text from mine
+select exists (
+    select from attempt p
+    where p.notification_id = mine.notification_id and p.attempt = mine.attempts - 1 and p.verdict is null
+)::boolean as unknown
+from mine
 `
 
 type AttemptBeginParams struct {
-	Token          int64
-	Replica        string
 	AttemptNumber  int32
 	Lease          time.Duration
 	NotificationID uuid.UUID
+	Token          int64
+	Replica        string
+	Request        []byte
 }
 
-// Writes the attempt, if the claim still stands.
-func (q *Queries) AttemptBegin(ctx context.Context, arg AttemptBeginParams) (int64, error) {
-	result, err := q.db.Exec(ctx, attemptBegin,
-		arg.Token,
-		arg.Replica,
+// Writes the attempt, if the claim still stands, and tells whether the attempt
+// before has no outcome.
+func (q *Queries) AttemptBegin(ctx context.Context, arg AttemptBeginParams) (bool, error) {
+	row := q.db.QueryRow(ctx, attemptBegin,
 		arg.AttemptNumber,
 		arg.Lease,
 		arg.NotificationID,
+		arg.Token,
+		arg.Replica,
+		arg.Request,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var unknown bool
+	err := row.Scan(&unknown)
+	return unknown, err
 }
 
 const attemptFinish = `-- name: AttemptFinish :exec
@@ -53,15 +61,17 @@ set finished_at = now(),
     status_code = $2,
     error = $3,
     response = $4,
-    duration_us = $5::bigint
-where notification_id = $6 and attempt = $7
+    response_head = $5::jsonb,
+    duration_us = $6::bigint
+where notification_id = $7 and attempt = $8
 `
 
 type AttemptFinishParams struct {
-	Verdict        string
+	Verdict        *string
 	StatusCode     *int32
 	Error          string
 	Response       string
+	ResponseHead   []byte
 	DurationUs     int64
 	NotificationID uuid.UUID
 	Attempt        int32
@@ -73,6 +83,7 @@ func (q *Queries) AttemptFinish(ctx context.Context, arg AttemptFinishParams) er
 		arg.StatusCode,
 		arg.Error,
 		arg.Response,
+		arg.ResponseHead,
 		arg.DurationUs,
 		arg.NotificationID,
 		arg.Attempt,
@@ -128,7 +139,7 @@ with room as (
 select c.notification_id, c.attempts, c.counted, c.claim_token::bigint as claim_token,
        n.reason,
        b.content_type, b.content,
-       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators
+       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.slack_channel, w.updates_held_until, w.former_secret_until
 from claimed c
 join notification n using (notification_id)
 join alert a on a.alert_id = n.alert_id
@@ -207,6 +218,7 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.Alert.LateByNs,
 			&i.Alert.Late,
 			&i.Alert.Health,
+			&i.Alert.Signature,
 			&i.RuleName,
 			&i.Webhook.WebhookID,
 			&i.Webhook.TenantID,
@@ -227,6 +239,9 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.Webhook.UpdatedAt,
 			&i.Webhook.DeletedAt,
 			&i.Webhook.Operators,
+			&i.Webhook.SlackChannel,
+			&i.Webhook.UpdatesHeldUntil,
+			&i.Webhook.FormerSecretUntil,
 		); err != nil {
 			return nil, err
 		}

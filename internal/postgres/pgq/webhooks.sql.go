@@ -73,7 +73,7 @@ func (q *Queries) WebhookEnabled(ctx context.Context, arg WebhookEnabledParams) 
 }
 
 const webhookGet = `-- name: WebhookGet :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, slack_channel, updates_held_until, former_secret_until from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
 `
 
 type WebhookGetParams struct {
@@ -104,16 +104,19 @@ func (q *Queries) WebhookGet(ctx context.Context, arg WebhookGetParams) (Webhook
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.Operators,
+		&i.SlackChannel,
+		&i.UpdatesHeldUntil,
+		&i.FormerSecretUntil,
 	)
 	return i, err
 }
 
 const webhookInsert = `-- name: WebhookInsert :one
 insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, operators,
-                     timeout_ms, max_concurrent, rate_per_second)
+                     timeout_ms, max_concurrent, rate_per_second, slack_channel)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-        $11, $12, $13)
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators
+        $11, $12, $13, $14)
+returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, slack_channel, updates_held_until, former_secret_until
 `
 
 type WebhookInsertParams struct {
@@ -130,6 +133,7 @@ type WebhookInsertParams struct {
 	TimeoutMs     int32
 	MaxConcurrent int32
 	RatePerSecond float64
+	SlackChannel  string
 }
 
 func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (Webhook, error) {
@@ -147,6 +151,7 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 		arg.TimeoutMs,
 		arg.MaxConcurrent,
 		arg.RatePerSecond,
+		arg.SlackChannel,
 	)
 	var i Webhook
 	err := row.Scan(
@@ -169,12 +174,15 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.Operators,
+		&i.SlackChannel,
+		&i.UpdatesHeldUntil,
+		&i.FormerSecretUntil,
 	)
 	return i, err
 }
 
 const webhookList = `-- name: WebhookList :many
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators from webhook w
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, slack_channel, updates_held_until, former_secret_until from webhook w
 where w.tenant_id = $1 and w.deleted_at is null
   and ($2::text is null
        or (w.name collate "C", w.webhook_id) > ($2::text collate "C", $3::uuid))
@@ -223,6 +231,9 @@ func (q *Queries) WebhookList(ctx context.Context, arg WebhookListParams) ([]Web
 			&i.UpdatedAt,
 			&i.DeletedAt,
 			&i.Operators,
+			&i.SlackChannel,
+			&i.UpdatesHeldUntil,
+			&i.FormerSecretUntil,
 		); err != nil {
 			return nil, err
 		}

@@ -73,11 +73,11 @@ returning s.rule_id;
 -- name: AlertInsert :many
 -- Inserts the alerts that do not exist yet, and returns those.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
-                   execution_id, start_time_ns, application, route, exchange, late, late_by_ns)
+                   execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
 select unnest(@alert_ids::uuid[]), unnest(@tenant_ids::text[]), unnest(@rule_ids::uuid[]), unnest(@rule_versions::bigint[]),
        unnest(@severities::text[]), 'FIRING', unnest(@titles::text[]), unnest(@messages::text[]),
        unnest(@execution_ids::text[]), unnest(@start_times_ns::bigint[]), unnest(@applications::text[]), unnest(@routes::text[]),
-       unnest(@exchanges::jsonb[]), unnest(@lates::boolean[]),
+       unnest(@exchanges::jsonb[]), unnest(@signatures::text[]), unnest(@lates::boolean[]),
        greatest(0, (extract(epoch from now()) * 1e9)::bigint - unnest(@ended_ns::bigint[]))
 on conflict (rule_id, execution_id) do nothing
 returning alert_id;

@@ -45,7 +45,12 @@ where s.tenant_id = @tenant_id and s.alert_id = @alert_id
 order by s.created_at, s.notification_id;
 
 -- name: AttemptsOf :many
-select * from attempt where notification_id = any(@notification_ids::uuid[]) order by notification_id, attempt;
+-- An attempt without outcome is under way as long as the claim under which it
+-- was begun stands.
+select sqlc.embed(t), coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
+from attempt t left join outbox o using (notification_id)
+where t.notification_id = any(@notification_ids::uuid[])
+order by t.notification_id, t.attempt;
 
 -- name: StatusRules :one
 select count(*) as rules,

@@ -60,16 +60,23 @@ update outbox
 set due_at = now(), claim_token = null, claimed_by = null
 where notification_id = @notification_id and claim_token = @token::bigint;
 
--- name: AttemptBegin :execrows
--- Writes the attempt, if the claim still stands.
+-- name: AttemptBegin :one
+-- Writes the attempt, if the claim still stands, and tells whether the attempt
+-- before has no outcome.
 with mine as (
     update outbox o
     set attempts = @attempt_number::int, due_at = now() + @lease::interval
     where o.notification_id = @notification_id and o.claim_token = @token::bigint and o.attempts + 1 = @attempt_number::int
     returning o.notification_id, o.attempts
+), begun as (
+    insert into attempt (notification_id, attempt, claim_token, replica, request)
+    select notification_id, attempts, @token::bigint, @replica::text, @request::jsonb from mine
 )
-insert into attempt (notification_id, attempt, claim_token, replica)
-select notification_id, attempts, @token::bigint, @replica::text from mine;
+select exists (
+    select from attempt p
+    where p.notification_id = mine.notification_id and p.attempt = mine.attempts - 1 and p.verdict is null
+)::boolean as unknown
+from mine;
 
 -- name: BodyFreeze :exec
 insert into notification_body (notification_id, content_type, content, problem)
@@ -78,10 +85,11 @@ values (@notification_id, @content_type, @content, @problem);
 -- name: AttemptFinish :exec
 update attempt
 set finished_at = now(),
-    verdict = @verdict::text,
+    verdict = sqlc.narg(verdict)::text,
     status_code = sqlc.narg(status_code),
     error = @error,
     response = @response,
+    response_head = sqlc.narg(response_head)::jsonb,
     duration_us = @duration_us::bigint
 where notification_id = @notification_id and attempt = @attempt;
 

@@ -14,7 +14,7 @@ export interface paths {
         /**
          * List alerts, newest first
          * @description Filters of different names are combined by AND, repeated ones by OR. The exchanges come without `errorStack` and
-         *     `attributes`.
+         *     `attributes`. Alerts raised while you page come before the first page, so later pages neither repeat nor skip one.
          */
         get: operations["listAlerts"];
         put?: never;
@@ -107,6 +107,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/alerts/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Acknowledge many alerts at once
+         * @description Those named by `ids`, or all that match `filter`. With `upTo`, as a list gave it in `asOf`, alerts that were raised after
+         *     that list are left alone. Alerts that are acknowledged stay as they are, with who was first; resolved and
+         *     pending ones cannot be acknowledged. It is all one statement: every alert of it changes, or none.
+         */
+        post: operations["acknowledgeAlerts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alerts/actions/{id}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo what was done to many alerts
+         * @description Puts back those alerts that nothing has changed since, to what they were. The others are left and counted: somebody else
+         *     acted on them, or another alert of the same rule and group is open. Possible for whoever did it, until
+         *     `undoableUntil`; then it is a conflict. Undoing twice is undoing once.
+         */
+        post: operations["undoAlertAction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/alerts/counts": {
         parameters: {
             query?: never;
@@ -118,6 +164,67 @@ export interface paths {
         get: operations["countAlerts"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alerts/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Fold alerts by rule or by error
+         * @description One entry for each group of alerts that match, the group with the newest alert first. Open a group by listing alerts
+         *     with the same filter and the group's `ruleId` or `signature`.
+         */
+        get: operations["groupAlerts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alerts/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Mark alerts as read, or as unread
+         * @description For the caller alone. A filter that names nothing, with `upTo`, marks all that is older in one step.
+         */
+        post: operations["readAlerts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alerts/resolve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resolve many alerts at once
+         * @description As the acknowledging of many. Pending alerts cannot be resolved.
+         */
+        post: operations["resolveAlerts"];
         delete?: never;
         options?: never;
         head?: never;
@@ -415,6 +522,7 @@ export interface components {
             acknowledgedAt?: string;
             acknowledgedBy?: string;
             count?: components["schemas"]["WindowCount"];
+            delivery?: components["schemas"]["DeliverySummary"];
             /**
              * @description The execution that the alert is about. Of a count it is the newest that matched, as an example, and absent where
              *     there is none.
@@ -441,6 +549,8 @@ export interface components {
              */
             lateBySeconds?: number;
             message: string;
+            /** @description Whether its rule is meant for the caller. In lists and the answer for one alert. */
+            mine?: boolean;
             /** Format: date-time */
             resolvedAt?: string;
             /** @description Absent where the count fell below its threshold. */
@@ -457,6 +567,8 @@ export interface components {
             severity: components["schemas"]["Severity"];
             state: components["schemas"]["AlertState"];
             title: string;
+            /** @description Whether the caller has not read it. In lists and the answer for one alert. */
+            unread?: boolean;
         };
         AlertCounts: {
             /** Format: int64 */
@@ -467,10 +579,86 @@ export interface components {
             pending: number;
             /** Format: int64 */
             resolved: number;
+            /**
+             * Format: int64
+             * @description Open alerts that the caller has not read. Absent in events.
+             */
+            unread?: number;
+        };
+        /** @description The parameters of the list of alerts, as a body. Different fields are combined by AND, the entries of one by OR. */
+        AlertFilter: {
+            application?: string[];
+            /** @default false */
+            mine?: boolean;
+            /** @default  */
+            q?: string;
+            route?: string[];
+            ruleId?: string[];
+            severity?: components["schemas"]["Severity"][];
+            signature?: string[];
+            /** @description Without it, alerts of every state but PENDING. */
+            state?: components["schemas"]["AlertState"][];
+            /** @default false */
+            unread?: boolean;
+        };
+        AlertGroup: {
+            /** Format: int64 */
+            acknowledged: number;
+            /** Format: int64 */
+            count: number;
+            /** Format: int64 */
+            firing: number;
+            newest: components["schemas"]["Alert"];
+            /** Format: int64 */
+            pending: number;
+            /** Format: int64 */
+            resolved: number;
+            /**
+             * Format: uuid
+             * @description Of groups by rule.
+             */
+            ruleId?: string;
+            /** @description Of groups by rule. */
+            ruleName?: string;
+            /** @description What the exchanges failed with, of groups by signature. Empty for alerts without an error. */
+            signature?: string;
+            /** Format: int64 */
+            unread: number;
+        };
+        AlertGroupPage: {
+            /**
+             * Format: date-time
+             * @description As of a list of alerts; see `upTo`.
+             */
+            asOf: string;
+            items: components["schemas"]["AlertGroup"][];
+            nextCursor?: string;
         };
         AlertPage: {
+            /**
+             * Format: date-time
+             * @description The list holds every alert that fired by then. Given as `upTo` of an action, it keeps the action from alerts
+             *     that came later. By Postgres's clock.
+             */
+            asOf: string;
             items: components["schemas"]["Alert"][];
             nextCursor?: string;
+        };
+        /** @description Either `ids` or `filter`. */
+        AlertSelection: {
+            /**
+             * Format: uuid
+             * @description Names the action, for `undo`. Whoever sends the same once more, because the answer was lost, is told what
+             *     the first did, and nothing is done twice. Chosen by Tocsin where it is absent.
+             */
+            actionId?: string;
+            filter?: components["schemas"]["AlertFilter"];
+            ids?: string[];
+            /**
+             * Format: date-time
+             * @description The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+             */
+            upTo?: string;
         };
         /** @description The data of the event `alerts`. */
         AlertsEvent: {
@@ -481,7 +669,10 @@ export interface components {
          * @enum {string}
          */
         AlertState: "PENDING" | "FIRING" | "ACKNOWLEDGED" | "RESOLVED";
-        /** @description One HTTP request. */
+        /**
+         * @description One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
+         *     default); the rest stays as long as the alert.
+         */
         Attempt: {
             /** Format: double */
             durationMs?: number;
@@ -493,19 +684,24 @@ export interface components {
              */
             finishedAt?: string;
             number: number;
+            /** @description The process that made it. */
+            replica?: string;
+            request?: components["schemas"]["RequestHead"];
             /** @description The beginning of the answer's body. */
             response?: string;
+            responseHead?: components["schemas"]["ResponseHead"];
             /** Format: date-time */
             startedAt: string;
             /** @description The HTTP status; absent when there was no answer. */
             statusCode?: number;
             /**
-             * @description `UNKNOWN`: under way, or its process died, and the message may have been sent. `DELIVERED`: accepted. `RETRY`: a
-             *     later attempt may succeed. `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this
-             *     message. `GONE`: it will never accept any.
+             * @description `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+             *     for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+             *     `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+             *     accept any.
              * @enum {string}
              */
-            verdict: "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE";
+            verdict: "UNDER_WAY" | "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE";
         };
         AttributeMatch: {
             key: string;
@@ -513,6 +709,43 @@ export interface components {
             op: "EQUALS" | "EXISTS" | "MATCHES";
             /** @description The text for EQUALS, an RE2 expression for MATCHES, absent for EXISTS. */
             value?: string;
+        };
+        BulkResult: {
+            /** Format: uuid */
+            actionId: string;
+            /**
+             * Format: int64
+             * @description Alerts that were so already.
+             */
+            already: number;
+            /** Format: int64 */
+            changed: number;
+            /**
+             * Format: int64
+             * @description Alerts whose state does not allow it.
+             */
+            refused: number;
+            /** Format: date-time */
+            undoableUntil: string;
+            /**
+             * Format: int64
+             * @description Ids of which there is no alert.
+             */
+            unknown: number;
+        };
+        /** @description What became of an alert's notifications. */
+        DeliverySummary: {
+            delivered: number;
+            /** @description Refused for good, or attempted as often as the schedule allows. */
+            failed: number;
+            /**
+             * Format: date-time
+             * @description The next attempt of those that are owed.
+             */
+            nextAttemptAt?: string;
+            /** @description Attempted without success so far. */
+            retrying: number;
+            total: number;
         };
         Dependency: {
             /** @description Why not; without addresses and secrets. */
@@ -590,6 +823,12 @@ export interface components {
          * @enum {string}
          */
         GroupBy: "ROUTE" | "APPLICATION" | "ENVIRONMENT";
+        HeaderField: {
+            /** @description The value is a secret, or may hold one, and is not kept. */
+            masked?: boolean;
+            name: string;
+            value?: string;
+        };
         /** @description One message owed. Every attempt sends it under its id, in the header `webhook-id`. */
         Notification: {
             /** Format: uuid */
@@ -675,6 +914,28 @@ export interface components {
              */
             type: string;
         };
+        /** @description Either `ids` or `filter`. */
+        ReadRequest: {
+            filter?: components["schemas"]["AlertFilter"];
+            ids?: string[];
+            /**
+             * @description Marks them as unread instead
+             * @default false
+             */
+            unread?: boolean;
+            /**
+             * Format: date-time
+             * @description The `asOf` of the list that the caller looked at. Alerts that fired later are left alone. With `filter` only.
+             */
+            upTo?: string;
+        };
+        ReadResult: {
+            /**
+             * Format: int64
+             * @description Alerts that were not so before.
+             */
+            changed: number;
+        };
         Reconciliation: {
             /**
              * Format: int64
@@ -756,6 +1017,24 @@ export interface components {
         };
         ReplicaList: {
             items: components["schemas"]["Replica"][];
+        };
+        /** @description What was sent, or was about to be when the process died. It is stored before the call, without secrets. */
+        RequestHead: {
+            bodyBytes: number;
+            /** @description Digest of the body in hex. */
+            bodySha256: string;
+            headers: components["schemas"]["HeaderField"][];
+            /** @description Of the URL only the host is shown. */
+            host: string;
+            method: string;
+        };
+        /** @description The head of the answer, at most 4 KiB, without secrets. */
+        ResponseHead: {
+            headers: components["schemas"]["HeaderField"][];
+            /** @example HTTP/1.1 200 OK */
+            statusLine: string;
+            /** @description Headers were left out or cut. */
+            truncated?: boolean;
         };
         Rule: {
             /**
@@ -912,6 +1191,27 @@ export interface components {
         };
         /** @enum {string} */
         Severity: "CRITICAL" | "WARNING" | "INFO";
+        /** @description A Slack app that a webhook posts as. */
+        SlackApp: {
+            channel: string;
+            hasBotToken: boolean;
+            /** @description Whether messages have buttons. */
+            hasSigningSecret: boolean;
+            /** @description The path of the app's interactivity request URL, below this server's public URL. */
+            interactionsPath: string;
+        };
+        /** @description Posts as a bot of a Slack app, instead of to the URL of an incoming webhook; messages then follow their alerts. */
+        SlackAppDefinition: {
+            /** @description The app's Bot User OAuth Token, `xoxb-…`. */
+            botToken: string;
+            /** @description The channel's id, such as C0123456789, or its name behind a #. */
+            channel: string;
+            /**
+             * @description The app's Signing Secret. With it, messages have buttons; the app's interactivity request URL must then lead to `/slack/interactions/{webhook id}`.
+             * @default
+             */
+            signingSecret?: string;
+        };
         Status: {
             dependencies: components["schemas"]["Dependency"][];
             /** Format: date-time */
@@ -931,6 +1231,17 @@ export interface components {
             /** @enum {string} */
             kind: "user" | "team" | "role";
             name: string;
+        };
+        UndoResult: {
+            /** Format: uuid */
+            actionId: string;
+            /** Format: int64 */
+            restored: number;
+            /**
+             * Format: int64
+             * @description Alerts that could not be put back.
+             */
+            skipped: number;
         };
         Webhook: {
             bodyTemplate: string;
@@ -956,11 +1267,12 @@ export interface components {
             operators: boolean;
             /** Format: double */
             ratePerSecond: number;
+            slack?: components["schemas"]["SlackApp"];
             /** Format: double */
             timeoutSeconds: number;
             /** Format: date-time */
             updatedAt: string;
-            /** @description The host and port of the URL; the rest is secret. */
+            /** @description The host and port of the URL; the rest is secret. Empty for a webhook that posts as a bot. */
             urlHost: string;
             /** Format: int64 */
             version: number;
@@ -1002,14 +1314,18 @@ export interface components {
              * @default
              */
             signingSecret?: string;
+            slack?: components["schemas"]["SlackAppDefinition"];
             /**
              * Format: double
              * @description Bounds one attempt.
              * @default 10
              */
             timeoutSeconds?: number;
-            /** @description An http or https URL. */
-            url: string;
+            /**
+             * @description An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
+             * @default
+             */
+            url?: string;
         };
         /** @enum {string} */
         WebhookKind: "slack" | "generic";
@@ -1045,8 +1361,28 @@ export interface components {
         ID: string;
         /** @description The greatest number of entries wanted. */
         Limit: number;
+        OnlyApplication: string[];
+        /** @description Only alerts of rules that are meant for the caller. */
+        OnlyMine: boolean;
+        OnlyRoute: string[];
+        OnlyRule: string[];
+        OnlySeverity: components["schemas"]["Severity"][];
+        /** @description What exchanges failed with, as a group shows it. The empty one stands for alerts without an error. */
+        OnlySignature: string[];
+        /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
+        OnlyState: components["schemas"]["AlertState"][];
+        /** @description Text in title or message, case ignored. */
+        OnlyText: string;
+        /** @description Only alerts that the caller has not read. */
+        OnlyUnread: boolean;
     };
-    requestBodies: never;
+    requestBodies: {
+        SelectAlerts: {
+            content: {
+                "application/json": components["schemas"]["AlertSelection"];
+            };
+        };
+    };
     headers: {
         /** @description The version, for `If-Match`. */
         ETag: string;
@@ -1060,18 +1396,24 @@ export interface operations {
     listAlerts: {
         parameters: {
             query?: {
-                application?: string[];
+                application?: components["parameters"]["OnlyApplication"];
                 /** @description The `nextCursor` of the page before, as it was given. */
                 cursor?: components["parameters"]["Cursor"];
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
+                /** @description Only alerts of rules that are meant for the caller. */
+                mine?: components["parameters"]["OnlyMine"];
                 /** @description Text in title or message, case ignored. */
-                q?: string;
-                route?: string[];
-                ruleId?: string[];
-                severity?: components["schemas"]["Severity"][];
+                q?: components["parameters"]["OnlyText"];
+                route?: components["parameters"]["OnlyRoute"];
+                ruleId?: components["parameters"]["OnlyRule"];
+                severity?: components["parameters"]["OnlySeverity"];
+                /** @description What exchanges failed with, as a group shows it. The empty one stands for alerts without an error. */
+                signature?: components["parameters"]["OnlySignature"];
                 /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
-                state?: components["schemas"]["AlertState"][];
+                state?: components["parameters"]["OnlyState"];
+                /** @description Only alerts that the caller has not read. */
+                unread?: components["parameters"]["OnlyUnread"];
             };
             header?: never;
             path?: never;
@@ -1183,6 +1525,50 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    acknowledgeAlerts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["SelectAlerts"];
+        responses: {
+            /** @description What was done, and the handle to undo it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    undoAlertAction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was put back. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UndoResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     countAlerts: {
         parameters: {
             query?: never;
@@ -1199,6 +1585,97 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AlertCounts"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    groupAlerts: {
+        parameters: {
+            query: {
+                application?: components["parameters"]["OnlyApplication"];
+                /**
+                 * @description `rule`: alerts of one rule. `signature`: alerts whose exchanges failed alike, by error type and message with digits,
+                 *     ids and quotations left out.
+                 */
+                by: "rule" | "signature";
+                /** @description The `nextCursor` of the page before, as it was given. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The greatest number of entries wanted. */
+                limit?: components["parameters"]["Limit"];
+                /** @description Only alerts of rules that are meant for the caller. */
+                mine?: components["parameters"]["OnlyMine"];
+                /** @description Text in title or message, case ignored. */
+                q?: components["parameters"]["OnlyText"];
+                route?: components["parameters"]["OnlyRoute"];
+                ruleId?: components["parameters"]["OnlyRule"];
+                severity?: components["parameters"]["OnlySeverity"];
+                /** @description What exchanges failed with, as a group shows it. The empty one stands for alerts without an error. */
+                signature?: components["parameters"]["OnlySignature"];
+                /** @description Without it, alerts of every state but PENDING, of which nobody has been told. */
+                state?: components["parameters"]["OnlyState"];
+                /** @description Only alerts that the caller has not read. */
+                unread?: components["parameters"]["OnlyUnread"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of groups. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertGroupPage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    readAlerts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReadRequest"];
+            };
+        };
+        responses: {
+            /** @description How many were marked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    resolveAlerts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["SelectAlerts"];
+        responses: {
+            /** @description What was done, and the handle to undo it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkResult"];
                 };
             };
             default: components["responses"]["Problem"];

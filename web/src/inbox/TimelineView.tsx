@@ -6,7 +6,7 @@ import { IconReminder, IconUnknown, IconWaiting } from "../ui/icons";
 import { stateMeaning, statusMeaning } from "../ui/marks";
 import { duration } from "../ui/time";
 import styles from "./AlertDetail.module.css";
-import { type Happening, reasonWord, timeline, verdictWords } from "./timeline";
+import { exchangeText, type Happening, reasonWord, timeline, verdictWords } from "./timeline";
 
 /** What became of an alert, and of its messages, in one line of time. */
 export function TimelineView({ alert, notifications }: { alert: Alert; notifications: readonly Notification[] }) {
@@ -126,6 +126,7 @@ function AttemptLine({ at, attempt, notification }: { at: string; attempt: Attem
       }
       more={[attempt.error, explanation].filter(Boolean).join(" ")}
       response={attempt.verdict === "DELIVERED" ? "" : (attempt.response ?? "")}
+      exchange={exchangeText(attempt)}
     />
   );
 }
@@ -140,6 +141,7 @@ function lookOf(attempt: Attempt): { icon: Icon; hue: string } {
     case "REFUSED":
     case "GONE":
       return statusMeaning.FAILED;
+    case "UNDER_WAY":
     case "UNKNOWN":
       return { icon: IconUnknown, hue: "var(--text-2)" };
   }
@@ -160,9 +162,10 @@ interface LineProps {
   what: ReactNode;
   more?: string;
   response?: string;
+  exchange?: string;
 }
 
-function Line({ look, at, what, more, response }: LineProps) {
+function Line({ look, at, what, more, response, exchange }: LineProps) {
   return (
     <li className={styles.happening}>
       <span className={styles.dot} style={{ color: look.hue }}>
@@ -174,6 +177,12 @@ function Line({ look, at, what, more, response }: LineProps) {
       </span>
       {more && <p className={styles.more}>{more}</p>}
       {response && <pre className={styles.response}>{response}</pre>}
+      {exchange && (
+        <details className={styles.more}>
+          <summary>Request and answer</summary>
+          <pre className={styles.response}>{exchange}</pre>
+        </details>
+      )}
     </li>
   );
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Notification } from "../api/client";
 import { anAlert } from "../test/world";
-import { type Happening, reasonWord, timeline, verdictWords } from "./timeline";
+import { exchangeText, type Happening, reasonWord, timeline, verdictWords } from "./timeline";
 
 const at = (second: number) => `2026-11-21T10:00:${String(second).padStart(2, "0")}Z`;
 
@@ -53,11 +53,34 @@ test("an end without a deciding attempt is told; what is still to come stands la
 });
 
 test("an attempt without an end says that the message may have been sent", () => {
-  expect(verdictWords({ number: 1, startedAt: at(1), verdict: "UNKNOWN" }).word).toBe("Under way");
-  expect(verdictWords({ number: 1, startedAt: at(1), finishedAt: at(2), verdict: "UNKNOWN" })).toEqual({
-    word: "Unknown",
-    explanation: "The message may have been sent.",
-  });
+  expect(verdictWords({ number: 1, startedAt: at(1), verdict: "UNDER_WAY" }).word).toBe("Under way");
+  const unknown = verdictWords({ number: 1, startedAt: at(1), verdict: "UNKNOWN" });
+  expect(unknown.word).toBe("Unknown");
+  expect(unknown.explanation).toContain("may have been sent");
+});
+
+test("what was sent and what came back is told as text, with masks", () => {
+  const attempt = { number: 1, startedAt: at(1), verdict: "REFUSED" as const, response: "no" };
+  expect(exchangeText(attempt)).toBe("");
+  const request = {
+    method: "POST",
+    host: "hooks.example",
+    headers: [
+      { name: "Authorization", masked: true },
+      { name: "Webhook-Id", value: "n1" },
+    ],
+    bodySha256: "ab",
+    bodyBytes: 7,
+  };
+  const responseHead = {
+    statusLine: "HTTP/1.1 400 Bad Request",
+    headers: [{ name: "Server", value: "x" }],
+    truncated: true,
+  };
+  expect(exchangeText({ ...attempt, request, responseHead })).toBe(
+    "POST hooks.example\nAuthorization: (not kept)\nWebhook-Id: n1\n(body of 7 bytes, SHA-256 ab)\n\n" +
+      "HTTP/1.1 400 Bad Request\nServer: x\n…\n\nno",
+  );
 });
 
 test("reminders stand once in the line, however many are told", () => {

@@ -71,6 +71,29 @@ export function reasonWord({ reason }: Notification): string {
   }
 }
 
+/** What was sent and what came back, as text; "" where it is not kept any more. */
+export function exchangeText({ request, responseHead, response }: Attempt): string {
+  const lines = (fields: readonly { name: string; value?: string; masked?: boolean }[]) =>
+    fields.map(({ name, value, masked }) => `${name}: ${masked ? "(not kept)" : (value ?? "")}`);
+  const parts: string[] = [];
+  if (request) {
+    parts.push(
+      [
+        `${request.method} ${request.host}`,
+        ...lines(request.headers),
+        `(body of ${request.bodyBytes} bytes, SHA-256 ${request.bodySha256})`,
+      ].join("\n"),
+    );
+  }
+  if (responseHead) {
+    parts.push(
+      [responseHead.statusLine, ...lines(responseHead.headers), ...(responseHead.truncated ? ["…"] : [])].join("\n"),
+    );
+  }
+  if (response && parts.length > 0) parts.push(response);
+  return parts.join("\n\n");
+}
+
 /** How an attempt ended, in words. */
 export function verdictWords(attempt: Attempt): { word: string; explanation: string } {
   switch (attempt.verdict) {
@@ -84,12 +107,13 @@ export function verdictWords(attempt: Attempt): { word: string; explanation: str
       return { word: "Refused", explanation: "The receiver will never accept this message." };
     case "GONE":
       return { word: "Gone", explanation: "The receiver will never accept any message; its webhook was switched off." };
+    case "UNDER_WAY":
+      return { word: "Under way", explanation: "" };
     case "UNKNOWN":
-      return attempt.finishedAt
-        ? { word: "Unknown", explanation: "The message may have been sent." }
-        : {
-            word: "Under way",
-            explanation: "If this stays, the process died meanwhile, and the message may have been sent.",
-          };
+      return {
+        word: "Unknown",
+        explanation:
+          "The process died or stood still before it could store what came of it. The message may have been sent.",
+      };
   }
 }

@@ -1,0 +1,190 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/internal/fault"
+	"tocsin/rules"
+)
+
+// maxSelected bounds the alerts that a request names one by one.
+const maxSelected = 1000
+
+// AcknowledgeAlerts answers POST /alerts/acknowledge.
+func (s *server) AcknowledgeAlerts(ctx context.Context, req AcknowledgeAlertsRequestObject) (AcknowledgeAlertsResponseObject, error) {
+	result, err := s.actOnMany(ctx, alerts.Acknowledge, req.Body)
+	return AcknowledgeAlerts200JSONResponse(result), err
+}
+
+// ResolveAlerts answers POST /alerts/resolve.
+func (s *server) ResolveAlerts(ctx context.Context, req ResolveAlertsRequestObject) (ResolveAlertsResponseObject, error) {
+	result, err := s.actOnMany(ctx, alerts.Resolve, req.Body)
+	return ResolveAlerts200JSONResponse(result), err
+}
+
+// actOnMany does a deed in the caller's name, and lets open pages know at once.
+func (s *server) actOnMany(ctx context.Context, action alerts.Action, b *AlertSelection) (BulkResult, error) {
+	filter, err := selection(ctx, b.Ids, b.Filter, b.UpTo)
+	if err != nil {
+		return BulkResult{}, err
+	}
+	who := identityOf(ctx)
+	deed := BulkDeed{Action: action, Actor: who.Actor, Filter: filter, ID: deref(b.ActionID)}
+	if deed.ID == uuid.Nil {
+		if deed.ID, err = uuid.NewV7(); err != nil {
+			return BulkResult{}, fmt.Errorf("make action id: %w", err)
+		}
+	}
+	done, err := s.Bulk.ActOnMany(ctx, who.Tenant, deed)
+	if err != nil {
+		return BulkResult{}, fmt.Errorf("%s alerts: %w", action, err)
+	}
+	s.hub.nudge(who.Tenant)
+	return BulkResult{
+		ActionID: deed.ID, Changed: done.Changed, Already: done.Already, Refused: done.Refused, Unknown: done.Unknown,
+		UndoableUntil: done.UndoableUntil.UTC(),
+	}, nil
+}
+
+// selection reads which alerts a request is about. Alerts that are named one by
+// one are of any state.
+func selection(ctx context.Context, ids []uuid.UUID, f *AlertFilter, upTo *time.Time) (alerts.Filter, error) {
+	switch {
+	case (len(ids) > 0) == (f != nil):
+		return alerts.Filter{}, fault.New(fault.Invalid, "name either ids or a filter")
+	case len(ids) > maxSelected:
+		return alerts.Filter{}, invalidField("ids", "out_of_range", fmt.Sprintf("Must be at most %d ids; select more by a filter", maxSelected))
+	case f == nil && upTo != nil:
+		return alerts.Filter{}, invalidField("upTo", "not_applicable", "Ids are exact; upTo goes with a filter")
+	case f == nil:
+		return alerts.Filter{IDs: ids}, nil
+	}
+	filter, err := alertFilter(ctx, "filter.", f)
+	filter.UpTo = upTo
+	return filter, err
+}
+
+// UndoAlertAction answers POST /alerts/actions/{id}/undo.
+func (s *server) UndoAlertAction(ctx context.Context, req UndoAlertActionRequestObject) (UndoAlertActionResponseObject, error) {
+	who := identityOf(ctx)
+	done, err := s.Bulk.Undo(ctx, who.Tenant, Undo{ActionID: req.ID, Actor: who.Actor})
+	if err != nil {
+		return nil, fmt.Errorf("undo action: %w", err)
+	}
+	s.hub.nudge(who.Tenant)
+	return UndoAlertAction200JSONResponse{ActionID: req.ID, Restored: done.Restored, Skipped: done.Skipped}, nil
+}
+
+// ReadAlerts answers POST /alerts/read.
+func (s *server) ReadAlerts(ctx context.Context, req ReadAlertsRequestObject) (ReadAlertsResponseObject, error) {
+	b := req.Body
+	filter, err := selection(ctx, b.Ids, b.Filter, b.UpTo)
+	if err != nil {
+		return nil, err
+	}
+	who := identityOf(ctx)
+	changed, err := s.Reading.MarkRead(ctx, who.Tenant, ReadMark{
+		Actor: who.Actor, Read: !b.Unread, Filter: filter,
+		Everything: b.Filter != nil && reflect.ValueOf(*b.Filter).IsZero(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mark alerts as read: %w", err)
+	}
+	return ReadAlerts200JSONResponse{Changed: changed}, nil
+}
+
+// GroupAlerts answers GET /alerts/groups.
+func (s *server) GroupAlerts(ctx context.Context, req GroupAlertsRequestObject) (GroupAlertsResponseObject, error) {
+	p := &req.Params
+	by, err := oneOf("by", &[]alerts.Fold{alerts.Fold(p.By)}, alerts.ByRule, alerts.BySignature)
+	if err != nil {
+		return nil, err
+	}
+	list, err := alertQuery(ctx, &ListAlertsParams{
+		State: p.State, Severity: p.Severity, RuleID: p.RuleID, Application: p.Application, Route: p.Route, Signature: p.Signature,
+		Q: p.Q, Mine: p.Mine, Unread: p.Unread, Limit: p.Limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	q := GroupQuery{By: by[0], Filter: list.Filter, Limit: list.Limit, Actor: identityOf(ctx).Actor}
+	m, err := decodeMark(listGroups+string(q.By), p.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		q.After = &alerts.GroupMark{NewestAt: m.At, Key: m.Name}
+	}
+	asOf, err := s.Reading.AsOf(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("group alerts: %w", err)
+	}
+	found, err := s.Folder.Groups(ctx, tenantOf(ctx), q)
+	if err != nil {
+		return nil, fmt.Errorf("group alerts: %w", err)
+	}
+	answer := GroupAlerts200JSONResponse{Items: make([]AlertGroup, len(found)), AsOf: asOf.UTC()}
+	for i := range found {
+		answer.Items[i] = groupAnswer(q.By, &found[i])
+	}
+	answer.NextCursor, err = nextCursor(len(found), q.Limit, func() mark {
+		last := &found[len(found)-1]
+		return mark{List: listGroups + string(q.By), Name: last.Key, At: last.Newest.FiredAt.UTC(), ID: last.Newest.ID}
+	})
+	return answer, err
+}
+
+func groupAnswer(by alerts.Fold, g *alerts.Group) AlertGroup {
+	c := g.Counts
+	answer := AlertGroup{
+		Count:   c.Pending + c.Firing + c.Acknowledged + c.Resolved,
+		Pending: c.Pending, Firing: c.Firing, Acknowledged: c.Acknowledged, Resolved: c.Resolved, Unread: g.Unread,
+		Newest: listedAlert(&g.Newest),
+	}
+	switch by {
+	case alerts.ByRule:
+		answer.RuleID, answer.RuleName = &g.Newest.RuleID, &g.Newest.RuleName
+	case alerts.BySignature:
+		answer.Signature = &g.Key
+	}
+	return answer
+}
+
+// annotate fills in what alerts show to the caller and of their deliveries.
+func (s *server) annotate(ctx context.Context, list []Alert) error {
+	if len(list) == 0 {
+		return nil
+	}
+	ids := make([]uuid.UUID, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	notes, err := s.Reading.Annotate(ctx, tenantOf(ctx), readerOf(ctx), ids)
+	if err != nil {
+		return fmt.Errorf("annotate alerts: %w", err)
+	}
+	for i := range list {
+		note, there := notes[list[i].ID]
+		if !there {
+			continue
+		}
+		d := note.Delivery
+		list[i].Unread, list[i].Mine = &note.Unread, &note.Mine
+		list[i].Delivery = &DeliverySummary{
+			Total: d.Total, Delivered: d.Delivered, Retrying: d.Retrying, Failed: d.Failed, NextAttemptAt: utc(d.NextAttemptAt),
+		}
+	}
+	return nil
+}
+
+// readerOf returns the caller, and the targets by which rules mean the caller.
+func readerOf(ctx context.Context) Reader {
+	who := identityOf(ctx)
+	return Reader{Actor: who.Actor, Targets: []rules.Target{{Kind: rules.TargetUser, Name: who.Actor}}}
+}

@@ -1,0 +1,168 @@
+package api_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/api"
+	"tocsin/internal/fault"
+	"tocsin/rules"
+)
+
+// bulkMemory remembers what it was asked, and answers the same each time.
+type bulkMemory struct {
+	deed   api.BulkDeed
+	undo   api.Undo
+	mark   api.ReadMark
+	groups api.GroupQuery
+	found  []alerts.Group
+}
+
+func (m *bulkMemory) ActOnMany(_ context.Context, _ string, deed api.BulkDeed) (api.BulkCounts, error) {
+	m.deed = deed
+	return api.BulkCounts{Changed: 3, Already: 2, Refused: 1, Unknown: 4, UndoableUntil: instant().Add(10 * time.Minute)}, nil
+}
+
+func (m *bulkMemory) Undo(_ context.Context, _ string, u api.Undo) (api.UndoCounts, error) {
+	if u.ActionID == uuid.Max {
+		return api.UndoCounts{}, fault.New(fault.Conflict, "too late")
+	}
+	m.undo = u
+	return api.UndoCounts{Restored: 2, Skipped: 1}, nil
+}
+
+func (m *bulkMemory) AsOf(context.Context) (time.Time, error) { return instant(), nil }
+
+func (m *bulkMemory) Annotate(_ context.Context, _ string, _ api.Reader, ids []uuid.UUID) (map[uuid.UUID]api.Annotation, error) {
+	next := instant().Add(time.Minute)
+	notes := map[uuid.UUID]api.Annotation{}
+	for _, id := range ids {
+		notes[id] = api.Annotation{Unread: true, Mine: true, Delivery: api.DeliveryCounts{Total: 3, Delivered: 1, Retrying: 1, Failed: 1, NextAttemptAt: &next}}
+	}
+	return notes, nil
+}
+
+func (m *bulkMemory) MarkRead(_ context.Context, _ string, mark api.ReadMark) (int64, error) {
+	m.mark = mark
+	return 5, nil
+}
+
+func (m *bulkMemory) Unread(context.Context, string, string) (int64, error) { return 6, nil }
+
+func (m *bulkMemory) Groups(_ context.Context, _ string, q api.GroupQuery) ([]alerts.Group, error) {
+	m.groups = q
+	if q.After != nil {
+		return nil, nil
+	}
+	return m.found, nil
+}
+
+func TestManyAlertsAreActedUpon(t *testing.T) {
+	b := newBench(t)
+	a, action := uuid.New(), uuid.New()
+	got := into[api.BulkResult](b.do("POST", "/api/v1/alerts/acknowledge", `{"ids":["`+a.String()+`"],"actionId":"`+action.String()+`"}`).want(200))
+	if got.ActionID != action || got.Changed != 3 || got.Already != 2 || got.Refused != 1 || got.Unknown != 4 {
+		t.Errorf("answer %+v", got)
+	}
+	want := api.BulkDeed{ID: action, Action: alerts.Acknowledge, Actor: "ada", Filter: alerts.Filter{IDs: []uuid.UUID{a}}}
+	if diff := cmp.Diff(want, b.bulk.deed); diff != "" {
+		t.Error(diff)
+	}
+
+	body := `{"filter":{"severity":["CRITICAL"],"signature":[""],"mine":true,"unread":true},"upTo":"` + instant().Format(time.RFC3339Nano) + `"}`
+	got = into[api.BulkResult](b.do("POST", "/api/v1/alerts/resolve", body).want(200))
+	upTo := instant()
+	want = api.BulkDeed{ID: got.ActionID, Action: alerts.Resolve, Actor: "ada", Filter: alerts.Filter{
+		States:     []alerts.State{alerts.Firing, alerts.Acknowledged, alerts.Resolved},
+		Severities: []rules.Severity{rules.Critical}, Signatures: []string{""}, UpTo: &upTo, UnreadBy: "ada",
+		MineOf: []rules.Target{{Kind: rules.TargetUser, Name: "ada"}},
+	}}
+	if diff := cmp.Diff(want, b.bulk.deed); diff != "" || got.ActionID == uuid.Nil {
+		t.Error(diff)
+	}
+
+	undone := into[api.UndoResult](b.do("POST", "/api/v1/alerts/actions/"+action.String()+"/undo", "").want(200))
+	if undone.Restored != 2 || undone.Skipped != 1 || b.bulk.undo != (api.Undo{ActionID: action, Actor: "ada"}) {
+		t.Errorf("undone %+v, asked %+v", undone, b.bulk.undo)
+	}
+	b.do("POST", "/api/v1/alerts/actions/"+uuid.Max.String()+"/undo", "").problem(409, "conflict")
+}
+
+func TestSelectionsThatCannotBeMeant(t *testing.T) {
+	b := newBench(t)
+	id := `"` + uuid.NewString() + `"`
+	for body, field := range map[string]string{
+		`{}`:                               "",
+		`{"ids":[]}`:                       "",
+		`{"ids":[` + id + `],"filter":{}}`: "",
+		`{"ids":[` + strings.Repeat(id+",", 1000) + id + `]}`:              "ids",
+		`{"ids":[` + id + `],"upTo":"2026-03-01T12:00:00Z"}`:               "upTo",
+		`{"filter":{"state":["GONE"]}}`:                                    "filter.state",
+		`{"filter":{"application":["a\u0000"]}}`:                           "filter.application",
+		`{"filter":{"severities":["CRITICAL"]}}`:                           "filter.severities",
+		`{"filter":{"ruleId":[` + strings.Repeat(id+",", 100) + id + `]}}`: "filter.ruleId",
+	} {
+		for _, path := range []string{"acknowledge", "resolve", "read"} {
+			p := b.do("POST", "/api/v1/alerts/"+path, body).problem(400, "invalid")
+			if field != "" && (len(p.Errors) != 1 || p.Errors[0].Field != field) || field == "" && len(p.Errors) != 0 {
+				t.Errorf("%s %.60s: errors %+v, want one for %q", path, body, p.Errors, field)
+			}
+		}
+	}
+}
+
+func TestAlertsAreMarkedAsRead(t *testing.T) {
+	b := newBench(t)
+	if got := into[api.ReadResult](b.do("POST", "/api/v1/alerts/read", `{"filter":{},"upTo":"2026-03-01T12:00:00Z"}`).want(200)); got.Changed != 5 {
+		t.Errorf("answer %+v", got)
+	}
+	if m := b.bulk.mark; !m.Everything || !m.Read || m.Actor != "ada" {
+		t.Errorf("marked %+v", m)
+	}
+	b.do("POST", "/api/v1/alerts/read", `{"filter":{"q":"erp"},"unread":true}`).want(200)
+	if m := b.bulk.mark; m.Everything || m.Read || m.Filter.Text != "erp" {
+		t.Errorf("marked %+v", m)
+	}
+	if got := into[api.AlertCounts](b.do("GET", "/api/v1/alerts/counts", "").want(200)); got.Unread == nil || *got.Unread != 6 {
+		t.Errorf("counts %+v", got)
+	}
+	b.inbox.add(anAlert(instant()))
+	page := into[api.AlertPage](b.do("GET", "/api/v1/alerts?mine=true&unread=true", "").want(200))
+	if d := page.Items[0].Delivery; !page.AsOf.Equal(instant()) || !*page.Items[0].Unread || !*page.Items[0].Mine || d.Total != 3 || d.Failed != 1 || d.NextAttemptAt == nil {
+		t.Errorf("page %+v", page)
+	}
+	if f := b.inbox.asked.Filter; f.UnreadBy != "ada" || len(f.MineOf) != 1 {
+		t.Errorf("asked for %+v", f)
+	}
+}
+
+func TestAlertsAreFolded(t *testing.T) {
+	b := newBench(t)
+	newest := anAlert(instant())
+	b.bulk.found = []alerts.Group{{Key: "T: refused", Counts: alerts.Counts{Firing: 3, Resolved: 1}, Unread: 2, Newest: newest}}
+	page := into[api.AlertGroupPage](b.do("GET", "/api/v1/alerts/groups?by=signature&limit=1&application=orders", "").want(200))
+	g := page.Items[0]
+	if *g.Signature != "T: refused" || g.RuleID != nil || g.Count != 4 || g.Unread != 2 || g.Newest.ID != newest.ID || g.Newest.Exchange.ErrorStack != nil {
+		t.Errorf("group %+v", g)
+	}
+	if got := b.bulk.groups; got.By != alerts.BySignature || got.Limit != 1 || got.Actor != "ada" || got.Filter.Applications[0] != "orders" {
+		t.Errorf("asked for %+v", got)
+	}
+	b.do("GET", "/api/v1/alerts/groups?by=signature&cursor="+*page.NextCursor, "").want(200)
+	if after := b.bulk.groups.After; after == nil || after.Key != "T: refused" || !after.NewestAt.Equal(instant()) {
+		t.Errorf("continued after %+v", after)
+	}
+	b.do("GET", "/api/v1/alerts/groups?by=rule&cursor="+*page.NextCursor, "").problem(400, "invalid")
+	b.do("GET", "/api/v1/alerts/groups?by=colour", "").problem(400, "invalid")
+	b.do("GET", "/api/v1/alerts/groups", "").problem(400, "invalid")
+	g = into[api.AlertGroupPage](b.do("GET", "/api/v1/alerts/groups?by=rule", "").want(200)).Items[0]
+	if *g.RuleID != newest.RuleID || *g.RuleName != newest.RuleName || g.Signature != nil {
+		t.Errorf("group %+v", g)
+	}
+}

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/rules"
+)
+
+// Bulk acts on many alerts at once.
+type Bulk interface {
+	// ActOnMany does a deed on every alert of its filter, or on none. A deed whose
+	// id is known was done already: it is told once more, and not done again.
+	ActOnMany(ctx context.Context, tenant string, deed BulkDeed) (BulkCounts, error)
+	// Undo puts back what an action changed and nothing has changed since. What
+	// can no longer be undone, or was done by another actor, is a fault of kind
+	// Conflict. Undone once more it changes nothing and says the same.
+	Undo(ctx context.Context, tenant string, u Undo) (UndoCounts, error)
+}
+
+// BulkDeed is what somebody does about many alerts.
+type BulkDeed struct {
+	// ID names the deed.
+	ID     uuid.UUID
+	Action alerts.Action
+	Actor  string
+	// Filter selects the alerts.
+	Filter alerts.Filter
+}
+
+// BulkCounts is what became of the alerts that a deed was about.
+type BulkCounts struct {
+	// Changed were changed, Already were where the action leads, Refused are in a
+	// state that does not allow it, Unknown are ids without an alert.
+	Changed, Already, Refused, Unknown int64
+	// UndoableUntil is by Postgres's clock.
+	UndoableUntil time.Time
+}
+
+// Undo names an action and who wants it undone.
+type Undo struct {
+	ActionID uuid.UUID
+	Actor    string
+}
+
+// UndoCounts is what became of the alerts that an action had changed.
+type UndoCounts struct{ Restored, Skipped int64 }
+
+// Reading knows who has read what, and what lists show beside alerts.
+type Reading interface {
+	// AsOf returns an instant by which whatever fired is in lists that are read
+	// after the call, by Postgres's clock.
+	AsOf(ctx context.Context) (time.Time, error)
+	// Annotate returns what is shown beside alerts. One that is gone is missing.
+	Annotate(ctx context.Context, tenant string, who Reader, ids []uuid.UUID) (map[uuid.UUID]Annotation, error)
+	// MarkRead marks alerts and returns how many were not so before.
+	MarkRead(ctx context.Context, tenant string, m ReadMark) (int64, error)
+	// Unread counts the open alerts that somebody has not read.
+	Unread(ctx context.Context, tenant, actor string) (int64, error)
+}
+
+// Reader is who looks at the inbox, and the targets that stand for them.
+type Reader struct {
+	Actor   string
+	Targets []rules.Target
+}
+
+// Annotation is what is shown beside an alert.
+type Annotation struct {
+	Unread, Mine bool
+	Delivery     DeliveryCounts
+}
+
+// DeliveryCounts is what became of an alert's notifications.
+type DeliveryCounts struct {
+	Total, Delivered, Retrying, Failed int
+	// NextAttemptAt is nil when nothing is owed.
+	NextAttemptAt *time.Time
+}
+
+// ReadMark is what somebody marks as read, or as unread.
+type ReadMark struct {
+	Actor  string
+	Read   bool
+	Filter alerts.Filter
+	// Everything says that Filter restricts nothing but the time, and not by state.
+	Everything bool
+}
+
+// Folder folds alerts into groups.
+type Folder interface {
+	// Groups returns groups in the order of [alerts.GroupMark].
+	Groups(ctx context.Context, tenant string, q GroupQuery) ([]alerts.Group, error)
+}
+
+// GroupQuery selects groups of alerts.
+type GroupQuery struct {
+	By     alerts.Fold
+	Filter alerts.Filter
+	// Actor is for whom unread alerts are counted.
+	Actor string
+	// After continues a listing after its last group; nil begins it.
+	After *alerts.GroupMark
+	// Limit is the number of groups wanted, 1 to 200.
+	Limit int
+}

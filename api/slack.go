@@ -1,0 +1,107 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"tocsin/internal/fault"
+	"tocsin/notify"
+	"tocsin/notify/slack"
+)
+
+// prefixInteractions is where Slack tells of pressed buttons, below it by webhook.
+// Slack's servers send no session, no origin and no JSON; each request proves by
+// its signature that it comes from the webhook's Slack app, and until it has, no
+// more of it is believed than which webhook's secret is to be tried.
+const prefixInteractions = "/slack/interactions/"
+
+const (
+	// maxInteraction bounds a request, which holds the message with the button.
+	maxInteraction = 512 << 10
+	// interactionTimeout is below the three seconds after which Slack shows an error.
+	interactionTimeout = 2500 * time.Millisecond
+)
+
+func isInteraction(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, prefixInteractions)
+}
+
+// errNotProven is the one answer to whoever does not prove to be Slack.
+func errNotProven() error { return echo.NewHTTPError(http.StatusUnauthorized) }
+
+// interact answers POST /slack/interactions/{webhook}. Repeats change nothing.
+func (s *server) interact(c echo.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), interactionTimeout)
+	defer cancel()
+	body, err := io.ReadAll(io.LimitReader(c.Request().Body, maxInteraction+1))
+	switch {
+	case err != nil:
+		return echo.NewHTTPError(http.StatusBadRequest, "the request ended early")
+	case len(body) > maxInteraction:
+		return echo.ErrStatusRequestEntityTooLarge
+	}
+	webhook, err := s.proven(ctx, c, body)
+	if err != nil {
+		return err
+	}
+	press, pressed, err := slack.ReadPress(body)
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, err.Error())
+	}
+	if pressed {
+		if err := s.press(ctx, webhook, press); err != nil {
+			return err
+		}
+	}
+	// Slack shows nothing of an answer without a body.
+	return c.NoContent(http.StatusOK)
+}
+
+// proven returns the webhook whose Slack app signed the request.
+func (s *server) proven(ctx context.Context, c echo.Context, body []byte) (*notify.Webhook, error) {
+	id, err := uuid.Parse(c.Param("webhook"))
+	if err != nil {
+		return nil, errNotProven()
+	}
+	webhook, err := s.Slack.Webhook(ctx, id)
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+		return nil, errNotProven()
+	case err != nil:
+		return nil, fmt.Errorf("find webhook: %w", err)
+	}
+	header := c.Request().Header
+	proof := slack.Proof{Timestamp: header.Get(slack.HeaderTimestamp), Signature: header.Get(slack.HeaderSignature)}
+	if err := slack.Verify(webhook.Slack.SigningSecret, proof, body, s.Now()); err != nil {
+		s.Log.WarnContext(ctx, "a press of a button was not proven", slog.String("webhook_id", id.String()))
+		return nil, errNotProven()
+	}
+	return &webhook, nil
+}
+
+// press does what a button says, and lets the message show what became of it. A
+// button that comes too late does nothing but that.
+func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack.Press) error {
+	_, err := s.Inbox.Act(ctx, webhook.TenantID, Deed{AlertID: press.AlertID, Action: press.Action, Actor: press.Actor})
+	if err != nil && fault.KindOf(err) != fault.Conflict {
+		return fmt.Errorf("%s alert from slack: %w", press.Action, err)
+	}
+	s.hub.nudge(webhook.TenantID)
+	if press.At.Channel == "" || press.At.TS == "" {
+		return nil
+	}
+	shown := s.Slack.Show(ctx, SlackPress{Tenant: webhook.TenantID, WebhookID: webhook.ID, AlertID: press.AlertID, At: press.At})
+	if shown != nil {
+		return errors.Join(err, fmt.Errorf("show press: %w", shown))
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tocsin/alerts"
+	"tocsin/api"
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres/pgq"
+)
+
+// undoWithin is how long after an action it can be undone.
+const undoWithin = 10 * time.Minute
+
+// actOnMany has places for what changes and for conditions. Rows are locked in
+// the order of their ids, so that two actions at once wait for each other
+// instead of for ever.
+const actOnMany = `
+with candidate as materialized (
+    select a.alert_id
+    from alert a join rule r using (rule_id)
+    where %[2]s and a.state = any(@from)
+    order by a.alert_id
+    for update of a
+)
+update alert a set %[1]s, change = @change
+from candidate c where a.alert_id = c.alert_id`
+
+// countOthers counts what an action leaves alone.
+const countOthers = `
+select count(*) filter (where a.state = @to and a.change <> @change),
+       count(*) filter (where a.state <> @to and a.state <> all(@from)),
+       count(*)
+from alert a join rule r using (rule_id)
+where %s`
+
+// ActOnMany does a deed on many alerts in one statement. A deed that was done
+// already, by its id, is told once more and not done again.
+func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed) (api.BulkCounts, error) {
+	c, err := s.selects(ctx, tenant, deed.Filter)
+	if err != nil {
+		return api.BulkCounts{}, fmt.Errorf("%s alerts: %w", deed.Action, err)
+	}
+	set, from, to, err := stepOf(deed.Action)
+	if err != nil {
+		return api.BulkCounts{}, err
+	}
+	c.args["from"], c.args["to"], c.args["actor"] = from, to, deed.Actor
+	var done pgq.AlertAction
+	err = s.repeatedly(ctx, func(tx pgx.Tx) error {
+		q := s.db.queries.WithTx(tx)
+		change, err := q.ActionBegin(ctx, pgq.ActionBeginParams{TenantID: tenant, ActionID: deed.ID, Actor: deed.Actor, Deed: string(deed.Action)})
+		if errors.Is(err, pgx.ErrNoRows) {
+			done, err = sameDeed(ctx, q, tenant, deed)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		c.args["change"] = change
+		changed, err := tx.Exec(ctx, fmt.Sprintf(actOnMany, set, c.where()), c.args)
+		if err != nil {
+			return err
+		}
+		p := pgq.ActionDoneParams{Changed: changed.RowsAffected(), TenantID: tenant, ActionID: deed.ID}
+		var found int64
+		if err := tx.QueryRow(ctx, fmt.Sprintf(countOthers, c.where()), c.args).Scan(&p.Already, &p.Refused, &found); err != nil {
+			return err
+		}
+		if len(deed.Filter.IDs) > 0 {
+			p.Unknown = int64(len(setOf(deed.Filter.IDs))) - found
+		}
+		if done, err = q.ActionDone(ctx, p); err != nil {
+			return err
+		}
+		return q.ActionForget(ctx, tenant)
+	})
+	if err != nil {
+		return api.BulkCounts{}, fmt.Errorf("%s alerts: %w", deed.Action, err)
+	}
+	return api.BulkCounts{
+		Changed: done.Changed, Already: done.Already, Refused: done.Refused, Unknown: done.Unknown, UndoableUntil: done.At.Add(undoWithin),
+	}, nil
+}
+
+// stepOf returns what an action writes, and from which states to which it leads.
+func stepOf(a alerts.Action) (set string, from []alerts.State, to alerts.State, err error) {
+	for _, s := range alerts.States() {
+		next, refused := s.After(a)
+		if refused == nil {
+			to = next
+			if next != s {
+				from = append(from, s)
+			}
+		}
+	}
+	switch a {
+	case alerts.Acknowledge:
+		return "state = @to, acknowledged_at = now(), acknowledged_by = @actor", from, to, nil
+	case alerts.Resolve:
+		return "state = @to, resolved_at = now(), resolved_by = @actor", from, to, nil
+	}
+	return "", nil, "", fmt.Errorf("act on alerts: unknown action %q", a)
+}
+
+// sameDeed returns an action that was done before, if it is the one meant.
+func sameDeed(ctx context.Context, q *pgq.Queries, tenant string, deed api.BulkDeed) (pgq.AlertAction, error) {
+	row, err := q.ActionGet(ctx, pgq.ActionGetParams{UndoWithin: undoWithin, TenantID: tenant, ActionID: deed.ID})
+	if err != nil {
+		return pgq.AlertAction{}, err
+	}
+	if a := row.AlertAction; a.Actor != deed.Actor || a.Action != string(deed.Action) {
+		return a, fault.New(fault.Conflict, "the action id belongs to another action; choose a new one")
+	}
+	return row.AlertAction, nil
+}
+
+// Undo puts back what an action changed and nothing has changed since.
+func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCounts, error) {
+	var done api.UndoCounts
+	err := s.repeatedly(ctx, func(tx pgx.Tx) error {
+		q := s.db.queries.WithTx(tx)
+		row, err := q.ActionGet(ctx, pgq.ActionGetParams{UndoWithin: undoWithin, TenantID: tenant, ActionID: u.ActionID})
+		if err != nil {
+			return notFound(err, "action")
+		}
+		a := row.AlertAction
+		switch {
+		case a.Actor != u.Actor:
+			return fault.New(fault.Conflict, "somebody else did this; only they can undo it")
+		case a.UndoneAt != nil:
+			done = api.UndoCounts{Restored: a.Restored, Skipped: a.Changed - a.Restored}
+			return nil
+		case !row.Undoable:
+			return fault.New(fault.Conflict, "it was done more than %d minutes ago and can no longer be undone", int(undoWithin.Minutes()))
+		}
+		change, err := q.AlertChangeNext(ctx)
+		if err != nil {
+			return err
+		}
+		restored, err := q.AlertRestore(ctx, pgq.AlertRestoreParams{TenantID: tenant, Change: a.Change, RestoredChange: change})
+		if err != nil {
+			return err
+		}
+		done = api.UndoCounts{Restored: restored, Skipped: a.Changed - restored}
+		return q.ActionUndone(ctx, pgq.ActionUndoneParams{Restored: restored, TenantID: tenant, ActionID: u.ActionID})
+	})
+	if err != nil {
+		return api.UndoCounts{}, fmt.Errorf("undo: %w", err)
+	}
+	return done, nil
+}
+
+// repeatedly runs f in one transaction, again where others were in its way: by
+// a deadlock, or by an alert that they opened where f was about to put one back.
+func (s *Inbox) repeatedly(ctx context.Context, f func(pgx.Tx) error) error {
+	const most = 3
+	for attempt := 1; ; attempt++ {
+		err := pgx.BeginTxFunc(ctx, s.db.pool, pgx.TxOptions{BeginQuery: begin}, f)
+		if err == nil || attempt == most || !inTheWay(err) {
+			return err
+		}
+	}
+}
+
+func inTheWay(err error) bool {
+	const deadlock = "40P01"
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == deadlock || isUnique(err, "alert_open_once") || isUnique(err, "alert_health_once")
+}

@@ -1,0 +1,90 @@
+-- name: ActionBegin :one
+-- Enters an action under a number of its own; no row where it is entered already.
+insert into alert_action (tenant_id, action_id, actor, action, change)
+select @tenant_id::text, @action_id::uuid, @actor::text, @deed::text, nextval('alert_change')
+on conflict do nothing
+returning change;
+
+-- name: ActionGet :one
+select sqlc.embed(a), a.at > now() - @undo_within::interval as undoable
+from alert_action a where tenant_id = @tenant_id and action_id = @action_id
+for update;
+
+-- name: ActionDone :one
+update alert_action
+set changed = @changed, already = @already, refused = @refused, unknown = @unknown
+where tenant_id = @tenant_id and action_id = @action_id
+returning *;
+
+-- name: ActionForget :exec
+delete from alert_action where tenant_id = @tenant_id and at < now() - interval '1 day';
+
+-- name: ActionUndone :exec
+update alert_action set undone_at = now(), restored = @restored where tenant_id = @tenant_id and action_id = @action_id;
+
+-- name: AlertRestore :one
+-- Puts back what bears the number of an action. A counting alert stays resolved
+-- where another one of its group is open, one about a rule's health where the
+-- rule has recovered.
+with candidate as materialized (
+    select a.alert_id, a.rule_id, a.group_key, a.health
+    from alert a
+    where a.tenant_id = @tenant_id and a.change = @change
+    order by a.alert_id
+    for update
+), restored as (
+    update alert a
+    set state = case when a.state = 'RESOLVED' and a.acknowledged_at is not null then 'ACKNOWLEDGED' else 'FIRING' end,
+        acknowledged_at = case when a.state = 'RESOLVED' then a.acknowledged_at end,
+        acknowledged_by = case when a.state = 'RESOLVED' then a.acknowledged_by else '' end,
+        resolved_at = null, resolved_by = '', change = @restored_change
+    from candidate c
+    where a.alert_id = c.alert_id
+      and (a.state = 'ACKNOWLEDGED'
+           or (not exists (select from alert o where o.rule_id = c.rule_id and o.group_key = c.group_key and o.state <> 'RESOLVED')
+               and (not c.health or exists (select from rule_failing f where f.rule_id = c.rule_id and f.alert_id = c.alert_id))))
+    returning 1
+)
+select count(*) from restored;
+
+-- name: AlertChangeNext :one
+select nextval('alert_change')::bigint;
+
+-- name: ReaderGet :one
+select read_up_to from reader where tenant_id = @tenant_id and actor = @actor;
+
+-- name: ReaderUnreadFrom :one
+-- Returns an instant before which a reader has read everything.
+select least(@read_up_to::timestamptz, (
+    select min(a.fired_at) from alert_read k join alert a using (alert_id)
+    where k.tenant_id = @tenant_id and k.actor = @actor and not k.read))::timestamptz;
+
+-- name: ReaderAdvance :exec
+insert into reader (tenant_id, actor, read_up_to)
+values (@tenant_id, @actor, least(@up_to::timestamptz, now()))
+on conflict (tenant_id, actor) do update set read_up_to = greatest(reader.read_up_to, excluded.read_up_to);
+
+-- name: ReadForget :exec
+-- What the mark of a reader tells needs no row of its own.
+delete from alert_read x using alert a
+where x.tenant_id = @tenant_id and x.actor = @actor and a.alert_id = x.alert_id and a.fired_at <= @up_to;
+
+-- name: AlertAnnotations :many
+-- What a list shows beside the alerts of a page.
+select a.alert_id,
+       (not coalesce(x.read, a.fired_at <= @read_up_to::timestamptz))::boolean as unread,
+       exists (select from unnest(@mine::text[]) as m (target) where jsonb_contains(r.targets, m.target::jsonb))::boolean as mine,
+       d.total::bigint as total, d.delivered::bigint as delivered, d.retrying::bigint as retrying, d.failed::bigint as failed,
+       coalesce(d.next_attempt_at, 'epoch')::timestamptz as next_attempt_at
+from alert a
+join rule r using (rule_id)
+left join alert_read x on x.tenant_id = a.tenant_id and x.actor = @actor and x.alert_id = a.alert_id
+cross join lateral (
+    select count(*) as total,
+           count(*) filter (where s.status = 'DELIVERED') as delivered,
+           count(*) filter (where s.status = 'RETRYING') as retrying,
+           count(*) filter (where s.status in ('FAILED', 'EXHAUSTED')) as failed,
+           min(s.next_attempt_at) as next_attempt_at
+    from notification_status s where s.alert_id = a.alert_id
+) d
+where a.tenant_id = @tenant_id and a.alert_id = any(@alert_ids::uuid[]);

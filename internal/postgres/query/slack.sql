@@ -1,0 +1,120 @@
+-- name: SlackMessageAdd :exec
+-- Enters where a message stands, and owes it an update where the alert is not,
+-- or no longer, in the state that the message shows. The lock on the alert
+-- orders this against whoever changes it: one of both sees the other.
+with state as materialized (
+    select a.alert_id, a.state from alert a where a.alert_id = @alert_id::uuid for share
+), entered as (
+    insert into slack_message (webhook_id, alert_id, notification_id, reason, channel, ts)
+    select @webhook_id::uuid, state.alert_id, sqlc.narg(notification_id)::uuid, @reason::text, @channel::text, @ts::text
+    from state
+    on conflict (webhook_id, channel, ts) do update set reason = slack_message.reason
+    returning message_id, webhook_id
+)
+insert into slack_update (message_id, webhook_id)
+select entered.message_id, entered.webhook_id from entered, state
+where state.state <> @shown::text
+on conflict (message_id) do update
+set generation = excluded.generation, attempts = 0,
+    due_at = case when slack_update.claim_token is null then now() else slack_update.due_at end;
+
+-- name: SlackMessageFind :one
+-- Whose message it is that stands somewhere; a tenant may have several webhooks
+-- of one Slack app.
+select m.webhook_id from slack_message m
+join webhook w on w.webhook_id = m.webhook_id
+where w.tenant_id = @tenant_id and w.deleted_at is null and m.alert_id = @alert_id and m.channel = @channel and m.ts = @ts
+limit 1;
+
+-- name: SlackUpdateTrim :execrows
+-- Forgets all but the newest updates of a webhook that nobody is making.
+delete from slack_update u
+using (
+    select c.message_id
+    from (
+        select s.message_id, row_number() over (partition by s.webhook_id order by s.message_id desc) as place
+        from slack_update s
+    ) c
+    join slack_update k using (message_id)
+    where c.place > @most::int
+    for update of k skip locked
+) old
+where u.message_id = old.message_id and (u.claim_token is null or u.due_at <= now());
+
+-- name: SlackUpdateBacklog :many
+-- The webhooks for which an update is due and that may be called now. Messages
+-- come first: where one is due, updates wait.
+select w.webhook_id
+from webhook w
+where w.enabled and w.slack_channel <> ''
+  and (w.held_until is null or w.held_until <= now())
+  and (w.updates_held_until is null or w.updates_held_until <= now())
+  and exists (select from slack_update u where u.webhook_id = w.webhook_id and u.due_at <= now())
+  and not exists (select from outbox o where o.webhook_id = w.webhook_id and o.due_at <= now());
+
+-- name: SlackUpdateClaim :many
+-- Takes the newest due update of each webhook.
+with due as (
+    select c.message_id
+    from unnest(@webhook_ids::uuid[]) as room(webhook_id)
+    cross join lateral (
+        select u.message_id
+        from slack_update u
+        where u.webhook_id = room.webhook_id and u.due_at <= now()
+        order by u.message_id desc
+        limit 1
+        for update skip locked
+    ) c
+), claimed as (
+    update slack_update u
+    set claim_token = nextval('claim_token'), due_at = now() + @lease::interval
+    from due
+    where u.message_id = due.message_id
+    returning u.message_id, u.generation, u.attempts, u.claim_token
+)
+select c.message_id, c.generation, c.attempts, c.claim_token::bigint as claim_token,
+       m.channel, m.ts, m.reason, sqlc.embed(a), r.name as rule_name, sqlc.embed(w)
+from claimed c
+join slack_message m using (message_id)
+join alert a on a.alert_id = m.alert_id
+join rule r on r.rule_id = a.rule_id
+join webhook w on w.webhook_id = m.webhook_id;
+
+-- name: SlackUpdateEnd :one
+-- Ends an update under its claim. One whose alert has changed meanwhile is due
+-- at once. Where the claim has passed to somebody else, the two may have arrived
+-- in either order, and the message is owed another one.
+with gone as (
+    delete from slack_update u
+    where u.message_id = @message_id and u.claim_token = @token::bigint and u.generation = @generation
+    returning 1
+), again as (
+    update slack_update u
+    set due_at = now(), claim_token = null, attempts = 0
+    where u.message_id = @message_id and u.claim_token = @token::bigint and u.generation <> @generation
+    returning 1
+)
+select (exists (select from gone) or exists (select from again))::boolean as own;
+
+-- name: SlackUpdateOwe :exec
+insert into slack_update (message_id, webhook_id)
+select m.message_id, m.webhook_id from slack_message m where m.message_id = @message_id
+on conflict (message_id) do update set generation = excluded.generation, attempts = 0;
+
+-- name: SlackUpdateRetry :execrows
+update slack_update u
+set due_at = now() + @wait::interval, attempts = u.attempts + @counts::int, claim_token = null
+where u.message_id = @message_id and u.claim_token = @token::bigint;
+
+-- name: SlackUpdatesHold :exec
+update webhook
+set updates_held_until = greatest(updates_held_until, now() + @hold::interval)
+where webhook_id = @webhook_id;
+
+-- name: SlackWebhook :one
+-- Finds a webhook before it is known whose it is. Only what proves a request is
+-- read of it then.
+select * from webhook where webhook_id = @webhook_id and deleted_at is null and slack_channel <> '';
+
+-- name: SlackUpdateAbandon :exec
+delete from slack_update u where u.webhook_id = @webhook_id;

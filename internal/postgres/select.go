@@ -1,0 +1,115 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/alerts"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/rules"
+)
+
+// conditions are those of a statement over alert a, joined with its rule r.
+// Values are parameters, never text.
+type conditions struct {
+	list []string
+	args pgx.NamedArgs
+}
+
+func (c *conditions) also(condition, name string, value any) {
+	c.list = append(c.list, condition)
+	c.args[name] = value
+}
+
+func (c *conditions) where() string { return strings.Join(c.list, " and ") }
+
+// unread holds for an alert that the reader has not read: what fired after the
+// reader's mark, or was marked as unread, and was not read by itself. The first
+// bound changes nothing but that an index leads to it, however much was read.
+const unread = `a.fired_at >= @unread_from
+  and (a.fired_at > @read_up_to or a.alert_id in (
+    select k.alert_id from alert_read k where k.tenant_id = @tenant and k.actor = @reader and not k.read))
+  and not exists (select from alert_read k where k.tenant_id = @tenant and k.actor = @reader and k.alert_id = a.alert_id and k.read)`
+
+// selects returns what holds for the alerts of a filter.
+func (s *Inbox) selects(ctx context.Context, tenant string, f alerts.Filter) (*conditions, error) {
+	c := &conditions{list: []string{"a.tenant_id = @tenant"}, args: pgx.NamedArgs{"tenant": tenant}}
+	if len(f.IDs) > 0 {
+		c.also("a.alert_id = any(@ids)", "ids", f.IDs)
+	}
+	if len(f.States) > 0 {
+		c.also("a.state = any(@states)", "states", f.States)
+	}
+	if len(f.Severities) > 0 {
+		c.also("a.severity = any(@severities)", "severities", f.Severities)
+	}
+	if len(f.Rules) > 0 {
+		c.also("a.rule_id = any(@rules)", "rules", f.Rules)
+	}
+	if len(f.Applications) > 0 {
+		c.also("a.application = any(@applications)", "applications", f.Applications)
+	}
+	if len(f.Routes) > 0 {
+		c.also("a.route = any(@routes)", "routes", f.Routes)
+	}
+	if len(f.Signatures) > 0 {
+		c.also(signature+" = any(@signatures)", "signatures", f.Signatures)
+	}
+	if f.Text != "" {
+		c.also("(strpos(lower(a.title), lower(@text)) > 0 or strpos(lower(a.message), lower(@text)) > 0)", "text", f.Text)
+	}
+	if f.UpTo != nil {
+		c.also("a.fired_at <= @up_to", "up_to", *f.UpTo)
+	}
+	if f.MineOf != nil {
+		mine, err := targetsOf(f.MineOf)
+		if err != nil {
+			return nil, err
+		}
+		c.also("exists (select from unnest(@mine::text[]) m (target) where jsonb_contains(r.targets, m.target::jsonb))", "mine", mine)
+	}
+	if f.UnreadBy != "" {
+		mark, err := readUpTo(ctx, s.db.queries, tenant, f.UnreadBy)
+		if err != nil {
+			return nil, err
+		}
+		from, err := s.db.queries.ReaderUnreadFrom(ctx, pgq.ReaderUnreadFromParams{ReadUpTo: mark, TenantID: tenant, Actor: f.UnreadBy})
+		if err != nil {
+			return nil, fmt.Errorf("read mark of reader: %w", err)
+		}
+		c.also(unread, "read_up_to", mark)
+		c.args["unread_from"], c.args["reader"] = from, f.UnreadBy
+	}
+	return c, nil
+}
+
+// signature stands for the error type where the alert is older than signatures.
+const signature = `coalesce(a.signature, a.exchange->>'errorType', '')`
+
+// targetsOf returns each target as the text of a list that holds it alone.
+func targetsOf(targets []rules.Target) ([]string, error) {
+	list := make([]string, len(targets))
+	for i, t := range targets {
+		text, err := json.Marshal([]rules.Target{t})
+		if err != nil {
+			return nil, fmt.Errorf("encode target: %w", err)
+		}
+		list[i] = string(text)
+	}
+	return list, nil
+}
+
+// readUpTo returns a reader's mark, the zero time where there is none.
+func readUpTo(ctx context.Context, q *pgq.Queries, tenant, actor string) (time.Time, error) {
+	mark, err := q.ReaderGet(ctx, pgq.ReaderGetParams{TenantID: tenant, Actor: actor})
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, fmt.Errorf("read mark of reader: %w", err)
+	}
+	return mark, nil
+}

@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"tocsin/api"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+	"tocsin/notify/refresh"
+)
+
+// Slack is the store of what stands in Slack: the refresher's, and that of the
+// API for presses of buttons.
+type Slack struct{ db *DB }
+
+// Slack returns the store of what stands in Slack.
+func (db *DB) Slack() *Slack { return &Slack{db} }
+
+// enterMessage notes where a message stands. It does so for a claimant that was
+// fenced as well, because the message is there.
+func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) error {
+	m := settlement.Message
+	if m == nil {
+		return nil
+	}
+	err := q.SlackMessageAdd(ctx, pgq.SlackMessageAddParams{
+		AlertID: m.AlertID, WebhookID: settlement.WebhookID, NotificationID: pgtype.UUID{Bytes: settlement.NotificationID, Valid: true},
+		Reason: string(m.Reason), Channel: m.Channel, Ts: m.TS, Shown: string(m.Shown),
+	})
+	if err != nil {
+		return fmt.Errorf("enter message: %w", err)
+	}
+	return nil
+}
+
+// Claim takes the newest due update of each webhook that is allowed. Those that
+// cannot be read are left out and named in the error; they are offered again.
+func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.UUID) bool) ([]refresh.Update, error) {
+	webhooks, err := s.db.queries.SlackUpdateBacklog(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read backlog: %w", err)
+	}
+	var allowed []uuid.UUID
+	for _, id := range webhooks {
+		if allow(id) {
+			allowed = append(allowed, id)
+		}
+	}
+	if len(allowed) == 0 {
+		return nil, nil
+	}
+	rows, err := s.db.queries.SlackUpdateClaim(ctx, pgq.SlackUpdateClaimParams{WebhookIds: allowed, Lease: lease})
+	if err != nil {
+		return nil, fmt.Errorf("claim: %w", err)
+	}
+	var out []refresh.Update
+	var unreadable []error
+	for _, row := range rows {
+		alert, alertErr := alertOf(row.Alert, row.RuleName)
+		webhook, webhookErr := s.db.webhookOf(row.Webhook)
+		if err := errors.Join(alertErr, webhookErr); err != nil {
+			unreadable = append(unreadable, fmt.Errorf("message %d: %w", row.MessageID, err))
+			continue
+		}
+		out = append(out, refresh.Update{
+			MessageID: row.MessageID, Token: row.ClaimToken, Generation: row.Generation, Attempts: int(row.Attempts),
+			At:       notify.Posted{Channel: row.Channel, TS: row.Ts},
+			Delivery: notify.Delivery{Reason: notify.Reason(row.Reason), Alert: alert, Webhook: webhook},
+		})
+	}
+	return out, errors.Join(unreadable...)
+}
+
+// Settle ends an update, or makes it due again.
+func (s *Slack) Settle(ctx context.Context, settlement refresh.Settlement) error {
+	u := settlement.Update
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		if settlement.Hold > 0 {
+			err := q.SlackUpdatesHold(ctx, pgq.SlackUpdatesHoldParams{Hold: settlement.Hold, WebhookID: u.Delivery.Webhook.ID})
+			if err != nil {
+				return fmt.Errorf("hold updates: %w", err)
+			}
+		}
+		own, err := s.conclude(ctx, q, settlement)
+		if err != nil || own {
+			return err
+		}
+		return q.SlackUpdateOwe(ctx, u.MessageID)
+	})
+	if err != nil {
+		return fmt.Errorf("settle update: %w", err)
+	}
+	return nil
+}
+
+func (s *Slack) conclude(ctx context.Context, q *pgq.Queries, settlement refresh.Settlement) (own bool, err error) {
+	u := settlement.Update
+	if settlement.Retry == 0 {
+		return q.SlackUpdateEnd(ctx, pgq.SlackUpdateEndParams{MessageID: u.MessageID, Token: u.Token, Generation: u.Generation})
+	}
+	counts := int32(0)
+	if settlement.Counts {
+		counts = 1
+	}
+	retried, err := q.SlackUpdateRetry(ctx, pgq.SlackUpdateRetryParams{
+		Wait: settlement.Retry, Counts: counts, MessageID: u.MessageID, Token: u.Token,
+	})
+	return retried > 0, err
+}
+
+// Trim forgets the oldest updates of each webhook beyond most.
+func (s *Slack) Trim(ctx context.Context, most int) (int64, error) {
+	return s.db.queries.SlackUpdateTrim(ctx, int32(most))
+}
+
+// Webhook returns a webhook that posts as a bot, whosever it is.
+func (s *Slack) Webhook(ctx context.Context, id uuid.UUID) (notify.Webhook, error) {
+	row, err := s.db.queries.SlackWebhook(ctx, id)
+	if err != nil {
+		return notify.Webhook{}, notFound(err, "webhook")
+	}
+	return s.db.webhookOf(row)
+}
+
+// Show owes an update to the message whose button was pressed, whatever it shows,
+// and enters the message where its post was never confirmed.
+func (s *Slack) Show(ctx context.Context, p api.SlackPress) error {
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		exists, err := q.AlertExists(ctx, pgq.AlertExistsParams{TenantID: p.Tenant, AlertID: p.AlertID})
+		if err != nil || !exists {
+			return err
+		}
+		webhook, err := q.SlackMessageFind(ctx, pgq.SlackMessageFindParams{
+			TenantID: p.Tenant, AlertID: p.AlertID, Channel: p.At.Channel, Ts: p.At.TS,
+		})
+		if errors.Is(err, pgx.ErrNoRows) {
+			webhook, err = p.WebhookID, nil
+		}
+		if err != nil {
+			return err
+		}
+		return q.SlackMessageAdd(ctx, pgq.SlackMessageAddParams{
+			AlertID: p.AlertID, WebhookID: webhook, Reason: string(notify.ReasonFired), Channel: p.At.Channel, Ts: p.At.TS,
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("show press: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package notify
+
+import (
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+)
+
+// SlackApp lets a webhook of [KindSlack] post as a bot instead of to a URL. Its
+// messages are changed when their alerts are, and can have buttons.
+type SlackApp struct {
+	// Channel is a channel's id, or its name behind a "#".
+	Channel string
+	// BotToken is a secret ("xoxb-…").
+	BotToken string
+	// SigningSecret proves that a press of a button comes from Slack. It is a
+	// secret; empty means that messages have no buttons.
+	SigningSecret string
+}
+
+// Used reports whether the webhook posts as a bot.
+func (a SlackApp) Used() bool { return a.BotToken != "" }
+
+// Posted is where a message stands, by which its receiver changes it.
+type Posted struct{ Channel, TS string }
+
+// Message is an accepted message that can be changed later.
+type Message struct {
+	Posted
+
+	AlertID uuid.UUID
+	Reason  Reason
+	// Shown is the alert's state that the message shows; empty of a body that an
+	// earlier attempt froze, which is then brought in line in any case.
+	Shown alerts.State
+}
+
+// messageOf returns what was posted; nil for what never changes, and where the
+// receiver did not say where the message stands.
+func messageOf(d *Delivery, fresh bool, o Outcome) *Message {
+	if o.Posted == nil || !d.Reason.Changes() {
+		return nil
+	}
+	m := &Message{Posted: *o.Posted, AlertID: d.Alert.ID, Reason: d.Reason}
+	if fresh {
+		m.Shown = d.Alert.State
+	}
+	return m
+}
+
+// Changes reports whether a message of the reason has something to show when
+// its alert changes: what tells an end does not.
+func (r Reason) Changes() bool {
+	switch r {
+	case ReasonFired, ReasonReminder, ReasonRuleFailing:
+		return true
+	case ReasonResolved, ReasonRuleRecovered:
+	}
+	return false
+}

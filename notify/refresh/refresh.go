@@ -1,0 +1,239 @@
+// Package refresh brings posted messages in line with their alerts.
+//
+// What is owed is not a notification but a state: that a message which stands in
+// Slack shows what its alert has come to. So an update is level-triggered. It is
+// one row per message, entered by the transaction that changes the alert (a
+// trigger, which no way of changing alerts can forget) or by the one that settles
+// a post whose alert changed on the way. The body is rendered at each attempt,
+// from the alert as it is then; any number of changes is one update, and the last
+// one made shows the last state.
+//
+//	alert changes ─▶ owed ──claim──▶ leased ──chat.update──▶ shown: the row leaves
+//	                  ▲                 │
+//	                  └── changed again, to be retried, lease lapsed, fenced
+//
+// Postgres is authoritative; its clock alone is compared with leases. At most one
+// update of a message is under way under a claim that stands. A claimant whose
+// claim has passed to another may have reached Slack last, with an older state:
+// it owes the message another update, so what stands in the end is right. That
+// leaves an attempt which Slack carries out after the pause of its retry.
+//
+// A process that dies leaves a lapsed claim, and the update is made again, which
+// changes nothing in Slack when it was made before. What Slack refuses for good
+// (the message is deleted, its time for changes is over) is dropped without a
+// word, and so is what does not succeed on the schedule: the message has been
+// delivered, and the inbox shows the truth. Updates never switch a webhook off.
+//
+// Updates are less than messages. They have a rate of their own, below Slack's
+// limit for changes; a pause that Slack asks for holds the updates alone; while a
+// message is due for a webhook, its updates wait; and of those owed to a webhook
+// only the newest [MaxOwed] are kept.
+package refresh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/time/rate"
+
+	"tocsin/notify"
+)
+
+// MaxOwed bounds the updates owed to a webhook; at Slack's rate, they take about
+// ten minutes.
+const MaxOwed = 500
+
+// Limits of a webhook's updates in one process. Slack takes 50 a minute and more.
+const (
+	perSecond = 0.8
+	burst     = 5
+)
+
+// Update is a claimed update.
+type Update struct {
+	MessageID int64
+	// Token is this claim's, Generation that of the change to be shown.
+	Token, Generation int64
+	// Attempts is how many were made since the last change.
+	Attempts int
+	At       notify.Posted
+	// Delivery is what the message is rendered from: its reason, its webhook, and
+	// the alert as it is.
+	Delivery notify.Delivery
+}
+
+// Store keeps the updates that are owed.
+type Store interface {
+	// Claim takes the newest due update of each webhook that allow admits.
+	Claim(ctx context.Context, lease time.Duration, allow func(webhook uuid.UUID) bool) ([]Update, error)
+	// Settle ends an update, or owes it again.
+	Settle(ctx context.Context, settlement Settlement) error
+	// Trim forgets the oldest updates of each webhook beyond most.
+	Trim(ctx context.Context, most int) (forgotten int64, err error)
+}
+
+// Settlement is what follows an attempt.
+type Settlement struct {
+	Update *Update
+	// Retry is the pause before the next attempt; 0 ends the update.
+	Retry time.Duration
+	// Counts says that the attempt counts against the schedule.
+	Counts bool
+	// Hold, when positive, holds the updates of the whole webhook.
+	Hold time.Duration
+}
+
+// Sender makes one attempt to change a message.
+type Sender interface {
+	Update(ctx context.Context, w *notify.Webhook, at notify.Posted, body *notify.Body) notify.Outcome
+}
+
+// Options configure a [Refresher]. Poll and Lease have defaults.
+type Options struct {
+	Store    Store
+	Renderer notify.Renderer
+	Sender   Sender
+	Logger   *slog.Logger
+	// Clock paces the rate of updates; no lease is compared with it.
+	Clock func() time.Time
+	// Poll is the pause between looks when nothing is owed, 1 s by default.
+	Poll time.Duration
+	// Lease is how long a claim stands, 30 s by default; an attempt takes at most 10 s.
+	Lease time.Duration
+}
+
+// Refresher makes updates.
+type Refresher struct {
+	Options
+
+	mu    sync.Mutex
+	lanes map[uuid.UUID]*rate.Limiter
+}
+
+// New returns a refresher. Its error names what is missing.
+func New(o Options) (*Refresher, error) {
+	if o.Store == nil || o.Renderer == nil || o.Sender == nil || o.Logger == nil || o.Clock == nil {
+		return nil, errors.New("refresher: Store, Renderer, Sender, Logger and Clock are required")
+	}
+	if o.Poll == 0 {
+		o.Poll = time.Second
+	}
+	if o.Lease == 0 {
+		o.Lease = 30 * time.Second
+	}
+	if o.Poll < 0 || o.Lease < 0 {
+		return nil, errors.New("refresher: Poll and Lease must be positive")
+	}
+	return &Refresher{Options: o, lanes: map[uuid.UUID]*rate.Limiter{}}, nil
+}
+
+// Run updates until ctx ends, and then lets the attempts under way end.
+func (r *Refresher) Run(ctx context.Context) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+		made, err := r.Tick(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		wait := r.Poll
+		switch {
+		case err != nil:
+			r.Logger.WarnContext(ctx, "messages not updated", slog.Any("error", err))
+		case made > 0:
+			wait = 0
+		}
+		pause.Reset(wait)
+	}
+}
+
+// Tick is one pass: at most one update of each webhook. It returns how many it
+// attempted, when they are settled.
+func (r *Refresher) Tick(ctx context.Context) (attempted int, err error) {
+	forgotten, err := r.Store.Trim(ctx, MaxOwed)
+	if err != nil {
+		return 0, fmt.Errorf("trim updates: %w", err)
+	}
+	if forgotten > 0 {
+		r.Logger.InfoContext(ctx, "old messages are left as they are", slog.Int64("messages", forgotten))
+	}
+	claimed, err := r.Store.Claim(ctx, r.Lease, r.admit)
+	if err != nil {
+		err = fmt.Errorf("claim updates: %w", err)
+	}
+	var underWay sync.WaitGroup
+	for i := range claimed {
+		underWay.Go(func() { r.update(context.WithoutCancel(ctx), &claimed[i]) })
+	}
+	underWay.Wait()
+	return len(claimed), err
+}
+
+// admit takes one update from a webhook's rate.
+func (r *Refresher) admit(webhook uuid.UUID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lane := r.lanes[webhook]
+	if lane == nil {
+		lane = rate.NewLimiter(perSecond, burst)
+		r.lanes[webhook] = lane
+	}
+	return lane.AllowN(r.Clock(), 1)
+}
+
+func (r *Refresher) update(ctx context.Context, u *Update) {
+	logger := r.Logger.With(slog.String("webhook_id", u.Delivery.Webhook.ID.String()), slog.String("alert_id", u.Delivery.Alert.ID.String()))
+	body, problem := r.Renderer.Render(&u.Delivery)
+	if problem != nil {
+		logger.WarnContext(ctx, "body is a fallback", slog.Any("error", problem))
+	}
+	outcome := r.Sender.Update(ctx, &u.Delivery.Webhook, u.At, &body)
+	settlement := decide(u, outcome)
+	if outcome.Verdict != notify.VerdictDelivered {
+		logger.InfoContext(ctx, "message not updated", slog.String("verdict", outcome.Verdict.String()),
+			slog.Bool("again", settlement.Retry > 0), slog.String("error", outcome.Error))
+	}
+	// What is not stored is made again when the lease lapses, and changes nothing.
+	if err := r.Store.Settle(ctx, settlement); err != nil {
+		logger.WarnContext(ctx, "update not settled", slog.Any("error", err))
+	}
+}
+
+// Pauses after failed attempts, and after a limit without a number.
+func schedule() []time.Duration {
+	return []time.Duration{15 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute}
+}
+
+const (
+	defaultHold = 30 * time.Second
+	maxHold     = 10 * time.Minute
+)
+
+func decide(u *Update, o notify.Outcome) Settlement {
+	s := Settlement{Update: u}
+	switch o.Verdict {
+	case notify.VerdictDelivered, notify.VerdictRefused, notify.VerdictGone:
+	case notify.VerdictThrottled:
+		s.Hold = o.RetryAfter
+		if s.Hold <= 0 {
+			s.Hold = defaultHold
+		}
+		s.Hold = min(s.Hold, maxHold)
+		s.Retry = s.Hold
+	case notify.VerdictRetry, notify.VerdictUnknown:
+		if pauses := schedule(); u.Attempts < len(pauses) {
+			s.Retry, s.Counts = pauses[u.Attempts], true
+		}
+	}
+	return s
+}

@@ -1,0 +1,111 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"tocsin/notify"
+	"tocsin/notify/slack"
+)
+
+// DefaultSlackAPI is where Slack's Web API is.
+const DefaultSlackAPI = "https://slack.com/api"
+
+const (
+	// maxSlackAnswer bounds an answer of the Web API, which holds the message again.
+	maxSlackAnswer = 256 << 10
+	// maxUpdateTimeout bounds the change of a message, below the lease of its claim.
+	maxUpdateTimeout = 10 * time.Second
+)
+
+func slackAPIURL(text string) (*url.URL, error) {
+	if text == "" {
+		text = DefaultSlackAPI
+	}
+	u, err := url.Parse(strings.TrimRight(text, "/"))
+	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("the URL of Slack's API must be of the form %s", DefaultSlackAPI)
+	}
+	return u, nil
+}
+
+// Update makes one attempt to change a message that was posted by a bot.
+func (s *Sender) Update(ctx context.Context, w *notify.Webhook, at notify.Posted, body *notify.Body) notify.Outcome {
+	bounded := *w
+	bounded.Timeout = min(w.Timeout, maxUpdateTimeout)
+	return s.timed(ctx, &bounded, func(ctx context.Context, _ time.Time) (*http.Request, error) {
+		return s.slackRequest(ctx, w.Slack, slackCall{
+			method: "chat.update", body: body, place: map[string]string{"channel": at.Channel, "ts": at.TS},
+		})
+	})
+}
+
+// slackCall is a call of a method of the Web API.
+type slackCall struct {
+	method string
+	body   *notify.Body
+	// id names the notification; Slack does not look at it, what stands in for Slack may.
+	id string
+	// place is added to the body: which channel, which message.
+	place map[string]string
+}
+
+// slackRequest makes the request of a call. The token goes to the API alone,
+// whatever headers a webhook has of its own.
+func (s *Sender) slackRequest(ctx context.Context, app notify.SlackApp, call slackCall) (*http.Request, error) {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(call.body.Content, &fields); err != nil {
+		return nil, errors.New("the body is not a JSON object")
+	}
+	for name, value := range call.place {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", name, err)
+		}
+		fields[name] = text
+	}
+	content, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encode the call: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.slackAPI.JoinPath(call.method).String(), bytes.NewReader(content))
+	if err != nil {
+		return nil, errors.New("the URL of Slack's API cannot be used")
+	}
+	// Without GetBody the transport cannot send the request a second time.
+	req.GetBody = nil
+	req.Header.Set("Authorization", "Bearer "+app.BotToken)
+	req.Header.Set("Content-Type", contentType+"; charset=utf-8")
+	req.Header.Set("User-Agent", s.agent)
+	if call.id != "" {
+		req.Header.Set(standardwebhooks.HeaderWebhookID, call.id)
+	}
+	return req, nil
+}
+
+// byWebAPI judges the answer of a method.
+func byWebAPI(byStatus notify.Verdict, a answer) (verdict notify.Verdict, said string, posted *notify.Posted) {
+	parsed, ok := slack.ReadAnswer(a.body)
+	switch {
+	case !ok && (byStatus == notify.VerdictThrottled || byStatus == notify.VerdictRetry):
+		return byStatus, "", nil
+	case !ok:
+		return notify.VerdictRetry, "", nil
+	case !parsed.OK:
+		return bySlack(byStatus, a.status, parsed.Error), parsed.Error, nil
+	case byStatus != notify.VerdictDelivered:
+		return byStatus, "", nil
+	case parsed.Channel == "" || parsed.TS == "":
+		return notify.VerdictDelivered, "", nil
+	}
+	return notify.VerdictDelivered, "", &notify.Posted{Channel: parsed.Channel, TS: parsed.TS}
+}

@@ -1,0 +1,167 @@
+package webhook_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"tocsin/notify"
+	"tocsin/notify/webhook"
+)
+
+const (
+	botToken  = "xoxb-1-2-abcdefghijklmnop"
+	appSecret = "0123456789abcdef0123456789abcdef"
+)
+
+func bot(d *notify.Delivery) {
+	d.Webhook.Kind, d.Webhook.URL = notify.KindSlack, ""
+	d.Webhook.Slack = notify.SlackApp{Channel: "#ops", BotToken: botToken, SigningSecret: appSecret}
+}
+
+// apiOf returns a sender to a Slack that answers with h.
+func apiOf(t *testing.T, h http.HandlerFunc) *webhook.Sender {
+	t.Helper()
+	server := receiver(t, h)
+	return newSender(t, func(o *webhook.Options) { o.SlackAPI = server.URL + "/api/" })
+}
+
+func TestBotsCalls(t *testing.T) {
+	var got *http.Request
+	var body map[string]any
+	s := apiOf(t, func(w http.ResponseWriter, r *http.Request) {
+		got, body = r, nil
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		// The answer repeats the message, which is longer than what is kept.
+		_, _ = fmt.Fprintf(w, `{"message":{"text":%q},"ok":true,"channel":"C1","ts":"1.2"}`, strings.Repeat("x", 50_000))
+	})
+	d := delivery("", bot, func(d *notify.Delivery) {
+		d.Webhook.Headers = map[string]string{"Authorization": "Bearer other"}
+		d.Body.Content = []byte(`{"text":"x","channel":"#elsewhere","n":1.50}`)
+	})
+	o := send(t, s, d)
+	if o.Verdict != notify.VerdictDelivered || o.Posted == nil || *o.Posted != (notify.Posted{Channel: "C1", TS: "1.2"}) || len(o.Response) > 4096 {
+		t.Errorf("outcome %+v", o)
+	}
+	if got.URL.Path != "/api/chat.postMessage" || got.Header.Get("Authorization") != "Bearer "+botToken ||
+		got.Header.Get("Content-Type") != "application/json; charset=utf-8" || got.Header.Get("webhook-id") != d.NotificationID.String() {
+		t.Errorf("%s %v", got.URL, got.Header)
+	}
+	if fmt.Sprint(body) != "map[channel:#ops n:1.5 text:x]" {
+		t.Errorf("body %v", body)
+	}
+	o = s.Update(context.Background(), &d.Webhook, notify.Posted{Channel: "C1", TS: "1.2"}, d.Body)
+	if o.Verdict != notify.VerdictDelivered || got.URL.Path != "/api/chat.update" || fmt.Sprint(body) != "map[channel:C1 n:1.5 text:x ts:1.2]" {
+		t.Errorf("outcome %+v of %s with %v", o, got.URL, body)
+	}
+}
+
+func TestAnswersToABot(t *testing.T) {
+	const (
+		delivered = notify.VerdictDelivered
+		retry     = notify.VerdictRetry
+		gone      = notify.VerdictGone
+		refused   = notify.VerdictRefused
+	)
+	for name, c := range map[string]struct {
+		status  int
+		body    string
+		verdict notify.Verdict
+		error   string
+	}{
+		"without a place":       {200, `{"ok":true}`, delivered, ""},
+		"not in the channel":    {200, `{"ok":false,"error":"not_in_channel"}`, gone, "not_in_channel: invite the app to the channel"},
+		"revoked":               {200, `{"ok":false,"error":"token_revoked"}`, gone, "enter the token it shows"},
+		"scope":                 {200, `{"ok":false,"error":"missing_scope","needed":"chat:write"}`, gone, "give the app the scope chat:write"},
+		"too long":              {200, `{"ok":false,"error":"msg_too_long"}`, refused, "msg_too_long"},
+		"gone message":          {200, `{"ok":false,"error":"message_not_found"}`, refused, "message_not_found"},
+		"fatal":                 {200, `{"ok":false,"error":"fatal_error"}`, retry, "fatal_error"},
+		"5xx beats words":       {500, `{"ok":false,"error":"token_revoked"}`, retry, "500"},
+		"429":                   {429, `{"ok":false,"error":"ratelimited"}`, notify.VerdictThrottled, "429"},
+		"429 without a word":    {429, ``, notify.VerdictThrottled, "429"},
+		"ok, but 500":           {500, `{"ok":true,"channel":"C1","ts":"1.2"}`, retry, "500"},
+		"a page in between":     {200, `<html>sign in</html>`, retry, "200 OK"},
+		"forbidden in between":  {403, `no`, retry, "403"},
+		"redirected in between": {302, ``, retry, "302"},
+		"gone in between":       {410, ``, retry, "410"},
+		"an error that is odd":  {200, `{"ok":false,"error":"<b>"}`, retry, "unknown_error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := send(t, apiOf(t, answer(c.status, nil, c.body)), delivery("", bot))
+			if o.Verdict != c.verdict || o.Posted != nil || !strings.Contains(o.Error, c.error) || (o.Error == "") != (c.verdict == delivered) {
+				t.Errorf("outcome %+v, want %v and …%s…", o, c.verdict, c.error)
+			}
+		})
+	}
+}
+
+func TestBotsSecretsAreRedacted(t *testing.T) {
+	s := apiOf(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Echo", r.Header.Get("Authorization"))
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, r.Header.Get("Authorization")+" "+appSecret)
+	})
+	if o := send(t, s, delivery("", bot)); strings.Contains(fmt.Sprint(o), botToken) || strings.Contains(fmt.Sprint(o), appSecret) {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+func TestSlacksAPIPassesTheGuard(t *testing.T) {
+	s, err := webhook.New(webhook.Options{Now: time.Now, SlackAPI: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	if o := send(t, s, delivery("", bot)); !strings.Contains(o.Error, "not public") {
+		t.Errorf("outcome %+v", o)
+	}
+	for _, bad := range []string{"slack.com", "ftp://slack.com", "https://user@slack.com", "https://slack.com?x", "https://"} {
+		if _, err := webhook.New(webhook.Options{Now: time.Now, SlackAPI: bad}); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
+
+func TestCheckTarget(t *testing.T) {
+	valid := notify.SlackApp{Channel: "C0123456789", BotToken: botToken, SigningSecret: appSecret}
+	for name, c := range map[string]struct {
+		change         func(*notify.Webhook)
+		field, message string
+	}{
+		"bot":                {func(*notify.Webhook) {}, "", ""},
+		"without buttons":    {func(w *notify.Webhook) { w.Slack.SigningSecret = "" }, "", ""},
+		"by name":            {func(w *notify.Webhook) { w.Slack.Channel = "#integration-ops_ä.1" }, "", ""},
+		"direct message":     {func(w *notify.Webhook) { w.Slack.Channel = "D0123456789" }, "", ""},
+		"URL":                {func(w *notify.Webhook) { w.Slack, w.URL = notify.SlackApp{}, "https://hooks.slack.com/x" }, "", ""},
+		"neither":            {func(w *notify.Webhook) { w.Slack = notify.SlackApp{} }, "url", "or a channel and a bot token"},
+		"both":               {func(w *notify.Webhook) { w.URL = "https://hooks.slack.com/x" }, "url", "either a URL or a bot token"},
+		"another kind":       {func(w *notify.Webhook) { w.Kind = notify.KindGeneric }, "slack", "change the kind"},
+		"generic without":    {func(w *notify.Webhook) { w.Kind, w.Slack = notify.KindGeneric, notify.SlackApp{} }, "url", "must begin with"},
+		"no channel":         {func(w *notify.Webhook) { w.Slack.Channel = "" }, "slack.channel", "Enter the channel's id"},
+		"name without mark":  {func(w *notify.Webhook) { w.Slack.Channel = "ops" }, "slack.channel", "behind a #"},
+		"name with spaces":   {func(w *notify.Webhook) { w.Slack.Channel = "#ops team" }, "slack.channel", "Not a name"},
+		"empty name":         {func(w *notify.Webhook) { w.Slack.Channel = "#" }, "slack.channel", "Not a name"},
+		"user":               {func(w *notify.Webhook) { w.Slack.Channel = "U0123456789" }, "slack.channel", "begins with C, G or D"},
+		"no token":           {func(w *notify.Webhook) { w.Slack.BotToken = "" }, "slack.botToken", "begins with xoxb-"},
+		"user token":         {func(w *notify.Webhook) { w.Slack.BotToken = "xoxp-123456789012345678" }, "slack.botToken", "another kind of token"},
+		"rotating token":     {func(w *notify.Webhook) { w.Slack.BotToken = "xoxe.xoxb-1-23456789012345678" }, "slack.botToken", "turn token rotation off"},
+		"token with a space": {func(w *notify.Webhook) { w.Slack.BotToken += " " }, "slack.botToken", "Must be the Bot User OAuth Token"},
+		"signing secret":     {func(w *notify.Webhook) { w.Slack.SigningSecret = "whsec_x" }, "slack.signingSecret", "32 hexadecimal digits"},
+		"our signature":      {func(w *notify.Webhook) { w.SigningSecret = secretA }, "signingSecret", "slack.signingSecret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := notify.Webhook{Kind: notify.KindSlack, Slack: valid}
+			c.change(&w)
+			fields := webhook.CheckTarget(&w)
+			only(t, fields, c.field, c.message)
+			if strings.Contains(fmt.Sprint(fields), "123456789012345678") {
+				t.Errorf("fields %v repeat a secret", fields)
+			}
+		})
+	}
+}
