@@ -69,6 +69,7 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 		return Result{}, fmt.Errorf("load rules: %w", err)
 	}
 	t := &tick{Evaluator: e, spent: spent, result: Result{Rules: len(claims)}}
+	defer t.wake(ctx)
 	judges, err := t.prepare(ctx, claims)
 	if err != nil || len(judges) == 0 {
 		return t.result, err
@@ -91,12 +92,17 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 	}
 	e.ledger.sweep(t.horizon.StartTimeNS)
 	e.cache.sweep(e.Clock())
-	if t.result.Notifications > 0 {
-		if err := e.Publisher.Publish(ctx, notify.WakeUp{Notifications: t.result.Notifications}); err != nil {
-			e.Logger.WarnContext(ctx, "wake-up not published", slog.Any("error", err))
-		}
-	}
 	return t.result, nil
+}
+
+// wake tells dispatchers of what is owed, also by a tick that failed later on.
+func (t *tick) wake(ctx context.Context) {
+	if t.result.Notifications == 0 {
+		return
+	}
+	if err := t.Publisher.Publish(ctx, notify.WakeUp{Notifications: t.result.Notifications}); err != nil {
+		t.Logger.WarnContext(ctx, "wake-up not published", slog.Any("error", err))
+	}
 }
 
 // split parts the rules that count from those that scan.
@@ -411,7 +417,9 @@ func (t *tick) fail(ctx context.Context, judges []*judge, problem error) error {
 	for i, id := range failed {
 		failing[i] = t.failing(&byID[id].claim.Rule, text)
 	}
-	if err := t.Store.Announce(ctx, failing); err != nil {
+	told, err := t.Store.Announce(ctx, failing)
+	t.result.Notifications += told
+	if err != nil {
 		t.Logger.WarnContext(ctx, "failing rules not announced", slog.Any("error", err))
 	}
 	return nil

@@ -2,8 +2,8 @@
 // the source, hands them to the evaluator, the dispatcher and the API, runs
 // them, and ends them in the reverse order.
 //
-// A replica runs any of the roles. Those of one process share a wake-up bus in
-// memory; those of others are found by polling.
+// A replica runs any of the roles. A wake-up bus tells dispatchers of all
+// replicas that notifications are waiting; what it loses they find by polling.
 package app
 
 import (
@@ -27,7 +27,7 @@ import (
 	"tocsin/internal/postgres"
 	"tocsin/internal/seal"
 	"tocsin/notify"
-	"tocsin/notify/bus/memory"
+	"tocsin/notify/bus"
 	"tocsin/notify/refresh"
 	"tocsin/notify/template"
 	"tocsin/notify/webhook"
@@ -48,6 +48,7 @@ type App struct {
 	dispatcher *notify.Dispatcher
 	refresher  *refresh.Refresher
 	member     *lease.Member
+	bus        *bus.Bus
 	metrics    *metrics
 	watch      *watch
 	lifecycle  lifecycle
@@ -88,20 +89,22 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 	if err := a.checkSource(ctx, source); err != nil {
 		return nil, err
 	}
+	if err := a.openBus(db); err != nil {
+		return nil, err
+	}
 	a.member, err = lease.New(lease.Options{
-		Store: db.Replicas(), Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")),
+		Store: announced{db.Replicas(), a.bus}, Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")),
 	})
 	if err != nil {
 		return nil, err
 	}
-	bus := memory.New()
 	if o.has(RoleDispatch) {
-		if err := a.openDispatcher(db, bus); err != nil {
+		if err := a.openDispatcher(db); err != nil {
 			return nil, err
 		}
 	}
 	if o.has(RoleEvaluate) {
-		if err := a.openEvaluator(db, source, bus); err != nil {
+		if err := a.openEvaluator(db, source); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +137,7 @@ func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error 
 	}
 }
 
-func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
+func (a *App) openDispatcher(db *postgres.DB) error {
 	sender, err := webhook.New(webhook.Options{
 		Version: a.options.Version, Now: a.options.Clock, AllowedNetworks: a.options.OutgoingAllow,
 		SlackAPI: a.options.SlackAPIURL,
@@ -150,7 +153,7 @@ func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 	policy := notify.DefaultPolicy()
 	policy.Schedule = a.options.RetrySchedule
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
-		Store: db.Outbox(), Renderer: renderer, Sender: sender, WakeUps: bus.WakeUps(),
+		Store: db.Outbox(), Renderer: renderer, Sender: sender, WakeUps: a.bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
 		Lease: a.options.Lease, Poll: a.options.PollInterval, Policy: policy, Observer: a.metrics,
 	})
@@ -164,7 +167,7 @@ func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 	return err
 }
 
-func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source, bus *memory.Bus) error {
+func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	texts, err := template.NewTexts()
 	if err != nil {
 		return err
@@ -172,7 +175,7 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source, bus *mem
 	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Logger.With(slog.String("part", "reconciliation")))
 	a.evaluator, err = evaluator.New(evaluator.Options{
 		Observer: a.metrics,
-		Source:   source, Store: db.Evaluation(), Publisher: bus, Texts: texts,
+		Source:   source, Store: db.Evaluation(), Publisher: a.bus, Texts: texts,
 		Logger: a.options.Logger.With(slog.String("part", "evaluator")), Clock: a.options.Clock, Replica: a.replica,
 		Interval: a.options.TickInterval, Settle: a.options.Settle, PageSize: a.options.PageSize,
 		ClaimFor: a.options.ClaimFor, Budget: a.options.ClaimFor / 3,
@@ -254,7 +257,14 @@ func (a *App) Run(ctx context.Context) error {
 		parts.Go(func() { a.evaluator.Run(ctx) })
 		parts.Go(func() { a.watch.run(ctx) })
 	}
+	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
+	var sender sync.WaitGroup
+	sender.Go(func() { a.bus.Send(sending) })
+	// Wake-ups of the last tick, and for what is released at the end, are sent.
+	defer sender.Wait()
+	defer stopSending()
 	if a.dispatcher != nil {
+		parts.Go(func() { a.bus.Listen(ctx) })
 		parts.Go(func() { a.dispatcher.Run(ctx) })
 		parts.Go(func() { a.refresher.Run(ctx) })
 	}

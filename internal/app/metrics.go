@@ -14,6 +14,7 @@ import (
 	"tocsin/evaluator"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
+	"tocsin/notify/bus"
 )
 
 // metrics counts what this process does. What belongs to all replicas is
@@ -24,6 +25,7 @@ type metrics struct {
 	raised   *prometheus.CounterVec
 	attempts *prometheus.CounterVec
 	fenced   prometheus.Counter
+	wakeUps  *prometheus.CounterVec
 	unknown  prometheus.Counter
 }
 
@@ -46,11 +48,17 @@ func newMetrics() *metrics {
 			Name: "tocsin_attempts_unknown_total", Help: "Attempts without outcome, of whatever replica, after which this one made the next; each may have sent a message a second time.",
 		}),
 	}
-	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, m.unknown, collectors.NewGoCollector(),
+	m.wakeUps = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tocsin_wake_ups_total", Help: "Wake-ups of dispatchers that this replica published or received, could not read, or failed to publish or to wait for.",
+	}, []string{"event"})
+	m.registry.MustRegister(m.wakeUps, m.ticks, m.raised, m.attempts, m.fenced, m.unknown, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
 	m.raised.WithLabelValues("true")
+	for _, e := range bus.Events() {
+		m.wakeUps.WithLabelValues(string(e))
+	}
 	return m
 }
 
@@ -64,6 +72,9 @@ func (m *metrics) Ticked(r evaluator.Result) {
 
 // Attempted counts an attempt.
 func (m *metrics) Attempted(v notify.Verdict) { m.attempts.WithLabelValues(v.String()).Inc() }
+
+// WakeUp counts what happened to a wake-up.
+func (m *metrics) WakeUp(e bus.Event) { m.wakeUps.WithLabelValues(string(e)).Inc() }
 
 // Fenced counts a claim that was lost.
 func (m *metrics) Fenced() { m.fenced.Inc() }

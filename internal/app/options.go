@@ -67,7 +67,10 @@ type Options struct {
 	// RetrySchedule holds the pauses after the first, second … failed attempt of
 	// a message, that of [notify.DefaultPolicy] by default.
 	RetrySchedule []time.Duration
-	// PollInterval is the pause between looks at an idle outbox, 1 s by default.
+	// Bus says how dispatchers are woken.
+	Bus BusOptions
+	// PollInterval is the longest pause between looks at the outbox: 30 s by
+	// default, 1 s with a bus in memory. What is known to become due earlier ends it.
 	PollInterval time.Duration
 	// ReconcileInterval is the time between comparisons of exchanges with alerts,
 	// by one of all replicas, 10 min by default.
@@ -92,6 +95,10 @@ func (o *Options) applyDefaults() {
 	}
 	if len(o.RetrySchedule) == 0 {
 		o.RetrySchedule = notify.DefaultPolicy().Schedule
+	}
+	o.Bus.applyDefaults(o.PostgresURL)
+	if o.PollInterval == 0 {
+		o.PollInterval = o.Bus.poll()
 	}
 	if o.ReconcileInterval == 0 {
 		o.ReconcileInterval = 10 * time.Minute
@@ -123,6 +130,9 @@ func (o *Options) validate() error {
 		if !slices.Contains(Roles(), r) {
 			errs = append(errs, fmt.Errorf("unknown role %q; want some of api, evaluate, dispatch", r))
 		}
+	}
+	if err := o.Bus.validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if o.ReconcileInterval < 0 {
 		errs = append(errs, errors.New("the reconcile interval must not be negative"))

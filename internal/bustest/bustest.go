@@ -34,7 +34,7 @@ type Server struct {
 	Driver func(t *testing.T, replica string, unacked time.Duration) bus.Driver
 	// Stop ends the server without warning, Start brings it back at the same
 	// address. Both are nil where the server is the process itself.
-	Stop, Start func(t *testing.T)
+	Stop, Start func(tb testing.TB)
 }
 
 const (

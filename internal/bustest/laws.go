@@ -15,6 +15,7 @@ import (
 )
 
 func arrives(t *testing.T, s Server) {
+	t.Helper()
 	from, to := NewReplica(t, s.Driver(t, "from", never)), s.Driver(t, "to", never)
 	if !s.Nature.Broadcasts {
 		// Otherwise the publisher itself might hear it.
@@ -43,6 +44,7 @@ func arrives(t *testing.T, s Server) {
 }
 
 func begins(t *testing.T, s Server) {
+	t.Helper()
 	// What a server in this process begins for its first client is not a leak.
 	NewReplica(t, s.Driver(t, "first", never)).stop()
 	before := goleak.IgnoreCurrent()
@@ -68,6 +70,7 @@ func closeDriver(d bus.Driver) error {
 }
 
 func shares(t *testing.T, s Server) {
+	t.Helper()
 	replicas := []*Replica{
 		NewReplica(t, s.Driver(t, "a", never)), NewReplica(t, s.Driver(t, "b", never)), NewReplica(t, s.Driver(t, "c", never)),
 	}
@@ -123,6 +126,7 @@ func takeAndDie(t *testing.T, driver bus.Driver) {
 // crash: where messages are kept, another replica is offered it. Where none is
 // kept, the message is gone, and the next subscription begins with a wake-up.
 func crash(t *testing.T, s Server) {
+	t.Helper()
 	const unacked = 500 * time.Millisecond
 	takeAndDie(t, s.Driver(t, "dead", unacked))
 	survivor := NewReplica(t, s.Driver(t, "survivor", unacked))
@@ -139,6 +143,7 @@ func crash(t *testing.T, s Server) {
 // failedPass: where messages are kept it comes again, and once it is claimed no
 // more. Where none is kept the dispatcher looks again by itself.
 func failedPass(t *testing.T, s Server) {
+	t.Helper()
 	const unacked = 400 * time.Millisecond
 	r := NewReplica(t, s.Driver(t, "one", unacked))
 	r.publish(1)
@@ -152,6 +157,7 @@ func failedPass(t *testing.T, s Server) {
 // givesBack: where messages are kept another replica has it at once. Where none
 // is kept, others heard it too, or there are none.
 func givesBack(t *testing.T, s Server) {
+	t.Helper()
 	first := NewReplica(t, s.Driver(t, "first", never))
 	first.publish(3)
 	first.next()
@@ -166,6 +172,7 @@ func givesBack(t *testing.T, s Server) {
 // passedOn: where a message wakes one of several, who has no room for all wakes
 // the next. Where it wakes all, or there is but one, nobody else is to be woken.
 func passedOn(t *testing.T, s Server) {
+	t.Helper()
 	first, second := NewReplica(t, s.Driver(t, "first", never)), NewReplica(t, s.Driver(t, "second", never))
 	first.publish(1000)
 	woken, full := 0, map[*Replica]bool{}
@@ -199,6 +206,7 @@ func passedOn(t *testing.T, s Server) {
 // malformed: each is counted, and acknowledged where messages are kept, so that
 // it never comes again. The next message works.
 func malformed(t *testing.T, s Server) {
+	t.Helper()
 	const unacked = 400 * time.Millisecond
 	driver := s.Driver(t, "one", unacked)
 	r := NewReplica(t, driver)
@@ -224,6 +232,7 @@ func malformed(t *testing.T, s Server) {
 
 // outage: a server that is the process itself cannot be away, and costs nothing either.
 func outage(t *testing.T, s Server) {
+	t.Helper()
 	driver := s.Driver(t, "one", never)
 	r := NewReplica(t, driver)
 	r.publish(1)

@@ -161,13 +161,16 @@ func (b *Bus) take() *message {
 	return m
 }
 
-// Send sends what is published until ctx ends, then what still waits, once.
+// Send sends what is published until ctx ends, then what still waits, once, if
+// the server was not away.
 func (b *Bus) Send(ctx context.Context) {
 	out := outage{Bus: b, doing: "publish"}
 	for {
 		select {
 		case <-ctx.Done():
-			_ = b.send(ctx, &out)
+			if !out.lasts {
+				_ = b.send(ctx, &out)
+			}
 			return
 		case <-b.kick:
 		}

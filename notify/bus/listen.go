@@ -66,19 +66,20 @@ func (b *Bus) handle(ctx context.Context, batch Batch) error {
 	if !readable {
 		return b.ack(ctx, batch)
 	}
-	left, err := b.wake(ctx, m)
-	switch {
-	case err != nil && ctx.Err() != nil:
+	switch left, err := b.wake(ctx, m); {
+	case err == nil:
+		if left && batch.Kept != nil && m.Hops < maxHops {
+			m.Hops++
+			b.leave(m)
+		}
+		return b.ack(ctx, batch)
+	case ctx.Err() != nil:
 		return b.answer(ctx, batch, Kept.GiveBack)
-	case err != nil:
-		// The dispatcher looks again soon. Should it die first, the server offers
-		// the message to another.
+	default:
+		// Not acknowledged. The dispatcher looks again soon; should it die first, the
+		// server offers the message to another.
 		return nil
-	case left && batch.Kept != nil && m.Hops < maxHops:
-		m.Hops++
-		b.leave(m)
 	}
-	return b.ack(ctx, batch)
 }
 
 // read sums the messages up, and reports whether any could be read.

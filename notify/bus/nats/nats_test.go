@@ -30,14 +30,15 @@ func open(t *testing.T, o nats.Options) *nats.Driver {
 
 func TestLaws(t *testing.T) {
 	bustest.Run(t, func(t *testing.T) bustest.Server {
+		t.Helper()
 		server := natstest.New(t)
 		return bustest.Server{
 			Nature: bustest.Nature{Keeps: true},
 			Driver: func(t *testing.T, replica string, unacked time.Duration) bus.Driver {
+				t.Helper()
 				return open(t, nats.Options{URL: server.URL(), Replica: replica, AckWait: unacked})
 			},
-			Stop:  func(t *testing.T) { server.Stop(t) },
-			Start: func(t *testing.T) { server.Start(t) },
+			Stop: server.Stop, Start: server.Start,
 		}
 	})
 }

@@ -49,15 +49,17 @@ func open(t *testing.T, o postgres.Options) *postgres.Driver {
 
 func TestLaws(t *testing.T) {
 	bustest.Run(t, func(t *testing.T) bustest.Server {
+		t.Helper()
 		database := pgtest.URL(t)
 		return bustest.Server{
 			Nature: bustest.Nature{Broadcasts: true},
 			Driver: func(t *testing.T, _ string, _ time.Duration) bus.Driver {
+				t.Helper()
 				// The connection is tried often, to see that it survives.
 				return closing{open(t, postgres.Options{URL: database, Notifier: notifier(t, database), Idle: 50 * time.Millisecond})}
 			},
-			Stop:  func(t *testing.T) { allow(t, database, "false") },
-			Start: func(t *testing.T) { allow(t, database, "true") },
+			Stop:  func(tb testing.TB) { tb.Helper(); allow(tb, database, "false") },
+			Start: func(tb testing.TB) { tb.Helper(); allow(tb, database, "true") },
 		}
 	})
 }
@@ -71,22 +73,22 @@ func (c closing) Close() error {
 }
 
 // allow lets nobody into the database, and throws out who is in, or lets all in again.
-func allow(t *testing.T, database, connections string) {
-	t.Helper()
+func allow(tb testing.TB, database, connections string) {
+	tb.Helper()
 	u, err := url.Parse(database)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	name := strings.TrimPrefix(u.Path, "/")
-	admin := pgtest.Conn(t, os.Getenv("TOCSIN_TEST_POSTGRES_URL"))
-	if _, err := admin.Exec(t.Context(), "alter database "+name+" with allow_connections "+connections); err != nil {
-		t.Fatal(err)
+	admin := pgtest.Conn(tb, os.Getenv("TOCSIN_TEST_POSTGRES_URL"))
+	if _, err := admin.Exec(tb.Context(), "alter database "+name+" with allow_connections "+connections); err != nil {
+		tb.Fatal(err)
 	}
 	if connections == "true" {
 		return
 	}
-	if _, err := admin.Exec(t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", name); err != nil {
-		t.Fatal(err)
+	if _, err := admin.Exec(tb.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", name); err != nil {
+		tb.Fatal(err)
 	}
 }
 
