@@ -250,7 +250,10 @@ func anAlert(firedAt time.Time) alerts.Instance {
 	}
 }
 
-type recordMemory struct{ records []api.NotificationRecord }
+type recordMemory struct {
+	records []api.NotificationRecord
+	orders  []api.RetryOrder
+}
 
 func newRecordMemory() *recordMemory {
 	next, done := instant().Add(time.Minute), instant().Add(time.Second)
@@ -272,7 +275,9 @@ func newRecordMemory() *recordMemory {
 
 func (m *recordMemory) List(_ context.Context, _ string, q api.NotificationQuery) ([]api.NotificationRecord, error) {
 	return slices.DeleteFunc(slices.Clone(m.records), func(r api.NotificationRecord) bool {
-		return q.Before != nil && !r.CreatedAt.Before(q.Before.CreatedAt)
+		return q.Before != nil && !r.CreatedAt.Before(q.Before.CreatedAt) ||
+			len(q.Rules) > 0 && !slices.Contains(q.Rules, r.RuleID) || len(q.Reasons) > 0 && !slices.Contains(q.Reasons, r.Reason) ||
+			q.From != nil && r.CreatedAt.Before(*q.From) || q.To != nil && !r.CreatedAt.Before(*q.To)
 	}), nil
 }
 
@@ -283,6 +288,24 @@ func (m *recordMemory) Get(_ context.Context, tenant string, id uuid.UUID) (api.
 		}
 	}
 	return api.NotificationRecord{}, fault.New(fault.NotFound, "there is no such notification")
+}
+
+func (m *recordMemory) Retry(_ context.Context, tenant string, id uuid.UUID, actor string) error {
+	for i := range m.records {
+		if r := &m.records[i]; r.ID == id && r.TenantID == tenant {
+			if r.Status == notify.Delivered {
+				return fault.New(fault.Conflict, "the webhook #ops is off; switch it on, then retry")
+			}
+			r.Retries = append(r.Retries, api.RetryRecord{At: instant(), By: actor})
+			return nil
+		}
+	}
+	return fault.New(fault.NotFound, "there is no such notification")
+}
+
+func (m *recordMemory) RetryAll(_ context.Context, _ string, order api.RetryOrder) (api.Retried, error) {
+	m.orders = append(m.orders, order)
+	return api.Retried{Retried: 3, Skipped: 1}, nil
 }
 
 func (m *recordMemory) OfAlert(context.Context, string, uuid.UUID) ([]api.NotificationRecord, error) {

@@ -40,9 +40,20 @@ func notificationQuery(p ListNotificationsParams) (q NotificationQuery, err erro
 	if m != nil {
 		q.Before = &NotificationMark{CreatedAt: m.At, ID: m.ID}
 	}
-	q.Webhooks = deref(p.WebhookID)
+	q.NotificationFilter = NotificationFilter{
+		Webhooks: deref(p.WebhookID), Rules: deref(p.RuleID), Alerts: deref(p.AlertID), Digests: deref(p.DigestID),
+		From: p.From, To: p.To, OnlyMessages: deref(p.OnlyMessages),
+	}
+	if q.Reasons, err = reasons("reason", p.Reason); err != nil {
+		return q, err
+	}
 	q.Statuses, err = oneOf("status", p.Status, notify.Pending, notify.Retrying, notify.Delivered, notify.Failed, notify.Exhausted)
 	return q, err
+}
+
+func reasons(parameter string, given *[]notify.Reason) ([]notify.Reason, error) {
+	return oneOf(parameter, given, notify.ReasonFired, notify.ReasonReminder, notify.ReasonResolved,
+		notify.ReasonRuleFailing, notify.ReasonRuleRecovered, notify.ReasonDigest)
 }
 
 // GetNotification answers GET /notifications/{id}.
@@ -57,8 +68,8 @@ func (s *server) GetNotification(ctx context.Context, req GetNotificationRequest
 func notificationAnswer(n *NotificationRecord, withHistory bool) Notification {
 	answer := Notification{
 		ID:            n.ID,
-		AlertID:       n.AlertID,
-		RuleID:        n.RuleID,
+		AlertID:       optional(n.AlertID),
+		RuleID:        optional(n.RuleID),
 		WebhookID:     n.WebhookID,
 		WebhookName:   n.WebhookName,
 		Reason:        n.Reason,
@@ -68,6 +79,8 @@ func notificationAnswer(n *NotificationRecord, withHistory bool) Notification {
 		NextAttemptAt: utc(n.NextAttemptAt),
 		SettledAt:     utc(n.SettledAt),
 		LastError:     optional(n.LastError),
+		DigestID:      n.DigestID,
+		DigestSize:    optional(n.DigestSize),
 	}
 	if withHistory {
 		history := make([]Attempt, len(n.History))
@@ -75,6 +88,9 @@ func notificationAnswer(n *NotificationRecord, withHistory bool) Notification {
 			history[i] = attemptAnswer(&n.History[i])
 		}
 		answer.Attempts = &history
+	}
+	for _, retry := range n.Retries {
+		answer.Retries = append(answer.Retries, NotificationRetry{At: retry.At.UTC(), By: retry.By})
 	}
 	return answer
 }

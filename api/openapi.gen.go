@@ -61,6 +61,36 @@ func (e AttemptVerdict) Valid() bool {
 	}
 }
 
+// Defines values for TestResultVerdict.
+const (
+	TestResultVerdictDELIVERED TestResultVerdict = "DELIVERED"
+	TestResultVerdictGONE      TestResultVerdict = "GONE"
+	TestResultVerdictREFUSED   TestResultVerdict = "REFUSED"
+	TestResultVerdictRETRY     TestResultVerdict = "RETRY"
+	TestResultVerdictTHROTTLED TestResultVerdict = "THROTTLED"
+	TestResultVerdictUNKNOWN   TestResultVerdict = "UNKNOWN"
+)
+
+// Valid indicates whether the value is a known member of the TestResultVerdict enum.
+func (e TestResultVerdict) Valid() bool {
+	switch e {
+	case TestResultVerdictDELIVERED:
+		return true
+	case TestResultVerdictGONE:
+		return true
+	case TestResultVerdictREFUSED:
+		return true
+	case TestResultVerdictRETRY:
+		return true
+	case TestResultVerdictTHROTTLED:
+		return true
+	case TestResultVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GroupAlertsParamsBy.
 const (
 	GroupAlertsParamsByRule      GroupAlertsParamsBy = "rule"
@@ -354,17 +384,25 @@ type HeaderField struct {
 	Value  *string `json:"value,omitempty"`
 }
 
-// Notification One message owed. Every attempt sends it under its id, in the header `webhook-id`.
+// Notification One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
+// the number of the retry behind it when a person has sent it again.
 type Notification struct {
-	AlertID openapi_types.UUID `json:"alertId"`
+	// AlertID Absent for a digest.
+	AlertID *openapi_types.UUID `json:"alertId,omitempty"`
 
 	// AttemptCount Attempts begun.
 	AttemptCount int `json:"attemptCount"`
 
 	// Attempts Oldest first. Absent in lists of notifications.
-	Attempts  *[]Attempt         `json:"attempts,omitempty"`
-	CreatedAt time.Time          `json:"createdAt"`
-	ID        openapi_types.UUID `json:"id"`
+	Attempts  *[]Attempt `json:"attempts,omitempty"`
+	CreatedAt time.Time  `json:"createdAt"`
+
+	// DigestID The digest that tells this notification, whose status and attempts it has. Absent when it is told by itself.
+	DigestID *openapi_types.UUID `json:"digestId,omitempty"`
+
+	// DigestSize How many notifications were gathered into that digest, or into this one.
+	DigestSize *int               `json:"digestSize,omitempty"`
+	ID         openapi_types.UUID `json:"id"`
 
 	// LastError Why the last attempt did not deliver.
 	LastError *string `json:"lastError,omitempty"`
@@ -374,10 +412,15 @@ type Notification struct {
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again.
-	Reason    NotificationReason `json:"reason"`
-	RuleID    openapi_types.UUID `json:"ruleId"`
-	SettledAt *time.Time         `json:"settledAt,omitempty"`
+	// that it can again. `DIGEST` tells many notifications in one message.
+	Reason NotificationReason `json:"reason"`
+
+	// Retries When people sent it again, oldest first. In the answer for one notification only.
+	Retries []NotificationRetry `json:"retries,omitempty"`
+
+	// RuleID Absent for a digest.
+	RuleID    *openapi_types.UUID `json:"ruleId,omitempty"`
+	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
 	// Status `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 	// often as the schedule allows.
@@ -396,8 +439,14 @@ type NotificationPage struct {
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 // below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again.
+// that it can again. `DIGEST` tells many notifications in one message.
 type NotificationReason = notify.Reason
+
+// NotificationRetry defines model for NotificationRetry.
+type NotificationRetry struct {
+	At time.Time `json:"at"`
+	By string    `json:"by"`
+}
 
 // NotificationStatus `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 // often as the schedule allows.
@@ -541,6 +590,46 @@ type ResponseHead struct {
 	Truncated *bool `json:"truncated,omitempty"`
 }
 
+// RetriedAnswer In messages; a digest is one.
+type RetriedAnswer struct {
+	// Retried Messages that are due again.
+	Retried int `json:"retried"`
+
+	// Skipped Messages that were delivered, are due or being attempted already, or whose webhook is off or deleted.
+	Skipped int `json:"skipped"`
+}
+
+// RetryFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+type RetryFilter struct {
+	AlertID *[]openapi_types.UUID `json:"alertId,omitempty"`
+
+	// From Created at or after this instant.
+	From   *time.Time            `json:"from,omitempty"`
+	Reason *[]NotificationReason `json:"reason,omitempty"`
+	RuleID *[]openapi_types.UUID `json:"ruleId,omitempty"`
+	Status *[]notify.Status      `json:"status,omitempty"`
+
+	// To Created before this instant.
+	To        *time.Time            `json:"to,omitempty"`
+	WebhookID *[]openapi_types.UUID `json:"webhookId,omitempty"`
+}
+
+// RetryOrderBody Either `ids` or `filter`.
+type RetryOrderBody struct {
+	// Filter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+	Filter *RetryFilter          `json:"filter,omitempty"`
+	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
+}
+
+// RotatedSecret defines model for RotatedSecret.
+type RotatedSecret struct {
+	// FormerSecretUntil Until when the former one signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+
+	// SigningSecret The new secret, `whsec_` and base64. It is not shown again.
+	SigningSecret string `json:"signingSecret"`
+}
+
 // Rule defines model for Rule.
 type Rule struct {
 	// ArmedSince Exchanges that ended before this instant are history.
@@ -679,6 +768,12 @@ type RuleStatus struct {
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
 type Scope = rules.Scope
 
+// SecretRotation defines model for SecretRotation.
+type SecretRotation struct {
+	// OverlapSeconds How long the former secret signs beside the new one; 0 drops it at once.
+	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
+}
+
 // Severity defines model for Severity.
 type Severity = rules.Severity
 
@@ -706,6 +801,18 @@ type SlackAppDefinition struct {
 	SigningSecret string `json:"signingSecret,omitempty"`
 }
 
+// SlackAppEdit The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+type SlackAppEdit struct {
+	// BotToken Left out, the present one stays.
+	BotToken *string `json:"botToken,omitempty"`
+
+	// Channel The channel's id, such as C0123456789, or its name behind a #.
+	Channel string `json:"channel"`
+
+	// SigningSecret Left out, the present one stays; empty, messages have no buttons.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+}
+
 // Status defines model for Status.
 type Status struct {
 	Dependencies []Dependency `json:"dependencies"`
@@ -729,6 +836,31 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// TestResult What came of a test message.
+type TestResult struct {
+	DurationMs float64 `json:"durationMs"`
+
+	// Error Why the message was not delivered, without secrets.
+	Error *string `json:"error,omitempty"`
+
+	// Problem Why the body is a fallback; absent when it is what its template says.
+	Problem *string `json:"problem,omitempty"`
+
+	// Response The beginning of the answer's body.
+	Response *string `json:"response,omitempty"`
+
+	// StatusCode The HTTP status; absent when there was no answer.
+	StatusCode *int `json:"statusCode,omitempty"`
+
+	// Verdict As of an attempt. `DELIVERED` is what one wants to see.
+	Verdict     TestResultVerdict  `json:"verdict"`
+	WebhookID   openapi_types.UUID `json:"webhookId"`
+	WebhookName string             `json:"webhookName"`
+}
+
+// TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
+type TestResultVerdict string
+
 // UndoResult defines model for UndoResult.
 type UndoResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -743,10 +875,16 @@ type Webhook struct {
 	BodyTemplate string    `json:"bodyTemplate"`
 	CreatedAt    time.Time `json:"createdAt"`
 
+	// DigestAbove How many notifications may wait before they are gathered into digests; 0 is never.
+	DigestAbove int `json:"digestAbove"`
+
 	// DisabledReason Why Tocsin switched the webhook off.
-	DisabledReason   *string `json:"disabledReason,omitempty"`
-	Enabled          bool    `json:"enabled"`
-	HasSigningSecret bool    `json:"hasSigningSecret"`
+	DisabledReason *string `json:"disabledReason,omitempty"`
+	Enabled        bool    `json:"enabled"`
+
+	// FormerSecretUntil Until when a former signing secret signs too; absent where there is none.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+	HasSigningSecret  bool       `json:"hasSigningSecret"`
 
 	// HeaderNames The names of the additional headers; their values are secret.
 	HeaderNames []string `json:"headerNames"`
@@ -779,7 +917,11 @@ type Webhook struct {
 type WebhookDefinition struct {
 	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
 	BodyTemplate string `json:"bodyTemplate,omitempty"`
-	Enabled      *bool  `json:"enabled,omitempty"`
+
+	// DigestAbove How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
+	// up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
 
 	// Headers Sent with each request. Names that Tocsin sets itself are refused.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -806,6 +948,41 @@ type WebhookDefinition struct {
 
 	// URL An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
 	URL string `json:"url,omitempty"`
+}
+
+// WebhookEdit What a person edits of a webhook.
+type WebhookEdit struct {
+	// BodyTemplate Mustache in JSON; empty means the kind's own layout.
+	BodyTemplate string `json:"bodyTemplate,omitempty"`
+
+	// DigestAbove As of a new webhook; the default is 20 for slack, else 0.
+	DigestAbove *int  `json:"digestAbove,omitempty"`
+	Enabled     *bool `json:"enabled,omitempty"`
+
+	// Headers Sent with each request. Left out, the present ones stay.
+	Headers map[string]string `json:"headers,omitempty"`
+
+	// MaxConcurrent Attempts under way in one process.
+	MaxConcurrent *int   `json:"maxConcurrent,omitempty"`
+	Name          string `json:"name"`
+
+	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+	Operators bool `json:"operators,omitempty"`
+
+	// RatePerSecond Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
+
+	// SigningSecret Left out, the present one stays; empty, requests are not signed.
+	SigningSecret *string `json:"signingSecret,omitempty"`
+
+	// Slack The Slack app that a webhook posts as. Left out, it stays, unless `url` is given.
+	Slack *SlackAppEdit `json:"slack,omitempty"`
+
+	// TimeoutSeconds Bounds one attempt.
+	TimeoutSeconds *float64 `json:"timeoutSeconds,omitempty"`
+
+	// URL An http or https URL. Left out, the present one stays, unless `slack` is given.
+	URL *string `json:"url,omitempty"`
 }
 
 // WebhookKind defines model for WebhookKind.
@@ -941,6 +1118,23 @@ type StreamEventsParams struct {
 type ListNotificationsParams struct {
 	Status    *[]NotificationStatus `form:"status,omitempty" json:"status,omitempty"`
 	WebhookID *[]openapi_types.UUID `form:"webhookId,omitempty" json:"webhookId,omitempty"`
+	Reason    *[]NotificationReason `form:"reason,omitempty" json:"reason,omitempty"`
+
+	// RuleID The rules of the alerts. A digest has none; those that it tells have.
+	RuleID  *[]openapi_types.UUID `form:"ruleId,omitempty" json:"ruleId,omitempty"`
+	AlertID *[]openapi_types.UUID `form:"alertId,omitempty" json:"alertId,omitempty"`
+
+	// DigestID Those that these digests tell.
+	DigestID *[]openapi_types.UUID `form:"digestId,omitempty" json:"digestId,omitempty"`
+
+	// From Created at or after this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Created before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// OnlyMessages Leaves out what a digest tells, so that each entry is one message.
+	OnlyMessages *bool `form:"onlyMessages,omitempty" json:"onlyMessages,omitempty"`
 
 	// Cursor The `nextCursor` of the page before, as it was given.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -979,6 +1173,12 @@ type ListWebhooksParams struct {
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// UpdateWebhookParams defines parameters for UpdateWebhook.
+type UpdateWebhookParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // AcknowledgeAlertsJSONRequestBody defines body for AcknowledgeAlerts for application/json ContentType.
 type AcknowledgeAlertsJSONRequestBody = AlertSelection
 
@@ -988,6 +1188,9 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
+// RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
+type RetryNotificationsJSONRequestBody = RetryOrderBody
+
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
@@ -996,6 +1199,12 @@ type UpdateRuleJSONRequestBody = RuleDefinition
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
+
+// UpdateWebhookJSONRequestBody defines body for UpdateWebhook for application/json ContentType.
+type UpdateWebhookJSONRequestBody = WebhookEdit
+
+// RotateWebhookSecretJSONRequestBody defines body for RotateWebhookSecret for application/json ContentType.
+type RotateWebhookSecretJSONRequestBody = SecretRotation
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -1038,9 +1247,15 @@ type ServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx echo.Context) error
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx echo.Context, id ID) error
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx echo.Context, id ID) error
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx echo.Context) error
@@ -1086,6 +1301,24 @@ type ServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx echo.Context, id ID) error
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx echo.Context, id ID) error
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx echo.Context, id ID) error
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx echo.Context, id ID) error
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx echo.Context, id ID) error
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx echo.Context, id ID) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -1441,6 +1674,55 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter webhookId: %s", err))
 	}
 
+	// ------------- Optional query parameter "reason" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "reason", ctx.QueryParams(), &params.Reason, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter reason: %s", err))
+	}
+
+	// ------------- Optional query parameter "ruleId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "ruleId", ctx.QueryParams(), &params.RuleID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter ruleId: %s", err))
+	}
+
+	// ------------- Optional query parameter "alertId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "alertId", ctx.QueryParams(), &params.AlertID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter alertId: %s", err))
+	}
+
+	// ------------- Optional query parameter "digestId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "digestId", ctx.QueryParams(), &params.DigestID, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter digestId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "onlyMessages" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "onlyMessages", ctx.QueryParams(), &params.OnlyMessages, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter onlyMessages: %s", err))
+	}
+
 	// ------------- Optional query parameter "cursor" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -1460,6 +1742,15 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	return err
 }
 
+// RetryNotifications converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotifications(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotifications(ctx)
+	return err
+}
+
 // GetNotification converts echo context to params.
 func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 	var err error
@@ -1473,6 +1764,22 @@ func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetNotification(ctx, id)
+	return err
+}
+
+// RetryNotification converts echo context to params.
+func (w *ServerInterfaceWrapper) RetryNotification(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetryNotification(ctx, id)
 	return err
 }
 
@@ -1735,6 +2042,122 @@ func (w *ServerInterfaceWrapper) GetWebhook(ctx echo.Context) error {
 	return err
 }
 
+// UpdateWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateWebhookParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateWebhook(ctx, id, params)
+	return err
+}
+
+// DisableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) DisableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DisableWebhook(ctx, id)
+	return err
+}
+
+// EnableWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) EnableWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.EnableWebhook(ctx, id)
+	return err
+}
+
+// RetireWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RetireWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RetireWebhookSecret(ctx, id)
+	return err
+}
+
+// RotateWebhookSecret converts echo context to params.
+func (w *ServerInterfaceWrapper) RotateWebhookSecret(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RotateWebhookSecret(ctx, id)
+	return err
+}
+
+// TestWebhook converts echo context to params.
+func (w *ServerInterfaceWrapper) TestWebhook(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestWebhook(ctx, id)
+	return err
+}
+
 // This is a simple interface which specifies echo.Route addition functions which
 // are present on both echo.Echo and echo.Group, since we want to allow using
 // either of them for path registration
@@ -1795,6 +2218,12 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
 	router.DELETE(options.BaseURL+"/webhooks/:id", wrapper.DeleteWebhook, options.OperationMiddlewares["deleteWebhook"]...)
 	router.GET(options.BaseURL+"/webhooks/:id", wrapper.GetWebhook, options.OperationMiddlewares["getWebhook"]...)
+	router.PUT(options.BaseURL+"/webhooks/:id", wrapper.UpdateWebhook, options.OperationMiddlewares["updateWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/enable", wrapper.EnableWebhook, options.OperationMiddlewares["enableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/disable", wrapper.DisableWebhook, options.OperationMiddlewares["disableWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/test", wrapper.TestWebhook, options.OperationMiddlewares["testWebhook"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/rotate-secret", wrapper.RotateWebhookSecret, options.OperationMiddlewares["rotateWebhookSecret"]...)
+	router.POST(options.BaseURL+"/webhooks/:id/retire-secret", wrapper.RetireWebhookSecret, options.OperationMiddlewares["retireWebhookSecret"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
@@ -1807,6 +2236,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/alerts/:id/resolve", wrapper.ResolveAlert, options.OperationMiddlewares["resolveAlert"]...)
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/:id/retry", wrapper.RetryNotification, options.OperationMiddlewares["retryNotification"]...)
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
@@ -2351,6 +2782,45 @@ func (response ListNotificationsdefaultApplicationProblemPlusJSONResponse) Visit
 	return err
 }
 
+type RetryNotificationsRequestObject struct {
+	Body *RetryNotificationsJSONRequestBody
+}
+
+type RetryNotificationsResponseObject interface {
+	VisitRetryNotificationsResponse(w http.ResponseWriter) error
+}
+
+type RetryNotifications200JSONResponse RetriedAnswer
+
+func (response RetryNotifications200JSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationsdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetNotificationRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -2379,6 +2849,45 @@ type GetNotificationdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetNotificationdefaultApplicationProblemPlusJSONResponse) VisitGetNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetryNotificationResponseObject interface {
+	VisitRetryNotificationResponse(w http.ResponseWriter) error
+}
+
+type RetryNotification200JSONResponse Notification
+
+func (response RetryNotification200JSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryNotificationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryNotificationdefaultApplicationProblemPlusJSONResponse) VisitRetryNotificationResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3032,6 +3541,283 @@ func (response GetWebhookdefaultApplicationProblemPlusJSONResponse) VisitGetWebh
 	return err
 }
 
+type UpdateWebhookRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateWebhookParams
+	Body   *UpdateWebhookJSONRequestBody
+}
+
+type UpdateWebhookResponseObject interface {
+	VisitUpdateWebhookResponse(w http.ResponseWriter) error
+}
+
+type UpdateWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers UpdateWebhook200ResponseHeaders
+}
+
+func (response UpdateWebhook200JSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateWebhookdefaultApplicationProblemPlusJSONResponse) VisitUpdateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DisableWebhookResponseObject interface {
+	VisitDisableWebhookResponse(w http.ResponseWriter) error
+}
+
+type DisableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type DisableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers DisableWebhook200ResponseHeaders
+}
+
+func (response DisableWebhook200JSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DisableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DisableWebhookdefaultApplicationProblemPlusJSONResponse) VisitDisableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type EnableWebhookResponseObject interface {
+	VisitEnableWebhookResponse(w http.ResponseWriter) error
+}
+
+type EnableWebhook200ResponseHeaders struct {
+	ETag string
+}
+
+type EnableWebhook200JSONResponse struct {
+	Body    Webhook
+	Headers EnableWebhook200ResponseHeaders
+}
+
+func (response EnableWebhook200JSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EnableWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EnableWebhookdefaultApplicationProblemPlusJSONResponse) VisitEnableWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RetireWebhookSecretResponseObject interface {
+	VisitRetireWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RetireWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RetireWebhookSecret200JSONResponse struct {
+	Body    Webhook
+	Headers RetireWebhookSecret200ResponseHeaders
+}
+
+func (response RetireWebhookSecret200JSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetireWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRetireWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretRequestObject struct {
+	ID   ID `json:"id"`
+	Body *RotateWebhookSecretJSONRequestBody
+}
+
+type RotateWebhookSecretResponseObject interface {
+	VisitRotateWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RotateWebhookSecret200ResponseHeaders struct {
+	ETag string
+}
+
+type RotateWebhookSecret200JSONResponse struct {
+	Body    RotatedSecret
+	Headers RotateWebhookSecret200ResponseHeaders
+}
+
+func (response RotateWebhookSecret200JSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RotateWebhookSecretdefaultApplicationProblemPlusJSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type TestWebhookResponseObject interface {
+	VisitTestWebhookResponse(w http.ResponseWriter) error
+}
+
+type TestWebhook200JSONResponse TestResult
+
+func (response TestWebhook200JSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TestWebhookdefaultApplicationProblemPlusJSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// ListAlerts List alerts, newest first
@@ -3073,9 +3859,15 @@ type StrictServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
+	// RetryNotifications Send many again
+	// (POST /notifications/retry)
+	RetryNotifications(ctx context.Context, request RetryNotificationsRequestObject) (RetryNotificationsResponseObject, error)
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx context.Context, request GetNotificationRequestObject) (GetNotificationResponseObject, error)
+	// RetryNotification Send a notification again
+	// (POST /notifications/{id}/retry)
+	RetryNotification(ctx context.Context, request RetryNotificationRequestObject) (RetryNotificationResponseObject, error)
 	// ListReplicas List the processes that run
 	// (GET /replicas)
 	ListReplicas(ctx context.Context, request ListReplicasRequestObject) (ListReplicasResponseObject, error)
@@ -3121,6 +3913,24 @@ type StrictServerInterface interface {
 	// GetWebhook Read a webhook
 	// (GET /webhooks/{id})
 	GetWebhook(ctx context.Context, request GetWebhookRequestObject) (GetWebhookResponseObject, error)
+	// UpdateWebhook Edit a webhook
+	// (PUT /webhooks/{id})
+	UpdateWebhook(ctx context.Context, request UpdateWebhookRequestObject) (UpdateWebhookResponseObject, error)
+	// DisableWebhook Disable a webhook
+	// (POST /webhooks/{id}/disable)
+	DisableWebhook(ctx context.Context, request DisableWebhookRequestObject) (DisableWebhookResponseObject, error)
+	// EnableWebhook Enable a webhook
+	// (POST /webhooks/{id}/enable)
+	EnableWebhook(ctx context.Context, request EnableWebhookRequestObject) (EnableWebhookResponseObject, error)
+	// RetireWebhookSecret Drop the former signing secret
+	// (POST /webhooks/{id}/retire-secret)
+	RetireWebhookSecret(ctx context.Context, request RetireWebhookSecretRequestObject) (RetireWebhookSecretResponseObject, error)
+	// RotateWebhookSecret Replace the signing secret
+	// (POST /webhooks/{id}/rotate-secret)
+	RotateWebhookSecret(ctx context.Context, request RotateWebhookSecretRequestObject) (RotateWebhookSecretResponseObject, error)
+	// TestWebhook Send a test message
+	// (POST /webhooks/{id}/test)
+	TestWebhook(ctx context.Context, request TestWebhookRequestObject) (TestWebhookResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx echo.Context, request any) (any, error)
@@ -3521,6 +4331,52 @@ func (sh *strictHandler) ListNotifications(ctx echo.Context, params ListNotifica
 	return nil
 }
 
+// RetryNotifications operation middleware
+func (sh *strictHandler) RetryNotifications(ctx echo.Context) error {
+	var request RetryNotificationsRequestObject
+
+	var body RetryNotificationsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotifications(ctx.Request().Context(), request.(RetryNotificationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotifications")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationsResponseObject); ok {
+		return validResponse.VisitRetryNotificationsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetNotification operation middleware
 func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 	var request GetNotificationRequestObject
@@ -3540,6 +4396,31 @@ func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(GetNotificationResponseObject); ok {
 		return validResponse.VisitGetNotificationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetryNotification operation middleware
+func (sh *strictHandler) RetryNotification(ctx echo.Context, id ID) error {
+	var request RetryNotificationRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryNotification(ctx.Request().Context(), request.(RetryNotificationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryNotification")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetryNotificationResponseObject); ok {
+		return validResponse.VisitRetryNotificationResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -3984,201 +4865,431 @@ func (sh *strictHandler) GetWebhook(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// UpdateWebhook operation middleware
+func (sh *strictHandler) UpdateWebhook(ctx echo.Context, id ID, params UpdateWebhookParams) error {
+	var request UpdateWebhookRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateWebhookJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateWebhook(ctx.Request().Context(), request.(UpdateWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateWebhookResponseObject); ok {
+		return validResponse.VisitUpdateWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DisableWebhook operation middleware
+func (sh *strictHandler) DisableWebhook(ctx echo.Context, id ID) error {
+	var request DisableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DisableWebhook(ctx.Request().Context(), request.(DisableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DisableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DisableWebhookResponseObject); ok {
+		return validResponse.VisitDisableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// EnableWebhook operation middleware
+func (sh *strictHandler) EnableWebhook(ctx echo.Context, id ID) error {
+	var request EnableWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EnableWebhook(ctx.Request().Context(), request.(EnableWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EnableWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(EnableWebhookResponseObject); ok {
+		return validResponse.VisitEnableWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RetireWebhookSecret operation middleware
+func (sh *strictHandler) RetireWebhookSecret(ctx echo.Context, id ID) error {
+	var request RetireWebhookSecretRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetireWebhookSecret(ctx.Request().Context(), request.(RetireWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetireWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RetireWebhookSecretResponseObject); ok {
+		return validResponse.VisitRetireWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RotateWebhookSecret operation middleware
+func (sh *strictHandler) RotateWebhookSecret(ctx echo.Context, id ID) error {
+	var request RotateWebhookSecretRequestObject
+
+	request.ID = id
+
+	var body RotateWebhookSecretJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RotateWebhookSecret(ctx.Request().Context(), request.(RotateWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RotateWebhookSecret")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RotateWebhookSecretResponseObject); ok {
+		return validResponse.VisitRotateWebhookSecretResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TestWebhook operation middleware
+func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
+	var request TestWebhookRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestWebhook(ctx.Request().Context(), request.(TestWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestWebhook")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestWebhookResponseObject); ok {
+		return validResponse.VisitTestWebhookResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // Base64 encoded, compressed with deflate, json marshaled OpenAPI spec.
 // Stored as a slice of fixed-width chunks rather than one concatenated
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3vchu5le+roLhb5eRum5Y9ntkZ6cMt2ZbHupElX0qOszWadYPdIImoCXAaaFGsXFflafJgeZJbOAdA",
-	"o5tosklTk8xW8iVjsRsNHBycv79z8JdBJucLKZjQanD8l8GM0ZyV8J9nN3Rq/j9nKiv5QnMpBseDmxkj",
-	"96xUXIqETGRJ0vPJ0/dUZ7N0OEgGJful4iXLB8e6rFgyUNmMzakZRq8WbHA8ULrkYjr48iUZXMiM4qjt",
-	"j3yasZIRPWNEsCXRMy6mhKvdxv+SDBa0pHOm7XpeV6WSZXxFqWAPGh9IiZzApxd0ysiYTWTJEkIV4Zos",
-	"qSJTfs+EmQo3L/9SsXI1SAaCzs3XM/xGOK85fbhgYqpng+MXR0dHSYQQ52/MgzDegupZPRzPNy55Iss5",
-	"1YPjQVXBkxES8znX8SVPS0Y1U5qIaj5mpVk1E7rkTJElFZrlXWssYMxwHjmb0KrQg+NvjxKzXj6v5rDa",
-	"ZDDnAv/13E+PC82mrIT5XYlidbpYFLzmhNgnafBI+GGu2Vy1iPz86MVL+K7/wxphYJLn+O7zYEtoWdKV",
-	"n9d7Ltg66cwvhBas1MqQrKwKpoieUU1oycicUaHhWBgOymhRsLKLjnMzfoSDx1IWjAo/j5GsNOuiTAk/",
-	"/mo0GVVF91Sqgp3n8bls4dR+H79m96zketU1AeV+j07h30s2GRwP/u1ZLfCe4WPqmR+5NZOuifCpoLoq",
-	"WUxyUU3YQzajYsoUmVBesJwsuZ6BDKFkWspqQdRMLo1EGRJzFNl8oVdECkaUpiJXwECWx8yrstKECsLK",
-	"UnZyk/Jz6scM++2Apjq2aDtHrpPgaBiarsyKNCPjSpMPZ5dvzi9/TMxvyxnPZkTIscxXZEYVGTMmiJZF",
-	"p9SBcXbf2VMzHZx2v729YQ8xgckeNOGCaK4LRmRJ5kwpOmUJyahihE+FLLsl5i8bFEJMapt5fBQlo/lm",
-	"+QNipxY0QEghNTFvds2lwnE3yp0vqHSY0q9kzhkQ+ZoVLNNATvh3JoVmAkgVSOdnf1YoxevRt+8OjGxW",
-	"579cqzv8i1pIoXAeH0o5Lth8wxQW+MR/7DYVNy7MIXKml0xosiylmA5hj+x7ZlhYhfmPRSkXrNSWYjS7",
-	"E3JZsHzK8lPdkII51eyp5nMWE4Xhe69WEdMmGWSywnVvWtEnLnK5fA2PwpoKbk7kttfe2Oeuq/mcliAS",
-	"nTyDVRXF1WRw/NPmQc7cG19+TiK2B3tgWWX+XbMwsDThitCxrPSQXE0IJbBOY3hx5axBY7HAS3Njc7Ic",
-	"xaog7IHOF4Wx1ERO6FjBdhkz8lZosCa5ORuCDW+FWdLEsNipjglwXjAnq8wIAr6sZyVTM1nkYAOWjJpv",
-	"mzPWb09njBbmwMcMsebK4WtGlRKuFSsmiZWVGRXmaI8ZYfe0qKhm+Qk8ayURUXSlyHK2GpJzIwGULO6N",
-	"KecWYIa8FRkVjSEInVIuDE2SNTGQGPOzj+4uokoB9xnZgIxZRueM3HPFx4X554yL3M/riSJoOOPumT8X",
-	"Ut49HdPsjkxkJXJQlafBrho5N4xO2szm1eqaZVLkKj4ts0tkUso5fIqJ3Jn8fr6/41oZ1VXqxH7P/Kxk",
-	"VWaM5JKhnNWsKNwQvydaktSyVeomeyvqt/0+m1dxr43Kd9/ETajZSVbjwvCSt6BrVYEWOyg03PyokJhH",
-	"7ddPM2bOg+Euy2YqbrWSc0EKrrTye0KFWrISnjMTh/XE98Cy305iz72DIq856cbOwxxBMEwM/ceskEtY",
-	"jj+jw+j4aJ72YWjz6CWoyxj3WI5dlAwmZfRq5wf/iJ7yRjcaxVlJuWJ5zSgN2cKF/u7lYN2DSmqbdwcL",
-	"Vzkrrr/hBHZPlMuqDjvF8VmHeQIHem8Oa5gJP1k32bkffveaW5A0/ANrTeK66nPkJXWtIX72n5fjP7MM",
-	"dCkQBzSr2qz3G+zmdjFyooMdnXAg7e4vLpjI93vTHb09Xu3a/qsFE73MVCfVuTAOg9AqyvibJtFiBkcG",
-	"T8mmRTUIltu5tW95oRmEimiec7MkWnwINnlCC8Vihk0dcXIqxTC4+W+khXUCjdszJG/4ZMJKs/gJZ0Wu",
-	"IIKQyfmYC5aT8YqcXr5JrH7BwIycwLkYr8jVCPVFi/VaoZTHCAUkg4enU/nU/O2puuOLp3KBBHq6kGZP",
-	"Smu4hwrIhocs2Vqnuf+AvzRGGwySLb5U/5FLH2P5x5KsVlKHCZ30/3KoSA4ZM9lhBmFU5UCBix2+foDQ",
-	"BvjcB41K9J9/KIgPcty+dAnHH0tZLQ6u9rxL2/3e84OqS/Qle+3UP0y71uKgpV0nGEdURhWYhxpKc3ez",
-	"Njre2vtqS9gz9KBaoU8ZfsCPMyRnEPncEu7cYHN+jaGAHNfDTEgCm8KHzyz7/LzxlHywvlnrpKirScTH",
-	"AclCWwbDCVGMkbRa3Mi0f7jBC6H+0ghP9Zd2VNQs1GXG4lm8hiEOn0twhZ2k2YUqN86EMn6dsoIXPWkw",
-	"K8FKN0ylZ0wMyY/83tidylIM6CgIhfBiQrgmd4wtMJaEf8QwANL6VsCQEKkoqDY+8KsV+SCVnpZMPVEk",
-	"K2R21/bTD7wPv84W1DHX3WzcMw5OXcpzlRJZknQCljKwZlsdmFdiwsuIoHALbBq5ErlMh+TTTJpNJoqJ",
-	"HJ9SZj+kyBiZQyp2zDJaKRY6jEuqSCGVTiBQCFG6GdUQ+TMcojTJeY7BJSFdOpnkxpbWS56xIXk9k4oJ",
-	"w0g3MlNc2FgDt4E546K0Nr5Lyk6877B1r62bAZE29RVGH+ZZ3b/3NyEWN7IjPW64KW24NG2nrpDyjuWE",
-	"6iE5Ddw+PJ9wmsC9KdhEE1pIwYbE2Faeg4gUxaqvhOu0TToSVKk10FLwPW30thkzSsCQM24pcONElm+q",
-	"EjwpG0pMyYrpk86cFRNG6/w0sF8aJIO35yP8j9PXf7i8+nRx9ubHszeDZDA6u766+OPZm+B0rvsrZvuA",
-	"jMNrG6qod5HPF9ImHKixiwcaWPYZvgDUwS04u7fpkfUdzammPuppHiMpvh45ypkPdGzlaBsTiapaFRdH",
-	"WrP5QscSXYy8u7n5QGwqakjOtSIzRvN2vOiJAoca+CtnBdMsJ0rObZyXTrQNQ7lIOVdEMa2NdfK7b45I",
-	"TlfGLLkV1nD+PcbVS6a0MfFXioB0EVPz/3V8LuJ+55Zj3jfPcL9QLpg7Mctq1Zj80gZPbDqH5Ym3mRTL",
-	"SoYBlIhUElzN4ikPH13lBSOVyEGgrhIj3336YFHKjClFcr5L2sOuzrhxG434kkHcIs6q7tM265MbqRwP",
-	"uCKjbGPUET72zthxQXYx/vExm3IhjMKwh6XBch3TwAHfWRt181yCZ9ELLfVucXPjhVbqtcw7VgBnCB86",
-	"CRJjsK2l4ye7rGE0xnzPypxnEcZJP16+ORt9/nT6X+mxjeoRWenMnL0V00OSfrw0ou/S/ywYnN0lLwoy",
-	"o/cM/lSrdCORQ04zLKi0lDlRmhfFrYAchZRwHJvprzld4YgglUFfk/TN2cX5H89GZ2/SY0KzjC00y4ck",
-	"HZ3djMyUqVNMKINgDFVlGWP58FakN+9GVzc3F/A2SoSMmTNHqDKqDrwWsjAThzHffryGR7nG9QmwY/Cz",
-	"RM8gzwJzHZL0x6vLs/ajt8I+S8UKpYvTKZ7Mg2RgKTpIBn5xoFNuRuZXP2X4G8xokAzM19a1TVtI28Ma",
-	"MmG99x2iu+TjSjOA/221JJuy8o6tYmCILVE2CYEHR5ez//vx9OJ6kAzO/nR+fWP+4/3pzet3Z9eRxSaD",
-	"e1pUHWdEswfU+ziisRTJ6OwFYQ+LkilI0phf7eiJO0bwBnx62IxFPu8A+oXkNgSABa2RtmkGAMJs2KJ1",
-	"H3MAXoTPvqqKuxFTEBT6ywY7favVSQvj/cYSdIHJtzRiRUliH945np8MMISwV8CETSrF8s4JLo2ZbwN3",
-	"Po1LC8wg7jFT47TQccE+Cs2L/jK7EndCLiNpwfNc1fCoALewISe4Q8TD73VN4npPa+LV82svMCYF2niR",
-	"eGzIAgCsP24W8wSIzyc2X6HW7U5v4jQMiHjSDIJN698e4ZLgpE6lzMGoseLeeCuG2hojBuBqGr+gKhiy",
-	"BExpWxDxQVsL9rTD0jaPeA0DRoQE59UiRuVyF4OqZLpc2TBki8H9orw5aDSZUuYoTmi5fS1aalpsI3WL",
-	"o/CdJNiqYI5+W+Jss2AiZyJbrcukDaawkPqkDhLmuRHPDB2CTeavsGFPixJSkCi0gR1zGgqe3c1kpVhU",
-	"c4DDaE5BB0q3oUVt5tm/Elv8WQCo2oqOcgfGQ4RCNLo30PERACcBkmC4LTm4LtydilHdqjzyWkuAic5E",
-	"vvfwO7XdlvhEJsuSFbTWV+tzsQ7YpWpv9vMX37z89rv//N5sx8KcxtLM9r+f/u+fjp7+8PN//HuMaZjI",
-	"b3gsXL4GR2kDgxRd9T/TTNzzUoq59dXXfzen4f0GoA88cK1pdhdRKP33ozXgDfw19jnHnh2b4HOpMVel",
-	"1HGS3kgE+FEhFcRb+tMPfZttnpY7ctf4dPvYhosKJ9rcnqRVieDR9zhogwFDMrY2sc3Km0TEtV+ds3pH",
-	"Hy8vMbD0+ur9h4uzG7Dx356eX2yPKaExee2mu4sR+ZazIj/rkswUxBPgY0E8A5sBrCEWT+ryVcelvGMC",
-	"MlCJ0V8zCOW7fUoTkspKf5aTz6Uhjfm3kPqz3ZNxAX+xtstn+HjaEQxhRd4RbKB6Fnwag5ND3F+mfjr6",
-	"OQUTAnnVGjQ16iP6tQCjt4lq4BdDUFWSXA4H2/wHXESC1Ky/ssWbgAjX8K19d/v+gwQWtHiGOWVkhD3A",
-	"MbBWiojDQso7qHEYktOiMNTTiswrm+Q5AYWHEtb8ZA3gkhk6gAEbUW0N1dUv2dJ0qBoh9W+P1nMw4QF+",
-	"LYWmXETQpa+pYmQO+kX18Qmb48JUWGTY07Y7mlhYLBUrm6gQYTRkh08b+aS6EBff9nDJN9aNwM9v4mFR",
-	"78C4grEfjoL/bbNW51w8yrjuqEfyVkakzRkViqCwbcA9nHTuI5MbVHuxlq+pBP+lYvbnOBYjJtXtudxV",
-	"qpfsfVQepx/ORp/P/vT63enlj2cpWpUqsB6MLWGMXATiczGtkcwkfX318fLm8/nl50/nl2+uPjVexzgz",
-	"1aRgVGmS+hRMeitq+ACMCqqEC5IuoZbBZWJABIOCcXMAcEEzaBZOH3RlY0b9FKWnzm5EhVx6DMd8M7NK",
-	"kYxX1smvV4zov0polie4KohYwSKxFiDMM42uPt6YdZ1++HBx/vr05vzqcpAMzi7/eD66unx/dnnTb4Vu",
-	"qrst8B1UCb91arQpjOcQHu2APMOKjCNj3TXYSojdyiInEAw2itCi5O/YogNh7hy67ijflmCneT9md10G",
-	"MYl4UspFnMFzJ2eISLD+PWatubZpFK4V4XnipDMWV5N0ycYzKe+e8jyWODenq288Dj/72mGnoiEBRcZs",
-	"WontAQA7WkT0XRU5UxpT6SFiF9HbcrIeyemrgyH3F4E8ZFCdvFMipHe1itJnm3Nt5hG/pTnPw4RbPLyw",
-	"OQxkCQYYBrAcA2oF2chdwkDUFrdtIm/IyiN8Y7c6CDuv3bNRu8zMOWTJwB6LnpOzT3fXadgHWqUaJ7ba",
-	"FgInCO+YSsG229scg6V4OINyg3rWzTn5XQrcw8Z5DZl8mySKQ6Z2gxc1JNtBUEbbZj3ybNoyLd6ej3xW",
-	"bS1wRdLR2fvzyzdnI8yQQeoPgCTKQXg8BCOE7EFJSerQFXb0ulDoVsQqhUg6+nhx9tlYaoAPMePjn0Zn",
-	"r68wd4h1XobwVMsyqGcIyvRi9XkwWwsq49o8EZbbOUUOtIB0HS46RIgkg3B27p9+ZttUPMiZ1XDk+HC7",
-	"isc3YLsjZ3QDrgbpdnYz+i/8p4tshzlY2GSXhk1IiuZxSsq1ID2Mdvand6cfr2/ME2HE/lZsDNm3bEAH",
-	"xnFTa+VNrYWeDPzHetJ0hxBKB01v+JwVtkLi8Y5173N7VemxfOjaaBeqwD1tAEYcPjI4AUF5bDujs4hV",
-	"wYZLQMNvxXRUK/bLykkwV06nbGMVKNhwCOrAF5rwiAAouJ6j6YHoaVEelx6jfFDR3pyk/YHkTFNeKPK7",
-	"0dvX5IeX3/7n73eJqd1xkSPEclHKaUnn6phwcU8LY5gKqT9DJCEhmRSTgmc6IUrTgiVGaxrqQYTns1tK",
-	"QrSUnwtaTllyKyqhqoXhepZ/nrOc089mdQmZMz2T+WcIzpljyXAGY57nTCSkEvSe8oKOzWdchAlTc4bq",
-	"rHbuqEWuWClqMSZmSWbrjCiXy2b5cpiYMGTr4OUZXSyYYI4yTC4KFlYYo8EOQS/DAQgKfaK6w+X9D2wQ",
-	"SP2yf6EQgpg24Wu5ctA5Y6q7FZBCToebLTcfOPn2hx8CFn95FE8butLQjdAjM4WlLPM4BbXNNbRz9ktA",
-	"341lpY/HBRV3JyQ1jI4aGeW/4QVF6IJiejzM+QQvbke/aIzTu4JQb7LZ8GpN79gRHjGaj2r02aMAqn/D",
-	"uOLO0qQmLd7T8g42dW6UO75FuFAaKy72Lhv8beOakbfi4J0AKLMFjwNZSWnbmX0tjsR9Nn4UMikyXnAf",
-	"QYmEN+LhIamcQp4TK+7vwWHm5Z74l2QwKWVEs575oBt8h4kcthg0EMCFuSWbOWEU1N7f//q33u65i4hu",
-	"/TA8uMeq5lyp6Pg3NbjEwysJLfRMVlMAFK2ImsmqyE/IEao5WhSQg2JFsf9ErkHobkMz8NxXRWNRxgSa",
-	"+7nWaThUI3jUoShqn1VW+moyMuZmT1oExSMrUlLE9bXw3UGSakyzuz3IskOMRUdE09//+jdwgfC0tpFp",
-	"W5Bl7GHBMr0VA+dbnWB6zazfiLK5oUMAUQIOPXFoE4eul7Z/iFwSKwu+VqT4cAocWCBLcI4SLzZq3m8z",
-	"X4MZGoSIi6kOxPmV8IhzrDgwCogKjfF5OVmvB4tEcPn9xs4rvgMCYpV54cCkCjcCSQ+WsCKa3jEi7200",
-	"eSnLu3hEPCson7O84Uttc7VcaIIrF960J3BXwCZ+ewQJgnUQXt0jEb9lIyT7fWsmVRwnw/MOWx9mpxIX",
-	"RVBBk6EpZvG5JuPVCUltHcJ57m0CZ72iZICCMcRkqaVN8UYDzK8YbfmfO1aD+EEi4WTDlRCiVnwqzEQL",
-	"PmH9RcSCx5G1ETEm7X4GVvVPA7rgxtC2Ua5BMsi5WkAS/eefd5Hde9Q63NftdHoEa4FTcL31q25VTZh7",
-	"QO7oBib2ULdYvePUbRA4F1zpr434ONm1f7AnLIGJnxkj7Y0vjFVA1DcnMyZkR1UQOYfDrbSEklzUXc6S",
-	"jlYpNYkwlvnq1cpiODbLAPPo9Yy++Pa79em/4VOmtDu/ECnmgszYw7CjMZvrd9yL9mHmM8LTTjitldeb",
-	"uXwcXYA3gLlAqZBcM7kUHbghPZP5dl63z3l+d0tqkCkJyBvniGbR0rodZ4ZtFkEZiUrmZh0vyR/4qx5b",
-	"fGBqo3C+sEFUK6QGx4N3Nzcfnj0fPicvjo7I1R+iZldZiYxGzST8qEIHAPw6aNVWkqzq04wqmFS9F1GS",
-	"2166LeOhnLP8mouM9XRb/EHj3lYBU2XGzUncAYe6R8qVCTq2uPt1g6RfwKKOVUwCKMrmN+xzX2BlrTLd",
-	"YC6BwJjWiIxNQ8fQEJtjC3Vjx40SuyrMyTJP9k9Uw4fuabFxYcZNeUWzu40PWcTCDZsvXK/GToT8+g+Q",
-	"vrgSI2yHEd/rkoEGXL3nwqHwItCqTC627u41PLRnZztNyynT/eXLDTwfEy0+QxhfCoQJN9KzWuR0f+tm",
-	"xyY4S1oKLqZqgzJ3eTcoc+eKLFg5owt0Q6D/Y416pS51bm12RdSSQ7NVIicTaNtn7V9jDyxLrgHZhWGu",
-	"Xy8E7hPvO4Y421vdwJbFtjtmW9bmZC02w01PQkGeuKoQJy8DYddsSwjM70Vnm8/WT3KDCjX/rwuPdUkR",
-	"8nibCOunfv2IR4Vvl557wyZc8D0ajljc8IKVSgrPaxMLJV63MAKN5IPNeG3CVyqo/nx5OD3mV3DUJss7",
-	"uXSRgrA3MYCo6wRsaIRb0CYvmRqSIyIFCQGSrssw/A6RUJE5FDHKne+/e7kFPNufQoE27tdO2unl9W7S",
-	"NmOHDSYgmFkDKrWcQsTF5/Vaix72RkRuXk5EUfudex6Q8Jvvtt2IEdXn6zs/oaVrocy1653cDl0CNrZp",
-	"MLa6MBsJ4mmDwGYzRSLFrWjQCfmlhaB1LINfg9gOxBYLRlCYIIbVKDtM0Ho6fHf08vseAO91o6XR+rGV",
-	"O6qUNjzv4F24HEMS+1IEEv8V/SKdtbRj+XrEltqcEnMxQyvlMQhpGxxZH9winGhRKNsLuSEThuStGTjG",
-	"+3sn1CLWXreo8g23x0wvGROkZHMu0MMCAElLOm2BeJ2QI18RYsdB/mzybFOgsQea6WKFUq3JjM+Pjr4/",
-	"lFzbwcDdrzHn49vBG4pg+k+5YTxvVmJzKlaBmAIFBmH/pK4QeL5BYfmSSzgGw9bObi342GFNbYv/wMJo",
-	"f1m0rx0clKAcba9B2WE+bXu6mwM+YXmHbXdghATk5QwXhPt/5Dq3WQGXtjRuGmGQRzJe4tXeMWu+yxR+",
-	"13EVhDkN1DWXdxkSxIfn0qZKWtn/jgvN0tvq6OibDOLbQFX4N/t/+OcwH4s/pMe2r6LPCWIq3Kcf625n",
-	"f66MGPZGQ2BfYka3nncHKKug062mDWg1tGm4Cu+KsDjuFgCxRuIqknMF9r+ZvgWL4UjD3e9W6FsoEOyV",
-	"qxWwTYSagEIOtQTDjTUJu4QLzEujSnT1nWjPTbtIQCbnc671LvUGRuZdUKXfyarszCvbGwxsrQt8fiar",
-	"sochGmyx3S24Fqt9B4iesfnJrVjaEeScqYYtaziHAp3R/1Gu6sxCOVsNHPu2CX7oovJWLvwq2E9VsEOg",
-	"/iHK/GhofzN6F2Z4b5Rw4MPvivahvIjjbnBIe10fIiC2HN49UtOqkEum9EVPGWcfJyyYXC3x9pBYdsDR",
-	"DhU+9RuXXQFg3xfma/AdrlFMEAGzexVjq2tnSO8UKWIla5SYD0n6v9LGlXpiRcoKUubZjJY006xUUG+O",
-	"dhoAAPuUm9dNIDpLp198fel00HniMT8DTSwe7wO9apfXnaLtRajhdZC++np0fnP++vRikAw+nY5sm4zz",
-	"y7dXPRtj1KHYnWZS0OzudLGIyEACvxG6WFjgiI+tLyTcfBPJkhpVKVgRPYwzql5JfSPvmIhnYmZUXfOp",
-	"4MLIoJLpbhySDbAo2zax0trWbkYuAjMWMHYPUx9o10Vmhjw+Q7xYPFHEv3fP9cqj0T+OLhIfqoDyx/Ie",
-	"WmouqnHBM/P79nI8R6QmSSLrj8w+KnLsHu4dqf5g9xOud8EO7vXmJw7HDPSRNRwA+qFxkck5F1PHGyf1",
-	"3mhjOU5kYeM6DgkbhU/UbBEpdoH9eCU1+ahYSa5OKz0j8HxC0gf5MH7697/+LW35pd9sO/vJACLyV6JY",
-	"7eolBky+Plv74xOsnnZ5qddHrovTD4mDIAJ8y9qPlPzbumO9VXip9dPS6djXlLQ8RvA1i/nmOomfqpM+",
-	"ZwKDH7DhheEULUn6TBkOehZy8LO/OAnC8y9pbMEH2qPOA+c5LXqOvDW4VvqF/d74Dk1agiZxMRNWLvt7",
-	"SxLq27Z9sFEFh4XW+apbhKLb7Je2IvZ+xcC0jeXKLciwR7vjTTjD0qEtt5n/9XIeE3JXLyvMjoYgO7Nf",
-	"jqRJkyFinGSDkrtJ4Ws5ZxA6Xs7kvNE6b4JBgFYXWi7y0H6oFKZdGZ1bpGC0e8te4f92/1fz6aSjEUXM",
-	"OLH02M00+ShyeZDWr8YgluVeXpkRMottVSqZrAoX4yOLSu8Hve9ueOrnX88nxnSfULauE8sw1UbAxx7w",
-	"KRcn6KqT/zTz11F4BIauOxsAGmNnWFbMQIw8BcA1KCXsaGsKVYbO2vMH1PY4QY3HS2z4gmkrRAXuVt8x",
-	"Y0Xue+uuIdldfW4Qi2xeDxLp2L1LMUVPoJYTIhsvY8Yt+4N5FD2m11JkVVk2uz6Ggacuf9w3IthcYsAo",
-	"XkJY1uj7SI+CDhVFNfvASoxixNHrkeCDbUC5MUnlPCXIqMyZrPRGjPzaV/aAVVVl8S4Ky71xMFwqcmIE",
-	"qWPnj6OL4A4IYDC08oLrqpoYqUXD+B/+86G7/klQW/tBqWyWxWpMt59NIZU0JXTUEayDT/UZWuPD9uFs",
-	"n4YNWuMRUE6Wy+Jo+R3TkYQL8n+ury7X05KGsk+glp4UdCWrKFriK1KUu6CyAox4Vw/iYGYvj374LtnW",
-	"lPga4tDGQwNIir9QxlXKU+3VLNPKdXQxOsu2JrHkCGcR5Ey9zba3M3wIDeIJ+33S1QfM3+1iOEEGhW6t",
-	"tPk2gbQn+qWluPrgXkJrp6dGc3fIYxn3Kmi781WQl7ZG3NRqjYxXIXlryMpYViLH5JZdv/nhOdb+GdXo",
-	"YA1cYezoiSIFn3OdEFYoRo46kgINyMO2JMEO8Q4jQFXj0Bgdd62pyGmZk08OlaTo6piky5li2WfsBTSm",
-	"in330mlMlDSVMN/2p6nRZPRgcaWdzJBAYEcNkhrGtwZdeGW20vbDxM3fsjffxY9VYNqUxZbtOBVkpvUC",
-	"kttaLxRESslp4A9gaxSgAeS/GbfHiCvoLgG/pAlkQrDTCryAzXfpvas1bh7sRwsphXp9g1r9Q8tJxy1O",
-	"BlMmWMmznh2bwsF2bNtkXz1EOtb5l4+Wkf0E6JuOjpDWzgCslPGdIFdme462rxKA9GhQ3d1c9dRdAtzV",
-	"49MX+rPCSuPUwn5T9B1rcIStGsMLYqO286OV78gxJB/2iWo0QG5bDPg2Iqp+fHsMw09xE2B/nRO+QNpm",
-	"EukuAB1L0Xf2zU6WbEyCrCYozVw220YNb8WteEpeyZxbj94Yk3UR4HPynr8ako/Yf93eaZ/YQAEXvrdT",
-	"RhVLSCqqokBdQYWdTn1VXy6zas6wku1WEGeHHZOCGSlFLV/ZktQpQ/SxQ9eZaYKfgtNcdPbROsHsCzTD",
-	"IlwsKoQ6GaHOhC7BTkqxvVNaNxvGtvbmIxfQ/xS+QadmeguqFEnrk5y6K/vtBQxUkTSrf9HufpiMFoUr",
-	"oKUOrG4W7qE05gPOOpjTFZg8RrfCPM7DHgVmdd98880PZvIfb15jWSapFoZSggtGJjaVQAuS8ynXakhO",
-	"fct1V0LoWhS4RlnwnU8A70aVpeByRJvHe/Hf336DN2gaKtW3OCg3ZQgAwXkGEy5nGZ/X38exKeL7zCNa",
-	"enbRTJj5eKAne+BKH5OXRy8Rz1PwjNnr+3jOhOYTbg744HRhfJ6nL4ZHzoNs/M2YCu7GosGZxwevdbf2",
-	"mLi6HYbh/vqWbGx/NUAHInBnjwfPrdEr6IIPjgffDJ/DXIyaASngLuw04jSWqMXKE6QXn0xY6XqYul7R",
-	"8zEXePvx6eWbhJRsAf6zWQZctH01QluzRl/B1XxO4Kb1xSEptqpM60b6qe93ZHFdiONZyQpYEUdaw/8h",
-	"lypp8VgLyIQJa4Xg/Igwxu4dX5hp4haiY2Bj0YOCK42fBmLZqxVUZ5FI/cgzY5G4a/X7PVyDpns9b9FU",
-	"vZ49Da4K6Ts83CfSd+7+OvaeL9ywB9332fdc9B73I/b36vG0NW96PHlhvB6o93HXacI5eXF0hN0OhbZu",
-	"b6C1nv3ZRtHRHujVKg1sOlCWkTYwtkOky7jDQ9Y4jw/t5/rMNXX80pAzRl/Y4RKCN8jjwYHavSl2rUPW",
-	"/9m8aSXEs6AGAgzQjnCmVBiXB5EALeWwqWJRBNKrbjFnG5XBTekJBi8BATVFRwCUHzRIS9zt/HU/MSsU",
-	"QGPb5ozwbrsXWpjiMb81qjlAgWDTJbi916qq5UxCUBMoc0LcPfwoouxV/Cjjavc/HNcr0qIAiQ7X/Rlr",
-	"4rhxfzw0kLQWrgJCiQ6JFAzuBZP1h1/JfNXNDe4RztQzvHLdvv/lEfk6uO0xwtg+ZJz7ZvvQjoKKvGBG",
-	"71Yil+AGfj27n9Z0w0IPy0a2vjDC9MZyR//rKSRfj33QaNA8DxYKwfMvz8yE0X3bRVWcvwHpEj9KHyqN",
-	"vb9sK6yQ/V1fWGMgWfeIKC4ylkBc3cedzDFB9WsbOdVHQ+TO6TqGi6ohYc0KxW4FzVCBA9i50RLVM62/",
-	"Ex+8NzMYuEfQqHbBxJB8kApB0RO4wRnv08+NhasTYjy/4lakjYsd0xPEndjr7n0vWGPNQ/EBXpNvfqzs",
-	"H+pSquZZMb8Dk59m7pKsx2L0ILe9idHrZPLXc7T5JO6xO0Jm0wPe3p+n61vWrTHYpCv8HEifx1SK/hb3",
-	"LzEAFJr/tWI0egJMZZCzh6AyfN+NPl7hwFtUJEYPOm3pK+/SNe+MCZZRq8gEzhj+DhoJ/TRQ175SUekh",
-	"uVowQah9cowAYnBkYcRb4V+G84p614tceOuJIin2vsP2r8oZdWnscMErXbZxqwjIjJoeu8VZNxS8lvAr",
-	"/oFmV0BF8OpOQgt+xxKzNnAWiF4tUOb4++jNEtGNS24Ft5fz/1JJbXvMuQ46uB5u5vZLxcpV7ZWNV4Mw",
-	"5IEBxZpdXdjPzH2A8Ws0e2M9ff/lIvzLRTiwNISoYh8/wQUwv14AvpVFHsg/UPSy9Kewl5K552zJmirG",
-	"tWGOGz1vbQ8B2/jYGfBObKHxA9EHawJZc905EHNo3+ydDWOOFHAJkrBWOFvEZJqZVJdVfZBNDJtzf2lG",
-	"V309+yPxT9C7OcI7vv4ZPCpDPpYfgnve0/LOm9qKGAKjJemaau/PP75tQZyFThFOUPtLYClOYJVD8sG6",
-	"bnZqYSUYenjDCHPAL//yunbYfttc4rAel/G0Om3TKUMKP7ph2mWS2juEEIPvupD46wgPQlOaezRxzBJN",
-	"9nE/W/RdC/MczqE9Fc3ICxJMabhfQaHfF4u+GPnv4y9GiscjLgkEdSkJgjMBkuHl0Q/DrTGVfzDvIBFs",
-	"raCQy0OHPzbxTpsNRLuFc/TQ+TB5s/fsI5IxentRhKp4JWLjkjuHEzbzTex1O5bDDhZWtRR+opq3EXoP",
-	"jpe+A/SjneBQQx7w9AYx0L4Hd6Mq/R942JzW23bQ2D0TG3JukC4zj5AUX0sJNhqAyxtttnzMplxA+Rde",
-	"2s0EhNg0QCzH8iGMDZ5gZppqCqE1QVI0Rs7MR9LE/GrcZmtZu5bjHj8B4xkpnBXczApM65LpqnScnV5Q",
-	"pZ/CcE/P36TQqhzvUi1WGKqyDTzmXMH1eqe3IpPzObZNMx/FoPiELYlP2irpylVzo/kyKQTLXDsSc7wy",
-	"ZnFsSpeMziElzQRcomHMDs3n7Ni9Rqhgy5jpj++e4Y5siWeYb3HfgNjW7ps1KMYA2geRBQSP1qGFBm0G",
-	"YVShjV1sRxK2u5WaPWhkp6e4kOYZaQ8YPQ/44oFcRtf7C3lwvLKFtU8hr88cld2psH/AU9Glctbb9QDk",
-	"YuZBb3WCnygupkXrclM1k0s1jKZ422qrtfuxQJG/lKmm8s5X5NXFcGHV+nrRenwG4WWfkUnsdr1S7KO/",
-	"pejI2gWlW+IjrUuCD6T3G6N2ZlWbDB5h+q0eTuOexV+Jqp0h+OCZw7k3zaPrvamI0dSm5t62ky0a7RY5",
-	"5whJlKWNJNlWYXCREZaWoosCw6DOUlouICmBLwFiTPkLvk7qSzxybnPQYEqBooPsmE2DTWQ5lVozYfx1",
-	"bGXkLofquH9jXciN3PoeNchU3yzRaY1bCh3s1AW3PzgsflmJgEWsrMaT5kuVOz0Zd5/Gbnz0TyUOfcem",
-	"LWIQq3kPtRFYDDFeEQumdvRHksPR7Cx+cw2HoFW1GQO6yZYM5QrZdN1AcMMA0dLCxlsZS6jmGmHW5lEC",
-	"u83G0r1iu88P+vUu+YyZeXcXynDQqGo6u6HTrsHtY8/gmS/J4EJm/h69Tc/75+yEvi79ChtnMY4RlvIn",
-	"2utMvBdsA5M1G7GRub2EsMkwOIpnmMa+vdzMwXiF+9cv/Q1MoXvpSad5EJ/20a/Hbj7XjFdSuPtxg46M",
-	"+7Lhl4MZGJ1U3S9YUkXkmtGGNLMKHwPBuZcRJx457u91mdqKPw8ed5A1WkCnCod0a2PVED0nK30r0vPJ",
-	"0/dUZ7M0uBwHAp8vvk/qfdF0avv9YF7MAoXJy+cvokAaKIC1bLXVNU7NVnlMuRva93xkObfF3lE32S2g",
-	"4dVEPeJ/Dil+9FuS4gc5PsDUdX/YmqW3yudntsvEgWOSjkBPlMsxmRNijHHfgxXo1wxVRoQ+Pv0PF5//",
-	"FPv8BonRV/U+w7rqQ0eby3lwDyoVbHmCcUQ0ALEOwF0I6vYaw4LEXtMJBSWNtpbb2AAf/hcXrHyz0t5M",
-	"UNoblw/OB+pOkdcFz+7eyUohmrTVJ7pZEyNyxyLY1huvuatKFdaJWJmBRVAJKZhShJI5LaccLuO1/X3h",
-	"IkFeFPbGQWgAjHlz30l26Zpw0WwGAW4IVsA90a6YqNFlGALif64gZLSEgLWaySWh6lbYm2RPCFV3tlic",
-	"BLeW4hULAF+vobFRKIvdiT5a23eCldCtFCCqiW2A1KAWNvgwLtqwA0AHRG7obs+BL16G5eHffb+5tP9x",
-	"/ePmzeAdgBis2cdrtw+DJYWhatXp8I7OLGORK7n7HDpdrg584N5KuLWBLG13cVedW/fFCpoc2HSeCip2",
-	"Mfpl5KySeFbm9I4FsjyvjNlqgd4Tygt1K4DbE+J7M9Q3jEDWZk2fN/Hh0UOgy9W/BDkIcrtdrivxOgon",
-	"5C7lOydGI6GntnnPi6Mjq4Pruln86YQoxkgaNtbDAtsUPJl0XetOmb52OZVH2yuXcenKgAXZTrVSms0P",
-	"FtHW8fG7opTukp2NgUrX8+K3HasMOxpsCVc6qhwsYunvMloPWvodCOOWsaiia6PwOC7pejunXzm26LtE",
-	"xM+M6/fhhVx99a6xgYLrd3+TYcel39wIX4QHdWv8sW6NAqVZPJvZeLlRctCMBx2Tk3bg5ugHvHLGgTLm",
-	"XdHKkBH7BCx9795HiFlupFt35LJzCUe/Mj8flosPF7XcQtd9Up9wr1d5796B1j+DZ3TBn90/B8lvvxRt",
-	"4GKD6XUjcOsG2K6vSfwl4HsMZiYWt0Q1WTC5MJahtBe8YyLHDkgdbPov0bsWmjC7qRySj6MLlbgWoE98",
-	"809zzGy/bLurcACXJcf0KsKnjJEyXINaxD5/g609ZQl4IPRJXT2SXDpxiI6hzV4bAZCzApqBNtbYTGWv",
-	"f+uSLfHyiAX1PgLEgqHWsh7HwmnWBzBOje0uZxvLhTc6NZEtX37+8v8DAAD//w==",
+	"7H39cts4tueroHRvVWb20oqTTvfttv/YchKn4x3HzsrOZG61+0YQCUkYU4CaAC1rZ1M1TzMPNk+yhXMA",
+	"EKRAiZLldHq255/pWCSIj4Pz8Ttff+ulcjaXggmtekd/600ZzVgB/3l6TSfm/zOm0oLPNZeid9S7njJy",
+	"xwrFpUjIWBZkeDY+eEd1Oh32e0mvYL+UvGBZ70gXJUt6Kp2yGTXD6OWc9Y56ShdcTHqfPye9c5lSHLX5",
+	"kY9TVjCip4wItiB6ysWEcLXd+J+T3pwWdMa0Xc+rslCyiK9oKNi9xgeGRI7h03M6YWTExrJgCaGKcE0W",
+	"VJEJv2PCTIWbl38pWbHsJT1BZ+brKX4jnNeM3p8zMdHT3tHzw8PDJLIRZ6/NgzDenOppNRzP1i55LIsZ",
+	"1b2jXlnCk5Et5jOu40ueFIxqpjQR5WzECrNqJnTBmSILKjTL2taYw5jhPDI2pmWue0ffHiZmvXxWzmC1",
+	"SW/GBf7rmZ8eF5pNWAHzuxT58mQ+z3lFCbFP0uCR8MNcs5lqbPKzw+cv4Lv+DysbA5M8w3efBUdCi4Iu",
+	"/bzeccFWt878QmjOCq3MlhVlzhTRU6oJLRiZMSo0XAtDQSnNc1a07ePMjB+h4JGUOaPCz2MgS83adqaA",
+	"H7/YngzKvH0qZc7OsvhcNlBqt49fsTtWcL1sm4Byv0en8O8FG/eOev/2tGJ4T/Ex9dSP3JhJ20T4RFBd",
+	"FizGuagm7D6dUjFhiowpz1lGFlxPgYdQMilkOSdqKheGo/SJuYpsNtdLIgUjSlORKSAgS2PmVVlqQgVh",
+	"RSFbqUn5OXUjht1OQFMdW7SdI9dJcDXMni7NijQjo1KT96cXr88ufkzMb4spT6dEyJHMlmRKFRkxJoiW",
+	"eSvXgXG2P9kTMx2cdrezvWb3MYbJ7jXhgmiuc0ZkQWZMKTphCUmpYoRPhCzaOeYvawRCjGubeXwQBaPZ",
+	"ev4DbKdiNLCRQmpi3mybS4njruU7n1HoMKVfyowz2OQrlrNUw3bCv1MpNBOwVQF3fvpXhVy8Gn3z6cDI",
+	"ZnX+y5W4w7+ouRQK5/G+kKOczdZMYY5P/Md2U3Hjwhwid3rBhCaLQopJH87IvmeGhVWY/5gXcs4KbXeM",
+	"prdCLnKWTVh2omtcMKOaHWg+YzFWGL73chlRbZJeKktc97oVfeQik4tX8CisKefmRm567bV97qqczWgB",
+	"LNHxM1hVnl+Oe0c/rR/k1L3x+eckonuwe5aW5t8VCQNJE64IHclS98nlmFAC6zSKF1dOGzQaC7w0Mzon",
+	"y5CtCsLu6WyeG01NZISOFByXUSNvhAZtkpu7IVj/RpgljQ2JnegYA+c5c7zKjCDgy3paMDWVeQY6YMGo",
+	"+ba5Y93OdMpobi58TBGrrxy+ZkQp4VqxfJxYXplSYa72iBF2R/OSapYdw7OWExFFl4ospss+OTMcQMn8",
+	"zqhybgFmyBuRUlEbgtAJ5cLsSbLCBhKjfnaR3XlUKOA5IxmQEUvpjJE7rvgoN/+ccpH5eT1RBBVnPD3z",
+	"51zK24MRTW/JWJYiA1F5Epyq4XP96KTNbF4ur1gqRabi0zKnRMaFnMGnmMicyu/n+weulRFdhU7s98zP",
+	"SpZFykgmGfJZzfLcDfFHoiUZWrIausneiOptf87mVTxrI/LdN/EQKnKS5Sg3tOQ16EpUoMYOAg0PP8ok",
+	"ZlH99eOUmftgqMuSmYprreRMkJwrrfyZUKEWrIDnzMRhPfEzsOS3Fdtz7yDLq0+6dvIwR2AMY7P/I5bL",
+	"BSzH39F+dHxUT7sQtHn0AsRljHosxc4LBpMycrX1g39GS3mtGY3srKBcsawilBpv4UJ/96K3akEllc67",
+	"hYarnBbXXXECvSdKZWWLnuLorEU9gQu9M4XV1ISfrJnszA9/evUjSGr2gdUmcV3VPfKcupIQP/vPy9Ff",
+	"WQqyFDYHJKtaL/dr5OZOMXKjgxMdc9ja7V+cM5Ht9qa7eju82nb8l3MmOqmpjqtzYQwGoVWU8NdNokEM",
+	"bhv8TtY1ql6w3NajfcNzzQAqolnGzZJo/j445DHNFYspNhXi5ESKIXDz37gX1gg0Zk+fvObjMSvM4sec",
+	"5ZkCBCGVsxEXLCOjJTm5eJ1Y+YLAjBzDvRgtyeUA5UWD9BpQymNAAUnv/mAiD8zfDtQtnx/IOW7QwVya",
+	"Myms4h4KIAsP2W1r3ObuA/5SG63XSzbYUt1HLjzG8utuWSWk9gOddP9yKEj2iZlsMYMQVdkTcLHF1/cA",
+	"bYDNvVdUovv8Q0a8l+v2uY05/ljIcr53sedN2vb3nu1VXKIt2emkfjXpWrGDhnQdI46ojCgwD9WE5vZq",
+	"bXS8lffVBtgztKAa0KcMP+DH6ZNTQD43wJ1rdM6HKApIcR3UhCTQKTx8Zsnn57W35L21zRo3RV2OIzYO",
+	"cBbaUBiOiWKMDMv5tRx2hxs8E+rOjfBWf26iomahzjMW9+LVFHH4XIIrbN2abXbl2qlQxq5TlvGiJQ1q",
+	"JWjphqj0lIk++ZHfGb1T2R2DfRSEAryYEK7JLWNzxJLwjwgD4F7fCBgSkIqcamMDv1yS91LpScHUE0XS",
+	"XKa3TTt9z+fwZY6gwly303FPORh1Q56pIZEFGY5BUwbSbIoD80qMeRkWFB6BdSOXIpPDPvk4leaQiWIi",
+	"w6eUOQ8pUkZm4IodsZSWioUG44IqkkulEwAKAaWbUg3In6EQpUnGMwSXhHTuZJIZXVoveMr65NVUKiYM",
+	"IV3LVHFhsQZugTljojQOvo3Ljr3tsPGsrZkBSJt6gNKHflb3791ViPm1bHGPG2oa1kyaplGXS3nLMkJ1",
+	"n5wEZh/eT7hNYN7kbKwJzaVgfWJ0K09BRIp82ZXDteomLQ6qoVXQhmB7WvS2jhkloMgZsxSocSyL12UB",
+	"lpSFEodkyfRxq8+KCSN1furZL/WS3puzAf7Hyas/XVx+PD99/ePp617SG5xeXZ7/+fR1cDtX7RVzfLCN",
+	"/SsLVVSnyGdzaR0O1OjFPQ0k+xRfgN3BIzi9s+6R1RPNqKYe9TSPkSG+HrnKqQc6NlK0xUSiolbF2ZHW",
+	"bDbXMUcXI2+vr98T64rqkzOtyJTRrIkXPVFgUAN9ZSxnmmVEyZnFeelYWxjKIeVcEcW0NtrJH745JBld",
+	"GrXkRljF+Y+IqxdMaaPiLxUB7iIm5v8rfC5ifmeWYt7V73A3KBfUnZhmtaxNfmHBE+vOYVnidSbF0oIh",
+	"gBLhSoKradzl4dFVnjNSigwY6jIx/N27D+aFTJlSJOPbuD3s6owZt1aJLxjgFnFSdZ+2Xp/McOU44IqE",
+	"solQB/jYW6PHBd7F+MdHbMKFMALDXpYaybVMAwd8a3XU9XMJnkUrtNDb4ebGCi3VK5m1rADuED50HDjG",
+	"4FgLR092Wf0oxnzHioynEcIZfrh4fTr49PHkv4ZHFtUjstSpuXtLpvtk+OHCsL4L/7NgcHcXPM/JlN4x",
+	"+FMl0g1HDinNkKDSUmZEaZ7nNwJ8FFLCday7v2Z0iSMCVwZ5TYavT8/P/nw6OH09PCI0Tdlcs6xPhoPT",
+	"64GZMnWCCXkQjKHKNGUs69+I4fXbweX19Tm8jRwhZebOEaqMqAOrhczNxGHMNx+u4FGucX0C9Bj8LNFT",
+	"8LPAXPtk+OPlxWnz0Rthn6ViidzFyRS/zb2kZ3e0l/T84kCmXA/Mr37K8DeYUS/pma+tSpsmk7aXNSTC",
+	"6uxbWHfBR6VmEP63UZOs88pbtowFQ2xA2SQAD25fTv/3h5Pzq17SO/3L2dW1+Y93J9ev3p5eRRab9O5o",
+	"XrbcEc3uUe7jiEZTJIPT54TdzwumwEljfrWjJ+4awRvw6X4di3zWEugXbrfZAFjQytbW1QCIMOs39rqL",
+	"OgAvwmdflvntgCkAhf62Rk/fqHXS3Fi/MQddoPItDFtRktiHt8bzkx5CCDsBJmxcKpa1TnBh1HwL3Hk3",
+	"Ls3Rg7jDTI3RQkc5+yA0z7vz7FLcCrmIuAXPMlWFRwVxC2t8glsgHv6sqy2uzrTavGp+zQXGuEAzXiSO",
+	"DdkAAGuPm8U8gc3nY+uvUKt6p1dxagpE3GkGYNPqtwe4JLipEykzUGosuzfWitltjYgBmJrGLihzhiQB",
+	"U9oEIt5rq8GetGja5hEvYUCJkGC82ohRudhGoSqYLpYWhmwQuF+UVweNJFPKXMUxLTavRUtN801b3aAo",
+	"fCcJjiqYoz+WONnMmciYSJerPGmNKiykPq5Awiwz7JmhQbBO/RUW9rRRQgochRbYMbch5+ntVJaKRSUH",
+	"GIzmFrRE6dakqPU8+1diiz8NAqo2Rke5C+NDhMJodK+g4yMQnASRBP1NzsFV5u5EjGoX5ZHXGgxMtDry",
+	"vYXfKu024BOpLAqW00perc7FGmAXqnnYz55/8+Lb7/7ze3Mcc3MbCzPb/z74nz8dHvzw83/8e4xomMiu",
+	"eQwuXwlHaQYGKbrsfqeZuOOFFDNrq6/+bm7DuzWBPvDAlabpbUSgdD+PxoDX8NfY5xx5thyC96XGTJVC",
+	"x7f0WmKAHxVSAd7Sff/Qttlkabkrd4VPN69tuKhwovXjSRqZCD76HgetEWC4jY1DbJLyOhZx5VfntN7B",
+	"h4sLBJZeXb57f356DTr+m5Oz882YEiqTV2662yiRbzjLs9M2zkyBPUF8LLBnIDMIa4jhSW226qiQt0yA",
+	"Byox8msKUL47p2FChrLUn+T4U2G2xvxbSP3Jnskoh79Y3eUTfHzYAoawPGsBG6ieBp9GcLKP58vUT4c/",
+	"D0GFQFq1Ck0V9RH9WhCjt27XwC4GUFWSTPZ7m+wHXESCu1l9ZYM1AQhX/419d/P5AwcWNH+KPmUkhB2C",
+	"Y2CtFCMOcylvIcehT07y3OyeVmRWWifPMQg85LDmJ6sAF8zsAyiwEdFWE13dnC11g6oGqX97uOqDCS/w",
+	"Kyk05SISXfqKKkZmIF9UF5uwPi5MhUWGPWmao4kNi6ViaR0VIkRDtvi04U+qLeLi2w4m+dq8Efj5dRwW",
+	"9QaMSxj74TD43yZtdcbFo4zrrnrEb2VY2oxRoQgy21q4h+POXXhybdeer/hrSsF/KZn9OR6LEePq9l5u",
+	"y9UL9i7Kj4fvTwefTv/y6u3JxY+nQ9QqVaA9GF3CKLkYiM/FpIpkJsNXlx8urj+dXXz6eHbx+vJj7XXE",
+	"makmOaNKk6F3wQxvRBU+AKOCKOGCDBeQy+A8McCCQcC4OUBwQR00C6cPsrI2o26C0u/OdpsKvvRYHPP1",
+	"1ApFMlpaI79aMUb/lUKzLMFVAWIFi8RcgNDPNLj8cG3WdfL+/fnZq5Prs8uLXtI7vfjz2eDy4t3pxXW3",
+	"FbqpbrfAt5Al/MaJ0TozngE82hLyDCsyhow11+AoAbuVeUYADDaC0EbJ37J5S4S5M+jaUb4NYKd5P6Z3",
+	"XQSYRNwp5RBnY7l7SkRLjWR8AgkqLM9Vn5xitIK1/dGjzbV1sXCtCM8Sx7kx8ZoMF2w0lfL2gBt1x5A/",
+	"erGrJF1EonWxdFkU3OL5lMxZoaQAqB1janWY39EQmeYSx9zzJxW26dbTKbrILvOVi+OKwhOKjNikFJvB",
+	"CDtahA1f5pnZYnDrh9HDGEkux6uoUld9APyQkfCLFDKlt3LK4L6dtdwCRyWg7RlSQfdAOPEkgCpLxDfc",
+	"lphjnVIV5sMIlyMlkbVU7GLjseFcrvj/iYiAt3JBZlQs61uKAO+EAjyZES60xKXgUHAl7B85cPz+xiC+",
+	"zolGSp+ud5OaR/yNy3gW+krjyNB6BM/uMYSfwD0MdiJwJG+D4FGbl7iOGkMuNMA3LPrHY6rJR0MCcybn",
+	"Oavf/ITI2nWJwwG1RTlUoNOtqc9TY7rgg2Of98OQ7NFs70vdZtEOTkh6lnF39KTYp9uzjOwDjUSjY5sr",
+	"Htz5ib1hG8LCzCyqKdYn4KkyQDJq7DzkgZuEZjy6b7tIuJoQ3ktA3KZZD/y1bGjBb84G3gG8grGS4eD0",
+	"3dnF69MBOnPBSw0xT8pFm/looTC6FLKfhi4QyI5e5bTdiFhSGxkOPpyffjJGBYQymfHxT4PTV5fo5saU",
+	"RLPxVMsiSL0JMkpjqaQwWxv/yLV5wmoOZPj67MfTq+uhFVQRccAFkZVaVFfCYffAF43bFIY/Jb1wPe6f",
+	"fi29pIef3qTIwmyW/YEj4c2KLL4BlLLKwFY9pFswkNFyM0FSc59Gy40kWSF/bcFsSAGn14P/wn86d1IY",
+	"+ADk6mIfEjJEm3RIihXPGIx2+pe3Jx+urs0ToZvsRqz1kzUMLxcB56bWCFawZnHS8x/reMRb4JYtR3zN",
+	"Zyy3aUmPx6A6c6DLUo/kfdtBO3wQz7QWpeWCkoO7HOSkN92o81jq+UXtEptBlkxH9ZlurnBUNE4mbG3q",
+	"NRhOaMTgC/WYpCA6d9Ux2iGMrrHzuPTYzgdlJOqTtD+QjGnKc0X+MHjzivzw4tv//OM2QPYtFxnGNc8L",
+	"OSnoTB0RLu5obiw+IfUngO8SkkoxznmqE6Po5ywxwt7sHsCqn9xSEqKl/JTTYsKSG1EKVc4N1bPs04xl",
+	"nH4yq0vIjOmpzD4BIm6uJcMZjHiWMZGQUtA7ynM6Mp9xsC76w82uswpRodbqsPLABnaZJZmjM0JJLuo1",
+	"A0JvoNm2Flqe0vmcCeZ2BvTVuhkDAdu0zIHuMRL7iWr3UXW/sIH34gEaKkYOrgtq58rFqxq56FZAcjnp",
+	"r1c4PVr57Q8/BCT+4jDuq3f52Gvj/cwUFrLI4juorYOvGSizgJDXkSz10Sin4vaYDA2hD72piuStCJ1T",
+	"jEkJHa3Bi5tDzjQ6x1wWtlc+rU+j2u/YFR4wmg2qkM9HyWL4DQfzt+YD1vfiHS1u4VBnRrjjW4QLpTHN",
+	"aedc3d92MgHSVjxiLohO2xAEB6EA0tYQfGjwlvts/CqkUqQ85x62jIB9cUxWKieQZ8Sy+zuAOnixY9BZ",
+	"0hsXMiJZTz3SDd9hIoMjBgkEMfrcbpu5YRTE3j///o/OwIpzQ2z8MDy4w6pmXKno+NdVRJePaSY011NZ",
+	"TiCKb0nUVJZ5dkwOLVSb5+D4ZXm++0SugOluCiHimS9FgJlQY6io6eoV4lA1vKdFUFTWtyz15Xhg1M2O",
+	"exFkbC1JQTGYtpFUEXiGRzS93WFbtijwoiOs6Z9//weYQHhbm+GgG8I52f2cpXpj4KmvL4Q+bbN+w8pm",
+	"Zh+CuECg0GMX4uVSWqQt2iMXxPKCh7IUXzIFLixsS3CPEs82KtpvEl+NGGobEWdTLWkel8KneWCajxFA",
+	"VGh0isnxahJmxJ/B79aWO/JlRzBBgOcOVFR4ELj1oAkrouktI/LOumkWsriNu6HSnPIZy2q21CZTy4Es",
+	"XDlg2t7AbaOk8dsD8MqtRr5WhUnxWxbr2e1bU6niwWk8a9H1YXYqqbwWVWWvCYbOcE1Gy2MytMk/Z5nX",
+	"CZz2ipyhcq8Bah1XZnOq9EtGG/bnlilYfpCII8BQJTgXFJ8IM9Gcj1l3FjHn8XD2CBuT9jwDrfqnHp1z",
+	"o2hbvK6X9DKu5hC58vPP2/DuHRKM7qoaVh0wZqAUXG/1qltVPbck2O7oASb2UjdIveXWrWE451zphyI+",
+	"jnftDvaEeWfxO7OwjltMvaO+IqBRIVtS8cgZXG6lJeTBo+xymnQ0NbC+CSOZLV8ubeDUeh5gHr2a0uff",
+	"frc6/dfo0bT3FzBvLsiU3fdbqiG6IuOd9j4MN4jQtGNOKzUtzFw+DM7BGkAnu1S4XVO5EC3Benoqs820",
+	"bp/z9O6WVNumJNjeOEXUMwVX9TgzbD3z0HBUMjPreEH+xF92OOI97zYy53MLolom1Tvqvb2+fv/0Wf8Z",
+	"eX54SC7/FFW7ilKkNKom4UetbxnsOqiPWJC07FIBLphUdRbxLdcFZ9kJ7GU0XNr6MdRxFc5RubHrO4v+",
+	"2MhqbDxfUBg8K5n1qGyUtcaunm8eFXYqyAJ2X5EFGTFuFOsKv8cUH5vRa9RM6/2DlY3H5u9Wy+xvqUHa",
+	"Hahm3bbpyypstL6qN91rn9niKFj+jLjSTEM8/GESqtDezyERKggcGxuiYfZUs7zNCn6FjtSa4QuwoVV5",
+	"d4kk2MFV70IK1lXE3n85shriuRI6GfELBT6kx3QRVXP+ZnXGMWPRnaIXuLscYC1iYH+l8uPX77LIWPFS",
+	"xpI39w2Hhtf9ceHQ+HKlNmdzBfJwVe0zn2cF/urTNusbAn8OHBLwBtbn5xNjwUl5XKsxTeolprunrvCJ",
+	"MMa0n2osfXDhQyWHi6li6Sd0/I6oYt+9cAogQI1Gq6mkzHoFpv7pKNe2vR4anLKYseyKi5R1RPgiVwQ4",
+	"8pQbpXWLPKkdwvCYoCObF7pqu3cj5oqOx0Go9Po37HOfYWWNMjLBXAKZP6kihtcNHYvWXQ/DV4XH197Y",
+	"MjdKqHmyezQefOiO5msXlkt5+5Kmt2sfsirXNZvNXS3x1gzO1R+AjV+KAZZri591wUD8Ld9x4bJEIopX",
+	"KucbT/cKHtqx8rKmxYTp7qr4NTwf08J9WFB8KeBRW7uf5TyjuwMBWxZpXNDCMBu1xu51ISpQhokrMmfF",
+	"lM6RsUF98iori3r1VdsICbXg0AzAKLMQ5GihImM6LwquIfNgi7DGvXiLvXjfUvw1j7qW+xA77hgMUyEv",
+	"FdsMDz0JGXnispYdvwyYXb1sNhC/Z51NOlu9ybVdqOh/lXmscoqQxpubsHrrV694lPm2ybnXbMwF36Eg",
+	"ns1rs5H3jtbGNtVtVYMKJJL3y2JbrwcKqO50uT855ldwmEQixy2oHvbOgCS/KlYpxKtsUhEvmOqTQyIF",
+	"CRN4XBcM+B1sJ5G6LDfkO99/92JDclf3HQqkcbd2J04ur3Y7scEtWAAN/H5Vwo+WE3BO+BCYxqL7nTN2",
+	"1i8nIqj9yT0LtvCb7zZ1bIvK89WTH9OiSk5xvT2aXj7I3aorjI0uIYaD+L3BxDszRSLFjajtE9JLI8PL",
+	"kQx+Ddwg4IbLGUFmgjlWRtghIuD34bvDF993SEBcVVpqpckb2E2ptKF5F8CNyzFbYl+KpGw+oJ6505a2",
+	"LK8U0aXWR48495rl8gjj2AKc1nqyYc00z5Xt1VHjCX3yxgwco/2dY08i2l47q/INYUZMLxgTpGAzLhCM",
+	"hFjLBnfaENd9TA59xrIdB+mzTrN1hsbuaarzJXK1OjE+Ozz8fl98bQsFd7fC8Y+vB69J0u4+5ZryvF6I",
+	"Qbx7kJVqBBh4yJMqg/XZGoHlS4LANeg3TnZjQvIWa2pq/HtmRrvzol314CBF+nBzjvQW82nq0+0U8BHT",
+	"j205LsMkIITFUEF4/oeusrBlcMOGxB1GCOSRlJd4NaKYNt+mCr9taVVmbgN1zY9cMAEmwWXSRhU0AuVa",
+	"Gu4Ob8rDw29ScAXDrsK/2f/FP4ehS/jD8MjW/fbhMwie+0idqhrvX0vDhr3SEOiXGPxUzbslfjmnk42q",
+	"DUg11Gm4CnuZ2UytRqx+lX6jSMYV6P9m+jauGkfqb9/7q2s2ZHBWLiHSFrmsx95zSJjsr0283AYuMC8N",
+	"StFWF605N+2QgFTOZlzrbZIqDc87p0q/lWXRGoJlO2zZfGv4/FSWRQdFNDhie1rQtrXZo05P2ez4Rizs",
+	"CHLGVE2XNZRDYZ/R/lGuKoLNemgUGO/axuK+bZc3UuGDImTLnO0j1Q9Q5kdL8TOjt6XX7JxQE9jw2wbG",
+	"Up7HQ1RxSNtOGn20Gy7vDlFcKpcLpvR5Rx5nHycsmFzF8XbgWHbAQfdAzeCNizYA2NctfEgopCtkGCBg",
+	"9qxiZHXlFOmtkCJWsFoJpD4Z/o9hreWzWJKihOiydEoLmmpWKKiHhHoaeL+7lEOqipS1lvZ5/vDSPkFl",
+	"tMf8DBRZe7wPdKqts2oUbS6Sgq418EZ2wRXrRyjvWJHTeUxLtcriGsDNOizRbWh9liOmeMZcF10iBTOW",
+	"albIORSUiEFqXXCQmGgI+7T7skiDs+uzVyfnvaT38WRg69edXby57FixrsKgtzqCnKa3J/N5hPkT+I3Q",
+	"+dzVbnFOhbmElpSRSCqjIwiWR7nQlKqXUl/LWybiLqgpVVfr3b0OTHERSLaeeam1LWQS6dBrVH8s66ve",
+	"07YOw2Z7fBTZfP5EEf/eHddLn7H2YXCeeIwGilsUd1Drfl6Ocp6a3zc7lt0m1bcksv7I7KO81p7hzhD9",
+	"e3ue0HcRWytVh5+4XCfYH1mFDEKhYi5SOeNi4mjjuDobbVTmscwtoOWyZaIhlhVZRBJi4TxeSk0+KFaQ",
+	"y5NSTwk8n5DhvbwfHfzz7/8YNgzybzYxvaQHrohLkS+3NY8DIl+drf3xCZYucg65V4euvOoPiUtTgBBv",
+	"qzhT8m+riMJGrh0JjmhFNKqdtDRG8DWbF8Z1Er9Vx13uBKI+cOC5oRQtyfCpMhT0NKTgp3/zUXXZ52Fs",
+	"wXs6o9YL5ylt3T06zbjeobPpZnZJzm3YZoKlMOhSJaQUOVOKDMsiH0K1En7HxDZ3pBo0sLAxFsd84cEX",
+	"4yun+C22wqJ5TUoXMhQhW5JkG61FCczbWSv1B7DSN9+iPGdQHjxmHMpFdxxCQpGFTR+slWLA6Mps2S6j",
+	"EZDyS1sS21k/MBpjUSg206VDo5t1yS6FS/nZZFhXy3nMvI9qWWHcQZjpYc7LbWlSJ4gYJVm4fzsmdSVn",
+	"DJwyi6mc1YqmjxFea/Qf4SILFdRSYUADozObrhKt27mTY63Z+cN8OmkpQRjTfu1+bKf7Xhu72acwxzK0",
+	"fP1ibQRdUDr2N9PVat5WxcONj5koRvUb0zwf0fR2BfPkCssuQ7El6z8hyoqW1uZOe+sW9Su2b7IdR4XL",
+	"FKjXDXL7AiVbIRdTS6IY69caE+2tGdEDC6itv3Hthc/c5iQhmcd40geRyb300CkYJmvtAB+2ZoaElQdS",
+	"WebOGUXmpd4tnbq9c4yf//qcj4+4zaubZW7C2sjEncttnozkXfcqljO6JAvKQycRthCsV7bEoZVz67O7",
+	"tmvmQPW2SnKGJdneoj5cUVeF/iB0cfsY5q2C2alHhqyRVEOI9hbVHkM6IngIZGlB3ZyWyHcoqeMYqVcE",
+	"bKVcNN14gSWFMfAEl7NdMYMpy7OWnbuoilEF3sR6A9pIT7htKgd0DLV2yso6fc9euD+ZRxHzfCVFWhZF",
+	"va9I6DpqQ9R9/cD1+fSMFnA+RZVqHikt2KIKU83eA+VKkcX1ioj7wLY4WRtm4iA/iImYMVnqtQnhK1/Z",
+	"ITC6LPK30RzUa5dzSkVGjMLmyPnD4DzoMgoEhnBF0BC9HuU8r6FY/a8vPvsribveLRjaxklYzdydZ51J",
+	"JXXRFUU0K/dRdYdW6LB5OZu3oS7P1gjXR4hatjQXTxTfMryIcEH+19XlxWqYkdnnJ1BGjuR0Kcto9OMD",
+	"Qo4epA+U4sCnzvbJx0rXhoI5IAHW6wpJWA/V3OUbUc7Nlfg2OTw8dNWWjuEmZ8vK6KgaEs7n+ZJUA/ZD",
+	"5QNCD+zum78+P8QqJobvJYTlipHD1RjCDp0vtglND3LK2xqFBcf54vCH75JNncOuQO/geopxub7rs6us",
+	"R7VXnxgUQYdatuYQbClTS0PhLILAMW9e7wyM70MIV068pK1Avm/A7ArrusI4jRPdxNN3DAFuyP4uwb+h",
+	"FttRKUhsORgs+7YMCg4/KO63qVSs60FARstwe6u43ZEsRbZyzZ6FtwwDArlCVPyJIjmfce1vXzwyonYb",
+	"N0VKbOH7uALtPbw0Rk240lRktMjIRxearejyKJ5Cehqw51KYb/vbVOsEtDcf01aaXCDlojpdlcuw4hV/",
+	"aY7SNq2xGMf6s/kufq0C7bDINxzHiSBTrecQ4af1XIHXlJwEdh6WUoU9gCBAxu014grSr+GXYQLhIFiZ",
+	"FV7ADln0ztUmq1/sR3MvharRGl1kB7dSXQthGdf//yghFnuDWAzvXNYdJPu/jFxv9WYpcGc9tjT/XTR/",
+	"xaKZC2wQJUX21cvlXTy09hIgagUxnbvK3G2FKbDpr0iMbpacG/a0CjFAsVkLMlgRkduFBnTtGRZq/YFL",
+	"EQ8m6U2YYAVPO1awCQfbsoyNfXUfYdkOvn+0yOyPkIXT0i3MagaQM8XFBGNmbW+8ZstrCJMOCqLWVw2p",
+	"vOt60fnauCy3XG9o03+HiEBXmLh1SMLPce/go5XxkCOIxdvFaVRLdtsAAzYzo6rHN7uI/BTXJe6vUsJn",
+	"iGIcR2osQfc8ROB9ffAFG5EguhmEUybrnRb6N+JGHJCXMuPWL2D0v6pu3jPyjr/skw/YJxhPXiXW3WAk",
+	"j22HkFLFEjIUZZ6juUSFnY6r2sVIJtNyxrCizY0gDoo4Ijkzijq1dGWrOE4Yupldlp2ZJqCdOM15a+uJ",
+	"YwxGhP4RhIt5iSlPhgkyoQvQR4bYEWFYNcXE9svmI+fcCZs5nZjpzanhmNVNhtKrwN+xMxhVZJhWv2DU",
+	"8L2GqpKu5BB1Setm4T6lxnzACeIZXYJqYYQezOMsLOtrVvfNN9/8YCb/4foVevwJImWCC0bGNrKO5iTj",
+	"E65Vn5z41sCulJCr6ut6S8B3PkKaN4obVCdtWOvz//72mwQgbLNLVbdx5aYMbiS4z6AqZSzls+r7ODbF",
+	"PD/ziJaeXDQTZj4exGP3XOkj8uLwBaJxOU+ZDRzgGROaj7m54L2TuTFTDp73Dx0OXfubEfDlbEaLJRRY",
+	"cnnCK11YfW5cVUHaUL8vQ2E7RvQQQwtA8aPeM6tcCjrnvaPeN/1nMBcjZoALPMXIVmCnMa0HK1DgfvHx",
+	"mBWuW1lLVb+CzbF6Gij7tpofVi13WVipnDHPcIdVg/sh9qkaVg2fh75FgM3vwnyepSyBFHGklTxApFIl",
+	"bV7WHMLlhDXEcX5EGL3yls+h9iMcISrg1tXfy7nS+GnYLNsCXLUWi6geeWp0jCttjNjPSbeHq+TpTs/b",
+	"rKpOz54ELe27Dg9977vOnU8E1WXR+YVrdq+7PvuOi87jfsCWGB2etupNhyfPjYEBdT9cZBDck+eHh9gg",
+	"SGhrXgZS6+lfbYAA6gOduouATgfCMlI53TZVcgHo8JBV5uND+7k+dX2QPtf4jJEXdriECLbwHSShhs8E",
+	"G70g6f9s3rQc4mlQCwEU0BanqFTo3QeWAGUHsQ9RngfcqypDaHt7lPNrOUzQBQqZUBPEwkD4QU+RxM45",
+	"KJBqmQJIbNvPCN5ttg8JI2jMb7WqDiBAsE8BuH2sqFpMJbhGYWeOSYFFMzJkUXMmMggEE7WkwnBcL0jz",
+	"3NkzmhltwuU7I4uHnktWw1WwUaKFIwWDe8ZkTU1X+TFODe4RztTTK5az1DG2z49I1y/L/NZGVEUI2zue",
+	"M98UGio4U5HlzMjdUmQSkNCHk/tJtW/oGbRkZJOiIkRvNHe0vw4gVPTIgzO9+n2wmQE8+/zUTBjNt21E",
+	"xdlr4C7xq/S+1Nguw5a+DcnftVIzCpI1j4jiImUJeOc9vmOuCYpf2/uguhoic0bXEVEuvJblit0ImqIA",
+	"B1dmrYuYJ1pIIaUzm3ZsBgPzCGoOz5nok/dSYXL0GOsSG6KHLFeujVWveX4jhmbX6ChnEKMzPMY0DAzb",
+	"pL59mtHmoQgB0QueQshSaf9QlVSp3xXzOxD5CZxR7xEJPQgdXEfoVazewynafBLP2F0hc+gBbe9O01jK",
+	"KlAG6/sKPwfc5zGF4iucSmRTr2st0+214AJVZeCz+9hl+L4bfbTEgTeISEQPWnXpS2/Sec0eb021jEpE",
+	"IiSGv4NEstmdzElv1/b5cg7Rf/jkCBOJwZCFEW+EfxnuK8pdz3LhrSeKDLEaNJYIVk6pG8YuF7zSphs3",
+	"ioGYUYdHbnHWDAWrJfyKf6DeSEeRMeU5lDjntywxawNjgejlHHmOjzA3S0QzLrkRPMM6Tr+UNj1X+aLz",
+	"uB5u5vZLyYplZZWNlr0Q8kB/Q0WuDvYzc+8hVIxqb6wN3u8mwu8mwp65IaCKXewEB2A+nAG+kXkW8D8Q",
+	"9LLwt7CTkLnjbMHqIsZ1LowrPW9sLUHbK9Ap8I5tofID6INVgay67gyIGXQ89MaGUUfyjBXOp6c0m8d4",
+	"mplUm1a9l0MM+1l+rqOrvq7dI9FP0O4wQjs+YA4sKrN9LNsH9byjxa1XtRUxG4yapOtDuTv9+PKFcRI6",
+	"wQiAyl6yKTtmlX3y3ppudmphRRi08PoR4oBffre6tjh+W2RyvxaXsbRaddMJwx1+dMW0TSVFpWyBKemu",
+	"GqnTZfazpzTzuY8xTTTZxfxs7O8KzLM/g/ZE1JEX3DBw9Bq2AHZfDH0x/N/jL4aLxxGXBEBdSgJwJgga",
+	"eHH4Q38jpvIr0w5ugq0ZJORi3/DHOtppkoFodj2MXjoPk9fbtT3iNkYb/kd2FRyMtShwn21k5pvYDvWW",
+	"wvYGq9odfqIaAejOCOOFb5r4aDc4lJB7vL0BBtr14q4Vpf+Cl81JvU0Xjd0xscbnBu4y8wgZ4mtDggUH",
+	"jfgk1ltepSMbQb6YMsgggJ+4GMn7EBs8Rs801RSgNUGGqIycmo8ME/OrMZutZu26dPr4CRjPcOE052ZW",
+	"oFoXTJeFo+zhOVX6AIY7OMP8YigUDc35bAY2TGjGlYIanjcilbMZlk83H0VQfIwNcdBpq6QrR5IZyZdK",
+	"IVjqypKa65UyGzKmdMHoDFzSTED7LaN2aD5jR+41QgVbxFR/fPcUT2QDnmG+xX3PPlvDz6xBMYxJAmQB",
+	"4ywraKG2N70QVWjGCDaRhM1mpWb3GsnpABdSvyPNAaP3AV/ck8noaoAjDY6Wts7UAfj1mdtldyvsH/BW",
+	"tImc1bK9EHIx9QFrlYOfKC4mOavzfTWVC9WPunibYqtx+jGgSLkmZNUub92irSrdsa5F2+ckPoMw4T0y",
+	"iYf2GIt/1Dake9Cyu3WmMzNYJVKMaw1FuDIcyTZxxEARwY7DNoFcE83yHEvl9FtwP98m+4vtpGtH+Eif",
+	"bG3ZrqdMMZd1BjvTtif4zJeaYpemibFZ2r7m1Qy7Vbvdsttf7MvQSv2h3z1n9M5QdKlRQPqGpECzlfTD",
+	"ACAMBFNh8mHb7IzMdd1Ea/NsRpWvtl39bQGjIWvpAo3W5MveVP7aqK0BFXXZFpF3Twumi+VaVGssCzRq",
+	"xxYk9bXAwH+UVwEOGH8hC+dJsuinLqhQ6LYOeGedqkCbtEURbgTkBti2XFOZs4TQXElbQQKUOyWx0NCi",
+	"xnFtiFqfvHY1fzBWAgs5CI1JB/Bdm6kHqeQ3YgDhWdzWOk3NqpwzyPm8bd/sirH5FrzYCTeO7+piuWqj",
+	"PgbOW2vH+cWh3rAB8jq015NOo3/xwy/FldHAEfYzQ7bfgU2gX/16bML+wsP9UvhDq3M6eGZ/wF9dqfU4",
+	"YwROaDKbnVGF1SMI2NT+oIV39JaBNQ6EiCixxRMwic5sfuYCTTBRC38YWl34gGfDSmTWarf4mF1NbyGi",
+	"DOpv3AgMBEX70e0hmUgihU9NwB9dmTEY2imgVUoTlo2xeSocAXYbKQ76TFWc7EYE8S0FM8uAgDK26BOb",
+	"FKGY1jnLaqoAhptjIWfkzWBaj5Y2Tf44aAJQsXSleZ7fCLlgWdL4aUYzuPN9YqSj85MFHLQB7WBkNq64",
+	"SpNDB8JKu8YbUe85jr3Lg2ieLtz5a7rAjwIUAZNs3OgHsktbqLHdcD7DxBpZWH+obXwzZXDeBRTEOCF2",
+	"GDxOpaGCuLAvWUIE7IMrfYxKhXkw4zaSEqgG4BqI8bLEPpbFRGrNhCEabMyBer5hYACjKD4BgDbnYxY3",
+	"1QdufY8qP+FNo9e1Y8p2h/amQOqqOqjL3CzKkBAs4oBKoy8P2orHD+CJbXn+V6XZ+/4jGzR6rKC5r4NA",
+	"iGG0JDYr3u0/bjmI0dZCUK59BjRetbyZQEEiULbXNc8O+mUTLW3+fyPuDmzUAcYePYraWm+T2kltfbbX",
+	"r7exYowvNfJMFuicD9LYT6/ppG1w+9hTeOZz0juXqe/VsO55/5yd0MOCCOHgbKZOhKT8jfb6LYrNNURW",
+	"bysENYtWCQZH8QRTO7cX6yl4AuUAH7701zCF9qUnrap8fNqHX47cfMQkNljHIP2wL9rOZPh5b8ZA667u",
+	"ppeXEb5mpCFNrcDHcIbM84hjn//oYivJxJZu8imQLvHCqZU2X6OZcYE5ILLUN2J4Nj54R3U6HQYVdsF9",
+	"//z7pDoXTSe2ui1Gd9l0N/Li2fNoODgUg7NktdHBMzRH5TMj3dC+gxnLuC18GHX2uAXUkLeoX+fr4OKH",
+	"vyUuvpfrA0RddTusSHojf35qy8Du2fx1G/REuUgpqJECCJ0KunM1rLJVpo9P/+rs86s459e4GV1F71Ms",
+	"pLPvmIlipqrmfMbSP0agFBVAtNstZuDPmts6gYYUwCYT9SZtm8gAH/6dCpa+9V5nIihYKkXK908H6laR",
+	"VzlPb9/KUmFOVKPraT2zW2SORLBJLSgjsixUmO1seQam8icEAChKZrSYcIGVKRcW2wEwyBgXI4btLBG8",
+	"8X0RF67xBU2n4EsFYNEQYN+lxNd6ZgLy/9cSvB8LCLtQU7kgVN2IGVeKi8kxoerWgspkENQkwqyaDpCQ",
+	"PYkuUtv3NZTQew8SrRJbJb22W1js1phobc4z2OS41+z5i7Ce0Hffry8E9bj2sd0d3opivcUwjCUxbxsd",
+	"ay8ZUTBUJTpd1o5TyxqNVmdWD9p46faPKL+R0IOcLGyrCFdjpiqeH5TEskFpKqg7g+iX4bNK4l2ZAUbt",
+	"xwL49KOFc8eU58o6yxLiK3lV/fIR423K83qWYxsu+jsjB0Zuj8v12FyNJQ+pS/luRVEk9MQWsn5+eGhl",
+	"cFX9BX86JooxMgyb2WCZmCFYMsNVqTth+spFBj3aWbm4obY4riBmTy2VZrO9eZ90fPw2lNI6BdYDla54",
+	"6W8bqwzrcm2AK92u7A2xdANGQEt/AiFuGUMVXTGwxzFJV4uZf2Fs0dc6i98Z573yTK7qTWR0oKA/0W8S",
+	"dlz4w43QRXhRN+KPVY1bKDDA06nFy42Qg+qNrgxiA7g5/AEYpw8tnrWhlSEhdgEsfUPGR8As1+5bO3LZ",
+	"uoTDL0zP+6Xi/aGWG/b1kbDLCuLBVNK1qGVi1Fg21z7Kyu7eEfa5TMjQbo5VCGpVQ6Hj9/JGBOgmljT0",
+	"CegQUoA1oqHFJQET1ageaQ41XBcdWgl9GcC0ouZ/Ycw0rHD9hQHTX1c07UMpz7jecKlXoxYMLbiYhZr0",
+	"eSR09aPLA1+wDP2r0AlE1QIULMBWs9Hc/neEXb8a3v8VE0wFyu6LZh4FtrWJ0oZn2aZfLiK2T161c2mu",
+	"DXNObD6W7TrZ6CFmlCfKdQ3VtSu6EQ1KizBmfOV3UtsC+d0XpRVM84IdKF8dfJ9wVSFnWPwKi275Sti2",
+	"hx+UwcBOfl72Bw3/8CEXEWAxuFjypVmBPVnf1ep3EmrlVoWcY1nRWGPFhxOU1FQ/EkFhRK0NnrU0BEWO",
+	"EfjiUHCdY0Jpn7yRBRnKO1bkdG6LOQ/rPWdGwPT0QhJf+UhBQSZblOpGBF+xf7a7BhkL0cjclApLrEQC",
+	"h6zSNqGTB0BzUVwUdm6VkPevHeLgA1tH6ot71GGdmV1hW6yqP+Kvwa0OBtN+74lmat/X44q5lgc+62WE",
+	"LHVGM3ZQzr0rI7ElcTAHxkwFipTWk/tdVstRVWYNm84QY0LaljbJjfB3JyGTkhYZlmDBZg2uXqiQ2tdQ",
+	"RlXC/GVOq7KLBUtlEVdVuYIpgp4hYzfH/PoFtIegPXlbHRrXoNywIud+zKpkocIse4+R1mEX9G0p0owH",
+	"ScxIeNDeoveUzvnTu2dAZHa0qBppw/Vc+d5a3qnqraYF4kuArGG4VKBPzpmc54xk0pIrhoqGaaXxEVnB",
+	"GhQ7kX3yYXCuEtdw94lvtSuyxgVG+l4UHAO4scxAwWjWX0lJjn3+2pOsOW70ertbh9kJVf8gl2SgpaOF",
+	"+hrrIfGr37pgC0yTw5rfNoadLrEmaTWOTTtfHeCtXDi13vYg5IpArdH+Sgb4558//78AAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

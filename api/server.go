@@ -44,12 +44,15 @@ import (
 
 // Options are what the API is made of. Fields without a default must be set.
 type Options struct {
-	Rules         RuleStore
-	Webhooks      WebhookStore
-	Inbox         Inbox
-	Bulk          Bulk
-	Reading       Reading
-	Folder        Folder
+	Rules    RuleStore
+	Webhooks WebhookStore
+	Inbox    Inbox
+	Bulk     Bulk
+	Reading  Reading
+	Folder   Folder
+	// Renderer and Sender make and send the messages of tests and previews.
+	Renderer      notify.Renderer
+	Sender        notify.Sender
 	Notifications Notifications
 	Status        StatusSource
 	Replicas      Replicas
@@ -133,7 +136,7 @@ func (o *Options) applyDefaults() {
 func (o *Options) validate() error {
 	absent := map[string]bool{
 		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Inbox": o.Inbox == nil,
-		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil,
+		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil, "Renderer": o.Renderer == nil, "Sender": o.Sender == nil,
 		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Pulse": o.Pulse == nil,
 		"Replicas": o.Replicas == nil, "Reconciler": o.Reconciler == nil,
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,

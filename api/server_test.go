@@ -35,6 +35,7 @@ type bench struct {
 	webhooks *webhookMemory
 	inbox    *inboxMemory
 	bulk     *bulkMemory
+	sender   *senderMemory
 	records  *recordMemory
 	beat     *beat
 	log      *lockedBuffer
@@ -44,12 +45,16 @@ type bench struct {
 func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 	t.Helper()
 	b := &bench{
-		t: t, rules: newRuleMemory(), webhooks: newWebhookMemory(), inbox: newInboxMemory(), bulk: &bulkMemory{}, records: newRecordMemory(),
+		t: t, rules: newRuleMemory(), webhooks: newWebhookMemory(), inbox: newInboxMemory(), bulk: &bulkMemory{}, sender: &senderMemory{}, records: newRecordMemory(),
 		beat: &beat{fingerprint: "1"}, log: &lockedBuffer{},
+	}
+	renderer, err := webhook.NewRenderer(webhook.RendererOptions{PublicURL: "https://tocsin.example"})
+	if err != nil {
+		t.Fatal(err)
 	}
 	o := api.Options{
 		Rules: b.rules, Webhooks: b.webhooks, Inbox: b.inbox, Notifications: b.records, Pulse: b.beat,
-		Bulk: b.bulk, Reading: b.bulk, Folder: b.bulk,
+		Bulk: b.bulk, Reading: b.bulk, Folder: b.bulk, Renderer: renderer, Sender: b.sender,
 		Status:       statusFunc(func() (api.SystemStatus, error) { return api.SystemStatus{Rules: 2, EnabledRules: 1}, nil }),
 		Replicas:     replicasFunc(func() ([]api.ReplicaRecord, error) { return nil, nil }),
 		Reconciler:   reconcilerFunc(func(time.Duration) (evaluator.Reconciliation, error) { return evaluator.Reconciliation{}, nil }),
@@ -96,7 +101,7 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 }
 
 func checkWebhook(w *notify.Webhook) []fault.Field {
-	fields := append(webhook.CheckURL(w.URL), webhook.CheckHeaders(w.Headers)...)
+	fields := append(webhook.CheckTarget(w), webhook.CheckHeaders(w.Headers)...)
 	return append(fields, append(webhook.CheckSecret(w.SigningSecret), webhook.CheckBody(w.Kind, w.BodyTemplate)...)...)
 }
 
@@ -199,7 +204,7 @@ const ruleBody = `{"name":"Failed orders","fireMode":"PER_EXCHANGE","severity":"
 
 func TestNewNamesEveryMissingOption(t *testing.T) {
 	_, err := api.New(api.Options{})
-	for _, name := range []string{"Rules", "Webhooks", "Inbox", "Bulk", "Reading", "Folder", "Notifications", "Status", "Pulse", "CheckRule", "CheckWebhook", "Web", "Log", "Now"} {
+	for _, name := range []string{"Rules", "Webhooks", "Inbox", "Bulk", "Reading", "Folder", "Renderer", "Sender", "Notifications", "Status", "Pulse", "CheckRule", "CheckWebhook", "Web", "Log", "Now"} {
 		if err == nil || !strings.Contains(err.Error(), "Options."+name+" ") {
 			t.Errorf("error %v does not name %s", err, name)
 		}

@@ -108,6 +108,7 @@ type EvaluationHealth struct {
 type WebhookStore interface {
 	WebhookReader
 	WebhookWriter
+	WebhookEditor
 }
 
 // WebhookReader reads webhooks. The URL, the headers and the signing secret are
@@ -169,8 +170,14 @@ type Deed struct {
 	Actor string
 }
 
-// Notifications reads the record of messages owed.
+// Notifications is the record of messages owed.
 type Notifications interface {
+	NotificationReader
+	Retrier
+}
+
+// NotificationReader reads the record of messages owed.
+type NotificationReader interface {
 	// List returns notifications by (creation, id), newest first, without history.
 	List(ctx context.Context, tenant string, q NotificationQuery) ([]NotificationRecord, error)
 	// Get returns one notification with its history.
@@ -180,15 +187,63 @@ type Notifications interface {
 	OfAlert(ctx context.Context, tenant string, alertID uuid.UUID) ([]NotificationRecord, error)
 }
 
-// NotificationQuery selects notifications. Statuses and Webhooks restrict; each
-// is no restriction when empty.
+// NotificationQuery selects a stretch of the record.
 type NotificationQuery struct {
-	Statuses []notify.Status
-	Webhooks []uuid.UUID
+	NotificationFilter
+
 	// Before continues a listing after its last notification; nil begins it.
 	Before *NotificationMark
 	// Limit is the number of notifications wanted, 1 to 200.
 	Limit int
+}
+
+// NotificationFilter selects notifications. Each list restricts, and is no
+// restriction when empty.
+type NotificationFilter struct {
+	Statuses []notify.Status
+	Reasons  []notify.Reason
+	Webhooks []uuid.UUID
+	Rules    []uuid.UUID
+	Alerts   []uuid.UUID
+	// Digests selects the notifications that these digests tell.
+	Digests []uuid.UUID
+	// From and To bound the creation, From included, To not; nil is no bound.
+	From, To *time.Time
+	// OnlyMessages leaves out what a digest tells.
+	OnlyMessages bool
+}
+
+// Retrier sends again what a person wants sent again.
+type Retrier interface {
+	// Retry makes a notification due at once under a schedule of its own. One that
+	// is due already stays as it is. A webhook that takes nothing and an attempt
+	// under way are faults of kind Conflict.
+	Retry(ctx context.Context, tenant string, id uuid.UUID, actor string) error
+	// RetryAll does it for the messages of many, in one transaction.
+	RetryAll(ctx context.Context, tenant string, order RetryOrder) (Retried, error)
+}
+
+// RetryOrder selects the notifications to send again: those of IDs or, when it is
+// nil, those of Filter.
+type RetryOrder struct {
+	IDs    []uuid.UUID
+	Filter NotificationFilter
+	// Actor is who wants it, as the record shows it.
+	Actor string
+}
+
+// Retried is what became of an order, in messages: a digest is one.
+type Retried struct {
+	Retried int
+	// Skipped were delivered, are due or being attempted already, or their webhook
+	// takes nothing.
+	Skipped int
+}
+
+// RetryRecord is a person's retry.
+type RetryRecord struct {
+	At time.Time
+	By string
 }
 
 // NotificationMark is the place of a notification in the record's order.
@@ -203,8 +258,11 @@ type NotificationRecord struct {
 
 	// WebhookName is the webhook's present name; empty when it is gone.
 	WebhookName string
-	// History holds the attempts, oldest first; nil where it was not asked for.
+	// History holds the attempts, oldest first, with those of the digest that tells
+	// the notification; nil where it was not asked for.
 	History []AttemptRecord
+	// Retries are those by people, oldest first; filled in for one notification alone.
+	Retries []RetryRecord
 }
 
 // AttemptRecord is one HTTP request, as the record shows it.

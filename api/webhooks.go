@@ -106,6 +106,11 @@ func webhook(b *WebhookDefinition) notify.Webhook {
 	if b.RatePerSecond == nil && b.Kind == notify.KindSlack {
 		w.RatePerSecond = notify.SlackRatePerSecond
 	}
+	if b.DigestAbove != nil {
+		w.DigestAbove = *b.DigestAbove
+	} else if b.Kind == notify.KindSlack {
+		w.DigestAbove = notify.SlackDigestAbove
+	}
 	return w
 }
 
@@ -143,6 +148,9 @@ func formFaults(w *notify.Webhook) []fault.Field {
 	if w.RatePerSecond < 0 || w.RatePerSecond > maxRatePerSecond {
 		add("ratePerSecond", "out_of_range", fmt.Sprintf("Must be from 0 to %d", maxRatePerSecond))
 	}
+	if w.DigestAbove < 0 || w.DigestAbove > notify.MaxDigestAbove {
+		add("digestAbove", "out_of_range", fmt.Sprintf("Must be from 0 to %d", notify.MaxDigestAbove))
+	}
 	return wrong
 }
 
@@ -164,6 +172,7 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 		TimeoutSeconds:   w.Timeout.Seconds(),
 		MaxConcurrent:    w.MaxConcurrent,
 		RatePerSecond:    w.RatePerSecond,
+		DigestAbove:      w.DigestAbove,
 	}
 	if w.Slack.Used() {
 		answer.Slack = &SlackApp{
@@ -174,6 +183,7 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 	if u, err := url.Parse(w.URL); err == nil {
 		answer.URLHost = u.Host
 	}
+	answer.FormerSecretUntil = formerUntil(w)
 	if !w.HeldUntil.IsZero() {
 		held := w.HeldUntil.UTC()
 		answer.HeldUntil = &held

@@ -26,8 +26,9 @@ type compiled struct {
 
 const (
 	// maxIndexes is how many sets of rules are remembered: rules of one interval
-	// are due together, and with those of each interval that divides it.
-	maxIndexes = 8
+	// are due together, and with those of each interval that divides it. Those
+	// that count form a few sets for each tenant.
+	maxIndexes = 32
 	// compiledFor is the longest interval of a rule, and more.
 	compiledFor = 2 * time.Hour
 )

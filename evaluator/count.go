@@ -1,13 +1,15 @@
 package evaluator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
+	"slices"
+	"time"
 
-	"tocsin/alerts"
+	"github.com/google/uuid"
+
 	"tocsin/cursor"
-	"tocsin/notify"
 	"tocsin/rules"
 )
 
@@ -19,12 +21,31 @@ import (
 // it has come. A step is made in the transaction that advances the cursor, from
 // the state that was read: what a person did meanwhile makes it void, and the
 // next tick decides anew.
+//
+// Rules share their queries. Those of one tenant whose statuses are the same
+// and whose windows are of similar length form a set:
+//
+//   - Where a condition looks at nothing but names, status and error type, one
+//     query for all of them tallies the exchanges by these, and the process
+//     sums up for each rule what it matches (see tally.go).
+//
+//   - The other conditions are sent to ClickHouse, many in one query, which
+//     answers for each of them exactly as if it were asked alone.
+//
+// A query that fails is asked again for each half of its rules, and so on, so
+// that only those fail which are at fault. Where the time is up before that is
+// found out, all of them are suspects. For a while, suspects are asked one by
+// one, after all others, and those that have failed last of all: a rule that
+// takes all the time there is keeps nobody from being counted.
 
 // Counter counts.
 type Counter interface {
-	// CountWindow returns the groups of a window that hold a matching exchange,
-	// the largest first, at most q.Limit.
-	CountWindow(ctx context.Context, q WindowQuery) ([]GroupCount, error)
+	// CountWindows returns, for each of some windows of one tenant and end, the
+	// groups that hold a matching exchange, the largest first, at most its Limit.
+	CountWindows(ctx context.Context, windows []WindowQuery) ([][]GroupCount, error)
+	// Tally returns how many exchanges there are of each kind; exact is false
+	// where one exchange was counted in two of them, and sums would be wrong.
+	Tally(ctx context.Context, q TallyQuery) (tallies []Tally, exact bool, err error)
 	// Newest returns the newest exchange of a counted group, the zero exchange
 	// when it is no longer there.
 	Newest(ctx context.Context, q WindowQuery, g GroupCount) (rules.Exchange, error)
@@ -51,162 +72,306 @@ type GroupCount struct {
 	NewestNS int64
 }
 
-// maxGroups bounds the groups of one rule, and so the alerts that it has open.
-const maxGroups = 1000
+const (
+	// maxGroups bounds the groups of one rule, and so the alerts that it has open.
+	maxGroups = 1000
+	// batchMost is how many conditions are sent in one query: what ClickHouse
+	// spends on reading it grows faster than their number.
+	batchMost = 50
+	// changesMost bounds the steps of one transaction, but for those of one rule.
+	changesMost = 500
+	// suspectFor is how long a suspect is asked alone.
+	suspectFor = 10 * time.Minute
+)
 
-// count evaluates one counting rule, and releases it. Once the budget is spent
+// trust says how a rule is asked, and when: the most trusted first.
+type trust int
+
+const (
+	trusted trust = iota
+	// suspected rules were asked in a query that took too long.
+	suspected
+	// distrusted rules have failed alone.
+	distrusted
+)
+
+// suspect is a rule that is not trusted.
+type suspect struct {
+	trust
+	until time.Time
+}
+
+// window is a counting rule at work.
+type window struct {
+	*judge
+	query WindowQuery
+	// counted holds the groups once they are counted.
+	counted []GroupCount
+}
+
+// windowSet is windows that are counted together.
+type windowSet struct {
+	windows []*window
+	trust   trust
+}
+
+// setKey is what the windows of a set have in common.
+type setKey struct {
+	tenantID          string
+	completed, failed bool
+	// length is the same for windows that differ by less than a factor of four.
+	length int
+	trust  trust
+}
+
+// count evaluates counting rules, and releases them. Once the budget is spent
 // it only releases, and the next tick that is due counts.
-func (t *tick) count(ctx context.Context, j *judge) error {
-	if t.spent() {
-		return t.commitCount(ctx, j, nil)
+func (t *tick) count(ctx context.Context, judges []*judge) error {
+	if len(judges) == 0 {
+		return nil
 	}
+	conclusion := &conclusion{tick: t}
+	for _, set := range t.windowSets(judges) {
+		rest := set.windows
+		if set.trust == trusted && !t.spent() {
+			var tallied []*window
+			tallied, rest = t.tally(ctx, set.windows)
+			if err := conclusion.draw(ctx, tallied); err != nil {
+				return err
+			}
+		}
+		most := batchMost
+		if set.trust != trusted {
+			most = 1
+		}
+		sortByNames(rest)
+		for batch := range slices.Chunk(rest, most) {
+			if err := t.countBatch(ctx, batch, conclusion); err != nil {
+				return err
+			}
+		}
+	}
+	return conclusion.commit(ctx)
+}
+
+// sortByNames brings together the windows that look at the same names, by
+// which a query for several is narrowed; those without come last.
+func sortByNames(windows []*window) {
+	slices.SortStableFunc(windows, func(a, b *window) int {
+		x, y := &a.query.Scope, &b.query.Scope
+		return cmp.Or(byNames(x.Applications, y.Applications), byNames(x.Routes, y.Routes), byNames(x.Environments, y.Environments))
+	})
+}
+
+func byNames(a, b []string) int {
+	if (len(a) == 0) != (len(b) == 0) {
+		return len(b) - len(a)
+	}
+	return slices.Compare(a, b)
+}
+
+// windowSets returns what is counted together, the most trusted first, and of
+// these those that wait for longest.
+func (t *tick) windowSets(judges []*judge) []windowSet {
+	byKey := map[setKey]*windowSet{}
+	now := t.Clock()
+	for id, s := range t.suspects {
+		if !now.Before(s.until) {
+			delete(t.suspects, id)
+		}
+	}
+	for _, j := range judges {
+		w := t.window(j)
+		key := w.key()
+		key.trust = t.suspects[j.claim.Rule.ID].trust
+		set := byKey[key]
+		if set == nil {
+			set = &windowSet{trust: key.trust}
+			byKey[key] = set
+		}
+		set.windows = append(set.windows, w)
+	}
+	sets := make([]windowSet, 0, len(byKey))
+	for _, set := range byKey {
+		// In a fixed order, in which their index is known from tick to tick.
+		slices.SortFunc(set.windows, func(a, b *window) int { return slices.Compare(a.claim.Rule.ID[:], b.claim.Rule.ID[:]) })
+		sets = append(sets, *set)
+	}
+	slices.SortFunc(sets, func(a, b windowSet) int {
+		return cmp.Or(cmp.Compare(a.trust, b.trust), a.oldest().Compare(b.oldest()), slices.Compare(a.windows[0].claim.Rule.ID[:], b.windows[0].claim.Rule.ID[:]))
+	})
+	return sets
+}
+
+// oldest returns how far the rule has come that waits for longest.
+func (s windowSet) oldest() cursor.Position {
+	return slices.MinFunc(s.windows, func(a, b *window) int { return a.at.Compare(b.at) }).at
+}
+
+func (t *tick) window(j *judge) *window {
 	rule := &j.claim.Rule
-	q := WindowQuery{
+	return &window{judge: j, query: WindowQuery{
 		TenantID: rule.TenantID, ToNS: t.horizon.StartTimeNS,
 		FromNS:       t.horizon.StartTimeNS - int64(rule.WindowSeconds)*secondNS,
 		EndedSinceNS: rule.ArmedSinceNS, GroupBy: rule.GroupBy, Scope: rule.Scope, Filter: rule.Filter, Limit: maxGroups,
-	}
-	counted, err := t.Source.CountWindow(ctx, q)
-	if err != nil {
-		return t.fail(ctx, []*judge{j}, fmt.Errorf("count exchanges: %w", err))
-	}
-	var changes []Change
-	for _, g := range withOpen(counted, j.claim.Open) {
-		change, err := t.change(ctx, j, q, g)
-		if err != nil {
-			return t.fail(ctx, []*judge{j}, err)
-		}
-		if change != nil {
-			changes = append(changes, *change)
-		}
-	}
-	if t.horizon.After(j.at) {
-		j.at = t.horizon
-	}
-	return t.commitCount(ctx, j, changes)
+	}}
 }
 
-// commitCount writes the steps of one rule. Where the database refuses them,
-// the rule fails alone.
-func (t *tick) commitCount(ctx context.Context, j *judge, changes []Change) error {
-	g := group{tenantID: j.claim.Rule.TenantID, judges: []*judge{j}}
-	done, err := t.Store.Commit(ctx, Batch{ClaimFor: t.ClaimFor, Advances: g.advances(findings{}, true), Changes: changes})
-	if err != nil {
-		return t.fail(ctx, g.judges, err)
+func (w *window) key() setKey {
+	statuses := w.query.Filter.StatusesOrDefault()
+	key := setKey{
+		tenantID: w.query.TenantID, completed: slices.Contains(statuses, rules.Completed), failed: slices.Contains(statuses, rules.Failed),
 	}
-	if len(done.Advanced) == 0 {
-		t.result.Stale++
+	for seconds := w.claim.Rule.WindowSeconds; seconds >= 40; seconds /= 4 {
+		key.length++
+	}
+	return key
+}
+
+// countBatch counts windows in one query.
+func (t *tick) countBatch(ctx context.Context, windows []*window, c *conclusion) error {
+	if t.spent() {
+		c.release(windows)
 		return nil
 	}
-	delete(t.told, j.claim.Rule.ID)
+	queries := make([]WindowQuery, len(windows))
+	for i, w := range windows {
+		queries[i] = w.query
+	}
+	counted, err := t.Source.CountWindows(ctx, queries)
+	switch {
+	case err == nil:
+		for i, w := range windows {
+			w.counted = counted[i]
+		}
+		return c.draw(ctx, windows)
+	case len(windows) == 1:
+		t.suspect(windows, distrusted)
+		return t.fail(ctx, []*judge{windows[0].judge}, fmt.Errorf("count exchanges: %w", err))
+	case t.spent():
+		// Who took the time is found out one by one.
+		t.suspect(windows, suspected)
+		c.release(windows)
+		return nil
+	}
+	middle := len(windows) / 2
+	if err := t.countBatch(ctx, windows[:middle], c); err != nil {
+		return err
+	}
+	return t.countBatch(ctx, windows[middle:], c)
+}
+
+func (t *tick) suspect(windows []*window, how trust) {
+	until := t.Clock().Add(suspectFor)
+	for _, w := range windows {
+		t.suspects[w.claim.Rule.ID] = suspect{how, until}
+	}
+}
+
+// conclusion gathers what follows for rules that were counted, and commits it.
+// Rules that change nothing wait for the last commit; a step waits for nothing.
+type conclusion struct {
+	*tick
+	judges  []*judge
+	changes []Change
+}
+
+// draw decides on windows that were counted.
+func (c *conclusion) draw(ctx context.Context, windows []*window) error {
+	for _, w := range windows {
+		changes, err := c.steps(ctx, w)
+		if err != nil {
+			if err := c.fail(ctx, []*judge{w.judge}, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if c.horizon.After(w.at) {
+			w.at = c.horizon
+		}
+		c.judges = append(c.judges, w.judge)
+		c.changes = append(c.changes, changes...)
+		if len(c.changes) >= changesMost {
+			if err := c.commit(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if len(c.changes) > 0 {
+		return c.commit(ctx)
+	}
+	return nil
+}
+
+// release gives up windows that were not counted, for this tick.
+func (c *conclusion) release(windows []*window) {
+	for _, w := range windows {
+		c.judges = append(c.judges, w.judge)
+	}
+}
+
+// commit writes what was gathered, and releases its rules.
+func (c *conclusion) commit(ctx context.Context) error {
+	judges, changes := c.judges, c.changes
+	c.judges, c.changes = nil, nil
+	if len(judges) == 0 {
+		return nil
+	}
+	return c.commitSteps(ctx, judges, changes)
+}
+
+// commitSteps writes the steps of some rules. Where the database refuses them,
+// each half is tried alone, and so on, so that only those fail which are at fault.
+func (t *tick) commitSteps(ctx context.Context, judges []*judge, changes []Change) error {
+	g := group{judges: judges}
+	done, err := t.Store.Commit(ctx, Batch{ClaimFor: t.ClaimFor, Advances: g.advances(findings{}, true), Changes: changes})
+	if err != nil {
+		if ctx.Err() != nil || len(judges) == 1 {
+			return t.fail(ctx, judges, err)
+		}
+		middle := len(judges) / 2
+		for _, half := range [][]*judge{judges[:middle], judges[middle:]} {
+			if err := t.commitSteps(ctx, half, changesOf(half, changes)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t.result.Stale += len(judges) - len(done.Advanced)
+	for _, id := range done.Advanced {
+		delete(t.told, id)
+	}
 	t.result.Alerts += len(done.Inserted)
 	t.result.Notifications += done.Notifications
 	return nil
 }
 
-// groupAtWork is a group that was counted or has an open alert.
-type groupAtWork struct {
-	GroupCount
-	open *OpenAlert
-}
-
-// withOpen joins what was counted with what is open. A group that is open and
-// was not counted holds nothing any more.
-func withOpen(counted []GroupCount, open []OpenAlert) []groupAtWork {
-	byGroup := make(map[string]*OpenAlert, len(open))
-	for i := range open {
-		byGroup[open[i].Group] = &open[i]
+// changesOf returns the changes of some judges' rules.
+func changesOf(judges []*judge, changes []Change) []Change {
+	wanted := make(map[uuid.UUID]bool, len(judges))
+	for _, j := range judges {
+		wanted[j.claim.Rule.ID] = true
 	}
-	var out []groupAtWork
-	for _, g := range counted {
-		key := groupKey(g.Group)
-		out = append(out, groupAtWork{GroupCount: g, open: byGroup[key]})
-		delete(byGroup, key)
-	}
-	for i := range open {
-		if byGroup[open[i].Group] != nil {
-			out = append(out, groupAtWork{GroupCount: GroupCount{Group: open[i].Group}, open: &open[i]})
+	var own []Change
+	for i := range changes {
+		if wanted[changes[i].Instance.RuleID] {
+			own = append(own, changes[i])
 		}
 	}
-	return out
+	return own
 }
 
-// groupKey returns a group as it is stored.
-func groupKey(group string) string { return cursor.Key(group) }
-
-// change decides on one group, and makes what the step writes; nil is nothing.
-func (t *tick) change(ctx context.Context, j *judge, q WindowQuery, g groupAtWork) (*Change, error) {
-	rule := &j.claim.Rule
-	var open *alerts.Open
-	if g.open != nil {
-		open = &g.open.Open
-	}
-	window := alerts.WindowOf(&rule.Definition)
-	step := window.Next(open, g.Observed, j.claim.Now)
-	if step == alerts.Stay {
-		return nil, nil //nolint:nilnil // most groups have nothing to change
-	}
-	instance := alerts.Instance{
-		TenantID: rule.TenantID, RuleID: rule.ID, RuleVersion: rule.Version, RuleName: rule.Name, Severity: rule.Severity,
-		Count: &alerts.Count{
-			Observed: g.Observed, Threshold: rule.Threshold, WindowSeconds: rule.WindowSeconds,
-			GroupBy: rule.GroupBy, Group: groupKey(g.Group),
-		},
-	}
-	if g.open != nil {
-		instance.ID = g.open.ID
-	} else {
-		instance.ID = t.NewID()
-	}
-	if err := t.describe(ctx, j, q, g, &instance); err != nil {
-		return nil, err
-	}
-	return &Change{Step: step, Instance: instance, Notifications: t.owed(&instance, rule, step)}, nil
-}
-
-// describe fills in texts and the newest exchange. A group that holds nothing
-// any more keeps those that its alert has.
-func (t *tick) describe(ctx context.Context, j *judge, q WindowQuery, g groupAtWork, instance *alerts.Instance) error {
-	if g.Observed == 0 {
-		return nil
-	}
-	newest, err := t.Source.Newest(ctx, q, g.GroupCount)
-	if err != nil {
-		return err
-	}
-	title, message, problem := t.Texts.CountTexts(&j.claim.Rule, instance.Count, &newest)
-	if problem != nil {
-		j.problem = problem.Error()
-		t.Logger.WarnContext(ctx, "texts are a fallback",
-			slog.String("rule_id", j.claim.Rule.ID.String()), slog.Any("error", problem))
-	}
-	instance.Title, instance.Message = title, message
-	instance.Exchange = newest.Clean()
-	return nil
-}
-
-// owed returns the notifications of a step.
-func (t *tick) owed(instance *alerts.Instance, rule *rules.Rule, step alerts.Step) []notify.Notification {
-	var reason notify.Reason
-	switch step {
-	case alerts.Raise, alerts.Fire:
-		reason = notify.ReasonFired
-	case alerts.Remind:
-		reason = notify.ReasonReminder
-	case alerts.Clear:
-		if !rule.NotifyOnResolve {
-			return nil
+// steps decides on the groups of one window.
+func (t *tick) steps(ctx context.Context, w *window) ([]Change, error) {
+	var changes []Change
+	for _, g := range withOpen(w.counted, w.claim.Open) {
+		change, err := t.change(ctx, w.judge, w.query, g)
+		if err != nil {
+			return nil, err
 		}
-		reason = notify.ReasonResolved
-	case alerts.Stay, alerts.Wait, alerts.Drop:
-		return nil
-	}
-	owed := make([]notify.Notification, len(rule.WebhookIDs))
-	for i, webhook := range rule.WebhookIDs {
-		owed[i] = notify.Notification{
-			ID: t.NewID(), TenantID: rule.TenantID, AlertID: instance.ID, RuleID: rule.ID,
-			WebhookID: webhook, Reason: reason, Status: notify.Pending,
+		if change != nil {
+			changes = append(changes, *change)
 		}
 	}
-	return owed
+	return changes, nil
 }

@@ -149,8 +149,12 @@ func (m *model) Texts(*rules.Rule, *rules.Exchange) (title, message string, prob
 	return "title", "message", nil
 }
 
-func (m *model) CountWindow(context.Context, evaluator.WindowQuery) ([]evaluator.GroupCount, error) {
-	return nil, errors.New("the model counts nothing")
+func (m *model) CountWindows(context.Context, []evaluator.WindowQuery) ([][]evaluator.GroupCount, error) {
+	return nil, errors.New("no rule counts")
+}
+
+func (m *model) Tally(context.Context, evaluator.TallyQuery) ([]evaluator.Tally, bool, error) {
+	return nil, false, errors.New("no rule counts")
 }
 
 func (m *model) Newest(context.Context, evaluator.WindowQuery, evaluator.GroupCount) (rules.Exchange, error) {

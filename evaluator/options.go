@@ -46,9 +46,11 @@ type Evaluator struct {
 	raise raiser
 	// told holds the problem last logged of each rule that has one, so that a
 	// rule which fails each second is logged once.
-	told   map[uuid.UUID]string
-	ledger *ledger
-	cache  *cache
+	told map[uuid.UUID]string
+	// suspects holds the counting rules that are not trusted, and until when.
+	suspects map[uuid.UUID]suspect
+	ledger   *ledger
+	cache    *cache
 }
 
 // New returns an evaluator. Its error names the option that cannot be used.
@@ -70,7 +72,7 @@ func New(o Options) (*Evaluator, error) {
 	if o.Budget >= o.ClaimFor {
 		return nil, fmt.Errorf("evaluator: Budget %v must be below ClaimFor %v, or claims lapse while they are used", o.Budget, o.ClaimFor)
 	}
-	return &Evaluator{Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, ledger: newLedger(), cache: newCache()}, nil
+	return &Evaluator{Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, suspects: map[uuid.UUID]suspect{}, ledger: newLedger(), cache: newCache()}, nil
 }
 
 func orDefault[T comparable](value, otherwise T) T {

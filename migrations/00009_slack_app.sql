@@ -57,6 +57,7 @@ begin
         where n.state <> o.state
     ) newest
     where newest.place <= 500
+    order by newest.message_id
     on conflict (message_id) do update
     set generation = excluded.generation, attempts = 0,
         due_at = case when slack_update.claim_token is null then now() else slack_update.due_at end;

@@ -49,12 +49,12 @@ func messageOf(d *Delivery, fresh bool, o Outcome) *Message {
 }
 
 // Changes reports whether a message of the reason has something to show when
-// its alert changes: what tells an end does not.
+// its alert changes: what tells an end or many alerts does not.
 func (r Reason) Changes() bool {
 	switch r {
 	case ReasonFired, ReasonReminder, ReasonRuleFailing:
 		return true
-	case ReasonResolved, ReasonRuleRecovered:
+	case ReasonResolved, ReasonRuleRecovered, ReasonDigest:
 	}
 	return false
 }

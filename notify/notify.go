@@ -28,10 +28,32 @@
 // attempt stays without outcome, which is what an operator sees, and the row is
 // offered again. That is the one window in which a crash can send a message
 // twice; receivers can drop the repeat by its webhook-id.
+//
+// # Storms
+//
+// When more notifications wait un-attempted for a webhook than its bound, the
+// next claim gathers them into digests, oldest first. A [Digest] is a notification
+// with a row in the outbox like any other: leases, attempts, the frozen body and
+// settlement hold for it unchanged. One statement writes it, names its members,
+// and takes their rows out of the outbox. So each notification is told by exactly
+// one message, its own or its digest's, whatever dies and however many gather at
+// once, and the status of a member is that of its digest: what becomes of the one
+// becomes of the others. What was attempted once is never gathered.
+//
+// # A person's retry
+//
+// A person may send again what is settled, and make due what waits for its next
+// attempt. That begins a generation: the schedule starts anew, attempts go on
+// counting, and the webhook-id names the generation, so that no receiver takes the
+// message for a repeat. The body stays, unless it was refused, which it would be
+// again, or was a fallback. A late success of an earlier generation is kept on its
+// attempt and does not end the retry. Alone, a member leaves a settled digest and
+// is told by itself; in bulk, messages are retried, and a digest counts as one.
 package notify
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -71,6 +93,8 @@ const (
 	ReasonRuleFailing Reason = "RULE_FAILING"
 	// ReasonRuleRecovered tells operators that it can again.
 	ReasonRuleRecovered Reason = "RULE_RECOVERED"
+	// ReasonDigest tells many notifications at once; see [Digest].
+	ReasonDigest Reason = "DIGEST"
 )
 
 // WebhookKind says which dialect a webhook speaks.
@@ -100,6 +124,10 @@ type Webhook struct {
 	// SigningSecret signs each request as Standard Webhooks say ("whsec_…");
 	// empty means unsigned. It is a secret like URL.
 	SigningSecret string
+	// FormerSecret signs beside SigningSecret until FormerSecretUntil, while a
+	// secret is rotated; empty when there is none. It is a secret like URL.
+	FormerSecret      string
+	FormerSecretUntil time.Time
 	// Operators makes the webhook hear of Tocsin itself: rules that cannot be
 	// evaluated, and that they can again.
 	Operators bool
@@ -112,6 +140,9 @@ type Webhook struct {
 	MaxConcurrent int
 	// RatePerSecond bounds the attempts begun by one process; 0 is no bound.
 	RatePerSecond float64
+	// DigestAbove is how many notifications may wait un-attempted before they are
+	// gathered into digests, 0 to [MaxDigestAbove]; 0 is never.
+	DigestAbove int
 	// HeldUntil is the instant before which nothing is sent, because the
 	// receiver asked for it; zero when it did not.
 	HeldUntil            time.Time
@@ -125,12 +156,15 @@ const (
 	DefaultMaxConcurrent = 8
 	// SlackRatePerSecond is Slack's limit for incoming webhooks.
 	SlackRatePerSecond = 1
+	// SlackDigestAbove is how many messages a channel gets before they are gathered.
+	SlackDigestAbove = 20
 )
 
 // Notification is one message owed, as the record shows it.
 type Notification struct {
-	ID        uuid.UUID
-	TenantID  string
+	ID       uuid.UUID
+	TenantID string
+	// AlertID and RuleID are [uuid.Nil] for a digest, which has none of its own.
 	AlertID   uuid.UUID
 	RuleID    uuid.UUID
 	WebhookID uuid.UUID
@@ -144,6 +178,12 @@ type Notification struct {
 	SettledAt     *time.Time
 	// LastError tells why the last attempt did not deliver; empty when none or when it did.
 	LastError string
+	// DigestID is the digest that tells this notification, whose status and
+	// attempts it has; nil when it is told by itself.
+	DigestID *uuid.UUID
+	// DigestSize is how many notifications were gathered into that digest, or
+	// into this one when it is a digest; else 0.
+	DigestSize int
 }
 
 // Delivery is a claimed notification, with everything that an attempt needs.
@@ -156,12 +196,28 @@ type Delivery struct {
 	Attempt int
 	// CountedAttempts is how many earlier attempts count against the schedule.
 	CountedAttempts int
-	Alert           alerts.Instance
-	Webhook         Webhook
+	// Generation is how often a person has sent the notification again.
+	Generation int
+	// Alert is the zero Instance for a digest.
+	Alert alerts.Instance
+	// Digest is what a digest tells, nil for others and once the body is frozen.
+	Digest  *Digest
+	Webhook Webhook
 	// Body is the frozen body, nil before the first attempt.
 	Body *Body
+	// Test says that somebody tries the webhook; the message says so, too.
+	Test bool
 	// At is the instant that the attempt tells its receiver; zero is that of the call.
 	At time.Time
+}
+
+// MessageID is what a receiver tells repeats by: the same in every attempt, until
+// a person sends the notification again. It holds no full stop.
+func (d *Delivery) MessageID() string {
+	if d.Generation == 0 {
+		return d.NotificationID.String()
+	}
+	return fmt.Sprintf("%s-r%d", d.NotificationID, d.Generation)
 }
 
 // Body is what is sent: the same bytes in every attempt.

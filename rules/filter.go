@@ -151,6 +151,9 @@ func (j *Judge) Wants(e *Exchange) bool {
 	})
 }
 
+// Matches reports whether the present condition matches e, whenever it ended.
+func (j *Judge) Matches(e *Exchange) bool { return j.present.Match(e) }
+
 // CanWant reports whether the rule can want an exchange of a status.
 func (j *Judge) CanWant(status Status) bool {
 	return slices.Contains(j.present.statuses, status) ||

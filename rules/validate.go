@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -40,7 +39,7 @@ func NewValidator() *Validator {
 		}
 	}
 	register("text", func(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) })
-	register("regexp", func(s string) bool { _, err := regexp.Compile(s); return err == nil })
+	register("regexp", func(s string) bool { return expressionProblem(s) == "" })
 	v.RegisterStructValidation(crossFields, Definition{})
 	v.RegisterStructValidation(crossAttribute, AttributeMatch{})
 	v.RegisterStructValidation(crossFilter, Filter{})
@@ -98,7 +97,7 @@ func crossAttribute(sl validator.StructLevel) {
 			sl.ReportError(a.Value, "value", "Value", "not_applicable", "EXISTS takes no value; leave it out or use EQUALS")
 		}
 	case AttributeMatches:
-		if _, err := regexp.Compile(a.Value); err != nil {
+		if expressionProblem(a.Value) != "" {
 			sl.ReportError(a.Value, "value", "Value", "regexp", "")
 		}
 	case AttributeEquals:
@@ -138,8 +137,7 @@ func message(b validator.FieldError) string {
 	case "text":
 		return "Must be valid UTF-8 text without NUL"
 	case "regexp":
-		_, err := regexp.Compile(fmt.Sprint(b.Value()))
-		return fmt.Sprintf("Not a valid RE2 expression: %v", err)
+		return expressionProblem(fmt.Sprint(b.Value()))
 	default:
 		return b.Param()
 	}

@@ -49,6 +49,8 @@ type App struct {
 	refresher  *refresh.Refresher
 	member     *lease.Member
 	bus        *bus.Bus
+	sender     *webhook.Sender
+	renderer   *webhook.Renderer
 	metrics    *metrics
 	watch      *watch
 	lifecycle  lifecycle
@@ -93,9 +95,12 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, err
 	}
 	a.member, err = lease.New(lease.Options{
-		Store: announced{db.Replicas(), a.bus}, Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")),
+		Store: replicas{db.Replicas(), a.bus}, Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := a.openOutgoing(); err != nil {
 		return nil, err
 	}
 	if o.has(RoleDispatch) {
@@ -137,23 +142,26 @@ func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error 
 	}
 }
 
-func (a *App) openDispatcher(db *postgres.DB) error {
-	sender, err := webhook.New(webhook.Options{
+// openOutgoing makes what makes and sends messages.
+func (a *App) openOutgoing() (err error) {
+	a.sender, err = webhook.New(webhook.Options{
 		Version: a.options.Version, Now: a.options.Clock, AllowedNetworks: a.options.OutgoingAllow,
 		SlackAPI: a.options.SlackAPIURL,
 	})
 	if err != nil {
 		return err
 	}
-	a.lifecycle.add("webhook sender", func(context.Context) error { sender.Close(); return nil })
-	renderer, err := webhook.NewRenderer(webhook.RendererOptions{PublicURL: a.options.PublicURL})
-	if err != nil {
-		return err
-	}
+	a.lifecycle.add("webhook sender", func(context.Context) error { a.sender.Close(); return nil })
+	a.renderer, err = webhook.NewRenderer(webhook.RendererOptions{PublicURL: a.options.PublicURL})
+	return err
+}
+
+func (a *App) openDispatcher(db *postgres.DB) error {
 	policy := notify.DefaultPolicy()
 	policy.Schedule = a.options.RetrySchedule
+	var err error
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
-		Store: db.Outbox(), Renderer: renderer, Sender: sender, WakeUps: a.bus.WakeUps(),
+		Store: db.Outbox(), Renderer: a.renderer, Sender: a.sender, WakeUps: a.bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
 		Lease: a.options.Lease, Poll: a.options.PollInterval, Policy: policy, Observer: a.metrics,
 	})
@@ -161,7 +169,7 @@ func (a *App) openDispatcher(db *postgres.DB) error {
 		return err
 	}
 	a.refresher, err = refresh.New(refresh.Options{
-		Store: db.Slack(), Renderer: renderer, Sender: sender, Clock: a.options.Clock, Poll: a.options.PollInterval,
+		Store: db.Slack(), Renderer: a.renderer, Sender: a.sender, Clock: a.options.Clock, Poll: min(a.options.PollInterval, time.Second),
 		Logger: a.options.Logger.With(slog.String("part", "refresher")),
 	})
 	return err
@@ -196,11 +204,12 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		}
 		return nil
 	})
-	record := db.Record()
+	record := record{db.Record(), a.bus}
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Pulse: db.Inbox(), Notifications: record, Status: record,
-		Slack:      db.Slack(),
+		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.bus}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(),
+		Pulse: db.Inbox(), Notifications: record, Status: record,
+		Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
 		Replicas:   db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},

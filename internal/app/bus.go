@@ -9,9 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"tocsin/internal/lease"
 	"tocsin/internal/postgres"
-	"tocsin/notify"
 	"tocsin/notify/bus"
 	"tocsin/notify/bus/memory"
 	"tocsin/notify/bus/nats"
@@ -125,36 +123,4 @@ func (a *App) busDriver(db *postgres.DB) (bus.Driver, error) {
 	case BusPostgres:
 	}
 	return busofpostgres.New(busofpostgres.Options{URL: o.URL, Channel: o.Name, Notifier: db})
-}
-
-// announced is the store of replicas. What it releases of dead replicas, or of
-// this one when it leaves, is due at once, and is told to the dispatchers.
-type announced struct {
-	lease.Store
-	bus *bus.Bus
-}
-
-// Reap releases what dead replicas hold.
-func (a announced) Reap(ctx context.Context, request lease.ReapRequest) (lease.Reaped, error) {
-	reaped, err := a.Store.Reap(ctx, request)
-	released := 0
-	for _, r := range reaped.Released {
-		released += r.Notifications
-	}
-	a.tell(ctx, released)
-	return reaped, err
-}
-
-// Leave releases what this replica holds.
-func (a announced) Leave(ctx context.Context, id string) (lease.Released, error) {
-	released, err := a.Store.Leave(ctx, id)
-	a.tell(ctx, released.Notifications)
-	return released, err
-}
-
-func (a announced) tell(ctx context.Context, notifications int) {
-	if notifications > 0 {
-		// It never fails.
-		_ = a.bus.Publish(ctx, notify.WakeUp{Notifications: notifications})
-	}
 }

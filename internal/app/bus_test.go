@@ -163,7 +163,7 @@ func TestBusWakesTheDispatcher(t *testing.T) {
 			w := newWorld(t)
 			w.rule(w.webhook("ops"))
 			w.parted(w.buses(provider).options, time.Hour)
-			const messages = 30
+			const messages = 12
 			for i := range messages {
 				w.fail(w.ch.Now(t), strconv.Itoa(i))
 				w.untilDelivered(i + 1)
@@ -296,4 +296,33 @@ func TestNewRefusesABusThatCannotBe(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a person makes due goes out at once, too.
+func TestAPersonsWorkWakesTheDispatcher(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rule(w.webhook("ops"))
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadRequest) })
+	w.parted(app.BusOptions{}, time.Hour)
+	base, _ := w.replica(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	w.fail(w.ch.Now(t), "a")
+	w.until("the receiver refuses", func() bool { return slices.Equal(w.column(settlements), []string{"FAILED 1"}) })
+	w.receiver.respond(nil)
+	id := w.column(`select notification_id::text from notification`)[0]
+	if status, answer := call(t, http.MethodPost, base+"/api/v1/notifications/"+id+"/retry", nil); status != http.StatusOK {
+		t.Fatalf("retry: %d %v", status, answer)
+	}
+	w.untilDelivered(1)
+
+	hook := base + "/api/v1/webhooks/" + w.column(`select webhook_id::text from webhook`)[0]
+	if status, answer := call(t, http.MethodPost, hook+"/disable", nil); status != http.StatusOK {
+		t.Fatalf("disable: %d %v", status, answer)
+	}
+	w.fail(w.ch.Now(t), "b")
+	w.until("it is owed", func() bool { return len(w.column(`select notification_id::text from outbox`)) == 1 })
+	if status, answer := call(t, http.MethodPost, hook+"/enable", nil); status != http.StatusOK {
+		t.Fatalf("enable: %d %v", status, answer)
+	}
+	w.untilDelivered(2)
 }

@@ -1,6 +1,8 @@
 package app_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/evaluator"
+	"tocsin/internal/clickhouse"
 	"tocsin/rules"
 )
 
@@ -135,6 +138,52 @@ func TestCountRemindsUntilAcknowledged(t *testing.T) {
 	w.tick()
 	w.wantColumn("it clears all the same", counts, "RESOLVED  0 c")
 	w.wantColumn("without a word, as the rule says", owed, "FIRED 0", "REMINDER 0", "REMINDER 1")
+}
+
+// TestCountOfAnEditedRuleIsLeftOut edits one of the rules that are counted
+// together while they are.
+func TestCountOfAnEditedRuleIsLeftOut(t *testing.T) {
+	w := newWorld(t)
+	var edited rules.Rule
+	for i := range 3 {
+		edited = w.counting(rules.Definition{WebhookIDs: webhooks(w.webhook(fmt.Sprint("ops-", i)))})
+		w.exec(`update rule set name = $1 where rule_id = $2`, fmt.Sprint("counting ", i), edited.ID)
+		edited.Name = fmt.Sprint("counting ", i)
+	}
+	w.failIn("r", "a", "b", "c")
+	source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	engine := w.newEvaluator(evaluator.Options{Source: &editing{source, func() {
+		definition := edited.Definition
+		definition.Threshold = 2
+		if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: edited.ID, Version: 1, Definition: definition}); err != nil {
+			t.Error(err)
+		}
+	}}})
+	result, err := w.tickWith(engine)
+	if err != nil || result.Stale != 1 || result.Alerts != 2 || result.Notifications != 2 {
+		t.Errorf("Tick = %+v, %v, want one stale rule and the alerts of two", result, err)
+	}
+	w.wantColumn("alerts of the edited rule", `select alert_id::text from alert where rule_id = '`+edited.ID.String()+`'`)
+	// As when the claim has lapsed, under which the edit went by.
+	w.exec(`update rule_state set claimed_until = null`)
+	w.tick()
+	w.wantColumn("alerts afterwards", counts, "FIRING  3 c", "FIRING  3 c", "FIRING  3 c")
+	w.wantColumn("owed", owed, "FIRED 0", "FIRED 0", "FIRED 0")
+}
+
+// editing does something while windows are counted.
+type editing struct {
+	*clickhouse.Source
+	meanwhile func()
+}
+
+func (e *editing) CountWindows(ctx context.Context, windows []evaluator.WindowQuery) ([][]evaluator.GroupCount, error) {
+	e.meanwhile()
+	return e.Source.CountWindows(ctx, windows)
 }
 
 func TestCountSurvivesRestartsAndFaults(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"tocsin/evaluator"
+	"tocsin/internal/lease"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
 	"tocsin/notify/bus"
@@ -26,6 +27,7 @@ type metrics struct {
 	attempts *prometheus.CounterVec
 	fenced   prometheus.Counter
 	wakeUps  *prometheus.CounterVec
+	reaped   *prometheus.CounterVec
 	unknown  prometheus.Counter
 }
 
@@ -44,6 +46,9 @@ func newMetrics() *metrics {
 		fenced: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_fenced_total", Help: "Claims that had passed to another replica when this one wanted to write under them.",
 		}),
+		reaped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tocsin_reaped_claims_total", Help: "Claims of dead replicas that this replica released, by what was claimed.",
+		}, []string{"kind"}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_attempts_unknown_total", Help: "Attempts without outcome, of whatever replica, after which this one made the next; each may have sent a message a second time.",
 		}),
@@ -51,7 +56,7 @@ func newMetrics() *metrics {
 	m.wakeUps = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tocsin_wake_ups_total", Help: "Wake-ups of dispatchers that this replica published or received, could not read, or failed to publish or to wait for.",
 	}, []string{"event"})
-	m.registry.MustRegister(m.wakeUps, m.ticks, m.raised, m.attempts, m.fenced, m.unknown, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.wakeUps, m.reaped, m.ticks, m.raised, m.attempts, m.fenced, m.unknown, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
@@ -59,6 +64,7 @@ func newMetrics() *metrics {
 	for _, e := range bus.Events() {
 		m.wakeUps.WithLabelValues(string(e))
 	}
+	m.Reaped(lease.Released{})
 	return m
 }
 
@@ -78,6 +84,12 @@ func (m *metrics) WakeUp(e bus.Event) { m.wakeUps.WithLabelValues(string(e)).Inc
 
 // Fenced counts a claim that was lost.
 func (m *metrics) Fenced() { m.fenced.Inc() }
+
+// Reaped counts what a dead replica held.
+func (m *metrics) Reaped(held lease.Released) {
+	m.reaped.WithLabelValues("rule").Add(float64(held.Rules))
+	m.reaped.WithLabelValues("notification").Add(float64(held.Notifications))
+}
 
 // Unknown counts an attempt that has no outcome and is made again.
 func (m *metrics) Unknown() { m.unknown.Inc() }

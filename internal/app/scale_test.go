@@ -33,6 +33,36 @@ func (c *counting) Fingerprints(ctx context.Context, q evaluator.FingerprintQuer
 	return c.Source.Fingerprints(ctx, q)
 }
 
+func (c *counting) CountWindows(ctx context.Context, windows []evaluator.WindowQuery) ([][]evaluator.GroupCount, error) {
+	c.queries++
+	return c.Source.CountWindows(ctx, windows)
+}
+
+func (c *counting) Tally(ctx context.Context, q evaluator.TallyQuery) ([]evaluator.Tally, bool, error) {
+	c.queries++
+	return c.Source.Tally(ctx, q)
+}
+
+func (c *counting) Newest(ctx context.Context, w evaluator.WindowQuery, g evaluator.GroupCount) (rules.Exchange, error) {
+	c.queries++
+	return c.Source.Newest(ctx, w, g)
+}
+
+// letCount makes every fifth rule count, in windows of one to sixty minutes; every
+// fourth of those, if any of them, by what is not a name.
+func (w *world) letCount(withMessages bool) {
+	w.t.Helper()
+	filter := `'{"errorTypes": ["ConnectException"]}'::jsonb`
+	if withMessages {
+		filter = `case when n % 20 = 0 then '{"errorMessageMatches": "refused|timed out"}'::jsonb else ` + filter + ` end`
+	}
+	w.exec(`
+		update rule set fire_mode = 'COUNT_IN_WINDOW', look_back_seconds = 0, threshold = 1000000, group_by = 'ROUTE',
+		       window_seconds = (array[60, 300, 900, 3600])[n / 5 % 4 + 1], filter = ` + filter + `
+		from (select rule_id, substring(name from 6)::int as n from rule) numbered
+		where rule.rule_id = numbered.rule_id and n % 5 = 0`)
+}
+
 // manyRules stores n enabled rules at an interval of ten seconds. Each looks at
 // one application of 500 and one route, every tenth at routes by wildcard.
 func (w *world) manyRules(n int) {
@@ -81,7 +111,8 @@ func (w *world) countingEvaluator() (*evaluator.Evaluator, *counting) {
 }
 
 // TestManyRulesShareTheirScans holds an interval of 10,000 rules to fewer than
-// 50 queries, whether or not anything happened in it.
+// 50 queries, whether or not anything happened in it, and also where 2,000 of
+// them count.
 func TestManyRulesShareTheirScans(t *testing.T) {
 	w := newWorld(t)
 	w.manyRules(10_000)
@@ -97,7 +128,10 @@ func TestManyRulesShareTheirScans(t *testing.T) {
 	}
 	w.wantColumn("instants at which rules are due", `select count(distinct next_run_at)::text from rule_state`, "1")
 	w.wantColumn("due within the interval", `select bool_and(next_run_at > now() - interval '1 second' and next_run_at <= now() + interval '10 seconds')::text from rule_state`, "true")
-	for _, rows := range []int{0, 1000} {
+	for _, rows := range []int{0, 1000, 100} {
+		if rows == 100 {
+			w.letCount(true)
+		}
 		w.failMany(rows)
 		source.queries = 0
 		w.exec(`update rule_state set next_run_at = now()`)
@@ -106,7 +140,7 @@ func TestManyRulesShareTheirScans(t *testing.T) {
 			t.Fatalf("Tick = %+v, %v", result, err)
 		}
 		// The customer 42 of one exchange, at its application and route, and wildcards beside.
-		if rows > 0 && result.Alerts == 0 {
+		if rows == 1000 && result.Alerts == 0 {
 			t.Error("nothing was raised")
 		}
 		w.exec(`update rule_state set next_run_at = now() + interval '1 hour'`)
@@ -155,38 +189,66 @@ func BenchmarkTenThousandRules(b *testing.B) {
 		b.Run(fmt.Sprintf("%d exchanges", rows), func(b *testing.B) {
 			w := newWorld(b)
 			w.manyRules(10_000)
-			e, source := w.countingEvaluator()
-			tick := func() evaluator.Result {
-				result, err := e.Tick(b.Context())
-				if err != nil {
-					b.Fatal(err)
-				}
-				return result
-			}
-			tick()
-			var used, longest time.Duration
-			source.queries = 0
-			for b.Loop() {
-				b.StopTimer()
-				w.failMany(rows)
-				w.exec(`update rule_state set next_run_at = now()`)
-				b.StartTimer()
-				before, began := cpu(b), time.Now()
-				if result := tick(); result.Rules != 10_000 || result.Failed+result.Stale > 0 {
-					b.Fatalf("Tick = %+v", result)
-				}
-				longest = max(longest, time.Since(began))
-				w.exec(`update rule_state set next_run_at = next_run_at + interval '1 hour'`)
-				for range 9 {
-					tick()
-				}
-				used += cpu(b) - before
-			}
-			b.ReportMetric(float64(used)/float64(b.N)/float64(10*time.Second), "cores")
-			b.ReportMetric(float64(longest.Milliseconds()), "tick-ms")
-			b.ReportMetric(float64(source.queries)/float64(b.N), "queries/op")
+			w.interval(b, rows)
 		})
 	}
+}
+
+// BenchmarkTwoThousandCount is the same where every fifth rule counts, over an
+// hour with 100,000 failed exchanges: all of them by names and error types, or
+// a quarter of them by messages.
+func BenchmarkTwoThousandCount(b *testing.B) {
+	for name, withMessages := range map[string]bool{"by names": false, "a quarter by messages": true} {
+		b.Run(name, func(b *testing.B) {
+			w := newWorld(b)
+			w.manyRules(10_000)
+			w.letCount(withMessages)
+			w.exec(`update rule_state set armed_since_ns = armed_since_ns - 86400000000000`)
+			if err := w.ch.Conn.Exec(b.Context(), fmt.Sprintf(`
+				INSERT INTO exchanges (tenant_id, start_time, environment, application_id, route_id, execution_id, end_time, duration, status, error_type, error_message)
+				SELECT '%s', now64(9) - toIntervalMillisecond(number * 36) AS s, 'production', concat('app-', toString(number %% 500)),
+				       concat('route-', toString(number %% 97)), toString(number), s, 1, 'FAILED', 'ConnectException', 'connection refused'
+				FROM numbers(100000)`, tenant)); err != nil {
+				b.Fatal(err)
+			}
+			w.interval(b, 200)
+		})
+	}
+}
+
+// interval measures intervals in each of which so many exchanges fail.
+func (w *world) interval(b *testing.B, rows int) {
+	b.Helper()
+	e, source := w.countingEvaluator()
+	tick := func() evaluator.Result {
+		result, err := e.Tick(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		return result
+	}
+	tick()
+	var used, longest time.Duration
+	source.queries = 0
+	for b.Loop() {
+		b.StopTimer()
+		w.failMany(rows)
+		w.exec(`update rule_state set next_run_at = now()`)
+		b.StartTimer()
+		before, began := cpu(b), time.Now()
+		if result := tick(); result.Rules != 10_000 || result.Failed+result.Stale > 0 {
+			b.Fatalf("Tick = %+v", result)
+		}
+		longest = max(longest, time.Since(began))
+		w.exec(`update rule_state set next_run_at = next_run_at + interval '1 hour'`)
+		for range 9 {
+			tick()
+		}
+		used += cpu(b) - before
+	}
+	b.ReportMetric(float64(used)/float64(b.N)/float64(10*time.Second), "cores")
+	b.ReportMetric(float64(longest.Milliseconds()), "tick-ms")
+	b.ReportMetric(float64(source.queries)/float64(b.N), "queries/op")
 }
 
 // cpu returns the processor time that this process has used.

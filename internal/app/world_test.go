@@ -235,6 +235,9 @@ func (w *world) firing() []alerts.Instance {
 type receiver struct {
 	url string
 
+	// tap, when set before the first call, sees each body.
+	tap func(body []byte)
+
 	mu     sync.Mutex
 	got    []message
 	answer func(http.ResponseWriter, *http.Request)
@@ -266,6 +269,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&payload); err != nil {
 		http.Error(w, "not JSON", http.StatusBadRequest)
 		return
+	}
+	if r.tap != nil {
+		r.tap(body)
 	}
 	r.mu.Lock()
 	r.got = append(r.got, message{req.Header.Get("webhook-id"), payload.Data.Exchange.ExecutionID})

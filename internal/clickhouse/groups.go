@@ -12,14 +12,15 @@ import (
 )
 
 // groupQuery counts the matching exchanges of a range by group. A row that is
-// there twice counts once.
+// there twice counts once. The statement for several windows, and what sums of
+// tallies amount to, give the same answer (see windows.go and tally.go).
 func groupQuery(m *Mapping, w evaluator.WindowQuery, cond condition) query {
 	q := query{parameters: maps.Clone(cond.parameters)}
 	start := operand(m.StartTime)
 	q.sql = fmt.Sprintf(`
 SELECT
     %[1]s AS tocsin_group,
-    toInt64(uniqExact(%[2]s)),
+    toInt64(uniqExact(%[2]s)) AS tocsin_count,
     max(toUnixTimestamp64Nano(%[3]s))
 FROM %[4]s
 WHERE %[5]s
@@ -28,7 +29,7 @@ WHERE %[5]s
   AND ifNull(%[6]s, toUnixTimestamp64Nano(%[3]s)) >= {ended_since:Int64}
   AND %[7]s
 GROUP BY tocsin_group
-ORDER BY count() DESC, tocsin_group
+ORDER BY tocsin_count DESC, tocsin_group
 LIMIT {limit:UInt64}`, m.group(w.GroupBy), operand(m.ExecutionID), start, m.Table,
 		m.rows(q.parameters, w.TenantID, w.FromNS, w.ToNS), m.end(), cond.sql)
 	q.parameters["from"] = strconv.FormatInt(w.FromNS, 10)
@@ -52,8 +53,8 @@ func (m *Mapping) group(by rules.GroupBy) string {
 	return "''"
 }
 
-// CountWindow returns the groups of a window that hold a matching exchange.
-func (s *Source) CountWindow(ctx context.Context, w evaluator.WindowQuery) ([]evaluator.GroupCount, error) {
+// countWindow returns the groups of a window that hold a matching exchange.
+func (s *Source) countWindow(ctx context.Context, w evaluator.WindowQuery) ([]evaluator.GroupCount, error) {
 	matches, err := predicate(&s.mapping, w.Scope, w.Filter)
 	if err != nil {
 		return nil, fmt.Errorf("count window: %w", err)

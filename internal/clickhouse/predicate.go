@@ -38,7 +38,13 @@ type condition struct {
 // A map of ClickHouse can hold a key twice; the last one counts, as it does
 // when the map is read.
 func predicate(m *Mapping, scope rules.Scope, filter rules.Filter) (condition, error) {
-	b := builder{parameters: map[string]string{}}
+	return prefixed(m, "", scope, filter)
+}
+
+// prefixed returns a predicate the names of whose parameters begin with a
+// prefix, so that one statement can have several.
+func prefixed(m *Mapping, prefix string, scope rules.Scope, filter rules.Filter) (condition, error) {
+	b := builder{prefix: prefix, parameters: map[string]string{}}
 	b.and(m.hasStatus(filter.StatusesOrDefault()))
 	b.and(b.names(m.Application, "application", scope.Applications))
 	b.and(b.names(m.Route, "route", scope.Routes))
@@ -84,6 +90,7 @@ func predicate(m *Mapping, scope rules.Scope, filter rules.Filter) (condition, e
 
 // builder gathers conditions and their parameters.
 type builder struct {
+	prefix     string
 	conditions []string
 	parameters map[string]string
 }
@@ -97,11 +104,13 @@ func (b *builder) and(condition string) {
 
 // text returns a string parameter.
 func (b *builder) text(name, value string) string {
+	name = b.prefix + name
 	b.parameters[name] = hexadecimal(value)
 	return "unhex({" + name + ":String})"
 }
 
 func (b *builder) nanoseconds(name string, ms int64) string {
+	name = b.prefix + name
 	b.parameters[name] = strconv.FormatInt(ms*1_000_000, 10)
 	return "{" + name + ":Int64}"
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"testing"
 
@@ -247,6 +248,42 @@ func TestExpressionTooLarge(t *testing.T) {
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", expression, err, want)
 		}
+	}
+}
+
+// TestExpressionsThatCanBeSavedCanBeCounted repeats atoms as often as the
+// validation of a rule allows, and lets ClickHouse compile them.
+func TestExpressionsThatCanBeSavedCanBeCounted(t *testing.T) {
+	db := chtest.New(t)
+	source := open(t, db)
+	db.Insert(t, failed(base, "a"))
+	validator := rules.NewValidator()
+	accepted := func(expression string) error {
+		return validator.Definition(&rules.Definition{
+			Name: "r", FireMode: rules.PerExchange, Severity: rules.Warning, IntervalSeconds: 1,
+			Filter: rules.Filter{ErrorMessageMatches: expression},
+		})
+	}
+	repeated := func(atom string, times int) string {
+		return strings.Repeat(atom+"{1000}", times/1000) + fmt.Sprintf("%s{%d}", atom, times%1000)
+	}
+	for _, atom := range []string{`\pL`, "[^a]", `\p{Greek}`, "(a{2,}b?)"} {
+		for _, form := range []func(int) string{
+			func(n int) string { return repeated(atom, n) },
+			func(n int) string { return strings.Repeat(atom, n) },
+		} {
+			most := sort.Search(60_000, func(n int) bool { return accepted(form(n+1)) != nil })
+			expression := form(most)
+			_, _, err := source.Count(t.Context(), clickhouse.CountQuery{
+				TenantID: "default", FromNS: base, ToNS: base + 1, WidthNS: 1, Filter: rules.Filter{ErrorMessageMatches: expression},
+			})
+			if most < 4 || err != nil {
+				t.Errorf("%s, %d times: %v", atom, most, err)
+			}
+		}
+	}
+	if err := accepted(`\pL{1000}`); err == nil || !strings.Contains(err.Error(), "too large for ClickHouse") {
+		t.Errorf("the largest is accepted: %v", err)
 	}
 }
 

@@ -14,6 +14,14 @@ type Options struct {
 	Logger  *slog.Logger
 	Replica Replica
 	Timing  Timing
+	// Observer is told of what is released; nil is nobody.
+	Observer Observer
+}
+
+// Observer is told what became of dead replicas. Its method must not block.
+type Observer interface {
+	// Reaped is called for each dead replica whose claims this one released.
+	Reaped(held Released)
 }
 
 // Member is the membership of this process.
@@ -120,6 +128,9 @@ func (m *Member) reap(ctx context.Context) {
 	}
 	reaped, err := m.Reap(ctx)
 	for _, r := range reaped.Released {
+		if m.Observer != nil {
+			m.Observer.Reaped(r)
+		}
 		m.Logger.WarnContext(ctx, "claims of a dead replica released", slog.String("dead", r.Replica),
 			slog.Int("rules", r.Rules), slog.Int("notifications", r.Notifications))
 	}

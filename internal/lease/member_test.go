@@ -32,7 +32,10 @@ type model struct {
 	down   error
 	hangs  bool
 	asked  int
+	reaped lease.Released
 }
+
+func (m *model) Reaped(held lease.Released) { m.reaped = held }
 
 func newModel() *model {
 	// The store's clock is far from the replicas'.
@@ -108,7 +111,7 @@ func member(t *testing.T, m *model, id string) (started *lease.Member, logged *b
 	t.Helper()
 	logged = &bytes.Buffer{}
 	started, err := lease.New(lease.Options{
-		Store: m, Replica: lease.Replica{ID: id}, Logger: slog.New(slog.NewTextHandler(logged, nil)),
+		Store: m, Replica: lease.Replica{ID: id}, Logger: slog.New(slog.NewTextHandler(logged, nil)), Observer: m,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +167,9 @@ func TestTheDeadAreReleasedWithinTheBound(t *testing.T) {
 		}
 		if want := `msg="claims of a dead replica released" dead=b rules=3 notifications=4`; !strings.Contains(logged.String(), want) {
 			t.Errorf("log %q, want %s", logged, want)
+		}
+		if want := (lease.Released{Replica: "b", Rules: 3, Notifications: 4}); m.reaped != want {
+			t.Errorf("told of %+v, want %+v", m.reaped, want)
 		}
 		m.pass(time.Hour)
 		if _, known := m.beatAt["b"]; known || len(m.beatAt) != 1 {

@@ -41,20 +41,24 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 	if len(due) == 0 {
 		return claimed, nil
 	}
+	digests, rooms, digestErr := s.claimDigests(ctx, request, backlog, request.Room(due))
 	p := pgq.NotificationClaimParams{Replica: request.Replica, Lease: request.Lease}
-	for _, room := range request.Room(due) {
+	for _, room := range rooms {
 		p.WebhookIds = append(p.WebhookIds, room.WebhookID)
 		p.Slots = append(p.Slots, int32(room.Slots))
 	}
 	if len(p.WebhookIds) == 0 {
-		return claimed, nil
+		claimed.Deliveries = digests
+		return claimed, digestErr
 	}
 	rows, err := s.db.queries.NotificationClaim(ctx, p)
 	if err != nil {
-		return claimed, fmt.Errorf("claim: %w", err)
+		claimed.Deliveries = digests
+		return claimed, errors.Join(digestErr, fmt.Errorf("claim: %w", err))
 	}
-	claimed.Deliveries, err = s.deliveries(rows)
-	return claimed, err
+	single, err := s.deliveries(rows)
+	claimed.Deliveries = append(digests, single...)
+	return claimed, errors.Join(digestErr, err)
 }
 
 // deliveries reads claimed rows. One that cannot be read is left out and named
@@ -71,7 +75,8 @@ func (s *Outbox) deliveries(rows []pgq.NotificationClaimRow) ([]notify.Delivery,
 		}
 		d := notify.Delivery{
 			NotificationID: row.NotificationID, Reason: notify.Reason(row.Reason), Token: row.ClaimToken,
-			Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Alert: alert, Webhook: webhook,
+			Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Generation: int(row.Generation),
+			Alert: alert, Webhook: webhook,
 		}
 		if row.ContentType != nil {
 			d.Body = &notify.Body{ContentType: *row.ContentType, Content: row.Content}
@@ -188,6 +193,7 @@ func conclude(ctx context.Context, q *pgq.Queries, settlement notify.Settlement)
 	if d.Status != notify.Retrying {
 		ended, err := q.OutboxSettle(ctx, pgq.OutboxSettleParams{
 			NotificationID: settlement.NotificationID, Token: settlement.Token, Status: string(d.Status),
+			AttemptNumber: int32(settlement.Attempt),
 		})
 		if err != nil {
 			return false, fmt.Errorf("remove from outbox: %w", err)

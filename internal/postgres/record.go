@@ -26,7 +26,7 @@ func (db *DB) Record() *Record { return &Record{db} }
 // listNotifications has a place for the conditions of a query.
 const listNotifications = `
 select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status,
-       s.next_attempt_at, s.settled_at, w.name
+       s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, w.name
 from notification_status s join webhook w using (webhook_id)
 where %s
 order by s.created_at desc, s.notification_id desc
@@ -34,14 +34,8 @@ limit @limit`
 
 // List returns notifications, newest first. Their attempts are counted, not told.
 func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuery) ([]api.NotificationRecord, error) {
-	where := []string{"s.tenant_id = @tenant"}
-	args := pgx.NamedArgs{"tenant": tenant, "limit": q.Limit}
-	if len(q.Statuses) > 0 {
-		where, args["statuses"] = append(where, "s.status = any(@statuses)"), q.Statuses
-	}
-	if len(q.Webhooks) > 0 {
-		where, args["webhooks"] = append(where, "s.webhook_id = any(@webhooks)"), q.Webhooks
-	}
+	where, args := notificationConditions(tenant, &q.NotificationFilter)
+	args["limit"] = q.Limit
 	if q.Before != nil {
 		where = append(where, "(s.created_at, s.notification_id) < (@before_at, @before_id)")
 		args["before_at"], args["before_id"] = q.Before.CreatedAt, q.Before.ID
@@ -54,7 +48,7 @@ func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuer
 		var n pgq.NotificationStatus
 		var webhook string
 		err := row.Scan(&n.NotificationID, &n.TenantID, &n.AlertID, &n.RuleID, &n.WebhookID, &n.Reason, &n.CreatedAt,
-			&n.Status, &n.NextAttemptAt, &n.SettledAt, &webhook)
+			&n.Status, &n.NextAttemptAt, &n.SettledAt, &n.DigestID, &n.DigestSize, &webhook)
 		return recordOf(n, webhook), err
 	})
 	if err != nil {
@@ -69,6 +63,31 @@ func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuer
 	return list, nil
 }
 
+// notificationConditions are those of a filter over notification_status s, with
+// their arguments.
+func notificationConditions(tenant string, f *api.NotificationFilter) ([]string, pgx.NamedArgs) {
+	where := []string{"s.tenant_id = @tenant"}
+	args := pgx.NamedArgs{"tenant": tenant}
+	also := func(given bool, condition, name string, value any) {
+		if given {
+			where = append(where, condition)
+			args[name] = value
+		}
+	}
+	also(len(f.Statuses) > 0, "s.status = any(@statuses)", "statuses", f.Statuses)
+	also(len(f.Reasons) > 0, "s.reason = any(@reasons)", "reasons", f.Reasons)
+	also(len(f.Webhooks) > 0, "s.webhook_id = any(@webhooks)", "webhooks", f.Webhooks)
+	also(len(f.Rules) > 0, "s.rule_id = any(@rules)", "rules", f.Rules)
+	also(len(f.Alerts) > 0, "s.alert_id = any(@alerts)", "alerts", f.Alerts)
+	also(len(f.Digests) > 0, "s.digest_id = any(@digests)", "digests", f.Digests)
+	also(f.From != nil, "s.created_at >= @from", "from", f.From)
+	also(f.To != nil, "s.created_at < @to", "to", f.To)
+	if f.OnlyMessages {
+		where = append(where, "s.digest_id is null")
+	}
+	return where, args
+}
+
 // Get returns one notification with its history.
 func (s *Record) Get(ctx context.Context, tenant string, id uuid.UUID) (api.NotificationRecord, error) {
 	row, err := s.db.queries.NotificationGet(ctx, pgq.NotificationGetParams{TenantID: tenant, NotificationID: id})
@@ -76,8 +95,17 @@ func (s *Record) Get(ctx context.Context, tenant string, id uuid.UUID) (api.Noti
 		return api.NotificationRecord{}, notFound(err, "notification")
 	}
 	list := []api.NotificationRecord{recordOf(row.NotificationStatus, row.WebhookName)}
-	err = s.addHistory(ctx, list)
-	return list[0], err
+	if err := s.addHistory(ctx, list); err != nil {
+		return api.NotificationRecord{}, err
+	}
+	retries, err := s.db.queries.RetriesOf(ctx, id)
+	if err != nil {
+		return api.NotificationRecord{}, fmt.Errorf("read retries: %w", err)
+	}
+	for _, row := range retries {
+		list[0].Retries = append(list[0].Retries, api.RetryRecord{At: row.RetriedAt, By: row.RetriedBy})
+	}
+	return list[0], nil
 }
 
 // OfAlert returns the notifications of an alert with their history.
@@ -100,29 +128,39 @@ func (s *Record) OfAlert(ctx context.Context, tenant string, alertID uuid.UUID) 
 	return list, s.addHistory(ctx, list)
 }
 
-// addHistory fills in the attempts of each notification.
+// addHistory fills in the attempts of each notification: its own and, where a
+// digest tells it, those of the digest.
 func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) error {
-	byID := make(map[uuid.UUID]*api.NotificationRecord, len(list))
-	ids := make([]uuid.UUID, len(list))
+	told := make(map[uuid.UUID][]*api.NotificationRecord, len(list))
+	var ids []uuid.UUID
+	add := func(id uuid.UUID, n *api.NotificationRecord) {
+		if told[id] == nil {
+			ids = append(ids, id)
+		}
+		told[id] = append(told[id], n)
+	}
 	for i := range list {
 		list[i].History = []api.AttemptRecord{}
-		ids[i] = list[i].ID
-		byID[ids[i]] = &list[i]
+		add(list[i].ID, &list[i])
+		if list[i].DigestID != nil {
+			add(*list[i].DigestID, &list[i])
+		}
 	}
 	attempts, err := s.db.queries.AttemptsOf(ctx, ids)
 	if err != nil {
 		return fmt.Errorf("read attempts: %w", err)
 	}
 	for _, row := range attempts {
-		n := byID[row.Attempt.NotificationID]
 		attempt, err := attemptOf(row.Attempt)
 		if err != nil {
 			return fmt.Errorf("read attempts: %w", err)
 		}
 		attempt.UnderWay = row.Attempt.FinishedAt == nil && row.Claimed
-		n.History = append(n.History, attempt)
-		n.Attempts = int(row.Attempt.Attempt)
-		n.LastError = row.Attempt.Error
+		for _, n := range told[row.Attempt.NotificationID] {
+			n.History = append(n.History, attempt)
+			n.Attempts = len(n.History)
+			n.LastError = row.Attempt.Error
+		}
 	}
 	return nil
 }
@@ -130,11 +168,17 @@ func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) 
 func recordOf(row pgq.NotificationStatus, webhookName string) api.NotificationRecord {
 	n := api.NotificationRecord{
 		Notification: notify.Notification{
-			ID: row.NotificationID, TenantID: row.TenantID, AlertID: row.AlertID, RuleID: row.RuleID, WebhookID: row.WebhookID,
+			ID: row.NotificationID, TenantID: row.TenantID, WebhookID: row.WebhookID, DigestID: row.DigestID,
 			Reason: notify.Reason(row.Reason), Status: notify.Status(row.Status), CreatedAt: row.CreatedAt,
 			SettledAt: row.SettledAt, NextAttemptAt: row.NextAttemptAt,
 		},
 		WebhookName: webhookName,
+	}
+	if row.AlertID != nil && row.RuleID != nil {
+		n.AlertID, n.RuleID = *row.AlertID, *row.RuleID
+	}
+	if row.DigestSize != nil {
+		n.DigestSize = int(*row.DigestSize)
 	}
 	return n
 }

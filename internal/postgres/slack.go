@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"tocsin/api"
 	"tocsin/internal/postgres/pgq"
@@ -31,7 +30,7 @@ func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlem
 		return nil
 	}
 	err := q.SlackMessageAdd(ctx, pgq.SlackMessageAddParams{
-		AlertID: m.AlertID, WebhookID: settlement.WebhookID, NotificationID: pgtype.UUID{Bytes: settlement.NotificationID, Valid: true},
+		AlertID: m.AlertID, WebhookID: settlement.WebhookID, NotificationID: &settlement.NotificationID,
 		Reason: string(m.Reason), Channel: m.Channel, Ts: m.TS, Shown: string(m.Shown),
 	})
 	if err != nil {
@@ -40,7 +39,7 @@ func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlem
 	return nil
 }
 
-// Claim takes the newest due update of each webhook that is allowed. Those that
+// Claim takes the last owed due update of each webhook that is allowed. Those that
 // cannot be read are left out and named in the error; they are offered again.
 func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.UUID) bool) ([]refresh.Update, error) {
 	webhooks, err := s.db.queries.SlackUpdateBacklog(ctx)
@@ -115,7 +114,7 @@ func (s *Slack) conclude(ctx context.Context, q *pgq.Queries, settlement refresh
 	return retried > 0, err
 }
 
-// Trim forgets the oldest updates of each webhook beyond most.
+// Trim forgets the updates of each webhook that were owed longest ago, beyond most.
 func (s *Slack) Trim(ctx context.Context, most int) (int64, error) {
 	return s.db.queries.SlackUpdateTrim(ctx, int32(most))
 }

@@ -78,7 +78,7 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 		WebhookID: w.ID, TenantID: tenant, Name: w.Name, Kind: string(w.Kind), Secrets: sealed, UrlHost: target.Host,
 		Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators,
 		TimeoutMs: int32(w.Timeout.Milliseconds()), MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond,
-		SlackChannel: w.Slack.Channel,
+		DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel,
 	})
 	if err != nil {
 		return notify.Webhook{}, fmt.Errorf("create webhook: %w", nameTaken(err, w.Name))
@@ -119,13 +119,14 @@ type webhookSecrets struct {
 	URL           string            `json:"url"`
 	Headers       map[string]string `json:"headers,omitempty"`
 	SigningSecret string            `json:"signingSecret,omitempty"`
+	FormerSecret  string            `json:"formerSecret,omitempty"`
 	BotToken      string            `json:"botToken,omitempty"`
 	SlackSecret   string            `json:"slackSecret,omitempty"`
 }
 
 func (db *DB) sealWebhook(w notify.Webhook) ([]byte, error) {
 	plain, err := json.Marshal(webhookSecrets{
-		URL: w.URL, Headers: w.Headers, SigningSecret: w.SigningSecret,
+		URL: w.URL, Headers: w.Headers, SigningSecret: w.SigningSecret, FormerSecret: w.FormerSecret,
 		BotToken: w.Slack.BotToken, SlackSecret: w.Slack.SigningSecret,
 	})
 	if err != nil {
@@ -142,7 +143,7 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		ID: row.WebhookID, TenantID: row.TenantID, Name: row.Name, Kind: notify.WebhookKind(row.Kind),
 		BodyTemplate: row.BodyTemplate, Enabled: row.Enabled, Operators: row.Operators, DisabledReason: row.DisabledReason,
 		Timeout:       time.Duration(row.TimeoutMs) * time.Millisecond,
-		MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond,
+		MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond, DigestAbove: int(row.DigestAbove),
 		Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 	if row.HeldUntil != nil {
@@ -157,6 +158,9 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		return w, fmt.Errorf("webhook %s: the stored secrets cannot be read", row.WebhookID)
 	}
 	w.URL, w.Headers, w.SigningSecret = secrets.URL, secrets.Headers, secrets.SigningSecret
+	if row.FormerSecretUntil != nil {
+		w.FormerSecret, w.FormerSecretUntil = secrets.FormerSecret, *row.FormerSecretUntil
+	}
 	w.Slack = notify.SlackApp{Channel: row.SlackChannel, BotToken: secrets.BotToken, SigningSecret: secrets.SlackSecret}
 	return w, nil
 }

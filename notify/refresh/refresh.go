@@ -24,10 +24,12 @@
 // word, and so is what does not succeed on the schedule: the message has been
 // delivered, and the inbox shows the truth. Updates never switch a webhook off.
 //
-// Updates are less than messages. They have a rate of their own, below Slack's
-// limit for changes; a pause that Slack asks for holds the updates alone; while a
-// message is due for a webhook, its updates wait; and of those owed to a webhook
-// only the newest [MaxOwed] are kept.
+// Updates are less than messages and never delay one. They have slots and a rate of
+// their own, below Slack's limit for changes, which Slack counts apart from posts. A
+// pause that Slack asks for after an update holds the updates alone; one after a
+// message holds both. Of the updates owed to a webhook, the last [MaxOwed] are
+// kept, and what was owed last is made first: who presses a button during a storm,
+// or after many alerts were acknowledged at once, sees what became of it.
 package refresh
 
 import (
@@ -69,11 +71,11 @@ type Update struct {
 
 // Store keeps the updates that are owed.
 type Store interface {
-	// Claim takes the newest due update of each webhook that allow admits.
+	// Claim takes, of each webhook that allow admits, the due update that was owed last.
 	Claim(ctx context.Context, lease time.Duration, allow func(webhook uuid.UUID) bool) ([]Update, error)
 	// Settle ends an update, or owes it again.
 	Settle(ctx context.Context, settlement Settlement) error
-	// Trim forgets the oldest updates of each webhook beyond most.
+	// Trim forgets the updates of each webhook that were owed longest ago, beyond most.
 	Trim(ctx context.Context, most int) (forgotten int64, err error)
 }
 

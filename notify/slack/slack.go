@@ -217,7 +217,7 @@ func headline(a *Alert) string {
 		return "🟢 Resolved: " + title
 	case notify.ReasonRuleRecovered:
 		return "🟢 Recovered: rule " + line(a.Rule) + " is evaluated again"
-	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonReminder:
+	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonReminder, notify.ReasonDigest:
 	}
 	switch {
 	case a.State == alerts.Resolved:

@@ -384,3 +384,111 @@ func TestFitCutsNoEntity(t *testing.T) {
 		}
 	})
 }
+
+func anyDigest() *rapid.Generator[slack.Digest] {
+	return rapid.Custom(func(t *rapid.T) slack.Digest {
+		text := func(name string) string { return anyText().Draw(t, name) }
+		number := func(name string) int { return rapid.IntRange(0, 1<<40).Draw(t, name) }
+		entries := rapid.IntRange(0, 2*notify.DigestTop)
+		d := slack.Digest{
+			ID: "019a0000-0000-7000-8000-000000000001", Size: number("size"), AllRules: number("rules"), AllPlaces: number("places"), AllErrors: number("errors"),
+			From: text("from"), To: text("to"), URL: text("url"), Reasons: map[notify.Reason]int{},
+		}
+		for _, reason := range []notify.Reason{notify.ReasonFired, notify.ReasonReminder, notify.ReasonResolved, notify.ReasonRuleFailing, notify.ReasonRuleRecovered} {
+			d.Reasons[reason] = rapid.SampledFrom([]int{0, 1, 1234567}).Draw(t, "count")
+		}
+		for range entries.Draw(t, "n rules") {
+			d.Rules = append(d.Rules, slack.DigestRule{Name: text("name"), Severity: text("severity"), Count: number("count")})
+		}
+		for range entries.Draw(t, "n places") {
+			d.Places = append(d.Places, slack.DigestCount{What: text("place"), Count: number("count")})
+		}
+		for range entries.Draw(t, "n errors") {
+			d.Errors = append(d.Errors, slack.DigestCount{What: text("error"), Count: number("count")})
+		}
+		for _, end := range []**slack.Alert{&d.First, &d.Last} {
+			if rapid.Bool().Draw(t, "known") {
+				a := anyAlert().Draw(t, "end")
+				*end = &a
+			}
+		}
+		return d
+	})
+}
+
+func TestAnyDigestIsValid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := anyDigest().Draw(t, "digest")
+		for _, render := range []func(*slack.Digest) ([]byte, error){slack.DigestMessage, slack.PlainDigest} {
+			body, err := render(&d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := slack.Valid(body); err != nil {
+				t.Fatalf("%v: %.3000s", err, body)
+			}
+			for _, shown := range mrkdwn(t, body) {
+				shown = strings.ReplaceAll(shown, "<!date^", "")
+				if strings.Contains(shown, "<!") || strings.Contains(shown, "<@") || strings.Contains(shown, "<#") {
+					t.Fatalf("markup in %.3000s", shown)
+				}
+			}
+		}
+	})
+}
+
+// mrkdwn returns the texts of a message in which Slack looks for markup.
+func mrkdwn(t *rapid.T, body []byte) []string {
+	type object struct{ Type, Text string }
+	var m struct {
+		Text   string
+		Blocks []struct {
+			Text     object
+			Fields   []object
+			Elements []json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{m.Text}
+	add := func(o object) {
+		if o.Type == "mrkdwn" {
+			texts = append(texts, o.Text)
+		}
+	}
+	for _, b := range m.Blocks {
+		add(b.Text)
+		for _, f := range b.Fields {
+			add(f)
+		}
+		for _, e := range b.Elements {
+			var o object
+			if json.Unmarshal(e, &o) == nil { // a button's text is an object, and plain
+				add(o)
+			}
+		}
+	}
+	return texts
+}
+
+func TestDigestHeadline(t *testing.T) {
+	rule := []slack.DigestRule{{Name: "Failed orders", Severity: "WARNING", Count: 250}}
+	for want, d := range map[string]slack.Digest{
+		"🟠 WARNING 250 alerts of rule Failed orders": {Reasons: map[notify.Reason]int{notify.ReasonFired: 250}, Rules: rule, AllRules: 1},
+		"🟠 WARNING 1 alert, 2 reminders, 1,000 resolved": {
+			Reasons: map[notify.Reason]int{notify.ReasonFired: 1, notify.ReasonReminder: 2, notify.ReasonResolved: 1000}, Rules: rule, AllRules: 3,
+		},
+		"🟠 WARNING 312 rules cannot be evaluated": {Reasons: map[notify.Reason]int{notify.ReasonRuleFailing: 312}, Rules: rule, AllRules: 312},
+		"🟢 1 resolved, 311 rules recovered":       {Reasons: map[notify.Reason]int{notify.ReasonRuleRecovered: 311, notify.ReasonResolved: 1}, Rules: rule, AllRules: 312},
+	} {
+		body, err := slack.DigestMessage(&d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m struct{ Text string }
+		if err := json.Unmarshal(body, &m); err != nil || m.Text != want {
+			t.Errorf("%q, %v; want %q", m.Text, err, want)
+		}
+	}
+}

@@ -61,6 +61,8 @@ type event struct {
 	// never when the attempt was made.
 	Timestamp string    `json:"timestamp"`
 	Data      eventData `json:"data"`
+	// Test is there, and true, when somebody tries the webhook.
+	Test bool `json:"test,omitempty"`
 }
 
 type eventData struct {
@@ -131,6 +133,7 @@ func eventOf(d *notify.Delivery, url string) event {
 	e := event{
 		Type:      eventType(d.Reason),
 		Timestamp: fired,
+		Test:      d.Test,
 		Data: eventData{
 			Alert: eventAlert{
 				ID: a.ID.String(), Title: name(a.Title), Message: rules.CleanText(a.Message, maxTextBytes),
@@ -164,6 +167,8 @@ func eventType(reason notify.Reason) string {
 		return "rule.failing"
 	case notify.ReasonRuleRecovered:
 		return "rule.recovered"
+	case notify.ReasonDigest:
+		return "digest"
 	}
 	return "alert." + strings.ToLower(string(reason))
 }

@@ -57,7 +57,7 @@ func secretsOf(w *notify.Webhook) secrets {
 			add(token)
 		}
 	}
-	for secret := range strings.FieldsSeq(w.SigningSecret) {
+	for secret := range strings.FieldsSeq(w.SigningSecret + " " + w.FormerSecret) {
 		add(secret, strings.TrimPrefix(secret, "whsec_"))
 	}
 	add(w.Slack.BotToken, w.Slack.SigningSecret)

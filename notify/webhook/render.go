@@ -53,6 +53,10 @@ func (r *Renderer) AlertURL(a *alerts.Instance) string {
 // the layout of its kind. Where the template does not work out with this alert,
 // the layout stands in for it and problem says why.
 func (r *Renderer) Render(d *notify.Delivery) (body notify.Body, problem error) {
+	if d.Digest != nil {
+		content, problem := r.renderDigest(d)
+		return notify.Body{ContentType: contentType, Content: content}, problem
+	}
 	values := template.ForReason(&d.Alert, d.Reason, r.AlertURL(&d.Alert))
 	if d.Webhook.BodyTemplate != "" {
 		content, err := custom(&d.Webhook, values)

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"tocsin/alerts"
@@ -52,6 +53,8 @@ func TestRenderGolden(t *testing.T) {
 		"generic-rule-failing":   {"https://tocsin.example", []func(*notify.Delivery){health(notify.ReasonRuleFailing)}},
 		"slack-rule-failing":     {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonRuleFailing)}},
 		"slack-rule-recovered":   {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonRuleRecovered)}},
+		"generic-digest":         {"https://tocsin.example", []func(*notify.Delivery){digest, custom(`{"own": "{{alert.id}}"}`)}},
+		"slack-digest":           {"https://tocsin.example", []func(*notify.Delivery){slackKind, digest}},
 		"custom-count": {"", []func(*notify.Delivery){counting(notify.ReasonReminder, 7), custom(
 			`{"id": "{{alert.id}}", "why": "{{alert.reason}}", "text": "{{count.group}}: {{count.observed}} of {{count.threshold}} in {{count.window}} ({{count.windowSeconds}})"}`)}},
 	} {
@@ -63,6 +66,25 @@ func TestRenderGolden(t *testing.T) {
 			}
 			golden(t, name+".json", body.Content)
 		})
+	}
+}
+
+// digest makes the delivery one of many alerts.
+func digest(d *notify.Delivery) {
+	first, last := template.Samples()[0], template.Samples()[1]
+	d.Reason, d.Alert = notify.ReasonDigest, alerts.Instance{}
+	d.Digest = &notify.Digest{
+		Size: 5003, Reasons: map[notify.Reason]int{notify.ReasonFired: 5000, notify.ReasonRuleFailing: 1, notify.ReasonResolved: 2},
+		Rules: []notify.DigestRule{
+			{ID: first.RuleID, Name: first.RuleName, Severity: rules.Critical, Count: 5002},
+			{ID: uuid.UUID{7}, Name: "Slow <invoices>", Severity: rules.Warning, Count: 1},
+		},
+		AllRules:  2,
+		Places:    []notify.DigestPlace{{Application: "orders", Route: "order-to-erp", Count: 4000}, {Application: "billing", Route: "", Count: 1000}},
+		AllPlaces: 12, AllErrors: 1,
+		Errors:       []notify.DigestError{{Type: "java.net.SocketTimeoutException", Message: "<!channel> timed out after 1000 ms", Count: 5000}},
+		FirstFiredAt: first.FiredAt, LastFiredAt: first.FiredAt.Add(90 * time.Second), First: &first, Last: &last,
+		Alerts: []uuid.UUID{first.ID, last.ID},
 	}
 }
 

@@ -229,19 +229,28 @@ func (s *Sender) request(ctx context.Context, d *notify.Delivery, now time.Time)
 	if password, _ := user.Password(); user != nil && req.Header.Get("Authorization") == "" {
 		req.SetBasicAuth(user.Username(), password)
 	}
-	id := d.NotificationID.String()
+	id := d.MessageID()
 	req.Header.Set("Content-Type", d.Body.ContentType)
 	req.Header.Set("User-Agent", s.agent)
 	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
 	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
 	if d.Webhook.SigningSecret != "" {
-		signature, err := sign(d.Webhook.SigningSecret, id, now, d.Body.Content)
+		signature, err := sign(signingSecrets(&d.Webhook, now), id, now, d.Body.Content)
 		if err != nil {
 			return nil, err
 		}
 		req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 	}
 	return req, nil
+}
+
+// signingSecrets returns the secrets that sign at an instant, separated by white
+// space, the present one first.
+func signingSecrets(w *notify.Webhook, now time.Time) string {
+	if w.FormerSecret != "" && now.Before(w.FormerSecretUntil) {
+		return w.SigningSecret + " " + w.FormerSecret
+	}
+	return w.SigningSecret
 }
 
 // sign returns a signature for each secret; there are several, separated by

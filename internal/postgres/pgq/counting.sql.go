@@ -221,9 +221,9 @@ func (q *Queries) AlertRemind(ctx context.Context, arg AlertRemindParams) (int64
 const notificationOwe = `-- name: NotificationOwe :exec
 with owed as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation)
-    select $1, $2, $3, $4, $5, $6::text, coalesce((
+    select $1, $2, $3::uuid, $4::uuid, $5, $6::text, coalesce((
         select max(n.generation) + 1 from notification n
-        where n.alert_id = $3 and n.webhook_id = $5 and n.reason = $6::text), 0)
+        where n.alert_id = $3::uuid and n.webhook_id = $5 and n.reason = $6::text), 0)
     returning notification_id, webhook_id
 )
 insert into outbox (notification_id, webhook_id)

@@ -168,7 +168,7 @@ const attemptsOf = `-- name: AttemptsOf :many
 select t.notification_id, t.attempt, t.claim_token, t.replica, t.started_at, t.finished_at, t.verdict, t.status_code, t.error, t.response, t.duration_us, t.request, t.response_head, coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
 from attempt t left join outbox o using (notification_id)
 where t.notification_id = any($1::uuid[])
-order by t.notification_id, t.attempt
+order by t.started_at, t.notification_id, t.attempt
 `
 
 type AttemptsOfRow struct {
@@ -214,7 +214,7 @@ func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) (
 }
 
 const notificationGet = `-- name: NotificationGet :one
-select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, o.attempts as owed_attempts, w.name as webhook_name
+select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, o.attempts as owed_attempts, w.name as webhook_name
 from notification_status s
 join webhook w using (webhook_id)
 left join outbox o using (notification_id)
@@ -246,6 +246,8 @@ func (q *Queries) NotificationGet(ctx context.Context, arg NotificationGetParams
 		&i.NotificationStatus.Status,
 		&i.NotificationStatus.NextAttemptAt,
 		&i.NotificationStatus.SettledAt,
+		&i.NotificationStatus.DigestID,
+		&i.NotificationStatus.DigestSize,
 		&i.OwedAttempts,
 		&i.WebhookName,
 	)
@@ -253,11 +255,11 @@ func (q *Queries) NotificationGet(ctx context.Context, arg NotificationGetParams
 }
 
 const notificationsOfAlert = `-- name: NotificationsOfAlert :many
-select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, o.attempts as owed_attempts, w.name as webhook_name
+select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, o.attempts as owed_attempts, w.name as webhook_name
 from notification_status s
 join webhook w using (webhook_id)
 left join outbox o using (notification_id)
-where s.tenant_id = $1 and s.alert_id = $2
+where s.tenant_id = $1 and s.alert_id = $2::uuid
 order by s.created_at, s.notification_id
 `
 
@@ -292,6 +294,8 @@ func (q *Queries) NotificationsOfAlert(ctx context.Context, arg NotificationsOfA
 			&i.NotificationStatus.Status,
 			&i.NotificationStatus.NextAttemptAt,
 			&i.NotificationStatus.SettledAt,
+			&i.NotificationStatus.DigestID,
+			&i.NotificationStatus.DigestSize,
 			&i.OwedAttempts,
 			&i.WebhookName,
 		); err != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 type Alert struct {
@@ -78,11 +77,21 @@ type Attempt struct {
 	ResponseHead   []byte
 }
 
+type Digest struct {
+	NotificationID uuid.UUID
+	Size           int32
+}
+
+type DigestMember struct {
+	NotificationID uuid.UUID
+	DigestID       uuid.UUID
+}
+
 type Notification struct {
 	NotificationID uuid.UUID
 	TenantID       string
-	AlertID        uuid.UUID
-	RuleID         uuid.UUID
+	AlertID        *uuid.UUID
+	RuleID         *uuid.UUID
 	WebhookID      uuid.UUID
 	Reason         string
 	CreatedAt      time.Time
@@ -99,14 +108,16 @@ type NotificationBody struct {
 type NotificationStatus struct {
 	NotificationID uuid.UUID
 	TenantID       string
-	AlertID        uuid.UUID
-	RuleID         uuid.UUID
+	AlertID        *uuid.UUID
+	RuleID         *uuid.UUID
 	WebhookID      uuid.UUID
 	Reason         string
 	CreatedAt      time.Time
 	Status         string
 	NextAttemptAt  *time.Time
 	SettledAt      *time.Time
+	DigestID       *uuid.UUID
+	DigestSize     *int32
 }
 
 type Outbox struct {
@@ -117,6 +128,10 @@ type Outbox struct {
 	Counted        int32
 	ClaimToken     *int64
 	ClaimedBy      *string
+	Digest         bool
+	Generation     int32
+	BegunBefore    int32
+	Alone          bool
 }
 
 type Reader struct {
@@ -146,6 +161,13 @@ type Replica struct {
 type RetentionPass struct {
 	OnlyRow bool
 	At      time.Time
+}
+
+type Retry struct {
+	NotificationID uuid.UUID
+	Generation     int32
+	RetriedAt      time.Time
+	RetriedBy      string
 }
 
 type Rule struct {
@@ -213,7 +235,7 @@ type SlackMessage struct {
 	MessageID      int64
 	WebhookID      uuid.UUID
 	AlertID        uuid.UUID
-	NotificationID pgtype.UUID
+	NotificationID *uuid.UUID
 	Reason         string
 	Channel        string
 	Ts             string
@@ -249,6 +271,7 @@ type Webhook struct {
 	UpdatedAt         time.Time
 	DeletedAt         *time.Time
 	Operators         bool
+	DigestAbove       int32
 	SlackChannel      string
 	UpdatesHeldUntil  *time.Time
 	FormerSecretUntil *time.Time

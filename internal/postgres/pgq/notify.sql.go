@@ -122,7 +122,7 @@ with room as (
     cross join lateral (
         select b.notification_id
         from outbox b
-        where b.webhook_id = room.webhook_id and b.due_at <= now()
+        where b.webhook_id = room.webhook_id and b.due_at <= now() and not b.digest
         order by b.due_at, b.notification_id
         limit room.slots
         for update skip locked
@@ -134,12 +134,12 @@ with room as (
         due_at = now() + $4::interval
     from due
     where o.notification_id = due.notification_id
-    returning o.notification_id, o.attempts, o.counted, o.claim_token
+    returning o.notification_id, o.attempts, o.counted, o.generation, o.claim_token
 )
-select c.notification_id, c.attempts, c.counted, c.claim_token::bigint as claim_token,
+select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
        n.reason,
        b.content_type, b.content,
-       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.slack_channel, w.updates_held_until, w.former_secret_until
+       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until
 from claimed c
 join notification n using (notification_id)
 join alert a on a.alert_id = n.alert_id
@@ -160,6 +160,7 @@ type NotificationClaimRow struct {
 	NotificationID uuid.UUID
 	Attempts       int32
 	Counted        int32
+	Generation     int32
 	ClaimToken     int64
 	Reason         string
 	ContentType    *string
@@ -189,6 +190,7 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.NotificationID,
 			&i.Attempts,
 			&i.Counted,
+			&i.Generation,
 			&i.ClaimToken,
 			&i.Reason,
 			&i.ContentType,
@@ -239,6 +241,7 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.Webhook.UpdatedAt,
 			&i.Webhook.DeletedAt,
 			&i.Webhook.Operators,
+			&i.Webhook.DigestAbove,
 			&i.Webhook.SlackChannel,
 			&i.Webhook.UpdatesHeldUntil,
 			&i.Webhook.FormerSecretUntil,
@@ -254,7 +257,14 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 }
 
 const outboxBacklog = `-- name: OutboxBacklog :many
-select w.webhook_id, w.max_concurrent, w.rate_per_second,
+select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
+       (select count(*) from outbox o where o.webhook_id = w.webhook_id and o.digest and o.due_at <= now()) as digests,
+       case when w.digest_above > 0 and not held.now then exists (
+           select from outbox o
+           where o.webhook_id = w.webhook_id and o.due_at <= now() and o.attempts = o.begun_before and not o.digest and not o.alone
+           order by o.due_at
+           offset w.digest_above
+       ) else false end::boolean as gather,
        (ripe.at is not null and not held.now)::boolean as due,
        coalesce(greatest(ceil(extract(epoch from
            case when held.now then greatest(w.held_until, coalesce(ripe.at, later.at)) else later.at end - now()
@@ -270,6 +280,9 @@ type OutboxBacklogRow struct {
 	WebhookID     uuid.UUID
 	MaxConcurrent int32
 	RatePerSecond float64
+	DigestAbove   int32
+	Digests       int64
+	Gather        bool
 	Due           bool
 	NextUs        int64
 }
@@ -289,6 +302,9 @@ func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error)
 			&i.WebhookID,
 			&i.MaxConcurrent,
 			&i.RatePerSecond,
+			&i.DigestAbove,
+			&i.Digests,
+			&i.Gather,
 			&i.Due,
 			&i.NextUs,
 		); err != nil {
@@ -393,7 +409,8 @@ func (q *Queries) OutboxRetry(ctx context.Context, arg OutboxRetryParams) (int64
 const outboxSettle = `-- name: OutboxSettle :one
 with gone as (
     delete from outbox o
-    where o.notification_id = $2 and (o.claim_token = $1::bigint or $3::text = 'DELIVERED')
+    where o.notification_id = $2 and (o.claim_token = $1::bigint
+           or $3::text = 'DELIVERED' and $4::int > o.begun_before)
     returning o.notification_id, o.claim_token
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, settled_at)
@@ -408,6 +425,7 @@ type OutboxSettleParams struct {
 	Token          int64
 	NotificationID uuid.UUID
 	Status         string
+	AttemptNumber  int32
 }
 
 type OutboxSettleRow struct {
@@ -416,9 +434,15 @@ type OutboxSettleRow struct {
 }
 
 // Removes the row under its token. A success also ends a row whose claim has
-// passed to somebody else, because the message has arrived.
+// passed to somebody else, because the message has arrived; but not when a
+// person has sent it again since the attempt was begun.
 func (q *Queries) OutboxSettle(ctx context.Context, arg OutboxSettleParams) (OutboxSettleRow, error) {
-	row := q.db.QueryRow(ctx, outboxSettle, arg.Token, arg.NotificationID, arg.Status)
+	row := q.db.QueryRow(ctx, outboxSettle,
+		arg.Token,
+		arg.NotificationID,
+		arg.Status,
+		arg.AttemptNumber,
+	)
 	var i OutboxSettleRow
 	err := row.Scan(&i.Own, &i.Ended)
 	return i, err

@@ -9,7 +9,6 @@ import (
 	"context"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgtype"
 	"time"
 )
 
@@ -35,7 +34,7 @@ type SlackMessageAddParams struct {
 	Shown          string
 	AlertID        uuid.UUID
 	WebhookID      uuid.UUID
-	NotificationID pgtype.UUID
+	NotificationID *uuid.UUID
 	Reason         string
 	Channel        string
 	Ts             string
@@ -101,11 +100,9 @@ where w.enabled and w.slack_channel <> ''
   and (w.held_until is null or w.held_until <= now())
   and (w.updates_held_until is null or w.updates_held_until <= now())
   and exists (select from slack_update u where u.webhook_id = w.webhook_id and u.due_at <= now())
-  and not exists (select from outbox o where o.webhook_id = w.webhook_id and o.due_at <= now())
 `
 
-// The webhooks for which an update is due and that may be called now. Messages
-// come first: where one is due, updates wait.
+// The webhooks for which an update is due and that may be called now.
 func (q *Queries) SlackUpdateBacklog(ctx context.Context) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, slackUpdateBacklog)
 	if err != nil {
@@ -134,7 +131,7 @@ with due as (
         select u.message_id
         from slack_update u
         where u.webhook_id = room.webhook_id and u.due_at <= now()
-        order by u.message_id desc
+        order by u.generation desc
         limit 1
         for update skip locked
     ) c
@@ -146,7 +143,7 @@ with due as (
     returning u.message_id, u.generation, u.attempts, u.claim_token
 )
 select c.message_id, c.generation, c.attempts, c.claim_token::bigint as claim_token,
-       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.slack_channel, w.updates_held_until, w.former_secret_until
+       m.channel, m.ts, m.reason, a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until
 from claimed c
 join slack_message m using (message_id)
 join alert a on a.alert_id = m.alert_id
@@ -172,7 +169,7 @@ type SlackUpdateClaimRow struct {
 	Webhook    Webhook
 }
 
-// Takes the newest due update of each webhook.
+// Takes the due update of each webhook that was owed last.
 func (q *Queries) SlackUpdateClaim(ctx context.Context, arg SlackUpdateClaimParams) ([]SlackUpdateClaimRow, error) {
 	rows, err := q.db.Query(ctx, slackUpdateClaim, arg.WebhookIds, arg.Lease)
 	if err != nil {
@@ -236,6 +233,7 @@ func (q *Queries) SlackUpdateClaim(ctx context.Context, arg SlackUpdateClaimPara
 			&i.Webhook.UpdatedAt,
 			&i.Webhook.DeletedAt,
 			&i.Webhook.Operators,
+			&i.Webhook.DigestAbove,
 			&i.Webhook.SlackChannel,
 			&i.Webhook.UpdatesHeldUntil,
 			&i.Webhook.FormerSecretUntil,
@@ -322,7 +320,7 @@ delete from slack_update u
 using (
     select c.message_id
     from (
-        select s.message_id, row_number() over (partition by s.webhook_id order by s.message_id desc) as place
+        select s.message_id, row_number() over (partition by s.webhook_id order by s.generation desc) as place
         from slack_update s
     ) c
     join slack_update k using (message_id)
@@ -332,7 +330,7 @@ using (
 where u.message_id = old.message_id and (u.claim_token is null or u.due_at <= now())
 `
 
-// Forgets all but the newest updates of a webhook that nobody is making.
+// Forgets all but those updates of a webhook that were owed last, or are being made.
 func (q *Queries) SlackUpdateTrim(ctx context.Context, most int32) (int64, error) {
 	result, err := q.db.Exec(ctx, slackUpdateTrim, most)
 	if err != nil {
@@ -358,7 +356,7 @@ func (q *Queries) SlackUpdatesHold(ctx context.Context, arg SlackUpdatesHoldPara
 }
 
 const slackWebhook = `-- name: SlackWebhook :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, slack_channel, updates_held_until, former_secret_until from webhook where webhook_id = $1 and deleted_at is null and slack_channel <> ''
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until from webhook where webhook_id = $1 and deleted_at is null and slack_channel <> ''
 `
 
 // Finds a webhook before it is known whose it is. Only what proves a request is
@@ -386,6 +384,7 @@ func (q *Queries) SlackWebhook(ctx context.Context, webhookID uuid.UUID) (Webhoo
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.Operators,
+		&i.DigestAbove,
 		&i.SlackChannel,
 		&i.UpdatesHeldUntil,
 		&i.FormerSecretUntil,

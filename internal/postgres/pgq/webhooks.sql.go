@@ -73,7 +73,7 @@ func (q *Queries) WebhookEnabled(ctx context.Context, arg WebhookEnabledParams) 
 }
 
 const webhookGet = `-- name: WebhookGet :one
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, slack_channel, updates_held_until, former_secret_until from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
 `
 
 type WebhookGetParams struct {
@@ -104,6 +104,7 @@ func (q *Queries) WebhookGet(ctx context.Context, arg WebhookGetParams) (Webhook
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.Operators,
+		&i.DigestAbove,
 		&i.SlackChannel,
 		&i.UpdatesHeldUntil,
 		&i.FormerSecretUntil,
@@ -113,10 +114,10 @@ func (q *Queries) WebhookGet(ctx context.Context, arg WebhookGetParams) (Webhook
 
 const webhookInsert = `-- name: WebhookInsert :one
 insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, operators,
-                     timeout_ms, max_concurrent, rate_per_second, slack_channel)
+                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-        $11, $12, $13, $14)
-returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, slack_channel, updates_held_until, former_secret_until
+        $11, $12, $13, $14, $15)
+returning webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until
 `
 
 type WebhookInsertParams struct {
@@ -133,6 +134,7 @@ type WebhookInsertParams struct {
 	TimeoutMs     int32
 	MaxConcurrent int32
 	RatePerSecond float64
+	DigestAbove   int32
 	SlackChannel  string
 }
 
@@ -151,6 +153,7 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 		arg.TimeoutMs,
 		arg.MaxConcurrent,
 		arg.RatePerSecond,
+		arg.DigestAbove,
 		arg.SlackChannel,
 	)
 	var i Webhook
@@ -174,6 +177,7 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.Operators,
+		&i.DigestAbove,
 		&i.SlackChannel,
 		&i.UpdatesHeldUntil,
 		&i.FormerSecretUntil,
@@ -182,7 +186,7 @@ func (q *Queries) WebhookInsert(ctx context.Context, arg WebhookInsertParams) (W
 }
 
 const webhookList = `-- name: WebhookList :many
-select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, slack_channel, updates_held_until, former_secret_until from webhook w
+select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until from webhook w
 where w.tenant_id = $1 and w.deleted_at is null
   and ($2::text is null
        or (w.name collate "C", w.webhook_id) > ($2::text collate "C", $3::uuid))
@@ -231,6 +235,7 @@ func (q *Queries) WebhookList(ctx context.Context, arg WebhookListParams) ([]Web
 			&i.UpdatedAt,
 			&i.DeletedAt,
 			&i.Operators,
+			&i.DigestAbove,
 			&i.SlackChannel,
 			&i.UpdatesHeldUntil,
 			&i.FormerSecretUntil,

@@ -43,9 +43,9 @@ delete from alert where rule_id = @rule_id and state = 'PENDING';
 -- Owes a notification for a step of an alert; reminders count up.
 with owed as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation)
-    select @notification_id, @tenant_id, @alert_id, @rule_id, @webhook_id, @reason::text, coalesce((
+    select @notification_id, @tenant_id, @alert_id::uuid, @rule_id::uuid, @webhook_id, @reason::text, coalesce((
         select max(n.generation) + 1 from notification n
-        where n.alert_id = @alert_id and n.webhook_id = @webhook_id and n.reason = @reason::text), 0)
+        where n.alert_id = @alert_id::uuid and n.webhook_id = @webhook_id and n.reason = @reason::text), 0)
     returning notification_id, webhook_id
 )
 insert into outbox (notification_id, webhook_id)

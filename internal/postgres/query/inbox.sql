@@ -41,7 +41,7 @@ select sqlc.embed(s), o.attempts as owed_attempts, w.name as webhook_name
 from notification_status s
 join webhook w using (webhook_id)
 left join outbox o using (notification_id)
-where s.tenant_id = @tenant_id and s.alert_id = @alert_id
+where s.tenant_id = @tenant_id and s.alert_id = @alert_id::uuid
 order by s.created_at, s.notification_id;
 
 -- name: AttemptsOf :many
@@ -50,7 +50,7 @@ order by s.created_at, s.notification_id;
 select sqlc.embed(t), coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
 from attempt t left join outbox o using (notification_id)
 where t.notification_id = any(@notification_ids::uuid[])
-order by t.notification_id, t.attempt;
+order by t.started_at, t.notification_id, t.attempt;
 
 -- name: StatusRules :one
 select count(*) as rules,

@@ -1,7 +1,14 @@
 -- name: OutboxBacklog :many
 -- The enabled webhooks to which something is owed: whether any of it may be sent
 -- now and, rounded up, the microseconds until the next of it may; 0 when there is none.
-select w.webhook_id, w.max_concurrent, w.rate_per_second,
+select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
+       (select count(*) from outbox o where o.webhook_id = w.webhook_id and o.digest and o.due_at <= now()) as digests,
+       case when w.digest_above > 0 and not held.now then exists (
+           select from outbox o
+           where o.webhook_id = w.webhook_id and o.due_at <= now() and o.attempts = o.begun_before and not o.digest and not o.alone
+           order by o.due_at
+           offset w.digest_above
+       ) else false end::boolean as gather,
        (ripe.at is not null and not held.now)::boolean as due,
        coalesce(greatest(ceil(extract(epoch from
            case when held.now then greatest(w.held_until, coalesce(ripe.at, later.at)) else later.at end - now()
@@ -23,7 +30,7 @@ with room as (
     cross join lateral (
         select b.notification_id
         from outbox b
-        where b.webhook_id = room.webhook_id and b.due_at <= now()
+        where b.webhook_id = room.webhook_id and b.due_at <= now() and not b.digest
         order by b.due_at, b.notification_id
         limit room.slots
         for update skip locked
@@ -35,9 +42,9 @@ with room as (
         due_at = now() + @lease::interval
     from due
     where o.notification_id = due.notification_id
-    returning o.notification_id, o.attempts, o.counted, o.claim_token
+    returning o.notification_id, o.attempts, o.counted, o.generation, o.claim_token
 )
-select c.notification_id, c.attempts, c.counted, c.claim_token::bigint as claim_token,
+select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
        n.reason,
        b.content_type, b.content,
        sqlc.embed(a), r.name as rule_name, sqlc.embed(w)
@@ -95,10 +102,12 @@ where notification_id = @notification_id and attempt = @attempt;
 
 -- name: OutboxSettle :one
 -- Removes the row under its token. A success also ends a row whose claim has
--- passed to somebody else, because the message has arrived.
+-- passed to somebody else, because the message has arrived; but not when a
+-- person has sent it again since the attempt was begun.
 with gone as (
     delete from outbox o
-    where o.notification_id = @notification_id and (o.claim_token = @token::bigint or @status::text = 'DELIVERED')
+    where o.notification_id = @notification_id and (o.claim_token = @token::bigint
+           or @status::text = 'DELIVERED' and @attempt_number::int > o.begun_before)
     returning o.notification_id, o.claim_token
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, settled_at)

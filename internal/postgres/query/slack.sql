@@ -27,12 +27,12 @@ where w.tenant_id = @tenant_id and w.deleted_at is null and m.alert_id = @alert_
 limit 1;
 
 -- name: SlackUpdateTrim :execrows
--- Forgets all but the newest updates of a webhook that nobody is making.
+-- Forgets all but those updates of a webhook that were owed last, or are being made.
 delete from slack_update u
 using (
     select c.message_id
     from (
-        select s.message_id, row_number() over (partition by s.webhook_id order by s.message_id desc) as place
+        select s.message_id, row_number() over (partition by s.webhook_id order by s.generation desc) as place
         from slack_update s
     ) c
     join slack_update k using (message_id)
@@ -42,18 +42,16 @@ using (
 where u.message_id = old.message_id and (u.claim_token is null or u.due_at <= now());
 
 -- name: SlackUpdateBacklog :many
--- The webhooks for which an update is due and that may be called now. Messages
--- come first: where one is due, updates wait.
+-- The webhooks for which an update is due and that may be called now.
 select w.webhook_id
 from webhook w
 where w.enabled and w.slack_channel <> ''
   and (w.held_until is null or w.held_until <= now())
   and (w.updates_held_until is null or w.updates_held_until <= now())
-  and exists (select from slack_update u where u.webhook_id = w.webhook_id and u.due_at <= now())
-  and not exists (select from outbox o where o.webhook_id = w.webhook_id and o.due_at <= now());
+  and exists (select from slack_update u where u.webhook_id = w.webhook_id and u.due_at <= now());
 
 -- name: SlackUpdateClaim :many
--- Takes the newest due update of each webhook.
+-- Takes the due update of each webhook that was owed last.
 with due as (
     select c.message_id
     from unnest(@webhook_ids::uuid[]) as room(webhook_id)
@@ -61,7 +59,7 @@ with due as (
         select u.message_id
         from slack_update u
         where u.webhook_id = room.webhook_id and u.due_at <= now()
-        order by u.message_id desc
+        order by u.generation desc
         limit 1
         for update skip locked
     ) c

@@ -15,9 +15,9 @@ where tenant_id = @tenant_id and webhook_id = any(@webhook_ids::uuid[]) and dele
 
 -- name: WebhookInsert :one
 insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, operators,
-                     timeout_ms, max_concurrent, rate_per_second, slack_channel)
+                     timeout_ms, max_concurrent, rate_per_second, digest_above, slack_channel)
 values (@webhook_id, @tenant_id, @name, @kind, @secrets, @url_host, @signed, @body_template, @enabled, @operators,
-        @timeout_ms, @max_concurrent, @rate_per_second, @slack_channel)
+        @timeout_ms, @max_concurrent, @rate_per_second, @digest_above, @slack_channel)
 returning *;
 
 -- name: WebhookLock :one

@@ -292,6 +292,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/notifications/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a notification again
+         * @description Makes it due at once, with a new schedule and under a new `webhook-id`, so that the receiver does not take it for a
+         *     repeat. The attempts go on counting. The body is that of the attempts before, unless it was refused or a fallback;
+         *     then it is rendered anew. What a settled digest tells leaves it and is told by itself; while the digest is still
+         *     owed, the digest is made due. One that is due already stays as it is. An attempt under way, and a webhook that is
+         *     off or deleted, are a conflict.
+         */
+        post: operations["retryNotification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/notifications/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send many again
+         * @description As for one, for the messages of all that are named or match, in one transaction. A digest is one message and is sent
+         *     again as a whole, also where only some of what it tells matches. Delivered ones are sent again one by one only.
+         *     Repeating the call changes nothing about those that are due already.
+         */
+        post: operations["retryNotifications"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/replicas": {
         parameters: {
             query?: never;
@@ -501,13 +549,132 @@ export interface paths {
         };
         /** Read a webhook */
         get: operations["getWebhook"];
-        put?: never;
+        /**
+         * Edit a webhook
+         * @description Replaces the definition. A field left out gets its default, except for the secrets: `url`, `headers` and `signingSecret` stay
+         *     as they are when left out. The kind stays. Enabling clears why Tocsin switched the webhook off. Without
+         *     `If-Match` the answer is 428, with the tag of an older version 412.
+         */
+        put: operations["updateWebhook"];
         post?: never;
         /**
          * Delete a webhook
          * @description A webhook to which rules are bound stays; the answer is 409 and names them.
          */
         delete: operations["deleteWebhook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Disable a webhook
+         * @description What is owed to it waits until it is enabled. A disabled webhook stays as it is.
+         */
+        post: operations["disableWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enable a webhook
+         * @description What waited for it is sent. Clears why Tocsin switched it off, and what its receiver asked to wait. An enabled webhook
+         *     stays as it is.
+         */
+        post: operations["enableWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/retire-secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drop the former signing secret
+         * @description From then on the present secret alone signs. Without a former secret nothing changes.
+         */
+        post: operations["retireWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/rotate-secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replace the signing secret
+         * @description Makes a new secret and answers it, this once. For `overlapSeconds` each request bears two signatures, by the new
+         *     secret and by the former one, so that the receiver can change over at any time meanwhile.
+         */
+        post: operations["rotateWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test message
+         * @description Sends one message about a made-up exchange, marked as a test, as notifications are sent: the same layout or template,
+         *     signature, guard and timeout. It is not repeated, and not part of the record. A disabled webhook is tested too.
+         */
+        post: operations["testWebhook"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -829,16 +996,29 @@ export interface components {
             name: string;
             value?: string;
         };
-        /** @description One message owed. Every attempt sends it under its id, in the header `webhook-id`. */
+        /**
+         * @description One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
+         *     the number of the retry behind it when a person has sent it again.
+         */
         Notification: {
-            /** Format: uuid */
-            alertId: string;
+            /**
+             * Format: uuid
+             * @description Absent for a digest.
+             */
+            alertId?: string;
             /** @description Attempts begun. */
             attemptCount: number;
             /** @description Oldest first. Absent in lists of notifications. */
             attempts?: components["schemas"]["Attempt"][];
             /** Format: date-time */
             createdAt: string;
+            /**
+             * Format: uuid
+             * @description The digest that tells this notification, whose status and attempts it has. Absent when it is told by itself.
+             */
+            digestId?: string;
+            /** @description How many notifications were gathered into that digest, or into this one. */
+            digestSize?: number;
             /** Format: uuid */
             id: string;
             /** @description Why the last attempt did not deliver. */
@@ -849,8 +1029,13 @@ export interface components {
              */
             nextAttemptAt?: string;
             reason: components["schemas"]["NotificationReason"];
-            /** Format: uuid */
-            ruleId: string;
+            /** @description When people sent it again, oldest first. In the answer for one notification only. */
+            retries?: components["schemas"]["NotificationRetry"][];
+            /**
+             * Format: uuid
+             * @description Absent for a digest.
+             */
+            ruleId?: string;
             /** Format: date-time */
             settledAt?: string;
             status: components["schemas"]["NotificationStatus"];
@@ -866,10 +1051,15 @@ export interface components {
         /**
          * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
          *     below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-         *     that it can again.
+         *     that it can again. `DIGEST` tells many notifications in one message.
          * @enum {string}
          */
-        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED";
+        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "DIGEST";
+        NotificationRetry: {
+            /** Format: date-time */
+            at: string;
+            by: string;
+        };
         /**
          * @description `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
          *     often as the schedule allows.
@@ -1036,6 +1226,45 @@ export interface components {
             /** @description Headers were left out or cut. */
             truncated?: boolean;
         };
+        /** @description In messages; a digest is one. */
+        RetriedAnswer: {
+            /** @description Messages that are due again. */
+            retried: number;
+            /** @description Messages that were delivered, are due or being attempted already, or whose webhook is off or deleted. */
+            skipped: number;
+        };
+        /** @description Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`. */
+        RetryFilter: {
+            alertId?: string[];
+            /**
+             * Format: date-time
+             * @description Created at or after this instant.
+             */
+            from?: string;
+            reason?: components["schemas"]["NotificationReason"][];
+            ruleId?: string[];
+            status?: ("FAILED" | "EXHAUSTED" | "RETRYING")[];
+            /**
+             * Format: date-time
+             * @description Created before this instant.
+             */
+            to?: string;
+            webhookId?: string[];
+        };
+        /** @description Either `ids` or `filter`. */
+        RetryOrderBody: {
+            filter?: components["schemas"]["RetryFilter"];
+            ids?: string[];
+        };
+        RotatedSecret: {
+            /**
+             * Format: date-time
+             * @description Until when the former one signs too; absent where there is none.
+             */
+            formerSecretUntil?: string;
+            /** @description The new secret, `whsec_` and base64. It is not shown again. */
+            signingSecret: string;
+        };
         Rule: {
             /**
              * Format: date-time
@@ -1189,6 +1418,13 @@ export interface components {
             environments?: string[];
             routes?: string[];
         };
+        SecretRotation: {
+            /**
+             * @description How long the former secret signs beside the new one; 0 drops it at once.
+             * @default 86400
+             */
+            overlapSeconds?: number;
+        };
         /** @enum {string} */
         Severity: "CRITICAL" | "WARNING" | "INFO";
         /** @description A Slack app that a webhook posts as. */
@@ -1212,6 +1448,15 @@ export interface components {
              */
             signingSecret?: string;
         };
+        /** @description The Slack app that a webhook posts as. Left out, it stays, unless `url` is given. */
+        SlackAppEdit: {
+            /** @description Left out, the present one stays. */
+            botToken?: string;
+            /** @description The channel's id, such as C0123456789, or its name behind a #. */
+            channel: string;
+            /** @description Left out, the present one stays; empty, messages have no buttons. */
+            signingSecret?: string;
+        };
         Status: {
             dependencies: components["schemas"]["Dependency"][];
             /** Format: date-time */
@@ -1232,6 +1477,27 @@ export interface components {
             kind: "user" | "team" | "role";
             name: string;
         };
+        /** @description What came of a test message. */
+        TestResult: {
+            /** Format: double */
+            durationMs: number;
+            /** @description Why the message was not delivered, without secrets. */
+            error?: string;
+            /** @description Why the body is a fallback; absent when it is what its template says. */
+            problem?: string;
+            /** @description The beginning of the answer's body. */
+            response?: string;
+            /** @description The HTTP status; absent when there was no answer. */
+            statusCode?: number;
+            /**
+             * @description As of an attempt. `DELIVERED` is what one wants to see.
+             * @enum {string}
+             */
+            verdict: "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE";
+            /** Format: uuid */
+            webhookId: string;
+            webhookName: string;
+        };
         UndoResult: {
             /** Format: uuid */
             actionId: string;
@@ -1247,9 +1513,16 @@ export interface components {
             bodyTemplate: string;
             /** Format: date-time */
             createdAt: string;
+            /** @description How many notifications may wait before they are gathered into digests; 0 is never. */
+            digestAbove: number;
             /** @description Why Tocsin switched the webhook off. */
             disabledReason?: string;
             enabled: boolean;
+            /**
+             * Format: date-time
+             * @description Until when a former signing secret signs too; absent where there is none.
+             */
+            formerSecretUntil?: string;
             hasSigningSecret: boolean;
             /** @description The names of the additional headers; their values are secret. */
             headerNames: string[];
@@ -1286,6 +1559,11 @@ export interface components {
              * @default
              */
             bodyTemplate?: string;
+            /**
+             * @description How many notifications may wait un-attempted. When there are more, they are gathered into digests, one message for
+             *     up to 5,000 of them; a body template does not apply to digests. 0 is never. The default is 20 for slack, else 0.
+             */
+            digestAbove?: number;
             /** @default true */
             enabled?: boolean;
             /** @description Sent with each request. Names that Tocsin sets itself are refused. */
@@ -1325,6 +1603,49 @@ export interface components {
              * @description An http or https URL. A webhook of kind slack has either this or `slack`, any other kind must have it.
              * @default
              */
+            url?: string;
+        };
+        /** @description What a person edits of a webhook. */
+        WebhookEdit: {
+            /**
+             * @description Mustache in JSON; empty means the kind's own layout.
+             * @default
+             */
+            bodyTemplate?: string;
+            /** @description As of a new webhook; the default is 20 for slack, else 0. */
+            digestAbove?: number;
+            /** @default true */
+            enabled?: boolean;
+            /** @description Sent with each request. Left out, the present ones stay. */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * @description Attempts under way in one process.
+             * @default 8
+             */
+            maxConcurrent?: number;
+            name: string;
+            /**
+             * @description Whether the webhook hears of rules that cannot be evaluated, and that they can again.
+             * @default false
+             */
+            operators?: boolean;
+            /**
+             * Format: double
+             * @description Attempts begun in a second; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+             */
+            ratePerSecond?: number;
+            /** @description Left out, the present one stays; empty, requests are not signed. */
+            signingSecret?: string;
+            slack?: components["schemas"]["SlackAppEdit"];
+            /**
+             * Format: double
+             * @description Bounds one attempt.
+             * @default 10
+             */
+            timeoutSeconds?: number;
+            /** @description An http or https URL. Left out, the present one stays, unless `slack` is given. */
             url?: string;
         };
         /** @enum {string} */
@@ -1708,11 +2029,23 @@ export interface operations {
     listNotifications: {
         parameters: {
             query?: {
+                alertId?: string[];
                 /** @description The `nextCursor` of the page before, as it was given. */
                 cursor?: components["parameters"]["Cursor"];
+                /** @description Those that these digests tell. */
+                digestId?: string[];
+                /** @description Created at or after this instant. */
+                from?: string;
                 /** @description The greatest number of entries wanted. */
                 limit?: components["parameters"]["Limit"];
+                /** @description Leaves out what a digest tells, so that each entry is one message. */
+                onlyMessages?: boolean;
+                reason?: components["schemas"]["NotificationReason"][];
+                /** @description The rules of the alerts. A digest has none; those that it tells have. */
+                ruleId?: string[];
                 status?: components["schemas"]["NotificationStatus"][];
+                /** @description Created before this instant. */
+                to?: string;
                 webhookId?: string[];
             };
             header?: never;
@@ -1751,6 +2084,54 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Notification"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    retryNotification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The notification as it stands now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notification"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    retryNotifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetryOrderBody"];
+            };
+        };
+        responses: {
+            /** @description How many messages are due again. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetriedAnswer"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -2102,6 +2483,37 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    updateWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version that was edited. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookEdit"];
+            };
+        };
+        responses: {
+            /** @description The webhook as stored, without its secrets. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     deleteWebhook: {
         parameters: {
             query?: never;
@@ -2119,6 +2531,129 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    disableWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook as stored, without its secrets. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    enableWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook as stored, without its secrets. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    retireWebhookSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook as stored, without its secrets. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    rotateWebhookSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SecretRotation"];
+            };
+        };
+        responses: {
+            /** @description The new secret. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotatedSecret"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What came of it, whether delivered or not. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestResult"];
+                };
             };
             default: components["responses"]["Problem"];
         };

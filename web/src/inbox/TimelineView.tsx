@@ -6,7 +6,7 @@ import { IconReminder, IconUnknown, IconWaiting } from "../ui/icons";
 import { stateMeaning, statusMeaning } from "../ui/marks";
 import { duration } from "../ui/time";
 import styles from "./AlertDetail.module.css";
-import { exchangeText, type Happening, reasonWord, timeline, verdictWords } from "./timeline";
+import { digestWord, exchangeText, type Happening, reasonWord, timeline, verdictWords } from "./timeline";
 
 /** What became of an alert, and of its messages, in one line of time. */
 export function TimelineView({ alert, notifications }: { alert: Alert; notifications: readonly Notification[] }) {
@@ -22,7 +22,8 @@ export function TimelineView({ alert, notifications }: { alert: Alert; notificat
 function keyOf(h: Happening): string {
   switch (h.kind) {
     case "attempt":
-      return `${h.notification.id}/${h.attempt.number}`;
+      // A digest's attempts and the notification's own are numbered apart.
+      return `${h.notification.id}/${h.at}/${h.attempt.number}`;
     case "settled":
     case "next":
       return `${h.notification.id}/${h.kind}`;
@@ -151,9 +152,10 @@ function webhookName(notification: Notification): string {
   return notification.webhookName || "a deleted webhook";
 }
 
-/** The webhook, and what it is told. */
+/** The webhook, what it is told, and by which message. */
 function address(notification: Notification): string {
-  return [reasonWord(notification), webhookName(notification)].filter(Boolean).join(" to ");
+  const to = [reasonWord(notification), webhookName(notification)].filter(Boolean).join(" to ");
+  return [to, digestWord(notification)].filter(Boolean).join(", ");
 }
 
 interface LineProps {

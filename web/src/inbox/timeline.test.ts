@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Notification } from "../api/client";
 import { anAlert } from "../test/world";
-import { exchangeText, type Happening, reasonWord, timeline, verdictWords } from "./timeline";
+import { digestWord, exchangeText, type Happening, reasonWord, timeline, verdictWords } from "./timeline";
 
 const at = (second: number) => `2026-11-21T10:00:${String(second).padStart(2, "0")}Z`;
 
@@ -109,4 +109,9 @@ test("reminders stand once in the line, however many are told", () => {
 
 test("a pending alert has not fired", () => {
   expect(kinds(timeline({ ...anAlert(0), state: "PENDING" }, []))).toEqual(["reached"]);
+});
+
+test("what a digest tells says so", () => {
+  expect(digestWord(told({}))).toBe("");
+  expect(digestWord(told({ digestId: "d", digestSize: 5000 }))).toBe("in a digest of 5,000");
 });

@@ -67,8 +67,15 @@ export function reasonWord({ reason }: Notification): string {
       return "recovery";
     case "FIRED":
     case "RULE_FAILING":
+    case "DIGEST":
       return "";
   }
+}
+
+/** Which message tells it, where that is not its own: "" then. */
+export function digestWord({ digestId, digestSize }: Notification): string {
+  if (digestId === undefined) return "";
+  return digestSize === undefined ? "in a digest" : `in a digest of ${digestSize.toLocaleString("en")}`;
 }
 
 /** What was sent and what came back, as text; "" where it is not kept any more. */

@@ -137,6 +137,17 @@ func (d *desk) add(h Hook) error {
 	return nil
 }
 
+// addBot makes the channels of a bot known.
+func (d *desk) addBot(b Bot) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range b.Channels {
+		h := Hook{Path: hookOfBot + c.ID, Channel: c.Name, App: b.Name}
+		d.hooks = append(d.hooks, h)
+		d.limiters[h.Path] = rate.NewLimiter(d.perSecond, d.burst)
+	}
+}
+
 // list returns the webhooks in the order in which they were added.
 func (d *desk) list() []Hook {
 	d.mu.Lock()

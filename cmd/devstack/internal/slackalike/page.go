@@ -109,7 +109,7 @@ func (s *Server) pageOf(name string, before int64) pageView {
 		v.Older = entries[0].ID
 	}
 	for _, e := range entries {
-		v.Messages = append(v.Messages, view(e))
+		v.Messages = append(v.Messages, s.view(e))
 	}
 	return v
 }
@@ -119,7 +119,7 @@ func (e *Entry) shownIn(name string) bool {
 	if name == refusedView {
 		return !e.Accepted
 	}
-	return e.Accepted && e.Channel == name
+	return e.Accepted && e.Edits == 0 && e.Channel == name
 }
 
 // update is what a live page is told about.
@@ -149,6 +149,9 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) {
 		u.Counts, _ = s.record.sums()
 		for _, e := range entries {
 			after = e.ID
+			if original := s.record.byID(e.Edits); e.Accepted && original != nil {
+				e = original
+			}
 			if e.shownIn(name) {
 				html, err := s.render(e)
 				if err != nil {
@@ -179,7 +182,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) render(e *Entry) (string, error) {
 	var out bytes.Buffer
-	if err := s.page.ExecuteTemplate(&out, "message.html", view(e)); err != nil {
+	if err := s.page.ExecuteTemplate(&out, "message.html", s.view(e)); err != nil {
 		return "", fmt.Errorf("render message %d: %w", e.ID, err)
 	}
 	return out.String(), nil

@@ -100,7 +100,11 @@ func (s *Server) misbehave(w http.ResponseWriter, r *http.Request, e *Entry, f F
 		s.reply(w, r, e, f.Status, strings.ToLower(strings.ReplaceAll(http.StatusText(f.Status), " ", "_")), asked)
 	case FaultRateLimited:
 		retryAfter(w, f.Seconds)
-		s.reply(w, r, e, http.StatusTooManyRequests, string(rateLimited), asked)
+		word := rateLimited
+		if e.isBots() {
+			word = rateLimitedAPI
+		}
+		s.reply(w, r, e, http.StatusTooManyRequests, string(word), asked)
 	default:
 		word := refusal(f.Kind)
 		s.reply(w, r, e, word.status(), string(word), asked)
@@ -122,10 +126,17 @@ func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// reply records and then sends an answer of one word, as Slack does.
+// reply records and then sends an answer of one word, as Slack does; to a bot in JSON.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, e *Entry, status int, word, reason string) {
+	if e.isBots() && status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
+		status = http.StatusOK
+	}
 	e.Status, e.Answer, e.Reason = status, word, reason
 	s.note(r, e)
+	if e.isBots() {
+		respond(w, status, map[string]any{"ok": false, "error": word})
+		return
+	}
 	w.Header().Set("Content-Type", "text/html")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)

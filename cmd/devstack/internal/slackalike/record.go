@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -34,10 +35,14 @@ type Entry struct {
 	Fault FaultKind `json:"fault,omitempty"`
 	// WebhookID is the header of that name; Delivery counts the messages accepted
 	// with it by this webhook, so that 2 and more are duplicates.
-	WebhookID string      `json:"webhookId,omitempty"`
-	Delivery  int         `json:"delivery,omitempty"`
-	Headers   http.Header `json:"headers"`
-	Body      string      `json:"body"`
+	WebhookID string `json:"webhookId,omitempty"`
+	// TS is where a bot's message stands in its channel, of an accepted call.
+	TS string `json:"ts,omitempty"`
+	// Edits is the id of the message that the call changed, 0 when it posted one.
+	Edits    int64       `json:"edits,omitempty"`
+	Delivery int         `json:"delivery,omitempty"`
+	Headers  http.Header `json:"headers"`
+	Body     string      `json:"body"`
 }
 
 // Duplicate says that the message had been accepted before.
@@ -64,12 +69,13 @@ type record struct {
 	counts    map[string]*Counts // by channel
 	delivered map[string]int     // by webhook and webhook-id
 	order     []string           // keys of delivered, oldest first
+	edits     map[int64]*Entry   // the last change of each message that was changed
 	file      *os.File
 	changed   chan struct{} // closed at the next change
 }
 
 func newRecord(most int) *record {
-	return &record{most: most, counts: map[string]*Counts{}, delivered: map[string]int{}, changed: make(chan struct{})}
+	return &record{most: most, counts: map[string]*Counts{}, delivered: map[string]int{}, edits: map[int64]*Entry{}, changed: make(chan struct{})}
 }
 
 // open reads the journal, where there is one, and goes on writing it. It keeps
@@ -169,6 +175,7 @@ func (r *record) announce() {
 func (r *record) keep(e *Entry) {
 	r.newest = e.ID
 	if r.entries = append(r.entries, e); len(r.entries) > r.most {
+		delete(r.edits, r.entries[0].ID)
 		r.entries[0] = nil
 		r.entries = r.entries[1:]
 	}
@@ -178,6 +185,8 @@ func (r *record) keep(e *Entry) {
 		r.counts[e.Channel] = c
 	}
 	switch {
+	case e.Accepted && e.Edits != 0:
+		r.edits[e.Edits] = e
 	case e.Accepted && e.Duplicate():
 		c.Accepted++
 		c.Duplicates++
@@ -217,6 +226,34 @@ func (r *record) since(id int64, most int, match func(*Entry) bool) ([]*Entry, <
 	return out, r.changed
 }
 
+// byID returns an entry that is kept, or nil.
+func (r *record) byID(id int64) *Entry {
+	return r.last(func(e *Entry) bool { return e.ID == id })
+}
+
+// find returns the message of a bot that stands somewhere, or nil.
+func (r *record) find(hook, ts string) *Entry {
+	return r.last(func(e *Entry) bool { return e.Accepted && e.Edits == 0 && e.Hook == hook && e.TS == ts && ts != "" })
+}
+
+func (r *record) last(match func(*Entry) bool) *Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range slices.Backward(r.entries) {
+		if match(e) {
+			return e
+		}
+	}
+	return nil
+}
+
+// lastEdit returns the last change of a message, or nil.
+func (r *record) lastEdit(id int64) *Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.edits[id]
+}
+
 // sums returns the counts by channel, and the id of the newest entry.
 func (r *record) sums() (map[string]Counts, int64) {
 	r.mu.Lock()
@@ -235,6 +272,7 @@ func (r *record) clear() error {
 	r.entries, r.order = nil, nil
 	clear(r.counts)
 	clear(r.delivered)
+	clear(r.edits)
 	r.wake()
 	if r.file == nil {
 		return nil

@@ -31,6 +31,27 @@ const (
 	methodNotAllowed     refusal = "method_not_allowed"
 )
 
+// The words of the Web API, as documented with chat.postMessage and chat.update in
+// https://docs.slack.dev/reference/methods. They come with status 200, but for a
+// rate that is exceeded.
+const (
+	notAuthed       refusal = "not_authed"
+	invalidAuth     refusal = "invalid_auth"
+	invalidJSON     refusal = "invalid_json"
+	messageNotFound refusal = "message_not_found"
+	rateLimitedAPI  refusal = "ratelimited"
+	// The following are faults on request alone.
+	notInChannel     refusal = "not_in_channel"
+	isArchived       refusal = "is_archived"
+	tokenRevoked     refusal = "token_revoked"
+	accountInactive  refusal = "account_inactive"
+	missingScope     refusal = "missing_scope"
+	cantUpdate       refusal = "cant_update_message"
+	editWindowClosed refusal = "edit_window_closed"
+	internalError    refusal = "internal_error"
+	fatalError       refusal = "fatal_error"
+)
+
 // status is the HTTP status that goes with the word, 0 for an unknown word.
 func (r refusal) status() int {
 	switch r {
@@ -44,8 +65,11 @@ func (r refusal) status() int {
 		return http.StatusMethodNotAllowed
 	case channelIsArchived:
 		return http.StatusGone
-	case rateLimited:
+	case rateLimited, rateLimitedAPI:
 		return http.StatusTooManyRequests
+	case notAuthed, invalidAuth, invalidJSON, messageNotFound, notInChannel, isArchived, tokenRevoked, accountInactive, missingScope,
+		cantUpdate, editWindowClosed, internalError, fatalError:
+		return http.StatusOK
 	case rollupError:
 		return http.StatusInternalServerError
 	default:

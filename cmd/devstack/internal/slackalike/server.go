@@ -21,6 +21,8 @@ const (
 type Options struct {
 	// Hooks are the webhooks that exist; [DefaultHooks] when nil.
 	Hooks []Hook
+	// Bot posts by the Web API; [DefaultBot] when nil.
+	Bot *Bot
 	// Rate is how many messages a second a webhook accepts for long, 1 by default;
 	// negative for any number. Burst is how many it accepts at once.
 	Rate  float64
@@ -48,6 +50,8 @@ func DefaultHooks() []Hook {
 type Server struct {
 	opts   Options
 	desk   *desk
+	bots   *bots
+	client *http.Client
 	record *record
 	page   *template.Template
 	mux    *http.ServeMux
@@ -76,11 +80,20 @@ func NewServer(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if opts.Bot == nil {
+		bot := DefaultBot()
+		opts.Bot = &bot
+	}
+	bots, err := newBots(*opts.Bot, opts.Rate)
+	if err != nil {
+		return nil, err
+	}
+	desk.addBot(*opts.Bot)
 	page, err := parsePage()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, desk: desk, record: newRecord(opts.Kept), page: page, closing: make(chan struct{})}
+	s := &Server{opts: opts, desk: desk, bots: bots, client: newClient(), record: newRecord(opts.Kept), page: page, closing: make(chan struct{})}
 	if opts.Journal != "" {
 		unreadable, err := s.record.open(opts.Journal)
 		if err != nil {
@@ -92,6 +105,14 @@ func NewServer(opts Options) (*Server, error) {
 	}
 	s.mux = s.routes()
 	return s, nil
+}
+
+// newClient returns what tells the bot's app of pressed buttons.
+func newClient() *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // Close ends every request that is kept waiting (hung ones and live pages) and
@@ -109,6 +130,9 @@ func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/services/{team}/{service}/{token}", s.receive)
 	mux.HandleFunc("/services/", s.receiveUnknown)
+	mux.HandleFunc("/api/chat.postMessage", s.post)
+	mux.HandleFunc("/api/chat.update", s.update)
+	mux.HandleFunc("/api/", s.unknownMethod)
 
 	// A page of another origin, open in the same browser, must not be able to
 	// change anything here; webhooks themselves are for everyone.
@@ -118,6 +142,7 @@ func (s *Server) routes() *http.ServeMux {
 	mux.Handle("DELETE /control/faults", guard.Handler(http.HandlerFunc(s.faultsReset)))
 	mux.Handle("GET /control/hooks", http.HandlerFunc(s.hooksList))
 	mux.Handle("POST /control/hooks", guard.Handler(http.HandlerFunc(s.hooksAdd)))
+	mux.Handle("POST /control/press", guard.Handler(http.HandlerFunc(s.press)))
 	mux.Handle("GET /api/messages", http.HandlerFunc(s.messagesList))
 	mux.Handle("DELETE /api/messages", guard.Handler(http.HandlerFunc(s.messagesClear)))
 

@@ -12,6 +12,7 @@ import (
 // messageView is an entry as the page shows it.
 type messageView struct {
 	*Entry
+	Edited      bool
 	Avatar      string
 	Name        string
 	Time        string
@@ -34,10 +35,11 @@ type blockView struct {
 }
 
 type elementView struct {
-	Kind  string // text, image, button or other
-	Text  template.HTML
-	URL   string
-	Style string
+	Kind   string // text, image, button or other
+	Text   template.HTML
+	URL    string
+	Style  string
+	Action string // of a button that tells an app
 }
 
 type attachmentView struct {
@@ -58,26 +60,29 @@ type fieldView struct {
 	Short bool
 }
 
-// view reads the message of an entry. A refused one is shown as what was sent.
-func view(e *Entry) messageView {
+// view reads the message of an entry as it was last changed. A refused one is
+// shown as what was sent.
+func (s *Server) view(e *Entry) messageView {
+	body, edited := s.shown(e)
 	v := messageView{
 		Entry:       e,
 		Name:        e.App,
 		Time:        e.At.Format("15:04"),
 		ISO:         e.At.Format(time.RFC3339Nano),
-		Pretty:      pretty(e.Body),
+		Pretty:      pretty(body),
+		Edited:      edited,
 		HeaderLines: headerLines(e),
 	}
 	if !e.Accepted {
 		return v
 	}
-	m, _ := judge(e.Headers.Get("Content-Type"), []byte(e.Body))
+	m, _ := judge(e.Headers.Get("Content-Type"), []byte(body))
 	if m.Username != "" {
 		v.Name = m.Username
 	}
 	v.Avatar = initial(v.Name)
 	v.Truncated = m.Truncated
-	v.Blocks = blockViews(m.Blocks)
+	v.Blocks = blockViews(m.Blocks, e.isBots())
 	for _, a := range m.Attachments {
 		v.Attachments = append(v.Attachments, viewAttachment(a))
 	}
@@ -124,18 +129,18 @@ func headerLines(e *Entry) []string {
 	return out
 }
 
-func blockViews(blocks []any) []blockView {
+func blockViews(blocks []any, pressable bool) []blockView {
 	var out []blockView
 	for _, b := range blocks {
 		if fields, ok := b.(map[string]any); ok {
-			out = append(out, viewBlock(fields))
+			out = append(out, viewBlock(fields, pressable))
 		}
 	}
 	return out
 }
 
 // viewBlock shows a block that was judged sound.
-func viewBlock(b map[string]any) blockView {
+func viewBlock(b map[string]any, pressable bool) blockView {
 	v := blockView{Kind: str(b, "type")}
 	switch v.Kind {
 	case "section":
@@ -152,7 +157,11 @@ func viewBlock(b map[string]any) blockView {
 	case "context", "actions":
 		for _, e := range items(b, "elements") {
 			if fields, ok := e.(map[string]any); ok {
-				v.Elements = append(v.Elements, viewElement(fields))
+				element := viewElement(fields)
+				if pressable && element.Kind == "button" && element.URL == "" {
+					element.Action = str(fields, "action_id")
+				}
+				v.Elements = append(v.Elements, element)
 			}
 		}
 	case "image":
@@ -191,7 +200,7 @@ func viewAttachment(value any) attachmentView {
 		Title:   unescape(str(a, "title")),
 		Text:    mrkdwn(str(a, "text")),
 		Footer:  unescape(str(a, "footer")),
-		Blocks:  blockViews(items(a, "blocks")),
+		Blocks:  blockViews(items(a, "blocks"), false),
 	}
 	if href, ok := link(str(a, "title_link")); ok {
 		v.Link = href
@@ -260,6 +269,20 @@ func asList(value any) []any {
 	list, _ := value.([]any)
 	return list
 }
+
+// Address is the path that was called.
+func (e *Entry) Address() string { return Hook{Path: e.Hook}.Address() }
+
+// Address is the path under which messages are taken.
+func (h Hook) Address() string {
+	if channel, bots := strings.CutPrefix(h.Path, hookOfBot); bots {
+		return strings.TrimSpace("/api/chat.postMessage " + channel)
+	}
+	return "/services/" + h.Path
+}
+
+// Webhook says that messages are posted to a URL.
+func (h Hook) Webhook() bool { return !strings.HasPrefix(h.Path, hookOfBot) }
 
 // Outcome says what the sender was told, in a line.
 func (v messageView) Outcome() string {

@@ -41,6 +41,8 @@ type settings struct {
 	TocsinPort     int `json:"tocsinPort"`
 	// Seeded says that the demo's rules were made once. Whoever deletes them does not get them back.
 	Seeded bool `json:"seeded"`
+	// BotWebhook is the id of the seeded webhook that posts as a bot, whose buttons the Slack look-alike presses.
+	BotWebhook string `json:"botWebhook,omitempty"`
 }
 
 // data is the directory that everything of one Up lives in. It is locked while it is open.

@@ -12,17 +12,20 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"tocsin/cmd/devstack/internal/slackalike"
 )
 
-// demoWebhook is a webhook to make: its name and its path on the Slack look-alike.
+// demoWebhook is a webhook to make: its name and its path on the Slack look-alike, or the channel that it posts to as a
+// bot.
 type demoWebhook struct {
-	name, path string
+	name, path, channel string
 }
 
 func demoWebhooks() []demoWebhook {
 	return []demoWebhook{
 		{name: "Slack #integration-ops", path: "/services/T0DEMO/B0OPS/integrationops"},
-		{name: "Slack #orders", path: "/services/T0DEMO/B0ORDERS/ordersteam"},
+		{name: "Slack #orders (bot, with buttons)", channel: "#orders"},
 		{name: "Slack #billing", path: "/services/T0DEMO/B0BILLING/billingteam"},
 	}
 }
@@ -51,7 +54,7 @@ func demoRules() []demoRule {
 	slow := failedIn("Slow payment", "INFO", "Slack #billing", "payments")
 	slow.Filter = map[string]any{"statuses": []string{"COMPLETED"}, "minDurationMs": 2000}
 	return []demoRule{
-		failedIn("Order failed", "CRITICAL", "Slack #orders", "orders", "returns"),
+		failedIn("Order failed", "CRITICAL", "Slack #orders (bot, with buttons)", "orders", "returns"),
 		failedIn("Money stuck", "CRITICAL", "Slack #billing", "billing", "payments", "procurement"),
 		failedIn("Integration failed", "WARNING", "Slack #integration-ops",
 			"analytics", "crm", "documents", "identity", "inventory", "pricing", "shipping"),
@@ -74,11 +77,14 @@ func (u *up) seed(ctx context.Context) error {
 		if webhooks[wanted.name] != "" {
 			continue
 		}
-		webhooks[wanted.name], err = api.create(ctx, "/webhooks", map[string]any{
-			"name": wanted.name, "kind": "slack", "url": u.slack.url() + wanted.path,
-		})
+		webhooks[wanted.name], err = api.create(ctx, "/webhooks", u.definition(wanted))
 		if err != nil {
 			return fmt.Errorf("seed webhook %s: %w", wanted.name, err)
+		}
+	}
+	for _, wanted := range demoWebhooks() {
+		if wanted.channel != "" {
+			u.data.settings.BotWebhook = webhooks[wanted.name]
 		}
 	}
 	rules, err := api.names(ctx, "/rules")
@@ -97,6 +103,17 @@ func (u *up) seed(ctx context.Context) error {
 	u.data.settings.Seeded = true
 	u.console.Sayf("seeded %d rules and %d webhooks", len(demoRules()), len(demoWebhooks()))
 	return u.data.writeSettings()
+}
+
+// definition is a webhook as the API takes it.
+func (u *up) definition(w demoWebhook) map[string]any {
+	if w.channel == "" {
+		return map[string]any{"name": w.name, "kind": "slack", "url": u.slack.url() + w.path}
+	}
+	bot := slackalike.DefaultBot()
+	return map[string]any{"name": w.name, "kind": "slack", "slack": map[string]any{
+		"channel": w.channel, "botToken": bot.Token, "signingSecret": bot.SigningSecret,
+	}}
 }
 
 // apiClient speaks Tocsin's REST API.

@@ -11,6 +11,14 @@ import (
 	"tocsin/cmd/devstack/internal/slackalike"
 )
 
+// connectButtons tells the Slack look-alike where the seeded bot hears of pressed buttons.
+func (u *up) connectButtons(context.Context) error {
+	if id := u.data.settings.BotWebhook; id != "" {
+		u.alike.SetRequestURL(u.tocsin.url() + "/slack/interactions/" + id)
+	}
+	return nil
+}
+
 // startSlack starts the Slack look-alike on the port that the seeded webhooks lead to.
 func (u *up) startSlack(context.Context) error {
 	log, err := u.openLog("slack.log")
@@ -28,6 +36,7 @@ func (u *up) startSlack(context.Context) error {
 	if u.slack, err = serveHandler(alike, remembered); err != nil {
 		return errors.Join(fmt.Errorf("start the Slack look-alike: %w", err), alike.Close())
 	}
+	u.alike = alike
 	u.ending.add("Slack look-alike", func(ctx context.Context) error {
 		// Its pages follow events and would keep the web server waiting.
 		return errors.Join(alike.Close(), u.slack.Stop(ctx))

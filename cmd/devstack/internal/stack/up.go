@@ -17,6 +17,7 @@ import (
 	"tocsin/cmd/devstack/internal/engines"
 	"tocsin/cmd/devstack/internal/netport"
 	"tocsin/cmd/devstack/internal/pgserver"
+	"tocsin/cmd/devstack/internal/slackalike"
 )
 
 // database is the name of Tocsin's database in Postgres.
@@ -52,6 +53,7 @@ type up struct {
 	clickHouse *clickHouse
 	traffic    *demo.Traffic
 	slack      *webServer
+	alike      *slackalike.Server
 	tocsin     *tocsin
 }
 
@@ -112,7 +114,7 @@ func (u *up) start(ctx context.Context) (err error) {
 		return err
 	}
 	for _, step := range []func(context.Context) error{
-		u.prepareSource, u.startSlack, u.startTocsin, u.seed, u.startTraffic,
+		u.prepareSource, u.startSlack, u.startTocsin, u.seed, u.connectButtons, u.startTraffic,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -219,6 +221,7 @@ func (u *up) startTocsin(ctx context.Context) error {
 			"TOCSIN_LISTEN":         "127.0.0.1:" + strconv.Itoa(port),
 			"TOCSIN_PUBLIC_URL":     "http://127.0.0.1:" + strconv.Itoa(port),
 			"TOCSIN_ENCRYPTION_KEY": key,
+			"TOCSIN_SLACK_API_URL":  u.slack.url() + "/api",
 			// The Slack look-alike is on loopback, where Tocsin does not call unless told so.
 			"TOCSIN_OUTGOING_ALLOW": "127.0.0.0/8,::1/128",
 		}),

@@ -49,9 +49,13 @@ function add(messages) {
     const holder = document.createElement("template");
     holder.innerHTML = html; // rendered and escaped by the server
     const message = holder.content.firstElementChild;
-    if (byId(message.id)) continue;
-    message.classList.add("fresh");
     localTimes(message);
+    const known = byId(message.id);
+    if (known) {
+      known.replaceWith(message); // it was changed, or comes again after a reconnection
+      continue;
+    }
+    message.classList.add("fresh");
     list.append(message);
   }
   byId("empty").hidden = true;
@@ -141,6 +145,24 @@ byId("open-control").addEventListener("click", (event) => {
   const panel = byId("control");
   panel.hidden = !panel.hidden;
   event.currentTarget.setAttribute("aria-expanded", String(!panel.hidden));
+});
+
+// A press is told to the app; what comes of it comes as a change of the message.
+byId("messages").addEventListener("click", async (event) => {
+  const button = event.target.closest("button[data-action]");
+  if (!button) return;
+  const message = Number(button.closest("article").dataset.id);
+  button.disabled = true;
+  let trouble = "";
+  try {
+    const answer = await fetch("/control/press", { method: "POST", body: JSON.stringify({ message, action: button.dataset.action }) });
+    if (!answer.ok) trouble = (await answer.json()).error;
+  } catch (error) {
+    trouble = error.message;
+  }
+  button.disabled = false;
+  button.title = trouble;
+  button.classList.toggle("failed", trouble !== "");
 });
 
 scroller.addEventListener("scroll", () => {

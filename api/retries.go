@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/fault"
+	"tocsin/notify"
+)
+
+// maxRetryIDs bounds the notifications that an order can name, as openapi.yaml does.
+const maxRetryIDs = 1000
+
+// maxFilterIDs bounds each list of a filter, as openapi.yaml does.
+const maxFilterIDs = 100
+
+// RetryNotification answers POST /notifications/{id}/retry.
+func (s *server) RetryNotification(ctx context.Context, req RetryNotificationRequestObject) (RetryNotificationResponseObject, error) {
+	i := identityOf(ctx)
+	if err := s.Notifications.Retry(ctx, i.Tenant, req.ID, i.Actor); err != nil {
+		return nil, fmt.Errorf("retry notification: %w", err)
+	}
+	n, err := s.Notifications.Get(ctx, i.Tenant, req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("get notification: %w", err)
+	}
+	return RetryNotification200JSONResponse(notificationAnswer(&n, true)), nil
+}
+
+// RetryNotifications answers POST /notifications/retry.
+func (s *server) RetryNotifications(ctx context.Context, req RetryNotificationsRequestObject) (RetryNotificationsResponseObject, error) {
+	order, err := retryOrder(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	i := identityOf(ctx)
+	order.Actor = i.Actor
+	done, err := s.Notifications.RetryAll(ctx, i.Tenant, order)
+	if err != nil {
+		return nil, fmt.Errorf("retry notifications: %w", err)
+	}
+	return RetryNotifications200JSONResponse(done), nil
+}
+
+func retryOrder(b *RetryOrderBody) (order RetryOrder, err error) {
+	if (b.Ids == nil) == (b.Filter == nil) {
+		return order, fault.New(fault.Invalid, "give either ids or filter")
+	}
+	if b.Ids != nil {
+		if len(*b.Ids) == 0 || len(*b.Ids) > maxRetryIDs {
+			return order, invalidField("ids", "out_of_range", fmt.Sprintf("Must be 1 to %d", maxRetryIDs))
+		}
+		order.IDs = *b.Ids
+		return order, nil
+	}
+	f := b.Filter
+	for field, ids := range map[string]*[]uuid.UUID{"webhookId": f.WebhookID, "ruleId": f.RuleID, "alertId": f.AlertID} {
+		if len(deref(ids)) > maxFilterIDs {
+			return order, invalidField("filter."+field, "out_of_range", fmt.Sprintf("Must be at most %d", maxFilterIDs))
+		}
+	}
+	order.Filter = NotificationFilter{
+		Webhooks: deref(f.WebhookID), Rules: deref(f.RuleID), Alerts: deref(f.AlertID), From: f.From, To: f.To,
+	}
+	if order.Filter.Reasons, err = reasons("filter.reason", f.Reason); err != nil {
+		return order, err
+	}
+	if order.Filter.Statuses, err = oneOf("filter.status", f.Status, notify.Failed, notify.Exhausted, notify.Retrying); err != nil {
+		return order, err
+	}
+	if len(order.Filter.Statuses) == 0 {
+		order.Filter.Statuses = []notify.Status{notify.Failed, notify.Exhausted}
+	}
+	return order, nil
+}

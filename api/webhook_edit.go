@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/internal/fault"
+	"tocsin/notify"
+	"tocsin/notify/template"
+)
+
+// WebhookEditor edits webhooks. What it returns is the webhook as stored.
+type WebhookEditor interface {
+	// Update replaces a valid webhook, secrets included. A version other than the
+	// stored one is a fault of kind Stale, a name that is taken one of kind Conflict.
+	Update(ctx context.Context, tenant string, w notify.Webhook) (notify.Webhook, error)
+	// SetEnabled enables, which clears why the webhook was switched off and what
+	// its receiver asked to wait, or disables. One that already is as wanted stays
+	// untouched.
+	SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (notify.Webhook, error)
+	// Rotate makes a secret the present one and the present one the former one.
+	Rotate(ctx context.Context, tenant string, id uuid.UUID, r Rotation) (notify.Webhook, error)
+	// Retire drops the former secret.
+	Retire(ctx context.Context, tenant string, id uuid.UUID) (notify.Webhook, error)
+}
+
+// Rotation is a new signing secret, and how long the former one signs as well.
+type Rotation struct {
+	Secret  string
+	Overlap time.Duration
+}
+
+// UpdateWebhook answers PUT /webhooks/{id}.
+func (s *server) UpdateWebhook(ctx context.Context, req UpdateWebhookRequestObject) (UpdateWebhookResponseObject, error) {
+	version, err := editedVersion(req.Params.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	present, err := s.Webhooks.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("edit webhook: %w", err)
+	}
+	w := edited(&present, req.Body)
+	w.Version = version
+	if err := fault.InvalidFields("the webhook", withoutRepeats(append(formFaults(&w), s.CheckWebhook(&w)...))); err != nil {
+		return nil, err
+	}
+	if present.Version != version {
+		return nil, fault.New(fault.Stale, "the webhook was changed to version %d since version %d was read; read it again and repeat the edit", present.Version, version)
+	}
+	stored, err := s.Webhooks.Update(ctx, tenantOf(ctx), w)
+	if err != nil {
+		return nil, fmt.Errorf("edit webhook: %w", err)
+	}
+	return UpdateWebhook200JSONResponse{Body: webhookAnswer(&stored), Headers: UpdateWebhook200ResponseHeaders{ETag: etag(stored.Version)}}, nil
+}
+
+// edited returns a webhook as an edit makes it. Secrets that the edit leaves out
+// stay, and so does whatever it cannot name.
+func edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook {
+	w := *present
+	fresh := webhook(&WebhookDefinition{
+		Name: b.Name, Kind: present.Kind, BodyTemplate: b.BodyTemplate, Enabled: b.Enabled, Operators: b.Operators,
+		TimeoutSeconds: b.TimeoutSeconds, MaxConcurrent: b.MaxConcurrent, RatePerSecond: b.RatePerSecond,
+		DigestAbove: b.DigestAbove,
+	})
+	w.Name, w.BodyTemplate, w.Enabled, w.Operators = fresh.Name, fresh.BodyTemplate, fresh.Enabled, fresh.Operators
+	w.Timeout, w.MaxConcurrent, w.RatePerSecond = fresh.Timeout, fresh.MaxConcurrent, fresh.RatePerSecond
+	w.DigestAbove = fresh.DigestAbove
+	if b.URL != nil {
+		w.URL, w.Slack = *b.URL, notify.SlackApp{}
+	}
+	if b.Slack != nil {
+		w.Slack = slackEdited(present.Slack, b.Slack)
+		w.URL = deref(b.URL)
+	}
+	if b.Headers != nil {
+		w.Headers = b.Headers
+	}
+	if b.SigningSecret != nil {
+		// Whoever enters a secret means that one, and none beside it.
+		w.SigningSecret, w.FormerSecret, w.FormerSecretUntil = *b.SigningSecret, "", time.Time{}
+	}
+	return w
+}
+
+// slackEdited returns a Slack app as an edit makes it.
+func slackEdited(app notify.SlackApp, b *SlackAppEdit) notify.SlackApp {
+	app.Channel = b.Channel
+	if b.BotToken != nil {
+		app.BotToken = *b.BotToken
+	}
+	if b.SigningSecret != nil {
+		app.SigningSecret = *b.SigningSecret
+	}
+	return app
+}
+
+// EnableWebhook answers POST /webhooks/{id}/enable.
+func (s *server) EnableWebhook(ctx context.Context, req EnableWebhookRequestObject) (EnableWebhookResponseObject, error) {
+	w, err := s.Webhooks.SetEnabled(ctx, tenantOf(ctx), req.ID, true)
+	if err != nil {
+		return nil, fmt.Errorf("enable webhook: %w", err)
+	}
+	return EnableWebhook200JSONResponse{Body: webhookAnswer(&w), Headers: EnableWebhook200ResponseHeaders{ETag: etag(w.Version)}}, nil
+}
+
+// DisableWebhook answers POST /webhooks/{id}/disable.
+func (s *server) DisableWebhook(ctx context.Context, req DisableWebhookRequestObject) (DisableWebhookResponseObject, error) {
+	w, err := s.Webhooks.SetEnabled(ctx, tenantOf(ctx), req.ID, false)
+	if err != nil {
+		return nil, fmt.Errorf("disable webhook: %w", err)
+	}
+	return DisableWebhook200JSONResponse{Body: webhookAnswer(&w), Headers: DisableWebhook200ResponseHeaders{ETag: etag(w.Version)}}, nil
+}
+
+// Bounds of the overlap of two secrets.
+const (
+	defaultOverlap = 24 * time.Hour
+	maxOverlap     = 7 * 24 * time.Hour
+)
+
+// RotateWebhookSecret answers POST /webhooks/{id}/rotate-secret.
+func (s *server) RotateWebhookSecret(ctx context.Context, req RotateWebhookSecretRequestObject) (RotateWebhookSecretResponseObject, error) {
+	r := Rotation{Secret: newSecret(), Overlap: defaultOverlap}
+	if n := req.Body.OverlapSeconds; n != nil {
+		if *n < 0 || *n > int(maxOverlap.Seconds()) {
+			return nil, invalidField("overlapSeconds", "out_of_range", fmt.Sprintf("Must be from 0 to %d", int(maxOverlap.Seconds())))
+		}
+		r.Overlap = time.Duration(*n) * time.Second
+	}
+	present, err := s.Webhooks.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("rotate secret: %w", err)
+	}
+	if present.Slack.Used() {
+		return nil, fault.New(fault.Conflict, "Slack does not look at signatures; a webhook that posts as a Slack app has none")
+	}
+	w, err := s.Webhooks.Rotate(ctx, tenantOf(ctx), req.ID, r)
+	if err != nil {
+		return nil, fmt.Errorf("rotate secret: %w", err)
+	}
+	return RotateWebhookSecret200JSONResponse{
+		Body:    RotatedSecret{SigningSecret: r.Secret, FormerSecretUntil: formerUntil(&w)},
+		Headers: RotateWebhookSecret200ResponseHeaders{ETag: etag(w.Version)},
+	}, nil
+}
+
+// RetireWebhookSecret answers POST /webhooks/{id}/retire-secret.
+func (s *server) RetireWebhookSecret(ctx context.Context, req RetireWebhookSecretRequestObject) (RetireWebhookSecretResponseObject, error) {
+	w, err := s.Webhooks.Retire(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("retire secret: %w", err)
+	}
+	return RetireWebhookSecret200JSONResponse{Body: webhookAnswer(&w), Headers: RetireWebhookSecret200ResponseHeaders{ETag: etag(w.Version)}}, nil
+}
+
+// newSecret returns a signing secret as Standard Webhooks write it.
+func newSecret() string {
+	var key [32]byte
+	_, _ = rand.Read(key[:])
+	return "whsec_" + base64.StdEncoding.EncodeToString(key[:])
+}
+
+// formerUntil returns until when a former secret signs, nil where there is none.
+func formerUntil(w *notify.Webhook) *time.Time {
+	if w.FormerSecret == "" {
+		return nil
+	}
+	until := w.FormerSecretUntil.UTC()
+	return &until
+}
+
+// TestWebhook answers POST /webhooks/{id}/test.
+func (s *server) TestWebhook(ctx context.Context, req TestWebhookRequestObject) (TestWebhookResponseObject, error) {
+	w, err := s.Webhooks.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("test webhook: %w", err)
+	}
+	result, err := s.sendTest(ctx, &w, s.sample())
+	return TestWebhook200JSONResponse(result), err
+}
+
+// sample returns an alert about a made-up exchange, as of now.
+func (s *server) sample() alerts.Instance {
+	a := template.Samples()[0]
+	a.FiredAt = s.Now()
+	return a
+}
+
+// testTimeout bounds a test message, whatever its webhook says.
+const testTimeout = 30 * time.Second
+
+// sendTest sends a message about a, marked as a test, and writes nothing down.
+func (s *server) sendTest(ctx context.Context, w *notify.Webhook, a alerts.Instance) (TestResult, error) {
+	d, problem, err := s.testDelivery(w, a)
+	if err != nil {
+		return TestResult{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(w.Timeout, testTimeout))
+	defer cancel()
+	o := s.Sender.Send(ctx, &d)
+	result := TestResult{
+		WebhookID: w.ID, WebhookName: w.Name, Verdict: TestResultVerdict(o.Verdict.String()), StatusCode: optional(o.StatusCode),
+		DurationMs: float64(o.Duration) / float64(time.Millisecond), Error: optional(o.Error), Response: optional(o.Response),
+	}
+	if problem != nil {
+		text := problem.Error()
+		result.Problem = &text
+	}
+	return result, nil
+}
+
+// testDelivery renders the message that a test sends about a. Problem says why
+// its body is a fallback.
+func (s *server) testDelivery(w *notify.Webhook, a alerts.Instance) (d notify.Delivery, problem, err error) {
+	d = notify.Delivery{Reason: notify.ReasonFired, Attempt: 1, Alert: a, Webhook: *w, Test: true}
+	if d.NotificationID, err = uuid.NewV7(); err == nil {
+		d.Alert.ID, err = uuid.NewV7()
+	}
+	if err != nil {
+		return d, nil, fmt.Errorf("make id of test: %w", err)
+	}
+	d.Alert.Title = "[Test] " + a.Title
+	body, problem := s.Renderer.Render(&d)
+	d.Body = &body
+	return d, problem, nil
+}

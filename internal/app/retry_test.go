@@ -1,0 +1,442 @@
+package app_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/api"
+	"tocsin/internal/fault"
+	"tocsin/notify"
+)
+
+const actor = "ada"
+
+// answers makes the receiver answer with a status.
+func (w *world) answers(status int) {
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(status) })
+}
+
+// one returns the first value of a query.
+func (w *world) one(sql string, args ...any) uuid.UUID {
+	w.t.Helper()
+	values := w.column(sql, args...)
+	if len(values) == 0 {
+		w.t.Fatalf("%s: no row", sql)
+	}
+	return uuid.MustParse(values[0])
+}
+
+const (
+	anyNotification = `select notification_id::text from notification where reason <> 'DIGEST' order by notification_id limit 1`
+	theDigest       = `select notification_id::text from digest`
+)
+
+func (w *world) retry(id uuid.UUID) error {
+	return w.db.Record().Retry(w.t.Context(), tenant, id, actor)
+}
+
+func (w *world) retryAll(order api.RetryOrder) api.Retried {
+	w.t.Helper()
+	order.Actor = actor
+	done, err := w.db.Record().RetryAll(w.t.Context(), tenant, order)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return done
+}
+
+func TestRetryOfWhatIsSettled(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		was    string
+	}{
+		"refused":   {http.StatusBadRequest, "FAILED 1"},
+		"delivered": {http.StatusOK, "DELIVERED 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.answers(c.status)
+			w.owed(w.webhook("ops"), "a")
+			w.deliver()
+			w.wantColumn("before", statuses, c.was)
+			id := w.one(anyNotification)
+			w.answers(http.StatusOK)
+			for range 2 { // the second finds it done
+				if err := w.retry(id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.wantColumn("after the retry", statuses, "RETRYING 1")
+			w.deliver()
+			w.wantColumn("after the delivery", statuses, "DELIVERED 1")
+			w.wantColumn("attempts", `select attempt::text from attempt order by attempt`, "1", "2")
+			if ids := w.receiver.webhookIDs(); !slices.Equal(ids, []string{id.String(), id.String() + "-r1"}) {
+				t.Errorf("webhook-ids %q", ids)
+			}
+			record, err := w.db.Record().Get(t.Context(), tenant, id)
+			if err != nil || len(record.Retries) != 1 || record.Retries[0].By != actor || len(record.History) != 2 {
+				t.Errorf("record %+v, %v", record, err)
+			}
+			if err := w.retry(id); err != nil {
+				t.Fatal(err)
+			}
+			w.deliver()
+			if ids := w.receiver.webhookIDs(); ids[len(ids)-1] != id.String()+"-r2" {
+				t.Errorf("webhook-ids %q", ids)
+			}
+		})
+	}
+}
+
+func TestRetryBeginsTheScheduleAnew(t *testing.T) {
+	w := newWorld(t)
+	w.answers(http.StatusBadGateway)
+	w.owed(w.webhook("ops"), "a")
+	id := w.one(anyNotification)
+	exhaust := func(from int) {
+		t.Helper()
+		for range 6 - from {
+			w.deliver()
+			w.exec(`update outbox set due_at = now()`)
+		}
+	}
+	for range 3 {
+		w.deliver()
+		w.exec(`update outbox set due_at = now()`)
+	}
+	w.exec(`update outbox set due_at = now() + interval '1 day'`)
+	if err := w.retry(id); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("due now, nothing counted", `select (due_at <= now())::text || counted || generation from outbox`, "true01")
+	exhaust(0)
+	w.wantColumn("exhausted once more", statuses, "EXHAUSTED 1")
+	w.wantColumn("attempts", `select count(*)::text from attempt`, "9")
+	if done := w.retryAll(api.RetryOrder{Filter: api.NotificationFilter{Statuses: []notify.Status{notify.Exhausted}}}); done != (api.Retried{Retried: 1}) {
+		t.Errorf("%+v", done)
+	}
+	w.wantColumn("bodies", `select count(*)::text from notification_body`, "1")
+	exhaust(0)
+	w.wantColumn("attempts", `select count(*)::text from attempt`, "15")
+}
+
+func TestBodyIsRenderedAnewWhenItWasRefused(t *testing.T) {
+	w := newWorld(t)
+	var bodies []string
+	w.receiver.tap = func(b []byte) { bodies = append(bodies, string(b)) }
+	hook := w.webhook("ops")
+	w.answers(http.StatusBadRequest)
+	w.owed(hook, "a")
+	w.deliver()
+	w.exec(`update webhook set body_template = '{"own": "{{alert.id}}"}'`)
+	if err := w.retry(w.one(anyNotification)); err != nil {
+		t.Fatal(err)
+	}
+	w.answers(http.StatusOK)
+	w.deliver()
+	w.exec(`update webhook set body_template = ''`)
+	if err := w.retry(w.one(anyNotification)); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver()
+	if len(bodies) != 3 || !strings.HasPrefix(bodies[1], `{"own"`) || bodies[0] == bodies[1] {
+		t.Fatalf("bodies %q", bodies)
+	}
+	// The refused attempt is history, but a body that was delivered since is not rendered anew for it.
+	if bodies[2] != bodies[1] {
+		t.Errorf("the body changed: %q", bodies)
+	}
+}
+
+func TestRetryToAWebhookThatTakesNothing(t *testing.T) {
+	w := newWorld(t)
+	hook := w.webhook("ops")
+	w.answers(http.StatusGone)
+	w.owed(hook, "a")
+	w.deliver()
+	id := w.one(anyNotification)
+	if err := w.retry(id); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "switch it on") {
+		t.Errorf("off: %v", err)
+	}
+	if done := w.retryAll(api.RetryOrder{IDs: []uuid.UUID{id}}); done != (api.Retried{Skipped: 1}) {
+		t.Errorf("off, in bulk: %+v", done)
+	}
+	w.exec(`update webhook set deleted_at = now()`)
+	if err := w.retry(id); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("deleted: %v", err)
+	}
+	if err := w.retry(w.newID()); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("unknown: %v", err)
+	}
+	if err := w.db.Record().Retry(t.Context(), "another", id, actor); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("of another tenant: %v", err)
+	}
+	w.wantColumn("statuses", statuses, "FAILED 1")
+}
+
+func TestTwoPeopleRetryAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.answers(http.StatusBadRequest)
+	hook := w.digesting(notify.KindGeneric, 5, 0)
+	w.storm(hook, 5)
+	w.deliver()
+	w.storm(hook, 6)
+	w.deliver()
+	w.wantColumn("before", statuses, "FAILED 12")
+	alone := w.one(`select notification_id::text from notification where reason <> 'DIGEST'
+		and notification_id not in (select notification_id from digest_member) limit 1`)
+	member := w.one(`select notification_id::text from digest_member limit 1`)
+	everything := api.RetryOrder{Filter: api.NotificationFilter{Statuses: []notify.Status{notify.Failed}}, Actor: actor}
+	const people = 6
+	ended := make(chan error, 3*people)
+	for range people {
+		go func() { ended <- w.retry(alone) }()
+		go func() { ended <- w.retry(member) }()
+		go func() {
+			_, err := w.db.Record().RetryAll(t.Context(), tenant, everything)
+			ended <- err
+		}()
+	}
+	for range 3 * people {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	w.wantColumn("each once", `select distinct generation::text from outbox`, "1")
+	w.wantColumn("retries", `select distinct generation::text from retry`, "1")
+	w.wantColumn("told by none or two", loose)
+	w.wantColumn("nothing is settled", `select notification_id::text from settlement`)
+}
+
+func TestRetryRacesWithASettlement(t *testing.T) {
+	w := newWorld(t)
+	w.owed(w.webhook("ops"), "a")
+	claimed := w.claim()[0]
+	if err := w.begin(&claimed); err != nil {
+		t.Fatal(err)
+	}
+	id := claimed.NotificationID
+	if err := w.retry(id); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "under way") {
+		t.Errorf("while an attempt is under way: %v", err)
+	}
+	if done := w.retryAll(api.RetryOrder{IDs: []uuid.UUID{id}}); done != (api.Retried{Skipped: 1}) {
+		t.Errorf("the same in bulk: %+v", done)
+	}
+	// The claimant is slow, its lease lapses, and a person does not wait for it.
+	w.exec(`update outbox set due_at = now()`)
+	if err := w.retry(id); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []notify.Settlement{
+		settlement(&claimed, notify.VerdictRetry, notify.Retrying), settlement(&claimed, notify.VerdictRefused, notify.Failed),
+		settlement(&claimed, notify.VerdictDelivered, notify.Delivered),
+	} {
+		if err := w.db.Outbox().Settle(t.Context(), s); !errors.Is(err, notify.ErrFenced) {
+			t.Errorf("settlement of the former generation: %v", err)
+		}
+	}
+	w.wantColumn("still owed", `select generation::text from outbox`, "1")
+	again := w.claim()[0]
+	if again.Generation != 1 || again.Attempt != 2 || again.CountedAttempts != 0 || again.MessageID() != id.String()+"-r1" {
+		t.Errorf("claimed %+v", again)
+	}
+	// A late success of this generation ends it.
+	if err := w.begin(&again); err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`update outbox set due_at = now()`)
+	_ = w.claim()
+	if err := w.db.Outbox().Settle(t.Context(), settlement(&again, notify.VerdictDelivered, notify.Delivered)); !errors.Is(err, notify.ErrFenced) {
+		t.Errorf("late success: %v", err)
+	}
+	w.wantColumn("ended", statuses, "DELIVERED 1")
+}
+
+// TestRetriesAmongDeliveries retries without pause while dispatchers work, and
+// holds that nothing is lost or owed twice.
+func TestRetriesAmongDeliveries(t *testing.T) {
+	w := newWorld(t)
+	var mu sync.Mutex
+	nth := 0
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if nth++; nth%3 != 0 {
+			rw.WriteHeader([]int{http.StatusBadRequest, http.StatusBadGateway}[nth%2])
+		}
+	})
+	hook := w.digesting(notify.KindGeneric, 20, 0)
+	w.storm(hook, 18)
+	w.deliver()
+	w.storm(hook, 50)
+	order := api.RetryOrder{Actor: actor, Filter: api.NotificationFilter{Statuses: []notify.Status{notify.Failed, notify.Exhausted, notify.Retrying}}}
+	ended := make(chan error, 4)
+	for range 2 {
+		d := w.newDispatcher(notify.Options{})
+		go func() {
+			for range 40 {
+				if _, err := d.Tick(t.Context()); err != nil {
+					ended <- err
+					return
+				}
+			}
+			ended <- nil
+		}()
+		go func() {
+			for range 40 {
+				if _, err := w.db.Record().RetryAll(t.Context(), tenant, order); err != nil {
+					ended <- err
+					return
+				}
+			}
+			ended <- nil
+		}()
+	}
+	for range 4 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	w.wantColumn("told by none or two", loose)
+	w.wantColumn("generations", `select o.notification_id::text from outbox o
+		where generation <> coalesce((select max(y.generation) from retry y where y.notification_id = o.notification_id), 0)`)
+	w.answers(http.StatusOK)
+	w.retryAll(order)
+	w.until("all is delivered", func() bool {
+		w.deliver()
+		return len(w.column(stillOwed)) == 0
+	})
+	w.wantColumn("statuses", `select distinct status from notification_status`, "DELIVERED")
+}
+
+func TestRetryOfDigests(t *testing.T) {
+	w := newWorld(t)
+	var bodies []string
+	w.receiver.tap = func(b []byte) { bodies = append(bodies, string(b)) }
+	w.answers(http.StatusBadRequest)
+	w.storm(w.digesting(notify.KindGeneric, 20, 0), 30)
+	w.deliver()
+	member, digest := w.one(`select notification_id::text from digest_member limit 1`), w.one(theDigest)
+	alert := w.column(`select alert_id::text from notification where notification_id = $1`, member)[0]
+
+	// Alone, a member leaves: its status is its own.
+	if err := w.retry(member); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("statuses", statuses, "FAILED 30", "PENDING 1")
+	w.answers(http.StatusOK)
+	w.deliver()
+	w.wantColumn("statuses", statuses, "DELIVERED 1", "FAILED 30")
+	if !strings.Contains(bodies[1], `"alert.fired"`) || !strings.Contains(bodies[1], alert) {
+		t.Errorf("the member was told as %s", bodies[1])
+	}
+
+	// As a whole: refused, it is rendered anew, without the one that left.
+	if done := w.retryAll(api.RetryOrder{Filter: api.NotificationFilter{Statuses: []notify.Status{notify.Failed}}}); done != (api.Retried{Retried: 1}) {
+		t.Errorf("%+v, want the digest as one message", done)
+	}
+	// While it is owed, a member hastens its digest and does not leave.
+	w.wantColumn("statuses", statuses, "DELIVERED 1", "RETRYING 30")
+	if err := w.retry(w.one(`select notification_id::text from digest_member limit 1`)); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver()
+	w.wantColumn("statuses", statuses, "DELIVERED 31")
+	if len(bodies) != 3 || strings.Contains(bodies[2], alert) || !strings.Contains(bodies[2], `"size":29`) {
+		t.Errorf("the digest was told as %.300s", bodies[len(bodies)-1])
+	}
+	if ids := w.receiver.webhookIDs(); !slices.Equal(ids, []string{digest.String(), member.String() + "-r1", digest.String() + "-r1"}) {
+		t.Errorf("webhook-ids %q", ids)
+	}
+	w.wantColumn("told by none or two", loose)
+	got, err := w.db.Record().OfAlert(t.Context(), tenant, uuid.MustParse(alert))
+	if err != nil || len(got) != 1 || got[0].DigestID != nil || got[0].Attempts != 1 {
+		t.Errorf("record of the one that left %+v, %v", got, err)
+	}
+}
+
+// TestManyRetriesAreGathered holds that a retry of everything is no storm either,
+// and that what one person retries by itself is told by itself.
+func TestManyRetriesAreGathered(t *testing.T) {
+	w := newWorld(t)
+	hook := w.digesting(notify.KindGeneric, 0, 0)
+	w.answers(http.StatusBadRequest)
+	w.storm(hook, 40)
+	w.until("all is refused", func() bool {
+		w.deliver()
+		return len(w.column(stillOwed)) == 0
+	})
+	w.exec(`update webhook set digest_above = 20`)
+	if err := w.retry(w.one(anyNotification)); err != nil {
+		t.Fatal(err)
+	}
+	failed := api.RetryOrder{Filter: api.NotificationFilter{Statuses: []notify.Status{notify.Failed}}}
+	if done := w.retryAll(failed); done != (api.Retried{Retried: 39}) {
+		t.Errorf("%+v", done)
+	}
+	if done := w.retryAll(failed); done != (api.Retried{}) {
+		t.Errorf("once more: %+v", done)
+	}
+	w.answers(http.StatusOK)
+	w.deliver()
+	w.wantColumn("digests", digestSizes, "39")
+	w.wantColumn("statuses", statuses, "DELIVERED 41")
+	w.wantWhole()
+	timeline, err := w.db.Record().List(t.Context(), tenant, api.NotificationQuery{
+		NotificationFilter: api.NotificationFilter{Digests: []uuid.UUID{w.one(theDigest)}}, Limit: 200,
+	})
+	if err != nil || len(timeline) != 39 || timeline[0].Attempts != 2 || timeline[0].DigestSize != 39 {
+		t.Errorf("%d members, %v", len(timeline), err)
+	}
+}
+
+func TestRetryAllByFilter(t *testing.T) {
+	w := newWorld(t)
+	w.answers(http.StatusBadRequest)
+	one, two := w.digesting(notify.KindGeneric, 0, 0), w.digesting(notify.KindGeneric, 0, 0)
+	w.storm(one, 3)
+	w.storm(two, 4)
+	w.until("all is refused", func() bool {
+		w.deliver()
+		return len(w.column(stillOwed)) == 0
+	})
+	rule := w.one(`select rule_id::text from rule_webhook where webhook_id = $1`, one)
+	failed := []notify.Status{notify.Failed}
+	future := time.Now().Add(time.Hour)
+	for name, c := range map[string]struct {
+		filter api.NotificationFilter
+		want   int
+	}{
+		"another time":    {api.NotificationFilter{Statuses: failed, From: &future}, 0},
+		"another status":  {api.NotificationFilter{Statuses: []notify.Status{notify.Exhausted}}, 0},
+		"another reason":  {api.NotificationFilter{Statuses: failed, Reasons: []notify.Reason{notify.ReasonResolved}}, 0},
+		"another webhook": {api.NotificationFilter{Statuses: failed, Webhooks: []uuid.UUID{w.newID()}}, 0},
+		"both":            {api.NotificationFilter{Statuses: failed, Rules: []uuid.UUID{rule}, Webhooks: []uuid.UUID{one}, To: &future}, 3},
+	} {
+		if got := w.retryAll(api.RetryOrder{Filter: c.filter}); got.Retried != c.want {
+			t.Errorf("%s: %+v, want %d", name, got, c.want)
+		}
+	}
+	w.wantColumn("statuses", statuses, "FAILED 4", "RETRYING 3")
+}
+
+func TestRetryOfManyIsOneTransaction(t *testing.T) {
+	w := newWorld(t)
+	const n = 20_000
+	w.storm(w.digesting(notify.KindGeneric, 0, 0), n)
+	w.exec(`with gone as (delete from outbox returning notification_id)
+		insert into settlement (notification_id, tenant_id, status) select notification_id, $1, 'EXHAUSTED' from gone`, tenant)
+	began := time.Now()
+	if done := w.retryAll(api.RetryOrder{Filter: api.NotificationFilter{Statuses: []notify.Status{notify.Exhausted}}}); done != (api.Retried{Retried: n}) {
+		t.Errorf("%+v", done)
+	}
+	t.Logf("%d within %v", n, time.Since(began).Round(time.Millisecond))
+	w.wantColumn("one instant", `select count(distinct retried_at)::text from retry`, "1")
+}

@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// claimDigests gathers what is too much for the webhooks that there is room for,
+// and claims digests that are due. It returns the room that is left. With an
+// error it may still return some, which are claimed; what could not be gathered
+// for one webhook keeps nobody else waiting.
+//
+// There are never more digests made than can be claimed at once, so that what
+// keeps coming makes the next digest larger and not the line of them longer.
+func (s *Outbox) claimDigests(
+	ctx context.Context, request notify.ClaimRequest, backlog []pgq.OutboxBacklogRow, rooms []notify.Slots,
+) ([]notify.Delivery, []notify.Slots, error) {
+	byID := make(map[uuid.UUID]*pgq.OutboxBacklogRow, len(backlog))
+	for i := range backlog {
+		byID[backlog[i].WebhookID] = &backlog[i]
+	}
+	var gatherErr error
+	p := pgq.DigestClaimParams{Replica: request.Replica, Lease: request.Lease}
+	for _, room := range rooms {
+		due := byID[room.WebhookID]
+		for due.Gather && due.Digests < int64(room.Slots) {
+			size, err := s.gather(ctx, room.WebhookID, int(due.DigestAbove))
+			gatherErr = errors.Join(gatherErr, err)
+			if err != nil || size == 0 {
+				break
+			}
+			due.Digests++
+		}
+		if due.Digests > 0 {
+			p.WebhookIds = append(p.WebhookIds, room.WebhookID)
+			p.Slots = append(p.Slots, int32(room.Slots))
+		}
+	}
+	if len(p.WebhookIds) == 0 {
+		return nil, rooms, gatherErr
+	}
+	rows, err := s.db.queries.DigestClaim(ctx, p)
+	if err != nil {
+		return nil, rooms, errors.Join(gatherErr, fmt.Errorf("claim digests: %w", err))
+	}
+	claimed, err := s.digestDeliveries(ctx, rows)
+	return claimed, roomLeft(rooms, rows), errors.Join(gatherErr, err)
+}
+
+// roomLeft returns the rooms without what claimed digests take.
+func roomLeft(rooms []notify.Slots, rows []pgq.DigestClaimRow) []notify.Slots {
+	taken := map[uuid.UUID]int{}
+	for _, row := range rows {
+		taken[row.Webhook.WebhookID]++
+	}
+	var left []notify.Slots
+	for _, room := range rooms {
+		if room.Slots -= taken[room.WebhookID]; room.Slots > 0 {
+			left = append(left, room)
+		}
+	}
+	return left
+}
+
+// gather makes a digest of what waits for a webhook and returns its size, 0 when
+// there is no more than its bound.
+func (s *Outbox) gather(ctx context.Context, webhook uuid.UUID, above int) (int, error) {
+	size, err := s.db.queries.DigestGather(ctx, pgq.DigestGatherParams{
+		DigestID: uuid.Must(uuid.NewV7()), WebhookID: webhook, Above: int32(above), Most: int32(max(notify.DigestSize, above+1)),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("webhook %s: gather digest: %w", webhook, err)
+	}
+	return int(size), nil
+}
+
+// digestDeliveries reads claimed digests, and what they tell where their bodies
+// are still to be rendered.
+func (s *Outbox) digestDeliveries(ctx context.Context, rows []pgq.DigestClaimRow) ([]notify.Delivery, error) {
+	var out []notify.Delivery
+	var unreadable []error
+	for _, row := range rows {
+		d := notify.Delivery{
+			NotificationID: row.NotificationID, Reason: notify.ReasonDigest, Token: row.ClaimToken,
+			Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Generation: int(row.Generation),
+		}
+		var err error
+		if d.Webhook, err = s.db.webhookOf(row.Webhook); err == nil {
+			if row.ContentType != nil {
+				d.Body = &notify.Body{ContentType: *row.ContentType, Content: row.Content}
+			} else {
+				d.Digest, err = s.digest(ctx, row.NotificationID)
+			}
+		}
+		if err != nil {
+			unreadable = append(unreadable, fmt.Errorf("digest %s: %w", row.NotificationID, err))
+			continue
+		}
+		out = append(out, d)
+	}
+	return out, errors.Join(unreadable...)
+}
+
+// digest sums up what a digest tells.
+func (s *Outbox) digest(ctx context.Context, id uuid.UUID) (*notify.Digest, error) {
+	q := s.db.queries
+	d := notify.Digest{Reasons: map[notify.Reason]int{}}
+	reasons, err := q.DigestReasons(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("count reasons: %w", err)
+	}
+	for _, row := range reasons {
+		d.Reasons[notify.Reason(row.Reason)] = int(row.Count)
+		d.Size += int(row.Count)
+	}
+	if err := s.addRanks(ctx, id, &d); err != nil {
+		return nil, err
+	}
+	span, err := q.DigestSpan(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read time range: %w", err)
+	}
+	d.FirstFiredAt, d.LastFiredAt = span.FirstAt, span.LastAt
+	ends, err := q.DigestEnds(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read first and last: %w", err)
+	}
+	for i, end := range []**alerts.Instance{&d.First, &d.Last} {
+		if i == len(ends) {
+			break
+		}
+		// An alert that cannot be read must not keep all the others.
+		if alert, err := alertOf(ends[i].Alert, ends[i].RuleName); err == nil {
+			*end = &alert
+		}
+	}
+	if d.Alerts, err = q.DigestAlerts(ctx, pgq.DigestAlertsParams{DigestID: id, Most: notify.DigestAlerts}); err != nil {
+		return nil, fmt.Errorf("list alerts: %w", err)
+	}
+	return &d, nil
+}
+
+// addRanks fills in the rules, places and errors that occur most often.
+func (s *Outbox) addRanks(ctx context.Context, id uuid.UUID, d *notify.Digest) error {
+	ruleRows, err := s.db.queries.DigestRules(ctx, pgq.DigestRulesParams{DigestID: id, Most: notify.DigestTop})
+	if err != nil {
+		return fmt.Errorf("count rules: %w", err)
+	}
+	for _, row := range ruleRows {
+		d.AllRules = int(row.OfAll)
+		d.Rules = append(d.Rules, notify.DigestRule{ID: row.RuleID, Name: row.Name, Severity: rules.Severity(row.Severity), Count: int(row.Count)})
+	}
+	places, err := s.db.queries.DigestPlaces(ctx, pgq.DigestPlacesParams{DigestID: id, Most: notify.DigestTop})
+	if err != nil {
+		return fmt.Errorf("count places: %w", err)
+	}
+	for _, row := range places {
+		d.AllPlaces = int(row.OfAll)
+		d.Places = append(d.Places, notify.DigestPlace{Application: row.Application, Route: row.Route, Count: int(row.Count)})
+	}
+	failures, err := s.db.queries.DigestErrors(ctx, pgq.DigestErrorsParams{DigestID: id, Most: notify.DigestTop})
+	if err != nil {
+		return fmt.Errorf("count errors: %w", err)
+	}
+	for _, row := range failures {
+		d.AllErrors = int(row.OfAll)
+		d.Errors = append(d.Errors, notify.DigestError{Type: row.ErrorType, Message: row.Message, Count: int(row.Count)})
+	}
+	return nil
+}

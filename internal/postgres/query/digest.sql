@@ -1,0 +1,149 @@
+-- name: DigestGather :one
+-- Gathers what waits un-attempted for a webhook into a digest, oldest first,
+-- unless it is no more than the webhook's bound: what another replica holds just
+-- now is not counted. A row is in the digest or still owed, never both: this is
+-- one statement. Returns the size, 0 when nothing was gathered.
+with taken as (
+    select o.notification_id, o.due_at
+    from outbox o
+    where o.webhook_id = @webhook_id and o.due_at <= now() and o.attempts = o.begun_before and not o.digest and not o.alone
+    order by o.due_at, o.notification_id
+    limit @most::int
+    for update skip locked
+), enough as (
+    select count(*)::int as size, min(due_at) as due_at from taken having count(*) > @above::int
+), told as (
+    insert into notification (notification_id, tenant_id, webhook_id, reason)
+    select @digest_id::uuid, w.tenant_id, w.webhook_id, 'DIGEST'
+    from enough cross join webhook w
+    where w.webhook_id = @webhook_id
+), sized as (
+    insert into digest (notification_id, size) select @digest_id::uuid, size from enough
+), joined as (
+    insert into digest_member (notification_id, digest_id)
+    select t.notification_id, @digest_id::uuid from enough cross join taken t
+    returning notification_id
+), gone as (
+    delete from outbox o using joined j where o.notification_id = j.notification_id
+), owed as (
+    insert into outbox (notification_id, webhook_id, due_at, digest)
+    select @digest_id::uuid, @webhook_id, due_at, true from enough
+)
+select coalesce((select size from enough), 0)::int as size;
+
+-- name: DigestClaim :many
+-- As NotificationClaim, for digests.
+with room as (
+    select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@slots::int[]) as slots
+), due as (
+    select o.notification_id
+    from room
+    cross join lateral (
+        select b.notification_id
+        from outbox b
+        where b.webhook_id = room.webhook_id and b.digest and b.due_at <= now()
+        order by b.due_at, b.notification_id
+        limit room.slots
+        for update skip locked
+    ) o
+), claimed as (
+    update outbox o
+    set claim_token = nextval('claim_token'),
+        claimed_by = @replica::text,
+        due_at = now() + @lease::interval
+    from due
+    where o.notification_id = due.notification_id
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token
+)
+select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
+       b.content_type, b.content,
+       sqlc.embed(w)
+from claimed c
+join webhook w on w.webhook_id = c.webhook_id
+left join notification_body b using (notification_id)
+order by c.notification_id;
+
+-- name: DigestReasons :many
+select n.reason, count(*) as count
+from digest_member m join notification n using (notification_id)
+where m.digest_id = @digest_id
+group by n.reason;
+
+-- name: DigestRules :many
+-- The rules with the most notifications, the most severe first, and how many rules there are.
+select r.rule_id, r.name, a.severity, count(*) as count, count(*) over () as of_all
+from digest_member m
+join notification n using (notification_id)
+join alert a on a.alert_id = n.alert_id
+join rule r on r.rule_id = a.rule_id
+where m.digest_id = @digest_id
+group by r.rule_id, r.name, a.severity
+order by array_position(array['CRITICAL', 'WARNING', 'INFO'], a.severity), count(*) desc, r.name, r.rule_id
+limit @most::int;
+
+-- name: DigestPlaces :many
+select a.application, a.route, count(*) as count, count(*) over () as of_all
+from digest_member m
+join notification n using (notification_id)
+join alert a on a.alert_id = n.alert_id
+where m.digest_id = @digest_id and (a.application <> '' or a.route <> '')
+group by a.application, a.route
+order by count(*) desc, a.application, a.route
+limit @most::int;
+
+-- name: DigestErrors :many
+-- The commonest errors, numbers in their messages apart; of rules that cannot be
+-- evaluated, why not.
+select e.error_type::text as error_type, min(e.message)::text as message, count(*) as count, count(*) over () as of_all
+from (
+    select case when a.health then '' else coalesce(a.exchange ->> 'errorType', '') end as error_type,
+           left(case when a.health then a.message else coalesce(a.exchange ->> 'errorMessage', '') end, 300) as message
+    from digest_member m
+    join notification n using (notification_id)
+    join alert a on a.alert_id = n.alert_id
+    where m.digest_id = @digest_id and n.reason in ('FIRED', 'REMINDER', 'RULE_FAILING')
+) e
+where e.error_type <> '' or e.message <> ''
+group by e.error_type, regexp_replace(e.message, '[0-9]+', '#', 'g')
+order by count(*) desc, 1, 2
+limit @most::int;
+
+-- name: DigestSpan :one
+select min(a.fired_at)::timestamptz as first_at, max(a.fired_at)::timestamptz as last_at
+from digest_member m
+join notification n using (notification_id)
+join alert a on a.alert_id = n.alert_id
+where m.digest_id = @digest_id
+having count(*) > 0;
+
+-- name: DigestEnds :many
+-- The exchanges that started first and last.
+(
+    select sqlc.embed(a), r.name as rule_name
+    from digest_member m
+    join notification n using (notification_id)
+    join alert a on a.alert_id = n.alert_id
+    join rule r on r.rule_id = a.rule_id
+    where m.digest_id = @digest_id and a.execution_id is not null
+    order by a.start_time_ns, a.execution_id, a.alert_id
+    limit 1
+)
+union all
+(
+    select a.*, r.name
+    from digest_member m
+    join notification n using (notification_id)
+    join alert a on a.alert_id = n.alert_id
+    join rule r on r.rule_id = a.rule_id
+    where m.digest_id = @digest_id and a.execution_id is not null
+    order by a.start_time_ns desc, a.execution_id desc, a.alert_id desc
+    limit 1
+);
+
+-- name: DigestAlerts :many
+-- The alerts of the members, one for each, in the order in which they were owed.
+select n.alert_id::uuid as alert_id
+from digest_member m join notification n using (notification_id)
+where m.digest_id = @digest_id
+order by n.created_at, n.notification_id
+limit @most::int;

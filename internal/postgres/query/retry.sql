@@ -1,0 +1,99 @@
+-- name: RetryLock :exec
+-- One order for many at a time in a tenant: two that lock the same rows in
+-- different orders would wait for each other.
+select pg_advisory_xact_lock(hashtext('tocsin retry'), hashtext(@tenant_id::text));
+
+-- name: RetryTarget :one
+-- A notification that a person wants to send again. Its webhook cannot be
+-- deleted before the transaction ends.
+select s.notification_id, s.status, s.digest_id, w.webhook_id, w.name as webhook_name, w.enabled, w.disabled_reason,
+       w.deleted_at is not null as deleted
+from notification_status s
+join webhook w using (webhook_id)
+where s.tenant_id = @tenant_id and s.notification_id = @notification_id
+for key share of w;
+
+-- name: RetryWebhooks :many
+-- The webhooks that take messages; none can be deleted before the transaction ends.
+select webhook_id from webhook
+where tenant_id = @tenant_id and enabled and deleted_at is null
+for key share;
+
+-- name: RetrySettled :execrows
+-- Owes settled notifications again: due at once, with a new schedule, under the
+-- next generation; their attempts go on counting. A body that was refused or a
+-- fallback is rendered anew, any other one sent as it is.
+with revived as (
+    delete from settlement s
+    where s.notification_id = any(@ids::uuid[]) and s.status = any(@statuses::text[])
+      and exists (
+          select from notification n
+          where n.notification_id = s.notification_id and n.webhook_id = any(@webhook_ids::uuid[]))
+    returning s.notification_id
+), again as (
+    select n.notification_id, n.webhook_id, n.reason = 'DIGEST' as digest,
+           coalesce((select max(a.attempt) from attempt a where a.notification_id = r.notification_id), 0) as attempts,
+           coalesce((select max(y.generation) from retry y where y.notification_id = r.notification_id), 0) + 1 as generation
+    from revived r join notification n using (notification_id)
+), noted as (
+    insert into retry (notification_id, generation, retried_by)
+    select notification_id, generation, @actor::text from again
+), anew as (
+    delete from notification_body b
+    using again
+    where b.notification_id = again.notification_id
+      and (b.problem <> '' or 'REFUSED' = (
+          select a.verdict from attempt a
+          where a.notification_id = b.notification_id and a.verdict is not null
+          order by a.attempt desc
+          limit 1))
+)
+insert into outbox (notification_id, webhook_id, digest, attempts, begun_before, generation, alone)
+select notification_id, webhook_id, digest, attempts, attempts, generation, @alone::boolean from again;
+
+-- name: RetryOwed :execrows
+-- Makes notifications due that wait for their next attempt, with a new schedule
+-- and under the next generation. One that is being attempted is left alone, and
+-- one that has not been attempted since it was last sent again is due already.
+with hastened as (
+    update outbox o
+    set due_at = now(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = @alone::boolean,
+        claim_token = null, claimed_by = null
+    where o.notification_id = any(@ids::uuid[]) and o.webhook_id = any(@webhook_ids::uuid[])
+      and o.attempts > o.begun_before and (o.claim_token is null or o.due_at <= now())
+    returning o.notification_id, o.generation
+), anew as (
+    delete from notification_body b using hastened h where b.notification_id = h.notification_id and b.problem <> ''
+)
+insert into retry (notification_id, generation, retried_by)
+select notification_id, generation, @actor::text from hastened;
+
+-- name: RetryUnderWay :one
+-- Whether a notification is being attempted.
+select exists (
+    select from outbox o where o.notification_id = @notification_id and o.claim_token is not null and o.due_at > now()
+);
+
+-- name: RetryLeave :execrows
+-- Takes a notification out of a digest that is settled, and owes it by itself.
+with settled as (
+    select s.notification_id from settlement s where s.notification_id = @digest_id for share
+), gone as (
+    delete from digest_member m
+    using settled
+    where m.notification_id = @notification_id and m.digest_id = settled.notification_id
+    returning m.notification_id
+), again as (
+    select n.notification_id, n.webhook_id,
+           coalesce((select max(a.attempt) from attempt a where a.notification_id = n.notification_id), 0) as attempts,
+           coalesce((select max(y.generation) from retry y where y.notification_id = n.notification_id), 0) + 1 as generation
+    from gone join notification n using (notification_id)
+), noted as (
+    insert into retry (notification_id, generation, retried_by)
+    select notification_id, generation, @actor::text from again
+)
+insert into outbox (notification_id, webhook_id, attempts, begun_before, generation, alone)
+select notification_id, webhook_id, attempts, attempts, generation, true from again;
+
+-- name: RetriesOf :many
+select * from retry where notification_id = @notification_id order by generation;

@@ -1,0 +1,21 @@
+-- name: WebhookToEdit :one
+-- Reads a webhook and keeps others from editing it.
+select * from webhook
+where tenant_id = @tenant_id and webhook_id = @webhook_id and deleted_at is null
+for update;
+
+-- name: WebhookUpdate :one
+-- Enabling clears why the webhook was switched off.
+update webhook
+set name = @name, secrets = @secrets, url_host = @url_host, signed = @signed, body_template = @body_template,
+    operators = @operators, timeout_ms = @timeout_ms, max_concurrent = @max_concurrent, rate_per_second = @rate_per_second, digest_above = @digest_above, slack_channel = @slack_channel,
+    former_secret_until = sqlc.narg(former_secret_until)::timestamptz,
+    disabled_reason = case when @enabled::boolean then '' else disabled_reason end,
+    held_until = case when @release::boolean then null else held_until end,
+    enabled = @enabled::boolean,
+    version = version + 1, updated_at = now()
+where webhook_id = @webhook_id
+returning *;
+
+-- name: WebhookClock :one
+select now()::timestamptz;

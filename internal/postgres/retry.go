@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/api"
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+)
+
+// Retry sends a notification again. Of two people who want it at once, one does
+// it and the other finds it done.
+func (s *Record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor string) error {
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		target, err := q.RetryTarget(ctx, pgq.RetryTargetParams{TenantID: tenant, NotificationID: id})
+		if err != nil {
+			return notFound(err, "notification")
+		}
+		if err := takesMessages(target); err != nil {
+			return err
+		}
+		if target.DigestID != nil {
+			left, err := q.RetryLeave(ctx, pgq.RetryLeaveParams{NotificationID: id, DigestID: *target.DigestID, Actor: actor})
+			if err != nil || left > 0 {
+				return err
+			}
+			// The digest is owed: it tells this one, and is what can be hastened.
+			id = *target.DigestID
+		}
+		order := retries{
+			ids: []uuid.UUID{id}, webhooks: []uuid.UUID{target.WebhookID}, actor: actor, alone: true,
+			statuses: []notify.Status{notify.Delivered, notify.Failed, notify.Exhausted},
+		}
+		done, err := order.apply(ctx, q)
+		if err != nil || done > 0 {
+			return err
+		}
+		underWay, err := q.RetryUnderWay(ctx, id)
+		if err != nil {
+			return fmt.Errorf("look at claim: %w", err)
+		}
+		if underWay {
+			return fault.New(fault.Conflict, "an attempt is under way; retry when its outcome is known")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("retry notification: %w", err)
+	}
+	return nil
+}
+
+// takesMessages returns why nothing can be sent to the target's webhook.
+func takesMessages(target pgq.RetryTargetRow) error {
+	switch {
+	case target.Deleted:
+		return fault.New(fault.Conflict, "the webhook %s is deleted; its messages cannot be sent again", target.WebhookName)
+	case !target.Enabled && target.DisabledReason != "":
+		return fault.New(fault.Conflict, "the webhook %s was switched off (%s); switch it on, then retry", target.WebhookName, target.DisabledReason)
+	case !target.Enabled:
+		return fault.New(fault.Conflict, "the webhook %s is off; switch it on, then retry", target.WebhookName)
+	}
+	return nil
+}
+
+// RetryAll sends the messages of many notifications again.
+func (s *Record) RetryAll(ctx context.Context, tenant string, order api.RetryOrder) (api.Retried, error) {
+	var done api.Retried
+	err := pgx.BeginTxFunc(ctx, s.db.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
+		done = api.Retried{}
+		q := s.db.queries.WithTx(tx)
+		if err := q.RetryLock(ctx, tenant); err != nil {
+			return fmt.Errorf("lock: %w", err)
+		}
+		webhooks, err := q.RetryWebhooks(ctx, tenant)
+		if err != nil {
+			return fmt.Errorf("find webhooks: %w", err)
+		}
+		messages, err := chosenMessages(ctx, tx, tenant, order)
+		if err != nil {
+			return err
+		}
+		all := retries{
+			ids: messages, webhooks: webhooks, actor: order.Actor, statuses: []notify.Status{notify.Failed, notify.Exhausted},
+		}
+		retried, err := all.apply(ctx, q)
+		done.Retried, done.Skipped = int(retried), len(messages)-int(retried)
+		return err
+	})
+	if err != nil {
+		return api.Retried{}, fmt.Errorf("retry notifications: %w", err)
+	}
+	return done, nil
+}
+
+// chooseMessages has a place for the conditions of a query.
+const chooseMessages = `select distinct coalesce(s.digest_id, s.notification_id) from notification_status s where %s`
+
+// chosenMessages returns the messages that tell what an order selects.
+func chosenMessages(ctx context.Context, tx pgx.Tx, tenant string, order api.RetryOrder) ([]uuid.UUID, error) {
+	where, args := notificationConditions(tenant, &order.Filter)
+	if order.IDs != nil {
+		where, args["ids"] = append(where, "s.notification_id = any(@ids)"), order.IDs
+	}
+	rows, err := tx.Query(ctx, fmt.Sprintf(chooseMessages, strings.Join(where, " and ")), args)
+	if err != nil {
+		return nil, fmt.Errorf("choose messages: %w", err)
+	}
+	messages, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return nil, fmt.Errorf("choose messages: %w", err)
+	}
+	return messages, nil
+}
+
+// retries are messages to be sent again.
+type retries struct {
+	ids []uuid.UUID
+	// webhooks are those that take messages, statuses those from which a settled
+	// one may be sent again.
+	webhooks []uuid.UUID
+	statuses []notify.Status
+	actor    string
+	// alone keeps them out of digests.
+	alone bool
+}
+
+// apply makes them due and returns how many were not. The second statement sees
+// what others have committed while the first one waited for them.
+func (r *retries) apply(ctx context.Context, q *pgq.Queries) (int64, error) {
+	p := pgq.RetrySettledParams{Ids: r.ids, WebhookIds: r.webhooks, Actor: r.actor, Alone: r.alone}
+	for _, status := range r.statuses {
+		p.Statuses = append(p.Statuses, string(status))
+	}
+	settled, err := q.RetrySettled(ctx, p)
+	if err != nil {
+		return 0, fmt.Errorf("owe settled notifications: %w", err)
+	}
+	owed, err := q.RetryOwed(ctx, pgq.RetryOwedParams{Ids: r.ids, WebhookIds: r.webhooks, Actor: r.actor, Alone: r.alone})
+	if err != nil {
+		return 0, fmt.Errorf("hasten notifications: %w", err)
+	}
+	return settled + owed, nil
+}

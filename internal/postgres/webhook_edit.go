@@ -1,0 +1,121 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/api"
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
+)
+
+// Update replaces a webhook of the version that was edited.
+func (s *Webhooks) Update(ctx context.Context, tenant string, edited notify.Webhook) (notify.Webhook, error) {
+	return s.edit(ctx, tenant, edited.ID, func(present notify.Webhook, _ time.Time) (notify.Webhook, bool, error) {
+		if present.Version != edited.Version {
+			return present, false, fault.New(fault.Stale,
+				"the webhook was changed to version %d since version %d was read; read it again and repeat the edit", present.Version, edited.Version)
+		}
+		return edited, true, nil
+	})
+}
+
+// SetEnabled enables, which ends a hold, or disables a webhook.
+func (s *Webhooks) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (notify.Webhook, error) {
+	return s.edit(ctx, tenant, id, func(w notify.Webhook, now time.Time) (notify.Webhook, bool, error) {
+		changes := w.Enabled != enabled || enabled && w.HeldUntil.After(now)
+		w.Enabled = enabled
+		if enabled {
+			w.HeldUntil = time.Time{}
+		}
+		return w, changes, nil
+	})
+}
+
+// Rotate makes a secret the present one; the former one signs for an overlap.
+func (s *Webhooks) Rotate(ctx context.Context, tenant string, id uuid.UUID, r api.Rotation) (notify.Webhook, error) {
+	return s.edit(ctx, tenant, id, func(w notify.Webhook, now time.Time) (notify.Webhook, bool, error) {
+		w.FormerSecret, w.FormerSecretUntil = "", time.Time{}
+		if w.SigningSecret != "" && r.Overlap > 0 {
+			w.FormerSecret, w.FormerSecretUntil = w.SigningSecret, now.Add(r.Overlap)
+		}
+		w.SigningSecret = r.Secret
+		return w, true, nil
+	})
+}
+
+// Retire drops the former secret.
+func (s *Webhooks) Retire(ctx context.Context, tenant string, id uuid.UUID) (notify.Webhook, error) {
+	return s.edit(ctx, tenant, id, func(w notify.Webhook, _ time.Time) (notify.Webhook, bool, error) {
+		changes := w.FormerSecret != ""
+		w.FormerSecret, w.FormerSecretUntil = "", time.Time{}
+		return w, changes, nil
+	})
+}
+
+// edit stores what change makes of a webhook, if it says that it changed it.
+// Secrets are opened and sealed again, so that nobody's edit loses another's.
+func (s *Webhooks) edit(
+	ctx context.Context, tenant string, id uuid.UUID, change func(w notify.Webhook, now time.Time) (notify.Webhook, bool, error),
+) (notify.Webhook, error) {
+	var edited notify.Webhook
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		row, err := q.WebhookToEdit(ctx, pgq.WebhookToEditParams{TenantID: tenant, WebhookID: id})
+		if err != nil {
+			return notFound(err, "webhook")
+		}
+		present, err := s.db.webhookOf(row)
+		if err != nil {
+			return err
+		}
+		now, err := q.WebhookClock(ctx)
+		if err != nil {
+			return err
+		}
+		w, changed, err := change(present, now)
+		edited = present
+		if err != nil || !changed {
+			return err
+		}
+		p, err := s.db.editOf(w)
+		if err != nil {
+			return err
+		}
+		p.Release = w.Enabled && (!present.Enabled || w.HeldUntil.IsZero())
+		if row, err = q.WebhookUpdate(ctx, p); err != nil {
+			return nameTaken(err, w.Name)
+		}
+		edited, err = s.db.webhookOf(row)
+		return err
+	})
+	if err != nil {
+		return notify.Webhook{}, fmt.Errorf("edit webhook: %w", err)
+	}
+	return edited, nil
+}
+
+// editOf returns a webhook as an edit stores it.
+func (db *DB) editOf(w notify.Webhook) (pgq.WebhookUpdateParams, error) {
+	sealed, err := db.sealWebhook(w)
+	if err != nil {
+		return pgq.WebhookUpdateParams{}, err
+	}
+	target, err := url.Parse(w.URL)
+	if err != nil {
+		return pgq.WebhookUpdateParams{}, fault.InvalidFields("the webhook", []fault.Field{{Field: "url", Code: "url", Message: "Not a valid URL"}})
+	}
+	p := pgq.WebhookUpdateParams{
+		WebhookID: w.ID, Name: w.Name, Secrets: sealed, UrlHost: target.Host, Signed: w.SigningSecret != "",
+		BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators, TimeoutMs: int32(w.Timeout.Milliseconds()),
+		MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond, DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel,
+	}
+	if w.FormerSecret != "" {
+		p.FormerSecretUntil = &w.FormerSecretUntil
+	}
+	return p, nil
+}

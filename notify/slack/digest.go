@@ -1,0 +1,187 @@
+package slack
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tocsin/notify"
+)
+
+// Digest is what one message tells instead of many; its texts are plain and may
+// hold anything. Its lists are short: at most [notify.DigestTop] entries are shown.
+type Digest struct {
+	// ID names the message.
+	ID string
+	// Size is the number of notifications, Reasons why they are owed.
+	Size    int
+	Reasons map[notify.Reason]int
+	Rules   []DigestRule
+	// AllRules, AllPlaces and AllErrors are how many there are.
+	AllRules  int
+	Places    []DigestCount
+	AllPlaces int
+	Errors    []DigestCount
+	AllErrors int
+	// First and Last are the exchanges that started first and last, of which place
+	// and time are shown; nil when none is about an exchange.
+	First, Last *Alert
+	// From and To are when the alerts fired, for people.
+	From, To string
+	// URL is where a person finds the alerts; empty is none.
+	URL string
+}
+
+// DigestRule is a rule in a digest.
+type DigestRule struct {
+	Name, Severity string
+	Count          int
+}
+
+// DigestCount is something that occurs Count times.
+type DigestCount struct {
+	What  string
+	Count int
+}
+
+// Bounds of the layout of a digest. Their sum is below 9,000.
+const (
+	boundRule  = 200
+	boundPlace = 200
+	boundCause = 250
+)
+
+// DigestMessage returns the body that shows d. It is within every limit of Slack,
+// whatever d holds.
+func DigestMessage(d *Digest) ([]byte, error) {
+	m := message{Text: digestNotice(d)}
+	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: Plain(line(d.ID), maxBlockID), Text: plainText(Plain(digestHeadline(d), boundHeader))})
+	m.Blocks = append(m.Blocks, digestRules(d)...)
+	m.Blocks = append(m.Blocks, digestList("By route", d.Places, d.AllPlaces, boundPlace, "places")...)
+	m.Blocks = append(m.Blocks, digestList("Commonest errors", d.Errors, d.AllErrors, boundCause, "errors")...)
+	if ends := digestEnds(d); len(ends) > 0 {
+		m.Blocks = append(m.Blocks, block{Type: "section", Fields: ends})
+	}
+	m.Blocks = append(m.Blocks, block{Type: "context", Elements: []object{*mrkdwn(digestIdentity(d))}})
+	if linkable(d.URL) {
+		m.Blocks = append(m.Blocks, block{Type: "actions", Elements: []object{
+			button{Type: "button", Text: *plainText("Open inbox"), URL: d.URL, ActionID: "open_inbox", Style: "primary"},
+		}})
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("marshal slack digest: %w", err)
+	}
+	return body, nil
+}
+
+// PlainDigest returns a body with nothing but text and the digest's identifier.
+func PlainDigest(d *Digest) ([]byte, error) {
+	body, err := json.Marshal(message{Text: digestNotice(d) + "\nDigest " + Escape(line(d.ID), boundID)})
+	if err != nil {
+		return nil, fmt.Errorf("marshal slack digest: %w", err)
+	}
+	return body, nil
+}
+
+// digestHeadline says how many of what. Tocsin's own trouble comes first.
+func digestHeadline(d *Digest) string {
+	var parts []string
+	for _, p := range []struct {
+		reason    notify.Reason
+		one, many string
+	}{
+		{notify.ReasonRuleFailing, "rule cannot be evaluated", "rules cannot be evaluated"},
+		{notify.ReasonFired, "alert", "alerts"},
+		{notify.ReasonReminder, "reminder", "reminders"},
+		{notify.ReasonResolved, "resolved", "resolved"},
+		{notify.ReasonRuleRecovered, "rule recovered", "rules recovered"},
+	} {
+		switch n := d.Reasons[p.reason]; n {
+		case 0:
+		case 1:
+			parts = append(parts, "1 "+p.one)
+		default:
+			parts = append(parts, grouped(n)+" "+p.many)
+		}
+	}
+	told := strings.Join(parts, ", ")
+	if told == "" {
+		told = grouped(d.Size) + " notifications"
+	}
+	if d.AllRules == 1 && len(d.Rules) == 1 && d.Reasons[notify.ReasonRuleFailing] == 0 {
+		told += " of rule " + line(d.Rules[0].Name)
+	}
+	if d.Reasons[notify.ReasonFired]+d.Reasons[notify.ReasonReminder]+d.Reasons[notify.ReasonRuleFailing] == 0 {
+		return "🟢 " + told
+	}
+	if len(d.Rules) == 0 {
+		return told
+	}
+	return badge(d.Rules[0].Severity) + " " + told
+}
+
+// digestNotice is what lock screens show.
+func digestNotice(d *Digest) string {
+	text := digestHeadline(d)
+	if len(d.Errors) > 0 {
+		text += "\n" + line(d.Errors[0].What)
+	}
+	return Escape(text, boundText)
+}
+
+func digestRules(d *Digest) []block {
+	var lines []string
+	for _, r := range d.Rules[:min(len(d.Rules), notify.DigestTop)] {
+		lines = append(lines, fmt.Sprintf("%s · *%s* · %s", Escape(badge(r.Severity), boundField), grouped(r.Count), Escape(line(r.Name), boundRule)))
+	}
+	return listed("Rules", lines, d.AllRules, "rules")
+}
+
+func digestList(title string, counts []DigestCount, all, bound int, of string) []block {
+	var lines []string
+	for _, c := range counts[:min(len(counts), notify.DigestTop)] {
+		lines = append(lines, fmt.Sprintf("*%s* · %s", grouped(c.Count), Escape(line(c.What), bound)))
+	}
+	return listed(title, lines, all, of)
+}
+
+// listed is a section with a title and lines, and how many more there are.
+func listed(title string, lines []string, all int, of string) []block {
+	if len(lines) == 0 {
+		return nil
+	}
+	if more := all - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("… and %s more %s", grouped(more), of))
+	}
+	return []block{{Type: "section", Text: mrkdwn("*" + title + "*\n" + strings.Join(lines, "\n"))}}
+}
+
+func digestEnds(d *Digest) []text {
+	var ends []field
+	if d.First != nil {
+		ends = append(ends, field{"First exchange", example(d.First)})
+	}
+	if d.Last != nil {
+		ends = append(ends, field{"Last exchange", example(d.Last)})
+	}
+	return named(ends)
+}
+
+func digestIdentity(d *Digest) string {
+	parts := []string{"Digest `" + Code(line(d.ID), boundID) + "`", grouped(d.Size) + " notifications in one message"}
+	if d.From != "" {
+		parts = append(parts, "fired from "+Escape(line(d.From), boundField)+" to "+Escape(line(d.To), boundField))
+	}
+	return strings.Join(parts, "  ·  ")
+}
+
+// grouped writes a number with its thousands apart.
+func grouped(n int) string {
+	text := strconv.Itoa(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}

@@ -1,0 +1,189 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"tocsin/alerts"
+	"tocsin/notify"
+	"tocsin/notify/slack"
+	"tocsin/notify/template"
+)
+
+// renderDigest returns the body of a digest: always the layout of the webhook's
+// kind, because a body template is about one alert.
+func (r *Renderer) renderDigest(d *notify.Delivery) (content []byte, problem error) {
+	if d.Webhook.Kind == notify.KindSlack {
+		told := slackDigest(d, r.inboxURL(d.Digest))
+		content, err := slack.DigestMessage(told)
+		if err == nil {
+			err = slack.Valid(content)
+		}
+		if err == nil {
+			return content, nil
+		}
+		plain, plainErr := slack.PlainDigest(told)
+		return plain, errors.Join(err, plainErr)
+	}
+	content, err := json.Marshal(r.digestEvent(d))
+	if err != nil {
+		return fmt.Appendf(nil, `{"type":"digest","data":{"digest":{"id":%q}}}`, d.NotificationID), fmt.Errorf("marshal digest: %w", err)
+	}
+	return content, nil
+}
+
+// inboxURL returns where a person finds the alerts of a digest, filtered by rule
+// where it names all of them, or "" without a public URL.
+func (r *Renderer) inboxURL(d *notify.Digest) string {
+	if r.publicURL == "" {
+		return ""
+	}
+	filter := url.Values{}
+	if d.AllRules == len(d.Rules) {
+		for _, rule := range d.Rules {
+			filter.Add("rule", rule.ID.String())
+		}
+	}
+	if len(filter) == 0 {
+		return r.publicURL + "/inbox"
+	}
+	return r.publicURL + "/inbox?" + filter.Encode()
+}
+
+func slackDigest(d *notify.Delivery, inbox string) *slack.Digest {
+	g := d.Digest
+	told := slack.Digest{
+		ID: d.NotificationID.String(), Size: g.Size, Reasons: g.Reasons, AllRules: g.AllRules, AllPlaces: g.AllPlaces,
+		AllErrors: g.AllErrors, From: second(g.FirstFiredAt), To: second(g.LastFiredAt), URL: inbox,
+	}
+	for _, r := range g.Rules {
+		told.Rules = append(told.Rules, slack.DigestRule{Name: r.Name, Severity: string(r.Severity), Count: r.Count})
+	}
+	for _, p := range g.Places {
+		told.Places = append(told.Places, slack.DigestCount{What: strings.Trim(p.Application+" · "+p.Route, " ·"), Count: p.Count})
+	}
+	for _, e := range g.Errors {
+		told.Errors = append(told.Errors, slack.DigestCount{What: strings.Trim(e.Type+": "+e.Message, ": \n"), Count: e.Count})
+	}
+	told.First, told.Last = slackEnd(g.First), slackEnd(g.Last)
+	return &told
+}
+
+func slackEnd(a *alerts.Instance) *slack.Alert {
+	if a == nil {
+		return nil
+	}
+	return slackAlert(&notify.Delivery{Alert: *a}, "")
+}
+
+func second(at time.Time) string { return at.UTC().Format(time.DateTime) + " UTC" }
+
+// digestEvent is the payload of a digest for generic webhooks; for its form holds
+// what holds for [event].
+type digestEvent struct {
+	Type string `json:"type"`
+	// Timestamp is when the newest of the alerts fired.
+	Timestamp string          `json:"timestamp"`
+	Data      digestEventData `json:"data"`
+}
+
+type digestEventData struct {
+	Digest digestSummary `json:"digest"`
+	// Rules, Places and Errors are the most frequent ones.
+	Rules  []digestRule  `json:"rules"`
+	Places []digestPlace `json:"places"`
+	Errors []digestError `json:"errors"`
+	// First and Last are left out when no alert is about an exchange.
+	First *digestEnd `json:"first,omitempty"`
+	Last  *digestEnd `json:"last,omitempty"`
+	// Alerts holds the id of the alert of each notification, oldest first, and
+	// MoreAlerts how many are left out; NotificationsURL lists all.
+	Alerts           []string `json:"alerts"`
+	MoreAlerts       int      `json:"moreAlerts,omitempty"`
+	NotificationsURL string   `json:"notificationsUrl,omitempty"`
+}
+
+type digestSummary struct {
+	ID string `json:"id"`
+	// Size is the number of notifications, Reasons how many of each.
+	Size         int            `json:"size"`
+	Reasons      map[string]int `json:"reasons"`
+	Rules        int            `json:"rules"`
+	Places       int            `json:"places"`
+	Errors       int            `json:"errors"`
+	FirstFiredAt string         `json:"firstFiredAt"`
+	LastFiredAt  string         `json:"lastFiredAt"`
+	URL          string         `json:"url,omitempty"`
+}
+
+type digestRule struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Severity string `json:"severity"`
+	Count    int    `json:"count"`
+}
+
+type digestPlace struct {
+	Application string `json:"application"`
+	Route       string `json:"route"`
+	Count       int    `json:"count"`
+}
+
+type digestError struct {
+	ErrorType    string `json:"errorType"`
+	ErrorMessage string `json:"errorMessage"`
+	Count        int    `json:"count"`
+}
+
+type digestEnd struct {
+	AlertID  string         `json:"alertId"`
+	Exchange *eventExchange `json:"exchange"`
+}
+
+func (r *Renderer) digestEvent(d *notify.Delivery) digestEvent {
+	g := d.Digest
+	e := digestEvent{
+		Type: "digest", Timestamp: template.Time(g.LastFiredAt.UnixNano()),
+		Data: digestEventData{
+			Digest: digestSummary{
+				ID: d.NotificationID.String(), Size: g.Size, Reasons: map[string]int{},
+				Rules: g.AllRules, Places: g.AllPlaces, Errors: g.AllErrors,
+				FirstFiredAt: template.Time(g.FirstFiredAt.UnixNano()), LastFiredAt: template.Time(g.LastFiredAt.UnixNano()),
+				URL: r.inboxURL(g),
+			},
+			Rules: make([]digestRule, len(g.Rules)), Places: make([]digestPlace, len(g.Places)),
+			Errors: make([]digestError, len(g.Errors)), Alerts: make([]string, len(g.Alerts)),
+			First: endOf(g.First), Last: endOf(g.Last), MoreAlerts: g.Size - len(g.Alerts),
+		},
+	}
+	for reason, count := range g.Reasons {
+		e.Data.Digest.Reasons[string(reason)] = count
+	}
+	for i, rule := range g.Rules {
+		e.Data.Rules[i] = digestRule{ID: rule.ID.String(), Name: name(rule.Name), Severity: string(rule.Severity), Count: rule.Count}
+	}
+	for i, p := range g.Places {
+		e.Data.Places[i] = digestPlace{Application: name(p.Application), Route: name(p.Route), Count: p.Count}
+	}
+	for i, f := range g.Errors {
+		e.Data.Errors[i] = digestError{ErrorType: name(f.Type), ErrorMessage: name(f.Message), Count: f.Count}
+	}
+	for i, id := range g.Alerts {
+		e.Data.Alerts[i] = id.String()
+	}
+	if r.publicURL != "" {
+		e.Data.NotificationsURL = r.publicURL + "/api/v1/notifications?digestId=" + d.NotificationID.String()
+	}
+	return e
+}
+
+func endOf(a *alerts.Instance) *digestEnd {
+	if a == nil {
+		return nil
+	}
+	return &digestEnd{AlertID: a.ID.String(), Exchange: exchangeOf(&a.Exchange)}
+}
