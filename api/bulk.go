@@ -186,5 +186,9 @@ func (s *server) annotate(ctx context.Context, list []Alert) error {
 // readerOf returns the caller, and the targets by which rules mean the caller.
 func readerOf(ctx context.Context) Reader {
 	who := identityOf(ctx)
-	return Reader{Actor: who.Actor, Targets: []rules.Target{{Kind: rules.TargetUser, Name: who.Actor}}}
+	targets := []rules.Target{{Kind: rules.TargetUser, Name: who.Actor}, {Kind: rules.TargetRole, Name: string(who.Role)}}
+	if who.Session != nil {
+		targets = append(targets, rules.Target{Kind: rules.TargetUser, Name: who.Session.Account.Name})
+	}
+	return Reader{Actor: who.Actor, Targets: targets}
 }

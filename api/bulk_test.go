@@ -81,7 +81,7 @@ func TestManyAlertsAreActedUpon(t *testing.T) {
 	want = api.BulkDeed{ID: got.ActionID, Action: alerts.Resolve, Actor: "ada", Filter: alerts.Filter{
 		States:     []alerts.State{alerts.Firing, alerts.Acknowledged, alerts.Resolved},
 		Severities: []rules.Severity{rules.Critical}, Signatures: []string{""}, UpTo: &upTo, UnreadBy: "ada",
-		MineOf: []rules.Target{{Kind: rules.TargetUser, Name: "ada"}},
+		MineOf: []rules.Target{{Kind: rules.TargetUser, Name: "ada"}, {Kind: rules.TargetRole, Name: "admin"}},
 	}}
 	if diff := cmp.Diff(want, b.bulk.deed); diff != "" || got.ActionID == uuid.Nil {
 		t.Error(diff)
@@ -137,7 +137,7 @@ func TestAlertsAreMarkedAsRead(t *testing.T) {
 	if d := page.Items[0].Delivery; !page.AsOf.Equal(instant()) || !*page.Items[0].Unread || !*page.Items[0].Mine || d.Total != 3 || d.Failed != 1 || d.NextAttemptAt == nil {
 		t.Errorf("page %+v", page)
 	}
-	if f := b.inbox.asked.Filter; f.UnreadBy != "ada" || len(f.MineOf) != 1 {
+	if f := b.inbox.asked.Filter; f.UnreadBy != "ada" || len(f.MineOf) != 2 {
 		t.Errorf("asked for %+v", f)
 	}
 }

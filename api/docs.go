@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"tocsin/internal/access"
 )
 
 //go:embed docs.html.tmpl
@@ -28,6 +30,19 @@ type document struct {
 	json, page []byte
 	// parameters holds the names of each operation's query parameters.
 	parameters map[string][]string
+	// operations by method and path, as the router names it: "GET /api/v1/rules/:id".
+	operations map[string]described
+}
+
+// described is what the server asks the description about an operation.
+type described struct {
+	id string
+	// kind is what the operation is about, such as "rule".
+	kind string
+	// role is the least that may call it.
+	role access.Role
+	// changes tells whether a call may change anything.
+	changes bool
 }
 
 // newDocument prepares the description that is generated into the program.
@@ -61,9 +76,17 @@ func newDocument() (*document, error) {
 	if err := page.Execute(&out, map[string]any{"Info": d.Info, "Sections": sections, "Schemas": d.Components.Schemas}); err != nil {
 		return nil, fmt.Errorf("render API page: %w", err)
 	}
-	doc := &document{json: served, page: out.Bytes(), parameters: map[string][]string{}}
+	doc := &document{json: served, page: out.Bytes(), parameters: map[string][]string{}, operations: map[string]described{}}
 	for _, section := range sections {
 		for _, op := range section.Operations {
+			if op.Role != access.Anyone && !slices.Contains(access.Roles(), op.Role) {
+				return nil, fmt.Errorf("API description: x-tocsin-role of %s is %q", op.OperationID, op.Role)
+			}
+			path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path)
+			doc.operations[op.Method+" "+strings.TrimSuffix(prefixV1, "/")+path] = described{
+				id: op.OperationID, kind: strings.TrimSuffix(op.Tags[0], "s"), role: op.Role,
+				changes: op.Method != http.MethodGet && (op.Changes == nil || *op.Changes),
+			}
 			for _, p := range op.Parameters {
 				if p.In == "query" {
 					doc.parameters[op.OperationID] = append(doc.parameters[op.OperationID], p.Name)
@@ -134,6 +157,10 @@ type operation struct {
 	Parameters           []parameter
 	RequestBody          struct{ Content map[string]media }
 	Responses            map[string]response
+	// Role is the least that may call it; Changes is false where a call that is
+	// no GET changes nothing.
+	Role    access.Role `json:"x-tocsin-role"`
+	Changes *bool       `json:"x-tocsin-changes"`
 	// Method and Path are those under which the operation stands.
 	Method, Path string
 }

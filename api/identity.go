@@ -2,42 +2,154 @@ package api
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+
+	"tocsin/internal/access"
 )
 
 // Identity is whom a request is for.
 type Identity struct {
 	// Tenant owns every row that the request can see.
 	Tenant string
-	// Actor is the person or program that acts, as alerts show it.
+	// Actor is the person or program that acts, as alerts show it: the e-mail
+	// address of a user, or "token" and a name. No two of a tenant are the same.
 	Actor string
+	// Role bounds what the request may do.
+	Role access.Role
+	// Kind is "user", "token" or "open", and ID the user's or the token's.
+	Kind string
+	ID   uuid.UUID
+	// Session is set for a user.
+	Session *access.Session
 }
 
-// Everybody identifies every request as i.
+// Everybody identifies every request as i, as administrator unless i says
+// otherwise.
 func Everybody(i Identity) func(*http.Request) (Identity, error) {
+	if i.Role == "" {
+		i.Role = access.Admin
+	}
+	if i.Kind == "" {
+		i.Kind = kindOpen
+	}
 	return func(*http.Request) (Identity, error) { return i, nil }
 }
 
-type identityKey struct{}
+const (
+	kindUser  = "user"
+	kindToken = "token"
+	kindOpen  = "open"
+)
 
-// identify puts the identity of a call into its context, before its path and
-// body are looked at.
-func (s *server) identify(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		r := c.Request()
-		if !strings.HasPrefix(r.URL.Path, prefixV1) {
+// credentials identifies a request by its token or its session.
+func (s *server) credentials(r *http.Request) (Identity, error) {
+	if header := r.Header.Get(echo.HeaderAuthorization); header != "" {
+		scheme, secret, _ := strings.Cut(header, " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return Identity{}, unauthorized("Send a token as Authorization: Bearer tcn_…")
+		}
+		t, err := s.Door.Token(r.Context(), strings.TrimSpace(secret))
+		if err != nil {
+			return Identity{}, notIdentified(err, "This token does not hold: it was revoked, has expired, or never was")
+		}
+		return Identity{Tenant: t.TenantID, Actor: "token " + t.Name, Role: t.Role, Kind: kindToken, ID: t.ID}, nil
+	}
+	secret := s.sessionSecret(r)
+	if secret == "" {
+		return Identity{}, unauthorized("Sign in, or send a token")
+	}
+	session, err := s.Door.Session(r.Context(), secret)
+	if err != nil {
+		return Identity{}, notIdentified(err, "The session is over; sign in again")
+	}
+	a := &session.Account
+	return Identity{Tenant: a.TenantID, Actor: a.Email, Role: a.Role, Kind: kindUser, ID: a.ID, Session: &session}, nil
+}
+
+func unauthorized(message string) error { return echo.NewHTTPError(http.StatusUnauthorized, message) }
+
+func notIdentified(err error, message string) error {
+	if errors.Is(err, access.ErrRefused) {
+		return unauthorized(message)
+	}
+	return echo.NewHTTPError(http.StatusServiceUnavailable, "Who you are cannot be checked at present; try again").SetInternal(err)
+}
+
+// call is what is known of a request before anybody is asked who it is.
+type call struct {
+	// from is where the request comes from and what it asks for.
+	from access.Actor
+	// secret is the session's, as the browser sent it.
+	secret string
+	// again asks who it is once more.
+	again func(context.Context) error
+}
+
+type (
+	identityKey struct{}
+	callKey     struct{}
+)
+
+// identify finds out for whom a call is and whether its operation is allowed,
+// before path and body are looked at.
+func (s *server) identify(document *document) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			r := c.Request()
+			op, known := document.operations[r.Method+" "+c.Path()]
+			if !known {
+				return next(c)
+			}
+			this := call{secret: s.sessionSecret(r), from: access.Actor{
+				Address: c.RealIP(), RequestID: c.Response().Header().Get(echo.HeaderXRequestID),
+				Operation: op.id, ObjectKind: op.kind, ObjectID: c.Param("id"),
+			}}
+			ctx := r.Context()
+			if op.role != access.Anyone {
+				who, err := s.allow(r, op)
+				if err != nil {
+					return err
+				}
+				this.again = func(ctx context.Context) error { _, err := s.allow(r.WithContext(ctx), op); return err }
+				ctx = context.WithValue(ctx, identityKey{}, who)
+				if op.changes {
+					ctx = access.As(ctx, who.acting(this.from))
+				}
+			}
+			c.SetRequest(r.WithContext(context.WithValue(ctx, callKey{}, this)))
 			return next(c)
 		}
-		i, err := s.Identify(r)
-		if err != nil {
-			return err
-		}
-		c.SetRequest(r.WithContext(context.WithValue(r.Context(), identityKey{}, i)))
-		return next(c)
 	}
+}
+
+// allow returns for whom a request is, if its operation is allowed.
+func (s *server) allow(r *http.Request, op described) (Identity, error) {
+	who, err := s.Identify(r)
+	if err != nil {
+		return Identity{}, err
+	}
+	if !who.Role.Allows(op.role) {
+		return Identity{}, echo.NewHTTPError(http.StatusForbidden, fmt.Sprintf("This needs the role %s; yours is %s", op.role, who.Role))
+	}
+	return who, nil
+}
+
+// acting completes from with who it is.
+func (i *Identity) acting(from access.Actor) access.Actor {
+	from.Tenant, from.Kind, from.Name, from.Via = i.Tenant, i.Kind, i.Actor, i.Kind
+	if i.ID != uuid.Nil {
+		from.ID = i.ID.String()
+	}
+	if i.Session != nil {
+		from.Via, from.ViaID = "session", i.Session.ID.String()
+	}
+	return from
 }
 
 // identityOf returns what [server.identify] found. Without it the identity is
@@ -48,3 +160,16 @@ func identityOf(ctx context.Context) Identity {
 }
 
 func tenantOf(ctx context.Context) string { return identityOf(ctx).Tenant }
+
+func callOf(ctx context.Context) call {
+	c, _ := ctx.Value(callKey{}).(call)
+	return c
+}
+
+// statusOfHTTP returns the status that err asks for, 0 for another kind of error.
+func statusOfHTTP(err error) int {
+	if h, ok := errors.AsType[*echo.HTTPError](err); ok {
+		return h.Code
+	}
+	return 0
+}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tocsin/alerts"
+	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -55,6 +56,27 @@ func (e AttemptVerdict) Valid() bool {
 	case AttemptVerdictUNDERWAY:
 		return true
 	case AttemptVerdictUNKNOWN:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MeKind.
+const (
+	MeKindOpen  MeKind = "open"
+	MeKindToken MeKind = "token"
+	MeKindUser  MeKind = "user"
+)
+
+// Valid indicates whether the value is a known member of the MeKind enum.
+func (e MeKind) Valid() bool {
+	switch e {
+	case MeKindOpen:
+		return true
+	case MeKindToken:
+		return true
+	case MeKindUser:
 		return true
 	default:
 		return false
@@ -292,6 +314,49 @@ type AttemptVerdict string
 // AttributeMatch defines model for AttributeMatch.
 type AttributeMatch = rules.AttributeMatch
 
+// AuditEntry defines model for AuditEntry.
+type AuditEntry struct {
+	// Action `create`, `update`, `delete`, `bind`, `unbind`; `request` where nothing else is known than that it was done.
+	Action string `json:"action"`
+
+	// Actor The e-mail address of a user, the name of a token.
+	Actor   string  `json:"actor"`
+	ActorID *string `json:"actorId,omitempty"`
+
+	// ActorKind `user`, `token`, `program`, or `database` for a change made there by hand.
+	ActorKind string `json:"actorKind"`
+
+	// Address Where the request came from.
+	Address *string `json:"address,omitempty"`
+
+	// After What became of it.
+	After json.RawMessage `json:"after,omitempty"`
+	At    time.Time       `json:"at"`
+
+	// Before What was, of an update only what changed. Secrets are named, not shown.
+	Before     json.RawMessage `json:"before,omitempty"`
+	ID         int64           `json:"id"`
+	ObjectID   *string         `json:"objectId,omitempty"`
+	ObjectKind string          `json:"objectKind"`
+	ObjectName *string         `json:"objectName,omitempty"`
+
+	// Operation The operation of this API.
+	Operation *string `json:"operation,omitempty"`
+	RequestID *string `json:"requestId,omitempty"`
+
+	// Via How the actor was known: session, token, password, link, set-up, oidc, slack, command or open.
+	Via string `json:"via"`
+
+	// ViaID Of the session.
+	ViaID *string `json:"viaId,omitempty"`
+}
+
+// AuditPage defines model for AuditPage.
+type AuditPage struct {
+	Items      []AuditEntry `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+}
+
 // BulkResult defines model for BulkResult.
 type BulkResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -306,6 +371,19 @@ type BulkResult struct {
 
 	// Unknown Ids of which there is no alert.
 	Unknown int64 `json:"unknown"`
+}
+
+// CreatedToken defines model for CreatedToken.
+type CreatedToken struct {
+	// Secret What to send as `Authorization: Bearer …`. It is not shown again.
+	Secret string `json:"secret"`
+	Token  Token  `json:"token"`
+}
+
+// Credentials defines model for Credentials.
+type Credentials struct {
+	Email    string `json:"email"`
+	Password string `json:"password,omitempty"`
 }
 
 // DeliverySummary What became of an alert's notifications.
@@ -382,6 +460,65 @@ type HeaderField struct {
 	Masked *bool   `json:"masked,omitempty"`
 	Name   string  `json:"name"`
 	Value  *string `json:"value,omitempty"`
+}
+
+// LinkSecret defines model for LinkSecret.
+type LinkSecret struct {
+	Secret string `json:"secret,omitempty"`
+}
+
+// Me defines model for Me.
+type Me struct {
+	// Email Of a user.
+	Email *string `json:"email,omitempty"`
+
+	// HasPassword Of a user.
+	HasPassword *bool `json:"hasPassword,omitempty"`
+
+	// ID Of the user or the token; absent where there is neither.
+	ID *openapi_types.UUID `json:"id,omitempty"`
+
+	// Kind `open`: nobody has to sign in here.
+	Kind MeKind `json:"kind"`
+	Name string `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// SessionExpiresAt When one has to sign in again, at the latest.
+	SessionExpiresAt *time.Time `json:"sessionExpiresAt,omitempty"`
+	Tenant           string     `json:"tenant"`
+}
+
+// MeKind `open`: nobody has to sign in here.
+type MeKind string
+
+// NewPassword defines model for NewPassword.
+type NewPassword struct {
+	Password string `json:"password,omitempty"`
+}
+
+// NewToken defines model for NewToken.
+type NewToken struct {
+	// ExpiresAt Absent for a token that holds until it is revoked.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	Name      string     `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// NewUser defines model for NewUser.
+type NewUser struct {
+	// Email What the user signs in with. Of all tenants, one user has it.
+	Email string `json:"email"`
+
+	// Name How alerts call the user.
+	Name     string `json:"name"`
+	Password string `json:"password,omitempty"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
 }
 
 // Notification One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
@@ -466,11 +603,18 @@ type OutboxStatus struct {
 	OldestAgeSeconds *float64 `json:"oldestAgeSeconds,omitempty"`
 }
 
+// PasswordChange defines model for PasswordChange.
+type PasswordChange struct {
+	// CurrentPassword Required, but for a user without a password.
+	CurrentPassword string `json:"currentPassword,omitempty"`
+	NewPassword     string `json:"newPassword,omitempty"`
+}
+
 // Problem Problem details (RFC 9457).
 type Problem struct {
 	// Code The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
-	// unsupported_media_type, method_not_allowed, forbidden, unavailable, internal, or another one for a status
-	// that has no kind of its own.
+	// unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
+	// another one for a status that has no kind of its own.
 	Code string `json:"code"`
 
 	// Detail What happened, for people. Absent when the fault is Tocsin's.
@@ -620,6 +764,9 @@ type RetryOrderBody struct {
 	Filter *RetryFilter          `json:"filter,omitempty"`
 	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
 }
+
+// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+type Role = access.Role
 
 // RotatedSecret defines model for RotatedSecret.
 type RotatedSecret struct {
@@ -774,8 +921,48 @@ type SecretRotation struct {
 	OverlapSeconds *int `json:"overlapSeconds,omitempty"`
 }
 
+// SetUp defines model for SetUp.
+type SetUp struct {
+	Code     string `json:"code,omitempty"`
+	Email    string `json:"email"`
+	Name     string `json:"name"`
+	Password string `json:"password,omitempty"`
+}
+
 // Severity defines model for Severity.
 type Severity = rules.Severity
+
+// SignIn defines model for SignIn.
+type SignIn struct {
+	// Open Nobody has to sign in here.
+	Open bool `json:"open"`
+
+	// Provider An OpenID Connect provider; absent where there is none.
+	Provider *SignInProvider `json:"provider,omitempty"`
+
+	// SetupNeeded There is no user yet.
+	SetupNeeded bool `json:"setupNeeded"`
+
+	// SignedIn Whether this call came with a session or a token that holds.
+	SignedIn bool `json:"signedIn"`
+}
+
+// SignInLink defines model for SignInLink.
+type SignInLink struct {
+	ExpiresAt time.Time `json:"expiresAt"`
+
+	// URL Absolute where Tocsin knows its public URL, else a path.
+	URL string `json:"url"`
+}
+
+// SignInProvider An OpenID Connect provider; absent where there is none.
+type SignInProvider struct {
+	// Name What the button says.
+	Name string `json:"name"`
+
+	// URL Where the button leads; `return` may name the page to come back to.
+	URL string `json:"url"`
+}
 
 // SlackApp A Slack app that a webhook posts as.
 type SlackApp struct {
@@ -861,6 +1048,30 @@ type TestResult struct {
 // TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
 type TestResultVerdict string
 
+// Token defines model for Token.
+type Token struct {
+	CreatedAt time.Time  `json:"createdAt"`
+	CreatedBy string     `json:"createdBy"`
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+
+	// Hint The end of the secret.
+	Hint string             `json:"hint"`
+	ID   openapi_types.UUID `json:"id"`
+	Name string             `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// UsedAt The last use, to about a minute.
+	UsedAt *time.Time `json:"usedAt,omitempty"`
+}
+
+// TokenPage defines model for TokenPage.
+type TokenPage struct {
+	Items      []Token `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
 // UndoResult defines model for UndoResult.
 type UndoResult struct {
 	ActionID openapi_types.UUID `json:"actionId"`
@@ -868,6 +1079,42 @@ type UndoResult struct {
 
 	// Skipped Alerts that could not be put back.
 	Skipped int64 `json:"skipped"`
+}
+
+// User defines model for User.
+type User struct {
+	CreatedAt   time.Time          `json:"createdAt"`
+	Disabled    bool               `json:"disabled"`
+	Email       string             `json:"email"`
+	HasPassword bool               `json:"hasPassword"`
+	ID          openapi_types.UUID `json:"id"`
+
+	// Issuer The OpenID Connect provider that the user comes from.
+	Issuer *string `json:"issuer,omitempty"`
+	Name   string  `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+
+	// SignedInAt The last time.
+	SignedInAt *time.Time `json:"signedInAt,omitempty"`
+	UpdatedAt  time.Time  `json:"updatedAt"`
+	Version    int64      `json:"version"`
+}
+
+// UserEdit defines model for UserEdit.
+type UserEdit struct {
+	Disabled bool   `json:"disabled"`
+	Name     string `json:"name"`
+
+	// Role What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+	Role Role `json:"role"`
+}
+
+// UserPage defines model for UserPage.
+type UserPage struct {
+	Items      []User  `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
 }
 
 // Webhook defines model for Webhook.
@@ -1042,6 +1289,9 @@ type OnlyText = string
 // OnlyUnread defines model for OnlyUnread.
 type OnlyUnread = bool
 
+// SignedIn defines model for SignedIn.
+type SignedIn = Me
+
 // SelectAlerts Either `ids` or `filter`.
 type SelectAlerts = AlertSelection
 
@@ -1108,6 +1358,28 @@ type GroupAlertsParams struct {
 // GroupAlertsParamsBy defines parameters for GroupAlerts.
 type GroupAlertsParamsBy string
 
+// ListAuditParams defines parameters for ListAudit.
+type ListAuditParams struct {
+	// Actor The e-mail address of a user or the name of a token, exactly.
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// ObjectKind What was changed, such as `rule`, `webhook`, `alert`, `user`, `token`, `session`.
+	ObjectKind *string `form:"objectKind,omitempty" json:"objectKind,omitempty"`
+	ObjectID   *string `form:"objectId,omitempty" json:"objectId,omitempty"`
+
+	// From Not before this instant.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To Before this instant.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
 	// LastEventID The id of the last event seen.
@@ -1164,6 +1436,30 @@ type ReconcileRuleParams struct {
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
+// ListTokensParams defines parameters for ListTokens.
+type ListTokensParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListUsersParams defines parameters for ListUsers.
+type ListUsersParams struct {
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// UpdateUserParams defines parameters for UpdateUser.
+type UpdateUserParams struct {
+	// IfMatch The `ETag` of the version that was edited.
+	IfMatch *string `json:"If-Match,omitempty"`
+}
+
 // ListWebhooksParams defines parameters for ListWebhooks.
 type ListWebhooksParams struct {
 	// Cursor The `nextCursor` of the page before, as it was given.
@@ -1188,6 +1484,9 @@ type ReadAlertsJSONRequestBody = ReadRequest
 // ResolveAlertsJSONRequestBody defines body for ResolveAlerts for application/json ContentType.
 type ResolveAlertsJSONRequestBody = AlertSelection
 
+// ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
+type ChangePasswordJSONRequestBody = PasswordChange
+
 // RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
 type RetryNotificationsJSONRequestBody = RetryOrderBody
 
@@ -1196,6 +1495,27 @@ type CreateRuleJSONRequestBody = RuleDefinition
 
 // UpdateRuleJSONRequestBody defines body for UpdateRule for application/json ContentType.
 type UpdateRuleJSONRequestBody = RuleDefinition
+
+// CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
+type CreateSessionJSONRequestBody = Credentials
+
+// RedeemLinkJSONRequestBody defines body for RedeemLink for application/json ContentType.
+type RedeemLinkJSONRequestBody = LinkSecret
+
+// SetUpJSONRequestBody defines body for SetUp for application/json ContentType.
+type SetUpJSONRequestBody = SetUp
+
+// CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
+type CreateTokenJSONRequestBody = NewToken
+
+// CreateUserJSONRequestBody defines body for CreateUser for application/json ContentType.
+type CreateUserJSONRequestBody = NewUser
+
+// UpdateUserJSONRequestBody defines body for UpdateUser for application/json ContentType.
+type UpdateUserJSONRequestBody = UserEdit
+
+// SetUserPasswordJSONRequestBody defines body for SetUserPassword for application/json ContentType.
+type SetUserPasswordJSONRequestBody = NewPassword
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookDefinition
@@ -1241,9 +1561,18 @@ type ServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx echo.Context, id ID) error
+	// ListAudit List what was changed, newest first
+	// (GET /audit)
+	ListAudit(ctx echo.Context, params ListAuditParams) error
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx echo.Context, params StreamEventsParams) error
+	// GetMe Ask who one is
+	// (GET /me)
+	GetMe(ctx echo.Context) error
+	// ChangePassword Change one's password
+	// (PUT /me/password)
+	ChangePassword(ctx echo.Context) error
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
@@ -1286,9 +1615,54 @@ type ServerInterface interface {
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx echo.Context, id ID) error
+	// DeleteSession Sign out
+	// (DELETE /session)
+	DeleteSession(ctx echo.Context) error
+	// GetSession Ask how one signs in
+	// (GET /session)
+	GetSession(ctx echo.Context) error
+	// CreateSession Sign in with a password
+	// (POST /session)
+	CreateSession(ctx echo.Context) error
+	// RedeemLink Sign in with a one-time link
+	// (POST /session/link)
+	RedeemLink(ctx echo.Context) error
+	// SetUp Make the first administrator
+	// (POST /setup)
+	SetUp(ctx echo.Context) error
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
+	// ListTokens List tokens by name
+	// (GET /tokens)
+	ListTokens(ctx echo.Context, params ListTokensParams) error
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx echo.Context) error
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{id})
+	RevokeToken(ctx echo.Context, id ID) error
+	// ListUsers List users by e-mail address
+	// (GET /users)
+	ListUsers(ctx echo.Context, params ListUsersParams) error
+	// CreateUser Create a user
+	// (POST /users)
+	CreateUser(ctx echo.Context) error
+	// DeleteUser Delete a user
+	// (DELETE /users/{id})
+	DeleteUser(ctx echo.Context, id ID) error
+	// GetUser Read a user
+	// (GET /users/{id})
+	GetUser(ctx echo.Context, id ID) error
+	// UpdateUser Change a user
+	// (PUT /users/{id})
+	UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error
+	// CreateUserLink Make a link by which a user signs in once
+	// (POST /users/{id}/link)
+	CreateUserLink(ctx echo.Context, id ID) error
+	// SetUserPassword Set a user's password
+	// (PUT /users/{id}/password)
+	SetUserPassword(ctx echo.Context, id ID) error
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx echo.Context, params ListWebhooksParams) error
@@ -1625,6 +1999,66 @@ func (w *ServerInterfaceWrapper) ResolveAlert(ctx echo.Context) error {
 	return err
 }
 
+// ListAudit converts echo context to params.
+func (w *ServerInterfaceWrapper) ListAudit(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAuditParams
+	// ------------- Optional query parameter "actor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "actor", ctx.QueryParams(), &params.Actor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter actor: %s", err))
+	}
+
+	// ------------- Optional query parameter "objectKind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "objectKind", ctx.QueryParams(), &params.ObjectKind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter objectKind: %s", err))
+	}
+
+	// ------------- Optional query parameter "objectId" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "objectId", ctx.QueryParams(), &params.ObjectID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter objectId: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListAudit(ctx, params)
+	return err
+}
+
 // StreamEvents converts echo context to params.
 func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 	var err error
@@ -1651,6 +2085,24 @@ func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.StreamEvents(ctx, params)
+	return err
+}
+
+// GetMe converts echo context to params.
+func (w *ServerInterfaceWrapper) GetMe(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetMe(ctx)
+	return err
+}
+
+// ChangePassword converts echo context to params.
+func (w *ServerInterfaceWrapper) ChangePassword(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ChangePassword(ctx)
 	return err
 }
 
@@ -1967,12 +2419,241 @@ func (w *ServerInterfaceWrapper) RetryRule(ctx echo.Context) error {
 	return err
 }
 
+// DeleteSession converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteSession(ctx)
+	return err
+}
+
+// GetSession converts echo context to params.
+func (w *ServerInterfaceWrapper) GetSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetSession(ctx)
+	return err
+}
+
+// CreateSession converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateSession(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateSession(ctx)
+	return err
+}
+
+// RedeemLink converts echo context to params.
+func (w *ServerInterfaceWrapper) RedeemLink(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RedeemLink(ctx)
+	return err
+}
+
+// SetUp converts echo context to params.
+func (w *ServerInterfaceWrapper) SetUp(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetUp(ctx)
+	return err
+}
+
 // GetStatus converts echo context to params.
 func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 	var err error
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetStatus(ctx)
+	return err
+}
+
+// ListTokens converts echo context to params.
+func (w *ServerInterfaceWrapper) ListTokens(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListTokensParams
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListTokens(ctx, params)
+	return err
+}
+
+// CreateToken converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateToken(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateToken(ctx)
+	return err
+}
+
+// RevokeToken converts echo context to params.
+func (w *ServerInterfaceWrapper) RevokeToken(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RevokeToken(ctx, id)
+	return err
+}
+
+// ListUsers converts echo context to params.
+func (w *ServerInterfaceWrapper) ListUsers(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUsersParams
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListUsers(ctx, params)
+	return err
+}
+
+// CreateUser converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateUser(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateUser(ctx)
+	return err
+}
+
+// DeleteUser converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteUser(ctx, id)
+	return err
+}
+
+// GetUser converts echo context to params.
+func (w *ServerInterfaceWrapper) GetUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetUser(ctx, id)
+	return err
+}
+
+// UpdateUser converts echo context to params.
+func (w *ServerInterfaceWrapper) UpdateUser(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateUserParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = &IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.UpdateUser(ctx, id, params)
+	return err
+}
+
+// CreateUserLink converts echo context to params.
+func (w *ServerInterfaceWrapper) CreateUserLink(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.CreateUserLink(ctx, id)
+	return err
+}
+
+// SetUserPassword converts echo context to params.
+func (w *ServerInterfaceWrapper) SetUserPassword(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetUserPassword(ctx, id)
 	return err
 }
 
@@ -2242,10 +2923,37 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/replicas", wrapper.ListReplicas, options.OperationMiddlewares["listReplicas"]...)
+	router.DELETE(options.BaseURL+"/session", wrapper.DeleteSession, options.OperationMiddlewares["deleteSession"]...)
+	router.GET(options.BaseURL+"/session", wrapper.GetSession, options.OperationMiddlewares["getSession"]...)
+	router.POST(options.BaseURL+"/session", wrapper.CreateSession, options.OperationMiddlewares["createSession"]...)
+	router.POST(options.BaseURL+"/session/link", wrapper.RedeemLink, options.OperationMiddlewares["redeemLink"]...)
+	router.POST(options.BaseURL+"/setup", wrapper.SetUp, options.OperationMiddlewares["setUp"]...)
+	router.GET(options.BaseURL+"/me", wrapper.GetMe, options.OperationMiddlewares["getMe"]...)
+	router.PUT(options.BaseURL+"/me/password", wrapper.ChangePassword, options.OperationMiddlewares["changePassword"]...)
+	router.GET(options.BaseURL+"/users", wrapper.ListUsers, options.OperationMiddlewares["listUsers"]...)
+	router.POST(options.BaseURL+"/users", wrapper.CreateUser, options.OperationMiddlewares["createUser"]...)
+	router.DELETE(options.BaseURL+"/users/:id", wrapper.DeleteUser, options.OperationMiddlewares["deleteUser"]...)
+	router.GET(options.BaseURL+"/users/:id", wrapper.GetUser, options.OperationMiddlewares["getUser"]...)
+	router.PUT(options.BaseURL+"/users/:id", wrapper.UpdateUser, options.OperationMiddlewares["updateUser"]...)
+	router.PUT(options.BaseURL+"/users/:id/password", wrapper.SetUserPassword, options.OperationMiddlewares["setUserPassword"]...)
+	router.POST(options.BaseURL+"/users/:id/link", wrapper.CreateUserLink, options.OperationMiddlewares["createUserLink"]...)
+	router.GET(options.BaseURL+"/tokens", wrapper.ListTokens, options.OperationMiddlewares["listTokens"]...)
+	router.POST(options.BaseURL+"/tokens", wrapper.CreateToken, options.OperationMiddlewares["createToken"]...)
+	router.DELETE(options.BaseURL+"/tokens/:id", wrapper.RevokeToken, options.OperationMiddlewares["revokeToken"]...)
+	router.GET(options.BaseURL+"/audit", wrapper.ListAudit, options.OperationMiddlewares["listAudit"]...)
 
 }
 
 type ProblemApplicationProblemPlusJSONResponse Problem
+
+type SignedInResponseHeaders struct {
+	SetCookie string
+}
+type SignedInJSONResponse struct {
+	Body Me
+
+	Headers SignedInResponseHeaders
+}
 
 type ListAlertsRequestObject struct {
 	Params ListAlertsParams
@@ -2675,6 +3383,45 @@ func (response ResolveAlertdefaultApplicationProblemPlusJSONResponse) VisitResol
 	return err
 }
 
+type ListAuditRequestObject struct {
+	Params ListAuditParams
+}
+
+type ListAuditResponseObject interface {
+	VisitListAuditResponse(w http.ResponseWriter) error
+}
+
+type ListAudit200JSONResponse AuditPage
+
+func (response ListAudit200JSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListAuditdefaultApplicationProblemPlusJSONResponse) VisitListAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StreamEventsRequestObject struct {
 	Params StreamEventsParams
 }
@@ -2732,6 +3479,84 @@ type StreamEventsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response StreamEventsdefaultApplicationProblemPlusJSONResponse) VisitStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMeRequestObject struct {
+}
+
+type GetMeResponseObject interface {
+	VisitGetMeResponse(w http.ResponseWriter) error
+}
+
+type GetMe200JSONResponse Me
+
+func (response GetMe200JSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetMedefaultApplicationProblemPlusJSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangePasswordRequestObject struct {
+	Body *ChangePasswordJSONRequestBody
+}
+
+type ChangePasswordResponseObject interface {
+	VisitChangePasswordResponse(w http.ResponseWriter) error
+}
+
+type ChangePassword200JSONResponse struct{ SignedInJSONResponse }
+
+func (response ChangePassword200JSONResponse) VisitChangePasswordResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ChangePassworddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ChangePassworddefaultApplicationProblemPlusJSONResponse) VisitChangePasswordResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3335,6 +4160,202 @@ func (response RetryRuledefaultApplicationProblemPlusJSONResponse) VisitRetryRul
 	return err
 }
 
+type DeleteSessionRequestObject struct {
+}
+
+type DeleteSessionResponseObject interface {
+	VisitDeleteSessionResponse(w http.ResponseWriter) error
+}
+
+type DeleteSession204ResponseHeaders struct {
+	SetCookie string
+}
+
+type DeleteSession204Response struct {
+	Headers DeleteSession204ResponseHeaders
+}
+
+func (response DeleteSession204Response) VisitDeleteSessionResponse(w http.ResponseWriter) error {
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteSessiondefaultApplicationProblemPlusJSONResponse) VisitDeleteSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSessionRequestObject struct {
+}
+
+type GetSessionResponseObject interface {
+	VisitGetSessionResponse(w http.ResponseWriter) error
+}
+
+type GetSession200JSONResponse SignIn
+
+func (response GetSession200JSONResponse) VisitGetSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetSessiondefaultApplicationProblemPlusJSONResponse) VisitGetSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSessionRequestObject struct {
+	Body *CreateSessionJSONRequestBody
+}
+
+type CreateSessionResponseObject interface {
+	VisitCreateSessionResponse(w http.ResponseWriter) error
+}
+
+type CreateSession200JSONResponse struct{ SignedInJSONResponse }
+
+func (response CreateSession200JSONResponse) VisitCreateSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSessiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateSessiondefaultApplicationProblemPlusJSONResponse) VisitCreateSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedeemLinkRequestObject struct {
+	Body *RedeemLinkJSONRequestBody
+}
+
+type RedeemLinkResponseObject interface {
+	VisitRedeemLinkResponse(w http.ResponseWriter) error
+}
+
+type RedeemLink200JSONResponse struct{ SignedInJSONResponse }
+
+func (response RedeemLink200JSONResponse) VisitRedeemLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedeemLinkdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RedeemLinkdefaultApplicationProblemPlusJSONResponse) VisitRedeemLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUpRequestObject struct {
+	Body *SetUpJSONRequestBody
+}
+
+type SetUpResponseObject interface {
+	VisitSetUpResponse(w http.ResponseWriter) error
+}
+
+type SetUp200JSONResponse struct{ SignedInJSONResponse }
+
+func (response SetUp200JSONResponse) VisitSetUpResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", fmt.Sprint(response.Headers.SetCookie))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUpdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SetUpdefaultApplicationProblemPlusJSONResponse) VisitSetUpResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetStatusRequestObject struct {
 }
 
@@ -3362,6 +4383,407 @@ type GetStatusdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetStatusdefaultApplicationProblemPlusJSONResponse) VisitGetStatusResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensRequestObject struct {
+	Params ListTokensParams
+}
+
+type ListTokensResponseObject interface {
+	VisitListTokensResponse(w http.ResponseWriter) error
+}
+
+type ListTokens200JSONResponse TokenPage
+
+func (response ListTokens200JSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListTokensdefaultApplicationProblemPlusJSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokenRequestObject struct {
+	Body *CreateTokenJSONRequestBody
+}
+
+type CreateTokenResponseObject interface {
+	VisitCreateTokenResponse(w http.ResponseWriter) error
+}
+
+type CreateToken201JSONResponse CreatedToken
+
+func (response CreateToken201JSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateTokendefaultApplicationProblemPlusJSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RevokeTokenRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type RevokeTokenResponseObject interface {
+	VisitRevokeTokenResponse(w http.ResponseWriter) error
+}
+
+type RevokeToken204Response struct {
+}
+
+func (response RevokeToken204Response) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type RevokeTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersRequestObject struct {
+	Params ListUsersParams
+}
+
+type ListUsersResponseObject interface {
+	VisitListUsersResponse(w http.ResponseWriter) error
+}
+
+type ListUsers200JSONResponse UserPage
+
+func (response ListUsers200JSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListUsersdefaultApplicationProblemPlusJSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserRequestObject struct {
+	Body *CreateUserJSONRequestBody
+}
+
+type CreateUserResponseObject interface {
+	VisitCreateUserResponse(w http.ResponseWriter) error
+}
+
+type CreateUser201ResponseHeaders struct {
+	ETag     string
+	Location string
+}
+
+type CreateUser201JSONResponse struct {
+	Body    User
+	Headers CreateUser201ResponseHeaders
+}
+
+func (response CreateUser201JSONResponse) VisitCreateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateUserdefaultApplicationProblemPlusJSONResponse) VisitCreateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteUserRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DeleteUserResponseObject interface {
+	VisitDeleteUserResponse(w http.ResponseWriter) error
+}
+
+type DeleteUser204Response struct {
+}
+
+func (response DeleteUser204Response) VisitDeleteUserResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteUserdefaultApplicationProblemPlusJSONResponse) VisitDeleteUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetUserRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type GetUserResponseObject interface {
+	VisitGetUserResponse(w http.ResponseWriter) error
+}
+
+type GetUser200ResponseHeaders struct {
+	ETag string
+}
+
+type GetUser200JSONResponse struct {
+	Body    User
+	Headers GetUser200ResponseHeaders
+}
+
+func (response GetUser200JSONResponse) VisitGetUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetUserdefaultApplicationProblemPlusJSONResponse) VisitGetUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateUserRequestObject struct {
+	ID     ID `json:"id"`
+	Params UpdateUserParams
+	Body   *UpdateUserJSONRequestBody
+}
+
+type UpdateUserResponseObject interface {
+	VisitUpdateUserResponse(w http.ResponseWriter) error
+}
+
+type UpdateUser200ResponseHeaders struct {
+	ETag string
+}
+
+type UpdateUser200JSONResponse struct {
+	Body    User
+	Headers UpdateUser200ResponseHeaders
+}
+
+func (response UpdateUser200JSONResponse) VisitUpdateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateUserdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response UpdateUserdefaultApplicationProblemPlusJSONResponse) VisitUpdateUserResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserLinkRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type CreateUserLinkResponseObject interface {
+	VisitCreateUserLinkResponse(w http.ResponseWriter) error
+}
+
+type CreateUserLink200JSONResponse SignInLink
+
+func (response CreateUserLink200JSONResponse) VisitCreateUserLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateUserLinkdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateUserLinkdefaultApplicationProblemPlusJSONResponse) VisitCreateUserLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetUserPasswordRequestObject struct {
+	ID   ID `json:"id"`
+	Body *SetUserPasswordJSONRequestBody
+}
+
+type SetUserPasswordResponseObject interface {
+	VisitSetUserPasswordResponse(w http.ResponseWriter) error
+}
+
+type SetUserPassword204Response struct {
+}
+
+func (response SetUserPassword204Response) VisitSetUserPasswordResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type SetUserPassworddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SetUserPassworddefaultApplicationProblemPlusJSONResponse) VisitSetUserPasswordResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -3853,9 +5275,18 @@ type StrictServerInterface interface {
 	// ResolveAlert Resolve an alert
 	// (POST /alerts/{id}/resolve)
 	ResolveAlert(ctx context.Context, request ResolveAlertRequestObject) (ResolveAlertResponseObject, error)
+	// ListAudit List what was changed, newest first
+	// (GET /audit)
+	ListAudit(ctx context.Context, request ListAuditRequestObject) (ListAuditResponseObject, error)
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
+	// GetMe Ask who one is
+	// (GET /me)
+	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
+	// ChangePassword Change one's password
+	// (PUT /me/password)
+	ChangePassword(ctx context.Context, request ChangePasswordRequestObject) (ChangePasswordResponseObject, error)
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
@@ -3898,9 +5329,54 @@ type StrictServerInterface interface {
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx context.Context, request RetryRuleRequestObject) (RetryRuleResponseObject, error)
+	// DeleteSession Sign out
+	// (DELETE /session)
+	DeleteSession(ctx context.Context, request DeleteSessionRequestObject) (DeleteSessionResponseObject, error)
+	// GetSession Ask how one signs in
+	// (GET /session)
+	GetSession(ctx context.Context, request GetSessionRequestObject) (GetSessionResponseObject, error)
+	// CreateSession Sign in with a password
+	// (POST /session)
+	CreateSession(ctx context.Context, request CreateSessionRequestObject) (CreateSessionResponseObject, error)
+	// RedeemLink Sign in with a one-time link
+	// (POST /session/link)
+	RedeemLink(ctx context.Context, request RedeemLinkRequestObject) (RedeemLinkResponseObject, error)
+	// SetUp Make the first administrator
+	// (POST /setup)
+	SetUp(ctx context.Context, request SetUpRequestObject) (SetUpResponseObject, error)
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
+	// ListTokens List tokens by name
+	// (GET /tokens)
+	ListTokens(ctx context.Context, request ListTokensRequestObject) (ListTokensResponseObject, error)
+	// CreateToken Create a token
+	// (POST /tokens)
+	CreateToken(ctx context.Context, request CreateTokenRequestObject) (CreateTokenResponseObject, error)
+	// RevokeToken Revoke a token
+	// (DELETE /tokens/{id})
+	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
+	// ListUsers List users by e-mail address
+	// (GET /users)
+	ListUsers(ctx context.Context, request ListUsersRequestObject) (ListUsersResponseObject, error)
+	// CreateUser Create a user
+	// (POST /users)
+	CreateUser(ctx context.Context, request CreateUserRequestObject) (CreateUserResponseObject, error)
+	// DeleteUser Delete a user
+	// (DELETE /users/{id})
+	DeleteUser(ctx context.Context, request DeleteUserRequestObject) (DeleteUserResponseObject, error)
+	// GetUser Read a user
+	// (GET /users/{id})
+	GetUser(ctx context.Context, request GetUserRequestObject) (GetUserResponseObject, error)
+	// UpdateUser Change a user
+	// (PUT /users/{id})
+	UpdateUser(ctx context.Context, request UpdateUserRequestObject) (UpdateUserResponseObject, error)
+	// CreateUserLink Make a link by which a user signs in once
+	// (POST /users/{id}/link)
+	CreateUserLink(ctx context.Context, request CreateUserLinkRequestObject) (CreateUserLinkResponseObject, error)
+	// SetUserPassword Set a user's password
+	// (PUT /users/{id}/password)
+	SetUserPassword(ctx context.Context, request SetUserPasswordRequestObject) (SetUserPasswordResponseObject, error)
 	// ListWebhooks List webhooks by name
 	// (GET /webhooks)
 	ListWebhooks(ctx context.Context, request ListWebhooksRequestObject) (ListWebhooksResponseObject, error)
@@ -4281,6 +5757,31 @@ func (sh *strictHandler) ResolveAlert(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// ListAudit operation middleware
+func (sh *strictHandler) ListAudit(ctx echo.Context, params ListAuditParams) error {
+	var request ListAuditRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAudit(ctx.Request().Context(), request.(ListAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAudit")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListAuditResponseObject); ok {
+		return validResponse.VisitListAuditResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // StreamEvents operation middleware
 func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParams) error {
 	var request StreamEventsRequestObject
@@ -4300,6 +5801,75 @@ func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParam
 		return err
 	} else if validResponse, ok := response.(StreamEventsResponseObject); ok {
 		return validResponse.VisitStreamEventsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetMe operation middleware
+func (sh *strictHandler) GetMe(ctx echo.Context) error {
+	var request GetMeRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMe(ctx.Request().Context(), request.(GetMeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMe")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetMeResponseObject); ok {
+		return validResponse.VisitGetMeResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ChangePassword operation middleware
+func (sh *strictHandler) ChangePassword(ctx echo.Context) error {
+	var request ChangePasswordRequestObject
+
+	var body ChangePasswordJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ChangePassword(ctx.Request().Context(), request.(ChangePasswordRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ChangePassword")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ChangePasswordResponseObject); ok {
+		return validResponse.VisitChangePasswordResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -4721,6 +6291,190 @@ func (sh *strictHandler) RetryRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// DeleteSession operation middleware
+func (sh *strictHandler) DeleteSession(ctx echo.Context) error {
+	var request DeleteSessionRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteSession(ctx.Request().Context(), request.(DeleteSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteSessionResponseObject); ok {
+		return validResponse.VisitDeleteSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetSession operation middleware
+func (sh *strictHandler) GetSession(ctx echo.Context) error {
+	var request GetSessionRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSession(ctx.Request().Context(), request.(GetSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetSessionResponseObject); ok {
+		return validResponse.VisitGetSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateSession operation middleware
+func (sh *strictHandler) CreateSession(ctx echo.Context) error {
+	var request CreateSessionRequestObject
+
+	var body CreateSessionJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateSession(ctx.Request().Context(), request.(CreateSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateSession")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateSessionResponseObject); ok {
+		return validResponse.VisitCreateSessionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RedeemLink operation middleware
+func (sh *strictHandler) RedeemLink(ctx echo.Context) error {
+	var request RedeemLinkRequestObject
+
+	var body RedeemLinkJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RedeemLink(ctx.Request().Context(), request.(RedeemLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RedeemLink")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RedeemLinkResponseObject); ok {
+		return validResponse.VisitRedeemLinkResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SetUp operation middleware
+func (sh *strictHandler) SetUp(ctx echo.Context) error {
+	var request SetUpRequestObject
+
+	var body SetUpJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetUp(ctx.Request().Context(), request.(SetUpRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetUp")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SetUpResponseObject); ok {
+		return validResponse.VisitSetUpResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetStatus operation middleware
 func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 	var request GetStatusRequestObject
@@ -4738,6 +6492,345 @@ func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(GetStatusResponseObject); ok {
 		return validResponse.VisitGetStatusResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListTokens operation middleware
+func (sh *strictHandler) ListTokens(ctx echo.Context, params ListTokensParams) error {
+	var request ListTokensRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTokens(ctx.Request().Context(), request.(ListTokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTokens")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListTokensResponseObject); ok {
+		return validResponse.VisitListTokensResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateToken operation middleware
+func (sh *strictHandler) CreateToken(ctx echo.Context) error {
+	var request CreateTokenRequestObject
+
+	var body CreateTokenJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateToken(ctx.Request().Context(), request.(CreateTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateTokenResponseObject); ok {
+		return validResponse.VisitCreateTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RevokeToken operation middleware
+func (sh *strictHandler) RevokeToken(ctx echo.Context, id ID) error {
+	var request RevokeTokenRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RevokeToken(ctx.Request().Context(), request.(RevokeTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RevokeToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RevokeTokenResponseObject); ok {
+		return validResponse.VisitRevokeTokenResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListUsers operation middleware
+func (sh *strictHandler) ListUsers(ctx echo.Context, params ListUsersParams) error {
+	var request ListUsersRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUsers(ctx.Request().Context(), request.(ListUsersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUsers")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListUsersResponseObject); ok {
+		return validResponse.VisitListUsersResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateUser operation middleware
+func (sh *strictHandler) CreateUser(ctx echo.Context) error {
+	var request CreateUserRequestObject
+
+	var body CreateUserJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateUser(ctx.Request().Context(), request.(CreateUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateUserResponseObject); ok {
+		return validResponse.VisitCreateUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DeleteUser operation middleware
+func (sh *strictHandler) DeleteUser(ctx echo.Context, id ID) error {
+	var request DeleteUserRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteUser(ctx.Request().Context(), request.(DeleteUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DeleteUserResponseObject); ok {
+		return validResponse.VisitDeleteUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetUser operation middleware
+func (sh *strictHandler) GetUser(ctx echo.Context, id ID) error {
+	var request GetUserRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetUser(ctx.Request().Context(), request.(GetUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetUserResponseObject); ok {
+		return validResponse.VisitGetUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// UpdateUser operation middleware
+func (sh *strictHandler) UpdateUser(ctx echo.Context, id ID, params UpdateUserParams) error {
+	var request UpdateUserRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	var body UpdateUserJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateUser(ctx.Request().Context(), request.(UpdateUserRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateUser")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(UpdateUserResponseObject); ok {
+		return validResponse.VisitUpdateUserResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// CreateUserLink operation middleware
+func (sh *strictHandler) CreateUserLink(ctx echo.Context, id ID) error {
+	var request CreateUserLinkRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateUserLink(ctx.Request().Context(), request.(CreateUserLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateUserLink")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(CreateUserLinkResponseObject); ok {
+		return validResponse.VisitCreateUserLinkResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// SetUserPassword operation middleware
+func (sh *strictHandler) SetUserPassword(ctx echo.Context, id ID) error {
+	var request SetUserPasswordRequestObject
+
+	request.ID = id
+
+	var body SetUserPasswordJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SetUserPassword(ctx.Request().Context(), request.(SetUserPasswordRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetUserPassword")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SetUserPasswordResponseObject); ok {
+		return validResponse.VisitSetUserPasswordResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -5067,229 +7160,281 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H39cts4tueroHRvVWb20oqTTvfttv/YchKn4x3HzsrOZG61+0YQCUkYU4CaAC1rZ1M1TzMPNk+yhXMA",
-	"EKRAiZLldHq255/pWCSIj4Pz8Ttff+ulcjaXggmtekd/600ZzVgB/3l6TSfm/zOm0oLPNZeid9S7njJy",
-	"xwrFpUjIWBZkeDY+eEd1Oh32e0mvYL+UvGBZ70gXJUt6Kp2yGTXD6OWc9Y56ShdcTHqfPye9c5lSHLX5",
-	"kY9TVjCip4wItiB6ysWEcLXd+J+T3pwWdMa0Xc+rslCyiK9oKNi9xgeGRI7h03M6YWTExrJgCaGKcE0W",
-	"VJEJv2PCTIWbl38pWbHsJT1BZ+brKX4jnNeM3p8zMdHT3tHzw8PDJLIRZ6/NgzDenOppNRzP1i55LIsZ",
-	"1b2jXlnCk5Et5jOu40ueFIxqpjQR5WzECrNqJnTBmSILKjTL2taYw5jhPDI2pmWue0ffHiZmvXxWzmC1",
-	"SW/GBf7rmZ8eF5pNWAHzuxT58mQ+z3lFCbFP0uCR8MNcs5lqbPKzw+cv4Lv+DysbA5M8w3efBUdCi4Iu",
-	"/bzeccFWt878QmjOCq3MlhVlzhTRU6oJLRiZMSo0XAtDQSnNc1a07ePMjB+h4JGUOaPCz2MgS83adqaA",
-	"H7/YngzKvH0qZc7OsvhcNlBqt49fsTtWcL1sm4Byv0en8O8FG/eOev/2tGJ4T/Ex9dSP3JhJ20T4RFBd",
-	"FizGuagm7D6dUjFhiowpz1lGFlxPgYdQMilkOSdqKheGo/SJuYpsNtdLIgUjSlORKSAgS2PmVVlqQgVh",
-	"RSFbqUn5OXUjht1OQFMdW7SdI9dJcDXMni7NijQjo1KT96cXr88ufkzMb4spT6dEyJHMlmRKFRkxJoiW",
-	"eSvXgXG2P9kTMx2cdrezvWb3MYbJ7jXhgmiuc0ZkQWZMKTphCUmpYoRPhCzaOeYvawRCjGubeXwQBaPZ",
-	"ev4DbKdiNLCRQmpi3mybS4njruU7n1HoMKVfyowz2OQrlrNUw3bCv1MpNBOwVQF3fvpXhVy8Gn3z6cDI",
-	"ZnX+y5W4w7+ouRQK5/G+kKOczdZMYY5P/Md2U3Hjwhwid3rBhCaLQopJH87IvmeGhVWY/5gXcs4KbXeM",
-	"prdCLnKWTVh2omtcMKOaHWg+YzFWGL73chlRbZJeKktc97oVfeQik4tX8CisKefmRm567bV97qqczWgB",
-	"LNHxM1hVnl+Oe0c/rR/k1L3x+eckonuwe5aW5t8VCQNJE64IHclS98nlmFAC6zSKF1dOGzQaC7w0Mzon",
-	"y5CtCsLu6WyeG01NZISOFByXUSNvhAZtkpu7IVj/RpgljQ2JnegYA+c5c7zKjCDgy3paMDWVeQY6YMGo",
-	"+ba5Y93OdMpobi58TBGrrxy+ZkQp4VqxfJxYXplSYa72iBF2R/OSapYdw7OWExFFl4ospss+OTMcQMn8",
-	"zqhybgFmyBuRUlEbgtAJ5cLsSbLCBhKjfnaR3XlUKOA5IxmQEUvpjJE7rvgoN/+ccpH5eT1RBBVnPD3z",
-	"51zK24MRTW/JWJYiA1F5Epyq4XP96KTNbF4ur1gqRabi0zKnRMaFnMGnmMicyu/n+weulRFdhU7s98zP",
-	"SpZFykgmGfJZzfLcDfFHoiUZWrIausneiOptf87mVTxrI/LdN/EQKnKS5Sg3tOQ16EpUoMYOAg0PP8ok",
-	"ZlH99eOUmftgqMuSmYprreRMkJwrrfyZUKEWrIDnzMRhPfEzsOS3Fdtz7yDLq0+6dvIwR2AMY7P/I5bL",
-	"BSzH39F+dHxUT7sQtHn0AsRljHosxc4LBpMycrX1g39GS3mtGY3srKBcsawilBpv4UJ/96K3akEllc67",
-	"hYarnBbXXXECvSdKZWWLnuLorEU9gQu9M4XV1ISfrJnszA9/evUjSGr2gdUmcV3VPfKcupIQP/vPy9Ff",
-	"WQqyFDYHJKtaL/dr5OZOMXKjgxMdc9ja7V+cM5Ht9qa7eju82nb8l3MmOqmpjqtzYQwGoVWU8NdNokEM",
-	"bhv8TtY1ql6w3NajfcNzzQAqolnGzZJo/j445DHNFYspNhXi5ESKIXDz37gX1gg0Zk+fvObjMSvM4sec",
-	"5ZkCBCGVsxEXLCOjJTm5eJ1Y+YLAjBzDvRgtyeUA5UWD9BpQymNAAUnv/mAiD8zfDtQtnx/IOW7QwVya",
-	"Myms4h4KIAsP2W1r3ObuA/5SG63XSzbYUt1HLjzG8utuWSWk9gOddP9yKEj2iZlsMYMQVdkTcLHF1/cA",
-	"bYDNvVdUovv8Q0a8l+v2uY05/ljIcr53sedN2vb3nu1VXKIt2emkfjXpWrGDhnQdI46ojCgwD9WE5vZq",
-	"bXS8lffVBtgztKAa0KcMP+DH6ZNTQD43wJ1rdM6HKApIcR3UhCTQKTx8Zsnn57W35L21zRo3RV2OIzYO",
-	"cBbaUBiOiWKMDMv5tRx2hxs8E+rOjfBWf26iomahzjMW9+LVFHH4XIIrbN2abXbl2qlQxq5TlvGiJQ1q",
-	"JWjphqj0lIk++ZHfGb1T2R2DfRSEAryYEK7JLWNzxJLwjwgD4F7fCBgSkIqcamMDv1yS91LpScHUE0XS",
-	"XKa3TTt9z+fwZY6gwly303FPORh1Q56pIZEFGY5BUwbSbIoD80qMeRkWFB6BdSOXIpPDPvk4leaQiWIi",
-	"w6eUOQ8pUkZm4IodsZSWioUG44IqkkulEwAKAaWbUg3In6EQpUnGMwSXhHTuZJIZXVoveMr65NVUKiYM",
-	"IV3LVHFhsQZugTljojQOvo3Ljr3tsPGsrZkBSJt6gNKHflb3791ViPm1bHGPG2oa1kyaplGXS3nLMkJ1",
-	"n5wEZh/eT7hNYN7kbKwJzaVgfWJ0K09BRIp82ZXDteomLQ6qoVXQhmB7WvS2jhkloMgZsxSocSyL12UB",
-	"lpSFEodkyfRxq8+KCSN1furZL/WS3puzAf7Hyas/XVx+PD99/ePp617SG5xeXZ7/+fR1cDtX7RVzfLCN",
-	"/SsLVVSnyGdzaR0O1OjFPQ0k+xRfgN3BIzi9s+6R1RPNqKYe9TSPkSG+HrnKqQc6NlK0xUSiolbF2ZHW",
-	"bDbXMUcXI2+vr98T64rqkzOtyJTRrIkXPVFgUAN9ZSxnmmVEyZnFeelYWxjKIeVcEcW0NtrJH745JBld",
-	"GrXkRljF+Y+IqxdMaaPiLxUB7iIm5v8rfC5ifmeWYt7V73A3KBfUnZhmtaxNfmHBE+vOYVnidSbF0oIh",
-	"gBLhSoKradzl4dFVnjNSigwY6jIx/N27D+aFTJlSJOPbuD3s6owZt1aJLxjgFnFSdZ+2Xp/McOU44IqE",
-	"solQB/jYW6PHBd7F+MdHbMKFMALDXpYaybVMAwd8a3XU9XMJnkUrtNDb4ebGCi3VK5m1rADuED50HDjG",
-	"4FgLR092Wf0oxnzHioynEcIZfrh4fTr49PHkv4ZHFtUjstSpuXtLpvtk+OHCsL4L/7NgcHcXPM/JlN4x",
-	"+FMl0g1HDinNkKDSUmZEaZ7nNwJ8FFLCday7v2Z0iSMCVwZ5TYavT8/P/nw6OH09PCI0Tdlcs6xPhoPT",
-	"64GZMnWCCXkQjKHKNGUs69+I4fXbweX19Tm8jRwhZebOEaqMqAOrhczNxGHMNx+u4FGucX0C9Bj8LNFT",
-	"8LPAXPtk+OPlxWnz0Rthn6ViidzFyRS/zb2kZ3e0l/T84kCmXA/Mr37K8DeYUS/pma+tSpsmk7aXNSTC",
-	"6uxbWHfBR6VmEP63UZOs88pbtowFQ2xA2SQAD25fTv/3h5Pzq17SO/3L2dW1+Y93J9ev3p5eRRab9O5o",
-	"XrbcEc3uUe7jiEZTJIPT54TdzwumwEljfrWjJ+4awRvw6X4di3zWEugXbrfZAFjQytbW1QCIMOs39rqL",
-	"OgAvwmdflvntgCkAhf62Rk/fqHXS3Fi/MQddoPItDFtRktiHt8bzkx5CCDsBJmxcKpa1TnBh1HwL3Hk3",
-	"Ls3Rg7jDTI3RQkc5+yA0z7vz7FLcCrmIuAXPMlWFRwVxC2t8glsgHv6sqy2uzrTavGp+zQXGuEAzXiSO",
-	"DdkAAGuPm8U8gc3nY+uvUKt6p1dxagpE3GkGYNPqtwe4JLipEykzUGosuzfWitltjYgBmJrGLihzhiQB",
-	"U9oEIt5rq8GetGja5hEvYUCJkGC82ohRudhGoSqYLpYWhmwQuF+UVweNJFPKXMUxLTavRUtN801b3aAo",
-	"fCcJjiqYoz+WONnMmciYSJerPGmNKiykPq5Awiwz7JmhQbBO/RUW9rRRQgochRbYMbch5+ntVJaKRSUH",
-	"GIzmFrRE6dakqPU8+1diiz8NAqo2Rke5C+NDhMJodK+g4yMQnASRBP1NzsFV5u5EjGoX5ZHXGgxMtDry",
-	"vYXfKu024BOpLAqW00perc7FGmAXqnnYz55/8+Lb7/7ze3Mcc3MbCzPb/z74nz8dHvzw83/8e4xomMiu",
-	"eQwuXwlHaQYGKbrsfqeZuOOFFDNrq6/+bm7DuzWBPvDAlabpbUSgdD+PxoDX8NfY5xx5thyC96XGTJVC",
-	"x7f0WmKAHxVSAd7Sff/Qttlkabkrd4VPN69tuKhwovXjSRqZCD76HgetEWC4jY1DbJLyOhZx5VfntN7B",
-	"h4sLBJZeXb57f356DTr+m5Oz882YEiqTV2662yiRbzjLs9M2zkyBPUF8LLBnIDMIa4jhSW226qiQt0yA",
-	"Byox8msKUL47p2FChrLUn+T4U2G2xvxbSP3Jnskoh79Y3eUTfHzYAoawPGsBG6ieBp9GcLKP58vUT4c/",
-	"D0GFQFq1Ck0V9RH9WhCjt27XwC4GUFWSTPZ7m+wHXESCu1l9ZYM1AQhX/419d/P5AwcWNH+KPmUkhB2C",
-	"Y2CtFCMOcylvIcehT07y3OyeVmRWWifPMQg85LDmJ6sAF8zsAyiwEdFWE13dnC11g6oGqX97uOqDCS/w",
-	"Kyk05SISXfqKKkZmIF9UF5uwPi5MhUWGPWmao4kNi6ViaR0VIkRDtvi04U+qLeLi2w4m+dq8Efj5dRwW",
-	"9QaMSxj74TD43yZtdcbFo4zrrnrEb2VY2oxRoQgy21q4h+POXXhybdeer/hrSsF/KZn9OR6LEePq9l5u",
-	"y9UL9i7Kj4fvTwefTv/y6u3JxY+nQ9QqVaA9GF3CKLkYiM/FpIpkJsNXlx8urj+dXXz6eHbx+vJj7XXE",
-	"makmOaNKk6F3wQxvRBU+AKOCKOGCDBeQy+A8McCCQcC4OUBwQR00C6cPsrI2o26C0u/OdpsKvvRYHPP1",
-	"1ApFMlpaI79aMUb/lUKzLMFVAWIFi8RcgNDPNLj8cG3WdfL+/fnZq5Prs8uLXtI7vfjz2eDy4t3pxXW3",
-	"FbqpbrfAt5Al/MaJ0TozngE82hLyDCsyhow11+AoAbuVeUYADDaC0EbJ37J5S4S5M+jaUb4NYKd5P6Z3",
-	"XQSYRNwp5RBnY7l7SkRLjWR8AgkqLM9Vn5xitIK1/dGjzbV1sXCtCM8Sx7kx8ZoMF2w0lfL2gBt1x5A/",
-	"erGrJF1EonWxdFkU3OL5lMxZoaQAqB1janWY39EQmeYSx9zzJxW26dbTKbrILvOVi+OKwhOKjNikFJvB",
-	"CDtahA1f5pnZYnDrh9HDGEkux6uoUld9APyQkfCLFDKlt3LK4L6dtdwCRyWg7RlSQfdAOPEkgCpLxDfc",
-	"lphjnVIV5sMIlyMlkbVU7GLjseFcrvj/iYiAt3JBZlQs61uKAO+EAjyZES60xKXgUHAl7B85cPz+xiC+",
-	"zolGSp+ud5OaR/yNy3gW+krjyNB6BM/uMYSfwD0MdiJwJG+D4FGbl7iOGkMuNMA3LPrHY6rJR0MCcybn",
-	"Oavf/ITI2nWJwwG1RTlUoNOtqc9TY7rgg2Of98OQ7NFs70vdZtEOTkh6lnF39KTYp9uzjOwDjUSjY5sr",
-	"Htz5ib1hG8LCzCyqKdYn4KkyQDJq7DzkgZuEZjy6b7tIuJoQ3ktA3KZZD/y1bGjBb84G3gG8grGS4eD0",
-	"3dnF69MBOnPBSw0xT8pFm/looTC6FLKfhi4QyI5e5bTdiFhSGxkOPpyffjJGBYQymfHxT4PTV5fo5saU",
-	"RLPxVMsiSL0JMkpjqaQwWxv/yLV5wmoOZPj67MfTq+uhFVQRccAFkZVaVFfCYffAF43bFIY/Jb1wPe6f",
-	"fi29pIef3qTIwmyW/YEj4c2KLL4BlLLKwFY9pFswkNFyM0FSc59Gy40kWSF/bcFsSAGn14P/wn86d1IY",
-	"+ADk6mIfEjJEm3RIihXPGIx2+pe3Jx+urs0ToZvsRqz1kzUMLxcB56bWCFawZnHS8x/reMRb4JYtR3zN",
-	"Zyy3aUmPx6A6c6DLUo/kfdtBO3wQz7QWpeWCkoO7HOSkN92o81jq+UXtEptBlkxH9ZlurnBUNE4mbG3q",
-	"NRhOaMTgC/WYpCA6d9Ux2iGMrrHzuPTYzgdlJOqTtD+QjGnKc0X+MHjzivzw4tv//OM2QPYtFxnGNc8L",
-	"OSnoTB0RLu5obiw+IfUngO8SkkoxznmqE6Po5ywxwt7sHsCqn9xSEqKl/JTTYsKSG1EKVc4N1bPs04xl",
-	"nH4yq0vIjOmpzD4BIm6uJcMZjHiWMZGQUtA7ynM6Mp9xsC76w82uswpRodbqsPLABnaZJZmjM0JJLuo1",
-	"A0JvoNm2Flqe0vmcCeZ2BvTVuhkDAdu0zIHuMRL7iWr3UXW/sIH34gEaKkYOrgtq58rFqxq56FZAcjnp",
-	"r1c4PVr57Q8/BCT+4jDuq3f52Gvj/cwUFrLI4juorYOvGSizgJDXkSz10Sin4vaYDA2hD72piuStCJ1T",
-	"jEkJHa3Bi5tDzjQ6x1wWtlc+rU+j2u/YFR4wmg2qkM9HyWL4DQfzt+YD1vfiHS1u4VBnRrjjW4QLpTHN",
-	"aedc3d92MgHSVjxiLohO2xAEB6EA0tYQfGjwlvts/CqkUqQ85x62jIB9cUxWKieQZ8Sy+zuAOnixY9BZ",
-	"0hsXMiJZTz3SDd9hIoMjBgkEMfrcbpu5YRTE3j///o/OwIpzQ2z8MDy4w6pmXKno+NdVRJePaSY011NZ",
-	"TiCKb0nUVJZ5dkwOLVSb5+D4ZXm++0SugOluCiHimS9FgJlQY6io6eoV4lA1vKdFUFTWtyz15Xhg1M2O",
-	"exFkbC1JQTGYtpFUEXiGRzS93WFbtijwoiOs6Z9//weYQHhbm+GgG8I52f2cpXpj4KmvL4Q+bbN+w8pm",
-	"Zh+CuECg0GMX4uVSWqQt2iMXxPKCh7IUXzIFLixsS3CPEs82KtpvEl+NGGobEWdTLWkel8KneWCajxFA",
-	"VGh0isnxahJmxJ/B79aWO/JlRzBBgOcOVFR4ELj1oAkrouktI/LOumkWsriNu6HSnPIZy2q21CZTy4Es",
-	"XDlg2t7AbaOk8dsD8MqtRr5WhUnxWxbr2e1bU6niwWk8a9H1YXYqqbwWVWWvCYbOcE1Gy2MytMk/Z5nX",
-	"CZz2ipyhcq8Bah1XZnOq9EtGG/bnlilYfpCII8BQJTgXFJ8IM9Gcj1l3FjHn8XD2CBuT9jwDrfqnHp1z",
-	"o2hbvK6X9DKu5hC58vPP2/DuHRKM7qoaVh0wZqAUXG/1qltVPbck2O7oASb2UjdIveXWrWE451zphyI+",
-	"jnftDvaEeWfxO7OwjltMvaO+IqBRIVtS8cgZXG6lJeTBo+xymnQ0NbC+CSOZLV8ubeDUeh5gHr2a0uff",
-	"frc6/dfo0bT3FzBvLsiU3fdbqiG6IuOd9j4MN4jQtGNOKzUtzFw+DM7BGkAnu1S4XVO5EC3Benoqs820",
-	"bp/z9O6WVNumJNjeOEXUMwVX9TgzbD3z0HBUMjPreEH+xF92OOI97zYy53MLolom1Tvqvb2+fv/0Wf8Z",
-	"eX54SC7/FFW7ilKkNKom4UetbxnsOqiPWJC07FIBLphUdRbxLdcFZ9kJ7GU0XNr6MdRxFc5RubHrO4v+",
-	"2MhqbDxfUBg8K5n1qGyUtcaunm8eFXYqyAJ2X5EFGTFuFOsKv8cUH5vRa9RM6/2DlY3H5u9Wy+xvqUHa",
-	"Hahm3bbpyypstL6qN91rn9niKFj+jLjSTEM8/GESqtDezyERKggcGxuiYfZUs7zNCn6FjtSa4QuwoVV5",
-	"d4kk2MFV70IK1lXE3n85shriuRI6GfELBT6kx3QRVXP+ZnXGMWPRnaIXuLscYC1iYH+l8uPX77LIWPFS",
-	"xpI39w2Hhtf9ceHQ+HKlNmdzBfJwVe0zn2cF/urTNusbAn8OHBLwBtbn5xNjwUl5XKsxTeolprunrvCJ",
-	"MMa0n2osfXDhQyWHi6li6Sd0/I6oYt+9cAogQI1Gq6mkzHoFpv7pKNe2vR4anLKYseyKi5R1RPgiVwQ4",
-	"8pQbpXWLPKkdwvCYoCObF7pqu3cj5oqOx0Go9Po37HOfYWWNMjLBXAKZP6kihtcNHYvWXQ/DV4XH197Y",
-	"MjdKqHmyezQefOiO5msXlkt5+5Kmt2sfsirXNZvNXS3x1gzO1R+AjV+KAZZri591wUD8Ld9x4bJEIopX",
-	"KucbT/cKHtqx8rKmxYTp7qr4NTwf08J9WFB8KeBRW7uf5TyjuwMBWxZpXNDCMBu1xu51ISpQhokrMmfF",
-	"lM6RsUF98iori3r1VdsICbXg0AzAKLMQ5GihImM6LwquIfNgi7DGvXiLvXjfUvw1j7qW+xA77hgMUyEv",
-	"FdsMDz0JGXnispYdvwyYXb1sNhC/Z51NOlu9ybVdqOh/lXmscoqQxpubsHrrV694lPm2ybnXbMwF36Eg",
-	"ns1rs5H3jtbGNtVtVYMKJJL3y2JbrwcKqO50uT855ldwmEQixy2oHvbOgCS/KlYpxKtsUhEvmOqTQyIF",
-	"CRN4XBcM+B1sJ5G6LDfkO99/92JDclf3HQqkcbd2J04ur3Y7scEtWAAN/H5Vwo+WE3BO+BCYxqL7nTN2",
-	"1i8nIqj9yT0LtvCb7zZ1bIvK89WTH9OiSk5xvT2aXj7I3aorjI0uIYaD+L3BxDszRSLFjajtE9JLI8PL",
-	"kQx+Ddwg4IbLGUFmgjlWRtghIuD34bvDF993SEBcVVpqpckb2E2ptKF5F8CNyzFbYl+KpGw+oJ6505a2",
-	"LK8U0aXWR48495rl8gjj2AKc1nqyYc00z5Xt1VHjCX3yxgwco/2dY08i2l47q/INYUZMLxgTpGAzLhCM",
-	"hFjLBnfaENd9TA59xrIdB+mzTrN1hsbuaarzJXK1OjE+Ozz8fl98bQsFd7fC8Y+vB69J0u4+5ZryvF6I",
-	"Qbx7kJVqBBh4yJMqg/XZGoHlS4LANeg3TnZjQvIWa2pq/HtmRrvzol314CBF+nBzjvQW82nq0+0U8BHT",
-	"j205LsMkIITFUEF4/oeusrBlcMOGxB1GCOSRlJd4NaKYNt+mCr9taVVmbgN1zY9cMAEmwWXSRhU0AuVa",
-	"Gu4Ob8rDw29ScAXDrsK/2f/FP4ehS/jD8MjW/fbhMwie+0idqhrvX0vDhr3SEOiXGPxUzbslfjmnk42q",
-	"DUg11Gm4CnuZ2UytRqx+lX6jSMYV6P9m+jauGkfqb9/7q2s2ZHBWLiHSFrmsx95zSJjsr0283AYuMC8N",
-	"StFWF605N+2QgFTOZlzrbZIqDc87p0q/lWXRGoJlO2zZfGv4/FSWRQdFNDhie1rQtrXZo05P2ez4Rizs",
-	"CHLGVE2XNZRDYZ/R/lGuKoLNemgUGO/axuK+bZc3UuGDImTLnO0j1Q9Q5kdL8TOjt6XX7JxQE9jw2wbG",
-	"Up7HQ1RxSNtOGn20Gy7vDlFcKpcLpvR5Rx5nHycsmFzF8XbgWHbAQfdAzeCNizYA2NctfEgopCtkGCBg",
-	"9qxiZHXlFOmtkCJWsFoJpD4Z/o9hreWzWJKihOiydEoLmmpWKKiHhHoaeL+7lEOqipS1lvZ5/vDSPkFl",
-	"tMf8DBRZe7wPdKqts2oUbS6Sgq418EZ2wRXrRyjvWJHTeUxLtcriGsDNOizRbWh9liOmeMZcF10iBTOW",
-	"albIORSUiEFqXXCQmGgI+7T7skiDs+uzVyfnvaT38WRg69edXby57FixrsKgtzqCnKa3J/N5hPkT+I3Q",
-	"+dzVbnFOhbmElpSRSCqjIwiWR7nQlKqXUl/LWybiLqgpVVfr3b0OTHERSLaeeam1LWQS6dBrVH8s66ve",
-	"07YOw2Z7fBTZfP5EEf/eHddLn7H2YXCeeIwGilsUd1Drfl6Ocp6a3zc7lt0m1bcksv7I7KO81p7hzhD9",
-	"e3ue0HcRWytVh5+4XCfYH1mFDEKhYi5SOeNi4mjjuDobbVTmscwtoOWyZaIhlhVZRBJi4TxeSk0+KFaQ",
-	"y5NSTwk8n5DhvbwfHfzz7/8YNgzybzYxvaQHrohLkS+3NY8DIl+drf3xCZYucg65V4euvOoPiUtTgBBv",
-	"qzhT8m+riMJGrh0JjmhFNKqdtDRG8DWbF8Z1Er9Vx13uBKI+cOC5oRQtyfCpMhT0NKTgp3/zUXXZ52Fs",
-	"wXs6o9YL5ylt3T06zbjeobPpZnZJzm3YZoKlMOhSJaQUOVOKDMsiH0K1En7HxDZ3pBo0sLAxFsd84cEX",
-	"4yun+C22wqJ5TUoXMhQhW5JkG61FCczbWSv1B7DSN9+iPGdQHjxmHMpFdxxCQpGFTR+slWLA6Mps2S6j",
-	"EZDyS1sS21k/MBpjUSg206VDo5t1yS6FS/nZZFhXy3nMvI9qWWHcQZjpYc7LbWlSJ4gYJVm4fzsmdSVn",
-	"DJwyi6mc1YqmjxFea/Qf4SILFdRSYUADozObrhKt27mTY63Z+cN8OmkpQRjTfu1+bKf7Xhu72acwxzK0",
-	"fP1ibQRdUDr2N9PVat5WxcONj5koRvUb0zwf0fR2BfPkCssuQ7El6z8hyoqW1uZOe+sW9Su2b7IdR4XL",
-	"FKjXDXL7AiVbIRdTS6IY69caE+2tGdEDC6itv3Hthc/c5iQhmcd40geRyb300CkYJmvtAB+2ZoaElQdS",
-	"WebOGUXmpd4tnbq9c4yf//qcj4+4zaubZW7C2sjEncttnozkXfcqljO6JAvKQycRthCsV7bEoZVz67O7",
-	"tmvmQPW2SnKGJdneoj5cUVeF/iB0cfsY5q2C2alHhqyRVEOI9hbVHkM6IngIZGlB3ZyWyHcoqeMYqVcE",
-	"bKVcNN14gSWFMfAEl7NdMYMpy7OWnbuoilEF3sR6A9pIT7htKgd0DLV2yso6fc9euD+ZRxHzfCVFWhZF",
-	"va9I6DpqQ9R9/cD1+fSMFnA+RZVqHikt2KIKU83eA+VKkcX1ioj7wLY4WRtm4iA/iImYMVnqtQnhK1/Z",
-	"ITC6LPK30RzUa5dzSkVGjMLmyPnD4DzoMgoEhnBF0BC9HuU8r6FY/a8vPvsribveLRjaxklYzdydZ51J",
-	"JXXRFUU0K/dRdYdW6LB5OZu3oS7P1gjXR4hatjQXTxTfMryIcEH+19XlxWqYkdnnJ1BGjuR0Kcto9OMD",
-	"Qo4epA+U4sCnzvbJx0rXhoI5IAHW6wpJWA/V3OUbUc7Nlfg2OTw8dNWWjuEmZ8vK6KgaEs7n+ZJUA/ZD",
-	"5QNCD+zum78+P8QqJobvJYTlipHD1RjCDp0vtglND3LK2xqFBcf54vCH75JNncOuQO/geopxub7rs6us",
-	"R7VXnxgUQYdatuYQbClTS0PhLILAMW9e7wyM70MIV068pK1Avm/A7ArrusI4jRPdxNN3DAFuyP4uwb+h",
-	"FttRKUhsORgs+7YMCg4/KO63qVSs60FARstwe6u43ZEsRbZyzZ6FtwwDArlCVPyJIjmfce1vXzwyonYb",
-	"N0VKbOH7uALtPbw0Rk240lRktMjIRxearejyKJ5Cehqw51KYb/vbVOsEtDcf01aaXCDlojpdlcuw4hV/",
-	"aY7SNq2xGMf6s/kufq0C7bDINxzHiSBTrecQ4af1XIHXlJwEdh6WUoU9gCBAxu014grSr+GXYQLhIFiZ",
-	"FV7ADln0ztUmq1/sR3MvharRGl1kB7dSXQthGdf//yghFnuDWAzvXNYdJPu/jFxv9WYpcGc9tjT/XTR/",
-	"xaKZC2wQJUX21cvlXTy09hIgagUxnbvK3G2FKbDpr0iMbpacG/a0CjFAsVkLMlgRkduFBnTtGRZq/YFL",
-	"EQ8m6U2YYAVPO1awCQfbsoyNfXUfYdkOvn+0yOyPkIXT0i3MagaQM8XFBGNmbW+8ZstrCJMOCqLWVw2p",
-	"vOt60fnauCy3XG9o03+HiEBXmLh1SMLPce/go5XxkCOIxdvFaVRLdtsAAzYzo6rHN7uI/BTXJe6vUsJn",
-	"iGIcR2osQfc8ROB9ffAFG5EguhmEUybrnRb6N+JGHJCXMuPWL2D0v6pu3jPyjr/skw/YJxhPXiXW3WAk",
-	"j22HkFLFEjIUZZ6juUSFnY6r2sVIJtNyxrCizY0gDoo4Ijkzijq1dGWrOE4Yupldlp2ZJqCdOM15a+uJ",
-	"YwxGhP4RhIt5iSlPhgkyoQvQR4bYEWFYNcXE9svmI+fcCZs5nZjpzanhmNVNhtKrwN+xMxhVZJhWv2DU",
-	"8L2GqpKu5BB1Setm4T6lxnzACeIZXYJqYYQezOMsLOtrVvfNN9/8YCb/4foVevwJImWCC0bGNrKO5iTj",
-	"E65Vn5z41sCulJCr6ut6S8B3PkKaN4obVCdtWOvz//72mwQgbLNLVbdx5aYMbiS4z6AqZSzls+r7ODbF",
-	"PD/ziJaeXDQTZj4exGP3XOkj8uLwBaJxOU+ZDRzgGROaj7m54L2TuTFTDp73Dx0OXfubEfDlbEaLJRRY",
-	"cnnCK11YfW5cVUHaUL8vQ2E7RvQQQwtA8aPeM6tcCjrnvaPeN/1nMBcjZoALPMXIVmCnMa0HK1DgfvHx",
-	"mBWuW1lLVb+CzbF6Gij7tpofVi13WVipnDHPcIdVg/sh9qkaVg2fh75FgM3vwnyepSyBFHGklTxApFIl",
-	"bV7WHMLlhDXEcX5EGL3yls+h9iMcISrg1tXfy7nS+GnYLNsCXLUWi6geeWp0jCttjNjPSbeHq+TpTs/b",
-	"rKpOz54ELe27Dg9977vOnU8E1WXR+YVrdq+7PvuOi87jfsCWGB2etupNhyfPjYEBdT9cZBDck+eHh9gg",
-	"SGhrXgZS6+lfbYAA6gOduouATgfCMlI53TZVcgHo8JBV5uND+7k+dX2QPtf4jJEXdriECLbwHSShhs8E",
-	"G70g6f9s3rQc4mlQCwEU0BanqFTo3QeWAGUHsQ9RngfcqypDaHt7lPNrOUzQBQqZUBPEwkD4QU+RxM45",
-	"KJBqmQJIbNvPCN5ttg8JI2jMb7WqDiBAsE8BuH2sqFpMJbhGYWeOSYFFMzJkUXMmMggEE7WkwnBcL0jz",
-	"3NkzmhltwuU7I4uHnktWw1WwUaKFIwWDe8ZkTU1X+TFODe4RztTTK5az1DG2z49I1y/L/NZGVEUI2zue",
-	"M98UGio4U5HlzMjdUmQSkNCHk/tJtW/oGbRkZJOiIkRvNHe0vw4gVPTIgzO9+n2wmQE8+/zUTBjNt21E",
-	"xdlr4C7xq/S+1Nguw5a+DcnftVIzCpI1j4jiImUJeOc9vmOuCYpf2/uguhoic0bXEVEuvJblit0ImqIA",
-	"B1dmrYuYJ1pIIaUzm3ZsBgPzCGoOz5nok/dSYXL0GOsSG6KHLFeujVWveX4jhmbX6ChnEKMzPMY0DAzb",
-	"pL59mtHmoQgB0QueQshSaf9QlVSp3xXzOxD5CZxR7xEJPQgdXEfoVazewynafBLP2F0hc+gBbe9O01jK",
-	"KlAG6/sKPwfc5zGF4iucSmRTr2st0+214AJVZeCz+9hl+L4bfbTEgTeISEQPWnXpS2/Sec0eb021jEpE",
-	"IiSGv4NEstmdzElv1/b5cg7Rf/jkCBOJwZCFEW+EfxnuK8pdz3LhrSeKDLEaNJYIVk6pG8YuF7zSphs3",
-	"ioGYUYdHbnHWDAWrJfyKf6DeSEeRMeU5lDjntywxawNjgejlHHmOjzA3S0QzLrkRPMM6Tr+UNj1X+aLz",
-	"uB5u5vZLyYplZZWNlr0Q8kB/Q0WuDvYzc+8hVIxqb6wN3u8mwu8mwp65IaCKXewEB2A+nAG+kXkW8D8Q",
-	"9LLwt7CTkLnjbMHqIsZ1LowrPW9sLUHbK9Ap8I5tofID6INVgay67gyIGXQ89MaGUUfyjBXOp6c0m8d4",
-	"mplUm1a9l0MM+1l+rqOrvq7dI9FP0O4wQjs+YA4sKrN9LNsH9byjxa1XtRUxG4yapOtDuTv9+PKFcRI6",
-	"wQiAyl6yKTtmlX3y3ppudmphRRi08PoR4oBffre6tjh+W2RyvxaXsbRaddMJwx1+dMW0TSVFpWyBKemu",
-	"GqnTZfazpzTzuY8xTTTZxfxs7O8KzLM/g/ZE1JEX3DBw9Bq2AHZfDH0x/N/jL4aLxxGXBEBdSgJwJgga",
-	"eHH4Q38jpvIr0w5ugq0ZJORi3/DHOtppkoFodj2MXjoPk9fbtT3iNkYb/kd2FRyMtShwn21k5pvYDvWW",
-	"wvYGq9odfqIaAejOCOOFb5r4aDc4lJB7vL0BBtr14q4Vpf+Cl81JvU0Xjd0xscbnBu4y8wgZ4mtDggUH",
-	"jfgk1ltepSMbQb6YMsgggJ+4GMn7EBs8Rs801RSgNUGGqIycmo8ME/OrMZutZu26dPr4CRjPcOE052ZW",
-	"oFoXTJeFo+zhOVX6AIY7OMP8YigUDc35bAY2TGjGlYIanjcilbMZlk83H0VQfIwNcdBpq6QrR5IZyZdK",
-	"IVjqypKa65UyGzKmdMHoDFzSTED7LaN2aD5jR+41QgVbxFR/fPcUT2QDnmG+xX3PPlvDz6xBMYxJAmQB",
-	"4ywraKG2N70QVWjGCDaRhM1mpWb3GsnpABdSvyPNAaP3AV/ck8noaoAjDY6Wts7UAfj1mdtldyvsH/BW",
-	"tImc1bK9EHIx9QFrlYOfKC4mOavzfTWVC9WPunibYqtx+jGgSLkmZNUub92irSrdsa5F2+ckPoMw4T0y",
-	"iYf2GIt/1Dake9Cyu3WmMzNYJVKMaw1FuDIcyTZxxEARwY7DNoFcE83yHEvl9FtwP98m+4vtpGtH+Eif",
-	"bG3ZrqdMMZd1BjvTtif4zJeaYpemibFZ2r7m1Qy7Vbvdsttf7MvQSv2h3z1n9M5QdKlRQPqGpECzlfTD",
-	"ACAMBFNh8mHb7IzMdd1Ea/NsRpWvtl39bQGjIWvpAo3W5MveVP7aqK0BFXXZFpF3Twumi+VaVGssCzRq",
-	"xxYk9bXAwH+UVwEOGH8hC+dJsuinLqhQ6LYOeGedqkCbtEURbgTkBti2XFOZs4TQXElbQQKUOyWx0NCi",
-	"xnFtiFqfvHY1fzBWAgs5CI1JB/Bdm6kHqeQ3YgDhWdzWOk3NqpwzyPm8bd/sirH5FrzYCTeO7+piuWqj",
-	"PgbOW2vH+cWh3rAB8jq015NOo3/xwy/FldHAEfYzQ7bfgU2gX/16bML+wsP9UvhDq3M6eGZ/wF9dqfU4",
-	"YwROaDKbnVGF1SMI2NT+oIV39JaBNQ6EiCixxRMwic5sfuYCTTBRC38YWl34gGfDSmTWarf4mF1NbyGi",
-	"DOpv3AgMBEX70e0hmUgihU9NwB9dmTEY2imgVUoTlo2xeSocAXYbKQ76TFWc7EYE8S0FM8uAgDK26BOb",
-	"FKGY1jnLaqoAhptjIWfkzWBaj5Y2Tf44aAJQsXSleZ7fCLlgWdL4aUYzuPN9YqSj85MFHLQB7WBkNq64",
-	"SpNDB8JKu8YbUe85jr3Lg2ieLtz5a7rAjwIUAZNs3OgHsktbqLHdcD7DxBpZWH+obXwzZXDeBRTEOCF2",
-	"GDxOpaGCuLAvWUIE7IMrfYxKhXkw4zaSEqgG4BqI8bLEPpbFRGrNhCEabMyBer5hYACjKD4BgDbnYxY3",
-	"1QdufY8qP+FNo9e1Y8p2h/amQOqqOqjL3CzKkBAs4oBKoy8P2orHD+CJbXn+V6XZ+/4jGzR6rKC5r4NA",
-	"iGG0JDYr3u0/bjmI0dZCUK59BjRetbyZQEEiULbXNc8O+mUTLW3+fyPuDmzUAcYePYraWm+T2kltfbbX",
-	"r7exYowvNfJMFuicD9LYT6/ppG1w+9hTeOZz0juXqe/VsO55/5yd0MOCCOHgbKZOhKT8jfb6LYrNNURW",
-	"bysENYtWCQZH8QRTO7cX6yl4AuUAH7701zCF9qUnrap8fNqHX47cfMQkNljHIP2wL9rOZPh5b8ZA667u",
-	"ppeXEb5mpCFNrcDHcIbM84hjn//oYivJxJZu8imQLvHCqZU2X6OZcYE5ILLUN2J4Nj54R3U6HQYVdsF9",
-	"//z7pDoXTSe2ui1Gd9l0N/Li2fNoODgUg7NktdHBMzRH5TMj3dC+gxnLuC18GHX2uAXUkLeoX+fr4OKH",
-	"vyUuvpfrA0RddTusSHojf35qy8Du2fx1G/REuUgpqJECCJ0KunM1rLJVpo9P/+rs86s459e4GV1F71Ms",
-	"pLPvmIlipqrmfMbSP0agFBVAtNstZuDPmts6gYYUwCYT9SZtm8gAH/6dCpa+9V5nIihYKkXK908H6laR",
-	"VzlPb9/KUmFOVKPraT2zW2SORLBJLSgjsixUmO1seQam8icEAChKZrSYcIGVKRcW2wEwyBgXI4btLBG8",
-	"8X0RF67xBU2n4EsFYNEQYN+lxNd6ZgLy/9cSvB8LCLtQU7kgVN2IGVeKi8kxoerWgspkENQkwqyaDpCQ",
-	"PYkuUtv3NZTQew8SrRJbJb22W1js1phobc4z2OS41+z5i7Ce0Hffry8E9bj2sd0d3opivcUwjCUxbxsd",
-	"ay8ZUTBUJTpd1o5TyxqNVmdWD9p46faPKL+R0IOcLGyrCFdjpiqeH5TEskFpKqg7g+iX4bNK4l2ZAUbt",
-	"xwL49KOFc8eU58o6yxLiK3lV/fIR423K83qWYxsu+jsjB0Zuj8v12FyNJQ+pS/luRVEk9MQWsn5+eGhl",
-	"cFX9BX86JooxMgyb2WCZmCFYMsNVqTth+spFBj3aWbm4obY4riBmTy2VZrO9eZ90fPw2lNI6BdYDla54",
-	"6W8bqwzrcm2AK92u7A2xdANGQEt/AiFuGUMVXTGwxzFJV4uZf2Fs0dc6i98Z573yTK7qTWR0oKA/0W8S",
-	"dlz4w43QRXhRN+KPVY1bKDDA06nFy42Qg+qNrgxiA7g5/AEYpw8tnrWhlSEhdgEsfUPGR8As1+5bO3LZ",
-	"uoTDL0zP+6Xi/aGWG/b1kbDLCuLBVNK1qGVi1Fg21z7Kyu7eEfa5TMjQbo5VCGpVQ6Hj9/JGBOgmljT0",
-	"CegQUoA1oqHFJQET1ageaQ41XBcdWgl9GcC0ouZ/Ycw0rHD9hQHTX1c07UMpz7jecKlXoxYMLbiYhZr0",
-	"eSR09aPLA1+wDP2r0AlE1QIULMBWs9Hc/neEXb8a3v8VE0wFyu6LZh4FtrWJ0oZn2aZfLiK2T161c2mu",
-	"DXNObD6W7TrZ6CFmlCfKdQ3VtSu6EQ1KizBmfOV3UtsC+d0XpRVM84IdKF8dfJ9wVSFnWPwKi275Sti2",
-	"hx+UwcBOfl72Bw3/8CEXEWAxuFjypVmBPVnf1ep3EmrlVoWcY1nRWGPFhxOU1FQ/EkFhRK0NnrU0BEWO",
-	"EfjiUHCdY0Jpn7yRBRnKO1bkdG6LOQ/rPWdGwPT0QhJf+UhBQSZblOpGBF+xf7a7BhkL0cjclApLrEQC",
-	"h6zSNqGTB0BzUVwUdm6VkPevHeLgA1tH6ot71GGdmV1hW6yqP+Kvwa0OBtN+74lmat/X44q5lgc+62WE",
-	"LHVGM3ZQzr0rI7ElcTAHxkwFipTWk/tdVstRVWYNm84QY0LaljbJjfB3JyGTkhYZlmDBZg2uXqiQ2tdQ",
-	"RlXC/GVOq7KLBUtlEVdVuYIpgp4hYzfH/PoFtIegPXlbHRrXoNywIud+zKpkocIse4+R1mEX9G0p0owH",
-	"ScxIeNDeoveUzvnTu2dAZHa0qBppw/Vc+d5a3qnqraYF4kuArGG4VKBPzpmc54xk0pIrhoqGaaXxEVnB",
-	"GhQ7kX3yYXCuEtdw94lvtSuyxgVG+l4UHAO4scxAwWjWX0lJjn3+2pOsOW70ertbh9kJVf8gl2SgpaOF",
-	"+hrrIfGr37pgC0yTw5rfNoadLrEmaTWOTTtfHeCtXDi13vYg5IpArdH+Sgb4558//78AAAD//w==",
+	"7L3/chs3li/+KijuVnn3uy1adpzsRPrjW7Isx7qRJV9JHs9WlHWDbJDEqAkwDbRobq6r5mnmweZJbuEc",
+	"AI1uoskmRTrO3Mw/44jdaPw4OL/P5/zaG8rpTAomtOod/dqbMJqxAv55dkvH5v8zpoYFn2kuRe+odzth",
+	"5IEVikuRkJEsSHo+OnhL9XCS9ntJr2C/lLxgWe9IFyVLemo4YVNqhtGLGesd9ZQuuBj3Pn9OehdySHHU",
+	"5kc+TFjBiJ4wItic6AkXY8LVpuPfMH0q5T1n8VUopswqNhv1c9Kb0YJOmba7dFoWShbxL6SCfdL4QErk",
+	"CBY0o2NGBmwkC5YQqgjXZE4VGfMHBlPh5uVfSlYseklP0Kn5+hC/Ec5rSj9dMDHWk97R88PDwySy/PNX",
+	"5kEYb0b1pBqOZyuXPJLFlOreUa8s4cnIwfEp1/EljwtGNVOaiHI6YIVZNRO64EyRORWaZW1rzGHMcB4Z",
+	"G9Ey172jbw8Ts14+Laew2qQ35QL/65mfHheajVkB87sS+eJkNst5RV+xT9LgkfDDXLOpamzys8PnL+C7",
+	"/g9LGwOTPMd3nwVHQouCLvy83nIRoUfzC6E5K7QyW1aUOVNET6gmtGBkyqjQcNkMBQ1pnrOibR+nZvwI",
+	"BQ+kzBkVfh7XstSsbWcK+PGL7cl1mbdPpczZeRafyxpK7fbxG/bACq4XbRNQ7vfoFP61YKPeUe9fnlZs",
+	"9Ck+pp76kRszaZsIHwuqy4LF+CHVhH0aTqgYM0VGlOcsI3OuJ8BDKBkXspwRNZFzw1H6xFxFNp3pBZGC",
+	"EaWpyBQQkKUx86osNaGCsKKQrdSk/Jy6EcN2J6Cpji3azpHrJLgaZk8XZkWakUGpybuzy1fnlz8k5rf5",
+	"hA8nRMiBzBZkQhUZMCaIlnkr14FxNj/ZEzMdnHa3s71ln2IMk33ShAuiuc4ZkQWZMqXomCVkSBUjfCxk",
+	"0c4xf1khEGJc28zjvSgYzVbzH2A7FaOBjRRSE/Nm21xKHHcl3/mMQocp/VJmnMEm37CcDTVsJ/z3UArN",
+	"BGxVwJ2f/lUhF69GX386MLJZnf9yJe7wL2omhcJ5vCvkIGfTFVOY4RP/sdlU3Lgwh8idnjOhybyQYtw3",
+	"lGRYAMvOxc624i2Lf1qaawQnq+CThIPyEWh/N0wfVNpT7Bv24aeVmvUZvmW/bV6DkzD/mBVyxgptT50O",
+	"74Wc5ywbs+xE1zh5RjU70HzKYuw8fO/lIqKeJb2hLHHPVu3KBy4yOT+FR2Fzcm64yrrXXtnnbsrplBbA",
+	"1h1PhlXl+dWod/TT6kHO3Buff04i+hP7xIal+e/qGsK1JFwROpCl7pOrEaEE1mmUR66cnmy0LnhparRx",
+	"lqFoEIR9otNZbrRNkRE6UEByRsG+Exr0bG7ut2D9O2GWNDLX5ETHhBDPmeO3ZgQBX9aTgqmJzDPQYwtG",
+	"zbcNMXU70wmjuWFaMWWyvnL4mlEHCNeK5aPE8vshFYY9DRhhDzQvqWbZMTxruSlRdKHIfLLok3PDxZTM",
+	"H4w66hZghrwTQypqQxA6plyYPUmWWFliVOgu+kceFWx4zkgGZMCGdMrIA1d8kJv/nHCR+Xk9UQSVfzw9",
+	"8+dcyvuDAR3ek5EsRQbi/iQ4VcOr+9FJm9m8XNywoRSZik/LnBIZFXIKn2Iic2aLn++/ca2M+C10Yr9n",
+	"flayLIaMZJKhrNAsz90Q/060JKklq9RN9k5Ub/tzNq/iWRu1xX0TD6EiJ1kOckNL3gqoxB1aHSCU8fCj",
+	"TGIa1cE/TJi5D4a6LJmpuOZNzgXJudLKnwkVas4KeM5MHNYTPwNLfhuxPfcOsrz6pGsnD3MExjAy+z9g",
+	"uZzDcvwd7UfHRxW7C0GbRy9B5Meox1LsrGAwKaMbtH7wz+hDWOlgQHZWUK5YVhFKjbdwob970Vu2ApNK",
+	"b99AS1dOE+2u/IHuFqWyskXXcnTWomLBhd6awmqqzk/W1HcmlD+9+hEkNRvHasS4ruoeeU5dSYif/efl",
+	"4K9sCLIUNgckq1ot92vk5k4xcqODEx1x2NrNX5wxkW33prt6W7zadvxXMyY6qdqOq3NhjB6hVZTwV02i",
+	"QQxuG/xO1jWqXrDc1qN9zXPNwN1Fs4ybJdH8XXDII5orFlNsKq+ZEymGwM2/cS+sIWtMtz55xUcjVpjF",
+	"jzjLMwVekKGcDrjRVQcLcnL5KrHyBZ1LcgT3YrAgV9coLxqk13AH7cOdkfQ+HYzlgfnbgbrnswM5ww06",
+	"mElzJoU1PkIBZF1cdtsat7n7gL/URuv1kjX2YPeRC+8n+m23rBJSu3H/dP9yKEh26ffZYAahZ2hHzpcN",
+	"vr4D9wz4DXbqWek+/5AR7+S6fW5jjj8UspztXOx5k7b9vWc7FZdoS3Y6qd9MulbsoCFdR+gLVUYUmIdq",
+	"QnNztTY63tL7ao3rNrSgGu5bGX7Aj9MnZ+C9XeOyXaFzPkZRQIrroCYkgU7hXYCWfH5eeUveWduscVPU",
+	"1Shi4wBnoQ2F4Zgoxkhazm5l2t3d4JlQd26Et/pz07NrFuqie/H4Y00Rh88luMLWrdlkV26dCmXsOmUZ",
+	"L1rSoFaClm6ISk+Y6JMf+IPRO5XdMdhHQSi4SBPCNblnbIa+JPwjugFwr+8EDAmeipxqYwO/XJB3Uulx",
+	"wdQTRYa5HN437fQdn8OXOYLKb7yZjnvGwahLeaZSIguSjkBTBtJsigPzSox5GRYUHoENsJcik2mfOK+t",
+	"YiLDp5Q5DymGjEwhnDxgQ1oqFhqMc6pILpVOwFEIXroJ1eD5MxSiNMl4hs4lIV2gnWRGl9ZzPmR9cjqR",
+	"iglDSLdyqLiwvgZuHXPGRGkcfBuXHXnbYe1ZWzMDPG3qEUofxordf2+vQsxuZUuI31BTWjNpmkZdLuU9",
+	"ywjVfXISmH14P+E2gXmTs5EmNJeC9YnRrTwFESnyRVcO16qbtATZUqugpWB7Wu9t3WeUgCJnzFKgxpEs",
+	"XpUFWFLWlZiSBdPHrXE3JozU+alnv9RLeq/Pr/EfJ6c/Xl59uDh79cPZq17Suz67ubr489mr4HYu2yvm",
+	"+GAb+zfWVVGdIp/OpA04UKMX9zSQ7FN8AXYHj+DswYZWlk80o5p6r6d5jKT4euQqD72jYy1FW59IVNSq",
+	"ODvSmk1nOhasY+TN7e07YsNpfXKuFZkwmjX9RU8UGNRAXxnLmWYZUXJq/bx0pK0bynnKuSKKaW20k3/7",
+	"5pBkdGHUkjthFed/R796wZQ2Kv5CEeAuYmz+v/LPRczvzFLM2/od7ubKBXUnplktapOfW+eJDeewLPE6",
+	"k2LDgqEDJcKVBFeTeMjDe1d5zkgpMmCoi8Twdx8+mBVyyJQiGd8k7GFXZ8y4lUp8wcBvESdV92kb9ckM",
+	"V447XJFQ1hHqNT72xuhxQYQ0/vEBG3MhjMCwl6VGci3TwAHfWB119VyCZ9EKLfRmfnNjhZbqVGYtK4A7",
+	"hA8dB4ExONbC0ZNdVj/qY35gRcaHEcJJ31++Orv++OHkv9Ij69UjstRDc/cWTPdJ+v7SsL5L/7NgcHfn",
+	"PM/JhD4w+FMl0g1HDinNkKDSUmZEaZ7ndwJiFFLCdayHv6Z0gSMCVwZ5TdJXZxfnfz67PnuVHhE6HLKZ",
+	"ZlmfpNdnt9dmytQJJuRBMIYqh0PGsv6dSG/fXF/d3l7A28gRhszcOUKVEXVgtZCZmTiM+fr9DTzKNa5P",
+	"gB6DnyV6AnEWmGufpD9cXZ41H70T9lkqFshdnEzx29xLenZHe0nPLw5kyu21+dVPGf4GM+olPfO1ZWnT",
+	"ZNL2soZEWJ19C+su+KDUDBIj12qSdV55zxaxhI41XjYJjge3L2f/+/3JxU0v6Z395fzm1vzj7cnt6Zuz",
+	"m8hik94DzcuWO6LZJ5T7OKLRFMn12XPCPs0KzJ+EX+3oibtG8AZ8ul/3RT5rSVYMt9tsACxoaWvragBk",
+	"yfUbe91FHYAXURsoM67PhMbgf0xPj9ztIeQ4pokxpTL7L5Su5l8DLjL4TcC/jklquW9axWdBz2a5Aolr",
+	"TGsIddl4l80INTp4P54FodsSTtnBlPKc0Cwzh4NWc6lYgb5yAeaC+ZuW95htGh8cbZP4bz9yEbFcUvMV",
+	"s2oY2fxjVshxQacpCMvUKFUDqlhqeYMNJoPMQm47MExKxAOUdj2r8oTtHqOJaizX+ECjlcELzISN+G9s",
+	"kF6O6gI2SpV/VVL0r+n8rQ+cdbUy6AayDTOIt1jKnKrEGv9IvWBegFVoTyXrkxvUl0BvNFSTJaBZqYmc",
+	"i/2tn2dbeDlxDi0Uiz86km352Tn+IiyVFS0J6uay+Z9RAeKKnLw7X6V+tUzygUfUuzdy7hwBEq14YBNH",
+	"Lms9wTuckBlVai6LLCE5F/eJ0d8PyllCJM+GCVE5Hd4nZCinU6NdyMLMOn7zHzhtcajqerL8Gi+LMcqp",
+	"7oXswvEsXGviOGvtfKJi1HDnuE9sQ/9RxeZ34kSKTfZlmd9fMwXxhV9XuHzWOjBoXjCaxXI9Au/B3DA+",
+	"JYl9eOPQcNKzl30rt/2oVCxrneB8IhWzMSCfEURzTEbZYqalyCQd5Oy90DzvziJLAVdmeZrnmaqyhYMU",
+	"uBXpJRs4z/1ZV1tcnWm1edX8mguMEdcpqBzZrbnzy+SF5m1b7EGCxxBcvyelnsiC/w+wrSPyktGCFeQf",
+	"f/t7CrlxNgML2LzNf4ttrHazWHXlcKrNzcFXEzfjlqVmTGhOc7Wh4syM8tNUnb9dH6B2LHTp1e9Wv5r0",
+	"5gXX7ErkCydwOwcQw03BeQfziG1LM/k0ftiVokJtkskTOFM+sskPatmJ5f0lNW9EPAMHIlfL375Gogbl",
+	"bixlBkqftR0ZkJ4caQw/gDAZTlhW5gyZAkxpXUTyk7busJMWt515xJurIJAleMJtCY2cb+KdKZguFjam",
+	"2WBxflHet2TMYqUMMx7RYv1atNQ0X7fVS9fGvJMERxXM0R9LnGxmTGRMDCMGzgq/mpD6uIo4ovrN0Lu4",
+	"ypcmrCplU44VZB3ZKJHhhzkf3k9kqVjUDAXvs+GDLWVLNZPcprH5V2KLPwuys9emWrsL4/ONw/I87+3D",
+	"RyDTGdIS++syjZbFu7NXV7C3yGsNESZaswJ9uKBVSV+jhg9lUbCcVhrL8lysN/dSNQ/72fNvXnz73X/+",
+	"yRzHzNzGwsz2vw/+/58OD77/+T/+NUY0TGS3PBZ7X8ptbWYZK7rofqeZeOCFFFPr+F/+3dyGtyuyhuGB",
+	"G02H9xGVovt5NAa8hb/GPufIs+UQfGJWzO9Z6PiW3krrCRBSQfCm+/6ho3Sd2HdX7gafXhJ1waLCidaP",
+	"J2mUZvpyRBy0RoDhNjYOsUnKq1jEjV+dc6Fdv7+8xCjV6dXbdxdnt+AwfH1yfrE+QIWeqRs33U08Uq85",
+	"y7OzNs5MgT1BwRCwZyAzyJGMBafaHN+DwqhhkM6SGPk1AeXQnVOakFSW+qMcfSzM1pj/FlJ/tGcyyNH1",
+	"hdrrR/h42hJZYXnWErmgehJ8GiOdfTxfpn46/Bn9RnWvlU8hjX4tSPhftWvgZLd6cSbX27O4iAR3s/rK",
+	"GtckhMv6r+27688fOLCg+VNMUENC2CLTFtZKsXwhl/Ieij775CTPze5pRaalzRg5BoGHHNb8ZE2ggpl9",
+	"ABMmItpqoqub5V33ztbi898eLtvi4QU+lUJTLiJ+v1OqGJmCfFFdHMz1cWEqLDLsSdO3ndgaGyoWNutB",
+	"hKGVDT5t+JNqS9/8toN/f2UhLfz8Kh5j9Sasq6D//jD43zptdcrFXsZ1Vz2SBGNY2pRRoQgy21ruqOPO",
+	"XXhybdeeLyV/lIL/UjL7czyxM8bV7b3clKsX7G2UH6fvzq4/nv3l9M3J5Q9nKWqVKtAejC5hlFys6oO4",
+	"gSuLIunp1fvL24/nlx8/nF++uvpQex2D1lSTnFGlSerzOdI7UeUiwqggSrgg6RwKI11aB7BgEDBuDpCp",
+	"WI/AhdMHWVmbUTdB6Xdns02FxLxYUdTtxApFMlhYN0+1YiwlKIVmWYKrgvAXLBILC8Okleur97dmXSfv",
+	"3l2cn57cnl9d9pLe2eWfz6+vLt+eXd52W6Gb6mYLfAMVtq+dGK0z4ynEWlvqp2BFxpCx5hocJQSCZZ4R",
+	"iCwbQWgdPvds1lKuJtp84z5kuCZyat6P6V0XXNzfeLfVBk6eyte1SYB0V66aFX6rtxEvtfdILfnUMS4X",
+	"VWQmVL0LPFLrX12qS4168M1LTqcCN9xxrRg4cIQySGXslDh9H48GyhkT6VGYEaYlJDcbAWq+E14xM7Fe",
+	"4l2D5t0oL2+lxULma4v2rs0zUMwBgv3s04wXTMXLnJkArteYNvhDE2Jz+3JAueluPWkmaNTwbMa+MV7i",
+	"3BsSsqPsyzGqu2TzkFg2uEhdvZ7P93WXVro7L9ncO7s3cQG3n+tJlZlgA+Do98H06VJontuk1oI9yPuN",
+	"krksZW6YstGdblucX7LF73XJ5u9VB9uhE7PyBQzAQMxtUOY6GJUBsQjynCCBqgTuDTw3Ad9ZQ0Hu4owX",
+	"0TKMN3Lu6iCG1JaWOy644a7Pary1pWLOXIIdUf0jztkFBtaed+Dgj6eLulwwOWeZV+vQ7UkyPgboCJbn",
+	"qk/OsI7AOtIx15xrm/zItSI8S5wZhAggJJ2zwUTK+wOepZhzifnlFQQYZmjoYuHwDbjNtKNkxgolBUKR",
+	"MIS0CJAXGvanoYBYkLp2t3E9ncSXXeapq7CK+voVGbBxKdZ79u1oEZvmKs/MFkPCfVjXizXecrQcoulq",
+	"XEOGcCSmjTlKG6VL4r6dt6iUjkqAGxhSwZSHcOJJEPktMVjgtsQc64SqEKlCOPQSiXp6pXuvPTacyw3/",
+	"nxZOMaViUd9SjJePKSg5GeFCS1wKDgVXwv6Rg/nUX5t40hkCROmz1QnM5hF/4zKehVnM8TDL6nCY3WMo",
+	"DIF7GOxEkOK9STiMWtShVdQYcqFrfMOG0jhTLXrWjMlZzuo3PyGydl3ivvXaopyLvdOtqc8zlhOyTVXy",
+	"bhiSPZrNs5w3WbTzzSc9y7g7JqbYp9vxP+wDDQiQY4tEF9z5cTy3MZZKVE2xPgFPlUFYoMbOQx64Tmju",
+	"IseoJoT3lmUUuWTL5tfr82ufmr0UsCTp9dnb88tXZ9eYZg3541CNpFwdmLfawrpPwCVJXYmOHb1Cm7kT",
+	"MbgZkl6/vzj7+Prk/AKKjMz4+Kfrs9MrTEBHsCDMppNFAIoRYD3FQJ5gtrYykWvzhNUcSPrq/Iezm9vU",
+	"CqqIOOBo4jk/bs2jBbsHWeK4TWFhUtIL1+P+06+ll/Tw0+u8QjCbRf/akfB6rxC+AZSyzMCWE842SSVd",
+	"rCdISOgbLNaSZBVGayszQwo4u73+L/xPl5sRliQAubqqhISk6OBNSbGUZgKjnf3lzcn7m1vzRJhzcidW",
+	"Jp00vJiuNs1NrVFGYH3MSc9/rOMRbxAEbDniWz5luQUM2R+D6syBrko9kJ/aDtoF2/BMa/VTrlw4uMsB",
+	"WlwzJ2kWA4W7rF1iM8iC6ag+0y2zEBWNkzFbCYoGhhMaMfhCvVooqJtdzjLqUODW2HlcemznnaPntIIc",
+	"7G7dD8uiYEK/a7N+mwldOCGs/UQ1Bux6nxPkE4/7+zSdRd299Zv4qcI5RI+lwg6tb6L9gWRMU54r8m/X",
+	"r0/J9y++/c9/3yRYf89FhoXgtqRCHREuHmjOMSv/I4QoEzKUYpTzoU6M/ZWzxOhghqiBQD4W/kC1lB9z",
+	"WoxZcidKocqZYUYs+zhlGacfzeoSMmV6IrOPEPU33NK8Vwpqs0cZzmfAs4wJHNCI2I82zV3Bsw+U53Rg",
+	"5uFi28bIuhPUXBdWxZWoMxfRGYelcmbNWG1h7lQdhTFMidLtHqsJnc2YYG7rwM6om59QAm8ugLm5WNv+",
+	"RLUn6nRntEEKxyMsi7BmIA4TAK5KLHvhwq+A5HLcX20o+JDtt99/H7CmF4fxhEWHcLeyghJ8grLI4juo",
+	"bZZTM198DkXEA1nqo0FOxf0xSc1NSL2LAelfETqjmJodZpsFL64v4tOYIeRw7bzRYBM7qv2O3fFrRrPr",
+	"qoh2L7gQv2N4hFaEpfpevKXFPRzq1Chl+BbhQmkEjtka/ez3Dc+AtBUvHAmKNNbUgkA+pLSdJR5bw+A+",
+	"G78KQymGPOfe3Rxx0sYD01I5RWrq2P0DuKh4sWXtRdIbFTIies98uB++w0QGRwxp6YB6wO22mRtGQS7+",
+	"429/7+wQc7kYaz8MD26xqilXKjr+bZXW7qvECc2NUjaGYpYFURNZ5tkxObQu9jyH7DeW59tP5AaY7ro8",
+	"ap55cEfElhlB9xbXxQKHqvnpWgRF5TWRpb4aXRszoeNeBBg4C1JQLE9uwFQE6XEDOrzfYls2gMzVEdb0",
+	"j7/9HUxXvK3Nqqg1VU3s04wN9dr6K4/YjIl9Zv2GlU3NPgTFEUChx77o2IKESAuDLOe+KPSRLMWD0MKF",
+	"hW0J7lHi2UZF+03iqxFDbSPibKoFOONKeOAMBE4xAogKW+0qR8uwVpE4FH9YCSDtgVwRcoHnzhms8CBw",
+	"60ERVkTTe0bkgw2vzWVxH8/tGOaUT1lWs4HXmcjOOcaVCyjYG7hpsSB++xpSk5bLf6p2Nfgt66Pb7lsT",
+	"qeIZ+jxr0fVhdiqpok0VVvoY84e5JoMFlOIDVZxnXidw2ityhiosCtGGuDKbU6VfMtrwG2wIauMHiQRw",
+	"DFVCUAhyT+SI5HzEurOIWUshdYSNyZw1azh+6tEZN4q29bP2kl7G1QzSd3/+eRPevQVky0OFCt4hNgCU",
+	"guutXnWrqqN1BNsdPcDEXuoGqbfcuhUM54Ir/VhPneNd2zvpQiSf+J2Z24A7ghlR32PBqJAt4Ea2RFRp",
+	"CciCKLucJh0FW6pvwkBmi5cLmz2+mgeYR28m9Pm33y1P/xVGou39hVgFZJV96rf0l3AtTTrtfZhzGaFp",
+	"x5yiKXbvry8QTQGSI6TC7WqAJoQVC3ois/W0bp/z9O6WVNumJNjeOEXUsZeW9TgzbB3LCbLdpmYdL8iP",
+	"/GWHI97xbiNzvrDOb8ukeke9N7e3754+6z8jzw8PydWPUbWrKMWQRtUk/KjNCQC7DjpOFGRYdsHUDyZV",
+	"nUV8y3XBWXYCexmtGbPxJ3VcpeFU6Qf1ncU4emQ1tqghaBeXlayq3l6Thn/PZ7P1o8JOBbhq7iuyIAPG",
+	"jWJdxV2w0t1ipBk100ZtYWWjkfm71TL7G2qQdgeqWbdt+qKqnamv6nV3NHkLN4uA8sSBXad4+GkSqtA+",
+	"PiXRVRAEpNZkMe2ok12bFWxRA2qGL7gNrcq7TQbIFikWLhVkVZ+03QO81zyeS/UjkXheEPvbZ2ivmvM3",
+	"yzOOGYvuFL3A3eYAa5keu2ugGL9+V0XGipcyhmGya3doeN336w6NL1fmbRWHSk4ZKCdTuiCZPMZaE6Ob",
+	"2r/YMkTgI94RYH7rk9RlQwA6n8/BSFz3qgSzKfskZRnHx7BlKFQ34lGrPklpNuUiPYLQnbKQQcZOKjOu",
+	"XZzA3YgHzuaQiO++bX6D0Y1ybAZaC8sKQAj9a0xa36DoEV+EHb6W2hB7VRrSIApZTFmBv3o4mPrmw5+D",
+	"CA+8gW0wIXdZS9la+WAlb8fEKz4WXIxvWsBXbm33YleAk84nig0/YgbEgCr23YvuoCtNFaT26agYtC1V",
+	"G6KnmLLshosh6+gyjfAcEHETbqyADarvt8hHZYIOLNrIsjOkG3eoGMMoKMBb/YZ97jOsrIF0HMwlUKLG",
+	"VR3aqqFjNWCr4xpVb7yVLLDMjVZvnuyelgofeqD5yoXlUt6/pMP7lQ9ZHfaWTWeu3V330h2Ui1fiGvla",
+	"/KwLBvrE4i0XrvY4oskO5Wzt6d7AQ1s2B9O0GDPd3ba5hedjZo3Pj4svBUKUK/cTkfu29axsiLA3p4Vh",
+	"NmqFI8HlakG2CFdkxooJnSFjgxZ6Va0/9faAtqlCas6hX6WxDiDb1/reiJYEMjjUZvm9Owm/e31pQ32i",
+	"edS1itrYccf8WpUrq2Kb4aEnISP35SGOXwbMrt7ZDYjfs84mnS3f5NouVPS/zDyWOUVI481NWL71y1c8",
+	"ynzb5NwrNuKCb9GzwaIl2BIUR2sjC6CwrJIGEskHujGx6JECqjtd7k6O+RUcJpESChulCNu7AnRElbQX",
+	"OgBtqTovmOqTQyIFCcvCXaNW+B2MUTF02AnId/703Ys1kAHddyiQxt068jq5vNyQ12YLIUY/BFKrMnIt",
+	"xxDt8TlFjUX3O9eBrwFFXRbU/uSeBVv4zXe1HYxy8og8Xz75ES2qKi3XfrYZNgVEgLrC2GhkaziI3xuE",
+	"czBTJFLcido+Ib00cAMcyeDXIK4Ecc2cEWQmaE0ZYYcuFr8P3x2++FMHWItlpWVFNuTbUmlD866SAZdj",
+	"tsS+FAECeUTLvS3LSSO61Op0HBevdAYjaPa2R4y1nmx+P81zZdvJ1nhCn7w2A8dof+tknoi2186qfM/i",
+	"AdNzxgQp2JQL9O5C0nGDO60pcDgmhx4Hx46D9Fmn2TpDY5/oUOcL5Gp1Ynx2ePinXfG1DRTc7Xob7l8P",
+	"XgH9033KNeV5tRCDwo8A68QIMEg5SCpclGcrBJYHmoNr0G+c7FqYmw3W1NT4d8yMtudF2+rBAfDO4Xrk",
+	"nQ3m09Sn2yngA4LaWJhfwyQgJ8hQQXj+h675lWVwaUPiphEC2ZPyEi/zj2nzbarwm5Zu+lA/7/pzu+wM",
+	"rAbNpE3TWKoXULGi1fSuPDz8ZgixddhV+G/2f/DPYS4Y/pAe2dZ0Ph8JoxGVx9M3jPprmY2DqpFAv8Rs",
+	"smreLQnhOR2vVW1AqqFOw1XYbt+WLDaKVqo6NEUyrkD/N9O3ieo4Un/z9vRdy4KDs3KVwbYPS70IhUPl",
+	"cH9lBfIm7gLz0nUp2tB2m3PTzhMwlNMp13qT6mLD8y6o0m9kWbTmtNkm8BZ4AD4/kWXRQRENjtieFoEV",
+	"SHl/MKDDewvxpidsenwn5nYEOWWqpssW2KGDa2v/KIe1Zct/Gj3wunZa/dS2y2up8FEpx2XOdlHzCl7m",
+	"vdW6mtHb6sy2riwLbPhNM40pz+M5vzikDcFg0HvN5d0iLU7lcs6UvujI4+zjhAWTqzjeFhzLDnjdPfM1",
+	"eKO1x4ZHw35MbqmDxw48YPasYmR14xTpjTxFrGA1YM0+Sf+/lChNRYbmsNE1ixLS9YYTWtChZoUClE3U",
+	"0yCdoAvIZgV92woY+fzxgJEB3u4+PwPQvfv7QCfExmWjaD30HobWIBrZxa9YP0L5wIqczmJaqlUWVzjc",
+	"bMASw4Y2ZjlgimcWzIPNiRTMWKpZIWeArBJzqXXxg8REww3T72eb1pZah2Td6tgTIl+ydZ+HLf0qvzlQ",
+	"mq1Qa6BBrYRPuwnseg+Zen1+e356ctFLeh9Ori229fnl66uOaNZVJGGji8TH4jxSJgQwf5Hs9VWIgcte",
+	"9lkhH3i23s+Os3jnnkaklXJ2yVjWgqHpm8JA2fOCtQBkmimy7Fy0VwNA7BxAy0AtBdRu6vopkSgaXZck",
+	"RPddC5hYX1CUJGALLri4j+BUhrB5HetQijyqlcm81MwmVtiG0fdCzhV2sCwHOR+S99cXCba/o4AEvj7h",
+	"wXwtCabZvsB3AUUsoTtfzZg4f0VOpRBsqImjnnX5IPXNiiPUeZi8Qam1FETRRbx6ILpxVSM7+3rOaKag",
+	"YEGXhUghZQgqGcBUpWNm7ge0EwUbRndAMrd8w3w/un05Hd6fzGaRjSPwG6GzmcOMczHcmVRaERrJBDYm",
+	"mWB5VOmbUPVSao/vuHyrJlTdrM6ucbfLZdDaDqeweaoFG9VwWOzOpN5RPWlHpvdZ0LPZE0X8ew9cL3zF",
+	"NdCwc4kDqFbxAN1vKxpffyRuk+pbEll/ZParznDriOg7e56EkoHUGAv1h5+4Wl3YH1mlvEO3IS6GcsrF",
+	"2NHGcXU2esIEGcncxg9ctWe0RKAiiwgQB5zHS6nJe8OUr05KPSG32Acv/SQ/DQ6glVXd//nNHjWRgMiX",
+	"Z2t/fIKQiS7/4fTQ9Uj5PnFldnCxrZ+Ckn9ZduCu1VEiuWitDuRqJy2N2XaPtq6Z6yR+q4673Al0ssOB",
+	"GxZmyCR9Cl0In4YU/PRXnxWefU5jC96TKuUvnKe0VffoLOOb1vub3V3PLsmFLTtIEIKLLgA1I2dKkbQs",
+	"8hRQ0vgDE5vckWrQwKGJqY/aiqNHXYyvnOI32AobPGlSupChCNmQJNtoLUpg3q21hHuE7br4Bj02gh5f",
+	"MV+cnHfX6iSAO637YA0CCqsDskW7jEb/v1/aAqDa6j66WNKfrdTs0Pp+VbFm4UpW1/kxq+Xss26xWlaY",
+	"5hVWKprzclua1AkiRkk2uroZk7pxuenziZzWOp+NMJrR6EhuUd6biO2MTpdhiR9pb6/AQ+/UDtzux2ZG",
+	"6i1TuoLgiFUYV62zjaAL+r807m+8V0o3DytbHQ9yGM5zW1se1GNF6vKW3RhtMFVufKykNKrfiOa5MSuW",
+	"QkxcYdECgDzacHW7pVPYksOWJlRszAWoH7WawycKJrICwei0FSorgCOqTx0tOtw4+51+tCDaNfVftoGU",
+	"a6qJlW51vEK3L9B3BbAEoOtqrc3B+8sfL68+XDZwBaHkqJf0bt9cX93eXti/vX5/A//64eryLHq1HgXc",
+	"uvrGtQOuus1JQjKP8qR4m9otagDsKy8XLS3yNnZbTLhoCWky4atf8RpFSbBjev1OelWUym1WSwC2VCwx",
+	"lIal25RMIWVqg8DgUuZxve8EbFZ4COswdeHgdxFYtN2D9xVZfC8yuZNe3QXDavgtwomtpbchtNNQlrlL",
+	"TiGzUm+HV9PeodrPf3VRresm8ej77ILXcbePd+yv64nT1vhmfdmLUmXMN2iuVItzsAIMA08wZgaMCjnt",
+	"7+3iO+fuyssPua/dYYO+XMXI6oqGWE+LgC7qR91WANFGo53s9YbGtpIif8vOLsGutK13F6wW7vbeOO0H",
+	"1CCWJ2mUvJU1Tlt3sDgZyIfujSGmdEHmlIfpZgtIhK43i8ChlUsQZg9tGqQ7szZwdqNt27iIL3zSFXY+",
+	"FEFtXg25UVks9TFm6/+rxZp3Vh8bc+JHXP0AoAGQpi01tIB26mwEf7Ft8xn0SvICW95hCnulvnXHKpqw",
+	"PGvZucsK3znIS0xCpDlSsCEzxhiBpny2l2D3reoovZwdvuo62wv3o3kUsydOpbDgz/Fyw1aR5SH5V0Od",
+	"MVrA+RQVClgErb/Fy0M1eweUK0UWN5kjiUi2BffKgK+LZkF29ZTJUq/E6lr6yhYCsyzyN1F4oFsHB0RF",
+	"Rmay8OBF768vji39WLAg64k/g5QhxEeu1UvOagGa/tdX6fmVVHBuV1Zpxa91OrnzrDOppC66osG6KhGt",
+	"ukNLdNi8nM3bUJdnK4TrHuofLc3FMbw2LFQgXJD/dXN1uVywYPb5CSB8k5wuZBmto3pE8cKj9IFSHHhU",
+	"oz75ULmRAMsUJMBqXSEJW4yYu3wnypm5Et8mh4eHDgj3GG5ytqj8ab7qhM5m+YJUA/ZD5QOSmO3um78+",
+	"P0SAScP3bHLF4XI1UofOzJsUuQZwX3Gyq2nOLw6//y4K415zTYPewfXE4qVgaLFPHOg51V59YtBXDNrD",
+	"mEOw3UEsDYWzCEpQvOd465jvLoRwlQ6YtPWcw4Z7c7pwvWocZmnjRNfx9C0tmIbs71JGGGqxHZWCxCJ1",
+	"ooG9CHr4PKqCsKlUrGrrRwaLcHurCsCBLEW2dM2ehbcMS4u4woDvE0VyPuXa3754jnXtNq7Lud4grH8D",
+	"2nt4aYyacKOpyGiRkQ+uyFPRxVEcjOYsYM+lQCdEgyN/u8PQ/IaaXCDlojpdVRW9lF/70hylbapu3fer",
+	"z+a7+LUKtEOXxNV6HCeCTLSeQa2Q1jMFCUHkJLDzsMsF7AEkPGLbZduBsCAp/JImkFiOPTPgBUiwgGj1",
+	"cn/Vw/1lToSq0QpdZIuMiboWwjKu/99RQmxYCbK6fd6U7iDZ/2nkemuihoJMjX1L8z9E81csmrmATGnz",
+	"7Fcvl7dJPnINk0B9heqwbWXupsIU2PRXJEbXS841e1plz6HYrOXPLYnIzbLeYpJwhQj8sZEtgweT9MZM",
+	"sIIPO4KLhoNtiDBqX91FcMC57/cXH4B6/pYG3FYzAPQFLsZYfQf/xQKMEsxdgphY0KuivmoABYo75sBx",
+	"XLUtYbnleqkFEkrRA135xG2uDfwcT3zZGyCgHECa+Tbh5hpsxho3YBNjoXp8fXDZT3EVBNgyJUBFzrAs",
+	"uF7cmO3BY7NVMvGD8yU0RoEaFHKuWHFM0o8f30ilD/BapNhYA/gIuB/Ny0Mp77kHTnM3qDpIOuM/MgvH",
+	"G82zPbEVO/Bl25WvDwhrZuZGMDJaYIocjmi+3/v8GYoQRhGIX2i6j1EGH22eswEJakFBAGey3gmwfyfu",
+	"xAF5KTNuYx9Gx61g25+Rt/xln7wX98Lot0DdKrEhFSNdbTO+IVUsIako8xxNQirsdBxoNCOZHJZThvif",
+	"d4I4d8sRyZkxRqi9O7aJwJhhlpjDJDHTBI8uTnPW2hrxGGsJoL8h4WJWIkCEYfRM6AJ0rhQb8qVY/U8B",
+	"iYflGXzkgjuBOqNjM70ZNVKh4lbQ+QNkGDYUp4qkw+oXrLH8pKFkywG0UgfxZRbuAQjMB5yyMaULUJ+M",
+	"YId5nIddZczqvvnmm+/N5N/fnmLCHkFvoOCCkZFNjKc5yfiYa9UnJ8J91gGvuqYyrrUhfOcDgGKhSEWV",
+	"2ValPP/vb7+p2ncKKiRqUspNGUJlwLNAHczYkE+r7+PYFFFRzCNaenLRTJj5eEcl+8SVPiIvDl/Aa+8s",
+	"dRLFIL0bL4vZ5xPbQRIo+oi8hGtC9FB8/Mff/p4eu1tss7GrKjlQBPHaVljs3l52R2kOhyvy4vAZKq8v",
+	"Dr+xpA4hFpn73i6227QZWjCW2WbAOR8ym67IMyY0H3HDe3snM2NBHjzvH1Y8I/ibYV3ldEqLBaDoOjAo",
+	"jzvlaNQDoFR9l8yl9ViDts9i79axIx/I6T2zer+gM9476n3TfwZzMRoA8MmnWE8Dki6mkCLMIB4zH41Y",
+	"4Xqzt2DhF2yGmONgh1kMfOz15aA2oPbMyUK8kDcaNC/oyp1SrQs+KDVTqW+sZ0E8ELRhIUssZMMqtibY",
+	"C14uJS34xgyS9IU9c5wfEUblv+cz6JhwJ3y4xeZv9XKuNH4aNqugU6bBrG1BBKweeWrUvxtNNet9Tro9",
+	"XCFkdXreQmd0evakEgOdh5flBnPnY0F1WXR+4ZZ90l2ffctF53HfYyPJDk9bzbPDkxfG9gNwR5ePDPfk",
+	"+eEhlq4LbS3/QNg+/avN3UBVrVNPTlC3QcZH+o3ZFtKu7A0esnZWfGg/16euvfDnGp8xYs4OlxDBAOoD",
+	"Lg4AtY6xPSqS/s9Gv0Qd5wATkxzWuxnSso6nARIeGA0tgWypMCMDeAWg+ENND83zgK1VqP62VWY5u5Vp",
+	"gmFrwMEYo/8ShDm06EzsYoJ+I5ZbgAZi2/zDu81unGG+pPmthukHAhHb/kGozore+URCOBu27NjB6mfI",
+	"u2ZMZJCXLmqQMuG4XjHIc2eDama0I4d2hbwfWhhbq0TBRokWVhUM7jmWdQ+4RgpxMnGPcKae3rCcDR3H",
+	"+7xHgn9Z5vc2fzZC8T5ZIJOCJb4Z24SKLIe65VJkErzXj78HJ9W+YTTXkpGFxOh0G3zDg/p9sIWKPPv8",
+	"1EwYTe5NZMj5K2A78av0rtTK1m7DpQrJ33WUNwqfNWmJ4mKI2d5z75Mz1wTlsm0lWF0NkTlD+ajqRMFy",
+	"xe4EHaJkh/Az3l6r13mihSR4OrWgU2YwMGmhhc+MiT55JxVCY42wzY8hesA44johxlrP70Rqdo0OcgZ5",
+	"VekxVoViFQn17cqNdQIQdETP+RDSzEr7hwpQs35XzO9A5CdwRr09EnqQKL6K0KvM7MdTtPkknrG7QubQ",
+	"A9renqYRyDjQEuv7Cj8H3Gef0vIUpxLZVMj5A3OmkphGToAODXx2F7sM33ejDxY48LayE11Brdr3lbdd",
+	"vS2A16laXyU70b+Jv4OosqA/zMl7lFl9SFcn1D45QHwpsNhhxDvhX4aLjALZ82J464kiKXZdwlY8yqmB",
+	"aezWwStt2nQDI9KMmh65xVl7G+yc8Cv+gXrDWkVGlOfQSozfs8SsDcwLohczZEa+Es4sEe3V5E7wDOF9",
+	"fyktapPyzd1wPeD8+aVkxaKy4waLXui/wuBRRcfOh2vm3kO/PyrKsXbzfxgVfxgVO2aT4CLuYlk4b/Tj",
+	"OeNrmWcBYwQNQBb+Fm7LIwvbdzKuDb22EPO2J7/T7B3bQq0I/BVWN7J6vLMsprS4V5UVYvSUPGOFC9Aq",
+	"zWYxnmYm1aZu7+QQsbc/jIsnWGc1+9TR8dNtqovPfgRTy2wfy3ZBPW9pce91cEXMBqOKadQ6oIGV9GMl",
+	"gA9ndyIsD3cfp60T9P9VFpatOTbL75N31tizcw4RRNEm7EeoBn75w07bgC5sU4Ld2mjGNmvVZscMd3jv",
+	"qmybEova2hwxdVz3Cqfk7GZPaebBGzbiy8k2lmxj45c8RruzjU9E3YmDOwlxfsNIwISMOXKMxPCuHMP3",
+	"486bBBzHlAR+niBn5MXh9/217pnfmKhwEyz4rJDzXXtSNiKq1qv5tJZZ33pRvZe+3mN9jzscfuiWT1kO",
+	"2uTyhkNYtlYf4OvQzHwTUDKc43V3Xl27+U9UozTBWXS8cPk36svf+lDc7vDGBy7Yrpd9pVz+J7ygToQ+",
+	"5nKWNj23/SLCE2vse4gEHkwpzwnNsoIpm8UKBfJWkxcVYg4C9Nk2Of0WQ5wOsdNsdQRNqLKIvd2iz1if",
+	"aQVBhg6JhKQ2CdL8E/bM/MPM2vw/zNP8w0ad07apYs6KzcyKzvdZy3zbRzvfeKylItW2BtGxj0K/8PCD",
+	"3QBDml992f2LWm71vd+VxW7uThdj3baZ35nEmC8RfltEEG53hE1gf2fgEeyBiRWpBHD3zSP2BqnUQmIY",
+	"VZ44DFyP7QQNqScMatbgJy4G8lMY2TjGPCGqKQQGBEnRMDozH0kT8+ud4FmQyQG+WieJYTyj+A1zbmYF",
+	"9j+i5lqJmV5QpQ9guINzBGuCJmdS5AsHZwUTmnKloP/MnRjK6RRb/5mPYkhvhM2cMYVGSYftmBktfIig",
+	"IbaljhHbQ2aTlJUuGJ1CghCkw2go6DAUf+ReI1Swecw/ge+e4Yl0YMrcQxjZ/hNmDYphFizcSszsr65l",
+	"bW/aWNDzGAtaf5M0+6SRnA5wIfWr1BwwKk7xxR35tVz/OqTBwcKC9h5AlhVzu+wui/3DGvcWpvC3WaBv",
+	"2T4VkbcsbtZjOG5I83wnPOZE3YPqZSwqHu6QS89cu0VPQwz9WaljPVQyd8+CvE6PugNlaoapKB+sBA/h",
+	"JWOZqhLFjh28ukNU91l+1rCL3DFkQwHkzD78gG74U/jYBq7A1ed141DgdxAQw9w0KdgTRWbVbmx41m0m",
+	"33JrNkgUnfhSgiotkSguxjmr211qIueqH83wapqNDS4ZU0YQI7DG7jqlw4efqvBCww4lyw1K4jMIUfYi",
+	"k9igv160K0r8owVi0jxq2RbXpsOyl5k5VhyFJrQykhsr5Gx6q2DHNiNCW9GsWZ5jRmibbolBzC+5kzD5",
+	"/X0ylnXlEsMVc3gAsDNte4LPfKkpniKghu3t55LGv5gd4j4/2Ls90iz0og+Gokurg1NHy0CzlZaI+b+Y",
+	"vq5CWIhWE1Pki7cWmro2z2a933KbkN+XzRSyli6mU02+7MyAqo3aaj3VZdsmgvBpwXSxWBmiGskCHdEj",
+	"60DxyOSQJZJX+Y2YfikLly9iY5y6oEJh1lrAVOvkBnqUxbG6E1DOiUmZEJxICM2VtKBfYB0piU6ceY0V",
+	"29T1PnnlEIgxVRKxt4TGOlH4rgVXAPSfO3ENadvcNrrCnjg25cOlvCGUaSAAzKBZacQFQGLHo7i6WCw7",
+	"j/cRzdXF4qrIWAHDfvGAri44y05AoV0Z0/Wk4zcPC3cff1tujAmLMTwz5CaXo+6JrF+PdYG88HC/VGCg",
+	"NTcteGZ3Uby6tuuDhhE/f2cutLW7f/lsAv61O5//W3rPwE0OFIqx4MQZcILNiTmVzCWgYtE9/uDcuAc8",
+	"SyshW8Ph87VJmt5Dpjlgqd0JrBxBz4zbXDI2tq0vM8UfHRo6DO1U1qo8HSEAbc0xR++brYjDnl4eQ/1O",
+	"BHmvBTPLgERzNu8TW+CqmNY5y2rKA5bVYXs/ZNrgtBosLOTRcdAatuL1SvM8vxNyzrKk8dOUZsAM+sTI",
+	"U5cmE7DWRswFK9BwxRXkAaYJNEDpuLoTcjQyC89YzhA9APpl+izfLmz7a7rZe4ng3GA9XP07j+Ojtp9E",
+	"u6l9jm4QWdh0KNsOfcLgvAsANzshdhg8TqWhr6SwL1lCBK8iV/oYtQ3zYMZthQVQDThCIffbEvtIFmOp",
+	"NROGaLBdM1oGhrOBgxIa/MkRyfmIxY37a7e+vQpWeNNogu1RYLtDO1M5ddXExKFwFGVICNZHsUbN9O1N",
+	"WiN61/DEpsLgqzISfLvqNcYBdgDZ1Qmht2KAffeCg8EtXy14W2FAXRtmWtgaKnMXAI4S9PazeitzIy28",
+	"VWs46oQrLQsABeSRCDjiWl5jsvJeNOAyZyEQVxcN+NlOv97GvLFSxUhAWWDSXgBidHZLx22D28eewjOf",
+	"k96FHPqev6ue98/ZCT3O+woHZ4uBu9Aay3glA8xDXodGCbyC+up96wHKcpmScBRPSbUDfbGatMeAEv34",
+	"PXkFU9hiT5JWOyK+nsMvR6C+KGPCaI6NJg0DqBrFb024n3dmiXTd7kfZGUk8DGREMR1abQMzJjPPbo49",
+	"yISr6yBjiwHqcSZcNajTaW0RabMM1KMI3In0fHTwlurhJG3Gi57/KakOTNOx7QCEmeW2OJ+8ePY8WqMG",
+	"qMKW3tbGbVNzhh5+wg2tXVjfEDbytGgM1y2g5iiMhmu/DoFw+HsSCDu5V0DU9mo9UQFJb8/qn9pGAzs2",
+	"yt3OPVEuSxtQ+MChiI0NcGMbtuKy/MCnf3OG+1UQwCvcjEeL96eI4bjr3MtiahFS0NfC5sfo8EXtE90M",
+	"1sXhiYBbiGpDI2BCCmIBJrvRBz78B3kAZozYDXUUbCjFkO+eQNS9Iqc5H96/kaXCmm9M1WiBtBGZox1u",
+	"dExUeGRZqBDmxXIZhF5KCDjSKJnSYswFoqXPrY8KnFrG5BmYb5fCYlO+k0qPC6bI3PUZpcMJRJHBc2oo",
+	"s+8gjKB/4wPHmnUIbfy1hLjPHBKz1ETOCVV3YsqV4mJ8TKi6t15zch3gZGLVcAfXlj2JLgrAGzknI1qY",
+	"BeZS3kMheWJ7ftV2CxswGMOxLWwImxyPFz5/EWJcfvenNT2c9mrO293hrd64N5iotSDmbaOu7aTiG4aq",
+	"pLArPnYaHqvb3lOrUrXfxnXFag1PXXhRd+9Nfy0LUIbntpunw0qs2scF0K42U14F+Ino+TNMW0m8X1Pw",
+	"z/uxwHX8wbqyR5TnykYQE+IRaeFqgJ8a/dtNraGO/NDmE/5DKoBUsMdlCTZSLdcqH+qEVwNRjPsGIPtO",
+	"1zEVIUQLkGsJ4aOqCZTtARVzF9zYL3XxGFxKF2FB0FuEI1x4d0Sw7TdMH5wiZuOazb9h2j74iBOwMJS9",
+	"o59+rjnvwVdd6m45cVQsJJSot/oiWjdrd4RupnzeymChMBqaBnBBzOkmLlvb5VeC5rbrfTxR92TS+Pym",
+	"expngS9tgqij4qQKdlhKrrcaJkNaQB4++VBIMfZZj8oGHBE001a4MAWYlh5Q48Xhs/6dOIF4hjLaEM2r",
+	"+KAHkTSLNBqJltBU5oi8eP69zUqHZIIDGCCKt4G+3JBKdm+9nxYMgA5prr6inNRVF5ALFyHeLEfV0U7A",
+	"EJ/mXNyvwjpzneR8e+cRpJArkv5LSqxaa8ZwYGAQ/C1nscK0jLHphfncfs7RDG3ByH9vxygFptvBTm5z",
+	"lhqBneOHiPnhyACyKoeS5HKMKcVVFN21OISE81rDJxR6Sbd0csX0+9mejvkGxv7qT/gtvQ+RPKG2iCuN",
+	"KsnmJ4xx0Lb49oltNff88NCeZYVdjD8dE8UYSTM2M0apGHKmEOQ4BRdxunxfjXR2GeL7E842f7yt7iWo",
+	"cVILpdl0Z8lGOj7+xrFnKLJYHXy+xUd+19Hnqqn5mvAz7kfiUXGxVBtlyO7C0viVSFzaHkd7dV+b3nSu",
+	"FaIjO6feQD6wAI7nibKVbF4agvCDaj3ghq65Y0yBwU7u++GHl2xuG8V/2Ti0TTcPvr18gbECySfyuZ60",
+	"OwwVa7uznc+/urORYHFTY3mQ98HZdYn/4op3GAC+hklss9KtUx+N7F/N0d7DE79rhuY7h6/hZ7AZO+Nb",
+	"MBrAiNWQA4Jjxc3fnH+5arLKJmi26+fQ5q+hbKK5C10kMaMNy2RjTAx6pO+Nh2EH9i/LwqpvLl9kUIB/",
+	"rwk0JR5VV5ryl35t/szqClUbafB0l3GXGSkFKdhQFrYcHPIeayqxa2C0GoEIp+UJsQtDhonsIyFnwz1u",
+	"94HFl3P49VP57rJtNt7L3SXbYFjaWEpsDW23EO6QCjJgviuD9/ULWWDzLV+sbRZxZE1mx673mXhjCeuf",
+	"OPHGrBC7uH3ZlJt1V+rrCJ7YavZHioPKQ7i7OB26CtVEzkXMjEKlZCLzTNn2/xldAIImZta7OxkU6WNB",
+	"n16lu3jX414DDfCVFtIAP+lO8EXBIjDDGZXOQQYA5flgRiNOtuGh17AqdsZs16gPUT8i6Ol7xaW4ZHP/",
+	"hU6MpEXVWKLFXRTLaHuwcUCKLqdqq5RWW3SuM/bv26gLmz6usevcruwOf8r1Fl92SvkT6FQvEeNfrgXl",
+	"fi6AHf23q2nwHTbjfNPV2XmpWrkXK7eS+t1aa3N/uF0IJsx7c8+ttduqluvQO8XIC6zsoQXDZsKuK+9S",
+	"fAdksccdm7YZZSGFdmGWbj77MM2229B2C611bYdf+Abslu53Z79ttuF7r5moUssRPn9ltURC2Kchm2mP",
+	"OWG39YikZZGnCUntrtl4Wa3tdQrX5k4EVRXYk9c33QCz8Z67C9YnkOhq7M1hDk3I55MFwW6HRM25Hk5Y",
+	"VmtVLkejL1SoUZH5P7HJaBf5W1iNv62U20U2Xsb17uTVnoo3PrjeF3NzkSQm7ZsNDKuybZp+LTnT7X/H",
+	"qo6vRih8xQRT1Xzsimb2UvxhMZMNzwIpgDSimNB9ctrOpbk2zNklDFLcdQ++QdU9EqAZuFYbYld0JxqU",
+	"FmHM+MofpLZB/ciuKK1gmhfsAJe26zz1Qk6xEyB2ICSzgimEqYXsAmj9g66cqtUzNbQ5ZS6Zwtcu2wz8",
+	"WMadWYE9WZsZ9wcJreBWhZxhypbdZ9T07NQeT1BSU70ngkIYIYsYZGkIOthjXhjXCTpZoZskeS0LksoH",
+	"VuR0doNgzikWDlmNiwyA6em5JL7bm4ImdLYR350IvmL/bHcNsgSjcERDKiyxEgkcskKBJlNGBWSuRQsi",
+	"YOeWCXkfyYVm8GvbO++LV/LCOrMwiTUC0OOP+Gso5wWDabf3RDO16+txA7G9GgbgAFnqlGbsoJz5uqfE",
+	"tgFDREAzFejYXO9B4jD+jqpM+JwuzIDGhGTTWU41S+6EvzsJGZe0yLC7FJ8yMAwxCCKk9p3mUZUwf5nR",
+	"qgetC5xHVFWuYIqgZ8jYzTG/fgHt4ZYpvabF1tC2wjCsyFVXZBV0YmGWvUN4KbNwd9jrKHJdCZsn1Xq6",
+	"76+YgtU7+unnz8mvPpPX/OfP5sHiwZFuWeS9o95TOuNPH54Bmdr5RBVRC03i2qTXAH5Vr6XjB3rzEOgh",
+	"0EhnTM5yRjJpCR7xckL83viIrGANmh/LPnl/faESYnnJE/JA89JWutZZAN6QecER9wr7HhSMZv0l7OfY",
+	"52890UOfCAgXuXuLoG7g5wCB5bDZtHTUVF9jHUks0jKEzTHGOKO+6BFwMqDFczWOxcFfHuCNnDvDADHp",
+	"AFBOcjHuL0Ftx3Za1qq/wncsPcX3xx7sfCKxdhfrCYLXMTIUf/meLQBRdVbIcUGnIZHZrML4TF0bbkNa",
+	"IR1BQ43PP3/+vwEAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

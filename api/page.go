@@ -23,6 +23,9 @@ const (
 	listWebhooks      = "webhooks"
 	listAlerts        = "alerts"
 	listNotifications = "notifications"
+	listUsers         = "users"
+	listTokens        = "tokens"
+	listAuditLog      = "audit"
 	// Groups are by instant and by key, which the name holds.
 	listGroups = "groups by "
 )
@@ -34,7 +37,9 @@ type mark struct {
 	List string    `json:"l"`
 	Name string    `json:"n,omitempty"`
 	At   time.Time `json:"t,omitzero"`
-	ID   uuid.UUID `json:"i"`
+	ID   uuid.UUID `json:"i,omitzero"`
+	// Number is the place in a list that is numbered.
+	Number int64 `json:"k,omitempty"`
 }
 
 func (m mark) encode() (string, error) {
@@ -56,22 +61,25 @@ func decodeMark(list string, text *string) (*mark, error) {
 		return nil, refused
 	}
 	var m mark
-	if decodeStrict(data, &m) != nil || m.List != list || m.ID == uuid.Nil || !cleanText(m.Name) {
-		return nil, refused
-	}
-	var ordered bool
-	switch {
-	case list == listRules || list == listWebhooks:
-		ordered = m.Name != "" && m.At.IsZero()
-	case strings.HasPrefix(list, listGroups):
-		ordered = m.At.Year() >= 1970
-	default:
-		ordered = m.Name == "" && m.At.Year() >= 1970
-	}
-	if !ordered {
+	if decodeStrict(data, &m) != nil || m.List != list || !m.ordered() {
 		return nil, refused
 	}
 	return &m, nil
+}
+
+// ordered reports whether m has what its list is ordered by, and nothing else.
+func (m mark) ordered() bool {
+	if m.List == listAuditLog {
+		return m.Number > 0 && m.Name == "" && m.At.IsZero() && m.ID == uuid.Nil
+	}
+	if m.Number != 0 || m.ID == uuid.Nil || !cleanText(m.Name) {
+		return false
+	}
+	switch m.List {
+	case listRules, listWebhooks, listUsers, listTokens:
+		return m.Name != "" && m.At.IsZero()
+	}
+	return m.At.Year() >= 1970 && (m.Name == "" || strings.HasPrefix(m.List, listGroups))
 }
 
 // nextCursor returns the cursor after the last entry of a page, or nil when the

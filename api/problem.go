@@ -30,7 +30,11 @@ func (s *server) handleError(err error, c echo.Context) {
 		c.Response().WriteHeader(statusClientGone)
 		return
 	}
+	err = throttled(err, c.Response().Header())
 	p := problemOf(err)
+	if p.Status == http.StatusUnauthorized {
+		c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="tocsin"`)
+	}
 	p.RequestID = id
 	if p.Status >= http.StatusInternalServerError {
 		s.Log.LogAttrs(ctx, slog.LevelError, "request failed", slog.String("request_id", id), slog.Any("error", err))

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"fmt"
 	"log/slog"
 	"net"
@@ -42,14 +44,14 @@ func (s *server) router(document *document, public *url.URL) (*echo.Echo, error)
 	hosts := newHosts(s.ListenAddress, public)
 
 	e.Pre(requestID, s.logRequests(), s.recoverPanics(), secureHeaders(public))
-	e.Use(checkHost(hosts), checkOrigin(crossOrigin), s.pages, s.identify)
+	e.Use(checkHost(hosts), checkOrigin(crossOrigin), s.pages, s.identify(document))
 
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		e.Add(method, pathHealth, s.health.alive)
 		e.Add(method, pathReady, s.health.ready)
 	}
 	if s.Metrics != nil {
-		e.GET(pathMetrics, echo.WrapHandler(s.Metrics))
+		e.GET(pathMetrics, s.answerMetrics)
 	}
 	if s.Slack != nil {
 		e.POST(prefixInteractions+":webhook", s.interact)
@@ -58,6 +60,20 @@ func (s *server) router(document *document, public *url.URL) (*echo.Echo, error)
 	operations := NewStrictHandler(s, []StrictMiddlewareFunc{document.refuseUnknownParameters, s.limitTime})
 	RegisterHandlersWithBaseURL(e, operations, strings.TrimSuffix(prefixV1, "/"))
 	return e, nil
+}
+
+// answerMetrics answers /metrics. They hold numbers, names of webhooks and of
+// this program's parts, and nothing of what exchanges contain.
+func (s *server) answerMetrics(c echo.Context) error {
+	if s.MetricsToken != "" {
+		sent := sha256.Sum256([]byte(strings.TrimPrefix(c.Request().Header.Get(echo.HeaderAuthorization), "Bearer ")))
+		want := sha256.Sum256([]byte(s.MetricsToken))
+		if subtle.ConstantTimeCompare(sent[:], want[:]) != 1 {
+			return unauthorized("Send the token of the metrics as Authorization: Bearer …")
+		}
+	}
+	s.Metrics.ServeHTTP(c.Response(), c.Request())
+	return nil
 }
 
 const (

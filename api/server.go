@@ -14,7 +14,9 @@
 //
 // Whom a request is for is decided in one place, [Options.Identify], and read
 // from the request's context everywhere else: a store is never asked without a
-// tenant. Every error leaves through one place as well (problem.go): a fault's
+// tenant. Which role an operation needs stands beside it in openapi.yaml.
+// Whoever changes something travels on in the context ([access.As]) and ends up
+// in the audit log. Every error leaves through one place as well (problem.go): a fault's
 // kind becomes a status, and an error without a kind becomes a 500 that shows
 // no more than the request id under which the log tells the rest.
 //
@@ -37,6 +39,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -69,12 +72,25 @@ type Options struct {
 	CheckWebhook func(*notify.Webhook) []fault.Field
 	// Metrics answers /metrics; nil leaves it to Web.
 	Metrics http.Handler
+	// MetricsToken has to be sent to /metrics; empty leaves it open.
+	MetricsToken string
 	// Web answers whatever is not the API's.
 	Web http.Handler
 
+	// Door lets people and programs in; Users, Tokens and Audit are what
+	// administrators see of it.
+	Door   *access.Door
+	Users  UserStore
+	Tokens TokenStore
+	Audit  AuditReader
 	// Identify says whom a request is for, or why nobody: a fault or an
-	// [echo.HTTPError]. The default is [Everybody] as operator of "default".
+	// [echo.HTTPError]. By default it asks the Door for the request's token or
+	// session.
 	Identify func(*http.Request) (Identity, error)
+	// Open says that nobody has to sign in, because Identify lets everybody in.
+	Open bool
+	// Tenant is that of the first administrator, "default" by default.
+	Tenant string
 
 	// ReplicaID and Version name this process and what it runs.
 	ReplicaID string
@@ -113,8 +129,8 @@ type Check struct {
 }
 
 func (o *Options) applyDefaults() {
-	if o.Identify == nil {
-		o.Identify = Everybody(Identity{Tenant: "default", Actor: "operator"})
+	if o.Tenant == "" {
+		o.Tenant = "default"
 	}
 	if o.DeadAfter == 0 {
 		o.DeadAfter = time.Minute
@@ -140,6 +156,7 @@ func (o *Options) validate() error {
 		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Pulse": o.Pulse == nil,
 		"Replicas": o.Replicas == nil, "Reconciler": o.Reconciler == nil,
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,
+		"Door": o.Door == nil, "Users": o.Users == nil, "Tokens": o.Tokens == nil, "Audit": o.Audit == nil,
 		"Web": o.Web == nil, "Log": o.Log == nil, "Now": o.Now == nil,
 	}
 	var errs []error
@@ -164,6 +181,8 @@ type Server struct {
 type server struct {
 	Options
 
+	// secure tells whether people come over https alone.
+	secure    bool
 	validator *rules.Validator
 	hub       *hub
 	health    *health
@@ -196,6 +215,10 @@ func New(o Options) (*Server, error) {
 		hub:       newHub(o.Pulse, o.Log, o.PulseInterval, o.MaxStreams),
 		health:    newHealth(o.Checks, o.Log, o.Now),
 		startedAt: o.Now(),
+		secure:    public != nil && public.Scheme == "https",
+	}
+	if s.Identify == nil {
+		s.Identify = s.credentials
 	}
 	e, err := s.router(document, public)
 	if err != nil {

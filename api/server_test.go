@@ -20,6 +20,7 @@ import (
 
 	"tocsin/api"
 	"tocsin/evaluator"
+	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/notify/template"
@@ -66,6 +67,10 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 			}
 			_, _ = io.WriteString(w, "the application")
 		}),
+		Door:          access.NewDoor(access.DoorOptions{}),
+		Users:         struct{ api.UserStore }{},
+		Tokens:        struct{ api.TokenStore }{},
+		Audit:         struct{ api.AuditReader }{},
 		Identify:      api.Everybody(api.Identity{Tenant: "acme", Actor: "ada"}),
 		ReplicaID:     "replica-1",
 		Version:       "1.2.3",

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/notify/slack"
@@ -91,6 +92,10 @@ func (s *server) proven(ctx context.Context, c echo.Context, body []byte) (*noti
 // press does what a button says, and lets the message show what became of it. A
 // button that comes too late does nothing but that.
 func (s *server) press(ctx context.Context, webhook *notify.Webhook, press slack.Press) error {
+	ctx = access.As(ctx, access.Actor{
+		Tenant: webhook.TenantID, Kind: kindUser, Name: press.Actor, Via: "slack", ViaID: webhook.ID.String(),
+		Operation: "slackInteraction", ObjectKind: "alert", ObjectID: press.AlertID.String(),
+	})
 	_, err := s.Inbox.Act(ctx, webhook.TenantID, Deed{AlertID: press.AlertID, Action: press.Action, Actor: press.Actor})
 	if err != nil && fault.KindOf(err) != fault.Conflict {
 		return fmt.Errorf("%s alert from slack: %w", press.Action, err)

@@ -29,6 +29,7 @@ type cli struct {
 	Serve     serve     `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
 	Migrate   migrate   `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
 	Source    source    `cmd:"" help:"About the source of exchanges."`
+	Users     users     `cmd:"" help:"The people who may sign in, for when nobody can."`
 	Reconcile reconcile `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`
 	Version   version   `cmd:"" help:"Print the version."`
 }
@@ -40,6 +41,7 @@ type database struct {
 type serve struct {
 	database
 	sourceFlags
+	accessFlags
 
 	EncryptionKey     string          `help:"Key that seals webhook URLs and secrets: base64 of 32 bytes, as 'openssl rand -base64 32' prints. Former keys may follow, separated by commas." env:"TOCSIN_ENCRYPTION_KEY" required:"" placeholder:"KEY"`
 	Roles             []app.Role      `help:"What this replica does: api, evaluate, dispatch." default:"api,evaluate,dispatch" env:"TOCSIN_ROLES"`
@@ -71,7 +73,12 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	who, err := s.options()
+	if err != nil {
+		return err
+	}
 	replica, err := app.New(ctx, app.Options{
+		Access:      who,
 		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, Source: mapping,
 		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, OutgoingAllow: s.OutgoingAllow,
 		SlackAPIURL:  s.SlackAPIURL,

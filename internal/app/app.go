@@ -21,6 +21,7 @@ import (
 
 	"tocsin/api"
 	"tocsin/evaluator"
+	"tocsin/internal/access"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/fault"
 	"tocsin/internal/lease"
@@ -53,6 +54,7 @@ type App struct {
 	renderer   *webhook.Renderer
 	metrics    *metrics
 	watch      *watch
+	door       *access.Door
 	lifecycle  lifecycle
 }
 
@@ -204,6 +206,13 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		}
 		return nil
 	})
+	if err := a.options.checkOpen(listener); err != nil {
+		return err
+	}
+	if a.door, err = a.openDoor(ctx, db); err != nil {
+		return err
+	}
+	who := a.options.Access
 	record := record{db.Record(), a.bus}
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
@@ -211,7 +220,9 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		Pulse: db.Inbox(), Notifications: record, Status: record,
 		Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
-		Replicas:   db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
+		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Tenant: who.Tenant,
+		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
+		Replicas: db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
 		CheckRule: template.CheckRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
 		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,
@@ -279,6 +290,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	var serveErr error
 	if a.server != nil {
+		parts.Go(func() { a.door.Sweep(ctx, a.options.Access.AuditRetention) })
 		parts.Go(func() {
 			if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
 				serveErr = fmt.Errorf("serve: %w", err)

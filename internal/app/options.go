@@ -42,6 +42,8 @@ type Options struct {
 	Listen string
 	// PublicURL is how people reach the server, for links in messages.
 	PublicURL string
+	// Access says who may do what.
+	Access AccessOptions
 	// OutgoingAllow are networks that webhooks may call although they are not public.
 	OutgoingAllow []netip.Prefix
 	// SlackAPIURL is where Slack's Web API is, [webhook.DefaultSlackAPI] by default.
@@ -90,6 +92,7 @@ func (o *Options) applyDefaults() {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:8080"
 	}
+	o.Access.applyDefaults()
 	if o.ClaimFor == 0 {
 		o.ClaimFor = 15 * time.Second
 	}
@@ -132,6 +135,9 @@ func (o *Options) validate() error {
 		}
 	}
 	if err := o.Bus.validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if err := o.Access.validate(); err != nil {
 		errs = append(errs, err)
 	}
 	if o.ReconcileInterval < 0 {

@@ -575,6 +575,7 @@ func TestPressedInSlack(t *testing.T) {
 	w := newSlackWorld(t)
 	base, logged := w.replica(func(o *app.Options) {
 		o.SlackAPIURL, o.PollInterval, o.PublicURL = w.slack.url, 50*time.Millisecond, "https://tocsin.example"
+		o.Access = app.AccessOptions{}
 	})
 	w.owed(w.hook, "a")
 	w.until("the message is posted", func() bool { return len(w.slack.shown()) == 1 && len(w.column(unsettledOutbox)) == 0 })

@@ -162,7 +162,7 @@ func (s *Inbox) Undo(ctx context.Context, tenant string, u api.Undo) (api.UndoCo
 func (s *Inbox) repeatedly(ctx context.Context, f func(pgx.Tx) error) error {
 	const most = 3
 	for attempt := 1; ; attempt++ {
-		err := pgx.BeginTxFunc(ctx, s.db.pool, pgx.TxOptions{BeginQuery: begin}, f)
+		err := s.db.transact(ctx, f)
 		if err == nil || attempt == most || !inTheWay(err) {
 			return err
 		}

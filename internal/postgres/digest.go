@@ -13,61 +13,29 @@ import (
 	"tocsin/rules"
 )
 
-// claimDigests gathers what is too much for the webhooks that there is room for,
-// and claims digests that are due. It returns the room that is left. With an
-// error it may still return some, which are claimed; what could not be gathered
-// for one webhook keeps nobody else waiting.
+// gatherStorms makes digests of what is too much for the webhooks that there is
+// room for. What could not be gathered for one keeps nobody else waiting.
 //
 // There are never more digests made than can be claimed at once, so that what
 // keeps coming makes the next digest larger and not the line of them longer.
-func (s *Outbox) claimDigests(
-	ctx context.Context, request notify.ClaimRequest, backlog []pgq.OutboxBacklogRow, rooms []notify.Slots,
-) ([]notify.Delivery, []notify.Slots, error) {
+func (s *Outbox) gatherStorms(ctx context.Context, backlog []pgq.OutboxBacklogRow, rooms []notify.Slots) error {
 	byID := make(map[uuid.UUID]*pgq.OutboxBacklogRow, len(backlog))
 	for i := range backlog {
 		byID[backlog[i].WebhookID] = &backlog[i]
 	}
-	var gatherErr error
-	p := pgq.DigestClaimParams{Replica: request.Replica, Lease: request.Lease}
+	var failed error
 	for _, room := range rooms {
 		due := byID[room.WebhookID]
 		for due.Gather && due.Digests < int64(room.Slots) {
 			size, err := s.gather(ctx, room.WebhookID, int(due.DigestAbove))
-			gatherErr = errors.Join(gatherErr, err)
+			failed = errors.Join(failed, err)
 			if err != nil || size == 0 {
 				break
 			}
 			due.Digests++
 		}
-		if due.Digests > 0 {
-			p.WebhookIds = append(p.WebhookIds, room.WebhookID)
-			p.Slots = append(p.Slots, int32(room.Slots))
-		}
 	}
-	if len(p.WebhookIds) == 0 {
-		return nil, rooms, gatherErr
-	}
-	rows, err := s.db.queries.DigestClaim(ctx, p)
-	if err != nil {
-		return nil, rooms, errors.Join(gatherErr, fmt.Errorf("claim digests: %w", err))
-	}
-	claimed, err := s.digestDeliveries(ctx, rows)
-	return claimed, roomLeft(rooms, rows), errors.Join(gatherErr, err)
-}
-
-// roomLeft returns the rooms without what claimed digests take.
-func roomLeft(rooms []notify.Slots, rows []pgq.DigestClaimRow) []notify.Slots {
-	taken := map[uuid.UUID]int{}
-	for _, row := range rows {
-		taken[row.Webhook.WebhookID]++
-	}
-	var left []notify.Slots
-	for _, room := range rooms {
-		if room.Slots -= taken[room.WebhookID]; room.Slots > 0 {
-			left = append(left, room)
-		}
-	}
-	return left
+	return failed
 }
 
 // gather makes a digest of what waits for a webhook and returns its size, 0 when
@@ -80,33 +48,6 @@ func (s *Outbox) gather(ctx context.Context, webhook uuid.UUID, above int) (int,
 		return 0, fmt.Errorf("webhook %s: gather digest: %w", webhook, err)
 	}
 	return int(size), nil
-}
-
-// digestDeliveries reads claimed digests, and what they tell where their bodies
-// are still to be rendered.
-func (s *Outbox) digestDeliveries(ctx context.Context, rows []pgq.DigestClaimRow) ([]notify.Delivery, error) {
-	var out []notify.Delivery
-	var unreadable []error
-	for _, row := range rows {
-		d := notify.Delivery{
-			NotificationID: row.NotificationID, Reason: notify.ReasonDigest, Token: row.ClaimToken,
-			Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Generation: int(row.Generation),
-		}
-		var err error
-		if d.Webhook, err = s.db.webhookOf(row.Webhook); err == nil {
-			if row.ContentType != nil {
-				d.Body = &notify.Body{ContentType: *row.ContentType, Content: row.Content}
-			} else {
-				d.Digest, err = s.digest(ctx, row.NotificationID)
-			}
-		}
-		if err != nil {
-			unreadable = append(unreadable, fmt.Errorf("digest %s: %w", row.NotificationID, err))
-			continue
-		}
-		out = append(out, d)
-	}
-	return out, errors.Join(unreadable...)
 }
 
 // digest sums up what a digest tells.

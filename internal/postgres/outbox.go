@@ -41,49 +41,59 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 	if len(due) == 0 {
 		return claimed, nil
 	}
-	digests, rooms, digestErr := s.claimDigests(ctx, request, backlog, request.Room(due))
+	rooms := request.Room(due)
+	gatherErr := s.gatherStorms(ctx, backlog, rooms)
 	p := pgq.NotificationClaimParams{Replica: request.Replica, Lease: request.Lease}
 	for _, room := range rooms {
 		p.WebhookIds = append(p.WebhookIds, room.WebhookID)
 		p.Slots = append(p.Slots, int32(room.Slots))
 	}
 	if len(p.WebhookIds) == 0 {
-		claimed.Deliveries = digests
-		return claimed, digestErr
+		return claimed, gatherErr
 	}
 	rows, err := s.db.queries.NotificationClaim(ctx, p)
 	if err != nil {
-		claimed.Deliveries = digests
-		return claimed, errors.Join(digestErr, fmt.Errorf("claim: %w", err))
+		return claimed, errors.Join(gatherErr, fmt.Errorf("claim: %w", err))
 	}
-	single, err := s.deliveries(rows)
-	claimed.Deliveries = append(digests, single...)
-	return claimed, errors.Join(digestErr, err)
+	claimed.Deliveries, err = s.deliveries(ctx, rows)
+	return claimed, errors.Join(gatherErr, err)
 }
 
 // deliveries reads claimed rows. One that cannot be read is left out and named
 // in the error; it stays owed, and is offered again when its lease lapses.
-func (s *Outbox) deliveries(rows []pgq.NotificationClaimRow) ([]notify.Delivery, error) {
+func (s *Outbox) deliveries(ctx context.Context, rows []pgq.NotificationClaimRow) ([]notify.Delivery, error) {
 	var out []notify.Delivery
 	var unreadable []error
-	for _, row := range rows {
-		alert, alertErr := alertOf(row.Alert, row.RuleName)
-		webhook, webhookErr := s.db.webhookOf(row.Webhook)
-		if err := errors.Join(alertErr, webhookErr); err != nil {
-			unreadable = append(unreadable, fmt.Errorf("notification %s: %w", row.NotificationID, err))
+	for i := range rows {
+		d, err := s.delivery(ctx, &rows[i])
+		if err != nil {
+			unreadable = append(unreadable, fmt.Errorf("notification %s: %w", d.NotificationID, err))
 			continue
-		}
-		d := notify.Delivery{
-			NotificationID: row.NotificationID, Reason: notify.Reason(row.Reason), Token: row.ClaimToken,
-			Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Generation: int(row.Generation),
-			Alert: alert, Webhook: webhook,
-		}
-		if row.ContentType != nil {
-			d.Body = &notify.Body{ContentType: *row.ContentType, Content: row.Content}
 		}
 		out = append(out, d)
 	}
 	return out, errors.Join(unreadable...)
+}
+
+// delivery reads a claimed row and, of a digest whose body is still to be
+// rendered, what it tells.
+func (s *Outbox) delivery(ctx context.Context, row *pgq.NotificationClaimRow) (notify.Delivery, error) {
+	d := notify.Delivery{
+		NotificationID: row.NotificationID, Reason: notify.Reason(row.Reason), Token: row.ClaimToken,
+		Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Generation: int(row.Generation),
+	}
+	if row.ContentType != nil {
+		d.Body = &notify.Body{ContentType: *row.ContentType, Content: row.Content}
+	}
+	var contentErr, webhookErr error
+	d.Webhook, webhookErr = s.db.webhookOf(row.Webhook)
+	switch {
+	case d.Reason != notify.ReasonDigest:
+		d.Alert, contentErr = alertOf(row.Alert, row.RuleName)
+	case d.Body == nil:
+		d.Digest, contentErr = s.digest(ctx, row.NotificationID)
+	}
+	return d, errors.Join(contentErr, webhookErr)
 }
 
 // Begin commits an attempt before it is made.

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/internal/seal"
@@ -73,9 +74,22 @@ func (db *DB) Close() { db.pool.Close() }
 // that it also holds behind a pooler.
 const begin = `begin; set local idle_in_transaction_session_timeout = '5s'`
 
-// inTx runs f in one transaction, which commits if f returns nil.
+// inTx runs f in one transaction, which commits if f returns nil. Where somebody
+// acts ([access.ActorOf]) the audit log tells of it in the same transaction:
+// whoever writes on behalf of a caller does so in here.
 func (db *DB) inTx(ctx context.Context, f func(q *pgq.Queries) error) error {
-	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
+	return db.transact(ctx, func(tx pgx.Tx) error { return f(db.queries.WithTx(tx)) })
+}
+
+// transact is inTx for statements that are not generated.
+func (db *DB) transact(ctx context.Context, f func(tx pgx.Tx) error) error {
+	actor, known := access.ActorOf(ctx)
+	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
+		if !known {
+			return f(tx)
+		}
+		return told(ctx, db.queries.WithTx(tx), actor, func() error { return f(tx) })
+	})
 }
 
 // notFound turns the absence of a row into a fault.

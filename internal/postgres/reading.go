@@ -123,7 +123,7 @@ func (s *Inbox) advanceReader(ctx context.Context, tenant string, m api.ReadMark
 		return 0, err
 	}
 	var changed int64
-	err = pgx.BeginTxFunc(ctx, s.db.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
+	err = s.db.transact(ctx, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
 		err := tx.QueryRow(ctx, `select count(*) from alert a join rule r using (rule_id) where `+c.where(), c.args).Scan(&changed)
 		if err != nil {

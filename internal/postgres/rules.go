@@ -146,7 +146,7 @@ func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (r
 		if err := forgetFailing(ctx, q, edit.ID); err != nil {
 			return err
 		}
-		if err := q.RuleWebhookDelete(ctx, edit.ID); err != nil {
+		if err := q.RuleWebhookDelete(ctx, pgq.RuleWebhookDeleteParams{RuleID: edit.ID, Keep: edit.Definition.WebhookIDs}); err != nil {
 			return err
 		}
 		if err := bind(ctx, q, tenant, edit.ID, edit.Definition.WebhookIDs); err != nil {
@@ -217,7 +217,7 @@ func (s *Rules) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 		if err := q.AlertDropPending(ctx, id); err != nil {
 			return err
 		}
-		return q.RuleWebhookDelete(ctx, id)
+		return q.RuleWebhookDelete(ctx, pgq.RuleWebhookDeleteParams{RuleID: id})
 	})
 	if err != nil {
 		return fmt.Errorf("delete rule: %w", err)

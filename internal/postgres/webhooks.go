@@ -74,11 +74,15 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 	if err != nil {
 		return notify.Webhook{}, fault.InvalidFields("the webhook", []fault.Field{{Field: "url", Code: "url", Message: "Not a valid URL"}})
 	}
-	row, err := s.db.queries.WebhookInsert(ctx, pgq.WebhookInsertParams{
-		WebhookID: w.ID, TenantID: tenant, Name: w.Name, Kind: string(w.Kind), Secrets: sealed, UrlHost: target.Host,
-		Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators,
-		TimeoutMs: int32(w.Timeout.Milliseconds()), MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond,
-		DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel,
+	var row pgq.Webhook
+	err = s.db.inTx(ctx, func(q *pgq.Queries) (err error) {
+		row, err = q.WebhookInsert(ctx, pgq.WebhookInsertParams{
+			WebhookID: w.ID, TenantID: tenant, Name: w.Name, Kind: string(w.Kind), Secrets: sealed, UrlHost: target.Host,
+			Signed: w.SigningSecret != "", BodyTemplate: w.BodyTemplate, Enabled: w.Enabled, Operators: w.Operators,
+			TimeoutMs: int32(w.Timeout.Milliseconds()), MaxConcurrent: int32(w.MaxConcurrent), RatePerSecond: w.RatePerSecond,
+			DigestAbove: int32(w.DigestAbove), SlackChannel: w.Slack.Channel,
+		})
+		return err
 	})
 	if err != nil {
 		return notify.Webhook{}, fmt.Errorf("create webhook: %w", nameTaken(err, w.Name))

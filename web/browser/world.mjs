@@ -72,6 +72,7 @@ async function build(world, undo) {
     TOCSIN_CLICKHOUSE_URL: clickhouse.href,
     TOCSIN_ENCRYPTION_KEY: randomBytes(32).toString("base64"),
     TOCSIN_OUTGOING_ALLOW: "127.0.0.0/8",
+    TOCSIN_ACCESS: "open",
     TOCSIN_LOG_FORMAT: "json",
   };
   await query(await output(["source", "ddl"], environment));

@@ -10,6 +10,23 @@ import (
 	"github.com/google/uuid"
 )
 
+type Account struct {
+	AccountID         uuid.UUID
+	TenantID          string
+	Email             string
+	Name              string
+	Role              string
+	Disabled          bool
+	PasswordHash      *string
+	PasswordChangedAt *time.Time
+	Issuer            *string
+	Subject           *string
+	SignedInAt        *time.Time
+	Version           int64
+	CreatedAt         time.Time
+	UpdatedAt         time.Time
+}
+
 type Alert struct {
 	AlertID        uuid.UUID
 	TenantID       string
@@ -61,6 +78,19 @@ type AlertRead struct {
 	Read     bool
 }
 
+type ApiToken struct {
+	TokenID    uuid.UUID
+	TenantID   string
+	Name       string
+	Role       string
+	SecretHash []byte
+	Hint       string
+	CreatedBy  string
+	CreatedAt  time.Time
+	ExpiresAt  *time.Time
+	UsedAt     *time.Time
+}
+
 type Attempt struct {
 	NotificationID uuid.UUID
 	Attempt        int32
@@ -75,6 +105,26 @@ type Attempt struct {
 	DurationUs     *int64
 	Request        []byte
 	ResponseHead   []byte
+}
+
+type Audit struct {
+	AuditID    int64
+	TenantID   string
+	At         time.Time
+	ActorKind  string
+	ActorID    string
+	Actor      string
+	Via        string
+	ViaID      string
+	Address    string
+	RequestID  string
+	Operation  string
+	Action     string
+	ObjectKind string
+	ObjectID   string
+	ObjectName string
+	Before     []byte
+	After      []byte
 }
 
 type Digest struct {
@@ -223,12 +273,39 @@ type RuleWebhook struct {
 	Position  int32
 }
 
+type Session struct {
+	SecretHash []byte
+	SessionID  uuid.UUID
+	AccountID  uuid.UUID
+	Address    string
+	CreatedAt  time.Time
+	SeenAt     time.Time
+	ExpiresAt  time.Time
+}
+
+type SetUpCode struct {
+	SecretHash []byte
+	ExpiresAt  time.Time
+}
+
 type Settlement struct {
 	NotificationID uuid.UUID
 	TenantID       string
 	Status         string
 	SettledAt      time.Time
 	Trail          bool
+}
+
+type SignInFailure struct {
+	Subject  []byte
+	Failures int32
+	LastAt   time.Time
+}
+
+type SignInLink struct {
+	SecretHash []byte
+	AccountID  uuid.UUID
+	ExpiresAt  time.Time
 }
 
 type SlackMessage struct {

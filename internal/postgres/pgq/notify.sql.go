@@ -122,7 +122,7 @@ with room as (
     cross join lateral (
         select b.notification_id
         from outbox b
-        where b.webhook_id = room.webhook_id and b.due_at <= now() and not b.digest
+        where b.webhook_id = room.webhook_id and b.due_at <= now()
         order by b.due_at, b.notification_id
         limit room.slots
         for update skip locked
@@ -142,7 +142,10 @@ select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bi
        a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until
 from claimed c
 join notification n using (notification_id)
-join alert a on a.alert_id = n.alert_id
+join alert a on a.alert_id = coalesce(n.alert_id, (
+    select t.alert_id from digest_member m join notification t using (notification_id)
+    where m.digest_id = n.notification_id
+    limit 1))
 join rule r on r.rule_id = a.rule_id
 join webhook w on w.webhook_id = n.webhook_id
 left join notification_body b using (notification_id)
@@ -171,7 +174,8 @@ type NotificationClaimRow struct {
 }
 
 // Takes at most the wanted number of due rows of each webhook, oldest due first,
-// each under a token of its own, until the lease ends.
+// each under a token of its own, until the lease ends. A digest comes with the
+// alert of one of its members.
 func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimParams) ([]NotificationClaimRow, error) {
 	rows, err := q.db.Query(ctx, notificationClaim,
 		arg.WebhookIds,

@@ -131,7 +131,8 @@ with revived as (
     where s.notification_id = any($2::uuid[]) and s.status = any($3::text[])
       and exists (
           select from notification n
-          where n.notification_id = s.notification_id and n.webhook_id = any($4::uuid[]))
+          where n.notification_id = s.notification_id and n.webhook_id = any($4::uuid[])
+            and (n.reason <> 'DIGEST' or exists (select from digest_member m where m.digest_id = n.notification_id)))
     returning s.notification_id
 ), again as (
     select n.notification_id, n.webhook_id, n.reason = 'DIGEST' as digest,
@@ -165,7 +166,8 @@ type RetrySettledParams struct {
 
 // Owes settled notifications again: due at once, with a new schedule, under the
 // next generation; their attempts go on counting. A body that was refused or a
-// fallback is rendered anew, any other one sent as it is.
+// fallback is rendered anew, any other one sent as it is. A digest that tells
+// nothing any more, because its members left it, stays as it is.
 func (q *Queries) RetrySettled(ctx context.Context, arg RetrySettledParams) (int64, error) {
 	result, err := q.db.Exec(ctx, retrySettled,
 		arg.Alone,

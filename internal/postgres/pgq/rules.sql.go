@@ -454,11 +454,17 @@ func (q *Queries) RuleUpdate(ctx context.Context, arg RuleUpdateParams) error {
 }
 
 const ruleWebhookDelete = `-- name: RuleWebhookDelete :exec
-delete from rule_webhook where rule_id = $1
+delete from rule_webhook where rule_id = $1 and not (webhook_id = any(coalesce($2::uuid[], '{}')))
 `
 
-func (q *Queries) RuleWebhookDelete(ctx context.Context, ruleID uuid.UUID) error {
-	_, err := q.db.Exec(ctx, ruleWebhookDelete, ruleID)
+type RuleWebhookDeleteParams struct {
+	RuleID uuid.UUID
+	Keep   []uuid.UUID
+}
+
+// Unbinds all but some webhooks.
+func (q *Queries) RuleWebhookDelete(ctx context.Context, arg RuleWebhookDeleteParams) error {
+	_, err := q.db.Exec(ctx, ruleWebhookDelete, arg.RuleID, arg.Keep)
 	return err
 }
 
@@ -466,6 +472,7 @@ const ruleWebhookInsert = `-- name: RuleWebhookInsert :exec
 insert into rule_webhook (rule_id, webhook_id, position)
 select $1, w.webhook_id, w.position
 from unnest($2::uuid[]) with ordinality as w (webhook_id, position)
+on conflict (rule_id, webhook_id) do update set position = excluded.position where rule_webhook.position <> excluded.position
 `
 
 type RuleWebhookInsertParams struct {

@@ -31,38 +31,6 @@ with taken as (
 )
 select coalesce((select size from enough), 0)::int as size;
 
--- name: DigestClaim :many
--- As NotificationClaim, for digests.
-with room as (
-    select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@slots::int[]) as slots
-), due as (
-    select o.notification_id
-    from room
-    cross join lateral (
-        select b.notification_id
-        from outbox b
-        where b.webhook_id = room.webhook_id and b.digest and b.due_at <= now()
-        order by b.due_at, b.notification_id
-        limit room.slots
-        for update skip locked
-    ) o
-), claimed as (
-    update outbox o
-    set claim_token = nextval('claim_token'),
-        claimed_by = @replica::text,
-        due_at = now() + @lease::interval
-    from due
-    where o.notification_id = due.notification_id
-    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token
-)
-select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
-       b.content_type, b.content,
-       sqlc.embed(w)
-from claimed c
-join webhook w on w.webhook_id = c.webhook_id
-left join notification_body b using (notification_id)
-order by c.notification_id;
-
 -- name: DigestReasons :many
 select n.reason, count(*) as count
 from digest_member m join notification n using (notification_id)

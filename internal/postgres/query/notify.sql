@@ -21,7 +21,8 @@ where w.enabled and (ripe.at is not null or later.at is not null);
 
 -- name: NotificationClaim :many
 -- Takes at most the wanted number of due rows of each webhook, oldest due first,
--- each under a token of its own, until the lease ends.
+-- each under a token of its own, until the lease ends. A digest comes with the
+-- alert of one of its members.
 with room as (
     select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@slots::int[]) as slots
 ), due as (
@@ -30,7 +31,7 @@ with room as (
     cross join lateral (
         select b.notification_id
         from outbox b
-        where b.webhook_id = room.webhook_id and b.due_at <= now() and not b.digest
+        where b.webhook_id = room.webhook_id and b.due_at <= now()
         order by b.due_at, b.notification_id
         limit room.slots
         for update skip locked
@@ -50,7 +51,10 @@ select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bi
        sqlc.embed(a), r.name as rule_name, sqlc.embed(w)
 from claimed c
 join notification n using (notification_id)
-join alert a on a.alert_id = n.alert_id
+join alert a on a.alert_id = coalesce(n.alert_id, (
+    select t.alert_id from digest_member m join notification t using (notification_id)
+    where m.digest_id = n.notification_id
+    limit 1))
 join rule r on r.rule_id = a.rule_id
 join webhook w on w.webhook_id = n.webhook_id
 left join notification_body b using (notification_id)

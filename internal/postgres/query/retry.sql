@@ -22,13 +22,15 @@ for key share;
 -- name: RetrySettled :execrows
 -- Owes settled notifications again: due at once, with a new schedule, under the
 -- next generation; their attempts go on counting. A body that was refused or a
--- fallback is rendered anew, any other one sent as it is.
+-- fallback is rendered anew, any other one sent as it is. A digest that tells
+-- nothing any more, because its members left it, stays as it is.
 with revived as (
     delete from settlement s
     where s.notification_id = any(@ids::uuid[]) and s.status = any(@statuses::text[])
       and exists (
           select from notification n
-          where n.notification_id = s.notification_id and n.webhook_id = any(@webhook_ids::uuid[]))
+          where n.notification_id = s.notification_id and n.webhook_id = any(@webhook_ids::uuid[])
+            and (n.reason <> 'DIGEST' or exists (select from digest_member m where m.digest_id = n.notification_id)))
     returning s.notification_id
 ), again as (
     select n.notification_id, n.webhook_id, n.reason = 'DIGEST' as digest,

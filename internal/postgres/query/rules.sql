@@ -89,7 +89,8 @@ where tenant_id = @tenant_id and rule_id = @rule_id and deleted_at is null;
 delete from rule_state where rule_id = @rule_id;
 
 -- name: RuleWebhookDelete :exec
-delete from rule_webhook where rule_id = @rule_id;
+-- Unbinds all but some webhooks.
+delete from rule_webhook where rule_id = @rule_id and not (webhook_id = any(coalesce(@keep::uuid[], '{}')));
 
 -- name: WebhookShare :many
 -- Holds the webhooks that a rule is about to bind, against their deletion.
@@ -100,4 +101,5 @@ for share;
 -- name: RuleWebhookInsert :exec
 insert into rule_webhook (rule_id, webhook_id, position)
 select @rule_id, w.webhook_id, w.position
-from unnest(@webhook_ids::uuid[]) with ordinality as w (webhook_id, position);
+from unnest(@webhook_ids::uuid[]) with ordinality as w (webhook_id, position)
+on conflict (rule_id, webhook_id) do update set position = excluded.position where rule_webhook.position <> excluded.position;

@@ -231,6 +231,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what was changed, newest first */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -246,6 +263,43 @@ export interface paths {
          */
         get: operations["streamEvents"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Ask who one is */
+        get: operations["getMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change one's password
+         * @description Ends every session of the user and begins another one. Needs a session; with a token the answer is 409.
+         */
+        put: operations["changePassword"];
         post?: never;
         delete?: never;
         options?: never;
@@ -500,6 +554,72 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Ask how one signs in */
+        get: operations["getSession"];
+        put?: never;
+        /**
+         * Sign in with a password
+         * @description Begins a session, which the cookie of the answer carries. Wrong passwords and unknown addresses get the same 401.
+         *     After several attempts the next one has to wait: 429 with `Retry-After`.
+         */
+        post: operations["createSession"];
+        /**
+         * Sign out
+         * @description Ends the session of the cookie, if there is one.
+         */
+        delete: operations["deleteSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign in with a one-time link
+         * @description The secret is what follows `#` in the link. It is used up.
+         */
+        post: operations["redeemLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/setup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make the first administrator
+         * @description Needs the code that the log shows while there is no user. When there is one, the answer is 409.
+         */
+        post: operations["setUp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/status": {
         parameters: {
             query?: never;
@@ -513,6 +633,139 @@ export interface paths {
          */
         get: operations["getStatus"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List tokens by name */
+        get: operations["listTokens"];
+        put?: never;
+        /**
+         * Create a token
+         * @description Its role is not above the caller's. The secret is in this answer only.
+         */
+        post: operations["createToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke a token */
+        delete: operations["revokeToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List users by e-mail address */
+        get: operations["listUsers"];
+        put?: never;
+        /**
+         * Create a user
+         * @description Without a password the user comes in by a one-time link, and sets one then.
+         */
+        post: operations["createUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        /** Read a user */
+        get: operations["getUser"];
+        /**
+         * Change a user
+         * @description Disabling ends every session of the user. The last administrator can be neither disabled nor given another role: 409.
+         *     Without `If-Match` the answer is 428, with the tag of an older version 412.
+         */
+        put: operations["updateUser"];
+        post?: never;
+        /**
+         * Delete a user
+         * @description Ends every session of the user. What the user did stays on record. The last administrator stays, which is 409.
+         */
+        delete: operations["deleteUser"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/{id}/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a link by which a user signs in once
+         * @description It is shown in this answer only, and holds for a day, or until the user's password is set.
+         */
+        post: operations["createUserLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/{id}/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a user's password
+         * @description Ends every session of the user.
+         */
+        put: operations["setUserPassword"];
         post?: never;
         delete?: never;
         options?: never;
@@ -877,6 +1130,43 @@ export interface components {
             /** @description The text for EQUALS, an RE2 expression for MATCHES, absent for EXISTS. */
             value?: string;
         };
+        AuditEntry: {
+            /** @description `create`, `update`, `delete`, `bind`, `unbind`; `request` where nothing else is known than that it was done. */
+            action: string;
+            /** @description The e-mail address of a user, the name of a token. */
+            actor: string;
+            actorId?: string;
+            /** @description `user`, `token`, `program`, or `database` for a change made there by hand. */
+            actorKind: string;
+            /** @description Where the request came from. */
+            address?: string;
+            /** @description What became of it. */
+            after?: {
+                [key: string]: unknown;
+            };
+            /** Format: date-time */
+            at: string;
+            /** @description What was, of an update only what changed. Secrets are named, not shown. */
+            before?: {
+                [key: string]: unknown;
+            };
+            /** Format: int64 */
+            id: number;
+            objectId?: string;
+            objectKind: string;
+            objectName?: string;
+            /** @description The operation of this API. */
+            operation?: string;
+            requestId?: string;
+            /** @description How the actor was known: session, token, password, link, set-up, oidc, slack, command or open. */
+            via: string;
+            /** @description Of the session. */
+            viaId?: string;
+        };
+        AuditPage: {
+            items: components["schemas"]["AuditEntry"][];
+            nextCursor?: string;
+        };
         BulkResult: {
             /** Format: uuid */
             actionId: string;
@@ -899,6 +1189,15 @@ export interface components {
              * @description Ids of which there is no alert.
              */
             unknown: number;
+        };
+        CreatedToken: {
+            /** @description What to send as `Authorization: Bearer …`. It is not shown again. */
+            secret: string;
+            token: components["schemas"]["Token"];
+        };
+        Credentials: {
+            email: string;
+            password: string;
         };
         /** @description What became of an alert's notifications. */
         DeliverySummary: {
@@ -996,6 +1295,54 @@ export interface components {
             name: string;
             value?: string;
         };
+        LinkSecret: {
+            secret: string;
+        };
+        Me: {
+            /** @description Of a user. */
+            email?: string;
+            /** @description Of a user. */
+            hasPassword?: boolean;
+            /**
+             * Format: uuid
+             * @description Of the user or the token; absent where there is neither.
+             */
+            id?: string;
+            /**
+             * @description `open`: nobody has to sign in here.
+             * @enum {string}
+             */
+            kind: "user" | "token" | "open";
+            name: string;
+            role: components["schemas"]["Role"];
+            /**
+             * Format: date-time
+             * @description When one has to sign in again, at the latest.
+             */
+            sessionExpiresAt?: string;
+            tenant: string;
+        };
+        NewPassword: {
+            password: string;
+        };
+        NewToken: {
+            /**
+             * Format: date-time
+             * @description Absent for a token that holds until it is revoked.
+             */
+            expiresAt?: string;
+            name: string;
+            role: components["schemas"]["Role"];
+        };
+        NewUser: {
+            /** @description What the user signs in with. Of all tenants, one user has it. */
+            email: string;
+            /** @description How alerts call the user. */
+            name: string;
+            /** @default  */
+            password?: string;
+            role: components["schemas"]["Role"];
+        };
         /**
          * @description One message owed, or one that a digest tells. Every attempt sends it under its id, in the header `webhook-id`, with
          *     the number of the retry behind it when a person has sent it again.
@@ -1082,12 +1429,20 @@ export interface components {
              */
             oldestAgeSeconds?: number;
         };
+        PasswordChange: {
+            /**
+             * @description Required, but for a user without a password.
+             * @default
+             */
+            currentPassword?: string;
+            newPassword: string;
+        };
         /** @description Problem details (RFC 9457). */
         Problem: {
             /**
              * @description The kind, for programs: invalid, not_found, conflict, stale, precondition_required, too_large,
-             *     unsupported_media_type, method_not_allowed, forbidden, unavailable, internal, or another one for a status
-             *     that has no kind of its own.
+             *     unsupported_media_type, method_not_allowed, unauthorized, forbidden, too_many_requests, unavailable, internal, or
+             *     another one for a status that has no kind of its own.
              */
             code: string;
             /** @description What happened, for people. Absent when the fault is Tocsin's. */
@@ -1256,6 +1611,11 @@ export interface components {
             filter?: components["schemas"]["RetryFilter"];
             ids?: string[];
         };
+        /**
+         * @description What somebody may do; each role may do what those before it may. `operator`: acknowledge, resolve, retry. `editor`: rules and webhooks. `admin`: users, tokens, audit log.
+         * @enum {string}
+         */
+        Role: "viewer" | "operator" | "editor" | "admin";
         RotatedSecret: {
             /**
              * Format: date-time
@@ -1425,8 +1785,36 @@ export interface components {
              */
             overlapSeconds?: number;
         };
+        SetUp: {
+            code: string;
+            email: string;
+            name: string;
+            password: string;
+        };
         /** @enum {string} */
         Severity: "CRITICAL" | "WARNING" | "INFO";
+        SignIn: {
+            /** @description Nobody has to sign in here. */
+            open: boolean;
+            provider?: components["schemas"]["SignInProvider"];
+            /** @description There is no user yet. */
+            setupNeeded: boolean;
+            /** @description Whether this call came with a session or a token that holds. */
+            signedIn: boolean;
+        };
+        SignInLink: {
+            /** Format: date-time */
+            expiresAt: string;
+            /** @description Absolute where Tocsin knows its public URL, else a path. */
+            url: string;
+        };
+        /** @description An OpenID Connect provider; absent where there is none. */
+        SignInProvider: {
+            /** @description What the button says. */
+            name: string;
+            /** @description Where the button leads; `return` may name the page to come back to. */
+            url: string;
+        };
         /** @description A Slack app that a webhook posts as. */
         SlackApp: {
             channel: string;
@@ -1498,6 +1886,28 @@ export interface components {
             webhookId: string;
             webhookName: string;
         };
+        Token: {
+            /** Format: date-time */
+            createdAt: string;
+            createdBy: string;
+            /** Format: date-time */
+            expiresAt?: string;
+            /** @description The end of the secret. */
+            hint: string;
+            /** Format: uuid */
+            id: string;
+            name: string;
+            role: components["schemas"]["Role"];
+            /**
+             * Format: date-time
+             * @description The last use, to about a minute.
+             */
+            usedAt?: string;
+        };
+        TokenPage: {
+            items: components["schemas"]["Token"][];
+            nextCursor?: string;
+        };
         UndoResult: {
             /** Format: uuid */
             actionId: string;
@@ -1508,6 +1918,37 @@ export interface components {
              * @description Alerts that could not be put back.
              */
             skipped: number;
+        };
+        User: {
+            /** Format: date-time */
+            createdAt: string;
+            disabled: boolean;
+            email: string;
+            hasPassword: boolean;
+            /** Format: uuid */
+            id: string;
+            /** @description The OpenID Connect provider that the user comes from. */
+            issuer?: string;
+            name: string;
+            role: components["schemas"]["Role"];
+            /**
+             * Format: date-time
+             * @description The last time.
+             */
+            signedInAt?: string;
+            /** Format: date-time */
+            updatedAt: string;
+            /** Format: int64 */
+            version: number;
+        };
+        UserEdit: {
+            disabled: boolean;
+            name: string;
+            role: components["schemas"]["Role"];
+        };
+        UserPage: {
+            items: components["schemas"]["User"][];
+            nextCursor?: string;
         };
         Webhook: {
             bodyTemplate: string;
@@ -1675,6 +2116,16 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description Whoever has signed in. */
+        SignedIn: {
+            headers: {
+                "Set-Cookie": components["headers"]["SetCookie"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Me"];
+            };
+        };
     };
     parameters: {
         /** @description The `nextCursor` of the page before, as it was given. */
@@ -1709,6 +2160,8 @@ export interface components {
         ETag: string;
         /** @description Where the new thing is. */
         Location: string;
+        /** @description The session. */
+        SetCookie: string;
     };
     pathItems: never;
 }
@@ -2002,6 +2455,41 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    listAudit: {
+        parameters: {
+            query?: {
+                /** @description The e-mail address of a user or the name of a token, exactly. */
+                actor?: string;
+                /** @description The `nextCursor` of the page before, as it was given. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description Not before this instant. */
+                from?: string;
+                /** @description The greatest number of entries wanted. */
+                limit?: components["parameters"]["Limit"];
+                objectId?: string;
+                /** @description What was changed, such as `rule`, `webhook`, `alert`, `user`, `token`, `session`. */
+                objectKind?: string;
+                /** @description Before this instant. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of entries. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     streamEvents: {
         parameters: {
             query?: never;
@@ -2023,6 +2511,44 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whoever calls. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    changePassword: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasswordChange"];
+            };
+        };
+        responses: {
+            200: components["responses"]["SignedIn"];
             default: components["responses"]["Problem"];
         };
     };
@@ -2385,6 +2911,98 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    getSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How one signs in here, and whether one is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignIn"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Credentials"];
+            };
+        };
+        responses: {
+            200: components["responses"]["SignedIn"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Nobody is signed in any more. */
+            204: {
+                headers: {
+                    "Set-Cookie": components["headers"]["SetCookie"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    redeemLink: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LinkSecret"];
+            };
+        };
+        responses: {
+            200: components["responses"]["SignedIn"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    setUp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetUp"];
+            };
+        };
+        responses: {
+            200: components["responses"]["SignedIn"];
+            default: components["responses"]["Problem"];
+        };
+    };
     getStatus: {
         parameters: {
             query?: never;
@@ -2402,6 +3020,255 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Status"];
                 };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listTokens: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the page before, as it was given. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The greatest number of entries wanted. */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of tokens, without their secrets. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenPage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewToken"];
+            };
+        };
+        responses: {
+            /** @description The token with its secret. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedToken"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    revokeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The token is gone. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listUsers: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the page before, as it was given. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description The greatest number of entries wanted. */
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of users. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserPage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewUser"];
+            };
+        };
+        responses: {
+            /** @description The user. */
+            201: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The user. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    updateUser: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the version that was edited. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserEdit"];
+            };
+        };
+        responses: {
+            /** @description The user as stored. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The user is gone. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createUserLink: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The link. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInLink"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    setUserPassword: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPassword"];
+            };
+        };
+        responses: {
+            /** @description The password is set. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             default: components["responses"]["Problem"];
         };

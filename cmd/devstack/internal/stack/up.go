@@ -221,6 +221,7 @@ func (u *up) startTocsin(ctx context.Context) error {
 			"TOCSIN_LISTEN":         "127.0.0.1:" + strconv.Itoa(port),
 			"TOCSIN_PUBLIC_URL":     "http://127.0.0.1:" + strconv.Itoa(port),
 			"TOCSIN_ENCRYPTION_KEY": key,
+			"TOCSIN_ACCESS":         "open",
 			"TOCSIN_SLACK_API_URL":  u.slack.url() + "/api",
 			// The Slack look-alike is on loopback, where Tocsin does not call unless told so.
 			"TOCSIN_OUTGOING_ALLOW": "127.0.0.0/8,::1/128",

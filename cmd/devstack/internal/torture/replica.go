@@ -64,7 +64,7 @@ func newReplica(o *Options, number int, program, dir string, w *world) (*replica
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.Getenv("TMPDIR"),
 		"TOCSIN_POSTGRES_URL=postgres://postgres@127.0.0.1:" + r.postgres.port() + "/" + database + "?sslmode=disable",
 		"TOCSIN_CLICKHOUSE_URL=http://default:@127.0.0.1:" + r.clickHouse.port() + "/default",
-		"TOCSIN_ENCRYPTION_KEY=" + encryptionKey, "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8",
+		"TOCSIN_ENCRYPTION_KEY=" + encryptionKey, "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_ACCESS=open",
 		"TOCSIN_TICK_INTERVAL=200ms", "TOCSIN_SETTLE=200ms", "TOCSIN_POLL_INTERVAL=200ms", "TOCSIN_PAGE_SIZE=" + pageSize(o),
 		"TOCSIN_CLAIM_FOR=" + claimFor.String(), "TOCSIN_LEASE=" + lease.String(),
 		// Longer than any series of misdeeds of the receiver, so that no message is given up.

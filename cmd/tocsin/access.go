@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"tocsin/internal/access"
+	"tocsin/internal/app"
+)
+
+// accessFlags say who may do what.
+type accessFlags struct {
+	Access            app.AccessMode `help:"Who is let in: sign-in (people who sign in, programs with a token) or open (everybody, and then only on a loopback address)." enum:"sign-in,open" default:"sign-in" env:"TOCSIN_ACCESS"`
+	Tenant            string         `help:"Tenant of the first administrator." default:"default" env:"TOCSIN_TENANT"`
+	AdminEmail        string         `help:"Makes the first administrator, while there is no user." env:"TOCSIN_ADMIN_EMAIL" placeholder:"EMAIL"`
+	AdminPassword     string         `help:"The first administrator's password." env:"TOCSIN_ADMIN_PASSWORD" placeholder:"PASSWORD"`
+	AdminPasswordFile string         `help:"File with the first administrator's password." env:"TOCSIN_ADMIN_PASSWORD_FILE" placeholder:"FILE"`
+	SessionIdle       time.Duration  `help:"A session that is not used for so long is over." default:"12h" env:"TOCSIN_SESSION_IDLE"`
+	SessionLifetime   time.Duration  `help:"A session is over after so long, however much it is used." default:"168h" env:"TOCSIN_SESSION_LIFETIME"`
+	TrustedProxies    []netip.Prefix `help:"Proxies whose X-Forwarded-For is believed, as 10.0.0.0/8." env:"TOCSIN_TRUSTED_PROXIES" placeholder:"CIDR,…"`
+	MetricsToken      string         `help:"What has to be sent to /metrics as Authorization: Bearer …; without it, /metrics is open." env:"TOCSIN_METRICS_TOKEN" placeholder:"TOKEN"`
+	MetricsTokenFile  string         `help:"File with the token of /metrics." env:"TOCSIN_METRICS_TOKEN_FILE" placeholder:"FILE"`
+	AuditRetention    time.Duration  `help:"How long the audit log is kept; 0 is for ever." default:"0" env:"TOCSIN_AUDIT_RETENTION"`
+}
+
+func (f *accessFlags) options() (app.AccessOptions, error) {
+	password, err := secretOf("admin-password", f.AdminPassword, f.AdminPasswordFile)
+	if err != nil {
+		return app.AccessOptions{}, err
+	}
+	metrics, err := secretOf("metrics-token", f.MetricsToken, f.MetricsTokenFile)
+	if err != nil {
+		return app.AccessOptions{}, err
+	}
+	return app.AccessOptions{
+		Mode: f.Access, Tenant: f.Tenant, AdminEmail: f.AdminEmail, AdminPassword: password,
+		SessionIdle: f.SessionIdle, SessionLifetime: f.SessionLifetime, TrustedProxies: f.TrustedProxies,
+		MetricsToken: metrics, AuditRetention: f.AuditRetention,
+	}, nil
+}
+
+// secretOf returns a secret that is given itself or in a file, whose last line
+// end does not count.
+func secretOf(flag, value, file string) (string, error) {
+	if file == "" {
+		return value, nil
+	}
+	if value != "" {
+		return "", fmt.Errorf("of --%[1]s and --%[1]s-file only one can be given", flag)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("--%s-file: %w", flag, err)
+	}
+	return strings.TrimRight(string(content), "\r\n"), nil
+}
+
+type users struct {
+	Add         usersAdd         `cmd:"" help:"Add a user, and print a link by which the user signs in once."`
+	List        usersList        `cmd:"" help:"List the users of every tenant."`
+	Link        usersLink        `cmd:"" help:"Print a link by which a user signs in once. It holds for a day."`
+	SetPassword usersSetPassword `cmd:"" help:"Set a user's password, read from standard input, and end every session of the user."`
+	Disable     usersDisable     `cmd:"" help:"Keep a user from signing in, and end every session of the user."`
+	Enable      usersEnable      `cmd:"" help:"Let a user sign in again."`
+}
+
+type usersAdd struct {
+	database
+	Email     string      `arg:"" help:"What the user signs in with."`
+	Name      string      `help:"How alerts call the user; the e-mail address by default."`
+	Role      access.Role `help:"viewer, operator, editor or admin." enum:"viewer,operator,editor,admin" required:""`
+	Tenant    string      `help:"Whose rows the user sees." default:"default" env:"TOCSIN_TENANT"`
+	PublicURL string      `help:"How people reach the server; the link begins with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
+}
+
+// Run adds a user.
+func (u *usersAdd) Run(ctx context.Context, out io.Writer) error {
+	return app.WithUsers(ctx, u.PostgresURL, func(list *app.Users) error {
+		if err := list.Add(ctx, access.NewAccount{TenantID: u.Tenant, Email: u.Email, Name: u.Name, Role: u.Role}); err != nil {
+			return err
+		}
+		return printLink(ctx, out, list, u.Email, u.PublicURL)
+	})
+}
+
+type usersLink struct {
+	database
+	Email     string `arg:""`
+	PublicURL string `help:"How people reach the server; the link begins with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
+}
+
+// Run prints a link.
+func (u *usersLink) Run(ctx context.Context, out io.Writer) error {
+	return app.WithUsers(ctx, u.PostgresURL, func(list *app.Users) error { return printLink(ctx, out, list, u.Email, u.PublicURL) })
+}
+
+func printLink(ctx context.Context, out io.Writer, list *app.Users, email, public string) error {
+	link, err := list.Link(ctx, email, public)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, link)
+	return err
+}
+
+type usersList struct{ database }
+
+// Run lists users.
+func (u *usersList) Run(ctx context.Context, out io.Writer) error {
+	return app.WithUsers(ctx, u.PostgresURL, func(list *app.Users) error {
+		all, err := list.All(ctx)
+		if err != nil {
+			return err
+		}
+		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		lines := []string{"EMAIL\tNAME\tTENANT\tROLE\tSIGN-IN\tLAST SIGN-IN"}
+		for _, a := range all {
+			lines = append(lines, strings.Join([]string{a.Email, a.Name, a.TenantID, string(a.Role), howSignsIn(a), lastSignIn(a)}, "\t"))
+		}
+		if _, err := fmt.Fprintln(table, strings.Join(lines, "\n")); err != nil {
+			return err
+		}
+		return table.Flush()
+	})
+}
+
+func howSignsIn(a access.Account) string {
+	switch {
+	case a.Disabled:
+		return "disabled"
+	case a.Issuer != "":
+		return "provider"
+	case a.HasPassword:
+		return "password"
+	}
+	return "link"
+}
+
+func lastSignIn(a access.Account) string {
+	if a.SignedInAt == nil {
+		return "never"
+	}
+	return a.SignedInAt.UTC().Format(time.RFC3339)
+}
+
+type usersSetPassword struct {
+	database
+	Email string `arg:""`
+}
+
+// Run sets a password.
+func (u *usersSetPassword) Run(ctx context.Context) error {
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read password from standard input: %w", err)
+	}
+	return app.WithUsers(ctx, u.PostgresURL, func(list *app.Users) error {
+		return list.SetPassword(ctx, u.Email, strings.TrimRight(line, "\r\n"))
+	})
+}
+
+type usersDisable struct {
+	database
+	Email string `arg:""`
+}
+
+// Run disables a user.
+func (u *usersDisable) Run(ctx context.Context) error {
+	return app.WithUsers(ctx, u.PostgresURL, func(list *app.Users) error { return list.SetDisabled(ctx, u.Email, true) })
+}
+
+type usersEnable struct {
+	database
+	Email string `arg:""`
+}
+
+// Run enables a user.
+func (u *usersEnable) Run(ctx context.Context) error {
+	return app.WithUsers(ctx, u.PostgresURL, func(list *app.Users) error { return list.SetDisabled(ctx, u.Email, false) })
+}

@@ -1,0 +1,167 @@
+// Package access decides who may do what.
+//
+// A person has an [Account] in one tenant and signs in with a password, with a
+// one-time link, or at an OpenID Connect provider; from then on a [Session]
+// stands for the person. A program carries a token. Both are secrets of 256
+// random bits, of which the database keeps the SHA-256 alone: who reads the
+// database cannot use them, and a lookup by that hash needs no comparison whose
+// time could tell something. Either way there is one role, and roles are ranks:
+// whoever may do something may do what lower roles may.
+//
+//	password ──┐
+//	link ──────┼─▶ Door ─▶ session ─┐
+//	OIDC ──────┘                    ├─▶ who: tenant, role, name
+//	                       token ───┘
+//
+// The database is authoritative, and is asked for each request: an account
+// that is disabled or a token that is revoked ends with the next request, on
+// every replica. Setting a password or disabling an account ends the sessions
+// of the account in the same transaction.
+//
+// Attempts to sign in are counted before the password is looked at, so that
+// many at once cannot outrun the count; a success takes its count back. A
+// process that dies between leaves one attempt too many, which costs a moment.
+// Unknown accounts are counted and hashed like known ones.
+//
+// While there is no account at all, whoever holds a code that the log shows may
+// make the first administrator, once.
+//
+// What somebody changes is told in the audit log: the [Actor] travels in the
+// context, and the store writes it in the transaction of the change.
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// Role is what somebody may do. Each role may do what those before it may.
+type Role string
+
+// The roles, from the least.
+const (
+	// Viewer reads.
+	Viewer Role = "viewer"
+	// Operator acts upon alerts and deliveries, too.
+	Operator Role = "operator"
+	// Editor writes rules and webhooks, too.
+	Editor Role = "editor"
+	// Admin manages users and tokens, too.
+	Admin Role = "admin"
+)
+
+// Anyone marks what needs no sign-in. Nobody has this role.
+const Anyone Role = "anyone"
+
+// Roles returns the roles, from the least.
+func Roles() []Role { return []Role{Viewer, Operator, Editor, Admin} }
+
+// ParseRole reads a role.
+func ParseRole(text string) (Role, error) {
+	if r := Role(text); slices.Contains(Roles(), r) {
+		return r, nil
+	}
+	return "", fmt.Errorf("unknown role %q; want viewer, operator, editor or admin", text)
+}
+
+// Allows reports whether r may do what needs a role. A role that is not known
+// allows nothing but what [Anyone] may, and one that is not known is never met.
+func (r Role) Allows(need Role) bool {
+	if need == Anyone {
+		return true
+	}
+	wanted := slices.Index(Roles(), need)
+	return wanted >= 0 && slices.Index(Roles(), r) >= wanted
+}
+
+// Account is a person who may sign in.
+type Account struct {
+	ID       uuid.UUID
+	TenantID string
+	Email    string
+	// Name is how alerts call the person.
+	Name     string
+	Role     Role
+	Disabled bool
+	// HasPassword tells whether a password has been set.
+	HasPassword bool
+	// Issuer and Subject are who the person is at an OpenID Connect provider;
+	// both are empty where that is not known.
+	Issuer, Subject string
+	// SignedInAt is the last time; nil means never.
+	SignedInAt           *time.Time
+	Version              int64
+	CreatedAt, UpdatedAt time.Time
+}
+
+// Session is a person who is signed in.
+type Session struct {
+	ID        uuid.UUID
+	Account   Account
+	ExpiresAt time.Time
+}
+
+// Token is a program that may call.
+type Token struct {
+	ID       uuid.UUID
+	TenantID string
+	Name     string
+	Role     Role
+	// Hint is the end of the secret.
+	Hint      string
+	CreatedBy string
+	CreatedAt time.Time
+	// ExpiresAt is nil for a token that stays until it is revoked.
+	ExpiresAt *time.Time
+	// UsedAt is the last use, to about a minute; nil means never.
+	UsedAt *time.Time
+}
+
+// Actor is who acts, as the audit log tells it.
+type Actor struct {
+	Tenant string `json:"tenant"`
+	// Kind is "user", "token" or "program".
+	Kind string `json:"kind"`
+	ID   string `json:"id,omitempty"`
+	// Name is the e-mail address of a person, the name of a program.
+	Name string `json:"name"`
+	// Via says how the actor is known: "session", "token", "link", "password",
+	// "set-up", "oidc", "command" or "open". ViaID names the session.
+	Via   string `json:"via"`
+	ViaID string `json:"viaId,omitempty"`
+	// Address is where the request came from.
+	Address   string `json:"address,omitempty"`
+	RequestID string `json:"requestId,omitempty"`
+	// Operation is the operation of the API, empty where there is none.
+	// ObjectKind and ObjectID say what it is about, as far as its path tells.
+	Operation  string `json:"operation,omitempty"`
+	ObjectKind string `json:"objectKind,omitempty"`
+	ObjectID   string `json:"objectId,omitempty"`
+}
+
+type actorKey struct{}
+
+// As returns a context in which a acts: every transaction that a store makes
+// with it is told in the audit log in a's name.
+func As(ctx context.Context, a Actor) context.Context { return context.WithValue(ctx, actorKey{}, a) }
+
+// ActorOf returns who acts, and whether anybody does.
+func ActorOf(ctx context.Context) (Actor, bool) {
+	a, found := ctx.Value(actorKey{}).(Actor)
+	return a, found
+}
+
+func plausibleEmail(text string) bool {
+	local, host, found := strings.Cut(text, "@")
+	clean := func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '@' || r == utf8.RuneError
+	}
+	return found && local != "" && host != "" && len(text) <= 254 && !strings.ContainsFunc(local, clean) && !strings.ContainsFunc(host, clean)
+}

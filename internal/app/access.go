@@ -1,0 +1,156 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"tocsin/api"
+	"tocsin/internal/access"
+	"tocsin/internal/postgres"
+)
+
+// AccessMode says who may do what.
+type AccessMode string
+
+// The modes.
+const (
+	// AccessSignIn lets in who has signed in, or sends a token.
+	AccessSignIn AccessMode = "sign-in"
+	// AccessOpen lets everybody do everything. It is for trying out, and refused
+	// unless the server listens on loopback.
+	AccessOpen AccessMode = "open"
+)
+
+// AccessOptions say who may do what.
+type AccessOptions struct {
+	// Mode is [AccessSignIn] by default.
+	Mode AccessMode
+	// Tenant is that of the first administrator, and of everybody where access is
+	// open; "default" by default.
+	Tenant string
+	// AdminEmail and AdminPassword make the first administrator when there is no
+	// user yet.
+	AdminEmail, AdminPassword string
+	// SessionIdle and SessionLifetime bound a session; see [access.DoorOptions].
+	SessionIdle, SessionLifetime time.Duration
+	// TrustedProxies may say in X-Forwarded-For for whom they ask.
+	TrustedProxies []netip.Prefix
+	// MetricsToken has to be sent to /metrics; empty leaves it open.
+	MetricsToken string
+	// AuditRetention is how long the audit log is kept; 0 is for ever.
+	AuditRetention time.Duration
+}
+
+// hashesAtOnce bounds the memory that sign-ins take: 32 MiB each.
+const hashesAtOnce = 4
+
+func (o *AccessOptions) applyDefaults() {
+	if o.Mode == "" {
+		o.Mode = AccessSignIn
+	}
+	if o.Tenant == "" {
+		o.Tenant = "default"
+	}
+}
+
+func (o *AccessOptions) validate() error {
+	var errs []error
+	if o.Mode != AccessSignIn && o.Mode != AccessOpen {
+		errs = append(errs, fmt.Errorf("TOCSIN_ACCESS is %q; want sign-in or open", o.Mode))
+	}
+	if (o.AdminEmail == "") != (o.AdminPassword == "") {
+		errs = append(errs, errors.New("of TOCSIN_ADMIN_EMAIL and TOCSIN_ADMIN_PASSWORD only one is set; set both, or none"))
+	}
+	if o.AdminEmail != "" {
+		errs = append(errs, access.CheckEmail(o.AdminEmail))
+		for _, f := range access.CheckPassword("TOCSIN_ADMIN_PASSWORD", o.AdminPassword, o.AdminEmail) {
+			errs = append(errs, fmt.Errorf("%s: %s", f.Field, f.Message))
+		}
+	}
+	if o.SessionIdle < 0 || o.SessionLifetime < 0 || o.AuditRetention < 0 {
+		errs = append(errs, errors.New("no time of sessions or of the audit log may be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// checkOpen refuses open access where others than this machine's users come in.
+func (o *Options) checkOpen(listener net.Listener) error {
+	if o.Access.Mode != AccessOpen {
+		return nil
+	}
+	if at, err := netip.ParseAddrPort(listener.Addr().String()); err != nil || !at.Addr().Unmap().IsLoopback() {
+		return fmt.Errorf("TOCSIN_ACCESS=open lets everybody do everything, so it needs a loopback address to listen on, such as 127.0.0.1:8080, and not %s", listener.Addr())
+	}
+	if o.PublicURL == "" {
+		return nil
+	}
+	public, err := url.Parse(o.PublicURL)
+	if err != nil {
+		return fmt.Errorf("public URL: %w", err)
+	}
+	if ip, err := netip.ParseAddr(public.Hostname()); public.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return fmt.Errorf("TOCSIN_ACCESS=open lets everybody do everything, so it does not go with the public URL of another host, %s", public.Host)
+	}
+	return nil
+}
+
+// openDoor makes the door and, while there is no account, a way to the first one.
+func (a *App) openDoor(ctx context.Context, db *postgres.DB) (*access.Door, error) {
+	o := a.options.Access
+	logger := a.options.Logger.With(slog.String("part", "access"))
+	store := db.Access()
+	door := access.NewDoor(access.DoorOptions{
+		Store: store, Hasher: access.NewHasher(access.DefaultCost(), hashesAtOnce), Idle: o.SessionIdle, Lifetime: o.SessionLifetime, Logger: logger,
+	})
+	empty, err := store.Empty(ctx)
+	if err != nil || !empty {
+		return door, err
+	}
+	if o.AdminEmail != "" {
+		return door, addFirst(ctx, door, store, o, logger)
+	}
+	if o.Mode == AccessOpen {
+		return door, nil
+	}
+	code := access.NewCode()
+	added, err := store.AddSetUpCode(ctx, access.HashOf(code))
+	if err != nil {
+		return nil, err
+	}
+	if added {
+		logger.WarnContext(ctx, "nobody can sign in yet: open the web application and make the first administrator with this code; it holds for a day, and every start makes another one",
+			slog.String("set_up_code", code))
+	}
+	return door, nil
+}
+
+// addFirst makes the first administrator. Of several replicas one does.
+func addFirst(ctx context.Context, door *access.Door, store *postgres.Access, o AccessOptions, logger *slog.Logger) error {
+	hash, err := door.Hasher.Hash(ctx, o.AdminPassword)
+	if err != nil {
+		return err
+	}
+	ctx = access.As(ctx, access.Actor{Tenant: o.Tenant, Kind: "program", Name: "tocsin", Via: "set-up"})
+	added, err := store.AddFirst(ctx, access.NewAccount{
+		TenantID: o.Tenant, Email: o.AdminEmail, Name: o.AdminEmail, Role: access.Admin, PasswordHash: hash,
+	})
+	if added {
+		logger.InfoContext(ctx, "made the first administrator")
+	}
+	return err
+}
+
+// identify returns how requests are identified; nil is by the door.
+func (o *AccessOptions) identify() func(*http.Request) (api.Identity, error) {
+	if o.Mode != AccessOpen {
+		return nil
+	}
+	return api.Everybody(api.Identity{Tenant: o.Tenant, Actor: "operator"})
+}

@@ -1,0 +1,372 @@
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"tocsin/api"
+	"tocsin/internal/access"
+)
+
+// operation is what these tests read of the API's description.
+type operation struct {
+	ID      string      `json:"operationId"`
+	Role    access.Role `json:"x-tocsin-role"`
+	Changes *bool       `json:"x-tocsin-changes"`
+
+	method, path string
+}
+
+// operations returns every operation of the API, as it is described.
+func operations(tb testing.TB) []operation {
+	tb.Helper()
+	text, err := api.GetSpecJSON()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var document struct {
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		tb.Fatal(err)
+	}
+	var found []operation
+	for path, members := range document.Paths {
+		for method, raw := range members {
+			if method == "parameters" {
+				continue
+			}
+			op := operation{method: strings.ToUpper(method), path: path}
+			if err := json.Unmarshal(raw, &op); err != nil {
+				tb.Fatal(err)
+			}
+			found = append(found, op)
+		}
+	}
+	slices.SortFunc(found, func(a, b operation) int { return strings.Compare(a.ID, b.ID) })
+	return found
+}
+
+func (o operation) mutates() bool {
+	return o.method != http.MethodGet && (o.Changes == nil || *o.Changes)
+}
+
+func TestEveryOperationSaysWhoMayCallIt(t *testing.T) {
+	t.Parallel()
+	for _, op := range operations(t) {
+		if op.Role != access.Anyone && !slices.Contains(access.Roles(), op.Role) {
+			t.Errorf("%s %s has x-tocsin-role %q; want viewer, operator, editor, admin or anyone", op.method, op.path, op.Role)
+		}
+	}
+}
+
+// TestRolesHoldForEveryOperation calls every operation without a sign-in, and
+// with a session and a token of each role.
+func TestRolesHoldForEveryOperation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	base, _ := w.guarded()
+	admin := newCaller(t, base).signIn(adminEmail, adminPassword)
+	callers := map[string]*caller{}
+	for _, role := range access.Roles() {
+		email, password := string(role)+"@example.com", "the password of "+string(role)
+		admin.must(http.StatusCreated, http.MethodPost, "/users", map[string]any{"email": email, "name": string(role), "role": role, "password": password})
+		callers["session "+string(role)] = newCaller(t, base).signIn(email, password)
+		callers["token "+string(role)] = admin.withToken(string(role), role)
+	}
+	stranger := newCaller(t, base)
+	for _, op := range operations(t) {
+		path := strings.ReplaceAll(op.path, "{id}", w.newID().String())
+		got := stranger.do(op.method, path, nil).status
+		if op.Role == access.Anyone {
+			if got == http.StatusForbidden {
+				t.Errorf("%s without a sign-in: %d", op.ID, got)
+			}
+			continue
+		}
+		if got != http.StatusUnauthorized {
+			t.Errorf("%s without a sign-in: %d", op.ID, got)
+		}
+		for name, c := range callers {
+			_, role, _ := strings.Cut(name, " ")
+			got := c.do(op.method, path, nil)
+			refused := got.status == http.StatusUnauthorized || got.status == http.StatusForbidden
+			if refused == access.Role(role).Allows(op.Role) || got.status >= http.StatusInternalServerError {
+				t.Errorf("%s by %s: %d, and it needs %s", op.ID, name, got.status, op.Role)
+			}
+			if refused && !strings.Contains(got.text("detail"), string(op.Role)) {
+				t.Errorf("%s by %s does not say which role it needs: %s", op.ID, name, got.text("detail"))
+			}
+		}
+	}
+}
+
+// try is a call of an operation that succeeds.
+type try struct {
+	path   string
+	body   any
+	header []string
+	// by is the world's administrator unless it says otherwise.
+	by *caller
+	// actor is whom the audit log names, where it is not by.
+	actor string
+}
+
+// stage is a world with one thing of each kind, and a call of each operation
+// that changes something.
+type stage struct {
+	*world
+	base  string
+	admin *caller
+	ids   map[string]string
+}
+
+func newStage(tb testing.TB) *stage {
+	tb.Helper()
+	w := newWorld(tb)
+	base, _ := w.guarded()
+	s := &stage{world: w, base: base, ids: map[string]string{}}
+	s.admin = newCaller(tb, base).signIn(adminEmail, adminPassword).withToken("stage", access.Admin)
+	hook := w.webhook("hook")
+	rule := w.rule(hook)
+	s.ids["webhooks"], s.ids["rules"] = hook.String(), rule.ID.String()
+	w.fail(w.ch.Now(tb), "a", "b")
+	w.until("two alerts are there", func() bool { return len(w.column(alertIDs)) == 2 })
+	s.ids["alerts"] = w.column(`select alert_id::text from alert limit 1`)[0]
+	s.ids["alerts/actions"] = s.admin.must(http.StatusOK, http.MethodPost, "/alerts/acknowledge", map[string]any{"ids": []string{s.ids["alerts"]}}).text("actionId")
+	s.ids["notifications"] = w.column(`select notification_id::text from notification limit 1`)[0]
+	s.ids["users"] = s.user()
+	s.ids["tokens"] = s.token()
+	return s
+}
+
+func (s *stage) user() string {
+	s.t.Helper()
+	return s.admin.must(http.StatusCreated, http.MethodPost, "/users", map[string]any{
+		"email": s.newID().String() + "@example.com", "name": "Somebody", "role": "viewer", "password": "somebody's password",
+	}).text("id")
+}
+
+func (s *stage) token() string {
+	s.t.Helper()
+	made := s.admin.must(http.StatusCreated, http.MethodPost, "/tokens", map[string]any{"name": s.newID().String(), "role": "viewer"})
+	id, _ := made.body["token"].(map[string]any)["id"].(string)
+	return id
+}
+
+func (s *stage) emailOf(user string) string {
+	s.t.Helper()
+	return s.admin.must(http.StatusOK, http.MethodGet, "/users/"+user, nil).text("email")
+}
+
+func (s *stage) tag(path string) string {
+	s.t.Helper()
+	return s.admin.must(http.StatusOK, http.MethodGet, path, nil).header.Get("ETag")
+}
+
+// alert returns an alert that fires.
+func (s *stage) alert() string {
+	s.t.Helper()
+	id := s.newID().String()
+	s.fail(s.ch.Now(s.t), id)
+	found := func() []string { return s.column(`select alert_id::text from alert where execution_id = $1`, id) }
+	s.until("the alert is there", func() bool { return len(found()) > 0 })
+	return found()[0]
+}
+
+// tries returns a call of each operation that is no GET, by its id. An operation
+// that is new has its line here.
+func (s *stage) tries() map[string]func() try {
+	rule := func(name string) map[string]any {
+		return map[string]any{"name": name, "fireMode": "PER_EXCHANGE", "severity": "INFO", "webhookIds": []string{s.ids["webhooks"]}}
+	}
+	newRule := func() string {
+		return s.admin.must(http.StatusCreated, http.MethodPost, "/rules", rule(s.newID().String())).text("id")
+	}
+	newWebhook := func(name string) map[string]any {
+		return map[string]any{"name": name, "kind": "generic", "url": s.receiver.url + "/secret-path"}
+	}
+	someWebhook := func() string {
+		return "/webhooks/" + s.admin.must(http.StatusCreated, http.MethodPost, "/webhooks", newWebhook(s.newID().String())).text("id")
+	}
+	person := func() (*caller, string) {
+		email := s.emailOf(s.user())
+		return newCaller(s.t, s.base).signIn(email, "somebody's password"), email
+	}
+	return map[string]func() try{
+		"createRule": func() try { return try{path: "/rules", body: rule(s.newID().String())} },
+		"updateRule": func() try {
+			path := "/rules/" + newRule()
+			return try{path: path, body: map[string]any{"name": "another name", "fireMode": "PER_EXCHANGE", "severity": "INFO"}, header: []string{"If-Match", s.tag(path)}}
+		},
+		"enableRule":       func() try { return try{path: "/rules/" + newRule() + "/enable"} },
+		"disableRule":      func() try { return try{path: "/rules/" + newRule() + "/disable"} },
+		"retryRule":        func() try { return try{path: "/rules/" + newRule() + "/retry"} },
+		"deleteRule":       func() try { return try{path: "/rules/" + newRule()} },
+		"reconcileRule":    func() try { return try{path: "/rules/" + s.ids["rules"] + "/reconcile"} },
+		"createWebhook":    func() try { return try{path: "/webhooks", body: newWebhook(s.newID().String())} },
+		"acknowledgeAlert": func() try { return try{path: "/alerts/" + s.alert() + "/acknowledge"} },
+		"resolveAlert":     func() try { return try{path: "/alerts/" + s.alert() + "/resolve"} },
+		"updateWebhook": func() try {
+			path := someWebhook()
+			return try{path: path, body: map[string]any{"name": s.newID().String()}, header: []string{"If-Match", s.tag(path)}}
+		},
+		"rotateWebhookSecret": func() try { return try{path: someWebhook() + "/rotate-secret", body: map[string]any{}} },
+		"retireWebhookSecret": func() try { return try{path: someWebhook() + "/retire-secret"} },
+		"enableWebhook":       func() try { return try{path: someWebhook() + "/enable"} },
+		"disableWebhook":      func() try { return try{path: someWebhook() + "/disable"} },
+		"testWebhook":         func() try { return try{path: someWebhook() + "/test"} },
+		"deleteWebhook":       func() try { return try{path: someWebhook()} },
+		"acknowledgeAlerts": func() try { return try{path: "/alerts/acknowledge", body: map[string]any{"ids": []string{s.alert()}}} },
+		"resolveAlerts":     func() try { return try{path: "/alerts/resolve", body: map[string]any{"ids": []string{s.alert()}}} },
+		"readAlerts":        func() try { return try{path: "/alerts/read", body: map[string]any{"ids": []string{s.alert()}}} },
+		"undoAlertAction": func() try {
+			done := s.admin.must(http.StatusOK, http.MethodPost, "/alerts/acknowledge", map[string]any{"ids": []string{s.alert()}})
+			return try{path: "/alerts/actions/" + done.text("actionId") + "/undo"}
+		},
+		"createSession": func() try {
+			email := s.emailOf(s.user())
+			return try{path: "/session", body: map[string]any{"email": email, "password": "somebody's password"}, by: newCaller(s.t, s.base), actor: email}
+		},
+		"deleteSession": func() try {
+			c, email := person()
+			return try{path: "/session", by: c, actor: email}
+		},
+		"redeemLink": func() try {
+			user := s.user()
+			_, secret, _ := strings.Cut(s.admin.must(http.StatusOK, http.MethodPost, "/users/"+user+"/link", nil).text("url"), "#")
+			return try{path: "/session/link", body: map[string]any{"secret": secret}, by: newCaller(s.t, s.base), actor: s.emailOf(user)}
+		},
+		"changePassword": func() try {
+			c, email := person()
+			body := map[string]any{"currentPassword": "somebody's password", "newPassword": "somebody's other password"}
+			return try{path: "/me/password", body: body, by: c, actor: email}
+		},
+		"createUser": func() try {
+			return try{path: "/users", body: map[string]any{"email": s.newID().String() + "@example.com", "name": "N", "role": "viewer"}}
+		},
+		"updateUser": func() try {
+			path := "/users/" + s.user()
+			return try{path: path, body: map[string]any{"name": "N", "role": "editor", "disabled": true}, header: []string{"If-Match", s.tag(path)}}
+		},
+		"deleteUser": func() try { return try{path: "/users/" + s.user()} },
+		"setUserPassword": func() try {
+			return try{path: "/users/" + s.user() + "/password", body: map[string]any{"password": "another password"}}
+		},
+		"createUserLink": func() try { return try{path: "/users/" + s.user() + "/link"} },
+		"createToken": func() try {
+			return try{path: "/tokens", body: map[string]any{"name": s.newID().String(), "role": "viewer"}}
+		},
+		"revokeToken": func() try { return try{path: "/tokens/" + s.token()} },
+	}
+}
+
+// TestEveryChangeIsInTheAuditLog makes each operation change something.
+func TestEveryChangeIsInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	tries := s.tries()
+	for _, op := range operations(t) {
+		if op.method == http.MethodGet || op.ID == "setUp" { // which TestTheFirstAdministratorIsMadeOnce does
+			continue
+		}
+		prepare, known := tries[op.ID]
+		if !known {
+			t.Errorf("%s is not tried: add it to tries", op.ID)
+			continue
+		}
+		call := prepare()
+		if call.by == nil {
+			call.by, call.actor = s.admin, "token stage"
+		}
+		before := s.column(`select coalesce(max(audit_id), 0)::text from audit`)[0]
+		if got := call.by.do(op.method, call.path, call.body, call.header...); got.status >= http.StatusMultipleChoices {
+			t.Errorf("%s: %d %v", op.ID, got.status, got.body)
+			continue
+		}
+		told := s.column(`select operation || ' by ' || actor from audit where audit_id > $1::text::bigint`, before)
+		if !op.mutates() {
+			if len(told) > 0 {
+				t.Errorf("%s changes nothing, and the audit log tells %q", op.ID, told)
+			}
+			continue
+		}
+		want := op.ID + " by " + call.actor
+		if !slices.Contains(told, want) {
+			t.Errorf("the audit log tells %q, want %q", told, want)
+		}
+	}
+	for _, secret := range []string{"secret-path", "somebody's password", "argon2id", "tcn_", "whsec"} {
+		if found := s.column(`select a::text from audit a where position($1 in a::text) > 0`, secret); len(found) > 0 {
+			t.Errorf("the audit log shows %q: %s", secret, found[0])
+		}
+	}
+}
+
+// TestAnotherTenantSeesNothing calls every operation on one thing with the
+// rights of another tenant's administrator.
+func TestAnotherTenantSeesNothing(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	tries := s.tries()
+	elsewhere := s.elsewhere()
+	for _, op := range operations(t) {
+		before, _, about := strings.Cut(op.path, "{id}")
+		if !about {
+			continue
+		}
+		collection := strings.Trim(before, "/")
+		id, known := s.ids[collection]
+		if op.Role == access.Anyone {
+			continue
+		}
+		if !known {
+			t.Errorf("%s is about things of which the stage has none: add one to newStage", op.ID)
+			continue
+		}
+		var body any
+		var header []string
+		if prepare, found := tries[op.ID]; found {
+			call := prepare()
+			body, header = call.body, call.header
+		}
+		got := elsewhere.do(op.method, strings.ReplaceAll(op.path, "{id}", id), body, header...)
+		if got.status != http.StatusNotFound {
+			t.Errorf("%s of another tenant's thing: %d %v", op.ID, got.status, got.body)
+		}
+	}
+	delete(s.ids, "alerts/actions") // which is no list
+	for _, list := range slices.Sorted(maps.Keys(s.ids)) {
+		items, _ := elsewhere.must(http.StatusOK, http.MethodGet, "/"+list, nil).body["items"].([]any)
+		for _, item := range items {
+			if text := fmt.Sprint(item); strings.Contains(text, s.ids[list]) {
+				t.Errorf("%s of another tenant are listed: %s", list, text)
+			}
+		}
+	}
+	items, _ := elsewhere.must(http.StatusOK, http.MethodGet, "/audit", nil).body["items"].([]any)
+	for _, item := range items {
+		if text := fmt.Sprint(item); strings.Contains(text, "stage") {
+			t.Errorf("another tenant's audit log: %s", text)
+		}
+	}
+}
+
+// elsewhere returns the administrator of another tenant.
+func (s *stage) elsewhere() *caller {
+	s.t.Helper()
+	ctx := access.As(s.t.Context(), access.Actor{Tenant: "elsewhere", Kind: "program", Name: "test"})
+	secret, hint := access.NewToken()
+	_, err := s.db.Tokens().Create(ctx, access.Token{TenantID: "elsewhere", Name: "other", Role: access.Admin, Hint: hint, CreatedBy: "test"}, access.HashOf(secret))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c := newCaller(s.t, s.base)
+	c.token = secret
+	return c
+}
