@@ -43,6 +43,8 @@ test: test-go test-web test-browser ## Run every test, against real databases an
 test-go: bin/devstack ## Run the Go tests (PKG=./..., RUN=pattern, RACE=, TIMEOUT=15m)
 	@$(if $(RACE),,echo 'No C compiler found, or RACE is empty: the tests run without the race detector.')
 	bin/devstack run -- go test $(RACE) -shuffle=on -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') $(PKG)
+	@# A module of its own, without the race detector: what it compiles is the OpenTelemetry Collector's.
+	$(if $(filter ./...,$(PKG)),bin/devstack run -- go -C internal/clickhouse/oteltest test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
 
 .PHONY: test-web
 test-web: web/node_modules/.installed ## Run the tests of the web application

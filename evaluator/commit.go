@@ -33,7 +33,7 @@ func (t *tick) commit(ctx context.Context, g *group, found findings, release boo
 	t.result.Alerts += len(done.Inserted)
 	t.result.Late += found.late(done.Inserted)
 	t.result.Notifications += done.Notifications
-	standing := setOf(done.Advanced)
+	standing := NewIDs(done.Advanced)
 	stale := make(map[uuid.UUID]bool)
 	for _, a := range advances {
 		stale[a.RuleID] = !standing[a.RuleID]
@@ -52,14 +52,6 @@ func (t *tick) commit(ctx context.Context, g *group, found findings, release boo
 		return true
 	})
 	return nil
-}
-
-func setOf(ids []uuid.UUID) map[uuid.UUID]bool {
-	set := make(map[uuid.UUID]bool, len(ids))
-	for _, id := range ids {
-		set[id] = true
-	}
-	return set
 }
 
 func (t *tick) commitHalves(ctx context.Context, g *group, found findings, release bool) error {
@@ -81,7 +73,7 @@ func (t *tick) commitHalves(ctx context.Context, g *group, found findings, relea
 
 // late returns how many of the alerts the look-back found.
 func (f findings) late(inserted []uuid.UUID) int {
-	found := setOf(inserted)
+	found := NewIDs(inserted)
 	count := 0
 	for i := range f.instances {
 		if f.instances[i].Late && found[f.instances[i].ID] {
@@ -91,12 +83,18 @@ func (f findings) late(inserted []uuid.UUID) int {
 	return count
 }
 
+// idsOf returns the ids of some judges' rules.
+func idsOf(judges []*judge) IDs {
+	set := make(IDs, len(judges))
+	for _, j := range judges {
+		set[j.claim.Rule.ID] = true
+	}
+	return set
+}
+
 // of returns the findings of some judges' rules.
 func (f findings) of(judges []*judge) findings {
-	wanted := make(map[uuid.UUID]bool, len(judges))
-	for _, j := range judges {
-		wanted[j.claim.Rule.ID] = true
-	}
+	wanted := idsOf(judges)
 	var own findings
 	for _, i := range f.instances {
 		if wanted[i.RuleID] {

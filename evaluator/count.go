@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"tocsin/cursor"
 	"tocsin/rules"
 )
@@ -348,10 +346,7 @@ func (t *tick) commitSteps(ctx context.Context, judges []*judge, changes []Chang
 
 // changesOf returns the changes of some judges' rules.
 func changesOf(judges []*judge, changes []Change) []Change {
-	wanted := make(map[uuid.UUID]bool, len(judges))
-	for _, j := range judges {
-		wanted[j.claim.Rule.ID] = true
-	}
+	wanted := idsOf(judges)
 	var own []Change
 	for i := range changes {
 		if wanted[changes[i].Instance.RuleID] {

@@ -189,6 +189,18 @@ type Change struct {
 	Notifications []notify.Notification
 }
 
+// IDs is a set of ids.
+type IDs map[uuid.UUID]bool
+
+// NewIDs returns the set of some ids.
+func NewIDs(list []uuid.UUID) IDs {
+	set := make(IDs, len(list))
+	for _, id := range list {
+		set[id] = true
+	}
+	return set
+}
+
 // Committed is what a transaction wrote.
 type Committed struct {
 	// Advanced holds the rules whose cursor moved; the others were stale.

@@ -29,7 +29,8 @@ type Options struct {
 	Interval time.Duration
 	// Settle is how far the horizon lies behind the source's clock, 0 or more.
 	Settle time.Duration
-	// PageSize is the most exchanges read at once, 1,000 by default.
+	// PageSize is the most exchanges read at once, 1,000 by default. Where time
+	// runs out, fewer are.
 	PageSize int
 	// ClaimMost is the most rules claimed in a tick, 20,000 by default.
 	ClaimMost int
@@ -51,6 +52,7 @@ type Evaluator struct {
 	suspects map[uuid.UUID]suspect
 	ledger   *ledger
 	cache    *cache
+	pace     pace
 }
 
 // New returns an evaluator. Its error names the option that cannot be used.
@@ -72,7 +74,7 @@ func New(o Options) (*Evaluator, error) {
 	if o.Budget >= o.ClaimFor {
 		return nil, fmt.Errorf("evaluator: Budget %v must be below ClaimFor %v, or claims lapse while they are used", o.Budget, o.ClaimFor)
 	}
-	return &Evaluator{Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, suspects: map[uuid.UUID]suspect{}, ledger: newLedger(), cache: newCache()}, nil
+	return &Evaluator{Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, suspects: map[uuid.UUID]suspect{}, ledger: newLedger(), cache: newCache(), pace: newPace(o.PageSize)}, nil
 }
 
 func orDefault[T comparable](value, otherwise T) T {

@@ -176,7 +176,7 @@ func (r *Reconciler) era(ctx context.Context, rule *rules.Rule, era rules.Era, r
 		var keys []string
 		ran := make(map[string]int64, len(page))
 		for i := range page {
-			if i > 0 && page[i].Position == page[i-1].Position {
+			if (i > 0 && page[i].Position == page[i-1].Position) || page[i].StartTimeNS < rule.SweptBeforeNS {
 				continue
 			}
 			key := cursor.Key(page[i].ExecutionID)

@@ -2,6 +2,7 @@ package evaluator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -58,23 +59,41 @@ func (e *Evaluator) Run(ctx context.Context) {
 func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), e.ClaimFor)
 	defer cancel()
-	deadline := e.Clock().Add(e.Budget)
+	began := e.Clock()
+	deadline := began.Add(e.Budget)
 	spent := func() bool { return stop.Err() != nil || !e.Clock().Before(deadline) }
 	claims, err := e.Store.Load(ctx, ClaimRequest{Replica: e.Replica, Most: e.ClaimMost, For: e.ClaimFor})
 	if err != nil {
 		return Result{}, fmt.Errorf("load rules: %w", err)
 	}
 	t := &tick{Evaluator: e, spent: spent, result: Result{Rules: len(claims)}}
-	defer t.wake(ctx)
+	result, err := t.run(ctx, claims)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		e.pace.ranOut()
+	case err == nil:
+		e.pace.kept(e.Clock().Sub(began), t.pages, e.Budget)
+	}
+	// What was committed is owed, whatever became of the rest.
+	if result.Notifications > 0 {
+		if err := e.Publisher.Publish(context.WithoutCancel(stop), notify.WakeUp{Notifications: result.Notifications}); err != nil {
+			e.Logger.WarnContext(ctx, "wake-up not published", slog.Any("error", err))
+		}
+	}
+	return result, err
+}
+
+// run evaluates what was claimed.
+func (t *tick) run(ctx context.Context, claims []Claim) (Result, error) {
 	judges, err := t.prepare(ctx, claims)
 	if err != nil || len(judges) == 0 {
 		return t.result, err
 	}
-	now, err := e.Source.Now(ctx)
+	now, err := t.Source.Now(ctx)
 	if err != nil {
 		return t.result, t.fail(ctx, judges, fmt.Errorf("read the source's clock: %w", err))
 	}
-	t.horizon = cursor.Position{StartTimeNS: now - e.Settle.Nanoseconds()}
+	t.horizon = cursor.Position{StartTimeNS: now - t.Settle.Nanoseconds()}
 	counting, scanning := split(judges)
 	for _, g := range groups(scanning, byTenant) {
 		if err := t.evaluateTenant(ctx, &g); err != nil {
@@ -84,19 +103,9 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 	if err := t.count(ctx, counting); err != nil {
 		return t.result, err
 	}
-	e.ledger.sweep(t.horizon.StartTimeNS)
-	e.cache.sweep(e.Clock())
+	t.ledger.sweep(t.horizon.StartTimeNS)
+	t.cache.sweep(t.Clock())
 	return t.result, nil
-}
-
-// wake tells dispatchers of what is owed, also by a tick that failed later on.
-func (t *tick) wake(ctx context.Context) {
-	if t.result.Notifications == 0 {
-		return
-	}
-	if err := t.Publisher.Publish(ctx, notify.WakeUp{Notifications: t.result.Notifications}); err != nil {
-		t.Logger.WarnContext(ctx, "wake-up not published", slog.Any("error", err))
-	}
 }
 
 // split parts the rules that count from those that scan.
@@ -118,7 +127,9 @@ type tick struct {
 	// spent reports whether the tick has to come to its end.
 	spent   func() bool
 	horizon cursor.Position
-	result  Result
+	// pages is how many were read.
+	pages  int
+	result Result
 }
 
 // prepare compiles the claimed rules. Those that do not compile fail alone.
@@ -204,7 +215,7 @@ func (t *tick) backward(ctx context.Context, g *group, seconds []int64) (left []
 					return left, err
 				}
 			}
-			drained := len(page) < t.PageSize
+			drained := len(page) < t.pace.size
 			next := s.toNS
 			if !drained {
 				at = page[len(page)-1].Position()
@@ -235,7 +246,7 @@ func (t *tick) forward(ctx context.Context, g *group) error {
 		if err != nil {
 			return t.failAll(ctx, g, err)
 		}
-		last := len(page) < t.PageSize
+		last := len(page) < t.pace.size
 		end := t.horizon
 		if !last {
 			end = page[len(page)-1].Position()
@@ -276,11 +287,12 @@ func (t *tick) page(ctx context.Context, tenantID string, after cursor.Position,
 		return nil, nil
 	}
 	page, err := t.Source.Scan(ctx, Scan{
-		TenantID: tenantID, After: after, BeforeNS: beforeNS, Statuses: statuses, Limit: t.PageSize,
+		TenantID: tenantID, After: after, BeforeNS: beforeNS, Statuses: statuses, Limit: t.pace.size,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("scan exchanges: %w", err)
 	}
+	t.pages++
 	t.result.Scanned += len(page)
 	return page, nil
 }

@@ -126,7 +126,11 @@ type Rule struct {
 	ArmedSinceNS int64
 	// Former holds the conditions that stood before the present one, oldest
 	// first, as far back as the look-back reaches. Only the evaluator reads them.
-	Former               []Era
+	Former []Era
+	// SweptBeforeNS is the start time before which the rule raises nothing any
+	// more, because its alerts of that time may have been deleted. Only the
+	// reconciler reads it.
+	SweptBeforeNS        int64
 	CreatedAt, UpdatedAt time.Time
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"tocsin/internal/app"
 	"tocsin/internal/postgres"
+	"tocsin/internal/retention"
 )
 
 // cli is the command line. Every flag can be given by its environment variable.
@@ -64,6 +65,9 @@ type serve struct {
 	BusLength         int             `help:"Most wake-ups that a stream keeps." default:"10000" env:"TOCSIN_BUS_LENGTH"`
 	PollInterval      time.Duration   `help:"Longest pause between looks at the outbox, when neither the bus nor a known due time ends it; 30s, with a bus in memory 1s." env:"TOCSIN_POLL_INTERVAL"`
 	ReconcileInterval time.Duration   `help:"Time between comparisons of exchanges with alerts, by one of all replicas." default:"10m" env:"TOCSIN_RECONCILE_INTERVAL"`
+	RetentionAlerts   days            `help:"How long alerts are kept after they were resolved, with their messages." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
+	RetentionAttempts days            `help:"How long the heads and bodies of messages are kept after these were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`
+	SweepInterval     time.Duration   `help:"Time between deletions of what is older than its retention, by one replica at a time." default:"1m" env:"TOCSIN_SWEEP_INTERVAL"`
 	ShutdownTimeout   time.Duration   `help:"How long an orderly end may take." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
 }
 
@@ -86,8 +90,10 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
 		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval,
 		Bus:               app.BusOptions{Provider: s.Bus, URL: s.BusURL, Name: s.BusName, Length: s.BusLength},
-		ReconcileInterval: s.ReconcileInterval, ShutdownTimeout: s.ShutdownTimeout,
-		Logger: logger, Clock: time.Now, Version: buildVersion(),
+		ReconcileInterval: s.ReconcileInterval, SweepInterval: s.SweepInterval,
+		Keep:            retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Trails: time.Duration(s.RetentionAttempts)},
+		ShutdownTimeout: s.ShutdownTimeout,
+		Logger:          logger, Clock: time.Now, Version: buildVersion(),
 	})
 	if err != nil {
 		return err

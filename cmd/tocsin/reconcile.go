@@ -36,13 +36,16 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 	if _, err := fmt.Fprintln(table, "RULE\tID\tMATCHING\tALERTED\tMISSING\tOUT OF REACH\tUNEXPECTED"); err != nil {
 		return err
 	}
-	var missing int64
+	var missing, until int64
 	var samples []string
 	err = app.Reconcile(ctx, app.ReconcileOptions{
 		PostgresURL: r.PostgresURL, ClickHouseURL: r.ClickHouseURL, Source: mapping, Rules: r.Rule,
 		Last: time.Duration(r.Hours) * time.Hour, Confirm: r.Confirm, Version: buildVersion(),
 	}, func(c app.Reconciliation) error {
 		missing += c.Missing
+		if until == 0 || c.ToNS < until {
+			until = c.ToNS
+		}
 		if c.Missing > 0 {
 			samples = append(samples, fmt.Sprintf("%s: %s", c.RuleName, strings.Join(c.MissingSample, ", ")))
 		}
@@ -55,6 +58,9 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	if err := tellUntil(out, until); err != nil {
+		return err
+	}
 	for _, s := range samples {
 		if _, err := fmt.Fprintf(out, "missing of %s\n", s); err != nil {
 			return err
@@ -64,4 +70,15 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("%d exchanges that match have no alert", missing)
 	}
 	return nil
+}
+
+// tellUntil says in words up to when exchanges were compared: who has just
+// started would take the zeros of the table for an answer.
+func tellUntil(out io.Writer, untilNS int64) error {
+	text := "No rule has judged anything yet; nothing was compared."
+	if untilNS > 0 {
+		text = fmt.Sprintf("Compared is what ended until %s; newer exchanges are still being found.", time.Unix(0, untilNS).UTC().Format(time.RFC3339))
+	}
+	_, err := fmt.Fprintln(out, text)
+	return err
 }

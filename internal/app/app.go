@@ -26,6 +26,7 @@ import (
 	"tocsin/internal/fault"
 	"tocsin/internal/lease"
 	"tocsin/internal/postgres"
+	"tocsin/internal/retention"
 	"tocsin/internal/seal"
 	"tocsin/notify"
 	"tocsin/notify/bus"
@@ -54,6 +55,7 @@ type App struct {
 	renderer   *webhook.Renderer
 	metrics    *metrics
 	watch      *watch
+	sweeper    *retention.Sweeper
 	door       *access.Door
 	lifecycle  lifecycle
 }
@@ -100,6 +102,9 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		Store: replicas{db.Replicas(), a.bus}, Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := a.openRetention(ctx, db); err != nil {
 		return nil, err
 	}
 	if err := a.openOutgoing(); err != nil {
@@ -224,7 +229,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
 		Replicas: db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
-		CheckRule: template.CheckRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
+		CheckRule: a.checkRule, CheckWebhook: checkWebhook, Web: web.Handler(), Metrics: metrics,
 		ReplicaID: a.replica, Version: a.options.Version, ListenAddress: listener.Addr().String(), PublicURL: a.options.PublicURL,
 		Log: a.options.Logger.With(slog.String("part", "api")), Now: a.options.Clock,
 	})
@@ -273,6 +278,7 @@ func (a *App) Run(ctx context.Context) error {
 	member.Go(func() { a.member.Run(alive) })
 	defer member.Wait()
 	defer leave()
+	parts.Go(func() { a.sweeper.Run(ctx) })
 	if a.evaluator != nil {
 		parts.Go(func() { a.evaluator.Run(ctx) })
 		parts.Go(func() { a.watch.run(ctx) })

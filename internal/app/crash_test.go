@@ -66,7 +66,7 @@ func (w *world) start(settings ...string) *process {
 	}
 	p.Env = append(os.Environ(),
 		"TOCSIN_POSTGRES_URL="+w.pgURL, "TOCSIN_CLICKHOUSE_URL="+w.ch.URL, "TOCSIN_ENCRYPTION_KEY="+key,
-		"TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_SETTLE=0s",
+		"TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_ACCESS=open", "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_SETTLE=0s",
 		"TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_POLL_INTERVAL=100ms", "TOCSIN_CLAIM_FOR=2s", "TOCSIN_LEASE=2s")
 	p.Env = append(p.Env, settings...)
 	stderr, err := p.StderrPipe()

@@ -29,6 +29,8 @@ type metrics struct {
 	wakeUps  *prometheus.CounterVec
 	reaped   *prometheus.CounterVec
 	unknown  prometheus.Counter
+	swept    *prometheus.CounterVec
+	unswept  prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -52,11 +54,18 @@ func newMetrics() *metrics {
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_attempts_unknown_total", Help: "Attempts without outcome, of whatever replica, after which this one made the next; each may have sent a message a second time.",
 		}),
+		swept: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tocsin_swept_total", Help: "Alerts, and trails of attempts, that this replica deleted because their retention was over.",
+		}, []string{"what"}),
+		unswept: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tocsin_sweep_failures_total", Help: "Batches that this replica could not delete.",
+		}),
 	}
 	m.wakeUps = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tocsin_wake_ups_total", Help: "Wake-ups of dispatchers that this replica published or received, could not read, or failed to publish or to wait for.",
 	}, []string{"event"})
-	m.registry.MustRegister(m.wakeUps, m.reaped, m.ticks, m.raised, m.attempts, m.fenced, m.unknown, collectors.NewGoCollector(),
+	m.Swept(0, 0)
+	m.registry.MustRegister(m.wakeUps, m.ticks, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
@@ -94,6 +103,15 @@ func (m *metrics) Reaped(held lease.Released) {
 // Unknown counts an attempt that has no outcome and is made again.
 func (m *metrics) Unknown() { m.unknown.Inc() }
 
+// Swept counts what retention deleted.
+func (m *metrics) Swept(alerts, trails int) {
+	m.swept.WithLabelValues("alerts").Add(float64(alerts))
+	m.swept.WithLabelValues("trails").Add(float64(trails))
+}
+
+// SweepFailed counts a batch that could not be deleted.
+func (m *metrics) SweepFailed() { m.unswept.Inc() }
+
 // gaugesTimeout bounds the measuring for one request.
 const gaugesTimeout = 5 * time.Second
 
@@ -122,8 +140,11 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		name, help string
 		value      float64
 	}{
-		{"tocsin_rule_missing", "Exchanges of the last hour that match a rule and have no alert, as the last reconciliation found; must be 0.", float64(measured.Missing)},
-		{"tocsin_reconciled_timestamp_seconds", "When that reconciliation was, in seconds since the Unix epoch; 0 before the first.", measured.ReconciledAt},
+		{"tocsin_rule_missing", "Exchanges that match a rule and have no alert, as the last reconciliation of all rules found, or the one under way; must be 0.", float64(measured.Missing)},
+		{"tocsin_reconciled_rules", "Rules that the last reconciliation of all rules compared.", float64(measured.ReconciledRules)},
+		{"tocsin_reconciled_timestamp_seconds", "When rules were last compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledAt},
+		{"tocsin_reconciled_since_timestamp_seconds", "Since when every rule has been compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledSince},
+		{"tocsin_swept_timestamp_seconds", "When a pass of the retention, of any replica, last came to its end, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
 		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest enabled rule is.", measured.Slowest.Seconds()},
 		{"tocsin_outbox_depth", "Messages that are owed.", float64(measured.OutboxDepth)},
 		{"tocsin_outbox_oldest_seconds", "Age of the oldest message that is owed; 0 when none is.", measured.OutboxOldest.Seconds()},

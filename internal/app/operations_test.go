@@ -179,6 +179,17 @@ func (s *stage) alert() string {
 	return found()[0]
 }
 
+// given returns a notification that was given up.
+func (s *stage) given() string {
+	s.t.Helper()
+	alert := s.alert()
+	s.until("its notification is settled", func() bool {
+		return len(s.column(`select settlement.notification_id::text from settlement join notification using (notification_id) where alert_id = $1::text::uuid`, alert)) > 0
+	})
+	s.exec(`update settlement set status = 'EXHAUSTED' where notification_id in (select notification_id from notification where alert_id = $1::text::uuid)`, alert)
+	return s.column(`select notification_id::text from notification where alert_id = $1::text::uuid`, alert)[0]
+}
+
 // tries returns a call of each operation that is no GET, by its id. An operation
 // that is new has its line here.
 func (s *stage) tries() map[string]func() try {
@@ -222,12 +233,16 @@ func (s *stage) tries() map[string]func() try {
 		"disableWebhook":      func() try { return try{path: someWebhook() + "/disable"} },
 		"testWebhook":         func() try { return try{path: someWebhook() + "/test"} },
 		"deleteWebhook":       func() try { return try{path: someWebhook()} },
-		"acknowledgeAlerts": func() try { return try{path: "/alerts/acknowledge", body: map[string]any{"ids": []string{s.alert()}}} },
-		"resolveAlerts":     func() try { return try{path: "/alerts/resolve", body: map[string]any{"ids": []string{s.alert()}}} },
-		"readAlerts":        func() try { return try{path: "/alerts/read", body: map[string]any{"ids": []string{s.alert()}}} },
+		"acknowledgeAlerts":   func() try { return try{path: "/alerts/acknowledge", body: map[string]any{"ids": []string{s.alert()}}} },
+		"resolveAlerts":       func() try { return try{path: "/alerts/resolve", body: map[string]any{"ids": []string{s.alert()}}} },
+		"readAlerts":          func() try { return try{path: "/alerts/read", body: map[string]any{"ids": []string{s.alert()}}} },
 		"undoAlertAction": func() try {
 			done := s.admin.must(http.StatusOK, http.MethodPost, "/alerts/acknowledge", map[string]any{"ids": []string{s.alert()}})
 			return try{path: "/alerts/actions/" + done.text("actionId") + "/undo"}
+		},
+		"retryNotification": func() try { return try{path: "/notifications/" + s.given() + "/retry"} },
+		"retryNotifications": func() try {
+			return try{path: "/notifications/retry", body: map[string]any{"ids": []string{s.given()}}}
 		},
 		"createSession": func() try {
 			email := s.emailOf(s.user())

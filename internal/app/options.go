@@ -10,6 +10,7 @@ import (
 
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/lease"
+	"tocsin/internal/retention"
 	"tocsin/notify"
 )
 
@@ -77,6 +78,11 @@ type Options struct {
 	// ReconcileInterval is the time between comparisons of exchanges with alerts,
 	// by one of all replicas, 10 min by default.
 	ReconcileInterval time.Duration
+	// Keep is how long what has come to its end is kept, 90 d for alerts and 30 d
+	// for the trails of attempts by default.
+	Keep retention.Keep
+	// SweepInterval is the time between deletions of what is older, 1 min by default.
+	SweepInterval time.Duration
 	// ShutdownTimeout bounds an orderly end, 30 s by default.
 	ShutdownTimeout time.Duration
 
@@ -105,6 +111,12 @@ func (o *Options) applyDefaults() {
 	}
 	if o.ReconcileInterval == 0 {
 		o.ReconcileInterval = 10 * time.Minute
+	}
+	if o.Keep.Alerts == 0 {
+		o.Keep.Alerts = retention.DefaultAlerts
+	}
+	if o.Keep.Trails == 0 {
+		o.Keep.Trails = min(retention.DefaultTrails, o.Keep.Alerts)
 	}
 	if o.ShutdownTimeout == 0 {
 		o.ShutdownTimeout = 30 * time.Second
@@ -142,6 +154,9 @@ func (o *Options) validate() error {
 	}
 	if o.ReconcileInterval < 0 {
 		errs = append(errs, errors.New("the reconcile interval must not be negative"))
+	}
+	if err := o.Keep.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("TOCSIN_RETENTION_ALERTS and TOCSIN_RETENTION_ATTEMPTS: %w", err))
 	}
 	if o.ShutdownTimeout < 0 {
 		errs = append(errs, errors.New("the shutdown timeout must not be negative"))

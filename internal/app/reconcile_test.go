@@ -17,6 +17,7 @@ import (
 	"tocsin/api"
 	"tocsin/evaluator"
 	"tocsin/internal/clickhouse"
+	"tocsin/internal/postgres"
 	"tocsin/rules"
 )
 
@@ -71,6 +72,9 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	if got := w.reconcile(rule); got.Matching != 0 {
 		t.Errorf("before the first run: %+v", got)
 	}
+	if out, code := w.command("reconcile"); code != 0 || !strings.Contains(out, "nothing was compared") {
+		t.Errorf("before the first run: exit %d, %s", code, out)
+	}
 	w.ch.Insert(t,
 		ended("a", "Old", now-50*minute, now-40*minute), ended("a", "Old", now-50*minute, now-40*minute),
 		ended("b", "Old", now-50*minute, now-40*minute), ended("\x00\xff", "Old", now-45*minute, now-45*minute),
@@ -94,7 +98,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	if diff := cmp.Diff(all, w.reconcile(rule)); diff != "" {
 		t.Errorf("when all is well: %s", diff)
 	}
-	if out, code := w.command("reconcile"); code != 0 || !slices.Contains(strings.Fields(out), "orders") {
+	if out, code := w.command("reconcile"); code != 0 || !slices.Contains(strings.Fields(out), "orders") || !strings.Contains(out, "newer exchanges are still being found") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 
@@ -174,4 +178,36 @@ func (l *lateAlerts) WithoutAlert(ctx context.Context, rule uuid.UUID, keys []st
 		l.then()
 	}
 	return without, err
+}
+
+// TestRoundsOfTheReconciliation lets rounds over all rules take several passes.
+func TestRoundsOfTheReconciliation(t *testing.T) {
+	w := newWorld(t)
+	store := w.db.Reconciliation()
+	next := uuid.New()
+	var since float64
+	for i, c := range []struct {
+		pass           postgres.ReconcilePass
+		missing, rules int64
+		whole          bool
+	}{
+		{postgres.ReconcilePass{Rules: 3}, 0, 3, true},
+		{postgres.ReconcilePass{Rules: 2, Missing: 1, Next: next}, 1, 3, false},
+		{postgres.ReconcilePass{Rules: 2}, 1, 4, true},
+		{postgres.ReconcilePass{Rules: 2, Next: next}, 1, 4, false},
+		{postgres.ReconcilePass{Rules: 1}, 0, 3, true},
+	} {
+		ran, err := store.Pass(t.Context(), 0, func(context.Context, uuid.UUID) (postgres.ReconcilePass, error) { return c.pass, nil })
+		if err != nil || !ran {
+			t.Fatalf("pass %d: %v, %v", i, ran, err)
+		}
+		got, err := store.Gauges(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Missing != c.missing || got.ReconciledRules != c.rules || (got.ReconciledSince > since) != c.whole {
+			t.Errorf("after pass %d: %+v, formerly since %v", i, got, since)
+		}
+		since = got.ReconciledSince
+	}
 }

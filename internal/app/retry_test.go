@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/api"
+	"tocsin/internal/app"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 )
@@ -439,4 +440,26 @@ func TestRetryOfManyIsOneTransaction(t *testing.T) {
 	}
 	t.Logf("%d within %v", n, time.Since(began).Round(time.Millisecond))
 	w.wantColumn("one instant", `select count(distinct retried_at)::text from retry`, "1")
+}
+
+// TestRetryWakesTheDispatcher lets a replica look at its outbox once an hour.
+func TestRetryWakesTheDispatcher(t *testing.T) {
+	w := newWorld(t)
+	w.answers(http.StatusBadRequest)
+	w.owed(w.webhook("ops"), "a")
+	w.deliver()
+	w.answers(http.StatusOK)
+	base, _ := w.replica(func(o *app.Options) { o.PollInterval = time.Hour })
+	id := w.one(anyNotification)
+	for i, order := range []struct {
+		path string
+		body any
+	}{{"/" + id.String() + "/retry", nil}, {"/retry", map[string]any{"filter": map[string]any{"status": []string{"FAILED"}}}}} {
+		if status, answer := call(t, http.MethodPost, base+"/api/v1/notifications"+order.path, order.body); status != http.StatusOK {
+			t.Fatalf("%d %v", status, answer)
+		}
+		w.until("it is delivered", func() bool { return len(w.receiver.webhookIDs()) == i+2 })
+		w.until("it is settled", func() bool { return len(w.column(stillOwed)) == 0 })
+		w.exec(`update settlement set status = 'FAILED'`)
+	}
 }

@@ -26,9 +26,11 @@ type watch struct {
 const (
 	// watchLast is how far a pass looks back.
 	watchLast = time.Hour
-	// watchMost bounds the rules of a pass, each of which costs a query or two.
-	// Where there are more, the next pass goes on after them.
-	watchMost = 200
+	// watchPage is how many rules are read at once.
+	watchPage = 200
+	// watchShare is what part of the time between passes one may take. Rules for
+	// which that does not suffice are the next pass's.
+	watchShare = 5
 	// watchConfirm is how long what is missing may still be found.
 	watchConfirm = 30 * time.Second
 )
@@ -51,40 +53,61 @@ func (w *watch) run(ctx context.Context) {
 		case <-ticker.C:
 		}
 		// A pass of another replica that is nearly as old as that was this one's.
-		_, err := w.store.Pass(ctx, w.every/2, w.pass)
+		_, err := w.store.Pass(ctx, w.every/2, func(ctx context.Context, after uuid.UUID) (postgres.ReconcilePass, error) {
+			began := time.Now()
+			pass, err := w.pass(ctx, after)
+			pass.Took = time.Since(began)
+			return pass, err
+		})
 		if err != nil && ctx.Err() == nil {
 			w.logger.WarnContext(ctx, "exchanges not compared with alerts", slog.Any("error", err))
 		}
 	}
 }
 
+// pass compares rules until all of them are, or its time is up.
 func (w *watch) pass(ctx context.Context, after uuid.UUID) (postgres.ReconcilePass, error) {
-	rules, err := w.store.Rules(ctx, after, watchMost)
-	if err != nil {
-		return postgres.ReconcilePass{}, err
-	}
-	var pass postgres.ReconcilePass
-	for _, rule := range rules {
-		result, err := w.reconciler.Rule(ctx, rule.TenantID, rule.ID, watchLast)
-		switch {
-		case fault.KindOf(err) == fault.NotFound:
-			continue // deleted meanwhile
-		case ctx.Err() != nil:
+	deadline := time.Now().Add(w.every / watchShare)
+	pass := postgres.ReconcilePass{Next: after}
+	for {
+		rules, err := w.store.Rules(ctx, pass.Next, watchPage)
+		if err != nil {
 			return pass, err
-		case err != nil:
-			// One that cannot be compared, as it cannot be evaluated, hides no other.
-			w.logger.WarnContext(ctx, "rule not compared", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
-			continue
 		}
-		pass.Rules++
-		pass.Missing += result.Missing
-		if result.Missing > 0 {
-			w.logger.ErrorContext(ctx, "exchanges that match have no alert", slog.String("rule_id", rule.ID.String()),
-				slog.Int64("missing", result.Missing), slog.String("sample", fmt.Sprint(result.MissingSample)))
+		for i, rule := range rules {
+			if err := w.compare(ctx, rule, &pass); err != nil {
+				return pass, err
+			}
+			pass.Next = rule.ID
+			if i+1 < len(rules) && time.Now().After(deadline) {
+				return pass, nil
+			}
+		}
+		if len(rules) < watchPage {
+			pass.Next = uuid.Nil
+			return pass, nil
 		}
 	}
-	if len(rules) == watchMost {
-		pass.Next = rules[len(rules)-1].ID
+}
+
+// compare compares one rule. Its error is that of a pass that was ended.
+func (w *watch) compare(ctx context.Context, rule postgres.ReconcilableRule, pass *postgres.ReconcilePass) error {
+	result, err := w.reconciler.Rule(ctx, rule.TenantID, rule.ID, watchLast)
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+		return nil // deleted meanwhile
+	case ctx.Err() != nil:
+		return err
+	case err != nil:
+		// One that cannot be compared, as it cannot be evaluated, hides no other.
+		w.logger.WarnContext(ctx, "rule not compared", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
+		return nil
 	}
-	return pass, nil
+	pass.Rules++
+	pass.Missing += result.Missing
+	if result.Missing > 0 {
+		w.logger.ErrorContext(ctx, "exchanges that match have no alert", slog.String("rule_id", rule.ID.String()),
+			slog.Int64("missing", result.Missing), slog.String("sample", fmt.Sprint(result.MissingSample)))
+	}
+	return nil
 }

@@ -33,6 +33,7 @@ func layers() []layer {
 		{packages: vocabulary(), may: vocabulary()},
 		{packages: []string{"migrations", "web"}},
 		{packages: []string{"internal/seal"}},
+		{packages: []string{"internal/retention"}},
 		{packages: []string{"internal/access/..."}, may: vocabulary("internal/access/...")},
 		{packages: []string{"notify"}, may: vocabulary()},
 		{
@@ -52,7 +53,7 @@ func layers() []layer {
 		},
 		{
 			packages: []string{"internal/postgres/...", "internal/pgtest"},
-			may: vocabulary("notify/...", "evaluator", "api", "internal/access", "internal/lease", "internal/seal", "internal/postgres/...",
+			may: vocabulary("notify/...", "evaluator", "api", "internal/access", "internal/lease", "internal/retention", "internal/seal", "internal/postgres/...",
 				"internal/pgtest", "migrations"),
 		},
 		{packages: []string{"api/..."}, may: vocabulary("notify/...", "evaluator/...", "api/...", "internal/access", "web")},

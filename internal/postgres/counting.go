@@ -13,7 +13,7 @@ import (
 // applyChanges makes the steps of counting rules that advanced. A step whose
 // alert no longer stands where it leads from is left out, with what it owes.
 func applyChanges(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, done *evaluator.Committed) error {
-	advanced := setOf(done.Advanced)
+	advanced := evaluator.NewIDs(done.Advanced)
 	for i := range batch.Changes {
 		change := &batch.Changes[i]
 		if !advanced[change.Instance.RuleID] {

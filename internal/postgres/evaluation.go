@@ -143,10 +143,10 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (evaluat
 		if done.Advanced, err = q.CursorAdvance(ctx, advanceParams(batch)); err != nil {
 			return fmt.Errorf("advance cursors: %w", err)
 		}
-		if done.Inserted, err = insertAlerts(ctx, q, batch, setOf(done.Advanced)); err != nil {
+		if done.Inserted, err = insertAlerts(ctx, q, batch, evaluator.NewIDs(done.Advanced)); err != nil {
 			return err
 		}
-		if done.Notifications, err = insertNotifications(ctx, q, batch, setOf(done.Inserted)); err != nil {
+		if done.Notifications, err = insertNotifications(ctx, q, batch, evaluator.NewIDs(done.Inserted)); err != nil {
 			return err
 		}
 		if err := applyChanges(ctx, q, batch, &done); err != nil {
@@ -182,7 +182,7 @@ func advanceParams(batch evaluator.Batch) pgq.CursorAdvanceParams {
 
 // insertAlerts inserts the instances of the rules that advanced, and returns
 // the ids of those that are new.
-func insertAlerts(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, advanced map[uuid.UUID]bool) ([]uuid.UUID, error) {
+func insertAlerts(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, advanced evaluator.IDs) ([]uuid.UUID, error) {
 	var p pgq.AlertInsertParams
 	for i := range batch.Instances {
 		a := &batch.Instances[i]
@@ -221,7 +221,7 @@ func insertAlerts(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, ad
 
 // insertNotifications writes what is owed for the alerts that are new, in the
 // record and in the outbox, and returns how many.
-func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, inserted map[uuid.UUID]bool) (int, error) {
+func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, inserted evaluator.IDs) (int, error) {
 	var p pgq.NotificationInsertParams
 	for i := range batch.Notifications {
 		n := &batch.Notifications[i]
@@ -245,14 +245,6 @@ func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Ba
 		return 0, fmt.Errorf("insert outbox: %w", err)
 	}
 	return len(p.NotificationIds), nil
-}
-
-func setOf(ids []uuid.UUID) map[uuid.UUID]bool {
-	set := make(map[uuid.UUID]bool, len(ids))
-	for _, id := range ids {
-		set[id] = true
-	}
-	return set
 }
 
 // ruleOf reads a stored rule. With an error, the rule is named but not complete.

@@ -84,6 +84,7 @@ func (db *DB) inTx(ctx context.Context, f func(q *pgq.Queries) error) error {
 // transact is inTx for statements that are not generated.
 func (db *DB) transact(ctx context.Context, f func(tx pgx.Tx) error) error {
 	actor, known := access.ActorOf(ctx)
+	//nolint:forbidigo // the one place
 	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
 		if !known {
 			return f(tx)

@@ -53,6 +53,7 @@ func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uui
 	if rule.Former, err = erasOf(row.Former); err != nil {
 		return rules.Rule{}, nil, err
 	}
+	rule.SweptBeforeNS = row.SweptBeforeNs
 	if row.Cursor == nil {
 		return rule, nil, nil
 	}
@@ -87,7 +88,9 @@ func (s *Reconciliation) AlertsEnded(ctx context.Context, rule uuid.UUID, fromNS
 // ReconcilePass is what a pass over rules found.
 type ReconcilePass struct {
 	Rules, Missing int64
-	// Next is the rule after which the next pass begins; [uuid.Nil] is the first.
+	// Took is how long the pass lasted.
+	Took time.Duration
+	// Next is the rule after which the next pass begins; [uuid.Nil] ends the round.
 	Next uuid.UUID
 }
 
@@ -122,7 +125,9 @@ func (s *Reconciliation) Pass(ctx context.Context, every time.Duration, pass fun
 	if err != nil {
 		return true, err
 	}
-	if err := q.ReconcileDone(ctx, pgq.ReconcileDoneParams{Rules: done.Rules, Missing: done.Missing, NextAfter: done.Next}); err != nil {
+	if err := q.ReconcileDone(ctx, pgq.ReconcileDoneParams{
+		Rules: done.Rules, Missing: done.Missing, NextAfter: done.Next, Whole: done.Next == uuid.Nil, Took: done.Took,
+	}); err != nil {
 		return true, fmt.Errorf("store pass: %w", err)
 	}
 	return true, nil
@@ -134,10 +139,15 @@ type Gauges struct {
 	OutboxOldest time.Duration
 	// Slowest is how far behind the slowest enabled rule is.
 	Slowest time.Duration
-	// Missing is what the last pass of the reconciliation found, ReconciledAt
-	// when that was, 0 before the first; in seconds since the Unix epoch.
-	Missing      int64
-	ReconciledAt float64
+	// Missing is what the last round of the reconciliation over all rules found,
+	// or the one under way, if that is more; ReconciledRules how many rules it
+	// compared.
+	Missing, ReconciledRules int64
+	// ReconciledAt is when the last pass was, ReconciledSince since when every rule
+	// has been compared, in seconds since the Unix epoch; 0 before the first.
+	ReconciledAt, ReconciledSince float64
+	// SweptAt is when a sweep last came to its end, in the same way.
+	SweptAt float64
 }
 
 // Gauges measures.
@@ -148,7 +158,8 @@ func (s *Reconciliation) Gauges(ctx context.Context) (Gauges, error) {
 	}
 	g := Gauges{
 		OutboxDepth: row.OutboxDepth, OutboxOldest: time.Duration(row.OutboxOldestSeconds * float64(time.Second)),
-		Missing: row.Missing, ReconciledAt: row.ReconciledAt,
+		Missing: row.Missing, ReconciledRules: row.ReconciledRules, ReconciledAt: row.ReconciledAt, ReconciledSince: row.ReconciledSince,
+		SweptAt: row.SweptAt,
 	}
 	// A cursor that cannot be read is told by its rule's problem.
 	if at, err := cursor.Decode(row.Slowest); err == nil {

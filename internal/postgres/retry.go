@@ -72,7 +72,7 @@ func takesMessages(target pgq.RetryTargetRow) error {
 // RetryAll sends the messages of many notifications again.
 func (s *Record) RetryAll(ctx context.Context, tenant string, order api.RetryOrder) (api.Retried, error) {
 	var done api.Retried
-	err := pgx.BeginTxFunc(ctx, s.db.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
+	err := s.db.transact(ctx, func(tx pgx.Tx) error {
 		done = api.Retried{}
 		q := s.db.queries.WithTx(tx)
 		if err := q.RetryLock(ctx, tenant); err != nil {

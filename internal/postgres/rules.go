@@ -13,6 +13,7 @@ import (
 
 	"tocsin/api"
 	"tocsin/cursor"
+	"tocsin/evaluator"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/rules"
@@ -244,7 +245,7 @@ func bind(ctx context.Context, q *pgq.Queries, tenant string, rule uuid.UUID, we
 	if err != nil {
 		return err
 	}
-	there := setOf(held)
+	there := evaluator.NewIDs(held)
 	for _, id := range webhooks {
 		if !there[id] {
 			return fault.New(fault.Conflict, "webhook %s does not exist any more; bind another one", id)

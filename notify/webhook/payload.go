@@ -17,7 +17,8 @@ func slackAlert(d *notify.Delivery, url string) *slack.Alert {
 	a, e := &d.Alert, &d.Alert.Exchange
 	told := slack.Alert{
 		ID: a.ID.String(), Reason: d.Reason, Severity: string(a.Severity), Title: a.Title, Message: a.Message, URL: url, Rule: a.RuleName,
-		State: a.State, Buttons: d.Webhook.Slack.Used() && d.Webhook.Slack.SigningSecret != "",
+		// What a test shows is no alert that one could acknowledge.
+		State: a.State, Buttons: d.Webhook.Slack.Used() && d.Webhook.Slack.SigningSecret != "" && !d.Test,
 	}
 	switch {
 	case a.State == alerts.Acknowledged && a.AcknowledgedAt != nil:

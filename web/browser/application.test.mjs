@@ -11,7 +11,7 @@ const visible = { state: "visible", timeout: 15_000 };
 
 /** A browser reports each answer of 4xx and each broken connection by itself; these are asked for. */
 const asked =
-  /Failed to load resource: the server responded with a status of 400|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/;
+  /Failed to load resource: the server responded with a status of 400|status of 401|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/;
 
 /** What reaches over the right edge, but for text that is cut with an ellipsis and what can be scrolled sideways. */
 function tooWide() {
@@ -25,6 +25,18 @@ function tooWide() {
   return [...document.querySelectorAll("#root *")]
     .filter((element) => element.getBoundingClientRect().right > window.innerWidth + 1 && !mayReach(element))
     .map((element) => element.outerHTML.slice(0, 200));
+}
+
+/** What is wrong with a page for those who do not see it as drawn. Contrast has to be among what was checked. */
+async function accessibility(opened) {
+  await opened.evaluate(axe);
+  const { violations, passes } = await opened.evaluate(() =>
+    window.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
+  );
+  const found = violations.map(
+    (v) => `${v.id}: ${v.nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`,
+  );
+  return passes.some((rule) => rule.id === "color-contrast") ? found : [...found, "contrast was not checked"];
 }
 
 describe("the application", { timeout: 180_000 }, () => {
@@ -54,6 +66,21 @@ describe("the application", { timeout: 180_000 }, () => {
   });
   after(async () => {
     await world?.close();
+  });
+
+  test("who is not signed in is asked to, and comes to where one wanted to go", async () => {
+    await page.goto(`${world.url}/webhooks`);
+    await page.getByRole("heading", { name: "Sign in" }).waitFor(visible);
+    for (const scheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme: scheme });
+      assert.deepEqual(await accessibility(page), [], `sign-in in ${scheme}`);
+    }
+    await page.emulateMedia({ colorScheme: null });
+    await world.signIn(page);
+    await page.getByRole("link", { name: "Create the first webhook" }).waitFor(visible);
+    const [cookie] = await page.context().cookies();
+    assert.ok(cookie.httpOnly && cookie.sameSite === "Lax", "the cookie is for the server alone");
+    await page.getByRole("link", { name: "Inbox" }).click();
   });
 
   test("a new installation says what to do first", async () => {
@@ -200,7 +227,11 @@ describe("the application", { timeout: 180_000 }, () => {
       phone: { width: 360, height: 780 },
     })) {
       test(`every page can be used by everybody: ${scheme}, ${device}`, async () => {
-        const context = await world.browser.newContext({ viewport, colorScheme: scheme });
+        const context = await world.browser.newContext({
+          viewport,
+          colorScheme: scheme,
+          storageState: await page.context().storageState(),
+        });
         const opened = listen(await context.newPage());
         const alert = new URL(await rowOf("late").first().getAttribute("href"), world.url).pathname;
         const pages = {
@@ -211,6 +242,10 @@ describe("the application", { timeout: 180_000 }, () => {
           "/rules/new": opened.getByLabel("Receiver"),
           "/webhooks": opened.getByRole("row", { name: /Receiver/ }),
           "/webhooks/new": opened.getByRole("button", { name: "Create the webhook" }),
+          "/account": opened.getByText("Administrator", { exact: true }),
+          "/users": opened.getByRole("row", { name: /ada@example.com/ }),
+          "/tokens": opened.getByRole("heading", { name: "No program has a key" }),
+          "/audit": opened.getByText(/created webhook/),
           "/no/such": opened.getByRole("heading", { name: "There is no page at this address" }),
         };
         for (const [path, sign] of Object.entries(pages)) {
@@ -218,18 +253,7 @@ describe("the application", { timeout: 180_000 }, () => {
           await opened.goto(world.url + path);
           await sign.waitFor(visible);
           await opened.getByText("Live", { exact: true }).waitFor(visible);
-          await opened.evaluate(axe);
-          const { violations, passes } = await opened.evaluate(() =>
-            window.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
-          );
-          const found = violations.map(
-            (v) => `${v.id}: ${v.nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`,
-          );
-          assert.deepEqual(found, [], where);
-          assert.ok(
-            passes.some((rule) => rule.id === "color-contrast"),
-            `contrast was not checked: ${where}`,
-          );
+          assert.deepEqual(await accessibility(opened), [], where);
           assert.deepEqual(await opened.evaluate(tooWide), [], where);
         }
         await context.close();

@@ -1,12 +1,16 @@
 // Takes the pictures of the README from a Tocsin that runs, such as the one of `make run`:
 //
-//   node browser/pictures.mjs http://127.0.0.1:PORT
+//   node browser/pictures.mjs http://127.0.0.1:PORT/sign-in#…
+//
+// The link that `make run` prints signs in once.
 import { mkdir } from "node:fs/promises";
 import { chromium } from "playwright-core";
 
 const address = process.argv[2];
 if (!address) {
-  console.error("Say where Tocsin runs: node browser/pictures.mjs http://127.0.0.1:PORT (make run prints it).");
+  console.error(
+    "Say where Tocsin runs: node browser/pictures.mjs 'http://127.0.0.1:PORT/sign-in#…' (make run prints it).",
+  );
   process.exit(2);
 }
 const folder = new URL("../../docs/pictures/", import.meta.url);
@@ -17,9 +21,15 @@ const browser = await chromium.launch({
   args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
 });
 try {
+  const { origin } = new URL(address);
+  const first = await browser.newContext();
+  const entering = await first.newPage();
+  await entering.goto(address);
+  await entering.getByRole("navigation", { name: "Tocsin" }).waitFor();
+  const storageState = await first.storageState();
   for (const colorScheme of ["light", "dark"]) {
-    const page = await browser.newPage({ colorScheme, viewport: { width: 1440, height: 900 } });
-    await page.goto(`${address}/inbox`);
+    const page = await browser.newPage({ storageState, colorScheme, viewport: { width: 1440, height: 900 } });
+    await page.goto(`${origin}/inbox`);
     await page.locator("[data-alert]").first().click();
     await page.getByRole("heading", { name: "Timeline" }).waitFor();
     await page.getByText("Delivered").first().waitFor();

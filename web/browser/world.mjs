@@ -72,7 +72,8 @@ async function build(world, undo) {
     TOCSIN_CLICKHOUSE_URL: clickhouse.href,
     TOCSIN_ENCRYPTION_KEY: randomBytes(32).toString("base64"),
     TOCSIN_OUTGOING_ALLOW: "127.0.0.0/8",
-    TOCSIN_ACCESS: "open",
+    TOCSIN_ADMIN_EMAIL: "ada@example.com",
+    TOCSIN_ADMIN_PASSWORD: "correct horse battery",
     TOCSIN_LOG_FORMAT: "json",
   };
   await query(await output(["source", "ddl"], environment));
@@ -88,6 +89,13 @@ async function build(world, undo) {
   world.stop = () => tocsin.stop();
   await world.start();
   undo.push(() => world.stop());
+
+  /** Signs in on the page that asks for it. */
+  world.signIn = async (page) => {
+    await page.getByLabel("E-mail address").fill(environment.TOCSIN_ADMIN_EMAIL);
+    await page.getByLabel("Password").first().fill(environment.TOCSIN_ADMIN_PASSWORD);
+    await page.getByRole("button", { name: "Sign in" }).click();
+  };
 
   /** Writes failed exchanges, as they are seen when they end, which is now. */
   world.fail = (...exchanges) => query(`INSERT INTO exchanges FORMAT JSONEachRow\n${exchanges.map(row).join("\n")}`);

@@ -3,7 +3,8 @@
 // spans, Tocsin checks the table, reads the spans and judges them.
 //
 // It is a module of its own, because the exporter brings more than a hundred
-// modules along, of which the product needs none. Run it with
+// modules along, of which the product needs none. `make test-go` runs it; alone
+// it runs with
 //
 //	bin/devstack run -- go -C internal/clickhouse/oteltest test ./...
 package oteltest

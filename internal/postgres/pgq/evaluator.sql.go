@@ -15,11 +15,18 @@ import (
 const alertInsert = `-- name: AlertInsert :many
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
                    execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
-select unnest($1::uuid[]), unnest($2::text[]), unnest($3::uuid[]), unnest($4::bigint[]),
-       unnest($5::text[]), 'FIRING', unnest($6::text[]), unnest($7::text[]),
-       unnest($8::text[]), unnest($9::bigint[]), unnest($10::text[]), unnest($11::text[]),
-       unnest($12::jsonb[]), unnest($13::text[]), unnest($14::boolean[]),
-       greatest(0, (extract(epoch from now()) * 1e9)::bigint - unnest($15::bigint[]))
+select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
+       i.execution_id, i.start_time_ns, i.application, i.route, i.exchange, i.signature, i.late,
+       greatest(0, (extract(epoch from now()) * 1e9)::bigint - i.ended_ns)
+from (
+    select unnest($1::uuid[]) as alert_id, unnest($2::text[]) as tenant_id, unnest($3::uuid[]) as rule_id,
+           unnest($4::bigint[]) as rule_version, unnest($5::text[]) as severity,
+           unnest($6::text[]) as title, unnest($7::text[]) as message, unnest($8::text[]) as execution_id,
+           unnest($9::bigint[]) as start_time_ns, unnest($10::text[]) as application,
+           unnest($11::text[]) as route, unnest($12::jsonb[]) as exchange, unnest($13::text[]) as signature,
+           unnest($14::boolean[]) as late, unnest($15::bigint[]) as ended_ns
+) i
+join rule_state s on s.rule_id = i.rule_id and s.swept_before_ns <= i.start_time_ns
 on conflict (rule_id, execution_id) do nothing
 returning alert_id
 `
@@ -42,7 +49,9 @@ type AlertInsertParams struct {
 	EndedNs      []int64
 }
 
-// Inserts the alerts that do not exist yet, and returns those.
+// Inserts the alerts that do not exist yet, and returns those. What began
+// before a rule's watermark may have had its alert, which retention deleted. The
+// cursors have been advanced in this transaction, so that no watermark moves.
 func (q *Queries) AlertInsert(ctx context.Context, arg AlertInsertParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertInsert,
 		arg.AlertIds,

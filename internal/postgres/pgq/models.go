@@ -191,11 +191,15 @@ type Reader struct {
 }
 
 type Reconciliation struct {
-	OnlyRow   bool
-	At        time.Time
-	Rules     int64
-	Missing   int64
-	NextAfter uuid.UUID
+	OnlyRow      bool
+	At           time.Time
+	Rules        int64
+	Missing      int64
+	NextAfter    uuid.UUID
+	RoundRules   int64
+	RoundMissing int64
+	RoundBeganAt *time.Time
+	WholeSince   *time.Time
 }
 
 type Replica struct {

@@ -18,6 +18,7 @@ from alert a
 where a.rule_id = $1 and a.execution_id is not null
   and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) >= $2::bigint
   and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) < $3::bigint
+  and a.start_time_ns >= coalesce((select s.swept_before_ns from rule_state s where s.rule_id = $1), 0)
 `
 
 type AlertsEndedParams struct {
@@ -38,10 +39,13 @@ select (select count(*) from outbox) as outbox_depth,
        coalesce((select extract(epoch from now() - min(n.created_at))
                  from outbox join notification n using (notification_id)), 0)::double precision as outbox_oldest_seconds,
        coalesce((select missing from reconciliation), 0)::bigint as missing,
+       coalesce((select rules from reconciliation), 0)::bigint as reconciled_rules,
        coalesce((select extract(epoch from at) from reconciliation), 0)::double precision as reconciled_at,
-       (select min(s.cursor)
+       coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
+       coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
+       coalesce((select min(s.cursor)
         from rule_state s join rule r using (rule_id)
-        where r.enabled and r.deleted_at is null and s.cursor is not null)::text as slowest,
+        where r.enabled and r.deleted_at is null and s.cursor is not null), '')::text as slowest,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
 `
 
@@ -49,7 +53,10 @@ type GaugesRow struct {
 	OutboxDepth         int64
 	OutboxOldestSeconds float64
 	Missing             int64
+	ReconciledRules     int64
 	ReconciledAt        float64
+	ReconciledSince     float64
+	SweptAt             float64
 	Slowest             string
 	NowNs               int64
 }
@@ -62,7 +69,10 @@ func (q *Queries) Gauges(ctx context.Context) (GaugesRow, error) {
 		&i.OutboxDepth,
 		&i.OutboxOldestSeconds,
 		&i.Missing,
+		&i.ReconciledRules,
 		&i.ReconciledAt,
+		&i.ReconciledSince,
+		&i.SweptAt,
 		&i.Slowest,
 		&i.NowNs,
 	)
@@ -102,20 +112,37 @@ func (q *Queries) KeysWithoutAlert(ctx context.Context, arg KeysWithoutAlertPara
 }
 
 const reconcileDone = `-- name: ReconcileDone :exec
-insert into reconciliation (at, rules, missing, next_after)
-values (now(), $1, $2, $3)
+insert into reconciliation as r (at, rules, missing, next_after, round_rules, round_missing, round_began_at, whole_since)
+values (now(), $1::bigint, $2::bigint, $3::uuid,
+        case when $4::boolean then 0 else $1::bigint end, case when $4::boolean then 0 else $2::bigint end,
+        case when not $4::boolean then now() - $5::interval end, case when $4::boolean then now() - $5::interval end)
 on conflict (only_row) do update
-set at = excluded.at, rules = excluded.rules, missing = excluded.missing, next_after = excluded.next_after
+set at = now(), next_after = $3::uuid,
+    rules = case when $4::boolean then r.round_rules + $1::bigint else greatest(r.rules, r.round_rules + $1::bigint) end,
+    missing = case when $4::boolean then r.round_missing + $2::bigint else greatest(r.missing, r.round_missing + $2::bigint) end,
+    round_rules = case when $4::boolean then 0 else r.round_rules + $1::bigint end,
+    round_missing = case when $4::boolean then 0 else r.round_missing + $2::bigint end,
+    round_began_at = case when not $4::boolean then coalesce(r.round_began_at, now() - $5::interval) end,
+    whole_since = case when $4::boolean then coalesce(r.round_began_at, now() - $5::interval) else r.whole_since end
 `
 
 type ReconcileDoneParams struct {
 	Rules     int64
 	Missing   int64
 	NextAfter uuid.UUID
+	Whole     bool
+	Took      time.Duration
 }
 
+// Stores a pass. One after which nothing is left ends a round.
 func (q *Queries) ReconcileDone(ctx context.Context, arg ReconcileDoneParams) error {
-	_, err := q.db.Exec(ctx, reconcileDone, arg.Rules, arg.Missing, arg.NextAfter)
+	_, err := q.db.Exec(ctx, reconcileDone,
+		arg.Rules,
+		arg.Missing,
+		arg.NextAfter,
+		arg.Whole,
+		arg.Took,
+	)
 	return err
 }
 
@@ -154,7 +181,7 @@ func (q *Queries) ReconcileUnlock(ctx context.Context) error {
 }
 
 const ruleReconcilable = `-- name: RuleReconcilable :one
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former, s.cursor
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former, s.cursor, s.swept_before_ns
 from rule r join rule_state s using (rule_id)
 where r.tenant_id = $1 and r.rule_id = $2 and r.deleted_at is null
 `
@@ -165,10 +192,11 @@ type RuleReconcilableParams struct {
 }
 
 type RuleReconcilableRow struct {
-	Rule         Rule
-	ArmedSinceNs int64
-	Former       []byte
-	Cursor       *string
+	Rule          Rule
+	ArmedSinceNs  int64
+	Former        []byte
+	Cursor        *string
+	SweptBeforeNs int64
 }
 
 func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilableParams) (RuleReconcilableRow, error) {
@@ -201,6 +229,7 @@ func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilablePara
 		&i.ArmedSinceNs,
 		&i.Former,
 		&i.Cursor,
+		&i.SweptBeforeNs,
 	)
 	return i, err
 }

@@ -71,14 +71,23 @@ where s.rule_id = a.rule_id
 returning s.rule_id;
 
 -- name: AlertInsert :many
--- Inserts the alerts that do not exist yet, and returns those.
+-- Inserts the alerts that do not exist yet, and returns those. What began
+-- before a rule's watermark may have had its alert, which retention deleted. The
+-- cursors have been advanced in this transaction, so that no watermark moves.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
                    execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
-select unnest(@alert_ids::uuid[]), unnest(@tenant_ids::text[]), unnest(@rule_ids::uuid[]), unnest(@rule_versions::bigint[]),
-       unnest(@severities::text[]), 'FIRING', unnest(@titles::text[]), unnest(@messages::text[]),
-       unnest(@execution_ids::text[]), unnest(@start_times_ns::bigint[]), unnest(@applications::text[]), unnest(@routes::text[]),
-       unnest(@exchanges::jsonb[]), unnest(@signatures::text[]), unnest(@lates::boolean[]),
-       greatest(0, (extract(epoch from now()) * 1e9)::bigint - unnest(@ended_ns::bigint[]))
+select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
+       i.execution_id, i.start_time_ns, i.application, i.route, i.exchange, i.signature, i.late,
+       greatest(0, (extract(epoch from now()) * 1e9)::bigint - i.ended_ns)
+from (
+    select unnest(@alert_ids::uuid[]) as alert_id, unnest(@tenant_ids::text[]) as tenant_id, unnest(@rule_ids::uuid[]) as rule_id,
+           unnest(@rule_versions::bigint[]) as rule_version, unnest(@severities::text[]) as severity,
+           unnest(@titles::text[]) as title, unnest(@messages::text[]) as message, unnest(@execution_ids::text[]) as execution_id,
+           unnest(@start_times_ns::bigint[]) as start_time_ns, unnest(@applications::text[]) as application,
+           unnest(@routes::text[]) as route, unnest(@exchanges::jsonb[]) as exchange, unnest(@signatures::text[]) as signature,
+           unnest(@lates::boolean[]) as late, unnest(@ended_ns::bigint[]) as ended_ns
+) i
+join rule_state s on s.rule_id = i.rule_id and s.swept_before_ns <= i.start_time_ns
 on conflict (rule_id, execution_id) do nothing
 returning alert_id;
 

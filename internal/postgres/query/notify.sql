@@ -6,7 +6,6 @@ select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
        case when w.digest_above > 0 and not held.now then exists (
            select from outbox o
            where o.webhook_id = w.webhook_id and o.due_at <= now() and o.attempts = o.begun_before and not o.digest and not o.alone
-           order by o.due_at
            offset w.digest_above
        ) else false end::boolean as gather,
        (ripe.at is not null and not held.now)::boolean as due,

@@ -1,5 +1,5 @@
 -- name: RuleReconcilable :one
-select sqlc.embed(r), s.armed_since_ns, s.former, s.cursor
+select sqlc.embed(r), s.armed_since_ns, s.former, s.cursor, s.swept_before_ns
 from rule r join rule_state s using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
 
@@ -22,7 +22,8 @@ select count(*)
 from alert a
 where a.rule_id = @rule_id and a.execution_id is not null
   and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) >= @from_ns::bigint
-  and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) < @to_ns::bigint;
+  and coalesce((a.exchange ->> 'endTimeNs')::bigint, a.start_time_ns) < @to_ns::bigint
+  and a.start_time_ns >= coalesce((select s.swept_before_ns from rule_state s where s.rule_id = @rule_id), 0);
 
 -- name: ReconcileTryLock :one
 -- Held by the session until it is given back or ends.
@@ -37,10 +38,19 @@ select coalesce((select next_after from reconciliation), '00000000-0000-0000-000
 where not exists (select from reconciliation where at > now() - @every::interval);
 
 -- name: ReconcileDone :exec
-insert into reconciliation (at, rules, missing, next_after)
-values (now(), @rules, @missing, @next_after)
+-- Stores a pass. One after which nothing is left ends a round.
+insert into reconciliation as r (at, rules, missing, next_after, round_rules, round_missing, round_began_at, whole_since)
+values (now(), @rules::bigint, @missing::bigint, @next_after::uuid,
+        case when @whole::boolean then 0 else @rules::bigint end, case when @whole::boolean then 0 else @missing::bigint end,
+        case when not @whole::boolean then now() - @took::interval end, case when @whole::boolean then now() - @took::interval end)
 on conflict (only_row) do update
-set at = excluded.at, rules = excluded.rules, missing = excluded.missing, next_after = excluded.next_after;
+set at = now(), next_after = @next_after::uuid,
+    rules = case when @whole::boolean then r.round_rules + @rules::bigint else greatest(r.rules, r.round_rules + @rules::bigint) end,
+    missing = case when @whole::boolean then r.round_missing + @missing::bigint else greatest(r.missing, r.round_missing + @missing::bigint) end,
+    round_rules = case when @whole::boolean then 0 else r.round_rules + @rules::bigint end,
+    round_missing = case when @whole::boolean then 0 else r.round_missing + @missing::bigint end,
+    round_began_at = case when not @whole::boolean then coalesce(r.round_began_at, now() - @took::interval) end,
+    whole_since = case when @whole::boolean then coalesce(r.round_began_at, now() - @took::interval) else r.whole_since end;
 
 -- name: Gauges :one
 -- What is measured of all tenants together.
@@ -48,8 +58,11 @@ select (select count(*) from outbox) as outbox_depth,
        coalesce((select extract(epoch from now() - min(n.created_at))
                  from outbox join notification n using (notification_id)), 0)::double precision as outbox_oldest_seconds,
        coalesce((select missing from reconciliation), 0)::bigint as missing,
+       coalesce((select rules from reconciliation), 0)::bigint as reconciled_rules,
        coalesce((select extract(epoch from at) from reconciliation), 0)::double precision as reconciled_at,
-       (select min(s.cursor)
+       coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
+       coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
+       coalesce((select min(s.cursor)
         from rule_state s join rule r using (rule_id)
-        where r.enabled and r.deleted_at is null and s.cursor is not null)::text as slowest,
+        where r.enabled and r.deleted_at is null and s.cursor is not null), '')::text as slowest,
        (extract(epoch from now()) * 1e9)::bigint as now_ns;

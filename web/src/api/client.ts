@@ -8,6 +8,14 @@ export const client = createClient<paths>({
   fetch: (request) => globalThis.fetch(request),
 });
 
+const signedOut = new EventTarget();
+
+/** Calls back whenever the API says that one is not signed in any more. Returns how to end that. */
+export function onSignedOut(call: () => void): () => void {
+  signedOut.addEventListener("signed-out", call);
+  return () => signedOut.removeEventListener("signed-out", call);
+}
+
 type Answer<T> = { data?: T; error?: unknown; response: Response };
 
 /**
@@ -23,6 +31,7 @@ export async function body<T>(call: Promise<Answer<T>>): Promise<T> {
     throw unreachable(cause);
   }
   if (answer.response.ok) return answer.data as T;
+  if (answer.response.status === 401) signedOut.dispatchEvent(new Event("signed-out"));
   throw new ApiError(answer.response.status, answer.error);
 }
 

@@ -36,7 +36,9 @@ export function explain(error: unknown): { what: string; remedy: string } {
   switch (true) {
     case error.status === 0:
       return { what: error.message, remedy: "Check your connection, and whether Tocsin runs." };
-    case error.status === 401 || error.status === 403:
+    case error.status === 401:
+      return { what: error.message, remedy: "Sign in again." };
+    case error.status === 403:
       return { what: error.message, remedy: "Ask an administrator for the role that may do this." };
     case error.status === 404:
       return { what: error.message, remedy: "It may have been deleted meanwhile." };

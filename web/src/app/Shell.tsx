@@ -1,8 +1,19 @@
 import { useMantineColorScheme } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet } from "@tanstack/react-router";
+import { useSignOut } from "../access/signOut";
+import { me } from "../api/access";
 import { alertCounts } from "../api/alerts";
-import { IconDark, IconInbox, IconLight, IconRules, IconSystem, IconWebhook } from "../ui/icons";
+import {
+  IconDark,
+  IconInbox,
+  IconLight,
+  IconPerson,
+  IconRules,
+  IconSignOut,
+  IconSystem,
+  IconWebhook,
+} from "../ui/icons";
 import { schemes } from "../ui/theme";
 import styles from "./Shell.module.css";
 
@@ -31,6 +42,7 @@ export function Shell() {
           Webhooks
         </Link>
         <div className={styles.foot}>
+          <Person />
           <ThemeButton />
         </div>
       </nav>
@@ -38,6 +50,31 @@ export function Shell() {
         <Outlet />
       </main>
     </div>
+  );
+}
+
+/** Who one is, and the way out. */
+function Person() {
+  const { data: who } = useQuery(me());
+  const signOut = useSignOut();
+  return (
+    <>
+      <Link to="/account" className={styles.item} title={who?.email ?? who?.name}>
+        <IconPerson size={20} stroke={1.7} aria-hidden="true" />
+        <span className={styles.person}>{who?.name ?? "Account"}</span>
+      </Link>
+      {who?.kind === "user" && (
+        <button
+          type="button"
+          className={`${styles.item} ${styles.out}`}
+          disabled={signOut.isPending}
+          onClick={() => signOut.mutate()}
+        >
+          <IconSignOut size={20} stroke={1.7} aria-hidden="true" />
+          Sign out
+        </button>
+      )}
+    </>
   );
 }
 

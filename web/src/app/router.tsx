@@ -71,7 +71,47 @@ const newWebhook = createRoute({
   component: lazyRouteComponent(() => import("../webhooks/NewWebhookPage"), "NewWebhookPage"),
 });
 
-const routeTree = root.addChildren([start, inbox.addChildren([openAlert]), rules, newRule, webhooks, newWebhook]);
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in",
+  beforeLoad: () => {
+    throw redirect({ to: "/inbox", replace: true });
+  },
+});
+const account = createRoute({
+  getParentRoute: () => root,
+  path: "/account",
+  component: lazyRouteComponent(() => import("../access/AccountPage"), "AccountPage"),
+});
+const users = createRoute({
+  getParentRoute: () => root,
+  path: "/users",
+  component: lazyRouteComponent(() => import("../access/UsersPage"), "UsersPage"),
+});
+const tokens = createRoute({
+  getParentRoute: () => root,
+  path: "/tokens",
+  component: lazyRouteComponent(() => import("../access/TokensPage"), "TokensPage"),
+});
+const audit = createRoute({
+  getParentRoute: () => root,
+  path: "/audit",
+  component: lazyRouteComponent(() => import("../access/AuditPage"), "AuditPage"),
+});
+
+const routeTree = root.addChildren([
+  start,
+  inbox.addChildren([openAlert]),
+  rules,
+  newRule,
+  webhooks,
+  newWebhook,
+  signIn,
+  account,
+  users,
+  tokens,
+  audit,
+]);
 
 export function createAppRouter(history?: RouterHistory) {
   return createRouter({

@@ -78,6 +78,17 @@ export function startWorld() {
       alert.state = params.action === "resolve" ? "RESOLVED" : "ACKNOWLEDGED";
       return HttpResponse.json(alert);
     }),
+    http.get(api("/session"), () => HttpResponse.json({ signedIn: true, open: false, setupNeeded: false })),
+    http.get(api("/me"), () =>
+      HttpResponse.json({
+        kind: "user",
+        id: "u1",
+        name: "Ada",
+        email: "ada@example.com",
+        role: "admin",
+        tenant: "default",
+      }),
+    ),
     http.get(api("/rules"), () => HttpResponse.json({ items: [] })),
     http.get(api("/webhooks"), () => HttpResponse.json({ items: [] })),
     http.get(api("/status"), () => problem(503, { code: "unavailable" })),

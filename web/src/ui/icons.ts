@@ -17,8 +17,12 @@ export { default as IconWaiting } from "@tabler/icons-react/dist/esm/icons/IconC
 export { default as IconCopy } from "@tabler/icons-react/dist/esm/icons/IconCopy.mjs";
 export { default as IconSystem } from "@tabler/icons-react/dist/esm/icons/IconDeviceDesktop.mjs";
 export { default as IconUnknown } from "@tabler/icons-react/dist/esm/icons/IconHelpCircle.mjs";
+export { default as IconHistory } from "@tabler/icons-react/dist/esm/icons/IconHistory.mjs";
 export { default as IconInbox } from "@tabler/icons-react/dist/esm/icons/IconInbox.mjs";
 export { default as IconInfo } from "@tabler/icons-react/dist/esm/icons/IconInfoCircle.mjs";
+export { default as IconKey } from "@tabler/icons-react/dist/esm/icons/IconKey.mjs";
+export { default as IconLock } from "@tabler/icons-react/dist/esm/icons/IconLock.mjs";
+export { default as IconSignOut } from "@tabler/icons-react/dist/esm/icons/IconLogout.mjs";
 export { default as IconDelivered } from "@tabler/icons-react/dist/esm/icons/IconMailCheck.mjs";
 export { default as IconExhausted } from "@tabler/icons-react/dist/esm/icons/IconMailX.mjs";
 export { default as IconDark } from "@tabler/icons-react/dist/esm/icons/IconMoon.mjs";
@@ -31,5 +35,6 @@ export { default as IconSearch } from "@tabler/icons-react/dist/esm/icons/IconSe
 export { default as IconPending } from "@tabler/icons-react/dist/esm/icons/IconSend.mjs";
 export { default as IconLight } from "@tabler/icons-react/dist/esm/icons/IconSun.mjs";
 export { default as IconTrash } from "@tabler/icons-react/dist/esm/icons/IconTrash.mjs";
+export { default as IconPerson } from "@tabler/icons-react/dist/esm/icons/IconUser.mjs";
 export { default as IconWebhook } from "@tabler/icons-react/dist/esm/icons/IconWebhook.mjs";
 export { default as IconClose } from "@tabler/icons-react/dist/esm/icons/IconX.mjs";

@@ -17,21 +17,51 @@ type Values = {
   name: string;
   kind: WebhookDefinition["kind"];
   url: string;
+  /** Whether a Slack webhook posts as a bot, with `slack`, or to `url`. */
+  bot: boolean;
+  slack: { channel: string; botToken: string; signingSecret: string };
   bodyTemplate: string;
   signingSecret: string;
   operators: boolean;
 };
 
-const fields = ["name", "kind", "url", "bodyTemplate", "signingSecret", "operators"] as const;
+const fields = [
+  "name",
+  "kind",
+  "url",
+  "slack.channel",
+  "slack.botToken",
+  "slack.signingSecret",
+  "bodyTemplate",
+  "signingSecret",
+  "operators",
+] as const;
+
+const posterChoices = [
+  { value: "url", label: "Incoming webhook" },
+  { value: "bot", label: "Bot" },
+];
 
 const kindChoices = (["slack", "generic"] as const).map((value) => ({ value, label: kinds[value].word }));
 
 /** What does not apply to a kind is not sent, whatever was typed before the kind was changed. */
-function definition({ name, kind, url, bodyTemplate, signingSecret, operators }: Values): WebhookDefinition {
+function definition({
+  name,
+  kind,
+  url,
+  bot,
+  slack,
+  bodyTemplate,
+  signingSecret,
+  operators,
+}: Values): WebhookDefinition {
+  const { channel, botToken, signingSecret: slackSecret } = slack;
   return {
     name,
     kind,
-    url,
+    ...(kind === "slack" && bot
+      ? { slack: { channel, botToken, ...(slackSecret ? { signingSecret: slackSecret } : {}) } }
+      : { url }),
     ...(operators ? { operators } : {}),
     ...(kind === "generic" && bodyTemplate ? { bodyTemplate } : {}),
     ...(kind === "generic" && signingSecret ? { signingSecret } : {}),
@@ -48,7 +78,16 @@ export function NewWebhookPage() {
     document.title = "New webhook · Tocsin";
   }, []);
   const form = useForm<Values>({
-    initialValues: { name: "", kind: "slack", url: "", bodyTemplate: "", signingSecret: "", operators: false },
+    initialValues: {
+      name: "",
+      kind: "slack",
+      url: "",
+      bot: false,
+      slack: { channel: "", botToken: "", signingSecret: "" },
+      bodyTemplate: "",
+      signingSecret: "",
+      operators: false,
+    },
   });
   const create = useMutation({
     mutationFn: createWebhook,
@@ -71,6 +110,7 @@ export function NewWebhookPage() {
     create.mutate(definition(form.values));
   };
   const isSlack = form.values.kind === "slack";
+  const isBot = isSlack && form.values.bot;
 
   return (
     <Page title="New webhook" scrolls>
@@ -85,18 +125,56 @@ export function NewWebhookPage() {
               onChange={(kind) => form.setFieldValue("kind", kind as Values["kind"])}
             />
           </Input.Wrapper>
-          <TextInput
-            label="URL"
-            type="url"
-            description={
-              isSlack
-                ? "The address of an incoming webhook, from Slack's settings. Whoever has it can post: it is kept encrypted and never shown again."
-                : "An http or https address that takes a POST. It is kept encrypted and never shown again."
-            }
-            autoComplete="off"
-            spellCheck={false}
-            {...form.getInputProps("url")}
-          />
+          {isSlack && (
+            <Input.Wrapper
+              label="Posts as"
+              labelElement="div"
+              description="A bot's messages follow their alerts, and can have buttons to acknowledge and resolve."
+            >
+              <SegmentedControl
+                data={posterChoices}
+                aria-label="Posts as"
+                value={isBot ? "bot" : "url"}
+                onChange={(poster) => form.setFieldValue("bot", poster === "bot")}
+              />
+            </Input.Wrapper>
+          )}
+          {isBot ? (
+            <>
+              <TextInput
+                label="Channel"
+                description="Its id, such as C0123456789, or its name behind a #. The app must have been invited to it."
+                autoComplete="off"
+                spellCheck={false}
+                {...form.getInputProps("slack.channel")}
+              />
+              <PasswordInput
+                label="Bot token"
+                description="The app's Bot User OAuth Token, xoxb-…, with the scope chat:write. It is kept encrypted and never shown again."
+                autoComplete="off"
+                {...form.getInputProps("slack.botToken")}
+              />
+              <PasswordInput
+                label="Signing secret of the app"
+                description="With it, messages have buttons. The list of webhooks then shows the request URL to enter in the app. Empty means no buttons."
+                autoComplete="off"
+                {...form.getInputProps("slack.signingSecret")}
+              />
+            </>
+          ) : (
+            <TextInput
+              label="URL"
+              type="url"
+              description={
+                isSlack
+                  ? "The address of an incoming webhook, from Slack's settings. Whoever has it can post: it is kept encrypted and never shown again."
+                  : "An http or https address that takes a POST. It is kept encrypted and never shown again."
+              }
+              autoComplete="off"
+              spellCheck={false}
+              {...form.getInputProps("url")}
+            />
+          )}
           <Checkbox
             label="For operators"
             description="Is told when a rule cannot be evaluated, and when it can again."

@@ -55,3 +55,55 @@ test("a webhook for operators is made and shown as one", async () => {
   expect(await screen.findByText(/for operators/)).toBeVisible();
   expect(sent).toEqual({ name: "Tocsin", kind: "slack", url: "https://hooks.slack.com/x", operators: true });
 });
+
+test("a bot is made, its mistakes stand beside the fields, and the list shows where its buttons lead", async () => {
+  const sent: unknown[] = [];
+  server.use(
+    http.get(api("/webhooks"), () =>
+      HttpResponse.json({
+        items: [
+          {
+            id: "w1",
+            name: "#ops",
+            kind: "slack",
+            urlHost: "",
+            enabled: true,
+            slack: {
+              channel: "C0123456789",
+              hasBotToken: true,
+              hasSigningSecret: true,
+              interactionsPath: "/slack/interactions/w1",
+            },
+          },
+        ],
+      }),
+    ),
+    http.post(api("/webhooks"), async ({ request }) => {
+      sent.push(await request.json());
+      return sent.length === 1
+        ? problem(400, {
+            code: "invalid",
+            detail: "The webhook is not valid",
+            errors: [{ field: "slack.botToken", code: "secret", message: "This is another kind of token" }],
+          })
+        : HttpResponse.json({ id: "w1", name: "#ops" }, { status: 201 });
+    }),
+  );
+  const { user } = open("/webhooks/new");
+  await user.type(await screen.findByLabelText("Name"), "#ops");
+  await user.type(screen.getByLabelText("URL"), "https://typed.before");
+  await user.click(screen.getByRole("radio", { name: "Bot" }));
+  expect(screen.queryByLabelText("URL")).toBeNull();
+  await user.type(screen.getByLabelText("Channel"), "C0123456789");
+  await user.type(screen.getByLabelText("Bot token"), "xoxp-1");
+  await user.click(screen.getByRole("button", { name: "Create the webhook" }));
+  expect(await screen.findByText("This is another kind of token")).toBeVisible();
+  await user.type(screen.getByLabelText("Signing secret of the app"), "0123");
+  await user.click(screen.getByRole("button", { name: "Create the webhook" }));
+  expect(await screen.findByText(/\/slack\/interactions\/w1$/)).toBeVisible();
+  expect(screen.getByText(/bot with buttons/)).toBeVisible();
+  expect(sent).toEqual([
+    { name: "#ops", kind: "slack", slack: { channel: "C0123456789", botToken: "xoxp-1" } },
+    { name: "#ops", kind: "slack", slack: { channel: "C0123456789", botToken: "xoxp-1", signingSecret: "0123" } },
+  ]);
+});

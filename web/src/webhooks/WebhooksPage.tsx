@@ -79,10 +79,17 @@ function WebhookTable({ webhooks, onDelete }: TableProps) {
               <td>
                 <div className={table.name}>{webhook.name}</div>
                 <div className={table.sub}>
-                  <span className="mono">{webhook.urlHost}</span>
+                  <span className="mono">{webhook.slack?.channel ?? webhook.urlHost}</span>
+                  {webhook.slack && (webhook.slack.hasSigningSecret ? " · bot with buttons" : " · bot")}
                   {webhook.hasSigningSecret && " · signed"}
                   {webhook.operators && " · for operators"}
                 </div>
+                {webhook.slack?.hasSigningSecret && (
+                  <div className={table.sub}>
+                    Request URL of the app's buttons:{" "}
+                    <span className="mono">{window.location.origin + webhook.slack.interactionsPath}</span>
+                  </div>
+                )}
               </td>
               <td>
                 <span style={{ display: "inline-flex", gap: 6, alignItems: "center" }}>

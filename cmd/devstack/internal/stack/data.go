@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"tocsin/cmd/devstack/internal/filelock"
 	"tocsin/cmd/devstack/internal/pgserver"
@@ -22,6 +23,7 @@ const (
 	lockFile      = "devstack.lock"
 	settingsFile  = "devstack.json"
 	keyFile       = "encryption.key"
+	passwordFile  = "admin.password"
 	tocsinPIDFile = "tocsin.pid"
 	postgresDir   = "postgres"
 	clickHouseDir = "clickhouse"
@@ -167,19 +169,30 @@ func (d *data) writeSettings() error {
 
 // encryptionKey returns the key that Tocsin encrypts secrets with, making it at the first start: 32 bytes in base64.
 func (d *data) encryptionKey() (string, error) {
-	content, err := os.ReadFile(d.path(keyFile))
+	return d.secret(keyFile, func() string {
+		var raw [32]byte
+		// Read never fails.
+		_, _ = rand.Read(raw[:])
+		return base64.StdEncoding.EncodeToString(raw[:])
+	})
+}
+
+// adminPassword returns the password of the demo's administrator, making it at the first start.
+func (d *data) adminPassword() (string, error) {
+	return d.secret(passwordFile, func() string { return strings.ToLower(rand.Text()[:16]) })
+}
+
+// secret returns what a file keeps that only its owner may read, making it at the first start.
+func (d *data) secret(name string, make func() string) (string, error) {
+	content, err := os.ReadFile(d.path(name))
 	if err == nil {
 		return string(content), nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("read encryption key: %w", err)
+		return "", fmt.Errorf("read %s: %w", name, err)
 	}
-	var raw [32]byte
-	if _, err := rand.Read(raw[:]); err != nil {
-		return "", fmt.Errorf("make encryption key: %w", err)
-	}
-	key := base64.StdEncoding.EncodeToString(raw[:])
-	return key, d.writeFile(keyFile, []byte(key), 0o600)
+	made := make()
+	return made, d.writeFile(name, []byte(made), 0o600)
 }
 
 // writeFile writes a file whole or not at all.

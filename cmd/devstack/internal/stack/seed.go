@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"time"
 
 	"tocsin/cmd/devstack/internal/slackalike"
 )
@@ -68,7 +67,10 @@ func (u *up) seed(ctx context.Context) error {
 	if u.data.settings.Seeded {
 		return nil
 	}
-	api := apiClient{base: u.tocsin.url() + "/api/v1", http: &http.Client{Timeout: 10 * time.Second}}
+	api, err := u.signedIn(ctx)
+	if err != nil {
+		return err
+	}
 	webhooks, err := api.names(ctx, "/webhooks")
 	if err != nil {
 		return fmt.Errorf("seed webhooks: %w", err)

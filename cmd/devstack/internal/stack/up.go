@@ -80,7 +80,7 @@ func Up(ctx context.Context, console *Console, opts UpOptions, ready func(url st
 	if err := u.start(ctx); err != nil {
 		return err
 	}
-	ready(u.tocsin.url() + "/")
+	ready(u.entrance(ctx))
 	<-ctx.Done()
 	console.Sayf("stopping; once more to kill")
 	return nil
@@ -209,6 +209,10 @@ func (u *up) startTocsin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	password, err := u.data.adminPassword()
+	if err != nil {
+		return err
+	}
 	log, err := u.openLog("tocsin.log")
 	if err != nil {
 		return err
@@ -221,7 +225,9 @@ func (u *up) startTocsin(ctx context.Context) error {
 			"TOCSIN_LISTEN":         "127.0.0.1:" + strconv.Itoa(port),
 			"TOCSIN_PUBLIC_URL":     "http://127.0.0.1:" + strconv.Itoa(port),
 			"TOCSIN_ENCRYPTION_KEY": key,
-			"TOCSIN_ACCESS":         "open",
+			"TOCSIN_ACCESS":         "sign-in",
+			"TOCSIN_ADMIN_EMAIL":    demoAdmin,
+			"TOCSIN_ADMIN_PASSWORD": password,
 			"TOCSIN_SLACK_API_URL":  u.slack.url() + "/api",
 			// The Slack look-alike is on loopback, where Tocsin does not call unless told so.
 			"TOCSIN_OUTGOING_ALLOW": "127.0.0.0/8,::1/128",

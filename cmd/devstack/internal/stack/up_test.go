@@ -5,8 +5,11 @@ package stack_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,21 +18,60 @@ import (
 	"testing"
 )
 
-// up starts devstack up on a directory with the real tocsin and returns it with the page's address.
+// up starts devstack up on a directory with the real tocsin and returns it with the page's address, which names who may
+// sign in there.
 func up(t *testing.T, dir string, args ...string) (*devstack, string) {
 	t.Helper()
 	d := run(t, filepath.Dir(dir), append([]string{"up", "--data", dir, "--tocsin", build(t).tocsin}, args...)...)
-	return d, d.stdout.await(t, "http://")
-}
-
-// read asks Tocsin's API.
-func read(t *testing.T, url, path string) map[string]any {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"api/v1"+path, nil)
+	link := d.stdout.await(t, "http://")
+	page, secret, _ := strings.Cut(link, "sign-in#")
+	if len(secret) != 52 {
+		t.Errorf("the address %q is no link to sign in with", link)
+	}
+	password, err := os.ReadFile(filepath.Join(dir, "admin.password"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	return d, strings.Replace(page, "://", "://demo:"+string(password)+"@", 1)
+}
+
+// signIn returns a client that is signed in, and the address without the password. While Postgres is away it is not.
+func signIn(t *testing.T, page string) (*http.Client, string) {
+	t.Helper()
+	address, err := url.Parse(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := address.User.Password()
+	address.User = nil
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	body := fmt.Sprintf(`{"email": "demo@tocsin.localhost", "password": %q}`, password)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address.String()+"api/v1/session", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return client, address.String()
+}
+
+// read asks Tocsin's API.
+func read(t *testing.T, page, path string) map[string]any {
+	t.Helper()
+	client, base := signIn(t, page)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"api/v1"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +97,42 @@ func firing(t *testing.T, url string) int {
 	// Absent, and so 0, while Postgres is away.
 	number, _ := read(t, url, "/alerts/counts")["firing"].(float64)
 	return int(number)
+}
+
+// pressInSlack acknowledges a message of the demo's bot in the Slack look-alike, as soon as there is one.
+func pressInSlack(t *testing.T, d *devstack) {
+	t.Helper()
+	_, rest, _ := strings.Cut(d.stderr.text(), "Slack look-alike on ")
+	address, _, _ := strings.Cut(rest, "\n")
+	ask := func(method, path, body string) (int, []byte) {
+		request, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		content, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, content
+	}
+	var list struct {
+		Messages []struct {
+			ID int64 `json:"id"`
+		} `json:"messages"`
+	}
+	eventually(t, "the bot posts a message", func() bool {
+		_, content := ask(http.MethodGet, "/api/messages?hook=api/C0ORDERS&accepted=true", "")
+		return json.Unmarshal(content, &list) == nil && len(list.Messages) > 0
+	})
+	press := fmt.Sprintf(`{"message":%d,"action":"tocsin_acknowledge"}`, list.Messages[0].ID)
+	if status, content := ask(http.MethodPost, "/control/press", press); status != http.StatusNoContent {
+		t.Errorf("press: %d %s", status, content)
+	}
 }
 
 // pids are the processes of a running up: Postgres, tocsin, and ClickHouse.
@@ -104,6 +182,10 @@ func TestUp(t *testing.T) {
 		t.Fatalf("seeded %d rules and %d webhooks", rules, webhooks)
 	}
 	eventually(t, "a failure of the demo traffic fires", func() bool { return firing(t, url) > 0 })
+	pressInSlack(t, d)
+	eventually(t, "what was pressed in the Slack look-alike is acknowledged", func() bool {
+		return count(t, url, "/alerts?state=ACKNOWLEDGED") == 1
+	})
 	if info, err := os.Stat(filepath.Join(dir, "encryption.key")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("encryption key: %v, %v", info, err)
 	}

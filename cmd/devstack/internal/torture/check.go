@@ -41,10 +41,17 @@ const (
 // notification is a row of what is or was owed.
 type notification struct {
 	ID, AlertID, RuleID, WebhookID, Hook, Reason string
-	// Status is empty while it is owed.
+	// DigestID is the digest that tells it; empty when none does.
+	DigestID string
+	// Status is empty while it is owed. It is that of the digest, and so is whether it is owed.
 	Status string
 	Owed   bool
+	// Own says that it is, or was, owed by itself.
+	Own bool
 }
+
+// aDigest is the reason of a notification that tells others and has no alert.
+const aDigest = "DIGEST"
 
 // attempt is a row of what was tried. StoredAt is when its outcome was committed; it has a meaning when Verdict is set.
 type attempt struct {
@@ -75,12 +82,15 @@ func readTables(ctx context.Context, db querier) (*tables, error) {
 		return nil, fmt.Errorf("read alerts: %w", err)
 	}
 	if t.notifications, err = read[notification](ctx, db, `
-		SELECT n.notification_id::text, n.alert_id::text, n.rule_id::text, n.webhook_id::text, w.name, n.reason,
-		       coalesce(s.status, ''), o.notification_id IS NOT NULL
+		SELECT n.notification_id::text, coalesce(n.alert_id::text, ''), coalesce(n.rule_id::text, ''), n.webhook_id::text, w.name, n.reason,
+		       coalesce(m.digest_id::text, ''), coalesce(s.status, ''), o.notification_id IS NOT NULL,
+		       EXISTS (SELECT FROM settlement x WHERE x.notification_id = n.notification_id)
+		           OR EXISTS (SELECT FROM outbox x WHERE x.notification_id = n.notification_id)
 		FROM notification n
 		JOIN webhook w USING (webhook_id)
-		LEFT JOIN settlement s USING (notification_id)
-		LEFT JOIN outbox o USING (notification_id)`); err != nil {
+		LEFT JOIN digest_member m USING (notification_id)
+		LEFT JOIN settlement s ON s.notification_id = coalesce(m.digest_id, n.notification_id)
+		LEFT JOIN outbox o ON o.notification_id = coalesce(m.digest_id, n.notification_id)`); err != nil {
 		return nil, fmt.Errorf("read notifications: %w", err)
 	}
 	attempts, err := read[attempt](ctx, db, `
@@ -190,7 +200,11 @@ func (w *world) checkNotifications(report *Report, t *tables) {
 	type written struct{ alertID, hook, reason string }
 	got := map[written]int{}
 	for _, n := range t.notifications {
-		got[written{n.AlertID, n.Hook, n.Reason}]++
+		if n.Reason == aDigest {
+			report.Digests++
+		} else {
+			got[written{n.AlertID, n.Hook, n.Reason}]++
+		}
 		switch {
 		case n.Owed:
 			report.find(undelivered, "notification %s to %s is still owed; attempts %d", n.ID, n.Hook, len(t.attempts[n.ID]))
@@ -257,16 +271,20 @@ func (w *world) checkMessages(report *Report, t *tables) {
 		report.Requests++
 		came[r.webhookID] = append(came[r.webhookID], r)
 	}
+	gathered := w.checkDigests(report, t, came)
 	for _, n := range t.notifications {
 		requests := came[n.ID]
 		delete(came, n.ID)
+		if gathered[n.ID] {
+			continue
+		}
 		accepted := 0
 		for _, r := range requests {
 			if r.accepted {
 				accepted++
 			}
 			a := alerts[n.AlertID]
-			if r.read && (r.hook != n.Hook || r.alertID != n.AlertID || r.ruleID != n.RuleID || a.About == anExchange && r.correlation != a.Correlation) {
+			if r.read && (r.digest != (n.Reason == aDigest) || r.hook != n.Hook || r.alertID != n.AlertID || r.ruleID != n.RuleID || a.About == anExchange && r.correlation != a.Correlation) {
 				report.find(wrongMessage, "notification %s to %s: came to %s as alert %s of rule %s for %s",
 					n.ID, n.Hook, r.hook, r.alertID, r.ruleID, r.correlation)
 			}

@@ -27,6 +27,9 @@
 //     he began to wait; this much must be there at the end, the rest may.
 //   - In all other cases it must have none.
 //
+// Some webhooks have digests. A notification is told by one message: by itself, or by the digest that names its alert, of
+// which the receiver must have read exactly the alerts of those that it gathered.
+//
 // What a message may do: arrive more than once when the receiver did not accept it, when its answer was lost, or when the
 // sender was killed, stopped or cut off before it had stored the outcome (the named window, which is counted). A repeat
 // outside is a violation: one begun after an earlier attempt was stored as delivered, or beside an attempt of a replica

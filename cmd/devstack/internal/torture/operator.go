@@ -118,7 +118,7 @@ func (o *operator) begin(ctx context.Context) error {
 	for _, name := range []string{"a", "b", "c", operators} {
 		hook, err := o.make(ctx, "/webhooks", name, map[string]any{
 			"name": name, "kind": "generic", "url": o.w.receiver.url(name), "timeoutSeconds": webhookTimeout.Seconds(), "maxConcurrent": 16,
-			"operators": name == operators,
+			"operators": name == operators, "digestAbove": digestAbove(name),
 		})
 		if err != nil {
 			return fmt.Errorf("make webhook %s: %w", name, err)

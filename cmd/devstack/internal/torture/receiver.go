@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +19,9 @@ import (
 // request is what the receiver noted of one.
 type request struct {
 	hook, webhookID, alertID, ruleID, correlation string
+	// digest says that it told many alerts: alertIDs, in the order of their ids.
+	digest   bool
+	alertIDs []string
 	// read says that the whole message came in, and accepted, that the receiver answered 200.
 	read, accepted bool
 	misdeed        misdeed
@@ -102,7 +106,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	var message struct {
+		Type string
 		Data struct {
+			Alerts   []string
 			Alert    struct{ ID string }
 			Rule     struct{ ID string }
 			Exchange struct {
@@ -115,12 +121,19 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	misdeed := r.misdeed(message.Data.Exchange.CorrelationID, noted.hook, nth)
+	what := message.Data.Exchange.CorrelationID
+	if message.Type == "digest" {
+		// What it gathers depends on the moment, and so does what becomes of it.
+		what = id
+	}
+	misdeed := r.misdeed(what, noted.hook, nth)
 	if r.script != nil {
 		misdeed = r.script(noted.hook, id, nth)
 	}
 	r.note(func() {
 		noted.read, noted.misdeed = true, misdeed
+		slices.Sort(message.Data.Alerts)
+		noted.digest, noted.alertIDs = message.Type == "digest", message.Data.Alerts
 		noted.alertID, noted.ruleID, noted.correlation = message.Data.Alert.ID, message.Data.Rule.ID, message.Data.Exchange.CorrelationID
 	})
 	switch misdeed {

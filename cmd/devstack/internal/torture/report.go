@@ -45,8 +45,9 @@ type Report struct {
 	Must, Perhaps, Alerts int
 	// Counts are alerts of groups, RuleAlerts those about rules that could not be evaluated.
 	Counts, RuleAlerts int
-	Notifications      int
-	Requests           int
+	// Notifications are those of alerts and digests; Gathered of them were told by Digests.
+	Notifications, Gathered, Digests int
+	Requests                         int
 	// RepeatedOnRequest counts messages that came again because the receiver had not accepted them, RepeatedInWindow those
 	// whose acceptance the sender did not live, or was not reached, to learn.
 	RepeatedOnRequest, RepeatedInWindow int
@@ -78,8 +79,8 @@ func (r *Report) String() string {
 	if !r.OK() {
 		verdict = "FAILED"
 	}
-	fmt.Fprintf(&text, "seed %d: %s: %d exchanges, %d alerts of %d to %d, %d of counts, %d of rules, %d notifications, %d requests",
-		r.Seed, verdict, r.Exchanges, r.Alerts, r.Must, r.Must+r.Perhaps, r.Counts, r.RuleAlerts, r.Notifications, r.Requests)
+	fmt.Fprintf(&text, "seed %d: %s: %d exchanges, %d alerts of %d to %d, %d of counts, %d of rules, %d notifications, %d of them in %d digests, %d requests",
+		r.Seed, verdict, r.Exchanges, r.Alerts, r.Must, r.Must+r.Perhaps, r.Counts, r.RuleAlerts, r.Notifications, r.Gathered, r.Digests, r.Requests)
 	fmt.Fprintf(&text, "; repeated on request %d, in the window %d", r.RepeatedOnRequest, r.RepeatedInWindow)
 	for _, f := range findings() {
 		if slices.Contains([]finding{missed, duplicated, notificationMissing, notificationTwice, repeatedOutside}, f) || r.found[f] > 0 {

@@ -105,6 +105,9 @@ func TestNothingMissedNothingTwice(t *testing.T) {
 	if report.Alerts < 500 || report.Must < report.Perhaps*5 {
 		t.Errorf("%d alerts, %d of them certain: too few to mean something", report.Alerts, report.Must)
 	}
+	if report.Digests == 0 || report.Gathered <= report.Digests {
+		t.Errorf("%d notifications in %d digests: too few to mean something", report.Gathered, report.Digests)
+	}
 	w.bites(t)
 }
 
@@ -113,7 +116,7 @@ func (w *world) bites(t *testing.T) {
 	t.Helper()
 	const someAlert = `(SELECT alert_id FROM alert JOIN notification USING (alert_id) WHERE execution_id IS NOT NULL GROUP BY alert_id ORDER BY count(*) DESC, alert_id LIMIT 1)`
 	const someNotification = `(SELECT notification_id FROM notification JOIN alert USING (alert_id) WHERE execution_id IS NOT NULL
-		ORDER BY notification_id LIMIT 1)`
+		AND NOT EXISTS (SELECT FROM digest_member m WHERE m.notification_id = notification.notification_id) ORDER BY notification_id LIMIT 1)`
 	for name, corruption := range map[string]struct {
 		sql  string
 		want []finding
@@ -134,7 +137,8 @@ func (w *world) bites(t *testing.T) {
 		"a notification to another webhook": {`UPDATE notification n SET webhook_id = (SELECT webhook_id FROM webhook w WHERE NOT operators AND NOT EXISTS
 			(SELECT FROM notification o WHERE o.alert_id = n.alert_id AND o.webhook_id = w.webhook_id) LIMIT 1)
 			WHERE notification_id = (SELECT max(notification_id::text)::uuid FROM notification JOIN (SELECT alert_id FROM notification JOIN alert USING (alert_id)
-			WHERE execution_id IS NOT NULL GROUP BY alert_id HAVING count(*) = 1) single USING (alert_id))`, []finding{notificationMissing, notificationStray, wrongMessage}},
+			WHERE execution_id IS NOT NULL GROUP BY alert_id HAVING count(*) = 1) single USING (alert_id)
+			WHERE NOT EXISTS (SELECT FROM digest_member m WHERE m.notification_id = notification.notification_id))`, []finding{notificationMissing, notificationStray, wrongMessage}},
 		"a count is open twice": {`INSERT INTO alert SELECT (jsonb_populate_record(a, jsonb_build_object('alert_id', gen_random_uuid()))).*
 			FROM alert a WHERE group_key = 'production'`, []finding{overlapping, duplicated, notificationMissing}},
 		"a count never fired": {`DELETE FROM alert WHERE group_key = 'production'`, []finding{missed, wrongMessage}},
@@ -146,6 +150,20 @@ func (w *world) bites(t *testing.T) {
 			`INSERT INTO attempt (notification_id, attempt, claim_token, replica)
 			SELECT notification_id, max(attempt) + 1, 1, 'somebody' FROM attempt WHERE notification_id = ` + someNotification + ` GROUP BY 1`,
 			[]finding{repeatedOutside},
+		},
+		"a digest lost one": {
+			`DELETE FROM digest_member WHERE notification_id = (SELECT min(notification_id::text)::uuid FROM digest_member)`,
+			[]finding{undelivered, neverReceived, wrongMessage},
+		},
+		"a digest told another one": {
+			`UPDATE digest_member SET digest_id = (SELECT max(digest_id::text)::uuid FROM digest_member)
+			WHERE notification_id = (SELECT min(notification_id::text)::uuid FROM digest_member
+				WHERE digest_id <> (SELECT max(digest_id::text)::uuid FROM digest_member))`,
+			[]finding{wrongMessage},
+		},
+		"one in a digest is owed by itself, too": {
+			`INSERT INTO outbox (notification_id, webhook_id) SELECT notification_id, webhook_id FROM notification JOIN digest_member USING (notification_id) LIMIT 1`,
+			[]finding{notificationTwice},
 		},
 		"a request without an attempt": {`DELETE FROM attempt WHERE notification_id = ` + someNotification, []finding{repeatedOutside}},
 	} {

@@ -1,0 +1,56 @@
+//go:build unix
+
+package torture
+
+import "slices"
+
+// Some webhooks want digests as soon as a few notifications wait, so that many are gathered however fast the machine is.
+func digestAbove(hook string) int {
+	switch hook {
+	case "b":
+		return 2
+	case operators:
+		return 3
+	default:
+		return 0
+	}
+}
+
+// checkDigests holds that each notification is told by one message, and that a digest tells those that it gathered: no
+// less, no more, by what the receiver read. It returns those that a digest tells.
+func (w *world) checkDigests(report *Report, t *tables, came map[string][]request) map[string]bool {
+	byID := map[string]notification{}
+	members := map[string][]string{}
+	gathered := map[string]bool{}
+	for _, n := range t.notifications {
+		byID[n.ID] = n
+		if n.DigestID == "" {
+			continue
+		}
+		gathered[n.ID] = true
+		report.Gathered++
+		members[n.DigestID] = append(members[n.DigestID], n.AlertID)
+		if n.Own || len(came[n.ID]) > 0 || len(t.attempts[n.ID]) > 0 {
+			report.find(notificationTwice, "notification %s to %s is told by digest %s and by itself; requests %d, attempts %d",
+				n.ID, n.Hook, n.DigestID, len(came[n.ID]), len(t.attempts[n.ID]))
+		}
+	}
+	for id, alerts := range members {
+		digest, there := byID[id]
+		if !there || digest.Reason != aDigest {
+			report.find(wrongMessage, "digest %s of %d alerts is none", id, len(alerts))
+			continue
+		}
+		slices.Sort(alerts)
+		told := slices.ContainsFunc(came[id], func(r request) bool { return r.accepted })
+		if !told {
+			report.find(neverReceived, "digest %s to %s of %d alerts, %s", id, digest.Hook, len(alerts), digest.Status)
+		}
+		for _, r := range came[id] {
+			if r.read && !slices.Equal(r.alertIDs, alerts) {
+				report.find(wrongMessage, "digest %s to %s told %d alerts, and gathered %d", id, digest.Hook, len(r.alertIDs), len(alerts))
+			}
+		}
+	}
+	return gathered
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// days is a stretch of time, written as days ("90d") or as time.ParseDuration reads it.
+type days time.Duration
+
+// UnmarshalText reads a stretch of time.
+func (d *days) UnmarshalText(text []byte) error {
+	const most = 36500
+	if number, found := strings.CutSuffix(string(text), "d"); found {
+		n, err := strconv.ParseUint(number, 10, 16)
+		if err != nil || n > most {
+			return fmt.Errorf("%q is no number of days; write it as 90d", text)
+		}
+		*d = days(time.Duration(n) * 24 * time.Hour)
+		return nil
+	}
+	duration, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is no stretch of time; write it as 90d or 36h", text)
+	}
+	*d = days(duration)
+	return nil
+}

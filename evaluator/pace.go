@@ -1,0 +1,26 @@
+package evaluator
+
+import "time"
+
+// leastPage is the smallest page that a tick which runs out of time falls back to.
+const leastPage = 50
+
+// pace decides how many exchanges a page holds. A page whose commit takes longer
+// than the claim stands would be judged again and again, and never be committed,
+// exactly when machine and databases have no time to waste. Therefore a tick that
+// ran out of time halves the page, and one whose pages were quick doubles it, up
+// to what the options say.
+type pace struct{ size, most int }
+
+func newPace(most int) pace { return pace{size: most, most: most} }
+
+// ranOut tells that a tick did not come to its end within its claim.
+func (p *pace) ranOut() { p.size = max(p.size/2, min(leastPage, p.most)) }
+
+// kept tells that a tick came to its end: how long it took, for how many pages,
+// and how long it may go on reading.
+func (p *pace) kept(took time.Duration, pages int, budget time.Duration) {
+	if took/time.Duration(max(pages, 1)) < budget/4 {
+		p.size = min(2*p.size, p.most)
+	}
+}

@@ -1,0 +1,49 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres"
+	"tocsin/internal/retention"
+	"tocsin/notify/template"
+	"tocsin/rules"
+)
+
+// openRetention makes the sweeper, and refuses a retention within which a rule
+// still looks back: what would be deleted, it could alert again.
+func (a *App) openRetention(ctx context.Context, db *postgres.DB) (err error) {
+	a.sweeper, err = retention.New(retention.Options{
+		Store: db.Retention(), Observer: a.metrics, Logger: a.options.Logger.With(slog.String("part", "retention")),
+		Clock: a.options.Clock, Keep: a.options.Keep, Interval: a.options.SweepInterval,
+	})
+	if err != nil {
+		return err
+	}
+	name, lookBack, err := db.Retention().LongestLookBack(ctx)
+	if err != nil {
+		return err
+	}
+	if !a.options.Keep.CheckLookBack(lookBack) {
+		return fmt.Errorf("the rule %q looks back %v, and alerts are kept for %v only; raise TOCSIN_RETENTION_ALERTS above that, or let the rule look back less",
+			name, lookBack, a.options.Keep.Alerts)
+	}
+	return nil
+}
+
+// checkRule finds what is wrong with a definition, its templates included.
+func (a *App) checkRule(d *rules.Definition) []fault.Field {
+	wrong := template.CheckRule(d)
+	if !a.options.Keep.CheckLookBack(time.Duration(d.LookBackSeconds) * time.Second) {
+		wrong = append(wrong, fault.Field{
+			Field: "lookBackSeconds", Code: "out_of_range",
+			Message: "Must be below " + strconv.Itoa(int(a.options.Keep.Alerts.Seconds())) +
+				", the time for which alerts are kept; choose less, or let an administrator raise TOCSIN_RETENTION_ALERTS",
+		})
+	}
+	return wrong
+}

@@ -1,0 +1,361 @@
+package app_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/evaluator"
+	"tocsin/internal/app"
+	"tocsin/internal/clickhouse"
+	"tocsin/internal/pgtest"
+	"tocsin/internal/retention"
+	"tocsin/rules"
+)
+
+// broom counts what a sweeper tells.
+type broom struct{ alerts, trails, failures atomic.Int64 }
+
+func (b *broom) Swept(alerts, trails int) {
+	b.alerts.Add(int64(alerts))
+	b.trails.Add(int64(trails))
+}
+func (b *broom) SweepFailed() { b.failures.Add(1) }
+
+// sweeper returns a sweeper with a retention of 30 and 10 days.
+func (w *world) sweeper(b *broom) *retention.Sweeper {
+	w.t.Helper()
+	s, err := retention.New(retention.Options{
+		Store: w.db.Retention(), Observer: b, Logger: slog.New(slog.DiscardHandler), Clock: time.Now,
+		Keep: retention.Keep{Alerts: 30 * 24 * time.Hour, Trails: 10 * 24 * time.Hour},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+func (w *world) sweep() retention.Result {
+	w.t.Helper()
+	result, err := w.sweeper(&broom{}).Pass(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return result
+}
+
+// oldRule stores a rule that was armed long ago, and raises and delivers alerts
+// about exchanges that failed forty days ago.
+func (w *world) oldRule(ids ...string) rules.Rule {
+	w.t.Helper()
+	rule := w.rule(w.webhook(fmt.Sprint("ops ", len(w.column(`select name from webhook`)))))
+	w.exec(`update rule_state set armed_since_ns = armed_since_ns - 50 * 86400 * 1000000000::bigint where rule_id = $1`, rule.ID)
+	w.fail(w.ch.Now(w.t)-40*24*time.Hour.Nanoseconds(), ids...)
+	w.tick()
+	w.deliver()
+	return rule
+}
+
+// Ages of what came to its end.
+const (
+	resolvedLongAgo = `update alert set state = 'RESOLVED', resolved_at = now() - interval '31 days'`
+	settledLongAgo  = `update settlement set settled_at = now() - interval '11 days'`
+	everything      = `select (select count(*) from alert) || ' ' || (select count(*) from notification) || ' ' || (select count(*) from attempt)
+		|| ' ' || (select count(*) from settlement) || ' ' || (select count(*) from notification_body)`
+)
+
+// digested makes the message of an alert the member of a digest.
+const digested = `delete from settlement;
+	insert into notification (notification_id, tenant_id, webhook_id, reason) select gen_random_uuid(), tenant_id, webhook_id, 'DIGEST' from notification;
+	insert into digest (notification_id, size) select notification_id, 1 from notification where reason = 'DIGEST';
+	insert into digest_member (notification_id, digest_id) select n.notification_id, d.notification_id from notification n, digest d where n.reason <> 'DIGEST'`
+
+// TestSweptIsNeverRaisedAgain deletes alerts whose exchanges are still in
+// ClickHouse, and tries everything to have them raised again.
+func TestSweptIsNeverRaisedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rule := w.oldRule("a", "b")
+	w.wantColumn("alerts", alertIDs, "a", "b")
+	w.exec(resolvedLongAgo)
+	if got := w.sweep(); got.Alerts != 2 {
+		t.Fatalf("swept %+v", got)
+	}
+	w.wantColumn("what is left", everything, "0 0 0 0 0")
+	again := func(what string) {
+		t.Helper()
+		// A process that has just started has seen nothing, and reads all that it may.
+		fresh := w.newEvaluator(evaluator.Options{})
+		for range 2 {
+			if result, err := w.tickWith(fresh); err != nil || result.Alerts > 0 || result.Failed > 0 {
+				t.Errorf("%s: Tick = %+v, %v", what, result, err)
+			}
+		}
+	}
+	again("after the sweep")
+	w.exec(`update rule set look_back_seconds = 604800, version = version + 1`)
+	again("with the longest look-back")
+	w.exec(`update rule_state set cursor = null, armed_since_ns = armed_since_ns - 50 * 86400 * 1000000000::bigint`)
+	again("with the cursor of a first run, armed long before")
+	w.fail(w.ch.Now(t), "c")
+	if result := w.tick(); result.Alerts != 1 {
+		t.Errorf("what is new is not alerted: %+v", result)
+	}
+	source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	reconciler := &evaluator.Reconciler{Source: source, Alerts: w.db.Reconciliation()}
+	result, err := reconciler.Rule(t.Context(), tenant, rule.ID, 100*24*time.Hour)
+	if err != nil || result.Missing > 0 || result.Unexpected > 0 || result.OutOfReach > 0 {
+		t.Errorf("reconciled: %+v, %v", result, err)
+	}
+}
+
+// TestSweepLeavesWhatIsOpen keeps, however old it is, what somebody still needs.
+func TestSweepLeavesWhatIsOpen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		open string
+		left int
+	}{
+		"nothing is open":             {`select`, 0},
+		"resolved of late":            {`update alert set resolved_at = now() - interval '29 days'`, 1},
+		"firing":                      {`update alert set state = 'FIRING'`, 1},
+		"acknowledged":                {`update alert set state = 'ACKNOWLEDGED'`, 1},
+		"a message is owed":           {`with gone as (delete from settlement returning notification_id) insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from gone join notification using (notification_id)`, 1},
+		"a digest of it is owed":      {digested + `; insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from notification where reason = 'DIGEST'`, 1},
+		"a digest of it is settled":   {digested + `; insert into settlement (notification_id, tenant_id, status, settled_at) select notification_id, tenant_id, 'DELIVERED', now() - interval '31 days' from notification where reason = 'DIGEST'`, 0},
+		"the rule still fails":        {`insert into rule_failing (rule_id, alert_id) select rule_id, alert_id from alert`, 1},
+		"the rule stands still":       {`update rule_state set cursor = to_char(now() at time zone 'utc' - interval '69 days', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`, 1},
+		"the rule has not run":        {`update rule_state set cursor = null`, 1},
+		"the cursor cannot be read":   {`update rule_state set cursor = 'nonsense'`, 1},
+		"the look-back reaches there": {`update rule_state set cursor = to_char(now() at time zone 'utc' - interval '9 days 23 hours 30 minutes', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`, 1},
+		"just behind the look-back":   {`update rule_state set cursor = to_char(now() at time zone 'utc' - interval '9 days 22 hours 30 minutes', 'YYYY-MM-DD"T"HH24:MI:SS') || '.000000000Z|'`, 0},
+		"the rule is deleted":         {`with gone as (delete from rule_state) update rule set deleted_at = now(), enabled = false`, 0},
+		"the rule is switched off":    {`update rule set enabled = false`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.oldRule("a")
+			w.exec(resolvedLongAgo)
+			for statement := range strings.SplitSeq(c.open, ";") {
+				w.exec(statement)
+			}
+			w.sweep()
+			if got := w.column(alertIDs); len(got) != c.left {
+				t.Errorf("left: %q, want %d", got, c.left)
+			}
+			if c.left == 0 {
+				w.wantColumn("what is left", everything, "0 0 0 0 0")
+			}
+			w.wantColumn("deliveries", `select count(*)::text from notification n where n.alert_id is not null and not exists (select from alert a where a.alert_id = n.alert_id)`, "0")
+		})
+	}
+}
+
+func TestTrailsAreSwept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("ops")
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "no", http.StatusBadRequest) })
+	w.owed(hook, "a", "b")
+	w.deliver()
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "later", http.StatusBadGateway) })
+	w.owed(hook, "c")
+	w.deliver()
+	w.exec(`update settlement set settled_at = now() - interval '11 days' where notification_id = (select min(notification_id::text)::uuid from settlement)`)
+	w.exec(`update attempt set started_at = now() - interval '20 days'`)
+	if got := w.sweep(); got.Trails != 1 || got.Alerts != 0 {
+		t.Errorf("swept %+v, want one trail", got)
+	}
+	const kept = `select verdict || ' ' || status_code || ' ' || (request is not null and response_head is not null and response <> '')::text from attempt order by 1`
+	w.wantColumn("attempts", kept, "REFUSED 400 false", "REFUSED 400 true", "RETRY 502 true")
+	w.wantColumn("bodies", `select count(*)::text from notification_body`, "2")
+	if got := w.sweep(); got != (retention.Result{}) {
+		t.Errorf("swept once more: %+v", got)
+	}
+	for _, id := range w.column(`select notification_id::text from notification`) {
+		if _, err := w.db.Record().Get(t.Context(), tenant, uuid.MustParse(id)); err != nil {
+			t.Errorf("a notification without its trail cannot be read: %v", err)
+		}
+	}
+}
+
+// TestTwoReplicasSweep lets two sweep at once: each row goes once.
+func TestTwoReplicasSweep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ids := make([]string, 500)
+	for i := range ids {
+		ids[i] = fmt.Sprint("e", i)
+	}
+	w.oldRule(ids...)
+	w.exec(`with gone as (delete from outbox returning notification_id)
+		insert into settlement (notification_id, tenant_id, status) select notification_id, 'default', 'FAILED' from gone`)
+	w.exec(resolvedLongAgo)
+	w.exec(settledLongAgo)
+	var counted broom
+	ended := make(chan error, 2)
+	for range 2 {
+		s := w.sweeper(&counted)
+		go func() {
+			for {
+				result, err := s.Pass(t.Context())
+				if err == nil && result == (retention.Result{}) {
+					ended <- nil
+					return
+				}
+				if err != nil && !errors.Is(err, retention.ErrBusy) {
+					ended <- err
+					return
+				}
+			}
+		}()
+	}
+	if err := errors.Join(<-ended, <-ended); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("alerts", alertIDs)
+	if counted.alerts.Load() != 500 || counted.failures.Load() > 0 {
+		t.Errorf("told of %d alerts and %d failures", counted.alerts.Load(), counted.failures.Load())
+	}
+}
+
+// TestPoisonousAlertIsPassedOver keeps one alert from being deleted by something
+// that nobody has thought of.
+func TestPoisonousAlertIsPassedOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.oldRule("a", "b", "c", "d", "e")
+	w.exec(resolvedLongAgo)
+	w.exec(`create table other (alert_id uuid references alert)`)
+	w.exec(`insert into other select alert_id from alert where execution_id = 'c'`)
+	var counted broom
+	if _, err := w.sweeper(&counted).Pass(t.Context()); err == nil || !strings.Contains(err.Error(), w.column(`select alert_id::text from other`)[0]) {
+		t.Errorf("err = %v, want it to name the alert", err)
+	}
+	w.wantColumn("alerts", alertIDs, "c")
+	if counted.failures.Load() != 1 || counted.alerts.Load() != 4 {
+		t.Errorf("told of %d alerts and %d failures", counted.alerts.Load(), counted.failures.Load())
+	}
+}
+
+// TestOwedAnewWhileSwept owes a message again while its alert is being deleted:
+// one of the two comes first, and the other sees it.
+func TestOwedAnewWhileSwept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.oldRule("a")
+	w.exec(resolvedLongAgo)
+	if _, err := w.conn.Exec(t.Context(), `begin`); err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`with gone as (delete from settlement returning notification_id)
+		insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from gone join notification using (notification_id)`)
+	swept := make(chan error, 1)
+	go func() {
+		_, err := w.sweeper(&broom{}).Pass(t.Context())
+		swept <- err
+	}()
+	other := pgtest.Conn(t, w.pgURL)
+	w.until("the sweep waits", func() bool {
+		var waits bool
+		err := other.QueryRow(t.Context(), `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`).Scan(&waits)
+		return err == nil && waits
+	})
+	w.exec(`commit`)
+	if err := <-swept; err != nil {
+		t.Log("the waiting sweep gave up:", err)
+	}
+	w.sweep()
+	w.wantColumn("alerts", alertIDs, "a")
+	w.wantColumn("owed", `select count(*)::text from outbox`, "1")
+}
+
+// TestKilledWhileSweeping kills a replica inside the deletion.
+func TestKilledWhileSweeping(t *testing.T) {
+	t.Parallel()
+	for name, trigger := range map[string]string{
+		"raising a watermark": `create trigger pause before update on rule_state for each row when (old.swept_before_ns <> new.swept_before_ns) execute function pause()`,
+		"deleting alerts":     `create trigger pause after delete on alert for each row execute function pause()`,
+		"deleting attempts":   `create trigger pause after delete on attempt for each row execute function pause()`,
+		"deleting trails":     `create trigger pause after delete on notification_body for each row when (pg_trigger_depth() = 0) execute function pause()`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.oldRule("a", "b", "c")
+			w.exec(resolvedLongAgo)
+			w.exec(settledLongAgo)
+			goOn := w.pauseInside(trigger)
+			settings := []string{"TOCSIN_SWEEP_INTERVAL=100ms", "TOCSIN_RETENTION_ALERTS=30d", "TOCSIN_RETENTION_ATTEMPTS=10d"}
+			first := w.serve(settings...)
+			w.untilInside()
+			first.kill()
+			w.wantColumn("after the kill", `select count(*)::text from alert`, "3")
+			goOn()
+			w.serve(settings...)
+			w.until("everything is swept", func() bool { return len(w.column(alertIDs)) == 0 })
+			w.wantColumn("what is left", everything, "0 0 0 0 0")
+			if got := w.receiver.received(); !slices.Equal(got, []string{"a", "b", "c"}) {
+				t.Errorf("received %q", got)
+			}
+		})
+	}
+}
+
+func TestRetentionIsChecked(t *testing.T) {
+	t.Parallel()
+	const d = 24 * time.Hour
+	for _, c := range []struct {
+		keep  retention.Keep
+		valid bool
+	}{
+		{retention.Keep{Alerts: 90 * d, Trails: 30 * d}, true},
+		{retention.Keep{Alerts: d, Trails: d}, true},
+		{retention.Keep{Alerts: d - 1, Trails: d - 1}, false},
+		{retention.Keep{Alerts: 3651 * d, Trails: d}, false},
+		{retention.Keep{Alerts: 90 * d, Trails: 91 * d}, false},
+		{retention.Keep{Alerts: 90 * d, Trails: time.Hour}, false},
+	} {
+		if err := c.keep.Validate(); (err == nil) != c.valid {
+			t.Errorf("%+v: %v", c.keep, err)
+		}
+	}
+}
+
+// TestLookBackBelowRetention refuses a rule that looks back as far as alerts
+// are kept, when it is saved and when a replica starts.
+func TestLookBackBelowRetention(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.serve("TOCSIN_RETENTION_ALERTS=2d", "TOCSIN_RETENTION_ATTEMPTS=1d")
+	body := func(lookBack int) string {
+		return fmt.Sprintf(`{"name":"r%d","fireMode":"PER_EXCHANGE","severity":"INFO","lookBackSeconds":%d}`, lookBack, lookBack)
+	}
+	if status, answer := post(t, p.address, "/api/v1/rules", body(2*86400)); status != http.StatusBadRequest ||
+		!strings.Contains(answer, `"lookBackSeconds"`) || !strings.Contains(answer, "TOCSIN_RETENTION_ALERTS") {
+		t.Errorf("%d: %s", status, answer)
+	}
+	if status, answer := post(t, p.address, "/api/v1/rules", body(2*86400-1)); status != http.StatusCreated {
+		t.Errorf("%d: %s", status, answer)
+	}
+	_, err := app.New(t.Context(), app.Options{
+		PostgresURL: w.pgURL, ClickHouseURL: w.ch.URL, EncryptionKey: key, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Access: app.AccessOptions{Mode: app.AccessOpen},
+		Keep: retention.Keep{Alerts: 24 * time.Hour, Trails: 24 * time.Hour},
+	})
+	if err == nil || !strings.Contains(err.Error(), "looks back") || !strings.Contains(err.Error(), "TOCSIN_RETENTION_ALERTS") {
+		t.Errorf("err = %v, want it to say what to do", err)
+	}
+}

@@ -1,0 +1,107 @@
+-- name: SweepTryLock :one
+-- Held until the transaction ends: one replica sweeps at a time.
+select pg_try_advisory_xact_lock(hashtext('tocsin retention'), 0) as locked;
+
+-- name: SweepTrails :one
+-- Deletes the bodies and the heads of messages that were settled long ago, the
+-- oldest first.
+with old as (
+    select notification_id
+    from settlement
+    where trail and settled_at < now() - @keep::interval
+    order by settled_at
+    limit @most::int
+    for update skip locked
+), bodies as (
+    delete from notification_body b using old where b.notification_id = old.notification_id
+), heads as (
+    update attempt t
+    set request = null, response_head = null, response = ''
+    from old where t.notification_id = old.notification_id
+), swept as (
+    update settlement s set trail = false from old where s.notification_id = old.notification_id
+    returning s.notification_id
+)
+select count(*) from swept;
+
+-- name: SweepAlertCandidates :many
+-- Alerts that came to their end long ago, in that order, after a place in it.
+-- What of them may be deleted is the caller's to decide, but for what is owed.
+select a.alert_id, a.rule_id, a.resolved_at, a.start_time_ns,
+       (a.execution_id is not null)::boolean as of_exchange,
+       (s.rule_id is not null)::boolean as judged,
+       s.cursor, coalesce(s.armed_since_ns, 0)::bigint as armed_since_ns,
+       coalesce(s.swept_before_ns, 0)::bigint as swept_before_ns, r.look_back_seconds
+from alert a
+join rule r using (rule_id)
+left join rule_state s using (rule_id)
+where a.state = 'RESOLVED'
+  and (a.resolved_at, a.alert_id) > (@after_at::timestamptz, @after_id::uuid)
+  and a.resolved_at < now() - @keep::interval
+order by a.resolved_at, a.alert_id
+limit @most::int;
+
+-- name: SweepRaise :many
+-- Raises the start times before which rules raise nothing any more. A rule that
+-- is locked just now, by a commit or an edit, is left to the next time.
+with held as (
+    select s.rule_id, w.before_ns
+    from (select unnest(@rule_ids::uuid[]) as rule_id, unnest(@before_ns::bigint[]) as before_ns) w
+    join rule_state s using (rule_id)
+    where s.swept_before_ns < w.before_ns
+    order by s.rule_id
+    for update of s skip locked
+)
+update rule_state s
+set swept_before_ns = held.before_ns
+from held
+where s.rule_id = held.rule_id
+returning s.rule_id, s.swept_before_ns;
+
+-- name: SweepHold :exec
+-- Keeps what is owed from being owed anew while it is looked at.
+select from notification where alert_id = any(@alert_ids::uuid[]) order by notification_id for update;
+
+-- name: SweepHoldDigests :exec
+-- The same for the digests that stand for it.
+select from notification d
+where d.notification_id in (
+    select m.digest_id from notification n join digest_member m using (notification_id) where n.alert_id = any(@alert_ids::uuid[])
+)
+order by d.notification_id
+for update;
+
+-- name: SweepAlerts :execrows
+-- Deletes alerts with all that hangs on them, unless something is still open.
+delete from alert a
+where a.alert_id = any(@alert_ids::uuid[])
+  and a.state = 'RESOLVED'
+  and a.resolved_at < now() - @keep::interval
+  and not exists (
+      select from notification n
+      left join digest_member m using (notification_id)
+      join outbox o on o.notification_id = coalesce(m.digest_id, n.notification_id)
+      where n.alert_id = a.alert_id
+  )
+  and not exists (select from rule_failing f where f.alert_id = a.alert_id);
+
+-- name: SweepDigests :execrows
+-- Deletes digests that were settled long ago and of whose alerts none is left.
+delete from notification n
+where n.notification_id in (
+    select d.notification_id
+    from digest d join settlement s using (notification_id)
+    where s.settled_at < now() - @keep::interval
+      and not exists (select from digest_member m where m.digest_id = d.notification_id)
+    limit @most::int
+);
+
+-- name: SweepDone :exec
+insert into retention_pass (at) values (now()) on conflict (only_row) do update set at = excluded.at;
+
+-- name: LookBackLongest :one
+-- The rule that looks back the farthest.
+select name, look_back_seconds from rule
+where deleted_at is null and fire_mode = 'PER_EXCHANGE'
+order by look_back_seconds desc, name
+limit 1;

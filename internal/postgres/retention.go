@@ -1,0 +1,171 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/cursor"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/internal/retention"
+)
+
+// Retention is the sweeper's store.
+type Retention struct{ db *DB }
+
+// Retention returns the sweeper's store.
+func (db *DB) Retention() *Retention { return &Retention{db} }
+
+// beginSweep bounds what a batch may wait and hold: others come first.
+const beginSweep = begin + `; set local lock_timeout = '1s'; set local statement_timeout = '10s'`
+
+// alone runs f in a transaction, while no other replica sweeps.
+func (s *Retention) alone(ctx context.Context, f func(q *pgq.Queries) error) error {
+	return pgx.BeginTxFunc(ctx, s.db.pool, pgx.TxOptions{BeginQuery: beginSweep}, func(tx pgx.Tx) error {
+		q := s.db.queries.WithTx(tx)
+		locked, err := q.SweepTryLock(ctx)
+		if err != nil {
+			return err
+		}
+		if !locked {
+			return retention.ErrBusy
+		}
+		return f(q)
+	})
+}
+
+// Trails deletes the oldest trails.
+func (s *Retention) Trails(ctx context.Context, keep time.Duration, most int) (int, error) {
+	var swept int64
+	err := s.alone(ctx, func(q *pgq.Queries) error {
+		var err error
+		swept, err = q.SweepTrails(ctx, pgq.SweepTrailsParams{Keep: keep, Most: int32(most)})
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("delete trails: %w", err)
+	}
+	return int(swept), nil
+}
+
+// Alerts deletes those of a batch that nothing needs any more.
+func (s *Retention) Alerts(ctx context.Context, batch retention.Batch) (retention.Swept, error) {
+	var swept retention.Swept
+	var over []uuid.UUID
+	err := s.alone(ctx, func(q *pgq.Queries) error {
+		rows, err := q.SweepAlertCandidates(ctx, pgq.SweepAlertCandidatesParams{
+			AfterAt: batch.After.ResolvedAt, AfterID: batch.After.AlertID, Keep: batch.Keep, Most: int32(batch.Most),
+		})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		last := rows[len(rows)-1]
+		swept.Looked, swept.Next = len(rows), retention.Mark{ResolvedAt: *last.ResolvedAt, AlertID: last.AlertID}
+		over, err = release(ctx, q, rows, batch.Keep)
+		return err
+	})
+	if err != nil {
+		return swept, fmt.Errorf("find alerts: %w", err)
+	}
+	if len(over) == 0 {
+		return swept, nil
+	}
+	err = s.alone(ctx, func(q *pgq.Queries) error {
+		if err := q.SweepHold(ctx, over); err != nil {
+			return err
+		}
+		if err := q.SweepHoldDigests(ctx, over); err != nil {
+			return err
+		}
+		deleted, err := q.SweepAlerts(ctx, pgq.SweepAlertsParams{AlertIds: over, Keep: batch.Keep})
+		swept.Deleted = int(deleted)
+		return err
+	})
+	if err != nil {
+		swept.Deleted = 0
+		return swept, fmt.Errorf("delete alerts: %w", err)
+	}
+	return swept, nil
+}
+
+// release raises watermarks and returns the alerts that are behind them, or
+// that no rule can raise again anyway.
+func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidatesRow, keep time.Duration) ([]uuid.UUID, error) {
+	before := map[uuid.UUID]int64{}
+	var raise pgq.SweepRaiseParams
+	for _, row := range rows {
+		if _, seen := before[row.RuleID]; seen || !row.OfExchange || !row.Judged {
+			continue
+		}
+		before[row.RuleID] = row.SweptBeforeNs
+	}
+	wanted := map[uuid.UUID]bool{}
+	for _, row := range rows {
+		if !row.OfExchange || !row.Judged || row.StartTimeNs < row.SweptBeforeNs || wanted[row.RuleID] {
+			continue
+		}
+		reach, known := reachOf(row, keep)
+		if known && row.StartTimeNs < reach {
+			wanted[row.RuleID] = true
+			raise.RuleIds = append(raise.RuleIds, row.RuleID)
+			raise.BeforeNs = append(raise.BeforeNs, reach)
+		}
+	}
+	if len(raise.RuleIds) > 0 {
+		raised, err := q.SweepRaise(ctx, raise)
+		if err != nil {
+			return nil, fmt.Errorf("raise watermarks: %w", err)
+		}
+		for _, row := range raised {
+			before[row.RuleID] = row.SweptBeforeNs
+		}
+	}
+	var over []uuid.UUID
+	for _, row := range rows {
+		if !row.OfExchange || !row.Judged || row.StartTimeNs < before[row.RuleID] {
+			over = append(over, row.AlertID)
+		}
+	}
+	return over, nil
+}
+
+// reachOf returns how far back a candidate's rule reads. Of a rule whose cursor
+// cannot be read, nobody knows.
+func reachOf(row pgq.SweepAlertCandidatesRow, keep time.Duration) (ns int64, known bool) {
+	at := row.ArmedSinceNs
+	if row.Cursor != nil {
+		position, err := cursor.Decode(*row.Cursor)
+		if err != nil {
+			return 0, false
+		}
+		at = position.StartTimeNS
+	}
+	return retention.ReachNS(at, time.Duration(row.LookBackSeconds)*time.Second, keep), true
+}
+
+// Done deletes digests of which nothing is left, and notes the end of a pass.
+func (s *Retention) Done(ctx context.Context, keep time.Duration) error {
+	const most = 1000
+	return s.alone(ctx, func(q *pgq.Queries) error {
+		if _, err := q.SweepDigests(ctx, pgq.SweepDigestsParams{Keep: keep, Most: most}); err != nil {
+			return fmt.Errorf("delete digests: %w", err)
+		}
+		return q.SweepDone(ctx)
+	})
+}
+
+// LongestLookBack returns the longest look-back of any rule, and the rule's name.
+func (s *Retention) LongestLookBack(ctx context.Context) (name string, lookBack time.Duration, err error) {
+	row, err := s.db.queries.LookBackLongest(ctx)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", 0, nil
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("look for the longest look-back: %w", err)
+	}
+	return row.Name, time.Duration(row.LookBackSeconds) * time.Second, nil
+}

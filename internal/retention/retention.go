@@ -1,0 +1,288 @@
+// Package retention deletes what is no longer needed, in small steps, while
+// everything else goes on.
+//
+// Postgres is authoritative, and its clock alone says how old something is. Two
+// things grow for ever and are swept:
+//
+//   - Trails: the heads and bodies of messages that were settled so long ago.
+//     What is left of an attempt says when it was made and what came of it.
+//   - Alerts that were resolved so long ago, with their notifications and
+//     attempts. What is open stays, however old: an alert that is not resolved,
+//     one with a message that is still owed, one that tells of a rule that still
+//     fails.
+//
+// An alert is also the only thing that keeps its exchange from being alerted a
+// second time. So, first, one is deleted only when its exchange began before
+// everything that its rule can still read: before the cursor by more than both
+// the retention and the look-back. And, second, each rule has a watermark, the
+// start time before which it raises nothing any more. It is raised and committed
+// before the first such alert is deleted, and the commit of an evaluation obeys
+// it, whatever settings, edits or clocks say by then.
+//
+//	candidates ──▶ watermarks raised, committed ──▶ alerts deleted
+//
+// What a crash does: between two batches, nothing; within one, the batch is
+// rolled back. Between raising and deleting, some alerts stay until the next
+// pass, and their rule already leaves that time alone. One replica sweeps at a
+// time; it holds the lock for a batch only, so that it can stand still or die
+// without keeping the others out. A row that cannot be deleted is passed over,
+// and told.
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Defaults and bounds of what is kept.
+const (
+	DefaultAlerts = 90 * day
+	DefaultTrails = 30 * day
+	// Least and Most bound both.
+	Least = day
+	Most  = 3650 * day
+
+	day = 24 * time.Hour
+)
+
+// Keep says for how long something is kept after it has come to its end.
+type Keep struct {
+	// Alerts counts from when an alert was resolved, Trails from when a message was settled.
+	Alerts, Trails time.Duration
+}
+
+// Validate reports what cannot be meant.
+func (k Keep) Validate() error {
+	switch {
+	case k.Alerts < Least || k.Alerts > Most:
+		return fmt.Errorf("the retention of alerts is %v; it must be from 1d to 3650d", k.Alerts)
+	case k.Trails < Least || k.Trails > k.Alerts:
+		return fmt.Errorf("the retention of attempts is %v; it must be from 1d to the retention of alerts, %v", k.Trails, k.Alerts)
+	}
+	return nil
+}
+
+// ErrBusy says that another replica sweeps just now.
+var ErrBusy = errors.New("another replica sweeps")
+
+// Mark is a place among the alerts that are over, ordered by (resolution, id).
+// The zero mark begins.
+type Mark struct {
+	ResolvedAt time.Time
+	AlertID    uuid.UUID
+}
+
+// Batch asks for a step through the alerts that are over.
+type Batch struct {
+	Keep  time.Duration
+	After Mark
+	// Most is the number of alerts to look at.
+	Most int
+}
+
+// Swept is what became of a batch.
+type Swept struct {
+	// Looked is the number of alerts looked at, Deleted how many of them are gone.
+	Looked, Deleted int
+	// Next is where the next batch begins; it is set even with an error.
+	Next Mark
+}
+
+// Store deletes. Every method returns [ErrBusy] when another replica sweeps,
+// and holds its locks no longer than some seconds.
+type Store interface {
+	// Trails deletes the oldest trails and returns how many.
+	Trails(ctx context.Context, keep time.Duration, most int) (int, error)
+	// Alerts deletes those of a batch of alerts that nothing needs any more.
+	Alerts(ctx context.Context, batch Batch) (Swept, error)
+	// Done deletes the digests of which no alert is left, and notes that
+	// everything was looked at.
+	Done(ctx context.Context, keep time.Duration) error
+}
+
+// Observer is told what was deleted, batch by batch.
+type Observer interface {
+	Swept(alerts, trails int)
+	// SweepFailed tells of a batch that could not be deleted.
+	SweepFailed()
+}
+
+// Options configure a [Sweeper]. All but Interval are required.
+type Options struct {
+	Store    Store
+	Observer Observer
+	Logger   *slog.Logger
+	// Clock measures how long a batch takes; no age is compared with it.
+	Clock func() time.Time
+	Keep  Keep
+	// Interval is the time between passes, 1 min by default.
+	Interval time.Duration
+}
+
+// Sweeper sweeps.
+type Sweeper struct{ Options }
+
+// New returns a sweeper. Its error names the option that cannot be used.
+func New(o Options) (*Sweeper, error) {
+	if o.Store == nil || o.Observer == nil || o.Logger == nil || o.Clock == nil {
+		return nil, errors.New("retention: Store, Observer, Logger and Clock are required")
+	}
+	if o.Interval == 0 {
+		o.Interval = time.Minute
+	}
+	if o.Interval < 0 {
+		return nil, errors.New("retention: the interval must be positive")
+	}
+	if err := o.Keep.Validate(); err != nil {
+		return nil, err
+	}
+	return &Sweeper{o}, nil
+}
+
+// Result is what a pass deleted.
+type Result struct{ Alerts, Trails int }
+
+// Run sweeps until ctx ends.
+func (s *Sweeper) Run(ctx context.Context) {
+	ticker := time.NewTicker(s.Interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		result, err := s.Pass(ctx)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, ErrBusy):
+		case err != nil:
+			s.Logger.WarnContext(ctx, "not everything swept", slog.Any("error", err))
+		}
+		if result != (Result{}) {
+			s.Logger.InfoContext(ctx, "swept", slog.Int("alerts", result.Alerts), slog.Int("attempt_trails", result.Trails))
+		}
+	}
+}
+
+// Pass sweeps everything that is old enough, batch by batch, each followed by a
+// pause as long as it took. With an error it still returns what it did.
+func (s *Sweeper) Pass(ctx context.Context) (result Result, err error) {
+	if result.Trails, err = s.trails(ctx); err != nil {
+		return result, fmt.Errorf("sweep attempts: %w", err)
+	}
+	if result.Alerts, err = s.alerts(ctx); err != nil {
+		return result, fmt.Errorf("sweep alerts: %w", err)
+	}
+	if err := s.Store.Done(ctx, s.Keep.Alerts); err != nil {
+		s.failed(ctx, err)
+		return result, fmt.Errorf("note the end of a pass: %w", err)
+	}
+	return result, nil
+}
+
+func (s *Sweeper) trails(ctx context.Context) (total int, err error) {
+	for p := (pace{size: firstBatch}); ; {
+		began := s.Clock()
+		most := p.size
+		n, err := s.Store.Trails(ctx, s.Keep.Trails, most)
+		total += n
+		s.Observer.Swept(0, n)
+		if err != nil && (p.size == 1 || final(ctx, err)) {
+			s.failed(ctx, err)
+			return total, err
+		}
+		if err == nil && n < most {
+			return total, nil
+		}
+		if err := p.rest(ctx, s.Clock().Sub(began), err != nil); err != nil {
+			return total, err
+		}
+	}
+}
+
+func (s *Sweeper) alerts(ctx context.Context) (total int, err error) {
+	var after Mark
+	var passed error
+	for p := (pace{size: firstBatch}); ; {
+		began := s.Clock()
+		most := p.size
+		swept, err := s.Store.Alerts(ctx, Batch{Keep: s.Keep.Alerts, After: after, Most: most})
+		total += swept.Deleted
+		s.Observer.Swept(swept.Deleted, 0)
+		switch {
+		case err == nil:
+			after = swept.Next
+			if swept.Looked < most {
+				return total, passed
+			}
+		case final(ctx, err) || swept.Next == (Mark{}):
+			s.failed(ctx, err)
+			return total, err
+		case most == 1:
+			// This one stays; the others must not wait for it.
+			s.failed(ctx, err)
+			passed = fmt.Errorf("alert %s: %w", swept.Next.AlertID, err)
+			after = swept.Next
+		}
+		if err := p.rest(ctx, s.Clock().Sub(began), err != nil); err != nil {
+			return total, err
+		}
+	}
+}
+
+func final(ctx context.Context, err error) bool { return ctx.Err() != nil || errors.Is(err, ErrBusy) }
+
+func (s *Sweeper) failed(ctx context.Context, err error) {
+	if !final(ctx, err) {
+		s.Observer.SweepFailed()
+	}
+}
+
+// pace finds the size of batches that neither hold locks for long nor waste time.
+type pace struct{ size int }
+
+const (
+	firstBatch = 200
+	maxBatch   = 2000
+	// quick and slow bound the time of a batch whose size is right.
+	quick = 100 * time.Millisecond
+	slow  = 400 * time.Millisecond
+	// maxRest bounds the pause after a batch.
+	maxRest = 2 * time.Second
+)
+
+// rest adapts the size to what the last batch took and pauses.
+func (p *pace) rest(ctx context.Context, took time.Duration, failed bool) error {
+	switch {
+	case failed || took > slow:
+		p.size = max(p.size/2, 1)
+	case took < quick:
+		p.size = min(p.size*2, maxBatch)
+	}
+	timer := time.NewTimer(min(took, maxRest))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// marginNS is how far behind its reach a rule is left alone, for clocks that differ.
+const marginNS = int64(time.Hour)
+
+// ReachNS returns the start time before which a rule reads nothing any more. At
+// is where it stands: its cursor or, before the first run, its arming.
+func ReachNS(atNS int64, lookBack, keep time.Duration) int64 {
+	return atNS - max(lookBack, keep).Nanoseconds() - marginNS
+}
+
+// CheckLookBack reports whether a rule may look back so far: less than alerts
+// are kept.
+func (k Keep) CheckLookBack(lookBack time.Duration) bool { return lookBack < k.Alerts }

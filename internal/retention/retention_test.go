@@ -1,0 +1,132 @@
+package retention_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/retention"
+)
+
+// shelf is a store in memory: alerts over, each to be deleted or not.
+type shelf struct {
+	trails, alerts int
+	// took is what a row costs.
+	took      time.Duration
+	busy      bool
+	sizes     []int
+	done      int
+	failTimes int
+}
+
+func (s *shelf) Trails(_ context.Context, _ time.Duration, most int) (int, error) {
+	if s.busy {
+		return 0, retention.ErrBusy
+	}
+	s.sizes = append(s.sizes, most)
+	n := min(most, s.trails)
+	<-time.After(time.Duration(n) * s.took)
+	s.trails -= n
+	return n, nil
+}
+
+func (s *shelf) Alerts(_ context.Context, b retention.Batch) (retention.Swept, error) {
+	n := min(b.Most, s.alerts)
+	next := retention.Mark{ResolvedAt: time.Unix(1, 0), AlertID: uuid.UUID{1}}
+	if s.failTimes > 0 {
+		s.failTimes--
+		return retention.Swept{Looked: n, Next: next}, errors.New("lock timeout")
+	}
+	s.alerts -= n
+	return retention.Swept{Looked: n, Deleted: n, Next: next}, nil
+}
+
+func (s *shelf) Done(context.Context, time.Duration) error { s.done++; return nil }
+
+type told struct{ alerts, trails, failures int }
+
+func (o *told) Swept(alerts, trails int) { o.alerts += alerts; o.trails += trails }
+func (o *told) SweepFailed()             { o.failures++ }
+
+func sweeper(t *testing.T, s *shelf, o *told) *retention.Sweeper {
+	t.Helper()
+	sweeper, err := retention.New(retention.Options{
+		Store: s, Observer: o, Logger: slog.New(slog.DiscardHandler), Clock: time.Now,
+		Keep: retention.Keep{Alerts: retention.DefaultAlerts, Trails: retention.DefaultTrails},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sweeper
+}
+
+// The size of a batch follows what a row costs, and half of the time belongs to others.
+func TestBatchesAdapt(t *testing.T) {
+	for _, c := range []struct {
+		took        time.Duration
+		least, most int
+	}{{10 * time.Microsecond, 2000, 2000}, {time.Millisecond, 100, 400}, {20 * time.Millisecond, 6, 20}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &shelf{trails: 20_000, took: c.took}
+			began := time.Now()
+			if _, err := sweeper(t, s, &told{}).Pass(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if last := s.sizes[len(s.sizes)-1]; last < c.least || last > c.most || s.trails > 0 || s.done != 1 {
+				t.Errorf("a row takes %v: last batch of %d, want %d to %d; %d left", c.took, last, c.least, c.most, s.trails)
+			}
+			if took, work := time.Since(began), 20_000*c.took; took < 2*work*9/10 {
+				t.Errorf("took %v for %v of work: no pauses", took, work)
+			}
+		})
+	}
+}
+
+func TestFailuresPassBy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, o := &shelf{alerts: 1000, failTimes: 7}, &told{}
+		result, err := sweeper(t, s, o).Pass(t.Context())
+		if err != nil || result.Alerts != 1000 || o.alerts != 1000 {
+			t.Errorf("%+v, %v after batches that were too large", result, err)
+		}
+		s, o = &shelf{alerts: 1000, failTimes: 8}, &told{}
+		if result, err = sweeper(t, s, o).Pass(t.Context()); err == nil || o.failures != 1 || result.Alerts != 1000 {
+			t.Errorf("%+v, %v, told %+v; want one failure told and the rest swept", result, err, o)
+		}
+	})
+}
+
+func TestOnlyOneSweeps(t *testing.T) {
+	o := &told{}
+	if _, err := sweeper(t, &shelf{busy: true}, o).Pass(t.Context()); !errors.Is(err, retention.ErrBusy) || o.failures > 0 {
+		t.Errorf("err = %v, told %+v", err, o)
+	}
+}
+
+func TestRunEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{trails: 10}
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
+		defer cancel()
+		sweeper(t, s, &told{}).Run(ctx)
+		if s.done != 2 || s.trails > 0 {
+			t.Errorf("%d passes in two and a half minutes", s.done)
+		}
+	})
+}
+
+func TestReach(t *testing.T) {
+	const hour, day = time.Hour, 24 * time.Hour
+	at := (100 * day).Nanoseconds()
+	if got := retention.ReachNS(at, 7*day, 2*day); got != (93*day - hour).Nanoseconds() {
+		t.Errorf("with a long look-back %v", time.Duration(got))
+	}
+	if got := retention.ReachNS(at, hour, 90*day); got != (10*day - hour).Nanoseconds() {
+		t.Errorf("with a long retention %v", time.Duration(got))
+	}
+}

@@ -1,0 +1,136 @@
+package refresh_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"tocsin/notify"
+	"tocsin/notify/refresh"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake owes updates of one webhook, answers them, and notes what is settled.
+type fake struct {
+	mu       sync.Mutex
+	webhook  uuid.UUID
+	owed     int
+	attempts int
+	outcome  notify.Outcome
+	broken   bool
+	settled  []refresh.Settlement
+	at       []time.Time
+}
+
+func (f *fake) Trim(context.Context, int) (int64, error) { return 0, nil }
+
+func (f *fake) Claim(_ context.Context, _ time.Duration, allow func(uuid.UUID) bool) ([]refresh.Update, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.broken {
+		return nil, errors.New("no database")
+	}
+	if f.owed == 0 || !allow(f.webhook) {
+		return nil, nil
+	}
+	f.owed--
+	return []refresh.Update{{MessageID: int64(f.owed), Attempts: f.attempts, Delivery: notify.Delivery{Webhook: notify.Webhook{ID: f.webhook}}}}, nil
+}
+
+func (f *fake) Settle(_ context.Context, s refresh.Settlement) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.settled = append(f.settled, s)
+	f.at = append(f.at, time.Now())
+	return nil
+}
+
+func (f *fake) Render(*notify.Delivery) (notify.Body, error) { return notify.Body{}, nil }
+
+func (f *fake) Update(context.Context, *notify.Webhook, notify.Posted, *notify.Body) notify.Outcome {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.outcome
+}
+
+func (f *fake) repair() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.broken = false
+}
+
+func newRefresher(t *testing.T, f *fake) *refresh.Refresher {
+	t.Helper()
+	r, err := refresh.New(refresh.Options{Store: f, Renderer: f, Sender: f, Logger: slog.New(slog.DiscardHandler), Clock: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestWhatFollowsAnAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		outcome  notify.Outcome
+		attempts int
+		want     refresh.Settlement
+	}{
+		"delivered":       {notify.Outcome{Verdict: notify.VerdictDelivered}, 0, refresh.Settlement{}},
+		"refused":         {notify.Outcome{Verdict: notify.VerdictRefused}, 0, refresh.Settlement{}},
+		"gone":            {notify.Outcome{Verdict: notify.VerdictGone}, 0, refresh.Settlement{}},
+		"first retry":     {notify.Outcome{Verdict: notify.VerdictRetry}, 0, refresh.Settlement{Retry: 15 * time.Second, Counts: true}},
+		"unknown":         {notify.Outcome{Verdict: notify.VerdictUnknown}, 1, refresh.Settlement{Retry: time.Minute, Counts: true}},
+		"last retry":      {notify.Outcome{Verdict: notify.VerdictRetry}, 3, refresh.Settlement{Retry: 30 * time.Minute, Counts: true}},
+		"given up":        {notify.Outcome{Verdict: notify.VerdictRetry}, 4, refresh.Settlement{}},
+		"throttled":       {notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: 7 * time.Second}, 9, refresh.Settlement{Retry: 7 * time.Second, Hold: 7 * time.Second}},
+		"throttled, bare": {notify.Outcome{Verdict: notify.VerdictThrottled}, 0, refresh.Settlement{Retry: 30 * time.Second, Hold: 30 * time.Second}},
+		"throttled, long": {notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: time.Hour}, 0, refresh.Settlement{Retry: 10 * time.Minute, Hold: 10 * time.Minute}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{owed: 1, outcome: c.outcome, attempts: c.attempts}
+			if made, err := newRefresher(t, f).Tick(t.Context()); made != 1 || err != nil {
+				t.Fatalf("made %d, %v", made, err)
+			}
+			got := f.settled[0]
+			got.Update = nil
+			if got != c.want {
+				t.Errorf("settled %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRunKeepsBelowSlacksRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{owed: 60, broken: true, outcome: notify.Outcome{Verdict: notify.VerdictDelivered}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended sync.WaitGroup
+		r := newRefresher(t, f)
+		ended.Go(func() { r.Run(ctx) })
+		<-time.After(10 * time.Second)
+		f.repair()
+		began := time.Now()
+		<-time.After(time.Minute)
+		cancel()
+		ended.Wait()
+		if n := len(f.settled); n < 45 || n > 55 {
+			t.Errorf("%d updates in a minute, want a few less than Slack's 50 beside the first few", n)
+		}
+		if first := f.at[4].Sub(began); first > time.Second {
+			t.Errorf("the first five updates took %v", first)
+		}
+	})
+}
+
+func TestNewNamesWhatIsMissing(t *testing.T) {
+	if _, err := refresh.New(refresh.Options{}); err == nil {
+		t.Error("a refresher of nothing was made")
+	}
+}

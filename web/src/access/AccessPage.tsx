@@ -1,0 +1,59 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { type ReactNode, useEffect } from "react";
+import { me } from "../api/access";
+import { Page } from "../app/Page";
+import { IconLock } from "../ui/icons";
+import { Empty } from "../ui/states";
+import styles from "./access.module.css";
+
+interface Props {
+  title: string;
+  actions?: ReactNode;
+  /** Whether the page is for administrators alone. */
+  admin?: boolean;
+  children: ReactNode;
+}
+
+/** The frame of what is about people and programs: one's own account and, for administrators, everybody's. */
+export function AccessPage({ title, actions, admin = false, children }: Props) {
+  const { data: who } = useQuery(me());
+  useEffect(() => {
+    document.title = `${title} · Tocsin`;
+  }, [title]);
+  const isAdmin = who?.role === "admin";
+  const forbidden = admin && who !== undefined && !isAdmin;
+  return (
+    <Page
+      title={title}
+      scrolls
+      actions={forbidden ? undefined : actions}
+      header={
+        isAdmin && (
+          <nav className={styles.tabs} aria-label="Access">
+            {(
+              [
+                ["/account", "Account"],
+                ["/users", "Users"],
+                ["/tokens", "Tokens"],
+                ["/audit", "Audit log"],
+              ] as const
+            ).map(([to, word]) => (
+              <Link key={to} to={to} className={styles.tab}>
+                {word}
+              </Link>
+            ))}
+          </nav>
+        )
+      }
+    >
+      {forbidden ? (
+        <Empty icon={IconLock} title="This is for administrators">
+          <p>Your role is {who.role}. An administrator can give you another one.</p>
+        </Empty>
+      ) : (
+        children
+      )}
+    </Page>
+  );
+}

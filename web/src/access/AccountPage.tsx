@@ -1,0 +1,130 @@
+import { PasswordInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { accessKeys, changePassword, type Me, me, roleLabel } from "../api/access";
+import { placeErrors } from "../api/fields";
+import { Button } from "../ui/Button";
+import { Form, FormSection } from "../ui/Form";
+import formStyles from "../ui/form.module.css";
+import { ExactTime } from "../ui/Instant";
+import { Failed, SkeletonRows } from "../ui/states";
+import { useToast } from "../ui/toast";
+import { AccessPage } from "./AccessPage";
+import styles from "./access.module.css";
+import { useSignOut } from "./signOut";
+
+export function AccountPage() {
+  const who = useQuery(me());
+  return (
+    <AccessPage title="Account">
+      {who.data ? (
+        <Account who={who.data} />
+      ) : who.isPending ? (
+        <SkeletonRows count={3} height={40} label="Loading the account" />
+      ) : (
+        <Failed error={who.error} onRetry={() => void who.refetch()} />
+      )}
+    </AccessPage>
+  );
+}
+
+function Account({ who }: { who: Me }) {
+  const signOut = useSignOut();
+  return (
+    <>
+      <div className={formStyles.form}>
+        <FormSection title="You">
+          <dl className={styles.facts}>
+            <dt>Name</dt>
+            <dd>{who.name}</dd>
+            {who.email && (
+              <>
+                <dt>E-mail</dt>
+                <dd>{who.email}</dd>
+              </>
+            )}
+            <dt>Role</dt>
+            <dd>{roleLabel(who.role)}</dd>
+            <dt>Tenant</dt>
+            <dd>{who.tenant}</dd>
+            {who.sessionExpiresAt && (
+              <>
+                <dt>Signed in until</dt>
+                <dd>
+                  <ExactTime at={who.sessionExpiresAt} />
+                </dd>
+              </>
+            )}
+          </dl>
+          {who.kind === "open" ? (
+            <p className={formStyles.hint}>Access is open on this machine: nobody has to sign in.</p>
+          ) : (
+            <div>
+              <Button onClick={() => signOut.mutate()} disabled={signOut.isPending}>
+                Sign out
+              </Button>
+            </div>
+          )}
+        </FormSection>
+      </div>
+      {who.kind === "user" && <Password who={who} />}
+    </>
+  );
+}
+
+const fields = ["currentPassword", "newPassword"] as const;
+
+function Password({ who }: { who: Me }) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const [problems, setProblems] = useState<readonly string[]>([]);
+  const [refusals, setRefusals] = useState(0);
+  const form = useForm({ initialValues: { currentPassword: "", newPassword: "" } });
+  const change = useMutation({
+    mutationFn: changePassword,
+    onSuccess: (now) => {
+      form.reset();
+      cache.setQueryData<Me>(accessKeys.me, now);
+      toast("Your password is set. You are signed out everywhere else.", "done");
+    },
+    onError: (error) => {
+      const placed = placeErrors(error, fields);
+      form.setErrors(placed.fields);
+      setProblems(placed.rest);
+      setRefusals((count) => count + 1);
+    },
+  });
+  return (
+    <Form
+      problems={problems}
+      refusals={refusals}
+      onSubmit={() => {
+        form.clearErrors();
+        setProblems([]);
+        change.mutate(form.values);
+      }}
+    >
+      <FormSection title={who.hasPassword ? "Change the password" : "Set a password"}>
+        {who.hasPassword && (
+          <PasswordInput
+            label="Current password"
+            autoComplete="current-password"
+            {...form.getInputProps("currentPassword")}
+          />
+        )}
+        <PasswordInput
+          label="New password"
+          description="At least 12 characters; a few words are good"
+          autoComplete="new-password"
+          {...form.getInputProps("newPassword")}
+        />
+      </FormSection>
+      <div className={formStyles.actions}>
+        <Button type="submit" look="primary" disabled={change.isPending}>
+          Set the password
+        </Button>
+      </div>
+    </Form>
+  );
+}

@@ -1,0 +1,28 @@
+import type { ReactNode } from "react";
+import styles from "./access.module.css";
+
+/** The page before the application: a card in the middle, with what went wrong on top. */
+export function Entrance({
+  title,
+  problem,
+  children,
+}: {
+  title: string;
+  problem?: string | undefined;
+  children: ReactNode;
+}) {
+  return (
+    <main className={styles.entrance}>
+      <div className={styles.card}>
+        <img src="/favicon.svg" width={40} height={40} alt="" />
+        <h1>{title}</h1>
+        {problem && (
+          <p className={styles.problem} role="alert">
+            {problem}
+          </p>
+        )}
+        {children}
+      </div>
+    </main>
+  );
+}

@@ -1,0 +1,58 @@
+import { type ReactNode, useEffect, useId, useRef } from "react";
+import { Button } from "../ui/Button";
+import styles from "../ui/ConfirmDialog.module.css";
+import access from "./access.module.css";
+
+interface Props {
+  title: string;
+  /** What the button does, in words; without it there is nothing to do but close. */
+  action?: string;
+  busy?: boolean;
+  problem?: string | undefined;
+  onSubmit?: () => void;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+/** A short form, or what came of it, over the page. It is open for as long as it is rendered. */
+export function FormDialog({ title, action, busy = false, problem, onSubmit, onClose, children }: Props) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const titleId = useId();
+  useEffect(() => {
+    const element = dialog.current;
+    element?.showModal();
+    return () => element?.close();
+  }, []);
+  return (
+    <dialog ref={dialog} className={styles.dialog} aria-labelledby={titleId} onCancel={onClose}>
+      <h2 id={titleId}>{title}</h2>
+      <form
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          onSubmit?.();
+        }}
+      >
+        <div className={access.fields}>{children}</div>
+        {problem && (
+          <p className={styles.error} role="alert">
+            {problem}
+          </p>
+        )}
+        <div className={styles.actions}>
+          <Button onClick={onClose}>{action ? "Cancel" : "Close"}</Button>
+          {action && (
+            <Button type="submit" look="primary" disabled={busy}>
+              {action}
+            </Button>
+          )}
+        </div>
+      </form>
+    </dialog>
+  );
+}
+
+/** A secret that is shown this once. */
+export function Secret({ children }: { children: string }) {
+  return <code className={access.secret}>{children}</code>;
+}

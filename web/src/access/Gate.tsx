@@ -1,0 +1,65 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { accessKeys, type Me, type SessionState, session } from "../api/access";
+import { onSignedOut } from "../api/client";
+import { SetUpPage } from "./SetUpPage";
+import { SignInPage } from "./SignInPage";
+
+/**
+ * Shows the application to whoever is signed in, and the sign-in to others. The address stays as it is, so that one comes
+ * to where one wanted to go. When a session ends, what is on screen waits behind the sign-in: nothing typed is lost.
+ */
+export function Gate({ children }: { children: ReactNode }) {
+  const cache = useQueryClient();
+  const state = useQuery(session());
+  const [entered, setEntered] = useState(false);
+  const [visit, setVisit] = useState(0);
+  const last = useRef<string>(undefined);
+  useEffect(
+    () =>
+      onSignedOut(() => {
+        const known = cache.getQueryData<SessionState>(accessKeys.session);
+        last.current ??= cache.getQueryData<Me>(accessKeys.me)?.id;
+        if (known?.signedIn) cache.setQueryData<SessionState>(accessKeys.session, { ...known, signedIn: false });
+      }),
+    [cache],
+  );
+  const inside = state.data ? state.data.signedIn : state.isError;
+  useEffect(() => {
+    if (inside) setEntered(true);
+  }, [inside]);
+
+  if (state.isPending) return null;
+  const enter = (who: Me) => {
+    const known = cache.getQueryData<SessionState>(accessKeys.session);
+    if (last.current !== undefined && last.current !== who.id) {
+      // Somebody else's data, and what was on screen, are not for this person.
+      cache.clear();
+      setVisit((count) => count + 1);
+    } else {
+      void cache.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== accessKeys.session[0] });
+    }
+    last.current = who.id;
+    cache.setQueryData<Me>(accessKeys.me, who);
+    cache.setQueryData<SessionState>(accessKeys.session, {
+      open: false,
+      setupNeeded: false,
+      ...known,
+      signedIn: true,
+    });
+  };
+  return (
+    <>
+      {(inside || entered) && (
+        <div key={visit} style={{ height: "100%", display: inside ? "contents" : "none" }} inert={!inside}>
+          {children}
+        </div>
+      )}
+      {!inside && state.data && (
+        <>
+          {state.data.setupNeeded ? <SetUpPage onEnter={enter} /> : <SignInPage state={state.data} onEnter={enter} />}
+        </>
+      )}
+    </>
+  );
+}

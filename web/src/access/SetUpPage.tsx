@@ -1,0 +1,66 @@
+import { PasswordInput, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { useMutation } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { type Me, setUp } from "../api/access";
+import { placeErrors } from "../api/fields";
+import { Button } from "../ui/Button";
+import styles from "./access.module.css";
+import { Entrance } from "./Entrance";
+
+const fields = ["code", "name", "email", "password"] as const;
+
+/** What is shown while there is no user at all. */
+export function SetUpPage({ onEnter }: { onEnter: (who: Me) => void }) {
+  const [problem, setProblem] = useState<string>();
+  useEffect(() => {
+    document.title = "Set up · Tocsin";
+  }, []);
+  const form = useForm({ initialValues: { code: "", name: "", email: "", password: "" } });
+  const make = useMutation({
+    mutationFn: setUp,
+    onSuccess: onEnter,
+    onError: (error) => {
+      const placed = placeErrors(error, fields);
+      form.setErrors(placed.fields);
+      setProblem(placed.rest.join(" ") || undefined);
+    },
+  });
+  return (
+    <Entrance title="Set up Tocsin" problem={problem}>
+      <p>
+        Nobody can sign in yet. Make the first administrator with the code that Tocsin has written to its log when it
+        started.
+      </p>
+      <form
+        className={styles.fields}
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          form.clearErrors();
+          setProblem(undefined);
+          make.mutate(form.values);
+        }}
+      >
+        <TextInput
+          label="Code"
+          description="In the log as set_up_code"
+          autoComplete="off"
+          spellCheck={false}
+          {...form.getInputProps("code")}
+        />
+        <TextInput label="Your name" autoComplete="name" {...form.getInputProps("name")} />
+        <TextInput label="E-mail address" type="email" autoComplete="username" {...form.getInputProps("email")} />
+        <PasswordInput
+          label="Password"
+          description="At least 12 characters; a few words are good"
+          autoComplete="new-password"
+          {...form.getInputProps("password")}
+        />
+        <Button type="submit" look="primary" disabled={make.isPending}>
+          Make the administrator
+        </Button>
+      </form>
+    </Entrance>
+  );
+}

@@ -1,0 +1,63 @@
+import { PasswordInput, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { useMutation } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { type Me, type SessionState, signIn } from "../api/access";
+import { Button, buttonClass } from "../ui/Button";
+import styles from "./access.module.css";
+import { Entrance } from "./Entrance";
+
+export function SignInPage({ state, onEnter }: { state: SessionState; onEnter: (who: Me) => void }) {
+  useEffect(() => {
+    document.title = "Sign in · Tocsin";
+  }, []);
+  const form = useForm({ initialValues: { email: "", password: "" } });
+  const enter = useMutation({ mutationFn: signIn, onSuccess: onEnter });
+  const refused = new URLSearchParams(globalThis.location.search).get("sign-in-problem");
+  const problem = enter.error ? enter.error.message : (state.problem ?? refused);
+  const { pathname, search } = globalThis.location;
+  return (
+    <Entrance title="Sign in" problem={problem ?? undefined}>
+      {state.provider && (
+        <>
+          <a
+            className={buttonClass("primary")}
+            href={`${state.provider.url}?return=${encodeURIComponent(refused ? pathname : pathname + search)}`}
+          >
+            Sign in with {state.provider.name}
+          </a>
+          <p className={styles.or}>or with a password</p>
+        </>
+      )}
+      <form
+        className={styles.fields}
+        onSubmit={(event) => {
+          event.preventDefault();
+          enter.mutate(form.values);
+        }}
+      >
+        <TextInput
+          label="E-mail address"
+          type="email"
+          name="email"
+          autoComplete="username"
+          required
+          withAsterisk={false}
+          {...form.getInputProps("email")}
+        />
+        <PasswordInput
+          label="Password"
+          name="password"
+          autoComplete="current-password"
+          required
+          withAsterisk={false}
+          {...form.getInputProps("password")}
+        />
+        <Button type="submit" look={state.provider ? "plain" : "primary"} disabled={enter.isPending}>
+          Sign in
+        </Button>
+      </form>
+      <p className={styles.hint}>Forgotten? An administrator can give you a link by which you sign in once.</p>
+    </Entrance>
+  );
+}

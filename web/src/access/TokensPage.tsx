@@ -1,0 +1,182 @@
+import { NativeSelect, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import {
+  accessKeys,
+  createToken,
+  type Role,
+  revokeToken,
+  roleLabel,
+  roles,
+  type Token,
+  tokenList,
+} from "../api/access";
+import { placeErrors } from "../api/fields";
+import { Button } from "../ui/Button";
+import { ConfirmDialog } from "../ui/ConfirmDialog";
+import { Ago, ExactTime } from "../ui/Instant";
+import { IconKey, IconPlus, IconTrash } from "../ui/icons";
+import { Empty, Failed, SkeletonRows } from "../ui/states";
+import table from "../ui/table.module.css";
+import { useToast } from "../ui/toast";
+import { AccessPage } from "./AccessPage";
+import { FormDialog, Secret } from "./FormDialog";
+
+export function TokensPage() {
+  const tokens = useQuery(tokenList());
+  const [making, setMaking] = useState(false);
+  const [doomed, setDoomed] = useState<Token>();
+  return (
+    <AccessPage
+      title="Tokens"
+      admin
+      actions={
+        <Button look="primary" onClick={() => setMaking(true)}>
+          <IconPlus size={16} aria-hidden="true" />
+          New token
+        </Button>
+      }
+    >
+      {tokens.isPending ? (
+        <SkeletonRows count={4} height={56} label="Loading tokens" />
+      ) : tokens.data === undefined ? (
+        <Failed error={tokens.error} onRetry={() => void tokens.refetch()} />
+      ) : tokens.data.length === 0 ? (
+        <Empty icon={IconKey} title="No program has a key">
+          <p>A token lets a program use the API, within a role, until it expires or is revoked.</p>
+        </Empty>
+      ) : (
+        <table className={table.table}>
+          <thead>
+            <tr>
+              <th scope="col">Token</th>
+              <th scope="col">Role</th>
+              <th scope="col">Last use</th>
+              <th scope="col">Holds until</th>
+              <th scope="col">
+                <span className="visually-hidden">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {tokens.data.map((token) => (
+              <tr key={token.id}>
+                <td>
+                  <div className={table.name}>{token.name}</div>
+                  <div className={table.sub}>
+                    <span className="mono">tcn_…{token.hint}</span> · made by {token.createdBy},{" "}
+                    <Ago at={token.createdAt} />
+                  </div>
+                </td>
+                <td>{roleLabel(token.role)}</td>
+                <td>{token.usedAt ? <Ago at={token.usedAt} /> : <span className={table.quiet}>Never</span>}</td>
+                <td>
+                  <End token={token} />
+                </td>
+                <td>
+                  <div className={table.actions}>
+                    <Button look="quiet" iconOnly aria-label={`Revoke ${token.name}`} onClick={() => setDoomed(token)}>
+                      <IconTrash size={16} aria-hidden="true" />
+                    </Button>
+                  </div>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {making && <NewToken onClose={() => setMaking(false)} />}
+      {doomed && <Revoke token={doomed} onClose={() => setDoomed(undefined)} />}
+    </AccessPage>
+  );
+}
+
+function End({ token }: { token: Token }) {
+  if (!token.expiresAt) return <span className={table.quiet}>It is revoked</span>;
+  if (Date.parse(token.expiresAt) <= Date.now()) return <span className={table.bad}>Expired</span>;
+  return <ExactTime at={token.expiresAt} />;
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+const lifetimes = [
+  { value: "30", label: "30 days" },
+  { value: "90", label: "90 days" },
+  { value: "365", label: "1 year" },
+  { value: "", label: "No end" },
+];
+
+function NewToken({ onClose }: { onClose: () => void }) {
+  const cache = useQueryClient();
+  const [problem, setProblem] = useState<string>();
+  const form = useForm({ initialValues: { name: "", role: "viewer" as Role, days: "90" } });
+  const create = useMutation({
+    mutationFn: ({ name, role, days }: typeof form.values) =>
+      createToken({
+        name,
+        role,
+        ...(days ? { expiresAt: new Date(Date.now() + Number(days) * dayMs).toISOString() } : {}),
+      }),
+    onError: (error) => {
+      const placed = placeErrors(error, ["name", "role"]);
+      form.setErrors(placed.fields);
+      setProblem(placed.rest.join(" ") || undefined);
+    },
+    onSettled: () => cache.invalidateQueries({ queryKey: accessKeys.tokens }),
+  });
+  if (create.data) {
+    return (
+      <FormDialog title={`Token “${create.data.token.name}”`} onClose={onClose}>
+        <p>Keep it where the program finds it: it is not shown again. It is sent as Authorization: Bearer.</p>
+        <Secret>{create.data.secret}</Secret>
+      </FormDialog>
+    );
+  }
+  return (
+    <FormDialog
+      title="New token"
+      action="Create the token"
+      busy={create.isPending}
+      problem={problem}
+      onClose={onClose}
+      onSubmit={() => {
+        form.clearErrors();
+        setProblem(undefined);
+        create.mutate(form.values);
+      }}
+    >
+      <TextInput label="Name" placeholder="Deployment" autoComplete="off" {...form.getInputProps("name")} />
+      <NativeSelect
+        label="Role"
+        data={roles.map(({ value, label, may }) => ({ value, label: `${label}: ${may}` }))}
+        {...form.getInputProps("role")}
+      />
+      <NativeSelect label="Holds for" data={lifetimes} {...form.getInputProps("days")} />
+    </FormDialog>
+  );
+}
+
+function Revoke({ token, onClose }: { token: Token; onClose: () => void }) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const revoke = useMutation({
+    mutationFn: () => revokeToken(token.id),
+    onSuccess: async () => {
+      onClose();
+      toast(`“${token.name}” is revoked.`, "done");
+      await cache.invalidateQueries({ queryKey: accessKeys.tokens });
+    },
+  });
+  return (
+    <ConfirmDialog
+      title={`Revoke “${token.name}”?`}
+      action="Revoke the token"
+      busy={revoke.isPending}
+      error={revoke.error}
+      onConfirm={() => revoke.mutate()}
+      onClose={onClose}
+    >
+      Whatever uses it is refused from the next request on.
+    </ConfirmDialog>
+  );
+}

@@ -1,0 +1,252 @@
+import { NativeSelect, PasswordInput, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import {
+  accessKeys,
+  createLink,
+  createUser,
+  deleteUser,
+  type Role,
+  roleLabel,
+  roles,
+  type User,
+  updateUser,
+  userList,
+} from "../api/access";
+import { placeErrors } from "../api/fields";
+import { Button } from "../ui/Button";
+import { ConfirmDialog } from "../ui/ConfirmDialog";
+import { Ago } from "../ui/Instant";
+import { IconKey, IconPause, IconPlay, IconPlus, IconTrash } from "../ui/icons";
+import { Failed, SkeletonRows } from "../ui/states";
+import table from "../ui/table.module.css";
+import { useToast } from "../ui/toast";
+import { AccessPage } from "./AccessPage";
+import { FormDialog, Secret } from "./FormDialog";
+
+type Open = { what: "new" } | { what: "delete" | "link"; user: User };
+
+export function UsersPage() {
+  const users = useQuery(userList());
+  const [open, setOpen] = useState<Open>();
+  const close = () => setOpen(undefined);
+  return (
+    <AccessPage
+      title="Users"
+      admin
+      actions={
+        <Button look="primary" onClick={() => setOpen({ what: "new" })}>
+          <IconPlus size={16} aria-hidden="true" />
+          New user
+        </Button>
+      }
+    >
+      {users.isPending ? (
+        <SkeletonRows count={4} height={56} label="Loading users" />
+      ) : users.data === undefined ? (
+        <Failed error={users.error} onRetry={() => void users.refetch()} />
+      ) : (
+        <table className={table.table}>
+          <thead>
+            <tr>
+              <th scope="col">User</th>
+              <th scope="col">Role</th>
+              <th scope="col">Last sign-in</th>
+              <th scope="col">
+                <span className="visually-hidden">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {users.data.map((user) => (
+              <Row key={user.id} user={user} onOpen={(what) => setOpen({ what, user })} />
+            ))}
+          </tbody>
+        </table>
+      )}
+      {open?.what === "new" && <NewUser onClose={close} />}
+      {open?.what === "delete" && <DeleteUser user={open.user} onClose={close} />}
+      {open?.what === "link" && <LinkFor user={open.user} onClose={close} />}
+    </AccessPage>
+  );
+}
+
+function Row({ user, onOpen }: { user: User; onOpen: (what: "delete" | "link") => void }) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const change = useMutation({
+    mutationFn: (edit: { role?: Role; disabled?: boolean }) => updateUser(user, edit),
+    onError: (error) => toast(error.message, "failed"),
+    onSettled: () => cache.invalidateQueries({ queryKey: accessKeys.users }),
+  });
+  const word = user.disabled ? "Let sign in" : "Disable";
+  return (
+    <tr>
+      <td>
+        <div className={table.name}>{user.name}</div>
+        <div className={table.sub}>
+          {user.email}
+          {user.issuer && ` · from ${user.issuer}`}
+          {!user.issuer && !user.hasPassword && " · no password yet"}
+        </div>
+      </td>
+      <td>
+        <NativeSelect
+          aria-label={`Role of ${user.name}`}
+          data={roles.map(({ value, label }) => ({ value, label }))}
+          value={user.role}
+          disabled={change.isPending}
+          onChange={(event) => change.mutate({ role: event.currentTarget.value as Role })}
+        />
+      </td>
+      <td>
+        {user.disabled ? (
+          <span className={table.bad}>Disabled</span>
+        ) : user.signedInAt ? (
+          <Ago at={user.signedInAt} />
+        ) : (
+          <span className={table.quiet}>Never</span>
+        )}
+      </td>
+      <td>
+        <div className={table.actions}>
+          <Button
+            look="quiet"
+            iconOnly
+            aria-label={`Sign-in link for ${user.name}`}
+            title="Sign-in link"
+            onClick={() => onOpen("link")}
+          >
+            <IconKey size={16} aria-hidden="true" />
+          </Button>
+          <Button
+            look="quiet"
+            iconOnly
+            aria-label={`${word} ${user.name}`}
+            title={word}
+            disabled={change.isPending}
+            onClick={() => change.mutate({ disabled: !user.disabled })}
+          >
+            {user.disabled ? <IconPlay size={16} aria-hidden="true" /> : <IconPause size={16} aria-hidden="true" />}
+          </Button>
+          <Button
+            look="quiet"
+            iconOnly
+            aria-label={`Delete ${user.name}`}
+            title="Delete"
+            onClick={() => onOpen("delete")}
+          >
+            <IconTrash size={16} aria-hidden="true" />
+          </Button>
+        </div>
+      </td>
+    </tr>
+  );
+}
+
+const fields = ["name", "email", "role", "password"] as const;
+
+function NewUser({ onClose }: { onClose: () => void }) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const [problem, setProblem] = useState<string>();
+  const form = useForm({ initialValues: { name: "", email: "", role: "operator" as Role, password: "" } });
+  const create = useMutation({
+    mutationFn: async ({ password, ...user }: typeof form.values) => {
+      const made = await createUser(password ? { ...user, password } : user);
+      return password ? undefined : await createLink(made.id);
+    },
+    onSuccess: (link) => {
+      if (link !== undefined) return;
+      toast(`${form.values.name} can sign in.`, "done");
+      onClose();
+    },
+    onError: (error) => {
+      const placed = placeErrors(error, fields);
+      form.setErrors(placed.fields);
+      setProblem(placed.rest.join(" ") || undefined);
+    },
+    onSettled: () => cache.invalidateQueries({ queryKey: accessKeys.users }),
+  });
+  if (create.data) return <LinkShown name={form.values.name} link={create.data} onClose={onClose} />;
+  return (
+    <FormDialog
+      title="New user"
+      action="Create the user"
+      busy={create.isPending}
+      problem={problem}
+      onClose={onClose}
+      onSubmit={() => {
+        form.clearErrors();
+        setProblem(undefined);
+        create.mutate(form.values);
+      }}
+    >
+      <TextInput label="Name" autoComplete="off" {...form.getInputProps("name")} />
+      <TextInput label="E-mail address" type="email" autoComplete="off" {...form.getInputProps("email")} />
+      <NativeSelect
+        label="Role"
+        data={roles.map(({ value, label, may }) => ({ value, label: `${label}: ${may}` }))}
+        {...form.getInputProps("role")}
+      />
+      <PasswordInput
+        label="Password"
+        description="Left empty, you get a link by which the user signs in once and sets one"
+        autoComplete="new-password"
+        {...form.getInputProps("password")}
+      />
+    </FormDialog>
+  );
+}
+
+function LinkShown({ name, link, onClose }: { name: string; link: string; onClose: () => void }) {
+  return (
+    <FormDialog title={`Sign-in link for ${name}`} onClose={onClose}>
+      <p>Whoever opens it is signed in as {name}, once, within a day. It is not shown again.</p>
+      <Secret>{link}</Secret>
+    </FormDialog>
+  );
+}
+
+function LinkFor({ user, onClose }: { user: User; onClose: () => void }) {
+  const make = useMutation({ mutationFn: () => createLink(user.id) });
+  if (make.data) return <LinkShown name={user.name} link={make.data} onClose={onClose} />;
+  return (
+    <FormDialog
+      title={`Sign-in link for ${user.name}`}
+      action="Make the link"
+      busy={make.isPending}
+      problem={make.error?.message}
+      onSubmit={() => make.mutate()}
+      onClose={onClose}
+    >
+      <p>For somebody who has no password, or has forgotten it. Setting a password ends the link.</p>
+    </FormDialog>
+  );
+}
+
+function DeleteUser({ user, onClose }: { user: User; onClose: () => void }) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const remove = useMutation({
+    mutationFn: () => deleteUser(user.id),
+    onSuccess: async () => {
+      onClose();
+      toast(`${user.name} is deleted.`, "done");
+      await cache.invalidateQueries({ queryKey: accessKeys.users });
+    },
+  });
+  return (
+    <ConfirmDialog
+      title={`Delete ${user.name}?`}
+      action="Delete the user"
+      busy={remove.isPending}
+      error={remove.error}
+      onConfirm={() => remove.mutate()}
+      onClose={onClose}
+    >
+      {user.name}, {roleLabel(user.role)}, is signed out at once. What was done in this name stays on record.
+    </ConfirmDialog>
+  );
+}

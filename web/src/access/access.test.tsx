@@ -1,0 +1,180 @@
+import { screen, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { expect, test } from "vitest";
+import { api, open, problem, startWorld } from "../test/world";
+
+const { server } = startWorld();
+
+const ada = { kind: "user", id: "u1", name: "Ada", email: "ada@example.com", role: "admin", tenant: "default" };
+const signedOut = (change = {}) =>
+  http.get(api("/session"), () => HttpResponse.json({ signedIn: false, open: false, setupNeeded: false, ...change }));
+
+test("one signs in, and is where one wanted to go", async () => {
+  server.use(
+    signedOut(),
+    http.post(api("/session"), async ({ request }) => {
+      const { password } = (await request.json()) as { password: string };
+      return password === "right"
+        ? HttpResponse.json(ada)
+        : problem(401, { code: "unauthorized", detail: "The e-mail address or the password is wrong" });
+    }),
+  );
+  const { user } = open("/webhooks");
+  await user.type(await screen.findByLabelText("E-mail address"), "ada@example.com");
+  await user.type(screen.getByLabelText("Password"), "wrong");
+  await user.click(screen.getByRole("button", { name: "Sign in" }));
+  expect(await screen.findByRole("alert")).toHaveTextContent("The e-mail address or the password is wrong");
+  await user.clear(screen.getByLabelText("Password"));
+  await user.type(screen.getByLabelText("Password"), "right");
+  await user.click(screen.getByRole("button", { name: "Sign in" }));
+  expect(await screen.findByRole("heading", { name: "Webhooks" })).toBeVisible();
+  expect(screen.queryByRole("heading", { name: "Sign in" })).toBeNull();
+});
+
+test("when the session ends, what was typed waits behind the sign-in", async () => {
+  server.use(
+    http.post(api("/webhooks"), () => problem(401, { code: "unauthorized", detail: "The session is over" })),
+    http.post(api("/session"), () => HttpResponse.json(ada)),
+  );
+  const { user } = open("/webhooks/new");
+  await user.type(await screen.findByLabelText("Name"), "Half a webhook");
+  await user.click(screen.getByRole("button", { name: "Create the webhook" }));
+  expect(await screen.findByRole("heading", { name: "Sign in" })).toBeVisible();
+  await user.type(screen.getByLabelText("E-mail address"), "ada@example.com");
+  await user.type(screen.getByLabelText("Password"), "right");
+  await user.click(screen.getByRole("button", { name: "Sign in" }));
+  expect(await screen.findByLabelText("Name")).toHaveValue("Half a webhook");
+});
+
+test("the first administrator is made with the code of the log", async () => {
+  let sent: unknown;
+  server.use(
+    signedOut({ setupNeeded: true }),
+    http.post(api("/setup"), async ({ request }) => {
+      const first = sent === undefined;
+      sent = await request.json();
+      return first
+        ? problem(400, { errors: [{ field: "code", code: "refused", message: "Not a code that holds" }] })
+        : HttpResponse.json(ada);
+    }),
+  );
+  const { user } = open("/inbox");
+  await user.type(await screen.findByLabelText("Code"), "aaaa");
+  await user.type(screen.getByLabelText("Your name"), "Ada");
+  await user.type(screen.getByLabelText("E-mail address"), "ada@example.com");
+  await user.type(screen.getByLabelText("Password"), "a long password");
+  await user.click(screen.getByRole("button", { name: "Make the administrator" }));
+  expect(await screen.findByText("Not a code that holds")).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Make the administrator" }));
+  expect(await screen.findByRole("navigation", { name: "Tocsin" })).toBeVisible();
+  expect(sent).toEqual({ code: "aaaa", name: "Ada", email: "ada@example.com", password: "a long password" });
+});
+
+test("a provider comes first, and knows where to return to", async () => {
+  server.use(signedOut({ provider: { name: "Example", url: "/api/auth/oidc/start" } }));
+  open("/rules");
+  const link = await screen.findByRole("link", { name: "Sign in with Example" });
+  expect(link).toHaveAttribute("href", expect.stringMatching(/^\/api\/auth\/oidc\/start\?return=%2F/));
+});
+
+test("who is no administrator is told so", async () => {
+  server.use(
+    http.get(api("/me"), () => HttpResponse.json({ ...ada, role: "viewer" })),
+    http.get(api("/users"), () => problem(403, { code: "forbidden", detail: "This needs the role admin" })),
+  );
+  open("/users");
+  expect(await screen.findByRole("heading", { name: "This is for administrators" })).toBeVisible();
+});
+
+test("a token is shown once", async () => {
+  const token = {
+    id: "t1",
+    name: "ci",
+    role: "editor",
+    hint: "wxyz",
+    createdBy: "Ada",
+    createdAt: "2026-11-21T12:00:00Z",
+  };
+  let items: unknown[] = [];
+  server.use(
+    http.get(api("/tokens"), () => HttpResponse.json({ items })),
+    http.post(api("/tokens"), () => {
+      items = [token];
+      return HttpResponse.json({ token, secret: "tcn_secret" }, { status: 201 });
+    }),
+  );
+  const { user } = open("/tokens");
+  await screen.findByRole("heading", { name: "No program has a key" });
+  await user.click(screen.getByRole("button", { name: "New token" }));
+  await user.type(await screen.findByLabelText("Name"), "ci");
+  await user.selectOptions(screen.getByLabelText("Role"), "editor");
+  await user.click(screen.getByRole("button", { name: "Create the token" }));
+  const dialog = await screen.findByRole("dialog", { name: "Token “ci”" });
+  expect(within(dialog).getByText("tcn_secret")).toBeVisible();
+  await user.click(within(dialog).getByRole("button", { name: "Close" }));
+  expect(screen.queryByText("tcn_secret")).toBeNull();
+  expect(await screen.findByText("tcn_…wxyz")).toBeVisible();
+});
+
+test("a user without a password gets a link; the last administrator stays", async () => {
+  const admin = {
+    ...ada,
+    version: 3,
+    disabled: false,
+    hasPassword: true,
+    createdAt: "2026-11-21T12:00:00Z",
+    updatedAt: "2026-11-21T12:00:00Z",
+  };
+  server.use(
+    http.get(api("/users"), () => HttpResponse.json({ items: [admin] })),
+    http.post(api("/users"), () => HttpResponse.json({ ...admin, id: "u2" }, { status: 201 })),
+    http.post(api("/users/u2/link"), () =>
+      HttpResponse.json({ url: "/sign-in#abc", expiresAt: "2026-11-22T12:00:00Z" }),
+    ),
+    http.delete(api("/users/u1"), () => problem(409, { code: "conflict", detail: "This is the last administrator" })),
+  );
+  const { user } = open("/users");
+  await user.click(await screen.findByRole("button", { name: "New user" }));
+  await user.type(await screen.findByLabelText("Name"), "Bob");
+  await user.type(screen.getByLabelText("E-mail address"), "bob@example.com");
+  await user.click(screen.getByRole("button", { name: "Create the user" }));
+  const dialog = await screen.findByRole("dialog", { name: "Sign-in link for Bob" });
+  expect(within(dialog).getByText(/\/sign-in#abc$/)).toBeVisible();
+  await user.click(within(dialog).getByRole("button", { name: "Close" }));
+  await user.click(screen.getByRole("button", { name: "Delete Ada" }));
+  await user.click(screen.getByRole("button", { name: "Delete the user" }));
+  expect(await screen.findByRole("alert")).toHaveTextContent("This is the last administrator");
+});
+
+test("the audit log tells who changed what", async () => {
+  const asked: string[] = [];
+  server.use(
+    http.get(api("/audit"), ({ request }) => {
+      asked.push(new URL(request.url).search);
+      return HttpResponse.json({
+        items: [
+          {
+            id: 7,
+            at: "2026-11-21T12:00:00Z",
+            actorKind: "user",
+            actor: "ada@example.com",
+            via: "session",
+            address: "192.0.2.1",
+            action: "update",
+            objectKind: "rule",
+            objectName: "Order failed",
+            before: { enabled: true },
+            after: { enabled: false },
+          },
+        ],
+      });
+    }),
+  );
+  const { user } = open("/audit");
+  expect(await screen.findByText("enabled: true → false")).toBeVisible();
+  expect(screen.getByText(/changed rule “Order failed”/)).toBeVisible();
+  await user.selectOptions(screen.getByLabelText("About"), "rule");
+  await user.type(screen.getByLabelText("By"), "ada@example.com");
+  await user.click(screen.getByRole("button", { name: "Show" }));
+  await expect.poll(() => asked.at(-1)).toBe("?limit=50&objectKind=rule&actor=ada%40example.com");
+});

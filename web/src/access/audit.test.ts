@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import type { AuditEntry } from "../api/access";
+import { changes, deed } from "./audit";
+
+const entry = (change: Partial<AuditEntry>): AuditEntry => ({
+  id: 1,
+  at: "2026-11-21T12:00:00Z",
+  actorKind: "user",
+  actor: "ada@example.com",
+  via: "session",
+  action: "update",
+  objectKind: "rule",
+  ...change,
+});
+
+test("deeds are told in words", () => {
+  expect(deed(entry({ objectName: "Order failed" }))).toBe("changed rule “Order failed”");
+  expect(deed(entry({ action: "create", objectKind: "token", objectName: "ci" }))).toBe("created token “ci”");
+  expect(deed(entry({ action: "request", operation: "createSession", objectKind: "session" }))).toBe("signed in");
+  expect(deed(entry({ action: "request", operation: "retryRule" }))).toBe("called retryRule on rule");
+});
+
+test("changes are told field by field, and long values are cut", () => {
+  const lines = changes(
+    entry({ before: { role: "viewer", name: "A" }, after: { role: "admin", name: "x".repeat(500) } }),
+  );
+  expect(lines[1]).toBe("role: viewer → admin");
+  expect(lines[0]).toHaveLength("name: A → ".length + 121);
+  expect(changes(entry({ before: { url: "(secret)" }, after: { url: "(secret)" } }))).toEqual([
+    "url: (secret) → (secret)",
+  ]);
+  expect(changes(entry({ action: "create", after: { name: "A" } }))).toEqual([]);
+});

@@ -1,0 +1,18 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { signOut } from "../api/access";
+import { explain } from "../api/errors";
+import { useToast } from "../ui/toast";
+
+/** Ends the session and begins anew, so that nothing of it is left on the page. */
+export function useSignOut() {
+  const cache = useQueryClient();
+  const toast = useToast();
+  return useMutation({
+    mutationFn: signOut,
+    onSuccess: () => {
+      cache.clear();
+      globalThis.location.assign("/");
+    },
+    onError: (error) => toast(explain(error).what, "failed"),
+  });
+}

@@ -1,0 +1,134 @@
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { body, client } from "./client";
+import { ApiError } from "./errors";
+import { allPages } from "./pages";
+import type { components } from "./schema.gen";
+
+type Schemas = components["schemas"];
+export type Me = Schemas["Me"];
+export type Role = Schemas["Role"];
+export type SignIn = Schemas["SignIn"];
+export type User = Schemas["User"];
+export type Token = Schemas["Token"];
+export type AuditEntry = Schemas["AuditEntry"];
+
+export const accessKeys = {
+  session: ["session"] as const,
+  me: ["me"] as const,
+  users: ["users"] as const,
+  tokens: ["tokens"] as const,
+  audit: ["audit"] as const,
+};
+
+/** The roles, from the least. Each may do what those before it may. */
+export const roles: readonly { value: Role; label: string; may: string }[] = [
+  { value: "viewer", label: "Viewer", may: "reads" },
+  { value: "operator", label: "Operator", may: "acknowledges, resolves, retries" },
+  { value: "editor", label: "Editor", may: "writes rules and webhooks" },
+  { value: "admin", label: "Administrator", may: "manages users and tokens" },
+];
+
+export const roleLabel = (role: Role) => roles.find(({ value }) => value === role)?.label ?? role;
+
+/** What {@link session} finds out. */
+export type SessionState = SignIn & { problem?: string };
+
+/** Takes the secret of a one-time link out of the address, so that neither a reload nor the history has it. */
+export function takeLinkSecret(): string {
+  const { pathname, hash } = globalThis.location;
+  if (pathname !== "/sign-in" || hash.length < 2) return "";
+  globalThis.history.replaceState(null, "", "/");
+  return hash.slice(1);
+}
+
+/** Whether one is signed in, and how to. The secret of a one-time link is used on the way. */
+export function session(takeSecret: () => string = takeLinkSecret) {
+  return queryOptions({
+    queryKey: accessKeys.session,
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: async (): Promise<SessionState> => {
+      let problem: string | undefined;
+      const secret = takeSecret();
+      if (secret) {
+        try {
+          await body(client.POST("/session/link", { body: { secret } }));
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error;
+          problem = error.message;
+        }
+      }
+      const state = await body(client.GET("/session"));
+      return problem && !state.signedIn ? { ...state, problem } : state;
+    },
+  });
+}
+
+export function me() {
+  return queryOptions({
+    queryKey: accessKeys.me,
+    staleTime: 60_000,
+    queryFn: ({ signal }) => body(client.GET("/me", { signal })),
+  });
+}
+
+export const signIn = (credentials: Schemas["Credentials"]) => body(client.POST("/session", { body: credentials }));
+export const setUp = (first: Schemas["SetUp"]) => body(client.POST("/setup", { body: first }));
+export const signOut = () => body(client.DELETE("/session"));
+export const changePassword = (change: Schemas["PasswordChange"]) => body(client.PUT("/me/password", { body: change }));
+
+export function userList() {
+  return queryOptions({
+    queryKey: accessKeys.users,
+    queryFn: ({ signal }) =>
+      allPages<User>((cursor) => body(client.GET("/users", { signal, params: { query: { limit: 200, ...cursor } } }))),
+  });
+}
+
+export const createUser = (user: Schemas["NewUser"]) => body(client.POST("/users", { body: user }));
+
+export const updateUser = (user: User, edit: Partial<Schemas["UserEdit"]>) =>
+  body(
+    client.PUT("/users/{id}", {
+      params: { path: { id: user.id }, header: { "If-Match": `"${user.version}"` } },
+      body: { name: user.name, role: user.role, disabled: user.disabled, ...edit },
+    }),
+  );
+
+export const deleteUser = (id: string) => body(client.DELETE("/users/{id}", { params: { path: { id } } }));
+
+/** Makes a link by which a user signs in once, as a whole address. */
+export async function createLink(id: string): Promise<string> {
+  const { url } = await body(client.POST("/users/{id}/link", { params: { path: { id } } }));
+  return new URL(url, globalThis.location.origin).href;
+}
+
+export function tokenList() {
+  return queryOptions({
+    queryKey: accessKeys.tokens,
+    queryFn: ({ signal }) =>
+      allPages<Token>((cursor) =>
+        body(client.GET("/tokens", { signal, params: { query: { limit: 200, ...cursor } } })),
+      ),
+  });
+}
+
+export const createToken = (token: Schemas["NewToken"]) => body(client.POST("/tokens", { body: token }));
+export const revokeToken = (id: string) => body(client.DELETE("/tokens/{id}", { params: { path: { id } } }));
+
+/** What entries of the audit log are wanted. */
+export type AuditFilter = { actor?: string; objectKind?: string; objectId?: string };
+
+export function auditLog(filter: AuditFilter) {
+  return infiniteQueryOptions({
+    queryKey: [...accessKeys.audit, filter],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ signal, pageParam }) =>
+      body(
+        client.GET("/audit", {
+          signal,
+          params: { query: { limit: 50, ...filter, ...(pageParam ? { cursor: pageParam } : {}) } },
+        }),
+      ),
+    getNextPageParam: (last) => last.nextCursor,
+  });
+}
