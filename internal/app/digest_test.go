@@ -161,6 +161,7 @@ func TestWhatWasAttemptedIsNotGathered(t *testing.T) {
 	w.storm(hook, 5)
 	w.deliver()
 	w.exec(`update outbox set due_at = now() where attempts > 0`)
+	w.forgive()
 	w.storm(hook, 21)
 	w.receiver.respond(nil)
 	w.deliver()
@@ -196,6 +197,7 @@ func TestExhaustedDigestLosesNothing(t *testing.T) {
 	for range 6 {
 		w.deliver()
 		w.exec(`update outbox set due_at = now()`)
+		w.forgive()
 	}
 	w.wantColumn("statuses", statuses, "EXHAUSTED 31")
 	ids := w.receiver.webhookIDs()

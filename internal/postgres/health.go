@@ -55,7 +55,7 @@ func (s *Evaluation) Announce(ctx context.Context, failing []alerts.Instance) (n
 			if err != nil {
 				return fmt.Errorf("raise alert: %w", err)
 			}
-			told, err := tellOperators(ctx, q, a.TenantID, a.RuleID, a.ID, notify.ReasonRuleFailing)
+			told, err := tellOperators(ctx, q, telling{tenant: a.TenantID, rule: a.RuleID, alert: a.ID, reason: notify.ReasonRuleFailing})
 			if err != nil {
 				return err
 			}
@@ -81,7 +81,7 @@ func tellRecovered(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) (notifi
 		if err != nil {
 			return 0, fmt.Errorf("resolve alert: %w", err)
 		}
-		told, err := tellOperators(ctx, q, tenant, row.RuleID, row.AlertID, notify.ReasonRuleRecovered)
+		told, err := tellOperators(ctx, q, telling{tenant: tenant, rule: row.RuleID, alert: row.AlertID, reason: notify.ReasonRuleRecovered})
 		if err != nil {
 			return 0, err
 		}
@@ -105,23 +105,36 @@ func forgetFailing(ctx context.Context, q *pgq.Queries, id uuid.UUID) error {
 	return nil
 }
 
+// telling is what operators are told.
+type telling struct {
+	tenant      string
+	rule, alert uuid.UUID
+	reason      notify.Reason
+	// except is a webhook that is not told.
+	except uuid.UUID
+}
+
 // tellOperators owes a notification to each webhook of the tenant's operators, and
 // returns how many.
-func tellOperators(ctx context.Context, q *pgq.Queries, tenant string, rule, alert uuid.UUID, reason notify.Reason) (notifications int, err error) {
-	webhooks, err := q.OperatorWebhooks(ctx, tenant)
+func tellOperators(ctx context.Context, q *pgq.Queries, t telling) (notifications int, err error) {
+	webhooks, err := q.OperatorWebhooks(ctx, t.tenant)
 	if err != nil {
 		return 0, fmt.Errorf("find operators' webhooks: %w", err)
 	}
 	for _, webhook := range webhooks {
+		if webhook == t.except {
+			continue
+		}
 		err := q.NotificationOwe(ctx, pgq.NotificationOweParams{
-			NotificationID: uuid.Must(uuid.NewV7()), TenantID: tenant, AlertID: alert, RuleID: rule,
-			WebhookID: webhook, Reason: string(reason),
+			NotificationID: uuid.Must(uuid.NewV7()), TenantID: t.tenant, AlertID: t.alert, RuleID: t.rule,
+			WebhookID: webhook, Reason: string(t.reason),
 		})
 		if err != nil {
 			return 0, fmt.Errorf("owe notification: %w", err)
 		}
+		notifications++
 	}
-	return len(webhooks), nil
+	return notifications, nil
 }
 
 // Retry makes a rule due at once and forgets what went wrong.
