@@ -131,6 +131,51 @@ func (e GroupAlertsParamsBy) Valid() bool {
 	}
 }
 
+// Defines values for SearchExchangesParamsStatus.
+const (
+	SearchExchangesParamsStatusCOMPLETED SearchExchangesParamsStatus = "COMPLETED"
+	SearchExchangesParamsStatusFAILED    SearchExchangesParamsStatus = "FAILED"
+)
+
+// Valid indicates whether the value is a known member of the SearchExchangesParamsStatus enum.
+func (e SearchExchangesParamsStatus) Valid() bool {
+	switch e {
+	case SearchExchangesParamsStatusCOMPLETED:
+		return true
+	case SearchExchangesParamsStatusFAILED:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListExchangeFacetsParamsField.
+const (
+	ListExchangeFacetsParamsFieldApplication ListExchangeFacetsParamsField = "application"
+	ListExchangeFacetsParamsFieldAttribute   ListExchangeFacetsParamsField = "attribute"
+	ListExchangeFacetsParamsFieldEnvironment ListExchangeFacetsParamsField = "environment"
+	ListExchangeFacetsParamsFieldErrorType   ListExchangeFacetsParamsField = "errorType"
+	ListExchangeFacetsParamsFieldRoute       ListExchangeFacetsParamsField = "route"
+)
+
+// Valid indicates whether the value is a known member of the ListExchangeFacetsParamsField enum.
+func (e ListExchangeFacetsParamsField) Valid() bool {
+	switch e {
+	case ListExchangeFacetsParamsFieldApplication:
+		return true
+	case ListExchangeFacetsParamsFieldAttribute:
+		return true
+	case ListExchangeFacetsParamsFieldEnvironment:
+		return true
+	case ListExchangeFacetsParamsFieldErrorType:
+		return true
+	case ListExchangeFacetsParamsFieldRoute:
+		return true
+	default:
+		return false
+	}
+}
+
 // Alert defines model for Alert.
 type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
@@ -442,8 +487,34 @@ type Exchange struct {
 	Status    ExchangeStatus `json:"status"`
 }
 
+// ExchangePage defines model for ExchangePage.
+type ExchangePage struct {
+	Items      []Exchange `json:"items"`
+	NextCursor *string    `json:"nextCursor,omitempty"`
+}
+
+// ExchangeRef Names one exchange.
+type ExchangeRef struct {
+	ExecutionID string `json:"executionId"`
+
+	// StartTime To the nanosecond.
+	StartTime time.Time `json:"startTime"`
+}
+
 // ExchangeStatus defines model for ExchangeStatus.
 type ExchangeStatus = rules.Status
+
+// FacetList defines model for FacetList.
+type FacetList struct {
+	Items []FacetValue `json:"items"`
+}
+
+// FacetValue defines model for FacetValue.
+type FacetValue struct {
+	// Count Rows in which it occurs.
+	Count int64  `json:"count"`
+	Value string `json:"value"`
+}
 
 // FieldError What is wrong with one field.
 type FieldError = fault.Field
@@ -614,6 +685,62 @@ type PasswordChange struct {
 	// CurrentPassword Required, but for a user without a password.
 	CurrentPassword string `json:"currentPassword,omitempty"`
 	NewPassword     string `json:"newPassword,omitempty"`
+}
+
+// PreviewLoad What a webhook would have got.
+type PreviewLoad struct {
+	// BusiestMinute The most messages within one minute.
+	BusiestMinute int64 `json:"busiestMinute"`
+
+	// ExceedsRate Whether the busiest minute holds more than the bound lets through, so that messages wait.
+	ExceedsRate   bool  `json:"exceedsRate"`
+	Notifications int64 `json:"notifications"`
+
+	// RatePerSecond The webhook's bound; 0 is none.
+	RatePerSecond float64            `json:"ratePerSecond"`
+	WebhookID     openapi_types.UUID `json:"webhookId"`
+	WebhookName   string             `json:"webhookName"`
+}
+
+// PreviewRequest defines model for PreviewRequest.
+type PreviewRequest struct {
+	// Definition What a person writes of a rule.
+	Definition RuleDefinition `json:"definition"`
+
+	// Hours How many hours to look back.
+	Hours *int `json:"hours,omitempty"`
+}
+
+// PreviewShare defines model for PreviewShare.
+type PreviewShare struct {
+	Alerts int64 `json:"alerts"`
+
+	// Application Empty where alerts are about counts over several.
+	Application string `json:"application"`
+
+	// Route Empty where alerts are about counts over several.
+	Route string `json:"route"`
+}
+
+// PreviewedHeader defines model for PreviewedHeader.
+type PreviewedHeader struct {
+	Masked bool   `json:"masked"`
+	Name   string `json:"name"`
+
+	// Value Absent where it is masked.
+	Value *string `json:"value,omitempty"`
+}
+
+// PreviewedRequest defines model for PreviewedRequest.
+type PreviewedRequest struct {
+	// Body The bytes that would be sent.
+	Body        string            `json:"body"`
+	ContentType string            `json:"contentType"`
+	Headers     []PreviewedHeader `json:"headers"`
+
+	// Host Empty without a webhook.
+	Host   string `json:"host"`
+	Method string `json:"method"`
 }
 
 // Problem Problem details (RFC 9457).
@@ -904,6 +1031,35 @@ type RulePage struct {
 	NextCursor *string `json:"nextCursor,omitempty"`
 }
 
+// RulePreview defines model for RulePreview.
+type RulePreview struct {
+	// Alerts Alerts that would have fired.
+	Alerts        int64   `json:"alerts"`
+	BucketSeconds float64 `json:"bucketSeconds"`
+
+	// Buckets Alerts over time, from `from` on.
+	Buckets []int64 `json:"buckets"`
+
+	// CoveredFrom From here on, what is told is complete. It is `from`, unless `truncated`.
+	CoveredFrom time.Time `json:"coveredFrom"`
+	From        time.Time `json:"from"`
+
+	// Newest The newest alerts as they would look, at most 20. Their ids name nothing.
+	Newest []Alert `json:"newest"`
+
+	// Problem Why a title or message is a fallback; absent when none is.
+	Problem *string `json:"problem,omitempty"`
+
+	// Scanned Exchanges that were judged.
+	Scanned int64          `json:"scanned"`
+	Shares  []PreviewShare `json:"shares"`
+	To      time.Time      `json:"to"`
+
+	// Truncated Whether a bound was met. All numbers are then lower bounds.
+	Truncated bool          `json:"truncated"`
+	Webhooks  []PreviewLoad `json:"webhooks"`
+}
+
 // RuleStatus Absent while Postgres cannot be reached.
 type RuleStatus struct {
 	Enabled int64 `json:"enabled"`
@@ -916,6 +1072,12 @@ type RuleStatus struct {
 	SlowestRuleID     *openapi_types.UUID `json:"slowestRuleId,omitempty"`
 	SlowestRuleName   *string             `json:"slowestRuleName,omitempty"`
 	Total             int64               `json:"total"`
+}
+
+// RuleTest defines model for RuleTest.
+type RuleTest struct {
+	// Exchange Names one exchange.
+	Exchange *ExchangeRef `json:"exchange,omitempty"`
 }
 
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
@@ -1029,6 +1191,42 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// TemplatePreview defines model for TemplatePreview.
+type TemplatePreview struct {
+	Message string `json:"message"`
+
+	// Problem Why a text or the body is a fallback with this exchange; absent when none is.
+	Problem *string          `json:"problem,omitempty"`
+	Request PreviewedRequest `json:"request"`
+	Title   string           `json:"title"`
+}
+
+// TemplatePreviewRequest defines model for TemplatePreviewRequest.
+type TemplatePreviewRequest struct {
+	// BodyTemplate In place of the webhook's own; empty means the kind's layout.
+	BodyTemplate *string `json:"bodyTemplate,omitempty"`
+
+	// Exchange Names one exchange.
+	Exchange *ExchangeRef `json:"exchange,omitempty"`
+
+	// FireMode PER_EXCHANGE by default. A preview of COUNT_IN_WINDOW shows a made-up count.
+	FireMode rules.FireMode `json:"fireMode,omitempty"`
+
+	// Kind Without a webhook, the kind of one. generic by default.
+	Kind notify.WebhookKind `json:"kind,omitempty"`
+
+	// MessageTemplate Empty means the default.
+	MessageTemplate string         `json:"messageTemplate,omitempty"`
+	RuleName        string         `json:"ruleName,omitempty"`
+	Severity        rules.Severity `json:"severity,omitempty"`
+
+	// TitleTemplate Empty means the default.
+	TitleTemplate string `json:"titleTemplate,omitempty"`
+
+	// WebhookID The webhook that would be called. Its kind and template count.
+	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
+}
+
 // TestResult What came of a test message.
 type TestResult struct {
 	DurationMs float64 `json:"durationMs"`
@@ -1053,6 +1251,11 @@ type TestResult struct {
 
 // TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
 type TestResultVerdict string
+
+// TestResultList defines model for TestResultList.
+type TestResultList struct {
+	Items []TestResult `json:"items"`
+}
 
 // Token defines model for Token.
 type Token struct {
@@ -1288,6 +1491,9 @@ type WindowCount struct {
 // Cursor defines model for Cursor.
 type Cursor = string
 
+// Hours defines model for Hours.
+type Hours = int
+
 // ID defines model for ID.
 type ID = openapi_types.UUID
 
@@ -1418,6 +1624,63 @@ type StreamEventsParams struct {
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
+// SearchExchangesParams defines parameters for SearchExchanges.
+type SearchExchangesParams struct {
+	// Environment A name; `*` stands for any run of characters.
+	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// Application A name; `*` stands for any run of characters.
+	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
+
+	// Route A name; `*` stands for any run of characters.
+	Route *[]string `form:"route,omitempty" json:"route,omitempty"`
+
+	// Status Without it, both.
+	Status    *[]SearchExchangesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
+	ErrorType *[]string                      `form:"errorType,omitempty" json:"errorType,omitempty"`
+
+	// Q Text in the error message. Case matters.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
+	// From The earliest start. Without it, 24 hours before `to`.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The latest start, exclusive. Without it, now. At most 31 days after `from`.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// SearchExchangesParamsStatus defines parameters for SearchExchanges.
+type SearchExchangesParamsStatus string
+
+// ListExchangeFacetsParams defines parameters for ListExchangeFacets.
+type ListExchangeFacetsParams struct {
+	Field ListExchangeFacetsParamsField `form:"field" json:"field"`
+
+	// Prefix What values begin with, case ignored.
+	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
+
+	// Environment Restricts to exchanges of it; `*` stands for any run of characters.
+	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// Application Restricts to exchanges of it; `*` stands for any run of characters.
+	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
+
+	// Hours How many hours to look back.
+	Hours *Hours `form:"hours,omitempty" json:"hours,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListExchangeFacetsParamsField defines parameters for ListExchangeFacets.
+type ListExchangeFacetsParamsField string
+
 // ListNotificationsParams defines parameters for ListNotifications.
 type ListNotificationsParams struct {
 	Status    *[]NotificationStatus `form:"status,omitempty" json:"status,omitempty"`
@@ -1460,6 +1723,12 @@ type ListRulesParams struct {
 type UpdateRuleParams struct {
 	// IfMatch The `ETag` of the version that was edited.
 	IfMatch *string `json:"If-Match,omitempty"`
+}
+
+// PreviewRuleParams defines parameters for PreviewRule.
+type PreviewRuleParams struct {
+	// Hours How many hours to look back.
+	Hours *Hours `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
 // ReconcileRuleParams defines parameters for ReconcileRule.
@@ -1525,8 +1794,14 @@ type RetryNotificationsJSONRequestBody = RetryOrderBody
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
+// PreviewRuleDefinitionJSONRequestBody defines body for PreviewRuleDefinition for application/json ContentType.
+type PreviewRuleDefinitionJSONRequestBody = PreviewRequest
+
 // UpdateRuleJSONRequestBody defines body for UpdateRule for application/json ContentType.
 type UpdateRuleJSONRequestBody = RuleDefinition
+
+// TestRuleJSONRequestBody defines body for TestRule for application/json ContentType.
+type TestRuleJSONRequestBody = RuleTest
 
 // CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
 type CreateSessionJSONRequestBody = Credentials
@@ -1536,6 +1811,9 @@ type RedeemLinkJSONRequestBody = LinkSecret
 
 // SetUpJSONRequestBody defines body for SetUp for application/json ContentType.
 type SetUpJSONRequestBody = SetUp
+
+// PreviewTemplatesJSONRequestBody defines body for PreviewTemplates for application/json ContentType.
+type PreviewTemplatesJSONRequestBody = TemplatePreviewRequest
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
@@ -1599,6 +1877,12 @@ type ServerInterface interface {
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx echo.Context, params StreamEventsParams) error
+	// SearchExchanges Search exchanges, newest first
+	// (GET /exchanges)
+	SearchExchanges(ctx echo.Context, params SearchExchangesParams) error
+	// ListExchangeFacets List the values that occur in a field
+	// (GET /exchanges/facets)
+	ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error
 	// GetMe Ask who one is
 	// (GET /me)
 	GetMe(ctx echo.Context) error
@@ -1626,6 +1910,9 @@ type ServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx echo.Context) error
+	// PreviewRuleDefinition Tell what a definition would have raised
+	// (POST /rules/preview)
+	PreviewRuleDefinition(ctx echo.Context) error
 	// DeleteRule Delete a rule
 	// (DELETE /rules/{id})
 	DeleteRule(ctx echo.Context, id ID) error
@@ -1638,15 +1925,24 @@ type ServerInterface interface {
 	// DisableRule Disable a rule
 	// (POST /rules/{id}/disable)
 	DisableRule(ctx echo.Context, id ID) error
+	// DuplicateRule Duplicate a rule
+	// (POST /rules/{id}/duplicate)
+	DuplicateRule(ctx echo.Context, id ID) error
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx echo.Context, id ID) error
+	// PreviewRule Tell what a rule would have raised
+	// (POST /rules/{id}/preview)
+	PreviewRule(ctx echo.Context, id ID, params PreviewRuleParams) error
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	// (POST /rules/{id}/reconcile)
 	ReconcileRule(ctx echo.Context, id ID, params ReconcileRuleParams) error
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx echo.Context, id ID) error
+	// TestRule Send a test notification to a rule's webhooks
+	// (POST /rules/{id}/test)
+	TestRule(ctx echo.Context, id ID) error
 	// DeleteSession Sign out
 	// (DELETE /session)
 	DeleteSession(ctx echo.Context) error
@@ -1665,6 +1961,9 @@ type ServerInterface interface {
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
+	// PreviewTemplates Show the message that templates make
+	// (POST /templates/preview)
+	PreviewTemplates(ctx echo.Context) error
 	// ListTokens List tokens by name
 	// (GET /tokens)
 	ListTokens(ctx echo.Context, params ListTokensParams) error
@@ -2120,6 +2419,140 @@ func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 	return err
 }
 
+// SearchExchanges converts echo context to params.
+func (w *ServerInterfaceWrapper) SearchExchanges(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params SearchExchangesParams
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", ctx.QueryParams(), &params.Environment, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter environment: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Optional query parameter "status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "status", ctx.QueryParams(), &params.Status, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter status: %s", err))
+	}
+
+	// ------------- Optional query parameter "errorType" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "errorType", ctx.QueryParams(), &params.ErrorType, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter errorType: %s", err))
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SearchExchanges(ctx, params)
+	return err
+}
+
+// ListExchangeFacets converts echo context to params.
+func (w *ServerInterfaceWrapper) ListExchangeFacets(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListExchangeFacetsParams
+	// ------------- Required query parameter "field" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "field", ctx.QueryParams(), &params.Field, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter field: %s", err))
+	}
+
+	// ------------- Optional query parameter "prefix" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "prefix", ctx.QueryParams(), &params.Prefix, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", ctx.QueryParams(), &params.Environment, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter environment: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "hours" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", ctx.QueryParams(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter hours: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListExchangeFacets(ctx, params)
+	return err
+}
+
 // GetMe converts echo context to params.
 func (w *ServerInterfaceWrapper) GetMe(ctx echo.Context) error {
 	var err error
@@ -2310,6 +2743,15 @@ func (w *ServerInterfaceWrapper) CreateRule(ctx echo.Context) error {
 	return err
 }
 
+// PreviewRuleDefinition converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewRuleDefinition(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewRuleDefinition(ctx)
+	return err
+}
+
 // DeleteRule converts echo context to params.
 func (w *ServerInterfaceWrapper) DeleteRule(ctx echo.Context) error {
 	var err error
@@ -2394,6 +2836,22 @@ func (w *ServerInterfaceWrapper) DisableRule(ctx echo.Context) error {
 	return err
 }
 
+// DuplicateRule converts echo context to params.
+func (w *ServerInterfaceWrapper) DuplicateRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DuplicateRule(ctx, id)
+	return err
+}
+
 // EnableRule converts echo context to params.
 func (w *ServerInterfaceWrapper) EnableRule(ctx echo.Context) error {
 	var err error
@@ -2407,6 +2865,31 @@ func (w *ServerInterfaceWrapper) EnableRule(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.EnableRule(ctx, id)
+	return err
+}
+
+// PreviewRule converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PreviewRuleParams
+	// ------------- Optional query parameter "hours" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", ctx.QueryParams(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter hours: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewRule(ctx, id, params)
 	return err
 }
 
@@ -2448,6 +2931,22 @@ func (w *ServerInterfaceWrapper) RetryRule(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.RetryRule(ctx, id)
+	return err
+}
+
+// TestRule converts echo context to params.
+func (w *ServerInterfaceWrapper) TestRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestRule(ctx, id)
 	return err
 }
 
@@ -2502,6 +3001,15 @@ func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetStatus(ctx)
+	return err
+}
+
+// PreviewTemplates converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewTemplates(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewTemplates(ctx)
 	return err
 }
 
@@ -2926,6 +3434,10 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/rules/:id/enable", wrapper.EnableRule, options.OperationMiddlewares["enableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/disable", wrapper.DisableRule, options.OperationMiddlewares["disableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/retry", wrapper.RetryRule, options.OperationMiddlewares["retryRule"]...)
+	router.POST(options.BaseURL+"/rules/preview", wrapper.PreviewRuleDefinition, options.OperationMiddlewares["previewRuleDefinition"]...)
+	router.POST(options.BaseURL+"/rules/:id/preview", wrapper.PreviewRule, options.OperationMiddlewares["previewRule"]...)
+	router.POST(options.BaseURL+"/rules/:id/duplicate", wrapper.DuplicateRule, options.OperationMiddlewares["duplicateRule"]...)
+	router.POST(options.BaseURL+"/rules/:id/test", wrapper.TestRule, options.OperationMiddlewares["testRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/reconcile", wrapper.ReconcileRule, options.OperationMiddlewares["reconcileRule"]...)
 	router.GET(options.BaseURL+"/webhooks", wrapper.ListWebhooks, options.OperationMiddlewares["listWebhooks"]...)
 	router.POST(options.BaseURL+"/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
@@ -2952,6 +3464,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
 	router.POST(options.BaseURL+"/notifications/:id/retry", wrapper.RetryNotification, options.OperationMiddlewares["retryNotification"]...)
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
+	router.POST(options.BaseURL+"/templates/preview", wrapper.PreviewTemplates, options.OperationMiddlewares["previewTemplates"]...)
+	router.GET(options.BaseURL+"/exchanges", wrapper.SearchExchanges, options.OperationMiddlewares["searchExchanges"]...)
+	router.GET(options.BaseURL+"/exchanges/facets", wrapper.ListExchangeFacets, options.OperationMiddlewares["listExchangeFacets"]...)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/replicas", wrapper.ListReplicas, options.OperationMiddlewares["listReplicas"]...)
@@ -3522,6 +4037,84 @@ func (response StreamEventsdefaultApplicationProblemPlusJSONResponse) VisitStrea
 	return err
 }
 
+type SearchExchangesRequestObject struct {
+	Params SearchExchangesParams
+}
+
+type SearchExchangesResponseObject interface {
+	VisitSearchExchangesResponse(w http.ResponseWriter) error
+}
+
+type SearchExchanges200JSONResponse ExchangePage
+
+func (response SearchExchanges200JSONResponse) VisitSearchExchangesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SearchExchangesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SearchExchangesdefaultApplicationProblemPlusJSONResponse) VisitSearchExchangesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListExchangeFacetsRequestObject struct {
+	Params ListExchangeFacetsParams
+}
+
+type ListExchangeFacetsResponseObject interface {
+	VisitListExchangeFacetsResponse(w http.ResponseWriter) error
+}
+
+type ListExchangeFacets200JSONResponse FacetList
+
+func (response ListExchangeFacets200JSONResponse) VisitListExchangeFacetsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListExchangeFacetsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListExchangeFacetsdefaultApplicationProblemPlusJSONResponse) VisitListExchangeFacetsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetMeRequestObject struct {
 }
 
@@ -3882,6 +4475,45 @@ func (response CreateRuledefaultApplicationProblemPlusJSONResponse) VisitCreateR
 	return err
 }
 
+type PreviewRuleDefinitionRequestObject struct {
+	Body *PreviewRuleDefinitionJSONRequestBody
+}
+
+type PreviewRuleDefinitionResponseObject interface {
+	VisitPreviewRuleDefinitionResponse(w http.ResponseWriter) error
+}
+
+type PreviewRuleDefinition200JSONResponse RulePreview
+
+func (response PreviewRuleDefinition200JSONResponse) VisitPreviewRuleDefinitionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuleDefinitiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewRuleDefinitiondefaultApplicationProblemPlusJSONResponse) VisitPreviewRuleDefinitionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type DeleteRuleRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -4058,6 +4690,55 @@ func (response DisableRuledefaultApplicationProblemPlusJSONResponse) VisitDisabl
 	return err
 }
 
+type DuplicateRuleRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DuplicateRuleResponseObject interface {
+	VisitDuplicateRuleResponse(w http.ResponseWriter) error
+}
+
+type DuplicateRule201ResponseHeaders struct {
+	ETag     string
+	Location string
+}
+
+type DuplicateRule201JSONResponse struct {
+	Body    Rule
+	Headers DuplicateRule201ResponseHeaders
+}
+
+func (response DuplicateRule201JSONResponse) VisitDuplicateRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DuplicateRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DuplicateRuledefaultApplicationProblemPlusJSONResponse) VisitDuplicateRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type EnableRuleRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -4094,6 +4775,46 @@ type EnableRuledefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response EnableRuledefaultApplicationProblemPlusJSONResponse) VisitEnableRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuleRequestObject struct {
+	ID     ID `json:"id"`
+	Params PreviewRuleParams
+}
+
+type PreviewRuleResponseObject interface {
+	VisitPreviewRuleResponse(w http.ResponseWriter) error
+}
+
+type PreviewRule200JSONResponse RulePreview
+
+func (response PreviewRule200JSONResponse) VisitPreviewRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewRuledefaultApplicationProblemPlusJSONResponse) VisitPreviewRuleResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4181,6 +4902,46 @@ type RetryRuledefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response RetryRuledefaultApplicationProblemPlusJSONResponse) VisitRetryRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestRuleRequestObject struct {
+	ID   ID `json:"id"`
+	Body *TestRuleJSONRequestBody
+}
+
+type TestRuleResponseObject interface {
+	VisitTestRuleResponse(w http.ResponseWriter) error
+}
+
+type TestRule200JSONResponse TestResultList
+
+func (response TestRule200JSONResponse) VisitTestRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TestRuledefaultApplicationProblemPlusJSONResponse) VisitTestRuleResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4415,6 +5176,45 @@ type GetStatusdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetStatusdefaultApplicationProblemPlusJSONResponse) VisitGetStatusResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewTemplatesRequestObject struct {
+	Body *PreviewTemplatesJSONRequestBody
+}
+
+type PreviewTemplatesResponseObject interface {
+	VisitPreviewTemplatesResponse(w http.ResponseWriter) error
+}
+
+type PreviewTemplates200JSONResponse TemplatePreview
+
+func (response PreviewTemplates200JSONResponse) VisitPreviewTemplatesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewTemplatesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewTemplatesdefaultApplicationProblemPlusJSONResponse) VisitPreviewTemplatesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5313,6 +6113,12 @@ type StrictServerInterface interface {
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
+	// SearchExchanges Search exchanges, newest first
+	// (GET /exchanges)
+	SearchExchanges(ctx context.Context, request SearchExchangesRequestObject) (SearchExchangesResponseObject, error)
+	// ListExchangeFacets List the values that occur in a field
+	// (GET /exchanges/facets)
+	ListExchangeFacets(ctx context.Context, request ListExchangeFacetsRequestObject) (ListExchangeFacetsResponseObject, error)
 	// GetMe Ask who one is
 	// (GET /me)
 	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
@@ -5340,6 +6146,9 @@ type StrictServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx context.Context, request CreateRuleRequestObject) (CreateRuleResponseObject, error)
+	// PreviewRuleDefinition Tell what a definition would have raised
+	// (POST /rules/preview)
+	PreviewRuleDefinition(ctx context.Context, request PreviewRuleDefinitionRequestObject) (PreviewRuleDefinitionResponseObject, error)
 	// DeleteRule Delete a rule
 	// (DELETE /rules/{id})
 	DeleteRule(ctx context.Context, request DeleteRuleRequestObject) (DeleteRuleResponseObject, error)
@@ -5352,15 +6161,24 @@ type StrictServerInterface interface {
 	// DisableRule Disable a rule
 	// (POST /rules/{id}/disable)
 	DisableRule(ctx context.Context, request DisableRuleRequestObject) (DisableRuleResponseObject, error)
+	// DuplicateRule Duplicate a rule
+	// (POST /rules/{id}/duplicate)
+	DuplicateRule(ctx context.Context, request DuplicateRuleRequestObject) (DuplicateRuleResponseObject, error)
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx context.Context, request EnableRuleRequestObject) (EnableRuleResponseObject, error)
+	// PreviewRule Tell what a rule would have raised
+	// (POST /rules/{id}/preview)
+	PreviewRule(ctx context.Context, request PreviewRuleRequestObject) (PreviewRuleResponseObject, error)
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	// (POST /rules/{id}/reconcile)
 	ReconcileRule(ctx context.Context, request ReconcileRuleRequestObject) (ReconcileRuleResponseObject, error)
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx context.Context, request RetryRuleRequestObject) (RetryRuleResponseObject, error)
+	// TestRule Send a test notification to a rule's webhooks
+	// (POST /rules/{id}/test)
+	TestRule(ctx context.Context, request TestRuleRequestObject) (TestRuleResponseObject, error)
 	// DeleteSession Sign out
 	// (DELETE /session)
 	DeleteSession(ctx context.Context, request DeleteSessionRequestObject) (DeleteSessionResponseObject, error)
@@ -5379,6 +6197,9 @@ type StrictServerInterface interface {
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
+	// PreviewTemplates Show the message that templates make
+	// (POST /templates/preview)
+	PreviewTemplates(ctx context.Context, request PreviewTemplatesRequestObject) (PreviewTemplatesResponseObject, error)
 	// ListTokens List tokens by name
 	// (GET /tokens)
 	ListTokens(ctx context.Context, request ListTokensRequestObject) (ListTokensResponseObject, error)
@@ -5839,6 +6660,56 @@ func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParam
 	return nil
 }
 
+// SearchExchanges operation middleware
+func (sh *strictHandler) SearchExchanges(ctx echo.Context, params SearchExchangesParams) error {
+	var request SearchExchangesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SearchExchanges(ctx.Request().Context(), request.(SearchExchangesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SearchExchanges")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SearchExchangesResponseObject); ok {
+		return validResponse.VisitSearchExchangesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListExchangeFacets operation middleware
+func (sh *strictHandler) ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error {
+	var request ListExchangeFacetsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListExchangeFacets(ctx.Request().Context(), request.(ListExchangeFacetsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListExchangeFacets")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListExchangeFacetsResponseObject); ok {
+		return validResponse.VisitListExchangeFacetsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetMe operation middleware
 func (sh *strictHandler) GetMe(ctx echo.Context) error {
 	var request GetMeRequestObject
@@ -6123,6 +6994,52 @@ func (sh *strictHandler) CreateRule(ctx echo.Context) error {
 	return nil
 }
 
+// PreviewRuleDefinition operation middleware
+func (sh *strictHandler) PreviewRuleDefinition(ctx echo.Context) error {
+	var request PreviewRuleDefinitionRequestObject
+
+	var body PreviewRuleDefinitionJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewRuleDefinition(ctx.Request().Context(), request.(PreviewRuleDefinitionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewRuleDefinition")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewRuleDefinitionResponseObject); ok {
+		return validResponse.VisitPreviewRuleDefinitionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // DeleteRule operation middleware
 func (sh *strictHandler) DeleteRule(ctx echo.Context, id ID) error {
 	var request DeleteRuleRequestObject
@@ -6247,6 +7164,31 @@ func (sh *strictHandler) DisableRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// DuplicateRule operation middleware
+func (sh *strictHandler) DuplicateRule(ctx echo.Context, id ID) error {
+	var request DuplicateRuleRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DuplicateRule(ctx.Request().Context(), request.(DuplicateRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DuplicateRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DuplicateRuleResponseObject); ok {
+		return validResponse.VisitDuplicateRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // EnableRule operation middleware
 func (sh *strictHandler) EnableRule(ctx echo.Context, id ID) error {
 	var request EnableRuleRequestObject
@@ -6266,6 +7208,32 @@ func (sh *strictHandler) EnableRule(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(EnableRuleResponseObject); ok {
 		return validResponse.VisitEnableRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PreviewRule operation middleware
+func (sh *strictHandler) PreviewRule(ctx echo.Context, id ID, params PreviewRuleParams) error {
+	var request PreviewRuleRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewRule(ctx.Request().Context(), request.(PreviewRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewRuleResponseObject); ok {
+		return validResponse.VisitPreviewRuleResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -6317,6 +7285,54 @@ func (sh *strictHandler) RetryRule(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(RetryRuleResponseObject); ok {
 		return validResponse.VisitRetryRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TestRule operation middleware
+func (sh *strictHandler) TestRule(ctx echo.Context, id ID) error {
+	var request TestRuleRequestObject
+
+	request.ID = id
+
+	var body TestRuleJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestRule(ctx.Request().Context(), request.(TestRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestRuleResponseObject); ok {
+		return validResponse.VisitTestRuleResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -6524,6 +7540,52 @@ func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(GetStatusResponseObject); ok {
 		return validResponse.VisitGetStatusResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PreviewTemplates operation middleware
+func (sh *strictHandler) PreviewTemplates(ctx echo.Context) error {
+	var request PreviewTemplatesRequestObject
+
+	var body PreviewTemplatesJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewTemplates(ctx.Request().Context(), request.(PreviewTemplatesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewTemplates")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewTemplatesResponseObject); ok {
+		return validResponse.VisitPreviewTemplatesResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -7192,288 +8254,319 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3/cts4lj/6KijtVmX3Lq046XTvtP3HLcdxOr7t2Lm2M9mtdjaEREjCmALYBGhFOzdV8zTzYPMkt3AO",
-	"AIISKFGylE7Pt+efSVskCBwcHJyfn/PX3lBOCymY0Kp39NfehNGMlfDPs1s6Nv+fMTUseaG5FL2j3u2E",
-	"kQdWKi5FQkayJOn56OAt1cNJ2u8lvZL9WvGSZb0jXVYs6anhhE2pGUbPC9Y76ildcjHuffmS9C7kkOKo",
-	"ix/5MGElI3rCiGAzoidcjAlXm45/w/SplPecxVehmDKr2GzUL0mvoCWdMm2pdFqVSpbxL6SCfdb4QErk",
-	"CBZU0DEjAzaSJUsIVYRrMqOKjPkDg6lw8/KvFSvnvaQn6NR8fYjfCOc1pZ8vmBjrSe/o+eHhYRJZ/vkr",
-	"8yCMV1A9qYfj2colj2Q5pbp31KsqeDKycXzKdXzJ45JRzZQmopoOWGlWzYQuOVNkRoVmWdsacxgznEfG",
-	"RrTKde/o+8PErJdPqymsNulNucD/euanx4VmY1bC/K5EPj8pipzX/BX7JA0eCT/MNZuqBSI/O3z+Ar7r",
-	"/7BEGJjkOb77LNgSWpZ07uf1losIP5pfCM1ZqZUhWVnlTBE9oZrQkpEpo0LDYTMcNKR5zso2Ok7N+BEO",
-	"HkiZMyr8PK5lpVkbZUr48avR5LrK26dS5ew8i89lDad2+/gNe2Al1/O2CSj3e3QK/1qyUe+o9y9PazH6",
-	"FB9TT/3ICzNpmwgfC6qrksXkIdWEfR5OqBgzRUaU5ywjM64nIEMoGZeyKoiayJmRKH1ijiKbFnpOpGBE",
-	"aSoyBQxkecy8KitNqCCsLGUrNyk/p27MsN0OaKpji7Zz5DoJjoah6dysSDMyqDR5d3b56vzyp8T8Npvw",
-	"4YQIOZDZnEyoIgPGBNEyb5U6MM7mO3tipoPT7ra3t+xzTGCyz5pwQTTXOSOyJFOmFB2zhAypYoSPhSzb",
-	"JeavKy6EmNQ283gvSkaz1fIHxE4taICQQmpi3mybS4XjrpQ7X/DSYUq/lBlnQOQblrOhBnLCfw+l0EwA",
-	"qQLp/PQvCqV4Pfr63YGRzer8l+vrDv+iCikUzuNdKQc5m66YQoFP/MdmU3HjwhwiZ3rGhCazUopx33CS",
-	"EQEsOxc7I8VbFv+0NMcIdlbBJwkH5SPQ/m6YPqi1p9g37MNPazXrC3zLftu8Bjth/lGUsmCltrtOh/dC",
-	"znKWjVl2ohuSPKOaHWg+ZTFxHr73ch5Rz5LeUFZIs1VU+cBFJmen8CgQJ+dGqqx77ZV97qaaTmkJYt3J",
-	"ZFhVnl+Neke/rB7kzL3x5WMS0Z/YZzaszH/XxxCOJeGK0IGsdJ9cjQglsE6jPHLl9GSjdcFLU6ONswyv",
-	"BkHYZzotcqNtiozQgQKWMwr2ndCgZ3NzvgXr3wmzpJE5Jic6dgnxnDl5a0YQ8GU9KZmayDwDPbZk1Hzb",
-	"MFO3PZ0wmhuhFVMmmyuHrxl1gHCtWD5KrLwfUmHE04AR9kDzimqWHcOzVpoSReeKzCbzPjk3UkzJ/MGo",
-	"o24BZsg7MaSiMQShY8pFn5hbiKQzNphIeX+epZbmbkZwhuE3Q75kSeolRtvuoqrk0TsQWQI5hgzYkE4Z",
-	"eeCKD3LznxMuMr+EJ4qgnYAbbf6cS3l/MKDDezKSlchAMzgJGMCI9X500mY2L+c3bChFpuLTMhtKRqWc",
-	"wqeYyJyF4+f7b1wrc1OXOrHfMz8rWZVDRjLJ8FrRLM/dEP9OtCSp5cDUTfZO1G97ljCv4iYYDcd9Ezeh",
-	"5jxZDXLDdt5gqG9GNFDg/kY+icqTaVRd/zBh5ugYRrQcqeJKOjkXJOdKK78nVKgZK+E5M3FYT3wPLKdu",
-	"JCHdOygdm5Nu7DzMEWTIyNB/wHI5g+X449yPjo/aeBeGNo9egnYQ4x7LsUXJYFJGjWj94J/R3bDSF4FH",
-	"saRcsaxmlIYY4kL/8KK3bDAmtYq/gUKvnNLaXU8ENS/KZVWLWub4rEUbgwP9CA7zUi1OWvuzlXJGV5hx",
-	"uFmIHI1AGlWK4RlgQ2auRnMOxlKwY3fPcEEkrAB1SzRM3IkxkzUznE2kYnfCiespQ8GKD+OBb0ptSgpW",
-	"KikIE3SAljJriuH1PoxaIfzFOkScoekZt8l9ScMStHYDbmktQvx9Vt+jH/3X5eAvbAgaB/AF6B9qtXbU",
-	"OGmOgSPCLGDmEYc1bv5iwUS23ZtO6mzxahvnXxVmnzsYJO5C48KYhkKr6JlfNYkFZnBk8JRs6p29YLmt",
-	"W/ua55qBU5BmGTdLovm7YJNHNFcspv7VvkV3m5qzbf6NtLDmvjFw++QVH41YaRY/4izPFPiKhnI64Eaj",
-	"H8zJyeWrxF6t6IKTIzhwgzm5usaDssB6C06zfTh9kt7ng7E8MH87UPe8OJAFEuigkGZPSmuihXevdQRa",
-	"si0Isu4D/toYrddL1ljN3UcuvTfttyVZfT/vxknW/cvhHbpL79gGMwj9ZztyUW3w9R04scC7slP/U/f5",
-	"h4J4J8ftS5tw/KmUVbHza88b/u3vPdvpdYkWd6ed+s1u11ocLNyuI/QYK3MVmIf663WmVRp9dLyl99Ua",
-	"B3doPC44uWX4AT9On5yBj3uNY3uFuv0YRQE5roOakAQ6hXeUWvb5uPKUvLNm6cJJUVejiHkHkoUuKAzH",
-	"RDFG0qq4lWl3p4wXQt2lEZ7qL4v+b7NQFwONR2kbijh8LsEVtpJmE6rcOhXKmLTKCl60KUCtBC3dMJWe",
-	"MNEnP/EHo3cqSzGgoyAUHMkJ4ZrcM1agvYF/RA8I0vpOwJDgpMmpNub/yzl5J5Uel0w9UWSYy+GigbLr",
-	"ffg6W1B71zfTcc84WIMpz1RKZEnSEWjKwJqL14F5JSa8jAgKt8CmIVQik2mfON+2YiLDp5TZDymGjEwh",
-	"6O4M18BWNsZtLpVOwCwFX+aEavCPGg5RmmQ8Q7+akC4dgWRGl9YzPmR9cmpsWGEY6VYOFRfWzeKchcZE",
-	"6WSZGnHibIe1e23NDHAyqkcofRhRd/+9vQpR3MqWRAjDTWnDpFk06nIp71lGjNl/Eph9eD7hNIF5k7OR",
-	"JjSXgjnXrOUgIkU+7yrhWnWTllBkahW0FGxP6+NuussSUOSMWQrcOJLlq6oES8p6UVMyZ/q4NTrJhLl1",
-	"funZL/WS3uvza/zHyenPl1cfLs5e/XT2qpf0rs9uri7+fPYqOJ3L9orZPnS53FhXRb2LfFpIG5ahRi/u",
-	"aWDZp/gCUAe34OzBBqCWdzSjmnqHr3mMpPh65CgPvaNjLUdbn0j0qlVxcaQ1mxY6FtJk5M3t7Ttig459",
-	"cq4VmTCaLbrKnigwqIG/MpYzzTKi5NS6uOlIWw+cc1BxRRTT2mgn//bdIcno3Kgld8Iqzv+O0YeSKW1U",
-	"/LkiIF3E2Px/7ZqMmN+Z5Zi3zTPczYsN6k5Ms5o3Jj+zzhMb9GJZ4nUmxYYlQwdKRCoJribxwJB3LPOc",
-	"kUpkIFDniZHvPshSlHLIlCIZ3yQ4ZFdnzLiVSnzJwG8RZ1X3aRsby4xUjvuakVHWMeo1PvbG6HFBHDn+",
-	"8QEbcyHMhWEPS4PlWqaBA76xOurquQTPohVa6s1CBsYKrdSpzFpWAGcIHzoOwoewraXjJ7usftS9/sDK",
-	"jA8jjJO+v3x1dv3pw8l/p0fWq0dkpYfm7M2Z7pP0/aURfZf+Z8Hg7M54npMJfWDwp6Thiw45zbCg0lJm",
-	"RGme53cCwjNSwnFsBgmndI4jglSG+5qkr84uzv98dn32Kj0idDhkhWZZn6TXZ7fXZsrUXUwog2AMVQ2H",
-	"jGX9O5Hevrm+ur29gLdRIlgvOVXmqgOrhRRm4jDm6/c38CjXuD4Begx+lugJhJhgrn2S/nR1ebb46J2w",
-	"z1IxR+ni7hRP5l7SsxTtJT2/OLhTbq/Nr37K8DeYUS/pma8t3zaLQtoe1pAJ671vEd0lH1SaQfroWk2y",
-	"KSvv2TyW9rLGyybB8eDocvb/vj+5uOklvbP/Or+5Nf94e3J7+ubsJrLYpPdA86rljGj2Ge99HNFoiuT6",
-	"7Dlhn4sSs0zhVzt64o4RvAGf7jd9kc9aUjpDchsCwIKWSNtUAyCXsL9A6y7qALyI2kCVcX0mNKZIxPT0",
-	"yNkeQiZomhhTKrP/wtvV/GvARQa/CfjXMUmt9E3r0DTo2SxXcOMa0xqifDbUZ/NmjQ7ej+eK6La0XHYw",
-	"pTwnNMvM5qDVXClWoq9cgLlg/qblPebkxgdH2yT+289cRCyX1HzFrBpGNv8oSjku6TSFyzI1StWAKpZa",
-	"2WDj6HBnobQdGCEl4rFZu55V2dSWxmiiGss1PtBoZfAC84Uj/hubnyBHzQs2ypV/UVL0r+nsrQ+cdbUy",
-	"6AZ3G+ZZb7GUGVWJNf6Re8G8AKvQ7krWJzeoL4HeaLgmS0CzUhM5E/tbP8+28HLiHFo4Fn90LNvys3P8",
-	"RUQqK1vS+M1h8z+jAsQVOXl3vkr9apnkA4+od2/kzDkCJFrxICaOXG5/gmc4IQVVaibLLCE5F/eJ0d8P",
-	"qiIhkmfDhKicDu8TMpTTqdEuZGlmHT/5D5y2OFR1s6SgQ8SZ6l4oLpzMwrUmTrI29id6jRrpHPeJbeg/",
-	"qsX8TpxIscm+rPL7a6YgvvDXFS6ftQ4MmpeMZrE0l8B7MDOCT0liH944NJz07GHfym0/qhTLWicIWQ82",
-	"BuSToWiOeThbzLQSmaSDnL0XmufdRWQl4MgsT/M8U3VOdZAouCKzZgPnud/rmsT1ntbEq+e3uMAYc52C",
-	"ypHdmjO/zF5o3rbFHiR4DMH1e1LpiSz5/4LYOiIvGS1ZSf7xt7+nkEFok89AzNsswRhhtZvFqiOHU10k",
-	"Dr6auBm3LDVjQnOaqw0VZ2aUn0XV+fv1AWonQpde/WH1q0lvVnLNrkQ+dxdu5wBiSBScdzCPGFkWU3Tj",
-	"m10rKtQmmTyBPeUjm/yglp1Y3l/S8EbEM3AgcrX87WtkalDuxlJmoPRZ25EB68mRxvADXCbDCcuqnKFQ",
-	"gCmti0h+1tYddtLitjOPeHMVLmQJnnBbaCRnm3hnSqbLuY1pLog4vyjvWzJmsVJGGI9ouX4tWmqaryP1",
-	"0rEx7yTBVgVz9NsSZ5uCiYyJYcTAWeFXE1If1xFHVL8ZehdX+dKEVaVsYraCrCMbJTLyMOfD+4msFIua",
-	"oeB9NnKwpbirYZLbNDb/SmzxZ0EO+9qEdHdgfA50WMTovX34COSDQ0Zmf12m0fL17uzVFeIt8trCFSZa",
-	"EyJ9uKBVSV+jhg9lWbKc1hrL8lysN/dSLW72s+ffvfj+h//8k9mOwpzG0sz2fw7+718OD378+B//GmMa",
-	"JrJbHou9L6X1LiZYKzrvfqaZeOClFFPr+F/+3ZyGtysSpuGBG02H9xGVovt+LAx4C3+Nfc6xZ8sm+MSs",
-	"mN+z1HGS3krrCRBSQfCmO/3QUbru2ndH7gafXrrqgkWFE21uT7JQwOqLNnHQBgOGZFzYxEVWXiUibvzq",
-	"nAvt+v3lJUapTq/evrs4uwWH4euT84v1ASr0TN246W7ikXrNWZ6dtUlmCuIJyqpAPAObQY5kLDjV5vge",
-	"lEYNg3SWxNxfE1AO3T6lCUllpT/J0afSkMb8t5D6k92TQY6uL9ReP8HH05bICstbErDN6oNPY6Szj/vL",
-	"1C+HH9Fv1PRa+RTS6NeCWodVVAMnu9WLM7nensVFJEjN+itrXJMQLuu/tu+u33+QwILmTzFBDRlhi0xb",
-	"WCvFPPRcynsoje2Tkzw31NOKTCubMXIMFx5KWPOTNYFKZugAJkzkamtcXd0s76Z3thGf//5w2RYPD/Cp",
-	"FJpyEfH7nVLFyBTuF9XFwdwcF6bCIsOeLPq2E1teRMXcZj2IMLSywaeNfFJt6Zvfd/Dvryw3hp9fxWOs",
-	"3oR1OAM/Hgb/W6etTrnYy7juqEeSYIxImzIqFEFh28gdddK5i0xuUO35UvJHJfivFbM/xxM7Y1LdnstN",
-	"pXrJ3kblcfru7PrT2X+dvjm5/OksRa1SBdqD0SWMkou1jxA3cBVhJD29en95++n88tOH88tXVx8ar2PQ",
-	"mmqSM6o0SX0+R3on6lxEGBWuEi5IOoPyUZfWASIYLhg3B8hUbEbgwunDXdmYUbeL0lNnM6JCYl6sHux2",
-	"Yi9FMphbN0+9YiwlqIRmWYKrgvAXLBLLL8Okleur97dmXSfv3l2cn57cnl9d9pLe2eWfz6+vLt+eXd52",
-	"W6Gb6mYLfAN1yK/dNdoUxlOItbaUjsGKjCFjzTXYSggEyzwjEFk2F6F1+NyzoqWOSrT5xn3IcE3k1Lwf",
-	"07suuLi/8W6rDZw8ta9rkwDprlw1K/xWbyNeau+RWvKpY1wuqshMqHoXeKTWv7pUkhv14JuXnE4Fbrjj",
-	"Rsl04AhlkMrYKXH6Ph4NlAUT6VGYEaYlJDebC9R8JzxiZmK9xLsGzbtRWd7Ki6XM19YrXptnoJgDLvaz",
-	"zwUvmYoXgzMBUm9h2uAPTYjN7csBC6i79aSZoFHDczH2jfES596QkB1lX45x3SWbhcyywUHq6vV8vq+z",
-	"tNLdeclm3tm9iQu4fV9P6swEGwBHvw+mT1dC89wmtZbsQd5vlMxlOXPDlI3ufNvi/JItfq9LNnuvOtgO",
-	"nYSVL2AAAWJOgzLHwagMiNiQ5wQZVCVwbuC5CfjOFhTkLs54ES3DeCNnrg5iSG1VvZOCG1K9aMjWloo5",
-	"cwh2xPWP2GcXGFi734GDP54u6nLB5IxlXq1DtyfJ+BgANlieqz45wzoC60jHXHOubfIj14rwLHFmEOKk",
-	"eAyJA56lmHOJ+eU1UBpmaOhy7qAduF6odwbAFobAHxh5ihVxGg6IBakbZxvX0+n6sss8dRVWUV+/IgM2",
-	"rsR6z74dLWLTXOWZITEk3Id1vVjeLkfLIZquxjVkCEdi2pijtFG6JNKtrWTecQlIA8MqmPIQTjwJIr8V",
-	"BgscScy2TqgKQTqEw3iRqKfXuvfabcO53PD/bZEUUyrmTZJivHxMQcnJCBda4lJwKDgS9o8czKf+2sST",
-	"zugnSp+tTmA2j/gTl/EszGKOh1lWh8MsjaEwBM5hQIkgxXuTcBi12EyruDGUQtf4hg2lcaZa9KyCySJn",
-	"zZOfENk4LnHfemNRzsXe6dQ05xnLCdmmKnk3AsluzeZZzpss2vnmF2Ay1k7OPt0OfWIfWEA/ObZ4fcGZ",
-	"H8dzG2OpRPUUmxPwXBmEBRriPJSB6y7NXeQYNS7hvWUZRQ7Zsvn1+vzap2YvBSxJen329vzy1dk1pllD",
-	"/jhUIylXB+attrDuEyBZUleiY0evgXbuRAxph6TX7y/OPr0+Ob+AIiMzPv7p+uz0ChPQEScJs+lkGYBi",
-	"BIhYMSgsmK2tTOTaPIHy45ikH85evrm6+vnT1evXqVNzHObLRnAvfZK+Ov/p7OY2tZeeuVruRPNu4Wgv",
-	"Oqdwwz0GWwEp50jzsMop6YXEcf/pCdNLesE6ekkPZ7LO4QRzm/ev3elY73DCN4AJl2Xjci7bJlmq8/W8",
-	"DrmCg/labq8jdG0VbMhcZ7fX/43/6dI+wmoH2H5X8JCQFH3HKSmXMlhgtLP/enPy/ubWPBGms9yJlfks",
-	"Cw5SV/bmprZQoWDd10nPf6zjFm8QX2zZ4ls+ZbnFItmf7Oss3K4qPZCf2zbaxfFwTxulWa4SORATAVzf",
-	"YrpTEUPlu2wcaTPInOmoqtQtaRF1mJMxWwk1BzYZ2kf4QrMQKSjJXU5g6lA7t0B5XHqM8s6HdFpjPnZ3",
-	"HAyrsmRCv2szrBdzxXBCWFaKGhK4DHy6kc9p7u/TKhdNz9lv4gIL5xDdlhq8tUlE+wPJmKY8V+Tfrl+f",
-	"kh9ffP+f/75JHsA9FxnWmNtqDXVEuHigOceE/08Q/UzIUIpRzoc6MaZdzhKj3hmmBgb5VPoN1VJ+ymk5",
-	"ZsmdqISqCiOMWPZpyjJOP5nVJWTK9ERmnyChwEhL814lqE1MZTifAc8yJnBAc+N+shn0Cp59oDynAzMP",
-	"FzY39tudoAIR2VzIijpLFP18WIVn1oyFHOZMiQa2ZZhtpdudYRNaFEwwRzowYZqWLVTXmwNgTi6WzT9R",
-	"7TlA3QVtkB3yCKMlLEeIIxCAFxQrarjwKyC5HPdX2yA+Gvz9jz8GounFYTwX0uEGrizOBHejLLM4BbVN",
-	"oFpMRZ9BffJAVvpokFNxf0xScxJS771A/leEFhSzvsNEtuDF9fWBGpOPHGSet0dszkhN79gZv2Y0u67r",
-	"c/cCOfE7Rl5oBW9q0uItLe9hU6dGKcO3CBdKIybN1sBqv2/kB+SteE1KUP+xpswEUi2lbe3x2PII99n4",
-	"URhKMeQ5957siP83HvOWyilSUyfuH8D7xcstyzqS3qiUkav3zGcSwHeYyGCLIeMdABW4JZs5YRTuxX/8",
-	"7e+dfW0uzWPth+HBLVY15UpFx7+tM+Z9ATqhuVHKxlAnMydqIqs8OyaH1nuf55BYx/J8+4ncgNBdl6LN",
-	"M48bibA1I2if49qI4FANF2DLRVE7ZGSlr0bXxkzoSIsAXmdOSoqVzwsIGEHm3YAO77cgywZAxDoimv7x",
-	"t7+D6YqndbHgak3BFPtcsKFeW9rlcbAxZ9Cs34iyqaFDUHcBHHrs65kt/oi04NJy5utNHylSPL4tHFgg",
-	"S3COEi82at5fZL4GMzQIERdTLZgcV8JjciAmi7mAqLCFtHK0jJgVCXHxh5Ww3B4jFtEceO78zAo3AkkP",
-	"irAimt4zIh9s5G4my/t42sgwp3zKsoYNvM5Edn43rlyswp7ATesQ8dvXkPW0XFlU9wvCb1n333bfmkgV",
-	"T/7nWYuuD7NTSR3IqhHox5iazDUZzKHKH7jiPPM6gdNeazxoW2iiZjZvNRotesnogt9gQ7wcP0gkNmS4",
-	"EuJNkNYiRyTnI9ZdRBQtNdoRMSZztlge8kuPFtwo2taF20t6GVcFZAZ//LiJ7N4CDeahxlrvEHYATsH1",
-	"1q+6VTWBQAJyRzcwsYd6gdVbTt0KgXPBlX6sp87Jru2ddCFIUPzMzGwsH3GSqG8pYVTIFtwkW32qtATQ",
-	"Qry7nCYdxXFqEmEgs/nLuU1MXy0DzKM3E/r8+x+Wp/8Kg9z2/EIYBBLWPvdbGny4njKdaB+mc0Z42gmn",
-	"aPbe++sLBGqAvAupkFwLeAxhMYSeyGw9r9vnPL+7JTXIlATkjXNEE9ZpWY8zwzZhoiCRbmrW8YL8zF92",
-	"2OIdUxuF84V1flsh1Tvqvbm9fff0Wf8ZeX54SK5+jqpdZSWGNKom4UdtugHYddDHoyTDKpphu5heWk+q",
-	"3os4yXXJWXYCtIyWo9lolDquM3zqzIYmZTFEH1mNrZcI+vVlFasLw9dk+N/zolg/KlAqgGxzX5ElGTBu",
-	"FOs67oJF9BZ+zaiZLqZnVjYamb9bLbO/oQZpKVDPuo3o87osp7mq192B6i2SLWLVE4ejneLmp0moQvv4",
-	"lERXQRCQWpMgtaNWgm1WsAUkaBi+4Da0Ku82ySVbZG+4LJNVjep2jx3f8HgulaZE4nlB7G+fob16zt8t",
-	"zzhmLLpd9BfuNhvYSCLZXQfL+PG7KjNWvpQxeJRdu0PD475fd2h8uTJvK2ZUcspAOZnSOcnkMZaxGN3U",
-	"/sVWOIIc8Y4A81ufpC7RAoD/fHpH4hrRJJio2Scpyzg+hj1boXASt1r1SUqzKRfpEYTulEUjMnZSlXHt",
-	"4gTuRDxwNoMcf/dt8xuMbpRjM9BaxFfAWOhfYz78BvWU+CJQ+Fpqw+x11ckCU8hyykr81SPNNIkPfw4i",
-	"PPAG9iGFtGgtZWtRhb15O+Z08bHgYnzTgutya9tHu9qedDZRbPgJMyAGVLEfXnTHc1lUQRqfjl6Dtqft",
-	"wtVTTll2w8WQdXSZRmQOXHETbqyADQr7t0h1xe5KWQxnoitMdS0YRkFt3+o37HNfYGULIMrBXAIlalyX",
-	"uK0aOlZetjquUTcnXCkCq9xo9ebJ7hmv8KEHmq9cWC7l/Us6vF/5kNVhb9m0cE0Eu1cF4b14Ja5RrsX3",
-	"umSgT8zfcuHKmiOa7FAWa3f3Bh7asuWapuWY6e62zS08HzNrfOpdfCkQolxJTwQF3NazsiF434yWRtio",
-	"FY4El6sF2SJckYKVE1qgYIPGhDWMAG32dePNPD9IJLa+N6IlgQwOtVnq8E7C715f2lCfWNzqRrFubLtj",
-	"fq3alVWLzXDTk1CQ+8oTJy8DYddsGgfM70XnIp8tn+QGFWr+XxYey5Ii5PFFIiyf+uUjHhW+bffcKzbi",
-	"gm/RDsICMdjqFsdrI4vNsKySBjeSD3RjYtEjL6jufLm7e8yv4DCJVGfYKEXYXxdQKeqkvdABaKvgeclU",
-	"nxwSKUhYce465cLvYIyKoYNlQLnzpx9erEEj6E6h4Dbu1hLZ3cvLHZFtthDC/0Mgta5Q13IM0R6fU7Sw",
-	"6H7nEvM1eKvLF7XfuWcBCb/7oUHBqCSP3OfLOz+iZV0A5pr6LoZNAWygqTAutAc2EsTTBpEizBSJFHei",
-	"QSfklwVIAscy+DWIK0FcM2cEhQlaU+ayQxeLp8MPhy/+1AExY1lpWZEN+bZS2vC8K5LA5RiS2JciGCOP",
-	"6Oa3ZaVqRJdanY7j4pXOYATN3rafsdaTLR2gea5sk96GTOiT12bgGO9vncwT0fbaRZXvBD1gesaYICWb",
-	"coHeXUg6XpBOa2onjsmhh9ix4yB/Nnm2KdDYZzrU+RylWpMZnx0e/mlXcm0DBXe7ton714NXoAp1n3JD",
-	"eV59iUGJYQCjYi4wSDlIasiVZysuLI9hB8egv7CzaxF0NljTosa/Y2G0vSzaVg8OMH0O14P6bDCfRX26",
-	"nQM+IF6ORRA2QgJyggwXhPt/6PpqWQGXLty4aYRB9qS8xBEEYtp8myr8xnsMIqX5ruu5y87AQtNM2jSN",
-	"pXoBFauHTe+qw8PvhhBbB6rCf7P/D/8c5oLhD+mR7Xrn85EwGlF7PH0vqr9U2TioGgn0S8wmq+fdkhCe",
-	"0/Fa1QZuNdRpuHKKDoa6GbZdaRSt6KBheMYV6P9m+jZRHUfqb970v2vFcbBXrujYtnhpFqFwKEruryxu",
-	"3sRdYF66rkQbkO/i3HyP9qGcTrnWmxQuG5l3QZV+I6uyNafNtta3mAbw+Ymsyg6KaLDFdregsbvRLA8G",
-	"dHhv0eP0hE2P78TMjiCnTDV02RKbf3Bt7R/lYLxs+c9Ce72uTVw/t1F5LRc+KuW4ytkuymnBy7y3Mloz",
-	"elud2daVZYENv2mmMeV5POcXh7QhGAx6rzm8W6TFqVzOmNIXHWWcfZywYHK1xNtCYtkBr7tnvgZvtLbv",
-	"8EDbj8ktdcjbgQfM7lWMrW6cIr2Rp4iVrIHZ2Sfp/5USpanI0Bw2umZZQbrecEJLOtSsVADgiXoapBN0",
-	"we+sUXVbsSifPx6LMoDy3ednABV4fx/oBAa5bBStR/XD0BpEI7v4FZtbKB9YmdMipqVaZXGFw80GLDFs",
-	"aGOWA6Z4ZnFC2IxIwYylmpWyANCWmEutix8kdjXcMP2+2LS21Dokm1bHnsD+kq1bSGzpV/nNMdhshdoC",
-	"0NRKZLabwK73aKzX57fnpycXvaT34eTawmafX76+6giUXUcSNjpIfCzOI2VCgCAYyV5fBUa47GUvSvnA",
-	"s/V+dpzFO/c0grhUxSVjWQs8p+83A2XPc9aCvWmmyLJz0V4NALFzwEMDtRQAwalr1USiQHddkhDddy0W",
-	"Y3NBUZYAElxwcR+BwAwR+TrWoZR5VCuTeaWZTaywvajvhZwpbI5ZDXI+JO+vLxLsrEcBZHx9woP5WhJM",
-	"s32B7wKOWAKOviqYOH9FTqUQbKiJ4551+SBNYsXB7zwC36DSWgqi6DxePRAlXN0jz76eM5opKFjQVSlS",
-	"SBmCSgYwVemYmfMBnUrBhtEdQNKt3DDfj5Ivp8P7k6KIEI7Ab4QWxSJOSyGVVoRGMoGNSSZYHlX6JlS9",
-	"lNpDRy6fqglVN6uza9zpchm0tnkqEE+1wK4aCYuNn9Q7qiftoPc+C7ooniji33vgeu4rroGHnUsc8LrK",
-	"B2isW/P4+i1xRGqSJLL+yOxX7eHWEdF3dj8JJQOpMRbqNz9xtbpAH1mnvEMjIy6GcsrF2PHGcb03esIE",
-	"Gcncxg9ctWe0RKBmiwgQB+zHS6nJeyOUr04qPSG32GIv/Sw/Dw6gS1bT//ndHjWRgMmXZ2t/fIJojC7/",
-	"4fTQtV/5MXFldnCwrZ+Ckn9ZduCu1VEiuWitDuSakpbHbCdJW9fMdRI/VcddzgQ62WHDjQgzbJI+hQaH",
-	"T0MOfvpXnxWefUljC96TKuUPnOe0VefoLOOb1vsb6q4Xl+TClh0kiO5F54CakTOlSFqVeQrYVvyBiU3O",
-	"SD1o4NDE1Edtr6NHHYxvnOM3IIUNnixyupDhFbIhS7bxWpTBvFtrCfcIO4HxDdp3BO3DYr44Oeuu1UkA",
-	"d1r3wQYEFFYHZPP2Oxr9/35pc0CBa/roYkl/tlKzQ1f9VcWapStZXefHrJezz7rFellhmldYqWj2y5E0",
-	"aTJEjJNsdHUzIXXjctNnEzltNFUbYTRjodm5BZBfBINndLqMePxIe3sF1HqnTuOWHpsZqbdM6RqCI1Zh",
-	"XHflNhdd0Fpm4fzG27B087Cy1fEgBw89s7XlQT1WpC5v2Y3RBlPlxsdKSqP6jWieG7NiKcTEFRYtAH6k",
-	"DVe3WzqlLTls6W/FxlyA+tGoOXyiYCIrEIxOW6GyAjii5tTRokPC2e/0owXRD6zM+DAWjlGuXydWujXx",
-	"Ch1doKULYAlAQ9dGB4X3lz9fXn24XMAVhJKjXtK7fXN9dXt7Yf/2+v0N/Ounq8uz6NF6FCbs6hPXjuXq",
-	"iJOEbB6VSfEOuFvUANhXXs5buu9t7LaYcNES0mTCV7/iMYqyYMf0+p20waiUI1ZLALZSLDGchqXblEwh",
-	"ZWqDwOBS5nGzpQUQK9yEdXC9sPG7CCzaxsT7iiy+F5ncSRvwkmE1/BbhxNbS2xDaaSir3CWnkKLS2+HV",
-	"tDe/9vNfXVTrGlU8+jy74HXc7eMd++va7bT11Flf9qJUFfMNmiPV4hysAcPAE4yZAaNSTvt7O/jOubvy",
-	"8EPua3fYoK9XMbK6oiHWLiPgi+ZWtxVAtPFoJ3t9QWNbyZG/ZdOYgCpt692FqIWzvTdJ+wE1iOVJGiVv",
-	"ZY3T1s0xTgbyoXvPiSmdkxnlYbrZHBKhm30ocGjlEoTZQ5sG6fasDffdaNs2LuILn3QNyw9FUJtXQ25U",
-	"Fkt9jNn6/xqx5p3Vx8ac+BFXPwBoAKRpSw0toJ06G8EfbNvXBr2SvMRuepjCXqtv3bGKupVaWm6uqy0n",
-	"LM9aCH5Zw0IH6YxJCFBXI9lDm0Db3bA7hTtees5877Cyn82jmHRxKoXFjI5XKbbedL5JwGqENEZL2Nay",
-	"Bg+L9A9ocQ5Rzd4Bw0uRxS3tSP6SbQq+Mk7sgmCQlD1lstIrIb6WvrLFPVuV+ZsoqtCtQxGiIiOFLD3m",
-	"0fvri2PLPxZjyDrwzyDTCGGVG2WWRSOu0//2CkS/kcLP7aox7a1tfVVuP5uyLWneeNEYX52/Vp+hJT5c",
-	"PJyLp6F5DXrJtuJy3kP9pGW+OAbYhoUOhAvy/9xcXS4XPBiCPwGEcJLTuayidViPKH54lD5RiQOPitQn",
-	"H2o3FGChwlWwWtdIwoYl5lDfiaowZ+P75PDw0AHpHsORzua1P85XrdCiyOekHrAfKi+QBG2pb/76/BAB",
-	"Ko0AtMkZh8vVTB2aRm9SJBvAhcXZrqF5vzj88YcoDHzDtQ16C9cTi7eCock+caDpVHv1i0HLM+hcYzbB",
-	"dhexPBTOIihh8Z7nrWPGu7iN63TCpK0dHvYCnNG563zjME8XdnSdcN/SAlpQArqUIYZacEftILFIn2ig",
-	"z+v2Qo+rQFzULlZ1HISus+YCliJLyGAOZcI2ylNXCdeFhQNZiWzp9D0LDx9WLHGFceQniuR8yrU/lPHU",
-	"7cYhXZfKvUG2wA0YBeFZMmrEjaYio2VGPrjaUUXnR3GMm7NAalcCfRsLgvr7HUb8N9T0gssvqvPVxdZL",
-	"absvzVbaNvA2KrB6b36In7ZAe3S5Ya3bcSLIROsCSpC0LhTkGZGTwHzE5hlAA8ijxEbRtmdiSVL4JU0g",
-	"Xx1bccALkLcBQfDljrCH+0vICFWnFSrKFokYTeWEZVz/n6Ob2GgVJIv7dCzd4cL/p7nuW/M/FCSA7PuS",
-	"/+PG/n3c2N/8vbxNTpPrwwRaLRSdbXvnbnqZgpj+hq7R9TfnGprWSXl4bTbS8pauyM2S6WI34YorsK20",
-	"eykTegRptjK46Yj1w0BncOuOpIooKV13xDnJZKwpmVBQz/3AXlOeV2XMR+sPFxyrUs6C3qDOvemqH+vU",
-	"i9WXyjon+tWIpHI0So/IbL07/bjGeG62M19bML2mNrsSuB7mW2iTGVXH5J4VQYux2sdrvVu2f/JIlmOp",
-	"NRO2JAR1lN1VcKs4zCOQrmAiPSLwRGSitQPBb1f3LseRT6byHnYK4d6yijkm7JN0wvLMtqmNOMMpKWil",
-	"WN9PeQVXEQBHoDkERtWdcOx4bEYp5YCRsVmXYQMhZ65FhMALyZwMKM1ViuRMK8xZRAe+OU99x2+eeUBf",
-	"RuUnZLhmW1F538MYQV2mI0ejjvDCr3M5u9HoLNwIYbiKByTMzltyu3wuJjLVJwFLeGYQ7LO2ZJvSORlL",
-	"YlXYLTJLlF1ETJysEHg/L2Qd4k2U9MZMsJIPO1IxHGxDOtpXdxFkdWHQ/cVZARcFm2rH3fAUUWwMR0MV",
-	"M/wXC7CeMAcUJFvQ86e5agBXi0cqIABXt39iuVXzUgvIlmIkr44t2pxF+DmeQLg3YFU5gHKdbdJ2GvBD",
-	"a+Iii1g19ePrk3T8FFdBKS5zAlQ2DquS6/mNIQ9um602jG+cL0U0FuOglDPFymOSfvr0Rip9gMcixQZF",
-	"oDhBPMa8PJTynnsASneC6o2kBf+ZWVjzaL3Cia18hC/b7qZ9QKo0MzeWAKMlphrjiOb7vS9foJhrFIFK",
-	"P6ultldCZmxAgpp6sDgy2eyo2r8Td+KAvJQZtzFkY9TX7S+ekbf8ZZ+8F/fCGPTA3SqxoWlz0dimpkOq",
-	"WEJSUeU5+sCosNNx4PuMZHJYTRniKN8J4tzORyRn9IERas+ObcYyZpht67CdzDRBFcBpFq0tZo+xJgv6",
-	"xBIuigqBdoxmy4QuwchMsbFpiigqFBDNWJ7BRy64syAKOjbTK6hRg2tpBR2UQGnH65cqkg7rX/wlMqR5",
-	"7oCuqYNKNAv3epT5gLOuzGVj7EVjycA8zsPuXGZ133333Y9m8u9vTzHxmWBURHDByMgWGNGcZHzMteqT",
-	"E+E+6wCsXXMu1yIWvvMBwAXRhkAfga3ue/4/339Xt0EWVEg0HZWbMqQcgMwC+zdjQz6tv49jU0SXMo8Y",
-	"zdyyi2bCzMfrW+wzV/qIvDh8Aa+9s9xpdKXMlwkbOp/YTrzA0UfkJRwToofi0z/+9vf02J1iW9VSVxuD",
-	"ToTHtu5p4R2EbivN5nBFXhw+Q+XoxeF3ltVB/ZK575FF0GlghhaMZbapes6HzKZ984wJzUfcyN7eSUGH",
-	"E3bwvH9Yy4zgb0Z0VdMpLeeARu5A9Tx+n+NRDyRV968zh9Zjttp+tb1bJ458ZLv3zDo6BC1476j3Xf8Z",
-	"zMVoACAnn2JdItx0MQsc4Vpxm/loxErDVkiaaE+RkhXYuwEcT7aXCPZMdJBFUMPr7kI8kDcaTE0qsjuR",
-	"Uq1LPqg0U6lvUGrBkBD8Zi4rLAjGauBF0Cw8XEpaEKMCTERh9xznR4QsibkwofPMnfDxZ5sH28u50vhp",
-	"IFZJp0yDH68FWbV+5Kmxd1GJ/ZJ0e7hGGuz0vIUg6vTsSX0NdB5eVhvMnY8F1VXZ+YVb9ll3ffYtF53H",
-	"fY8NeTs8bTXPDk9e8CnXAJLr6jrgnDw/PLSuAm1dncFl+/Qv1nxHVa1Tb2NQt+GOj/RttK34XfkwPGQd",
-	"S/Gh/VyfujbtXxpyxlxzdriECAaQSXBwAPB6jG2mkfU/Gv0SdZwDTPB0PTPMkFZ0PA0QRcFoaMnskQoz",
-	"20BWQDcUqI2keR6Itbo7im05XBW3Mk0wjwfwhMYYsIHLHFodJ3YxQd8mKy1AA7kT8Hd4d7GrcZh3bn5r",
-	"YKPCheh8RbRk9uqdTSTk9wDJjl17kgxlV8FEBvU9ogHNFY7rFYM8d043zYx25FADUfZDK3hrlSgglGgR",
-	"VcHgXmJZf6hrSBNnE/cIZ+rpDcvZ0Em8L3tk+JdVfm/rECIc77OnMilY4ptaTqjIcsB/qEQmIVz3+HNw",
-	"UtMNs1osG1looU6nwTeOaZ4HW/DNsy9PzYTR5N7kDjl/BWInfpTeVVpZDAw4VCH7W2g+UPisSYtOL6ia",
-	"mfkghDkmeC/blqz10RCZM5SP6o4+LFfsTtAh3uyQhoOn1+p1nmmhmIhOLXifGQxMWmiFVjDRJ++kQojB",
-	"EbZLY86vxXVCwI9zJ1JDNTrIGSSapsdYXY/VeEabE6OcD7WxTgDKk+gZH4KLrbJ/qIGJm2fF/A5MfgJ7",
-	"1NsjowcFN6sYva5weTxHm0/iHrsjZDY94O3teRoB4QMtsUlX+DmQPvu8LU9xKhGiQu40mDP1jWnuCdCh",
-	"Qc7ugsrwfTf6YE6cr2+ruxNdQa3a95W3Xb0tgMepXl99d2JAB3+Hq8qCpzF33+Od1YeyH0LtkwPE6QOL",
-	"HUa8E/5lOMh4IXtZDG89USTF7nXY0kw5NTCNnTp4pU2bXnCcm1HTI7c4a2+DnRN+xT/QbPytyIjyHFoy",
-	"8nsGuUlgXhA9L1AY+Ypis0S0V5M7wTOESf+1suh3ygdQcD3g/Pm1YuW8tuMG817ov8Joec3Hzodr5t7D",
-	"QCcqyh8jzuM/jIo/jIodi0lwEXexLJw3+vGS8bXMs0AwggYgS38Kt5WRpe3fG9eGXttWHUOa56CIoGbv",
-	"xBZqReCvsLqR1eOdZTGl5b2qrRCjp+QZK11GitKsiMk0M6k2dXsnm3jNaGZ7WuMONkXNPnV0/HSb6uKz",
-	"wMHUMuRj2S645y0t770OroghMKqYRq0DHljJP/YG8Pk7nRjLtw2J89YJ+v9qC8tiN5jl98k7a+zZOYdI",
-	"zGgT9iNcA7/8YadtwBe2uctubTRjm7Vqs2OGFN67KtumxKK2NkNsMtcFyCk5u6EpzTwIzkZyOdnGkl0g",
-	"/JLHaHe28YloOnGQkpDYZAQJmJAxR465Mbwrx8j9uPMmAccxJYGfJ0iSe3H4Y3+te+Y3ZiokggXxFnK2",
-	"a0/KRkzVejSfNiqMWg+q99JfNh7fI4XDD93yKctBm1wmOIRlG3VSvp7XzDcBJcM5Xnfn1bXEf6IWSrSc",
-	"RcdLl7elvv6pD6/bHZ74wAXb9bCvvJf/CQ+ou0IfczgrW4/QfhDhiTX2PUQCD6aU54RmWcmUTdsHoBGr",
-	"yYsaeQyBTm27sX6LIU6H2LG73oJFyMeIvd2iz1ifaQ3liA6JhKQ22838E2hm/mFmbf4f5mn+YaPOadtU",
-	"MWfFZmZF5/usZb7to51vPNZS1X5bo/3YR0elnDY+2C09bvGrL7t/Ucutvve7stjN2elirDOhS852Fwec",
-	"LTF+W0QQTndETGCffJAR7IGJFakEcPbNI/YEqdRCCxlVnjgscY+RB439Jwxqd+EnLgbycxjZOMY8Iaop",
-	"BAYESdEwOjMfSRPz653gWZDJAb5adxPDeEbxG+bczArsf0QftzdmekGVPoDhDs4R9A6aRUqRzx0sIExo",
-	"ypWCPl53YiinU2yhaj6KIb0RNsXHFBolHUZuZrTwIYIv2dZk5toeMluVoXTJ6BQShCAdRkMFm+H4I/ca",
-	"oYLNYv4JfPcMd6SDUOYeCs728TFrUAzT/uFUYilTfSwbtGkTQc9jImj9SdLss0Z2OsCFNI/S4oDR6xRf",
-	"3JFfy/UBRR4czC34+QFkWTFHZXdY7B/WuLewZqnNAn3L9qmIvGVxsx7DcUOa5zuRMSfqHlQvY1HxkEIu",
-	"PXMtiZ6GvUiKSsd6UWXunAV5nR69DOpyjVBRPlgJHsJLxjJVJ4oduzYVrjOFz/Kzhl3kjKEYCqC79uEH",
-	"dMOfwsc2cAWu3q8b101jBwExzE2Tgj1RpKipseFet5l8yy0uIVF04mun6rREorgY56xpd6mJnKl+NMNr",
-	"0WxckJIxZQSxVhvirlM6fPipGnc57PS03OgpPoMQrTQyiQ36lEa7S8U/WmJZ0qOWbUubOix7WZhjiWVo",
-	"Qitzc2NJsE1vFezYZkRoezVrlueYEdqmW2IQ82tSEia/v0/Gsq5cYrhiDhcFKNNGE3zma03xFBGGbI9U",
-	"lzT+1ewQ9/nB3u2RxcpW+mBrs2ZWG0ReBp6ttUTM/8X0dRXC47SamCKfv7WFkY15LhY4L7db+n3ZTKFo",
-	"6WI6Ne6XnRlQjVFbrafm3bbJRfi0ZLqcrwxRjWSJjuiRdaD4uljIEsnr/EZMv5SlyxexMU5dUqEway0Q",
-	"qk12w5pBLGK8E1DQiUmZEJxICM2VtOCJYB0piU6cWUMU29T1PnnlkNwxVRIxDIXGSlH47gAz4QEO7U5c",
-	"Q9o2tw0DsbeYTflwKW8ICR1cAGbQrDLXBbQWiEdxdTlfdh7vI5qry/lVmbEShv3qAV1dcpadgEK7Mqbr",
-	"WccTD5EKHn9abowJizE8M+Qmh6PpiWwej3WBvHBzv1ZgoDU3LXhmd1G8prbrg4YRP39nKbS1u395bwL5",
-	"tTuf/1t6z8BNDhyKseDEGXCCzYjZlcwloCLKCP7g3LgHPEvrSzZeC67pPWSaQ1n2ncDKEfTMOOJClbDw",
-	"Zab4o+sqAUM7lbXG40BMVAuywNH7ZivisDei70VxJ4K815KZZUCiOZtZfANjvWqds6yhPGBZHbZJRaEN",
-	"TqvB3EK/HQcttmtZrzTP8zshZyxLFn6a0gyEQZ+Y+1QHVe1WtC7EXLACzeIDeIwXTBNYQOnk6k7I0cgs",
-	"PGM5Q7gU6Dvss3y7iO1v6WTvJYJzg/Vwze88To46xLZWU/sc3SCytOlQaGRD+rjt3oNRcxgGt1Np6M8r",
-	"7EuWEcGryJU+Rm3DPJhxW2EBXAOOUMj9tszukSIM02Dbe7QMjGQDByU0SpUjkvMRixv31259e71Y4U2j",
-	"CbZHgS2FdqZy6roZlIMdKquQEayPYo2a6dtEtUb0ruGJTS+Db8pI8G3/1xgH2ElpVzuE3ooB9i8NNgZJ",
-	"vvribcVFdu3saWlrqMxZAHxe0NvPfA402o0iq61aI1EnXGlZAjgqj0TAEej3GpOV96IBVzkLkQe7aMDP",
-	"dvr1NuGNlSrmBpQlJu0FqG1nt3TcNrh97Ck88yXpXcih752+6nn/nJ3Q47yvsHG2GLgLr7GM13eAecjr",
-	"0HgDr+A+qKurLa6pLCOyF0fxnNTY0BerWXsMaPuPp8krmMIWNEla7Yj4eg6/HoP6ogxEt8YCQeVg5sCi",
-	"2JJxv+zMEulK7kfZGUk8DGSuYjq02gZmTGZe3Bx7kAkPjDW2WMgeZ8JVgzqd1haRLpaBehSBO5Gejw7e",
-	"Uj2cpIvxoud/SuoN03RsO6lhZrktzicvnj2P1qgBzLrlt7Vx29TsoYefcENrF9Y3jI0yLRrDdQtoOAqj",
-	"4dpv40I4/D1dCDs5V8DU9mg9UQFLby/qn1qsuR0b5Y5yT5TL0gbYUXAoIrYdEnbBVly+P/Dp31zgfhMM",
-	"8AqJ8ejr/Snitu0697KcWoQU9LWw2TE6fFH7RDeDdXF4JuAWac/wCJiQwoLKdeQPfPgP9gDMGLEb7ijZ",
-	"UIoh3z2DqHtFTnM+vH8jK4U135iq0QJpIzLHO9zomKjwyKpUIcyLlTIIvZQQcKRRMqXlmAvsGuGQF8Gp",
-	"ZUyegfl2JSwY7zup9Lhkisxcv2Y6nEAUGTynhjP7DsII+uA+cKxZh9DGXyqFgIpTOofsAkLVnZhypbgY",
-	"HxOq7q3XnFwHwMBYNdzBtWV3oosC8EbOyIiWZoG5lPdQSJ7Y3okNamFHGmM4toUNgcjxeOHzFyGo7w9/",
-	"WtMLb6/mvKUOb/XGvcFErTkxbxt1bScV3zBUfQu74mOn4bGm7T21KlX7aVxXrLbgqQsP6u696a9lCcrw",
-	"zCK9OqzEug1ngGVtM+VVgJ+Inj8jtJXE8zUF/7wfC1zHH6wre0R5rmwEMSEeghuOBvip0b+9qDU0kR/a",
-	"fMJ/3ApwK9jtsgwbqZZrvR+ajNcAUYz7BiD7TjcxFSFEC5BrCeGjupme7aUXcxfc2C918RhcShdhQZRv",
-	"hCOce3dEQPYbpg9OEbNxDfFvmLYPPmIHLAxl7+iXjw3nPfiqK90tJ46KuYQS9VZfRCuxdsfoZsrnrQIW",
-	"CqOhSwoXxOxu4rK1XX4laG67puOJuieThc9vStO4CHxpE0QdFyd1sMNycrNlOxnSEvLwyYdSirHPelQ2",
-	"4IigmbbChSnAtPSAGi8On/XvxAnEMxyCs48PehBJs8gJxc5wlOsj8uL5jzYrHZIJDmCAKN4G+nJDLtm9",
-	"9X5aMgA6pLn6hnJSVx1A7mDHN8xRdbwTCMSnORf3q7DOXEdO3yZ/BCnkiqT/khKr1poxHBgYBH+rIlaY",
-	"ljE2vTCf288+mqFt94Xf2zZKgel2QMlt9lIjsHN8EzE/HAVAVudQklyOMaW4jqK7VrGQcN5ofIeXXtIt",
-	"nVwx/b7Y0zbfwNjf/A6/pfchkifUFnGlUSXZfIcxDtoW3z6x3QmeHx7avayxi/GnY6IYI2nGCmOUiiFn",
-	"CkGOU3ARp8vn1dzOLkN8f5ezzR9vq3sJapzUXGk23VmykY6Pv3HsGYosVgefb/GR33X0GdbQJfyM9Eg8",
-	"Ki6WauMdsruwNH4lEpe229Fe3demN51rhejIzqk3kA8sgON5omwlm78N4fKDaj2Qhq7bbUyBAertSR5e",
-	"shkO/5Xj0DbdPPj28gHGCiSfyOd6e+8wVKwtZTvvf31mI8HiRY3lQd4He9cl/osr3mEA+Bomsc1Kt059",
-	"NHf/aon2Hp74XQs0s4Qu8gyIsTO5BaMBjFgDOSDYViT+5vLLVZPVNkFdOIgFvFxAh9OmsonmLnTTxYw2",
-	"LJONCTFDsf3JMBj9K4uw+pvLBxkU4N9rAk2FW9WVp/yhX5s/s7pC1UYaPN9l3GVGSkFKNpSlLQeHvMeG",
-	"Suw6tq1GIMJpeUbsIpBhIvtIyNmQxu0+sPhyDr99Lt9dts3GtNxdsg2GpY2lxNbwdgvjDqkgA+a7Mnhf",
-	"v5Aldhv0xdpmEUfWZHbiep+JN5ax/okTb8wKsW3l1025WXekvo3gia1mf+R1UHsIdxenQ1ehmsiZiJlR",
-	"qJRMZJ4p20kwo3NA0MTMencmgyJ9LOjTq3QX73rca6ABvtLCGuAn3Qm+KFgEZjij0jnIAOA8H8xYiJNt",
-	"uOkNrIqdCds16kPUjwh6+l5xKS7ZzH+hkyBpUTWWeHEXxTLabmwckKLLrtoqpdUW3Qf30O/aqAubPq6x",
-	"6xxVdoc/ZQeMOKX8DnSql4jJL9eCcj8HwI7+29U0+A6bcbnp6uz8rVq7F2u3kvrdWmszv7ldGCbMe3PP",
-	"rbXbTupaRWnvC6zsoSXD7umuDflSfAfuYo87Nm0zykIO7SIs3Xz2YZptR9B2C611bYdf+QTslu93Z79t",
-	"RvC910zUqeUIn7+yWiIh7POQFdpjTliyHpG0KvM0Iamlmo2XNfr8p3Bs7kRQVYE9eX3TDTAb77k7YH0C",
-	"ia7G3hzmjJaqSxP0r1SoUbP5P7HJaBf5W1iNv+0tt4tsvIzr3d1Xeyre+OB6X8zMQZKYtG8IGFZl2zT9",
-	"RnKmo3/Hqo5v5lL4hhmmrvnYFc/spfjDYiYbmQW3APKIYkL3yWm7lObaCGeXMEiR6h58g6p7ZEAzcKM2",
-	"xK7oTixwWkQw4yt/sNoG9SO74rSSaV6yA1zarvPUSznFToDYgZAUJVMIUwvZBdD6B105datnanhzylwy",
-	"ha9dthn4sYw7swK7szYz7g8WWiGtSllgypalM2p6dmqPZyipqd4TQyGMkEUMsjwEHewxL4zrBJ2s0E2S",
-	"vJYlSeUDK3Na3CCYc4qFQ1bjIgMQenomie/2pqAJnW3EdyeCr9g/W6pBlmAUjmhIhWVWIkFC1ijQZMqo",
-	"gMy1aEEEUG6ZkfeRXGgGv7a98756JS+sMwuTWCMAPX6Lv4VyXjCYdntONFO7Ph43ENtrYAAOUKROacYO",
-	"qsLXPSW2DRgiApqpQMfmZg8Sh/F3VGfC53RuBjQmJJsWOdUsuRP+7CRkXNEyw+5SfMrAMMQgiJDad5pH",
-	"VcL8paB1D1oXOI+oqlzBFEHPkLGTY379CtrDLVN6TYutoW2FYUSRq67IaujE0ix7h/BSZuFus9dx5LoS",
-	"Ns+qzXTfv2IKVu/ol49fkr/6TF7znx/Ng+WDY92qzHtHvae04E8fngGb2vlEFVELTeLapDcAflWvpeMH",
-	"evMQ6CHQSAsmi5yRTFqGR7ycEL83PiIr2QLPj2WfvL++UAmxsuQJeaB5ZStdmyIAT8is5Ih7hX0PSkaz",
-	"/hL2c+zzt57poU8EhIvcuUVQN/BzwIXlsNm0dNzUXGMTSSzSMoTNMMZYUF/0CDgZ0OK5Hsfi4C8P8EbO",
-	"nGGAmHQAKCe5GPeXoLZjlJaN6q/wHctPcfrYjZ1NJNbuYj1B8DpGhuIv37M5IKoWpRyXdBoymc0qjM/U",
-	"teE2rBXyETTU+PLxy/8fAAD//w==",
+	"7L3vchs5ki/6KgjuifDOPSVadrt7p6UPN2RZbuu0LPlK8nhPtHxcIAskMSoC7AJKNHeuI+Zp5sHmSU4g",
+	"E0ChiiiySJFu92zvhx23WH9QQCKRf375y7/1hnI6k4IJrXpHf+tNGM1YAf88u6Vj878ZU8OCzzSXonfU",
+	"u50w8sAKxaVIyEgWJD0fHbylejhJ+72kV7BfS16wrHeki5IlPTWcsCk1j9GLGesd9ZQuuBj3vnxJehdy",
+	"SPGpzZd8mLCCET1hRLA50RMuxoSrTZ9/w/SplPecxb9CMWW+YrOnfkl6M1rQKdN2lk7LQski/oZUsM8a",
+	"L0iJHMEHzeiYkQEbyYIlhCrCNZlTRcb8gcFQuLn515IVi17SE3Rq3j7Ed4TjmtLPF0yM9aR39Pzw8DCJ",
+	"fP4bWeIQ6wN7I+dkSsWCTMzvREuSS3lPBnR43/Z+uLL2+oyNaJnr3tHzF4kZC5+W097Rsx/+nPSmXNj/",
+	"8oPiQrMxK2BU56/M/fCWGdWT6iU8W7kQI1lMqe4d9coSroyIE59yHV+IccGoZkoTUU4HrDBrwYQuOFNk",
+	"ToVmWduX5/DM6Jd/fxh8+XOzBGu+/Erki5PZLOeV1MdeSYNLwhdzzaaqsfTPDmH+ufB/WJoYGOQ53vss",
+	"EBRaFHThx/WWi8guMb8QmrNCKzNlRZkzRfSEakILRqaMCg0qwMj1kOY5K9rmcWqeH9lXAylzRoUfx7Us",
+	"NWubmQJ+/Gpzcl3m7UMpc3aexceyRlK7vfyGPbCC60XbAJT7PTqE/1GwUe+o929PK+X+FC9TT/2TGyNp",
+	"GwgfC6rLgsW0NNWEfR5OqBgzRUaU5ywjc64noNkoGReynBE1kXOj5/rEbEU2nekFkYIRpanIFAiQlTFz",
+	"qyw1oYKwopCt0qT8mLoJw3YroKmOfbQdI9dJsDXMnC7MF2lGBqUm784uX51f/pSY3+YTPpwQIQcyW5AJ",
+	"VWTAmCBa5q1aB56z+cqemOHgsLut7S37HFOY7LMmXBDNdc6ILMiUKUXHLCFDqhjhYyGLdo3564pjKqa1",
+	"zTjei4LRbLX+AbVTKRqYSCE1MXe2jaXE567UO1/w0GFKv5QZZzDJNyxnQw3TCf89lEIzAVMVaOenf1Wo",
+	"xaunr18deLL5Ov/m6rjDv6iZFArH8a6Qg5xNVwxhhlf8z82G4p4LY4js6TkTmswLKcZ9I0lGBbDsXOxs",
+	"Kt6y+Kul2UawsgpeSTiYRIFNesP0QWXTxd5hL35aGX9f4F323eY2WAnzj1khZ6zQdtXp8F7Iec6yMctO",
+	"dE2TZ1SzA82nLKbOw/teLiJGY9IbyhLnbNWsfOAik/NTuBQmJ+dGq6y77ZW97qacTmkBat3pZPiqPL8a",
+	"9Y5+Wf2QM3fHl49JxH5in9mwNP9dbUPYloQrQgey1H1yNSKUwHcak5YrZ70bqwtumhofgWV4NAjCPtPp",
+	"LDc2sMgIHSgQOWP23wkN1j83+1uw/p0wnzQy2+RExw4hnjOnb80TBLxZTwqmJjLPwLouGDXvNsLUbU0n",
+	"jOZGacWMyfqXw9uMOUC4ViwfJVbfD6kw6mnACHugeUk1y47hWqtNiaILReaTRZ+cGy2mZP5gzFH3AeaR",
+	"d2JIRe0RhI4pF31iTiGSztlgIuX9eZbaOXcjgj0Mv5npS5a0XmKs7S6mSh49A1EkUGLIgA3plJEHrvgg",
+	"N/854SLzn/BEEfRecKHNn427cWDcDTKSpcjAMjgJBMCo9X500GY0Lxc3bChFpuLDMgtKRoWcwquYyJzf",
+	"5cf771wrc1IXOrHvMz8rWRZDRjLJ8FjRLM/dI/5knKTUSmDqBnsnqru9SJhbcRGMhePeiYtQSZ4sB7kR",
+	"O+8wVCcjOihwfqOcRPXJNGquf5gws3WMIFqJVHEjnZwLknOllV8TKtScFXCdGTh8T3wNrKRupCHdPagd",
+	"64OurTyMEXTIyMz/gOVyDp/jt3M/+ny0xrsItLn0EqyDmPRYiZ0VDAZlzIjWF/4FgyArIyS4FQvKFcsq",
+	"QampIS70Dy96yw5jUpn4Gxj0yhmt3e1EMPOiUla2mGVOzlqsMdjQj5Awr9XiU2t/tlrO2ApzDicLkaMR",
+	"aKNSMdwDbMjM0Wj2wVgKduzOGS6IhC9A2xIdE7djzGDNCOcTqdidcOp6ylCx4sW44etam5IZK5QUhAk6",
+	"QE+Z1dXw+hhGZRD+YgMiztH0gluXvqTmCVq/AZe0UiH+PKvO0Y/+7XLwVzYEiwPkAuwPtdo6qu00J8AR",
+	"ZRYI84jDN25+44yJbLs7ndbZ4tY2yb+amXXu4JC4A40L4xoKraJ7ftUgGsLgpsHPZN3u7AWf27q0r3mu",
+	"GYQqaZZx80k0fxcs8ojmisXMvyri6U5Ts7fNv3EurLtvHNw+ecVHI1aYjx9xlmcKYkVDOR1wY9EPFuTk",
+	"8lVij1YMwckRbLjBglxd40ZpiF4jaLaPoE/S+3wwlgfmbwfqns8O5Awn6GAmzZoU1kULz14bCLTT1lBk",
+	"3R/4a+1pvV6yxmvu/uTCR9N+2ymrzufdBMm6vzk8Q3cZHdtgBGH8bEchqg3evoMgFkRXdhp/6j7+UBHv",
+	"ZLt9aVOOPxWynO382POOf/t9z3Z6XKLH3WmlfrPTtVIHjdN1hBFjZY4Cc1F/vc20yqKPPm/pfrUmwB06",
+	"j40gtwxf4J/TJ2cQ414T2F5hbj/GUECJ62AmJIFN4QOlVnw+rtwl76xb2tgp6moUce9As9CGwXBMFGMk",
+	"LWe3Mu0elPFKqLs2wl39pRn/Nh/qMrPx3HHNEIfXJfiFrVOzyazcOhPKuLTKKl70KcCsBCvdCJWeMNEn",
+	"P/EHY3cqO2Mwj4JQCCQnhGtyz9gM/Q38I0ZAcK7vBDwSgjQ51cb9f7kg76TS44KpJ4oMczlsOii7Xoev",
+	"swRVdH0zG/eMgzeY8kylRBYkHYGlDKLZPA7MLTHlZVRQuAQWHFGKTKZ94mLbiokMr1JmPaQYMjIFKIBz",
+	"XANf2Ti3uVQ6AbcUYpkTqiE+aiREaZLxDONqQjqQBMmMLa3nfMj65NT4sMII0q0cKi5smMUFC42L0skz",
+	"NerE+Q5r19q6GRBkVI8w+jCj7v57exNiditb4BlGmtKaS9N06nIp71lGjNt/Erh9uD9hN4F7k7ORJjSX",
+	"grnQrJUgIkW+6KrhWm2TllRkag20FHxPG+Ouh8sSMOSMWwrSOJLFq7IAT8pGUVOyYPq4NTvJhDl1funZ",
+	"N/WS3uvza/zHyenPl1cfLs5e/XT2qpf0rs9uri7+cvYq2J3L/opZPgy53NhQRbWKfDqTNi1DjV3c0yCy",
+	"T/EGmB1cgrMHm4BaXtGMauoDvuYykuLtka089IGOtRJtYyLRo1bF1ZHWbDrTsZQmI29ub98Rm3Tsk3Ot",
+	"yITRrBkqe6LAoQb5yljONMuIklMb4qYjbSNwLkDFFVFMa2Od/Pt3hySjC2OW3AlrOP8Jsw8FU9qY+AtF",
+	"QLuIsfnfKjQZcb8zKzFv63u4WxQbzJ2YZbWoDX5ugyc26cWyxNtMig0LhgGUiFYSXE3iiSEfWOY5I6XI",
+	"QKEuEqPffZJlVsghU4pkfJPkkP0648atNOILBnGLuKi6V9vcWGa0cjzWjIKyTlCv8bI3xo4L8sjxlw/Y",
+	"mAthDgy7WWoi1zIMfOAba6OuHktwLXqhhd4sZWC80FKdyqzlC2AP4UXHQfoQlrVw8mQ/qx8Nrz+wIuPD",
+	"iOCk7y9fnV1/+nDyv9MjG9UjstRDs/cWTPdJ+v7SqL5L/7NgsHfnPM/JhD4w+FNSi0WHkmZEUGkpM6I0",
+	"z/M7AekZKWE71pOEU7rAJ4JWhvOapK/OLs7/cnZ99io9InQ4ZDPNsj5Jr89ur82QqTuYUAfBM1Q5HDKW",
+	"9e9Eevvm+ur29gLuRo1go+RUmaMOvBYyMwOHZ75+fwOXco3fJ8COwdcSPYEUE4y1T9Kfri7PmpfeCXst",
+	"FQvULu5M8dPcS3p2RntJz38cnCm31+ZXP2T4G4yol/TM25ZPm6aStps1FMJq7VtUd8EHpWYAal1rSdZ1",
+	"5T1bxGAva6JsEgIPbl7O/r/3Jxc3vaR39p/nN7fmH29Pbk/fnN1EPjbpPdC8bNkjmn3Gcx+faCxFcn32",
+	"nLDPswKxr/CrfXrithHcAa/u12ORz1qApuF0mwmAD1qa2roZAFjCfmOuu5gDcCNaA2XG9ZnQCJGI2emR",
+	"vT0EJGiaGFcqs//C09X8a8BFBr8J+NcxSa32TavUNNjZLFdw4hrXGrJ8NtVn0bzGBu/HsSK6DSzMDqaU",
+	"54RmmVkc9JpLxQqMlQtwF8zftLxHpHD84eibxH/7mYuI55Kat5ivhiebf8wKOS7oNIXDMjVG1YAqllrd",
+	"YPPocGahth0YJSXiuVn7Pasw3naO0UU1nmv8QaOVyQvEC0fiNxafIEf1AzYqlX9VUvSv6fytT5x19TLo",
+	"Bmcbor+3+JQ5VYl1/lF6wb0Ar9CuStYnN2gvgd1opCZLwLJSEzkX+/t+nm0R5cQxtEgs/uhEtuVnF/iL",
+	"qFRWtBQXmM3mf0YDiCty8u58lfnVMsgHTuMIexsIkOjFg5o4chUHCe7hhMyoUnNZZAnJubhPjP1+UM4S",
+	"Ink2TIjK6fA+IUM5nRrrQhZm1PGd/8BpS0BV1wsdOmScqe6F6sLpLPzWxGnW2vpEj1GjneMxsQ3jR5Wa",
+	"30kQKTbYl2V+f80U5Bf+tiLkszaAQfOC0SwGcwmiB3Oj+JQk9uKNU8NJz272rcL2o1KxrHWAgHqwOSAP",
+	"hqI54nC2GGkpMkkHOXsvNM+7q8hSwJZZHuZ5pipMdQAUXIGs2SB47te6muJqTavJq8bX/MCYcJ2CyZHd",
+	"mj2/LF7o3rblHiREDCH0e1LqiSz4f4HaOiIvGS1YQf7593+kgCC04DNQ8xYlGJtY7UaxasvhUJuTg7cm",
+	"bsQtn5oxoTnN1YaGMzPGT9N0/n59gtqp0KVbf1h9a9KbF1yzK5Ev3IHbOYEYTgqOOxhHbFqaEN34YleG",
+	"CrUgkyewpnxkwQ9qOYjl4yW1aEQcgQOZq+V3X6NQg3E3ljIDo8/6jgxET440ph/gMBlOWFbmDJUCDGld",
+	"RvKztuGwk5awnbnEu6twIEuIhNtCIznfJDpTMF0sbE6zoeL8R/nYknGLlTLKeESL9d+ipab5uqle2jbm",
+	"niRYqmCMflniYjNjImNiGHFwVsTVhNTHVcYRzW+G0cVVsTRhTSkLzFaAOrJZIqMPcz68n8hSsagbCtFn",
+	"owdbirtqLrmFsflbYh9/FmDY1wLS3YbxGOiwtNJH+/ASwIMDIrO/Dmm0fLw7f3WFeovc1jjCRCsg0qcL",
+	"Wo30NWb4UBYFy2llsSyPxUZzL1VzsZ89/+7F9z/8x5/NcszMbizMaP/Pwf/7y+HBjx//5/+ICQ0T2S2P",
+	"5d6XYL1NgLWii+57mokHXkgxtYH/5d/Nbni7AjANF9xoOryPmBTd16PxwFv4a+x1TjxbFsEDs2Jxz0LH",
+	"p/RW2kiAkAqSN93nDwOl6459t+Vu8Oqloy74qHCg9eVJGgWsvmgTH1oTwHAaG4vYFOVVKmIXXkZVALMv",
+	"H8O94ZqNNkxPY2q5VlCwpLkaErcpzm8fYtdRfFbN1Y2XWxccvX5/eYn5x9Ort+8uzm4hFPz65PxifeoR",
+	"Y443ThA3iTW+pkOmL7jSj5UzeNBfIGb7JVKV2U2UgocsDccjzhpWHtTgCus4cU3kcFgWaguPzgecVy83",
+	"XuYQcNGv4CzPztrsGAqHORQhgjED8g+I4lgqty1NNCiM0wLgr8RYexNwpdw404SkstSf5OhTYcTN/LeQ",
+	"+pPVYIMcA8Xo632Cl6cteUiWt5QrGIkKXo24gD5qQ6Z+OfyIUdZ6jNcDrqNvCyqDVs0apKSsF5nJ9dEf",
+	"/IgEZ7N6y5pAPiSX+6/tvev3FNgrguZPEc4Jm2sbXDp8K8WqjVzKeygk75OTPDezpxWZlhZfdQzmIdoj",
+	"5icbMCiYmQdw+COGYM3Q6xanqucyamiW7w+XT5XwuDuVQlMuIlHyU6oYmYI1prqkY+rPhaGwyGNPmpmg",
+	"xBbjUbGwGCERJiI3eLU5zVUb2Pn7DtmwlcX58POrOCLB6y/HyvHjYfB/6/TalIu9PNdt9QhkzKi0KaNC",
+	"ETzAakhrd+J1Oedqs/Z8CSpVCv5ryezPcRh07KS0+3LDk5IX7G1UH6fvzq4/nf3n6ZuTy5/OUvTBVGBr",
+	"G8vbuIRYKQxZNmfukPT06v3l7afzy08fzi9fXX2o3Y4QD6pJzqjSJPXop/ROVMhdeCocJVyQdA7F1g4E",
+	"BSoYDhg3BsD11vPV4fDB/qiNqJvx4Wdns0kFGGusevJ2Yg9FMljYs736Yiy8KYVmWYJfBYcyfCQWK4cQ",
+	"r+ur97fmu07evbs4Pz25Pb+67CW9s8u/nF9fXb49u7zt9oVuqJt94Buo2n/tjtG6Mp4CMqGl0BK+yLj9",
+	"NrgBSwmwCZlnBHAY5iC04dF7NmupOhRtmaSO9g7cHzNzLri4v/FB3g1ColVkeBM4wa4CmyuivG8jZqeP",
+	"3y5loDCLHTVkJlS9C+K3629dKmCP5rvMTc6mgqD1cY1gIEgbMAD+diozuI/nzuWMifQoxE9qCaUA5gA1",
+	"7wm3mBlYL/GBdHNvVJe3ymIh87XVvdfmGih9goP97POMF0zFqROYAK3XGDZkDxJikbA5MGd1jzVoJmg0",
+	"TNNEimB20QUDJWAJ7c0xqbtk81BYNthIXXMEz/e1l1YmBy7Z3KeGNkmYtK/rSYXjsXARjJJisUEpNM8t",
+	"BLxgD/J+I+ijlcwNAU7d5bYlVCxbosSXbP5edfAdOikrX+4DCsTsBnSZuZ4gv0meExRQlcC+gesmEGlu",
+	"GMhdUlciWrT0Rs5d1dCQWg4KpwU3nPVZTbe21JeaTbAjqX/EOrs02tr1DtJhcXC1Q07KOcu8WYdJApLx",
+	"MdDRsDxXfXKGVTc27YSVGVxbqDDXivAscW4Qsgp5xpUDnqWIUMZqjIpWEPFMulg4IhSuG+wAQG/EkCYH",
+	"87SxkmcjATFIR21v4/d0Or7sZ57Go0M2M6bIgI1LsT4PZp8W8Wmu8sxMMZSnhFXwSAYhR8sJza7ONeDp",
+	"I9FZRPRtBC7GeWsjmHBSAtrAiAoChMKBJwFOosTUmpsSs6wTqkJKG+EYkSTa6ZXtvXbZcCw3/L/YCiLP",
+	"2pQiumRMwcjJCBda4qfgo2BL2D9ycJ/6a2FanbmClD5bDfc3l/gdl/EsxPzHk5Krk8d2jqGMCvZhMBNB",
+	"QcQmyWNqmcxWSWOoha7xDpt45ky12FkzJmc5q+/8hMjadolnomof5RJSnXZNfZwxBNU2Nfy7UUh2aTav",
+	"Cdjko10mq0Eqs3Zw9up2oiB7QYMr6NiyWwZ7fhxHAseAd9UQ6wPwUhkk0WrqPNSB6w7NXeTKaofw3vJl",
+	"kU227H69Pr/2hQxL6X2SXp+9Pb98dXaNRQlQbQG1e8pVTXqvLaySBgKj1BW02adXtFR3IsZLRdLr9xdn",
+	"n16fnF9ASZ55Pv7p+uz0Css1kFUMsaeyCChkAv64GHEcjNbW8XJtrkD9cUzSD2cv31xd/fzp6vXr1Jk5",
+	"jiFpI3KkPklfnf90dnOb2kPPHC13on62cPQXXVC4Fh6DpYACDZzzsCYw6YWT4/7TT0wv6QXf0Ut6OJJ1",
+	"AScY26J/7XbH+oAT3gFCuKwbl5Gfm2C6F+tlHZC1g8Vaaa+ynm31nihcZ7fX/xv/04GkwtogWH5XHpSQ",
+	"FGPHKSmW8F7wtLP/fHPy/ubWXBGCv+7ESvRXI0DqikTd0Br1PDZ8nfT8yzou8QY525YlvuVTllvmnv3p",
+	"vs7K7arUA/m5baFdHg/XtFbI6Or2AzURkFs2wYGzGIflZW1Lm4csmI6aSt0SwmjDnIzZSmJG8MnQP8Ib",
+	"6mV7QQH7MtyvQ6VpY+bx02Mz72JIpxVDavfAwbAsCib0uzbHuomsxAFhETZaSBAy8OA8XwHQ36dXLuqR",
+	"s98kBBaOIbosBXvgbH4h44SD9XNNlnmGZZFjpAqtr9KgVJwp/ZaLso29dCqVdseYckkhONrgpi12Afs8",
+	"ZCxT13G+pYAx0Y7OvskG5aYS4tIUHYABpGJzhgaGLMeThCjrxlWDprwtlRFu8G1qBKhm71iB23md/Qtj",
+	"PSaHnq83unOX6sIfZY+vPmbb7ej6xCQNQWl+eH1NVwjtdVWhvYEuydiIC+4CWSsjZmXOXlVXf0lsQ45m",
+	"H46N+nxs1LSjrlr9SFbMyc2EFjE6HM+pvmGpWAOZ2+BvcV5XwVzs1JhESMSLLA1EIv3KAytoHi/0klFt",
+	"sYNnN83AKD7SzsyKKWUZZklXJUi3yWuuAO6iD4uPX/9hNnhrR7PyS4It09DdMmtJcw8W2nUfwQNggNGU",
+	"6GJamvpWgG5AKd/J7GsuQcTrnUilW8XHH/iODzaO69ITma1XcPY6+8rqY+qfneBcxpfB9xWoj9b+QDKm",
+	"Kc8V+ffr16fkxxff/8efNgHd3XORIf2RLSRWR4SLB5pzrEX9BFCjhAylGOV8qBOiNM1ZQmYFaF5QLp8K",
+	"bz1pKT/ltBiz5E6UQpUzY/mz7NOUZZx+Ml+XEJyTT4DeM66Jua8U1NZMMRzPgGcZE/hAoxo/2eJOBdc+",
+	"UJ7TgRmHw6glRBZ3ggokC3b4EOrCvphUQ4II881YY2wMWFGjXQ8LAXR75mlCZzMmmJs6iBfWw8hA/GT0",
+	"vdmVyOj0RLXD0zdApVZQzEdECMNK2Tg5FqQcsdibC/8FJJfj/uqAnz+tvv/xx+CoeHEYL9NxlNYreUMg",
+	"tyeLLD6D2qqOZpXkHKhzjPY/GuRU3B+T1OyE1KcKUP4VoTOKBYlhjUVw43rqCo3b2LE5++CfBWhW8x3b",
+	"49eMZl0Nk23Z0H7HpGCtvKL1uXhLi3tY1CmhiuBdhAulkS5xa87f3zcpGcpWvFw6KE1eUwENVUDS9sJ7",
+	"bOWue218KwylGPKce/MxYpTGAWZSuajF1Kn7B0g18WLLiuOkNypk5Og987A9eA8TGSwxFGMC1xe302Z2",
+	"GIVz8Z9//0fnxJbDVK59MVy4xVdNuVLR599WxZyeG4nQ3BhEYyjhXhA1MQadcSIxVZ7ngGJneb79QG5A",
+	"6a6rHuSZpzRHRsUR9Jt0He7wUbV8W8tBUdmBstRXo2tGh5OOcxEwPy5IQZGUp0HOFsDcnQO3NenuWoWr",
+	"I6rpn3//B8SJcbc2uQDW1PKzzzM21GtZB3yLFgTom+83qmxq5iEoCQYJPfZUO5YaT9q+J3LuqVAeqVJ8",
+	"6wXYsDAtwT5KvNqoZL8pfDVhqE1EXE210MVdCU8Xh3SB5gCiwnqicrRM5hrBk/CHlR1jfPsCJBrjuUvq",
+	"KlwInHowhBXR9J6h02umfC6L+3ggaphTPmXZZTMetSoe7ZJcXDlggN2Bm1Jk4LuvAWK8XA5VtbLEd9lc",
+	"23bvcq7fMlNuWzATRqeSCjVSNUcaYx0Q12SwAAIqkIrzzNsEznqtWpXYGmg1t0UiUWjGS0YbQfoNqRz9",
+	"QyJurpFKAHcAhlSOSM5HrLuKmLXQB0XUmMxZs3L5lx6dcWNo23xpL+llXM2gDOfjx0109xZEhQ9VG6AO",
+	"OX7rsc/gPx58Dxf8qjpHXTDd0QVM7KZuiHrLrluhcHZR1uh01/YZsZC/Mr5n5hY4hxSe1Hc7MyZkC6Wn",
+	"JUZRWgKfNp5dzpKOUowuR6NeLmwV2GodYC69mdDn3/+wPPxXiCiz+xcwB4AO/9xv6T23UWwqrJ3oHJey",
+	"UPn31xfIIQYgR6lwuhpUYbuMUAXTlATTG5eIOuPosh1nHltnMAXUOiR3XpCf+csOS7zj2UblfGEzzVZJ",
+	"9Y56b25v3z191n9Gnh8ekqufo2ZXUYohjZpJ+FKL7QO/DlrMFWRYRnNAzVqOalDVWsSnXBecZScwl1Gm",
+	"BJd+Oq7gtBWMsD6ziIeLfM1bl8LyhnZWsoqzaE053T2fzdY/FWYqYBN2b5EFGTBuDOsK5ID8TpYZ2JiZ",
+	"LtFovmw0Mn+3VmZ/QwvSzkA16rZJX1Q1sPWvet29h5JtsoBtlIhr8ZLi4qdJaEJ7MIjEUEGA/liDRt5R",
+	"l+s2L9hyZdUcXwgbWpN3GyTnFlBJB+lc1UN5922NahHPpTrQCHgmANrsE0dTjfm75RHHnEW3iv7A3WYB",
+	"axni3TVXj2+/qyJjxcto7mnX4dBwu+83HBr/XJm3MQcoOWVgnEzpgmTyGGtGjW1q/2LpBECP+ECA+a1P",
+	"UodqBE5qj6VMXI/EBKsi+iRlGcfLoPoTWQpwqVWfpDSbcpEeAU5GWaJM4yeVGdcuT+B2BGTkip4j+wSS",
+	"Sny6MY7Ng9Y2IwD6r/41Fp9tQF6AN8IMX0tthL0q8WwIhSymACkomPYkiPXJhz8HGR64A1vkQw2SlrK1",
+	"gnEJcbESQM3HgovxTQvlIFKxzX0hbTqfKDb8hHDDAVXshxfdqQabJkjt1dFjsMxjgIFiyrIbLoasY8g0",
+	"onPgiJtw4wVswDm1RV0JNv5sScR30w6VYhgFhfSr77DXfYEva/T3CMYSGFHjqp581aNjtdyr8xpV3+x1",
+	"gJY3eGX38hJ40QPNV35YLuX9Szq8X3mRtWFv2XTm+lt3L8HFc/FKXKNei691wcCeWCCyqGUYaihna1f3",
+	"Bi7ashuwpsWY6e6+zS1cH3NrPM49/imQolw5n8hXvW1kZUOw0JwWRtmoFYEEB4wGaCZXZMaKCZ2hYoOe",
+	"2RVnD623HOZ1UD1U7djYG9GSAFxSbVans5P0u7eXNrQnmktdY8aILXcsrlWFsiq1GS56EipyX+bp9GWg",
+	"7Or9jEH4vepsytnyTq7NQiX/y8pjWVOEMt6chOVdv7zFo8q37Zx7VcP+bc56ZEtJnayNLBFShBauOpF8",
+	"ohtRvI88oLrL5e7OMf8FhzGso81SsKomBymgKoR8GAC0lDO8YKpPDokUJKR3SSyXCvwOzqgYshpq8s8/",
+	"vFhD/dN9hoLTmOb51ah39Eu3c/nLxySO3rO4RJrnAR2MlmPI9nhMUeOj+535XNa0Alg+qP3KPQum8Lsf",
+	"ajMY1eSR83x55Ue0qKqtFRlC6VkzbQrMPnWD0RIuP3DFBzkSXfi5QVomM0QixZ2ozRPKS4P/x4kMvg3y",
+	"SpDXzBlBZYLelDnsMMTi5+GHwxd/7kBPtWy0rCg9eFsqbWTeVSTi55gpsTdFCL0e0Wh6S1qIiC21Go7j",
+	"8pXOYQTL3nZGtN6TrdOjea4I1unVdEKfvDYPjsn+1mCeiLXXrqqgMQ+fGgdazxkTpGBTLjC6CxU+De20",
+	"plDRI++r56B81mW2rtDYZzrU+QK1Wl0Ynx0e/nlXem0DA3e7jt77t4NXUPh1H3LNeF59iAFgP+AsMwcY",
+	"QA6Sit/s2YoDy9MrwzboN1Z2LV3dBt/UtPh3rIy210Xb2sEBgd7hega9DcbTtKfbJeAD1iHZ5hZGSQAm",
+	"yEhBuP6HruWrVXBp48RNIwKyJ+MlXgEQs+bbTOE3PmIQ4cGBA/xJhc5AVodMWpjGUnGeipFPpHfl4eF3",
+	"Q8itw6zCf7P/H/8cYsHwh/TINmT2eCTMRlQRT98m9a9lNg5KNAP7EtFk1bhbAOE5Ha81beBUQ5uGK2fo",
+	"YKqbYUfAWoVoVU+uSMYV2P9m+Baojk/auL6yO71HsFaO4cN2H6xXfHJgAOmvZBLZJFxgbrouRVuPiebY",
+	"tIsEDOV0yrXehCXE6LwLqvQbWRatmDYkIXAEQvD6iSyLDoZosMR2tQh8gZT3BwM6vLdUrXrCpsd3Ym6f",
+	"IKdM1WzZAgsKubb+j3KcmbbWttH5uRvUSbDPbbO8VgofBTku853wvEOUeW+cFTBKLBVaVfu2AhhdlbYC",
+	"nHsLMNqgHN4zvT3MC+9vHyfg/szCJdhlPjX/PyXIorx83HYb9BKpk4S8/etoktj8FbgVCTIx0YpdicN+",
+	"nuXMuHKYqsDxJaQUOVOKpB5mkXbf8C5Z3ZEkj82Zas+vMKV9JaHCEx6X3WzwCsDy/BC2PS8ApAyYQLdx",
+	"O7NmtbXen7UVgBlNTgkYd8CjWvWWpuBTGfXTLNwX5vd4/c6QChHDajQyNwDWsGfp5gKvJrRgG5fyYYHq",
+	"arvPp7c7Ml+2A3ic40ptbbc5eKZMI1857j3rzJo5zeWcFXiliiNrnQO86VdDff06kF6Idw43YviF1eL6",
+	"0tWm6qlUiV8jvzeCL2jTo23kGFvTYQSx0E0rNijP47UT+Eibykbw0BojaBsBN/Kg9EVHW9FeTlgwuMpy",
+	"3MLysw+87l5BENzR2qHT99J6DEbfNdcKMgl2rdrE6nbzSn0WtKLq0kPmmo3iRsyNC4hsFPGHyvMglNkn",
+	"6f+TEqWpyDCsScWCFCXArocTWtChZoWCrgfobwMsrEvTg6owvZXA//njCfyDbkH7fA0U1u/vBZ0Y9JeD",
+	"W+up0BEiAaiSLvmh+hIabZ3TWSzaYJ3+FYkTCzxB+IfFngyY4pklV2RzIgU7JockK+QMmC5jqZEu8ezo",
+	"7mD6/WxTQh6bWKpHj/bEkJ5s3aVyy/j4b05cbSuNG+y8K+msb4L4rG9hcX1+e356ctFLeh9Orm3/pvPL",
+	"11cdOzZVGeGNNhIfi/NIuSfQrkeqkFYxuC9bYLNCPvBsfb4UR/HOXY3Ml+XskrGspaeBb2kLXFEL1sLy",
+	"Y4bIsnOxim2IWxJpCC9AFyXqukGTKDt4FzC5e68lsK9/UFQkYAouuLiP9A0Iacw71hMWedQqlHmpmQXI",
+	"IbUA9N1WkImblYOcD8n764sEm/dT6My0Hrhm3pYEw2z/wHeBRCx127maMXH+ipxKIdhQEyc963B99cmK",
+	"M4Z72vJBqbUURNFF3B2LTlzVht/enjOaKSg802UhUoB+gvcJIUfjDWppnGwGlahEy87EMOb90enL6fD+",
+	"ZDaLTByB3widzZrkljOpwIGOxIEnxjHJ47wvVL2U2vPtL++qCVU3q1GSbnd5Ii6I1uDktXhroGGxt7R6",
+	"R/WkvVOYr2aZzZ4o4u974HrhmTNAhl1qE0iOiwdWPAllfP2SuEmqT0nk+yOjX7WGWyNb3tn1BBdZI6bF",
+	"L37iOBdgfmRVugS9krkYyikXYycbx9XagDs9krnNA7uq/WipVyUWEfZCWI+XUpP3RilfnZR6Qm6xi3/6",
+	"WX4eHEAj7noe67s9WiKBkC+P1v74BCnsHY7t9NB1eP0xceXSsLFtvJmSf1tOxK3vHLm8W1oTgdVMWhkj",
+	"eJvlp+A6ie+q4y57ApOlGD8xkqIlSZ8qI0FPQwl++jdf3ZN9SWMfvCdTym84L2mr9tFZxjflbTGzu15d",
+	"kgtbPpYgJTJdqCo2WhZ5CoTA/IGJTfZI9dAgMYUQdm2Po0dtjG9c4jeYCpsEb0q6kOERsqFItslaVMB8",
+	"WG2JLBabjfMNYqlBh/JYTkXOu1t1Ehhx172wxpuLVV7Zov2Mxjyu/7QFUGfXY4Qx8LatuG85pm2B8dqi",
+	"+8JRD6zLR1Wfs8/68+qzQrhuWHFu1stNaVIXiJgkWZTMZkrqxtUYzSdyWuvbPsKsdF0qXdetZgctRqfL",
+	"bWIe6W+v6E/1sUuwx87HZk6qg9C0Zg2nK7qar0vjsM/a9UHDovMwjYP+IFiQLsDZPbNTVMxinWgTHRNZ",
+	"SM62hvzMsp5NfUNw986oLNancTtGVjNHdUhTo/h5ltOhZ7GuKHDlXCxDm4z4PFEkpwtZRtGW0Qaq20Sa",
+	"6xDrbgjiCmy9BCEOUUNksPAYLXJiDjMzu2YGGuhXKAYz0jWlGTsoZxX+rGMPzNXWrlMD3T7uA67Mz+am",
+	"5e/70OTiTPx6mQ8DurQxE6zgw/Dz4wW14au6f85mWN6zr4HgLYJUTWuvsMe8IMRtdlvGCsH5sXNUcHeg",
+	"xbOvCVVcSbLd4LwFEsAMiaBAaIE6yH5Ute/W5Oi+RJWo0hWtX4y1yDco16ziT480Hoj3Ue6WbWSrMWYO",
+	"kjC3fFUBx0OE62OzIzN+UC7B1riyoBOtqolvjboVlsakhdWYjbkAV7jGYwLE6tliBSvqaSv9bkBxWh86",
+	"Rhdx4ux7+lGSpQdWZHwYg3gpG3Kx7Bn1hiNuXqAnM/CTaUkUq7VAfX/58+XVh8tGYxCgMeglvds311e3",
+	"txf2b6/f38C/frq6PIuaeb8JibybnCQU848rt9MuGJaCzbk9yZL33hsR081Lne0tLxdRw3SLqP6EixbI",
+	"FBOe5Ad3dnRXdKwi3klr3VK5yWrBmZaKJUb4kaGKxrpKrMY/LhVY1tvkwmSFi7CuBRgs/C7wkyhBewNQ",
+	"vheZbGOWxQBex81eMCT92gLt08owFAI1h3AcW8jRrNTb0XI2OwO4LwzGv5o7yDW/ffR+dhjdeFbE573X",
+	"tfBu69O9vrpfqTKWOjNbqiV3VvEiQ6IUAdCjQk77e9v4Lve5cvNDiV93dtSvVxi/unA71oI3kIv6UrfV",
+	"ebfJaKdwdsOIXCmRv2Uj6mBW2r53F6oW9vbeNK31XOMdOFZSOWzdcPdkIB+697Gd0gX0OAqqahYAka33",
+	"tsVHK1cHyR7ajFq3Zm29JI0DYGEDnt8hiPMA18PmpC8bsf9QD8Gy6bEaFGtnNECxHHckEw48gdC5oQXK",
+	"Dk0dnNviN7btlY1JO14Q6DOD4ObKfOtOydqNUcZKc0UqM2F51jLhl1WruaBqKwl5uKvumNDLBlCWm1Be",
+	"dzz0XFirczALYg+nUtg+dHEyltaTzjceXU0EzWgBy1pUHMmRnqQtuZNm67AOrcAgR7sWRuUwIhDGmTJZ",
+	"ri5xWXrLFudsWeRvZFshB5ClUpGRmSw8tev764tjKz+WStXmtzGahN1jamGdWQ320P/2eHC+EX6b7Uhn",
+	"7KltUzluPeu6LamfeFEITAUvr/bQkhw2N+dyP7nwGPSabcXhvAeamKD/1Lrkx9p6bsIF+V83V5etyQ85",
+	"F5skQLoHTh9lT5TiwJO/9smHKjIGLR/gKFhtayRhE2Szqe9EOTN74/vk8PDQ9Qs5hi2dLaoQoS/Op7NZ",
+	"viDVA/uh8QK1nnb2zV+fHyIPv1GAFrt4uEzacLieQWQTLqCAFTkudjXL+8Xhjz9Eu13VMr9gt3A9sbSS",
+	"mKLrE9cbimpvfjGtXDdsswi2Y7GVoXAUQcWWT8xuDanaxWlcoe2XmHkc038pjO86pwvXTdu1dmis6Drl",
+	"vqUH1DACurCthFZwR+sgsQ0N0EFfVC3LH0e0sroxqZ/iARuXAN+m5gCWIkvIYAFsSBYEUZEhVfwpUG63",
+	"tPuehZsPiRm4QpjVE0VyPuXab8p4ZVVtk66rtNoATHcDTkG4l4wZcaOpyGiRkQ+OIkfRxVGcyjNMcZUC",
+	"YxsNRf39DgFxG1p69Y6nyzZfxSm1VNXyEionYXO5RMXqtfkhvtsC69FBp1uX40SQidYzYFrQeqYAhktO",
+	"AvcRs3UwB1BmwHiF0pcFSeGXNIFyLuw4CDcArBEwYrx5jD4/3B9eMTSdVpgoW+AU68YJy6Bl4n8T28Qm",
+	"0KCWyqOVdYcD/1/muG+FRyrAR+77kP/jxP59nNjf/Lm8DeTXtZsFqxZqwrc9czc9TEFNf0PH6PqTc82c",
+	"Vph1PDZrqPWlI3IzrHnsJFxxBLYxWC0VCo2gCkUGJx2xcRhzBLpwJFVESSk8N0gmY72XhQLaqgf2mvK8",
+	"LGIxWr+5YFsVcl4lzHx405ETVGiQ1YfKuiD61YikcjRKj8h8fTj9uGplY8Pf1iZYywu1hoKqFPg90EgE",
+	"JoHMqTom92wWdFKuYrw2ugXqDrovj6XWTNiKSbRRdkdUpeJs9jB1MybSIwJXRAZaBRD8cnV8pY5CWlN5",
+	"DyuFBDpZyZwQ9kk6YXmWHrUFwymZ0VKxvh/yCqlynfEhMaruhBPHY/OUQg4YGZvvMmIg5Nx1whN4IJmd",
+	"AcwZSpGcaYWQfgzgm/3Ud/LmhQfsZTR+QoHDkImDIcn7HuYIqipWORp17KLyOpfzG43Bwo0aqZTxhIRZ",
+	"eTvdDmLGRKb6JBAJLwyCfdZ22qZ0QcaSWBN2C2SJsh8RUycrFN7PDVA+nkRJz6JmO85iG3S2wzzaW3eR",
+	"ZHVp0P3lWYH+8VSWog1VSRG0aSQaSD7gv1hAaYslEqDZgtam9a8GDul4pgIScFWXW5ZbMy+1vNMpZvKq",
+	"3KKFUcLPcUzj3vpHyAFUs24D26mxrK7JizQpOavL14N0/BBXMcYvSwJAoIdlwfXixkwPLpstxo8vnK/U",
+	"Nx7joJBzxYpjkn769EYqfYDbIkU+NjCcIB9jbh5Kec89z77bQdVC0hn/mVl6q2g534klBoA3zwo5Liig",
+	"amBhwRNgtMBKHHyieX/vyxeodR5FOkKdVVrbGyFzNiAB5Qx4HJmE89e9U/XvxJ04IC9lxm0O2Tj1FUna",
+	"M/KWv+yT9+JeGIcepFslNjVtDhqBkZQhVSwhqSjzHGNgVNjhuB5jjGRyWE4Ztou5E8SFnY9IzugDI9Tu",
+	"HdtzcswQAOxw4WaYYArgMC3OmGRMU54r8u/Xr0/Jjy++/48/HWPJ8gPNeUa4mJXIJ2osWyZ0AU5mCiBo",
+	"lSJZJAXiZpZn8JIL7jyIGR2b4c2oMYMrbZXaMgZ3/FJF0mH1iz9EhjTPHUkedYzw5sO9HWVe4Lwrc9gY",
+	"f9F4MjCO87AJsfm677777kcz+Pe3p4jFJpgVEVwwMrL1tzQnGR9zrfrkRLjXuj49rgfxhM5mzDhG5j0f",
+	"gEPdcaQZ498Wvz//P99/l0De0sySoEKi66jckAFyADoL/N+MDfm0ej8+myKJrrnEWOZWXDQTZjze3mKf",
+	"udJH5MXhC7jtnZVOYytlnkXDzPNJqSey4P8FEn1EXsI2IXooPv3z7/9Ij90utkWfFRkH2ES4bavWfT5A",
+	"6JbSLA5X5MXhMzSOXhx+Z0UdzC+Z+1bABIMG5tGCsUyh9ZPzIbNIdJ4xofmIG93bO5nR4YQdPO8fVjoj",
+	"+JtRXeV0SosFUPc57nBPU+5k1PPlVm26zab1rSls5Vfv1qkjn9nuPbOBDkFnvHfU+67/DMZiLADQk08r",
+	"8sxxzAPHrhS4zHw0YoURK5yaaOvEgs2wRR0EnmzLRGwN75gJgeLCnYW4IW80uJpUZHcipVoXfFBqptI+",
+	"qXO+IjfdQpbIl4FkGU1uYNxcSlqu1hm4iMKuOY6PCFkQc2BCVdKd8Plni4Pt5VzpE8e+N6MFnTINcbyW",
+	"0prqkqfG30Uj9kvS7eKKUL3T9ZZptdO1J9Ux0Pnxstxg7HwsqC6Lzjfcss+667Vvuej83PeiYMDAuPZq",
+	"a3l2uPKCT7mGIilXagL75PnhoQ0VaBvqDA7bp3+17juaap2IRMHchjM+0p7eyLmxFiy7BlxkA0vxR/ux",
+	"Pn1nS3K+1PSMOebs4xLHmgobB/r6jBXgpVH0oTwMbZwDBHi61oDmkVZ1PA0aJ4DT0ILskQqRbaAroOkj",
+	"UAfQPA/UWtUEEpkr0nJ2K9MEcTxAtzfGhA0c5lRdjcyPIc8vK5jTFmCB3An4O9xLXZNfmkM1Yog7N7/V",
+	"WkDAgehiRbRg9uidTyTge2DKjl0Xxgx114yJDEqORI05M3yuNwzy3AXdNDPWkSNHR90vR+YjrcqEiRIt",
+	"qip4uNdYNh7q+m7GxcRdwpl6esNyNnQa78seBf5lmd+7aptliffoqUwKlvje/RMqshzokUqRSUjXPX4f",
+	"nFTzhqgWRx2MzHuddoPvj1nfD5YPhWdfnpoBo8u9yRly/grUTnwrvSu1shRRsKlC8bdExmDwWZcWg15Q",
+	"NTP3SQizTfBcBrtMBVtDZM5RPqoal7JcsTtBh3iyAwwHd6+167zQQjERnVqOcvMwcGmh4/OMiT55JxUy",
+	"qY+wKzRzcS2uEwJxnDuRmlmjg5wB0DQ9RvIZLBA01pwY5XyojXcCHQuInvMhhNhK+4eq/0p9r5jfQchP",
+	"YI16exT0oOBmlaBXFS6Pl2jzSlxjt4XMogeyvb1MY9+rwEqszyv8HGiffZ6WpziUyKQCdhrcmerENOcE",
+	"2NCgZ3cxy/B+9/TBgrhY31ZnJ4aCWq3vK++7el8At1P1fdXZiQkd/N1SUNRp0fHM6kPZD6H2ygHS2ILH",
+	"Dk+8E/5m2Mh4IHtdDHc9USTFJt3YuVk5MzCN7Tq4pc2abgTOzVPTI/dx1t8GPyd8i78AmaEr32JEeQ6d",
+	"5/k9A2wSuBdEL2aojHyRs/lE9FeTO8Ez7Ab1a2nJYZVPoOD3QPDn15IVi8qPGyx6YfwKs+WVHLsYrhl7",
+	"DxOdaCh/jASP/3Aq/nAqdqwmIUTcxbNw0ejHa8bXMs8CxQgWgCz8LtxWR8IatDoWry0PD7A3FN6yd2oL",
+	"rSKIV1jbyNrxzrOY0uJeVV6IsVPyjBUOkaI0m8V0mhlUm7m9k0W8ZrQi96mHyn13vD3JD766zXTxKHBw",
+	"tcz0sWwX0vOWFvdB+w4zwWhiGrMOZGCl/NgTwON3OgmW744Yl60TjP9VHpalkzCf3yfvrLNnxxw2SkCf",
+	"sB+RGvjlDz9tA7mwPSx366MZ36zVmh0znOG9m7JtRixaa3Ok7nTNTp2Rs5s5pZnniNtILyfbeLKNiV+K",
+	"GO3ONz4R9SAOziQAm4wiARcyFsgxJ4YP5Ri9Hw/eJBA4piSI8wQguReHP/bXhmd+Y6HCSbA9LoSc7zqS",
+	"spFQtW7Np7UKo9aN6qP0l7XL9zjD4Ytu+ZTlYE0uTzikZWt1Ur6e14w3ASPDBV53F9W1k/9ENUq0nEfH",
+	"C4fbUl9/14fH7Q53fBCC7brZV57L/4Ib1B2hj9mcpa1HaN+IcMUa/x4ygQdTynNCs6xgysL2gWjEWvKi",
+	"IkNDHnDbVbnf4ojToQbnolqCJiNyxN9usWdszLRiOsaAREJSi3Yz/4Q5M/8wozb/C+M0/7BZ57RtqIhZ",
+	"scis6HiftYy3/WnnGz9rqWq/yqFy5TADbZ9ge5hVL+wGj2u+9WX3N0K7tM3f97vy2M3e6eKsM6ELznaX",
+	"B5wvCX5bRhB2d0RN0GzKsZfJU/bAxAooAex9c4ndQSq11ELGlCeu1Yan7TNOxXzCoHYXfuJiID+HmY1j",
+	"xAlRTSExIEiKjtGZeUmamF/vBM8CJAfEat1JDM8zht8w52ZU4P9jcw57YqYXVOkDeNzBOfLwQTNMKfKF",
+	"YyqEAU25UtCu+E4M5RSwTvhpmNIbsTnxEBolHYV8ZqzwIZIv2Q7M5tgeMluVoXTB6BQAQgCH0VDBZiT+",
+	"yN1GqGDzWHwC7z3DFemglLmngrNt9sw3KIawf9iVWMpUbcva3LSpoOcxFbR+J2n2WaM4HeCH1LdS84HR",
+	"4xRv3FFcy7a5sDI4WNjeIAeAsmJult1msX9YE97yUevWHXMyxQ5iUlnoD4CbmMiMhOwJmYPh/yY0Jypi",
+	"jBbDie84uk7KTmBwx5167LUdBUGHu5rE7akR3T4+ITgkfq+fAA0Af4vBO/we1wkZSGwyFRsgcrTGR+hb",
+	"p129fXdxdgs8qK9Pzi/OXkWZUIMmtrHxRYXUbJvbxWz9FH2/+ym6ZZ+1a42OuS9HJkxOqWJkavy/9qX9",
+	"dSNFnkSPeFrk3JgQ0AGhAl2aRXv+Alq1K2dwplqmezY0kT1Q+wEZd2KYl4o/sPrYjK9FTiz8+btnJAM3",
+	"EkDM2On6v7F96pR8JxPVHQi7OHpv4Iypntlqn1aHaddT9+mIDtkacxVkYQQheGHfmVh9CbVrxmOVRJrT",
+	"F4qKKuiq5b5nyF297C27GX2Ng1g6O6M7gmNd1fqkc/2crB85TnuHasqPuyU7HfGWLfsc2OtgLSdQC0D4",
+	"WEjbXz/2DbOCjfjnx2mZa9trF5DllfUCkLnftX2xvw/76lbHGp31xpwC34hygy0ITOItngSK+s58bu0f",
+	"iUa9HA7LAgsV3A7fWKsh/0FbNust22dQ8y2LpwgR2jekeb6TuTtR9xDGxeY5wSS5Uq+1U/Q0bPs7K3Ws",
+	"7XzmfPagRswzIQPHj1F4ygMfAW1wyVimqqKTY9cR1jWB9RVDNkkUcabc+eppgPeBKXCPP8VeON1hBavX",
+	"68Y1rt0BuA7rXKRgTxSZVbOx4Vq3pY/i7gQskE2L+BInorgY56yew4FmPPEDvZmC6nCer3JTuiahqhZn",
+	"oUru6qqEzRgig1jLs7r2GIi6j0hx8KjPtjQJHT57WZ0jXUuYjlN9cmIpA22pnGDHYdyFa6JZnmN1Watb",
+	"DIDIrzmTMPj9vTJWweGKTBVzHIswM21zgtd8rSGeIlspwEMKX4D61XIa7vWDvec2miw59MHyPMxtZBll",
+	"GWS2ijhjLSGWwqqQarM1XSXyxVtLslIbZ5Msabmz+e/Lvw1VSxcft3a+7MwwrD211dOtn22bHIRPC6aL",
+	"xUq4m3EsANQysslYz7EDiPO8qpXCUi5ZOOy5xUvqggqFFTCBUq2LG/KPICHKnQByGCzwAqBTQmiupCVi",
+	"h0yLkpgQntdUsS2D7ZNXrlEVRraRD11oZJ2B9w6wqhaole/ENQTCsWKe2Tb+1tNy5TPYXiY4AMxDs9Ic",
+	"F9DFM44I1cViGYiyD2SoLhZXRcYKeOxXB4fqgrPsBAzalfhQLzp+8pD1bBdRIZFZPKB55Cabo45qqG+P",
+	"daDAcHG/Fsiotc4luGZ3iMC6tesBiBHMUGcttDV0aHltAv21O/zQW3rPAHIDEoq40sQ5cILNiVmVzBWz",
+	"IWMh/uAgIQc8S6tDNs4rpek9VK1C4OZOYC4O029ucoFxSHjKGvzRNc3DQMGo5qr4/gqWsI1jJt+ya4AF",
+	"VLXauxNBDV3BzGdA0SqbW640471qnbOsZjwgRQc82yptSIAPFpZG+tiW5APNh9f1SvM8vxNyzrKk8dOU",
+	"ZqAM+sScpzpgyLKqtYHfQjYLyzXm+SIRctxg/OfqTsjRyHx4xnKG1IsFCysGu6jtb2ln7wUNdoPcGvX3",
+	"PE6POvbnVlf7HMMgsrClFehkQymqbZSNCFx4DC6n0nIG5Xt4kxVEQChwpY/R2jAXZtxWa4PUAKgC6kit",
+	"sHvWOSM0kH6ynoHRbAB2UHwMcZ6cj1jcub9237fXgxXubAtEIqLUztBOY5GWdNWFI4syFAQbo1hjZvqO",
+	"7K3owGu4YtPD4JtyEswndHEOsIvurlYIoxWDBbG80W5hcMpXH7ytPVagNIsby8zyMZi9AL0+wG73mA7r",
+	"N4qs8mqNRp1wpWUBjRZ4BE2LTUOusfBxLxZwmbOQxbyLBfxsp29vU95Y9W5OQJcECxigz27puO3h9rKn",
+	"cM2XpHch7Smx5np/nR3Q46KvsHCWWKiLrGEONNABT2dBu/2o+P2vMhtbPV7LcHnoGQIEqL0EWZTNEWVs",
+	"qYRMKJYawUQPGBNWhtHy4kUFIOyTqh/VnbALYsk3gPoYmo8AnA6siULO1RFJdVGKIdUsS6HzsMPqwR1g",
+	"X01Z1I6wH94QzT3F8evN+L+2B2j0oF3m1tow6OIJcDVYJGRk2YVSvGV57sNcfqLDF+K7VorvJsWCKNfO",
+	"N0TLcoVWhbdXkYSpLCI2BT7Fa8jaQr1YrbLH0JHu8fP4CoawxV5PWv3j+Pccfj3F64kLsAMUJs5VoES2",
+	"VshfduZhd53uR/nPSTy9aUxMOrTaF6sKqy107IkYPXn02PYL8lyMjjHJ+WqWaKlJleSBVXciPR8dvKV6",
+	"OEmbedDnf06qBdN0bBugY/W1JbAjL549j/K4QCsyK29rsc2pWUNP0egerR303Qh2AFhp4pzdB9QC4FFI",
+	"87dh6Bz+ngydnewrEGq7tZ6oQKS3M2Eg1GT52HccbHIz90S5SmZozQGBcuR/x4ltxECWzw+8+jdXuN+E",
+	"ALzCyXiU2YprXuJE7WPVh3IGgTy3zhjBwiTKXe/U/CpH5J9//8ddL7LcbmDxBf86rg18we/WtXnlpvDx",
+	"YoIU+LsuYy2mqnJsqGDzY7Ry0fnGKKuN8HpdwW3TAqNKIIImLD9/RzWCF/+hRYB+V+xGiYQO8A7Fw2I+",
+	"g8Otv8oF3TjSZgGZH/9b+I3oLHwFj/FpwYZSDPnu1YW6V+Q058P7N7JUSKaIuMUWrmiROU3CjWOKXlJY",
+	"iqEr0wQ5zRMCWSVKprQYc4HtWF1LE8jwEC3JwLy7FPY8eyeVHhdMkblt0QOQkwlFLwL0VN9xgw/plJEH",
+	"jmSQkOf/a6mwU8mULgBqR6i6E1OuFBfjY0LVvU0hk+ug4xbS8XXI89iV6OI1vJFzMqIA7s+lvAeGxoSI",
+	"sFLauZzURlHbMDQwyXHwzPMXYbesH/68us3ZfvemnR3empp6gxWQC2LuNj7eTqgU4VGV6e5Y/ZxbyOqB",
+	"6Kn1w7bfpo20VbhRd59afi0L8KDntoWSa0KSZ2S5SZyloFBBYxJMg5kjXEncX1NIVvtnQR71g83rjijP",
+	"lYXTJMT3toOtAUlbTPY2XY06pWpbgvQPGwFsBLtc7ghZpqFqtRZaBU8zpXcsdzcMYOxG9dqwtWsNFmKw",
+	"AOJEScFo7vcZEq5Bkv6gnCESDBneEKClsbG0tALK1Z3As9O6MzboOWBY/T6jFSmw0b8FZnldqA4Ai66b",
+	"7lo5NO/ec07p9jeIppt3ItFaW+b3AzaWRAwcrKqHbe4MDAD1kTVEALTTs2rZLdKjVG9oL9e688QD6lCK",
+	"oevNegCvB708EsJHtrk8YgvbYuw39k1dwuyX0sFtsH0k9rlZ+Bh+oHZumD44xWZAa5TPDdP2wkdoINvf",
+	"qHf0y8fa4gFwodTdCiSoWEjgPm0N4LdO1u7E3Qz5vNXAAMZNaL/NBTGrmzgaEFdsA37srufxRN2TSeP1",
+	"m85pXBW/tNVCToqTCvliJdmjujAyPqQFELyQD4UUY18Coyz6DLsxWeokpqBZkmdqfnH4rH8nTgDc4loD",
+	"erCY705kPnICjdqhP+YRefH8R0t3AsjSA3hAlPEBE/uhlOxeD58WDDro0Fx9QwVKqzYgd/0sNyxYcrIT",
+	"KMSnORf3q5poGHU4LBj4YOCLjYCbRJH031JX9m+e4RLdgAQsZzHGs4yx6YV53X7W0TzatvX9vS2jFFh7",
+	"ATO5zVpq7BgYX0QsFkQFkFUFNSSXY6wvqyCVeLoJCdWH1tIPD72kW22hYvr9bE/LfAPP/uZX+C29D1tE",
+	"AWkVVxpN8s1XGEFxrbQ9tu3t88NDu5ZVUzz86ZgoxkiasRkTGRNDzhR2z0shr5ou71dzOrtywf0dzraY",
+	"sI1QKSDPUgul2XRnyHMdf/7GQERz2AHbx3og0jWAoBWB5mlJrTYFzECrDNb6R9j0EFfc5pcXriG5RQ/d",
+	"CeeBYdBxzHSCDXhBQSoyhQbAIWIJuwW344xu3YfuaV+75/+2UKPGKNokU7PPWnkWajsdO/GOJpb3y0kH",
+	"ams39xCP2VnYGKrFV6Nob/GS3zWMFr6hC44W5yPxoQLE99ktszsENLwlArC1y9FOedhm859rhS0jXXpu",
+	"IB9Y0KPgibL0ft6SA8MNKAzhJIc6tRbjG2ZvT3v+ks3x8V8ZUGvrZoN3R7Y4UCn4iiScu53EoB3mVduZ",
+	"7bz+1Z6NoAOb1vaDvA/WrgvgD794h4i/axjENl+6dQ2XsVtXa7T3cMXvWqGZT+iiz2Aydqa34GnQW6VG",
+	"pxwsK07+5vrL0WJU/mzFgIJxXS7MixuOElpCypgzWJrDRJsSMzO2Px0GT//KKqx65/JGBuft91oJUOJS",
+	"dZUpv+nXAqZXU+3YLLGXu4y7Ei8pfCrh1pUM1Nw5vG5dWwYclhfELgoZBrIPBPaGc9wev41/zuG3L+W7",
+	"g1dvPJe7Q1cjDtG4b2yNbLcI7pAKMmC+VbXP0wpZkDF/YFXXffMRRzbc49T1PpHWVrD+hZHW5gvPMv7V",
+	"Pdx1W+rbSHxbWq5HHgdVdHt3uW4Mc6uJnIuYG4VGyUTmmQfQ0QVEcbBE2O3JgG0Mgy96le3iw+Z7TZLB",
+	"W1pEA2L8O2m6Bh6BeZwx6Rz3GUieT8Q1MA4bLnqNdG9nynaN+RCNgYOdvleCvUs292/opEhaTI0lWdxF",
+	"ol/bhY0z63VZVY8DWOXRfajAAr9jp85+RRe/zs3K7ppyOEzMclDKr0Cnwu+Y/rIftqcNYJ/+2xVnu89r",
+	"0ZsuDu9P1Sq8GMTjf7fe2twvbheBCRE57rq1fttJRboi7XmBFAW0YBZuBg7Y8XJu0pe8QKJk2uaUhRLa",
+	"RVm68ezDNdtuQts9tNZvO/zKO2C3cr87/22zCd97kWxQbgE9hVeWx0JrATbTnjzPTusRScsiTxOS2lmz",
+	"uV5jYHExRpQEcHsv7kRQRgvtj6pO5OA23nO3wfoESlaMvznMGS0QZ3wL80PUnOvhhGHkzsM/R6OvVJlb",
+	"ifm/sMtoP/K38Bp/21NuF0jqjOvdnVd7qtb94BqCz81Gklh+ZyYwpJeyBXc1YL2b/45lvN/MofANC0xV",
+	"5LsrmdlLGadtJGl0FpwCKCOA5SCn7Vqaa6OcHdiV4qx7FkEAhzi8Zq3K037RnWhIWkQx4y1/iNoGlaC7",
+	"krSCaV6wA/y0XdcYFXIKuTYihWVzYwp79wG6gOYe1Fy1O6JGNqfMgSl83YZv3BOpAeKFEx6L6vxDhFZo",
+	"q0LOEG5o5xktPTu0xwuU1FTvSaCQD9VSn1oZChBuXCcYZJViyPrktSxIKh9YkdPZDXa4TLFGxSHgBqD0",
+	"9FzCJFBdFkwlZLCwgPT5nQjeYv9sZw3gdVFe1SEVVliJBA1ZtcYkU0YFoC6jxWwwc8uCvA9grHn4tXnf",
+	"b0HdAt+ZhQDsCNOoX+Jvgb8FHKbd7pO91dbFCukcKLTCijYr5xJCm43ZHVn5UVXFkdOFeaBxIS3OMLkT",
+	"fu8kZFzSIkOwI58ycAwxCSKk9k0+fT1eSw3ekqnKFQwR7AzZVn73FayHqhxubSmcUUWuMiirOOAL89m7",
+	"Lo2zi71OIjvXwNWh6n9DCFbv6JePX5K/eRS6+c+P5sLiwYluWeS9o95TOuNPH56BmNrxRA1Ry0Vne5zU",
+	"O5Vg963YTRDNC8s6wSKdMTnLGcmkFXgk/gwbkcSfyArWkPmx7JP31xcqIVaXPHHtsABAVFMBuEPmBUcC",
+	"X2wGXTCa9Zea2MRef+uFHmonIV3k9i2yU0OcAw4sRzKtpZOm+jfWKZFXTt5fywybari2cr6NV6T9Optj",
+	"anJGfZ078KnJGQKo3DOwp/DyA97IufMnkJMbaIYkF+P+Uquh2KhlreAxvMeKYXxarTzMJxLpGrCEJrgd",
+	"E0rxm+/ZAkg/Z4UcF3QayqYFI8ZHaht/g0SG4gfNyb98/PJ/AwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
