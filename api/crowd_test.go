@@ -66,7 +66,7 @@ func TestAThousandPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := client.Do(r) //nolint:bodyclose // closed by the goroutine below
+		answer, err := client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
