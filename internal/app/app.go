@@ -120,7 +120,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		}
 	}
 	if o.has(RoleAPI) {
-		if err := a.openAPI(ctx, db, source); err != nil {
+		if err := a.openAPI(ctx, db, source, box); err != nil {
 			return nil, err
 		}
 	}
@@ -197,7 +197,7 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source, bus *mem
 	return err
 }
 
-func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.Source) error {
+func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.Source, box *seal.Box) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", a.options.Listen)
 	if err != nil {
@@ -216,6 +216,10 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	if a.door, err = a.openDoor(ctx, db); err != nil {
 		return err
 	}
+	elsewhere, err := a.openElsewhere(db, box)
+	if err != nil {
+		return err
+	}
 	who := a.options.Access
 	record := db.Record()
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
@@ -224,7 +228,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		Pulse: db.Inbox(), Notifications: waking{Record: record, publish: a.publish}, Status: record,
 		Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
-		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Tenant: who.Tenant,
+		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Elsewhere: elsewhere, Tenant: who.Tenant,
 		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
 		Replicas: db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
