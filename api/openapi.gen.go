@@ -131,6 +131,51 @@ func (e GroupAlertsParamsBy) Valid() bool {
 	}
 }
 
+// Defines values for SearchExchangesParamsStatus.
+const (
+	SearchExchangesParamsStatusCOMPLETED SearchExchangesParamsStatus = "COMPLETED"
+	SearchExchangesParamsStatusFAILED    SearchExchangesParamsStatus = "FAILED"
+)
+
+// Valid indicates whether the value is a known member of the SearchExchangesParamsStatus enum.
+func (e SearchExchangesParamsStatus) Valid() bool {
+	switch e {
+	case SearchExchangesParamsStatusCOMPLETED:
+		return true
+	case SearchExchangesParamsStatusFAILED:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListExchangeFacetsParamsField.
+const (
+	ListExchangeFacetsParamsFieldApplication ListExchangeFacetsParamsField = "application"
+	ListExchangeFacetsParamsFieldAttribute   ListExchangeFacetsParamsField = "attribute"
+	ListExchangeFacetsParamsFieldEnvironment ListExchangeFacetsParamsField = "environment"
+	ListExchangeFacetsParamsFieldErrorType   ListExchangeFacetsParamsField = "errorType"
+	ListExchangeFacetsParamsFieldRoute       ListExchangeFacetsParamsField = "route"
+)
+
+// Valid indicates whether the value is a known member of the ListExchangeFacetsParamsField enum.
+func (e ListExchangeFacetsParamsField) Valid() bool {
+	switch e {
+	case ListExchangeFacetsParamsFieldApplication:
+		return true
+	case ListExchangeFacetsParamsFieldAttribute:
+		return true
+	case ListExchangeFacetsParamsFieldEnvironment:
+		return true
+	case ListExchangeFacetsParamsFieldErrorType:
+		return true
+	case ListExchangeFacetsParamsFieldRoute:
+		return true
+	default:
+		return false
+	}
+}
+
 // Alert defines model for Alert.
 type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
@@ -150,7 +195,7 @@ type Alert struct {
 	FiredAt time.Time `json:"firedAt"`
 
 	// Health The alert is about the rule itself, which cannot be evaluated; the message says why. It resolves when the rule
-	// can be evaluated again.
+	// can be evaluated again. With `webhookId` it is about that webhook.
 	Health bool               `json:"health"`
 	ID     openapi_types.UUID `json:"id"`
 
@@ -183,6 +228,10 @@ type Alert struct {
 
 	// Unread Whether the caller has not read it. In lists and the answer for one alert.
 	Unread *bool `json:"unread,omitempty"`
+
+	// WebhookID The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one whose
+	// message met that. The alert resolves when a person enables the webhook.
+	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
 }
 
 // AlertCounts defines model for AlertCounts.
@@ -438,8 +487,34 @@ type Exchange struct {
 	Status    ExchangeStatus `json:"status"`
 }
 
+// ExchangePage defines model for ExchangePage.
+type ExchangePage struct {
+	Items      []Exchange `json:"items"`
+	NextCursor *string    `json:"nextCursor,omitempty"`
+}
+
+// ExchangeRef Names one exchange.
+type ExchangeRef struct {
+	ExecutionID string `json:"executionId"`
+
+	// StartTime To the nanosecond.
+	StartTime time.Time `json:"startTime"`
+}
+
 // ExchangeStatus defines model for ExchangeStatus.
 type ExchangeStatus = rules.Status
+
+// FacetList defines model for FacetList.
+type FacetList struct {
+	Items []FacetValue `json:"items"`
+}
+
+// FacetValue defines model for FacetValue.
+type FacetValue struct {
+	// Count Rows in which it occurs.
+	Count int64  `json:"count"`
+	Value string `json:"value"`
+}
 
 // FieldError What is wrong with one field.
 type FieldError = fault.Field
@@ -549,7 +624,8 @@ type Notification struct {
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again. `DIGEST` tells many notifications in one message.
+	// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+	// notifications in one message.
 	Reason NotificationReason `json:"reason"`
 
 	// Retries When people sent it again, oldest first. In the answer for one notification only.
@@ -576,7 +652,8 @@ type NotificationPage struct {
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 // below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again. `DIGEST` tells many notifications in one message.
+// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+// notifications in one message.
 type NotificationReason = notify.Reason
 
 // NotificationRetry defines model for NotificationRetry.
@@ -608,6 +685,62 @@ type PasswordChange struct {
 	// CurrentPassword Required, but for a user without a password.
 	CurrentPassword string `json:"currentPassword,omitempty"`
 	NewPassword     string `json:"newPassword,omitempty"`
+}
+
+// PreviewLoad What a webhook would have got.
+type PreviewLoad struct {
+	// BusiestMinute The most messages within one minute.
+	BusiestMinute int64 `json:"busiestMinute"`
+
+	// ExceedsRate Whether the busiest minute holds more than the bound lets through, so that messages wait.
+	ExceedsRate   bool  `json:"exceedsRate"`
+	Notifications int64 `json:"notifications"`
+
+	// RatePerSecond The webhook's bound; 0 is none.
+	RatePerSecond float64            `json:"ratePerSecond"`
+	WebhookID     openapi_types.UUID `json:"webhookId"`
+	WebhookName   string             `json:"webhookName"`
+}
+
+// PreviewRequest defines model for PreviewRequest.
+type PreviewRequest struct {
+	// Definition What a person writes of a rule.
+	Definition RuleDefinition `json:"definition"`
+
+	// Hours How many hours to look back.
+	Hours *int `json:"hours,omitempty"`
+}
+
+// PreviewShare defines model for PreviewShare.
+type PreviewShare struct {
+	Alerts int64 `json:"alerts"`
+
+	// Application Empty where alerts are about counts over several.
+	Application string `json:"application"`
+
+	// Route Empty where alerts are about counts over several.
+	Route string `json:"route"`
+}
+
+// PreviewedHeader defines model for PreviewedHeader.
+type PreviewedHeader struct {
+	Masked bool   `json:"masked"`
+	Name   string `json:"name"`
+
+	// Value Absent where it is masked.
+	Value *string `json:"value,omitempty"`
+}
+
+// PreviewedRequest defines model for PreviewedRequest.
+type PreviewedRequest struct {
+	// Body The bytes that would be sent.
+	Body        string            `json:"body"`
+	ContentType string            `json:"contentType"`
+	Headers     []PreviewedHeader `json:"headers"`
+
+	// Host Empty without a webhook.
+	Host   string `json:"host"`
+	Method string `json:"method"`
 }
 
 // Problem Problem details (RFC 9457).
@@ -898,6 +1031,35 @@ type RulePage struct {
 	NextCursor *string `json:"nextCursor,omitempty"`
 }
 
+// RulePreview defines model for RulePreview.
+type RulePreview struct {
+	// Alerts Alerts that would have fired.
+	Alerts        int64   `json:"alerts"`
+	BucketSeconds float64 `json:"bucketSeconds"`
+
+	// Buckets Alerts over time, from `from` on.
+	Buckets []int64 `json:"buckets"`
+
+	// CoveredFrom From here on, what is told is complete. It is `from`, unless `truncated`.
+	CoveredFrom time.Time `json:"coveredFrom"`
+	From        time.Time `json:"from"`
+
+	// Newest The newest alerts as they would look, at most 20. Their ids name nothing.
+	Newest []Alert `json:"newest"`
+
+	// Problem Why a title or message is a fallback; absent when none is.
+	Problem *string `json:"problem,omitempty"`
+
+	// Scanned Exchanges that were judged.
+	Scanned int64          `json:"scanned"`
+	Shares  []PreviewShare `json:"shares"`
+	To      time.Time      `json:"to"`
+
+	// Truncated Whether a bound was met. All numbers are then lower bounds.
+	Truncated bool          `json:"truncated"`
+	Webhooks  []PreviewLoad `json:"webhooks"`
+}
+
 // RuleStatus Absent while Postgres cannot be reached.
 type RuleStatus struct {
 	Enabled int64 `json:"enabled"`
@@ -910,6 +1072,12 @@ type RuleStatus struct {
 	SlowestRuleID     *openapi_types.UUID `json:"slowestRuleId,omitempty"`
 	SlowestRuleName   *string             `json:"slowestRuleName,omitempty"`
 	Total             int64               `json:"total"`
+}
+
+// RuleTest defines model for RuleTest.
+type RuleTest struct {
+	// Exchange Names one exchange.
+	Exchange *ExchangeRef `json:"exchange,omitempty"`
 }
 
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
@@ -1023,6 +1191,42 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// TemplatePreview defines model for TemplatePreview.
+type TemplatePreview struct {
+	Message string `json:"message"`
+
+	// Problem Why a text or the body is a fallback with this exchange; absent when none is.
+	Problem *string          `json:"problem,omitempty"`
+	Request PreviewedRequest `json:"request"`
+	Title   string           `json:"title"`
+}
+
+// TemplatePreviewRequest defines model for TemplatePreviewRequest.
+type TemplatePreviewRequest struct {
+	// BodyTemplate In place of the webhook's own; empty means the kind's layout.
+	BodyTemplate *string `json:"bodyTemplate,omitempty"`
+
+	// Exchange Names one exchange.
+	Exchange *ExchangeRef `json:"exchange,omitempty"`
+
+	// FireMode PER_EXCHANGE by default. A preview of COUNT_IN_WINDOW shows a made-up count.
+	FireMode rules.FireMode `json:"fireMode,omitempty"`
+
+	// Kind Without a webhook, the kind of one. generic by default.
+	Kind notify.WebhookKind `json:"kind,omitempty"`
+
+	// MessageTemplate Empty means the default.
+	MessageTemplate string         `json:"messageTemplate,omitempty"`
+	RuleName        string         `json:"ruleName,omitempty"`
+	Severity        rules.Severity `json:"severity,omitempty"`
+
+	// TitleTemplate Empty means the default.
+	TitleTemplate string `json:"titleTemplate,omitempty"`
+
+	// WebhookID The webhook that would be called. Its kind and template count.
+	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
+}
+
 // TestResult What came of a test message.
 type TestResult struct {
 	DurationMs float64 `json:"durationMs"`
@@ -1047,6 +1251,11 @@ type TestResult struct {
 
 // TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
 type TestResultVerdict string
+
+// TestResultList defines model for TestResultList.
+type TestResultList struct {
+	Items []TestResult `json:"items"`
+}
 
 // Token defines model for Token.
 type Token struct {
@@ -1136,6 +1345,9 @@ type Webhook struct {
 	// HeaderNames The names of the additional headers; their values are secret.
 	HeaderNames []string `json:"headerNames"`
 
+	// Health Whether messages flow to a webhook. What waits is sent as soon as they do.
+	Health WebhookHealth `json:"health"`
+
 	// HeldUntil Nothing is sent before, because the receiver asked for it.
 	HeldUntil     *time.Time         `json:"heldUntil,omitempty"`
 	ID            openapi_types.UUID `json:"id"`
@@ -1181,7 +1393,7 @@ type WebhookDefinition struct {
 	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
 	Operators bool `json:"operators,omitempty"`
 
-	// RatePerSecond Attempts begun by one process; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	// RatePerSecond Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
 	// SigningSecret Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
@@ -1232,6 +1444,29 @@ type WebhookEdit struct {
 	URL *string `json:"url,omitempty"`
 }
 
+// WebhookHealth Whether messages flow to a webhook. What waits is sent as soon as they do.
+type WebhookHealth struct {
+	// ConsecutiveFailures Attempts in a row that the receiver did not answer.
+	ConsecutiveFailures int `json:"consecutiveFailures"`
+
+	// DisabledReason Of `off`: why Tocsin switched the webhook off; left out when a person did.
+	DisabledReason *string `json:"disabledReason,omitempty"`
+
+	// LastError Why the last unanswered attempt was; kept when the receiver answers again, forgotten with an edit.
+	LastError   *string    `json:"lastError,omitempty"`
+	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
+
+	// Since Of `open`: since when the receiver does not answer.
+	Since *time.Time `json:"since,omitempty"`
+
+	// State `ok`: what is due is sent. `held`: the receiver asked for a pause. `open`: the receiver did not answer several times
+	// in a row; a probe goes out now and then, and its success lets everything flow. `off`: a person must enable the webhook.
+	State notify.FlowState `json:"state"`
+
+	// Until Of `held`: when it ends. Of `open`: when the next probe may go out.
+	Until *time.Time `json:"until,omitempty"`
+}
+
 // WebhookKind defines model for WebhookKind.
 type WebhookKind = notify.WebhookKind
 
@@ -1255,6 +1490,9 @@ type WindowCount struct {
 
 // Cursor defines model for Cursor.
 type Cursor = string
+
+// Hours defines model for Hours.
+type Hours = int
 
 // ID defines model for ID.
 type ID = openapi_types.UUID
@@ -1386,6 +1624,63 @@ type StreamEventsParams struct {
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
+// SearchExchangesParams defines parameters for SearchExchanges.
+type SearchExchangesParams struct {
+	// Environment A name; `*` stands for any run of characters.
+	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// Application A name; `*` stands for any run of characters.
+	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
+
+	// Route A name; `*` stands for any run of characters.
+	Route *[]string `form:"route,omitempty" json:"route,omitempty"`
+
+	// Status Without it, both.
+	Status    *[]SearchExchangesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
+	ErrorType *[]string                      `form:"errorType,omitempty" json:"errorType,omitempty"`
+
+	// Q Text in the error message. Case matters.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
+	// From The earliest start. Without it, 24 hours before `to`.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The latest start, exclusive. Without it, now. At most 31 days after `from`.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// SearchExchangesParamsStatus defines parameters for SearchExchanges.
+type SearchExchangesParamsStatus string
+
+// ListExchangeFacetsParams defines parameters for ListExchangeFacets.
+type ListExchangeFacetsParams struct {
+	Field ListExchangeFacetsParamsField `form:"field" json:"field"`
+
+	// Prefix What values begin with, case ignored.
+	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
+
+	// Environment Restricts to exchanges of it; `*` stands for any run of characters.
+	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// Application Restricts to exchanges of it; `*` stands for any run of characters.
+	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
+
+	// Hours How many hours to look back.
+	Hours *Hours `form:"hours,omitempty" json:"hours,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListExchangeFacetsParamsField defines parameters for ListExchangeFacets.
+type ListExchangeFacetsParamsField string
+
 // ListNotificationsParams defines parameters for ListNotifications.
 type ListNotificationsParams struct {
 	Status    *[]NotificationStatus `form:"status,omitempty" json:"status,omitempty"`
@@ -1428,6 +1723,12 @@ type ListRulesParams struct {
 type UpdateRuleParams struct {
 	// IfMatch The `ETag` of the version that was edited.
 	IfMatch *string `json:"If-Match,omitempty"`
+}
+
+// PreviewRuleParams defines parameters for PreviewRule.
+type PreviewRuleParams struct {
+	// Hours How many hours to look back.
+	Hours *Hours `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
 // ReconcileRuleParams defines parameters for ReconcileRule.
@@ -1493,8 +1794,14 @@ type RetryNotificationsJSONRequestBody = RetryOrderBody
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
+// PreviewRuleDefinitionJSONRequestBody defines body for PreviewRuleDefinition for application/json ContentType.
+type PreviewRuleDefinitionJSONRequestBody = PreviewRequest
+
 // UpdateRuleJSONRequestBody defines body for UpdateRule for application/json ContentType.
 type UpdateRuleJSONRequestBody = RuleDefinition
+
+// TestRuleJSONRequestBody defines body for TestRule for application/json ContentType.
+type TestRuleJSONRequestBody = RuleTest
 
 // CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
 type CreateSessionJSONRequestBody = Credentials
@@ -1504,6 +1811,9 @@ type RedeemLinkJSONRequestBody = LinkSecret
 
 // SetUpJSONRequestBody defines body for SetUp for application/json ContentType.
 type SetUpJSONRequestBody = SetUp
+
+// PreviewTemplatesJSONRequestBody defines body for PreviewTemplates for application/json ContentType.
+type PreviewTemplatesJSONRequestBody = TemplatePreviewRequest
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
@@ -1567,6 +1877,12 @@ type ServerInterface interface {
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx echo.Context, params StreamEventsParams) error
+	// SearchExchanges Search exchanges, newest first
+	// (GET /exchanges)
+	SearchExchanges(ctx echo.Context, params SearchExchangesParams) error
+	// ListExchangeFacets List the values that occur in a field
+	// (GET /exchanges/facets)
+	ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error
 	// GetMe Ask who one is
 	// (GET /me)
 	GetMe(ctx echo.Context) error
@@ -1594,6 +1910,9 @@ type ServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx echo.Context) error
+	// PreviewRuleDefinition Tell what a definition would have raised
+	// (POST /rules/preview)
+	PreviewRuleDefinition(ctx echo.Context) error
 	// DeleteRule Delete a rule
 	// (DELETE /rules/{id})
 	DeleteRule(ctx echo.Context, id ID) error
@@ -1606,15 +1925,24 @@ type ServerInterface interface {
 	// DisableRule Disable a rule
 	// (POST /rules/{id}/disable)
 	DisableRule(ctx echo.Context, id ID) error
+	// DuplicateRule Duplicate a rule
+	// (POST /rules/{id}/duplicate)
+	DuplicateRule(ctx echo.Context, id ID) error
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx echo.Context, id ID) error
+	// PreviewRule Tell what a rule would have raised
+	// (POST /rules/{id}/preview)
+	PreviewRule(ctx echo.Context, id ID, params PreviewRuleParams) error
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	// (POST /rules/{id}/reconcile)
 	ReconcileRule(ctx echo.Context, id ID, params ReconcileRuleParams) error
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx echo.Context, id ID) error
+	// TestRule Send a test notification to a rule's webhooks
+	// (POST /rules/{id}/test)
+	TestRule(ctx echo.Context, id ID) error
 	// DeleteSession Sign out
 	// (DELETE /session)
 	DeleteSession(ctx echo.Context) error
@@ -1633,6 +1961,9 @@ type ServerInterface interface {
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
+	// PreviewTemplates Show the message that templates make
+	// (POST /templates/preview)
+	PreviewTemplates(ctx echo.Context) error
 	// ListTokens List tokens by name
 	// (GET /tokens)
 	ListTokens(ctx echo.Context, params ListTokensParams) error
@@ -2088,6 +2419,140 @@ func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 	return err
 }
 
+// SearchExchanges converts echo context to params.
+func (w *ServerInterfaceWrapper) SearchExchanges(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params SearchExchangesParams
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", ctx.QueryParams(), &params.Environment, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter environment: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Optional query parameter "status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "status", ctx.QueryParams(), &params.Status, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter status: %s", err))
+	}
+
+	// ------------- Optional query parameter "errorType" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "errorType", ctx.QueryParams(), &params.ErrorType, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter errorType: %s", err))
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SearchExchanges(ctx, params)
+	return err
+}
+
+// ListExchangeFacets converts echo context to params.
+func (w *ServerInterfaceWrapper) ListExchangeFacets(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListExchangeFacetsParams
+	// ------------- Required query parameter "field" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "field", ctx.QueryParams(), &params.Field, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter field: %s", err))
+	}
+
+	// ------------- Optional query parameter "prefix" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "prefix", ctx.QueryParams(), &params.Prefix, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", ctx.QueryParams(), &params.Environment, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter environment: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "hours" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", ctx.QueryParams(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter hours: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListExchangeFacets(ctx, params)
+	return err
+}
+
 // GetMe converts echo context to params.
 func (w *ServerInterfaceWrapper) GetMe(ctx echo.Context) error {
 	var err error
@@ -2278,6 +2743,15 @@ func (w *ServerInterfaceWrapper) CreateRule(ctx echo.Context) error {
 	return err
 }
 
+// PreviewRuleDefinition converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewRuleDefinition(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewRuleDefinition(ctx)
+	return err
+}
+
 // DeleteRule converts echo context to params.
 func (w *ServerInterfaceWrapper) DeleteRule(ctx echo.Context) error {
 	var err error
@@ -2362,6 +2836,22 @@ func (w *ServerInterfaceWrapper) DisableRule(ctx echo.Context) error {
 	return err
 }
 
+// DuplicateRule converts echo context to params.
+func (w *ServerInterfaceWrapper) DuplicateRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DuplicateRule(ctx, id)
+	return err
+}
+
 // EnableRule converts echo context to params.
 func (w *ServerInterfaceWrapper) EnableRule(ctx echo.Context) error {
 	var err error
@@ -2375,6 +2865,31 @@ func (w *ServerInterfaceWrapper) EnableRule(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.EnableRule(ctx, id)
+	return err
+}
+
+// PreviewRule converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PreviewRuleParams
+	// ------------- Optional query parameter "hours" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", ctx.QueryParams(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter hours: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewRule(ctx, id, params)
 	return err
 }
 
@@ -2416,6 +2931,22 @@ func (w *ServerInterfaceWrapper) RetryRule(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.RetryRule(ctx, id)
+	return err
+}
+
+// TestRule converts echo context to params.
+func (w *ServerInterfaceWrapper) TestRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestRule(ctx, id)
 	return err
 }
 
@@ -2470,6 +3001,15 @@ func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetStatus(ctx)
+	return err
+}
+
+// PreviewTemplates converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewTemplates(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewTemplates(ctx)
 	return err
 }
 
@@ -2894,6 +3434,10 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/rules/:id/enable", wrapper.EnableRule, options.OperationMiddlewares["enableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/disable", wrapper.DisableRule, options.OperationMiddlewares["disableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/retry", wrapper.RetryRule, options.OperationMiddlewares["retryRule"]...)
+	router.POST(options.BaseURL+"/rules/preview", wrapper.PreviewRuleDefinition, options.OperationMiddlewares["previewRuleDefinition"]...)
+	router.POST(options.BaseURL+"/rules/:id/preview", wrapper.PreviewRule, options.OperationMiddlewares["previewRule"]...)
+	router.POST(options.BaseURL+"/rules/:id/duplicate", wrapper.DuplicateRule, options.OperationMiddlewares["duplicateRule"]...)
+	router.POST(options.BaseURL+"/rules/:id/test", wrapper.TestRule, options.OperationMiddlewares["testRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/reconcile", wrapper.ReconcileRule, options.OperationMiddlewares["reconcileRule"]...)
 	router.GET(options.BaseURL+"/webhooks", wrapper.ListWebhooks, options.OperationMiddlewares["listWebhooks"]...)
 	router.POST(options.BaseURL+"/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
@@ -2920,6 +3464,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
 	router.POST(options.BaseURL+"/notifications/:id/retry", wrapper.RetryNotification, options.OperationMiddlewares["retryNotification"]...)
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
+	router.POST(options.BaseURL+"/templates/preview", wrapper.PreviewTemplates, options.OperationMiddlewares["previewTemplates"]...)
+	router.GET(options.BaseURL+"/exchanges", wrapper.SearchExchanges, options.OperationMiddlewares["searchExchanges"]...)
+	router.GET(options.BaseURL+"/exchanges/facets", wrapper.ListExchangeFacets, options.OperationMiddlewares["listExchangeFacets"]...)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/replicas", wrapper.ListReplicas, options.OperationMiddlewares["listReplicas"]...)
@@ -3490,6 +4037,84 @@ func (response StreamEventsdefaultApplicationProblemPlusJSONResponse) VisitStrea
 	return err
 }
 
+type SearchExchangesRequestObject struct {
+	Params SearchExchangesParams
+}
+
+type SearchExchangesResponseObject interface {
+	VisitSearchExchangesResponse(w http.ResponseWriter) error
+}
+
+type SearchExchanges200JSONResponse ExchangePage
+
+func (response SearchExchanges200JSONResponse) VisitSearchExchangesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SearchExchangesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SearchExchangesdefaultApplicationProblemPlusJSONResponse) VisitSearchExchangesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListExchangeFacetsRequestObject struct {
+	Params ListExchangeFacetsParams
+}
+
+type ListExchangeFacetsResponseObject interface {
+	VisitListExchangeFacetsResponse(w http.ResponseWriter) error
+}
+
+type ListExchangeFacets200JSONResponse FacetList
+
+func (response ListExchangeFacets200JSONResponse) VisitListExchangeFacetsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListExchangeFacetsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListExchangeFacetsdefaultApplicationProblemPlusJSONResponse) VisitListExchangeFacetsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetMeRequestObject struct {
 }
 
@@ -3850,6 +4475,45 @@ func (response CreateRuledefaultApplicationProblemPlusJSONResponse) VisitCreateR
 	return err
 }
 
+type PreviewRuleDefinitionRequestObject struct {
+	Body *PreviewRuleDefinitionJSONRequestBody
+}
+
+type PreviewRuleDefinitionResponseObject interface {
+	VisitPreviewRuleDefinitionResponse(w http.ResponseWriter) error
+}
+
+type PreviewRuleDefinition200JSONResponse RulePreview
+
+func (response PreviewRuleDefinition200JSONResponse) VisitPreviewRuleDefinitionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuleDefinitiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewRuleDefinitiondefaultApplicationProblemPlusJSONResponse) VisitPreviewRuleDefinitionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type DeleteRuleRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -4026,6 +4690,55 @@ func (response DisableRuledefaultApplicationProblemPlusJSONResponse) VisitDisabl
 	return err
 }
 
+type DuplicateRuleRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DuplicateRuleResponseObject interface {
+	VisitDuplicateRuleResponse(w http.ResponseWriter) error
+}
+
+type DuplicateRule201ResponseHeaders struct {
+	ETag     string
+	Location string
+}
+
+type DuplicateRule201JSONResponse struct {
+	Body    Rule
+	Headers DuplicateRule201ResponseHeaders
+}
+
+func (response DuplicateRule201JSONResponse) VisitDuplicateRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DuplicateRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DuplicateRuledefaultApplicationProblemPlusJSONResponse) VisitDuplicateRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type EnableRuleRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -4062,6 +4775,46 @@ type EnableRuledefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response EnableRuledefaultApplicationProblemPlusJSONResponse) VisitEnableRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuleRequestObject struct {
+	ID     ID `json:"id"`
+	Params PreviewRuleParams
+}
+
+type PreviewRuleResponseObject interface {
+	VisitPreviewRuleResponse(w http.ResponseWriter) error
+}
+
+type PreviewRule200JSONResponse RulePreview
+
+func (response PreviewRule200JSONResponse) VisitPreviewRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewRuledefaultApplicationProblemPlusJSONResponse) VisitPreviewRuleResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4149,6 +4902,46 @@ type RetryRuledefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response RetryRuledefaultApplicationProblemPlusJSONResponse) VisitRetryRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestRuleRequestObject struct {
+	ID   ID `json:"id"`
+	Body *TestRuleJSONRequestBody
+}
+
+type TestRuleResponseObject interface {
+	VisitTestRuleResponse(w http.ResponseWriter) error
+}
+
+type TestRule200JSONResponse TestResultList
+
+func (response TestRule200JSONResponse) VisitTestRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TestRuledefaultApplicationProblemPlusJSONResponse) VisitTestRuleResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4383,6 +5176,45 @@ type GetStatusdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetStatusdefaultApplicationProblemPlusJSONResponse) VisitGetStatusResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewTemplatesRequestObject struct {
+	Body *PreviewTemplatesJSONRequestBody
+}
+
+type PreviewTemplatesResponseObject interface {
+	VisitPreviewTemplatesResponse(w http.ResponseWriter) error
+}
+
+type PreviewTemplates200JSONResponse TemplatePreview
+
+func (response PreviewTemplates200JSONResponse) VisitPreviewTemplatesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewTemplatesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewTemplatesdefaultApplicationProblemPlusJSONResponse) VisitPreviewTemplatesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5281,6 +6113,12 @@ type StrictServerInterface interface {
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
+	// SearchExchanges Search exchanges, newest first
+	// (GET /exchanges)
+	SearchExchanges(ctx context.Context, request SearchExchangesRequestObject) (SearchExchangesResponseObject, error)
+	// ListExchangeFacets List the values that occur in a field
+	// (GET /exchanges/facets)
+	ListExchangeFacets(ctx context.Context, request ListExchangeFacetsRequestObject) (ListExchangeFacetsResponseObject, error)
 	// GetMe Ask who one is
 	// (GET /me)
 	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
@@ -5308,6 +6146,9 @@ type StrictServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx context.Context, request CreateRuleRequestObject) (CreateRuleResponseObject, error)
+	// PreviewRuleDefinition Tell what a definition would have raised
+	// (POST /rules/preview)
+	PreviewRuleDefinition(ctx context.Context, request PreviewRuleDefinitionRequestObject) (PreviewRuleDefinitionResponseObject, error)
 	// DeleteRule Delete a rule
 	// (DELETE /rules/{id})
 	DeleteRule(ctx context.Context, request DeleteRuleRequestObject) (DeleteRuleResponseObject, error)
@@ -5320,15 +6161,24 @@ type StrictServerInterface interface {
 	// DisableRule Disable a rule
 	// (POST /rules/{id}/disable)
 	DisableRule(ctx context.Context, request DisableRuleRequestObject) (DisableRuleResponseObject, error)
+	// DuplicateRule Duplicate a rule
+	// (POST /rules/{id}/duplicate)
+	DuplicateRule(ctx context.Context, request DuplicateRuleRequestObject) (DuplicateRuleResponseObject, error)
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx context.Context, request EnableRuleRequestObject) (EnableRuleResponseObject, error)
+	// PreviewRule Tell what a rule would have raised
+	// (POST /rules/{id}/preview)
+	PreviewRule(ctx context.Context, request PreviewRuleRequestObject) (PreviewRuleResponseObject, error)
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	// (POST /rules/{id}/reconcile)
 	ReconcileRule(ctx context.Context, request ReconcileRuleRequestObject) (ReconcileRuleResponseObject, error)
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx context.Context, request RetryRuleRequestObject) (RetryRuleResponseObject, error)
+	// TestRule Send a test notification to a rule's webhooks
+	// (POST /rules/{id}/test)
+	TestRule(ctx context.Context, request TestRuleRequestObject) (TestRuleResponseObject, error)
 	// DeleteSession Sign out
 	// (DELETE /session)
 	DeleteSession(ctx context.Context, request DeleteSessionRequestObject) (DeleteSessionResponseObject, error)
@@ -5347,6 +6197,9 @@ type StrictServerInterface interface {
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
+	// PreviewTemplates Show the message that templates make
+	// (POST /templates/preview)
+	PreviewTemplates(ctx context.Context, request PreviewTemplatesRequestObject) (PreviewTemplatesResponseObject, error)
 	// ListTokens List tokens by name
 	// (GET /tokens)
 	ListTokens(ctx context.Context, request ListTokensRequestObject) (ListTokensResponseObject, error)
@@ -5807,6 +6660,56 @@ func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParam
 	return nil
 }
 
+// SearchExchanges operation middleware
+func (sh *strictHandler) SearchExchanges(ctx echo.Context, params SearchExchangesParams) error {
+	var request SearchExchangesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SearchExchanges(ctx.Request().Context(), request.(SearchExchangesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SearchExchanges")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SearchExchangesResponseObject); ok {
+		return validResponse.VisitSearchExchangesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListExchangeFacets operation middleware
+func (sh *strictHandler) ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error {
+	var request ListExchangeFacetsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListExchangeFacets(ctx.Request().Context(), request.(ListExchangeFacetsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListExchangeFacets")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListExchangeFacetsResponseObject); ok {
+		return validResponse.VisitListExchangeFacetsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetMe operation middleware
 func (sh *strictHandler) GetMe(ctx echo.Context) error {
 	var request GetMeRequestObject
@@ -6091,6 +6994,52 @@ func (sh *strictHandler) CreateRule(ctx echo.Context) error {
 	return nil
 }
 
+// PreviewRuleDefinition operation middleware
+func (sh *strictHandler) PreviewRuleDefinition(ctx echo.Context) error {
+	var request PreviewRuleDefinitionRequestObject
+
+	var body PreviewRuleDefinitionJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewRuleDefinition(ctx.Request().Context(), request.(PreviewRuleDefinitionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewRuleDefinition")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewRuleDefinitionResponseObject); ok {
+		return validResponse.VisitPreviewRuleDefinitionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // DeleteRule operation middleware
 func (sh *strictHandler) DeleteRule(ctx echo.Context, id ID) error {
 	var request DeleteRuleRequestObject
@@ -6215,6 +7164,31 @@ func (sh *strictHandler) DisableRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// DuplicateRule operation middleware
+func (sh *strictHandler) DuplicateRule(ctx echo.Context, id ID) error {
+	var request DuplicateRuleRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DuplicateRule(ctx.Request().Context(), request.(DuplicateRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DuplicateRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DuplicateRuleResponseObject); ok {
+		return validResponse.VisitDuplicateRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // EnableRule operation middleware
 func (sh *strictHandler) EnableRule(ctx echo.Context, id ID) error {
 	var request EnableRuleRequestObject
@@ -6234,6 +7208,32 @@ func (sh *strictHandler) EnableRule(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(EnableRuleResponseObject); ok {
 		return validResponse.VisitEnableRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PreviewRule operation middleware
+func (sh *strictHandler) PreviewRule(ctx echo.Context, id ID, params PreviewRuleParams) error {
+	var request PreviewRuleRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewRule(ctx.Request().Context(), request.(PreviewRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewRuleResponseObject); ok {
+		return validResponse.VisitPreviewRuleResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -6285,6 +7285,54 @@ func (sh *strictHandler) RetryRule(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(RetryRuleResponseObject); ok {
 		return validResponse.VisitRetryRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TestRule operation middleware
+func (sh *strictHandler) TestRule(ctx echo.Context, id ID) error {
+	var request TestRuleRequestObject
+
+	request.ID = id
+
+	var body TestRuleJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestRule(ctx.Request().Context(), request.(TestRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestRuleResponseObject); ok {
+		return validResponse.VisitTestRuleResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -6492,6 +7540,52 @@ func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(GetStatusResponseObject); ok {
 		return validResponse.VisitGetStatusResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PreviewTemplates operation middleware
+func (sh *strictHandler) PreviewTemplates(ctx echo.Context) error {
+	var request PreviewTemplatesRequestObject
+
+	var body PreviewTemplatesJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewTemplates(ctx.Request().Context(), request.(PreviewTemplatesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewTemplates")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewTemplatesResponseObject); ok {
+		return validResponse.VisitPreviewTemplatesResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -7160,281 +8254,319 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3/chs3li/+KijuVnn3uy1adpzsRPrjW7Isx7qRJV9JHs9WlHWDbJDEqAkwDbRobq6r5mnmweZJbuEc",
-	"AI1uoskmRTrO3Mw/44jdaPw4OL/P5/zaG8rpTAomtOod/dqbMJqxAv55dkvH5v8zpoYFn2kuRe+odzth",
-	"5IEVikuRkJEsSHo+OnhL9XCS9ntJr2C/lLxgWe9IFyVLemo4YVNqhtGLGesd9ZQuuBj3Pn9OehdySHHU",
-	"5kc+TFjBiJ4wItic6AkXY8LVpuPfMH0q5T1n8VUopswqNhv1c9Kb0YJOmba7dFoWShbxL6SCfdL4QErk",
-	"CBY0o2NGBmwkC5YQqgjXZE4VGfMHBlPh5uVfSlYseklP0Kn5+hC/Ec5rSj9dMDHWk97R88PDwySy/PNX",
-	"5kEYb0b1pBqOZyuXPJLFlOreUa8s4cnIwfEp1/EljwtGNVOaiHI6YIVZNRO64EyRORWaZW1rzGHMcB4Z",
-	"G9Ey172jbw8Ts14+Laew2qQ35QL/65mfHheajVkB87sS+eJkNst5RV+xT9LgkfDDXLOpamzys8PnL+C7",
-	"/g9LGwOTPMd3nwVHQouCLvy83nIRoUfzC6E5K7QyW1aUOVNET6gmtGBkyqjQcNkMBQ1pnrOibR+nZvwI",
-	"BQ+kzBkVfh7XstSsbWcK+PGL7cl1mbdPpczZeRafyxpK7fbxG/bACq4XbRNQ7vfoFP61YKPeUe9fnlZs",
-	"9Ck+pp76kRszaZsIHwuqy4LF+CHVhH0aTqgYM0VGlOcsI3OuJ8BDKBkXspwRNZFzw1H6xFxFNp3pBZGC",
-	"EaWpyBQQkKUx86osNaGCsKKQrdSk/Jy6EcN2J6Cpji3azpHrJLgaZk8XZkWakUGpybuzy1fnlz8k5rf5",
-	"hA8nRMiBzBZkQhUZMCaIlnkr14FxNj/ZEzMdnHa3s71ln2IMk33ShAuiuc4ZkQWZMqXomCVkSBUjfCxk",
-	"0c4xf1khEGJc28zjvSgYzVbzH2A7FaOBjRRSE/Nm21xKHHcl3/mMQocp/VJmnMEm37CcDTVsJ/z3UArN",
-	"BGxVwJ2f/lUhF69GX386MLJZnf9yJe7wL2omhcJ5vCvkIGfTFVOY4RP/sdlU3Lgwh8idnjOhybyQYtw3",
-	"lGRYAMvOxc624i2Lf1qaawQnq+CThIPyEWh/N0wfVNpT7Bv24aeVmvUZvmW/bV6DkzD/mBVyxgptT50O",
-	"74Wc5ywbs+xE1zh5RjU70HzKYuw8fO/lIqKeJb2hLHHPVu3KBy4yOT+FR2Fzcm64yrrXXtnnbsrplBbA",
-	"1h1PhlXl+dWod/TT6kHO3Buff04i+hP7xIal+e/qGsK1JFwROpCl7pOrEaEE1mmUR66cnmy0LnhparRx",
-	"lqFoEIR9otNZbrRNkRE6UEByRsG+Exr0bG7ut2D9O2GWNDLX5ETHhBDPmeO3ZgQBX9aTgqmJzDPQYwtG",
-	"zbcNMXU70wmjuWFaMWWyvnL4mlEHCNeK5aPE8vshFYY9DRhhDzQvqWbZMTxruSlRdKHIfLLok3PDxZTM",
-	"H4w66hZghrwTQypqQxA6plyYPUmWWFliVOgu+kceFWx4zkgGZMCGdMrIA1d8kJv/nHCR+Xk9UQSVfzw9",
-	"8+dcyvuDAR3ek5EsRQbi/iQ4VcOr+9FJm9m8XNywoRSZik/LnBIZFXIKn2Iic2aLn++/ca2M+C10Yr9n",
-	"flayLIaMZJKhrNAsz90Q/060JKklq9RN9k5Ub/tzNq/iWRu1xX0TD6EiJ1kOckNL3gqoxB1aHSCU8fCj",
-	"TGIa1cE/TJi5D4a6LJmpuOZNzgXJudLKnwkVas4KeM5MHNYTPwNLfhuxPfcOsrz6pGsnD3MExjAy+z9g",
-	"uZzDcvwd7UfHRxW7C0GbRy9B5Meox1LsrGAwKaMbtH7wz+hDWOlgQHZWUK5YVhFKjbdwob970Vu2ApNK",
-	"b99AS1dOE+2u/IHuFqWyskXXcnTWomLBhd6awmqqzk/W1HcmlD+9+hEkNRvHasS4ruoeeU5dSYif/efl",
-	"4K9sCLIUNgckq1ot92vk5k4xcqODEx1x2NrNX5wxkW33prt6W7zadvxXMyY6qdqOq3NhjB6hVZTwV02i",
-	"QQxuG/xO1jWqXrDc1qN9zXPNwN1Fs4ybJdH8XXDII5orFlNsKq+ZEymGwM2/cS+sIWtMtz55xUcjVpjF",
-	"jzjLMwVekKGcDrjRVQcLcnL5KrHyBZ1LcgT3YrAgV9coLxqk13AH7cOdkfQ+HYzlgfnbgbrnswM5ww06",
-	"mElzJoU1PkIBZF1cdtsat7n7gL/URuv1kjX2YPeRC+8n+m23rBJSu3H/dP9yKEh26ffZYAahZ2hHzpcN",
-	"vr4D9wz4DXbqWek+/5AR7+S6fW5jjj8UspztXOx5k7b9vWc7FZdoS3Y6qd9MulbsoCFdR+gLVUYUmIdq",
-	"QnNztTY63tL7ao3rNrSgGu5bGX7Aj9MnZ+C9XeOyXaFzPkZRQIrroCYkgU7hXYCWfH5eeUveWduscVPU",
-	"1Shi4wBnoQ2F4Zgoxkhazm5l2t3d4JlQd26Et/pz07NrFuqie/H4Y00Rh88luMLWrdlkV26dCmXsOmUZ",
-	"L1rSoFaClm6ISk+Y6JMf+IPRO5XdMdhHQSi4SBPCNblnbIa+JPwjugFwr+8EDAmeipxqYwO/XJB3Uulx",
-	"wdQTRYa5HN437fQdn8OXOYLKb7yZjnvGwahLeaZSIguSjkBTBtJsigPzSox5GRYUHoENsJcik2mfOK+t",
-	"YiLDp5Q5DymGjEwhnDxgQ1oqFhqMc6pILpVOwFEIXroJ1eD5MxSiNMl4hs4lIV2gnWRGl9ZzPmR9cjqR",
-	"iglDSLdyqLiwvgZuHXPGRGkcfBuXHXnbYe1ZWzMDPG3qEUofxordf2+vQsxuZUuI31BTWjNpmkZdLuU9",
-	"ywjVfXISmH14P+E2gXmTs5EmNJeC9YnRrTwFESnyRVcO16qbtATZUqugpWB7Wu9t3WeUgCJnzFKgxpEs",
-	"XpUFWFLWlZiSBdPHrXE3JozU+alnv9RLeq/Pr/EfJ6c/Xl59uDh79cPZq17Suz67ubr489mr4HYu2yvm",
-	"+GAb+zfWVVGdIp/OpA04UKMX9zSQ7FN8AXYHj+DswYZWlk80o5p6r6d5jKT4euQqD72jYy1FW59IVNSq",
-	"ODvSmk1nOhasY+TN7e07YsNpfXKuFZkwmjX9RU8UGNRAXxnLmWYZUXJq/bx0pK0bynnKuSKKaW20k3/7",
-	"5pBkdGHUkjthFed/R796wZQ2Kv5CEeAuYmz+v/LPRczvzFLM2/od7ubKBXUnplktapOfW+eJDeewLPE6",
-	"k2LDgqEDJcKVBFeTeMjDe1d5zkgpMmCoi8Twdx8+mBVyyJQiGd8k7GFXZ8y4lUp8wcBvESdV92kb9ckM",
-	"V447XJFQ1hHqNT72xuhxQYQ0/vEBG3MhjMCwl6VGci3TwAHfWB119VyCZ9EKLfRmfnNjhZbqVGYtK4A7",
-	"hA8dB4ExONbC0ZNdVj/qY35gRcaHEcJJ31++Orv++OHkv9Ij69UjstRDc/cWTPdJ+v7SsL5L/7NgcHfn",
-	"PM/JhD4w+FMl0g1HDinNkKDSUmZEaZ7ndwJiFFLCdayHv6Z0gSMCVwZ5TdJXZxfnfz67PnuVHhE6HLKZ",
-	"ZlmfpNdnt9dmytQJJuRBMIYqh0PGsv6dSG/fXF/d3l7A28gRhszcOUKVEXVgtZCZmTiM+fr9DTzKNa5P",
-	"gB6DnyV6AnEWmGufpD9cXZ41H70T9lkqFshdnEzx29xLenZHe0nPLw5kyu21+dVPGf4GM+olPfO1ZWnT",
-	"ZNL2soZEWJ19C+su+KDUDBIj12qSdV55zxaxhI41XjYJjge3L2f/+/3JxU0v6Z395fzm1vzj7cnt6Zuz",
-	"m8hik94DzcuWO6LZJ5T7OKLRFMn12XPCPs0KzJ+EX+3oibtG8AZ8ul/3RT5rSVYMt9tsACxoaWvragBk",
-	"yfUbe91FHYAXURsoM67PhMbgf0xPj9ztIeQ4pokxpTL7L5Su5l8DLjL4TcC/jklquW9axWdBz2a5Aolr",
-	"TGsIddl4l80INTp4P54FodsSTtnBlPKc0Cwzh4NWc6lYgb5yAeaC+ZuW95htGh8cbZP4bz9yEbFcUvMV",
-	"s2oY2fxjVshxQacpCMvUKFUDqlhqeYMNJoPMQm47MExKxAOUdj2r8oTtHqOJaizX+ECjlcELzISN+G9s",
-	"kF6O6gI2SpV/VVL0r+n8rQ+cdbUy6AayDTOIt1jKnKrEGv9IvWBegFVoTyXrkxvUl0BvNFSTJaBZqYmc",
-	"i/2tn2dbeDlxDi0Uiz86km352Tn+IiyVFS0J6uay+Z9RAeKKnLw7X6V+tUzygUfUuzdy7hwBEq14YBNH",
-	"Lms9wTuckBlVai6LLCE5F/eJ0d8PyllCJM+GCVE5Hd4nZCinU6NdyMLMOn7zHzhtcajqerL8Gi+LMcqp",
-	"7oXswvEsXGviOGvtfKJi1HDnuE9sQ/9RxeZ34kSKTfZlmd9fMwXxhV9XuHzWOjBoXjCaxXI9Au/B3DA+",
-	"JYl9eOPQcNKzl30rt/2oVCxrneB8IhWzMSCfEURzTEbZYqalyCQd5Oy90DzvziJLAVdmeZrnmaqyhYMU",
-	"uBXpJRs4z/1ZV1tcnWm1edX8mguMEdcpqBzZrbnzy+SF5m1b7EGCxxBcvyelnsiC/w+wrSPyktGCFeQf",
-	"f/t7CrlxNgML2LzNf4ttrHazWHXlcKrNzcFXEzfjlqVmTGhOc7Wh4syM8tNUnb9dH6B2LHTp1e9Wv5r0",
-	"5gXX7ErkCydwOwcQw03BeQfziG1LM/k0ftiVokJtkskTOFM+sskPatmJ5f0lNW9EPAMHIlfL375Gogbl",
-	"bixlBkqftR0ZkJ4caQw/gDAZTlhW5gyZAkxpXUTyk7busJMWt515xJurIJAleMJtCY2cb+KdKZguFjam",
-	"2WBxflHet2TMYqUMMx7RYv1atNQ0X7fVS9fGvJMERxXM0R9LnGxmTGRMDCMGzgq/mpD6uIo4ovrN0Lu4",
-	"ypcmrCplU44VZB3ZKJHhhzkf3k9kqVjUDAXvs+GDLWVLNZPcprH5V2KLPwuys9emWrsL4/ONw/I87+3D",
-	"RyDTGdIS++syjZbFu7NXV7C3yGsNESZaswJ9uKBVSV+jhg9lUbCcVhrL8lysN/dSNQ/72fNvXnz73X/+",
-	"yRzHzNzGwsz2vw/+/58OD77/+T/+NUY0TGS3PBZ7X8ptbWYZK7rofqeZeOCFFFPr+F/+3dyGtyuyhuGB",
-	"G02H9xGVovt5NAa8hb/GPufIs+UQfGJWzO9Z6PiW3krrCRBSQfCm+/6ho3Sd2HdX7gafXhJ1waLCidaP",
-	"J2mUZvpyRBy0RoDhNjYOsUnKq1jEjV+dc6Fdv7+8xCjV6dXbdxdnt+AwfH1yfrE+QIWeqRs33U08Uq85",
-	"y7OzNs5MgT1BwRCwZyAzyJGMBafaHN+DwqhhkM6SGPk1AeXQnVOakFSW+qMcfSzM1pj/FlJ/tGcyyNH1",
-	"hdrrR/h42hJZYXnWErmgehJ8GiOdfTxfpn46/Bn9RnWvlU8hjX4tSPhftWvgZLd6cSbX27O4iAR3s/rK",
-	"GtckhMv6r+27688fOLCg+VNMUENC2CLTFtZKsXwhl/Ieij775CTPze5pRaalzRg5BoGHHNb8ZE2ggpl9",
-	"ABMmItpqoqub5V33ztbi898eLtvi4QU+lUJTLiJ+v1OqGJmCfFFdHMz1cWEqLDLsSdO3ndgaGyoWNutB",
-	"hKGVDT5t+JNqS9/8toN/f2UhLfz8Kh5j9Sasq6D//jD43zptdcrFXsZ1Vz2SBGNY2pRRoQgy21ruqOPO",
-	"XXhybdeeLyV/lIL/UjL7czyxM8bV7b3clKsX7G2UH6fvzq4/nv3l9M3J5Q9nKWqVKtAejC5hlFys6oO4",
-	"gSuLIunp1fvL24/nlx8/nF++uvpQex2D1lSTnFGlSerzOdI7UeUiwqggSrgg6RwKI11aB7BgEDBuDpCp",
-	"WI/AhdMHWVmbUTdB6Xdns02FxLxYUdTtxApFMlhYN0+1YiwlKIVmWYKrgvAXLBILC8Okleur97dmXSfv",
-	"3l2cn57cnl9d9pLe2eWfz6+vLt+eXd52W6Gb6mYLfAMVtq+dGK0z4ynEWlvqp2BFxpCx5hocJQSCZZ4R",
-	"iCwbQWgdPvds1lKuJtp84z5kuCZyat6P6V0XXNzfeLfVBk6eyte1SYB0V66aFX6rtxEvtfdILfnUMS4X",
-	"VWQmVL0LPFLrX12qS4168M1LTqcCN9xxrRg4cIQySGXslDh9H48GyhkT6VGYEaYlJDcbAWq+E14xM7Fe",
-	"4l2D5t0oL2+lxULma4v2rs0zUMwBgv3s04wXTMXLnJkArteYNvhDE2Jz+3JAueluPWkmaNTwbMa+MV7i",
-	"3BsSsqPsyzGqu2TzkFg2uEhdvZ7P93WXVro7L9ncO7s3cQG3n+tJlZlgA+Do98H06VJontuk1oI9yPuN",
-	"krksZW6YstGdblucX7LF73XJ5u9VB9uhE7PyBQzAQMxtUOY6GJUBsQjynCCBqgTuDTw3Ad9ZQ0Hu4owX",
-	"0TKMN3Lu6iCG1JaWOy644a7Pary1pWLOXIIdUf0jztkFBtaed+Dgj6eLulwwOWeZV+vQ7UkyPgboCJbn",
-	"qk/OsI7AOtIx15xrm/zItSI8S5wZhAggJJ2zwUTK+wOepZhzifnlFQQYZmjoYuHwDbjNtKNkxgolBUKR",
-	"MIS0CJAXGvanoYBYkLp2t3E9ncSXXeapq7CK+voVGbBxKdZ79u1oEZvmKs/MFkPCfVjXizXecrQcoulq",
-	"XEOGcCSmjTlKG6VL4r6dt6iUjkqAGxhSwZSHcOJJEPktMVjgtsQc64SqEKlCOPQSiXp6pXuvPTacyw3/",
-	"nxZOMaViUd9SjJePKSg5GeFCS1wKDgVXwv6Rg/nUX5t40hkCROmz1QnM5hF/4zKehVnM8TDL6nCY3WMo",
-	"DIF7GOxEkOK9STiMWtShVdQYcqFrfMOG0jhTLXrWjMlZzuo3PyGydl3ivvXaopyLvdOtqc8zlhOyTVXy",
-	"bhiSPZrNs5w3WbTzzSc9y7g7JqbYp9vxP+wDDQiQY4tEF9z5cTy3MZZKVE2xPgFPlUFYoMbOQx64Tmju",
-	"IseoJoT3lmUUuWTL5tfr82ufmr0UsCTp9dnb88tXZ9eYZg3541CNpFwdmLfawrpPwCVJXYmOHb1Cm7kT",
-	"MbgZkl6/vzj7+Prk/AKKjMz4+Kfrs9MrTEBHsCDMppNFAIoRYD3FQJ5gtrYykWvzhNUcSPrq/Iezm9vU",
-	"CqqIOOBo4jk/bs2jBbsHWeK4TWFhUtIL1+P+06+ll/Tw0+u8QjCbRf/akfB6rxC+AZSyzMCWE842SSVd",
-	"rCdISOgbLNaSZBVGayszQwo4u73+L/xPl5sRliQAubqqhISk6OBNSbGUZgKjnf3lzcn7m1vzRJhzcidW",
-	"Jp00vJiuNs1NrVFGYH3MSc9/rOMRbxAEbDniWz5luQUM2R+D6syBrko9kJ/aDtoF2/BMa/VTrlw4uMsB",
-	"WlwzJ2kWA4W7rF1iM8iC6ag+0y2zEBWNkzFbCYoGhhMaMfhCvVooqJtdzjLqUODW2HlcemznnaPntIIc",
-	"7G7dD8uiYEK/a7N+mwldOCGs/UQ1Bux6nxPkE4/7+zSdRd299Zv4qcI5RI+lwg6tb6L9gWRMU54r8m/X",
-	"r0/J9y++/c9/3yRYf89FhoXgtqRCHREuHmjOMSv/I4QoEzKUYpTzoU6M/ZWzxOhghqiBQD4W/kC1lB9z",
-	"WoxZcidKocqZYUYs+zhlGacfzeoSMmV6IrOPEPU33NK8Vwpqs0cZzmfAs4wJHNCI2I82zV3Bsw+U53Rg",
-	"5uFi28bIuhPUXBdWxZWoMxfRGYelcmbNWG1h7lQdhTFMidLtHqsJnc2YYG7rwM6om59QAm8ugLm5WNv+",
-	"RLUn6nRntEEKxyMsi7BmIA4TAK5KLHvhwq+A5HLcX20o+JDtt99/H7CmF4fxhEWHcLeyghJ8grLI4juo",
-	"bZZTM198DkXEA1nqo0FOxf0xSc1NSL2LAelfETqjmJodZpsFL64v4tOYIeRw7bzRYBM7qv2O3fFrRrPr",
-	"qoh2L7gQv2N4hFaEpfpevKXFPRzq1Chl+BbhQmkEjtka/ez3Dc+AtBUvHAmKNNbUgkA+pLSdJR5bw+A+",
-	"G78KQymGPOfe3Rxx0sYD01I5RWrq2P0DuKh4sWXtRdIbFTIies98uB++w0QGRwxp6YB6wO22mRtGQS7+",
-	"429/7+wQc7kYaz8MD26xqilXKjr+bZXW7qvECc2NUjaGYpYFURNZ5tkxObQu9jyH7DeW59tP5AaY7ro8",
-	"ap55cEfElhlB9xbXxQKHqvnpWgRF5TWRpb4aXRszoeNeBBg4C1JQLE9uwFQE6XEDOrzfYls2gMzVEdb0",
-	"j7/9HUxXvK3Nqqg1VU3s04wN9dr6K4/YjIl9Zv2GlU3NPgTFEUChx77o2IKESAuDLOe+KPSRLMWD0MKF",
-	"hW0J7lHi2UZF+03iqxFDbSPibKoFOONKeOAMBE4xAogKW+0qR8uwVpE4FH9YCSDtgVwRcoHnzhms8CBw",
-	"60ERVkTTe0bkgw2vzWVxH8/tGOaUT1lWs4HXmcjOOcaVCyjYG7hpsSB++xpSk5bLf6p2Nfgt66Pb7lsT",
-	"qeIZ+jxr0fVhdiqpok0VVvoY84e5JoMFlOIDVZxnXidw2ityhiosCtGGuDKbU6VfMtrwG2wIauMHiQRw",
-	"DFVCUAhyT+SI5HzEurOIWUshdYSNyZw1azh+6tEZN4q29bP2kl7G1QzSd3/+eRPevQVky0OFCt4hNgCU",
-	"guutXnWrqqN1BNsdPcDEXuoGqbfcuhUM54Ir/VhPneNd2zvpQiSf+J2Z24A7ghlR32PBqJAt4Ea2RFRp",
-	"CciCKLucJh0FW6pvwkBmi5cLmz2+mgeYR28m9Pm33y1P/xVGou39hVgFZJV96rf0l3AtTTrtfZhzGaFp",
-	"x5yiKXbvry8QTQGSI6TC7WqAJoQVC3ois/W0bp/z9O6WVNumJNjeOEXUsZeW9TgzbB3LCbLdpmYdL8iP",
-	"/GWHI97xbiNzvrDOb8ukeke9N7e3754+6z8jzw8PydWPUbWrKMWQRtUk/KjNCQC7DjpOFGRYdsHUDyZV",
-	"nUV8y3XBWXYCexmtGbPxJ3VcpeFU6Qf1ncU4emQ1tqghaBeXlayq3l6Thn/PZ7P1o8JOBbhq7iuyIAPG",
-	"jWJdxV2w0t1ipBk100ZtYWWjkfm71TL7G2qQdgeqWbdt+qKqnamv6nV3NHkLN4uA8sSBXad4+GkSqtA+",
-	"PiXRVRAEpNZkMe2ok12bFWxRA2qGL7gNrcq7TQbIFikWLhVkVZ+03QO81zyeS/UjkXheEPvbZ2ivmvM3",
-	"yzOOGYvuFL3A3eYAa5keu2ugGL9+V0XGipcyhmGya3doeN336w6NL1fmbRWHSk4ZKCdTuiCZPMZaE6Ob",
-	"2r/YMkTgI94RYH7rk9RlQwA6n8/BSFz3qgSzKfskZRnHx7BlKFQ34lGrPklpNuUiPYLQnbKQQcZOKjOu",
-	"XZzA3YgHzuaQiO++bX6D0Y1ybAZaC8sKQAj9a0xa36DoEV+EHb6W2hB7VRrSIApZTFmBv3o4mPrmw5+D",
-	"CA+8gW0wIXdZS9la+WAlb8fEKz4WXIxvWsBXbm33YleAk84nig0/YgbEgCr23YvuoCtNFaT26agYtC1V",
-	"G6KnmLLshosh6+gyjfAcEHETbqyADarvt8hHZYIOLNrIsjOkG3eoGMMoKMBb/YZ97jOsrIF0HMwlUKLG",
-	"VR3aqqFjNWCr4xpVb7yVLLDMjVZvnuyelgofeqD5yoXlUt6/pMP7lQ9ZHfaWTWeu3V330h2Ui1fiGvla",
-	"/KwLBvrE4i0XrvY4oskO5Wzt6d7AQ1s2B9O0GDPd3ba5hedjZo3Pj4svBUKUK/cTkfu29axsiLA3p4Vh",
-	"NmqFI8HlakG2CFdkxooJnSFjgxZ6Va0/9faAtqlCas6hX6WxDiDb1/reiJYEMjjUZvm9Owm/e31pQ32i",
-	"edS1itrYccf8WpUrq2Kb4aEnISP35SGOXwbMrt7ZDYjfs84mnS3f5NouVPS/zDyWOUVI481NWL71y1c8",
-	"ynzb5NwrNuKCb9GzwaIl2BIUR2sjC6CwrJIGEskHujGx6JECqjtd7k6O+RUcJpESChulCNu7AnRElbQX",
-	"OgBtqTovmOqTQyIFCcvCXaNW+B2MUTF02AnId/703Ys1kAHddyiQxt068jq5vNyQ12YLIUY/BFKrMnIt",
-	"xxDt8TlFjUX3O9eBrwFFXRbU/uSeBVv4zXe1HYxy8og8Xz75ES2qKi3XfrYZNgVEgLrC2GhkaziI3xuE",
-	"czBTJFLcido+Ib00cAMcyeDXIK4Ecc2cEWQmaE0ZYYcuFr8P3x2++FMHWItlpWVFNuTbUmlD866SAZdj",
-	"tsS+FAECeUTLvS3LSSO61Op0HBevdAYjaPa2R4y1nmx+P81zZdvJ1nhCn7w2A8dof+tknoi2186qfM/i",
-	"AdNzxgQp2JQL9O5C0nGDO60pcDgmhx4Hx46D9Fmn2TpDY5/oUOcL5Gp1Ynx2ePinXfG1DRTc7Xob7l8P",
-	"XgH9033KNeV5tRCDwo8A68QIMEg5SCpclGcrBJYHmoNr0G+c7FqYmw3W1NT4d8yMtudF2+rBAfDO4Xrk",
-	"nQ3m09Sn2yngA4LaWJhfwyQgJ8hQQXj+h675lWVwaUPiphEC2ZPyEi/zj2nzbarwm5Zu+lA/7/pzu+wM",
-	"rAbNpE3TWKoXULGi1fSuPDz8ZgixddhV+G/2f/DPYS4Y/pAe2dZ0Ph8JoxGVx9M3jPprmY2DqpFAv8Rs",
-	"smreLQnhOR2vVW1AqqFOw1XYbt+WLDaKVqo6NEUyrkD/N9O3ieo4Un/z9vRdy4KDs3KVwbYPS70IhUPl",
-	"cH9lBfIm7gLz0nUp2tB2m3PTzhMwlNMp13qT6mLD8y6o0m9kWbTmtNkm8BZ4AD4/kWXRQRENjtieFoEV",
-	"SHl/MKDDewvxpidsenwn5nYEOWWqpssW2KGDa2v/KIe1Zct/Gj3wunZa/dS2y2up8FEpx2XOdlHzCl7m",
-	"vdW6mtHb6sy2riwLbPhNM40pz+M5vzikDcFg0HvN5d0iLU7lcs6UvujI4+zjhAWTqzjeFhzLDnjdPfM1",
-	"eKO1x4ZHw35MbqmDxw48YPasYmR14xTpjTxFrGA1YM0+Sf+/lChNRYbmsNE1ixLS9YYTWtChZoUClE3U",
-	"0yCdoAvIZgV92woY+fzxgJEB3u4+PwPQvfv7QCfExmWjaD30HobWIBrZxa9YP0L5wIqczmJaqlUWVzjc",
-	"bMASw4Y2ZjlgimcWzIPNiRTMWKpZIWeArBJzqXXxg8REww3T72eb1pZah2Td6tgTIl+ydZ+HLf0qvzlQ",
-	"mq1Qa6BBrYRPuwnseg+Zen1+e356ctFLeh9Ori229fnl66uOaNZVJGGji8TH4jxSJgQwf5Hs9VWIgcte",
-	"9lkhH3i23s+Os3jnnkaklXJ2yVjWgqHpm8JA2fOCtQBkmimy7Fy0VwNA7BxAy0AtBdRu6vopkSgaXZck",
-	"RPddC5hYX1CUJGALLri4j+BUhrB5HetQijyqlcm81MwmVtiG0fdCzhV2sCwHOR+S99cXCba/o4AEvj7h",
-	"wXwtCabZvsB3AUUsoTtfzZg4f0VOpRBsqImjnnX5IPXNiiPUeZi8Qam1FETRRbx6ILpxVSM7+3rOaKag",
-	"YEGXhUghZQgqGcBUpWNm7ge0EwUbRndAMrd8w3w/un05Hd6fzGaRjSPwG6GzmcOMczHcmVRaERrJBDYm",
-	"mWB5VOmbUPVSao/vuHyrJlTdrM6ucbfLZdDaDqeweaoFG9VwWOzOpN5RPWlHpvdZ0LPZE0X8ew9cL3zF",
-	"NdCwc4kDqFbxAN1vKxpffyRuk+pbEll/ZParznDriOg7e56EkoHUGAv1h5+4Wl3YH1mlvEO3IS6GcsrF",
-	"2NHGcXU2esIEGcncxg9ctWe0RKAiiwgQB5zHS6nJe8OUr05KPSG32Acv/SQ/DQ6glVXd//nNHjWRgMiX",
-	"Z2t/fIKQiS7/4fTQ9Uj5PnFldnCxrZ+Ckn9ZduCu1VEiuWitDuRqJy2N2XaPtq6Z6yR+q4673Al0ssOB",
-	"GxZmyCR9Cl0In4YU/PRXnxWefU5jC96TKuUvnKe0VffoLOOb1vub3V3PLsmFLTtIEIKLLgA1I2dKkbQs",
-	"8hRQ0vgDE5vckWrQwKGJqY/aiqNHXYyvnOI32AobPGlSupChCNmQJNtoLUpg3q21hHuE7br4Bj02gh5f",
-	"MV+cnHfX6iSAO637YA0CCqsDskW7jEb/v1/aAqDa6j66WNKfrdTs0Pp+VbFm4UpW1/kxq+Xss26xWlaY",
-	"5hVWKprzclua1AkiRkk2uroZk7pxuenziZzWOp+NMJrR6EhuUd6biO2MTpdhiR9pb6/AQ+/UDtzux2ZG",
-	"6i1TuoLgiFUYV62zjaAL+r807m+8V0o3DytbHQ9yGM5zW1se1GNF6vKW3RhtMFVufKykNKrfiOa5MSuW",
-	"QkxcYdECgDzacHW7pVPYksOWJlRszAWoH7WawycKJrICwei0FSorgCOqTx0tOtw4+51+tCDaNfVftoGU",
-	"a6qJlW51vEK3L9B3BbAEoOtqrc3B+8sfL68+XDZwBaHkqJf0bt9cX93eXti/vX5/A//64eryLHq1HgXc",
-	"uvrGtQOuus1JQjKP8qR4m9otagDsKy8XLS3yNnZbTLhoCWky4atf8RpFSbBjev1OelWUym1WSwC2VCwx",
-	"lIal25RMIWVqg8DgUuZxve8EbFZ4COswdeHgdxFYtN2D9xVZfC8yuZNe3QXDavgtwomtpbchtNNQlrlL",
-	"TiGzUm+HV9PeodrPf3VRresm8ej77ILXcbePd+yv64nT1vhmfdmLUmXMN2iuVItzsAIMA08wZgaMCjnt",
-	"7+3iO+fuyssPua/dYYO+XMXI6oqGWE+LgC7qR91WANFGo53s9YbGtpIif8vOLsGutK13F6wW7vbeOO0H",
-	"1CCWJ2mUvJU1Tlt3sDgZyIfujSGmdEHmlIfpZgtIhK43i8ChlUsQZg9tGqQ7szZwdqNt27iIL3zSFXY+",
-	"FEFtXg25UVks9TFm6/+rxZp3Vh8bc+JHXP0AoAGQpi01tIB26mwEf7Ft8xn0SvICW95hCnulvnXHKpqw",
-	"PGvZucsK3znIS0xCpDlSsCEzxhiBpny2l2D3reoovZwdvuo62wv3o3kUsydOpbDgz/Fyw1aR5SH5V0Od",
-	"MVrA+RQVClgErb/Fy0M1eweUK0UWN5kjiUi2BffKgK+LZkF29ZTJUq/E6lr6yhYCsyzyN1F4oFsHB0RF",
-	"Rmay8OBF768vji39WLAg64k/g5QhxEeu1UvOagGa/tdX6fmVVHBuV1Zpxa91OrnzrDOppC66osG6KhGt",
-	"ukNLdNi8nM3bUJdnK4TrHuofLc3FMbw2LFQgXJD/dXN1uVywYPb5CSB8k5wuZBmto3pE8cKj9IFSHHhU",
-	"oz75ULmRAMsUJMBqXSEJW4yYu3wnypm5Et8mh4eHDgj3GG5ytqj8ab7qhM5m+YJUA/ZD5QOSmO3um78+",
-	"P0SAScP3bHLF4XI1UofOzJsUuQZwX3Gyq2nOLw6//y4K415zTYPewfXE4qVgaLFPHOg51V59YtBXDNrD",
-	"mEOw3UEsDYWzCEpQvOd465jvLoRwlQ6YtPWcw4Z7c7pwvWocZmnjRNfx9C0tmIbs71JGGGqxHZWCxCJ1",
-	"ooG9CHr4PKqCsKlUrGrrRwaLcHurCsCBLEW2dM2ehbcMS4u4woDvE0VyPuXa3754jnXtNq7Lud4grH8D",
-	"2nt4aYyacKOpyGiRkQ+uyFPRxVEcjOYsYM+lQCdEgyN/u8PQ/IaaXCDlojpdVRW9lF/70hylbapu3fer",
-	"z+a7+LUKtEOXxNV6HCeCTLSeQa2Q1jMFCUHkJLDzsMsF7AEkPGLbZduBsCAp/JImkFiOPTPgBUiwgGj1",
-	"cn/Vw/1lToSq0QpdZIuMiboWwjKu/99RQmxYCbK6fd6U7iDZ/2nkemuihoJMjX1L8z9E81csmrmATGnz",
-	"7Fcvl7dJPnINk0B9heqwbWXupsIU2PRXJEbXS841e1plz6HYrOXPLYnIzbLeYpJwhQj8sZEtgweT9MZM",
-	"sIIPO4KLhoNtiDBqX91FcMC57/cXH4B6/pYG3FYzAPQFLsZYfQf/xQKMEsxdgphY0KuivmoABYo75sBx",
-	"XLUtYbnleqkFEkrRA135xG2uDfwcT3zZGyCgHECa+Tbh5hpsxho3YBNjoXp8fXDZT3EVBNgyJUBFzrAs",
-	"uF7cmO3BY7NVMvGD8yU0RoEaFHKuWHFM0o8f30ilD/BapNhYA/gIuB/Ny0Mp77kHTnM3qDpIOuM/MgvH",
-	"G82zPbEVO/Bl25WvDwhrZuZGMDJaYIocjmi+3/v8GYoQRhGIX2i6j1EGH22eswEJakFBAGey3gmwfyfu",
-	"xAF5KTNuYx9Gx61g25+Rt/xln7wX98Lot0DdKrEhFSNdbTO+IVUsIako8xxNQirsdBxoNCOZHJZThvif",
-	"d4I4d8sRyZkxRqi9O7aJwJhhlpjDJDHTBI8uTnPW2hrxGGsJoL8h4WJWIkCEYfRM6AJ0rhQb8qVY/U8B",
-	"iYflGXzkgjuBOqNjM70ZNVKh4lbQ+QNkGDYUp4qkw+oXrLH8pKFkywG0UgfxZRbuAQjMB5yyMaULUJ+M",
-	"YId5nIddZczqvvnmm+/N5N/fnmLCHkFvoOCCkZFNjKc5yfiYa9UnJ8J91gGvuqYyrrUhfOcDgGKhSEWV",
-	"2ValPP/vb7+p2ncKKiRqUspNGUJlwLNAHczYkE+r7+PYFFFRzCNaenLRTJj5eEcl+8SVPiIvDl/Aa+8s",
-	"dRLFIL0bL4vZ5xPbQRIo+oi8hGtC9FB8/Mff/p4eu1tss7GrKjlQBPHaVljs3l52R2kOhyvy4vAZKq8v",
-	"Dr+xpA4hFpn73i6227QZWjCW2WbAOR8ym67IMyY0H3HDe3snM2NBHjzvH1Y8I/ibYV3ldEqLBaDoOjAo",
-	"jzvlaNQDoFR9l8yl9ViDts9i79axIx/I6T2zer+gM9476n3TfwZzMRoA8MmnWE8Dki6mkCLMIB4zH41Y",
-	"4Xqzt2DhF2yGmONgh1kMfOz15aA2oPbMyUK8kDcaNC/oyp1SrQs+KDVTqW+sZ0E8ELRhIUssZMMqtibY",
-	"C14uJS34xgyS9IU9c5wfEUblv+cz6JhwJ3y4xeZv9XKuNH4aNqugU6bBrG1BBKweeWrUvxtNNet9Tro9",
-	"XCFkdXreQmd0evakEgOdh5flBnPnY0F1WXR+4ZZ90l2ffctF53HfYyPJDk9bzbPDkxfG9gNwR5ePDPfk",
-	"+eEhlq4LbS3/QNg+/avN3UBVrVNPTlC3QcZH+o3ZFtKu7A0esnZWfGg/16euvfDnGp8xYs4OlxDBAOoD",
-	"Lg4AtY6xPSqS/s9Gv0Qd5wATkxzWuxnSso6nARIeGA0tgWypMCMDeAWg+ENND83zgK1VqP62VWY5u5Vp",
-	"gmFrwMEYo/8ShDm06EzsYoJ+I5ZbgAZi2/zDu81unGG+pPmthukHAhHb/kGozore+URCOBu27NjB6mfI",
-	"u2ZMZJCXLmqQMuG4XjHIc2eDama0I4d2hbwfWhhbq0TBRokWVhUM7jmWdQ+4RgpxMnGPcKae3rCcDR3H",
-	"+7xHgn9Z5vc2fzZC8T5ZIJOCJb4Z24SKLIe65VJkErzXj78HJ9W+YTTXkpGFxOh0G3zDg/p9sIWKPPv8",
-	"1EwYTe5NZMj5K2A78av0rtTK1m7DpQrJ33WUNwqfNWmJ4mKI2d5z75Mz1wTlsm0lWF0NkTlD+ajqRMFy",
-	"xe4EHaJkh/Az3l6r13mihSR4OrWgU2YwMGmhhc+MiT55JxVCY42wzY8hesA44johxlrP70Rqdo0OcgZ5",
-	"VekxVoViFQn17cqNdQIQdETP+RDSzEr7hwpQs35XzO9A5CdwRr09EnqQKL6K0KvM7MdTtPkknrG7QubQ",
-	"A9renqYRyDjQEuv7Cj8H3Gef0vIUpxLZVMj5A3OmkphGToAODXx2F7sM33ejDxY48LayE11Brdr3lbdd",
-	"vS2A16laXyU70b+Jv4OosqA/zMl7lFl9SFcn1D45QHwpsNhhxDvhX4aLjALZ82J464kiKXZdwlY8yqmB",
-	"aezWwStt2nQDI9KMmh65xVl7G+yc8Cv+gXrDWkVGlOfQSozfs8SsDcwLohczZEa+Es4sEe3V5E7wDOF9",
-	"fyktapPyzd1wPeD8+aVkxaKy4waLXui/wuBRRcfOh2vm3kO/PyrKsXbzfxgVfxgVO2aT4CLuYlk4b/Tj",
-	"OeNrmWcBYwQNQBb+Fm7LIwvbdzKuDb22EPO2J7/T7B3bQq0I/BVWN7J6vLMsprS4V5UVYvSUPGOFC9Aq",
-	"zWYxnmYm1aZu7+QQsbc/jIsnWGc1+9TR8dNtqovPfgRTy2wfy3ZBPW9pce91cEXMBqOKadQ6oIGV9GMl",
-	"gA9ndyIsD3cfp60T9P9VFpatOTbL75N31tizcw4RRNEm7EeoBn75w07bgC5sU4Ld2mjGNmvVZscMd3jv",
-	"qmybEova2hwxdVz3Cqfk7GZPaebBGzbiy8k2lmxj45c8RruzjU9E3YmDOwlxfsNIwISMOXKMxPCuHMP3",
-	"486bBBzHlAR+niBn5MXh9/217pnfmKhwEyz4rJDzXXtSNiKq1qv5tJZZ33pRvZe+3mN9jzscfuiWT1kO",
-	"2uTyhkNYtlYf4OvQzHwTUDKc43V3Xl27+U9UozTBWXS8cPk36svf+lDc7vDGBy7Yrpd9pVz+J7ygToQ+",
-	"5nKWNj23/SLCE2vse4gEHkwpzwnNsoIpm8UKBfJWkxcVYg4C9Nk2Of0WQ5wOsdNsdQRNqLKIvd2iz1if",
-	"aQVBhg6JhKQ2CdL8E/bM/MPM2vw/zNP8w0ad07apYs6KzcyKzvdZy3zbRzvfeKylItW2BtGxj0K/8PCD",
-	"3QBDml992f2LWm71vd+VxW7uThdj3baZ35nEmC8RfltEEG53hE1gf2fgEeyBiRWpBHD3zSP2BqnUQmIY",
-	"VZ44DFyP7QQNqScMatbgJy4G8lMY2TjGPCGqKQQGBEnRMDozH0kT8+ud4FmQyQG+WieJYTyj+A1zbmYF",
-	"9j+i5lqJmV5QpQ9guINzBGuCJmdS5AsHZwUTmnKloP/MnRjK6RRb/5mPYkhvhM2cMYVGSYftmBktfIig",
-	"IbaljhHbQ2aTlJUuGJ1CghCkw2go6DAUf+ReI1Swecw/ge+e4Yl0YMrcQxjZ/hNmDYphFizcSszsr65l",
-	"bW/aWNDzGAtaf5M0+6SRnA5wIfWr1BwwKk7xxR35tVz/OqTBwcKC9h5AlhVzu+wui/3DGvcWpvC3WaBv",
-	"2T4VkbcsbtZjOG5I83wnPOZE3YPqZSwqHu6QS89cu0VPQwz9WaljPVQyd8+CvE6PugNlaoapKB+sBA/h",
-	"JWOZqhLFjh28ukNU91l+1rCL3DFkQwHkzD78gG74U/jYBq7A1ed141DgdxAQw9w0KdgTRWbVbmx41m0m",
-	"33JrNkgUnfhSgiotkSguxjmr211qIueqH83wapqNDS4ZU0YQI7DG7jqlw4efqvBCww4lyw1K4jMIUfYi",
-	"k9igv160K0r8owVi0jxq2RbXpsOyl5k5VhyFJrQykhsr5Gx6q2DHNiNCW9GsWZ5jRmibbolBzC+5kzD5",
-	"/X0ylnXlEsMVc3gAsDNte4LPfKkpniKghu3t55LGv5gd4j4/2Ls90iz0og+Gokurg1NHy0CzlZaI+b+Y",
-	"vq5CWIhWE1Pki7cWmro2z2a933KbkN+XzRSyli6mU02+7MyAqo3aaj3VZdsmgvBpwXSxWBmiGskCHdEj",
-	"60DxyOSQJZJX+Y2YfikLly9iY5y6oEJh1lrAVOvkBnqUxbG6E1DOiUmZEJxICM2VtKBfYB0piU6ceY0V",
-	"29T1PnnlEIgxVRKxt4TGOlH4rgVXAPSfO3ENadvcNrrCnjg25cOlvCGUaSAAzKBZacQFQGLHo7i6WCw7",
-	"j/cRzdXF4qrIWAHDfvGAri44y05AoV0Z0/Wk4zcPC3cff1tujAmLMTwz5CaXo+6JrF+PdYG88HC/VGCg",
-	"NTcteGZ3Uby6tuuDhhE/f2cutLW7f/lsAv61O5//W3rPwE0OFIqx4MQZcILNiTmVzCWgYtE9/uDcuAc8",
-	"SyshW8Ph87VJmt5Dpjlgqd0JrBxBz4zbXDI2tq0vM8UfHRo6DO1U1qo8HSEAbc0xR++brYjDnl4eQ/1O",
-	"BHmvBTPLgERzNu8TW+CqmNY5y2rKA5bVYXs/ZNrgtBosLOTRcdAatuL1SvM8vxNyzrKk8dOUZsAM+sTI",
-	"U5cmE7DWRswFK9BwxRXkAaYJNEDpuLoTcjQyC89YzhA9APpl+izfLmz7a7rZe4ng3GA9XP07j+Ojtp9E",
-	"u6l9jm4QWdh0KNsOfcLgvAsANzshdhg8TqWhr6SwL1lCBK8iV/oYtQ3zYMZthQVQDThCIffbEvtIFmOp",
-	"NROGaLBdM1oGhrOBgxIa/MkRyfmIxY37a7e+vQpWeNNogu1RYLtDO1M5ddXExKFwFGVICNZHsUbN9O1N",
-	"WiN61/DEpsLgqzISfLvqNcYBdgDZ1Qmht2KAffeCg8EtXy14W2FAXRtmWtgaKnMXAI4S9PazeitzIy28",
-	"VWs46oQrLQsABeSRCDjiWl5jsvJeNOAyZyEQVxcN+NlOv97GvLFSxUhAWWDSXgBidHZLx22D28eewjOf",
-	"k96FHPqev6ue98/ZCT3O+woHZ4uBu9Aay3glA8xDXodGCbyC+up96wHKcpmScBRPSbUDfbGatMeAEv34",
-	"PXkFU9hiT5JWOyK+nsMvR6C+KGPCaI6NJg0DqBrFb024n3dmiXTd7kfZGUk8DGREMR1abQMzJjPPbo49",
-	"yISr6yBjiwHqcSZcNajTaW0RabMM1KMI3In0fHTwlurhJG3Gi57/KakOTNOx7QCEmeW2OJ+8ePY8WqMG",
-	"qMKW3tbGbVNzhh5+wg2tXVjfEDbytGgM1y2g5iiMhmu/DoFw+HsSCDu5V0DU9mo9UQFJb8/qn9pGAzs2",
-	"yt3OPVEuSxtQ+MChiI0NcGMbtuKy/MCnf3OG+1UQwCvcjEeL96eI4bjr3MtiahFS0NfC5sfo8EXtE90M",
-	"1sXhiYBbiGpDI2BCCmIBJrvRBz78B3kAZozYDXUUbCjFkO+eQNS9Iqc5H96/kaXCmm9M1WiBtBGZox1u",
-	"dExUeGRZqBDmxXIZhF5KCDjSKJnSYswFoqXPrY8KnFrG5BmYb5fCYlO+k0qPC6bI3PUZpcMJRJHBc2oo",
-	"s+8gjKB/4wPHmnUIbfy1hLjPHBKz1ETOCVV3YsqV4mJ8TKi6t15zch3gZGLVcAfXlj2JLgrAGzknI1qY",
-	"BeZS3kMheWJ7ftV2CxswGMOxLWwImxyPFz5/EWJcfvenNT2c9mrO293hrd64N5iotSDmbaOu7aTiG4aq",
-	"pLArPnYaHqvb3lOrUrXfxnXFag1PXXhRd+9Nfy0LUIbntpunw0qs2scF0K42U14F+Ino+TNMW0m8X1Pw",
-	"z/uxwHX8wbqyR5TnykYQE+IRaeFqgJ8a/dtNraGO/NDmE/5DKoBUsMdlCTZSLdcqH+qEVwNRjPsGIPtO",
-	"1zEVIUQLkGsJ4aOqCZTtARVzF9zYL3XxGFxKF2FB0FuEI1x4d0Sw7TdMH5wiZuOazb9h2j74iBOwMJS9",
-	"o59+rjnvwVdd6m45cVQsJJSot/oiWjdrd4RupnzeymChMBqaBnBBzOkmLlvb5VeC5rbrfTxR92TS+Pym",
-	"expngS9tgqij4qQKdlhKrrcaJkNaQB4++VBIMfZZj8oGHBE001a4MAWYlh5Q48Xhs/6dOIF4hjLaEM2r",
-	"+KAHkTSLNBqJltBU5oi8eP69zUqHZIIDGCCKt4G+3JBKdm+9nxYMgA5prr6inNRVF5ALFyHeLEfV0U7A",
-	"EJ/mXNyvwjpzneR8e+cRpJArkv5LSqxaa8ZwYGAQ/C1nscK0jLHphfncfs7RDG3ByH9vxygFptvBTm5z",
-	"lhqBneOHiPnhyACyKoeS5HKMKcVVFN21OISE81rDJxR6Sbd0csX0+9mejvkGxv7qT/gtvQ+RPKG2iCuN",
-	"KsnmJ4xx0Lb49oltNff88NCeZYVdjD8dE8UYSTM2M0apGHKmEOQ4BRdxunxfjXR2GeL7E842f7yt7iWo",
-	"cVILpdl0Z8lGOj7+xrFnKLJYHXy+xUd+19Hnqqn5mvAz7kfiUXGxVBtlyO7C0viVSFzaHkd7dV+b3nSu",
-	"FaIjO6feQD6wAI7nibKVbF4agvCDaj3ghq65Y0yBwU7u++GHl2xuG8V/2Ti0TTcPvr18gbECySfyuZ60",
-	"OwwVa7uznc+/urORYHFTY3mQ98HZdYn/4op3GAC+hklss9KtUx+N7F/N0d7DE79rhuY7h6/hZ7AZO+Nb",
-	"MBrAiNWQA4Jjxc3fnH+5arLKJmi26+fQ5q+hbKK5C10kMaMNy2RjTAx6pO+Nh2EH9i/LwqpvLl9kUIB/",
-	"rwk0JR5VV5ryl35t/szqClUbafB0l3GXGSkFKdhQFrYcHPIeayqxa2C0GoEIp+UJsQtDhonsIyFnwz1u",
-	"94HFl3P49VP57rJtNt7L3SXbYFjaWEpsDW23EO6QCjJgviuD9/ULWWDzLV+sbRZxZE1mx673mXhjCeuf",
-	"OPHGrBC7uH3ZlJt1V+rrCJ7YavZHioPKQ7i7OB26CtVEzkXMjEKlZCLzTNn2/xldAIImZta7OxkU6WNB",
-	"n16lu3jX414DDfCVFtIAP+lO8EXBIjDDGZXOQQYA5flgRiNOtuGh17AqdsZs16gPUT8i6Ol7xaW4ZHP/",
-	"hU6MpEXVWKLFXRTLaHuwcUCKLqdqq5RWW3SuM/bv26gLmz6usevcruwOf8r1Fl92SvkT6FQvEeNfrgXl",
-	"fi6AHf23q2nwHTbjfNPV2XmpWrkXK7eS+t1aa3N/uF0IJsx7c8+ttduqluvQO8XIC6zsoQXDZsKuK+9S",
-	"fAdksccdm7YZZSGFdmGWbj77MM2229B2C611bYdf+Abslu53Z79ttuF7r5moUssRPn9ltURC2Kchm2mP",
-	"OWG39YikZZGnCUntrtl4Wa3tdQrX5k4EVRXYk9c33QCz8Z67C9YnkOhq7M1hDk3I55MFwW6HRM25Hk5Y",
-	"VmtVLkejL1SoUZH5P7HJaBf5W1iNv62U20U2Xsb17uTVnoo3PrjeF3NzkSQm7ZsNDKuybZp+LTnT7X/H",
-	"qo6vRih8xQRT1Xzsimb2UvxhMZMNzwIpgDSimNB9ctrOpbk2zNklDFLcdQ++QdU9EqAZuFYbYld0JxqU",
-	"FmHM+MofpLZB/ciuKK1gmhfsAJe26zz1Qk6xEyB2ICSzgimEqYXsAmj9g66cqtUzNbQ5ZS6Zwtcu2wz8",
-	"WMadWYE9WZsZ9wcJreBWhZxhypbdZ9T07NQeT1BSU70ngkIYIYsYZGkIOthjXhjXCTpZoZskeS0LksoH",
-	"VuR0doNgzikWDlmNiwyA6em5JL7bm4ImdLYR350IvmL/bHcNsgSjcERDKiyxEgkcskKBJlNGBWSuRQsi",
-	"YOeWCXkfyYVm8GvbO++LV/LCOrMwiTUC0OOP+Gso5wWDabf3RDO16+txA7G9GgbgAFnqlGbsoJz5uqfE",
-	"tgFDREAzFejYXO9B4jD+jqpM+JwuzIDGhGTTWU41S+6EvzsJGZe0yLC7FJ8yMAwxCCKk9p3mUZUwf5nR",
-	"qgetC5xHVFWuYIqgZ8jYzTG/fgHt4ZYpvabF1tC2wjCsyFVXZBV0YmGWvUN4KbNwd9jrKHJdCZsn1Xq6",
-	"76+YgtU7+unnz8mvPpPX/OfP5sHiwZFuWeS9o95TOuNPH54Bmdr5RBVRC03i2qTXAH5Vr6XjB3rzEOgh",
-	"0EhnTM5yRjJpCR7xckL83viIrGANmh/LPnl/faESYnnJE/JA89JWutZZAN6QecER9wr7HhSMZv0l7OfY",
-	"52890UOfCAgXuXuLoG7g5wCB5bDZtHTUVF9jHUks0jKEzTHGOKO+6BFwMqDFczWOxcFfHuCNnDvDADHp",
-	"AFBOcjHuL0Ftx3Za1qq/wncsPcX3xx7sfCKxdhfrCYLXMTIUf/meLQBRdVbIcUGnIZHZrML4TF0bbkNa",
-	"IR1BQ43PP3/+vwEAAP//",
+	"7L3vchs5ki/6KgjuifDOPSVadrt7p6UPN2RZbuu0LPlK8nhPtHxcIAskMSoC7AJKNHeuI+Zp5sHmSU4g",
+	"E0ChiiiySJFu92zvhx23WH9QQCKRf375y7/1hnI6k4IJrXpHf+tNGM1YAf88u6Vj878ZU8OCzzSXonfU",
+	"u50w8sAKxaVIyEgWJD0fHbylejhJ+72kV7BfS16wrHeki5IlPTWcsCk1j9GLGesd9ZQuuBj3vnxJehdy",
+	"SPGpzZd8mLCCET1hRLA50RMuxoSrTZ9/w/SplPecxb9CMWW+YrOnfkl6M1rQKdN2lk7LQski/oZUsM8a",
+	"L0iJHMEHzeiYkQEbyYIlhCrCNZlTRcb8gcFQuLn515IVi17SE3Rq3j7Ed4TjmtLPF0yM9aR39Pzw8DCJ",
+	"fP4bWeIQ6wN7I+dkSsWCTMzvREuSS3lPBnR43/Z+uLL2+oyNaJnr3tHzF4kZC5+W097Rsx/+nPSmXNj/",
+	"8oPiQrMxK2BU56/M/fCWGdWT6iU8W7kQI1lMqe4d9coSroyIE59yHV+IccGoZkoTUU4HrDBrwYQuOFNk",
+	"ToVmWduX5/DM6Jd/fxh8+XOzBGu+/Erki5PZLOeV1MdeSYNLwhdzzaaqsfTPDmH+ufB/WJoYGOQ53vss",
+	"EBRaFHThx/WWi8guMb8QmrNCKzNlRZkzRfSEakILRqaMCg0qwMj1kOY5K9rmcWqeH9lXAylzRoUfx7Us",
+	"NWubmQJ+/Gpzcl3m7UMpc3aexceyRlK7vfyGPbCC60XbAJT7PTqE/1GwUe+o929PK+X+FC9TT/2TGyNp",
+	"GwgfC6rLgsW0NNWEfR5OqBgzRUaU5ywjc64noNkoGReynBE1kXOj5/rEbEU2nekFkYIRpanIFAiQlTFz",
+	"qyw1oYKwopCt0qT8mLoJw3YroKmOfbQdI9dJsDXMnC7MF2lGBqUm784uX51f/pSY3+YTPpwQIQcyW5AJ",
+	"VWTAmCBa5q1aB56z+cqemOHgsLut7S37HFOY7LMmXBDNdc6ILMiUKUXHLCFDqhjhYyGLdo3564pjKqa1",
+	"zTjei4LRbLX+AbVTKRqYSCE1MXe2jaXE567UO1/w0GFKv5QZZzDJNyxnQw3TCf89lEIzAVMVaOenf1Wo",
+	"xaunr18deLL5Ov/m6rjDv6iZFArH8a6Qg5xNVwxhhlf8z82G4p4LY4js6TkTmswLKcZ9I0lGBbDsXOxs",
+	"Kt6y+Kul2UawsgpeSTiYRIFNesP0QWXTxd5hL35aGX9f4F323eY2WAnzj1khZ6zQdtXp8F7Iec6yMctO",
+	"dE2TZ1SzA82nLKbOw/teLiJGY9IbyhLnbNWsfOAik/NTuBQmJ+dGq6y77ZW97qacTmkBat3pZPiqPL8a",
+	"9Y5+Wf2QM3fHl49JxH5in9mwNP9dbUPYloQrQgey1H1yNSKUwHcak5YrZ70bqwtumhofgWV4NAjCPtPp",
+	"LDc2sMgIHSgQOWP23wkN1j83+1uw/p0wnzQy2+RExw4hnjOnb80TBLxZTwqmJjLPwLouGDXvNsLUbU0n",
+	"jOZGacWMyfqXw9uMOUC4ViwfJVbfD6kw6mnACHugeUk1y47hWqtNiaILReaTRZ+cGy2mZP5gzFH3AeaR",
+	"d2JIRe0RhI4pF31iTiGSztlgIuX9eZbaOXcjgj0Mv5npS5a0XmKs7S6mSh49A1EkUGLIgA3plJEHrvgg",
+	"N/854SLzn/BEEfRecKHNn427cWDcDTKSpcjAMjgJBMCo9X500GY0Lxc3bChFpuLDMgtKRoWcwquYyJzf",
+	"5cf771wrc1IXOrHvMz8rWRZDRjLJ8FjRLM/dI/5knKTUSmDqBnsnqru9SJhbcRGMhePeiYtQSZ4sB7kR",
+	"O+8wVCcjOihwfqOcRPXJNGquf5gws3WMIFqJVHEjnZwLknOllV8TKtScFXCdGTh8T3wNrKRupCHdPagd",
+	"64OurTyMEXTIyMz/gOVyDp/jt3M/+ny0xrsItLn0EqyDmPRYiZ0VDAZlzIjWF/4FgyArIyS4FQvKFcsq",
+	"QampIS70Dy96yw5jUpn4Gxj0yhmt3e1EMPOiUla2mGVOzlqsMdjQj5Awr9XiU2t/tlrO2ApzDicLkaMR",
+	"aKNSMdwDbMjM0Wj2wVgKduzOGS6IhC9A2xIdE7djzGDNCOcTqdidcOp6ylCx4sW44etam5IZK5QUhAk6",
+	"QE+Z1dXw+hhGZRD+YgMiztH0gluXvqTmCVq/AZe0UiH+PKvO0Y/+7XLwVzYEiwPkAuwPtdo6qu00J8AR",
+	"ZRYI84jDN25+44yJbLs7ndbZ4tY2yb+amXXu4JC4A40L4xoKraJ7ftUgGsLgpsHPZN3u7AWf27q0r3mu",
+	"GYQqaZZx80k0fxcs8ojmisXMvyri6U5Ts7fNv3EurLtvHNw+ecVHI1aYjx9xlmcKYkVDOR1wY9EPFuTk",
+	"8lVij1YMwckRbLjBglxd40ZpiF4jaLaPoE/S+3wwlgfmbwfqns8O5Awn6GAmzZoU1kULz14bCLTT1lBk",
+	"3R/4a+1pvV6yxmvu/uTCR9N+2ymrzufdBMm6vzk8Q3cZHdtgBGH8bEchqg3evoMgFkRXdhp/6j7+UBHv",
+	"ZLt9aVOOPxWynO382POOf/t9z3Z6XKLH3WmlfrPTtVIHjdN1hBFjZY4Cc1F/vc20yqKPPm/pfrUmwB06",
+	"j40gtwxf4J/TJ2cQ414T2F5hbj/GUECJ62AmJIFN4QOlVnw+rtwl76xb2tgp6moUce9As9CGwXBMFGMk",
+	"LWe3Mu0elPFKqLs2wl39pRn/Nh/qMrPx3HHNEIfXJfiFrVOzyazcOhPKuLTKKl70KcCsBCvdCJWeMNEn",
+	"P/EHY3cqO2Mwj4JQCCQnhGtyz9gM/Q38I0ZAcK7vBDwSgjQ51cb9f7kg76TS44KpJ4oMczlsOii7Xoev",
+	"swRVdH0zG/eMgzeY8kylRBYkHYGlDKLZPA7MLTHlZVRQuAQWHFGKTKZ94mLbiokMr1JmPaQYMjIFKIBz",
+	"XANf2Ti3uVQ6AbcUYpkTqiE+aiREaZLxDONqQjqQBMmMLa3nfMj65NT4sMII0q0cKi5smMUFC42L0skz",
+	"NerE+Q5r19q6GRBkVI8w+jCj7v57exNiditb4BlGmtKaS9N06nIp71lGjNt/Erh9uD9hN4F7k7ORJjSX",
+	"grnQrJUgIkW+6KrhWm2TllRkag20FHxPG+Ouh8sSMOSMWwrSOJLFq7IAT8pGUVOyYPq4NTvJhDl1funZ",
+	"N/WS3uvza/zHyenPl1cfLs5e/XT2qpf0rs9uri7+cvYq2J3L/opZPgy53NhQRbWKfDqTNi1DjV3c0yCy",
+	"T/EGmB1cgrMHm4BaXtGMauoDvuYykuLtka089IGOtRJtYyLRo1bF1ZHWbDrTsZQmI29ub98Rm3Tsk3Ot",
+	"yITRrBkqe6LAoQb5yljONMuIklMb4qYjbSNwLkDFFVFMa2Od/Pt3hySjC2OW3AlrOP8Jsw8FU9qY+AtF",
+	"QLuIsfnfKjQZcb8zKzFv63u4WxQbzJ2YZbWoDX5ugyc26cWyxNtMig0LhgGUiFYSXE3iiSEfWOY5I6XI",
+	"QKEuEqPffZJlVsghU4pkfJPkkP0648atNOILBnGLuKi6V9vcWGa0cjzWjIKyTlCv8bI3xo4L8sjxlw/Y",
+	"mAthDgy7WWoi1zIMfOAba6OuHktwLXqhhd4sZWC80FKdyqzlC2AP4UXHQfoQlrVw8mQ/qx8Nrz+wIuPD",
+	"iOCk7y9fnV1/+nDyv9MjG9UjstRDs/cWTPdJ+v7SqL5L/7NgsHfnPM/JhD4w+FNSi0WHkmZEUGkpM6I0",
+	"z/M7AekZKWE71pOEU7rAJ4JWhvOapK/OLs7/cnZ99io9InQ4ZDPNsj5Jr89ur82QqTuYUAfBM1Q5HDKW",
+	"9e9Eevvm+ur29gLuRo1go+RUmaMOvBYyMwOHZ75+fwOXco3fJ8COwdcSPYEUE4y1T9Kfri7PmpfeCXst",
+	"FQvULu5M8dPcS3p2RntJz38cnCm31+ZXP2T4G4yol/TM25ZPm6aStps1FMJq7VtUd8EHpWYAal1rSdZ1",
+	"5T1bxGAva6JsEgIPbl7O/r/3Jxc3vaR39p/nN7fmH29Pbk/fnN1EPjbpPdC8bNkjmn3Gcx+faCxFcn32",
+	"nLDPswKxr/CrfXrithHcAa/u12ORz1qApuF0mwmAD1qa2roZAFjCfmOuu5gDcCNaA2XG9ZnQCJGI2emR",
+	"vT0EJGiaGFcqs//C09X8a8BFBr8J+NcxSa32TavUNNjZLFdw4hrXGrJ8NtVn0bzGBu/HsSK6DSzMDqaU",
+	"54RmmVkc9JpLxQqMlQtwF8zftLxHpHD84eibxH/7mYuI55Kat5ivhiebf8wKOS7oNIXDMjVG1YAqllrd",
+	"YPPocGahth0YJSXiuVn7Pasw3naO0UU1nmv8QaOVyQvEC0fiNxafIEf1AzYqlX9VUvSv6fytT5x19TLo",
+	"Bmcbor+3+JQ5VYl1/lF6wb0Ar9CuStYnN2gvgd1opCZLwLJSEzkX+/t+nm0R5cQxtEgs/uhEtuVnF/iL",
+	"qFRWtBQXmM3mf0YDiCty8u58lfnVMsgHTuMIexsIkOjFg5o4chUHCe7hhMyoUnNZZAnJubhPjP1+UM4S",
+	"Ink2TIjK6fA+IUM5nRrrQhZm1PGd/8BpS0BV1wsdOmScqe6F6sLpLPzWxGnW2vpEj1GjneMxsQ3jR5Wa",
+	"30kQKTbYl2V+f80U5Bf+tiLkszaAQfOC0SwGcwmiB3Oj+JQk9uKNU8NJz272rcL2o1KxrHWAgHqwOSAP",
+	"hqI54nC2GGkpMkkHOXsvNM+7q8hSwJZZHuZ5pipMdQAUXIGs2SB47te6muJqTavJq8bX/MCYcJ2CyZHd",
+	"mj2/LF7o3rblHiREDCH0e1LqiSz4f4HaOiIvGS1YQf7593+kgCC04DNQ8xYlGJtY7UaxasvhUJuTg7cm",
+	"bsQtn5oxoTnN1YaGMzPGT9N0/n59gtqp0KVbf1h9a9KbF1yzK5Ev3IHbOYEYTgqOOxhHbFqaEN34YleG",
+	"CrUgkyewpnxkwQ9qOYjl4yW1aEQcgQOZq+V3X6NQg3E3ljIDo8/6jgxET440ph/gMBlOWFbmDJUCDGld",
+	"RvKztuGwk5awnbnEu6twIEuIhNtCIznfJDpTMF0sbE6zoeL8R/nYknGLlTLKeESL9d+ipab5uqle2jbm",
+	"niRYqmCMflniYjNjImNiGHFwVsTVhNTHVcYRzW+G0cVVsTRhTSkLzFaAOrJZIqMPcz68n8hSsagbCtFn",
+	"owdbirtqLrmFsflbYh9/FmDY1wLS3YbxGOiwtNJH+/ASwIMDIrO/Dmm0fLw7f3WFeovc1jjCRCsg0qcL",
+	"Wo30NWb4UBYFy2llsSyPxUZzL1VzsZ89/+7F9z/8x5/NcszMbizMaP/Pwf/7y+HBjx//5/+ICQ0T2S2P",
+	"5d6XYL1NgLWii+57mokHXkgxtYH/5d/Nbni7AjANF9xoOryPmBTd16PxwFv4a+x1TjxbFsEDs2Jxz0LH",
+	"p/RW2kiAkAqSN93nDwOl6459t+Vu8Oqloy74qHCg9eVJGgWsvmgTH1oTwHAaG4vYFOVVKmIXXkZVALMv",
+	"H8O94ZqNNkxPY2q5VlCwpLkaErcpzm8fYtdRfFbN1Y2XWxccvX5/eYn5x9Ort+8uzm4hFPz65PxifeoR",
+	"Y443ThA3iTW+pkOmL7jSj5UzeNBfIGb7JVKV2U2UgocsDccjzhpWHtTgCus4cU3kcFgWaguPzgecVy83",
+	"XuYQcNGv4CzPztrsGAqHORQhgjED8g+I4lgqty1NNCiM0wLgr8RYexNwpdw404SkstSf5OhTYcTN/LeQ",
+	"+pPVYIMcA8Xo632Cl6cteUiWt5QrGIkKXo24gD5qQ6Z+OfyIUdZ6jNcDrqNvCyqDVs0apKSsF5nJ9dEf",
+	"/IgEZ7N6y5pAPiSX+6/tvev3FNgrguZPEc4Jm2sbXDp8K8WqjVzKeygk75OTPDezpxWZlhZfdQzmIdoj",
+	"5icbMCiYmQdw+COGYM3Q6xanqucyamiW7w+XT5XwuDuVQlMuIlHyU6oYmYI1prqkY+rPhaGwyGNPmpmg",
+	"xBbjUbGwGCERJiI3eLU5zVUb2Pn7DtmwlcX58POrOCLB6y/HyvHjYfB/6/TalIu9PNdt9QhkzKi0KaNC",
+	"ETzAakhrd+J1Oedqs/Z8CSpVCv5ryezPcRh07KS0+3LDk5IX7G1UH6fvzq4/nf3n6ZuTy5/OUvTBVGBr",
+	"G8vbuIRYKQxZNmfukPT06v3l7afzy08fzi9fXX2o3Y4QD6pJzqjSJPXop/ROVMhdeCocJVyQdA7F1g4E",
+	"BSoYDhg3BsD11vPV4fDB/qiNqJvx4Wdns0kFGGusevJ2Yg9FMljYs736Yiy8KYVmWYJfBYcyfCQWK4cQ",
+	"r+ur97fmu07evbs4Pz25Pb+67CW9s8u/nF9fXb49u7zt9oVuqJt94Buo2n/tjtG6Mp4CMqGl0BK+yLj9",
+	"NrgBSwmwCZlnBHAY5iC04dF7NmupOhRtmaSO9g7cHzNzLri4v/FB3g1ColVkeBM4wa4CmyuivG8jZqeP",
+	"3y5loDCLHTVkJlS9C+K3629dKmCP5rvMTc6mgqD1cY1gIEgbMAD+diozuI/nzuWMifQoxE9qCaUA5gA1",
+	"7wm3mBlYL/GBdHNvVJe3ymIh87XVvdfmGih9goP97POMF0zFqROYAK3XGDZkDxJikbA5MGd1jzVoJmg0",
+	"TNNEimB20QUDJWAJ7c0xqbtk81BYNthIXXMEz/e1l1YmBy7Z3KeGNkmYtK/rSYXjsXARjJJisUEpNM8t",
+	"BLxgD/J+I+ijlcwNAU7d5bYlVCxbosSXbP5edfAdOikrX+4DCsTsBnSZuZ4gv0meExRQlcC+gesmEGlu",
+	"GMhdUlciWrT0Rs5d1dCQWg4KpwU3nPVZTbe21JeaTbAjqX/EOrs02tr1DtJhcXC1Q07KOcu8WYdJApLx",
+	"MdDRsDxXfXKGVTc27YSVGVxbqDDXivAscW4Qsgp5xpUDnqWIUMZqjIpWEPFMulg4IhSuG+wAQG/EkCYH",
+	"87SxkmcjATFIR21v4/d0Or7sZ57Go0M2M6bIgI1LsT4PZp8W8Wmu8sxMMZSnhFXwSAYhR8sJza7ONeDp",
+	"I9FZRPRtBC7GeWsjmHBSAtrAiAoChMKBJwFOosTUmpsSs6wTqkJKG+EYkSTa6ZXtvXbZcCw3/L/YCiLP",
+	"2pQiumRMwcjJCBda4qfgo2BL2D9ycJ/6a2FanbmClD5bDfc3l/gdl/EsxPzHk5Krk8d2jqGMCvZhMBNB",
+	"QcQmyWNqmcxWSWOoha7xDpt45ky12FkzJmc5q+/8hMjadolnomof5RJSnXZNfZwxBNU2Nfy7UUh2aTav",
+	"Cdjko10mq0Eqs3Zw9up2oiB7QYMr6NiyWwZ7fhxHAseAd9UQ6wPwUhkk0WrqPNSB6w7NXeTKaofw3vJl",
+	"kU227H69Pr/2hQxL6X2SXp+9Pb98dXaNRQlQbQG1e8pVTXqvLaySBgKj1BW02adXtFR3IsZLRdLr9xdn",
+	"n16fnF9ASZ55Pv7p+uz0Css1kFUMsaeyCChkAv64GHEcjNbW8XJtrkD9cUzSD2cv31xd/fzp6vXr1Jk5",
+	"jiFpI3KkPklfnf90dnOb2kPPHC13on62cPQXXVC4Fh6DpYACDZzzsCYw6YWT4/7TT0wv6QXf0Ut6OJJ1",
+	"AScY26J/7XbH+oAT3gFCuKwbl5Gfm2C6F+tlHZC1g8Vaaa+ynm31nihcZ7fX/xv/04GkwtogWH5XHpSQ",
+	"FGPHKSmW8F7wtLP/fHPy/ubWXBGCv+7ESvRXI0DqikTd0Br1PDZ8nfT8yzou8QY525YlvuVTllvmnv3p",
+	"vs7K7arUA/m5baFdHg/XtFbI6Or2AzURkFs2wYGzGIflZW1Lm4csmI6aSt0SwmjDnIzZSmJG8MnQP8Ib",
+	"6mV7QQH7MtyvQ6VpY+bx02Mz72JIpxVDavfAwbAsCib0uzbHuomsxAFhETZaSBAy8OA8XwHQ36dXLuqR",
+	"s98kBBaOIbosBXvgbH4h44SD9XNNlnmGZZFjpAqtr9KgVJwp/ZaLso29dCqVdseYckkhONrgpi12Afs8",
+	"ZCxT13G+pYAx0Y7OvskG5aYS4tIUHYABpGJzhgaGLMeThCjrxlWDprwtlRFu8G1qBKhm71iB23md/Qtj",
+	"PSaHnq83unOX6sIfZY+vPmbb7ej6xCQNQWl+eH1NVwjtdVWhvYEuydiIC+4CWSsjZmXOXlVXf0lsQ45m",
+	"H46N+nxs1LSjrlr9SFbMyc2EFjE6HM+pvmGpWAOZ2+BvcV5XwVzs1JhESMSLLA1EIv3KAytoHi/0klFt",
+	"sYNnN83AKD7SzsyKKWUZZklXJUi3yWuuAO6iD4uPX/9hNnhrR7PyS4It09DdMmtJcw8W2nUfwQNggNGU",
+	"6GJamvpWgG5AKd/J7GsuQcTrnUilW8XHH/iODzaO69ITma1XcPY6+8rqY+qfneBcxpfB9xWoj9b+QDKm",
+	"Kc8V+ffr16fkxxff/8efNgHd3XORIf2RLSRWR4SLB5pzrEX9BFCjhAylGOV8qBOiNM1ZQmYFaF5QLp8K",
+	"bz1pKT/ltBiz5E6UQpUzY/mz7NOUZZx+Ml+XEJyTT4DeM66Jua8U1NZMMRzPgGcZE/hAoxo/2eJOBdc+",
+	"UJ7TgRmHw6glRBZ3ggokC3b4EOrCvphUQ4II881YY2wMWFGjXQ8LAXR75mlCZzMmmJs6iBfWw8hA/GT0",
+	"vdmVyOj0RLXD0zdApVZQzEdECMNK2Tg5FqQcsdibC/8FJJfj/uqAnz+tvv/xx+CoeHEYL9NxlNYreUMg",
+	"tyeLLD6D2qqOZpXkHKhzjPY/GuRU3B+T1OyE1KcKUP4VoTOKBYlhjUVw43rqCo3b2LE5++CfBWhW8x3b",
+	"49eMZl0Nk23Z0H7HpGCtvKL1uXhLi3tY1CmhiuBdhAulkS5xa87f3zcpGcpWvFw6KE1eUwENVUDS9sJ7",
+	"bOWue218KwylGPKce/MxYpTGAWZSuajF1Kn7B0g18WLLiuOkNypk5Og987A9eA8TGSwxFGMC1xe302Z2",
+	"GIVz8Z9//0fnxJbDVK59MVy4xVdNuVLR599WxZyeG4nQ3BhEYyjhXhA1MQadcSIxVZ7ngGJneb79QG5A",
+	"6a6rHuSZpzRHRsUR9Jt0He7wUbV8W8tBUdmBstRXo2tGh5OOcxEwPy5IQZGUp0HOFsDcnQO3NenuWoWr",
+	"I6rpn3//B8SJcbc2uQDW1PKzzzM21GtZB3yLFgTom+83qmxq5iEoCQYJPfZUO5YaT9q+J3LuqVAeqVJ8",
+	"6wXYsDAtwT5KvNqoZL8pfDVhqE1EXE210MVdCU8Xh3SB5gCiwnqicrRM5hrBk/CHlR1jfPsCJBrjuUvq",
+	"KlwInHowhBXR9J6h02umfC6L+3ggaphTPmXZZTMetSoe7ZJcXDlggN2Bm1Jk4LuvAWK8XA5VtbLEd9lc",
+	"23bvcq7fMlNuWzATRqeSCjVSNUcaYx0Q12SwAAIqkIrzzNsEznqtWpXYGmg1t0UiUWjGS0YbQfoNqRz9",
+	"QyJurpFKAHcAhlSOSM5HrLuKmLXQB0XUmMxZs3L5lx6dcWNo23xpL+llXM2gDOfjx0109xZEhQ9VG6AO",
+	"OX7rsc/gPx58Dxf8qjpHXTDd0QVM7KZuiHrLrluhcHZR1uh01/YZsZC/Mr5n5hY4hxSe1Hc7MyZkC6Wn",
+	"JUZRWgKfNp5dzpKOUowuR6NeLmwV2GodYC69mdDn3/+wPPxXiCiz+xcwB4AO/9xv6T23UWwqrJ3oHJey",
+	"UPn31xfIIQYgR6lwuhpUYbuMUAXTlATTG5eIOuPosh1nHltnMAXUOiR3XpCf+csOS7zj2UblfGEzzVZJ",
+	"9Y56b25v3z191n9Gnh8ekqufo2ZXUYohjZpJ+FKL7QO/DlrMFWRYRnNAzVqOalDVWsSnXBecZScwl1Gm",
+	"BJd+Oq7gtBWMsD6ziIeLfM1bl8LyhnZWsoqzaE053T2fzdY/FWYqYBN2b5EFGTBuDOsK5ID8TpYZ2JiZ",
+	"LtFovmw0Mn+3VmZ/QwvSzkA16rZJX1Q1sPWvet29h5JtsoBtlIhr8ZLi4qdJaEJ7MIjEUEGA/liDRt5R",
+	"l+s2L9hyZdUcXwgbWpN3GyTnFlBJB+lc1UN5922NahHPpTrQCHgmANrsE0dTjfm75RHHnEW3iv7A3WYB",
+	"axni3TVXj2+/qyJjxcto7mnX4dBwu+83HBr/XJm3MQcoOWVgnEzpgmTyGGtGjW1q/2LpBECP+ECA+a1P",
+	"UodqBE5qj6VMXI/EBKsi+iRlGcfLoPoTWQpwqVWfpDSbcpEeAU5GWaJM4yeVGdcuT+B2BGTkip4j+wSS",
+	"Sny6MY7Ng9Y2IwD6r/41Fp9tQF6AN8IMX0tthL0q8WwIhSymACkomPYkiPXJhz8HGR64A1vkQw2SlrK1",
+	"gnEJcbESQM3HgovxTQvlIFKxzX0hbTqfKDb8hHDDAVXshxfdqQabJkjt1dFjsMxjgIFiyrIbLoasY8g0",
+	"onPgiJtw4wVswDm1RV0JNv5sScR30w6VYhgFhfSr77DXfYEva/T3CMYSGFHjqp581aNjtdyr8xpV3+x1",
+	"gJY3eGX38hJ40QPNV35YLuX9Szq8X3mRtWFv2XTm+lt3L8HFc/FKXKNei691wcCeWCCyqGUYaihna1f3",
+	"Bi7ashuwpsWY6e6+zS1cH3NrPM49/imQolw5n8hXvW1kZUOw0JwWRtmoFYEEB4wGaCZXZMaKCZ2hYoOe",
+	"2RVnD623HOZ1UD1U7djYG9GSAFxSbVans5P0u7eXNrQnmktdY8aILXcsrlWFsiq1GS56EipyX+bp9GWg",
+	"7Or9jEH4vepsytnyTq7NQiX/y8pjWVOEMt6chOVdv7zFo8q37Zx7VcP+bc56ZEtJnayNLBFShBauOpF8",
+	"ohtRvI88oLrL5e7OMf8FhzGso81SsKomBymgKoR8GAC0lDO8YKpPDokUJKR3SSyXCvwOzqgYshpq8s8/",
+	"vFhD/dN9hoLTmOb51ah39Eu3c/nLxySO3rO4RJrnAR2MlmPI9nhMUeOj+535XNa0Alg+qP3KPQum8Lsf",
+	"ajMY1eSR83x55Ue0qKqtFRlC6VkzbQrMPnWD0RIuP3DFBzkSXfi5QVomM0QixZ2ozRPKS4P/x4kMvg3y",
+	"SpDXzBlBZYLelDnsMMTi5+GHwxd/7kBPtWy0rCg9eFsqbWTeVSTi55gpsTdFCL0e0Wh6S1qIiC21Go7j",
+	"8pXOYQTL3nZGtN6TrdOjea4I1unVdEKfvDYPjsn+1mCeiLXXrqqgMQ+fGgdazxkTpGBTLjC6CxU+De20",
+	"plDRI++r56B81mW2rtDYZzrU+QK1Wl0Ynx0e/nlXem0DA3e7jt77t4NXUPh1H3LNeF59iAFgP+AsMwcY",
+	"QA6Sit/s2YoDy9MrwzboN1Z2LV3dBt/UtPh3rIy210Xb2sEBgd7hega9DcbTtKfbJeAD1iHZ5hZGSQAm",
+	"yEhBuP6HruWrVXBp48RNIwKyJ+MlXgEQs+bbTOE3PmIQ4cGBA/xJhc5AVodMWpjGUnGeipFPpHfl4eF3",
+	"Q8itw6zCf7P/H/8cYsHwh/TINmT2eCTMRlQRT98m9a9lNg5KNAP7EtFk1bhbAOE5Ha81beBUQ5uGK2fo",
+	"YKqbYUfAWoVoVU+uSMYV2P9m+Baojk/auL6yO71HsFaO4cN2H6xXfHJgAOmvZBLZJFxgbrouRVuPiebY",
+	"tIsEDOV0yrXehCXE6LwLqvQbWRatmDYkIXAEQvD6iSyLDoZosMR2tQh8gZT3BwM6vLdUrXrCpsd3Ym6f",
+	"IKdM1WzZAgsKubb+j3KcmbbWttH5uRvUSbDPbbO8VgofBTku853wvEOUeW+cFTBKLBVaVfu2AhhdlbYC",
+	"nHsLMNqgHN4zvT3MC+9vHyfg/szCJdhlPjX/PyXIorx83HYb9BKpk4S8/etoktj8FbgVCTIx0YpdicN+",
+	"nuXMuHKYqsDxJaQUOVOKpB5mkXbf8C5Z3ZEkj82Zas+vMKV9JaHCEx6X3WzwCsDy/BC2PS8ApAyYQLdx",
+	"O7NmtbXen7UVgBlNTgkYd8CjWvWWpuBTGfXTLNwX5vd4/c6QChHDajQyNwDWsGfp5gKvJrRgG5fyYYHq",
+	"arvPp7c7Ml+2A3ic40ptbbc5eKZMI1857j3rzJo5zeWcFXiliiNrnQO86VdDff06kF6Idw43YviF1eL6",
+	"0tWm6qlUiV8jvzeCL2jTo23kGFvTYQSx0E0rNijP47UT+Eibykbw0BojaBsBN/Kg9EVHW9FeTlgwuMpy",
+	"3MLysw+87l5BENzR2qHT99J6DEbfNdcKMgl2rdrE6nbzSn0WtKLq0kPmmo3iRsyNC4hsFPGHyvMglNkn",
+	"6f+TEqWpyDCsScWCFCXArocTWtChZoWCrgfobwMsrEvTg6owvZXA//njCfyDbkH7fA0U1u/vBZ0Y9JeD",
+	"W+up0BEiAaiSLvmh+hIabZ3TWSzaYJ3+FYkTCzxB+IfFngyY4pklV2RzIgU7JockK+QMmC5jqZEu8ezo",
+	"7mD6/WxTQh6bWKpHj/bEkJ5s3aVyy/j4b05cbSuNG+y8K+msb4L4rG9hcX1+e356ctFLeh9Orm3/pvPL",
+	"11cdOzZVGeGNNhIfi/NIuSfQrkeqkFYxuC9bYLNCPvBsfb4UR/HOXY3Ml+XskrGspaeBb2kLXFEL1sLy",
+	"Y4bIsnOxim2IWxJpCC9AFyXqukGTKDt4FzC5e68lsK9/UFQkYAouuLiP9A0Iacw71hMWedQqlHmpmQXI",
+	"IbUA9N1WkImblYOcD8n764sEm/dT6My0Hrhm3pYEw2z/wHeBRCx127maMXH+ipxKIdhQEyc963B99cmK",
+	"M4Z72vJBqbUURNFF3B2LTlzVht/enjOaKSg802UhUoB+gvcJIUfjDWppnGwGlahEy87EMOb90enL6fD+",
+	"ZDaLTByB3widzZrkljOpwIGOxIEnxjHJ47wvVL2U2vPtL++qCVU3q1GSbnd5Ii6I1uDktXhroGGxt7R6",
+	"R/WkvVOYr2aZzZ4o4u974HrhmTNAhl1qE0iOiwdWPAllfP2SuEmqT0nk+yOjX7WGWyNb3tn1BBdZI6bF",
+	"L37iOBdgfmRVugS9krkYyikXYycbx9XagDs9krnNA7uq/WipVyUWEfZCWI+XUpP3RilfnZR6Qm6xi3/6",
+	"WX4eHEAj7noe67s9WiKBkC+P1v74BCnsHY7t9NB1eP0xceXSsLFtvJmSf1tOxK3vHLm8W1oTgdVMWhkj",
+	"eJvlp+A6ie+q4y57ApOlGD8xkqIlSZ8qI0FPQwl++jdf3ZN9SWMfvCdTym84L2mr9tFZxjflbTGzu15d",
+	"kgtbPpYgJTJdqCo2WhZ5CoTA/IGJTfZI9dAgMYUQdm2Po0dtjG9c4jeYCpsEb0q6kOERsqFItslaVMB8",
+	"WG2JLBabjfMNYqlBh/JYTkXOu1t1Ehhx172wxpuLVV7Zov2Mxjyu/7QFUGfXY4Qx8LatuG85pm2B8dqi",
+	"+8JRD6zLR1Wfs8/68+qzQrhuWHFu1stNaVIXiJgkWZTMZkrqxtUYzSdyWuvbPsKsdF0qXdetZgctRqfL",
+	"bWIe6W+v6E/1sUuwx87HZk6qg9C0Zg2nK7qar0vjsM/a9UHDovMwjYP+IFiQLsDZPbNTVMxinWgTHRNZ",
+	"SM62hvzMsp5NfUNw986oLNancTtGVjNHdUhTo/h5ltOhZ7GuKHDlXCxDm4z4PFEkpwtZRtGW0Qaq20Sa",
+	"6xDrbgjiCmy9BCEOUUNksPAYLXJiDjMzu2YGGuhXKAYz0jWlGTsoZxX+rGMPzNXWrlMD3T7uA67Mz+am",
+	"5e/70OTiTPx6mQ8DurQxE6zgw/Dz4wW14au6f85mWN6zr4HgLYJUTWuvsMe8IMRtdlvGCsH5sXNUcHeg",
+	"xbOvCVVcSbLd4LwFEsAMiaBAaIE6yH5Ute/W5Oi+RJWo0hWtX4y1yDco16ziT480Hoj3Ue6WbWSrMWYO",
+	"kjC3fFUBx0OE62OzIzN+UC7B1riyoBOtqolvjboVlsakhdWYjbkAV7jGYwLE6tliBSvqaSv9bkBxWh86",
+	"Rhdx4ux7+lGSpQdWZHwYg3gpG3Kx7Bn1hiNuXqAnM/CTaUkUq7VAfX/58+XVh8tGYxCgMeglvds311e3",
+	"txf2b6/f38C/frq6PIuaeb8JibybnCQU848rt9MuGJaCzbk9yZL33hsR081Lne0tLxdRw3SLqP6EixbI",
+	"FBOe5Ad3dnRXdKwi3klr3VK5yWrBmZaKJUb4kaGKxrpKrMY/LhVY1tvkwmSFi7CuBRgs/C7wkyhBewNQ",
+	"vheZbGOWxQBex81eMCT92gLt08owFAI1h3AcW8jRrNTb0XI2OwO4LwzGv5o7yDW/ffR+dhjdeFbE573X",
+	"tfBu69O9vrpfqTKWOjNbqiV3VvEiQ6IUAdCjQk77e9v4Lve5cvNDiV93dtSvVxi/unA71oI3kIv6UrfV",
+	"ebfJaKdwdsOIXCmRv2Uj6mBW2r53F6oW9vbeNK31XOMdOFZSOWzdcPdkIB+697Gd0gX0OAqqahYAka33",
+	"tsVHK1cHyR7ajFq3Zm29JI0DYGEDnt8hiPMA18PmpC8bsf9QD8Gy6bEaFGtnNECxHHckEw48gdC5oQXK",
+	"Dk0dnNviN7btlY1JO14Q6DOD4ObKfOtOydqNUcZKc0UqM2F51jLhl1WruaBqKwl5uKvumNDLBlCWm1Be",
+	"dzz0XFirczALYg+nUtg+dHEyltaTzjceXU0EzWgBy1pUHMmRnqQtuZNm67AOrcAgR7sWRuUwIhDGmTJZ",
+	"ri5xWXrLFudsWeRvZFshB5ClUpGRmSw8tev764tjKz+WStXmtzGahN1jamGdWQ320P/2eHC+EX6b7Uhn",
+	"7KltUzluPeu6LamfeFEITAUvr/bQkhw2N+dyP7nwGPSabcXhvAeamKD/1Lrkx9p6bsIF+V83V5etyQ85",
+	"F5skQLoHTh9lT5TiwJO/9smHKjIGLR/gKFhtayRhE2Szqe9EOTN74/vk8PDQ9Qs5hi2dLaoQoS/Op7NZ",
+	"viDVA/uh8QK1nnb2zV+fHyIPv1GAFrt4uEzacLieQWQTLqCAFTkudjXL+8Xhjz9Eu13VMr9gt3A9sbSS",
+	"mKLrE9cbimpvfjGtXDdsswi2Y7GVoXAUQcWWT8xuDanaxWlcoe2XmHkc038pjO86pwvXTdu1dmis6Drl",
+	"vqUH1DACurCthFZwR+sgsQ0N0EFfVC3LH0e0sroxqZ/iARuXAN+m5gCWIkvIYAFsSBYEUZEhVfwpUG63",
+	"tPuehZsPiRm4QpjVE0VyPuXab8p4ZVVtk66rtNoATHcDTkG4l4wZcaOpyGiRkQ+OIkfRxVGcyjNMcZUC",
+	"YxsNRf39DgFxG1p69Y6nyzZfxSm1VNXyEionYXO5RMXqtfkhvtsC69FBp1uX40SQidYzYFrQeqYAhktO",
+	"AvcRs3UwB1BmwHiF0pcFSeGXNIFyLuw4CDcArBEwYrx5jD4/3B9eMTSdVpgoW+AU68YJy6Bl4n8T28Qm",
+	"0KCWyqOVdYcD/1/muG+FRyrAR+77kP/jxP59nNjf/Lm8DeTXtZsFqxZqwrc9czc9TEFNf0PH6PqTc82c",
+	"Vph1PDZrqPWlI3IzrHnsJFxxBLYxWC0VCo2gCkUGJx2xcRhzBLpwJFVESSk8N0gmY72XhQLaqgf2mvK8",
+	"LGIxWr+5YFsVcl4lzHx405ETVGiQ1YfKuiD61YikcjRKj8h8fTj9uGplY8Pf1iZYywu1hoKqFPg90EgE",
+	"JoHMqTom92wWdFKuYrw2ugXqDrovj6XWTNiKSbRRdkdUpeJs9jB1MybSIwJXRAZaBRD8cnV8pY5CWlN5",
+	"DyuFBDpZyZwQ9kk6YXmWHrUFwymZ0VKxvh/yCqlynfEhMaruhBPHY/OUQg4YGZvvMmIg5Nx1whN4IJmd",
+	"AcwZSpGcaYWQfgzgm/3Ud/LmhQfsZTR+QoHDkImDIcn7HuYIqipWORp17KLyOpfzG43Bwo0aqZTxhIRZ",
+	"eTvdDmLGRKb6JBAJLwyCfdZ22qZ0QcaSWBN2C2SJsh8RUycrFN7PDVA+nkRJz6JmO85iG3S2wzzaW3eR",
+	"ZHVp0P3lWYH+8VSWog1VSRG0aSQaSD7gv1hAaYslEqDZgtam9a8GDul4pgIScFWXW5ZbMy+1vNMpZvKq",
+	"3KKFUcLPcUzj3vpHyAFUs24D26mxrK7JizQpOavL14N0/BBXMcYvSwJAoIdlwfXixkwPLpstxo8vnK/U",
+	"Nx7joJBzxYpjkn769EYqfYDbIkU+NjCcIB9jbh5Kec89z77bQdVC0hn/mVl6q2g534klBoA3zwo5Liig",
+	"amBhwRNgtMBKHHyieX/vyxeodR5FOkKdVVrbGyFzNiAB5Qx4HJmE89e9U/XvxJ04IC9lxm0O2Tj1FUna",
+	"M/KWv+yT9+JeGIcepFslNjVtDhqBkZQhVSwhqSjzHGNgVNjhuB5jjGRyWE4Ztou5E8SFnY9IzugDI9Tu",
+	"HdtzcswQAOxw4WaYYArgMC3OmGRMU54r8u/Xr0/Jjy++/48/HWPJ8gPNeUa4mJXIJ2osWyZ0AU5mCiBo",
+	"lSJZJAXiZpZn8JIL7jyIGR2b4c2oMYMrbZXaMgZ3/FJF0mH1iz9EhjTPHUkedYzw5sO9HWVe4Lwrc9gY",
+	"f9F4MjCO87AJsfm677777kcz+Pe3p4jFJpgVEVwwMrL1tzQnGR9zrfrkRLjXuj49rgfxhM5mzDhG5j0f",
+	"gEPdcaQZ498Wvz//P99/l0De0sySoEKi66jckAFyADoL/N+MDfm0ej8+myKJrrnEWOZWXDQTZjze3mKf",
+	"udJH5MXhC7jtnZVOYytlnkXDzPNJqSey4P8FEn1EXsI2IXooPv3z7/9Ij90utkWfFRkH2ES4bavWfT5A",
+	"6JbSLA5X5MXhMzSOXhx+Z0UdzC+Z+1bABIMG5tGCsUyh9ZPzIbNIdJ4xofmIG93bO5nR4YQdPO8fVjoj",
+	"+JtRXeV0SosFUPc57nBPU+5k1PPlVm26zab1rSls5Vfv1qkjn9nuPbOBDkFnvHfU+67/DMZiLADQk08r",
+	"8sxxzAPHrhS4zHw0YoURK5yaaOvEgs2wRR0EnmzLRGwN75gJgeLCnYW4IW80uJpUZHcipVoXfFBqptI+",
+	"qXO+IjfdQpbIl4FkGU1uYNxcSlqu1hm4iMKuOY6PCFkQc2BCVdKd8Plni4Pt5VzpE8e+N6MFnTINcbyW",
+	"0prqkqfG30Uj9kvS7eKKUL3T9ZZptdO1J9Ux0Pnxstxg7HwsqC6Lzjfcss+667Vvuej83PeiYMDAuPZq",
+	"a3l2uPKCT7mGIilXagL75PnhoQ0VaBvqDA7bp3+17juaap2IRMHchjM+0p7eyLmxFiy7BlxkA0vxR/ux",
+	"Pn1nS3K+1PSMOebs4xLHmgobB/r6jBXgpVH0oTwMbZwDBHi61oDmkVZ1PA0aJ4DT0ILskQqRbaAroOkj",
+	"UAfQPA/UWtUEEpkr0nJ2K9MEcTxAtzfGhA0c5lRdjcyPIc8vK5jTFmCB3An4O9xLXZNfmkM1Yog7N7/V",
+	"WkDAgehiRbRg9uidTyTge2DKjl0Xxgx114yJDEqORI05M3yuNwzy3AXdNDPWkSNHR90vR+YjrcqEiRIt",
+	"qip4uNdYNh7q+m7GxcRdwpl6esNyNnQa78seBf5lmd+7aptliffoqUwKlvje/RMqshzokUqRSUjXPX4f",
+	"nFTzhqgWRx2MzHuddoPvj1nfD5YPhWdfnpoBo8u9yRly/grUTnwrvSu1shRRsKlC8bdExmDwWZcWg15Q",
+	"NTP3SQizTfBcBrtMBVtDZM5RPqoal7JcsTtBh3iyAwwHd6+167zQQjERnVqOcvMwcGmh4/OMiT55JxUy",
+	"qY+wKzRzcS2uEwJxnDuRmlmjg5wB0DQ9RvIZLBA01pwY5XyojXcCHQuInvMhhNhK+4eq/0p9r5jfQchP",
+	"YI16exT0oOBmlaBXFS6Pl2jzSlxjt4XMogeyvb1MY9+rwEqszyv8HGiffZ6WpziUyKQCdhrcmerENOcE",
+	"2NCgZ3cxy/B+9/TBgrhY31ZnJ4aCWq3vK++7el8At1P1fdXZiQkd/N1SUNRp0fHM6kPZD6H2ygHS2ILH",
+	"Dk+8E/5m2Mh4IHtdDHc9USTFJt3YuVk5MzCN7Tq4pc2abgTOzVPTI/dx1t8GPyd8i78AmaEr32JEeQ6d",
+	"5/k9A2wSuBdEL2aojHyRs/lE9FeTO8Ez7Ab1a2nJYZVPoOD3QPDn15IVi8qPGyx6YfwKs+WVHLsYrhl7",
+	"DxOdaCh/jASP/3Aq/nAqdqwmIUTcxbNw0ejHa8bXMs8CxQgWgCz8LtxWR8IatDoWry0PD7A3FN6yd2oL",
+	"rSKIV1jbyNrxzrOY0uJeVV6IsVPyjBUOkaI0m8V0mhlUm7m9k0W8ZrQi96mHyn13vD3JD766zXTxKHBw",
+	"tcz0sWwX0vOWFvdB+w4zwWhiGrMOZGCl/NgTwON3OgmW744Yl60TjP9VHpalkzCf3yfvrLNnxxw2SkCf",
+	"sB+RGvjlDz9tA7mwPSx366MZ36zVmh0znOG9m7JtRixaa3Ok7nTNTp2Rs5s5pZnniNtILyfbeLKNiV+K",
+	"GO3ONz4R9SAOziQAm4wiARcyFsgxJ4YP5Ri9Hw/eJBA4piSI8wQguReHP/bXhmd+Y6HCSbA9LoSc7zqS",
+	"spFQtW7Np7UKo9aN6qP0l7XL9zjD4Ytu+ZTlYE0uTzikZWt1Ur6e14w3ASPDBV53F9W1k/9ENUq0nEfH",
+	"C4fbUl9/14fH7Q53fBCC7brZV57L/4Ib1B2hj9mcpa1HaN+IcMUa/x4ygQdTynNCs6xgysL2gWjEWvKi",
+	"IkNDHnDbVbnf4ojToQbnolqCJiNyxN9usWdszLRiOsaAREJSi3Yz/4Q5M/8wozb/C+M0/7BZ57RtqIhZ",
+	"scis6HiftYy3/WnnGz9rqWq/yqFy5TADbZ9ge5hVL+wGj2u+9WX3N0K7tM3f97vy2M3e6eKsM6ELznaX",
+	"B5wvCX5bRhB2d0RN0GzKsZfJU/bAxAooAex9c4ndQSq11ELGlCeu1Yan7TNOxXzCoHYXfuJiID+HmY1j",
+	"xAlRTSExIEiKjtGZeUmamF/vBM8CJAfEat1JDM8zht8w52ZU4P9jcw57YqYXVOkDeNzBOfLwQTNMKfKF",
+	"YyqEAU25UtCu+E4M5RSwTvhpmNIbsTnxEBolHYV8ZqzwIZIv2Q7M5tgeMluVoXTB6BQAQgCH0VDBZiT+",
+	"yN1GqGDzWHwC7z3DFemglLmngrNt9sw3KIawf9iVWMpUbcva3LSpoOcxFbR+J2n2WaM4HeCH1LdS84HR",
+	"4xRv3FFcy7a5sDI4WNjeIAeAsmJult1msX9YE97yUevWHXMyxQ5iUlnoD4CbmMiMhOwJmYPh/yY0Jypi",
+	"jBbDie84uk7KTmBwx5167LUdBUGHu5rE7akR3T4+ITgkfq+fAA0Af4vBO/we1wkZSGwyFRsgcrTGR+hb",
+	"p129fXdxdgs8qK9Pzi/OXkWZUIMmtrHxRYXUbJvbxWz9FH2/+ym6ZZ+1a42OuS9HJkxOqWJkavy/9qX9",
+	"dSNFnkSPeFrk3JgQ0AGhAl2aRXv+Alq1K2dwplqmezY0kT1Q+wEZd2KYl4o/sPrYjK9FTiz8+btnJAM3",
+	"EkDM2On6v7F96pR8JxPVHQi7OHpv4Iypntlqn1aHaddT9+mIDtkacxVkYQQheGHfmVh9CbVrxmOVRJrT",
+	"F4qKKuiq5b5nyF297C27GX2Ng1g6O6M7gmNd1fqkc/2crB85TnuHasqPuyU7HfGWLfsc2OtgLSdQC0D4",
+	"WEjbXz/2DbOCjfjnx2mZa9trF5DllfUCkLnftX2xvw/76lbHGp31xpwC34hygy0ITOItngSK+s58bu0f",
+	"iUa9HA7LAgsV3A7fWKsh/0FbNust22dQ8y2LpwgR2jekeb6TuTtR9xDGxeY5wSS5Uq+1U/Q0bPs7K3Ws",
+	"7XzmfPagRswzIQPHj1F4ygMfAW1wyVimqqKTY9cR1jWB9RVDNkkUcabc+eppgPeBKXCPP8VeON1hBavX",
+	"68Y1rt0BuA7rXKRgTxSZVbOx4Vq3pY/i7gQskE2L+BInorgY56yew4FmPPEDvZmC6nCer3JTuiahqhZn",
+	"oUru6qqEzRgig1jLs7r2GIi6j0hx8KjPtjQJHT57WZ0jXUuYjlN9cmIpA22pnGDHYdyFa6JZnmN1Watb",
+	"DIDIrzmTMPj9vTJWweGKTBVzHIswM21zgtd8rSGeIlspwEMKX4D61XIa7vWDvec2miw59MHyPMxtZBll",
+	"GWS2ijhjLSGWwqqQarM1XSXyxVtLslIbZ5Msabmz+e/Lvw1VSxcft3a+7MwwrD211dOtn22bHIRPC6aL",
+	"xUq4m3EsANQysslYz7EDiPO8qpXCUi5ZOOy5xUvqggqFFTCBUq2LG/KPICHKnQByGCzwAqBTQmiupCVi",
+	"h0yLkpgQntdUsS2D7ZNXrlEVRraRD11oZJ2B9w6wqhaole/ENQTCsWKe2Tb+1tNy5TPYXiY4AMxDs9Ic",
+	"F9DFM44I1cViGYiyD2SoLhZXRcYKeOxXB4fqgrPsBAzalfhQLzp+8pD1bBdRIZFZPKB55Cabo45qqG+P",
+	"daDAcHG/Fsiotc4luGZ3iMC6tesBiBHMUGcttDV0aHltAv21O/zQW3rPAHIDEoq40sQ5cILNiVmVzBWz",
+	"IWMh/uAgIQc8S6tDNs4rpek9VK1C4OZOYC4O029ucoFxSHjKGvzRNc3DQMGo5qr4/gqWsI1jJt+ya4AF",
+	"VLXauxNBDV3BzGdA0SqbW640471qnbOsZjwgRQc82yptSIAPFpZG+tiW5APNh9f1SvM8vxNyzrKk8dOU",
+	"ZqAM+sScpzpgyLKqtYHfQjYLyzXm+SIRctxg/OfqTsjRyHx4xnKG1IsFCysGu6jtb2ln7wUNdoPcGvX3",
+	"PE6POvbnVlf7HMMgsrClFehkQymqbZSNCFx4DC6n0nIG5Xt4kxVEQChwpY/R2jAXZtxWa4PUAKgC6kit",
+	"sHvWOSM0kH6ynoHRbAB2UHwMcZ6cj1jcub9237fXgxXubAtEIqLUztBOY5GWdNWFI4syFAQbo1hjZvqO",
+	"7K3owGu4YtPD4JtyEswndHEOsIvurlYIoxWDBbG80W5hcMpXH7ytPVagNIsby8zyMZi9AL0+wG73mA7r",
+	"N4qs8mqNRp1wpWUBjRZ4BE2LTUOusfBxLxZwmbOQxbyLBfxsp29vU95Y9W5OQJcECxigz27puO3h9rKn",
+	"cM2XpHch7Smx5np/nR3Q46KvsHCWWKiLrGEONNABT2dBu/2o+P2vMhtbPV7LcHnoGQIEqL0EWZTNEWVs",
+	"qYRMKJYawUQPGBNWhtHy4kUFIOyTqh/VnbALYsk3gPoYmo8AnA6siULO1RFJdVGKIdUsS6HzsMPqwR1g",
+	"X01Z1I6wH94QzT3F8evN+L+2B2j0oF3m1tow6OIJcDVYJGRk2YVSvGV57sNcfqLDF+K7VorvJsWCKNfO",
+	"N0TLcoVWhbdXkYSpLCI2BT7Fa8jaQr1YrbLH0JHu8fP4CoawxV5PWv3j+Pccfj3F64kLsAMUJs5VoES2",
+	"VshfduZhd53uR/nPSTy9aUxMOrTaF6sKqy107IkYPXn02PYL8lyMjjHJ+WqWaKlJleSBVXciPR8dvKV6",
+	"OEmbedDnf06qBdN0bBugY/W1JbAjL549j/K4QCsyK29rsc2pWUNP0egerR303Qh2AFhp4pzdB9QC4FFI",
+	"87dh6Bz+ngydnewrEGq7tZ6oQKS3M2Eg1GT52HccbHIz90S5SmZozQGBcuR/x4ltxECWzw+8+jdXuN+E",
+	"ALzCyXiU2YprXuJE7WPVh3IGgTy3zhjBwiTKXe/U/CpH5J9//8ddL7LcbmDxBf86rg18we/WtXnlpvDx",
+	"YoIU+LsuYy2mqnJsqGDzY7Ry0fnGKKuN8HpdwW3TAqNKIIImLD9/RzWCF/+hRYB+V+xGiYQO8A7Fw2I+",
+	"g8Otv8oF3TjSZgGZH/9b+I3oLHwFj/FpwYZSDPnu1YW6V+Q058P7N7JUSKaIuMUWrmiROU3CjWOKXlJY",
+	"iqEr0wQ5zRMCWSVKprQYc4HtWF1LE8jwEC3JwLy7FPY8eyeVHhdMkblt0QOQkwlFLwL0VN9xgw/plJEH",
+	"jmSQkOf/a6mwU8mULgBqR6i6E1OuFBfjY0LVvU0hk+ug4xbS8XXI89iV6OI1vJFzMqIA7s+lvAeGxoSI",
+	"sFLauZzURlHbMDQwyXHwzPMXYbesH/68us3ZfvemnR3empp6gxWQC2LuNj7eTqgU4VGV6e5Y/ZxbyOqB",
+	"6Kn1w7bfpo20VbhRd59afi0L8KDntoWSa0KSZ2S5SZyloFBBYxJMg5kjXEncX1NIVvtnQR71g83rjijP",
+	"lYXTJMT3toOtAUlbTPY2XY06pWpbgvQPGwFsBLtc7ghZpqFqtRZaBU8zpXcsdzcMYOxG9dqwtWsNFmKw",
+	"AOJEScFo7vcZEq5Bkv6gnCESDBneEKClsbG0tALK1Z3As9O6MzboOWBY/T6jFSmw0b8FZnldqA4Ai66b",
+	"7lo5NO/ec07p9jeIppt3ItFaW+b3AzaWRAwcrKqHbe4MDAD1kTVEALTTs2rZLdKjVG9oL9e688QD6lCK",
+	"oevNegCvB708EsJHtrk8YgvbYuw39k1dwuyX0sFtsH0k9rlZ+Bh+oHZumD44xWZAa5TPDdP2wkdoINvf",
+	"qHf0y8fa4gFwodTdCiSoWEjgPm0N4LdO1u7E3Qz5vNXAAMZNaL/NBTGrmzgaEFdsA37srufxRN2TSeP1",
+	"m85pXBW/tNVCToqTCvliJdmjujAyPqQFELyQD4UUY18Coyz6DLsxWeokpqBZkmdqfnH4rH8nTgDc4loD",
+	"erCY705kPnICjdqhP+YRefH8R0t3AsjSA3hAlPEBE/uhlOxeD58WDDro0Fx9QwVKqzYgd/0sNyxYcrIT",
+	"KMSnORf3q5poGHU4LBj4YOCLjYCbRJH031JX9m+e4RLdgAQsZzHGs4yx6YV53X7W0TzatvX9vS2jFFh7",
+	"ATO5zVpq7BgYX0QsFkQFkFUFNSSXY6wvqyCVeLoJCdWH1tIPD72kW22hYvr9bE/LfAPP/uZX+C29D1tE",
+	"AWkVVxpN8s1XGEFxrbQ9tu3t88NDu5ZVUzz86ZgoxkiasRkTGRNDzhR2z0shr5ou71dzOrtywf0dzraY",
+	"sI1QKSDPUgul2XRnyHMdf/7GQERz2AHbx3og0jWAoBWB5mlJrTYFzECrDNb6R9j0EFfc5pcXriG5RQ/d",
+	"CeeBYdBxzHSCDXhBQSoyhQbAIWIJuwW344xu3YfuaV+75/+2UKPGKNokU7PPWnkWajsdO/GOJpb3y0kH",
+	"ams39xCP2VnYGKrFV6Nob/GS3zWMFr6hC44W5yPxoQLE99ktszsENLwlArC1y9FOedhm859rhS0jXXpu",
+	"IB9Y0KPgibL0ft6SA8MNKAzhJIc6tRbjG2ZvT3v+ks3x8V8ZUGvrZoN3R7Y4UCn4iiScu53EoB3mVduZ",
+	"7bz+1Z6NoAOb1vaDvA/WrgvgD794h4i/axjENl+6dQ2XsVtXa7T3cMXvWqGZT+iiz2Aydqa34GnQW6VG",
+	"pxwsK07+5vrL0WJU/mzFgIJxXS7MixuOElpCypgzWJrDRJsSMzO2Px0GT//KKqx65/JGBuft91oJUOJS",
+	"dZUpv+nXAqZXU+3YLLGXu4y7Ei8pfCrh1pUM1Nw5vG5dWwYclhfELgoZBrIPBPaGc9wev41/zuG3L+W7",
+	"g1dvPJe7Q1cjDtG4b2yNbLcI7pAKMmC+VbXP0wpZkDF/YFXXffMRRzbc49T1PpHWVrD+hZHW5gvPMv7V",
+	"Pdx1W+rbSHxbWq5HHgdVdHt3uW4Mc6uJnIuYG4VGyUTmmQfQ0QVEcbBE2O3JgG0Mgy96le3iw+Z7TZLB",
+	"W1pEA2L8O2m6Bh6BeZwx6Rz3GUieT8Q1MA4bLnqNdG9nynaN+RCNgYOdvleCvUs292/opEhaTI0lWdxF",
+	"ol/bhY0z63VZVY8DWOXRfajAAr9jp85+RRe/zs3K7ppyOEzMclDKr0Cnwu+Y/rIftqcNYJ/+2xVnu89r",
+	"0ZsuDu9P1Sq8GMTjf7fe2twvbheBCRE57rq1fttJRboi7XmBFAW0YBZuBg7Y8XJu0pe8QKJk2uaUhRLa",
+	"RVm68ezDNdtuQts9tNZvO/zKO2C3cr87/22zCd97kWxQbgE9hVeWx0JrATbTnjzPTusRScsiTxOS2lmz",
+	"uV5jYHExRpQEcHsv7kRQRgvtj6pO5OA23nO3wfoESlaMvznMGS0QZ3wL80PUnOvhhGHkzsM/R6OvVJlb",
+	"ifm/sMtoP/K38Bp/21NuF0jqjOvdnVd7qtb94BqCz81Gklh+ZyYwpJeyBXc1YL2b/45lvN/MofANC0xV",
+	"5LsrmdlLGadtJGl0FpwCKCOA5SCn7Vqaa6OcHdiV4qx7FkEAhzi8Zq3K037RnWhIWkQx4y1/iNoGlaC7",
+	"krSCaV6wA/y0XdcYFXIKuTYihWVzYwp79wG6gOYe1Fy1O6JGNqfMgSl83YZv3BOpAeKFEx6L6vxDhFZo",
+	"q0LOEG5o5xktPTu0xwuU1FTvSaCQD9VSn1oZChBuXCcYZJViyPrktSxIKh9YkdPZDXa4TLFGxSHgBqD0",
+	"9FzCJFBdFkwlZLCwgPT5nQjeYv9sZw3gdVFe1SEVVliJBA1ZtcYkU0YFoC6jxWwwc8uCvA9grHn4tXnf",
+	"b0HdAt+ZhQDsCNOoX+Jvgb8FHKbd7pO91dbFCukcKLTCijYr5xJCm43ZHVn5UVXFkdOFeaBxIS3OMLkT",
+	"fu8kZFzSIkOwI58ycAwxCSKk9k0+fT1eSw3ekqnKFQwR7AzZVn73FayHqhxubSmcUUWuMiirOOAL89m7",
+	"Lo2zi71OIjvXwNWh6n9DCFbv6JePX5K/eRS6+c+P5sLiwYluWeS9o95TOuNPH56BmNrxRA1Ry0Vne5zU",
+	"O5Vg963YTRDNC8s6wSKdMTnLGcmkFXgk/gwbkcSfyArWkPmx7JP31xcqIVaXPHHtsABAVFMBuEPmBUcC",
+	"X2wGXTCa9Zea2MRef+uFHmonIV3k9i2yU0OcAw4sRzKtpZOm+jfWKZFXTt5fywybari2cr6NV6T9Optj",
+	"anJGfZ078KnJGQKo3DOwp/DyA97IufMnkJMbaIYkF+P+Uquh2KhlreAxvMeKYXxarTzMJxLpGrCEJrgd",
+	"E0rxm+/ZAkg/Z4UcF3QayqYFI8ZHaht/g0SG4gfNyb98/PJ/AwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -267,7 +267,7 @@ func (s *server) limitTime(next StrictHandlerFunc, operationID string) StrictHan
 	switch operationID {
 	case "StreamEvents":
 		return next
-	case "TestWebhook":
+	case "TestWebhook", "TestRule":
 		limit = max(limit, 2*testTimeout)
 	case "AcknowledgeAlerts", "ResolveAlerts", "UndoAlertAction", "ReadAlerts":
 		// They may be about every alert there is.

@@ -39,6 +39,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"tocsin/evaluator"
 	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
@@ -47,12 +48,16 @@ import (
 
 // Options are what the API is made of. Fields without a default must be set.
 type Options struct {
-	Rules    RuleStore
-	Webhooks WebhookStore
-	Inbox    Inbox
-	Bulk     Bulk
-	Reading  Reading
-	Folder   Folder
+	Rules     RuleStore
+	Webhooks  WebhookStore
+	Inbox     Inbox
+	Bulk      Bulk
+	Reading   Reading
+	Folder    Folder
+	Previewer Previewer
+	Exchanges Exchanges
+	// Texts writes the titles and messages of tests and previews.
+	Texts evaluator.Texts
 	// Renderer and Sender make and send the messages of tests and previews.
 	Renderer      notify.Renderer
 	Sender        notify.Sender
@@ -154,7 +159,7 @@ func (o *Options) applyDefaults() {
 func (o *Options) validate() error {
 	absent := map[string]bool{
 		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Inbox": o.Inbox == nil,
-		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil, "Renderer": o.Renderer == nil, "Sender": o.Sender == nil,
+		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil, "Previewer": o.Previewer == nil, "Exchanges": o.Exchanges == nil, "Texts": o.Texts == nil, "Renderer": o.Renderer == nil, "Sender": o.Sender == nil,
 		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Pulse": o.Pulse == nil,
 		"Replicas": o.Replicas == nil, "Reconciler": o.Reconciler == nil,
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,
@@ -186,6 +191,8 @@ type server struct {
 	// secure tells whether people come over https alone.
 	secure    bool
 	validator *rules.Validator
+	// previews holds a token for each preview under way.
+	previews  chan struct{}
 	hub       *hub
 	health    *health
 	startedAt time.Time
@@ -214,6 +221,7 @@ func New(o Options) (*Server, error) {
 	s := &server{
 		Options:   o,
 		validator: rules.NewValidator(),
+		previews:  make(chan struct{}, maxPreviews),
 		hub:       newHub(o.Pulse, o.Log, o.PulseInterval, o.MaxStreams),
 		health:    newHealth(o.Checks, o.Log, o.Now),
 		startedAt: o.Now(),

@@ -72,6 +72,8 @@ type Scan struct {
 	Statuses []rules.Status
 	// Limit is the most exchanges to return, at least 1.
 	Limit int
+	// Narrow leaves out what does not match, where it is not nil.
+	Narrow *Narrowing
 }
 
 // Store keeps rules, cursors and alerts.

@@ -164,7 +164,7 @@ func (a *App) openOutgoing() (err error) {
 
 func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 	policy := notify.DefaultPolicy()
-	policy.Schedule = a.options.RetrySchedule
+	policy.Schedule, policy.Breaker = a.options.RetrySchedule, a.options.Breaker
 	var err error
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
 		Store: db.Outbox(), Renderer: a.renderer, Sender: a.sender, WakeUps: bus.WakeUps(),
@@ -222,11 +222,16 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	}
 	who := a.options.Access
 	record := db.Record()
+	texts, err := template.NewTexts()
+	if err != nil {
+		return err
+	}
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
 		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(),
 		Pulse: db.Inbox(), Notifications: waking{Record: record, publish: a.publish}, Status: record,
-		Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
+		Previewer: &evaluator.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
+		Exchanges: source, Texts: texts, Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
 		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Elsewhere: elsewhere, Tenant: who.Tenant,
 		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,

@@ -137,6 +137,8 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest enabled rule is.", measured.Slowest.Seconds()},
 		{"tocsin_outbox_depth", "Messages that are owed.", float64(measured.OutboxDepth)},
 		{"tocsin_outbox_oldest_seconds", "Age of the oldest message that is owed; 0 when none is.", measured.OutboxOldest.Seconds()},
+		{"tocsin_webhooks_open", "Enabled webhooks whose receiver does not answer: their breaker is open.", float64(measured.OpenBreakers)},
+		{"tocsin_webhooks_off", "Webhooks that were switched off because their receiver is gone.", float64(measured.WebhooksOff)},
 	} {
 		gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: g.name, Help: g.help})
 		gauge.Set(g.value)

@@ -109,7 +109,10 @@ func (w *world) newDispatcher(o notify.Options) *notify.Dispatcher {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	o.Store, o.Renderer = w.db.Outbox(), renderer
+	o.Renderer = renderer
+	if o.Store == nil {
+		o.Store = w.db.Outbox()
+	}
 	o.Logger, o.Clock = slog.New(slog.DiscardHandler), time.Now
 	if o.Replica == "" {
 		o.Replica = "test"

@@ -54,7 +54,7 @@ func (s *Evaluation) Announce(ctx context.Context, failing []alerts.Instance) er
 			if err != nil {
 				return fmt.Errorf("raise alert: %w", err)
 			}
-			if err := tellOperators(ctx, q, a.TenantID, a.RuleID, a.ID, notify.ReasonRuleFailing); err != nil {
+			if err := tellOperators(ctx, q, telling{tenant: a.TenantID, rule: a.RuleID, alert: a.ID, reason: notify.ReasonRuleFailing}); err != nil {
 				return err
 			}
 		}
@@ -78,7 +78,7 @@ func tellRecovered(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) error {
 		if err != nil {
 			return fmt.Errorf("resolve alert: %w", err)
 		}
-		if err := tellOperators(ctx, q, tenant, row.RuleID, row.AlertID, notify.ReasonRuleRecovered); err != nil {
+		if err := tellOperators(ctx, q, telling{tenant: tenant, rule: row.RuleID, alert: row.AlertID, reason: notify.ReasonRuleRecovered}); err != nil {
 			return err
 		}
 	}
@@ -100,16 +100,28 @@ func forgetFailing(ctx context.Context, q *pgq.Queries, id uuid.UUID) error {
 	return nil
 }
 
+// telling is what operators are told.
+type telling struct {
+	tenant      string
+	rule, alert uuid.UUID
+	reason      notify.Reason
+	// except is a webhook that is not told.
+	except uuid.UUID
+}
+
 // tellOperators owes a notification to each webhook of the tenant's operators.
-func tellOperators(ctx context.Context, q *pgq.Queries, tenant string, rule, alert uuid.UUID, reason notify.Reason) error {
-	webhooks, err := q.OperatorWebhooks(ctx, tenant)
+func tellOperators(ctx context.Context, q *pgq.Queries, t telling) error {
+	webhooks, err := q.OperatorWebhooks(ctx, t.tenant)
 	if err != nil {
 		return fmt.Errorf("find operators' webhooks: %w", err)
 	}
 	for _, webhook := range webhooks {
+		if webhook == t.except {
+			continue
+		}
 		err := q.NotificationOwe(ctx, pgq.NotificationOweParams{
-			NotificationID: uuid.Must(uuid.NewV7()), TenantID: tenant, AlertID: alert, RuleID: rule,
-			WebhookID: webhook, Reason: string(reason),
+			NotificationID: uuid.Must(uuid.NewV7()), TenantID: t.tenant, AlertID: t.alert, RuleID: t.rule,
+			WebhookID: webhook, Reason: string(t.reason),
 		})
 		if err != nil {
 			return fmt.Errorf("owe notification: %w", err)
