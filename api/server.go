@@ -90,6 +90,8 @@ type Options struct {
 	Users  UserStore
 	Tokens TokenStore
 	Audit  AuditReader
+	// Elsewhere is another way in; nil means there is none.
+	Elsewhere *Elsewhere
 	// Identify says whom a request is for, or why nobody: a fault or an
 	// [echo.HTTPError]. By default it asks the Door for the request's token or
 	// session.

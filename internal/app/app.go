@@ -121,7 +121,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		}
 	}
 	if o.has(RoleAPI) {
-		if err := a.openAPI(ctx, db, source); err != nil {
+		if err := a.openAPI(ctx, db, source, box); err != nil {
 			return nil, err
 		}
 	}
@@ -198,7 +198,7 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	return err
 }
 
-func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.Source) error {
+func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.Source, box *seal.Box) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", a.options.Listen)
 	if err != nil {
@@ -217,6 +217,10 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	if a.door, err = a.openDoor(ctx, db); err != nil {
 		return err
 	}
+	elsewhere, err := a.openElsewhere(db, box)
+	if err != nil {
+		return err
+	}
 	who := a.options.Access
 	record := record{db.Record(), a.bus}
 	texts, err := template.NewTexts()
@@ -230,7 +234,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		Previewer: &evaluator.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
 		Exchanges: source, Texts: texts, Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
-		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Tenant: who.Tenant,
+		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Elsewhere: elsewhere, Tenant: who.Tenant,
 		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
 		Replicas: db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
