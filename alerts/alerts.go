@@ -15,7 +15,8 @@
 //	   └─below─▶ (gone)          └───below, resolve───────┴──▶ RESOLVED
 //
 // An alert about the health of a rule fires when the rule cannot be evaluated
-// and resolves when it can again.
+// and resolves when it can again. One about a webhook fires when it is switched
+// off, and resolves when a person enables it.
 //
 // An action on an alert that is already where the action leads changes nothing
 // and succeeds, so that two people who press the same button both see it done.
@@ -72,9 +73,14 @@ type Instance struct {
 	Exchange rules.Exchange
 	// Count is what a COUNT_IN_WINDOW rule counted, nil for other rules.
 	Count *Count
-	// Health says that the alert is about the rule itself, which cannot be
-	// evaluated; there is no exchange then. It resolves when the rule recovers.
+	// Health says that the alert is about Tocsin itself; there is no exchange
+	// then. Either its rule cannot be evaluated, and it resolves when the rule
+	// recovers, or it is about WebhookID.
 	Health bool
+	// WebhookID is the webhook that was switched off because its receiver is gone,
+	// [uuid.Nil] in other alerts. Its rule is the one whose message met that. It
+	// resolves when a person enables the webhook.
+	WebhookID uuid.UUID
 	// Late says that the exchange became visible behind the rule's cursor, and
 	// the look-back found it.
 	Late bool

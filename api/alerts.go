@@ -180,6 +180,7 @@ func alertAnswer(a *alerts.Instance) Alert {
 		Message:        a.Message,
 		Count:          countAnswer(a.Count),
 		Health:         a.Health,
+		WebhookID:      optional(a.WebhookID),
 		Exchange:       exchangeAnswer(a),
 		Late:           optional(a.Late),
 		LateBySeconds:  seconds(a.LateBy),
@@ -208,7 +209,13 @@ func exchangeAnswer(a *alerts.Instance) *Exchange {
 	if a.Health || a.Count != nil && e.ExecutionID == "" && e.StartTimeNS == 0 {
 		return nil
 	}
-	answer := &Exchange{
+	answer := exchangeOf(e)
+	return &answer
+}
+
+// exchangeOf shows a cleaned exchange.
+func exchangeOf(e *rules.Exchange) Exchange {
+	answer := Exchange{
 		ExecutionID:   e.ExecutionID,
 		StartTime:     time.Unix(0, e.StartTimeNS).UTC(),
 		Environment:   e.Environment,

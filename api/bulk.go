@@ -183,12 +183,11 @@ func (s *server) annotate(ctx context.Context, list []Alert) error {
 	return nil
 }
 
-// readerOf returns the caller, and the targets by which rules mean the caller.
+// readerOf returns the caller, and the targets by which rules mean the caller:
+// the name that alerts show, and the role.
 func readerOf(ctx context.Context) Reader {
 	who := identityOf(ctx)
-	targets := []rules.Target{{Kind: rules.TargetUser, Name: who.Actor}, {Kind: rules.TargetRole, Name: string(who.Role)}}
-	if who.Session != nil {
-		targets = append(targets, rules.Target{Kind: rules.TargetUser, Name: who.Session.Account.Name})
-	}
-	return Reader{Actor: who.Actor, Targets: targets}
+	return Reader{Actor: who.Actor, Targets: []rules.Target{
+		{Kind: rules.TargetUser, Name: who.Actor}, {Kind: rules.TargetRole, Name: string(who.Role)},
+	}}
 }

@@ -131,6 +131,51 @@ func (e GroupAlertsParamsBy) Valid() bool {
 	}
 }
 
+// Defines values for SearchExchangesParamsStatus.
+const (
+	SearchExchangesParamsStatusCOMPLETED SearchExchangesParamsStatus = "COMPLETED"
+	SearchExchangesParamsStatusFAILED    SearchExchangesParamsStatus = "FAILED"
+)
+
+// Valid indicates whether the value is a known member of the SearchExchangesParamsStatus enum.
+func (e SearchExchangesParamsStatus) Valid() bool {
+	switch e {
+	case SearchExchangesParamsStatusCOMPLETED:
+		return true
+	case SearchExchangesParamsStatusFAILED:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListExchangeFacetsParamsField.
+const (
+	ListExchangeFacetsParamsFieldApplication ListExchangeFacetsParamsField = "application"
+	ListExchangeFacetsParamsFieldAttribute   ListExchangeFacetsParamsField = "attribute"
+	ListExchangeFacetsParamsFieldEnvironment ListExchangeFacetsParamsField = "environment"
+	ListExchangeFacetsParamsFieldErrorType   ListExchangeFacetsParamsField = "errorType"
+	ListExchangeFacetsParamsFieldRoute       ListExchangeFacetsParamsField = "route"
+)
+
+// Valid indicates whether the value is a known member of the ListExchangeFacetsParamsField enum.
+func (e ListExchangeFacetsParamsField) Valid() bool {
+	switch e {
+	case ListExchangeFacetsParamsFieldApplication:
+		return true
+	case ListExchangeFacetsParamsFieldAttribute:
+		return true
+	case ListExchangeFacetsParamsFieldEnvironment:
+		return true
+	case ListExchangeFacetsParamsFieldErrorType:
+		return true
+	case ListExchangeFacetsParamsFieldRoute:
+		return true
+	default:
+		return false
+	}
+}
+
 // Alert defines model for Alert.
 type Alert struct {
 	AcknowledgedAt *time.Time `json:"acknowledgedAt,omitempty"`
@@ -150,7 +195,7 @@ type Alert struct {
 	FiredAt time.Time `json:"firedAt"`
 
 	// Health The alert is about the rule itself, which cannot be evaluated; the message says why. It resolves when the rule
-	// can be evaluated again.
+	// can be evaluated again. With `webhookId` it is about that webhook.
 	Health bool               `json:"health"`
 	ID     openapi_types.UUID `json:"id"`
 
@@ -183,6 +228,10 @@ type Alert struct {
 
 	// Unread Whether the caller has not read it. In lists and the answer for one alert.
 	Unread *bool `json:"unread,omitempty"`
+
+	// WebhookID The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one whose
+	// message met that. The alert resolves when a person enables the webhook.
+	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
 }
 
 // AlertCounts defines model for AlertCounts.
@@ -268,6 +317,9 @@ type AlertState = alerts.State
 // AlertsEvent The data of the event `alerts`.
 type AlertsEvent struct {
 	Counts AlertCounts `json:"counts"`
+
+	// Missed What changed since the event that a returning client saw last. In its first event only.
+	Missed *MissedAlerts `json:"missed,omitempty"`
 }
 
 // Attempt One HTTP request. Its heads and the answer's body are deleted some time after the message is settled (30 days by
@@ -438,8 +490,34 @@ type Exchange struct {
 	Status    ExchangeStatus `json:"status"`
 }
 
+// ExchangePage defines model for ExchangePage.
+type ExchangePage struct {
+	Items      []Exchange `json:"items"`
+	NextCursor *string    `json:"nextCursor,omitempty"`
+}
+
+// ExchangeRef Names one exchange.
+type ExchangeRef struct {
+	ExecutionID string `json:"executionId"`
+
+	// StartTime To the nanosecond.
+	StartTime time.Time `json:"startTime"`
+}
+
 // ExchangeStatus defines model for ExchangeStatus.
 type ExchangeStatus = rules.Status
+
+// FacetList defines model for FacetList.
+type FacetList struct {
+	Items []FacetValue `json:"items"`
+}
+
+// FacetValue defines model for FacetValue.
+type FacetValue struct {
+	// Count Rows in which it occurs.
+	Count int64  `json:"count"`
+	Value string `json:"value"`
+}
 
 // FieldError What is wrong with one field.
 type FieldError = fault.Field
@@ -492,6 +570,15 @@ type Me struct {
 
 // MeKind `open`: nobody has to sign in here.
 type MeKind string
+
+// MissedAlerts What changed since the event that a returning client saw last. In its first event only.
+type MissedAlerts struct {
+	// Alerts Alerts that were raised or changed, at most 1000.
+	Alerts int64 `json:"alerts"`
+
+	// More Whether there are more than that.
+	More bool `json:"more"`
+}
 
 // NewPassword defines model for NewPassword.
 type NewPassword struct {
@@ -549,7 +636,8 @@ type Notification struct {
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again. `DIGEST` tells many notifications in one message.
+	// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+	// notifications in one message.
 	Reason NotificationReason `json:"reason"`
 
 	// Retries When people sent it again, oldest first. In the answer for one notification only.
@@ -576,7 +664,8 @@ type NotificationPage struct {
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 // below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again. `DIGEST` tells many notifications in one message.
+// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+// notifications in one message.
 type NotificationReason = notify.Reason
 
 // NotificationRetry defines model for NotificationRetry.
@@ -608,6 +697,62 @@ type PasswordChange struct {
 	// CurrentPassword Required, but for a user without a password.
 	CurrentPassword string `json:"currentPassword,omitempty"`
 	NewPassword     string `json:"newPassword,omitempty"`
+}
+
+// PreviewLoad What a webhook would have got.
+type PreviewLoad struct {
+	// BusiestMinute The most messages within one minute.
+	BusiestMinute int64 `json:"busiestMinute"`
+
+	// ExceedsRate Whether the busiest minute holds more than the bound lets through, so that messages wait.
+	ExceedsRate   bool  `json:"exceedsRate"`
+	Notifications int64 `json:"notifications"`
+
+	// RatePerSecond The webhook's bound; 0 is none.
+	RatePerSecond float64            `json:"ratePerSecond"`
+	WebhookID     openapi_types.UUID `json:"webhookId"`
+	WebhookName   string             `json:"webhookName"`
+}
+
+// PreviewRequest defines model for PreviewRequest.
+type PreviewRequest struct {
+	// Definition What a person writes of a rule.
+	Definition RuleDefinition `json:"definition"`
+
+	// Hours How many hours to look back.
+	Hours *int `json:"hours,omitempty"`
+}
+
+// PreviewShare defines model for PreviewShare.
+type PreviewShare struct {
+	Alerts int64 `json:"alerts"`
+
+	// Application Empty where alerts are about counts over several.
+	Application string `json:"application"`
+
+	// Route Empty where alerts are about counts over several.
+	Route string `json:"route"`
+}
+
+// PreviewedHeader defines model for PreviewedHeader.
+type PreviewedHeader struct {
+	Masked bool   `json:"masked"`
+	Name   string `json:"name"`
+
+	// Value Absent where it is masked.
+	Value *string `json:"value,omitempty"`
+}
+
+// PreviewedRequest defines model for PreviewedRequest.
+type PreviewedRequest struct {
+	// Body The bytes that would be sent.
+	Body        string            `json:"body"`
+	ContentType string            `json:"contentType"`
+	Headers     []PreviewedHeader `json:"headers"`
+
+	// Host Empty without a webhook.
+	Host   string `json:"host"`
+	Method string `json:"method"`
 }
 
 // Problem Problem details (RFC 9457).
@@ -898,6 +1043,35 @@ type RulePage struct {
 	NextCursor *string `json:"nextCursor,omitempty"`
 }
 
+// RulePreview defines model for RulePreview.
+type RulePreview struct {
+	// Alerts Alerts that would have fired.
+	Alerts        int64   `json:"alerts"`
+	BucketSeconds float64 `json:"bucketSeconds"`
+
+	// Buckets Alerts over time, from `from` on.
+	Buckets []int64 `json:"buckets"`
+
+	// CoveredFrom From here on, what is told is complete. It is `from`, unless `truncated`.
+	CoveredFrom time.Time `json:"coveredFrom"`
+	From        time.Time `json:"from"`
+
+	// Newest The newest alerts as they would look, at most 20. Their ids name nothing.
+	Newest []Alert `json:"newest"`
+
+	// Problem Why a title or message is a fallback; absent when none is.
+	Problem *string `json:"problem,omitempty"`
+
+	// Scanned Exchanges that were judged.
+	Scanned int64          `json:"scanned"`
+	Shares  []PreviewShare `json:"shares"`
+	To      time.Time      `json:"to"`
+
+	// Truncated Whether a bound was met. All numbers are then lower bounds.
+	Truncated bool          `json:"truncated"`
+	Webhooks  []PreviewLoad `json:"webhooks"`
+}
+
 // RuleStatus Absent while Postgres cannot be reached.
 type RuleStatus struct {
 	Enabled int64 `json:"enabled"`
@@ -910,6 +1084,12 @@ type RuleStatus struct {
 	SlowestRuleID     *openapi_types.UUID `json:"slowestRuleId,omitempty"`
 	SlowestRuleName   *string             `json:"slowestRuleName,omitempty"`
 	Total             int64               `json:"total"`
+}
+
+// RuleTest defines model for RuleTest.
+type RuleTest struct {
+	// Exchange Names one exchange.
+	Exchange *ExchangeRef `json:"exchange,omitempty"`
 }
 
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
@@ -1023,6 +1203,42 @@ type Status struct {
 // Target Somebody whom an alert is for.
 type Target = rules.Target
 
+// TemplatePreview defines model for TemplatePreview.
+type TemplatePreview struct {
+	Message string `json:"message"`
+
+	// Problem Why a text or the body is a fallback with this exchange; absent when none is.
+	Problem *string          `json:"problem,omitempty"`
+	Request PreviewedRequest `json:"request"`
+	Title   string           `json:"title"`
+}
+
+// TemplatePreviewRequest defines model for TemplatePreviewRequest.
+type TemplatePreviewRequest struct {
+	// BodyTemplate In place of the webhook's own; empty means the kind's layout.
+	BodyTemplate *string `json:"bodyTemplate,omitempty"`
+
+	// Exchange Names one exchange.
+	Exchange *ExchangeRef `json:"exchange,omitempty"`
+
+	// FireMode PER_EXCHANGE by default. A preview of COUNT_IN_WINDOW shows a made-up count.
+	FireMode rules.FireMode `json:"fireMode,omitempty"`
+
+	// Kind Without a webhook, the kind of one. generic by default.
+	Kind notify.WebhookKind `json:"kind,omitempty"`
+
+	// MessageTemplate Empty means the default.
+	MessageTemplate string         `json:"messageTemplate,omitempty"`
+	RuleName        string         `json:"ruleName,omitempty"`
+	Severity        rules.Severity `json:"severity,omitempty"`
+
+	// TitleTemplate Empty means the default.
+	TitleTemplate string `json:"titleTemplate,omitempty"`
+
+	// WebhookID The webhook that would be called. Its kind and template count.
+	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
+}
+
 // TestResult What came of a test message.
 type TestResult struct {
 	DurationMs float64 `json:"durationMs"`
@@ -1047,6 +1263,11 @@ type TestResult struct {
 
 // TestResultVerdict As of an attempt. `DELIVERED` is what one wants to see.
 type TestResultVerdict string
+
+// TestResultList defines model for TestResultList.
+type TestResultList struct {
+	Items []TestResult `json:"items"`
+}
 
 // Token defines model for Token.
 type Token struct {
@@ -1136,6 +1357,9 @@ type Webhook struct {
 	// HeaderNames The names of the additional headers; their values are secret.
 	HeaderNames []string `json:"headerNames"`
 
+	// Health Whether messages flow to a webhook. What waits is sent as soon as they do.
+	Health WebhookHealth `json:"health"`
+
 	// HeldUntil Nothing is sent before, because the receiver asked for it.
 	HeldUntil     *time.Time         `json:"heldUntil,omitempty"`
 	ID            openapi_types.UUID `json:"id"`
@@ -1181,7 +1405,7 @@ type WebhookDefinition struct {
 	// Operators Whether the webhook hears of rules that cannot be evaluated, and that they can again.
 	Operators bool `json:"operators,omitempty"`
 
-	// RatePerSecond Attempts begun by one process; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+	// RatePerSecond Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
 	RatePerSecond *float64 `json:"ratePerSecond,omitempty"`
 
 	// SigningSecret Signs each request as Standard Webhooks say: `whsec_` and base64. Empty means unsigned.
@@ -1232,6 +1456,29 @@ type WebhookEdit struct {
 	URL *string `json:"url,omitempty"`
 }
 
+// WebhookHealth Whether messages flow to a webhook. What waits is sent as soon as they do.
+type WebhookHealth struct {
+	// ConsecutiveFailures Attempts in a row that the receiver did not answer.
+	ConsecutiveFailures int `json:"consecutiveFailures"`
+
+	// DisabledReason Of `off`: why Tocsin switched the webhook off; left out when a person did.
+	DisabledReason *string `json:"disabledReason,omitempty"`
+
+	// LastError Why the last unanswered attempt was; kept when the receiver answers again, forgotten with an edit.
+	LastError   *string    `json:"lastError,omitempty"`
+	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
+
+	// Since Of `open`: since when the receiver does not answer.
+	Since *time.Time `json:"since,omitempty"`
+
+	// State `ok`: what is due is sent. `held`: the receiver asked for a pause. `open`: the receiver did not answer several times
+	// in a row; a probe goes out now and then, and its success lets everything flow. `off`: a person must enable the webhook.
+	State notify.FlowState `json:"state"`
+
+	// Until Of `held`: when it ends. Of `open`: when the next probe may go out.
+	Until *time.Time `json:"until,omitempty"`
+}
+
 // WebhookKind defines model for WebhookKind.
 type WebhookKind = notify.WebhookKind
 
@@ -1255,6 +1502,9 @@ type WindowCount struct {
 
 // Cursor defines model for Cursor.
 type Cursor = string
+
+// Hours defines model for Hours.
+type Hours = int
 
 // ID defines model for ID.
 type ID = openapi_types.UUID
@@ -1386,6 +1636,63 @@ type StreamEventsParams struct {
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
+// SearchExchangesParams defines parameters for SearchExchanges.
+type SearchExchangesParams struct {
+	// Environment A name; `*` stands for any run of characters.
+	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// Application A name; `*` stands for any run of characters.
+	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
+
+	// Route A name; `*` stands for any run of characters.
+	Route *[]string `form:"route,omitempty" json:"route,omitempty"`
+
+	// Status Without it, both.
+	Status    *[]SearchExchangesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
+	ErrorType *[]string                      `form:"errorType,omitempty" json:"errorType,omitempty"`
+
+	// Q Text in the error message. Case matters.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
+
+	// From The earliest start. Without it, 24 hours before `to`.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The latest start, exclusive. Without it, now. At most 31 days after `from`.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// Cursor The `nextCursor` of the page before, as it was given.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// SearchExchangesParamsStatus defines parameters for SearchExchanges.
+type SearchExchangesParamsStatus string
+
+// ListExchangeFacetsParams defines parameters for ListExchangeFacets.
+type ListExchangeFacetsParams struct {
+	Field ListExchangeFacetsParamsField `form:"field" json:"field"`
+
+	// Prefix What values begin with, case ignored.
+	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
+
+	// Environment Restricts to exchanges of it; `*` stands for any run of characters.
+	Environment *[]string `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// Application Restricts to exchanges of it; `*` stands for any run of characters.
+	Application *[]string `form:"application,omitempty" json:"application,omitempty"`
+
+	// Hours How many hours to look back.
+	Hours *Hours `form:"hours,omitempty" json:"hours,omitempty"`
+
+	// Limit The greatest number of entries wanted.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListExchangeFacetsParamsField defines parameters for ListExchangeFacets.
+type ListExchangeFacetsParamsField string
+
 // ListNotificationsParams defines parameters for ListNotifications.
 type ListNotificationsParams struct {
 	Status    *[]NotificationStatus `form:"status,omitempty" json:"status,omitempty"`
@@ -1428,6 +1735,12 @@ type ListRulesParams struct {
 type UpdateRuleParams struct {
 	// IfMatch The `ETag` of the version that was edited.
 	IfMatch *string `json:"If-Match,omitempty"`
+}
+
+// PreviewRuleParams defines parameters for PreviewRule.
+type PreviewRuleParams struct {
+	// Hours How many hours to look back.
+	Hours *Hours `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
 // ReconcileRuleParams defines parameters for ReconcileRule.
@@ -1493,8 +1806,14 @@ type RetryNotificationsJSONRequestBody = RetryOrderBody
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
+// PreviewRuleDefinitionJSONRequestBody defines body for PreviewRuleDefinition for application/json ContentType.
+type PreviewRuleDefinitionJSONRequestBody = PreviewRequest
+
 // UpdateRuleJSONRequestBody defines body for UpdateRule for application/json ContentType.
 type UpdateRuleJSONRequestBody = RuleDefinition
+
+// TestRuleJSONRequestBody defines body for TestRule for application/json ContentType.
+type TestRuleJSONRequestBody = RuleTest
 
 // CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
 type CreateSessionJSONRequestBody = Credentials
@@ -1504,6 +1823,9 @@ type RedeemLinkJSONRequestBody = LinkSecret
 
 // SetUpJSONRequestBody defines body for SetUp for application/json ContentType.
 type SetUpJSONRequestBody = SetUp
+
+// PreviewTemplatesJSONRequestBody defines body for PreviewTemplates for application/json ContentType.
+type PreviewTemplatesJSONRequestBody = TemplatePreviewRequest
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
@@ -1567,6 +1889,12 @@ type ServerInterface interface {
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx echo.Context, params StreamEventsParams) error
+	// SearchExchanges Search exchanges, newest first
+	// (GET /exchanges)
+	SearchExchanges(ctx echo.Context, params SearchExchangesParams) error
+	// ListExchangeFacets List the values that occur in a field
+	// (GET /exchanges/facets)
+	ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error
 	// GetMe Ask who one is
 	// (GET /me)
 	GetMe(ctx echo.Context) error
@@ -1594,6 +1922,9 @@ type ServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx echo.Context) error
+	// PreviewRuleDefinition Tell what a definition would have raised
+	// (POST /rules/preview)
+	PreviewRuleDefinition(ctx echo.Context) error
 	// DeleteRule Delete a rule
 	// (DELETE /rules/{id})
 	DeleteRule(ctx echo.Context, id ID) error
@@ -1606,15 +1937,24 @@ type ServerInterface interface {
 	// DisableRule Disable a rule
 	// (POST /rules/{id}/disable)
 	DisableRule(ctx echo.Context, id ID) error
+	// DuplicateRule Duplicate a rule
+	// (POST /rules/{id}/duplicate)
+	DuplicateRule(ctx echo.Context, id ID) error
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx echo.Context, id ID) error
+	// PreviewRule Tell what a rule would have raised
+	// (POST /rules/{id}/preview)
+	PreviewRule(ctx echo.Context, id ID, params PreviewRuleParams) error
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	// (POST /rules/{id}/reconcile)
 	ReconcileRule(ctx echo.Context, id ID, params ReconcileRuleParams) error
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx echo.Context, id ID) error
+	// TestRule Send a test notification to a rule's webhooks
+	// (POST /rules/{id}/test)
+	TestRule(ctx echo.Context, id ID) error
 	// DeleteSession Sign out
 	// (DELETE /session)
 	DeleteSession(ctx echo.Context) error
@@ -1633,6 +1973,9 @@ type ServerInterface interface {
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx echo.Context) error
+	// PreviewTemplates Show the message that templates make
+	// (POST /templates/preview)
+	PreviewTemplates(ctx echo.Context) error
 	// ListTokens List tokens by name
 	// (GET /tokens)
 	ListTokens(ctx echo.Context, params ListTokensParams) error
@@ -2088,6 +2431,140 @@ func (w *ServerInterfaceWrapper) StreamEvents(ctx echo.Context) error {
 	return err
 }
 
+// SearchExchanges converts echo context to params.
+func (w *ServerInterfaceWrapper) SearchExchanges(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params SearchExchangesParams
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", ctx.QueryParams(), &params.Environment, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter environment: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "route" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "route", ctx.QueryParams(), &params.Route, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter route: %s", err))
+	}
+
+	// ------------- Optional query parameter "status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "status", ctx.QueryParams(), &params.Status, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter status: %s", err))
+	}
+
+	// ------------- Optional query parameter "errorType" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "errorType", ctx.QueryParams(), &params.ErrorType, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter errorType: %s", err))
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", ctx.QueryParams(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter q: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SearchExchanges(ctx, params)
+	return err
+}
+
+// ListExchangeFacets converts echo context to params.
+func (w *ServerInterfaceWrapper) ListExchangeFacets(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListExchangeFacetsParams
+	// ------------- Required query parameter "field" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "field", ctx.QueryParams(), &params.Field, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter field: %s", err))
+	}
+
+	// ------------- Optional query parameter "prefix" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "prefix", ctx.QueryParams(), &params.Prefix, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter prefix: %s", err))
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", ctx.QueryParams(), &params.Environment, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter environment: %s", err))
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", ctx.QueryParams(), &params.Application, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter application: %s", err))
+	}
+
+	// ------------- Optional query parameter "hours" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", ctx.QueryParams(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter hours: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListExchangeFacets(ctx, params)
+	return err
+}
+
 // GetMe converts echo context to params.
 func (w *ServerInterfaceWrapper) GetMe(ctx echo.Context) error {
 	var err error
@@ -2278,6 +2755,15 @@ func (w *ServerInterfaceWrapper) CreateRule(ctx echo.Context) error {
 	return err
 }
 
+// PreviewRuleDefinition converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewRuleDefinition(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewRuleDefinition(ctx)
+	return err
+}
+
 // DeleteRule converts echo context to params.
 func (w *ServerInterfaceWrapper) DeleteRule(ctx echo.Context) error {
 	var err error
@@ -2362,6 +2848,22 @@ func (w *ServerInterfaceWrapper) DisableRule(ctx echo.Context) error {
 	return err
 }
 
+// DuplicateRule converts echo context to params.
+func (w *ServerInterfaceWrapper) DuplicateRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DuplicateRule(ctx, id)
+	return err
+}
+
 // EnableRule converts echo context to params.
 func (w *ServerInterfaceWrapper) EnableRule(ctx echo.Context) error {
 	var err error
@@ -2375,6 +2877,31 @@ func (w *ServerInterfaceWrapper) EnableRule(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.EnableRule(ctx, id)
+	return err
+}
+
+// PreviewRule converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PreviewRuleParams
+	// ------------- Optional query parameter "hours" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", ctx.QueryParams(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter hours: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewRule(ctx, id, params)
 	return err
 }
 
@@ -2416,6 +2943,22 @@ func (w *ServerInterfaceWrapper) RetryRule(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.RetryRule(ctx, id)
+	return err
+}
+
+// TestRule converts echo context to params.
+func (w *ServerInterfaceWrapper) TestRule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TestRule(ctx, id)
 	return err
 }
 
@@ -2470,6 +3013,15 @@ func (w *ServerInterfaceWrapper) GetStatus(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetStatus(ctx)
+	return err
+}
+
+// PreviewTemplates converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewTemplates(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewTemplates(ctx)
 	return err
 }
 
@@ -2894,6 +3446,10 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/rules/:id/enable", wrapper.EnableRule, options.OperationMiddlewares["enableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/disable", wrapper.DisableRule, options.OperationMiddlewares["disableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/retry", wrapper.RetryRule, options.OperationMiddlewares["retryRule"]...)
+	router.POST(options.BaseURL+"/rules/preview", wrapper.PreviewRuleDefinition, options.OperationMiddlewares["previewRuleDefinition"]...)
+	router.POST(options.BaseURL+"/rules/:id/preview", wrapper.PreviewRule, options.OperationMiddlewares["previewRule"]...)
+	router.POST(options.BaseURL+"/rules/:id/duplicate", wrapper.DuplicateRule, options.OperationMiddlewares["duplicateRule"]...)
+	router.POST(options.BaseURL+"/rules/:id/test", wrapper.TestRule, options.OperationMiddlewares["testRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/reconcile", wrapper.ReconcileRule, options.OperationMiddlewares["reconcileRule"]...)
 	router.GET(options.BaseURL+"/webhooks", wrapper.ListWebhooks, options.OperationMiddlewares["listWebhooks"]...)
 	router.POST(options.BaseURL+"/webhooks", wrapper.CreateWebhook, options.OperationMiddlewares["createWebhook"]...)
@@ -2920,6 +3476,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
 	router.POST(options.BaseURL+"/notifications/:id/retry", wrapper.RetryNotification, options.OperationMiddlewares["retryNotification"]...)
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
+	router.POST(options.BaseURL+"/templates/preview", wrapper.PreviewTemplates, options.OperationMiddlewares["previewTemplates"]...)
+	router.GET(options.BaseURL+"/exchanges", wrapper.SearchExchanges, options.OperationMiddlewares["searchExchanges"]...)
+	router.GET(options.BaseURL+"/exchanges/facets", wrapper.ListExchangeFacets, options.OperationMiddlewares["listExchangeFacets"]...)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents, options.OperationMiddlewares["streamEvents"]...)
 	router.GET(options.BaseURL+"/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/replicas", wrapper.ListReplicas, options.OperationMiddlewares["listReplicas"]...)
@@ -3490,6 +4049,84 @@ func (response StreamEventsdefaultApplicationProblemPlusJSONResponse) VisitStrea
 	return err
 }
 
+type SearchExchangesRequestObject struct {
+	Params SearchExchangesParams
+}
+
+type SearchExchangesResponseObject interface {
+	VisitSearchExchangesResponse(w http.ResponseWriter) error
+}
+
+type SearchExchanges200JSONResponse ExchangePage
+
+func (response SearchExchanges200JSONResponse) VisitSearchExchangesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SearchExchangesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SearchExchangesdefaultApplicationProblemPlusJSONResponse) VisitSearchExchangesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListExchangeFacetsRequestObject struct {
+	Params ListExchangeFacetsParams
+}
+
+type ListExchangeFacetsResponseObject interface {
+	VisitListExchangeFacetsResponse(w http.ResponseWriter) error
+}
+
+type ListExchangeFacets200JSONResponse FacetList
+
+func (response ListExchangeFacets200JSONResponse) VisitListExchangeFacetsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListExchangeFacetsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListExchangeFacetsdefaultApplicationProblemPlusJSONResponse) VisitListExchangeFacetsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetMeRequestObject struct {
 }
 
@@ -3850,6 +4487,45 @@ func (response CreateRuledefaultApplicationProblemPlusJSONResponse) VisitCreateR
 	return err
 }
 
+type PreviewRuleDefinitionRequestObject struct {
+	Body *PreviewRuleDefinitionJSONRequestBody
+}
+
+type PreviewRuleDefinitionResponseObject interface {
+	VisitPreviewRuleDefinitionResponse(w http.ResponseWriter) error
+}
+
+type PreviewRuleDefinition200JSONResponse RulePreview
+
+func (response PreviewRuleDefinition200JSONResponse) VisitPreviewRuleDefinitionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuleDefinitiondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewRuleDefinitiondefaultApplicationProblemPlusJSONResponse) VisitPreviewRuleDefinitionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type DeleteRuleRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -4026,6 +4702,55 @@ func (response DisableRuledefaultApplicationProblemPlusJSONResponse) VisitDisabl
 	return err
 }
 
+type DuplicateRuleRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DuplicateRuleResponseObject interface {
+	VisitDuplicateRuleResponse(w http.ResponseWriter) error
+}
+
+type DuplicateRule201ResponseHeaders struct {
+	ETag     string
+	Location string
+}
+
+type DuplicateRule201JSONResponse struct {
+	Body    Rule
+	Headers DuplicateRule201ResponseHeaders
+}
+
+func (response DuplicateRule201JSONResponse) VisitDuplicateRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.Header().Set("Location", fmt.Sprint(response.Headers.Location))
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DuplicateRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DuplicateRuledefaultApplicationProblemPlusJSONResponse) VisitDuplicateRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type EnableRuleRequestObject struct {
 	ID ID `json:"id"`
 }
@@ -4062,6 +4787,46 @@ type EnableRuledefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response EnableRuledefaultApplicationProblemPlusJSONResponse) VisitEnableRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuleRequestObject struct {
+	ID     ID `json:"id"`
+	Params PreviewRuleParams
+}
+
+type PreviewRuleResponseObject interface {
+	VisitPreviewRuleResponse(w http.ResponseWriter) error
+}
+
+type PreviewRule200JSONResponse RulePreview
+
+func (response PreviewRule200JSONResponse) VisitPreviewRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewRuledefaultApplicationProblemPlusJSONResponse) VisitPreviewRuleResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4149,6 +4914,46 @@ type RetryRuledefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response RetryRuledefaultApplicationProblemPlusJSONResponse) VisitRetryRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestRuleRequestObject struct {
+	ID   ID `json:"id"`
+	Body *TestRuleJSONRequestBody
+}
+
+type TestRuleResponseObject interface {
+	VisitTestRuleResponse(w http.ResponseWriter) error
+}
+
+type TestRule200JSONResponse TestResultList
+
+func (response TestRule200JSONResponse) VisitTestRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestRuledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TestRuledefaultApplicationProblemPlusJSONResponse) VisitTestRuleResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4383,6 +5188,45 @@ type GetStatusdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetStatusdefaultApplicationProblemPlusJSONResponse) VisitGetStatusResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewTemplatesRequestObject struct {
+	Body *PreviewTemplatesJSONRequestBody
+}
+
+type PreviewTemplatesResponseObject interface {
+	VisitPreviewTemplatesResponse(w http.ResponseWriter) error
+}
+
+type PreviewTemplates200JSONResponse TemplatePreview
+
+func (response PreviewTemplates200JSONResponse) VisitPreviewTemplatesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewTemplatesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewTemplatesdefaultApplicationProblemPlusJSONResponse) VisitPreviewTemplatesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5281,6 +6125,12 @@ type StrictServerInterface interface {
 	// StreamEvents Follow the inbox by server-sent events
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
+	// SearchExchanges Search exchanges, newest first
+	// (GET /exchanges)
+	SearchExchanges(ctx context.Context, request SearchExchangesRequestObject) (SearchExchangesResponseObject, error)
+	// ListExchangeFacets List the values that occur in a field
+	// (GET /exchanges/facets)
+	ListExchangeFacets(ctx context.Context, request ListExchangeFacetsRequestObject) (ListExchangeFacetsResponseObject, error)
 	// GetMe Ask who one is
 	// (GET /me)
 	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
@@ -5308,6 +6158,9 @@ type StrictServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx context.Context, request CreateRuleRequestObject) (CreateRuleResponseObject, error)
+	// PreviewRuleDefinition Tell what a definition would have raised
+	// (POST /rules/preview)
+	PreviewRuleDefinition(ctx context.Context, request PreviewRuleDefinitionRequestObject) (PreviewRuleDefinitionResponseObject, error)
 	// DeleteRule Delete a rule
 	// (DELETE /rules/{id})
 	DeleteRule(ctx context.Context, request DeleteRuleRequestObject) (DeleteRuleResponseObject, error)
@@ -5320,15 +6173,24 @@ type StrictServerInterface interface {
 	// DisableRule Disable a rule
 	// (POST /rules/{id}/disable)
 	DisableRule(ctx context.Context, request DisableRuleRequestObject) (DisableRuleResponseObject, error)
+	// DuplicateRule Duplicate a rule
+	// (POST /rules/{id}/duplicate)
+	DuplicateRule(ctx context.Context, request DuplicateRuleRequestObject) (DuplicateRuleResponseObject, error)
 	// EnableRule Enable a rule
 	// (POST /rules/{id}/enable)
 	EnableRule(ctx context.Context, request EnableRuleRequestObject) (EnableRuleResponseObject, error)
+	// PreviewRule Tell what a rule would have raised
+	// (POST /rules/{id}/preview)
+	PreviewRule(ctx context.Context, request PreviewRuleRequestObject) (PreviewRuleResponseObject, error)
 	// ReconcileRule Compare a rule's alerts with the exchanges that match
 	// (POST /rules/{id}/reconcile)
 	ReconcileRule(ctx context.Context, request ReconcileRuleRequestObject) (ReconcileRuleResponseObject, error)
 	// RetryRule Evaluate a rule at once
 	// (POST /rules/{id}/retry)
 	RetryRule(ctx context.Context, request RetryRuleRequestObject) (RetryRuleResponseObject, error)
+	// TestRule Send a test notification to a rule's webhooks
+	// (POST /rules/{id}/test)
+	TestRule(ctx context.Context, request TestRuleRequestObject) (TestRuleResponseObject, error)
 	// DeleteSession Sign out
 	// (DELETE /session)
 	DeleteSession(ctx context.Context, request DeleteSessionRequestObject) (DeleteSessionResponseObject, error)
@@ -5347,6 +6209,9 @@ type StrictServerInterface interface {
 	// GetStatus Read the state of the system
 	// (GET /status)
 	GetStatus(ctx context.Context, request GetStatusRequestObject) (GetStatusResponseObject, error)
+	// PreviewTemplates Show the message that templates make
+	// (POST /templates/preview)
+	PreviewTemplates(ctx context.Context, request PreviewTemplatesRequestObject) (PreviewTemplatesResponseObject, error)
 	// ListTokens List tokens by name
 	// (GET /tokens)
 	ListTokens(ctx context.Context, request ListTokensRequestObject) (ListTokensResponseObject, error)
@@ -5807,6 +6672,56 @@ func (sh *strictHandler) StreamEvents(ctx echo.Context, params StreamEventsParam
 	return nil
 }
 
+// SearchExchanges operation middleware
+func (sh *strictHandler) SearchExchanges(ctx echo.Context, params SearchExchangesParams) error {
+	var request SearchExchangesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SearchExchanges(ctx.Request().Context(), request.(SearchExchangesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SearchExchanges")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(SearchExchangesResponseObject); ok {
+		return validResponse.VisitSearchExchangesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ListExchangeFacets operation middleware
+func (sh *strictHandler) ListExchangeFacets(ctx echo.Context, params ListExchangeFacetsParams) error {
+	var request ListExchangeFacetsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListExchangeFacets(ctx.Request().Context(), request.(ListExchangeFacetsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListExchangeFacets")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListExchangeFacetsResponseObject); ok {
+		return validResponse.VisitListExchangeFacetsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // GetMe operation middleware
 func (sh *strictHandler) GetMe(ctx echo.Context) error {
 	var request GetMeRequestObject
@@ -6091,6 +7006,52 @@ func (sh *strictHandler) CreateRule(ctx echo.Context) error {
 	return nil
 }
 
+// PreviewRuleDefinition operation middleware
+func (sh *strictHandler) PreviewRuleDefinition(ctx echo.Context) error {
+	var request PreviewRuleDefinitionRequestObject
+
+	var body PreviewRuleDefinitionJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewRuleDefinition(ctx.Request().Context(), request.(PreviewRuleDefinitionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewRuleDefinition")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewRuleDefinitionResponseObject); ok {
+		return validResponse.VisitPreviewRuleDefinitionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // DeleteRule operation middleware
 func (sh *strictHandler) DeleteRule(ctx echo.Context, id ID) error {
 	var request DeleteRuleRequestObject
@@ -6215,6 +7176,31 @@ func (sh *strictHandler) DisableRule(ctx echo.Context, id ID) error {
 	return nil
 }
 
+// DuplicateRule operation middleware
+func (sh *strictHandler) DuplicateRule(ctx echo.Context, id ID) error {
+	var request DuplicateRuleRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DuplicateRule(ctx.Request().Context(), request.(DuplicateRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DuplicateRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DuplicateRuleResponseObject); ok {
+		return validResponse.VisitDuplicateRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // EnableRule operation middleware
 func (sh *strictHandler) EnableRule(ctx echo.Context, id ID) error {
 	var request EnableRuleRequestObject
@@ -6234,6 +7220,32 @@ func (sh *strictHandler) EnableRule(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(EnableRuleResponseObject); ok {
 		return validResponse.VisitEnableRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PreviewRule operation middleware
+func (sh *strictHandler) PreviewRule(ctx echo.Context, id ID, params PreviewRuleParams) error {
+	var request PreviewRuleRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewRule(ctx.Request().Context(), request.(PreviewRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewRuleResponseObject); ok {
+		return validResponse.VisitPreviewRuleResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -6285,6 +7297,54 @@ func (sh *strictHandler) RetryRule(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(RetryRuleResponseObject); ok {
 		return validResponse.VisitRetryRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TestRule operation middleware
+func (sh *strictHandler) TestRule(ctx echo.Context, id ID) error {
+	var request TestRuleRequestObject
+
+	request.ID = id
+
+	var body TestRuleJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TestRule(ctx.Request().Context(), request.(TestRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestRule")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TestRuleResponseObject); ok {
+		return validResponse.VisitTestRuleResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -6492,6 +7552,52 @@ func (sh *strictHandler) GetStatus(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(GetStatusResponseObject); ok {
 		return validResponse.VisitGetStatusResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// PreviewTemplates operation middleware
+func (sh *strictHandler) PreviewTemplates(ctx echo.Context) error {
+	var request PreviewTemplatesRequestObject
+
+	var body PreviewTemplatesJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewTemplates(ctx.Request().Context(), request.(PreviewTemplatesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewTemplates")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(PreviewTemplatesResponseObject); ok {
+		return validResponse.VisitPreviewTemplatesResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -7160,281 +8266,322 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3/chs3li/+KijuVnn3uy1adpzsRPrjW7Isx7qRJV9JHs9WlHWDbJDEqAkwDbRobq6r5mnmweZJbuEc",
-	"AI1uoskmRTrO3Mw/44jdaPw4OL/P5/zaG8rpTAomtOod/dqbMJqxAv55dkvH5v8zpoYFn2kuRe+odzth",
-	"5IEVikuRkJEsSHo+OnhL9XCS9ntJr2C/lLxgWe9IFyVLemo4YVNqhtGLGesd9ZQuuBj3Pn9OehdySHHU",
-	"5kc+TFjBiJ4wItic6AkXY8LVpuPfMH0q5T1n8VUopswqNhv1c9Kb0YJOmba7dFoWShbxL6SCfdL4QErk",
-	"CBY0o2NGBmwkC5YQqgjXZE4VGfMHBlPh5uVfSlYseklP0Kn5+hC/Ec5rSj9dMDHWk97R88PDwySy/PNX",
-	"5kEYb0b1pBqOZyuXPJLFlOreUa8s4cnIwfEp1/EljwtGNVOaiHI6YIVZNRO64EyRORWaZW1rzGHMcB4Z",
-	"G9Ey172jbw8Ts14+Laew2qQ35QL/65mfHheajVkB87sS+eJkNst5RV+xT9LgkfDDXLOpamzys8PnL+C7",
-	"/g9LGwOTPMd3nwVHQouCLvy83nIRoUfzC6E5K7QyW1aUOVNET6gmtGBkyqjQcNkMBQ1pnrOibR+nZvwI",
-	"BQ+kzBkVfh7XstSsbWcK+PGL7cl1mbdPpczZeRafyxpK7fbxG/bACq4XbRNQ7vfoFP61YKPeUe9fnlZs",
-	"9Ck+pp76kRszaZsIHwuqy4LF+CHVhH0aTqgYM0VGlOcsI3OuJ8BDKBkXspwRNZFzw1H6xFxFNp3pBZGC",
-	"EaWpyBQQkKUx86osNaGCsKKQrdSk/Jy6EcN2J6Cpji3azpHrJLgaZk8XZkWakUGpybuzy1fnlz8k5rf5",
-	"hA8nRMiBzBZkQhUZMCaIlnkr14FxNj/ZEzMdnHa3s71ln2IMk33ShAuiuc4ZkQWZMqXomCVkSBUjfCxk",
-	"0c4xf1khEGJc28zjvSgYzVbzH2A7FaOBjRRSE/Nm21xKHHcl3/mMQocp/VJmnMEm37CcDTVsJ/z3UArN",
-	"BGxVwJ2f/lUhF69GX386MLJZnf9yJe7wL2omhcJ5vCvkIGfTFVOY4RP/sdlU3Lgwh8idnjOhybyQYtw3",
-	"lGRYAMvOxc624i2Lf1qaawQnq+CThIPyEWh/N0wfVNpT7Bv24aeVmvUZvmW/bV6DkzD/mBVyxgptT50O",
-	"74Wc5ywbs+xE1zh5RjU70HzKYuw8fO/lIqKeJb2hLHHPVu3KBy4yOT+FR2Fzcm64yrrXXtnnbsrplBbA",
-	"1h1PhlXl+dWod/TT6kHO3Buff04i+hP7xIal+e/qGsK1JFwROpCl7pOrEaEE1mmUR66cnmy0LnhparRx",
-	"lqFoEIR9otNZbrRNkRE6UEByRsG+Exr0bG7ut2D9O2GWNDLX5ETHhBDPmeO3ZgQBX9aTgqmJzDPQYwtG",
-	"zbcNMXU70wmjuWFaMWWyvnL4mlEHCNeK5aPE8vshFYY9DRhhDzQvqWbZMTxruSlRdKHIfLLok3PDxZTM",
-	"H4w66hZghrwTQypqQxA6plyYPUmWWFliVOgu+kceFWx4zkgGZMCGdMrIA1d8kJv/nHCR+Xk9UQSVfzw9",
-	"8+dcyvuDAR3ek5EsRQbi/iQ4VcOr+9FJm9m8XNywoRSZik/LnBIZFXIKn2Iic2aLn++/ca2M+C10Yr9n",
-	"flayLIaMZJKhrNAsz90Q/060JKklq9RN9k5Ub/tzNq/iWRu1xX0TD6EiJ1kOckNL3gqoxB1aHSCU8fCj",
-	"TGIa1cE/TJi5D4a6LJmpuOZNzgXJudLKnwkVas4KeM5MHNYTPwNLfhuxPfcOsrz6pGsnD3MExjAy+z9g",
-	"uZzDcvwd7UfHRxW7C0GbRy9B5Meox1LsrGAwKaMbtH7wz+hDWOlgQHZWUK5YVhFKjbdwob970Vu2ApNK",
-	"b99AS1dOE+2u/IHuFqWyskXXcnTWomLBhd6awmqqzk/W1HcmlD+9+hEkNRvHasS4ruoeeU5dSYif/efl",
-	"4K9sCLIUNgckq1ot92vk5k4xcqODEx1x2NrNX5wxkW33prt6W7zadvxXMyY6qdqOq3NhjB6hVZTwV02i",
-	"QQxuG/xO1jWqXrDc1qN9zXPNwN1Fs4ybJdH8XXDII5orFlNsKq+ZEymGwM2/cS+sIWtMtz55xUcjVpjF",
-	"jzjLMwVekKGcDrjRVQcLcnL5KrHyBZ1LcgT3YrAgV9coLxqk13AH7cOdkfQ+HYzlgfnbgbrnswM5ww06",
-	"mElzJoU1PkIBZF1cdtsat7n7gL/URuv1kjX2YPeRC+8n+m23rBJSu3H/dP9yKEh26ffZYAahZ2hHzpcN",
-	"vr4D9wz4DXbqWek+/5AR7+S6fW5jjj8UspztXOx5k7b9vWc7FZdoS3Y6qd9MulbsoCFdR+gLVUYUmIdq",
-	"QnNztTY63tL7ao3rNrSgGu5bGX7Aj9MnZ+C9XeOyXaFzPkZRQIrroCYkgU7hXYCWfH5eeUveWduscVPU",
-	"1Shi4wBnoQ2F4Zgoxkhazm5l2t3d4JlQd26Et/pz07NrFuqie/H4Y00Rh88luMLWrdlkV26dCmXsOmUZ",
-	"L1rSoFaClm6ISk+Y6JMf+IPRO5XdMdhHQSi4SBPCNblnbIa+JPwjugFwr+8EDAmeipxqYwO/XJB3Uulx",
-	"wdQTRYa5HN437fQdn8OXOYLKb7yZjnvGwahLeaZSIguSjkBTBtJsigPzSox5GRYUHoENsJcik2mfOK+t",
-	"YiLDp5Q5DymGjEwhnDxgQ1oqFhqMc6pILpVOwFEIXroJ1eD5MxSiNMl4hs4lIV2gnWRGl9ZzPmR9cjqR",
-	"iglDSLdyqLiwvgZuHXPGRGkcfBuXHXnbYe1ZWzMDPG3qEUofxordf2+vQsxuZUuI31BTWjNpmkZdLuU9",
-	"ywjVfXISmH14P+E2gXmTs5EmNJeC9YnRrTwFESnyRVcO16qbtATZUqugpWB7Wu9t3WeUgCJnzFKgxpEs",
-	"XpUFWFLWlZiSBdPHrXE3JozU+alnv9RLeq/Pr/EfJ6c/Xl59uDh79cPZq17Suz67ubr489mr4HYu2yvm",
-	"+GAb+zfWVVGdIp/OpA04UKMX9zSQ7FN8AXYHj+DswYZWlk80o5p6r6d5jKT4euQqD72jYy1FW59IVNSq",
-	"ODvSmk1nOhasY+TN7e07YsNpfXKuFZkwmjX9RU8UGNRAXxnLmWYZUXJq/bx0pK0bynnKuSKKaW20k3/7",
-	"5pBkdGHUkjthFed/R796wZQ2Kv5CEeAuYmz+v/LPRczvzFLM2/od7ubKBXUnplktapOfW+eJDeewLPE6",
-	"k2LDgqEDJcKVBFeTeMjDe1d5zkgpMmCoi8Twdx8+mBVyyJQiGd8k7GFXZ8y4lUp8wcBvESdV92kb9ckM",
-	"V447XJFQ1hHqNT72xuhxQYQ0/vEBG3MhjMCwl6VGci3TwAHfWB119VyCZ9EKLfRmfnNjhZbqVGYtK4A7",
-	"hA8dB4ExONbC0ZNdVj/qY35gRcaHEcJJ31++Orv++OHkv9Ij69UjstRDc/cWTPdJ+v7SsL5L/7NgcHfn",
-	"PM/JhD4w+FMl0g1HDinNkKDSUmZEaZ7ndwJiFFLCdayHv6Z0gSMCVwZ5TdJXZxfnfz67PnuVHhE6HLKZ",
-	"ZlmfpNdnt9dmytQJJuRBMIYqh0PGsv6dSG/fXF/d3l7A28gRhszcOUKVEXVgtZCZmTiM+fr9DTzKNa5P",
-	"gB6DnyV6AnEWmGufpD9cXZ41H70T9lkqFshdnEzx29xLenZHe0nPLw5kyu21+dVPGf4GM+olPfO1ZWnT",
-	"ZNL2soZEWJ19C+su+KDUDBIj12qSdV55zxaxhI41XjYJjge3L2f/+/3JxU0v6Z395fzm1vzj7cnt6Zuz",
-	"m8hik94DzcuWO6LZJ5T7OKLRFMn12XPCPs0KzJ+EX+3oibtG8AZ8ul/3RT5rSVYMt9tsACxoaWvragBk",
-	"yfUbe91FHYAXURsoM67PhMbgf0xPj9ztIeQ4pokxpTL7L5Su5l8DLjL4TcC/jklquW9axWdBz2a5Aolr",
-	"TGsIddl4l80INTp4P54FodsSTtnBlPKc0Cwzh4NWc6lYgb5yAeaC+ZuW95htGh8cbZP4bz9yEbFcUvMV",
-	"s2oY2fxjVshxQacpCMvUKFUDqlhqeYMNJoPMQm47MExKxAOUdj2r8oTtHqOJaizX+ECjlcELzISN+G9s",
-	"kF6O6gI2SpV/VVL0r+n8rQ+cdbUy6AayDTOIt1jKnKrEGv9IvWBegFVoTyXrkxvUl0BvNFSTJaBZqYmc",
-	"i/2tn2dbeDlxDi0Uiz86km352Tn+IiyVFS0J6uay+Z9RAeKKnLw7X6V+tUzygUfUuzdy7hwBEq14YBNH",
-	"Lms9wTuckBlVai6LLCE5F/eJ0d8PyllCJM+GCVE5Hd4nZCinU6NdyMLMOn7zHzhtcajqerL8Gi+LMcqp",
-	"7oXswvEsXGviOGvtfKJi1HDnuE9sQ/9RxeZ34kSKTfZlmd9fMwXxhV9XuHzWOjBoXjCaxXI9Au/B3DA+",
-	"JYl9eOPQcNKzl30rt/2oVCxrneB8IhWzMSCfEURzTEbZYqalyCQd5Oy90DzvziJLAVdmeZrnmaqyhYMU",
-	"uBXpJRs4z/1ZV1tcnWm1edX8mguMEdcpqBzZrbnzy+SF5m1b7EGCxxBcvyelnsiC/w+wrSPyktGCFeQf",
-	"f/t7CrlxNgML2LzNf4ttrHazWHXlcKrNzcFXEzfjlqVmTGhOc7Wh4syM8tNUnb9dH6B2LHTp1e9Wv5r0",
-	"5gXX7ErkCydwOwcQw03BeQfziG1LM/k0ftiVokJtkskTOFM+sskPatmJ5f0lNW9EPAMHIlfL375Gogbl",
-	"bixlBkqftR0ZkJ4caQw/gDAZTlhW5gyZAkxpXUTyk7busJMWt515xJurIJAleMJtCY2cb+KdKZguFjam",
-	"2WBxflHet2TMYqUMMx7RYv1atNQ0X7fVS9fGvJMERxXM0R9LnGxmTGRMDCMGzgq/mpD6uIo4ovrN0Lu4",
-	"ypcmrCplU44VZB3ZKJHhhzkf3k9kqVjUDAXvs+GDLWVLNZPcprH5V2KLPwuys9emWrsL4/ONw/I87+3D",
-	"RyDTGdIS++syjZbFu7NXV7C3yGsNESZaswJ9uKBVSV+jhg9lUbCcVhrL8lysN/dSNQ/72fNvXnz73X/+",
-	"yRzHzNzGwsz2vw/+/58OD77/+T/+NUY0TGS3PBZ7X8ptbWYZK7rofqeZeOCFFFPr+F/+3dyGtyuyhuGB",
-	"G02H9xGVovt5NAa8hb/GPufIs+UQfGJWzO9Z6PiW3krrCRBSQfCm+/6ho3Sd2HdX7gafXhJ1waLCidaP",
-	"J2mUZvpyRBy0RoDhNjYOsUnKq1jEjV+dc6Fdv7+8xCjV6dXbdxdnt+AwfH1yfrE+QIWeqRs33U08Uq85",
-	"y7OzNs5MgT1BwRCwZyAzyJGMBafaHN+DwqhhkM6SGPk1AeXQnVOakFSW+qMcfSzM1pj/FlJ/tGcyyNH1",
-	"hdrrR/h42hJZYXnWErmgehJ8GiOdfTxfpn46/Bn9RnWvlU8hjX4tSPhftWvgZLd6cSbX27O4iAR3s/rK",
-	"GtckhMv6r+27688fOLCg+VNMUENC2CLTFtZKsXwhl/Ieij775CTPze5pRaalzRg5BoGHHNb8ZE2ggpl9",
-	"ABMmItpqoqub5V33ztbi898eLtvi4QU+lUJTLiJ+v1OqGJmCfFFdHMz1cWEqLDLsSdO3ndgaGyoWNutB",
-	"hKGVDT5t+JNqS9/8toN/f2UhLfz8Kh5j9Sasq6D//jD43zptdcrFXsZ1Vz2SBGNY2pRRoQgy21ruqOPO",
-	"XXhybdeeLyV/lIL/UjL7czyxM8bV7b3clKsX7G2UH6fvzq4/nv3l9M3J5Q9nKWqVKtAejC5hlFys6oO4",
-	"gSuLIunp1fvL24/nlx8/nF++uvpQex2D1lSTnFGlSerzOdI7UeUiwqggSrgg6RwKI11aB7BgEDBuDpCp",
-	"WI/AhdMHWVmbUTdB6Xdns02FxLxYUdTtxApFMlhYN0+1YiwlKIVmWYKrgvAXLBILC8Okleur97dmXSfv",
-	"3l2cn57cnl9d9pLe2eWfz6+vLt+eXd52W6Gb6mYLfAMVtq+dGK0z4ynEWlvqp2BFxpCx5hocJQSCZZ4R",
-	"iCwbQWgdPvds1lKuJtp84z5kuCZyat6P6V0XXNzfeLfVBk6eyte1SYB0V66aFX6rtxEvtfdILfnUMS4X",
-	"VWQmVL0LPFLrX12qS4168M1LTqcCN9xxrRg4cIQySGXslDh9H48GyhkT6VGYEaYlJDcbAWq+E14xM7Fe",
-	"4l2D5t0oL2+lxULma4v2rs0zUMwBgv3s04wXTMXLnJkArteYNvhDE2Jz+3JAueluPWkmaNTwbMa+MV7i",
-	"3BsSsqPsyzGqu2TzkFg2uEhdvZ7P93WXVro7L9ncO7s3cQG3n+tJlZlgA+Do98H06VJontuk1oI9yPuN",
-	"krksZW6YstGdblucX7LF73XJ5u9VB9uhE7PyBQzAQMxtUOY6GJUBsQjynCCBqgTuDTw3Ad9ZQ0Hu4owX",
-	"0TKMN3Lu6iCG1JaWOy644a7Pary1pWLOXIIdUf0jztkFBtaed+Dgj6eLulwwOWeZV+vQ7UkyPgboCJbn",
-	"qk/OsI7AOtIx15xrm/zItSI8S5wZhAggJJ2zwUTK+wOepZhzifnlFQQYZmjoYuHwDbjNtKNkxgolBUKR",
-	"MIS0CJAXGvanoYBYkLp2t3E9ncSXXeapq7CK+voVGbBxKdZ79u1oEZvmKs/MFkPCfVjXizXecrQcoulq",
-	"XEOGcCSmjTlKG6VL4r6dt6iUjkqAGxhSwZSHcOJJEPktMVjgtsQc64SqEKlCOPQSiXp6pXuvPTacyw3/",
-	"nxZOMaViUd9SjJePKSg5GeFCS1wKDgVXwv6Rg/nUX5t40hkCROmz1QnM5hF/4zKehVnM8TDL6nCY3WMo",
-	"DIF7GOxEkOK9STiMWtShVdQYcqFrfMOG0jhTLXrWjMlZzuo3PyGydl3ivvXaopyLvdOtqc8zlhOyTVXy",
-	"bhiSPZrNs5w3WbTzzSc9y7g7JqbYp9vxP+wDDQiQY4tEF9z5cTy3MZZKVE2xPgFPlUFYoMbOQx64Tmju",
-	"IseoJoT3lmUUuWTL5tfr82ufmr0UsCTp9dnb88tXZ9eYZg3541CNpFwdmLfawrpPwCVJXYmOHb1Cm7kT",
-	"MbgZkl6/vzj7+Prk/AKKjMz4+Kfrs9MrTEBHsCDMppNFAIoRYD3FQJ5gtrYykWvzhNUcSPrq/Iezm9vU",
-	"CqqIOOBo4jk/bs2jBbsHWeK4TWFhUtIL1+P+06+ll/Tw0+u8QjCbRf/akfB6rxC+AZSyzMCWE842SSVd",
-	"rCdISOgbLNaSZBVGayszQwo4u73+L/xPl5sRliQAubqqhISk6OBNSbGUZgKjnf3lzcn7m1vzRJhzcidW",
-	"Jp00vJiuNs1NrVFGYH3MSc9/rOMRbxAEbDniWz5luQUM2R+D6syBrko9kJ/aDtoF2/BMa/VTrlw4uMsB",
-	"WlwzJ2kWA4W7rF1iM8iC6ag+0y2zEBWNkzFbCYoGhhMaMfhCvVooqJtdzjLqUODW2HlcemznnaPntIIc",
-	"7G7dD8uiYEK/a7N+mwldOCGs/UQ1Bux6nxPkE4/7+zSdRd299Zv4qcI5RI+lwg6tb6L9gWRMU54r8m/X",
-	"r0/J9y++/c9/3yRYf89FhoXgtqRCHREuHmjOMSv/I4QoEzKUYpTzoU6M/ZWzxOhghqiBQD4W/kC1lB9z",
-	"WoxZcidKocqZYUYs+zhlGacfzeoSMmV6IrOPEPU33NK8Vwpqs0cZzmfAs4wJHNCI2I82zV3Bsw+U53Rg",
-	"5uFi28bIuhPUXBdWxZWoMxfRGYelcmbNWG1h7lQdhTFMidLtHqsJnc2YYG7rwM6om59QAm8ugLm5WNv+",
-	"RLUn6nRntEEKxyMsi7BmIA4TAK5KLHvhwq+A5HLcX20o+JDtt99/H7CmF4fxhEWHcLeyghJ8grLI4juo",
-	"bZZTM198DkXEA1nqo0FOxf0xSc1NSL2LAelfETqjmJodZpsFL64v4tOYIeRw7bzRYBM7qv2O3fFrRrPr",
-	"qoh2L7gQv2N4hFaEpfpevKXFPRzq1Chl+BbhQmkEjtka/ez3Dc+AtBUvHAmKNNbUgkA+pLSdJR5bw+A+",
-	"G78KQymGPOfe3Rxx0sYD01I5RWrq2P0DuKh4sWXtRdIbFTIies98uB++w0QGRwxp6YB6wO22mRtGQS7+",
-	"429/7+wQc7kYaz8MD26xqilXKjr+bZXW7qvECc2NUjaGYpYFURNZ5tkxObQu9jyH7DeW59tP5AaY7ro8",
-	"ap55cEfElhlB9xbXxQKHqvnpWgRF5TWRpb4aXRszoeNeBBg4C1JQLE9uwFQE6XEDOrzfYls2gMzVEdb0",
-	"j7/9HUxXvK3Nqqg1VU3s04wN9dr6K4/YjIl9Zv2GlU3NPgTFEUChx77o2IKESAuDLOe+KPSRLMWD0MKF",
-	"hW0J7lHi2UZF+03iqxFDbSPibKoFOONKeOAMBE4xAogKW+0qR8uwVpE4FH9YCSDtgVwRcoHnzhms8CBw",
-	"60ERVkTTe0bkgw2vzWVxH8/tGOaUT1lWs4HXmcjOOcaVCyjYG7hpsSB++xpSk5bLf6p2Nfgt66Pb7lsT",
-	"qeIZ+jxr0fVhdiqpok0VVvoY84e5JoMFlOIDVZxnXidw2ityhiosCtGGuDKbU6VfMtrwG2wIauMHiQRw",
-	"DFVCUAhyT+SI5HzEurOIWUshdYSNyZw1azh+6tEZN4q29bP2kl7G1QzSd3/+eRPevQVky0OFCt4hNgCU",
-	"guutXnWrqqN1BNsdPcDEXuoGqbfcuhUM54Ir/VhPneNd2zvpQiSf+J2Z24A7ghlR32PBqJAt4Ea2RFRp",
-	"CciCKLucJh0FW6pvwkBmi5cLmz2+mgeYR28m9Pm33y1P/xVGou39hVgFZJV96rf0l3AtTTrtfZhzGaFp",
-	"x5yiKXbvry8QTQGSI6TC7WqAJoQVC3ois/W0bp/z9O6WVNumJNjeOEXUsZeW9TgzbB3LCbLdpmYdL8iP",
-	"/GWHI97xbiNzvrDOb8ukeke9N7e3754+6z8jzw8PydWPUbWrKMWQRtUk/KjNCQC7DjpOFGRYdsHUDyZV",
-	"nUV8y3XBWXYCexmtGbPxJ3VcpeFU6Qf1ncU4emQ1tqghaBeXlayq3l6Thn/PZ7P1o8JOBbhq7iuyIAPG",
-	"jWJdxV2w0t1ipBk100ZtYWWjkfm71TL7G2qQdgeqWbdt+qKqnamv6nV3NHkLN4uA8sSBXad4+GkSqtA+",
-	"PiXRVRAEpNZkMe2ok12bFWxRA2qGL7gNrcq7TQbIFikWLhVkVZ+03QO81zyeS/UjkXheEPvbZ2ivmvM3",
-	"yzOOGYvuFL3A3eYAa5keu2ugGL9+V0XGipcyhmGya3doeN336w6NL1fmbRWHSk4ZKCdTuiCZPMZaE6Ob",
-	"2r/YMkTgI94RYH7rk9RlQwA6n8/BSFz3qgSzKfskZRnHx7BlKFQ34lGrPklpNuUiPYLQnbKQQcZOKjOu",
-	"XZzA3YgHzuaQiO++bX6D0Y1ybAZaC8sKQAj9a0xa36DoEV+EHb6W2hB7VRrSIApZTFmBv3o4mPrmw5+D",
-	"CA+8gW0wIXdZS9la+WAlb8fEKz4WXIxvWsBXbm33YleAk84nig0/YgbEgCr23YvuoCtNFaT26agYtC1V",
-	"G6KnmLLshosh6+gyjfAcEHETbqyADarvt8hHZYIOLNrIsjOkG3eoGMMoKMBb/YZ97jOsrIF0HMwlUKLG",
-	"VR3aqqFjNWCr4xpVb7yVLLDMjVZvnuyelgofeqD5yoXlUt6/pMP7lQ9ZHfaWTWeu3V330h2Ui1fiGvla",
-	"/KwLBvrE4i0XrvY4oskO5Wzt6d7AQ1s2B9O0GDPd3ba5hedjZo3Pj4svBUKUK/cTkfu29axsiLA3p4Vh",
-	"NmqFI8HlakG2CFdkxooJnSFjgxZ6Va0/9faAtqlCas6hX6WxDiDb1/reiJYEMjjUZvm9Owm/e31pQ32i",
-	"edS1itrYccf8WpUrq2Kb4aEnISP35SGOXwbMrt7ZDYjfs84mnS3f5NouVPS/zDyWOUVI481NWL71y1c8",
-	"ynzb5NwrNuKCb9GzwaIl2BIUR2sjC6CwrJIGEskHujGx6JECqjtd7k6O+RUcJpESChulCNu7AnRElbQX",
-	"OgBtqTovmOqTQyIFCcvCXaNW+B2MUTF02AnId/703Ys1kAHddyiQxt068jq5vNyQ12YLIUY/BFKrMnIt",
-	"xxDt8TlFjUX3O9eBrwFFXRbU/uSeBVv4zXe1HYxy8og8Xz75ES2qKi3XfrYZNgVEgLrC2GhkaziI3xuE",
-	"czBTJFLcido+Ib00cAMcyeDXIK4Ecc2cEWQmaE0ZYYcuFr8P3x2++FMHWItlpWVFNuTbUmlD866SAZdj",
-	"tsS+FAECeUTLvS3LSSO61Op0HBevdAYjaPa2R4y1nmx+P81zZdvJ1nhCn7w2A8dof+tknoi2186qfM/i",
-	"AdNzxgQp2JQL9O5C0nGDO60pcDgmhx4Hx46D9Fmn2TpDY5/oUOcL5Gp1Ynx2ePinXfG1DRTc7Xob7l8P",
-	"XgH9033KNeV5tRCDwo8A68QIMEg5SCpclGcrBJYHmoNr0G+c7FqYmw3W1NT4d8yMtudF2+rBAfDO4Xrk",
-	"nQ3m09Sn2yngA4LaWJhfwyQgJ8hQQXj+h675lWVwaUPiphEC2ZPyEi/zj2nzbarwm5Zu+lA/7/pzu+wM",
-	"rAbNpE3TWKoXULGi1fSuPDz8ZgixddhV+G/2f/DPYS4Y/pAe2dZ0Ph8JoxGVx9M3jPprmY2DqpFAv8Rs",
-	"smreLQnhOR2vVW1AqqFOw1XYbt+WLDaKVqo6NEUyrkD/N9O3ieo4Un/z9vRdy4KDs3KVwbYPS70IhUPl",
-	"cH9lBfIm7gLz0nUp2tB2m3PTzhMwlNMp13qT6mLD8y6o0m9kWbTmtNkm8BZ4AD4/kWXRQRENjtieFoEV",
-	"SHl/MKDDewvxpidsenwn5nYEOWWqpssW2KGDa2v/KIe1Zct/Gj3wunZa/dS2y2up8FEpx2XOdlHzCl7m",
-	"vdW6mtHb6sy2riwLbPhNM40pz+M5vzikDcFg0HvN5d0iLU7lcs6UvujI4+zjhAWTqzjeFhzLDnjdPfM1",
-	"eKO1x4ZHw35MbqmDxw48YPasYmR14xTpjTxFrGA1YM0+Sf+/lChNRYbmsNE1ixLS9YYTWtChZoUClE3U",
-	"0yCdoAvIZgV92woY+fzxgJEB3u4+PwPQvfv7QCfExmWjaD30HobWIBrZxa9YP0L5wIqczmJaqlUWVzjc",
-	"bMASw4Y2ZjlgimcWzIPNiRTMWKpZIWeArBJzqXXxg8REww3T72eb1pZah2Td6tgTIl+ydZ+HLf0qvzlQ",
-	"mq1Qa6BBrYRPuwnseg+Zen1+e356ctFLeh9Ori229fnl66uOaNZVJGGji8TH4jxSJgQwf5Hs9VWIgcte",
-	"9lkhH3i23s+Os3jnnkaklXJ2yVjWgqHpm8JA2fOCtQBkmimy7Fy0VwNA7BxAy0AtBdRu6vopkSgaXZck",
-	"RPddC5hYX1CUJGALLri4j+BUhrB5HetQijyqlcm81MwmVtiG0fdCzhV2sCwHOR+S99cXCba/o4AEvj7h",
-	"wXwtCabZvsB3AUUsoTtfzZg4f0VOpRBsqImjnnX5IPXNiiPUeZi8Qam1FETRRbx6ILpxVSM7+3rOaKag",
-	"YEGXhUghZQgqGcBUpWNm7ge0EwUbRndAMrd8w3w/un05Hd6fzGaRjSPwG6GzmcOMczHcmVRaERrJBDYm",
-	"mWB5VOmbUPVSao/vuHyrJlTdrM6ucbfLZdDaDqeweaoFG9VwWOzOpN5RPWlHpvdZ0LPZE0X8ew9cL3zF",
-	"NdCwc4kDqFbxAN1vKxpffyRuk+pbEll/ZParznDriOg7e56EkoHUGAv1h5+4Wl3YH1mlvEO3IS6GcsrF",
-	"2NHGcXU2esIEGcncxg9ctWe0RKAiiwgQB5zHS6nJe8OUr05KPSG32Acv/SQ/DQ6glVXd//nNHjWRgMiX",
-	"Z2t/fIKQiS7/4fTQ9Uj5PnFldnCxrZ+Ckn9ZduCu1VEiuWitDuRqJy2N2XaPtq6Z6yR+q4673Al0ssOB",
-	"GxZmyCR9Cl0In4YU/PRXnxWefU5jC96TKuUvnKe0VffoLOOb1vub3V3PLsmFLTtIEIKLLgA1I2dKkbQs",
-	"8hRQ0vgDE5vckWrQwKGJqY/aiqNHXYyvnOI32AobPGlSupChCNmQJNtoLUpg3q21hHuE7br4Bj02gh5f",
-	"MV+cnHfX6iSAO637YA0CCqsDskW7jEb/v1/aAqDa6j66WNKfrdTs0Pp+VbFm4UpW1/kxq+Xss26xWlaY",
-	"5hVWKprzclua1AkiRkk2uroZk7pxuenziZzWOp+NMJrR6EhuUd6biO2MTpdhiR9pb6/AQ+/UDtzux2ZG",
-	"6i1TuoLgiFUYV62zjaAL+r807m+8V0o3DytbHQ9yGM5zW1se1GNF6vKW3RhtMFVufKykNKrfiOa5MSuW",
-	"QkxcYdECgDzacHW7pVPYksOWJlRszAWoH7WawycKJrICwei0FSorgCOqTx0tOtw4+51+tCDaNfVftoGU",
-	"a6qJlW51vEK3L9B3BbAEoOtqrc3B+8sfL68+XDZwBaHkqJf0bt9cX93eXti/vX5/A//64eryLHq1HgXc",
-	"uvrGtQOuus1JQjKP8qR4m9otagDsKy8XLS3yNnZbTLhoCWky4atf8RpFSbBjev1OelWUym1WSwC2VCwx",
-	"lIal25RMIWVqg8DgUuZxve8EbFZ4COswdeHgdxFYtN2D9xVZfC8yuZNe3QXDavgtwomtpbchtNNQlrlL",
-	"TiGzUm+HV9PeodrPf3VRresm8ej77ILXcbePd+yv64nT1vhmfdmLUmXMN2iuVItzsAIMA08wZgaMCjnt",
-	"7+3iO+fuyssPua/dYYO+XMXI6oqGWE+LgC7qR91WANFGo53s9YbGtpIif8vOLsGutK13F6wW7vbeOO0H",
-	"1CCWJ2mUvJU1Tlt3sDgZyIfujSGmdEHmlIfpZgtIhK43i8ChlUsQZg9tGqQ7szZwdqNt27iIL3zSFXY+",
-	"FEFtXg25UVks9TFm6/+rxZp3Vh8bc+JHXP0AoAGQpi01tIB26mwEf7Ft8xn0SvICW95hCnulvnXHKpqw",
-	"PGvZucsK3znIS0xCpDlSsCEzxhiBpny2l2D3reoovZwdvuo62wv3o3kUsydOpbDgz/Fyw1aR5SH5V0Od",
-	"MVrA+RQVClgErb/Fy0M1eweUK0UWN5kjiUi2BffKgK+LZkF29ZTJUq/E6lr6yhYCsyzyN1F4oFsHB0RF",
-	"Rmay8OBF768vji39WLAg64k/g5QhxEeu1UvOagGa/tdX6fmVVHBuV1Zpxa91OrnzrDOppC66osG6KhGt",
-	"ukNLdNi8nM3bUJdnK4TrHuofLc3FMbw2LFQgXJD/dXN1uVywYPb5CSB8k5wuZBmto3pE8cKj9IFSHHhU",
-	"oz75ULmRAMsUJMBqXSEJW4yYu3wnypm5Et8mh4eHDgj3GG5ytqj8ab7qhM5m+YJUA/ZD5QOSmO3um78+",
-	"P0SAScP3bHLF4XI1UofOzJsUuQZwX3Gyq2nOLw6//y4K415zTYPewfXE4qVgaLFPHOg51V59YtBXDNrD",
-	"mEOw3UEsDYWzCEpQvOd465jvLoRwlQ6YtPWcw4Z7c7pwvWocZmnjRNfx9C0tmIbs71JGGGqxHZWCxCJ1",
-	"ooG9CHr4PKqCsKlUrGrrRwaLcHurCsCBLEW2dM2ehbcMS4u4woDvE0VyPuXa3754jnXtNq7Lud4grH8D",
-	"2nt4aYyacKOpyGiRkQ+uyFPRxVEcjOYsYM+lQCdEgyN/u8PQ/IaaXCDlojpdVRW9lF/70hylbapu3fer",
-	"z+a7+LUKtEOXxNV6HCeCTLSeQa2Q1jMFCUHkJLDzsMsF7AEkPGLbZduBsCAp/JImkFiOPTPgBUiwgGj1",
-	"cn/Vw/1lToSq0QpdZIuMiboWwjKu/99RQmxYCbK6fd6U7iDZ/2nkemuihoJMjX1L8z9E81csmrmATGnz",
-	"7Fcvl7dJPnINk0B9heqwbWXupsIU2PRXJEbXS841e1plz6HYrOXPLYnIzbLeYpJwhQj8sZEtgweT9MZM",
-	"sIIPO4KLhoNtiDBqX91FcMC57/cXH4B6/pYG3FYzAPQFLsZYfQf/xQKMEsxdgphY0KuivmoABYo75sBx",
-	"XLUtYbnleqkFEkrRA135xG2uDfwcT3zZGyCgHECa+Tbh5hpsxho3YBNjoXp8fXDZT3EVBNgyJUBFzrAs",
-	"uF7cmO3BY7NVMvGD8yU0RoEaFHKuWHFM0o8f30ilD/BapNhYA/gIuB/Ny0Mp77kHTnM3qDpIOuM/MgvH",
-	"G82zPbEVO/Bl25WvDwhrZuZGMDJaYIocjmi+3/v8GYoQRhGIX2i6j1EGH22eswEJakFBAGey3gmwfyfu",
-	"xAF5KTNuYx9Gx61g25+Rt/xln7wX98Lot0DdKrEhFSNdbTO+IVUsIako8xxNQirsdBxoNCOZHJZThvif",
-	"d4I4d8sRyZkxRqi9O7aJwJhhlpjDJDHTBI8uTnPW2hrxGGsJoL8h4WJWIkCEYfRM6AJ0rhQb8qVY/U8B",
-	"iYflGXzkgjuBOqNjM70ZNVKh4lbQ+QNkGDYUp4qkw+oXrLH8pKFkywG0UgfxZRbuAQjMB5yyMaULUJ+M",
-	"YId5nIddZczqvvnmm+/N5N/fnmLCHkFvoOCCkZFNjKc5yfiYa9UnJ8J91gGvuqYyrrUhfOcDgGKhSEWV",
-	"2ValPP/vb7+p2ncKKiRqUspNGUJlwLNAHczYkE+r7+PYFFFRzCNaenLRTJj5eEcl+8SVPiIvDl/Aa+8s",
-	"dRLFIL0bL4vZ5xPbQRIo+oi8hGtC9FB8/Mff/p4eu1tss7GrKjlQBPHaVljs3l52R2kOhyvy4vAZKq8v",
-	"Dr+xpA4hFpn73i6227QZWjCW2WbAOR8ym67IMyY0H3HDe3snM2NBHjzvH1Y8I/ibYV3ldEqLBaDoOjAo",
-	"jzvlaNQDoFR9l8yl9ViDts9i79axIx/I6T2zer+gM9476n3TfwZzMRoA8MmnWE8Dki6mkCLMIB4zH41Y",
-	"4Xqzt2DhF2yGmONgh1kMfOz15aA2oPbMyUK8kDcaNC/oyp1SrQs+KDVTqW+sZ0E8ELRhIUssZMMqtibY",
-	"C14uJS34xgyS9IU9c5wfEUblv+cz6JhwJ3y4xeZv9XKuNH4aNqugU6bBrG1BBKweeWrUvxtNNet9Tro9",
-	"XCFkdXreQmd0evakEgOdh5flBnPnY0F1WXR+4ZZ90l2ffctF53HfYyPJDk9bzbPDkxfG9gNwR5ePDPfk",
-	"+eEhlq4LbS3/QNg+/avN3UBVrVNPTlC3QcZH+o3ZFtKu7A0esnZWfGg/16euvfDnGp8xYs4OlxDBAOoD",
-	"Lg4AtY6xPSqS/s9Gv0Qd5wATkxzWuxnSso6nARIeGA0tgWypMCMDeAWg+ENND83zgK1VqP62VWY5u5Vp",
-	"gmFrwMEYo/8ShDm06EzsYoJ+I5ZbgAZi2/zDu81unGG+pPmthukHAhHb/kGozore+URCOBu27NjB6mfI",
-	"u2ZMZJCXLmqQMuG4XjHIc2eDama0I4d2hbwfWhhbq0TBRokWVhUM7jmWdQ+4RgpxMnGPcKae3rCcDR3H",
-	"+7xHgn9Z5vc2fzZC8T5ZIJOCJb4Z24SKLIe65VJkErzXj78HJ9W+YTTXkpGFxOh0G3zDg/p9sIWKPPv8",
-	"1EwYTe5NZMj5K2A78av0rtTK1m7DpQrJ33WUNwqfNWmJ4mKI2d5z75Mz1wTlsm0lWF0NkTlD+ajqRMFy",
-	"xe4EHaJkh/Az3l6r13mihSR4OrWgU2YwMGmhhc+MiT55JxVCY42wzY8hesA44johxlrP70Rqdo0OcgZ5",
-	"VekxVoViFQn17cqNdQIQdETP+RDSzEr7hwpQs35XzO9A5CdwRr09EnqQKL6K0KvM7MdTtPkknrG7QubQ",
-	"A9renqYRyDjQEuv7Cj8H3Gef0vIUpxLZVMj5A3OmkphGToAODXx2F7sM33ejDxY48LayE11Brdr3lbdd",
-	"vS2A16laXyU70b+Jv4OosqA/zMl7lFl9SFcn1D45QHwpsNhhxDvhX4aLjALZ82J464kiKXZdwlY8yqmB",
-	"aezWwStt2nQDI9KMmh65xVl7G+yc8Cv+gXrDWkVGlOfQSozfs8SsDcwLohczZEa+Es4sEe3V5E7wDOF9",
-	"fyktapPyzd1wPeD8+aVkxaKy4waLXui/wuBRRcfOh2vm3kO/PyrKsXbzfxgVfxgVO2aT4CLuYlk4b/Tj",
-	"OeNrmWcBYwQNQBb+Fm7LIwvbdzKuDb22EPO2J7/T7B3bQq0I/BVWN7J6vLMsprS4V5UVYvSUPGOFC9Aq",
-	"zWYxnmYm1aZu7+QQsbc/jIsnWGc1+9TR8dNtqovPfgRTy2wfy3ZBPW9pce91cEXMBqOKadQ6oIGV9GMl",
-	"gA9ndyIsD3cfp60T9P9VFpatOTbL75N31tizcw4RRNEm7EeoBn75w07bgC5sU4Ld2mjGNmvVZscMd3jv",
-	"qmybEova2hwxdVz3Cqfk7GZPaebBGzbiy8k2lmxj45c8RruzjU9E3YmDOwlxfsNIwISMOXKMxPCuHMP3",
-	"486bBBzHlAR+niBn5MXh9/217pnfmKhwEyz4rJDzXXtSNiKq1qv5tJZZ33pRvZe+3mN9jzscfuiWT1kO",
-	"2uTyhkNYtlYf4OvQzHwTUDKc43V3Xl27+U9UozTBWXS8cPk36svf+lDc7vDGBy7Yrpd9pVz+J7ygToQ+",
-	"5nKWNj23/SLCE2vse4gEHkwpzwnNsoIpm8UKBfJWkxcVYg4C9Nk2Of0WQ5wOsdNsdQRNqLKIvd2iz1if",
-	"aQVBhg6JhKQ2CdL8E/bM/MPM2vw/zNP8w0ad07apYs6KzcyKzvdZy3zbRzvfeKylItW2BtGxj0K/8PCD",
-	"3QBDml992f2LWm71vd+VxW7uThdj3baZ35nEmC8RfltEEG53hE1gf2fgEeyBiRWpBHD3zSP2BqnUQmIY",
-	"VZ44DFyP7QQNqScMatbgJy4G8lMY2TjGPCGqKQQGBEnRMDozH0kT8+ud4FmQyQG+WieJYTyj+A1zbmYF",
-	"9j+i5lqJmV5QpQ9guINzBGuCJmdS5AsHZwUTmnKloP/MnRjK6RRb/5mPYkhvhM2cMYVGSYftmBktfIig",
-	"IbaljhHbQ2aTlJUuGJ1CghCkw2go6DAUf+ReI1Swecw/ge+e4Yl0YMrcQxjZ/hNmDYphFizcSszsr65l",
-	"bW/aWNDzGAtaf5M0+6SRnA5wIfWr1BwwKk7xxR35tVz/OqTBwcKC9h5AlhVzu+wui/3DGvcWpvC3WaBv",
-	"2T4VkbcsbtZjOG5I83wnPOZE3YPqZSwqHu6QS89cu0VPQwz9WaljPVQyd8+CvE6PugNlaoapKB+sBA/h",
-	"JWOZqhLFjh28ukNU91l+1rCL3DFkQwHkzD78gG74U/jYBq7A1ed141DgdxAQw9w0KdgTRWbVbmx41m0m",
-	"33JrNkgUnfhSgiotkSguxjmr211qIueqH83wapqNDS4ZU0YQI7DG7jqlw4efqvBCww4lyw1K4jMIUfYi",
-	"k9igv160K0r8owVi0jxq2RbXpsOyl5k5VhyFJrQykhsr5Gx6q2DHNiNCW9GsWZ5jRmibbolBzC+5kzD5",
-	"/X0ylnXlEsMVc3gAsDNte4LPfKkpniKghu3t55LGv5gd4j4/2Ls90iz0og+Gokurg1NHy0CzlZaI+b+Y",
-	"vq5CWIhWE1Pki7cWmro2z2a933KbkN+XzRSyli6mU02+7MyAqo3aaj3VZdsmgvBpwXSxWBmiGskCHdEj",
-	"60DxyOSQJZJX+Y2YfikLly9iY5y6oEJh1lrAVOvkBnqUxbG6E1DOiUmZEJxICM2VtKBfYB0piU6ceY0V",
-	"29T1PnnlEIgxVRKxt4TGOlH4rgVXAPSfO3ENadvcNrrCnjg25cOlvCGUaSAAzKBZacQFQGLHo7i6WCw7",
-	"j/cRzdXF4qrIWAHDfvGAri44y05AoV0Z0/Wk4zcPC3cff1tujAmLMTwz5CaXo+6JrF+PdYG88HC/VGCg",
-	"NTcteGZ3Uby6tuuDhhE/f2cutLW7f/lsAv61O5//W3rPwE0OFIqx4MQZcILNiTmVzCWgYtE9/uDcuAc8",
-	"SyshW8Ph87VJmt5Dpjlgqd0JrBxBz4zbXDI2tq0vM8UfHRo6DO1U1qo8HSEAbc0xR++brYjDnl4eQ/1O",
-	"BHmvBTPLgERzNu8TW+CqmNY5y2rKA5bVYXs/ZNrgtBosLOTRcdAatuL1SvM8vxNyzrKk8dOUZsAM+sTI",
-	"U5cmE7DWRswFK9BwxRXkAaYJNEDpuLoTcjQyC89YzhA9APpl+izfLmz7a7rZe4ng3GA9XP07j+Ojtp9E",
-	"u6l9jm4QWdh0KNsOfcLgvAsANzshdhg8TqWhr6SwL1lCBK8iV/oYtQ3zYMZthQVQDThCIffbEvtIFmOp",
-	"NROGaLBdM1oGhrOBgxIa/MkRyfmIxY37a7e+vQpWeNNogu1RYLtDO1M5ddXExKFwFGVICNZHsUbN9O1N",
-	"WiN61/DEpsLgqzISfLvqNcYBdgDZ1Qmht2KAffeCg8EtXy14W2FAXRtmWtgaKnMXAI4S9PazeitzIy28",
-	"VWs46oQrLQsABeSRCDjiWl5jsvJeNOAyZyEQVxcN+NlOv97GvLFSxUhAWWDSXgBidHZLx22D28eewjOf",
-	"k96FHPqev6ue98/ZCT3O+woHZ4uBu9Aay3glA8xDXodGCbyC+up96wHKcpmScBRPSbUDfbGatMeAEv34",
-	"PXkFU9hiT5JWOyK+nsMvR6C+KGPCaI6NJg0DqBrFb024n3dmiXTd7kfZGUk8DGREMR1abQMzJjPPbo49",
-	"yISr6yBjiwHqcSZcNajTaW0RabMM1KMI3In0fHTwlurhJG3Gi57/KakOTNOx7QCEmeW2OJ+8ePY8WqMG",
-	"qMKW3tbGbVNzhh5+wg2tXVjfEDbytGgM1y2g5iiMhmu/DoFw+HsSCDu5V0DU9mo9UQFJb8/qn9pGAzs2",
-	"yt3OPVEuSxtQ+MChiI0NcGMbtuKy/MCnf3OG+1UQwCvcjEeL96eI4bjr3MtiahFS0NfC5sfo8EXtE90M",
-	"1sXhiYBbiGpDI2BCCmIBJrvRBz78B3kAZozYDXUUbCjFkO+eQNS9Iqc5H96/kaXCmm9M1WiBtBGZox1u",
-	"dExUeGRZqBDmxXIZhF5KCDjSKJnSYswFoqXPrY8KnFrG5BmYb5fCYlO+k0qPC6bI3PUZpcMJRJHBc2oo",
-	"s+8gjKB/4wPHmnUIbfy1hLjPHBKz1ETOCVV3YsqV4mJ8TKi6t15zch3gZGLVcAfXlj2JLgrAGzknI1qY",
-	"BeZS3kMheWJ7ftV2CxswGMOxLWwImxyPFz5/EWJcfvenNT2c9mrO293hrd64N5iotSDmbaOu7aTiG4aq",
-	"pLArPnYaHqvb3lOrUrXfxnXFag1PXXhRd+9Nfy0LUIbntpunw0qs2scF0K42U14F+Ino+TNMW0m8X1Pw",
-	"z/uxwHX8wbqyR5TnykYQE+IRaeFqgJ8a/dtNraGO/NDmE/5DKoBUsMdlCTZSLdcqH+qEVwNRjPsGIPtO",
-	"1zEVIUQLkGsJ4aOqCZTtARVzF9zYL3XxGFxKF2FB0FuEI1x4d0Sw7TdMH5wiZuOazb9h2j74iBOwMJS9",
-	"o59+rjnvwVdd6m45cVQsJJSot/oiWjdrd4RupnzeymChMBqaBnBBzOkmLlvb5VeC5rbrfTxR92TS+Pym",
-	"expngS9tgqij4qQKdlhKrrcaJkNaQB4++VBIMfZZj8oGHBE001a4MAWYlh5Q48Xhs/6dOIF4hjLaEM2r",
-	"+KAHkTSLNBqJltBU5oi8eP69zUqHZIIDGCCKt4G+3JBKdm+9nxYMgA5prr6inNRVF5ALFyHeLEfV0U7A",
-	"EJ/mXNyvwjpzneR8e+cRpJArkv5LSqxaa8ZwYGAQ/C1nscK0jLHphfncfs7RDG3ByH9vxygFptvBTm5z",
-	"lhqBneOHiPnhyACyKoeS5HKMKcVVFN21OISE81rDJxR6Sbd0csX0+9mejvkGxv7qT/gtvQ+RPKG2iCuN",
-	"KsnmJ4xx0Lb49oltNff88NCeZYVdjD8dE8UYSTM2M0apGHKmEOQ4BRdxunxfjXR2GeL7E842f7yt7iWo",
-	"cVILpdl0Z8lGOj7+xrFnKLJYHXy+xUd+19Hnqqn5mvAz7kfiUXGxVBtlyO7C0viVSFzaHkd7dV+b3nSu",
-	"FaIjO6feQD6wAI7nibKVbF4agvCDaj3ghq65Y0yBwU7u++GHl2xuG8V/2Ti0TTcPvr18gbECySfyuZ60",
-	"OwwVa7uznc+/urORYHFTY3mQ98HZdYn/4op3GAC+hklss9KtUx+N7F/N0d7DE79rhuY7h6/hZ7AZO+Nb",
-	"MBrAiNWQA4Jjxc3fnH+5arLKJmi26+fQ5q+hbKK5C10kMaMNy2RjTAx6pO+Nh2EH9i/LwqpvLl9kUIB/",
-	"rwk0JR5VV5ryl35t/szqClUbafB0l3GXGSkFKdhQFrYcHPIeayqxa2C0GoEIp+UJsQtDhonsIyFnwz1u",
-	"94HFl3P49VP57rJtNt7L3SXbYFjaWEpsDW23EO6QCjJgviuD9/ULWWDzLV+sbRZxZE1mx673mXhjCeuf",
-	"OPHGrBC7uH3ZlJt1V+rrCJ7YavZHioPKQ7i7OB26CtVEzkXMjEKlZCLzTNn2/xldAIImZta7OxkU6WNB",
-	"n16lu3jX414DDfCVFtIAP+lO8EXBIjDDGZXOQQYA5flgRiNOtuGh17AqdsZs16gPUT8i6Ol7xaW4ZHP/",
-	"hU6MpEXVWKLFXRTLaHuwcUCKLqdqq5RWW3SuM/bv26gLmz6usevcruwOf8r1Fl92SvkT6FQvEeNfrgXl",
-	"fi6AHf23q2nwHTbjfNPV2XmpWrkXK7eS+t1aa3N/uF0IJsx7c8+ttduqluvQO8XIC6zsoQXDZsKuK+9S",
-	"fAdksccdm7YZZSGFdmGWbj77MM2229B2C611bYdf+Abslu53Z79ttuF7r5moUssRPn9ltURC2Kchm2mP",
-	"OWG39YikZZGnCUntrtl4Wa3tdQrX5k4EVRXYk9c33QCz8Z67C9YnkOhq7M1hDk3I55MFwW6HRM25Hk5Y",
-	"VmtVLkejL1SoUZH5P7HJaBf5W1iNv62U20U2Xsb17uTVnoo3PrjeF3NzkSQm7ZsNDKuybZp+LTnT7X/H",
-	"qo6vRih8xQRT1Xzsimb2UvxhMZMNzwIpgDSimNB9ctrOpbk2zNklDFLcdQ++QdU9EqAZuFYbYld0JxqU",
-	"FmHM+MofpLZB/ciuKK1gmhfsAJe26zz1Qk6xEyB2ICSzgimEqYXsAmj9g66cqtUzNbQ5ZS6Zwtcu2wz8",
-	"WMadWYE9WZsZ9wcJreBWhZxhypbdZ9T07NQeT1BSU70ngkIYIYsYZGkIOthjXhjXCTpZoZskeS0LksoH",
-	"VuR0doNgzikWDlmNiwyA6em5JL7bm4ImdLYR350IvmL/bHcNsgSjcERDKiyxEgkcskKBJlNGBWSuRQsi",
-	"YOeWCXkfyYVm8GvbO++LV/LCOrMwiTUC0OOP+Gso5wWDabf3RDO16+txA7G9GgbgAFnqlGbsoJz5uqfE",
-	"tgFDREAzFejYXO9B4jD+jqpM+JwuzIDGhGTTWU41S+6EvzsJGZe0yLC7FJ8yMAwxCCKk9p3mUZUwf5nR",
-	"qgetC5xHVFWuYIqgZ8jYzTG/fgHt4ZYpvabF1tC2wjCsyFVXZBV0YmGWvUN4KbNwd9jrKHJdCZsn1Xq6",
-	"76+YgtU7+unnz8mvPpPX/OfP5sHiwZFuWeS9o95TOuNPH54Bmdr5RBVRC03i2qTXAH5Vr6XjB3rzEOgh",
-	"0EhnTM5yRjJpCR7xckL83viIrGANmh/LPnl/faESYnnJE/JA89JWutZZAN6QecER9wr7HhSMZv0l7OfY",
-	"52890UOfCAgXuXuLoG7g5wCB5bDZtHTUVF9jHUks0jKEzTHGOKO+6BFwMqDFczWOxcFfHuCNnDvDADHp",
-	"AFBOcjHuL0Ftx3Za1qq/wncsPcX3xx7sfCKxdhfrCYLXMTIUf/meLQBRdVbIcUGnIZHZrML4TF0bbkNa",
-	"IR1BQ43PP3/+vwEAAP//",
+	"7L3vchs5ki/6KgjuifDuPSVadrt7p6UPN2RZHuu0LPlK8nhPtHxcIAskMSoC7AJKNHeuI+Zp5sHmSU4g",
+	"E0ChiiiySJG2e7f3w05brD8oIJHIP7/85d96QzmdScGEVr2jv/UmjGasgP88u6Vj878ZU8OCzzSXonfU",
+	"u50w8sAKxaVIyEgWJD0fHbylejhJ+72kV7DfSl6wrHeki5IlPTWcsCk1j9GLGesd9ZQuuBj3vnxJehdy",
+	"SPGpzZd8mLCCET1hRLA50RMuxoSrTZ9/w/SplPecxb9CMWW+YrOnfkl6M1rQKdN2lk7LQski/oZUsM8a",
+	"L0iJHMEHzeiYkQEbyYIlhCrCNZlTRcb8gcFQuLn5t5IVi17SE3Rq3j7Ed4TjmtLPF0yM9aR39Pzw8DCJ",
+	"fP4bWeIQ6wN7I+dkSsWCTMzvREuSS3lPBnR43/Z+uLL2+oyNaJnr3tHzF4kZC5+W097Rs5/+lPSmXNh/",
+	"+UFxodmYFTCq81fmfnjLjOpJ9RKerVyIkSymVPeOemUJV0bEiU+5ji/EuGBUM6WJKKcDVpi1YEIXnCky",
+	"p0KzrO3Lc3hm9Mt/PAy+/LlZgjVffiXyxclslvNK6mOvpMEl4Yu5ZlPVWPpnhzD/XPg/LE0MDPIc730W",
+	"CAotCrrw43rLRWSXmF8IzVmhlZmyosyZInpCNaEFI1NGhQYVYOR6SPOcFW3zODXPj+yrgZQ5o8KP41qW",
+	"mrXNTAE/frU5uS7z9qGUOTvP4mNZI6ndXn7DHljB9aJtAMr9Hh3C/yjYqHfU+5enlXJ/ipepp/7JjZG0",
+	"DYSPBdVlwWJammrCPg8nVIyZIiPKc5aROdcT0GyUjAtZzoiayLnRc31itiKbzvSCSMGI0lRkCgTIypi5",
+	"VZaaUEFYUchWaVJ+TN2EYbsV0FTHPtqOkesk2BpmThfmizQjg1KTd2eXr84v/5yY3+YTPpwQIQcyW5AJ",
+	"VWTAmCBa5q1aB56z+cqemOHgsLut7S37HFOY7LMmXBDNdc6ILMiUKUXHLCFDqhjhYyGLdo3524pjKqa1",
+	"zTjei4LRbLX+AbVTKRqYSCE1MXe2jaXE567UO1/w0GFKv5QZZzDJNyxnQw3TCf8eSqGZgKkKtPPTvyrU",
+	"4tXT168OPNl8nX9zddzhX9RMCoXjeFfIQc6mK4Ywwyv+52ZDcc+FMUT29JwJTeaFFOO+kSSjAlh2LnY2",
+	"FW9Z/NXSbCNYWQWvJBxMosAmvWH6oLLpYu+wFz+tjL8v8C77bnMbrIT5j1khZ6zQdtXp8F7Iec6yMctO",
+	"dE2TZ1SzA82nLKbOw/teLiJGY9IbyhLnbNWsfOAik/NTuBQmJ+dGq6y77ZW97qacTmkBat3pZPiqPL8a",
+	"9Y5+Xf2QM3fHl49JxH5in9mwNP+utiFsS8IVoQNZ6j65GhFK4DuNScuVs96N1QU3TY2PwDI8GgRhn+l0",
+	"lhsbWGSEDhSInDH774QG65+b/S1Y/06YTxqZbXKiY4cQz5nTt+YJAt6sJwVTE5lnYF0XjJp3G2HqtqYT",
+	"RnOjtGLGZP3L4W3GHCBcK5aPEqvvh1QY9TRghD3QvKSaZcdwrdWmRNGFIvPJok/OjRZTMn8w5qj7APPI",
+	"OzGkovYIQseUiz4xpxBJ52wwkfL+PEvtnLsRwR6G38z0JUtaLzHWdhdTJY+egSgSKDFkwIZ0ysgDV3yQ",
+	"m39OuMj8JzxRBL0XXGjzZ+NuHBh3g4xkKTKwDE4CATBqvR8dtBnNy8UNG0qRqfiwzIKSUSGn8ComMud3",
+	"+fH+K9fKnNSFTuz7zM9KlsWQkUwyPFY0y3P3iH8zTlJqJTB1g70T1d1eJMytuAjGwnHvxEWoJE+Wg9yI",
+	"nXcYqpMRHRQ4v1FOovpkGjXXP0yY2TpGEK1EqriRTs4FybnSyq8JFWrOCrjODBy+J74GVlI30pDuHtSO",
+	"9UHXVh7GCDpkZOZ/wHI5h8/x27kffT5a410E2lx6CdZBTHqsxM4KBoMyZkTrC/+CQZCVERLcigXlimWV",
+	"oNTUEBf6pxe9ZYcxqUz8DQx65YzW7nYimHlRKStbzDInZy3WGGzoR0iY12rxqbU/Wy1nbIU5h5OFyNEI",
+	"tFGpGO4BNmTmaDT7YCwFO3bnDBdEwhegbYmOidsxZrBmhPOJVOxOOHU9ZahY8WLc8HWtTcmMFUoKwgQd",
+	"oKfM6mp4fQyjMgh/tQER52h6wa1LX1LzBK3fgEtaqRB/nlXn6Ef/djn4KxuCxQFyAfaHWm0d1XaaE+CI",
+	"MguEecThGze/ccZEtt2dTutscWub5F/NzDp3cEjcgcaFcQ2FVtE9v2oQDWFw0+Bnsm539oLPbV3a1zzX",
+	"DEKVNMu4+SSavwsWeURzxWLmXxXxdKep2dvmv3EurLtvHNw+ecVHI1aYjx9xlmcKYkVDOR1wY9EPFuTk",
+	"8lVij1YMwckRbLjBglxd40ZpiF4jaLaPoE/S+3wwlgfmbwfqns8O5Awn6GAmzZoU1kULz14bCLTT1lBk",
+	"3R/4W+1pvV6yxmvu/uTCR9O+7ZRV5/NugmTd3xyeobuMjm0wgjB+tqMQ1QZv30EQC6IrO40/dR9/qIh3",
+	"st2+tCnHPxeynO382POOf/t9z3Z6XKLH3WmlvtnpWqmDxuk6woixMkeBuai/3mZaZdFHn7d0v1oT4A6d",
+	"x0aQW4Yv8M/pkzOIca8JbK8wtx9jKKDEdTATksCm8IFSKz4fV+6Sd9YtbewUdTWKuHegWWjDYDgmijGS",
+	"lrNbmXYPyngl1F0b4a7+0ox/mw91mdl47rhmiMPrEvzC1qnZZFZunQllXFplFS/6FGBWgpVuhEpPmOiT",
+	"P/MHY3cqO2Mwj4JQCCQnhGtyz9gM/Q38I0ZAcK7vBDwSgjQ51cb9f7kg76TS44KpJ4oMczlsOii7Xoev",
+	"swRVdH0zG/eMgzeY8kylRBYkHYGlDKLZPA7MLTHlZVRQuAQWHFGKTKZ94mLbiokMr1JmPaQYMjIFKIBz",
+	"XANf2Ti3uVQ6AbcUYpkTqiE+aiREaZLxDONqQjqQBMmMLa3nfMj65NT4sMII0q0cKi5smMUFC42L0skz",
+	"NerE+Q5r19q6GRBkVI8w+jCj7v69vQkxu5Ut8AwjTWnNpWk6dbmU9ywjxu0/Cdw+3J+wm8C9ydlIE5pL",
+	"wVxo1koQkSJfdNVwrbZJSyoytQZaCr6njXHXw2UJGHLGLQVpHMniVVmAJ2WjqClZMH3cmp1kwpw6v/bs",
+	"m3pJ7/X5Nf7Hyekvl1cfLs5e/fnsVS/pXZ/dXF385exVsDuX/RWzfBhyubGhimoV+XQmbVqGGru4p0Fk",
+	"n+INMDu4BGcPNgG1vKIZ1dQHfM1lJMXbI1t56AMdayXaxkTA+VMKbZ6V+S246qQa+NIBreJKTGs2nelY",
+	"IpSRN7e374hNVfbJuVZkwmjWDLA9UeCGg1RmLGeaZUTJqQ2M05G2cTsX1uKKKKa1sWn+9YdDktGFMWbu",
+	"hDW3/w1zFgVT2jgGC0VAJ4mx+d8qoBlx2jMrZ2/rO79b7BuMpJg9tqgNfm5DLjZVxrLEW1qKDQuGYZeI",
+	"LhNcTeLpJB+O5jkjpchADS8Scyr41MyskEOmFMn4Jikl+3XG+Vtp+hcMoh1xAXevthm1zOjyeIQaBWWd",
+	"pF7jZW+M9Rdkn+MvH7AxF8IcM3aL1USuZRj4wDfWsl09luBa9F0LvVmiwfiupTqVWcsXwB7Ci46DpCMs",
+	"a+HkyX5WPxqUf2BFxocRwUnfX746u/704eR/p0c2FkhkqYdm7y2Y7pP0/aVRmJf+Z8Fg7855npMJfWDw",
+	"p6QWwQ4lzYig0lJmRGme53cCkjpSwnaspxandIFPBF0OpzxJX51dnP/l7PrsVXpE6HDIZpplfZJen91e",
+	"myFTd5yhDoJnqHI4ZCzr34n09s311e3tBdyNGsHG1qkyByT4OmRmBg7PfP3+Bi7lGr9PgPWDryV6Aokp",
+	"GGufpH++ujxrXnon7LVULFC7uJPIT3Mv6dkZ7SU9/3FwEt1em1/9kOFvMKJe0jNvWz6jmkrabtZQCKu1",
+	"b1HdBR+UmgEUdq39WdeV92wRA8usic1JCFe4eTn7/96fXNz0kt7Zf5zf3Jr/eHtye/rm7CbysUnvgeZl",
+	"yx7R7DNaC/hEY1+S67PnhH2eFYiYhV/t0xO3jeAOeHW/HsF81gJPDafbTAB80NLU1o0HQCD2G3PdxYiA",
+	"G9GGKDOuz4RGYEXMuo/s7SHgR9PEOGCZ/S88Xc1/DbjI4DcB/3VMUqt90yqhDdY5yxWcuMYhh9ygTRBa",
+	"DLCx3PtxhIlugxizgynlOaFZZhYHfe1SsQIj7AKcDPM3Le8RXxx/OHo08d9+4SLi76TmLear4cnmP2aF",
+	"HBd0msJhmRpTbEAVS61usNl3OLNQ2w6MkhLxjK79nlXIcDvH6Ngafzf+oNHKlAeijCNRH4tqkKP6ARuV",
+	"yr8qKfrXdP7Wp9u6+iZ0g7MNMeNbfMqcqsSGDFB6wSkBX9KuStYnN2gvgd1opCZLwLJSEzkX+/t+nm0R",
+	"G8UxtEgs/uhEtuVnFy6MqFRWtJQkmM3mf0YDiCty8u58lfnVMsgHTuO4fBs+kOj7g5o4cnUKCe7hhMyo",
+	"UnNZZAnJubhPjP1+UM4SInk2TIjK6fA+IUM5nRrrQhZm1PGd/8BpSxhW18sjOuSpqe6F6sLpLPzWxGnW",
+	"2vpEj1GjneORtA2jTpWa30noKTbYl2V+f80UZCX+tiJQtDbsQfOC0SwGjgliDnOj+JQk9uKNE8pJz272",
+	"rYL9o9L6vdEBAlbCZo48hIrmiN7ZYqSlyCQd5Oy90DzvriJLAVtmeZjnmaqQ2AG8cAUeZ4OQu1/raoqr",
+	"Na0mrxpf8wNjwnUKJkd2a/b8snihe9uWsZAQZ4SA8UmpJ7Lg/wlq64i8ZLRgBfnn3/+RAu7QQtZAzVts",
+	"YWxitRvFqi2HQ21ODt6auBG3fGrGhOY0VxsazswYP03T+cf1aW2nQpdu/Wn1rUlvXnDNrkS+cAdu57Rj",
+	"OCk47mAcsWlpAnvji10ZKtRCU57AmvKRhUyo5dCXj5fUohFx3A7ku5bffY1CDcbdWMoMjD7rOzIQPTnS",
+	"mLSAw2Q4YVmZM1QKMKR1eczP2obDTlqCfeYS767CgSwhfm7Lk+R8k+hMwXSxsJnQhorzH+VjS8YtVsoo",
+	"4xEt1n+Llprm66Z6aduYe5JgqYIx+mWJi82MiYyJYcTBWRFXE1IfV3lKNL8ZRhdXxdKENaUsnFsBVsnm",
+	"low+zPnwfiJLxaJuKMSsjR5sKQmrueQW/OZviX38WYB8XwtjdxvGI6fDgkwf7cNLAEUOOM7+OnzS8vHu",
+	"/NUV6i1yW+MIE60wSp9kaDXS15jhQ1kULKeVxbI8FhvNvVTNxX72/IcXP/70738yyzEzu7Ewo/0/B//v",
+	"r4cHP3/8n/8jJjRMZLc8lrFfAgM3YdmKLrrvaSYeeCHF1KYLln83u+HtCpg1XHCj6fA+YlJ0X4/GA2/h",
+	"r7HXOfFsWQQP54rFPQsdn9JbaSMBQipI+XSfPwyUrjv23Za7wauXjrrgo8KB1pcnaZS9+lJPfGhNAMNp",
+	"bCxiU5RXqYhdeBlV2cy+fAz3hms22jCpjQnpWhnCkuZqSNym6MB9iF1H8Vk1Vzdebl1w9Pr95SVmLU+v",
+	"3r67OLuFUPDrk/OL9QlLjDneOEHcJNb4mg6ZvuBKP1bO4EF/gZjtl0gtZzdRCh6yNByPU2tYeVC5K6zj",
+	"xDWRw2FZqC08Oh9wXr3ceJnDzUW/grM8O2uzYygc5lC6CMYMyD/gkGMJ4LY00aAwTgtAxhJj7U3AlXLj",
+	"TBOSylJ/kqNPhRE3828h9SerwQY5BorR1/sEL09b8pAsbylyMBIVvBrRBH3Uhkz9evgRo6z1GK+HaUff",
+	"FtQTrZo1SElZLzKT66M/+BEJzmb1ljWBfEgu91/be9fvKbBXBM2fIggUNtc2aHb4Voq1HrmU91B+3icn",
+	"eW5mTysyLS0q6xjMQ7RHzE82YFAwMw/g8EcMwZqh1y1OVc9l1DAwPx4unyrhcXcqhaZcRKLkp1QxMgVr",
+	"THVJx9SfC0NhkceeNDNBiS3ho2JhkUUiTERu8Gpzmqs2iPSPHbJhK0v64edXcUSC11+Oy+Pnw+D/1um1",
+	"KRd7ea7b6hGgmVFpU0aFIniA1fDZ7sTrcs7VZu35EsCqFPy3ktmf4+Dp2Elp9+WGJyUv2NuoPk7fnV1/",
+	"OvuP0zcnl38+S9EHU4GtbSxv4xJifTFk2Zy5Q9LTq/eXt5/OLz99OL98dfWhdjtCPKgmOaNKk9RjptI7",
+	"UeF94alwlHBB0jmUaDvoFKhgOGDcGAANXM9Xh8MH+6M2om7Gh5+dzSYVwK+xmsvbiT0UyWBhz/bqi7Fc",
+	"pxSaZQl+FRzK8JFY4hwCw66v3t+a7zp59+7i/PTk9vzqspf0zi7/cn59dfn27PK22xe6oW72gW+g1v+1",
+	"O0bryngKyISW8kz4IuP22+AGLCXAJmSeEcBhmIPQhkfv2aylVlG0ZZI62jtwf8zMueDi/sYHeTcIiVaR",
+	"4U3gBLsKbK6I8r6NmJ0+fruUgcIsdtSQmVD1Lojfrr91qew9mu8yNzmbCoLWxzVagiBtwAAu3Kk44T6e",
+	"O5czJtKjEHWpJRQQmAPUvCfcYmZgvcQH0s29UV3eKouFzNfWBF+ba6BgCg72s88zXjAVJ1xgArReY9iQ",
+	"PUiIxc/mwLfVPdagmaDRME0TKYLZRRcMlIAltDdHpS6EYsZNX5uzIYqLIQugo9raikyXBaDehjk3f1d0",
+	"TnKqsMiZa2Wx2HiTC/00DMOW9y/l92ypuCzcqGBCp1JpYqynLRyvqSzYyhLugiGblwQZt5CU2O5pZr3w",
+	"m+wbYnN/yebhRt1AiXXNzzzflx5bmZi5ZHOfltskWdW+p04qDJWF6qBMYHlIKTTPLWi/YA/yfiPYqdUK",
+	"G4LLuuuMljC9zFuF4r3q4Ld1Oih8gRYob6OJMFzB9QQZafKcoHJQCegsuG4CUf6Gc9IlbSiiZWZv5NzV",
+	"eQ2pZQ1xJ9CGsz6rnWstFcFmE+xI6h+xzi6FuXa9g1RkHNjuUKtyzjJvUlvlm/ExEAixPFd9coZ1Ujbl",
+	"h7U0XFuYttHEPEucC4o8UJ4j54BnKaLDsX6mIoJELJkuFo66husGnwMQUjEkNsIceaxI3UhADE5T29v4",
+	"PZ1MB/uZp/HInM1KKjJg41Ksz0Hap0XOoKs8M1MMh1jIW4D0HXK0nEzuGtiAWoZIZBzRlBsBu3He2ihB",
+	"nJSANjCiguCscOBJgFEpMa3ppsQs64SqkIRIOA4riT5S5fesXTYcyw3/T7aCerU2pXjyjymcxRnhQkv8",
+	"FHwUbAn7Rw6ua38tRK4zu5PSZ6tLLcwlfsdlPAvrLeIJ4dWJezvH0pla4UwExSibJO6p5Z5bJY2hFrrG",
+	"O2zSnzPVYuPOmJzlrL7zEyJr2yWeBax9lLMIO+2a+jhj6LVtWBd2o5Ds0mxej7HJR7ssYoMGaO3g7NXt",
+	"1E72gga707HlIw32/DiOwo6BHqsh1gfgpTJIYNbUeagD1x2au8hT1g7hveUqI5ts2fV9fX7ti0iWoBUk",
+	"vT57e3756uwaC0Kg0gWqLZWrc/Uec1jXDpRTqStBtE+viMTuRIxJjKTX7y/OPr0+Ob+AIkrzfPzT9dnp",
+	"FZbKIA8c4n5lEZD+BIx/Mao/GK2tvObaXIH645ikH85evrm6+uXT1evXqTNzHKfVRnRWfZK+Ov/z2c1t",
+	"ag89c7TcifrZwtFXdwH5WmgSlgKKY3DOwyrOpBdOjvunn5he0gu+o5f0cCTrgn0wtkX/2u2O9cE+vAOE",
+	"cFk3LqNuN8HTL9bLOqCaB4u10l5lnNsqdFG4zm6v/zf+0wHUwrosWH5XmpWQFOP2KSmWsHbwtLP/eHPy",
+	"/ubWXBEC7+7ESuRdIzjtynrd0Bq1VDZ1kPT8yzou8Qb58pYlvuVTlluupf3pvs7K7arUA/m5baFdDhXX",
+	"tFZE6pgWAjUR0JE2gZmzGOvoZW1Lm4csmI6aSt1iQmjDnIzZSipN8MnQP8Ib6iWTAeXAMtSyQ5VvY+bx",
+	"02Mz72JIpxWnbffAwbAsCib0uzbHuolqxQFh2TxaSBAy8MBIX33R36dXLuqRs28SAgvHEF2Wgj1wNr+Q",
+	"cYrI+rkmyzzDktQxkrvWV2lQKs6UfstF2cY3CzFQe4wpl5CDow1u2mIXsM9DxjJ1HWfICjgu7ejsm2xQ",
+	"LoyXMjKANHjO0MCQ5XiSEGXduGrQlLelkcINvk19BtXsHStwO6+zf2Gsx+TQMyxHd+5STf6j7PHVx2y7",
+	"HV2fmKQhKM0Pr6/pCqG9rqrjN9AlGRtxwV0ga2XErMzZq+rqL4ltodLsnLJRZ5aN2qzUVasfyYo5uZnQ",
+	"IkZg5FMXG5bpNVDRDcYd53UVzMVOjUmE1MnIkEEkEuY8sILm8SI7GdUWO3h20wyMYlPtzKyYUpZhhnpV",
+	"cnqbnPIK0DT6sPj49R9mg7d2NCu/JNgyDd0tsxaIwWChXb8YPAAGGE2JLqZtLNAKjg6aAHQy+5pLEPF6",
+	"J1LpVvHxB75j8I1j6vREZusVnL3OvrL6mPpnJziX8WXwnSDqo7U/kIxpynNF/vX69Sn5+cWP//5vmwAe",
+	"77nIkLDKFnGrI8LFA8051gF/AphXQoZSjHI+1AlRmuYsIbMCNC8ol0+Ft560lJ9yWoxZcidKocqZsfxZ",
+	"9mnKMk4/ma9LCM7JJ0BOGtfE3FcKauvVGI5nwLOMCXygUY2fbGGtgmsfKM/pwIzD4QMTIos7QQXSOzts",
+	"DnVhX0yqITmH+Was7zYGrKgR5YdFGLo98zShsxkTzE0dxAvrYWSg6jL63uxK5OB6otpLAzZABFcw2EdE",
+	"CMMq5TidGaQcsdCeC/8FJJfj/uqAnz+tfvz55+CoeHEYL5FyJOQrOVsgtyeLLD6D2qqOZop9DrRFRvsf",
+	"DXIq7o9JanZC6lMFKP+K0BnFYtCwviW4cT1tiMZt7Pi3ffDPgmOr+Y7t8WtGs66Gybb8db9jGrdWJtj6",
+	"XLylxT0s6pRQRfAuwoXSSHC5NUvz75tGDmUrXqoelIWvQadABZa03QsfWzXtXhvfCkMphjzn3nyMGKVx",
+	"cJ9ULmoxder+AVJNvNiy2jvpjQoZOXrPPGQS3sNEBksMhbDAs8bttJkdRuFc/Off/9E5seXwrGtfDBdu",
+	"gwziSkWff1sV0npeKkJzYxCNoXx+QdTEGHTGicRUeZ5DBQHL8+0HcgNKd13lJs88CT3irkbQIdT1JMRH",
+	"1fJtLQdFZQfKUl+NrhkdTjrORcDVuSAFRUKkBjFeUGLgHLitaZLXKlwdUU3//Ps/IE6Mu7XJw7CGR4F9",
+	"nrGhXsv44JvqYHGE+X6jyqZmHoJybJDQY09zZGkJpe1UI+eehuaRKsU3y4ANC9MS7KPEq41K9pvCVxOG",
+	"2kTE1VQLVd+V8FR9SNVoDiAqrCcqR8v0uxE8CX9Y2ePHN5xAkjeeu6SuwoXAqQdDWBFN7xk6vWbK57K4",
+	"jweihjnlU5ZdNuNRq+LRLsnFlQMG2B24KT0Jvvsa4N3LpWhV81F8l821bfcu5/otcxu3BTNhdCqpUCNV",
+	"O6sx1mBxTQYLIP8CqTjPvE3grNequYytP1dzW6AThWa8ZLQRpN+QRtM/JOLmGqkEcAfgd+WI5HzEuquI",
+	"WQt1U0SNyZw1q8Z/7dEZN4a2zZf2kl7G1QxKoD5+3ER3b0ES+VA1buqQ47ce+wz+8eC77uBX1fkBg+mO",
+	"LmBiN3VD1Ft23QqFs4uSUqe7ts+Ihdyh8T0zt8A5pE+lvj+dMSFb6FQtKY3SEhjQ8exylnSU3nU5GvVy",
+	"YSvwVusAc+nNhD7/8afl4b9CRJndv4A5AGT+535Lt8CNYlNh3UrnuJQtU3h/fYH8bQBylAqnq0HTtssI",
+	"VTBNSTC9cYmos70u23HmsXX22Arg/oL8wl92WOIdzzYq5wubabZKqnfUe3N7++7ps/4z8vzwkFz9EjW7",
+	"ilIMadRMwpdabB/4ddAUsCDDsgu4PhhUtRbxKdcFZ9kJzGWUpcKln44rOG0FI6zPLOLhIl/z1qWwvKGd",
+	"lazii1pTynjPZ7P1T4WZCpic3VtkQQaMG8O6Ajkgt5ZlZTZmpks0mi8bjczfrZXZ39CCtDNQjbpt0hdV",
+	"/XH9q15373pl22Jg4yvimvKkuPhpEprQHgwiMVQQoD/WoJF31Je8zQu2PGU1xxfChtbk3QbJuQVU0kE6",
+	"V3W93n0jqlrEc6kGNwKeCYA2+8TRVGP+YXnEMWfRraI/cLdZwFqGeHft8OPb76rIWPEymnvadTg03O77",
+	"DYfGP1fmbawNSk4ZGCdTuiCZPMZ6XWOb2r9YKgfQIz4QYH7rk9ShGoEP3GMpE9fVMsGqiD5JWcbxMqi8",
+	"RYYIXGrVJynNplykR4CTUZak1PhJZca1yxO4HQEZuaLniFaBIBSfboxj86C17SOAeq1/jYV/GxBH4I0w",
+	"w9dSG2GvymsbQiGLKUAKCqY9AWV98uHPQYYH7gDHDmuQtJSt1aNLiIuVAGo+FlyMb1roHpEGb+6LmNP5",
+	"RLHhJ4QbDqhiP73oTvPYNEFqr44eg2UeAwwUU5bdcDFkHUOmEZ0DR9yEGy9gA76vLepKsFVrSyK+m3ao",
+	"FMMoIDFYfYe97gt8WaMjSzCWwIgaV7X8qx4dq6NfndeoOp2vA7S8wSu7l5fAix5ovvLDcinvX9Lh/cqL",
+	"rA17y6Yz15G8e/kznotX4hr1WnytCwb2xAKRRS3DUEM5W7u6N3DRlv2bNS3GTHf3bW7h+phb43Hu8U+B",
+	"FOXK+USu8G0jKxuCheYUSqzVikCCA0YDNJMrMmPFhM5QsUGX84ovidabRPM6qB6qdmzsjWhJAC6pNqvT",
+	"2Un63dtLG9oTzaWusZLEljsW16pCWZXaDBc9CRW5L/N0+jJQdvUO1CD8XnU25Wx5J9dmoZL/ZeWxrClC",
+	"GW9OwvKuX97iUeXbds69qmH/NmecsqWkTtZGloQqQslXnUg+0Y0o3kceUN3lcnfnmP+CwxjW0WYpWFWT",
+	"g/RbFUI+DABauh9eMNUnh0QKElLrJJbHBn4HZ1QMWQ01+aefXqyhXeo+Q8FpTPP8atQ7+rXbufzlYxJH",
+	"71lcIs3zgIpHyzFkezymqPHR/c5cOmvaMCwf1H7lngVT+MNPtRmMavLIeb688iNaVNXWigyh9KyZNgVW",
+	"pbrBaMmuH7jigxxJRvzcICWWGSKR4k7U5gnlpcG95EQG3wZ5Jchr5oygMkFvyhx2GGLx8/DT4Ys/daAG",
+	"WzZaVpQevC2VNjLvKhLxc8yU2JsiZGqPaA2+JS1ExJZaDcdx+UrnMIJlb3tZWu/J1unRPFcE6/RqOqFP",
+	"XpsHx2R/azBPxNprV1XQFIlPjQOt54wJUrApFxjdhQqfhnZaU6jokffVc1A+6zJbV2jsMx3qfIFarS6M",
+	"zw4P/7QrvbaBgbtdD/b928Er6BO7D7lmPK8+xACwH/DFmQMMIAdJxS33bMWB5amtYRv0Gyu7lipwg29q",
+	"Wvw7Vkbb66Jt7eCAvPBwPXvhBuNp2tPtEvAB65BsYxGjJAATZKQgXP9D16TXKri0ceKmEQHZk/ESrwCI",
+	"WfNtpvAbHzGI8ODAAf6kQmcgq0MmLUxjqThPxcgn0rvy8PCHIeTWYVbh3+z/xz+HWDD8IT2yLbQ9Hgmz",
+	"EVXE0ze2/WuZjYMSzcC+dCxebtwtgPCcjteaNnCqoU3DlTN0MNXNsBtjrUK0qidXJOMK7H8zfAtUxydt",
+	"XF/Znd4jWCvH8GE7P9YrPjkwgPRXMolsEi4wN12Xoq2/R3Ns2kUChnI65VpvwhJidN4FVfqNLItWTJsl",
+	"X7MEQvD6iSyLDoZosMR2tQh8gZT3BwM6vLc0uXrCpsd3Ym6fIKdM1WzZAgsKubb+j3J8pbbWttGruxvU",
+	"SbDPbbO8VgofBTku851w7EOUeW+cFTBKLBVaVfu2AhhdlbYCnHsLMNqgHN4zvT3MC+9vHyfg/szCJdAn",
+	"kaTm/6cEGayXj9tug14idZKQt38dTRKbvwKvJUEmJlqxK3HYz7OcGVcOUxU4voSUImdKkdTDLNLuG94l",
+	"qzuS5LE5U+35Faa0ryRUeMLjspsNXgFYnh/CtucFgJQBE+g2bmfWLPOW2PTO2grAjCanBIw74LCt+npT",
+	"8KmM+mkW7gvze7x+Z0iFiGE1GpkbAGvYs3RzgVcTWrCNS/mwQHW13efT2x1ZR9sBPM5xpba22xw8U6aR",
+	"Kx73nnVmzZzmcs4KvFLFkbXOAd70q6G+fh1IL8Q7hxsx/MJqcZOKu7OueipV4tfI743gC9r0aBs5xtZ0",
+	"GEEsdNOKDcrzeO0EPtKmshE8tMYI2kbAjTwofdHRVrSXExYMrrIct7D87AOvu1cQBHe0dkf1fcweg9F3",
+	"jc2CTIJdqzaxut28Up8FbcC69O+5ZqO4EXPjAiIbRfyh8jwIZfZJ+v+kRGkqMgxrUrEgRQmw6+GEFnSo",
+	"WaGg4wT62wAL69JwoipMb22e8PzxzROCTk37fA0U1u/vBZ26FywHt9bT0CNEAlAlXfJD9SU02jqns1i0",
+	"wTr9KxInFniC8A+LPRkwxTNLrsjmRAp2TA5JVsgZMF3GUiNd4tnR3cH0+9mmhDw2sVSPHu2JnT7ZukPo",
+	"lvHxb05cbSuNG+y8K+msb4L4rG8fcn1+e356ctFLeh9Orm3vrPPL11cdu2VVGeGNNhIfi/NIuSdQ3keq",
+	"kFax5y9bYLNCPvBsfb4UR/HOXY3Ml+XskrGspZ+EbycMXFEL1sLyY4bIsnOxim2IWxJpCC9AByvqOnGT",
+	"KDt4FzC5e69tHlD/oKhIwBRccHEf6dkQ0ph3rCcs8qhVKPNSMwuQQ2oB6HmuIBM3Kwc5H5L31xcJYbli",
+	"wL2lJ+uBa+ZtSTDM9g98F0jEUqejqxkT56/IqRSCDTVx0rMO11efrDhjuKctH5RaS0EUXcTdsejEffDd",
+	"Me3tOaOZgsIzXRYiBegneJ8QcjTeoJbGyWZQiUq07EwMY94fnb6cDu9PZrPIxBH4jdDZrEluOZMKHOhI",
+	"HHhiHJM8zvtC1UupPd/+8q6aUHWzGiXpdpcn4oJoDU5ei7cGGhb7eqt3VE/au7T5apbZ7Iki/r4Hrhee",
+	"OQNk2KU2geS4eGDFk1DG1y+Jm6T6lES+PzL6VWu4NbLlnV1PcJE1Ylr84ieOcwHmR1alS9CnmouhnHIx",
+	"drJxXK0NuNMjmds8sKvaj5Z6VWIRYS+E9XgpNXlvlPLVSaknBK5PSPpZfh4cQBP0eh7rhz1aIoGQL4/W",
+	"/vgEKewdju300HXX/Tlx5dKwsW28mZJ/WU7Ere/aubxbWhOB1UxaGSN4m+Wn4DqJ76rjLnsCk6UYPzGS",
+	"oiVJnyojQU9DCX76N1/dk31JYx+8J1PKbzgvaav20VnGN+VtMbO7Xl2SC1s+liAlMl2oKjZaFnkKhMD8",
+	"gYlN9kj10CAxhRB2bY+jR22M71ziN5gKmwRvSrqQ4RGyoUi2yVpUwHxYbYksFhu98w1iqUF3+FhORc67",
+	"W3USGHHXvbDGm4tVXrGaHXdGYx7Xf9oCqLPrMcIYeNtW3Lcc07bAeG3RfeGoB9blo6rP2Wf9efVZIVw3",
+	"rDg36+WmNKkLREySLEpmMyV142qM5hM5rfXMH2FWui6VruNZs3sZo9PlNjGP9LdX9Ab72CXYY+djMyfV",
+	"QWhas4bTFR3l16Vx2GftetBh0XmYxkF/ECxIF+DsntkpKmaxTrSJjoksJGdbQ35mWc+mvhm7e2dUFuvT",
+	"uB0jq5mjOqSpUfw8y+nQs1hXFLhyLpahTUZ8niiS04Uso2jLaPPabSLNdYh1NwRxBbZeghCHqCEyWHiM",
+	"Fjkxh5mZXTMDDfQrFIMZ6ZrSjB2Uswp/1rH/6Gpr16mBbh/3AVfmF3PT8vd9aHJxJn69zIcBXdqYCVbw",
+	"Yfj58YLa8FXdP2czLO/Z10DwFkGqprVX2GNeEOI2uy1jheD82DkquDvQ4tnXhCquJNlucN4CCWCGRFAg",
+	"tEAdZD+q2ndrcnRfokpU6YrWL8Za5JvDa1bxp0caD8R7WHfLNrLVGDMHSZhbvqqA4yHC9bHZkRk/KJdg",
+	"a1xZ0IlW1cS3Rt0KS2PSwmrMxlyAK1zjMQFi9WyxghX1tJV+N6A4rQ8do4s4cfY9/SjJ0gMrMj6MQbyU",
+	"DblY9ox6wxE3L9APG/jJtCSK1drPvr/85fLqw2WjMQjQGPSS3u2b66vb2wv7t9fvb+C//nx1eRY1874J",
+	"ibybnCQU848rt9MuGJaCzbk9yZL33hsR081Lne0tLxdRw3SLqP6EixbIFBOe5Ad3dnRXdKwi3klb41K5",
+	"yWrBmZaKJUb4kaGKxrpKrMY/LhVY1lsUw2SFi7CuBRgs/C7wkyhBewNQvheZbGOWxQBex81eMCT92gLt",
+	"08owFAI1h3AcW8jRrNTb0XI2OwO4LwzGv5o7yDW/ffR+dhjdeFbE573XtU9v65G+vrpfqTKWOjNbqiV3",
+	"VvEiQ6IUAdCjQk77e9v4Lve5cvNDiV93dtSvVxi/unA71oI3kIv6UrfVebfJaKdwdsOIXCmR37IRdTAr",
+	"bd+7C1ULe3tvmtZ6rvEOHCupHLZuuHsykA/d+9hO6QJ6HAVVNQuAyNZ72+KjlauDZA9tRq1bs7ZeksYB",
+	"sLABz+8QxHmA62Fz0peN2H+oh2DZ9FgNirUzGqBYjjuSCQeeQOjc0AJlh6YOzm3xG9v2ysakHS8I9JlB",
+	"cHNlvnWnZO3GKGOluSKVmbA8a5nwy6rVXFC1lYQ83FV3TOhlAyjLTSivOx56LqzVOZgFsYdTKWwfujgZ",
+	"S+tJ5xuPriaCZrSAZS0qjuRIT9KW3EmzdViHVmCQo10Lo3IYEQjjTJksV5e4LL1li3O2LPI3sq2QA8hS",
+	"qcjITBae2vX99cWxlR9LpWrz2xhNwu4xtbDOrAZ76H9/PDjfCb/NdqQz9tS2qRy3nnXdltRPvCgEpoKX",
+	"V3toSQ6bm3O5n1x4DHrNtuJw3gNNTNB/al3yY209N+GC/K+bq8vW5Ieci00SIN0Dp4+yJ0px4Mlf++RD",
+	"FRmDlg9wFKy2NZKwCbLZ1HeinJm98WNyeHjo+oUcw5bOFlWI0Bfn09ksX5Dqgf3QeIFaTzv75q/PD5GH",
+	"3yhAi108XCZtOFzPILIJF1DAihwXu5rl/eLw55+i3a5qmV+wW7ieWFpJTNH1iesNRbU3v5hWrhu2WQTb",
+	"sdjKUDiKoGLLJ2a3hlTt4jSu0PZLzDyO6b8Uxned04Xrpu1aOzRWdJ1y39IDahgBXdhWQiu4o3WQ2IYG",
+	"6KAvqpbljyNaWd2Y1E/xgI1LgG9TcwBLkSVksAA2JAuCqMiQKv4UKLdb2n3Pws2HxAxcIczqiSI5n3Lt",
+	"N2W8sqq2SddVWm0AprsBpyDcS8aMuNFUZLTIyAdHkaPo4ihO5RmmuEqBsY2Gov5xh4C4DS29esfTZZuv",
+	"4pRaqmp5CZWTsLlcomL12vwU322B9eig063LcSLIROsZMC1oPVMAwyUngfuI2TqYAygzYLxC6cuCpPBL",
+	"mkA5F3YchBsA1ggYMd48Rp8f7g+vGJpOK0yULXCKdeOEZdAy8b+JbWITaFBL5dHKusOB/1/muG+FRyrA",
+	"R+77kP/jxP59nNjf/bm8DeTXtZsFqxZqwrc9czc9TEFNf0fH6PqTc82cVph1PDZrqPWlI3IzrHnsJFxx",
+	"BLYxWC0VCo2gCkUGJx2xcRhzBLpwJFVESSk8N0gmY72XhQLaqgf2mvK8LGIxWr+5YFsVcl4lzHx405ET",
+	"VGiQ1YfKuiD61YikcjRKj8h8fTj9uGplY8Pf1iZYywu1hoKqFPg90EgEJoHMqTom92wWdFKuYrw2ugXq",
+	"Drovj6XWTNiKSbRRdkdUpeJs9jB1MybSIwJXRAZaBRD8cnV8pY5CWlN5DyuFBDpZyZwQ9kk6YXmWHrUF",
+	"wymZ0VKxvh/yCqlynfEhMaruhBPHY/OUQg4YGZvvMmIg5Nx1whN4IJmdAcwZSpGcaYWQfgzgm/3Ud/Lm",
+	"hQfsZTR+QoHDkImDIcn7HuYIqipWORp17KLyOpfzG43Bwo0aqZTxhIRZeTvdDmLGRKb6JBAJLwyCfdZ2",
+	"2qZ0QcaSWBN2C2SJsh8RUycrFN4vDVA+nkRJz6JmO85iG3S2wzzaW3eRZHVp0P3lWYH+8VSWog1VSRG0",
+	"aSQaSD7gXyygtMUSCdBsQWvT+lcDh3Q8UwEJuKrLLcutmZda3ukUM3lVbtHCKOHnOKZxb/0j5ACqWbeB",
+	"7dRYVtfkRZqUnNXl60E6foirGOOXJQEg0MOy4HpxY6YHl80W48cXzlfqG49xUMi5YsUxST99eiOVPsBt",
+	"kSIfGxhOkI8xNw+lvOeeZ9/toGoh6Yz/wiy9VbSc78QSA8CbZ4UcFxRQNbCw4AkwWmAlDj7RvL/35QvU",
+	"Oo8iHaHOKq3tjZA5G5CAcgY8jkzC+eveqfp34k4ckJcy4zaHbJz6iiTtGXnLX/bJe3EvjEMP0q0Sm5o2",
+	"B43ASMqQKpaQVJR5jjEwKuxwXI8xRjI5LKcM28XcCeLCzkckZ/SBEWr3ju05OWYIAHa4cDNMMAVwmBZn",
+	"TDKmKc8V+dfr16fk5xc//vu/HWPJ8gPNeUa4mJXIJ2osWyZ0AU5mCiBolSJZJAXiZpZn8JIL7jyIGR2b",
+	"4c2oMYMrbZXaMgZ3/FJF0mH1iz9EhjTPHUkedYzw5sO9HWVe4Lwrc9gYf9F4MjCO87AJsfm6H3744Wcz",
+	"+Pe3p4jFJpgVEVwwMrL1tzQnGR9zrfrkRLjXuj49rgfxhM5mzDhG5j0fgEPdcaQZ498Wvz//Pz/+kEDe",
+	"0sySoEKi66jckAFyADoL/N+MDfm0ej8+myKJrrnEWOZWXDQTZjze3mKfudJH5MXhC7jtnZVOYytlnkXD",
+	"zPNJqSey4P8JEn1EXsI2IXooPv3z7/9Ij90utkWfFRkH2ES4bavWfT5A6JbSLA5X5MXhMzSOXhz+YEUd",
+	"zC+Z+1bABIMG5tGCsUyh9ZPzIbNIdJ4xofmIG93bO5nR4YQdPO8fVjoj+JtRXeV0SosFUPc57nBPU+5k",
+	"1PPlVm26zab1rSls5Vfv1qkjn9nuPbOBDkFnvHfU+6H/DMZiLADQk08r8sxxzAPHrhS4zHw0YoURK5ya",
+	"aOvEgs2wRR0EnmzLRGwN75gJgeLCnYW4IW80uJpUZHcipVoXfFBqptI+qXO+IjfdQpbIl4FkGU1uYNxc",
+	"Slqu1hm4iMKuOY6PCFkQc2BCVdKd8Plni4Pt5VzpE8e+N6MFnTINcbyW0prqkqfG30Uj9kvS7eKKUL3T",
+	"9ZZptdO1J9Ux0Pnxstxg7HwsqC6Lzjfcss+667Vvuej83PeiYMDAuPZqa3l2uPKCT7mGIilXagL75Pnh",
+	"oQ0VaBvqDA7bp3+17juaap2IRMHchjM+0p7eyLmxFiy7BlxkA0vxR/uxPn1nS3K+1PSMOebs4xLHmgob",
+	"B/r6jBXgpVH0oTwMbZwDBHi61oDmkVZ1PA0aJ4DT0ILskQqRbaAroOkjUAfQPA/UWtUEEpkr0nJ2K9ME",
+	"cTxAtzfGhA0c5lRdjcyPIc8vK5jTFmCB3An4O9xLXZNfmkM1Yog7N7/VWkDAgehiRbRg9uidTyTge2DK",
+	"jl0Xxgx114yJDEqORI05M3yuNwzy3AXdNDPWkSNHR90vR+YjrcqEiRItqip4uNdYNh7q+m7GxcRdwpl6",
+	"esNyNnQa78seBf5lmd+7aptliffoqUwKlvje/RMqshzokUqRSUjXPX4fnFTzhqgWRx2MzHuddoPvj1nf",
+	"D5YPhWdfnpoBo8u9yRly/grUTnwrvSu1shRRsKlC8bdExmDwWZcWg15QNTP3SQizTfBcBrtMBVtDZM5R",
+	"Pqoal7JcsTtBh3iyAwwHd6+167zQQjERnVqOcvMwcGmh4/OMiT55JxUyqY+wKzRzcS2uEwJxnDuRmlmj",
+	"g5wB0DQ9RvIZLBA01pwY5XyojXcCHQuInvMhhNhK+4eq/0p9r5jfQchPYI16exT0oOBmlaBXFS6Pl2jz",
+	"Slxjt4XMogeyvb1MY9+rwEqszyv8HGiffZ6WpziUyKQCdhrcmerENOcE2NCgZ3cxy/B+9/TBgrhY31Zn",
+	"J4aCWq3vK++7el8At1P1fdXZiQkd/N1SUNRp0fHM6kPZD6H2ygHS2ILHDk+8E/5m2Mh4IHtdDHc9USTF",
+	"Jt3YuVk5MzCN7Tq4pc2abgTOzVPTI/dx1t8GPyd8i78AmaEr32JEeQ6d5/k9A2wSuBdEL2aojHyRs/lE",
+	"9FeTO8Ez7Ab1W2nJYZVPoOD3QPDnt5IVi8qPGyx6YfwKs+WVHLsYrhl7DxOdaCh/jASP/3Aq/nAqdqwm",
+	"IUTcxbNw0ejHa8bXMs8CxQgWgCz8LtxWR8IatDoWry0PD7A3FN6yd2oLrSKIV1jbyNrxzrOY0uJeVV6I",
+	"sVPyjBUOkaI0m8V0mhlUm7m9k0W8ZrQi96mHyn13vD3JD766zXTxKHBwtcz0sWwX0vOWFvdB+w4zwWhi",
+	"GrMOZGCl/NgTwON3OgmW744Yl60TjP9VHpalkzCf3yfvrLNnxxw2SkCfsB+RGvjlDz9tA7mwPSx366MZ",
+	"36zVmh0znOG9m7JtRixaa3Ok7nTNTp2Rs5s5pZnniNtILyfbeLKNiV+KGO3ONz4R9SAOziQAm4wiARcy",
+	"FsgxJ4YP5Ri9Hw/eJBA4piSI8wQguReHP/fXhme+sVDhJNgeF0LOdx1J2UioWrfm01qFUetG9VH6y9rl",
+	"e5zh8EW3fMpysCaXJxzSsrU6KV/Pa8abgJHhAq+7i+rayX+iGiVazqPjhcNtqa+/68Pjdoc7PgjBdt3s",
+	"K8/l/4Ib1B2hj9mcpa1HaN+IcMUa/x4ygQdTynNCs6xgysL2gWjEWvKiIkNDHnDbVbnf4ojToQbnolqC",
+	"JiNyxN9usWdszLRiOsaAREJSi3Yz/wlzZv7DjNr8L4zT/IfNOqdtQ0XMikVmRcf7rGW87U873/hZS1X7",
+	"VQ6VK4cZaPsE28OsemE3eFzzrS+7vxHapW3+vt+Vx272ThdnnQldcLa7POB8SfDbMoKwuyNqgmZTjr1M",
+	"nrIHJlZACWDvm0vsDlKppRYypjxxrTY8bZ9xKuYTBrW78BMXA/k5zGwcI06IagqJAUFSdIzOzEvSxPx6",
+	"J3gWIDkgVutOYnwe1O2Zl6ogaOqDyEBsjjNirW9yQoY5N18B8QJs5oH33on0gip9AO8/OEfiPuie6dIy",
+	"lv53KUdjKyoAqgQzNAozo7Yx8pQr5dgYSYr/Svvk5E4M5RTwVTidmEYcsTnxsB0lHW19Ziz/IRI+2a7P",
+	"xlQYMlsJonTB6BRASQDB0VA1Z3bZkbuNUMHmsZgI3nuGUtDhIOCefs629jPfoBiWGoAmwPKpShXUprdN",
+	"7T2Pqb31u1ezzxpF+AA/pL597ZVvWcbprUP7NfZ74q666W4NoLQGMFk/5KiRgEPbUbTONu+wO2GwsB1P",
+	"DgA7xtw6OhVg/7AmaOdj8a164GSKfdGksoAmgGwxkRkZ3BPeCJMaTcBRVIgZLYYT30d1nRyfwOCOO3UO",
+	"bDvggr59NZneU3u9fXxCsBV+r58AbQ2/xeAdKpHrhAwkts6KDRCZZ+Mj9A3hrt6+uzi7BXbX1yfnF2ev",
+	"ovyuQWve2PiiQmq2DSi+dVP04+6n6JZ91q7hO2b0HEUyOaWKkanxatuX9reNjookarjQIufGDIC+DhWU",
+	"1Cza8xfQgF45MzrVMt2z+YyciNoPyDhJw7xU/IHVx2Y8SHJiQd0/PCMZOMcAzcb+3f+NrW6n5DsZ3u5A",
+	"2MXRewNnTPXMVqu7Oky7nrpPR3TI1hjhIAsjSCwI+87E6kuoyDN+uCTSnL5QKlUBci2jP0NG7uUYgJvR",
+	"1ziIpbMzuiM4VoutT6XXz8n6keO0d6im/Lhbcu6RGIDl1AOHAAztBCocCB8LWWBGJ/YNs4KN+OfHaZlr",
+	"20EY8PKV9QJOyO/avtjfh311q2ONznpjToHvRLnBFgR+9BZPAkV9Z5EE7R+JRr0cDssCyy/cDt9YqyGr",
+	"Q1uO7i3bZ6j2LYsnPhGwOKR5vpO5O1H3EJzGlkDBJLkCtrVT9DRsZjwrdayZfuaiAkHlm+d3DiIgDs4J",
+	"GIpLxjJVldIcuz63rrWtr4Oyqa+IM+XOV09uvA+khHv8KXb46Q6WWL1eN64d7w4gg1i9IwV7osismo0N",
+	"17otKRZ3J2CBbLLHF24RxcU4Z/XMFLQYih/ozcRah/N8lZvSNbVWNW4LVXJXVyVsMREZxFr22LXHQNR9",
+	"ROKGR322JX/o8NnL6hxJaMIko+qTE0uEaAsABTsO4y5cE83yHGvmWt1igHl+zZmEwe/vlbG6FFc6q5hj",
+	"joSZaZsTvOZrDfEUOVgB9FL4stqvlqlxrx/sPWPT5P6hD5a9Ym5j1yjLILNVTBsrJLHAV4UEoq1JOJEv",
+	"3lrqmNo4mxRQy/3af1/+bahauvi4tfNlZ4Zh7amtnm79bNvkIHxaMF0sVoL4jGMBUJ2RTTF75iDA0edV",
+	"BRgWqMnCIeotClQXVCis6wmUal3ckFUFaV7uBFDeYNkawLcSQnMlLb28kUCorTHvn9dUsS3u7ZNXrv0W",
+	"RraR5V1o5NKB9w6wVhgIo+/ENQTCkQcA0bCueswnnLBpTnAAmIdmpTkuoDdpHOeqi8UyvGYfeFddLK6K",
+	"jBXw2K8OedUFZ9kJGLQrUa9edPzkIZfbLqJCIrMoR/PITTZHHatR3x7roI7h4n4t6FRr9U5wze5wjnVr",
+	"18MqI0iozlpoa0DU8toE+mt3qKi39J4BkAgkFNGyiXPgBJsTsyqZK9FDHkb8wQFdDniWVodsnC1L03uo",
+	"xYXAzZ3AXBym39zkAo+S8EQ8+KNrBYiBglHNVfFdIywNHUd8guUMAQuoaiB4J4LKwIKZz4BSXDa3DHDG",
+	"e9U6Z1nNeEDiEXi2VdqQpR8sLDn2sSUaAPISr+uV5nl+J+ScZUnjpynNQBn0iTlPdcD7ZVVrA5WGHB2W",
+	"Qc2zYCKQutHHgKs7IUcj8+EZyxkSShYsrIPsora/p529F4zbDTKG1N/zOD3qOK1bXe1zDIPIwhaMoJMN",
+	"Bba2/TfiiuExuJxKyxkUJeJNVhABA8GVPkZrw1yYcVuDDlIDsA2ojrXC7rn0jNBA+sl6BkazAZxC8THE",
+	"eXI+YnHn/tp9314PVrizLRCJOFk7QzuNRVoqWReOLMpQEGyMYo2Z6fvMt2Ier+GKTQ+D78pJMJ/QxTnA",
+	"3sC7WiGMVgwWxLJhu4XBKV998LZ2joGCM24sM8syYfYCdDABu91jOqzfKLLKqzUadcKVlgW0j+ARjDC2",
+	"QrnGcs69WMBlzkJu9i4W8LOdvr1NeWMtvzkBXRIs4LU+u6Xjtofby57CNV+S3oW0p8Sa6/11dkCPi77C",
+	"wlm6pC6yhjnQQAc8tf3Z253M/1VmY6vHaxkuD25DgAC1lyA3tDmijC2VkAnFAiqY6AFjwsowWl68qGCR",
+	"fVJ12boTdkEspQgQOkNLFQDsgTVRyLk6IqkuSjGkmmUp9FN2aEC4A+yrKYvaEfbDG6K5pzi+fdc3Kno0",
+	"etAuc2vFG/QmBbgaLBLyzOxCKd6yPPdhLj/R4QvxXSvFd5MSSJRr5xuiZblCq8Lbq0jCVBYRmwKf4jVk",
+	"baFerFbZY+iz9/h5fAVD2GKvJ63+cfx7Dr+e4vWwZOxr5WDJlRLZWiF/2ZmH3XW6H+U/J/H0pjEx6dBq",
+	"X6yVrLbQsaeX9JTYY9sFyTNMOh4o56tZ+qgmAZQHVt2J9Hx08Jbq4SRt5kGf/ympFkzTsW3rjjXllpaP",
+	"vHj2PMpOAw3WrLytRU+nZg098aR7tHaAfiPYAWCliaR2H1ALgEdB09+HoXP4ezJ0drKvQKjt1nqiApHe",
+	"zoSBUJNlmd9xsMnN3BPl6rOh4QgEypHVHie2EQNZPj/w6m+ucL8LAXiFk/EosxXXvMSJ2seqD+UMAnlu",
+	"nTGChUmUu96p+VWOyD///o+7XmS53cDiC/51XBv4gt+ta/PKTeHjxQSJ/XddnFtMVeXYUMHmx2jlovON",
+	"UVYb4fW6gttWDEaVQARN2K4DHdUIXvyHFgFSYbEbJRI6wDsUD4v5DA63/ioXdONImwVkfvxv4Teis/AV",
+	"PManBRtKMeS7VxfqXpHTnA/v38hSIUUk4hZbGLBF5jQJN44peklhKYauTBNkak8IZJUomdJizAU2mXWN",
+	"WiDDQ7QkA/PuUtjz7J1UelwwRea28RBATiYUvQjQU33HeD6kU0YeOFJcQp7/r6XC/itTugCoHaHqTky5",
+	"UlyMjwlV9zaFTK6DPmJIMtghz2NXoovX8EbOyYgCuD+X8h54JxMiwvpv53JSG0Vtw9DAJMfBM89fhD3A",
+	"fvrT6uZt+92bdnZ4a2rqDVZALoi52/h4OyGIhEdVprvjKnRuIasHoqfWD9t+mzbSVuFG3X1q+bUswIOe",
+	"28ZQrrUKljk3Wt9ZYg0VtFvBNJg5wpXE/TWFZLV/FuRRP9i87ojyXFk4TUJ8xz7YGpC0xWRv09WoE8W2",
+	"JUj/sBHARrDL5Y6QZXKtVmuhVfA0U3rHcnfDAMZuVK8NW7uGZyEGCyBOlBSM5n6fIY0cJOkPyhkiwZC3",
+	"DgFaGttlSyugXN0JPDutO2ODngOG9fUzWlEdG/1bYJbXheoAsOh6BK+VQ/PuPeeUbr9BNN28E+nj2jK/",
+	"H7BdJmLgYFU9bHNnYACoj6whAqBJoFXLbpEepXpDe7nWcygeUIdSDF1vQQR4PehQkhA+si3zEVvYFmO/",
+	"sW/qEma/lA5ug00xsXvPwsfwA7Vzw/TBKbY4WqN8bpi2Fz5CA9muTb2jXz/WFg+AC6XuViBBxUICo2tr",
+	"AL91snYn7mbI560GBvCIQlNxLohZ3cSRm7hiG/Bjdz2PJ+qeTBqv33RO46r4pa0WclKcVMgXK8ke1YWR",
+	"8SEtgLaGfCikGPsSGGXRZ9hjyhJCMQUtoDz/9IvDZ/07cQLgFtfw0IPFfM8l85ETaD8PXT+PyIvnP1um",
+	"FECWHsADoowPmNgPpWT3evi0YNAXiObqOypQWrUBuevSuWHBkpOdQCE+zbm4X9UaxKjDYcHABwNfbATc",
+	"JIqk/5K6sn/zDJfoBiRgOYvxuGWMTS/M6/azjubRtlnx720ZpcDaC5jJbdZSYx/E+CJisSAqgKwqqCG5",
+	"HGN9WQWpxNNNSKg+tJZ+eOgl3WoLFdPvZ3ta5ht49ne/wm/pfdj4Cqi4uNJokm++wgiKa6Xtsc18nx8e",
+	"2rWsWv3hT8dEMUbSjM2YyJgYcqawJ2AKedV0eb+a09mVC+7vcLbFhG2ESgElmFoozaY7Q57r+PM3BiKa",
+	"ww7YPtYDka4BBK0ItIRLarUpYAZaZbDWP8JWjrjiNr+8cG3WLXroTjgPDIOOY6YTbCsMClKRKbQ1DhFL",
+	"2AO5HWd06z50T/vaPf/bQo0ao2iTTM0+a+W5te107MQ7mljeLycdqK3d3EM8ZmdhY6gWX42ivcVLftcw",
+	"WviGLjhanI/EhwoQ32e3zO4Q0PCWCMDWLkc7kWObzX+uFTbCdOm5gXxgQeeFJ8oSCHpLDgw3IGaEkxzq",
+	"1FqMb5i9Pe35SzbHx39lQK2tmw3eHdniQKXgK5Jw7nYSg3aYV21ntvP6V3s2gg5sWtsP8j5Yuy6AP/zi",
+	"HSL+rmEQ23zp1jVcxm5drdHewxW/a4VmPqGLPoPJ2JnegqdBx5gaSXSwrDj5m+svR4tR+bMVAwrGdbkw",
+	"L244SmgJKWPOYGkOE21KzMzY/nQYPP0rq7DqncsbGZy332slQIlL1VWm/KZfC5heTbVjs8Re7jLuSryk",
+	"8KmEW1cyUHPn8Lp1zSZwWF4QuyhkGMg+ENgbznF7/Db+OYffv5TvDl698VzuDl2NOETjvrE1st0iuEMq",
+	"yID5Btw+TytkQcb8gQnPOmU+4siGe5y63ifS2grWf2GktfnCs4x/dQ933Zb6PhLflpbrkcdBFd3eXa4b",
+	"w9xqIuci5kahUTKReeYBdHQBURwsEXZ7MmAbw+CLXmW7+LD5XpNk8JYW0YAY/05ayYFHYB5nTDrHfQaS",
+	"5xNxDYzDhoteI93bmbJdYz5EY+Bgp++VYO+Szf0bOimSFlNjSRZ3kejXdmHjzHpdVtXjAFZ5dB8qsMDv",
+	"2KmzX9HFr3OzsrtWIw4TsxyU8ivQqfA7pr/sh+1pA9inf7vibPd5LXrTxeH9qVqFF4N4/O/WW5v7xe0i",
+	"MCEix1231m87qUhXpD0vkKKAFszCzcABO17OTfqSF0iUTNucslBCuyhLN559uGbbTWi7h9b6bYdfeQfs",
+	"Vu53579tNuF7L5INyi2gU/LK8lhoLcBm2pPn2Wk9ImlZ5GlCUjtrNtdrDCwuxoiSAG7vxZ0IymixCZLv",
+	"rw5u4z13G6xPoGTF+JvDnNECcca3MD9EzbkeThhG7jz8czT6SpW5lZj/F3YZ7Ud+C6/x255yu0BSZ1zv",
+	"7rzaU7XuB9fmfG42ksTyOzOBIb2ULbirAevd/Hcs4/1uDoXvWGCqIt9dycxeyjhte0yjs+AUQBkBLAc5",
+	"bdfSXBvl7MCuFGfdswgCOMThNWtVnvaL7kRD0iKKGW/5Q9Q2qATdlaQVTPOCHeCn7brGqJBTyLURKSyb",
+	"G1PYHRDQBTT3oOaq3RE1sjllDkzh6zZ8455IDRAvnPBYVOcfIrRCWxVyhnBDO89o6dmhPV6gpKZ6TwKF",
+	"fKiW+tTKUIBw4zrBIKsUQ9Ynr2VBUvnAipzObrCHZoo1Kg4BNwClp+cSJoHqsmAqIYOFBaTP70TwFvtn",
+	"O2sAr4vyqg6psMJKJGjIqvkmmTIqAHUZLWaDmVsW5H0AY83Dr837vgV1C3xnFgKwI0yjfom/B/4WcJh2",
+	"u0/2VlsXK6RzoNAKK9qsnEsIbbabd2TlR1UVR04X5oHGhbQ4w+RO+L2TkHFJiwzBjnzKwDHEJIiQ2jf5",
+	"9PV4LTV4S6YqVzBEsDNkW/ndV7AeqnK4taVwRhW5yqCs4oAvzGfvujTOLvY6iexcA1eHqv8NIVi9o18/",
+	"fkn+5lHo5p8fzYXFgxPdssh7R72ndMafPjwDMbXjiRqilovO9jipdyrB7luxmyCaF5Z1gkU6Y3KWM5JJ",
+	"K/BI/Bk2Iok/kRWsIfNj2Sfvry9UQqwueeLaYQGAqKYCcIfMC44EvtjiumA06y81sYm9/tYLPdROQrrI",
+	"7Vtkp4Y4BxxYjmRaSydN9W+sUyKvnLy/lhk21XBt5Xwbr0hTeTbH1OSM+jp34FOTMwRQuWdgT+HlB7yR",
+	"c+dPICc30AxJLsb9pVZDsVHLWsFjeI8Vw/i0WnmYTyTSNWAJTXA7JpTiN9+zBZB+zgo5Lug0lE0LRoyP",
+	"1DYBB4kMxQ9arn/5+OX/BgAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -28,6 +28,8 @@ const (
 	listAuditLog      = "audit"
 	// Groups are by instant and by key, which the name holds.
 	listGroups = "groups by "
+	// Exchanges are by start time and execution id, which the name holds.
+	listExchanges = "exchanges"
 )
 
 // mark is the place of an entry in a list, as a cursor carries it. Clients
@@ -71,6 +73,9 @@ func decodeMark(list string, text *string) (*mark, error) {
 func (m mark) ordered() bool {
 	if m.List == listAuditLog {
 		return m.Number > 0 && m.Name == "" && m.At.IsZero() && m.ID == uuid.Nil
+	}
+	if m.List == listExchanges {
+		return strings.HasPrefix(m.Name, idPrefix) && m.At.Year() >= 1970 && m.ID == uuid.Nil && m.Number == 0
 	}
 	if m.Number != 0 || m.ID == uuid.Nil || !cleanText(m.Name) {
 		return false

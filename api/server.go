@@ -39,6 +39,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"tocsin/evaluator"
 	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
@@ -47,12 +48,16 @@ import (
 
 // Options are what the API is made of. Fields without a default must be set.
 type Options struct {
-	Rules    RuleStore
-	Webhooks WebhookStore
-	Inbox    Inbox
-	Bulk     Bulk
-	Reading  Reading
-	Folder   Folder
+	Rules     RuleStore
+	Webhooks  WebhookStore
+	Inbox     Inbox
+	Bulk      Bulk
+	Reading   Reading
+	Folder    Folder
+	Previewer Previewer
+	Exchanges Exchanges
+	// Texts writes the titles and messages of tests and previews.
+	Texts evaluator.Texts
 	// Renderer and Sender make and send the messages of tests and previews.
 	Renderer      notify.Renderer
 	Sender        notify.Sender
@@ -61,6 +66,8 @@ type Options struct {
 	Replicas      Replicas
 	Reconciler    Reconciler
 	Pulse         Pulse
+	// Missed tells pages that return what they have missed; nil tells them nothing.
+	Missed Missed
 	// Slack is asked about presses of buttons; without it, there are none.
 	Slack SlackStore
 	// Checks are the dependencies that /readyz and the status ask.
@@ -83,6 +90,8 @@ type Options struct {
 	Users  UserStore
 	Tokens TokenStore
 	Audit  AuditReader
+	// Elsewhere is another way in; nil means there is none.
+	Elsewhere *Elsewhere
 	// Identify says whom a request is for, or why nobody: a fault or an
 	// [echo.HTTPError]. By default it asks the Door for the request's token or
 	// session.
@@ -152,7 +161,7 @@ func (o *Options) applyDefaults() {
 func (o *Options) validate() error {
 	absent := map[string]bool{
 		"Rules": o.Rules == nil, "Webhooks": o.Webhooks == nil, "Inbox": o.Inbox == nil,
-		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil, "Renderer": o.Renderer == nil, "Sender": o.Sender == nil,
+		"Bulk": o.Bulk == nil, "Reading": o.Reading == nil, "Folder": o.Folder == nil, "Previewer": o.Previewer == nil, "Exchanges": o.Exchanges == nil, "Texts": o.Texts == nil, "Renderer": o.Renderer == nil, "Sender": o.Sender == nil,
 		"Notifications": o.Notifications == nil, "Status": o.Status == nil, "Pulse": o.Pulse == nil,
 		"Replicas": o.Replicas == nil, "Reconciler": o.Reconciler == nil,
 		"CheckRule": o.CheckRule == nil, "CheckWebhook": o.CheckWebhook == nil,
@@ -184,6 +193,8 @@ type server struct {
 	// secure tells whether people come over https alone.
 	secure    bool
 	validator *rules.Validator
+	// previews holds a token for each preview under way.
+	previews  chan struct{}
 	hub       *hub
 	health    *health
 	startedAt time.Time
@@ -212,6 +223,7 @@ func New(o Options) (*Server, error) {
 	s := &server{
 		Options:   o,
 		validator: rules.NewValidator(),
+		previews:  make(chan struct{}, maxPreviews),
 		hub:       newHub(o.Pulse, o.Log, o.PulseInterval, o.MaxStreams),
 		health:    newHealth(o.Checks, o.Log, o.Now),
 		startedAt: o.Now(),

@@ -37,6 +37,7 @@ type bench struct {
 	inbox    *inboxMemory
 	bulk     *bulkMemory
 	sender   *senderMemory
+	past     *pastMemory
 	records  *recordMemory
 	beat     *beat
 	log      *lockedBuffer
@@ -46,16 +47,21 @@ type bench struct {
 func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 	t.Helper()
 	b := &bench{
-		t: t, rules: newRuleMemory(), webhooks: newWebhookMemory(), inbox: newInboxMemory(), bulk: &bulkMemory{}, sender: &senderMemory{}, records: newRecordMemory(),
+		t: t, rules: newRuleMemory(), webhooks: newWebhookMemory(), inbox: newInboxMemory(), bulk: &bulkMemory{}, sender: &senderMemory{}, past: &pastMemory{}, records: newRecordMemory(),
 		beat: &beat{fingerprint: "1"}, log: &lockedBuffer{},
 	}
 	renderer, err := webhook.NewRenderer(webhook.RendererOptions{PublicURL: "https://tocsin.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	texts, err := template.NewTexts()
+	if err != nil {
+		t.Fatal(err)
+	}
 	o := api.Options{
 		Rules: b.rules, Webhooks: b.webhooks, Inbox: b.inbox, Notifications: b.records, Pulse: b.beat,
 		Bulk: b.bulk, Reading: b.bulk, Folder: b.bulk, Renderer: renderer, Sender: b.sender,
+		Previewer: b.past, Exchanges: b.past, Texts: texts,
 		Status:       statusFunc(func() (api.SystemStatus, error) { return api.SystemStatus{Rules: 2, EnabledRules: 1}, nil }),
 		Replicas:     replicasFunc(func() ([]api.ReplicaRecord, error) { return nil, nil }),
 		Reconciler:   reconcilerFunc(func(time.Duration) (evaluator.Reconciliation, error) { return evaluator.Reconciliation{}, nil }),
@@ -209,7 +215,7 @@ const ruleBody = `{"name":"Failed orders","fireMode":"PER_EXCHANGE","severity":"
 
 func TestNewNamesEveryMissingOption(t *testing.T) {
 	_, err := api.New(api.Options{})
-	for _, name := range []string{"Rules", "Webhooks", "Inbox", "Bulk", "Reading", "Folder", "Renderer", "Sender", "Notifications", "Status", "Pulse", "CheckRule", "CheckWebhook", "Web", "Log", "Now"} {
+	for _, name := range []string{"Rules", "Webhooks", "Inbox", "Bulk", "Reading", "Folder", "Previewer", "Exchanges", "Texts", "Renderer", "Sender", "Notifications", "Status", "Pulse", "CheckRule", "CheckWebhook", "Web", "Log", "Now"} {
 		if err == nil || !strings.Contains(err.Error(), "Options."+name+" ") {
 			t.Errorf("error %v does not name %s", err, name)
 		}

@@ -12,7 +12,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/internal/fault"
 	"tocsin/notify"
-	"tocsin/notify/template"
+	"tocsin/rules"
 )
 
 // WebhookEditor edits webhooks. What it returns is the webhook as stored.
@@ -183,15 +183,8 @@ func (s *server) TestWebhook(ctx context.Context, req TestWebhookRequestObject) 
 	if err != nil {
 		return nil, fmt.Errorf("test webhook: %w", err)
 	}
-	result, err := s.sendTest(ctx, &w, s.sample())
+	result, err := s.sendTest(ctx, &w, s.sample(rules.PerExchange))
 	return TestWebhook200JSONResponse(result), err
-}
-
-// sample returns an alert about a made-up exchange, as of now.
-func (s *server) sample() alerts.Instance {
-	a := template.Samples()[0]
-	a.FiredAt = s.Now()
-	return a
 }
 
 // testTimeout bounds a test message, whatever its webhook says.
@@ -220,7 +213,7 @@ func (s *server) sendTest(ctx context.Context, w *notify.Webhook, a alerts.Insta
 // testDelivery renders the message that a test sends about a. Problem says why
 // its body is a fallback.
 func (s *server) testDelivery(w *notify.Webhook, a alerts.Instance) (d notify.Delivery, problem, err error) {
-	d = notify.Delivery{Reason: notify.ReasonFired, Attempt: 1, Alert: a, Webhook: *w, Test: true}
+	d = notify.Delivery{Reason: notify.ReasonFired, Attempt: 1, Alert: a, Webhook: *w, Test: true, At: s.Now()}
 	if d.NotificationID, err = uuid.NewV7(); err == nil {
 		d.Alert.ID, err = uuid.NewV7()
 	}

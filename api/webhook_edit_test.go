@@ -61,16 +61,16 @@ func (m *senderMemory) Send(_ context.Context, d *notify.Delivery) notify.Outcom
 const firstSecret = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 // aWebhook creates a webhook and returns its path.
-func (b *bench) aWebhook(name string) (path string, id uuid.UUID) {
+func (b *bench) aWebhook() (path string, id uuid.UUID) {
 	b.t.Helper()
-	w := into[api.Webhook](b.do("POST", "/api/v1/webhooks", `{"name":"`+name+`","kind":"generic","url":"https://example.com/secret-path",
+	w := into[api.Webhook](b.do("POST", "/api/v1/webhooks", `{"name":"hook","kind":"generic","url":"https://example.com/secret-path",
 "headers":{"Authorization":"Bearer hunter2"},"signingSecret":"`+firstSecret+`"}`).want(201))
 	return "/api/v1/webhooks/" + w.ID.String(), w.ID
 }
 
 func TestWebhooksAreEdited(t *testing.T) {
 	b := newBench(t)
-	path, id := b.aWebhook("hook")
+	path, id := b.aWebhook()
 	b.do("PUT", path, `{"name":"renamed"}`).problem(428, "precondition_required")
 	b.do("PUT", path, `{"name":"renamed"}`, "If-Match", `"7"`).problem(412, "stale")
 	b.do("PUT", "/api/v1/webhooks/"+uuid.NewString(), `{"name":"renamed"}`, "If-Match", `"1"`).problem(404, "not_found")
@@ -127,7 +127,7 @@ func TestSlackAppsAreEdited(t *testing.T) {
 
 func TestSecretsAreRotated(t *testing.T) {
 	b := newBench(t)
-	path, id := b.aWebhook("hook")
+	path, id := b.aWebhook()
 	rotated := into[api.RotatedSecret](b.do("POST", path+"/rotate-secret", `{"overlapSeconds":60}`).want(200))
 	stored, err := b.webhooks.get("acme", id)
 	if err != nil {
@@ -149,7 +149,7 @@ func TestSecretsAreRotated(t *testing.T) {
 
 func TestWebhooksAreTested(t *testing.T) {
 	b := newBench(t)
-	path, id := b.aWebhook("hook")
+	path, id := b.aWebhook()
 	b.sender.outcome = notify.Outcome{Verdict: notify.VerdictRefused, StatusCode: 404, Error: "404 Not Found", Response: "no such hook", Duration: 12 * time.Millisecond}
 	got := into[api.TestResult](b.do("POST", path+"/test", "").want(200))
 	if got.WebhookID != id || got.Verdict != "REFUSED" || *got.StatusCode != 404 || got.DurationMs != 12 || *got.Error != "404 Not Found" || *got.Response != "no such hook" || got.Problem != nil {

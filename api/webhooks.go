@@ -172,6 +172,7 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 		TimeoutSeconds:   w.Timeout.Seconds(),
 		MaxConcurrent:    w.MaxConcurrent,
 		RatePerSecond:    w.RatePerSecond,
+		Health:           webhookHealthAnswer(w),
 		DigestAbove:      w.DigestAbove,
 	}
 	if w.Slack.Used() {
@@ -184,9 +185,27 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 		answer.URLHost = u.Host
 	}
 	answer.FormerSecretUntil = formerUntil(w)
-	if !w.HeldUntil.IsZero() {
-		held := w.HeldUntil.UTC()
-		answer.HeldUntil = &held
-	}
+	answer.HeldUntil = instantOf(w.HeldUntil)
 	return answer
+}
+
+// webhookHealthAnswer tells of a webhook that was just written what its row does.
+func webhookHealthAnswer(w *notify.Webhook) WebhookHealth {
+	f := w.Flow
+	if f.State == "" {
+		f = notify.FlowOf(w, notify.Breaker{}, w.UpdatedAt)
+	}
+	return WebhookHealth{
+		State: f.State, Since: instantOf(f.Since), Until: instantOf(f.Until), ConsecutiveFailures: f.Failures,
+		LastError: optional(f.LastError), LastErrorAt: instantOf(f.LastErrorAt), DisabledReason: optional(w.DisabledReason),
+	}
+}
+
+// instantOf returns nil for the zero time.
+func instantOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
 }

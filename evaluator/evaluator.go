@@ -72,6 +72,8 @@ type Scan struct {
 	Statuses []rules.Status
 	// Limit is the most exchanges to return, at least 1.
 	Limit int
+	// Narrow leaves out what does not match, where it is not nil.
+	Narrow *Narrowing
 }
 
 // Store keeps rules, cursors and alerts.
@@ -86,7 +88,8 @@ type Store interface {
 	Fail(ctx context.Context, claims []Claim, problem string) ([]uuid.UUID, error)
 	// Announce raises alerts about rules that cannot be evaluated and tells the
 	// operators, once for each rule until it is committed again, edited or retried.
-	Announce(ctx context.Context, failing []alerts.Instance) error
+	// It returns the number of notifications written.
+	Announce(ctx context.Context, failing []alerts.Instance) (notifications int, err error)
 }
 
 // Publisher tells dispatchers that notifications are waiting. What it loses,

@@ -14,7 +14,7 @@ alter table notification
     alter column rule_id drop not null,
     drop constraint notification_reason_check,
     add constraint notification_reason_check
-        check (reason in ('FIRED', 'REMINDER', 'RESOLVED', 'RULE_FAILING', 'RULE_RECOVERED', 'DIGEST')),
+        check (reason in ('FIRED', 'REMINDER', 'RESOLVED', 'RULE_FAILING', 'RULE_RECOVERED', 'WEBHOOK_OFF', 'DIGEST')),
     add constraint digest_has_no_alert
         check ((reason = 'DIGEST') = (alert_id is null) and (reason = 'DIGEST') = (rule_id is null));
 

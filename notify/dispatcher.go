@@ -54,7 +54,12 @@ type Claimed struct {
 type Limits struct {
 	WebhookID     uuid.UUID
 	MaxConcurrent int
+	// RatePerSecond is 0 for no bound; else Tokens is how many messages the rate
+	// allows at the instant of the claim, a fraction of one when none yet.
 	RatePerSecond float64
+	Tokens        float64
+	// Probe says that the breaker is half-open: one notification at most.
+	Probe bool
 }
 
 // Slots is how many notifications of a webhook may be claimed.
@@ -86,6 +91,9 @@ type Settlement struct {
 	Attempt        int
 	Outcome        Outcome
 	Decision       Decision
+	// Breaker returns what becomes of the webhook's breaker at an instant. Probe
+	// tells that the attempt was its probe. Nil leaves the breaker alone.
+	Breaker func(was Breaker, probe bool, now time.Time) Breaker
 	// Message is what was posted, nil when nothing was that can be changed.
 	Message *Message
 }
@@ -97,13 +105,15 @@ type Options struct {
 	Renderer Renderer
 	Sender   Sender
 	Logger   *slog.Logger
-	// Clock paces the rate limits of this process; no lease is compared with it.
+	// Clock tells how long attempts take; no lease is compared with it.
 	Clock func() time.Time
 	// Replica names this process in claims and attempts.
 	Replica string
 	// Policy is [DefaultPolicy] when its schedule is nil.
 	Policy Policy
-	// Slots is the number of attempts under way at once, 64 by default.
+	// Slots is the number of attempts under way at once, 64 by default. One that
+	// takes longer than a second needs none from then on, but with them at most
+	// four times as many are under way.
 	Slots int
 	// Lease is how long a claim stands without renewal, 30 s by default.
 	Lease time.Duration
@@ -178,17 +188,18 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 type Result struct {
 	// Claimed is the number of notifications taken.
 	Claimed int
-	// Again is the time after which a rate limit lets more through; 0 when no
-	// limit holds anything back.
+	// Again is the time after which there is room for more, by a rate or because
+	// an attempt takes long; 0 when nothing is held back.
 	Again time.Duration
-	// Next is that of [Claimed].
+	// Next is the time until something is known to be worth a look; 0 when nothing is.
 	Next time.Duration
 	// Left reports that all there was room for was taken, so that more may be due
 	// than this dispatcher can take. What a rate limit holds back is not left.
 	Left bool
 }
 
-// afterFailure is the pause after a pass that failed.
+// afterFailure is the pause after a pass that failed, or that found others at
+// work on all that is due, who may fail.
 const afterFailure = time.Second
 
 // pause returns how long to wait before the next look, when nothing else comes first.
@@ -243,16 +254,16 @@ func (d *Dispatcher) Run(ctx context.Context) {
 // start claims and begins attempts in goroutines of their own.
 func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 	var result Result
-	room, asked := 0, false
+	room, left := 0, false
 	claimed, err := d.Store.Claim(ctx, ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease,
 		Room: func(due []Limits) []Slots {
-			rooms, again := d.gate.room(due, d.Clock())
-			result.Again, asked = again, true
-			for _, r := range rooms {
+			rooms := d.gate.room(due, d.Clock())
+			result.Again, left = rooms.again, !rooms.paced
+			for _, r := range rooms.slots {
 				room += r.Slots
 			}
-			return rooms
+			return rooms.slots
 		},
 	})
 	if err != nil {
@@ -260,10 +271,10 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 	}
 	for i := range claimed.Deliveries {
 		delivery := &claimed.Deliveries[i]
-		d.gate.enter(delivery.Webhook.ID, d.Clock())
+		ticket := d.gate.enter(delivery.Webhook.ID, d.Clock())
 		d.underWay.Go(func() {
 			defer func() {
-				d.gate.leave(delivery.Webhook.ID)
+				d.gate.leave(ticket, d.Clock())
 				select {
 				case d.freed <- struct{}{}:
 				default:
@@ -273,7 +284,10 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 		})
 	}
 	result.Claimed, result.Next = len(claimed.Deliveries), claimed.Next
-	result.Left = asked && result.Claimed >= room && result.Again == 0
+	if room > 0 && result.Claimed == 0 && (result.Next == 0 || result.Next > afterFailure) {
+		result.Next = afterFailure
+	}
+	result.Left = left && result.Claimed >= room
 	return result, err
 }
 
@@ -319,6 +333,9 @@ func (d *Dispatcher) deliver(ctx context.Context, delivery *Delivery) {
 		NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID, Token: delivery.Token,
 		Attempt: delivery.Attempt, Outcome: outcome, Message: messageOf(delivery, begin.Fresh != nil, outcome),
 		Decision: d.Policy.Decide(outcome, delivery.Attempt, delivery.CountedAttempts, rand.Float64()),
+		Breaker: func(was Breaker, probe bool, now time.Time) Breaker {
+			return d.Policy.Breaker.Next(was, Evidence{Outcome: outcome, Probe: probe, Now: now, Random: rand.Float64()})
+		},
 	}
 	switch err := d.settle(ctx, settlement); {
 	case errors.Is(err, ErrFenced):

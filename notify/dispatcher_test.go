@@ -158,23 +158,6 @@ func TestNeverMoreThanTheSlots(t *testing.T) {
 	})
 }
 
-func TestRateIsKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		id := uuid.New()
-		o := &outbox{due: deliveries(10, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 8, RatePerSecond: 1}}
-		c := &calls{}
-		run(dispatcher(t, o, c, nil), 30*time.Second)
-		if len(c.at) != 10 {
-			t.Fatalf("%d calls, want 10", len(c.at))
-		}
-		for i := 1; i < len(c.at); i++ {
-			if gap := c.at[i].Sub(c.at[i-1]); gap < 990*time.Millisecond || gap > 1100*time.Millisecond {
-				t.Errorf("call %d came %v after the one before", i, gap)
-			}
-		}
-	})
-}
-
 func TestWakeUpCutsThePauseShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()

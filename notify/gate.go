@@ -1,116 +1,240 @@
 package notify
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
-	"golang.org/x/time/rate"
 )
 
-// gate counts the slots of a dispatcher and shares them out over webhooks:
-// each gets one in turn until nothing is free, so that a webhook with a long
-// backlog or a slow receiver keeps no other waiting.
+// patience is how long an attempt keeps its slot. One that takes longer gives
+// the slot back and goes on without.
+const patience = time.Second
+
+// gate shares the slots of a dispatcher out over webhooks: each gets one in
+// turn until nothing is free, so that a long backlog keeps no other waiting.
+//
+// Nor do slow receivers, however many there are. An attempt has a slot for a
+// second; then it is a straggler, and its webhook is slow until one of its
+// attempts ends in time and no straggler is left. Slow webhooks together have at
+// most half as many attempts under way as there are slots, and with those that
+// have not answered yet never more than half of the slots themselves. The other
+// half is for webhooks known to be quick, and when many of these stop answering
+// at once, they hold the slots for a second. Stragglers are bounded, too: with
+// them, at most four times as many attempts are under way as there are slots,
+// and at most three times as many for the sake of webhooks not known.
 type gate struct {
-	mu       sync.Mutex
-	slots    int
-	busy     int
-	webhooks map[uuid.UUID]*lane
+	mu    sync.Mutex
+	slots int
+	// turns counts the attempts begun.
+	turns    int
+	lanes    map[uuid.UUID]*lane
+	underWay map[*ticket]struct{}
 }
+
+// pace is what is known of a receiver.
+type pace int
+
+const (
+	untried pace = iota
+	quick
+	slow
+)
 
 // lane is one webhook's share.
 type lane struct {
-	busy    int
-	limiter *rate.Limiter
+	pace             pace
+	busy, stragglers int
+	// turn is that of its last attempt.
+	turn int
+}
+
+// ticket is an attempt under way.
+type ticket struct {
+	lane      *lane
+	began     time.Time
+	straggler bool
 }
 
 func newGate(slots int) *gate {
-	return &gate{slots: slots, webhooks: map[uuid.UUID]*lane{}}
+	return &gate{slots: slots, lanes: map[uuid.UUID]*lane{}, underWay: map[*ticket]struct{}{}}
 }
 
-// room shares the free slots out. Again is the time after which the first of
-// the webhooks held back by its rate may send; 0 when there is none.
-func (g *gate) room(due []Limits, now time.Time) (rooms []Slots, again time.Duration) {
+// rooms is what a claim may take.
+type rooms struct {
+	slots []Slots
+	// again is the time after which there is room for one of those held back, by
+	// its rate or because the slots were taken; 0 when only the end of an attempt
+	// can make some.
+	again time.Duration
+	// paced tells whether a rate holds anything back.
+	paced bool
+}
+
+func (r *rooms) sooner(wait time.Duration) {
+	if wait = max(wait, time.Millisecond); r.again == 0 || wait < r.again {
+		r.again = wait
+	}
+}
+
+// room shares the free slots out.
+func (g *gate) room(due []Limits, now time.Time) rooms {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	var r rooms
+	load := g.load(now)
 	free := make([]int, len(due))
+	lanes := make([]*lane, len(due))
 	for i, limits := range due {
-		l := g.lane(limits)
-		free[i] = limits.MaxConcurrent - l.busy
-		if limits.RatePerSecond <= 0 {
-			continue
+		lanes[i] = g.lane(limits.WebhookID)
+		free[i] = limits.MaxConcurrent - lanes[i].busy
+		if limits.Probe {
+			free[i] = min(free[i], 1)
 		}
-		if tokens := l.limiter.TokensAt(now); tokens < float64(free[i]) {
-			free[i] = int(math.Floor(tokens))
-			if free[i] < 1 {
-				wait := max(time.Duration((1-tokens)/limits.RatePerSecond*float64(time.Second)), time.Millisecond)
-				if again == 0 || wait < again {
-					again = wait
-				}
-			}
+		if allowed := math.Floor(limits.Tokens); limits.RatePerSecond > 0 && allowed < float64(free[i]) {
+			free[i] = int(max(allowed, 0))
+			r.paced = true
+			r.sooner(time.Duration((allowed + 1 - limits.Tokens) / limits.RatePerSecond * float64(time.Second)))
 		}
 	}
-	return share(due, free, g.slots-g.busy), again
-}
-
-// share deals slots one by one, beginning at a random webhook.
-func share(due []Limits, free []int, slots int) []Slots {
-	dealt := make([]int, len(due))
-	order := rand.Perm(len(due))
-	for gave := true; gave && slots > 0; {
-		gave = false
-		for _, i := range order {
-			if slots > 0 && dealt[i] < free[i] {
-				dealt[i]++
-				slots--
-				gave = true
-			}
-		}
-	}
-	var rooms []Slots
+	dealt, short := load.deal(lanes, free)
 	for i, n := range dealt {
 		if n > 0 {
-			rooms = append(rooms, Slots{WebhookID: due[i].WebhookID, Slots: n})
+			r.slots = append(r.slots, Slots{WebhookID: due[i].WebhookID, Slots: n})
 		}
 	}
-	return rooms
-}
-
-// enter takes a slot, and a token of the webhook's rate.
-func (g *gate) enter(webhook uuid.UUID, now time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.busy++
-	l := g.webhooks[webhook]
-	l.busy++
-	l.limiter.ReserveN(now, 1)
-}
-
-// leave gives the slot back.
-func (g *gate) leave(webhook uuid.UUID) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.busy--
-	g.webhooks[webhook].busy--
-}
-
-// lane returns a webhook's share, with its present rate.
-func (g *gate) lane(limits Limits) *lane {
-	limit := rate.Inf
-	if limits.RatePerSecond > 0 {
-		limit = rate.Limit(limits.RatePerSecond)
+	if short && !load.oldest.IsZero() {
+		r.sooner(patience - now.Sub(load.oldest))
 	}
-	burst := max(1, int(math.Ceil(limits.RatePerSecond)))
-	l := g.webhooks[limits.WebhookID]
+	return r
+}
+
+// load is how the slots are used.
+type load struct {
+	slots int
+	// total counts the attempts under way, young those that hold a slot, guests
+	// those of the young whose webhook is not known to be quick, and slow all of
+	// slow webhooks.
+	total, young, guests, slow int
+	// oldest is the beginning of the oldest that holds a slot, zero without one.
+	oldest time.Time
+}
+
+// load takes the slots of stragglers away and counts.
+func (g *gate) load(now time.Time) load {
+	for t := range g.underWay {
+		if !t.straggler && now.Sub(t.began) >= patience {
+			t.straggler = true
+			t.lane.stragglers++
+			t.lane.pace = slow
+		}
+	}
+	l := load{slots: g.slots, total: len(g.underWay)}
+	for t := range g.underWay {
+		if !t.straggler {
+			l.young++
+			if l.oldest.IsZero() || t.began.Before(l.oldest) {
+				l.oldest = t.began
+			}
+			if t.lane.pace != quick {
+				l.guests++
+			}
+		}
+		if t.lane.pace == slow {
+			l.slow++
+		}
+	}
+	return l
+}
+
+// admits tells whether one more attempt of a webhook may begin, and if not,
+// whether it is for want of a slot.
+func (l *load) admits(p pace) (admitted, short bool) {
+	half := max(1, l.slots/2)
+	switch {
+	case l.total >= 4*l.slots, p == slow && l.slow >= half, p == untried && l.total >= 3*l.slots:
+		return false, false
+	case l.young >= l.slots, p != quick && l.guests >= half:
+		return false, true
+	}
+	return true, false
+}
+
+// take counts one more attempt.
+func (l *load) take(p pace) {
+	l.total++
+	l.young++
+	if p != quick {
+		l.guests++
+	}
+	if p == slow {
+		l.slow++
+	}
+}
+
+// deal gives slots one by one, first to the webhook whose last turn is longest
+// ago. Short tells whether somebody went without for want of a slot.
+func (l *load) deal(lanes []*lane, free []int) (dealt []int, short bool) {
+	dealt = make([]int, len(lanes))
+	order := rand.Perm(len(lanes))
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(lanes[i].turn, lanes[j].turn) })
+	for gave := true; gave; {
+		gave = false
+		for _, i := range order {
+			if dealt[i] >= free[i] {
+				continue
+			}
+			admitted, full := l.admits(lanes[i].pace)
+			if !admitted {
+				short = short || full
+				continue
+			}
+			l.take(lanes[i].pace)
+			dealt[i]++
+			gave = true
+		}
+	}
+	return dealt, short
+}
+
+// enter begins an attempt. The caller calls leave when it has ended.
+func (g *gate) enter(webhook uuid.UUID, now time.Time) *ticket {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := &ticket{lane: g.lane(webhook), began: now}
+	t.lane.busy++
+	g.turns++
+	t.lane.turn = g.turns
+	g.underWay[t] = struct{}{}
+	return t
+}
+
+// leave ends an attempt, which tells how quick its receiver is.
+func (g *gate) leave(t *ticket, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.underWay, t)
+	t.lane.busy--
+	if t.straggler {
+		t.lane.stragglers--
+	}
+	switch {
+	case now.Sub(t.began) >= patience:
+		t.lane.pace = slow
+	case t.lane.stragglers == 0:
+		t.lane.pace = quick
+	}
+}
+
+func (g *gate) lane(webhook uuid.UUID) *lane {
+	l := g.lanes[webhook]
 	if l == nil {
-		l = &lane{limiter: rate.NewLimiter(limit, burst)}
-		g.webhooks[limits.WebhookID] = l
-	}
-	if l.limiter.Limit() != limit {
-		l.limiter.SetLimit(limit)
-		l.limiter.SetBurst(burst)
+		l = &lane{}
+		g.lanes[webhook] = l
 	}
 	return l
 }

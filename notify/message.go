@@ -52,7 +52,7 @@ func messageOf(d *Delivery, fresh bool, o Outcome) *Message {
 // its alert changes: what tells an end or many alerts does not.
 func (r Reason) Changes() bool {
 	switch r {
-	case ReasonFired, ReasonReminder, ReasonRuleFailing:
+	case ReasonFired, ReasonReminder, ReasonRuleFailing, ReasonWebhookOff:
 		return true
 	case ReasonResolved, ReasonRuleRecovered, ReasonDigest:
 	}

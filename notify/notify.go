@@ -29,6 +29,26 @@
 // offered again. That is the one window in which a crash can send a message
 // twice; receivers can drop the repeat by its webhook-id.
 //
+// # Bad receivers
+//
+// Bad receivers are kept from harming anybody else. One that does not answer is
+// left alone by a breaker, one that asks for a pause is held, one that is gone is
+// switched off, and one that is slow shares what it may hold with all others that
+// are slow ([Options].Slots).
+//
+//	closed ──failures in a row──▶ open ──pause is over──▶ half-open
+//	   ▲                            ▲                      │   │
+//	   │                            └──probe fails, longer─┘   │
+//	   └──────────────────────answered─────────────────────────┘
+//
+// [BreakerPolicy.Next] decides in the transaction that settles an attempt, under
+// a lock on the webhook's state. While the breaker is open nothing of the webhook
+// is claimed. The claim that finds the pause over takes one row, the probe, and
+// marks the state with its token by compare-and-set, so that all replicas
+// together send one. There is no other probe while that claim stands; when it
+// lapses, there is. A rate is granted by the claim from the same state, so that
+// it holds over all replicas.
+//
 // # Storms
 //
 // When more notifications wait un-attempted for a webhook than its bound, the
@@ -93,6 +113,9 @@ const (
 	ReasonRuleFailing Reason = "RULE_FAILING"
 	// ReasonRuleRecovered tells operators that it can again.
 	ReasonRuleRecovered Reason = "RULE_RECOVERED"
+	// ReasonWebhookOff tells operators that a webhook was switched off, because
+	// its receiver is gone for good.
+	ReasonWebhookOff Reason = "WEBHOOK_OFF"
 	// ReasonDigest tells many notifications at once; see [Digest].
 	ReasonDigest Reason = "DIGEST"
 )
@@ -129,7 +152,7 @@ type Webhook struct {
 	FormerSecret      string
 	FormerSecretUntil time.Time
 	// Operators makes the webhook hear of Tocsin itself: rules that cannot be
-	// evaluated, and that they can again.
+	// evaluated, and that they can again; other webhooks that were switched off.
 	Operators bool
 	Enabled   bool
 	// DisabledReason says why Tocsin switched the webhook off; empty when it did not.
@@ -138,14 +161,16 @@ type Webhook struct {
 	Timeout time.Duration
 	// MaxConcurrent bounds the attempts under way in one process.
 	MaxConcurrent int
-	// RatePerSecond bounds the attempts begun by one process; 0 is no bound.
+	// RatePerSecond bounds the attempts begun by all replicas together; 0 is no bound.
 	RatePerSecond float64
 	// DigestAbove is how many notifications may wait un-attempted before they are
 	// gathered into digests, 0 to [MaxDigestAbove]; 0 is never.
 	DigestAbove int
 	// HeldUntil is the instant before which nothing is sent, because the
 	// receiver asked for it; zero when it did not.
-	HeldUntil            time.Time
+	HeldUntil time.Time
+	// Flow is how messages flow to it, where it was asked for; else its State is empty.
+	Flow                 Flow
 	Version              int64
 	CreatedAt, UpdatedAt time.Time
 }

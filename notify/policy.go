@@ -17,15 +17,20 @@ type Policy struct {
 	DefaultHold time.Duration
 	// MaxHold bounds what a receiver can ask for.
 	MaxHold time.Duration
+	// Breaker says when a webhook whose receiver does not answer is left alone.
+	Breaker BreakerPolicy
 }
 
-// DefaultPolicy returns the schedule 1 min, 5 min, 30 min, 2 h, 24 h with a jitter of 20 %.
+// DefaultPolicy returns the schedule 1 min, 5 min, 30 min, 2 h, 24 h with a
+// jitter of 20 %, and a breaker that opens after five failures, for 30 s at
+// first and 10 min at most.
 func DefaultPolicy() Policy {
 	return Policy{
 		Schedule:    []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 24 * time.Hour},
 		Jitter:      0.2,
 		DefaultHold: 30 * time.Second,
 		MaxHold:     time.Hour,
+		Breaker:     BreakerPolicy{Threshold: 5, Pause: 30 * time.Second, MaxPause: 10 * time.Minute, Jitter: 0.2},
 	}
 }
 
@@ -42,7 +47,7 @@ func (p Policy) Validate() error {
 	if p.DefaultHold <= 0 || p.MaxHold < p.DefaultHold {
 		return fmt.Errorf("webhook hold is %v, at most %v; both must be positive and the first not above the second", p.DefaultHold, p.MaxHold)
 	}
-	return nil
+	return p.Breaker.Validate()
 }
 
 // Decision is what a settlement writes.

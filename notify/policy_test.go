@@ -60,6 +60,10 @@ func TestPolicyValidate(t *testing.T) {
 		"jitter above one": func(p *notify.Policy) { p.Jitter = 1.1 },
 		"no hold":          func(p *notify.Policy) { p.DefaultHold = 0 },
 		"hold above most":  func(p *notify.Policy) { p.MaxHold = time.Second },
+		"no threshold":     func(p *notify.Policy) { p.Breaker.Threshold = 0 },
+		"no breaker pause": func(p *notify.Policy) { p.Breaker.Pause = 0 },
+		"pause above most": func(p *notify.Policy) { p.Breaker.MaxPause = time.Second },
+		"breaker jitter":   func(p *notify.Policy) { p.Breaker.Jitter = -0.1 },
 	} {
 		p := notify.DefaultPolicy()
 		if err := p.Validate(); err != nil {

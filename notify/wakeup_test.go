@@ -66,7 +66,7 @@ func TestASignalIsAnsweredWhenItsPassHasClaimed(t *testing.T) {
 		{name: "nothing is due", limit: notify.Limits{MaxConcurrent: 4}},
 		{name: "all is taken", due: 3, limit: notify.Limits{MaxConcurrent: 4}},
 		{name: "there is no room for all", due: 5, limit: notify.Limits{MaxConcurrent: 4}, left: true},
-		{name: "a rate holds the rest back", due: 5, limit: notify.Limits{MaxConcurrent: 4, RatePerSecond: 1}, left: true},
+		{name: "a rate holds the rest back", due: 5, limit: notify.Limits{MaxConcurrent: 4, RatePerSecond: 1, Tokens: 1}},
 		{name: "the store is away", due: 5, limit: notify.Limits{MaxConcurrent: 4}, err: errors.New("away")},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -36,6 +36,8 @@ type caller struct {
 	base  string
 	http  *http.Client
 	token string
+	// contract holds every answer against the API's description.
+	contract *contract
 }
 
 func newCaller(tb testing.TB, base string) *caller {
@@ -44,7 +46,7 @@ func newCaller(tb testing.TB, base string) *caller {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &caller{t: tb, base: base, http: &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}}
+	return &caller{t: tb, base: base, http: &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}, contract: newContract(tb)}
 }
 
 // said is an answer of the API.
@@ -93,10 +95,9 @@ func (c *caller) do(method, path string, body any, header ...string) said {
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
 		return got
 	}
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	whole := recorded(c.t, answer)
+	c.contract.hold(c.t, method, path, whole)
+	text := whole.Body.Bytes()
 	if len(text) > 0 {
 		if err := json.Unmarshal(text, &got.body); err != nil {
 			c.t.Fatalf("%s %s: %v in %q", method, path, err, text)

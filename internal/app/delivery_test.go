@@ -119,6 +119,7 @@ func TestRetriedOnTheScheduleWithTheSameBytes(t *testing.T) {
 		w.wantColumn("statuses", statuses, want)
 		w.deliver() // nothing is due
 		w.exec(`update outbox set due_at = now()`)
+		w.exec(`update webhook_state set open_until = now() where opened_at is not null`)
 	}
 	w.wantColumn("attempts", `select count(*)::text from attempt where verdict = 'RETRY' and status_code = 502 and response like 'try later%'`, "6")
 	w.wantColumn("bodies", `select count(*)::text from notification_body`, "1")

@@ -161,6 +161,7 @@ func TestWhatWasAttemptedIsNotGathered(t *testing.T) {
 	w.storm(hook, 5)
 	w.deliver()
 	w.exec(`update outbox set due_at = now() where attempts > 0`)
+	w.forgive()
 	w.storm(hook, 21)
 	w.receiver.respond(nil)
 	w.deliver()
@@ -196,6 +197,7 @@ func TestExhaustedDigestLosesNothing(t *testing.T) {
 	for range 6 {
 		w.deliver()
 		w.exec(`update outbox set due_at = now()`)
+		w.forgive()
 	}
 	w.wantColumn("statuses", statuses, "EXHAUSTED 31")
 	ids := w.receiver.webhookIDs()
@@ -331,7 +333,6 @@ func BenchmarkStorm(b *testing.B) {
 			b.Errorf("%d notifications told of %d", sum.told, n)
 		}
 		b.ReportMetric(float64(sum.digests+sum.singles), "messages")
-		b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/storm")
 		b.StartTimer()
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"tocsin/internal/lease"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
+	"tocsin/notify/bus"
 )
 
 // metrics counts what this process does. What belongs to all replicas is
@@ -25,6 +26,7 @@ type metrics struct {
 	raised   *prometheus.CounterVec
 	attempts *prometheus.CounterVec
 	fenced   prometheus.Counter
+	wakeUps  *prometheus.CounterVec
 	reaped   *prometheus.CounterVec
 	unknown  prometheus.Counter
 	swept    *prometheus.CounterVec
@@ -59,12 +61,18 @@ func newMetrics() *metrics {
 			Name: "tocsin_sweep_failures_total", Help: "Batches that this replica could not delete.",
 		}),
 	}
+	m.wakeUps = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tocsin_wake_ups_total", Help: "Wake-ups of dispatchers that this replica published or received, could not read, or failed to publish or to wait for.",
+	}, []string{"event"})
 	m.Swept(0, 0)
-	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.wakeUps, m.ticks, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
 	m.raised.WithLabelValues("true")
+	for _, e := range bus.Events() {
+		m.wakeUps.WithLabelValues(string(e))
+	}
 	m.Reaped(lease.Released{})
 	return m
 }
@@ -79,6 +87,9 @@ func (m *metrics) Ticked(r evaluator.Result) {
 
 // Attempted counts an attempt.
 func (m *metrics) Attempted(v notify.Verdict) { m.attempts.WithLabelValues(v.String()).Inc() }
+
+// WakeUp counts what happened to a wake-up.
+func (m *metrics) WakeUp(e bus.Event) { m.wakeUps.WithLabelValues(string(e)).Inc() }
 
 // Fenced counts a claim that was lost.
 func (m *metrics) Fenced() { m.fenced.Inc() }
@@ -137,6 +148,8 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest enabled rule is.", measured.Slowest.Seconds()},
 		{"tocsin_outbox_depth", "Messages that are owed.", float64(measured.OutboxDepth)},
 		{"tocsin_outbox_oldest_seconds", "Age of the oldest message that is owed; 0 when none is.", measured.OutboxOldest.Seconds()},
+		{"tocsin_webhooks_open", "Enabled webhooks whose receiver does not answer: their breaker is open.", float64(measured.OpenBreakers)},
+		{"tocsin_webhooks_off", "Webhooks that were switched off because their receiver is gone.", float64(measured.WebhooksOff)},
 	} {
 		gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: g.name, Help: g.help})
 		gauge.Set(g.value)

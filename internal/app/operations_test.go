@@ -240,7 +240,12 @@ func (s *stage) tries() map[string]func() try {
 			done := s.admin.must(http.StatusOK, http.MethodPost, "/alerts/acknowledge", map[string]any{"ids": []string{s.alert()}})
 			return try{path: "/alerts/actions/" + done.text("actionId") + "/undo"}
 		},
-		"retryNotification": func() try { return try{path: "/notifications/" + s.given() + "/retry"} },
+		"retryNotification":     func() try { return try{path: "/notifications/" + s.given() + "/retry"} },
+		"duplicateRule":         func() try { return try{path: "/rules/" + newRule() + "/duplicate"} },
+		"testRule":              func() try { return try{path: "/rules/" + newRule() + "/test", body: map[string]any{}} },
+		"previewRule":           func() try { return try{path: "/rules/" + newRule() + "/preview"} },
+		"previewRuleDefinition": func() try { return try{path: "/rules/preview", body: map[string]any{"definition": rule("n")}} },
+		"previewTemplates":      func() try { return try{path: "/templates/preview", body: map[string]any{}} },
 		"retryNotifications": func() try {
 			return try{path: "/notifications/retry", body: map[string]any{"ids": []string{s.given()}}}
 		},

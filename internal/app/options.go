@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,6 +27,9 @@ const (
 
 // Roles returns every role.
 func Roles() []Role { return []Role{RoleAPI, RoleEvaluate, RoleDispatch} }
+
+// Breaker says when a webhook is left alone.
+type Breaker = notify.BreakerPolicy
 
 // Options says what an [App] is made of. PostgresURL, ClickHouseURL,
 // EncryptionKey and Logger are required.
@@ -70,7 +74,13 @@ type Options struct {
 	// RetrySchedule holds the pauses after the first, second … failed attempt of
 	// a message, that of [notify.DefaultPolicy] by default.
 	RetrySchedule []time.Duration
-	// PollInterval is the pause between looks at an idle outbox, 1 s by default.
+	// Breaker says when a webhook is left alone; what it leaves out is that of
+	// [notify.DefaultPolicy].
+	Breaker Breaker
+	// Bus says how dispatchers are woken.
+	Bus BusOptions
+	// PollInterval is the longest pause between looks at the outbox: 30 s by
+	// default, 1 s with a bus in memory. What is known to become due earlier ends it.
 	PollInterval time.Duration
 	// ReconcileInterval is the time between comparisons of exchanges with alerts,
 	// by one of all replicas, 10 min by default.
@@ -101,6 +111,15 @@ func (o *Options) applyDefaults() {
 	}
 	if len(o.RetrySchedule) == 0 {
 		o.RetrySchedule = notify.DefaultPolicy().Schedule
+	}
+	usual := notify.DefaultPolicy().Breaker
+	o.Breaker.Threshold = cmp.Or(o.Breaker.Threshold, usual.Threshold)
+	o.Breaker.Pause = cmp.Or(o.Breaker.Pause, usual.Pause)
+	o.Breaker.MaxPause = cmp.Or(o.Breaker.MaxPause, max(usual.MaxPause, o.Breaker.Pause))
+	o.Breaker.Jitter = cmp.Or(o.Breaker.Jitter, usual.Jitter)
+	o.Bus.applyDefaults(o.PostgresURL)
+	if o.PollInterval == 0 {
+		o.PollInterval = o.Bus.poll()
 	}
 	if o.ReconcileInterval == 0 {
 		o.ReconcileInterval = 10 * time.Minute
@@ -139,11 +158,17 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("unknown role %q; want some of api, evaluate, dispatch", r))
 		}
 	}
+	if err := o.Bus.validate(); err != nil {
+		errs = append(errs, err)
+	}
 	if err := o.Access.validate(); err != nil {
 		errs = append(errs, err)
 	}
 	if o.ReconcileInterval < 0 {
 		errs = append(errs, errors.New("the reconcile interval must not be negative"))
+	}
+	if err := o.Breaker.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("TOCSIN_BREAKER_AFTER, TOCSIN_BREAKER_PAUSE and TOCSIN_BREAKER_MAX_PAUSE: %w", err))
 	}
 	if err := o.Keep.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("TOCSIN_RETENTION_ALERTS and TOCSIN_RETENTION_ATTEMPTS: %w", err))

@@ -5,121 +5,105 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/legacy"
 
 	"tocsin/api"
-	"tocsin/evaluator"
-	"tocsin/internal/clickhouse"
-	"tocsin/internal/fault"
-	"tocsin/notify"
-	"tocsin/notify/template"
-	"tocsin/notify/webhook"
+	"tocsin/internal/app"
 )
 
-// rest is the API over the world's databases. Whatever it answers is held
-// against its description.
+// contract holds what the API answers against its description.
+type contract struct{ routes routers.Router }
+
+func newContract(tb testing.TB) *contract {
+	tb.Helper()
+	description, err := api.GetSpec()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	routes, err := legacy.NewRouter(description)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &contract{routes}
+}
+
+// hold fails the test where an answer is not as described.
+func (c *contract) hold(tb testing.TB, method, path string, answer *httptest.ResponseRecorder) {
+	tb.Helper()
+	req := httptest.NewRequestWithContext(context.Background(), method, "/api/v1"+path, nil)
+	route, parameters, err := c.routes.FindRoute(req)
+	if err != nil {
+		return // not an operation
+	}
+	err = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, Route: route, PathParams: parameters},
+		Status:                 answer.Code, Header: answer.Header(), Body: io.NopCloser(bytes.NewReader(answer.Body.Bytes())),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true},
+	})
+	if err != nil {
+		tb.Errorf("%s %s: the answer is not as described: %v\n%s", method, path, err, answer.Body)
+	}
+}
+
+// rest is the API of a replica that neither evaluates nor delivers.
 type rest struct {
-	t      testing.TB
-	server *api.Server
-	routes routers.Router
-	// seen holds the classes of status that each operation answered with.
-	seen map[string]map[int]bool
+	t        testing.TB
+	base     string
+	contract *contract
 }
 
 func (w *world) rest() *rest {
 	w.t.Helper()
-	source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = source.Close() })
-	sender, err := webhook.New(webhook.Options{Version: "test", Now: time.Now, AllowedNetworks: loopback()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(sender.Close)
-	renderer, err := webhook.NewRenderer(webhook.RendererOptions{PublicURL: "https://tocsin.example"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	record := w.db.Record()
-	r := &rest{t: w.t, seen: map[string]map[int]bool{}}
-	r.server, err = api.New(api.Options{
-		Rules: w.db.Rules(), Webhooks: w.db.Webhooks(), Inbox: w.db.Inbox(), Bulk: w.db.Inbox(), Reading: w.db.Inbox(), Folder: w.db.Inbox(),
-		Pulse: w.db.Inbox(), Notifications: record, Status: record, Replicas: w.db.Replicas(),
-		Renderer: renderer, Sender: sender,
-		Reconciler: &evaluator.Reconciler{Source: source, Alerts: w.db.Reconciliation()},
-		Checks:     []api.Check{{Name: "postgres", Ask: w.db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
-		CheckRule:  template.CheckRule,
-		CheckWebhook: func(h *notify.Webhook) []fault.Field {
-			fields := append(webhook.CheckTarget(h), webhook.CheckHeaders(h.Headers)...)
-			return append(fields, append(webhook.CheckSecret(h.SigningSecret), webhook.CheckBody(h.Kind, h.BodyTemplate)...)...)
-		},
-		Web: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler), Now: time.Now, ReplicaID: "test", Version: "test",
-		ListenAddress: "127.0.0.1:8080", PulseInterval: 20 * time.Millisecond,
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() {
-		if err := r.server.Shutdown(context.Background()); err != nil {
-			w.t.Error(err)
-		}
-	})
-	description, err := api.GetSpec()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if r.routes, err = legacy.NewRouter(description); err != nil {
-		w.t.Fatal(err)
-	}
-	return r
+	base, _ := w.replica(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	return &rest{w.t, base, newContract(w.t)}
 }
 
-// do sends a request with a JSON body, if any, and demands a status. Header
+// do makes a request with a JSON body, if any, and demands a status. Header
 // holds names and values.
 func (r *rest) do(status int, method, path, body string, header ...string) *httptest.ResponseRecorder {
 	r.t.Helper()
-	req := httptest.NewRequestWithContext(r.t.Context(), method, "/api/v1"+path, strings.NewReader(body))
-	req.Host = "localhost:8080"
+	req, err := http.NewRequestWithContext(r.t.Context(), method, r.base+"/api/v1"+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	w := httptest.NewRecorder()
-	r.server.ServeHTTP(w, req)
-	if w.Code != status {
-		r.t.Fatalf("%s %s: status %d, want %d: %s", method, path, w.Code, status, w.Body)
-	}
-	route, parameters, err := r.routes.FindRoute(req)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	got, err := client.Do(req)
 	if err != nil {
-		r.t.Fatalf("%s %s is no operation: %v", method, path, err)
+		r.t.Fatal(err)
 	}
-	err = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, Route: route, PathParams: parameters},
-		Status:                 w.Code, Header: w.Header(), Body: io.NopCloser(bytes.NewReader(w.Body.Bytes())),
-		Options: &openapi3filter.Options{IncludeResponseStatus: true},
-	})
-	if err != nil {
-		r.t.Errorf("%s %s: the answer is not as described: %v\n%s", method, path, err, w.Body)
+	answer := recorded(r.t, got)
+	if answer.Code != status {
+		r.t.Fatalf("%s %s: status %d, want %d: %s", method, path, answer.Code, status, answer.Body)
 	}
-	id := route.Operation.OperationID
-	if r.seen[id] == nil {
-		r.seen[id] = map[int]bool{}
+	r.contract.hold(r.t, method, path, answer)
+	return answer
+}
+
+// recorded reads a response to its end.
+func recorded(tb testing.TB, r *http.Response) *httptest.ResponseRecorder {
+	tb.Helper()
+	defer r.Body.Close() //nolint:errcheck // read to its end below
+	answer := httptest.NewRecorder()
+	maps.Copy(answer.Header(), r.Header)
+	answer.WriteHeader(r.StatusCode)
+	if _, err := io.Copy(answer, r.Body); err != nil {
+		tb.Fatal(err)
 	}
-	r.seen[id][w.Code/100] = true
-	return w
+	return answer
 }
 
 // answerOf decodes a body.

@@ -359,3 +359,20 @@ func TestLookBackBelowRetention(t *testing.T) {
 		t.Errorf("err = %v, want it to say what to do", err)
 	}
 }
+
+// TestSweepGoesByPostgresClock sweeps with a process whose clock is a century
+// ahead or behind: neither deletes anything early, nor leaves anything late.
+func TestSweepGoesByPostgresClock(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []time.Duration{-100 * 365 * 24 * time.Hour, 100 * 365 * 24 * time.Hour} {
+		w := newWorld(t)
+		w.oldRule("a", "b")
+		w.exec(`update alert set state = 'RESOLVED', resolved_at = now() - case execution_id when 'a' then interval '31 days' else interval '29 days' end`)
+		s := w.sweeper(&broom{})
+		s.Clock = func() time.Time { return time.Now().Add(wrong) }
+		if _, err := s.Pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.wantColumn("alerts", alertIDs, "b")
+	}
+}

@@ -106,11 +106,13 @@ func TestRetryBeginsTheScheduleAnew(t *testing.T) {
 		for range 6 - from {
 			w.deliver()
 			w.exec(`update outbox set due_at = now()`)
+			w.forgive()
 		}
 	}
 	for range 3 {
 		w.deliver()
 		w.exec(`update outbox set due_at = now()`)
+		w.forgive()
 	}
 	w.exec(`update outbox set due_at = now() + interval '1 day'`)
 	if err := w.retry(id); err != nil {

@@ -100,6 +100,12 @@ func (s *Source) Now(ctx context.Context) (int64, error) {
 
 // Scan returns the exchanges of a range in the order of their positions.
 func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) ([]rules.Exchange, error) {
+	if scan.Narrow != nil {
+		return s.Matching(ctx, MatchQuery{
+			TenantID: scan.TenantID, After: scan.After, BeforeNS: scan.BeforeNS, Limit: scan.Limit,
+			Scope: scan.Narrow.Scope, Filter: scan.Narrow.Filter,
+		})
+	}
 	return s.page(ctx, scanQuery(&s.mapping, scan), scan.TenantID, scan.Limit)
 }
 

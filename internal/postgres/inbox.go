@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -24,7 +26,7 @@ func (db *DB) Inbox() *Inbox { return &Inbox{db} }
 const listAlerts = `
 select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id,
        a.start_time_ns, a.application, a.route, a.exchange - 'errorStack' - 'attributes' as exchange, a.fired_at,
-       a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.count, a.health, a.late, a.late_by_ns, r.name
+       a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.count, a.health, a.late, a.late_by_ns, a.webhook_id, r.name
 from alert a join rule r using (rule_id)
 where %s
 order by a.fired_at desc, a.alert_id desc
@@ -50,7 +52,7 @@ func (s *Inbox) List(ctx context.Context, tenant string, q alerts.Query) ([]aler
 		var ruleName string
 		err := row.Scan(&a.AlertID, &a.TenantID, &a.RuleID, &a.RuleVersion, &a.Severity, &a.State, &a.Title, &a.Message,
 			&a.ExecutionID, &a.StartTimeNs, &a.Application, &a.Route, &a.Exchange, &a.FiredAt,
-			&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &a.Count, &a.Health, &a.Late, &a.LateByNs, &ruleName)
+			&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &a.Count, &a.Health, &a.Late, &a.LateByNs, &a.WebhookID, &ruleName)
 		if err != nil {
 			return alerts.Instance{}, err
 		}
@@ -118,6 +120,21 @@ func (s *Inbox) Act(ctx context.Context, tenant string, deed api.Deed) (alerts.I
 		return alerts.Instance{}, fmt.Errorf("%s alert: %w", deed.Action, err)
 	}
 	return alert, nil
+}
+
+// ChangedSince counts the alerts whose last change came after the one that a
+// fingerprint begins with.
+func (s *Inbox) ChangedSince(ctx context.Context, tenant, fingerprint string, limit int64) (n int64, known bool, err error) {
+	newest, _, _ := strings.Cut(fingerprint, "-")
+	change, err := strconv.ParseInt(newest, 10, 64)
+	if err != nil || change < 0 {
+		return 0, false, nil //nolint:nilerr // what a client sends is no fault of ours
+	}
+	n, err = s.db.queries.AlertsChangedSince(ctx, pgq.AlertsChangedSinceParams{TenantID: tenant, Since: change, Most: limit})
+	if err != nil {
+		return 0, false, fmt.Errorf("count changed alerts: %w", err)
+	}
+	return n, true, nil
 }
 
 // Pulse returns a fingerprint of the inbox and its counts. The newest change

@@ -35,7 +35,9 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 			claimed.Next = next
 		}
 		if b.Due {
-			due = append(due, notify.Limits{WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond})
+			due = append(due, notify.Limits{
+				WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond, Tokens: b.Tokens, Probe: b.Probe,
+			})
 		}
 	}
 	if len(due) == 0 {
@@ -153,7 +155,8 @@ func (s *Outbox) Settle(ctx context.Context, settlement notify.Settlement) error
 		if err := q.AttemptFinish(ctx, params); err != nil {
 			return fmt.Errorf("finish attempt: %w", err)
 		}
-		if own, err = conclude(ctx, q, settlement); err != nil {
+		var telling bool
+		if own, telling, err = conclude(ctx, q, settlement); err != nil {
 			return err
 		}
 		if err := enterMessage(ctx, q, settlement); err != nil {
@@ -162,7 +165,10 @@ func (s *Outbox) Settle(ctx context.Context, settlement notify.Settlement) error
 		if !own {
 			return nil
 		}
-		return followUp(ctx, q, settlement)
+		if err := followUp(ctx, q, settlement); err != nil || !telling {
+			return err
+		}
+		return judge(ctx, q, settlement)
 	})
 	if err != nil {
 		return fmt.Errorf("settle: %w", err)
@@ -196,19 +202,20 @@ func finishParams(settlement notify.Settlement) (pgq.AttemptFinishParams, error)
 	return p, nil
 }
 
-// conclude ends the outbox row or makes it due later, and reports whether the
-// claim was still ours.
-func conclude(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) (own bool, err error) {
+// conclude ends the outbox row or makes it due later. It reports whether the
+// claim was still ours, and whether the outcome may change the breaker: an answer
+// changes nothing while there is no failure to forget.
+func conclude(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) (own, telling bool, err error) {
 	d := settlement.Decision
 	if d.Status != notify.Retrying {
 		ended, err := q.OutboxSettle(ctx, pgq.OutboxSettleParams{
 			NotificationID: settlement.NotificationID, Token: settlement.Token, Status: string(d.Status),
-			AttemptNumber: int32(settlement.Attempt),
+			AttemptNumber: int32(settlement.Attempt), WebhookID: settlement.WebhookID,
 		})
 		if err != nil {
-			return false, fmt.Errorf("remove from outbox: %w", err)
+			return false, false, fmt.Errorf("remove from outbox: %w", err)
 		}
-		return ended.Own, nil
+		return ended.Own, ended.Troubled || settlement.Outcome.Unanswered(), nil
 	}
 	counts := int32(0)
 	if d.Counts {
@@ -218,9 +225,9 @@ func conclude(ctx context.Context, q *pgq.Queries, settlement notify.Settlement)
 		Wait: d.Wait, Counts: counts, NotificationID: settlement.NotificationID, Token: settlement.Token,
 	})
 	if err != nil {
-		return false, fmt.Errorf("schedule retry: %w", err)
+		return false, false, fmt.Errorf("schedule retry: %w", err)
 	}
-	return retried > 0, nil
+	return retried > 0, true, nil
 }
 
 // followUp holds or switches off the webhook.
@@ -232,10 +239,7 @@ func followUp(ctx context.Context, q *pgq.Queries, settlement notify.Settlement)
 		}
 	}
 	if d.Disable {
-		reason := rules.CleanText(settlement.Outcome.Error, 500)
-		if err := q.WebhookDisable(ctx, pgq.WebhookDisableParams{Reason: reason, WebhookID: settlement.WebhookID}); err != nil {
-			return fmt.Errorf("switch webhook off: %w", err)
-		}
+		return switchOff(ctx, q, settlement)
 	}
 	return nil
 }
@@ -247,6 +251,9 @@ func alertOf(row pgq.Alert, ruleName string) (alerts.Instance, error) {
 		Severity: rules.Severity(row.Severity), State: alerts.State(row.State), Title: row.Title, Message: row.Message,
 		FiredAt: row.FiredAt, AcknowledgedAt: row.AcknowledgedAt, AcknowledgedBy: row.AcknowledgedBy,
 		ResolvedAt: row.ResolvedAt, ResolvedBy: row.ResolvedBy, Health: row.Health, Late: row.Late,
+	}
+	if row.WebhookID != nil {
+		a.WebhookID = *row.WebhookID
 	}
 	if row.LateByNs != nil {
 		by := time.Duration(*row.LateByNs)

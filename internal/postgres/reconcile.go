@@ -137,6 +137,9 @@ func (s *Reconciliation) Pass(ctx context.Context, every time.Duration, pass fun
 type Gauges struct {
 	OutboxDepth  int64
 	OutboxOldest time.Duration
+	// OpenBreakers counts the webhooks whose receiver does not answer, WebhooksOff
+	// those that were switched off because it is gone.
+	OpenBreakers, WebhooksOff int64
 	// Slowest is how far behind the slowest enabled rule is.
 	Slowest time.Duration
 	// Missing is what the last round of the reconciliation over all rules found,
@@ -158,6 +161,7 @@ func (s *Reconciliation) Gauges(ctx context.Context) (Gauges, error) {
 	}
 	g := Gauges{
 		OutboxDepth: row.OutboxDepth, OutboxOldest: time.Duration(row.OutboxOldestSeconds * float64(time.Second)),
+		OpenBreakers: row.OpenBreakers, WebhooksOff: row.WebhooksOff,
 		Missing: row.Missing, ReconciledRules: row.ReconciledRules, ReconciledAt: row.ReconciledAt, ReconciledSince: row.ReconciledSince,
 		SweptAt: row.SweptAt,
 	}

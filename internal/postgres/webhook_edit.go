@@ -58,12 +58,14 @@ func (s *Webhooks) Retire(ctx context.Context, tenant string, id uuid.UUID) (not
 	})
 }
 
-// edit stores what change makes of a webhook, if it says that it changed it.
+// edit stores what change makes of a webhook, if it says that it changed it. What
+// attempts told of it is forgotten in any case.
 // Secrets are opened and sealed again, so that nobody's edit loses another's.
 func (s *Webhooks) edit(
 	ctx context.Context, tenant string, id uuid.UUID, change func(w notify.Webhook, now time.Time) (notify.Webhook, bool, error),
 ) (notify.Webhook, error) {
-	var edited notify.Webhook
+	list := make([]notify.Webhook, 1)
+	edited := &list[0]
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		row, err := q.WebhookToEdit(ctx, pgq.WebhookToEditParams{TenantID: tenant, WebhookID: id})
 		if err != nil {
@@ -78,8 +80,12 @@ func (s *Webhooks) edit(
 			return err
 		}
 		w, changed, err := change(present, now)
-		edited = present
-		if err != nil || !changed {
+		*edited = present
+		if err != nil {
+			return err
+		}
+		// A person has seen to it, even where there was nothing to change.
+		if err := revive(ctx, q, &w); err != nil || !changed {
 			return err
 		}
 		p, err := s.db.editOf(w)
@@ -90,13 +96,16 @@ func (s *Webhooks) edit(
 		if row, err = q.WebhookUpdate(ctx, p); err != nil {
 			return nameTaken(err, w.Name)
 		}
-		edited, err = s.db.webhookOf(row)
+		*edited, err = s.db.webhookOf(row)
 		return err
 	})
+	if err == nil {
+		err = s.addFlow(ctx, list)
+	}
 	if err != nil {
 		return notify.Webhook{}, fmt.Errorf("edit webhook: %w", err)
 	}
-	return edited, nil
+	return *edited, nil
 }
 
 // editOf returns a webhook as an edit stores it.

@@ -38,6 +38,9 @@ func (s *Webhooks) List(ctx context.Context, tenant string, page api.NamePage) (
 			return nil, fmt.Errorf("list webhooks: %w", err)
 		}
 	}
+	if err := s.addFlow(ctx, list); err != nil {
+		return nil, fmt.Errorf("list webhooks: %w", err)
+	}
 	return list, nil
 }
 
@@ -47,7 +50,11 @@ func (s *Webhooks) Get(ctx context.Context, tenant string, id uuid.UUID) (notify
 	if err != nil {
 		return notify.Webhook{}, notFound(err, "webhook")
 	}
-	return s.db.webhookOf(row)
+	list := make([]notify.Webhook, 1)
+	if list[0], err = s.db.webhookOf(row); err == nil {
+		err = s.addFlow(ctx, list)
+	}
+	return list[0], err
 }
 
 // Enabled tells which webhooks exist, and of each whether it is enabled.

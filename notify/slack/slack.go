@@ -123,8 +123,11 @@ func Message(a *Alert) ([]byte, error) {
 	m.Blocks = append(m.Blocks, block{Type: "header", BlockID: blockID(a), Text: plainText(Plain(line(headline(a)), boundHeader))})
 	m.Blocks = append(m.Blocks, stateBlocks(a)...)
 	switch {
-	case a.Reason == notify.ReasonRuleRecovered || a.Reason == notify.ReasonRuleFailing && strings.TrimSpace(a.Message) == "":
-	case a.Reason == notify.ReasonRuleFailing:
+	case a.Reason == notify.ReasonRuleRecovered:
+	case a.Reason == notify.ReasonRuleFailing, a.Reason == notify.ReasonWebhookOff:
+		if strings.TrimSpace(a.Message) == "" {
+			break
+		}
 		m.Blocks = append(m.Blocks, messageBlock(strings.TrimSpace(a.Message)))
 	case a.Count == nil:
 		m.Blocks = append(m.Blocks, exchangeBlocks(a)...)
@@ -217,7 +220,7 @@ func headline(a *Alert) string {
 		return "🟢 Resolved: " + title
 	case notify.ReasonRuleRecovered:
 		return "🟢 Recovered: rule " + line(a.Rule) + " is evaluated again"
-	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonReminder, notify.ReasonDigest:
+	case notify.ReasonFired, notify.ReasonRuleFailing, notify.ReasonReminder, notify.ReasonWebhookOff, notify.ReasonDigest:
 	}
 	switch {
 	case a.State == alerts.Resolved:

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"tocsin/alerts"
 	"tocsin/notify"
 	"tocsin/notify/slack"
@@ -69,6 +71,8 @@ type event struct {
 type eventData struct {
 	Alert eventAlert `json:"alert"`
 	Rule  eventRule  `json:"rule"`
+	// Webhook is the one that was switched off, left out in all other events.
+	Webhook *eventWebhook `json:"webhook,omitempty"`
 	// Count is there for counting rules only.
 	Count *eventCount `json:"count,omitempty"`
 	// Exchange is what the alert is about; of a count the newest that matched,
@@ -91,6 +95,10 @@ type eventAlert struct {
 type eventRule struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
+}
+
+type eventWebhook struct {
+	ID string `json:"id"`
 }
 
 type eventCount struct {
@@ -147,6 +155,9 @@ func eventOf(d *notify.Delivery, url string) event {
 	if !a.Health && template.HasExample(a.Count, &a.Exchange) {
 		e.Data.Exchange = exchangeOf(&a.Exchange)
 	}
+	if a.WebhookID != uuid.Nil {
+		e.Data.Webhook = &eventWebhook{ID: a.WebhookID.String()}
+	}
 	if a.ResolvedAt != nil {
 		e.Data.Alert.ResolvedAt = template.Time(a.ResolvedAt.UnixNano())
 		if d.Reason == notify.ReasonResolved || d.Reason == notify.ReasonRuleRecovered {
@@ -168,6 +179,8 @@ func eventType(reason notify.Reason) string {
 		return "rule.failing"
 	case notify.ReasonRuleRecovered:
 		return "rule.recovered"
+	case notify.ReasonWebhookOff:
+		return "webhook.off"
 	case notify.ReasonDigest:
 		return "digest"
 	}

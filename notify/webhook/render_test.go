@@ -53,6 +53,8 @@ func TestRenderGolden(t *testing.T) {
 		"generic-rule-failing":   {"https://tocsin.example", []func(*notify.Delivery){health(notify.ReasonRuleFailing)}},
 		"slack-rule-failing":     {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonRuleFailing)}},
 		"slack-rule-recovered":   {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonRuleRecovered)}},
+		"generic-webhook-off":    {"https://tocsin.example", []func(*notify.Delivery){health(notify.ReasonWebhookOff)}},
+		"slack-webhook-off":      {"https://tocsin.example", []func(*notify.Delivery){slackKind, health(notify.ReasonWebhookOff)}},
 		"generic-digest":         {"https://tocsin.example", []func(*notify.Delivery){digest, custom(`{"own": "{{alert.id}}"}`)}},
 		"slack-digest":           {"https://tocsin.example", []func(*notify.Delivery){slackKind, digest}},
 		"custom-count": {"", []func(*notify.Delivery){counting(notify.ReasonReminder, 7), custom(
@@ -88,12 +90,16 @@ func digest(d *notify.Delivery) {
 	}
 }
 
-// health makes the alert one about its rule.
+// health makes the alert one about its rule, or about a webhook.
 func health(reason notify.Reason) func(*notify.Delivery) {
 	return func(d *notify.Delivery) {
 		d.Reason = reason
 		d.Alert.Health, d.Alert.Severity, d.Alert.Exchange = true, rules.Warning, rules.Exchange{}
 		d.Alert.Title, d.Alert.Message = "Rule Failed orders cannot be evaluated", "scan exchanges: clickhouse: connection refused"
+		if reason == notify.ReasonWebhookOff {
+			d.Alert.WebhookID = uuid.UUID{13: 1}
+			d.Alert.Title, d.Alert.Message = "Webhook ops is switched off", "Its receiver is gone: 410 Gone\nNothing is sent to it until somebody enables it again."
+		}
 		if reason == notify.ReasonRuleRecovered {
 			at := d.Alert.FiredAt.Add(12 * time.Minute)
 			d.Alert.State, d.Alert.ResolvedAt = alerts.Resolved, &at

@@ -53,6 +53,7 @@ type Alert struct {
 	LateByNs       *int64
 	Late           bool
 	Health         bool
+	WebhookID      *uuid.UUID
 	Signature      *string
 }
 
@@ -356,4 +357,17 @@ type Webhook struct {
 	SlackChannel      string
 	UpdatesHeldUntil  *time.Time
 	FormerSecretUntil *time.Time
+}
+
+type WebhookState struct {
+	WebhookID   uuid.UUID
+	Failures    int32
+	LastError   string
+	LastErrorAt *time.Time
+	OpenedAt    *time.Time
+	Openings    int32
+	OpenUntil   *time.Time
+	ProbeID     *uuid.UUID
+	ProbeToken  *int64
+	NextSendAt  *time.Time
 }

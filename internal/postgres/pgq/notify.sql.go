@@ -114,8 +114,31 @@ func (q *Queries) BodyFreeze(ctx context.Context, arg BodyFreezeParams) error {
 }
 
 const notificationClaim = `-- name: NotificationClaim :many
-with room as (
+with wanted as (
     select unnest($1::uuid[]) as webhook_id, unnest($2::int[]) as slots
+), gated as (
+    select s.webhook_id, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
+           case when s.opened_at is null then wanted.slots else 1 end as slots
+    from wanted
+    join webhook w using (webhook_id)
+    join webhook_state s using (webhook_id)
+    where (w.rate_per_second > 0 or s.opened_at is not null)
+      and (s.opened_at is null
+           or (s.open_until <= now() and not exists (
+               select from outbox p
+               where p.notification_id = s.probe_id and p.claim_token = s.probe_token and p.due_at > now())))
+    for update of s skip locked
+), room as (
+    select wanted.webhook_id, wanted.slots
+    from wanted
+    join webhook w using (webhook_id)
+    join webhook_state s using (webhook_id)
+    where w.rate_per_second = 0 and s.opened_at is null
+    union all
+    select g.webhook_id,
+           case when g.rate = 0 then g.slots
+                else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
+    from gated g
 ), due as (
     select o.notification_id
     from room
@@ -134,12 +157,26 @@ with room as (
         due_at = now() + $4::interval
     from due
     where o.notification_id = due.notification_id
-    returning o.notification_id, o.attempts, o.counted, o.generation, o.claim_token
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token
+), granted as (
+    update webhook_state s
+    set next_send_at = case when g.rate = 0 then s.next_send_at
+            else greatest(s.next_send_at, now()) + c.rows * interval '1 s' / g.rate end,
+        open_until = case when g.probe then now() + $4::interval else s.open_until end,
+        probe_id = case when g.probe then c.notification_id else s.probe_id end,
+        probe_token = case when g.probe then c.claim_token else s.probe_token end
+    from gated g
+    join (
+        select k.webhook_id, count(*) as rows, max(k.claim_token) as claim_token,
+               (array_agg(k.notification_id))[1] as notification_id
+        from claimed k group by k.webhook_id
+    ) c using (webhook_id)
+    where s.webhook_id = g.webhook_id
 )
 select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
        n.reason,
        b.content_type, b.content,
-       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until
+       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until
 from claimed c
 join notification n using (notification_id)
 join alert a on a.alert_id = coalesce(n.alert_id, (
@@ -176,6 +213,10 @@ type NotificationClaimRow struct {
 // Takes at most the wanted number of due rows of each webhook, oldest due first,
 // each under a token of its own, until the lease ends. A digest comes with the
 // alert of one of its members.
+//
+// A rate and a probe are granted here, under a lock on the state of the webhook,
+// which is read anew once it is held. Whoever finds it locked leaves the webhook
+// to whom holds it. Webhooks without a rate whose breaker is closed take no lock.
 func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimParams) ([]NotificationClaimRow, error) {
 	rows, err := q.db.Query(ctx, notificationClaim,
 		arg.WebhookIds,
@@ -224,6 +265,7 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.Alert.LateByNs,
 			&i.Alert.Late,
 			&i.Alert.Health,
+			&i.Alert.WebhookID,
 			&i.Alert.Signature,
 			&i.RuleName,
 			&i.Webhook.WebhookID,
@@ -262,19 +304,25 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 
 const outboxBacklog = `-- name: OutboxBacklog :many
 select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
+       rate_tokens(w.rate_per_second, s.next_send_at, now())::double precision as tokens,
+       (s.opened_at is not null)::boolean as probe,
        (select count(*) from outbox o where o.webhook_id = w.webhook_id and o.digest and o.due_at <= now()) as digests,
        case when w.digest_above > 0 and not held.now then exists (
            select from outbox o
            where o.webhook_id = w.webhook_id and o.due_at <= now() and o.attempts = o.begun_before and not o.digest and not o.alone
-           order by o.due_at
            offset w.digest_above
        ) else false end::boolean as gather,
        (ripe.at is not null and not held.now)::boolean as due,
        coalesce(greatest(ceil(extract(epoch from
-           case when held.now then greatest(w.held_until, coalesce(ripe.at, later.at)) else later.at end - now()
+           case when held.now then greatest(held.until, coalesce(ripe.at, later.at)) else later.at end - now()
        ) * 1000000), 0), 0)::bigint as next_us
 from webhook w
-cross join lateral (select coalesce(w.held_until > now(), false) as now) held
+join webhook_state s using (webhook_id)
+left join outbox probe on probe.notification_id = s.probe_id and probe.claim_token = s.probe_token
+cross join lateral (
+    select greatest(w.held_until, s.open_until, probe.due_at) as until,
+           coalesce(greatest(w.held_until, s.open_until, probe.due_at) > now(), false) as now
+) held
 cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at <= now()) ripe
 cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at > now()) later
 where w.enabled and (ripe.at is not null or later.at is not null)
@@ -285,6 +333,8 @@ type OutboxBacklogRow struct {
 	MaxConcurrent int32
 	RatePerSecond float64
 	DigestAbove   int32
+	Tokens        float64
+	Probe         bool
 	Digests       int64
 	Gather        bool
 	Due           bool
@@ -292,7 +342,9 @@ type OutboxBacklogRow struct {
 }
 
 // The enabled webhooks to which something is owed: whether any of it may be sent
-// now and, rounded up, the microseconds until the next of it may; 0 when there is none.
+// now and, rounded up, the microseconds until the next of it may; 0 when there is
+// none. Nothing may while the receiver has asked for a pause, nor while the
+// breaker is open or its probe, whose claim stands, is on its way.
 func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error) {
 	rows, err := q.db.Query(ctx, outboxBacklog)
 	if err != nil {
@@ -307,6 +359,8 @@ func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error)
 			&i.MaxConcurrent,
 			&i.RatePerSecond,
 			&i.DigestAbove,
+			&i.Tokens,
+			&i.Probe,
 			&i.Digests,
 			&i.Gather,
 			&i.Due,
@@ -413,28 +467,34 @@ func (q *Queries) OutboxRetry(ctx context.Context, arg OutboxRetryParams) (int64
 const outboxSettle = `-- name: OutboxSettle :one
 with gone as (
     delete from outbox o
-    where o.notification_id = $2 and (o.claim_token = $1::bigint
-           or $3::text = 'DELIVERED' and $4::int > o.begun_before)
+    where o.notification_id = $3 and (o.claim_token = $1::bigint
+           or $4::text = 'DELIVERED' and $5::int > o.begun_before)
     returning o.notification_id, o.claim_token
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, settled_at)
-    select n.notification_id, n.tenant_id, $3::text, now()
+    select n.notification_id, n.tenant_id, $4::text, now()
     from gone join notification n using (notification_id)
 )
 select coalesce((select claim_token = $1::bigint from gone), false)::boolean as own,
-       exists (select from gone) as ended
+       exists (select from gone) as ended,
+       exists (
+           select from webhook_state w
+           where w.webhook_id = $2 and (w.failures > 0 or w.opened_at is not null)
+       ) as troubled
 `
 
 type OutboxSettleParams struct {
 	Token          int64
+	WebhookID      uuid.UUID
 	NotificationID uuid.UUID
 	Status         string
 	AttemptNumber  int32
 }
 
 type OutboxSettleRow struct {
-	Own   bool
-	Ended bool
+	Own      bool
+	Ended    bool
+	Troubled bool
 }
 
 // Removes the row under its token. A success also ends a row whose claim has
@@ -443,19 +503,21 @@ type OutboxSettleRow struct {
 func (q *Queries) OutboxSettle(ctx context.Context, arg OutboxSettleParams) (OutboxSettleRow, error) {
 	row := q.db.QueryRow(ctx, outboxSettle,
 		arg.Token,
+		arg.WebhookID,
 		arg.NotificationID,
 		arg.Status,
 		arg.AttemptNumber,
 	)
 	var i OutboxSettleRow
-	err := row.Scan(&i.Own, &i.Ended)
+	err := row.Scan(&i.Own, &i.Ended, &i.Troubled)
 	return i, err
 }
 
-const webhookDisable = `-- name: WebhookDisable :exec
+const webhookDisable = `-- name: WebhookDisable :one
 update webhook
 set enabled = false, disabled_reason = $1, version = version + 1, updated_at = now()
-where webhook_id = $2 and enabled
+where webhook_id = $2 and enabled and deleted_at is null
+returning tenant_id, name
 `
 
 type WebhookDisableParams struct {
@@ -463,9 +525,17 @@ type WebhookDisableParams struct {
 	WebhookID uuid.UUID
 }
 
-func (q *Queries) WebhookDisable(ctx context.Context, arg WebhookDisableParams) error {
-	_, err := q.db.Exec(ctx, webhookDisable, arg.Reason, arg.WebhookID)
-	return err
+type WebhookDisableRow struct {
+	TenantID string
+	Name     string
+}
+
+// No row when it is off already.
+func (q *Queries) WebhookDisable(ctx context.Context, arg WebhookDisableParams) (WebhookDisableRow, error) {
+	row := q.db.QueryRow(ctx, webhookDisable, arg.Reason, arg.WebhookID)
+	var i WebhookDisableRow
+	err := row.Scan(&i.TenantID, &i.Name)
+	return i, err
 }
 
 const webhookHold = `-- name: WebhookHold :exec

@@ -41,6 +41,9 @@ select (select count(*) from outbox) as outbox_depth,
        coalesce((select missing from reconciliation), 0)::bigint as missing,
        coalesce((select rules from reconciliation), 0)::bigint as reconciled_rules,
        coalesce((select extract(epoch from at) from reconciliation), 0)::double precision as reconciled_at,
+       (select count(*) from webhook_state s join webhook w using (webhook_id)
+        where s.opened_at is not null and w.enabled and w.deleted_at is null) as open_breakers,
+       (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
        coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
        coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
        coalesce((select min(s.cursor)
@@ -55,6 +58,8 @@ type GaugesRow struct {
 	Missing             int64
 	ReconciledRules     int64
 	ReconciledAt        float64
+	OpenBreakers        int64
+	WebhooksOff         int64
 	ReconciledSince     float64
 	SweptAt             float64
 	Slowest             string
@@ -71,6 +76,8 @@ func (q *Queries) Gauges(ctx context.Context) (GaugesRow, error) {
 		&i.Missing,
 		&i.ReconciledRules,
 		&i.ReconciledAt,
+		&i.OpenBreakers,
+		&i.WebhooksOff,
 		&i.ReconciledSince,
 		&i.SweptAt,
 		&i.Slowest,

@@ -1,20 +1,28 @@
 -- name: OutboxBacklog :many
 -- The enabled webhooks to which something is owed: whether any of it may be sent
--- now and, rounded up, the microseconds until the next of it may; 0 when there is none.
+-- now and, rounded up, the microseconds until the next of it may; 0 when there is
+-- none. Nothing may while the receiver has asked for a pause, nor while the
+-- breaker is open or its probe, whose claim stands, is on its way.
 select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
+       rate_tokens(w.rate_per_second, s.next_send_at, now())::double precision as tokens,
+       (s.opened_at is not null)::boolean as probe,
        (select count(*) from outbox o where o.webhook_id = w.webhook_id and o.digest and o.due_at <= now()) as digests,
        case when w.digest_above > 0 and not held.now then exists (
            select from outbox o
            where o.webhook_id = w.webhook_id and o.due_at <= now() and o.attempts = o.begun_before and not o.digest and not o.alone
-           order by o.due_at
            offset w.digest_above
        ) else false end::boolean as gather,
        (ripe.at is not null and not held.now)::boolean as due,
        coalesce(greatest(ceil(extract(epoch from
-           case when held.now then greatest(w.held_until, coalesce(ripe.at, later.at)) else later.at end - now()
+           case when held.now then greatest(held.until, coalesce(ripe.at, later.at)) else later.at end - now()
        ) * 1000000), 0), 0)::bigint as next_us
 from webhook w
-cross join lateral (select coalesce(w.held_until > now(), false) as now) held
+join webhook_state s using (webhook_id)
+left join outbox probe on probe.notification_id = s.probe_id and probe.claim_token = s.probe_token
+cross join lateral (
+    select greatest(w.held_until, s.open_until, probe.due_at) as until,
+           coalesce(greatest(w.held_until, s.open_until, probe.due_at) > now(), false) as now
+) held
 cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at <= now()) ripe
 cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at > now()) later
 where w.enabled and (ripe.at is not null or later.at is not null);
@@ -23,8 +31,35 @@ where w.enabled and (ripe.at is not null or later.at is not null);
 -- Takes at most the wanted number of due rows of each webhook, oldest due first,
 -- each under a token of its own, until the lease ends. A digest comes with the
 -- alert of one of its members.
-with room as (
+--
+-- A rate and a probe are granted here, under a lock on the state of the webhook,
+-- which is read anew once it is held. Whoever finds it locked leaves the webhook
+-- to whom holds it. Webhooks without a rate whose breaker is closed take no lock.
+with wanted as (
     select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@slots::int[]) as slots
+), gated as (
+    select s.webhook_id, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
+           case when s.opened_at is null then wanted.slots else 1 end as slots
+    from wanted
+    join webhook w using (webhook_id)
+    join webhook_state s using (webhook_id)
+    where (w.rate_per_second > 0 or s.opened_at is not null)
+      and (s.opened_at is null
+           or (s.open_until <= now() and not exists (
+               select from outbox p
+               where p.notification_id = s.probe_id and p.claim_token = s.probe_token and p.due_at > now())))
+    for update of s skip locked
+), room as (
+    select wanted.webhook_id, wanted.slots
+    from wanted
+    join webhook w using (webhook_id)
+    join webhook_state s using (webhook_id)
+    where w.rate_per_second = 0 and s.opened_at is null
+    union all
+    select g.webhook_id,
+           case when g.rate = 0 then g.slots
+                else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
+    from gated g
 ), due as (
     select o.notification_id
     from room
@@ -43,7 +78,21 @@ with room as (
         due_at = now() + @lease::interval
     from due
     where o.notification_id = due.notification_id
-    returning o.notification_id, o.attempts, o.counted, o.generation, o.claim_token
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token
+), granted as (
+    update webhook_state s
+    set next_send_at = case when g.rate = 0 then s.next_send_at
+            else greatest(s.next_send_at, now()) + c.rows * interval '1 s' / g.rate end,
+        open_until = case when g.probe then now() + @lease::interval else s.open_until end,
+        probe_id = case when g.probe then c.notification_id else s.probe_id end,
+        probe_token = case when g.probe then c.claim_token else s.probe_token end
+    from gated g
+    join (
+        select k.webhook_id, count(*) as rows, max(k.claim_token) as claim_token,
+               (array_agg(k.notification_id))[1] as notification_id
+        from claimed k group by k.webhook_id
+    ) c using (webhook_id)
+    where s.webhook_id = g.webhook_id
 )
 select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
        n.reason,
@@ -119,7 +168,11 @@ with gone as (
     from gone join notification n using (notification_id)
 )
 select coalesce((select claim_token = @token::bigint from gone), false)::boolean as own,
-       exists (select from gone) as ended;
+       exists (select from gone) as ended,
+       exists (
+           select from webhook_state w
+           where w.webhook_id = @webhook_id and (w.failures > 0 or w.opened_at is not null)
+       ) as troubled;
 
 -- name: OutboxRetry :execrows
 update outbox
@@ -134,10 +187,12 @@ update webhook
 set held_until = greatest(held_until, now() + @hold::interval)
 where webhook_id = @webhook_id;
 
--- name: WebhookDisable :exec
+-- name: WebhookDisable :one
+-- No row when it is off already.
 update webhook
 set enabled = false, disabled_reason = @reason, version = version + 1, updated_at = now()
-where webhook_id = @webhook_id and enabled;
+where webhook_id = @webhook_id and enabled and deleted_at is null
+returning tenant_id, name;
 
 -- name: OutboxDepth :one
 select count(*) as depth,

@@ -258,10 +258,52 @@ export interface paths {
         /**
          * Follow the inbox by server-sent events
          * @description The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
-         *     id names the state of the inbox. A client that returns with `Last-Event-ID` is told only what it has missed. A
+         *     id names the state of the inbox and begins with the number of its newest change. A client that returns with
+         *     `Last-Event-ID` is told nothing when nothing has changed, else one event for all that it has missed, with `missed`. A
          *     comment comes every few seconds, so that a dead connection is noticed. The stream may end at any time: connect anew.
          */
         get: operations["streamEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/exchanges": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search exchanges, newest first
+         * @description Among those that have ended. Filters of different names are combined by AND, repeated ones by OR. The exchanges come
+         *     without `errorStack`.
+         */
+        get: operations["searchExchanges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/exchanges/facets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the values that occur in a field
+         * @description The most frequent first, for an editor to offer. Of attributes, the keys.
+         */
+        get: operations["listExchangeFacets"];
         put?: never;
         post?: never;
         delete?: never;
@@ -485,6 +527,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/rules/{id}/duplicate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Duplicate a rule
+         * @description The copy is disabled, and named "Copy of …".
+         */
+        post: operations["duplicateRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/rules/{id}/enable": {
         parameters: {
             query?: never;
@@ -501,6 +565,28 @@ export interface paths {
          * @description Arms the rule anew; what ended while it was disabled is not alerted. An enabled rule stays as it is.
          */
         post: operations["enableRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rules/{id}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tell what a rule would have raised
+         * @description As for a definition.
+         */
+        post: operations["previewRule"];
         delete?: never;
         options?: never;
         head?: never;
@@ -548,6 +634,50 @@ export interface paths {
          *     again, operators are told anew. A disabled rule is a conflict.
          */
         post: operations["retryRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rules/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test notification to a rule's webhooks
+         * @description Sends each bound webhook one message about a real exchange, or a made-up one, marked as a test. No alert is
+         *     raised, and nothing becomes part of the record. A rule without webhooks is a conflict.
+         */
+        post: operations["testRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rules/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tell what a definition would have raised
+         * @description Judges the exchanges of the last hours as the evaluation does, had the rule been armed at their beginning. Nothing is
+         *     stored. It is bounded in time and rows: `truncated` says that a bound was met.
+         */
+        post: operations["previewRuleDefinition"];
         delete?: never;
         options?: never;
         head?: never;
@@ -634,6 +764,27 @@ export interface paths {
         get: operations["getStatus"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/templates/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show the message that templates make
+         * @description Renders title, message and body with a real exchange, or a made-up one, and answers the very request that a
+         *     webhook would get, its secrets masked. Nothing is sent.
+         */
+        post: operations["previewTemplates"];
         delete?: never;
         options?: never;
         head?: never;
@@ -955,7 +1106,7 @@ export interface components {
             firedAt: string;
             /**
              * @description The alert is about the rule itself, which cannot be evaluated; the message says why. It resolves when the rule
-             *     can be evaluated again.
+             *     can be evaluated again. With `webhookId` it is about that webhook.
              */
             health: boolean;
             /** Format: uuid */
@@ -989,6 +1140,12 @@ export interface components {
             title: string;
             /** @description Whether the caller has not read it. In lists and the answer for one alert. */
             unread?: boolean;
+            /**
+             * Format: uuid
+             * @description The webhook that was switched off because its receiver is gone; absent in other alerts. The rule is the one whose
+             *     message met that. The alert resolves when a person enables the webhook.
+             */
+            webhookId?: string;
         };
         AlertCounts: {
             /** Format: int64 */
@@ -1083,6 +1240,7 @@ export interface components {
         /** @description The data of the event `alerts`. */
         AlertsEvent: {
             counts: components["schemas"]["AlertCounts"];
+            missed?: components["schemas"]["MissedAlerts"];
         };
         /**
          * @description `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
@@ -1252,8 +1410,32 @@ export interface components {
             startTime: string;
             status: components["schemas"]["ExchangeStatus"];
         };
+        ExchangePage: {
+            items: components["schemas"]["Exchange"][];
+            nextCursor?: string;
+        };
+        /** @description Names one exchange. */
+        ExchangeRef: {
+            executionId: string;
+            /**
+             * Format: date-time
+             * @description To the nanosecond.
+             */
+            startTime: string;
+        };
         /** @enum {string} */
         ExchangeStatus: "RUNNING" | "COMPLETED" | "FAILED";
+        FacetList: {
+            items: components["schemas"]["FacetValue"][];
+        };
+        FacetValue: {
+            /**
+             * Format: int64
+             * @description Rows in which it occurs.
+             */
+            count: number;
+            value: string;
+        };
         /** @description What is wrong with one field. */
         FieldError: {
             /** @description The broken rule, such as `required`, `out_of_range`, `not_applicable`, `unknown_field`. */
@@ -1321,6 +1503,16 @@ export interface components {
              */
             sessionExpiresAt?: string;
             tenant: string;
+        };
+        /** @description What changed since the event that a returning client saw last. In its first event only. */
+        MissedAlerts: {
+            /**
+             * Format: int64
+             * @description Alerts that were raised or changed, at most 1000.
+             */
+            alerts: number;
+            /** @description Whether there are more than that. */
+            more: boolean;
         };
         NewPassword: {
             password: string;
@@ -1398,10 +1590,11 @@ export interface components {
         /**
          * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
          *     below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-         *     that it can again. `DIGEST` tells many notifications in one message.
+         *     that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+         *     notifications in one message.
          * @enum {string}
          */
-        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "DIGEST";
+        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "WEBHOOK_OFF" | "DIGEST";
         NotificationRetry: {
             /** Format: date-time */
             at: string;
@@ -1436,6 +1629,57 @@ export interface components {
              */
             currentPassword?: string;
             newPassword: string;
+        };
+        PreviewedHeader: {
+            masked: boolean;
+            name: string;
+            /** @description Absent where it is masked. */
+            value?: string;
+        };
+        PreviewedRequest: {
+            /** @description The bytes that would be sent. */
+            body: string;
+            contentType: string;
+            headers: components["schemas"]["PreviewedHeader"][];
+            /** @description Empty without a webhook. */
+            host: string;
+            method: string;
+        };
+        /** @description What a webhook would have got. */
+        PreviewLoad: {
+            /**
+             * Format: int64
+             * @description The most messages within one minute.
+             */
+            busiestMinute: number;
+            /** @description Whether the busiest minute holds more than the bound lets through, so that messages wait. */
+            exceedsRate: boolean;
+            /** Format: int64 */
+            notifications: number;
+            /**
+             * Format: double
+             * @description The webhook's bound; 0 is none.
+             */
+            ratePerSecond: number;
+            /** Format: uuid */
+            webhookId: string;
+            webhookName: string;
+        };
+        PreviewRequest: {
+            definition: components["schemas"]["RuleDefinition"];
+            /**
+             * @description How many hours to look back.
+             * @default 24
+             */
+            hours?: number;
+        };
+        PreviewShare: {
+            /** Format: int64 */
+            alerts: number;
+            /** @description Empty where alerts are about counts over several. */
+            application: string;
+            /** @description Empty where alerts are about counts over several. */
+            route: string;
         };
         /** @description Problem details (RFC 9457). */
         Problem: {
@@ -1752,6 +1996,39 @@ export interface components {
             items: components["schemas"]["Rule"][];
             nextCursor?: string;
         };
+        RulePreview: {
+            /**
+             * Format: int64
+             * @description Alerts that would have fired.
+             */
+            alerts: number;
+            /** @description Alerts over time, from `from` on. */
+            buckets: number[];
+            /** Format: double */
+            bucketSeconds: number;
+            /**
+             * Format: date-time
+             * @description From here on, what is told is complete. It is `from`, unless `truncated`.
+             */
+            coveredFrom: string;
+            /** Format: date-time */
+            from: string;
+            /** @description The newest alerts as they would look, at most 20. Their ids name nothing. */
+            newest: components["schemas"]["Alert"][];
+            /** @description Why a title or message is a fallback; absent when none is. */
+            problem?: string;
+            /**
+             * Format: int64
+             * @description Exchanges that were judged.
+             */
+            scanned: number;
+            shares: components["schemas"]["PreviewShare"][];
+            /** Format: date-time */
+            to: string;
+            /** @description Whether a bound was met. All numbers are then lower bounds. */
+            truncated: boolean;
+            webhooks: components["schemas"]["PreviewLoad"][];
+        };
         /** @description Absent while Postgres cannot be reached. */
         RuleStatus: {
             /** Format: int64 */
@@ -1771,6 +2048,9 @@ export interface components {
             slowestRuleName?: string;
             /** Format: int64 */
             total: number;
+        };
+        RuleTest: {
+            exchange?: components["schemas"]["ExchangeRef"];
         };
         /** @description Where a rule looks. `*` stands for any run of characters; an empty list is no restriction. */
         Scope: {
@@ -1865,6 +2145,40 @@ export interface components {
             kind: "user" | "team" | "role";
             name: string;
         };
+        TemplatePreview: {
+            message: string;
+            /** @description Why a text or the body is a fallback with this exchange; absent when none is. */
+            problem?: string;
+            request: components["schemas"]["PreviewedRequest"];
+            title: string;
+        };
+        TemplatePreviewRequest: {
+            /** @description In place of the webhook's own; empty means the kind's layout. */
+            bodyTemplate?: string;
+            exchange?: components["schemas"]["ExchangeRef"];
+            /** @description PER_EXCHANGE by default. A preview of COUNT_IN_WINDOW shows a made-up count. */
+            fireMode?: components["schemas"]["FireMode"];
+            /** @description Without a webhook, the kind of one. generic by default. */
+            kind?: components["schemas"]["WebhookKind"];
+            /**
+             * @description Empty means the default.
+             * @default
+             */
+            messageTemplate?: string;
+            /** @default  */
+            ruleName?: string;
+            severity?: components["schemas"]["Severity"];
+            /**
+             * @description Empty means the default.
+             * @default
+             */
+            titleTemplate?: string;
+            /**
+             * Format: uuid
+             * @description The webhook that would be called. Its kind and template count.
+             */
+            webhookId?: string;
+        };
         /** @description What came of a test message. */
         TestResult: {
             /** Format: double */
@@ -1885,6 +2199,9 @@ export interface components {
             /** Format: uuid */
             webhookId: string;
             webhookName: string;
+        };
+        TestResultList: {
+            items: components["schemas"]["TestResult"][];
         };
         Token: {
             /** Format: date-time */
@@ -1967,6 +2284,7 @@ export interface components {
             hasSigningSecret: boolean;
             /** @description The names of the additional headers; their values are secret. */
             headerNames: string[];
+            health: components["schemas"]["WebhookHealth"];
             /**
              * Format: date-time
              * @description Nothing is sent before, because the receiver asked for it.
@@ -2025,7 +2343,7 @@ export interface components {
             operators?: boolean;
             /**
              * Format: double
-             * @description Attempts begun by one process; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
+             * @description Attempts begun in a second, by all replicas together; 0 is no bound. The default is 1 for slack, which is Slack's limit, else 0.
              */
             ratePerSecond?: number;
             /**
@@ -2089,6 +2407,33 @@ export interface components {
             /** @description An http or https URL. Left out, the present one stays, unless `slack` is given. */
             url?: string;
         };
+        /** @description Whether messages flow to a webhook. What waits is sent as soon as they do. */
+        WebhookHealth: {
+            /** @description Attempts in a row that the receiver did not answer. */
+            consecutiveFailures: number;
+            /** @description Of `off`: why Tocsin switched the webhook off; left out when a person did. */
+            disabledReason?: string;
+            /** @description Why the last unanswered attempt was; kept when the receiver answers again, forgotten with an edit. */
+            lastError?: string;
+            /** Format: date-time */
+            lastErrorAt?: string;
+            /**
+             * Format: date-time
+             * @description Of `open`: since when the receiver does not answer.
+             */
+            since?: string;
+            /**
+             * @description `ok`: what is due is sent. `held`: the receiver asked for a pause. `open`: the receiver did not answer several times
+             *     in a row; a probe goes out now and then, and its success lets everything flow. `off`: a person must enable the webhook.
+             * @enum {string}
+             */
+            state: "ok" | "held" | "open" | "off";
+            /**
+             * Format: date-time
+             * @description Of `held`: when it ends. Of `open`: when the next probe may go out.
+             */
+            until?: string;
+        };
         /** @enum {string} */
         WebhookKind: "slack" | "generic";
         WebhookPage: {
@@ -2130,6 +2475,8 @@ export interface components {
     parameters: {
         /** @description The `nextCursor` of the page before, as it was given. */
         Cursor: string;
+        /** @description How many hours to look back. */
+        Hours: number;
         ID: string;
         /** @description The greatest number of entries wanted. */
         Limit: number;
@@ -2514,6 +2861,80 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    searchExchanges: {
+        parameters: {
+            query?: {
+                /** @description A name; `*` stands for any run of characters. */
+                application?: string[];
+                /** @description The `nextCursor` of the page before, as it was given. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description A name; `*` stands for any run of characters. */
+                environment?: string[];
+                errorType?: string[];
+                /** @description The earliest start. Without it, 24 hours before `to`. */
+                from?: string;
+                /** @description The greatest number of entries wanted. */
+                limit?: components["parameters"]["Limit"];
+                /** @description Text in the error message. Case matters. */
+                q?: string;
+                /** @description A name; `*` stands for any run of characters. */
+                route?: string[];
+                /** @description Without it, both. */
+                status?: ("COMPLETED" | "FAILED")[];
+                /** @description The latest start, exclusive. Without it, now. At most 31 days after `from`. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of exchanges. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExchangePage"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listExchangeFacets: {
+        parameters: {
+            query: {
+                /** @description Restricts to exchanges of it; `*` stands for any run of characters. */
+                application?: string[];
+                /** @description Restricts to exchanges of it; `*` stands for any run of characters. */
+                environment?: string[];
+                field: "environment" | "application" | "route" | "errorType" | "attribute";
+                /** @description How many hours to look back. */
+                hours?: components["parameters"]["Hours"];
+                /** @description The greatest number of entries wanted. */
+                limit?: components["parameters"]["Limit"];
+                /** @description What values begin with, case ignored. */
+                prefix?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The values. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FacetList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     getMe: {
         parameters: {
             query?: never;
@@ -2837,6 +3258,31 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    duplicateRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The copy as stored. */
+            201: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rule"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     enableRule: {
         parameters: {
             query?: never;
@@ -2856,6 +3302,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Rule"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    previewRule: {
+        parameters: {
+            query?: {
+                /** @description How many hours to look back. */
+                hours?: components["parameters"]["Hours"];
+            };
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What would have been raised. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RulePreview"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -2906,6 +3378,58 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Rule"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    testRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleTest"];
+            };
+        };
+        responses: {
+            /** @description What came of each message. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestResultList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    previewRuleDefinition: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description What would have been raised. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RulePreview"];
                 };
             };
             default: components["responses"]["Problem"];
@@ -3019,6 +3543,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Status"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    previewTemplates: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TemplatePreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description The texts and the request. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TemplatePreview"];
                 };
             };
             default: components["responses"]["Problem"];

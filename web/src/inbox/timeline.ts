@@ -67,6 +67,7 @@ export function reasonWord({ reason }: Notification): string {
       return "recovery";
     case "FIRED":
     case "RULE_FAILING":
+    case "WEBHOOK_OFF":
     case "DIGEST":
       return "";
   }

@@ -69,6 +69,7 @@ func newReplica(o *Options, number int, program, dir string, w *world) (*replica
 		"TOCSIN_CLAIM_FOR=" + claimFor.String(), "TOCSIN_LEASE=" + lease.String(),
 		// Longer than any series of misdeeds of the receiver, so that no message is given up.
 		"TOCSIN_RETRY_SCHEDULE=" + strings.TrimSuffix("300ms,500ms,"+strings.Repeat("1s,", 30), ","),
+		"TOCSIN_BREAKER_PAUSE=200ms", "TOCSIN_BREAKER_MAX_PAUSE=1s",
 	}
 	if number == jumping {
 		r.env = append(r.env, clockVariable+"=1500ms:0s,1h,-2h,10s,-45s,26h")

@@ -1,0 +1,335 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/internal/fault"
+	"tocsin/notify"
+	"tocsin/notify/template"
+	"tocsin/rules"
+)
+
+// Previewer tells what a rule would have raised.
+type Previewer interface {
+	Preview(ctx context.Context, r evaluator.PreviewRequest) (evaluator.Preview, error)
+}
+
+const (
+	defaultHours = 24
+	maxHours     = 168
+	// maxPreviews bounds the previews under way in this process: each may keep
+	// ClickHouse busy for seconds.
+	maxPreviews = 4
+)
+
+func hoursOf(hours *int) (time.Duration, error) {
+	n := defaultHours
+	if hours != nil {
+		n = *hours
+	}
+	if n < 1 || n > maxHours {
+		return 0, invalidField("hours", "out_of_range", fmt.Sprintf("Must be from 1 to %d", maxHours))
+	}
+	return time.Duration(n) * time.Hour, nil
+}
+
+// PreviewRuleDefinition answers POST /rules/preview.
+func (s *server) PreviewRuleDefinition(ctx context.Context, req PreviewRuleDefinitionRequestObject) (PreviewRuleDefinitionResponseObject, error) {
+	last, err := hoursOf(req.Body.Hours)
+	if err != nil {
+		return nil, err
+	}
+	d := definition(&req.Body.Definition)
+	named := d
+	if named.Name == "" {
+		// What it is called changes nothing about what it raises.
+		named.Name = "unnamed"
+	}
+	if _, err := s.checkRule(ctx, &named); err != nil {
+		return nil, inside("definition.", err)
+	}
+	answer, err := s.preview(ctx, evaluator.PreviewRequest{TenantID: tenantOf(ctx), Definition: d, Version: 1, Last: last})
+	return PreviewRuleDefinition200JSONResponse(answer), err
+}
+
+// inside puts a path before the fields of a fault.
+func inside(path string, err error) error {
+	if fault.KindOf(err) != fault.Invalid {
+		return err
+	}
+	p := problemOf(err)
+	fields := make([]fault.Field, len(p.Errors))
+	for i, f := range p.Errors {
+		f.Field = path + f.Field
+		fields[i] = f
+	}
+	return fault.InvalidFields("the request", fields)
+}
+
+// PreviewRule answers POST /rules/{id}/preview.
+func (s *server) PreviewRule(ctx context.Context, req PreviewRuleRequestObject) (PreviewRuleResponseObject, error) {
+	last, err := hoursOf(req.Params.Hours)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.Rules.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("preview rule: %w", err)
+	}
+	answer, err := s.preview(ctx, evaluator.PreviewRequest{
+		TenantID: tenantOf(ctx), Definition: r.Definition, RuleID: r.ID, Version: r.Version, Last: last,
+	})
+	return PreviewRule200JSONResponse(answer), err
+}
+
+// preview makes a preview when there is room for one.
+func (s *server) preview(ctx context.Context, r evaluator.PreviewRequest) (RulePreview, error) {
+	select {
+	case s.previews <- struct{}{}:
+		defer func() { <-s.previews }()
+	case <-ctx.Done():
+		return RulePreview{}, fmt.Errorf("preview: %w", ctx.Err())
+	}
+	found, err := s.Previewer.Preview(ctx, r)
+	if err != nil {
+		return RulePreview{}, fromSource("preview", err)
+	}
+	answer := previewAnswer(&found)
+	for _, id := range r.Definition.WebhookIDs {
+		w, err := s.Webhooks.Get(ctx, r.TenantID, id)
+		if fault.KindOf(err) == fault.NotFound {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return RulePreview{}, fmt.Errorf("preview: %w", err)
+		}
+		answer.Webhooks = append(answer.Webhooks, PreviewLoad{
+			WebhookID: id, WebhookName: w.Name, Notifications: found.Notifications, BusiestMinute: found.BusiestMinute,
+			RatePerSecond: w.RatePerSecond, ExceedsRate: w.RatePerSecond > 0 && float64(found.BusiestMinute) > 60*w.RatePerSecond,
+		})
+	}
+	return answer, nil
+}
+
+func previewAnswer(p *evaluator.Preview) RulePreview {
+	instant := func(ns int64) time.Time { return time.Unix(0, ns).UTC() }
+	answer := RulePreview{
+		From: instant(p.FromNS), To: instant(p.ToNS), CoveredFrom: instant(p.CoveredFromNS), Truncated: p.Truncated,
+		Scanned: int64(p.Scanned), Alerts: p.Alerts, BucketSeconds: time.Duration(p.WidthNS).Seconds(), Buckets: listed(p.Buckets),
+		Shares: make([]PreviewShare, len(p.Shares)), Newest: make([]Alert, len(p.Newest)), Webhooks: []PreviewLoad{}, Problem: optional(p.Problem),
+	}
+	for i, share := range p.Shares {
+		answer.Shares[i] = PreviewShare{Application: share.Application, Route: share.Route, Alerts: share.Alerts}
+	}
+	for i := range p.Newest {
+		answer.Newest[i] = listedAlert(&p.Newest[i])
+	}
+	return answer
+}
+
+// DuplicateRule answers POST /rules/{id}/duplicate.
+func (s *server) DuplicateRule(ctx context.Context, req DuplicateRuleRequestObject) (DuplicateRuleResponseObject, error) {
+	r, err := s.Rules.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("duplicate rule: %w", err)
+	}
+	d := r.Definition
+	d.Enabled = false
+	for n := 1; ; n++ {
+		d.Name = copyName(r.Name, n)
+		made, err := s.Rules.Create(ctx, tenantOf(ctx), d)
+		if fault.KindOf(err) == fault.Conflict && n < maxCopies {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("duplicate rule: %w", err)
+		}
+		answer := DuplicateRule201JSONResponse{Body: ruleAnswer(&made)}
+		answer.Headers = DuplicateRule201ResponseHeaders{ETag: etag(made.Version), Location: "/api/v1/rules/" + made.ID.String()}
+		return answer, nil
+	}
+}
+
+const (
+	// maxCopies bounds the names that are tried.
+	maxCopies       = 50
+	maxRuleNameChar = 200
+)
+
+// copyName names the n-th copy, from 1, within the bound of names.
+func copyName(name string, n int) string {
+	suffix := ""
+	if n > 1 {
+		suffix = fmt.Sprintf(" (%d)", n)
+	}
+	runes := []rune("Copy of " + name)
+	return string(runes[:min(len(runes), maxRuleNameChar-len(suffix))]) + suffix
+}
+
+// TestRule answers POST /rules/{id}/test.
+func (s *server) TestRule(ctx context.Context, req TestRuleRequestObject) (TestRuleResponseObject, error) {
+	r, err := s.Rules.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("test rule: %w", err)
+	}
+	if len(r.WebhookIDs) == 0 {
+		return nil, fault.New(fault.Conflict, "the rule has no webhooks; bind one first")
+	}
+	a, _, err := s.alertOf(ctx, &r, req.Body.Exchange)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]TestResult, len(r.WebhookIDs))
+	faults := make([]error, len(r.WebhookIDs))
+	ended := make(chan struct{})
+	for i, id := range r.WebhookIDs {
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			w, err := s.Webhooks.Get(ctx, tenantOf(ctx), id)
+			if err == nil {
+				results[i], err = s.sendTest(ctx, &w, a)
+			}
+			faults[i] = err
+		}()
+	}
+	for range results {
+		<-ended
+	}
+	for _, err := range faults {
+		if err != nil {
+			return nil, fmt.Errorf("test rule: %w", err)
+		}
+	}
+	return TestRule200JSONResponse{Items: results}, nil
+}
+
+// alertOf returns the alert that a rule would raise for an exchange, or for a
+// made-up one. Problem tells why a text is a fallback.
+func (s *server) alertOf(ctx context.Context, r *rules.Rule, ref *ExchangeRef) (a alerts.Instance, problem, err error) {
+	a = s.sample(r.FireMode)
+	e := a.Exchange
+	if ref != nil {
+		if e, err = s.exchange(ctx, ref); err != nil {
+			return a, nil, err
+		}
+	}
+	a.TenantID, a.RuleID, a.RuleVersion, a.RuleName, a.Severity, a.Exchange = r.TenantID, r.ID, r.Version, r.Name, r.Severity, e.Clean()
+	if a.Count != nil {
+		a.Count = &alerts.Count{
+			Observed: int64(max(r.Threshold, 1)) + 2, Threshold: max(r.Threshold, 1), WindowSeconds: max(r.WindowSeconds, 60),
+			GroupBy: r.GroupBy, Group: cursor.Key(r.GroupBy.Of(&e)),
+		}
+		a.Title, a.Message, problem = s.Texts.CountTexts(r, a.Count, &e)
+		return a, problem, nil
+	}
+	a.Title, a.Message, problem = s.Texts.Texts(r, &e)
+	return a, problem, nil
+}
+
+// sample returns an alert of a fire mode about a made-up exchange, as of now.
+func (s *server) sample(mode rules.FireMode) alerts.Instance {
+	samples := template.Samples()
+	a := samples[0]
+	if mode == rules.CountInWindow {
+		a = samples[slices.IndexFunc(samples, func(a alerts.Instance) bool { return a.Count != nil })]
+	}
+	a.FiredAt = s.Now()
+	return a
+}
+
+// PreviewTemplates answers POST /templates/preview.
+func (s *server) PreviewTemplates(ctx context.Context, req PreviewTemplatesRequestObject) (PreviewTemplatesResponseObject, error) {
+	b := req.Body
+	r := rules.Rule{TenantID: tenantOf(ctx), Definition: rules.Definition{
+		Name: b.RuleName, FireMode: rules.PerExchange, Severity: rules.Critical, TitleTemplate: b.TitleTemplate, MessageTemplate: b.MessageTemplate,
+	}}
+	if b.FireMode != "" {
+		r.FireMode = b.FireMode
+	}
+	if b.Severity != "" {
+		r.Severity = b.Severity
+	}
+	w, err := s.previewedWebhook(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkTemplates(&r.Definition, &w); err != nil {
+		return nil, err
+	}
+	a, problem, err := s.alertOf(ctx, &r, b.Exchange)
+	if err != nil {
+		return nil, err
+	}
+	d := notify.Delivery{Reason: notify.ReasonFired, Attempt: 1, Alert: a, Webhook: w, At: s.Now()}
+	if d.NotificationID, err = uuid.NewV7(); err != nil {
+		return nil, fmt.Errorf("preview templates: %w", err)
+	}
+	d.Alert.ID = d.NotificationID
+	body, bodyProblem := s.Renderer.Render(&d)
+	d.Body = &body
+	answer := PreviewTemplates200JSONResponse{Title: a.Title, Message: a.Message, Request: previewedRequest(s.Sender.Describe(ctx, &d), &body)}
+	if b.WebhookID == nil {
+		answer.Request.Host = ""
+	}
+	for _, p := range []error{bodyProblem, problem} {
+		if p != nil {
+			text := p.Error()
+			answer.Problem = &text
+		}
+	}
+	return answer, nil
+}
+
+// previewedWebhook returns the webhook that a preview is for.
+func (s *server) previewedWebhook(ctx context.Context, b *TemplatePreviewRequest) (w notify.Webhook, err error) {
+	w = notify.Webhook{Kind: notify.KindGeneric, URL: "https://webhook.invalid/", Timeout: notify.DefaultTimeout}
+	if b.Kind != "" {
+		w.Kind = b.Kind
+	}
+	if b.WebhookID != nil {
+		if w, err = s.Webhooks.Get(ctx, tenantOf(ctx), *b.WebhookID); err != nil {
+			return w, fmt.Errorf("preview templates: %w", err)
+		}
+	}
+	if b.BodyTemplate != nil {
+		w.BodyTemplate = *b.BodyTemplate
+	}
+	return w, nil
+}
+
+// checkTemplates finds what is wrong with the templates alone.
+func (s *server) checkTemplates(d *rules.Definition, w *notify.Webhook) error {
+	wrong := s.CheckRule(d)
+	for _, f := range s.CheckWebhook(w) {
+		if f.Field == "bodyTemplate" {
+			wrong = append(wrong, f)
+		}
+	}
+	_, modeErr := oneOf("fireMode", &[]rules.FireMode{d.FireMode}, rules.PerExchange, rules.CountInWindow)
+	_, severityErr := oneOf("severity", &[]rules.Severity{d.Severity}, rules.Critical, rules.Warning, rules.Info)
+	_, kindErr := oneOf("kind", &[]notify.WebhookKind{w.Kind}, notify.KindSlack, notify.KindGeneric)
+	for _, err := range []error{modeErr, severityErr, kindErr} {
+		if err != nil {
+			wrong = append(wrong, problemOf(err).Errors...)
+		}
+	}
+	return fault.InvalidFields("the template", withoutRepeats(wrong))
+}
+
+func previewedRequest(head notify.RequestHead, body *notify.Body) PreviewedRequest {
+	answer := PreviewedRequest{
+		Method: head.Method, Host: head.Host, ContentType: body.ContentType, Body: string(body.Content), Headers: make([]PreviewedHeader, len(head.Headers)),
+	}
+	for i, h := range head.Headers {
+		answer.Headers[i] = PreviewedHeader{Name: h.Name, Masked: h.Masked, Value: optional(h.Value)}
+	}
+	return answer
+}

@@ -1,0 +1,272 @@
+package app_test
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/notify"
+)
+
+// Queries of breakers.
+const (
+	breakers  = `select failures || ' failures, opening ' || openings from webhook_state`
+	pauseOpen = `select (open_until - now() between interval '24 s' and interval '36 s')::text from webhook_state`
+)
+
+func names(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = "e" + strconv.Itoa(100+i)
+	}
+	return list
+}
+
+// status lets the receiver answer with a status.
+func (w *world) status(code int) {
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(code) })
+}
+
+// pauseIsOver makes every pause end now.
+func (w *world) pauseIsOver() {
+	w.t.Helper()
+	w.exec(`update webhook_state set open_until = now() where opened_at is not null`)
+}
+
+// forgive closes every breaker.
+func (w *world) forgive() {
+	w.t.Helper()
+	w.exec(`update webhook_state set failures = 0, openings = 0, opened_at = null, open_until = null, probe_id = null, probe_token = null`)
+}
+
+// both lets two dispatchers make a pass at once, and returns how much each claimed.
+func (w *world) both(one, two *notify.Dispatcher) (claimed []int) {
+	w.t.Helper()
+	results := make([]notify.Result, 2)
+	errs := make([]error, 2)
+	var passes sync.WaitGroup
+	for i, d := range []*notify.Dispatcher{one, two} {
+		passes.Go(func() { results[i], errs[i] = d.Tick(w.t.Context()) })
+	}
+	passes.Wait()
+	if err := errors.Join(errs...); err != nil {
+		w.t.Fatal(err)
+	}
+	return []int{results[0].Claimed, results[1].Claimed}
+}
+
+// open lets the breaker of a webhook open with more owed than was attempted.
+func (w *world) open(owed int) (hook uuid.UUID) {
+	w.t.Helper()
+	hook = w.webhook("ops")
+	w.status(http.StatusServiceUnavailable)
+	w.owed(hook, names(owed)...)
+	w.deliver()
+	w.wantColumn("breaker", breakers, "8 failures, opening 1")
+	return hook
+}
+
+func TestBreakerOpensForAllReplicas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.open(12)
+	w.wantColumn("the pause is 30 s, give or take", pauseOpen, "true")
+	w.exec(`update outbox set due_at = now()`)
+	if claimed := w.both(w.dispatcher, w.newDispatcher(notify.Options{Replica: "other"})); claimed[0]+claimed[1] != 0 {
+		t.Errorf("%v claimed while the breaker is open", claimed)
+	}
+	w.wantColumn("what waits has no attempt", `select attempts || ' ' || counted || ' ' || count(*) from outbox group by attempts, counted order by attempts`,
+		"0 0 4", "1 1 8")
+	got, err := w.db.Webhooks().Get(t.Context(), tenant, hook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flow := got.Flow
+	if flow.State != notify.FlowOpen || flow.Failures != 8 || flow.LastError == "" || flow.Since.IsZero() || !flow.Until.After(flow.Since) {
+		t.Errorf("flow %+v, want it open, since when, until when, and why", flow)
+	}
+}
+
+// TestOneProbeOnly lets two replicas race for the probe of each of many pauses.
+func TestOneProbeOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open(30)
+	other := w.newDispatcher(notify.Options{Replica: "other"})
+	const rounds = 20
+	won := []int{0, 0}
+	for range rounds {
+		w.pauseIsOver()
+		claimed := w.both(w.dispatcher, other)
+		if claimed[0]+claimed[1] != 1 {
+			t.Fatalf("%v claimed, want one probe", claimed)
+		}
+		won[0], won[1] = won[0]+claimed[0], won[1]+claimed[1]
+	}
+	t.Logf("probes by replica: %v", won)
+	w.wantColumn("each probe opened it anew", breakers, "28 failures, opening 21")
+	w.wantColumn("the pause is ten minutes, at most", `select (open_until - now() between interval '7 min' and interval '10 min')::text from webhook_state`, "true")
+	if got := len(w.receiver.received()); got != 8+rounds {
+		t.Errorf("received %d, want 8 and a probe of each round", got)
+	}
+	// Its success lets everything flow, from either replica.
+	w.receiver.respond(nil)
+	w.exec(`update outbox set due_at = now()`)
+	w.pauseIsOver()
+	if claimed := w.both(w.dispatcher, other); claimed[0]+claimed[1] < 1 {
+		t.Errorf("%v claimed, want a probe", claimed)
+	}
+	w.wantColumn("closed", breakers, "0 failures, opening 0")
+	w.both(w.dispatcher, other)
+	w.both(w.dispatcher, other)
+	w.wantColumn("statuses", statuses, "DELIVERED 30")
+}
+
+func TestRefusalClosesAndHoldsDoNotOpen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open(9)
+	w.status(http.StatusBadRequest)
+	w.pauseIsOver()
+	w.deliver() // the probe, the only one that is due
+	w.wantColumn("a refusal is an answer", breakers, "0 failures, opening 0")
+	w.exec(`update outbox set due_at = now()`)
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Retry-After", "1")
+		rw.WriteHeader(http.StatusServiceUnavailable)
+	})
+	for range 3 {
+		w.deliver()
+		w.exec(`update outbox set due_at = now()`)
+		w.exec(`update webhook set held_until = null`)
+	}
+	w.wantColumn("a hold is no failure", breakers, "0 failures, opening 0")
+}
+
+// TestProbeOfTheDeadLapses claims a probe and never settles it, as a replica
+// that was killed.
+func TestProbeOfTheDeadLapses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.open(12)
+	w.receiver.respond(nil)
+	w.exec(`update outbox set due_at = now()`)
+	w.pauseIsOver()
+	const lease = 600 * time.Millisecond
+	began := time.Now()
+	probes := w.claimFor(hook, lease)
+	if len(probes) != 1 {
+		t.Fatalf("%d claimed, want one probe", len(probes))
+	}
+	dead := probes[0]
+	w.until("the probe lapses, and another one goes out", func() bool {
+		w.deliver()
+		return len(w.receiver.received()) > 8
+	})
+	if after := time.Since(began); after < lease {
+		t.Errorf("another probe went out after %v, within the lease", after)
+	}
+	w.wantColumn("closed by the other probe", breakers, "0 failures, opening 0")
+	// What the dead one tells when it wakes up is no probe's word any more.
+	if err := w.begin(&dead); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.db.Outbox().Settle(t.Context(), w.unanswered(&dead)); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("still closed", breakers, "1 failures, opening 0")
+}
+
+// unanswered is what a dispatcher settles when there was no answer.
+func (w *world) unanswered(d *notify.Delivery) notify.Settlement {
+	s := settlement(d, notify.VerdictRetry, notify.Retrying)
+	s.Breaker = func(was notify.Breaker, probe bool, now time.Time) notify.Breaker {
+		e := notify.Evidence{Outcome: s.Outcome, Probe: probe, Now: now, Random: 0.5}
+		return notify.DefaultPolicy().Breaker.Next(was, e)
+	}
+	return s
+}
+
+// TestSlowProbeStaysTheOnlyOne lets a probe take longer than its lease, and than
+// the pause after which it went out.
+func TestSlowProbeStaysTheOnlyOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open(12)
+	called, release := w.receiver.hang()
+	t.Cleanup(release)
+	w.exec(`update outbox set due_at = now()`)
+	w.pauseIsOver()
+	prober := w.newDispatcher(notify.Options{Lease: 300 * time.Millisecond, Replica: "prober"})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := prober.Tick(t.Context())
+		ended <- err
+	}()
+	<-called
+	began := time.Now()
+	other := w.newDispatcher(notify.Options{Replica: "other"})
+	w.until("three leases have passed", func() bool {
+		if result, err := other.Tick(t.Context()); err != nil || result.Claimed > 0 {
+			t.Fatalf("claimed %d, %v, while the probe is on its way", result.Claimed, err)
+		}
+		return time.Since(began) > 900*time.Millisecond
+	})
+	release()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("closed", breakers, "0 failures, opening 0")
+}
+
+func TestEnablingResetsTheBreaker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.open(12)
+	w.receiver.respond(nil)
+	got, err := w.db.Webhooks().SetEnabled(t.Context(), tenant, hook, true)
+	if err != nil || got.Flow.State != notify.FlowOK || got.Flow.LastError != "" {
+		t.Fatalf("SetEnabled = %+v, %v; want everything to flow", got.Flow, err)
+	}
+	w.exec(`update outbox set due_at = now()`)
+	w.deliver()
+	if got := len(w.receiver.received()); got != 16 {
+		t.Errorf("received %d, want eight more at once", got)
+	}
+}
+
+func TestLatecomersDoNotProlongThePause(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("ops")
+	w.owed(hook, names(8)...)
+	claimed := w.claim()
+	for i := range claimed {
+		if err := w.begin(&claimed[i]); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.db.Outbox().Settle(t.Context(), w.unanswered(&claimed[i])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.wantColumn("opened once", breakers, "8 failures, opening 1")
+	w.wantColumn("for the first pause", pauseOpen, "true")
+}
+
+// claimFor takes what is due of a webhook under a lease.
+func (w *world) claimFor(hook uuid.UUID, lease time.Duration) []notify.Delivery {
+	w.t.Helper()
+	claimed, err := w.db.Outbox().Claim(w.t.Context(), notify.ClaimRequest{
+		Replica: "claimant", Lease: lease,
+		Room: func([]notify.Limits) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: 100}} },
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return claimed.Deliveries
+}

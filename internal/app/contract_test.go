@@ -1,0 +1,53 @@
+package app_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"tocsin/internal/access"
+)
+
+// TestEveryOperationAnswersAsDescribed has each operation succeed and fail once
+// on a real replica. What the callers are told is held against the description;
+// this test sees to it that nothing described is left out.
+func TestEveryOperationAnswersAsDescribed(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	tries := s.tries()
+	stranger := newCaller(t, s.base)
+	for _, op := range operations(t) {
+		if op.ID == "setUp" { // which TestTheFirstAdministratorIsMadeOnce does
+			continue
+		}
+		call := s.success(op, tries)
+		if got := call.by.do(op.method, call.path, call.body, call.header...); got.status >= http.StatusMultipleChoices {
+			t.Errorf("%s does not succeed: %d %v", op.ID, got.status, got.body)
+		}
+		got := stranger.do(op.method, strings.ReplaceAll(op.path, "{id}", s.newID().String())+"?no-such-parameter=1", "no JSON")
+		if got.status < http.StatusBadRequest || got.status >= http.StatusInternalServerError || got.header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s does not fail as described: %d %v", op.ID, got.status, got.body)
+		}
+	}
+}
+
+// success returns a call of an operation that succeeds.
+func (s *stage) success(op operation, tries map[string]func() try) try {
+	s.t.Helper()
+	var call try
+	if prepare, changes := tries[op.ID]; changes {
+		call = prepare()
+	} else {
+		collection, _, _ := strings.Cut(op.path, "{id}")
+		call.path = strings.ReplaceAll(op.path, "{id}", s.ids[strings.Trim(collection, "/")]) + map[string]string{
+			"groupAlerts": "?by=rule", "listExchangeFacets": "?field=route",
+		}[op.ID]
+	}
+	if call.by == nil {
+		call.by = s.admin
+	}
+	if op.Role == access.Anyone && op.method == http.MethodGet {
+		call.by = newCaller(s.t, s.base)
+	}
+	return call
+}

@@ -1,0 +1,69 @@
+package app_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	"tocsin/alerts"
+	"tocsin/notify"
+)
+
+func TestSwitchingOffIsToldToOperators(t *testing.T) {
+	t.Parallel()
+	for name, self := range map[string]bool{"another webhook": false, "the operators' own": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.operators()
+			hook := w.webhook("ops")
+			if self {
+				w.exec(`update webhook set operators = true`)
+			}
+			w.status(http.StatusGone)
+			w.owed(hook, "a", "b", "c")
+			both := w.claim()
+			// All three find it gone, from different replicas.
+			for i := range both {
+				if err := w.begin(&both[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var ended sync.WaitGroup
+			errs := make([]error, len(both))
+			for i := range both {
+				gone := settlement(&both[i], notify.VerdictGone, notify.Failed)
+				gone.Decision.Disable, gone.Outcome.Error = true, "410 Gone"
+				ended.Go(func() { errs[i] = w.db.Outbox().Settle(t.Context(), gone) })
+			}
+			ended.Wait()
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			w.wantColumn("inbox", healthAlerts, "FIRING")
+			// Told once, and never to the webhook that is off.
+			w.wantColumn("told", `select w.name from notification n join webhook w using (webhook_id) where n.reason = 'WEBHOOK_OFF'`, "operators")
+			alert := w.firing()[slices.IndexFunc(w.firing(), func(a alerts.Instance) bool { return a.WebhookID == hook })]
+			if !alert.Health || alert.Title != "Webhook ops is switched off" || alert.Severity != "CRITICAL" {
+				t.Errorf("alert %+v", alert)
+			}
+			got, err := w.db.Webhooks().Get(t.Context(), tenant, hook)
+			if err != nil || got.Enabled || got.Flow.State != notify.FlowOff || got.DisabledReason != "410 Gone" {
+				t.Errorf("webhook %+v, %v; want it off, with the reason", got, err)
+			}
+			w.receiver.respond(nil)
+			if _, err := w.db.Webhooks().SetEnabled(t.Context(), tenant, hook, true); err != nil {
+				t.Fatal(err)
+			}
+			w.wantColumn("resolved", `select state from alert where webhook_id is not null`, "RESOLVED")
+			// Once it is switched off again, that is told anew.
+			w.status(http.StatusGone)
+			w.owed(hook, "d")
+			w.exec(`delete from outbox where webhook_id <> $1`, hook)
+			w.deliver()
+			w.wantColumn("inbox", healthAlerts, "RESOLVED", "FIRING")
+		})
+	}
+}

@@ -1,0 +1,135 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"tocsin/cursor"
+	"tocsin/rules"
+)
+
+// Search and facets are asked by people: they are narrowed to one tenant and a
+// stretch of time, and every value of theirs is a parameter.
+
+// searchQuery reads backward from a position. A row that is there twice is
+// returned once.
+func searchQuery(m *Mapping, s rules.ExchangeQuery, cond condition) query {
+	start, id := operand(m.StartTime), operand(m.ExecutionID)
+	q := query{parameters: maps.Clone(cond.parameters)}
+	before := cursor.Position{StartTimeNS: s.ToNS}
+	if s.Before != nil {
+		before = *s.Before
+	}
+	q.sql = fmt.Sprintf(`
+SELECT
+    %[1]s
+FROM %[2]s
+WHERE %[3]s
+  AND %[4]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND (%[4]s < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
+       OR (%[4]s = fromUnixTimestamp64Nano({before:Int64}, 'UTC') AND %[5]s < unhex({before_id:String})))
+  AND %[6]s
+ORDER BY %[4]s DESC, %[5]s DESC
+LIMIT 1 BY %[4]s, %[5]s
+LIMIT {limit:UInt64}`, strings.Join(m.columns(), ",\n    "), m.Table, m.rows(q.parameters, s.TenantID, s.FromNS, before.StartTimeNS+1),
+		start, id, cond.sql)
+	q.parameters["from"] = strconv.FormatInt(s.FromNS, 10)
+	q.parameters["before"] = strconv.FormatInt(before.StartTimeNS, 10)
+	q.parameters["before_id"] = hexadecimal(before.ExecutionID)
+	q.parameters["limit"] = strconv.Itoa(s.Limit)
+	return q
+}
+
+// Search returns the terminal exchanges that match, the newest first.
+func (s *Source) Search(ctx context.Context, eq rules.ExchangeQuery) ([]rules.Exchange, error) {
+	matches, err := predicate(&s.mapping, eq.Scope, eq.Filter)
+	if err != nil {
+		return nil, fmt.Errorf("search exchanges: %w", err)
+	}
+	return s.page(ctx, searchQuery(&s.mapping, eq, matches), eq.TenantID, eq.Limit)
+}
+
+// Exchange returns the exchange at a position, and whether it is there.
+func (s *Source) Exchange(ctx context.Context, tenant string, at cursor.Position) (rules.Exchange, bool, error) {
+	found, err := s.Search(ctx, rules.ExchangeQuery{
+		TenantID: tenant, FromNS: at.StartTimeNS, ToNS: at.StartTimeNS + 1, Limit: 1,
+		// The next text after an id is the id and a zero byte.
+		Before: &cursor.Position{StartTimeNS: at.StartTimeNS, ExecutionID: at.ExecutionID + "\x00"},
+		Filter: rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}},
+	})
+	if err != nil || len(found) == 0 || found[0].ExecutionID != at.ExecutionID {
+		return rules.Exchange{}, false, err
+	}
+	return found[0], true, nil
+}
+
+// facetQuery counts the values of a field.
+func facetQuery(m *Mapping, f rules.FacetQuery, cond condition) query {
+	q := query{parameters: maps.Clone(cond.parameters)}
+	start := operand(m.StartTime)
+	q.sql = fmt.Sprintf(`
+SELECT %[1]s AS tocsin_value, count()
+FROM %[2]s
+WHERE %[3]s
+  AND %[4]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND %[4]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND %[5]s
+  AND startsWith(lowerUTF8(tocsin_value), lowerUTF8(unhex({prefix:String})))
+  AND tocsin_value != ''
+GROUP BY tocsin_value
+ORDER BY count() DESC, tocsin_value
+LIMIT {limit:UInt64}`, m.facet(f.Field), m.Table, m.rows(q.parameters, f.TenantID, f.FromNS, f.ToNS), start, cond.sql)
+	q.parameters["from"] = strconv.FormatInt(f.FromNS, 10)
+	q.parameters["to"] = strconv.FormatInt(f.ToNS, 10)
+	q.parameters["prefix"] = hexadecimal(f.Prefix)
+	q.parameters["limit"] = strconv.Itoa(f.Limit)
+	return q
+}
+
+// facet returns the expression of a facet's values.
+func (m *Mapping) facet(f rules.Facet) string {
+	switch f {
+	case rules.FacetEnvironment:
+		return operand(m.Environment)
+	case rules.FacetApplication:
+		return operand(m.Application)
+	case rules.FacetRoute:
+		return operand(m.Route)
+	case rules.FacetErrorType:
+		return textOf(m.ErrorType)
+	case rules.FacetAttribute:
+		return "arrayJoin(mapKeys(" + m.attributes() + "))"
+	}
+	return "''"
+}
+
+// Facet returns the most frequent values of a field, with how often they occur.
+func (s *Source) Facet(ctx context.Context, f rules.FacetQuery) ([]rules.FacetValue, error) {
+	matches, err := predicate(&s.mapping, f.Scope, rules.Filter{Statuses: []rules.Status{rules.Completed, rules.Failed}})
+	if err != nil {
+		return nil, fmt.Errorf("count values: %w", err)
+	}
+	q := facetQuery(&s.mapping, f, matches)
+	rows, err := s.conn.Query(s.bounded(ctx, q, f.Limit), q.sql)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	var values []rules.FacetValue
+	for rows.Next() {
+		var v rules.FacetValue
+		var n uint64
+		if err := rows.Scan(&v.Value, &n); err != nil {
+			return nil, fmt.Errorf("clickhouse: read value: %w", err)
+		}
+		v.Count = int64(n)
+		values = append(values, v)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, s.explain(err)
+	}
+	return values, nil
+}

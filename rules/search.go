@@ -1,0 +1,48 @@
+package rules
+
+import "tocsin/cursor"
+
+// ExchangeQuery asks for terminal exchanges of a tenant, the newest first.
+type ExchangeQuery struct {
+	TenantID string
+	// FromNS is inclusive, ToNS exclusive; both are start times.
+	FromNS, ToNS int64
+	Scope        Scope
+	Filter       Filter
+	// Before continues a listing after its last exchange; nil begins it.
+	Before *cursor.Position
+	// Limit is the number of exchanges wanted, at least 1.
+	Limit int
+}
+
+// Facet is a field of exchanges whose values are counted.
+type Facet string
+
+// The facets. Of attributes the keys are counted.
+const (
+	FacetEnvironment Facet = "environment"
+	FacetApplication Facet = "application"
+	FacetRoute       Facet = "route"
+	FacetErrorType   Facet = "errorType"
+	FacetAttribute   Facet = "attribute"
+)
+
+// FacetQuery asks for the most frequent values of a field.
+type FacetQuery struct {
+	TenantID string
+	Field    Facet
+	// FromNS is inclusive, ToNS exclusive; both are start times.
+	FromNS, ToNS int64
+	// Scope restricts the exchanges that are looked at.
+	Scope Scope
+	// Prefix is what values begin with, case ignored.
+	Prefix string
+	// Limit is the number of values wanted, at least 1.
+	Limit int
+}
+
+// FacetValue is a value, and in how many rows it occurs.
+type FacetValue struct {
+	Value string
+	Count int64
+}
