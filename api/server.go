@@ -66,6 +66,8 @@ type Options struct {
 	Replicas      Replicas
 	Reconciler    Reconciler
 	Pulse         Pulse
+	// Missed tells pages that return what they have missed; nil tells them nothing.
+	Missed Missed
 	// Slack is asked about presses of buttons; without it, there are none.
 	Slack SlackStore
 	// Checks are the dependencies that /readyz and the status ask.

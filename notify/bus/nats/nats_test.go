@@ -1,6 +1,7 @@
 package nats_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -41,4 +42,15 @@ func TestLaws(t *testing.T) {
 			Stop: server.Stop, Start: server.Start,
 		}
 	})
+}
+
+func TestErrorsNameNoPassword(t *testing.T) {
+	const secret = "hunter2"
+	if _, err := nats.New(nats.Options{URL: "nats://u:" + secret + "@host:port"}); err == nil || strings.Contains(err.Error(), secret) {
+		t.Errorf("New = %v", err)
+	}
+	driver := open(t, nats.Options{URL: "nats://u:" + secret + "@127.0.0.1:1"})
+	if err := driver.Publish(t.Context(), nil); err == nil || strings.Contains(err.Error(), secret) {
+		t.Errorf("Publish = %v", err)
+	}
 }
