@@ -38,6 +38,12 @@ export async function body<T>(call: Promise<Answer<T>>): Promise<T> {
 type Schemas = components["schemas"];
 export type Alert = Schemas["Alert"];
 export type AlertPage = Schemas["AlertPage"];
+export type AlertGroup = Schemas["AlertGroup"];
+export type AlertGroupPage = Schemas["AlertGroupPage"];
+export type AlertSelection = Schemas["AlertSelection"];
+export type BulkResult = Schemas["BulkResult"];
+export type UndoResult = Schemas["UndoResult"];
+export type DeliverySummary = Schemas["DeliverySummary"];
 export type AlertState = Schemas["AlertState"];
 export type AlertCounts = Schemas["AlertCounts"];
 export type WindowCount = Schemas["WindowCount"];
