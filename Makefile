@@ -71,7 +71,7 @@ torture: bin/devstack ## Break everything around Tocsin, seed after seed, and co
 	bin/devstack run -- bin/devstack torture $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 .PHONY: lint
-lint: lint-go lint-web ## Check style, types and the import map
+lint: lint-go lint-web lint-api ## Check style, types and the import map
 	bash -n .ci/run
 
 .PHONY: lint-go
@@ -81,6 +81,14 @@ lint-go:
 .PHONY: lint-web
 lint-web: web/node_modules/.installed
 	cd web && npm run lint && npm run typecheck
+
+.PHONY: lint-api
+lint-api: api/lint/node_modules/.installed
+	cd api/lint && npx redocly lint --config redocly.yaml
+
+api/lint/node_modules/.installed: api/lint/package-lock.json
+	cd api/lint && npm install --no-save
+	touch $@
 
 .PHONY: fmt
 fmt: web/node_modules/.installed ## Format Go and web code

@@ -16,6 +16,16 @@ import (
 // writeTimeout is how long a page may take to accept one event.
 const writeTimeout = 10 * time.Second
 
+// maxMissed bounds the alerts that a returning page is told of.
+const maxMissed = 1000
+
+// Missed tells a returning page what it has missed.
+type Missed interface {
+	// ChangedSince counts the alerts that changed after the pulse of a fingerprint,
+	// at most limit; known is false for a text that is no fingerprint.
+	ChangedSince(ctx context.Context, tenant, fingerprint string, limit int64) (n int64, known bool, err error)
+}
+
 // eventStream writes a stream of events to its page.
 type eventStream func(http.ResponseWriter) error
 
@@ -44,6 +54,7 @@ func (s *server) stream(ctx context.Context, out *eventWriter, l *listener, seen
 	if err := out.begin(); err != nil {
 		return err
 	}
+	first := true
 	heartbeat := time.NewTicker(s.Heartbeat)
 	defer heartbeat.Stop()
 	for {
@@ -64,8 +75,12 @@ func (s *server) stream(ctx context.Context, out *eventWriter, l *listener, seen
 			if ev.id == seen {
 				continue
 			}
-			seen = ev.id
-			if err := out.event(ev); err != nil {
+			data := AlertsEvent{Counts: countsAnswer(ev.counts)}
+			if first && seen != "" {
+				data.Missed = s.missed(ctx, seen)
+			}
+			seen, first = ev.id, false
+			if err := out.event(ev.id, data); err != nil {
 				return err
 			}
 		}
@@ -88,12 +103,27 @@ func (o *eventWriter) begin() error {
 	return o.write("retry: 2000\n\n")
 }
 
-func (o *eventWriter) event(ev event) error {
-	data, err := json.Marshal(AlertsEvent{Counts: countsAnswer(ev.counts)})
+// missed tells what changed since the event of an id, nil where that is not
+// known. A page that is not told reads its list anew all the same.
+func (s *server) missed(ctx context.Context, id string) *MissedAlerts {
+	if s.Missed == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pulseTimeout)
+	defer cancel()
+	n, known, err := s.Missed.ChangedSince(ctx, tenantOf(ctx), id, maxMissed+1)
+	if err != nil || !known {
+		return nil
+	}
+	return &MissedAlerts{Alerts: min(n, maxMissed), More: n > maxMissed}
+}
+
+func (o *eventWriter) event(eventID string, what AlertsEvent) error {
+	data, err := json.Marshal(what)
 	if err != nil {
 		return fmt.Errorf("encode event: %w", err)
 	}
-	id := strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(ev.id)
+	id := strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(eventID)
 	return o.write("id: " + id + "\nevent: alerts\ndata: " + string(data) + "\n\n")
 }
 

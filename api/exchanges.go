@@ -4,10 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"strings"
 	"time"
+
+	"github.com/labstack/echo/v4"
 
 	"tocsin/cursor"
 	"tocsin/internal/fault"
@@ -38,7 +42,7 @@ func (s *server) SearchExchanges(ctx context.Context, req SearchExchangesRequest
 	}
 	found, err := s.Exchanges.Search(ctx, q)
 	if err != nil {
-		return nil, fmt.Errorf("search exchanges: %w", err)
+		return nil, fromSource("search exchanges", err)
 	}
 	answer := SearchExchanges200JSONResponse{Items: make([]Exchange, len(found))}
 	for i := range found {
@@ -51,6 +55,16 @@ func (s *server) SearchExchanges(ctx context.Context, req SearchExchangesRequest
 		return mark{List: listExchanges, At: time.Unix(0, last.StartTimeNS).UTC(), Name: idPrefix + hex.EncodeToString([]byte(last.ExecutionID))}
 	})
 	return answer, err
+}
+
+// fromSource makes of what a source says an answer of 503, the reason in the log:
+// Tocsin goes on without its source, but for what is read there at once.
+func fromSource(what string, err error) error {
+	err = fmt.Errorf("%s: %w", what, err)
+	if fault.KindOf(err) != fault.Internal || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return echo.NewHTTPError(http.StatusServiceUnavailable, "The exchanges cannot be read now; the log tells why").SetInternal(err)
 }
 
 // idPrefix stands before an execution id in a cursor, which holds any bytes.
@@ -145,7 +159,7 @@ func (s *server) ListExchangeFacets(ctx context.Context, req ListExchangeFacetsR
 	}
 	found, err := s.Exchanges.Facet(ctx, q)
 	if err != nil {
-		return nil, fmt.Errorf("list values: %w", err)
+		return nil, fromSource("list values", err)
 	}
 	answer := ListExchangeFacets200JSONResponse{Items: make([]FacetValue, len(found))}
 	for i, v := range found {
@@ -162,7 +176,7 @@ func (s *server) exchange(ctx context.Context, ref *ExchangeRef) (rules.Exchange
 	}
 	e, there, err := s.Exchanges.Exchange(ctx, tenantOf(ctx), cursor.Position{StartTimeNS: ref.StartTime.UnixNano(), ExecutionID: ref.ExecutionID})
 	if err != nil {
-		return e, fmt.Errorf("read exchange: %w", err)
+		return e, fromSource("read exchange", err)
 	}
 	if !there {
 		return e, fault.New(fault.NotFound, "there is no such exchange")

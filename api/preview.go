@@ -100,7 +100,7 @@ func (s *server) preview(ctx context.Context, r evaluator.PreviewRequest) (RuleP
 	}
 	found, err := s.Previewer.Preview(ctx, r)
 	if err != nil {
-		return RulePreview{}, fmt.Errorf("preview: %w", err)
+		return RulePreview{}, fromSource("preview", err)
 	}
 	answer := previewAnswer(&found)
 	for _, id := range r.Definition.WebhookIDs {

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -24,10 +25,14 @@ type pastMemory struct {
 	search  rules.ExchangeQuery
 	facet   rules.FacetQuery
 	found   []rules.Exchange
+	err     error
 }
 
 func (m *pastMemory) Preview(_ context.Context, r evaluator.PreviewRequest) (evaluator.Preview, error) {
 	m.preview = r
+	if m.err != nil {
+		return evaluator.Preview{}, m.err
+	}
 	a := anAlert(instant())
 	return evaluator.Preview{
 		FromNS: instant().Add(-r.Last).UnixNano(), ToNS: instant().UnixNano(), CoveredFromNS: instant().Add(-r.Last).UnixNano(),
@@ -39,7 +44,7 @@ func (m *pastMemory) Preview(_ context.Context, r evaluator.PreviewRequest) (eva
 
 func (m *pastMemory) Search(_ context.Context, q rules.ExchangeQuery) ([]rules.Exchange, error) {
 	m.search = q
-	return m.found, nil
+	return m.found, m.err
 }
 
 func (m *pastMemory) Facet(_ context.Context, q rules.FacetQuery) ([]rules.FacetValue, error) {
@@ -207,4 +212,20 @@ func TestFacetsAreListed(t *testing.T) {
 	b.do("GET", "/api/v1/exchanges/facets?field=password", "").problem(400, "invalid")
 	b.do("GET", "/api/v1/exchanges/facets?field=route&hours=0", "").problem(400, "invalid")
 	b.do("GET", "/api/v1/exchanges/facets", "").problem(400, "invalid")
+}
+
+func TestASourceThatDoesNotAnswerIsToldAsSuch(t *testing.T) {
+	b := newBench(t)
+	b.past.err = errors.New("clickhouse: no route to secret-host")
+	for _, p := range []api.Problem{
+		b.do("GET", "/api/v1/exchanges", "").problem(503, "unavailable"),
+		b.do("POST", "/api/v1/rules/preview", `{"definition":`+ruleBody+`}`).problem(503, "unavailable"),
+	} {
+		if strings.Contains(*p.Detail, "secret-host") {
+			t.Errorf("detail %q", *p.Detail)
+		}
+	}
+	if !strings.Contains(b.log.String(), "secret-host") {
+		t.Error("the log does not tell why")
+	}
 }

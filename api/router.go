@@ -56,6 +56,10 @@ func (s *server) router(document *document, public *url.URL) (*echo.Echo, error)
 	if s.Slack != nil {
 		e.POST(prefixInteractions+":webhook", s.interact)
 	}
+	if s.Elsewhere != nil {
+		e.GET(pathProviderStart, s.beginElsewhere)
+		e.GET(PathProviderCallback, s.endElsewhere)
+	}
 	document.register(e)
 	operations := NewStrictHandler(s, []StrictMiddlewareFunc{document.refuseUnknownParameters, s.limitTime})
 	RegisterHandlersWithBaseURL(e, operations, strings.TrimSuffix(prefixV1, "/"))

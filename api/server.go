@@ -66,6 +66,8 @@ type Options struct {
 	Replicas      Replicas
 	Reconciler    Reconciler
 	Pulse         Pulse
+	// Missed tells pages that return what they have missed; nil tells them nothing.
+	Missed Missed
 	// Slack is asked about presses of buttons; without it, there are none.
 	Slack SlackStore
 	// Checks are the dependencies that /readyz and the status ask.
@@ -88,6 +90,8 @@ type Options struct {
 	Users  UserStore
 	Tokens TokenStore
 	Audit  AuditReader
+	// Elsewhere is another way in; nil means there is none.
+	Elsewhere *Elsewhere
 	// Identify says whom a request is for, or why nobody: a fault or an
 	// [echo.HTTPError]. By default it asks the Door for the request's token or
 	// session.

@@ -181,6 +181,3 @@ func meAnswer(who *Identity) Me {
 	}
 	return me
 }
-
-// provider returns where people sign in elsewhere, or nil.
-func (s *server) provider() *SignInProvider { return nil }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"tocsin/alerts"
 )
 
 // deadlineRecorder is a connection that notes its write deadlines.
@@ -28,7 +26,7 @@ func TestEachEventHasItsDeadlineAndTheConnectionNone(t *testing.T) {
 	if err := out.begin(); err != nil {
 		t.Fatal(err)
 	}
-	if err := out.event(event{id: "1", counts: alerts.Counts{Firing: 1}}); err != nil {
+	if err := out.event("1", AlertsEvent{}); err != nil {
 		t.Fatal(err)
 	}
 	out.release()

@@ -137,7 +137,9 @@ func (t *tick) fail(ctx context.Context, judges []*judge, problem error) error {
 	for i, id := range failed {
 		failing[i] = t.failing(&byID[id].claim.Rule, text)
 	}
-	if err := t.Store.Announce(ctx, failing); err != nil {
+	told, err := t.Store.Announce(ctx, failing)
+	t.result.Notifications += told
+	if err != nil {
 		t.Logger.WarnContext(ctx, "failing rules not announced", slog.Any("error", err))
 	}
 	return nil

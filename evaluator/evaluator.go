@@ -88,7 +88,8 @@ type Store interface {
 	Fail(ctx context.Context, claims []Claim, problem string) ([]uuid.UUID, error)
 	// Announce raises alerts about rules that cannot be evaluated and tells the
 	// operators, once for each rule until it is committed again, edited or retried.
-	Announce(ctx context.Context, failing []alerts.Instance) error
+	// It returns the number of notifications written.
+	Announce(ctx context.Context, failing []alerts.Instance) (notifications int, err error)
 }
 
 // Publisher tells dispatchers that notifications are waiting. What it loses,

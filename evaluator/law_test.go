@@ -141,7 +141,7 @@ func (m *model) Fail(_ context.Context, c []evaluator.Claim, problem string) ([]
 	return nil, fmt.Errorf("rule %s: %s", c[0].Rule.Name, problem)
 }
 
-func (m *model) Announce(context.Context, []alerts.Instance) error { return nil }
+func (m *model) Announce(context.Context, []alerts.Instance) (int, error) { return 0, nil }
 
 func (m *model) Publish(context.Context, notify.WakeUp) error { return nil }
 

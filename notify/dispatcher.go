@@ -191,14 +191,15 @@ type Result struct {
 	// Again is the time after which there is room for more, by a rate or because
 	// an attempt takes long; 0 when nothing is held back.
 	Again time.Duration
-	// Next is that of [Claimed].
+	// Next is the time until something is known to be worth a look; 0 when nothing is.
 	Next time.Duration
 	// Left reports that all there was room for was taken, so that more may be due
 	// than this dispatcher can take. What a rate limit holds back is not left.
 	Left bool
 }
 
-// afterFailure is the pause after a pass that failed.
+// afterFailure is the pause after a pass that failed, or that found others at
+// work on all that is due, who may fail.
 const afterFailure = time.Second
 
 // pause returns how long to wait before the next look, when nothing else comes first.
@@ -283,6 +284,9 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 		})
 	}
 	result.Claimed, result.Next = len(claimed.Deliveries), claimed.Next
+	if room > 0 && result.Claimed == 0 && (result.Next == 0 || result.Next > afterFailure) {
+		result.Next = afterFailure
+	}
 	result.Left = left && result.Claimed >= room
 	return result, err
 }

@@ -51,7 +51,7 @@ const (
 // Target is somebody whom an alert is for.
 type Target struct {
 	Kind TargetKind `json:"kind" validate:"oneof=user team role"`
-	Name string     `json:"name" validate:"required,max=200"`
+	Name string     `json:"name" validate:"required,max=200,text"`
 }
 
 // Definition is everything about a rule that a person writes. The JSON names

@@ -28,7 +28,30 @@ type accessFlags struct {
 	TrustedProxies    []netip.Prefix `help:"Proxies whose X-Forwarded-For is believed, as 10.0.0.0/8." env:"TOCSIN_TRUSTED_PROXIES" placeholder:"CIDR,…"`
 	MetricsToken      string         `help:"What has to be sent to /metrics as Authorization: Bearer …; without it, /metrics is open." env:"TOCSIN_METRICS_TOKEN" placeholder:"TOKEN"`
 	MetricsTokenFile  string         `help:"File with the token of /metrics." env:"TOCSIN_METRICS_TOKEN_FILE" placeholder:"FILE"`
+	OIDC              oidcFlags      `embed:"" prefix:"oidc-"`
 	AuditRetention    time.Duration  `help:"How long the audit log is kept; 0 is for ever." default:"0" env:"TOCSIN_AUDIT_RETENTION"`
+}
+
+// oidcFlags describe an OpenID Connect provider.
+type oidcFlags struct {
+	Issuer           string                 `help:"OpenID Connect provider at which people may sign in, as https://login.example.com." env:"TOCSIN_OIDC_ISSUER" placeholder:"URL"`
+	ClientID         string                 `help:"Tocsin's id there." env:"TOCSIN_OIDC_CLIENT_ID" placeholder:"ID"`
+	ClientSecret     string                 `help:"Tocsin's secret there." env:"TOCSIN_OIDC_CLIENT_SECRET" placeholder:"SECRET"`
+	ClientSecretFile string                 `help:"File with Tocsin's secret there." env:"TOCSIN_OIDC_CLIENT_SECRET_FILE" placeholder:"FILE"`
+	Name             string                 `help:"What the button says; the provider's host by default." env:"TOCSIN_OIDC_NAME" placeholder:"NAME"`
+	Scopes           []string               `help:"Scopes to ask for beside openid." default:"profile,email" env:"TOCSIN_OIDC_SCOPES"`
+	RoleClaim        string                 `help:"Claim that gives the role at each sign-in, as groups or realm_access.roles." env:"TOCSIN_OIDC_ROLE_CLAIM" placeholder:"CLAIM"`
+	RoleMap          map[string]access.Role `help:"Role for a value of the claim, as ops=operator;platform=admin. The highest one counts." env:"TOCSIN_OIDC_ROLE_MAP" placeholder:"VALUE=ROLE;…"`
+	DefaultRole      access.Role            `help:"Role of whom the claim gives none; without it they are not let in." enum:",viewer,operator,editor,admin" default:"" env:"TOCSIN_OIDC_DEFAULT_ROLE"`
+	Tenant           string                 `help:"Tenant of those who come from there; that of the first administrator by default." env:"TOCSIN_OIDC_TENANT" placeholder:"TENANT"`
+}
+
+func (f *oidcFlags) options() (app.OIDCOptions, error) {
+	secret, err := secretOf("oidc-client-secret", f.ClientSecret, f.ClientSecretFile)
+	return app.OIDCOptions{
+		Issuer: f.Issuer, ClientID: f.ClientID, ClientSecret: secret, Name: f.Name, Scopes: f.Scopes,
+		RoleClaim: f.RoleClaim, RoleMap: f.RoleMap, DefaultRole: f.DefaultRole, Tenant: f.Tenant,
+	}, err
 }
 
 func (f *accessFlags) options() (app.AccessOptions, error) {
@@ -40,7 +63,12 @@ func (f *accessFlags) options() (app.AccessOptions, error) {
 	if err != nil {
 		return app.AccessOptions{}, err
 	}
+	elsewhere, err := f.OIDC.options()
+	if err != nil {
+		return app.AccessOptions{}, err
+	}
 	return app.AccessOptions{
+		OIDC: elsewhere,
 		Mode: f.Access, Tenant: f.Tenant, AdminEmail: f.AdminEmail, AdminPassword: password,
 		SessionIdle: f.SessionIdle, SessionLifetime: f.SessionLifetime, TrustedProxies: f.TrustedProxies,
 		MetricsToken: metrics, AuditRetention: f.AuditRetention,

@@ -62,7 +62,11 @@ type serve struct {
 	BreakerAfter      int             `help:"Unanswered attempts in a row after which a webhook is left alone." default:"5" env:"TOCSIN_BREAKER_AFTER" placeholder:"N"`
 	BreakerPause      time.Duration   `help:"How long it is left alone before a probe; doubled after each probe that is not answered." default:"30s" env:"TOCSIN_BREAKER_PAUSE" placeholder:"PAUSE"`
 	BreakerMaxPause   time.Duration   `help:"The longest pause before a probe." default:"10m" env:"TOCSIN_BREAKER_MAX_PAUSE" placeholder:"PAUSE"`
-	PollInterval      time.Duration   `help:"Pause between looks at an idle outbox." default:"1s" env:"TOCSIN_POLL_INTERVAL"`
+	Bus               app.BusProvider `help:"What wakes dispatchers when messages are due: postgres, redis, nats, or memory for a single process." default:"postgres" enum:"postgres,memory,redis,nats" env:"TOCSIN_BUS"`
+	BusURL            string          `help:"Server of the wake-up bus: redis://…, nats://…; for postgres another way to the same database, when the first leads through a pooler in transaction mode." env:"TOCSIN_BUS_URL" placeholder:"URL"`
+	BusName           string          `help:"Name of the channel or stream of wake-ups." default:"tocsin-wake-ups" env:"TOCSIN_BUS_NAME"`
+	BusLength         int             `help:"Most wake-ups that a stream keeps." default:"10000" env:"TOCSIN_BUS_LENGTH"`
+	PollInterval      time.Duration   `help:"Longest pause between looks at the outbox, when neither the bus nor a known due time ends it; 30s, with a bus in memory 1s." env:"TOCSIN_POLL_INTERVAL"`
 	ReconcileInterval time.Duration   `help:"Time between comparisons of exchanges with alerts, by one of all replicas." default:"10m" env:"TOCSIN_RECONCILE_INTERVAL"`
 	RetentionAlerts   days            `help:"How long alerts are kept after they were resolved, with their messages." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
 	RetentionAttempts days            `help:"How long the heads and bodies of messages are kept after these were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`
@@ -89,6 +93,7 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
 		Breaker:       app.Breaker{Threshold: s.BreakerAfter, Pause: s.BreakerPause, MaxPause: s.BreakerMaxPause},
 		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval,
+		Bus:               app.BusOptions{Provider: s.Bus, URL: s.BusURL, Name: s.BusName, Length: s.BusLength},
 		ReconcileInterval: s.ReconcileInterval, SweepInterval: s.SweepInterval,
 		Keep:            retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Trails: time.Duration(s.RetentionAttempts)},
 		ShutdownTimeout: s.ShutdownTimeout,

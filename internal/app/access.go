@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,11 +10,14 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"tocsin/api"
 	"tocsin/internal/access"
+	"tocsin/internal/access/oidc"
 	"tocsin/internal/postgres"
+	"tocsin/internal/seal"
 )
 
 // AccessMode says who may do what.
@@ -44,8 +48,46 @@ type AccessOptions struct {
 	TrustedProxies []netip.Prefix
 	// MetricsToken has to be sent to /metrics; empty leaves it open.
 	MetricsToken string
+	// OIDC lets people sign in elsewhere; an empty issuer means there is no elsewhere.
+	OIDC OIDCOptions
 	// AuditRetention is how long the audit log is kept; 0 is for ever.
 	AuditRetention time.Duration
+}
+
+// OIDCOptions describe an OpenID Connect provider; see [oidc.Options].
+type OIDCOptions struct {
+	Issuer, ClientID, ClientSecret, Name string
+
+	Scopes      []string
+	RoleClaim   string
+	RoleMap     map[string]access.Role
+	DefaultRole access.Role
+	Tenant      string
+}
+
+// openElsewhere returns where people sign in elsewhere, nil where nothing is set.
+func (a *App) openElsewhere(db *postgres.DB, box *seal.Box) (*api.Elsewhere, error) {
+	o := a.options.Access.OIDC
+	if o.Issuer == "" {
+		return nil, nil //nolint:nilnil // most do without
+	}
+	const row = "oidc attempt"
+	var redirect string
+	if a.options.PublicURL != "" {
+		redirect = strings.TrimSuffix(a.options.PublicURL, "/") + api.PathProviderCallback
+	}
+	provider, err := oidc.New(oidc.Options{
+		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: o.ClientSecret, Name: o.Name, RedirectURL: redirect, Scopes: o.Scopes,
+		RoleClaim: o.RoleClaim, RoleMap: o.RoleMap, DefaultRole: o.DefaultRole, Tenant: cmp.Or(o.Tenant, a.options.Access.Tenant),
+		Seal: func(plain []byte) []byte { return box.Seal(plain, row) },
+		Open: func(sealed []byte) ([]byte, error) { return box.Open(sealed, row) },
+		Now:  a.options.Clock,
+	})
+	if err != nil {
+		return nil, err
+	}
+	provision := o.DefaultRole != "" || len(o.RoleMap) > 0
+	return &api.Elsewhere{Provider: provider, Name: provider.Name, Accounts: db.Accounts().Recognition(provision, o.RoleClaim != "")}, nil
 }
 
 // hashesAtOnce bounds the memory that sign-ins take: 32 MiB each.

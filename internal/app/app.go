@@ -2,8 +2,8 @@
 // the source, hands them to the evaluator, the dispatcher and the API, runs
 // them, and ends them in the reverse order.
 //
-// A replica runs any of the roles. Those of one process share a wake-up bus in
-// memory; those of others are found by polling.
+// A replica runs any of the roles. A wake-up bus tells dispatchers of all
+// replicas that notifications are waiting; what it loses they find by polling.
 package app
 
 import (
@@ -29,7 +29,7 @@ import (
 	"tocsin/internal/retention"
 	"tocsin/internal/seal"
 	"tocsin/notify"
-	"tocsin/notify/bus/memory"
+	"tocsin/notify/bus"
 	"tocsin/notify/refresh"
 	"tocsin/notify/template"
 	"tocsin/notify/webhook"
@@ -50,13 +50,13 @@ type App struct {
 	dispatcher *notify.Dispatcher
 	refresher  *refresh.Refresher
 	member     *lease.Member
+	bus        *bus.Bus
 	sender     *webhook.Sender
 	renderer   *webhook.Renderer
 	metrics    *metrics
 	watch      *watch
 	sweeper    *retention.Sweeper
 	door       *access.Door
-	publish    func(context.Context, notify.WakeUp) error
 	lifecycle  lifecycle
 }
 
@@ -95,8 +95,11 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 	if err := a.checkSource(ctx, source); err != nil {
 		return nil, err
 	}
+	if err := a.openBus(db); err != nil {
+		return nil, err
+	}
 	a.member, err = lease.New(lease.Options{
-		Store: db.Replicas(), Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
+		Store: replicas{db.Replicas(), a.bus}, Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -107,20 +110,18 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 	if err := a.openOutgoing(); err != nil {
 		return nil, err
 	}
-	bus := memory.New()
-	a.publish = bus.Publish
 	if o.has(RoleDispatch) {
-		if err := a.openDispatcher(db, bus); err != nil {
+		if err := a.openDispatcher(db); err != nil {
 			return nil, err
 		}
 	}
 	if o.has(RoleEvaluate) {
-		if err := a.openEvaluator(db, source, bus); err != nil {
+		if err := a.openEvaluator(db, source); err != nil {
 			return nil, err
 		}
 	}
 	if o.has(RoleAPI) {
-		if err := a.openAPI(ctx, db, source); err != nil {
+		if err := a.openAPI(ctx, db, source, box); err != nil {
 			return nil, err
 		}
 	}
@@ -162,12 +163,12 @@ func (a *App) openOutgoing() (err error) {
 	return err
 }
 
-func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
+func (a *App) openDispatcher(db *postgres.DB) error {
 	policy := notify.DefaultPolicy()
 	policy.Schedule, policy.Breaker = a.options.RetrySchedule, a.options.Breaker
 	var err error
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
-		Store: db.Outbox(), Renderer: a.renderer, Sender: a.sender, WakeUps: bus.WakeUps(),
+		Store: db.Outbox(), Renderer: a.renderer, Sender: a.sender, WakeUps: a.bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
 		Lease: a.options.Lease, Poll: a.options.PollInterval, Policy: policy, Observer: a.metrics,
 	})
@@ -175,13 +176,13 @@ func (a *App) openDispatcher(db *postgres.DB, bus *memory.Bus) error {
 		return err
 	}
 	a.refresher, err = refresh.New(refresh.Options{
-		Store: db.Slack(), Renderer: a.renderer, Sender: a.sender, Clock: a.options.Clock, Poll: a.options.PollInterval,
+		Store: db.Slack(), Renderer: a.renderer, Sender: a.sender, Clock: a.options.Clock, Poll: min(a.options.PollInterval, time.Second),
 		Logger: a.options.Logger.With(slog.String("part", "refresher")),
 	})
 	return err
 }
 
-func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source, bus *memory.Bus) error {
+func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	texts, err := template.NewTexts()
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source, bus *mem
 	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Logger.With(slog.String("part", "reconciliation")))
 	a.evaluator, err = evaluator.New(evaluator.Options{
 		Observer: a.metrics,
-		Source:   source, Store: db.Evaluation(), Publisher: bus, Texts: texts,
+		Source:   source, Store: db.Evaluation(), Publisher: a.bus, Texts: texts,
 		Logger: a.options.Logger.With(slog.String("part", "evaluator")), Clock: a.options.Clock, Replica: a.replica,
 		Interval: a.options.TickInterval, Settle: a.options.Settle, PageSize: a.options.PageSize,
 		ClaimFor: a.options.ClaimFor, Budget: a.options.ClaimFor / 3,
@@ -197,7 +198,7 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source, bus *mem
 	return err
 }
 
-func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.Source) error {
+func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.Source, box *seal.Box) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", a.options.Listen)
 	if err != nil {
@@ -216,20 +217,24 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	if a.door, err = a.openDoor(ctx, db); err != nil {
 		return err
 	}
+	elsewhere, err := a.openElsewhere(db, box)
+	if err != nil {
+		return err
+	}
 	who := a.options.Access
-	record := db.Record()
+	record := record{db.Record(), a.bus}
 	texts, err := template.NewTexts()
 	if err != nil {
 		return err
 	}
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: db.Rules(), Webhooks: db.Webhooks(), Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(),
-		Pulse: db.Inbox(), Notifications: waking{Record: record, publish: a.publish}, Status: record,
+		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.bus}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(),
+		Pulse: db.Inbox(), Missed: db.Inbox(), Notifications: record, Status: record,
 		Previewer: &evaluator.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
 		Exchanges: source, Texts: texts, Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
-		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Tenant: who.Tenant,
+		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Elsewhere: elsewhere, Tenant: who.Tenant,
 		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
 		Replicas: db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
 		Checks:    []api.Check{{Name: "postgres", Ask: db.Ping}, {Name: "clickhouse", Ask: source.Ping}},
@@ -287,7 +292,14 @@ func (a *App) Run(ctx context.Context) error {
 		parts.Go(func() { a.evaluator.Run(ctx) })
 		parts.Go(func() { a.watch.run(ctx) })
 	}
+	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
+	var sender sync.WaitGroup
+	sender.Go(func() { a.bus.Send(sending) })
+	// Wake-ups of the last tick, and for what is released at the end, are sent.
+	defer sender.Wait()
+	defer stopSending()
 	if a.dispatcher != nil {
+		parts.Go(func() { a.bus.Listen(ctx) })
 		parts.Go(func() { a.dispatcher.Run(ctx) })
 		parts.Go(func() { a.refresher.Run(ctx) })
 	}

@@ -460,3 +460,36 @@ select gen_random_uuid(), $1, $2, 1, 'CRITICAL', 'FIRING', 'new', 'm', gen_rando
 		t.Errorf("the pages hold %d of 500 alerts", len(seen))
 	}
 }
+
+func TestWhatChangedSinceAnEventIsCounted(t *testing.T) {
+	w := newWorld(t)
+	w.plenty(w.rule(), 10)
+	inbox := w.db.Inbox()
+	pulse := func() string {
+		t.Helper()
+		fingerprint, _, err := inbox.Pulse(t.Context(), tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fingerprint
+	}
+	want := func(since string, n int64, known bool) {
+		t.Helper()
+		if got, ok, err := inbox.ChangedSince(t.Context(), tenant, since, 7); err != nil || got != n || ok != known {
+			t.Errorf("since %q: %d, %v, %v, want %d, %v", since, got, ok, err, n, known)
+		}
+	}
+	seen := pulse()
+	want(seen, 0, true)
+	w.act(alerts.Acknowledge, alerts.Filter{Applications: []string{"app-1"}})
+	want(seen, 2, true)
+	w.act(alerts.Resolve, open())
+	want(seen, 7, true)
+	want(pulse(), 0, true)
+	for _, odd := range []string{"", "x", "-1", "99999999999999999999-0", "1;select"} {
+		want(odd, 0, false)
+	}
+	if n, _, err := inbox.ChangedSince(t.Context(), "other", "0-0", 7); err != nil || n != 0 {
+		t.Errorf("another tenant is told of %d, %v", n, err)
+	}
+}

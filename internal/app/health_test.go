@@ -74,7 +74,10 @@ func TestTwoReplicasClaimTheTellingOnce(t *testing.T) {
 	const replicas = 8
 	ended := make(chan error, replicas)
 	for range replicas {
-		go func() { ended <- w.db.Evaluation().Announce(t.Context(), []alerts.Instance{failing()}) }()
+		go func() {
+			_, err := w.db.Evaluation().Announce(t.Context(), []alerts.Instance{failing()})
+			ended <- err
+		}()
 	}
 	for range replicas {
 		if err := <-ended; err != nil {

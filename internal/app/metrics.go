@@ -15,6 +15,7 @@ import (
 	"tocsin/internal/lease"
 	"tocsin/internal/postgres"
 	"tocsin/notify"
+	"tocsin/notify/bus"
 )
 
 // metrics counts what this process does. What belongs to all replicas is
@@ -25,6 +26,7 @@ type metrics struct {
 	raised   *prometheus.CounterVec
 	attempts *prometheus.CounterVec
 	fenced   prometheus.Counter
+	wakeUps  *prometheus.CounterVec
 	reaped   *prometheus.CounterVec
 	unknown  prometheus.Counter
 	swept    *prometheus.CounterVec
@@ -59,12 +61,18 @@ func newMetrics() *metrics {
 			Name: "tocsin_sweep_failures_total", Help: "Batches that this replica could not delete.",
 		}),
 	}
+	m.wakeUps = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tocsin_wake_ups_total", Help: "Wake-ups of dispatchers that this replica published or received, could not read, or failed to publish or to wait for.",
+	}, []string{"event"})
 	m.Swept(0, 0)
-	m.registry.MustRegister(m.ticks, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.wakeUps, m.ticks, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
 	m.raised.WithLabelValues("true")
+	for _, e := range bus.Events() {
+		m.wakeUps.WithLabelValues(string(e))
+	}
 	m.Reaped(lease.Released{})
 	return m
 }
@@ -79,6 +87,9 @@ func (m *metrics) Ticked(r evaluator.Result) {
 
 // Attempted counts an attempt.
 func (m *metrics) Attempted(v notify.Verdict) { m.attempts.WithLabelValues(v.String()).Inc() }
+
+// WakeUp counts what happened to a wake-up.
+func (m *metrics) WakeUp(e bus.Event) { m.wakeUps.WithLabelValues(string(e)).Inc() }
 
 // Fenced counts a claim that was lost.
 func (m *metrics) Fenced() { m.fenced.Inc() }

@@ -77,7 +77,10 @@ type Options struct {
 	// Breaker says when a webhook is left alone; what it leaves out is that of
 	// [notify.DefaultPolicy].
 	Breaker Breaker
-	// PollInterval is the pause between looks at an idle outbox, 1 s by default.
+	// Bus says how dispatchers are woken.
+	Bus BusOptions
+	// PollInterval is the longest pause between looks at the outbox: 30 s by
+	// default, 1 s with a bus in memory. What is known to become due earlier ends it.
 	PollInterval time.Duration
 	// ReconcileInterval is the time between comparisons of exchanges with alerts,
 	// by one of all replicas, 10 min by default.
@@ -114,6 +117,10 @@ func (o *Options) applyDefaults() {
 	o.Breaker.Pause = cmp.Or(o.Breaker.Pause, usual.Pause)
 	o.Breaker.MaxPause = cmp.Or(o.Breaker.MaxPause, max(usual.MaxPause, o.Breaker.Pause))
 	o.Breaker.Jitter = cmp.Or(o.Breaker.Jitter, usual.Jitter)
+	o.Bus.applyDefaults(o.PostgresURL)
+	if o.PollInterval == 0 {
+		o.PollInterval = o.Bus.poll()
+	}
 	if o.ReconcileInterval == 0 {
 		o.ReconcileInterval = 10 * time.Minute
 	}
@@ -150,6 +157,9 @@ func (o *Options) validate() error {
 		if !slices.Contains(Roles(), r) {
 			errs = append(errs, fmt.Errorf("unknown role %q; want some of api, evaluate, dispatch", r))
 		}
+	}
+	if err := o.Bus.validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if err := o.Access.validate(); err != nil {
 		errs = append(errs, err)

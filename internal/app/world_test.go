@@ -24,7 +24,7 @@ import (
 	"tocsin/internal/postgres"
 	"tocsin/internal/seal"
 	"tocsin/notify"
-	"tocsin/notify/bus/memory"
+	"tocsin/notify/bus"
 	"tocsin/notify/template"
 	"tocsin/notify/webhook"
 	"tocsin/rules"
@@ -80,7 +80,7 @@ func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	o.Publisher, o.Texts = memory.New(), texts
+	o.Publisher, o.Texts = bus.New(bus.Options{}), texts
 	o.Logger, o.Clock = slog.New(slog.DiscardHandler), time.Now
 	if o.Store == nil {
 		o.Store = w.db.Evaluation()

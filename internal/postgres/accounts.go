@@ -225,14 +225,29 @@ func (s *Tokens) Revoke(ctx context.Context, tenant string, id uuid.UUID) error 
 	return nil
 }
 
-// Recognise returns the account of a person whom a provider vouches for, with
-// the role that it says. Where there is none yet, it is made of a.
-func (s *Accounts) Recognise(ctx context.Context, a access.NewAccount, provision, keepRole bool) (access.Account, error) {
+// Recognition says what may become of people whom a provider vouches for.
+type Recognition struct {
+	accounts *Accounts
+	// Provision makes accounts; Roles lets the provider's word on roles count
+	// each time, and not only when the account is made.
+	provision, roles bool
+}
+
+// Recognition returns who finds the accounts of people whom a provider vouches for.
+func (s *Accounts) Recognition(provision, roles bool) *Recognition {
+	return &Recognition{s, provision, roles}
+}
+
+// Recognise returns the account of a person, with the role that the provider
+// says. Where there is none yet, it is made of a. The last administrator stays
+// one, whatever the provider says.
+func (r *Recognition) Recognise(ctx context.Context, a access.NewAccount) (access.Account, error) {
+	s := r.accounts
 	var account access.Account
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		row, err := q.AccountByIdentity(ctx, pgq.AccountByIdentityParams{Issuer: a.Issuer, Subject: a.Subject})
 		if errors.Is(err, pgx.ErrNoRows) {
-			if !provision {
+			if !r.provision {
 				return access.ErrRefused
 			}
 			account, err = insertAccount(ctx, q, a)
@@ -242,10 +257,14 @@ func (s *Accounts) Recognise(ctx context.Context, a access.NewAccount, provision
 			return err
 		}
 		account = accountOf(row)
-		if keepRole || row.Role == string(a.Role) {
+		if !r.roles || row.Role == string(a.Role) {
 			return nil
 		}
-		if _, err := lockAccount(ctx, q, row.TenantID, row.AccountID, a.Role != access.Admin); err != nil {
+		_, err = lockAccount(ctx, q, row.TenantID, row.AccountID, a.Role != access.Admin)
+		if fault.KindOf(err) == fault.Conflict {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		row, err = q.AccountUpdate(ctx, pgq.AccountUpdateParams{AccountID: row.AccountID, Name: row.Name, Role: string(a.Role), Disabled: row.Disabled})

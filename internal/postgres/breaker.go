@@ -106,9 +106,10 @@ func switchOff(ctx context.Context, q *pgq.Queries, settlement notify.Settlement
 	case err != nil:
 		return fmt.Errorf("raise alert: %w", err)
 	}
-	return tellOperators(ctx, q, telling{
+	_, err = tellOperators(ctx, q, telling{
 		tenant: off.TenantID, rule: rule, alert: alert.AlertID, reason: notify.ReasonWebhookOff, except: settlement.WebhookID,
 	})
+	return err
 }
 
 // revive forgets what attempts told of a webhook that a person has edited or

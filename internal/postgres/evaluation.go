@@ -152,7 +152,9 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (evaluat
 		if err := applyChanges(ctx, q, batch, &done); err != nil {
 			return err
 		}
-		return tellRecovered(ctx, q, done.Advanced)
+		told, err := tellRecovered(ctx, q, done.Advanced)
+		done.Notifications += told
+		return err
 	})
 	if err != nil {
 		return evaluator.Committed{}, fmt.Errorf("commit: %w", err)

@@ -29,11 +29,12 @@ func (s *Evaluation) Fail(ctx context.Context, claims []evaluator.Claim, problem
 }
 
 // Announce raises the alerts of those rules whose telling it could claim.
-func (s *Evaluation) Announce(ctx context.Context, failing []alerts.Instance) error {
+func (s *Evaluation) Announce(ctx context.Context, failing []alerts.Instance) (notifications int, err error) {
 	if len(failing) == 0 {
-		return nil
+		return 0, nil
 	}
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		notifications = 0
 		var p pgq.RuleFailingClaimParams
 		byRule := make(map[uuid.UUID]*alerts.Instance, len(failing))
 		for i := range failing {
@@ -54,35 +55,39 @@ func (s *Evaluation) Announce(ctx context.Context, failing []alerts.Instance) er
 			if err != nil {
 				return fmt.Errorf("raise alert: %w", err)
 			}
-			if err := tellOperators(ctx, q, telling{tenant: a.TenantID, rule: a.RuleID, alert: a.ID, reason: notify.ReasonRuleFailing}); err != nil {
+			told, err := tellOperators(ctx, q, telling{tenant: a.TenantID, rule: a.RuleID, alert: a.ID, reason: notify.ReasonRuleFailing})
+			if err != nil {
 				return err
 			}
+			notifications += told
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("announce failing rules: %w", err)
+		return 0, fmt.Errorf("announce failing rules: %w", err)
 	}
-	return nil
+	return notifications, nil
 }
 
 // tellRecovered resolves the alerts of rules that were told as failing and are
-// committed again, and tells so.
-func tellRecovered(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) error {
+// committed again, and tells so. It returns the number of notifications written.
+func tellRecovered(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) (notifications int, err error) {
 	ended, err := q.RuleFailingEnd(ctx, ids)
 	if err != nil {
-		return fmt.Errorf("end failing: %w", err)
+		return 0, fmt.Errorf("end failing: %w", err)
 	}
 	for _, row := range ended {
 		tenant, err := q.AlertRecover(ctx, row.AlertID)
 		if err != nil {
-			return fmt.Errorf("resolve alert: %w", err)
+			return 0, fmt.Errorf("resolve alert: %w", err)
 		}
-		if err := tellOperators(ctx, q, telling{tenant: tenant, rule: row.RuleID, alert: row.AlertID, reason: notify.ReasonRuleRecovered}); err != nil {
-			return err
+		told, err := tellOperators(ctx, q, telling{tenant: tenant, rule: row.RuleID, alert: row.AlertID, reason: notify.ReasonRuleRecovered})
+		if err != nil {
+			return 0, err
 		}
+		notifications += told
 	}
-	return nil
+	return notifications, nil
 }
 
 // forgetFailing ends the failing of a rule without a word: a person has seen
@@ -109,11 +114,12 @@ type telling struct {
 	except uuid.UUID
 }
 
-// tellOperators owes a notification to each webhook of the tenant's operators.
-func tellOperators(ctx context.Context, q *pgq.Queries, t telling) error {
+// tellOperators owes a notification to each webhook of the tenant's operators, and
+// returns how many.
+func tellOperators(ctx context.Context, q *pgq.Queries, t telling) (notifications int, err error) {
 	webhooks, err := q.OperatorWebhooks(ctx, t.tenant)
 	if err != nil {
-		return fmt.Errorf("find operators' webhooks: %w", err)
+		return 0, fmt.Errorf("find operators' webhooks: %w", err)
 	}
 	for _, webhook := range webhooks {
 		if webhook == t.except {
@@ -124,10 +130,11 @@ func tellOperators(ctx context.Context, q *pgq.Queries, t telling) error {
 			WebhookID: webhook, Reason: string(t.reason),
 		})
 		if err != nil {
-			return fmt.Errorf("owe notification: %w", err)
+			return 0, fmt.Errorf("owe notification: %w", err)
 		}
+		notifications++
 	}
-	return nil
+	return notifications, nil
 }
 
 // Retry makes a rule due at once and forgets what went wrong.

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -118,6 +120,21 @@ func (s *Inbox) Act(ctx context.Context, tenant string, deed api.Deed) (alerts.I
 		return alerts.Instance{}, fmt.Errorf("%s alert: %w", deed.Action, err)
 	}
 	return alert, nil
+}
+
+// ChangedSince counts the alerts whose last change came after the one that a
+// fingerprint begins with.
+func (s *Inbox) ChangedSince(ctx context.Context, tenant, fingerprint string, limit int64) (n int64, known bool, err error) {
+	newest, _, _ := strings.Cut(fingerprint, "-")
+	change, err := strconv.ParseInt(newest, 10, 64)
+	if err != nil || change < 0 {
+		return 0, false, nil //nolint:nilerr // what a client sends is no fault of ours
+	}
+	n, err = s.db.queries.AlertsChangedSince(ctx, pgq.AlertsChangedSinceParams{TenantID: tenant, Since: change, Most: limit})
+	if err != nil {
+		return 0, false, fmt.Errorf("count changed alerts: %w", err)
+	}
+	return n, true, nil
 }
 
 // Pulse returns a fingerprint of the inbox and its counts. The newest change

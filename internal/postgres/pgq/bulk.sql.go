@@ -269,6 +269,25 @@ func (q *Queries) AlertRestore(ctx context.Context, arg AlertRestoreParams) (int
 	return count, err
 }
 
+const alertsChangedSince = `-- name: AlertsChangedSince :one
+select count(*) from (
+    select from alert a where a.tenant_id = $1 and a.change > $2 order by a.change desc limit $3::bigint
+) changed
+`
+
+type AlertsChangedSinceParams struct {
+	TenantID string
+	Since    int64
+	Most     int64
+}
+
+func (q *Queries) AlertsChangedSince(ctx context.Context, arg AlertsChangedSinceParams) (int64, error) {
+	row := q.db.QueryRow(ctx, alertsChangedSince, arg.TenantID, arg.Since, arg.Most)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const readForget = `-- name: ReadForget :exec
 delete from alert_read x using alert a
 where x.tenant_id = $1 and x.actor = $2 and a.alert_id = x.alert_id and a.fired_at <= $3

@@ -88,3 +88,8 @@ cross join lateral (
     from notification_status s where s.alert_id = a.alert_id
 ) d
 where a.tenant_id = @tenant_id and a.alert_id = any(@alert_ids::uuid[]);
+
+-- name: AlertsChangedSince :one
+select count(*) from (
+    select from alert a where a.tenant_id = @tenant_id and a.change > @since order by a.change desc limit @most::bigint
+) changed;

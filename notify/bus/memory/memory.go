@@ -1,30 +1,47 @@
 // Package memory is the wake-up bus of a single process.
 //
-// It holds at most one wake-up, because one look at the outbox finds all that
-// is due: publishing to a bus that already holds one changes nothing.
+// It holds at most one message, because one look at the outbox finds all that
+// is due: publishing to a bus that already holds one changes nothing. It ends
+// with its process, and so does everybody who could have heard it.
 package memory
 
 import (
 	"context"
 
-	"tocsin/notify"
+	"tocsin/notify/bus"
 )
 
-// Bus carries wake-ups from an evaluator to a dispatcher of the same process.
-// It is safe for concurrent use.
-type Bus struct{ wakeUps chan notify.Signal }
+// Driver carries messages within a process. It is safe for concurrent use.
+type Driver struct{ messages chan []byte }
 
 // New returns an empty bus.
-func New() *Bus { return &Bus{wakeUps: make(chan notify.Signal, 1)} }
+func New() *Driver { return &Driver{messages: make(chan []byte, 1)} }
 
 // Publish never blocks and never fails.
-func (b *Bus) Publish(_ context.Context, w notify.WakeUp) error {
+func (d *Driver) Publish(_ context.Context, payload []byte) error {
 	select {
-	case b.wakeUps <- notify.Signal{WakeUp: w}:
+	case d.messages <- payload:
 	default:
 	}
 	return nil
 }
 
-// WakeUps is where a dispatcher listens. It is never closed.
-func (b *Bus) WakeUps() <-chan notify.Signal { return b.wakeUps }
+// Subscribe never fails. A message reaches one of several subscriptions.
+func (d *Driver) Subscribe(context.Context) (bus.Subscription, error) {
+	return subscription{d.messages}, nil
+}
+
+type subscription struct{ messages <-chan []byte }
+
+// Next waits for a message.
+func (s subscription) Next(ctx context.Context) (bus.Batch, error) {
+	select {
+	case payload := <-s.messages:
+		return bus.Batch{Payloads: [][]byte{payload}}, nil
+	case <-ctx.Done():
+		return bus.Batch{}, ctx.Err()
+	}
+}
+
+// Close has nothing to end.
+func (subscription) Close(context.Context) {}

@@ -7,13 +7,23 @@ import { Button, buttonClass } from "../ui/Button";
 import styles from "./access.module.css";
 import { Entrance } from "./Entrance";
 
+/** What can go wrong at a provider, in words. */
+const problems: Record<string, string> = {
+  expired: "That took too long, or began in another browser. Try again.",
+  cancelled: "The provider did not let you sign in.",
+  provider: "The provider cannot be used at present. Tocsin's log says why.",
+  "not-admitted": "You have no account here. An administrator can let you in.",
+  "email-taken": "Your e-mail address belongs to an account with a password. An administrator can help.",
+};
+
 export function SignInPage({ state, onEnter }: { state: SessionState; onEnter: (who: Me) => void }) {
   useEffect(() => {
     document.title = "Sign in · Tocsin";
   }, []);
   const form = useForm({ initialValues: { email: "", password: "" } });
   const enter = useMutation({ mutationFn: signIn, onSuccess: onEnter });
-  const refused = new URLSearchParams(globalThis.location.search).get("sign-in-problem");
+  const kind = new URLSearchParams(globalThis.location.search).get("sign-in-problem");
+  const refused = kind === null ? null : (problems[kind] ?? problems.provider);
   const problem = enter.error ? enter.error.message : (state.problem ?? refused);
   const { pathname, search } = globalThis.location;
   return (

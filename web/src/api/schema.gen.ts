@@ -258,7 +258,8 @@ export interface paths {
         /**
          * Follow the inbox by server-sent events
          * @description The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
-         *     id names the state of the inbox. A client that returns with `Last-Event-ID` is told only what it has missed. A
+         *     id names the state of the inbox and begins with the number of its newest change. A client that returns with
+         *     `Last-Event-ID` is told nothing when nothing has changed, else one event for all that it has missed, with `missed`. A
          *     comment comes every few seconds, so that a dead connection is noticed. The stream may end at any time: connect anew.
          */
         get: operations["streamEvents"];
@@ -1239,6 +1240,7 @@ export interface components {
         /** @description The data of the event `alerts`. */
         AlertsEvent: {
             counts: components["schemas"]["AlertCounts"];
+            missed?: components["schemas"]["MissedAlerts"];
         };
         /**
          * @description `PENDING` has reached its threshold, but not for `forDurationSeconds` yet; nobody has been told.
@@ -1501,6 +1503,16 @@ export interface components {
              */
             sessionExpiresAt?: string;
             tenant: string;
+        };
+        /** @description What changed since the event that a returning client saw last. In its first event only. */
+        MissedAlerts: {
+            /**
+             * Format: int64
+             * @description Alerts that were raised or changed, at most 1000.
+             */
+            alerts: number;
+            /** @description Whether there are more than that. */
+            more: boolean;
         };
         NewPassword: {
             password: string;

@@ -1,0 +1,124 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"tocsin/internal/access"
+	"tocsin/internal/access/oidc"
+	"tocsin/internal/fault"
+)
+
+// Provider is where people sign in elsewhere.
+type Provider interface {
+	// Begin returns where to send the browser, and the cookie that it keeps.
+	Begin(ctx context.Context, returnTo string) (target, cookie string, err error)
+	// Finish returns who came back, and where to return to. Its errors are [*oidc.Error].
+	Finish(ctx context.Context, cookie string, query url.Values) (access.NewAccount, string, error)
+}
+
+// Recogniser finds or makes the account of whom a provider vouches for. It
+// returns [access.ErrRefused] where there is none and none may be made, and a
+// conflict where the e-mail address is somebody else's.
+type Recogniser interface {
+	Recognise(ctx context.Context, who access.NewAccount) (access.Account, error)
+}
+
+// Elsewhere lets people in whom somebody else vouches for.
+type Elsewhere struct {
+	Provider Provider
+	Accounts Recogniser
+	// Name is what the button says.
+	Name string
+}
+
+const (
+	pathProviderStart = "/api/auth/oidc/start"
+	// PathProviderCallback is where a provider sends people back to.
+	PathProviderCallback = "/api/auth/oidc/callback"
+	// attemptSeconds is how long the cookie of an attempt is kept.
+	attemptSeconds = 600
+)
+
+// provider returns where people sign in elsewhere, or nil.
+func (s *server) provider() *SignInProvider {
+	if s.Elsewhere == nil {
+		return nil
+	}
+	return &SignInProvider{Name: s.Elsewhere.Name, URL: pathProviderStart}
+}
+
+func (s *server) attemptCookie(value string) *http.Cookie {
+	cookie := &http.Cookie{
+		Name: cookieName(s.secure) + "-oidc", Value: value, Path: "/", MaxAge: attemptSeconds, HttpOnly: true, Secure: s.secure,
+		SameSite: http.SameSiteLaxMode,
+	}
+	if value == "" {
+		cookie.MaxAge = -1
+	}
+	return cookie
+}
+
+// beginElsewhere sends a browser to the provider.
+func (s *server) beginElsewhere(c echo.Context) error {
+	target, cookie, err := s.Elsewhere.Provider.Begin(c.Request().Context(), c.QueryParam("return"))
+	if err != nil {
+		return s.backWith(c, "/", err)
+	}
+	c.SetCookie(s.attemptCookie(cookie))
+	return c.Redirect(http.StatusFound, target)
+}
+
+// endElsewhere begins a session for whoever comes back from the provider.
+func (s *server) endElsewhere(c echo.Context) error {
+	ctx := c.Request().Context()
+	var kept string
+	if cookie, err := c.Cookie(s.attemptCookie("").Name); err == nil {
+		kept = cookie.Value
+	}
+	c.SetCookie(s.attemptCookie(""))
+	who, returnTo, err := s.Elsewhere.Provider.Finish(ctx, kept, c.QueryParams())
+	if err != nil {
+		return s.backWith(c, returnTo, err)
+	}
+	from := access.Actor{
+		Tenant: who.TenantID, Kind: kindUser, Name: who.Email, Via: "oidc", Address: c.RealIP(),
+		RequestID: c.Response().Header().Get(echo.HeaderXRequestID), ObjectKind: "user",
+	}
+	account, err := s.Elsewhere.Accounts.Recognise(access.As(ctx, from), who)
+	if err != nil {
+		return s.backWith(c, returnTo, err)
+	}
+	from.Operation = "createSession"
+	entry, err := s.Door.Admit(ctx, from, account, "oidc")
+	if err != nil {
+		return s.backWith(c, returnTo, err)
+	}
+	c.SetCookie(s.sessionCookie(entry.Secret, entry.Session.ExpiresAt))
+	return c.Redirect(http.StatusFound, returnTo)
+}
+
+// backWith sends a browser back to the page, which says what went wrong. The
+// page is told the kind of problem alone, so that nobody can put words on it.
+func (s *server) backWith(c echo.Context, returnTo string, err error) error {
+	problem := string(oidc.Unusable)
+	if p, ok := errors.AsType[*oidc.Error](err); ok {
+		problem = string(p.Problem)
+	}
+	switch {
+	case errors.Is(err, access.ErrRefused):
+		problem = string(oidc.NotAdmitted)
+	case fault.KindOf(err) == fault.Conflict:
+		problem = "email-taken"
+	}
+	s.Log.LogAttrs(c.Request().Context(), slog.LevelWarn, "sign-in elsewhere failed",
+		slog.String("request_id", c.Response().Header().Get(echo.HeaderXRequestID)), slog.String("problem", problem), slog.Any("error", err))
+	path, _, _ := strings.Cut(returnTo, "?")
+	return c.Redirect(http.StatusFound, path+"?sign-in-problem="+url.QueryEscape(problem))
+}

@@ -1,0 +1,292 @@
+// Package oidc lets people sign in at an OpenID Connect provider.
+//
+// The flow is that of authorization codes with PKCE. What belongs to one
+// attempt (state, nonce, verifier, where to return) travels in a sealed cookie of
+// the browser that began it, so that no other browser can end it, no replica has
+// to remember it, and it is over after ten minutes.
+//
+// The provider is authoritative for who somebody is: issuer and subject. An
+// e-mail address is what it says about them, and never makes two people one: an
+// account that exists under the same address is not taken over. Where a claim
+// gives the role, it gives it anew at each sign-in.
+//
+// Nothing is asked of the provider before somebody signs in; one that cannot be
+// reached keeps nobody else out.
+package oidc
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"tocsin/internal/access"
+)
+
+// Options describe a provider. Issuer, ClientID, RedirectURL, Seal, Open and Now
+// are required.
+type Options struct {
+	Issuer, ClientID, ClientSecret string
+	// Name is what the button says; the issuer's host by default.
+	Name string
+	// RedirectURL is where the provider sends people back to.
+	RedirectURL string
+	// Scopes are asked for beside "openid"; "profile" and "email" by default.
+	Scopes []string
+	// RoleClaim names the claim that gives the role, by dots where it is nested.
+	// Without it everybody gets DefaultRole once, and keeps what an administrator
+	// makes of it.
+	RoleClaim string
+	// RoleMap gives the role for a value of the claim. The highest one counts.
+	RoleMap map[string]access.Role
+	// DefaultRole is that of whom the claim gives none. Empty admits nobody who
+	// has no account, or no role by the claim.
+	DefaultRole access.Role
+	// Tenant is that of accounts which are made.
+	Tenant string
+	// Seal and Open keep the cookie from being read or made by others.
+	Seal func(plain []byte) []byte
+	Open func(sealed []byte) ([]byte, error)
+	Now  func() time.Time
+}
+
+// Bounds of an attempt.
+const (
+	attemptLifetime = 10 * time.Minute
+	providerTimeout = 10 * time.Second
+	maxReturn       = 2000
+)
+
+// Problem is why nobody was let in, as the page is told.
+type Problem string
+
+// The problems.
+const (
+	// Expired: the attempt is unknown to this browser, or too old.
+	Expired Problem = "expired"
+	// Cancelled: the provider says that the person did not want to, or may not.
+	Cancelled Problem = "cancelled"
+	// Unusable: the provider cannot be reached, or what it says does not hold.
+	Unusable Problem = "provider"
+	// NotAdmitted: the person has no account here, or no role.
+	NotAdmitted Problem = "not-admitted"
+)
+
+// Error is a [Problem] with what the log tells.
+type Error struct {
+	Problem Problem
+	Err     error
+}
+
+// Error tells the log.
+func (e *Error) Error() string { return fmt.Sprintf("sign in at provider: %s: %v", e.Problem, e.Err) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Provider is one that people sign in at. It is safe for concurrent use.
+type Provider struct {
+	Options
+
+	client *http.Client
+	mu     sync.Mutex
+	found  *oidc.Provider
+}
+
+// New returns a provider, or what is wrong with the options.
+func New(o Options) (*Provider, error) {
+	issuer, err := url.Parse(o.Issuer)
+	if err != nil || issuer.Host == "" || issuer.Scheme != "https" && issuer.Scheme != "http" {
+		return nil, fmt.Errorf("OpenID Connect: the issuer %q is not of the form https://host", o.Issuer)
+	}
+	if o.ClientID == "" {
+		return nil, errors.New("OpenID Connect: no client id")
+	}
+	if o.RedirectURL == "" {
+		return nil, errors.New("OpenID Connect: set TOCSIN_PUBLIC_URL, to which the provider sends people back")
+	}
+	if o.RoleClaim == "" && len(o.RoleMap) > 0 {
+		return nil, errors.New("OpenID Connect: roles are mapped, but no claim is named that gives them")
+	}
+	for value, role := range o.RoleMap {
+		if _, err := access.ParseRole(string(role)); err != nil {
+			return nil, fmt.Errorf("OpenID Connect: role of %q: %w", value, err)
+		}
+	}
+	if o.Name == "" {
+		o.Name = issuer.Host
+	}
+	if len(o.Scopes) == 0 {
+		o.Scopes = []string{"profile", "email"}
+	}
+	return &Provider{Options: o, client: &http.Client{Timeout: providerTimeout}}, nil
+}
+
+// attempt is what the cookie holds.
+type attempt struct {
+	State, Nonce, Verifier, Return string
+	ExpiresAt                      time.Time
+}
+
+// Begin returns where to send the browser, and the cookie that it keeps until it
+// comes back. returnTo is a path of the application; anything else is "/".
+func (p *Provider) Begin(ctx context.Context, returnTo string) (target, cookie string, err error) {
+	config, _, err := p.config(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	a := attempt{
+		State: access.NewSecret(), Nonce: access.NewSecret(), Verifier: oauth2.GenerateVerifier(),
+		Return: CleanReturn(returnTo), ExpiresAt: p.Now().Add(attemptLifetime),
+	}
+	plain, err := json.Marshal(a)
+	if err != nil {
+		return "", "", fmt.Errorf("encode attempt: %w", err)
+	}
+	target = config.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
+	return target, base64.RawURLEncoding.EncodeToString(p.Seal(plain)), nil
+}
+
+// Finish returns the account to be of whoever comes back, with the cookie of
+// [Provider.Begin] and the query that the provider sent along, and where to return to.
+// Its errors are [*Error].
+func (p *Provider) Finish(ctx context.Context, cookie string, query url.Values) (access.NewAccount, string, error) {
+	a, err := p.attemptOf(cookie, query.Get("state"))
+	if err != nil {
+		return access.NewAccount{}, "/", &Error{Expired, err}
+	}
+	if code := query.Get("error"); code != "" {
+		return access.NewAccount{}, a.Return, &Error{Cancelled, fmt.Errorf("the provider answered %q: %q", code, query.Get("error_description"))}
+	}
+	who, err := p.redeem(ctx, a, query.Get("code"))
+	if err != nil {
+		return access.NewAccount{}, a.Return, err
+	}
+	return who, a.Return, nil
+}
+
+func (p *Provider) attemptOf(cookie, state string) (attempt, error) {
+	var a attempt
+	sealed, err := base64.RawURLEncoding.DecodeString(cookie)
+	if err != nil || cookie == "" {
+		return a, errors.New("this browser did not begin to sign in")
+	}
+	plain, err := p.Open(sealed)
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(plain, &a); err != nil {
+		return a, fmt.Errorf("decode attempt: %w", err)
+	}
+	if subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) != 1 || a.State == "" {
+		return a, errors.New("the state is of another attempt")
+	}
+	if !p.Now().Before(a.ExpiresAt) {
+		return a, errors.New("the attempt took too long")
+	}
+	return a, nil
+}
+
+// redeem asks the provider who it is.
+func (p *Provider) redeem(ctx context.Context, a attempt, code string) (access.NewAccount, error) {
+	config, provider, err := p.config(ctx)
+	if err != nil {
+		return access.NewAccount{}, err
+	}
+	ctx = oidc.ClientContext(ctx, p.client)
+	answer, err := config.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	if err != nil {
+		return access.NewAccount{}, &Error{Unusable, fmt.Errorf("exchange code: %w", err)}
+	}
+	raw, ok := answer.Extra("id_token").(string)
+	if !ok {
+		return access.NewAccount{}, &Error{Unusable, errors.New("the answer has no id_token")}
+	}
+	token, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: p.ClientID, Now: p.Now}).Verify(ctx, raw)
+	if err != nil {
+		return access.NewAccount{}, &Error{Unusable, fmt.Errorf("verify id_token: %w", err)}
+	}
+	if subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(a.Nonce)) != 1 {
+		return access.NewAccount{}, &Error{Unusable, errors.New("the nonce is of another attempt")}
+	}
+	var claims map[string]any
+	if err := token.Claims(&claims); err != nil {
+		return access.NewAccount{}, &Error{Unusable, fmt.Errorf("read claims: %w", err)}
+	}
+	return p.account(token.Issuer, token.Subject, claims)
+}
+
+// account makes of claims what an account would be.
+func (p *Provider) account(issuer, subject string, claims map[string]any) (access.NewAccount, error) {
+	text := func(name string) string { s, _ := claims[name].(string); return s }
+	who := access.NewAccount{TenantID: p.Tenant, Issuer: issuer, Subject: subject, Email: text("email"), Name: text("name")}
+	if access.CheckEmail(who.Email) != nil {
+		return who, &Error{Unusable, errors.New("the id_token has no e-mail address; ask for the scope that gives one")}
+	}
+	if who.Name == "" || len(who.Name) > 200 {
+		who.Name = who.Email
+	}
+	if who.Role = p.role(claims); who.Role == "" {
+		return who, &Error{NotAdmitted, fmt.Errorf("no value of the claim %q gives a role", p.RoleClaim)}
+	}
+	return who, nil
+}
+
+// role returns the highest role that the claim gives, else the default one.
+func (p *Provider) role(claims map[string]any) access.Role {
+	var value any = claims
+	for part := range strings.SplitSeq(p.RoleClaim, ".") {
+		object, _ := value.(map[string]any)
+		value = object[part]
+	}
+	values, several := value.([]any)
+	if !several {
+		values = []any{value}
+	}
+	given := p.DefaultRole
+	for _, v := range values {
+		name, _ := v.(string)
+		if role, mapped := p.RoleMap[name]; mapped && (given == "" || role.Allows(given)) {
+			given = role
+		}
+	}
+	return given
+}
+
+// config asks the provider for its addresses, until it has answered once.
+func (p *Provider) config(ctx context.Context) (*oauth2.Config, *oidc.Provider, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found == nil {
+		found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.Issuer)
+		if err != nil {
+			return nil, nil, &Error{Unusable, fmt.Errorf("ask %s about itself: %w", p.Issuer, err)}
+		}
+		p.found = found
+	}
+	return &oauth2.Config{
+		ClientID: p.ClientID, ClientSecret: p.ClientSecret, RedirectURL: p.RedirectURL, Endpoint: p.found.Endpoint(),
+		Scopes: append([]string{oidc.ScopeOpenID}, p.Scopes...),
+	}, p.found, nil
+}
+
+// CleanReturn returns a path of the application that may be returned to, "/" for
+// whatever could lead elsewhere.
+func CleanReturn(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || len(path) > maxReturn || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(path, "/") ||
+		strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\t\r\n") {
+		return "/"
+	}
+	return path
+}

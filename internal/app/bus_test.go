@@ -1,0 +1,328 @@
+package app_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/app"
+	"tocsin/internal/natstest"
+	"tocsin/internal/redistest"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// busServer is the server of a wake-up bus that can be ended and brought back.
+type busServer struct {
+	options     app.BusOptions
+	stop, start func()
+}
+
+// buses returns a server of each provider that has one.
+func (w *world) buses(provider app.BusProvider) busServer {
+	w.t.Helper()
+	switch provider {
+	case app.BusRedis:
+		s := redistest.New(w.t)
+		return busServer{
+			options: app.BusOptions{Provider: provider, URL: s.URL()}, stop: func() { s.Stop(w.t) }, start: func() { s.Start(w.t) },
+		}
+	case app.BusNATS:
+		s := natstest.New(w.t)
+		return busServer{
+			options: app.BusOptions{Provider: provider, URL: s.URL()}, stop: func() { s.Stop(w.t) }, start: func() { s.Start(w.t) },
+		}
+	case app.BusPostgres:
+		// The way of the listener is cut; the database itself stays.
+		c := newCable(w)
+		return busServer{options: app.BusOptions{Provider: provider, URL: c.url}, stop: c.stop, start: c.start}
+	case app.BusMemory:
+	}
+	return busServer{options: app.BusOptions{Provider: provider}}
+}
+
+// cable is a way to Postgres that can be cut.
+type cable struct {
+	w        *world
+	url      string
+	target   string
+	address  string
+	listener net.Listener
+	mu       sync.Mutex
+	conns    []net.Conn
+	relays   sync.WaitGroup
+}
+
+func newCable(w *world) *cable {
+	w.t.Helper()
+	u, err := url.Parse(w.pgURL)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := &cable{w: w, target: u.Host, address: "127.0.0.1:0"}
+	c.start()
+	u.Host = c.address
+	c.url = u.String()
+	w.t.Cleanup(c.stop)
+	return c
+}
+
+func (c *cable) start() {
+	listener, err := net.Listen("tcp", c.address) //nolint:noctx // local
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	c.listener, c.address = listener, listener.Addr().String()
+	c.relays.Go(func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", c.target) //nolint:noctx // local
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			c.mu.Lock()
+			c.conns = append(c.conns, near, far)
+			c.mu.Unlock()
+			for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
+				c.relays.Go(func() {
+					_, _ = io.Copy(pair[0], pair[1])
+					_ = pair[0].Close()
+				})
+			}
+		}
+	})
+}
+
+func (c *cable) stop() {
+	_ = c.listener.Close()
+	c.mu.Lock()
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.conns = nil
+	c.mu.Unlock()
+	c.relays.Wait()
+}
+
+// claimedAfter returns how long after their commit began messages were claimed
+// and their attempts written, in order of the commits, by Postgres's clock.
+func (w *world) claimedAfter() []time.Duration {
+	w.t.Helper()
+	var all []time.Duration
+	for _, us := range w.column(`
+		select (extract(epoch from a.started_at - n.created_at) * 1000000)::bigint::text
+		from notification n join attempt a using (notification_id) where a.attempt = 1 order by n.created_at`) {
+		n, err := strconv.ParseInt(us, 10, 64)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, time.Duration(n)*time.Microsecond)
+	}
+	return all
+}
+
+// parted runs one replica that evaluates and one that delivers, or one for both
+// where the bus reaches only its process. It returns what the last one logs.
+func (w *world) parted(o app.BusOptions, poll time.Duration) *log {
+	w.t.Helper()
+	roles := [][]app.Role{{app.RoleEvaluate}, {app.RoleDispatch}}
+	if o.Provider == app.BusMemory {
+		roles = [][]app.Role{{app.RoleEvaluate, app.RoleDispatch}}
+	}
+	var logged *log
+	for _, r := range roles {
+		_, logged = w.replica(func(options *app.Options) {
+			options.Bus, options.Roles, options.PollInterval = o, r, poll
+			options.TickInterval, options.Settle = 20*time.Millisecond, 10*time.Millisecond
+		})
+	}
+	return logged
+}
+
+// TestBusWakesTheDispatcher finds each message claimed at once, on every bus,
+// although the dispatcher looks by itself but once an hour.
+func TestBusWakesTheDispatcher(t *testing.T) {
+	t.Parallel()
+	for _, provider := range app.BusProviders() {
+		t.Run(string(provider), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.rule(w.webhook("ops"))
+			w.parted(w.buses(provider).options, time.Hour)
+			const messages = 12
+			for i := range messages {
+				w.fail(w.ch.Now(t), strconv.Itoa(i))
+				w.untilDelivered(i + 1)
+			}
+			took := w.claimedAfter()
+			slices.Sort(took)
+			t.Logf("%s: from the beginning of the commit to the attempt: median %v, longest %v", provider, took[messages/2], took[messages-1])
+			if took[messages/2] > time.Second {
+				t.Errorf("half of the messages were claimed later than %v", took[messages/2])
+			}
+		})
+	}
+}
+
+// TestBusIsAwayAndComesBack ends the server of the bus: messages arrive by
+// polling, and at once when it is back.
+func TestBusIsAwayAndComesBack(t *testing.T) {
+	t.Parallel()
+	for _, provider := range []app.BusProvider{app.BusPostgres, app.BusRedis, app.BusNATS} {
+		t.Run(string(provider), func(t *testing.T) {
+			t.Parallel()
+			const poll = 6 * time.Second
+			w := newWorld(t)
+			w.rule(w.webhook("ops"))
+			server := w.buses(provider)
+			dispatcher := w.parted(server.options, poll)
+			w.fail(w.ch.Now(t), "before")
+			w.untilDelivered(1)
+			server.stop()
+			w.until("the outage is told", func() bool { return strings.Contains(dispatcher.String(), "the wake-up bus does not work") })
+			w.fail(w.ch.Now(t), "without")
+			w.untilDelivered(2)
+			server.start()
+			w.until("it listens again", func() bool { return strings.Contains(dispatcher.String(), "listening for wake-ups again") })
+			// Publishing tries again within its longest pause, and the last poll must not help.
+			w.fail(w.ch.Now(t), "warm")
+			w.untilDelivered(3)
+			w.fail(w.ch.Now(t), "after")
+			w.untilDelivered(4)
+			took := w.claimedAfter()
+			t.Logf("%s: before %v, without %v, back %v, after %v", provider, took[0], took[1], took[2], took[3])
+			if took[1] > poll+2*time.Second || took[3] > poll/2 {
+				t.Errorf("messages were claimed after %v, want the second by the poll of %v and the last at once", took, poll)
+			}
+			if got := w.receiver.received(); !slices.Equal(got, []string{"after", "before", "warm", "without"}) {
+				t.Errorf("received %q", got)
+			}
+		})
+	}
+}
+
+// TestOneWakeUpDrainsByAllReplicas owes more than one replica has room for: those
+// whom the one wake-up does not reach are woken by those who have their hands full.
+func TestOneWakeUpDrainsByAllReplicas(t *testing.T) {
+	t.Parallel()
+	const messages, replicas = 1000, 3
+	for _, provider := range []app.BusProvider{app.BusPostgres, app.BusRedis, app.BusNATS} {
+		t.Run(string(provider), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			var hooks []uuid.UUID
+			for i := range 10 {
+				hook, err := w.db.Webhooks().Create(t.Context(), tenant, notify.Webhook{
+					Name: fmt.Sprint(i), Kind: notify.KindGeneric, URL: w.receiver.url, Enabled: true, Timeout: time.Minute, MaxConcurrent: 10,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				hooks = append(hooks, hook.ID)
+			}
+			rule := w.ruleOf(rules.Definition{WebhookIDs: hooks})
+			// Until every replica has a hand in it, nothing is answered: none of them
+			// gets free to take the rest, and none looks by itself.
+			together := make(chan struct{})
+			w.receiver.respond(func(_ http.ResponseWriter, r *http.Request) {
+				select {
+				case <-together:
+				case <-r.Context().Done():
+				}
+			})
+			bus := w.buses(provider).options
+			for range replicas {
+				w.replica(func(o *app.Options) {
+					o.Bus, o.Roles, o.PollInterval, o.TickInterval = bus, []app.Role{app.RoleDispatch}, time.Hour, 50*time.Millisecond
+				})
+			}
+			w.fail(rule.ArmedSinceNS+1000, ids(messages/len(hooks))...)
+			_, evaluator := w.replica(func(o *app.Options) {
+				o.Bus, o.Roles, o.TickInterval = bus, []app.Role{app.RoleEvaluate}, 50*time.Millisecond
+			})
+			w.until("every replica delivers", func() bool {
+				return slices.Equal(w.column(`select count(distinct replica)::text from attempt`), []string{strconv.Itoa(replicas)})
+			})
+			close(together)
+			w.untilDelivered(messages)
+			t.Log(provider, w.column(`select count(*)::text from attempt group by replica`))
+			if got := len(w.receiver.received()); got != messages {
+				t.Errorf("the receiver got %d messages, want %d; %s", got, messages, evaluator)
+			}
+		})
+	}
+}
+
+func ids(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = strconv.Itoa(i)
+	}
+	return list
+}
+
+func TestNewRefusesABusThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		bus  app.BusOptions
+		want string
+	}{
+		"unknown":             {app.BusOptions{Provider: "carrier pigeon"}, `unknown provider "carrier pigeon"`},
+		"Redis without a URL": {app.BusOptions{Provider: app.BusRedis}, "TOCSIN_BUS_URL is not set"},
+		"NATS without a URL":  {app.BusOptions{Provider: app.BusNATS}, "TOCSIN_BUS_URL is not set"},
+		"memory with a URL":   {app.BusOptions{Provider: app.BusMemory, URL: "redis://u:hunter2@h"}, "TOCSIN_BUS=memory has no server"},
+		"a name with spaces":  {app.BusOptions{Name: "a b"}, "TOCSIN_BUS_NAME"},
+		"a length below 1":    {app.BusOptions{Length: -1}, "TOCSIN_BUS_LENGTH"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := app.New(t.Context(), app.Options{Bus: c.bus})
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("err = %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// What a person makes due goes out at once, too.
+func TestAPersonsWorkWakesTheDispatcher(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rule(w.webhook("ops"))
+	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadRequest) })
+	w.parted(app.BusOptions{}, time.Hour)
+	base, _ := w.replica(func(o *app.Options) { o.Roles = []app.Role{app.RoleAPI} })
+	w.fail(w.ch.Now(t), "a")
+	w.until("the receiver refuses", func() bool { return slices.Equal(w.column(settlements), []string{"FAILED 1"}) })
+	w.receiver.respond(nil)
+	id := w.column(`select notification_id::text from notification`)[0]
+	if status, answer := call(t, http.MethodPost, base+"/api/v1/notifications/"+id+"/retry", nil); status != http.StatusOK {
+		t.Fatalf("retry: %d %v", status, answer)
+	}
+	w.untilDelivered(1)
+
+	hook := base + "/api/v1/webhooks/" + w.column(`select webhook_id::text from webhook`)[0]
+	if status, answer := call(t, http.MethodPost, hook+"/disable", nil); status != http.StatusOK {
+		t.Fatalf("disable: %d %v", status, answer)
+	}
+	w.fail(w.ch.Now(t), "b")
+	w.until("it is owed", func() bool { return len(w.column(`select notification_id::text from outbox`)) == 1 })
+	if status, answer := call(t, http.MethodPost, hook+"/enable", nil); status != http.StatusOK {
+		t.Fatalf("enable: %d %v", status, answer)
+	}
+	w.untilDelivered(2)
+}

@@ -1,0 +1,304 @@
+package app_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tocsin/internal/access"
+	"tocsin/internal/app"
+)
+
+// provider is an OpenID Connect provider at which everybody is signed in
+// already: discovery, keys, authorization codes with PKCE, tokens.
+type provider struct {
+	t      testing.TB
+	url    string
+	key    *rsa.PrivateKey
+	client struct{ id, secret string }
+
+	mu sync.Mutex
+	// claims are those of whoever comes next; change may spoil a token.
+	claims map[string]any
+	change func(claims map[string]any)
+	codes  map[string]url.Values
+	denies bool
+}
+
+func newProvider(tb testing.TB) *provider {
+	tb.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &provider{t: tb, key: key, codes: map[string]url.Values{}}
+	p.client.id, p.client.secret = "tocsin", "the client's secret"
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/openid-configuration", p.describe)
+	mux.HandleFunc("GET /keys", p.keys)
+	mux.HandleFunc("GET /authorize", p.authorize)
+	mux.HandleFunc("POST /token", p.token)
+	server := httptest.NewServer(mux)
+	tb.Cleanup(server.Close)
+	p.url = server.URL
+	return p
+}
+
+func (p *provider) answer(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func (p *provider) describe(w http.ResponseWriter, _ *http.Request) {
+	p.answer(w, map[string]any{
+		"issuer": p.url, "authorization_endpoint": p.url + "/authorize", "token_endpoint": p.url + "/token", "jwks_uri": p.url + "/keys",
+		"id_token_signing_alg_values_supported": []string{"RS256"},
+	})
+}
+
+func (p *provider) keys(w http.ResponseWriter, _ *http.Request) {
+	encode := base64.RawURLEncoding.EncodeToString
+	p.answer(w, map[string]any{"keys": []any{map[string]any{
+		"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "1",
+		"n": encode(p.key.N.Bytes()), "e": encode(big.NewInt(int64(p.key.E)).Bytes()),
+	}}})
+}
+
+func (p *provider) authorize(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := r.URL.Query()
+	back, err := url.Parse(q.Get("redirect_uri"))
+	if err != nil || q.Get("client_id") != p.client.id || q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" ||
+		!strings.Contains(q.Get("scope"), "openid") {
+		http.Error(w, "not a request of this client", http.StatusBadRequest)
+		return
+	}
+	answer := url.Values{"state": {q.Get("state")}}
+	if p.denies {
+		answer.Set("error", "access_denied")
+	} else {
+		code := rand.Text()
+		p.codes[code] = q
+		answer.Set("code", code)
+	}
+	back.RawQuery = answer.Encode()
+	http.Redirect(w, r, back.String(), http.StatusFound)
+}
+
+func (p *provider) token(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id, secret, _ := r.BasicAuth()
+	asked, known := p.codes[r.FormValue("code")]
+	delete(p.codes, r.FormValue("code"))
+	challenge := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+	secret, _ = url.QueryUnescape(secret)
+	if id != p.client.id || secret != p.client.secret || !known || base64.RawURLEncoding.EncodeToString(challenge[:]) != asked.Get("code_challenge") {
+		http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
+		return
+	}
+	claims := map[string]any{
+		"iss": p.url, "aud": p.client.id, "nonce": asked.Get("nonce"), "iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix(),
+	}
+	maps.Copy(claims, p.claims)
+	if p.change != nil {
+		p.change(claims)
+	}
+	p.answer(w, map[string]any{"access_token": "a", "token_type": "Bearer", "id_token": p.sign(claims)})
+}
+
+func (p *provider) sign(claims map[string]any) string {
+	encode := base64.RawURLEncoding.EncodeToString
+	body, err := json.Marshal(claims)
+	if err != nil {
+		p.t.Error(err)
+	}
+	text := encode([]byte(`{"alg":"RS256","kid":"1"}`)) + "." + encode(body)
+	sum := sha256.Sum256([]byte(text))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, p.key, crypto.SHA256, sum[:])
+	if err != nil {
+		p.t.Error(err)
+	}
+	return text + "." + encode(signature)
+}
+
+// next says who comes next.
+func (p *provider) next(claims map[string]any, change func(map[string]any)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.claims, p.change = claims, change
+}
+
+// elsewhere runs a replica whose people may come from p.
+func (w *world) elsewhere(p *provider, o app.OIDCOptions) string {
+	w.t.Helper()
+	listener, err := new(net.ListenConfig).Listen(w.t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	o.Issuer, o.ClientID, o.ClientSecret = p.url, p.client.id, p.client.secret
+	base, _ := w.guarded(func(options *app.Options) {
+		options.Listen, options.PublicURL, options.Access.OIDC = address, "http://"+address, o
+	})
+	return base
+}
+
+// comeIn goes through the provider and returns where the browser ends up.
+func (c *caller) comeIn(returnTo string) *url.URL {
+	c.t.Helper()
+	return c.visit(c.base + "/api/auth/oidc/start?return=" + url.QueryEscape(returnTo))
+}
+
+func (c *caller) visit(target string) *url.URL {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	answer, err := c.http.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return answer.Request.URL
+}
+
+func TestPeopleComeFromAProvider(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := newProvider(t)
+	base := w.elsewhere(p, app.OIDCOptions{
+		Name: "Example", RoleClaim: "realm_access.roles", DefaultRole: access.Viewer,
+		RoleMap: map[string]access.Role{"ops": access.Operator, "platform": access.Admin},
+	})
+	how := newCaller(t, base).must(http.StatusOK, http.MethodGet, "/session", nil)
+	if got := fmt.Sprint(how.body["provider"]); got != "map[name:Example url:/api/auth/oidc/start]" {
+		t.Errorf("provider %s", got)
+	}
+	claims := func(subject string, roles ...any) map[string]any {
+		return map[string]any{"sub": subject, "email": subject + "@example.com", "name": subject, "realm_access": map[string]any{"roles": roles}}
+	}
+	p.next(claims("grace", "ops", "unknown"), nil)
+	grace := newCaller(t, base)
+	if end := grace.comeIn("/rules?q=x"); end.Path != "/rules" || end.RawQuery != "q=x" {
+		t.Errorf("ended up at %s", end)
+	}
+	me := grace.must(http.StatusOK, http.MethodGet, "/me", nil)
+	if me.text("email") != "grace@example.com" || me.text("role") != "operator" || me.text("tenant") != tenant {
+		t.Errorf("me: %v", me.body)
+	}
+	// The same person again, with other roles and another address.
+	changed := claims("grace", "platform")
+	changed["email"] = "grace@elsewhere.example"
+	p.next(changed, nil)
+	again := newCaller(t, base)
+	again.comeIn("//evil.example")
+	if me := again.must(http.StatusOK, http.MethodGet, "/me", nil); me.text("role") != "admin" || me.text("id") != grace.must(http.StatusOK, http.MethodGet, "/me", nil).text("id") {
+		t.Errorf("me, later: %v", me.body)
+	}
+	p.next(claims("linus"), nil)
+	linus := newCaller(t, base)
+	linus.comeIn("/")
+	if me := linus.must(http.StatusOK, http.MethodGet, "/me", nil); me.text("role") != "viewer" {
+		t.Errorf("without a role by the claim: %v", me.body)
+	}
+	w.wantColumn("audit log", `select actor || ' ' || via || ' ' || action || ' ' || object_kind from audit where via = 'oidc' order by audit_id limit 2`,
+		"grace@example.com oidc create user", "grace@example.com oidc request session")
+}
+
+func TestWhomAProviderCannotLetIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := newProvider(t)
+	base := w.elsewhere(p, app.OIDCOptions{DefaultRole: access.Viewer})
+	good := map[string]any{"sub": "grace", "email": "grace@example.com"}
+	for _, each := range []struct {
+		name, want string
+		claims     map[string]any
+		change     func(map[string]any)
+	}{
+		{"an address that has a password", "email-taken", map[string]any{"sub": "x", "email": strings.ToUpper(adminEmail)}, nil},
+		{"no address", "provider", map[string]any{"sub": "x"}, nil},
+		{"another nonce", "provider", good, func(c map[string]any) { c["nonce"] = "other" }},
+		{"for another client", "provider", good, func(c map[string]any) { c["aud"] = "other" }},
+		{"of another issuer", "provider", good, func(c map[string]any) { c["iss"] = "https://evil.example" }},
+		{"expired", "provider", good, func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() }},
+	} {
+		p.next(each.claims, each.change)
+		c := newCaller(t, base)
+		if got := c.comeIn("/inbox").Query().Get("sign-in-problem"); got != each.want {
+			t.Errorf("%s: %q, want %q", each.name, got, each.want)
+		}
+		c.must(http.StatusUnauthorized, http.MethodGet, "/me", nil)
+	}
+	p.next(good, nil)
+	p.denies = true
+	if got := newCaller(t, base).comeIn("/").Query().Get("sign-in-problem"); got != "cancelled" {
+		t.Errorf("denied: %q", got)
+	}
+	p.denies = false
+
+	// The answer to one browser is brought to another one, which has begun, too.
+	begin := func(c *caller) string {
+		c.http.CheckRedirect = func(req *http.Request, _ []*http.Request) error {
+			if strings.HasPrefix(req.URL.String(), base+"/api/auth/oidc/callback") {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/auth/oidc/start", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := c.http.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		c.http.CheckRedirect = nil
+		return answer.Header.Get("Location")
+	}
+	mine, theirs := newCaller(t, base), newCaller(t, base)
+	callback := begin(mine)
+	begin(theirs)
+	if got := theirs.visit(callback).Query().Get("sign-in-problem"); got != "expired" {
+		t.Errorf("another browser's answer: %q", got)
+	}
+	if got := newCaller(t, base).visit(callback).Query().Get("sign-in-problem"); got != "expired" {
+		t.Errorf("a browser that did not begin: %q", got)
+	}
+	if end := mine.visit(callback); end.RawQuery != "" {
+		t.Errorf("the browser that began: %s", end)
+	}
+	if got := mine.visit(callback).Query().Get("sign-in-problem"); got != "expired" {
+		t.Errorf("the same answer again: %q", got)
+	}
+
+	closed := newWorld(t)
+	base = closed.elsewhere(p, app.OIDCOptions{})
+	if got := newCaller(t, base).comeIn("/").Query().Get("sign-in-problem"); got != "not-admitted" {
+		t.Errorf("without a default role: %q", got)
+	}
+}

@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"tocsin/api"
+	"tocsin/internal/lease"
+	"tocsin/internal/postgres"
+	"tocsin/notify"
+	"tocsin/notify/bus"
+)
+
+// The stores below are those of which a method makes messages due besides the
+// evaluator's commit. Each tells the dispatchers when it has.
+
+// wake tells the dispatchers, if there is anything to tell.
+func wake(ctx context.Context, b *bus.Bus, notifications int) {
+	if notifications > 0 {
+		// It never fails.
+		_ = b.Publish(ctx, notify.WakeUp{Notifications: notifications})
+	}
+}
+
+// replicas releases what dead replicas hold, or this one when it leaves.
+type replicas struct {
+	*postgres.Replicas
+	bus *bus.Bus
+}
+
+// Reap releases what dead replicas hold.
+func (r replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.Reaped, error) {
+	reaped, err := r.Replicas.Reap(ctx, request)
+	released := 0
+	for _, dead := range reaped.Released {
+		released += dead.Notifications
+	}
+	wake(ctx, r.bus, released)
+	return reaped, err
+}
+
+// Leave releases what this replica holds.
+func (r replicas) Leave(ctx context.Context, id string) (lease.Released, error) {
+	released, err := r.Replicas.Leave(ctx, id)
+	wake(ctx, r.bus, released.Notifications)
+	return released, err
+}
+
+// record owes messages again when a person says so.
+type record struct {
+	*postgres.Record
+	bus *bus.Bus
+}
+
+// Retry owes one message again.
+func (r record) Retry(ctx context.Context, tenant string, id uuid.UUID, actor string) error {
+	err := r.Record.Retry(ctx, tenant, id, actor)
+	if err == nil {
+		wake(ctx, r.bus, 1)
+	}
+	return err
+}
+
+// RetryAll owes many messages again.
+func (r record) RetryAll(ctx context.Context, tenant string, order api.RetryOrder) (api.Retried, error) {
+	retried, err := r.Record.RetryAll(ctx, tenant, order)
+	wake(ctx, r.bus, retried.Retried)
+	return retried, err
+}
+
+// webhooks lets go what waits for a webhook that is off, or owed by its limits.
+type webhooks struct {
+	*postgres.Webhooks
+	bus *bus.Bus
+}
+
+// Update changes a webhook.
+func (w webhooks) Update(ctx context.Context, tenant string, edited notify.Webhook) (notify.Webhook, error) {
+	now, err := w.Webhooks.Update(ctx, tenant, edited)
+	return w.told(ctx, now, err)
+}
+
+// SetEnabled switches a webhook on or off.
+func (w webhooks) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (notify.Webhook, error) {
+	now, err := w.Webhooks.SetEnabled(ctx, tenant, id, enabled)
+	return w.told(ctx, now, err)
+}
+
+func (w webhooks) told(ctx context.Context, now notify.Webhook, err error) (notify.Webhook, error) {
+	if err == nil && now.Enabled {
+		wake(ctx, w.bus, 1)
+	}
+	return now, err
+}

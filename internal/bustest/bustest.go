@@ -1,0 +1,210 @@
+// Package bustest holds the laws of a wake-up bus, which every driver has to
+// keep against its real server.
+//
+// What a law asks differs where providers differ by nature, and each law says
+// what it asks of which: one message wakes one replica or all, and the server
+// keeps it until it is acknowledged or not.
+package bustest
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"tocsin/notify"
+	"tocsin/notify/bus"
+)
+
+// Nature is how a provider's messages behave.
+type Nature struct {
+	// Keeps: a message is offered again until it is acknowledged, and wakes one replica.
+	Keeps bool
+	// Broadcasts: every replica hears each message.
+	Broadcasts bool
+}
+
+// Server is a provider's server.
+type Server struct {
+	Nature Nature
+	// Driver returns the driver of a replica of its own, closed when t ends. What
+	// is not acknowledged is offered again after unacked.
+	Driver func(t *testing.T, replica string, unacked time.Duration) bus.Driver
+	// Stop ends the server without warning, Start brings it back at the same
+	// address. Both are nil where the server is the process itself.
+	Stop, Start func(tb testing.TB)
+}
+
+const (
+	// soon bounds what should happen at once, on a machine with other work.
+	soon = 10 * time.Second
+	// quiet is how long nothing has to happen to count as nothing.
+	quiet = 300 * time.Millisecond
+	// never is a wait that no test lives to see.
+	never = 10 * time.Minute
+)
+
+// Run holds the laws, each against a server of its own.
+func Run(t *testing.T, start func(t *testing.T) Server) {
+	t.Helper()
+	for _, law := range []struct {
+		name  string
+		holds func(*testing.T, Server)
+	}{
+		{"a wake-up arrives at once", arrives},
+		{"a subscription begins with a wake-up", begins},
+		{"of several replicas one is woken, or all", shares},
+		{"what a crash left unacknowledged wakes another", crash},
+		{"what a pass failed to claim wakes again", failedPass},
+		{"who ends gives back what he holds", givesBack},
+		{"what there is no room for is passed on, and not for ever", passedOn},
+		{"a malformed message is dropped", malformed},
+		{"an outage costs the publisher nothing, and ends by itself", outage},
+	} {
+		t.Run(law.name, func(t *testing.T) { law.holds(t, start(t)) })
+	}
+}
+
+// Replica is a bus with a dispatcher that does what the test wants.
+type Replica struct {
+	t   *testing.T
+	Bus *bus.Bus
+	// begun holds the wake-ups with which subscriptions began, heard all others.
+	begun, heard chan notify.Signal
+	logged       *log
+	stop         func()
+
+	mu     sync.Mutex
+	events map[bus.Event]int
+}
+
+// NewReplica listens, and has subscribed when it returns.
+func NewReplica(t *testing.T, driver bus.Driver) *Replica {
+	t.Helper()
+	r := newReplica(t, driver)
+	r.await(r.begun, "the wake-up with which a subscription begins")
+	return r
+}
+
+func newReplica(t *testing.T, driver bus.Driver) *Replica {
+	t.Helper()
+	r := &Replica{
+		t: t, begun: make(chan notify.Signal, 1000), heard: make(chan notify.Signal, 1000), logged: &log{}, events: map[bus.Event]int{},
+	}
+	r.Bus = bus.New(bus.Options{
+		Driver: driver, Logger: slog.New(slog.NewTextHandler(r.logged, nil)), Observer: r, MaxPause: 500 * time.Millisecond,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var parts sync.WaitGroup
+	parts.Go(func() { r.Bus.Listen(ctx) })
+	parts.Go(func() { r.Bus.Send(ctx) })
+	parts.Go(func() { r.hear(ctx) })
+	r.stop = sync.OnceFunc(func() { cancel(); parts.Wait() })
+	t.Cleanup(r.stop)
+	return r
+}
+
+// hear answers wake-ups for nothing, and keeps the others for the test.
+func (r *Replica) hear(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-r.Bus.WakeUps():
+			if s.WakeUp.Notifications > 0 {
+				r.heard <- s
+				continue
+			}
+			s.Claimed(false, nil)
+			r.begun <- s
+		}
+	}
+}
+
+// WakeUp counts an event.
+func (r *Replica) WakeUp(e bus.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events[e]++
+}
+
+func (r *Replica) count(e bus.Event) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.events[e]
+}
+
+func (r *Replica) await(signals <-chan notify.Signal, what string) notify.Signal {
+	r.t.Helper()
+	select {
+	case s := <-signals:
+		return s
+	case <-time.After(soon):
+		r.t.Fatalf("%s did not come within %v; the log: %s", what, soon, r.logged)
+		return notify.Signal{}
+	}
+}
+
+// next returns the next wake-up for something, unanswered.
+func (r *Replica) next() notify.Signal {
+	r.t.Helper()
+	return r.await(r.heard, "a wake-up")
+}
+
+// claim answers the next wake-up: all that was left is claimed.
+func (r *Replica) claim() {
+	r.t.Helper()
+	r.next().Claimed(false, nil)
+}
+
+// hearsNothing fails when a wake-up for something comes.
+func (r *Replica) hearsNothing(while time.Duration) {
+	r.t.Helper()
+	select {
+	case s := <-r.heard:
+		r.t.Errorf("an unexpected wake-up for %d notifications", s.WakeUp.Notifications)
+	case <-time.After(while):
+	}
+}
+
+func (r *Replica) publish(notifications int) {
+	r.t.Helper()
+	if err := r.Bus.Publish(r.t.Context(), notify.WakeUp{Notifications: notifications}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// until waits for a state.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(soon)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s: not within %v", what, soon)
+		}
+	}
+}
+
+// log keeps what is logged.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

@@ -1,0 +1,277 @@
+package bustest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"tocsin/notify"
+	"tocsin/notify/bus"
+)
+
+func arrives(t *testing.T, s Server) {
+	t.Helper()
+	from, to := NewReplica(t, s.Driver(t, "from", never)), s.Driver(t, "to", never)
+	if !s.Nature.Broadcasts {
+		// Otherwise the publisher itself might hear it.
+		from.stop()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { from.Bus.Send(ctx); close(ended) }()
+		defer func() { cancel(); <-ended }()
+	}
+	r := NewReplica(t, to)
+	const rounds = 200
+	took := make([]time.Duration, rounds)
+	for i := range took {
+		began := time.Now()
+		from.publish(1)
+		signal := r.next()
+		took[i] = time.Since(began)
+		signal.Claimed(false, nil)
+	}
+	slices.Sort(took)
+	median := took[rounds/2]
+	t.Logf("from publishing to the dispatcher: median %v, p99 %v, longest %v", median, took[rounds*99/100], took[rounds-1])
+	if median > 100*time.Millisecond {
+		t.Errorf("half of the wake-ups took longer than %v", median)
+	}
+}
+
+func begins(t *testing.T, s Server) {
+	t.Helper()
+	// What a server in this process begins for its first client is not a leak.
+	NewReplica(t, s.Driver(t, "first", never)).stop()
+	before := goleak.IgnoreCurrent()
+	driver := s.Driver(t, "one", never)
+	NewReplica(t, driver).stop()
+	opened := goleak.IgnoreCurrent()
+	for range 3 {
+		NewReplica(t, driver).stop()
+		goleak.VerifyNone(t, opened)
+	}
+	if err := closeDriver(driver); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	goleak.VerifyNone(t, before)
+}
+
+// closeDriver ends what a driver holds open; some hold nothing.
+func closeDriver(d bus.Driver) error {
+	if closer, ok := d.(interface{ Close() error }); ok {
+		return closer.Close()
+	}
+	return nil
+}
+
+func shares(t *testing.T, s Server) {
+	t.Helper()
+	replicas := []*Replica{
+		NewReplica(t, s.Driver(t, "a", never)), NewReplica(t, s.Driver(t, "b", never)), NewReplica(t, s.Driver(t, "c", never)),
+	}
+	for range 20 {
+		replicas[0].publish(1)
+		if s.Nature.Broadcasts {
+			for _, r := range replicas {
+				r.claim()
+			}
+			continue
+		}
+		select {
+		case signal := <-replicas[0].heard:
+			signal.Claimed(false, nil)
+		case signal := <-replicas[1].heard:
+			signal.Claimed(false, nil)
+		case signal := <-replicas[2].heard:
+			signal.Claimed(false, nil)
+		case <-time.After(soon):
+			t.Fatal("nobody was woken")
+		}
+	}
+	for _, r := range replicas {
+		r.hearsNothing(quiet)
+	}
+}
+
+// takeAndDie receives a message at the driver and neither acknowledges nor closes anything.
+func takeAndDie(t *testing.T, driver bus.Driver) {
+	t.Helper()
+	subscription, err := driver.Subscribe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := driver.Publish(t.Context(), []byte(`{"notifications":7}`)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	for {
+		batch, err := subscription.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A driver may have sent messages of its own.
+		if strings.Contains(string(batch.Payloads[0]), "7") {
+			break
+		}
+	}
+	t.Cleanup(func() { subscription.Close(context.Background()) })
+}
+
+// crash: where messages are kept, another replica is offered it. Where none is
+// kept, the message is gone, and the next subscription begins with a wake-up.
+func crash(t *testing.T, s Server) {
+	t.Helper()
+	const unacked = 500 * time.Millisecond
+	takeAndDie(t, s.Driver(t, "dead", unacked))
+	survivor := NewReplica(t, s.Driver(t, "survivor", unacked))
+	if s.Nature.Keeps {
+		if signal := survivor.next(); signal.WakeUp.Notifications != 7 {
+			t.Errorf("woken for %d notifications, want the 7 of the dead", signal.WakeUp.Notifications)
+		} else {
+			signal.Claimed(false, nil)
+		}
+	}
+	survivor.hearsNothing(3 * unacked)
+}
+
+// failedPass: where messages are kept it comes again, and once it is claimed no
+// more. Where none is kept the dispatcher looks again by itself.
+func failedPass(t *testing.T, s Server) {
+	t.Helper()
+	const unacked = 400 * time.Millisecond
+	r := NewReplica(t, s.Driver(t, "one", unacked))
+	r.publish(1)
+	r.next().Claimed(false, errors.New("the database is away"))
+	if s.Nature.Keeps {
+		r.claim()
+	}
+	r.hearsNothing(3 * unacked)
+}
+
+// givesBack: where messages are kept another replica has it at once. Where none
+// is kept, others heard it too, or there are none.
+func givesBack(t *testing.T, s Server) {
+	t.Helper()
+	first := NewReplica(t, s.Driver(t, "first", never))
+	first.publish(3)
+	first.next()
+	second := NewReplica(t, s.Driver(t, "second", never))
+	first.stop()
+	if s.Nature.Keeps {
+		second.claim()
+	}
+	second.hearsNothing(quiet)
+}
+
+// passedOn: where a message wakes one of several, who has no room for all wakes
+// the next. Where it wakes all, or there is but one, nobody else is to be woken.
+func passedOn(t *testing.T, s Server) {
+	t.Helper()
+	first, second := NewReplica(t, s.Driver(t, "first", never)), NewReplica(t, s.Driver(t, "second", never))
+	first.publish(1000)
+	woken, full := 0, map[*Replica]bool{}
+	for idle := false; !idle; {
+		var signal notify.Signal
+		select {
+		case signal = <-first.heard:
+			full[first] = true
+		case signal = <-second.heard:
+			full[second] = true
+		case <-time.After(quiet):
+			idle = true
+			continue
+		}
+		woken++
+		// Nobody ever has room for all.
+		signal.Claimed(true, nil)
+	}
+	wantWoken, wantFull := 1, 1
+	switch {
+	case s.Nature.Keeps:
+		wantWoken, wantFull = 17, 2
+	case s.Nature.Broadcasts:
+		wantWoken, wantFull = 2, 2
+	}
+	if woken != wantWoken || len(full) != wantFull {
+		t.Errorf("%d wake-ups reached %d replicas, want %d and %d", woken, len(full), wantWoken, wantFull)
+	}
+}
+
+// malformed: each is counted, and acknowledged where messages are kept, so that
+// it never comes again. The next message works.
+func malformed(t *testing.T, s Server) {
+	t.Helper()
+	const unacked = 400 * time.Millisecond
+	driver := s.Driver(t, "one", unacked)
+	r := NewReplica(t, driver)
+	garbage := []string{"x", "{", "null", "[]", `{"notifications":-1}`, `{"notifications":1,"hops":-1}`, `{"notifications":"1"}`, strings.Repeat(" ", 2000)}
+	for i, payload := range garbage {
+		if err := driver.Publish(t.Context(), []byte(payload)); err != nil {
+			t.Fatal(err)
+		}
+		// One by one, because some providers hold but one.
+		until(t, "the malformed message is counted", func() bool { return r.count(bus.Malformed) == i+1 })
+	}
+	r.publish(5)
+	if signal := r.next(); signal.WakeUp.Notifications != 5 {
+		t.Errorf("woken for %d notifications, want 5", signal.WakeUp.Notifications)
+	} else {
+		signal.Claimed(false, nil)
+	}
+	r.hearsNothing(3 * unacked)
+	if got := r.count(bus.Malformed); got != len(garbage) {
+		t.Errorf("%d malformed messages counted, want each of %d once", got, len(garbage))
+	}
+}
+
+// outage: a server that is the process itself cannot be away, and costs nothing either.
+func outage(t *testing.T, s Server) {
+	t.Helper()
+	driver := s.Driver(t, "one", never)
+	r := NewReplica(t, driver)
+	r.publish(1)
+	r.claim()
+	until(t, "the message is counted as sent", func() bool { return r.count(bus.Published) == 1 })
+	outages := 0
+	if s.Stop != nil {
+		s.Stop(t)
+		outages = 1
+	}
+	began := time.Now()
+	const publications, last = 1000, 5000
+	sent := r.count(bus.Published)
+	for range publications {
+		r.publish(1)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("publishing %d times took %v", publications, took)
+	}
+	if s.Stop != nil {
+		until(t, "failures are counted", func() bool { return r.count(bus.Failed) > 3 })
+		s.Start(t)
+		r.await(r.begun, "the wake-up with which the next subscription begins")
+	}
+	// What waited is sent by itself. It arrives unless it was sent before the new
+	// subscription, which began with a wake-up.
+	until(t, "what could not be sent is sent", func() bool { return r.count(bus.Published) > sent })
+	for sum := 0; sum < last; {
+		r.publish(last)
+		signal := r.next()
+		sum += signal.WakeUp.Notifications
+		signal.Claimed(false, nil)
+	}
+	r.stop()
+	text := r.logged.String()
+	if told := strings.Count(text, "level=WARN"); told > 2*outages || told < outages {
+		t.Errorf("%d outages, told %d times; each of publishing and listening tells once:\n%s", outages, told, text)
+	}
+	if told := strings.Count(text, "works again") + strings.Count(text, "listening for wake-ups again"); outages > 0 && told == 0 {
+		t.Errorf("the end of the outage is not told:\n%s", text)
+	}
+}

@@ -1,0 +1,2 @@
+-- name: WakeUpNotify :exec
+select pg_notify(@channel::text, @payload::text);

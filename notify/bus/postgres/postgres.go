@@ -1,0 +1,142 @@
+// Package postgres is the wake-up bus over LISTEN and NOTIFY, the default: it
+// needs nothing but the database.
+//
+// Every listener hears each message, and none is kept: what is published while
+// a replica does not listen is lost to it, so each subscription begins with a
+// wake-up. A replica listens on a connection of its own, which is looked after
+// each half minute, and publishes on the pool, after the transaction that wrote
+// the notifications: a NOTIFY inside would hold a lock on the whole database
+// while it commits.
+//
+// LISTEN is deaf behind a pooler in transaction mode, without an error.
+// Therefore a subscription stands only when it has heard a message of its own.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/notify/bus"
+)
+
+// Notifier publishes on a channel of the database, outside any transaction.
+type Notifier interface {
+	Notify(ctx context.Context, channel, payload string) error
+}
+
+// Options configures a [Driver]. All but Idle are required.
+type Options struct {
+	// URL leads to the database that Notifier notifies, without a pooler in
+	// transaction mode between.
+	URL string
+	// Channel is at most 63 bytes long.
+	Channel  string
+	Notifier Notifier
+	// Idle is the silence after which the connection is tried, 30 s by default.
+	Idle time.Duration
+}
+
+// Driver listens and notifies. It is safe for concurrent use.
+type Driver struct {
+	Options
+	config *pgx.ConnConfig
+}
+
+// New connects to nothing yet. Its error names the setting that cannot be used.
+func New(o Options) (*Driver, error) {
+	config, err := pgx.ParseConfig(o.URL)
+	if err != nil {
+		// The error of pgx masks the password.
+		return nil, fmt.Errorf("wake-up bus: %w", err)
+	}
+	config.RuntimeParams["application_name"] = "tocsin wake-ups"
+	if o.Idle == 0 {
+		o.Idle = 30 * time.Second
+	}
+	return &Driver{Options: o, config: config}, nil
+}
+
+// Publish notifies.
+func (d *Driver) Publish(ctx context.Context, payload []byte) error {
+	return d.Notifier.Notify(ctx, d.Channel, string(payload))
+}
+
+// probe is a wake-up for nothing.
+const probe = `{"notifications":0}`
+
+// Subscribe connects, listens, and makes sure that it hears.
+func (d *Driver) Subscribe(ctx context.Context) (bus.Subscription, error) {
+	conn, err := pgx.ConnectConfig(ctx, d.config)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	s := &subscription{conn: conn, idle: d.Idle}
+	if err := d.tryOut(ctx, conn); err != nil {
+		s.Close(ctx)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (d *Driver) tryOut(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, "listen "+pgx.Identifier{d.Channel}.Sanitize()); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if err := d.Notifier.Notify(ctx, d.Channel, probe); err != nil {
+		return err
+	}
+	if _, err := conn.WaitForNotification(ctx); err != nil {
+		return fmt.Errorf("LISTEN does not hear what is published; TOCSIN_BUS_URL must lead to the same database, "+
+			"without a pooler in transaction mode: %w", err)
+	}
+	return nil
+}
+
+// subscription is a connection that listens.
+type subscription struct {
+	conn *pgx.Conn
+	idle time.Duration
+}
+
+// Next waits for a message, and tries the connection when none comes.
+func (s *subscription) Next(ctx context.Context) (bus.Batch, error) {
+	for {
+		heard, err := s.wait(ctx)
+		switch {
+		case err == nil:
+			return bus.Batch{Payloads: [][]byte{[]byte(heard)}}, nil
+		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || s.conn.IsClosed():
+			return bus.Batch{}, fmt.Errorf("wait for a notification: %w", err)
+		}
+		if err := s.ping(ctx); err != nil {
+			return bus.Batch{}, err
+		}
+	}
+}
+
+func (s *subscription) wait(ctx context.Context) (payload string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.idle)
+	defer cancel()
+	heard, err := s.conn.WaitForNotification(ctx)
+	if err != nil {
+		return "", err
+	}
+	return heard.Payload, nil
+}
+
+func (s *subscription) ping(ctx context.Context) error {
+	const bound = 5 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	if err := s.conn.Ping(ctx); err != nil {
+		return fmt.Errorf("try the connection: %w", err)
+	}
+	return nil
+}
+
+// Close ends the connection.
+func (s *subscription) Close(ctx context.Context) { _ = s.conn.Close(ctx) }
