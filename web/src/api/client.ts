@@ -50,7 +50,6 @@ export type WindowCount = Schemas["WindowCount"];
 export type FireMode = Schemas["FireMode"];
 export type GroupBy = Schemas["GroupBy"];
 export type Severity = Schemas["Severity"];
-export type AlertGroup = Schemas["AlertGroup"];
 export type Exchange = Schemas["Exchange"];
 export type Notification = Schemas["Notification"];
 export type NotificationPage = Schemas["NotificationPage"];

@@ -9,8 +9,9 @@ type Report = (field: string, code: string, message: string) => void;
 export function check(rule: Partial<RuleDefinition>): FieldError[] {
   const found: FieldError[] = [];
   const report: Report = (field, code, message) => {
-    // One complaint is enough for a field.
-    if (!found.some((error) => error.field === field)) found.push({ field, code, message });
+    // Two reasons for the same words are one complaint.
+    const said = found.some((error) => error.field === field && error.message === message);
+    if (!said) found.push({ field, code, message });
   };
   text(report, "name", rule.name, 200, true);
   oneOf(report, "fireMode", rule.fireMode, ["PER_EXCHANGE", "COUNT_IN_WINDOW"]);
@@ -19,8 +20,8 @@ export function check(rule: Partial<RuleDefinition>): FieldError[] {
     list(report, `scope.${part}`, rule.scope?.[part] ?? [], { most: 100, longest: 200 });
   }
   filterOf(report, rule.filter ?? {});
-  text(report, "titleTemplate", rule.titleTemplate, 1000);
-  text(report, "messageTemplate", rule.messageTemplate, 10_000);
+  atMost(report, "titleTemplate", rule.titleTemplate, 1000);
+  atMost(report, "messageTemplate", rule.messageTemplate, 10_000);
   bounded(report, "webhookIds", rule.webhookIds ?? [], 20);
   unique(report, "webhookIds", rule.webhookIds ?? []);
   bounded(report, "targets", rule.targets ?? [], 50);
@@ -100,10 +101,16 @@ function counting(report: Report, rule: Partial<RuleDefinition>): void {
 }
 
 function text(report: Report, field: string, value: string | undefined, longest: number, required = false): void {
-  if (!value) {
-    if (required) report(field, "required", "Must not be empty");
-  } else if ([...value].length > longest) report(field, "out_of_range", `Must be at most ${longest} characters`);
-  else if (value.includes("\0")) report(field, "text", "Must be valid UTF-8 text without NUL");
+  if (required && !value) report(field, "required", "Must not be empty");
+  else if (atMost(report, field, value, longest) && value?.includes("\0")) {
+    report(field, "text", "Must be valid UTF-8 text without NUL");
+  }
+}
+
+function atMost(report: Report, field: string, value: string | undefined, longest: number): boolean {
+  const fits = [...(value ?? "")].length <= longest;
+  if (!fits) report(field, "out_of_range", `Must be at most ${longest} characters`);
+  return fits;
 }
 
 function list(
