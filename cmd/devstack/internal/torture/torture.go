@@ -173,7 +173,6 @@ func (w *world) startReplicas(ctx context.Context) {
 func (w *world) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go w.watchStalls(ctx)
 	operator := &operator{
 		w: w, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, hooks: map[string]string{},
 	}
@@ -181,6 +180,7 @@ func (w *world) run(ctx context.Context) error {
 		return err
 	}
 	w.anchor(time.Now().Add(500 * time.Millisecond))
+	go w.watchStalls(ctx)
 	w.tell("seed %d: %d exchanges within %v, %d faults", w.options.Seed, len(w.plan.exchanges), w.options.Length, len(w.plan.faults))
 	all, working := errgroup.WithContext(ctx)
 	all.Go(func() error { return w.writeAll(working) })
