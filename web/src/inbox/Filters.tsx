@@ -6,7 +6,7 @@ import type { AlertPage, Severity } from "../api/client";
 import { ruleList } from "../api/rules";
 import { IconSearch } from "../ui/icons";
 import { SeverityMark, severityMeaning, stateMeaning } from "../ui/marks";
-import { FilterMenu } from "./FilterMenu";
+import { FilterMenu } from "../ui/FilterMenu";
 import { countedAs, severities, states, toSearch } from "./filter";
 import styles from "./InboxPage.module.css";
 
