@@ -64,6 +64,7 @@ export type WebhookEdit = Schemas["WebhookEdit"];
 export type WebhookHealth = Schemas["WebhookHealth"];
 export type TestResult = Schemas["TestResult"];
 export type RotatedSecret = Schemas["RotatedSecret"];
+export type Reconciliation = Schemas["Reconciliation"];
 export type Replica = Schemas["Replica"];
 export type Status = Schemas["Status"];
 export type FieldError = Schemas["FieldError"];
