@@ -83,6 +83,30 @@ func (e MeKind) Valid() bool {
 	}
 }
 
+// Defines values for RuleAppliedAction.
+const (
+	RuleAppliedActionCreated   RuleAppliedAction = "created"
+	RuleAppliedActionDeleted   RuleAppliedAction = "deleted"
+	RuleAppliedActionUnchanged RuleAppliedAction = "unchanged"
+	RuleAppliedActionUpdated   RuleAppliedAction = "updated"
+)
+
+// Valid indicates whether the value is a known member of the RuleAppliedAction enum.
+func (e RuleAppliedAction) Valid() bool {
+	switch e {
+	case RuleAppliedActionCreated:
+		return true
+	case RuleAppliedActionDeleted:
+		return true
+	case RuleAppliedActionUnchanged:
+		return true
+	case RuleAppliedActionUpdated:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TestResultVerdict.
 const (
 	TestResultVerdictDELIVERED TestResultVerdict = "DELIVERED"
@@ -965,12 +989,42 @@ type Rule struct {
 	WindowSeconds int                  `json:"windowSeconds"`
 }
 
+// RuleApplication defines model for RuleApplication.
+type RuleApplication struct {
+	// DryRun Whether to tell what would be done, and do nothing.
+	DryRun bool `json:"dryRun,omitempty"`
+
+	// Prune Whether to delete the tenant's other rules.
+	Prune bool `json:"prune,omitempty"`
+
+	// Rules Each name once.
+	Rules []RuleDefinition `json:"rules"`
+}
+
+// RuleApplied defines model for RuleApplied.
+type RuleApplied struct {
+	Action RuleAppliedAction `json:"action"`
+
+	// Changes What an edit changes, field by field.
+	Changes []RuleFieldChange `json:"changes,omitempty"`
+
+	// ID Absent where a rule would be created.
+	ID   *openapi_types.UUID `json:"id,omitempty"`
+	Name string              `json:"name"`
+
+	// Warnings What was accepted but is perhaps not meant, such as a webhook that is switched off.
+	Warnings []FieldError `json:"warnings,omitempty"`
+}
+
+// RuleAppliedAction defines model for RuleApplied.Action.
+type RuleAppliedAction string
+
 // RuleDefinition What a person writes of a rule.
 type RuleDefinition struct {
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
-	Filter Filter `json:"filter,omitempty"`
+	Filter Filter `json:"filter,omitempty,omitzero"`
 
 	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
 	// exchanges match within `windowSeconds`, or one for each group.
@@ -999,7 +1053,7 @@ type RuleDefinition struct {
 	ReNotifyMinutes int `json:"reNotifyMinutes,omitempty"`
 
 	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
-	Scope    Scope    `json:"scope,omitempty"`
+	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
 	Targets  []Target `json:"targets,omitempty"`
 
@@ -1010,8 +1064,29 @@ type RuleDefinition struct {
 	TitleTemplate string               `json:"titleTemplate,omitempty"`
 	WebhookIds    []openapi_types.UUID `json:"webhookIds,omitempty"`
 
+	// Webhooks Names of webhooks, instead of `webhookIds`.
+	Webhooks []string `json:"webhooks,omitempty"`
+
 	// WindowSeconds Within which time they must, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
 	WindowSeconds int `json:"windowSeconds,omitempty"`
+}
+
+// RuleDocument Rules as they are kept in files.
+type RuleDocument struct {
+	// Rules Each name once.
+	Rules []RuleDefinition `json:"rules"`
+}
+
+// RuleFieldChange defines model for RuleFieldChange.
+type RuleFieldChange struct {
+	// After The value; absent where the document has the default.
+	After interface{} `json:"after,omitempty"`
+
+	// Before The value; absent where the rule has the default.
+	Before interface{} `json:"before,omitempty"`
+
+	// Field The path, such as `filter.statuses`; webhooks are told as `webhooks`, by name.
+	Field string `json:"field"`
 }
 
 // RuleHealth How a rule's evaluation is doing.
@@ -1090,6 +1165,15 @@ type RuleStatus struct {
 type RuleTest struct {
 	// Exchange Names one exchange.
 	Exchange *ExchangeRef `json:"exchange,omitempty"`
+}
+
+// RulesApplied defines model for RulesApplied.
+type RulesApplied struct {
+	// LeftAlone The tenant's rules that are not in the document and stay.
+	LeftAlone int `json:"leftAlone"`
+
+	// Rules One entry for each rule of the document in its order, then one for each that was deleted.
+	Rules []RuleApplied `json:"rules"`
 }
 
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
@@ -1806,6 +1890,9 @@ type RetryNotificationsJSONRequestBody = RetryOrderBody
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
+// ApplyRulesJSONRequestBody defines body for ApplyRules for application/json ContentType.
+type ApplyRulesJSONRequestBody = RuleApplication
+
 // PreviewRuleDefinitionJSONRequestBody defines body for PreviewRuleDefinition for application/json ContentType.
 type PreviewRuleDefinitionJSONRequestBody = PreviewRequest
 
@@ -1922,6 +2009,12 @@ type ServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx echo.Context) error
+	// ApplyRules Make rules be as a document says
+	// (POST /rules/apply)
+	ApplyRules(ctx echo.Context) error
+	// ExportRules Export all rules as a document
+	// (GET /rules/export)
+	ExportRules(ctx echo.Context) error
 	// PreviewRuleDefinition Tell what a definition would have raised
 	// (POST /rules/preview)
 	PreviewRuleDefinition(ctx echo.Context) error
@@ -2755,6 +2848,24 @@ func (w *ServerInterfaceWrapper) CreateRule(ctx echo.Context) error {
 	return err
 }
 
+// ApplyRules converts echo context to params.
+func (w *ServerInterfaceWrapper) ApplyRules(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ApplyRules(ctx)
+	return err
+}
+
+// ExportRules converts echo context to params.
+func (w *ServerInterfaceWrapper) ExportRules(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ExportRules(ctx)
+	return err
+}
+
 // PreviewRuleDefinition converts echo context to params.
 func (w *ServerInterfaceWrapper) PreviewRuleDefinition(ctx echo.Context) error {
 	var err error
@@ -3446,6 +3557,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/rules/:id/enable", wrapper.EnableRule, options.OperationMiddlewares["enableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/disable", wrapper.DisableRule, options.OperationMiddlewares["disableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/retry", wrapper.RetryRule, options.OperationMiddlewares["retryRule"]...)
+	router.GET(options.BaseURL+"/rules/export", wrapper.ExportRules, options.OperationMiddlewares["exportRules"]...)
+	router.POST(options.BaseURL+"/rules/apply", wrapper.ApplyRules, options.OperationMiddlewares["applyRules"]...)
 	router.POST(options.BaseURL+"/rules/preview", wrapper.PreviewRuleDefinition, options.OperationMiddlewares["previewRuleDefinition"]...)
 	router.POST(options.BaseURL+"/rules/:id/preview", wrapper.PreviewRule, options.OperationMiddlewares["previewRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/duplicate", wrapper.DuplicateRule, options.OperationMiddlewares["duplicateRule"]...)
@@ -4476,6 +4589,83 @@ type CreateRuledefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CreateRuledefaultApplicationProblemPlusJSONResponse) VisitCreateRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ApplyRulesRequestObject struct {
+	Body *ApplyRulesJSONRequestBody
+}
+
+type ApplyRulesResponseObject interface {
+	VisitApplyRulesResponse(w http.ResponseWriter) error
+}
+
+type ApplyRules200JSONResponse RulesApplied
+
+func (response ApplyRules200JSONResponse) VisitApplyRulesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ApplyRulesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ApplyRulesdefaultApplicationProblemPlusJSONResponse) VisitApplyRulesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExportRulesRequestObject struct {
+}
+
+type ExportRulesResponseObject interface {
+	VisitExportRulesResponse(w http.ResponseWriter) error
+}
+
+type ExportRules200JSONResponse RuleDocument
+
+func (response ExportRules200JSONResponse) VisitExportRulesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExportRulesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ExportRulesdefaultApplicationProblemPlusJSONResponse) VisitExportRulesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6158,6 +6348,12 @@ type StrictServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx context.Context, request CreateRuleRequestObject) (CreateRuleResponseObject, error)
+	// ApplyRules Make rules be as a document says
+	// (POST /rules/apply)
+	ApplyRules(ctx context.Context, request ApplyRulesRequestObject) (ApplyRulesResponseObject, error)
+	// ExportRules Export all rules as a document
+	// (GET /rules/export)
+	ExportRules(ctx context.Context, request ExportRulesRequestObject) (ExportRulesResponseObject, error)
 	// PreviewRuleDefinition Tell what a definition would have raised
 	// (POST /rules/preview)
 	PreviewRuleDefinition(ctx context.Context, request PreviewRuleDefinitionRequestObject) (PreviewRuleDefinitionResponseObject, error)
@@ -7000,6 +7196,75 @@ func (sh *strictHandler) CreateRule(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(CreateRuleResponseObject); ok {
 		return validResponse.VisitCreateRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ApplyRules operation middleware
+func (sh *strictHandler) ApplyRules(ctx echo.Context) error {
+	var request ApplyRulesRequestObject
+
+	var body ApplyRulesJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ApplyRules(ctx.Request().Context(), request.(ApplyRulesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ApplyRules")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ApplyRulesResponseObject); ok {
+		return validResponse.VisitApplyRulesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ExportRules operation middleware
+func (sh *strictHandler) ExportRules(ctx echo.Context) error {
+	var request ExportRulesRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ExportRules(ctx.Request().Context(), request.(ExportRulesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExportRules")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ExportRulesResponseObject); ok {
+		return validResponse.VisitExportRulesResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -8267,7 +8532,7 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
 	"7L3vchs5ki/6KgjuifDuPSVadrt7p6UPN2RZHuu0LPlK8nhPtHxcIAskMSoC7AJKNHeuI+Zp5sHmSU4g",
-	"E0ChiiiySJG2e7f3w05brD8oIJHIP7/85d96QzmdScGEVr2jv/UmjGasgP88u6Vj878ZU8OCzzSXonfU",
+	"E0ChiiiySJFue7f3w05brD8oIJHIP7/85d96QzmdScGEVr2jv/UmjGasgP88u6Vj878ZU8OCzzSXonfU",
 	"u50w8sAKxaVIyEgWJD0fHbylejhJ+72kV7DfSl6wrHeki5IlPTWcsCk1j9GLGesd9ZQuuBj3vnxJehdy",
 	"SPGpzZd8mLCCET1hRLA50RMuxoSrTZ9/w/SplPecxb9CMWW+YrOnfkl6M1rQKdN2lk7LQski/oZUsM8a",
 	"L0iJHMEHzeiYkQEbyYIlhCrCNZlTRcb8gcFQuLn5t5IVi17SE3Rq3j7Ed4TjmtLPF0yM9aR39Pzw8DCJ",
@@ -8297,291 +8562,304 @@ var swaggerSpec = []string{
 	"MguEecThGze/ccZEtt2dTutscWub5F/NzDp3cEjcgcaFcQ2FVtE9v2oQDWFw0+Bnsm539oLPbV3a1zzX",
 	"DEKVNMu4+SSavwsWeURzxWLmXxXxdKep2dvmv3EurLtvHNw+ecVHI1aYjx9xlmcKYkVDOR1wY9EPFuTk",
 	"8lVij1YMwckRbLjBglxd40ZpiF4jaLaPoE/S+3wwlgfmbwfqns8O5Awn6GAmzZoU1kULz14bCLTT1lBk",
-	"3R/4W+1pvV6yxmvu/uTCR9O+7ZRV5/NugmTd3xyeobuMjm0wgjB+tqMQ1QZv30EQC6IrO40/dR9/qIh3",
-	"st2+tCnHPxeynO382POOf/t9z3Z6XKLH3WmlvtnpWqmDxuk6woixMkeBuai/3mZaZdFHn7d0v1oT4A6d",
-	"x0aQW4Yv8M/pkzOIca8JbK8wtx9jKKDEdTATksCm8IFSKz4fV+6Sd9YtbewUdTWKuHegWWjDYDgmijGS",
-	"lrNbmXYPyngl1F0b4a7+0ox/mw91mdl47rhmiMPrEvzC1qnZZFZunQllXFplFS/6FGBWgpVuhEpPmOiT",
-	"P/MHY3cqO2Mwj4JQCCQnhGtyz9gM/Q38I0ZAcK7vBDwSgjQ51cb9f7kg76TS44KpJ4oMczlsOii7Xoev",
-	"swRVdH0zG/eMgzeY8kylRBYkHYGlDKLZPA7MLTHlZVRQuAQWHFGKTKZ94mLbiokMr1JmPaQYMjIFKIBz",
-	"XANf2Ti3uVQ6AbcUYpkTqiE+aiREaZLxDONqQjqQBMmMLa3nfMj65NT4sMII0q0cKi5smMUFC42L0skz",
-	"NerE+Q5r19q6GRBkVI8w+jCj7v69vQkxu5Ut8AwjTWnNpWk6dbmU9ywjxu0/Cdw+3J+wm8C9ydlIE5pL",
-	"wVxo1koQkSJfdNVwrbZJSyoytQZaCr6njXHXw2UJGHLGLQVpHMniVVmAJ2WjqClZMH3cmp1kwpw6v/bs",
-	"m3pJ7/X5Nf7Hyekvl1cfLs5e/fnsVS/pXZ/dXF385exVsDuX/RWzfBhyubGhimoV+XQmbVqGGru4p0Fk",
-	"n+INMDu4BGcPNgG1vKIZ1dQHfM1lJMXbI1t56AMdayXaxkTA+VMKbZ6V+S246qQa+NIBreJKTGs2nelY",
-	"IpSRN7e374hNVfbJuVZkwmjWDLA9UeCGg1RmLGeaZUTJqQ2M05G2cTsX1uKKKKa1sWn+9YdDktGFMWbu",
-	"hDW3/w1zFgVT2jgGC0VAJ4mx+d8qoBlx2jMrZ2/rO79b7BuMpJg9tqgNfm5DLjZVxrLEW1qKDQuGYZeI",
-	"LhNcTeLpJB+O5jkjpchADS8Scyr41MyskEOmFMn4Jikl+3XG+Vtp+hcMoh1xAXevthm1zOjyeIQaBWWd",
-	"pF7jZW+M9Rdkn+MvH7AxF8IcM3aL1USuZRj4wDfWsl09luBa9F0LvVmiwfiupTqVWcsXwB7Ci46DpCMs",
-	"a+HkyX5WPxqUf2BFxocRwUnfX746u/704eR/p0c2FkhkqYdm7y2Y7pP0/aVRmJf+Z8Fg7855npMJfWDw",
-	"p6QWwQ4lzYig0lJmRGme53cCkjpSwnaspxandIFPBF0OpzxJX51dnP/l7PrsVXpE6HDIZpplfZJen91e",
-	"myFTd5yhDoJnqHI4ZCzr34n09s311e3tBdyNGsHG1qkyByT4OmRmBg7PfP3+Bi7lGr9PgPWDryV6Aokp",
-	"GGufpH++ujxrXnon7LVULFC7uJPIT3Mv6dkZ7SU9/3FwEt1em1/9kOFvMKJe0jNvWz6jmkrabtZQCKu1",
-	"b1HdBR+UmgEUdq39WdeV92wRA8usic1JCFe4eTn7/96fXNz0kt7Zf5zf3Jr/eHtye/rm7CbysUnvgeZl",
-	"yx7R7DNaC/hEY1+S67PnhH2eFYiYhV/t0xO3jeAOeHW/HsF81gJPDafbTAB80NLU1o0HQCD2G3PdxYiA",
-	"G9GGKDOuz4RGYEXMuo/s7SHgR9PEOGCZ/S88Xc1/DbjI4DcB/3VMUqt90yqhDdY5yxWcuMYhh9ygTRBa",
-	"DLCx3PtxhIlugxizgynlOaFZZhYHfe1SsQIj7AKcDPM3Le8RXxx/OHo08d9+4SLi76TmLear4cnmP2aF",
-	"HBd0msJhmRpTbEAVS61usNl3OLNQ2w6MkhLxjK79nlXIcDvH6Ngafzf+oNHKlAeijCNRH4tqkKP6ARuV",
-	"yr8qKfrXdP7Wp9u6+iZ0g7MNMeNbfMqcqsSGDFB6wSkBX9KuStYnN2gvgd1opCZLwLJSEzkX+/t+nm0R",
-	"G8UxtEgs/uhEtuVnFy6MqFRWtJQkmM3mf0YDiCty8u58lfnVMsgHTuO4fBs+kOj7g5o4cnUKCe7hhMyo",
-	"UnNZZAnJubhPjP1+UM4SInk2TIjK6fA+IUM5nRrrQhZm1PGd/8BpSxhW18sjOuSpqe6F6sLpLPzWxGnW",
-	"2vpEj1GjneORtA2jTpWa30noKTbYl2V+f80UZCX+tiJQtDbsQfOC0SwGjgliDnOj+JQk9uKNE8pJz272",
-	"rYL9o9L6vdEBAlbCZo48hIrmiN7ZYqSlyCQd5Oy90DzvriJLAVtmeZjnmaqQ2AG8cAUeZ4OQu1/raoqr",
-	"Na0mrxpf8wNjwnUKJkd2a/b8snihe9uWsZAQZ4SA8UmpJ7Lg/wlq64i8ZLRgBfnn3/+RAu7QQtZAzVts",
-	"YWxitRvFqi2HQ21ODt6auBG3fGrGhOY0VxsazswYP03T+cf1aW2nQpdu/Wn1rUlvXnDNrkS+cAdu57Rj",
-	"OCk47mAcsWlpAnvji10ZKtRCU57AmvKRhUyo5dCXj5fUohFx3A7ku5bffY1CDcbdWMoMjD7rOzIQPTnS",
-	"mLSAw2Q4YVmZM1QKMKR1eczP2obDTlqCfeYS767CgSwhfm7Lk+R8k+hMwXSxsJnQhorzH+VjS8YtVsoo",
-	"4xEt1n+Llprm66Z6aduYe5JgqYIx+mWJi82MiYyJYcTBWRFXE1IfV3lKNL8ZRhdXxdKENaUsnFsBVsnm",
-	"low+zPnwfiJLxaJuKMSsjR5sKQmrueQW/OZviX38WYB8XwtjdxvGI6fDgkwf7cNLAEUOOM7+OnzS8vHu",
-	"/NUV6i1yW+MIE60wSp9kaDXS15jhQ1kULKeVxbI8FhvNvVTNxX72/IcXP/70738yyzEzu7Ewo/0/B//v",
-	"r4cHP3/8n/8jJjRMZLc8lrFfAgM3YdmKLrrvaSYeeCHF1KYLln83u+HtCpg1XHCj6fA+YlJ0X4/GA2/h",
-	"r7HXOfFsWQQP54rFPQsdn9JbaSMBQipI+XSfPwyUrjv23Za7wauXjrrgo8KB1pcnaZS9+lJPfGhNAMNp",
-	"bCxiU5RXqYhdeBlV2cy+fAz3hms22jCpjQnpWhnCkuZqSNym6MB9iF1H8Vk1Vzdebl1w9Pr95SVmLU+v",
-	"3r67OLuFUPDrk/OL9QlLjDneOEHcJNb4mg6ZvuBKP1bO4EF/gZjtl0gtZzdRCh6yNByPU2tYeVC5K6zj",
-	"xDWRw2FZqC08Oh9wXr3ceJnDzUW/grM8O2uzYygc5lC6CMYMyD/gkGMJ4LY00aAwTgtAxhJj7U3AlXLj",
-	"TBOSylJ/kqNPhRE3828h9SerwQY5BorR1/sEL09b8pAsbylyMBIVvBrRBH3Uhkz9evgRo6z1GK+HaUff",
-	"FtQTrZo1SElZLzKT66M/+BEJzmb1ljWBfEgu91/be9fvKbBXBM2fIggUNtc2aHb4Voq1HrmU91B+3icn",
-	"eW5mTysyLS0q6xjMQ7RHzE82YFAwMw/g8EcMwZqh1y1OVc9l1DAwPx4unyrhcXcqhaZcRKLkp1QxMgVr",
-	"THVJx9SfC0NhkceeNDNBiS3ho2JhkUUiTERu8Gpzmqs2iPSPHbJhK0v64edXcUSC11+Oy+Pnw+D/1um1",
-	"KRd7ea7b6hGgmVFpU0aFIniA1fDZ7sTrcs7VZu35EsCqFPy3ktmf4+Dp2Elp9+WGJyUv2NuoPk7fnV1/",
-	"OvuP0zcnl38+S9EHU4GtbSxv4xJifTFk2Zy5Q9LTq/eXt5/OLz99OL98dfWhdjtCPKgmOaNKk9RjptI7",
-	"UeF94alwlHBB0jmUaDvoFKhgOGDcGAANXM9Xh8MH+6M2om7Gh5+dzSYVwK+xmsvbiT0UyWBhz/bqi7Fc",
-	"pxSaZQl+FRzK8JFY4hwCw66v3t+a7zp59+7i/PTk9vzqspf0zi7/cn59dfn27PK22xe6oW72gW+g1v+1",
-	"O0bryngKyISW8kz4IuP22+AGLCXAJmSeEcBhmIPQhkfv2aylVlG0ZZI62jtwf8zMueDi/sYHeTcIiVaR",
-	"4U3gBLsKbK6I8r6NmJ0+fruUgcIsdtSQmVD1Lojfrr91qew9mu8yNzmbCoLWxzVagiBtwAAu3Kk44T6e",
-	"O5czJtKjEHWpJRQQmAPUvCfcYmZgvcQH0s29UV3eKouFzNfWBF+ba6BgCg72s88zXjAVJ1xgArReY9iQ",
-	"PUiIxc/mwLfVPdagmaDRME0TKYLZRRcMlIAltDdHpS6EYsZNX5uzIYqLIQugo9raikyXBaDehjk3f1d0",
-	"TnKqsMiZa2Wx2HiTC/00DMOW9y/l92ypuCzcqGBCp1JpYqynLRyvqSzYyhLugiGblwQZt5CU2O5pZr3w",
-	"m+wbYnN/yebhRt1AiXXNzzzflx5bmZi5ZHOfltskWdW+p04qDJWF6qBMYHlIKTTPLWi/YA/yfiPYqdUK",
-	"G4LLuuuMljC9zFuF4r3q4Ld1Oih8gRYob6OJMFzB9QQZafKcoHJQCegsuG4CUf6Gc9IlbSiiZWZv5NzV",
-	"eQ2pZQ1xJ9CGsz6rnWstFcFmE+xI6h+xzi6FuXa9g1RkHNjuUKtyzjJvUlvlm/ExEAixPFd9coZ1Ujbl",
-	"h7U0XFuYttHEPEucC4o8UJ4j54BnKaLDsX6mIoJELJkuFo66husGnwMQUjEkNsIceaxI3UhADE5T29v4",
-	"PZ1MB/uZp/HInM1KKjJg41Ksz0Hap0XOoKs8M1MMh1jIW4D0HXK0nEzuGtiAWoZIZBzRlBsBu3He2ihB",
-	"nJSANjCiguCscOBJgFEpMa3ppsQs64SqkIRIOA4riT5S5fesXTYcyw3/T7aCerU2pXjyjymcxRnhQkv8",
-	"FHwUbAn7Rw6ua38tRK4zu5PSZ6tLLcwlfsdlPAvrLeIJ4dWJezvH0pla4UwExSibJO6p5Z5bJY2hFrrG",
-	"O2zSnzPVYuPOmJzlrL7zEyJr2yWeBax9lLMIO+2a+jhj6LVtWBd2o5Ds0mxej7HJR7ssYoMGaO3g7NXt",
-	"1E72gga707HlIw32/DiOwo6BHqsh1gfgpTJIYNbUeagD1x2au8hT1g7hveUqI5ts2fV9fX7ti0iWoBUk",
-	"vT57e3756uwaC0Kg0gWqLZWrc/Uec1jXDpRTqStBtE+viMTuRIxJjKTX7y/OPr0+Ob+AIkrzfPzT9dnp",
-	"FZbKIA8c4n5lEZD+BIx/Mao/GK2tvObaXIH645ikH85evrm6+uXT1evXqTNzHKfVRnRWfZK+Ov/z2c1t",
-	"ag89c7TcifrZwtFXdwH5WmgSlgKKY3DOwyrOpBdOjvunn5he0gu+o5f0cCTrgn0wtkX/2u2O9cE+vAOE",
-	"cFk3LqNuN8HTL9bLOqCaB4u10l5lnNsqdFG4zm6v/zf+0wHUwrosWH5XmpWQFOP2KSmWsHbwtLP/eHPy",
-	"/ubWXBEC7+7ESuRdIzjtynrd0Bq1VDZ1kPT8yzou8Qb58pYlvuVTlluupf3pvs7K7arUA/m5baFdDhXX",
-	"tFZE6pgWAjUR0JE2gZmzGOvoZW1Lm4csmI6aSt1iQmjDnIzZSipN8MnQP8Ib6iWTAeXAMtSyQ5VvY+bx",
-	"02Mz72JIpxWnbffAwbAsCib0uzbHuolqxQFh2TxaSBAy8MBIX33R36dXLuqRs28SAgvHEF2Wgj1wNr+Q",
-	"cYrI+rkmyzzDktQxkrvWV2lQKs6UfstF2cY3CzFQe4wpl5CDow1u2mIXsM9DxjJ1HWfICjgu7ejsm2xQ",
-	"LoyXMjKANHjO0MCQ5XiSEGXduGrQlLelkcINvk19BtXsHStwO6+zf2Gsx+TQMyxHd+5STf6j7PHVx2y7",
-	"HV2fmKQhKM0Pr6/pCqG9rqrjN9AlGRtxwV0ga2XErMzZq+rqL4ltodLsnLJRZ5aN2qzUVasfyYo5uZnQ",
-	"IkZg5FMXG5bpNVDRDcYd53UVzMVOjUmE1MnIkEEkEuY8sILm8SI7GdUWO3h20wyMYlPtzKyYUpZhhnpV",
-	"cnqbnPIK0DT6sPj49R9mg7d2NCu/JNgyDd0tsxaIwWChXb8YPAAGGE2JLqZtLNAKjg6aAHQy+5pLEPF6",
-	"J1LpVvHxB75j8I1j6vREZusVnL3OvrL6mPpnJziX8WXwnSDqo7U/kIxpynNF/vX69Sn5+cWP//5vmwAe",
-	"77nIkLDKFnGrI8LFA8051gF/AphXQoZSjHI+1AlRmuYsIbMCNC8ol0+Ft560lJ9yWoxZcidKocqZsfxZ",
-	"9mnKMk4/ma9LCM7JJ0BOGtfE3FcKauvVGI5nwLOMCXygUY2fbGGtgmsfKM/pwIzD4QMTIos7QQXSOzts",
-	"DnVhX0yqITmH+Was7zYGrKgR5YdFGLo98zShsxkTzE0dxAvrYWSg6jL63uxK5OB6otpLAzZABFcw2EdE",
-	"CMMq5TidGaQcsdCeC/8FJJfj/uqAnz+tfvz55+CoeHEYL5FyJOQrOVsgtyeLLD6D2qqOZop9DrRFRvsf",
-	"DXIq7o9JanZC6lMFKP+K0BnFYtCwviW4cT1tiMZt7Pi3ffDPgmOr+Y7t8WtGs66Gybb8db9jGrdWJtj6",
-	"XLylxT0s6pRQRfAuwoXSSHC5NUvz75tGDmUrXqoelIWvQadABZa03QsfWzXtXhvfCkMphjzn3nyMGKVx",
-	"cJ9ULmoxder+AVJNvNiy2jvpjQoZOXrPPGQS3sNEBksMhbDAs8bttJkdRuFc/Off/9E5seXwrGtfDBdu",
-	"gwziSkWff1sV0npeKkJzYxCNoXx+QdTEGHTGicRUeZ5DBQHL8+0HcgNKd13lJs88CT3irkbQIdT1JMRH",
-	"1fJtLQdFZQfKUl+NrhkdTjrORcDVuSAFRUKkBjFeUGLgHLitaZLXKlwdUU3//Ps/IE6Mu7XJw7CGR4F9",
-	"nrGhXsv44JvqYHGE+X6jyqZmHoJybJDQY09zZGkJpe1UI+eehuaRKsU3y4ANC9MS7KPEq41K9pvCVxOG",
-	"2kTE1VQLVd+V8FR9SNVoDiAqrCcqR8v0uxE8CX9Y2ePHN5xAkjeeu6SuwoXAqQdDWBFN7xk6vWbK57K4",
-	"jweihjnlU5ZdNuNRq+LRLsnFlQMG2B24KT0Jvvsa4N3LpWhV81F8l821bfcu5/otcxu3BTNhdCqpUCNV",
-	"O6sx1mBxTQYLIP8CqTjPvE3grNequYytP1dzW6AThWa8ZLQRpN+QRtM/JOLmGqkEcAfgd+WI5HzEuquI",
-	"WQt1U0SNyZw1q8Z/7dEZN4a2zZf2kl7G1QxKoD5+3ER3b0ES+VA1buqQ47ce+wz+8eC77uBX1fkBg+mO",
-	"LmBiN3VD1Ft23QqFs4uSUqe7ts+Ihdyh8T0zt8A5pE+lvj+dMSFb6FQtKY3SEhjQ8exylnSU3nU5GvVy",
-	"YSvwVusAc+nNhD7/8afl4b9CRJndv4A5AGT+535Lt8CNYlNh3UrnuJQtU3h/fYH8bQBylAqnq0HTtssI",
-	"VTBNSTC9cYmos70u23HmsXX22Arg/oL8wl92WOIdzzYq5wubabZKqnfUe3N7++7ps/4z8vzwkFz9EjW7",
-	"ilIMadRMwpdabB/4ddAUsCDDsgu4PhhUtRbxKdcFZ9kJzGWUpcKln44rOG0FI6zPLOLhIl/z1qWwvKGd",
-	"lazii1pTynjPZ7P1T4WZCpic3VtkQQaMG8O6Ajkgt5ZlZTZmpks0mi8bjczfrZXZ39CCtDNQjbpt0hdV",
-	"/XH9q15373pl22Jg4yvimvKkuPhpEprQHgwiMVQQoD/WoJF31Je8zQu2PGU1xxfChtbk3QbJuQVU0kE6",
-	"V3W93n0jqlrEc6kGNwKeCYA2+8TRVGP+YXnEMWfRraI/cLdZwFqGeHft8OPb76rIWPEymnvadTg03O77",
-	"DYfGP1fmbawNSk4ZGCdTuiCZPMZ6XWOb2r9YKgfQIz4QYH7rk9ShGoEP3GMpE9fVMsGqiD5JWcbxMqi8",
-	"RYYIXGrVJynNplykR4CTUZak1PhJZca1yxO4HQEZuaLniFaBIBSfboxj86C17SOAeq1/jYV/GxBH4I0w",
-	"w9dSG2GvymsbQiGLKUAKCqY9AWV98uHPQYYH7gDHDmuQtJSt1aNLiIuVAGo+FlyMb1roHpEGb+6LmNP5",
-	"RLHhJ4QbDqhiP73oTvPYNEFqr44eg2UeAwwUU5bdcDFkHUOmEZ0DR9yEGy9gA76vLepKsFVrSyK+m3ao",
-	"FMMoIDFYfYe97gt8WaMjSzCWwIgaV7X8qx4dq6NfndeoOp2vA7S8wSu7l5fAix5ovvLDcinvX9Lh/cqL",
-	"rA17y6Yz15G8e/kznotX4hr1WnytCwb2xAKRRS3DUEM5W7u6N3DRlv2bNS3GTHf3bW7h+phb43Hu8U+B",
-	"FOXK+USu8G0jKxuCheYUSqzVikCCA0YDNJMrMmPFhM5QsUGX84ovidabRPM6qB6qdmzsjWhJAC6pNqvT",
-	"2Un63dtLG9oTzaWusZLEljsW16pCWZXaDBc9CRW5L/N0+jJQdvUO1CD8XnU25Wx5J9dmoZL/ZeWxrClC",
-	"GW9OwvKuX97iUeXbds69qmH/NmecsqWkTtZGloQqQslXnUg+0Y0o3kceUN3lcnfnmP+CwxjW0WYpWFWT",
-	"g/RbFUI+DABauh9eMNUnh0QKElLrJJbHBn4HZ1QMWQ01+aefXqyhXeo+Q8FpTPP8atQ7+rXbufzlYxJH",
-	"71lcIs3zgIpHyzFkezymqPHR/c5cOmvaMCwf1H7lngVT+MNPtRmMavLIeb688iNaVNXWigyh9KyZNgVW",
-	"pbrBaMmuH7jigxxJRvzcICWWGSKR4k7U5gnlpcG95EQG3wZ5Jchr5oygMkFvyhx2GGLx8/DT4Ys/daAG",
-	"WzZaVpQevC2VNjLvKhLxc8yU2JsiZGqPaA2+JS1ExJZaDcdx+UrnMIJlb3tZWu/J1unRPFcE6/RqOqFP",
-	"XpsHx2R/azBPxNprV1XQFIlPjQOt54wJUrApFxjdhQqfhnZaU6jokffVc1A+6zJbV2jsMx3qfIFarS6M",
-	"zw4P/7QrvbaBgbtdD/b928Er6BO7D7lmPK8+xACwH/DFmQMMIAdJxS33bMWB5amtYRv0Gyu7lipwg29q",
-	"Wvw7Vkbb66Jt7eCAvPBwPXvhBuNp2tPtEvAB65BsYxGjJAATZKQgXP9D16TXKri0ceKmEQHZk/ESrwCI",
-	"WfNtpvAbHzGI8ODAAf6kQmcgq0MmLUxjqThPxcgn0rvy8PCHIeTWYVbh3+z/xz+HWDD8IT2yLbQ9Hgmz",
-	"EVXE0ze2/WuZjYMSzcC+dCxebtwtgPCcjteaNnCqoU3DlTN0MNXNsBtjrUK0qidXJOMK7H8zfAtUxydt",
-	"XF/Znd4jWCvH8GE7P9YrPjkwgPRXMolsEi4wN12Xoq2/R3Ns2kUChnI65VpvwhJidN4FVfqNLItWTJsl",
-	"X7MEQvD6iSyLDoZosMR2tQh8gZT3BwM6vLc0uXrCpsd3Ym6fIKdM1WzZAgsKubb+j3J8pbbWttGruxvU",
-	"SbDPbbO8VgofBTku851w7EOUeW+cFTBKLBVaVfu2AhhdlbYCnHsLMNqgHN4zvT3MC+9vHyfg/szCJdAn",
-	"kaTm/6cEGayXj9tug14idZKQt38dTRKbvwKvJUEmJlqxK3HYz7OcGVcOUxU4voSUImdKkdTDLNLuG94l",
-	"qzuS5LE5U+35Faa0ryRUeMLjspsNXgFYnh/CtucFgJQBE+g2bmfWLPOW2PTO2grAjCanBIw74LCt+npT",
-	"8KmM+mkW7gvze7x+Z0iFiGE1GpkbAGvYs3RzgVcTWrCNS/mwQHW13efT2x1ZR9sBPM5xpba22xw8U6aR",
-	"Kx73nnVmzZzmcs4KvFLFkbXOAd70q6G+fh1IL8Q7hxsx/MJqcZOKu7OueipV4tfI743gC9r0aBs5xtZ0",
-	"GEEsdNOKDcrzeO0EPtKmshE8tMYI2kbAjTwofdHRVrSXExYMrrIct7D87AOvu1cQBHe0dkf1fcweg9F3",
-	"jc2CTIJdqzaxut28Up8FbcC69O+5ZqO4EXPjAiIbRfyh8jwIZfZJ+v+kRGkqMgxrUrEgRQmw6+GEFnSo",
-	"WaGg4wT62wAL69JwoipMb22e8PzxzROCTk37fA0U1u/vBZ26FywHt9bT0CNEAlAlXfJD9SU02jqns1i0",
-	"wTr9KxInFniC8A+LPRkwxTNLrsjmRAp2TA5JVsgZMF3GUiNd4tnR3cH0+9mmhDw2sVSPHu2JnT7ZukPo",
-	"lvHxb05cbSuNG+y8K+msb4L4rG8fcn1+e356ctFLeh9Orm3vrPPL11cdu2VVGeGNNhIfi/NIuSdQ3keq",
-	"kFax5y9bYLNCPvBsfb4UR/HOXY3Ml+XskrGspZ+EbycMXFEL1sLyY4bIsnOxim2IWxJpCC9AByvqOnGT",
-	"KDt4FzC5e69tHlD/oKhIwBRccHEf6dkQ0ph3rCcs8qhVKPNSMwuQQ2oB6HmuIBM3Kwc5H5L31xcJYbli",
-	"wL2lJ+uBa+ZtSTDM9g98F0jEUqejqxkT56/IqRSCDTVx0rMO11efrDhjuKctH5RaS0EUXcTdsejEffDd",
-	"Me3tOaOZgsIzXRYiBegneJ8QcjTeoJbGyWZQiUq07EwMY94fnb6cDu9PZrPIxBH4jdDZrEluOZMKHOhI",
-	"HHhiHJM8zvtC1UupPd/+8q6aUHWzGiXpdpcn4oJoDU5ei7cGGhb7eqt3VE/au7T5apbZ7Iki/r4Hrhee",
-	"OQNk2KU2geS4eGDFk1DG1y+Jm6T6lES+PzL6VWu4NbLlnV1PcJE1Ylr84ieOcwHmR1alS9CnmouhnHIx",
-	"drJxXK0NuNMjmds8sKvaj5Z6VWIRYS+E9XgpNXlvlPLVSaknBK5PSPpZfh4cQBP0eh7rhz1aIoGQL4/W",
-	"/vgEKewdju300HXX/Tlx5dKwsW28mZJ/WU7Ere/aubxbWhOB1UxaGSN4m+Wn4DqJ76rjLnsCk6UYPzGS",
-	"oiVJnyojQU9DCX76N1/dk31JYx+8J1PKbzgvaav20VnGN+VtMbO7Xl2SC1s+liAlMl2oKjZaFnkKhMD8",
-	"gYlN9kj10CAxhRB2bY+jR22M71ziN5gKmwRvSrqQ4RGyoUi2yVpUwHxYbYksFhu98w1iqUF3+FhORc67",
-	"W3USGHHXvbDGm4tVXrGaHXdGYx7Xf9oCqLPrMcIYeNtW3Lcc07bAeG3RfeGoB9blo6rP2Wf9efVZIVw3",
-	"rDg36+WmNKkLREySLEpmMyV142qM5hM5rfXMH2FWui6VruNZs3sZo9PlNjGP9LdX9Ab72CXYY+djMyfV",
-	"QWhas4bTFR3l16Vx2GftetBh0XmYxkF/ECxIF+DsntkpKmaxTrSJjoksJGdbQ35mWc+mvhm7e2dUFuvT",
-	"uB0jq5mjOqSpUfw8y+nQs1hXFLhyLpahTUZ8niiS04Uso2jLaPPabSLNdYh1NwRxBbZeghCHqCEyWHiM",
-	"Fjkxh5mZXTMDDfQrFIMZ6ZrSjB2Uswp/1rH/6Gpr16mBbh/3AVfmF3PT8vd9aHJxJn69zIcBXdqYCVbw",
-	"Yfj58YLa8FXdP2czLO/Z10DwFkGqprVX2GNeEOI2uy1jheD82DkquDvQ4tnXhCquJNlucN4CCWCGRFAg",
-	"tEAdZD+q2ndrcnRfokpU6YrWL8Za5JvDa1bxp0caD8R7WHfLNrLVGDMHSZhbvqqA4yHC9bHZkRk/KJdg",
-	"a1xZ0IlW1cS3Rt0KS2PSwmrMxlyAK1zjMQFi9WyxghX1tJV+N6A4rQ8do4s4cfY9/SjJ0gMrMj6MQbyU",
-	"DblY9ox6wxE3L9APG/jJtCSK1drPvr/85fLqw2WjMQjQGPSS3u2b66vb2wv7t9fvb+C//nx1eRY1874J",
-	"ibybnCQU848rt9MuGJaCzbk9yZL33hsR081Lne0tLxdRw3SLqP6EixbIFBOe5Ad3dnRXdKwi3klb41K5",
-	"yWrBmZaKJUb4kaGKxrpKrMY/LhVY1lsUw2SFi7CuBRgs/C7wkyhBewNQvheZbGOWxQBex81eMCT92gLt",
-	"08owFAI1h3AcW8jRrNTb0XI2OwO4LwzGv5o7yDW/ffR+dhjdeFbE573XtU9v65G+vrpfqTKWOjNbqiV3",
-	"VvEiQ6IUAdCjQk77e9v4Lve5cvNDiV93dtSvVxi/unA71oI3kIv6UrfVebfJaKdwdsOIXCmR37IRdTAr",
-	"bd+7C1ULe3tvmtZ6rvEOHCupHLZuuHsykA/d+9hO6QJ6HAVVNQuAyNZ72+KjlauDZA9tRq1bs7ZeksYB",
-	"sLABz+8QxHmA62Fz0peN2H+oh2DZ9FgNirUzGqBYjjuSCQeeQOjc0AJlh6YOzm3xG9v2ysakHS8I9JlB",
-	"cHNlvnWnZO3GKGOluSKVmbA8a5nwy6rVXFC1lYQ83FV3TOhlAyjLTSivOx56LqzVOZgFsYdTKWwfujgZ",
-	"S+tJ5xuPriaCZrSAZS0qjuRIT9KW3EmzdViHVmCQo10Lo3IYEQjjTJksV5e4LL1li3O2LPI3sq2QA8hS",
-	"qcjITBae2vX99cWxlR9LpWrz2xhNwu4xtbDOrAZ76H9/PDjfCb/NdqQz9tS2qRy3nnXdltRPvCgEpoKX",
-	"V3toSQ6bm3O5n1x4DHrNtuJw3gNNTNB/al3yY209N+GC/K+bq8vW5Ieci00SIN0Dp4+yJ0px4Mlf++RD",
-	"FRmDlg9wFKy2NZKwCbLZ1HeinJm98WNyeHjo+oUcw5bOFlWI0Bfn09ksX5Dqgf3QeIFaTzv75q/PD5GH",
-	"3yhAi108XCZtOFzPILIJF1DAihwXu5rl/eLw55+i3a5qmV+wW7ieWFpJTNH1iesNRbU3v5hWrhu2WQTb",
-	"sdjKUDiKoGLLJ2a3hlTt4jSu0PZLzDyO6b8Uxned04Xrpu1aOzRWdJ1y39IDahgBXdhWQiu4o3WQ2IYG",
-	"6KAvqpbljyNaWd2Y1E/xgI1LgG9TcwBLkSVksAA2JAuCqMiQKv4UKLdb2n3Pws2HxAxcIczqiSI5n3Lt",
-	"N2W8sqq2SddVWm0AprsBpyDcS8aMuNFUZLTIyAdHkaPo4ihO5RmmuEqBsY2Gov5xh4C4DS29esfTZZuv",
-	"4pRaqmp5CZWTsLlcomL12vwU322B9eig063LcSLIROsZMC1oPVMAwyUngfuI2TqYAygzYLxC6cuCpPBL",
-	"mkA5F3YchBsA1ggYMd48Rp8f7g+vGJpOK0yULXCKdeOEZdAy8b+JbWITaFBL5dHKusOB/1/muG+FRyrA",
-	"R+77kP/jxP59nNjf/bm8DeTXtZsFqxZqwrc9czc9TEFNf0fH6PqTc82cVph1PDZrqPWlI3IzrHnsJFxx",
-	"BLYxWC0VCo2gCkUGJx2xcRhzBLpwJFVESSk8N0gmY72XhQLaqgf2mvK8LGIxWr+5YFsVcl4lzHx405ET",
-	"VGiQ1YfKuiD61YikcjRKj8h8fTj9uGplY8Pf1iZYywu1hoKqFPg90EgEJoHMqTom92wWdFKuYrw2ugXq",
-	"Drovj6XWTNiKSbRRdkdUpeJs9jB1MybSIwJXRAZaBRD8cnV8pY5CWlN5DyuFBDpZyZwQ9kk6YXmWHrUF",
-	"wymZ0VKxvh/yCqlynfEhMaruhBPHY/OUQg4YGZvvMmIg5Nx1whN4IJmdAcwZSpGcaYWQfgzgm/3Ud/Lm",
-	"hQfsZTR+QoHDkImDIcn7HuYIqipWORp17KLyOpfzG43Bwo0aqZTxhIRZeTvdDmLGRKb6JBAJLwyCfdZ2",
-	"2qZ0QcaSWBN2C2SJsh8RUycrFN4vDVA+nkRJz6JmO85iG3S2wzzaW3eRZHVp0P3lWYH+8VSWog1VSRG0",
-	"aSQaSD7gXyygtMUSCdBsQWvT+lcDh3Q8UwEJuKrLLcutmZda3ukUM3lVbtHCKOHnOKZxb/0j5ACqWbeB",
-	"7dRYVtfkRZqUnNXl60E6foirGOOXJQEg0MOy4HpxY6YHl80W48cXzlfqG49xUMi5YsUxST99eiOVPsBt",
-	"kSIfGxhOkI8xNw+lvOeeZ9/toGoh6Yz/wiy9VbSc78QSA8CbZ4UcFxRQNbCw4AkwWmAlDj7RvL/35QvU",
-	"Oo8iHaHOKq3tjZA5G5CAcgY8jkzC+eveqfp34k4ckJcy4zaHbJz6iiTtGXnLX/bJe3EvjEMP0q0Sm5o2",
-	"B43ASMqQKpaQVJR5jjEwKuxwXI8xRjI5LKcM28XcCeLCzkckZ/SBEWr3ju05OWYIAHa4cDNMMAVwmBZn",
-	"TDKmKc8V+dfr16fk5xc//vu/HWPJ8gPNeUa4mJXIJ2osWyZ0AU5mCiBolSJZJAXiZpZn8JIL7jyIGR2b",
-	"4c2oMYMrbZXaMgZ3/FJF0mH1iz9EhjTPHUkedYzw5sO9HWVe4Lwrc9gYf9F4MjCO87AJsfm6H3744Wcz",
-	"+Pe3p4jFJpgVEVwwMrL1tzQnGR9zrfrkRLjXuj49rgfxhM5mzDhG5j0fgEPdcaQZ498Wvz//Pz/+kEDe",
-	"0sySoEKi66jckAFyADoL/N+MDfm0ej8+myKJrrnEWOZWXDQTZjze3mKfudJH5MXhC7jtnZVOYytlnkXD",
-	"zPNJqSey4P8JEn1EXsI2IXooPv3z7/9Ij90utkWfFRkH2ES4bavWfT5A6JbSLA5X5MXhMzSOXhz+YEUd",
-	"zC+Z+1bABIMG5tGCsUyh9ZPzIbNIdJ4xofmIG93bO5nR4YQdPO8fVjoj+JtRXeV0SosFUPc57nBPU+5k",
-	"1PPlVm26zab1rSls5Vfv1qkjn9nuPbOBDkFnvHfU+6H/DMZiLADQk08r8sxxzAPHrhS4zHw0YoURK5ya",
-	"aOvEgs2wRR0EnmzLRGwN75gJgeLCnYW4IW80uJpUZHcipVoXfFBqptI+qXO+IjfdQpbIl4FkGU1uYNxc",
-	"Slqu1hm4iMKuOY6PCFkQc2BCVdKd8Plni4Pt5VzpE8e+N6MFnTINcbyW0prqkqfG30Uj9kvS7eKKUL3T",
-	"9ZZptdO1J9Ux0Pnxstxg7HwsqC6Lzjfcss+667Vvuej83PeiYMDAuPZqa3l2uPKCT7mGIilXagL75Pnh",
-	"oQ0VaBvqDA7bp3+17juaap2IRMHchjM+0p7eyLmxFiy7BlxkA0vxR/uxPn1nS3K+1PSMOebs4xLHmgob",
-	"B/r6jBXgpVH0oTwMbZwDBHi61oDmkVZ1PA0aJ4DT0ILskQqRbaAroOkjUAfQPA/UWtUEEpkr0nJ2K9ME",
-	"cTxAtzfGhA0c5lRdjcyPIc8vK5jTFmCB3An4O9xLXZNfmkM1Yog7N7/VWkDAgehiRbRg9uidTyTge2DK",
-	"jl0Xxgx114yJDEqORI05M3yuNwzy3AXdNDPWkSNHR90vR+YjrcqEiRItqip4uNdYNh7q+m7GxcRdwpl6",
-	"esNyNnQa78seBf5lmd+7aptliffoqUwKlvje/RMqshzokUqRSUjXPX4fnFTzhqgWRx2MzHuddoPvj1nf",
-	"D5YPhWdfnpoBo8u9yRly/grUTnwrvSu1shRRsKlC8bdExmDwWZcWg15QNTP3SQizTfBcBrtMBVtDZM5R",
-	"Pqoal7JcsTtBh3iyAwwHd6+167zQQjERnVqOcvMwcGmh4/OMiT55JxUyqY+wKzRzcS2uEwJxnDuRmlmj",
-	"g5wB0DQ9RvIZLBA01pwY5XyojXcCHQuInvMhhNhK+4eq/0p9r5jfQchPYI16exT0oOBmlaBXFS6Pl2jz",
-	"Slxjt4XMogeyvb1MY9+rwEqszyv8HGiffZ6WpziUyKQCdhrcmerENOcE2NCgZ3cxy/B+9/TBgrhY31Zn",
-	"J4aCWq3vK++7el8At1P1fdXZiQkd/N1SUNRp0fHM6kPZD6H2ygHS2ILHDk+8E/5m2Mh4IHtdDHc9USTF",
-	"Jt3YuVk5MzCN7Tq4pc2abgTOzVPTI/dx1t8GPyd8i78AmaEr32JEeQ6d5/k9A2wSuBdEL2aojHyRs/lE",
-	"9FeTO8Ez7Ab1W2nJYZVPoOD3QPDnt5IVi8qPGyx6YfwKs+WVHLsYrhl7DxOdaCh/jASP/3Aq/nAqdqwm",
-	"IUTcxbNw0ejHa8bXMs8CxQgWgCz8LtxWR8IatDoWry0PD7A3FN6yd2oLrSKIV1jbyNrxzrOY0uJeVV6I",
-	"sVPyjBUOkaI0m8V0mhlUm7m9k0W8ZrQi96mHyn13vD3JD766zXTxKHBwtcz0sWwX0vOWFvdB+w4zwWhi",
-	"GrMOZGCl/NgTwON3OgmW744Yl60TjP9VHpalkzCf3yfvrLNnxxw2SkCfsB+RGvjlDz9tA7mwPSx366MZ",
-	"36zVmh0znOG9m7JtRixaa3Ok7nTNTp2Rs5s5pZnniNtILyfbeLKNiV+KGO3ONz4R9SAOziQAm4wiARcy",
-	"FsgxJ4YP5Ri9Hw/eJBA4piSI8wQguReHP/fXhme+sVDhJNgeF0LOdx1J2UioWrfm01qFUetG9VH6y9rl",
-	"e5zh8EW3fMpysCaXJxzSsrU6KV/Pa8abgJHhAq+7i+rayX+iGiVazqPjhcNtqa+/68Pjdoc7PgjBdt3s",
-	"K8/l/4Ib1B2hj9mcpa1HaN+IcMUa/x4ygQdTynNCs6xgysL2gWjEWvKiIkNDHnDbVbnf4ojToQbnolqC",
-	"JiNyxN9usWdszLRiOsaAREJSi3Yz/wlzZv7DjNr8L4zT/IfNOqdtQ0XMikVmRcf7rGW87U873/hZS1X7",
-	"VQ6VK4cZaPsE28OsemE3eFzzrS+7vxHapW3+vt+Vx272ThdnnQldcLa7POB8SfDbMoKwuyNqgmZTjr1M",
-	"nrIHJlZACWDvm0vsDlKppRYypjxxrTY8bZ9xKuYTBrW78BMXA/k5zGwcI06IagqJAUFSdIzOzEvSxPx6",
-	"J3gWIDkgVutOYnwe1O2Zl6ogaOqDyEBsjjNirW9yQoY5N18B8QJs5oH33on0gip9AO8/OEfiPuie6dIy",
-	"lv53KUdjKyoAqgQzNAozo7Yx8pQr5dgYSYr/Svvk5E4M5RTwVTidmEYcsTnxsB0lHW19Ziz/IRI+2a7P",
-	"xlQYMlsJonTB6BRASQDB0VA1Z3bZkbuNUMHmsZgI3nuGUtDhIOCefs629jPfoBiWGoAmwPKpShXUprdN",
-	"7T2Pqb31u1ezzxpF+AA/pL597ZVvWcbprUP7NfZ74q666W4NoLQGMFk/5KiRgEPbUbTONu+wO2GwsB1P",
-	"DgA7xtw6OhVg/7AmaOdj8a164GSKfdGksoAmgGwxkRkZ3BPeCJMaTcBRVIgZLYYT30d1nRyfwOCOO3UO",
-	"bDvggr59NZneU3u9fXxCsBV+r58AbQ2/xeAdKpHrhAwkts6KDRCZZ+Mj9A3hrt6+uzi7BXbX1yfnF2ev",
-	"ovyuQWve2PiiQmq2DSi+dVP04+6n6JZ91q7hO2b0HEUyOaWKkanxatuX9reNjookarjQIufGDIC+DhWU",
-	"1Cza8xfQgF45MzrVMt2z+YyciNoPyDhJw7xU/IHVx2Y8SHJiQd0/PCMZOMcAzcb+3f+NrW6n5DsZ3u5A",
-	"2MXRewNnTPXMVqu7Oky7nrpPR3TI1hjhIAsjSCwI+87E6kuoyDN+uCTSnL5QKlUBci2jP0NG7uUYgJvR",
-	"1ziIpbMzuiM4VoutT6XXz8n6keO0d6im/Lhbcu6RGIDl1AOHAAztBCocCB8LWWBGJ/YNs4KN+OfHaZlr",
-	"20EY8PKV9QJOyO/avtjfh311q2ONznpjToHvRLnBFgR+9BZPAkV9Z5EE7R+JRr0cDssCyy/cDt9YqyGr",
-	"Q1uO7i3bZ6j2LYsnPhGwOKR5vpO5O1H3EJzGlkDBJLkCtrVT9DRsZjwrdayZfuaiAkHlm+d3DiIgDs4J",
-	"GIpLxjJVldIcuz63rrWtr4Oyqa+IM+XOV09uvA+khHv8KXb46Q6WWL1eN64d7w4gg1i9IwV7osismo0N",
-	"17otKRZ3J2CBbLLHF24RxcU4Z/XMFLQYih/ozcRah/N8lZvSNbVWNW4LVXJXVyVsMREZxFr22LXHQNR9",
-	"ROKGR322JX/o8NnL6hxJaMIko+qTE0uEaAsABTsO4y5cE83yHGvmWt1igHl+zZmEwe/vlbG6FFc6q5hj",
-	"joSZaZsTvOZrDfEUOVgB9FL4stqvlqlxrx/sPWPT5P6hD5a9Ym5j1yjLILNVTBsrJLHAV4UEoq1JOJEv",
-	"3lrqmNo4mxRQy/3af1/+bahauvi4tfNlZ4Zh7amtnm79bNvkIHxaMF0sVoL4jGMBUJ2RTTF75iDA0edV",
-	"BRgWqMnCIeotClQXVCis6wmUal3ckFUFaV7uBFDeYNkawLcSQnMlLb28kUCorTHvn9dUsS3u7ZNXrv0W",
-	"RraR5V1o5NKB9w6wVhgIo+/ENQTCkQcA0bCueswnnLBpTnAAmIdmpTkuoDdpHOeqi8UyvGYfeFddLK6K",
-	"jBXw2K8OedUFZ9kJGLQrUa9edPzkIZfbLqJCIrMoR/PITTZHHatR3x7roI7h4n4t6FRr9U5wze5wjnVr",
-	"18MqI0iozlpoa0DU8toE+mt3qKi39J4BkAgkFNGyiXPgBJsTsyqZK9FDHkb8wQFdDniWVodsnC1L03uo",
-	"xYXAzZ3AXBym39zkAo+S8EQ8+KNrBYiBglHNVfFdIywNHUd8guUMAQuoaiB4J4LKwIKZz4BSXDa3DHDG",
-	"e9U6Z1nNeEDiEXi2VdqQpR8sLDn2sSUaAPISr+uV5nl+J+ScZUnjpynNQBn0iTlPdcD7ZVVrA5WGHB2W",
-	"Qc2zYCKQutHHgKs7IUcj8+EZyxkSShYsrIPsora/p529F4zbDTKG1N/zOD3qOK1bXe1zDIPIwhaMoJMN",
-	"Bba2/TfiiuExuJxKyxkUJeJNVhABA8GVPkZrw1yYcVuDDlIDsA2ojrXC7rn0jNBA+sl6BkazAZxC8THE",
-	"eXI+YnHn/tp9314PVrizLRCJOFk7QzuNRVoqWReOLMpQEGyMYo2Z6fvMt2Ier+GKTQ+D78pJMJ/QxTnA",
-	"3sC7WiGMVgwWxLJhu4XBKV998LZ2joGCM24sM8syYfYCdDABu91jOqzfKLLKqzUadcKVlgW0j+ARjDC2",
-	"QrnGcs69WMBlzkJu9i4W8LOdvr1NeWMtvzkBXRIs4LU+u6Xjtofby57CNV+S3oW0p8Sa6/11dkCPi77C",
-	"wlm6pC6yhjnQQAc8tf3Z253M/1VmY6vHaxkuD25DgAC1lyA3tDmijC2VkAnFAiqY6AFjwsowWl68qGCR",
-	"fVJ12boTdkEspQgQOkNLFQDsgTVRyLk6IqkuSjGkmmUp9FN2aEC4A+yrKYvaEfbDG6K5pzi+fdc3Kno0",
-	"etAuc2vFG/QmBbgaLBLyzOxCKd6yPPdhLj/R4QvxXSvFd5MSSJRr5xuiZblCq8Lbq0jCVBYRmwKf4jVk",
-	"baFerFbZY+iz9/h5fAVD2GKvJ63+cfx7Dr+e4vWwZOxr5WDJlRLZWiF/2ZmH3XW6H+U/J/H0pjEx6dBq",
-	"X6yVrLbQsaeX9JTYY9sFyTNMOh4o56tZ+qgmAZQHVt2J9Hx08Jbq4SRt5kGf/ympFkzTsW3rjjXllpaP",
-	"vHj2PMpOAw3WrLytRU+nZg098aR7tHaAfiPYAWCliaR2H1ALgEdB09+HoXP4ezJ0drKvQKjt1nqiApHe",
-	"zoSBUJNlmd9xsMnN3BPl6rOh4QgEypHVHie2EQNZPj/w6m+ucL8LAXiFk/EosxXXvMSJ2seqD+UMAnlu",
-	"nTGChUmUu96p+VWOyD///o+7XmS53cDiC/51XBv4gt+ta/PKTeHjxQSJ/XddnFtMVeXYUMHmx2jlovON",
-	"UVYb4fW6gttWDEaVQARN2K4DHdUIXvyHFgFSYbEbJRI6wDsUD4v5DA63/ioXdONImwVkfvxv4Teis/AV",
-	"PManBRtKMeS7VxfqXpHTnA/v38hSIUUk4hZbGLBF5jQJN44peklhKYauTBNkak8IZJUomdJizAU2mXWN",
-	"WiDDQ7QkA/PuUtjz7J1UelwwRea28RBATiYUvQjQU33HeD6kU0YeOFJcQp7/r6XC/itTugCoHaHqTky5",
-	"UlyMjwlV9zaFTK6DPmJIMtghz2NXoovX8EbOyYgCuD+X8h54JxMiwvpv53JSG0Vtw9DAJMfBM89fhD3A",
-	"fvrT6uZt+92bdnZ4a2rqDVZALoi52/h4OyGIhEdVprvjKnRuIasHoqfWD9t+mzbSVuFG3X1q+bUswIOe",
-	"28ZQrrUKljk3Wt9ZYg0VtFvBNJg5wpXE/TWFZLV/FuRRP9i87ojyXFk4TUJ8xz7YGpC0xWRv09WoE8W2",
-	"JUj/sBHARrDL5Y6QZXKtVmuhVfA0U3rHcnfDAMZuVK8NW7uGZyEGCyBOlBSM5n6fIY0cJOkPyhkiwZC3",
-	"DgFaGttlSyugXN0JPDutO2ODngOG9fUzWlEdG/1bYJbXheoAsOh6BK+VQ/PuPeeUbr9BNN28E+nj2jK/",
-	"H7BdJmLgYFU9bHNnYACoj6whAqBJoFXLbpEepXpDe7nWcygeUIdSDF1vQQR4PehQkhA+si3zEVvYFmO/",
-	"sW/qEma/lA5ug00xsXvPwsfwA7Vzw/TBKbY4WqN8bpi2Fz5CA9muTb2jXz/WFg+AC6XuViBBxUICo2tr",
-	"AL91snYn7mbI560GBvCIQlNxLohZ3cSRm7hiG/Bjdz2PJ+qeTBqv33RO46r4pa0WclKcVMgXK8ke1YWR",
-	"8SEtgLaGfCikGPsSGGXRZ9hjyhJCMQUtoDz/9IvDZ/07cQLgFtfw0IPFfM8l85ETaD8PXT+PyIvnP1um",
-	"FECWHsADoowPmNgPpWT3evi0YNAXiObqOypQWrUBuevSuWHBkpOdQCE+zbm4X9UaxKjDYcHABwNfbATc",
-	"JIqk/5K6sn/zDJfoBiRgOYvxuGWMTS/M6/azjubRtlnx720ZpcDaC5jJbdZSYx/E+CJisSAqgKwqqCG5",
-	"HGN9WQWpxNNNSKg+tJZ+eOgl3WoLFdPvZ3ta5ht49ne/wm/pfdj4Cqi4uNJokm++wgiKa6Xtsc18nx8e",
-	"2rWsWv3hT8dEMUbSjM2YyJgYcqawJ2AKedV0eb+a09mVC+7vcLbFhG2ESgElmFoozaY7Q57r+PM3BiKa",
-	"ww7YPtYDka4BBK0ItIRLarUpYAZaZbDWP8JWjrjiNr+8cG3WLXroTjgPDIOOY6YTbCsMClKRKbQ1DhFL",
-	"2AO5HWd06z50T/vaPf/bQo0ao2iTTM0+a+W5te107MQ7mljeLycdqK3d3EM8ZmdhY6gWX42ivcVLftcw",
-	"WviGLjhanI/EhwoQ32e3zO4Q0PCWCMDWLkc7kWObzX+uFTbCdOm5gXxgQeeFJ8oSCHpLDgw3IGaEkxzq",
-	"1FqMb5i9Pe35SzbHx39lQK2tmw3eHdniQKXgK5Jw7nYSg3aYV21ntvP6V3s2gg5sWtsP8j5Yuy6AP/zi",
-	"HSL+rmEQ23zp1jVcxm5drdHewxW/a4VmPqGLPoPJ2JnegqdBx5gaSXSwrDj5m+svR4tR+bMVAwrGdbkw",
-	"L244SmgJKWPOYGkOE21KzMzY/nQYPP0rq7DqncsbGZy332slQIlL1VWm/KZfC5heTbVjs8Re7jLuSryk",
-	"8KmEW1cyUHPn8Lp1zSZwWF4QuyhkGMg+ENgbznF7/Db+OYffv5TvDl698VzuDl2NOETjvrE1st0iuEMq",
-	"yID5Btw+TytkQcb8gQnPOmU+4siGe5y63ifS2grWf2GktfnCs4x/dQ933Zb6PhLflpbrkcdBFd3eXa4b",
-	"w9xqIuci5kahUTKReeYBdHQBURwsEXZ7MmAbw+CLXmW7+LD5XpNk8JYW0YAY/05ayYFHYB5nTDrHfQaS",
-	"5xNxDYzDhoteI93bmbJdYz5EY+Bgp++VYO+Szf0bOimSFlNjSRZ3kejXdmHjzHpdVtXjAFZ5dB8qsMDv",
-	"2KmzX9HFr3OzsrtWIw4TsxyU8ivQqfA7pr/sh+1pA9inf7vibPd5LXrTxeH9qVqFF4N4/O/WW5v7xe0i",
-	"MCEix1231m87qUhXpD0vkKKAFszCzcABO17OTfqSF0iUTNucslBCuyhLN559uGbbTWi7h9b6bYdfeQfs",
-	"Vu53579tNuF7L5INyi2gU/LK8lhoLcBm2pPn2Wk9ImlZ5GlCUjtrNtdrDCwuxoiSAG7vxZ0IymixCZLv",
-	"rw5u4z13G6xPoGTF+JvDnNECcca3MD9EzbkeThhG7jz8czT6SpW5lZj/F3YZ7Ud+C6/x255yu0BSZ1zv",
-	"7rzaU7XuB9fmfG42ksTyOzOBIb2ULbirAevd/Hcs4/1uDoXvWGCqIt9dycxeyjhte0yjs+AUQBkBLAc5",
-	"bdfSXBvl7MCuFGfdswgCOMThNWtVnvaL7kRD0iKKGW/5Q9Q2qATdlaQVTPOCHeCn7brGqJBTyLURKSyb",
-	"G1PYHRDQBTT3oOaq3RE1sjllDkzh6zZ8455IDRAvnPBYVOcfIrRCWxVyhnBDO89o6dmhPV6gpKZ6TwKF",
-	"fKiW+tTKUIBw4zrBIKsUQ9Ynr2VBUvnAipzObrCHZoo1Kg4BNwClp+cSJoHqsmAqIYOFBaTP70TwFvtn",
-	"O2sAr4vyqg6psMJKJGjIqvkmmTIqAHUZLWaDmVsW5H0AY83Dr837vgV1C3xnFgKwI0yjfom/B/4WcJh2",
-	"u0/2VlsXK6RzoNAKK9qsnEsIbbabd2TlR1UVR04X5oHGhbQ4w+RO+L2TkHFJiwzBjnzKwDHEJIiQ2jf5",
-	"9PV4LTV4S6YqVzBEsDNkW/ndV7AeqnK4taVwRhW5yqCs4oAvzGfvujTOLvY6iexcA1eHqv8NIVi9o18/",
-	"fkn+5lHo5p8fzYXFgxPdssh7R72ndMafPjwDMbXjiRqilovO9jipdyrB7luxmyCaF5Z1gkU6Y3KWM5JJ",
-	"K/BI/Bk2Iok/kRWsIfNj2Sfvry9UQqwueeLaYQGAqKYCcIfMC44EvtjiumA06y81sYm9/tYLPdROQrrI",
-	"7Vtkp4Y4BxxYjmRaSydN9W+sUyKvnLy/lhk21XBt5Xwbr0hTeTbH1OSM+jp34FOTMwRQuWdgT+HlB7yR",
-	"c+dPICc30AxJLsb9pVZDsVHLWsFjeI8Vw/i0WnmYTyTSNWAJTXA7JpTiN9+zBZB+zgo5Lug0lE0LRoyP",
-	"1DYBB4kMxQ9arn/5+OX/BgAA//8=",
+	"3R/4W+1pvV6yxmvu/uTCR9N+3ymrzufdBMm6vzk8Q3cZHdtgBGH8bEchqg3evoMgFkRXdhp/6j7+UBHv",
+	"ZLt9aVOOfy5kOdv5secd//b7nu30uESPu9NK/W6na6UOGqfrCCPGyhwF5qL+eptplUUffd7S/WpNgDt0",
+	"HhtBbhm+wD+nT84gxr0msL3C3H6MoYAS18FMSAKbwgdKrfh8XLlL3lm3tLFT1NUo4t6BZqENg+GYKMZI",
+	"Ws5uZdo9KOOVUHdthLv6SzP+bT7UZWbjueOaIQ6vS/ALW6dmk1m5dSaUcWmVVbzoU4BZCVa6ESo9YaJP",
+	"/swfjN2p7IzBPApCIZCcEK7JPWMz9DfwjxgBwbm+E/BICNLkVBv3/+WCvJNKjwumnigyzOWw6aDseh2+",
+	"zhJU0fXNbNwzDt5gyjOVElmQdASWMohm8zgwt8SUl1FB4RJYcEQpMpn2iYttKyYyvEqZ9ZBiyMgUoADO",
+	"cQ18ZePc5lLpBNxSiGVOqIb4qJEQpUnGM4yrCelAEiQztrSe8yHrk1PjwwojSLdyqLiwYRYXLDQuSifP",
+	"1KgT5zusXWvrZkCQUT3C6MOMuvv39ibE7Fa2wDOMNKU1l6bp1OVS3rOMGLf/JHD7cH/CbgL3JmcjTWgu",
+	"BXOhWStBRIp80VXDtdomLanI1BpoKfieNsZdD5clYMgZtxSkcSSLV2UBnpSNoqZkwfRxa3aSCXPq/Nqz",
+	"b+olvdfn1/gfJ6e/XF59uDh79eezV72kd312c3Xxl7NXwe5c9lfM8mHI5caGKqpV5NOZtGkZauzingaR",
+	"fYo3wOzgEpw92ATU8opmVFMf8DWXkRRvj2zloQ90rJVoGxMB508ptHlW5rfgqpNq4EsHtIorMa3ZdKZj",
+	"iVBG3tzeviM2Vdkn51qRCaNZM8D2RIEbDlKZsZxplhElpzYwTkfaxu1cWIsropjWxqb51x8OSUYXxpi5",
+	"E9bc/jfMWRRMaeMYLBQBnSTG5n+rgGbEac+snL2t7/xusW8wkmL22KI2+LkNudhUGcsSb2kpNiwYhl0i",
+	"ukxwNYmnk3w4mueMlCIDNbxIzKngUzOzQg6ZUiTjm6SU7NcZ52+l6V8wiHbEBdy92mbUMqPL4xFqFJR1",
+	"knqNl70x1l+QfY6/fMDGXAhzzNgtVhO5lmHgA99Yy3b1WIJr0Xct9GaJBuO7lupUZi1fAHsILzoOko6w",
+	"rIWTJ/tZ/WhQ/oEVGR9GBCd9f/nq7PrTh5P/nR7ZWCCRpR6avbdguk/S95dGYV76nwWDvTvneU4m9IHB",
+	"n5JaBDuUNCOCSkuZEaV5nt8JSOpICduxnlqc0gU+EXQ5nPIkfXV2cf6Xs+uzV+kRocMhm2mW9Ul6fXZ7",
+	"bYZM3XGGOgieocrhkLGsfyfS2zfXV7e3F3A3agQbW6fKHJDg65CZGTg88/X7G7iUa/w+AdYPvpboCSSm",
+	"YKx9kv756vKseemdsNdSsUDt4k4iP829pGdntJf0/MfBSXR7bX71Q4a/wYh6Sc+8bfmMaippu1lDIazW",
+	"vkV1F3xQagZQ2LX2Z11X3rNFDCyzJjYnIVzh5uXs/3t/cnHTS3pn/3F+c2v+4+3J7embs5vIxya9B5qX",
+	"LXtEs89oLeATjX1Jrs+eE/Z5ViBiFn61T0/cNoI74NX9egTzWQs8NZxuMwHwQUtTWzceAIHYb8x1FyMC",
+	"bkQbosy4PhMagRUx6z6yt4eAH00T44Bl9r/wdDX/NeAig98E/NcxSa32TauENljnLFdw4hqHHHKDNkFo",
+	"McDGcu/HESa6DWLMDqaU54RmmVkc9LVLxQqMsAtwMszftLxHfHH84ejRxH/7hYuIv5Oat5ivhieb/5gV",
+	"clzQaQqHZWpMsQFVLLW6wWbf4cxCbTswSkrEM7r2e1Yhw+0co2Nr/N34g0YrUx6IMo5EfSyqQY7qB2xU",
+	"Kv+qpOhf0/lbn27r6pvQDc42xIxv8SlzqhIbMkDpBacEfEm7Klmf3KC9BHajkZosActKTeRc7O/7ebZF",
+	"bBTH0CKx+KMT2ZafXbgwolJZ0VKSYDab/xkNIK7IybvzVeZXyyAfOI3j8m34QKLvD2riyNUpJLiHEzKj",
+	"Ss1lkSUk5+I+Mfb7QTlLiOTZMCEqp8P7hAzldGqsC1mYUcd3/gOnLWFYXS+P6JCnproXqguns/BbE6dZ",
+	"a+sTPUaNdo5H0jaMOlVqfiehp9hgX5b5/TVTkJX424pA0dqwB80LRrMYOCaIOcyN4lOS2Is3TignPbvZ",
+	"twr2j0rr90YHCFgJmznyECqaI3pni5GWIpN0kLP3QvO8u4osBWyZ5WGeZ6pCYgfwwhV4nA1C7n6tqymu",
+	"1rSavGp8zQ+MCdcpmBzZrdnzy+KF7m1bxkJCnBECxielnsiC/yeorSPyktGCFeSff/9HCrhDC1kDNW+x",
+	"hbGJ1W4Uq7YcDrU5OXhr4kbc8qkZE5rTXG1oODNj/DRN5x/Xp7WdCl269afVtya9ecE1uxL5wh24ndOO",
+	"4aTguINxxKalCeyNL3ZlqFALTXkCa8pHFjKhlkNfPl5Si0bEcTuQ71p+9zUKNRh3YykzMPqs78hA9ORI",
+	"Y9ICDpPhhGVlzlApwJDW5TE/axsOO2kJ9plLvLsKB7KE+LktT5LzTaIzBdPFwmZCGyrOf5SPLRm3WCmj",
+	"jEe0WP8tWmqar5vqpW1j7kmCpQrG6JclLjYzJjImhhEHZ0VcTUh9XOUp0fxmGF1cFUsT1pSycG4FWCWb",
+	"WzL6MOfD+4ksFYu6oRCzNnqwpSSs5pJb8Ju/JfbxZwHyfS2M3W0Yj5wOCzJ9tA8vARQ54Dj76/BJy8e7",
+	"81dXqLfIbY0jTLTCKH2SodVIX2OGD2VRsJxWFsvyWGw091I1F/vZ8x9e/PjTv//JLMfM7MbCjPb/HPy/",
+	"vx4e/Pzxf/6PmNAwkd3yWMZ+CQzchGUruui+p5l44IUUU5suWP7d7Ia3K2DWcMGNpsP7iEnRfT0aD7yF",
+	"v8Ze58SzZRE8nCsW9yx0fEpvpY0ECKkg5dN9/jBQuu7Yd1vuBq9eOuqCjwoHWl+epFH26ks98aE1AQyn",
+	"sbGITVFepSJ24WVUZTP78jHcG67ZaMOkNiaka2UIS5qrIXGbogP3IXYdxWfVXN14uXXB0ev3l5eYtTy9",
+	"evvu4uwWQsGvT84v1icsMeZ44wRxk1jjazpk+oIr/Vg5gwf9BWK2XyK1nN1EKXjI0nA8Tq1h5UHlrrCO",
+	"E9dEDodlobbw6HzAefVy42UONxf9Cs7y7KzNjqFwmEPpIhgzIP+AQ44lgNvSRIPCOC0AGUuMtTcBV8qN",
+	"M01IKkv9SY4+FUbczL+F1J+sBhvkGChGX+8TvDxtyUOyvKXIwUhU8GpEE/RRGzL16+FHjLLWY7weph19",
+	"W1BPtGrWICVlvchMro/+4EckOJvVW9YE8iG53H9t712/p8BeETR/iiBQ2FzboNnhWynWeuRS3kP5eZ+c",
+	"5LmZPa3ItLSorGMwD9EeMT/ZgEHBzDyAwx8xBGuGXrc4VT2XUcPA/Hi4fKqEx92pFJpyEYmSn1LFyBSs",
+	"MdUlHVN/LgyFRR570swEJbaEj4qFRRaJMBG5wavNaa7aINI/dsiGrSzph59fxREJXn85Lo+fD4P/W6fX",
+	"plzs5bluq0eAZkalTRkViuABVsNnuxOvyzlXm7XnSwCrUvDfSmZ/joOnYyel3ZcbnpS8YG+j+jh9d3b9",
+	"6ew/Tt+cXP75LEUfTAW2trG8jUuI9cWQZXPmDklPr95f3n46v/z04fzy1dWH2u0I8aCa5IwqTVKPmUrv",
+	"RIX3hafCUcIFSedQou2gU6CC4YBxYwA0cD1fHQ4f7I/aiLoZH352NptUAL/Gai5vJ/ZQJIOFPdurL8Zy",
+	"nVJoliX4VXAow0diiXMIDLu+en9rvuvk3buL89OT2/Ory17SO7v8y/n11eXbs8vbbl/ohrrZB76BWv/X",
+	"7hitK+MpIBNayjPhi4zbb4MbsJQAm5B5RgCHYQ5CGx69Z7OWWkXRlknqaO/A/TEz54KL+xsf5N0gJFpF",
+	"hjeBE+wqsLkiyvs2Ynb6+O1SBgqz2FFDZkLVuyB+u/7WpbL3aL7L3ORsKghaH9doCYK0AQO4cKfihPt4",
+	"7lzOmEiPQtSlllBAYA5Q855wi5mB9RIfSDf3RnV5qywWMl9bE3xtroGCKTjYzz7PeMFUnHCBCdB6jWFD",
+	"9iAhFj+bA99W91iDZoJGwzRNpAhmF10wUAKW0N4clboQihk3fW3OhiguhiyAjmprKzJdFoB6G+bc/F3R",
+	"OcmpwiJnrpXFYuNNLvTTMAxb3r+U37Ol4rJwo4IJnUqlibGetnC8prJgK0u4C4ZsXhJk3EJSYrunmfXC",
+	"b7JviM39JZuHG3UDJdY1P/N8X3psZWLmks19Wm6TZFX7njqpMFQWqoMygeUhpdA8t6D9gj3I+41gp1Yr",
+	"bAgu664zWsL0Mm8Viveqg9/W6aDwBVqgvI0mwnAF1xNkpMlzgspBJaCz4LoJRPkbzkmXtKGIlpm9kXNX",
+	"5zWkljXEnUAbzvqsdq61VASbTbAjqX/EOrsU5tr1DlKRcWC7Q63KOcu8SW2Vb8bHQCDE8lz1yRnWSdmU",
+	"H9bScG1h2kYT8yxxLijyQHmOnAOepYgOx/qZiggSsWS6WDjqGq4bfA5ASMWQ2Ahz5LEidSMBMThNbW/j",
+	"93QyHexnnsYjczYrqciAjUuxPgdpnxY5g67yzEwxHGIhbwHSd8jRcjK5a2ADahkikXFEU24E7MZ5a6ME",
+	"cVIC2sCICoKzwoEnAUalxLSmmxKzrBOqQhIi4TisJPpIld+zdtlwLDf8P9kK6tXalOLJP6ZwFmeECy3x",
+	"U/BRsCXsHzm4rv21ELnO7E5Kn60utTCX+B2X8Syst4gnhFcn7u0cS2dqhTMRFKNskrinlntulTSGWuga",
+	"77BJf85Ui407Y3KWs/rOT4isbZd4FrD2Uc4i7LRr6uOMode2YV3YjUKyS7N5PcYmH+2yiA0aoLWDs1e3",
+	"UzvZCxrsTseWjzTY8+M4CjsGeqyGWB+Al8oggVlT56EOXHdo7iJPWTuE95arjGyyZdf39fm1LyJZglaQ",
+	"9Prs7fnlq7NrLAiBSheotlSuztV7zGFdO1BOpa4E0T69IhK7EzEmMZJev784+/T65PwCiijN8/FP12en",
+	"V1gqgzxwiPuVRUD6EzD+xaj+YLS28pprcwXqj2OSfjh7+ebq6pdPV69fp87McZxWG9FZ9Un66vzPZze3",
+	"qT30zNFyJ+pnC0df3QXka6FJWAoojsE5D6s4k144Oe6ffmJ6SS/4jl7Sw5GsC/bB2Bb9a7c71gf78A4Q",
+	"wmXduIy63QRPv1gv64BqHizWSnuVcW6r0EXhOru9/t/4TwdQC+uyYPldaVZCUozbp6RYwtrB087+483J",
+	"+5tbc0UIvLsTK5F3jeC0K+t1Q2vUUtnUQdLzL+u4xBvky1uW+JZPWW65lvan+zort6tSD+TntoV2OVRc",
+	"01oRqWNaCNREQEfaBGbOYqyjl7UtbR6yYDpqKnWLCaENczJmK6k0wSdD/whvqJdMBpQDy1DLDlW+jZnH",
+	"T4/NvIshnVactt0DB8OyKJjQ79oc6yaqFQeEZfNoIUHIwAMjffVFf59euahHzn6XEFg4huiyFOyBs/mF",
+	"jFNE1s81WeYZlqSOkdy1vkqDUnGm9Fsuyja+WYiB2mNMuYQcHG1w0xa7gH0eMpap6zhDVsBxaUdn32SD",
+	"cmG8lJEBpMFzhgaGLMeThCjrxlWDprwtjRRu8G3qM6hm71iB23md/QtjPSaHnmE5unOXavIfZY+vPmbb",
+	"7ej6xCQNQWl+eH1NVwjtdVUdv4EuydiIC+4CWSsjZmXOXlVXf0lsC5Vm55SNOrNs1Galrlr9SFbMyc2E",
+	"FjECI5+62LBMr4GKbjDuOK+rYC52akwipE5GhgwikTDngRU0jxfZyai22MGzm2ZgFJtqZ2bFlLIMM9Sr",
+	"ktPb5JRXgKbRh8XHr/8wG7y1o1n5JcGWaehumbVADAYL7frF4AEwwGhKdDFtY4FWcHTQBKCT2ddcgojX",
+	"O5FKt4qPP/Adg28cU6cnMluv4Ox19pXVx9Q/O8G5jC+D7wRRH639gWRMU54r8q/Xr0/Jzy9+/Pd/2wTw",
+	"eM9FhoRVtohbHREuHmjOsQ74E8C8EjKUYpTzoU6I0jRnCZkVoHlBuXwqvPWkpfyU02LMkjtRClXOjOXP",
+	"sk9TlnH6yXxdQnBOPgFy0rgm5r5SUFuvxnA8A55lTOADjWr8ZAtrFVz7QHlOB2YcDh+YEFncCSqQ3tlh",
+	"c6gL+2JSDck5zDdjfbcxYEWNKD8swtDtmacJnc2YYG7qIF5YDyMDVZfR92ZXIgfXE9VeGrABIriCwT4i",
+	"QhhWKcfpzCDliIX2XPgvILkc91cH/Pxp9ePPPwdHxYvDeImUIyFfydkCuT1ZZPEZ1FZ1NFPsc6AtMtr/",
+	"aJBTcX9MUrMTUp8qQPlXhM4oFoOG9S3BjetpQzRuY8e/7YN/FhxbzXdsj18zmnU1TLblr/uOadxamWDr",
+	"c/GWFvewqFNCFcG7CBdKI8Hl1izN3zeNHMpWvFQ9KAtfg06BCixpuxc+tmravTa+FYZSDHnOvfkYMUrj",
+	"4D6pXNRi6tT9A6SaeLFltXfSGxUycvSeecgkvIeJDJYYCmGBZ43baTM7jMK5+M+//6NzYsvhWde+GC7c",
+	"BhnElYo+/7YqpPW8VITmxiAaQ/n8gqiJMeiME4mp8jyHCgKW59sP5AaU7rrKTZ55EnrEXY2gQ6jrSYiP",
+	"quXbWg6Kyg6Upb4aXTM6nHSci4Crc0EKioRIDWK8oMTAOXBb0ySvVbg6opr++fd/QJwYd2uTh2ENjwL7",
+	"PGNDvZbxwTfVweII8/1GlU3NPATl2CChx57myNISStupRs49Dc0jVYpvlgEbFqYl2EeJVxuV7DeFryYM",
+	"tYmIq6kWqr4r4an6kKrRHEBUWE9UjpbpdyN4Ev6wssePbziBJG88d0ldhQuBUw+GsCKa3jN0es2Uz2Vx",
+	"Hw9EDXPKpyy7bMajVsWjXZKLKwcMsDtwU3oSfPc1wLuXS9Gq5qP4Lptr2+5dzvVb5jZuC2bC6FRSoUaq",
+	"dlZjrMHimgwWQP4FUnGeeZvAWa9Vcxlbf67mtkAnCs14yWgjSL8hjaZ/SMTNNVIJ4A7A78oRyfmIdVcR",
+	"sxbqpogakzlrVo3/2qMzbgxtmy/tJb2MqxmUQH38uInu3oIk8qFq3NQhx2899hn848F33cGvqvMDBtMd",
+	"XcDEbuqGqLfsuhUKZxclpU53bZ8RC7lD43tmboFzSJ9KfX86Y0K20KlaUhqlJTCg49nlLOkovetyNOrl",
+	"wlbgrdYB5tKbCX3+40/Lw3+FiDK7fwFzAMj8z/2WboEbxabCupXOcSlbpvD++gL52wDkKBVOV4OmbZcR",
+	"qmCakmB64xJRZ3tdtuPMY+vssRXA/QX5hb/ssMQ7nm1Uzhc202yVVO+o9+b29t3TZ/1n5PnhIbn6JWp2",
+	"FaUY0qiZhC+12D7w66ApYEGGZRdwfTCoai3iU64LzrITmMsoS4VLPx1XcNoKRlifWcTDRb7mrUtheUM7",
+	"K1nFF7WmlPGez2brnwozFTA5u7fIggwYN4Z1BXJAbi3LymzMTJdoNF82Gpm/Wyuzv6EFaWegGnXbpC+q",
+	"+uP6V73u3vXKtsXAxlfENeVJcfHTJDShPRhEYqggQH+sQSPvqC95mxdsecpqji+EDa3Juw2ScwuopIN0",
+	"rup6vftGVLWI51INbgQ8EwBt9omjqcb8w/KIY86iW0V/4G6zgLUM8e7a4ce331WRseJlNPe063BouN33",
+	"Gw6Nf67M21gblJwyME6mdEEyeYz1usY2tX+xVA6gR3wgwPzWJ6lDNQIfuMdSJq6rZYJVEX2SsozjZVB5",
+	"iwwRuNSqT1KaTblIjwAnoyxJqfGTyoxrlydwOwIyckXPEa0CQSg+3RjH5kFr20cA9Vr/Ggv/NiCOwBth",
+	"hq+lNsJeldc2hEIWU4AUFEx7Asr65MOfgwwP3AGOHdYgaSlbq0eXEBcrAdR8LLgY37TQPSIN3twXMafz",
+	"iWLDTwg3HFDFfnrRneaxaYLUXh09Bss8Bhgopiy74WLIOoZMIzoHjrgJN17ABnxfW9SVYKvWlkR8N+1Q",
+	"KYZRQGKw+g573Rf4skZHlmAsgRE1rmr5Vz06Vke/Oq9RdTpfB2h5g1d2Ly+BFz3QfOWH5VLev6TD+5UX",
+	"WRv2lk1nriN59/JnPBevxDXqtfhaFwzsiQUii1qGoYZytnZ1b+CiLfs3a1qMme7u29zC9TG3xuPc458C",
+	"KcqV84lc4dtGVjYEC80plFirFYEEB4wGaCZXZMaKCZ2hYoMu5xVfEq03ieZ1UD1U7djYG9GSAFxSbVan",
+	"s5P0u7eXNrQnmktdYyWJLXcsrlWFsiq1GS56EipyX+bp9GWg7OodqEH4vepsytnyTq7NQiX/y8pjWVOE",
+	"Mt6chOVdv7zFo8q37Zw7qaPZNkENFovrUqxPXHvEqcSik3kNN5V5TpJMOuh1/zH57FlRxvsYt44KPWrk",
+	"x4Ca6ifKtlFHDpfHjKaIB/3PjDkrXKe8zrtzGX4ZkmpFnYxmGmmNJLBsVfcQZ+7anVXtK0gpVRzhNkYR",
+	"ZfOwhlIbtFoQYzfbxJlKKjofT3bXeaZAl53GeSw3beWwAploWde8RNvJ6VR62Hq2f9Vz4yseDnGcppWw",
+	"Nsl8VcMnb86KZ8vd3Xk4sksWoQ2trGavPbDS4JFGdMfpMZfJKdf/yQrpBXB31rf/psMYQtvmVllVSYik",
+	"gVVdT5i2sCRlvGCqTw6JFCQkBEss+xb8DiE0q+Y8eu5PP71YQxbXfYsGPgTN86tR7+jXbt7El49JfGdb",
+	"NDXN84BATMsxnBkeCdn46H5nBrA1GmfZvfAr9yyYwh9+qs1g1P6MeCHLKz+iRcURocgQCmabYA/ggqu7",
+	"uZai/4ErPsiRGsnPDRL5mSESKe5EbZ5QXhqMcU5k8G2QDQc0hlGtYAJhDMiY6BgY9vPw0+GLP3UgNFx2",
+	"tVYUTL0tlTYy7+qo8XPMlNibIhSQhysiPOvqorYjs4l4gN2sHhfmgniE7cBrYz62upjmuSJYXVzTCX3y",
+	"2jw4JvvbG0nLPmq7qoJWbnzKyIDpOWOCFGzKBeakoC6xoZ3WlFf7eqHqOSifdZmtKzT2mQ51vkCtVhfG",
+	"Z4eHf9qVXtvALX/MAfN1/fkVNLDdZ6YWBFh9rEHhUcB7aY40gE4lFUfmsxVHmKfoh43Rb6z1WsrTDb6p",
+	"GbnYsXraXjtt688HJKyH61lYNx6PakP3y5FXcImDSJs/ptWHpDWjd0O1u7fvasY72iX7A9aJ2sZPRh0C",
+	"ZtNIdyjXh66JulXlacO2SCOCvyczLW75x6ItrW6AHJau58UGTgAC7BC9iv2j79kMqj5G3Lr3DbTA9+Oz",
+	"hy7ust8+iubxPU/sciaHZHaKkQMzVCe1Ro3dHwgGZOxhW3PEp8cR68Vc5/6aJmSwgIXqSvLeNrtvfAoh",
+	"QowHn/akgmsizVMmbfxqqVpfxdio0rvy8PCHIYDtYBvDv9n/j38OweH4Q3pEGHDFeYAywhOqFKjvdP/X",
+	"MhsHnA2B6+ZoPd24WyrEcjpe6zWAwYjuAlfOh0DsG8P2zDXKiIpgRpGMK3C2zfBt5Ro+aWPChe58X8Fa",
+	"Ocov2wq6TgHBgRKsv5JabJP8gbnpuhRtDb+aY9MuxDOU0ynXehPaMGM8XFCl38iyaAW5WzZWyygIr5/I",
+	"sujg4wVLbFeLwBdIeX8woMN7y5uvJ2x6fCfm9gnSnMqhm1ggwwDXNrSgHIG5iwCDSG6IfRbsc9ssr5XC",
+	"R9UglflOmu5A2nlvJFYwSqwdXlUMv6JSquK6gPquLdDpg3J4z/T2uG+8v32cUAhgFi6BxskkNf8/JdjS",
+	"Ytlu7TboJZZHCUC+11HUmPkrEF0TpGakFd0ih/08y5lmDruA40tIKXKmFEk97jLtvuEdeq0jay6bM9UO",
+	"uGBKe2oBazDhspsNXiFanx/CtucFVC2BTRSkbrrRaJq3xKZ31lYRbjQ5JeAlAam9ZVcFsvsRzXOjfppM",
+	"PsL8Hi/oHVIhYuDNBpQD0Jv2LN1c4NWEFmzj2n5krFjtaHi8W0ca8nZEr4sJUUv2Yg6eKdPYPAb3nrW0",
+	"zJzmcs4KvFLFS21C72yTrwbCnXWo/bAAKtyI4RdWi5tUZN511VOpEr9Gfm8EX9CmR9vYsrbmxwoSD5uW",
+	"cFKex4sp8ZEW24Zo4jVG0DYCbuRB6YuOtqK9nLBgcJXluIXlZx943b2kMLijtV26b2z6mKI91+k0gBbY",
+	"tWoTq9vNqXtY0Be0S0O/azZqN2JUawo4ZyN9kkvR4v35tHlRFbNRW1dtjUzvWULjVY3tLtfXiap4DSIT",
+	"ulhU7WlAjGz1hX8RxyYGsshYkaDyqvW08VZ2gKjvbKe5mfrSyX1PggmMLf6NC/RulNsMks+5xaz+P6mZ",
+	"W5FhuoaKBSlKKIIbTmhBh5oVCvp/YdQQQPpd2n9VGJHWVlbPH9/KKuibuc/XAM3R/l7QqZfUctB+fVMg",
+	"BKwCxndzsI45KnM6i8UWbYhvRULYwoARjGuRwAOmeGaprtnc7KxjckiyQs6AdzyW8u2Sp4upphum3882",
+	"pUe0CfN6DHxPvYKSrfu1b5n3+93biFjel0avhJXNRW6CLJNv5nZ9fnt+enLRS3ofTq5tJ9Pzy9dXHXuX",
+	"Vvi8jTYSH4vzCPkGNCCK1ISv6mW0bP7OCvnAs/XIEBzFO3c18pCXs0vGspbuXg5nj8ydC9bCuWiGyLJz",
+	"sYr7kduWHhDbgX6ilNgOSSTaq6VLaZ97r23lVP+gqEjAFFxwcR/poBU2lenI7lDkUZNc5qVmNiaNRE/k",
+	"XkADWK3IrBzkfEjeX18khOWKAROqnqwPHZu3JcEw2z/wXSARS30nr2ZMnL8ip1IINtTESc+6Kov6ZMX7",
+	"t/gmMoNSaymIoou4LxyduA8+hm9vzxnNFNAA6LIQKRTigOsP8V7jimtJhnLKgBeEaNmZps+8Pzp9OR3e",
+	"n8xmkYkj8Buhs1mTanwmFUQvIkH4ifEK8zgLH1Uvpfbdj5Z31YSqm9U1K253eVpUCJXh5LW4yqBhEfym",
+	"3lE9ac+H+Nri2eyJIv6+B64XnscMZNhBNqDlRPHAiiehjK9fEjdJ9SmJfH9k9KvWcGsM3zu7nhCf0Ije",
+	"84tfS+9qWRWSj4yVy8VQTrkYO9k4rtYG3IGRzC2+xXEoRQvvK7GIcEnDeryUmrw3SvnqpNQTAtcnJP0s",
+	"Pw8O/vn3f6SNbPwPe7REAiFfHq398Qk2FHIZttPDZ89/ePHjT//+p58TR14DG9sG+yn5l2U4wfoe6su7",
+	"pRXOUM2klTGCt1m2MK6T+K467rInEPKBwSsjKVqS9KkyEvQ0lOCnf/O11tmXNPbBezKl/IbzkrZqH51l",
+	"fNMEuJnd9eqSXNhi/gQbVNCFqgLTZZGn0J6BPzCxyR6pHhpkBbGgUNvj6FEb4xuX+A2mwkJ5mpIuZHiE",
+	"bCiSbbIWFTAf01yi7mciY2LINwhkv3I3LaIJLTnvbtVJ6E+w7oW1LgZYcx+roHZnNCbR/actoJFJPUAb",
+	"K6Wz/Ectx7Sle1lLgeTjWuuCTNXn7JMNqPqssHgq5P8x6+WmNKkLREySLNZvMyV14yq+5xM5hRb1AOHk",
+	"2Mh+SeO4/rPNXrKMTpeb9j3S317RqfVjl2CPnY/NnFQHBGxN2Vo1EbVm1+XQ2GftOgIjBVCYQ0N/ECxI",
+	"F13unlYrKp7XTiTWjhc2pMpdQ0VrOWjd91fvjMpifRq348c3c1QHZjaoaGY5HfoAdNWQQM7FMkDTiM8T",
+	"RXK6kGUURX4YK+feJsxfLx3pVhlRFZEslUaEGEEyWHg0Fzkxh5mZXTMDDVQ/lOYb6ZrSjB2UswpF27Eb",
+	"/Gpr16mBbh/3AVfmF3PT8vd9aDKjJ369zIcBee2YCVbwYfj5cXqT8FXdP2ezGoWzr1GZUAR5stbOrY95",
+	"QYg+77aMFQ79Y+eo4O6g12dfE3C9suVJowMBUDJnSMsJQgtEjvajqn23JkH6JapEla5IlmMckoCKHcHR",
+	"UnWzibSBsjVpb7cB/7DVAD+HB5lb9tCAcSvCvLbZkRk/KJcwg1xZxI9W1cS3Rt0KSyrX0mOCjbkAV7jG",
+	"KgdtbrLFCo7609ZmCAHhfH3oGF3EibPv6UcpLx9YkfFhDF+nbMjFcpnV27+5eTF2wxzYYrUkirGQQef9",
+	"5S+XVx8uG23agFSql/Ru31xf3d5e2L+9fn8D//Xnq8uzqJn3u7T0cZOThGL+ceV22gXfZbA5t6e89N57",
+	"I2K6OfGMveXlImqYbhHVn3DRgldjwlMu4s6O7oqOnC6tldjdG4knxgvJVoJ8S8USI/zIF0pjPb5Wg0+X",
+	"6C7CNuV2ssJFWNeQFRZ+F+BVlKC9oVffi0y28fxjAK/jZi8YUrBuAbVq5XsMUbJDOI4t3mtW6u1I0pt9",
+	"mtwXBuNfzeT4XsW6M23VoFytYJLyee9YQiXs9BfJfXTkWlKqbKtiacmdVV0qIFGK6PNRIaf9vW18l/tc",
+	"ufmhdLk7V/3XoylaTaPTSPJbTePlor7Ubaw7bTLaKZzdMCJXSuSWiIruix1PYTZnpe17d6FqYW/vTdNa",
+	"zzXeD20lsdZW2mXMlD4ZyFhLAF+9W+/8PKUL6DgZlDRhWd+YgiGbES60tJTAytV3s4c2o9atWVtnb+MA",
+	"WNiAZ00J4jyOQWVDCr6NuBiph2DZ9FgNirUzUsZYjjuSCQfWZqi0bakjcEW44Lb4jU0s3fOxTbhCySAi",
+	"yyvzrTtBfjd+PyvNFcXfhOVZy4RfVo1/g5K5JOyKUvUqh86CgLLcpAFJx0PPhbU6B7Mg9nAqhe0KHKfG",
+	"az3pfBv41W05GC1gWQOQb6RDfEvupNnItUNjVsjRroVROYwIhHGmTJar64uW3rLFOVsW+RvZVkUD1PVU",
+	"ZGQmC0+0//764tjKjyW2t/ltjCZhL79aWGdWgz30vz1Wwm+EbXA7CkB7attUjlvPum5L6ideFAJTYfur",
+	"PbQkh83NudzdNzwGvWZbcTjvgRAr6Aa6LvmxlpWCcEH+183VZWvyQ87FJgmQ7oHTR9kTpTjwVPx98qGK",
+	"jEEDLjgKVtsaCfbttoHIkSzuRDkze+PH5PDw0HVvO4YtnS2qEKGnGKGzWb4g1QP7ofEChbZ29s1fnx9i",
+	"VySjAC128XCZjOZwPTPSJqxnQY+KuNjVLO8Xhz//FO09Wsv8gt3C9cTWcmCKrk9cp06qvfnFNIA2WT6C",
+	"RSjYqFTMdawPRxGUy/nE7NaQql2cxhXafolxzPVdKoXxXecUOrLIoNFWY0XXKfctPaCGEdCJOzOwgjta",
+	"B4ltL4UOOuIumrzdWxBIrW4T76d4wMYlwLepOYClyIAqguY5sSCIiuSt4oWCWsel3fcs3HxIw8IVwqye",
+	"KJLzKdd+U8bL2mqbdF2Z2wZguhtwCsK9ZMyIG01FRouMfHDkGYoujuLE6mGKqxQY22go6h93CIjb0NKr",
+	"k6ks23wVV95SVctLKFuFzeUSFavX5qf4bgusRwedbl2OE0EmWs+A5kLrmQIYLjkJ3EfM1sEcQJkB4xVK",
+	"XxYkhV/SBMq5kJcWbgBYI2DEePMYfX64P7xiaDqtMFG2wCnWjROWQfXefxPbxCbQoJbKo5V1hwP/v8xx",
+	"3wqPVFW56B4P+T9O7O/jxP7mz+VtIL+u+b8vmt76zN30MAU1/Q0do+tPzjVzWmHW8disodaXjsjNsOax",
+	"k3DFEdhGH7ZUKDSCKhQZnHTExmHMEejCkVQRJaXwxCyZjJQ4SaGAM+yBvaY8L4tYjNZvLthWhZxXCTMf",
+	"3nTMEBUaZPWhsi6IfjUiqRyN0iMyXx9OP64aC9rwt7UJ1pJyreH/KgV+D7R1g0kgc6qOkRDQM+BWMV4b",
+	"3QJ1lxjFMpZaM2ErJtFG2R1LmIr3FoKpmzGRHhG4IjLQKoDgl6vjK3UU0prKe1gpZC/KSuaEsE/SCcuz",
+	"9KgtGE7JjJaK9f2QV0gVAegfzSExqu6EE8dj85RCDhgZm+8yYiDk3PUlFnggmZ0BtCVKkZxphZB+DOCb",
+	"/dR38uaFB+xlNH5CgcOQiYMhyfse5giqKlY5GnXsafc6l/MbjcHCjdralfGEhFl5O90OYsZEpvokEAkv",
+	"DIJ91nbapnRBxpJYE3YLZImyHxFTJysU3i8NUD6eREnPomY7zmIbdLbDPNpbd5FkdWnQ/eVZgez1VJai",
+	"DVVJEbRpJBpIPuBfLKDqxhIJ0GxBo/n6VwM3/grOTpehwD4b2JLT8umnmMmrcosWRgk/xzGNe+vmJQdQ",
+	"zboNbKfGFb0mL9Ik4K0uXw/S8UNc1b9nWRIAAj0sC64XN2Z6cNlsMX584XylvvEYB4WcK1Yck/TTpzdS",
+	"6QPcFimS4YHhBPkYc/NQynvuux65HVQtJJ3xX5jlFouW851YYgB486yQ44ICqgYWFjwBRgusxMEnmvf3",
+	"vnyBWudRpD/nWaW1vREyZwMSUM6Ax5FJOH/dO1X/TtyJA/JSZtzmkI1TXzHUPSNv+cs+eS/uhXHoQbpV",
+	"YlPT5qARGEkZUsUSkooyzzEGRoUdjuv4GlIXFexOEBd2PiI5ow+MULt3bAfwMUMAsMOFm2GCKYDDtDhj",
+	"kjFNea7Iv16/PiU/v/jx3//tGEuWH2jOM8LFrEQyV+npjrggKYCgVVqxGGFbHPOSC+48iBkdm+HNqDGD",
+	"K22V2jIGd/xSRdJh9Ys/RIY0zx1DIXWdLsyHezvKvMB5V+awMf6i8WRgHOfY6hCHYr7uhx9++NkM/v3t",
+	"KWKxCWZFBBeMjGz9Lc1Jxsdcqz45Ee61rmvixGK6J3Q2Y8YxMu/5AL0hHEGdMf5t8fvz//PjDwnkLc0s",
+	"CSokuo7KDRkgB6CzwP/N2JBPq/fjsylSZptLjGVuxQWJrip7i33mSh+RF4cv4LZ3VjqNrZR5Fg0zzyel",
+	"nsiC/ydI9BF5CduE6KH49M+//yM9drvYFn1WZBxgE+G2rRop+wChW0qzOFyRF4fP0Dh6cfiDFXUwv2TO",
+	"XFUiwaCBebRgLFNo/eR8yCwSnWdMaD7iRvf2TmZ0OGEHz/uHlc4I/mZUVzmd0mIBvImuJ4Jvv+Bk1JMV",
+	"wyCAfN9sWt+Ex1Z+9W6dOvKZ7d4zG+gQdMZ7R70f+s9gLMYCAD35tGIuHcc8cOy/g8vMRyNWGLHCqYk2",
+	"si7YDBsGQ+DJNrAGsLGnhQSKC3cW4oa80eBqUpHdiZRqXfBBqZlK+6ROuIvEgAtZIl8GkmU0iZlxcylp",
+	"iXJn4CIKu+Y4PiJkQcyBCVVJd8Lnny0OtpdzpU8c9eGMFnTKNMTxWkprqkueGn8XjdgvSbeLq7YQna63",
+	"NLedrg2703V9vCw3GDsfC6rLovMNt+yz7nrtWy46P/e9KBjQX6692lqeHa684FOuoUjKlZrAPnl+eGhD",
+	"BdqR6Vez/PSv1n1HU60TiyuY23DGLxP1gZwba8Gya8BFNrAUf7Qf69N3tiTnS03PmGPOPi5xlLWwcaDL",
+	"4lgBXhpFH8rD0MY5QICna9RsHmlVx9OgIQw4DS3IHqkQ2Qa6AlpwA3UAzfNArVUtuZG5Ii1ntzJNEMcD",
+	"dHtjTNjAYU7V1cj8GJIss4I5bQEWyJ2Av8O9RmNBZITmUI0Y4s7Nb7XWNnAgBl0P7NE7n0jA98CUHbue",
+	"2BnqrhkTGZQciRptafhcbxjkuQu6aWasI8dMj7pfjkjYxc+cwy2qKni411g2Huq6oMfFxF3CmXp6w3I2",
+	"dBrvyx4F/mWZ37tqm2WJ9+ipqqul0esTKrIc6JFKkUlI1z1+H5xU84aoFsfbjMx7nXaD71Ze3w+WD4Vn",
+	"X56aAaPLvckZcv4K1E58K70rtbIUUbCpQvG3LNJg8FmXFoNeUDUz90kIs03wXAa7TAVbQ2TOUT6q2siz",
+	"XLE7QYd4sgMMB3evteu80EIxEZ1agnjzMHBpjcQbK6RP3kmFNPbGuplPJHNxLa4TAnGcO5GaWaODnAHQ",
+	"ND1G8hksEDTWnBjlfKiNdwLtIoie8yGE2Er7h6qvVH2vmN9ByE+wYeIeBT0ouFkl6FWFy+Ml2rzSdoe1",
+	"W8gseiDb28s09vMLrMT6vMLPgfbZ52l5ikOJTCpgp8GdqU5Mc06ADQ16dhezDO93Tx8siIv1bXV2Yiio",
+	"1fqOUPXidqq+rzo7MaGDv1sKijonPZ5ZfSj7IdReOUAaW/DY4Yl3wt8MGxkPZK+L4a4niqQFUEaniLBw",
+	"ZmAa23VwS5s13Qicm6emR+7jrL8Nfk74Fn8B0nJXvsWI8twcxjm/Z4BNAveC6MUMlZEvcjafiP5qcid4",
+	"hl3ufistOazyCRT8Hgj+/FayYlH5cYNFL4xfYba8kmMXwzVj72GiEw3lj5Hg8R9OxR9OxY7VJISIu3gW",
+	"Lhr9eM34GjpJecWIpOKF34Xb6khYg1bH4rXl4QH2hsJb9k5toVUE8QprG1k73nkWU1rcq8oLMXZKnrHC",
+	"IVKUZrOYTjODajO3d7KI14xW5D71ULnv+rkn+cFXt5kuHgUOrpaZPpbtQnre0uI+6J1iJhhNTGPWgQys",
+	"lB/fFt3idzoJlu/6GpetE4z/VR6WpZMwn98n76yzZ8ccdqlAn7AfkRr45Q8/bQO5sL15d+ujGd+s1Zod",
+	"M5zhvZuybUYsWmtzpO50TZydkbObOaWZ54jbSC8n23iyjYlfihjtzjc+EfUgDs4kAJuMIgEXMhbIMSeG",
+	"D+UYvR8P3iQQOKYkiPMEILkXhz/314ZnfmehwkmwPS6EnO86krKRULVuzae1CqPWjeqj9Je1y/c4w+GL",
+	"bvmU5WBNLk84pGVrdVK+nteMNwEjwwVedxfVtZP/RDVKtJxHxwuH21Jff9eHx+0Od3wQgu262Veey/8F",
+	"N6g7Qh+zOUtbj9C+EeGKNf49ZAIPppTnhGZZwZSF7QPRiLXkRUWGhjzgtlt8v8URp0MNzkW1BE1G5Ii/",
+	"3WLP2Jhp0D0XAhKJ745r/hPmzPyHGbX5Xxin+Q+bdU7bhoqYFYvMio73Wct42592vvGzlqr2qxwqVw4z",
+	"0PYJtoFc9cJu8LjmW192fyP0qtv8fd+Vx272ThdnnQldcLa7POB8SfDbMoKwuyNqgmZTjr1MnrIHJlZA",
+	"CWDvm0vsDlKppRYypjxxrTY8bZ9xKuYTBrW78BMXA/k5zGwcI06IagqJAUFSdIzOzEvSxPx6J3gWIDkg",
+	"VutOYnwe1O2Zl6ogaOqDyEBsjjNirW9yQoY5N18B8QJs5oH33on0gip9AO8/OEfiPmhd6tIylv53KUdj",
+	"KyoAqgQzNAozo7Yr9ZQr5dgYSYr/Svvk5E4M5RTwVTidmEYcsTnxsB0lHW19Ziz/IRI+2ZbbxlQYMlsJ",
+	"onTB6BRASQDB0VA1Z3bZkbuNUMHmsZgI3nuGUtDhIOCefs72VTTfoBiWGoAmwPKpShXUprdN7T2Pqb31",
+	"u1ezzxpF+AA/pL597ZVvWcbprUP7NfZ74q666W4NoLQGMFk/5KiRgEPbUbTONu+wO2GwsB1PDgA7xtw6",
+	"OhVg/7AmaOdj8a164GSKfdGksoAmgGwxkRkZ3BPeCJMaTcBRVIgZLYYT38R2nRyfwOCOO3UObDvggr59",
+	"NZneU3u9fXxCsBW+10+Atoa/x+AdKpHrhAwkts6KDRCZZ+Mj9A3hrt6+uzi7BXbX1yfnF2evovyuQV/k",
+	"2PiiQmq2DSi+dVP04+6n6JZ99o1QMaPnKJLJKVWMTI1X2760v210VCRRw4UWOTdmAPR1qKCkZtGev4Du",
+	"/8qZ0amW6Z7NZ+RE1H5Axkka5qXiD6w+NuNBkhML6v7hGcnAOQZoNjZP/29sdTsl38nwdgfCLo7eGzhj",
+	"qme2Wt3VYdr11H06okO2xggHWRhBYkHYdyZWX0JFnvHDJZHm9IVSqQqQaxn9GTJyL8cA3Iy+xkEsnZ3R",
+	"HcGxWmx9Kr1+TtaPHKe9QzXlx92Sc4/EACynHjgEYGgnUOFA+FjIwrY4jnzDrGAj/vlxWubadhAGvHxl",
+	"vYAT8l3bF/v7sK9udazRWW/MKfCNKDfYgsCP3uJJoKjvLJKg/SPRqJfDYVlg+YXb4RtrNWR1aMvRvWX7",
+	"DNW+ZfHEJwIWhzTPdzJ3J+oegtPYEiiYJFfAtnaKnobNjGdlROefmc2FUYGg8s3zOwcREAfnBAzFJWOZ",
+	"qkppjl2fW9fa1tdB2dRXxJly56snN94HUsI9/hQ7/HQHS6xerxvXjncHkEGs3pGCPVFkVs3GhmvdlhSL",
+	"uxOwQDbZ4wu3iOJinLN6ZgpaDMUP9GZircN5vspN6Zpaqxq3hSq5q6sStpiIDGIte+zaYyDqPiJxw6M+",
+	"25I/dPjsZXWOJDRhklH1yYklQrQFgIIdh3EXrolmeY41c61uMcA8v+ZMwuD398pYXYornVXMMUfCzLTN",
+	"CV7ztYZ4ihysAHopfFntV8vUuNcP9p6xaXL/0AfLXjG3sWuUZZDZKqaNFZJY4KtCAtHWJJzIF28tdUxt",
+	"nE0KqOV+7d+Xfxuqli4+bu182ZlhWHtqq6dbP9s2OQifFkwXi5UgPuNYAFRnZFPMnjkIcPR5VQGGBWqy",
+	"cIh6iwLVBRUK63oCpVoXN2RVQZqXOwGUN1i2BvCthNBcSUsvbyQQamvM++c1VWyLe/vklWu/hZFtZHkX",
+	"Grl04L0DrBUGwug7cQ2BcOQBQDSsqx7zCSdsmhMcAOahWWmOC+hNGse56mKxDK/ZB95VF4urImMFPPar",
+	"Q151wVl2AgbtStSrFx0/ecjltouokMgsytE8cpPNUcdq1LfHOqhjuLhfCzrVWr0TXLM7nGPd2vWwyggS",
+	"qrMW2hoQtbw2gf7aHSrqLb1nACQCCUW0bOIcOMHmxKxK5kr0kIcRf3BAlwOepdUhG2fL0vQeanEhcHMn",
+	"MBeH6Tc3ucCjJDwRD/7oWgFioGBUc1V81whLQ8cRn2A5Q8ACqhoI3omgMrBg5jOgFJfNLQOc8V61zllW",
+	"Mx6QeASebZU2ZOkHC0uOfWyJBoC8xOt6pXme3wk5Z1nS+GlKM1AGfWLOUx3wflnV2kClIUeHZVDzLJgI",
+	"pG70MeDqTsjRyHx4xnKGhJIFC+sgu6jtb2ln7wXjdoOMIfX3PE6POk7rVlf7HMMgsrAFI+hkQ4Gtbf+N",
+	"uGJ4DC6n0nIGRYl4kxVEwEBwpY/R2jAXZtzWoIPUAGwDqmOtsHsuPSM0kH6ynoHRbACnUHwMcZ6cj1jc",
+	"ub9237fXgxXubAtEIk7WztBOY5GWStaFI4syFAQbo1hjZvo+862Yx2u4YtPD4JtyEswndHEOsDfwrlYI",
+	"oxWDBbFs2G5hcMpXH7ytnWOg4Iwby8yyTJi9AB1MwG73mA7rN4qs8mqNRp1wpWUB7SN4BCOMrVCusZxz",
+	"LxZwmbOQm72LBfxsp29vU95Yy29OQJcEC3itz27puO3h9rKncM2XpHch7Smx5np/nR3Q46KvsHCWLqmL",
+	"rGEONNABT6GvSLuLiW/AGmKkXZ+jCh+NWKES5PoAQg/g8bBliHHf0gkx8q5ZITa75MhH5wEgbewC9wes",
+	"j76uaKgdDbKFTIQEbAEBShIYFRZVOCtKwVJrPHFl+U+qByhzHplXg/knS2NFHsEQLeUUHll9cgbTMFg4",
+	"fglkXq09y5h184IDIawZmHxghf33UYUKBA7hgsy5UL7Q7M7S0FprzoNYoaWMY47JisV1KVLv/XL/NiwP",
+	"ZXlmsSQVPnSW0yFrzpoHg98JQIOrX3/42Mfy0j4eJEz9evgxDWzbKV0gqu3ZT8CjF6NtMSLlzo99qZNa",
+	"pfZX9qjNp8H7WdahhFAWvhH7bopJ711IfMAwDFOT4e3UAPvsGFSj5qA1ZqDsGZ0aS3fHQzvRMQUaoUuI",
+	"+SYKTovZLQCxQG4C/P6KiADx0K73iD05j4zb5T8MyUffXd3cklBvpeCnqYRg7KkArPEct4pdIE8OY70t",
+	"8GdGhZwmAQuR20kxacaZqcR5j0L1yn7uqsMKFJdRrm5udiFTZ/CN2O3GvaMSq02MmEqiZgUzf2w/Wv5X",
+	"mY2tcqpBJ7x+ROSZ1dO26YDRw8ZJT8iEYmUuCOWAgaadYi4By8E83r5PqvaNd8Ke9JarCjoFQK8uQIKD",
+	"KBZyro5IqotSDKlmWYpng4WZwx0oSizqoNoPb9g8e0oQ23f9TtX0xsC2y9yqB0H1wYkBi4QEZrsQ2luW",
+	"5z5/4ic6fCG+a6X4blJbj3Ltgo5oXaww1+HtVYh6KouIs4pP8aZ3baFerPYFxtDA9fHz+AqGsIURmbQG",
+	"XuPfc/j1LHpf74INE129S6VEtrb0v+wsdNt1uh8VmE3iuJlrBvYgqlYswq+20LHnLfYn9Ni21/PUxY5g",
+	"0AUBLS9hk1nQI3bvRHo+OnhL9XCSNgE2z/+UVAumKfBQUGHJSpzx/eLZ8yjtGXTutPK2tiwnNWvoGY3d",
+	"o7Wz14xgB0jIZomO+4BaZjVajfNteNCH35MHvZN9hU4Obq0nKhDp7YxiyGHY9iU7zmK4mXuiHPEHdLKC",
+	"DCy2S8GJbQTXl88PvPp3V7jfhAC8wsl4VDwE17zEidrHqg/lDDJEbp3R9cfs/F3v1PwqR+Sff//HXS+y",
+	"3G5g8QX/OjEz+ILvNmb2yk3h48UEO8bsmvWhmKrKsaGCzY/RysWoLqbvrDPrdQW3PX6MKoHUjLDtbDqq",
+	"Ebz4Dy0CzrDYjRIJHeAdioctJggOt/4qF3TjFI5F+n/8b+E3orPwFTzGpwUbSjHku1cX6l6R05wP79/I",
+	"UiH3MALiW1oriMxpEm4cU/SSwho/XZkm2AIkIQBXoGRKizEX2L3cdQAD6ADRkgzMu0thz7N3UulxwRSZ",
+	"2452gGWcUPQiQE/1XSuNIZ0y8sCROxkAZH8tFTb2mtIFYLghRD3lSnExPiZU3VtsUpgZGCJ7bQcAgV2J",
+	"Ll7DGzknIwpVY7mU90BonBAREos4l5Pa9FwbOBMmOY7KfP4ibC75059WdwXd7960s8NbMQ9vsLR+4QK8",
+	"u2EehkdVprsjwXVuIatnOKfWD9t+mzbwEOFG3T1m6bUswIOe246DrmcX8mc0eqpaxiYV9PFCfIU5wpXE",
+	"/TUFFJR/FgB0PljA0IjyXFmcZkJ8K1jYGoAGQhRR09WoM5C3IW/+sBHARrDL5Y6QZdbGVmuhVfA0U3rH",
+	"cnfDoD7KqF4btnadNENwL2BnKSkYzf0+Q35SyJYclDOEGCMhKuYGNDRmvpRWQLm6E3h2WnfGBj0HDIlb",
+	"ZrTi0Df6t8h8QtixV/gE0Fo5NO/eM1jh9neIppt3Ii9pG6ToA/ZhRnA1rKqvB9gZygwK72tQM+g+a9Wy",
+	"W6RHqd7QXq41s4sH1KHGT9d72wEQHFpfJYSPMDtuQettMfYb+6YuYfZL6XCc2G0Z28ItfAw/UDs3TB+c",
+	"Yu+8Ncrnhml74SM0kG0H2Dv69WNt8QARV+pulXdULCRQhbcG8Fsna3fiboZ83mpgAEE1HwsAFJrVTRxr",
+	"lqviBD921/N4ou7JpPH6Tec0ropf2jJUJ8VJBam0kuzhwhgZH9IC+NDIh0KKsa+tVBbWjCAayzTIFPQW",
+	"9I0NXhw+69+JE0BNuk66HoXsm/mZjzQWuZbQTvqIvHj+swXLQMnCATwgSiWEiLFQSnavh08LBg3naK6+",
+	"ocrXVRuQu/bPG1bCOtkJFOLTnIv7VT2njDocFgx8MPDFRkB6pUj6L6lDZZhnuEQ3QMzLWYwgNGNsemFe",
+	"t591NI+2XfC/t2WUAov6YCa3WUuNDXbji4hV6KgAsqpSk+RyjIXLFVYfTzchoazdWvrhoZd0K1pXTL+f",
+	"7WmZb+DZ3/wKA3yq6qgIHI9caTTJN19hRFu38sHZLvHPDw/tWlY9ZPGnY6IYI2nGZkxkTAw5U9hsNoW8",
+	"arq8X83p7OrQ93c42yr1Nqa+gGtSLZRm052VNOn48zdGuJvDDmik1gORrqG6RhHoNZrUih7BDLTKYK1/",
+	"hD2CccVtfnlB7Faz6KE74TwwDDqOmU6wXz0oSEWm0C8/RCxhc/12nNGt+9A97Wv3/N8XatQYRZtkavZZ",
+	"K9+0wU7HTryjiSWUdNKB2trNPcRjdhY2BhqS1eUZt3jJd12fAd/QpUAD5yPxoQLE99kts7vSGnhLpHLD",
+	"Lkc7Q3CbzX+uFXZYdum5gXxgQUufJ8oy03pLDgw3YPyFkxwKoFuMb5i9Pe35SzbHx3/lSg1LyBC8O7LF",
+	"gaPHl7ri3O0kBu2KKbSd2c7rX+3ZCDqwaW0/yPtg7boA/vCLd4j4u4ZBbPOlWxcHG7t1tUZ7D1d81wrN",
+	"fEIXfQaTsTO9BU+DVmS17gPBsuLkb66/HN9S5c9W1FoY1+VQx9NwlNASUsacwZpPJtqUmJmx/ekwePpX",
+	"VmHVO5c3Mjhv32uJWYlL1VWm/KZfC5hezeFms8Re7jLuaoel8KmEW1cyUHPn8Lp1XYxwWF4QuyhkGMg+",
+	"ENgbznF7/Db+OYffvpTvDl698VzuDl2NOETjvrE1st0iuEMqyIARwThEu32eVsiCjPkDE75g0nzEkQ33",
+	"OHW9T6S1Faz/wkhr84VnGf/qHu66LfVtJL4t3+Mjj4Mqur27XDeGudVEzkXMjUKjZCLzzAPo6AKiOMg9",
+	"4fZkQGOJwRe9ynbxYfO9JsngLS2iATH+XZWVUnicMekcqSZInk/ENTAOGy56jc11Z8p2jfkQjYGDnb5X",
+	"5tZLNvdv6KRIWkyNJVncRaJf24WNU7Z2WVWPA1jl0X2owALfsVNnv6KLX+dmZXc9rBpF0cEq+RXoxCgS",
+	"01/2w/a0AezTfz/WD/d5LXrTxeH9qVqFF4N4/Hfrrc394nYRmBCR465b67edVGxe0p4Xtni8YBZuBg7Y",
+	"8XJu0pe8QKJk2uaUhRLaRVm68ezDNdtuQts9tNZvO/zKO2C3cr87/22zCd97kWxQbuE5VlrLY6FnDZtp",
+	"z8pqp/WIpGWRpwlJ7azZXK8xsLgYI0oCmkYs7kRQRovd9dzr0G28526D9QmUrBh/c5gzWiDO+Bbmh6g5",
+	"18MJw8idh3+ORl+pMrcS8//CLqP9yN/Da/x9T7ldIKkzrnd3Xu2pWtdxRsk5EspA+Z2ZwJC30Bbc1YD1",
+	"bv47lvF+M4fCNywwVZHvrmRmL2WclgTK6Cw4BVBGAMtBTtu1NNdGOTuwK8VZ9/S0AA5xeM1alaf9ojvR",
+	"kLQYoZH4Q9Q2rATdlaQVTPOCHeCn7brGqJBTyLURKSxNKFPYdhbQBcCLh6Gcqo8eNbI5ZQ5M4es2fEe4",
+	"SA0QL5zwWFTnHyK0QlsVcoZwQzvPaOnZoT1eoKSmek8ChUTbllPbylCAcOM6wSCrFEPWJ69lQVL5wIqc",
+	"zm6wOXOKNSoOATcApafnEiaB6rJgKiGDhQWkz+9E8Bb7ZztrAK+LEnYPqbDCCiSLYVdnMmVUAOoyWswG",
+	"M7csyPsAxpqHX5v3/R7ULfCdWQjAjlBY+yX+FvhbwGHa7T7ZW21drJDOgUIrrGizci4hVNW7h/guGEdV",
+	"FUdOF+aBxoW0OMPkTvi9k5BxSYsMwY58ysAxxCSIkNp3j/b1eC01eEumKlcwRLAzZFv53VewHqpyuLWl",
+	"cEYVucqgrGouAoS0uy6Ns4u9TiI718DVoep/QwhW7+jXj1+Sv3kUuvnnR3Nh8eBEtyzy3lHvKZ3xpw/P",
+	"QEzteKKGqOWis82z6i2wsK1j7CaI5oVlnWCRzpic5Yxk0go8MkqHHa7iT2QFa8j8WPbJ++sL4O8EXfLE",
+	"9VkEAFFNBeAOsTS3CRHQq7BgNOsvdUeLvf7WCz3UTkK6yO1bbHsAcQ44sFz3Ai2dNNW/sc61v3Ly/lpm",
+	"2K3J9Sv1/SGXb7tkc0xNzqivcwc+NTlDAJV7BjarX37AGzl3/gQ2ewCaIcnFuL/Uwy42alkreAzvsWIY",
+	"n1YrD/OJRLoGLKEJbseEUvzme7YA0s9ZIccFnYayacGI8ZHiNKJEhuJXQgzm45f/GwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
