@@ -183,7 +183,8 @@ func (s *server) checkedDefinition(ctx context.Context, b *RuleDefinition) (d ru
 // and what is merely worth a warning.
 func (s *server) findings(b *RuleDefinition, hooks webhookNames) (d rules.Definition, wrong, warnings []fault.Field, err error) {
 	d = definition(b)
-	d.WebhookIDs, wrong, warnings = hooks.bound(b)
+	bound, unbound, warnings := hooks.bound(b)
+	d.WebhookIDs = bound
 	if err := s.validator.Definition(&d); err != nil {
 		if fault.KindOf(err) != fault.Invalid {
 			return d, nil, nil, err
@@ -191,7 +192,7 @@ func (s *server) findings(b *RuleDefinition, hooks webhookNames) (d rules.Defini
 		wrong = append(wrong, problemOf(err).Errors...)
 	}
 	wrong = append(wrong, s.CheckRule(&d)...)
-	return d, withoutRepeats(wrong), warnings, nil
+	return d, withoutRepeats(append(wrong, unbound...)), warnings, nil
 }
 
 // withoutRepeats drops entries that say the same of the same field.

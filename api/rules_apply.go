@@ -127,13 +127,12 @@ func (n webhookNames) bound(b *RuleDefinition) (ids []uuid.UUID, wrong, warnings
 		switch {
 		case !exists:
 			wrong = append(wrong, fault.Field{Field: at, Code: "not_found", Message: message})
-			return
 		case !n.enabled[id]:
 			warnings = append(warnings, fault.Field{Field: at, Code: "disabled", Message: "The webhook is switched off; nothing is sent to it"})
 		}
-		ids = append(ids, id)
 	}
 	for i, id := range b.WebhookIds {
+		ids = append(ids, id)
 		_, exists := n.names[id]
 		check(fmt.Sprintf("webhookIds[%d]", i), id, exists, "There is no such webhook")
 	}
@@ -142,6 +141,9 @@ func (n webhookNames) bound(b *RuleDefinition) (ids []uuid.UUID, wrong, warnings
 		if exists && slices.Contains(b.Webhooks[:i], name) {
 			wrong = append(wrong, fault.Field{Field: "webhooks", Code: "unique", Message: "Must not name the same thing twice"})
 			continue
+		}
+		if exists {
+			ids = append(ids, id)
 		}
 		check(fmt.Sprintf("webhooks[%d]", i), id, exists, fmt.Sprintf("There is no webhook named %q", name))
 	}

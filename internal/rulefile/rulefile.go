@@ -120,9 +120,9 @@ func (r *reader) value(n *yaml.Node) (any, error) {
 		return list, nil
 	case yaml.ScalarNode:
 		return r.scalar(n)
-	default:
-		return nil, r.at(n, "cannot be read")
+	case yaml.DocumentNode, yaml.AliasNode:
 	}
+	return nil, r.at(n, "cannot be read")
 }
 
 func (r *reader) mapping(n *yaml.Node) (any, error) {
