@@ -83,6 +83,30 @@ func (e MeKind) Valid() bool {
 	}
 }
 
+// Defines values for RuleAppliedAction.
+const (
+	RuleAppliedActionCreated   RuleAppliedAction = "created"
+	RuleAppliedActionDeleted   RuleAppliedAction = "deleted"
+	RuleAppliedActionUnchanged RuleAppliedAction = "unchanged"
+	RuleAppliedActionUpdated   RuleAppliedAction = "updated"
+)
+
+// Valid indicates whether the value is a known member of the RuleAppliedAction enum.
+func (e RuleAppliedAction) Valid() bool {
+	switch e {
+	case RuleAppliedActionCreated:
+		return true
+	case RuleAppliedActionDeleted:
+		return true
+	case RuleAppliedActionUnchanged:
+		return true
+	case RuleAppliedActionUpdated:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TestResultVerdict.
 const (
 	TestResultVerdictDELIVERED TestResultVerdict = "DELIVERED"
@@ -981,12 +1005,42 @@ type Rule struct {
 	WindowSeconds int                  `json:"windowSeconds"`
 }
 
+// RuleApplication defines model for RuleApplication.
+type RuleApplication struct {
+	// DryRun Whether to tell what would be done, and do nothing.
+	DryRun bool `json:"dryRun,omitempty"`
+
+	// Prune Whether to delete the tenant's other rules.
+	Prune bool `json:"prune,omitempty"`
+
+	// Rules Each name once.
+	Rules []RuleDefinition `json:"rules"`
+}
+
+// RuleApplied defines model for RuleApplied.
+type RuleApplied struct {
+	Action RuleAppliedAction `json:"action"`
+
+	// Changes What an edit changes, field by field.
+	Changes []RuleFieldChange `json:"changes,omitempty"`
+
+	// ID Absent where a rule would be created.
+	ID   *openapi_types.UUID `json:"id,omitempty"`
+	Name string              `json:"name"`
+
+	// Warnings What was accepted but is perhaps not meant, such as a webhook that is switched off.
+	Warnings []FieldError `json:"warnings,omitempty"`
+}
+
+// RuleAppliedAction defines model for RuleApplied.Action.
+type RuleAppliedAction string
+
 // RuleDefinition What a person writes of a rule.
 type RuleDefinition struct {
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
-	Filter Filter `json:"filter,omitempty"`
+	Filter Filter `json:"filter,omitempty,omitzero"`
 
 	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
 	// exchanges match within `windowSeconds`, or one for each group.
@@ -1015,7 +1069,7 @@ type RuleDefinition struct {
 	ReNotifyMinutes int `json:"reNotifyMinutes,omitempty"`
 
 	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
-	Scope    Scope    `json:"scope,omitempty"`
+	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
 	Targets  []Target `json:"targets,omitempty"`
 
@@ -1026,8 +1080,29 @@ type RuleDefinition struct {
 	TitleTemplate string               `json:"titleTemplate,omitempty"`
 	WebhookIds    []openapi_types.UUID `json:"webhookIds,omitempty"`
 
+	// Webhooks Names of webhooks, instead of `webhookIds`.
+	Webhooks []string `json:"webhooks,omitempty"`
+
 	// WindowSeconds Within which time they must, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
 	WindowSeconds int `json:"windowSeconds,omitempty"`
+}
+
+// RuleDocument Rules as they are kept in files.
+type RuleDocument struct {
+	// Rules Each name once.
+	Rules []RuleDefinition `json:"rules"`
+}
+
+// RuleFieldChange defines model for RuleFieldChange.
+type RuleFieldChange struct {
+	// After The value; absent where the document has the default.
+	After interface{} `json:"after,omitempty"`
+
+	// Before The value; absent where the rule has the default.
+	Before interface{} `json:"before,omitempty"`
+
+	// Field The path, such as `filter.statuses`; webhooks are told as `webhooks`, by name.
+	Field string `json:"field"`
 }
 
 // RuleHealth How a rule's evaluation is doing.
@@ -1106,6 +1181,15 @@ type RuleStatus struct {
 type RuleTest struct {
 	// Exchange Names one exchange.
 	Exchange *ExchangeRef `json:"exchange,omitempty"`
+}
+
+// RulesApplied defines model for RulesApplied.
+type RulesApplied struct {
+	// LeftAlone The tenant's rules that are not in the document and stay.
+	LeftAlone int `json:"leftAlone"`
+
+	// Rules One entry for each rule of the document in its order, then one for each that was deleted.
+	Rules []RuleApplied `json:"rules"`
 }
 
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
@@ -1825,6 +1909,9 @@ type RetryNotificationsJSONRequestBody = RetryOrderBody
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
+// ApplyRulesJSONRequestBody defines body for ApplyRules for application/json ContentType.
+type ApplyRulesJSONRequestBody = RuleApplication
+
 // PreviewRuleDefinitionJSONRequestBody defines body for PreviewRuleDefinition for application/json ContentType.
 type PreviewRuleDefinitionJSONRequestBody = PreviewRequest
 
@@ -1941,6 +2028,12 @@ type ServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx echo.Context) error
+	// ApplyRules Make rules be as a document says
+	// (POST /rules/apply)
+	ApplyRules(ctx echo.Context) error
+	// ExportRules Export all rules as a document
+	// (GET /rules/export)
+	ExportRules(ctx echo.Context) error
 	// PreviewRuleDefinition Tell what a definition would have raised
 	// (POST /rules/preview)
 	PreviewRuleDefinition(ctx echo.Context) error
@@ -2774,6 +2867,24 @@ func (w *ServerInterfaceWrapper) CreateRule(ctx echo.Context) error {
 	return err
 }
 
+// ApplyRules converts echo context to params.
+func (w *ServerInterfaceWrapper) ApplyRules(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ApplyRules(ctx)
+	return err
+}
+
+// ExportRules converts echo context to params.
+func (w *ServerInterfaceWrapper) ExportRules(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ExportRules(ctx)
+	return err
+}
+
 // PreviewRuleDefinition converts echo context to params.
 func (w *ServerInterfaceWrapper) PreviewRuleDefinition(ctx echo.Context) error {
 	var err error
@@ -3465,6 +3576,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/rules/:id/enable", wrapper.EnableRule, options.OperationMiddlewares["enableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/disable", wrapper.DisableRule, options.OperationMiddlewares["disableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/retry", wrapper.RetryRule, options.OperationMiddlewares["retryRule"]...)
+	router.GET(options.BaseURL+"/rules/export", wrapper.ExportRules, options.OperationMiddlewares["exportRules"]...)
+	router.POST(options.BaseURL+"/rules/apply", wrapper.ApplyRules, options.OperationMiddlewares["applyRules"]...)
 	router.POST(options.BaseURL+"/rules/preview", wrapper.PreviewRuleDefinition, options.OperationMiddlewares["previewRuleDefinition"]...)
 	router.POST(options.BaseURL+"/rules/:id/preview", wrapper.PreviewRule, options.OperationMiddlewares["previewRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/duplicate", wrapper.DuplicateRule, options.OperationMiddlewares["duplicateRule"]...)
@@ -4495,6 +4608,83 @@ type CreateRuledefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CreateRuledefaultApplicationProblemPlusJSONResponse) VisitCreateRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ApplyRulesRequestObject struct {
+	Body *ApplyRulesJSONRequestBody
+}
+
+type ApplyRulesResponseObject interface {
+	VisitApplyRulesResponse(w http.ResponseWriter) error
+}
+
+type ApplyRules200JSONResponse RulesApplied
+
+func (response ApplyRules200JSONResponse) VisitApplyRulesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ApplyRulesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ApplyRulesdefaultApplicationProblemPlusJSONResponse) VisitApplyRulesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExportRulesRequestObject struct {
+}
+
+type ExportRulesResponseObject interface {
+	VisitExportRulesResponse(w http.ResponseWriter) error
+}
+
+type ExportRules200JSONResponse RuleDocument
+
+func (response ExportRules200JSONResponse) VisitExportRulesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExportRulesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ExportRulesdefaultApplicationProblemPlusJSONResponse) VisitExportRulesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6177,6 +6367,12 @@ type StrictServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx context.Context, request CreateRuleRequestObject) (CreateRuleResponseObject, error)
+	// ApplyRules Make rules be as a document says
+	// (POST /rules/apply)
+	ApplyRules(ctx context.Context, request ApplyRulesRequestObject) (ApplyRulesResponseObject, error)
+	// ExportRules Export all rules as a document
+	// (GET /rules/export)
+	ExportRules(ctx context.Context, request ExportRulesRequestObject) (ExportRulesResponseObject, error)
 	// PreviewRuleDefinition Tell what a definition would have raised
 	// (POST /rules/preview)
 	PreviewRuleDefinition(ctx context.Context, request PreviewRuleDefinitionRequestObject) (PreviewRuleDefinitionResponseObject, error)
@@ -7019,6 +7215,75 @@ func (sh *strictHandler) CreateRule(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(CreateRuleResponseObject); ok {
 		return validResponse.VisitCreateRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ApplyRules operation middleware
+func (sh *strictHandler) ApplyRules(ctx echo.Context) error {
+	var request ApplyRulesRequestObject
+
+	var body ApplyRulesJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ApplyRules(ctx.Request().Context(), request.(ApplyRulesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ApplyRules")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ApplyRulesResponseObject); ok {
+		return validResponse.VisitApplyRulesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ExportRules operation middleware
+func (sh *strictHandler) ExportRules(ctx echo.Context) error {
+	var request ExportRulesRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ExportRules(ctx.Request().Context(), request.(ExportRulesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExportRules")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ExportRulesResponseObject); ok {
+		return validResponse.VisitExportRulesResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -8285,324 +8550,338 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3vchs5ki/6KgjuifDuPSVadrt7p6UPN2RZHuu0LPlK8nhPtHxcIAskMSoC7AJKNHeuI+Zp5sHmSU4g",
-	"E0ChiiiySJG2e7f3w05brD8oIJHIP7/85d96QzmdScGEVr2jv/UmjGasgP88u6Vj878ZU8OCzzSXonfU",
-	"u50w8sAKxaVIyEgWJD0fHbylejhJ+72kV7DfSl6wrHeki5IlPTWcsCk1j9GLGesd9ZQuuBj3vnxJehdy",
-	"SPGpzZd8mLCCET1hRLA50RMuxoSrTZ9/w/SplPecxb9CMWW+YrOnfkl6M1rQKdN2lk7LQski/oZUsM8a",
-	"L0iJHMEHzeiYkQEbyYIlhCrCNZlTRcb8gcFQuLn5t5IVi17SE3Rq3j7Ed4TjmtLPF0yM9aR39Pzw8DCJ",
-	"fP4bWeIQ6wN7I+dkSsWCTMzvREuSS3lPBnR43/Z+uLL2+oyNaJnr3tHzF4kZC5+W097Rs5/+lPSmXNh/",
-	"+UFxodmYFTCq81fmfnjLjOpJ9RKerVyIkSymVPeOemUJV0bEiU+5ji/EuGBUM6WJKKcDVpi1YEIXnCky",
-	"p0KzrO3Lc3hm9Mt/PAy+/LlZgjVffiXyxclslvNK6mOvpMEl4Yu5ZlPVWPpnhzD/XPg/LE0MDPIc730W",
-	"CAotCrrw43rLRWSXmF8IzVmhlZmyosyZInpCNaEFI1NGhQYVYOR6SPOcFW3zODXPj+yrgZQ5o8KP41qW",
-	"mrXNTAE/frU5uS7z9qGUOTvP4mNZI6ndXn7DHljB9aJtAMr9Hh3C/yjYqHfU+5enlXJ/ipepp/7JjZG0",
-	"DYSPBdVlwWJammrCPg8nVIyZIiPKc5aROdcT0GyUjAtZzoiayLnRc31itiKbzvSCSMGI0lRkCgTIypi5",
-	"VZaaUEFYUchWaVJ+TN2EYbsV0FTHPtqOkesk2BpmThfmizQjg1KTd2eXr84v/5yY3+YTPpwQIQcyW5AJ",
-	"VWTAmCBa5q1aB56z+cqemOHgsLut7S37HFOY7LMmXBDNdc6ILMiUKUXHLCFDqhjhYyGLdo3524pjKqa1",
-	"zTjei4LRbLX+AbVTKRqYSCE1MXe2jaXE567UO1/w0GFKv5QZZzDJNyxnQw3TCf8eSqGZgKkKtPPTvyrU",
-	"4tXT168OPNl8nX9zddzhX9RMCoXjeFfIQc6mK4Ywwyv+52ZDcc+FMUT29JwJTeaFFOO+kSSjAlh2LnY2",
-	"FW9Z/NXSbCNYWQWvJBxMosAmvWH6oLLpYu+wFz+tjL8v8C77bnMbrIT5j1khZ6zQdtXp8F7Iec6yMctO",
-	"dE2TZ1SzA82nLKbOw/teLiJGY9IbyhLnbNWsfOAik/NTuBQmJ+dGq6y77ZW97qacTmkBat3pZPiqPL8a",
-	"9Y5+Xf2QM3fHl49JxH5in9mwNP+utiFsS8IVoQNZ6j65GhFK4DuNScuVs96N1QU3TY2PwDI8GgRhn+l0",
-	"lhsbWGSEDhSInDH774QG65+b/S1Y/06YTxqZbXKiY4cQz5nTt+YJAt6sJwVTE5lnYF0XjJp3G2HqtqYT",
-	"RnOjtGLGZP3L4W3GHCBcK5aPEqvvh1QY9TRghD3QvKSaZcdwrdWmRNGFIvPJok/OjRZTMn8w5qj7APPI",
-	"OzGkovYIQseUiz4xpxBJ52wwkfL+PEvtnLsRwR6G38z0JUtaLzHWdhdTJY+egSgSKDFkwIZ0ysgDV3yQ",
-	"m39OuMj8JzxRBL0XXGjzZ+NuHBh3g4xkKTKwDE4CATBqvR8dtBnNy8UNG0qRqfiwzIKSUSGn8ComMud3",
-	"+fH+K9fKnNSFTuz7zM9KlsWQkUwyPFY0y3P3iH8zTlJqJTB1g70T1d1eJMytuAjGwnHvxEWoJE+Wg9yI",
-	"nXcYqpMRHRQ4v1FOovpkGjXXP0yY2TpGEK1EqriRTs4FybnSyq8JFWrOCrjODBy+J74GVlI30pDuHtSO",
-	"9UHXVh7GCDpkZOZ/wHI5h8/x27kffT5a410E2lx6CdZBTHqsxM4KBoMyZkTrC/+CQZCVERLcigXlimWV",
-	"oNTUEBf6pxe9ZYcxqUz8DQx65YzW7nYimHlRKStbzDInZy3WGGzoR0iY12rxqbU/Wy1nbIU5h5OFyNEI",
-	"tFGpGO4BNmTmaDT7YCwFO3bnDBdEwhegbYmOidsxZrBmhPOJVOxOOHU9ZahY8WLc8HWtTcmMFUoKwgQd",
-	"oKfM6mp4fQyjMgh/tQER52h6wa1LX1LzBK3fgEtaqRB/nlXn6Ef/djn4KxuCxQFyAfaHWm0d1XaaE+CI",
-	"MguEecThGze/ccZEtt2dTutscWub5F/NzDp3cEjcgcaFcQ2FVtE9v2oQDWFw0+Bnsm539oLPbV3a1zzX",
-	"DEKVNMu4+SSavwsWeURzxWLmXxXxdKep2dvmv3EurLtvHNw+ecVHI1aYjx9xlmcKYkVDOR1wY9EPFuTk",
-	"8lVij1YMwckRbLjBglxd40ZpiF4jaLaPoE/S+3wwlgfmbwfqns8O5Awn6GAmzZoU1kULz14bCLTT1lBk",
-	"3R/4W+1pvV6yxmvu/uTCR9O+7ZRV5/NugmTd3xyeobuMjm0wgjB+tqMQ1QZv30EQC6IrO40/dR9/qIh3",
-	"st2+tCnHPxeynO382POOf/t9z3Z6XKLH3WmlvtnpWqmDxuk6woixMkeBuai/3mZaZdFHn7d0v1oT4A6d",
-	"x0aQW4Yv8M/pkzOIca8JbK8wtx9jKKDEdTATksCm8IFSKz4fV+6Sd9YtbewUdTWKuHegWWjDYDgmijGS",
-	"lrNbmXYPyngl1F0b4a7+0ox/mw91mdl47rhmiMPrEvzC1qnZZFZunQllXFplFS/6FGBWgpVuhEpPmOiT",
-	"P/MHY3cqO2Mwj4JQCCQnhGtyz9gM/Q38I0ZAcK7vBDwSgjQ51cb9f7kg76TS44KpJ4oMczlsOii7Xoev",
-	"swRVdH0zG/eMgzeY8kylRBYkHYGlDKLZPA7MLTHlZVRQuAQWHFGKTKZ94mLbiokMr1JmPaQYMjIFKIBz",
-	"XANf2Ti3uVQ6AbcUYpkTqiE+aiREaZLxDONqQjqQBMmMLa3nfMj65NT4sMII0q0cKi5smMUFC42L0skz",
-	"NerE+Q5r19q6GRBkVI8w+jCj7v69vQkxu5Ut8AwjTWnNpWk6dbmU9ywjxu0/Cdw+3J+wm8C9ydlIE5pL",
-	"wVxo1koQkSJfdNVwrbZJSyoytQZaCr6njXHXw2UJGHLGLQVpHMniVVmAJ2WjqClZMH3cmp1kwpw6v/bs",
-	"m3pJ7/X5Nf7Hyekvl1cfLs5e/fnsVS/pXZ/dXF385exVsDuX/RWzfBhyubGhimoV+XQmbVqGGru4p0Fk",
-	"n+INMDu4BGcPNgG1vKIZ1dQHfM1lJMXbI1t56AMdayXaxkTA+VMKbZ6V+S246qQa+NIBreJKTGs2nelY",
-	"IpSRN7e374hNVfbJuVZkwmjWDLA9UeCGg1RmLGeaZUTJqQ2M05G2cTsX1uKKKKa1sWn+9YdDktGFMWbu",
-	"hDW3/w1zFgVT2jgGC0VAJ4mx+d8qoBlx2jMrZ2/rO79b7BuMpJg9tqgNfm5DLjZVxrLEW1qKDQuGYZeI",
-	"LhNcTeLpJB+O5jkjpchADS8Scyr41MyskEOmFMn4Jikl+3XG+Vtp+hcMoh1xAXevthm1zOjyeIQaBWWd",
-	"pF7jZW+M9Rdkn+MvH7AxF8IcM3aL1USuZRj4wDfWsl09luBa9F0LvVmiwfiupTqVWcsXwB7Ci46DpCMs",
-	"a+HkyX5WPxqUf2BFxocRwUnfX746u/704eR/p0c2FkhkqYdm7y2Y7pP0/aVRmJf+Z8Fg7855npMJfWDw",
-	"p6QWwQ4lzYig0lJmRGme53cCkjpSwnaspxandIFPBF0OpzxJX51dnP/l7PrsVXpE6HDIZpplfZJen91e",
-	"myFTd5yhDoJnqHI4ZCzr34n09s311e3tBdyNGsHG1qkyByT4OmRmBg7PfP3+Bi7lGr9PgPWDryV6Aokp",
-	"GGufpH++ujxrXnon7LVULFC7uJPIT3Mv6dkZ7SU9/3FwEt1em1/9kOFvMKJe0jNvWz6jmkrabtZQCKu1",
-	"b1HdBR+UmgEUdq39WdeV92wRA8usic1JCFe4eTn7/96fXNz0kt7Zf5zf3Jr/eHtye/rm7CbysUnvgeZl",
-	"yx7R7DNaC/hEY1+S67PnhH2eFYiYhV/t0xO3jeAOeHW/HsF81gJPDafbTAB80NLU1o0HQCD2G3PdxYiA",
-	"G9GGKDOuz4RGYEXMuo/s7SHgR9PEOGCZ/S88Xc1/DbjI4DcB/3VMUqt90yqhDdY5yxWcuMYhh9ygTRBa",
-	"DLCx3PtxhIlugxizgynlOaFZZhYHfe1SsQIj7AKcDPM3Le8RXxx/OHo08d9+4SLi76TmLear4cnmP2aF",
-	"HBd0msJhmRpTbEAVS61usNl3OLNQ2w6MkhLxjK79nlXIcDvH6Ngafzf+oNHKlAeijCNRH4tqkKP6ARuV",
-	"yr8qKfrXdP7Wp9u6+iZ0g7MNMeNbfMqcqsSGDFB6wSkBX9KuStYnN2gvgd1opCZLwLJSEzkX+/t+nm0R",
-	"G8UxtEgs/uhEtuVnFy6MqFRWtJQkmM3mf0YDiCty8u58lfnVMsgHTuO4fBs+kOj7g5o4cnUKCe7hhMyo",
-	"UnNZZAnJubhPjP1+UM4SInk2TIjK6fA+IUM5nRrrQhZm1PGd/8BpSxhW18sjOuSpqe6F6sLpLPzWxGnW",
-	"2vpEj1GjneORtA2jTpWa30noKTbYl2V+f80UZCX+tiJQtDbsQfOC0SwGjgliDnOj+JQk9uKNE8pJz272",
-	"rYL9o9L6vdEBAlbCZo48hIrmiN7ZYqSlyCQd5Oy90DzvriJLAVtmeZjnmaqQ2AG8cAUeZ4OQu1/raoqr",
-	"Na0mrxpf8wNjwnUqpzNjYAim1A14LHGVYTMMZgsY3W3830bKokJfJkQ+WP8fazkgIJ8TzQQVWnnUAh41",
-	"pIoz4tO5kiK5E+C0IOrSBpEDsKNDWkYiAnaILShOJuyYQM5z6t+6iY895UrZdFYjwhuZDfC+rOOF03hM",
-	"Di2UJ8+NgMxZnm8hvWhsLo3huiqfgXij+cT5ROaMFICDjH5utzfCY264GEZsevgzfhbmGQDo5CN97q3e",
-	"H15a/GCMG0Qyww2CE1ItTxLKQlT4wd7Obs2Bt6xbMbbTlq6TEGSHbMlJqSey4P8JZ/YReclowQryz7//",
-	"IwXQrcVrgo1jgbUxodJuFKvOGxxq88Px1sSNuOVTMyY0p7na0GtkxvJv+o0/rsd0OPth6dafVt+a9OYF",
-	"1+xK5AtnbXbOuYeTguMOxhGbliaqPb7YlZVOLS7rCawpH1m8kFqO+/pgYS0UFwetQbI3spNRo4NnM5Yy",
-	"A4/HBk4YiJ4caczYgSVlNKLZdHAiwpDWJfE/axsLPmmJdJtLfKwGrFEJySNbmyfnm6jNguliEdWbJ/6j",
-	"fGC1HEJISkkyosX6b9FS03zdVC9tG3NPEixVMEa/LHGxmTGRMTGMePcrgspC6uMqSY++J8PQ+qpAsrB+",
-	"hK1lUADUs2eiUXI5H95PZKlYNAYDR6UxAlrqIWvxKIv89LfEPv4sKPtYW8PhNowvGwirkX2oGy+BEgoA",
-	"MffXgfOWbVsXrFmh3iK3New30Yoh9hm2Vg91jQ86lEXBclqZ68tjsamMS9Vc7GfPf3jx40///iezHDOz",
-	"Gwsz2v9z8P/+enjw88f/+T9iQsNEdstjcJUlJHyzJkHRRfc9zcQDL6SY2lzZ8u9mN7xdUWMAF9xoOryP",
-	"2NPd16PxwFv4a+x1TjxbFsFjGWNB/0LHp/RW2jCYkArynd3nT3mbu0vdlLXQl4664KPCgdaXJ2nUfPs6",
-	"Z3xoTQDDaWwsYlOUV6mIXbjYVc3Yvhxs94ZrNtoQ0YFojFoNzpLmakjcptDYfYhdR/FZNVeVr+gyA9fv",
-	"Ly8xZX969fbdxdkt5EFen5xfrM/WY8D9xgniJoH213TI9AVX+rFyBg/6CyQsvkQKmbuJUvCQpeF4kGbD",
-	"yoOydWGjBlwTORyWhdrCPfPZltXLjZc50Gj0KzjLs7M2O4bCYQ51uxgHMPIPIPwY+qEtRzoojNMCXmJi",
-	"rL0JuFJunGlCUlnqT3L0qTDiZv4tpP5kNdggxywJBjo+wcvTliQ8y1sqfIxEBa9GKE0ftSFTvx5+xBRD",
-	"PcHhaxSibwuK6VbNGoY20IvM5PrQJ35EgrNZvWVNFguQFf3X9t71ewrsFUHzp4iAhs21TSkHfCtF/z+X",
-	"8h64F/rkJM/N7GlFpqWFJB6DeYj2iPnJRssKZuYBol0RQ7Bm6HUL0tYTeTUA2I+Hy6dKeNydSqEpF5E4",
-	"yylVjEzBGlNdcpH158JQYuGbk2YaNLH1q1QsLKxOhFn4DV5tTnPVVh/wY4dU8Eo+C/j5VRyO4/WXI7L5",
-	"+TD4v3V6bcrFXp7rtnoEZWlU2pRRoQgeYLXiBHfidTnnarP2fAldWAr+W8nsz/HKgdhJafflhiclL9jb",
-	"qD5O351dfzr7j9M3J5d/PkvRB1OBrW0sb+MSYkATUszO3CHp6dX7y9tP55efPpxfvrr6ULsd47dUk5xR",
-	"pUnqAYPpnagixxgmNUcJFySdAz+Bww2CCoYDxo0BoPB1sEY4fLA/aiPqZnz42dlsUgH5HSs4vp3YQ5EM",
-	"FvZsr74Ya9VKoVmW4FfBoQwfifX9ISry+ur9rfmuk3fvLs5PT27Pry57Se/s8i/n11eXb88ub7t9oRvq",
-	"Zh/4BoguXrtjtK6MpwDLaalNhi8ybr8NbsBSAmZI5hkBEJI5CG149J7NWgp1RVsataO9A/fHzJwLLu5v",
-	"fJB3g5BoFRneBEuzq8Dmiijv24jZ6eO3S+lXhHBEDZkJVe+C+O36W5c4H6LJXnOTs6kgaH1c4+QIcmYM",
-	"sPKdKnPu48AROWMiPQohx1pC9Yw5QM17wi1mBtZLfCDd3BvV5a2yWMh8bUH8tbkGqgXhYD/7POMFU615",
-	"KqP1GsOG7EFCfGpHM6W7xxow/7Z+w9xjat0FAyUAae3NUakLcchx09cmLImCLFGFm9bWVmS6LADyOcy5",
-	"+buic8hcQYU/18rmiPAmF/ppGIYt719KblueBFm4UcGETqXSxFhPWzheU1mwlfwFBUMqO8x4WTxWbPc0",
-	"U774TfYNsbm/ZPNwo26gxLrmZ57vS4+tTMxcsrlPy22SrGrfUycVgNDi1FAmsDaqFJrntmKlYA/yfiPM",
-	"tdUKGyIru+uMljC9zFuF4r3q4Ld1Oih8dSIob6OJMFzB9QTpmKrMfgI6C66bQJS/4Zx0SRuKaI1lCEGg",
-	"ljLHnUAbzvqsdq61lMObTbAjqX/EOrsU5tr1DlKR8aoOB9mWc5Z5k9oq34yPgT2L5bnqkzMsErQpPywk",
-	"49rWKBhNzLPEuaBIguYJog54lmJpBBaPVSyoCKTUxcLxNnHdIDMBNjaGrF6YI48xNBgJiGHJansbv6eT",
-	"6WA/8zQembNZSUUGbFyK9TlI+7TIGXSVZ2aK4RALSTuQu0aOlpPJXQMbUMgTiYwjlHijqgactzY+HCcl",
-	"oA2MqCAyMRx4EgC0SkxruikxyzqhKmTgEo7ATaKPVPk9a5cNx3LD/5Ot4B2uTSme/GMKZ3FGuNASPwUf",
-	"BVvC/pGD69pfiw/tTG2m9NnqOiOA6Lgdl/EsLDaKJ4RXJ+7tHEtnaoUzEVRibZK4p5Z4cZU0hlroGu+w",
-	"SX/OVIuNO2NylrP6zk+IrG2XeBaw9lHOIuy0a+rjjEE3t6Ec2Y1CskuzeTHSJh/tsogNDqy1g7NXt/Oa",
-	"2Qsa1GbHlow32PPjeAlCDPFbDbE+AC+VQQKzps5DHbju0NxFnrJ2CO8tVxnZZMuu7+vza19BtQStIOn1",
-	"2dvzy1dn11gNBWVeUGqsXJG395hDUgfgW0td/a19esWidydiNHokvX5/cfbp9cn5BVQQm+fjn67PTq+w",
-	"TgxJEBH0LosAuhjQXcZ4LmG0lnaAa3MF6o9jkn44e/nm6uqXT1evX6fOzHGEbhtxufVJ+ur8z2c3t6k9",
-	"9MzRcifqZwtHX90F5GuhSVgKqAzDOQ9LmJNeODnun35iekkv+I5e0sORrAv2wdgW/Wu3O9YH+/AOEMJl",
-	"3bgMOd+kmGSxXtYB0j9YrJX2NnRyVZ6OwnV2e/2/8Z8OoBYWJcLyu7rEhKQYt09JsYS1g6ed/cebk/c3",
-	"t+aKEHh3J1Yi7xrBaVfT7obWKCS0qYOk51/WcYk3yJe3LPEtn7LcEo3tT/d1Vm5XpR7Iz20L7XKouKa1",
-	"CuoVCPEIMHMWo9y9rG1p85AF01FTqVtMCG2YkzFbySMLPhn6R3hDvV444NtYhlp2KHFvzDx+emzmXQzp",
-	"tCJ07h44GJZFwYR+1+ZYN1GtOCDkjEALCUIGHhjpS4/6+/TKRT1y9k1CYOEYostSsAfO5hcyzo9aP9dk",
-	"mdtCgzEyG9dXaVAqzpR+y0XZRrYMMVB7jCmXkIOjDW7aYhewz0PGMnUdp4cLCF7t6OybbFAujJcyMoA0",
-	"eM7QwJDleJIQZd24atCUt6WRwg2+TXES1ewdK3A7r7N/YazH5NDTi0d37hIhxaPs8dXHbLsdXZ+YpCEo",
-	"zQ+vr+kKob2uqCE20CUZG3HBXSBrZcSszNmr6uovie0f1GwbtFFboo16DNVVqx/Jijm5mdAixt7lUxcb",
-	"1qg2UNGNYiTndRXMxU6NSYS84UgPg4VawF5J83iFqYxqix08u2kGRrGpdmZWTCnLMEO9Kjm9TU55BWga",
-	"fVh8/PoPs8FbO5qVXxJsmYbullkLxGCw0K7aCw+AAUZTootpu2q0gqODDhidzL7mEkS83olUulV8/IHv",
-	"6KvjmDo9kdl6BWevs6+sPqb+2QnOZXwZfBuU+mjtDyRjmvJckX+9fn1Kfn7x47//2yaAx3suMmRrswwG",
-	"6ohw8UBzjkXwnwDmlZChFKOcD3VClKY5S8isAM0LyuVT4a0nLeWnnBZjltyJUqhyZix/ln2asozTT+br",
-	"EoJz8gmQk8Y1MfeVgtp6NYbjGfAsYwIfaFTjJ1tVruDaB8pzOjDjcPjAhMjiTlCB3OYOm0Nd2BeTashM",
-	"Y74ZyQ2MAStqXSLCIgzdnnma0NmMCeamDuKF9TAylBAafW92JRLQPVHtpQEbIIIrGOwjIoRhiX6cyw9S",
-	"jsgywYX/ApLLcX91wM+fVj/+/HNwVLw4jJdIOQb+lYRFkNuTRRafQW1VRzPFPgfOLqP9jwY5FffHJDU7",
-	"IfWpApR/ReiMYiV0WN8S3LieM0fjNnbk8z74Z8Gx1XzH9vg1o1lXw2Rb8sbfMYdhKw1yfS7e0uIeFnVK",
-	"qCJ4F+FCaWR33Zqi/PfNoYiyFedpCDgR1qBToAJL2vLox1IGuNfGt8JQiiHPuTcfI0ZpHNwnlYtaTJ26",
-	"f4BUEy+2pDpIeqNCTtcW1DORwRJDISyQDHI7ba7SOyH//Ps/uhfyWzxrt0r+bZBBbUwBt1UhrSdlIzQ3",
-	"BtEYmBUWRE2MQbcjsgA7kBtQuusqN3nmOzAg7moE7XFdQ058VC3f1nJQVHagLPXV6JrR4aTjXAREtQtS",
-	"UGQDa7BCBiUGzoHbmiN8rcLVEdX0z7//A+LElsyAbwDGKwX7PGNDvZbuxHeUwuII8/1GlU3NPATl2CCh",
-	"x57jy3JyStumSc49B9MjVYrvFAMbFqYl2EeJVxshDUNd+GrCUJuIuJpq4am8Ep6nEnlKzQFEhfVE5WiZ",
-	"ezqCJ+EPKxtc+W4ryHDIc5fUVbgQOPVgCCui6T1Dp9dM+VwW9/FA1DCnfMqyy2Y8alU82iW5uHLAALsD",
-	"N+XmwXdfr6UOwXfZXNt273Ku3zKxd1swE0ankgo1UvVyG2MNFtdksADmO5CK88zbBM56rTor2fpzNbcF",
-	"OlFoxktGG0H6DTlk/UMibq6RSgB3AH5XjkjOR6y7ipi18JZF1JjMWbNq/NcenXFjaNt8aS/pZVzNoATq",
-	"48dNdPcWDKkPVdeyDjl+67HP4B8PvuUUflWdHDOY7ugCJnZTN0S9ZdetUDi7KCl1umv7jFhInBvfM3ML",
-	"nEPuYOqbMxoTsoVL2JLSKC2B/r8i4jGWdJTbeDka9XJhK/BW6wBz6c2EPv/xp+Xhv0JEmd2/gDkAZP7n",
-	"fkurzI1iU2HdSue4lC1TeH99geSFAHKUCqerwVG4ywhVME1JML1xiahTHS/bceaxderkCuD+gvzCX3ZY",
-	"4h3PNirnC5tptkqqd9R7c3v77umz/jPy/PCQXP0SNbuKUgxp1EzClzoqL+PXQUfMggzLLuD6YFDVWsSn",
-	"XBecZScwl1GWCpd+Oq7gtBWMsD6ziIeLfM1bl8LyhnZWsoovak0p4z2fzdY/FWYqoDF3b5EFGTBuDOsK",
-	"5IDEcpaS3JiZLtFovmw0Mn+3VmZ/QwvSzkA16rZJX1T1x/Wvet295ZvtCYNd34jrSJXi4qdJaEJ7MIjE",
-	"UEGA/liDRt5RU/42L9jylNUcXwgbWpN3GyTnFlBJB+lc1fJ9913YahHPpRrcCHgmANrsE0dTjfmH5RHH",
-	"nEW3iv7A3WYBaxniHU3wl7btd1VkrHgZzT3tOhwabvf9hkPjnyvzNtYGJacMjJMpXZBMHmO9rrFN7V8s",
-	"lQPoER8IML/1SepQjUCG77GUiWvpmmBVRJ+kLON4GbJTAkMELrXqk5RmUy7SI8DJKMvQa/ykMuPa5Qnc",
-	"joCMXNFzLMPAjotPN8axedDa3ilAvda/xsK/DYgj8EaY4WupjbBX5bUNoZDFFCAFBdOefbU++fDnIMMD",
-	"d4BjhzVIWsrW6tElxMVKADUfCy7GNy10j0iDN/dFzOl8otjwE8INB1Sxn150p3lsmiC1V0ePwTKPAQaK",
-	"KctaiDijIdOIzoEjbsKNF7AB39cWdSXYp7glEd9NO1SKYRSQGKy+w173Bb6s0Y4oGEtgRI2rWv5Vj47V",
-	"0a/Oa1Rt/tcBWt7gld3LS+BFDzRf+WG5lPcv6fB+5UXWhr1l05lrx9+9/BnPxStxjXotvtYFA3tigcii",
-	"lmGooZytXd0buGjL5uWaFmOmu/s2t3B9zK3xOPf4p0CKcuV8IlH+tpGVDcFCcwol1mpFIMEBowGayRWZ",
-	"sWJCZ6jYoMV/xZdE6x3SeR1UD1U7NvZGtCQAl1Sb1ensJP3u7aUN7YnmUtdYSWLLHYtrVaGsSm2Gi56E",
-	"ityXeTp9GSi7evt1EH6vOptytryTa7NQyf+y8ljWFKGMNydhedcvb/Go8m07517VsH+bM07ZUlInayNL",
-	"QhWh5KtOJJ/oRhTvIw+o7nK5u3PMf8FhDOtosxSsqslB+q0KIR8GAC3dDy+Y6pNDIgUJqXUSy2MDv4Mz",
-	"Koashpr8008v1tAudZ+h4DSmeX416h392u1c/vIxiaP3LC6R5nlIWy/HkO3xmKLGR/c7c+ms6UGyfFD7",
-	"lXsWTOEPP9VmMKrJI+f58sqPaFFVWysyhNKzZtoUWJXqBqMlu37gig9yJBnxc4OUWGaIRIo7UZsnlJcG",
-	"95ITGXwb5JWUZXpHZYLelDnsMMTi5+Gnwxd/6kANtmy0rCg9eFsqbWTeVSTi55gpsTdFyNQe0Rd/S1qI",
-	"iC21Go7j8pXOYQTL3jZytd6TrdOjea4I1unVdEKfvDYPjsn+1mCeiLXXrqqgIxifGgdazxkTpGBTLjC6",
-	"CxU+De20plDRI++r56B81mW2rtDYZzrU+QK1Wl0Ynx0e/mlXem0DA3eDh35VO3gFfWL3IdeM59WHGAD2",
-	"A744c4DZTiOeW+7ZigPLU1vDNug3VnYtVeAG39S0+HesjLbXRdvawQF54eF69sINxtO0p9sl4APWIdmu",
-	"OkZJACbISEG4/oeuQ7VVcGnjxE0jArIn4yVeARCz5ttM4Tc+YhDhwYED/EmFzkBWh0xamMZScZ6KkU+k",
-	"d+Xh4Q9DyK3DrMK/2f+Pfw6xYPhDemT7ung8EmYjqoin7/Xy1zIbByWaS51eqnG3AMJzOl5r2sCphjYN",
-	"V87QwVQ3w1aktQrRqp5ckYwrsP/N8C1QHZ+0cX1ld3qPYK0cw4dte1qv+OTAANJfySSySbjA3HRdirb+",
-	"Hs2xaRcJGMrplGu9CUuI0XkXVOk3sixaMW2WfM0SCMHrJ7IsOhiiwRLb1SLwBVLeHwzo8N7S5OoJmx7f",
-	"ibl9gpwyVbNlCywo5Nr6P8rxldpa20aj+m5QJ8E+t83yWil8FOS4zHfCsQ9R5r1xVsAosVRoVe3bCmB0",
-	"VdoKcO4twGiDcnjP9PYwL7y/fZzY8YxPWQJNQklq/n9KkMF6+bjtNuglUicJefvX0SSx+SvwWhJkYqIV",
-	"uxLHxm05M64cpipwfAkpRc6UIqmHWaTdN7xLVnckyWNzptrzK0xpX0mo8ITHZTcbvAKwPD+Ebc8LACkD",
-	"JtBt3M6sWeYtsemdtRWAGU1OCRh3wGFbNbWn4FMZ9dMs3Bfm93j9zpAKEcNqNDI3ANawZ+nmAq8mtGAb",
-	"l/Jhgepqu8+ntzuyjrYDeJzjSm1ttzl4pkwjVzzuPevMmjnN5ZwVeKWKI2udA7zpV0N9/TqQXoh3Djdi",
-	"+IXV4iYVd2dd9VSqxK+R3xvBF7Tp0TZyjK3pMIJY6KYVG5Tn8doJfKRrtAiJ8TVG0DYCbuRB6YuOtqK9",
-	"nLBgcJXluIXlZx943b2CILijtTWw72P2GIy+a2wWZBLsWrWJ1e3mlfosaAPWpX/PNRvFjZgbFxDZKOIP",
-	"ledBKLNP0v8nJUpTkWFYk4oFKUqAXQ8ntKBDzQoFHSfQ3wZYWJeGE1VhemvzhOePb54QdGra52ugsH5/",
-	"L+jUvWA5uLWehh4hEoAq6ZIfqi+h0dY5ncWiDdbpX5E4scAThH9Y7MmAKZ5ZckU2J1KwY3JIskLOgOky",
-	"lhrpEs+O7g6m3882JeSxiaV69GhP7PTJ1h1Ct4yPf3Pialtp3GDnXUlnfRPEZ337kOvz2/PTk4te0vtw",
-	"cm17Z51fvr7q2C2ryghvtJH4WJxHyj2B8j5ShbSKPX/ZApsV8oFn6/OlOIp37mpkvixnl4xlLf0kfC9t",
-	"4IpasBaWHzNElp2LVWxD3JJIQ3gBOlhR14aeRNnBu4DJ3Xtt84D6B0VFAqbggov7SM+GkMa8Yz1hkUet",
-	"QpmXmlmAHFILQMN/BZm4WTnI+ZC8v75ICMsVA+4tPVkPXDNvS4Jhtn/gu0AiljodXc2YOH9FTqUQbKiJ",
-	"k551uL76ZMUZwz1t+aDUWgqi6CLujkUn7oPvjmlvzxnNFBSe6bIQKUA/wfuEkKPxBrU0TjaDSlSiZWdi",
-	"GPP+6PTldHh/MptFJo7Ab4TOZk1yy5lU4EBH4sAT45jkcd4Xql5K7fn2l3fVhKqb1ShJt7s8ERdEa3Dy",
-	"Wrw10LDY1F69o3rS3qXNV7PMZk8U8fc9cL3wzBkgwy61CSTHxQMrnoQyvn5J3CTVpyTy/ZHRr1rDrZEt",
-	"7+x6gousEdPiFz9xnAswP7IqXYI+1VwM5ZSLsZON42ptwJ0eydzmgV3VfrTUqxKLCHshrMdLqcl7o5Sv",
-	"Tko9IXB9QtLP8vPgAJqg1/NYP+zREgmEfHm09scnSGHvcGynh6677s+JK5eGjW3jzZT8y3Iibn3XzuXd",
-	"0poIrGbSyhjB2yw/BddJfFcdd9kTmCzF+ImRFC1J+lQZCXoaSvDTv/nqnuxLGvvgPZlSfsN5SVu1j84y",
-	"vilvi5nd9eqSXNjysQQpkelCVbHRsshTIATmD0xsskeqhwaJKYSwa3scPWpjfOcSv8FU2CR4U9KFDI+Q",
-	"DUWyTdaiAubDak1PCsPmgqm1wcTT4NqKYj1zreL5BtHYoL98LCsj593tQgmcuuteWGPexTqxWNWPO+Ux",
-	"E+w/bQHk2/UoYwz+bWv2Ww56W6K8tmy/cOQF6zJa1efss4K9+qwQ8BvWrJv1clPaEIiYLFqczWZq7sZV",
-	"Kc0nclrruj/CvHZdrl3PtGb/M0any41mHumxr+gu9rFLuMjOx2ZurgPhtOYdpyt60q9LBLHP2nWxw7L1",
-	"MBGEHiXYoC5E2j03VFTcZJ2IFx2XWUjvtoY+zfKmTX07d/fOqCzWp3E7TlczR3VQVKN8epbToefBrkh0",
-	"5Vwsg6OM+DxRJKcLWUbxmtH2t9vEqusg7W4Y5AquvQRCDnFHZLDwKC9yYo5DM7tmBhr4WSgnM9I1pRk7",
-	"KGcVgq1jB9PV9rJTA90+7gOuzC/mpuXv+9Bk80z8epkPA8K1MROs4MPw8+MlueGrun/OZmjgs6+BAS6C",
-	"ZE9rt7HHvCBEfnZbxgoD+rFzXHF3sMezrwl2XEnT3WDNBRrBDKmkQGiBfMh+VLXv1mT5vkSVqNIVMWCM",
-	"98i3l9esYmCPtC6Id8Hulq9kq1FqDtQwt4xXAUtEhC1ksyMzflAuAd+4srAVraqJb43bFZYIpYUXmY25",
-	"AGe6xoQC1OzZYgWv6mkrgW9AklofOsYnceLse/pRmqYHVmR8GAOJKRu0sfwb9ZYlbl6gozYwnGlJFKs1",
-	"sH1/+cvl1YfLRmsRIELoJb3bN9dXt7cX9m+v39/Af/356vIsauZ9Exp6NzlJKOYfV26nXXA0BZtze5om",
-	"7/83vMfNi6XtLS8XUcN0i7zAhIsW0BUTniYId3Z0V3SsQ95JY+RSuclqQaqWiiVG+JHjisb6UqxGUC6V",
-	"aNabHMNkhYuwrokYLPwuEJgoQXuDYL4XmWzjpsUQYMfNXjCkDdsCL9TKURRCPYdwHFvQ0qzU2xF7NnsL",
-	"uC8Mxr+afci1z330fnYo33hexWfO1zVgb+uyvp4fQKkylnwzW6ol+1YxK0OqFSHUo0JO+3vb+C57unLz",
-	"Q5Fgd37Vr1dav7r0O9bEN5CL+lK3VYq3yWingHjDiFwpkd+ylXUwK23fuwtVC3t7b5rWeq7xHh4rySC2",
-	"btl7MpAP3TvhTukCuiQFdTkLANnWu+Pio5WrpGQPbUatW7O2bpTGAbDAA88QEcR5gC1ic9qYjfiDqAdx",
-	"2QRbDcy1MyKhWJY8kksHpkHo/dAChoe2EM5t8RvbdtvGtB8vCHSqQXh0Zb51J3XtxkljpbmipZmwPGuZ",
-	"8MuqWV1Q95WETN5Vf03ohgM4zU1Iszseei6s1TmYBbGHUylsJ7s4nUvrSedbl66mkma0gGUtKpblSFfT",
-	"ltxJs/lYh2ZikOVdC8RyKBMI40yZLFcXySy9ZYtztizyN7KtFAToVqnIyEwWnhz2/fXFsZUfS8ZqM+QY",
-	"TcL+M7WwzqwGnOh/f0w63wlDzna0NfbUtqkct5513ZbUT7woiKYCqFd7aEkOm5tzuSNdeAx6zbbicN4D",
-	"0UzQwWpd8mNtRTjhgvyvm6vL1uSHnItNEiDdA6ePsidKceDpY/vkQxUZg6YRcBSstjWSsI2y2dR3opyZ",
-	"vfFjcnh46DqOHMOWzhZViNCX99PZLF+Q6oH90HiBalE7++avzw+Ryd8oQIt+PFymfThcz0GyCZtQwKsc",
-	"F7ua5f3i8Oefov2yaplfsFu4nlhiSkzR9YnrLkW1N7+YVq6ftlkE2/PYylA4iqDmyydmtwZl7eI0rvD6",
-	"S9w+rldAKYzvOqcL14/bNYdorOg65b6lB9QwArrwtYRWcEfrILEtEdBBX1RNzx9H1bK6tamf4gEblwAA",
-	"p+YAliJLyGABfEoWBFHRKVUMLFCwt7T7noWbD6kduEKg1hNFcj7l2m/KeG1WbZOuq9XaAI53A05BuJeM",
-	"GXGjqchokZEPjmRH0cVRnAw0THGVAmMbDUX94w4hdRtaevWeqcs2X8VKtVQX8xJqL2FzuUTF6rX5Kb7b",
-	"AuvRga9bl+NEkInWM+Bq0HqmAMhLTgL3EbN1MAdQqMB4hfOXBUnhlzSBgjDsWQg3ADASUGa8eYw+P9wf",
-	"4jE0nVaYKFsgHevGCcug6eJ/E9vEJtCgGsvjnXWHA/+/zHHfCrBUgLDc9yH/x4n9+zixv/tzeRvQsGtY",
-	"C1YtVJVve+ZuepiCmv6OjtH1J+eaOa1Q73hs1nDvS0fkZmj12Em44ghs48BaKjUaQR2LDE46YuMw5gh0",
-	"4UiqiJJSeHaRTMa6NwsFxFcP7DXleVnEYrR+c8G2KuS8Spj58KajN6jQIKsPlXVB9KsRSeVolB6R+fpw",
-	"+nHVDMeGv61NsJZZag2JVSnwe6AVCUwCmVN1TO7ZLOjFXMV4bXQL1B30bx5LrZmwNZdoo+yO6krF+fBh",
-	"6mZMpEcErogMtAog+OXq+EodhbSm8h5WCil4spI5IeyTdMLyLD1qC4ZTMqOlYn0/5BVS5XrrQ2JU3Qkn",
-	"jsfmKYUcMDI232XEQMi566Un8EAyOwO4N5QiOdMKIf0YwDf7qe/kzQsP2Mto/IQChyETB0OS9z3MEVR1",
-	"sHI06tiH5XUu5zcag4UbtWIp4wkJs/J2uh3EjIlM9UkgEl4YBPus7bRN6YKMJbEm7BbIEmU/IqZOVii8",
-	"XxqgfDyJkp5FzXacxTbobId5tLfuIsnq0qD7y7MCgeSpLEUbqpIiaNNINNCEwL9YQIqLJRKg2YLmqPWv",
-	"BhbqeKYCEnBVn1yWWzMvtczVKWbyqtyihVHCz3FM4946UMgB1MNuA9up8bSuyYs0ST2ry9eDdPwQV3HO",
-	"L0sCQKCHZcH14sZMDy6bLeePL5yv9Tce46CQc8WKY5J++vRGKn2A2yJFRjcwnCAfY24eSnnPPVO/20HV",
-	"QtIZ/4VZgqxoQeCJpRaAN88KOS4ooGpgYcETYLTAShx8onl/78sXqJYeRXpKnVVa2xshczYgAWkNeByZ",
-	"hPPXvVP178SdOCAvZcZtDtk49RXN2jPylr/sk/fiXhiHHqRbJTY1bQ4agZGUIVUsIako8xxjYFTY4bgu",
-	"ZYxkclhOGTacuRPEhZ2PSM7oAyPU7h3btXLMEADscOFmmGAK4DAtzphkTFOeK/Kv169Pyc8vfvz3fzvG",
-	"oucHmvOMcDErkZHUWLZM6AKczBRA0CpFukkK1M8sz+AlF9x5EDM6NsObUWMGV9oqtWUM7viliqTD6hd/",
-	"iAxpnjuaPeo45c2HezvKvMB5V+awMf6i8WRgHOdhG2PzdT/88MPPZvDvb08Ri00wKyK4YGRkK3hpTjI+",
-	"5lr1yYlwr3WdflwX4wmdzZhxjMx7PgALu2NZM8a/LZ9//n9+/CGBvKWZJUGFRNdRuSED5AB0Fvi/GRvy",
-	"afV+fDZFGl5zibHMrbhoJsx4vL3FPnOlj8iLwxdw2zsrncZWyjwPh5nnk1JPZMH/EyT6iLyEbUL0UHz6",
-	"59//kR67XWzLRis6D7CJcNtWzf98gNAtpVkcrsiLw2doHL04/MGKOphfMvfNhAkGDcyjBWOZQusn50Nm",
-	"keg8Y0LzETe6t3cyo8MJO3jeP6x0RvA3o7rK6ZQWCyD/c+zjnujcyahn3K0afZtN65tb2Mqv3q1TRz6z",
-	"3XtmAx2CznjvqPdD/xmMxVgAoCefVvSb45gHjn0tcJn5aMQKI1Y4NdHmiwWbYZM7CDzZpovYXN5xGwJJ",
-	"hjsLcUPeaHA1qcjuREq1Lvig1EylfVJnjUV2u4UskXED6Taa7MK4uZS0bK8zcBGFXXMcHxGyIObAhKqk",
-	"O+HzzxYH28u50ieOv29GCzplGuJ4LaU11SVPjb+LRuyXpNvFFSV7p+stV2una0+qY6Dz42W5wdj5WFBd",
-	"Fp1vuGWfdddr33LR+bnvRcGAw3Ht1dby7HDlBZ9yDUVSrtQE9snzw0MbKtA21Bkctk//at13NNU6UZGC",
-	"uQ1nfKTBvZFzYy1Yfg64yAaW4o/2Y336zpbkfKnpGXPM2ccljncVNg50BhorwEuj6EN5GNo4BwjwdM0F",
-	"zSOt6ngatF4Ap6EF2SMVIttAV0DbSCAfoHkeqLWqjSRyX6Tl7FamCeJ4gLBvjAkbOMypuhqZH0OmYFYw",
-	"py3AArkT8He4l7o2wTSHasQQd25+qzWRgAPRxYpowezRO59IwPfAlB27Po4Z6q4ZExmUHIka92b4XG8Y",
-	"5LkLumlmrCNHr466X47MR1qVCRMlWlRV8HCvsWw81HXujIuJu4Qz9fSG5WzoNN6XPQr8yzK/d9U2yxLv",
-	"0VOZFCzx3f8nVGQ5ECyVIpOQrnv8Pjip5g1RLY58GLn7Ou0G32Gzvh8sowrPvjw1A0aXe5Mz5PwVqJ34",
-	"VnpXamVJpmBTheJvqZDB4LMuLQa9oGpm7pMQZpvguQx2mQq2hsico3xUtT5luWJ3gg7xZAcYDu5ea9d5",
-	"oYViIjq1LOfmYeDSQs/oGRN98k4q5GIfYV9p5uJaXCcE4jh3IjWzRgc5A6Bpeoz0NVggaKw5Mcr5UBvv",
-	"BHoeED3nQwixlfYPVQeX+l4xv4OQn8Aa9fYo6EHBzSpBrypcHi/R5pW4xm4LmUUPZHt7mcbOWYGVWJ9X",
-	"+DnQPvs8LU9xKJFJBew0uDPViWnOCbChQc/uYpbh/e7pgwVxsb6tzk4MBbVa31fed/W+AG6n6vuqsxMT",
-	"Ovi7paCoE6vjmdWHsh9C7ZUDJMIFjx2eeCf8zbCR8UD2uhjueqJIim2+sfezcmZgGtt1cEubNd0InJun",
-	"pkfu46y/DX5O+BZ/AXJLV77FiPIcetfzewbYJHAviF7MUBn5ImfzieivJneCZ9hP6rfS0ssqn0DB74Hg",
-	"z28lKxaVHzdY9ML4FWbLKzl2MVwz9h4mOtFQ/hgJHv/hVPzhVOxYTUKIuItn4aLRj9eMr2WeBYoRLABZ",
-	"+F24rY6ENWh1LF5bHh5gbyi8Ze/UFlpFEK+wtpG1451nMaXFvaq8EGOn5BkrHCJFaTaL6TQzqDZzeyeL",
-	"eM1oRe5TD5X7/np7kh98dZvp4lHg4GqZ6WPZLqTnLS3ugwYgZoLRxDRmHcjASvmxJ4DH73QSLN9fMS5b",
-	"Jxj/qzwsSydhPr9P3llnz445bLWAPmE/IjXwyx9+2gZyYbtg7tZHM75ZqzU7ZjjDezdl24xYtNbmSP7p",
-	"2qU6I2c3c0ozzxG3kV5OtvFkGxO/FDHanW98IupBHJxJADYZRQIuZCyQY04MH8oxej8evEkgcExJEOcJ",
-	"QHIvDn/urw3PfGOhwkmwXTKEnO86krKRULVuzae1CqPWjeqj9Je1y/c4w+GLbvmU5WBNLk84pGVrdVK+",
-	"nteMNwEjwwVedxfVtZP/RDVKtJxHxwuH21Jff9eHx+0Od3wQgu262Veey/8FN6g7Qh+zOUtbj9C+EeGK",
-	"Nf49ZAIPppTnhGZZwZSF7QPRiLXkRUWGhkziti9zv8URp0MNzkW1BE1O5Yi/3WLP2JhpxZWMAYmEpBbt",
-	"Zv4T5sz8hxm1+V8Yp/kPm3VO24aKmBWLzIqO91nLeNufdr7xs5aq9qscKlcOM9D2CbYLWvXCbvC45ltf",
-	"dn8jNFzb/H2/K4/d7J0uzjoTuuBsd3nA+ZLgt2UEYXdH1ATNphy7oTxlD0ysgBLA3jeX2B2kUkstZEx5",
-	"4pp1eNo+41TMJwxqd+EnLgbyc5jZOEacENUUEgOCpOgYnZmXpIn59U7wLEByQKzWncT4PKjbMy9VQdDU",
-	"B5GBGh1nxFrf5IQMc26+AuIF2A4E770T6QVV+gDef3COxH3Qf9OlZSz971KOxlZUAFQJZmgUZkZta+Up",
-	"V8qxMZIU/5X2ycmdGMop4KtwOjGNOGJz4mE7Sjri+8xY/kMkfLJ9o42pMGS2EkTpgtEpgJIAgqOhas7s",
-	"siN3G6GCzWMxEbz3DKWgw0HAPf2cbQ5ovkExLDUATYDlU5UqqE1vm9p7HlN763evZp81ivABfkh9+9or",
-	"37KM01uH9mvs98RdddPdGkBpDWCyfshRIwGHtqNonW3/YXfCYGF7phwAdoy5dXQqwP5hTdDOx+Jb9cDJ",
-	"FDurSWUBTQDZYiIzMrgnvBEmNZqAo6gQM1oMJ74T6zo5PoHBHXfqPdh2wAWd/2oyvacGffv4hGAr/F4/",
-	"ARojfovBO1Qi1wkZSGy+FRsgMs/GR+hbyl29fXdxdgvsrq9Pzi/OXkX5XYPmvrHxRYXUbBtQfOum6Mfd",
-	"T9Et+6xdy3jM6DmKZHJKFSNT49W2L+1vGx0VSdRwoUXOjRkAfR0qKKlZtOcvoIW9cmZ0qmW6Z/MZORG1",
-	"H5BxkoZ5qfgDq4/NeJDkxIK6f3hGMnCOAZqNHcD/G1vdTsl3MrzdgbCLo/cGzpjqma1Wd3WYdj11n47o",
-	"kK0xwkEWRpBYEPadidWXUJFn/HBJpDl9oVSqAuRaRn+GjNzLMQA3o69xEEtnZ3RHcKwWW59Kr5+T9SPH",
-	"ae9QTflxt+TcIzEAy6kHDgEY2glUOBA+FrLAjE7sG2YFG/HPj9My17YHMeDlK+sFnJDftX2xvw/76lbH",
-	"Gp31xpwC34lygy0I/OgtngSK+s4iCdo/Eo16ORyWBZZfuB2+sVZDVoe2HN1bts9Q7VsWT3wiYHFI83wn",
-	"c3ei7iE4jS2BgklyBWxrp+hp2A55VupYO/7MRQWCyjfP7xxEQBycEzAUl4xlqiqlOXadcl1zXF8HZVNf",
-	"EWfKna+e3HgfSAn3+FPs8NMdLLF6vW5cQ98dQAaxekcK9kSRWTUbG651W1Is7k7AAtlkjy/cIoqLcc7q",
-	"mSloMRQ/0JuJtQ7n+So3pWtqrWrcFqrkrq5K2GIiMoi17LFrj4Go+4jEDY/6bEv+0OGzl9U5ktCESUbV",
-	"JyeWCNEWAAp2HMZduCaa5TnWzLW6xQDz/JozCYPf3ytjdSmudFYxxxwJM9M2J3jN1xriKXKwAuil8GW1",
-	"Xy1T414/2HvGpsn9Qx8se8Xcxq5RlkFmq5g2Vkhiga8KCURbk3AiX7y11DG1cTYpoJY7vv++/NtQtXTx",
-	"cWvny84Mw9pTWz3d+tm2yUH4tGC6WKwE8RnHAqA6I5ti9sxBgKPPqwowLFCThUPUWxSoLqhQWNcTKNW6",
-	"uCGrCtK83AmgvMGyNYBvJYTmSlp6eSOBUFtj3j+vqWJb3Nsnr1z7LYxsI8u70MilA+8dYK0wEEbfiWsI",
-	"hCMPAKJhXfWYTzhh05zgADAPzUpzXEBv0jjOVReLZXjNPvCuulhcFRkr4LFfHfKqC86yEzBoV6Jevej4",
-	"yUMut11EhURmUY7mkZtsjjpWo7491kEdw8X9WtCp1uqd4Jrd4Rzr1q6HVUaQUJ210NaAqOW1CfTX7lBR",
-	"b+k9AyARSCiiZRPnwAk2J2ZVMleihzyM+IMDuhzwLK0O2Thblqb3UIsLgZs7gbk4TL+5yQUeJeGJePBH",
-	"1woQAwWjmqviu0ZYGjqO+ATLGQIWUNVA8E4ElYEFM58BpbhsbhngjPeqdc6ymvGAxCPwbKu0IUs/WFhy",
-	"7GNLNADkJV7XK83z/E7IOcuSxk9TmoEy6BNznuqA98uq1gYqDTk6LIOaZ8FEIHWjjwFXd0KORubDM5Yz",
-	"JJQsWFgH2UVtf087ey8YtxtkDKm/53F61HFat7ra5xgGkYUtGEEnGwpsbftvxBXDY3A5lZYzKErEm6wg",
-	"AgaCK32M1oa5MOO2Bh2kBmAbUB1rhd1z6RmhgfST9QyMZgM4heJjiPPkfMTizv21+769HqxwZ1sgEnGy",
-	"doZ2Gou0VLIuHFmUoSDYGMUaM9P3mW/FPF7DFZseBt+Vk2A+oYtzgL2Bd7VCGK0YLIhlw3YLg1O++uBt",
-	"7RwDBWfcWGaWZcLsBehgAna7x3RYv1FklVdrNOqEKy0LaB/BIxhhbIVyjeWce7GAy5yF3OxdLOBnO317",
-	"m/LGWn5zArokWMBrfXZLx20Pt5c9hWu+JL0LaU+JNdf76+yAHhd9hYWzdEldZA1zoIEOeGr7s7c7mf+r",
-	"zMZWj9cyXB7chgABai9BbmhzRBlbKiETigVUMNEDxoSVYbS8eFHBIvuk6rJ1J+yCWEoRIHSGlioA2ANr",
-	"opBzdURSXZRiSDXLUuin7NCAcAfYV1MWtSPshzdEc09xfPuub1T0aPSgXebWijfoTQpwNVgk5JnZhVK8",
-	"ZXnuw1x+osMX4rtWiu8mJZAo1843RMtyhVaFt1eRhKksIjYFPsVryNpCvVitssfQZ+/x8/gKhrDFXk9a",
-	"/eP49xx+PcXrYcnY18rBkislsrVC/rIzD7vrdD/Kf07i6U1jYtKh1b5YK1ltoWNPL+kpsce2C5JnmHQ8",
-	"UM5Xs/RRTQIoD6y6E+n56OAt1cNJ2syDPv9TUi2YpmPb1h1ryi0tH3nx7HmUnQYarFl5W4ueTs0aeuJJ",
-	"92jtAP1GsAPAShNJ7T6gFgCPgqa/D0Pn8Pdk6OxkX4FQ2631RAUivZ0JA6EmyzK/42CTm7knytVnQ8MR",
-	"CJQjqz1ObCMGsnx+4NXfXOF+FwLwCifjUWYrrnmJE7WPVR/KGQTy3DpjBAuTKHe9U/OrHJF//v0fd73I",
-	"cruBxRf867g28AW/W9fmlZvCx4sJEvvvuji3mKrKsaGCzY/RykXnG6OsNsLrdQW3rRiMKoEImrBdBzqq",
-	"Ebz4Dy0CpMJiN0okdIB3KB4W8xkcbv1VLujGkTYLyPz438JvRGfhK3iMTws2lGLId68u1L0ipzkf3r+R",
-	"pUKKSMQttjBgi8xpEm4cU/SSwlIMXZkmyNSeEMgqUTKlxZgLbDLrGrVAhodoSQbm3aWw59k7qfS4YIrM",
-	"beMhgJxMKHoRoKf6jvF8SKeMPHCkuIQ8/19Lhf1XpnQBUDtC1Z2YcqW4GB8Tqu5tCplcB33EkGSwQ57H",
-	"rkQXr+GNnJMRBXB/LuU98E4mRIT1387lpDaK2oahgUmOg2eevwh7gP30p9XN2/a7N+3s8NbU1BusgFwQ",
-	"c7fx8XZCEAmPqkx3x1Xo3EJWD0RPrR+2/TZtpK3Cjbr71PJrWYAHPbeNoVxrFSxzbrS+s8QaKmi3gmkw",
-	"c4QriftrCslq/yzIo36wed0R5bmycJqE+I59sDUgaYvJ3qarUSeKbUuQ/mEjgI1gl8sdIcvkWq3WQqvg",
-	"aab0juXuhgGM3aheG7Z2Dc9CDBZAnCgpGM39PkMaOUjSH5QzRIIhbx0CtDS2y5ZWQLm6E3h2WnfGBj0H",
-	"DOvrZ7SiOjb6t8AsrwvVAWDR9QheK4fm3XvOKd1+g2i6eSfSx7Vlfj9gu0zEwMGqetjmzsAAUB9ZQwRA",
-	"k0Crlt0iPUr1hvZyredQPKAOpRi63oII8HrQoSQhfGRb5iO2sC3GfmPf1CXMfikd3AabYmL3noWP4Qdq",
-	"54bpg1NscbRG+dwwbS98hAayXZt6R79+rC0eABdK3a1AgoqFBEbX1gB+62TtTtzNkM9bDQzgEYWm4lwQ",
-	"s7qJIzdxxTbgx+56Hk/UPZk0Xr/pnMZV8UtbLeSkOKmQL1aSPaoLI+NDWgBtDflQSDH2JTDKos+wx5Ql",
-	"hGIKWkB5/ukXh8/6d+IEwC2u4aEHi/meS+YjJ9B+Hrp+HpEXz3+2TCmALD2AB0QZHzCxH0rJ7vXwacGg",
-	"LxDN1XdUoLRqA3LXpXPDgiUnO4FCfJpzcb+qNYhRh8OCgQ8GvtgIuEkUSf8ldWX/5hku0Q1IwHIW43HL",
-	"GJtemNftZx3No22z4t/bMkqBtRcwk9uspcY+iPFFxGJBVABZVVBDcjnG+rIKUomnm5BQfWgt/fDQS7rV",
-	"Fiqm38/2tMw38OzvfoXf0vuw8RVQcXGl0STffIURFNdK22Ob+T4/PLRrWbX6w5+OiWKMpBmbMZExMeRM",
-	"YU/AFPKq6fJ+NaezKxfc3+FsiwnbCJUCSjC1UJpNd4Y81/HnbwxENIcdsH2sByJdAwhaEWgJl9RqU8AM",
-	"tMpgrX+ErRxxxW1+eeHarFv00J1wHhgGHcdMJ9hWGBSkIlNoaxwilrAHcjvO6NZ96J72tXv+t4UaNUbR",
-	"JpmafdbKc2vb6diJdzSxvF9OOlBbu7mHeMzOwsZQLb4aRXuLl/yuYbTwDV1wtDgfiQ8VIL7PbpndIaDh",
-	"LRGArV2OdiLHNpv/XCtshOnScwP5wILOC0+UJRD0lhwYbkDMCCc51Km1GN8we3va85dsjo//yoBaWzcb",
-	"vDuyxYFKwVck4dztJAbtMK/azmzn9a/2bAQd2LS2H+R9sHZdAH/4xTtE/F3DILb50q1ruIzdulqjvYcr",
-	"ftcKzXxCF30Gk7EzvQVPg44xNZLoYFlx8jfXX44Wo/JnKwYUjOtyYV7ccJTQElLGnMHSHCbalJiZsf3p",
-	"MHj6V1Zh1TuXNzI4b7/XSoASl6qrTPlNvxYwvZpqx2aJvdxl3JV4SeFTCbeuZKDmzuF165pN4LC8IHZR",
-	"yDCQfSCwN5zj9vht/HMOv38p3x28euO53B26GnGIxn1ja2S7RXCHVJAB8w24fZ5WyIKM+QMTnnXKfMSR",
-	"Dfc4db1PpLUVrP/CSGvzhWcZ/+oe7rot9X0kvi0t1yOPgyq6vbtcN4a51UTORcyNQqNkIvPMA+joAqI4",
-	"WCLs9mTANobBF73KdvFh870myeAtLaIBMf6dtJIDj8A8zph0jvsMJM8n4hoYhw0XvUa6tzNlu8Z8iMbA",
-	"wU7fK8HeJZv7N3RSJC2mxpIs7iLRr+3Cxpn1uqyqxwGs8ug+VGCB37FTZ7+ii1/nZmV3rUYcJmY5KOVX",
-	"oFPhd0x/2Q/b0wawT/92xdnu81r0povD+1O1Ci8G8fjfrbc294vbRWBCRI67bq3fdlKRrkh7XiBFAS2Y",
-	"hZuBA3a8nJv0JS+QKJm2OWWhhHZRlm48+3DNtpvQdg+t9dsOv/IO2K3c785/22zC914kG5RbQKfkleWx",
-	"0FqAzbQnz7PTekTSssjThKR21myu1xhYXIwRJQHc3os7EZTRYhMk318d3MZ77jZYn0DJivE3hzmjBeKM",
-	"b2F+iJpzPZwwjNx5+Odo9JUqcysx/y/sMtqP/BZe47c95XaBpM643t15tadq3Q+uzfncbCSJ5XdmAkN6",
-	"KVtwVwPWu/nvWMb73RwK37HAVEW+u5KZvZRx2vaYRmfBKYAyAlgOctqupbk2ytmBXSnOumcRBHCIw2vW",
-	"qjztF92JhqRFFDPe8oeobVAJuitJK5jmBTvAT9t1jVEhp5BrI1JYNjemsDsgoAto7kHNVbsjamRzyhyY",
-	"wtdt+MY9kRogXjjhsajOP0RohbYq5Azhhnae0dKzQ3u8QElN9Z4ECvlQLfWplaEA4cZ1gkFWKYasT17L",
-	"gqTygRU5nd1gD80Ua1QcAm4ASk/PJUwC1WXBVEIGCwtIn9+J4C32z3bWAF4X5VUdUmGFlUjQkFXzTTJl",
-	"VADqMlrMBjO3LMj7AMaah1+b930L6hb4ziwEYEeYRv0Sfw/8LeAw7Xaf7K22LlZI50ChFVa0WTmXENps",
-	"N+/Iyo+qKo6cLswDjQtpcYbJnfB7JyHjkhYZgh35lIFjiEkQIbVv8unr8Vpq8JZMVa5giGBnyLbyu69g",
-	"PVTlcGtL4YwqcpVBWcUBX5jP3nVpnF3sdRLZuQauDlX/G0Kweke/fvyS/M2j0M0/P5oLiwcnumWR9456",
-	"T+mMP314BmJqxxM1RC0Xne1xUu9Ugt23YjdBNC8s6wSLdMbkLGckk1bgkfgzbEQSfyIrWEPmx7JP3l9f",
-	"qIRYXfLEtcMCAFFNBeAOmRccCXyxxXXBaNZfamITe/2tF3qonYR0kdu3yE4NcQ44sBzJtJZOmurfWKdE",
-	"Xjl5fy0zbKrh2sr5Nl6RpvJsjqnJGfV17sCnJmcIoHLPwJ7Cyw94I+fOn0BObqAZklyM+0uthmKjlrWC",
-	"x/AeK4bxabXyMJ9IpGvAEprgdkwoxW++Zwsg/ZwVclzQaSibFowYH6ltAg4SGYoftFz/8vHL/w0AAP//",
+	"7L3vchs5ki/6Kgjuiejde8q07Hb3Tksfbsi2PNZpW/KV5PGeaPmYIAskMSoCnAJKNHeuI+Zp5sHmSU4g",
+	"M4FCkSiySFPu7t3ZDzttsf6ggEQi//zyl3/tjfRsrpVQ1vSO/9qbCp6LEv7z7IZP3P/mwoxKObdSq95x",
+	"72Yq2L0ojdQqY2NdssH5+NFbbkfTQb+X9Urxl0qWIu8d27ISWc+MpmLG3WPsci56xz1jS6kmvS9fst4b",
+	"PeL41NWXfJiKUjA7FUyJBbNTqSZMml2ffy3sC63vpEh/hRHGfcVuT/2S9ea85DNhaZZeVKXRZfoNAyU+",
+	"W7xgwPQYPmjOJ4INxViXImPcMGnZghs2kfcChiLdzX+pRLnsZT3FZ+7tI3xHPK4Z//xGqImd9o6fHh0d",
+	"ZYnPf60rHGJzYK/1gs24WrKp+51ZzQqt79iQj+7a3g9XNl6fizGvCts7fvosc2ORs2rWO37y4x+y3kwq",
+	"+lcYlFRWTEQJozp/6e6Ht8y5ndYvkfnGhRjrcsZt77hXVXBlQpzkTNr0QkxKwa0wlqlqNhSlWwuhbCmF",
+	"YQuurMjbvryAZya//Iej6MufuiXY8uWXqliezueFrKU+9UoeXRK/WFoxMytL/+QI5l+q8Ie1iYFBnuO9",
+	"TyJB4WXJl2Fcb6VK7BL3C+OFKK1xU1ZWhTDMTrllvBRsJriyoAKcXI94UYiybR5n7vmJfTXUuhBchXFc",
+	"6cqKtpkp4cdvNidXVdE+lKoQ53l6LFsktdvLr8W9KKVdtg3A+N+TQ/gfpRj3jnv/8rhW7o/xMvM4PHll",
+	"JG0DkRPFbVWKlJbmlonPoylXE2HYmMtC5Gwh7RQ0G2eTUldzZqZ64fRcn7mtKGZzu2RaCWYsV7kBASIZ",
+	"c7fqyjKumChL3SpNJoypmzDstwKW29RH0xilzaKt4eZ06b7ICjasLHt3dvHy/OKPmfttMZWjKVN6qPMl",
+	"m3LDhkIoZnXRqnXgObuv7KkbDg6729reiM8phSk+WyYVs9IWgumSzYQxfCIyNuJGMDlRumzXmH/ZcEyl",
+	"tLYbx3tVCp5v1j+gdmpFAxOptGXuzraxVPjcjXrnCx46wtjnOpcCJvlaFGJkYTrh3yOtrFAwVZF2fvxn",
+	"g1q8fvr21YEnu68Lb66PO/yLmWtlcBzvSj0sxGzDEOZ4xf/cbSj+uTCGxJ5eCGXZotRq0neS5FSAyM/V",
+	"wabirUi/WrttBCtr4JVMgkkU2aTXwj6qbbrUO+jix7Xx9wXeRe92t8FKuP+Yl3ouSkurzkd3Si8KkU9E",
+	"fmobmjznVjyyciZS6jy+7/kyYTRmvZGucM42zcoHqXK9eAGXwuQU0mmVbbe9pOuuq9mMl6DWvU6GryqK",
+	"y3Hv+JfNDznzd3z5mCXsJ/FZjCr373obwrZk0jA+1JXts8sx4wy+05m00njr3VldcNPM+Qgix6NBMfGZ",
+	"z+aFs4FVzvjQgMg5s/9WWbD+pdvfSvRvlfuksdsmpzZ1CMlCeH3rnqDgzXZaCjPVRQ7WdSm4e7cTpm5r",
+	"OhW8cEorZUw2vxze5swBJq0RxTgjfT/iyqmnoWDinhcVtyI/gWtJmzLDl4Ytpss+O3dazOji3pmj/gPc",
+	"I2/ViKvGIxifcKn6zJ1CbLAQw6nWd+f5gObcjwj2MPzmpi9b03qZs7a7mCpF8gxEkUCJYUMx4jPB7qWR",
+	"w8L9cypVHj7hO8PQe8GFdn927sYj526wsa5UDpbBaSQATq33k4N2o3m+vBYjrXKTHpZbUDYu9QxeJVTu",
+	"/a4w3n+V1riTurQZvc/9bHRVjgTLtcBjxYqi8I/4N+ckDUgCB36wt6q+O4iEuxUXwVk4/p24CLXk6WpY",
+	"OLELDkN9MqKDAuc3yklSn8yS5vqHqXBbxwkiSaRJG+nsXLFCGmvCmnBlFqKE69zA4XvSa0CSupOG9Peg",
+	"dmwOurHyMEbQIWM3/0NR6AV8TtjO/eTz0RrvItDu0guwDlLSQxI7LwUMypkRrS/8EwZBNkZIcCuWXBqR",
+	"14LSUENS2R+f9dYdxqw28Xcw6I03WrvbiWDmJaWsajHLvJy1WGOwob9CwoJWS08t/UxaztkKCwknC9Pj",
+	"MWijygjcA2Ik3NHo9sFEK3HizxmpmIYvQNsSHRO/Y9xg3QgXU23ErfLqeiZQseLFuOGbWpuzuSiNVkwo",
+	"PkRPWTTV8PYYRm0Q/kIBEe9oBsFtSl/W8ATJb8AlrVVIOM/qc/RjeLse/lmMwOIAuQD7w2y2jho7zQtw",
+	"QplFwjyW8I273zgXKt/vTq919ri1TfIv526dOzgk/kCTyrmGyprknt80iBVh8NMQZrJpd/aiz21d2ley",
+	"sAJClTzPpfskXryLFnnMCyNS5l8d8fSnqdvb7r9xLsjddw5un72U47Eo3cePpShyA7GikZ4NpbPoh0t2",
+	"evEyo6MVQ3B6DBtuuGSXV7hRVkRvJWj2EEGfrPf50UQ/cn97ZO7k/JGe4wQ9mmu3JiW5aPHZS4FAmrYV",
+	"Rdb9gX9pPK3Xy7Z4zd2fXIZo2q87ZfX5fJggWfc3x2foIaNjO4wgjp8dKES1w9sPEMSC6MpB40/dxx8r",
+	"4oNsty9tyvGPpa7mBz/2guPfft+Tgx6X6HF3Wqlf7XSt1cHK6TrGiLFxR4G7qL/dZtpk0Seft3a/2RLg",
+	"jp3HlSC3jl8QntNnZxDj3hLY3mBuf42hgBLXwUzIIpsiBEpJfD5u3CXvyC1d2Snmcpxw70Cz8BWD4YQZ",
+	"Idigmt/oQfegTFBC3bUR7uovq/Fv96E+M5vOHTcMcXhdhl/YOjW7zMqNN6GcS2tI8aJPAWYlWOlOqOxU",
+	"qD77o7x3dqehGYN5VIxDIDlj0rI7Iebob+AfMQKCc32r4JEQpCm4de7/8yV7p42dlMJ8Z9io0KNVB+XQ",
+	"6/BtlqCOru9m455J8AYHMjcDpks2GIOlDKK5ehy4W1LKy6mgeAkIHFGpXA/6zMe2jVA5XmXcemg1EmwG",
+	"UADvuEa+snNuC21sBm4pxDKn3EJ81EmIsSyXOcbVlPYgCZY7W9ou5Ej02QvnwyonSDd6ZKSiMIsPFjoX",
+	"pZNn6tSJ9x22rjW5GRBkNF9h9GFG3f97fxNifqNb4BlOmgYNl2bVqSu0vhM5c27/aeT24f6E3QTuTSHG",
+	"lvFCK+FDsyRBTKti2VXDtdomLanIARloA/A9KcbdDJdlYMg5txSkcazLl1UJnhRFUQdsKexJa3ZSKHfq",
+	"/NKjN/Wy3qvzK/yP0xc/X1x+eHP28o9nL3tZ7+rs+vLNn85eRrtz3V9xy4chl2sKVdSrKGdzTWkZ7uzi",
+	"ngWRfYw3wOzgEpzdUwJqfUVzbnkI+LrL2ABvT2zlUQh0bJVoiomA82cM2jwb81tw1Wk98LUD2qSVmLVi",
+	"NrepRKhgr29u3jFKVfbZuTVsKni+GmD7zoAbDlKZi0JYkTOjZxQY52NLcTsf1pKGGWGts2n+9fsjlvOl",
+	"M2ZuFZnb/4Y5i1IY6xyDpWGgk9TE/W8d0Ew47TnJ2dvmzu8W+wYjKWWPLRuDX1DIhVJlIs+CpWXEqBQY",
+	"dknoMiXNNJ1OCuFoWQhWqRzU8DJzp0JIzcxLPRLGsFzuklKir3PO30bTvxQQ7UgLuH81ZdRyp8vTEWoU",
+	"lG2SeoWXvXbWX5R9Tr98KCZSKXfM0BZriFzLMPCBr8my3TyW6Fr0XUu7W6LB+a6VeaHzli+APYQXnURJ",
+	"R1jW0ssTfVY/GZS/F2UuRwnBGby/eHl29enD6f8eHFMskOnKjtzeWwrbZ4P3F05hXoSflYC9u5BFwab8",
+	"XsCfskYEO5Y0J4LGap0zY2VR3CpI6mgN27GZWpzxJT4RdDmc8mzw8uzN+Z/Ors5eDo4ZH43E3Iq8zwZX",
+	"ZzdXbsjcH2eog+AZphqNhMj7t2pw8/rq8ubmDdyNGoFi69y4AxJ8HTZ3A4dnvnp/DZdKi9+nwPrB1zI7",
+	"hcQUjLXPBn+8vDhbvfRW0bVcLVG7+JMoTHMv69GM9rJe+Dg4iW6u3K9hyPA3GFEv67m3rZ9Rq0qaNmss",
+	"hPXat6juUg4rKwAKu9X+bOrKO7FMgWW2xOY0hCv8vJz9f+9P31z3st7Zf5xf37j/eHt68+L12XXiY7Pe",
+	"PS+qlj1ixWe0FvCJzr5kV2dPmfg8LxExC7/S0zO/jeAOeHW/GcF80gJPjafbTQB80NrUNo0HQCD2V+a6",
+	"ixEBN6INUeXSnimLwIqUdZ/Y2yPAjw4y54Dl9F94urr/GkqVw28K/uuEDUj7DuqENljnojBw4jqHHHKD",
+	"lCAkDLCz3PtphIltgxiLRzMuC8bz3C0O+tqVESVG2BU4Ge5vVt8hvjj9cPRo0r/9LFXC3xm4t7ivhie7",
+	"/5iXelLy2QAOy4EzxYbciAHpBsq+w5mF2nbolJRKZ3TpezYhw2mO0bF1/m76QeONKQ9EGSeiPoRq0OPm",
+	"AZuUyj8brfpXfPE2pNu6+iZ8h7MNMeN7fMqCm4xCBii94JSAL0mrkvfZNdpLYDc6qckzsKzMVC/Uw32/",
+	"zPeIjeIYWiQWf/Qi2/KzDxcmVKooW0oS3GYLP6MBJA07fXe+yfxqGeS95GlcPoUPNPr+oCaOfZ1Chns4",
+	"Y3NuzEKXecYKqe4yZ78/quYZ0zIfZcwUfHSXsZGezZx1oUs36vTOv5e8JQxrm+URHfLU3PZideF1Fn5r",
+	"5jVrY32Sx6jTzulI2o5Rp1rNHyT0lBrs86q4uxIGshJ/3RAo2hr24EUpeJ4Cx0Qxh4VTfEYzunjnhHLW",
+	"o82+V7B/XJHfmxwgYCUocxQgVLxA9M4eI61UrvmwEO+VlUV3FVkp2DLrwzzPTY3EjuCFG/A4O4Tcw1rX",
+	"U1yvaT159fhWPzAlXC/0bO4MDCWMuQaPJa0yKMPgtoDT3c7/XUlZ1OjLjOl78v+xlgMC8gWzQnFlTUAt",
+	"4FHD6jgjPl0arbJbBU4Loi4piByBHT3SMhERoCG2oDiFojGBnBc8vHUXH3smjaF01kqENzEb4H2R44XT",
+	"eMKOCMpTFE5AFqIo9pBeNDbXxnBVl89AvNF94mKqC8FKwEEmP7fbG+Ex11KNEjY9/Bk/C/MMAHQKkT7/",
+	"1uAPry1+NMYdIpnxBsEJqZcni2UhKfxgb+c37sBb160Y22lL12kIskO25LSyU13K/4Qz+5g9F7wUJfvH",
+	"3/4+ANAt4TXBxiFgbUqorB/FpvMGh7r64Xhr5kfc8qm5UFbywuzoNQpn+a/6jT9sx3R4+2Ht1h8335r1",
+	"FqW04lIVS29tds65x5OC447GkZqWVVR7erFrK50TLus7WFM5JryQWY/7hmBhIxSXBq1Bsjexk1Gjg2cz",
+	"0ToHj4cCJwJET48tZuzAknIa0W06OBFhSNuS+J8txYJPWyLd7pIQqwFrVEPyiGrz9GIXtVkKWy6TevM0",
+	"fFQIrFYjCEkZzca83P4tVltebJvqtW3j7smipYrGGJYlLTZzoXKhRgnvfkNQWWl7Uifp0fcUGFrfFEhW",
+	"5EdQLYMBoB6diU7JFXJ0N9WVEckYDByVzghoqYdsxKMI+RluSX38WVT2sbWGw2+YUDYQVyOHUDdeAiUU",
+	"AGLubwPnrdu2PlizQb0lblux31Qrhjhk2Fo91C0+6EiXpSh4ba6vj4VSGRdmdbGfPP3+2Q8//vsf3HLM",
+	"3W4s3Wj/z6P/95ejRz99/J//IyU0QuU3MgVXWUPCr9YkGL7svqeFupelVjPKla3/7nbD2w01BnDBteWj",
+	"u4Q93X09Vh54A39Nvc6LZ8siBCxjKuhf2vSU3mgKgyltIN/Zff5MsLm71E2Rhb521EUfFQ+0uTzZSs13",
+	"qHPGhzYEMJ7GlUVcFeVNKuIQLnZdM/ZQDrZ/w5UY74joQDRGowZnTXOtSNyu0NiHELuO4rNprmpf0WcG",
+	"rt5fXGDK/sXl23dvzm4gD/Lq9PzN9mw9BtyvvSDuEmh/xUfCvpHGfq2cwYP+BAmLL4lC5m6iFD1kbTgB",
+	"pLli5UHZuqKogbRMj0ZVafZwz0K2ZfNy42UeNJr8CimK/KzNjuFwmEPdLsYBnPwDCD+FfmjLkQ5L57SA",
+	"l5g5a28KrpQf5yBjA13ZT3r8qXTi5v6ttP1EGmxYYJYEAx2f4OWDliS8KFoqfJxERa9GKE0ftaEwvxx9",
+	"xBRDM8ERahSSb4uK6TbNGoY20IvM9fbQJ35EhrNZv2VLFguQFf1XdO/2PQX2iuLFY0RAw+bap5QDvpWj",
+	"/19ofQfcC312WhRu9qxhs4ogiSdgHqI94n6iaFkp3DxAtCthCDYMvW5B2mYirwEA++Fo/VSJj7sXWlku",
+	"VSLO8oIbwWZgjZkuucjmc2EoqfDN6WoaNKP6Va6WBKtTcRZ+h1e709y01Qf80CEVvJHPAn5+mYbjBP3l",
+	"iWx+Oor+b5tem0n1IM/1Wz2BsnQqbSa4MgwPsEZxgj/xupxzjVl7uoYurJT8SyXo53TlQOqkpH2540kp",
+	"S/E2qY8H786uPp39x4vXpxd/PBugD2YiW9tZ3s4lxIAmpJi9ucMGLy7fX9x8Or/49OH84uXlh8btGL/l",
+	"lhWCG8sGATA4uFV15BjDpO4okYoNFsBP4HGDoILhgPFjACh8E6wRDx/sj8aIuhkfYXZ2m1RAfqcKjm+m",
+	"dCiy4ZLO9vqLsVatUlbkGX4VHMrwkVjfH6Miry7f37jvOn337s35i9Ob88uLXtY7u/jT+dXlxduzi5tu",
+	"X+iHutsHvgaii1f+GG0q4xnAclpqk+GLnNtPwQ1YSsAM6SJnAEJyByGFR+/EvKVQV7WlUTvaO3B/ysx5",
+	"I9XddQjy7hASrSPDu2BpDhXY3BDlfZswO0P8di39ihCOpCEz5eZdFL/dfusa50My2etu8jYVBK1PGpwc",
+	"Uc5MAFa+U2XOXRo4oudCDY5jyLHVUD3jDlD3nniLuYH1shBId/cmdXmrLJa62FoQf+WugWpBONjPPs9l",
+	"KUxrnsppvZVhQ/YgYyG1Y4Wx3WMNmH/bvmHuMLXug4EagLR0c1LqYhxy2vSlhCUzkCWqcdOWbEVhqxIg",
+	"n6NCur8bvoDMFVT4S2soR4Q3+dDPimHY8v615DbxJOjSjwomdKaNZc562sPxmulSbOQvKAVS2WHGi/BY",
+	"qd2zmvLFb6I3pOb+QizijbqDEuuan3n6UHpsY2LmQixCWm6XZFX7njqtAYSEU0OZwNqoSllZUMVKKe71",
+	"3U6Ya9IKOyIru+uMljC9LlqF4r3p4Ld1OihCdSIob6eJMFwh7RTpmOrMfgY6C66bQpR/xTnpkjZUyRrL",
+	"GILAiTLHn0A7zvq8ca61lMO7TXAgqf+KdfYpzK3rHaUi01UdHrKtFyIPJjUp31xOgD1LFIXpszMsEqSU",
+	"HxaSSUs1Ck4TyzzzLiiSoAWCqEcyH2BpBBaP1SyoCKS05dLzNkm7QmYCbGwCWb0wR55iaHASkMKSNfY2",
+	"fk8n04E+80U6MkdZScOGYlKp7TlIelriDLoscjfFcIjFpB3IXaPH68nkroENKORJRMYRSrxTVQPOWxsf",
+	"jpcS0AZOVBCZGA88iwBaFaY1/ZS4ZZ1yEzNwKU/gptFHqv2ercuGY7mW/yk28A43phRP/gmHszhnUlmN",
+	"n4KPgi1Bf5Tguva34kM7U5sZe7a5zgggOn7H5TKPi43SCeHNiXuaY+1NrXgmokqsXRL3nIgXN0ljrIWu",
+	"8A5K+kthWmzcudDzQjR3fsZ0Y7uks4CNj/IWYadd0xxnCrq5D+XIYRQSLc3uxUi7fLTPIq5wYG0dHF3d",
+	"zmtGF6xQm50QGW+05yfpEoQU4rceYnMAQSqjBGZDncc6cNuheYg8ZeMQfrBcZWKTrbu+r86vQgXVGrSC",
+	"Da7O3p5fvDy7wmooKPOCUmPji7yDxxyTOgDf2sDX39LTaxa9W5Wi0WODq/dvzj69Oj1/AxXE7vn4p6uz",
+	"F5dYJ4YkiAh612UEXYzoLlM8lzBaoh2Q1l2B+uOEDT6cPX99efnzp8tXrwbezPGEbjtxufXZ4OX5H8+u",
+	"bwZ06Lmj5VY1zxaJvroPyDdCk7AUUBmGcx6XMGe9eHL8P8PE9LJe9B29rIcj2Rbsg7Et+1d+d2wP9uEd",
+	"IITrunEdcr5LMclyu6wDpH+43Crtbejkujwdhevs5up/4z89QC0uSoTl93WJGRtg3H7AyjWsHTzt7D9e",
+	"n76/vnFXxMC7W7URebcSnPY17X5oK4WElDrIeuFlHZd4h3x5yxLfyJkoiGjs4XRfZ+V2Wdmh/ty20D6H",
+	"imvaqKDegBBPADPnKcrdi8aWdg9ZCps0lbrFhNCGOZ2IjTyy4JOhf4Q3NOuFI76NdahlhxL3lZnHT0/N",
+	"vI8hvagJnbsHDkZVWQpl37U51quoVhwQckaghQQhgwCMDKVH/Yf0ylUzcvarhMDiMSSXpRT3Uize6DQ/",
+	"avNc01VBhQYTZDZurtKwMlIY+1aqqo1sGWKgdIwZn5CDow1u2mMXiM8jIXJzlaaHiwheaXT0JgrKxfFS",
+	"wYaQBi8EGhi6mkwzZsiNqwfNZVsaKd7g+xQncSveiRK38zb7F8Z6wo4CvXhy564RUnyVPb75mG23o5sT",
+	"k60IyuqHN9d0g9Be1dQQO+iSXIylkj6QtTFiVhXiZX31l4z6B622DdqpLdFOPYaaqjWMZMOcXE95mWLv",
+	"CqmLHWtUV1DRK8VI3usqhY+dOpMIecORHgYLtYC9khfpClOd1BYHePaqGZjEptLMbJhSkWOGelNyep+c",
+	"8gbQNPqw+PjtH0bBWxrNxi+JtsyK7tZ5C8RguLS+2gsPgCFGU5KLSV01WsHRUQeMTmbf6hIkvN6pNrZV",
+	"fMKB7+mr05g6O9X5dgVH19Er649pfnaGc5lehtAGpTla+oHlwnJZGPavV69esJ+e/fDv/7YL4PFOqhzZ",
+	"2ojBwBwzqe55IbEI/hPAvDI20mpcyJHNmLG8EBmbl6B5Qbl8KoP1ZLX+VPByIrJbVSlTzZ3lL/JPM5FL",
+	"/sl9XcZwTj4BctK5Ju6+SnGqVxM4nqHMc6HwgU41fqKqcgPX3nNZ8KEbh8cHZkyXt4or5Db32Bzuw76Y",
+	"VENmGvfNSG7gDFjV6BIRF2HY9szTlM/nQgk/dRAvbIaRoYTQ6Xu3K5GA7jvTXhqwAyK4hsF+RYQwLtFP",
+	"c/lByhFZJqQKX8AKPelvDviF0+qHn36KjopnR+kSKc/Av5GwCHJ7uszTM2hJdaym2BfA2eW0//Gw4Oru",
+	"hA3cThiEVAHKv2F8zrESOq5viW7czpljcRt78vkQ/CNwbD3fqT1+JXje1TDZl7zxd8xh2EqD3JyLt7y8",
+	"g0WdMW4Y3sWkMhbZXfemKP99cyiibKV5GiJOhC3oFKjA0lQe/bWUAf616a0w0mokCxnMx4RRmgb3aeOj",
+	"FjOv7u8h1STLPakOst641LOtBfVC5bDEUAgLJIOSps1XemfsH3/7e/dCfsKzdqvk3wcZ1MYUcFMX0gZS",
+	"NsYLZxBNgFlhyczUGXQHIguggVyD0t1WuSnz0IEBcVdjaI/rG3Lioxr5tpaDorYDdWUvx1eCj6Yd5yIi",
+	"ql2ykiMb2AorZFRi4B24vTnCtypcm1BN//jb3yFOTGQGcgcwXqXE57kY2a10J6GjFBZHuO93qmzm5iEq",
+	"xwYJPQkcX8TJqalNk14EDqavVCmhUwxsWJiWaB9lQW3ENAxN4WsIQ2Mi0mqqhafyUgWeSuQpdQcQV+SJ",
+	"6vE693QCTyLvNza4Ct1WkOFQFj6pa3AhcOrBEDbM8juBTq+b8oUu79KBqFHB5UzkF6vxqE3xaJ/kksYD",
+	"A2gH7srNg+++2kodgu+iXNt+7/Ku3zqxd1swE0Znsho1Uvdym2ANlrRsuATmO5CK8zzYBN56rTsrUf25",
+	"WVCBThKa8VzwlSD9jhyy4SEJN9dJJYA7AL+rx6yQY9FdRcxbeMsSakwXYrVq/Jcen0tnaFO+tJf1cmnm",
+	"UAL18eMuunsPhtT7umtZhxw/eexz+Md9aDmFX9Ukx4ymO7mAGW3qFVFv2XUbFM4hSkq97to/IxYT56b3",
+	"zIKAc8gdzENzRmdCtnAJEymNsRro/2siHmdJJ7mN16NRz5dUgbdZB7hLr6f86Q8/rg//JSLKaP8C5gCQ",
+	"+Z/7La0yd4pNxXUrneNSVKbw/uoNkhcCyFEbnK4VjsJDRqiiacqi6U1LRJPqeN2Oc49tUifXAPdn7Gf5",
+	"vMMSH3i2UTm/oUwzKanece/1zc27x0/6T9jToyN2+XPS7CorNeJJMwlf6qm8nF8HHTFLNqq6gOujQdVr",
+	"kZ5yW0qRn8JcJlkqfPrppIbT1jDC5swiHi7xNW99CisY2nklar6oLaWMd3I+3/5UmKmIxty/RZdsKKQz",
+	"rGuQAxLLESW5MzN9otF92Xjs/k5WZn9HC5JmoB5126Qv6/rj5le96t7yjXrCYNc35jtSDXDxB1lsQgcw",
+	"iMZQQYT+2IJGPlBT/jYvmHjKGo4vhA3J5N0HybkHVNJDOje1fD98F7ZGxHOtBjcBnomANg+Jo6nH/P36",
+	"iFPOol/FcODus4CNDPGBJvhL2/a7LHNRPk/mng4dDo23+8OGQ9Ofq4s21gajZwKMkxlfslyfYL2us03p",
+	"L0TlAHokBALcb3028KhGIMMPWMrMt3TNsCqizwYil3gZslMCQwQutemzAc9nUg2OASdjiKHX+UlVLq3P",
+	"E/gdARm5sudZhoEdF5/ujGP3oK29U4B6rX+FhX87EEfgjTDDV9o6Ya/La1eEQpczgBSUwgb21ebkw5+j",
+	"DA/cAY4d1iBZrVurR9cQFxsB1HKipJpct9A9Ig3eIhQxDxZTI0afEG445Eb8+Kw7zeOqCdJ4dfIYrIoU",
+	"YKCcibyFiDMZMk3oHDjiptJ5ATvwfe1RV4J9ilsS8d20Q60YxhGJweY76Lov8GUr7YiisURG1KSu5d/0",
+	"6FQd/ea8Rt3mfxug5TVe2b28BF50z4uNH1Zoffecj+42XkQ27I2YzX07/u7lz3guXqor1GvptS4F2BNL",
+	"RBa1DMOM9Hzr6l7DRXs2L7e8nAjb3be5getTbk3Auac/BVKUG+cTifL3jazsCBZacCixNhsCCR4YDdBM",
+	"adhclFM+R8UGLf5rviTe7JAum6B6qNqh2BuzmgFc0uxWp3OQ9Huwl3a0J1aXusFKklruVFyrDmXVajNe",
+	"9CxW5KHM0+vLSNk126+D8AfVuSpn6zu5MQu1/K8rj3VNEcv46iSs7/r1LZ5Uvm3n3GkTzbYLarBcXlVq",
+	"e+I6IE41Fp0sGripPHCS5NpDr/tfk8+el1W6iXfrqNCjRn4MqKn+zmB6Ae3CrxpNC1/4mTNnlW8T2Xl3",
+	"rsMvY1KtpJOxztW9URJEvql1jjd3aWfV+wpSSjVBPsUokmweZCi1QasVc3YzJc5MVtP5BLK7zjMFuuxF",
+	"msdy1z4mG5CJxLoWJJomp1PpYevZ/k3PjW94OKRxmiRhbZL5soFP3p0Vj8rd/Xk4piVL0IbWVnPQHlhp",
+	"8JVGdMfpcZfpmbT/KUodBPBw1nf4pqMUQptyq6KuJETSwLquJ05bEEmZLIXpsyOmFYsJwTJi34LfIYRG",
+	"ai6g5/7w47MtZHHdt2jkQ/CiuBz3jn/p5k18+ZildzahqXlRxM029ATOjICEXPnofmcGsC0aZ929CCv3",
+	"JJrC739szGDS/kx4IesrP+ZlzRFh2AgKZlfBHsAF13RziaL/Xho5LJAaKcwNEvm5ITKtblVjnlBeVhjj",
+	"vMjg2yAbbqg/BZpAGANyJjoGhsM8/Hj07A8dCA3XXa0NBVNvK2OdzPs6avwcNyV0U4IC8mhDhGdbXdR+",
+	"ZDYJD7Cb1ePDXBCPoPbTFPOh6mJeFIZhdXFDJ/TZK/fglOzvbySt+6jtqgr6GMqZYENhF0IoVoqZVJiT",
+	"grrEFe20pbw61AvVz0H5bMpsU6GJz3xkiyVqtaYwPjk6+sOh9NoObvnXHDDf1p/fQAPbfWYaQYDNxxoU",
+	"HkW8l+5Io45JgSPzyYYjLFD0w8bor6z1VsrTHb5pNXJxYPW0v3ba15+PSFiPtrOw7jwe04bu1+Og4DIP",
+	"kXZ/HNQfMmgYvTuq3Qf7rtV4R7tkf8A6Uep65tQhYDaddMdyfUTaz5IqH6zYFoOE4D+QmZa2/FPRllY3",
+	"QI8q3/NiBycAAXaIXsXm6XdiDlUfY0nu/Qpa4Pfjs8cu7rrfPk7m8QNP7Homh+U0xciBGauTRpfS7g8M",
+	"DclWH7Y3R/zgJGG9uOv8XwcZGy5hobqSvLfN7uuQQkgQ48GnfVfDNZHmKdcUv1qr1jcpNqrBbXV09P0I",
+	"wHawjeHf4v/HP8fgcPxhcEyN3gJAGeEJdQo0NH/7c5VPIs6GtdZv9bhbKsQKPtnqNYDBiO6CNN6HQOyb",
+	"wN7kDcqImmDGsFwacLbd8KlyDZ+0M+FCd76vaK085Rf1QW9SQEigBOtvpBbbJX/gbrqqVFvDr9WxWR/i",
+	"GenZTFq7C22YMx7ecGNf66psBbkTGysxCsLrp7oqO/h40RLTajH4Aq3vHg356I548+1UzE5u1YKeoN2p",
+	"HLuJJTIMSEuhBeMJzH0EGERyR+yzEp/bZnmrFH5VDVJVHKTpDqSdH4zECkaJtcObiuE3VErVXBdQ37UH",
+	"On1Yje6E3R/3jfe3jxNboMqZyKBrOBu4/z9g2NJi3W7tNug1lkcNQL5XSdSY+ysQXTOkZuQ13aLETq6F",
+	"sMJjF3B8GatUIYxhg4C7HHTf8B691pE1VyyEaQdcCGMDtQAZTLjsboPXiNanR7DtZQlVS2ATRambbjSa",
+	"7i2p6Z23VYQ7Tc4ZeElAak/sqkB2P+ZF4dTPKpOPcr+nC3pHXKkUeHMFygHoTTpLdxd4M+Wl2Lm2Hxkr",
+	"NjsaAe/WkYa8HdHrY0KcyF7cwTMTFpvH4N4jS8vNaaEXosQrTbrUJvbOdvlqINzZhtqPC6DijRh/Yb24",
+	"WU3m3VQ9tSoJaxT2RvQFbXq0jS1rb36sKPGwawknl0W6mBIf6TsvA1JuixG0j4A7eTD2TUdbkS5nIhpc",
+	"bTnuYfnRA6+6lxRGd1y0Zd9CY9OvKdrznU4jaAGtVZtY3exO3SOivqBdGvpdiXG7EWNaU8CFGNvTQqsW",
+	"7y+kzcu6mI1TXTUZmcGzhMarFttd7tVr+1Ih1nxZt6cBMaLqi/AiiU0MdJmLMkPl1ehpE6zsCFHf2U7z",
+	"M/Wlk/ueRROYWvxrH+jdKbcZJZ8Lwqz+PwM3tyrHdA1XS1ZWUAQ3mvKSj6woDfT/wqghgPS7tP+qMSKt",
+	"rayefn0rq6hv5kO+BmiOHu4FnXpJrQfttzcFQsAqYHx3B+u4o7Lg81RskUJ8GxLCBANGMC4hgYfCyJyo",
+	"rsXC7awTdsTyUs+BdzyV8u2Sp0uppmth3893pUekhHkzBv5AvYKyvfu175n3+9XbiBDvy0qvhI3NRa6j",
+	"LFNo5nZ1fnP+4vRNL+t9OL2iTqbnF68uO/YurfF5O20kOVHnCfINaECUqAnf1Mto3fydl/pe5tuRITiK",
+	"d/5q5CGv5hdC5C3dvTzOHpk7l6KFc9ENUeTnahP3o6SWHhDbgX6inFGHJJbs1dKltM+/l1o5NT8oKRIw",
+	"BW+kukt00IqbynRkdyiLpEmui8oKikkj0RO7U9AA1ho2r4aFHLH3V28yJgojgAnVTreHjt3bsmiY7R/4",
+	"LpKItb6Tl3Ohzl+yF1opMbLMS8+2KovmZKX7t4QmMsPKWq2Y4cu0L5ycuA8hhk+3F4LnBmgAbFWqARTi",
+	"gOsP8V7nilvNRnomgBeEWd2Zps+9Pzl9BR/dnc7niYlj8Bvj8/kq1fhcG4heJILwU+cVFmkWPm6eaxu6",
+	"H63vqik315trVvzuCrSoECrDyWtxlUHDIvjNvON22p4PCbXF8/l3hoX77qVdBh4zkGEP2YCWE+W9KL+L",
+	"ZXz7kvhJak5J4vsTo9+0hntj+N7RekJ8wiJ6Lyx+I71rdV1IPnZWrlQjPZNq4mXjpF4bcAfGuiB8i+dQ",
+	"Shbe12KR4JKG9XiuLXvvlPLlaWWnDK7P2OCz/jx89I+//X2wko3//gEtkUjI10dLP36HDYV8hu3F0ZOn",
+	"3z/74cd//8NPmSevgY1NwX7O/mUdTrC9h/r6bmmFM9QzSTLG8DZiC5M2S++qky57AiEfGLxykmI1Gzw2",
+	"ToIexxL8+K+h1jr/Mkh98AOZUmHDBUnbtI/OcrlrAtzN7nZ1yd5QMX+GDSr40tSB6aosBtCeQd4Ltcse",
+	"qR8aZQWxoNDScfRVG+M3LvE7TAVBeVYlXen4CNlRJNtkLSlgIaa56klhzkIJszUy8iK6tm54k4u5ULlQ",
+	"I7lDKPylv2mZTInpRXe7UEOHg20vbPRBwKr9VA22P+UxDR8+bQmtUJoh3lQxHjEotRz0RBizlUQpRMa2",
+	"hanqz3lIPqH6s+Lyq5hByK2Xn9IVgUjJIqEFd1Nz175mfDHVM2hyDyBQia3w13SW72C72o1W8Nl627+v",
+	"9Ng39Hr92CVcRPOxm5vroYStSV9SNEl7eFsWTny2vqcwkgjFWTj0KMEG9fHp7om5smaK7USD7ZllY7Ld",
+	"LWS2xGLrv79+Z1IWm9O4H8O+m6MmtHOFzGZe8FEIYdctDfRCrUM8nfh8Z1jBl7pK4tCPUgXh+yQKmsUn",
+	"3Wor6jKUteKKGGXIhsuAB2On7jh0s+tmYKUuAIr7nXTNeC4eVfMah9uxn/xme9mrgW4f9wFX5md30/r3",
+	"fVjlVs/CerkPA/rbiVCilKP489MEKfGrun/OblUOZ9+itqGMMm2tvV+/5gUxfr3bMtZI9o+d44qHA2+f",
+	"fUvI9samKSs9DIDUOUdiTxBaoIKkj6r33ZYU65ekEjW2pmlOsVACrnYMR0vdDyfRSIqq2t7uAx8SmyGC",
+	"HlGyIP7RiLMrwd2225GZPijXUIfSEGbImnriW+N2JdHStXSpEBOpwJlu8NJBo5x8uYHl/kVrO4WIsr45",
+	"dIxP4sTRe/pJ0sx7UeZylELoGQraEBtas4GcnxdnNyyAb9ZqZoSIOXjeX/x8cfnhYqXRG9BS9bLezeur",
+	"y5ubN/S3V++v4b/+eHlxljTzfpWmQH5ysljMP27cTodgzIw25/6kmcH/X/Eed6euoVueL5OG6R55galU",
+	"LYg3oQJpI+7s5K7oyArTWsvdvRV55ryQfCNMuDIic8KPjKM81SVsM3x1jTAjbnROkxUvwraWrrDwh4C/",
+	"ogQ9GP71vcp1W6cADAF23OylQBLXPcBarYyRMc52BMcxIcbmld2PZn2105P/wmj8m7kg35tUf6e9Wpyb",
+	"DVxUIXOeSsnEvQIT2ZOObE3GVG11MC3Zt7rPBaRaEb8+LvWs/2Ab32dPN25+KH7uznb/7YiONhPxrMAE",
+	"SNMEuWgudRtvT5uMdgqIrxiRGyVyT0xG98VOJ0FXZ6Xtew+hamFvP5imJc813VFtIzXXXtplIow9HepU",
+	"U4FQ/9vsHT3jS+hZGRVFYWHghIMhmzOprCZSYeMrxJ1TmDZq/Zq19QZ3DgABDwLvShTn8RwsO5L47cTm",
+	"yAOIixJsDTDXwWgdU1nyRC4deJ+hVrelEsGX8YLbEjY2I8LoE0rZQtEhYtNr8607xX43hkCS5pokcCqK",
+	"vGXCL+rWwVHRXRb3Vam7nUNvQsBp7tLCpOOh58NanYNZEHt4oRX1FU6T67WedKGR/ObGHoKXsKwRTDjR",
+	"Y74ld7LaCrZDa1fI8m4FYnmUCYRxZkJXmyuU1t6yxzlblcVr3VaHA+T3XOVsrstA1f/+6s0JyQ9R41OG",
+	"HKNJ2A2wEdaZN4AT/d8er+FvhK9wPxJBOrUplePXs6nbsuaJlwTR1NUB9R5ak8PVzbneHzg+BoNm23A4",
+	"PwClVtRPdFvyYyuvBZOK/a/ry4vW5IdeqF0SIN0Dp19lT1TqUSDz77MPdWQMWnjBUbDZ1siw8zcFIse6",
+	"vFXV3O2NH7KjoyPf/+0EtnS+rEOEgaSEz+fFktUP7MfGC5Tq0uy7vz49wr5KTgES+vFonc7maDu30i68",
+	"aVGXi7TYNSzvZ0c//ZjsXtrI/ILdIu2UqkEwRddnvtcnt8H8EhZgn6IYwyKUYlwZ4Xvex6OICu5CYnZv",
+	"UNYhTuMar7/GWeY7N1XK+a4LDj1ddNSqa2VFtyn3PT2gFSOgE/tmZAV3tA4yalCFDjriLlaZv/egoNrc",
+	"aD5M8VBMKgCAc3cAa5UD2QQvCkYgiJomrmaWgmrJtd33JN58SOQiDQK1vjOskDNpw6ZMF8Y1Num2Qrkd",
+	"4HjX4BTEe8mZEdeWq5yXOfvg6TcMXx6nqdnjFFelMLaxoqh/OCCkbkdLr0nHsm7z1Wx7a3Uxz6HwFTaX",
+	"T1RsXpsf07stsh49+Lp1OU4Vm1o7B6IMa+cGgLzsNHIfMVsHcwCFCkLWOH9dsgH8MsigIAyZbeEGAEYC",
+	"ykyuHqNPjx4O8RibThtMlD2Qjk3jRORQ//ffxDahBBpUYwW8s+1w4P+XOe5bAZamLjh9wEP+nyf27+PE",
+	"/s2fy/uAhmkTmFB2vfeZu+thCmr6N3SMbj85t8xpjXrHY7OBe187IndDq6dOwg1HYBsB2Vqp0RjqWHR0",
+	"0jGKw7gj0IcjuWFGaxWoXXKdKJLSygDr2L14xWVRlakYbdhcsK1KvagTZiG86bklajTI5kNlWxD9cswG",
+	"ejweHLPF9nD6Sd2akMLfZBNspfXawiBWKfweaAwHk8AW3JwgpWDg0K1jvBTdAnWXOcUy0dYKRTWXaKMc",
+	"jmfMpLsTwdTNhRocM7giMdA6gBCWq+MrbRLSOtB3sFLIf5RXwgthnw2mosgHx23BcM7mvDKiH4a8QaoY",
+	"QP94AYlRc6u8OJ64p5R6KNjEfZcTA6UXvrOxwgPJ7QwgPjGGFcIahPRjAN/tp76XtyA8YC+j8RMLHIZM",
+	"PAxJ3/UwR1DXwerxuGNXvFeFXlxbDBbu1BivSick3MrTdHuImVC56bNIJIIwKPHZ0rTN+JJNNCMTdg9k",
+	"iaGPSKmTDQrv5xVQPp5EWY9Qsx1nsQ0622Ee6dZDJFl9GvTh8qxAF/tCV6oNVckRtOkkGmhC4F8iIvvG",
+	"EgnQbFGr+uZXA7v+BtZPn6HATh3Y1JMY+QeYyatziwSjhJ/TmMYH6wemh1APuw9sp8E2vSUvskrhW1++",
+	"HaQThripA9C6JAAEelSV0i6v3fTgslE5f3rhQq2/8xiHpV4YUZ6wwadPr7Wxj3BbDJBODwwnyMe4m0da",
+	"38nQN8nvoHoh+Vz+LIidLFkQeErUAvDmeaknJQdUDSwseAKCl1iJg0907+99+QLV0uNEh8+zWmsHI2Qh",
+	"hiwirQGPI9dw/vp3mv6tulWP2HOdS8ohO6e+5rh7wt7K5332Xt0p59CDdJuMUtPuoFEYSRlxIzI2UFVR",
+	"YAyMKxqO7xkbkx+V4lYxH3Y+ZoXg94Jx2jvUQ3wiEADsceFumGAK4DAJZ8xyYbksDPvXq1cv2E/Pfvj3",
+	"fzvBoud7XsicSTWvkA5WB8IkqdgAQNBmUPMgYWMd95I30nsQcz5xw5tzZwbX2mpAZQz++OWGDUb1L+EQ",
+	"GfGi8ByH3PfKcB8e7Cj3Au9ducPG+YvOk4FxnGOzRByK+7rvv//+Jzf49zcvEIvNMCuipBJsTBW8vGC5",
+	"nEhr+uxU+df6votTwnRP+XwunGPk3vMBukt4ijtn/FP5/NP/88P3GeQt3SwprjS6jsYPGSAHoLPA/83F",
+	"SM7q9+OzOZJuu0ucZU7iglRZtb0lPktjj9mzo2dw2zuSTmcr5YGHw83zaWWnupT/CRJ9zJ7DNmF2pD79",
+	"429/H5z4XUxlozWdB9hEuG3rVswhQOiX0i2ONOzZ0RM0jp4dfU+iDuaXLoSvSmQYNHCPVkLkBq2fQo4E",
+	"IdFlLpSVY+l0b+90zkdT8ehp/6jWGdHfnOqqZjNeLoF50XdVCA0cvIwGumMYBND3u00b2vhQ5Vfvxquj",
+	"kNnuPaFAh+Jz2Tvufd9/AmNxFgDoycc19+kk5YFjBx9cZjkei9KJFU5NshV2KebYchgCT9QCG8DGgVgS",
+	"SDL8WYgb8tqCq8lVfqsG3NpSDisrzKDPmpS9SC241BUybiDdxiq1M24uo4lqdw4uoqI1x/ExpUvmDkyo",
+	"SrpVIf9MONheIY099eSJc17ymbAQx2sprakveez8XTRiv2TdLq4bS3S6nohyO10b97fr+nhd7TB2OVHc",
+	"VmXnG27EZ9v12rdSdX7ue1UKINDcejVZnh2ufCNn0kKRlC81gX3y9OiIQgXW0/HXs/z4z+S+o6nWiQcW",
+	"zG0449ep/kDOnbVA/BxwEQWW0o8OY338jkpyvjT0jDvm6HGZJ72FjQN9GicG8NIo+lAehjbOIwR4+lbP",
+	"7pGkOh5HLWXAaWhB9miDyDbQFdDEG8gHeFFEaq1u6o3cF4NqfqMHGeJ4gLBvggkbOMy5uRy7H2OaZlEK",
+	"ry3AArlV8He412ksiIzwAqoRY9y5+63RHAcOxKhvAh29i6kGfA9M2Ynvqp2j7poLlUPJkWoQn8bPDYZB",
+	"UfigmxXOOvLc9qj79ZjFfQDdOdyiqqKHB41F8VDfRz0tJv4SKczja1GIkdd4Xx5Q4J9XxZ2vtlmX+ICe",
+	"qvtiOr0+5SovgGCpUrmGdN3X74PTet4Q1eKZn5G7r9NuCP3Om/uBGFVk/uWxGzC63LucIecvQe2kt9K7",
+	"yhoimYJNFYs/8VCDwUcuLQa9oGpmEZIQbpvguQx2mYm2hsq9o3xcN6IXhRG3io/wZAcYDu5esuuC0EIx",
+	"EZ8Rxbx7GLi0TuKdFdJn77RBInxn3SymWvi4lrQZgzjOrRq4WePDQgDQdHCC9DVYIOisOTUu5Mg67wQa",
+	"TjC7kCMIsVX0h7ozVXOvuN9ByE+x5eIDCnpUcLNJ0OsKl6+XaPdK6i9LW8gteiTb+8s0dgSMrMTmvMLP",
+	"kfZ5yNPyBQ4lMamAnQZ3pj4x3TkBNjTo2UPMMrzfP324ZD7Wt9fZiaGgVus7QfaL26n+vvrsxIQO/k4U",
+	"FE1Wezyz+lD2wzhdOUQiXPDY4Ym3KtwMGxkP5KCL4a7vDBuUQDo9QISFNwMHqV0Ht7RZ0yuBc/fUwbH/",
+	"OPK3wc+J3xIuQGLv2rcYc1m4w7iQdwKwSeBeMLucozIKRc7uE9FfzW6VzLFP3l8qopc1IYGC3wPBn79U",
+	"olzWftxw2YvjV5gtr+XYx3Dd2HuY6ERD+WMiePxPp+KfTsWB1SSEiLt4Fj4a/fWa8RX0ogqKEWnJy7AL",
+	"99WRsAatjsUr4uEB9oYyWPZebaFVBPEKso3IjveexYyXd6b2QpydUuSi9IgUY8U8pdPcoNrM7YMs4pXg",
+	"NblPM1Qe+oY+kPzgq9tMl4ACB1fLTZ/IDyE9b3l5F3VfcROMJqYz60AGNspPaKxO+J1OghX6xqZl6xTj",
+	"f7WHRXQS7vP77B05ezTmuM8F+oT9hNTAL//003aQC+rue1gfzflmrdbsROAMP7gp22bEorW2QPJP3wba",
+	"GzmHmVOeB464nfRyto8nuzLxaxGjw/nGp6oZxMGZBGCTUyTgQqYCOe7ECKEcp/fTwZsMAsecRXGeCCT3",
+	"7Oin/tbwzK8sVDgJ1CVD6cWhIyk7CVXr1nzcqDBq3aghSn/RuPwBZzh+0Y2ciQKsyfUJh7Rso04q1PO6",
+	"8WZgZPjA6+GiujT535mVEi3v0cnS47bMt9/18XF7wB0fhWC7bvaN5/J/wQ3qj9Cv2ZwV1SO0b0S4Yot/",
+	"D5nARzMuC8bzvBSGYPtANEKWvKrJ0JBJnPrN91sccT6y4FzUS7DKqZzwt1vsGYqZRv13ISCRhf667j9h",
+	"ztx/uFG7/4Vxuv+grPOgbaiIWSFkVnK8T1rG2/60852ftVa1X+dQpfGYgbZPoBZ09Qu7weNW3/q8+xuh",
+	"293u7/tdeexu73Rx1oWypRSHywMu1gS/LSMIuzuhJng+k9gN5bG4F2oDlAD2vruEdpAZELWQM+WZb9YR",
+	"aPucU7GYCqjdhZ+kGurPcWbjBHFC3HJIDCg2QMfozL1kkLlfb5XMIyQHxGr9SYzPg7o991ITBU1DEBmo",
+	"0XFGyPpmp2xUSPcVEC/AdiB4760avOHGPoL3PzpH4j5ofurTMkT/u5ajoYoKgCrBDI3jzCj1tZ5JYzwb",
+	"IxvgvwZ9dnqrRnoG+CqcTkwjjsWCBdiO0Z74PneW/wgJn6hptzMVRoIqQYwtBZ8BKAkgOBaq5twuO/a3",
+	"Ma7EIhUTwXvPUAo6HAQy0M9RZ0b3DUZgqQFoAiyfqlVBY3rb1N7TlNrbvnut+GxRhB/hhzS3L135VuSS",
+	"33i038p+z/xV192tAZTWCCYbhpw0EnBoB4rWUfsP2gnDJfVMeQTYMeHX0asA+sOWoF2IxbfqgdMZdlbT",
+	"hgBNANkSKncy+EB4I0xqrAKOkkIseDmahja42+T4FAZ30qn3YNsBF3X+a8j0AzXoe4hPiLbC7/UToDHi",
+	"rzF4j0qUNmNDjc23UgNE5tn0CENLucu3796c3QC766vT8zdnL5P8rlFn5dT4kkLqtg0ovm1T9MPhp+hG",
+	"fA6tVDGj5ymS2QtuBJs5r7Z9af+y01GRJQ0XXhbSmQHQ16GGkrpFe/qMTXVVGm9GD6wePLD5jJyINgzI",
+	"OUmjojLyXjTH5jxIdkqg7u+fsBycY4BmY/v1/8ZWt1fynQxvfyAc4ui9hjOmfmar1V0fpl1P3cdjPhJb",
+	"jHCQhTEkFhS9MyN9CRV5zg/XTLvTF0qlakAuMfoLZORejwH4GX2Fg1g7O5M7QmK12PZUevOcbB45XnvH",
+	"aiqMuyXnnogBEKceOARgaGdQ4cDkROmSmiQnvmFeirH8/HVa5op6EANevrZewAn5XdsXD/dh39zq2KKz",
+	"XrtT4Dei3GALAj96iyeBon6wSIINj0SjXo9GVYnlF36H76zVkNWhLUf3VjxkqPatSCc+EbA44kVxkLk7",
+	"NXcQnMaWQNEk+QK2rVP0OG6HPK8SOv/MbS6MCkSVb4HfOYqAeDgnYCguhMhNXUpz4jvl+ua4oQ6KUl8J",
+	"Z8qfr4Hc+CGQEv7xL7DDT3ewxOb1uvYNfQ8AGcTqHa3Ed4bN69nYca3bkmJpdwIWiJI9oXCLGakmhWhm",
+	"pqDFUPpAX02sdTjPN7kpXVNrdeO2WCV3dVXiFhOJQWxlj916DCTdRyRu+KrPJvKHDp+9rs6RhCZOMpo+",
+	"OyUiRCoAVOIkjrtIy6woCqyZa3WLAeb5LWcSBv9wr0zVpfjSWSM8cyTMTNuc4DXfaogvkIMVQC9lKKv9",
+	"Zpka//rhg2dsVrl/+D2xVywodo2yDDJbx7SxQhILfE1MINqahFPF8i1RxzTGuUoBtd7x/ffl38aqpYuP",
+	"2zhfDmYYNp7a6uk2z7ZdDsLHpbDlciOIzzkWANUZU4o5MAcBjr6oK8CwQE2XHlFPKFBbcmWwridSqk1x",
+	"Q1YVpHm5VUB5g2VrAN/KGC+MJnp5J4FQW+Pev2ioYiru7bOXvv0WRraR5V1Z5NKB9w6xVhgIo2/VFQTC",
+	"kQcA0bC+eiwknLBpTnQAuIfmlTsuoDdpGudqy+U6vOYh8K62XF6WuSjhsd8c8mpLKfJTMGg3ol6D6ITJ",
+	"Qy63Q0SFVE4oR/fIXTZHE6vR3B7boI7x4n4r6FRr9U50zeFwjk1rN8AqE0iozlpob0DU+tpE+utwqKi3",
+	"/E4AkAgkFNGymXfglFgwtyq5L9FDHkb8wQNdHsl8UB+yabYsy++gFhcCN7cKc3GYfvOTCzxKKhDx4I++",
+	"FSAGCsYNVyV0jSAaOon4BOIMAQuobiB4q6LKwFK4z4BSXLEgBjjnvVpbiLxhPCDxCDyblDZk6YdLIsc+",
+	"IaIBIC8Jut5YWRS3Si9Enq38NOM5KIM+c+epjXi/SLWuoNKQo4MY1AILJgKpV/oYSHOr9HjsPjwXhUBC",
+	"yVLEdZBd1PZvaWc/CMbtGhlDmu/5Oj3qOa1bXe1zDIPokgpG0MmGAltq/424YngMLqexeg5FiXgTCSJg",
+	"IKSxJ2htuAtzSTXoIDUA24DqWBL2wKXnhAbST+QZOM0GcAojJxDnKeRYpJ37K/99D3qwwp1tgUjEydIM",
+	"HTQWSVSyPhxZVrEgUIxii5kZ+sy3Yh6v4IpdD4PflJPgPqGLc4C9gQ+1QhitGC4ZsWH7hcEp33zwtnaO",
+	"gYIz6SwzYplwewE6mIDdHjAd5DeqvPZqnUadSmN1Ce0jZAIjjK1QrrCc80Es4KoQMTd7Fwv4yUHf3qa8",
+	"sZbfnYA+CRbxWp/d8Enbw+myx3DNl6z3RtMpseX6cB0N6Ouir7BwRJfURdYwBxrpgMfQV6TdxcQ3YA0x",
+	"0q4vUIWPx6I0GXJ9AKEH8HhQGWLat/RCjLxrJMRulxyH6DwApJ1d4P+A9dFXNQ21p0EmyERMwBYRoGSR",
+	"UUGownlZKTEg40ka4j+pH2DceeReDeafrpwVeQxDJMopPLL67AymYbj0/BLIvNp4ljPrFqUEQlg3MH0v",
+	"Svr3cY0KBA7hki2kMqHQ7JZoaMmaCyBWaCnjmWPycnlVqUHwfmV4G5aHiiInLEmND50XfCRWZy2AwW8V",
+	"oMHNL99/7GN5aR8PEmF+Ofo4iGzbGV8iqu3Jj8Cjl6JtcSLlz4+HUieNSu1v7FG7T4P3i7xDCaEuQyP2",
+	"wxST3vmQ+FBgGKYhw/upAfHZM6gmzUEyZqDsGZ0aoruTsZ3omQKd0GXMfRMHp8XtFoBYIDcBfn9NRIB4",
+	"aN97hE7OY+d2hQ9D8tF3l9c3LNZbA/DTTMYw9lQC1niBW4UWKJDDkLcF/sy41LMsYiHyOyklzTgztTg/",
+	"oFC9pM/ddFiB4nLK1c/NIWTqDL4Ru934d9RitYsRU0vUvBTuj+1Hy/+q8gkppwZ0IuhHRJ6RnqamA04P",
+	"Oyc9Y1OOlbkglEMBmnaGuQQsBwt4+z6r2zfeKjrpiasKOgVAry5AgoMolnphjtnAlpUacSvyAZ4NBDOH",
+	"O1CURNJBpQ9fsXkeKEFM7/qVqumdgU3L3KoHQfXBiQGLhARmhxDaG1EUIX8SJjp+Ib5ro/juUluPcu2D",
+	"jmhdbDDX4e11iHqmy4Szik8JpndjoZ5t9gUm0MD16+fxJQxhDyMyaw28pr/n6NtZ9KHeBRsm+nqXWons",
+	"bel/OVjotut0f1VgNkvjZq4E2IOoWrEIv95CJ4G3OJzQE2qvF6iLPcGgDwISL+Eqs2BA7N6qwfn40Vtu",
+	"R9PBKsDm6R+yesEsBx4KroisxBvfz548TdKeQedOkretZTkDt4aB0dg/2np7zQl2hIRcLdHxH9DIrCar",
+	"cX4bHvTR78mDPsi+QicHt9Z3JhLp/YxiyGFQ+5IDZzH8zH1nPPEHdLKCDCy2S8GJXQmur58fePWvrnB/",
+	"EwLwEifjq+IhuOYVTtRDrPpIzyFD5NcZXX/Mzt/2Xrhf9Zj9429/v+0lltsPLL3g3yZmBl/wu42ZvfRT",
+	"+PVigh1jDs36UM5M7dhwJRYnaOViVBfTd+TMBl0hqcePUyWQmlHUzqajGsGL/6lFwBlWh1EisQN8QPGg",
+	"YoLocOtvckF3TuEQ0v/jfwu/EZ2Fb+AxPi7FSKuRPLy6MHeGvSjk6O61rgxyDyMgvqW1gsq9JpHOMUUv",
+	"Ka7xs7Vpgi1AMgZwBc5mvJxIhd3LfQcwgA4wq9nQvbtSdJ6908ZOSmHYgjraAZZxytGLAD3V9600Rnwm",
+	"2L1E7mQAkP25MtjYa8aXgOGGEPVMGiPV5IRxc0fYpDgzMEL22g4AAlqJLl7Da71gYw5VY4XWd0BonDEV",
+	"E4t4l5NTeq4NnAmTnEZlPn0WN5f88Q+bu4I+7N6k2ZGtmIfXWFq/9AHewzAPw6Nq092T4Hq3UDQznDPy",
+	"w/bfpit4iHijHh6z9EqX4EEvqOOg79mF/BkrPVWJsclEfbwQX+GOcKNxf80ABRWeBQCdDwQYGnNZGMJp",
+	"Ziy0goWtAWggRBGtuhpNBvI25M0/bQSwEWi5/BGyztrYai20Cp4Vxh5Y7q4F1Ec51Utha99JMwb3AnaW",
+	"s1LwIuwz5CeFbMmjao4QYyRExdyAhcbMF5oEVJpbhWcnuTMU9BwKJG6Z85pD3+nfMg8JYc9eERJAW+XQ",
+	"vfuBwQo3v0I03b0TeUnbIEUfsA8zgqthVUM9wMFQZlB434CaQfdZUst+kb5K9cb2cqOZXTqgDjV+ttnb",
+	"DoDg0PoqY3KM2XECrbfF2K/pTV3C7Bfa4zix2zK2hVuGGH6kdq6FffQCe+dtUT7XwtKFX6GBqB1g7/iX",
+	"j43FA0RcZbtV3nG11EAV3hrAb52sw4m7G/J5q4EBBNVyogBQ6FY386xZvooT/NhDz+OpuWPTldfvOqdp",
+	"VfycylC9FGc1pJIkOcCFMTI+4iXwobEPpVaTUFtpCNaMIBpiGhQGeguGxgbPjp70b9UpoCZ9J92AQg7N",
+	"/NxHOovcamgnfcyePf2JwDJQsvAIHpCkEkLEWCwlh9fDL0oBDed4YX5Dla+bNqD07Z93rIT1shMpxMeF",
+	"VHebek45dTgqBfhg4IuNgfTKsMG/DDwqwz3DJ7oBYl7NUwShuRCzN+51D7OO7tHUBf/3toxaYVEfzOQ+",
+	"a2mxwW56EbEKHRVAXldqskJPsHC5xurj6aY0lLWTpR8felm3onUj7Pv5Ay3zNTz7N7/CAJ+qOyoCx6M0",
+	"Fk3y3VcY0datfHDUJf7p0RGtZd1DFn86YUYINsjFXKhcqJEUBpvNDiCvOljfr+509nXoD3c4U5V6G1Nf",
+	"xDVplsaK2cFKmmz6+Tsj3N1hBzRS24FIV1BdYxj0Gs0aRY9gBpIy2OofYY9gXHHKLy8ZbTVCD90q74Fh",
+	"0HEibIb96kFBGjaDfvkxYgmb67fjjG78hz7QvvbP/3WhRiujaJNMKz5bE5o20HQcxDuaEqGklw7U1n7u",
+	"IR5zsLAx0JBsLs+4wUt+1/UZ8A1dCjRwPrIQKkB8H22Zw5XWwFsSlRu0HO0MwW02/7k12GHZp+eG+l5E",
+	"LX2+M8RMGyw5MNyA8RdOciiAbjG+YfYeaM9fiAU+/htXahAhQ/TuxBYHjp5Q6opzd5AYtC+msDSznde/",
+	"3rMJdOCqtX2v76K16wL4wy8+IOLvCgaxz5fuXRzs7NbNGu09XPG7VmjuE7roM5iMg+kteBq0Imt0H4iW",
+	"FSd/d/3l+ZZqf7am1sK4roQ6nhVHCS0h48wZrPkUqk2JuRl7OB0GT//GKqx+5/pGBuft91piVuFSdZWp",
+	"sOm3AqY3c7hRljjIXS597bBWIZVw40sGGu4cXretixEOKwhiF4UMA3kIBPaOc9wev01/ztFvX8oPB6/e",
+	"eS4Ph65GHKJz38QW2W4R3BFXbCiYEhKi3SFPq3TJJvJeqFAw6T7imMI9Xl0/JNKaBOu/MNLafeFZLr+5",
+	"h7ttS/02Et/E9/iVx0Ed3T5crhvD3GaqFyrlRqFRMtVFHgB0fAlRHOSe8HsyorHE4IvdZLuEsPmDJsng",
+	"LS2iATH+Q5WVcnicM+k8qSZIXkjErWAcdlz0BpvrwZTtFvMhGQMHO/1BmVsvxCK8oZMiaTE11mTxEIl+",
+	"SwubpmztsqoBB7DJo/tQgwV+x04dfUUXv87PyuF6WK0URUerFFagE6NISn/Rhz3QBqCn/3qsH/7zWvSm",
+	"j8OHU7UOL0bx+N+tt7YIi9tFYGJEjr9uq992WrN5aTovqHi8FAQ3AwfsZD03GUpeIFEya3PKYgntoiz9",
+	"eB7CNdtvQts9tNZvO/rGO+Cwcn84/223CX/wItmo3CJwrLSWx0LPGjG3gZWVpvWYDaqyGGRsQLNGuV5n",
+	"YEk1QZQENI1Y3qqojBa76/nXodt4J/0G6zMoWXH+5qgQvESc8Q3MDzMLaUdTgZG7AP8cj79RZW4t5v+F",
+	"XUb6yF/Da/x1T7lDIKlzaQ93Xj1Qta7njNILJJSB8js3gTFvIRXcNYD1fv47lvH+Zg6F37DA1EW+h5KZ",
+	"BynjJBIop7PgFEAZASwHe9GupaV1ytmDXTnOeqCnBXCIx2s2qjzpi27ViqSlCI3UP0Vtx0rQQ0laKaws",
+	"xSP8tEPXGJV6Brk2phXRhAqDbWcBXQC8eBjKqfvocSebM+HBFKFuI3SES9QAydILD6E6/ylCG7RVqecI",
+	"N6R5RkuPhvb1AqUttw8kUEi0TZzaJEMRwk3aDIOsWo1En73SJRvoe1EWfH6NzZkHWKPiEXBDUHp2oWES",
+	"uK1KYTI2XBIgfXGrorfQn2nWAF6XJOwecUXCCiSLcVdnNhNcAeoyWcwGM7cuyA8BjHUPv3Lv+zWoW+A7",
+	"8xiAnaCwDkv8W+BvAYfpsPvkwWrrUoV0HhRaY0VXK+cyxk2ze0jognFcV3EUfOke6FxIwhlmtyrsnYxN",
+	"Kl7mCHaUMwGOISZBlLahe3Sox2upwVszVaWBIYKdodvK776B9VCXw20thXOqyFcG5XVzESCkPXRpHC32",
+	"NonsXAPXhKr/FSFYveNfPn7J/hpQ6O6fH92F5b0X3aosese9x3wuH98/ATGl8SQNUeKio+ZZzRZY2NYx",
+	"dRNE8+KyTrBI50LPC8FyTQKPjNJxh6v0E0UpVmR+ovvs/dUb4O8EXfKd77MIAKKGCsAdQjS3GVPQq7AU",
+	"PO+vdUdLvf4mCD3UTkK6yO9bbHsAcQ44sHz3Aqu9NDW/scm1v3Hy/lzl2K3J9ysN/SHXb7sQC0xNznmo",
+	"cwc+NT1HAJV/BjarX3/Aa73w/gQ2ewCaIS3VpL/Wwy41at0oeIzvITFMTyvJw2Kqka4BS2ii2zGhlL75",
+	"TiyB9HNe6knJZ7FsEhgxPVKcRpTIWPwqiMF8/PJ/AwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
