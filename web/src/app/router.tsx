@@ -72,6 +72,11 @@ const newWebhook = createRoute({
   component: lazyRouteComponent(() => import("../webhooks/NewWebhookPage"), "NewWebhookPage"),
 });
 
+const editWebhook = createRoute({
+  getParentRoute: () => root,
+  path: "/webhooks/$webhookId",
+  component: lazyRouteComponent(() => import("../webhooks/EditWebhookPage"), "EditWebhookPage"),
+});
 const deliveries = createRoute({
   getParentRoute: () => root,
   path: "/deliveries",
@@ -121,6 +126,7 @@ const routeTree = root.addChildren([
   newRule,
   webhooks,
   newWebhook,
+  editWebhook,
   deliveries.addChildren([openDelivery]),
   system,
   signIn,
