@@ -3,6 +3,7 @@ import {
   body,
   client,
   type ExchangeRef,
+  type Reconciliation,
   type Rule,
   type RuleDefinition,
   type TemplatePreviewRequest,
@@ -109,4 +110,9 @@ export function setRuleEnabled(id: string, enabled: boolean): Promise<Rule> {
 /** Has a rule that could not be evaluated evaluated at once. */
 export function retryRule(id: string): Promise<Rule> {
   return body(client.POST("/rules/{id}/retry", { params: { path: { id } } }));
+}
+
+/** Compares a rule's alerts with the exchanges that match, which may take a while. */
+export function reconcileRule(id: string): Promise<Reconciliation> {
+  return body(client.POST("/rules/{id}/reconcile", { params: { path: { id } } }));
 }

@@ -77,6 +77,11 @@ const newWebhook = createRoute({
   component: lazyRouteComponent(() => import("../webhooks/NewWebhookPage"), "NewWebhookPage"),
 });
 
+const editWebhook = createRoute({
+  getParentRoute: () => root,
+  path: "/webhooks/$webhookId",
+  component: lazyRouteComponent(() => import("../webhooks/EditWebhookPage"), "EditWebhookPage"),
+});
 const deliveries = createRoute({
   getParentRoute: () => root,
   path: "/deliveries",
@@ -127,6 +132,7 @@ const routeTree = root.addChildren([
   editRule,
   webhooks,
   newWebhook,
+  editWebhook,
   deliveries.addChildren([openDelivery]),
   system,
   signIn,

@@ -9,8 +9,8 @@ type Report = (field: string, code: string, message: string) => void;
 export function check(rule: Partial<RuleDefinition>): FieldError[] {
   const found: FieldError[] = [];
   const report: Report = (field, code, message) => {
-    // Two reasons for the same words are one complaint.
-    const said = found.some((error) => error.field === field && error.message === message);
+    // The API, too, says one thing of a kind about a field.
+    const said = found.some((error) => error.field === field && error.code === code);
     if (!said) found.push({ field, code, message });
   };
   text(report, "name", rule.name, 200, true);
