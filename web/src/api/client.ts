@@ -68,7 +68,6 @@ export type Webhook = Schemas["Webhook"];
 export type WebhookDefinition = Schemas["WebhookDefinition"];
 export type WebhookEdit = Schemas["WebhookEdit"];
 export type WebhookHealth = Schemas["WebhookHealth"];
-export type TestResult = Schemas["TestResult"];
 export type RotatedSecret = Schemas["RotatedSecret"];
 export type Reconciliation = Schemas["Reconciliation"];
 export type Replica = Schemas["Replica"];
