@@ -125,7 +125,8 @@ func (s *Rules) Create(ctx context.Context, tenant string, d rules.Definition) (
 
 // Update replaces a definition. Enabling arms the rule anew; another scope or
 // filter decides on what ends after the edit, the former one on what ended
-// before it; any other edit leaves cursor and arming as they are.
+// before it; any other edit leaves cursor and arming as they are. An evaluation
+// under way is fenced off, and the rule is due at once.
 func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (rules.Rule, error) {
 	columns, err := columnsOf(edit.Definition)
 	if err != nil {
@@ -157,7 +158,9 @@ func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (r
 		case was.Enabled != edit.Definition.Enabled:
 			err = arm(ctx, q, edit.ID, edit.Definition.Enabled)
 		default:
-			err = turn(ctx, q, edit, was)
+			if err = turn(ctx, q, edit, was); err == nil {
+				err = q.RuleRelease(ctx, edit.ID)
+			}
 		}
 		if err != nil {
 			return err
