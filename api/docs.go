@@ -28,6 +28,8 @@ var docsStyle []byte
 // far as the server itself asks for it.
 type document struct {
 	json, page []byte
+	// rules is the JSON Schema of documents of rules.
+	rules []byte
 	// parameters holds the names of each operation's query parameters.
 	parameters map[string][]string
 	// operations by method and path, as the router names it: "GET /api/v1/rules/:id".
@@ -76,7 +78,11 @@ func newDocument() (*document, error) {
 	if err := page.Execute(&out, map[string]any{"Info": d.Info, "Sections": sections, "Schemas": d.Components.Schemas}); err != nil {
 		return nil, fmt.Errorf("render API page: %w", err)
 	}
-	doc := &document{json: served, page: out.Bytes(), parameters: map[string][]string{}, operations: map[string]described{}}
+	rulesSchema, err := RulesSchema()
+	if err != nil {
+		return nil, err
+	}
+	doc := &document{json: served, page: out.Bytes(), rules: rulesSchema, parameters: map[string][]string{}, operations: map[string]described{}}
 	for _, section := range sections {
 		for _, op := range section.Operations {
 			if op.Role != access.Anyone && !slices.Contains(access.Roles(), op.Role) {
@@ -99,6 +105,7 @@ func newDocument() (*document, error) {
 
 func (d *document) register(e *echo.Echo) {
 	e.GET("/api/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, d.json) })
+	e.GET(PathRulesSchema, func(c echo.Context) error { return c.Blob(http.StatusOK, "application/schema+json", d.rules) })
 	e.GET("/api/docs", func(c echo.Context) error {
 		c.Response().Header().Set(echo.HeaderContentSecurityPolicy, policyPage)
 		return c.HTMLBlob(http.StatusOK, d.page)
@@ -125,7 +132,7 @@ func (d *document) refuseUnknownParameters(next StrictHandlerFunc, operationID s
 func withoutGoHints(node any) {
 	switch node := node.(type) {
 	case map[string]any:
-		maps.DeleteFunc(node, func(key string, _ any) bool { return strings.HasPrefix(key, "x-go-") })
+		maps.DeleteFunc(node, func(key string, _ any) bool { return strings.HasPrefix(key, "x-go-") || key == "x-omitzero" })
 		for _, child := range node {
 			withoutGoHints(child)
 		}

@@ -33,7 +33,11 @@ func TestDescriptionAgreesWithTheDomain(t *testing.T) {
 		"FieldError":     reflect.TypeFor[fault.Field](),
 		"RuleDefinition": reflect.TypeFor[rules.Definition](),
 	} {
-		described := slices.Sorted(maps.Keys(d.Components.Schemas[name].Properties))
+		properties := d.Components.Schemas[name].Properties
+		if name == "RuleDefinition" {
+			delete(properties, "webhooks") // the API's other way to say webhookIds
+		}
+		described := slices.Sorted(maps.Keys(properties))
 		if diff := cmp.Diff(slices.Sorted(maps.Keys(jsonFields(domain))), described); diff != "" {
 			t.Errorf("%s (-Go +description)\n%s", name, diff)
 		}

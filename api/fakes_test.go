@@ -151,6 +151,35 @@ func (m *ruleMemory) Delete(_ context.Context, tenant string, id uuid.UUID) erro
 	return m.remove(tenant, id)
 }
 
+func (m *ruleMemory) All(_ context.Context, tenant string) ([]rules.Rule, error) {
+	return m.list(tenant, api.NamePage{Limit: len(m.rows)}), nil
+}
+
+// Apply creates what is not there, and edits every rule that is; what it is asked
+// to compare, stores do.
+func (m *ruleMemory) Apply(ctx context.Context, tenant string, set api.RuleSet) (done api.RulesDone, err error) {
+	all, err := m.All(ctx, tenant)
+	if err != nil {
+		return done, err
+	}
+	for _, d := range set.Definitions {
+		at := slices.IndexFunc(all, func(r rules.Rule) bool { return r.Name == d.Name })
+		if at < 0 {
+			done.Rules = append(done.Rules, api.RuleDone{Name: d.Name, Action: api.RuleAppliedActionCreated})
+			if !set.DryRun {
+				_, err = m.Create(ctx, tenant, d)
+			}
+			continue
+		}
+		was := all[at]
+		done.Rules = append(done.Rules, api.RuleDone{ID: was.ID, Name: d.Name, Action: api.RuleAppliedActionUpdated, Before: &was.Definition})
+		if !set.DryRun {
+			_, err = m.Update(ctx, tenant, api.RuleEdit{ID: was.ID, Version: was.Version, Definition: d})
+		}
+	}
+	return done, err
+}
+
 type webhookMemory struct{ memory[notify.Webhook] }
 
 func newWebhookMemory() *webhookMemory {
@@ -165,12 +194,9 @@ func (m *webhookMemory) Get(_ context.Context, tenant string, id uuid.UUID) (not
 	return m.get(tenant, id)
 }
 
-func (m *webhookMemory) Enabled(_ context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
-	found := map[uuid.UUID]bool{}
-	for _, id := range ids {
-		if w, err := m.get(tenant, id); err == nil {
-			found[id] = w.Enabled
-		}
+func (m *webhookMemory) Names(_ context.Context, tenant string) (found []api.WebhookName, err error) {
+	for _, w := range m.list(tenant, api.NamePage{Limit: len(m.rows)}) {
+		found = append(found, api.WebhookName{ID: w.ID, Name: w.Name, Enabled: w.Enabled})
 	}
 	return found, nil
 }

@@ -83,6 +83,30 @@ func (e MeKind) Valid() bool {
 	}
 }
 
+// Defines values for RuleAppliedAction.
+const (
+	RuleAppliedActionCreated   RuleAppliedAction = "created"
+	RuleAppliedActionDeleted   RuleAppliedAction = "deleted"
+	RuleAppliedActionUnchanged RuleAppliedAction = "unchanged"
+	RuleAppliedActionUpdated   RuleAppliedAction = "updated"
+)
+
+// Valid indicates whether the value is a known member of the RuleAppliedAction enum.
+func (e RuleAppliedAction) Valid() bool {
+	switch e {
+	case RuleAppliedActionCreated:
+		return true
+	case RuleAppliedActionDeleted:
+		return true
+	case RuleAppliedActionUnchanged:
+		return true
+	case RuleAppliedActionUpdated:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TestResultVerdict.
 const (
 	TestResultVerdictDELIVERED TestResultVerdict = "DELIVERED"
@@ -423,6 +447,22 @@ type BulkResult struct {
 
 	// Unknown Ids of which there is no alert.
 	Unknown int64 `json:"unknown"`
+}
+
+// CompletenessStatus How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
+// and while Postgres cannot be reached.
+type CompletenessStatus struct {
+	// ComparedAt When rules were last compared.
+	ComparedAt time.Time `json:"comparedAt"`
+
+	// Missing Exchanges that match and have no alert; 0 when all is well.
+	Missing int64 `json:"missing"`
+
+	// Rules Rules that the last whole round compared.
+	Rules int64 `json:"rules"`
+
+	// WholeSince Since when every rule has been compared; absent before the first whole round.
+	WholeSince *time.Time `json:"wholeSince,omitempty"`
 }
 
 // CreatedToken defines model for CreatedToken.
@@ -965,12 +1005,42 @@ type Rule struct {
 	WindowSeconds int                  `json:"windowSeconds"`
 }
 
+// RuleApplication defines model for RuleApplication.
+type RuleApplication struct {
+	// DryRun Whether to tell what would be done, and do nothing.
+	DryRun bool `json:"dryRun,omitempty"`
+
+	// Prune Whether to delete the tenant's other rules.
+	Prune bool `json:"prune,omitempty"`
+
+	// Rules Each name once.
+	Rules []RuleDefinition `json:"rules"`
+}
+
+// RuleApplied defines model for RuleApplied.
+type RuleApplied struct {
+	Action RuleAppliedAction `json:"action"`
+
+	// Changes What an edit changes, field by field.
+	Changes []RuleFieldChange `json:"changes,omitempty"`
+
+	// ID Absent where a rule would be created.
+	ID   *openapi_types.UUID `json:"id,omitempty"`
+	Name string              `json:"name"`
+
+	// Warnings What was accepted but is perhaps not meant, such as a webhook that is switched off.
+	Warnings []FieldError `json:"warnings,omitempty"`
+}
+
+// RuleAppliedAction defines model for RuleApplied.Action.
+type RuleAppliedAction string
+
 // RuleDefinition What a person writes of a rule.
 type RuleDefinition struct {
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// Filter What a rule looks for. All parts must hold; an absent part is no restriction.
-	Filter Filter `json:"filter,omitempty"`
+	Filter Filter `json:"filter,omitempty,omitzero"`
 
 	// FireMode `PER_EXCHANGE` raises one alert for each matching exchange. `COUNT_IN_WINDOW` raises one while at least `threshold`
 	// exchanges match within `windowSeconds`, or one for each group.
@@ -999,7 +1069,7 @@ type RuleDefinition struct {
 	ReNotifyMinutes int `json:"reNotifyMinutes,omitempty"`
 
 	// Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
-	Scope    Scope    `json:"scope,omitempty"`
+	Scope    Scope    `json:"scope,omitempty,omitzero"`
 	Severity Severity `json:"severity"`
 	Targets  []Target `json:"targets,omitempty"`
 
@@ -1010,8 +1080,29 @@ type RuleDefinition struct {
 	TitleTemplate string               `json:"titleTemplate,omitempty"`
 	WebhookIds    []openapi_types.UUID `json:"webhookIds,omitempty"`
 
+	// Webhooks Names of webhooks, instead of `webhookIds`.
+	Webhooks []string `json:"webhooks,omitempty"`
+
 	// WindowSeconds Within which time they must, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
 	WindowSeconds int `json:"windowSeconds,omitempty"`
+}
+
+// RuleDocument Rules as they are kept in files.
+type RuleDocument struct {
+	// Rules Each name once.
+	Rules []RuleDefinition `json:"rules"`
+}
+
+// RuleFieldChange defines model for RuleFieldChange.
+type RuleFieldChange struct {
+	// After The value; absent where the document has the default.
+	After interface{} `json:"after,omitempty"`
+
+	// Before The value; absent where the rule has the default.
+	Before interface{} `json:"before,omitempty"`
+
+	// Field The path, such as `filter.statuses`; webhooks are told as `webhooks`, by name.
+	Field string `json:"field"`
 }
 
 // RuleHealth How a rule's evaluation is doing.
@@ -1090,6 +1181,15 @@ type RuleStatus struct {
 type RuleTest struct {
 	// Exchange Names one exchange.
 	Exchange *ExchangeRef `json:"exchange,omitempty"`
+}
+
+// RulesApplied defines model for RulesApplied.
+type RulesApplied struct {
+	// LeftAlone The tenant's rules that are not in the document and stay.
+	LeftAlone int `json:"leftAlone"`
+
+	// Rules One entry for each rule of the document in its order, then one for each that was deleted.
+	Rules []RuleApplied `json:"rules"`
 }
 
 // Scope Where a rule looks. `*` stands for any run of characters; an empty list is no restriction.
@@ -1182,8 +1282,11 @@ type SlackAppEdit struct {
 
 // Status defines model for Status.
 type Status struct {
-	Dependencies []Dependency `json:"dependencies"`
-	Now          time.Time    `json:"now"`
+	// Completeness How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
+	// and while Postgres cannot be reached.
+	Completeness *CompletenessStatus `json:"completeness,omitempty"`
+	Dependencies []Dependency        `json:"dependencies"`
+	Now          time.Time           `json:"now"`
 
 	// Outbox What is owed. Absent while Postgres cannot be reached.
 	Outbox *OutboxStatus `json:"outbox,omitempty"`
@@ -1806,6 +1909,9 @@ type RetryNotificationsJSONRequestBody = RetryOrderBody
 // CreateRuleJSONRequestBody defines body for CreateRule for application/json ContentType.
 type CreateRuleJSONRequestBody = RuleDefinition
 
+// ApplyRulesJSONRequestBody defines body for ApplyRules for application/json ContentType.
+type ApplyRulesJSONRequestBody = RuleApplication
+
 // PreviewRuleDefinitionJSONRequestBody defines body for PreviewRuleDefinition for application/json ContentType.
 type PreviewRuleDefinitionJSONRequestBody = PreviewRequest
 
@@ -1922,6 +2028,12 @@ type ServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx echo.Context) error
+	// ApplyRules Make rules be as a document says
+	// (POST /rules/apply)
+	ApplyRules(ctx echo.Context) error
+	// ExportRules Export all rules as a document
+	// (GET /rules/export)
+	ExportRules(ctx echo.Context) error
 	// PreviewRuleDefinition Tell what a definition would have raised
 	// (POST /rules/preview)
 	PreviewRuleDefinition(ctx echo.Context) error
@@ -2755,6 +2867,24 @@ func (w *ServerInterfaceWrapper) CreateRule(ctx echo.Context) error {
 	return err
 }
 
+// ApplyRules converts echo context to params.
+func (w *ServerInterfaceWrapper) ApplyRules(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ApplyRules(ctx)
+	return err
+}
+
+// ExportRules converts echo context to params.
+func (w *ServerInterfaceWrapper) ExportRules(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ExportRules(ctx)
+	return err
+}
+
 // PreviewRuleDefinition converts echo context to params.
 func (w *ServerInterfaceWrapper) PreviewRuleDefinition(ctx echo.Context) error {
 	var err error
@@ -3446,6 +3576,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/rules/:id/enable", wrapper.EnableRule, options.OperationMiddlewares["enableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/disable", wrapper.DisableRule, options.OperationMiddlewares["disableRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/retry", wrapper.RetryRule, options.OperationMiddlewares["retryRule"]...)
+	router.GET(options.BaseURL+"/rules/export", wrapper.ExportRules, options.OperationMiddlewares["exportRules"]...)
+	router.POST(options.BaseURL+"/rules/apply", wrapper.ApplyRules, options.OperationMiddlewares["applyRules"]...)
 	router.POST(options.BaseURL+"/rules/preview", wrapper.PreviewRuleDefinition, options.OperationMiddlewares["previewRuleDefinition"]...)
 	router.POST(options.BaseURL+"/rules/:id/preview", wrapper.PreviewRule, options.OperationMiddlewares["previewRule"]...)
 	router.POST(options.BaseURL+"/rules/:id/duplicate", wrapper.DuplicateRule, options.OperationMiddlewares["duplicateRule"]...)
@@ -4476,6 +4608,83 @@ type CreateRuledefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response CreateRuledefaultApplicationProblemPlusJSONResponse) VisitCreateRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ApplyRulesRequestObject struct {
+	Body *ApplyRulesJSONRequestBody
+}
+
+type ApplyRulesResponseObject interface {
+	VisitApplyRulesResponse(w http.ResponseWriter) error
+}
+
+type ApplyRules200JSONResponse RulesApplied
+
+func (response ApplyRules200JSONResponse) VisitApplyRulesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ApplyRulesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ApplyRulesdefaultApplicationProblemPlusJSONResponse) VisitApplyRulesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExportRulesRequestObject struct {
+}
+
+type ExportRulesResponseObject interface {
+	VisitExportRulesResponse(w http.ResponseWriter) error
+}
+
+type ExportRules200JSONResponse RuleDocument
+
+func (response ExportRules200JSONResponse) VisitExportRulesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExportRulesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ExportRulesdefaultApplicationProblemPlusJSONResponse) VisitExportRulesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6158,6 +6367,12 @@ type StrictServerInterface interface {
 	// CreateRule Create a rule
 	// (POST /rules)
 	CreateRule(ctx context.Context, request CreateRuleRequestObject) (CreateRuleResponseObject, error)
+	// ApplyRules Make rules be as a document says
+	// (POST /rules/apply)
+	ApplyRules(ctx context.Context, request ApplyRulesRequestObject) (ApplyRulesResponseObject, error)
+	// ExportRules Export all rules as a document
+	// (GET /rules/export)
+	ExportRules(ctx context.Context, request ExportRulesRequestObject) (ExportRulesResponseObject, error)
 	// PreviewRuleDefinition Tell what a definition would have raised
 	// (POST /rules/preview)
 	PreviewRuleDefinition(ctx context.Context, request PreviewRuleDefinitionRequestObject) (PreviewRuleDefinitionResponseObject, error)
@@ -7000,6 +7215,75 @@ func (sh *strictHandler) CreateRule(ctx echo.Context) error {
 		return err
 	} else if validResponse, ok := response.(CreateRuleResponseObject); ok {
 		return validResponse.VisitCreateRuleResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ApplyRules operation middleware
+func (sh *strictHandler) ApplyRules(ctx echo.Context) error {
+	var request ApplyRulesRequestObject
+
+	var body ApplyRulesJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ApplyRules(ctx.Request().Context(), request.(ApplyRulesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ApplyRules")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ApplyRulesResponseObject); ok {
+		return validResponse.VisitApplyRulesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ExportRules operation middleware
+func (sh *strictHandler) ExportRules(ctx echo.Context) error {
+	var request ExportRulesRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ExportRules(ctx.Request().Context(), request.(ExportRulesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExportRules")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ExportRulesResponseObject); ok {
+		return validResponse.VisitExportRulesResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -8266,322 +8550,338 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3vchs5ki/6KgjuifDuPSVadrt7p6UPN2RZHuu0LPlK8nhPtHxcIAskMSoC7AJKNHeuI+Zp5sHmSU4g",
-	"E0ChiiiySJG2e7f3w05brD8oIJHIP7/85d96QzmdScGEVr2jv/UmjGasgP88u6Vj878ZU8OCzzSXonfU",
-	"u50w8sAKxaVIyEgWJD0fHbylejhJ+72kV7DfSl6wrHeki5IlPTWcsCk1j9GLGesd9ZQuuBj3vnxJehdy",
-	"SPGpzZd8mLCCET1hRLA50RMuxoSrTZ9/w/SplPecxb9CMWW+YrOnfkl6M1rQKdN2lk7LQski/oZUsM8a",
-	"L0iJHMEHzeiYkQEbyYIlhCrCNZlTRcb8gcFQuLn5t5IVi17SE3Rq3j7Ed4TjmtLPF0yM9aR39Pzw8DCJ",
-	"fP4bWeIQ6wN7I+dkSsWCTMzvREuSS3lPBnR43/Z+uLL2+oyNaJnr3tHzF4kZC5+W097Rs5/+lPSmXNh/",
-	"+UFxodmYFTCq81fmfnjLjOpJ9RKerVyIkSymVPeOemUJV0bEiU+5ji/EuGBUM6WJKKcDVpi1YEIXnCky",
-	"p0KzrO3Lc3hm9Mt/PAy+/LlZgjVffiXyxclslvNK6mOvpMEl4Yu5ZlPVWPpnhzD/XPg/LE0MDPIc730W",
-	"CAotCrrw43rLRWSXmF8IzVmhlZmyosyZInpCNaEFI1NGhQYVYOR6SPOcFW3zODXPj+yrgZQ5o8KP41qW",
-	"mrXNTAE/frU5uS7z9qGUOTvP4mNZI6ndXn7DHljB9aJtAMr9Hh3C/yjYqHfU+5enlXJ/ipepp/7JjZG0",
-	"DYSPBdVlwWJammrCPg8nVIyZIiPKc5aROdcT0GyUjAtZzoiayLnRc31itiKbzvSCSMGI0lRkCgTIypi5",
-	"VZaaUEFYUchWaVJ+TN2EYbsV0FTHPtqOkesk2BpmThfmizQjg1KTd2eXr84v/5yY3+YTPpwQIQcyW5AJ",
-	"VWTAmCBa5q1aB56z+cqemOHgsLut7S37HFOY7LMmXBDNdc6ILMiUKUXHLCFDqhjhYyGLdo3524pjKqa1",
-	"zTjei4LRbLX+AbVTKRqYSCE1MXe2jaXE567UO1/w0GFKv5QZZzDJNyxnQw3TCf8eSqGZgKkKtPPTvyrU",
-	"4tXT168OPNl8nX9zddzhX9RMCoXjeFfIQc6mK4Ywwyv+52ZDcc+FMUT29JwJTeaFFOO+kSSjAlh2LnY2",
-	"FW9Z/NXSbCNYWQWvJBxMosAmvWH6oLLpYu+wFz+tjL8v8C77bnMbrIT5j1khZ6zQdtXp8F7Iec6yMctO",
-	"dE2TZ1SzA82nLKbOw/teLiJGY9IbyhLnbNWsfOAik/NTuBQmJ+dGq6y77ZW97qacTmkBat3pZPiqPL8a",
-	"9Y5+Xf2QM3fHl49JxH5in9mwNP+utiFsS8IVoQNZ6j65GhFK4DuNScuVs96N1QU3TY2PwDI8GgRhn+l0",
-	"lhsbWGSEDhSInDH774QG65+b/S1Y/06YTxqZbXKiY4cQz5nTt+YJAt6sJwVTE5lnYF0XjJp3G2HqtqYT",
-	"RnOjtGLGZP3L4W3GHCBcK5aPEqvvh1QY9TRghD3QvKSaZcdwrdWmRNGFIvPJok/OjRZTMn8w5qj7APPI",
-	"OzGkovYIQseUiz4xpxBJ52wwkfL+PEvtnLsRwR6G38z0JUtaLzHWdhdTJY+egSgSKDFkwIZ0ysgDV3yQ",
-	"m39OuMj8JzxRBL0XXGjzZ+NuHBh3g4xkKTKwDE4CATBqvR8dtBnNy8UNG0qRqfiwzIKSUSGn8ComMud3",
-	"+fH+K9fKnNSFTuz7zM9KlsWQkUwyPFY0y3P3iH8zTlJqJTB1g70T1d1eJMytuAjGwnHvxEWoJE+Wg9yI",
-	"nXcYqpMRHRQ4v1FOovpkGjXXP0yY2TpGEK1EqriRTs4FybnSyq8JFWrOCrjODBy+J74GVlI30pDuHtSO",
-	"9UHXVh7GCDpkZOZ/wHI5h8/x27kffT5a410E2lx6CdZBTHqsxM4KBoMyZkTrC/+CQZCVERLcigXlimWV",
-	"oNTUEBf6pxe9ZYcxqUz8DQx65YzW7nYimHlRKStbzDInZy3WGGzoR0iY12rxqbU/Wy1nbIU5h5OFyNEI",
-	"tFGpGO4BNmTmaDT7YCwFO3bnDBdEwhegbYmOidsxZrBmhPOJVOxOOHU9ZahY8WLc8HWtTcmMFUoKwgQd",
-	"oKfM6mp4fQyjMgh/tQER52h6wa1LX1LzBK3fgEtaqRB/nlXn6Ef/djn4KxuCxQFyAfaHWm0d1XaaE+CI",
-	"MguEecThGze/ccZEtt2dTutscWub5F/NzDp3cEjcgcaFcQ2FVtE9v2oQDWFw0+Bnsm539oLPbV3a1zzX",
-	"DEKVNMu4+SSavwsWeURzxWLmXxXxdKep2dvmv3EurLtvHNw+ecVHI1aYjx9xlmcKYkVDOR1wY9EPFuTk",
-	"8lVij1YMwckRbLjBglxd40ZpiF4jaLaPoE/S+3wwlgfmbwfqns8O5Awn6GAmzZoU1kULz14bCLTT1lBk",
-	"3R/4W+1pvV6yxmvu/uTCR9O+7ZRV5/NugmTd3xyeobuMjm0wgjB+tqMQ1QZv30EQC6IrO40/dR9/qIh3",
-	"st2+tCnHPxeynO382POOf/t9z3Z6XKLH3WmlvtnpWqmDxuk6woixMkeBuai/3mZaZdFHn7d0v1oT4A6d",
-	"x0aQW4Yv8M/pkzOIca8JbK8wtx9jKKDEdTATksCm8IFSKz4fV+6Sd9YtbewUdTWKuHegWWjDYDgmijGS",
-	"lrNbmXYPyngl1F0b4a7+0ox/mw91mdl47rhmiMPrEvzC1qnZZFZunQllXFplFS/6FGBWgpVuhEpPmOiT",
-	"P/MHY3cqO2Mwj4JQCCQnhGtyz9gM/Q38I0ZAcK7vBDwSgjQ51cb9f7kg76TS44KpJ4oMczlsOii7Xoev",
-	"swRVdH0zG/eMgzeY8kylRBYkHYGlDKLZPA7MLTHlZVRQuAQWHFGKTKZ94mLbiokMr1JmPaQYMjIFKIBz",
-	"XANf2Ti3uVQ6AbcUYpkTqiE+aiREaZLxDONqQjqQBMmMLa3nfMj65NT4sMII0q0cKi5smMUFC42L0skz",
-	"NerE+Q5r19q6GRBkVI8w+jCj7v69vQkxu5Ut8AwjTWnNpWk6dbmU9ywjxu0/Cdw+3J+wm8C9ydlIE5pL",
-	"wVxo1koQkSJfdNVwrbZJSyoytQZaCr6njXHXw2UJGHLGLQVpHMniVVmAJ2WjqClZMH3cmp1kwpw6v/bs",
-	"m3pJ7/X5Nf7Hyekvl1cfLs5e/fnsVS/pXZ/dXF385exVsDuX/RWzfBhyubGhimoV+XQmbVqGGru4p0Fk",
-	"n+INMDu4BGcPNgG1vKIZ1dQHfM1lJMXbI1t56AMdayXaxkTA+VMKbZ6V+S246qQa+NIBreJKTGs2nelY",
-	"IpSRN7e374hNVfbJuVZkwmjWDLA9UeCGg1RmLGeaZUTJqQ2M05G2cTsX1uKKKKa1sWn+9YdDktGFMWbu",
-	"hDW3/w1zFgVT2jgGC0VAJ4mx+d8qoBlx2jMrZ2/rO79b7BuMpJg9tqgNfm5DLjZVxrLEW1qKDQuGYZeI",
-	"LhNcTeLpJB+O5jkjpchADS8Scyr41MyskEOmFMn4Jikl+3XG+Vtp+hcMoh1xAXevthm1zOjyeIQaBWWd",
-	"pF7jZW+M9Rdkn+MvH7AxF8IcM3aL1USuZRj4wDfWsl09luBa9F0LvVmiwfiupTqVWcsXwB7Ci46DpCMs",
-	"a+HkyX5WPxqUf2BFxocRwUnfX746u/704eR/p0c2FkhkqYdm7y2Y7pP0/aVRmJf+Z8Fg7855npMJfWDw",
-	"p6QWwQ4lzYig0lJmRGme53cCkjpSwnaspxandIFPBF0OpzxJX51dnP/l7PrsVXpE6HDIZpplfZJen91e",
-	"myFTd5yhDoJnqHI4ZCzr34n09s311e3tBdyNGsHG1qkyByT4OmRmBg7PfP3+Bi7lGr9PgPWDryV6Aokp",
-	"GGufpH++ujxrXnon7LVULFC7uJPIT3Mv6dkZ7SU9/3FwEt1em1/9kOFvMKJe0jNvWz6jmkrabtZQCKu1",
-	"b1HdBR+UmgEUdq39WdeV92wRA8usic1JCFe4eTn7/96fXNz0kt7Zf5zf3Jr/eHtye/rm7CbysUnvgeZl",
-	"yx7R7DNaC/hEY1+S67PnhH2eFYiYhV/t0xO3jeAOeHW/HsF81gJPDafbTAB80NLU1o0HQCD2G3PdxYiA",
-	"G9GGKDOuz4RGYEXMuo/s7SHgR9PEOGCZ/S88Xc1/DbjI4DcB/3VMUqt90yqhDdY5yxWcuMYhh9ygTRBa",
-	"DLCx3PtxhIlugxizgynlOaFZZhYHfe1SsQIj7AKcDPM3Le8RXxx/OHo08d9+4SLi76TmLear4cnmP2aF",
-	"HBd0msJhmRpTbEAVS61usNl3OLNQ2w6MkhLxjK79nlXIcDvH6Ngafzf+oNHKlAeijCNRH4tqkKP6ARuV",
-	"yr8qKfrXdP7Wp9u6+iZ0g7MNMeNbfMqcqsSGDFB6wSkBX9KuStYnN2gvgd1opCZLwLJSEzkX+/t+nm0R",
-	"G8UxtEgs/uhEtuVnFy6MqFRWtJQkmM3mf0YDiCty8u58lfnVMsgHTuO4fBs+kOj7g5o4cnUKCe7hhMyo",
-	"UnNZZAnJubhPjP1+UM4SInk2TIjK6fA+IUM5nRrrQhZm1PGd/8BpSxhW18sjOuSpqe6F6sLpLPzWxGnW",
-	"2vpEj1GjneORtA2jTpWa30noKTbYl2V+f80UZCX+tiJQtDbsQfOC0SwGjgliDnOj+JQk9uKNE8pJz272",
-	"rYL9o9L6vdEBAlbCZo48hIrmiN7ZYqSlyCQd5Oy90DzvriJLAVtmeZjnmaqQ2AG8cAUeZ4OQu1/raoqr",
-	"Na0mrxpf8wNjwnUKJkd2a/b8snihe9uWsZAQZ4SA8UmpJ7Lg/wlq64i8ZLRgBfnn3/+RAu7QQtZAzVts",
-	"YWxitRvFqi2HQ21ODt6auBG3fGrGhOY0VxsazswYP03T+cf1aW2nQpdu/Wn1rUlvXnDNrkS+cAdu57Rj",
-	"OCk47mAcsWlpAnvji10ZKtRCU57AmvKRhUyo5dCXj5fUohFx3A7ku5bffY1CDcbdWMoMjD7rOzIQPTnS",
-	"mLSAw2Q4YVmZM1QKMKR1eczP2obDTlqCfeYS767CgSwhfm7Lk+R8k+hMwXSxsJnQhorzH+VjS8YtVsoo",
-	"4xEt1n+Llprm66Z6aduYe5JgqYIx+mWJi82MiYyJYcTBWRFXE1IfV3lKNL8ZRhdXxdKENaUsnFsBVsnm",
-	"low+zPnwfiJLxaJuKMSsjR5sKQmrueQW/OZviX38WYB8XwtjdxvGI6fDgkwf7cNLAEUOOM7+OnzS8vHu",
-	"/NUV6i1yW+MIE60wSp9kaDXS15jhQ1kULKeVxbI8FhvNvVTNxX72/IcXP/70738yyzEzu7Ewo/0/B//v",
-	"r4cHP3/8n/8jJjRMZLc8lrFfAgM3YdmKLrrvaSYeeCHF1KYLln83u+HtCpg1XHCj6fA+YlJ0X4/GA2/h",
-	"r7HXOfFsWQQP54rFPQsdn9JbaSMBQipI+XSfPwyUrjv23Za7wauXjrrgo8KB1pcnaZS9+lJPfGhNAMNp",
-	"bCxiU5RXqYhdeBlV2cy+fAz3hms22jCpjQnpWhnCkuZqSNym6MB9iF1H8Vk1Vzdebl1w9Pr95SVmLU+v",
-	"3r67OLuFUPDrk/OL9QlLjDneOEHcJNb4mg6ZvuBKP1bO4EF/gZjtl0gtZzdRCh6yNByPU2tYeVC5K6zj",
-	"xDWRw2FZqC08Oh9wXr3ceJnDzUW/grM8O2uzYygc5lC6CMYMyD/gkGMJ4LY00aAwTgtAxhJj7U3AlXLj",
-	"TBOSylJ/kqNPhRE3828h9SerwQY5BorR1/sEL09b8pAsbylyMBIVvBrRBH3Uhkz9evgRo6z1GK+HaUff",
-	"FtQTrZo1SElZLzKT66M/+BEJzmb1ljWBfEgu91/be9fvKbBXBM2fIggUNtc2aHb4Voq1HrmU91B+3icn",
-	"eW5mTysyLS0q6xjMQ7RHzE82YFAwMw/g8EcMwZqh1y1OVc9l1DAwPx4unyrhcXcqhaZcRKLkp1QxMgVr",
-	"THVJx9SfC0NhkceeNDNBiS3ho2JhkUUiTERu8Gpzmqs2iPSPHbJhK0v64edXcUSC11+Oy+Pnw+D/1um1",
-	"KRd7ea7b6hGgmVFpU0aFIniA1fDZ7sTrcs7VZu35EsCqFPy3ktmf4+Dp2Elp9+WGJyUv2NuoPk7fnV1/",
-	"OvuP0zcnl38+S9EHU4GtbSxv4xJifTFk2Zy5Q9LTq/eXt5/OLz99OL98dfWhdjtCPKgmOaNKk9RjptI7",
-	"UeF94alwlHBB0jmUaDvoFKhgOGDcGAANXM9Xh8MH+6M2om7Gh5+dzSYVwK+xmsvbiT0UyWBhz/bqi7Fc",
-	"pxSaZQl+FRzK8JFY4hwCw66v3t+a7zp59+7i/PTk9vzqspf0zi7/cn59dfn27PK22xe6oW72gW+g1v+1",
-	"O0bryngKyISW8kz4IuP22+AGLCXAJmSeEcBhmIPQhkfv2aylVlG0ZZI62jtwf8zMueDi/sYHeTcIiVaR",
-	"4U3gBLsKbK6I8r6NmJ0+fruUgcIsdtSQmVD1Lojfrr91qew9mu8yNzmbCoLWxzVagiBtwAAu3Kk44T6e",
-	"O5czJtKjEHWpJRQQmAPUvCfcYmZgvcQH0s29UV3eKouFzNfWBF+ba6BgCg72s88zXjAVJ1xgArReY9iQ",
-	"PUiIxc/mwLfVPdagmaDRME0TKYLZRRcMlIAltDdHpS6EYsZNX5uzIYqLIQugo9raikyXBaDehjk3f1d0",
-	"TnKqsMiZa2Wx2HiTC/00DMOW9y/l92ypuCzcqGBCp1JpYqynLRyvqSzYyhLugiGblwQZt5CU2O5pZr3w",
-	"m+wbYnN/yebhRt1AiXXNzzzflx5bmZi5ZHOfltskWdW+p04qDJWF6qBMYHlIKTTPLWi/YA/yfiPYqdUK",
-	"G4LLuuuMljC9zFuF4r3q4Ld1Oih8gRYob6OJMFzB9QQZafKcoHJQCegsuG4CUf6Gc9IlbSiiZWZv5NzV",
-	"eQ2pZQ1xJ9CGsz6rnWstFcFmE+xI6h+xzi6FuXa9g1RkHNjuUKtyzjJvUlvlm/ExEAixPFd9coZ1Ujbl",
-	"h7U0XFuYttHEPEucC4o8UJ4j54BnKaLDsX6mIoJELJkuFo66husGnwMQUjEkNsIceaxI3UhADE5T29v4",
-	"PZ1MB/uZp/HInM1KKjJg41Ksz0Hap0XOoKs8M1MMh1jIW4D0HXK0nEzuGtiAWoZIZBzRlBsBu3He2ihB",
-	"nJSANjCiguCscOBJgFEpMa3ppsQs64SqkIRIOA4riT5S5fesXTYcyw3/T7aCerU2pXjyjymcxRnhQkv8",
-	"FHwUbAn7Rw6ua38tRK4zu5PSZ6tLLcwlfsdlPAvrLeIJ4dWJezvH0pla4UwExSibJO6p5Z5bJY2hFrrG",
-	"O2zSnzPVYuPOmJzlrL7zEyJr2yWeBax9lLMIO+2a+jhj6LVtWBd2o5Ds0mxej7HJR7ssYoMGaO3g7NXt",
-	"1E72gga707HlIw32/DiOwo6BHqsh1gfgpTJIYNbUeagD1x2au8hT1g7hveUqI5ts2fV9fX7ti0iWoBUk",
-	"vT57e3756uwaC0Kg0gWqLZWrc/Uec1jXDpRTqStBtE+viMTuRIxJjKTX7y/OPr0+Ob+AIkrzfPzT9dnp",
-	"FZbKIA8c4n5lEZD+BIx/Mao/GK2tvObaXIH645ikH85evrm6+uXT1evXqTNzHKfVRnRWfZK+Ov/z2c1t",
-	"ag89c7TcifrZwtFXdwH5WmgSlgKKY3DOwyrOpBdOjvunn5he0gu+o5f0cCTrgn0wtkX/2u2O9cE+vAOE",
-	"cFk3LqNuN8HTL9bLOqCaB4u10l5lnNsqdFG4zm6v/zf+0wHUwrosWH5XmpWQFOP2KSmWsHbwtLP/eHPy",
-	"/ubWXBEC7+7ESuRdIzjtynrd0Bq1VDZ1kPT8yzou8Qb58pYlvuVTlluupf3pvs7K7arUA/m5baFdDhXX",
-	"tFZE6pgWAjUR0JE2gZmzGOvoZW1Lm4csmI6aSt1iQmjDnIzZSipN8MnQP8Ib6iWTAeXAMtSyQ5VvY+bx",
-	"02Mz72JIpxWnbffAwbAsCib0uzbHuolqxQFh2TxaSBAy8MBIX33R36dXLuqRs28SAgvHEF2Wgj1wNr+Q",
-	"cYrI+rkmyzzDktQxkrvWV2lQKs6UfstF2cY3CzFQe4wpl5CDow1u2mIXsM9DxjJ1HWfICjgu7ejsm2xQ",
-	"LoyXMjKANHjO0MCQ5XiSEGXduGrQlLelkcINvk19BtXsHStwO6+zf2Gsx+TQMyxHd+5STf6j7PHVx2y7",
-	"HV2fmKQhKM0Pr6/pCqG9rqrjN9AlGRtxwV0ga2XErMzZq+rqL4ltodLsnLJRZ5aN2qzUVasfyYo5uZnQ",
-	"IkZg5FMXG5bpNVDRDcYd53UVzMVOjUmE1MnIkEEkEuY8sILm8SI7GdUWO3h20wyMYlPtzKyYUpZhhnpV",
-	"cnqbnPIK0DT6sPj49R9mg7d2NCu/JNgyDd0tsxaIwWChXb8YPAAGGE2JLqZtLNAKjg6aAHQy+5pLEPF6",
-	"J1LpVvHxB75j8I1j6vREZusVnL3OvrL6mPpnJziX8WXwnSDqo7U/kIxpynNF/vX69Sn5+cWP//5vmwAe",
-	"77nIkLDKFnGrI8LFA8051gF/AphXQoZSjHI+1AlRmuYsIbMCNC8ol0+Ft560lJ9yWoxZcidKocqZsfxZ",
-	"9mnKMk4/ma9LCM7JJ0BOGtfE3FcKauvVGI5nwLOMCXygUY2fbGGtgmsfKM/pwIzD4QMTIos7QQXSOzts",
-	"DnVhX0yqITmH+Was7zYGrKgR5YdFGLo98zShsxkTzE0dxAvrYWSg6jL63uxK5OB6otpLAzZABFcw2EdE",
-	"CMMq5TidGaQcsdCeC/8FJJfj/uqAnz+tfvz55+CoeHEYL5FyJOQrOVsgtyeLLD6D2qqOZop9DrRFRvsf",
-	"DXIq7o9JanZC6lMFKP+K0BnFYtCwviW4cT1tiMZt7Pi3ffDPgmOr+Y7t8WtGs66Gybb8db9jGrdWJtj6",
-	"XLylxT0s6pRQRfAuwoXSSHC5NUvz75tGDmUrXqoelIWvQadABZa03QsfWzXtXhvfCkMphjzn3nyMGKVx",
-	"cJ9ULmoxder+AVJNvNiy2jvpjQoZOXrPPGQS3sNEBksMhbDAs8bttJkdRuFc/Off/9E5seXwrGtfDBdu",
-	"gwziSkWff1sV0npeKkJzYxCNoXx+QdTEGHTGicRUeZ5DBQHL8+0HcgNKd13lJs88CT3irkbQIdT1JMRH",
-	"1fJtLQdFZQfKUl+NrhkdTjrORcDVuSAFRUKkBjFeUGLgHLitaZLXKlwdUU3//Ps/IE6Mu7XJw7CGR4F9",
-	"nrGhXsv44JvqYHGE+X6jyqZmHoJybJDQY09zZGkJpe1UI+eehuaRKsU3y4ANC9MS7KPEq41K9pvCVxOG",
-	"2kTE1VQLVd+V8FR9SNVoDiAqrCcqR8v0uxE8CX9Y2ePHN5xAkjeeu6SuwoXAqQdDWBFN7xk6vWbK57K4",
-	"jweihjnlU5ZdNuNRq+LRLsnFlQMG2B24KT0Jvvsa4N3LpWhV81F8l821bfcu5/otcxu3BTNhdCqpUCNV",
-	"O6sx1mBxTQYLIP8CqTjPvE3grNequYytP1dzW6AThWa8ZLQRpN+QRtM/JOLmGqkEcAfgd+WI5HzEuquI",
-	"WQt1U0SNyZw1q8Z/7dEZN4a2zZf2kl7G1QxKoD5+3ER3b0ES+VA1buqQ47ce+wz+8eC77uBX1fkBg+mO",
-	"LmBiN3VD1Ft23QqFs4uSUqe7ts+Ihdyh8T0zt8A5pE+lvj+dMSFb6FQtKY3SEhjQ8exylnSU3nU5GvVy",
-	"YSvwVusAc+nNhD7/8afl4b9CRJndv4A5AGT+535Lt8CNYlNh3UrnuJQtU3h/fYH8bQBylAqnq0HTtssI",
-	"VTBNSTC9cYmos70u23HmsXX22Arg/oL8wl92WOIdzzYq5wubabZKqnfUe3N7++7ps/4z8vzwkFz9EjW7",
-	"ilIMadRMwpdabB/4ddAUsCDDsgu4PhhUtRbxKdcFZ9kJzGWUpcKln44rOG0FI6zPLOLhIl/z1qWwvKGd",
-	"lazii1pTynjPZ7P1T4WZCpic3VtkQQaMG8O6Ajkgt5ZlZTZmpks0mi8bjczfrZXZ39CCtDNQjbpt0hdV",
-	"/XH9q15373pl22Jg4yvimvKkuPhpEprQHgwiMVQQoD/WoJF31Je8zQu2PGU1xxfChtbk3QbJuQVU0kE6",
-	"V3W93n0jqlrEc6kGNwKeCYA2+8TRVGP+YXnEMWfRraI/cLdZwFqGeHft8OPb76rIWPEymnvadTg03O77",
-	"DYfGP1fmbawNSk4ZGCdTuiCZPMZ6XWOb2r9YKgfQIz4QYH7rk9ShGoEP3GMpE9fVMsGqiD5JWcbxMqi8",
-	"RYYIXGrVJynNplykR4CTUZak1PhJZca1yxO4HQEZuaLniFaBIBSfboxj86C17SOAeq1/jYV/GxBH4I0w",
-	"w9dSG2GvymsbQiGLKUAKCqY9AWV98uHPQYYH7gDHDmuQtJSt1aNLiIuVAGo+FlyMb1roHpEGb+6LmNP5",
-	"RLHhJ4QbDqhiP73oTvPYNEFqr44eg2UeAwwUU5bdcDFkHUOmEZ0DR9yEGy9gA76vLepKsFVrSyK+m3ao",
-	"FMMoIDFYfYe97gt8WaMjSzCWwIgaV7X8qx4dq6NfndeoOp2vA7S8wSu7l5fAix5ovvLDcinvX9Lh/cqL",
-	"rA17y6Yz15G8e/kznotX4hr1WnytCwb2xAKRRS3DUEM5W7u6N3DRlv2bNS3GTHf3bW7h+phb43Hu8U+B",
-	"FOXK+USu8G0jKxuCheYUSqzVikCCA0YDNJMrMmPFhM5QsUGX84ovidabRPM6qB6qdmzsjWhJAC6pNqvT",
-	"2Un63dtLG9oTzaWusZLEljsW16pCWZXaDBc9CRW5L/N0+jJQdvUO1CD8XnU25Wx5J9dmoZL/ZeWxrClC",
-	"GW9OwvKuX97iUeXbds69qmH/NmecsqWkTtZGloQqQslXnUg+0Y0o3kceUN3lcnfnmP+CwxjW0WYpWFWT",
-	"g/RbFUI+DABauh9eMNUnh0QKElLrJJbHBn4HZ1QMWQ01+aefXqyhXeo+Q8FpTPP8atQ7+rXbufzlYxJH",
-	"71lcIs3zgIpHyzFkezymqPHR/c5cOmvaMCwf1H7lngVT+MNPtRmMavLIeb688iNaVNXWigyh9KyZNgVW",
-	"pbrBaMmuH7jigxxJRvzcICWWGSKR4k7U5gnlpcG95EQG3wZ5Jchr5oygMkFvyhx2GGLx8/DT4Ys/daAG",
-	"WzZaVpQevC2VNjLvKhLxc8yU2JsiZGqPaA2+JS1ExJZaDcdx+UrnMIJlb3tZWu/J1unRPFcE6/RqOqFP",
-	"XpsHx2R/azBPxNprV1XQFIlPjQOt54wJUrApFxjdhQqfhnZaU6jokffVc1A+6zJbV2jsMx3qfIFarS6M",
-	"zw4P/7QrvbaBgbtdD/b928Er6BO7D7lmPK8+xACwH/DFmQMMIAdJxS33bMWB5amtYRv0Gyu7lipwg29q",
-	"Wvw7Vkbb66Jt7eCAvPBwPXvhBuNp2tPtEvAB65BsYxGjJAATZKQgXP9D16TXKri0ceKmEQHZk/ESrwCI",
-	"WfNtpvAbHzGI8ODAAf6kQmcgq0MmLUxjqThPxcgn0rvy8PCHIeTWYVbh3+z/xz+HWDD8IT2yLbQ9Hgmz",
-	"EVXE0ze2/WuZjYMSzcC+dCxebtwtgPCcjteaNnCqoU3DlTN0MNXNsBtjrUK0qidXJOMK7H8zfAtUxydt",
-	"XF/Znd4jWCvH8GE7P9YrPjkwgPRXMolsEi4wN12Xoq2/R3Ns2kUChnI65VpvwhJidN4FVfqNLItWTJsl",
-	"X7MEQvD6iSyLDoZosMR2tQh8gZT3BwM6vLc0uXrCpsd3Ym6fIKdM1WzZAgsKubb+j3J8pbbWttGruxvU",
-	"SbDPbbO8VgofBTku851w7EOUeW+cFTBKLBVaVfu2AhhdlbYCnHsLMNqgHN4zvT3MC+9vHyfg/szCJdAn",
-	"kaTm/6cEGayXj9tug14idZKQt38dTRKbvwKvJUEmJlqxK3HYz7OcGVcOUxU4voSUImdKkdTDLNLuG94l",
-	"qzuS5LE5U+35Faa0ryRUeMLjspsNXgFYnh/CtucFgJQBE+g2bmfWLPOW2PTO2grAjCanBIw74LCt+npT",
-	"8KmM+mkW7gvze7x+Z0iFiGE1GpkbAGvYs3RzgVcTWrCNS/mwQHW13efT2x1ZR9sBPM5xpba22xw8U6aR",
-	"Kx73nnVmzZzmcs4KvFLFkbXOAd70q6G+fh1IL8Q7hxsx/MJqcZOKu7OueipV4tfI743gC9r0aBs5xtZ0",
-	"GEEsdNOKDcrzeO0EPtKmshE8tMYI2kbAjTwofdHRVrSXExYMrrIct7D87AOvu1cQBHe0dkf1fcweg9F3",
-	"jc2CTIJdqzaxut28Up8FbcC69O+5ZqO4EXPjAiIbRfyh8jwIZfZJ+v+kRGkqMgxrUrEgRQmw6+GEFnSo",
-	"WaGg4wT62wAL69JwoipMb22e8PzxzROCTk37fA0U1u/vBZ26FywHt9bT0CNEAlAlXfJD9SU02jqns1i0",
-	"wTr9KxInFniC8A+LPRkwxTNLrsjmRAp2TA5JVsgZMF3GUiNd4tnR3cH0+9mmhDw2sVSPHu2JnT7ZukPo",
-	"lvHxb05cbSuNG+y8K+msb4L4rG8fcn1+e356ctFLeh9Orm3vrPPL11cdu2VVGeGNNhIfi/NIuSdQ3keq",
-	"kFax5y9bYLNCPvBsfb4UR/HOXY3Ml+XskrGspZ+EbycMXFEL1sLyY4bIsnOxim2IWxJpCC9AByvqOnGT",
-	"KDt4FzC5e69tHlD/oKhIwBRccHEf6dkQ0ph3rCcs8qhVKPNSMwuQQ2oB6HmuIBM3Kwc5H5L31xcJYbli",
-	"wL2lJ+uBa+ZtSTDM9g98F0jEUqejqxkT56/IqRSCDTVx0rMO11efrDhjuKctH5RaS0EUXcTdsejEffDd",
-	"Me3tOaOZgsIzXRYiBegneJ8QcjTeoJbGyWZQiUq07EwMY94fnb6cDu9PZrPIxBH4jdDZrEluOZMKHOhI",
-	"HHhiHJM8zvtC1UupPd/+8q6aUHWzGiXpdpcn4oJoDU5ei7cGGhb7eqt3VE/au7T5apbZ7Iki/r4Hrhee",
-	"OQNk2KU2geS4eGDFk1DG1y+Jm6T6lES+PzL6VWu4NbLlnV1PcJE1Ylr84ieOcwHmR1alS9CnmouhnHIx",
-	"drJxXK0NuNMjmds8sKvaj5Z6VWIRYS+E9XgpNXlvlPLVSaknBK5PSPpZfh4cQBP0eh7rhz1aIoGQL4/W",
-	"/vgEKewdju300HXX/Tlx5dKwsW28mZJ/WU7Ere/aubxbWhOB1UxaGSN4m+Wn4DqJ76rjLnsCk6UYPzGS",
-	"oiVJnyojQU9DCX76N1/dk31JYx+8J1PKbzgvaav20VnGN+VtMbO7Xl2SC1s+liAlMl2oKjZaFnkKhMD8",
-	"gYlN9kj10CAxhRB2bY+jR22M71ziN5gKmwRvSrqQ4RGyoUi2yVpUwHxYbYksFhu98w1iqUF3+FhORc67",
-	"W3USGHHXvbDGm4tVXrGaHXdGYx7Xf9oCqLPrMcIYeNtW3Lcc07bAeG3RfeGoB9blo6rP2Wf9efVZIVw3",
-	"rDg36+WmNKkLREySLEpmMyV142qM5hM5rfXMH2FWui6VruNZs3sZo9PlNjGP9LdX9Ab72CXYY+djMyfV",
-	"QWhas4bTFR3l16Vx2GftetBh0XmYxkF/ECxIF+DsntkpKmaxTrSJjoksJGdbQ35mWc+mvhm7e2dUFuvT",
-	"uB0jq5mjOqSpUfw8y+nQs1hXFLhyLpahTUZ8niiS04Uso2jLaPPabSLNdYh1NwRxBbZeghCHqCEyWHiM",
-	"Fjkxh5mZXTMDDfQrFIMZ6ZrSjB2Uswp/1rH/6Gpr16mBbh/3AVfmF3PT8vd9aHJxJn69zIcBXdqYCVbw",
-	"Yfj58YLa8FXdP2czLO/Z10DwFkGqprVX2GNeEOI2uy1jheD82DkquDvQ4tnXhCquJNlucN4CCWCGRFAg",
-	"tEAdZD+q2ndrcnRfokpU6YrWL8Za5JvDa1bxp0caD8R7WHfLNrLVGDMHSZhbvqqA4yHC9bHZkRk/KJdg",
-	"a1xZ0IlW1cS3Rt0KS2PSwmrMxlyAK1zjMQFi9WyxghX1tJV+N6A4rQ8do4s4cfY9/SjJ0gMrMj6MQbyU",
-	"DblY9ox6wxE3L9APG/jJtCSK1drPvr/85fLqw2WjMQjQGPSS3u2b66vb2wv7t9fvb+C//nx1eRY1874J",
-	"ibybnCQU848rt9MuGJaCzbk9yZL33hsR081Lne0tLxdRw3SLqP6EixbIFBOe5Ad3dnRXdKwi3klb41K5",
-	"yWrBmZaKJUb4kaGKxrpKrMY/LhVY1lsUw2SFi7CuBRgs/C7wkyhBewNQvheZbGOWxQBex81eMCT92gLt",
-	"08owFAI1h3AcW8jRrNTb0XI2OwO4LwzGv5o7yDW/ffR+dhjdeFbE573XtU9v65G+vrpfqTKWOjNbqiV3",
-	"VvEiQ6IUAdCjQk77e9v4Lve5cvNDiV93dtSvVxi/unA71oI3kIv6UrfVebfJaKdwdsOIXCmR37IRdTAr",
-	"bd+7C1ULe3tvmtZ6rvEOHCupHLZuuHsykA/d+9hO6QJ6HAVVNQuAyNZ72+KjlauDZA9tRq1bs7ZeksYB",
-	"sLABz+8QxHmA62Fz0peN2H+oh2DZ9FgNirUzGqBYjjuSCQeeQOjc0AJlh6YOzm3xG9v2ysakHS8I9JlB",
-	"cHNlvnWnZO3GKGOluSKVmbA8a5nwy6rVXFC1lYQ83FV3TOhlAyjLTSivOx56LqzVOZgFsYdTKWwfujgZ",
-	"S+tJ5xuPriaCZrSAZS0qjuRIT9KW3EmzdViHVmCQo10Lo3IYEQjjTJksV5e4LL1li3O2LPI3sq2QA8hS",
-	"qcjITBae2vX99cWxlR9LpWrz2xhNwu4xtbDOrAZ76H9/PDjfCb/NdqQz9tS2qRy3nnXdltRPvCgEpoKX",
-	"V3toSQ6bm3O5n1x4DHrNtuJw3gNNTNB/al3yY209N+GC/K+bq8vW5Ieci00SIN0Dp4+yJ0px4Mlf++RD",
-	"FRmDlg9wFKy2NZKwCbLZ1HeinJm98WNyeHjo+oUcw5bOFlWI0Bfn09ksX5Dqgf3QeIFaTzv75q/PD5GH",
-	"3yhAi108XCZtOFzPILIJF1DAihwXu5rl/eLw55+i3a5qmV+wW7ieWFpJTNH1iesNRbU3v5hWrhu2WQTb",
-	"sdjKUDiKoGLLJ2a3hlTt4jSu0PZLzDyO6b8Uxned04Xrpu1aOzRWdJ1y39IDahgBXdhWQiu4o3WQ2IYG",
-	"6KAvqpbljyNaWd2Y1E/xgI1LgG9TcwBLkSVksAA2JAuCqMiQKv4UKLdb2n3Pws2HxAxcIczqiSI5n3Lt",
-	"N2W8sqq2SddVWm0AprsBpyDcS8aMuNFUZLTIyAdHkaPo4ihO5RmmuEqBsY2Gov5xh4C4DS29esfTZZuv",
-	"4pRaqmp5CZWTsLlcomL12vwU322B9eig063LcSLIROsZMC1oPVMAwyUngfuI2TqYAygzYLxC6cuCpPBL",
-	"mkA5F3YchBsA1ggYMd48Rp8f7g+vGJpOK0yULXCKdeOEZdAy8b+JbWITaFBL5dHKusOB/1/muG+FRyrA",
-	"R+77kP/jxP59nNjf/bm8DeTXtZsFqxZqwrc9czc9TEFNf0fH6PqTc82cVph1PDZrqPWlI3IzrHnsJFxx",
-	"BLYxWC0VCo2gCkUGJx2xcRhzBLpwJFVESSk8N0gmY72XhQLaqgf2mvK8LGIxWr+5YFsVcl4lzHx405ET",
-	"VGiQ1YfKuiD61YikcjRKj8h8fTj9uGplY8Pf1iZYywu1hoKqFPg90EgEJoHMqTom92wWdFKuYrw2ugXq",
-	"Drovj6XWTNiKSbRRdkdUpeJs9jB1MybSIwJXRAZaBRD8cnV8pY5CWlN5DyuFBDpZyZwQ9kk6YXmWHrUF",
-	"wymZ0VKxvh/yCqlynfEhMaruhBPHY/OUQg4YGZvvMmIg5Nx1whN4IJmdAcwZSpGcaYWQfgzgm/3Ud/Lm",
-	"hQfsZTR+QoHDkImDIcn7HuYIqipWORp17KLyOpfzG43Bwo0aqZTxhIRZeTvdDmLGRKb6JBAJLwyCfdZ2",
-	"2qZ0QcaSWBN2C2SJsh8RUycrFN4vDVA+nkRJz6JmO85iG3S2wzzaW3eRZHVp0P3lWYH+8VSWog1VSRG0",
-	"aSQaSD7gXyygtMUSCdBsQWvT+lcDh3Q8UwEJuKrLLcutmZda3ukUM3lVbtHCKOHnOKZxb/0j5ACqWbeB",
-	"7dRYVtfkRZqUnNXl60E6foirGOOXJQEg0MOy4HpxY6YHl80W48cXzlfqG49xUMi5YsUxST99eiOVPsBt",
-	"kSIfGxhOkI8xNw+lvOeeZ9/toGoh6Yz/wiy9VbSc78QSA8CbZ4UcFxRQNbCw4AkwWmAlDj7RvL/35QvU",
-	"Oo8iHaHOKq3tjZA5G5CAcgY8jkzC+eveqfp34k4ckJcy4zaHbJz6iiTtGXnLX/bJe3EvjEMP0q0Sm5o2",
-	"B43ASMqQKpaQVJR5jjEwKuxwXI8xRjI5LKcM28XcCeLCzkckZ/SBEWr3ju05OWYIAHa4cDNMMAVwmBZn",
-	"TDKmKc8V+dfr16fk5xc//vu/HWPJ8gPNeUa4mJXIJ2osWyZ0AU5mCiBolSJZJAXiZpZn8JIL7jyIGR2b",
-	"4c2oMYMrbZXaMgZ3/FJF0mH1iz9EhjTPHUkedYzw5sO9HWVe4Lwrc9gYf9F4MjCO87AJsfm6H3744Wcz",
-	"+Pe3p4jFJpgVEVwwMrL1tzQnGR9zrfrkRLjXuj49rgfxhM5mzDhG5j0fgEPdcaQZ498Wvz//Pz/+kEDe",
-	"0sySoEKi66jckAFyADoL/N+MDfm0ej8+myKJrrnEWOZWXDQTZjze3mKfudJH5MXhC7jtnZVOYytlnkXD",
-	"zPNJqSey4P8JEn1EXsI2IXooPv3z7/9Ij90utkWfFRkH2ES4bavWfT5A6JbSLA5X5MXhMzSOXhz+YEUd",
-	"zC+Z+1bABIMG5tGCsUyh9ZPzIbNIdJ4xofmIG93bO5nR4YQdPO8fVjoj+JtRXeV0SosFUPc57nBPU+5k",
-	"1PPlVm26zab1rSls5Vfv1qkjn9nuPbOBDkFnvHfU+6H/DMZiLADQk08r8sxxzAPHrhS4zHw0YoURK5ya",
-	"aOvEgs2wRR0EnmzLRGwN75gJgeLCnYW4IW80uJpUZHcipVoXfFBqptI+qXO+IjfdQpbIl4FkGU1uYNxc",
-	"Slqu1hm4iMKuOY6PCFkQc2BCVdKd8Plni4Pt5VzpE8e+N6MFnTINcbyW0prqkqfG30Uj9kvS7eKKUL3T",
-	"9ZZptdO1J9Ux0Pnxstxg7HwsqC6Lzjfcss+667Vvuej83PeiYMDAuPZqa3l2uPKCT7mGIilXagL75Pnh",
-	"oQ0VaBvqDA7bp3+17juaap2IRMHchjM+0p7eyLmxFiy7BlxkA0vxR/uxPn1nS3K+1PSMOebs4xLHmgob",
-	"B/r6jBXgpVH0oTwMbZwDBHi61oDmkVZ1PA0aJ4DT0ILskQqRbaAroOkjUAfQPA/UWtUEEpkr0nJ2K9ME",
-	"cTxAtzfGhA0c5lRdjcyPIc8vK5jTFmCB3An4O9xLXZNfmkM1Yog7N7/VWkDAgehiRbRg9uidTyTge2DK",
-	"jl0Xxgx114yJDEqORI05M3yuNwzy3AXdNDPWkSNHR90vR+YjrcqEiRItqip4uNdYNh7q+m7GxcRdwpl6",
-	"esNyNnQa78seBf5lmd+7aptliffoqUwKlvje/RMqshzokUqRSUjXPX4fnFTzhqgWRx2MzHuddoPvj1nf",
-	"D5YPhWdfnpoBo8u9yRly/grUTnwrvSu1shRRsKlC8bdExmDwWZcWg15QNTP3SQizTfBcBrtMBVtDZM5R",
-	"Pqoal7JcsTtBh3iyAwwHd6+167zQQjERnVqOcvMwcGmh4/OMiT55JxUyqY+wKzRzcS2uEwJxnDuRmlmj",
-	"g5wB0DQ9RvIZLBA01pwY5XyojXcCHQuInvMhhNhK+4eq/0p9r5jfQchPYI16exT0oOBmlaBXFS6Pl2jz",
-	"Slxjt4XMogeyvb1MY9+rwEqszyv8HGiffZ6WpziUyKQCdhrcmerENOcE2NCgZ3cxy/B+9/TBgrhY31Zn",
-	"J4aCWq3vK++7el8At1P1fdXZiQkd/N1SUNRp0fHM6kPZD6H2ygHS2ILHDk+8E/5m2Mh4IHtdDHc9USTF",
-	"Jt3YuVk5MzCN7Tq4pc2abgTOzVPTI/dx1t8GPyd8i78AmaEr32JEeQ6d5/k9A2wSuBdEL2aojHyRs/lE",
-	"9FeTO8Ez7Ab1W2nJYZVPoOD3QPDnt5IVi8qPGyx6YfwKs+WVHLsYrhl7DxOdaCh/jASP/3Aq/nAqdqwm",
-	"IUTcxbNw0ejHa8bXMs8CxQgWgCz8LtxWR8IatDoWry0PD7A3FN6yd2oLrSKIV1jbyNrxzrOY0uJeVV6I",
-	"sVPyjBUOkaI0m8V0mhlUm7m9k0W8ZrQi96mHyn13vD3JD766zXTxKHBwtcz0sWwX0vOWFvdB+w4zwWhi",
-	"GrMOZGCl/NgTwON3OgmW744Yl60TjP9VHpalkzCf3yfvrLNnxxw2SkCfsB+RGvjlDz9tA7mwPSx366MZ",
-	"36zVmh0znOG9m7JtRixaa3Ok7nTNTp2Rs5s5pZnniNtILyfbeLKNiV+KGO3ONz4R9SAOziQAm4wiARcy",
-	"FsgxJ4YP5Ri9Hw/eJBA4piSI8wQguReHP/fXhme+sVDhJNgeF0LOdx1J2UioWrfm01qFUetG9VH6y9rl",
-	"e5zh8EW3fMpysCaXJxzSsrU6KV/Pa8abgJHhAq+7i+rayX+iGiVazqPjhcNtqa+/68Pjdoc7PgjBdt3s",
-	"K8/l/4Ib1B2hj9mcpa1HaN+IcMUa/x4ygQdTynNCs6xgysL2gWjEWvKiIkNDHnDbVbnf4ojToQbnolqC",
-	"JiNyxN9usWdszLRiOsaAREJSi3Yz/wlzZv7DjNr8L4zT/IfNOqdtQ0XMikVmRcf7rGW87U873/hZS1X7",
-	"VQ6VK4cZaPsE28OsemE3eFzzrS+7vxHapW3+vt+Vx272ThdnnQldcLa7POB8SfDbMoKwuyNqgmZTjr1M",
-	"nrIHJlZACWDvm0vsDlKppRYypjxxrTY8bZ9xKuYTBrW78BMXA/k5zGwcI06IagqJAUFSdIzOzEvSxPx6",
-	"J3gWIDkgVutOYnwe1O2Zl6ogaOqDyEBsjjNirW9yQoY5N18B8QJs5oH33on0gip9AO8/OEfiPuie6dIy",
-	"lv53KUdjKyoAqgQzNAozo7Yx8pQr5dgYSYr/Svvk5E4M5RTwVTidmEYcsTnxsB0lHW19Ziz/IRI+2a7P",
-	"xlQYMlsJonTB6BRASQDB0VA1Z3bZkbuNUMHmsZgI3nuGUtDhIOCefs629jPfoBiWGoAmwPKpShXUprdN",
-	"7T2Pqb31u1ezzxpF+AA/pL597ZVvWcbprUP7NfZ74q666W4NoLQGMFk/5KiRgEPbUbTONu+wO2GwsB1P",
-	"DgA7xtw6OhVg/7AmaOdj8a164GSKfdGksoAmgGwxkRkZ3BPeCJMaTcBRVIgZLYYT30d1nRyfwOCOO3UO",
-	"bDvggr59NZneU3u9fXxCsBV+r58AbQ2/xeAdKpHrhAwkts6KDRCZZ+Mj9A3hrt6+uzi7BXbX1yfnF2ev",
-	"ovyuQWve2PiiQmq2DSi+dVP04+6n6JZ91q7hO2b0HEUyOaWKkanxatuX9reNjookarjQIufGDIC+DhWU",
-	"1Cza8xfQgF45MzrVMt2z+YyciNoPyDhJw7xU/IHVx2Y8SHJiQd0/PCMZOMcAzcb+3f+NrW6n5DsZ3u5A",
-	"2MXRewNnTPXMVqu7Oky7nrpPR3TI1hjhIAsjSCwI+87E6kuoyDN+uCTSnL5QKlUBci2jP0NG7uUYgJvR",
-	"1ziIpbMzuiM4VoutT6XXz8n6keO0d6im/Lhbcu6RGIDl1AOHAAztBCocCB8LWWBGJ/YNs4KN+OfHaZlr",
-	"20EY8PKV9QJOyO/avtjfh311q2ONznpjToHvRLnBFgR+9BZPAkV9Z5EE7R+JRr0cDssCyy/cDt9YqyGr",
-	"Q1uO7i3bZ6j2LYsnPhGwOKR5vpO5O1H3EJzGlkDBJLkCtrVT9DRsZjwrdayZfuaiAkHlm+d3DiIgDs4J",
-	"GIpLxjJVldIcuz63rrWtr4Oyqa+IM+XOV09uvA+khHv8KXb46Q6WWL1eN64d7w4gg1i9IwV7osismo0N",
-	"17otKRZ3J2CBbLLHF24RxcU4Z/XMFLQYih/ozcRah/N8lZvSNbVWNW4LVXJXVyVsMREZxFr22LXHQNR9",
-	"ROKGR322JX/o8NnL6hxJaMIko+qTE0uEaAsABTsO4y5cE83yHGvmWt1igHl+zZmEwe/vlbG6FFc6q5hj",
-	"joSZaZsTvOZrDfEUOVgB9FL4stqvlqlxrx/sPWPT5P6hD5a9Ym5j1yjLILNVTBsrJLHAV4UEoq1JOJEv",
-	"3lrqmNo4mxRQy/3af1/+bahauvi4tfNlZ4Zh7amtnm79bNvkIHxaMF0sVoL4jGMBUJ2RTTF75iDA0edV",
-	"BRgWqMnCIeotClQXVCis6wmUal3ckFUFaV7uBFDeYNkawLcSQnMlLb28kUCorTHvn9dUsS3u7ZNXrv0W",
-	"RraR5V1o5NKB9w6wVhgIo+/ENQTCkQcA0bCueswnnLBpTnAAmIdmpTkuoDdpHOeqi8UyvGYfeFddLK6K",
-	"jBXw2K8OedUFZ9kJGLQrUa9edPzkIZfbLqJCIrMoR/PITTZHHatR3x7roI7h4n4t6FRr9U5wze5wjnVr",
-	"18MqI0iozlpoa0DU8toE+mt3qKi39J4BkAgkFNGyiXPgBJsTsyqZK9FDHkb8wQFdDniWVodsnC1L03uo",
-	"xYXAzZ3AXBym39zkAo+S8EQ8+KNrBYiBglHNVfFdIywNHUd8guUMAQuoaiB4J4LKwIKZz4BSXDa3DHDG",
-	"e9U6Z1nNeEDiEXi2VdqQpR8sLDn2sSUaAPISr+uV5nl+J+ScZUnjpynNQBn0iTlPdcD7ZVVrA5WGHB2W",
-	"Qc2zYCKQutHHgKs7IUcj8+EZyxkSShYsrIPsora/p529F4zbDTKG1N/zOD3qOK1bXe1zDIPIwhaMoJMN",
-	"Bba2/TfiiuExuJxKyxkUJeJNVhABA8GVPkZrw1yYcVuDDlIDsA2ojrXC7rn0jNBA+sl6BkazAZxC8THE",
-	"eXI+YnHn/tp9314PVrizLRCJOFk7QzuNRVoqWReOLMpQEGyMYo2Z6fvMt2Ier+GKTQ+D78pJMJ/QxTnA",
-	"3sC7WiGMVgwWxLJhu4XBKV998LZ2joGCM24sM8syYfYCdDABu91jOqzfKLLKqzUadcKVlgW0j+ARjDC2",
-	"QrnGcs69WMBlzkJu9i4W8LOdvr1NeWMtvzkBXRIs4LU+u6Xjtofby57CNV+S3oW0p8Sa6/11dkCPi77C",
-	"wlm6pC6yhjnQQAc8tf3Z253M/1VmY6vHaxkuD25DgAC1lyA3tDmijC2VkAnFAiqY6AFjwsowWl68qGCR",
-	"fVJ12boTdkEspQgQOkNLFQDsgTVRyLk6IqkuSjGkmmUp9FN2aEC4A+yrKYvaEfbDG6K5pzi+fdc3Kno0",
-	"etAuc2vFG/QmBbgaLBLyzOxCKd6yPPdhLj/R4QvxXSvFd5MSSJRr5xuiZblCq8Lbq0jCVBYRmwKf4jVk",
-	"baFerFbZY+iz9/h5fAVD2GKvJ63+cfx7Dr+e4vWwZOxr5WDJlRLZWiF/2ZmH3XW6H+U/J/H0pjEx6dBq",
-	"X6yVrLbQsaeX9JTYY9sFyTNMOh4o56tZ+qgmAZQHVt2J9Hx08Jbq4SRt5kGf/ympFkzTsW3rjjXllpaP",
-	"vHj2PMpOAw3WrLytRU+nZg098aR7tHaAfiPYAWCliaR2H1ALgEdB09+HoXP4ezJ0drKvQKjt1nqiApHe",
-	"zoSBUJNlmd9xsMnN3BPl6rOh4QgEypHVHie2EQNZPj/w6m+ucL8LAXiFk/EosxXXvMSJ2seqD+UMAnlu",
-	"nTGChUmUu96p+VWOyD///o+7XmS53cDiC/51XBv4gt+ta/PKTeHjxQSJ/XddnFtMVeXYUMHmx2jlovON",
-	"UVYb4fW6gttWDEaVQARN2K4DHdUIXvyHFgFSYbEbJRI6wDsUD4v5DA63/ioXdONImwVkfvxv4Teis/AV",
-	"PManBRtKMeS7VxfqXpHTnA/v38hSIUUk4hZbGLBF5jQJN44peklhKYauTBNkak8IZJUomdJizAU2mXWN",
-	"WiDDQ7QkA/PuUtjz7J1UelwwRea28RBATiYUvQjQU33HeD6kU0YeOFJcQp7/r6XC/itTugCoHaHqTky5",
-	"UlyMjwlV9zaFTK6DPmJIMtghz2NXoovX8EbOyYgCuD+X8h54JxMiwvpv53JSG0Vtw9DAJMfBM89fhD3A",
-	"fvrT6uZt+92bdnZ4a2rqDVZALoi52/h4OyGIhEdVprvjKnRuIasHoqfWD9t+mzbSVuFG3X1q+bUswIOe",
-	"28ZQrrUKljk3Wt9ZYg0VtFvBNJg5wpXE/TWFZLV/FuRRP9i87ojyXFk4TUJ8xz7YGpC0xWRv09WoE8W2",
-	"JUj/sBHARrDL5Y6QZXKtVmuhVfA0U3rHcnfDAMZuVK8NW7uGZyEGCyBOlBSM5n6fIY0cJOkPyhkiwZC3",
-	"DgFaGttlSyugXN0JPDutO2ODngOG9fUzWlEdG/1bYJbXheoAsOh6BK+VQ/PuPeeUbr9BNN28E+nj2jK/",
-	"H7BdJmLgYFU9bHNnYACoj6whAqBJoFXLbpEepXpDe7nWcygeUIdSDF1vQQR4PehQkhA+si3zEVvYFmO/",
-	"sW/qEma/lA5ug00xsXvPwsfwA7Vzw/TBKbY4WqN8bpi2Fz5CA9muTb2jXz/WFg+AC6XuViBBxUICo2tr",
-	"AL91snYn7mbI560GBvCIQlNxLohZ3cSRm7hiG/Bjdz2PJ+qeTBqv33RO46r4pa0WclKcVMgXK8ke1YWR",
-	"8SEtgLaGfCikGPsSGGXRZ9hjyhJCMQUtoDz/9IvDZ/07cQLgFtfw0IPFfM8l85ETaD8PXT+PyIvnP1um",
-	"FECWHsADoowPmNgPpWT3evi0YNAXiObqOypQWrUBuevSuWHBkpOdQCE+zbm4X9UaxKjDYcHABwNfbATc",
-	"JIqk/5K6sn/zDJfoBiRgOYvxuGWMTS/M6/azjubRtlnx720ZpcDaC5jJbdZSYx/E+CJisSAqgKwqqCG5",
-	"HGN9WQWpxNNNSKg+tJZ+eOgl3WoLFdPvZ3ta5ht49ne/wm/pfdj4Cqi4uNJokm++wgiKa6Xtsc18nx8e",
-	"2rWsWv3hT8dEMUbSjM2YyJgYcqawJ2AKedV0eb+a09mVC+7vcLbFhG2ESgElmFoozaY7Q57r+PM3BiKa",
-	"ww7YPtYDka4BBK0ItIRLarUpYAZaZbDWP8JWjrjiNr+8cG3WLXroTjgPDIOOY6YTbCsMClKRKbQ1DhFL",
-	"2AO5HWd06z50T/vaPf/bQo0ao2iTTM0+a+W5te107MQ7mljeLycdqK3d3EM8ZmdhY6gWX42ivcVLftcw",
-	"WviGLjhanI/EhwoQ32e3zO4Q0PCWCMDWLkc7kWObzX+uFTbCdOm5gXxgQeeFJ8oSCHpLDgw3IGaEkxzq",
-	"1FqMb5i9Pe35SzbHx39lQK2tmw3eHdniQKXgK5Jw7nYSg3aYV21ntvP6V3s2gg5sWtsP8j5Yuy6AP/zi",
-	"HSL+rmEQ23zp1jVcxm5drdHewxW/a4VmPqGLPoPJ2JnegqdBx5gaSXSwrDj5m+svR4tR+bMVAwrGdbkw",
-	"L244SmgJKWPOYGkOE21KzMzY/nQYPP0rq7DqncsbGZy332slQIlL1VWm/KZfC5heTbVjs8Re7jLuSryk",
-	"8KmEW1cyUHPn8Lp1zSZwWF4QuyhkGMg+ENgbznF7/Db+OYffv5TvDl698VzuDl2NOETjvrE1st0iuEMq",
-	"yID5Btw+TytkQcb8gQnPOmU+4siGe5y63ifS2grWf2GktfnCs4x/dQ933Zb6PhLflpbrkcdBFd3eXa4b",
-	"w9xqIuci5kahUTKReeYBdHQBURwsEXZ7MmAbw+CLXmW7+LD5XpNk8JYW0YAY/05ayYFHYB5nTDrHfQaS",
-	"5xNxDYzDhoteI93bmbJdYz5EY+Bgp++VYO+Szf0bOimSFlNjSRZ3kejXdmHjzHpdVtXjAFZ5dB8qsMDv",
-	"2KmzX9HFr3OzsrtWIw4TsxyU8ivQqfA7pr/sh+1pA9inf7vibPd5LXrTxeH9qVqFF4N4/O/WW5v7xe0i",
-	"MCEix1231m87qUhXpD0vkKKAFszCzcABO17OTfqSF0iUTNucslBCuyhLN559uGbbTWi7h9b6bYdfeQfs",
-	"Vu53579tNuF7L5INyi2gU/LK8lhoLcBm2pPn2Wk9ImlZ5GlCUjtrNtdrDCwuxoiSAG7vxZ0IymixCZLv",
-	"rw5u4z13G6xPoGTF+JvDnNECcca3MD9EzbkeThhG7jz8czT6SpW5lZj/F3YZ7Ud+C6/x255yu0BSZ1zv",
-	"7rzaU7XuB9fmfG42ksTyOzOBIb2ULbirAevd/Hcs4/1uDoXvWGCqIt9dycxeyjhte0yjs+AUQBkBLAc5",
-	"bdfSXBvl7MCuFGfdswgCOMThNWtVnvaL7kRD0iKKGW/5Q9Q2qATdlaQVTPOCHeCn7brGqJBTyLURKSyb",
-	"G1PYHRDQBTT3oOaq3RE1sjllDkzh6zZ8455IDRAvnPBYVOcfIrRCWxVyhnBDO89o6dmhPV6gpKZ6TwKF",
-	"fKiW+tTKUIBw4zrBIKsUQ9Ynr2VBUvnAipzObrCHZoo1Kg4BNwClp+cSJoHqsmAqIYOFBaTP70TwFvtn",
-	"O2sAr4vyqg6psMJKJGjIqvkmmTIqAHUZLWaDmVsW5H0AY83Dr837vgV1C3xnFgKwI0yjfom/B/4WcJh2",
-	"u0/2VlsXK6RzoNAKK9qsnEsIbbabd2TlR1UVR04X5oHGhbQ4w+RO+L2TkHFJiwzBjnzKwDHEJIiQ2jf5",
-	"9PV4LTV4S6YqVzBEsDNkW/ndV7AeqnK4taVwRhW5yqCs4oAvzGfvujTOLvY6iexcA1eHqv8NIVi9o18/",
-	"fkn+5lHo5p8fzYXFgxPdssh7R72ndMafPjwDMbXjiRqilovO9jipdyrB7luxmyCaF5Z1gkU6Y3KWM5JJ",
-	"K/BI/Bk2Iok/kRWsIfNj2Sfvry9UQqwueeLaYQGAqKYCcIfMC44EvtjiumA06y81sYm9/tYLPdROQrrI",
-	"7Vtkp4Y4BxxYjmRaSydN9W+sUyKvnLy/lhk21XBt5Xwbr0hTeTbH1OSM+jp34FOTMwRQuWdgT+HlB7yR",
-	"c+dPICc30AxJLsb9pVZDsVHLWsFjeI8Vw/i0WnmYTyTSNWAJTXA7JpTiN9+zBZB+zgo5Lug0lE0LRoyP",
-	"1DYBB4kMxQ9arn/5+OX/BgAA//8=",
+	"7L3vchs5ki/6Kgjuiejde8q07Hb3Tksfbsi2PNZpW/KV5PGeaPmYIAskMSoCnAJKNHeuI+Zp5sHmSU4g",
+	"M4FCkSiySFPu7t3ZDzttsf6ggEQi//zyl3/tjfRsrpVQ1vSO/9qbCp6LEv7z7IZP3P/mwoxKObdSq95x",
+	"72Yq2L0ojdQqY2NdssH5+NFbbkfTQb+X9Urxl0qWIu8d27ISWc+MpmLG3WPsci56xz1jS6kmvS9fst4b",
+	"PeL41NWXfJiKUjA7FUyJBbNTqSZMml2ffy3sC63vpEh/hRHGfcVuT/2S9ea85DNhaZZeVKXRZfoNAyU+",
+	"W7xgwPQYPmjOJ4INxViXImPcMGnZghs2kfcChiLdzX+pRLnsZT3FZ+7tI3xHPK4Z//xGqImd9o6fHh0d",
+	"ZYnPf60rHGJzYK/1gs24WrKp+51ZzQqt79iQj+7a3g9XNl6fizGvCts7fvosc2ORs2rWO37y4x+y3kwq",
+	"+lcYlFRWTEQJozp/6e6Ht8y5ndYvkfnGhRjrcsZt77hXVXBlQpzkTNr0QkxKwa0wlqlqNhSlWwuhbCmF",
+	"YQuurMjbvryAZya//Iej6MufuiXY8uWXqliezueFrKU+9UoeXRK/WFoxMytL/+QI5l+q8Ie1iYFBnuO9",
+	"TyJB4WXJl2Fcb6VK7BL3C+OFKK1xU1ZWhTDMTrllvBRsJriyoAKcXI94UYiybR5n7vmJfTXUuhBchXFc",
+	"6cqKtpkp4cdvNidXVdE+lKoQ53l6LFsktdvLr8W9KKVdtg3A+N+TQ/gfpRj3jnv/8rhW7o/xMvM4PHll",
+	"JG0DkRPFbVWKlJbmlonPoylXE2HYmMtC5Gwh7RQ0G2eTUldzZqZ64fRcn7mtKGZzu2RaCWYsV7kBASIZ",
+	"c7fqyjKumChL3SpNJoypmzDstwKW29RH0xilzaKt4eZ06b7ICjasLHt3dvHy/OKPmfttMZWjKVN6qPMl",
+	"m3LDhkIoZnXRqnXgObuv7KkbDg6729reiM8phSk+WyYVs9IWgumSzYQxfCIyNuJGMDlRumzXmH/ZcEyl",
+	"tLYbx3tVCp5v1j+gdmpFAxOptGXuzraxVPjcjXrnCx46wtjnOpcCJvlaFGJkYTrh3yOtrFAwVZF2fvxn",
+	"g1q8fvr21YEnu68Lb66PO/yLmWtlcBzvSj0sxGzDEOZ4xf/cbSj+uTCGxJ5eCGXZotRq0neS5FSAyM/V",
+	"wabirUi/WrttBCtr4JVMgkkU2aTXwj6qbbrUO+jix7Xx9wXeRe92t8FKuP+Yl3ouSkurzkd3Si8KkU9E",
+	"fmobmjznVjyyciZS6jy+7/kyYTRmvZGucM42zcoHqXK9eAGXwuQU0mmVbbe9pOuuq9mMl6DWvU6GryqK",
+	"y3Hv+JfNDznzd3z5mCXsJ/FZjCr373obwrZk0jA+1JXts8sx4wy+05m00njr3VldcNPM+Qgix6NBMfGZ",
+	"z+aFs4FVzvjQgMg5s/9WWbD+pdvfSvRvlfuksdsmpzZ1CMlCeH3rnqDgzXZaCjPVRQ7WdSm4e7cTpm5r",
+	"OhW8cEorZUw2vxze5swBJq0RxTgjfT/iyqmnoWDinhcVtyI/gWtJmzLDl4Ytpss+O3dazOji3pmj/gPc",
+	"I2/ViKvGIxifcKn6zJ1CbLAQw6nWd+f5gObcjwj2MPzmpi9b03qZs7a7mCpF8gxEkUCJYUMx4jPB7qWR",
+	"w8L9cypVHj7hO8PQe8GFdn927sYj526wsa5UDpbBaSQATq33k4N2o3m+vBYjrXKTHpZbUDYu9QxeJVTu",
+	"/a4w3n+V1riTurQZvc/9bHRVjgTLtcBjxYqi8I/4N+ckDUgCB36wt6q+O4iEuxUXwVk4/p24CLXk6WpY",
+	"OLELDkN9MqKDAuc3yklSn8yS5vqHqXBbxwkiSaRJG+nsXLFCGmvCmnBlFqKE69zA4XvSa0CSupOG9Peg",
+	"dmwOurHyMEbQIWM3/0NR6AV8TtjO/eTz0RrvItDu0guwDlLSQxI7LwUMypkRrS/8EwZBNkZIcCuWXBqR",
+	"14LSUENS2R+f9dYdxqw28Xcw6I03WrvbiWDmJaWsajHLvJy1WGOwob9CwoJWS08t/UxaztkKCwknC9Pj",
+	"MWijygjcA2Ik3NHo9sFEK3HizxmpmIYvQNsSHRO/Y9xg3QgXU23ErfLqeiZQseLFuOGbWpuzuSiNVkwo",
+	"PkRPWTTV8PYYRm0Q/kIBEe9oBsFtSl/W8ATJb8AlrVVIOM/qc/RjeLse/lmMwOIAuQD7w2y2jho7zQtw",
+	"QplFwjyW8I273zgXKt/vTq919ri1TfIv526dOzgk/kCTyrmGyprknt80iBVh8NMQZrJpd/aiz21d2ley",
+	"sAJClTzPpfskXryLFnnMCyNS5l8d8fSnqdvb7r9xLsjddw5un72U47Eo3cePpShyA7GikZ4NpbPoh0t2",
+	"evEyo6MVQ3B6DBtuuGSXV7hRVkRvJWj2EEGfrPf50UQ/cn97ZO7k/JGe4wQ9mmu3JiW5aPHZS4FAmrYV",
+	"Rdb9gX9pPK3Xy7Z4zd2fXIZo2q87ZfX5fJggWfc3x2foIaNjO4wgjp8dKES1w9sPEMSC6MpB40/dxx8r",
+	"4oNsty9tyvGPpa7mBz/2guPfft+Tgx6X6HF3Wqlf7XSt1cHK6TrGiLFxR4G7qL/dZtpk0Seft3a/2RLg",
+	"jp3HlSC3jl8QntNnZxDj3hLY3mBuf42hgBLXwUzIIpsiBEpJfD5u3CXvyC1d2Snmcpxw70Cz8BWD4YQZ",
+	"Idigmt/oQfegTFBC3bUR7uovq/Fv96E+M5vOHTcMcXhdhl/YOjW7zMqNN6GcS2tI8aJPAWYlWOlOqOxU",
+	"qD77o7x3dqehGYN5VIxDIDlj0rI7Iebob+AfMQKCc32r4JEQpCm4de7/8yV7p42dlMJ8Z9io0KNVB+XQ",
+	"6/BtlqCOru9m455J8AYHMjcDpks2GIOlDKK5ehy4W1LKy6mgeAkIHFGpXA/6zMe2jVA5XmXcemg1EmwG",
+	"UADvuEa+snNuC21sBm4pxDKn3EJ81EmIsSyXOcbVlPYgCZY7W9ou5Ej02QvnwyonSDd6ZKSiMIsPFjoX",
+	"pZNn6tSJ9x22rjW5GRBkNF9h9GFG3f97fxNifqNb4BlOmgYNl2bVqSu0vhM5c27/aeT24f6E3QTuTSHG",
+	"lvFCK+FDsyRBTKti2VXDtdomLanIARloA/A9KcbdDJdlYMg5txSkcazLl1UJnhRFUQdsKexJa3ZSKHfq",
+	"/NKjN/Wy3qvzK/yP0xc/X1x+eHP28o9nL3tZ7+rs+vLNn85eRrtz3V9xy4chl2sKVdSrKGdzTWkZ7uzi",
+	"ngWRfYw3wOzgEpzdUwJqfUVzbnkI+LrL2ABvT2zlUQh0bJVoiomA82cM2jwb81tw1Wk98LUD2qSVmLVi",
+	"NrepRKhgr29u3jFKVfbZuTVsKni+GmD7zoAbDlKZi0JYkTOjZxQY52NLcTsf1pKGGWGts2n+9fsjlvOl",
+	"M2ZuFZnb/4Y5i1IY6xyDpWGgk9TE/W8d0Ew47TnJ2dvmzu8W+wYjKWWPLRuDX1DIhVJlIs+CpWXEqBQY",
+	"dknoMiXNNJ1OCuFoWQhWqRzU8DJzp0JIzcxLPRLGsFzuklKir3PO30bTvxQQ7UgLuH81ZdRyp8vTEWoU",
+	"lG2SeoWXvXbWX5R9Tr98KCZSKXfM0BZriFzLMPCBr8my3TyW6Fr0XUu7W6LB+a6VeaHzli+APYQXnURJ",
+	"R1jW0ssTfVY/GZS/F2UuRwnBGby/eHl29enD6f8eHFMskOnKjtzeWwrbZ4P3F05hXoSflYC9u5BFwab8",
+	"XsCfskYEO5Y0J4LGap0zY2VR3CpI6mgN27GZWpzxJT4RdDmc8mzw8uzN+Z/Ors5eDo4ZH43E3Iq8zwZX",
+	"ZzdXbsjcH2eog+AZphqNhMj7t2pw8/rq8ubmDdyNGoFi69y4AxJ8HTZ3A4dnvnp/DZdKi9+nwPrB1zI7",
+	"hcQUjLXPBn+8vDhbvfRW0bVcLVG7+JMoTHMv69GM9rJe+Dg4iW6u3K9hyPA3GFEv67m3rZ9Rq0qaNmss",
+	"hPXat6juUg4rKwAKu9X+bOrKO7FMgWW2xOY0hCv8vJz9f+9P31z3st7Zf5xf37j/eHt68+L12XXiY7Pe",
+	"PS+qlj1ixWe0FvCJzr5kV2dPmfg8LxExC7/S0zO/jeAOeHW/GcF80gJPjafbTQB80NrUNo0HQCD2V+a6",
+	"ixEBN6INUeXSnimLwIqUdZ/Y2yPAjw4y54Dl9F94urr/GkqVw28K/uuEDUj7DuqENljnojBw4jqHHHKD",
+	"lCAkDLCz3PtphIltgxiLRzMuC8bz3C0O+tqVESVG2BU4Ge5vVt8hvjj9cPRo0r/9LFXC3xm4t7ivhie7",
+	"/5iXelLy2QAOy4EzxYbciAHpBsq+w5mF2nbolJRKZ3TpezYhw2mO0bF1/m76QeONKQ9EGSeiPoRq0OPm",
+	"AZuUyj8brfpXfPE2pNu6+iZ8h7MNMeN7fMqCm4xCBii94JSAL0mrkvfZNdpLYDc6qckzsKzMVC/Uw32/",
+	"zPeIjeIYWiQWf/Qi2/KzDxcmVKooW0oS3GYLP6MBJA07fXe+yfxqGeS95GlcPoUPNPr+oCaOfZ1Chns4",
+	"Y3NuzEKXecYKqe4yZ78/quYZ0zIfZcwUfHSXsZGezZx1oUs36vTOv5e8JQxrm+URHfLU3PZideF1Fn5r",
+	"5jVrY32Sx6jTzulI2o5Rp1rNHyT0lBrs86q4uxIGshJ/3RAo2hr24EUpeJ4Cx0Qxh4VTfEYzunjnhHLW",
+	"o82+V7B/XJHfmxwgYCUocxQgVLxA9M4eI61UrvmwEO+VlUV3FVkp2DLrwzzPTY3EjuCFG/A4O4Tcw1rX",
+	"U1yvaT159fhWPzAlXC/0bO4MDCWMuQaPJa0yKMPgtoDT3c7/XUlZ1OjLjOl78v+xlgMC8gWzQnFlTUAt",
+	"4FHD6jgjPl0arbJbBU4Loi4piByBHT3SMhERoCG2oDiFojGBnBc8vHUXH3smjaF01kqENzEb4H2R44XT",
+	"eMKOCMpTFE5AFqIo9pBeNDbXxnBVl89AvNF94mKqC8FKwEEmP7fbG+Ex11KNEjY9/Bk/C/MMAHQKkT7/",
+	"1uAPry1+NMYdIpnxBsEJqZcni2UhKfxgb+c37sBb160Y22lL12kIskO25LSyU13K/4Qz+5g9F7wUJfvH",
+	"3/4+ANAt4TXBxiFgbUqorB/FpvMGh7r64Xhr5kfc8qm5UFbywuzoNQpn+a/6jT9sx3R4+2Ht1h8335r1",
+	"FqW04lIVS29tds65x5OC447GkZqWVVR7erFrK50TLus7WFM5JryQWY/7hmBhIxSXBq1Bsjexk1Gjg2cz",
+	"0ToHj4cCJwJET48tZuzAknIa0W06OBFhSNuS+J8txYJPWyLd7pIQqwFrVEPyiGrz9GIXtVkKWy6TevM0",
+	"fFQIrFYjCEkZzca83P4tVltebJvqtW3j7smipYrGGJYlLTZzoXKhRgnvfkNQWWl7Uifp0fcUGFrfFEhW",
+	"5EdQLYMBoB6diU7JFXJ0N9WVEckYDByVzghoqYdsxKMI+RluSX38WVT2sbWGw2+YUDYQVyOHUDdeAiUU",
+	"AGLubwPnrdu2PlizQb0lblux31Qrhjhk2Fo91C0+6EiXpSh4ba6vj4VSGRdmdbGfPP3+2Q8//vsf3HLM",
+	"3W4s3Wj/z6P/95ejRz99/J//IyU0QuU3MgVXWUPCr9YkGL7svqeFupelVjPKla3/7nbD2w01BnDBteWj",
+	"u4Q93X09Vh54A39Nvc6LZ8siBCxjKuhf2vSU3mgKgyltIN/Zff5MsLm71E2Rhb521EUfFQ+0uTzZSs13",
+	"qHPGhzYEMJ7GlUVcFeVNKuIQLnZdM/ZQDrZ/w5UY74joQDRGowZnTXOtSNyu0NiHELuO4rNprmpf0WcG",
+	"rt5fXGDK/sXl23dvzm4gD/Lq9PzN9mw9BtyvvSDuEmh/xUfCvpHGfq2cwYP+BAmLL4lC5m6iFD1kbTgB",
+	"pLli5UHZuqKogbRMj0ZVafZwz0K2ZfNy42UeNJr8CimK/KzNjuFwmEPdLsYBnPwDCD+FfmjLkQ5L57SA",
+	"l5g5a28KrpQf5yBjA13ZT3r8qXTi5v6ttP1EGmxYYJYEAx2f4OWDliS8KFoqfJxERa9GKE0ftaEwvxx9",
+	"xBRDM8ERahSSb4uK6TbNGoY20IvM9fbQJ35EhrNZv2VLFguQFf1XdO/2PQX2iuLFY0RAw+bap5QDvpWj",
+	"/19ofQfcC312WhRu9qxhs4ogiSdgHqI94n6iaFkp3DxAtCthCDYMvW5B2mYirwEA++Fo/VSJj7sXWlku",
+	"VSLO8oIbwWZgjZkuucjmc2EoqfDN6WoaNKP6Va6WBKtTcRZ+h1e709y01Qf80CEVvJHPAn5+mYbjBP3l",
+	"iWx+Oor+b5tem0n1IM/1Wz2BsnQqbSa4MgwPsEZxgj/xupxzjVl7uoYurJT8SyXo53TlQOqkpH2540kp",
+	"S/E2qY8H786uPp39x4vXpxd/PBugD2YiW9tZ3s4lxIAmpJi9ucMGLy7fX9x8Or/49OH84uXlh8btGL/l",
+	"lhWCG8sGATA4uFV15BjDpO4okYoNFsBP4HGDoILhgPFjACh8E6wRDx/sj8aIuhkfYXZ2m1RAfqcKjm+m",
+	"dCiy4ZLO9vqLsVatUlbkGX4VHMrwkVjfH6Miry7f37jvOn337s35i9Ob88uLXtY7u/jT+dXlxduzi5tu",
+	"X+iHutsHvgaii1f+GG0q4xnAclpqk+GLnNtPwQ1YSsAM6SJnAEJyByGFR+/EvKVQV7WlUTvaO3B/ysx5",
+	"I9XddQjy7hASrSPDu2BpDhXY3BDlfZswO0P8di39ihCOpCEz5eZdFL/dfusa50My2etu8jYVBK1PGpwc",
+	"Uc5MAFa+U2XOXRo4oudCDY5jyLHVUD3jDlD3nniLuYH1shBId/cmdXmrLJa62FoQf+WugWpBONjPPs9l",
+	"KUxrnsppvZVhQ/YgYyG1Y4Wx3WMNmH/bvmHuMLXug4EagLR0c1LqYhxy2vSlhCUzkCWqcdOWbEVhqxIg",
+	"n6NCur8bvoDMFVT4S2soR4Q3+dDPimHY8v615DbxJOjSjwomdKaNZc562sPxmulSbOQvKAVS2WHGi/BY",
+	"qd2zmvLFb6I3pOb+QizijbqDEuuan3n6UHpsY2LmQixCWm6XZFX7njqtAYSEU0OZwNqoSllZUMVKKe71",
+	"3U6Ya9IKOyIru+uMljC9LlqF4r3p4Ld1OihCdSIob6eJMFwh7RTpmOrMfgY6C66bQpR/xTnpkjZUyRrL",
+	"GILAiTLHn0A7zvq8ca61lMO7TXAgqf+KdfYpzK3rHaUi01UdHrKtFyIPJjUp31xOgD1LFIXpszMsEqSU",
+	"HxaSSUs1Ck4TyzzzLiiSoAWCqEcyH2BpBBaP1SyoCKS05dLzNkm7QmYCbGwCWb0wR55iaHASkMKSNfY2",
+	"fk8n04E+80U6MkdZScOGYlKp7TlIelriDLoscjfFcIjFpB3IXaPH68nkroENKORJRMYRSrxTVQPOWxsf",
+	"jpcS0AZOVBCZGA88iwBaFaY1/ZS4ZZ1yEzNwKU/gptFHqv2ercuGY7mW/yk28A43phRP/gmHszhnUlmN",
+	"n4KPgi1Bf5Tguva34kM7U5sZe7a5zgggOn7H5TKPi43SCeHNiXuaY+1NrXgmokqsXRL3nIgXN0ljrIWu",
+	"8A5K+kthWmzcudDzQjR3fsZ0Y7uks4CNj/IWYadd0xxnCrq5D+XIYRQSLc3uxUi7fLTPIq5wYG0dHF3d",
+	"zmtGF6xQm50QGW+05yfpEoQU4rceYnMAQSqjBGZDncc6cNuheYg8ZeMQfrBcZWKTrbu+r86vQgXVGrSC",
+	"Da7O3p5fvDy7wmooKPOCUmPji7yDxxyTOgDf2sDX39LTaxa9W5Wi0WODq/dvzj69Oj1/AxXE7vn4p6uz",
+	"F5dYJ4YkiAh612UEXYzoLlM8lzBaoh2Q1l2B+uOEDT6cPX99efnzp8tXrwbezPGEbjtxufXZ4OX5H8+u",
+	"bwZ06Lmj5VY1zxaJvroPyDdCk7AUUBmGcx6XMGe9eHL8P8PE9LJe9B29rIcj2Rbsg7Et+1d+d2wP9uEd",
+	"IITrunEdcr5LMclyu6wDpH+43Crtbejkujwdhevs5up/4z89QC0uSoTl93WJGRtg3H7AyjWsHTzt7D9e",
+	"n76/vnFXxMC7W7URebcSnPY17X5oK4WElDrIeuFlHZd4h3x5yxLfyJkoiGjs4XRfZ+V2Wdmh/ty20D6H",
+	"imvaqKDegBBPADPnKcrdi8aWdg9ZCps0lbrFhNCGOZ2IjTyy4JOhf4Q3NOuFI76NdahlhxL3lZnHT0/N",
+	"vI8hvagJnbsHDkZVWQpl37U51quoVhwQckaghQQhgwCMDKVH/Yf0ylUzcvarhMDiMSSXpRT3Uize6DQ/",
+	"avNc01VBhQYTZDZurtKwMlIY+1aqqo1sGWKgdIwZn5CDow1u2mMXiM8jIXJzlaaHiwheaXT0JgrKxfFS",
+	"wYaQBi8EGhi6mkwzZsiNqwfNZVsaKd7g+xQncSveiRK38zb7F8Z6wo4CvXhy564RUnyVPb75mG23o5sT",
+	"k60IyuqHN9d0g9Be1dQQO+iSXIylkj6QtTFiVhXiZX31l4z6B622DdqpLdFOPYaaqjWMZMOcXE95mWLv",
+	"CqmLHWtUV1DRK8VI3usqhY+dOpMIecORHgYLtYC9khfpClOd1BYHePaqGZjEptLMbJhSkWOGelNyep+c",
+	"8gbQNPqw+PjtH0bBWxrNxi+JtsyK7tZ5C8RguLS+2gsPgCFGU5KLSV01WsHRUQeMTmbf6hIkvN6pNrZV",
+	"fMKB7+mr05g6O9X5dgVH19Er649pfnaGc5lehtAGpTla+oHlwnJZGPavV69esJ+e/fDv/7YL4PFOqhzZ",
+	"2ojBwBwzqe55IbEI/hPAvDI20mpcyJHNmLG8EBmbl6B5Qbl8KoP1ZLX+VPByIrJbVSlTzZ3lL/JPM5FL",
+	"/sl9XcZwTj4BctK5Ju6+SnGqVxM4nqHMc6HwgU41fqKqcgPX3nNZ8KEbh8cHZkyXt4or5Db32Bzuw76Y",
+	"VENmGvfNSG7gDFjV6BIRF2HY9szTlM/nQgk/dRAvbIaRoYTQ6Xu3K5GA7jvTXhqwAyK4hsF+RYQwLtFP",
+	"c/lByhFZJqQKX8AKPelvDviF0+qHn36KjopnR+kSKc/Av5GwCHJ7uszTM2hJdaym2BfA2eW0//Gw4Oru",
+	"hA3cThiEVAHKv2F8zrESOq5viW7czpljcRt78vkQ/CNwbD3fqT1+JXje1TDZl7zxd8xh2EqD3JyLt7y8",
+	"g0WdMW4Y3sWkMhbZXfemKP99cyiibKV5GiJOhC3oFKjA0lQe/bWUAf616a0w0mokCxnMx4RRmgb3aeOj",
+	"FjOv7u8h1STLPakOst641LOtBfVC5bDEUAgLJIOSps1XemfsH3/7e/dCfsKzdqvk3wcZ1MYUcFMX0gZS",
+	"NsYLZxBNgFlhyczUGXQHIguggVyD0t1WuSnz0IEBcVdjaI/rG3Lioxr5tpaDorYDdWUvx1eCj6Yd5yIi",
+	"ql2ykiMb2AorZFRi4B24vTnCtypcm1BN//jb3yFOTGQGcgcwXqXE57kY2a10J6GjFBZHuO93qmzm5iEq",
+	"xwYJPQkcX8TJqalNk14EDqavVCmhUwxsWJiWaB9lQW3ENAxN4WsIQ2Mi0mqqhafyUgWeSuQpdQcQV+SJ",
+	"6vE693QCTyLvNza4Ct1WkOFQFj6pa3AhcOrBEDbM8juBTq+b8oUu79KBqFHB5UzkF6vxqE3xaJ/kksYD",
+	"A2gH7srNg+++2kodgu+iXNt+7/Ku3zqxd1swE0Znsho1Uvdym2ANlrRsuATmO5CK8zzYBN56rTsrUf25",
+	"WVCBThKa8VzwlSD9jhyy4SEJN9dJJYA7AL+rx6yQY9FdRcxbeMsSakwXYrVq/Jcen0tnaFO+tJf1cmnm",
+	"UAL18eMuunsPhtT7umtZhxw/eexz+Md9aDmFX9Ukx4ymO7mAGW3qFVFv2XUbFM4hSkq97to/IxYT56b3",
+	"zIKAc8gdzENzRmdCtnAJEymNsRro/2siHmdJJ7mN16NRz5dUgbdZB7hLr6f86Q8/rg//JSLKaP8C5gCQ",
+	"+Z/7La0yd4pNxXUrneNSVKbw/uoNkhcCyFEbnK4VjsJDRqiiacqi6U1LRJPqeN2Oc49tUifXAPdn7Gf5",
+	"vMMSH3i2UTm/oUwzKanece/1zc27x0/6T9jToyN2+XPS7CorNeJJMwlf6qm8nF8HHTFLNqq6gOujQdVr",
+	"kZ5yW0qRn8JcJlkqfPrppIbT1jDC5swiHi7xNW99CisY2nklar6oLaWMd3I+3/5UmKmIxty/RZdsKKQz",
+	"rGuQAxLLESW5MzN9otF92Xjs/k5WZn9HC5JmoB5126Qv6/rj5le96t7yjXrCYNc35jtSDXDxB1lsQgcw",
+	"iMZQQYT+2IJGPlBT/jYvmHjKGo4vhA3J5N0HybkHVNJDOje1fD98F7ZGxHOtBjcBnomANg+Jo6nH/P36",
+	"iFPOol/FcODus4CNDPGBJvhL2/a7LHNRPk/mng4dDo23+8OGQ9Ofq4s21gajZwKMkxlfslyfYL2us03p",
+	"L0TlAHokBALcb3028KhGIMMPWMrMt3TNsCqizwYil3gZslMCQwQutemzAc9nUg2OASdjiKHX+UlVLq3P",
+	"E/gdARm5sudZhoEdF5/ujGP3oK29U4B6rX+FhX87EEfgjTDDV9o6Ya/La1eEQpczgBSUwgb21ebkw5+j",
+	"DA/cAY4d1iBZrVurR9cQFxsB1HKipJpct9A9Ig3eIhQxDxZTI0afEG445Eb8+Kw7zeOqCdJ4dfIYrIoU",
+	"YKCcibyFiDMZMk3oHDjiptJ5ATvwfe1RV4J9ilsS8d20Q60YxhGJweY76Lov8GUr7YiisURG1KSu5d/0",
+	"6FQd/ea8Rt3mfxug5TVe2b28BF50z4uNH1Zoffecj+42XkQ27I2YzX07/u7lz3guXqor1GvptS4F2BNL",
+	"RBa1DMOM9Hzr6l7DRXs2L7e8nAjb3be5getTbk3Auac/BVKUG+cTifL3jazsCBZacCixNhsCCR4YDdBM",
+	"adhclFM+R8UGLf5rviTe7JAum6B6qNqh2BuzmgFc0uxWp3OQ9Huwl3a0J1aXusFKklruVFyrDmXVajNe",
+	"9CxW5KHM0+vLSNk126+D8AfVuSpn6zu5MQu1/K8rj3VNEcv46iSs7/r1LZ5Uvm3n3GkTzbYLarBcXlVq",
+	"e+I6IE41Fp0sGripPHCS5NpDr/tfk8+el1W6iXfrqNCjRn4MqKn+zmB6Ae3CrxpNC1/4mTNnlW8T2Xl3",
+	"rsMvY1KtpJOxztW9URJEvql1jjd3aWfV+wpSSjVBPsUokmweZCi1QasVc3YzJc5MVtP5BLK7zjMFuuxF",
+	"msdy1z4mG5CJxLoWJJomp1PpYevZ/k3PjW94OKRxmiRhbZL5soFP3p0Vj8rd/Xk4piVL0IbWVnPQHlhp",
+	"8JVGdMfpcZfpmbT/KUodBPBw1nf4pqMUQptyq6KuJETSwLquJ05bEEmZLIXpsyOmFYsJwTJi34LfIYRG",
+	"ai6g5/7w47MtZHHdt2jkQ/CiuBz3jn/p5k18+ZildzahqXlRxM029ATOjICEXPnofmcGsC0aZ929CCv3",
+	"JJrC739szGDS/kx4IesrP+ZlzRFh2AgKZlfBHsAF13RziaL/Xho5LJAaKcwNEvm5ITKtblVjnlBeVhjj",
+	"vMjg2yAbbqg/BZpAGANyJjoGhsM8/Hj07A8dCA3XXa0NBVNvK2OdzPs6avwcNyV0U4IC8mhDhGdbXdR+",
+	"ZDYJD7Cb1ePDXBCPoPbTFPOh6mJeFIZhdXFDJ/TZK/fglOzvbySt+6jtqgr6GMqZYENhF0IoVoqZVJiT",
+	"grrEFe20pbw61AvVz0H5bMpsU6GJz3xkiyVqtaYwPjk6+sOh9NoObvnXHDDf1p/fQAPbfWYaQYDNxxoU",
+	"HkW8l+5Io45JgSPzyYYjLFD0w8bor6z1VsrTHb5pNXJxYPW0v3ba15+PSFiPtrOw7jwe04bu1+Og4DIP",
+	"kXZ/HNQfMmgYvTuq3Qf7rtV4R7tkf8A6Uep65tQhYDaddMdyfUTaz5IqH6zYFoOE4D+QmZa2/FPRllY3",
+	"QI8q3/NiBycAAXaIXsXm6XdiDlUfY0nu/Qpa4Pfjs8cu7rrfPk7m8QNP7Homh+U0xciBGauTRpfS7g8M",
+	"DclWH7Y3R/zgJGG9uOv8XwcZGy5hobqSvLfN7uuQQkgQ48GnfVfDNZHmKdcUv1qr1jcpNqrBbXV09P0I",
+	"wHawjeHf4v/HP8fgcPxhcEyN3gJAGeEJdQo0NH/7c5VPIs6GtdZv9bhbKsQKPtnqNYDBiO6CNN6HQOyb",
+	"wN7kDcqImmDGsFwacLbd8KlyDZ+0M+FCd76vaK085Rf1QW9SQEigBOtvpBbbJX/gbrqqVFvDr9WxWR/i",
+	"GenZTFq7C22YMx7ecGNf66psBbkTGysxCsLrp7oqO/h40RLTajH4Aq3vHg356I548+1UzE5u1YKeoN2p",
+	"HLuJJTIMSEuhBeMJzH0EGERyR+yzEp/bZnmrFH5VDVJVHKTpDqSdH4zECkaJtcObiuE3VErVXBdQ37UH",
+	"On1Yje6E3R/3jfe3jxNboMqZyKBrOBu4/z9g2NJi3W7tNug1lkcNQL5XSdSY+ysQXTOkZuQ13aLETq6F",
+	"sMJjF3B8GatUIYxhg4C7HHTf8B691pE1VyyEaQdcCGMDtQAZTLjsboPXiNanR7DtZQlVS2ATRambbjSa",
+	"7i2p6Z23VYQ7Tc4ZeElAak/sqkB2P+ZF4dTPKpOPcr+nC3pHXKkUeHMFygHoTTpLdxd4M+Wl2Lm2Hxkr",
+	"NjsaAe/WkYa8HdHrY0KcyF7cwTMTFpvH4N4jS8vNaaEXosQrTbrUJvbOdvlqINzZhtqPC6DijRh/Yb24",
+	"WU3m3VQ9tSoJaxT2RvQFbXq0jS1rb36sKPGwawknl0W6mBIf6TsvA1JuixG0j4A7eTD2TUdbkS5nIhpc",
+	"bTnuYfnRA6+6lxRGd1y0Zd9CY9OvKdrznU4jaAGtVZtY3exO3SOivqBdGvpdiXG7EWNaU8CFGNvTQqsW",
+	"7y+kzcu6mI1TXTUZmcGzhMarFttd7tVr+1Ih1nxZt6cBMaLqi/AiiU0MdJmLMkPl1ehpE6zsCFHf2U7z",
+	"M/Wlk/ueRROYWvxrH+jdKbcZJZ8Lwqz+PwM3tyrHdA1XS1ZWUAQ3mvKSj6woDfT/wqghgPS7tP+qMSKt",
+	"rayefn0rq6hv5kO+BmiOHu4FnXpJrQfttzcFQsAqYHx3B+u4o7Lg81RskUJ8GxLCBANGMC4hgYfCyJyo",
+	"rsXC7awTdsTyUs+BdzyV8u2Sp0uppmth3893pUekhHkzBv5AvYKyvfu175n3+9XbiBDvy0qvhI3NRa6j",
+	"LFNo5nZ1fnP+4vRNL+t9OL2iTqbnF68uO/YurfF5O20kOVHnCfINaECUqAnf1Mto3fydl/pe5tuRITiK",
+	"d/5q5CGv5hdC5C3dvTzOHpk7l6KFc9ENUeTnahP3o6SWHhDbgX6inFGHJJbs1dKltM+/l1o5NT8oKRIw",
+	"BW+kukt00IqbynRkdyiLpEmui8oKikkj0RO7U9AA1ho2r4aFHLH3V28yJgojgAnVTreHjt3bsmiY7R/4",
+	"LpKItb6Tl3Ohzl+yF1opMbLMS8+2KovmZKX7t4QmMsPKWq2Y4cu0L5ycuA8hhk+3F4LnBmgAbFWqARTi",
+	"gOsP8V7nilvNRnomgBeEWd2Zps+9Pzl9BR/dnc7niYlj8Bvj8/kq1fhcG4heJILwU+cVFmkWPm6eaxu6",
+	"H63vqik315trVvzuCrSoECrDyWtxlUHDIvjNvON22p4PCbXF8/l3hoX77qVdBh4zkGEP2YCWE+W9KL+L",
+	"ZXz7kvhJak5J4vsTo9+0hntj+N7RekJ8wiJ6Lyx+I71rdV1IPnZWrlQjPZNq4mXjpF4bcAfGuiB8i+dQ",
+	"Shbe12KR4JKG9XiuLXvvlPLlaWWnDK7P2OCz/jx89I+//X2wko3//gEtkUjI10dLP36HDYV8hu3F0ZOn",
+	"3z/74cd//8NPmSevgY1NwX7O/mUdTrC9h/r6bmmFM9QzSTLG8DZiC5M2S++qky57AiEfGLxykmI1Gzw2",
+	"ToIexxL8+K+h1jr/Mkh98AOZUmHDBUnbtI/OcrlrAtzN7nZ1yd5QMX+GDSr40tSB6aosBtCeQd4Ltcse",
+	"qR8aZQWxoNDScfRVG+M3LvE7TAVBeVYlXen4CNlRJNtkLSlgIaa56klhzkIJszUy8iK6tm54k4u5ULlQ",
+	"I7lDKPylv2mZTInpRXe7UEOHg20vbPRBwKr9VA22P+UxDR8+bQmtUJoh3lQxHjEotRz0RBizlUQpRMa2",
+	"hanqz3lIPqH6s+Lyq5hByK2Xn9IVgUjJIqEFd1Nz175mfDHVM2hyDyBQia3w13SW72C72o1W8Nl627+v",
+	"9Ng39Hr92CVcRPOxm5vroYStSV9SNEl7eFsWTny2vqcwkgjFWTj0KMEG9fHp7om5smaK7USD7ZllY7Ld",
+	"LWS2xGLrv79+Z1IWm9O4H8O+m6MmtHOFzGZe8FEIYdctDfRCrUM8nfh8Z1jBl7pK4tCPUgXh+yQKmsUn",
+	"3Wor6jKUteKKGGXIhsuAB2On7jh0s+tmYKUuAIr7nXTNeC4eVfMah9uxn/xme9mrgW4f9wFX5md30/r3",
+	"fVjlVs/CerkPA/rbiVCilKP489MEKfGrun/OblUOZ9+itqGMMm2tvV+/5gUxfr3bMtZI9o+d44qHA2+f",
+	"fUvI9samKSs9DIDUOUdiTxBaoIKkj6r33ZYU65ekEjW2pmlOsVACrnYMR0vdDyfRSIqq2t7uAx8SmyGC",
+	"HlGyIP7RiLMrwd2225GZPijXUIfSEGbImnriW+N2JdHStXSpEBOpwJlu8NJBo5x8uYHl/kVrO4WIsr45",
+	"dIxP4sTRe/pJ0sx7UeZylELoGQraEBtas4GcnxdnNyyAb9ZqZoSIOXjeX/x8cfnhYqXRG9BS9bLezeur",
+	"y5ubN/S3V++v4b/+eHlxljTzfpWmQH5ysljMP27cTodgzIw25/6kmcH/X/Eed6euoVueL5OG6R55galU",
+	"LYg3oQJpI+7s5K7oyArTWsvdvRV55ryQfCNMuDIic8KPjKM81SVsM3x1jTAjbnROkxUvwraWrrDwh4C/",
+	"ogQ9GP71vcp1W6cADAF23OylQBLXPcBarYyRMc52BMcxIcbmld2PZn2105P/wmj8m7kg35tUf6e9Wpyb",
+	"DVxUIXOeSsnEvQIT2ZOObE3GVG11MC3Zt7rPBaRaEb8+LvWs/2Ab32dPN25+KH7uznb/7YiONhPxrMAE",
+	"SNMEuWgudRtvT5uMdgqIrxiRGyVyT0xG98VOJ0FXZ6Xtew+hamFvP5imJc813VFtIzXXXtplIow9HepU",
+	"U4FQ/9vsHT3jS+hZGRVFYWHghIMhmzOprCZSYeMrxJ1TmDZq/Zq19QZ3DgABDwLvShTn8RwsO5L47cTm",
+	"yAOIixJsDTDXwWgdU1nyRC4deJ+hVrelEsGX8YLbEjY2I8LoE0rZQtEhYtNr8607xX43hkCS5pokcCqK",
+	"vGXCL+rWwVHRXRb3Vam7nUNvQsBp7tLCpOOh58NanYNZEHt4oRX1FU6T67WedKGR/ObGHoKXsKwRTDjR",
+	"Y74ld7LaCrZDa1fI8m4FYnmUCYRxZkJXmyuU1t6yxzlblcVr3VaHA+T3XOVsrstA1f/+6s0JyQ9R41OG",
+	"HKNJ2A2wEdaZN4AT/d8er+FvhK9wPxJBOrUplePXs6nbsuaJlwTR1NUB9R5ak8PVzbneHzg+BoNm23A4",
+	"PwClVtRPdFvyYyuvBZOK/a/ry4vW5IdeqF0SIN0Dp19lT1TqUSDz77MPdWQMWnjBUbDZ1siw8zcFIse6",
+	"vFXV3O2NH7KjoyPf/+0EtnS+rEOEgaSEz+fFktUP7MfGC5Tq0uy7vz49wr5KTgES+vFonc7maDu30i68",
+	"aVGXi7TYNSzvZ0c//ZjsXtrI/ILdIu2UqkEwRddnvtcnt8H8EhZgn6IYwyKUYlwZ4Xvex6OICu5CYnZv",
+	"UNYhTuMar7/GWeY7N1XK+a4LDj1ddNSqa2VFtyn3PT2gFSOgE/tmZAV3tA4yalCFDjriLlaZv/egoNrc",
+	"aD5M8VBMKgCAc3cAa5UD2QQvCkYgiJomrmaWgmrJtd33JN58SOQiDQK1vjOskDNpw6ZMF8Y1Num2Qrkd",
+	"4HjX4BTEe8mZEdeWq5yXOfvg6TcMXx6nqdnjFFelMLaxoqh/OCCkbkdLr0nHsm7z1Wx7a3Uxz6HwFTaX",
+	"T1RsXpsf07stsh49+Lp1OU4Vm1o7B6IMa+cGgLzsNHIfMVsHcwCFCkLWOH9dsgH8MsigIAyZbeEGAEYC",
+	"ykyuHqNPjx4O8RibThtMlD2Qjk3jRORQ//ffxDahBBpUYwW8s+1w4P+XOe5bAZamLjh9wEP+nyf27+PE",
+	"/s2fy/uAhmkTmFB2vfeZu+thCmr6N3SMbj85t8xpjXrHY7OBe187IndDq6dOwg1HYBsB2Vqp0RjqWHR0",
+	"0jGKw7gj0IcjuWFGaxWoXXKdKJLSygDr2L14xWVRlakYbdhcsK1KvagTZiG86bklajTI5kNlWxD9cswG",
+	"ejweHLPF9nD6Sd2akMLfZBNspfXawiBWKfweaAwHk8AW3JwgpWDg0K1jvBTdAnWXOcUy0dYKRTWXaKMc",
+	"jmfMpLsTwdTNhRocM7giMdA6gBCWq+MrbRLSOtB3sFLIf5RXwgthnw2mosgHx23BcM7mvDKiH4a8QaoY",
+	"QP94AYlRc6u8OJ64p5R6KNjEfZcTA6UXvrOxwgPJ7QwgPjGGFcIahPRjAN/tp76XtyA8YC+j8RMLHIZM",
+	"PAxJ3/UwR1DXwerxuGNXvFeFXlxbDBbu1BivSick3MrTdHuImVC56bNIJIIwKPHZ0rTN+JJNNCMTdg9k",
+	"iaGPSKmTDQrv5xVQPp5EWY9Qsx1nsQ0622Ee6dZDJFl9GvTh8qxAF/tCV6oNVckRtOkkGmhC4F8iIvvG",
+	"EgnQbFGr+uZXA7v+BtZPn6HATh3Y1JMY+QeYyatziwSjhJ/TmMYH6wemh1APuw9sp8E2vSUvskrhW1++",
+	"HaQThripA9C6JAAEelSV0i6v3fTgslE5f3rhQq2/8xiHpV4YUZ6wwadPr7Wxj3BbDJBODwwnyMe4m0da",
+	"38nQN8nvoHoh+Vz+LIidLFkQeErUAvDmeaknJQdUDSwseAKCl1iJg0907+99+QLV0uNEh8+zWmsHI2Qh",
+	"hiwirQGPI9dw/vp3mv6tulWP2HOdS8ohO6e+5rh7wt7K5332Xt0p59CDdJuMUtPuoFEYSRlxIzI2UFVR",
+	"YAyMKxqO7xkbkx+V4lYxH3Y+ZoXg94Jx2jvUQ3wiEADsceFumGAK4DAJZ8xyYbksDPvXq1cv2E/Pfvj3",
+	"fzvBoud7XsicSTWvkA5WB8IkqdgAQNBmUPMgYWMd95I30nsQcz5xw5tzZwbX2mpAZQz++OWGDUb1L+EQ",
+	"GfGi8ByH3PfKcB8e7Cj3Au9ducPG+YvOk4FxnGOzRByK+7rvv//+Jzf49zcvEIvNMCuipBJsTBW8vGC5",
+	"nEhr+uxU+df6votTwnRP+XwunGPk3vMBukt4ijtn/FP5/NP/88P3GeQt3SwprjS6jsYPGSAHoLPA/83F",
+	"SM7q9+OzOZJuu0ucZU7iglRZtb0lPktjj9mzo2dw2zuSTmcr5YGHw83zaWWnupT/CRJ9zJ7DNmF2pD79",
+	"429/H5z4XUxlozWdB9hEuG3rVswhQOiX0i2ONOzZ0RM0jp4dfU+iDuaXLoSvSmQYNHCPVkLkBq2fQo4E",
+	"IdFlLpSVY+l0b+90zkdT8ehp/6jWGdHfnOqqZjNeLoF50XdVCA0cvIwGumMYBND3u00b2vhQ5Vfvxquj",
+	"kNnuPaFAh+Jz2Tvufd9/AmNxFgDoycc19+kk5YFjBx9cZjkei9KJFU5NshV2KebYchgCT9QCG8DGgVgS",
+	"SDL8WYgb8tqCq8lVfqsG3NpSDisrzKDPmpS9SC241BUybiDdxiq1M24uo4lqdw4uoqI1x/ExpUvmDkyo",
+	"SrpVIf9MONheIY099eSJc17ymbAQx2sprakveez8XTRiv2TdLq4bS3S6nohyO10b97fr+nhd7TB2OVHc",
+	"VmXnG27EZ9v12rdSdX7ue1UKINDcejVZnh2ufCNn0kKRlC81gX3y9OiIQgXW0/HXs/z4z+S+o6nWiQcW",
+	"zG0449ep/kDOnbVA/BxwEQWW0o8OY338jkpyvjT0jDvm6HGZJ72FjQN9GicG8NIo+lAehjbOIwR4+lbP",
+	"7pGkOh5HLWXAaWhB9miDyDbQFdDEG8gHeFFEaq1u6o3cF4NqfqMHGeJ4gLBvggkbOMy5uRy7H2OaZlEK",
+	"ry3AArlV8He412ksiIzwAqoRY9y5+63RHAcOxKhvAh29i6kGfA9M2Ynvqp2j7poLlUPJkWoQn8bPDYZB",
+	"UfigmxXOOvLc9qj79ZjFfQDdOdyiqqKHB41F8VDfRz0tJv4SKczja1GIkdd4Xx5Q4J9XxZ2vtlmX+ICe",
+	"qvtiOr0+5SovgGCpUrmGdN3X74PTet4Q1eKZn5G7r9NuCP3Om/uBGFVk/uWxGzC63LucIecvQe2kt9K7",
+	"yhoimYJNFYs/8VCDwUcuLQa9oGpmEZIQbpvguQx2mYm2hsq9o3xcN6IXhRG3io/wZAcYDu5esuuC0EIx",
+	"EZ8Rxbx7GLi0TuKdFdJn77RBInxn3SymWvi4lrQZgzjOrRq4WePDQgDQdHCC9DVYIOisOTUu5Mg67wQa",
+	"TjC7kCMIsVX0h7ozVXOvuN9ByE+x5eIDCnpUcLNJ0OsKl6+XaPdK6i9LW8gteiTb+8s0dgSMrMTmvMLP",
+	"kfZ5yNPyBQ4lMamAnQZ3pj4x3TkBNjTo2UPMMrzfP324ZD7Wt9fZiaGgVus7QfaL26n+vvrsxIQO/k4U",
+	"FE1Wezyz+lD2wzhdOUQiXPDY4Ym3KtwMGxkP5KCL4a7vDBuUQDo9QISFNwMHqV0Ht7RZ0yuBc/fUwbH/",
+	"OPK3wc+J3xIuQGLv2rcYc1m4w7iQdwKwSeBeMLucozIKRc7uE9FfzW6VzLFP3l8qopc1IYGC3wPBn79U",
+	"olzWftxw2YvjV5gtr+XYx3Dd2HuY6ERD+WMiePxPp+KfTsWB1SSEiLt4Fj4a/fWa8RX0ogqKEWnJy7AL",
+	"99WRsAatjsUr4uEB9oYyWPZebaFVBPEKso3IjveexYyXd6b2QpydUuSi9IgUY8U8pdPcoNrM7YMs4pXg",
+	"NblPM1Qe+oY+kPzgq9tMl4ACB1fLTZ/IDyE9b3l5F3VfcROMJqYz60AGNspPaKxO+J1OghX6xqZl6xTj",
+	"f7WHRXQS7vP77B05ezTmuM8F+oT9hNTAL//003aQC+rue1gfzflmrdbsROAMP7gp22bEorW2QPJP3wba",
+	"GzmHmVOeB464nfRyto8nuzLxaxGjw/nGp6oZxMGZBGCTUyTgQqYCOe7ECKEcp/fTwZsMAsecRXGeCCT3",
+	"7Oin/tbwzK8sVDgJ1CVD6cWhIyk7CVXr1nzcqDBq3aghSn/RuPwBZzh+0Y2ciQKsyfUJh7Rso04q1PO6",
+	"8WZgZPjA6+GiujT535mVEi3v0cnS47bMt9/18XF7wB0fhWC7bvaN5/J/wQ3qj9Cv2ZwV1SO0b0S4Yot/",
+	"D5nARzMuC8bzvBSGYPtANEKWvKrJ0JBJnPrN91sccT6y4FzUS7DKqZzwt1vsGYqZRv13ISCRhf667j9h",
+	"ztx/uFG7/4Vxuv+grPOgbaiIWSFkVnK8T1rG2/60852ftVa1X+dQpfGYgbZPoBZ09Qu7weNW3/q8+xuh",
+	"293u7/tdeexu73Rx1oWypRSHywMu1gS/LSMIuzuhJng+k9gN5bG4F2oDlAD2vruEdpAZELWQM+WZb9YR",
+	"aPucU7GYCqjdhZ+kGurPcWbjBHFC3HJIDCg2QMfozL1kkLlfb5XMIyQHxGr9SYzPg7o991ITBU1DEBmo",
+	"0XFGyPpmp2xUSPcVEC/AdiB4760avOHGPoL3PzpH4j5ofurTMkT/u5ajoYoKgCrBDI3jzCj1tZ5JYzwb",
+	"IxvgvwZ9dnqrRnoG+CqcTkwjjsWCBdiO0Z74PneW/wgJn6hptzMVRoIqQYwtBZ8BKAkgOBaq5twuO/a3",
+	"Ma7EIhUTwXvPUAo6HAQy0M9RZ0b3DUZgqQFoAiyfqlVBY3rb1N7TlNrbvnut+GxRhB/hhzS3L135VuSS",
+	"33i038p+z/xV192tAZTWCCYbhpw0EnBoB4rWUfsP2gnDJfVMeQTYMeHX0asA+sOWoF2IxbfqgdMZdlbT",
+	"hgBNANkSKncy+EB4I0xqrAKOkkIseDmahja42+T4FAZ30qn3YNsBF3X+a8j0AzXoe4hPiLbC7/UToDHi",
+	"rzF4j0qUNmNDjc23UgNE5tn0CENLucu3796c3QC766vT8zdnL5P8rlFn5dT4kkLqtg0ovm1T9MPhp+hG",
+	"fA6tVDGj5ymS2QtuBJs5r7Z9af+y01GRJQ0XXhbSmQHQ16GGkrpFe/qMTXVVGm9GD6wePLD5jJyINgzI",
+	"OUmjojLyXjTH5jxIdkqg7u+fsBycY4BmY/v1/8ZWt1fynQxvfyAc4ui9hjOmfmar1V0fpl1P3cdjPhJb",
+	"jHCQhTEkFhS9MyN9CRV5zg/XTLvTF0qlakAuMfoLZORejwH4GX2Fg1g7O5M7QmK12PZUevOcbB45XnvH",
+	"aiqMuyXnnogBEKceOARgaGdQ4cDkROmSmiQnvmFeirH8/HVa5op6EANevrZewAn5XdsXD/dh39zq2KKz",
+	"XrtT4Dei3GALAj96iyeBon6wSIINj0SjXo9GVYnlF36H76zVkNWhLUf3VjxkqPatSCc+EbA44kVxkLk7",
+	"NXcQnMaWQNEk+QK2rVP0OG6HPK8SOv/MbS6MCkSVb4HfOYqAeDgnYCguhMhNXUpz4jvl+ua4oQ6KUl8J",
+	"Z8qfr4Hc+CGQEv7xL7DDT3ewxOb1uvYNfQ8AGcTqHa3Ed4bN69nYca3bkmJpdwIWiJI9oXCLGakmhWhm",
+	"pqDFUPpAX02sdTjPN7kpXVNrdeO2WCV3dVXiFhOJQWxlj916DCTdRyRu+KrPJvKHDp+9rs6RhCZOMpo+",
+	"OyUiRCoAVOIkjrtIy6woCqyZa3WLAeb5LWcSBv9wr0zVpfjSWSM8cyTMTNuc4DXfaogvkIMVQC9lKKv9",
+	"Zpka//rhg2dsVrl/+D2xVywodo2yDDJbx7SxQhILfE1MINqahFPF8i1RxzTGuUoBtd7x/ffl38aqpYuP",
+	"2zhfDmYYNp7a6uk2z7ZdDsLHpbDlciOIzzkWANUZU4o5MAcBjr6oK8CwQE2XHlFPKFBbcmWwridSqk1x",
+	"Q1YVpHm5VUB5g2VrAN/KGC+MJnp5J4FQW+Pev2ioYiru7bOXvv0WRraR5V1Z5NKB9w6xVhgIo2/VFQTC",
+	"kQcA0bC+eiwknLBpTnQAuIfmlTsuoDdpGudqy+U6vOYh8K62XF6WuSjhsd8c8mpLKfJTMGg3ol6D6ITJ",
+	"Qy63Q0SFVE4oR/fIXTZHE6vR3B7boI7x4n4r6FRr9U50zeFwjk1rN8AqE0iozlpob0DU+tpE+utwqKi3",
+	"/E4AkAgkFNGymXfglFgwtyq5L9FDHkb8wQNdHsl8UB+yabYsy++gFhcCN7cKc3GYfvOTCzxKKhDx4I++",
+	"FSAGCsYNVyV0jSAaOon4BOIMAQuobiB4q6LKwFK4z4BSXLEgBjjnvVpbiLxhPCDxCDyblDZk6YdLIsc+",
+	"IaIBIC8Jut5YWRS3Si9Enq38NOM5KIM+c+epjXi/SLWuoNKQo4MY1AILJgKpV/oYSHOr9HjsPjwXhUBC",
+	"yVLEdZBd1PZvaWc/CMbtGhlDmu/5Oj3qOa1bXe1zDIPokgpG0MmGAltq/424YngMLqexeg5FiXgTCSJg",
+	"IKSxJ2htuAtzSTXoIDUA24DqWBL2wKXnhAbST+QZOM0GcAojJxDnKeRYpJ37K/99D3qwwp1tgUjEydIM",
+	"HTQWSVSyPhxZVrEgUIxii5kZ+sy3Yh6v4IpdD4PflJPgPqGLc4C9gQ+1QhitGC4ZsWH7hcEp33zwtnaO",
+	"gYIz6SwzYplwewE6mIDdHjAd5DeqvPZqnUadSmN1Ce0jZAIjjK1QrrCc80Es4KoQMTd7Fwv4yUHf3qa8",
+	"sZbfnYA+CRbxWp/d8Enbw+myx3DNl6z3RtMpseX6cB0N6Ouir7BwRJfURdYwBxrpgMfQV6TdxcQ3YA0x",
+	"0q4vUIWPx6I0GXJ9AKEH8HhQGWLat/RCjLxrJMRulxyH6DwApJ1d4P+A9dFXNQ21p0EmyERMwBYRoGSR",
+	"UUGownlZKTEg40ka4j+pH2DceeReDeafrpwVeQxDJMopPLL67AymYbj0/BLIvNp4ljPrFqUEQlg3MH0v",
+	"Svr3cY0KBA7hki2kMqHQ7JZoaMmaCyBWaCnjmWPycnlVqUHwfmV4G5aHiiInLEmND50XfCRWZy2AwW8V",
+	"oMHNL99/7GN5aR8PEmF+Ofo4iGzbGV8iqu3Jj8Cjl6JtcSLlz4+HUieNSu1v7FG7T4P3i7xDCaEuQyP2",
+	"wxST3vmQ+FBgGKYhw/upAfHZM6gmzUEyZqDsGZ0aoruTsZ3omQKd0GXMfRMHp8XtFoBYIDcBfn9NRIB4",
+	"aN97hE7OY+d2hQ9D8tF3l9c3LNZbA/DTTMYw9lQC1niBW4UWKJDDkLcF/sy41LMsYiHyOyklzTgztTg/",
+	"oFC9pM/ddFiB4nLK1c/NIWTqDL4Ru934d9RitYsRU0vUvBTuj+1Hy/+q8gkppwZ0IuhHRJ6RnqamA04P",
+	"Oyc9Y1OOlbkglEMBmnaGuQQsBwt4+z6r2zfeKjrpiasKOgVAry5AgoMolnphjtnAlpUacSvyAZ4NBDOH",
+	"O1CURNJBpQ9fsXkeKEFM7/qVqumdgU3L3KoHQfXBiQGLhARmhxDaG1EUIX8SJjp+Ib5ro/juUluPcu2D",
+	"jmhdbDDX4e11iHqmy4Szik8JpndjoZ5t9gUm0MD16+fxJQxhDyMyaw28pr/n6NtZ9KHeBRsm+nqXWons",
+	"bel/OVjotut0f1VgNkvjZq4E2IOoWrEIv95CJ4G3OJzQE2qvF6iLPcGgDwISL+Eqs2BA7N6qwfn40Vtu",
+	"R9PBKsDm6R+yesEsBx4KroisxBvfz548TdKeQedOkretZTkDt4aB0dg/2np7zQl2hIRcLdHxH9DIrCar",
+	"cX4bHvTR78mDPsi+QicHt9Z3JhLp/YxiyGFQ+5IDZzH8zH1nPPEHdLKCDCy2S8GJXQmur58fePWvrnB/",
+	"EwLwEifjq+IhuOYVTtRDrPpIzyFD5NcZXX/Mzt/2Xrhf9Zj9429/v+0lltsPLL3g3yZmBl/wu42ZvfRT",
+	"+PVigh1jDs36UM5M7dhwJRYnaOViVBfTd+TMBl0hqcePUyWQmlHUzqajGsGL/6lFwBlWh1EisQN8QPGg",
+	"YoLocOtvckF3TuEQ0v/jfwu/EZ2Fb+AxPi7FSKuRPLy6MHeGvSjk6O61rgxyDyMgvqW1gsq9JpHOMUUv",
+	"Ka7xs7Vpgi1AMgZwBc5mvJxIhd3LfQcwgA4wq9nQvbtSdJ6908ZOSmHYgjraAZZxytGLAD3V9600Rnwm",
+	"2L1E7mQAkP25MtjYa8aXgOGGEPVMGiPV5IRxc0fYpDgzMEL22g4AAlqJLl7Da71gYw5VY4XWd0BonDEV",
+	"E4t4l5NTeq4NnAmTnEZlPn0WN5f88Q+bu4I+7N6k2ZGtmIfXWFq/9AHewzAPw6Nq092T4Hq3UDQznDPy",
+	"w/bfpit4iHijHh6z9EqX4EEvqOOg79mF/BkrPVWJsclEfbwQX+GOcKNxf80ABRWeBQCdDwQYGnNZGMJp",
+	"Ziy0goWtAWggRBGtuhpNBvI25M0/bQSwEWi5/BGyztrYai20Cp4Vxh5Y7q4F1Ec51Utha99JMwb3AnaW",
+	"s1LwIuwz5CeFbMmjao4QYyRExdyAhcbMF5oEVJpbhWcnuTMU9BwKJG6Z85pD3+nfMg8JYc9eERJAW+XQ",
+	"vfuBwQo3v0I03b0TeUnbIEUfsA8zgqthVUM9wMFQZlB434CaQfdZUst+kb5K9cb2cqOZXTqgDjV+ttnb",
+	"DoDg0PoqY3KM2XECrbfF2K/pTV3C7Bfa4zix2zK2hVuGGH6kdq6FffQCe+dtUT7XwtKFX6GBqB1g7/iX",
+	"j43FA0RcZbtV3nG11EAV3hrAb52sw4m7G/J5q4EBBNVyogBQ6FY386xZvooT/NhDz+OpuWPTldfvOqdp",
+	"VfycylC9FGc1pJIkOcCFMTI+4iXwobEPpVaTUFtpCNaMIBpiGhQGeguGxgbPjp70b9UpoCZ9J92AQg7N",
+	"/NxHOovcamgnfcyePf2JwDJQsvAIHpCkEkLEWCwlh9fDL0oBDed4YX5Dla+bNqD07Z93rIT1shMpxMeF",
+	"VHebek45dTgqBfhg4IuNgfTKsMG/DDwqwz3DJ7oBYl7NUwShuRCzN+51D7OO7tHUBf/3toxaYVEfzOQ+",
+	"a2mxwW56EbEKHRVAXldqskJPsHC5xurj6aY0lLWTpR8felm3onUj7Pv5Ay3zNTz7N7/CAJ+qOyoCx6M0",
+	"Fk3y3VcY0datfHDUJf7p0RGtZd1DFn86YUYINsjFXKhcqJEUBpvNDiCvOljfr+509nXoD3c4U5V6G1Nf",
+	"xDVplsaK2cFKmmz6+Tsj3N1hBzRS24FIV1BdYxj0Gs0aRY9gBpIy2OofYY9gXHHKLy8ZbTVCD90q74Fh",
+	"0HEibIb96kFBGjaDfvkxYgmb67fjjG78hz7QvvbP/3WhRiujaJNMKz5bE5o20HQcxDuaEqGklw7U1n7u",
+	"IR5zsLAx0JBsLs+4wUt+1/UZ8A1dCjRwPrIQKkB8H22Zw5XWwFsSlRu0HO0MwW02/7k12GHZp+eG+l5E",
+	"LX2+M8RMGyw5MNyA8RdOciiAbjG+YfYeaM9fiAU+/htXahAhQ/TuxBYHjp5Q6opzd5AYtC+msDSznde/",
+	"3rMJdOCqtX2v76K16wL4wy8+IOLvCgaxz5fuXRzs7NbNGu09XPG7VmjuE7roM5iMg+kteBq0Imt0H4iW",
+	"FSd/d/3l+ZZqf7am1sK4roQ6nhVHCS0h48wZrPkUqk2JuRl7OB0GT//GKqx+5/pGBuft91piVuFSdZWp",
+	"sOm3AqY3c7hRljjIXS597bBWIZVw40sGGu4cXretixEOKwhiF4UMA3kIBPaOc9wev01/ztFvX8oPB6/e",
+	"eS4Ph65GHKJz38QW2W4R3BFXbCiYEhKi3SFPq3TJJvJeqFAw6T7imMI9Xl0/JNKaBOu/MNLafeFZLr+5",
+	"h7ttS/02Et/E9/iVx0Ed3T5crhvD3GaqFyrlRqFRMtVFHgB0fAlRHOSe8HsyorHE4IvdZLuEsPmDJsng",
+	"LS2iATH+Q5WVcnicM+k8qSZIXkjErWAcdlz0BpvrwZTtFvMhGQMHO/1BmVsvxCK8oZMiaTE11mTxEIl+",
+	"SwubpmztsqoBB7DJo/tQgwV+x04dfUUXv87PyuF6WK0URUerFFagE6NISn/Rhz3QBqCn/3qsH/7zWvSm",
+	"j8OHU7UOL0bx+N+tt7YIi9tFYGJEjr9uq992WrN5aTovqHi8FAQ3AwfsZD03GUpeIFEya3PKYgntoiz9",
+	"eB7CNdtvQts9tNZvO/rGO+Cwcn84/223CX/wItmo3CJwrLSWx0LPGjG3gZWVpvWYDaqyGGRsQLNGuV5n",
+	"YEk1QZQENI1Y3qqojBa76/nXodt4J/0G6zMoWXH+5qgQvESc8Q3MDzMLaUdTgZG7AP8cj79RZW4t5v+F",
+	"XUb6yF/Da/x1T7lDIKlzaQ93Xj1Qta7njNILJJSB8js3gTFvIRXcNYD1fv47lvH+Zg6F37DA1EW+h5KZ",
+	"BynjJBIop7PgFEAZASwHe9GupaV1ytmDXTnOeqCnBXCIx2s2qjzpi27ViqSlCI3UP0Vtx0rQQ0laKaws",
+	"xSP8tEPXGJV6Brk2phXRhAqDbWcBXQC8eBjKqfvocSebM+HBFKFuI3SES9QAydILD6E6/ylCG7RVqecI",
+	"N6R5RkuPhvb1AqUttw8kUEi0TZzaJEMRwk3aDIOsWo1En73SJRvoe1EWfH6NzZkHWKPiEXBDUHp2oWES",
+	"uK1KYTI2XBIgfXGrorfQn2nWAF6XJOwecUXCCiSLcVdnNhNcAeoyWcwGM7cuyA8BjHUPv3Lv+zWoW+A7",
+	"8xiAnaCwDkv8W+BvAYfpsPvkwWrrUoV0HhRaY0VXK+cyxk2ze0jognFcV3EUfOke6FxIwhlmtyrsnYxN",
+	"Kl7mCHaUMwGOISZBlLahe3Sox2upwVszVaWBIYKdodvK776B9VCXw20thXOqyFcG5XVzESCkPXRpHC32",
+	"NonsXAPXhKr/FSFYveNfPn7J/hpQ6O6fH92F5b0X3aosese9x3wuH98/ATGl8SQNUeKio+ZZzRZY2NYx",
+	"dRNE8+KyTrBI50LPC8FyTQKPjNJxh6v0E0UpVmR+ovvs/dUb4O8EXfKd77MIAKKGCsAdQjS3GVPQq7AU",
+	"PO+vdUdLvf4mCD3UTkK6yO9bbHsAcQ44sHz3Aqu9NDW/scm1v3Hy/lzl2K3J9ysN/SHXb7sQC0xNznmo",
+	"cwc+NT1HAJV/BjarX3/Aa73w/gQ2ewCaIS3VpL/Wwy41at0oeIzvITFMTyvJw2Kqka4BS2ii2zGhlL75",
+	"TiyB9HNe6knJZ7FsEhgxPVKcRpTIWPwqiMF8/PJ/AwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

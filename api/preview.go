@@ -47,15 +47,16 @@ func (s *server) PreviewRuleDefinition(ctx context.Context, req PreviewRuleDefin
 	if err != nil {
 		return nil, err
 	}
-	d := definition(&req.Body.Definition)
-	named := d
+	named := req.Body.Definition
 	if named.Name == "" {
 		// What it is called changes nothing about what it raises.
 		named.Name = "unnamed"
 	}
-	if _, err := s.checkRule(ctx, &named); err != nil {
+	d, _, err := s.checkedDefinition(ctx, &named)
+	if err != nil {
 		return nil, inside("definition.", err)
 	}
+	d.Name = req.Body.Definition.Name
 	answer, err := s.preview(ctx, evaluator.PreviewRequest{TenantID: tenantOf(ctx), Definition: d, Version: 1, Last: last})
 	return PreviewRuleDefinition200JSONResponse(answer), err
 }

@@ -258,7 +258,7 @@ func checkOrigin(protection *http.CrossOriginProtection) echo.MiddlewareFunc {
 	}
 }
 
-// longerForMany is how much longer a call may take that is about many alerts.
+// longerForMany is how much longer a call may take that is about many alerts or rules.
 const longerForMany = 3
 
 // limitTime bounds a call, streams apart.
@@ -269,8 +269,8 @@ func (s *server) limitTime(next StrictHandlerFunc, operationID string) StrictHan
 		return next
 	case "TestWebhook", "TestRule":
 		limit = max(limit, 2*testTimeout)
-	case "AcknowledgeAlerts", "ResolveAlerts", "UndoAlertAction", "ReadAlerts":
-		// They may be about every alert there is.
+	case "AcknowledgeAlerts", "ResolveAlerts", "UndoAlertAction", "ReadAlerts", "ApplyRules":
+		// They may be about every alert or rule there is.
 		limit *= longerForMany
 	}
 	return func(c echo.Context, request any) (any, error) {

@@ -47,8 +47,7 @@ func (s *server) ListRules(ctx context.Context, req ListRulesRequestObject) (Lis
 
 // CreateRule answers POST /rules.
 func (s *server) CreateRule(ctx context.Context, req CreateRuleRequestObject) (CreateRuleResponseObject, error) {
-	d := definition(req.Body)
-	warnings, err := s.checkRule(ctx, &d)
+	d, warnings, err := s.checkedDefinition(ctx, req.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +82,7 @@ func (s *server) UpdateRule(ctx context.Context, req UpdateRuleRequestObject) (U
 	if err != nil {
 		return nil, err
 	}
-	d := definition(req.Body)
-	warnings, err := s.checkRule(ctx, &d)
+	d, warnings, err := s.checkedDefinition(ctx, req.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -165,33 +163,36 @@ func definition(b *RuleDefinition) rules.Definition {
 	return d
 }
 
-// checkRule finds everything that is wrong with d at once, and what is merely
-// worth a warning.
-func (s *server) checkRule(ctx context.Context, d *rules.Definition) (warnings []fault.Field, err error) {
-	var wrong []fault.Field
-	if err := s.validator.Definition(d); err != nil {
+// checkedDefinition is the definition that a body means, and what about it is
+// worth a warning. Its error is a fault with all that is wrong.
+func (s *server) checkedDefinition(ctx context.Context, b *RuleDefinition) (d rules.Definition, warnings []fault.Field, err error) {
+	var hooks webhookNames
+	if len(b.WebhookIds)+len(b.Webhooks) > 0 {
+		if hooks, err = s.webhookNames(ctx); err != nil {
+			return d, nil, err
+		}
+	}
+	d, wrong, warnings, err := s.findings(b, hooks)
+	if err != nil {
+		return d, nil, err
+	}
+	return d, warnings, fault.InvalidFields("the rule", wrong)
+}
+
+// findings returns the definition that a body means, all that is wrong with it,
+// and what is merely worth a warning.
+func (s *server) findings(b *RuleDefinition, hooks webhookNames) (d rules.Definition, wrong, warnings []fault.Field, err error) {
+	d = definition(b)
+	bound, unbound, warnings := hooks.bound(b)
+	d.WebhookIDs = bound
+	if err := s.validator.Definition(&d); err != nil {
 		if fault.KindOf(err) != fault.Invalid {
-			return nil, err
+			return d, nil, nil, err
 		}
 		wrong = append(wrong, problemOf(err).Errors...)
 	}
-	wrong = append(wrong, s.CheckRule(d)...)
-	if len(d.WebhookIDs) > 0 && len(d.WebhookIDs) <= maxLimit {
-		enabled, err := s.Webhooks.Enabled(ctx, tenantOf(ctx), d.WebhookIDs)
-		if err != nil {
-			return nil, fmt.Errorf("look up bound webhooks: %w", err)
-		}
-		for i, id := range d.WebhookIDs {
-			field := fmt.Sprintf("webhookIds[%d]", i)
-			switch on, exists := enabled[id]; {
-			case !exists:
-				wrong = append(wrong, fault.Field{Field: field, Code: "not_found", Message: "There is no such webhook"})
-			case !on:
-				warnings = append(warnings, fault.Field{Field: field, Code: "disabled", Message: "The webhook is switched off; nothing is sent to it"})
-			}
-		}
-	}
-	return warnings, fault.InvalidFields("the rule", withoutRepeats(wrong))
+	wrong = append(wrong, s.CheckRule(&d)...)
+	return d, withoutRepeats(append(wrong, unbound...)), warnings, nil
 }
 
 // withoutRepeats drops entries that say the same of the same field.

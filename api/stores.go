@@ -38,6 +38,47 @@ type RuleStore interface {
 	RuleReader
 	RuleWriter
 	RuleRetrier
+	RuleApplier
+}
+
+// RuleApplier knows a tenant's rules as a whole.
+type RuleApplier interface {
+	// All returns every rule as of one instant, by name.
+	All(ctx context.Context, tenant string) ([]rules.Rule, error)
+	// Apply creates and edits what differs from the set, by name, and deletes the
+	// others where the set says so: all of it in one transaction, or nothing. A
+	// rule that is as the set says is not touched. What others wrote meanwhile is
+	// overwritten; two calls at once happen one after the other.
+	Apply(ctx context.Context, tenant string, set RuleSet) (RulesDone, error)
+}
+
+// RuleSet is how rules are to be.
+type RuleSet struct {
+	// Definitions are valid, and no name is there twice.
+	Definitions []rules.Definition
+	// Prune deletes the tenant's other rules.
+	Prune bool
+	// DryRun tells what would be done, and does nothing.
+	DryRun bool
+}
+
+// RulesDone is what became of a [RuleSet].
+type RulesDone struct {
+	// Rules has an entry for each definition, in order, then one for each rule
+	// that was deleted.
+	Rules []RuleDone
+	// LeftAlone counts the rules that are not in the set and stay.
+	LeftAlone int
+}
+
+// RuleDone is what became of one rule.
+type RuleDone struct {
+	// ID is zero where a rule would be created.
+	ID     uuid.UUID
+	Name   string
+	Action RuleAppliedAction
+	// Before is what an edited rule said; nil for every other.
+	Before *rules.Definition
 }
 
 // RuleRetrier has rules evaluated at once.
@@ -117,8 +158,15 @@ type WebhookStore interface {
 type WebhookReader interface {
 	List(ctx context.Context, tenant string, page NamePage) ([]notify.Webhook, error)
 	Get(ctx context.Context, tenant string, id uuid.UUID) (notify.Webhook, error)
-	// Enabled tells which of the webhooks exist, and of each whether it is enabled.
-	Enabled(ctx context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]bool, error)
+	// Names returns what rules have to know of every webhook.
+	Names(ctx context.Context, tenant string) ([]WebhookName, error)
+}
+
+// WebhookName is what a rule has to know of a webhook that it binds.
+type WebhookName struct {
+	ID      uuid.UUID
+	Name    string
+	Enabled bool
 }
 
 // WebhookWriter writes webhooks.
@@ -317,6 +365,20 @@ type SystemStatus struct {
 	// age of the oldest of them, by Postgres's clock; nil when there is none.
 	OutboxDepth int64
 	OldestOwed  *time.Duration
+	// Completeness is nil before rules were first compared with the source.
+	Completeness *Completeness
+}
+
+// Completeness is how the comparisons of the rules of all tenants with the
+// source have ended.
+type Completeness struct {
+	// Rules were compared in the last round, Missing the exchanges that match and
+	// have no alert, as it or the one under way found.
+	Rules, Missing int64
+	ComparedAt     time.Time
+	// WholeSince is since when every rule has been compared; nil before the first
+	// whole round.
+	WholeSince *time.Time
 }
 
 // RuleLag is how far a rule is behind.

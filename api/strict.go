@@ -42,7 +42,11 @@ func (strictBinder) Bind(target any, c echo.Context) error {
 	if encoding := r.Header.Get(echo.HeaderContentEncoding); encoding != "" && encoding != "identity" {
 		return echo.NewHTTPError(http.StatusUnsupportedMediaType, "Send the body without Content-Encoding")
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, maxBodyBytes))
+	limit := int64(maxBodyBytes)
+	if _, document := target.(*ApplyRulesJSONRequestBody); document {
+		limit = maxDocumentBytes
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, limit))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return echo.NewHTTPError(http.StatusRequestEntityTooLarge, fmt.Sprintf("The body may have %d bytes", tooLarge.Limit))
 	}

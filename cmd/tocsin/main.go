@@ -29,6 +29,7 @@ type cli struct {
 
 	Serve     serve     `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
 	Migrate   migrate   `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
+	Rules     ruleFiles `cmd:"" help:"Rules as files: export, compare, apply."`
 	Source    source    `cmd:"" help:"About the source of exchanges."`
 	Users     users     `cmd:"" help:"The people who may sign in, for when nobody can."`
 	Reconcile reconcile `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`
@@ -132,11 +133,28 @@ func main() {
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(os.Stdout, (*io.Writer)(nil)))
 	logger := newLogger(os.Stderr, c.LogLevel, c.LogFormat)
 	if err := k.Run(logger); err != nil {
-		logger.ErrorContext(ctx, "stopped", slog.Any("error", err))
+		code := 1
+		if told, ok := errors.AsType[exitError](err); ok {
+			code, err = told.code, told.err
+		}
+		if err != nil {
+			logger.ErrorContext(ctx, "stopped", slog.Any("error", err))
+		}
 		stop()
-		os.Exit(1) //nolint:gocritic // stop has been called
+		os.Exit(code) //nolint:gocritic // stop has been called
 	}
 }
+
+// exitError ends the process with a code of its own.
+type exitError struct {
+	code int
+	// err is nil where the code says all.
+	err error
+}
+
+func (e exitError) Error() string { return fmt.Sprint("exit ", e.code, ": ", e.err) }
+
+func (e exitError) Unwrap() error { return e.err }
 
 func newLogger(out io.Writer, level, format string) *slog.Logger {
 	var least slog.Level

@@ -413,7 +413,7 @@ func TestOpenAccessNeedsLoopback(t *testing.T) {
 	}
 }
 
-func TestAStreamEndsWithItsSession(t *testing.T) {
+func TestAStreamNeedsASignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	base, _ := w.guarded()

@@ -215,6 +215,9 @@ func (s *stage) tries() map[string]func() try {
 			path := "/rules/" + newRule()
 			return try{path: path, body: map[string]any{"name": "another name", "fireMode": "PER_EXCHANGE", "severity": "INFO"}, header: []string{"If-Match", s.tag(path)}}
 		},
+		"applyRules": func() try {
+			return try{path: "/rules/apply", body: map[string]any{"rules": []any{rule(s.newID().String())}}}
+		},
 		"enableRule":       func() try { return try{path: "/rules/" + newRule() + "/enable"} },
 		"disableRule":      func() try { return try{path: "/rules/" + newRule() + "/disable"} },
 		"retryRule":        func() try { return try{path: "/rules/" + newRule() + "/retry"} },

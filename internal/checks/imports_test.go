@@ -33,6 +33,7 @@ func layers() []layer {
 		{packages: vocabulary(), may: vocabulary()},
 		{packages: []string{"migrations", "web"}},
 		{packages: []string{"internal/seal"}},
+		{packages: []string{"internal/rulefile"}},
 		{packages: []string{"internal/retention"}},
 		{packages: []string{"internal/access/..."}, may: vocabulary("internal/access/...")},
 		{packages: []string{"notify"}, may: vocabulary()},

@@ -51,7 +51,7 @@ func New(tb testing.TB) Database {
 // Insert writes exchanges as they are.
 func (d Database) Insert(tb testing.TB, exchanges ...rules.Exchange) {
 	tb.Helper()
-	batch, err := d.Conn.PrepareBatch(context.Background(), "INSERT INTO exchanges")
+	batch, err := d.Conn.PrepareBatch(tb.Context(), "INSERT INTO exchanges")
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func TestPredicateAgreesWithMatcher(t *testing.T) {
 		for i := range rows {
 			rows[i].TenantID, rows[i].StartTimeNS, rows[i].ExecutionID = tenant, base+int64(i), fmt.Sprint(i)
 		}
-		db.Insert(t, rows...)
+		db.Insert(t, rows...) //nolint:contextcheck // its context is that of t
 		for range 10 {
 			var scope rules.Scope
 			switch rapid.IntRange(0, 4).Draw(rt, "scope") {

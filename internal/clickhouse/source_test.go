@@ -96,7 +96,7 @@ func TestPagesCoverEverythingOnce(t *testing.T) {
 			e.TenantID = tenant
 			rows = append(rows, e)
 		}
-		db.Insert(t, rows...)
+		db.Insert(t, rows...) //nolint:contextcheck // its context is that of t
 		slices.SortFunc(rows, func(a, b rules.Exchange) int { return a.Position().Compare(b.Position()) })
 		want := make([]cursor.Position, len(rows))
 		for i := range rows {

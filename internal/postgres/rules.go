@@ -90,28 +90,10 @@ func lagOf(position cursor.Position, nowNS int64) time.Duration {
 
 // Create stores a rule, armed from now on.
 func (s *Rules) Create(ctx context.Context, tenant string, d rules.Definition) (rules.Rule, error) {
-	id := uuid.Must(uuid.NewV7())
-	columns, err := columnsOf(d)
-	if err != nil {
-		return rules.Rule{}, err
-	}
 	var rule rules.Rule
-	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
-		err := q.RuleInsert(ctx, pgq.RuleInsertParams{
-			RuleID: id, TenantID: tenant, Name: columns.Name, Enabled: columns.Enabled, FireMode: columns.FireMode,
-			Severity: columns.Severity, Scope: columns.Scope, Filter: columns.Filter, TitleTemplate: columns.TitleTemplate,
-			MessageTemplate: columns.MessageTemplate, Targets: columns.Targets, IntervalSeconds: columns.IntervalSeconds,
-			LookBackSeconds: columns.LookBackSeconds, ReNotifyMinutes: columns.ReNotifyMinutes,
-			ForDurationSeconds: columns.ForDurationSeconds, Threshold: columns.Threshold, WindowSeconds: columns.WindowSeconds,
-			GroupBy: columns.GroupBy, NotifyOnResolve: columns.NotifyOnResolve,
-		})
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		id, err := createRule(ctx, q, tenant, d)
 		if err != nil {
-			return nameTaken(err, d.Name)
-		}
-		if err := q.RuleStateInsert(ctx, pgq.RuleStateInsertParams{RuleID: id, Enabled: d.Enabled}); err != nil {
-			return err
-		}
-		if err := bind(ctx, q, tenant, id, d.WebhookIDs); err != nil {
 			return err
 		}
 		rule, err = getRule(ctx, q, tenant, id)
@@ -123,48 +105,40 @@ func (s *Rules) Create(ctx context.Context, tenant string, d rules.Definition) (
 	return rule, nil
 }
 
+func createRule(ctx context.Context, q *pgq.Queries, tenant string, d rules.Definition) (uuid.UUID, error) {
+	id := uuid.Must(uuid.NewV7())
+	columns, err := columnsOf(d)
+	if err != nil {
+		return id, err
+	}
+	err = q.RuleInsert(ctx, pgq.RuleInsertParams{
+		RuleID: id, TenantID: tenant, Name: columns.Name, Enabled: columns.Enabled, FireMode: columns.FireMode,
+		Severity: columns.Severity, Scope: columns.Scope, Filter: columns.Filter, TitleTemplate: columns.TitleTemplate,
+		MessageTemplate: columns.MessageTemplate, Targets: columns.Targets, IntervalSeconds: columns.IntervalSeconds,
+		LookBackSeconds: columns.LookBackSeconds, ReNotifyMinutes: columns.ReNotifyMinutes,
+		ForDurationSeconds: columns.ForDurationSeconds, Threshold: columns.Threshold, WindowSeconds: columns.WindowSeconds,
+		GroupBy: columns.GroupBy, NotifyOnResolve: columns.NotifyOnResolve,
+	})
+	if err != nil {
+		return id, nameTaken(err, d.Name)
+	}
+	if err := q.RuleStateInsert(ctx, pgq.RuleStateInsertParams{RuleID: id, Enabled: d.Enabled}); err != nil {
+		return id, err
+	}
+	return id, bind(ctx, q, tenant, id, d.WebhookIDs)
+}
+
 // Update replaces a definition. Enabling arms the rule anew; another scope or
 // filter decides on what ends after the edit, the former one on what ended
 // before it; any other edit leaves cursor and arming as they are. An evaluation
 // under way is fenced off, and the rule is due at once.
 func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (rules.Rule, error) {
-	columns, err := columnsOf(edit.Definition)
-	if err != nil {
-		return rules.Rule{}, err
-	}
-	columns.RuleID = edit.ID
 	var rule rules.Rule
-	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
-		was, err := q.RuleLock(ctx, pgq.RuleLockParams{TenantID: tenant, RuleID: edit.ID})
-		if err != nil {
-			return notFound(err, "rule")
-		}
-		if was.Version != edit.Version {
-			return fault.New(fault.Stale, "the rule was changed to version %d since version %d was read; read it again and repeat the edit", was.Version, edit.Version)
-		}
-		if err := q.RuleUpdate(ctx, columns); err != nil {
-			return nameTaken(err, edit.Definition.Name)
-		}
-		if err := forgetFailing(ctx, q, edit.ID); err != nil {
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		if err := updateRule(ctx, q, tenant, edit); err != nil {
 			return err
 		}
-		if err := q.RuleWebhookDelete(ctx, pgq.RuleWebhookDeleteParams{RuleID: edit.ID, Keep: edit.Definition.WebhookIDs}); err != nil {
-			return err
-		}
-		if err := bind(ctx, q, tenant, edit.ID, edit.Definition.WebhookIDs); err != nil {
-			return err
-		}
-		switch {
-		case was.Enabled != edit.Definition.Enabled:
-			err = arm(ctx, q, edit.ID, edit.Definition.Enabled)
-		default:
-			if err = turn(ctx, q, edit, was); err == nil {
-				err = q.RuleRelease(ctx, edit.ID)
-			}
-		}
-		if err != nil {
-			return err
-		}
+		var err error
 		rule, err = getRule(ctx, q, tenant, edit.ID)
 		return err
 	})
@@ -172,6 +146,40 @@ func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (r
 		return rules.Rule{}, fmt.Errorf("update rule: %w", err)
 	}
 	return rule, nil
+}
+
+func updateRule(ctx context.Context, q *pgq.Queries, tenant string, edit api.RuleEdit) error {
+	columns, err := columnsOf(edit.Definition)
+	if err != nil {
+		return err
+	}
+	columns.RuleID = edit.ID
+	was, err := q.RuleLock(ctx, pgq.RuleLockParams{TenantID: tenant, RuleID: edit.ID})
+	if err != nil {
+		return notFound(err, "rule")
+	}
+	if was.Version != edit.Version {
+		return fault.New(fault.Stale, "the rule was changed to version %d since version %d was read; read it again and repeat the edit", was.Version, edit.Version)
+	}
+	if err := q.RuleUpdate(ctx, columns); err != nil {
+		return nameTaken(err, edit.Definition.Name)
+	}
+	if err := forgetFailing(ctx, q, edit.ID); err != nil {
+		return err
+	}
+	if err := q.RuleWebhookDelete(ctx, pgq.RuleWebhookDeleteParams{RuleID: edit.ID, Keep: edit.Definition.WebhookIDs}); err != nil {
+		return err
+	}
+	if err := bind(ctx, q, tenant, edit.ID, edit.Definition.WebhookIDs); err != nil {
+		return err
+	}
+	if was.Enabled != edit.Definition.Enabled {
+		return arm(ctx, q, edit.ID, edit.Definition.Enabled)
+	}
+	if err := turn(ctx, q, edit, was); err != nil {
+		return err
+	}
+	return q.RuleRelease(ctx, edit.ID)
 }
 
 // SetEnabled enables or disables a rule.
@@ -204,29 +212,31 @@ func (s *Rules) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, ena
 
 // Delete removes a rule. Its alerts stay.
 func (s *Rules) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		deleted, err := q.RuleDelete(ctx, pgq.RuleDeleteParams{TenantID: tenant, RuleID: id})
-		if err != nil {
-			return err
-		}
-		if deleted == 0 {
-			return fault.New(fault.NotFound, "no such rule")
-		}
-		if err := q.RuleStateDelete(ctx, id); err != nil {
-			return err
-		}
-		if err := forgetFailing(ctx, q, id); err != nil {
-			return err
-		}
-		if err := q.AlertDropPending(ctx, id); err != nil {
-			return err
-		}
-		return q.RuleWebhookDelete(ctx, pgq.RuleWebhookDeleteParams{RuleID: id})
-	})
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error { return deleteRule(ctx, q, tenant, id) })
 	if err != nil {
 		return fmt.Errorf("delete rule: %w", err)
 	}
 	return nil
+}
+
+func deleteRule(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) error {
+	deleted, err := q.RuleDelete(ctx, pgq.RuleDeleteParams{TenantID: tenant, RuleID: id})
+	if err != nil {
+		return err
+	}
+	if deleted == 0 {
+		return fault.New(fault.NotFound, "no such rule")
+	}
+	if err := q.RuleStateDelete(ctx, id); err != nil {
+		return err
+	}
+	if err := forgetFailing(ctx, q, id); err != nil {
+		return err
+	}
+	if err := q.AlertDropPending(ctx, id); err != nil {
+		return err
+	}
+	return q.RuleWebhookDelete(ctx, pgq.RuleWebhookDeleteParams{RuleID: id})
 }
 
 func arm(ctx context.Context, q *pgq.Queries, id uuid.UUID, enabled bool) error {
@@ -285,7 +295,7 @@ func columnsOf(d rules.Definition) (pgq.RuleUpdateParams, error) {
 // turn begins an era where an edit changes the condition: what ended before it
 // stays the former condition's, for as long as it may still have to be judged.
 func turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow) error {
-	ended := rules.Era{FromNS: was.ArmedSinceNs, ToNS: was.NowNs}
+	ended := rules.Era{FromNS: was.ArmedSinceNs}
 	if err := errors.Join(json.Unmarshal(was.Scope, &ended.Scope), json.Unmarshal(was.Filter, &ended.Filter)); err != nil {
 		return fmt.Errorf("the stored condition cannot be read: %w; disable the rule, edit it, and enable it", err)
 	}
@@ -301,7 +311,10 @@ func turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLo
 	if err != nil {
 		return err
 	}
-	reach := was.NowNs - int64(edit.Definition.LookBackSeconds)*int64(time.Second)
+	if ended.ToNS, err = q.RuleTurnAt(ctx); err != nil {
+		return err
+	}
+	reach := ended.ToNS - int64(edit.Definition.LookBackSeconds)*int64(time.Second)
 	if was.Cursor != nil {
 		if at, err := cursor.Decode(*was.Cursor); err == nil {
 			reach = min(reach, at.StartTimeNS)
@@ -312,7 +325,7 @@ func turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLo
 	if err != nil {
 		return fmt.Errorf("encode former conditions: %w", err)
 	}
-	return q.RuleTurn(ctx, pgq.RuleTurnParams{RuleID: edit.ID, ArmedSinceNs: was.NowNs, Former: former})
+	return q.RuleTurn(ctx, pgq.RuleTurnParams{RuleID: edit.ID, ArmedSinceNs: ended.ToNS, Former: former})
 }
 
 func nameTaken(err error, name string) error {

@@ -57,17 +57,17 @@ func (s *Webhooks) Get(ctx context.Context, tenant string, id uuid.UUID) (notify
 	return list[0], err
 }
 
-// Enabled tells which webhooks exist, and of each whether it is enabled.
-func (s *Webhooks) Enabled(ctx context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]bool, error) {
-	rows, err := s.db.queries.WebhookEnabled(ctx, pgq.WebhookEnabledParams{TenantID: tenant, WebhookIds: ids})
+// Names returns what rules have to know of every webhook, by name.
+func (s *Webhooks) Names(ctx context.Context, tenant string) ([]api.WebhookName, error) {
+	rows, err := s.db.queries.WebhookNames(ctx, tenant)
 	if err != nil {
-		return nil, fmt.Errorf("look webhooks up: %w", err)
+		return nil, fmt.Errorf("list names of webhooks: %w", err)
 	}
-	enabled := make(map[uuid.UUID]bool, len(rows))
-	for _, row := range rows {
-		enabled[row.WebhookID] = row.Enabled
+	names := make([]api.WebhookName, len(rows))
+	for i, row := range rows {
+		names[i] = api.WebhookName{ID: row.WebhookID, Name: row.Name, Enabled: row.Enabled}
 	}
-	return enabled, nil
+	return names, nil
 }
 
 // Create stores a webhook; its secrets are sealed.

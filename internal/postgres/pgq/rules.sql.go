@@ -12,6 +12,26 @@ import (
 	"github.com/google/uuid"
 )
 
+const ruleApplyBegin = `-- name: RuleApplyBegin :exec
+select pg_advisory_xact_lock(hashtextextended('apply rules of ' || $1::text, 0))
+`
+
+// One application of a document at a time, for a tenant.
+func (q *Queries) RuleApplyBegin(ctx context.Context, tenantID string) error {
+	_, err := q.db.Exec(ctx, ruleApplyBegin, tenantID)
+	return err
+}
+
+const ruleApplyHold = `-- name: RuleApplyHold :exec
+select from rule where tenant_id = $1 and deleted_at is null order by rule_id for no key update
+`
+
+// Holds every rule against other edits; commits of the evaluator pass.
+func (q *Queries) RuleApplyHold(ctx context.Context, tenantID string) error {
+	_, err := q.db.Exec(ctx, ruleApplyHold, tenantID)
+	return err
+}
+
 const ruleArm = `-- name: RuleArm :exec
 update rule_state
 set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000, former = '[]', cursor = null, next_run_at = now(),
@@ -297,8 +317,7 @@ func (q *Queries) RuleList(ctx context.Context, arg RuleListParams) ([]RuleListR
 }
 
 const ruleLock = `-- name: RuleLock :one
-select r.version, r.enabled, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor,
-       (extract(epoch from now()) * 1000000000)::bigint as now_ns
+select r.version, r.enabled, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor
 from rule r join rule_state s using (rule_id)
 where r.tenant_id = $1 and r.rule_id = $2 and r.deleted_at is null
 for no key update
@@ -317,7 +336,6 @@ type RuleLockRow struct {
 	ArmedSinceNs int64
 	Former       []byte
 	Cursor       *string
-	NowNs        int64
 }
 
 // Holds the rule and its state against commits and other edits. The lock on
@@ -333,7 +351,6 @@ func (q *Queries) RuleLock(ctx context.Context, arg RuleLockParams) (RuleLockRow
 		&i.ArmedSinceNs,
 		&i.Former,
 		&i.Cursor,
-		&i.NowNs,
 	)
 	return i, err
 }
@@ -409,6 +426,20 @@ type RuleTurnParams struct {
 func (q *Queries) RuleTurn(ctx context.Context, arg RuleTurnParams) error {
 	_, err := q.db.Exec(ctx, ruleTurn, arg.ArmedSinceNs, arg.Former, arg.RuleID)
 	return err
+}
+
+const ruleTurnAt = `-- name: RuleTurnAt :one
+select (extract(epoch from clock_timestamp()) * 1000000000)::bigint
+`
+
+// The instant, in nanoseconds, from which another condition judges. Asked for
+// once the state is held: what the former one has judged by then lies before it,
+// however long the transaction had to wait.
+func (q *Queries) RuleTurnAt(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, ruleTurnAt)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
 
 const ruleUpdate = `-- name: RuleUpdate :exec

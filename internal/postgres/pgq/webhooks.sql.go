@@ -37,41 +37,6 @@ func (q *Queries) WebhookDelete(ctx context.Context, webhookID uuid.UUID) error 
 	return err
 }
 
-const webhookEnabled = `-- name: WebhookEnabled :many
-select webhook_id, enabled from webhook
-where tenant_id = $1 and webhook_id = any($2::uuid[]) and deleted_at is null
-`
-
-type WebhookEnabledParams struct {
-	TenantID   string
-	WebhookIds []uuid.UUID
-}
-
-type WebhookEnabledRow struct {
-	WebhookID uuid.UUID
-	Enabled   bool
-}
-
-func (q *Queries) WebhookEnabled(ctx context.Context, arg WebhookEnabledParams) ([]WebhookEnabledRow, error) {
-	rows, err := q.db.Query(ctx, webhookEnabled, arg.TenantID, arg.WebhookIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []WebhookEnabledRow{}
-	for rows.Next() {
-		var i WebhookEnabledRow
-		if err := rows.Scan(&i.WebhookID, &i.Enabled); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const webhookGet = `-- name: WebhookGet :one
 select webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, disabled_reason, timeout_ms, max_concurrent, rate_per_second, held_until, version, created_at, updated_at, deleted_at, operators, digest_above, slack_channel, updates_held_until, former_secret_until from webhook where tenant_id = $1 and webhook_id = $2 and deleted_at is null
 `
@@ -266,6 +231,38 @@ func (q *Queries) WebhookLock(ctx context.Context, arg WebhookLockParams) (uuid.
 	var webhook_id uuid.UUID
 	err := row.Scan(&webhook_id)
 	return webhook_id, err
+}
+
+const webhookNames = `-- name: WebhookNames :many
+select webhook_id, name, enabled from webhook
+where tenant_id = $1 and deleted_at is null
+order by name collate "C"
+`
+
+type WebhookNamesRow struct {
+	WebhookID uuid.UUID
+	Name      string
+	Enabled   bool
+}
+
+func (q *Queries) WebhookNames(ctx context.Context, tenantID string) ([]WebhookNamesRow, error) {
+	rows, err := q.db.Query(ctx, webhookNames, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []WebhookNamesRow{}
+	for rows.Next() {
+		var i WebhookNamesRow
+		if err := rows.Scan(&i.WebhookID, &i.Name, &i.Enabled); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const webhookRules = `-- name: WebhookRules :many

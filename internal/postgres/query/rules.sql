@@ -43,8 +43,7 @@ values (@rule_id, (extract(epoch from now()) * 1000000)::bigint * 1000,
 -- name: RuleLock :one
 -- Holds the rule and its state against commits and other edits. The lock on
 -- the rule lets foreign keys to it pass: a commit takes them after the state.
-select r.version, r.enabled, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor,
-       (extract(epoch from now()) * 1000000000)::bigint as now_ns
+select r.version, r.enabled, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor
 from rule r join rule_state s using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null
 for no key update;
@@ -111,3 +110,17 @@ insert into rule_webhook (rule_id, webhook_id, position)
 select @rule_id, w.webhook_id, w.position
 from unnest(@webhook_ids::uuid[]) with ordinality as w (webhook_id, position)
 on conflict (rule_id, webhook_id) do update set position = excluded.position where rule_webhook.position <> excluded.position;
+
+-- name: RuleApplyBegin :exec
+-- One application of a document at a time, for a tenant.
+select pg_advisory_xact_lock(hashtextextended('apply rules of ' || @tenant_id::text, 0));
+
+-- name: RuleApplyHold :exec
+-- Holds every rule against other edits; commits of the evaluator pass.
+select from rule where tenant_id = @tenant_id and deleted_at is null order by rule_id for no key update;
+
+-- name: RuleTurnAt :one
+-- The instant, in nanoseconds, from which another condition judges. Asked for
+-- once the state is held: what the former one has judged by then lies before it,
+-- however long the transaction had to wait.
+select (extract(epoch from clock_timestamp()) * 1000000000)::bigint;

@@ -9,9 +9,10 @@ limit @most::int;
 -- name: WebhookGet :one
 select * from webhook where tenant_id = @tenant_id and webhook_id = @webhook_id and deleted_at is null;
 
--- name: WebhookEnabled :many
-select webhook_id, enabled from webhook
-where tenant_id = @tenant_id and webhook_id = any(@webhook_ids::uuid[]) and deleted_at is null;
+-- name: WebhookNames :many
+select webhook_id, name, enabled from webhook
+where tenant_id = @tenant_id and deleted_at is null
+order by name collate "C";
 
 -- name: WebhookInsert :one
 insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, body_template, enabled, operators,

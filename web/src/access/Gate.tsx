@@ -21,6 +21,8 @@ export function Gate({ children }: { children: ReactNode }) {
         const known = cache.getQueryData<SessionState>(accessKeys.session);
         last.current ??= cache.getQueryData<Me>(accessKeys.me)?.id;
         if (known?.signedIn) cache.setQueryData<SessionState>(accessKeys.session, { ...known, signedIn: false });
+        // It could not be asked before.
+        else if (!known) void cache.invalidateQueries({ queryKey: accessKeys.session });
       }),
     [cache],
   );

@@ -132,3 +132,9 @@ export function auditLog(filter: AuditFilter) {
     getNextPageParam: (last) => last.nextCursor,
   });
 }
+
+/** Whether somebody may do what asks for a role. Before it is known who that is, nothing is offered. */
+export function isAtLeast(who: Me | undefined, role: Role): boolean {
+  const rank = (of: Role) => roles.findIndex(({ value }) => value === of);
+  return who !== undefined && rank(who.role) >= rank(role);
+}

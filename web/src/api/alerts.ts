@@ -1,19 +1,40 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { type Alert, type AlertState, body, client, type Notification, type Severity } from "./client";
+import {
+  type Alert,
+  type AlertPage,
+  type AlertSelection,
+  type AlertState,
+  type BulkResult,
+  body,
+  client,
+  type Notification,
+  type Severity,
+  type UndoResult,
+} from "./client";
 
-/** What of the inbox a list shows. Empty lists and an empty text are no restriction. */
+/** What of the inbox a list shows. Empty lists, an empty text and false are no restriction. */
 export interface AlertFilter {
   state: AlertState;
   severity: readonly Severity[];
   application: readonly string[];
   ruleId: readonly string[];
+  /** What exchanges failed with; the empty one stands for alerts without an error. */
+  signature: readonly string[];
   q: string;
+  mine: boolean;
+  unread: boolean;
 }
+
+/** What alerts are folded by. */
+export type Fold = "rule" | "signature";
 
 export const alertKeys = {
   all: ["alerts"] as const,
   lists: ["alerts", "list"] as const,
   list: (filter: AlertFilter) => ["alerts", "list", filter] as const,
+  groups: ["alerts", "groups"] as const,
+  nested: ["alerts", "nested"] as const,
+  totals: ["alerts", "total"] as const,
   counts: ["alerts", "counts"] as const,
   ones: ["alerts", "one"] as const,
   one: (id: string) => ["alerts", "one", id] as const,
@@ -23,28 +44,78 @@ export const alertKeys = {
 
 const pageSize = 100;
 
+function queryOf({ state, severity, application, ruleId, signature, q, mine, unread }: AlertFilter) {
+  return {
+    state: [state],
+    severity: [...severity],
+    application: [...application],
+    ruleId: [...ruleId],
+    signature: [...signature],
+    ...(q ? { q } : {}),
+    ...(mine ? { mine } : {}),
+    ...(unread ? { unread } : {}),
+  };
+}
+
+/** One page of a list; the first for an empty cursor. */
+export function alertPage(filter: AlertFilter, cursor: string, signal?: AbortSignal): Promise<AlertPage> {
+  return body(
+    client.GET("/alerts", {
+      ...(signal ? { signal } : {}),
+      params: { query: { ...queryOf(filter), limit: pageSize, ...(cursor ? { cursor } : {}) } },
+    }),
+  );
+}
+
 export function alertList(filter: AlertFilter) {
   return infiniteQueryOptions({
     queryKey: alertKeys.list(filter),
+    queryFn: ({ pageParam, signal }) => alertPage(filter, pageParam, signal),
+    initialPageParam: "",
+    getNextPageParam: (last) => last.nextCursor || undefined,
+  });
+}
+
+/** The alerts that match, folded: the group with the newest alert first. */
+export function alertGroups(filter: AlertFilter, by: Fold) {
+  return infiniteQueryOptions({
+    queryKey: [...alertKeys.groups, by, filter],
     queryFn: ({ pageParam, signal }) =>
       body(
-        client.GET("/alerts", {
+        client.GET("/alerts/groups", {
           signal,
           params: {
-            query: {
-              state: [filter.state],
-              severity: [...filter.severity],
-              application: [...filter.application],
-              ruleId: [...filter.ruleId],
-              limit: pageSize,
-              ...(filter.q ? { q: filter.q } : {}),
-              ...(pageParam ? { cursor: pageParam } : {}),
-            },
+            query: { by, ...queryOf(filter), limit: pageSize, ...(pageParam ? { cursor: pageParam } : {}) },
           },
         }),
       ),
     initialPageParam: "",
     getNextPageParam: (last) => last.nextCursor || undefined,
+  });
+}
+
+/** The newest alerts of a group that is opened. */
+export function nestedAlerts(filter: AlertFilter) {
+  return queryOptions({
+    queryKey: [...alertKeys.nested, filter],
+    queryFn: ({ signal }) => alertPage(filter, "", signal),
+  });
+}
+
+/** How many alerts match. */
+export function alertTotal(filter: AlertFilter) {
+  return queryOptions({
+    queryKey: [...alertKeys.totals, filter],
+    queryFn: async ({ signal }) => {
+      let total = 0;
+      for (let cursor: string | undefined; ; ) {
+        const query = { by: "rule" as const, ...queryOf(filter), limit: 200, ...(cursor ? { cursor } : {}) };
+        const page = await body(client.GET("/alerts/groups", { signal, params: { query } }));
+        total += page.items.reduce((sum, group) => sum + group.count, 0);
+        cursor = page.nextCursor;
+        if (!cursor) return total;
+      }
+    },
   });
 }
 
@@ -84,4 +155,29 @@ export function acknowledge(id: string): Promise<Alert> {
 
 export function resolve(id: string): Promise<Alert> {
   return body(client.POST("/alerts/{id}/resolve", { params: { path: { id } } }));
+}
+
+/** The filter as the body of an action. */
+export function filterBody(filter: AlertFilter) {
+  return queryOf(filter);
+}
+
+/** Acknowledges or resolves all that are selected, or none. The selection's `actionId` makes a repetition harmless. */
+export function changeAlerts(to: "ACKNOWLEDGED" | "RESOLVED", selection: AlertSelection): Promise<BulkResult> {
+  return body(
+    to === "ACKNOWLEDGED"
+      ? client.POST("/alerts/acknowledge", { body: selection })
+      : client.POST("/alerts/resolve", { body: selection }),
+  );
+}
+
+/** Puts back what an action has changed, and nothing has changed since. */
+export function undoAction(id: string): Promise<UndoResult> {
+  return body(client.POST("/alerts/actions/{id}/undo", { params: { path: { id } } }));
+}
+
+/** Marks alerts as read, or as unread, for the caller alone. */
+export async function markRead(selection: AlertSelection, unread = false): Promise<void> {
+  const { actionId: _, ...which } = selection;
+  await body(client.POST("/alerts/read", { body: { ...which, unread } }));
 }

@@ -1,10 +1,14 @@
-import type { QueryClient } from "@tanstack/react-query";
-import { alertKeys } from "./alerts";
-import type { AlertCounts } from "./client";
+import type { InfiniteData, QueryClient } from "@tanstack/react-query";
+import { type AlertFilter, alertKeys, alertPage } from "./alerts";
+import type { AlertCounts, AlertPage } from "./client";
+import { mergeHead } from "./head";
 import { Live } from "./live";
 import { throttle } from "./throttle";
 
 const refreshGapMs = 1_000;
+
+/** Of a list longer than this, only the beginning is asked again by itself: the rest would cost a call for each page. */
+const longPages = 20;
 
 /**
  * Keeps the cache as fresh as the stream of events: counts come with the event; lists and open alerts are asked again, at
@@ -16,7 +20,14 @@ export function follow(cache: QueryClient): Live {
       // An action under way has changed the cache ahead of the server, and asks for the truth itself when it is done.
       if (cache.isMutating({ mutationKey: alertKeys.all }) > 0) return;
       await Promise.all([
-        cache.invalidateQueries({ queryKey: alertKeys.lists }),
+        cache.invalidateQueries({
+          queryKey: alertKeys.lists,
+          predicate: (query) => pagesOf(query.state.data) <= longPages,
+        }),
+        refreshHeads(cache),
+        cache.invalidateQueries({ queryKey: alertKeys.groups }),
+        cache.invalidateQueries({ queryKey: alertKeys.nested }),
+        cache.invalidateQueries({ queryKey: alertKeys.totals }),
         cache.invalidateQueries({ queryKey: alertKeys.ones }),
         // A count that goes on, or is over, owes new messages about an alert that is open here.
         cache.invalidateQueries({ queryKey: alertKeys.timelines }),
@@ -26,17 +37,36 @@ export function follow(cache: QueryClient): Live {
   );
   return new Live({
     onAlerts: (counts: AlertCounts | undefined) => {
-      if (counts) cache.setQueryData(alertKeys.counts, counts);
+      if (counts) cache.setQueryData<AlertCounts>(alertKeys.counts, (old) => ({ ...old, ...counts }));
       else void cache.invalidateQueries({ queryKey: alertKeys.counts });
       refresh();
     },
   });
 }
 
+async function refreshHeads(cache: QueryClient): Promise<void> {
+  const long = cache
+    .getQueryCache()
+    .findAll({ queryKey: alertKeys.lists, type: "active" })
+    .filter((query) => pagesOf(query.state.data) > longPages);
+  await Promise.all(
+    long.map(async ({ queryKey }) => {
+      const head = await alertPage(queryKey[2] as AlertFilter, "");
+      cache.setQueryData<InfiniteData<AlertPage, string>>(queryKey, (old) => old && mergeHead(old, head));
+    }),
+  );
+}
+
+function pagesOf(data: unknown): number {
+  return (data as { pages?: unknown[] } | undefined)?.pages?.length ?? 1;
+}
+
+/** How many calls a refresh of what is on the page costs. */
 function loadedPages(cache: QueryClient): number {
   const loaded = cache
     .getQueryCache()
     .findAll({ queryKey: alertKeys.lists, type: "active" })
-    .map((query) => (query.state.data as { pages: unknown[] } | undefined)?.pages.length ?? 1);
+    .map((query) => pagesOf(query.state.data))
+    .map((pages) => (pages > longPages ? 1 : pages));
   return Math.max(1, ...loaded);
 }

@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { body, client, type Rule, type RuleDefinition } from "./client";
+import { body, client, type Reconciliation, type Rule, type RuleDefinition } from "./client";
 import { allPages } from "./pages";
 
 export const ruleKeys = { all: ["rules"] as const };
@@ -32,4 +32,9 @@ export function setRuleEnabled(id: string, enabled: boolean): Promise<Rule> {
 /** Has a rule that could not be evaluated evaluated at once. */
 export function retryRule(id: string): Promise<Rule> {
   return body(client.POST("/rules/{id}/retry", { params: { path: { id } } }));
+}
+
+/** Compares a rule's alerts with the exchanges that match, which may take a while. */
+export function reconcileRule(id: string): Promise<Reconciliation> {
+  return body(client.POST("/rules/{id}/reconcile", { params: { path: { id } } }));
 }

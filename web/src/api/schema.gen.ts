@@ -663,6 +663,51 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/rules/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make rules be as a document says
+         * @description Creates and edits what differs, all of it or nothing, in one transaction. A rule is known by its name: another name is
+         *     another rule. Rules that are not in the document are left alone, or deleted with `prune`. What is as the document says is
+         *     not touched: its version stays. Edits by others since the document was written are overwritten: the last writer wins, and the
+         *     answer tells what was there. With `dryRun` nothing is written. A field error names the place in the document, such as
+         *     `rules[3].filter.statuses[0]`. The body may have 16 MiB.
+         */
+        post: operations["applyRules"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rules/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export all rules as a document
+         * @description Every rule of the tenant in the order of the names, compared as bytes, with defaults left out and webhooks by name: a
+         *     document that `POST /rules/apply` takes, here or elsewhere. Applied to what it was made from, it changes nothing.
+         */
+        get: operations["exportRules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/rules/preview": {
         parameters: {
             query?: never;
@@ -1348,6 +1393,32 @@ export interface components {
              */
             unknown: number;
         };
+        /**
+         * @description How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
+         *     and while Postgres cannot be reached.
+         */
+        CompletenessStatus: {
+            /**
+             * Format: date-time
+             * @description When rules were last compared.
+             */
+            comparedAt: string;
+            /**
+             * Format: int64
+             * @description Exchanges that match and have no alert; 0 when all is well.
+             */
+            missing: number;
+            /**
+             * Format: int64
+             * @description Rules that the last whole round compared.
+             */
+            rules: number;
+            /**
+             * Format: date-time
+             * @description Since when every rule has been compared; absent before the first whole round.
+             */
+            wholeSince?: string;
+        };
         CreatedToken: {
             /** @description What to send as `Authorization: Bearer …`. It is not shown again. */
             secret: string;
@@ -1905,6 +1976,34 @@ export interface components {
             webhookIds: string[];
             windowSeconds: number;
         };
+        RuleApplication: {
+            /**
+             * @description Whether to tell what would be done, and do nothing.
+             * @default false
+             */
+            dryRun?: boolean;
+            /**
+             * @description Whether to delete the tenant's other rules.
+             * @default false
+             */
+            prune?: boolean;
+            /** @description Each name once. */
+            rules: components["schemas"]["RuleDefinition"][];
+        };
+        RuleApplied: {
+            /** @enum {string} */
+            action: "created" | "updated" | "unchanged" | "deleted";
+            /** @description What an edit changes, field by field. */
+            changes?: components["schemas"]["RuleFieldChange"][];
+            /**
+             * Format: uuid
+             * @description Absent where a rule would be created.
+             */
+            id?: string;
+            name: string;
+            /** @description What was accepted but is perhaps not meant, such as a webhook that is switched off. */
+            warnings?: components["schemas"]["FieldError"][];
+        };
         /** @description What a person writes of a rule. */
         RuleDefinition: {
             /** @default true */
@@ -1956,11 +2055,26 @@ export interface components {
              */
             titleTemplate?: string;
             webhookIds?: string[];
+            /** @description Names of webhooks, instead of `webhookIds`. */
+            webhooks?: string[];
             /**
              * @description Within which time they must, at least 10 and not below `intervalSeconds`. 0 on PER_EXCHANGE.
              * @default 0
              */
             windowSeconds?: number;
+        };
+        /** @description Rules as they are kept in files. */
+        RuleDocument: {
+            /** @description Each name once. */
+            rules: components["schemas"]["RuleDefinition"][];
+        };
+        RuleFieldChange: {
+            /** @description The value; absent where the document has the default. */
+            after?: unknown;
+            /** @description The value; absent where the rule has the default. */
+            before?: unknown;
+            /** @description The path, such as `filter.statuses`; webhooks are told as `webhooks`, by name. */
+            field: string;
         };
         /** @description How a rule's evaluation is doing. */
         RuleHealth: {
@@ -2028,6 +2142,12 @@ export interface components {
             /** @description Whether a bound was met. All numbers are then lower bounds. */
             truncated: boolean;
             webhooks: components["schemas"]["PreviewLoad"][];
+        };
+        RulesApplied: {
+            /** @description The tenant's rules that are not in the document and stay. */
+            leftAlone: number;
+            /** @description One entry for each rule of the document in its order, then one for each that was deleted. */
+            rules: components["schemas"]["RuleApplied"][];
         };
         /** @description Absent while Postgres cannot be reached. */
         RuleStatus: {
@@ -2126,6 +2246,7 @@ export interface components {
             signingSecret?: string;
         };
         Status: {
+            completeness?: components["schemas"]["CompletenessStatus"];
             dependencies: components["schemas"]["Dependency"][];
             /** Format: date-time */
             now: string;
@@ -3405,6 +3526,52 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TestResultList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    applyRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleApplication"];
+            };
+        };
+        responses: {
+            /** @description What was done, or would be. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RulesApplied"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    exportRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rules as one document. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleDocument"];
                 };
             };
             default: components["responses"]["Problem"];

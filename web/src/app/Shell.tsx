@@ -6,8 +6,10 @@ import { me } from "../api/access";
 import { alertCounts } from "../api/alerts";
 import {
   IconDark,
+  IconHeart,
   IconInbox,
   IconLight,
+  IconPending,
   IconPerson,
   IconRules,
   IconSignOut,
@@ -40,6 +42,14 @@ export function Shell() {
         <Link to="/webhooks" className={styles.item}>
           <IconWebhook size={21} stroke={1.7} aria-hidden="true" />
           Webhooks
+        </Link>
+        <Link to="/deliveries" className={styles.item}>
+          <IconPending size={21} stroke={1.7} aria-hidden="true" />
+          Deliveries
+        </Link>
+        <Link to="/system" className={styles.item}>
+          <IconHeart size={21} stroke={1.7} aria-hidden="true" />
+          System
         </Link>
         <div className={styles.foot}>
           <Person />

@@ -7,6 +7,7 @@ import {
   type RouterHistory,
   redirect,
 } from "@tanstack/react-router";
+import { parseSearch as parseDeliverySearch } from "../deliveries/filter";
 import { parseSearch } from "../inbox/filter";
 import { InboxPage } from "../inbox/InboxPage";
 import { IconUnknown } from "../ui/icons";
@@ -71,6 +72,25 @@ const newWebhook = createRoute({
   component: lazyRouteComponent(() => import("../webhooks/NewWebhookPage"), "NewWebhookPage"),
 });
 
+const editWebhook = createRoute({
+  getParentRoute: () => root,
+  path: "/webhooks/$webhookId",
+  component: lazyRouteComponent(() => import("../webhooks/EditWebhookPage"), "EditWebhookPage"),
+});
+const deliveries = createRoute({
+  getParentRoute: () => root,
+  path: "/deliveries",
+  component: lazyRouteComponent(() => import("../deliveries/DeliveriesPage"), "DeliveriesPage"),
+  validateSearch: parseDeliverySearch,
+});
+// As with the inbox, the page shows the open message itself.
+const openDelivery = createRoute({ getParentRoute: () => deliveries, path: "$notificationId", component: () => null });
+const system = createRoute({
+  getParentRoute: () => root,
+  path: "/system",
+  component: lazyRouteComponent(() => import("../system/SystemPage"), "SystemPage"),
+});
+
 const signIn = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
@@ -106,6 +126,9 @@ const routeTree = root.addChildren([
   newRule,
   webhooks,
   newWebhook,
+  editWebhook,
+  deliveries.addChildren([openDelivery]),
+  system,
   signIn,
   account,
   users,

@@ -37,10 +37,12 @@ export function useOpenAlert(id: string | undefined) {
 interface Props {
   id: string;
   alone: boolean;
+  /** Whether the reader's role may act on alerts. */
+  may: boolean;
   onAct: (action: Action) => void;
 }
 
-export function AlertDetail({ id, alone, onAct }: Props) {
+export function AlertDetail({ id, alone, may, onAct }: Props) {
   const { data: alert, error, isPlaceholderData, refetch } = useOpenAlert(id);
   const reading = useRef<HTMLElement>(null);
   // On a phone the alert takes the list's place, and with it the focus, which was on a row that is gone.
@@ -55,7 +57,7 @@ export function AlertDetail({ id, alone, onAct }: Props) {
             <IconBack size={18} aria-hidden="true" />
           </Link>
         )}
-        {alert && <Actions alert={alert} onAct={onAct} />}
+        {alert && <Actions alert={alert} may={may} onAct={onAct} />}
         <span className={styles.grow} />
         {!alone && (
           <Link to="/inbox" search={true} className={buttonClass("quiet", true)} aria-label="Close" title="Close (Esc)">
@@ -76,16 +78,16 @@ export function AlertDetail({ id, alone, onAct }: Props) {
   );
 }
 
-function Actions({ alert, onAct }: { alert: Alert; onAct: (action: Action) => void }) {
+function Actions({ alert, may, onAct }: { alert: Alert; may: boolean; onAct: (action: Action) => void }) {
   return (
     <>
-      {alert.state === "FIRING" && (
+      {may && alert.state === "FIRING" && (
         <Button look="primary" onClick={() => onAct({ alert, to: "ACKNOWLEDGED" })}>
           <IconAcknowledged size={16} aria-hidden="true" />
           Acknowledge <Key>A</Key>
         </Button>
       )}
-      {canBecome(alert, "RESOLVED") ? (
+      {may && canBecome(alert, "RESOLVED") ? (
         <Button onClick={() => onAct({ alert, to: "RESOLVED" })}>
           <IconResolved size={16} aria-hidden="true" />
           Resolve <Key>R</Key>

@@ -1,19 +1,30 @@
 import { useElementSize, useMergedRef } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
-import type { Alert, AlertState } from "../api/client";
+import type { AlertFilter } from "../api/alerts";
+import type { AlertGroup } from "../api/client";
 import { IconNewer } from "../ui/icons";
 import styles from "./AlertList.module.css";
-import { AlertRow, rowHeight } from "./AlertRow";
+import { AlertRow, type RowLook, rowHeight } from "./AlertRow";
+import { groupTitle, type Row } from "./fold";
+import { GroupRow, RestRow } from "./GroupRow";
 import { arrivals } from "./rows";
+import { isSelected, type Selection } from "./selection";
 
 const wideFrom = 860;
 const loadAhead = 15;
 
 interface Props {
-  rows: readonly Alert[];
-  state: AlertState;
-  selectedId: string | undefined;
+  rows: readonly Row[];
+  filter: AlertFilter;
+  /** The alert that is open beside the list. */
+  openId: string | undefined;
+  selection: Selection;
+  /** Takes a row in or out; with `range`, all up to it. */
+  onSelect: (id: string, range: boolean) => void;
+  onToggle: (groupId: string) => void;
+  /** Reads an opened group anew. */
+  onRetry: (group: AlertGroup) => void;
   cursorId: string | undefined;
   onPoint: (id: string) => void;
   hasMore: boolean;
@@ -25,7 +36,8 @@ interface Props {
  * The rows of the inbox, of which only those in view exist. New rows push in at the top; who has scrolled down keeps the
  * row that they look at in its place, and is told how many came.
  */
-export function AlertList({ rows, state, selectedId, cursorId, onPoint, hasMore, loadingMore, onMore }: Props) {
+export function AlertList(props: Props) {
+  const { rows, openId, cursorId, onPoint, hasMore, loadingMore, onMore } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const size = useElementSize();
   const ref = useMergedRef(scroller, size.ref);
@@ -75,28 +87,27 @@ export function AlertList({ rows, state, selectedId, cursorId, onPoint, hasMore,
       <div ref={ref} className={styles.scroller} tabIndex={-1}>
         <ul className={styles.rows} style={{ height: virtual.getTotalSize() }} aria-label="Alerts">
           {virtual.getVirtualItems().map((item) => {
-            const alert = rows[item.index];
-            if (!alert) return null;
+            const row = rows[item.index];
+            if (!row) return null;
+            const look: RowLook = {
+              wide,
+              selected: row.id === openId,
+              cursor: row.id === cursorId,
+              reachable: row.id === reachable,
+              fresh: news.fresh.has(row.id),
+              onPoint: () => {
+                pointed.current = row.id;
+                onPoint(row.id);
+              },
+            };
             return (
               <li
-                key={alert.id}
+                key={row.id}
                 aria-setsize={hasMore ? -1 : rows.length}
                 aria-posinset={item.index + 1}
                 style={{ height, transform: `translateY(${item.start}px)` }}
               >
-                <AlertRow
-                  alert={alert}
-                  wide={wide}
-                  selected={alert.id === selectedId}
-                  cursor={alert.id === cursorId}
-                  reachable={alert.id === reachable}
-                  fresh={news.fresh.has(alert.id)}
-                  left={alert.state !== state}
-                  onPoint={() => {
-                    pointed.current = alert.id;
-                    onPoint(alert.id);
-                  }}
-                />
+                <Line row={row} look={look} list={props} />
               </li>
             );
           })}
@@ -112,11 +123,34 @@ export function AlertList({ rows, state, selectedId, cursorId, onPoint, hasMore,
   );
 }
 
+function Line({ row, look, list }: { row: Row; look: RowLook; list: Props }) {
+  if (row.kind === "rest") return <RestRow row={row} filter={list.filter} onRetry={() => list.onRetry(row.group)} />;
+  const name = row.kind === "alert" ? row.alert.title : `${row.group.count} alerts: ${groupTitle(row.group)}`;
+  return (
+    <>
+      {row.kind === "alert" ? (
+        <AlertRow alert={row.alert} nested={row.nested} left={row.alert.state !== list.filter.state} {...look} />
+      ) : (
+        <GroupRow id={row.id} group={row.group} open={row.open} onToggle={() => list.onToggle(row.id)} {...look} />
+      )}
+      <label className={row.kind === "alert" && row.nested ? `${styles.check} ${styles.nested}` : styles.check}>
+        <input
+          type="checkbox"
+          aria-label={`Select ${name}`}
+          checked={isSelected(list.selection, row.id)}
+          tabIndex={look.reachable ? 0 : -1}
+          onChange={(event) => list.onSelect(row.id, (event.nativeEvent as MouseEvent).shiftKey)}
+        />
+      </label>
+    </>
+  );
+}
+
 const none: ReadonlySet<string> = new Set();
 
 /** Follows what comes in above, and keeps the reader's place against it. */
-function useNews(rows: readonly Alert[], scroller: React.RefObject<HTMLDivElement | null>, height: number) {
-  const known = useRef<{ ids: readonly string[]; rows: readonly Alert[] }>({ ids: [], rows: [] });
+function useNews(rows: readonly Row[], scroller: React.RefObject<HTMLDivElement | null>, height: number) {
+  const known = useRef<{ ids: readonly string[]; rows: readonly Row[] }>({ ids: [], rows: [] });
   const anchor = useRef({ index: 0, within: 0 });
   const [fresh, setFresh] = useState(none);
   const [unseen, setUnseen] = useState(0);

@@ -1,36 +1,31 @@
 import { type InfiniteData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type CSSProperties, type Ref, useEffect, useRef, useState } from "react";
-import { type AlertFilter, alertCounts, alertKeys } from "../api/alerts";
-import type { AlertPage, AlertState, Severity } from "../api/client";
+import { type AlertFilter, alertCounts, alertKeys, type Fold } from "../api/alerts";
+import type { AlertPage, Severity } from "../api/client";
 import { ruleList } from "../api/rules";
 import { IconSearch } from "../ui/icons";
 import { SeverityMark, severityMeaning, stateMeaning } from "../ui/marks";
-import { FilterMenu } from "./FilterMenu";
-import { severities, states, toSearch } from "./filter";
+import { FilterMenu } from "../ui/FilterMenu";
+import { countedAs, severities, states, toSearch } from "./filter";
 import styles from "./InboxPage.module.css";
 
 const plain = new Intl.NumberFormat("en");
 
-export function StateTabs({ filter }: { filter: AlertFilter }) {
+export function StateTabs({ filter, fold }: { filter: AlertFilter; fold: Fold | undefined }) {
   const { data: counts } = useQuery(alertCounts());
-  const count: Record<AlertState, number | undefined> = {
-    FIRING: counts?.firing,
-    ACKNOWLEDGED: counts?.acknowledged,
-    RESOLVED: counts?.resolved,
-    PENDING: counts?.pending,
-  };
   // Few rules wait before they fire; nobody else needs the tab.
   const shown = states.filter((state) => state !== "PENDING" || filter.state === state || (counts?.pending ?? 0) > 0);
   return (
     <nav className={styles.tabs} aria-label="State">
       {shown.map((state) => {
         const { icon: Icon, word, hue } = stateMeaning[state];
+        const count = counts?.[countedAs[state]];
         return (
           <Link
             key={state}
             to="/inbox"
-            search={toSearch({ ...filter, state })}
+            search={toSearch({ ...filter, state }, fold)}
             className={styles.tab}
             style={{ "--hue": hue } as CSSProperties}
             activeOptions={{ exact: true }}
@@ -38,7 +33,7 @@ export function StateTabs({ filter }: { filter: AlertFilter }) {
           >
             <Icon size={15} stroke={2} aria-hidden="true" />
             {word}
-            <span className={styles.count}>{count[state] === undefined ? "" : plain.format(count[state])}</span>
+            <span className={styles.count}>{count === undefined ? "" : plain.format(count)}</span>
           </Link>
         );
       })}

@@ -1,25 +1,26 @@
 import { useMediaQuery } from "@mantine/hooks";
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { type AlertFilter, alertCounts, alertList } from "../api/alerts";
-import type { Alert } from "../api/client";
-import { ruleList } from "../api/rules";
+import { isAtLeast, me } from "../api/access";
+import { type AlertFilter, alertCounts, alertTotal, type Fold } from "../api/alerts";
 import { Page } from "../app/Page";
-import { buttonClass } from "../ui/Button";
-import { IconInbox, IconResolved, IconRules, IconSearch } from "../ui/icons";
 import { useKeys } from "../ui/keys";
-import { Empty, Failed, SkeletonRows } from "../ui/states";
+import { Failed, SkeletonRows } from "../ui/states";
 import { AlertDetail, useOpenAlert } from "./AlertDetail";
 import { AlertList } from "./AlertList";
 import { rowHeight } from "./AlertRow";
 import { type Action, useAlertAction } from "./actions";
+import { useBulkAction, useReading } from "./bulk";
 import { Filters, StateTabs } from "./Filters";
-import { isNarrowed, toFilter, toSearch } from "./filter";
+import { countedAs, isNarrowed, toFilter, toFold, toSearch } from "./filter";
 import styles from "./InboxPage.module.css";
-import { canBecome, step, successor, withPinned } from "./rows";
-
-const noRows: readonly Alert[] = [];
+import { KeyHelp, KeyLine } from "./KeyHelp";
+import { NoAlerts } from "./NoAlerts";
+import { canBecome, step, successor } from "./rows";
+import { extend, nothing, order, present, type Selection, toggle } from "./selection";
+import { canAll, Toolbar } from "./Toolbar";
+import { useInboxRows } from "./useInboxRows";
 
 /** The inbox: the list, and beside it the alert that is open. The address holds the filter and the open alert. */
 export function InboxPage() {
@@ -27,20 +28,30 @@ export function InboxPage() {
   const { alertId: openId } = useParams({ strict: false });
   const navigate = useNavigate();
   const filter = useMemo(() => toFilter(search), [search]);
-  const filterKey = JSON.stringify(filter);
+  const fold = toFold(search);
   const split = useMediaQuery("(min-width: 1024px)", window.matchMedia("(min-width: 1024px)").matches);
+  const may = isAtLeast(useQuery(me()).data, "operator");
 
-  const list = useInfiniteQuery(alertList(filter));
-  const listed = useMemo(() => list.data?.pages.flatMap((page) => page.items) ?? noRows, [list.data]);
   const open = useOpenAlert(openId);
-  const rows = withPinned(listed, usePinned(filterKey, listed, open.data));
+  const list = useInboxRows(filter, fold, open.data);
+  const { rows } = list;
   const ids = rows.map((row) => row.id);
-
   const [pointedAt, setCursorId] = useState<string>();
   const cursorId = (split ? openId : undefined) ?? pointedAt;
 
+  const [chosen, setSelection] = useState<{ key: string; selection: Selection }>({ key: "", selection: nothing });
+  const selection = chosen.key === list.key ? present(chosen.selection, rows) : nothing;
+  const select = (next: Selection) => setSelection({ key: list.key, selection: next });
+  const some = selection.all || selection.ids.size > 0;
+  const total = useTotal(filter, selection.all);
+  const { parts, count } = order(selection, rows, { filter, asOf: list.asOf, total });
+
   const act = useAlertAction();
+  const bulk = useBulkAction(() => setSelection({ key: "", selection: nothing }));
+  const reading = useReading();
+  useReadWhenOpen(open.data, open.isPlaceholderData, reading);
   const searchField = useRef<HTMLInputElement>(null);
+  const [help, setHelp] = useState(false);
 
   const show = useCallback(
     (id: string | undefined, replace = false) =>
@@ -49,54 +60,76 @@ export function InboxPage() {
         : navigate({ to: "/inbox/$alertId", params: { alertId: id }, search: true, replace }),
     [navigate],
   );
+  const narrow = (next: AlertFilter, nextFold: Fold | undefined) =>
+    void navigate({ to: ".", search: toSearch(next, nextFold), replace: true });
 
   const perform = (action: Action) => {
     // Under the cursor alone, the row is about to leave the list; the next one takes over. An open alert stays.
     if (action.alert.id !== openId) setCursorId(successor(ids, action.alert.id));
     act.mutate(action);
   };
+  const performAll = (to: Action["to"]) => {
+    if (!may || bulk.isPending || !count || !canAll(filter.state, to)) return false;
+    bulk.run(to, parts);
+    return true;
+  };
+  const here = () => rows.find((row) => row.id === cursorId);
   const performHere = (to: Action["to"]) => {
-    const alert = openId === undefined ? rows.find((row) => row.id === cursorId) : open.data;
+    if (!may) return false;
+    if (some) return performAll(to);
+    const row = here();
+    if (openId === undefined && row?.kind === "group") {
+      if (bulk.isPending || !canAll(filter.state, to)) return false;
+      setCursorId(successor(ids, row.id));
+      bulk.run(to, order({ ...nothing, ids: new Set([row.id]) }, rows, { filter, asOf: list.asOf, total }).parts);
+      return true;
+    }
+    const alert = openId === undefined ? (row?.kind === "alert" ? row.alert : undefined) : open.data;
     if (!alert || !canBecome(alert, to)) return false;
     perform({ alert, to });
     return true;
   };
-  const move = (by: 1 | -1) => {
+  const move = (by: 1 | -1, event?: KeyboardEvent) => {
     if (openId !== undefined && !split) return false;
     const to = step(ids, cursorId, by);
     if (to === undefined) return false;
     setCursorId(to);
-    if (openId !== undefined) void show(to, true);
+    if (event?.shiftKey) select(extend(cursorId ? { ...selection, anchor: cursorId } : selection, rows, to));
+    else if (openId !== undefined) void show(to, true);
     return true;
   };
   useKeys({
-    j: () => move(1),
-    k: () => move(-1),
-    arrowdown: () => openId === undefined && move(1),
-    arrowup: () => openId === undefined && move(-1),
+    j: (event) => move(1, event),
+    k: (event) => move(-1, event),
+    arrowdown: (event) => openId === undefined && move(1, event),
+    arrowup: (event) => openId === undefined && move(-1, event),
     a: () => performHere("ACKNOWLEDGED"),
     r: () => performHere("RESOLVED"),
-    enter: () => (openId === undefined && cursorId !== undefined ? show(cursorId) : false),
+    x: (event) => {
+      if (cursorId === undefined) return false;
+      return select((event.shiftKey ? extend : toggle)(selection, rows, cursorId));
+    },
+    u: () => {
+      const row = here();
+      if (row?.kind !== "alert") return false;
+      return reading.mark({ alert: row.alert, unread: !row.alert.unread });
+    },
+    enter: () => (openId === undefined && here()?.kind === "alert" ? show(cursorId) : false),
     escape: () => {
+      if (some) return select(nothing);
       if (openId === undefined) return false;
       setCursorId(openId);
       return show(undefined);
     },
     "/": () => searchField.current?.focus(),
+    "?": () => setHelp(true),
   });
-
-  const { data: counts } = useQuery(alertCounts());
-  const firing = counts?.firing;
-  useEffect(() => {
-    document.title = firing ? `(${firing}) Inbox · Tocsin` : "Inbox · Tocsin";
-  }, [firing]);
-
-  const onMore = useCallback(() => void list.fetchNextPage(), [list.fetchNextPage]);
+  useTitle();
 
   if (openId !== undefined && !split) {
     return (
       <Page title="Alert" bare>
-        <AlertDetail key={openId} id={openId} alone onAct={perform} />
+        <AlertDetail key={openId} id={openId} alone may={may} onAct={perform} />
       </Page>
     );
   }
@@ -106,123 +139,89 @@ export function InboxPage() {
       titleHidden
       header={
         <>
-          <StateTabs filter={filter} />
-          <Filters
-            filter={filter}
-            onChange={(next) => void navigate({ to: ".", search: toSearch(next), replace: true })}
-            searchRef={searchField}
-          />
+          <StateTabs filter={filter} fold={fold} />
+          <Filters filter={filter} onChange={(next) => narrow(next, fold)} searchRef={searchField} />
         </>
       }
     >
       <div className={openId === undefined ? styles.panes : `${styles.panes} ${styles.split}`}>
         <div className={styles.list}>
+          <Toolbar
+            filter={filter}
+            fold={fold}
+            onFilter={narrow}
+            selection={selection}
+            count={count}
+            onAll={(all) => select(all ? { ...nothing, all } : nothing)}
+            onAct={performAll}
+            onRead={() => {
+              reading.markMany(parts);
+              select(nothing);
+            }}
+            busy={bulk.isPending}
+            empty={rows.length === 0}
+            may={may}
+          />
           <div className={styles.grow}>
             {list.isPending ? (
               <SkeletonRows count={12} height={split ? rowHeight.wide : rowHeight.narrow} label="Loading alerts" />
             ) : rows.length > 0 ? (
               <AlertList
-                key={filterKey}
+                key={list.key}
                 rows={rows}
-                state={filter.state}
-                selectedId={openId}
+                filter={filter}
+                openId={openId}
+                selection={selection}
+                onSelect={(id, range) => select((range ? extend : toggle)(selection, rows, id))}
+                onToggle={list.toggleGroup}
+                onRetry={list.retryGroup}
                 cursorId={cursorId}
                 onPoint={setCursorId}
-                hasMore={list.hasNextPage}
-                loadingMore={list.isFetchingNextPage}
-                onMore={onMore}
+                hasMore={list.hasMore}
+                loadingMore={list.loadingMore}
+                onMore={list.onMore}
               />
             ) : list.isError ? (
-              <Failed error={list.error} onRetry={() => void list.refetch()} />
+              <Failed error={list.error} onRetry={list.refetch} />
             ) : (
               <NoAlerts filter={filter} />
             )}
           </div>
-          <KeyHelp />
+          <KeyLine onHelp={() => setHelp(true)} />
         </div>
-        {openId !== undefined && <AlertDetail key={openId} id={openId} alone={false} onAct={perform} />}
+        {openId !== undefined && <AlertDetail key={openId} id={openId} alone={false} may={may} onAct={perform} />}
       </div>
+      {help && <KeyHelp onClose={() => setHelp(false)} />}
     </Page>
   );
 }
 
-/** The open alert, once the list under this filter has held it: it keeps its row when it leaves the filter. */
-function usePinned(filterKey: string, listed: readonly Alert[], open: Alert | undefined): Alert | undefined {
-  const [held, setHeld] = useState("");
-  const key = open ? `${filterKey} ${open.id}` : "";
-  const isListed = open !== undefined && listed.some((row) => row.id === open.id);
-  if (isListed && held !== key) setHeld(key);
-  return open && held === key ? open : undefined;
+/** How many alerts match, where somebody wants to know. The state alone is counted already. */
+function useTotal(filter: AlertFilter, wanted: boolean): number | undefined {
+  const { data: counts } = useQuery(alertCounts());
+  const narrowed = isNarrowed(filter);
+  const { data: total } = useQuery({ ...alertTotal(filter), enabled: wanted && narrowed });
+  return narrowed ? total : counts?.[countedAs[filter.state]];
 }
 
-function NoAlerts({ filter }: { filter: AlertFilter }) {
-  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
-  if (isNarrowed(filter)) {
-    return (
-      <Empty icon={IconSearch} title="No alert fits this filter">
-        <p>
-          <Link to="/inbox" search={toSearch({ ...filter, severity: [], application: [], ruleId: [], q: "" })}>
-            Show all that are {filter.state.toLowerCase()}
-          </Link>
-        </p>
-      </Empty>
-    );
-  }
-  if (rules?.length === 0) {
-    return (
-      <Empty icon={IconRules} title="No rule looks at anything yet">
-        <p>A rule says which exchanges are worth an alert, and whom to tell.</p>
-        <Link to="/rules/new" className={buttonClass("primary")}>
-          Create the first rule
-        </Link>
-      </Empty>
-    );
-  }
-  switch (filter.state) {
-    case "FIRING":
-      return (
-        <Empty icon={IconResolved} title="Nothing is firing">
-          <p>New alerts appear here by themselves.</p>
-        </Empty>
-      );
-    case "ACKNOWLEDGED":
-      return (
-        <Empty icon={IconInbox} title="Nobody is on anything">
-          <p>Alerts that somebody has taken on, and not yet resolved, stand here.</p>
-        </Empty>
-      );
-    case "PENDING":
-      return (
-        <Empty icon={IconInbox} title="Nothing is pending">
-          <p>Counts that have reached their threshold, but not for long enough to fire, stand here.</p>
-        </Empty>
-      );
-    case "RESOLVED":
-      return <Empty icon={IconInbox} title="Nothing has been resolved yet" />;
-  }
+/** What is open is read. */
+function useReadWhenOpen(
+  alert: ReturnType<typeof useOpenAlert>["data"],
+  unsure: boolean,
+  { mark }: ReturnType<typeof useReading>,
+) {
+  const read = useRef("");
+  useEffect(() => {
+    if (!alert || unsure || read.current === alert.id) return;
+    read.current = alert.id;
+    if (alert.unread) mark({ alert, unread: false });
+  }, [alert, unsure, mark]);
 }
 
-function KeyHelp() {
-  return (
-    <p className={styles.keys}>
-      <span>
-        <kbd>j</kbd> <kbd>k</kbd> move
-      </span>
-      <span>
-        <kbd>Enter</kbd> open
-      </span>
-      <span>
-        <kbd>a</kbd> acknowledge
-      </span>
-      <span>
-        <kbd>r</kbd> resolve
-      </span>
-      <span>
-        <kbd>/</kbd> search
-      </span>
-      <span>
-        <kbd>Esc</kbd> close
-      </span>
-    </p>
-  );
+function useTitle() {
+  const { data: counts } = useQuery(alertCounts());
+  const firing = counts?.firing;
+  useEffect(() => {
+    document.title = firing ? `(${firing}) Inbox · Tocsin` : "Inbox · Tocsin";
+  }, [firing]);
 }

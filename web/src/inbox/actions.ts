@@ -1,8 +1,10 @@
-import { type InfiniteData, type QueryClient, useMutation, useQueryClient } from "@tanstack/react-query";
-import { type AlertFilter, acknowledge, alertKeys, resolve } from "../api/alerts";
-import type { Alert, AlertCounts, AlertPage, AlertState } from "../api/client";
+import { type QueryClient, useMutation, useQueryClient } from "@tanstack/react-query";
+import { acknowledge, alertKeys, resolve } from "../api/alerts";
+import type { Alert, AlertCounts, AlertState } from "../api/client";
 import { explain } from "../api/errors";
 import { useToast } from "../ui/toast";
+import { countedAs } from "./filter";
+import { patchAlert } from "./patch";
 
 export interface Action {
   alert: Alert;
@@ -47,19 +49,9 @@ export function useAlertAction() {
 }
 
 function foresee(cache: QueryClient, alert: Alert, to: Action["to"], at: string): void {
-  cache.setQueryData<Alert>(alertKeys.one(alert.id), (old) => become(old ?? alert, to, at));
   cache.setQueryData<AlertCounts>(alertKeys.counts, (old) => old && recount(old, alert.state, to));
-  for (const [key, data] of cache.getQueriesData<InfiniteData<AlertPage>>({ queryKey: alertKeys.lists })) {
-    if (!data) continue;
-    const { state } = key[2] as AlertFilter;
-    const pages = data.pages.map((page) => ({
-      ...page,
-      items: page.items
-        .map((row) => (row.id === alert.id ? become(row, to, at) : row))
-        .filter((row) => row.id !== alert.id || row.state === state),
-    }));
-    cache.setQueryData(key, { ...data, pages });
-  }
+  cache.setQueryData<Alert>(alertKeys.one(alert.id), (old) => old ?? alert);
+  patchAlert(cache, alert.id, (old) => become(old, to, at));
 }
 
 /** The alert as it will stand after the action; who did it, only the server knows. */
@@ -67,11 +59,9 @@ export function become(alert: Alert, to: Action["to"], at: string): Alert {
   return to === "ACKNOWLEDGED" ? { ...alert, state: to, acknowledgedAt: at } : { ...alert, state: to, resolvedAt: at };
 }
 
-const counted = { PENDING: "pending", FIRING: "firing", ACKNOWLEDGED: "acknowledged", RESOLVED: "resolved" } as const;
-
 export function recount(counts: AlertCounts, from: AlertState, to: AlertState): AlertCounts {
   const next = { ...counts };
-  next[counted[from]] = Math.max(0, next[counted[from]] - 1);
-  next[counted[to]] += 1;
+  next[countedAs[from]] = Math.max(0, next[countedAs[from]] - 1);
+  next[countedAs[to]] += 1;
   return next;
 }

@@ -1,4 +1,4 @@
-import type { AlertFilter } from "../api/alerts";
+import type { AlertFilter, Fold } from "../api/alerts";
 import type { AlertState, Severity } from "../api/client";
 
 /** How the address bar writes a filter: what is at its default is left out. */
@@ -7,11 +7,26 @@ export interface InboxSearch {
   severity?: string[];
   app?: string[];
   rule?: string[];
+  /** What exchanges failed with; `none` where they did not. */
+  error?: string[];
   q?: string;
+  mine?: "yes";
+  unread?: "yes";
+  fold?: "rule" | "error";
 }
+
+const noError = "none";
 
 export const states: readonly AlertState[] = ["FIRING", "ACKNOWLEDGED", "RESOLVED", "PENDING"];
 export const severities: readonly Severity[] = ["CRITICAL", "WARNING", "INFO"];
+
+/** The name of a state among the counts. */
+export const countedAs = {
+  PENDING: "pending",
+  FIRING: "firing",
+  ACKNOWLEDGED: "acknowledged",
+  RESOLVED: "resolved",
+} as const;
 
 const longestText = 200;
 
@@ -26,6 +41,11 @@ export function parseSearch(raw: Record<string, unknown>): InboxSearch {
   if (app.length > 0) search.app = app;
   const rule = texts(raw.rule);
   if (rule.length > 0) search.rule = rule;
+  const error = texts(raw.error);
+  if (error.length > 0) search.error = error;
+  if (raw.mine === "yes") search.mine = "yes";
+  if (raw.unread === "yes") search.unread = "yes";
+  if (raw.fold === "rule" || raw.fold === "error") search.fold = raw.fold;
   const q = texts(raw.q)[0]?.slice(0, longestText);
   if (q) search.q = q;
   return search;
@@ -37,23 +57,39 @@ export function toFilter(search: InboxSearch): AlertFilter {
     severity: severities.filter((s) => search.severity?.includes(s.toLowerCase())),
     application: search.app ?? [],
     ruleId: search.rule ?? [],
+    signature: (search.error ?? []).map((error) => (error === noError ? "" : error)),
     q: search.q ?? "",
+    mine: search.mine !== undefined,
+    unread: search.unread !== undefined,
   };
 }
 
-export function toSearch(filter: AlertFilter): InboxSearch {
+export function toFold(search: InboxSearch): Fold | undefined {
+  return search.fold === "error" ? "signature" : search.fold;
+}
+
+export function toSearch(filter: AlertFilter, fold?: Fold): InboxSearch {
   return parseSearch({
     state: filter.state,
     severity: filter.severity.map((s) => s.toLowerCase()),
     app: filter.application,
     rule: filter.ruleId,
+    error: filter.signature.map((signature) => signature || noError),
     q: filter.q,
+    mine: filter.mine ? "yes" : undefined,
+    unread: filter.unread ? "yes" : undefined,
+    fold: fold === "signature" ? "error" : fold,
   });
 }
 
+/** The filter that narrows by nothing but the state. */
+export function wide(state: AlertState): AlertFilter {
+  return { state, severity: [], application: [], ruleId: [], signature: [], q: "", mine: false, unread: false };
+}
+
 /** Whether anything but the state narrows the list. */
-export function isNarrowed(filter: AlertFilter): boolean {
-  return filter.severity.length + filter.application.length + filter.ruleId.length > 0 || filter.q !== "";
+export function isNarrowed({ severity, application, ruleId, signature, q, mine, unread }: AlertFilter): boolean {
+  return severity.length + application.length + ruleId.length + signature.length > 0 || q !== "" || mine || unread;
 }
 
 function texts(value: unknown): string[] {

@@ -72,6 +72,7 @@ export function startWorld() {
     http.get(api("/alerts/counts"), () => HttpResponse.json(countsOf(world.alerts))),
     http.get(api("/alerts/:id"), ({ params }) => HttpResponse.json(find(params.id))),
     http.get(api("/alerts/:id/notifications"), () => HttpResponse.json({ items: [] })),
+    http.post(api("/alerts/read"), () => HttpResponse.json({ changed: 1 })),
     http.post(api("/alerts/:id/:action"), ({ params }) => {
       const alert = find(params.id);
       if (!alert) return problem(404, { code: "not_found" });

@@ -27,8 +27,8 @@ function isTaken(event: KeyboardEvent): boolean {
   if (!(target instanceof HTMLElement)) return false;
   if (document.querySelector("dialog[open]")) return true;
   // An open menu's letters are its own.
-  if (target.getAttribute("aria-expanded") === "true") return true;
-  if (target.isContentEditable || target.closest("input, textarea, select, [role=listbox], [role=combobox]"))
-    return true;
+  if (target.hasAttribute("aria-haspopup") && target.getAttribute("aria-expanded") === "true") return true;
+  const typing = "input:not([type=checkbox]), textarea, select, [role=listbox], [role=combobox]";
+  if (target.isContentEditable || target.closest(typing)) return true;
   return event.key === "Enter" && target.closest("a, button") !== null;
 }

@@ -1,16 +1,25 @@
 import { createContext, type ReactNode, useCallback, useContext, useRef, useState } from "react";
+import { Button } from "./Button";
 import { IconClose } from "./icons";
 import styles from "./toast.module.css";
+
+/** What the reader can still do about it, and until when. */
+export interface Remedy {
+  word: string;
+  run: () => void;
+  until: string;
+}
 
 interface Toast {
   id: number;
   text: string;
   tone: "failed" | "done";
+  remedy: Remedy | undefined;
 }
 
-const Say = createContext<(text: string, tone: Toast["tone"]) => void>(() => {});
+const Say = createContext<(text: string, tone: Toast["tone"], remedy?: Remedy) => void>(() => {});
 
-/** Says in passing how an action ended, to eyes and to screen readers. What failed stays until it is put away. */
+/** Says in passing how an action ended, to eyes and to screen readers. What failed stays until it is put away, what can be undone for as long as it can be. */
 export function useToast() {
   return useContext(Say);
 }
@@ -22,11 +31,15 @@ export function ToastProvider({ children }: { children: ReactNode }) {
   const nextId = useRef(0);
   const remove = useCallback((id: number) => setToasts((shown) => shown.filter((toast) => toast.id !== id)), []);
   const say = useCallback(
-    (text: string, tone: Toast["tone"]) => {
+    (text: string, tone: Toast["tone"], remedy?: Remedy) => {
       const id = nextId.current++;
-      // The same words twice are one message.
-      setToasts((shown) => [...shown.filter((toast) => toast.text !== text), { id, text, tone }]);
-      if (tone === "done") setTimeout(() => remove(id), doneStaysMs);
+      // The same words twice are one message, and of what can be undone the latest stays.
+      setToasts((shown) => [
+        ...shown.filter((toast) => toast.text !== text && !(remedy && toast.remedy)),
+        { id, text, tone, remedy },
+      ]);
+      if (remedy) setTimeout(() => remove(id), Math.max(doneStaysMs, Date.parse(remedy.until) - Date.now()));
+      else if (tone === "done") setTimeout(() => remove(id), doneStaysMs);
     },
     [remove],
   );
@@ -37,7 +50,17 @@ export function ToastProvider({ children }: { children: ReactNode }) {
         {toasts.map((toast) => (
           <div key={toast.id} className={toast.tone === "done" ? `${styles.toast} ${styles.done}` : styles.toast}>
             <p>{toast.text}</p>
-            <button type="button" aria-label="Put away" onClick={() => remove(toast.id)}>
+            {toast.remedy && (
+              <Button
+                onClick={() => {
+                  remove(toast.id);
+                  toast.remedy?.run();
+                }}
+              >
+                {toast.remedy.word}
+              </Button>
+            )}
+            <button type="button" className={styles.away} aria-label="Put away" onClick={() => remove(toast.id)}>
               <IconClose size={15} aria-hidden="true" />
             </button>
           </div>

@@ -183,7 +183,7 @@ func (d *data) adminPassword() (string, error) {
 }
 
 // secret returns what a file keeps that only its owner may read, making it at the first start.
-func (d *data) secret(name string, make func() string) (string, error) {
+func (d *data) secret(name string, fresh func() string) (string, error) {
 	content, err := os.ReadFile(d.path(name))
 	if err == nil {
 		return string(content), nil
@@ -191,7 +191,7 @@ func (d *data) secret(name string, make func() string) (string, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}
-	made := make()
+	made := fresh()
 	return made, d.writeFile(name, []byte(made), 0o600)
 }
 

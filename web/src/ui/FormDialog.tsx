@@ -1,7 +1,6 @@
 import { type ReactNode, useEffect, useId, useRef } from "react";
-import { Button } from "../ui/Button";
-import styles from "../ui/ConfirmDialog.module.css";
-import access from "./access.module.css";
+import { Button } from "./Button";
+import styles from "./ConfirmDialog.module.css";
 
 interface Props {
   title: string;
@@ -33,7 +32,7 @@ export function FormDialog({ title, action, busy = false, problem, onSubmit, onC
           onSubmit?.();
         }}
       >
-        <div className={access.fields}>{children}</div>
+        <div className={styles.fields}>{children}</div>
         {problem && (
           <p className={styles.error} role="alert">
             {problem}
@@ -54,5 +53,5 @@ export function FormDialog({ title, action, busy = false, problem, onSubmit, onC
 
 /** A secret that is shown this once. */
 export function Secret({ children }: { children: string }) {
-  return <code className={access.secret}>{children}</code>;
+  return <code className={styles.secret}>{children}</code>;
 }

@@ -1,7 +1,7 @@
 import { Combobox, useCombobox } from "@mantine/core";
 import { type ReactNode, useState } from "react";
-import { IconCheck, IconChevron } from "../ui/icons";
 import styles from "./FilterMenu.module.css";
+import { IconCheck, IconChevron } from "./icons";
 
 export interface Choice {
   value: string;

@@ -1,0 +1,169 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tocsin/api"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/rules"
+)
+
+// All returns every rule by name.
+func (s *Rules) All(ctx context.Context, tenant string) ([]rules.Rule, error) {
+	return allRules(ctx, s.db.queries, tenant)
+}
+
+func allRules(ctx context.Context, q *pgq.Queries, tenant string) ([]rules.Rule, error) {
+	rows, err := q.RuleList(ctx, pgq.RuleListParams{TenantID: tenant, Most: math.MaxInt32})
+	if err != nil {
+		return nil, fmt.Errorf("list rules: %w", err)
+	}
+	list := make([]rules.Rule, len(rows))
+	for i, row := range rows {
+		if list[i], err = ruleOf(row.Rule, row.ArmedSinceNs, row.WebhookIds); err != nil {
+			return nil, fmt.Errorf("rule %s: %w", row.Rule.RuleID, err)
+		}
+	}
+	return list, nil
+}
+
+// applyTries is how often an application begins anew after a deadlock: a commit
+// of the evaluator holds the states of several rules, in no order.
+const applyTries = 5
+
+// Apply makes the tenant's rules be as a set says. Each edit is that of
+// [Rules.Update], each creation that of [Rules.Create].
+func (s *Rules) Apply(ctx context.Context, tenant string, set api.RuleSet) (api.RulesDone, error) {
+	if set.DryRun {
+		stored, err := s.All(ctx, tenant)
+		if err != nil {
+			return api.RulesDone{}, err
+		}
+		plan, err := planOf(stored, set)
+		return plan.done, err
+	}
+	for try := 1; ; try++ {
+		done, err := s.apply(ctx, tenant, set)
+		if err != nil && isDeadlock(err) && try < applyTries {
+			continue
+		}
+		if err != nil {
+			return api.RulesDone{}, fmt.Errorf("apply rules: %w", err)
+		}
+		return done, nil
+	}
+}
+
+func (s *Rules) apply(ctx context.Context, tenant string, set api.RuleSet) (done api.RulesDone, err error) {
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		if err := q.RuleApplyBegin(ctx, tenant); err != nil {
+			return err
+		}
+		if err := q.RuleApplyHold(ctx, tenant); err != nil {
+			return err
+		}
+		stored, err := allRules(ctx, q, tenant)
+		if err != nil {
+			return err
+		}
+		plan, err := planOf(stored, set)
+		if err != nil {
+			return err
+		}
+		for i := range plan.steps {
+			if err := plan.run(ctx, q, tenant, i); err != nil {
+				return fmt.Errorf("rule %q: %w", plan.done.Rules[i].Name, err)
+			}
+		}
+		done = plan.done
+		return nil
+	})
+	return done, err
+}
+
+// plan is what an application does, rule by rule: a step for each entry of done.
+type plan struct {
+	steps []api.RuleEdit
+	done  api.RulesDone
+}
+
+func (p *plan) add(action api.RuleAppliedAction, edit api.RuleEdit, before *rules.Definition) {
+	p.steps = append(p.steps, edit)
+	p.done.Rules = append(p.done.Rules, api.RuleDone{ID: edit.ID, Name: edit.Definition.Name, Action: action, Before: before})
+}
+
+// planOf compares what is stored with what a set says.
+func planOf(stored []rules.Rule, set api.RuleSet) (plan, error) {
+	p := plan{}
+	named := make(map[string]*rules.Rule, len(stored))
+	for i := range stored {
+		named[stored[i].Name] = &stored[i]
+	}
+	for _, d := range set.Definitions {
+		was, found := named[d.Name]
+		if !found {
+			p.add(api.RuleAppliedActionCreated, api.RuleEdit{Definition: d}, nil)
+			continue
+		}
+		delete(named, d.Name)
+		edit := api.RuleEdit{ID: was.ID, Version: was.Version, Definition: d}
+		same, err := sameStored(was.Definition, d)
+		switch {
+		case err != nil:
+			return p, err
+		case same:
+			p.add(api.RuleAppliedActionUnchanged, edit, nil)
+		default:
+			p.add(api.RuleAppliedActionUpdated, edit, &was.Definition)
+		}
+	}
+	if !set.Prune {
+		p.done.LeftAlone = len(named)
+		return p, nil
+	}
+	for i := range stored {
+		if was := named[stored[i].Name]; was != nil {
+			p.add(api.RuleAppliedActionDeleted, api.RuleEdit{ID: was.ID, Definition: was.Definition}, nil)
+		}
+	}
+	return p, nil
+}
+
+// sameStored reports whether two definitions are stored alike.
+func sameStored(a, b rules.Definition) (bool, error) {
+	one, err := columnsOf(a)
+	if err != nil {
+		return false, err
+	}
+	other, err := columnsOf(b)
+	if err != nil {
+		return false, err
+	}
+	return reflect.DeepEqual(one, other) && slices.Equal(a.WebhookIDs, b.WebhookIDs), nil
+}
+
+func (p *plan) run(ctx context.Context, q *pgq.Queries, tenant string, i int) (err error) {
+	switch done, edit := &p.done.Rules[i], p.steps[i]; done.Action {
+	case api.RuleAppliedActionCreated:
+		done.ID, err = createRule(ctx, q, tenant, edit.Definition)
+	case api.RuleAppliedActionUpdated:
+		err = updateRule(ctx, q, tenant, edit)
+	case api.RuleAppliedActionDeleted:
+		err = deleteRule(ctx, q, tenant, edit.ID)
+	case api.RuleAppliedActionUnchanged:
+	}
+	return err
+}
+
+func isDeadlock(err error) bool {
+	const deadlockDetected = "40P01"
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == deadlockDetected
+}

@@ -1,0 +1,243 @@
+// Package rulefile reads and writes rules as YAML files.
+//
+// A file holds one document, {rules: […]}, whose entries are the definitions of
+// the API, field by field. The server alone knows what is valid in them; this
+// package turns YAML into the JSON that it takes and JSON into YAML, and knows
+// where in the files each value stands, so that what the server finds wrong is
+// told by file and line.
+//
+// Nothing is guessed: texts stay texts (yes, 2026-01-01), a key that stands
+// twice is refused, and so is whatever JSON has not. Anchors are followed, up to
+// a bound.
+package rulefile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxNodes bounds what anchors may grow a file to.
+const maxNodes = 1_000_000
+
+// Document is the rules of one file or of several, one after the other.
+type Document struct {
+	// Rules are the entries as JSON values, ready to be encoded.
+	Rules []any
+
+	entries []entry
+}
+
+// entry is a rule and where it stands.
+type entry struct {
+	file string
+	node *yaml.Node
+}
+
+// Add reads a file, whose name is for errors, and appends its rules. Errors name
+// file, line and column.
+func (d *Document) Add(name string, content []byte) error {
+	decoder := yaml.NewDecoder(strings.NewReader(string(content)))
+	var root yaml.Node
+	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: is empty; a file without rules says `rules: []`", name)
+	} else if err != nil {
+		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	var more yaml.Node
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: holds several documents; put all rules under one `rules:`", name)
+	}
+	r := reader{file: name, left: maxNodes}
+	top, list := root.Content[0], (*yaml.Node)(nil)
+	if top.Kind != yaml.MappingNode {
+		return r.at(top, "want `rules:` and a list of rules")
+	}
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		switch key := top.Content[i]; {
+		case key.Value != "rules":
+			return r.at(key, "unknown key %q; the one key is rules", key.Value)
+		case list != nil:
+			return r.at(key, "rules is given twice")
+		default:
+			list = target(top.Content[i+1])
+		}
+	}
+	if list == nil || list.Kind != yaml.SequenceNode {
+		return r.at(top, "want a list under `rules:`; without rules it is []")
+	}
+	for _, node := range list.Content {
+		rule, err := r.value(node)
+		if err != nil {
+			return err
+		}
+		d.Rules = append(d.Rules, rule)
+		d.entries = append(d.entries, entry{file: name, node: target(node)})
+	}
+	return nil
+}
+
+// reader turns the nodes of a file into JSON values.
+type reader struct {
+	file string
+	left int
+}
+
+func (r *reader) at(n *yaml.Node, format string, args ...any) error {
+	return fmt.Errorf("%s:%d:%d: %s", r.file, n.Line, n.Column, fmt.Sprintf(format, args...))
+}
+
+// target follows an alias to what it stands for.
+func target(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+func (r *reader) value(n *yaml.Node) (any, error) {
+	if r.left--; r.left < 0 {
+		return nil, r.at(n, "the file says more than %d values", maxNodes)
+	}
+	switch n = target(n); n.Kind {
+	case yaml.MappingNode:
+		return r.mapping(n)
+	case yaml.SequenceNode:
+		list := make([]any, len(n.Content))
+		for i, item := range n.Content {
+			value, err := r.value(item)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = value
+		}
+		return list, nil
+	case yaml.ScalarNode:
+		return r.scalar(n)
+	case yaml.DocumentNode, yaml.AliasNode:
+	}
+	return nil, r.at(n, "cannot be read")
+}
+
+func (r *reader) mapping(n *yaml.Node) (any, error) {
+	fields := make(map[string]any, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := target(n.Content[i])
+		if key.Tag == "!!merge" {
+			return nil, r.at(key, "<< is not understood; write the fields out")
+		}
+		if key.Kind != yaml.ScalarNode {
+			return nil, r.at(key, "want the name of a field")
+		}
+		if _, twice := fields[key.Value]; twice {
+			return nil, r.at(key, "%s is given twice", key.Value)
+		}
+		value, err := r.value(n.Content[i+1])
+		if err != nil {
+			return nil, err
+		}
+		fields[key.Value] = value
+	}
+	return fields, nil
+}
+
+func (r *reader) scalar(n *yaml.Node) (any, error) {
+	switch n.ShortTag() {
+	case "!!str", "!!timestamp":
+		return n.Value, nil
+	case "!!bool":
+		var b bool
+		if err := n.Decode(&b); err != nil {
+			return nil, r.at(n, "want true or false")
+		}
+		return b, nil
+	case "!!int":
+		var i int64
+		if err := n.Decode(&i); err != nil {
+			return nil, r.at(n, "%s is no whole number of 64 bits", n.Value)
+		}
+		return json.Number(strconv.FormatInt(i, 10)), nil
+	case "!!float":
+		var f float64
+		if err := n.Decode(&f); err != nil {
+			return nil, r.at(n, "%s is no number", n.Value)
+		}
+		number, err := json.Marshal(f)
+		if err != nil {
+			return nil, r.at(n, "%s is no number of JSON", n.Value)
+		}
+		return json.Number(number), nil
+	case "!!null":
+		return nil, r.at(n, "has no value; leave the field out, or write \"\" for an empty text")
+	default:
+		return nil, r.at(n, "%s is not understood", n.Tag)
+	}
+}
+
+// path is a place in a document, as the server names it: rules[3], and the path
+// inside of it.
+func path() *regexp.Regexp { return regexp.MustCompile(`^rules\[(\d+)\]\.?(.*)$`) }
+
+// Locate tells a place that the server names: file and line, the rule's name, and
+// the field inside of it. What is not about one rule is told as it is.
+func (d *Document) Locate(field string) string {
+	parts := path().FindStringSubmatch(field)
+	if parts == nil {
+		return field
+	}
+	i, err := strconv.Atoi(parts[1])
+	if err != nil || i >= len(d.entries) {
+		return field
+	}
+	at := d.entries[i]
+	n := deepest(at.node, parts[2])
+	where := fmt.Sprintf("%s:%d:%d: ", at.file, n.Line, n.Column)
+	if rule, isMap := d.Rules[i].(map[string]any); isMap {
+		if name, named := rule["name"].(string); named {
+			where += fmt.Sprintf("rule %q: ", name)
+		}
+	}
+	return where + parts[2]
+}
+
+// deepest follows a path as far as there are nodes: what is missing is told where
+// it should be. A key is told where it stands, not where its value begins.
+func deepest(n *yaml.Node, path string) *yaml.Node {
+	told := n
+	for path != "" {
+		n = target(n)
+		var step string
+		if strings.HasPrefix(path, "[") {
+			step, path, _ = strings.Cut(path[1:], "]")
+			i, err := strconv.Atoi(step)
+			if err != nil || n.Kind != yaml.SequenceNode || i >= len(n.Content) {
+				return told
+			}
+			n = n.Content[i]
+			told = n
+		} else {
+			end := strings.IndexAny(path, ".[")
+			if end < 0 {
+				end = len(path)
+			}
+			step, path = path[:end], path[end:]
+			found := false
+			for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content) && !found; i += 2 {
+				if found = n.Content[i].Value == step; found {
+					told, n = n.Content[i], n.Content[i+1]
+				}
+			}
+			if !found {
+				return told
+			}
+		}
+		path = strings.TrimPrefix(path, ".")
+	}
+	return told
+}

@@ -1,0 +1,156 @@
+package rulefile
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// order is that of the fields in a file; what it does not name comes last.
+func order() []string {
+	return []string{
+		"name", "enabled", "severity", "fireMode",
+		"scope", "environments", "applications", "routes",
+		"filter", "statuses", "errorTypes", "errorMessageContains", "errorMessageMatches", "minDurationMs", "maxDurationMs", "attributes",
+		"threshold", "windowSeconds", "groupBy", "forDurationSeconds", "reNotifyMinutes", "notifyOnResolve",
+		"titleTemplate", "messageTemplate", "webhooks", "webhookIds", "targets", "intervalSeconds", "lookBackSeconds",
+		"kind", "key", "op", "value",
+	}
+}
+
+// Write writes rules, JSON values of the server decoded with json.Number, as a
+// file that [Document.Add] reads to the same values. The same rules make the same
+// file. A schema, if any, is named on the first line for editors.
+func Write(w io.Writer, rules []any, schema string) error {
+	ranks := map[string]int{}
+	for i, name := range order() {
+		ranks[name] = i + 1
+	}
+	list := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, rule := range rules {
+		node, err := nodeOf(rule, ranks)
+		if err != nil {
+			return err
+		}
+		list.Content = append(list.Content, node)
+	}
+	if len(rules) == 0 {
+		list.Style = yaml.FlowStyle
+	}
+	var out bytes.Buffer
+	if schema != "" {
+		fmt.Fprintf(&out, "# yaml-language-server: $schema=%s\n", schema)
+	}
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	err := encoder.Encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: "rules"}, list}})
+	if err != nil {
+		return fmt.Errorf("write rules: %w", err)
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("write rules: %w", err)
+	}
+	return nil
+}
+
+func nodeOf(value any, ranks map[string]int) (*yaml.Node, error) {
+	switch value := value.(type) {
+	case map[string]any:
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		last := len(ranks) + 1
+		keys := slices.SortedFunc(maps.Keys(value), func(a, b string) int {
+			return cmp.Or(cmp.Compare(cmp.Or(ranks[a], last), cmp.Or(ranks[b], last)), strings.Compare(a, b))
+		})
+		for _, key := range keys {
+			child, err := nodeOf(value[key], ranks)
+			if err != nil {
+				return nil, err
+			}
+			n.Content = append(n.Content, textNode(key), child)
+		}
+		return n, nil
+	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode}
+		flat := true
+		for _, item := range value {
+			child, err := nodeOf(item, ranks)
+			if err != nil {
+				return nil, err
+			}
+			flat = flat && child.Kind == yaml.ScalarNode && child.Style != yaml.LiteralStyle
+			n.Content = append(n.Content, child)
+		}
+		if flat {
+			n.Style = yaml.FlowStyle
+		}
+		return n, nil
+	case string:
+		return textNode(value), nil
+	case bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(value)}, nil
+	case json.Number:
+		tag := "!!int"
+		if strings.ContainsAny(value.String(), ".eE") {
+			tag = "!!float"
+		}
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value.String()}, nil
+	default:
+		return nil, fmt.Errorf("write rules: a value of type %T has no place in a file", value)
+	}
+}
+
+// textNode is a text that every reader of YAML 1.1 and 1.2 takes for one: whatever
+// else it might be taken for stands in quotes, lines stand as lines where that
+// keeps each of their bytes.
+func textNode(text string) *yaml.Node {
+	n := &yaml.Node{}
+	n.SetString(text)
+	if n.Style == yaml.LiteralStyle && !keepsLines(text) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	if n.Style == 0 && !plain(text) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
+
+// keepsLines reports whether a block of lines gives back the same text.
+func keepsLines(text string) bool {
+	if strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\n") || strings.HasPrefix(text, "\t") {
+		return false
+	}
+	for line := range strings.Lines(text) {
+		body := strings.TrimSuffix(line, "\n")
+		if body != strings.TrimRight(body, " \t") || !printable(body) {
+			return false
+		}
+	}
+	return true
+}
+
+// plain reports whether a text without quotes is safe everywhere.
+func plain(text string) bool {
+	var back any
+	if text == "" || !printable(text) || yaml.Unmarshal([]byte(text), &back) != nil || back != any(text) {
+		return false
+	}
+	switch strings.ToLower(text) {
+	case "y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "<<", "=":
+		return false
+	}
+	// Sixties and dates are numbers to some readers.
+	return strings.Trim(text, "0123456789:.-+_TtZz ") != ""
+}
+
+func printable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		return r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffd
+	})
+}

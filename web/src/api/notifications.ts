@@ -1,0 +1,123 @@
+import { infiniteQueryOptions, type QueryClient, queryOptions } from "@tanstack/react-query";
+import { alertKeys, isOwed } from "./alerts";
+import { body, client, type Notification, type NotificationPage, type NotificationStatus } from "./client";
+
+/** Which notifications a list shows. Empty lists are no restriction. */
+export interface NotificationFilter {
+  status: readonly NotificationStatus[];
+  webhookId: readonly string[];
+  ruleId: readonly string[];
+  alertId: readonly string[];
+  digestId: readonly string[];
+  /** Created within so many hours before now; 0 is no restriction. */
+  hours: number;
+}
+
+export const notificationKeys = {
+  all: ["notifications"] as const,
+  lists: ["notifications", "list"] as const,
+  one: (id: string) => ["notifications", "one", id] as const,
+};
+
+const pageSize = 50;
+const busyPollMs = 2_000;
+const idlePollMs = 10_000;
+const polledPages = 3;
+
+function since({ hours }: NotificationFilter): { from?: string } {
+  return hours > 0 ? { from: new Date(Date.now() - hours * 3_600_000).toISOString() } : {};
+}
+
+function page(
+  filter: NotificationFilter,
+  cursor: string,
+  limit: number,
+  signal: AbortSignal,
+): Promise<NotificationPage> {
+  const { status, webhookId, ruleId, alertId, digestId } = filter;
+  // Rule and alert are known of what a digest tells, not of the digest.
+  const onlyMessages = ruleId.length + alertId.length + digestId.length === 0;
+  const lists = {
+    status: [...status],
+    webhookId: [...webhookId],
+    ruleId: [...ruleId],
+    alertId: [...alertId],
+    digestId: [...digestId],
+  };
+  const query = { ...lists, ...since(filter), onlyMessages, limit, ...(cursor ? { cursor } : {}) };
+  return body(client.GET("/notifications", { signal, params: { query } }));
+}
+
+/** Notifications, newest first. No event tells of deliveries, so the list asks again while it is short. */
+export function notificationList(filter: NotificationFilter) {
+  return infiniteQueryOptions({
+    queryKey: [...notificationKeys.lists, filter],
+    queryFn: ({ pageParam, signal }) => page(filter, pageParam, pageSize, signal),
+    initialPageParam: "",
+    getNextPageParam: (last) => last.nextCursor || undefined,
+    refetchInterval: ({ state: { data } }) => {
+      if ((data?.pages.length ?? 0) > polledPages) return false;
+      return data?.pages.some(({ items }) => items.some(isOwed)) ? busyPollMs : idlePollMs;
+    },
+  });
+}
+
+/** A notification with its attempts. */
+export function oneNotification(id: string) {
+  return queryOptions({
+    queryKey: notificationKeys.one(id),
+    queryFn: ({ signal }) => body(client.GET("/notifications/{id}", { signal, params: { path: { id } } })),
+    refetchInterval: (query) => (query.state.data && isOwed(query.state.data) ? busyPollMs : false),
+  });
+}
+
+const countedPages = 10;
+const countedPage = 200;
+
+/** How many notifications match, as far as they are worth counting: `more` says that there are others. */
+export function notificationCount(filter: NotificationFilter) {
+  return queryOptions({
+    queryKey: [...notificationKeys.all, "count", filter],
+    staleTime: 0,
+    queryFn: async ({ signal }) => {
+      let count = 0;
+      let cursor = "";
+      for (let at = 0; at < countedPages; at++) {
+        const answer = await page(filter, cursor, countedPage, signal);
+        count += answer.items.length;
+        cursor = answer.nextCursor ?? "";
+        if (!cursor) return { count, more: false };
+      }
+      return { count, more: true };
+    },
+  });
+}
+
+export type Retriable = "FAILED" | "EXHAUSTED" | "RETRYING";
+
+/** Makes one due at once, delivered or not. */
+export function retryNotification(id: string): Promise<Notification> {
+  return body(client.POST("/notifications/{id}/retry", { params: { path: { id } } }));
+}
+
+/** Makes all due at once that match and were not delivered. */
+export function retryNotifications(filter: NotificationFilter, status: readonly Retriable[]) {
+  const { webhookId, ruleId, alertId } = filter;
+  const matching = {
+    status: [...status],
+    ...(webhookId.length > 0 ? { webhookId: [...webhookId] } : {}),
+    ...(ruleId.length > 0 ? { ruleId: [...ruleId] } : {}),
+    ...(alertId.length > 0 ? { alertId: [...alertId] } : {}),
+    ...since(filter),
+  };
+  return body(client.POST("/notifications/retry", { body: { filter: matching } }));
+}
+
+/** After a retry, what tells of deliveries is asked again: here, and in the inbox. */
+export async function refreshDeliveries(cache: QueryClient): Promise<void> {
+  await Promise.all([
+    cache.invalidateQueries({ queryKey: notificationKeys.all }),
+    cache.invalidateQueries({ queryKey: alertKeys.timelines }),
+    cache.invalidateQueries({ queryKey: alertKeys.lists }),
+  ]);
+}

@@ -1,0 +1,103 @@
+import type { Attempt } from "../api/client";
+import { verdictWords } from "../inbox/timeline";
+import { Ago, ClockTime } from "../ui/Instant";
+import { duration } from "../ui/time";
+import styles from "./deliveries.module.css";
+import { attemptSign } from "./words";
+
+/** One request: how it ended in a line, and when opened what was sent and what came back. */
+export function AttemptView({ attempt, open }: { attempt: Attempt; open: boolean }) {
+  const { number, startedAt, statusCode, durationMs, error, response, replica, request, responseHead } = attempt;
+  const { word, explanation } = verdictWords(attempt);
+  const { sign, tone } = attemptSign(attempt.verdict);
+  const facts = [
+    statusCode === undefined ? "" : `HTTP ${statusCode}`,
+    durationMs === undefined ? "" : duration(String(Math.round(durationMs * 1e6))),
+  ].filter(Boolean);
+  return (
+    <details className={styles.attempt} open={open}>
+      <summary>
+        <span className={styles[tone]} aria-hidden="true">
+          {sign}
+        </span>
+        <b>{word}</b>
+        <span className={styles.facts}>
+          attempt {number}
+          {facts.map((fact) => ` · ${fact}`)}
+        </span>
+        <span className={styles.when}>
+          <ClockTime at={startedAt} /> · <Ago at={startedAt} />
+        </span>
+      </summary>
+      <div className={styles.exchange}>
+        {error && <p className={styles.lastError}>{error}</p>}
+        {explanation && <p className={styles.nothing}>{explanation}</p>}
+        {replica && (
+          <p className={styles.nothing}>
+            By replica <span className="mono">{replica}</span>
+          </p>
+        )}
+        {request ? (
+          <>
+            <h4>Request</h4>
+            <p className="mono">
+              {request.method} {request.host}
+            </p>
+            <Headers fields={request.headers} />
+            <p className={styles.nothing}>
+              Body of {request.bodyBytes.toLocaleString("en")} bytes, SHA-256{" "}
+              <span className="mono">{request.bodySha256}</span>
+            </p>
+          </>
+        ) : (
+          <p className={styles.nothing}>What was sent is not kept any more.</p>
+        )}
+        {(responseHead || response) && <h4>Answer</h4>}
+        {responseHead && (
+          <>
+            <p className="mono">{responseHead.statusLine}</p>
+            <Headers fields={responseHead.headers} />
+            {responseHead.truncated && <p className={styles.nothing}>Further headers were left out.</p>}
+          </>
+        )}
+        {response && (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by key.
+          <pre className={styles.body} tabIndex={0}>
+            {response}
+          </pre>
+        )}
+      </div>
+    </details>
+  );
+}
+
+function Headers({ fields }: { fields: readonly { name: string; value?: string; masked?: boolean }[] }) {
+  if (fields.length === 0) return null;
+  const counts = new Map<string, number>();
+  return (
+    <dl className={styles.headers}>
+      {fields.map(({ name, value, masked }) => {
+        const nth = (counts.get(name) ?? 0) + 1;
+        counts.set(name, nth);
+        return (
+          <div key={`${name} ${nth}`}>
+            <dt>{name}</dt>
+            <dd>{masked ? <span title="A secret, or perhaps one; it is not kept">••••••</span> : value}</dd>
+          </div>
+        );
+      })}
+    </dl>
+  );
+}
+
+/** Between the attempts: somebody sent it again. */
+export function RetryView({ at, by }: { at: string; by: string }) {
+  return (
+    <p className={styles.retry}>
+      Sent again by <b>{by}</b>
+      <span className={styles.when}>
+        <ClockTime at={at} /> · <Ago at={at} />
+      </span>
+    </p>
+  );
+}

@@ -1,0 +1,154 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Notification } from "../api/client";
+import { api, open, problem, startWorld } from "../test/world";
+
+const { server } = startWorld();
+const at = new Date(Date.now() - 60_000).toISOString();
+const id = (n: number) => `0192f0c1-0000-7000-8000-00000000000${n}`;
+
+const exhausted: Notification = {
+  id: id(1),
+  alertId: id(8),
+  ruleId: id(9),
+  webhookId: id(7),
+  webhookName: "#ops",
+  reason: "FIRED",
+  status: "EXHAUSTED",
+  attemptCount: 2,
+  createdAt: at,
+  settledAt: at,
+  lastError: "the receiver answered 500",
+};
+
+const whole: Notification = {
+  ...exhausted,
+  attempts: [
+    { number: 1, startedAt: at, verdict: "UNKNOWN" },
+    {
+      number: 2,
+      startedAt: new Date(Date.parse(at) + 2_000).toISOString(),
+      verdict: "RETRY",
+      statusCode: 500,
+      durationMs: 12.5,
+      request: {
+        method: "POST",
+        host: "hooks.example.com",
+        headers: [
+          { name: "Authorization", masked: true },
+          { name: "Webhook-Id", value: id(1) },
+        ],
+        bodySha256: "ab12",
+        bodyBytes: 1635,
+      },
+      responseHead: { statusLine: "HTTP/1.1 500 Internal Server Error", headers: [] },
+      response: "down",
+    },
+  ],
+  retries: [{ at: new Date(Date.parse(at) + 1_000).toISOString(), by: "Ada" }],
+};
+
+let items: Notification[];
+let asked: URLSearchParams[];
+
+beforeEach(() => {
+  items = [exhausted];
+  asked = [];
+  server.use(
+    http.get(api("/notifications"), ({ request }) => {
+      asked.push(new URL(request.url).searchParams);
+      return HttpResponse.json({ items });
+    }),
+    http.get(api("/notifications/:id"), () => HttpResponse.json(whole)),
+    http.get(api("/rules"), () => HttpResponse.json({ items: [{ id: id(9), name: "Failed orders" }] })),
+    http.get(api("/webhooks"), () => HttpResponse.json({ items: [{ id: id(7), name: "#ops", kind: "slack" }] })),
+  );
+});
+
+const row = () => screen.findByRole("link", { name: /#ops · Alert/ });
+
+describe("deliveries", () => {
+  test("show what became of each message, and where it went", async () => {
+    open("/deliveries");
+    expect(await row()).toHaveTextContent(/Exhausted.*#ops · Alert · Failed orders.*answered 500.*2 attempts/);
+  });
+
+  test("are narrowed by the address", async () => {
+    const { user, router } = open(`/deliveries?status=failed&webhook=${id(7)}`);
+    await row();
+    expect(asked[0]?.getAll("status")).toEqual(["FAILED"]);
+    expect(asked[0]?.getAll("webhookId")).toEqual([id(7)]);
+    await user.selectOptions(screen.getByRole("combobox", { name: "Created" }), "Last hour");
+    await waitFor(() => expect(asked.at(-1)?.get("from")).toBeTruthy());
+    expect(router.state.location.searchStr).toBe(`?status=failed&webhook=${id(7)}&within=1h`);
+  });
+
+  test("show each attempt's request and answer, without secrets, and who sent it again", async () => {
+    const { user } = open("/deliveries");
+    await user.click(await row());
+    expect(await screen.findByRole("img", { name: "Attempts: ? ✗" })).toBeVisible();
+    const steps = screen.getAllByRole("listitem").map((item) => item.textContent ?? "");
+    expect(steps.at(-2)).toMatch(/Sent again by Ada/);
+    expect(screen.getByText("POST hooks.example.com")).toBeVisible();
+    expect(screen.getByText("Authorization").nextSibling).toHaveTextContent("••••••");
+    expect(screen.getByText("HTTP/1.1 500 Internal Server Error")).toBeVisible();
+  });
+
+  test("are sent again one by one", async () => {
+    let retried = "";
+    server.use(
+      http.post(api("/notifications/:id/retry"), ({ params }) => {
+        retried = String(params.id);
+        return HttpResponse.json({ ...exhausted, status: "PENDING" });
+      }),
+    );
+    const { user } = open(`/deliveries/${id(1)}`);
+    await user.click(await screen.findByRole("button", { name: "Send again" }));
+    expect(await screen.findByText("The message is due again.")).toBeVisible();
+    expect(retried).toBe(id(1));
+  });
+
+  test("say why one is not sent again", async () => {
+    server.use(
+      http.post(api("/notifications/:id/retry"), () =>
+        problem(409, { code: "conflict", detail: "The webhook is switched off." }),
+      ),
+    );
+    const { user } = open(`/deliveries/${id(1)}`);
+    await user.click(await screen.findByRole("button", { name: "Send again" }));
+    expect(await screen.findByText("Not sent again. The webhook is switched off.")).toBeVisible();
+  });
+
+  test("are sent again by filter, and how many is told before", async () => {
+    items = [exhausted, { ...exhausted, id: id(2) }];
+    let body: unknown;
+    server.use(
+      http.post(api("/notifications/retry"), async ({ request }) => {
+        body = await request.json();
+        return HttpResponse.json({ retried: 2, skipped: 1 });
+      }),
+    );
+    const { user } = open(`/deliveries?webhook=${id(7)}`);
+    await user.click(await screen.findByRole("button", { name: "Retry all that match" }));
+    const dialog = screen.getByRole("dialog");
+    await user.click(await within(dialog).findByRole("button", { name: "Send 2 messages again" }));
+    expect(await screen.findByText(/2 messages due again. 1 message left alone/)).toBeVisible();
+    expect(body).toEqual({ filter: { status: ["FAILED", "EXHAUSTED"], webhookId: [id(7)] } });
+  });
+
+  test("offer nothing to whom may only read", async () => {
+    server.use(
+      http.get(api("/me"), () => HttpResponse.json({ kind: "user", name: "Vi", role: "viewer", tenant: "default" })),
+    );
+    open(`/deliveries/${id(1)}`);
+    await screen.findByText("POST hooks.example.com");
+    expect(screen.queryByRole("button", { name: /again|Retry/ })).toBeNull();
+  });
+
+  test("say that there are none", async () => {
+    items = [];
+    open("/deliveries");
+    expect(await screen.findByRole("heading", { name: "No message has been owed yet" })).toBeVisible();
+  });
+});

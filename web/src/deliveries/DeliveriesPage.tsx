@@ -1,0 +1,185 @@
+import { useMediaQuery } from "@mantine/hooks";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useEffect, useMemo, useState } from "react";
+import { isAtLeast, me } from "../api/access";
+import { type NotificationFilter, notificationList } from "../api/notifications";
+import { ruleList } from "../api/rules";
+import { webhookList } from "../api/webhooks";
+import { Page } from "../app/Page";
+import { Button } from "../ui/Button";
+import { FilterMenu } from "../ui/FilterMenu";
+import { IconPending, IconRetrying, IconSearch } from "../ui/icons";
+import { useKeys } from "../ui/keys";
+import { StatusMark, statusMeaning } from "../ui/marks";
+import { Empty, Failed, SkeletonRows } from "../ui/states";
+import { DeliveryDetail } from "./DeliveryDetail";
+import { DeliveryRow } from "./DeliveryRow";
+import styles from "./deliveries.module.css";
+import { type DeliverySearch, parseSearch, spans, statuses, toFilter, toRetry } from "./filter";
+import { RetryAll } from "./RetryAll";
+
+/** What was sent, and what is owed: the list, and beside it the message that is open. The address holds both. */
+export function DeliveriesPage() {
+  const search = useSearch({ from: "/deliveries" });
+  const { notificationId: openId } = useParams({ strict: false });
+  const navigate = useNavigate();
+  const filter = useMemo(() => toFilter(search), [search]);
+  const split = useMediaQuery("(min-width: 1024px)", window.matchMedia("(min-width: 1024px)").matches);
+  const may = isAtLeast(useQuery(me()).data, "operator");
+  const [retrying, setRetrying] = useState(false);
+  useEffect(() => {
+    document.title = "Deliveries · Tocsin";
+  }, []);
+  useKeys({
+    escape: () => (openId === undefined ? false : navigate({ to: "/deliveries", search: true })),
+  });
+
+  if (openId !== undefined && !split) {
+    return (
+      <Page title="Delivery" bare>
+        <DeliveryDetail key={openId} id={openId} alone may={may} />
+      </Page>
+    );
+  }
+  return (
+    <Page
+      title="Deliveries"
+      header={<Filters search={search} />}
+      actions={
+        may &&
+        toRetry(filter).length > 0 && (
+          <Button onClick={() => setRetrying(true)}>
+            <IconRetrying size={16} aria-hidden="true" />
+            Retry all that match
+          </Button>
+        )
+      }
+    >
+      <div className={openId === undefined ? styles.panes : `${styles.panes} ${styles.split}`}>
+        <section className={styles.list} aria-label="Messages" tabIndex={-1}>
+          <List filter={filter} openId={openId} narrow={openId !== undefined} />
+        </section>
+        {openId !== undefined && <DeliveryDetail key={openId} id={openId} alone={false} may={may} />}
+      </div>
+      {retrying && <RetryAll filter={filter} onClose={() => setRetrying(false)} />}
+    </Page>
+  );
+}
+
+function Filters({ search }: { search: DeliverySearch }) {
+  const navigate = useNavigate();
+  const { data: webhooks } = useQuery(webhookList());
+  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const change = (next: Record<string, unknown>) =>
+    void navigate({ to: ".", search: parseSearch({ ...search, ...next }), replace: true });
+  const single = search.alert ? "alert" : search.digest ? "digest" : undefined;
+  return (
+    <search className={styles.filters}>
+      <FilterMenu
+        name="Status"
+        choices={statuses.map((status) => ({
+          value: status.toLowerCase(),
+          text: statusMeaning[status].word,
+          look: <StatusMark status={status} />,
+        }))}
+        chosen={search.status ?? []}
+        onChange={(status) => change({ status })}
+      />
+      <FilterMenu
+        name="Webhook"
+        search
+        choices={(webhooks ?? []).map(({ id, name }) => ({ value: id, text: name }))}
+        chosen={search.webhook ?? []}
+        onChange={(webhook) => change({ webhook })}
+      />
+      <FilterMenu
+        name="Rule"
+        search
+        choices={(rules ?? []).map(({ id, name }) => ({ value: id, text: name }))}
+        chosen={search.rule ?? []}
+        onChange={(rule) => change({ rule })}
+      />
+      <select
+        className={styles.span}
+        aria-label="Created"
+        value={search.within ?? ""}
+        onChange={(event) => change({ within: event.currentTarget.value })}
+      >
+        {spans.map(({ value, label }) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+      </select>
+      {single && (
+        <Button look="quiet" onClick={() => change({ [single]: undefined })}>
+          Not only of one {single}
+        </Button>
+      )}
+    </search>
+  );
+}
+
+interface ListProps {
+  filter: NotificationFilter;
+  openId: string | undefined;
+  narrow: boolean;
+}
+
+function List({ filter, openId, narrow }: ListProps) {
+  const list = useInfiniteQuery(notificationList(filter));
+  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const names = useMemo(() => new Map(rules?.map(({ id, name }) => [id, name])), [rules]);
+  const items = list.data?.pages.flatMap((page) => page.items) ?? [];
+  if (list.isPending) return <SkeletonRows count={10} height={56} label="Loading messages" />;
+  if (items.length === 0) {
+    return list.isError ? (
+      <Failed error={list.error} onRetry={() => void list.refetch()} />
+    ) : (
+      <NoMessages filter={filter} />
+    );
+  }
+  return (
+    <>
+      <ul className={styles.rows}>
+        {items.map((notification) => (
+          <li key={notification.id}>
+            <DeliveryRow
+              notification={notification}
+              ruleName={notification.ruleId === undefined ? undefined : names.get(notification.ruleId)}
+              selected={notification.id === openId}
+              narrow={narrow}
+            />
+          </li>
+        ))}
+      </ul>
+      {list.hasNextPage && (
+        <div className={styles.more}>
+          <Button disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+            Show older messages
+          </Button>
+        </div>
+      )}
+    </>
+  );
+}
+
+function NoMessages({
+  filter: { status, webhookId, ruleId, alertId, digestId, hours },
+}: {
+  filter: NotificationFilter;
+}) {
+  const narrowed = [status, webhookId, ruleId, alertId, digestId].some((list) => list.length > 0) || hours > 0;
+  return narrowed ? (
+    <Empty icon={IconSearch} title="No message fits this filter">
+      <p>
+        <Link to="/deliveries">Show all messages</Link>
+      </p>
+    </Empty>
+  ) : (
+    <Empty icon={IconPending} title="No message has been owed yet">
+      <p>An alert owes a message to each webhook that its rule is bound to.</p>
+    </Empty>
+  );
+}

@@ -1,0 +1,231 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import type { Notification } from "../api/client";
+import { explain } from "../api/errors";
+import { oneNotification, refreshDeliveries, retryNotification } from "../api/notifications";
+import { ruleList } from "../api/rules";
+import { Button, buttonClass } from "../ui/Button";
+import { ConfirmDialog } from "../ui/ConfirmDialog";
+import { Ago, ExactTime } from "../ui/Instant";
+import { IconBack, IconClose, IconRetrying } from "../ui/icons";
+import { StatusMark } from "../ui/marks";
+import { Failed, SkeletonRows } from "../ui/states";
+import { useToast } from "../ui/toast";
+import { AttemptView, RetryView } from "./AttemptView";
+import styles from "./deliveries.module.css";
+import { attemptSign, messagesWord, retryWord, steps, told } from "./words";
+
+interface Props {
+  id: string;
+  alone: boolean;
+  /** Whether the reader's role may send messages again. */
+  may: boolean;
+}
+
+/** The open message: where it goes, each attempt, and what people did about it. */
+export function DeliveryDetail({ id, alone, may }: Props) {
+  const { data: notification, error, refetch } = useQuery(oneNotification(id));
+  const reading = useRef<HTMLElement>(null);
+  // On a phone the message takes the list's place, and with it the focus, which was on a row that is gone.
+  useEffect(() => {
+    if (alone) reading.current?.focus();
+  }, [alone]);
+  return (
+    <article className={styles.detail} aria-label="Message">
+      <div className={styles.bar}>
+        {alone && (
+          <Link
+            to="/deliveries"
+            search={true}
+            className={buttonClass("quiet", true)}
+            aria-label="Back to the deliveries"
+          >
+            <IconBack size={18} aria-hidden="true" />
+          </Link>
+        )}
+        {notification && may && <Retry notification={notification} />}
+        <span className={styles.grow} />
+        {!alone && (
+          <Link
+            to="/deliveries"
+            search={true}
+            className={buttonClass("quiet", true)}
+            aria-label="Close"
+            title="Close (Esc)"
+          >
+            <IconClose size={17} aria-hidden="true" />
+          </Link>
+        )}
+      </div>
+      <section ref={reading} className={styles.scroll} aria-label="What became of it" tabIndex={-1}>
+        {notification ? (
+          <Body notification={notification} />
+        ) : error ? (
+          <Failed error={error} onRetry={() => void refetch()} />
+        ) : (
+          <SkeletonRows count={6} height={60} label="Loading the message" />
+        )}
+      </section>
+    </article>
+  );
+}
+
+function Retry({ notification }: { notification: Notification }) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const [asking, setAsking] = useState(false);
+  const retry = useMutation({
+    mutationFn: () => retryNotification(notification.id),
+    onSuccess: () => {
+      setAsking(false);
+      toast("The message is due again.", "done");
+    },
+    onError: (error) => {
+      if (!asking) toast(`Not sent again. ${explain(error).what}`, "failed");
+    },
+    onSettled: () => refreshDeliveries(cache),
+  });
+  const word = retryWord(notification.status);
+  if (word === undefined) return null;
+  const delivered = notification.status === "DELIVERED";
+  return (
+    <>
+      <Button
+        look={delivered ? "plain" : "primary"}
+        disabled={retry.isPending}
+        onClick={() => (delivered ? setAsking(true) : retry.mutate())}
+      >
+        <IconRetrying size={16} aria-hidden="true" />
+        {word}
+      </Button>
+      {asking && (
+        <ConfirmDialog
+          title="Send it once more?"
+          action="Send it once more"
+          busy={retry.isPending}
+          error={retry.error}
+          onConfirm={() => retry.mutate()}
+          onClose={() => setAsking(false)}
+        >
+          The receiver has accepted this message. It gets it again, under a new id, and cannot tell the two apart.
+        </ConfirmDialog>
+      )}
+    </>
+  );
+}
+
+function Body({ notification }: { notification: Notification }) {
+  const { id, status, webhookId, webhookName, alertId, ruleId, digestId, reason, lastError } = notification;
+  const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
+  const rule = rules?.find((one) => one.id === ruleId);
+  const line = steps(notification);
+  const last = line.findLast((step) => step.kind === "attempt");
+  return (
+    <>
+      <div className={styles.marks}>
+        <StatusMark status={status} />
+        <Signs notification={notification} />
+      </div>
+      <h2 className={styles.heading}>
+        {told(notification)} to {webhookName || "a deleted webhook"}
+      </h2>
+      {status !== "DELIVERED" && lastError && <p className={styles.lastError}>{lastError}</p>}
+
+      <dl className={styles.fields}>
+        <Field name="Webhook">
+          <Link to="/webhooks" hash={webhookId}>
+            {webhookName || "a deleted webhook"}
+          </Link>
+        </Field>
+        {alertId && (
+          <Field name="Alert">
+            <Link to="/inbox/$alertId" params={{ alertId }} className="mono">
+              {alertId}
+            </Link>
+          </Field>
+        )}
+        {ruleId && (
+          <Field name="Rule">
+            <Link to="/rules" hash={ruleId}>
+              {rule?.name ?? (rules ? "a deleted rule" : "…")}
+            </Link>
+          </Field>
+        )}
+        {reason === "DIGEST" && (
+          <Field name="Tells">
+            <Link to="/deliveries" search={{ digest: [id] }}>
+              {(notification.digestSize ?? 0).toLocaleString("en")} notifications
+            </Link>
+          </Field>
+        )}
+        {digestId && (
+          <Field name="Told by">
+            <Link to="/deliveries/$notificationId" params={{ notificationId: digestId }} search={true}>
+              a digest of {messagesWord(notification.digestSize ?? 0).replace(/messages?$/, "notifications")}
+            </Link>
+          </Field>
+        )}
+        <Field name="Created">
+          <ExactTime at={notification.createdAt} />
+        </Field>
+        {notification.nextAttemptAt && (
+          <Field name="Next try">
+            <ExactTime at={notification.nextAttemptAt} /> · <Ago at={notification.nextAttemptAt} />
+          </Field>
+        )}
+        {notification.settledAt && (
+          <Field name="Settled">
+            <ExactTime at={notification.settledAt} />
+          </Field>
+        )}
+        <Field name="Message id">
+          <span className="mono">{id}</span>
+        </Field>
+      </dl>
+
+      <section className={styles.section}>
+        <h3>Attempts</h3>
+        {line.length === 0 && <p className={styles.nothing}>None yet.</p>}
+        <ol className={styles.steps}>
+          {line.map((step) => (
+            <li key={`${step.kind} ${step.at}`}>
+              {step.kind === "retry" ? (
+                <RetryView at={step.at} by={step.by} />
+              ) : (
+                <AttemptView attempt={step.attempt} open={step === last} />
+              )}
+            </li>
+          ))}
+        </ol>
+      </section>
+    </>
+  );
+}
+
+/** The attempts as one line of signs. */
+function Signs({ notification: { attempts = [] } }: { notification: Notification }) {
+  if (attempts.length === 0) return null;
+  const signs = attempts.map(({ number, startedAt, verdict }) => ({
+    key: `${number} ${startedAt}`,
+    ...attemptSign(verdict),
+  }));
+  return (
+    <span className={styles.signs} role="img" aria-label={`Attempts: ${signs.map(({ sign }) => sign).join(" ")}`}>
+      {signs.map(({ key, sign, tone }) => (
+        <span key={key} className={styles[tone]}>
+          {sign}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+function Field({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div className={styles.pair}>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,46 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import {
+  type NotificationFilter,
+  notificationCount,
+  refreshDeliveries,
+  retryNotifications,
+} from "../api/notifications";
+import { ConfirmDialog } from "../ui/ConfirmDialog";
+import { statusMeaning } from "../ui/marks";
+import { useToast } from "../ui/toast";
+import { toRetry } from "./filter";
+import { messagesWord } from "./words";
+
+/** Says how many messages a retry is about, before it sends them. */
+export function RetryAll({ filter, onClose }: { filter: NotificationFilter; onClose: () => void }) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const status = toRetry(filter);
+  const counted = useQuery(notificationCount({ ...filter, status }));
+  const retry = useMutation({
+    mutationFn: () => retryNotifications(filter, status),
+    onSuccess: ({ retried, skipped }) => {
+      onClose();
+      const rest = skipped > 0 ? ` ${messagesWord(skipped)} left alone: due already, or the webhook is off.` : "";
+      toast(`${messagesWord(retried)} due again.${rest}`, "done");
+    },
+    onSettled: () => refreshDeliveries(cache),
+  });
+  const count = counted.data?.count;
+  const some = count === undefined ? "…" : `${counted.data?.more ? "more than " : ""}${messagesWord(count)}`;
+  const words = status.map((one) => statusMeaning[one].word.toLowerCase()).join(" or ");
+  return (
+    <ConfirmDialog
+      title="Retry all that match?"
+      action={count === 0 ? "Nothing to send" : `Send ${some} again`}
+      busy={retry.isPending || !count}
+      error={retry.error ?? counted.error}
+      onConfirm={() => retry.mutate()}
+      onClose={onClose}
+    >
+      {count === 0
+        ? `No message that matches is ${words}.`
+        : `Messages that match and are ${words} become due at once. Their receivers get each under a new id; a receiver that has handled one already cannot tell.`}
+    </ConfirmDialog>
+  );
+}

@@ -1,0 +1,60 @@
+import type { NotificationStatus } from "../api/client";
+import type { NotificationFilter, Retriable } from "../api/notifications";
+
+/** How the address bar writes a filter: what is at its default is left out. */
+export interface DeliverySearch {
+  status?: string[];
+  webhook?: string[];
+  rule?: string[];
+  alert?: string[];
+  digest?: string[];
+  within?: string;
+}
+
+export const statuses: readonly NotificationStatus[] = ["PENDING", "RETRYING", "DELIVERED", "FAILED", "EXHAUSTED"];
+export const retriable: readonly Retriable[] = ["FAILED", "EXHAUSTED", "RETRYING"];
+
+/** How far back one looks, by the word in the address. */
+export const spans: readonly { value: string; label: string; hours: number }[] = [
+  { value: "", label: "Any time", hours: 0 },
+  { value: "1h", label: "Last hour", hours: 1 },
+  { value: "24h", label: "Last 24 hours", hours: 24 },
+  { value: "7d", label: "Last 7 days", hours: 7 * 24 },
+];
+
+/** Reads an address that anybody may have typed: what makes no sense is left out, not an error. */
+export function parseSearch(raw: Record<string, unknown>): DeliverySearch {
+  const search: DeliverySearch = {};
+  const status = texts(raw.status).filter((s) => statuses.some((known) => known.toLowerCase() === s));
+  if (status.length > 0) search.status = status;
+  for (const name of ["webhook", "rule", "alert", "digest"] as const) {
+    const ids = texts(raw[name]).filter((id) => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(id));
+    if (ids.length > 0) search[name] = ids;
+  }
+  const within = texts(raw.within)[0];
+  if (within && spans.some(({ value }) => value === within)) search.within = within;
+  return search;
+}
+
+export function toFilter(search: DeliverySearch): NotificationFilter {
+  return {
+    status: statuses.filter((s) => search.status?.includes(s.toLowerCase())),
+    webhookId: search.webhook ?? [],
+    ruleId: search.rule ?? [],
+    alertId: search.alert ?? [],
+    digestId: search.digest ?? [],
+    hours: spans.find(({ value }) => value === search.within)?.hours ?? 0,
+  };
+}
+
+/** The states that a retry of all that match is meant for; none where it means nothing. */
+export function toRetry({ status, digestId }: NotificationFilter): readonly Retriable[] {
+  if (digestId.length > 0) return [];
+  // Those that are to be tried again anyway are meant only if somebody asks for them.
+  return status.length === 0 ? ["FAILED", "EXHAUSTED"] : retriable.filter((one) => status.includes(one));
+}
+
+function texts(value: unknown): string[] {
+  const list = Array.isArray(value) ? value : [value];
+  return [...new Set(list.filter((item): item is string => typeof item === "string" && item !== ""))];
+}

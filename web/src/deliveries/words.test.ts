@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import type { Attempt, Notification } from "../api/client";
+import { attemptSign, attemptsWord, retryWord, steps, told } from "./words";
+
+test.each([
+  [{ reason: "FIRED" }, "Alert"],
+  [{ reason: "REMINDER", digestId: "d" }, "Reminder, in a digest"],
+  [{ reason: "DIGEST", digestSize: 1234 }, "Digest of 1,234"],
+  [{ reason: "WEBHOOK_OFF" }, "Webhook switched off"],
+  [{ reason: "SOMETHING_ELSE" }, "SOMETHING_ELSE"],
+])("%j tells: %s", (notification, want) => {
+  expect(told(notification as Notification)).toBe(want);
+});
+
+test("an outcome that nobody knows is neither good nor bad", () => {
+  const signs = (["DELIVERED", "RETRY", "GONE", "UNDER_WAY", "UNKNOWN"] as const).map((v) => attemptSign(v).sign);
+  expect(signs.join("")).toBe("✓✗✗…?");
+  expect(attemptSign("UNKNOWN").tone).toBe("open");
+});
+
+test("attempts are counted", () => {
+  expect([0, 1, 6].map((attemptCount) => attemptsWord({ attemptCount }))).toEqual([
+    "not tried yet",
+    "1 attempt",
+    "6 attempts",
+  ]);
+});
+
+test("what is due already is not retried", () => {
+  expect(retryWord("PENDING")).toBeUndefined();
+  expect(retryWord("EXHAUSTED")).toBe("Send again");
+});
+
+test("retries stand between the attempts, by time and not by text", () => {
+  const attempt = (number: number, startedAt: string) => ({ number, startedAt, verdict: "RETRY" }) as Attempt;
+  const line = steps({
+    attempts: [attempt(1, "2026-11-21T10:00:00Z"), attempt(2, "2026-11-21T10:00:05Z")],
+    retries: [{ at: "2026-11-21T10:00:04.5Z", by: "Ada" }],
+  });
+  expect(line.map((step) => (step.kind === "retry" ? step.by : step.attempt.number))).toEqual([1, "Ada", 2]);
+});

@@ -1,0 +1,70 @@
+import type { Attempt, Notification, NotificationReason, NotificationStatus } from "../api/client";
+
+const reasons: Record<string, string> = {
+  FIRED: "Alert",
+  REMINDER: "Reminder",
+  RESOLVED: "End of an alert",
+  RULE_FAILING: "Rule cannot be evaluated",
+  RULE_RECOVERED: "Rule can be evaluated again",
+  WEBHOOK_OFF: "Webhook switched off",
+} satisfies Partial<Record<NotificationReason | "WEBHOOK_OFF", string>>;
+
+/** What a message tells. */
+export function told({ reason, digestSize, digestId }: Notification): string {
+  if (reason === "DIGEST") return `Digest of ${(digestSize ?? 0).toLocaleString("en")}`;
+  const word = reasons[reason] ?? reason;
+  return digestId === undefined ? word : `${word}, in a digest`;
+}
+
+/** How an attempt ended, as one sign and its meaning: nobody is told by its hue alone. */
+export function attemptSign(verdict: Attempt["verdict"]): { sign: string; tone: "good" | "bad" | "open" } {
+  switch (verdict) {
+    case "DELIVERED":
+      return { sign: "✓", tone: "good" };
+    case "RETRY":
+    case "THROTTLED":
+    case "REFUSED":
+    case "GONE":
+      return { sign: "✗", tone: "bad" };
+    case "UNDER_WAY":
+      return { sign: "…", tone: "open" };
+    case "UNKNOWN":
+      return { sign: "?", tone: "open" };
+  }
+}
+
+/** A list knows how many attempts there were, and how the last one ended where that settled the message. */
+export function attemptsWord({ attemptCount }: Pick<Notification, "attemptCount">): string {
+  if (attemptCount === 0) return "not tried yet";
+  return attemptCount === 1 ? "1 attempt" : `${attemptCount} attempts`;
+}
+
+export function messagesWord(count: number): string {
+  return `${count.toLocaleString("en")} ${count === 1 ? "message" : "messages"}`;
+}
+
+/** What a person's retry does to a message of a status; undefined where it is due already. */
+export function retryWord(status: NotificationStatus): string | undefined {
+  switch (status) {
+    case "FAILED":
+    case "EXHAUSTED":
+      return "Send again";
+    case "RETRYING":
+      return "Try now";
+    case "DELIVERED":
+      return "Send once more";
+    case "PENDING":
+      return undefined;
+  }
+}
+
+export type Step = { at: string } & ({ kind: "attempt"; attempt: Attempt } | { kind: "retry"; by: string });
+
+/** Attempts and what people did in between, in one line of time, oldest first. */
+export function steps({ attempts = [], retries = [] }: Pick<Notification, "attempts" | "retries">): readonly Step[] {
+  const all: Step[] = [
+    ...retries.map(({ at, by }): Step => ({ kind: "retry", at, by })),
+    ...attempts.map((attempt): Step => ({ kind: "attempt", at: attempt.startedAt, attempt })),
+  ];
+  return all.sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
+}

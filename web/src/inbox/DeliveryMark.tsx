@@ -1,0 +1,27 @@
+import type { Icon } from "@tabler/icons-react";
+import type { DeliverySummary } from "../api/client";
+import { IconDelivered, IconFailed, IconPending, IconRetrying } from "../ui/icons";
+import { useNow } from "../ui/now";
+import styles from "./AlertRow.module.css";
+import { type DeliveryTone, deliveryWords } from "./delivery";
+
+const looks: Record<DeliveryTone, { icon: Icon; hue: string }> = {
+  delivered: { icon: IconDelivered, hue: "var(--delivered)" },
+  owed: { icon: IconPending, hue: "var(--text-3)" },
+  retrying: { icon: IconRetrying, hue: "var(--retrying)" },
+  failed: { icon: IconFailed, hue: "var(--failed)" },
+};
+
+/** What became of an alert's messages, at a glance. */
+export function DeliveryMark({ delivery }: { delivery: DeliverySummary }) {
+  const words = deliveryWords(delivery, useNow());
+  if (!words) return null;
+  const { icon: Icon, hue } = looks[words.tone];
+  return (
+    <span className={styles.delivery} style={{ color: hue }} title={words.long}>
+      <Icon size={14} stroke={1.9} aria-hidden="true" />
+      <span aria-hidden="true">{words.short}</span>
+      <span className="visually-hidden"> {words.long}</span>
+    </span>
+  );
+}

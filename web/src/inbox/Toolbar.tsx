@@ -1,0 +1,156 @@
+import { Link } from "@tanstack/react-router";
+import type { AlertFilter, Fold } from "../api/alerts";
+import type { AlertState } from "../api/client";
+import { Button, Key } from "../ui/Button";
+import { IconAcknowledged, IconClose, IconResolved } from "../ui/icons";
+import type { Action } from "./actions";
+import { alertsWord } from "./bulk";
+import { toSearch } from "./filter";
+import { folds } from "./fold";
+import type { Selection } from "./selection";
+import styles from "./Toolbar.module.css";
+
+const plain = new Intl.NumberFormat("en");
+
+interface Props {
+  filter: AlertFilter;
+  fold: Fold | undefined;
+  onFilter: (filter: AlertFilter, fold: Fold | undefined) => void;
+  selection: Selection;
+  /** How many alerts the selection means; undefined while that is being counted. */
+  count: number | undefined;
+  onAll: (all: boolean) => void;
+  onAct: (to: Action["to"]) => void;
+  onRead: () => void;
+  busy: boolean;
+  /** Whether there is anything to select. */
+  empty: boolean;
+  /** Whether the reader's role may act on alerts. */
+  may: boolean;
+}
+
+/** Over the list: how it is narrowed and folded, and, once rows are selected, what can be done to them. */
+export function Toolbar(props: Props) {
+  const { filter, fold, onFilter, selection, onAll, empty } = props;
+  const some = selection.all || selection.ids.size > 0;
+  return (
+    <div className={styles.bar}>
+      <label className={styles.check}>
+        <input
+          type="checkbox"
+          aria-label="Select everything that matches"
+          disabled={empty && !some}
+          checked={selection.all}
+          ref={(box) => {
+            if (box) box.indeterminate = some && !selection.all;
+          }}
+          onChange={() => onAll(!some)}
+        />
+      </label>
+      {some ? (
+        <Chosen {...props} />
+      ) : (
+        <>
+          <Toggle
+            word="Mine"
+            title="Only alerts that are meant for you"
+            on={filter.mine}
+            onChange={(mine) => onFilter({ ...filter, mine }, fold)}
+          />
+          <Toggle
+            word="Unread"
+            title="Only alerts that you have not read"
+            on={filter.unread}
+            onChange={(unread) => onFilter({ ...filter, unread }, fold)}
+          />
+          {filter.signature.length > 0 && (
+            <Link
+              to="/inbox"
+              search={toSearch({ ...filter, signature: [] }, fold)}
+              className={styles.chip}
+              title={filter.signature.join("\n")}
+            >
+              <span>{filter.signature[0] || "Without an error"}</span>
+              <IconClose size={13} aria-label="Leave this filter out" />
+            </Link>
+          )}
+          <span className={styles.grow} />
+          <select
+            className={styles.fold}
+            aria-label="Fold"
+            value={fold ?? ""}
+            onChange={(event) => onFilter(filter, (event.currentTarget.value || undefined) as Fold | undefined)}
+          >
+            {folds.map(({ value, label }) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </>
+      )}
+    </div>
+  );
+}
+
+function Chosen({ filter, selection, count, onAll, onAct, onRead, busy, may }: Props) {
+  const what = count === undefined ? "…" : alertsWord(count);
+  const off = busy || count === undefined || count === 0;
+  return (
+    <>
+      <span className={styles.count} role="status">
+        {count === undefined ? "Counting…" : `${plain.format(count)} selected`}
+      </span>
+      {may && canAll(filter.state, "ACKNOWLEDGED") && (
+        <Button look="primary" disabled={off} onClick={() => onAct("ACKNOWLEDGED")}>
+          <IconAcknowledged size={16} aria-hidden="true" />
+          Acknowledge {what} <Key>A</Key>
+        </Button>
+      )}
+      {may && canAll(filter.state, "RESOLVED") && (
+        <Button disabled={off} onClick={() => onAct("RESOLVED")}>
+          <IconResolved size={16} aria-hidden="true" />
+          Resolve {what} <Key>R</Key>
+        </Button>
+      )}
+      <Button look="quiet" disabled={busy} onClick={onRead}>
+        Mark as read
+      </Button>
+      {!selection.all && (
+        <Button look="quiet" disabled={busy} onClick={() => onAll(true)}>
+          Select all that match
+        </Button>
+      )}
+      <span className={styles.grow} />
+      <Button
+        look="quiet"
+        iconOnly
+        aria-label="Select nothing"
+        title="Select nothing (Esc)"
+        onClick={() => onAll(false)}
+      >
+        <IconClose size={16} aria-hidden="true" />
+      </Button>
+    </>
+  );
+}
+
+/** Whether alerts of a state can be brought into another one. */
+export function canAll(from: AlertState, to: Action["to"]): boolean {
+  return from === "FIRING" || (from === "ACKNOWLEDGED" && to === "RESOLVED");
+}
+
+interface ToggleProps {
+  word: string;
+  title: string;
+  on: boolean;
+  onChange: (on: boolean) => void;
+}
+
+function Toggle({ word, title, on, onChange }: ToggleProps) {
+  return (
+    <button type="button" className={styles.toggle} aria-pressed={on} title={title} onClick={() => onChange(!on)}>
+      {word}
+    </button>
+  );
+}

@@ -1,0 +1,95 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { alertKeys, changeAlerts, markRead, undoAction } from "../api/alerts";
+import type { Alert, AlertSelection } from "../api/client";
+import { explain, isPassing } from "../api/errors";
+import { randomId } from "../api/uuid";
+import { useToast } from "../ui/toast";
+import type { Action } from "./actions";
+import { patchAlert } from "./patch";
+
+export interface Bulk {
+  to: Action["to"];
+  parts: readonly AlertSelection[];
+}
+
+const plain = new Intl.NumberFormat("en");
+
+export function alertsWord(count: number): string {
+  return `${plain.format(count)} ${count === 1 ? "alert" : "alerts"}`;
+}
+
+/**
+ * Acknowledges or resolves many alerts, and offers to undo it for as long as the API does. Each part has a name of its
+ * own, so that one whose answer was lost is sent again without doing anything twice.
+ */
+export function useBulkAction(onDone: () => void) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const refresh = () => cache.invalidateQueries({ queryKey: alertKeys.all });
+  const undo = useMutation({
+    mutationFn: async (ids: readonly string[]) => {
+      const sum = { restored: 0, skipped: 0 };
+      for (const id of ids) {
+        const { restored, skipped } = await undoAction(id);
+        sum.restored += restored;
+        sum.skipped += skipped;
+      }
+      return sum;
+    },
+    retry: (count, error) => count < 2 && isPassing(error),
+    onSuccess: ({ restored, skipped }) => {
+      const left = skipped > 0 ? ` ${alertsWord(skipped)} had changed meanwhile and stayed.` : "";
+      toast(`${alertsWord(restored)} as before.${left}`, "done");
+    },
+    onError: (error) => toast(`Not undone. ${explain(error).what}`, "failed"),
+    onSettled: refresh,
+  });
+  const bulk = useMutation({
+    mutationFn: async ({ to, parts }: Bulk) => {
+      const done = [];
+      for (const part of parts) done.push(await changeAlerts(to, part));
+      return done;
+    },
+    retry: (count, error) => count < 2 && isPassing(error),
+    onSuccess: (done, { to }) => {
+      onDone();
+      const changed = done.reduce((sum, result) => sum + result.changed, 0);
+      const left = done.reduce((sum, result) => sum + result.already + result.refused + result.unknown, 0);
+      const word = to === "ACKNOWLEDGED" ? "acknowledged" : "resolved";
+      const rest = left > 0 ? ` ${alertsWord(left)} left as they were.` : "";
+      const text = `${alertsWord(changed)} ${word}.${rest}`;
+      const undoable = done.filter((result) => result.changed > 0);
+      const first = undoable.map(({ undoableUntil }) => undoableUntil).sort()[0];
+      if (first === undefined) return toast(text, "done");
+      const ids = undoable.map(({ actionId }) => actionId);
+      return toast(text, "done", { word: "Undo", until: first, run: () => undo.mutate(ids) });
+    },
+    onError: (error, { to }) =>
+      toast(`Not ${to === "ACKNOWLEDGED" ? "acknowledged" : "resolved"}. ${explain(error).what}`, "failed"),
+    onSettled: refresh,
+  });
+  return {
+    isPending: bulk.isPending,
+    run: (to: Action["to"], parts: readonly AlertSelection[]) =>
+      bulk.mutate({ to, parts: parts.map((part) => ({ ...part, actionId: randomId() })) }),
+  };
+}
+
+/** Marks alerts as read or unread, for the reader alone: a mark that could not be stored is no reason to disturb. */
+export function useReading() {
+  const cache = useQueryClient();
+  const one = useMutation({
+    mutationFn: ({ alert, unread }: { alert: Alert; unread: boolean }) => markRead({ ids: [alert.id] }, unread),
+    onMutate: ({ alert, unread }) => patchAlert(cache, alert.id, (old) => ({ ...old, unread })),
+    onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.groups }),
+  });
+  const toast = useToast();
+  const many = useMutation({
+    mutationFn: async (parts: readonly AlertSelection[]) => {
+      for (const part of parts) await markRead(part);
+    },
+    onError: (error) => toast(`Not marked as read. ${explain(error).what}`, "failed"),
+    onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
+  });
+  return { mark: one.mutate, markMany: many.mutate };
+}

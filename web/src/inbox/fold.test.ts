@@ -1,0 +1,59 @@
+import { describe, expect, test } from "vitest";
+import type { Alert, AlertGroup } from "../api/client";
+import { wide } from "./filter";
+import { groupId, groupRows, groupTitle, withinGroup } from "./fold";
+
+const alert = (id: string) => ({ id }) as Alert;
+const group = (signature: string, count: number, unread = 0) =>
+  ({ signature, count, unread, newest: alert(`${signature}1`) }) as AlertGroup;
+const byRule = { ruleId: "r", ruleName: "Failed orders", count: 2, newest: alert("r1") } as AlertGroup;
+
+describe("groupRows", () => {
+  const e = group("E", 3);
+  const lines = (opened: ReadonlyMap<string, readonly Alert[] | undefined | null>) =>
+    groupRows([e, group("F", 1, 1)], opened).map((row) => `${row.kind} ${row.id}`);
+
+  test.each([
+    ["a closed group is one line, a group of one its alert", new Map(), ["group signature E", "alert F1"]],
+    [
+      "an opened one that is on its way says so",
+      new Map([["signature E", undefined]]),
+      ["group signature E", "rest signature E rest", "alert F1"],
+    ],
+    [
+      "an opened one has its alerts below it",
+      new Map([["signature E", ["E1", "E2", "E3"].map(alert)]]),
+      ["group signature E", "alert E1", "alert E2", "alert E3", "alert F1"],
+    ],
+    [
+      "what is too much is told of",
+      new Map([["signature E", [alert("E1")]]]),
+      ["group signature E", "alert E1", "rest signature E rest", "alert F1"],
+    ],
+  ])("%s", (_, opened, want) => {
+    expect(lines(opened)).toEqual(want);
+  });
+
+  test("says whether a group could not be read", () => {
+    const states = [undefined, null].map((content) => groupRows([e], new Map([[groupId(e), content]]))[1]);
+    expect(states).toMatchObject([{ state: "loading" }, { state: "failed" }]);
+  });
+
+  test("a group of one is as unread as the group", () => {
+    expect(groupRows([group("F", 1, 1)], new Map())[0]).toMatchObject({ alert: { unread: true } });
+  });
+});
+
+test("a group is named, and narrows the filter, by what its alerts share", () => {
+  expect([groupTitle(byRule), groupTitle(group("E: x", 2)), groupTitle(group("", 2))]).toEqual([
+    "Failed orders",
+    "E: x",
+    "without an error",
+  ]);
+  expect(withinGroup(wide("FIRING"), byRule)).toEqual({ ...wide("FIRING"), ruleId: ["r"] });
+  expect(withinGroup({ ...wide("FIRING"), q: "x" }, group("", 2))).toEqual({
+    ...wide("FIRING"),
+    q: "x",
+    signature: [""],
+  });
+});

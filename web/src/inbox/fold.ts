@@ -1,0 +1,66 @@
+import type { AlertFilter, Fold } from "../api/alerts";
+import type { Alert, AlertGroup } from "../api/client";
+
+/** One line of the inbox. Its id is the alert's own, or names the group. */
+export type Row =
+  | { kind: "alert"; id: string; alert: Alert; nested: boolean }
+  | { kind: "group"; id: string; group: AlertGroup; open: boolean }
+  | { kind: "rest"; id: string; group: AlertGroup; shown: number; state: "loading" | "failed" | "more" };
+
+/** The alerts of an opened group: undefined while they are on their way, null when they could not be had. */
+export type Opened = ReadonlyMap<string, readonly Alert[] | undefined | null>;
+
+export function alertRows(alerts: readonly Alert[]): readonly Row[] {
+  return alerts.map((alert) => ({ kind: "alert", id: alert.id, alert, nested: false }));
+}
+
+export function groupId({ ruleId, signature }: AlertGroup): string {
+  return ruleId === undefined ? `signature ${signature ?? ""}` : `rule ${ruleId}`;
+}
+
+/** A group of one is its alert; an opened one has its alerts below it. */
+export function groupRows(groups: readonly AlertGroup[], opened: Opened): readonly Row[] {
+  return groups.flatMap((group): Row[] => {
+    if (group.count === 1) {
+      const alert = { ...group.newest, unread: group.unread > 0 };
+      return [{ kind: "alert", id: alert.id, alert, nested: false }];
+    }
+    const id = groupId(group);
+    const open = opened.has(id);
+    const row: Row = { kind: "group", id, group, open };
+    if (!open) return [row];
+    const alerts = opened.get(id);
+    const shown = alerts?.length ?? 0;
+    const rest = (state: "loading" | "failed" | "more"): Row => ({
+      kind: "rest",
+      id: `${id} rest`,
+      group,
+      shown,
+      state,
+    });
+    if (alerts === undefined) return [row, rest("loading")];
+    if (alerts === null) return [row, rest("failed")];
+    return [
+      row,
+      ...alerts.map((alert): Row => ({ kind: "alert", id: alert.id, alert, nested: true })),
+      ...(shown < group.count ? [rest("more")] : []),
+    ];
+  });
+}
+
+/** The filter that the alerts of a group match, and no others. */
+export function withinGroup(filter: AlertFilter, { ruleId, signature }: AlertGroup): AlertFilter {
+  return ruleId === undefined ? { ...filter, signature: [signature ?? ""] } : { ...filter, ruleId: [ruleId] };
+}
+
+/** What a folded row says the alerts have in common. */
+export function groupTitle({ ruleId, ruleName, signature }: AlertGroup): string {
+  if (ruleId !== undefined) return ruleName || "a deleted rule";
+  return signature || "without an error";
+}
+
+export const folds: readonly { value: Fold | ""; label: string }[] = [
+  { value: "", label: "Each alert" },
+  { value: "rule", label: "Folded by rule" },
+  { value: "signature", label: "Folded by error" },
+];

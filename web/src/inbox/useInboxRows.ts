@@ -1,0 +1,70 @@
+import { useInfiniteQuery, useQueries, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useMemo, useState } from "react";
+import { type AlertFilter, alertGroups, alertList, type Fold, nestedAlerts } from "../api/alerts";
+import type { Alert, AlertGroup } from "../api/client";
+import { alertRows, groupId, groupRows, type Opened, type Row, withinGroup } from "./fold";
+import { withPinned } from "./rows";
+
+const noAlerts: readonly Alert[] = [];
+const noGroups: readonly AlertGroup[] = [];
+const noneOpened: ReadonlySet<string> = new Set();
+
+/** The lines of the inbox: alerts, or groups of them, of which some are opened. An open alert keeps its place. */
+export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: Alert | undefined) {
+  const cache = useQueryClient();
+  const key = JSON.stringify([filter, fold]);
+
+  const list = useInfiniteQuery({ ...alertList(filter), enabled: fold === undefined });
+  const alerts = useMemo(() => list.data?.pages.flatMap((page) => page.items) ?? noAlerts, [list.data]);
+  const pinned = usePinned(key, alerts, open);
+
+  const folded = useInfiniteQuery({ ...alertGroups(filter, fold ?? "rule"), enabled: fold !== undefined });
+  const groups = useMemo(() => folded.data?.pages.flatMap((page) => page.items) ?? noGroups, [folded.data]);
+
+  const [opened, setOpened] = useState(noneOpened);
+  const openedGroups = useMemo(() => groups.filter((group) => opened.has(groupId(group))), [groups, opened]);
+  const nested = useQueries({ queries: openedGroups.map((group) => nestedAlerts(withinGroup(filter, group))) });
+
+  const rows = useMemo((): readonly Row[] => {
+    if (fold === undefined) return alertRows(withPinned(alerts, pinned));
+    const contents: Opened = new Map(
+      openedGroups.map((group, at) => {
+        const { data, isError } = nested[at] ?? {};
+        return [groupId(group), data?.items ?? (isError ? null : undefined)] as const;
+      }),
+    );
+    return groupRows(groups, contents);
+  }, [fold, alerts, pinned, groups, openedGroups, nested]);
+
+  const shown = fold === undefined ? list : folded;
+  const { fetchNextPage } = shown;
+  return {
+    key,
+    rows,
+    asOf: shown.data?.pages[0]?.asOf,
+    isPending: shown.isPending,
+    isError: shown.isError,
+    error: shown.error,
+    refetch: () => void shown.refetch(),
+    hasMore: shown.hasNextPage,
+    loadingMore: shown.isFetchingNextPage,
+    onMore: useCallback(() => void fetchNextPage(), [fetchNextPage]),
+    toggleGroup: (id: string) =>
+      setOpened((before) => {
+        const after = new Set(before);
+        if (!after.delete(id)) after.add(id);
+        return after;
+      }),
+    retryGroup: (group: AlertGroup) =>
+      void cache.invalidateQueries({ queryKey: nestedAlerts(withinGroup(filter, group)).queryKey }),
+  };
+}
+
+/** The open alert, once the list under this filter has held it: it keeps its row when it leaves the filter. */
+function usePinned(filterKey: string, listed: readonly Alert[], open: Alert | undefined): Alert | undefined {
+  const [held, setHeld] = useState("");
+  const key = open ? `${filterKey} ${open.id}` : "";
+  const isListed = open !== undefined && listed.some((row) => row.id === open.id);
+  if (isListed && held !== key) setHeld(key);
+  return open && held === key ? open : undefined;
+}
