@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/internal/pgtest"
 	"tocsin/notify"
 )
 
@@ -269,4 +270,22 @@ func (w *world) claimFor(hook uuid.UUID, lease time.Duration) []notify.Delivery 
 		w.t.Fatal(err)
 	}
 	return claimed.Deliveries
+}
+
+// TestBreakerKeepsNoSettlementWaiting holds the lock on a breaker, as a replica
+// does that stands still: outcomes are stored all the same.
+func TestBreakerKeepsNoSettlementWaiting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("ops")
+	w.status(http.StatusServiceUnavailable)
+	w.owed(hook, names(3)...)
+	holder := pgtest.Conn(t, w.pgURL)
+	if _, err := holder.Exec(t.Context(), `begin; select from webhook_state for update`); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver()
+	w.wantColumn("stored", `select string_agg(verdict, ' ') from attempt`, "RETRY RETRY RETRY")
+	w.wantColumn("due later, and nobody's", `select count(*)::text from outbox where attempts = 1 and claim_token is null and due_at > now()`, "3")
+	w.wantColumn("not counted", breakers, "0 failures, opening 0")
 }

@@ -14,11 +14,25 @@ import (
 	"tocsin/rules"
 )
 
-// judge lets an outcome change the breaker of its webhook, under a lock on it.
-func judge(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) error {
+// beginEvidence bounds how long a settlement waits for the lock on a breaker.
+const beginEvidence = begin + `; set local lock_timeout = '1s'`
+
+// testify lets a stored outcome change the breaker of its webhook, in a
+// transaction of its own: were it part of the settlement, a replica that stands
+// still with the lock in its hands would keep the settlements of all others
+// waiting, until their leases lapse and their messages are sent again. Whoever
+// does not get the lock in time goes without, as does one that dies in between.
+// That loses a piece of evidence, of which the next attempt gives another; of a
+// probe it costs the rest of its lease, after which another one goes out.
+func (s *Outbox) testify(ctx context.Context, settlement notify.Settlement) {
 	if settlement.Breaker == nil {
-		return nil
+		return
 	}
+	_ = s.db.begun(ctx, beginEvidence, func(tx pgx.Tx) error { return judge(ctx, s.db.queries.WithTx(tx), settlement) })
+}
+
+// judge changes a breaker under a lock on it.
+func judge(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) error {
 	row, err := q.BreakerLock(ctx, pgq.BreakerLockParams{
 		NotificationID: settlement.NotificationID, Token: settlement.Token, WebhookID: settlement.WebhookID,
 	})

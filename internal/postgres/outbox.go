@@ -146,7 +146,7 @@ func (s *Outbox) Renew(ctx context.Context, notification uuid.UUID, token int64,
 
 // Settle stores an outcome and what follows.
 func (s *Outbox) Settle(ctx context.Context, settlement notify.Settlement) error {
-	own := false
+	var own, telling bool
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		params, err := finishParams(settlement)
 		if err != nil {
@@ -155,7 +155,6 @@ func (s *Outbox) Settle(ctx context.Context, settlement notify.Settlement) error
 		if err := q.AttemptFinish(ctx, params); err != nil {
 			return fmt.Errorf("finish attempt: %w", err)
 		}
-		var telling bool
 		if own, telling, err = conclude(ctx, q, settlement); err != nil {
 			return err
 		}
@@ -165,16 +164,16 @@ func (s *Outbox) Settle(ctx context.Context, settlement notify.Settlement) error
 		if !own {
 			return nil
 		}
-		if err := followUp(ctx, q, settlement); err != nil || !telling {
-			return err
-		}
-		return judge(ctx, q, settlement)
+		return followUp(ctx, q, settlement)
 	})
 	if err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
 	if !own {
 		return notify.ErrFenced
+	}
+	if telling {
+		s.testify(ctx, settlement)
 	}
 	return nil
 }

@@ -84,13 +84,18 @@ func (db *DB) inTx(ctx context.Context, f func(q *pgq.Queries) error) error {
 // transact is inTx for statements that are not generated.
 func (db *DB) transact(ctx context.Context, f func(tx pgx.Tx) error) error {
 	actor, known := access.ActorOf(ctx)
-	//nolint:forbidigo // the one place
-	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
+	return db.begun(ctx, begin, func(tx pgx.Tx) error {
 		if !known {
 			return f(tx)
 		}
 		return told(ctx, db.queries.WithTx(tx), actor, func() error { return f(tx) })
 	})
+}
+
+// begun runs f in a transaction that is begun by a query, of which the audit log
+// tells nothing: for what no person does.
+func (db *DB) begun(ctx context.Context, query string, f func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{BeginQuery: query}, f) //nolint:forbidigo // the one place
 }
 
 // notFound turns the absence of a row into a fault.

@@ -25,8 +25,7 @@ const beginSweep = begin + `; set local lock_timeout = '1s'; set local statement
 
 // alone runs f in a transaction, while no other replica sweeps.
 func (s *Retention) alone(ctx context.Context, f func(q *pgq.Queries) error) error {
-	//nolint:forbidigo // nobody acts: what is old goes by itself
-	return pgx.BeginTxFunc(ctx, s.db.pool, pgx.TxOptions{BeginQuery: beginSweep}, func(tx pgx.Tx) error {
+	return s.db.begun(ctx, beginSweep, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
 		locked, err := q.SweepTryLock(ctx)
 		if err != nil {
