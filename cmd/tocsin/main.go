@@ -97,9 +97,9 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval,
 		Bus:               app.BusOptions{Provider: s.Bus, URL: s.BusURL, Name: s.BusName, Length: s.BusLength},
 		ReconcileInterval: s.ReconcileInterval, SweepInterval: s.SweepInterval,
-		Keep:            retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Trails: time.Duration(s.RetentionAttempts)},
+		Keep:          retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Trails: time.Duration(s.RetentionAttempts)},
 		ShutdownDelay: s.ShutdownDelay, ShutdownTimeout: s.ShutdownTimeout,
-		Logger:          logger, Clock: time.Now, Version: buildVersion(),
+		Logger: logger, Clock: time.Now, Version: buildVersion(),
 	})
 	if err != nil {
 		return err
