@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"tocsin/internal/app"
+	"tocsin/internal/postgres"
 )
 
 // crowd asks one path again and again, over connections that are kept.
@@ -263,5 +265,29 @@ func TestReadyzNamesWhatIsDown(t *testing.T) {
 			}
 			return status == step.status && said == step.said
 		})
+	}
+}
+
+// TestAPoolHasTheSizeThatItsURLNames runs everything on a URL that speaks of the pool.
+func TestAPoolHasTheSizeThatItsURLNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	u, err := url.Parse(w.pgURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	query.Set("pool_max_conns", "3")
+	u.RawQuery = query.Encode()
+	if err := postgres.Migrate(t.Context(), u.String(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	base, logged := w.replica(func(o *app.Options) { o.PostgresURL = u.String() })
+	w.until("it is ready", func() bool { status, _, _ := probe(base); return status == http.StatusOK })
+	w.rule(w.webhook("hook"))
+	w.fail(w.ch.Now(t), "a")
+	w.until("the message is delivered", func() bool { return len(w.receiver.received()) == 1 })
+	if strings.Contains(logged.String(), "pool_max_conns") {
+		t.Errorf("something does not understand the URL: %s", logged.String())
 	}
 }
