@@ -61,6 +61,11 @@ const newRule = createRoute({
   path: "/rules/new",
   component: lazyRouteComponent(() => import("../rules/NewRulePage"), "NewRulePage"),
 });
+const editRule = createRoute({
+  getParentRoute: () => root,
+  path: "/rules/$ruleId",
+  component: lazyRouteComponent(() => import("../rules/EditRulePage"), "EditRulePage"),
+});
 const webhooks = createRoute({
   getParentRoute: () => root,
   path: "/webhooks",
@@ -124,6 +129,7 @@ const routeTree = root.addChildren([
   inbox.addChildren([openAlert]),
   rules,
   newRule,
+  editRule,
   webhooks,
   newWebhook,
   editWebhook,
