@@ -52,7 +52,7 @@ func TestAThousandPages(t *testing.T) {
 	const pages, changes = 1000, 10
 	b := newBench(t, func(o *api.Options) { o.PulseInterval = 20 * time.Millisecond })
 	b.beat.set("0")
-	address := b.serve()
+	address := b.serveWithin(time.Minute)
 	// Both ends of the connections are in this process.
 	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 0}}
 	t.Cleanup(client.CloseIdleConnections)

@@ -20,13 +20,16 @@ type page struct {
 }
 
 // serverTimeout bounds ordinary requests, far below the life of a stream.
-const serverTimeout = 50 * time.Millisecond
+const serverTimeout = 400 * time.Millisecond
 
 // serve listens until the test and its pages have ended, and returns where.
-func (b *bench) serve() string {
+func (b *bench) serve() string { return b.serveWithin(serverTimeout) }
+
+// serveWithin is serve with another bound.
+func (b *bench) serveWithin(timeout time.Duration) string {
 	b.t.Helper()
 	server := httptest.NewUnstartedServer(b.server)
-	server.Config.ReadTimeout, server.Config.WriteTimeout = serverTimeout, serverTimeout
+	server.Config.ReadTimeout, server.Config.WriteTimeout = timeout, timeout
 	server.Start()
 	b.t.Cleanup(server.Close)
 	return server.URL

@@ -158,5 +158,11 @@ func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetSt
 		answer.Rules.SlowestRuleName = &state.Slowest.RuleName
 	}
 	answer.Outbox = &OutboxStatus{Depth: state.OutboxDepth, OldestAgeSeconds: seconds(state.OldestOwed)}
+	if c := state.Completeness; c != nil {
+		answer.Completeness = &CompletenessStatus{Rules: c.Rules, Missing: c.Missing, ComparedAt: c.ComparedAt.UTC()}
+		if c.WholeSince != nil {
+			answer.Completeness.WholeSince = new(c.WholeSince.UTC())
+		}
+	}
 	return answer, nil
 }

@@ -311,17 +311,22 @@ func TestHealth(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	owed := 90 * time.Second
+	compared := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	b := newBench(t, func(o *api.Options) {
 		o.Status = statusFunc(func() (api.SystemStatus, error) {
 			return api.SystemStatus{
 				Rules: 5, EnabledRules: 4, FailingRules: 1, OutboxDepth: 7, OldestOwed: &owed,
-				Slowest: &api.RuleLag{RuleName: "Failed orders", Lag: 4 * time.Second},
+				Slowest:      &api.RuleLag{RuleName: "Failed orders", Lag: 4 * time.Second},
+				Completeness: &api.Completeness{Rules: 4, Missing: 2, ComparedAt: compared},
 			}, nil
 		})
 	})
 	s := into[api.Status](b.do("GET", "/api/v1/status", "").want(200))
 	if !s.Ready || s.Rules.Total != 5 || *s.Rules.SlowestLagSeconds != 4 || s.Outbox.Depth != 7 || *s.Outbox.OldestAgeSeconds != 90 || s.ReplicaID != "replica-1" {
 		t.Errorf("status %+v", s)
+	}
+	if c := s.Completeness; c == nil || c.Rules != 4 || c.Missing != 2 || !c.ComparedAt.Equal(compared) || c.WholeSince != nil {
+		t.Errorf("completeness %+v", c)
 	}
 }
 

@@ -365,6 +365,20 @@ type SystemStatus struct {
 	// age of the oldest of them, by Postgres's clock; nil when there is none.
 	OutboxDepth int64
 	OldestOwed  *time.Duration
+	// Completeness is nil before rules were first compared with the source.
+	Completeness *Completeness
+}
+
+// Completeness is how the comparisons of the rules of all tenants with the
+// source have ended.
+type Completeness struct {
+	// Rules were compared in the last round, Missing the exchanges that match and
+	// have no alert, as it or the one under way found.
+	Rules, Missing int64
+	ComparedAt     time.Time
+	// WholeSince is since when every rule has been compared; nil before the first
+	// whole round.
+	WholeSince *time.Time
 }
 
 // RuleLag is how far a rule is behind.

@@ -27,8 +27,9 @@
 //     lookback.go) for as long as the rule says.
 //
 // Rules of one tenant whose cursors are near each other share their scans:
-// ClickHouse narrows by what all of them can match, and each rule judges the
-// rows after its own cursor.
+// ClickHouse narrows by the statuses and the applications that any of them can
+// match, and each rule judges the rows after its own cursor. Fingerprints are
+// not narrowed: they are shared by all rules of the tenant.
 //
 // What cannot be done for one rule (a filter that does not compile, a cursor
 // that cannot be read, a commit that the database refuses) is recorded on that
@@ -70,6 +71,9 @@ type Scan struct {
 	BeforeNS int64
 	// Statuses narrows to what any of the judging rules can match; never empty.
 	Statuses []rules.Status
+	// Applications narrows to the exchanges of the applications of these very
+	// names; none narrows nothing.
+	Applications []string
 	// Limit is the most exchanges to return, at least 1.
 	Limit int
 	// Narrow leaves out what does not match, where it is not nil.

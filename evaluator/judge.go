@@ -115,6 +115,46 @@ func (g *group) statuses() []rules.Status {
 	return union
 }
 
+// maxApplications and maxApplicationBytes bound the names that a scan carries,
+// so that a source which is read by HTTP gets them in a URL of less than 8 KiB.
+const (
+	maxApplications     = 100
+	maxApplicationBytes = 2000
+)
+
+// applications returns the applications outside of which none of the group's
+// rules wants anything, in a fixed order; none where any rule looks everywhere
+// or by wildcard, or where they are too many to name.
+//
+// A name that is left out would lose alerts in silence: the cursor moves over
+// what a scan narrows away. Therefore former conditions count like present ones.
+func (g *group) applications() []string {
+	union := map[string]bool{}
+	bytes := 0
+	for _, j := range g.judges {
+		names := j.Applications()
+		if len(names) == 0 {
+			return nil
+		}
+		for _, name := range names {
+			if union[name] {
+				continue
+			}
+			union[name] = true
+			if bytes += len(name); bytes > maxApplicationBytes || len(union) > maxApplications {
+				return nil
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(union))
+}
+
+// scan returns what all scans for the group have in common: its tenant, and the
+// union of what its rules can match. It holds while judges are only dropped.
+func (g *group) scan() Scan {
+	return Scan{TenantID: g.tenantID, Statuses: g.statuses(), Applications: g.applications()}
+}
+
 // forward judges a page that a scan found after the group's start, and moves
 // every judge to the position where the page ends. It returns what the rules
 // raise.

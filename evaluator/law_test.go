@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -53,7 +54,8 @@ func (m *model) Now(context.Context) (int64, error) { return m.now, nil }
 func (m *model) Scan(_ context.Context, s evaluator.Scan) ([]rules.Exchange, error) {
 	var page []rules.Exchange
 	for _, e := range m.rows {
-		if e.Position().After(s.After) && e.StartTimeNS < s.BeforeNS && slices.Contains(s.Statuses, e.Status) {
+		if e.Position().After(s.After) && e.StartTimeNS < s.BeforeNS && slices.Contains(s.Statuses, e.Status) &&
+			(len(s.Applications) == 0 || slices.Contains(s.Applications, e.Application)) {
 			page = append(page, e)
 		}
 	}
@@ -206,12 +208,20 @@ const (
 func TestExactlyOneAlertWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{now: begin, rules: map[uuid.UUID]*state{}, alerts: map[string]int{}, notified: map[string]int{}}
+		scope := func(label string) rules.Scope {
+			return rules.Scope{Applications: rapid.SampledFrom([][]string{{"orders"}, {"billing", "orders"}, {"stock"}, {"billing"}, {"bill*"}, nil}).Draw(t, label)}
+		}
 		for i := range rapid.IntRange(1, 3).Draw(t, "rules") {
 			id := uuid.UUID{15: byte(i + 1)}
+			armed := begin + rapid.Int64Range(-2, 8).Draw(t, "armed")*quantum
+			var former []rules.Era
+			if rapid.Bool().Draw(t, "edited") {
+				former = []rules.Era{{Scope: scope("former scope"), FromNS: armed - 20*quantum, ToNS: armed}}
+			}
 			m.rules[id] = &state{rule: rules.Rule{
-				ID: id, TenantID: "default", ArmedSinceNS: begin + rapid.Int64Range(-2, 8).Draw(t, "armed")*quantum,
+				ID: id, TenantID: "default", ArmedSinceNS: armed, Former: former,
 				Definition: rules.Definition{
-					Name: fmt.Sprint(i), Enabled: true, FireMode: rules.PerExchange, LookBackSeconds: 3600,
+					Name: fmt.Sprint(i), Enabled: true, FireMode: rules.PerExchange, LookBackSeconds: 3600, Scope: scope("scope"),
 					Filter: rules.Filter{Statuses: rapid.SampledFrom([][]rules.Status{
 						nil, {rules.Failed, rules.Completed}, {rules.Completed},
 					}).Draw(t, "statuses")},
@@ -223,6 +233,9 @@ func TestExactlyOneAlertWhateverHappens(t *testing.T) {
 		budget := time.Duration(rapid.IntRange(3, 12).Draw(t, "budget")) * time.Millisecond
 		engine := m.process(t, pageSize, budget)
 		next := 0
+		application := func(t *rapid.T) string {
+			return rapid.SampledFrom([]string{"orders", "billing", "stock", "elsewhere"}).Draw(t, "application")
+		}
 		t.Repeat(map[string]func(*rapid.T){
 			"arrive": func(t *rapid.T) {
 				for range rapid.IntRange(1, 6).Draw(t, "rows") {
@@ -230,7 +243,7 @@ func TestExactlyOneAlertWhateverHappens(t *testing.T) {
 					end := max(start, m.now-rapid.Int64Range(0, 8).Draw(t, "end")*quantum)
 					next++
 					m.rows = append(m.rows, rules.Exchange{
-						TenantID: "default", StartTimeNS: start, EndTimeNS: &end,
+						TenantID: "default", StartTimeNS: start, EndTimeNS: &end, Application: application(t),
 						ExecutionID: fmt.Sprintf("%c%d", 'a'+rune(rapid.IntRange(0, 3).Draw(t, "letter")), next),
 						Status:      rapid.SampledFrom([]rules.Status{rules.Failed, rules.Failed, rules.Completed, rules.Running}).Draw(t, "status"),
 					})
@@ -242,7 +255,7 @@ func TestExactlyOneAlertWhateverHappens(t *testing.T) {
 					next++
 					m.rows = append(m.rows, rules.Exchange{
 						TenantID: "default", StartTimeNS: m.now - 3600*second + rapid.Int64Range(0, 80).Draw(t, "start")*quantum,
-						EndTimeNS: &end, ExecutionID: fmt.Sprintf("e%d", next), Status: rules.Failed,
+						EndTimeNS: &end, ExecutionID: fmt.Sprintf("e%d", next), Status: rules.Failed, Application: application(t),
 					})
 				}
 			},
@@ -288,13 +301,18 @@ func TestExactlyOneAlertWhateverHappens(t *testing.T) {
 		}
 		want := map[string]int{}
 		for id, s := range m.rules {
-			matcher, err := rules.Compile(s.rule.Scope, s.rule.Filter)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, e := range m.rows {
-				if e.EndedNS() >= s.rule.ArmedSinceNS && matcher.Match(&e) {
-					want[fmt.Sprint(id, e.ExecutionID)] = 1
+			eras := append(slices.Clone(s.rule.Former), rules.Era{
+				Scope: s.rule.Scope, Filter: s.rule.Filter, FromNS: s.rule.ArmedSinceNS, ToNS: math.MaxInt64,
+			})
+			for _, era := range eras {
+				matcher, err := rules.Compile(era.Scope, era.Filter)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range m.rows {
+					if e.EndedNS() >= era.FromNS && e.EndedNS() < era.ToNS && matcher.Match(&e) {
+						want[fmt.Sprint(id, e.ExecutionID)] = 1
+					}
 				}
 			}
 		}

@@ -196,7 +196,7 @@ func (t *tick) evaluate(ctx context.Context, g *group) error {
 // did not suffice, which are left to the next tick; it ends between two seconds
 // at the earliest, so that each tick comes further.
 func (t *tick) backward(ctx context.Context, g *group, seconds []int64) (left []int64, err error) {
-	statuses := g.statuses()
+	scan := g.scan()
 	left = seconds
 	for _, s := range runs(seconds, secondNS, gapSeconds) {
 		if t.spent() && len(left) < len(seconds) {
@@ -205,7 +205,7 @@ func (t *tick) backward(ctx context.Context, g *group, seconds []int64) (left []
 		to := min(s.toNS, t.horizon.StartTimeNS)
 		// A scan begins strictly after its position; one nanosecond early is all of the stretch.
 		for at := (cursor.Position{StartTimeNS: s.fromNS - 1}); ; {
-			page, err := t.page(ctx, g.tenantID, at, to, statuses)
+			page, err := t.page(ctx, scan, at, to)
 			if err != nil {
 				return left, t.failAll(ctx, g, err)
 			}
@@ -240,9 +240,9 @@ func (t *tick) backward(ctx context.Context, g *group, seconds []int64) (left []
 // forward reads the pages after the group's cursors, and releases the rules
 // after the last one.
 func (t *tick) forward(ctx context.Context, g *group) error {
-	statuses := g.statuses()
+	scan := g.scan()
 	for at := g.start(); ; {
-		page, err := t.page(ctx, g.tenantID, at, t.horizon.StartTimeNS, statuses)
+		page, err := t.page(ctx, scan, at, t.horizon.StartTimeNS)
 		if err != nil {
 			return t.failAll(ctx, g, err)
 		}
@@ -282,13 +282,12 @@ func (t *tick) indexFor(g *group, page []rules.Exchange) {
 
 // page reads the exchanges after a position and before an instant, none where
 // the position has already reached it (a source's clock may step back).
-func (t *tick) page(ctx context.Context, tenantID string, after cursor.Position, beforeNS int64, statuses []rules.Status) ([]rules.Exchange, error) {
+func (t *tick) page(ctx context.Context, scan Scan, after cursor.Position, beforeNS int64) ([]rules.Exchange, error) {
 	if after.StartTimeNS >= beforeNS {
 		return nil, nil
 	}
-	page, err := t.Source.Scan(ctx, Scan{
-		TenantID: tenantID, After: after, BeforeNS: beforeNS, Statuses: statuses, Limit: t.pace.size,
-	})
+	scan.After, scan.BeforeNS, scan.Limit = after, beforeNS, t.pace.size
+	page, err := t.Source.Scan(ctx, scan)
 	if err != nil {
 		return nil, fmt.Errorf("scan exchanges: %w", err)
 	}

@@ -115,6 +115,8 @@ type Judge struct {
 	armedSinceNS int64
 	present      *Matcher
 	former       []formerMatcher
+	// applications is what Applications returns.
+	applications []string
 }
 
 type formerMatcher struct {
@@ -137,8 +139,29 @@ func NewJudge(r *Rule) (*Judge, error) {
 		}
 		j.former = append(j.former, formerMatcher{era.FromNS, era.ToNS, m})
 	}
+	j.applications = j.named()
 	return j, nil
 }
+
+// named returns the names of the applications of all conditions, each of which
+// has to name them.
+func (j *Judge) named() []string {
+	names, wild := exact(j.present.applications)
+	for _, f := range j.former {
+		more, wilder := exact(f.matcher.applications)
+		names, wild = append(names, more...), wild || wilder
+	}
+	if wild {
+		return nil
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Applications returns the applications outside of which the rule wants nothing,
+// by their full names, ascending. None means that it may want an exchange of any
+// application. The slice is the judge's own, and must not be changed.
+func (j *Judge) Applications() []string { return j.applications }
 
 // Wants reports whether the rule raises an alert for e.
 func (j *Judge) Wants(e *Exchange) bool {

@@ -55,9 +55,44 @@ func TestIndexAgreesWithEveryJudge(t *testing.T) {
 				if j.Wants(&e) && !slices.Contains(candidates, int32(i)) {
 					t.Fatalf("judge %d wants %+v and is no candidate", i, e)
 				}
+				if names := j.Applications(); len(names) > 0 && j.Wants(&e) && !slices.Contains(names, e.Application) {
+					t.Fatalf("judge %d wants %+v and names only %q", i, e, names)
+				}
 			}
 		}
 	})
+}
+
+func TestApplicationsAreThoseOfAllConditions(t *testing.T) {
+	of := func(lists ...[]string) []string {
+		t.Helper()
+		r := rules.Rule{}
+		r.Scope.Applications = lists[0]
+		for _, list := range lists[1:] {
+			r.Former = append(r.Former, rules.Era{Scope: rules.Scope{Applications: list}})
+		}
+		j, err := rules.NewJudge(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j.Applications()
+	}
+	for _, c := range []struct {
+		lists [][]string
+		want  []string
+	}{
+		{lists: [][]string{{"b", "a", "b"}}, want: []string{"a", "b"}},
+		{lists: [][]string{{"b"}, {"c"}, {"a", "b"}}, want: []string{"a", "b", "c"}},
+		{lists: [][]string{nil}},
+		{lists: [][]string{{"a", "b*"}}},
+		{lists: [][]string{{"a"}, {"*"}}},
+		{lists: [][]string{{"a"}, nil}},
+		{lists: [][]string{nil, {"a"}}},
+	} {
+		if got := of(c.lists...); !slices.Equal(got, c.want) {
+			t.Errorf("of %q: %q, want %q", c.lists, got, c.want)
+		}
+	}
 }
 
 // TestIndexLeavesOutWhoLooksElsewhere shows that candidates are few.

@@ -208,6 +208,13 @@ func TestRoundsOfTheReconciliation(t *testing.T) {
 		if got.Missing != c.missing || got.ReconciledRules != c.rules || (got.ReconciledSince > since) != c.whole {
 			t.Errorf("after pass %d: %+v, formerly since %v", i, got, since)
 		}
+		status, err := w.db.Record().Status(t.Context(), "default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := status.Completeness; told == nil || told.Missing != c.missing || told.Rules != c.rules || told.WholeSince == nil {
+			t.Errorf("after pass %d the status tells %+v", i, told)
+		}
 		since = got.ReconciledSince
 	}
 }

@@ -46,14 +46,18 @@ func TryWrite(ctx context.Context, s *Source) error {
 	return s.conn.Exec(s.bounded(ctx, query{}, 1), "INSERT INTO exchanges (tenant_id, execution_id) VALUES ('a', 'b')")
 }
 
-// Statements returns the statements of a mapping with their parameters.
+// Statements returns the statements of a mapping with their parameters, the scan
+// without its applications first.
 func Statements(m Mapping, scan evaluator.Scan, f evaluator.FingerprintQuery, scope rules.Scope, filter rules.Filter) ([]string, error) {
 	cond, err := predicate(&m, scope, filter)
 	if err != nil {
 		return nil, err
 	}
+	wide := scan
+	wide.Applications = nil
 	var texts []string
 	for _, q := range []query{
+		scanQuery(&m, wide),
 		scanQuery(&m, scan),
 		fingerprintQuery(&m, f),
 		countQuery(&m, CountQuery{TenantID: scan.TenantID, FromNS: f.FromNS, ToNS: f.ToNS, WidthNS: f.WidthNS}, cond),

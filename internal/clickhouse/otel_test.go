@@ -153,12 +153,14 @@ func TestPruningOfSpans(t *testing.T) {
 		}
 		return db
 	}
-	granules := func(db chtest.Database, prune string) int {
+	granules := func(db chtest.Database, prune string, applications ...string) int {
 		t.Helper()
 		m := clickhouse.OtelTraces()
 		m.Prune = prune
 		noon := midnight + day/2
-		n, plan, err := clickhouse.Granules(t.Context(), openWith(t, db, m), scan(cursor.Position{StartTimeNS: noon}, noon+1_000_000_000))
+		second := scan(cursor.Position{StartTimeNS: noon}, noon+1_000_000_000)
+		second.Applications = applications
+		n, plan, err := clickhouse.Granules(t.Context(), openWith(t, db, m), second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,6 +177,12 @@ func TestPruningOfSpans(t *testing.T) {
 	t.Logf("of %d granules: exporter's primary key %d, without Prune %d; sort key as primary key %d, without Prune %d", all, documented, plain, pruned, unpruned)
 	if documented > 2*kinds || pruned > 2*kinds {
 		t.Errorf("a tick reads %d and %d of %d granules; want at most two for each of %d kinds", documented, pruned, all, kinds)
+	}
+	// Its four span names, and what borders on them.
+	if one := granules(exporters, prune, "service-3"); one > 2*kinds/5+2 {
+		t.Errorf("a tick for one service of five reads %d granules; want about two for each of its kinds", one)
+	} else {
+		t.Logf("for one service of five: %d granules", one)
 	}
 	if pruned >= unpruned {
 		t.Errorf("with Prune %d granules, without it %d", pruned, unpruned)

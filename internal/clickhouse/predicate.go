@@ -85,7 +85,7 @@ func prefixed(m *Mapping, prefix string, scope rules.Scope, filter rules.Filter)
 			b.and(matches)
 		}
 	}
-	return condition{sql: strings.Join(b.conditions, "\n  AND "), parameters: b.parameters}, nil
+	return b.condition(), nil
 }
 
 // builder gathers conditions and their parameters.
@@ -100,6 +100,11 @@ func (b *builder) and(condition string) {
 	if condition != "" {
 		b.conditions = append(b.conditions, condition)
 	}
+}
+
+// condition returns all that was added, combined by AND.
+func (b *builder) condition() condition {
+	return condition{sql: strings.Join(b.conditions, "\n  AND "), parameters: b.parameters}
 }
 
 // text returns a string parameter.

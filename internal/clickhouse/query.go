@@ -36,9 +36,20 @@ type query struct {
 // scanQuery reads a range in order.
 func scanQuery(m *Mapping, scan evaluator.Scan) query {
 	return pageQuery(m, page{
-		tenantID: scan.TenantID, after: scan.After, beforeNS: scan.BeforeNS, limit: scan.Limit,
-		condition: condition{sql: m.hasStatus(scan.Statuses)},
+		tenantID: scan.TenantID, after: scan.After, beforeNS: scan.BeforeNS, limit: scan.Limit, condition: narrowed(m, scan),
 	})
+}
+
+// narrowed returns the condition that an exchange is of one of the statuses of a
+// scan, and of one of its applications.
+func narrowed(m *Mapping, scan evaluator.Scan) condition {
+	b := builder{parameters: map[string]string{}}
+	b.and(m.hasStatus(scan.Statuses))
+	if len(scan.Applications) > 0 {
+		// A list of values, since only for that the primary key prunes.
+		b.and(b.in(operand(m.Application), "application", scan.Applications))
+	}
+	return b.condition()
 }
 
 // page is a range of a tenant's terminal exchanges that meet a condition.

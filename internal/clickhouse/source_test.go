@@ -193,3 +193,49 @@ func TestErrorsHideThePassword(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 }
+
+// TestScanNarrowsToApplications holds the narrowed scan to the names as bytes:
+// what it returns is what comparing each name would leave.
+func TestScanNarrowsToApplications(t *testing.T) {
+	db := chtest.New(t)
+	names := []string{"orders", "Orders", "orders ", "order", "orders*", "", ",", "a,b", "a", "b", "it's", "%", "\\", "\xff\xfe", "Ærø", "{x:String}", "a\x00", "\n"}
+	var rows []rules.Exchange
+	for i, name := range names {
+		rows = append(rows, rules.Exchange{
+			TenantID: "default", StartTimeNS: base + int64(i), ExecutionID: fmt.Sprint(i), Status: rules.Failed, Application: name,
+		})
+	}
+	db.Insert(t, rows...)
+	source := openWith(t, db, clickhouse.Exchanges())
+	var many []string
+	for i := range 200 {
+		many = append(many, fmt.Sprintf("application-%d", i))
+	}
+	lists := [][]string{names, {"orders", "a,b"}, {"a", "b"}, append(many[:199:199], "it's"), many}
+	for _, name := range names {
+		// No rule can name it.
+		if name != "" {
+			lists = append(lists, []string{name})
+		}
+	}
+	for _, list := range lists {
+		s := scan(cursor.Position{}, base+1000)
+		s.Applications = list
+		got, err := source.Scan(t.Context(), s)
+		if err != nil {
+			t.Fatalf("%.80q: %v", list, err)
+		}
+		var found, want []string
+		for i := range got {
+			found = append(found, got[i].Application)
+		}
+		for _, name := range names {
+			if slices.Contains(list, name) {
+				want = append(want, name)
+			}
+		}
+		if !slices.Equal(found, want) {
+			t.Errorf("scan for %.80q found %q, want %q", list, found, want)
+		}
+	}
+}

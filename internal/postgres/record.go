@@ -235,5 +235,12 @@ func (s *Record) Status(ctx context.Context, tenant string) (api.SystemStatus, e
 		oldest := time.Duration(owed.OldestSeconds * float64(time.Second))
 		status.OldestOwed = &oldest
 	}
+	compared, err := s.db.queries.ReconciliationRead(ctx)
+	if err != nil {
+		return api.SystemStatus{}, fmt.Errorf("read completeness: %w", err)
+	}
+	for _, row := range compared {
+		status.Completeness = &api.Completeness{Rules: row.Rules, Missing: row.Missing, ComparedAt: row.At, WholeSince: row.WholeSince}
+	}
 	return status, nil
 }

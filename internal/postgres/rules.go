@@ -130,7 +130,8 @@ func createRule(ctx context.Context, q *pgq.Queries, tenant string, d rules.Defi
 
 // Update replaces a definition. Enabling arms the rule anew; another scope or
 // filter decides on what ends after the edit, the former one on what ended
-// before it; any other edit leaves cursor and arming as they are.
+// before it; any other edit leaves cursor and arming as they are. An evaluation
+// under way is fenced off, and the rule is due at once.
 func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (rules.Rule, error) {
 	var rule rules.Rule
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -175,7 +176,10 @@ func updateRule(ctx context.Context, q *pgq.Queries, tenant string, edit api.Rul
 	if was.Enabled != edit.Definition.Enabled {
 		return arm(ctx, q, edit.ID, edit.Definition.Enabled)
 	}
-	return turn(ctx, q, edit, was)
+	if err := turn(ctx, q, edit, was); err != nil {
+		return err
+	}
+	return q.RuleRelease(ctx, edit.ID)
 }
 
 // SetEnabled enables or disables a rule.

@@ -11,7 +11,7 @@ const visible = { state: "visible", timeout: 15_000 };
 
 /** A browser reports each answer of 4xx and each broken connection by itself; these are asked for. */
 const asked =
-  /Failed to load resource: the server responded with a status of 400|status of 401|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/;
+  /Failed to load resource: the server responded with a status of 400|status of 401|status of 412|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/;
 
 /** What reaches over the right edge, but for text that is cut with an ellipsis and what can be scrolled sideways. */
 function tooWide() {
@@ -27,19 +27,24 @@ function tooWide() {
     .map((element) => element.outerHTML.slice(0, 200));
 }
 
+function unchecked(incomplete) {
+  const contrast = incomplete.find((rule) => rule.id === "color-contrast");
+  return `contrast was not checked: ${JSON.stringify(contrast?.nodes.map((node) => [node.html, node.any, node.none]))}`;
+}
+
 /** What is wrong with a page for those who do not see it as drawn. Contrast has to be among what was checked. */
 async function accessibility(opened) {
   await opened.evaluate(axe);
-  const { violations, passes } = await opened.evaluate(() =>
+  const { violations, passes, incomplete } = await opened.evaluate(() =>
     window.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
   );
   const found = violations.map(
     (v) => `${v.id}: ${v.nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`,
   );
-  return passes.some((rule) => rule.id === "color-contrast") ? found : [...found, "contrast was not checked"];
+  return passes.some((rule) => rule.id === "color-contrast") ? found : [...found, unchecked(incomplete)];
 }
 
-describe("the application", { timeout: 180_000 }, () => {
+describe("the application", { timeout: 420_000 }, () => {
   let world;
   let page;
   const complaints = [];
@@ -105,18 +110,23 @@ describe("the application", { timeout: 180_000 }, () => {
   test("a refused rule shows the API's words beside the field, and is made when they are heeded", async () => {
     await page.getByRole("link", { name: "Rules" }).click();
     await page.getByRole("link", { name: "Create the first rule" }).click();
-    const refused = page.waitForResponse((answer) => answer.status() === 400);
     await page.getByRole("button", { name: "Create the rule" }).click();
-    const { errors } = await (await refused).json();
-    const message = errors.find((error) => error.field === "name").message;
-    await page.getByText(message, { exact: true }).waitFor(visible);
+    await page.getByText("Must not be empty", { exact: true }).waitFor(visible);
     assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("aria-invalid")), "true");
 
     await page.getByLabel("Name").fill("Failed orders");
+    const refused = page.waitForResponse((answer) => answer.status() === 400);
+    const expression = page.getByLabel("Error message matches");
+    await expression.fill("(");
+    const { errors } = await (await refused).json();
+    const message = errors.find((error) => error.field === "definition.filter.errorMessageMatches").message;
+    await page.getByText(message, { exact: true }).waitFor(visible);
+    await expression.fill("");
     await page.locator("input").and(page.getByLabel("Applications")).fill("orders");
     await page.keyboard.press("Enter");
     await page.getByLabel("Receiver").check();
     await page.getByText("Whenever an exchange of orders fails, tell Receiver once.").waitFor(visible);
+    await page.getByText(/would have raised no alert/).waitFor(visible);
     await page.getByRole("button", { name: "Create the rule" }).click();
     await page.getByRole("row", { name: /Failed orders/ }).waitFor(visible);
     await page
@@ -221,6 +231,72 @@ describe("the application", { timeout: 180_000 }, () => {
     assert.notEqual(await rows().first().getAttribute("data-alert"), opened);
   });
 
+  test("a rule is edited beside what it would have raised, and its message is about a real exchange", async () => {
+    await page.getByRole("link", { name: "Rules" }).click();
+    await page.getByRole("link", { name: "Failed orders", exact: true }).click();
+    await page.getByText(/this would have raised 13\d alerts: 13\d messages/).waitFor(visible);
+    const preview = page.getByRole("complementary", { name: "Preview" });
+    assert.match(await preview.getByLabel("About").locator("option:checked").innerText(), /orders · late/);
+    await page.getByLabel("Title", { exact: true }).fill("");
+    await page.getByLabel("Title", { exact: true }).pressSequentially("Order lost: {{rou");
+    await page.getByRole("option", { name: /exchange\.route/ }).waitFor(visible);
+    await page.keyboard.press("Enter");
+    await preview.getByText(/Order lost: late/).waitFor(visible);
+    await page.reload();
+    await page.getByText("What you had not saved is back.").waitFor(visible);
+    assert.equal(await page.getByLabel("Title", { exact: true }).inputValue(), "Order lost: {{exchange.route}}");
+    await page.getByRole("button", { name: "Save the rule" }).click();
+    await page.getByText("“Failed orders” is saved.").waitFor(visible);
+    const before = world.received.length;
+    await page.getByRole("button", { name: "Send a test message" }).click();
+    await page.getByText(/Receiver has it, after/).waitFor(visible);
+    assert.equal(world.received.length, before + 1);
+  });
+
+  test("two people who edit a rule choose what stands", async () => {
+    const context = await world.browser.newContext({ storageState: await page.context().storageState() });
+    const other = listen(await context.newPage());
+    await other.goto(page.url());
+    await other.getByLabel("Name").fill("Failed orders of ours");
+    await page.getByLabel("Error message contains").fill("ERP");
+    await page.getByRole("button", { name: "Save the rule" }).click();
+    await page.getByText(/” is saved\./).waitFor(visible);
+    await other.getByRole("button", { name: "Save the rule" }).click();
+    const dialog = other.getByRole("dialog", { name: "Somebody else has changed this rule" });
+    await dialog.waitFor(visible);
+    for (const scheme of ["light", "dark"]) {
+      await other.emulateMedia({ colorScheme: scheme });
+      assert.deepEqual(await accessibility(other), [], `the conflict in ${scheme}`);
+    }
+    await dialog.getByRole("button", { name: "Take these" }).click();
+    assert.equal(await other.getByLabel("Error message contains").inputValue(), "ERP");
+    await other.getByLabel("Name").fill("Failed orders");
+    await other.getByLabel("Error message contains").fill("");
+    await other.getByRole("button", { name: "Save the rule" }).click();
+    await other.getByText(/” is saved\./).waitFor(visible);
+    await context.close();
+  });
+
+  test("a counting rule is made, and disabled and enabled in the list", async () => {
+    await page.getByRole("link", { name: "Rules", exact: true }).click();
+    await page.getByRole("link", { name: "New rule" }).click();
+    await page.getByLabel("Name").fill("Many failures");
+    await page.getByText("A number of exchanges", { exact: true }).click();
+    await page.getByLabel("Threshold").fill("1000");
+    await page.getByLabel("Count", { exact: true }).selectOption("Each route for itself");
+    await page.getByRole("button", { name: "Create the rule" }).click();
+    await page.getByRole("row", { name: /Many failures/ }).waitFor(visible);
+    const enabled = page.getByRole("switch", { name: "Many failures is enabled" });
+    await enabled.focus();
+    await page.keyboard.press("Space");
+    await page.getByRole("row", { name: /Many failures.*Disabled/ }).waitFor(visible);
+    await page.getByRole("button", { name: "Delete Many failures" }).click();
+    await page.getByText(/Its open alerts stay/).waitFor(visible);
+    await page.getByRole("button", { name: "Delete the rule" }).click();
+    await page.getByRole("row", { name: /Many failures/ }).waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "Inbox" }).click();
+  });
+
   for (const scheme of ["light", "dark"]) {
     for (const [device, viewport] of Object.entries({
       desk: { width: 1440, height: 900 },
@@ -234,12 +310,18 @@ describe("the application", { timeout: 180_000 }, () => {
         });
         const opened = listen(await context.newPage());
         const alert = new URL(await rowOf("late").first().getAttribute("href"), world.url).pathname;
+        await opened.goto(`${world.url}/rules`);
+        const rule = await opened.getByRole("link", { name: "Failed orders", exact: true }).getAttribute("href");
         const pages = {
           "/inbox": rows(opened).first(),
           [alert]: opened.getByText("ErpClient.post"),
           "/inbox?q=nothing": opened.getByRole("heading", { name: "No alert fits this filter" }),
+          "/inbox?fold=error": opened.getByRole("button", { name: /×/ }).first(),
+          "/deliveries": opened.getByRole("link", { name: /Receiver · Alert/ }).first(),
+          "/system": opened.getByRole("row", { name: /answers this page/ }),
           "/rules": opened.getByRole("row", { name: /Failed orders/ }),
           "/rules/new": opened.getByLabel("Receiver"),
+          [rule]: opened.getByText(/this would have raised/),
           "/webhooks": opened.getByRole("row", { name: /Receiver/ }),
           "/webhooks/new": opened.getByRole("button", { name: "Create the webhook" }),
           "/account": opened.getByText("Administrator", { exact: true }),
@@ -248,6 +330,9 @@ describe("the application", { timeout: 180_000 }, () => {
           "/audit": opened.getByText(/created webhook/),
           "/no/such": opened.getByRole("heading", { name: "There is no page at this address" }),
         };
+        const { items } = await (await opened.request.get(`${world.url}/api/v1/notifications?limit=1`)).json();
+        pages[`/deliveries/${items[0].id}`] = opened.getByText(/^HTTP\/1.1 200/);
+        pages[`/webhooks/${items[0].webhookId}`] = opened.getByRole("button", { name: "Save the webhook" });
         for (const [path, sign] of Object.entries(pages)) {
           const where = `${path} in ${scheme} on a ${device}`;
           await opened.goto(world.url + path);

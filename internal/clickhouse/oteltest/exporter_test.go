@@ -1,8 +1,10 @@
-// Package oteltest holds the preset otel_traces to the ClickHouse exporter of
-// the OpenTelemetry Collector itself: the exporter creates its table and writes
-// spans, Tocsin checks the table, reads the spans and judges them.
+// Package oteltest holds the preset otel_traces to the OpenTelemetry Collector
+// itself. One test drives its ClickHouse exporter alone: the exporter creates its
+// table and writes spans, Tocsin checks the table, reads the spans and judges
+// them. The other runs a Collector, assembled from the OTLP receiver, the batch
+// processor and that exporter, to which OpenTelemetry's SDK sends spans.
 //
-// It is a module of its own, because the exporter brings more than a hundred
+// It is a module of its own, because the Collector brings more than a hundred
 // modules along, of which the product needs none. `make test-go` runs it; alone
 // it runs with
 //
@@ -10,7 +12,6 @@
 package oteltest
 
 import (
-	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -45,6 +46,16 @@ func span(spans ptrace.SpanSlice, id byte, code ptrace.StatusCode) ptrace.Span {
 	return s
 }
 
+// target returns the server to write to, and a database that is the test's own.
+func target(t *testing.T) (server, database string) {
+	t.Helper()
+	server = os.Getenv("TOCSIN_TEST_CLICKHOUSE_URL")
+	if server == "" {
+		t.Fatal("TOCSIN_TEST_CLICKHOUSE_URL is not set: run the test with `bin/devstack run -- go -C internal/clickhouse/oteltest test ./...`")
+	}
+	return server, "otel_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+}
+
 func traces() ptrace.Traces {
 	t := ptrace.NewTraces()
 	r := t.ResourceSpans().AppendEmpty()
@@ -64,10 +75,7 @@ func traces() ptrace.Traces {
 }
 
 func TestExporterWritesWhatThePresetReads(t *testing.T) {
-	server := os.Getenv("TOCSIN_TEST_CLICKHOUSE_URL")
-	if server == "" {
-		t.Fatal("TOCSIN_TEST_CLICKHOUSE_URL is not set: run the test with `bin/devstack run -- go -C internal/clickhouse/oteltest test ./...`")
-	}
+	server, database := target(t)
 	ctx := t.Context()
 	factory := clickhouseexporter.NewFactory()
 	config, ok := factory.CreateDefaultConfig().(*clickhouseexporter.Config)
@@ -75,7 +83,7 @@ func TestExporterWritesWhatThePresetReads(t *testing.T) {
 		t.Fatalf("the exporter's configuration is %T", factory.CreateDefaultConfig())
 	}
 	config.Endpoint = server
-	config.Database = "otel_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	config.Database = database
 	// An asynchronous insert would become visible some time later.
 	config.AsyncInsert = false
 	exporter, err := factory.CreateTraces(ctx, exportertest.NewNopSettings(factory.Type()), config)
@@ -93,19 +101,10 @@ func TestExporterWritesWhatThePresetReads(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Path = "/" + config.Database
 	mapping := clickhouse.OtelTraces()
 	// As docs/sources.md proposes.
 	mapping.Terminal = "SpanKind IN ('Server', 'Consumer')"
-	source, err := clickhouse.Open(clickhouse.Options{URL: u.String(), Mapping: mapping, Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = source.Close() }()
+	source := read(t, server, database, mapping)
 	report, err := source.Check(ctx, clickhouse.CheckOptions{Window: 24 * 365 * 100 * time.Hour})
 	if err != nil {
 		t.Fatal(err)

@@ -7,9 +7,9 @@ package pgq
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
-	"time"
 )
 
 const alertsEnded = `-- name: AlertsEnded :one
@@ -185,6 +185,43 @@ select pg_advisory_unlock(hashtext('tocsin reconciliation'), 0)
 func (q *Queries) ReconcileUnlock(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, reconcileUnlock)
 	return err
+}
+
+const reconciliationRead = `-- name: ReconciliationRead :many
+select rules, missing, at, whole_since from reconciliation
+`
+
+type ReconciliationReadRow struct {
+	Rules      int64
+	Missing    int64
+	At         time.Time
+	WholeSince *time.Time
+}
+
+// How the comparisons of all rules with the source have ended; nothing before the first one.
+func (q *Queries) ReconciliationRead(ctx context.Context) ([]ReconciliationReadRow, error) {
+	rows, err := q.db.Query(ctx, reconciliationRead)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ReconciliationReadRow{}
+	for rows.Next() {
+		var i ReconciliationReadRow
+		if err := rows.Scan(
+			&i.Rules,
+			&i.Missing,
+			&i.At,
+			&i.WholeSince,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ruleReconcilable = `-- name: RuleReconcilable :one

@@ -355,6 +355,21 @@ func (q *Queries) RuleLock(ctx context.Context, arg RuleLockParams) (RuleLockRow
 	return i, err
 }
 
+const ruleRelease = `-- name: RuleRelease :exec
+update rule_state
+set claim_token = null, claimed_by = null, claimed_until = null,
+    next_run_at = case when next_run_at is not null then least(next_run_at, now()) end
+where rule_id = $1
+`
+
+// Takes an edited rule from whoever evaluates its former version, whose commit
+// would be refused anyway: nobody has to wait for the claim to lapse. An enabled
+// rule is due at once, as its interval may have been a long one.
+func (q *Queries) RuleRelease(ctx context.Context, ruleID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, ruleRelease, ruleID)
+	return err
+}
+
 const ruleSetEnabled = `-- name: RuleSetEnabled :exec
 update rule set enabled = $1, version = version + 1, updated_at = now() where rule_id = $2
 `
@@ -397,8 +412,7 @@ func (q *Queries) RuleStateInsert(ctx context.Context, arg RuleStateInsertParams
 
 const ruleTurn = `-- name: RuleTurn :exec
 update rule_state
-set armed_since_ns = $1, former = $2,
-    claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
+set armed_since_ns = $1, former = $2, problem = null, problem_at = null
 where rule_id = $3
 `
 

@@ -52,6 +52,10 @@ set at = now(), next_after = @next_after::uuid,
     round_began_at = case when not @whole::boolean then coalesce(r.round_began_at, now() - @took::interval) end,
     whole_since = case when @whole::boolean then coalesce(r.round_began_at, now() - @took::interval) else r.whole_since end;
 
+-- name: ReconciliationRead :many
+-- How the comparisons of all rules with the source have ended; nothing before the first one.
+select rules, missing, at, whole_since from reconciliation;
+
 -- name: Gauges :one
 -- What is measured of all tenants together.
 select (select count(*) from outbox) as outbox_depth,

@@ -76,8 +76,16 @@ where rule_id = @rule_id;
 -- name: RuleTurn :exec
 -- Another condition judges what ends from now on; the cursor stays.
 update rule_state
-set armed_since_ns = @armed_since_ns, former = @former,
-    claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
+set armed_since_ns = @armed_since_ns, former = @former, problem = null, problem_at = null
+where rule_id = @rule_id;
+
+-- name: RuleRelease :exec
+-- Takes an edited rule from whoever evaluates its former version, whose commit
+-- would be refused anyway: nobody has to wait for the claim to lapse. An enabled
+-- rule is due at once, as its interval may have been a long one.
+update rule_state
+set claim_token = null, claimed_by = null, claimed_until = null,
+    next_run_at = case when next_run_at is not null then least(next_run_at, now()) end
 where rule_id = @rule_id;
 
 -- name: RuleDelete :execrows

@@ -15,13 +15,13 @@ import {
 import { placeErrors } from "../api/fields";
 import { Button } from "../ui/Button";
 import { ConfirmDialog } from "../ui/ConfirmDialog";
+import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago, ExactTime } from "../ui/Instant";
 import { IconKey, IconPlus, IconTrash } from "../ui/icons";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
 import { AccessPage } from "./AccessPage";
-import { FormDialog, Secret } from "./FormDialog";
 
 export function TokensPage() {
   const tokens = useQuery(tokenList());

@@ -17,13 +17,13 @@ import {
 import { placeErrors } from "../api/fields";
 import { Button } from "../ui/Button";
 import { ConfirmDialog } from "../ui/ConfirmDialog";
+import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago } from "../ui/Instant";
 import { IconKey, IconPause, IconPlay, IconPlus, IconTrash } from "../ui/icons";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
 import { AccessPage } from "./AccessPage";
-import { FormDialog, Secret } from "./FormDialog";
 
 type Open = { what: "new" } | { what: "delete" | "link"; user: User };
 

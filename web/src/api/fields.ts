@@ -1,18 +1,19 @@
+import type { FieldError } from "./client";
 import { ApiError } from "./errors";
 
+export interface Placed {
+  fields: Record<string, string>;
+  rest: string[];
+}
+
 /**
- * Sorts the API's complaints to the fields of a form: `filter.statuses[0]` goes to `filter.statuses` if that is the
- * longest name the form knows. What fits no field, and a refusal that names none, is for the top of the form.
+ * Sorts complaints to the fields of a form: `filter.statuses[0]` goes to `filter.statuses` if that is the longest name
+ * the form knows. What fits no field is for the top of the form.
  */
-export function placeErrors(
-  error: unknown,
-  known: readonly string[],
-): { fields: Record<string, string>; rest: string[] } {
-  if (!(error instanceof ApiError)) return { fields: {}, rest: [String(error)] };
-  if (error.fields.length === 0) return { fields: {}, rest: [error.message] };
+export function placeFields(errors: readonly FieldError[], known: readonly string[]): Placed {
   const fields: Record<string, string> = {};
   const rest: string[] = [];
-  for (const { field, message } of error.fields) {
+  for (const { field, message } of errors) {
     const home = known
       .filter((name) => field === name || field.startsWith(`${name}.`) || field.startsWith(`${name}[`))
       .sort((a, b) => b.length - a.length)[0];
@@ -20,4 +21,11 @@ export function placeErrors(
     else fields[home] = fields[home] === undefined ? message : `${fields[home]} ${message}`;
   }
   return { fields, rest };
+}
+
+/** Sorts the API's complaints as {@link placeFields}; a refusal that names no field is for the top of the form. */
+export function placeErrors(error: unknown, known: readonly string[]): Placed {
+  if (!(error instanceof ApiError)) return { fields: {}, rest: [String(error)] };
+  if (error.fields.length === 0) return { fields: {}, rest: [error.message] };
+  return placeFields(error.fields, known);
 }

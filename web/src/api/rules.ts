@@ -1,10 +1,20 @@
 import { queryOptions } from "@tanstack/react-query";
-import { body, client, type Rule, type RuleDefinition } from "./client";
+import {
+  body,
+  client,
+  type ExchangeRef,
+  type Reconciliation,
+  type Rule,
+  type RuleDefinition,
+  type TemplatePreviewRequest,
+  type TestResult,
+} from "./client";
 import { allPages } from "./pages";
 
-export const ruleKeys = { all: ["rules"] as const };
+export const ruleKeys = { all: ["rules"] as const, ones: ["rule"] as const };
 
 const healthPollMs = 5_000;
+const openPollMs = 15_000;
 
 /** Every rule by name, with its health, which changes by itself. */
 export function ruleList() {
@@ -16,8 +26,76 @@ export function ruleList() {
   });
 }
 
+/** How many alerts of each rule are open; a rule without one is absent. */
+export function openAlerts() {
+  return queryOptions({
+    queryKey: ["alerts", "openByRule"] as const,
+    queryFn: async ({ signal }) => {
+      const query = { by: "rule" as const, state: ["FIRING" as const, "ACKNOWLEDGED" as const], limit: 200 };
+      const groups = await allPages((cursor) =>
+        body(client.GET("/alerts/groups", { signal, params: { query: { ...query, ...cursor } } })),
+      );
+      return new Map(groups.map((group) => [group.ruleId, group]));
+    },
+    refetchInterval: openPollMs,
+    retry: false,
+  });
+}
+
+/** One rule as it is stored. It is not asked again while somebody edits it. */
+export function ruleOne(id: string) {
+  return queryOptions({
+    queryKey: [...ruleKeys.ones, id] as const,
+    queryFn: ({ signal }) => readRule(id, signal),
+    // Whoever opens it begins with what is stored then.
+    gcTime: 0,
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
+  });
+}
+
+export function readRule(id: string, signal?: AbortSignal): Promise<Rule> {
+  return body(client.GET("/rules/{id}", { ...(signal ? { signal } : {}), params: { path: { id } } }));
+}
+
 export function createRule(definition: RuleDefinition): Promise<Rule> {
   return body(client.POST("/rules", { body: definition }));
+}
+
+/** Replaces a rule as it was in a version; another version is refused with 412. */
+export function updateRule(id: string, version: number, definition: RuleDefinition): Promise<Rule> {
+  const params = { path: { id }, header: { "If-Match": `"${version}"` } };
+  return body(client.PUT("/rules/{id}", { params, body: definition }));
+}
+
+export function duplicateRule(id: string): Promise<Rule> {
+  return body(client.POST("/rules/{id}/duplicate", { params: { path: { id } } }));
+}
+
+/** Sends each webhook of a rule one message, marked as a test, about an exchange or a made-up one. */
+export async function testRule(id: string, exchange: ExchangeRef | undefined): Promise<TestResult[]> {
+  const asked = exchange ? { exchange } : {};
+  return (await body(client.POST("/rules/{id}/test", { params: { path: { id } }, body: asked }))).items;
+}
+
+/** What a definition would have raised in the hours before. */
+export function rulePreview(definition: RuleDefinition, hours: number) {
+  return queryOptions({
+    queryKey: ["rulePreview", hours, definition] as const,
+    queryFn: ({ signal }) => body(client.POST("/rules/preview", { signal, body: { definition, hours } })),
+    staleTime: 60_000,
+    refetchOnWindowFocus: false,
+  });
+}
+
+/** What templates make of an exchange. */
+export function templatePreview(request: TemplatePreviewRequest) {
+  return queryOptions({
+    queryKey: ["templatePreview", request] as const,
+    queryFn: ({ signal }) => body(client.POST("/templates/preview", { signal, body: request })),
+    staleTime: 60_000,
+    refetchOnWindowFocus: false,
+  });
 }
 
 export async function deleteRule(id: string): Promise<void> {
@@ -32,4 +110,9 @@ export function setRuleEnabled(id: string, enabled: boolean): Promise<Rule> {
 /** Has a rule that could not be evaluated evaluated at once. */
 export function retryRule(id: string): Promise<Rule> {
   return body(client.POST("/rules/{id}/retry", { params: { path: { id } } }));
+}
+
+/** Compares a rule's alerts with the exchanges that match, which may take a while. */
+export function reconcileRule(id: string): Promise<Reconciliation> {
+  return body(client.POST("/rules/{id}/reconcile", { params: { path: { id } } }));
 }

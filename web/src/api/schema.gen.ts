@@ -1393,6 +1393,32 @@ export interface components {
              */
             unknown: number;
         };
+        /**
+         * @description How alerts compare with the exchanges that match, over the rules of all tenants. Absent before the first comparison,
+         *     and while Postgres cannot be reached.
+         */
+        CompletenessStatus: {
+            /**
+             * Format: date-time
+             * @description When rules were last compared.
+             */
+            comparedAt: string;
+            /**
+             * Format: int64
+             * @description Exchanges that match and have no alert; 0 when all is well.
+             */
+            missing: number;
+            /**
+             * Format: int64
+             * @description Rules that the last whole round compared.
+             */
+            rules: number;
+            /**
+             * Format: date-time
+             * @description Since when every rule has been compared; absent before the first whole round.
+             */
+            wholeSince?: string;
+        };
         CreatedToken: {
             /** @description What to send as `Authorization: Bearer …`. It is not shown again. */
             secret: string;
@@ -2220,6 +2246,7 @@ export interface components {
             signingSecret?: string;
         };
         Status: {
+            completeness?: components["schemas"]["CompletenessStatus"];
             dependencies: components["schemas"]["Dependency"][];
             /** Format: date-time */
             now: string;

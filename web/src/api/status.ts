@@ -12,3 +12,12 @@ export function systemStatus() {
     retry: false,
   });
 }
+
+/** The processes that run, and those that died lately. */
+export function replicaList() {
+  return queryOptions({
+    queryKey: ["replicas"],
+    queryFn: async ({ signal }) => (await body(client.GET("/replicas", { signal }))).items,
+    refetchInterval: pollMs,
+  });
+}

@@ -61,6 +61,11 @@ const newRule = createRoute({
   path: "/rules/new",
   component: lazyRouteComponent(() => import("../rules/NewRulePage"), "NewRulePage"),
 });
+const editRule = createRoute({
+  getParentRoute: () => root,
+  path: "/rules/$ruleId",
+  component: lazyRouteComponent(() => import("../rules/EditRulePage"), "EditRulePage"),
+});
 const webhooks = createRoute({
   getParentRoute: () => root,
   path: "/webhooks",
@@ -72,6 +77,11 @@ const newWebhook = createRoute({
   component: lazyRouteComponent(() => import("../webhooks/NewWebhookPage"), "NewWebhookPage"),
 });
 
+const editWebhook = createRoute({
+  getParentRoute: () => root,
+  path: "/webhooks/$webhookId",
+  component: lazyRouteComponent(() => import("../webhooks/EditWebhookPage"), "EditWebhookPage"),
+});
 const deliveries = createRoute({
   getParentRoute: () => root,
   path: "/deliveries",
@@ -119,8 +129,10 @@ const routeTree = root.addChildren([
   inbox.addChildren([openAlert]),
   rules,
   newRule,
+  editRule,
   webhooks,
   newWebhook,
+  editWebhook,
   deliveries.addChildren([openDelivery]),
   system,
   signIn,

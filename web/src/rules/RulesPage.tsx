@@ -1,24 +1,27 @@
+import { Switch } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import type { Rule } from "../api/client";
+import { may, me } from "../api/access";
+import type { AlertGroup, Rule } from "../api/client";
 import { explain } from "../api/errors";
-import { deleteRule, retryRule, ruleKeys, ruleList, setRuleEnabled } from "../api/rules";
+import { deleteRule, openAlerts, ruleKeys, ruleList, setRuleEnabled } from "../api/rules";
 import { webhookList } from "../api/webhooks";
 import { Page } from "../app/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { ConfirmDialog } from "../ui/ConfirmDialog";
-import { Ago } from "../ui/Instant";
-import { IconPause, IconPlay, IconPlus, IconRules, IconTrash } from "../ui/icons";
+import { IconPlus, IconRules, IconTrash } from "../ui/icons";
 import { SeverityMark } from "../ui/marks";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
-import { lag } from "../ui/time";
 import { useToast } from "../ui/toast";
+import { Health } from "./Health";
 import { sentence } from "./sentence";
 
 export function RulesPage() {
   const rules = useQuery(ruleList());
+  const { data: who } = useQuery(me());
+  const mayWrite = may(who, "editor");
   const [doomed, setDoomed] = useState<Rule>();
   useEffect(() => {
     document.title = "Rules · Tocsin";
@@ -28,10 +31,12 @@ export function RulesPage() {
       title="Rules"
       scrolls
       actions={
-        <Link to="/rules/new" className={buttonClass("primary")}>
-          <IconPlus size={16} aria-hidden="true" />
-          New rule
-        </Link>
+        mayWrite && (
+          <Link to="/rules/new" className={buttonClass("primary")}>
+            <IconPlus size={16} aria-hidden="true" />
+            New rule
+          </Link>
+        )
       }
     >
       {rules.isPending ? (
@@ -41,20 +46,31 @@ export function RulesPage() {
       ) : rules.data.length === 0 ? (
         <Empty icon={IconRules} title="No rule looks at anything yet">
           <p>A rule says which exchanges are worth an alert, and whom to tell.</p>
-          <Link to="/rules/new" className={buttonClass("primary")}>
-            Create the first rule
-          </Link>
+          {mayWrite ? (
+            <Link to="/rules/new" className={buttonClass("primary")}>
+              Create the first rule
+            </Link>
+          ) : (
+            <p>Whoever has the role of an editor writes them.</p>
+          )}
         </Empty>
       ) : (
-        <RuleTable rules={rules.data} onDelete={setDoomed} />
+        <RuleTable rules={rules.data} mayWrite={mayWrite} onDelete={setDoomed} />
       )}
       {doomed && <DeleteRule rule={doomed} onClose={() => setDoomed(undefined)} />}
     </Page>
   );
 }
 
-function RuleTable({ rules, onDelete }: { rules: readonly Rule[]; onDelete: (rule: Rule) => void }) {
+interface TableProps {
+  rules: readonly Rule[];
+  mayWrite: boolean;
+  onDelete: (rule: Rule) => void;
+}
+
+function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
   const { data: webhooks } = useQuery(webhookList());
+  const { data: open } = useQuery(openAlerts());
   const nameOf = (id: string) => webhooks?.find((webhook) => webhook.id === id)?.name ?? "a webhook";
   return (
     <table className={table.table}>
@@ -62,7 +78,9 @@ function RuleTable({ rules, onDelete }: { rules: readonly Rule[]; onDelete: (rul
         <tr>
           <th scope="col">Rule</th>
           <th scope="col">Severity</th>
+          <th scope="col">Open alerts</th>
           <th scope="col">Health</th>
+          <th scope="col">Enabled</th>
           <th scope="col">
             <span className="visually-hidden">Actions</span>
           </th>
@@ -72,21 +90,30 @@ function RuleTable({ rules, onDelete }: { rules: readonly Rule[]; onDelete: (rul
         {rules.map((rule) => (
           <tr key={rule.id} id={rule.id}>
             <td>
-              <div className={table.name}>{rule.name}</div>
+              <Link to="/rules/$ruleId" params={{ ruleId: rule.id }} className={table.name}>
+                {rule.name}
+              </Link>
               <div className={table.sub}>{sentence(rule, rule.webhookIds.map(nameOf))}</div>
             </td>
             <td>
               <SeverityMark severity={rule.severity} />
             </td>
             <td>
+              <Open rule={rule} group={open?.get(rule.id)} />
+            </td>
+            <td>
               <Health rule={rule} />
             </td>
             <td>
+              <EnabledSwitch rule={rule} mayWrite={mayWrite} />
+            </td>
+            <td>
               <div className={table.actions}>
-                <EnableButton rule={rule} />
-                <Button look="quiet" iconOnly aria-label={`Delete ${rule.name}`} onClick={() => onDelete(rule)}>
-                  <IconTrash size={16} aria-hidden="true" />
-                </Button>
+                {mayWrite && (
+                  <Button look="quiet" iconOnly aria-label={`Delete ${rule.name}`} onClick={() => onDelete(rule)}>
+                    <IconTrash size={16} aria-hidden="true" />
+                  </Button>
+                )}
               </div>
             </td>
           </tr>
@@ -96,49 +123,20 @@ function RuleTable({ rules, onDelete }: { rules: readonly Rule[]; onDelete: (rul
   );
 }
 
-const lateSeconds = 15;
-
-function Health({ rule }: { rule: Rule }) {
-  const { health, enabled } = rule;
-  if (!enabled) return <span className={table.quiet}>Disabled</span>;
-  if (health?.lastError) {
-    return (
-      <>
-        <div className={table.bad}>Not evaluated: {health.lastError}</div>
-        {health.lastErrorAt && (
-          <div className={table.quiet}>
-            <Ago at={health.lastErrorAt} />
-          </div>
-        )}
-        <RetryButton rule={rule} />
-      </>
-    );
-  }
-  if (health?.lagSeconds === undefined) return <span className={table.quiet}>Not evaluated yet</span>;
-  return <span className={health.lagSeconds > lateSeconds ? table.warn : table.quiet}>{lag(health.lagSeconds)}</span>;
-}
-
-function RetryButton({ rule }: { rule: Rule }) {
-  const cache = useQueryClient();
-  const toast = useToast();
-  const retry = useMutation({
-    mutationFn: () => retryRule(rule.id),
-    onError: (error) => toast(`“${rule.name}” was not tried. ${explain(error).what}`, "failed"),
-    onSettled: () => cache.invalidateQueries({ queryKey: ruleKeys.all }),
-  });
+/** How many alerts of a rule wait for somebody, and the way to them. */
+function Open({ rule, group }: { rule: Rule; group: AlertGroup | undefined }) {
+  if (!group) return <span className={table.quiet}>–</span>;
+  const { firing, acknowledged } = group;
+  const state = firing > 0 ? {} : { state: "acknowledged" as const };
   return (
-    <Button
-      look="quiet"
-      disabled={retry.isPending}
-      aria-label={`Evaluate ${rule.name} now`}
-      onClick={() => retry.mutate()}
-    >
-      Evaluate now
-    </Button>
+    <Link to="/inbox" search={{ rule: [rule.id], ...state }}>
+      {firing > 0 ? `${firing.toLocaleString("en")} firing` : `${acknowledged.toLocaleString("en")} acknowledged`}
+      <span className="visually-hidden"> of {rule.name}</span>
+    </Link>
   );
 }
 
-function EnableButton({ rule }: { rule: Rule }) {
+function EnabledSwitch({ rule, mayWrite }: { rule: Rule; mayWrite: boolean }) {
   const cache = useQueryClient();
   const toast = useToast();
   const change = useMutation({
@@ -146,17 +144,14 @@ function EnableButton({ rule }: { rule: Rule }) {
     onError: (error) => toast(`“${rule.name}” was not changed. ${explain(error).what}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: ruleKeys.all }),
   });
-  const Icon = rule.enabled ? IconPause : IconPlay;
   return (
-    <Button
-      look="quiet"
-      disabled={change.isPending}
-      aria-label={`${rule.enabled ? "Disable" : "Enable"} ${rule.name}`}
-      onClick={() => change.mutate()}
-    >
-      <Icon size={15} aria-hidden="true" />
-      {rule.enabled ? "Disable" : "Enable"}
-    </Button>
+    <Switch
+      size="sm"
+      aria-label={`${rule.name} is enabled`}
+      checked={change.isPending ? !rule.enabled : rule.enabled}
+      disabled={!mayWrite || change.isPending}
+      onChange={() => change.mutate()}
+    />
   );
 }
 
@@ -180,7 +175,8 @@ function DeleteRule({ rule, onClose }: { rule: Rule; onClose: () => void }) {
       onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
-      It raises nothing more. This cannot be undone; to stop it for a while, disable it.
+      It raises nothing more. Its open alerts stay until somebody resolves them. This cannot be undone; to stop the rule
+      for a while, disable it.
     </ConfirmDialog>
   );
 }

@@ -1,10 +1,10 @@
 import { Checkbox, Input, NativeSelect, SegmentedControl } from "@mantine/core";
-import type { UseFormReturnType } from "@mantine/form";
 import type { FireMode, GroupBy } from "../api/client";
 import { Amount } from "../ui/Amount";
 import { FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
-import type { Values } from "./definition";
+import { notApplicable } from "./check";
+import { amount, bound, type Editor } from "./editor";
 
 const modes: { value: FireMode; label: string }[] = [
   { value: "PER_EXCHANGE", label: "Each exchange" },
@@ -21,15 +21,17 @@ const groups: { value: GroupBy | ""; label: string }[] = [
 const second = { size: 1, word: "s" };
 const minute = { size: 60, word: "min" };
 const hour = { size: 3600, word: "h" };
+const day = { size: 86_400, word: "d" };
 const minuteOfMinutes = { size: 1, word: "min" };
 const hourOfMinutes = { size: 60, word: "h" };
 
 /** When the rule fires. What does not apply to the fire mode is not there, and the section says why. */
-export function TriggerSection({ form }: { form: UseFormReturnType<Values> }) {
+export function TriggerSection({ editor }: { editor: Editor }) {
+  const { form, errorOf } = editor;
   const counts = form.values.fireMode === "COUNT_IN_WINDOW";
   return (
     <FormSection title="Trigger" hint="What raises an alert.">
-      <Input.Wrapper label="Alert on" labelElement="div" error={form.errors.fireMode}>
+      <Input.Wrapper label="Alert on" labelElement="div" error={errorOf("fireMode")}>
         <SegmentedControl
           data={modes}
           aria-label="Alert on"
@@ -38,25 +40,35 @@ export function TriggerSection({ form }: { form: UseFormReturnType<Values> }) {
         />
       </Input.Wrapper>
       {counts ? (
-        <Counting form={form} />
+        <Counting editor={editor} />
       ) : (
         <ul className={styles.reasons}>
-          <li>Per-exchange rules fire exactly once — re-notify does not apply.</li>
-          <li>Per-exchange rules fire at once — a duration does not apply.</li>
+          <li>{notApplicable.reNotify}.</li>
+          <li>{notApplicable.forDuration}.</li>
           <li>Such an alert stays until somebody resolves it — there is no end to tell.</li>
         </ul>
       )}
+      <div className={styles.two}>
+        <Amount
+          label="Look every"
+          description="How often the rule is evaluated; 1 s to 1 h."
+          units={[second, minute]}
+          {...amount(editor, "intervalSeconds")}
+        />
+        {!counts && (
+          <Amount
+            label="Look back"
+            description="For exchanges that become visible late; 0 is not at all, at most 7 d."
+            units={[second, minute, hour, day]}
+            {...amount(editor, "lookBackSeconds")}
+          />
+        )}
+      </div>
     </FormSection>
   );
 }
 
-function Counting({ form }: { form: UseFormReturnType<Values> }) {
-  const { values, errors } = form;
-  const set = (field: "threshold" | "windowSeconds" | "forDurationSeconds" | "reNotifyMinutes") => ({
-    value: values[field],
-    error: errors[field],
-    onChange: (value: number | undefined) => form.setFieldValue(field, value),
-  });
+function Counting({ editor }: { editor: Editor }) {
   return (
     <>
       <div className={styles.two}>
@@ -64,37 +76,37 @@ function Counting({ form }: { form: UseFormReturnType<Values> }) {
           label="Threshold"
           description="How many exchanges must match."
           units={[{ size: 1, word: "exchanges" }]}
-          {...set("threshold")}
+          {...amount(editor, "threshold")}
         />
         <Amount
           label="Window"
           description="Within which time; 10 s to 24 h."
           units={[second, minute, hour]}
-          {...set("windowSeconds")}
+          {...amount(editor, "windowSeconds")}
         />
         <NativeSelect
           label="Count"
           description="Each group has an alert of its own."
           data={groups}
-          {...form.getInputProps("groupBy")}
+          {...bound(editor, "groupBy")}
         />
         <Amount
           label="For"
           description="How long it must last before it fires; 0 is at once."
           units={[second, minute, hour]}
-          {...set("forDurationSeconds")}
+          {...amount(editor, "forDurationSeconds")}
         />
         <Amount
           label="Remind each"
           description="While it fires and nobody has acknowledged it; 0 is never."
           units={[minuteOfMinutes, hourOfMinutes]}
-          {...set("reNotifyMinutes")}
+          {...amount(editor, "reNotifyMinutes")}
         />
       </div>
       <Checkbox
         size="xs"
         label="Tell when it is over: fewer match, and the alert resolves by itself"
-        {...form.getInputProps("notifyOnResolve", { type: "checkbox" })}
+        {...bound(editor, "notifyOnResolve", { type: "checkbox" })}
       />
       <ul className={styles.reasons}>
         <li>Counting rules look at their whole window each time — a look-back does not apply.</li>

@@ -6,7 +6,7 @@ test.each([
   [
     { scope: { applications: ["orders"], environments: ["production"] }, filter: { statuses: ["FAILED"] } },
     ["#ops"],
-    "Whenever an exchange of orders in production fails, tell #ops once.",
+    "Whenever an exchange of orders fails in production, tell #ops once.",
   ],
   [
     {
@@ -49,6 +49,26 @@ test.each([
     "Whenever at least 1 exchange fails within 30 s, show it in the inbox and tell nobody.",
   ],
   [{ fireMode: "COUNT_IN_WINDOW" }, ["x"], "Whenever some number of exchanges fail within some time, tell x."],
+  [
+    {
+      scope: { environments: ["production", "test"] },
+      filter: {
+        maxDurationMs: 2000,
+        attributes: [
+          { key: "customer", op: "EQUALS", value: "ACME" },
+          { key: "order", op: "EXISTS" },
+          { key: "region", op: "MATCHES", value: "eu-.*" },
+        ],
+      },
+    },
+    ["x"],
+    "Whenever an exchange fails in production or test after 2 s or less with customer = “ACME” with order with region that matches eu-.*, tell x once.",
+  ],
+  [
+    { filter: { minDurationMs: 1500, maxDurationMs: 60_000 } },
+    ["x"],
+    "Whenever an exchange fails after 1500 ms to 1 min, tell x once.",
+  ],
   [{ filter: { statuses: ["FAILED", "COMPLETED"] } }, ["x"], "Whenever an exchange ends, tell x once."],
 ] as const)("%j", (rule, webhooks, want) => {
   expect(sentence(structuredClone(rule) as Parameters<typeof sentence>[0], webhooks)).toBe(want);

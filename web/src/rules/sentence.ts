@@ -1,6 +1,8 @@
 import type { GroupBy, RuleDefinition } from "../api/client";
 import { period } from "../ui/time";
 
+type AttributeMatch = NonNullable<NonNullable<RuleDefinition["filter"]>["attributes"]>[number];
+
 type Readable = Pick<RuleDefinition, "scope" | "filter"> &
   Partial<
     Pick<
@@ -16,7 +18,7 @@ type Readable = Pick<RuleDefinition, "scope" | "filter"> &
   >;
 
 /**
- * Reads a rule back in plain words: "Whenever an exchange of orders in production fails, tell #ops once.", "Whenever at
+ * Reads a rule back in plain words: "Whenever an exchange of orders fails in production, tell #ops once.", "Whenever at
  * least 5 exchanges of orders fail within 10 min on one route, tell #ops; again each 60 min until acknowledged; and when
  * it is over."
  */
@@ -61,29 +63,38 @@ function reminders({ reNotifyMinutes, notifyOnResolve }: Readable, webhookNames:
 function place({ scope }: Readable): string[] {
   const routes = words(scope?.routes, "or");
   const applications = words(scope?.applications, "or");
-  const environments = words(scope?.environments, "or");
-  return [routes && `on ${routes}`, applications && `of ${applications}`, environments && `in ${environments}`].filter(
-    Boolean,
-  );
+  return [routes && `on ${routes}`, applications && `of ${applications}`].filter(Boolean);
 }
 
-function event({ filter }: Readable, many: boolean): string {
+function event({ scope, filter }: Readable, many: boolean): string {
   const statuses = filter?.statuses?.length ? filter.statuses : (["FAILED"] as const);
   const verb = statuses.length > 1 ? "end" : statuses[0] === "COMPLETED" ? "complete" : "fail";
+  const environments = words(scope?.environments, "or");
   const conditions = [
+    environments && `in ${environments}`,
     filter?.errorTypes?.length ? `with ${words(filter.errorTypes, "or")}` : "",
     filter?.errorMessageContains ? `with “${filter.errorMessageContains}” in ${many ? "their" : "its"} error` : "",
     filter?.errorMessageMatches ? `with an error that matches ${filter.errorMessageMatches}` : "",
-    filter?.minDurationMs === undefined ? "" : `after ${filter.minDurationMs} ms or more`,
-    filter?.maxDurationMs === undefined ? "" : `after ${filter.maxDurationMs} ms or less`,
-    filter?.attributes?.length
-      ? `with ${words(
-          filter.attributes.map((a) => a.key),
-          "and",
-        )} as asked for`
-      : "",
+    lasting(filter?.minDurationMs, filter?.maxDurationMs),
+    ...(filter?.attributes ?? []).map(attribute),
   ];
   return [many ? verb : `${verb}s`, ...conditions.filter(Boolean)].join(" ");
+}
+
+function lasting(least: number | undefined, most: number | undefined): string {
+  if (least === undefined) return most === undefined ? "" : `after ${milliseconds(most)} or less`;
+  return most === undefined
+    ? `after ${milliseconds(least)} or more`
+    : `after ${milliseconds(least)} to ${milliseconds(most)}`;
+}
+
+function milliseconds(count: number): string {
+  return count >= 1000 && count % 1000 === 0 ? period(count / 1000) : `${count} ms`;
+}
+
+function attribute({ key, op, value = "" }: AttributeMatch): string {
+  if (op === "EXISTS") return `with ${key || "an attribute"}`;
+  return op === "EQUALS" ? `with ${key} = “${value}”` : `with ${key} that matches ${value}`;
 }
 
 function consequence(webhookNames: readonly string[]): string {

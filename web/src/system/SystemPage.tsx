@@ -1,11 +1,213 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { type ReactNode, useEffect, useId } from "react";
+import type { Replica, Status } from "../api/client";
+import { replicaList, systemStatus } from "../api/status";
+import { webhookHealth } from "../api/webhooks";
 import { Page } from "../app/Page";
-import { IconHeart } from "../ui/icons";
-import { Empty } from "../ui/states";
+import { Ago, ExactTime } from "../ui/Instant";
+import { Failed, SkeletonRows } from "../ui/states";
+import table from "../ui/table.module.css";
+import { span } from "../ui/time";
+import { Health } from "../webhooks/Health";
+import { RuleTable } from "./RuleTable";
+import styles from "./system.module.css";
+import { Unknown } from "./Unknown";
 
+/** Whether Tocsin itself is all right: what it needs, who runs, how far rules are, what is owed and why. */
 export function SystemPage() {
+  const status = useQuery(systemStatus());
+  useEffect(() => {
+    document.title = "System · Tocsin";
+  }, []);
   return (
-    <Page title="System">
-      <Empty icon={IconHeart} title="The line above tells how Tocsin is doing" />
+    <Page title="System" scrolls>
+      <div className={styles.page}>
+        {status.data ? (
+          <Figures status={status.data} />
+        ) : status.isError ? (
+          <Failed error={status.error} onRetry={() => void status.refetch()} />
+        ) : (
+          <SkeletonRows count={1} height={76} label="Loading the state" />
+        )}
+        <Replicas answering={status.data?.replicaId} />
+        <Section title="Rules, the slowest first">
+          <RuleTable />
+        </Section>
+        <Webhooks />
+      </div>
     </Page>
+  );
+}
+
+/** The few figures that tell at a glance. */
+function Figures({ status: { dependencies, rules, outbox, completeness, version } }: { status: Status }) {
+  return (
+    <dl className={styles.figures}>
+      {dependencies.map(({ name, reachable, error }) => (
+        <Figure key={name} name={name === "clickhouse" ? "ClickHouse" : "Postgres"} bad={!reachable}>
+          <b>{reachable ? "Reachable" : "Cannot be reached"}</b>
+          {error && <span>{error}</span>}
+        </Figure>
+      ))}
+      {rules && (
+        <Figure name="Rules" bad={rules.failing > 0}>
+          <b>
+            {rules.enabled} of {rules.total} on
+          </b>
+          <span>{rules.failing > 0 ? `${rules.failing} cannot be evaluated` : "All can be evaluated"}</span>
+        </Figure>
+      )}
+      {outbox && (
+        <Figure name="Owed" bad={(outbox.oldestAgeSeconds ?? 0) > 60}>
+          <b>
+            <Link to="/deliveries" search={{ status: ["pending", "retrying"] }}>
+              {outbox.depth.toLocaleString("en")} {outbox.depth === 1 ? "message" : "messages"}
+            </Link>
+          </b>
+          <span>
+            {outbox.oldestAgeSeconds === undefined
+              ? "Nothing waits"
+              : `The oldest for ${span(outbox.oldestAgeSeconds)}`}
+          </span>
+        </Figure>
+      )}
+      <Figure name="Completeness" bad={(completeness?.missing ?? 0) > 0}>
+        {completeness ? (
+          <>
+            <b>{completeness.missing.toLocaleString("en")} missing</b>
+            <span>
+              {completeness.wholeSince ? (
+                <>
+                  {completeness.rules} rules compared, all since <ExactTime at={completeness.wholeSince} />
+                </>
+              ) : (
+                <>
+                  The first round is under way, last step <Ago at={completeness.comparedAt} />
+                </>
+              )}
+            </span>
+          </>
+        ) : (
+          <>
+            <b>Not compared yet</b>
+            <span>Alerts are compared with exchanges from time to time</span>
+          </>
+        )}
+      </Figure>
+      <Figure name="Version">
+        <b>{version}</b>
+      </Figure>
+    </dl>
+  );
+}
+
+function Figure({ name, bad = false, children }: { name: string; bad?: boolean; children: ReactNode }) {
+  return (
+    <div className={bad ? `${styles.figure} ${styles.bad}` : styles.figure}>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Section({ title, children }: { title: string; children: ReactNode }) {
+  const id = useId();
+  return (
+    <section className={styles.section} aria-labelledby={id}>
+      <h2 id={id}>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+function Replicas({ answering }: { answering: string | undefined }) {
+  const replicas = useQuery(replicaList());
+  return (
+    <Section title="Replicas">
+      {replicas.data ? (
+        <table className={table.table}>
+          <thead>
+            <tr>
+              <th scope="col">Replica</th>
+              <th scope="col">Roles</th>
+              <th scope="col">Last sign of life</th>
+              <th scope="col">At work on</th>
+              <th scope="col">Started</th>
+            </tr>
+          </thead>
+          <tbody>
+            {replicas.data.map((replica) => (
+              <ReplicaRow key={replica.id} replica={replica} answers={replica.id === answering} />
+            ))}
+          </tbody>
+        </table>
+      ) : replicas.isError ? (
+        <Unknown what="Who runs is not known." error={replicas.error} onRetry={() => void replicas.refetch()} />
+      ) : (
+        <SkeletonRows count={2} height={48} label="Loading replicas" />
+      )}
+    </Section>
+  );
+}
+
+function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }) {
+  const { id, host, version, roles, startedAt, lastBeatAgeSeconds, alive, claimedRules, claimedNotifications } =
+    replica;
+  return (
+    <tr>
+      <td>
+        <div className={`${table.name} mono`}>{id}</div>
+        <div className={table.sub}>
+          {host} · {version}
+          {answers && " · answers this page"}
+        </div>
+      </td>
+      <td>{roles.join(", ")}</td>
+      <td>
+        {alive ? (
+          `alive, ${lastBeatAgeSeconds < 1 ? "less than 1 s" : span(lastBeatAgeSeconds)} ago`
+        ) : (
+          <span className={table.bad}>Dead, silent for {span(lastBeatAgeSeconds)}; others take over its work</span>
+        )}
+      </td>
+      <td>
+        {claimedRules} {claimedRules === 1 ? "rule" : "rules"}, {claimedNotifications}{" "}
+        {claimedNotifications === 1 ? "message" : "messages"}
+      </td>
+      <td>
+        started <Ago at={startedAt} />
+      </td>
+    </tr>
+  );
+}
+
+/** Only those to which nothing flows; the others are on their own page. */
+function Webhooks() {
+  const webhooks = useQuery(webhookHealth());
+  const stopped = webhooks.data?.filter(({ health }) => health.state !== "ok") ?? [];
+  return (
+    <Section title="Webhooks to which no message flows">
+      {webhooks.data === undefined ? (
+        webhooks.isError ? (
+          <Unknown what="Webhooks are not known." error={webhooks.error} onRetry={() => void webhooks.refetch()} />
+        ) : (
+          <SkeletonRows count={1} height={48} label="Loading webhooks" />
+        )
+      ) : stopped.length === 0 ? (
+        <p className={styles.fine}>None: all {webhooks.data.length} take messages.</p>
+      ) : (
+        <ul className={styles.webhooks}>
+          {stopped.map((webhook) => (
+            <li key={webhook.id}>
+              <Link to="/webhooks" hash={webhook.id} className={table.name}>
+                {webhook.name}
+              </Link>
+              <Health webhook={webhook} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Section>
   );
 }

@@ -26,4 +26,5 @@ globalThis.ResizeObserver = StillObserver;
 afterEach(() => {
   cleanup();
   localStorage.clear();
+  sessionStorage.clear();
 });

@@ -8,6 +8,7 @@ import { createCache } from "../api/cache";
 import type { Alert, AlertCounts, Exchange, Problem } from "../api/client";
 import { App } from "../app/App";
 import { createAppRouter } from "../app/router";
+import { ruleHandlers } from "./rules";
 
 /** What stands behind the fetch boundary: enough of the API, over plain data that a test may change at any time. */
 export interface World {
@@ -59,6 +60,7 @@ export function startWorld() {
   const world: World = { alerts: [] };
   const find = (id: unknown) => world.alerts.find((alert) => alert.id === id);
   const server = setupServer(
+    ...ruleHandlers,
     http.get(api("/alerts"), ({ request }) => {
       const query = new URL(request.url).searchParams;
       const items = world.alerts.filter(
@@ -114,8 +116,8 @@ export function startWorld() {
 export function open(address: string) {
   const router = createAppRouter(createMemoryHistory({ initialEntries: [address] }));
   const user = userEvent.setup();
-  render(<App cache={createCache()} router={router} />);
-  return { router, user };
+  const { unmount } = render(<App cache={createCache()} router={router} />);
+  return { router, user, unmount };
 }
 
 let made = 0;

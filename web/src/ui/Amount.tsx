@@ -10,17 +10,21 @@ interface Unit {
 
 interface Props {
   label: string;
-  description: string;
+  description?: string;
   /** The smallest first, of size 1. */
   units: readonly [Unit, ...Unit[]];
   /** In the smallest unit; undefined when nothing that is a number stands there. */
   value: number | undefined;
   error: ReactNode;
   onChange: (value: number | undefined) => void;
+  placeholder?: string;
 }
 
-/** A whole number of some unit, which the reader can choose. */
-export function Amount({ label, description, units, value, error, onChange }: Props) {
+/**
+ * A whole number of some unit. Another unit says the same amount in other words, 90 s as 1.5 min, and never changes it;
+ * what does not come out exactly is said beneath.
+ */
+export function Amount({ label, description, units, value, error, onChange, placeholder }: Props) {
   const id = useId();
   const [unit, setUnit] = useState<Unit>(() => fitting(units, value));
   const say = (text: string, size: number) => {
@@ -34,9 +38,11 @@ export function Amount({ label, description, units, value, error, onChange }: Pr
           id={id}
           type="number"
           min={0}
-          inputMode="numeric"
+          inputMode="decimal"
+          placeholder={placeholder}
           error={Boolean(error)}
-          value={value === undefined ? "" : value / unit.size}
+          step="any"
+          value={value === undefined ? "" : Number((value / unit.size).toFixed(shownDigits))}
           onChange={(event) => say(event.currentTarget.value, unit.size)}
         />
         {units.length === 1 ? (
@@ -49,14 +55,28 @@ export function Amount({ label, description, units, value, error, onChange }: Pr
             onChange={(event) => {
               const next = units.find(({ word }) => word === event.currentTarget.value) ?? units[0];
               setUnit(next);
-              // 10 min become 10 h, not 0.17 h.
-              if (value !== undefined) onChange(Math.round((value / unit.size) * next.size));
             }}
           />
         )}
       </div>
+      {value !== undefined && value % unit.size !== 0 && (
+        <p className={styles.exactly}>That is {exactly(units, value)}.</p>
+      )}
     </Input.Wrapper>
   );
+}
+
+const shownDigits = 4;
+
+/** 5400 s as "1 h 30 min". */
+function exactly(units: readonly Unit[], value: number): string {
+  let rest = value;
+  const parts: string[] = [];
+  for (const { size, word } of units.toReversed()) {
+    if (rest >= size) parts.push(`${Math.floor(rest / size)} ${word}`);
+    rest %= size;
+  }
+  return parts.join(" ");
 }
 
 /** The greatest unit that says the value without a fraction; the one before the greatest for nothing. */

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { api, open, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
+const health = { state: "ok", consecutiveFailures: 0 };
 
 test("a webhook that rules need stays, and the dialog says which", async () => {
   const webhook = {
@@ -13,6 +14,7 @@ test("a webhook that rules need stays, and the dialog says which", async () => {
     urlHost: "hooks.slack.com",
     enabled: true,
     ratePerSecond: 1,
+    health,
   };
   server.use(
     http.get(api("/webhooks"), () => HttpResponse.json({ items: [webhook] })),
@@ -38,7 +40,15 @@ test("a webhook for operators is made and shown as one", async () => {
     http.get(api("/webhooks"), () =>
       HttpResponse.json({
         items: [
-          { id: "w1", name: "Tocsin", kind: "slack", urlHost: "hooks.slack.com", enabled: true, operators: true },
+          {
+            id: "w1",
+            name: "Tocsin",
+            kind: "slack",
+            urlHost: "hooks.slack.com",
+            enabled: true,
+            operators: true,
+            health,
+          },
         ],
       }),
     ),
@@ -68,6 +78,7 @@ test("a bot is made, its mistakes stand beside the fields, and the list shows wh
             kind: "slack",
             urlHost: "",
             enabled: true,
+            health,
             slack: {
               channel: "C0123456789",
               hasBotToken: true,

@@ -1,20 +1,28 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
+import { isAtLeast, me } from "../api/access";
 import type { Webhook } from "../api/client";
-import { deleteWebhook, webhookKeys, webhookList } from "../api/webhooks";
+import { deleteWebhook, webhookHealth, webhookKeys } from "../api/webhooks";
 import { Page } from "../app/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { ConfirmDialog } from "../ui/ConfirmDialog";
-import { Ago } from "../ui/Instant";
-import { IconPlus, IconSlack, IconTrash, IconWebhook } from "../ui/icons";
+import { IconPause, IconPending, IconPlay, IconPlus, IconTrash, IconWebhook } from "../ui/icons";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
+import { useSwitch } from "./changes";
+import { Health } from "./Health";
+import { kinds } from "./kinds";
+import { TestDialog } from "./TestDialog";
+
+type Open = { what: "delete" | "test"; webhook: Webhook };
 
 export function WebhooksPage() {
-  const webhooks = useQuery(webhookList());
-  const [doomed, setDoomed] = useState<Webhook>();
+  const webhooks = useQuery(webhookHealth());
+  const may = isAtLeast(useQuery(me()).data, "editor");
+  const [open, setOpen] = useState<Open>();
+  const close = () => setOpen(undefined);
   useEffect(() => {
     document.title = "Webhooks · Tocsin";
   }, []);
@@ -23,10 +31,12 @@ export function WebhooksPage() {
       title="Webhooks"
       scrolls
       actions={
-        <Link to="/webhooks/new" className={buttonClass("primary")}>
-          <IconPlus size={16} aria-hidden="true" />
-          New webhook
-        </Link>
+        may && (
+          <Link to="/webhooks/new" className={buttonClass("primary")}>
+            <IconPlus size={16} aria-hidden="true" />
+            New webhook
+          </Link>
+        )
       }
     >
       {webhooks.isPending ? (
@@ -36,29 +46,29 @@ export function WebhooksPage() {
       ) : webhooks.data.length === 0 ? (
         <Empty icon={IconWebhook} title="Nobody can be told yet">
           <p>A webhook is where messages go: a Slack channel, or any address that takes JSON.</p>
-          <Link to="/webhooks/new" className={buttonClass("primary")}>
-            Create the first webhook
-          </Link>
+          {may && (
+            <Link to="/webhooks/new" className={buttonClass("primary")}>
+              Create the first webhook
+            </Link>
+          )}
         </Empty>
       ) : (
-        <WebhookTable webhooks={webhooks.data} onDelete={setDoomed} />
+        <WebhookTable webhooks={webhooks.data} may={may} onOpen={(what, webhook) => setOpen({ what, webhook })} />
       )}
-      {doomed && <DeleteWebhook webhook={doomed} onClose={() => setDoomed(undefined)} />}
+      {open?.what === "delete" && <DeleteWebhook webhook={open.webhook} onClose={close} />}
+      {open?.what === "test" && <TestDialog webhook={open.webhook} onClose={close} />}
     </Page>
   );
 }
 
-export const kinds = {
-  slack: { word: "Slack", icon: IconSlack },
-  generic: { word: "Generic", icon: IconWebhook },
-} as const;
-
 interface TableProps {
   webhooks: readonly Webhook[];
-  onDelete: (webhook: Webhook) => void;
+  /** Whether the reader's role may change webhooks. */
+  may: boolean;
+  onOpen: (what: Open["what"], webhook: Webhook) => void;
 }
 
-function WebhookTable({ webhooks, onDelete }: TableProps) {
+function WebhookTable({ webhooks, may, onOpen }: TableProps) {
   return (
     <table className={table.table}>
       <thead>
@@ -77,7 +87,15 @@ function WebhookTable({ webhooks, onDelete }: TableProps) {
           return (
             <tr key={webhook.id} id={webhook.id}>
               <td>
-                <div className={table.name}>{webhook.name}</div>
+                <div className={table.name}>
+                  {may ? (
+                    <Link to="/webhooks/$webhookId" params={{ webhookId: webhook.id }}>
+                      {webhook.name}
+                    </Link>
+                  ) : (
+                    webhook.name
+                  )}
+                </div>
                 <div className={table.sub}>
                   <span className="mono">{webhook.slack?.channel ?? webhook.urlHost}</span>
                   {webhook.slack && (webhook.slack.hasSigningSecret ? " · bot with buttons" : " · bot")}
@@ -98,15 +116,9 @@ function WebhookTable({ webhooks, onDelete }: TableProps) {
                 </span>
               </td>
               <td>
-                <State webhook={webhook} />
+                <Health webhook={webhook} />
               </td>
-              <td>
-                <div className={table.actions}>
-                  <Button look="quiet" iconOnly aria-label={`Delete ${webhook.name}`} onClick={() => onDelete(webhook)}>
-                    <IconTrash size={16} aria-hidden="true" />
-                  </Button>
-                </div>
-              </td>
+              <td>{may && <RowActions webhook={webhook} onOpen={onOpen} />}</td>
             </tr>
           );
         })}
@@ -115,23 +127,41 @@ function WebhookTable({ webhooks, onDelete }: TableProps) {
   );
 }
 
-function State({ webhook }: { webhook: Webhook }) {
-  if (!webhook.enabled) {
-    return (
-      <span className={webhook.disabledReason ? table.bad : table.quiet}>
-        Switched off{webhook.disabledReason && `: ${webhook.disabledReason}`}
-      </span>
-    );
-  }
-  if (webhook.heldUntil && Date.parse(webhook.heldUntil) > Date.now()) {
-    return (
-      <span className={table.warn}>
-        Held, as the receiver asked; goes on <Ago at={webhook.heldUntil} />
-      </span>
-    );
-  }
-  const rate = webhook.ratePerSecond > 0 ? `, at most ${webhook.ratePerSecond} a second` : "";
-  return <span className={table.quiet}>On{rate}</span>;
+function RowActions({ webhook, onOpen }: { webhook: Webhook; onOpen: TableProps["onOpen"] }) {
+  const flip = useSwitch();
+  const word = webhook.enabled ? "Disable" : "Enable";
+  return (
+    <div className={table.actions}>
+      <Button
+        look="quiet"
+        iconOnly
+        aria-label={`Test ${webhook.name}`}
+        title="Test"
+        onClick={() => onOpen("test", webhook)}
+      >
+        <IconPending size={16} aria-hidden="true" />
+      </Button>
+      <Button
+        look="quiet"
+        iconOnly
+        aria-label={`${word} ${webhook.name}`}
+        title={word}
+        disabled={flip.isPending}
+        onClick={() => flip.mutate(webhook)}
+      >
+        {webhook.enabled ? <IconPause size={16} aria-hidden="true" /> : <IconPlay size={16} aria-hidden="true" />}
+      </Button>
+      <Button
+        look="quiet"
+        iconOnly
+        aria-label={`Delete ${webhook.name}`}
+        title="Delete"
+        onClick={() => onOpen("delete", webhook)}
+      >
+        <IconTrash size={16} aria-hidden="true" />
+      </Button>
+    </div>
+  );
 }
 
 function DeleteWebhook({ webhook, onClose }: { webhook: Webhook; onClose: () => void }) {

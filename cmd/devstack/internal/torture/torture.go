@@ -25,7 +25,7 @@ type Options struct {
 	Exchanges int
 	Length    time.Duration
 	// Patience is how long the end may take to come to rest, and a rule to alert all that is visible before it is disabled;
-	// one and a half minutes and half the length by default.
+	// five minutes and the length by default, which a busy machine may need.
 	Patience time.Duration
 	// Calm leaves out every fault and misdeed.
 	Calm bool
@@ -102,7 +102,7 @@ func (w *world) elapsed() time.Duration {
 // newWorld starts the engines, the receiver and the replicas. What it started is closed by close, also after an error.
 func newWorld(ctx context.Context, o Options) (*world, error) {
 	if o.Patience == 0 {
-		o.Patience = 90*time.Second + o.Length/2
+		o.Patience = 5*time.Minute + o.Length
 	}
 	w := &world{options: o, plan: newPlan(&o)}
 	w.truth = &truth{exchanges: slices.Clone(w.plan.exchanges), seen: make([]span, len(w.plan.exchanges))}
@@ -173,7 +173,6 @@ func (w *world) startReplicas(ctx context.Context) {
 func (w *world) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go w.watchStalls(ctx)
 	operator := &operator{
 		w: w, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, hooks: map[string]string{},
 	}
@@ -181,6 +180,7 @@ func (w *world) run(ctx context.Context) error {
 		return err
 	}
 	w.anchor(time.Now().Add(500 * time.Millisecond))
+	go w.watchStalls(ctx)
 	w.tell("seed %d: %d exchanges within %v, %d faults", w.options.Seed, len(w.plan.exchanges), w.options.Length, len(w.plan.faults))
 	all, working := errgroup.WithContext(ctx)
 	all.Go(func() error { return w.writeAll(working) })

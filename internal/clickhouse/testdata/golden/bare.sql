@@ -30,6 +30,40 @@ LIMIT {limit:UInt64}
 -- tenant = 64656661756c74
 
 SELECT
+    toUnixTimestamp64Nano(began),
+    (toString(id)),
+    ('live'),
+    app,
+    job,
+    if((code != 0), 'FAILED', 'COMPLETED'),
+    toUnixTimestamp64Nano(ended),
+    toUInt64(greatest(ifNull(toUnixTimestamp64Nano(ended) - toUnixTimestamp64Nano(began), 0), 0)),
+    '',
+    '',
+    '',
+    '',
+    CAST(map(), 'Map(String, String)')
+FROM shop.runs
+WHERE unhex('6f2768617261') = unhex({tenant:String})
+  AND (bucket >= toUnixTimestamp(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) - 1800 AND bucket <= toUnixTimestamp(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
+  AND (began > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
+       OR (began = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND (toString(id)) > unhex({after_id:String})))
+  AND began < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
+  AND (code != 0)
+  AND app IN (unhex({application_0:String}), unhex({application_1:String}))
+ORDER BY began, (toString(id))
+LIMIT {limit:UInt64}
+-- after = 1795244520123456789
+-- after_id = 617c62
+-- application_0 = 69742773
+-- application_1 = 6f7264657273
+-- before = 1795244520123456799
+-- limit = 1000
+-- prune_from = 1795244520123456789
+-- prune_to = 1795244520123456799
+-- tenant = 64656661756c74
+
+SELECT
     if((code != 0), 'FAILED', 'COMPLETED') AS tocsin_status,
     intDiv(toUnixTimestamp64Nano(began), {width:Int64}) AS tocsin_bucket,
     count(),

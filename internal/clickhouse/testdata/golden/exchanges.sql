@@ -28,6 +28,38 @@ LIMIT {limit:UInt64}
 -- tenant = 64656661756c74
 
 SELECT
+    toUnixTimestamp64Nano(start_time),
+    execution_id,
+    environment,
+    application_id,
+    route_id,
+    if((status = 'FAILED'), 'FAILED', 'COMPLETED'),
+    toUnixTimestamp64Nano(end_time),
+    duration,
+    error_type,
+    error_message,
+    left(error_stack, 32768),
+    correlation_id,
+    attributes
+FROM exchanges
+WHERE tenant_id = unhex({tenant:String})
+  AND (status IN ('COMPLETED', 'FAILED'))
+  AND (start_time > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
+       OR (start_time = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND execution_id > unhex({after_id:String})))
+  AND start_time < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
+  AND (status = 'FAILED')
+  AND application_id IN (unhex({application_0:String}), unhex({application_1:String}))
+ORDER BY start_time, execution_id
+LIMIT {limit:UInt64}
+-- after = 1795244520123456789
+-- after_id = 617c62
+-- application_0 = 69742773
+-- application_1 = 6f7264657273
+-- before = 1795244520123456799
+-- limit = 1000
+-- tenant = 64656661756c74
+
+SELECT
     if((status = 'FAILED'), 'FAILED', 'COMPLETED') AS tocsin_status,
     intDiv(toUnixTimestamp64Nano(start_time), {width:Int64}) AS tocsin_bucket,
     count(),

@@ -30,6 +30,40 @@ LIMIT {limit:UInt64}
 -- tenant = 64656661756c74
 
 SELECT
+    toUnixTimestamp64Nano(Timestamp),
+    (concat(TraceId, ':', SpanId)),
+    (coalesce(nullIf(ResourceAttributes['deployment.environment.name'], ''), ResourceAttributes['deployment.environment'])),
+    ServiceName,
+    SpanName,
+    if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED'),
+    toUnixTimestamp64Nano((Timestamp + toIntervalNanosecond(Duration))),
+    Duration,
+    (coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type'])),
+    (coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))),
+    left((coalesce(nullIf(SpanAttributes['exception.stacktrace'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.stacktrace'], Events.Attributes)))), 32768),
+    TraceId,
+    (mapUpdate(ResourceAttributes, SpanAttributes))
+FROM otel_traces
+WHERE unhex('64656661756c74') = unhex({tenant:String})
+  AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
+  AND (Timestamp > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
+       OR (Timestamp = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND (concat(TraceId, ':', SpanId)) > unhex({after_id:String})))
+  AND Timestamp < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
+  AND (StatusCode IN ('Error', 'STATUS_CODE_ERROR'))
+  AND ServiceName IN (unhex({application_0:String}), unhex({application_1:String}))
+ORDER BY Timestamp, (concat(TraceId, ':', SpanId))
+LIMIT {limit:UInt64}
+-- after = 1795244520123456789
+-- after_id = 617c62
+-- application_0 = 69742773
+-- application_1 = 6f7264657273
+-- before = 1795244520123456799
+-- limit = 1000
+-- prune_from = 1795244520123456789
+-- prune_to = 1795244520123456799
+-- tenant = 64656661756c74
+
+SELECT
     if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED') AS tocsin_status,
     intDiv(toUnixTimestamp64Nano(Timestamp), {width:Int64}) AS tocsin_bucket,
     count(),

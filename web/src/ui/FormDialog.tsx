@@ -1,12 +1,13 @@
 import { type ReactNode, useEffect, useId, useRef } from "react";
-import { Button } from "../ui/Button";
-import styles from "../ui/ConfirmDialog.module.css";
-import access from "./access.module.css";
+import { Button } from "./Button";
+import styles from "./ConfirmDialog.module.css";
 
 interface Props {
   title: string;
   /** What the button does, in words; without it there is nothing to do but close. */
   action?: string;
+  /** What closing is called, where "Cancel" is not meant. */
+  close?: string;
   busy?: boolean;
   problem?: string | undefined;
   onSubmit?: () => void;
@@ -15,7 +16,7 @@ interface Props {
 }
 
 /** A short form, or what came of it, over the page. It is open for as long as it is rendered. */
-export function FormDialog({ title, action, busy = false, problem, onSubmit, onClose, children }: Props) {
+export function FormDialog({ title, action, close, busy = false, problem, onSubmit, onClose, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();
   useEffect(() => {
@@ -33,14 +34,14 @@ export function FormDialog({ title, action, busy = false, problem, onSubmit, onC
           onSubmit?.();
         }}
       >
-        <div className={access.fields}>{children}</div>
+        <div className={styles.fields}>{children}</div>
         {problem && (
           <p className={styles.error} role="alert">
             {problem}
           </p>
         )}
         <div className={styles.actions}>
-          <Button onClick={onClose}>{action ? "Cancel" : "Close"}</Button>
+          <Button onClick={onClose}>{close ?? (action ? "Cancel" : "Close")}</Button>
           {action && (
             <Button type="submit" look="primary" disabled={busy}>
               {action}
@@ -54,5 +55,5 @@ export function FormDialog({ title, action, busy = false, problem, onSubmit, onC
 
 /** A secret that is shown this once. */
 export function Secret({ children }: { children: string }) {
-  return <code className={access.secret}>{children}</code>;
+  return <code className={styles.secret}>{children}</code>;
 }

@@ -1,0 +1,108 @@
+package app_test
+
+import (
+	"context"
+	"testing"
+
+	"tocsin/api"
+	"tocsin/evaluator"
+	"tocsin/internal/clickhouse"
+	"tocsin/rules"
+)
+
+// interrupted does something between a scan and what is made of it.
+type interrupted struct {
+	*clickhouse.Source
+	meanwhile func()
+}
+
+func (i *interrupted) Scan(ctx context.Context, s evaluator.Scan) ([]rules.Exchange, error) {
+	page, err := i.Source.Scan(ctx, s)
+	if i.meanwhile != nil {
+		i.meanwhile()
+	}
+	return page, err
+}
+
+// TestAnEditTakesTheRuleFromATickUnderWay edits the texts of a rule while one
+// replica judges by the former version. Another goes on at once, without waiting
+// for the claim to lapse, and nothing of the first one's tick is written.
+func TestAnEditTakesTheRuleFromATickUnderWay(t *testing.T) {
+	w := newWorld(t)
+	rule := w.rule(w.webhook("ops"))
+	w.fail(rule.ArmedSinceNS+1000, "a")
+	source := &interrupted{Source: w.countedSource().Source.(*clickhouse.Source)}
+	slow := w.newEvaluator(evaluator.Options{Source: source, Replica: "slow"})
+	other := w.newEvaluator(evaluator.Options{Replica: "other"})
+	source.meanwhile = func() {
+		source.meanwhile = nil
+		if result, err := other.Tick(t.Context()); err != nil || result.Rules != 0 {
+			t.Errorf("Tick before the edit = %+v, %v, want the rule claimed by another", result, err)
+		}
+		definition := rule.Definition
+		definition.TitleTemplate = "{{exchange.route}} broke"
+		if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: definition}); err != nil {
+			t.Error(err)
+		}
+		if result, err := other.Tick(t.Context()); err != nil || result.Rules != 1 || result.Alerts != 1 || result.Notifications != 1 {
+			t.Errorf("Tick after the edit = %+v, %v, want the rule at once, and its alert", result, err)
+		}
+	}
+	if result, err := slow.Tick(t.Context()); err != nil || result.Rules != 1 || result.Stale != 1 || result.Alerts != 0 || result.Notifications != 0 {
+		t.Errorf("Tick that was overtaken = %+v, %v, want it stale", result, err)
+	}
+	w.wantColumn("titles", `select title from alert`, "order-to-erp broke")
+	w.wantColumn("claims", `select count(claimed_by)::text from rule_state`, "0")
+	w.tick()
+	w.wantColumn("alerts", alertIDs, "a")
+	w.wantColumn("owed", `select count(*)::text from notification`, "1")
+}
+
+// TestAnEditMakesARuleDue edits what would be evaluated in an hour, and what is
+// switched off.
+func TestAnEditMakesARuleDue(t *testing.T) {
+	w := newWorld(t)
+	definition := w.ruleOf(rules.Definition{Name: "hourly"})
+	w.tick()
+	w.exec(`update rule_state set next_run_at = now() + interval '1 hour'`)
+	edit := func(version int64, enabled bool, message string) {
+		t.Helper()
+		d := definition.Definition
+		d.Enabled, d.MessageTemplate = enabled, message
+		if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: definition.ID, Version: version, Definition: d}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(1, true, "sooner")
+	w.wantColumn("due", `select (next_run_at <= now())::text from rule_state`, "true")
+	edit(2, false, "sooner")
+	edit(3, false, "never")
+	w.wantColumn("due although disabled", `select next_run_at::text from rule_state where next_run_at is not null`)
+}
+
+// TestTheFormerApplicationIsStillScanned moves a rule to another application:
+// what failed before the edit and shows up after it is found, although scans
+// name the applications of their rules.
+func TestTheFormerApplicationIsStillScanned(t *testing.T) {
+	w := newWorld(t)
+	rule := w.ruleOf(rules.Definition{Name: "moved", Scope: rules.Scope{Applications: []string{"orders"}}})
+	w.tick()
+	before := w.ch.Now(t)
+	definition := rule.Definition
+	definition.Scope.Applications = []string{"billing"}
+	edited, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: definition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := func(id, application string, ended int64) rules.Exchange {
+		return rules.Exchange{TenantID: tenant, StartTimeNS: rule.ArmedSinceNS - 1000, EndTimeNS: &ended, ExecutionID: id, Status: rules.Failed, Application: application}
+	}
+	after := edited.ArmedSinceNS
+	w.ch.Insert(t, failed("orders before", "orders", before), failed("billing before", "billing", before),
+		failed("orders after", "orders", after), failed("billing after", "billing", after),
+		failed("elsewhere", "elsewhere", before))
+	if result := w.tick(); result.Scanned != 4 {
+		t.Errorf("Tick = %+v, want the four of both applications read, and not the fifth", result)
+	}
+	w.wantColumn("alerts", alertIDs, "billing after", "orders before")
+}

@@ -1,0 +1,61 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import type { Rule } from "../api/client";
+import { explain } from "../api/errors";
+import { retryRule, ruleKeys } from "../api/rules";
+import { Button } from "../ui/Button";
+import { Ago } from "../ui/Instant";
+import table from "../ui/table.module.css";
+import { lag } from "../ui/time";
+import { useToast } from "../ui/toast";
+
+const lateSeconds = 15;
+
+/** Whether a rule is evaluated, and how far it is behind. */
+export function Health({ rule }: { rule: Rule }) {
+  const { health, enabled } = rule;
+  if (!enabled) return <span className={table.quiet}>Disabled</span>;
+  if (health?.lastError) {
+    return (
+      <>
+        <div className={table.bad}>Not evaluated: {health.lastError}</div>
+        {health.lastErrorAt && (
+          <div className={table.quiet}>
+            <Ago at={health.lastErrorAt} />
+          </div>
+        )}
+        <RetryButton rule={rule} />
+      </>
+    );
+  }
+  if (health?.lagSeconds === undefined) return <span className={table.quiet}>Not evaluated yet</span>;
+  return (
+    <>
+      <span className={health.lagSeconds > lateSeconds ? table.warn : table.quiet}>{lag(health.lagSeconds)}</span>
+      {health.lateLastHour ? (
+        <div className={table.quiet} title="Found by looking back, in the last hour">
+          {health.lateLastHour} came late
+        </div>
+      ) : null}
+    </>
+  );
+}
+
+function RetryButton({ rule }: { rule: Rule }) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const retry = useMutation({
+    mutationFn: () => retryRule(rule.id),
+    onError: (error) => toast(`“${rule.name}” was not tried. ${explain(error).what}`, "failed"),
+    onSettled: () => cache.invalidateQueries({ queryKey: ruleKeys.all }),
+  });
+  return (
+    <Button
+      look="quiet"
+      disabled={retry.isPending}
+      aria-label={`Evaluate ${rule.name} now`}
+      onClick={() => retry.mutate()}
+    >
+      Evaluate now
+    </Button>
+  );
+}

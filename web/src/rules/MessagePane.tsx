@@ -1,0 +1,102 @@
+import { NativeSelect } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { Exchange, RulePreview, TemplatePreview, Webhook } from "../api/client";
+import { recentExchanges } from "../api/exchanges";
+import { useNow } from "../ui/now";
+import { SkeletonRows } from "../ui/states";
+import { shortTime } from "../ui/time";
+import type { Values } from "./definition";
+import { Trouble } from "./PreviewPane";
+import styles from "./preview.module.css";
+import { blocksOf, SlackMessage } from "./SlackMessage";
+import type { Preview, Shown } from "./usePreview";
+
+interface Props {
+  message: Preview<TemplatePreview>;
+  /** Those that would be told. */
+  webhooks: readonly Webhook[];
+  exchanges: readonly Exchange[];
+  shown: Shown;
+  onShown: (shown: Shown) => void;
+}
+
+/** The message as a webhook would get it, about an exchange that the reader chooses. */
+export function MessagePane({ message, webhooks, exchanges, shown, onShown }: Props) {
+  const now = useNow();
+  const { data, outdated, error, complaints, retry } = message;
+  const key = ({ executionId, startTime }: Exchange) => `${startTime} ${executionId}`;
+  const chosen = exchanges.find((exchange) => exchange.executionId === shown.exchange?.executionId);
+  return (
+    <section className={styles.part} aria-labelledby="message-title">
+      <header className={styles.head}>
+        <h2 id="message-title">The message</h2>
+      </header>
+      <div className={styles.choose}>
+        <NativeSelect
+          size="xs"
+          label="About"
+          data={[
+            { value: "", label: "a made-up exchange" },
+            ...exchanges.map((exchange) => ({
+              value: key(exchange),
+              label: `${shortTime(exchange.startTime, now)} · ${exchange.application} · ${exchange.route}`,
+            })),
+          ]}
+          value={chosen ? key(chosen) : ""}
+          onChange={(event) => {
+            const next = exchanges.find((exchange) => key(exchange) === event.currentTarget.value);
+            const ref = next && { executionId: next.executionId, startTime: next.startTime };
+            onShown({ ...shown, exchange: ref });
+          }}
+        />
+        {webhooks.length > 0 && (
+          <NativeSelect
+            size="xs"
+            label="As sent to"
+            data={webhooks.map(({ id, name }) => ({ value: id, label: name }))}
+            value={shown.webhookId ?? ""}
+            onChange={(event) => onShown({ ...shown, webhookId: event.currentTarget.value })}
+          />
+        )}
+      </div>
+      {data === undefined && error == null && complaints.length === 0 && (
+        <SkeletonRows count={3} height={44} label="Writing the message" />
+      )}
+      {error != null && <Trouble error={error} onRetry={retry} />}
+      {complaints.length > 0 && <p className={styles.trouble}>{complaints.map((said) => said.message).join(" ")}</p>}
+      {data && (
+        <div className={outdated ? styles.outdated : ""} aria-busy={outdated}>
+          {data.problem && <p className={styles.warn}>{data.problem}</p>}
+          <Body body={data.request.body} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Body({ body }: { body: string }) {
+  const blocks = blocksOf(body);
+  if (blocks) return <SlackMessage blocks={blocks} />;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard
+    <section className={styles.raw} aria-label="Body of the request" tabIndex={0}>
+      <pre>{pretty(body)}</pre>
+    </section>
+  );
+}
+
+function pretty(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2);
+  } catch {
+    return body;
+  }
+}
+
+/** The exchanges that a message can be shown for: those that match, or else the newest of the scope. */
+export function useCandidates(values: Values, preview: Preview<RulePreview>): Exchange[] {
+  const matching = (preview.data?.newest ?? []).flatMap(({ exchange }) => (exchange?.executionId ? [exchange] : []));
+  const none = preview.data !== undefined && !preview.outdated && matching.length === 0;
+  const { data } = useQuery({ ...recentExchanges(values.scope, values.filter.statuses), enabled: none });
+  return matching.length > 0 ? matching : (data ?? []);
+}

@@ -1,0 +1,108 @@
+import { Checkbox, Input, SegmentedControl, TagsInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { roles } from "../api/access";
+import type { Severity } from "../api/client";
+import { webhookList } from "../api/webhooks";
+import { FormSection } from "../ui/Form";
+import form from "../ui/form.module.css";
+import { severityMeaning } from "../ui/marks";
+import { defaultTexts } from "./definition";
+import { bound, type Editor } from "./editor";
+import styles from "./editor.module.css";
+import { TemplateInput } from "./TemplateInput";
+import { useAttributeKeys } from "./useAttributeKeys";
+import { withAttributes } from "./variables";
+
+const severities = (["CRITICAL", "WARNING", "INFO"] as const).map((value) => ({
+  value,
+  label: severityMeaning[value].word,
+}));
+
+/** What is said, how loud, and to whom. */
+export function MessageSection({ editor }: { editor: Editor }) {
+  const { form: state, errorOf } = editor;
+  const counts = state.values.fireMode === "COUNT_IN_WINDOW";
+  const texts = defaultTexts(state.values);
+  const variables = withAttributes(useAttributeKeys(state.values.scope, true));
+  return (
+    <FormSection
+      title="Message"
+      hint={
+        <>
+          {"{{ offers the variables"}
+          {counts && "; the exchange is the newest that matched"}. Empty means the text shown.
+        </>
+      }
+    >
+      <Input.Wrapper label="Severity" labelElement="div" error={errorOf("severity")}>
+        <SegmentedControl
+          data={severities}
+          aria-label="Severity"
+          value={state.values.severity}
+          onChange={(value) => state.setFieldValue("severity", value as Severity)}
+        />
+      </Input.Wrapper>
+      <TemplateInput
+        label="Title"
+        placeholder={texts.title}
+        variables={variables}
+        value={state.values.titleTemplate}
+        error={errorOf("titleTemplate")}
+        onChange={(value) => state.setFieldValue("titleTemplate", value)}
+      />
+      <TemplateInput
+        label="Message"
+        lines
+        placeholder={texts.message}
+        variables={variables}
+        value={state.values.messageTemplate}
+        error={errorOf("messageTemplate")}
+        onChange={(value) => state.setFieldValue("messageTemplate", value)}
+      />
+      <Webhooks editor={editor} counts={counts} />
+      <fieldset className={styles.attributes}>
+        <legend>For whom</legend>
+        <p className={form.hint}>Whose inbox shows these alerts as “mine”.</p>
+        <div className={form.three}>
+          <TagsInput label="People" placeholder="ada" {...bound(editor, "targets.user")} />
+          <TagsInput label="Teams" placeholder="integration" {...bound(editor, "targets.team")} />
+          <TagsInput label="Roles" data={roles.map(({ value }) => value)} {...bound(editor, "targets.role")} />
+        </div>
+        {errorOf("targets") && <p className={styles.error}>{errorOf("targets")}</p>}
+      </fieldset>
+    </FormSection>
+  );
+}
+
+function Webhooks({ editor, counts }: { editor: Editor; counts: boolean }) {
+  const webhooks = useQuery(webhookList());
+  if (webhooks.data?.length === 0) {
+    return (
+      <p>
+        There is no webhook yet. <Link to="/webhooks/new">Create one</Link>, or go without: alerts appear in the inbox.
+      </p>
+    );
+  }
+  return (
+    <Checkbox.Group
+      label="Webhooks"
+      description={counts ? "Who is told, as said above." : "Who is told, once for each exchange."}
+      {...bound(editor, "webhookIds")}
+    >
+      <div className={styles.list}>
+        {webhooks.data?.map((webhook) => (
+          <Checkbox
+            key={webhook.id}
+            size="xs"
+            value={webhook.id}
+            label={`${webhook.name}${webhook.enabled ? "" : " (switched off)"}`}
+          />
+        ))}
+        {webhooks.isError && webhooks.data === undefined && (
+          <p className={styles.error}>The webhooks could not be read. Those of the rule stay as they are.</p>
+        )}
+      </div>
+    </Checkbox.Group>
+  );
+}

@@ -1,0 +1,133 @@
+import { NativeSelect } from "@mantine/core";
+import type { RulePreview } from "../api/client";
+import { explain } from "../api/errors";
+import { Button } from "../ui/Button";
+import { Ago } from "../ui/Instant";
+import { SkeletonRows } from "../ui/states";
+import { duration } from "../ui/time";
+import { Histogram } from "./Histogram";
+import styles from "./preview.module.css";
+import { loads, shortfall, spans, summary } from "./previewText";
+import type { Preview } from "./usePreview";
+
+interface Props {
+  preview: Preview<RulePreview>;
+  hours: number;
+  onHours: (hours: number) => void;
+}
+
+/** What the rule would have raised: numbers, a chart, where, and the newest. */
+export function PreviewPane({ preview, hours, onHours }: Props) {
+  const { data, outdated, error, complaints, retry } = preview;
+  return (
+    <section className={styles.part} aria-labelledby="preview-title">
+      <header className={styles.head}>
+        <h2 id="preview-title">What it would have raised</h2>
+        <NativeSelect
+          size="xs"
+          aria-label="Time that the preview covers"
+          data={spans.map(({ value, label }) => ({ value, label: `last ${label}` }))}
+          value={String(hours)}
+          onChange={(event) => onHours(Number(event.currentTarget.value))}
+        />
+      </header>
+      {data === undefined && error == null && complaints.length === 0 && (
+        <SkeletonRows count={3} height={44} label="Counting what would have been raised" />
+      )}
+      {error != null && <Trouble error={error} onRetry={retry} />}
+      {complaints.length > 0 && <p className={styles.trouble}>The preview waits until the marked fields are right.</p>}
+      {data && (
+        <div className={outdated ? styles.outdated : ""} aria-busy={outdated}>
+          <Told preview={data} hours={hours} />
+          <Histogram preview={data} />
+          <Shares preview={data} />
+          <Newest preview={data} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+export function Trouble({ error, onRetry }: { error: unknown; onRetry: () => void }) {
+  const { what, remedy } = explain(error);
+  return (
+    <div className={styles.trouble} role="alert">
+      <p>
+        {what} {remedy}
+      </p>
+      <Button onClick={onRetry}>Try again</Button>
+    </div>
+  );
+}
+
+function Told({ preview, hours }: { preview: RulePreview; hours: number }) {
+  const missing = shortfall(preview);
+  return (
+    <div aria-live="polite" className={styles.told}>
+      <p className={styles.summary}>{summary(preview, hours)}</p>
+      {loads(preview).map(({ id, text, exceeds }) => (
+        <p key={id} className={exceeds ? styles.warn : styles.quiet}>
+          {text}
+        </p>
+      ))}
+      {missing && <p className={styles.warn}>{missing}</p>}
+    </div>
+  );
+}
+
+const mostShares = 6;
+
+function Shares({ preview: { shares } }: { preview: RulePreview }) {
+  if (shares.length === 0) return null;
+  const most = Math.max(...shares.map(({ alerts }) => alerts));
+  return (
+    <>
+      <h3>By route</h3>
+      <ul className={styles.shares}>
+        {shares.slice(0, mostShares).map(({ application, route, alerts: part }) => (
+          <li key={`${application}\n${route}`}>
+            <span className={styles.cut}>
+              {application || route ? `${application} · ${route}` : "Over several routes"}
+            </span>
+            <span className={styles.share} style={{ width: `${(part / most) * 100}%` }} />
+            <span className={styles.number}>{part.toLocaleString("en")}</span>
+          </li>
+        ))}
+      </ul>
+      {shares.length > mostShares && <p className={styles.quiet}>and {shares.length - mostShares} more</p>}
+    </>
+  );
+}
+
+const mostNewest = 5;
+
+function Newest({ preview: { newest } }: { preview: RulePreview }) {
+  if (newest.length === 0) return null;
+  return (
+    <>
+      <h3>The newest</h3>
+      <ul className={styles.newest}>
+        {newest.slice(0, mostNewest).map(({ id, exchange, count, firedAt }) => (
+          <li key={id}>
+            <div className={styles.line}>
+              <span className={styles.cut}>
+                {count
+                  ? `${count.observed.toLocaleString("en")} exchanges${count.group ? ` · ${count.group}` : ""}`
+                  : ""}
+                {!count && exchange && `${exchange.application} · ${exchange.route}`}
+              </span>
+              <span className={styles.quiet}>
+                <Ago at={exchange?.startTime ?? firedAt ?? ""} />
+              </span>
+            </div>
+            {exchange && (
+              <div className={`${styles.cut} ${styles.quiet}`}>
+                {exchange.errorMessage || exchange.errorType || `completed in ${duration(exchange.durationNs)}`}
+              </div>
+            )}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

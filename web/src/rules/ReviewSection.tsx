@@ -1,0 +1,97 @@
+import { Checkbox } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import type { ExchangeRef, Rule, TestResult } from "../api/client";
+import { explain } from "../api/errors";
+import { duplicateRule, testRule } from "../api/rules";
+import { Button } from "../ui/Button";
+import { FormSection } from "../ui/Form";
+import form from "../ui/form.module.css";
+import { IconCopy, IconPending } from "../ui/icons";
+import { useToast } from "../ui/toast";
+import { bound, type Editor } from "./editor";
+import styles from "./editor.module.css";
+
+interface Props {
+  editor: Editor;
+  /** The rule as it is stored; none while it is new. */
+  rule: Rule | undefined;
+  dirty: boolean;
+  said: string;
+  exchange: ExchangeRef | undefined;
+}
+
+/** What saving brings about, and what else can be done with a rule. */
+export function ReviewSection({ editor, rule, dirty, said, exchange }: Props) {
+  return (
+    <FormSection title="Review">
+      <p className={form.sentence} aria-live="polite">
+        {said}
+      </p>
+      <ul className={form.reasons}>
+        {rule ? (
+          <>
+            <li>Alerts that it has raised stay as they are.</li>
+            <li>What failed before a change of scope or filter was judged as it was then.</li>
+          </>
+        ) : (
+          <li>It looks at what ends from now on; what ended before is history to it.</li>
+        )}
+      </ul>
+      <Checkbox
+        size="xs"
+        label="Enabled: it raises alerts as soon as it is saved"
+        {...bound(editor, "enabled", { type: "checkbox" })}
+      />
+      {rule && <Tries rule={rule} dirty={dirty} exchange={exchange} />}
+    </FormSection>
+  );
+}
+
+function Tries({ rule, dirty, exchange }: { rule: Rule; dirty: boolean; exchange: ExchangeRef | undefined }) {
+  const navigate = useNavigate();
+  const toast = useToast();
+  const test = useMutation({ mutationFn: () => testRule(rule.id, exchange) });
+  const duplicate = useMutation({
+    mutationFn: () => duplicateRule(rule.id),
+    onSuccess: async (copy) => {
+      toast(`“${copy.name}” is made, and disabled.`, "done");
+      await navigate({ to: "/rules/$ruleId", params: { ruleId: copy.id } });
+    },
+    onError: (error) => toast(`“${rule.name}” was not duplicated. ${explain(error).what}`, "failed"),
+  });
+  const silent = rule.webhookIds.length === 0;
+  return (
+    <>
+      <div className={form.actions}>
+        <Button disabled={silent || test.isPending} onClick={() => test.mutate()}>
+          <IconPending size={15} aria-hidden="true" />
+          Send a test message
+        </Button>
+        <Button disabled={duplicate.isPending} onClick={() => duplicate.mutate()}>
+          <IconCopy size={15} aria-hidden="true" />
+          Duplicate
+        </Button>
+      </div>
+      {silent && <p className={form.hint}>No webhook is bound to the saved rule, so there is nothing to test.</p>}
+      {!silent && dirty && <p className={form.hint}>Both take the rule as it is saved, without your changes.</p>}
+      <div aria-live="polite">
+        {test.isError && <p className={styles.error}>{explain(test.error).what}</p>}
+        {test.data && (
+          <ul className={styles.results}>
+            {test.data.map((result) => (
+              <li key={result.webhookId}>{outcome(result)}</li>
+            ))}
+          </ul>
+        )}
+      </div>
+    </>
+  );
+}
+
+/** "#ops has it, after 84 ms." or why it does not. */
+function outcome({ webhookName, verdict, durationMs, statusCode, error, response }: TestResult): string {
+  if (verdict === "DELIVERED") return `${webhookName} has it, after ${Math.round(durationMs)} ms.`;
+  const why = error ?? (statusCode ? `status ${statusCode}${response ? `: ${response}` : ""}` : "no answer");
+  return `${webhookName} did not take it: ${why}`;
+}

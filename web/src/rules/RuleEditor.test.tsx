@@ -1,0 +1,215 @@
+import { screen, waitFor } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { expect, test } from "vitest";
+import { aRule, noPreview } from "../test/rules";
+import { api, open, problem, startWorld } from "../test/world";
+
+const { server } = startWorld();
+
+test("what is plainly wrong is said in the API's words, without asking it", async () => {
+  const { user } = open("/rules/new");
+  await user.click(await screen.findByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(screen.getByLabelText("Name")).toHaveAccessibleDescription("Must not be empty"));
+  expect(screen.getByLabelText("Name")).toHaveFocus();
+});
+
+test("a refused rule shows the API's words beside the fields", async () => {
+  server.use(
+    http.post(api("/rules"), () =>
+      problem(400, {
+        detail: "The rule is not valid.",
+        errors: [
+          { field: "name", code: "required", message: "There is such a name." },
+          { field: "scope.applications[0]", code: "too_long", message: "At most 200 characters." },
+          { field: "perExchangeLingerSeconds", code: "unknown_field", message: "Unknown field" },
+        ],
+      }),
+    ),
+  );
+  const { user } = open("/rules/new");
+  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(screen.getByLabelText("Name")).toHaveAccessibleDescription("There is such a name."));
+  expect(screen.getByText("At most 200 characters.")).toBeVisible();
+  expect(screen.getByRole("alert")).toHaveTextContent("perExchangeLingerSeconds: Unknown field");
+  await user.type(screen.getByLabelText("Name"), "!");
+  expect(screen.getByLabelText("Name")).not.toHaveAccessibleDescription("There is such a name.");
+});
+
+test("a counting rule is read back in words; what does not apply to it is neither shown nor sent", async () => {
+  let sent: unknown;
+  server.use(
+    http.get(api("/webhooks"), () =>
+      HttpResponse.json({ items: [{ id: "w1", name: "#ops", kind: "slack", enabled: true }] }),
+    ),
+    http.post(api("/rules"), async ({ request }) => {
+      sent = await request.json();
+      return HttpResponse.json({ id: "r1", name: "Orders" }, { status: 201 });
+    }),
+  );
+  const { user } = open("/rules/new");
+  await user.type(await screen.findByLabelText("Name"), "Orders");
+  const reason = "Per-exchange rules fire exactly once — re-notify does not apply.";
+  expect(screen.getByText(reason)).toBeVisible();
+  expect(screen.queryByLabelText("Remind each")).toBeNull();
+
+  await user.click(screen.getByRole("radio", { name: "A number of exchanges" }));
+  expect(screen.queryByText(reason)).toBeNull();
+  await user.clear(screen.getByLabelText("Threshold"));
+  await user.type(screen.getByLabelText("Threshold"), "7");
+  await user.clear(screen.getByLabelText("Window"));
+  await user.type(screen.getByLabelText("Window"), "90");
+  await user.selectOptions(screen.getByLabelText("Unit of Window"), "h");
+  expect(screen.getByLabelText("Window")).toHaveValue(1.5);
+  await user.selectOptions(screen.getByLabelText("Unit of Window"), "s");
+  expect(screen.getByLabelText("Window")).toHaveValue(5400);
+  await user.selectOptions(screen.getByLabelText("Count"), "Each application for itself");
+  await user.clear(screen.getByLabelText("Remind each"));
+  await user.type(screen.getByLabelText("Remind each"), "30");
+  await user.click(await screen.findByLabelText("#ops"));
+  expect(
+    screen.getByText(
+      "Whenever at least 7 exchanges fail within 1 h 30 min of one application, tell #ops; again each 30 min until acknowledged; and when it is over.",
+    ),
+  ).toBeVisible();
+  expect(screen.getByLabelText("Title")).toHaveAttribute(
+    "placeholder",
+    "{{count.group}}: {{count.observed}} exchanges within {{count.window}}",
+  );
+  const counting = {
+    fireMode: "COUNT_IN_WINDOW",
+    threshold: 7,
+    windowSeconds: 5400,
+    groupBy: "APPLICATION",
+    forDurationSeconds: 0,
+    reNotifyMinutes: 30,
+    notifyOnResolve: true,
+  };
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(sent).toMatchObject(counting));
+});
+
+test("a counting rule without its numbers is not sent", async () => {
+  const { user } = open("/rules/new");
+  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await user.click(screen.getByRole("radio", { name: "A number of exchanges" }));
+  await user.clear(screen.getByLabelText("Threshold"));
+  await user.clear(screen.getByLabelText("Window"));
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(screen.getByLabelText("Threshold")).toHaveAccessibleDescription(/Must be at least 1/));
+  expect(screen.getByLabelText("Window")).toHaveAccessibleDescription(/Must be from 10 to 86400/);
+  expect(screen.getByLabelText("Window")).toBeInvalid();
+});
+
+test("a rule is read back in words and sent as the API wants it", async () => {
+  let sent: unknown;
+  server.use(
+    http.get(api("/webhooks"), () =>
+      HttpResponse.json({ items: [{ id: "w1", name: "#ops", kind: "slack", enabled: true }] }),
+    ),
+    http.post(api("/rules"), async ({ request }) => {
+      sent = await request.json();
+      return HttpResponse.json({ id: "r1", name: "Orders" }, { status: 201 });
+    }),
+  );
+  const { user, router } = open("/rules/new");
+  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await user.type(screen.getByLabelText("Applications", { selector: "input" }), "orders{Enter}");
+  await user.click(await screen.findByLabelText("#ops"));
+  expect(screen.getByText("Whenever an exchange of orders fails, tell #ops once.")).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(router.state.location.href).toBe("/rules#r1"));
+  expect(sent).toEqual({
+    name: "Orders",
+    enabled: true,
+    severity: "CRITICAL",
+    intervalSeconds: 1,
+    lookBackSeconds: 3600,
+    targets: [],
+    fireMode: "PER_EXCHANGE",
+    scope: { environments: [], applications: ["orders"], routes: [] },
+    filter: { statuses: ["FAILED"] },
+    titleTemplate: "",
+    messageTemplate: "",
+    webhookIds: ["w1"],
+  });
+});
+
+test("every part of the filter is sent, and complaints about it stand beside it", async () => {
+  let sent: unknown;
+  server.use(
+    http.post(api("/rules"), async ({ request }) => {
+      sent = await request.json();
+      return HttpResponse.json(aRule(), { status: 201 });
+    }),
+    http.get(api("/exchanges/facets"), ({ request }) => {
+      const field = new URL(request.url).searchParams.get("field");
+      return HttpResponse.json({ items: field === "errorType" ? [{ value: "java.io.IOException", count: 7 }] : [] });
+    }),
+    http.post(api("/rules/preview"), async ({ request }) => {
+      const asked = (await request.json()) as { definition: { filter: { errorMessageMatches?: string } } };
+      if (asked.definition.filter.errorMessageMatches !== "(") return HttpResponse.json(noPreview);
+      const field = "definition.filter.errorMessageMatches";
+      return problem(400, { errors: [{ field, code: "regexp", message: "Not a valid RE2 expression" }] });
+    }),
+  );
+  const { user } = open("/rules/new");
+  await user.type(await screen.findByLabelText("Name"), "Orders");
+  await user.click(screen.getByLabelText("Error types", { selector: "input" }));
+  await user.click(await screen.findByRole("option", { name: /IOException/ }));
+  await user.type(screen.getByLabelText("Error message matches"), "(");
+  await waitFor(() =>
+    expect(screen.getByLabelText("Error message matches")).toHaveAccessibleDescription(/Not a valid RE2 expression/),
+  );
+  expect(screen.getByText(/preview waits/)).toBeVisible();
+  await user.clear(screen.getByLabelText("Error message matches"));
+  await user.type(screen.getByLabelText("Shortest duration"), "2");
+  await user.type(screen.getByLabelText("Longest duration"), "1");
+  expect(screen.getByLabelText("Longest duration")).toHaveAccessibleDescription(
+    "The maximum duration is below the minimum; nothing could match",
+  );
+  await user.clear(screen.getByLabelText("Longest duration"));
+  await user.click(screen.getByRole("button", { name: "Add an attribute" }));
+  await user.type(screen.getByRole("combobox", { name: "Key 1" }), "customer");
+  await user.type(screen.getByLabelText("Value 1"), "ACME");
+  await user.click(screen.getByRole("button", { name: "Add an attribute" }));
+  await user.type(screen.getByRole("combobox", { name: "Key 2" }), "order");
+  await user.selectOptions(screen.getByLabelText("Comparison 2"), "exists");
+  expect(screen.queryByLabelText("Value 2")).toBeNull();
+  await user.type(screen.getByLabelText("Teams", { selector: "input" }), "integration{Enter}");
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  await waitFor(() => expect(sent).toBeDefined());
+  expect(sent).toMatchObject({
+    filter: {
+      statuses: ["FAILED"],
+      errorTypes: ["java.io.IOException"],
+      minDurationMs: 2000,
+      attributes: [
+        { key: "customer", op: "EQUALS", value: "ACME" },
+        { key: "order", op: "EXISTS" },
+      ],
+    },
+    targets: [{ kind: "team", name: "integration" }],
+  });
+});
+
+test("a variable is offered within braces, and what the API says of a template stands beside it", async () => {
+  const refusal = 'There is no variable "exchange.rout" (line 1, column 1)';
+  server.use(
+    http.post(api("/templates/preview"), async ({ request }) => {
+      const { titleTemplate } = (await request.clone().json()) as { titleTemplate: string };
+      if (!titleTemplate.includes("exchange.rout}}")) return undefined;
+      return problem(400, { errors: [{ field: "titleTemplate", code: "template", message: refusal }] });
+    }),
+  );
+  const { user } = open("/rules/new");
+  const title = await screen.findByLabelText("Title");
+  await user.type(title, "{{{{exchange.rou");
+  expect(screen.getByRole("option", { name: /exchange.route/ })).toHaveAttribute("aria-selected", "true");
+  await user.keyboard("{Enter} failed");
+  expect(title).toHaveValue("{{exchange.route}} failed");
+  expect(screen.queryByRole("listbox", { name: "Variables" })).toBeNull();
+  await user.clear(title);
+  await user.type(title, "{{{{exchange.rout}}}}");
+  await waitFor(() => expect(title).toHaveAccessibleDescription(refusal));
+});

@@ -1,0 +1,150 @@
+import { TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useBlocker, useNavigate } from "@tanstack/react-router";
+import { useEffect, useRef, useState } from "react";
+import { may, me } from "../api/access";
+import type { ExchangeRef, Rule } from "../api/client";
+import { webhookList } from "../api/webhooks";
+import { Page } from "../app/Page";
+import { Button, buttonClass } from "../ui/Button";
+import { ConfirmDialog } from "../ui/ConfirmDialog";
+import { Form } from "../ui/Form";
+import { useToast } from "../ui/toast";
+import { ConflictDialog } from "./ConflictDialog";
+import { definition, valuesOf } from "./definition";
+import { bound } from "./editor";
+import styles from "./editor.module.css";
+import { FilterSection } from "./FilterSection";
+import { MessagePane, useCandidates } from "./MessagePane";
+import { MessageSection } from "./MessageSection";
+import { PreviewPane } from "./PreviewPane";
+import { ReviewSection } from "./ReviewSection";
+import { ScopeSection } from "./ScopeSection";
+import { sentence } from "./sentence";
+import { TriggerSection } from "./TriggerSection";
+import { useMessagePreview, useRulePreview } from "./usePreview";
+import { useRuleForm } from "./useRuleForm";
+
+/** Where a rule is written, whether it is new or stored: its parts on one side, what would come of it on the other. */
+export function RuleEditor({ rule }: { rule?: Rule }) {
+  const navigate = useNavigate();
+  const toast = useToast();
+  const { data: who } = useQuery(me());
+  const mayWrite = may(who, "editor");
+  const leaving = useRef(false);
+  const warned = ({ warnings = [] }: Rule) => warnings.map((warning) => warning.message).join(" ");
+  const edit = useRuleForm(rule, {
+    onCreated: (saved) => {
+      leaving.current = true;
+      toast(`“${saved.name}” is watching. ${warned(saved)}`.trim(), "done");
+      void navigate({ to: "/rules", hash: saved.id });
+    },
+    onUpdated: (saved) => toast(`“${saved.name}” is saved. ${warned(saved)}`.trim(), "done"),
+  });
+  const { form, dirty, base, saving } = edit;
+  const title = rule ? rule.name : "New rule";
+  useEffect(() => {
+    document.title = `${title} · Tocsin`;
+  }, [title]);
+
+  const webhooks = useQuery(webhookList()).data ?? [];
+  const bindings = webhooks.filter(({ id }) => form.values.webhookIds.includes(id));
+  const [hours, setHours] = useState(24);
+  const preview = useRulePreview(form.values, hours);
+  const exchanges = useCandidates(form.values, preview);
+  const [wanted, setWanted] = useState<{ webhookId?: string | undefined; exchange?: ExchangeRef | "" | undefined }>({});
+  const newest = exchanges[0] && { executionId: exchanges[0].executionId, startTime: exchanges[0].startTime };
+  const shown = {
+    webhookId: (bindings.find(({ id }) => id === wanted.webhookId) ?? bindings[0])?.id,
+    exchange: wanted.exchange === "" ? undefined : (wanted.exchange ?? newest),
+  };
+  const message = useMessagePreview(form.values, shown);
+  const complaints = [
+    ...preview.complaints,
+    ...message.complaints.filter(({ field }) => field === "titleTemplate" || field === "messageTemplate"),
+  ];
+  const editor = edit.editor(complaints);
+
+  const blocker = useBlocker({
+    shouldBlockFn: ({ current, next }) => dirty && !leaving.current && current.pathname !== next.pathname,
+    enableBeforeUnload: () => dirty && !leaving.current,
+    withResolver: true,
+  });
+  const action = rule ? "Save the rule" : "Create the rule";
+  const said = sentence(
+    definition(form.values),
+    bindings.map(({ name }) => name),
+  );
+
+  return (
+    <Page title={title}>
+      <div className={styles.editor}>
+        <div className={styles.left}>
+          <Form problems={edit.problems} refusals={edit.refusals} onSubmit={() => edit.submit(complaints)}>
+            {!mayWrite && <p className={styles.note}>You can read rules. Writing them takes the role of an editor.</p>}
+            {edit.restored && (
+              <div className={styles.note} role="status">
+                What you had not saved is back.
+                <Button onClick={() => edit.restart(rule)}>Give it up</Button>
+              </div>
+            )}
+            <fieldset className={styles.whole} disabled={!mayWrite || saving}>
+              <TextInput label="Name" placeholder="Failed orders" {...bound(editor, "name")} />
+              <ScopeSection editor={editor} />
+              <FilterSection editor={editor} />
+              <TriggerSection editor={editor} />
+              <MessageSection editor={editor} />
+              <ReviewSection editor={editor} rule={base} dirty={dirty} said={said} exchange={shown.exchange} />
+            </fieldset>
+            <div className={styles.bar}>
+              <Button type="submit" look="primary" disabled={!mayWrite || saving || (rule !== undefined && !dirty)}>
+                {saving ? "Saving …" : action}
+              </Button>
+              <Link to="/rules" className={buttonClass()}>
+                {dirty ? "Cancel" : "Back to the rules"}
+              </Link>
+              <span className={styles.state} role="status">
+                {dirty ? "Not saved yet; kept in this tab." : ""}
+              </span>
+            </div>
+          </Form>
+        </div>
+        <aside className={styles.right} aria-label="Preview">
+          <PreviewPane preview={preview} hours={hours} onHours={setHours} />
+          <MessagePane
+            message={message}
+            webhooks={bindings}
+            exchanges={exchanges}
+            shown={shown}
+            onShown={({ webhookId, exchange }) => setWanted({ webhookId, exchange: exchange ?? "" })}
+          />
+        </aside>
+      </div>
+      {blocker.status === "blocked" && (
+        <ConfirmDialog
+          title="Leave without saving?"
+          action="Give up the changes"
+          busy={false}
+          error={null}
+          onConfirm={() => {
+            edit.restart(rule);
+            blocker.proceed();
+          }}
+          onClose={blocker.reset}
+        >
+          What you have changed in “{form.values.name || "the new rule"}” is not saved.
+        </ConfirmDialog>
+      )}
+      {edit.theirs && (
+        <ConflictDialog
+          base={edit.before}
+          theirs={valuesOf(edit.theirs)}
+          mine={form.values}
+          webhookName={(id) => webhooks.find((webhook) => webhook.id === id)?.name ?? id}
+          onTake={edit.take}
+          onClose={edit.closeConflict}
+        />
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,36 @@
+import { FormSection } from "../ui/Form";
+import form from "../ui/form.module.css";
+import { bound, type Editor } from "./editor";
+import { SuggestInput } from "./SuggestInput";
+
+/** Where the rule looks. What is offered is what occurred in the last day. */
+export function ScopeSection({ editor }: { editor: Editor }) {
+  const { environments, applications } = editor.form.values.scope;
+  return (
+    <FormSection title="Scope" hint="Where the rule looks. * stands for any run of characters; empty means everywhere.">
+      <div className={form.two}>
+        <SuggestInput
+          label="Applications"
+          placeholder="orders, billing-*"
+          facet="application"
+          within={{ environments }}
+          {...bound(editor, "scope.applications")}
+        />
+        <SuggestInput
+          label="Routes"
+          placeholder="order-to-*"
+          facet="route"
+          within={{ environments, applications }}
+          {...bound(editor, "scope.routes")}
+        />
+        <SuggestInput
+          label="Environments"
+          placeholder="production"
+          facet="environment"
+          within={{ applications }}
+          {...bound(editor, "scope.environments")}
+        />
+      </div>
+    </FormSection>
+  );
+}

@@ -1,0 +1,107 @@
+import type { ReactNode } from "react";
+import { type Mark, mrkdwn } from "./mrkdwn";
+import styles from "./preview.module.css";
+
+type Text = { type: string; text: string };
+type Element = { type: string; text: string | Text };
+type Block = { type: string; text?: Text; fields?: Text[]; elements?: Element[] };
+
+/** The blocks of a Slack message, plainly; undefined when the body has none. */
+export function blocksOf(body: string): Block[] | undefined {
+  try {
+    const { blocks } = JSON.parse(body) as { blocks?: Block[] };
+    return Array.isArray(blocks) && blocks.length > 0 ? blocks : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A message as Slack shows it, near enough: its words and their order are exact, Slack's look is not imitated. */
+export function SlackMessage({ blocks }: { blocks: readonly Block[] }) {
+  return (
+    <div className={styles.slack}>
+      {keyed(blocks).map(({ key, part }) => (
+        <BlockView key={key} block={part} />
+      ))}
+    </div>
+  );
+}
+
+function BlockView({ block }: { block: Block }): ReactNode {
+  switch (block.type) {
+    case "header":
+      return <p className={styles.slackHeader}>{block.text?.text}</p>;
+    case "section":
+      return (
+        <div>
+          {block.text && <Marked text={block.text} />}
+          {block.fields && (
+            <div className={styles.slackFields}>
+              {keyed(block.fields).map(({ key, part }) => (
+                <Marked key={key} text={part} />
+              ))}
+            </div>
+          )}
+        </div>
+      );
+    case "context":
+      return (
+        <div className={styles.slackContext}>
+          {keyed(block.elements ?? []).map(({ key, part }) => (
+            <Marked key={key} text={part as Text} />
+          ))}
+        </div>
+      );
+    case "actions":
+      return (
+        <div className={styles.slackActions}>
+          {keyed(block.elements ?? []).map(({ key, part }) => (
+            <span key={key} className={styles.slackButton}>
+              {typeof part.text === "string" ? part.text : part.text.text}
+            </span>
+          ))}
+        </div>
+      );
+    case "divider":
+      return <hr />;
+    default:
+      return <p className={styles.quiet}>A block of type {block.type}, which only Slack shows.</p>;
+  }
+}
+
+function Marked({ text }: { text: Text }) {
+  const parts: Mark[] = text.type === "mrkdwn" ? mrkdwn(text.text) : [{ kind: "text", text: text.text }];
+  return <div className={styles.slackText}>{marks(parts)}</div>;
+}
+
+function marks(parts: readonly Mark[]): ReactNode[] {
+  return keyed(parts).map(({ key, part }) => <MarkView key={key} mark={part} />);
+}
+
+function MarkView({ mark }: { mark: Mark }) {
+  switch (mark.kind) {
+    case "bold":
+      return <strong>{marks(mark.parts)}</strong>;
+    case "italic":
+      return <em>{marks(mark.parts)}</em>;
+    case "strike":
+      return <s>{marks(mark.parts)}</s>;
+    case "code":
+      return <code>{mark.text}</code>;
+    case "block":
+      return <pre>{mark.text}</pre>;
+    case "link":
+      return (
+        <span className={styles.slackLink} title={mark.url}>
+          {mark.text}
+        </span>
+      );
+    case "text":
+      return <span>{mark.text}</span>;
+  }
+}
+
+/** The parts of a message have no names but their places. */
+function keyed<T>(parts: readonly T[]): { key: number; part: T }[] {
+  return parts.map((part, key) => ({ key, part }));
+}

@@ -1,0 +1,42 @@
+import { TagsInput, type TagsInputProps } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { type FacetField, facets } from "../api/exchanges";
+import styles from "./editor.module.css";
+
+interface Props extends Pick<TagsInputProps, "label" | "description" | "placeholder" | "value" | "onChange" | "error"> {
+  facet: FacetField;
+  /** Only what occurs here is offered. */
+  within: { environments?: string[]; applications?: string[] };
+}
+
+const quietMs = 200;
+
+/** Texts, some of which are offered because they occur in exchanges. Any other may be written. */
+export function SuggestInput({ facet, within, placeholder, ...input }: Props) {
+  const [typed, setTyped] = useState("");
+  const [asked, setAsked] = useState(false);
+  const [prefix] = useDebouncedValue(typed.split("*")[0] ?? "", quietMs);
+  // What occurs is asked for when somebody comes to the field. Without an answer, one can still write.
+  const { data } = useQuery({ ...facets(facet, prefix, within), enabled: asked, placeholderData: keepPreviousData });
+  const counts = new Map(data?.map(({ value, count }) => [value, count]));
+  return (
+    <TagsInput
+      {...input}
+      {...(input.value?.length ? {} : { placeholder })}
+      data={[...counts.keys()].filter((value) => value !== "")}
+      filter={({ options }) => options}
+      searchValue={typed}
+      onSearchChange={setTyped}
+      onFocus={() => setAsked(true)}
+      maxDropdownHeight={260}
+      renderOption={({ option }) => (
+        <span className={styles.suggestion}>
+          <span>{option.value}</span>
+          <span className={styles.count}>{counts.get(option.value)?.toLocaleString("en")}</span>
+        </span>
+      )}
+    />
+  );
+}

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import type { RulePreview } from "../api/client";
+import { chartWords, loads, shortfall, summary } from "./previewText";
+
+const preview: RulePreview = {
+  from: "2026-11-20T14:00:00Z",
+  to: "2026-11-21T14:00:00Z",
+  coveredFrom: "2026-11-20T14:00:00Z",
+  truncated: false,
+  scanned: 50_000,
+  alerts: 412,
+  bucketSeconds: 1440,
+  buckets: [0, 400, 12],
+  shares: [],
+  newest: [],
+  webhooks: [
+    {
+      webhookId: "w1",
+      webhookName: "#ops",
+      notifications: 412,
+      busiestMinute: 94,
+      ratePerSecond: 1,
+      exceedsRate: true,
+    },
+    {
+      webhookId: "w2",
+      webhookName: "desk",
+      notifications: 824,
+      busiestMinute: 188,
+      ratePerSecond: 0,
+      exceedsRate: false,
+    },
+  ],
+};
+
+test("what would have happened is one sentence, and one for each webhook", () => {
+  expect(summary(preview, 24)).toBe("In the last 24 h this would have raised 412 alerts: 1,236 messages.");
+  expect(loads(preview).map(({ text, exceeds }) => [text, exceeds])).toEqual([
+    ["#ops: at most 94 a minute; it takes 60, so some would have waited.", true],
+    ["desk: at most 188 a minute.", false],
+  ]);
+  expect(shortfall(preview)).toBe("");
+  expect(chartWords(preview)).toMatch(/^Alerts over time: the most, 400, between \d\d:\d\d and \d\d:\d\d\.$/);
+});
+
+test("nothing, one, and too many are told as such", () => {
+  const none = { ...preview, alerts: 0, buckets: [0, 0], webhooks: [] };
+  expect(summary(none, 1)).toBe("In the last hour this would have raised no alert.");
+  expect(chartWords(none)).toBe("Alerts over time: none.");
+  expect(summary({ ...preview, alerts: 1, webhooks: [] }, 168)).toBe(
+    "In the last 7 days this would have raised 1 alert.",
+  );
+  const cut = { ...preview, truncated: true };
+  expect(summary(cut, 24)).toContain("at least 412 alerts");
+  expect(shortfall(cut)).toContain("after 50,000 it is complete only from");
+});

@@ -1,0 +1,51 @@
+import type { RulePreview } from "../api/client";
+import { clockTime } from "../ui/time";
+
+export const spans = [
+  { value: "1", label: "hour" },
+  { value: "24", label: "24 h" },
+  { value: "168", label: "7 days" },
+] as const;
+
+export const spanLabel = (hours: number) => spans.find(({ value }) => value === String(hours))?.label ?? `${hours} h`;
+
+const count = (number: number) => number.toLocaleString("en");
+const many = (number: number, one: string) => `${count(number)} ${one}${number === 1 ? "" : "s"}`;
+
+/** "In the last 24 h this would have raised 412 alerts: 1,236 messages." */
+export function summary({ alerts, truncated, webhooks }: RulePreview, hours: number): string {
+  const messages = webhooks.reduce((sum, { notifications }) => sum + notifications, 0);
+  const raised = alerts === 0 ? "no alert" : `${truncated ? "at least " : ""}${many(alerts, "alert")}`;
+  const told = alerts > 0 && webhooks.length > 0 ? `: ${many(messages, "message")}` : "";
+  return `In the last ${spanLabel(hours)} this would have raised ${raised}${told}.`;
+}
+
+/** For each webhook that would have got something: "#ops: at most 94 a minute; it takes 60, so some would have waited." */
+export function loads({ webhooks }: RulePreview): { id: string; text: string; exceeds: boolean }[] {
+  return webhooks
+    .filter(({ notifications }) => notifications > 0)
+    .map(({ webhookId, webhookName, busiestMinute, ratePerSecond, exceedsRate }) => {
+      const takes = ratePerSecond > 0 ? `; it takes ${count(Math.round(ratePerSecond * 60))}` : "";
+      const waits = exceedsRate ? ", so some would have waited" : "";
+      return {
+        id: webhookId,
+        text: `${webhookName}: at most ${count(busiestMinute)} a minute${takes}${waits}.`,
+        exceeds: exceedsRate,
+      };
+    });
+}
+
+/** Why the numbers are not all; "" when they are. */
+export function shortfall({ truncated, coveredFrom, scanned }: RulePreview): string {
+  if (!truncated) return "";
+  return `There are more exchanges than a preview reads: after ${count(scanned)} it is complete only from ${clockTime(coveredFrom).slice(0, 8)} on.`;
+}
+
+/** What a chart of the buckets says to those who do not see it. */
+export function chartWords({ buckets, from, bucketSeconds }: RulePreview): string {
+  const most = Math.max(0, ...buckets);
+  if (most === 0) return "Alerts over time: none.";
+  const at = (index: number) => new Date(new Date(from).getTime() + index * bucketSeconds * 1000).toISOString();
+  const peak = buckets.indexOf(most);
+  return `Alerts over time: the most, ${count(most)}, between ${clockTime(at(peak)).slice(0, 5)} and ${clockTime(at(peak + 1)).slice(0, 5)}.`;
+}

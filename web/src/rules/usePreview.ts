@@ -1,0 +1,74 @@
+import { useDebouncedValue } from "@mantine/hooks";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import type { ExchangeRef, FieldError, RuleDefinition, RulePreview, TemplatePreview } from "../api/client";
+import { ApiError } from "../api/errors";
+import { rulePreview, templatePreview } from "../api/rules";
+import { check } from "./check";
+import { definition, type Values } from "./definition";
+
+export interface Preview<T> {
+  /** The newest answer, perhaps for what the form held before. */
+  data: T | undefined;
+  /** Whether it is not the answer for what the form holds. */
+  outdated: boolean;
+  /** Why there is no answer; complaints about fields are apart. */
+  error: unknown;
+  /** What the API says of fields that the form holds as they are. */
+  complaints: readonly FieldError[];
+  retry: () => void;
+}
+
+const quietMs = 500;
+
+/** What the rule would have raised. It follows the form when that rests, and forgets questions that are out of date. */
+export function useRulePreview(values: Values, hours: number): Preview<RulePreview> {
+  // How it is called, what it says and for whom changes nothing about what it raises.
+  const said = { name: "", enabled: true, severity: "CRITICAL", titleTemplate: "", messageTemplate: "", targets: [] };
+  const asked = JSON.stringify({ ...definition(values), ...said });
+  const [settled] = useDebouncedValue(asked, quietMs);
+  const wanted = useMemo(() => JSON.parse(settled) as RuleDefinition, [settled]);
+  const sound = check({ ...wanted, name: "-" }).length === 0;
+  const query = useQuery({ ...rulePreview(wanted, hours), enabled: sound, placeholderData: keepPreviousData });
+  const current = asked === settled;
+  return answer(query, current && sound, "definition.");
+}
+
+export interface Shown {
+  /** The webhook that the message is shown for; none is Slack's layout. */
+  webhookId: string | undefined;
+  /** The exchange that it is about; none is a made-up one. */
+  exchange: ExchangeRef | undefined;
+}
+
+/** The message that the texts make. */
+export function useMessagePreview(values: Values, { webhookId, exchange }: Shown): Preview<TemplatePreview> {
+  const { titleTemplate, messageTemplate, fireMode, severity, name } = values;
+  const asked = JSON.stringify({
+    ...{ titleTemplate, messageTemplate, fireMode, severity, ruleName: [...name].slice(0, 200).join("") },
+    ...(webhookId ? { webhookId } : { kind: "slack" }),
+    ...(exchange ? { exchange } : {}),
+  });
+  const [settled] = useDebouncedValue(asked, quietMs);
+  const query = useQuery({ ...templatePreview(JSON.parse(settled)), placeholderData: keepPreviousData });
+  return answer(query, asked === settled, "");
+}
+
+interface Query<T> {
+  data: T | undefined;
+  error: Error | null;
+  isPlaceholderData: boolean;
+  refetch: () => unknown;
+}
+
+function answer<T>(query: Query<T>, current: boolean, prefix: string): Preview<T> {
+  const { error } = query;
+  const fields = error instanceof ApiError ? error.fields.filter(({ field }) => field.startsWith(prefix)) : [];
+  return {
+    data: query.data,
+    outdated: !current || query.isPlaceholderData || error !== null,
+    error: fields.length > 0 ? null : error,
+    complaints: current ? fields.map((said) => ({ ...said, field: said.field.slice(prefix.length) })) : [],
+    retry: () => void query.refetch(),
+  };
+}

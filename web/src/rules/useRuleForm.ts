@@ -1,0 +1,127 @@
+import { useForm } from "@mantine/form";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import type { FieldError, Rule } from "../api/client";
+import { ApiError } from "../api/errors";
+import { type Placed, placeErrors, placeFields } from "../api/fields";
+import { createRule, readRule, ruleKeys, ruleOne, updateRule } from "../api/rules";
+import { check } from "./check";
+import { definition, fieldsOf, initialValues, same, type Values, valuesOf } from "./definition";
+import { dropDraft, keepDraft, readDraft } from "./draft";
+import { type Editor, pathOf } from "./editor";
+
+interface Saved {
+  onCreated: (rule: Rule) => void;
+  onUpdated: (rule: Rule) => void;
+}
+
+/**
+ * The form of a rule, stored or new. What is typed is kept as a draft until it is saved or given up. A rule that somebody
+ * else has saved meanwhile is not overwritten: it is read, and the person chooses.
+ */
+export function useRuleForm(rule: Rule | undefined, { onCreated, onUpdated }: Saved) {
+  const cache = useQueryClient();
+  const id = rule?.id;
+  const [draft] = useState(() => readDraft(id));
+  /** The rule as it was when the person began. */
+  const [base, setBase] = useState(draft?.base ?? rule);
+  const before = base ? valuesOf(base) : initialValues;
+  const form = useForm<Values>({ initialValues: draft?.values ?? before });
+  const dirty = !same(form.values, before);
+  const [restored, setRestored] = useState(draft !== undefined && dirty);
+  const [theirs, setTheirs] = useState<Rule>();
+  const [problems, setProblems] = useState<readonly string[]>([]);
+  const [refusals, setRefusals] = useState(0);
+  const known = fieldsOf(form.values);
+
+  const { values } = form;
+  useEffect(() => {
+    if (dirty) keepDraft(id, { values, ...(base ? { base } : {}) });
+    else dropDraft(id);
+  }, [id, base, values, dirty]);
+
+  const refuse = ({ fields, rest }: Placed) => {
+    form.setErrors(Object.fromEntries(Object.entries(fields).map(([field, said]) => [pathOf(field), said])));
+    setProblems(rest);
+    setRefusals((count) => count + 1);
+  };
+  /** Begins anew with a rule as it is stored. */
+  const restart = (stored: Rule | undefined) => {
+    dropDraft(id);
+    setBase(stored);
+    setRestored(false);
+    setTheirs(undefined);
+    const next = stored ? valuesOf(stored) : initialValues;
+    form.setInitialValues(next);
+    form.reset();
+  };
+  const save = useMutation({
+    mutationFn: (asked: ReturnType<typeof definition>) =>
+      base ? updateRule(base.id, base.version, asked) : createRule(asked),
+    onSuccess: (saved) => {
+      dropDraft(id);
+      if (base) {
+        cache.setQueryData(ruleOne(saved.id).queryKey, saved);
+        restart(saved);
+        onUpdated(saved);
+      } else onCreated(saved);
+      return cache.invalidateQueries({ queryKey: ruleKeys.all });
+    },
+    onError: async (error) => {
+      if (base && error instanceof ApiError && error.status === 412) {
+        try {
+          setTheirs(await readRule(base.id));
+        } catch (cause) {
+          refuse(placeErrors(cause, known));
+        }
+        return;
+      }
+      refuse(placeErrors(error, known));
+    },
+  });
+
+  return {
+    form,
+    base,
+    before,
+    dirty,
+    restored,
+    theirs,
+    problems,
+    refusals,
+    saving: save.isPending,
+    restart,
+    /** Saves, unless it is already known to be refused for these complaints of the API, or by what a browser can tell. */
+    submit: (complaints: readonly FieldError[]) => {
+      form.clearErrors();
+      setProblems([]);
+      const asked = definition(form.values);
+      const wrong = [...check(asked), ...complaints];
+      if (wrong.length > 0) refuse(placeFields(once(wrong), known));
+      else save.mutate(asked);
+    },
+    /** Goes on with what was chosen of two versions, on top of theirs. */
+    take: (chosen: Values) => {
+      if (!theirs) return;
+      setBase(theirs);
+      setTheirs(undefined);
+      form.setValues(chosen);
+    },
+    closeConflict: () => setTheirs(undefined),
+    /** What is wrong with each field, as far as the person has come. */
+    editor: (complaints: readonly FieldError[]): Editor => {
+      const live = placeFields(once([...check(definition(form.values)), ...complaints]), known).fields;
+      const errorOf = (field: string) => {
+        const refused = form.errors[pathOf(field)];
+        if (refused !== undefined && refused !== null) return String(refused);
+        return form.isTouched(pathOf(field)) || refusals > 0 ? live[field] : undefined;
+      };
+      return { form, errorOf };
+    },
+  };
+}
+
+/** One complaint for each field: the browser's, if the API says the same. */
+function once(errors: readonly FieldError[]): FieldError[] {
+  return errors.filter(({ field }, index) => errors.findIndex((other) => other.field === field) === index);
+}

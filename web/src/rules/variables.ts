@@ -1,0 +1,47 @@
+/** A name that titles and messages may use between braces. */
+export interface Variable {
+  name: string;
+  description: string;
+}
+
+/** Before the key of an attribute of the exchange. */
+export const attributePrefix = "exchange.attributes.";
+
+/** Every variable but the attributes; testdata/template_variables.json holds it to what the API knows. */
+export const variables: readonly Variable[] = [
+  { name: "exchange.application", description: "The application that ran the exchange" },
+  { name: "exchange.route", description: "The route, job or request" },
+  { name: "exchange.environment", description: "Where it ran, such as production" },
+  { name: "exchange.executionId", description: "The identifier of the execution" },
+  { name: "exchange.status", description: "COMPLETED or FAILED" },
+  { name: "exchange.startTime", description: "When it started, RFC 3339 with nanoseconds, UTC" },
+  { name: "exchange.endTime", description: "When it ended, as startTime; empty where the source does not say" },
+  { name: "exchange.duration", description: "How long it took, for people: 12 ms, 1.234 s" },
+  { name: "exchange.durationMs", description: "How long it took, in milliseconds" },
+  { name: "exchange.errorType", description: "The type of the error, empty where there is none" },
+  { name: "exchange.errorMessage", description: "The error's message" },
+  { name: "exchange.errorStack", description: "The error's stack trace" },
+  { name: "exchange.stackTop", description: "The first line of the stack that is not a framework's" },
+  { name: "exchange.correlationId", description: "What the exchange shares with its relatives" },
+  {
+    name: "count.observed",
+    description: "How many exchanges matched within the window; empty for an alert about one exchange",
+  },
+  { name: "count.threshold", description: "How many are needed; empty for an alert about one exchange" },
+  { name: "count.window", description: "The window, for people: 10 min; empty for an alert about one exchange" },
+  { name: "count.windowSeconds", description: "The window in seconds; empty for an alert about one exchange" },
+  {
+    name: "count.group",
+    description:
+      "What was counted together: the route, application or environment; empty for an alert about one exchange",
+  },
+  { name: "rule.name", description: "The rule's name" },
+  { name: "rule.id", description: "The rule's identifier" },
+  { name: "alert.severity", description: "CRITICAL, WARNING or INFO" },
+];
+
+/** The variables, with the attributes of these keys. */
+export function withAttributes(keys: readonly string[]): Variable[] {
+  const description = "An attribute of the exchange, empty where it has none";
+  return [...variables, ...keys.map((key) => ({ name: attributePrefix + key, description }))];
+}

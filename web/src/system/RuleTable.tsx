@@ -1,0 +1,130 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { isAtLeast, me } from "../api/access";
+import type { Rule } from "../api/client";
+import { explain } from "../api/errors";
+import { reconcileRule, ruleList } from "../api/rules";
+import { Button } from "../ui/Button";
+import { Ago } from "../ui/Instant";
+import { SkeletonRows } from "../ui/states";
+import table from "../ui/table.module.css";
+import { lag } from "../ui/time";
+import { byTrouble, comparison } from "./rules";
+import styles from "./system.module.css";
+import { Unknown } from "./Unknown";
+
+const shownFirst = 10;
+
+/** How far each rule is. There may be thousands; those in trouble stand first. */
+export function RuleTable() {
+  const rules = useQuery(ruleList());
+  const may = isAtLeast(useQuery(me()).data, "operator");
+  const [all, setAll] = useState(false);
+  if (rules.data === undefined) {
+    return rules.isError ? (
+      <Unknown what="How far rules are is not known." error={rules.error} onRetry={() => void rules.refetch()} />
+    ) : (
+      <SkeletonRows count={4} height={48} label="Loading rules" />
+    );
+  }
+  if (rules.data.length === 0) return <p className={styles.fine}>There is no rule yet.</p>;
+  const sorted = byTrouble(rules.data);
+  const shown = all ? sorted : sorted.slice(0, shownFirst);
+  return (
+    <>
+      <table className={table.table}>
+        <thead>
+          <tr>
+            <th scope="col">Rule</th>
+            <th scope="col">Evaluated</th>
+            <th scope="col">Late in the last hour</th>
+            <th scope="col">Last run</th>
+            <th scope="col">
+              <span className="visually-hidden">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((rule) => (
+            <RuleRow key={rule.id} rule={rule} may={may} />
+          ))}
+        </tbody>
+      </table>
+      {shown.length < sorted.length && (
+        <p className={styles.fine}>
+          <Button onClick={() => setAll(true)}>Show all {sorted.length.toLocaleString("en")} rules</Button>
+        </p>
+      )}
+    </>
+  );
+}
+
+function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
+  const compare = useMutation({ mutationFn: () => reconcileRule(rule.id) });
+  const { lagSeconds, lateLastHour = 0, lastRunAt, lastError } = rule.health ?? {};
+  // Counts are not compared exchange by exchange.
+  const comparable = may && rule.fireMode === "PER_EXCHANGE";
+  return (
+    <tr>
+      <td>
+        <div className={table.name}>
+          <Link to="/rules" hash={rule.id}>
+            {rule.name}
+          </Link>
+        </div>
+        {lastError && <div className={table.bad}>{lastError}</div>}
+        {compare.data && (
+          <div className={compare.data.missing > 0 ? table.bad : table.sub} role="status">
+            {comparison(compare.data)}
+          </div>
+        )}
+        {compare.error && (
+          <div className={table.bad} role="alert">
+            Not compared. {explain(compare.error).what}
+          </div>
+        )}
+      </td>
+      <td>
+        {!rule.enabled ? (
+          <span className={table.quiet}>Off</span>
+        ) : lagSeconds === undefined ? (
+          <span className={table.quiet}>Not yet</span>
+        ) : (
+          <span className={lagSeconds > 15 ? table.warn : ""}>{lag(lagSeconds)}</span>
+        )}
+      </td>
+      <td>
+        {lateLastHour === 0 ? (
+          <span className={table.quiet}>none late</span>
+        ) : (
+          `${lateLastHour.toLocaleString("en")} late`
+        )}
+      </td>
+      <td>
+        {lastRunAt ? (
+          <>
+            ran <Ago at={lastRunAt} />
+          </>
+        ) : (
+          <span className={table.quiet}>never ran</span>
+        )}
+      </td>
+      <td>
+        <div className={table.actions}>
+          {comparable && (
+            <Button
+              look="quiet"
+              title="Compares the alerts with the exchanges that match"
+              aria-label={`Compare ${rule.name}`}
+              disabled={compare.isPending}
+              onClick={() => compare.mutate()}
+            >
+              {compare.isPending ? "Comparing…" : "Compare"}
+            </Button>
+          )}
+        </div>
+      </td>
+    </tr>
+  );
+}

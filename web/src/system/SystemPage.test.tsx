@@ -1,0 +1,115 @@
+import { screen, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { beforeEach, describe, expect, test } from "vitest";
+import { api, open, problem, startWorld } from "../test/world";
+
+const { server } = startWorld();
+const at = new Date(Date.now() - 60_000).toISOString();
+
+beforeEach(() => {
+  const replica = { host: "a", pid: 7, version: "1.2", roles: ["api", "dispatch"], startedAt: at, lastBeatAt: at };
+  const idle = { claimedRules: 0, claimedNotifications: 1 };
+  server.use(
+    http.get(api("/status"), () =>
+      HttpResponse.json({
+        replicaId: "a-1",
+        version: "1.2",
+        startedAt: at,
+        now: at,
+        ready: true,
+        dependencies: [
+          { name: "postgres", reachable: true },
+          { name: "clickhouse", reachable: false, error: "connection refused" },
+        ],
+        rules: { total: 3, enabled: 2, failing: 1, slowestLagSeconds: 40 },
+        outbox: { depth: 1200, oldestAgeSeconds: 90 },
+        completeness: { rules: 2, missing: 0, comparedAt: at, wholeSince: at },
+      }),
+    ),
+    http.get(api("/replicas"), () =>
+      HttpResponse.json({
+        items: [
+          { id: "a-1", ...replica, ...idle, lastBeatAgeSeconds: 0.4, alive: true },
+          { id: "b-2", ...replica, ...idle, lastBeatAgeSeconds: 120, alive: false },
+        ],
+      }),
+    ),
+    http.get(api("/rules"), () =>
+      HttpResponse.json({
+        items: [
+          {
+            id: "r1",
+            name: "Quick",
+            enabled: true,
+            fireMode: "PER_EXCHANGE",
+            health: { lagSeconds: 1, lateLastHour: 3 },
+          },
+          { id: "r2", name: "Slow", enabled: true, fireMode: "COUNT_IN_WINDOW", health: { lagSeconds: 40 } },
+        ],
+      }),
+    ),
+    http.get(api("/webhooks"), () =>
+      HttpResponse.json({
+        items: [
+          { id: "w1", name: "#ops", kind: "slack", ratePerSecond: 1, health: { state: "ok", consecutiveFailures: 0 } },
+          {
+            id: "w2",
+            name: "erp",
+            kind: "generic",
+            ratePerSecond: 0,
+            health: { state: "off", consecutiveFailures: 0, disabledReason: "the receiver answered 410" },
+          },
+        ],
+      }),
+    ),
+  );
+});
+
+describe("the page of the system", () => {
+  test("tells what is reached, who runs, how far rules are, what is owed and why", async () => {
+    open("/system");
+    expect(await screen.findByText("Cannot be reached")).toBeVisible();
+    expect(screen.getByText("1,200 messages")).toHaveAttribute("href", "/deliveries?status=pending&status=retrying");
+    expect(screen.getByText("0 missing")).toBeVisible();
+    expect(await screen.findByRole("row", { name: /a-1.*answers this page.*alive, less than 1 s ago/ })).toBeVisible();
+    expect(screen.getByRole("row", { name: /b-2.*Dead, silent for 2 min/ })).toBeVisible();
+    const rules = await screen.findAllByRole("row", { name: /behind/ });
+    expect(rules.map((row) => within(row).getByRole("link").textContent)).toEqual(["Slow", "Quick"]);
+    expect(rules[1]).toHaveTextContent("3 late");
+    expect(screen.getByText(/the receiver answered 410/)).toBeVisible();
+    expect(screen.queryByText("#ops")).toBeNull();
+  });
+
+  test("compares a rule with its exchanges, and tells what is missing", async () => {
+    server.use(
+      http.post(api("/rules/:id/reconcile"), () =>
+        HttpResponse.json({
+          ruleId: "r1",
+          from: at,
+          to: at,
+          matching: 5,
+          alerted: 4,
+          missing: 1,
+          missingSample: ["x-9"],
+          outOfReach: 0,
+          unexpected: 0,
+        }),
+      ),
+    );
+    const { user } = open("/system");
+    await user.click(await screen.findByRole("button", { name: "Compare Quick" }));
+    expect(await screen.findByText(/4 of 5 matching exchanges have their alert; 1 missing: x-9/)).toBeVisible();
+    expect(screen.queryByRole("button", { name: "Compare Slow" })).toBeNull();
+  });
+
+  test("shows the parts that can be read when another one cannot", async () => {
+    server.use(
+      http.get(api("/replicas"), () => problem(503, { code: "unavailable", detail: "Postgres cannot be reached." })),
+    );
+    open("/system");
+    expect(await screen.findByText("0 missing")).toBeVisible();
+    expect(
+      await screen.findByText(/Who runs is not known. Postgres cannot be reached./, {}, { timeout: 15_000 }),
+    ).toBeVisible();
+  });
+});

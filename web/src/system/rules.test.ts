@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import type { Reconciliation, Rule } from "../api/client";
+import { byTrouble, comparison } from "./rules";
+
+const rule = (name: string, enabled: boolean, health: Rule["health"] = {}) => ({ name, enabled, health }) as Rule;
+
+test("what fails comes first, then what is farthest behind, and what is off last", () => {
+  const rules = [
+    rule("off", false),
+    rule("quick", true, { lagSeconds: 1 }),
+    rule("unknown", true),
+    rule("slow", true, { lagSeconds: 40 }),
+    rule("b fails", true, { lastError: "x" }),
+    rule("a fails", true, { lastError: "x" }),
+  ];
+  expect(byTrouble(rules).map(({ name }) => name)).toEqual(["a fails", "b fails", "slow", "quick", "unknown", "off"]);
+});
+
+test.each([
+  [{}, "37 of 37 matching exchanges have their alert; none is missing."],
+  [
+    { alerted: 35, missing: 2, missingSample: ["x-1"] },
+    "35 of 37 matching exchanges have their alert; 2 missing: x-1, ….",
+  ],
+  [
+    { outOfReach: 1, unexpected: 1200 },
+    "37 of 37 matching exchanges have their alert; none is missing; 1 ran for longer than the rule looks back; 1,200 alerts whose exchange does not match any more.",
+  ],
+])("a comparison %j is told", (change, want) => {
+  const clean = { matching: 37, alerted: 37, missing: 0, missingSample: [], outOfReach: 0, unexpected: 0 };
+  expect(comparison({ ...clean, ...change } as unknown as Reconciliation)).toBe(want);
+});

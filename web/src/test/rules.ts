@@ -1,0 +1,67 @@
+import { HttpResponse, http } from "msw";
+import type { Rule, RulePreview, TemplatePreview } from "../api/client";
+
+const api = (path: string) => `${globalThis.location.origin}/api/v1${path}`;
+
+export const noPreview: RulePreview = {
+  from: "2026-11-20T14:00:00Z",
+  to: "2026-11-21T14:00:00Z",
+  coveredFrom: "2026-11-20T14:00:00Z",
+  truncated: false,
+  scanned: 0,
+  alerts: 0,
+  bucketSeconds: 1440,
+  buckets: [0, 0],
+  shares: [],
+  newest: [],
+  webhooks: [],
+};
+
+const message: TemplatePreview = {
+  title: "orders",
+  message: "ERP refused",
+  request: {
+    method: "POST",
+    host: "",
+    contentType: "application/json",
+    headers: [],
+    body: JSON.stringify({ blocks: [{ type: "header", text: { type: "plain_text", text: "🔴 CRITICAL orders" } }] }),
+  },
+};
+
+/** What the pages about rules ask for by themselves. */
+export const ruleHandlers = [
+  http.post(api("/rules/preview"), () => HttpResponse.json(noPreview)),
+  http.post(api("/templates/preview"), () => HttpResponse.json(message)),
+  http.get(api("/exchanges"), () => HttpResponse.json({ items: [] })),
+  http.get(api("/exchanges/facets"), () => HttpResponse.json({ items: [] })),
+  http.get(api("/alerts/groups"), () => HttpResponse.json({ items: [], asOf: "2026-11-21T14:00:00Z" })),
+];
+
+export function aRule(change: Partial<Rule> = {}): Rule {
+  return {
+    id: "0192f0c1-0000-7000-8000-000000000900",
+    version: 3,
+    createdAt: "2026-11-20T14:00:00Z",
+    updatedAt: "2026-11-20T14:00:00Z",
+    armedSince: "2026-11-20T14:00:00Z",
+    name: "Failed orders",
+    enabled: true,
+    fireMode: "PER_EXCHANGE",
+    severity: "CRITICAL",
+    scope: { applications: ["orders"] },
+    filter: { statuses: ["FAILED"] },
+    titleTemplate: "",
+    messageTemplate: "",
+    webhookIds: [],
+    targets: [],
+    intervalSeconds: 1,
+    lookBackSeconds: 3600,
+    threshold: 0,
+    windowSeconds: 0,
+    notifyOnResolve: false,
+    reNotifyMinutes: 0,
+    forDurationSeconds: 0,
+    ...change,
+  };
+}

@@ -1,0 +1,158 @@
+import { useForm } from "@mantine/form";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useParams } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { isAtLeast, me } from "../api/access";
+import type { Webhook } from "../api/client";
+import { ApiError } from "../api/errors";
+import { placeErrors } from "../api/fields";
+import { oneWebhook, readWebhook, updateWebhook, webhookKeys } from "../api/webhooks";
+import { Page } from "../app/Page";
+import { Button, buttonClass } from "../ui/Button";
+import { Form } from "../ui/Form";
+import formStyles from "../ui/form.module.css";
+import { IconLock } from "../ui/icons";
+import { Empty, Failed, SkeletonRows } from "../ui/states";
+import { useToast } from "../ui/toast";
+import { differences, editOf, fields, type Values, valuesOf } from "./form";
+import { WebhookFields } from "./WebhookFields";
+import { WebhookPanel } from "./WebhookPanel";
+import styles from "./webhooks.module.css";
+
+export function EditWebhookPage() {
+  const { webhookId = "" } = useParams({ strict: false });
+  const { data: who } = useQuery(me());
+  const webhook = useQuery(oneWebhook(webhookId));
+  useEffect(() => {
+    document.title = "Webhook · Tocsin";
+  }, []);
+  return (
+    <Page title={webhook.data?.name ?? "Webhook"} scrolls>
+      {who !== undefined && !isAtLeast(who, "editor") ? (
+        <Empty icon={IconLock} title="This is for editors">
+          <p>Your role is {who.role}. An administrator can give you another one.</p>
+        </Empty>
+      ) : webhook.data ? (
+        <Edit key={webhookId} webhook={webhook.data} />
+      ) : webhook.isError ? (
+        <Failed error={webhook.error} onRetry={() => void webhook.refetch()} />
+      ) : (
+        <SkeletonRows count={6} height={60} label="Loading the webhook" />
+      )}
+    </Page>
+  );
+}
+
+function Edit({ webhook }: { webhook: Webhook }) {
+  const navigate = useNavigate();
+  const cache = useQueryClient();
+  const toast = useToast();
+  const [problems, setProblems] = useState<readonly string[]>([]);
+  const [refusals, setRefusals] = useState(0);
+  /** The version that the reader's edit builds on: the one that was read, or one that this page has made since. */
+  const [base, setBase] = useState(webhook);
+  const [theirs, setTheirs] = useState<Webhook>();
+  const form = useForm<Values>({ initialValues: valuesOf(webhook) });
+  const save = useMutation({
+    mutationFn: (on: Webhook) => updateWebhook(on, editOf(form.values, on)),
+    onSuccess: async (saved) => {
+      const warnings = (saved.warnings ?? []).map((warning) => warning.message).join(" ");
+      toast(`“${saved.name}” is saved. ${warnings}`.trim(), "done");
+      await cache.invalidateQueries({ queryKey: webhookKeys.all });
+      await navigate({ to: "/webhooks" });
+    },
+    onError: async (error) => {
+      if (error instanceof ApiError && error.status === 412) {
+        setTheirs(await readWebhook(webhook.id).catch(() => undefined));
+        setProblems(["Somebody else has changed this webhook meanwhile. What you wrote is still here."]);
+      } else {
+        const placed = placeErrors(error, fields);
+        form.setErrors(placed.fields);
+        setProblems(placed.rest);
+      }
+      setRefusals((count) => count + 1);
+    },
+  });
+  const submit = (on: Webhook) => {
+    form.clearErrors();
+    setProblems([]);
+    save.mutate(on);
+  };
+  return (
+    <>
+      <WebhookPanel webhook={webhook} onChanged={setBase} />
+      <Form problems={problems} refusals={refusals} onSubmit={() => submit(base)}>
+        {theirs && (
+          <Conflict
+            mine={form.values}
+            theirs={theirs}
+            onMine={() => {
+              setBase(theirs);
+              setTheirs(undefined);
+              submit(theirs);
+            }}
+            onTheirs={() => {
+              setBase(theirs);
+              setTheirs(undefined);
+              setProblems([]);
+              form.setValues(valuesOf(theirs));
+            }}
+          />
+        )}
+        <WebhookFields form={form} webhook={base} />
+        <div className={formStyles.actions}>
+          <Button type="submit" look="primary" disabled={save.isPending || theirs !== undefined}>
+            Save the webhook
+          </Button>
+          <Link to="/webhooks" className={buttonClass()}>
+            Cancel
+          </Link>
+        </div>
+      </Form>
+    </>
+  );
+}
+
+interface ConflictProps {
+  mine: Values;
+  theirs: Webhook;
+  onMine: () => void;
+  onTheirs: () => void;
+}
+
+/** Both versions side by side, and the choice between them. */
+function Conflict({ mine, theirs, onMine, onTheirs }: ConflictProps) {
+  const differing = differences(mine, theirs);
+  return (
+    <section className={styles.conflict} aria-label="Both versions">
+      {differing.length > 0 ? (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Field</th>
+              <th scope="col">Yours</th>
+              <th scope="col">Theirs</th>
+            </tr>
+          </thead>
+          <tbody>
+            {differing.map(({ name, mine, theirs }) => (
+              <tr key={name}>
+                <td>{name}</td>
+                <td>{mine || "empty"}</td>
+                <td>{theirs || "empty"}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      ) : (
+        <p>What can be compared is the same; secrets cannot.</p>
+      )}
+      <div className={styles.actions}>
+        <Button look="primary" onClick={onMine}>
+          Save mine over theirs
+        </Button>
+        <Button onClick={onTheirs}>Take theirs</Button>
+      </div>
+    </section>
+  );
+}

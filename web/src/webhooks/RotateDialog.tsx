@@ -1,0 +1,84 @@
+import { NativeSelect } from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import type { Webhook } from "../api/client";
+import { explain } from "../api/errors";
+import { readWebhook, rotateSecret, webhookKeys } from "../api/webhooks";
+import { Button } from "../ui/Button";
+import { FormDialog, Secret } from "../ui/FormDialog";
+import { ExactTime } from "../ui/Instant";
+import { IconCopy } from "../ui/icons";
+
+const overlaps = [
+  { value: "0", label: "Not at all: it was given away" },
+  { value: "3600", label: "1 hour" },
+  { value: "86400", label: "1 day" },
+  { value: "604800", label: "7 days" },
+];
+
+interface Props {
+  webhook: Webhook;
+  /** Told of the version that has the new secret. */
+  onChanged: (webhook: Webhook) => void;
+  onClose: () => void;
+}
+
+/** Makes a new signing secret, and shows it this once. */
+export function RotateDialog({ webhook, onChanged, onClose }: Props) {
+  const cache = useQueryClient();
+  const [overlap, setOverlap] = useState("86400");
+  const rotate = useMutation({
+    mutationFn: () => rotateSecret(webhook.id, Number(overlap)),
+    // Without the new version an edit under way is a conflict, which it is told of when it is saved.
+    onSuccess: () => void readWebhook(webhook.id).then(onChanged, () => undefined),
+    onSettled: () => cache.invalidateQueries({ queryKey: webhookKeys.all }),
+  });
+  if (rotate.data) {
+    const { signingSecret, formerSecretUntil } = rotate.data;
+    return (
+      <FormDialog title="The new signing secret" onClose={onClose}>
+        <p>Give it to the receiver. It is not shown again.</p>
+        <Secret>{signingSecret}</Secret>
+        <Copy text={signingSecret} />
+        {formerSecretUntil && (
+          <p>
+            Until <ExactTime at={formerSecretUntil} /> each request is signed by the former one, too.
+          </p>
+        )}
+      </FormDialog>
+    );
+  }
+  return (
+    <FormDialog
+      title={webhook.hasSigningSecret ? "Replace the signing secret?" : "Sign requests?"}
+      action={webhook.hasSigningSecret ? "Make a new secret" : "Make a secret"}
+      busy={rotate.isPending}
+      problem={rotate.error ? explain(rotate.error).what : undefined}
+      onSubmit={() => rotate.mutate()}
+      onClose={onClose}
+    >
+      {webhook.hasSigningSecret ? (
+        <NativeSelect
+          label="The former secret signs, too, for"
+          data={overlaps}
+          value={overlap}
+          onChange={(event) => setOverlap(event.currentTarget.value)}
+        />
+      ) : (
+        <p>Each request is then signed as Standard Webhooks say, so that the receiver knows that it comes from here.</p>
+      )}
+    </FormDialog>
+  );
+}
+
+/** Copies where the browser lets a page do so, which is over https; elsewhere the text is selected by a click. */
+function Copy({ text }: { text: string }) {
+  const [done, setDone] = useState(false);
+  if (!navigator.clipboard) return null;
+  return (
+    <Button onClick={() => void navigator.clipboard.writeText(text).then(() => setDone(true))}>
+      <IconCopy size={16} aria-hidden="true" />
+      {done ? "Copied" : "Copy"}
+    </Button>
+  );
+}

@@ -1,0 +1,56 @@
+import { useMutation } from "@tanstack/react-query";
+import type { TestResult, Webhook } from "../api/client";
+import { explain } from "../api/errors";
+import { testWebhook } from "../api/webhooks";
+import { verdictWords } from "../inbox/timeline";
+import { FormDialog } from "../ui/FormDialog";
+import { duration } from "../ui/time";
+import styles from "./webhooks.module.css";
+
+/** Sends a test message, and shows what came of it. */
+export function TestDialog({ webhook, onClose }: { webhook: Webhook; onClose: () => void }) {
+  const test = useMutation({ mutationFn: () => testWebhook(webhook.id) });
+  return (
+    <FormDialog
+      title={`Test “${webhook.name}”`}
+      action={test.data ? "Send another one" : "Send a test message"}
+      {...(test.data ? { close: "Close" } : {})}
+      busy={test.isPending}
+      problem={test.error ? explain(test.error).what : undefined}
+      onSubmit={() => test.mutate()}
+      onClose={onClose}
+    >
+      {test.isPending ? (
+        <p role="status">Sending…</p>
+      ) : test.data ? (
+        <Outcome result={test.data} />
+      ) : (
+        <p>One message about a made-up exchange, marked as a test, goes out as every message does.</p>
+      )}
+    </FormDialog>
+  );
+}
+
+function Outcome({ result }: { result: TestResult }) {
+  const { verdict, statusCode, durationMs, error, response, problem } = result;
+  const { word } = verdictWords({ verdict, number: 1, startedAt: "" });
+  const good = verdict === "DELIVERED";
+  return (
+    <div className={styles.outcome} role="status">
+      <p>
+        <span className={good ? styles.good : styles.bad}>
+          {good ? "✓" : "✗"} {word}
+        </span>
+        {statusCode !== undefined && ` · HTTP ${statusCode}`} · {duration(String(Math.round(durationMs * 1e6)))}
+      </p>
+      {error && <p>{error}</p>}
+      {problem && <p>The message was a fallback: {problem}</p>}
+      {response && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by key.
+        <pre className={styles.excerpt} tabIndex={0}>
+          {response}
+        </pre>
+      )}
+    </div>
+  );
+}

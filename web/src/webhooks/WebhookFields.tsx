@@ -1,0 +1,203 @@
+import { Checkbox, Input, PasswordInput, SegmentedControl, Textarea, TextInput } from "@mantine/core";
+import type { UseFormReturnType } from "@mantine/form";
+import type { Webhook } from "../api/client";
+import { FormSection } from "../ui/Form";
+import styles from "../ui/form.module.css";
+import type { Values } from "./form";
+import { kinds } from "./kinds";
+
+const posterChoices = [
+  { value: "url", label: "Incoming webhook" },
+  { value: "bot", label: "Bot" },
+];
+
+const kindChoices = (["slack", "generic"] as const).map((value) => ({ value, label: kinds[value].word }));
+
+interface Props {
+  form: UseFormReturnType<Values>;
+  /** The webhook that is edited; a new one has none. */
+  webhook?: Webhook;
+}
+
+/** All that a person writes of a webhook. */
+export function WebhookFields({ form, webhook }: Props) {
+  const isSlack = form.values.kind === "slack";
+  const isBot = isSlack && form.values.bot;
+  return (
+    <>
+      <FormSection title="Webhook">
+        <TextInput label="Name" placeholder="#ops" {...form.getInputProps("name")} />
+        {!webhook && (
+          <Input.Wrapper label="Kind" labelElement="div" error={form.errors.kind}>
+            <SegmentedControl
+              data={kindChoices}
+              aria-label="Kind"
+              value={form.values.kind}
+              onChange={(kind) => form.setFieldValue("kind", kind as Values["kind"])}
+            />
+          </Input.Wrapper>
+        )}
+        {isSlack && (
+          <Input.Wrapper
+            label="Posts as"
+            labelElement="div"
+            description="A bot's messages follow their alerts, and can have buttons to acknowledge and resolve."
+          >
+            <SegmentedControl
+              data={posterChoices}
+              aria-label="Posts as"
+              value={isBot ? "bot" : "url"}
+              onChange={(poster) => form.setFieldValue("bot", poster === "bot")}
+            />
+          </Input.Wrapper>
+        )}
+        {isBot ? (
+          <Bot form={form} {...(webhook ? { webhook } : {})} />
+        ) : (
+          <Url form={form} {...(webhook ? { webhook } : {})} />
+        )}
+        <Checkbox
+          label="For operators"
+          description="Is told when a rule cannot be evaluated, and when it can again."
+          {...form.getInputProps("operators", { type: "checkbox" })}
+        />
+      </FormSection>
+      {!isSlack && <Request form={form} {...(webhook ? { webhook } : {})} />}
+      <Pace form={form} />
+    </>
+  );
+}
+
+/** A secret that is there already stays when nothing is typed. */
+const kept = (is: boolean | undefined) => (is ? { placeholder: "Stays as it is" } : {});
+
+function Bot({ form, webhook }: Props) {
+  return (
+    <>
+      <TextInput
+        label="Channel"
+        description="Its id, such as C0123456789, or its name behind a #. The app must have been invited to it."
+        autoComplete="off"
+        spellCheck={false}
+        {...form.getInputProps("slack.channel")}
+      />
+      <PasswordInput
+        label="Bot token"
+        description="The app's Bot User OAuth Token, xoxb-…, with the scope chat:write. It is kept encrypted and never shown again."
+        autoComplete="off"
+        {...kept(webhook?.slack?.hasBotToken)}
+        {...form.getInputProps("slack.botToken")}
+      />
+      <PasswordInput
+        label="Signing secret of the app"
+        description={`With it, messages have buttons. The list of webhooks then shows the request URL to enter in the app. ${
+          webhook?.slack?.hasSigningSecret ? "Empty, the present one stays." : "Empty means no buttons."
+        }`}
+        autoComplete="off"
+        {...kept(webhook?.slack?.hasSigningSecret)}
+        {...form.getInputProps("slack.signingSecret")}
+      />
+    </>
+  );
+}
+
+function Url({ form, webhook }: Props) {
+  const what =
+    form.values.kind === "slack"
+      ? "The address of an incoming webhook, from Slack's settings. Whoever has it can post: it is kept encrypted and never shown again."
+      : "An http or https address that takes a POST. It is kept encrypted and never shown again.";
+  return (
+    <TextInput
+      label="URL"
+      type="url"
+      description={webhook?.urlHost ? `Empty, the present one at ${webhook.urlHost} stays. ${what}` : what}
+      autoComplete="off"
+      spellCheck={false}
+      {...kept(Boolean(webhook?.urlHost))}
+      {...form.getInputProps("url")}
+    />
+  );
+}
+
+function Request({ form, webhook }: Props) {
+  const present = webhook?.headerNames ?? [];
+  const writes = present.length === 0 || form.values.replaceHeaders;
+  return (
+    <FormSection title="Request">
+      {webhook ? null : (
+        <PasswordInput
+          label="Signing secret"
+          description="whsec_ and base64, as Standard Webhooks say. Empty means unsigned."
+          autoComplete="off"
+          {...form.getInputProps("signingSecret")}
+        />
+      )}
+      {present.length > 0 && (
+        <Checkbox
+          label="Replace the headers"
+          description={`Otherwise these stay, with values that nobody can read: ${present.join(", ")}.`}
+          {...form.getInputProps("replaceHeaders", { type: "checkbox" })}
+        />
+      )}
+      {writes && (
+        <Textarea
+          label="Headers"
+          description="One a line, such as Authorization: Bearer … The values are kept encrypted and never shown again."
+          rows={3}
+          spellCheck={false}
+          classNames={{ input: styles.mono ?? "" }}
+          {...form.getInputProps("headers")}
+          onChange={(event) => {
+            form.setFieldValue("headers", event.currentTarget.value);
+            if (webhook) form.setFieldValue("replaceHeaders", true);
+          }}
+        />
+      )}
+      <Textarea
+        label="Body"
+        description="JSON with Mustache in its texts. Empty means Tocsin's own layout."
+        rows={6}
+        spellCheck={false}
+        classNames={{ input: styles.mono ?? "" }}
+        {...form.getInputProps("bodyTemplate")}
+      />
+    </FormSection>
+  );
+}
+
+function Pace({ form }: { form: UseFormReturnType<Values> }) {
+  const slack = form.values.kind === "slack";
+  const number = { type: "number", min: 0, inputMode: "decimal" } as const;
+  return (
+    <FormSection title="Pace" hint="Left empty, a field has its default.">
+      <div className={styles.two}>
+        <TextInput
+          label="Messages a second"
+          description={`At most, by all replicas together; 0 is no bound. The default is ${slack ? "1, as Slack asks for" : "0"}.`}
+          step="any"
+          {...number}
+          {...form.getInputProps("ratePerSecond")}
+        />
+        <TextInput
+          label="Digest above"
+          description={`When more wait, one message tells of many. 0 is never; the default is ${slack ? 20 : 0}.`}
+          {...number}
+          {...form.getInputProps("digestAbove")}
+        />
+        <TextInput
+          label="Timeout in seconds"
+          description="Bounds one attempt, 1 to 60. The default is 10."
+          step="any"
+          {...number}
+          {...form.getInputProps("timeoutSeconds")}
+        />
+        <TextInput
+          label="At the same time"
+          description="Attempts under way in one replica, 1 to 100. The default is 8."
+          {...number}
+          {...form.getInputProps("maxConcurrent")}
+        />
+      </div>
+    </FormSection>
+  );
+}

@@ -1,0 +1,33 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import type { Webhook } from "../api/client";
+import { explain } from "../api/errors";
+import { retireSecret, setWebhookEnabled, webhookKeys } from "../api/webhooks";
+import { useToast } from "../ui/toast";
+
+/** Enables a webhook that is off, and the other way round. */
+export function useSwitch(onChanged?: (webhook: Webhook) => void) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  return useMutation({
+    mutationFn: ({ id, enabled }: Webhook) => setWebhookEnabled(id, !enabled),
+    onSuccess: (webhook) => {
+      onChanged?.(webhook);
+      const what = webhook.enabled ? "is on; what waited is sent" : "is off; what is owed waits";
+      toast(`“${webhook.name}” ${what}.`, "done");
+    },
+    onError: (error, { name }) => toast(`“${name}” was not changed. ${explain(error).what}`, "failed"),
+    onSettled: () => cache.invalidateQueries({ queryKey: webhookKeys.all }),
+  });
+}
+
+/** Has the present secret alone sign from now on. */
+export function useRetireSecret(onChanged: (webhook: Webhook) => void) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  return useMutation({
+    mutationFn: ({ id }: Webhook) => retireSecret(id),
+    onSuccess: onChanged,
+    onError: (error) => toast(`The former secret still signs. ${explain(error).what}`, "failed"),
+    onSettled: () => cache.invalidateQueries({ queryKey: webhookKeys.all }),
+  });
+}

@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import type { Webhook } from "../api/client";
+import { blank, definition, differences, editOf, parseHeaders, valuesOf } from "./form";
+
+const webhook: Webhook = {
+  id: "w1",
+  version: 3,
+  createdAt: "2026-11-21T10:00:00Z",
+  updatedAt: "2026-11-21T10:00:00Z",
+  name: "erp",
+  kind: "generic",
+  urlHost: "erp.example.com",
+  headerNames: ["Authorization"],
+  bodyTemplate: "",
+  hasSigningSecret: true,
+  enabled: false,
+  operators: false,
+  timeoutSeconds: 10,
+  maxConcurrent: 8,
+  ratePerSecond: 0,
+  digestAbove: 0,
+  health: { state: "off", consecutiveFailures: 0 },
+};
+
+test.each([
+  ["", {}],
+  ["Authorization: Bearer a:b\n\n X-Team : ops ", { Authorization: "Bearer a:b", "X-Team": "ops" }],
+  ["nonsense", { nonsense: "" }],
+])("the headers %j are read", (text, want) => {
+  expect(parseHeaders(text)).toEqual(want);
+});
+
+describe("a definition", () => {
+  test("has what was given, and leaves the rest to its defaults", () => {
+    const values = {
+      ...blank,
+      kind: "generic" as const,
+      name: "x",
+      url: "https://x",
+      headers: "A: b",
+      digestAbove: "0",
+    };
+    expect(definition(values)).toEqual({
+      name: "x",
+      kind: "generic",
+      url: "https://x",
+      headers: { A: "b" },
+      digestAbove: 0,
+    });
+  });
+
+  test("of Slack has nothing of another kind", () => {
+    const values = { ...blank, name: "x", url: "u", headers: "A: b", bodyTemplate: "{}", signingSecret: "s" };
+    expect(definition(values)).toEqual({ name: "x", kind: "slack", url: "u" });
+  });
+});
+
+describe("an edit", () => {
+  const pace = { timeoutSeconds: 10, maxConcurrent: 8, ratePerSecond: 0, digestAbove: 0 };
+  const same = { name: "erp", enabled: false, operators: false, bodyTemplate: "", ...pace };
+
+  test("that changes nothing leaves the secrets out, and the switch as it is", () => {
+    expect(editOf(valuesOf(webhook), webhook)).toEqual(same);
+  });
+
+  test("takes new secrets, and headers only where they are to be replaced", () => {
+    const values = { ...valuesOf(webhook), url: "https://new", headers: "A: b" };
+    expect(editOf(values, webhook)).toEqual({ ...same, url: "https://new" });
+    expect(editOf({ ...values, replaceHeaders: true }, webhook)).toMatchObject({ headers: { A: "b" } });
+  });
+
+  test("of a bot keeps its token unless there is a new one, and says where it becomes an incoming webhook", () => {
+    const slack = { channel: "C1", hasBotToken: true, hasSigningSecret: true, interactionsPath: "/x" };
+    const bot: Webhook = { ...webhook, kind: "slack", urlHost: "", slack };
+    const values = valuesOf(bot);
+    expect(editOf(values, bot)).toEqual({ ...same, slack: { channel: "C1" } });
+    expect(editOf({ ...values, bot: false }, bot)).toEqual({ ...same, url: "" });
+  });
+});
+
+test("what differs between two versions is told in words", () => {
+  const mine = { ...valuesOf(webhook), name: "erp 2", operators: true };
+  expect(differences(mine, { ...webhook, timeoutSeconds: 20 })).toEqual([
+    { name: "Name", mine: "erp 2", theirs: "erp" },
+    { name: "For operators", mine: "yes", theirs: "no" },
+    { name: "Timeout (s)", mine: "10", theirs: "20" },
+  ]);
+});

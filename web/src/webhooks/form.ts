@@ -1,0 +1,162 @@
+import type { Webhook, WebhookDefinition, WebhookEdit } from "../api/client";
+
+/** What stands in the form. Numbers are texts: an empty one asks for the default. */
+export interface Values {
+  name: string;
+  kind: WebhookDefinition["kind"];
+  url: string;
+  /** Whether a Slack webhook posts as a bot, with `slack`, or to `url`. */
+  bot: boolean;
+  slack: { channel: string; botToken: string; signingSecret: string };
+  /** Whether the headers are written anew; their present values nobody can read. */
+  replaceHeaders: boolean;
+  /** One header a line: `Name: value`. */
+  headers: string;
+  bodyTemplate: string;
+  signingSecret: string;
+  operators: boolean;
+  timeoutSeconds: string;
+  maxConcurrent: string;
+  ratePerSecond: string;
+  digestAbove: string;
+}
+
+/** The names by which the API complains of fields. */
+export const fields = [
+  "name",
+  "kind",
+  "url",
+  "slack.channel",
+  "slack.botToken",
+  "slack.signingSecret",
+  "headers",
+  "bodyTemplate",
+  "signingSecret",
+  "operators",
+  "timeoutSeconds",
+  "maxConcurrent",
+  "ratePerSecond",
+  "digestAbove",
+] as const;
+
+export const blank: Values = {
+  name: "",
+  kind: "slack",
+  url: "",
+  bot: false,
+  slack: { channel: "", botToken: "", signingSecret: "" },
+  replaceHeaders: false,
+  headers: "",
+  bodyTemplate: "",
+  signingSecret: "",
+  operators: false,
+  timeoutSeconds: "",
+  maxConcurrent: "",
+  ratePerSecond: "",
+  digestAbove: "",
+};
+
+/** A webhook as the form shows it. Secrets stay empty, which leaves them as they are. */
+export function valuesOf(webhook: Webhook): Values {
+  const { name, kind, slack, bodyTemplate, operators } = webhook;
+  return {
+    ...blank,
+    name,
+    kind,
+    bot: slack !== undefined,
+    slack: { ...blank.slack, channel: slack?.channel ?? "" },
+    bodyTemplate,
+    operators,
+    timeoutSeconds: String(webhook.timeoutSeconds),
+    maxConcurrent: String(webhook.maxConcurrent),
+    ratePerSecond: String(webhook.ratePerSecond),
+    digestAbove: String(webhook.digestAbove),
+  };
+}
+
+/** Reads `Name: value`, one a line. A line without a colon is a name without a value, of which the API complains. */
+export function parseHeaders(text: string): Record<string, string> {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  return Object.fromEntries(
+    lines.map((line) => {
+      const at = line.indexOf(":");
+      return at < 0 ? [line.trim(), ""] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+    }),
+  );
+}
+
+function pace({ timeoutSeconds, maxConcurrent, ratePerSecond, digestAbove }: Values) {
+  const given = Object.entries({ timeoutSeconds, maxConcurrent, ratePerSecond, digestAbove })
+    .filter(([, text]) => text.trim() !== "")
+    .map(([name, text]) => [name, Number(text)]);
+  return Object.fromEntries(given) as Partial<
+    Record<"timeoutSeconds" | "maxConcurrent" | "ratePerSecond" | "digestAbove", number>
+  >;
+}
+
+/** What does not apply to a kind is not sent, whatever was typed before the kind was changed. */
+export function definition(values: Values): WebhookDefinition {
+  const { name, kind, url, bot, slack, headers, bodyTemplate, signingSecret, operators } = values;
+  const { channel, botToken, signingSecret: slackSecret } = slack;
+  const isBot = kind === "slack" && bot;
+  return {
+    name,
+    kind,
+    ...(isBot ? { slack: { channel, botToken, ...(slackSecret ? { signingSecret: slackSecret } : {}) } } : { url }),
+    ...(operators ? { operators } : {}),
+    ...(kind === "generic" && headers.trim() ? { headers: parseHeaders(headers) } : {}),
+    ...(kind === "generic" && bodyTemplate ? { bodyTemplate } : {}),
+    ...(kind === "generic" && signingSecret ? { signingSecret } : {}),
+    ...pace(values),
+  };
+}
+
+/** The edit of a webhook: secrets that were not typed stay as they are. */
+export function editOf(values: Values, { enabled, slack: before }: Webhook): WebhookEdit {
+  const { name, kind, url, bot, slack, replaceHeaders, headers, bodyTemplate, signingSecret, operators } = values;
+  const { channel, botToken, signingSecret: slackSecret } = slack;
+  const isBot = kind === "slack" && bot;
+  return {
+    name,
+    enabled,
+    operators,
+    ...(isBot && {
+      slack: { channel, ...(botToken ? { botToken } : {}), ...(slackSecret ? { signingSecret: slackSecret } : {}) },
+    }),
+    // From a bot to a URL, the API has to be told even an empty one, to say that it is missing.
+    ...(!isBot && (url || before) ? { url } : {}),
+    ...(kind === "generic" && replaceHeaders ? { headers: parseHeaders(headers) } : {}),
+    ...(kind === "generic" && signingSecret ? { signingSecret } : {}),
+    bodyTemplate,
+    ...pace(values),
+  };
+}
+
+const names = {
+  name: "Name",
+  channel: "Channel",
+  bodyTemplate: "Body",
+  operators: "For operators",
+  timeoutSeconds: "Timeout (s)",
+  maxConcurrent: "At the same time",
+  ratePerSecond: "Messages a second",
+  digestAbove: "Digest above",
+} as const;
+
+/** What the reader wrote and what stands there since somebody else was faster, where the two differ. */
+export function differences(mine: Values, theirs: Webhook): { name: string; mine: string; theirs: string }[] {
+  const say = (values: Values): Record<keyof typeof names, string> => ({
+    name: values.name,
+    channel: values.bot ? values.slack.channel : "",
+    bodyTemplate: values.bodyTemplate,
+    operators: values.operators ? "yes" : "no",
+    timeoutSeconds: values.timeoutSeconds,
+    maxConcurrent: values.maxConcurrent,
+    ratePerSecond: values.ratePerSecond,
+    digestAbove: values.digestAbove,
+  });
+  const [a, b] = [say(mine), say(valuesOf(theirs))];
+  return (Object.keys(names) as (keyof typeof names)[])
+    .filter((key) => a[key] !== b[key])
+    .map((key) => ({ name: names[key], mine: a[key], theirs: b[key] }));
+}
