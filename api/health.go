@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -31,6 +32,9 @@ type health struct {
 	seenAt time.Time
 	// down remembers what the log already tells.
 	down map[string]bool
+
+	// draining is set when this process is about to end.
+	draining atomic.Bool
 }
 
 func newHealth(checks []Check, log *slog.Logger, now func() time.Time) *health {
@@ -91,8 +95,23 @@ func (h *health) alive(c echo.Context) error {
 	return c.JSON(http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// ready answers /readyz: 503 that names what is missing, while something is.
+// closeWhileDraining has clients open their next connection elsewhere: one that
+// stays open and idle would be cut when the server ends.
+func (h *health) closeWhileDraining(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if h.draining.Load() {
+			c.Response().Header().Set(echo.HeaderConnection, "close")
+		}
+		return next(c)
+	}
+}
+
+// ready answers /readyz: 503 that names what is missing, while something is, or
+// says that this process is about to end.
 func (h *health) ready(c echo.Context) error {
+	if h.draining.Load() {
+		return c.JSON(http.StatusServiceUnavailable, readiness{Status: "stopping", Missing: []string{}})
+	}
 	found, ready := h.look(c.Request().Context())
 	answer := readiness{Status: "ready", Missing: []string{}}
 	status := http.StatusOK

@@ -43,7 +43,7 @@ func (s *server) router(document *document, public *url.URL) (*echo.Echo, error)
 	}
 	hosts := newHosts(s.ListenAddress, public)
 
-	e.Pre(requestID, s.logRequests(), s.recoverPanics(), secureHeaders(public))
+	e.Pre(requestID, s.health.closeWhileDraining, s.logRequests(), s.recoverPanics(), secureHeaders(public))
 	e.Use(checkHost(hosts), checkOrigin(crossOrigin), s.pages, s.identify(document))
 
 	for _, method := range []string{http.MethodGet, http.MethodHead} {

@@ -182,8 +182,9 @@ func (o *Options) validate() error {
 
 // Server answers HTTP. It is made by [New] and safe for concurrent use.
 type Server struct {
-	echo *echo.Echo
-	hub  *hub
+	echo   *echo.Echo
+	hub    *hub
+	health *health
 }
 
 // server holds the handlers of the operations.
@@ -236,11 +237,15 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{echo: e, hub: s.hub}, nil
+	return &Server{echo: e, hub: s.hub, health: s.health}, nil
 }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+
+// Drain has /readyz say that this process is about to end, and connections close
+// with their next answer. Everything is still answered.
+func (s *Server) Drain() { s.health.draining.Store(true) }
 
 // Shutdown ends every stream of events and refuses new ones. It returns when
 // their poller has ended, or ctx has. Call it before or while the HTTP server

@@ -72,7 +72,8 @@ type serve struct {
 	RetentionAlerts   days            `help:"How long alerts are kept after they were resolved, with their messages." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
 	RetentionAttempts days            `help:"How long the heads and bodies of messages are kept after these were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`
 	SweepInterval     time.Duration   `help:"Time between deletions of what is older than its retention, by one replica at a time." default:"1m" env:"TOCSIN_SWEEP_INTERVAL"`
-	ShutdownTimeout   time.Duration   `help:"How long an orderly end may take." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
+	ShutdownDelay     time.Duration   `help:"How long requests are still taken after a signal, while /readyz answers 503: what a load balancer needs to notice." default:"0s" env:"TOCSIN_SHUTDOWN_DELAY"`
+	ShutdownTimeout   time.Duration   `help:"How long an orderly end may take after that." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
 }
 
 // Run serves until a signal.
@@ -96,9 +97,9 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval,
 		Bus:               app.BusOptions{Provider: s.Bus, URL: s.BusURL, Name: s.BusName, Length: s.BusLength},
 		ReconcileInterval: s.ReconcileInterval, SweepInterval: s.SweepInterval,
-		Keep:            retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Trails: time.Duration(s.RetentionAttempts)},
-		ShutdownTimeout: s.ShutdownTimeout,
-		Logger:          logger, Clock: time.Now, Version: buildVersion(),
+		Keep:          retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Trails: time.Duration(s.RetentionAttempts)},
+		ShutdownDelay: s.ShutdownDelay, ShutdownTimeout: s.ShutdownTimeout,
+		Logger: logger, Clock: time.Now, Version: buildVersion(),
 	})
 	if err != nil {
 		return err

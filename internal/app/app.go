@@ -280,6 +280,7 @@ func (a *App) Addr() string {
 // replica beats until then, and leaves when nothing is under way any more; what
 // did not end in time keeps its claims, because it may still come to its end.
 func (a *App) Run(ctx context.Context) error {
+	asked := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	alive, leave := context.WithCancel(context.WithoutCancel(ctx))
@@ -316,6 +317,9 @@ func (a *App) Run(ctx context.Context) error {
 	a.options.Logger.InfoContext(ctx, "running", slog.String("address", a.Addr()), slog.Any("roles", a.options.Roles),
 		slog.String("version", a.options.Version))
 	<-ctx.Done()
+	if asked.Err() != nil {
+		a.drain(ctx)
+	}
 	end, done := context.WithTimeout(context.WithoutCancel(ctx), a.options.ShutdownTimeout)
 	defer done()
 	a.options.Logger.InfoContext(end, "stopping")
@@ -328,6 +332,19 @@ func (a *App) Run(ctx context.Context) error {
 		}
 	}
 	return errors.Join(err, serveErr)
+}
+
+// drain lets load balancers notice that the server is about to end, while it
+// still answers.
+func (a *App) drain(ctx context.Context) {
+	if a.server == nil {
+		return
+	}
+	a.api.Drain()
+	if a.options.ShutdownDelay > 0 {
+		a.options.Logger.InfoContext(ctx, "about to stop", slog.Duration("delay", a.options.ShutdownDelay))
+		<-time.After(a.options.ShutdownDelay)
+	}
 }
 
 func (a *App) shutdownServer(ctx context.Context) error {

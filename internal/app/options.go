@@ -90,7 +90,10 @@ type Options struct {
 	Keep retention.Keep
 	// SweepInterval is the time between deletions of what is older, 1 min by default.
 	SweepInterval time.Duration
-	// ShutdownTimeout bounds an orderly end, 30 s by default.
+	// ShutdownDelay is how long the HTTP server goes on answering, and /readyz says
+	// that it is about to end, before it takes no more connections; 0 by default.
+	ShutdownDelay time.Duration
+	// ShutdownTimeout bounds an orderly end after that delay, 30 s by default.
 	ShutdownTimeout time.Duration
 
 	Logger  *slog.Logger
@@ -173,8 +176,8 @@ func (o *Options) validate() error {
 	if err := o.Keep.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("TOCSIN_RETENTION_ALERTS and TOCSIN_RETENTION_ATTEMPTS: %w", err))
 	}
-	if o.ShutdownTimeout < 0 {
-		errs = append(errs, errors.New("the shutdown timeout must not be negative"))
+	if o.ShutdownTimeout < 0 || o.ShutdownDelay < 0 {
+		errs = append(errs, errors.New("neither the shutdown timeout nor the shutdown delay may be negative"))
 	}
 	if err := o.heartbeat().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("TOCSIN_HEARTBEAT_INTERVAL, TOCSIN_DEAD_AFTER and TOCSIN_REAP_INTERVAL: %w", err))

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	// The driver "pgx" of database/sql, which goose works with.
-	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
@@ -54,10 +54,12 @@ func CheckSchema(ctx context.Context, url string) error {
 }
 
 func migrator(url string) (*sql.DB, *goose.Provider, error) {
-	db, err := sql.Open("pgx", url)
+	// What a URL says of the pool is understood here, too.
+	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, nil, fmt.Errorf("postgres: %w", err)
 	}
+	db := stdlib.OpenDB(*config.ConnConfig)
 	// Looks each second, for 300 seconds.
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {

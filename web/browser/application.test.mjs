@@ -316,6 +316,9 @@ describe("the application", { timeout: 420_000 }, () => {
           "/inbox": rows(opened).first(),
           [alert]: opened.getByText("ErpClient.post"),
           "/inbox?q=nothing": opened.getByRole("heading", { name: "No alert fits this filter" }),
+          "/inbox?fold=error": opened.getByRole("button", { name: /×/ }).first(),
+          "/deliveries": opened.getByRole("link", { name: /Receiver · Alert/ }).first(),
+          "/system": opened.getByRole("row", { name: /answers this page/ }),
           "/rules": opened.getByRole("row", { name: /Failed orders/ }),
           "/rules/new": opened.getByLabel("Receiver"),
           [rule]: opened.getByText(/this would have raised/),
@@ -327,6 +330,9 @@ describe("the application", { timeout: 420_000 }, () => {
           "/audit": opened.getByText(/created webhook/),
           "/no/such": opened.getByRole("heading", { name: "There is no page at this address" }),
         };
+        const { items } = await (await opened.request.get(`${world.url}/api/v1/notifications?limit=1`)).json();
+        pages[`/deliveries/${items[0].id}`] = opened.getByText(/^HTTP\/1.1 200/);
+        pages[`/webhooks/${items[0].webhookId}`] = opened.getByRole("button", { name: "Save the webhook" });
         for (const [path, sign] of Object.entries(pages)) {
           const where = `${path} in ${scheme} on a ${device}`;
           await opened.goto(world.url + path);

@@ -19,6 +19,8 @@ export async function createWorld() {
   const world = {
     /** Each body that the receiver was sent, oldest first. */
     received: [],
+    /** What the receiver answers. */
+    answers: { status: 200 },
     close: async () => {
       for (const step of undo.splice(0).reverse()) await step();
     },
@@ -79,7 +81,7 @@ async function build(world, undo) {
   await query(await output(["source", "ddl"], environment));
   await output(["migrate"], environment);
 
-  world.receiver = await receive(world.received, undo);
+  world.receiver = await receive(world, undo);
   let tocsin;
   /** Starts Tocsin, at the address that it had before. */
   world.start = async () => {
@@ -182,11 +184,12 @@ function serve(listen, env) {
   });
 }
 
-async function receive(received, undo) {
+async function receive({ received, answers }, undo) {
   const server = createServer(async (request, response) => {
     let body = "";
     for await (const chunk of request) body += chunk;
     received.push(JSON.parse(body));
+    response.statusCode = answers.status;
     response.end("ok");
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));

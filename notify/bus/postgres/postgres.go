@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"tocsin/notify/bus"
 )
@@ -48,11 +49,13 @@ type Driver struct {
 
 // New connects to nothing yet. Its error names the setting that cannot be used.
 func New(o Options) (*Driver, error) {
-	config, err := pgx.ParseConfig(o.URL)
+	// What a URL says of a pool is no parameter of the server.
+	pool, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
 		// The error of pgx masks the password.
 		return nil, fmt.Errorf("wake-up bus: %w", err)
 	}
+	config := pool.ConnConfig
 	config.RuntimeParams["application_name"] = "tocsin wake-ups"
 	if o.Idle == 0 {
 		o.Idle = 30 * time.Second

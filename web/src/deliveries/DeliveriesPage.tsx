@@ -57,7 +57,7 @@ export function DeliveriesPage() {
       }
     >
       <div className={openId === undefined ? styles.panes : `${styles.panes} ${styles.split}`}>
-        <section className={styles.list} aria-label="Messages" tabIndex={-1}>
+        <section className={styles.list} aria-label="Deliveries" tabIndex={-1}>
           <List filter={filter} openId={openId} narrow={openId !== undefined} />
         </section>
         {openId !== undefined && <DeliveryDetail key={openId} id={openId} alone={false} may={may} />}

@@ -3,10 +3,11 @@ import { Link } from "@tanstack/react-router";
 import { type CSSProperties, type Ref, useEffect, useRef, useState } from "react";
 import { type AlertFilter, alertCounts, alertKeys, type Fold } from "../api/alerts";
 import type { AlertPage, Severity } from "../api/client";
+import { applicationNames } from "../api/facets";
 import { ruleList } from "../api/rules";
+import { FilterMenu } from "../ui/FilterMenu";
 import { IconSearch } from "../ui/icons";
 import { SeverityMark, severityMeaning, stateMeaning } from "../ui/marks";
-import { FilterMenu } from "../ui/FilterMenu";
 import { countedAs, severities, states, toSearch } from "./filter";
 import styles from "./InboxPage.module.css";
 
@@ -49,7 +50,10 @@ interface Props {
 
 export function Filters({ filter, onChange, searchRef }: Props) {
   const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
-  const applications = useKnownApplications();
+  const seen = useKnownApplications();
+  const [asked, setAsked] = useState(false);
+  const { data: frequent = [] } = useQuery({ ...applicationNames(), enabled: asked });
+  const applications = [...new Set([...seen, ...frequent])].sort();
   return (
     <search className={styles.filters}>
       <FilterMenu
@@ -66,6 +70,7 @@ export function Filters({ filter, onChange, searchRef }: Props) {
         name="Application"
         search
         free
+        onOpen={() => setAsked(true)}
         choices={applications.map((value) => ({ value, text: value }))}
         chosen={filter.application}
         onChange={(application) => onChange({ ...filter, application })}
@@ -82,7 +87,7 @@ export function Filters({ filter, onChange, searchRef }: Props) {
   );
 }
 
-/** The applications of every alert that this page has seen. Others can be typed. */
+/** The applications of every alert that this page has seen. */
 function useKnownApplications(): readonly string[] {
   const cache = useQueryClient();
   const names = new Set<string>();

@@ -95,9 +95,21 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
         )}
       </td>
       <td>
-        {lateLastHour === 0 ? <span className={table.quiet}>none</span> : `${lateLastHour.toLocaleString("en")} late`}
+        {lateLastHour === 0 ? (
+          <span className={table.quiet}>none late</span>
+        ) : (
+          `${lateLastHour.toLocaleString("en")} late`
+        )}
       </td>
-      <td>{lastRunAt ? <Ago at={lastRunAt} /> : <span className={table.quiet}>never</span>}</td>
+      <td>
+        {lastRunAt ? (
+          <>
+            ran <Ago at={lastRunAt} />
+          </>
+        ) : (
+          <span className={table.quiet}>never ran</span>
+        )}
+      </td>
       <td>
         <div className={table.actions}>
           {comparable && (

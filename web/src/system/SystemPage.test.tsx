@@ -71,7 +71,7 @@ describe("the page of the system", () => {
     expect(await screen.findByText("Cannot be reached")).toBeVisible();
     expect(screen.getByText("1,200 messages")).toHaveAttribute("href", "/deliveries?status=pending&status=retrying");
     expect(screen.getByText("0 missing")).toBeVisible();
-    expect(await screen.findByRole("row", { name: /a-1.*answers this page.*less than 1 s ago/ })).toBeVisible();
+    expect(await screen.findByRole("row", { name: /a-1.*answers this page.*alive, less than 1 s ago/ })).toBeVisible();
     expect(screen.getByRole("row", { name: /b-2.*Dead, silent for 2 min/ })).toBeVisible();
     const rules = await screen.findAllByRole("row", { name: /behind/ });
     expect(rules.map((row) => within(row).getByRole("link").textContent)).toEqual(["Slow", "Quick"]);

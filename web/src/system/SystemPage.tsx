@@ -166,7 +166,7 @@ function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }
       <td>{roles.join(", ")}</td>
       <td>
         {alive ? (
-          `${lastBeatAgeSeconds < 1 ? "less than 1 s" : span(lastBeatAgeSeconds)} ago`
+          `alive, ${lastBeatAgeSeconds < 1 ? "less than 1 s" : span(lastBeatAgeSeconds)} ago`
         ) : (
           <span className={table.bad}>Dead, silent for {span(lastBeatAgeSeconds)}; others take over its work</span>
         )}
@@ -176,7 +176,7 @@ function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }
         {claimedNotifications === 1 ? "message" : "messages"}
       </td>
       <td>
-        <Ago at={startedAt} />
+        started <Ago at={startedAt} />
       </td>
     </tr>
   );

@@ -18,13 +18,18 @@ interface Props {
   /** Offers to take what was typed, where the choices are not all that exist. */
   free?: boolean;
   search?: boolean;
+  /** Told when the menu opens, for choices that are asked for only then. */
+  onOpen?: () => void;
 }
 
 /** A menu of which any number may be chosen; choosing none is no restriction. */
-export function FilterMenu({ name, choices, chosen, onChange, free = false, search = false }: Props) {
+export function FilterMenu({ name, choices, chosen, onChange, free = false, search = false, onOpen }: Props) {
   const [typed, setTyped] = useState("");
   const combobox = useCombobox({
-    onDropdownOpen: () => (search ? combobox.focusSearchInput() : undefined),
+    onDropdownOpen: () => {
+      onOpen?.();
+      if (search) combobox.focusSearchInput();
+    },
     onDropdownClose: () => {
       combobox.resetSelectedOption();
       combobox.focusTarget();

@@ -6,6 +6,8 @@ interface Props {
   title: string;
   /** What the button does, in words; without it there is nothing to do but close. */
   action?: string;
+  /** What closing is called, where "Cancel" is not meant. */
+  close?: string;
   busy?: boolean;
   problem?: string | undefined;
   onSubmit?: () => void;
@@ -14,7 +16,7 @@ interface Props {
 }
 
 /** A short form, or what came of it, over the page. It is open for as long as it is rendered. */
-export function FormDialog({ title, action, busy = false, problem, onSubmit, onClose, children }: Props) {
+export function FormDialog({ title, action, close, busy = false, problem, onSubmit, onClose, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();
   useEffect(() => {
@@ -39,7 +41,7 @@ export function FormDialog({ title, action, busy = false, problem, onSubmit, onC
           </p>
         )}
         <div className={styles.actions}>
-          <Button onClick={onClose}>{action ? "Cancel" : "Close"}</Button>
+          <Button onClick={onClose}>{close ?? (action ? "Cancel" : "Close")}</Button>
           {action && (
             <Button type="submit" look="primary" disabled={busy}>
               {action}

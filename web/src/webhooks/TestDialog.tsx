@@ -14,6 +14,7 @@ export function TestDialog({ webhook, onClose }: { webhook: Webhook; onClose: ()
     <FormDialog
       title={`Test “${webhook.name}”`}
       action={test.data ? "Send another one" : "Send a test message"}
+      {...(test.data ? { close: "Close" } : {})}
       busy={test.isPending}
       problem={test.error ? explain(test.error).what : undefined}
       onSubmit={() => test.mutate()}

@@ -90,7 +90,9 @@ function Bot({ form, webhook }: Props) {
       />
       <PasswordInput
         label="Signing secret of the app"
-        description="With it, messages have buttons. The list of webhooks then shows the request URL to enter in the app. Empty means no buttons."
+        description={`With it, messages have buttons. The list of webhooks then shows the request URL to enter in the app. ${
+          webhook?.slack?.hasSigningSecret ? "Empty, the present one stays." : "Empty means no buttons."
+        }`}
         autoComplete="off"
         {...kept(webhook?.slack?.hasSigningSecret)}
         {...form.getInputProps("slack.signingSecret")}

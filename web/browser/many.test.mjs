@@ -1,0 +1,90 @@
+// What a person does to many alerts at once, and to a message that was refused, in a real browser against the real binary.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { createWorld } from "./world.mjs";
+
+const visible = { state: "visible", timeout: 15_000 };
+
+describe("many alerts, and a message that was refused", { timeout: 180_000 }, () => {
+  let world;
+  let page;
+  const complaints = [];
+
+  const rows = () => page.getByRole("list", { name: "Alerts" }).getByRole("link");
+  const tab = (name) => page.getByRole("navigation", { name: "State" }).getByRole("link", { name });
+  const post = async (path, data) => {
+    const answer = await page.request.post(`${world.url}/api/v1${path}`, { data });
+    assert.ok(answer.ok(), `${path}: ${answer.status()} ${await answer.text()}`);
+    return answer.json();
+  };
+
+  before(async () => {
+    world = await createWorld();
+    page = await world.browser.newPage({ viewport: { width: 1440, height: 900 } });
+    page.on("console", (message) => {
+      if (message.type() === "error" && !/status of 401/.test(message.text())) complaints.push(message.text());
+    });
+    page.on("pageerror", (error) => complaints.push(error.message));
+    await page.goto(world.url);
+    await world.signIn(page);
+    await page.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
+    const webhook = await post("/webhooks", { name: "Receiver", kind: "generic", url: world.receiver });
+    const rule = { name: "Failures", fireMode: "PER_EXCHANGE", severity: "CRITICAL", webhookIds: [webhook.id] };
+    await post("/rules", rule);
+  });
+  after(async () => {
+    await world?.close();
+  });
+
+  test("everything that matches is resolved at once, and put back", async () => {
+    const of = (application, count) =>
+      Array.from({ length: count }, (_, at) => ({ id: `${application}-${at}`, application, route: "export" }));
+    await world.fail(...of("billing", 37), ...of("orders", 3));
+    await tab(/^Firing\s*40$/).waitFor(visible);
+    await page.goto(`${world.url}/inbox?app=billing`);
+    await page.getByRole("checkbox", { name: "Select everything that matches" }).check();
+    await page.getByRole("button", { name: "Resolve 37 alerts" }).click();
+    await page.getByText("37 alerts resolved.").waitFor(visible);
+    await tab(/^Firing\s*3$/).waitFor(visible);
+    await page.getByRole("heading", { name: "No alert fits this filter" }).waitFor(visible);
+
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("37 alerts as before.").waitFor(visible);
+    await tab(/^Firing\s*40$/).waitFor(visible);
+    await rows().first().waitFor(visible);
+  });
+
+  test("a folded group is opened, and acknowledged by key", async () => {
+    await page.goto(`${world.url}/inbox?fold=error`);
+    const group = page.getByRole("button", { name: /×40/ });
+    await group.click();
+    await rows().first().waitFor(visible);
+    await page.keyboard.press("j");
+    await page.keyboard.press("x");
+    await page.keyboard.press("Shift+J");
+    await page.getByRole("button", { name: "Acknowledge 2 alerts" }).waitFor(visible);
+    await page.keyboard.press("a");
+    await page.getByText("2 alerts acknowledged.").waitFor(visible);
+    await tab(/^Acknowledged\s*2$/).waitFor(visible);
+  });
+
+  test("a message that was refused is sent again", async () => {
+    world.answers.status = 400;
+    await world.fail({ id: "refused", application: "crm", route: "sync" });
+    await page.goto(`${world.url}/deliveries?status=failed`);
+    await page.getByRole("link", { name: /Receiver · Alert/ }).click();
+    const message = page.getByRole("article", { name: "Message" });
+    await message.getByRole("img", { name: "Attempts: ✗" }).waitFor(visible);
+    await message.getByText("HTTP/1.1 400 Bad Request").waitFor(visible);
+    world.answers.status = 200;
+    const before = world.received.length;
+    await message.getByRole("button", { name: "Send again" }).click();
+    await message.getByRole("img", { name: "Attempts: ✗ ✓" }).waitFor(visible);
+    await message.getByText("Sent again by").waitFor(visible);
+    assert.equal(world.received.length, before + 1);
+  });
+
+  test("the pages complained of nothing", () => {
+    assert.deepEqual(complaints, []);
+  });
+});
