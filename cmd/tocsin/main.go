@@ -49,6 +49,7 @@ type serve struct {
 	Roles             []app.Role      `help:"What this replica does: api, evaluate, dispatch." default:"api,evaluate,dispatch" env:"TOCSIN_ROLES"`
 	Listen            string          `help:"Address of the HTTP server." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
 	PublicURL         string          `help:"How people reach the server; links in messages begin with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
+	ExchangeURL       string          `help:"Where people see an exchange, with {executionId}, {correlationId}, {application}, {route}, {environment} or {tenantId} in it; messages link to it." env:"TOCSIN_EXCHANGE_URL" placeholder:"URL"`
 	OutgoingAllow     []netip.Prefix  `help:"Networks that webhooks may call although they are not public, as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
 	SlackAPIURL       string          `help:"Where the methods of Slack's Web API are, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL"`
 	TickInterval      time.Duration   `help:"Time between ticks of the evaluator." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
@@ -89,7 +90,7 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	replica, err := app.New(ctx, app.Options{
 		Access:      who,
 		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, Source: mapping,
-		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, OutgoingAllow: s.OutgoingAllow,
+		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, ExchangeURL: s.ExchangeURL, OutgoingAllow: s.OutgoingAllow,
 		SlackAPIURL:  s.SlackAPIURL,
 		TickInterval: s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,

@@ -159,7 +159,7 @@ func (a *App) openOutgoing() (err error) {
 		return err
 	}
 	a.lifecycle.add("webhook sender", func(context.Context) error { a.sender.Close(); return nil })
-	a.renderer, err = webhook.NewRenderer(webhook.RendererOptions{PublicURL: a.options.PublicURL})
+	a.renderer, err = webhook.NewRenderer(webhook.RendererOptions{PublicURL: a.options.PublicURL, ExchangeURL: a.options.ExchangeURL})
 	return err
 }
 

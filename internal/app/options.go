@@ -47,6 +47,9 @@ type Options struct {
 	Listen string
 	// PublicURL is how people reach the server, for links in messages.
 	PublicURL string
+	// ExchangeURL is where people see an exchange, for links in messages; see
+	// [webhook.CheckExchangeURL].
+	ExchangeURL string
 	// Access says who may do what.
 	Access AccessOptions
 	// OutgoingAllow are networks that webhooks may call although they are not public.

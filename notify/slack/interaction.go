@@ -62,6 +62,7 @@ const (
 	actionAcknowledge = "tocsin_acknowledge"
 	actionResolve     = "tocsin_resolve"
 	actionOpen        = "open_alert"
+	actionExchange    = "open_exchange"
 )
 
 // Press is a button that somebody pressed.

@@ -38,9 +38,9 @@ type Alert struct {
 	// Severity is CRITICAL, WARNING or INFO.
 	Severity       string
 	Title, Message string
-	// URL is where a person finds the alert; empty is none.
-	URL  string
-	Rule string
+	// URL is where a person finds the alert, ExchangeURL where its exchange; empty is none.
+	URL, ExchangeURL string
+	Rule             string
 	// Count is nil for an alert about one exchange. Of a count, the exchange is
 	// the newest that matched, an example; all of it is empty where none is known.
 	Count *Count
@@ -142,6 +142,9 @@ func Message(a *Alert) ([]byte, error) {
 			open.Style = stylePrimary
 		}
 		buttons = append(buttons, open)
+	}
+	if linkable(a.ExchangeURL) {
+		buttons = append(buttons, button{Type: "button", Text: *plainText("Open exchange"), URL: a.ExchangeURL, ActionID: actionExchange})
 	}
 	if len(buttons) > 0 {
 		m.Blocks = append(m.Blocks, block{Type: "actions", Elements: buttons})

@@ -23,10 +23,13 @@ type RendererOptions struct {
 	// PublicURL is the address under which people see Tocsin, for links;
 	// empty means that messages hold none.
 	PublicURL string
+	// ExchangeURL is where people see an exchange, with names of its fields in
+	// braces; see [CheckExchangeURL]. Empty means that messages link to none.
+	ExchangeURL string
 }
 
 // Renderer makes the bodies of notifications. It is safe for concurrent use.
-type Renderer struct{ publicURL string }
+type Renderer struct{ publicURL, exchangeURL string }
 
 var _ notify.Renderer = (*Renderer)(nil)
 
@@ -38,7 +41,10 @@ func NewRenderer(o RendererOptions) (*Renderer, error) {
 			return nil, errors.New("the public URL must be of the form https://tocsin.example.com")
 		}
 	}
-	return &Renderer{publicURL: strings.TrimRight(o.PublicURL, "/")}, nil
+	if err := CheckExchangeURL(o.ExchangeURL); err != nil {
+		return nil, err
+	}
+	return &Renderer{publicURL: strings.TrimRight(o.PublicURL, "/"), exchangeURL: o.ExchangeURL}, nil
 }
 
 // AlertURL returns where a person finds an alert, or "" without a public URL.
@@ -112,6 +118,7 @@ func renderCustom(body *template.JSON, kind notify.WebhookKind, values *template
 func (r *Renderer) layout(d *notify.Delivery) ([]byte, error) {
 	if d.Webhook.Kind == notify.KindSlack {
 		a := slackAlert(d, r.AlertURL(&d.Alert))
+		a.ExchangeURL = exchangeURL(r.exchangeURL, d)
 		content, err := slack.Message(a)
 		if err == nil {
 			err = slack.Valid(content)

@@ -1,0 +1,77 @@
+package webhook
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"tocsin/notify"
+	"tocsin/notify/template"
+	"tocsin/rules"
+)
+
+// exchangeField returns a field of an exchange by its name in an address.
+func exchangeField(e *rules.Exchange, name string) (value string, known bool) {
+	switch name {
+	case "tenantId":
+		return e.TenantID, true
+	case "executionId":
+		return e.ExecutionID, true
+	case "correlationId":
+		return e.CorrelationID, true
+	case "environment":
+		return e.Environment, true
+	case "application":
+		return e.Application, true
+	case "route":
+		return e.Route, true
+	}
+	return "", false
+}
+
+// placeholders finds the names in braces.
+func placeholders() *regexp.Regexp { return regexp.MustCompile(`\{([^{}]*)\}`) }
+
+// CheckExchangeURL returns what is wrong with an address of exchanges, such as
+// "https://traces.example.com/trace/{correlationId}": it needs http or https and
+// a host without names in braces, which may be tenantId, executionId,
+// correlationId, environment, application and route. Empty is no address.
+func CheckExchangeURL(address string) error {
+	if address == "" {
+		return nil
+	}
+	for _, name := range placeholders().FindAllStringSubmatch(address, -1) {
+		if _, known := exchangeField(&rules.Exchange{}, name[1]); !known {
+			return fmt.Errorf("exchange URL: unknown name {%s}; there are tenantId, executionId, correlationId, environment, application and route", name[1])
+		}
+	}
+	u, err := url.Parse(placeholders().ReplaceAllString(address, "x"))
+	whole := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
+	authority, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(address, "https://"), "http://"), "/")
+	if !whole || strings.ContainsAny(authority, "{}") {
+		return fmt.Errorf("exchange URL %q is not of the form https://traces.example.com/trace/{correlationId}", address)
+	}
+	return nil
+}
+
+// exchangeURL returns where a person finds the exchange of a delivery, "" where
+// there is no address, no exchange, or nothing to fill a name with: a link that
+// leads nowhere helps nobody.
+func exchangeURL(address string, d *notify.Delivery) string {
+	e := &d.Alert.Exchange
+	if address == "" || d.Alert.Health || !template.HasExample(d.Alert.Count, e) {
+		return ""
+	}
+	whole := true
+	filled := placeholders().ReplaceAllStringFunc(address, func(name string) string {
+		value, _ := exchangeField(e, strings.Trim(name, "{}"))
+		whole = whole && value != ""
+		// As a part of a path and as a value of a query alike.
+		return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+	})
+	if !whole {
+		return ""
+	}
+	return filled
+}
