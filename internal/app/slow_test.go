@@ -37,10 +37,10 @@ func (w *world) neighbours() (ids []uuid.UUID) {
 
 // latencies measures the time from when a message becomes due until it is
 // received, for each of some messages of a webhook, one after the other.
-func (w *world) latencies(hook uuid.UUID, wakeUps chan<- notify.Signal, received <-chan time.Time) []time.Duration {
+func (w *world) latencies(hook uuid.UUID, samples int, wakeUps chan<- notify.Signal, received <-chan time.Time) []time.Duration {
 	w.t.Helper()
 	var took []time.Duration
-	for _, id := range w.column(`select notification_id::text from outbox where webhook_id = $1 order by notification_id`, hook) {
+	for _, id := range w.column(`select notification_id::text from outbox where webhook_id = $1 order by notification_id limit $2`, hook, samples) {
 		began := time.Now()
 		w.exec(`update outbox set due_at = now() where notification_id = $1`, id)
 		wakeUps <- notify.Signal{WakeUp: notify.WakeUp{Notifications: 1}}
@@ -55,8 +55,9 @@ func (w *world) latencies(hook uuid.UUID, wakeUps chan<- notify.Signal, received
 	return took
 }
 
-// sideBySide measures a healthy webhook alone, and beside one that is dead and
-// more that hang than there are slots.
+// sideBySide measures a healthy webhook alone, and then beside one that is dead
+// and others that hang, to which more is owed than there are slots. One that
+// nobody knows yet waits a second at most, until the others are known to be slow.
 func (w *world) sideBySide(samples int) (alone, beside []time.Duration) {
 	w.t.Helper()
 	received, released := make(chan time.Time), make(chan struct{})
@@ -78,16 +79,15 @@ func (w *world) sideBySide(samples int) (alone, beside []time.Duration) {
 		}
 	})
 	others := w.neighbours()
-	first, second := w.webhook("first"), w.webhook("second")
-	w.owed(first, names(samples)...)
-	w.owed(second, names(samples)...)
+	healthy := w.webhook("healthy")
+	w.owed(healthy, names(2*samples)...)
 	w.exec(`update outbox set due_at = now() + interval '1 day'`)
 	wakeUps := make(chan notify.Signal)
 	d := w.newDispatcher(notify.Options{WakeUps: wakeUps})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var ended sync.WaitGroup
 	ended.Go(func() { d.Run(ctx) })
-	alone = w.latencies(first, wakeUps, received)
+	alone = w.latencies(healthy, samples, wakeUps, received)
 	w.exec(`update outbox set due_at = now() where webhook_id = any($1)`, others)
 	wakeUps <- notify.Signal{}
 	w.until("as many calls hang as slow webhooks may have", func() bool {
@@ -96,7 +96,7 @@ func (w *world) sideBySide(samples int) (alone, beside []time.Duration) {
 	w.until("the dead webhook's breaker is open", func() bool {
 		return len(w.column(`select w.name from webhook_state join webhook w using (webhook_id) where opened_at is not null`)) == 1
 	})
-	beside = w.latencies(second, wakeUps, received)
+	beside = w.latencies(healthy, samples, wakeUps, received)
 	cancel()
 	release()
 	ended.Wait()
