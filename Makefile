@@ -116,8 +116,8 @@ verify: generate ## Check that generated code, modules, migrations, lock files a
 	go run ./internal/checks
 
 .PHONY: pictures
-pictures: web/node_modules/.installed ## Take the README's pictures of a Tocsin that runs (URL=http://127.0.0.1:PORT)
-	cd web && node browser/pictures.mjs $(URL)
+pictures: web/node_modules/.installed ## Take the README's pictures of a Tocsin that runs (URL='the link that make run prints')
+	cd web && node browser/pictures.mjs '$(URL)'
 
 .PHONY: vulnerabilities
 vulnerabilities: ## Ask the Go vulnerability database about what is linked (needs the internet)
