@@ -40,7 +40,10 @@ try {
     const editor = await browser.newPage({ storageState, colorScheme, viewport: { width: 1440, height: 1100 } });
     await editor.goto(`${origin}/rules`);
     await editor.getByRole("link", { name: "Integration failed" }).first().click();
-    await editor.getByText(/would have raised/).first().waitFor();
+    await editor
+      .getByText(/would have raised/)
+      .first()
+      .waitFor();
     await editor.waitForLoadState("networkidle");
     const rule = new URL(`rule-${colorScheme}.png`, folder).pathname;
     await editor.screenshot({ path: rule });
