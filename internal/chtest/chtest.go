@@ -77,6 +77,13 @@ func (d Database) Insert(tb testing.TB, exchanges ...rules.Exchange) {
 	}
 }
 
+// KeepRows keeps ClickHouse from merging rows of the same exchange, which it
+// does at a moment of its own choosing.
+func (d Database) KeepRows(tb testing.TB) {
+	tb.Helper()
+	exec(tb, d.Conn, "SYSTEM STOP MERGES exchanges")
+}
+
 // Now returns ClickHouse's clock, in nanoseconds since the Unix epoch.
 func (d Database) Now(tb testing.TB) int64 {
 	tb.Helper()
