@@ -26,7 +26,9 @@ const patience = time.Second
 // half is for webhooks known to be quick, and when many of these stop answering
 // at once, they hold the slots for a second. Stragglers are bounded, too: with
 // them, at most four times as many attempts are under way as there are slots,
-// and at most three times as many for the sake of webhooks not known.
+// and at most three times as many for the sake of webhooks not known. An attempt
+// that was answered has no slot any more and counts towards that bound until its
+// outcome is stored, so that a slow database makes the claims wait.
 type gate struct {
 	mu    sync.Mutex
 	slots int
@@ -58,6 +60,7 @@ type ticket struct {
 	lane      *lane
 	began     time.Time
 	straggler bool
+	answered  bool
 }
 
 func newGate(slots int) *gate {
@@ -127,7 +130,7 @@ type load struct {
 // load takes the slots of stragglers away and counts.
 func (g *gate) load(now time.Time) load {
 	for t := range g.underWay {
-		if !t.straggler && now.Sub(t.began) >= patience {
+		if !t.straggler && !t.answered && now.Sub(t.began) >= patience {
 			t.straggler = true
 			t.lane.stragglers++
 			t.lane.pace = slow
@@ -135,6 +138,9 @@ func (g *gate) load(now time.Time) load {
 	}
 	l := load{slots: g.slots, total: len(g.underWay)}
 	for t := range g.underWay {
+		if t.answered {
+			continue
+		}
 		if !t.straggler {
 			l.young++
 			if l.oldest.IsZero() || t.began.Before(l.oldest) {
@@ -213,11 +219,18 @@ func (g *gate) enter(webhook uuid.UUID, now time.Time) *ticket {
 	return t
 }
 
-// leave ends an attempt, which tells how quick its receiver is.
-func (g *gate) leave(t *ticket, now time.Time) {
+// answered gives the slot back, and tells how quick the receiver is.
+func (g *gate) answered(t *ticket, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.underWay, t)
+	g.answer(t, now)
+}
+
+func (g *gate) answer(t *ticket, now time.Time) {
+	if t.answered {
+		return
+	}
+	t.answered = true
 	t.lane.busy--
 	if t.straggler {
 		t.lane.stragglers--
@@ -228,6 +241,14 @@ func (g *gate) leave(t *ticket, now time.Time) {
 	case t.lane.stragglers == 0:
 		t.lane.pace = quick
 	}
+}
+
+// leave ends an attempt.
+func (g *gate) leave(t *ticket, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.answer(t, now)
+	delete(g.underWay, t)
 }
 
 func (g *gate) lane(webhook uuid.UUID) *lane {

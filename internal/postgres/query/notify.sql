@@ -30,7 +30,7 @@ where w.enabled and (ripe.at is not null or later.at is not null);
 -- name: NotificationClaim :many
 -- Takes at most the wanted number of due rows of each webhook, oldest due first,
 -- each under a token of its own, until the lease ends. A digest comes with the
--- alert of one of its members.
+-- alert of one of its members. Of webhooks it tells the version only.
 --
 -- A rate and a probe are granted here, under a lock on the state of the webhook,
 -- which is read anew once it is held. Whoever finds it locked leaves the webhook
@@ -97,7 +97,7 @@ with wanted as (
 select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
        n.reason,
        b.content_type, b.content,
-       sqlc.embed(a), r.name as rule_name, sqlc.embed(w)
+       sqlc.embed(a), r.name as rule_name, w.webhook_id, w.version
 from claimed c
 join notification n using (notification_id)
 join alert a on a.alert_id = coalesce(n.alert_id, (
@@ -109,10 +109,22 @@ join webhook w on w.webhook_id = n.webhook_id
 left join notification_body b using (notification_id)
 order by n.created_at, n.notification_id;
 
--- name: OutboxRenew :execrows
-update outbox
-set due_at = now() + @lease::interval
-where notification_id = @notification_id and claim_token = @token::bigint;
+-- name: OutboxRenew :many
+-- Extends the leases of claims, and returns those that stand no longer. A row that
+-- is locked just now, because it is being settled, is left out of both.
+with held as (
+    select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token
+), free as (
+    select o.notification_id
+    from outbox o
+    join held h on h.notification_id = o.notification_id and h.token = o.claim_token
+    for update of o skip locked
+), renewed as (
+    update outbox o set due_at = now() + @lease::interval from free where o.notification_id = free.notification_id
+)
+select h.notification_id::uuid as notification_id, h.token::bigint as token
+from held h
+where not exists (select from outbox o where o.notification_id = h.notification_id and o.claim_token = h.token);
 
 -- name: OutboxRelease :execrows
 -- Gives a claimed row back, due at once.
@@ -120,67 +132,83 @@ update outbox
 set due_at = now(), claim_token = null, claimed_by = null
 where notification_id = @notification_id and claim_token = @token::bigint;
 
--- name: AttemptBegin :one
--- Writes the attempt, if the claim still stands, and tells whether the attempt
--- before has no outcome.
-with mine as (
+-- name: AttemptBegin :many
+-- Writes attempts whose claims still stand, with the bodies that are fresh, and
+-- tells whether the attempt before has no outcome. A lease with less than two
+-- thirds of it left begins anew; any other is left alone, which spares an index.
+with b as (
+    select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token,
+           unnest(@attempts::int[]) as number, unnest(@requests::jsonb[]) as request,
+           unnest(@fresh::boolean[]) as fresh, unnest(@content_types::text[]) as content_type,
+           unnest(@contents::bytea[]) as content, unnest(@problems::text[]) as problem
+), mine as (
     update outbox o
-    set attempts = @attempt_number::int, due_at = now() + @lease::interval
-    where o.notification_id = @notification_id and o.claim_token = @token::bigint and o.attempts + 1 = @attempt_number::int
-    returning o.notification_id, o.attempts
+    set attempts = b.number,
+        due_at = case when o.due_at < now() + (@lease::interval) * 2 / 3 then now() + (@lease::interval) else o.due_at end
+    from b
+    where o.notification_id = b.notification_id and o.claim_token = b.token and o.attempts + 1 = b.number
+    returning o.notification_id, o.attempts, o.claim_token
 ), begun as (
     insert into attempt (notification_id, attempt, claim_token, replica, request)
-    select notification_id, attempts, @token::bigint, @replica::text, @request::jsonb from mine
+    select m.notification_id, m.attempts, m.claim_token, @replica::text, b.request
+    from mine m join b on b.notification_id = m.notification_id and b.token = m.claim_token
+), frozen as (
+    insert into notification_body (notification_id, content_type, content, problem)
+    select m.notification_id, b.content_type, b.content, b.problem
+    from mine m join b on b.notification_id = m.notification_id and b.token = m.claim_token
+    where b.fresh
 )
-select exists (
-    select from attempt p
-    where p.notification_id = mine.notification_id and p.attempt = mine.attempts - 1 and p.verdict is null
-)::boolean as unknown
-from mine;
+select m.notification_id, m.claim_token::bigint as claim_token,
+       (m.attempts > 1 and exists (
+           select from attempt p
+           where p.notification_id = m.notification_id and p.attempt = m.attempts - 1 and p.verdict is null
+       ))::boolean as unknown
+from mine m;
 
--- name: BodyFreeze :exec
-insert into notification_body (notification_id, content_type, content, problem)
-values (@notification_id, @content_type, @content, @problem);
-
--- name: AttemptFinish :exec
-update attempt
-set finished_at = now(),
-    verdict = sqlc.narg(verdict)::text,
-    status_code = sqlc.narg(status_code),
-    error = @error,
-    response = @response,
-    response_head = sqlc.narg(response_head)::jsonb,
-    duration_us = @duration_us::bigint
-where notification_id = @notification_id and attempt = @attempt;
-
--- name: OutboxSettle :one
--- Removes the row under its token. A success also ends a row whose claim has
--- passed to somebody else, because the message has arrived; but not when a
--- person has sent it again since the attempt was begun.
-with gone as (
+-- name: Settle :many
+-- Stores outcomes on their attempts. What came to its end leaves the outbox under
+-- its token; what is tried again becomes due later. A success also ends a row whose
+-- claim has passed to somebody else, because the message has arrived; but not when
+-- a person has sent it again since the attempt was begun. Tells of each whose claim
+-- stood, and whether its webhook has failures to forget.
+with s as (
+    select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token,
+           unnest(@attempts::int[]) as number, unnest(@tenant_ids::text[]) as tenant_id, unnest(@webhook_ids::uuid[]) as webhook_id,
+           unnest(@statuses::text[]) as status, unnest(@waits::interval[]) as wait, unnest(@counts::int[]) as counts,
+           nullif(unnest(@verdicts::text[]), '') as verdict, nullif(unnest(@status_codes::int[]), 0) as status_code,
+           unnest(@errors::text[]) as error, unnest(@responses::text[]) as response,
+           nullif(unnest(@response_heads::jsonb[]), 'null') as response_head, unnest(@durations_us::bigint[]) as duration_us
+), finished as (
+    update attempt t
+    set finished_at = now(), verdict = s.verdict, status_code = s.status_code, error = s.error, response = s.response,
+        response_head = s.response_head, duration_us = s.duration_us
+    from s
+    where t.notification_id = s.notification_id and t.attempt = s.number
+), gone as (
     delete from outbox o
-    where o.notification_id = @notification_id and (o.claim_token = @token::bigint
-           or @status::text = 'DELIVERED' and @attempt_number::int > o.begun_before)
+    using s
+    where s.status <> 'RETRYING' and o.notification_id = s.notification_id
+      and (o.claim_token = s.token or s.status = 'DELIVERED' and s.number > o.begun_before)
     returning o.notification_id, o.claim_token
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, settled_at)
-    select n.notification_id, n.tenant_id, @status::text, now()
-    from gone join notification n using (notification_id)
+    select g.notification_id, s.tenant_id, s.status, now() from gone g join s on s.notification_id = g.notification_id
+), later as (
+    update outbox o
+    set due_at = now() + s.wait, counted = o.counted + s.counts, claim_token = null, claimed_by = null
+    from s
+    where s.status = 'RETRYING' and o.notification_id = s.notification_id and o.claim_token = s.token
+    returning o.notification_id
+), troubled as (
+    select w.webhook_id from webhook_state w
+    where w.webhook_id = any(@webhook_ids::uuid[]) and (w.failures > 0 or w.opened_at is not null)
 )
-select coalesce((select claim_token = @token::bigint from gone), false)::boolean as own,
-       exists (select from gone) as ended,
-       exists (
-           select from webhook_state w
-           where w.webhook_id = @webhook_id and (w.failures > 0 or w.opened_at is not null)
-       ) as troubled;
-
--- name: OutboxRetry :execrows
-update outbox
-set due_at = now() + @wait::interval,
-    counted = counted + @counts::int,
-    claim_token = null,
-    claimed_by = null
-where notification_id = @notification_id and claim_token = @token::bigint;
+select s.notification_id::uuid as notification_id,
+       (coalesce(g.claim_token = s.token, false) or l.notification_id is not null)::boolean as own,
+       exists (select from troubled t where t.webhook_id = s.webhook_id)::boolean as troubled
+from s
+left join gone g on g.notification_id = s.notification_id
+left join later l on l.notification_id = s.notification_id;
 
 -- name: WebhookHold :exec
 update webhook
@@ -193,6 +221,9 @@ update webhook
 set enabled = false, disabled_reason = @reason, version = version + 1, updated_at = now()
 where webhook_id = @webhook_id and enabled and deleted_at is null
 returning tenant_id, name;
+
+-- name: WebhookByID :many
+select sqlc.embed(w) from webhook w where w.webhook_id = any(@webhook_ids::uuid[]);
 
 -- name: OutboxDepth :one
 select count(*) as depth,
