@@ -56,7 +56,11 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 	if len(p.WebhookIds) == 0 {
 		return claimed, gatherErr
 	}
-	rows, err := s.db.queries.NotificationClaim(ctx, p)
+	var rows []pgq.NotificationClaimRow
+	err = s.db.begun(ctx, beginWork, func(tx pgx.Tx) (err error) {
+		rows, err = s.db.queries.WithTx(tx).NotificationClaim(ctx, p)
+		return err
+	})
 	if err != nil {
 		return claimed, errors.Join(gatherErr, fmt.Errorf("claim: %w", err))
 	}
@@ -108,46 +112,71 @@ func (s *Outbox) delivery(ctx context.Context, row *pgq.NotificationClaimRow, we
 	return d, errors.Join(contentErr, webhook.err)
 }
 
-// beginBatch bounds how long a batch waits for a lock: whatever holds one row must
-// not keep all the others. Alone, a row waits for as long as it takes.
-const beginBatch = begin + `; set local lock_timeout = '1s'`
+// beginWork is for statements that work on rows of the outbox by their ids. They
+// are to use its indexes whatever was known of the table's size when they were
+// planned: it is empty most of the time, and a plan made then, which reads all of
+// it, would be used when a hundred thousand rows wait.
+const beginWork = begin + `; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off`
+
+// beginBatch also bounds how long a batch waits for a lock: whatever holds one row
+// must not keep all the others. Alone, a row waits for as long as it takes.
+const beginBatch = beginWork + `; set local lock_timeout = '1s'`
 
 func beginOf(items int) string {
 	if items > 1 {
 		return beginBatch
 	}
-	return begin
+	return beginWork
 }
+
+// beginAttempts writes attempts whose claims still stand, with the bodies that are
+// fresh, and tells whether the attempt before has no outcome. A lease with less
+// than two thirds of it left begins anew; any other is left alone, which spares an
+// index.
+const beginAttempts = `
+with b as (
+    select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @requests::jsonb[], @fresh::boolean[],
+        @content_types::text[], @contents::bytea[], @problems::text[])
+        as b (notification_id, token, number, request, fresh, content_type, content, problem)
+), mine as (
+    update outbox o
+    set attempts = b.number,
+        due_at = case when o.due_at < now() + @lease::interval * 2 / 3 then now() + @lease::interval else o.due_at end
+    from b
+    where o.notification_id = b.notification_id and o.claim_token = b.token and o.attempts + 1 = b.number
+    returning b.*
+), begun as (
+    insert into attempt (notification_id, attempt, claim_token, replica, request)
+    select m.notification_id, m.number, m.token, @replica, m.request from mine m
+), frozen as (
+    insert into notification_body (notification_id, content_type, content, problem)
+    select m.notification_id, m.content_type, m.content, m.problem from mine m where m.fresh
+)
+select m.notification_id, m.token,
+       m.number > 1 and exists (
+           select from attempt p
+           where p.notification_id = m.notification_id and p.attempt = m.number - 1 and p.verdict is null
+       )
+from mine m`
 
 // Begin commits attempts before they are made.
 func (s *Outbox) Begin(ctx context.Context, begins []notify.Begin) ([]notify.Begun, error) {
-	var p pgq.AttemptBeginParams
-	for i := range begins {
-		b := &begins[i]
-		request, err := json.Marshal(b.Request)
-		if err != nil {
-			return nil, fmt.Errorf("begin attempts: encode request: %w", err)
-		}
-		body := notify.Body{Content: []byte{}}
-		if b.Fresh != nil {
-			body = *b.Fresh
-		}
-		p.Lease, p.Replica = b.Lease, b.Replica
-		p.NotificationIds = append(p.NotificationIds, b.NotificationID)
-		p.Tokens = append(p.Tokens, b.Token)
-		p.Attempts = append(p.Attempts, int32(b.Attempt))
-		p.Requests = append(p.Requests, request)
-		p.Fresh = append(p.Fresh, b.Fresh != nil)
-		p.ContentTypes = append(p.ContentTypes, body.ContentType)
-		p.Contents = append(p.Contents, body.Content)
-		p.Problems = append(p.Problems, rules.CleanText(b.Problem, 2000))
+	args, err := beginArgs(begins)
+	if err != nil {
+		return nil, fmt.Errorf("begin attempts: %w", err)
 	}
 	begun := make(map[notify.Held]notify.Begun, len(begins))
-	err := s.db.begun(ctx, beginOf(len(begins)), func(tx pgx.Tx) error {
-		rows, err := s.db.queries.WithTx(tx).AttemptBegin(ctx, p)
-		for _, row := range rows {
-			begun[notify.Held{NotificationID: row.NotificationID, Token: row.ClaimToken}] = notify.Begun{Unknown: row.Unknown}
+	err = s.db.begun(ctx, beginOf(len(begins)), func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, beginAttempts, args)
+		if err != nil {
+			return err
 		}
+		var claim notify.Held
+		var unknown bool
+		_, err = pgx.ForEachRow(rows, []any{&claim.NotificationID, &claim.Token, &unknown}, func() error {
+			begun[claim] = notify.Begun{Unknown: unknown}
+			return nil
+		})
 		return err
 	})
 	if err != nil {
@@ -164,6 +193,29 @@ func (s *Outbox) Begin(ctx context.Context, begins []notify.Begin) ([]notify.Beg
 	return results, nil
 }
 
+func beginArgs(begins []notify.Begin) (pgx.NamedArgs, error) {
+	n := len(begins)
+	ids, tokens, numbers := make([]uuid.UUID, n), make([]int64, n), make([]int32, n)
+	requests, fresh := make([][]byte, n), make([]bool, n)
+	contentTypes, contents, problems := make([]string, n), make([][]byte, n), make([]string, n)
+	for i := range begins {
+		b := &begins[i]
+		request, err := json.Marshal(b.Request)
+		if err != nil {
+			return nil, fmt.Errorf("encode request: %w", err)
+		}
+		ids[i], tokens[i], numbers[i], requests[i] = b.NotificationID, b.Token, int32(b.Attempt), request
+		if b.Fresh != nil {
+			fresh[i], contentTypes[i], contents[i] = true, b.Fresh.ContentType, b.Fresh.Content
+		}
+		problems[i] = rules.CleanText(b.Problem, 2000)
+	}
+	return pgx.NamedArgs{
+		"ids": ids, "tokens": tokens, "numbers": numbers, "requests": requests, "fresh": fresh, "content_types": contentTypes,
+		"contents": contents, "problems": problems, "lease": begins[0].Lease, "replica": begins[0].Replica,
+	}, nil
+}
+
 // Renew extends leases.
 func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) ([]notify.Held, error) {
 	p := pgq.OutboxRenewParams{Lease: lease}
@@ -171,7 +223,11 @@ func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Durat
 		p.NotificationIds = append(p.NotificationIds, h.NotificationID)
 		p.Tokens = append(p.Tokens, h.Token)
 	}
-	rows, err := s.db.queries.OutboxRenew(ctx, p)
+	var rows []pgq.OutboxRenewRow
+	err := s.db.begun(ctx, beginWork, func(tx pgx.Tx) (err error) {
+		rows, err = s.db.queries.WithTx(tx).OutboxRenew(ctx, p)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}

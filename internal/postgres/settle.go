@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -16,16 +17,21 @@ import (
 // Settle stores outcomes and what follows.
 func (s *Outbox) Settle(ctx context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
 	var results []notify.Settled
-	var telling []int
+	var stood []int
+	var troubled map[uuid.UUID]bool
 	err := s.db.begun(ctx, beginOf(len(settlements)), func(tx pgx.Tx) error {
-		results, telling = make([]notify.Settled, len(settlements)), nil
+		results, stood = make([]notify.Settled, len(settlements)), nil
 		q := s.db.queries.WithTx(tx)
 		for _, batch := range apart(settlements) {
-			troubled, err := settleBatch(ctx, q, settlements, batch, results)
+			own, err := settleBatch(ctx, tx, settlements, batch, results)
 			if err != nil {
 				return err
 			}
-			telling = append(telling, troubled...)
+			stood = append(stood, own...)
+		}
+		var err error
+		if troubled, err = troubledOf(ctx, q, settlements); err != nil {
+			return err
 		}
 		for i := range settlements {
 			if err := enterMessage(ctx, q, settlements[i]); err != nil {
@@ -43,10 +49,34 @@ func (s *Outbox) Settle(ctx context.Context, settlements []notify.Settlement) ([
 	if err != nil {
 		return nil, fmt.Errorf("settle: %w", err)
 	}
-	for _, i := range telling {
-		s.testify(ctx, settlements[i])
+	for _, i := range stood {
+		if settlements[i].Outcome.Unanswered() || settlements[i].Decision.Status == notify.Retrying || troubled[settlements[i].WebhookID] {
+			s.testify(ctx, settlements[i])
+		}
 	}
 	return results, nil
+}
+
+// troubledOf returns the webhooks that have failures to forget: an answer changes
+// nothing about any other.
+func troubledOf(ctx context.Context, q *pgq.Queries, settlements []notify.Settlement) (map[uuid.UUID]bool, error) {
+	seen := make(map[uuid.UUID]bool)
+	var ids []uuid.UUID
+	for i := range settlements {
+		if id := settlements[i].WebhookID; !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	rows, err := q.WebhookTroubled(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("look for failures: %w", err)
+	}
+	troubled := make(map[uuid.UUID]bool, len(rows))
+	for _, id := range rows {
+		troubled[id] = true
+	}
+	return troubled, nil
 }
 
 // apart splits settlements, by their places, so that no batch holds two of one
@@ -66,59 +96,104 @@ func apart(settlements []notify.Settlement) [][]int {
 	return batches
 }
 
+// storeOutcomes stores outcomes on their attempts. What came to its end leaves the
+// outbox under its token; what is tried again becomes due later. A success also
+// ends a row whose claim has passed to somebody else, because the message has
+// arrived; but not when a person has sent it again since the attempt was begun.
+// It returns those whose claims stood.
+const storeOutcomes = `
+with s as (
+    select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @tenants::text[], @statuses::text[], @waits::interval[],
+        @counts::int[], @verdicts::text[], @codes::int[], @errors::text[], @responses::text[], @heads::jsonb[], @durations::bigint[])
+        as s (notification_id, token, number, tenant_id, status, wait, counts, verdict, code, error, response, head, duration_us)
+), finished as (
+    update attempt t
+    set finished_at = now(), verdict = s.verdict, status_code = s.code, error = s.error, response = s.response,
+        response_head = s.head, duration_us = s.duration_us
+    from s
+    where t.notification_id = s.notification_id and t.attempt = s.number
+), gone as (
+    delete from outbox o
+    using s
+    where s.status <> 'RETRYING' and o.notification_id = s.notification_id
+      and (o.claim_token = s.token or s.status = 'DELIVERED' and s.number > o.begun_before)
+    returning s.notification_id, s.tenant_id, s.status, coalesce(o.claim_token = s.token, false) as own
+), settled as (
+    insert into settlement (notification_id, tenant_id, status, settled_at)
+    select g.notification_id, g.tenant_id, g.status, now() from gone g
+), later as (
+    update outbox o
+    set due_at = now() + s.wait, counted = o.counted + s.counts, claim_token = null, claimed_by = null
+    from s
+    where s.status = 'RETRYING' and o.notification_id = s.notification_id and o.claim_token = s.token
+    returning s.notification_id
+)
+select g.notification_id from gone g where g.own
+union all
+select l.notification_id from later l`
+
 // settleBatch stores some of the settlements, fills in their results, and returns
-// those whose outcome may change a breaker: an answer changes nothing while there
-// is no failure to forget.
-func settleBatch(ctx context.Context, q *pgq.Queries, settlements []notify.Settlement, batch []int, results []notify.Settled) (telling []int, err error) {
-	var p pgq.SettleParams
-	places := make(map[uuid.UUID]int, len(batch))
-	for _, i := range batch {
-		if err := addSettlement(&p, &settlements[i]); err != nil {
-			return nil, err
-		}
-		places[settlements[i].NotificationID] = i
+// those whose claims stood.
+func settleBatch(ctx context.Context, tx pgx.Tx, settlements []notify.Settlement, batch []int, results []notify.Settled) (own []int, err error) {
+	args, err := settleArgs(settlements, batch)
+	if err != nil {
+		return nil, err
 	}
-	rows, err := q.Settle(ctx, p)
+	rows, err := tx.Query(ctx, storeOutcomes, args)
 	if err != nil {
 		return nil, fmt.Errorf("store outcomes: %w", err)
 	}
-	for _, row := range rows {
-		i := places[row.NotificationID]
-		results[i].Fenced = !row.Own
-		if row.Own && (row.Troubled || settlements[i].Outcome.Unanswered() || settlements[i].Decision.Status == notify.Retrying) {
-			telling = append(telling, i)
+	list, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return nil, fmt.Errorf("store outcomes: %w", err)
+	}
+	stood := make(map[uuid.UUID]bool, len(list))
+	for _, id := range list {
+		stood[id] = true
+	}
+	for _, i := range batch {
+		results[i].Fenced = !stood[settlements[i].NotificationID]
+		if !results[i].Fenced {
+			own = append(own, i)
 		}
 	}
-	return telling, nil
+	return own, nil
 }
 
-func addSettlement(p *pgq.SettleParams, s *notify.Settlement) error {
-	head, err := json.Marshal(s.Outcome.Head)
-	if err != nil {
-		return fmt.Errorf("encode head of the answer: %w", err)
+func settleArgs(settlements []notify.Settlement, batch []int) (pgx.NamedArgs, error) {
+	n := len(batch)
+	ids, tokens, numbers := make([]uuid.UUID, n), make([]int64, n), make([]int32, n)
+	tenants, statuses, waits, counts := make([]string, n), make([]string, n), make([]time.Duration, n), make([]int32, n)
+	verdicts, codes, errs, responses := make([]*string, n), make([]*int32, n), make([]string, n), make([]string, n)
+	heads, durations := make([][]byte, n), make([]int64, n)
+	for at, i := range batch {
+		s := &settlements[i]
+		o := &s.Outcome
+		ids[at], tokens[at], numbers[at], tenants[at] = s.NotificationID, s.Token, int32(s.Attempt), s.TenantID
+		statuses[at], waits[at] = string(s.Decision.Status), s.Decision.Wait
+		if s.Decision.Counts {
+			counts[at] = 1
+		}
+		if o.Verdict != notify.VerdictUnknown {
+			verdicts[at] = new(o.Verdict.String())
+		}
+		if o.StatusCode != 0 {
+			codes[at] = new(int32(o.StatusCode))
+		}
+		errs[at], responses[at] = rules.CleanText(o.Error, 2000), rules.CleanText(o.Response, 4096)
+		durations[at] = o.Duration.Microseconds()
+		if o.Head == nil {
+			continue
+		}
+		var err error
+		if heads[at], err = json.Marshal(o.Head); err != nil {
+			return nil, fmt.Errorf("encode head of the answer: %w", err)
+		}
 	}
-	verdict, counts := "", int32(0)
-	if s.Outcome.Verdict != notify.VerdictUnknown {
-		verdict = s.Outcome.Verdict.String()
-	}
-	if s.Decision.Counts {
-		counts = 1
-	}
-	p.NotificationIds = append(p.NotificationIds, s.NotificationID)
-	p.Tokens = append(p.Tokens, s.Token)
-	p.Attempts = append(p.Attempts, int32(s.Attempt))
-	p.TenantIds = append(p.TenantIds, s.TenantID)
-	p.WebhookIds = append(p.WebhookIds, s.WebhookID)
-	p.Statuses = append(p.Statuses, string(s.Decision.Status))
-	p.Waits = append(p.Waits, s.Decision.Wait)
-	p.Counts = append(p.Counts, counts)
-	p.Verdicts = append(p.Verdicts, verdict)
-	p.StatusCodes = append(p.StatusCodes, int32(s.Outcome.StatusCode))
-	p.Errors = append(p.Errors, rules.CleanText(s.Outcome.Error, 2000))
-	p.Responses = append(p.Responses, rules.CleanText(s.Outcome.Response, 4096))
-	p.ResponseHeads = append(p.ResponseHeads, head)
-	p.DurationsUs = append(p.DurationsUs, s.Outcome.Duration.Microseconds())
-	return nil
+	return pgx.NamedArgs{
+		"ids": ids, "tokens": tokens, "numbers": numbers, "tenants": tenants, "statuses": statuses, "waits": waits, "counts": counts,
+		"verdicts": verdicts, "codes": codes, "errors": errs, "responses": responses, "heads": heads, "durations": durations,
+	}, nil
 }
 
 // followUp holds or switches off the webhook.
