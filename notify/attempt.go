@@ -14,12 +14,13 @@ import (
 func (d *Dispatcher) launch(ctx context.Context, delivery *Delivery) {
 	ctx = context.WithoutCancel(ctx)
 	ticket := d.gate.enter(delivery.Webhook.ID, d.Clock())
-	claim := Held{delivery.NotificationID, delivery.Token}
+	claim := delivery.held()
 	d.keeper.keep(ctx, claim)
 	d.underWay.Go(func() {
 		defer d.free(func() { d.gate.leave(ticket, d.Clock()) })
 		defer d.keeper.drop(claim)
 		if settlement := d.attempt(ctx, delivery); settlement != nil {
+			d.gate.ended(ticket, &settlement.Outcome)
 			d.free(func() { d.gate.answered(ticket, d.Clock()) })
 			d.keeper.settling(claim)
 			d.settle(ctx, *settlement)

@@ -26,6 +26,8 @@ type Store interface {
 	// Renew extends leases from now on, and returns those claims that stand no
 	// longer. One that something else is being done to just now may be left out.
 	Renew(ctx context.Context, held []Held, lease time.Duration) (lost []Held, err error)
+	// Release gives claims back on what was not begun, due at once.
+	Release(ctx context.Context, held []Held) error
 	// Settle stores outcomes and what follows from them. There is a result for
 	// each, in their order; with an error nothing was written.
 	Settle(ctx context.Context, settlements []Settlement) ([]Settled, error)
@@ -163,8 +165,11 @@ func (unobserved) Unknown()          {}
 // Dispatcher delivers notifications.
 type Dispatcher struct {
 	Options
-	gate        *gate
-	keeper      *keeper
+	gate   *gate
+	keeper *keeper
+	desk   *desk
+	// claimed is when the outbox was last looked at.
+	claimed     time.Time
 	beginnings  batcher[Begin, Begun]
 	settlements batcher[Settlement, Settled]
 	// freed holds a signal after a slot became free.
@@ -198,12 +203,17 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 	if o.Slots < 1 || o.Poll < 0 || o.Lease < 300*time.Millisecond {
 		return nil, errors.New("dispatcher: Slots must be at least 1, Poll positive, Lease at least 300ms")
 	}
-	return &Dispatcher{
+	d := &Dispatcher{
 		Options: o, gate: newGate(o.Slots), freed: make(chan struct{}, 1),
 		keeper:      &keeper{renew: o.Store.Renew, lease: o.Lease, logger: o.Logger, lostOne: o.Observer.Fenced},
 		beginnings:  batcher[Begin, Begun]{call: o.Store.Begin, most: maxBatch, leaders: batches, timeout: o.Lease},
 		settlements: batcher[Settlement, Settled]{call: o.Store.Settle, most: maxBatch, leaders: batches, timeout: o.Lease},
-	}, nil
+	}
+	d.desk = &desk{
+		replica: o.Replica, lease: o.Lease, gate: d.gate, keeper: d.keeper, logger: o.Logger, release: o.Store.Release,
+		came: make(chan struct{}, 1), reserved: map[uuid.UUID]int{}, limits: map[uuid.UUID]int{},
+	}
+	return d, nil
 }
 
 // maxBatch bounds what one statement begins or settles, and batches how many of
@@ -258,6 +268,8 @@ func (d *Dispatcher) Tick(ctx context.Context) (Result, error) {
 // the next one does its work.
 func (d *Dispatcher) Run(ctx context.Context) {
 	defer d.underWay.Wait()
+	d.desk.begin()
+	defer d.desk.close(ctx)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -266,7 +278,13 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-pause.C:
+		case <-d.desk.came:
+			d.takeOver(ctx)
+			continue
 		case <-d.freed:
+			if d.takeOver(ctx) && d.Clock().Sub(d.claimed) < claimBeside {
+				continue
+			}
 		case signal = <-d.WakeUps:
 		}
 		result, err := d.start(ctx)
@@ -281,17 +299,37 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
+// claimBeside is how often the outbox is looked at while what was handed over
+// takes all slots that become free.
+const claimBeside = 20 * time.Millisecond
+
+// takeOver begins attempts at what was handed over, as far as there are slots, and
+// reports whether some of it is left.
+func (d *Dispatcher) takeOver(ctx context.Context) (left bool) {
+	ready, left := d.desk.take(ctx, d.Clock())
+	for _, delivery := range ready {
+		d.launch(ctx, delivery)
+	}
+	return left
+}
+
 // start claims and begins attempts in goroutines of their own.
 func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 	var result Result
 	room, left := 0, false
+	dealt := map[uuid.UUID]int{}
+	d.claimed = d.Clock()
 	claimed, err := d.Store.Claim(ctx, ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease,
 		Room: func(due []Limits) []Slots {
 			rooms := d.gate.room(due, d.Clock())
 			result.Again, left = rooms.again, !rooms.paced
+			for _, limits := range due {
+				dealt[limits.WebhookID] = 0
+			}
 			for _, r := range rooms.slots {
 				room += r.Slots
+				dealt[r.WebhookID] = r.Slots
 			}
 			return rooms.slots
 		},
@@ -300,7 +338,11 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 		err = fmt.Errorf("claim notifications: %w", err)
 	}
 	for i := range claimed.Deliveries {
+		dealt[claimed.Deliveries[i].Webhook.ID]--
 		d.launch(ctx, &claimed.Deliveries[i])
+	}
+	if err == nil {
+		d.gate.looked(dealt)
 	}
 	result.Claimed, result.Next = len(claimed.Deliveries), claimed.Next
 	if room > 0 && result.Claimed == 0 && (result.Next == 0 || result.Next > afterFailure) {

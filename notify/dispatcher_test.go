@@ -31,6 +31,7 @@ type outbox struct {
 	settled  []notify.Settlement
 	renewals int
 	renewErr error
+	released []notify.Held
 	// lost and fenced say that every claim has passed to somebody else.
 	lost, fenced bool
 }
@@ -73,6 +74,13 @@ func (o *outbox) Renew(_ context.Context, held []notify.Held, _ time.Duration) (
 		return held, nil
 	}
 	return nil, o.renewErr
+}
+
+func (o *outbox) Release(_ context.Context, held []notify.Held) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.released = append(o.released, held...)
+	return nil
 }
 
 func (o *outbox) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {

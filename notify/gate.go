@@ -53,6 +53,9 @@ type lane struct {
 	busy, stragglers int
 	// turn is that of its last attempt.
 	turn int
+	// behind says that more was due than could be claimed, failing that the last
+	// outcome was no delivery.
+	behind, failing bool
 }
 
 // ticket is an attempt under way.
@@ -241,6 +244,33 @@ func (g *gate) answer(t *ticket, now time.Time) {
 	case t.lane.stragglers == 0:
 		t.lane.pace = quick
 	}
+}
+
+// welcomes tells whether a webhook's notifications may be handed over as they are
+// written: nothing older waits, and its receiver answers in time.
+func (g *gate) welcomes(webhook uuid.UUID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.lane(webhook)
+	return l.pace != slow && !l.behind && !l.failing
+}
+
+// looked takes note of a claim: of each webhook that was due, the slots dealt and
+// not used. Of one with none left over, more may be due.
+func (g *gate) looked(left map[uuid.UUID]int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for id, l := range g.lanes {
+		unused, due := left[id]
+		l.behind = due && unused <= 0
+	}
+}
+
+// ended takes note of an outcome.
+func (g *gate) ended(t *ticket, o *Outcome) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t.lane.failing = o.Verdict != VerdictDelivered && o.Verdict != VerdictRefused
 }
 
 // leave ends an attempt.

@@ -86,6 +86,8 @@ func (f *fleet) Renew(context.Context, []notify.Held, time.Duration) ([]notify.H
 	return nil, nil
 }
 
+func (f *fleet) Release(context.Context, []notify.Held) error { return nil }
+
 func (f *fleet) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
 	return make([]notify.Settled, len(settlements)), nil
 }

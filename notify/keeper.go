@@ -35,7 +35,7 @@ type keeper struct {
 	ended *sync.WaitGroup
 }
 
-// keep begins to renew a claim.
+// keep begins to renew a claim; one that is kept already stays so.
 func (k *keeper) keep(ctx context.Context, claim Held) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

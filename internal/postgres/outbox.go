@@ -17,13 +17,10 @@ import (
 )
 
 // Outbox is the dispatcher's store. It is safe for concurrent use.
-type Outbox struct {
-	db       *DB
-	webhooks webhookCache
-}
+type Outbox struct{ db *DB }
 
 // Outbox returns the dispatcher's store.
-func (db *DB) Outbox() *Outbox { return &Outbox{db: db, webhooks: webhookCache{db: db}} }
+func (db *DB) Outbox() *Outbox { return &Outbox{db} }
 
 // Claim takes due notifications.
 func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
@@ -75,7 +72,7 @@ func (s *Outbox) deliveries(ctx context.Context, rows []pgq.NotificationClaimRow
 	for i := range rows {
 		versions[rows[i].WebhookID] = rows[i].Version
 	}
-	webhooks, err := s.webhooks.get(ctx, versions)
+	webhooks, err := s.db.webhooks.get(ctx, versions)
 	if err != nil {
 		return nil, err
 	}
@@ -236,6 +233,19 @@ func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Durat
 		lost[i] = notify.Held{NotificationID: row.NotificationID, Token: row.Token}
 	}
 	return lost, nil
+}
+
+// Release gives claims back on what was not begun.
+func (s *Outbox) Release(ctx context.Context, held []notify.Held) error {
+	var p pgq.OutboxReleaseParams
+	for _, h := range held {
+		p.NotificationIds = append(p.NotificationIds, h.NotificationID)
+		p.Tokens = append(p.Tokens, h.Token)
+	}
+	if err := s.db.queries.OutboxRelease(ctx, p); err != nil {
+		return fmt.Errorf("release claims: %w", err)
+	}
+	return nil
 }
 
 // alertOf reads a stored alert.

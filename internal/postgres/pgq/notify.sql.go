@@ -274,24 +274,22 @@ func (q *Queries) OutboxDepth(ctx context.Context, tenantID string) (OutboxDepth
 	return i, err
 }
 
-const outboxRelease = `-- name: OutboxRelease :execrows
-update outbox
+const outboxRelease = `-- name: OutboxRelease :exec
+update outbox o
 set due_at = now(), claim_token = null, claimed_by = null
-where notification_id = $1 and claim_token = $2::bigint
+from (select unnest($1::uuid[]) as notification_id, unnest($2::bigint[]) as token) held
+where o.notification_id = held.notification_id and o.claim_token = held.token
 `
 
 type OutboxReleaseParams struct {
-	NotificationID uuid.UUID
-	Token          int64
+	NotificationIds []uuid.UUID
+	Tokens          []int64
 }
 
-// Gives a claimed row back, due at once.
-func (q *Queries) OutboxRelease(ctx context.Context, arg OutboxReleaseParams) (int64, error) {
-	result, err := q.db.Exec(ctx, outboxRelease, arg.NotificationID, arg.Token)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+// Gives claimed rows back, due at once.
+func (q *Queries) OutboxRelease(ctx context.Context, arg OutboxReleaseParams) error {
+	_, err := q.db.Exec(ctx, outboxRelease, arg.NotificationIds, arg.Tokens)
+	return err
 }
 
 const outboxRenew = `-- name: OutboxRenew :many

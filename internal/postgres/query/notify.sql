@@ -126,11 +126,12 @@ select h.notification_id::uuid as notification_id, h.token::bigint as token
 from held h
 where not exists (select from outbox o where o.notification_id = h.notification_id and o.claim_token = h.token);
 
--- name: OutboxRelease :execrows
--- Gives a claimed row back, due at once.
-update outbox
+-- name: OutboxRelease :exec
+-- Gives claimed rows back, due at once.
+update outbox o
 set due_at = now(), claim_token = null, claimed_by = null
-where notification_id = @notification_id and claim_token = @token::bigint;
+from (select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token) held
+where o.notification_id = held.notification_id and o.claim_token = held.token;
 
 -- name: WebhookHold :exec
 update webhook
