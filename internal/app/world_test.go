@@ -109,7 +109,9 @@ func (w *world) newDispatcher(o notify.Options) *notify.Dispatcher {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	o.Renderer = renderer
+	if o.Renderer == nil {
+		o.Renderer = renderer
+	}
 	if o.Store == nil {
 		o.Store = w.db.Outbox()
 	}

@@ -116,6 +116,9 @@ func (h *handover) deliveries(batch evaluator.Batch) []notify.Delivery {
 		}
 		alert := *instances[n.AlertID]
 		alert.FiredAt = h.at
+		if len(alert.Exchange.Attributes) == 0 {
+			alert.Exchange.Attributes = nil // as it is read
+		}
 		late := max(h.at.Sub(time.Unix(0, alert.Exchange.EndedNS())), 0)
 		alert.LateBy = &late
 		list = append(list, notify.Delivery{
