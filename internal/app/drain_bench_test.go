@@ -81,7 +81,12 @@ func postAll(b *testing.B, url string, n, connections int) time.Duration {
 	for range connections {
 		senders.Go(func() {
 			for left.Add(-1) >= 0 {
-				response, err := client.Post(url, "application/json", bytes.NewReader(body))
+				request, err := http.NewRequestWithContext(b.Context(), http.MethodPost, url, bytes.NewReader(body))
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				response, err := client.Do(request)
 				if err != nil {
 					b.Error(err)
 					return

@@ -138,13 +138,13 @@ func TestBodyIsRenderedAnewWhenItWasRefused(t *testing.T) {
 	w.answers(http.StatusBadRequest)
 	w.owed(hook, "a")
 	w.deliver()
-	w.exec(`update webhook set body_template = '{"own": "{{alert.id}}"}'`)
+	w.exec(`update webhook set version = version + 1, body_template = '{"own": "{{alert.id}}"}'`)
 	if err := w.retry(w.one(anyNotification)); err != nil {
 		t.Fatal(err)
 	}
 	w.answers(http.StatusOK)
 	w.deliver()
-	w.exec(`update webhook set body_template = ''`)
+	w.exec(`update webhook set version = version + 1, body_template = ''`)
 	if err := w.retry(w.one(anyNotification)); err != nil {
 		t.Fatal(err)
 	}
