@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -238,8 +239,12 @@ func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Ba
 	if len(p.NotificationIds) == 0 {
 		return 0, nil
 	}
-	if err := q.NotificationInsert(ctx, p); err != nil {
+	recorded, err := q.NotificationInsert(ctx, p)
+	if err != nil {
 		return 0, fmt.Errorf("insert notifications: %w", err)
+	}
+	if int(recorded) != len(p.NotificationIds) {
+		return 0, errors.New("insert notifications: a webhook of the rule does not exist")
 	}
 	if err := q.OutboxInsert(ctx, pgq.OutboxInsertParams{NotificationIds: p.NotificationIds, WebhookIds: p.WebhookIds}); err != nil {
 		return 0, fmt.Errorf("insert outbox: %w", err)

@@ -17,7 +17,7 @@ insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, 
                    execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
        i.execution_id, i.start_time_ns, i.application, i.route, i.exchange, i.signature, i.late,
-       greatest(0, (extract(epoch from now()) * 1e9)::bigint - i.ended_ns)
+       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns)
 from (
     select unnest($1::uuid[]) as alert_id, unnest($2::text[]) as tenant_id, unnest($3::uuid[]) as rule_id,
            unnest($4::bigint[]) as rule_version, unnest($5::text[]) as severity,
@@ -168,10 +168,18 @@ func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([
 	return items, nil
 }
 
-const notificationInsert = `-- name: NotificationInsert :exec
+const notificationInsert = `-- name: NotificationInsert :execrows
+with held as materialized (
+    select webhook_id from webhook where webhook_id = any($5::uuid[]) order by webhook_id for key share
+)
 insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
-select unnest($1::uuid[]), unnest($2::text[]), unnest($3::uuid[]),
-       unnest($4::uuid[]), unnest($5::uuid[]), unnest($6::text[])
+select i.notification_id, i.tenant_id, i.alert_id, i.rule_id, held.webhook_id, i.reason
+from (
+    select unnest($1::uuid[]) as notification_id, unnest($2::text[]) as tenant_id,
+           unnest($3::uuid[]) as alert_id, unnest($4::uuid[]) as rule_id,
+           unnest($5::uuid[]) as webhook_id, unnest($6::text[]) as reason
+) i
+join held using (webhook_id)
 `
 
 type NotificationInsertParams struct {
@@ -183,8 +191,10 @@ type NotificationInsertParams struct {
 	Reasons         []string
 }
 
-func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsertParams) error {
-	_, err := q.db.Exec(ctx, notificationInsert,
+// Records what is owed, to webhooks that cannot be deleted before the
+// transaction ends. What names a webhook that is gone is left out.
+func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsertParams) (int64, error) {
+	result, err := q.db.Exec(ctx, notificationInsert,
 		arg.NotificationIds,
 		arg.TenantIds,
 		arg.AlertIds,
@@ -192,7 +202,10 @@ func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsert
 		arg.WebhookIds,
 		arg.Reasons,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const outboxInsert = `-- name: OutboxInsert :exec

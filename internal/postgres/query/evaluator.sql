@@ -78,7 +78,7 @@ insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, 
                    execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
        i.execution_id, i.start_time_ns, i.application, i.route, i.exchange, i.signature, i.late,
-       greatest(0, (extract(epoch from now()) * 1e9)::bigint - i.ended_ns)
+       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns)
 from (
     select unnest(@alert_ids::uuid[]) as alert_id, unnest(@tenant_ids::text[]) as tenant_id, unnest(@rule_ids::uuid[]) as rule_id,
            unnest(@rule_versions::bigint[]) as rule_version, unnest(@severities::text[]) as severity,
@@ -91,10 +91,20 @@ join rule_state s on s.rule_id = i.rule_id and s.swept_before_ns <= i.start_time
 on conflict (rule_id, execution_id) do nothing
 returning alert_id;
 
--- name: NotificationInsert :exec
+-- name: NotificationInsert :execrows
+-- Records what is owed, to webhooks that cannot be deleted before the
+-- transaction ends. What names a webhook that is gone is left out.
+with held as materialized (
+    select webhook_id from webhook where webhook_id = any(@webhook_ids::uuid[]) order by webhook_id for key share
+)
 insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
-select unnest(@notification_ids::uuid[]), unnest(@tenant_ids::text[]), unnest(@alert_ids::uuid[]),
-       unnest(@rule_ids::uuid[]), unnest(@webhook_ids::uuid[]), unnest(@reasons::text[]);
+select i.notification_id, i.tenant_id, i.alert_id, i.rule_id, held.webhook_id, i.reason
+from (
+    select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tenant_ids::text[]) as tenant_id,
+           unnest(@alert_ids::uuid[]) as alert_id, unnest(@rule_ids::uuid[]) as rule_id,
+           unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@reasons::text[]) as reason
+) i
+join held using (webhook_id);
 
 -- name: OutboxInsert :exec
 insert into outbox (notification_id, webhook_id)
