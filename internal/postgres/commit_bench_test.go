@@ -216,6 +216,11 @@ func BenchmarkCommit(b *testing.B) {
 		floor := copies.measure(b, own, func() { p.copied(b, batch, list) })
 		ratios = append(ratios, float64(floor)/float64(took))
 	}
+	if os.Getenv("PERSIST_SIZES") != "" {
+		rows, _ := p.conn.Query(b.Context(), `select indexrelname||'='||pg_relation_size(indexrelid)/1024 from pg_stat_user_indexes where relname in ('alert','notification','outbox') order by 1`)
+		list, _ := pgx.CollectRows(rows, pgx.RowTo[string])
+		fmt.Println(b.N, list)
+	}
 	if len(ratios) > 0 {
 		slices.Sort(ratios)
 		b.ReportMetric(ratios[len(ratios)/2], "of-copy")
