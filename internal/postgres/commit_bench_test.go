@@ -31,13 +31,12 @@ const pageOf = 1000
 // persist is a store with one rule and one webhook, and tables beside it that
 // hold the same columns and nothing else.
 type persist struct {
-	store    *postgres.Evaluation
-	conn     *pgx.Conn
-	rule     uuid.UUID
-	webhook  uuid.UUID
-	at       cursor.Position
-	began    time.Time
-	committs int
+	url     string
+	store   *postgres.Evaluation
+	conn    *pgx.Conn
+	rule    uuid.UUID
+	webhook uuid.UUID
+	at      cursor.Position
 }
 
 func newPersist(tb testing.TB) *persist {
@@ -53,8 +52,8 @@ func newPersist(tb testing.TB) *persist {
 	}
 	tb.Cleanup(db.Close)
 	p := &persist{
-		store: db.Evaluation(), conn: pgtest.Conn(tb, url), rule: uuid.New(), webhook: uuid.New(),
-		began: time.Now(), at: cursor.Position{StartTimeNS: time.Now().UnixNano()},
+		url: url, store: db.Evaluation(), conn: pgtest.Conn(tb, url), rule: uuid.New(), webhook: uuid.New(),
+		at: cursor.Position{StartTimeNS: time.Now().UnixNano()},
 	}
 	p.exec(tb, `
 		insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, enabled, timeout_ms, max_concurrent, rate_per_second)
@@ -63,10 +62,8 @@ func newPersist(tb testing.TB) *persist {
 		insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template,
 		                  targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds)
 		values ($1, 'default', 'rule', true, 'PER_EXCHANGE', 'CRITICAL', '{}', '{}', '', '', '[]', 1, 3600, 0, 0)`, p.rule)
+	p.exec(tb, `insert into rule_webhook (rule_id, webhook_id, position) values ($1, $2, 0)`, p.rule, p.webhook)
 	p.exec(tb, `insert into rule_state (rule_id, armed_since_ns, cursor, next_run_at, claim_token) values ($1, 1, $2, now(), 1)`, p.rule, p.at.String())
-	if sql := os.Getenv("PERSIST_SQL"); sql != "" {
-		p.exec(tb, sql)
-	}
 	p.exec(tb, `create table plain_alert as select * from alert with no data`)
 	p.exec(tb, `create table plain_notification as select * from notification with no data`)
 	p.exec(tb, `create table plain_outbox as select * from outbox with no data`)
@@ -81,7 +78,7 @@ func (p *persist) exec(tb testing.TB, sql string, args ...any) {
 }
 
 // page returns what a page of failed exchanges raises.
-func (p *persist) page(tb testing.TB) evaluator.Batch {
+func (p *persist) page() evaluator.Batch {
 	from, to := p.at, p.at
 	batch := evaluator.Batch{ClaimFor: 30 * time.Second}
 	for range pageOf {
@@ -91,7 +88,7 @@ func (p *persist) page(tb testing.TB) evaluator.Batch {
 		a := alerts.Instance{
 			ID: uuid.Must(uuid.NewV7()), TenantID: "default", RuleID: p.rule, RuleVersion: 1, RuleName: "rule",
 			Severity: rules.Critical, State: alerts.Firing,
-			Title:    "orders failed on route-17", Message: "connect to db-7.internal:5432: connection refused after 3 attempts (42 ms)",
+			Title: "orders failed on route-17", Message: "connect to db-7.internal:5432: connection refused after 3 attempts (42 ms)",
 			Exchange: rules.Exchange{
 				TenantID: "default", StartTimeNS: to.StartTimeNS, ExecutionID: to.ExecutionID, Environment: "production",
 				Application: "orders", Route: "route-17", Status: rules.Failed, EndTimeNS: &end, DurationNS: 42_000_000,
@@ -152,14 +149,7 @@ func (p *persist) copied(tb testing.TB, batch evaluator.Batch, encoded []encoded
 			tb.Fatal(n, err)
 		}
 	}
-	prefix := "plain_"
-	if os.Getenv("PERSIST_REAL") != "" {
-		prefix = ""
-		if _, err := tx.Exec(ctx, "update rule_state set cursor = $1", p.at.String()); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	one(prefix+"alert", []string{
+	one("plain_alert", []string{
 		"alert_id", "tenant_id", "rule_id", "rule_version", "severity", "state", "title", "message", "execution_id", "start_time_ns",
 		"application", "route", "exchange", "signature", "late", "late_by_ns", "fired_at", "change", "acknowledged_by", "resolved_by", "health",
 	}, func(i int) ([]any, error) {
@@ -169,12 +159,12 @@ func (p *persist) copied(tb testing.TB, batch evaluator.Batch, encoded []encoded
 			a.Exchange.Application, a.Exchange.Route, encoded[i].exchange, encoded[i].signature, a.Late, int64(0), now, int64(i), "", "", false,
 		}, nil
 	})
-	one(prefix+"notification", []string{"notification_id", "tenant_id", "alert_id", "rule_id", "webhook_id", "reason", "created_at", "generation"},
+	one("plain_notification", []string{"notification_id", "tenant_id", "alert_id", "rule_id", "webhook_id", "reason", "created_at", "generation"},
 		func(i int) ([]any, error) {
 			n := &batch.Notifications[i]
 			return []any{n.ID, n.TenantID, n.AlertID, n.RuleID, n.WebhookID, string(n.Reason), now, int32(0)}, nil
 		})
-	one(prefix+"outbox", []string{"notification_id", "webhook_id", "due_at", "attempts", "counted", "digest", "generation", "begun_before", "alone"},
+	one("plain_outbox", []string{"notification_id", "webhook_id", "due_at", "attempts", "counted", "digest", "generation", "begun_before", "alone"},
 		func(i int) ([]any, error) {
 			n := &batch.Notifications[i]
 			return []any{n.ID, n.WebhookID, now, int32(0), int32(0), false, int32(0), int32(0), false}, nil
@@ -190,42 +180,25 @@ func (p *persist) copied(tb testing.TB, batch evaluator.Batch, encoded []encoded
 // Postgres computes; the rest is microseconds of an alert.
 func BenchmarkCommit(b *testing.B) {
 	p := newPersist(b)
-	p.commit(b, p.page(b))
+	p.commit(b, p.page())
 	var own, other int
 	if err := p.conn.QueryRow(b.Context(), `
 		select pg_backend_pid(), (select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend')`).Scan(&own, &other); err != nil {
 		b.Fatal(err)
 	}
 	p.exec(b, `checkpoint`)
-	if os.Getenv("PERSIST_PERF") != "" {
-		fmt.Println("pid", other)
-	}
 	var commits, copies usage
 	var ratios []float64
 	for b.Loop() {
-		batch := p.page(b)
+		batch := p.page()
 		took := commits.measure(b, other, func() { p.commit(b, batch) })
-		if os.Getenv("PERSIST_PERF") != "" {
-			continue
-		}
 		list := encode(b, batch)
-		if os.Getenv("PERSIST_REAL") != "" {
-			batch = p.page(b)
-			list = encode(b, batch)
-		}
 		floor := copies.measure(b, own, func() { p.copied(b, batch, list) })
 		ratios = append(ratios, float64(floor)/float64(took))
 	}
-	if os.Getenv("PERSIST_SIZES") != "" {
-		rows, _ := p.conn.Query(b.Context(), `select indexrelname||'='||pg_relation_size(indexrelid)/1024 from pg_stat_user_indexes where relname in ('alert','notification','outbox') order by 1`)
-		list, _ := pgx.CollectRows(rows, pgx.RowTo[string])
-		fmt.Println(b.N, list)
-	}
-	if len(ratios) > 0 {
-		slices.Sort(ratios)
-		b.ReportMetric(ratios[len(ratios)/2], "of-copy")
-		b.ReportMetric(float64(copies.backend)/float64(commits.backend), "of-copy-cpu")
-	}
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/2], "of-copy")
+	b.ReportMetric(float64(copies.backend)/float64(commits.backend), "of-copy-cpu")
 	n := float64(b.N * pageOf * 1000)
 	b.ReportMetric(float64(commits.backend)/n, "backend-us")
 	b.ReportMetric(float64(commits.client)/n, "client-us")

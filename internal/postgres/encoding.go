@@ -69,12 +69,12 @@ func (c idCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) p
 type idPlan struct{}
 
 func (idPlan) Encode(value any, buf []byte) ([]byte, error) {
-	id := value.(uuid.UUID) //nolint:errcheck,forcetypeassert // planned for this type alone
+	id := value.(uuid.UUID) //nolint:forcetypeassert // planned for this type alone
 	return append(buf, id[:]...), nil
 }
 
 func (idPlan) Scan(src []byte, target any) error {
-	id := target.(*uuid.UUID) //nolint:errcheck,forcetypeassert // planned for this type alone
+	id := target.(*uuid.UUID) //nolint:forcetypeassert // planned for this type alone
 	if src == nil {
 		*id = uuid.Nil
 		return nil
@@ -108,7 +108,7 @@ func (c arrayCodec[T]) PlanEncode(m *pgtype.Map, oid uint32, format int16, value
 
 // Encode appends an array of one dimension as Postgres receives it; nil is null.
 func (c arrayCodec[T]) Encode(value any, buf []byte) ([]byte, error) {
-	list := value.([]T) //nolint:errcheck,forcetypeassert // planned for this type alone
+	list := value.([]T) //nolint:forcetypeassert // planned for this type alone
 	if list == nil {
 		return nil, nil
 	}

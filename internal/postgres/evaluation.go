@@ -168,6 +168,9 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (evaluat
 	return done, nil
 }
 
+// errNoWebhook refuses what would be owed to nobody.
+var errNoWebhook = errors.New("a webhook of the rule does not exist")
+
 func advanceParams(batch evaluator.Batch) pgq.CursorAdvanceParams {
 	p := pgq.CursorAdvanceParams{ClaimFor: batch.ClaimFor}
 	for _, a := range batch.Advances {
@@ -263,11 +266,11 @@ func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Ba
 		p.HeldIds = append(p.HeldIds, id)
 	}
 	recorded, err := q.NotificationInsert(ctx, p)
+	if err == nil && int(recorded) != len(p.NotificationIds) {
+		err = errNoWebhook
+	}
 	if err != nil {
 		return 0, fmt.Errorf("insert notifications: %w", err)
-	}
-	if int(recorded) != len(p.NotificationIds) {
-		return 0, errors.New("insert notifications: a webhook of the rule does not exist")
 	}
 	if err := q.OutboxInsert(ctx, pgq.OutboxInsertParams{NotificationIds: p.NotificationIds, WebhookIds: p.WebhookIds}); err != nil {
 		return 0, fmt.Errorf("insert outbox: %w", err)
