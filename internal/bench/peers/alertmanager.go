@@ -94,9 +94,9 @@ func (a *Alertmanager) awaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-a.Ended():
-			return fmt.Errorf("Alertmanager ended: %s", a.Said()) //nolint:staticcheck,revive // its name
+			return fmt.Errorf("Alertmanager ended: %s", a.Said())
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("Alertmanager is not ready: %s", a.Said()), a.End()) //nolint:staticcheck,revive // its name
+			return errors.Join(fmt.Errorf("Alertmanager is not ready: %s", a.Said()), a.End())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -130,7 +130,7 @@ func (a *Alertmanager) call(ctx context.Context, method, path string, body io.Re
 	said, err := io.ReadAll(got.Body)
 	err = errors.Join(err, got.Body.Close())
 	if err == nil && got.StatusCode != http.StatusOK {
-		err = fmt.Errorf("Alertmanager answers %s: %.300s", got.Status, said) //nolint:staticcheck,revive // its name
+		err = fmt.Errorf("Alertmanager answers %s: %.300s", got.Status, said)
 	}
 	return err
 }
@@ -148,6 +148,6 @@ func freePort(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	port := listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert,errcheck // it listens on TCP
+	port := listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it listens on TCP
 	return port, listener.Close()
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"strconv"
@@ -42,9 +43,7 @@ func (p *Post) one(ctx context.Context, client *http.Client, id string) error {
 	if err != nil {
 		return err
 	}
-	for name, values := range p.Sample.Header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, p.Sample.Header)
 	request.Header["Webhook-Id"] = []string{id}
 	got, err := client.Do(request)
 	if err != nil {

@@ -160,11 +160,11 @@ func (e *Engines) Empty(ctx context.Context) (address string, drop func() error,
 
 func (e *Engines) database(ctx context.Context, template string) (address string, drop func() error, err error) {
 	name := fmt.Sprintf("bench_%d_%d", os.Getpid(), e.made.Add(1))
-	make := "create database " + name
+	statement := "create database " + name
 	if template != "" {
-		make += " template " + template
+		statement += " template " + template
 	}
-	if err := e.admin(ctx, make); err != nil {
+	if err := e.admin(ctx, statement); err != nil {
 		return "", nil, err
 	}
 	return e.postgresURL(name), func() error {

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"hash/maphash"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -53,6 +54,14 @@ type book struct {
 	}
 	distinct, repeats, unknown, first, last atomic.Int64
 	sample                                  atomic.Pointer[Sample]
+	awaited                                 atomic.Pointer[awaited]
+}
+
+// awaited is a number of messages that somebody waits for. Nobody looks again and
+// again, because the receiver's processor time is part of what is measured.
+type awaited struct {
+	count   int64
+	reached chan struct{}
 }
 
 func newBook() *book {
@@ -83,7 +92,25 @@ func (b *book) note(id string, at int64) {
 		}
 	}
 	// Last, so that who sees the number sees the instants.
-	b.distinct.Add(1)
+	if n, a := b.distinct.Add(1), b.awaited.Load(); a != nil && n == a.count {
+		close(a.reached)
+	}
+}
+
+// await returns a channel that is closed when the book holds so many messages. At
+// most one may wait at a time.
+func (b *book) await(count int64) <-chan struct{} {
+	a := &awaited{count, make(chan struct{})}
+	b.awaited.Store(a)
+	// What came before this was known had nobody to tell. The number below is
+	// read after the store, so it holds every message that was told to nobody.
+	if b.distinct.Load() >= count {
+		b.awaited.Store(nil)
+		reached := make(chan struct{})
+		close(reached)
+		return reached
+	}
+	return a.reached
 }
 
 func (b *book) count() Count {
@@ -98,9 +125,7 @@ func (b *book) arrivals() map[string]int64 {
 	for i := range b.shards {
 		shard := &b.shards[i]
 		shard.Lock()
-		for id, at := range shard.came {
-			all[id] = at
-		}
+		maps.Copy(all, shard.came)
 		shard.Unlock()
 	}
 	return all
@@ -134,10 +159,10 @@ func New(now func() time.Time) *Server {
 
 func (s *Server) book(name string) *book {
 	if b, ok := s.books.Load(name); ok {
-		return b.(*book) //nolint:forcetypeassert,errcheck // nothing else is stored
+		return b.(*book) //nolint:forcetypeassert // nothing else is stored
 	}
 	b, _ := s.books.LoadOrStore(name, newBook())
-	return b.(*book) //nolint:forcetypeassert,errcheck // nothing else is stored
+	return b.(*book) //nolint:forcetypeassert // nothing else is stored
 }
 
 // ServeHTTP receives a message, or answers what is asked.
@@ -156,7 +181,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) receive(w http.ResponseWriter, r *http.Request, b *book, byExecution bool, at int64) {
-	buffer := s.buffers.Get().(*bytes.Buffer) //nolint:forcetypeassert,errcheck // nothing else is put there
+	buffer := s.buffers.Get().(*bytes.Buffer) //nolint:forcetypeassert // nothing else is put there
 	defer s.buffers.Put(buffer)
 	buffer.Reset()
 	if _, err := buffer.ReadFrom(r.Body); err != nil {
@@ -201,16 +226,10 @@ func (s *Server) answerCount(w http.ResponseWriter, r *http.Request) {
 	within, _ := time.ParseDuration(r.URL.Query().Get("within"))
 	over := time.NewTimer(within)
 	defer over.Stop()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for b.distinct.Load() < int64(least) {
-		select {
-		case <-look.C:
-			continue
-		case <-over.C:
-		case <-r.Context().Done():
-		}
-		break
+	select {
+	case <-b.await(int64(least)):
+	case <-over.C:
+	case <-r.Context().Done():
 	}
 	answer(w, b.count())
 }

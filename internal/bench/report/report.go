@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -150,7 +151,7 @@ func Number(v float64) string {
 	case v == float64(int64(v)) && v < 1000 && v > -1000:
 		return strconv.FormatInt(int64(v), 10)
 	case v >= 1000 || v <= -1000:
-		digits := strconv.FormatInt(int64(v+0.5), 10)
+		digits := strconv.FormatInt(int64(math.Round(v)), 10)
 		for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
 			digits = digits[:i] + "," + digits[i:]
 		}

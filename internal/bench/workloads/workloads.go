@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"tocsin/internal/bench/child"
@@ -116,11 +117,11 @@ func cpuNotes(runs trial.Runs, side string) string {
 			names[name] = append(names[name], float64(used)/float64(time.Microsecond)/float64(m.Asked))
 		}
 	}
-	text := "CPU of " + side + ", µs per operation:"
+	var parts []string
 	for _, name := range sortedKeys(names) {
-		text += fmt.Sprintf(" %s %s,", name, report.Number(trial.Summarise(names[name]).Median))
+		parts = append(parts, name+" "+report.Number(trial.Summarise(names[name]).Median))
 	}
-	return text[:len(text)-1]
+	return "CPU of " + side + ", µs per operation: " + strings.Join(parts, ", ")
 }
 
 // bars makes the plot of rates.
