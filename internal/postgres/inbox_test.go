@@ -152,6 +152,7 @@ func TestAPageOfABusyInboxReadsLittle(t *testing.T) {
 // searched looks for texts that many, few and no alerts have. Each page looks at
 // a bounded number of alerts, and all pages together at all.
 func searched(t *testing.T, inbox *postgres.Inbox, conn *pgx.Conn) {
+	t.Helper()
 	for text, want := range map[string]int{"ERP-17 ": 429, "connection 99999 ": 1, "connection 4 ": 1, "nowhere": 0} {
 		q := alerts.Query{Filter: alerts.Filter{States: []alerts.State{alerts.Firing}, Text: text}, Limit: 100}
 		seen := map[uuid.UUID]bool{}
