@@ -55,11 +55,10 @@ alter table notification
 
 -- The newest comes last. Rows come in this order, so that an index whose pages
 -- are filled at its end stays half as large, and is read backwards as well.
-drop index alert_inbox;
-drop index alert_inbox_by_state;
+drop index alert_listed;
 drop index alert_newest_change;
 drop index notification_of_tenant;
-create index alert_inbox on alert (tenant_id, fired_at, alert_id);
-create index alert_inbox_by_state on alert (tenant_id, state, fired_at, alert_id);
+create index alert_listed on alert (tenant_id, state, fired_at, alert_id, rule_id, severity,
+                                    hashtext(application), hashtext(route), signature);
 create index alert_newest_change on alert (tenant_id, change);
 create index notification_of_tenant on notification (tenant_id, created_at, notification_id);
