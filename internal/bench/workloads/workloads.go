@@ -49,6 +49,9 @@ func All() []Workload {
 		{[]string{"B1"}, persist},
 		{[]string{"B2", "B3", "B5"}, deliver},
 		{[]string{"B4"}, handOver},
+		{[]string{"B6"}, detect},
+		{[]string{"B7"}, manyRules},
+		{[]string{"B8"}, history},
 	}
 }
 
