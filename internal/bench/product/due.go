@@ -2,6 +2,7 @@ package product
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -49,8 +50,18 @@ func (w *World) Steady(ctx context.Context, count int, every time.Duration) erro
 	return w.Insert(ctx, Exchanges{Count: count, Prefix: "execution-", StartNS: start, StepNS: int64(every)})
 }
 
-// Pace makes a rule due again and again until ctx ends.
-func (w *World) Pace(ctx context.Context, rule uuid.UUID, every time.Duration) error {
+// WhilePaced makes a rule due again and again while f runs.
+func (w *World) WhilePaced(ctx context.Context, rule uuid.UUID, every time.Duration, f func() error) error {
+	pacing, stop := context.WithCancel(ctx)
+	defer stop()
+	paced := make(chan error, 1)
+	go func() { paced <- w.pace(pacing, rule, every) }()
+	err := f()
+	stop()
+	return errors.Join(err, <-paced)
+}
+
+func (w *World) pace(ctx context.Context, rule uuid.UUID, every time.Duration) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {

@@ -40,7 +40,7 @@ type delivering struct {
 // deliver is B2 (drain), B3 (from rows in ClickHouse to recorded messages) and
 // B5 (processor time of B3). Their sides are run in one alternation.
 func deliver(ctx context.Context, b *Bench) ([]report.Result, error) {
-	d := &delivering{Bench: b, count: either(b, 4_000, 40_000), alerts: either(b, 2_000, 10_000)}
+	d := &delivering{Bench: b, count: either(b, 3_000, 40_000), alerts: either(b, 2_000, 10_000)}
 	sides := []trial.Side{
 		{Name: sideDrain, Run: d.drain},
 		{Name: sidePost, Floor: true, Run: d.post},
@@ -157,7 +157,12 @@ func (d *delivering) drain(ctx context.Context, _ int) (m trial.Measure, err err
 
 // pending commits so many alerts of one webhook, which is disabled.
 func (b *Bench) pending(ctx context.Context, world *product.World, address string, count int) (uuid.UUID, error) {
-	hook, err := world.Hook(ctx, address, peers.Connections, false)
+	return pendingWith(ctx, world, address, peers.Connections, count)
+}
+
+// pendingWith is the same with so many attempts at a time.
+func pendingWith(ctx context.Context, world *product.World, address string, concurrent, count int) (uuid.UUID, error) {
+	hook, err := world.Hook(ctx, address, concurrent, false)
 	if err != nil {
 		return hook, err
 	}

@@ -28,7 +28,7 @@ func detect(ctx context.Context, b *Bench) ([]report.Result, error) {
 		var found percentiles
 		for range either(b, 1, 3) {
 			var latencies []float64
-			if latencies, err = b.visibleToReceiver(ctx, tick, either(b, 40, 200)); err != nil {
+			if latencies, err = b.visibleToReceiver(ctx, tick, either(b, 20, 200)); err != nil {
 				break
 			}
 			found.add(latencies)

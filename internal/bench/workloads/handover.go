@@ -34,7 +34,7 @@ func (p *percentiles) figures(name string, p50, p99 *report.Bound) []report.Figu
 
 // handOver is B4: from the commit of an alert to the arrival of its message, one alert each 10 ms.
 func handOver(ctx context.Context, b *Bench) ([]report.Result, error) {
-	count := either(b, 200, 1000)
+	count := either(b, 100, 1000)
 	var tocsin, alertmanager percentiles
 	var err error
 	for nth := 0; nth <= either(b, 1, 3) && err == nil; nth++ {
@@ -100,13 +100,11 @@ func (b *Bench) commitToReceiver(ctx context.Context, count int) (latencies []fl
 	if err := world.Steady(ctx, count, handOverEvery); err != nil {
 		return nil, err
 	}
-	pacing, stop := context.WithCancel(ctx)
-	defer stop()
-	paced := make(chan error, 1)
-	go func() { paced <- world.Pace(pacing, rule.ID, 5*time.Millisecond) }()
-	_, err = b.awaitReceived(ctx, book, count)
-	stop()
-	if err := errors.Join(err, <-paced); err != nil {
+	err = world.WhilePaced(ctx, rule.ID, 5*time.Millisecond, func() error {
+		_, err := b.awaitReceived(ctx, book, count)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	if _, err := world.AwaitRecorded(ctx, count); err != nil {

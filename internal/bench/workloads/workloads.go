@@ -52,6 +52,11 @@ func All() []Workload {
 		{[]string{"B6"}, detect},
 		{[]string{"B7"}, manyRules},
 		{[]string{"B8"}, history},
+		{[]string{"B9"}, slowReceivers},
+		{[]string{"B10"}, crash},
+		{[]string{"B11"}, soak},
+		{[]string{"B12"}, several},
+		{[]string{"M"}, memory},
 	}
 }
 
