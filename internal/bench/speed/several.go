@@ -1,4 +1,4 @@
-package workloads
+package speed
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/peers"
 	"tocsin/internal/bench/product"
 	"tocsin/internal/bench/report"
@@ -13,19 +14,19 @@ import (
 )
 
 // several is B12: one, two and four dispatchers at the same backlog, and an idle one.
-func several(ctx context.Context, b *Bench) ([]report.Result, error) {
-	count := either(b, 2_000, 40_000)
-	sizes := either(b, []int{1, 2}, []int{1, 2, 4})
+func several(ctx context.Context, b bench) ([]report.Result, error) {
+	count := lab.Either(b.Quick, 2_000, 40_000)
+	sizes := lab.Either(b.Quick, []int{1, 2}, []int{1, 2, 4})
 	var sides []trial.Side
 	for _, n := range sizes {
 		sides = append(sides, trial.Side{Name: dispatchers(n), Run: func(ctx context.Context, _ int) (trial.Measure, error) {
 			return b.together(ctx, n, count)
 		}})
 	}
-	runs, err := trial.Alternate(ctx, sides, either(b, 1, min(5, b.Trials)), b.Tell)
+	runs, err := trial.Alternate(ctx, sides, lab.Either(b.Quick, 1, min(5, b.Trials)), b.Tell)
 	r := report.Result{
 		ID: "B12", Title: "Several dispatchers at one backlog", Unit: "a message, received and recorded", Floor: "one dispatcher",
-		Bars: bars(runs, sides), BarsUnit: "messages/s",
+		Bars: lab.Bars(runs, sides), BarsUnit: "messages/s",
 		Notes: []string{"A message that came twice refuses the run. What an idle replica asks is counted as transactions of its database, within 20 s; one that evaluates asks at least once a tick, which is each second."},
 	}
 	for _, n := range sizes {
@@ -37,7 +38,7 @@ func several(ctx context.Context, b *Bench) ([]report.Result, error) {
 	if err != nil {
 		return []report.Result{r}, err
 	}
-	for _, roles := range []string{"dispatch", "api,dispatch", "api,evaluate,dispatch"}[:either(b, 1, 3)] {
+	for _, roles := range []string{"dispatch", "api,dispatch", "api,evaluate,dispatch"}[:lab.Either(b.Quick, 1, 3)] {
 		asked, err := b.idleAsks(ctx, roles)
 		if err != nil {
 			return []report.Result{r}, err
@@ -55,14 +56,14 @@ func dispatchers(n int) string {
 }
 
 // together lets so many processes drain one backlog.
-func (b *Bench) together(ctx context.Context, replicas, count int) (m trial.Measure, err error) {
+func (b bench) together(ctx context.Context, replicas, count int) (m trial.Measure, err error) {
 	world, err := b.Engines.NewWorld(ctx)
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, world.Close(ctx)) }()
-	book := b.book()
-	hook, err := b.pending(ctx, world, b.Receiver.URL(book), count)
+	book := b.Book()
+	hook, err := b.Pending(ctx, world, b.Receiver.URL(book), count)
 	if err != nil {
 		return m, err
 	}
@@ -73,13 +74,13 @@ func (b *Bench) together(ctx context.Context, replicas, count int) (m trial.Meas
 		if err != nil {
 			return m, err
 		}
-		defer end(replica.Process)
+		defer lab.End(replica.Process)
 		processes[fmt.Sprint("Tocsin ", n+1)] = replica.PID()
 		if first == nil {
 			first = replica
 		}
 	}
-	used, err := metered(b.processes(processes))
+	used, err := lab.Metered(b.Processes(processes))
 	if err != nil {
 		return m, err
 	}
@@ -87,7 +88,7 @@ func (b *Bench) together(ctx context.Context, replicas, count int) (m trial.Meas
 	if err := first.EnableHook(ctx, hook); err != nil {
 		return m, err
 	}
-	d := delivering{Bench: b, count: count}
+	d := delivering{bench: b, count: count}
 	m, err = d.ended(ctx, world, book, began)
 	if err == nil {
 		m.CPU, err = used()
@@ -96,7 +97,7 @@ func (b *Bench) together(ctx context.Context, replicas, count int) (m trial.Meas
 }
 
 // idleAsks returns how often a replica that has nothing to do asks Postgres, each second.
-func (b *Bench) idleAsks(ctx context.Context, roles string) (perSecond float64, err error) {
+func (b bench) idleAsks(ctx context.Context, roles string) (perSecond float64, err error) {
 	world, err := b.Engines.NewWorld(ctx)
 	if err != nil {
 		return 0, err
@@ -111,7 +112,7 @@ func (b *Bench) idleAsks(ctx context.Context, roles string) (perSecond float64, 
 	}
 	defer func() { err = errors.Join(err, replica.End()) }()
 	// What it asks as it starts is over.
-	if err := wait(ctx, 3*time.Second); err != nil {
+	if err := lab.Wait(ctx, 3*time.Second); err != nil {
 		return 0, err
 	}
 	before, err := world.Transactions(ctx)
@@ -119,7 +120,7 @@ func (b *Bench) idleAsks(ctx context.Context, roles string) (perSecond float64, 
 		return 0, err
 	}
 	began := time.Now()
-	if err := wait(ctx, either(b, 5*time.Second, 20*time.Second)); err != nil {
+	if err := lab.Wait(ctx, lab.Either(b.Quick, 5*time.Second, 20*time.Second)); err != nil {
 		return 0, err
 	}
 	after, err := world.Transactions(ctx)

@@ -1,4 +1,4 @@
-package workloads
+package strain
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/product"
 	"tocsin/internal/bench/report"
 )
@@ -17,7 +18,7 @@ const (
 )
 
 // crash is B10: a dispatcher that is killed again and again while it drains.
-func crash(ctx context.Context, b *Bench) ([]report.Result, error) {
+func crash(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "B10", Title: "Crashes: a dispatcher that is killed while it drains", Unit: "a message",
 		Notes: []string{
@@ -26,7 +27,7 @@ func crash(ctx context.Context, b *Bench) ([]report.Result, error) {
 			"The last kill comes when few messages are left; the time from then until all are recorded includes the start of the next process.",
 		},
 	}
-	found, err := b.kills(ctx, either(b, 10, 100), either(b, 1_500, 20_000))
+	found, err := b.kills(ctx, lab.Either(b.Quick, 10, 100), lab.Either(b.Quick, 1_500, 20_000))
 	if err != nil {
 		return []report.Result{r}, err
 	}
@@ -46,14 +47,14 @@ type killed struct {
 	drained              time.Duration
 }
 
-func (b *Bench) kills(ctx context.Context, kills, count int) (k killed, err error) {
+func (b bench) kills(ctx context.Context, kills, count int) (k killed, err error) {
 	world, err := b.Engines.NewWorld(ctx)
 	if err != nil {
 		return k, err
 	}
 	defer func() { err = errors.Join(err, world.Close(ctx)) }()
-	book := b.book()
-	hook, err := pendingWith(ctx, world, b.Receiver.SlowURL(book), crashConcurrent, count)
+	book := b.Book()
+	hook, err := lab.PendingWith(ctx, world, b.Receiver.SlowURL(book), crashConcurrent, count)
 	if err != nil {
 		return k, err
 	}
@@ -71,7 +72,7 @@ func (b *Bench) kills(ctx context.Context, kills, count int) (k killed, err erro
 		}
 		// What the last one held comes back when its lease lapses.
 		if _, err = b.Receiver.Await(ctx, book, had+1, 2*crashLease); err == nil {
-			err = wait(ctx, rand.N(200*time.Millisecond))
+			err = lab.Wait(ctx, rand.N(200*time.Millisecond))
 		}
 		replica.Kill()
 		k.kills++
@@ -88,7 +89,7 @@ func (b *Bench) kills(ctx context.Context, kills, count int) (k killed, err erro
 	if err != nil {
 		return k, err
 	}
-	_, err = b.awaitReceived(ctx, book, count-few/2)
+	_, err = b.AwaitReceived(ctx, book, count-few/2)
 	replica.Kill()
 	k.kills++
 	if err != nil {
@@ -113,14 +114,4 @@ func (b *Bench) kills(ctx context.Context, kills, count int) (k killed, err erro
 		return k, errors.Join(err, fmt.Errorf("%d of %d are recorded as delivered", n, count))
 	}
 	return k, nil
-}
-
-// wait waits.
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -1,4 +1,4 @@
-package workloads
+package strain
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/meter"
 	"tocsin/internal/bench/product"
 	"tocsin/internal/bench/report"
@@ -27,7 +28,7 @@ type crowd struct {
 }
 
 // manyRules is B7: the same new exchanges, judged by ever more rules.
-func manyRules(ctx context.Context, b *Bench) ([]report.Result, error) {
+func manyRules(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "B7", Title: "Rules: 1,000 new exchanges, judged by ever more rules", Unit: "a pass, in which every rule is due once",
 		Notes: []string{
@@ -51,9 +52,9 @@ func manyRules(ctx context.Context, b *Bench) ([]report.Result, error) {
 	for _, c := range crowds {
 		name := report.Number(float64(c.rules)) + " rules"
 		r.Figures = append(r.Figures,
-			report.Of(name+", CPU of a pass", "ms", of(c.passes, func(p pass) float64 { return p.cpu.Seconds() * 1000 }), nil),
-			report.Of(name+", a pass takes", "ms", of(c.passes, func(p pass) float64 { return p.took.Seconds() * 1000 }), nil),
-			report.Of(name+", queries of ClickHouse", "", of(c.passes, func(p pass) float64 { return float64(p.read.Queries) }), nil))
+			report.Of(name+", CPU of a pass", "ms", lab.Of(c.passes, func(p pass) float64 { return p.cpu.Seconds() * 1000 }), nil),
+			report.Of(name+", a pass takes", "ms", lab.Of(c.passes, func(p pass) float64 { return p.took.Seconds() * 1000 }), nil),
+			report.Of(name+", queries of ClickHouse", "", lab.Of(c.passes, func(p pass) float64 { return float64(p.read.Queries) }), nil))
 		if c == one {
 			continue
 		}
@@ -65,14 +66,14 @@ func manyRules(ctx context.Context, b *Bench) ([]report.Result, error) {
 			queryBound = report.AtMost(1)
 		}
 		r.Figures = append(r.Figures,
-			report.Of("CPU("+name+") over CPU(1 rule)", "×", ratios(c.passes, one.passes, func(p pass) float64 { return p.cpu.Seconds() }), cpuBound),
-			report.Of("queries("+name+") over queries(1 rule)", "×", ratios(c.passes, one.passes, func(p pass) float64 { return float64(p.read.Queries) }), queryBound))
+			report.Of("CPU("+name+") over CPU(1 rule)", "×", lab.Ratios(c.passes, one.passes, func(p pass) float64 { return p.cpu.Seconds() }), cpuBound),
+			report.Of("queries("+name+") over queries(1 rule)", "×", lab.Ratios(c.passes, one.passes, func(p pass) float64 { return float64(p.read.Queries) }), queryBound))
 	}
 	return []report.Result{r}, nil
 }
 
-func (b *Bench) crowds(ctx context.Context, crowds *[]*crowd) error {
-	for _, rules := range either(b, []int{1, 100, 10_000}, []int{1, 100, 10_000, 100_000}) {
+func (b bench) crowds(ctx context.Context, crowds *[]*crowd) error {
+	for _, rules := range lab.Either(b.Quick, []int{1, 100, 10_000}, []int{1, 100, 10_000, 100_000}) {
 		world, err := b.Engines.NewWorld(ctx)
 		if err != nil {
 			return err
@@ -85,7 +86,7 @@ func (b *Bench) crowds(ctx context.Context, crowds *[]*crowd) error {
 			return err
 		}
 	}
-	for nth := range either(b, 1, min(5, b.Trials)) {
+	for nth := range lab.Either(b.Quick, 1, min(5, b.Trials)) {
 		for i := range *crowds {
 			if nth%2 == 1 {
 				i = len(*crowds) - 1 - i
@@ -100,7 +101,7 @@ func (b *Bench) crowds(ctx context.Context, crowds *[]*crowd) error {
 }
 
 // passes starts a replica, lets it come to know the rules, and measures a pass.
-func (b *Bench) passes(ctx context.Context, c *crowd) (err error) {
+func (b bench) passes(ctx context.Context, c *crowd) (err error) {
 	replica, err := c.world.Start(ctx, "TOCSIN_ROLES=evaluate", "TOCSIN_TICK_INTERVAL=50ms", "TOCSIN_CLAIM_FOR=5m")
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func (b *Bench) passes(ctx context.Context, c *crowd) (err error) {
 
 // pass writes what is new, has all rules become due at an instant that is still
 // to come, so that nothing of that is measured, and measures what they do then.
-func (b *Bench) pass(ctx context.Context, world *product.World, processes map[string]int, write func() error) (p pass, err error) {
+func (b bench) pass(ctx context.Context, world *product.World, processes map[string]int, write func() error) (p pass, err error) {
 	if _, err := world.AwaitRun(ctx); err != nil {
 		return p, err
 	}
@@ -172,21 +173,4 @@ func (b *Bench) pass(ctx context.Context, world *product.World, processes map[st
 	p.read, err = world.Reads(ctx)
 	p.read = p.read.Since(readBefore)
 	return p, err
-}
-
-func of[T any](all []T, figure func(T) float64) []float64 {
-	out := make([]float64, len(all))
-	for i, each := range all {
-		out[i] = figure(each)
-	}
-	return out
-}
-
-// ratios compares trial by trial.
-func ratios[T any](side, over []T, figure func(T) float64) []float64 {
-	out := make([]float64, min(len(side), len(over)))
-	for i := range out {
-		out[i] = figure(side[i]) / figure(over[i])
-	}
-	return out
 }

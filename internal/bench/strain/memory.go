@@ -1,4 +1,4 @@
-package workloads
+package strain
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/meter"
 	"tocsin/internal/bench/peers"
 	"tocsin/internal/bench/product"
@@ -16,8 +17,8 @@ import (
 
 // memory measures what a replica of all roles holds of the machine's memory,
 // idle and with a backlog.
-func memory(ctx context.Context, b *Bench) ([]report.Result, error) {
-	backlog := either(b, 20_000, 1_000_000)
+func memory(ctx context.Context, b bench) ([]report.Result, error) {
+	backlog := lab.Either(b.Quick, 20_000, 1_000_000)
 	r := report.Result{
 		ID: "M", Title: "Memory of a replica", Unit: "resident memory of the process",
 		Notes: []string{
@@ -38,7 +39,7 @@ func memory(ctx context.Context, b *Bench) ([]report.Result, error) {
 }
 
 // resident returns megabytes: idle, and the most with a backlog.
-func (b *Bench) resident(ctx context.Context, backlog int) (idle, loaded float64, err error) {
+func (b bench) resident(ctx context.Context, backlog int) (idle, loaded float64, err error) {
 	world, err := b.Engines.NewWorld(ctx)
 	if err != nil {
 		return 0, 0, err
@@ -60,7 +61,7 @@ func (b *Bench) resident(ctx context.Context, backlog int) (idle, loaded float64
 		return 0, 0, err
 	}
 	defer replica.Kill() // what hangs keeps an orderly end waiting
-	if err := wait(ctx, either(b, 2*time.Second, 5*time.Second)); err != nil {
+	if err := lab.Wait(ctx, lab.Either(b.Quick, 2*time.Second, 5*time.Second)); err != nil {
 		return 0, 0, err
 	}
 	if idle, err = megabytes(replica); err != nil {
@@ -75,7 +76,7 @@ func (b *Bench) resident(ctx context.Context, backlog int) (idle, loaded float64
 		return 0, 0, err
 	}
 	for range 20 {
-		if err := errors.Join(replica.ListInbox(ctx), wait(ctx, either(b, 100*time.Millisecond, 500*time.Millisecond))); err != nil {
+		if err := errors.Join(replica.ListInbox(ctx), lab.Wait(ctx, lab.Either(b.Quick, 100*time.Millisecond, 500*time.Millisecond))); err != nil {
 			return 0, 0, err
 		}
 		now, err := megabytes(replica)

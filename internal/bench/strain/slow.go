@@ -1,4 +1,4 @@
-package workloads
+package strain
 
 import (
 	"context"
@@ -8,9 +8,11 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/product"
 	"tocsin/internal/bench/receiver"
 	"tocsin/internal/bench/report"
+	"tocsin/internal/bench/trial"
 )
 
 const (
@@ -26,17 +28,17 @@ type flow struct {
 }
 
 // slowReceivers is B9: nine healthy webhooks, alone and beside a tenth that hangs.
-func slowReceivers(ctx context.Context, b *Bench) ([]report.Result, error) {
+func slowReceivers(ctx context.Context, b bench) ([]report.Result, error) {
 	var alone, beside []flow
 	var err error
-	for nth := 0; nth <= either(b, 1, min(5, b.Trials)) && err == nil; nth++ {
+	for nth := 0; nth <= lab.Either(b.Quick, 1, min(5, b.Trials)) && err == nil; nth++ {
 		for i := range 2 {
 			hanging := (i + nth) % 2
 			var f flow
-			if f.rate, err = b.drainBeside(ctx, hanging, either(b, 100, 2000)); err != nil {
+			if f.rate, err = b.drainBeside(ctx, hanging, lab.Either(b.Quick, 100, 2000)); err != nil {
 				break
 			}
-			if f.p99, err = b.steadyBeside(ctx, hanging, either(b, 50, 250)); err != nil {
+			if f.p99, err = b.steadyBeside(ctx, hanging, lab.Either(b.Quick, 50, 250)); err != nil {
 				break
 			}
 			b.Tell(fmt.Sprintf("trial %d, %d hanging: %.0f/s, p99 %.1f ms", nth, hanging, f.rate, f.p99))
@@ -54,12 +56,12 @@ func slowReceivers(ctx context.Context, b *Bench) ([]report.Result, error) {
 		ID: "B9", Title: "Slow receivers: one webhook of ten hangs", Unit: "a message to one of nine healthy webhooks",
 		Floor: "the same nine webhooks without the tenth",
 		Figures: []report.Figure{
-			report.Of("drain of the healthy, alone", "messages/s", of(alone, rate), nil),
-			report.Of("drain of the healthy, beside one that hangs", "messages/s", of(beside, rate), nil),
-			report.Of("rate kept", "×", ratios(beside, alone, rate), report.AtLeast(0.95)),
-			report.Of("p99 from commit, alone", "ms", of(alone, p99), nil),
-			report.Of("p99 from commit, beside one that hangs", "ms", of(beside, p99), nil),
-			report.Of("p99 over p99 alone", "×", ratios(beside, alone, p99), report.AtMost(1.2)),
+			report.Of("drain of the healthy, alone", "messages/s", lab.Of(alone, rate), nil),
+			report.Of("drain of the healthy, beside one that hangs", "messages/s", lab.Of(beside, rate), nil),
+			report.Of("rate kept", "×", lab.Ratios(beside, alone, rate), report.AtLeast(0.95)),
+			report.Of("p99 from commit, alone", "ms", lab.Of(alone, p99), nil),
+			report.Of("p99 from commit, beside one that hangs", "ms", lab.Of(beside, p99), nil),
+			report.Of("p99 over p99 alone", "×", lab.Ratios(beside, alone, p99), report.AtMost(1.2)),
 		},
 		Notes: []string{
 			"The rate is that of a drain of as many PENDING messages for each webhook. The latency is that of an exchange each 20 ms, told to all of them.",
@@ -69,9 +71,9 @@ func slowReceivers(ctx context.Context, b *Bench) ([]report.Result, error) {
 }
 
 // tenHooks makes nine healthy webhooks, each with a book of its own, and perhaps one that hangs.
-func (b *Bench) tenHooks(ctx context.Context, world *product.World, hanging int) (ids []uuid.UUID, books []string, err error) {
+func (b bench) tenHooks(ctx context.Context, world *product.World, hanging int) (ids []uuid.UUID, books []string, err error) {
 	for range healthyHooks {
-		book := b.book()
+		book := b.Book()
 		id, err := world.Hook(ctx, b.Receiver.ExecutionURL(book), 10, true)
 		if err != nil {
 			return nil, nil, err
@@ -89,7 +91,7 @@ func (b *Bench) tenHooks(ctx context.Context, world *product.World, hanging int)
 }
 
 // drainBeside returns the rate at which the healthy webhooks are drained.
-func (b *Bench) drainBeside(ctx context.Context, hanging, each int) (rate float64, err error) {
+func (b bench) drainBeside(ctx context.Context, hanging, each int) (rate float64, err error) {
 	world, err := b.Engines.NewWorld(ctx)
 	if err != nil {
 		return 0, err
@@ -117,9 +119,9 @@ func (b *Bench) drainBeside(ctx context.Context, hanging, each int) (rate float6
 	defer replica.Kill()
 	var all receiver.Count
 	for i, book := range books {
-		got, err := b.awaitReceived(ctx, book, each)
+		got, err := b.AwaitReceived(ctx, book, each)
 		if err == nil {
-			err = b.complete(ctx, book, each)
+			err = b.Complete(ctx, book, each)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("webhook %d: %w", i, err)
@@ -133,7 +135,7 @@ func (b *Bench) drainBeside(ctx context.Context, hanging, each int) (rate float6
 }
 
 // steadyBeside returns the p99 of the time from commit to arrival at a healthy webhook, in milliseconds.
-func (b *Bench) steadyBeside(ctx context.Context, hanging, count int) (p99 float64, err error) {
+func (b bench) steadyBeside(ctx context.Context, hanging, count int) (p99 float64, err error) {
 	world, err := b.Engines.NewWorld(ctx)
 	if err != nil {
 		return 0, err
@@ -157,7 +159,7 @@ func (b *Bench) steadyBeside(ctx context.Context, hanging, count int) (p99 float
 	}
 	err = world.WhilePaced(ctx, rule.ID, 10*time.Millisecond, func() error {
 		for _, book := range books {
-			if _, err := b.awaitReceived(ctx, book, count); err != nil {
+			if _, err := b.AwaitReceived(ctx, book, count); err != nil {
 				return err
 			}
 		}
@@ -170,15 +172,13 @@ func (b *Bench) steadyBeside(ctx context.Context, hanging, count int) (p99 float
 	if err != nil {
 		return 0, err
 	}
-	var all percentiles
 	var latencies []float64
 	for _, book := range books {
-		of, err := b.latencies(ctx, book, commits)
+		of, err := b.Latencies(ctx, book, commits)
 		if err != nil {
 			return 0, err
 		}
 		latencies = append(latencies, of...)
 	}
-	all.add(latencies)
-	return all.p99[0], nil
+	return trial.Quantile(latencies, 0.99), nil
 }

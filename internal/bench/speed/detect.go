@@ -1,4 +1,4 @@
-package workloads
+package speed
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/peers"
 	"tocsin/internal/bench/product"
 	"tocsin/internal/bench/report"
@@ -16,7 +17,7 @@ import (
 
 // detect is B6: from the moment that an exchange is visible in ClickHouse to the
 // arrival of its message, at two intervals between ticks.
-func detect(ctx context.Context, b *Bench) ([]report.Result, error) {
+func detect(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "B6", Title: "Detection: from visible in ClickHouse to received", Unit: "an exchange, inserted by itself at a random moment",
 		Notes: []string{
@@ -25,16 +26,16 @@ func detect(ctx context.Context, b *Bench) ([]report.Result, error) {
 	}
 	var err error
 	for _, tick := range []time.Duration{time.Second, 250 * time.Millisecond} {
-		var found percentiles
-		for range either(b, 1, 3) {
+		var found lab.Percentiles
+		for range lab.Either(b.Quick, 1, 3) {
 			var latencies []float64
-			if latencies, err = b.visibleToReceiver(ctx, tick, either(b, 20, 200)); err != nil {
+			if latencies, err = b.visibleToReceiver(ctx, tick, lab.Either(b.Quick, 20, 200)); err != nil {
 				break
 			}
-			found.add(latencies)
+			found.Add(latencies)
 		}
 		ms := float64(tick / time.Millisecond)
-		r.Figures = append(r.Figures, found.figures(fmt.Sprintf("a tick each %v", tick), report.AtMost(ms/2+10), report.AtMost(ms+25))...)
+		r.Figures = append(r.Figures, found.Figures(fmt.Sprintf("a tick each %v", tick), report.AtMost(ms/2+10), report.AtMost(ms+25))...)
 		if err != nil {
 			break
 		}
@@ -43,13 +44,13 @@ func detect(ctx context.Context, b *Bench) ([]report.Result, error) {
 }
 
 // visibleToReceiver returns in milliseconds how long after it was visible the message of each exchange came.
-func (b *Bench) visibleToReceiver(ctx context.Context, tick time.Duration, count int) (latencies []float64, err error) {
+func (b bench) visibleToReceiver(ctx context.Context, tick time.Duration, count int) (latencies []float64, err error) {
 	world, err := b.Engines.NewWorld(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, world.Close(ctx)) }()
-	book := b.book()
+	book := b.Book()
 	hook, err := world.Hook(ctx, b.Receiver.ExecutionURL(book), peers.Connections, true)
 	if err != nil {
 		return nil, err
@@ -79,8 +80,8 @@ func (b *Bench) visibleToReceiver(ctx context.Context, tick time.Duration, count
 		case <-time.After(rand.N(100 * time.Millisecond)):
 		}
 	}
-	if _, err := b.awaitReceived(ctx, book, count); err != nil {
+	if _, err := b.AwaitReceived(ctx, book, count); err != nil {
 		return nil, err
 	}
-	return b.latencies(ctx, book, visible)
+	return b.Latencies(ctx, book, visible)
 }

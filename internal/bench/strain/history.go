@@ -1,17 +1,18 @@
-package workloads
+package strain
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
+	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/product"
 	"tocsin/internal/bench/report"
 )
 
 // history is B8: the same tick over ever more history.
-func history(ctx context.Context, b *Bench) ([]report.Result, error) {
-	sizes := either(b, []int64{100_000, 1_000_000}, []int64{1_000_000, 10_000_000})
+func history(ctx context.Context, b bench) ([]report.Result, error) {
+	sizes := lab.Either(b.Quick, []int64{100_000, 1_000_000}, []int64{1_000_000, 10_000_000})
 	if b.Huge {
 		sizes = append(sizes, 100_000_000)
 	}
@@ -31,22 +32,22 @@ func history(ctx context.Context, b *Bench) ([]report.Result, error) {
 		name := report.Number(float64(size)) + " exchanges"
 		const fresh, granule = 1010, 8192
 		r.Figures = append(r.Figures,
-			report.Of(name+", a tick takes", "ms", of(passes, func(p pass) float64 { return p.took.Seconds() * 1000 }), nil),
-			report.Of(name+", rows read", "rows", of(passes, func(p pass) float64 { return float64(p.read.Rows) }), nil),
+			report.Of(name+", a tick takes", "ms", lab.Of(passes, func(p pass) float64 { return p.took.Seconds() * 1000 }), nil),
+			report.Of(name+", rows read", "rows", lab.Of(passes, func(p pass) float64 { return float64(p.read.Rows) }), nil),
 			report.Of(name+", rows read over new + 8,192 × parts", "×",
-				of(passes, func(p pass) float64 { return float64(p.read.Rows) / float64(fresh+granule*p.read.Parts) }), report.AtMost(1)))
+				lab.Of(passes, func(p pass) float64 { return float64(p.read.Rows) / float64(fresh+granule*p.read.Parts) }), report.AtMost(1)))
 		if least == nil {
 			least = passes
 			continue
 		}
 		r.Figures = append(r.Figures, report.Of("time("+name+") over time("+report.Number(float64(sizes[0]))+")", "×",
-			ratios(passes, least, func(p pass) float64 { return p.took.Seconds() }), report.AtMost(1.2)))
+			lab.Ratios(passes, least, func(p pass) float64 { return p.took.Seconds() }), report.AtMost(1.2)))
 	}
 	return []report.Result{r}, nil
 }
 
 // over measures ticks over so much history.
-func (b *Bench) over(ctx context.Context, size int64) (passes []pass, err error) {
+func (b bench) over(ctx context.Context, size int64) (passes []pass, err error) {
 	world, err := b.Engines.NewWorld(ctx)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func (b *Bench) over(ctx context.Context, size int64) (passes []pass, err error)
 	defer func() { err = errors.Join(err, replica.End()) }()
 	processes := map[string]int{"Tocsin": replica.PID(), "Postgres": b.Engines.PostgresPID, "ClickHouse": b.Engines.ClickHousePID}
 	const warm = 3
-	for nth := range warm + either(b, 5, 21) {
+	for nth := range warm + lab.Either(b.Quick, 5, 21) {
 		p, err := b.pass(ctx, world, processes, func() error {
 			if err := world.Fresh(ctx, product.Exchanges{Count: 1000, Prefix: fmt.Sprintf("done-%d-", nth), Completed: true}); err != nil {
 				return err

@@ -1,4 +1,4 @@
-package workloads
+package strain
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/meter"
 	"tocsin/internal/bench/peers"
 	"tocsin/internal/bench/product"
@@ -23,8 +24,8 @@ type soaking struct {
 
 // soak is B11: rounds of whole work while somebody holds a transaction open in
 // Postgres, which keeps it from removing what is dead.
-func soak(ctx context.Context, b *Bench) ([]report.Result, error) {
-	s := either(b, soaking{4, 2_000, 3 * time.Second}, soaking{12, 5_000, 10 * time.Second})
+func soak(ctx context.Context, b bench) ([]report.Result, error) {
+	s := lab.Either(b.Quick, soaking{4, 2_000, 3 * time.Second}, soaking{12, 5_000, 10 * time.Second})
 	if b.Soak {
 		s.rounds = int(30 * time.Minute / s.every)
 	}
@@ -50,13 +51,13 @@ func soak(ctx context.Context, b *Bench) ([]report.Result, error) {
 	return []report.Result{r}, nil
 }
 
-func (b *Bench) soak(ctx context.Context, s soaking) (rates, resident []float64, err error) {
+func (b bench) soak(ctx context.Context, s soaking) (rates, resident []float64, err error) {
 	world, err := b.Engines.NewWorld(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, world.Close(ctx)) }()
-	book := b.book()
+	book := b.Book()
 	hook, err := world.Hook(ctx, b.Receiver.URL(book), peers.Connections, true)
 	if err != nil {
 		return nil, nil, err
@@ -89,7 +90,7 @@ func (b *Bench) soak(ctx context.Context, s soaking) (rates, resident []float64,
 		if round > 0 {
 			rates, resident = append(rates, rate), append(resident, float64(memory)/(1<<20))
 		}
-		if err := wait(ctx, s.every-time.Since(began)); err != nil {
+		if err := lab.Wait(ctx, s.every-time.Since(began)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -97,7 +98,7 @@ func (b *Bench) soak(ctx context.Context, s soaking) (rates, resident []float64,
 	if _, err := world.AwaitRecorded(ctx, total); err != nil {
 		return nil, nil, err
 	}
-	return rates, resident, b.complete(ctx, book, total)
+	return rates, resident, b.Complete(ctx, book, total)
 }
 
 type soakWorld struct {
@@ -107,7 +108,7 @@ type soakWorld struct {
 }
 
 // soakOnce is a round; it returns its rate.
-func (b *Bench) soakOnce(ctx context.Context, world soakWorld, round, size int) (float64, error) {
+func (b bench) soakOnce(ctx context.Context, world soakWorld, round, size int) (float64, error) {
 	if err := world.Prepare(ctx, size, fmt.Sprintf("execution-%d-", round)); err != nil {
 		return 0, err
 	}
@@ -115,7 +116,7 @@ func (b *Bench) soakOnce(ctx context.Context, world soakWorld, round, size int) 
 	if err := world.Due(ctx, world.rule); err != nil {
 		return 0, err
 	}
-	got, err := b.awaitReceived(ctx, world.book, (round+1)*size)
+	got, err := b.AwaitReceived(ctx, world.book, (round+1)*size)
 	if err != nil {
 		return 0, err
 	}
