@@ -258,6 +258,23 @@ type Alert struct {
 	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
 }
 
+// AlertActivity defines model for AlertActivity.
+type AlertActivity struct {
+	BucketSeconds int `json:"bucketSeconds"`
+
+	// Buckets Of all rules together.
+	Buckets []int64 `json:"buckets"`
+
+	// Complete False where the oldest alerts are not counted.
+	Complete bool `json:"complete"`
+
+	// From Where the first bucket begins.
+	From time.Time `json:"from"`
+
+	// Rules Without rules that raised nothing.
+	Rules []RuleActivity `json:"rules"`
+}
+
 // AlertCounts defines model for AlertCounts.
 type AlertCounts struct {
 	Acknowledged int64 `json:"acknowledged"`
@@ -689,7 +706,10 @@ type Notification struct {
 
 	// Status `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 	// often as the schedule allows.
-	Status    NotificationStatus `json:"status"`
+	Status NotificationStatus `json:"status"`
+
+	// Verdicts How the latest attempts ended, at most 20, oldest first. In lists of notifications only.
+	Verdicts  []AttemptVerdict   `json:"verdicts,omitempty"`
 	WebhookID openapi_types.UUID `json:"webhookId"`
 
 	// WebhookName The webhook's present name; empty when it is gone.
@@ -1003,6 +1023,12 @@ type Rule struct {
 	Warnings      []FieldError         `json:"warnings,omitempty"`
 	WebhookIds    []openapi_types.UUID `json:"webhookIds"`
 	WindowSeconds int                  `json:"windowSeconds"`
+}
+
+// RuleActivity defines model for RuleActivity.
+type RuleActivity struct {
+	Buckets []int64            `json:"buckets"`
+	RuleID  openapi_types.UUID `json:"ruleId"`
 }
 
 // RuleApplication defines model for RuleApplication.
@@ -1965,6 +1991,9 @@ type ServerInterface interface {
 	// UndoAlertAction Undo what was done to many alerts
 	// (POST /alerts/actions/{id}/undo)
 	UndoAlertAction(ctx echo.Context, id ID) error
+	// GetAlertActivity Count the alerts raised in each minute of the last hour
+	// (GET /alerts/activity)
+	GetAlertActivity(ctx echo.Context) error
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
@@ -2265,6 +2294,15 @@ func (w *ServerInterfaceWrapper) UndoAlertAction(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.UndoAlertAction(ctx, id)
+	return err
+}
+
+// GetAlertActivity converts echo context to params.
+func (w *ServerInterfaceWrapper) GetAlertActivity(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetAlertActivity(ctx)
 	return err
 }
 
@@ -3595,6 +3633,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/webhooks/:id/retire-secret", wrapper.RetireWebhookSecret, options.OperationMiddlewares["retireWebhookSecret"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
+	router.GET(options.BaseURL+"/alerts/activity", wrapper.GetAlertActivity, options.OperationMiddlewares["getAlertActivity"]...)
 	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
@@ -3752,6 +3791,44 @@ type UndoAlertActiondefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response UndoAlertActiondefaultApplicationProblemPlusJSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAlertActivityRequestObject struct {
+}
+
+type GetAlertActivityResponseObject interface {
+	VisitGetAlertActivityResponse(w http.ResponseWriter) error
+}
+
+type GetAlertActivity200JSONResponse AlertActivity
+
+func (response GetAlertActivity200JSONResponse) VisitGetAlertActivityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAlertActivitydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetAlertActivitydefaultApplicationProblemPlusJSONResponse) VisitGetAlertActivityResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6304,6 +6381,9 @@ type StrictServerInterface interface {
 	// UndoAlertAction Undo what was done to many alerts
 	// (POST /alerts/actions/{id}/undo)
 	UndoAlertAction(ctx context.Context, request UndoAlertActionRequestObject) (UndoAlertActionResponseObject, error)
+	// GetAlertActivity Count the alerts raised in each minute of the last hour
+	// (GET /alerts/activity)
+	GetAlertActivity(ctx context.Context, request GetAlertActivityRequestObject) (GetAlertActivityResponseObject, error)
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
@@ -6591,6 +6671,29 @@ func (sh *strictHandler) UndoAlertAction(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(UndoAlertActionResponseObject); ok {
 		return validResponse.VisitUndoAlertActionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetAlertActivity operation middleware
+func (sh *strictHandler) GetAlertActivity(ctx echo.Context) error {
+	var request GetAlertActivityRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAlertActivity(ctx.Request().Context(), request.(GetAlertActivityRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAlertActivity")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetAlertActivityResponseObject); ok {
+		return validResponse.VisitGetAlertActivityResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -8577,311 +8680,316 @@ var swaggerSpec = []string{
 	"dmwOurHyMEbQIWM3/0NR6AV8TtjO/eTz0RrvItDu0guwDlLSQxI7LwUMypkRrS/8EwZBNkZIcCuWXBqR",
 	"14LSUENS2R+f9dYdxqw28Xcw6I03WrvbiWDmJaWsajHLvJy1WGOwob9CwoJWS08t/UxaztkKCwknC9Pj",
 	"MWijygjcA2Ik3NHo9sFEK3HizxmpmIYvQNsSHRO/Y9xg3QgXU23ErfLqeiZQseLFuOGbWpuzuSiNVkwo",
-	"PkRPWTTV8PYYRm0Q/kIBEe9oBsFtSl/W8ATJb8AlrVVIOM/qc/RjeLse/lmMwOIAuQD7w2y2jho7zQtw",
-	"QplFwjyW8I273zgXKt/vTq919ri1TfIv526dOzgk/kCTyrmGyprknt80iBVh8NMQZrJpd/aiz21d2ley",
-	"sAJClTzPpfskXryLFnnMCyNS5l8d8fSnqdvb7r9xLsjddw5un72U47Eo3cePpShyA7GikZ4NpbPoh0t2",
-	"evEyo6MVQ3B6DBtuuGSXV7hRVkRvJWj2EEGfrPf50UQ/cn97ZO7k/JGe4wQ9mmu3JiW5aPHZS4FAmrYV",
-	"Rdb9gX9pPK3Xy7Z4zd2fXIZo2q87ZfX5fJggWfc3x2foIaNjO4wgjp8dKES1w9sPEMSC6MpB40/dxx8r",
-	"4oNsty9tyvGPpa7mBz/2guPfft+Tgx6X6HF3Wqlf7XSt1cHK6TrGiLFxR4G7qL/dZtpk0Seft3a/2RLg",
-	"jp3HlSC3jl8QntNnZxDj3hLY3mBuf42hgBLXwUzIIpsiBEpJfD5u3CXvyC1d2Snmcpxw70Cz8BWD4YQZ",
-	"Idigmt/oQfegTFBC3bUR7uovq/Fv96E+M5vOHTcMcXhdhl/YOjW7zMqNN6GcS2tI8aJPAWYlWOlOqOxU",
-	"qD77o7x3dqehGYN5VIxDIDlj0rI7Iebob+AfMQKCc32r4JEQpCm4de7/8yV7p42dlMJ8Z9io0KNVB+XQ",
-	"6/BtlqCOru9m455J8AYHMjcDpks2GIOlDKK5ehy4W1LKy6mgeAkIHFGpXA/6zMe2jVA5XmXcemg1EmwG",
-	"UADvuEa+snNuC21sBm4pxDKn3EJ81EmIsSyXOcbVlPYgCZY7W9ou5Ej02QvnwyonSDd6ZKSiMIsPFjoX",
-	"pZNn6tSJ9x22rjW5GRBkNF9h9GFG3f97fxNifqNb4BlOmgYNl2bVqSu0vhM5c27/aeT24f6E3QTuTSHG",
-	"lvFCK+FDsyRBTKti2VXDtdomLanIARloA/A9KcbdDJdlYMg5txSkcazLl1UJnhRFUQdsKexJa3ZSKHfq",
-	"/NKjN/Wy3qvzK/yP0xc/X1x+eHP28o9nL3tZ7+rs+vLNn85eRrtz3V9xy4chl2sKVdSrKGdzTWkZ7uzi",
-	"ngWRfYw3wOzgEpzdUwJqfUVzbnkI+LrL2ABvT2zlUQh0bJVoiomA82cM2jwb81tw1Wk98LUD2qSVmLVi",
-	"NrepRKhgr29u3jFKVfbZuTVsKni+GmD7zoAbDlKZi0JYkTOjZxQY52NLcTsf1pKGGWGts2n+9fsjlvOl",
-	"M2ZuFZnb/4Y5i1IY6xyDpWGgk9TE/W8d0Ew47TnJ2dvmzu8W+wYjKWWPLRuDX1DIhVJlIs+CpWXEqBQY",
-	"dknoMiXNNJ1OCuFoWQhWqRzU8DJzp0JIzcxLPRLGsFzuklKir3PO30bTvxQQ7UgLuH81ZdRyp8vTEWoU",
-	"lG2SeoWXvXbWX5R9Tr98KCZSKXfM0BZriFzLMPCBr8my3TyW6Fr0XUu7W6LB+a6VeaHzli+APYQXnURJ",
-	"R1jW0ssTfVY/GZS/F2UuRwnBGby/eHl29enD6f8eHFMskOnKjtzeWwrbZ4P3F05hXoSflYC9u5BFwab8",
-	"XsCfskYEO5Y0J4LGap0zY2VR3CpI6mgN27GZWpzxJT4RdDmc8mzw8uzN+Z/Ors5eDo4ZH43E3Iq8zwZX",
-	"ZzdXbsjcH2eog+AZphqNhMj7t2pw8/rq8ubmDdyNGoFi69y4AxJ8HTZ3A4dnvnp/DZdKi9+nwPrB1zI7",
-	"hcQUjLXPBn+8vDhbvfRW0bVcLVG7+JMoTHMv69GM9rJe+Dg4iW6u3K9hyPA3GFEv67m3rZ9Rq0qaNmss",
-	"hPXat6juUg4rKwAKu9X+bOrKO7FMgWW2xOY0hCv8vJz9f+9P31z3st7Zf5xf37j/eHt68+L12XXiY7Pe",
-	"PS+qlj1ixWe0FvCJzr5kV2dPmfg8LxExC7/S0zO/jeAOeHW/GcF80gJPjafbTQB80NrUNo0HQCD2V+a6",
-	"ixEBN6INUeXSnimLwIqUdZ/Y2yPAjw4y54Dl9F94urr/GkqVw28K/uuEDUj7DuqENljnojBw4jqHHHKD",
-	"lCAkDLCz3PtphIltgxiLRzMuC8bz3C0O+tqVESVG2BU4Ge5vVt8hvjj9cPRo0r/9LFXC3xm4t7ivhie7",
-	"/5iXelLy2QAOy4EzxYbciAHpBsq+w5mF2nbolJRKZ3TpezYhw2mO0bF1/m76QeONKQ9EGSeiPoRq0OPm",
-	"AZuUyj8brfpXfPE2pNu6+iZ8h7MNMeN7fMqCm4xCBii94JSAL0mrkvfZNdpLYDc6qckzsKzMVC/Uw32/",
-	"zPeIjeIYWiQWf/Qi2/KzDxcmVKooW0oS3GYLP6MBJA07fXe+yfxqGeS95GlcPoUPNPr+oCaOfZ1Chns4",
-	"Y3NuzEKXecYKqe4yZ78/quYZ0zIfZcwUfHSXsZGezZx1oUs36vTOv5e8JQxrm+URHfLU3PZideF1Fn5r",
-	"5jVrY32Sx6jTzulI2o5Rp1rNHyT0lBrs86q4uxIGshJ/3RAo2hr24EUpeJ4Cx0Qxh4VTfEYzunjnhHLW",
-	"o82+V7B/XJHfmxwgYCUocxQgVLxA9M4eI61UrvmwEO+VlUV3FVkp2DLrwzzPTY3EjuCFG/A4O4Tcw1rX",
-	"U1yvaT159fhWPzAlXC/0bO4MDCWMuQaPJa0yKMPgtoDT3c7/XUlZ1OjLjOl78v+xlgMC8gWzQnFlTUAt",
-	"4FHD6jgjPl0arbJbBU4Loi4piByBHT3SMhERoCG2oDiFojGBnBc8vHUXH3smjaF01kqENzEb4H2R44XT",
-	"eMKOCMpTFE5AFqIo9pBeNDbXxnBVl89AvNF94mKqC8FKwEEmP7fbG+Ex11KNEjY9/Bk/C/MMAHQKkT7/",
-	"1uAPry1+NMYdIpnxBsEJqZcni2UhKfxgb+c37sBb160Y22lL12kIskO25LSyU13K/4Qz+5g9F7wUJfvH",
-	"3/4+ANAt4TXBxiFgbUqorB/FpvMGh7r64Xhr5kfc8qm5UFbywuzoNQpn+a/6jT9sx3R4+2Ht1h8335r1",
-	"FqW04lIVS29tds65x5OC447GkZqWVVR7erFrK50TLus7WFM5JryQWY/7hmBhIxSXBq1Bsjexk1Gjg2cz",
-	"0ToHj4cCJwJET48tZuzAknIa0W06OBFhSNuS+J8txYJPWyLd7pIQqwFrVEPyiGrz9GIXtVkKWy6TevM0",
-	"fFQIrFYjCEkZzca83P4tVltebJvqtW3j7smipYrGGJYlLTZzoXKhRgnvfkNQWWl7Uifp0fcUGFrfFEhW",
-	"5EdQLYMBoB6diU7JFXJ0N9WVEckYDByVzghoqYdsxKMI+RluSX38WVT2sbWGw2+YUDYQVyOHUDdeAiUU",
-	"AGLubwPnrdu2PlizQb0lblux31Qrhjhk2Fo91C0+6EiXpSh4ba6vj4VSGRdmdbGfPP3+2Q8//vsf3HLM",
-	"3W4s3Wj/z6P/95ejRz99/J//IyU0QuU3MgVXWUPCr9YkGL7svqeFupelVjPKla3/7nbD2w01BnDBteWj",
-	"u4Q93X09Vh54A39Nvc6LZ8siBCxjKuhf2vSU3mgKgyltIN/Zff5MsLm71E2Rhb521EUfFQ+0uTzZSs13",
-	"qHPGhzYEMJ7GlUVcFeVNKuIQLnZdM/ZQDrZ/w5UY74joQDRGowZnTXOtSNyu0NiHELuO4rNprmpf0WcG",
-	"rt5fXGDK/sXl23dvzm4gD/Lq9PzN9mw9BtyvvSDuEmh/xUfCvpHGfq2cwYP+BAmLL4lC5m6iFD1kbTgB",
-	"pLli5UHZuqKogbRMj0ZVafZwz0K2ZfNy42UeNJr8CimK/KzNjuFwmEPdLsYBnPwDCD+FfmjLkQ5L57SA",
-	"l5g5a28KrpQf5yBjA13ZT3r8qXTi5v6ttP1EGmxYYJYEAx2f4OWDliS8KFoqfJxERa9GKE0ftaEwvxx9",
-	"xBRDM8ERahSSb4uK6TbNGoY20IvM9fbQJ35EhrNZv2VLFguQFf1XdO/2PQX2iuLFY0RAw+bap5QDvpWj",
-	"/19ofQfcC312WhRu9qxhs4ogiSdgHqI94n6iaFkp3DxAtCthCDYMvW5B2mYirwEA++Fo/VSJj7sXWlku",
-	"VSLO8oIbwWZgjZkuucjmc2EoqfDN6WoaNKP6Va6WBKtTcRZ+h1e709y01Qf80CEVvJHPAn5+mYbjBP3l",
-	"iWx+Oor+b5tem0n1IM/1Wz2BsnQqbSa4MgwPsEZxgj/xupxzjVl7uoYurJT8SyXo53TlQOqkpH2540kp",
-	"S/E2qY8H786uPp39x4vXpxd/PBugD2YiW9tZ3s4lxIAmpJi9ucMGLy7fX9x8Or/49OH84uXlh8btGL/l",
-	"lhWCG8sGATA4uFV15BjDpO4okYoNFsBP4HGDoILhgPFjACh8E6wRDx/sj8aIuhkfYXZ2m1RAfqcKjm+m",
-	"dCiy4ZLO9vqLsVatUlbkGX4VHMrwkVjfH6Miry7f37jvOn337s35i9Ob88uLXtY7u/jT+dXlxduzi5tu",
-	"X+iHutsHvgaii1f+GG0q4xnAclpqk+GLnNtPwQ1YSsAM6SJnAEJyByGFR+/EvKVQV7WlUTvaO3B/ysx5",
-	"I9XddQjy7hASrSPDu2BpDhXY3BDlfZswO0P8di39ihCOpCEz5eZdFL/dfusa50My2etu8jYVBK1PGpwc",
-	"Uc5MAFa+U2XOXRo4oudCDY5jyLHVUD3jDlD3nniLuYH1shBId/cmdXmrLJa62FoQf+WugWpBONjPPs9l",
-	"KUxrnsppvZVhQ/YgYyG1Y4Wx3WMNmH/bvmHuMLXug4EagLR0c1LqYhxy2vSlhCUzkCWqcdOWbEVhqxIg",
-	"n6NCur8bvoDMFVT4S2soR4Q3+dDPimHY8v615DbxJOjSjwomdKaNZc562sPxmulSbOQvKAVS2WHGi/BY",
-	"qd2zmvLFb6I3pOb+QizijbqDEuuan3n6UHpsY2LmQixCWm6XZFX7njqtAYSEU0OZwNqoSllZUMVKKe71",
-	"3U6Ya9IKOyIru+uMljC9LlqF4r3p4Ld1OihCdSIob6eJMFwh7RTpmOrMfgY6C66bQpR/xTnpkjZUyRrL",
-	"GILAiTLHn0A7zvq8ca61lMO7TXAgqf+KdfYpzK3rHaUi01UdHrKtFyIPJjUp31xOgD1LFIXpszMsEqSU",
-	"HxaSSUs1Ck4TyzzzLiiSoAWCqEcyH2BpBBaP1SyoCKS05dLzNkm7QmYCbGwCWb0wR55iaHASkMKSNfY2",
-	"fk8n04E+80U6MkdZScOGYlKp7TlIelriDLoscjfFcIjFpB3IXaPH68nkroENKORJRMYRSrxTVQPOWxsf",
-	"jpcS0AZOVBCZGA88iwBaFaY1/ZS4ZZ1yEzNwKU/gptFHqv2ercuGY7mW/yk28A43phRP/gmHszhnUlmN",
-	"n4KPgi1Bf5Tguva34kM7U5sZe7a5zgggOn7H5TKPi43SCeHNiXuaY+1NrXgmokqsXRL3nIgXN0ljrIWu",
-	"8A5K+kthWmzcudDzQjR3fsZ0Y7uks4CNj/IWYadd0xxnCrq5D+XIYRQSLc3uxUi7fLTPIq5wYG0dHF3d",
-	"zmtGF6xQm50QGW+05yfpEoQU4rceYnMAQSqjBGZDncc6cNuheYg8ZeMQfrBcZWKTrbu+r86vQgXVGrSC",
-	"Da7O3p5fvDy7wmooKPOCUmPji7yDxxyTOgDf2sDX39LTaxa9W5Wi0WODq/dvzj69Oj1/AxXE7vn4p6uz",
-	"F5dYJ4YkiAh612UEXYzoLlM8lzBaoh2Q1l2B+uOEDT6cPX99efnzp8tXrwbezPGEbjtxufXZ4OX5H8+u",
-	"bwZ06Lmj5VY1zxaJvroPyDdCk7AUUBmGcx6XMGe9eHL8P8PE9LJe9B29rIcj2Rbsg7Et+1d+d2wP9uEd",
-	"IITrunEdcr5LMclyu6wDpH+43Crtbejkujwdhevs5up/4z89QC0uSoTl93WJGRtg3H7AyjWsHTzt7D9e",
-	"n76/vnFXxMC7W7URebcSnPY17X5oK4WElDrIeuFlHZd4h3x5yxLfyJkoiGjs4XRfZ+V2Wdmh/ty20D6H",
-	"imvaqKDegBBPADPnKcrdi8aWdg9ZCps0lbrFhNCGOZ2IjTyy4JOhf4Q3NOuFI76NdahlhxL3lZnHT0/N",
-	"vI8hvagJnbsHDkZVWQpl37U51quoVhwQckaghQQhgwCMDKVH/Yf0ylUzcvarhMDiMSSXpRT3Uize6DQ/",
-	"avNc01VBhQYTZDZurtKwMlIY+1aqqo1sGWKgdIwZn5CDow1u2mMXiM8jIXJzlaaHiwheaXT0JgrKxfFS",
-	"wYaQBi8EGhi6mkwzZsiNqwfNZVsaKd7g+xQncSveiRK38zb7F8Z6wo4CvXhy564RUnyVPb75mG23o5sT",
-	"k60IyuqHN9d0g9Be1dQQO+iSXIylkj6QtTFiVhXiZX31l4z6B622DdqpLdFOPYaaqjWMZMOcXE95mWLv",
-	"CqmLHWtUV1DRK8VI3usqhY+dOpMIecORHgYLtYC9khfpClOd1BYHePaqGZjEptLMbJhSkWOGelNyep+c",
-	"8gbQNPqw+PjtH0bBWxrNxi+JtsyK7tZ5C8RguLS+2gsPgCFGU5KLSV01WsHRUQeMTmbf6hIkvN6pNrZV",
-	"fMKB7+mr05g6O9X5dgVH19Er649pfnaGc5lehtAGpTla+oHlwnJZGPavV69esJ+e/fDv/7YL4PFOqhzZ",
-	"2ojBwBwzqe55IbEI/hPAvDI20mpcyJHNmLG8EBmbl6B5Qbl8KoP1ZLX+VPByIrJbVSlTzZ3lL/JPM5FL",
-	"/sl9XcZwTj4BctK5Ju6+SnGqVxM4nqHMc6HwgU41fqKqcgPX3nNZ8KEbh8cHZkyXt4or5Db32Bzuw76Y",
-	"VENmGvfNSG7gDFjV6BIRF2HY9szTlM/nQgk/dRAvbIaRoYTQ6Xu3K5GA7jvTXhqwAyK4hsF+RYQwLtFP",
-	"c/lByhFZJqQKX8AKPelvDviF0+qHn36KjopnR+kSKc/Av5GwCHJ7uszTM2hJdaym2BfA2eW0//Gw4Oru",
-	"hA3cThiEVAHKv2F8zrESOq5viW7czpljcRt78vkQ/CNwbD3fqT1+JXje1TDZl7zxd8xh2EqD3JyLt7y8",
-	"g0WdMW4Y3sWkMhbZXfemKP99cyiibKV5GiJOhC3oFKjA0lQe/bWUAf616a0w0mokCxnMx4RRmgb3aeOj",
-	"FjOv7u8h1STLPakOst641LOtBfVC5bDEUAgLJIOSps1XemfsH3/7e/dCfsKzdqvk3wcZ1MYUcFMX0gZS",
-	"NsYLZxBNgFlhyczUGXQHIguggVyD0t1WuSnz0IEBcVdjaI/rG3Lioxr5tpaDorYDdWUvx1eCj6Yd5yIi",
-	"ql2ykiMb2AorZFRi4B24vTnCtypcm1BN//jb3yFOTGQGcgcwXqXE57kY2a10J6GjFBZHuO93qmzm5iEq",
-	"xwYJPQkcX8TJqalNk14EDqavVCmhUwxsWJiWaB9lQW3ENAxN4WsIQ2Mi0mqqhafyUgWeSuQpdQcQV+SJ",
-	"6vE693QCTyLvNza4Ct1WkOFQFj6pa3AhcOrBEDbM8juBTq+b8oUu79KBqFHB5UzkF6vxqE3xaJ/kksYD",
-	"A2gH7srNg+++2kodgu+iXNt+7/Ku3zqxd1swE0Znsho1Uvdym2ANlrRsuATmO5CK8zzYBN56rTsrUf25",
-	"WVCBThKa8VzwlSD9jhyy4SEJN9dJJYA7AL+rx6yQY9FdRcxbeMsSakwXYrVq/Jcen0tnaFO+tJf1cmnm",
-	"UAL18eMuunsPhtT7umtZhxw/eexz+Md9aDmFX9Ukx4ymO7mAGW3qFVFv2XUbFM4hSkq97to/IxYT56b3",
-	"zIKAc8gdzENzRmdCtnAJEymNsRro/2siHmdJJ7mN16NRz5dUgbdZB7hLr6f86Q8/rg//JSLKaP8C5gCQ",
-	"+Z/7La0yd4pNxXUrneNSVKbw/uoNkhcCyFEbnK4VjsJDRqiiacqi6U1LRJPqeN2Oc49tUifXAPdn7Gf5",
-	"vMMSH3i2UTm/oUwzKanece/1zc27x0/6T9jToyN2+XPS7CorNeJJMwlf6qm8nF8HHTFLNqq6gOujQdVr",
-	"kZ5yW0qRn8JcJlkqfPrppIbT1jDC5swiHi7xNW99CisY2nklar6oLaWMd3I+3/5UmKmIxty/RZdsKKQz",
-	"rGuQAxLLESW5MzN9otF92Xjs/k5WZn9HC5JmoB5126Qv6/rj5le96t7yjXrCYNc35jtSDXDxB1lsQgcw",
-	"iMZQQYT+2IJGPlBT/jYvmHjKGo4vhA3J5N0HybkHVNJDOje1fD98F7ZGxHOtBjcBnomANg+Jo6nH/P36",
-	"iFPOol/FcODus4CNDPGBJvhL2/a7LHNRPk/mng4dDo23+8OGQ9Ofq4s21gajZwKMkxlfslyfYL2us03p",
-	"L0TlAHokBALcb3028KhGIMMPWMrMt3TNsCqizwYil3gZslMCQwQutemzAc9nUg2OASdjiKHX+UlVLq3P",
-	"E/gdARm5sudZhoEdF5/ujGP3oK29U4B6rX+FhX87EEfgjTDDV9o6Ya/La1eEQpczgBSUwgb21ebkw5+j",
-	"DA/cAY4d1iBZrVurR9cQFxsB1HKipJpct9A9Ig3eIhQxDxZTI0afEG445Eb8+Kw7zeOqCdJ4dfIYrIoU",
-	"YKCcibyFiDMZMk3oHDjiptJ5ATvwfe1RV4J9ilsS8d20Q60YxhGJweY76Lov8GUr7YiisURG1KSu5d/0",
-	"6FQd/ea8Rt3mfxug5TVe2b28BF50z4uNH1Zoffecj+42XkQ27I2YzX07/u7lz3guXqor1GvptS4F2BNL",
-	"RBa1DMOM9Hzr6l7DRXs2L7e8nAjb3be5getTbk3Auac/BVKUG+cTifL3jazsCBZacCixNhsCCR4YDdBM",
-	"adhclFM+R8UGLf5rviTe7JAum6B6qNqh2BuzmgFc0uxWp3OQ9Huwl3a0J1aXusFKklruVFyrDmXVajNe",
-	"9CxW5KHM0+vLSNk126+D8AfVuSpn6zu5MQu1/K8rj3VNEcv46iSs7/r1LZ5Uvm3n3GkTzbYLarBcXlVq",
-	"e+I6IE41Fp0sGripPHCS5NpDr/tfk8+el1W6iXfrqNCjRn4MqKn+zmB6Ae3CrxpNC1/4mTNnlW8T2Xl3",
-	"rsMvY1KtpJOxztW9URJEvql1jjd3aWfV+wpSSjVBPsUokmweZCi1QasVc3YzJc5MVtP5BLK7zjMFuuxF",
-	"msdy1z4mG5CJxLoWJJomp1PpYevZ/k3PjW94OKRxmiRhbZL5soFP3p0Vj8rd/Xk4piVL0IbWVnPQHlhp",
-	"8JVGdMfpcZfpmbT/KUodBPBw1nf4pqMUQptyq6KuJETSwLquJ05bEEmZLIXpsyOmFYsJwTJi34LfIYRG",
-	"ai6g5/7w47MtZHHdt2jkQ/CiuBz3jn/p5k18+ZildzahqXlRxM029ATOjICEXPnofmcGsC0aZ929CCv3",
-	"JJrC739szGDS/kx4IesrP+ZlzRFh2AgKZlfBHsAF13RziaL/Xho5LJAaKcwNEvm5ITKtblVjnlBeVhjj",
-	"vMjg2yAbbqg/BZpAGANyJjoGhsM8/Hj07A8dCA3XXa0NBVNvK2OdzPs6avwcNyV0U4IC8mhDhGdbXdR+",
-	"ZDYJD7Cb1ePDXBCPoPbTFPOh6mJeFIZhdXFDJ/TZK/fglOzvbySt+6jtqgr6GMqZYENhF0IoVoqZVJiT",
-	"grrEFe20pbw61AvVz0H5bMpsU6GJz3xkiyVqtaYwPjk6+sOh9NoObvnXHDDf1p/fQAPbfWYaQYDNxxoU",
-	"HkW8l+5Io45JgSPzyYYjLFD0w8bor6z1VsrTHb5pNXJxYPW0v3ba15+PSFiPtrOw7jwe04bu1+Og4DIP",
-	"kXZ/HNQfMmgYvTuq3Qf7rtV4R7tkf8A6Uep65tQhYDaddMdyfUTaz5IqH6zYFoOE4D+QmZa2/FPRllY3",
-	"QI8q3/NiBycAAXaIXsXm6XdiDlUfY0nu/Qpa4Pfjs8cu7rrfPk7m8QNP7Homh+U0xciBGauTRpfS7g8M",
-	"DclWH7Y3R/zgJGG9uOv8XwcZGy5hobqSvLfN7uuQQkgQ48GnfVfDNZHmKdcUv1qr1jcpNqrBbXV09P0I",
-	"wHawjeHf4v/HP8fgcPxhcEyN3gJAGeEJdQo0NH/7c5VPIs6GtdZv9bhbKsQKPtnqNYDBiO6CNN6HQOyb",
-	"wN7kDcqImmDGsFwacLbd8KlyDZ+0M+FCd76vaK085Rf1QW9SQEigBOtvpBbbJX/gbrqqVFvDr9WxWR/i",
-	"GenZTFq7C22YMx7ecGNf66psBbkTGysxCsLrp7oqO/h40RLTajH4Aq3vHg356I548+1UzE5u1YKeoN2p",
-	"HLuJJTIMSEuhBeMJzH0EGERyR+yzEp/bZnmrFH5VDVJVHKTpDqSdH4zECkaJtcObiuE3VErVXBdQ37UH",
-	"On1Yje6E3R/3jfe3jxNboMqZyKBrOBu4/z9g2NJi3W7tNug1lkcNQL5XSdSY+ysQXTOkZuQ13aLETq6F",
-	"sMJjF3B8GatUIYxhg4C7HHTf8B691pE1VyyEaQdcCGMDtQAZTLjsboPXiNanR7DtZQlVS2ATRambbjSa",
-	"7i2p6Z23VYQ7Tc4ZeElAak/sqkB2P+ZF4dTPKpOPcr+nC3pHXKkUeHMFygHoTTpLdxd4M+Wl2Lm2Hxkr",
-	"NjsaAe/WkYa8HdHrY0KcyF7cwTMTFpvH4N4jS8vNaaEXosQrTbrUJvbOdvlqINzZhtqPC6DijRh/Yb24",
-	"WU3m3VQ9tSoJaxT2RvQFbXq0jS1rb36sKPGwawknl0W6mBIf6TsvA1JuixG0j4A7eTD2TUdbkS5nIhpc",
-	"bTnuYfnRA6+6lxRGd1y0Zd9CY9OvKdrznU4jaAGtVZtY3exO3SOivqBdGvpdiXG7EWNaU8CFGNvTQqsW",
-	"7y+kzcu6mI1TXTUZmcGzhMarFttd7tVr+1Ih1nxZt6cBMaLqi/AiiU0MdJmLMkPl1ehpE6zsCFHf2U7z",
-	"M/Wlk/ueRROYWvxrH+jdKbcZJZ8Lwqz+PwM3tyrHdA1XS1ZWUAQ3mvKSj6woDfT/wqghgPS7tP+qMSKt",
-	"rayefn0rq6hv5kO+BmiOHu4FnXpJrQfttzcFQsAqYHx3B+u4o7Lg81RskUJ8GxLCBANGMC4hgYfCyJyo",
-	"rsXC7awTdsTyUs+BdzyV8u2Sp0uppmth3893pUekhHkzBv5AvYKyvfu175n3+9XbiBDvy0qvhI3NRa6j",
-	"LFNo5nZ1fnP+4vRNL+t9OL2iTqbnF68uO/YurfF5O20kOVHnCfINaECUqAnf1Mto3fydl/pe5tuRITiK",
-	"d/5q5CGv5hdC5C3dvTzOHpk7l6KFc9ENUeTnahP3o6SWHhDbgX6inFGHJJbs1dKltM+/l1o5NT8oKRIw",
-	"BW+kukt00IqbynRkdyiLpEmui8oKikkj0RO7U9AA1ho2r4aFHLH3V28yJgojgAnVTreHjt3bsmiY7R/4",
-	"LpKItb6Tl3Ohzl+yF1opMbLMS8+2KovmZKX7t4QmMsPKWq2Y4cu0L5ycuA8hhk+3F4LnBmgAbFWqARTi",
-	"gOsP8V7nilvNRnomgBeEWd2Zps+9Pzl9BR/dnc7niYlj8Bvj8/kq1fhcG4heJILwU+cVFmkWPm6eaxu6",
-	"H63vqik315trVvzuCrSoECrDyWtxlUHDIvjNvON22p4PCbXF8/l3hoX77qVdBh4zkGEP2YCWE+W9KL+L",
-	"ZXz7kvhJak5J4vsTo9+0hntj+N7RekJ8wiJ6Lyx+I71rdV1IPnZWrlQjPZNq4mXjpF4bcAfGuiB8i+dQ",
-	"Shbe12KR4JKG9XiuLXvvlPLlaWWnDK7P2OCz/jx89I+//X2wko3//gEtkUjI10dLP36HDYV8hu3F0ZOn",
-	"3z/74cd//8NPmSevgY1NwX7O/mUdTrC9h/r6bmmFM9QzSTLG8DZiC5M2S++qky57AiEfGLxykmI1Gzw2",
-	"ToIexxL8+K+h1jr/Mkh98AOZUmHDBUnbtI/OcrlrAtzN7nZ1yd5QMX+GDSr40tSB6aosBtCeQd4Ltcse",
-	"qR8aZQWxoNDScfRVG+M3LvE7TAVBeVYlXen4CNlRJNtkLSlgIaa56klhzkIJszUy8iK6tm54k4u5ULlQ",
-	"I7lDKPylv2mZTInpRXe7UEOHg20vbPRBwKr9VA22P+UxDR8+bQmtUJoh3lQxHjEotRz0RBizlUQpRMa2",
-	"hanqz3lIPqH6s+Lyq5hByK2Xn9IVgUjJIqEFd1Nz175mfDHVM2hyDyBQia3w13SW72C72o1W8Nl627+v",
-	"9Ng39Hr92CVcRPOxm5vroYStSV9SNEl7eFsWTny2vqcwkgjFWTj0KMEG9fHp7om5smaK7USD7ZllY7Ld",
-	"LWS2xGLrv79+Z1IWm9O4H8O+m6MmtHOFzGZe8FEIYdctDfRCrUM8nfh8Z1jBl7pK4tCPUgXh+yQKmsUn",
-	"3Wor6jKUteKKGGXIhsuAB2On7jh0s+tmYKUuAIr7nXTNeC4eVfMah9uxn/xme9mrgW4f9wFX5md30/r3",
-	"fVjlVs/CerkPA/rbiVCilKP489MEKfGrun/OblUOZ9+itqGMMm2tvV+/5gUxfr3bMtZI9o+d44qHA2+f",
-	"fUvI9samKSs9DIDUOUdiTxBaoIKkj6r33ZYU65ekEjW2pmlOsVACrnYMR0vdDyfRSIqq2t7uAx8SmyGC",
-	"HlGyIP7RiLMrwd2225GZPijXUIfSEGbImnriW+N2JdHStXSpEBOpwJlu8NJBo5x8uYHl/kVrO4WIsr45",
-	"dIxP4sTRe/pJ0sx7UeZylELoGQraEBtas4GcnxdnNyyAb9ZqZoSIOXjeX/x8cfnhYqXRG9BS9bLezeur",
-	"y5ubN/S3V++v4b/+eHlxljTzfpWmQH5ysljMP27cTodgzIw25/6kmcH/X/Eed6euoVueL5OG6R55galU",
-	"LYg3oQJpI+7s5K7oyArTWsvdvRV55ryQfCNMuDIic8KPjKM81SVsM3x1jTAjbnROkxUvwraWrrDwh4C/",
-	"ogQ9GP71vcp1W6cADAF23OylQBLXPcBarYyRMc52BMcxIcbmld2PZn2105P/wmj8m7kg35tUf6e9Wpyb",
-	"DVxUIXOeSsnEvQIT2ZOObE3GVG11MC3Zt7rPBaRaEb8+LvWs/2Ab32dPN25+KH7uznb/7YiONhPxrMAE",
-	"SNMEuWgudRtvT5uMdgqIrxiRGyVyT0xG98VOJ0FXZ6Xtew+hamFvP5imJc813VFtIzXXXtplIow9HepU",
-	"U4FQ/9vsHT3jS+hZGRVFYWHghIMhmzOprCZSYeMrxJ1TmDZq/Zq19QZ3DgABDwLvShTn8RwsO5L47cTm",
-	"yAOIixJsDTDXwWgdU1nyRC4deJ+hVrelEsGX8YLbEjY2I8LoE0rZQtEhYtNr8607xX43hkCS5pokcCqK",
-	"vGXCL+rWwVHRXRb3Vam7nUNvQsBp7tLCpOOh58NanYNZEHt4oRX1FU6T67WedKGR/ObGHoKXsKwRTDjR",
-	"Y74ld7LaCrZDa1fI8m4FYnmUCYRxZkJXmyuU1t6yxzlblcVr3VaHA+T3XOVsrstA1f/+6s0JyQ9R41OG",
-	"HKNJ2A2wEdaZN4AT/d8er+FvhK9wPxJBOrUplePXs6nbsuaJlwTR1NUB9R5ak8PVzbneHzg+BoNm23A4",
-	"PwClVtRPdFvyYyuvBZOK/a/ry4vW5IdeqF0SIN0Dp19lT1TqUSDz77MPdWQMWnjBUbDZ1siw8zcFIse6",
-	"vFXV3O2NH7KjoyPf/+0EtnS+rEOEgaSEz+fFktUP7MfGC5Tq0uy7vz49wr5KTgES+vFonc7maDu30i68",
-	"aVGXi7TYNSzvZ0c//ZjsXtrI/ILdIu2UqkEwRddnvtcnt8H8EhZgn6IYwyKUYlwZ4Xvex6OICu5CYnZv",
-	"UNYhTuMar7/GWeY7N1XK+a4LDj1ddNSqa2VFtyn3PT2gFSOgE/tmZAV3tA4yalCFDjriLlaZv/egoNrc",
-	"aD5M8VBMKgCAc3cAa5UD2QQvCkYgiJomrmaWgmrJtd33JN58SOQiDQK1vjOskDNpw6ZMF8Y1Num2Qrkd",
-	"4HjX4BTEe8mZEdeWq5yXOfvg6TcMXx6nqdnjFFelMLaxoqh/OCCkbkdLr0nHsm7z1Wx7a3Uxz6HwFTaX",
-	"T1RsXpsf07stsh49+Lp1OU4Vm1o7B6IMa+cGgLzsNHIfMVsHcwCFCkLWOH9dsgH8MsigIAyZbeEGAEYC",
-	"ykyuHqNPjx4O8RibThtMlD2Qjk3jRORQ//ffxDahBBpUYwW8s+1w4P+XOe5bAZamLjh9wEP+nyf27+PE",
-	"/s2fy/uAhmkTmFB2vfeZu+thCmr6N3SMbj85t8xpjXrHY7OBe187IndDq6dOwg1HYBsB2Vqp0RjqWHR0",
-	"0jGKw7gj0IcjuWFGaxWoXXKdKJLSygDr2L14xWVRlakYbdhcsK1KvagTZiG86bklajTI5kNlWxD9cswG",
-	"ejweHLPF9nD6Sd2akMLfZBNspfXawiBWKfweaAwHk8AW3JwgpWDg0K1jvBTdAnWXOcUy0dYKRTWXaKMc",
-	"jmfMpLsTwdTNhRocM7giMdA6gBCWq+MrbRLSOtB3sFLIf5RXwgthnw2mosgHx23BcM7mvDKiH4a8QaoY",
-	"QP94AYlRc6u8OJ64p5R6KNjEfZcTA6UXvrOxwgPJ7QwgPjGGFcIahPRjAN/tp76XtyA8YC+j8RMLHIZM",
-	"PAxJ3/UwR1DXwerxuGNXvFeFXlxbDBbu1BivSick3MrTdHuImVC56bNIJIIwKPHZ0rTN+JJNNCMTdg9k",
-	"iaGPSKmTDQrv5xVQPp5EWY9Qsx1nsQ0622Ee6dZDJFl9GvTh8qxAF/tCV6oNVckRtOkkGmhC4F8iIvvG",
-	"EgnQbFGr+uZXA7v+BtZPn6HATh3Y1JMY+QeYyatziwSjhJ/TmMYH6wemh1APuw9sp8E2vSUvskrhW1++",
-	"HaQThripA9C6JAAEelSV0i6v3fTgslE5f3rhQq2/8xiHpV4YUZ6wwadPr7Wxj3BbDJBODwwnyMe4m0da",
-	"38nQN8nvoHoh+Vz+LIidLFkQeErUAvDmeaknJQdUDSwseAKCl1iJg0907+99+QLV0uNEh8+zWmsHI2Qh",
-	"hiwirQGPI9dw/vp3mv6tulWP2HOdS8ohO6e+5rh7wt7K5332Xt0p59CDdJuMUtPuoFEYSRlxIzI2UFVR",
-	"YAyMKxqO7xkbkx+V4lYxH3Y+ZoXg94Jx2jvUQ3wiEADsceFumGAK4DAJZ8xyYbksDPvXq1cv2E/Pfvj3",
-	"fzvBoud7XsicSTWvkA5WB8IkqdgAQNBmUPMgYWMd95I30nsQcz5xw5tzZwbX2mpAZQz++OWGDUb1L+EQ",
-	"GfGi8ByH3PfKcB8e7Cj3Au9ducPG+YvOk4FxnGOzRByK+7rvv//+Jzf49zcvEIvNMCuipBJsTBW8vGC5",
-	"nEhr+uxU+df6votTwnRP+XwunGPk3vMBukt4ijtn/FP5/NP/88P3GeQt3SwprjS6jsYPGSAHoLPA/83F",
-	"SM7q9+OzOZJuu0ucZU7iglRZtb0lPktjj9mzo2dw2zuSTmcr5YGHw83zaWWnupT/CRJ9zJ7DNmF2pD79",
-	"429/H5z4XUxlozWdB9hEuG3rVswhQOiX0i2ONOzZ0RM0jp4dfU+iDuaXLoSvSmQYNHCPVkLkBq2fQo4E",
-	"IdFlLpSVY+l0b+90zkdT8ehp/6jWGdHfnOqqZjNeLoF50XdVCA0cvIwGumMYBND3u00b2vhQ5Vfvxquj",
-	"kNnuPaFAh+Jz2Tvufd9/AmNxFgDoycc19+kk5YFjBx9cZjkei9KJFU5NshV2KebYchgCT9QCG8DGgVgS",
-	"SDL8WYgb8tqCq8lVfqsG3NpSDisrzKDPmpS9SC241BUybiDdxiq1M24uo4lqdw4uoqI1x/ExpUvmDkyo",
-	"SrpVIf9MONheIY099eSJc17ymbAQx2sprakveez8XTRiv2TdLq4bS3S6nohyO10b97fr+nhd7TB2OVHc",
-	"VmXnG27EZ9v12rdSdX7ue1UKINDcejVZnh2ufCNn0kKRlC81gX3y9OiIQgXW0/HXs/z4z+S+o6nWiQcW",
-	"zG0449ep/kDOnbVA/BxwEQWW0o8OY338jkpyvjT0jDvm6HGZJ72FjQN9GicG8NIo+lAehjbOIwR4+lbP",
-	"7pGkOh5HLWXAaWhB9miDyDbQFdDEG8gHeFFEaq1u6o3cF4NqfqMHGeJ4gLBvggkbOMy5uRy7H2OaZlEK",
-	"ry3AArlV8He412ksiIzwAqoRY9y5+63RHAcOxKhvAh29i6kGfA9M2Ynvqp2j7poLlUPJkWoQn8bPDYZB",
-	"UfigmxXOOvLc9qj79ZjFfQDdOdyiqqKHB41F8VDfRz0tJv4SKczja1GIkdd4Xx5Q4J9XxZ2vtlmX+ICe",
-	"qvtiOr0+5SovgGCpUrmGdN3X74PTet4Q1eKZn5G7r9NuCP3Om/uBGFVk/uWxGzC63LucIecvQe2kt9K7",
-	"yhoimYJNFYs/8VCDwUcuLQa9oGpmEZIQbpvguQx2mYm2hsq9o3xcN6IXhRG3io/wZAcYDu5esuuC0EIx",
-	"EZ8Rxbx7GLi0TuKdFdJn77RBInxn3SymWvi4lrQZgzjOrRq4WePDQgDQdHCC9DVYIOisOTUu5Mg67wQa",
-	"TjC7kCMIsVX0h7ozVXOvuN9ByE+x5eIDCnpUcLNJ0OsKl6+XaPdK6i9LW8gteiTb+8s0dgSMrMTmvMLP",
-	"kfZ5yNPyBQ4lMamAnQZ3pj4x3TkBNjTo2UPMMrzfP324ZD7Wt9fZiaGgVus7QfaL26n+vvrsxIQO/k4U",
-	"FE1Wezyz+lD2wzhdOUQiXPDY4Ym3KtwMGxkP5KCL4a7vDBuUQDo9QISFNwMHqV0Ht7RZ0yuBc/fUwbH/",
-	"OPK3wc+J3xIuQGLv2rcYc1m4w7iQdwKwSeBeMLucozIKRc7uE9FfzW6VzLFP3l8qopc1IYGC3wPBn79U",
-	"olzWftxw2YvjV5gtr+XYx3Dd2HuY6ERD+WMiePxPp+KfTsWB1SSEiLt4Fj4a/fWa8RX0ogqKEWnJy7AL",
-	"99WRsAatjsUr4uEB9oYyWPZebaFVBPEKso3IjveexYyXd6b2QpydUuSi9IgUY8U8pdPcoNrM7YMs4pXg",
-	"NblPM1Qe+oY+kPzgq9tMl4ACB1fLTZ/IDyE9b3l5F3VfcROMJqYz60AGNspPaKxO+J1OghX6xqZl6xTj",
-	"f7WHRXQS7vP77B05ezTmuM8F+oT9hNTAL//003aQC+rue1gfzflmrdbsROAMP7gp22bEorW2QPJP3wba",
-	"GzmHmVOeB464nfRyto8nuzLxaxGjw/nGp6oZxMGZBGCTUyTgQqYCOe7ECKEcp/fTwZsMAsecRXGeCCT3",
-	"7Oin/tbwzK8sVDgJ1CVD6cWhIyk7CVXr1nzcqDBq3aghSn/RuPwBZzh+0Y2ciQKsyfUJh7Rso04q1PO6",
-	"8WZgZPjA6+GiujT535mVEi3v0cnS47bMt9/18XF7wB0fhWC7bvaN5/J/wQ3qj9Cv2ZwV1SO0b0S4Yot/",
-	"D5nARzMuC8bzvBSGYPtANEKWvKrJ0JBJnPrN91sccT6y4FzUS7DKqZzwt1vsGYqZRv13ISCRhf667j9h",
-	"ztx/uFG7/4Vxuv+grPOgbaiIWSFkVnK8T1rG2/60852ftVa1X+dQpfGYgbZPoBZ09Qu7weNW3/q8+xuh",
-	"293u7/tdeexu73Rx1oWypRSHywMu1gS/LSMIuzuhJng+k9gN5bG4F2oDlAD2vruEdpAZELWQM+WZb9YR",
-	"aPucU7GYCqjdhZ+kGurPcWbjBHFC3HJIDCg2QMfozL1kkLlfb5XMIyQHxGr9SYzPg7o991ITBU1DEBmo",
-	"0XFGyPpmp2xUSPcVEC/AdiB4760avOHGPoL3PzpH4j5ofurTMkT/u5ajoYoKgCrBDI3jzCj1tZ5JYzwb",
-	"IxvgvwZ9dnqrRnoG+CqcTkwjjsWCBdiO0Z74PneW/wgJn6hptzMVRoIqQYwtBZ8BKAkgOBaq5twuO/a3",
-	"Ma7EIhUTwXvPUAo6HAQy0M9RZ0b3DUZgqQFoAiyfqlVBY3rb1N7TlNrbvnut+GxRhB/hhzS3L135VuSS",
-	"33i038p+z/xV192tAZTWCCYbhpw0EnBoB4rWUfsP2gnDJfVMeQTYMeHX0asA+sOWoF2IxbfqgdMZdlbT",
-	"hgBNANkSKncy+EB4I0xqrAKOkkIseDmahja42+T4FAZ30qn3YNsBF3X+a8j0AzXoe4hPiLbC7/UToDHi",
-	"rzF4j0qUNmNDjc23UgNE5tn0CENLucu3796c3QC766vT8zdnL5P8rlFn5dT4kkLqtg0ovm1T9MPhp+hG",
-	"fA6tVDGj5ymS2QtuBJs5r7Z9af+y01GRJQ0XXhbSmQHQ16GGkrpFe/qMTXVVGm9GD6wePLD5jJyINgzI",
-	"OUmjojLyXjTH5jxIdkqg7u+fsBycY4BmY/v1/8ZWt1fynQxvfyAc4ui9hjOmfmar1V0fpl1P3cdjPhJb",
-	"jHCQhTEkFhS9MyN9CRV5zg/XTLvTF0qlakAuMfoLZORejwH4GX2Fg1g7O5M7QmK12PZUevOcbB45XnvH",
-	"aiqMuyXnnogBEKceOARgaGdQ4cDkROmSmiQnvmFeirH8/HVa5op6EANevrZewAn5XdsXD/dh39zq2KKz",
-	"XrtT4Dei3GALAj96iyeBon6wSIINj0SjXo9GVYnlF36H76zVkNWhLUf3VjxkqPatSCc+EbA44kVxkLk7",
-	"NXcQnMaWQNEk+QK2rVP0OG6HPK8SOv/MbS6MCkSVb4HfOYqAeDgnYCguhMhNXUpz4jvl+ua4oQ6KUl8J",
-	"Z8qfr4Hc+CGQEv7xL7DDT3ewxOb1uvYNfQ8AGcTqHa3Ed4bN69nYca3bkmJpdwIWiJI9oXCLGakmhWhm",
-	"pqDFUPpAX02sdTjPN7kpXVNrdeO2WCV3dVXiFhOJQWxlj916DCTdRyRu+KrPJvKHDp+9rs6RhCZOMpo+",
-	"OyUiRCoAVOIkjrtIy6woCqyZa3WLAeb5LWcSBv9wr0zVpfjSWSM8cyTMTNuc4DXfaogvkIMVQC9lKKv9",
-	"Zpka//rhg2dsVrl/+D2xVywodo2yDDJbx7SxQhILfE1MINqahFPF8i1RxzTGuUoBtd7x/ffl38aqpYuP",
-	"2zhfDmYYNp7a6uk2z7ZdDsLHpbDlciOIzzkWANUZU4o5MAcBjr6oK8CwQE2XHlFPKFBbcmWwridSqk1x",
-	"Q1YVpHm5VUB5g2VrAN/KGC+MJnp5J4FQW+Pev2ioYiru7bOXvv0WRraR5V1Z5NKB9w6xVhgIo2/VFQTC",
-	"kQcA0bC+eiwknLBpTnQAuIfmlTsuoDdpGudqy+U6vOYh8K62XF6WuSjhsd8c8mpLKfJTMGg3ol6D6ITJ",
-	"Qy63Q0SFVE4oR/fIXTZHE6vR3B7boI7x4n4r6FRr9U50zeFwjk1rN8AqE0iozlpob0DU+tpE+utwqKi3",
-	"/E4AkAgkFNGymXfglFgwtyq5L9FDHkb8wQNdHsl8UB+yabYsy++gFhcCN7cKc3GYfvOTCzxKKhDx4I++",
-	"FSAGCsYNVyV0jSAaOon4BOIMAQuobiB4q6LKwFK4z4BSXLEgBjjnvVpbiLxhPCDxCDyblDZk6YdLIsc+",
-	"IaIBIC8Jut5YWRS3Si9Enq38NOM5KIM+c+epjXi/SLWuoNKQo4MY1AILJgKpV/oYSHOr9HjsPjwXhUBC",
-	"yVLEdZBd1PZvaWc/CMbtGhlDmu/5Oj3qOa1bXe1zDIPokgpG0MmGAltq/424YngMLqexeg5FiXgTCSJg",
-	"IKSxJ2htuAtzSTXoIDUA24DqWBL2wKXnhAbST+QZOM0GcAojJxDnKeRYpJ37K/99D3qwwp1tgUjEydIM",
-	"HTQWSVSyPhxZVrEgUIxii5kZ+sy3Yh6v4IpdD4PflJPgPqGLc4C9gQ+1QhitGC4ZsWH7hcEp33zwtnaO",
-	"gYIz6SwzYplwewE6mIDdHjAd5DeqvPZqnUadSmN1Ce0jZAIjjK1QrrCc80Es4KoQMTd7Fwv4yUHf3qa8",
-	"sZbfnYA+CRbxWp/d8Enbw+myx3DNl6z3RtMpseX6cB0N6Ouir7BwRJfURdYwBxrpgMfQV6TdxcQ3YA0x",
-	"0q4vUIWPx6I0GXJ9AKEH8HhQGWLat/RCjLxrJMRulxyH6DwApJ1d4P+A9dFXNQ21p0EmyERMwBYRoGSR",
-	"UUGownlZKTEg40ka4j+pH2DceeReDeafrpwVeQxDJMopPLL67AymYbj0/BLIvNp4ljPrFqUEQlg3MH0v",
-	"Svr3cY0KBA7hki2kMqHQ7JZoaMmaCyBWaCnjmWPycnlVqUHwfmV4G5aHiiInLEmND50XfCRWZy2AwW8V",
-	"oMHNL99/7GN5aR8PEmF+Ofo4iGzbGV8iqu3Jj8Cjl6JtcSLlz4+HUieNSu1v7FG7T4P3i7xDCaEuQyP2",
-	"wxST3vmQ+FBgGKYhw/upAfHZM6gmzUEyZqDsGZ0aoruTsZ3omQKd0GXMfRMHp8XtFoBYIDcBfn9NRIB4",
-	"aN97hE7OY+d2hQ9D8tF3l9c3LNZbA/DTTMYw9lQC1niBW4UWKJDDkLcF/sy41LMsYiHyOyklzTgztTg/",
-	"oFC9pM/ddFiB4nLK1c/NIWTqDL4Ru934d9RitYsRU0vUvBTuj+1Hy/+q8gkppwZ0IuhHRJ6RnqamA04P",
-	"Oyc9Y1OOlbkglEMBmnaGuQQsBwt4+z6r2zfeKjrpiasKOgVAry5AgoMolnphjtnAlpUacSvyAZ4NBDOH",
-	"O1CURNJBpQ9fsXkeKEFM7/qVqumdgU3L3KoHQfXBiQGLhARmhxDaG1EUIX8SJjp+Ib5ro/juUluPcu2D",
-	"jmhdbDDX4e11iHqmy4Szik8JpndjoZ5t9gUm0MD16+fxJQxhDyMyaw28pr/n6NtZ9KHeBRsm+nqXWons",
-	"bel/OVjotut0f1VgNkvjZq4E2IOoWrEIv95CJ4G3OJzQE2qvF6iLPcGgDwISL+Eqs2BA7N6qwfn40Vtu",
-	"R9PBKsDm6R+yesEsBx4KroisxBvfz548TdKeQedOkretZTkDt4aB0dg/2np7zQl2hIRcLdHxH9DIrCar",
-	"cX4bHvTR78mDPsi+QicHt9Z3JhLp/YxiyGFQ+5IDZzH8zH1nPPEHdLKCDCy2S8GJXQmur58fePWvrnB/",
-	"EwLwEifjq+IhuOYVTtRDrPpIzyFD5NcZXX/Mzt/2Xrhf9Zj9429/v+0lltsPLL3g3yZmBl/wu42ZvfRT",
-	"+PVigh1jDs36UM5M7dhwJRYnaOViVBfTd+TMBl0hqcePUyWQmlHUzqajGsGL/6lFwBlWh1EisQN8QPGg",
-	"YoLocOtvckF3TuEQ0v/jfwu/EZ2Fb+AxPi7FSKuRPLy6MHeGvSjk6O61rgxyDyMgvqW1gsq9JpHOMUUv",
-	"Ka7xs7Vpgi1AMgZwBc5mvJxIhd3LfQcwgA4wq9nQvbtSdJ6908ZOSmHYgjraAZZxytGLAD3V9600Rnwm",
-	"2L1E7mQAkP25MtjYa8aXgOGGEPVMGiPV5IRxc0fYpDgzMEL22g4AAlqJLl7Da71gYw5VY4XWd0BonDEV",
-	"E4t4l5NTeq4NnAmTnEZlPn0WN5f88Q+bu4I+7N6k2ZGtmIfXWFq/9AHewzAPw6Nq092T4Hq3UDQznDPy",
-	"w/bfpit4iHijHh6z9EqX4EEvqOOg79mF/BkrPVWJsclEfbwQX+GOcKNxf80ABRWeBQCdDwQYGnNZGMJp",
-	"Ziy0goWtAWggRBGtuhpNBvI25M0/bQSwEWi5/BGyztrYai20Cp4Vxh5Y7q4F1Ec51Utha99JMwb3AnaW",
-	"s1LwIuwz5CeFbMmjao4QYyRExdyAhcbMF5oEVJpbhWcnuTMU9BwKJG6Z85pD3+nfMg8JYc9eERJAW+XQ",
-	"vfuBwQo3v0I03b0TeUnbIEUfsA8zgqthVUM9wMFQZlB434CaQfdZUst+kb5K9cb2cqOZXTqgDjV+ttnb",
-	"DoDg0PoqY3KM2XECrbfF2K/pTV3C7Bfa4zix2zK2hVuGGH6kdq6FffQCe+dtUT7XwtKFX6GBqB1g7/iX",
-	"j43FA0RcZbtV3nG11EAV3hrAb52sw4m7G/J5q4EBBNVyogBQ6FY386xZvooT/NhDz+OpuWPTldfvOqdp",
-	"VfycylC9FGc1pJIkOcCFMTI+4iXwobEPpVaTUFtpCNaMIBpiGhQGeguGxgbPjp70b9UpoCZ9J92AQg7N",
-	"/NxHOovcamgnfcyePf2JwDJQsvAIHpCkEkLEWCwlh9fDL0oBDed4YX5Dla+bNqD07Z93rIT1shMpxMeF",
-	"VHebek45dTgqBfhg4IuNgfTKsMG/DDwqwz3DJ7oBYl7NUwShuRCzN+51D7OO7tHUBf/3toxaYVEfzOQ+",
-	"a2mxwW56EbEKHRVAXldqskJPsHC5xurj6aY0lLWTpR8felm3onUj7Pv5Ay3zNTz7N7/CAJ+qOyoCx6M0",
-	"Fk3y3VcY0datfHDUJf7p0RGtZd1DFn86YUYINsjFXKhcqJEUBpvNDiCvOljfr+509nXoD3c4U5V6G1Nf",
-	"xDVplsaK2cFKmmz6+Tsj3N1hBzRS24FIV1BdYxj0Gs0aRY9gBpIy2OofYY9gXHHKLy8ZbTVCD90q74Fh",
-	"0HEibIb96kFBGjaDfvkxYgmb67fjjG78hz7QvvbP/3WhRiujaJNMKz5bE5o20HQcxDuaEqGklw7U1n7u",
-	"IR5zsLAx0JBsLs+4wUt+1/UZ8A1dCjRwPrIQKkB8H22Zw5XWwFsSlRu0HO0MwW02/7k12GHZp+eG+l5E",
-	"LX2+M8RMGyw5MNyA8RdOciiAbjG+YfYeaM9fiAU+/htXahAhQ/TuxBYHjp5Q6opzd5AYtC+msDSznde/",
-	"3rMJdOCqtX2v76K16wL4wy8+IOLvCgaxz5fuXRzs7NbNGu09XPG7VmjuE7roM5iMg+kteBq0Imt0H4iW",
-	"FSd/d/3l+ZZqf7am1sK4roQ6nhVHCS0h48wZrPkUqk2JuRl7OB0GT//GKqx+5/pGBuft91piVuFSdZWp",
-	"sOm3AqY3c7hRljjIXS597bBWIZVw40sGGu4cXretixEOKwhiF4UMA3kIBPaOc9wev01/ztFvX8oPB6/e",
-	"eS4Ph65GHKJz38QW2W4R3BFXbCiYEhKi3SFPq3TJJvJeqFAw6T7imMI9Xl0/JNKaBOu/MNLafeFZLr+5",
-	"h7ttS/02Et/E9/iVx0Ed3T5crhvD3GaqFyrlRqFRMtVFHgB0fAlRHOSe8HsyorHE4IvdZLuEsPmDJsng",
-	"LS2iATH+Q5WVcnicM+k8qSZIXkjErWAcdlz0BpvrwZTtFvMhGQMHO/1BmVsvxCK8oZMiaTE11mTxEIl+",
-	"SwubpmztsqoBB7DJo/tQgwV+x04dfUUXv87PyuF6WK0URUerFFagE6NISn/Rhz3QBqCn/3qsH/7zWvSm",
-	"j8OHU7UOL0bx+N+tt7YIi9tFYGJEjr9uq992WrN5aTovqHi8FAQ3AwfsZD03GUpeIFEya3PKYgntoiz9",
-	"eB7CNdtvQts9tNZvO/rGO+Cwcn84/223CX/wItmo3CJwrLSWx0LPGjG3gZWVpvWYDaqyGGRsQLNGuV5n",
-	"YEk1QZQENI1Y3qqojBa76/nXodt4J/0G6zMoWXH+5qgQvESc8Q3MDzMLaUdTgZG7AP8cj79RZW4t5v+F",
-	"XUb6yF/Da/x1T7lDIKlzaQ93Xj1Qta7njNILJJSB8js3gTFvIRXcNYD1fv47lvH+Zg6F37DA1EW+h5KZ",
-	"BynjJBIop7PgFEAZASwHe9GupaV1ytmDXTnOeqCnBXCIx2s2qjzpi27ViqSlCI3UP0Vtx0rQQ0laKaws",
-	"xSP8tEPXGJV6Brk2phXRhAqDbWcBXQC8eBjKqfvocSebM+HBFKFuI3SES9QAydILD6E6/ylCG7RVqecI",
-	"N6R5RkuPhvb1AqUttw8kUEi0TZzaJEMRwk3aDIOsWo1En73SJRvoe1EWfH6NzZkHWKPiEXBDUHp2oWES",
-	"uK1KYTI2XBIgfXGrorfQn2nWAF6XJOwecUXCCiSLcVdnNhNcAeoyWcwGM7cuyA8BjHUPv3Lv+zWoW+A7",
-	"8xiAnaCwDkv8W+BvAYfpsPvkwWrrUoV0HhRaY0VXK+cyxk2ze0jognFcV3EUfOke6FxIwhlmtyrsnYxN",
-	"Kl7mCHaUMwGOISZBlLahe3Sox2upwVszVaWBIYKdodvK776B9VCXw20thXOqyFcG5XVzESCkPXRpHC32",
-	"NonsXAPXhKr/FSFYveNfPn7J/hpQ6O6fH92F5b0X3aosese9x3wuH98/ATGl8SQNUeKio+ZZzRZY2NYx",
-	"dRNE8+KyTrBI50LPC8FyTQKPjNJxh6v0E0UpVmR+ovvs/dUb4O8EXfKd77MIAKKGCsAdQjS3GVPQq7AU",
-	"PO+vdUdLvf4mCD3UTkK6yO9bbHsAcQ44sHz3Aqu9NDW/scm1v3Hy/lzl2K3J9ysN/SHXb7sQC0xNznmo",
-	"cwc+NT1HAJV/BjarX3/Aa73w/gQ2ewCaIS3VpL/Wwy41at0oeIzvITFMTyvJw2Kqka4BS2ii2zGhlL75",
-	"TiyB9HNe6knJZ7FsEhgxPVKcRpTIWPwqiMF8/PJ/AwAA//8=",
+	"PkRPWTTV8PYYRm0Q/kIBEe9oBsFtSl/W8ATJb8AlrVVIOM/qc/RjeLse/lmMwOIAuTgdWXlPUte0j4bV",
+	"6E7YSPtuindkdHlCTTtLoSh8NEFPQJjAhF/zoP3mSCjK6E1N3yaDiGYhUgfXK14YEekaXeTOPiEXg+PZ",
+	"gxpI5GnpdGfLpoDlWJbGMvx4NhQTqUx3swPmpN3njAIwpFOUhuBoY/Y2bf2rqhBhhb8k3MJYAOFTs5V1",
+	"j6a3XmM/8lapAqvWbLa591j5sYSZ2/3GuVD5fnf6s2yPW9v06eXcaY8Obq43k6Ri4t6ta/Ik2TSIlRX2",
+	"0xBmsunN9KLPbV3aV7KwAgLgPM+l+yRevIsWeez2XMqpqOPo3kZzJ4b7b5wLCiINdb7ss5dyPBal+/ix",
+	"FEWOm3WkZ0Pp/MThkp1evMzIYMPArh6DGh8u2eUVqt8V0VsJxT5EKDHrfX400Y/c3x6ZOzl/pOc4QY/m",
+	"2q1JSY5/bNFReJmmbUUBdX/gXxpP6/WyLbGY7k8uQ4z2152y2uo7TOi1+5tjy+yQMdcdRhBHZQ8U+Nzh",
+	"7QcIjXY+sjpHNbuPP1bEB9luX9qU4x9LXc0PfuyFcFL7fU8OelxiHKfTSv1qp2utDtbMTchDGHcUuIv6",
+	"2y3xTX5i8nlr95staZM4JLGSOtHxC8Jz+uwMMidb0iUbnLivMRRQ4jqYCVlkU4TwO4nPx4275B0FO1Z2",
+	"irkcJ4IGoFn4isFwwowQbFDNb/Sgu80dlFB3bYS7OuF51Pn+NCKh4d7B6zL8wtap2WVWbrwJNdXOQkLF",
+	"i54qmJXg+zmhslOh+uyP8t7ZnYZmDOZRMQ7piYxJy+6EmKMXi3/EuBrO9a2CR0Lor+BWlH32fMneaWMn",
+	"pTDfGTYq9GjV7T30OnybJahzNrvZuGcSYgwDmZsB0yUbjMFSBtFcPQ7cLSnl5VRQvAQEualUrgd95jMm",
+	"RqgcrzJuPbQaCTYDgIkPh0QRmAU3rNDGZhDsgAj5lFuIupPzmssco7XkXboLc2dL24UciT57MdVGKCdI",
+	"N3pkpCKH2oegnYvSKd7h1In3HbauNbkZELo2X2H0IU7D/3t/E2J+o1tAP06aBg2XZtWpK7S+Eznjts9O",
+	"I7cP9yfsJnBvCjG2jBdaCR/wJwliWhXLrhqu1TZpSXAPyEAbgO9JmZNmEDYDQ865pSCNY12+rErwpChK",
+	"MGBLYU9ac95CuVPnlx69qZf1Xp1f4X+cvvj54vLDm7OXfzx72ct6V2fXl2/+dPYy2p3r/opbPgzkXVMA",
+	"rF5FOZtrSvZxZxf3LIjsY7wBZgeX4Oye0prrK5pzy0MawV3GBnh7YiuPQqBjq0RTTAScP2PQ5tmYNYWr",
+	"TuuBrx3QLQEYa8VsblPpdcFe39y8Y5QA77Nza9hU8Hw1bPudATccpDIXhbAiZ0bPKN3Cx5aiwT5YKg0z",
+	"wlpn0/zr90cs50tnzNwqMrf/DTNhpTDWOQZLw0AnqYn73zpMnnDac5Kzt82d3y2jAkZSyh5bNga/oJAL",
+	"JWBFngVLy4hRKTDsktBlSpppOkkZkhyyEKxSOajhZeZOhZDwm5d6JIxhudwlUUlftzUaWwqIdqQF3L+a",
+	"8rS50+XpvAcKytYoI1722ll/EaYh/XKIkSp3zNAWa4hcyzDwga/Jst08luha9F1Lu1v6yvmulXmh85Yv",
+	"gD2EF51EqWxY1tLLE31WP5nquRdlLkfbHSzcyX+iq1d1AMlC/I31ozdohj/Vb185Ct5fvDy7+vTh9H8P",
+	"jikSyXRlR27nL4Xts8H7C6euL8LPSoDmWMiiYFN+L+BPWSMrE8u52wDGap0zY2VR3CpIVGoNyqCZLp/x",
+	"JT4RThKwMdjg5dmb8z+dXZ29HBwzPhqJuRV5nw2uzm6u3JC5P0zxO+EZphqNhMj7t2pw8/rq8ubmDdyN",
+	"+ojyRdy44xk8LTZ3A4dnvnp/DZdKi9+nwPbC1zI7hWQrjLXPBn+8vDhbvfRW0bVcLVG3+XMwTHMv69GM",
+	"9rJe+Dg4B2+u3K9hyPA3GFEv67m3rZ+QuMClHFZWAEB7q/3a1LV3YpmCcG2J7WkId/gvO/v/3p++ue5l",
+	"vbP/OL++cf/x9vTmxeuz6+Rw73lRtewxKz6jtYFPdPYpuzp7ysTneYk4bviVnp75bQh3wKv7zQjokxbQ",
+	"dLyf3ATAB63tnabxAbmP/spcdzFCMGkCNkiVS3umbLlMBYvSIPnBCFDNg8w5cDn9F57O7r+GUuXwm4L/",
+	"OmED0t6DGmYB1r0oDJzYzqGHjDWlrQmZ7iz/fhr3ZNuA7+LRjMuC8Tx3i4O+emVEiRF6BU6K+5vVd4h6",
+	"Tz8cPaL0bz9LlfCXBu4t7qvhye4/5qWelHw2gMN24Ey5ITdiQLubMCFw5qG2Hjo1o9I4A/qeTek/mmN0",
+	"jJ2/nH7QeGPKBLHviagRYW30uHlAJ6Xyz0ar/hVfvA1J4K6+Dd/hbMRKhj0+ZcFNRiEHlF5wasAXpVXJ",
+	"++wa7S3MzPKZM8WcZWameqEe7vtlvkdsFcfQIrH4oxfZlp99uDGhUkXZUijjNlv4GQ0oadjpu/NN5lvL",
+	"IO8lT1eLUPhBY+wA1MSxr57JcA9nbM6NWegyz1gh1V3m7P9H1TxjWuajjJmCj+4yNtKzmbMPdOlGnd75",
+	"95K3hHFts2inA3qC216sLrzOwm/NvGZtrE/STnLaOR2J2zFqVav5g4SuUoN9XhV3V8JAVuOvGwJNW8Mm",
+	"vCgFz1OQrShmsXCKz2hGF++ckM56tNn3ShaMK/KbkwMEBA9lngKwjxeIKdtjpJXKNR8W4r2ysuiuIisF",
+	"W2Z9mOe5qesDItDrBpTYDiH7sNb1FNdrWk9ePb7VD0wJ1wvCfihhzDV4PGmVQRkKtwWc7nb+80rKo8YE",
+	"Z0zfU/wAAS4aAUJWKK6sCagHPGoikA0+XRqtslsFbgdigSkIHUFwPf43EVGgIbZgi4WiMYGcFzy8dRcf",
+	"fSaNoXTYSoQ4MRvgP5HrhNN4wo4IYFYUTkAWoij2kN4WbNFVjSmCeKX7xMVUF4KVgM5Nfm63N8JjrqUa",
+	"JWx6+DN+FuYpAH4XIoX+rcGfXlv8aIw7RELjDYITUi9PFstCUvjB3s5v3IG3rlsxNtSW7tMQpIdsy2ll",
+	"p7qU/wln9jF7LngpSvaPv/19AFBwQhGDjUNw75RQWT+KTecNDnX1w/HWzI+45VNzoazkhdnRaxTO8l/1",
+	"G3/Yjgnx9sParT9uvjXrLUppxaUqlt7a7JyzjycFxx2NIzUtq7UW6cWurXROuK7vYE3lmPBGZj1uHIKN",
+	"jVBeGvQGyeLETkaNDp7NROscPB4KfQgQPT22mPEDS8ppRLfp4ESEIW0DAXy2FDE6bYmUu0tCtAWsUQ3J",
+	"J6oY1Ytd1GYpbLlM6s3T8FEhMFuNIKhkNBvzcvu3WG15sW2q17aNuyeLlioaY1iWtNjMhcqFGiW8+w1B",
+	"aaXtSZ3kR99TYGh+UyBakR9BFTYGgH50JjolV8jR3VRXRiRjMHBUOiOgpUq3EXAkPHK4JfXxZ1Ex0tbK",
+	"Ir9hQjFLXCMfQuV4CRT2AAy2vw3ct27b+mDNBvWWuG3FflOtyPaQoWv1ULf4oCNdlqLgtbm+PhZKhVyY",
+	"1cV+8vT7Zz/8+O9/cMsxd7uxdKP9P4/+31+OHv308X/+j5TQCJXfyBTcZa0+Y7VSxvBl9z0t1L0stZpR",
+	"rm39d7cb3m6ofIELri0f3SXs6e7rsfLAG/hr6nVePFsWIWAhU0mD0qan9EZTGExpA/nS7vNngs3dpZqP",
+	"LPS1oy76qHigzeXJVpgIQvU9PrQhgPE0riziqihvUhGHcLHrSsaHcrD9G67EeEdECKI5GpVha5prReJ2",
+	"hdY+hNh1FJ9Nc1X7ij4zcPX+4gJT/i8u3757c3YDmYxXp+dvtmf7MeB+7QVxl0D7Kz4S9o009mvlDB70",
+	"J0hYbKujaBel6CFrwwkgzxUrD8gUFEUNpGV6NKpKs4d7FrItm5cbL/Og0+RXSFHkZ212DIfDHKrJMQ7g",
+	"5B9A/Cn0RFuOdVg6pwW8xMxZe1Nwpfw4Bxkb6Mp+0uNPpRM392+l7SfSYMMCsyQY6PgELx+0JPFF0VJ3",
+	"5iQqejVCcfqoDYX55egjphiaCY5Q45B8W1TiuWnWMLSBXmSut4c+8SMynM36LVuyWIDM6L+ie7fvKbBX",
+	"FC8eI4IaNtc+pSDwrRz9/0LrO2AE6bPTonCzZw2bVQRpPAHzEO0R9xNFy0rh5gGiXQlDsGHodQvSNhN5",
+	"DQDZD0frp0p83L3QynKpEnGWF9wINgNrzHTJRTafC0NJhW9OV9OgGVVVc7UkWJ6K8+g7vNqd5qatvuCH",
+	"DqngjSwr8PPLNJwn6C9Pr/TTUfR/2/TaTKoHea7f6gmUplNpM8GVYXiANYob/InX5ZxrzNrTNXRipeRf",
+	"KkE/pysPUicl7csdT0pZirdJfTx4d3b16ew/Xrw+vfjj2QB9MBPZ2s7ydi4hBjQhxezNHTZ4cfn+4ubT",
+	"+cWnD+cXLy8/NG7H+C23rBDcWDYIgMPBraojxxgmdUeJVGywANYMjzsEFQwHjB8DQOmbcIt4+GB/NEbU",
+	"zfgIs7PbpAJyPFUGfzOlQ5ENl3S211+MtW5QlJrhV8GhDB+JrBMxqvLq8v2N+67Td+/enL84vTm/vOhl",
+	"vbOLP51fXV68Pbu46faFfqi7feBroF955Y/RpjKeAbCmpWIevsi5/RTcgKUE1I8ucgYwIncQUnj0Tsxb",
+	"ysdVWxq1o70D96fMnDdS3V2HIO8OIdE6MrwLluZQgc0NUd63CbMzxG/Xi7YBwpE0ZKbcvIvit9tvXWMi",
+	"SSZ73U3epoKg9UmDKSbKmQnpi8i3pjXv0sARPRdqcBxDlq2G6ht3gLr3xFvMDayXhUC6uzepy1tlsdTF",
+	"VpqGK3cNVBvCwX72eS5LYVrzVE7rrQwbsgcZC6kdK4ztHmvA/Nv2DXOHqXUfDNQAxKWbk1IX45jTpi8l",
+	"LJmBLFGNu7ZkKwpblQAZHRXS/d3wBWSugHdCWkM5IrzJh35WDMOW968lt6nSXpd+VDChM20sc9bTHo7X",
+	"TJdiI6tGKZBgETNehMdK7Z7VlC9+E70hNfcXYhFv1B2UWNf8zNOH0mMbEzMXYhHScrskq9r31GkNICSc",
+	"GsoE1lZVysqCKl5Kca/vdsJsk1bYEVnZXWe0hOl10SoU700Hv63TQRGqG0F5O02E4Qppp0gSVmf2M9BZ",
+	"cN0UovwrzkmXtKFK1mjGEARORE7+BNpx1ueNc62lnN5tggNJ/Vess09hbl3vKBWZrgrxoGu9EHkwqUn5",
+	"5nICnG6iKEyfnWGRIaX8sBBNWqpxcJpY5pl3QZGaL9CWPZL5AEsrsPis5uZFIKUtl55NTNoVih3gCBTI",
+	"NYc58hTDg5OAFJassbfxezqZDvSZL9KROcpKGjYUk0ptz0HS01IMOUhLA4dYTPqBjEp6vJ5M7hrYgEKg",
+	"FGUOQht2qYrAeWtjafJSAtrAiQoiE+OBZxFAq8K0pp8St6xTbmJeOOVpBTX6SLXfs3XZcCzX8j/FBjbs",
+	"xpTiyT/hcBbnTCqr8VPwUbAl6I8SXNf+VnxoZ8I9Y8821ykBRMfvuFzmcbFSOiG8OXFPc6y9qRXPRFTJ",
+	"tUvinhMd6CZpjLXQFd5BSX8pTIuNOxd6Xojmzs88ixNtl3QWsPFR3iLstGua40xBN/ehLDmMQqKl2b2Y",
+	"aZeP9lnEUEtk2mHC6GPU+1ioPDaYnx4lViut1XZbpNXKqEYYbX+ikAYV3dbVoKvb6QXpghWGwRPixI6U",
+	"3CRdc5GCONdDbA4gbMMoY9s4v2Klv81KOERitmF1PFhyNqFV1n39V+dXoehrDUvCBldnb88vXp5dYQEX",
+	"VKZBbbbxVfEhRBCzYADt4cAXLNPTazLLW5Vis2SDq/dvzj69Oj1/AyXX7vn4p6uzF5dY2oZcpIjy12WE",
+	"1YxYZ1N0szBa4mmQ1l2BCvOEDT6cPX99efnzp8tXrwbervO8ijtRKvbZ4OX5H8+ubwZ0yruz9FY1d7LE",
+	"4ITPQDRisbAUUMyGcx7XfGe9eHL8P8PE9LJe9B29rIcj2RbdhLEt+1d+d2yPbuIdIITrh8E6xn6X6pnl",
+	"dlmHGobhcqu0t8Gx63p+FK6zm6v/jf/0iLy4jhKW35dSZmyAiYoBK9fAhfC0s/94ffr++sZdESMNb9VG",
+	"qOFKNN6TAPihrdQ+Uq4k64WXdVziHQACLUt8I2eiIGa2h9N9nZXbZWWH+nPbQvukMa5po+R8AyQ+gUSd",
+	"p5ivLxpb2j1kKWzSNuwWBEMz4HQiNtI5gxM6jrg6mwXWEUHJOra0AyfAyszjp6dm3gfNXtS86t0jJaOq",
+	"LIWy79oiCaswXhwQkmygSQgxkoAEDbVW/YcMQ6hmqPBXifnFY0guSynupVi80Wma4ua5pquCKismSDC+",
+	"Sm9rpDD2rVRVG+c52LB0jBmfgYSjDW7aYxeIzyMhcnOV5tOLeJZpdPQmikLGAWLBhpD3LwQaGLqaTDNm",
+	"yG+tB81lW94s3uD7VGNxK96JErfzNvsXxnrCjgLLf3LnrjF4fJU9vvmYbbejmxOTrQjK6oc313SD0F7V",
+	"XBo76JJcjKWSPnK3jer3ZX31l4zaeK1279qpO9hOrb6aqjWMZMOcXE95maI7C7maHYtyV2DgK9VX3usq",
+	"RcwAjfT9yKeDlWlA98mLdEmtTmqLAzx71QxMgnFpZjZMqcgxJb8pG79PEn0DShx9WHz89g+jaDWNZuOX",
+	"RFtmRXfrvAVTMVxaX96GB8AQw0fJxaTmNq1o8KgRTSezb3UJEl7vVBvbKj7hwPcs8mkQoZ3qfLuCo+vo",
+	"lfXHND87w7lML0PoRtQcLf3AcmG5LAz716tXL9hPz37493/bBeF5J1WO9HZE2WCOmVT3vJBY9f8JcG0Z",
+	"G2k1LuTIZsxYXoiMzUvQvKBcPpXBerJafyp4ORHZraqUqebO8hf5p5nIJf/kvi5jOCefACrqXBN3X6U4",
+	"FegJHM9Q5rlQ+ECnGj9RGb2Ba++5LPjQjcMDIjOmy1vFFbYY8GAk7uPcmEVEMh33zcjm4AxY1WjWEled",
+	"2PZU25TP50IJP3UQIG3GzaFm0ul7tyuRse87014LsQMEusb9fkVINOYkSJMfQo4VaTWkCl/ACj3pb45w",
+	"htPqh59+io6KZ0fpmjDfCGMjwxMkM3WZp2fQkupYxRQsgOTMaf/jYcHV3QkbuJ0wCLkRlH/D+Jxj6Xdc",
+	"0BPdmICZrJap4Tb2PSBC8I/QwPV8p/b4leB5V8NkX7bL3zHpYytvdHMu3vLyDhZ1xrhheBeTylikw92b",
+	"0/33TTqJspUmpohIILbAcaDkTFM9+NdyJPjXprfCSKuRLGQwHxNGaRrNqI2PWsy8ur+H3Jos9+R2aOs7",
+	"ssIgAOkWxi1U/gIro6Rp86XtGfvH3/7enbmAALzdqAv2gUK1USPc1JXDgUeO8cIZRBOgklgyM3UG3YHY",
+	"EWgg16B0t5Wqyjy0rECg2Ri6VPu+uPioRu6q5aCo7UBd2cvxleCjace5iJh9l6zkSH+2QqMZ1VR4B25v",
+	"UvWtCtcmVNM//vZ3iBMTe4PcAX1YKfF5LkZ2K79LaOyG1SDu+50qm7l5iOrPQUJPAqkZkZhq6pamF4F0",
+	"6itVSmjYRN1zrO5F+ygLaiPmnWgKX0MYGhORVlMtxJ6XKhB7IrGrO4C4Ik9Uj9fJuhMAGnm/sc9caE+D",
+	"pIyy8FlsgwuBUw+GsGGW3wl0et2UL3R5lw5EjQouZyK/WI1HbYpH+ySXNB4JQTtwVzIifPfVVq4UfBfl",
+	"2vZ7l3f91pnQ24KZMDqT1en1uqXiBIvOpGXDJVD9gVSc58Em8NZr3eCMCu7NgiqSkliU54KvBOl3JN0N",
+	"D0m4uU4qAc0CgGU9ZoUci+4qYt5C1JZQY7oQq2Xyv/T4XDpDm/KlvayXSzOHmq+PH3fR3XtQyt7XzQM7",
+	"5PjJY5/DP+5D5zf8qibdazTdyQXMaFOviHrLrtugcA5RQ+t11/4ZsZhpOL1nFoQURLJlHnqkOhOyhXyZ",
+	"WHiM1dAvoWYecpZ0kgx6PRr1fEklh5t1gLv0esqf/vDj+vBfIoSO9i9gDqAU4XO/pWPtTrGpuFCnc1yK",
+	"6jLeX71BtkZAdWqD07VCynjICFU0TVk0vWmJaHJDr9tx7rFNrukaoPSM/Syfd1jiA882Kuc3lGkmJdU7",
+	"7r2+uXn3+En/CXt6dMQuf06aXWWlRjxpJuFLPXeZ8+ugMW3JRlWXaoJoUPVapKfcllLkpzCXSVoOn346",
+	"qfHDNW6yObMIAEx8zVufwgqGdl6JmiBrS+3mnZzPtz8VZiriffdv0SUbCukM6xrkgEx6xOHuzEyfaHRf",
+	"Nh67v5OV2d/RgqQZqEfdNunLuuB6pc9l9x551EQH2+Qx38JrgIs/yGITOoBBNIYKIvTHFvj1YRq0tXrB",
+	"RMzWcHwhbEgm7z7Q1T2woR7DuqFH2QO0rWtEPNeKjhPgmQho85A4mnrM36+POOUs+lUMB+4+C9jIEB9o",
+	"gr+0bb/LMhfl82Tu6dDh0Hi7P2w4NP25umijqTB6JsA4mfEly/UJFig725T+QtwVoEdCIMD91mcDj2oE",
+	"/v6Apcx8Z+UMy0D6bCByiZchHSdQYuBSmz4b8Hwm1eAYcDKGKImdn1Tl0vo8gd8RkJEre55WGeiA8enO",
+	"OHYP2tpsBrjm+ldY6bgDUwbeCDN8pa0T9rqeeEUodDkDSEEpbKCbbU4+/DnK8MAd4Nhh0ZXVurVcdg1x",
+	"sRExLidKqsl1C78l8v4tQtX2YDE1YvQJ4YZDbsSPz7rzWq6aII1XJ4/BqkgBBsqZyFuYR5Mh04TOgSNu",
+	"Kp0XsAPB2R6FNNguvCUR30071IphHLE2bL6DrvsCX7bSvykaS2RETWrygk2PThEHbM5rUHfyDoCW13hl",
+	"93oaeNE9LzZ+WKH13XM+utt4EdmwN2I2L3gL6VsrbALPxUt1hXotvdalAHtiiciilmGYkZ5vXd1ruGil",
+	"U23XBrWWlxNq3N7JCLqB61NuTcC5pz8FUpQb5xM7A+wbWdkRLLTgUFNuNgQSPDAaoJnSsLkop3yOim0m",
+	"uLI1QVQNPLSEy41B9VD4QrE3ZjUDuOSONS8HSb8He2lHe2J1qRs0LKnlTsW16lBWrTbjRc9iRR7qWr2+",
+	"jJRdJOh+hwTVuSpn6zu5MQu1/K8rj3VNEcv46iSs7/r1LZ5Uvm3nXGjcv45/oj78ySXsFo1ud1O2yEJb",
+	"/sOPqfVrmti8XTCQ5fKqUtvT8AE/q7GEZtFAgeWBUibXHkje/5rs/Lys0j3cW0eF8QGkN4GS+O8MJkvQ",
+	"yv2q0bTQvZ8541z5LqGddc06mDTmREu6TOtU6xslQeSbOh954530RK0lIEFW9zegiEuSjIXMvjaguGLO",
+	"C6A0oMlqNqbAVdh5pkAzv0jTkO7ahmYDzpJI84JE0+R0qhxttVS+6Sn4DY+6NOqUJKxNMl820Na7kxoS",
+	"W4E/3ce0ZAnW19oHCNoD6ya+0iXoOD3uMj2T9j9FqYMAHs6XCN90lMKbU6ZY1HWRyPlYVynFSRjimJOl",
+	"MH12xLRiMZ9bRuRp8DsEBEnNBSzgH358toXrr/sWjTwiXhSX497xL918oy8fs/TOJmw4L4q4V4qewJkR",
+	"cJ0rH93vTOC2ReOsO0th5Z5EU/j9j40ZTFrTCZ9qfeXHvKwpPgwbQfnvKnQFqPyaTjt1WLiXRg4LrDoP",
+	"c4M8jG6ITKtb1ZgnlJcVwj8vMvg2yO0bai+CBh1GtJzDgWHuMA8/Hj37Qwc+ynXHcUP519vKWCfzvioc",
+	"P8dNCd2UYPA82hCv2lbltR8XUcKf7Wb1+KAdRFeo+zhFsKhWmheFYVgr3dAJffbKPTgl+/sbSesed7uq",
+	"gjaUcibYUNiFEIqVYiYVZtigynJFO20pFg/VT/VzUD6bMttUaOIzH9liiVqtKYxPjo7+cCi9tkOQ4WsO",
+	"mG8bndjA4tt9Zhohjc3HGpRRRbSl7kijhleB4vTJhiMsdFiAjdFfWeutjLU7fNNqHObA6ml/7bRvdGIj",
+	"+ccaie7O4zFttQp6HBRc5gHf7o+D+kMGDaN3R7X7YN+1Gr1pl+wPWPVKTeucOgQEqpPuWK6PSPtZUuWD",
+	"FdtikBD8BzLT0pZ/KnbU6gboUeVbluzgBCBcELG42Dv/TsyhhmUsyb1fwT78fnz22MVd99vHSVRCoPld",
+	"z0uxnKYYKUxjddJoMtv9gaGf3OrD9qb4H5wkrBd3nf/rIGPDJSxUV47+ttl9HRIiCV5D+LTvavApsnTl",
+	"muJXa9wDJkUmNritjo6+HwF0ELYx/Fv8//jnGOqOPwyOqU9fgFsj2KJO6IbefX+u8knEQLHWua8ed0u9",
+	"W8EnW70GMBjRXZDG+xCI5BPYHL5BgFHT5RiWSwPOths+1eHhk3amj+hO1xatlWdso0b0TUILCYxu/Y3M",
+	"cLtkQ9xNV5Vq69e2OjbrQzwjPZtJa3dhfXPGwxtu7Gtdla2QfSLTJUJIeP1UV2UHHy9aYlotBl+g9d2j",
+	"IR/dUdsDOxWzk1u1oCdodyrHbmKJfAnSUmjBeP55HwEGkdwxdq7E57ZZ3iqFX1VRVRUH6ZkESfQHo+SC",
+	"UWIl9KbS/g11XzVzB1Sr7YG1x2TE/ij2KMGSHCd2sJUzkUHTdzZw/3/AsCPJoVIyIw2wxFdJDJz7K/CU",
+	"M2TW5DVbpsRGvIWwwiMxcHwZq1QhjGGDgCIddN/wHovXkfRYLIRph48AayARJZDBhMvuNnhMIAjbXpZQ",
+	"gwU2UZS66UYV6N6Smt55W3270+ScgZcEPQmIHBd6FYx5UTj1s8pLpNzv6fLkEVcqBUVdAaYAFpXO0t0F",
+	"3kx5KXZmKkD+jc2ORkDvdWSRb8cn+5gQJ+oad/DMhMXeP7j3yNJyc1rohSjxSpMuHIq9s12+GuiDttUg",
+	"xOVc8UaMv7Be3KzmYm+qnlqVhDUKeyP6gjY92sb9tTfbV5R42LUglcsiXRqKj/SNswH3t8UI2kfAnTwY",
+	"+6ajrUiXMxENrrYc97D86IFX3Qskozsu2rJvoS/t15Qg+ka1EVCC1qpNrG52JyISUVvXLv0Yr8S43Ygx",
+	"rSngQoztaaFVi/cX0uZlXZrHqUqcjMzgWULfXIvdSvdqlX6pEDm/rLsLgRhRLUl4kcQeFLrMRZmh8mq0",
+	"JApWdlQf0NlO8zP1pZP7nkUTmFr8ax/o3Sm3GSWfC0Lg/j8DN7cqx3QNV0tWVlDSN5ryko+sKA20b8Oo",
+	"IZQcdOneVmNEWjuRPf36TmRR29OHfA2QNj3cCzq1AlsP2m/v6YTwW0As7w7WcUdlweep2CKF+DYkhAnU",
+	"jNBiwjUPhZE5MZWLhdtZJ+yI5aWeA218KuXbJU+XUk3Xwr6f70r2SAnzZgz8gVo9ZXu3298z7/erd4Eh",
+	"FpuVVhcbe8NcR1mm0Ivv6vzm/MXpm17W+3B6RY1ozy9eXXZsPVujDXfaSHKizhNUItA/KlHhvqkV1br5",
+	"Oy/1vcy3I0NwFO/81UgjX80vhMhbmrP5qgHkIV2KFgZJN0SRn6tNTJaSOrJAbAfawXJGDa5YstVOl0JF",
+	"/17qxNX8oKRIwBS8keou0QAt7gnUkauiLJImuS4qKygmjbRV7E5B/15r2LwaFnLE3l+9yZgojABeVzvd",
+	"Hjp2b8uiYbZ/4LtIItbahl7OhTp/yV5opcTIMi8922pGmpOVbr8TegANK2u1YoYv075wcuI+hBg+3V4I",
+	"nhsgNbBVqQZQVgSuP8R7nStuNRvpmQCWE2Z1Z9JB9/7k9BV8dHc6nycmjsFvjM/nq8Tpc20gepEIwk+d",
+	"V1ikOQW5ea5taF61vqum3FxvrsDxuyuQvEKoDCevxVUGDYvgN/OO22l7PiRUSs/n3xkW7ruXdhlY2UCG",
+	"PWQDOoaU96L8Lpbx7UviJ6k5JYnvT4x+0xrujeF7R+sJ8QmL6L2w+I30rtV1WfzYWblSjfRMqomXjZN6",
+	"bcAdGOuC8C2eESpJI1CLRYIZG9bjubbsvVPKl6eVnTK4PmODz/rz8NE//vb3wUo2/vsHtEQiIV8fLf34",
+	"HfaD8hm2F0dPnn7/7Icf//0PP2Weigc2NgX7OfuXdTjB9hb467ulFc5QzyTJGMPbiPtM2iy9q0667AmE",
+	"fGDwykmK1Wzw2DgJehxL8OO/hsrx/Msg9cEPZEqFDRckbdM+OsvlrglwN7vb1SV7Q9QEGbbb4EtTB6ar",
+	"shhAswl5L9Que6R+aJQVxPJIS8fRV22M37jE7zAVBOVZlXSl4yNkR5Fsk7WkgIWY5qonhTkLJczWyMiL",
+	"6Nq6X1Eu5kLlQo3kDqHwl/6mZTIlphfd7UIN/Rq2vbDR1QE5CFIV5f6UxzR8+LQlNHZphnhTpYXEB9Vy",
+	"0BP9zVZKqBAZ2xamqj/nIdmR6s+Ki8liPiS3Xn5KVwQiJYuEFtxNzV37CvjFVM/c8Y8gUAmxsHWd5RsQ",
+	"rzYTFny23rXxKz32Da16P3YJF9F87Obmeihha9KXFE3SHt6WhROfrW8JjZRIcRYOPUqwQX18untirqx5",
+	"bzuRenue3Jg6eAs1L3Hy+u+v35mUxeY07tcvwM1RE9q5Qs0zL/gohLDrBg16odYhnk58vjOs4EtdJXHo",
+	"R6ny9n0SBc3ik261FXUZylpxRYwyZMNlwIOxU3ccutl1M7BSFwBUBU66ZjwXj6p5jcNd3yevajRhV3vZ",
+	"q4FuH/cBV+Znd9P6931YZYrPwnq5DwMy34lQopSj+PPTdC/xq7p/zm5VDmfforahjDJtra17v+YFMX69",
+	"2zLWSPaPneOKhwNvn31LyPbGFjArHRmAojpHmlIQWiC2pI+q9932SuSEEjW2Jp1OcWoCrnYMR0vd3SfR",
+	"Fouq2t7uAx8SmyGCHlGyIDbViIEswUS325GZPijXUIfSEGbImnriW+N2JZHstfTcEBOpwJlusOxB2598",
+	"uYGz/0Vrc4iIgL85dIxP4sTRe/pJClDqXZqI6BkK2hC3W7Mdnp8XZzcsgD3XamaEiBmF3l/8fHH54WKl",
+	"bR2QbPWy3s3rq8ubmzf0t1fvr+G//nh5cZY0836VFkd+crJYzD9u3E6H4P+MNuf+FKDB/1/xHncn4qFb",
+	"ni+ThukeeYGpVC2IN6ECBSXu7OSu6Mhx01rL3b2TfOa8kHwjTLgyInPCj/ypPNXzbDN8dY3+I+5TT5MV",
+	"L8K2BrWw8IeAv6IEPRj+9b3KdVvfAwwBdtzspUBK2j3AWq38lzHOdgTHMSHG5pXdjzR+tW+V/8Jo/JuZ",
+	"Ld+bVLeqvTrUmw3MWiFznkrJxJ0PE9mTjtxTxlRtdTAt2be6awekWhG/Pi71rP9gG99nTzdufih+7s7d",
+	"/+1omzbTCq3ABEjTBLloLnUbC1GbjHYKiK8YkRslck9MRvfFTidBV2el7XsPoWphbz+YpiXPNd0fbiPR",
+	"2F7aZSKMPR3qVIuEUP/b7IQ940vowBkVRWFh4ISDIZszqawmimTjK8SdU5g2av2atXU6dw4AAQ8C70oU",
+	"5/EcLDtSEu7ETckDiIsSbA0w18FIKlNZ8kQuHVisoVa3pRLBl/GC2xI2NiP66xNK2ULRIWLTa/Ote8OA",
+	"bnyHJM015eFUFHnLhF/UjZCjorss7hJT926HTouA09ylIUvHQ8+HtToHsyD28EIr6pKcpgpsPelCW/zN",
+	"bUoEL2FZI5hwomN+S+5ktbFth0a1kOXdCsTyKBMI48yErjZXKK29ZY9ztiqL17qtDgeo/LnK2VyXofHA",
+	"+6s3JyQ/RPRPGXKMJmFvw0ZYZ94ATvR/eyyNvxH2xf0oEenUplSOX8+mbsuaJ14SRFNXB9R7aE0OVzfn",
+	"erfj+BgMmm3D4fwAlFpRd9RtyY+tvBZMKva/ri8vWpMfeqF2SYB0D5x+lT1RqUehNUGffagjY9CQDI6C",
+	"zbZGhn3MKRA51uWtquZub/yQHR0d+W52J7Cl82UdIgwkJXw+L5asfmA/Nl6gVJdm3/316RF2iXIKkNCP",
+	"R+t0NkfbuZV24U2Lenakxa5heT87+unHZC/WRuYX7BZpp1QNgim6PvOdS7kN5pewAPsUxRgWoRTjygjf",
+	"wT8eRVRwFxKze4OyDnEa13j9Nc4y34eqUs53XXDoUKOjxmMrK7pNue/pAa0YAZ3YNyMruKN1kFG7LXTQ",
+	"EXexymO+BwXV5rb5YYqHYlIBAJy7A1irHMgmeFEwAkHUNHE1sxRUS67tvifx5kMiF2kQqPWdYYWcSRs2",
+	"ZbowrrFJtxXK7QDHuwanIN5Lzoy4tlzlvMzZB0+/YfjyOE00H6e4KoWxjRVF/cMBIXU7WnpNOpZ1m69m",
+	"21uri3kOha+wuXyiYvPa/JjebZH16MHXrctxqtjU2jkQZVg7NwDkZaeR+4jZOpgDKFQQssb565IN4JdB",
+	"BgVhyGwLNwAwElBmcvUYfXr0cIjH2HTaYKLsgXRsGicih/q//ya2CSXQoBor4J1thwP/v8xx3wqwNHXB",
+	"6QMe8v88sX8fJ/Zv/lzeBzRMm8CEsuu9z9xdD1NQ07+hY3T7ybllTmvUOx6bDdz72hG5G1o9dRJuOALb",
+	"CMjWSo3GUMeio5OOURzGHYE+HMkNM1qrQO2S60SRlFYGWMfuxSsui6pMxWjD5oJtVepFnTAL4U3PLVGj",
+	"QTYfKtuC6JdjNtDj8eCYLbaH00/qRosU/iabYCut1xYGsUrh90CbO5gEtuDmBCkFA4duHeOl6Baou8wp",
+	"lom2ViiquUQb5XA8Yybdawmmbi7U4JjBFYmB1gGEsFwdX2mTkNaBvoOVQv6jvBJeCPtsMBVFPjhuC4Zz",
+	"NueVEf0w5A1SxQD6xwtIjJpb5cXxxD2l1EPBJu67nBgovfB9mhUeSG5nAPGJMawQ1iCkHwP4bj/1vbwF",
+	"4QF7GY2fWOAwZOJhSPquhzmCug5Wj8cde/y9KvTi2mKwcKc2f1U6IeFWnqbbQ8yEyk2fRSIRhEGJz5am",
+	"bcaXbKIZmbB7IEsMfURKnWxQeD+vgPLxJMp6hJrtOItt0NkO80i3HiLJ6tOgD5dnBbrYF7pSbahKjqBN",
+	"J9FAEwL/EhHZN5ZIgGaLGu83vxrY9TewfvoMBXbqwBalxMg/wExenVskGCX8nMY0Plh3Mz2Eeth9YDsN",
+	"tukteZFVCt/68u0gnTDETf2M1iUBINCjqpR2ee2mB5eNyvnTCxdq/Z3HOCz1wojyhA0+fXqtjX2E22KA",
+	"dHpgOEE+xt080vpOhi5QfgfVC8nn8mdB7GTJgsBTohaAN89LPSk5oGpgYcETELzEShx8ont/78sXqJYe",
+	"J/qVntVaOxghCzFkEWkNeBy5hvPXv9P0b9WtesSe61xSDtk59TXH3RP2Vj7vs/fqTjmHHqTbZJSadgeN",
+	"wkjKiBuRsYGqigJjYFzRcHwH3Jj8qBS3ivmw8zErBL8XjNPeoY7oE4EAYI8Ld8MEUwCHSThjlgvLZWHY",
+	"v169esF+evbDv//bCRY93/NC5kyqeYV0sDoQJknFBgCCNoOaBwkb67iXvJHeg5jziRvenDszuNZWAypj",
+	"8McvN2wwqn8Jh8iIF4XnOOS+V4b78GBHuRd478odNs5fdJ4MjOMcWz/iUNzXff/99z+5wb+/eYFYbIZZ",
+	"ESWVYGOq4OUFy+VEWtNnp8q/1neRnBKme8rnc+EcI/eeD9BdwlPcOeOfyuef/p8fvs8gb+lmSXGl0XU0",
+	"fsgAOQCdBf5vLkZyVr8fn82RdNtd4ixzEhekyqrtLfFZGnvMnh09g9vekXQ6WykPPBxunk8rO9Wl/E+Q",
+	"6GP2HLYJsyP16R9/+/vgxO9iKhut6TzAJsJtWzeWDgFCv5RucaRhz46eoHH07Oh7EnUwv3QhfFUiw6CB",
+	"e7QSIjdo/RRyJAiJLnOhrBxLp3t7p3M+mopHT/tHtc6I/uZUVzWb8XIJzIu+q0Jo4OBlNNAdwyCAvt9t",
+	"2tDGhyq/ejdeHYXMdu8JBToUn8vece/7/hMYi7MAQE8+rrlPJykPHDv44DLL8ViUTqxwapKNvUsxxwbK",
+	"EHiiht4ANg7EkkCS4c9C3JDXFlxNrvJbNeDWlnJYWWEGfdak7EVqwaWukHED6TZWqZ1xcxlNVLtzcBEV",
+	"rTmOjyldMndgQlXSrQr5Z8LB9gpp7KknT5zzks+EhTheS2lNfclj5++iEfsl63Zx3Vii0/VElNvp2ri/",
+	"XdfH62qHscuJ4rYqO99wIz7brte+larzc9+rUgCB5taryfLscOUbOZMWiqR8qQnsk6dHRxQqsJ6Ov57l",
+	"x38m9x1NtU48sGBuwxm/TvUHcu6sBeLngIsosJR+dBjr43dUkvOloWfcMUePyzzpLWwc6Do5MYCXRtGH",
+	"8jC0cR4hwNM3rnaPJNXxOGopA05DC7JHG0S2ga6AluRAPsCLIlJrdYty5L4YVPMbPcgQxwOEfRNM2MBh",
+	"zs3l2P0Y0zSLUnhtARbIrYK/w71OY0FkhBdQjRjjzt1vjeY4cCBGfRPo6F1MNeB7YMpOfI/wHHXXXKgc",
+	"So5Ug/g0fm4wDIrCB92scNaR57ZH3a/HLO4D6M7hFlUVPTxoLIqH+q7waTHxl0hhHl+LQoy8xvvygAL/",
+	"vCrufLXNusQH9FTdF9Pp9SlXeQEES5XKNaTrvn4fnNbzhqgWz/yM3H2ddkPo3t7cD8SoIvMvj92A0eXe",
+	"5Qw5fwlqJ72V3lXWEMkUbKpY/ImHGgw+cmkx6AVVM4uQhHDbBM9lsMtMtDVU7h3l47qtviiMuFV8hCc7",
+	"wHBw95JdF4QWion4jCjm3cPApXUS76yQPnunDRLhO+tmMdXCx7WkzRjEcW7VwM0aHxYCgKaDE6SvwQJB",
+	"Z82pcSFH1nkn0HCC2YUcQYitoj/Unamae8X9DkJ+ii0XH1DQo4KbTYJeV7h8vUS7V1J/WdpCbtEj2f46",
+	"mfZdf5N2IqlSrMsKth7AQ0LDAZBQ0s1OgiAON0PjjSv25OgIYF7uel3kwtQsuiSQqBEGnpNlcKukYZCv",
+	"Sy32RNiw1vdYz/yw53h4UctZjq5WbdZj8VoWfzCdKsFRxEtItDFXeghJgahZHQKLW2JEI/P7OXTI2NdC",
+	"wH6Skew0Fwp+js6uh1yjFziUxAoB8h5XKNhbYULglD7czNPTh0vmI8V7zSsGElv3ZIIqGpVx/X215YVi",
+	"iL8TgUmzJwLKZh+KxhinK4dIowzxHnjirQo3wzGA5lw4yeGu7wwbYIfuAeJzvBMxSG5jd0ubL7aSdnFP",
+	"HRz7j6NoDXjJ8VvCBUgLX3umYy4LZ8oV8k6A6gLnlNnlHI+yUCLvPhGjHdmtkjl2WfxLReTEJqTf8Hsg",
+	"dPiXSpTLOgowXPbi6CdiLWo59hkAN/YepsnRzfqYSD380yX9p0t6YDUJCYYufqnPZXy9ZnwFncyCYkRS",
+	"+zLswn11JKxBq1v6ilicgPujDH6hV1toU0O0iyxr8gK9Xzrj5Z2pfVhn5RbunCY8k7FintJpblBtztpB",
+	"FvFK8JoaqploCV1nH0h+8NVthm+oIQBH3U2fyA8hPW95eRf17nETjA6Ks5xABjbKT2jLT+ivToIVug6n",
+	"ZesUo8e1f05kJO7z++wdhQpozHGXFIwo9BNSA7/808vfQS6oN/RhPXzn2bdas97teHBTts2IRWttgdSx",
+	"vom4N3IOM6c8DwyDO+nlbJ84yMrEr8UbDxdZOVXNECDOJMDinCKBAEQqDOhOjBAIdHo/HfrLIO3AWRQl",
+	"jCCWz45+6m8N7v3KQoWTQD1WlF4cOg63k1C1bs3Hjfq01o0acjwXjcsfcIbjF93ImSjAmlyfcEjqN6rs",
+	"QjW4G2/WiBYcLidAk/+dWSnw8x6dLD3qz3z7XR8ftwfc8VEAv+tm33gu/xfcoP4I/ZrNWVE1S/tGhCu2",
+	"+PeQR34047JgPM9LYajoA2hqyJJXNZUe8tALzKv3WxxxPrLgXNRLsMrInfC3W+wZirhH3ZshIJGF7szu",
+	"P2HO3H+4Ubv/hXG6/yDMwqBtqIh4IlxfcrxPWsbb/rTznZ+1xvlQZ+Cl8YiTtk+gBob1C7uBK1ff+rz7",
+	"G6FX4u7v+1157G7vdHHWhbKlFIfLIi/WBL8tnwy7O6EmeD6T2EvnsbgXagMQBfa+u4R2kBkQMZUz5Zlv",
+	"9RJIH51TsZgKqPyGn6Qa6s9xXuwEUWbcckgrKTZAx+jMvWSQuV9vlcwjHBDEav1JjM+Dqk/3UhMFTUMQ",
+	"GYj1cUbI+manbFRIAcF3bhk2k8F7b9XgDTf2Ebz/0TnSPkLrXJ/UI/LotQwf1eMA0A1maBzn1akr+kwa",
+	"47k82QD/Neiz01s10jNA5+F0YhJ6LBYsgL6M9m0Tcmf5j5AujFq+O1NhJKiOyNhS8BlA2gDAZaHm0u2y",
+	"Y38b40osUjERvPcMpaDDQSDzRn4Cv9wILFQBTYDFd7UqaExvm9p7mlJ723evFZ8tivAj/JDm9qUr34pc",
+	"8huPFV3Z75m/6rq7NYDSGoGsw5CTRgIO7UDROmoeQzthuKSOO48AeSj8OnoVQH/YErQLsfj2ROMM+/Jp",
+	"QwlFAPwJlTsZfCC0GiY1VuFqSSEWvBxNQxPlbXJ8CoM76dS5su2Ai/pGNmT6gdo7PsQnRFvh9/oJ0Fbz",
+	"1xi8x7RKm7GhxtZtqQEib3F6hKEh4eXbd2/OboAb+NXp+Zuzl0l24Kgvd2p8SSF12wYU37Yp+uHwU3Qj",
+	"PodGvJjR8wTb7AU3gs2cV9u+tH/Z6ajIkoYLLwvpzADoClIDkd2iPX0GuXXjzeiB1YMHNp+RUdOGATkn",
+	"aVRURt6L5ticB8lOqSTg+ycsB+cYgP3YvP+/sdXtlXwnw9sfCIc4eq/hjIlBNi1Wd32Ydj11H4/5SGwx",
+	"wkEWxpBYUPTOjPQl1HM6P1wz7U5fAPjUcG7qByGQz309BuBn9BUOYu3sTO4IibWG21PpzXOyeeR47R2r",
+	"qTDulpx7IgZAjIzgEIChnUF9DJMTpUtqsZ34hnkpxvLz12mZK+pgDdUWtfUCTsjv2r54uA/75lbHFp31",
+	"2p0CvxHlBlsQ2PVbPAkU9YNFEmx4JBr1ejSqSize8Tt8Z62GnCBtObq34iFDtW9FOvGJcNcRL4qDzN2p",
+	"uYPgNDaUiibJlz9unaLHcTPteZXQ+Wduc2FUIKqbDOzgUQTEg4EBQ3EhRG7qQqwT32fZt1YOVXSU+ko4",
+	"U/58DdTYD4GU8I9/gf2huoMlNq/XtW8HfQDIINZ+aSW+M2xez8aOa92WFFsrmYe18RQXWhWI4KXuHObE",
+	"ralUk0I0E1TYp8pTtKYP+NVEW4fzfZPb0jXVVrcBjFV0V9clbliSGMRWLuKtx0LSnUQakK/6bKIS6fDZ",
+	"6+odKY3ipKPps1Oi1aRyUiVO4jiMtMyKosAKzFY3GWCf33ImYfAP98pUlZMvxDbC85DCzLTNCV7zrYb4",
+	"Ahl9AQRThiLtb5a58a8fPngGZ5VJit8TF8qCYtkoyyCzdYwb622xXNzEdLStSTlVLN8SEVFjnKuEYqvk",
+	"cL83fzdWLV183sZ5czBDsfHUVs+3edbtcjA+LoUtlxtBfc7RAOjOmFLOgYcKcPVFXU+I5Y669Ah7QoXa",
+	"kiuDVWKRUm2KG3L0IGnQrQICJSyCBDhXxnhhNDUrgCPaaEx7LxqqmErF++ylb+aGkW7sGaAsMjPBe4dY",
+	"eQ7047fqCgLjyCqB6FhfixgSUFjqEx0A7qF55Y4L6HSbxr3acrkOt3kI/Kstl5dlLkp47DeHwNpSivwU",
+	"DNyNKNggOmHykBnwEFEilRPq0T1yl83RxG40t8c26GO8uN8KStVazRNdczjcY9PsDTDLBDKqsxbaGyC1",
+	"vjaR/jocSuotvxMALAIJRfRs5h06JRbMrUruCz6xUg1/8MCXRzIf1IdsmnvN8juo7IZAzq3C3Bym44I7",
+	"MnG+bqB1wh99Y0kMHKz4L74HCZEaSsQrEAMNWEB1O8pbFdWZlsJ9BhR2iwXxCTpv1tpC5A3jAWls4Nmk",
+	"tCFrP1wS1foJ0VYAFU7Q9cbKorhVeiHybOWnGc9BGfSZO09txCJHqnUFpYaML8THF+oEEVi90hVDmlul",
+	"x2P34bkoBNZUliKuqu2itn9LO/tBMG/XyD/TfM/X6VHPkN7qep9jWESXVECCyGAo16Zm8ogzhsfgchqr",
+	"51CkiDeRIAImQhp7gtaGuzCXxGgAUgMwDqi1JmEPzIxOaCAdRZ6B02wArzByAnGfQo5F2rm/8t/3oAcr",
+	"3NkWmETcLM3QQWOTREzsw5NlFQsCxSi2mJnYmn4TBvIKrtj1MPhNOQnuE7o4B9hp+lArhNGK4ZIRt7pf",
+	"GJzyzQdvax8iKECTzjIjzhK3F6AfDtjtAeNBfqPKa6/WadSpNFaX0IxEJsJh2FjnCss7H8QCrgoRM/13",
+	"sYCfHPTtbcobmSHcCeiTYhFL+tkNn7Q9nC57DNd8yXpvNJ0SW64P19GAvi4aCwtH5FtdZA1zopEOeAxd",
+	"atpdTHwD1hQjif8CVfh4LEqTIXMM0MMAKwyVJaZ9Sy/EyOJHQux2yXGI1gNg2tkF/g9YL31Vk5p7FgaC",
+	"UMR0fhGdThYZFYQynJeVEgMynqQhNp36AcadR+7VYP7pylmRxzBEIjDDI6vPzmAahkvPVoI8vo1nObNu",
+	"UUqgF3YD0/eipH8f1yhBYKQu2UIqEwrPbonUmKy5AGqFBkWehygvl1eVGgTvV4a3YbmoKHLCltR40XnB",
+	"R2J11gI4/FYBOtz88v3HPpab9vEgEeaXo4+DyLad8SWi3J78CKyMKRIgJ1L+/HgoddKo3P7GHrX7NHi/",
+	"yDuUFOoytPU/THHpnQ+JDwWGYRoyvJ8aEJ89H2/SHCRjBsqg0akh8kQZ24med9IJXcbcN3FwWtxuAcgF",
+	"chXg99fEBIiP9p1s6OQ8dm5X+DCksn13eX3DYr01AD/NZAxjTyVgjxe4VWiBAtUQeVvgz4xLPcsiTiu/",
+	"k1LSjDNTi/MDCtVL+txNhxUoLqdc/dwcQqbO4Buxd5J/Ry1WuxgxtUTNS+H+2H60/K8qn5ByakApGiwv",
+	"QU9TCwunh52TnrEpz2s2n6EATTvDXAKWhwX8fZ/VzUBvFZ30xHwGfSeQbMbKGcYMSr0wx2xgy0qNuBX5",
+	"AM8Ggp3DHShKIumg0oev2DwPlDCmd/1K1fXOwKZlbtWDoPrgxIBFQnKfQwjtjSiKkD8JEx2/EN+1UXx3",
+	"qbVHufZBR7QuNpjr8PY6RD3TZcJZxacE07uxUM82+wITaAf89fP4EoawhxGZtQZe099z9O0s+lD/gu03",
+	"ff1LrUT2tvS/HCx023W6vyowm6VxNFcC7EFUrViUX2+hk8CCHU7oCTVrDETYnq7SBwGJs2uVpzIgeG/V",
+	"4Hz86C23o+lgFXDz9A9ZvWCWAy8FV0Re4o3vZ0+eJkn0oA8sydvWMp2BW8PAj+0fbb295gQ7Qkauluz4",
+	"D2hkVpPVOb8ND/ro9+RBH2RfoZODW+s7E4n0fkYx5DCoGc6Bsxh+5r4znggE+qJBBhab7+DErgTX188P",
+	"vPpXV7i/CQF4iZPxVfEQXPMKJ+ohVn2k55Ah8uuMrj9m5297L9yvesz+8be/3/YSy+0Hll7wbxMzgy/4",
+	"3cbMXvop/Hoxwf5Dh2aBKGemdmy4EosTtHIxqovpO3Jmg66Q1DHKqRJIzShqjtRRjeDF/9Qi4AyrwyiR",
+	"2AE+oHhQcUF0uPU3uaA7p3AI+f/xv4XfiM7CN/AYH5dipNVIHl5dmDvDXhRydPdaVwaZrBEg39KoQ+Ve",
+	"k0jnmKKXFNf82do0wYYyGQO4AmczXk6kwl74vp8cQAeY1Wzo3l0pOs/eaWMnpTBsQf0RAcs45ehFgJ7q",
+	"+8YsIz4T7F4iEzcAyP5cGWwTN+NLAHNDiHomjZFqcsK4uSNsUpwZGCGbbQcAAa1EF6/htV6wMYcqskLr",
+	"O6DHzpiKiUa8y8kpPdcGzoRJTqMynz6LW5X++IfNPWYfdm/S7MhWzMNrLLVf+gDvYZiI4VG16e5Jcb1b",
+	"KJoZzhn5Yftv0xU8RLxRD49ZeqVL8KAX04iBfARqZ71DLzE4magrHOIr3BFuNO6vGaCgwrMAoPOBAENj",
+	"LgtDOM2MhcbCsDUADYQoolVXo8ln34a8+aeNADYCLZc/QtZZHFuthVbBs8LYA8vdtYB6Kad6KWzt+7LG",
+	"4F7AznJWCl6EfYZ8pZAteVTNEWKMBKmYG7DQ5vtCk4BKc6vw7CR3hoKeQ4FELnNed2Rw+rfMQ0LYs1mE",
+	"BNBWOXTvfmCwws2vEE1370Se0jZI0Qfs6o3gauTG9/UAB0OZQSF+A2oGvYxJLftF+irVG9vLjdaI6YA6",
+	"1PzZZqdEAIJDI7WMyTFmxwm03hZjv6Y3dQmzX2iP48Te3dhkcBli+JHauRb20QvsxLhF+VwLSxd+hQai",
+	"5pK9418+NhYPEHGV7VaJx9VSA3V4awC/dbIOJ+5uyOetBgYQVsuJAkChW93Ms2j5qk7wYw89j6fmjk1X",
+	"Xr/rnKZV8XMqS/VSnNWQSpLkABfGyPiIl8CPxj6UWk1CraUhWDOCaIh5UBjoVBkaHTw7etK/VaeAmvR9",
+	"mQMKObSGdB/pLHKroTn5MXv29CcCy0DJwiN4QJJaCBFjsZQcXg+/KAW0L+SF+Q1Vwm7agNI3E9+xMtbL",
+	"TqQQHxdS3W3qYObU4agU4IOBLzYGEizDBv8y8KgM9wyf6AaIeTVPEYbmQszeuNc9zDq6R1/DWH93y6gV",
+	"FvXBTO6zlhbbNacXEavSUQHkdaUmK/SEKpgDVh9PN6WhzJ0s/fjQy7oVsRth388faJmv4dm/+RUG+FTd",
+	"nxM4H6WxaJLvvsKItm7lh4MFMezp0RGtZd2RGH86YUYINsjFXKhcqJEUBlsXDyCvOuinOkld+zr0hzuc",
+	"qUq9jbkv4p40S2PF7GAlTTb9/J0R7u6wA1qp7UCkK6iuMQw612aNokcwA0kZbPWPsOM0rjjll5eMthqh",
+	"h26V98Aw6DgRFsg9SZkbNuPmTuQxYglqIzfgjG78hz7QvvbP/3WhRiujaJNMKz5bE5o40HQcxDuaEsGk",
+	"lw7U1n7uIR5zsLAx0JJsLs+4wUt+1/UZ8A1dCjRwPrIQKkB8H22Zw5XWwFsSlRu0HO2MwW02/7k12K/b",
+	"p+eG+l5ELX6+M8RUGyw5MNyAARhOciiAbjG+YfYeaM9fiAU+/htXahAhQ/TuxBYHzp5Q6opzd5AYtC+m",
+	"sDSznde/3rMJdOCqtX2v76K16wL4wy8+IOLvCgaxz5fuXRzs7NbNGu09XPG7VmjuE7roM5iMg+kteBq0",
+	"Jmt0I4iWFSd/d/3l2Tdrf7am2sK4roQ6nhVHCS0hI6yhmk+h2pSYm7GH02Hw9G+swup3rm9kcN5+ryVm",
+	"FS5VV5kKm34rYHozpxtliYPc5dLXDmsVUgk3vmSg4c7hddu6GuGwgiB2UcgwkIdAYO84x+3x2/TnHP32",
+	"pfxw8Oqd5/Jw6GrEITr3TWyR7RbBHXHFhoIpISHaHfK0SpdsIu+FCgWT7iOOKdzj1fVDIq1JsP4LI63d",
+	"F57l8pt7uNu21G8j8U38j195HNTR7cPlujHMbaZ6oVJuFBolU13kAUDHlxDFQe4JvycjWksMvthNtksI",
+	"mz9okgze0iIaEOM/VFkph8c5kw7PTOpmFRJxKxiHHRe9we56MGW7xXxIxsDBTn9QJtcLsQhv6KRIWkyN",
+	"NVk8RKLf0sKmKVy7rGrAAWzy6D7UYIHfsVNHX9HFr/OzcrieVitF0dEqhRXoxCiS0l/0YQ+0Aejpvx7r",
+	"h/+8Fr3p4/DhVK3Di1E8/nfrrS3C4nYRmBiR46/b6red1mxems4LKh4vBcHNwAE7Wc9NhpIXSJTM2pyy",
+	"WEK7KEs/nodwzfab0HYPrfXbjr7xDjis3B/Of9ttwh+8SDYqtwgcK63lsdDDRsxtYGWlaT1mg6osBhkb",
+	"0KxRrtcZWFJNECUBTSSWtyoqo8Vue/516DbeSb/B+gxKVpy/OSoELxFnfAPzw8xC2tFUYOQuwD/H429U",
+	"mVuL+X9hl5E+8tfwGn/dU+4QSOpc2sOdVw9Ures5o/QCCWWg/M5NYMxbSAV3DWC9n/+OZby/mUPhNyww",
+	"dZHvoWTmQco4iQTK6Sw4BVBGAMvBXrRraWmdcvZgV46zHuhpARzi8ZqNKk/6olu1ImkpQiP1T1HbsRL0",
+	"UJJWCitL8Qg/7dA1RqWeQa6NaUU0ocJgG1pAFwAvHoZy6r563MnmTHgwRajbCB3iEjVAsvTCQ6jOf4rQ",
+	"Bm1V6jnCDWme0dKjoX29QGnL7QMJFBJtE6c2yVCEcJM2wyCrViPRZ690yQb6XpQFn19js+YB1qh4BNwQ",
+	"lJ5daJgEbqtSmIwNlwRIX9yq6C30Z5o1gNclCbtHXJGwAsli3OWZzQRXgLpMFrPBzK0L8kMAY93Dr9z7",
+	"fg3qFvjOPAZgJyiswxL/FvhbwGE67D55sNq6VCGdB4XWWNHVyrmMcdPsHhK6YBzXVRwFX7oHOheScIbZ",
+	"rQp7J2OTipc5gh3lTIBjiEkQpW3oJh3q8Vpq8NZMVWlgiGBn6Lbyu29gPdTlcFtL4Zwq8pVBed1cBAhp",
+	"D10aR4u9TSI718A1oep/RQhW7/iXj1+yvwYUuvvnR3dhee9FtyqL3nHvMZ/Lx/dPQExpPElDlLjoqHlW",
+	"swUWtnlM3QTRvLisEyzSudDzQrBck8Ajo3Tc4Sr9RFGKFZmf6D57f/UG+DtBl3zn+y4CgKihAnCHEM1t",
+	"xhT0LiwFz/tr3dFSr78JQg+1k5Au8vsW2x5AnAMOLN+9wGovTc1vbHLtb5y8P1c5dmvy/UtDv8j12y7E",
+	"AlOTcx7q3IFPTc8RQOWfgc3r1x/wWi+8P4HNHoBmSEs16a/1sEuNWjcKHuN7SAzT00rysJhqpGvAEpro",
+	"dkwopW++E0sg/ZyXelLyWSybBEZMjxSnESUyFr8KYjAfv/zfAAAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
