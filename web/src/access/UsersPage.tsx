@@ -16,10 +16,10 @@ import {
 } from "../api/access";
 import { placeErrors } from "../api/fields";
 import { Button } from "../ui/Button";
-import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago } from "../ui/Instant";
 import { IconKey, IconPause, IconPlay, IconPlus, IconTrash } from "../ui/icons";
+import { RemoveDialog } from "../ui/RemoveDialog";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
@@ -227,26 +227,16 @@ function LinkFor({ user, onClose }: { user: User; onClose: () => void }) {
 }
 
 function DeleteUser({ user, onClose }: { user: User; onClose: () => void }) {
-  const cache = useQueryClient();
-  const toast = useToast();
-  const remove = useMutation({
-    mutationFn: () => deleteUser(user.id),
-    onSuccess: async () => {
-      onClose();
-      toast(`${user.name} is deleted.`, "done");
-      await cache.invalidateQueries({ queryKey: accessKeys.users });
-    },
-  });
   return (
-    <ConfirmDialog
+    <RemoveDialog
       title={`Delete ${user.name}?`}
       action="Delete the user"
-      busy={remove.isPending}
-      error={remove.error}
-      onConfirm={() => remove.mutate()}
+      remove={() => deleteUser(user.id)}
+      done={`${user.name} is deleted.`}
+      stale={accessKeys.users}
       onClose={onClose}
     >
       {user.name}, {roleLabel(user.role)}, is signed out at once. What was done in this name stays on record.
-    </ConfirmDialog>
+    </RemoveDialog>
   );
 }

@@ -1,6 +1,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { Rule } from "../api/client";
 import { explain } from "../api/errors";
+import { useMay } from "../api/operations";
 import { retryRule, ruleKeys } from "../api/rules";
 import { Button } from "../ui/Button";
 import { Ago } from "../ui/Instant";
@@ -13,6 +14,7 @@ const lateSeconds = 15;
 /** Whether a rule is evaluated, and how far it is behind. */
 export function Health({ rule }: { rule: Rule }) {
   const { health, enabled } = rule;
+  const mayRetry = useMay()("retryRule");
   if (!enabled) return <span className={table.quiet}>Disabled</span>;
   if (health?.lastError) {
     return (
@@ -23,7 +25,7 @@ export function Health({ rule }: { rule: Rule }) {
             <Ago at={health.lastErrorAt} />
           </div>
         )}
-        <RetryButton rule={rule} />
+        {mayRetry && <RetryButton rule={rule} />}
       </>
     );
   }

@@ -20,7 +20,7 @@ interface Props {
 export function PreviewPane({ preview, hours, onHours }: Props) {
   const { data, outdated, error, complaints, retry } = preview;
   return (
-    <section className={styles.part} aria-labelledby="preview-title">
+    <section className={styles.part} aria-labelledby="preview-title" data-section="preview" tabIndex={-1}>
       <header className={styles.head}>
         <h2 id="preview-title">What it would have raised</h2>
         <NativeSelect

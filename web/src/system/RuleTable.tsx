@@ -1,15 +1,17 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { isAtLeast, me } from "../api/access";
 import type { Rule } from "../api/client";
 import { explain } from "../api/errors";
+import { useMay } from "../api/operations";
 import { reconcileRule, ruleList } from "../api/rules";
+import { Raised } from "../rules/Raised";
 import { Button } from "../ui/Button";
-import { Ago } from "../ui/Instant";
+import { Ago, ClockTime } from "../ui/Instant";
 import { SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
+import { judgedUntil } from "./charts";
 import { byTrouble, comparison } from "./rules";
 import styles from "./system.module.css";
 import { Unknown } from "./Unknown";
@@ -19,7 +21,7 @@ const shownFirst = 10;
 /** How far each rule is. There may be thousands; those in trouble stand first. */
 export function RuleTable() {
   const rules = useQuery(ruleList());
-  const may = isAtLeast(useQuery(me()).data, "operator");
+  const may = useMay()("reconcileRule");
   const [all, setAll] = useState(false);
   if (rules.data === undefined) {
     return rules.isError ? (
@@ -38,7 +40,8 @@ export function RuleTable() {
           <tr>
             <th scope="col">Rule</th>
             <th scope="col">Evaluated</th>
-            <th scope="col">Late in the last hour</th>
+            <th scope="col">Judged until</th>
+            <th scope="col">Raised in the last hour</th>
             <th scope="col">Last run</th>
             <th scope="col">
               <span className="visually-hidden">Actions</span>
@@ -62,7 +65,8 @@ export function RuleTable() {
 
 function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
   const compare = useMutation({ mutationFn: () => reconcileRule(rule.id) });
-  const { lagSeconds, lateLastHour = 0, lastRunAt, lastError } = rule.health ?? {};
+  const { lagSeconds, cursor, lateLastHour = 0, lastRunAt, lastError } = rule.health ?? {};
+  const judged = judgedUntil(cursor);
   // Counts are not compared exchange by exchange.
   const comparable = may && rule.fireMode === "PER_EXCHANGE";
   return (
@@ -95,10 +99,21 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
         )}
       </td>
       <td>
-        {lateLastHour === 0 ? (
-          <span className={table.quiet}>none late</span>
+        {judged ? (
+          <span title={cursor}>
+            <span className={styles.word}>judged until </span>
+            <ClockTime at={judged} />
+          </span>
         ) : (
-          `${lateLastHour.toLocaleString("en")} late`
+          <span className={table.quiet}>–</span>
+        )}
+      </td>
+      <td>
+        <Raised ruleId={rule.id} ruleName={rule.name} />
+        {lateLastHour > 0 && (
+          <div className={table.sub} title="Found by looking back">
+            {lateLastHour.toLocaleString("en")} came late
+          </div>
         )}
       </td>
       <td>

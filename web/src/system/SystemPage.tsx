@@ -10,6 +10,7 @@ import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { span } from "../ui/time";
 import { Health } from "../webhooks/Health";
+import { Charts } from "./Charts";
 import { RuleTable } from "./RuleTable";
 import styles from "./system.module.css";
 import { Unknown } from "./Unknown";
@@ -30,6 +31,7 @@ export function SystemPage() {
         ) : (
           <SkeletonRows count={1} height={76} label="Loading the state" />
         )}
+        <Charts />
         <Replicas answering={status.data?.replicaId} />
         <Section title="Rules, the slowest first">
           <RuleTable />

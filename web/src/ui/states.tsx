@@ -2,7 +2,7 @@ import type { Icon } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { explain } from "../api/errors";
 import { Button } from "./Button";
-import { IconOffline } from "./icons";
+import { IconLock, IconOffline } from "./icons";
 import styles from "./states.module.css";
 
 /** Nothing is here, and that is how it should be, or the reader is told what to do next. */
@@ -30,6 +30,15 @@ export function Failed({ error, onRetry }: { error: unknown; onRetry?: () => voi
         </div>
       )}
     </div>
+  );
+}
+
+/** What the reader's role does not reach: whose it is, and the remedy. */
+export function Forbidden({ role, least }: { role: string; least: string }) {
+  return (
+    <Empty icon={IconLock} title={`This is for ${least}`}>
+      <p>Your role is {role}. An administrator can give you another one.</p>
+    </Empty>
   );
 }
 

@@ -1,0 +1,35 @@
+import styles from "./Bars.module.css";
+
+const width = 300;
+const height = 56;
+
+interface Props {
+  values: readonly number[];
+  /** What the chart says to those who do not see it. */
+  label: string;
+  /** One line of a table, rather than a chart of its own. */
+  small?: boolean;
+}
+
+/** Numbers over time as small bars, the oldest first. The highest fills the height; what is not nothing is seen. */
+export function Bars({ values, label, small = false }: Props) {
+  const most = Math.max(1, ...values);
+  const step = width / Math.max(1, values.length);
+  const bars = values.map((value, index) => ({ value, x: index * step }));
+  return (
+    <svg
+      className={small ? `${styles.bars} ${styles.small}` : styles.bars}
+      viewBox={`0 0 ${width} ${height}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={label}
+    >
+      {bars
+        .filter(({ value }) => value > 0)
+        .map(({ value, x }) => {
+          const tall = Math.max(small ? 5 : 2, (value / most) * height);
+          return <rect key={x} x={x} y={height - tall} width={Math.max(0.5, step - 0.6)} height={tall} />;
+        })}
+    </svg>
+  );
+}
