@@ -236,7 +236,7 @@ describe("the application", { timeout: 420_000 }, () => {
     await page.getByRole("link", { name: "Failed orders", exact: true }).click();
     await page.getByText(/this would have raised 13\d alerts: 13\d messages/).waitFor(visible);
     const preview = page.getByRole("complementary", { name: "Preview" });
-    assert.match(await preview.getByLabel("About").locator("option:checked").innerText(), /orders · late/);
+    assert.match(await preview.getByLabel("About").locator("option:checked").textContent(), /orders · late/);
     await page.getByLabel("Title", { exact: true }).fill("");
     await page.getByLabel("Title", { exact: true }).pressSequentially("Order lost: {{rou");
     await page.getByRole("option", { name: /exchange\.route/ }).waitFor(visible);

@@ -2322,6 +2322,7 @@ export interface components {
             exchange?: components["schemas"]["ExchangeRef"];
             /** @description PER_EXCHANGE by default. A preview of COUNT_IN_WINDOW shows a made-up count. */
             fireMode?: components["schemas"]["FireMode"];
+            groupBy?: components["schemas"]["GroupBy"];
             /** @description Without a webhook, the kind of one. generic by default. */
             kind?: components["schemas"]["WebhookKind"];
             /**
@@ -2333,6 +2334,11 @@ export interface components {
             ruleName?: string;
             severity?: components["schemas"]["Severity"];
             /**
+             * @description Of a COUNT_IN_WINDOW whose count is shown; with `windowSeconds` and `groupBy` it makes the count that of the rule.
+             * @default 0
+             */
+            threshold?: number;
+            /**
              * @description Empty means the default.
              * @default
              */
@@ -2342,6 +2348,8 @@ export interface components {
              * @description The webhook that would be called. Its kind and template count.
              */
             webhookId?: string;
+            /** @default 0 */
+            windowSeconds?: number;
         };
         /** @description What came of a test message. */
         TestResult: {

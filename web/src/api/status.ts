@@ -24,7 +24,7 @@ export interface Moment {
   lagSeconds: number | undefined;
 }
 
-const mostMoments = 100;
+export const mostMoments = 100;
 export const pastKey = ["statusPast"] as const;
 
 const momentOf = ({ now, outbox, rules }: Status): Moment => ({

@@ -145,7 +145,7 @@ function Editing({ who, rule }: { who: Me; rule?: Rule }) {
       <LeaveGuard
         dirty={() => dirty && !leaving.current}
         losable={() => edit.losable() && !leaving.current}
-        keep="Keep them for later"
+        keep="Keep for later"
         onLeave={() => edit.restart(rule)}
       >
         What you have changed in “{form.values.name || "the new rule"}” is not saved.

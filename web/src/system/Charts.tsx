@@ -1,11 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { alertActivity } from "../api/activity";
-import { statusPast } from "../api/status";
+import { mostMoments, statusPast } from "../api/status";
 import { Bars } from "../ui/Bars";
 import { useNow } from "../ui/now";
-import { lag, minuteTime, span } from "../ui/time";
+import { lag, minuteTime } from "../ui/time";
 import { number, peak } from "./charts";
+import { lateSeconds } from "./health";
 import styles from "./system.module.css";
 
 /** Where things are going: alerts raised in the last hour, and what this page has seen of messages owed and of lag. */
@@ -13,7 +14,7 @@ export function Charts() {
   const now = useNow();
   const { data: past = [] } = useQuery(statusPast());
   const first = past[0];
-  const since = first && `in the last ${span((now - Date.parse(first.at)) / 1000)}`;
+  const since = first && `seen since ${minuteTime(first.at, now)}`;
   return (
     <div className={styles.charts}>
       <Raised />
@@ -25,6 +26,8 @@ export function Charts() {
           number,
         )}
         from={since ?? ""}
+        slots={mostMoments}
+        full={10}
       />
       <Chart
         title="Evaluation behind, the slowest rule"
@@ -34,6 +37,8 @@ export function Charts() {
           (seconds) => lag(seconds).replace(/ behind$/, ""),
         )}
         from={since ?? ""}
+        slots={mostMoments}
+        full={lateSeconds}
       />
     </div>
   );
@@ -64,13 +69,15 @@ interface Props {
   said: ReactNode;
   /** Since when. */
   from: string;
+  slots?: number;
+  full?: number;
 }
 
-function Chart({ title, values, said, from }: Props) {
+function Chart({ title, values, said, from, ...room }: Props) {
   return (
     <figure className={styles.chart}>
       <figcaption>{title}</figcaption>
-      <Bars values={values} label={`${title}: ${said} ${from}`} />
+      <Bars values={values} label={`${title}: ${said} ${from}`} {...room} />
       <p>
         <span>{said}</span>
         <span>{from}</span>

@@ -12,6 +12,7 @@ import { SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
 import { judgedUntil } from "./charts";
+import { lateSeconds } from "./health";
 import { byTrouble, comparison } from "./rules";
 import styles from "./system.module.css";
 import { Unknown } from "./Unknown";
@@ -95,7 +96,7 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
         ) : lagSeconds === undefined ? (
           <span className={table.quiet}>Not yet</span>
         ) : (
-          <span className={lagSeconds > 15 ? table.warn : ""}>{lag(lagSeconds)}</span>
+          <span className={lagSeconds > lateSeconds ? table.warn : ""}>{lag(lagSeconds)}</span>
         )}
       </td>
       <td>

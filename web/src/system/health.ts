@@ -9,7 +9,7 @@ export interface Fact {
 }
 
 /** Evaluation runs every second and settles a little; more than this behind deserves to be noticed. */
-const lateSeconds = 15;
+export const lateSeconds = 15;
 const owedLongSeconds = 60;
 
 /**

@@ -7,15 +7,20 @@ interface Props {
   values: readonly number[];
   /** What the chart says to those who do not see it. */
   label: string;
+  /** How many there is room for, at least; fewer stand on the right. */
+  slots?: number;
+  /** What fills the height, at least, so that little does not look like much. */
+  full?: number;
   /** One line of a table, rather than a chart of its own. */
   small?: boolean;
 }
 
-/** Numbers over time as small bars, the oldest first. The highest fills the height; what is not nothing is seen. */
-export function Bars({ values, label, small = false }: Props) {
-  const most = Math.max(1, ...values);
-  const step = width / Math.max(1, values.length);
-  const bars = values.map((value, index) => ({ value, x: index * step }));
+/** Numbers over time as small bars, the oldest first. What is not nothing is seen beside what is much. */
+export function Bars({ values, label, slots = 0, full = 1, small = false }: Props) {
+  const most = Math.max(full, ...values);
+  const room = Math.max(1, slots, values.length);
+  const step = width / room;
+  const bars = values.map((value, index) => ({ value, x: (room - values.length + index) * step }));
   return (
     <svg
       className={small ? `${styles.bars} ${styles.small}` : styles.bars}
