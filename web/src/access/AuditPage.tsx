@@ -56,7 +56,7 @@ export function AuditPage() {
         <Button type="submit">Show</Button>
       </form>
       {log.isPending ? (
-        <SkeletonRows count={8} height={48} label="Loading the audit log" />
+        <SkeletonRows headed count={8} height={48} label="Loading the audit log" />
       ) : log.data === undefined ? (
         <Failed error={log.error} onRetry={() => void log.refetch()} />
       ) : entries.length === 0 ? (

@@ -38,7 +38,7 @@ export function TokensPage() {
       }
     >
       {tokens.isPending ? (
-        <SkeletonRows count={4} height={56} label="Loading tokens" />
+        <SkeletonRows headed count={4} height={56} label="Loading tokens" />
       ) : tokens.data === undefined ? (
         <Failed error={tokens.error} onRetry={() => void tokens.refetch()} />
       ) : tokens.data.length === 0 ? (

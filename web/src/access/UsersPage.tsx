@@ -43,7 +43,7 @@ export function UsersPage() {
       }
     >
       {users.isPending ? (
-        <SkeletonRows count={4} height={56} label="Loading users" />
+        <SkeletonRows headed count={4} height={56} label="Loading users" />
       ) : users.data === undefined ? (
         <Failed error={users.error} onRetry={() => void users.refetch()} />
       ) : (

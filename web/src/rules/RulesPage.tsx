@@ -44,7 +44,7 @@ export function RulesPage() {
       }
     >
       {rules.isPending ? (
-        <SkeletonRows count={5} height={64} label="Loading rules" />
+        <SkeletonRows headed count={5} height={64} label="Loading rules" />
       ) : rules.data === undefined ? (
         <Failed error={rules.error} onRetry={() => void rules.refetch()} />
       ) : rules.data.length === 0 ? (

@@ -28,7 +28,7 @@ export function RuleTable() {
     return rules.isError ? (
       <Unknown what="How far rules are is not known." error={rules.error} onRetry={() => void rules.refetch()} />
     ) : (
-      <SkeletonRows count={4} height={48} label="Loading rules" />
+      <SkeletonRows headed count={4} height={48} label="Loading rules" />
     );
   }
   if (rules.data.length === 0) return <p className={styles.fine}>There is no rule yet.</p>;

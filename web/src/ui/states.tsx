@@ -42,10 +42,19 @@ export function Forbidden({ role, least }: { role: string; least: string }) {
   );
 }
 
+interface SkeletonProps {
+  count: number;
+  height: number;
+  label: string;
+  /** Whether a head of columns comes above them. */
+  headed?: boolean;
+}
+
 /** Rows that are on their way, as high as the real ones, so that nothing jumps. */
-export function SkeletonRows({ count, height, label }: { count: number; height: number; label: string }) {
+export function SkeletonRows({ count, height, label, headed = false }: SkeletonProps) {
   return (
     <div className={styles.skeleton} role="status" aria-label={label}>
+      {headed && <div className={`${styles.skeletonRow} ${styles.skeletonHead}`} />}
       {Array.from({ length: count }, (_, index) => index).map((index) => (
         <div key={index} className={styles.skeletonRow} style={{ height }}>
           <div className={styles.bar} style={{ width: `${35 + ((index * 37) % 50)}%` }} />

@@ -39,7 +39,7 @@ export function WebhooksPage() {
       }
     >
       {webhooks.isPending ? (
-        <SkeletonRows count={4} height={56} label="Loading webhooks" />
+        <SkeletonRows headed count={4} height={56} label="Loading webhooks" />
       ) : webhooks.data === undefined ? (
         <Failed error={webhooks.error} onRetry={() => void webhooks.refetch()} />
       ) : webhooks.data.length === 0 ? (
