@@ -18,6 +18,16 @@ type Query struct {
 	Limit int
 }
 
+// Page is a stretch of the inbox.
+type Page struct {
+	// Alerts are newest first.
+	Alerts []Instance
+	// Next is from where the listing goes on; nil where nothing is left. A search
+	// for a text looks at a bounded number of alerts at a time, so that its page
+	// may be short, or empty, and yet go on.
+	Next *Mark
+}
+
 // Filter restricts alerts: its parts are combined by AND, the entries of one by
 // OR. An empty part is no restriction.
 type Filter struct {

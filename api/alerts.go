@@ -29,21 +29,25 @@ func (s *server) ListAlerts(ctx context.Context, req ListAlertsRequestObject) (L
 	if err != nil {
 		return nil, fmt.Errorf("list alerts: %w", err)
 	}
-	found, err := s.Inbox.List(ctx, tenantOf(ctx), q)
+	page, err := s.Inbox.List(ctx, tenantOf(ctx), q)
 	if err != nil {
 		return nil, fmt.Errorf("list alerts: %w", err)
 	}
-	answer := ListAlerts200JSONResponse{Items: make([]Alert, len(found)), AsOf: asOf.UTC()}
-	for i := range found {
-		answer.Items[i] = listedAlert(&found[i])
+	answer := ListAlerts200JSONResponse{Items: make([]Alert, len(page.Alerts)), AsOf: asOf.UTC()}
+	for i := range page.Alerts {
+		answer.Items[i] = listedAlert(&page.Alerts[i])
 	}
 	if err := s.annotate(ctx, answer.Items); err != nil {
 		return nil, err
 	}
-	answer.NextCursor, err = nextCursor(len(found), q.Limit, func() mark {
-		last := &found[len(found)-1]
-		return mark{List: listAlerts, At: last.FiredAt.UTC(), ID: last.ID}
-	})
+	if page.Next == nil {
+		return answer, nil
+	}
+	if len(page.Alerts) < q.Limit {
+		answer.SearchedTo = utc(&page.Next.FiredAt)
+	}
+	text, err := mark{List: listAlerts, At: page.Next.FiredAt.UTC(), ID: page.Next.ID}.encode()
+	answer.NextCursor = &text
 	return answer, err
 }
 

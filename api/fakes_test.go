@@ -226,14 +226,18 @@ func newInboxMemory() *inboxMemory {
 	}}}
 }
 
-func (m *inboxMemory) List(_ context.Context, tenant string, q alerts.Query) ([]alerts.Instance, error) {
+func (m *inboxMemory) List(_ context.Context, tenant string, q alerts.Query) (alerts.Page, error) {
 	m.asked = q
 	found := m.list(tenant, api.NamePage{Limit: 1000})
 	slices.Reverse(found)
 	if q.Before != nil {
 		found = slices.DeleteFunc(found, func(a alerts.Instance) bool { return !a.FiredAt.Before(q.Before.FiredAt) })
 	}
-	return found[:min(len(found), q.Limit)], m.err
+	page := alerts.Page{Alerts: found[:min(len(found), q.Limit)]}
+	if len(page.Alerts) == q.Limit {
+		page.Next = &alerts.Mark{FiredAt: found[q.Limit-1].FiredAt, ID: found[q.Limit-1].ID}
+	}
+	return page, m.err
 }
 
 func (m *inboxMemory) Counts(context.Context, string) (alerts.Counts, error) {

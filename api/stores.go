@@ -200,9 +200,9 @@ type SlackPress struct {
 
 // Inbox keeps what rules raised.
 type Inbox interface {
-	// List returns alerts, newest first; stack and attributes of their exchanges
-	// may be missing.
-	List(ctx context.Context, tenant string, q alerts.Query) ([]alerts.Instance, error)
+	// List returns a page of alerts; stack and attributes of their exchanges may
+	// be missing.
+	List(ctx context.Context, tenant string, q alerts.Query) (alerts.Page, error)
 	Counts(ctx context.Context, tenant string) (alerts.Counts, error)
 	Get(ctx context.Context, tenant string, id uuid.UUID) (alerts.Instance, error)
 	// Act does what [alerts.State.After] allows and returns the whole alert as it

@@ -227,11 +227,11 @@ const (
 // firing returns the alerts that fire.
 func (w *world) firing() []alerts.Instance {
 	w.t.Helper()
-	list, err := w.db.Inbox().List(w.t.Context(), tenant, alerts.Query{Filter: alerts.Filter{States: []alerts.State{alerts.Firing}}, Limit: 200})
+	page, err := w.db.Inbox().List(w.t.Context(), tenant, alerts.Query{Filter: alerts.Filter{States: []alerts.State{alerts.Firing}}, Limit: 200})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return list
+	return page.Alerts
 }
 
 // receiver is a webhook's other end. It remembers what it was sent.

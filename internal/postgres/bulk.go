@@ -25,7 +25,7 @@ const undoWithin = 10 * time.Minute
 const actOnMany = `
 with candidate as materialized (
     select a.alert_id
-    from alert a join rule r using (rule_id)
+    from alert a
     where %[2]s and a.state = any(@from)
     order by a.alert_id
     for update of a
@@ -38,7 +38,7 @@ const countOthers = `
 select count(*) filter (where a.state = @to and a.change <> @change),
        count(*) filter (where a.state <> @to and a.state <> all(@from)),
        count(*)
-from alert a join rule r using (rule_id)
+from alert a
 where %s`
 
 // ActOnMany does a deed on many alerts in one statement. A deed that was done

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,47 +22,146 @@ type Inbox struct{ db *DB }
 // Inbox returns the API's store of alerts.
 func (db *DB) Inbox() *Inbox { return &Inbox{db} }
 
-// listAlerts has a place for the conditions of a query. Stack and attributes
-// are left out, because a list does not show them.
+// newestFirst has places for columns of alert a and for conditions. Each state's
+// alerts are read in the order of the index, and no more of them than are wanted.
+const newestFirst = `
+select i.* from unnest(@states::text[]) s (state) cross join lateral (
+    select %s from alert a
+    where a.state = s.state and %s
+    order by a.fired_at desc, a.alert_id desc
+    limit @limit
+) i
+order by i.fired_at desc, i.alert_id desc
+limit @limit`
+
+// listAlerts has a place for the selection of alerts. Stack and attributes are
+// left out, because a list does not show them.
 const listAlerts = `
 select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id,
        a.start_time_ns, a.application, a.route, a.exchange - 'errorStack' - 'attributes' as exchange, a.fired_at,
        a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.count, a.health, a.late, a.late_by_ns, a.webhook_id, r.name
-from alert a join rule r using (rule_id)
-where %s
-order by a.fired_at desc, a.alert_id desc
-limit @limit`
+from (%s) a join rule r using (rule_id)
+order by a.fired_at desc, a.alert_id desc`
 
-// List returns alerts, newest first.
-func (s *Inbox) List(ctx context.Context, tenant string, q alerts.Query) ([]alerts.Instance, error) {
-	c, err := s.selects(ctx, tenant, q.Filter)
+// maxWalk is how many alerts a page looks at for a text, of which no index tells.
+const maxWalk = 10_000
+
+// List returns a page of alerts.
+func (s *Inbox) List(ctx context.Context, tenant string, q alerts.Query) (alerts.Page, error) {
+	page, err := s.page(ctx, tenant, q)
 	if err != nil {
-		return nil, fmt.Errorf("list alerts: %w", err)
+		return alerts.Page{}, fmt.Errorf("list alerts: %w", err)
 	}
-	c.args["limit"] = q.Limit
+	return page, nil
+}
+
+func (s *Inbox) page(ctx context.Context, tenant string, q alerts.Query) (alerts.Page, error) {
+	var end *alerts.Mark
+	if q.Text != "" {
+		var err error
+		if end, err = s.walkTo(ctx, tenant, q); err != nil {
+			return alerts.Page{}, err
+		}
+	}
+	sql, args, err := s.listing(ctx, tenant, q, end)
+	if err != nil {
+		return alerts.Page{}, err
+	}
+	rows, err := s.db.pool.Query(ctx, sql, args)
+	if err != nil {
+		return alerts.Page{}, err
+	}
+	list, err := pgx.CollectRows(rows, listedAlert)
+	if err != nil {
+		return alerts.Page{}, err
+	}
+	page := alerts.Page{Alerts: list, Next: end}
+	if len(list) == q.Limit {
+		last := &list[len(list)-1]
+		page.Next = &alerts.Mark{FiredAt: last.FiredAt, ID: last.ID}
+	}
+	return page, nil
+}
+
+// listing returns the statement of a page that ends with end, if that is known.
+func (s *Inbox) listing(ctx context.Context, tenant string, q alerts.Query, end *alerts.Mark) (string, pgx.NamedArgs, error) {
+	c, err := s.selectsInState(ctx, tenant, q.Filter)
+	if err != nil {
+		return "", nil, err
+	}
+	if end != nil {
+		c.also("(a.fired_at, a.alert_id) >= (@end_at, @end_id)", "end_at", end.FiredAt)
+		c.args["end_id"] = end.ID
+	}
+	return fmt.Sprintf(listAlerts, c.newest("a.*", q)), c.args, nil
+}
+
+// walkTo returns the last alert that a page looks at; nil where that is every
+// alert which is left.
+func (s *Inbox) walkTo(ctx context.Context, tenant string, q alerts.Query) (*alerts.Mark, error) {
+	sql, args, err := s.walking(ctx, tenant, q)
+	if err != nil {
+		return nil, err
+	}
+	var end alerts.Mark
+	err = s.db.pool.QueryRow(ctx, sql, args).Scan(&end.FiredAt, &end.ID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // there is no such alert
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &end, nil
+}
+
+// walking returns the statement that tells where a page ends which looks at
+// maxWalk alerts.
+func (s *Inbox) walking(ctx context.Context, tenant string, q alerts.Query) (string, pgx.NamedArgs, error) {
+	q.Text, q.Limit = "", maxWalk
+	c, err := s.selectsInState(ctx, tenant, q.Filter)
+	if err != nil {
+		return "", nil, err
+	}
+	c.args["skipped"] = maxWalk - 1
+	return c.newest("a.fired_at, a.alert_id", q) + "\noffset @skipped", c.args, nil
+}
+
+// selectsInState returns what holds for the alerts of a filter, but for their
+// state, which [newestFirst] tells of each state that the filter has.
+func (s *Inbox) selectsInState(ctx context.Context, tenant string, f alerts.Filter) (*conditions, error) {
+	states := f.States
+	if len(states) == 0 {
+		states = alerts.States()
+	}
+	f.States = nil
+	c, err := s.selects(ctx, tenant, f)
+	if err != nil {
+		return nil, err
+	}
+	c.args["states"] = states
+	return c, nil
+}
+
+// newest returns the selection of what a query asks for, the newest first.
+func (c *conditions) newest(columns string, q alerts.Query) string {
 	if q.Before != nil {
 		c.also("(a.fired_at, a.alert_id) < (@before_at, @before_id)", "before_at", q.Before.FiredAt)
 		c.args["before_id"] = q.Before.ID
 	}
-	rows, err := s.db.pool.Query(ctx, fmt.Sprintf(listAlerts, c.where()), c.args)
+	c.args["limit"] = q.Limit
+	return fmt.Sprintf(newestFirst, columns, c.where())
+}
+
+func listedAlert(row pgx.CollectableRow) (alerts.Instance, error) {
+	var a pgq.Alert
+	var ruleName string
+	err := row.Scan(&a.AlertID, &a.TenantID, &a.RuleID, &a.RuleVersion, &a.Severity, &a.State, &a.Title, &a.Message,
+		&a.ExecutionID, &a.StartTimeNs, &a.Application, &a.Route, &a.Exchange, &a.FiredAt,
+		&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &a.Count, &a.Health, &a.Late, &a.LateByNs, &a.WebhookID, &ruleName)
 	if err != nil {
-		return nil, fmt.Errorf("list alerts: %w", err)
+		return alerts.Instance{}, err
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (alerts.Instance, error) {
-		var a pgq.Alert
-		var ruleName string
-		err := row.Scan(&a.AlertID, &a.TenantID, &a.RuleID, &a.RuleVersion, &a.Severity, &a.State, &a.Title, &a.Message,
-			&a.ExecutionID, &a.StartTimeNs, &a.Application, &a.Route, &a.Exchange, &a.FiredAt,
-			&a.AcknowledgedAt, &a.AcknowledgedBy, &a.ResolvedAt, &a.ResolvedBy, &a.Change, &a.Count, &a.Health, &a.Late, &a.LateByNs, &a.WebhookID, &ruleName)
-		if err != nil {
-			return alerts.Instance{}, err
-		}
-		return alertOf(a, ruleName)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list alerts: %w", err)
-	}
-	return list, nil
+	return alertOf(a, ruleName)
 }
 
 // Counts returns the number of alerts in each state.

@@ -44,7 +44,7 @@ func (s *Inbox) Unread(ctx context.Context, tenant, actor string) (int64, error)
 		return 0, fmt.Errorf("count unread alerts: %w", err)
 	}
 	var n int64
-	err = s.db.pool.QueryRow(ctx, `select count(*) from alert a join rule r using (rule_id) where `+c.where(), c.args).Scan(&n)
+	err = s.db.pool.QueryRow(ctx, `select count(*) from alert a where `+c.where(), c.args).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("count unread alerts: %w", err)
 	}
@@ -86,7 +86,7 @@ func (s *Inbox) Annotate(ctx context.Context, tenant string, who api.Reader, ids
 const markRead = `
 insert into alert_read as k (tenant_id, actor, alert_id, read)
 select @tenant, @reader, a.alert_id, @read
-from alert a join rule r using (rule_id)
+from alert a
 left join alert_read x on x.tenant_id = @tenant and x.actor = @reader and x.alert_id = a.alert_id
 where coalesce(x.read, a.fired_at <= @mark) <> @read and %s
 order by a.alert_id
@@ -125,7 +125,7 @@ func (s *Inbox) advanceReader(ctx context.Context, tenant string, m api.ReadMark
 	var changed int64
 	err = s.db.transact(ctx, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
-		err := tx.QueryRow(ctx, `select count(*) from alert a join rule r using (rule_id) where `+c.where(), c.args).Scan(&changed)
+		err := tx.QueryRow(ctx, `select count(*) from alert a where `+c.where(), c.args).Scan(&changed)
 		if err != nil {
 			return err
 		}

@@ -15,8 +15,8 @@ import (
 	"tocsin/rules"
 )
 
-// conditions are those of a statement over alert a, joined with its rule r.
-// Values are parameters, never text.
+// conditions are those of a statement over alert a. Values are parameters, never
+// text. All but the search for a text are told by the index alert_listed alone.
 type conditions struct {
 	list []string
 	args pgx.NamedArgs
@@ -53,13 +53,13 @@ func (s *Inbox) selects(ctx context.Context, tenant string, f alerts.Filter) (*c
 		c.also("a.rule_id = any(@rules)", "rules", f.Rules)
 	}
 	if len(f.Applications) > 0 {
-		c.also("a.application = any(@applications)", "applications", f.Applications)
+		c.also(byHash("application"), "applications", f.Applications)
 	}
 	if len(f.Routes) > 0 {
-		c.also("a.route = any(@routes)", "routes", f.Routes)
+		c.also(byHash("route"), "routes", f.Routes)
 	}
 	if len(f.Signatures) > 0 {
-		c.also(signature+" = any(@signatures)", "signatures", f.Signatures)
+		c.also("a.signature = any(@signatures)", "signatures", f.Signatures)
 	}
 	if f.Text != "" {
 		c.also("(strpos(lower(a.title), lower(@text)) > 0 or strpos(lower(a.message), lower(@text)) > 0)", "text", f.Text)
@@ -72,7 +72,7 @@ func (s *Inbox) selects(ctx context.Context, tenant string, f alerts.Filter) (*c
 		if err != nil {
 			return nil, err
 		}
-		c.also("exists (select from unnest(@mine::text[]) m (target) where jsonb_contains(r.targets, m.target::jsonb))", "mine", mine)
+		c.also(ofMine, "mine", mine)
 	}
 	if f.UnreadBy != "" {
 		mark, err := readUpTo(ctx, s.db.queries, tenant, f.UnreadBy)
@@ -89,8 +89,17 @@ func (s *Inbox) selects(ctx context.Context, tenant string, f alerts.Filter) (*c
 	return c, nil
 }
 
-// signature stands for the error type where the alert is older than signatures.
-const signature = `coalesce(a.signature, a.exchange->>'errorType', '')`
+// ofMine holds for the alerts of rules with one of some targets.
+const ofMine = `a.rule_id = any(array(
+    select r.rule_id from rule r
+    where r.tenant_id = @tenant
+      and exists (select from unnest(@mine::text[]) m (target) where jsonb_contains(r.targets, m.target::jsonb))))`
+
+// byHash holds for the alerts whose column is one of the values of its parameter.
+// The index knows the hash alone.
+func byHash(column string) string {
+	return fmt.Sprintf(`hashtext(a.%[1]s) = any(array(select hashtext(v) from unnest(@%[1]ss::text[]) w (v))) and a.%[1]s = any(@%[1]ss)`, column)
+}
 
 // targetsOf returns each target as the text of a list that holds it alone.
 func targetsOf(targets []rules.Target) ([]string, error) {

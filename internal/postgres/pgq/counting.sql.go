@@ -57,8 +57,8 @@ func (q *Queries) AlertDropPending(ctx context.Context, ruleID uuid.UUID) error 
 const alertFire = `-- name: AlertFire :execrows
 update alert
 set state = 'FIRING', fired_at = now(), notified_at = now(), title = $1, message = $2, count = $3::jsonb,
-    start_time_ns = $4, application = $5, route = $6, exchange = $7,
-    change = nextval('alert_change')
+    start_time_ns = $4, application = $5, route = $6, exchange = $7::jsonb,
+    signature = left(coalesce($7::jsonb->>'errorType', ''), 200), change = nextval('alert_change')
 where alert_id = $8 and state = 'PENDING'
 `
 
@@ -135,9 +135,9 @@ func (q *Queries) AlertOpen(ctx context.Context, ruleIds []uuid.UUID) ([]AlertOp
 
 const alertRaise = `-- name: AlertRaise :execrows
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, group_key, count,
-                   start_time_ns, application, route, exchange, notified_at)
+                   start_time_ns, application, route, exchange, signature, notified_at)
 values ($1, $2, $3, $4, $5, $6::text, $7, $8, $9::text, $10::jsonb,
-        $11, $12, $13, $14, case when $6::text = 'FIRING' then now() end)
+        $11, $12, $13, $14::jsonb, left(coalesce($14::jsonb->>'errorType', ''), 200), case when $6::text = 'FIRING' then now() end)
 on conflict (rule_id, group_key) where group_key is not null and state <> 'RESOLVED' do nothing
 `
 
@@ -185,8 +185,8 @@ func (q *Queries) AlertRaise(ctx context.Context, arg AlertRaiseParams) (int64, 
 const alertRemind = `-- name: AlertRemind :execrows
 update alert
 set notified_at = now(), title = $1, message = $2, count = $3::jsonb,
-    start_time_ns = $4, application = $5, route = $6, exchange = $7,
-    change = nextval('alert_change')
+    start_time_ns = $4, application = $5, route = $6, exchange = $7::jsonb,
+    signature = left(coalesce($7::jsonb->>'errorType', ''), 200), change = nextval('alert_change')
 where alert_id = $8 and state = 'FIRING'
 `
 
@@ -218,12 +218,15 @@ func (q *Queries) AlertRemind(ctx context.Context, arg AlertRemindParams) (int64
 	return result.RowsAffected(), nil
 }
 
-const notificationOwe = `-- name: NotificationOwe :exec
+const notificationOwe = `-- name: NotificationOwe :execrows
 with owed as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation)
-    select $1, $2, $3::uuid, $4::uuid, $5, $6::text, coalesce((
+    select $1, $2, $3::uuid, $4::uuid, w.webhook_id, $5::text, coalesce((
         select max(n.generation) + 1 from notification n
-        where n.alert_id = $3::uuid and n.webhook_id = $5 and n.reason = $6::text), 0)
+        where n.alert_id = $3::uuid and n.webhook_id = w.webhook_id and n.reason = $5::text), 0)
+    from webhook w
+    where w.webhook_id = $6
+    for key share of w
     returning notification_id, webhook_id
 )
 insert into outbox (notification_id, webhook_id)
@@ -235,19 +238,23 @@ type NotificationOweParams struct {
 	TenantID       string
 	AlertID        uuid.UUID
 	RuleID         uuid.UUID
-	WebhookID      uuid.UUID
 	Reason         string
+	WebhookID      uuid.UUID
 }
 
-// Owes a notification for a step of an alert; reminders count up.
-func (q *Queries) NotificationOwe(ctx context.Context, arg NotificationOweParams) error {
-	_, err := q.db.Exec(ctx, notificationOwe,
+// Owes a notification for a step of an alert, whose row the transaction holds, to
+// a webhook that cannot be deleted before it ends; reminders count up.
+func (q *Queries) NotificationOwe(ctx context.Context, arg NotificationOweParams) (int64, error) {
+	result, err := q.db.Exec(ctx, notificationOwe,
 		arg.NotificationID,
 		arg.TenantID,
 		arg.AlertID,
 		arg.RuleID,
-		arg.WebhookID,
 		arg.Reason,
+		arg.WebhookID,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

@@ -54,7 +54,7 @@ type Alert struct {
 	Late           bool
 	Health         bool
 	WebhookID      *uuid.UUID
-	Signature      *string
+	Signature      string
 }
 
 type AlertAction struct {

@@ -41,6 +41,7 @@ join rule r on r.rule_id = coalesce(n.rule_id, (
     where m.digest_id = n.notification_id
     limit 1))
 where n.notification_id = @notification_id::uuid
+for key share of r
 on conflict (webhook_id) where webhook_id is not null and state <> 'RESOLVED' do nothing
 returning rule_id;
 

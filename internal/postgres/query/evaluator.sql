@@ -33,7 +33,9 @@ where r.rule_id = any(@rule_ids::uuid[]);
 
 -- name: CursorAdvance :many
 -- The first statement of a commit: each claim's cursor by compare-and-set under
--- its token and rule version. What it does not return is stale.
+-- its token and rule version. What it does not return is stale. What began before
+-- a rule's watermark may have had its alert, which retention deleted; no watermark
+-- moves until the transaction ends.
 --
 -- Rules of one interval become due at the same instants, multiples of it, so
 -- that they share their scans whenever they were made. A rule that was due and
@@ -68,17 +70,17 @@ join rule r on r.rule_id = a.rule_id and r.version = a.version and r.enabled and
 where s.rule_id = a.rule_id
   and s.claim_token = a.token
   and s.cursor is not distinct from a.from_cursor
-returning s.rule_id;
+returning s.rule_id, s.swept_before_ns;
 
 -- name: AlertInsert :many
--- Inserts the alerts that do not exist yet, and returns those. What began
--- before a rule's watermark may have had its alert, which retention deleted. The
--- cursors have been advanced in this transaction, so that no watermark moves.
+-- Inserts the alerts that do not exist yet, and returns those. No join stands
+-- here: it would turn the order of the rows around, and indexes grow best when
+-- ids ascend.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
                    execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
        i.execution_id, i.start_time_ns, i.application, i.route, i.exchange, i.signature, i.late,
-       greatest(0, (extract(epoch from now()) * 1e9)::bigint - i.ended_ns)
+       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns)
 from (
     select unnest(@alert_ids::uuid[]) as alert_id, unnest(@tenant_ids::text[]) as tenant_id, unnest(@rule_ids::uuid[]) as rule_id,
            unnest(@rule_versions::bigint[]) as rule_version, unnest(@severities::text[]) as severity,
@@ -87,14 +89,19 @@ from (
            unnest(@routes::text[]) as route, unnest(@exchanges::jsonb[]) as exchange, unnest(@signatures::text[]) as signature,
            unnest(@lates::boolean[]) as late, unnest(@ended_ns::bigint[]) as ended_ns
 ) i
-join rule_state s on s.rule_id = i.rule_id and s.swept_before_ns <= i.start_time_ns
 on conflict (rule_id, execution_id) do nothing
 returning alert_id;
 
--- name: NotificationInsert :exec
+-- name: NotificationInsert :execrows
+-- Records what is owed, in the order given, to webhooks that cannot be deleted
+-- before the transaction ends; nothing where one of them is gone.
+with held as materialized (
+    select from webhook where webhook_id = any(@held_ids::uuid[]) order by webhook_id for key share
+)
 insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
 select unnest(@notification_ids::uuid[]), unnest(@tenant_ids::text[]), unnest(@alert_ids::uuid[]),
-       unnest(@rule_ids::uuid[]), unnest(@webhook_ids::uuid[]), unnest(@reasons::text[]);
+       unnest(@rule_ids::uuid[]), unnest(@webhook_ids::uuid[]), unnest(@reasons::text[])
+where (select count(*) from held) = cardinality(@held_ids::uuid[]);
 
 -- name: OutboxInsert :exec
 insert into outbox (notification_id, webhook_id)

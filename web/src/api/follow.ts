@@ -22,7 +22,7 @@ export function follow(cache: QueryClient): Live {
       await Promise.all([
         cache.invalidateQueries({
           queryKey: alertKeys.lists,
-          predicate: (query) => pagesOf(query.state.data) <= longPages,
+          predicate: (query) => !isLong(query.state.data),
         }),
         refreshHeads(cache),
         cache.invalidateQueries({ queryKey: alertKeys.groups }),
@@ -48,13 +48,19 @@ async function refreshHeads(cache: QueryClient): Promise<void> {
   const long = cache
     .getQueryCache()
     .findAll({ queryKey: alertKeys.lists, type: "active" })
-    .filter((query) => pagesOf(query.state.data) > longPages);
+    .filter((query) => isLong(query.state.data));
   await Promise.all(
     long.map(async ({ queryKey }) => {
       const head = await alertPage(queryKey[2] as AlertFilter, "");
       cache.setQueryData<InfiniteData<AlertPage, string>>(queryKey, (old) => old && mergeHead(old, head));
     }),
   );
+}
+
+/** Whether a list is long, or of a search, each page of which is work. */
+function isLong(data: unknown): boolean {
+  const pages = (data as { pages?: AlertPage[] } | undefined)?.pages ?? [];
+  return pages.length > longPages || (pages.length > 1 && pages.some(({ searchedTo }) => searchedTo !== undefined));
 }
 
 function pagesOf(data: unknown): number {
@@ -66,7 +72,6 @@ function loadedPages(cache: QueryClient): number {
   const loaded = cache
     .getQueryCache()
     .findAll({ queryKey: alertKeys.lists, type: "active" })
-    .map((query) => pagesOf(query.state.data))
-    .map((pages) => (pages > longPages ? 1 : pages));
+    .map((query) => (isLong(query.state.data) ? 1 : pagesOf(query.state.data)));
   return Math.max(1, ...loaded);
 }

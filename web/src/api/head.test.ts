@@ -26,3 +26,30 @@ test("a head that is everything is the list", () => {
   const old = { pages: [page("ab"), page("cd", "")], pageParams: ["", "1"] };
   expect(mergeHead(old, { ...page("b"), nextCursor: "" }).pages).toHaveLength(1);
 });
+
+const minute = (minutes: number) => new Date(Date.UTC(2026, 0, 1, 0, minutes)).toISOString();
+/** Of a search: alerts that fired at a minute each, and the minute down to which it looked. */
+const search = (minutes: number[], searchedTo: number | undefined): AlertPage => ({
+  items: minutes.map((at) => ({ id: `${at}`, firedAt: minute(at) }) as Alert),
+  asOf: "",
+  nextCursor: searchedTo === undefined ? "" : "more",
+  ...(searchedTo === undefined ? {} : { searchedTo: minute(searchedTo) }),
+});
+
+test.each([
+  ["nothing found above leaves what is below", [search([55], 50), search([31], 20)], search([], 52), [[], [31]], 2],
+  ["what is found above comes before", [search([], 50), search([], 20)], search([59], 52), [[59], []], 2],
+  ["what is gone from above leaves", [search([58, 51], 50), search([], 20)], search([59], 52), [[59, 51], []], 2],
+  ["pages that the head has looked at go", [search([58], 50), search([44, 30], 20)], search([], 40), [[30]], 1],
+  [
+    "below the end of everything nothing is left",
+    [search([58], 50), search([44], undefined)],
+    search([], 45),
+    [[44]],
+    1,
+  ],
+])("of a search, %s", (_, pages, head, want, count) => {
+  const merged = mergeHead({ pages, pageParams: pages.map((_, at) => `${at}`) }, head);
+  expect(merged.pages.map(({ items }) => items.map(({ id }) => Number(id)))).toEqual(want);
+  expect(merged.pageParams).toHaveLength(count);
+});

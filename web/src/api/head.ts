@@ -8,6 +8,7 @@ type Pages = InfiniteData<AlertPage, string>;
  * meanwhile than a page holds, the list begins anew with that page.
  */
 export function mergeHead(old: Pages, head: AlertPage): Pages {
+  if (head.searchedTo) return mergeSearch(old, head, Date.parse(head.searchedTo));
   const last = head.items.at(-1)?.id;
   const fresh: Pages = { pages: [head], pageParams: [""] };
   if (last === undefined || !head.nextCursor) return fresh;
@@ -18,4 +19,21 @@ export function mergeHead(old: Pages, head: AlertPage): Pages {
   const below = old.pages.slice(page + 1);
   const first: AlertPage = { ...meeting, asOf: head.asOf, items: [...head.items, ...rest] };
   return { pages: [first, ...below], pageParams: ["", ...old.pageParams.slice(page + 1)] };
+}
+
+/** A page of a search ends at an instant rather than at an alert: what is older stays. */
+function mergeSearch(old: Pages, head: AlertPage, end: number): Pages {
+  const page = old.pages.findIndex((candidate) => reach(candidate) < end);
+  const meeting = old.pages[page];
+  if (!meeting) return { pages: [head], pageParams: [""] };
+  const known = new Set(head.items.map(({ id }) => id));
+  const rest = meeting.items.filter(({ id, firedAt }) => Date.parse(firedAt) <= end && !known.has(id));
+  const first: AlertPage = { ...meeting, asOf: head.asOf, items: [...head.items, ...rest] };
+  return { pages: [first, ...old.pages.slice(page + 1)], pageParams: ["", ...old.pageParams.slice(page + 1)] };
+}
+
+/** The instant down to which a page and those before it tell everything. */
+function reach({ searchedTo, nextCursor, items }: AlertPage): number {
+  const at = searchedTo ?? (nextCursor ? items.at(-1)?.firedAt : undefined);
+  return at === undefined ? Number.NEGATIVE_INFINITY : Date.parse(at);
 }

@@ -3,6 +3,8 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { AlertFilter } from "../api/alerts";
 import type { AlertGroup } from "../api/client";
+import { Button } from "../ui/Button";
+import { ClockTime } from "../ui/Instant";
 import { IconNewer } from "../ui/icons";
 import styles from "./AlertList.module.css";
 import { AlertRow, type RowLook, rowHeight } from "./AlertRow";
@@ -12,7 +14,10 @@ import { arrivals } from "./rows";
 import { isSelected, type Selection } from "./selection";
 
 const wideFrom = 860;
-const loadAhead = 15;
+/** Rows before the end of what is loaded at which more is asked for, so that it is there before it is seen. */
+const loadAhead = 60;
+/** Rows that stand for those which are not loaded yet: what a quick hand scrolls into. */
+const ahead = 30;
 
 interface Props {
   rows: readonly Row[];
@@ -30,6 +35,8 @@ interface Props {
   hasMore: boolean;
   loadingMore: boolean;
   onMore: () => void;
+  /** How far a search for a text has come. */
+  search: Search | undefined;
 }
 
 /**
@@ -37,15 +44,17 @@ interface Props {
  * row that they look at in its place, and is told how many came.
  */
 export function AlertList(props: Props) {
-  const { rows, openId, cursorId, onPoint, hasMore, loadingMore, onMore } = props;
+  const { rows, openId, cursorId, onPoint, hasMore, loadingMore, onMore, search } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const size = useElementSize();
   const ref = useMergedRef(scroller, size.ref);
   const wide = size.width >= wideFrom;
   const height = wide ? rowHeight.wide : rowHeight.narrow;
 
+  const waiting = search?.waiting ?? false;
+  const coming = hasMore && !search ? ahead : 0;
   const virtual = useVirtualizer({
-    count: rows.length,
+    count: rows.length + coming,
     getScrollElement: () => scroller.current,
     estimateSize: () => height,
     getItemKey: (index) => rows[index]?.id ?? index,
@@ -58,8 +67,8 @@ export function AlertList(props: Props) {
 
   const last = virtual.getVirtualItems().at(-1)?.index ?? 0;
   useEffect(() => {
-    if (hasMore && !loadingMore && last >= rows.length - loadAhead) onMore();
-  }, [hasMore, loadingMore, last, rows.length, onMore]);
+    if (hasMore && !loadingMore && !waiting && last >= rows.length - loadAhead) onMore();
+  }, [hasMore, loadingMore, waiting, last, rows.length, onMore]);
 
   // Keys move the cursor; the row follows into view and takes the focus, so that a screen reader says it.
   const pointed = useRef(cursorId);
@@ -88,7 +97,7 @@ export function AlertList(props: Props) {
         <ul className={styles.rows} style={{ height: virtual.getTotalSize() }} aria-label="Alerts">
           {virtual.getVirtualItems().map((item) => {
             const row = rows[item.index];
-            if (!row) return null;
+            if (!row) return <Coming key={item.key} height={height} start={item.start} />;
             const look: RowLook = {
               wide,
               selected: row.id === openId,
@@ -112,14 +121,49 @@ export function AlertList(props: Props) {
             );
           })}
         </ul>
-        {loadingMore && (
-          <p className={styles.end} role="status">
+        {loadingMore && !search && (
+          <p className="visually-hidden" role="status">
             Loading older alerts…
           </p>
         )}
+        {search && <SearchedTo search={search} />}
         {!hasMore && rows.length > 30 && <p className={styles.end}>That is all of them: {rows.length}.</p>}
       </div>
     </div>
+  );
+}
+
+/** The place of a row that is on its way. */
+function Coming({ height, start }: { height: number; start: number }) {
+  return (
+    <li aria-hidden="true" className={styles.coming} style={{ height, transform: `translateY(${start}px)` }}>
+      <span />
+      <span />
+    </li>
+  );
+}
+
+export interface Search {
+  searchedTo: string;
+  /** Whether it has found nothing for so long that it goes on only when it is told to. */
+  waiting: boolean;
+  onContinue: () => void;
+}
+
+/** How far back a search has looked, and the way to go on. */
+export function SearchedTo({ search }: { search: Search }) {
+  const { searchedTo, waiting, onContinue } = search;
+  return (
+    <p className={styles.end} role="status">
+      {waiting ? "Nothing more since " : "Searching… back to "}
+      <ClockTime at={searchedTo} />
+      {waiting && (
+        <>
+          {" "}
+          <Button onClick={onContinue}>Search further back</Button>
+        </>
+      )}
+    </p>
   );
 }
 

@@ -8,7 +8,7 @@ import { Page } from "../app/Page";
 import { useKeys } from "../ui/keys";
 import { Failed, SkeletonRows } from "../ui/states";
 import { AlertDetail, useOpenAlert } from "./AlertDetail";
-import { AlertList } from "./AlertList";
+import { AlertList, SearchedTo } from "./AlertList";
 import { rowHeight } from "./AlertRow";
 import { type Action, useAlertAction } from "./actions";
 import { useBulkAction, useReading } from "./bulk";
@@ -180,9 +180,12 @@ export function InboxPage() {
                 hasMore={list.hasMore}
                 loadingMore={list.loadingMore}
                 onMore={list.onMore}
+                search={list.search}
               />
             ) : list.isError ? (
               <Failed error={list.error} onRetry={list.refetch} />
+            ) : list.search ? (
+              <SearchedTo search={list.search} />
             ) : (
               <NoAlerts filter={filter} />
             )}

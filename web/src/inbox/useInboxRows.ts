@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQueries, useQueryClient } from "@tanstack/react-query";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { type AlertFilter, alertGroups, alertList, type Fold, nestedAlerts } from "../api/alerts";
-import type { Alert, AlertGroup } from "../api/client";
+import type { Alert, AlertGroup, AlertPage } from "../api/client";
 import { alertRows, groupId, groupRows, type Opened, type Row, withinGroup } from "./fold";
 import { withPinned } from "./rows";
 
@@ -38,6 +38,8 @@ export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: 
 
   const shown = fold === undefined ? list : folded;
   const { fetchNextPage } = shown;
+  const onMore = useCallback(() => void fetchNextPage(), [fetchNextPage]);
+  const search = useSearch(list.data?.pages, onMore, list.hasNextPage && !list.isFetchingNextPage && !list.isError);
   return {
     key,
     rows,
@@ -48,7 +50,8 @@ export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: 
     refetch: () => void shown.refetch(),
     hasMore: shown.hasNextPage,
     loadingMore: shown.isFetchingNextPage,
-    onMore: useCallback(() => void fetchNextPage(), [fetchNextPage]),
+    onMore,
+    search,
     toggleGroup: (id: string) =>
       setOpened((before) => {
         const after = new Set(before);
@@ -58,6 +61,26 @@ export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: 
     retryGroup: (group: AlertGroup) =>
       void cache.invalidateQueries({ queryKey: nestedAlerts(withinGroup(filter, group)).queryKey }),
   };
+}
+
+/** Pages of a search that found nothing, after which it waits for a word: some seconds. */
+const patience = 50;
+
+/**
+ * How far a search for a text has come, which looks at a stretch of alerts for each page; undefined where the list is none,
+ * or is through. It goes on by itself where nothing is found, until it has found nothing for long.
+ */
+function useSearch(pages: readonly AlertPage[] | undefined, onMore: () => void, can: boolean) {
+  const [allowed, setAllowed] = useState(patience);
+  const searchedTo = pages?.at(-1)?.searchedTo;
+  const inVain = pages ? pages.length - 1 - pages.findLastIndex(({ items }) => items.length > 0) : 0;
+  const waiting = searchedTo !== undefined && inVain >= allowed;
+  const goOn = searchedTo !== undefined && inVain > 0 && can && !waiting;
+  useEffect(() => {
+    if (goOn) onMore();
+  }, [goOn, onMore]);
+  if (searchedTo === undefined) return undefined;
+  return { searchedTo, waiting, onContinue: () => setAllowed(inVain + patience) };
 }
 
 /** The open alert, once the list under this filter has held it: it keeps its row when it leaves the filter. */
