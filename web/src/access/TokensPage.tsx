@@ -13,6 +13,7 @@ import {
   tokenList,
 } from "../api/access";
 import { placeErrors } from "../api/fields";
+import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago, ExactTime } from "../ui/Instant";
@@ -23,7 +24,7 @@ import table from "../ui/table.module.css";
 import { AccessPage } from "./AccessPage";
 
 export function TokensPage() {
-  const tokens = useQuery(tokenList());
+  const tokens = useQuery({ ...tokenList(), enabled: useMay()("listTokens") });
   const [making, setMaking] = useState(false);
   const [doomed, setDoomed] = useState<Token>();
   return (

@@ -15,6 +15,7 @@ import {
   userList,
 } from "../api/access";
 import { placeErrors } from "../api/fields";
+import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago } from "../ui/Instant";
@@ -28,7 +29,7 @@ import { AccessPage } from "./AccessPage";
 type Open = { what: "new" } | { what: "delete" | "link"; user: User };
 
 export function UsersPage() {
-  const users = useQuery(userList());
+  const users = useQuery({ ...userList(), enabled: useMay()("listUsers") });
   const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
   return (

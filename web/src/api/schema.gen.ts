@@ -1300,6 +1300,12 @@ export interface components {
             asOf: string;
             items: components["schemas"]["Alert"][];
             nextCursor?: string;
+            /**
+             * Format: date-time
+             * @description Of a search for a text that goes on although the page is short or empty: every alert that fired after it was looked
+             *     at. Go on with `nextCursor`.
+             */
+            searchedTo?: string;
         };
         /** @description Either `ids` or `filter`. */
         AlertSelection: {
