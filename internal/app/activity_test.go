@@ -97,8 +97,7 @@ func TestAListTellsHowAttemptsEnded(t *testing.T) {
 	if n := wantVerdicts("after a crash", unknown, unknown); n.History[0].UnderWay || !n.History[1].UnderWay {
 		t.Errorf("after a crash: %+v", n.History)
 	}
-	s := settlement(&second, notify.VerdictDelivered, notify.Delivered)
-	if err := w.db.Outbox().Settle(t.Context(), s); err != nil {
+	if err := w.settle(settlement(&second, notify.VerdictDelivered, notify.Delivered)); err != nil {
 		t.Fatal(err)
 	}
 	wantVerdicts("settled", unknown, notify.VerdictDelivered)
