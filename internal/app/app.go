@@ -188,9 +188,13 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 		return err
 	}
 	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Logger.With(slog.String("part", "reconciliation")))
+	var desk postgres.Desk
+	if a.dispatcher != nil {
+		desk = a.dispatcher
+	}
 	a.evaluator, err = evaluator.New(evaluator.Options{
 		Observer: a.metrics,
-		Source:   source, Store: db.Evaluation(), Publisher: a.bus, Texts: texts,
+		Source:   source, Store: db.Evaluation(desk), Publisher: a.bus, Texts: texts,
 		Logger: a.options.Logger.With(slog.String("part", "evaluator")), Clock: a.options.Clock, Replica: a.replica,
 		Interval: a.options.TickInterval, Settle: a.options.Settle, PageSize: a.options.PageSize,
 		ClaimFor: a.options.ClaimFor, Budget: a.options.ClaimFor / 3,

@@ -30,11 +30,13 @@ import (
 	"github.com/alecthomas/kong"
 
 	"tocsin/internal/bench/child"
+	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/peers"
 	"tocsin/internal/bench/product"
 	"tocsin/internal/bench/receiver"
 	"tocsin/internal/bench/report"
-	"tocsin/internal/bench/workloads"
+	"tocsin/internal/bench/speed"
+	"tocsin/internal/bench/strain"
 )
 
 type cli struct {
@@ -115,13 +117,13 @@ func (r *run) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-func (r *run) chosen() ([]workloads.Workload, error) {
-	all := workloads.All()
+func (r *run) chosen() ([]lab.Workload, error) {
+	all := append(speed.Workloads(), strain.Workloads()...)
 	if len(r.Only) == 0 {
 		return all, nil
 	}
 	known := map[string]bool{}
-	var chosen []workloads.Workload
+	var chosen []lab.Workload
 	for _, each := range all {
 		for _, id := range each.IDs {
 			known[id] = true
@@ -139,7 +141,7 @@ func (r *run) chosen() ([]workloads.Workload, error) {
 }
 
 // bench starts what all workloads share.
-func (r *run) bench(ctx context.Context, engines *product.Engines, m *report.Machine) (*workloads.Bench, func(), error) {
+func (r *run) bench(ctx context.Context, engines *product.Engines, m *report.Machine) (*lab.Bench, func(), error) {
 	other, err := child.Self("receiver")
 	if err != nil {
 		return nil, nil, err
@@ -156,7 +158,7 @@ func (r *run) bench(ctx context.Context, engines *product.Engines, m *report.Mac
 		version = "no Alertmanager on this machine"
 	}
 	m.Peers = append(m.Peers, version)
-	return &workloads.Bench{
+	return &lab.Bench{
 		Engines: engines, Receiver: receiver.Client{Base: at.Base, HTTP: &http.Client{}}, ReceiverPID: other.PID(), Alertmanager: path,
 		Trials: r.Trials, Quick: r.Quick, Soak: r.Soak, Huge: r.Huge,
 		Tell: func(text string) { fmt.Fprintln(os.Stderr, "  "+text) },
@@ -178,7 +180,7 @@ func riverVersion() string {
 
 // measure runs a workload. What is wrong with it refuses its results, and does
 // not keep the others from running; only the end of ctx does.
-func measure(ctx context.Context, b *workloads.Bench, w workloads.Workload) ([]report.Result, error) {
+func measure(ctx context.Context, b *lab.Bench, w lab.Workload) ([]report.Result, error) {
 	fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().UTC().Format("15:04:05"), strings.Join(w.IDs, ", "))
 	began := time.Now()
 	results, err := w.Run(ctx, b)

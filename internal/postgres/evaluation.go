@@ -23,6 +23,8 @@ type Evaluation struct {
 	// known holds the rules claimed before, so that a claim reads only how far a
 	// rule has come, and what it says only after an edit.
 	known map[uuid.UUID]known
+	// desk takes over what it has room for, nil when no dispatcher runs here.
+	desk Desk
 }
 
 // known is a rule as it was read, or why it could not be.
@@ -34,8 +36,11 @@ type known struct {
 // maxKnown bounds the rules kept in memory, beyond which they are read again.
 const maxKnown = 50_000
 
-// Evaluation returns the evaluator's store.
-func (db *DB) Evaluation() *Evaluation { return &Evaluation{db: db, known: map[uuid.UUID]known{}} }
+// Evaluation returns the evaluator's store. Desk belongs to the dispatcher of this
+// process; without one it is nil.
+func (db *DB) Evaluation(desk Desk) *Evaluation {
+	return &Evaluation{db: db, known: map[uuid.UUID]known{}, desk: desk}
+}
 
 // Load claims due rules. A rule that cannot be read is returned with its error.
 func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) ([]evaluator.Claim, error) {
@@ -136,9 +141,10 @@ func (s *Evaluation) addOpen(ctx context.Context, claims []evaluator.Claim) erro
 
 // Commit advances cursors, inserts the alerts that are new, and what is owed
 // for them, in one transaction.
-func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (evaluator.Committed, error) {
-	var done evaluator.Committed
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done evaluator.Committed, err error) {
+	hand := s.reserve(ctx, batch.Notifications)
+	defer func() { hand.over(ctx, batch, err == nil) }()
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
 		done = evaluator.Committed{}
 		rows, err := q.CursorAdvance(ctx, advanceParams(batch))
 		if err != nil {
@@ -152,9 +158,10 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (evaluat
 		if done.Inserted, err = insertAlerts(ctx, q, batch, watermarks); err != nil {
 			return err
 		}
-		if done.Notifications, err = insertNotifications(ctx, q, batch, evaluator.NewIDs(done.Inserted)); err != nil {
+		if done.Notifications, err = insertNotifications(ctx, q, batch, evaluator.NewIDs(done.Inserted), hand); err != nil {
 			return err
 		}
+		done.HandedOver = len(hand.claimed)
 		if err := applyChanges(ctx, q, batch, &done); err != nil {
 			return err
 		}
@@ -241,7 +248,7 @@ func alertParams(room int) pgq.AlertInsertParams {
 
 // insertNotifications writes what is owed for the alerts that are new, in the
 // record and in the outbox, and returns how many.
-func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, inserted evaluator.IDs) (int, error) {
+func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, inserted evaluator.IDs, hand *handover) (int, error) {
 	room := len(inserted)
 	p := pgq.NotificationInsertParams{
 		NotificationIds: make([]uuid.UUID, 0, room), TenantIds: make([]string, 0, room), AlertIds: make([]uuid.UUID, 0, room),
@@ -272,7 +279,7 @@ func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Ba
 	if err != nil {
 		return 0, fmt.Errorf("insert notifications: %w", err)
 	}
-	if err := q.OutboxInsert(ctx, pgq.OutboxInsertParams{NotificationIds: p.NotificationIds, WebhookIds: p.WebhookIds}); err != nil {
+	if err := hand.owe(ctx, q, p.NotificationIds, p.WebhookIds); err != nil {
 		return 0, fmt.Errorf("insert outbox: %w", err)
 	}
 	return len(p.NotificationIds), nil

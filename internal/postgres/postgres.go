@@ -30,6 +30,8 @@ type DB struct {
 	pool    *pgxpool.Pool
 	queries *pgq.Queries
 	box     *seal.Box
+	// webhooks are those that messages went to lately.
+	webhooks *webhookCache
 }
 
 // Open connects to the database at url and makes sure that it answers. Secrets
@@ -53,6 +55,7 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	db := &DB{pool: pool, queries: pgq.New(pool), box: box}
+	db.webhooks = &webhookCache{db: db}
 	if err := db.Ping(ctx); err != nil {
 		pool.Close()
 		return nil, err

@@ -2,6 +2,7 @@ package product
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,11 +15,14 @@ func (w *World) Due(ctx context.Context, rules ...uuid.UUID) error {
 	return w.Exec(ctx, `update rule_state set next_run_at = now() where $1::uuid[] is null or rule_id = any($1)`, rules)
 }
 
-// AwaitRun waits until every enabled rule has run and is due no more, and
-// returns when that was seen.
+// AwaitRun waits until no rule is due any more, and returns when that was seen.
+// It wants rules of an interval that is longer than their evaluation takes.
 func (w *World) AwaitRun(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
 	return Await(ctx, func() (bool, error) {
-		n, err := w.Number(ctx, `select count(*) from rule_state where next_run_at <= now() or claimed_until is not null or last_run_at is null`)
+		// The commit that releases a rule puts this off; a claim does not.
+		n, err := w.Number(ctx, `select count(*) from (select from rule_state where next_run_at <= now() limit 1) due`)
 		return n == 0, err
 	})
 }
@@ -26,24 +30,10 @@ func (w *World) AwaitRun(ctx context.Context) (time.Time, error) {
 // Prepare waits until a rule has run for the first time, and then writes
 // exchanges that fail after its cursor, which it finds when it is next due.
 func (w *World) Prepare(ctx context.Context, count int, prefix string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
 	if _, err := w.AwaitRun(ctx); err != nil {
 		return fmt.Errorf("await the first run: %w", err)
 	}
-	now, err := w.NowNS(ctx)
-	if err != nil {
-		return err
-	}
-	if err := w.Insert(ctx, Exchanges{Count: count, Prefix: prefix, StartNS: now, StepNS: 1000, EndNS: now + int64(count)*1000}); err != nil {
-		return err
-	}
-	// Until the last has ended, and the horizon is beyond it.
-	_, err = Await(ctx, func() (bool, error) {
-		at, err := w.NowNS(ctx)
-		return at > now+int64(count)*1000, err
-	})
-	return err
+	return w.Fresh(ctx, Exchanges{Count: count, Prefix: prefix})
 }
 
 // Steady writes exchanges that fail one after the other from half a second on,
@@ -60,8 +50,18 @@ func (w *World) Steady(ctx context.Context, count int, every time.Duration) erro
 	return w.Insert(ctx, Exchanges{Count: count, Prefix: "execution-", StartNS: start, StepNS: int64(every)})
 }
 
-// Pace makes a rule due again and again until ctx ends.
-func (w *World) Pace(ctx context.Context, rule uuid.UUID, every time.Duration) error {
+// WhilePaced makes a rule due again and again while f runs.
+func (w *World) WhilePaced(ctx context.Context, rule uuid.UUID, every time.Duration, f func() error) error {
+	pacing, stop := context.WithCancel(ctx)
+	defer stop()
+	paced := make(chan error, 1)
+	go func() { paced <- w.pace(pacing, rule, every) }()
+	err := f()
+	stop()
+	return errors.Join(err, <-paced)
+}
+
+func (w *World) pace(ctx context.Context, rule uuid.UUID, every time.Duration) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {

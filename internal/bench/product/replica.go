@@ -59,7 +59,22 @@ func (r *Replica) End() error { return r.Stop(40 * time.Second) }
 
 // EnableHook enables a webhook over the API, as a person does.
 func (r *Replica) EnableHook(ctx context.Context, id uuid.UUID) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.Address+"/api/v1/webhooks/"+id.String()+"/enable", http.NoBody)
+	if err := r.call(ctx, http.MethodPost, "/webhooks/"+id.String()+"/enable"); err != nil {
+		return fmt.Errorf("enable webhook: %w", err)
+	}
+	return nil
+}
+
+// ListInbox asks for the first page of the inbox.
+func (r *Replica) ListInbox(ctx context.Context) error {
+	if err := r.call(ctx, http.MethodGet, "/alerts?limit=50&state=FIRING"); err != nil {
+		return fmt.Errorf("list the inbox: %w", err)
+	}
+	return nil
+}
+
+func (r *Replica) call(ctx context.Context, method, path string) error {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+r.Address+"/api/v1"+path, http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -71,7 +86,7 @@ func (r *Replica) EnableHook(ctx context.Context, id uuid.UUID) error {
 	said, err := io.ReadAll(got.Body)
 	err = errors.Join(err, got.Body.Close())
 	if err == nil && got.StatusCode != http.StatusOK {
-		err = fmt.Errorf("enable webhook: %s: %.300s", got.Status, said)
+		err = fmt.Errorf("%s: %.300s", got.Status, said)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"tocsin/internal/clickhouse/schema"
@@ -200,4 +201,24 @@ func Await(ctx context.Context, holds func() (bool, error)) (time.Time, error) {
 		case <-time.After(max(2*time.Millisecond, 2*answered.Sub(asked))):
 		}
 	}
+}
+
+// Transactions returns how many transactions the world's database has seen, of
+// which the benchmark's own are few.
+func (w *World) Transactions(ctx context.Context) (int64, error) {
+	return w.Number(ctx, `select xact_commit + xact_rollback from pg_stat_database where datname = current_database()`)
+}
+
+// HoldSnapshot begins a transaction that sees the database as it is, and keeps it
+// open until release is called.
+func (w *World) HoldSnapshot(ctx context.Context) (release func(), err error) {
+	tx, err := w.Pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		return nil, err
+	}
+	// The snapshot is taken by the first query, and kept because the level wants it.
+	if _, err := tx.Exec(ctx, "select txid_current(), count(*) from rule"); err != nil {
+		return nil, errors.Join(err, tx.Rollback(ctx))
+	}
+	return func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }, nil
 }

@@ -21,6 +21,9 @@ func (c *Client) URL(book string) string { return c.Base + "/id/" + book }
 // ExecutionURL returns the address of a book whose messages name an exchange.
 func (c *Client) ExecutionURL(book string) string { return c.Base + "/execution/" + book }
 
+// SlowURL returns the address of a book like that of URL, where each answer takes [SlowFor].
+func (c *Client) SlowURL(book string) string { return c.Base + "/slow/" + book }
+
 // HangURL returns an address that never answers.
 func (c *Client) HangURL() string { return c.Base + "/hang/" }
 

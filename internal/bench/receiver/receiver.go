@@ -4,7 +4,8 @@
 // A path begins with how a message is told from others: /id/ by its header
 // webhook-id, /execution/ by the exchange that its body names, as Tocsin's
 // messages and the alerts given to Alertmanager do. What follows is the name of
-// a book, kept apart from others. /hang/ reads messages and never answers.
+// a book, kept apart from others. /slow/ is /id/ with an answer that takes [SlowFor];
+// /hang/ reads messages and never answers.
 //
 // The instants are those of the machine's clock when the head of a request had
 // been read. All that is asked of it beside goes to paths under /control/.
@@ -42,6 +43,9 @@ type Sample struct {
 	Header http.Header `json:"header"`
 	Body   []byte      `json:"body"`
 }
+
+// SlowFor is how long a slow answer takes.
+const SlowFor = 10 * time.Millisecond
 
 const shards = 64
 
@@ -172,6 +176,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch kind {
 	case "id", "execution":
 		s.receive(w, r, s.book(name), kind == "execution", at)
+	case "slow":
+		time.Sleep(SlowFor) //nolint:forbidigo // it is slow
+		s.receive(w, r, s.book(name), false, at)
 	case "hang":
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()

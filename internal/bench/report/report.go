@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -171,6 +172,11 @@ func (f *Figure) spread() string {
 	return Number(f.Low) + " to " + Number(f.High)
 }
 
+// measured returns the figures that have a value; a refused workload may not have come to all.
+func (r *Result) measured() []Figure {
+	return slices.DeleteFunc(slices.Clone(r.Figures), func(f Figure) bool { return f.Count == 0 })
+}
+
 // JSON writes the run.
 func (r *Run) JSON(w io.Writer) error {
 	encoder := json.NewEncoder(w)
@@ -195,8 +201,9 @@ func (r *Result) Text() string {
 	if r.Refused != "" {
 		fmt.Fprintf(&b, "  REFUSED: %s\n", r.Refused)
 	}
-	for i := range r.Figures {
-		f := &r.Figures[i]
+	figures := r.measured()
+	for i := range figures {
+		f := &figures[i]
 		fmt.Fprintf(&b, "  %-58s %12s%-10s %-22s %-16s %s\n", f.Name, Number(f.Median), suffix(f.Unit), f.spread(), f.Bound.text(f.Unit), r.verdict(f))
 	}
 	for _, note := range r.Notes {
@@ -247,10 +254,10 @@ func (r *Result) markdown(b *strings.Builder) {
 	if r.Refused != "" {
 		fmt.Fprintf(b, "**Refused:** %s.\n\n", r.Refused)
 	}
-	if len(r.Figures) > 0 {
+	if figures := r.measured(); len(figures) > 0 {
 		b.WriteString("| figure | median | spread | target | |\n| --- | --: | --- | --- | --- |\n")
-		for i := range r.Figures {
-			f := &r.Figures[i]
+		for i := range figures {
+			f := &figures[i]
 			fmt.Fprintf(b, "| %s | %s%s | %s | %s | %s |\n", f.Name, Number(f.Median), suffix(f.Unit), f.spread(), f.Bound.text(f.Unit), r.verdict(f))
 		}
 		b.WriteString("\n")

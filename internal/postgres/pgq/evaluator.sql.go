@@ -212,19 +212,78 @@ func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsert
 	return result.RowsAffected(), nil
 }
 
-const outboxInsert = `-- name: OutboxInsert :exec
-insert into outbox (notification_id, webhook_id)
-select unnest($1::uuid[]), unnest($2::uuid[])
+const outboxInsert = `-- name: OutboxInsert :many
+with takers as (
+    select w.webhook_id
+    from webhook w
+    join webhook_state s using (webhook_id)
+    join (select unnest($1::uuid[]) as webhook_id, unnest($2::bigint[]) as version) t
+        on t.webhook_id = w.webhook_id and t.version = w.version
+    where w.enabled and s.opened_at is null and coalesce(w.held_until <= now(), true)
+), owed as (
+    insert into outbox (notification_id, webhook_id, due_at, claim_token, claimed_by)
+    select n.notification_id, n.webhook_id,
+           case when n.claimed then now() + $3::interval else now() end,
+           case when n.claimed then nextval('claim_token') end,
+           case when n.claimed then $4::text end
+    from (
+        select i.notification_id, i.webhook_id, i.wanted and t.webhook_id is not null as claimed
+        from (
+            select unnest($5::uuid[]) as notification_id, unnest($6::uuid[]) as webhook_id,
+                   unnest($7::boolean[]) as wanted
+        ) i
+        left join takers t on t.webhook_id = i.webhook_id
+    ) n
+    returning notification_id, claim_token
+)
+select notification_id, claim_token::bigint as claim_token, now()::timestamptz as at from owed where claim_token is not null
 `
 
 type OutboxInsertParams struct {
+	Takers          []uuid.UUID
+	TakerVersions   []int64
+	Lease           time.Duration
+	Replica         string
 	NotificationIds []uuid.UUID
 	WebhookIds      []uuid.UUID
+	Wanted          []bool
 }
 
-func (q *Queries) OutboxInsert(ctx context.Context, arg OutboxInsertParams) error {
-	_, err := q.db.Exec(ctx, outboxInsert, arg.NotificationIds, arg.WebhookIds)
-	return err
+type OutboxInsertRow struct {
+	NotificationID uuid.UUID
+	ClaimToken     int64
+	At             time.Time
+}
+
+// Owes notifications. Those for which a dispatcher has room are claimed by it from
+// the beginning, if its webhook is as the dispatcher knows it and takes messages;
+// these are returned.
+func (q *Queries) OutboxInsert(ctx context.Context, arg OutboxInsertParams) ([]OutboxInsertRow, error) {
+	rows, err := q.db.Query(ctx, outboxInsert,
+		arg.Takers,
+		arg.TakerVersions,
+		arg.Lease,
+		arg.Replica,
+		arg.NotificationIds,
+		arg.WebhookIds,
+		arg.Wanted,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OutboxInsertRow{}
+	for rows.Next() {
+		var i OutboxInsertRow
+		if err := rows.Scan(&i.NotificationID, &i.ClaimToken, &i.At); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ruleClaim = `-- name: RuleClaim :many

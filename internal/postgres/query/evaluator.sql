@@ -103,9 +103,34 @@ select unnest(@notification_ids::uuid[]), unnest(@tenant_ids::text[]), unnest(@a
        unnest(@rule_ids::uuid[]), unnest(@webhook_ids::uuid[]), unnest(@reasons::text[])
 where (select count(*) from held) = cardinality(@held_ids::uuid[]);
 
--- name: OutboxInsert :exec
-insert into outbox (notification_id, webhook_id)
-select unnest(@notification_ids::uuid[]), unnest(@webhook_ids::uuid[]);
+-- name: OutboxInsert :many
+-- Owes notifications. Those for which a dispatcher has room are claimed by it from
+-- the beginning, if its webhook is as the dispatcher knows it and takes messages;
+-- these are returned.
+with takers as (
+    select w.webhook_id
+    from webhook w
+    join webhook_state s using (webhook_id)
+    join (select unnest(@takers::uuid[]) as webhook_id, unnest(@taker_versions::bigint[]) as version) t
+        on t.webhook_id = w.webhook_id and t.version = w.version
+    where w.enabled and s.opened_at is null and coalesce(w.held_until <= now(), true)
+), owed as (
+    insert into outbox (notification_id, webhook_id, due_at, claim_token, claimed_by)
+    select n.notification_id, n.webhook_id,
+           case when n.claimed then now() + @lease::interval else now() end,
+           case when n.claimed then nextval('claim_token') end,
+           case when n.claimed then @replica::text end
+    from (
+        select i.notification_id, i.webhook_id, i.wanted and t.webhook_id is not null as claimed
+        from (
+            select unnest(@notification_ids::uuid[]) as notification_id, unnest(@webhook_ids::uuid[]) as webhook_id,
+                   unnest(@wanted::boolean[]) as wanted
+        ) i
+        left join takers t on t.webhook_id = i.webhook_id
+    ) n
+    returning notification_id, claim_token
+)
+select notification_id, claim_token::bigint as claim_token, now()::timestamptz as at from owed where claim_token is not null;
 
 -- name: RuleProblem :many
 -- Records what went wrong and releases the claims that still stand. Cursor and

@@ -1,10 +1,9 @@
-package workloads
+package speed
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -14,12 +13,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"tocsin/evaluator"
+	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/product"
 	"tocsin/internal/bench/report"
 	"tocsin/internal/bench/trial"
 )
-
-func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
 const persistPage = 1000
 
@@ -33,8 +31,8 @@ const (
 // persist is B1: pages of matches in one commit each, against COPY of the same
 // rows. All sides begin with the values in the memory of this process, write the
 // same rows of alert and notification, and commit each page durably.
-func persist(ctx context.Context, b *Bench) ([]report.Result, error) {
-	p := &persisting{Bench: b, pages: either(b, 5, 30)}
+func persist(ctx context.Context, b bench) ([]report.Result, error) {
+	p := &persisting{bench: b, pages: lab.Either(b.Quick, 5, 30)}
 	sides := []trial.Side{
 		{Name: sideCommit, Run: p.commit},
 		{Name: sideCopy, Floor: true, Run: p.copyBare},
@@ -55,14 +53,14 @@ func persist(ctx context.Context, b *Bench) ([]report.Result, error) {
 			report.Of("CPU of a commit, all processes", "µs", runs.Of(sideCommit, (*trial.Measure).Micros), nil),
 		},
 		Notes: []string{
-			"The commit writes more than the floor: the cursor, and the outbox from which dispatchers take.", cpuNotes(runs, sideCommit),
+			"The commit writes more than the floor: the cursor, and the outbox from which dispatchers take.", lab.CPUNotes(runs, sideCommit),
 		},
-		Bars: bars(runs, sides), BarsUnit: "pairs/s",
+		Bars: lab.Bars(runs, sides), BarsUnit: "pairs/s",
 	}}, err
 }
 
 type persisting struct {
-	*Bench
+	bench
 	pages int
 	// world is that of the present trial, and rows what its commit wrote: the sides
 	// that copy it run in the database in which it was committed.
@@ -103,7 +101,7 @@ func (p *persisting) fresh(ctx context.Context) error {
 }
 
 func (p *persisting) measure(work func(page int) error) (trial.Measure, error) {
-	used, err := metered(map[string]int{"client": os.Getpid(), "Postgres": p.Engines.PostgresPID})
+	used, err := lab.Metered(map[string]int{"client": os.Getpid(), "Postgres": p.Engines.PostgresPID})
 	if err != nil {
 		return trial.Measure{}, err
 	}

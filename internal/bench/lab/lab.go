@@ -1,12 +1,12 @@
-// Package workloads holds what is measured, one file for each or for those that
-// share their sides. Each states its floor, its peer and its unit, and what it
-// should reach.
-package workloads
+// Package lab holds what all workloads share: the receiver, the engines, how long
+// to wait, what to count, and how the figures of trials are put together.
+package lab
 
 import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,56 +43,47 @@ type Workload struct {
 	Run func(ctx context.Context, b *Bench) ([]report.Result, error)
 }
 
-// All returns every workload in the order in which they run.
-func All() []Workload {
-	return []Workload{
-		{[]string{"B1"}, persist},
-		{[]string{"B2", "B3", "B5"}, deliver},
-		{[]string{"B4"}, handOver},
-	}
-}
+// Patience is how long anything may take that is not done.
+const Patience = 3 * time.Minute
 
-// patience is how long anything may take that is not done.
-const patience = 3 * time.Minute
-
-// either returns one size for a quick run and one for a whole.
-func either[T any](b *Bench, quick, whole T) T {
-	if b.Quick {
+// Either returns one size for a quick run and one for a whole.
+func Either[T any](quickly bool, quick, whole T) T {
+	if quickly {
 		return quick
 	}
 	return whole
 }
 
-// book names a book of the receiver that nobody else uses.
-func (b *Bench) book() string {
+// Book names a book of the receiver that nobody else uses.
+func (b *Bench) Book() string {
 	b.books++
 	return fmt.Sprint("book-", b.books)
 }
 
-// processes are those that work for a side: the engines and the receiver, and more by name.
-func (b *Bench) processes(more map[string]int) map[string]int {
+// Processes are those that work for a side: the engines and the receiver, and more by name.
+func (b *Bench) Processes(more map[string]int) map[string]int {
 	all := map[string]int{"Postgres": b.Engines.PostgresPID, "ClickHouse": b.Engines.ClickHousePID, "receiver": b.ReceiverPID}
 	maps.Copy(all, more)
 	return all
 }
 
-// counted makes the measure of a run whose messages went to a book: it asks what came, once more after all was recorded.
-func (b *Bench) counted(ctx context.Context, book string, asked, recorded int) (trial.Measure, error) {
+// Counted makes the measure of a run whose messages went to a book: it asks what came, once more after all was recorded.
+func (b *Bench) Counted(ctx context.Context, book string, asked, recorded int) (trial.Measure, error) {
 	count, err := b.Receiver.Await(ctx, book, asked, 0)
 	return trial.Measure{Asked: asked, Sent: count.Distinct + count.Unknown, Recorded: recorded, Repeats: count.Repeats}, err
 }
 
-// awaitReceived waits until a book holds so many messages.
-func (b *Bench) awaitReceived(ctx context.Context, book string, count int) (receiver.Count, error) {
-	got, err := b.Receiver.Await(ctx, book, count, patience)
+// AwaitReceived waits until a book holds so many messages.
+func (b *Bench) AwaitReceived(ctx context.Context, book string, count int) (receiver.Count, error) {
+	got, err := b.Receiver.Await(ctx, book, count, Patience)
 	if err == nil && got.Distinct < count {
-		err = fmt.Errorf("only %d of %d messages came within %v", got.Distinct, count, patience)
+		err = fmt.Errorf("only %d of %d messages came within %v", got.Distinct, count, Patience)
 	}
 	return got, err
 }
 
-// metered reads what processes use from now on.
-func metered(named map[string]int) (func() (map[string]time.Duration, error), error) {
+// Metered reads what processes use from now on.
+func Metered(named map[string]int) (func() (map[string]time.Duration, error), error) {
 	before, err := meter.Read(named)
 	if err != nil {
 		return nil, err
@@ -106,11 +97,11 @@ func metered(named map[string]int) (func() (map[string]time.Duration, error), er
 	}, nil
 }
 
-// end ends a child and forgets how.
-func end(p *child.Process) { _ = p.Stop(10 * time.Second) }
+// End ends a child and forgets how.
+func End(p *child.Process) { _ = p.Stop(10 * time.Second) }
 
-// cpuNotes tells what each process used for an operation.
-func cpuNotes(runs trial.Runs, side string) string {
+// CPUNotes tells what each process used for an operation.
+func CPUNotes(runs trial.Runs, side string) string {
 	names := map[string][]float64{}
 	for _, m := range runs[side] {
 		for name, used := range m.CPU {
@@ -118,14 +109,14 @@ func cpuNotes(runs trial.Runs, side string) string {
 		}
 	}
 	var parts []string
-	for _, name := range sortedKeys(names) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		parts = append(parts, name+" "+report.Number(trial.Summarise(names[name]).Median))
 	}
 	return "CPU of " + side + ", µs per operation: " + strings.Join(parts, ", ")
 }
 
-// bars makes the plot of rates.
-func bars(runs trial.Runs, sides []trial.Side) []report.Bar {
+// Bars makes the plot of rates.
+func Bars(runs trial.Runs, sides []trial.Side) []report.Bar {
 	var all []report.Bar
 	for _, side := range sides {
 		if len(runs[side.Name]) > 0 {

@@ -1,4 +1,4 @@
-package workloads
+package speed
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/peers"
 	"tocsin/internal/bench/product"
 	"tocsin/internal/bench/receiver"
@@ -29,7 +30,7 @@ const (
 // delivering holds what the sides of B2, B3 and B5 share. All of them send to the
 // same receiver over at most 64 connections.
 type delivering struct {
-	*Bench
+	bench
 	count int
 	// alerts is how many Alertmanager is given; it is slower.
 	alerts int
@@ -39,8 +40,8 @@ type delivering struct {
 
 // deliver is B2 (drain), B3 (from rows in ClickHouse to recorded messages) and
 // B5 (processor time of B3). Their sides are run in one alternation.
-func deliver(ctx context.Context, b *Bench) ([]report.Result, error) {
-	d := &delivering{Bench: b, count: either(b, 4_000, 40_000), alerts: either(b, 2_000, 10_000)}
+func deliver(ctx context.Context, b bench) ([]report.Result, error) {
+	d := &delivering{bench: b, count: lab.Either(b.Quick, 3_000, 40_000), alerts: lab.Either(b.Quick, 2_000, 10_000)}
 	sides := []trial.Side{
 		{Name: sideDrain, Run: d.drain},
 		{Name: sidePost, Floor: true, Run: d.post},
@@ -74,9 +75,9 @@ func (d *delivering) b2(runs trial.Runs, sides []trial.Side) report.Result {
 		},
 		Notes: []string{
 			"The drain begins when a person's request enables the webhook, and ends when the last message is recorded. The loop begins with its first POST and ends with its last answer. River begins when its client is started, and ends when its last job is completed.",
-			cpuNotes(runs, sideDrain), cpuNotes(runs, sidePost), cpuNotes(runs, sideRiver),
+			lab.CPUNotes(runs, sideDrain), lab.CPUNotes(runs, sidePost), lab.CPUNotes(runs, sideRiver),
 		},
-		Bars: bars(runs, sides), BarsUnit: "messages/s",
+		Bars: lab.Bars(runs, sides), BarsUnit: "messages/s",
 	}
 }
 
@@ -104,7 +105,7 @@ func (d *delivering) b3(runs trial.Runs, _ []trial.Side) report.Result {
 	r.Notes = append(r.Notes,
 		fmt.Sprintf("Alertmanager is given %s alerts; it begins when the first is sent to it and ends when the last message was received. It records nothing.",
 			report.Number(float64(d.alerts))),
-		cpuNotes(runs, sideAlertmanager))
+		lab.CPUNotes(runs, sideAlertmanager))
 	return r
 }
 
@@ -116,7 +117,7 @@ func (d *delivering) b5(runs trial.Runs) report.Result {
 			report.Of("CPU of an alert, whole", "µs", runs.Of(sideWhole, (*trial.Measure).Micros), report.AtMost(85)),
 			report.Of("CPU of a message, POST loop", "µs", runs.Of(sidePost, (*trial.Measure).Micros), nil),
 		},
-		Notes: []string{cpuNotes(runs, sideWhole), "All processes are Tocsin, Postgres, ClickHouse and the receiver, with all that they start."},
+		Notes: []string{lab.CPUNotes(runs, sideWhole), "All processes are Tocsin, Postgres, ClickHouse and the receiver, with all that they start."},
 	}
 }
 
@@ -127,8 +128,8 @@ func (d *delivering) drain(ctx context.Context, _ int) (m trial.Measure, err err
 		return m, err
 	}
 	defer func() { err = errors.Join(err, world.Close(ctx)) }()
-	book := d.book()
-	hook, err := d.pending(ctx, world, d.Receiver.URL(book), d.count)
+	book := d.Book()
+	hook, err := d.Pending(ctx, world, d.Receiver.URL(book), d.count)
 	if err != nil {
 		return m, err
 	}
@@ -137,7 +138,7 @@ func (d *delivering) drain(ctx context.Context, _ int) (m trial.Measure, err err
 		return m, err
 	}
 	defer func() { err = errors.Join(err, replica.End()) }()
-	used, err := metered(d.processes(map[string]int{"Tocsin": replica.PID()}))
+	used, err := lab.Metered(d.Processes(map[string]int{"Tocsin": replica.PID()}))
 	if err != nil {
 		return m, err
 	}
@@ -155,28 +156,9 @@ func (d *delivering) drain(ctx context.Context, _ int) (m trial.Measure, err err
 	return m, err
 }
 
-// pending commits so many alerts of one webhook, which is disabled.
-func (b *Bench) pending(ctx context.Context, world *product.World, address string, count int) (uuid.UUID, error) {
-	hook, err := world.Hook(ctx, address, peers.Connections, false)
-	if err != nil {
-		return hook, err
-	}
-	if _, err := world.Rule(ctx, 3600, []uuid.UUID{hook}); err != nil {
-		return hook, err
-	}
-	committer, err := world.Committer(ctx)
-	if err != nil {
-		return hook, err
-	}
-	if err := committer.Pending(ctx, count); err != nil {
-		return hook, err
-	}
-	return hook, world.Exec(ctx, "analyze")
-}
-
 // ended waits until every message was received and recorded.
 func (d *delivering) ended(ctx context.Context, world *product.World, book string, began time.Time) (trial.Measure, error) {
-	if _, err := d.awaitReceived(ctx, book, d.count); err != nil {
+	if _, err := d.AwaitReceived(ctx, book, d.count); err != nil {
 		return trial.Measure{}, err
 	}
 	recorded, err := world.AwaitRecorded(ctx, d.count)
@@ -187,7 +169,7 @@ func (d *delivering) ended(ctx context.Context, world *product.World, book strin
 	if err != nil {
 		return trial.Measure{}, err
 	}
-	m, err := d.counted(ctx, book, d.count, int(n))
+	m, err := d.Counted(ctx, book, d.count, int(n))
 	m.Elapsed = recorded.Sub(began)
 	return m, err
 }
@@ -199,7 +181,7 @@ func (d *delivering) whole(ctx context.Context, _ int) (m trial.Measure, err err
 		return m, err
 	}
 	defer func() { err = errors.Join(err, world.Close(ctx)) }()
-	book := d.book()
+	book := d.Book()
 	hook, err := world.Hook(ctx, d.Receiver.URL(book), peers.Connections, true)
 	if err != nil {
 		return m, err
@@ -216,7 +198,7 @@ func (d *delivering) whole(ctx context.Context, _ int) (m trial.Measure, err err
 	if err := world.Prepare(ctx, d.count, "execution-"); err != nil {
 		return m, err
 	}
-	used, err := metered(d.processes(map[string]int{"Tocsin": replica.PID()}))
+	used, err := lab.Metered(d.Processes(map[string]int{"Tocsin": replica.PID()}))
 	if err != nil {
 		return m, err
 	}
@@ -244,13 +226,13 @@ func (d *delivering) post(ctx context.Context, _ int) (trial.Measure, error) {
 	if err := d.needsSample(ctx); err != nil {
 		return trial.Measure{}, err
 	}
-	book := d.book()
+	book := d.Book()
 	poster, err := peers.StartPost(ctx, peers.Post{URL: d.Receiver.URL(book), Count: d.count, Sample: *d.sample})
 	if err != nil {
 		return trial.Measure{}, err
 	}
-	defer end(poster)
-	used, err := metered(map[string]int{"client": poster.PID(), "receiver": d.ReceiverPID})
+	defer lab.End(poster)
+	used, err := lab.Metered(map[string]int{"client": poster.PID(), "receiver": d.ReceiverPID})
 	if err != nil {
 		return trial.Measure{}, err
 	}
@@ -262,7 +244,7 @@ func (d *delivering) post(ctx context.Context, _ int) (trial.Measure, error) {
 	if err != nil {
 		return trial.Measure{}, err
 	}
-	m, err := d.counted(ctx, book, d.count, d.count)
+	m, err := d.Counted(ctx, book, d.count, d.count)
 	m.Elapsed, m.CPU = span.Elapsed(), cpu
 	return m, err
 }
@@ -277,20 +259,20 @@ func (d *delivering) river(ctx context.Context, _ int) (m trial.Measure, err err
 		return m, err
 	}
 	defer func() { err = errors.Join(err, drop()) }()
-	book := d.book()
+	book := d.Book()
 	river, err := peers.StartRiver(ctx, peers.River{
 		Database: database, Workers: peers.RiverWorkers, Post: peers.Post{URL: d.Receiver.URL(book), Count: d.count, Sample: *d.sample},
 	})
 	if err != nil {
 		return m, err
 	}
-	defer end(river)
+	defer lab.End(river)
 	conn, err := pgx.Connect(ctx, database)
 	if err != nil {
 		return m, err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // the database is dropped
-	used, err := metered(map[string]int{"River": river.PID(), "Postgres": d.Engines.PostgresPID, "receiver": d.ReceiverPID})
+	used, err := lab.Metered(map[string]int{"River": river.PID(), "Postgres": d.Engines.PostgresPID, "receiver": d.ReceiverPID})
 	if err != nil {
 		return m, err
 	}
@@ -298,7 +280,7 @@ func (d *delivering) river(ctx context.Context, _ int) (m trial.Measure, err err
 	if err := river.Tell("go"); err != nil {
 		return m, err
 	}
-	if _, err := d.awaitReceived(ctx, book, d.count); err != nil {
+	if _, err := d.AwaitReceived(ctx, book, d.count); err != nil {
 		return m, errors.Join(err, errors.New(river.Said()))
 	}
 	var completed int
@@ -313,20 +295,20 @@ func (d *delivering) river(ctx context.Context, _ int) (m trial.Measure, err err
 	if err != nil {
 		return m, err
 	}
-	m, err = d.counted(ctx, book, d.count, completed)
+	m, err = d.Counted(ctx, book, d.count, completed)
 	m.Elapsed, m.CPU = recorded.Sub(began), cpu
 	return m, err
 }
 
 // alertmanager lets Alertmanager send a message for each alert that it is given.
 func (d *delivering) alertmanager(ctx context.Context, _ int) (m trial.Measure, err error) {
-	book := d.book()
+	book := d.Book()
 	manager, err := peers.StartAlertmanager(ctx, d.Alertmanager, d.Receiver.ExecutionURL(book))
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, manager.End()) }()
-	used, err := metered(map[string]int{"Alertmanager": manager.PID(), "receiver": d.ReceiverPID})
+	used, err := lab.Metered(map[string]int{"Alertmanager": manager.PID(), "receiver": d.ReceiverPID})
 	if err != nil {
 		return m, err
 	}
@@ -340,7 +322,7 @@ func (d *delivering) alertmanager(ctx context.Context, _ int) (m trial.Measure, 
 			return m, err
 		}
 	}
-	count, err := d.awaitReceived(ctx, book, d.alerts)
+	count, err := d.AwaitReceived(ctx, book, d.alerts)
 	if err != nil {
 		return m, err
 	}
@@ -348,7 +330,7 @@ func (d *delivering) alertmanager(ctx context.Context, _ int) (m trial.Measure, 
 	if err != nil {
 		return m, err
 	}
-	m, err = d.counted(ctx, book, d.alerts, d.alerts)
+	m, err = d.Counted(ctx, book, d.alerts, d.alerts)
 	m.Elapsed, m.CPU = time.Unix(0, count.LastNS).Sub(began), cpu
 	return m, err
 }
