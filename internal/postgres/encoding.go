@@ -47,6 +47,11 @@ func registerTypes(m *pgtype.Map) {
 		add:  func(buf, v []byte) []byte { return append(append(buf, jsonbVersion), v...) },
 		null: null,
 	})
+	registerArray(m, pgtype.JSONArrayOID, pgtype.JSONOID, binaryForm[[]byte]{
+		size: func(v []byte) int { return len(v) },
+		add:  func(buf, v []byte) []byte { return append(buf, v...) },
+		null: null,
+	})
 	registerArray(m, pgtype.ByteaArrayOID, pgtype.ByteaOID, binaryForm[[]byte]{
 		size: func(v []byte) int { return len(v) },
 		add:  func(buf, v []byte) []byte { return append(buf, v...) },

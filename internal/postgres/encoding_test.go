@@ -27,6 +27,7 @@ func TestArraysAreTheDriversOwn(t *testing.T) {
 		"truths":     {pgtype.BoolArrayOID, []bool{true, false}},
 		"documents":  {pgtype.JSONBArrayOID, [][]byte{[]byte(`{"a": "b"}`), []byte(`[]`)}},
 		"none":       {pgtype.JSONBArrayOID, [][]byte{nil, []byte(`{}`), nil}},
+		"heads":      {pgtype.JSONArrayOID, [][]byte{[]byte(`{"a": "b"}`), nil}},
 		"small":      {pgtype.Int4ArrayOID, []int32{0, -1, 1 << 30, -1 << 31}},
 		"bytes":      {pgtype.ByteaArrayOID, [][]byte{{0, 255}, nil, {}}},
 		"an id":      {pgtype.UUIDOID, id},

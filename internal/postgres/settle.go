@@ -103,7 +103,7 @@ func apart(settlements []notify.Settlement) [][]int {
 const storeOutcomes = `
 with s as (
     select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @tenants::text[], @statuses::text[], @waits::bigint[],
-        @counts::int[], @verdicts::text[], @codes::int[], @errors::text[], @responses::text[], @heads::jsonb[], @durations::bigint[])
+        @counts::int[], @verdicts::text[], @codes::int[], @errors::text[], @responses::text[], @heads::json[], @durations::bigint[])
         as s (notification_id, token, number, tenant_id, status, wait_us, counts, verdict, code, error, response, head, duration_us)
 ), finished as (
     update attempt t
