@@ -25,6 +25,7 @@ export function useOpenAlert(id: string | undefined) {
     ...oneAlert(id ?? ""),
     enabled: id !== undefined,
     placeholderData: () => {
+      if (id === undefined) return undefined;
       for (const [, data] of cache.getQueriesData<InfiniteData<AlertPage>>({ queryKey: alertKeys.lists })) {
         const row = data?.pages.flatMap((page) => page.items).find((alert) => alert.id === id);
         if (row) return row;

@@ -9,7 +9,6 @@ import { useKeys } from "../ui/keys";
 import { Failed, SkeletonRows } from "../ui/states";
 import { AlertDetail, useOpenAlert } from "./AlertDetail";
 import { AlertList, SearchedTo } from "./AlertList";
-import { rowHeight } from "./AlertRow";
 import { type Action, useAlertAction } from "./actions";
 import { useBulkAction, useReading } from "./bulk";
 import { Filters, StateTabs } from "./Filters";
@@ -17,6 +16,7 @@ import { countedAs, isNarrowed, toFilter, toFold, toSearch } from "./filter";
 import styles from "./InboxPage.module.css";
 import { KeyHelp, KeyLine } from "./KeyHelp";
 import { NoAlerts } from "./NoAlerts";
+import { rowHeight } from "./RowParts";
 import { canBecome, step, successor } from "./rows";
 import { extend, nothing, order, present, type Selection, toggle } from "./selection";
 import { canAll, Toolbar } from "./Toolbar";
@@ -35,7 +35,7 @@ export function InboxPage() {
   const open = useOpenAlert(openId);
   const list = useInboxRows(filter, fold, open.data);
   const { rows } = list;
-  const ids = rows.map((row) => row.id);
+  const ids = useMemo(() => rows.map((row) => row.id), [rows]);
   const [pointedAt, setCursorId] = useState<string>();
   const cursorId = (split ? openId : undefined) ?? pointedAt;
 
