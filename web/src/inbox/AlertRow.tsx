@@ -31,6 +31,7 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
       )}
     </>
   );
+  const state = left && <StateMark state={alert.state} />;
   return (
     <Link
       to="/inbox/$alertId"
@@ -44,9 +45,14 @@ export function AlertRow({ alert, left, nested, ...look }: Props) {
         alert={alert}
         where={where}
         headline={headline(alert)}
-        badge={left && <StateMark state={alert.state} />}
+        badge={look.wide && state}
         time={<ClockTime at={alert.exchange && !alert.count ? alert.exchange.startTime : alert.firedAt} />}
-        end={alert.delivery && <DeliveryMark delivery={alert.delivery} />}
+        end={
+          <>
+            {!look.wide && state}
+            {alert.delivery && <DeliveryMark delivery={alert.delivery} />}
+          </>
+        }
       />
     </Link>
   );
