@@ -12,8 +12,10 @@ const keys: readonly (readonly [keys: readonly string[], does: string])[] = [
   [["Shift j", "Shift k"], "Select while moving"],
   [["a"], "Acknowledge what is selected, else the row"],
   [["r"], "Resolve what is selected, else the row"],
+  [["z"], "Undo what was acknowledged or resolved last"],
   [["u"], "Mark the row as unread, or as read"],
   [["/"], "Search"],
+  [["Ctrl K"], "Find a page, a rule, an alert or an action"],
   [["?"], "Show these keys"],
 ];
 
