@@ -1,12 +1,10 @@
 // What a person does, in a real browser, against the real binary, Postgres and ClickHouse. One story: each part stands
 // on what the parts before it have left.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
+import { accessibility } from "./accessibility.mjs";
 import { createWorld } from "./world.mjs";
 
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const visible = { state: "visible", timeout: 15_000 };
 
 /** A browser reports each answer of 4xx and each broken connection by itself; these are asked for. */
@@ -25,23 +23,6 @@ function tooWide() {
   return [...document.querySelectorAll("#root *")]
     .filter((element) => element.getBoundingClientRect().right > window.innerWidth + 1 && !mayReach(element))
     .map((element) => element.outerHTML.slice(0, 200));
-}
-
-function unchecked(incomplete) {
-  const contrast = incomplete.find((rule) => rule.id === "color-contrast");
-  return `contrast was not checked: ${JSON.stringify(contrast?.nodes.map((node) => [node.html, node.any, node.none]))}`;
-}
-
-/** What is wrong with a page for those who do not see it as drawn. Contrast has to be among what was checked. */
-async function accessibility(opened) {
-  await opened.evaluate(axe);
-  const { violations, passes, incomplete } = await opened.evaluate(() =>
-    window.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
-  );
-  const found = violations.map(
-    (v) => `${v.id}: ${v.nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`,
-  );
-  return passes.some((rule) => rule.id === "color-contrast") ? found : [...found, unchecked(incomplete)];
 }
 
 describe("the application", { timeout: 420_000 }, () => {

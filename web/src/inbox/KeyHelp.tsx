@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "react";
+import { useLayoutEffect, useRef } from "react";
 import { Button } from "../ui/Button";
 import dialogStyles from "../ui/ConfirmDialog.module.css";
 import styles from "./InboxPage.module.css";
@@ -22,7 +22,8 @@ const keys: readonly (readonly [keys: readonly string[], does: string])[] = [
 /** The keys of the inbox, over the page. It is open for as long as it is rendered. */
 export function KeyHelp({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Closed while it is still part of the page, it gives the focus back.
+  useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();
     return () => element?.close();

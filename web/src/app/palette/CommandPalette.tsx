@@ -1,4 +1,4 @@
-import { type KeyboardEvent, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
+import { type KeyboardEvent, useId, useLayoutEffect, useRef, useState } from "react";
 import { IconSearch } from "../../ui/icons";
 import styles from "./CommandPalette.module.css";
 import { type Entry, sift } from "./entries";
@@ -24,7 +24,8 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
   );
   const active = shown[at];
 
-  useEffect(() => {
+  // It is closed while it is still part of the page: that is when the browser gives the focus back.
+  useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();
     field.current?.focus();

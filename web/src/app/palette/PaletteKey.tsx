@@ -1,4 +1,5 @@
 import { lazy, Suspense, useEffect, useState } from "react";
+import { createPortal } from "react-dom";
 import { IconSearch } from "../../ui/icons";
 
 const CommandPalette = lazy(async () => ({ default: (await import("./CommandPalette")).CommandPalette }));
@@ -29,11 +30,13 @@ export function PaletteKey({ className }: { className: string | undefined }) {
         <IconSearch size={20} stroke={1.7} aria-hidden="true" />
         Find
       </button>
-      {open && (
-        <Suspense>
-          <CommandPalette onClose={() => setOpen(false)} />
-        </Suspense>
-      )}
+      {open &&
+        createPortal(
+          <Suspense>
+            <CommandPalette onClose={() => setOpen(false)} />
+          </Suspense>,
+          document.body,
+        )}
     </>
   );
 }

@@ -1,0 +1,22 @@
+// Asks axe about a page.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+function unchecked(incomplete) {
+  const contrast = incomplete.find((rule) => rule.id === "color-contrast");
+  return `contrast was not checked: ${JSON.stringify(contrast?.nodes.map((node) => [node.html, node.any, node.none]))}`;
+}
+
+/** What is wrong with a page for those who do not see it as drawn. Contrast has to be among what was checked. */
+export async function accessibility(opened) {
+  await opened.evaluate(axe);
+  const { violations, passes, incomplete } = await opened.evaluate(() =>
+    window.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
+  );
+  const found = violations.map(
+    (v) => `${v.id}: ${v.nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`,
+  );
+  return passes.some((rule) => rule.id === "color-contrast") ? found : [...found, unchecked(incomplete)];
+}
