@@ -30,7 +30,7 @@ web_sources := $(shell find web -type f -not -path '*/node_modules/*' -not -path
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo '  make run ARGS="--reset"; make test-go PKG=./evaluator/... RUN=TestTies; make bench BENCH=Commit'
+	@echo '  make run ARGS="--reset"; make test-go PKG=./evaluator/... RUN=TestTies; make bench-go BENCH=Commit'
 
 .PHONY: run
 run: build ## Build everything, start databases, Tocsin and demo traffic, and print the address
@@ -43,8 +43,9 @@ test: test-go test-web test-browser ## Run every test, against real databases an
 test-go: bin/devstack ## Run the Go tests (PKG=./..., RUN=pattern, RACE=, TIMEOUT=15m)
 	@$(if $(RACE),,echo 'No C compiler found, or RACE is empty: the tests run without the race detector.')
 	bin/devstack run -- go test $(RACE) -shuffle=on -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') $(PKG)
-	@# A module of its own, without the race detector: what it compiles is the OpenTelemetry Collector's.
+	@# Modules of their own, without the race detector: what they compile is mostly others'.
 	$(if $(filter ./...,$(PKG)),bin/devstack run -- go -C internal/clickhouse/oteltest test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
+	$(if $(filter ./...,$(PKG)),go -C internal/bench test -timeout $(TIMEOUT) $(if $(RUN),-run '$(RUN)') ./...)
 
 .PHONY: test-web
 test-web: web/node_modules/.installed ## Run the tests of the web application
@@ -62,8 +63,19 @@ test-browser: build ## Run the browser tests against the real binary (needs Chro
 		echo 'BROWSER TESTS NOT RUN: no Chromium found. Install the package chromium, or name the program in CHROMIUM.'; \
 	fi
 
+# Postgres writes to the disk as in production, and says when it committed.
+bench_run = bin/devstack run --durable --postgres-setting track_commit_timestamp=on -- go -C internal/bench run .
+
 .PHONY: bench
-bench: bin/devstack ## Run the benchmarks (PKG=./..., BENCH=pattern)
+bench: bin/devstack bin/tocsin ## Measure Tocsin beside floors and peers into docs/performance (ARGS="--only B2,B4 --soak --huge")
+	$(bench_run) --out ../../docs/performance $(ARGS)
+
+.PHONY: bench-quick
+bench-quick: bin/devstack bin/tocsin ## The same, small: a minute or two, and nothing is written
+	$(bench_run) --quick $(ARGS)
+
+.PHONY: bench-go
+bench-go: bin/devstack ## Run the benchmarks of Go packages (PKG=./..., BENCH=pattern)
 	bin/devstack run -- go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout $(TIMEOUT) $(PKG)
 
 .PHONY: torture
@@ -77,6 +89,7 @@ lint: lint-go lint-web lint-api ## Check style, types and the import map
 .PHONY: lint-go
 lint-go:
 	$(tool) golangci-lint run
+	cd internal/bench && $(tool) golangci-lint run --config ../../.golangci.yml
 
 .PHONY: lint-web
 lint-web: web/node_modules/.installed
@@ -112,6 +125,7 @@ verify: generate ## Check that generated code, modules, migrations, lock files a
 	go mod tidy -diff
 	@# -e: of what the tests of the Collector's own dependencies import, not every proxy has everything.
 	go -C internal/clickhouse/oteltest mod tidy -e -diff
+	go -C internal/bench mod tidy -diff
 	go mod verify
 	go run ./internal/checks
 
@@ -124,13 +138,16 @@ vulnerabilities: ## Ask the Go vulnerability database about what is linked (need
 	$(tool) govulncheck ./...
 
 .PHONY: build
-build: web/dist/index.html bin/devstack ## Build the web application, bin/tocsin and bin/devstack
-	CGO_ENABLED=0 go build -trimpath -o bin/tocsin ./cmd/tocsin
+build: web/dist/index.html bin/devstack bin/tocsin ## Build the web application, bin/tocsin and bin/devstack
 
 # Always: go build knows best what is out of date.
 .PHONY: bin/devstack
 bin/devstack:
 	CGO_ENABLED=0 go build -trimpath -o bin/devstack ./cmd/devstack
+
+.PHONY: bin/tocsin
+bin/tocsin:
+	CGO_ENABLED=0 go build -trimpath -o bin/tocsin ./cmd/tocsin
 
 # Not npm ci: it refuses a lock file that leaves out other platforms' packages (npm 11.16 and later). This installs what
 # the lock file says and does not write to it; verify holds it to package.json.

@@ -33,6 +33,7 @@ func (t *tick) commit(ctx context.Context, g *group, found findings, release boo
 	t.result.Alerts += len(done.Inserted)
 	t.result.Late += found.late(done.Inserted)
 	t.result.Notifications += done.Notifications
+	t.result.HandedOver += done.HandedOver
 	standing := NewIDs(done.Advanced)
 	stale := make(map[uuid.UUID]bool)
 	for _, a := range advances {

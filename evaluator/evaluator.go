@@ -213,6 +213,7 @@ type Committed struct {
 	Advanced []uuid.UUID
 	// Inserted holds the alerts that are new, Changed those that took a step.
 	Inserted, Changed []uuid.UUID
-	// Notifications is the number of notifications written.
-	Notifications int
+	// Notifications is the number of notifications written, HandedOver how many of
+	// them a dispatcher has already, so that nobody is to be told of them.
+	Notifications, HandedOver int
 }

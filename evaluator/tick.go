@@ -23,6 +23,9 @@ type Result struct {
 	// Alerts and Notifications were written; Late is how many of the alerts the
 	// look-back found.
 	Alerts, Notifications, Late int
+	// HandedOver is how many of the notifications a dispatcher was given as they
+	// were written.
+	HandedOver int
 }
 
 // Run ticks until ctx ends. A tick that fails is logged, and the next one does
@@ -75,8 +78,8 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 		e.pace.kept(e.Clock().Sub(began), t.pages, e.Budget)
 	}
 	// What was committed is owed, whatever became of the rest.
-	if result.Notifications > 0 {
-		if err := e.Publisher.Publish(context.WithoutCancel(stop), notify.WakeUp{Notifications: result.Notifications}); err != nil {
+	if waiting := result.Notifications - result.HandedOver; waiting > 0 {
+		if err := e.Publisher.Publish(context.WithoutCancel(stop), notify.WakeUp{Notifications: waiting}); err != nil {
 			e.Logger.WarnContext(ctx, "wake-up not published", slog.Any("error", err))
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -21,16 +20,17 @@ type Store interface {
 	// Claim takes due notifications for as many slots as the request has room
 	// for. With an error it may still return some, which are claimed.
 	Claim(ctx context.Context, request ClaimRequest) (Claimed, error)
-	// Begin commits an attempt and, when fresh is not nil, freezes the body. It
-	// reports whether the attempt before has no outcome. It returns [ErrFenced]
-	// when the claim no longer stands.
-	Begin(ctx context.Context, begin Begin) (unknown bool, err error)
-	// Renew extends a lease from now on. It returns [ErrFenced] when the claim
-	// no longer stands.
-	Renew(ctx context.Context, notification uuid.UUID, token int64, lease time.Duration) error
-	// Settle stores an outcome and what follows from it. The outcome is always
-	// kept on its attempt; with [ErrFenced] nothing else was written.
-	Settle(ctx context.Context, settlement Settlement) error
+	// Begin commits attempts and the bodies that are fresh. There is a result for
+	// each, in their order; with an error nothing was written.
+	Begin(ctx context.Context, begins []Begin) ([]Begun, error)
+	// Renew extends leases from now on, and returns those claims that stand no
+	// longer. One that something else is being done to just now may be left out.
+	Renew(ctx context.Context, held []Held, lease time.Duration) (lost []Held, err error)
+	// Release gives claims back on what was not begun, due at once.
+	Release(ctx context.Context, held []Held) error
+	// Settle stores outcomes and what follows from them. There is a result for
+	// each, in their order; with an error nothing was written.
+	Settle(ctx context.Context, settlements []Settlement) ([]Settled, error)
 }
 
 // ClaimRequest says what a dispatcher has room for.
@@ -83,8 +83,24 @@ type Begin struct {
 	Problem string
 }
 
+// Begun tells of an attempt that was to be begun.
+type Begun struct {
+	// Fenced says that the claim no longer stands, and nothing was written.
+	Fenced bool
+	// Unknown says that the attempt before has no outcome.
+	Unknown bool
+}
+
+// Settled tells of an outcome that was to be stored.
+type Settled struct {
+	// Fenced says that the claim no longer stands: the outcome is kept on its
+	// attempt, and nothing else was written.
+	Fenced bool
+}
+
 // Settlement is what came of an attempt, and what follows.
 type Settlement struct {
+	TenantID       string
 	NotificationID uuid.UUID
 	WebhookID      uuid.UUID
 	Token          int64
@@ -149,7 +165,13 @@ func (unobserved) Unknown()          {}
 // Dispatcher delivers notifications.
 type Dispatcher struct {
 	Options
-	gate *gate
+	gate   *gate
+	keeper *keeper
+	desk   *desk
+	// claimed is when the outbox was last looked at.
+	claimed     time.Time
+	beginnings  batcher[Begin, Begun]
+	settlements batcher[Settlement, Settled]
 	// freed holds a signal after a slot became free.
 	freed    chan struct{}
 	underWay sync.WaitGroup
@@ -181,8 +203,26 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 	if o.Slots < 1 || o.Poll < 0 || o.Lease < 300*time.Millisecond {
 		return nil, errors.New("dispatcher: Slots must be at least 1, Poll positive, Lease at least 300ms")
 	}
-	return &Dispatcher{Options: o, gate: newGate(o.Slots), freed: make(chan struct{}, 1)}, nil
+	d := &Dispatcher{
+		Options: o, gate: newGate(o.Slots), freed: make(chan struct{}, 1),
+		keeper:      &keeper{renew: o.Store.Renew, lease: o.Lease, logger: o.Logger, lostOne: o.Observer.Fenced},
+		beginnings:  batcher[Begin, Begun]{call: o.Store.Begin, most: maxBatch, leaders: batches, timeout: o.Lease},
+		settlements: batcher[Settlement, Settled]{call: o.Store.Settle, most: maxBatch, leaders: batches, timeout: o.Lease},
+	}
+	d.desk = &desk{
+		replica: o.Replica, lease: o.Lease, gate: d.gate, keeper: d.keeper, logger: o.Logger, release: o.Store.Release,
+		came: make(chan struct{}, 1), reserved: map[uuid.UUID]int{}, limits: map[uuid.UUID]int{},
+	}
+	return d, nil
 }
+
+// maxBatch bounds what one statement begins or settles, and batches how many of
+// each are under way at once: while one is being committed, the next is gathered
+// and another executed.
+const (
+	maxBatch = 256
+	batches  = 2
+)
 
 // Result is what a pass did.
 type Result struct {
@@ -228,6 +268,8 @@ func (d *Dispatcher) Tick(ctx context.Context) (Result, error) {
 // the next one does its work.
 func (d *Dispatcher) Run(ctx context.Context) {
 	defer d.underWay.Wait()
+	d.desk.begin()
+	defer d.desk.close(ctx)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -236,7 +278,13 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-pause.C:
+		case <-d.desk.came:
+			d.takeOver(ctx)
+			continue
 		case <-d.freed:
+			if d.takeOver(ctx) && d.Clock().Sub(d.claimed) < claimBeside {
+				continue
+			}
 		case signal = <-d.WakeUps:
 		}
 		result, err := d.start(ctx)
@@ -251,17 +299,37 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
+// claimBeside is how often the outbox is looked at while what was handed over
+// takes all slots that become free.
+const claimBeside = 20 * time.Millisecond
+
+// takeOver begins attempts at what was handed over, as far as there are slots, and
+// reports whether some of it is left.
+func (d *Dispatcher) takeOver(ctx context.Context) (left bool) {
+	ready, left := d.desk.take(ctx, d.Clock())
+	for _, delivery := range ready {
+		d.launch(ctx, delivery)
+	}
+	return left
+}
+
 // start claims and begins attempts in goroutines of their own.
 func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 	var result Result
 	room, left := 0, false
+	dealt := map[uuid.UUID]int{}
+	d.claimed = d.Clock()
 	claimed, err := d.Store.Claim(ctx, ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease,
 		Room: func(due []Limits) []Slots {
 			rooms := d.gate.room(due, d.Clock())
 			result.Again, left = rooms.again, !rooms.paced
+			for _, limits := range due {
+				dealt[limits.WebhookID] = 0
+			}
 			for _, r := range rooms.slots {
 				room += r.Slots
+				dealt[r.WebhookID] = r.Slots
 			}
 			return rooms.slots
 		},
@@ -270,18 +338,11 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 		err = fmt.Errorf("claim notifications: %w", err)
 	}
 	for i := range claimed.Deliveries {
-		delivery := &claimed.Deliveries[i]
-		ticket := d.gate.enter(delivery.Webhook.ID, d.Clock())
-		d.underWay.Go(func() {
-			defer func() {
-				d.gate.leave(ticket, d.Clock())
-				select {
-				case d.freed <- struct{}{}:
-				default:
-				}
-			}()
-			d.deliver(context.WithoutCancel(ctx), delivery)
-		})
+		dealt[claimed.Deliveries[i].Webhook.ID]--
+		d.launch(ctx, &claimed.Deliveries[i])
+	}
+	if err == nil {
+		d.gate.looked(dealt)
 	}
 	result.Claimed, result.Next = len(claimed.Deliveries), claimed.Next
 	if room > 0 && result.Claimed == 0 && (result.Next == 0 || result.Next > afterFailure) {
@@ -289,124 +350,4 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 	}
 	result.Left = left && result.Claimed >= room
 	return result, err
-}
-
-// deliver makes one attempt under a lease that is renewed until its outcome is stored.
-func (d *Dispatcher) deliver(ctx context.Context, delivery *Delivery) {
-	logger := d.Logger.With(
-		slog.String("notification_id", delivery.NotificationID.String()),
-		slog.String("webhook_id", delivery.Webhook.ID.String()),
-		slog.Int("attempt", delivery.Attempt))
-	stop := d.keepLease(ctx, logger, delivery)
-	defer stop()
-
-	begin := Begin{
-		NotificationID: delivery.NotificationID, Token: delivery.Token, Attempt: delivery.Attempt,
-		Replica: d.Replica, Lease: d.Lease,
-	}
-	if delivery.Body == nil {
-		body, problem := d.Renderer.Render(delivery)
-		if problem != nil {
-			begin.Problem = problem.Error()
-			logger.WarnContext(ctx, "body is a fallback", slog.Any("error", problem))
-		}
-		begin.Fresh, delivery.Body = &body, &body
-	}
-	delivery.At = d.Clock()
-	begin.Request = d.Sender.Describe(ctx, delivery)
-	unknown, err := d.Store.Begin(ctx, begin)
-	if err != nil {
-		if errors.Is(err, ErrFenced) {
-			d.Observer.Fenced()
-		}
-		// Nothing was sent: the row is offered again when its lease lapses.
-		logger.WarnContext(ctx, "attempt not begun", slog.Any("error", err))
-		return
-	}
-	if unknown {
-		d.Observer.Unknown()
-		logger.WarnContext(ctx, "the attempt before has no outcome; the message may be sent a second time")
-	}
-	outcome := d.send(ctx, delivery)
-	d.Observer.Attempted(outcome.Verdict)
-	settlement := Settlement{
-		NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID, Token: delivery.Token,
-		Attempt: delivery.Attempt, Outcome: outcome, Message: messageOf(delivery, begin.Fresh != nil, outcome),
-		Decision: d.Policy.Decide(outcome, delivery.Attempt, delivery.CountedAttempts, rand.Float64()),
-		Breaker: func(was Breaker, probe bool, now time.Time) Breaker {
-			return d.Policy.Breaker.Next(was, Evidence{Outcome: outcome, Probe: probe, Now: now, Random: rand.Float64()})
-		},
-	}
-	switch err := d.settle(ctx, settlement); {
-	case errors.Is(err, ErrFenced):
-		d.Observer.Fenced()
-		logger.WarnContext(ctx, "settlement fenced", slog.String("verdict", outcome.Verdict.String()))
-	case err != nil:
-		logger.ErrorContext(ctx, "outcome not stored", slog.String("verdict", outcome.Verdict.String()), slog.Any("error", err))
-	case outcome.Verdict != VerdictDelivered:
-		logger.WarnContext(ctx, "not delivered", slog.String("verdict", outcome.Verdict.String()),
-			slog.String("status", string(settlement.Decision.Status)), slog.String("error", outcome.Error))
-	default:
-		logger.DebugContext(ctx, "delivered")
-	}
-}
-
-// send makes the call, bounded by the webhook's timeout.
-func (d *Dispatcher) send(ctx context.Context, delivery *Delivery) Outcome {
-	ctx, cancel := context.WithTimeout(ctx, delivery.Webhook.Timeout)
-	defer cancel()
-	return d.Sender.Send(ctx, delivery)
-}
-
-// settle stores the outcome. It goes on trying for two leases, because an
-// outcome that is not stored means a message sent twice.
-func (d *Dispatcher) settle(ctx context.Context, s Settlement) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*d.Lease)
-	defer cancel()
-	pause := 50 * time.Millisecond
-	for {
-		err := d.Store.Settle(ctx, s)
-		if err == nil || errors.Is(err, ErrFenced) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("settle: %w", err)
-		case <-time.After(pause):
-			pause = min(2*pause, 2*time.Second)
-		}
-	}
-}
-
-// keepLease renews the lease each third of it until the returned function is
-// called, which waits for the renewals to have ended.
-func (d *Dispatcher) keepLease(ctx context.Context, logger *slog.Logger, delivery *Delivery) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var ended sync.WaitGroup
-	ended.Go(func() {
-		ticker := time.NewTicker(d.Lease / 3)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-			err := d.Store.Renew(ctx, delivery.NotificationID, delivery.Token, d.Lease)
-			switch {
-			case ctx.Err() != nil:
-				return
-			case err != nil:
-				if errors.Is(err, ErrFenced) {
-					d.Observer.Fenced()
-				}
-				logger.WarnContext(ctx, "lease not renewed", slog.String("replica", d.Replica), slog.Any("error", err))
-				return
-			}
-		}
-	})
-	return func() {
-		cancel()
-		ended.Wait()
-	}
 }

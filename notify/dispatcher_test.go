@@ -31,6 +31,9 @@ type outbox struct {
 	settled  []notify.Settlement
 	renewals int
 	renewErr error
+	released []notify.Held
+	// lost and fenced say that every claim has passed to somebody else.
+	lost, fenced bool
 }
 
 func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
@@ -52,32 +55,46 @@ func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed
 	return notify.Claimed{Deliveries: claimed, Next: o.next}, nil
 }
 
-func (o *outbox) Begin(_ context.Context, b notify.Begin) (unknown bool, err error) {
+func (o *outbox) Begin(_ context.Context, begins []notify.Begin) ([]notify.Begun, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.begun = append(o.begun, b)
-	return false, o.beginErr
+	o.begun = append(o.begun, begins...)
+	begun := make([]notify.Begun, len(begins))
+	for i := range begun {
+		begun[i].Fenced = o.fenced
+	}
+	return begun, o.beginErr
 }
 
-func (o *outbox) Renew(context.Context, uuid.UUID, int64, time.Duration) error {
+func (o *outbox) Renew(_ context.Context, held []notify.Held, _ time.Duration) ([]notify.Held, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.renewals++
-	return o.renewErr
+	if o.lost {
+		return held, nil
+	}
+	return nil, o.renewErr
 }
 
-func (o *outbox) Settle(_ context.Context, s notify.Settlement) error {
+func (o *outbox) Release(_ context.Context, held []notify.Held) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.released = append(o.released, held...)
+	return nil
+}
+
+func (o *outbox) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.settles) > 0 {
 		err := o.settles[0]
 		o.settles = o.settles[1:]
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	o.settled = append(o.settled, s)
-	return nil
+	o.settled = append(o.settled, settlements...)
+	return make([]notify.Settled, len(settlements)), nil
 }
 
 func (o *outbox) Render(*notify.Delivery) (notify.Body, error) {
@@ -200,7 +217,7 @@ func TestLeaseIsRenewedWhileTheCallLasts(t *testing.T) {
 func TestLostLeaseEndsTheRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}, renewErr: notify.ErrFenced}
+		o := &outbox{due: deliveries(1, id, 10*time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}, lost: true}
 		d := dispatcher(t, o, &calls{takes: 65 * time.Second}, nil)
 		if _, err := d.Tick(t.Context()); err != nil {
 			t.Fatal(err)
@@ -231,7 +248,7 @@ func TestTimeoutEndsTheCall(t *testing.T) {
 func TestNothingIsSentWithoutAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
-		o := &outbox{due: deliveries(1, id, time.Second), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}, beginErr: notify.ErrFenced}
+		o := &outbox{due: deliveries(1, id, time.Second), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}, fenced: true}
 		c := &calls{}
 		if _, err := dispatcher(t, o, c, nil).Tick(t.Context()); err != nil {
 			t.Fatal(err)

@@ -26,7 +26,9 @@ const patience = time.Second
 // half is for webhooks known to be quick, and when many of these stop answering
 // at once, they hold the slots for a second. Stragglers are bounded, too: with
 // them, at most four times as many attempts are under way as there are slots,
-// and at most three times as many for the sake of webhooks not known.
+// and at most three times as many for the sake of webhooks not known. An attempt
+// that was answered has no slot any more and counts towards that bound until its
+// outcome is stored, so that a slow database makes the claims wait.
 type gate struct {
 	mu    sync.Mutex
 	slots int
@@ -51,6 +53,9 @@ type lane struct {
 	busy, stragglers int
 	// turn is that of its last attempt.
 	turn int
+	// behind says that more was due than could be claimed, failing that the last
+	// outcome was no delivery.
+	behind, failing bool
 }
 
 // ticket is an attempt under way.
@@ -58,6 +63,7 @@ type ticket struct {
 	lane      *lane
 	began     time.Time
 	straggler bool
+	answered  bool
 }
 
 func newGate(slots int) *gate {
@@ -127,7 +133,7 @@ type load struct {
 // load takes the slots of stragglers away and counts.
 func (g *gate) load(now time.Time) load {
 	for t := range g.underWay {
-		if !t.straggler && now.Sub(t.began) >= patience {
+		if !t.straggler && !t.answered && now.Sub(t.began) >= patience {
 			t.straggler = true
 			t.lane.stragglers++
 			t.lane.pace = slow
@@ -135,6 +141,9 @@ func (g *gate) load(now time.Time) load {
 	}
 	l := load{slots: g.slots, total: len(g.underWay)}
 	for t := range g.underWay {
+		if t.answered {
+			continue
+		}
 		if !t.straggler {
 			l.young++
 			if l.oldest.IsZero() || t.began.Before(l.oldest) {
@@ -213,11 +222,18 @@ func (g *gate) enter(webhook uuid.UUID, now time.Time) *ticket {
 	return t
 }
 
-// leave ends an attempt, which tells how quick its receiver is.
-func (g *gate) leave(t *ticket, now time.Time) {
+// answered gives the slot back, and tells how quick the receiver is.
+func (g *gate) answered(t *ticket, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.underWay, t)
+	g.answer(t, now)
+}
+
+func (g *gate) answer(t *ticket, now time.Time) {
+	if t.answered {
+		return
+	}
+	t.answered = true
 	t.lane.busy--
 	if t.straggler {
 		t.lane.stragglers--
@@ -228,6 +244,41 @@ func (g *gate) leave(t *ticket, now time.Time) {
 	case t.lane.stragglers == 0:
 		t.lane.pace = quick
 	}
+}
+
+// welcomes tells whether a webhook's notifications may be handed over as they are
+// written: nothing older waits, and its receiver answers in time.
+func (g *gate) welcomes(webhook uuid.UUID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.lane(webhook)
+	return l.pace != slow && !l.behind && !l.failing
+}
+
+// looked takes note of a claim: of each webhook that was due, the slots dealt and
+// not used. Of one with none left over, more may be due.
+func (g *gate) looked(left map[uuid.UUID]int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for id, l := range g.lanes {
+		unused, due := left[id]
+		l.behind = due && unused <= 0
+	}
+}
+
+// ended takes note of an outcome.
+func (g *gate) ended(t *ticket, o *Outcome) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t.lane.failing = o.Verdict != VerdictDelivered && o.Verdict != VerdictRefused
+}
+
+// leave ends an attempt.
+func (g *gate) leave(t *ticket, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.answer(t, now)
+	delete(g.underWay, t)
 }
 
 func (g *gate) lane(webhook uuid.UUID) *lane {

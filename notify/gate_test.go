@@ -78,10 +78,21 @@ func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed,
 	return notify.Claimed{Deliveries: claimed}, nil
 }
 
-func (f *fleet) Begin(context.Context, notify.Begin) (bool, error)            { return false, nil }
-func (f *fleet) Renew(context.Context, uuid.UUID, int64, time.Duration) error { return nil }
-func (f *fleet) Settle(context.Context, notify.Settlement) error              { return nil }
-func (f *fleet) Render(*notify.Delivery) (notify.Body, error)                 { return notify.Body{}, nil }
+func (f *fleet) Begin(_ context.Context, begins []notify.Begin) ([]notify.Begun, error) {
+	return make([]notify.Begun, len(begins)), nil
+}
+
+func (f *fleet) Renew(context.Context, []notify.Held, time.Duration) ([]notify.Held, error) {
+	return nil, nil
+}
+
+func (f *fleet) Release(context.Context, []notify.Held) error { return nil }
+
+func (f *fleet) Settle(_ context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
+	return make([]notify.Settled, len(settlements)), nil
+}
+
+func (f *fleet) Render(*notify.Delivery) (notify.Body, error) { return notify.Body{}, nil }
 
 // Describe is of no use here.
 func (f *fleet) Describe(context.Context, *notify.Delivery) notify.RequestHead {

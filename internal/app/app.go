@@ -188,9 +188,13 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 		return err
 	}
 	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Logger.With(slog.String("part", "reconciliation")))
+	var desk postgres.Desk
+	if a.dispatcher != nil {
+		desk = a.dispatcher
+	}
 	a.evaluator, err = evaluator.New(evaluator.Options{
 		Observer: a.metrics,
-		Source:   source, Store: db.Evaluation(), Publisher: a.bus, Texts: texts,
+		Source:   source, Store: db.Evaluation(desk), Publisher: a.bus, Texts: texts,
 		Logger: a.options.Logger.With(slog.String("part", "evaluator")), Clock: a.options.Clock, Replica: a.replica,
 		Interval: a.options.TickInterval, Settle: a.options.Settle, PageSize: a.options.PageSize,
 		ClaimFor: a.options.ClaimFor, Budget: a.options.ClaimFor / 3,
@@ -229,7 +233,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	}
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.bus}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(),
+		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.bus}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Activity: db.Inbox(),
 		Pulse: db.Inbox(), Missed: db.Inbox(), Notifications: record, Status: record,
 		Previewer: &evaluator.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
 		Exchanges: source, Texts: texts, Renderer: a.renderer, ExchangeURL: a.renderer.ExchangeURL, Sender: a.sender, Slack: db.Slack(),

@@ -177,7 +177,7 @@ func TestProbeOfTheDeadLapses(t *testing.T) {
 	if err := w.begin(&dead); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.db.Outbox().Settle(t.Context(), w.unanswered(&dead)); err != nil {
+	if err := w.settle(w.unanswered(&dead)); err != nil {
 		t.Fatal(err)
 	}
 	w.wantColumn("still closed", breakers, "1 failures, opening 0")
@@ -251,7 +251,7 @@ func TestLatecomersDoNotProlongThePause(t *testing.T) {
 		if err := w.begin(&claimed[i]); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.db.Outbox().Settle(t.Context(), w.unanswered(&claimed[i])); err != nil {
+		if err := w.settle(w.unanswered(&claimed[i])); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -67,15 +67,27 @@ func (w *world) claimed() notify.Claimed {
 
 func settlement(d *notify.Delivery, v notify.Verdict, status notify.Status) notify.Settlement {
 	return notify.Settlement{
-		NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, Token: d.Token, Attempt: d.Attempt,
+		TenantID: d.Webhook.TenantID, NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, Token: d.Token, Attempt: d.Attempt,
 		Outcome: notify.Outcome{Verdict: v}, Decision: notify.Decision{Status: status, Counts: true},
 	}
 }
 
 func (w *world) begin(d *notify.Delivery) error {
-	_, err := w.db.Outbox().Begin(w.t.Context(), notify.Begin{
+	begun, err := w.db.Outbox().Begin(w.t.Context(), []notify.Begin{{
 		NotificationID: d.NotificationID, Token: d.Token, Attempt: d.Attempt, Replica: "claimant", Lease: time.Minute,
-	})
+	}})
+	if err == nil && begun[0].Fenced {
+		err = notify.ErrFenced
+	}
+	return err
+}
+
+// settle stores an outcome, as a dispatcher does.
+func (w *world) settle(s notify.Settlement) error {
+	settled, err := w.db.Outbox().Settle(w.t.Context(), []notify.Settlement{s})
+	if err == nil && settled[0].Fenced {
+		err = notify.ErrFenced
+	}
 	return err
 }
 
@@ -193,12 +205,12 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 	if owner.Token <= stale.Token || owner.Attempt != 2 {
 		t.Fatalf("the new claim has token %d and attempt %d", owner.Token, owner.Attempt)
 	}
-	outbox := w.db.Outbox()
-	if err := outbox.Renew(t.Context(), stale.NotificationID, stale.Token, time.Minute); !errors.Is(err, notify.ErrFenced) {
-		t.Errorf("Renew by the stale claimant = %v", err)
+	former, present := notify.Held{NotificationID: stale.NotificationID, Token: stale.Token}, notify.Held{NotificationID: owner.NotificationID, Token: owner.Token}
+	if lost, err := w.db.Outbox().Renew(t.Context(), []notify.Held{present, former}, time.Minute); err != nil || !slices.Equal(lost, []notify.Held{former}) {
+		t.Errorf("Renew found %v lost, %v; want the stale claim", lost, err)
 	}
 	for _, status := range []notify.Status{notify.Retrying, notify.Failed, notify.Exhausted} {
-		if err := outbox.Settle(t.Context(), settlement(&stale, notify.VerdictRetry, status)); !errors.Is(err, notify.ErrFenced) {
+		if err := w.settle(settlement(&stale, notify.VerdictRetry, status)); !errors.Is(err, notify.ErrFenced) {
 			t.Errorf("Settle as %s by the stale claimant = %v", status, err)
 		}
 	}
@@ -206,7 +218,7 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 	if err := w.begin(&owner); err != nil {
 		t.Fatal(err)
 	}
-	if err := outbox.Settle(t.Context(), settlement(&owner, notify.VerdictDelivered, notify.Delivered)); err != nil {
+	if err := w.settle(settlement(&owner, notify.VerdictDelivered, notify.Delivered)); err != nil {
 		t.Fatal(err)
 	}
 	w.wantColumn("statuses", statuses, "DELIVERED 1")
@@ -222,7 +234,7 @@ func TestLateSuccessEndsTheNotification(t *testing.T) {
 	}
 	w.exec(`update outbox set due_at = now()`)
 	owner := w.claim()[0]
-	err := w.db.Outbox().Settle(t.Context(), settlement(&stale, notify.VerdictDelivered, notify.Delivered))
+	err := w.settle(settlement(&stale, notify.VerdictDelivered, notify.Delivered))
 	if !errors.Is(err, notify.ErrFenced) {
 		t.Errorf("Settle by the stale claimant = %v", err)
 	}

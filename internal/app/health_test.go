@@ -75,7 +75,7 @@ func TestTwoReplicasClaimTheTellingOnce(t *testing.T) {
 	ended := make(chan error, replicas)
 	for range replicas {
 		go func() {
-			_, err := w.db.Evaluation().Announce(t.Context(), []alerts.Instance{failing()})
+			_, err := w.db.Evaluation(nil).Announce(t.Context(), []alerts.Instance{failing()})
 			ended <- err
 		}()
 	}

@@ -36,7 +36,7 @@ func TestSwitchingOffIsToldToOperators(t *testing.T) {
 			for i := range both {
 				gone := settlement(&both[i], notify.VerdictGone, notify.Failed)
 				gone.Decision.Disable, gone.Outcome.Error = true, "410 Gone"
-				ended.Go(func() { errs[i] = w.db.Outbox().Settle(t.Context(), gone) })
+				ended.Go(func() { errs[i] = w.settle(gone) })
 			}
 			ended.Wait()
 			if err := errors.Join(errs...); err != nil {

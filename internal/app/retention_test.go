@@ -262,7 +262,8 @@ func TestOwedAnewWhileSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.exec(`with gone as (delete from settlement returning notification_id)
-		insert into outbox (notification_id, webhook_id) select notification_id, webhook_id from gone join notification using (notification_id)`)
+		insert into outbox (notification_id, webhook_id)
+		select n.notification_id, n.webhook_id from gone join notification n using (notification_id) for key share of n`)
 	swept := make(chan error, 1)
 	go func() {
 		_, err := w.sweeper(&broom{}).Pass(t.Context())

@@ -138,13 +138,13 @@ func TestBodyIsRenderedAnewWhenItWasRefused(t *testing.T) {
 	w.answers(http.StatusBadRequest)
 	w.owed(hook, "a")
 	w.deliver()
-	w.exec(`update webhook set body_template = '{"own": "{{alert.id}}"}'`)
+	w.exec(`update webhook set version = version + 1, body_template = '{"own": "{{alert.id}}"}'`)
 	if err := w.retry(w.one(anyNotification)); err != nil {
 		t.Fatal(err)
 	}
 	w.answers(http.StatusOK)
 	w.deliver()
-	w.exec(`update webhook set body_template = ''`)
+	w.exec(`update webhook set version = version + 1, body_template = ''`)
 	if err := w.retry(w.one(anyNotification)); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestRetryRacesWithASettlement(t *testing.T) {
 		settlement(&claimed, notify.VerdictRetry, notify.Retrying), settlement(&claimed, notify.VerdictRefused, notify.Failed),
 		settlement(&claimed, notify.VerdictDelivered, notify.Delivered),
 	} {
-		if err := w.db.Outbox().Settle(t.Context(), s); !errors.Is(err, notify.ErrFenced) {
+		if err := w.settle(s); !errors.Is(err, notify.ErrFenced) {
 			t.Errorf("settlement of the former generation: %v", err)
 		}
 	}
@@ -256,7 +256,7 @@ func TestRetryRacesWithASettlement(t *testing.T) {
 	}
 	w.exec(`update outbox set due_at = now()`)
 	_ = w.claim()
-	if err := w.db.Outbox().Settle(t.Context(), settlement(&again, notify.VerdictDelivered, notify.Delivered)); !errors.Is(err, notify.ErrFenced) {
+	if err := w.settle(settlement(&again, notify.VerdictDelivered, notify.Delivered)); !errors.Is(err, notify.ErrFenced) {
 		t.Errorf("late success: %v", err)
 	}
 	w.wantColumn("ended", statuses, "DELIVERED 1")

@@ -331,7 +331,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 	}
 	lost.Body = &body
 	begin := notify.Begin{NotificationID: lost.NotificationID, Token: lost.Token, Attempt: 1, Replica: "dead", Lease: time.Minute, Fresh: &body}
-	if _, err := w.db.Outbox().Begin(t.Context(), begin); err != nil {
+	if _, err := w.db.Outbox().Begin(t.Context(), []notify.Begin{begin}); err != nil {
 		t.Fatal(err)
 	}
 	if o := w.sender.Send(t.Context(), &lost); o.Posted == nil || o.Posted.TS != "1795244520.000001" {

@@ -134,8 +134,8 @@ func BenchmarkSideBySide(b *testing.B) {
 // cutOff is a store whose renewals do not reach Postgres.
 type cutOff struct{ notify.Store }
 
-func (cutOff) Renew(context.Context, uuid.UUID, int64, time.Duration) error {
-	return errors.New("the connection is lost")
+func (cutOff) Renew(context.Context, []notify.Held, time.Duration) ([]notify.Held, error) {
+	return nil, errors.New("the connection is lost")
 }
 
 // TestFailingRenewalPassesTheLeaseOn cuts the renewals of a dispatcher off in the

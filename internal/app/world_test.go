@@ -83,7 +83,7 @@ func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	o.Publisher, o.Texts = bus.New(bus.Options{}), texts
 	o.Logger, o.Clock = slog.New(slog.DiscardHandler), time.Now
 	if o.Store == nil {
-		o.Store = w.db.Evaluation()
+		o.Store = w.db.Evaluation(nil)
 	}
 	if o.Replica == "" {
 		o.Replica = "test"
@@ -109,7 +109,9 @@ func (w *world) newDispatcher(o notify.Options) *notify.Dispatcher {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	o.Renderer = renderer
+	if o.Renderer == nil {
+		o.Renderer = renderer
+	}
 	if o.Store == nil {
 		o.Store = w.db.Outbox()
 	}

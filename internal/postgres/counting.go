@@ -33,12 +33,12 @@ func applyChanges(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, do
 			done.Changed = append(done.Changed, change.Instance.ID)
 		}
 		for _, n := range change.Notifications {
-			err := q.NotificationOwe(ctx, pgq.NotificationOweParams{
+			err := owe(ctx, q, pgq.NotificationOweParams{
 				NotificationID: n.ID, TenantID: n.TenantID, AlertID: n.AlertID, RuleID: n.RuleID,
 				WebhookID: n.WebhookID, Reason: string(n.Reason),
 			})
 			if err != nil {
-				return fmt.Errorf("owe notification: %w", err)
+				return err
 			}
 			done.Notifications++
 		}
@@ -84,4 +84,16 @@ func applyStep(ctx context.Context, q *pgq.Queries, change *evaluator.Change) (m
 	case alerts.Stay:
 	}
 	return 0, nil
+}
+
+// owe records one notification and owes it.
+func owe(ctx context.Context, q *pgq.Queries, p pgq.NotificationOweParams) error {
+	owed, err := q.NotificationOwe(ctx, p)
+	if err == nil && owed == 0 {
+		err = errNoWebhook
+	}
+	if err != nil {
+		return fmt.Errorf("owe notification: %w", err)
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -22,6 +23,8 @@ type Evaluation struct {
 	// known holds the rules claimed before, so that a claim reads only how far a
 	// rule has come, and what it says only after an edit.
 	known map[uuid.UUID]known
+	// desk takes over what it has room for, nil when no dispatcher runs here.
+	desk Desk
 }
 
 // known is a rule as it was read, or why it could not be.
@@ -33,8 +36,11 @@ type known struct {
 // maxKnown bounds the rules kept in memory, beyond which they are read again.
 const maxKnown = 50_000
 
-// Evaluation returns the evaluator's store.
-func (db *DB) Evaluation() *Evaluation { return &Evaluation{db: db, known: map[uuid.UUID]known{}} }
+// Evaluation returns the evaluator's store. Desk belongs to the dispatcher of this
+// process; without one it is nil.
+func (db *DB) Evaluation(desk Desk) *Evaluation {
+	return &Evaluation{db: db, known: map[uuid.UUID]known{}, desk: desk}
+}
 
 // Load claims due rules. A rule that cannot be read is returned with its error.
 func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) ([]evaluator.Claim, error) {
@@ -135,20 +141,27 @@ func (s *Evaluation) addOpen(ctx context.Context, claims []evaluator.Claim) erro
 
 // Commit advances cursors, inserts the alerts that are new, and what is owed
 // for them, in one transaction.
-func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (evaluator.Committed, error) {
-	var done evaluator.Committed
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done evaluator.Committed, err error) {
+	hand := s.reserve(ctx, batch.Notifications)
+	defer func() { hand.over(ctx, batch, err == nil) }()
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
 		done = evaluator.Committed{}
-		var err error
-		if done.Advanced, err = q.CursorAdvance(ctx, advanceParams(batch)); err != nil {
+		rows, err := q.CursorAdvance(ctx, advanceParams(batch))
+		if err != nil {
 			return fmt.Errorf("advance cursors: %w", err)
 		}
-		if done.Inserted, err = insertAlerts(ctx, q, batch, evaluator.NewIDs(done.Advanced)); err != nil {
+		watermarks := make(map[uuid.UUID]int64, len(rows))
+		for _, row := range rows {
+			done.Advanced = append(done.Advanced, row.RuleID)
+			watermarks[row.RuleID] = row.SweptBeforeNs
+		}
+		if done.Inserted, err = insertAlerts(ctx, q, batch, watermarks); err != nil {
 			return err
 		}
-		if done.Notifications, err = insertNotifications(ctx, q, batch, evaluator.NewIDs(done.Inserted)); err != nil {
+		if done.Notifications, err = insertNotifications(ctx, q, batch, evaluator.NewIDs(done.Inserted), hand); err != nil {
 			return err
 		}
+		done.HandedOver = len(hand.claimed)
 		if err := applyChanges(ctx, q, batch, &done); err != nil {
 			return err
 		}
@@ -161,6 +174,9 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (evaluat
 	}
 	return done, nil
 }
+
+// errNoWebhook refuses what would be owed to nobody.
+var errNoWebhook = errors.New("a webhook of the rule does not exist")
 
 func advanceParams(batch evaluator.Batch) pgq.CursorAdvanceParams {
 	p := pgq.CursorAdvanceParams{ClaimFor: batch.ClaimFor}
@@ -180,13 +196,13 @@ func advanceParams(batch evaluator.Batch) pgq.CursorAdvanceParams {
 	return p
 }
 
-// insertAlerts inserts the instances of the rules that advanced, and returns
-// the ids of those that are new.
-func insertAlerts(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, advanced evaluator.IDs) ([]uuid.UUID, error) {
-	var p pgq.AlertInsertParams
+// insertAlerts inserts the instances of the rules that advanced, but for what
+// began before their watermarks, and returns the ids of those that are new.
+func insertAlerts(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, watermarks map[uuid.UUID]int64) ([]uuid.UUID, error) {
+	p := alertParams(len(batch.Instances))
 	for i := range batch.Instances {
 		a := &batch.Instances[i]
-		if !advanced[a.RuleID] {
+		if swept, advanced := watermarks[a.RuleID]; !advanced || a.Exchange.StartTimeNS < swept {
 			continue
 		}
 		exchange, err := json.Marshal(a.Exchange)
@@ -219,10 +235,25 @@ func insertAlerts(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, ad
 	return inserted, nil
 }
 
+// alertParams has room for so many alerts.
+func alertParams(room int) pgq.AlertInsertParams {
+	return pgq.AlertInsertParams{
+		AlertIds: make([]uuid.UUID, 0, room), TenantIds: make([]string, 0, room), RuleIds: make([]uuid.UUID, 0, room),
+		RuleVersions: make([]int64, 0, room), Severities: make([]string, 0, room), Titles: make([]string, 0, room),
+		Messages: make([]string, 0, room), ExecutionIds: make([]string, 0, room), StartTimesNs: make([]int64, 0, room),
+		Applications: make([]string, 0, room), Routes: make([]string, 0, room), Exchanges: make([][]byte, 0, room),
+		Signatures: make([]string, 0, room), Lates: make([]bool, 0, room), EndedNs: make([]int64, 0, room),
+	}
+}
+
 // insertNotifications writes what is owed for the alerts that are new, in the
 // record and in the outbox, and returns how many.
-func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, inserted evaluator.IDs) (int, error) {
-	var p pgq.NotificationInsertParams
+func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, inserted evaluator.IDs, hand *handover) (int, error) {
+	room := len(inserted)
+	p := pgq.NotificationInsertParams{
+		NotificationIds: make([]uuid.UUID, 0, room), TenantIds: make([]string, 0, room), AlertIds: make([]uuid.UUID, 0, room),
+		RuleIds: make([]uuid.UUID, 0, room), WebhookIds: make([]uuid.UUID, 0, room), Reasons: make([]string, 0, room),
+	}
 	for i := range batch.Notifications {
 		n := &batch.Notifications[i]
 		if !inserted[n.AlertID] {
@@ -238,10 +269,17 @@ func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Ba
 	if len(p.NotificationIds) == 0 {
 		return 0, nil
 	}
-	if err := q.NotificationInsert(ctx, p); err != nil {
+	for id := range evaluator.NewIDs(p.WebhookIds) {
+		p.HeldIds = append(p.HeldIds, id)
+	}
+	recorded, err := q.NotificationInsert(ctx, p)
+	if err == nil && int(recorded) != len(p.NotificationIds) {
+		err = errNoWebhook
+	}
+	if err != nil {
 		return 0, fmt.Errorf("insert notifications: %w", err)
 	}
-	if err := q.OutboxInsert(ctx, pgq.OutboxInsertParams{NotificationIds: p.NotificationIds, WebhookIds: p.WebhookIds}); err != nil {
+	if err := hand.owe(ctx, q, p.NotificationIds, p.WebhookIds); err != nil {
 		return 0, fmt.Errorf("insert outbox: %w", err)
 	}
 	return len(p.NotificationIds), nil

@@ -125,12 +125,12 @@ func tellOperators(ctx context.Context, q *pgq.Queries, t telling) (notification
 		if webhook == t.except {
 			continue
 		}
-		err := q.NotificationOwe(ctx, pgq.NotificationOweParams{
+		err := owe(ctx, q, pgq.NotificationOweParams{
 			NotificationID: uuid.Must(uuid.NewV7()), TenantID: t.tenant, AlertID: t.alert, RuleID: t.rule,
 			WebhookID: webhook, Reason: string(t.reason),
 		})
 		if err != nil {
-			return 0, fmt.Errorf("owe notification: %w", err)
+			return 0, err
 		}
 		notifications++
 	}

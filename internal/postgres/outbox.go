@@ -16,7 +16,7 @@ import (
 	"tocsin/rules"
 )
 
-// Outbox is the dispatcher's store.
+// Outbox is the dispatcher's store. It is safe for concurrent use.
 type Outbox struct{ db *DB }
 
 // Outbox returns the dispatcher's store.
@@ -53,7 +53,11 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 	if len(p.WebhookIds) == 0 {
 		return claimed, gatherErr
 	}
-	rows, err := s.db.queries.NotificationClaim(ctx, p)
+	var rows []pgq.NotificationClaimRow
+	err = s.db.begun(ctx, beginWork, func(tx pgx.Tx) (err error) {
+		rows, err = s.db.queries.WithTx(tx).NotificationClaim(ctx, p)
+		return err
+	})
 	if err != nil {
 		return claimed, errors.Join(gatherErr, fmt.Errorf("claim: %w", err))
 	}
@@ -64,10 +68,18 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 // deliveries reads claimed rows. One that cannot be read is left out and named
 // in the error; it stays owed, and is offered again when its lease lapses.
 func (s *Outbox) deliveries(ctx context.Context, rows []pgq.NotificationClaimRow) ([]notify.Delivery, error) {
-	var out []notify.Delivery
+	versions := make(map[uuid.UUID]int64)
+	for i := range rows {
+		versions[rows[i].WebhookID] = rows[i].Version
+	}
+	webhooks, err := s.db.webhooks.get(ctx, versions)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]notify.Delivery, 0, len(rows))
 	var unreadable []error
 	for i := range rows {
-		d, err := s.delivery(ctx, &rows[i])
+		d, err := s.delivery(ctx, &rows[i], webhooks[rows[i].WebhookID])
 		if err != nil {
 			unreadable = append(unreadable, fmt.Errorf("notification %s: %w", d.NotificationID, err))
 			continue
@@ -79,166 +91,159 @@ func (s *Outbox) deliveries(ctx context.Context, rows []pgq.NotificationClaimRow
 
 // delivery reads a claimed row and, of a digest whose body is still to be
 // rendered, what it tells.
-func (s *Outbox) delivery(ctx context.Context, row *pgq.NotificationClaimRow) (notify.Delivery, error) {
+func (s *Outbox) delivery(ctx context.Context, row *pgq.NotificationClaimRow, webhook cachedWebhook) (notify.Delivery, error) {
 	d := notify.Delivery{
-		NotificationID: row.NotificationID, Reason: notify.Reason(row.Reason), Token: row.ClaimToken,
+		Webhook: webhook.webhook, NotificationID: row.NotificationID, Reason: notify.Reason(row.Reason), Token: row.ClaimToken,
 		Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Generation: int(row.Generation),
 	}
 	if row.ContentType != nil {
 		d.Body = &notify.Body{ContentType: *row.ContentType, Content: row.Content}
 	}
-	var contentErr, webhookErr error
-	d.Webhook, webhookErr = s.db.webhookOf(row.Webhook)
+	var contentErr error
 	switch {
 	case d.Reason != notify.ReasonDigest:
 		d.Alert, contentErr = alertOf(row.Alert, row.RuleName)
 	case d.Body == nil:
 		d.Digest, contentErr = s.digest(ctx, row.NotificationID)
 	}
-	return d, errors.Join(contentErr, webhookErr)
+	return d, errors.Join(contentErr, webhook.err)
 }
 
-// Begin commits an attempt before it is made.
-func (s *Outbox) Begin(ctx context.Context, begin notify.Begin) (unknown bool, err error) {
-	request, err := json.Marshal(begin.Request)
-	if err != nil {
-		return false, fmt.Errorf("begin attempt: encode request: %w", err)
+// beginWork is for statements that work on rows of the outbox by their ids. They
+// are to use its indexes whatever was known of the table's size when they were
+// planned: it is empty most of the time, and a plan made then, which reads all of
+// it, would be used when a hundred thousand rows wait.
+const beginWork = begin + `; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off`
+
+// beginBatch also bounds how long a batch waits for a lock: whatever holds one row
+// must not keep all the others. Alone, a row waits for as long as it takes.
+const beginBatch = beginWork + `; set local lock_timeout = '1s'`
+
+func beginOf(items int) string {
+	if items > 1 {
+		return beginBatch
 	}
-	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
-		var err error
-		unknown, err = q.AttemptBegin(ctx, pgq.AttemptBeginParams{
-			Lease: begin.Lease, NotificationID: begin.NotificationID, Token: begin.Token,
-			AttemptNumber: int32(begin.Attempt), Replica: begin.Replica, Request: request,
-		})
-		if errors.Is(err, pgx.ErrNoRows) {
-			return notify.ErrFenced
-		}
+	return beginWork
+}
+
+// beginAttempts writes attempts whose claims still stand, with the bodies that are
+// fresh, and tells whether the attempt before has no outcome. A lease with less
+// than two thirds of it left begins anew; any other is left alone, which spares an
+// index.
+const beginAttempts = `
+with b as (
+    select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @requests::jsonb[], @fresh::boolean[],
+        @content_types::text[], @contents::bytea[], @problems::text[])
+        as b (notification_id, token, number, request, fresh, content_type, content, problem)
+), mine as (
+    update outbox o
+    set attempts = b.number,
+        due_at = case when o.due_at < now() + @lease::interval * 2 / 3 then now() + @lease::interval else o.due_at end
+    from b
+    where o.notification_id = b.notification_id and o.claim_token = b.token and o.attempts + 1 = b.number
+    returning b.*
+), begun as (
+    insert into attempt (notification_id, attempt, claim_token, replica, request)
+    select m.notification_id, m.number, m.token, @replica, m.request from mine m
+), frozen as (
+    insert into notification_body (notification_id, content_type, content, problem)
+    select m.notification_id, m.content_type, m.content, m.problem from mine m where m.fresh
+)
+select m.notification_id, m.token,
+       m.number > 1 and exists (
+           select from attempt p
+           where p.notification_id = m.notification_id and p.attempt = m.number - 1 and p.verdict is null
+       )
+from mine m`
+
+// Begin commits attempts before they are made.
+func (s *Outbox) Begin(ctx context.Context, begins []notify.Begin) ([]notify.Begun, error) {
+	args, err := beginArgs(begins)
+	if err != nil {
+		return nil, fmt.Errorf("begin attempts: %w", err)
+	}
+	begun := make(map[notify.Held]notify.Begun, len(begins))
+	err = s.db.begun(ctx, beginOf(len(begins)), func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, beginAttempts, args)
 		if err != nil {
 			return err
 		}
-		if begin.Fresh == nil {
+		var claim notify.Held
+		var unknown bool
+		_, err = pgx.ForEachRow(rows, []any{&claim.NotificationID, &claim.Token, &unknown}, func() error {
+			begun[claim] = notify.Begun{Unknown: unknown}
 			return nil
-		}
-		return q.BodyFreeze(ctx, pgq.BodyFreezeParams{
-			NotificationID: begin.NotificationID, ContentType: begin.Fresh.ContentType,
-			Content: begin.Fresh.Content, Problem: rules.CleanText(begin.Problem, 2000),
 		})
+		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("begin attempt: %w", err)
+		return nil, fmt.Errorf("begin attempts: %w", err)
 	}
-	return unknown, nil
+	results := make([]notify.Begun, len(begins))
+	for i := range begins {
+		result, ok := begun[notify.Held{NotificationID: begins[i].NotificationID, Token: begins[i].Token}]
+		if !ok {
+			result.Fenced = true
+		}
+		results[i] = result
+	}
+	return results, nil
 }
 
-// Renew extends a lease.
-func (s *Outbox) Renew(ctx context.Context, notification uuid.UUID, token int64, lease time.Duration) error {
-	renewed, err := s.db.queries.OutboxRenew(ctx, pgq.OutboxRenewParams{
-		Lease: lease, NotificationID: notification, Token: token,
-	})
-	if err != nil {
-		return fmt.Errorf("renew lease: %w", err)
-	}
-	if renewed == 0 {
-		return notify.ErrFenced
-	}
-	return nil
-}
-
-// Settle stores an outcome and what follows.
-func (s *Outbox) Settle(ctx context.Context, settlement notify.Settlement) error {
-	var own, telling bool
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		params, err := finishParams(settlement)
+func beginArgs(begins []notify.Begin) (pgx.NamedArgs, error) {
+	n := len(begins)
+	ids, tokens, numbers := make([]uuid.UUID, n), make([]int64, n), make([]int32, n)
+	requests, fresh := make([][]byte, n), make([]bool, n)
+	contentTypes, contents, problems := make([]string, n), make([][]byte, n), make([]string, n)
+	for i := range begins {
+		b := &begins[i]
+		request, err := json.Marshal(b.Request)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("encode request: %w", err)
 		}
-		if err := q.AttemptFinish(ctx, params); err != nil {
-			return fmt.Errorf("finish attempt: %w", err)
+		ids[i], tokens[i], numbers[i], requests[i] = b.NotificationID, b.Token, int32(b.Attempt), request
+		if b.Fresh != nil {
+			fresh[i], contentTypes[i], contents[i] = true, b.Fresh.ContentType, b.Fresh.Content
 		}
-		if own, telling, err = conclude(ctx, q, settlement); err != nil {
-			return err
-		}
-		if err := enterMessage(ctx, q, settlement); err != nil {
-			return err
-		}
-		if !own {
-			return nil
-		}
-		return followUp(ctx, q, settlement)
+		problems[i] = rules.CleanText(b.Problem, 2000)
+	}
+	return pgx.NamedArgs{
+		"ids": ids, "tokens": tokens, "numbers": numbers, "requests": requests, "fresh": fresh, "content_types": contentTypes,
+		"contents": contents, "problems": problems, "lease": begins[0].Lease, "replica": begins[0].Replica,
+	}, nil
+}
+
+// Renew extends leases.
+func (s *Outbox) Renew(ctx context.Context, held []notify.Held, lease time.Duration) ([]notify.Held, error) {
+	p := pgq.OutboxRenewParams{Lease: lease}
+	for _, h := range held {
+		p.NotificationIds = append(p.NotificationIds, h.NotificationID)
+		p.Tokens = append(p.Tokens, h.Token)
+	}
+	var rows []pgq.OutboxRenewRow
+	err := s.db.begun(ctx, beginWork, func(tx pgx.Tx) (err error) {
+		rows, err = s.db.queries.WithTx(tx).OutboxRenew(ctx, p)
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("settle: %w", err)
+		return nil, fmt.Errorf("renew leases: %w", err)
 	}
-	if !own {
-		return notify.ErrFenced
+	lost := make([]notify.Held, len(rows))
+	for i, row := range rows {
+		lost[i] = notify.Held{NotificationID: row.NotificationID, Token: row.Token}
 	}
-	if telling {
-		s.testify(ctx, settlement)
-	}
-	return nil
+	return lost, nil
 }
 
-func finishParams(settlement notify.Settlement) (pgq.AttemptFinishParams, error) {
-	o := settlement.Outcome
-	p := pgq.AttemptFinishParams{
-		NotificationID: settlement.NotificationID, Attempt: int32(settlement.Attempt),
-		Error: rules.CleanText(o.Error, 2000), Response: rules.CleanText(o.Response, 4096), DurationUs: o.Duration.Microseconds(),
+// Release gives claims back on what was not begun.
+func (s *Outbox) Release(ctx context.Context, held []notify.Held) error {
+	var p pgq.OutboxReleaseParams
+	for _, h := range held {
+		p.NotificationIds = append(p.NotificationIds, h.NotificationID)
+		p.Tokens = append(p.Tokens, h.Token)
 	}
-	if o.StatusCode != 0 {
-		status := int32(o.StatusCode)
-		p.StatusCode = &status
-	}
-	if o.Verdict != notify.VerdictUnknown {
-		verdict := o.Verdict.String()
-		p.Verdict = &verdict
-	}
-	if o.Head != nil {
-		var err error
-		if p.ResponseHead, err = json.Marshal(o.Head); err != nil {
-			return p, fmt.Errorf("encode head of the answer: %w", err)
-		}
-	}
-	return p, nil
-}
-
-// conclude ends the outbox row or makes it due later. It reports whether the
-// claim was still ours, and whether the outcome may change the breaker: an answer
-// changes nothing while there is no failure to forget.
-func conclude(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) (own, telling bool, err error) {
-	d := settlement.Decision
-	if d.Status != notify.Retrying {
-		ended, err := q.OutboxSettle(ctx, pgq.OutboxSettleParams{
-			NotificationID: settlement.NotificationID, Token: settlement.Token, Status: string(d.Status),
-			AttemptNumber: int32(settlement.Attempt), WebhookID: settlement.WebhookID,
-		})
-		if err != nil {
-			return false, false, fmt.Errorf("remove from outbox: %w", err)
-		}
-		return ended.Own, ended.Troubled || settlement.Outcome.Unanswered(), nil
-	}
-	counts := int32(0)
-	if d.Counts {
-		counts = 1
-	}
-	retried, err := q.OutboxRetry(ctx, pgq.OutboxRetryParams{
-		Wait: d.Wait, Counts: counts, NotificationID: settlement.NotificationID, Token: settlement.Token,
-	})
-	if err != nil {
-		return false, false, fmt.Errorf("schedule retry: %w", err)
-	}
-	return retried > 0, true, nil
-}
-
-// followUp holds or switches off the webhook.
-func followUp(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) error {
-	d := settlement.Decision
-	if d.Hold > 0 {
-		if err := q.WebhookHold(ctx, pgq.WebhookHoldParams{Hold: d.Hold, WebhookID: settlement.WebhookID}); err != nil {
-			return fmt.Errorf("hold webhook: %w", err)
-		}
-	}
-	if d.Disable {
-		return switchOff(ctx, q, settlement)
+	if err := s.db.queries.OutboxRelease(ctx, p); err != nil {
+		return fmt.Errorf("release claims: %w", err)
 	}
 	return nil
 }

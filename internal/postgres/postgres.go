@@ -30,6 +30,8 @@ type DB struct {
 	pool    *pgxpool.Pool
 	queries *pgq.Queries
 	box     *seal.Box
+	// webhooks are those that messages went to lately.
+	webhooks *webhookCache
 }
 
 // Open connects to the database at url and makes sure that it answers. Secrets
@@ -44,11 +46,16 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "tocsin"
 	}
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		registerTypes(conn.TypeMap())
+		return nil
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	db := &DB{pool: pool, queries: pgq.New(pool), box: box}
+	db.webhooks = &webhookCache{db: db}
 	if err := db.Ping(ctx); err != nil {
 		pool.Close()
 		return nil, err

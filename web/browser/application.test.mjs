@@ -2,28 +2,12 @@
 // on what the parts before it have left.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { accessibility } from "./accessibility.mjs";
+import { accessibility, tooWide, visible } from "./look.mjs";
 import { createWorld } from "./world.mjs";
-
-const visible = { state: "visible", timeout: 15_000 };
 
 /** A browser reports each answer of 4xx and each broken connection by itself; these are asked for. */
 const asked =
   /Failed to load resource: the server responded with a status of 400|status of 401|status of 412|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/;
-
-/** What reaches over the right edge, but for text that is cut with an ellipsis and what can be scrolled sideways. */
-function tooWide() {
-  const mayReach = (element) => {
-    for (let at = element; at && at !== document.body; at = at.parentElement) {
-      const style = getComputedStyle(at);
-      if (style.textOverflow === "ellipsis" || style.overflowX === "auto" || style.clipPath !== "none") return true;
-    }
-    return false;
-  };
-  return [...document.querySelectorAll("#root *")]
-    .filter((element) => element.getBoundingClientRect().right > window.innerWidth + 1 && !mayReach(element))
-    .map((element) => element.outerHTML.slice(0, 200));
-}
 
 describe("the application", { timeout: 420_000 }, () => {
   let world;
@@ -217,14 +201,14 @@ describe("the application", { timeout: 420_000 }, () => {
     await page.getByRole("link", { name: "Failed orders", exact: true }).click();
     await page.getByText(/this would have raised 13\d alerts: 13\d messages/).waitFor(visible);
     const preview = page.getByRole("complementary", { name: "Preview" });
-    assert.match(await preview.getByLabel("About").locator("option:checked").innerText(), /orders · late/);
+    assert.match(await preview.getByLabel("About").locator("option:checked").textContent(), /orders · late/);
     await page.getByLabel("Title", { exact: true }).fill("");
     await page.getByLabel("Title", { exact: true }).pressSequentially("Order lost: {{rou");
     await page.getByRole("option", { name: /exchange\.route/ }).waitFor(visible);
     await page.keyboard.press("Enter");
     await preview.getByText(/Order lost: late/).waitFor(visible);
     await page.reload();
-    await page.getByText("What you had not saved is back.").waitFor(visible);
+    await page.getByText(/^What you, .*, had not saved .* is back\.$/).waitFor(visible);
     assert.equal(await page.getByLabel("Title", { exact: true }).inputValue(), "Order lost: {{exchange.route}}");
     await page.getByRole("button", { name: "Save the rule" }).click();
     await page.getByText("“Failed orders” is saved.").waitFor(visible);

@@ -22,6 +22,7 @@ join rule r on r.rule_id = coalesce(n.rule_id, (
     where m.digest_id = n.notification_id
     limit 1))
 where n.notification_id = $5::uuid
+for key share of r
 on conflict (webhook_id) where webhook_id is not null and state <> 'RESOLVED' do nothing
 returning rule_id
 `
@@ -191,6 +192,32 @@ func (q *Queries) WebhookFlows(ctx context.Context, webhookIds []uuid.UUID) ([]W
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const webhookTroubled = `-- name: WebhookTroubled :many
+select webhook_id from webhook_state
+where webhook_id = any($1::uuid[]) and (failures > 0 or opened_at is not null)
+`
+
+// Those of some webhooks that have failures to forget.
+func (q *Queries) WebhookTroubled(ctx context.Context, webhookIds []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, webhookTroubled, webhookIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var webhook_id uuid.UUID
+		if err := rows.Scan(&webhook_id); err != nil {
+			return nil, err
+		}
+		items = append(items, webhook_id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -218,12 +218,15 @@ func (q *Queries) AlertRemind(ctx context.Context, arg AlertRemindParams) (int64
 	return result.RowsAffected(), nil
 }
 
-const notificationOwe = `-- name: NotificationOwe :exec
+const notificationOwe = `-- name: NotificationOwe :execrows
 with owed as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation)
-    select $1, $2, $3::uuid, $4::uuid, $5, $6::text, coalesce((
+    select $1, $2, $3::uuid, $4::uuid, w.webhook_id, $5::text, coalesce((
         select max(n.generation) + 1 from notification n
-        where n.alert_id = $3::uuid and n.webhook_id = $5 and n.reason = $6::text), 0)
+        where n.alert_id = $3::uuid and n.webhook_id = w.webhook_id and n.reason = $5::text), 0)
+    from webhook w
+    where w.webhook_id = $6
+    for key share of w
     returning notification_id, webhook_id
 )
 insert into outbox (notification_id, webhook_id)
@@ -235,19 +238,23 @@ type NotificationOweParams struct {
 	TenantID       string
 	AlertID        uuid.UUID
 	RuleID         uuid.UUID
-	WebhookID      uuid.UUID
 	Reason         string
+	WebhookID      uuid.UUID
 }
 
-// Owes a notification for a step of an alert; reminders count up.
-func (q *Queries) NotificationOwe(ctx context.Context, arg NotificationOweParams) error {
-	_, err := q.db.Exec(ctx, notificationOwe,
+// Owes a notification for a step of an alert, whose row the transaction holds, to
+// a webhook that cannot be deleted before it ends; reminders count up.
+func (q *Queries) NotificationOwe(ctx context.Context, arg NotificationOweParams) (int64, error) {
+	result, err := q.db.Exec(ctx, notificationOwe,
 		arg.NotificationID,
 		arg.TenantID,
 		arg.AlertID,
 		arg.RuleID,
-		arg.WebhookID,
 		arg.Reason,
+		arg.WebhookID,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

@@ -17,7 +17,7 @@ insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, 
                    execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
        i.execution_id, i.start_time_ns, i.application, i.route, i.exchange, i.signature, i.late,
-       greatest(0, (extract(epoch from now()) * 1e9)::bigint - i.ended_ns)
+       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns)
 from (
     select unnest($1::uuid[]) as alert_id, unnest($2::text[]) as tenant_id, unnest($3::uuid[]) as rule_id,
            unnest($4::bigint[]) as rule_version, unnest($5::text[]) as severity,
@@ -26,7 +26,6 @@ from (
            unnest($11::text[]) as route, unnest($12::jsonb[]) as exchange, unnest($13::text[]) as signature,
            unnest($14::boolean[]) as late, unnest($15::bigint[]) as ended_ns
 ) i
-join rule_state s on s.rule_id = i.rule_id and s.swept_before_ns <= i.start_time_ns
 on conflict (rule_id, execution_id) do nothing
 returning alert_id
 `
@@ -49,9 +48,9 @@ type AlertInsertParams struct {
 	EndedNs      []int64
 }
 
-// Inserts the alerts that do not exist yet, and returns those. What began
-// before a rule's watermark may have had its alert, which retention deleted. The
-// cursors have been advanced in this transaction, so that no watermark moves.
+// Inserts the alerts that do not exist yet, and returns those. No join stands
+// here: it would turn the order of the rows around, and indexes grow best when
+// ids ascend.
 func (q *Queries) AlertInsert(ctx context.Context, arg AlertInsertParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, alertInsert,
 		arg.AlertIds,
@@ -117,7 +116,7 @@ join rule r on r.rule_id = a.rule_id and r.version = a.version and r.enabled and
 where s.rule_id = a.rule_id
   and s.claim_token = a.token
   and s.cursor is not distinct from a.from_cursor
-returning s.rule_id
+returning s.rule_id, s.swept_before_ns
 `
 
 type CursorAdvanceParams struct {
@@ -131,15 +130,22 @@ type CursorAdvanceParams struct {
 	Problems    []string
 }
 
+type CursorAdvanceRow struct {
+	RuleID        uuid.UUID
+	SweptBeforeNs int64
+}
+
 // The first statement of a commit: each claim's cursor by compare-and-set under
-// its token and rule version. What it does not return is stale.
+// its token and rule version. What it does not return is stale. What began before
+// a rule's watermark may have had its alert, which retention deleted; no watermark
+// moves until the transaction ends.
 //
 // Rules of one interval become due at the same instants, multiples of it, so
 // that they share their scans whenever they were made. A rule that was due and
 // is late becomes due at the last such instant, which may be at once: were it
 // the next one, a tick that ends just after an instant would cost the rule the
 // following tick.
-func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([]uuid.UUID, error) {
+func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([]CursorAdvanceRow, error) {
 	rows, err := q.db.Query(ctx, cursorAdvance,
 		arg.ClaimFor,
 		arg.RuleIds,
@@ -154,13 +160,13 @@ func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []CursorAdvanceRow{}
 	for rows.Next() {
-		var rule_id uuid.UUID
-		if err := rows.Scan(&rule_id); err != nil {
+		var i CursorAdvanceRow
+		if err := rows.Scan(&i.RuleID, &i.SweptBeforeNs); err != nil {
 			return nil, err
 		}
-		items = append(items, rule_id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -168,10 +174,14 @@ func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([
 	return items, nil
 }
 
-const notificationInsert = `-- name: NotificationInsert :exec
+const notificationInsert = `-- name: NotificationInsert :execrows
+with held as materialized (
+    select from webhook where webhook_id = any($7::uuid[]) order by webhook_id for key share
+)
 insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
 select unnest($1::uuid[]), unnest($2::text[]), unnest($3::uuid[]),
        unnest($4::uuid[]), unnest($5::uuid[]), unnest($6::text[])
+where (select count(*) from held) = cardinality($7::uuid[])
 `
 
 type NotificationInsertParams struct {
@@ -181,33 +191,99 @@ type NotificationInsertParams struct {
 	RuleIds         []uuid.UUID
 	WebhookIds      []uuid.UUID
 	Reasons         []string
+	HeldIds         []uuid.UUID
 }
 
-func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsertParams) error {
-	_, err := q.db.Exec(ctx, notificationInsert,
+// Records what is owed, in the order given, to webhooks that cannot be deleted
+// before the transaction ends; nothing where one of them is gone.
+func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsertParams) (int64, error) {
+	result, err := q.db.Exec(ctx, notificationInsert,
 		arg.NotificationIds,
 		arg.TenantIds,
 		arg.AlertIds,
 		arg.RuleIds,
 		arg.WebhookIds,
 		arg.Reasons,
+		arg.HeldIds,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
-const outboxInsert = `-- name: OutboxInsert :exec
-insert into outbox (notification_id, webhook_id)
-select unnest($1::uuid[]), unnest($2::uuid[])
+const outboxInsert = `-- name: OutboxInsert :many
+with takers as (
+    select w.webhook_id
+    from webhook w
+    join webhook_state s using (webhook_id)
+    join (select unnest($1::uuid[]) as webhook_id, unnest($2::bigint[]) as version) t
+        on t.webhook_id = w.webhook_id and t.version = w.version
+    where w.enabled and s.opened_at is null and coalesce(w.held_until <= now(), true)
+), owed as (
+    insert into outbox (notification_id, webhook_id, due_at, claim_token, claimed_by)
+    select n.notification_id, n.webhook_id,
+           case when n.claimed then now() + $3::interval else now() end,
+           case when n.claimed then nextval('claim_token') end,
+           case when n.claimed then $4::text end
+    from (
+        select i.notification_id, i.webhook_id, i.wanted and t.webhook_id is not null as claimed
+        from (
+            select unnest($5::uuid[]) as notification_id, unnest($6::uuid[]) as webhook_id,
+                   unnest($7::boolean[]) as wanted
+        ) i
+        left join takers t on t.webhook_id = i.webhook_id
+    ) n
+    returning notification_id, claim_token
+)
+select notification_id, claim_token::bigint as claim_token, now()::timestamptz as at from owed where claim_token is not null
 `
 
 type OutboxInsertParams struct {
+	Takers          []uuid.UUID
+	TakerVersions   []int64
+	Lease           time.Duration
+	Replica         string
 	NotificationIds []uuid.UUID
 	WebhookIds      []uuid.UUID
+	Wanted          []bool
 }
 
-func (q *Queries) OutboxInsert(ctx context.Context, arg OutboxInsertParams) error {
-	_, err := q.db.Exec(ctx, outboxInsert, arg.NotificationIds, arg.WebhookIds)
-	return err
+type OutboxInsertRow struct {
+	NotificationID uuid.UUID
+	ClaimToken     int64
+	At             time.Time
+}
+
+// Owes notifications. Those for which a dispatcher has room are claimed by it from
+// the beginning, if its webhook is as the dispatcher knows it and takes messages;
+// these are returned.
+func (q *Queries) OutboxInsert(ctx context.Context, arg OutboxInsertParams) ([]OutboxInsertRow, error) {
+	rows, err := q.db.Query(ctx, outboxInsert,
+		arg.Takers,
+		arg.TakerVersions,
+		arg.Lease,
+		arg.Replica,
+		arg.NotificationIds,
+		arg.WebhookIds,
+		arg.Wanted,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OutboxInsertRow{}
+	for rows.Next() {
+		var i OutboxInsertRow
+		if err := rows.Scan(&i.NotificationID, &i.ClaimToken, &i.At); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const ruleClaim = `-- name: RuleClaim :many

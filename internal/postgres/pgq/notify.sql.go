@@ -12,107 +12,6 @@ import (
 	"time"
 )
 
-const attemptBegin = `-- name: AttemptBegin :one
-with mine as (
-    update outbox o
-    set attempts = $1::int, due_at = now() + $2::interval
-    where o.notification_id = $3 and o.claim_token = $4::bigint and o.attempts + 1 = $1::int
-    returning o.notification_id, o.attempts
-), begun as (
-    insert into attempt (notification_id, attempt, claim_token, replica, request)
-    select notification_id, attempts, $4::bigint, $5::text, $6::jsonb from mine
-)
-select exists (
-    select from attempt p
-    where p.notification_id = mine.notification_id and p.attempt = mine.attempts - 1 and p.verdict is null
-)::boolean as unknown
-from mine
-`
-
-type AttemptBeginParams struct {
-	AttemptNumber  int32
-	Lease          time.Duration
-	NotificationID uuid.UUID
-	Token          int64
-	Replica        string
-	Request        []byte
-}
-
-// Writes the attempt, if the claim still stands, and tells whether the attempt
-// before has no outcome.
-func (q *Queries) AttemptBegin(ctx context.Context, arg AttemptBeginParams) (bool, error) {
-	row := q.db.QueryRow(ctx, attemptBegin,
-		arg.AttemptNumber,
-		arg.Lease,
-		arg.NotificationID,
-		arg.Token,
-		arg.Replica,
-		arg.Request,
-	)
-	var unknown bool
-	err := row.Scan(&unknown)
-	return unknown, err
-}
-
-const attemptFinish = `-- name: AttemptFinish :exec
-update attempt
-set finished_at = now(),
-    verdict = $1::text,
-    status_code = $2,
-    error = $3,
-    response = $4,
-    response_head = $5::jsonb,
-    duration_us = $6::bigint
-where notification_id = $7 and attempt = $8
-`
-
-type AttemptFinishParams struct {
-	Verdict        *string
-	StatusCode     *int32
-	Error          string
-	Response       string
-	ResponseHead   []byte
-	DurationUs     int64
-	NotificationID uuid.UUID
-	Attempt        int32
-}
-
-func (q *Queries) AttemptFinish(ctx context.Context, arg AttemptFinishParams) error {
-	_, err := q.db.Exec(ctx, attemptFinish,
-		arg.Verdict,
-		arg.StatusCode,
-		arg.Error,
-		arg.Response,
-		arg.ResponseHead,
-		arg.DurationUs,
-		arg.NotificationID,
-		arg.Attempt,
-	)
-	return err
-}
-
-const bodyFreeze = `-- name: BodyFreeze :exec
-insert into notification_body (notification_id, content_type, content, problem)
-values ($1, $2, $3, $4)
-`
-
-type BodyFreezeParams struct {
-	NotificationID uuid.UUID
-	ContentType    string
-	Content        []byte
-	Problem        string
-}
-
-func (q *Queries) BodyFreeze(ctx context.Context, arg BodyFreezeParams) error {
-	_, err := q.db.Exec(ctx, bodyFreeze,
-		arg.NotificationID,
-		arg.ContentType,
-		arg.Content,
-		arg.Problem,
-	)
-	return err
-}
-
 const notificationClaim = `-- name: NotificationClaim :many
 with wanted as (
     select unnest($1::uuid[]) as webhook_id, unnest($2::int[]) as slots
@@ -176,7 +75,7 @@ with wanted as (
 select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
        n.reason,
        b.content_type, b.content,
-       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, r.name as rule_name, w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until
+       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, r.name as rule_name, w.webhook_id, w.version
 from claimed c
 join notification n using (notification_id)
 join alert a on a.alert_id = coalesce(n.alert_id, (
@@ -207,12 +106,13 @@ type NotificationClaimRow struct {
 	Content        []byte
 	Alert          Alert
 	RuleName       string
-	Webhook        Webhook
+	WebhookID      uuid.UUID
+	Version        int64
 }
 
 // Takes at most the wanted number of due rows of each webhook, oldest due first,
 // each under a token of its own, until the lease ends. A digest comes with the
-// alert of one of its members.
+// alert of one of its members. Of webhooks it tells the version only.
 //
 // A rate and a probe are granted here, under a lock on the state of the webhook,
 // which is read anew once it is held. Whoever finds it locked leaves the webhook
@@ -268,29 +168,8 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.Alert.WebhookID,
 			&i.Alert.Signature,
 			&i.RuleName,
-			&i.Webhook.WebhookID,
-			&i.Webhook.TenantID,
-			&i.Webhook.Name,
-			&i.Webhook.Kind,
-			&i.Webhook.Secrets,
-			&i.Webhook.UrlHost,
-			&i.Webhook.Signed,
-			&i.Webhook.BodyTemplate,
-			&i.Webhook.Enabled,
-			&i.Webhook.DisabledReason,
-			&i.Webhook.TimeoutMs,
-			&i.Webhook.MaxConcurrent,
-			&i.Webhook.RatePerSecond,
-			&i.Webhook.HeldUntil,
-			&i.Webhook.Version,
-			&i.Webhook.CreatedAt,
-			&i.Webhook.UpdatedAt,
-			&i.Webhook.DeletedAt,
-			&i.Webhook.Operators,
-			&i.Webhook.DigestAbove,
-			&i.Webhook.SlackChannel,
-			&i.Webhook.UpdatesHeldUntil,
-			&i.Webhook.FormerSecretUntil,
+			&i.WebhookID,
+			&i.Version,
 		); err != nil {
 			return nil, err
 		}
@@ -395,122 +274,123 @@ func (q *Queries) OutboxDepth(ctx context.Context, tenantID string) (OutboxDepth
 	return i, err
 }
 
-const outboxRelease = `-- name: OutboxRelease :execrows
-update outbox
+const outboxRelease = `-- name: OutboxRelease :exec
+update outbox o
 set due_at = now(), claim_token = null, claimed_by = null
-where notification_id = $1 and claim_token = $2::bigint
+from (select unnest($1::uuid[]) as notification_id, unnest($2::bigint[]) as token) held
+where o.notification_id = held.notification_id and o.claim_token = held.token
 `
 
 type OutboxReleaseParams struct {
-	NotificationID uuid.UUID
-	Token          int64
+	NotificationIds []uuid.UUID
+	Tokens          []int64
 }
 
-// Gives a claimed row back, due at once.
-func (q *Queries) OutboxRelease(ctx context.Context, arg OutboxReleaseParams) (int64, error) {
-	result, err := q.db.Exec(ctx, outboxRelease, arg.NotificationID, arg.Token)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+// Gives claimed rows back, due at once.
+func (q *Queries) OutboxRelease(ctx context.Context, arg OutboxReleaseParams) error {
+	_, err := q.db.Exec(ctx, outboxRelease, arg.NotificationIds, arg.Tokens)
+	return err
 }
 
-const outboxRenew = `-- name: OutboxRenew :execrows
-update outbox
-set due_at = now() + $1::interval
-where notification_id = $2 and claim_token = $3::bigint
+const outboxRenew = `-- name: OutboxRenew :many
+with held as (
+    select unnest($1::uuid[]) as notification_id, unnest($2::bigint[]) as token
+), free as (
+    select o.notification_id
+    from outbox o
+    join held h on h.notification_id = o.notification_id and h.token = o.claim_token
+    for update of o skip locked
+), renewed as (
+    update outbox o set due_at = now() + $3::interval from free where o.notification_id = free.notification_id
+)
+select h.notification_id::uuid as notification_id, h.token::bigint as token
+from held h
+where not exists (select from outbox o where o.notification_id = h.notification_id and o.claim_token = h.token)
 `
 
 type OutboxRenewParams struct {
-	Lease          time.Duration
+	NotificationIds []uuid.UUID
+	Tokens          []int64
+	Lease           time.Duration
+}
+
+type OutboxRenewRow struct {
 	NotificationID uuid.UUID
 	Token          int64
 }
 
-func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) (int64, error) {
-	result, err := q.db.Exec(ctx, outboxRenew, arg.Lease, arg.NotificationID, arg.Token)
+// Extends the leases of claims, and returns those that stand no longer. A row that
+// is locked just now, because it is being settled, is left out of both.
+func (q *Queries) OutboxRenew(ctx context.Context, arg OutboxRenewParams) ([]OutboxRenewRow, error) {
+	rows, err := q.db.Query(ctx, outboxRenew, arg.NotificationIds, arg.Tokens, arg.Lease)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	items := []OutboxRenewRow{}
+	for rows.Next() {
+		var i OutboxRenewRow
+		if err := rows.Scan(&i.NotificationID, &i.Token); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
-const outboxRetry = `-- name: OutboxRetry :execrows
-update outbox
-set due_at = now() + $1::interval,
-    counted = counted + $2::int,
-    claim_token = null,
-    claimed_by = null
-where notification_id = $3 and claim_token = $4::bigint
+const webhookByID = `-- name: WebhookByID :many
+select w.webhook_id, w.tenant_id, w.name, w.kind, w.secrets, w.url_host, w.signed, w.body_template, w.enabled, w.disabled_reason, w.timeout_ms, w.max_concurrent, w.rate_per_second, w.held_until, w.version, w.created_at, w.updated_at, w.deleted_at, w.operators, w.digest_above, w.slack_channel, w.updates_held_until, w.former_secret_until from webhook w where w.webhook_id = any($1::uuid[])
 `
 
-type OutboxRetryParams struct {
-	Wait           time.Duration
-	Counts         int32
-	NotificationID uuid.UUID
-	Token          int64
+type WebhookByIDRow struct {
+	Webhook Webhook
 }
 
-func (q *Queries) OutboxRetry(ctx context.Context, arg OutboxRetryParams) (int64, error) {
-	result, err := q.db.Exec(ctx, outboxRetry,
-		arg.Wait,
-		arg.Counts,
-		arg.NotificationID,
-		arg.Token,
-	)
+func (q *Queries) WebhookByID(ctx context.Context, webhookIds []uuid.UUID) ([]WebhookByIDRow, error) {
+	rows, err := q.db.Query(ctx, webhookByID, webhookIds)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
-}
-
-const outboxSettle = `-- name: OutboxSettle :one
-with gone as (
-    delete from outbox o
-    where o.notification_id = $3 and (o.claim_token = $1::bigint
-           or $4::text = 'DELIVERED' and $5::int > o.begun_before)
-    returning o.notification_id, o.claim_token
-), settled as (
-    insert into settlement (notification_id, tenant_id, status, settled_at)
-    select n.notification_id, n.tenant_id, $4::text, now()
-    from gone join notification n using (notification_id)
-)
-select coalesce((select claim_token = $1::bigint from gone), false)::boolean as own,
-       exists (select from gone) as ended,
-       exists (
-           select from webhook_state w
-           where w.webhook_id = $2 and (w.failures > 0 or w.opened_at is not null)
-       ) as troubled
-`
-
-type OutboxSettleParams struct {
-	Token          int64
-	WebhookID      uuid.UUID
-	NotificationID uuid.UUID
-	Status         string
-	AttemptNumber  int32
-}
-
-type OutboxSettleRow struct {
-	Own      bool
-	Ended    bool
-	Troubled bool
-}
-
-// Removes the row under its token. A success also ends a row whose claim has
-// passed to somebody else, because the message has arrived; but not when a
-// person has sent it again since the attempt was begun.
-func (q *Queries) OutboxSettle(ctx context.Context, arg OutboxSettleParams) (OutboxSettleRow, error) {
-	row := q.db.QueryRow(ctx, outboxSettle,
-		arg.Token,
-		arg.WebhookID,
-		arg.NotificationID,
-		arg.Status,
-		arg.AttemptNumber,
-	)
-	var i OutboxSettleRow
-	err := row.Scan(&i.Own, &i.Ended, &i.Troubled)
-	return i, err
+	defer rows.Close()
+	items := []WebhookByIDRow{}
+	for rows.Next() {
+		var i WebhookByIDRow
+		if err := rows.Scan(
+			&i.Webhook.WebhookID,
+			&i.Webhook.TenantID,
+			&i.Webhook.Name,
+			&i.Webhook.Kind,
+			&i.Webhook.Secrets,
+			&i.Webhook.UrlHost,
+			&i.Webhook.Signed,
+			&i.Webhook.BodyTemplate,
+			&i.Webhook.Enabled,
+			&i.Webhook.DisabledReason,
+			&i.Webhook.TimeoutMs,
+			&i.Webhook.MaxConcurrent,
+			&i.Webhook.RatePerSecond,
+			&i.Webhook.HeldUntil,
+			&i.Webhook.Version,
+			&i.Webhook.CreatedAt,
+			&i.Webhook.UpdatedAt,
+			&i.Webhook.DeletedAt,
+			&i.Webhook.Operators,
+			&i.Webhook.DigestAbove,
+			&i.Webhook.SlackChannel,
+			&i.Webhook.UpdatesHeldUntil,
+			&i.Webhook.FormerSecretUntil,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const webhookDisable = `-- name: WebhookDisable :one

@@ -53,6 +53,7 @@ with settled as (
            coalesce((select max(a.attempt) from attempt a where a.notification_id = n.notification_id), 0) as attempts,
            coalesce((select max(y.generation) from retry y where y.notification_id = n.notification_id), 0) + 1 as generation
     from gone join notification n using (notification_id)
+    for key share of n
 ), noted as (
     insert into retry (notification_id, generation, retried_by)
     select notification_id, generation, $3::text from again
@@ -139,6 +140,7 @@ with revived as (
            coalesce((select max(a.attempt) from attempt a where a.notification_id = r.notification_id), 0) as attempts,
            coalesce((select max(y.generation) from retry y where y.notification_id = r.notification_id), 0) + 1 as generation
     from revived r join notification n using (notification_id)
+    for key share of n
 ), noted as (
     insert into retry (notification_id, generation, retried_by)
     select notification_id, generation, $5::text from again
@@ -165,7 +167,8 @@ type RetrySettledParams struct {
 }
 
 // Owes settled notifications again: due at once, with a new schedule, under the
-// next generation; their attempts go on counting. A body that was refused or a
+// next generation; their attempts go on counting. Retention cannot delete them
+// meanwhile. A body that was refused or a
 // fallback is rendered anew, any other one sent as it is. A digest that tells
 // nothing any more, because its members left it, stays as it is.
 func (q *Queries) RetrySettled(ctx context.Context, arg RetrySettledParams) (int64, error) {

@@ -41,6 +41,7 @@ join rule r on r.rule_id = coalesce(n.rule_id, (
     where m.digest_id = n.notification_id
     limit 1))
 where n.notification_id = @notification_id::uuid
+for key share of r
 on conflict (webhook_id) where webhook_id is not null and state <> 'RESOLVED' do nothing
 returning rule_id;
 
@@ -48,3 +49,8 @@ returning rule_id;
 update alert
 set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')
 where webhook_id = @webhook_id::uuid and state <> 'RESOLVED';
+
+-- name: WebhookTroubled :many
+-- Those of some webhooks that have failures to forget.
+select webhook_id from webhook_state
+where webhook_id = any(@webhook_ids::uuid[]) and (failures > 0 or opened_at is not null);

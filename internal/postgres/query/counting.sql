@@ -39,13 +39,17 @@ delete from alert where alert_id = @alert_id and state = 'PENDING';
 -- Nobody has heard of them, and nobody will decide on them any more.
 delete from alert where rule_id = @rule_id and state = 'PENDING';
 
--- name: NotificationOwe :exec
--- Owes a notification for a step of an alert; reminders count up.
+-- name: NotificationOwe :execrows
+-- Owes a notification for a step of an alert, whose row the transaction holds, to
+-- a webhook that cannot be deleted before it ends; reminders count up.
 with owed as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation)
-    select @notification_id, @tenant_id, @alert_id::uuid, @rule_id::uuid, @webhook_id, @reason::text, coalesce((
+    select @notification_id, @tenant_id, @alert_id::uuid, @rule_id::uuid, w.webhook_id, @reason::text, coalesce((
         select max(n.generation) + 1 from notification n
-        where n.alert_id = @alert_id::uuid and n.webhook_id = @webhook_id and n.reason = @reason::text), 0)
+        where n.alert_id = @alert_id::uuid and n.webhook_id = w.webhook_id and n.reason = @reason::text), 0)
+    from webhook w
+    where w.webhook_id = @webhook_id
+    for key share of w
     returning notification_id, webhook_id
 )
 insert into outbox (notification_id, webhook_id)

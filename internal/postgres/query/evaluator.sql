@@ -33,7 +33,9 @@ where r.rule_id = any(@rule_ids::uuid[]);
 
 -- name: CursorAdvance :many
 -- The first statement of a commit: each claim's cursor by compare-and-set under
--- its token and rule version. What it does not return is stale.
+-- its token and rule version. What it does not return is stale. What began before
+-- a rule's watermark may have had its alert, which retention deleted; no watermark
+-- moves until the transaction ends.
 --
 -- Rules of one interval become due at the same instants, multiples of it, so
 -- that they share their scans whenever they were made. A rule that was due and
@@ -68,17 +70,17 @@ join rule r on r.rule_id = a.rule_id and r.version = a.version and r.enabled and
 where s.rule_id = a.rule_id
   and s.claim_token = a.token
   and s.cursor is not distinct from a.from_cursor
-returning s.rule_id;
+returning s.rule_id, s.swept_before_ns;
 
 -- name: AlertInsert :many
--- Inserts the alerts that do not exist yet, and returns those. What began
--- before a rule's watermark may have had its alert, which retention deleted. The
--- cursors have been advanced in this transaction, so that no watermark moves.
+-- Inserts the alerts that do not exist yet, and returns those. No join stands
+-- here: it would turn the order of the rows around, and indexes grow best when
+-- ids ascend.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
                    execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
        i.execution_id, i.start_time_ns, i.application, i.route, i.exchange, i.signature, i.late,
-       greatest(0, (extract(epoch from now()) * 1e9)::bigint - i.ended_ns)
+       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns)
 from (
     select unnest(@alert_ids::uuid[]) as alert_id, unnest(@tenant_ids::text[]) as tenant_id, unnest(@rule_ids::uuid[]) as rule_id,
            unnest(@rule_versions::bigint[]) as rule_version, unnest(@severities::text[]) as severity,
@@ -87,18 +89,48 @@ from (
            unnest(@routes::text[]) as route, unnest(@exchanges::jsonb[]) as exchange, unnest(@signatures::text[]) as signature,
            unnest(@lates::boolean[]) as late, unnest(@ended_ns::bigint[]) as ended_ns
 ) i
-join rule_state s on s.rule_id = i.rule_id and s.swept_before_ns <= i.start_time_ns
 on conflict (rule_id, execution_id) do nothing
 returning alert_id;
 
--- name: NotificationInsert :exec
+-- name: NotificationInsert :execrows
+-- Records what is owed, in the order given, to webhooks that cannot be deleted
+-- before the transaction ends; nothing where one of them is gone.
+with held as materialized (
+    select from webhook where webhook_id = any(@held_ids::uuid[]) order by webhook_id for key share
+)
 insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
 select unnest(@notification_ids::uuid[]), unnest(@tenant_ids::text[]), unnest(@alert_ids::uuid[]),
-       unnest(@rule_ids::uuid[]), unnest(@webhook_ids::uuid[]), unnest(@reasons::text[]);
+       unnest(@rule_ids::uuid[]), unnest(@webhook_ids::uuid[]), unnest(@reasons::text[])
+where (select count(*) from held) = cardinality(@held_ids::uuid[]);
 
--- name: OutboxInsert :exec
-insert into outbox (notification_id, webhook_id)
-select unnest(@notification_ids::uuid[]), unnest(@webhook_ids::uuid[]);
+-- name: OutboxInsert :many
+-- Owes notifications. Those for which a dispatcher has room are claimed by it from
+-- the beginning, if its webhook is as the dispatcher knows it and takes messages;
+-- these are returned.
+with takers as (
+    select w.webhook_id
+    from webhook w
+    join webhook_state s using (webhook_id)
+    join (select unnest(@takers::uuid[]) as webhook_id, unnest(@taker_versions::bigint[]) as version) t
+        on t.webhook_id = w.webhook_id and t.version = w.version
+    where w.enabled and s.opened_at is null and coalesce(w.held_until <= now(), true)
+), owed as (
+    insert into outbox (notification_id, webhook_id, due_at, claim_token, claimed_by)
+    select n.notification_id, n.webhook_id,
+           case when n.claimed then now() + @lease::interval else now() end,
+           case when n.claimed then nextval('claim_token') end,
+           case when n.claimed then @replica::text end
+    from (
+        select i.notification_id, i.webhook_id, i.wanted and t.webhook_id is not null as claimed
+        from (
+            select unnest(@notification_ids::uuid[]) as notification_id, unnest(@webhook_ids::uuid[]) as webhook_id,
+                   unnest(@wanted::boolean[]) as wanted
+        ) i
+        left join takers t on t.webhook_id = i.webhook_id
+    ) n
+    returning notification_id, claim_token
+)
+select notification_id, claim_token::bigint as claim_token, now()::timestamptz as at from owed where claim_token is not null;
 
 -- name: RuleProblem :many
 -- Records what went wrong and releases the claims that still stand. Cursor and

@@ -30,7 +30,7 @@ where w.enabled and (ripe.at is not null or later.at is not null);
 -- name: NotificationClaim :many
 -- Takes at most the wanted number of due rows of each webhook, oldest due first,
 -- each under a token of its own, until the lease ends. A digest comes with the
--- alert of one of its members.
+-- alert of one of its members. Of webhooks it tells the version only.
 --
 -- A rate and a probe are granted here, under a lock on the state of the webhook,
 -- which is read anew once it is held. Whoever finds it locked leaves the webhook
@@ -97,7 +97,7 @@ with wanted as (
 select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
        n.reason,
        b.content_type, b.content,
-       sqlc.embed(a), r.name as rule_name, sqlc.embed(w)
+       sqlc.embed(a), r.name as rule_name, w.webhook_id, w.version
 from claimed c
 join notification n using (notification_id)
 join alert a on a.alert_id = coalesce(n.alert_id, (
@@ -109,78 +109,29 @@ join webhook w on w.webhook_id = n.webhook_id
 left join notification_body b using (notification_id)
 order by n.created_at, n.notification_id;
 
--- name: OutboxRenew :execrows
-update outbox
-set due_at = now() + @lease::interval
-where notification_id = @notification_id and claim_token = @token::bigint;
+-- name: OutboxRenew :many
+-- Extends the leases of claims, and returns those that stand no longer. A row that
+-- is locked just now, because it is being settled, is left out of both.
+with held as (
+    select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token
+), free as (
+    select o.notification_id
+    from outbox o
+    join held h on h.notification_id = o.notification_id and h.token = o.claim_token
+    for update of o skip locked
+), renewed as (
+    update outbox o set due_at = now() + @lease::interval from free where o.notification_id = free.notification_id
+)
+select h.notification_id::uuid as notification_id, h.token::bigint as token
+from held h
+where not exists (select from outbox o where o.notification_id = h.notification_id and o.claim_token = h.token);
 
--- name: OutboxRelease :execrows
--- Gives a claimed row back, due at once.
-update outbox
+-- name: OutboxRelease :exec
+-- Gives claimed rows back, due at once.
+update outbox o
 set due_at = now(), claim_token = null, claimed_by = null
-where notification_id = @notification_id and claim_token = @token::bigint;
-
--- name: AttemptBegin :one
--- Writes the attempt, if the claim still stands, and tells whether the attempt
--- before has no outcome.
-with mine as (
-    update outbox o
-    set attempts = @attempt_number::int, due_at = now() + @lease::interval
-    where o.notification_id = @notification_id and o.claim_token = @token::bigint and o.attempts + 1 = @attempt_number::int
-    returning o.notification_id, o.attempts
-), begun as (
-    insert into attempt (notification_id, attempt, claim_token, replica, request)
-    select notification_id, attempts, @token::bigint, @replica::text, @request::jsonb from mine
-)
-select exists (
-    select from attempt p
-    where p.notification_id = mine.notification_id and p.attempt = mine.attempts - 1 and p.verdict is null
-)::boolean as unknown
-from mine;
-
--- name: BodyFreeze :exec
-insert into notification_body (notification_id, content_type, content, problem)
-values (@notification_id, @content_type, @content, @problem);
-
--- name: AttemptFinish :exec
-update attempt
-set finished_at = now(),
-    verdict = sqlc.narg(verdict)::text,
-    status_code = sqlc.narg(status_code),
-    error = @error,
-    response = @response,
-    response_head = sqlc.narg(response_head)::jsonb,
-    duration_us = @duration_us::bigint
-where notification_id = @notification_id and attempt = @attempt;
-
--- name: OutboxSettle :one
--- Removes the row under its token. A success also ends a row whose claim has
--- passed to somebody else, because the message has arrived; but not when a
--- person has sent it again since the attempt was begun.
-with gone as (
-    delete from outbox o
-    where o.notification_id = @notification_id and (o.claim_token = @token::bigint
-           or @status::text = 'DELIVERED' and @attempt_number::int > o.begun_before)
-    returning o.notification_id, o.claim_token
-), settled as (
-    insert into settlement (notification_id, tenant_id, status, settled_at)
-    select n.notification_id, n.tenant_id, @status::text, now()
-    from gone join notification n using (notification_id)
-)
-select coalesce((select claim_token = @token::bigint from gone), false)::boolean as own,
-       exists (select from gone) as ended,
-       exists (
-           select from webhook_state w
-           where w.webhook_id = @webhook_id and (w.failures > 0 or w.opened_at is not null)
-       ) as troubled;
-
--- name: OutboxRetry :execrows
-update outbox
-set due_at = now() + @wait::interval,
-    counted = counted + @counts::int,
-    claim_token = null,
-    claimed_by = null
-where notification_id = @notification_id and claim_token = @token::bigint;
+from (select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token) held
+where o.notification_id = held.notification_id and o.claim_token = held.token;
 
 -- name: WebhookHold :exec
 update webhook
@@ -193,6 +144,9 @@ update webhook
 set enabled = false, disabled_reason = @reason, version = version + 1, updated_at = now()
 where webhook_id = @webhook_id and enabled and deleted_at is null
 returning tenant_id, name;
+
+-- name: WebhookByID :many
+select sqlc.embed(w) from webhook w where w.webhook_id = any(@webhook_ids::uuid[]);
 
 -- name: OutboxDepth :one
 select count(*) as depth,

@@ -1,0 +1,45 @@
+package lab
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/bench/peers"
+	"tocsin/internal/bench/product"
+)
+
+// Pending commits so many alerts of one webhook, which is disabled.
+func (b *Bench) Pending(ctx context.Context, world *product.World, address string, count int) (uuid.UUID, error) {
+	return PendingWith(ctx, world, address, peers.Connections, count)
+}
+
+// PendingWith is the same with so many attempts at a time.
+func PendingWith(ctx context.Context, world *product.World, address string, concurrent, count int) (uuid.UUID, error) {
+	hook, err := world.Hook(ctx, address, concurrent, false)
+	if err != nil {
+		return hook, err
+	}
+	if _, err := world.Rule(ctx, 3600, []uuid.UUID{hook}); err != nil {
+		return hook, err
+	}
+	committer, err := world.Committer(ctx)
+	if err != nil {
+		return hook, err
+	}
+	if err := committer.Pending(ctx, count); err != nil {
+		return hook, err
+	}
+	return hook, world.Exec(ctx, "analyze")
+}
+
+// Wait waits.
+func Wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

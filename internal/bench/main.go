@@ -1,0 +1,283 @@
+// Command bench measures Tocsin against what the machine can do and against its
+// nearest relatives, and writes what it found.
+//
+// It needs the databases that devstack starts, Linux, whose /proc tells what each
+// process used, and the program tocsin:
+//
+//	make bench          everything, some 20 minutes, into docs/performance
+//	make bench-quick    a minute that shows that everything works
+//
+// It is a module of its own, because the product needs neither its peers nor its
+// plots. How it measures is in docs/performance.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"tocsin/internal/bench/child"
+	"tocsin/internal/bench/lab"
+	"tocsin/internal/bench/peers"
+	"tocsin/internal/bench/product"
+	"tocsin/internal/bench/receiver"
+	"tocsin/internal/bench/report"
+	"tocsin/internal/bench/speed"
+	"tocsin/internal/bench/strain"
+)
+
+type cli struct {
+	Run      run      `cmd:"" default:"withargs" help:"Measure."`
+	Receiver receive  `cmd:"" hidden:"" help:"Be the receiver."`
+	Post     postTask `cmd:"" hidden:"" help:"Be the floor."`
+	River    riverJob `cmd:"" hidden:"" help:"Be River."`
+}
+
+type run struct {
+	Only   []string `help:"Workloads to run, as B2,B4; all by default." placeholder:"ID"`
+	Quick  bool     `help:"Small and short: shows that everything works."`
+	Trials int      `help:"Trials of what is compared; 7, or 1 in a quick run." placeholder:"N"`
+	Soak   bool     `help:"Have the soak take half an hour instead of a minute or two."`
+	Huge   bool     `help:"Have the history go up to 100,000,000 exchanges."`
+	Tocsin string   `help:"The program tocsin." default:"../../bin/tocsin" type:"path"`
+	Root   string   `help:"The checkout." default:"../.." type:"path"`
+	Out    string   `help:"Directory for the results; without it they are only printed." type:"path" placeholder:"DIR"`
+}
+
+// errNotWhole says that some workload was refused.
+var errNotWhole = errors.New("some workloads were refused; their figures are worth nothing")
+
+// Run measures.
+func (r *run) Run(ctx context.Context) (err error) {
+	began := time.Now()
+	out := report.Run{Machine: report.Describe(ctx, r.Root, began)}
+	chosen, err := r.chosen()
+	if err != nil {
+		return err
+	}
+	if r.Trials == 0 {
+		r.Trials = 7
+		if r.Quick {
+			r.Trials = 1
+		}
+	}
+	engines, err := product.Open(ctx, r.Tocsin)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engines.Close(context.WithoutCancel(ctx))) }()
+	m := &out.Machine
+	m.Quick, m.Trials = r.Quick, r.Trials
+	if m.Postgres, m.ClickHouse, err = engines.Versions(ctx); err != nil {
+		return err
+	}
+	if m.Durable, err = engines.Durable(ctx); err != nil {
+		return err
+	}
+	bench, end, err := r.bench(ctx, engines, m)
+	if err != nil {
+		return err
+	}
+	defer end()
+	fmt.Printf("%s, %d cores, load %.2f, commit %s\n", m.Processor, m.Cores, m.Load, m.Commit)
+	refused := false
+	for _, each := range chosen {
+		results, err := measure(ctx, bench, each)
+		if err != nil {
+			return err
+		}
+		for i := range results {
+			refused = refused || results[i].Refused != ""
+			fmt.Print(results[i].Text())
+		}
+		out.Results = append(out.Results, results...)
+	}
+	fmt.Printf("\n%d results in %.0f s\n", len(out.Results), time.Since(began).Seconds())
+	if r.Out != "" {
+		if err := write(&out, r.Out); err != nil {
+			return err
+		}
+	}
+	if refused {
+		return errNotWhole
+	}
+	return nil
+}
+
+func (r *run) chosen() ([]lab.Workload, error) {
+	all := append(speed.Workloads(), strain.Workloads()...)
+	if len(r.Only) == 0 {
+		return all, nil
+	}
+	known := map[string]bool{}
+	var chosen []lab.Workload
+	for _, each := range all {
+		for _, id := range each.IDs {
+			known[id] = true
+		}
+		if slices.ContainsFunc(each.IDs, func(id string) bool { return slices.Contains(r.Only, id) }) {
+			chosen = append(chosen, each)
+		}
+	}
+	for _, id := range r.Only {
+		if !known[id] {
+			return nil, fmt.Errorf("there is no workload %s", id)
+		}
+	}
+	return chosen, nil
+}
+
+// bench starts what all workloads share.
+func (r *run) bench(ctx context.Context, engines *product.Engines, m *report.Machine) (*lab.Bench, func(), error) {
+	other, err := child.Self("receiver")
+	if err != nil {
+		return nil, nil, err
+	}
+	end := func() { _ = other.Stop(5 * time.Second) }
+	var at struct{ Base string }
+	if err := other.Read(ctx, &at); err != nil {
+		end()
+		return nil, nil, err
+	}
+	path, version := peers.FindAlertmanager(ctx)
+	m.Peers = []string{"River " + riverVersion()}
+	if path == "" {
+		version = "no Alertmanager on this machine"
+	}
+	m.Peers = append(m.Peers, version)
+	return &lab.Bench{
+		Engines: engines, Receiver: receiver.Client{Base: at.Base, HTTP: &http.Client{}}, ReceiverPID: other.PID(), Alertmanager: path,
+		Trials: r.Trials, Quick: r.Quick, Soak: r.Soak, Huge: r.Huge,
+		Tell: func(text string) { fmt.Fprintln(os.Stderr, "  "+text) },
+	}, end, nil
+}
+
+func riverVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "of unknown version"
+	}
+	for _, d := range info.Deps {
+		if d.Path == "github.com/riverqueue/river" {
+			return d.Version
+		}
+	}
+	return "of unknown version"
+}
+
+// measure runs a workload. What is wrong with it refuses its results, and does
+// not keep the others from running; only the end of ctx does.
+func measure(ctx context.Context, b *lab.Bench, w lab.Workload) ([]report.Result, error) {
+	fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().UTC().Format("15:04:05"), strings.Join(w.IDs, ", "))
+	began := time.Now()
+	results, err := w.Run(ctx, b)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if len(results) == 0 {
+		results = []report.Result{{ID: strings.Join(w.IDs, ", "), Title: "not measured"}}
+	}
+	for i := range results {
+		results[i].Took = time.Since(began)
+		if err != nil {
+			results[i].Refused = err.Error()
+		}
+	}
+	return results, nil
+}
+
+// write writes the results into a directory.
+func write(out *report.Run, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // documentation
+		return err
+	}
+	plots, err := out.Plots(dir)
+	if err != nil {
+		return err
+	}
+	for name, to := range map[string]func(io.Writer) error{
+		"results.json": out.JSON,
+		"results.md":   func(w io.Writer) error { return out.Markdown(w, plots) },
+	} {
+		file, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(to(file), file.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type receive struct{}
+
+// Run is the receiver.
+func (receive) Run(ctx context.Context, parent *child.Parent) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: receiver.New(time.Now), ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(listener) }()
+	if err := parent.Say(map[string]string{"Base": "http://" + listener.Addr().String()}); err != nil {
+		return err
+	}
+	if err := parent.Wait(); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return server.Close()
+}
+
+type postTask struct {
+	Task string `arg:""`
+}
+
+// Run is the floor.
+func (p *postTask) Run(ctx context.Context, parent *child.Parent) error {
+	task, err := peers.ReadTask[peers.Post](p.Task)
+	if err != nil {
+		return err
+	}
+	return peers.RunPost(ctx, parent, task)
+}
+
+type riverJob struct {
+	Task string `arg:""`
+}
+
+// Run is River.
+func (r *riverJob) Run(ctx context.Context, parent *child.Parent) error {
+	task, err := peers.ReadTask[peers.River](r.Task)
+	if err != nil {
+		return err
+	}
+	return peers.RunRiver(ctx, parent, task)
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var c cli
+	k := kong.Parse(&c, kong.Name("bench"), kong.Description("Measures Tocsin."),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(child.NewParent(os.Stdin, os.Stdout)))
+	if err := k.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // stop has been called
+	}
+}

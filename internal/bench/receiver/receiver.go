@@ -1,0 +1,247 @@
+// Package receiver is the other end of every webhook that is measured: a server,
+// run in a process of its own, that counts messages and notices repeats.
+//
+// A path begins with how a message is told from others: /id/ by its header
+// webhook-id, /execution/ by the exchange that its body names, as Tocsin's
+// messages and the alerts given to Alertmanager do. What follows is the name of
+// a book, kept apart from others. /slow/ is /id/ with an answer that takes [SlowFor];
+// /hang/ reads messages and never answers.
+//
+// The instants are those of the machine's clock when the head of a request had
+// been read. All that is asked of it beside goes to paths under /control/.
+package receiver
+
+import (
+	"bytes"
+	"encoding/json"
+	"hash/maphash"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Count is what a book holds.
+type Count struct {
+	// Distinct is the number of different messages, Repeats how many came again.
+	Distinct int `json:"distinct"`
+	Repeats  int `json:"repeats"`
+	// Unknown is how many could not be told from others.
+	Unknown int `json:"unknown"`
+	// FirstNS and LastNS are when the first and the last different one came, in
+	// nanoseconds since the Unix epoch.
+	FirstNS int64 `json:"firstNs"`
+	LastNS  int64 `json:"lastNs"`
+}
+
+// Sample is a message as it came.
+type Sample struct {
+	Header http.Header `json:"header"`
+	Body   []byte      `json:"body"`
+}
+
+// SlowFor is how long a slow answer takes.
+const SlowFor = 10 * time.Millisecond
+
+const shards = 64
+
+// book keeps when each message first came.
+type book struct {
+	seed   maphash.Seed
+	shards [shards]struct {
+		sync.Mutex
+		came map[string]int64
+	}
+	distinct, repeats, unknown, first, last atomic.Int64
+	sample                                  atomic.Pointer[Sample]
+	awaited                                 atomic.Pointer[awaited]
+}
+
+// awaited is a number of messages that somebody waits for. Nobody looks again and
+// again, because the receiver's processor time is part of what is measured.
+type awaited struct {
+	count   int64
+	reached chan struct{}
+}
+
+func newBook() *book {
+	b := &book{seed: maphash.MakeSeed()}
+	for i := range b.shards {
+		b.shards[i].came = make(map[string]int64)
+	}
+	return b
+}
+
+func (b *book) note(id string, at int64) {
+	shard := &b.shards[maphash.String(b.seed, id)%shards]
+	shard.Lock()
+	_, known := shard.came[id]
+	if !known {
+		shard.came[id] = at
+	}
+	shard.Unlock()
+	if known {
+		b.repeats.Add(1)
+		return
+	}
+	b.first.CompareAndSwap(0, at)
+	for {
+		last := b.last.Load()
+		if last >= at || b.last.CompareAndSwap(last, at) {
+			break
+		}
+	}
+	// Last, so that who sees the number sees the instants.
+	if n, a := b.distinct.Add(1), b.awaited.Load(); a != nil && n == a.count {
+		close(a.reached)
+	}
+}
+
+// await returns a channel that is closed when the book holds so many messages. At
+// most one may wait at a time.
+func (b *book) await(count int64) <-chan struct{} {
+	a := &awaited{count, make(chan struct{})}
+	b.awaited.Store(a)
+	// What came before this was known had nobody to tell. The number below is
+	// read after the store, so it holds every message that was told to nobody.
+	if b.distinct.Load() >= count {
+		b.awaited.Store(nil)
+		reached := make(chan struct{})
+		close(reached)
+		return reached
+	}
+	return a.reached
+}
+
+func (b *book) count() Count {
+	return Count{
+		Distinct: int(b.distinct.Load()), Repeats: int(b.repeats.Load()), Unknown: int(b.unknown.Load()),
+		FirstNS: b.first.Load(), LastNS: b.last.Load(),
+	}
+}
+
+func (b *book) arrivals() map[string]int64 {
+	all := make(map[string]int64, b.distinct.Load())
+	for i := range b.shards {
+		shard := &b.shards[i]
+		shard.Lock()
+		maps.Copy(all, shard.came)
+		shard.Unlock()
+	}
+	return all
+}
+
+// Server is an [http.Handler]. Make one with [New].
+type Server struct {
+	now   func() time.Time
+	books sync.Map
+	// buffers are for bodies.
+	buffers sync.Pool
+	control *http.ServeMux
+}
+
+// New returns a receiver.
+func New(now func() time.Time) *Server {
+	s := &Server{now: now, control: http.NewServeMux()}
+	s.buffers.New = func() any { return new(bytes.Buffer) }
+	s.control.HandleFunc("GET /control/count/{book}", s.answerCount)
+	s.control.HandleFunc("GET /control/arrivals/{book}", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, s.book(r.PathValue("book")).arrivals())
+	})
+	s.control.HandleFunc("GET /control/sample/{book}", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, s.book(r.PathValue("book")).sample.Load())
+	})
+	s.control.HandleFunc("DELETE /control/count/{book}", func(_ http.ResponseWriter, r *http.Request) {
+		s.books.Delete(r.PathValue("book"))
+	})
+	return s
+}
+
+func (s *Server) book(name string) *book {
+	if b, ok := s.books.Load(name); ok {
+		return b.(*book) //nolint:forcetypeassert // nothing else is stored
+	}
+	b, _ := s.books.LoadOrStore(name, newBook())
+	return b.(*book) //nolint:forcetypeassert // nothing else is stored
+}
+
+// ServeHTTP receives a message, or answers what is asked.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	at := s.now().UnixNano()
+	kind, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch kind {
+	case "id", "execution":
+		s.receive(w, r, s.book(name), kind == "execution", at)
+	case "slow":
+		time.Sleep(SlowFor) //nolint:forbidigo // it is slow
+		s.receive(w, r, s.book(name), false, at)
+	case "hang":
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	default:
+		s.control.ServeHTTP(w, r)
+	}
+}
+
+func (s *Server) receive(w http.ResponseWriter, r *http.Request, b *book, byExecution bool, at int64) {
+	buffer := s.buffers.Get().(*bytes.Buffer) //nolint:forcetypeassert // nothing else is put there
+	defer s.buffers.Put(buffer)
+	buffer.Reset()
+	if _, err := buffer.ReadFrom(r.Body); err != nil {
+		// A message that was cut short was not received.
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	id := r.Header.Get("webhook-id")
+	if byExecution {
+		id = executionOf(buffer.Bytes())
+	}
+	if b.sample.Load() == nil {
+		b.sample.CompareAndSwap(nil, &Sample{Header: r.Header.Clone(), Body: bytes.Clone(buffer.Bytes())})
+	}
+	if id == "" {
+		b.unknown.Add(1)
+	} else {
+		b.note(id, at)
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// executionOf finds the exchange that a body names, "" where it names none.
+func executionOf(body []byte) string {
+	const mark = `"executionId":"`
+	_, rest, found := bytes.Cut(body, []byte(mark))
+	if !found {
+		return ""
+	}
+	id, _, found := bytes.Cut(rest, []byte(`"`))
+	if !found {
+		return ""
+	}
+	return string(id)
+}
+
+// answerCount answers at once, or when the book holds as many as ?atLeast= asks
+// for, or when ?within= has passed.
+func (s *Server) answerCount(w http.ResponseWriter, r *http.Request) {
+	b := s.book(r.PathValue("book"))
+	least, _ := strconv.Atoi(r.URL.Query().Get("atLeast"))
+	within, _ := time.ParseDuration(r.URL.Query().Get("within"))
+	over := time.NewTimer(within)
+	defer over.Stop()
+	select {
+	case <-b.await(int64(least)):
+	case <-over.C:
+	case <-r.Context().Done():
+	}
+	answer(w, b.count())
+}
+
+func answer(w http.ResponseWriter, what any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(what)
+}

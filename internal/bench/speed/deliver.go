@@ -1,0 +1,336 @@
+package speed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/internal/bench/lab"
+	"tocsin/internal/bench/peers"
+	"tocsin/internal/bench/product"
+	"tocsin/internal/bench/receiver"
+	"tocsin/internal/bench/report"
+	"tocsin/internal/bench/trial"
+)
+
+// Sides of B2, B3 and B5.
+const (
+	sideDrain        = "Tocsin, drain"
+	sideWhole        = "Tocsin, whole"
+	sidePost         = "POST loop"
+	sideRiver        = "River"
+	sideAlertmanager = "Alertmanager"
+)
+
+// delivering holds what the sides of B2, B3 and B5 share. All of them send to the
+// same receiver over at most 64 connections.
+type delivering struct {
+	bench
+	count int
+	// alerts is how many Alertmanager is given; it is slower.
+	alerts int
+	// sample is the message that Tocsin sent, which the floor and River send again.
+	sample *receiver.Sample
+}
+
+// deliver is B2 (drain), B3 (from rows in ClickHouse to recorded messages) and
+// B5 (processor time of B3). Their sides are run in one alternation.
+func deliver(ctx context.Context, b bench) ([]report.Result, error) {
+	d := &delivering{bench: b, count: lab.Either(b.Quick, 3_000, 40_000), alerts: lab.Either(b.Quick, 2_000, 10_000)}
+	sides := []trial.Side{
+		{Name: sideDrain, Run: d.drain},
+		{Name: sidePost, Floor: true, Run: d.post},
+		{Name: sideWhole, Run: d.whole},
+		{Name: sideRiver, Run: d.river},
+	}
+	if b.Alertmanager != "" {
+		sides = append(sides, trial.Side{Name: sideAlertmanager, Run: d.alertmanager})
+	}
+	runs, err := trial.Alternate(ctx, sides, b.Trials, b.Tell)
+	return []report.Result{d.b2(runs, sides), d.b3(runs, sides), d.b5(runs)}, err
+}
+
+func (d *delivering) b2(runs trial.Runs, sides []trial.Side) report.Result {
+	rate := (*trial.Measure).Rate
+	return report.Result{
+		ID: "B2", Title: fmt.Sprintf("Drain: %s PENDING messages to a local receiver", report.Number(float64(d.count))),
+		Unit:  "a message, received and recorded as DELIVERED",
+		Floor: "a net/http loop that POSTs the same message over 64 connections",
+		Peer:  fmt.Sprintf("River, %d workers, jobs that do the same POST", peers.RiverWorkers),
+		Figures: []report.Figure{
+			report.Of(sideDrain, "messages/s", runs.Of(sideDrain, rate), nil),
+			report.Of(sidePost, "messages/s", runs.Of(sidePost, rate), nil),
+			report.Of(sideRiver, "messages/s", runs.Of(sideRiver, rate), nil),
+			report.Of("drain over the POST loop", "×", runs.Ratios(sideDrain, sidePost), report.AtLeast(0.75)),
+			report.Of("drain over River", "×", runs.Ratios(sideDrain, sideRiver), report.AtLeast(2.5)),
+			report.Of("River over the POST loop", "×", runs.Ratios(sideRiver, sidePost), nil),
+			report.Of("CPU of a message, drain", "µs", runs.Of(sideDrain, (*trial.Measure).Micros), nil),
+			report.Of("CPU of a message, POST loop", "µs", runs.Of(sidePost, (*trial.Measure).Micros), nil),
+			report.Of("CPU of a message, River", "µs", runs.Of(sideRiver, (*trial.Measure).Micros), nil),
+		},
+		Notes: []string{
+			"The drain begins when a person's request enables the webhook, and ends when the last message is recorded. The loop begins with its first POST and ends with its last answer. River begins when its client is started, and ends when its last job is completed.",
+			lab.CPUNotes(runs, sideDrain), lab.CPUNotes(runs, sidePost), lab.CPUNotes(runs, sideRiver),
+		},
+		Bars: lab.Bars(runs, sides), BarsUnit: "messages/s",
+	}
+}
+
+func (d *delivering) b3(runs trial.Runs, _ []trial.Side) report.Result {
+	rate := (*trial.Measure).Rate
+	r := report.Result{
+		ID: "B3", Title: "Whole: from rows in ClickHouse to received and recorded messages",
+		Unit:  "an exchange that failed, alerted, received and recorded",
+		Floor: "the POST loop of B2", Peer: "River's POST alone, without rules and rows; Alertmanager, one message for each alert",
+		Figures: []report.Figure{
+			report.Of(sideWhole, "alerts/s", runs.Of(sideWhole, rate), nil),
+			report.Of("whole over the POST loop", "×", runs.Ratios(sideWhole, sidePost), report.AtLeast(0.60)),
+			report.Of("whole over River", "×", runs.Ratios(sideWhole, sideRiver), report.AtLeast(2)),
+		},
+		Notes: []string{"It begins when the rule becomes due, with all rows in ClickHouse, and ends when the last message is recorded."},
+	}
+	if len(runs[sideAlertmanager]) == 0 {
+		r.Notes = append(r.Notes, "Alertmanager was not compared with: it is not on this machine (Debian's package is prometheus-alertmanager).")
+		return r
+	}
+	r.Figures = append(r.Figures,
+		report.Of(sideAlertmanager, "alerts/s", runs.Of(sideAlertmanager, rate), nil),
+		report.Of("whole over Alertmanager", "×", runs.Ratios(sideWhole, sideAlertmanager), report.AtLeast(5.5)),
+		report.Of("CPU of an alert, Alertmanager", "µs", runs.Of(sideAlertmanager, (*trial.Measure).Micros), nil))
+	r.Notes = append(r.Notes,
+		fmt.Sprintf("Alertmanager is given %s alerts; it begins when the first is sent to it and ends when the last message was received. It records nothing.",
+			report.Number(float64(d.alerts))),
+		lab.CPUNotes(runs, sideAlertmanager))
+	return r
+}
+
+func (d *delivering) b5(runs trial.Runs) report.Result {
+	return report.Result{
+		ID: "B5", Title: "Processor time of an alert, in all processes", Unit: "an alert of B3",
+		Floor: "the processor time of a POST of the loop of B2, with its receiver",
+		Figures: []report.Figure{
+			report.Of("CPU of an alert, whole", "µs", runs.Of(sideWhole, (*trial.Measure).Micros), report.AtMost(85)),
+			report.Of("CPU of a message, POST loop", "µs", runs.Of(sidePost, (*trial.Measure).Micros), nil),
+		},
+		Notes: []string{lab.CPUNotes(runs, sideWhole), "All processes are Tocsin, Postgres, ClickHouse and the receiver, with all that they start."},
+	}
+}
+
+// drain sends what the product's own commit left PENDING.
+func (d *delivering) drain(ctx context.Context, _ int) (m trial.Measure, err error) {
+	world, err := d.Engines.NewWorld(ctx)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, world.Close(ctx)) }()
+	book := d.Book()
+	hook, err := d.Pending(ctx, world, d.Receiver.URL(book), d.count)
+	if err != nil {
+		return m, err
+	}
+	replica, err := world.Start(ctx, "TOCSIN_ROLES=api,dispatch")
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, replica.End()) }()
+	used, err := lab.Metered(d.Processes(map[string]int{"Tocsin": replica.PID()}))
+	if err != nil {
+		return m, err
+	}
+	began := time.Now()
+	if err := replica.EnableHook(ctx, hook); err != nil {
+		return m, err
+	}
+	m, err = d.ended(ctx, world, book, began)
+	if err == nil {
+		m.CPU, err = used()
+	}
+	if err == nil && d.sample == nil {
+		d.sample, err = d.Receiver.Sample(ctx, book)
+	}
+	return m, err
+}
+
+// ended waits until every message was received and recorded.
+func (d *delivering) ended(ctx context.Context, world *product.World, book string, began time.Time) (trial.Measure, error) {
+	if _, err := d.AwaitReceived(ctx, book, d.count); err != nil {
+		return trial.Measure{}, err
+	}
+	recorded, err := world.AwaitRecorded(ctx, d.count)
+	if err != nil {
+		return trial.Measure{}, err
+	}
+	n, err := world.Number(ctx, product.Delivered)
+	if err != nil {
+		return trial.Measure{}, err
+	}
+	m, err := d.Counted(ctx, book, d.count, int(n))
+	m.Elapsed = recorded.Sub(began)
+	return m, err
+}
+
+// whole lets rows in ClickHouse become due, evaluated and sent by one process.
+func (d *delivering) whole(ctx context.Context, _ int) (m trial.Measure, err error) {
+	world, err := d.Engines.NewWorld(ctx)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, world.Close(ctx)) }()
+	book := d.Book()
+	hook, err := world.Hook(ctx, d.Receiver.URL(book), peers.Connections, true)
+	if err != nil {
+		return m, err
+	}
+	rule, err := world.Rule(ctx, 3600, []uuid.UUID{hook})
+	if err != nil {
+		return m, err
+	}
+	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL=20ms")
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, replica.End()) }()
+	if err := world.Prepare(ctx, d.count, "execution-"); err != nil {
+		return m, err
+	}
+	used, err := lab.Metered(d.Processes(map[string]int{"Tocsin": replica.PID()}))
+	if err != nil {
+		return m, err
+	}
+	began := time.Now()
+	if err := world.Due(ctx, rule.ID); err != nil {
+		return m, err
+	}
+	m, err = d.ended(ctx, world, book, began)
+	if err == nil {
+		m.CPU, err = used()
+	}
+	return m, err
+}
+
+func (d *delivering) needsSample(ctx context.Context) error {
+	if d.sample == nil {
+		_, err := d.drain(ctx, 0)
+		return err
+	}
+	return nil
+}
+
+// post is the floor.
+func (d *delivering) post(ctx context.Context, _ int) (trial.Measure, error) {
+	if err := d.needsSample(ctx); err != nil {
+		return trial.Measure{}, err
+	}
+	book := d.Book()
+	poster, err := peers.StartPost(ctx, peers.Post{URL: d.Receiver.URL(book), Count: d.count, Sample: *d.sample})
+	if err != nil {
+		return trial.Measure{}, err
+	}
+	defer lab.End(poster)
+	used, err := lab.Metered(map[string]int{"client": poster.PID(), "receiver": d.ReceiverPID})
+	if err != nil {
+		return trial.Measure{}, err
+	}
+	var span peers.Span
+	if err := errors.Join(poster.Tell("go"), poster.Read(ctx, &span)); err != nil {
+		return trial.Measure{}, err
+	}
+	cpu, err := used()
+	if err != nil {
+		return trial.Measure{}, err
+	}
+	m, err := d.Counted(ctx, book, d.count, d.count)
+	m.Elapsed, m.CPU = span.Elapsed(), cpu
+	return m, err
+}
+
+// river lets River do the same POST.
+func (d *delivering) river(ctx context.Context, _ int) (m trial.Measure, err error) {
+	if err := d.needsSample(ctx); err != nil {
+		return m, err
+	}
+	database, drop, err := d.Engines.Empty(ctx)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, drop()) }()
+	book := d.Book()
+	river, err := peers.StartRiver(ctx, peers.River{
+		Database: database, Workers: peers.RiverWorkers, Post: peers.Post{URL: d.Receiver.URL(book), Count: d.count, Sample: *d.sample},
+	})
+	if err != nil {
+		return m, err
+	}
+	defer lab.End(river)
+	conn, err := pgx.Connect(ctx, database)
+	if err != nil {
+		return m, err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // the database is dropped
+	used, err := lab.Metered(map[string]int{"River": river.PID(), "Postgres": d.Engines.PostgresPID, "receiver": d.ReceiverPID})
+	if err != nil {
+		return m, err
+	}
+	began := time.Now()
+	if err := river.Tell("go"); err != nil {
+		return m, err
+	}
+	if _, err := d.AwaitReceived(ctx, book, d.count); err != nil {
+		return m, errors.Join(err, errors.New(river.Said()))
+	}
+	var completed int
+	recorded, err := product.Await(ctx, func() (bool, error) {
+		err := conn.QueryRow(ctx, peers.RiverDone).Scan(&completed)
+		return completed >= d.count, err
+	})
+	if err != nil {
+		return m, err
+	}
+	cpu, err := used()
+	if err != nil {
+		return m, err
+	}
+	m, err = d.Counted(ctx, book, d.count, completed)
+	m.Elapsed, m.CPU = recorded.Sub(began), cpu
+	return m, err
+}
+
+// alertmanager lets Alertmanager send a message for each alert that it is given.
+func (d *delivering) alertmanager(ctx context.Context, _ int) (m trial.Measure, err error) {
+	book := d.Book()
+	manager, err := peers.StartAlertmanager(ctx, d.Alertmanager, d.Receiver.ExecutionURL(book))
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, manager.End()) }()
+	used, err := lab.Metered(map[string]int{"Alertmanager": manager.PID(), "receiver": d.ReceiverPID})
+	if err != nil {
+		return m, err
+	}
+	ids := make([]string, d.alerts)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("execution-%08d", i)
+	}
+	began := time.Now()
+	for page := range slices.Chunk(ids, 500) {
+		if err := manager.Alerts(ctx, page...); err != nil {
+			return m, err
+		}
+	}
+	count, err := d.AwaitReceived(ctx, book, d.alerts)
+	if err != nil {
+		return m, err
+	}
+	cpu, err := used()
+	if err != nil {
+		return m, err
+	}
+	m, err = d.Counted(ctx, book, d.alerts, d.alerts)
+	m.Elapsed, m.CPU = time.Unix(0, count.LastNS).Sub(began), cpu
+	return m, err
+}

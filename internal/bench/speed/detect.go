@@ -1,0 +1,87 @@
+package speed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/bench/lab"
+	"tocsin/internal/bench/peers"
+	"tocsin/internal/bench/product"
+	"tocsin/internal/bench/report"
+)
+
+// detect is B6: from the moment that an exchange is visible in ClickHouse to the
+// arrival of its message, at two intervals between ticks.
+func detect(ctx context.Context, b bench) ([]report.Result, error) {
+	r := report.Result{
+		ID: "B6", Title: "Detection: from visible in ClickHouse to received", Unit: "an exchange, inserted by itself at a random moment",
+		Notes: []string{
+			"An exchange counts as visible when its INSERT has been answered. The settle time is 0 and the interval of the rule 1 s, the least there is.",
+		},
+	}
+	var err error
+	for _, tick := range []time.Duration{time.Second, 250 * time.Millisecond} {
+		var found lab.Percentiles
+		for range lab.Either(b.Quick, 1, 3) {
+			var latencies []float64
+			if latencies, err = b.visibleToReceiver(ctx, tick, lab.Either(b.Quick, 20, 200)); err != nil {
+				break
+			}
+			found.Add(latencies)
+		}
+		ms := float64(tick / time.Millisecond)
+		r.Figures = append(r.Figures, found.Figures(fmt.Sprintf("a tick each %v", tick), report.AtMost(ms/2+10), report.AtMost(ms+25))...)
+		if err != nil {
+			break
+		}
+	}
+	return []report.Result{r}, err
+}
+
+// visibleToReceiver returns in milliseconds how long after it was visible the message of each exchange came.
+func (b bench) visibleToReceiver(ctx context.Context, tick time.Duration, count int) (latencies []float64, err error) {
+	world, err := b.Engines.NewWorld(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, world.Close(ctx)) }()
+	book := b.Book()
+	hook, err := world.Hook(ctx, b.Receiver.ExecutionURL(book), peers.Connections, true)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := world.Rule(ctx, 1, []uuid.UUID{hook}); err != nil {
+		return nil, err
+	}
+	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL="+tick.String())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, replica.End()) }()
+	if _, err := world.AwaitRun(ctx); err != nil {
+		return nil, err
+	}
+	visible := make(map[string]int64, count)
+	for i := range count {
+		now := time.Now().UnixNano()
+		prefix := fmt.Sprintf("execution-%d-", i)
+		if err := world.Insert(ctx, product.Exchanges{Count: 1, Prefix: prefix, StartNS: now, EndNS: now}); err != nil {
+			return nil, err
+		}
+		visible[prefix+"0"] = time.Now().UnixNano()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(rand.N(100 * time.Millisecond)):
+		}
+	}
+	if _, err := b.AwaitReceived(ctx, book, count); err != nil {
+		return nil, err
+	}
+	return b.Latencies(ctx, book, visible)
+}

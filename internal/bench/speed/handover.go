@@ -1,0 +1,132 @@
+package speed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/bench/lab"
+	"tocsin/internal/bench/peers"
+	"tocsin/internal/bench/report"
+)
+
+// handOverEvery is the time between alerts of B4.
+const handOverEvery = 10 * time.Millisecond
+
+// handOver is B4: from the commit of an alert to the arrival of its message, one alert each 10 ms.
+func handOver(ctx context.Context, b bench) ([]report.Result, error) {
+	count := lab.Either(b.Quick, 100, 1000)
+	var tocsin, alertmanager lab.Percentiles
+	var err error
+	for nth := 0; nth <= lab.Either(b.Quick, 1, 3) && err == nil; nth++ {
+		sides := []func() error{
+			func() error { return collect(&tocsin, nth)(b.commitToReceiver(ctx, count)) },
+			func() error {
+				if b.Alertmanager == "" {
+					return nil
+				}
+				return collect(&alertmanager, nth)(b.acceptToReceiver(ctx, count))
+			},
+		}
+		err = errors.Join(sides[nth%2](), sides[1-nth%2]())
+	}
+	r := report.Result{
+		ID: "B4", Title: "Hand-over: from commit to receiver, one alert each 10 ms", Unit: "an alert of an exchange of its own",
+		Peer: "Alertmanager, from its answer that it has taken the alert, in memory",
+		Figures: append(tocsin.Figures("commit to receiver", report.AtMost(2), report.AtMost(5)),
+			alertmanager.Figures("Alertmanager", nil, nil)...),
+		Notes: []string{
+			"The commit's instant is Postgres's own (track_commit_timestamp), taken before it waits for the disk: that wait is part of the time. Both processes read the same clock.",
+			"The rule is made due again every 5 ms, so that exchanges, which begin every 10 ms, are found one by one and not once each second.",
+		},
+	}
+	if b.Alertmanager == "" {
+		r.Notes = append(r.Notes, "Alertmanager was not compared with: it is not on this machine.")
+	}
+	return []report.Result{r}, err
+}
+
+// collect drops the trial that warms up.
+func collect(into *lab.Percentiles, nth int) func([]float64, error) error {
+	return func(latencies []float64, err error) error {
+		if err == nil && nth > 0 {
+			into.Add(latencies)
+		}
+		return err
+	}
+}
+
+// commitToReceiver has a whole Tocsin find exchanges that begin every 10 ms, and
+// returns in milliseconds how long after its commit each message came.
+func (b bench) commitToReceiver(ctx context.Context, count int) (latencies []float64, err error) {
+	world, err := b.Engines.NewWorld(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, world.Close(ctx)) }()
+	book := b.Book()
+	hook, err := world.Hook(ctx, b.Receiver.ExecutionURL(book), peers.Connections, true)
+	if err != nil {
+		return nil, err
+	}
+	rule, err := world.Rule(ctx, 1, []uuid.UUID{hook})
+	if err != nil {
+		return nil, err
+	}
+	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL=5ms")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, replica.End()) }()
+	if err := world.Steady(ctx, count, handOverEvery); err != nil {
+		return nil, err
+	}
+	err = world.WhilePaced(ctx, rule.ID, 5*time.Millisecond, func() error {
+		_, err := b.AwaitReceived(ctx, book, count)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := world.AwaitRecorded(ctx, count); err != nil {
+		return nil, err
+	}
+	committed, err := world.Commits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.Latencies(ctx, book, committed)
+}
+
+// acceptToReceiver gives Alertmanager an alert every 10 ms, and returns in
+// milliseconds how long after it was taken each message came.
+func (b bench) acceptToReceiver(ctx context.Context, count int) (latencies []float64, err error) {
+	book := b.Book()
+	manager, err := peers.StartAlertmanager(ctx, b.Alertmanager, b.Receiver.ExecutionURL(book))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, manager.End()) }()
+	accepted := make(map[string]int64, count)
+	ticker := time.NewTicker(handOverEvery)
+	defer ticker.Stop()
+	for i := range count {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		id := fmt.Sprintf("execution-%08d", i)
+		if err := manager.Alerts(ctx, id); err != nil {
+			return nil, err
+		}
+		accepted[id] = time.Now().UnixNano()
+	}
+	if _, err := b.AwaitReceived(ctx, book, count); err != nil {
+		return nil, err
+	}
+	return b.Latencies(ctx, book, accepted)
+}

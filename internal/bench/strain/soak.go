@@ -1,0 +1,124 @@
+package strain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/internal/bench/lab"
+	"tocsin/internal/bench/meter"
+	"tocsin/internal/bench/peers"
+	"tocsin/internal/bench/product"
+	"tocsin/internal/bench/report"
+	"tocsin/internal/bench/trial"
+)
+
+// soaking is done in rounds, so that half an hour does not fill the disk.
+type soaking struct {
+	rounds, size int
+	every        time.Duration
+}
+
+// soak is B11: rounds of whole work while somebody holds a transaction open in
+// Postgres, which keeps it from removing what is dead.
+func soak(ctx context.Context, b bench) ([]report.Result, error) {
+	s := lab.Either(b.Quick, soaking{4, 2_000, 3 * time.Second}, soaking{12, 5_000, 10 * time.Second})
+	if b.Soak {
+		s.rounds = int(30 * time.Minute / s.every)
+	}
+	r := report.Result{
+		ID: "B11", Title: fmt.Sprintf("Soak: %v with a long transaction held open in Postgres", time.Duration(s.rounds)*s.every),
+		Unit:  fmt.Sprintf("a round of %s exchanges, alerted and received", report.Number(float64(s.size))),
+		Notes: []string{fmt.Sprintf("A round begins every %v; its rate is that from the rule being due to the last message. The start and the end are a quarter of all rounds each, without the first.", s.every)},
+	}
+	rates, resident, err := b.soak(ctx, s)
+	if err != nil {
+		return []report.Result{r}, err
+	}
+	part := max(1, len(rates)/4)
+	first, last := rates[:part], rates[len(rates)-part:]
+	r.Figures = []report.Figure{
+		report.Of("rate at the start", "alerts/s", first, nil),
+		report.Of("rate at the end", "alerts/s", last, nil),
+		report.One("rate at the end over that at the start", "×", trial.Summarise(last).Median/trial.Summarise(first).Median, report.AtLeast(0.95)),
+		report.One("memory at the start", "MB", resident[0], nil),
+		report.One("memory at the end", "MB", resident[len(resident)-1], nil),
+		report.One("memory at the end over that at the start", "×", resident[len(resident)-1]/resident[0], report.AtMost(1.1)),
+	}
+	return []report.Result{r}, nil
+}
+
+func (b bench) soak(ctx context.Context, s soaking) (rates, resident []float64, err error) {
+	world, err := b.Engines.NewWorld(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, world.Close(ctx)) }()
+	book := b.Book()
+	hook, err := world.Hook(ctx, b.Receiver.URL(book), peers.Connections, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	rule, err := world.Rule(ctx, 3600, []uuid.UUID{hook})
+	if err != nil {
+		return nil, nil, err
+	}
+	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL=100ms")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, replica.End()) }()
+	release, err := world.HoldSnapshot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
+	for round := range s.rounds + 1 {
+		began := time.Now()
+		rate, err := b.soakOnce(ctx, soakWorld{world, rule.ID, book}, round, s.size)
+		if err != nil {
+			return nil, nil, fmt.Errorf("round %d: %w", round, err)
+		}
+		memory, err := meter.Resident(replica.PID())
+		if err != nil {
+			return nil, nil, err
+		}
+		b.Tell(fmt.Sprintf("round %d of %d: %.0f/s, %d MB", round, s.rounds, rate, memory>>20))
+		if round > 0 {
+			rates, resident = append(rates, rate), append(resident, float64(memory)/(1<<20))
+		}
+		if err := lab.Wait(ctx, s.every-time.Since(began)); err != nil {
+			return nil, nil, err
+		}
+	}
+	total := (s.rounds + 1) * s.size
+	if _, err := world.AwaitRecorded(ctx, total); err != nil {
+		return nil, nil, err
+	}
+	return rates, resident, b.Complete(ctx, book, total)
+}
+
+type soakWorld struct {
+	*product.World
+	rule uuid.UUID
+	book string
+}
+
+// soakOnce is a round; it returns its rate.
+func (b bench) soakOnce(ctx context.Context, world soakWorld, round, size int) (float64, error) {
+	if err := world.Prepare(ctx, size, fmt.Sprintf("execution-%d-", round)); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := world.Due(ctx, world.rule); err != nil {
+		return 0, err
+	}
+	got, err := b.AwaitReceived(ctx, world.book, (round+1)*size)
+	if err != nil {
+		return 0, err
+	}
+	return float64(size) / time.Unix(0, got.LastNS).Sub(began).Seconds(), nil
+}

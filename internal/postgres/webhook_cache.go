@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"tocsin/notify"
+)
+
+// webhookCache keeps webhooks as they were read, so that their secrets are not
+// opened anew for each message. It is safe for concurrent use. A webhook is read
+// again when its version is another one; what changes without a version (how long
+// it is held) is not to be asked of it.
+type webhookCache struct {
+	db    *DB
+	mu    sync.Mutex
+	known map[uuid.UUID]cachedWebhook
+}
+
+// cachedWebhook is a webhook, or why it could not be read.
+type cachedWebhook struct {
+	webhook notify.Webhook
+	err     error
+}
+
+// maxCachedWebhooks bounds the webhooks kept, beyond which all are read again.
+const maxCachedWebhooks = 10_000
+
+// get returns webhooks by their ids, in at least the versions asked for.
+func (c *webhookCache) get(ctx context.Context, versions map[uuid.UUID]int64) (map[uuid.UUID]cachedWebhook, error) {
+	found := make(map[uuid.UUID]cachedWebhook, len(versions))
+	var missing []uuid.UUID
+	c.mu.Lock()
+	for id, version := range versions {
+		if w, ok := c.known[id]; ok && w.err == nil && w.webhook.Version >= version {
+			found[id] = w
+		} else {
+			missing = append(missing, id)
+		}
+	}
+	c.mu.Unlock()
+	if len(missing) == 0 {
+		return found, nil
+	}
+	rows, err := c.db.queries.WebhookByID(ctx, missing)
+	if err != nil {
+		return nil, fmt.Errorf("read webhooks: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || len(c.known)+len(rows) > maxCachedWebhooks {
+		c.known = make(map[uuid.UUID]cachedWebhook, len(rows))
+	}
+	for _, row := range rows {
+		w, err := c.db.webhookOf(row.Webhook)
+		found[w.ID] = cachedWebhook{w, err}
+		if known, ok := c.known[w.ID]; !ok || known.err != nil || known.webhook.Version <= w.Version {
+			c.known[w.ID] = found[w.ID]
+		}
+	}
+	return found, nil
+}
+
+// forget lets a webhook be read anew.
+func (c *webhookCache) forget(id uuid.UUID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, id)
+}

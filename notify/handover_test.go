@@ -1,0 +1,143 @@
+package notify_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/notify"
+)
+
+// running runs a dispatcher inside a bubble while f does its work.
+func running(t *testing.T, d *notify.Dispatcher, f func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() { d.Run(ctx) })
+	synctest.Wait()
+	f()
+	cancel()
+	ended.Wait()
+}
+
+func TestHandedOverIsSentWithoutAClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{}
+		c := &calls{takes: 10 * time.Millisecond}
+		d := dispatcher(t, o, c, func(o *notify.Options) { o.Poll = time.Hour })
+		running(t, d, func() {
+			began := time.Now()
+			r := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 4, Count: 100}})
+			if r.Room[id] != 16 || r.Replica != "r" || r.Lease != 30*time.Second {
+				t.Fatalf("reserved %+v, want 4 under way and 12 in line", r)
+			}
+			if again := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 4, Count: 1}}); again.Room[id] != 0 {
+				t.Errorf("room for %d more", again.Room[id])
+			}
+			r.HandOver(t.Context(), deliveries(10, id, time.Minute))
+			if again := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 4, Count: 100}}); again.Room[id] != 6 {
+				t.Errorf("room for %d, want what was not used", again.Room[id])
+			}
+			time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
+			if len(o.settled) != 10 || c.most != 4 {
+				t.Errorf("%d settled, %d under way at once; want 10 and 4", len(o.settled), c.most)
+			}
+			if took := c.at[9].Sub(began); took > 30*time.Millisecond {
+				t.Errorf("the last began after %v", took)
+			}
+		})
+	})
+}
+
+func TestNothingIsTakenOverFor(t *testing.T) {
+	wanted := func(id uuid.UUID) []notify.Wanted {
+		return []notify.Wanted{{WebhookID: id, MaxConcurrent: 4, Count: 1}}
+	}
+	t.Run("a dispatcher that does not run", func(t *testing.T) {
+		id := uuid.New()
+		d := dispatcher(t, &outbox{}, &calls{}, nil)
+		if r := d.Reserve(wanted(id)); r.Room[id] != 0 {
+			t.Errorf("reserved %+v", r)
+		}
+	})
+	t.Run("a receiver that does not answer", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			id := uuid.New()
+			o := &outbox{}
+			d := dispatcher(t, o, &calls{takes: time.Minute}, nil)
+			running(t, d, func() {
+				r := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 3}})
+				r.HandOver(t.Context(), deliveries(3, id, 100*time.Millisecond))
+				time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
+				if r := d.Reserve(wanted(id)); r.Room[id] != 0 {
+					t.Errorf("reserved %+v", r)
+				}
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				if len(o.settled) != 1 || len(o.released) != 2 {
+					t.Errorf("%d settled, %d given back; want 1 and 2", len(o.settled), len(o.released))
+				}
+			})
+		})
+	})
+	t.Run("a webhook for which older ones wait", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			id := uuid.New()
+			o := &outbox{due: deliveries(50, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 4}}
+			d := dispatcher(t, o, &calls{takes: 100 * time.Millisecond}, nil)
+			running(t, d, func() {
+				if r := d.Reserve(wanted(id)); r.Room[id] != 0 {
+					t.Errorf("reserved %+v", r)
+				}
+				time.Sleep(10 * time.Second) //nolint:forbidigo // the time of the bubble
+				if r := d.Reserve(wanted(id)); r.Room[id] != 1 {
+					t.Errorf("reserved %+v after the others", r)
+				}
+			})
+		})
+	})
+}
+
+func TestHandedOverIsRenewedWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{}
+		d := dispatcher(t, o, &calls{takes: 900 * time.Millisecond}, func(o *notify.Options) { o.Lease = 600 * time.Millisecond })
+		running(t, d, func() {
+			r := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 2}})
+			r.HandOver(t.Context(), deliveries(2, id, time.Minute))
+			time.Sleep(850 * time.Millisecond) //nolint:forbidigo // the time of the bubble
+			if o.renewals != 4 {
+				t.Errorf("%d renewals of a lease of 600 ms in 850 ms, want 4", o.renewals)
+			}
+		})
+	})
+}
+
+func TestWhatWaitsIsGivenBackAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{}
+		d := dispatcher(t, o, &calls{takes: 20 * time.Second}, nil)
+		var late notify.Reservation
+		running(t, d, func() {
+			r := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 3}})
+			late = d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 1}})
+			r.HandOver(t.Context(), deliveries(3, id, time.Minute))
+			synctest.Wait()
+		})
+		if len(o.settled) != 1 || len(o.released) != 2 {
+			t.Errorf("%d settled, %d given back; want 1 and 2", len(o.settled), len(o.released))
+		}
+		// A commit that was under way is too late.
+		late.HandOver(t.Context(), deliveries(1, id, time.Minute))
+		if len(o.released) != 3 {
+			t.Errorf("%d given back, want the late one, too", len(o.released))
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Held is a claim on a notification.
+type Held struct {
+	NotificationID uuid.UUID
+	Token          int64
+}
+
+// keeper renews the leases of all claims of a dispatcher, in one statement each
+// third of a lease. A claim is kept from when it is taken until its outcome is
+// stored. One that is found lost is renewed no more; a renewal that fails is made
+// again a third later, while the lease may still stand. Renewals are made while
+// anything is held, and at no other time: with the last claim the goroutine ends.
+type keeper struct {
+	renew   func(ctx context.Context, held []Held, lease time.Duration) (lost []Held, err error)
+	lease   time.Duration
+	logger  *slog.Logger
+	lostOne func()
+
+	mu sync.Mutex
+	// held tells of each claim whether its outcome is being stored.
+	held map[Held]bool
+	// stop ends the goroutine that renews, nil when there is none.
+	stop  context.CancelFunc
+	ended *sync.WaitGroup
+}
+
+// keep begins to renew a claim; one that is kept already stays so.
+func (k *keeper) keep(ctx context.Context, claim Held) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.held == nil {
+		k.held = map[Held]bool{}
+	}
+	k.held[claim] = false
+	if k.stop != nil {
+		return
+	}
+	ctx, k.stop = context.WithCancel(context.WithoutCancel(ctx))
+	k.ended = new(sync.WaitGroup)
+	k.ended.Go(func() { k.run(ctx) })
+}
+
+// settling tells that the outcome of a claim is about to be stored, after which
+// a renewal finds the claim gone.
+func (k *keeper) settling(claim Held) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, kept := k.held[claim]; kept {
+		k.held[claim] = true
+	}
+}
+
+// drop ends the renewals of a claim. With the last one it waits for the renewal
+// at hand.
+func (k *keeper) drop(claim Held) {
+	k.mu.Lock()
+	delete(k.held, claim)
+	var ended *sync.WaitGroup
+	if len(k.held) == 0 && k.stop != nil {
+		k.stop()
+		k.stop, ended = nil, k.ended
+	}
+	k.mu.Unlock()
+	if ended != nil {
+		ended.Wait()
+	}
+}
+
+func (k *keeper) run(ctx context.Context) {
+	ticker := time.NewTicker(k.lease / 3)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		k.renewAll(ctx)
+	}
+}
+
+func (k *keeper) renewAll(ctx context.Context) {
+	k.mu.Lock()
+	claims := make([]Held, 0, len(k.held))
+	for claim := range k.held {
+		claims = append(claims, claim)
+	}
+	k.mu.Unlock()
+	if len(claims) == 0 {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, k.lease/3)
+	defer cancel()
+	lost, err := k.renew(bounded, claims, k.lease)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		k.logger.WarnContext(ctx, "leases not renewed", slog.Int("claims", len(claims)), slog.Any("error", err))
+	}
+	for _, claim := range lost {
+		k.mu.Lock()
+		settling, kept := k.held[claim]
+		if !settling {
+			delete(k.held, claim)
+		}
+		k.mu.Unlock()
+		if kept && !settling {
+			k.lostOne()
+			k.logger.WarnContext(ctx, "lease lost", slog.String("notification_id", claim.NotificationID.String()), slog.Any("error", errLost))
+		}
+	}
+}
+
+var errLost = errors.New("another replica has claimed the notification, or it is settled")
