@@ -244,6 +244,16 @@ func (m *inboxMemory) Counts(context.Context, string) (alerts.Counts, error) {
 	return alerts.Counts{Firing: 3, Acknowledged: 2, Resolved: 1}, m.err
 }
 
+// Raised has two rules, one of which raised something in two minutes.
+func (m *inboxMemory) Raised(context.Context, string) (api.Raised, error) {
+	quick, slow := new([api.RaisedMinutes]int64), new([api.RaisedMinutes]int64)
+	quick[0], quick[59], slow[59] = 1, 2, 40
+	return api.Raised{
+		From: instant(), Complete: true,
+		Rules: map[uuid.UUID]*[api.RaisedMinutes]int64{{1}: quick, {2}: slow},
+	}, m.err
+}
+
 func (m *inboxMemory) Get(_ context.Context, tenant string, id uuid.UUID) (alerts.Instance, error) {
 	return m.get(tenant, id)
 }

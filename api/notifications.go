@@ -8,6 +8,9 @@ import (
 	"tocsin/notify"
 )
 
+// mostVerdicts is how many a list tells of one notification.
+const mostVerdicts = 20
+
 // ListNotifications answers GET /notifications.
 func (s *server) ListNotifications(ctx context.Context, req ListNotificationsRequestObject) (ListNotificationsResponseObject, error) {
 	q, err := notificationQuery(req.Params)
@@ -88,6 +91,12 @@ func notificationAnswer(n *NotificationRecord, withHistory bool) Notification {
 			history[i] = attemptAnswer(&n.History[i])
 		}
 		answer.Attempts = &history
+	} else {
+		latest := n.History[max(0, len(n.History)-mostVerdicts):]
+		answer.Verdicts = make([]AttemptVerdict, len(latest))
+		for i := range latest {
+			answer.Verdicts[i] = verdictAnswer(&latest[i])
+		}
 	}
 	for _, retry := range n.Retries {
 		answer.Retries = append(answer.Retries, NotificationRetry{At: retry.At.UTC(), By: retry.By})
@@ -100,15 +109,12 @@ func attemptAnswer(a *AttemptRecord) Attempt {
 		Number:     a.Number,
 		StartedAt:  a.StartedAt.UTC(),
 		FinishedAt: utc(a.FinishedAt),
-		Verdict:    AttemptVerdict(a.Outcome.Verdict.String()),
+		Verdict:    verdictAnswer(a),
 		StatusCode: optional(a.Outcome.StatusCode),
 		Error:      optional(a.Outcome.Error),
 		Response:   optional(a.Outcome.Response),
 		Replica:    optional(a.Replica),
 		Request:    requestAnswer(a.Request),
-	}
-	if a.UnderWay {
-		answer.Verdict = AttemptVerdictUNDERWAY
 	}
 	if head := a.Outcome.Head; head != nil {
 		answer.ResponseHead = &ResponseHead{StatusLine: head.StatusLine, Headers: headersAnswer(head.Headers), Truncated: optional(head.Truncated)}
@@ -118,6 +124,13 @@ func attemptAnswer(a *AttemptRecord) Attempt {
 		answer.DurationMs = &ms
 	}
 	return answer
+}
+
+func verdictAnswer(a *AttemptRecord) AttemptVerdict {
+	if a.UnderWay {
+		return AttemptVerdictUNDERWAY
+	}
+	return AttemptVerdict(a.Outcome.Verdict.String())
 }
 
 func requestAnswer(head *notify.RequestHead) *RequestHead {

@@ -258,6 +258,23 @@ type Alert struct {
 	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
 }
 
+// AlertActivity defines model for AlertActivity.
+type AlertActivity struct {
+	BucketSeconds int `json:"bucketSeconds"`
+
+	// Buckets Of all rules together.
+	Buckets []int64 `json:"buckets"`
+
+	// Complete False where the oldest alerts are not counted.
+	Complete bool `json:"complete"`
+
+	// From Where the first bucket begins.
+	From time.Time `json:"from"`
+
+	// Rules Without rules that raised nothing.
+	Rules []RuleActivity `json:"rules"`
+}
+
 // AlertCounts defines model for AlertCounts.
 type AlertCounts struct {
 	Acknowledged int64 `json:"acknowledged"`
@@ -693,7 +710,10 @@ type Notification struct {
 
 	// Status `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 	// often as the schedule allows.
-	Status    NotificationStatus `json:"status"`
+	Status NotificationStatus `json:"status"`
+
+	// Verdicts How the latest attempts ended, at most 20, oldest first. In lists of notifications only.
+	Verdicts  []AttemptVerdict   `json:"verdicts,omitempty"`
 	WebhookID openapi_types.UUID `json:"webhookId"`
 
 	// WebhookName The webhook's present name; empty when it is gone.
@@ -1007,6 +1027,12 @@ type Rule struct {
 	Warnings      []FieldError         `json:"warnings,omitempty"`
 	WebhookIds    []openapi_types.UUID `json:"webhookIds"`
 	WindowSeconds int                  `json:"windowSeconds"`
+}
+
+// RuleActivity defines model for RuleActivity.
+type RuleActivity struct {
+	Buckets []int64            `json:"buckets"`
+	RuleID  openapi_types.UUID `json:"ruleId"`
 }
 
 // RuleApplication defines model for RuleApplication.
@@ -1330,6 +1356,7 @@ type TemplatePreviewRequest struct {
 
 	// FireMode PER_EXCHANGE by default. A preview of COUNT_IN_WINDOW shows a made-up count.
 	FireMode rules.FireMode `json:"fireMode,omitempty"`
+	GroupBy  rules.GroupBy  `json:"groupBy,omitempty"`
 
 	// Kind Without a webhook, the kind of one. generic by default.
 	Kind notify.WebhookKind `json:"kind,omitempty"`
@@ -1339,11 +1366,15 @@ type TemplatePreviewRequest struct {
 	RuleName        string         `json:"ruleName,omitempty"`
 	Severity        rules.Severity `json:"severity,omitempty"`
 
+	// Threshold Of a COUNT_IN_WINDOW whose count is shown; with `windowSeconds` and `groupBy` it makes the count that of the rule.
+	Threshold int `json:"threshold,omitempty"`
+
 	// TitleTemplate Empty means the default.
 	TitleTemplate string `json:"titleTemplate,omitempty"`
 
 	// WebhookID The webhook that would be called. Its kind and template count.
-	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
+	WebhookID     *openapi_types.UUID `json:"webhookId,omitempty"`
+	WindowSeconds int                 `json:"windowSeconds,omitempty"`
 }
 
 // TestResult What came of a test message.
@@ -1969,6 +2000,9 @@ type ServerInterface interface {
 	// UndoAlertAction Undo what was done to many alerts
 	// (POST /alerts/actions/{id}/undo)
 	UndoAlertAction(ctx echo.Context, id ID) error
+	// GetAlertActivity Count the alerts raised in each minute of the last hour
+	// (GET /alerts/activity)
+	GetAlertActivity(ctx echo.Context) error
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
@@ -2269,6 +2303,15 @@ func (w *ServerInterfaceWrapper) UndoAlertAction(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.UndoAlertAction(ctx, id)
+	return err
+}
+
+// GetAlertActivity converts echo context to params.
+func (w *ServerInterfaceWrapper) GetAlertActivity(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetAlertActivity(ctx)
 	return err
 }
 
@@ -3599,6 +3642,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/webhooks/:id/retire-secret", wrapper.RetireWebhookSecret, options.OperationMiddlewares["retireWebhookSecret"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
+	router.GET(options.BaseURL+"/alerts/activity", wrapper.GetAlertActivity, options.OperationMiddlewares["getAlertActivity"]...)
 	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
@@ -3756,6 +3800,44 @@ type UndoAlertActiondefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response UndoAlertActiondefaultApplicationProblemPlusJSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAlertActivityRequestObject struct {
+}
+
+type GetAlertActivityResponseObject interface {
+	VisitGetAlertActivityResponse(w http.ResponseWriter) error
+}
+
+type GetAlertActivity200JSONResponse AlertActivity
+
+func (response GetAlertActivity200JSONResponse) VisitGetAlertActivityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAlertActivitydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetAlertActivitydefaultApplicationProblemPlusJSONResponse) VisitGetAlertActivityResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6308,6 +6390,9 @@ type StrictServerInterface interface {
 	// UndoAlertAction Undo what was done to many alerts
 	// (POST /alerts/actions/{id}/undo)
 	UndoAlertAction(ctx context.Context, request UndoAlertActionRequestObject) (UndoAlertActionResponseObject, error)
+	// GetAlertActivity Count the alerts raised in each minute of the last hour
+	// (GET /alerts/activity)
+	GetAlertActivity(ctx context.Context, request GetAlertActivityRequestObject) (GetAlertActivityResponseObject, error)
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
@@ -6595,6 +6680,29 @@ func (sh *strictHandler) UndoAlertAction(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(UndoAlertActionResponseObject); ok {
 		return validResponse.VisitUndoAlertActionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetAlertActivity operation middleware
+func (sh *strictHandler) GetAlertActivity(ctx echo.Context) error {
+	var request GetAlertActivityRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAlertActivity(ctx.Request().Context(), request.(GetAlertActivityRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAlertActivity")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetAlertActivityResponseObject); ok {
+		return validResponse.VisitGetAlertActivityResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -8581,312 +8689,319 @@ var swaggerSpec = []string{
 	"dmwOurHyMEbQIWM3/0NR6AV8TtjO/eTz0RrvItDu0guwDlLSQxI7LwUMypkRrS/8EwZBNkZIcCuWXBqR",
 	"14LSUENS2R+f9dYdxqw28Xcw6I03WrvbiWDmJaWsajHLvJy1WGOwob9CwoJWS08t/UxaztkKCwknC9Pj",
 	"MWijygjcA2Ik3NHo9sFEK3HizxmpmIYvQNsSHRO/Y9xg3QgXU23ErfLqeiZQseLFuOGbWpuzuSiNVkwo",
-	"PkRPWTTV8PYYRm0Q/kIBEe9oBsFtSl/W8ATJb8AlrVVIOM/qc/RjeLse/lmMwOIAuQD7w2y2jho7zQtw",
-	"QplFwjyW8I273zgXKt/vTq919ri1TfIv526dOzgk/kCTyrmGyprknt80iBVh8NMQZrJpd/aiz21d2ley",
-	"sAJClTzPpfskXryLFnnMCyNS5l8d8fSnqdvb7r9xLsjddw5un72U47Eo3cePpShyA7GikZ4NpbPoh0t2",
-	"evEyo6MVQ3B6DBtuuGSXV7hRVkRvJWj2EEGfrPf50UQ/cn97ZO7k/JGe4wQ9mmu3JiW5aPHZS4FAmrYV",
-	"Rdb9gX9pPK3Xy7Z4zd2fXIZo2q87ZfX5fJggWfc3x2foIaNjO4wgjp8dKES1w9sPEMSC6MpB40/dxx8r",
-	"4oNsty9tyvGPpa7mBz/2guPfft+Tgx6X6HF3Wqlf7XSt1cHK6TrGiLFxR4G7qL/dZtpk0Seft3a/2RLg",
-	"jp3HlSC3jl8QntNnZxDj3hLY3mBuf42hgBLXwUzIIpsiBEpJfD5u3CXvyC1d2Snmcpxw70Cz8BWD4YQZ",
-	"Idigmt/oQfegTFBC3bUR7uovq/Fv96E+M5vOHTcMcXhdhl/YOjW7zMqNN6GcS2tI8aJPAWYlWOlOqOxU",
-	"qD77o7x3dqehGYN5VIxDIDlj0rI7Iebob+AfMQKCc32r4JEQpCm4de7/8yV7p42dlMJ8Z9io0KNVB+XQ",
-	"67DzErijm5fOrbvRyZ3NGV6A24xZ8ZnmbqKdSenMdLfnJtM66y4NM1NdWqZLTEMdt808H1uIo4B/WWh9",
-	"J/Jb5Xy/P2r36AVE36LkfvfZ20u06qzBbrb7mQQvdyBzM3AfPRiDBwBbbvWYc7eklLJTrbFoEeijUrke",
-	"9JmP2RuhcrzKODnTaiTYDCAO3iGPYgA4qcZm4G5DjHbKLcR93fwby3KZY7xQaQ/+YLnzEexCjkSfvXC+",
-	"uXIb5EaPjFQUPvJBUOd6dfK4nZr0PtFWGSb3CYKn5iuMWUQK+H/vbxrNUzsDYCdOmgYNV23VWUWZZk6k",
-	"TyN3FqUftAS4bYUYW8YLrYQPOZMEMa2KZb+7zLfIddo6HZDhOQCfmmL3zTBgBgaqc7dBGse6fFmV4CFS",
-	"dHjAlsKetGZdhXKn6S89elMv6706v8L/OH3x88XlhzdnL/949rKX9a7Ori/f/OnsZbQ71/0wt3wYSrqm",
-	"EEy9inI215Ru4s7e71kQ2cd4A8wOLsHZPSXW1lc055aHQLa7jA3w9sRWHoUAzlaJplgPOLXGoC23MW8H",
-	"V53WA18zPExaiVnr9G0qwSvY65ubd4xSsH12bg2bCp6vBg6/MxBeAKnMRSGsyJnRMwr4o76OsytO1wtr",
-	"na32r98fsZwvnZF2q8iN+DfMxZTCWOfwLA0DnaQm7n/rQG0iGJGTnL1t7vxuMX0w/lJ25rIx+AWFkigF",
-	"KPIsWJBGjEqB4aSELlPSTNNpshBml4VglcpBDS8zdyqElNO81CNhDMvlLqky+jrn1G50aUoBUZy0gPtX",
-	"U6Ywd7o8HXlHQdkmqVd42Wtn1UZZ9fTLh2IilXLHDG2xhsi1DAMf+Jos9s1jia5Fn7y0uyVQnE9emRc6",
-	"b/kC2EN40UmUTIVlLb080Wf1k8mGe1HmcpQQnMH7i5dnV58+nP7vwTHFOJmu7MjtvaWwfTZ4f+EU5kX4",
-	"WQnYuwtZFGzK7wX8KWtE5mNJcyJorNY5M1YWxa2CZJXWsB2bKdMZX+ITQZfDKc8GL8/enP/p7Ors5eCY",
-	"8dFIzK3I+2xwdXZz5YbM/XGGOgieYarRSIi8f6sGN6+vLm9u3sDdqBEoZ8CNOyDRuJy7gcMzX72/hkud",
-	"aei+T4H1g69ldgoJNxhrnw3+eHlxtnrpraJruVqidvEnUZjmXtajGe1lvfBxcBLdXLlfw5DhbzCiXtZz",
-	"b1s/o1aVNG3WWAjrtW9R3aUcVlYAxHer/dnUlXdimQIBbYk5agjD+Hk5+//en7657mW9s/84v75x//H2",
-	"9ObF67PrxMdmvXteVC17BDwEt574RGdfsquzp0x8npeIBIZf6emZ30ZwB7y634zMPmmB3cbT7SYAPmht",
-	"apvGAyAr+ytz3cWIgBvRhqhyac+URcBIyrpP7O0R4GIHmXMsc/ovPF3dfw2lyuE3Bf91wgakfQd1oh6s",
-	"c1EYOHHvlF5AzpMSn+RAOcu9n0bO2DbotHg047JgPM/d4mAMoTKixMyBAifD/c3qO8RNpx+OHk36t5+l",
-	"Svg7A/cW99XwZPcf81JPSj4bwGE5cKbYkBsxIN1AqAI4s1DbDp2SUulMNX3PJsQ7zTE67M6PTz9ovDGV",
-	"g+jpRDSL0Bp63Dxgk1L5Z6NV/4ov3oY0YlffhO9wtiEWfo9PWXCTUSgEpRecEvAlaVXyPrtGewnsRic1",
-	"eQaWlZnqhXq475f5HjFfHEOLxOKPXmRbfvZh0IRKFWVLqYXbbOFnNICkYafvzjeZXy2DvJc8XW9A4QON",
-	"vj+oiWNff5HhHs7YnBuz0GWesUKqu8zZ74+qeca0zEcZMwUf3WVspGczZ13o0o06vfPvJW8JL9tm2UeH",
-	"/Du3vVhdeJ2F35p5zdpYn+Qx6rRzOkK4YzStVvMHiWqmBvu8Ku6uhIFsy183BIq2hj14UQqep0A/Ucxh",
-	"4RSf0Ywu3jlRnvVos++VxBhX5PcmBwgYEMqIBWgYLxCVtMdIK5VrPizEe2Vl0V1FVgq2zPowz3NTI8wj",
-	"2OQGnNEOqYSw1vUU12taT149vtUPTAnXCz2bOwNDCWOuwWNJqwzKnLgt4HQ3hFybqZgaVZoxfU/+P9ao",
-	"QKKhYFYorqwJaAw8algdZ8SnS6NVdqvAaUE0KQXHIxCnR5AmIgI0xBZ0qlA0JpDzgoe37uJjz6QxlKZb",
-	"ifAmZgO8L3K8cBpP2BFBlIrCCchCFMUe0ovG5toYruqyIIg3uk9cTHUhWAn4zuTndnsjPOZaqlHCpoc/",
-	"42dhFB8AXCHS598a/OG1xY/G2N8veo8TUi9PFstCUvjB3s5v3IG3rlsxttOWhtQQZIcs0Gllp7qU/wln",
-	"9jF7LngpSvaPv/19AGBiwqGCjUOA4ZRQWT+KTecNDnX1w/HWzI+45VNzoazkhdnRaxTO8l/1G3/YjlXx",
-	"9sParT9uvjXrLUppxaUqlt7a7IwliCcFxx2NIzUtq2j99GLXVjonvNl3sKZyTDgosx73DcHCRiguDcaD",
-	"JHZiJ6NGB89monUOHg8FTgSInh5bzESCJeU0ott0cCLCkLaBEz5bigWftkS63SUhVgPWqIbkEdUc6sUu",
-	"arMUtlwm9eZp+KgQWK1GEJIymo15uf1brLa82DbVa9vG3ZNFSxWNMSxLWmzmQuVCjRLe/YagstL2pAYf",
-	"oO8pMLS+KZCsyI+gGg0DAEQ6E52SK+TobqorI5IxGDgqnRHQUufZiEcRojXckvr4s6icZWttit8woRwi",
-	"rrIOoW68BEpDAJzd3wY6XLdtfbBmg3pL3LZiv6lWbHTIsLV6qFt80JEuS1Hw2lxfHwulMi7M6mI/efr9",
-	"sx9+/Pc/uOWYu91YutH+n0f/7y9Hj376+D//R0pohMpvZAqGs4bwX621MHzZfU8LdS9LrWaUK1v/3e2G",
-	"txtqJ+CCa8tHdwl7uvt6rDzwBv6aep0Xz5ZFCBjNVNC/tOkpvdEUBlPaQL6z+/yZYHN3qQcjC33tqIs+",
-	"Kh5oc3mylVr2UL+ND20IYDyNK4u4KsqbVMQhXOy6Fu6hHGz/hisx3hHRgWiMRm3RmuZakbhdIb8PIXYd",
-	"xWfTXNW+os8MXL2/uMCU/YvLt+/enN1AHuTV6fmb7dl6DLhfe0HcJdD+io+EfSON/Vo5gwf9CRIWXxIF",
-	"2t1EKXrI2nAC+HTFyoNyfEVRA2mZHo2q0uzhnoVsy+blxss8GDb5FVIU+VmbHcPhMId6ZIwDOPmH4oIU",
-	"+qEtRzosndMCXmLmrL0puFJ+nIOMDXRlP+nxp9KJm/u30vYTabBhgVkSDHR8gpcPWpLwomipXHISFb0a",
-	"oTR91IbC/HL0EVMMzQRHqL1Ivi0qEtw0axjaQC8y19tDn/gRGc5m/ZYtWSxAVvRf0b3b9xTYK4oXjxHZ",
-	"DZtrnxIV+FaO/n+h9R1wSvTZaVG42bOGzSqCWp6AeYj2iPuJomWlcPMA0a6EIdgw9LoFaZuJvAYA7Iej",
-	"9VMlPu5eaGW5VIk4ywtuBJuBNWa65CKbz4WhpMI3p6tp0IzqcrlaEqxOxVn4HV7tTnPTVvfwQ4dU8Eae",
-	"Dvj5ZRqOE/SXJ+j56Sj6v216bSbVgzzXb/UEytKptJngyjA8wBpFF/7E63LONWbt6Rq6sFLyL5Wgn9MV",
-	"EamTkvbljielLMXbpD4evDu7+nT2Hy9en1788WyAPpiJbG1neTuXEAOakGL25g4bvLh8f3Hz6fzi04fz",
-	"i5eXHxq3Y/yWW1YIbiwbBMDg4FbVkWMMk7qjRCo2WADvgscNggqGA8aPASD+TbBGPHywPxoj6mZ8hNnZ",
-	"bVIB0Z4qpL6Z0qHIhks62+svxhq8SlmRZ/hVcCjDRyJvQYyKvLp8f+O+6/TduzfnL05vzi8velnv7OJP",
-	"51eXF2/PLm66faEf6m4f+BoIPF75Y7SpjGcAy2mpuYYvcm4/BTdgKQEzpIucAQjJHYQUHr0T85YCZNWW",
-	"Ru1o78D9KTPnjVR31yHIu0NItI4M74KlOVRgc0OU923C7Azx2wRmvzIthsyUm3dR/Hb7rWtcFslkr7vJ",
-	"21QQtD5pcI1EOTMBWPlOFUd3aeCIngs1OI4hx1ZDVZA7QN174i3mBtbLQiDd3ZvU5a2yWOpia6H/lbsG",
-	"SingYD/7PJelMK15Kqf1VoYN2YOMhdSOFcZ2jzVg/m37hrnD1LoPBmoA0tLNSamLcchp05cSlsxAlqjG",
-	"TVuyFYWtSoB8jgrp/m74AjJXwFwgraEcEd7kQz8rhmHL+9eS28T/oEs/KpjQmTaWOetpD8drpkuxkZeh",
-	"FEjRhxkvwmOlds9qyhe/id6QmvsLsYg36g5KrGt+5ulD6bGNiZkLsQhpuV2SVe176rQGEBJODWUCa74q",
-	"ZWVBFSuluNd3O2GuSSvsiKzsrjNawvS6aBWK96aD39bpoAhVl6C8nSbCcIW0U6SZqjP7GegsuG4KUf4V",
-	"56RL2lAla0djCAInKiB/Au046/PGudZS5u82wYGk/ivW2acwt653lIpMV3V4yLZeiDyY1KR8czkBVjBR",
-	"FKbPzrAEj1J+WEgmLdUoOE0s88y7oEjuFoivHsl8gKURWDxWs7sikNKWS89HJe0KSQuwzAlkK8MceYp5",
-	"wklACkvW2Nv4PZ1MB/rMF+nIHGUlDRuKSaW25yDpaYkz6LLI3RTDIRaTkSAnjx6vJ5O7BjagkCcRGUco",
-	"8U5VDThvbTw/XkpAGzhRQWRiPPAsAmhVmNb0U+KWdcpNzCymPDGdRh+p9nu2LhuO5Vr+p9jAp9yYUjz5",
-	"JxzO4pxJZTV+Cj4KtgT9UYLr2t+KD+1M2Wbs2eY6I4Do+B2XyzwuNkonhDcn7mmOtTe14pmIKrF2Sdxz",
-	"IpTcJI2xFrrCOyjpL4VpsXHnQs8L0dz5GdON7ZLOAjY+yluEnXZNc5wp6OY+VCqHUUi0NLsXI+3y0T6L",
-	"uMLttXVwdHU7XxtdsELZdkIkw9Gen6RLEFKI33qIzQEEqYwSmA11HuvAbYfmIfKUjUP4wXKViU227vq+",
-	"Or8KFVRr0Ao2uDp7e37x8uwKq6GgzAtKjY0v8g4ec0xWATxyA19/S0+v2QFvVYoekA2u3r85+/Tq9PwN",
-	"VBC75+Ofrs5eXGKdGJI7IuhdlxF0MaLxTPF3wmiJTkFadwXqjxM2+HD2/PXl5c+fLl+9GngzxxPV7cRR",
-	"12eDl+d/PLu+GdCh546WW9U8WyT66j4g3whNwlJAZRjOeVzCnPXiyfH/DBPTy3rRd/SyHo5kW7APxrbs",
-	"X/ndsT3Yh3eAEK7rxnXI+S7FJMvtsg6Q/uFyq7S3oZPr8nQUrrObq/+N//QAtbgoEZbf1yVmbIBx+wEr",
-	"17B28LSz/3h9+v76xl0RA+9u1Ubk3Upw2te0+6GtFBJS6iDrhZd1XOId8uUtS3wjZ6IgArWH032dldtl",
-	"ZYf6c9tC+xwqrmmjgnoDQjwBzJynqIQvGlvaPWQpbNJU6hYTQhvmdCI28uOCT4b+Ed7QrBeO+DbWoZYd",
-	"StxXZh4/PTXzPob0oiaq7h44GFVlKZR91+ZYr6JacUDIGYEWEoQMAjAylB71H9IrV83I2a8SAovHkFyW",
-	"UtxLsXij07yvzXNNVwUVGkyQsbm5SsPKSGHsW6mqNhJpiIHSMWZ8Qg6ONrhpj10gPo+EyM1VmvYuIq6l",
-	"0dGbKCgXx0sFG0IavBBoYOhqMs2YITeuHjSXbWmkeIPvU5zErXgnStzO2+xfGOsJOwq06cmdu0ZI8VX2",
-	"+OZjtt2Obk5MtiIoqx/eXNMNQntVU0PsoEtyMZZK+kDWxohZVYiX9dVfMuqLtNoOaad2Szv1Tmqq1jCS",
-	"DXNyPeVlipUspC52rFFdQUWvFCN5r6sUPnbqTCLkQ0d6GCzUAlZOXqQrTHVSWxzg2atmYBKbSjOzYUpF",
-	"jhnqTcnpfXLKG0DT6MPi47d/GAVvaTQbvyTaMiu6W+ctEIPh0vpqLzwAhhhNSS4mdQtpBUdHnT06mX2r",
-	"S5Dweqfa2FbxCQe+p+VOY+rsVOfbFRxdR6+sP6b52RnOZXoZQnuX5mjpB5YLy2Vh2L9evXrBfnr2w7//",
-	"2y6AxzupcmRrIwYDc8ykuueFxCL4TwDzythIq3EhRzZjxvJCZGxeguYF5fKpDNaT1fpTwcuJyG5VpUw1",
-	"d5a/yD/NRC75J/d1GcM5+QTISeeauPsqxaleTeB4hjLPhcIHOtX4iarKDVx7z2XBh24cHh+YMV3eKq6Q",
-	"s91jc7gP+2JSDZlp3DcjuYEzYFWj+0VchGHbM09TPp8LJfzUQbywGUaGEkKn792uRAK670x7acAOiOAa",
-	"BvsVEcK4RD/N5QcpR2SZkCp8ASv0pL854BdOqx9++ik6Kp4dpUukfGeBjYRFkNvTZZ6eQUuqYzXFvgDO",
-	"Lqf9j4cFV3cnbOB2wiCkClD+DeNzjpXQcX1LdON2zhyL29iT6ofgH4Fj6/lO7fErwfOuhsm+5I2/Yw7D",
-	"Vnrn5ly85eUdLOqMccPwLiaVschauzf1+u+bQxFlK83TEHEibEGnQAWWpvLor6UM8K9Nb4WRViNZyGA+",
-	"JozSNLhPGx+1mHl1fw+pJlnuSXWQ9calnm0tqBcqhyWGQthACiuwowFUemfsH3/7e/dCfsKzdqvk3wcZ",
-	"1MYUcFMX0gZStgZH7pKZqTPoDkQWQAO5BqW7rXJT5qGzBOKuxtD21zcaxUc18m0tB0VtB+rKXo6vBB9N",
-	"O85FRFS7ZCVHNrAVVsioxMA7cHtzn29VuDahmv7xt79DnJjIDOQOYLxKic9zMbJb6U5CpywsjnDf71TZ",
-	"zM1DVI4NEnoSOL6Ik1NT+ym9CBxMX6lSQgcc2LAwLdE+yoLaiGkYmsLXEIbGRKTVVAtP5aUKPJXIU+oO",
-	"IK7IE9XjdU7tBJ5E3m9s3BW6yCDDoSx8UtfgQuDUgyFsmOV3Ap1eN+ULXd6lA1GjgsuZyC9W41Gb4tE+",
-	"ySWNBwbQDtyVmwfffbWVOgTfRbm2/d7lXb91wvK2YCaMzmQ1aqTuUTfBGixp2XAJzHcgFed5sAm89Vp3",
-	"jKL6c7OgAp0kNOO54CtB+h05ZMNDEm6uk0oAdwB+V49ZIceiu4qYt/CWJdSYLsRq1fgvPT6XztCmfGkv",
-	"6+XSzKEE6uPHXXT3Hgyp93U3tg45fvLY5/CP+9BKC7+qSY4ZTXdyATPa1Cui3rLrNiicQ5SUet21f0Ys",
-	"Js5N75kFAeeQO5iHppPOhGzhEiZSGmM1tDWoiXicJZ3kNl6PRj1fUgXeZh3gLr2e8qc//Lg+/JeIKKP9",
-	"C5gDQOZ/7re0AN0pNhXXrXSOS1GZwvurN0heCCBHbSz1KlioB4pQRdOURdOblogm1fG6Hece26ROrgHu",
-	"z9jP8nmHJT7wbKNyfkOZZlJSvePe65ubd4+f9J+wp0dH7PLnpNlVVmrEk2YSvtRTeTm/Djp9lmxUdQHX",
-	"R4Oq1yI95baUIj+FuUyyVPj000kNp61hhM2ZRTxc4mve+hRWMLTzStR8UVtKGe/kfL79qTBTEY25f4su",
-	"2VBIZ1jXIAckliNKcmdm+kSj+7Lx2P2drMz+jhYkzUA96rZJX9b1x82vetW9lR31usFudsx32hrg4g+y",
-	"2IQOYBCNoYII/bEFjXyYPmqtXjDxlDUcXwgbksm7D5JzD6ikh3RuamV/+O5yjYjnWg1uAjwTAW0eEkdT",
-	"j/n79RGnnEW/iuHA3WcBGxniA03wl7btd1nmonyezD0dOhwab/eHDYemP1cXbawNRs8EGCczvmS5PsF6",
-	"XWeb0l+IygH0SAgEuN/6bOBRjUCGH7CUmW9Vm2FVRJ8NRC7xMmSnBIYIXGrTZwOez6QaHANOxhBDr/OT",
-	"qlxanyfwOwIycmXPswwDOy4+3RnH7kFbe6cA9Vr/Cgv/diCOwBthhq+0dcJel9euCIUuZwApKIUN7KvN",
-	"yYc/RxkeuAMcO6xBslq3Vo+uIS42AqjlREk1uW6he0QavEUoYh4spkaMPiHccMiN+PFZd5rHVROk8erk",
-	"MVgVKcBAORN5CxFnMmSa0DlwxE2l8wJ24Pvao64E+y+3JOK7aYdaMYwjEoPNd9B1X+DLVtoRRWOJjKhJ",
-	"Xcu/6dGpOvrNeQ1q99wB0PIar+xeXgIvuufFxg8rtL57zkd3Gy8iG/ZGzOYFb+FAa4VN4Ll4qa5Qr6XX",
-	"uhRgTywRWdQyDDPS862rew0X7dmU3fJyImx33+YGrk+5NQHnnv4USFFunE8kyt83srIjWGjBocTabAgk",
-	"eGA0QDOlYXNRTvkcFdtMcGVrviTe7Pwum6B6qNqh2BuzmgFc0uxWp3OQ9Huwl3a0J1aXusFKklruVFyr",
-	"DmXVajNe9CxW5KHM0+vLSNk128qD8AfVuSpn6zu5MQu1/K8rj3VNEcv46iSs7/r1LZ5Uvm3n3GkTzbYL",
-	"arBcXlVqe+I6IE41Fp0sGripPHCS5NpDr/tfk8+el1W6OXnrqNCjRn4MqKn+zmB6Ae3CrxpNC1/4mTNn",
-	"lW8T2Xl3rsMvY1KtpJOxztW9URJEvql1jjd3aWfV+wpSSjVBPsUokmweZCi1QasVc3YzJc5MVtP5BLK7",
-	"zjMFuuxFmsdy1z4mG5CJxLoWJJomp1PpYevZ/k3PjW94OKRxmiRhbZL5soFP3p0Vj8rd/Xk4piVL0IbW",
-	"VnPQHlhp8JVGdMfpcZfpmbT/KUodBPBw1nf4pqMUQptyq6KuJETSwLquJ05bEEmZLIXpsyOmFYsJwTJi",
-	"34LfIYRGai6g5/7w47MtZHHdt2jkQ/CiuBz3jn/p5k18+ZildzahqXlRxM029ATOjICEXPnofmcGsC0a",
-	"Z929CCv3JJrC739szGDS/kx4IesrP+ZlzRFh2AgKZlfBHsAF13RziaL/Xho5LJAaKcwNEvm5ITKtblVj",
-	"nlBeVhjjvMjg2yAbbqg/BZpAGANyJjoGhsM8/Hj07A8dCA3XXa0NBVNvK2OdzPs6avwcNyV0U4IC8mhD",
-	"hGdbXdR+ZDYJD7Cb1ePDXBCPoPbTFPOh6mJeFIZhdXFDJ/TZK/fglOzvbySt+6jtqgr6GMqZYENhF0Io",
-	"VoqZVJiTgrrEFe20pbw61AvVz0H5bMpsU6GJz3xkiyVqtaYwPjk6+sOh9NoObvnXHDDf1p/fQAPbfWYa",
-	"QYDNxxoUHkW8l+5Io45JgSPzyYYjLFD0w8bor6z1VsrTHb5pNXJxYPW0v3ba15+PSFiPtrOw7jwe04bu",
-	"1+Og4DIPkXZ/HNQfMmgYvTuq3Qf7rtV4R7tkf8A6Uep65tQhYDaddMdyfUTaz5IqH6zYFoOE4D+QmZa2",
-	"/FPRllY3QI8q3/NiBycAAXaIXsXm6XdiDlUfY0nu/Qpa4Pfjs8cu7rrfPk7m8QNP7Homh+U0xciBGauT",
-	"RpfS7g8MDclWH7Y3R/zgJGG9uOv8XwcZGy5hobqSvLfN7uuQQkgQ48GnfVfDNZHmKdcUv1qr1jcpNqrB",
-	"bXV09P0IwHawjeHf4v/HP8fgcPxhcEyN3gJAGeEJdQo0NH/7c5VPIs6GtdZv9bhbKsQKPtnqNYDBiO6C",
-	"NN6HQOybwN7kDcqImmDGsFwacLbd8KlyDZ+0M+FCd76vaK085Rf1QW9SQEigBOtvpBbbJX/gbrqqVFvD",
-	"r9WxWR/iGenZTFq7C22YMx7ecGNf66psBbkTGysxCsLrp7oqO/h40RLTajH4Aq3vHg356I548+1UzE5u",
-	"1YKeoN2pHLuJJTIMSEuhBeMJzH0EGERyR+yzEp/bZnmrFH5VDVJVHKTpDqSdH4zECkaJtcObiuE3VErV",
-	"XBdQ37UHOn1Yje6E3R/3jfe3jxNboMqZyKBrOBu4/z9g2NJi3W7tNug1lkcNQL5XSdSY+ysQXTOkZuQ1",
-	"3aLETq6FsMJjF3B8GatUIYxhg4C7HHTf8B691pE1VyyEaQdcCGMDtQAZTLjsboPXiNanR7DtZQlVS2AT",
-	"RambbjSa7i2p6Z23VYQ7Tc4ZeElAak/sqkB2P+ZF4dTPKpOPcr+nC3pHXKkUeHMFygHoTTpLdxd4M+Wl",
-	"2Lm2HxkrNjsaAe/WkYa8HdHrY0KcyF7cwTMTFpvH4N4jS8vNaaEXosQrTbrUJvbOdvlqINzZhtqPC6Di",
-	"jRh/Yb24WU3m3VQ9tSoJaxT2RvQFbXq0jS1rb36sKPGwawknl0W6mBIf6TsvA1JuixG0j4A7eTD2TUdb",
-	"kS5nIhpcbTnuYfnRA6+6lxRGd1y0Zd9CY9OvKdrznU4jaAGtVZtY3exO3SOivqBdGvpdiXG7EWNaU8CF",
-	"GNvTQqsW7y+kzcu6mI1TXTUZmcGzhMarFttd7tVr+1Ih1nxZt6cBMaLqi/AiiU0MdJmLMkPl1ehpE6zs",
-	"CFHf2U7zM/Wlk/ueRROYWvxrH+jdKbcZJZ8Lwqz+PwM3tyrHdA1XS1ZWUAQ3mvKSj6woDfT/wqghgPS7",
-	"tP+qMSKtrayefn0rq6hv5kO+BmiOHu4FnXpJrQfttzcFQsAqYHx3B+u4o7Lg81RskUJ8GxLCBANGMC4h",
-	"gYfCyJyorsXC7awTdsTyUs+BdzyV8u2Sp0uppmth3893pUekhHkzBv5AvYKyvfu175n3+9XbiBDvy0qv",
-	"hI3NRa6jLFNo5nZ1fnP+4vRNL+t9OL2iTqbnF68uO/YurfF5O20kOVHnCfINaECUqAnf1Mto3fydl/pe",
-	"5tuRITiKd/5q5CGv5hdC5C3dvTzOHpk7l6KFc9ENUeTnahP3o6SWHhDbgX6inFGHJJbs1dKltM+/l1o5",
-	"NT8oKRIwBW+kukt00IqbynRkdyiLpEmui8oKikkj0RO7U9AA1ho2r4aFHLH3V28yJgojgAnVTreHjt3b",
-	"smiY7R/4LpKItb6Tl3Ohzl+yF1opMbLMS8+2KovmZKX7t4QmMsPKWq2Y4cu0L5ycuA8hhk+3F4LnBmgA",
-	"bFWqARTigOsP8V7nilvNRnomgBeEWd2Zps+9Pzl9BR/dnc7niYlj8Bvj8/kq1fhcG4heJILwU+cVFmkW",
-	"Pm6eaxu6H63vqik315trVvzuCrSoECrDyWtxlUHDIvjNvON22p4PCbXF8/l3hoX77qVdBh4zkGEP2YCW",
-	"E+W9KL+LZXz7kvhJak5J4vsTo9+0hntj+N7RekJ8wiJ6Lyx+I71rdV1IPnZWrlQjPZNq4mXjpF4bcAfG",
-	"uiB8i+dQShbe12KR4JKG9XiuLXvvlPLlaWWnDK7P2OCz/jx89I+//X2wko3//gEtkUjI10dLP36HDYV8",
-	"hu3F0ZOn3z/74cd//8NPmSevgY1NwX7O/mUdTrC9h/r6bmmFM9QzSTLG8DZiC5M2S++qky57AiEfGLxy",
-	"kmI1Gzw2ToIexxL8+K+h1jr/Mkh98AOZUmHDBUnbtI/OcrlrAtzN7nZ1yd5QMX+GDSr40tSB6aosBtCe",
-	"Qd4LtcseqR8aZQWxoNDScfRVG+M3LvE7TAVBeVYlXen4CNlRJNtkLSlgIaa56klhzkIJszUy8iK6tm54",
-	"k4u5ULlQI7lDKPylv2mZTInpRXe7UEOHg20vbPRBwKr9VA22P+UxDR8+bQmtUJoh3lQxHjEotRz0RBiz",
-	"lUQpRMa2hanqz3lIPqH6s+Lyq5hByK2Xn9IVgUjJIqEFd1Nz175mfDHVM2hyDyBQia3w13SW72C72o1W",
-	"8Nl627+v9Ng39Hr92CVcRPOxm5vroYStSV9SNEl7eFsWTny2vqcwkgjFWTj0KMEG9fHp7om5smaK7USD",
-	"7ZllY7LdLWS2xGLrv79+Z1IWm9O4H8O+m6MmtHOFzGZe8FEIYdctDfRCrUM8nfh8Z1jBl7pK4tCPUgXh",
-	"+yQKmsUn3Wor6jKUteKKGGXIhsuAB2On7jh0s+tmYKUuAIr7nXTNeC4eVfMah9uxn/xme9mrgW4f9wFX",
-	"5md30/r3fVjlVs/CerkPA/rbiVCilKP489MEKfGrun/OblUOZ9+itqGMMm2tvV+/5gUxfr3bMtZI9o+d",
-	"44qHA2+ffUvI9samKSs9DIDUOUdiTxBaoIKkj6r33ZYU65ekEjW2pmlOsVACrnYMR0vdDyfRSIqq2t7u",
-	"Ax8SmyGCHlGyIP7RiLMrwd2225GZPijXUIfSEGbImnriW+N2JdHStXSpEBOpwJlu8NJBo5x8uYHl/kVr",
-	"O4WIsr45dIxP4sTRe/pJ0sx7UeZylELoGQraEBtas4GcnxdnNyyAb9ZqZoSIOXjeX/x8cfnhYqXRG9BS",
-	"9bLezeury5ubN/S3V++v4b/+eHlxljTzfpWmQH5ysljMP27cTodgzIw25/6kmcH/X/Eed6euoVueL5OG",
-	"6R55galULYg3oQJpI+7s5K7oyArTWsvdvRV55ryQfCNMuDIic8KPjKM81SVsM3x1jTAjbnROkxUvwraW",
-	"rrDwh4C/ogQ9GP71vcp1W6cADAF23OylQBLXPcBarYyRMc52BMcxIcbmld2PZn2105P/wmj8m7kg35tU",
-	"f6e9WpybDVxUIXOeSsnEvQIT2ZOObE3GVG11MC3Zt7rPBaRaEb8+LvWs/2Ab32dPN25+KH7uznb/7YiO",
-	"NhPxrMAESNMEuWgudRtvT5uMdgqIrxiRGyVyT0xG98VOJ0FXZ6Xtew+hamFvP5imJc813VFtIzXXXtpl",
-	"Iow9HepUU4FQ/9vsHT3jS+hZGRVFYWHghIMhmzOprCZSYeMrxJ1TmDZq/Zq19QZ3DgABDwLvShTn8Rws",
-	"O5L47cTmyAOIixJsDTDXwWgdU1nyRC4deJ+hVrelEsGX8YLbEjY2I8LoE0rZQtEhYtNr8607xX43hkCS",
-	"5pokcCqKvGXCL+rWwVHRXRb3Vam7nUNvQsBp7tLCpOOh58NanYNZEHt4oRX1FU6T67WedKGR/ObGHoKX",
-	"sKwRTDjRY74ld7LaCrZDa1fI8m4FYnmUCYRxZkJXmyuU1t6yxzlblcVr3VaHA+T3XOVsrstA1f/+6s0J",
-	"yQ9R41OGHKNJ2A2wEdaZN4AT/d8er+FvhK9wPxJBOrUplePXs6nbsuaJlwTR1NUB9R5ak8PVzbneHzg+",
-	"BoNm23A4PwClVtRPdFvyYyuvBZOK/a/ry4vW5IdeqF0SIN0Dp19lT1TqUSDz77MPdWQMWnjBUbDZ1siw",
-	"8zcFIse6vFXV3O2NH7KjoyPf/+0EtnS+rEOEgaSEz+fFktUP7MfGC5Tq0uy7vz49wr5KTgES+vFonc7m",
-	"aDu30i68aVGXi7TYNSzvZ0c//ZjsXtrI/ILdIu2UqkEwRddnvtcnt8H8EhZgn6IYwyKUYlwZ4Xvex6OI",
-	"Cu5CYnZvUNYhTuMar7/GWeY7N1XK+a4LDj1ddNSqa2VFtyn3PT2gFSOgE/tmZAV3tA4yalCFDjriLlaZ",
-	"v/egoNrcaD5M8VBMKgCAc3cAa5UD2QQvCkYgiJomrmaWgmrJtd33JN58SOQiDQK1vjOskDNpw6ZMF8Y1",
-	"Num2Qrkd4HjX4BTEe8mZEdeWq5yXOfvg6TcMXx6nqdnjFFelMLaxoqh/OCCkbkdLr0nHsm7z1Wx7a3Ux",
-	"z6HwFTaXT1RsXpsf07stsh49+Lp1OU4Vm1o7B6IMa+cGgLzsNHIfMVsHcwCFCkLWOH9dsgH8MsigIAyZ",
-	"beEGAEYCykyuHqNPjx4O8RibThtMlD2Qjk3jRORQ//ffxDahBBpUYwW8s+1w4P+XOe5bAZamLjh9wEP+",
-	"nyf27+PE/s2fy/uAhmkTmFB2vfeZu+thCmr6N3SMbj85t8xpjXrHY7OBe187IndDq6dOwg1HYBsB2Vqp",
-	"0RjqWHR00jGKw7gj0IcjuWFGaxWoXXKdKJLSygDr2L14xWVRlakYbdhcsK1KvagTZiG86bklajTI5kNl",
-	"WxD9cswGejweHLPF9nD6Sd2akMLfZBNspfXawiBWKfweaAwHk8AW3JwgpWDg0K1jvBTdAnWXOcUy0dYK",
-	"RTWXaKMcjmfMpLsTwdTNhRocM7giMdA6gBCWq+MrbRLSOtB3sFLIf5RXwgthnw2mosgHx23BcM7mvDKi",
-	"H4a8QaoYQP94AYlRc6u8OJ64p5R6KNjEfZcTA6UXvrOxwgPJ7QwgPjGGFcIahPRjAN/tp76XtyA8YC+j",
-	"8RMLHIZMPAxJ3/UwR1DXwerxuGNXvFeFXlxbDBbu1BivSick3MrTdHuImVC56bNIJIIwKPHZ0rTN+JJN",
-	"NCMTdg9kiaGPSKmTDQrv5xVQPp5EWY9Qsx1nsQ0622Ee6dZDJFl9GvTh8qxAF/tCV6oNVckRtOkkGmhC",
-	"4F8iIvvGEgnQbFGr+uZXA7v+BtZPn6HATh3Y1JMY+QeYyatziwSjhJ/TmMYH6wemh1APuw9sp8E2vSUv",
-	"skrhW1++HaQThripA9C6JAAEelSV0i6v3fTgslE5f3rhQq2/8xiHpV4YUZ6wwadPr7Wxj3BbDJBODwwn",
-	"yMe4m0da38nQN8nvoHoh+Vz+LIidLFkQeErUAvDmeaknJQdUDSwseAKCl1iJg0907+99+QLV0uNEh8+z",
-	"WmsHI2QhhiwirQGPI9dw/vp3mv6tulWP2HOdS8ohO6e+5rh7wt7K5332Xt0p59CDdJuMUtPuoFEYSRlx",
-	"IzI2UFVRYAyMKxqO7xkbkx+V4lYxH3Y+ZoXg94Jx2jvUQ3wiEADsceFumGAK4DAJZ8xyYbksDPvXq1cv",
-	"2E/Pfvj3fzvBoud7XsicSTWvkA5WB8IkqdgAQNBmUPMgYWMd95I30nsQcz5xw5tzZwbX2mpAZQz++OWG",
-	"DUb1L+EQGfGi8ByH3PfKcB8e7Cj3Au9ducPG+YvOk4FxnGOzRByK+7rvv//+Jzf49zcvEIvNMCuipBJs",
-	"TBW8vGC5nEhr+uxU+df6votTwnRP+XwunGPk3vMBukt4ijtn/FP5/NP/88P3GeQt3SwprjS6jsYPGSAH",
-	"oLPA/83FSM7q9+OzOZJuu0ucZU7iglRZtb0lPktjj9mzo2dw2zuSTmcr5YGHw83zaWWnupT/CRJ9zJ7D",
-	"NmF2pD79429/H5z4XUxlozWdB9hEuG3rVswhQOiX0i2ONOzZ0RM0jp4dfU+iDuaXLoSvSmQYNHCPVkLk",
-	"Bq2fQo4EIdFlLpSVY+l0b+90zkdT8ehp/6jWGdHfnOqqZjNeLoF50XdVCA0cvIwGumMYBND3u00b2vhQ",
-	"5VfvxqujkNnuPaFAh+Jz2Tvufd9/AmNxFgDoycc19+kk5YFjBx9cZjkei9KJFU5NshV2KebYchgCT9QC",
-	"G8DGgVgSSDL8WYgb8tqCq8lVfqsG3NpSDisrzKDPmpS9SC241BUybiDdxiq1M24uo4lqdw4uoqI1x/Ex",
-	"pUvmDkyoSrpVIf9MONheIY099eSJc17ymbAQx2sprakveez8XTRiv2TdLq4bS3S6nohyO10b97fr+nhd",
-	"7TB2OVHcVmXnG27EZ9v12rdSdX7ue1UKINDcejVZnh2ufCNn0kKRlC81gX3y9OiIQgXW0/HXs/z4z+S+",
-	"o6nWiQcWzG0449ep/kDOnbVA/BxwEQWW0o8OY338jkpyvjT0jDvm6HGZJ72FjQN9GicG8NIo+lAehjbO",
-	"IwR4+lbP7pGkOh5HLWXAaWhB9miDyDbQFdDEG8gHeFFEaq1u6o3cF4NqfqMHGeJ4gLBvggkbOMy5uRy7",
-	"H2OaZlEKry3AArlV8He412ksiIzwAqoRY9y5+63RHAcOxKhvAh29i6kGfA9M2Ynvqp2j7poLlUPJkWoQ",
-	"n8bPDYZBUfigmxXOOvLc9qj79ZjFfQDdOdyiqqKHB41F8VDfRz0tJv4SKczja1GIkdd4Xx5Q4J9XxZ2v",
-	"tlmX+ICeqvtiOr0+5SovgGCpUrmGdN3X74PTet4Q1eKZn5G7r9NuCP3Om/uBGFVk/uWxGzC63LucIecv",
-	"Qe2kt9K7yhoimYJNFYs/8VCDwUcuLQa9oGpmEZIQbpvguQx2mYm2hsq9o3xcN6IXhRG3io/wZAcYDu5e",
-	"suuC0EIxEZ8Rxbx7GLi0TuKdFdJn77RBInxn3SymWvi4lrQZgzjOrRq4WePDQgDQdHCC9DVYIOisOTUu",
-	"5Mg67wQaTjC7kCMIsVX0h7ozVXOvuN9ByE+x5eIDCnpUcLNJ0OsKl6+XaPdK6i9LW8gteiTb+8s0dgSM",
-	"rMTmvMLPkfZ5yNPyBQ4lMamAnQZ3pj4x3TkBNjTo2UPMMrzfP324ZD7Wt9fZiaGgVus7QfaL26n+vvrs",
-	"xIQO/k4UFE1Wezyz+lD2wzhdOUQiXPDY4Ym3KtwMGxkP5KCL4a7vDBuUQDo9QISFNwMHqV0Ht7RZ0yuB",
-	"c/fUwbH/OPK3wc+J3xIuQGLv2rcYc1m4w7iQdwKwSeBeMLucozIKRc7uE9FfzW6VzLFP3l8qopc1IYGC",
-	"3wPBn79UolzWftxw2YvjV5gtr+XYx3Dd2HuY6ERD+WMiePxPp+KfTsWB1SSEiLt4Fj4a/fWa8RX0ogqK",
-	"EWnJy7AL99WRsAatjsUr4uEB9oYyWPZebaFVBPEKso3IjveexYyXd6b2QpydUuSi9IgUY8U8pdPcoNrM",
-	"7YMs4pXgNblPM1Qe+oY+kPzgq9tMl4ACB1fLTZ/IDyE9b3l5F3VfcROMJqYz60AGNspPaKxO+J1OghX6",
-	"xqZl6xTjf7WHRXQS7vP77B05ezTmuM8F+oT9hNTAL//003aQC+rue1gfzflmrdbsROAMP7gp22bEorW2",
-	"QPJP3wbaGzmHmVOeB464nfRyto8nuzLxaxGjw/nGp6oZxMGZBGCTUyTgQqYCOe7ECKEcp/fTwZsMAsec",
-	"RXGeCCT37Oin/tbwzK8sVDgJ1CVD6cWhIyk7CVXr1nzcqDBq3aghSn/RuPwBZzh+0Y2ciQKsyfUJh7Rs",
-	"o04q1PO68WZgZPjA6+GiujT535mVEi3v0cnS47bMt9/18XF7wB0fhWC7bvaN5/J/wQ3qj9Cv2ZwV1SO0",
-	"b0S4Yot/D5nARzMuC8bzvBSGYPtANEKWvKrJ0JBJnPrN91sccT6y4FzUS7DKqZzwt1vsGYqZRv13ISCR",
-	"hf667j9hztx/uFG7/4Vxuv+grPOgbaiIWSFkVnK8T1rG2/60852ftVa1X+dQpfGYgbZPoBZ09Qu7weNW",
-	"3/q8+xuh293u7/tdeexu73Rx1oWypRSHywMu1gS/LSMIuzuhJng+k9gN5bG4F2oDlAD2vruEdpAZELWQ",
-	"M+WZb9YRaPucU7GYCqjdhZ+kGurPcWbjBHFC3HJIDCg2QMfozL1kkLlfb5XMIyQHxGr9SYzPg7o991IT",
-	"BU1DEBmo0XFGyPpmp2xUSPcVEC/AdiB4760avOHGPoL3PzpH4j5ofurTMkT/u5ajoYoKgCrBDI3jzCj1",
-	"tZ5JYzwbIxvgvwZ9dnqrRnoG+CqcTkwjjsWCBdiO0Z74PneW/wgJn6hptzMVRoIqQYwtBZ8BKAkgOBaq",
-	"5twuO/a3Ma7EIhUTwXvPUAo6HAQy0M9RZ0b3DUZgqQFoAiyfqlVBY3rb1N7TlNrbvnut+GxRhB/hhzS3",
-	"L135VuSS33i038p+z/xV192tAZTWCCYbhpw0EnBoB4rWUfsP2gnDJfVMeQTYMeHX0asA+sOWoF2Ixbfq",
-	"gdMZdlbThgBNANkSKncy+EB4I0xqrAKOkkIseDmahja42+T4FAZ30qn3YNsBF3X+a8j0AzXoe4hPiLbC",
-	"7/UToDHirzF4j0qUNmNDjc23UgNE5tn0CENLucu3796c3QC766vT8zdnL5P8rlFn5dT4kkLqtg0ovm1T",
-	"9MPhp+hGfA6tVDGj5ymS2QtuBJs5r7Z9af+y01GRJQ0XXhbSmQHQ16GGkrpFe/qMTXVVGm9GD6wePLD5",
-	"jJyINgzIOUmjojLyXjTH5jxIdkqg7u+fsBycY4BmY/v1/8ZWt1fynQxvfyAc4ui9hjOmfmar1V0fpl1P",
-	"3cdjPhJbjHCQhTEkFhS9MyN9CRV5zg/XTLvTF0qlakAuMfoLZORejwH4GX2Fg1g7O5M7QmK12PZUevOc",
-	"bB45XnvHaiqMuyXnnogBEKceOARgaGdQ4cDkROmSmiQnvmFeirH8/HVa5op6EANevrZewAn5XdsXD/dh",
-	"39zq2KKzXrtT4Dei3GALAj96iyeBon6wSIINj0SjXo9GVYnlF36H76zVkNWhLUf3VjxkqPatSCc+EbA4",
-	"4kVxkLk7NXcQnMaWQNEk+QK2rVP0OG6HPK8SOv/MbS6MCkSVb4HfOYqAeDgnYCguhMhNXUpz4jvl+ua4",
-	"oQ6KUl8JZ8qfr4Hc+CGQEv7xL7DDT3ewxOb1uvYNfQ8AGcTqHa3Ed4bN69nYca3bkmJpdwIWiJI9oXCL",
-	"GakmhWhmpqDFUPpAX02sdTjPN7kpXVNrdeO2WCV3dVXiFhOJQWxlj916DCTdRyRu+KrPJvKHDp+9rs6R",
-	"hCZOMpo+OyUiRCoAVOIkjrtIy6woCqyZa3WLAeb5LWcSBv9wr0zVpfjSWSM8cyTMTNuc4DXfaogvkIMV",
-	"QC9lKKv9Zpka//rhg2dsVrl/+D2xVywodo2yDDJbx7SxQhILfE1MINqahFPF8i1RxzTGuUoBtd7x/ffl",
-	"38aqpYuP2zhfDmYYNp7a6uk2z7ZdDsLHpbDlciOIzzkWANUZU4o5MAcBjr6oK8CwQE2XHlFPKFBbcmWw",
-	"ridSqk1xQ1YVpHm5VUB5g2VrAN/KGC+MJnp5J4FQW+Pev2ioYiru7bOXvv0WRraR5V1Z5NKB9w6xVhgI",
-	"o2/VFQTCkQcA0bC+eiwknLBpTnQAuIfmlTsuoDdpGudqy+U6vOYh8K62XF6WuSjhsd8c8mpLKfJTMGg3",
-	"ol6D6ITJQy63Q0SFVE4oR/fIXTZHE6vR3B7boI7x4n4r6FRr9U50zeFwjk1rN8AqE0iozlpob0DU+tpE",
-	"+utwqKi3/E4AkAgkFNGymXfglFgwtyq5L9FDHkb8wQNdHsl8UB+yabYsy++gFhcCN7cKc3GYfvOTCzxK",
-	"KhDx4I++FSAGCsYNVyV0jSAaOon4BOIMAQuobiB4q6LKwFK4z4BSXLEgBjjnvVpbiLxhPCDxCDyblDZk",
-	"6YdLIsc+IaIBIC8Jut5YWRS3Si9Enq38NOM5KIM+c+epjXi/SLWuoNKQo4MY1AILJgKpV/oYSHOr9Hjs",
-	"PjwXhUBCyVLEdZBd1PZvaWc/CMbtGhlDmu/5Oj3qOa1bXe1zDIPokgpG0MmGAltq/424YngMLqexeg5F",
-	"iXgTCSJgIKSxJ2htuAtzSTXoIDUA24DqWBL2wKXnhAbST+QZOM0GcAojJxDnKeRYpJ37K/99D3qwwp1t",
-	"gUjEydIMHTQWSVSyPhxZVrEgUIxii5kZ+sy3Yh6v4IpdD4PflJPgPqGLc4C9gQ+1QhitGC4ZsWH7hcEp",
-	"33zwtnaOgYIz6SwzYplwewE6mIDdHjAd5DeqvPZqnUadSmN1Ce0jZAIjjK1QrrCc80Es4KoQMTd7Fwv4",
-	"yUHf3qa8sZbfnYA+CRbxWp/d8Enbw+myx3DNl6z3RtMpseX6cB0N6Ouir7BwRJfURdYwBxrpgMfQV6Td",
-	"xcQ3YA0x0q4vUIWPx6I0GXJ9AKEH8HhQGWLat/RCjLxrJMRulxyH6DwApJ1d4P+A9dFXNQ21p0EmyERM",
-	"wBYRoGSRUUGownlZKTEg40ka4j+pH2DceeReDeafrpwVeQxDJMopPLL67AymYbj0/BLIvNp4ljPrFqUE",
-	"Qlg3MH0vSvr3cY0KBA7hki2kMqHQ7JZoaMmaCyBWaCnjmWPycnlVqUHwfmV4G5aHiiInLEmND50XfCRW",
-	"Zy2AwW8VoMHNL99/7GN5aR8PEmF+Ofo4iGzbGV8iqu3Jj8Cjl6JtcSLlz4+HUieNSu1v7FG7T4P3i7xD",
-	"CaEuQyP2wxST3vmQ+FBgGKYhw/upAfHZM6gmzUEyZqDsGZ0aoruTsZ3omQKd0GXMfRMHp8XtFoBYIDcB",
-	"fn9NRIB4aN97hE7OY+d2hQ9D8tF3l9c3LNZbA/DTTMYw9lQC1niBW4UWKJDDkLcF/sy41LMsYiHyOykl",
-	"zTgztTg/oFC9pM/ddFiB4nLK1c/NIWTqDL4Ru934d9RitYsRU0vUvBTuj+1Hy/+q8gkppwZ0IuhHRJ6R",
-	"nqamA04POyc9Y1OOlbkglEMBmnaGuQQsBwt4+z6r2zfeKjrpiasKOgVAry5AgoMolnphjtnAlpUacSvy",
-	"AZ4NBDOHO1CURNJBpQ9fsXkeKEFM7/qVqumdgU3L3KoHQfXBiQGLhARmhxDaG1EUIX8SJjp+Ib5ro/ju",
-	"UluPcu2DjmhdbDDX4e11iHqmy4Szik8JpndjoZ5t9gUm0MD16+fxJQxhDyMyaw28pr/n6NtZ9KHeBRsm",
-	"+nqXWonsbel/OVjotut0f1VgNkvjZq4E2IOoWrEIv95CJ4G3OJzQE2qvF6iLPcGgDwISL+Eqs2BA7N6q",
-	"wfn40VtuR9PBKsDm6R+yesEsBx4KroisxBvfz548TdKeQedOkretZTkDt4aB0dg/2np7zQl2hIRcLdHx",
-	"H9DIrCarcX4bHvTR78mDPsi+QicHt9Z3JhLp/YxiyGFQ+5IDZzH8zH1nPPEHdLKCDCy2S8GJXQmur58f",
-	"ePWvrnB/EwLwEifjq+IhuOYVTtRDrPpIzyFD5NcZXX/Mzt/2Xrhf9Zj9429/v+0lltsPLL3g3yZmBl/w",
-	"u42ZvfRT+PVigh1jDs36UM5M7dhwJRYnaOViVBfTd+TMBl0hqcePUyWQmlHUzqajGsGL/6lFwBlWh1Ei",
-	"sQN8QPGgYoLocOtvckF3TuEQ0v/jfwu/EZ2Fb+AxPi7FSKuRPLy6MHeGvSjk6O61rgxyDyMgvqW1gsq9",
-	"JpHOMUUvKa7xs7Vpgi1AMgZwBc5mvJxIhd3LfQcwgA4wq9nQvbtSdJ6908ZOSmHYgjraAZZxytGLAD3V",
-	"9600Rnwm2L1E7mQAkP25MtjYa8aXgOGGEPVMGiPV5IRxc0fYpDgzMEL22g4AAlqJLl7Da71gYw5VY4XW",
-	"d0BonDEVE4t4l5NTeq4NnAmTnEZlPn0WN5f88Q+bu4I+7N6k2ZGtmIfXWFq/9AHewzAPw6Nq092T4Hq3",
-	"UDQznDPyw/bfpit4iHijHh6z9EqX4EEvqOOg79mF/BkrPVWJsclEfbwQX+GOcKNxf80ABRWeBQCdDwQY",
-	"GnNZGMJpZiy0goWtAWggRBGtuhpNBvI25M0/bQSwEWi5/BGyztrYai20Cp4Vxh5Y7q4F1Ec51Utha99J",
-	"Mwb3AnaWs1LwIuwz5CeFbMmjao4QYyRExdyAhcbMF5oEVJpbhWcnuTMU9BwKJG6Z85pD3+nfMg8JYc9e",
-	"ERJAW+XQvfuBwQo3v0I03b0TeUnbIEUfsA8zgqthVUM9wMFQZlB434CaQfdZUst+kb5K9cb2cqOZXTqg",
-	"DjV+ttnbDoDg0PoqY3KM2XECrbfF2K/pTV3C7Bfa4zix2zK2hVuGGH6kdq6FffQCe+dtUT7XwtKFX6GB",
-	"qB1g7/iXj43FA0RcZbtV3nG11EAV3hrAb52sw4m7G/J5q4EBBNVyogBQ6FY386xZvooT/NhDz+OpuWPT",
-	"ldfvOqdpVfycylC9FGc1pJIkOcCFMTI+4iXwobEPpVaTUFtpCNaMIBpiGhQGeguGxgbPjp70b9UpoCZ9",
-	"J92AQg7N/NxHOovcamgnfcyePf2JwDJQsvAIHpCkEkLEWCwlh9fDL0oBDed4YX5Dla+bNqD07Z93rIT1",
-	"shMpxMeFVHebek45dTgqBfhg4IuNgfTKsMG/DDwqwz3DJ7oBYl7NUwShuRCzN+51D7OO7tHUBf/3toxa",
-	"YVEfzOQ+a2mxwW56EbEKHRVAXldqskJPsHC5xurj6aY0lLWTpR8felm3onUj7Pv5Ay3zNTz7N7/CAJ+q",
-	"OyoCx6M0Fk3y3VcY0datfHDUJf7p0RGtZd1DFn86YUYINsjFXKhcqJEUBpvNDiCvOljfr+509nXoD3c4",
-	"U5V6G1NfxDVplsaK2cFKmmz6+Tsj3N1hBzRS24FIV1BdYxj0Gs0aRY9gBpIy2OofYY9gXHHKLy8ZbTVC",
-	"D90q74Fh0HEibIb96kFBGjaDfvkxYgmb67fjjG78hz7QvvbP/3WhRiujaJNMKz5bE5o20HQcxDuaEqGk",
-	"lw7U1n7uIR5zsLAx0JBsLs+4wUt+1/UZ8A1dCjRwPrIQKkB8H22Zw5XWwFsSlRu0HO0MwW02/7k12GHZ",
-	"p+eG+l5ELX2+M8RMGyw5MNyA8RdOciiAbjG+YfYeaM9fiAU+/htXahAhQ/TuxBYHjp5Q6opzd5AYtC+m",
-	"sDSznde/3rMJdOCqtX2v76K16wL4wy8+IOLvCgaxz5fuXRzs7NbNGu09XPG7VmjuE7roM5iMg+kteBq0",
-	"Imt0H4iWFSd/d/3l+ZZqf7am1sK4roQ6nhVHCS0h48wZrPkUqk2JuRl7OB0GT//GKqx+5/pGBuft91pi",
-	"VuFSdZWpsOm3AqY3c7hRljjIXS597bBWIZVw40sGGu4cXretixEOKwhiF4UMA3kIBPaOc9wev01/ztFv",
-	"X8oPB6/eeS4Ph65GHKJz38QW2W4R3BFXbCiYEhKi3SFPq3TJJvJeqFAw6T7imMI9Xl0/JNKaBOu/MNLa",
-	"feFZLr+5h7ttS/02Et/E9/iVx0Ed3T5crhvD3GaqFyrlRqFRMtVFHgB0fAlRHOSe8HsyorHE4IvdZLuE",
-	"sPmDJsngLS2iATH+Q5WVcnicM+k8qSZIXkjErWAcdlz0BpvrwZTtFvMhGQMHO/1BmVsvxCK8oZMiaTE1",
-	"1mTxEIl+SwubpmztsqoBB7DJo/tQgwV+x04dfUUXv87PyuF6WK0URUerFFagE6NISn/Rhz3QBqCn/3qs",
-	"H/7zWvSmj8OHU7UOL0bx+N+tt7YIi9tFYGJEjr9uq992WrN5aTovqHi8FAQ3AwfsZD03GUpeIFEya3PK",
-	"Ygntoiz9eB7CNdtvQts9tNZvO/rGO+Cwcn84/223CX/wItmo3CJwrLSWx0LPGjG3gZWVpvWYDaqyGGRs",
-	"QLNGuV5nYEk1QZQENI1Y3qqojBa76/nXodt4J/0G6zMoWXH+5qgQvESc8Q3MDzMLaUdTgZG7AP8cj79R",
-	"ZW4t5v+FXUb6yF/Da/x1T7lDIKlzaQ93Xj1Qta7njNILJJSB8js3gTFvIRXcNYD1fv47lvH+Zg6F37DA",
-	"1EW+h5KZBynjJBIop7PgFEAZASwHe9GupaV1ytmDXTnOeqCnBXCIx2s2qjzpi27ViqSlCI3UP0Vtx0rQ",
-	"Q0laKawsxSP8tEPXGJV6Brk2phXRhAqDbWcBXQC8eBjKqfvocSebM+HBFKFuI3SES9QAydILD6E6/ylC",
-	"G7RVqecIN6R5RkuPhvb1AqUttw8kUEi0TZzaJEMRwk3aDIOsWo1En73SJRvoe1EWfH6NzZkHWKPiEXBD",
-	"UHp2oWESuK1KYTI2XBIgfXGrorfQn2nWAF6XJOwecUXCCiSLcVdnNhNcAeoyWcwGM7cuyA8BjHUPv3Lv",
-	"+zWoW+A78xiAnaCwDkv8W+BvAYfpsPvkwWrrUoV0HhRaY0VXK+cyxk2ze0jognFcV3EUfOke6FxIwhlm",
-	"tyrsnYxNKl7mCHaUMwGOISZBlLahe3Sox2upwVszVaWBIYKdodvK776B9VCXw20thXOqyFcG5XVzESCk",
-	"PXRpHC32NonsXAPXhKr/FSFYveNfPn7J/hpQ6O6fH92F5b0X3aosese9x3wuH98/ATGl8SQNUeKio+ZZ",
-	"zRZY2NYxdRNE8+KyTrBI50LPC8FyTQKPjNJxh6v0E0UpVmR+ovvs/dUb4O8EXfKd77MIAKKGCsAdQjS3",
-	"GVPQq7AUPO+vdUdLvf4mCD3UTkK6yO9bbHsAcQ44sHz3Aqu9NDW/scm1v3Hy/lzl2K3J9ysN/SHXb7sQ",
-	"C0xNznmocwc+NT1HAJV/BjarX3/Aa73w/gQ2ewCaIS3VpL/Wwy41at0oeIzvITFMTyvJw2Kqka4BS2ii",
-	"2zGhlL75TiyB9HNe6knJZ7FsEhgxPVKcRpTIWPwqiMF8/PJ/AwAA//8=",
+	"PkRPWTTV8PYYRm0Q/kIBEe9oBsFtSl/W8ATJb8AlrVVIOM/qc/RjeLse/lmMwOIAuTgdWXlPUte0j4bV",
+	"6E7YSPtuindkdHlCTTtLoSh8NEFPQJjAhF/zoP3mSCjK6E1N3yaDiGYhUgfXK14YEekaXeTOPiEXg+PZ",
+	"gxpI5GnpdGfLpoDlWJbGMvx4NhQTqUx3swPmpN3njAIwpFOUhuBoY/Y2bf2rqhBhhb8k3MJYAOFTs5V1",
+	"j6a3XmM/8lapAqvWbLa591j5sYSZ2/3GuVD5fnf6s2yPW9v06eXcaY8Obq43k6Ri4t6ta/Ik2TSIlRX2",
+	"0xBmsunN9KLPbV3aV7KwAgLgPM+l+yRevIsWeez2XMqpqOPo3kZzJ4b7b5wLCiINdb7ss5dyPBal+/ix",
+	"FEWOm3WkZ0Pp/MThkp1evMzIYMPArh6DGh8u2eUVqt8V0VsJxT5EKDHrfX400Y/c3x6ZOzl/pOc4QY/m",
+	"2q1JSY5/bNFReJmmbUUBdX/gXxpP6/WyLbGY7k8uQ4z2152y2uo7TOi1+5tjy+yQMdcdRhBHZQ8U+Nzh",
+	"7QcIjXY+sjpHNbuPP1bEB9luX9qU4x9LXc0PfuyFcFL7fU8OelxiHKfTSv1qp2utDtbMTchDGHcUuIv6",
+	"2y3xTX5i8nlr95staZM4JLGSOtHxC8Jz+uwMMidb0iUbnLivMRRQ4jqYCVlkU4TwO4nPx4275B0FO1Z2",
+	"irkcJ4IGoFn4isFwwowQbFDNb/Sgu80dlFB3bYS7OuF51Pn+NCKh4d7B6zL8wtap2WVWbrwJNdXOQkLF",
+	"i54qmJXg+zmhslOh+uyP8t7ZnYZmDOZRMQ7piYxJy+6EmKMXi3/EuBrO9a2CR0Lor+BWlH32fMneaWMn",
+	"pTDfGTYq9GjV7T30Ouy8BO7o5uVoKvIbnXZMGV6A24xZ8ZnmbqKdSenMdLfnJtMayyENM1NdWqZLTG4e",
+	"t808H1uIzkHUotD6TuS3its++6N2j15ATDeCjHSfvb1Eq85F7Wa7n0mInQxkbgbuowdj8ABgy60ec+6W",
+	"lFJ2qjUWLYISVSrXgz7zmSAjVI5XGSdnWo0EmwFwxod5osgSTqqxGQRxIPI/5RayCeSU5zLHKDR5ze7C",
+	"3PkIdiFHos9eTLURym2QGz0yUlGgwIfWnevVKY7j1KT3ibbKMLlPEJI3X2HMIv7E/3t/02ie2hkAZnLS",
+	"NGi4aqvOKso0cyJ9GrmzKP2gJcBtK8TYMl5oJXwigySIaVUs+91lvkWu09bpgAzPAfjUlBFqBpczMFCd",
+	"uw3SONbly6oED5GiHwO2FPakNZcvlDtNf+nRm3pZ79X5Ff7H6YufLy4/vDl7+cezl72sd3V2ffnmT2cv",
+	"o9257oe55cMA5TUF9upVlLO5piQmd/Z+z4LIPsYbYHZwCc7uKV27vqI5tzykR9xlbIC3J7byKARwtko0",
+	"xXrAqTUGbbmN2WC46rQe+Jrh0RJYstbp2xRsQLDXNzfvGCX2++zcGjYVPF8NR39nILwAUpmLQliRM6Nn",
+	"lEZCfR3n7JyuF9Y6W+1fvz9iOV86I+1WkRvxb5jhK4WxzuFZGgY6SU3c/9bh/0QwIic5e9vc+d0yRWD8",
+	"pezMZWPwCwolUWJZ5FmwII0YlQLDSQldpqSZppOvIXkjC8EqlYMaXmbuVAiJzHmpR8IYlstdErD0dVuj",
+	"zKWAKE5awP2rKf+cO12ezuegoGyNnuJlr51VG2E10i+H2K9yxwxtsYbItQwDH/iaLPbNY4muRZ+8tLul",
+	"5ZxPXpkXOm/5AthDeNFJlKKHZS29PNFn9ZMprHtR5nK03XHEnfwnunpVB5AsxN9YP3qDZvhT/faVo+D9",
+	"xcuzq08fTv/34JgirExXduR2/lLYPhu8v3Dq+iL8rARojoUsCjbl9wL+lDWyTbGcuw1grNY5M1YWxa2C",
+	"BKzWoAyaMIAZX+IT4SQBG4MNXp69Of/T2dXZy8Ex46ORmFuR99ng6uzmyg2Z+8MUvxOeYarRSIi8f6sG",
+	"N6+vLm9u3sDdqI8oD8aNO57RtJ27gcMzX72/hkudYeq+T4Htha9ldgpJZBhrnw3+eHlxtnrpraJruVqi",
+	"bvPnYJjmXtajGe1lvfBxcA7eXLlfw5DhbzCiXtZzb1s/IXGBSzmsrADg+Vb7talr78QyBU3bErPUEMbx",
+	"X3b2/70/fXPdy3pn/3F+feP+4+3pzYvXZ9fJ4d7zomrZY+BhuBXBJzr7lF2dPWXi87xEfDr8Sk/P/DaE",
+	"O+DV/WZk90kLGDzeT24C4IPW9k7T+ICcTn9lrrsYIZgMAhukyqU9U7ZcpoJgafD/YARo7UHmHNOc/gtP",
+	"Z/dfQ6ly+E3Bf52wAWnvQQ0fAeteFAZO7DulF5CJp3Q8OWDO8u+n8Vy2DdAvHs24LBjPc7c4GIOojCgx",
+	"86DASXF/s/oO0fzph6NHlP7tZ6kS/tLAvcV9NTzZ/ce81JOSzwZw2A6cKTfkRgxodxPWBc481NZDp2ZU",
+	"Gj9B37MprUlzjA7/uNSz9IPGG1NBiOlPRMMIQ6THzQM6KZV/Nlr1r/jibUhud/Vt+A5nI1Zo7PEpC24y",
+	"CqWg9IJTA74orUreZ9dob2HGmc+cKeYsMzPVC/Vw3y/zPWLGOIYWicUfvci2/OzDqAmVKsqWAiC32cLP",
+	"aEBJw07fnW8y31oGeS95ugqGwg8aYwegJo59VVCGezhjc27MQpd5xgqp7jJn/z+q5hnTMh9lzBR8dJex",
+	"kZ7NnH2gSzfq9M6/l7wlPG2bxUgdUCHc9mJ14XUWfmvmNWtjfZJ2ktPO6QjjjtG4Ws0fJCqaGuzzqri7",
+	"EgayNX/dEGjaGjbhRSl4noKiRTGLhVN8RjO6eOdEe9ajzb5XEmRckd+cHCAgkyijFgCLvECs3B4jrVSu",
+	"+bAQ75WVRXcVWSnYMuvDPM9NXfcQgXk3oN92SEWEta6nuF7TevLq8a1+YEq4XhCmRQljrsHjSasMyry4",
+	"LeB0N4Rsm6mcGuucMX1P8QME7mgEPlmhuLImoDnwqInAQ/h0abTKbhW4HYhxpuB6BC32uOZERIGG2IKZ",
+	"ForGBHJe8PDWXXz0mTSG0nwrEeLEbID/RK4TTuMJOyLgXFE4AVmIothDelswU1c1Vgrile4TF1NdCFYC",
+	"6jj5ud3eCI+5lmqUsOnhz/hZmAUAWGGIFPq3Bn96bfGjMfb3i/7jhNTLk8WykBR+sLfzG3fgretWjA21",
+	"pTE1BOkhi3Ra2aku5X/CmX3MngteipL9429/HwDEndDRYOMQjD0lVNaPYtN5g0Nd/XC8NfMjbvnUXCgr",
+	"eWF29BqFs/xX/cYftmNdvP2wduuPm2/NeotSWnGpiqW3NjtjEeJJwXFH40hNy2oNSXqxayudE17tO1hT",
+	"OSYclVmPG4dgYyOUlwbzQRI8sZNRo4NnM9E6B4+HQh8CRE+PLWYywZJyGtFtOjgRYUjbwA2fLUWMTlsi",
+	"5e6SEG0Ba1RD8okqYfViF7VZClsuk3rzNHxUCMxWIwgqGc3GvNz+LVZbXmyb6rVt4+7JoqWKxhiWJS02",
+	"c6FyoUYJ735DUFppe1KDF9D3FBia3xSIVuRHUOWQAQAjnYlOyRVydDfVlRHJGAwclc4IaKk+bgQcCWcd",
+	"bkl9/FlUZLW1YspvmFCkE9f+h1A5XgIFSwDv7W8DLa7btj5Ys0G9JW5bsd9UK2I/ZOhaPdQtPuhIl6Uo",
+	"eG2ur4+FUiEXZnWxnzz9/tkPP/77H9xyzN1uLN1o/8+j//eXo0c/ffyf/yMlNELlNzIF41mrO1mtADJ8",
+	"2X1PC3UvS61mlGtb/93thrcbKnrggmvLR3cJe7r7eqw88Ab+mnqdF8+WRQgYz1TSoLTpKb3RFAZT2kC+",
+	"tPv8mWBzd6lSJAt97aiLPioeaHN5shWGhcAqgA9tCGA8jSuLuCrKm1TEIVzsukLzoRxs/4YrMd4REYJo",
+	"jkbF25rmWpG4XSHDDyF2HcVn01zVvqLPDFy9v7jAlP+Ly7fv3pzdQCbj1en5m+3Zfgy4X3tB3CXQ/oqP",
+	"hH0jjf1aOYMH/QkSFtvqQ9pFKXrI2nACeHXFygOSCEVRA2mZHo2q0uzhnoVsy+blxss8mDb5FVIU+Vmb",
+	"HcPhMIcqeYwDOPmH4oQUeqItxzosndMCXmLmrL0puFJ+nIOMDXRlP+nxp9KJm/u30vYTabBhgVkSDHR8",
+	"gpcPWpL4omipp3MSFb0aoTh91IbC/HL0EVMMzQRHqN1Ivi0qXd00axjaQC8y19tDn/gRGc5m/ZYtWSxA",
+	"ZvRf0b3b9xTYK4oXjxEZDptrnxIX+FaO/n+h9R0wnfTZaVG42bOGzSqCap6AeYj2iPuJomWlcPMA0a6E",
+	"Idgw9LoFaZuJvAaA7Iej9VMlPu5eaGW5VIk4ywtuBJuBNWa65CKbz4WhpMI3p6tp0IyqxblaEixPxXn0",
+	"HV7tTnPTVjfxQ4dU8Eb2GPj5ZRrOE/SXp4366Sj6v216bSbVgzzXb/UEStOptJngyjA8wBpFG/7E63LO",
+	"NWbt6Ro6sVLyL5Wgn9MVFamTkvbljielLMXbpD4evDu7+nT2Hy9en1788WyAPpiJbG1neTuXEAOakGL2",
+	"5g4bvLh8f3Hz6fzi04fzi5eXHxq3Y/yWW1YIbiwbBMDh4FbVkWMMk7qjRCo2WAAbiMcdggqGA8aPAUoE",
+	"mnCLePhgfzRG1M34CLOz26QCIj5V3n8zpUORDZd0ttdfjDV8UGyb4VfBoQwfiWwaMary6vL9jfuu03fv",
+	"3py/OL05v7zoZb2ziz+dX11evD27uOn2hX6ou33ga6CVeeWP0aYyngGwpoUJAL7Iuf0U3IClBNSPLnIG",
+	"MCJ3EFJ49E7MW8riVVsataO9A/enzJw3Ut1dhyDvDiHROjK8C5bmUIHNDVHetwmzM8RvE5j/yrQYMlNu",
+	"3kXx2+23rjGsJJO97iZvU0HQ+qTBgBPlzIT0xfFb05p3aeCIngs1OI4hy1ZDVZE7QN174i3mBtbLQiDd",
+	"3ZvU5a2yWOpiK/3ElbsGSjHgYD/7PJelMK15Kqf1VoYN2YOMhdSOFcZ2jzVg/m37hrnD1LoPBmoA4tLN",
+	"SamLccxp05cSlsxAlqjGXVuyFYWtSoCMjgrp/m74AjJXwKchraEcEd7kQz8rhmHL+9eS28QgoEs/KpjQ",
+	"mTaWOetpD8drpkuxkS2kFEgciRkvwmOlds9qyhe/id6QmvsLsYg36g5KrGt+5ulD6bGNiZkLsQhpuV2S",
+	"Ve176rQGEBJODWUCa8YqZWVBFS+luNd3O2G2SSvsiKzsrjNawvS6aBWK96aD39bpoAhVm6C8nSbCcIW0",
+	"UyQ/qzP7GegsuG4KUf4V56RL2lAla09jCAIngip/Au046/PGudZCE+A2wYGk/ivW2acwt653lIpMV4V4",
+	"0LVeiDyY1KR8czkBrjpRFKbPzrCEj1J+WIgmLdU4OE0s88y7oEg5GOjYHsl8gKUVWHxWcw4jkNKWS8+S",
+	"Ju0KdRBwHwrk0MMceYq5wklACkvW2Nv4PZ1MB/rMF+nIHGUlDRuKSaW25yDpaSnmH6TbgUMsJjNBpig9",
+	"Xk8mdw1sQCFQigoIoQ27VEXgvLWxT3kpAW3gRAWRifHAswigVWFa00+JW9YpNzHfnfJ0iRp9pNrv2bps",
+	"OJZr+Z9iA8t3Y0rx5J9wOItzJpXV+Cn4KNgS9EcJrmt/Kz60M5GgsWeb65QAouN3XC7zuFgpnRDenLin",
+	"Odbe1IpnIqrk2iVxz4nmdJM0xlroCu+gpL8UpsXGnQs9L0Rz52eenYq2SzoL2PgobxF22jXNcaagm/tQ",
+	"sRxGIdHS7F7MtMtH+yxiqCUy7TBh9DHqfSxUHhvMT48Sq5XWarst0mplVCOMtj8BSoNib+tq0NXttIl0",
+	"wQpz4glxfUdKbpKuuUhBnOshNgcQtmGUsW2cX7HS32YlHCIx27A6Hiw5m9Aq677+q/OrUPS1hiVhg6uz",
+	"t+cXL8+usIALKtOgNtv4qvgQIojZPYDOceALlunpNUnnrUqxdLLB1fs3Z59enZ6/gZJr93z809XZi0ss",
+	"bUOOVUT56zLCakZsuikaXRgt8U9I665AhXnCBh/Onr++vPz50+WrVwNv13m+yJ2oIvts8PL8j2fXNwM6",
+	"5d1ZequaO1licMJnIBqxWFgKKGbDOY9rvrNePDn+n2Fielkv+o5e1sORbItuwtiW/Su/O7ZHN/EOEML1",
+	"w2AdY79L9cxyu6xDDcNwuVXa2+DYdT0/CtfZzdX/xn96RF5cRwnL70spMzbARMWAlWvgQnja2X+8Pn1/",
+	"feOuiJGGt2oj1HAlGu9JAPzQVmofKVeS9cLLOi7xDgCBliW+kTNREOPcw+m+zsrtsrJD/bltoX3SGNe0",
+	"UXK+ARKfQKLOU4zeF40t7R6yFDZpG3YLgqEZcDoRG2mqwQkdRxykzQLriKBkHVvagRNgZebx01Mz74Nm",
+	"L2q++O6RklFVlkLZd22RhFUYLw4ISTbQJIQYSUCChlqr/kOGIVQzVPirxPziMSSXpRT3Uize6DT9cvNc",
+	"01VBlRUTJE5fpe01Uhj7VqqqjcsdbFg6xozPQMLRBjftsQvE55EQublK8wRG/NE0OnoTRSHjALFgQ8j7",
+	"FwINDF1Nphkz5LfWg+ayLW8Wb/B9qrG4Fe9Eidt5m/0LYz1hR6F7QXLnrjF4fJU9vvmYbbejmxOTrQjK",
+	"6oc313SD0F7VXBo76JJcjKWSPnK3jcL4ZX31l4zak612Jdup69lOLcyaqjWMZMOcXE95maJxC7maHYty",
+	"V2DgK9VX3usqRcxsjW0JkE8HK9OAxpQX6ZJandQWB3j2qhmYBOPSzGyYUpFjSn5TNn6fJPoGlDj6sPj4",
+	"7R9G0WoazcYvibbMiu7WeQumYri0vrwND4Ahho+Si0lNe1rR4FGDnU5m3+oSJLzeqTa2VXzCge/Z8dMg",
+	"QjvV+XYFR9fRK+uPaX52hnOZXobQZak5WvqB5cJyWRj2r1evXrCfnv3w7/+2C8LzTqoc6e2IssEcM6nu",
+	"eSGx6v8T4NoyNtJqXMiRzZixvBAZm5egeUG5fCqD9WS1/lTwciKyW1UpU82d5S/yTzORS/7JfV3GcE4+",
+	"AVTUuSbuvkpxKtATOJ6hzHOh8IFONX6iMnoD195zWfChG4cHRGZMl7eKK2yd4MFI3Me5MYuIZDrum5HN",
+	"wRmwqtGEJq46se2ptimfz4USfuogQNqMm0PNpNP3blciY993pr0WYgcIdI37/YqQaMxJkCY/hBwr0mpI",
+	"Fb6AFXrS3xzhDKfVDz/9FB0Vz47SNWG+wcdGhidIZuoyT8+gJdWxiilYAMmZ0/7Hw4KruxM2cDthEHIj",
+	"KP+G8TnH0u+4oCe6MQEzWS1Tw23se1uE4B+hgev5Tu3xK8HzrobJvmyXv2PSx1Y+7OZcvOXlHSzqjHHD",
+	"8C4mlbFI87s3V/3vm3QSZStNTBGRQGyB40DJmaZ68K/lSPCvTW+FkVYjWchgPiaM0jSaURsftZh5dX8P",
+	"uTVZ7snt0NZPZYVBANItjAPHbs2iK7AFBJS2Z+wff/t7d+YCAvB2oy7YBwrVRo1wU1cOBx65Bqnwkpmp",
+	"M+gOxI5AA7kGpbutVFXmoRUHAs3G0H3b9/vFRzVyVy0HRW0H6spejq8EH007zkXE7LtkJUf6sxUazaim",
+	"wjtwe5PFb1W4NqGa/vG3v0OcmNgb5A7ow0qJz3Mxslv5XULDOqwGcd/vVNnMzUNUfw4SehJIzYjEVFMX",
+	"OL0IpFNfqVJCIyrqCmR1L9pHWVAbMe9EU/gawtCYiLSaaiH2vFSB2BOJXd0BxBV5onq8TkKeANDI+439",
+	"80LbHSRllIXPYhtcCJx6MIQNs/xOoNPrpnyhy7t0IGpUcDkT+cVqPGpTPNonuaTxSAjagbuSEeG7r7Zy",
+	"peC7KNe237u867fO8N4WzITRmaxOr9etIidYdCYtGy6B6g+k4jwPNoG3XuvGbVRwbxZUkZTEojwXfCVI",
+	"vyPpbnhIws11UgloFgAs6zEr5Fh0VxHzFqK2hBrThVgtk/+lx+fSGdqUL+1lvVyaOdR8ffy4i+7eg1L2",
+	"vm6K2CHHTx77HP5xHzra4Vc16V6j6U4uYEabekXUW3bdBoVziBpar7v2z4jFTMPpPbMgpCCSLfPQ+9WZ",
+	"kC3ky8TCY6yGPhA185CzpJNk0OvRqOdLKjncrAPcpddT/vSHH9eH/xIhdLR/AXMApQif+y2deHeKTcWF",
+	"Op3jUlSX8f7qDbI1AqpTG0vNHRbqgSJU0TRl0fSmJaLJDb1ux7nHNrmma4DSM/azfN5hiQ8826ic31Cm",
+	"mZRU77j3+ubm3eMn/Sfs6dERu/w5aXaVlRrxpJmEL/XcZc6vg4a7JRtVXaoJokHVa5GecltKkZ/CXCZp",
+	"OXz66aTGD9e4yebMIgAw8TVvfQorGNp5JWqCrC21m3dyPt/+VJipiPfdv0WXbCikM6xrkAMy6RGHuzMz",
+	"faLRfdl47P5OVmZ/RwuSZqAeddukL+uC65X+nd17/1FzIGz/x3xrsgEu/iCLTegABtEYKojQH1vg14dp",
+	"PNfqBRMxW8PxhbAhmbz7QFf3wIZ6DOuG3msP0I6vEfFcKzpOgGcioM1D4mjqMX+/PuKUs+hXMRy4+yxg",
+	"I0N8oAn+0rb9LstclM+TuadDh0Pj7f6w4dD05+qijabC6JkA42TGlyzXJ1ig7GxT+gtxV4AeCYEA91uf",
+	"DTyqEfj7A5Yy8x2jMywD6bOByCVehnScQImBS236bMDzmVSDY8DJGKIkdn5SlUvr8wR+R0BGrux5WmWg",
+	"A8anO+PYPWhrsxngmutfYaXjDkwZeCPM8JW2TtjreuIVodDlDCAFpbCBbrY5+fDnKMMDd4Bjh0VXVuvW",
+	"ctk1xMVGxLicKKkm1y38lsj7twhV24PF1IjRJ4QbDrkRPz7rzmu5aoI0Xp08BqsiBRgoZyJvYR5NhkwT",
+	"OgeOuKl0XsAOBGd7FNJgG/SWRHw37VArhnHE2rD5DrruC3zZSv+maCyRETWpyQs2PTpFHLA5r0Fd1zsA",
+	"Wl7jld3raeBF97zY+GGF1nfP+ehu40Vkw96I2bzgLaRvrbAJPBcv1RXqtfRalwLsiSUii1qGYUZ6vnV1",
+	"r+GilQ68XRvvWl5OqCF9JyPoBq5PuTUB557+FEhRbpxP7Aywb2RlR7DQgkNNudkQSPDAaIBmSsPmopzy",
+	"OSq2meDK1gRRNfDQEi43BtVD4QvF3pjVDOCSO9a8HCT9HuylHe2J1aVu0LCkljsV16pDWbXajBc9ixV5",
+	"qGv1+jJSdpGg+x0SVOeqnK3v5MYs1PK/rjzWNUUs46uTsL7r17d4Uvm2nXOnIyvvaTOvYldHd6tbdsdo",
+	"dLubskUW2vIffkytX9PE5u2CgSyXV5XanoYP+FmNJTSLBgosD5QyufZA8v7XZOfnZZXuTd86KowPIL0J",
+	"lMR/ZzBZglbuV42mhe79zBnnyncJ7axr1sGkMSda0mVap1rfKAki39T5yBvvpCdqLQEJsrq/AUVckmQs",
+	"ZPa1AcUVc14ApQFNVrMxBa7CzjMFmvlFmoZ01zY0G3CWRJoXJJomp1PlaKul8k1PwW941KVRpyRhbZL5",
+	"soG23p3UkNgK/Ok+piVLsL7WPkDQHlg38ZUuQcfpcZfpmbT/KUodBPBwvkT4pqMU3pwyxaKui0TOx7pK",
+	"KU7CEMecLIXpsyOmFYv53DIiT4PfISBIai5gAf/w47MtXH/dt2jkEfGiuBz3jn/p5ht9+ZildzZhw3lR",
+	"xL1S9ATOjIDrXPnofmcCty0aZ91ZCiv3JJrC739szGDSmk74VOsrP+ZlTfFh2AjKf1ehK0Dl13TaqcPC",
+	"vTRyWGDVeZgb5GF0Q2Ra3arGPKG8rBD+eZHBt0Fu31B7ETToMKLlHA4Mc4d5+PHo2R868FGuO44byr/e",
+	"VsY6mfdV4fg5bkropgSD59GGeNW2Kq/9uIgS/mw3q8cH7SC6Qt3HKYJFtdK8KAzDWumGTuizV+7BKdnf",
+	"30ha97jbVRW0oZQzwYbCLoRQrBQzqTDDBlWWK9ppS7F4qH6qn4Py2ZTZpkITn/nIFkvUak1hfHJ09IdD",
+	"6bUdggxfc8B82+jEBhbf7jPTCGlsPtagjCqiLXVHGjW8ChSnTzYcYaHDAmyM/spab2Ws3eGbVuMwB1ZP",
+	"+2unfaMTG8k/1kh0dx6PaatV0OOg4DIP+HZ/HNQfMmgYvTuq3Qf7rtXoTbtkf8CqV2pa59QhIFCddMdy",
+	"fUTaz5IqH6zYFoOE4D+QmZa2/FOxo1Y3QI8q37JkBycA4YKIxcXe+XdiDjUsY0nu/Qr24ffjs8cu7rrf",
+	"Pk6iEgLN73peiuU0xUhhGquTRpPZ7g8M/eRWH7Y3xf/gJGG9uOv8XwcZGy5hobpy9LfN7uuQEEnwGsKn",
+	"fVeDT5GlK9cUv1rjHjApMrHBbXV09P0IoIOwjeHf4v/HP8dQd/xhcEx9+gLcGsEWdUI39O77c5VPIgaK",
+	"tc599bhb6t0KPtnqNYDBiO6CNN6HQCSfwObwDQKMmi7HsFwacLbd8KkOD5+0M31Ed7q2aK08Yxs1om8S",
+	"WkhgdOtvZIbbJRvibrqqVFu/ttWxWR/iGenZTFq7C+ubMx7ecGNf66pshewTmS4RQsLrp7oqO/h40RLT",
+	"ajH4Aq3vHg356I7aHtipmJ3cqgU9QbtTOXYTS+RLkJZCC8bzz/sIMIjkjrFzJT63zfJWKfyqiqqqOEjP",
+	"JEiiPxglF4wSK6E3lfZvqPuqmTugWm0PrD0mI/ZHsUcJluQ4sYOtnIkMmr6zgfv/A4YdSQ6VkhlpgCW+",
+	"SmLg3F+Bp5whsyav2TIlNuIthBUeiYHjy1ilCmEMGwQU6aD7hvdYvI6kx2IhTDt8BFgDiSiBDCZcdrfB",
+	"YwJB2PayhBossImi1E03qkD3ltT0ztvq250m5wy8JOhJQOS40KtgzIvCqZ9VXiLlfk+XJ4+4Uiko6gow",
+	"BbCodJbuLvBmykuxM1MB8m9sdjQCeq8ji3w7PtnHhDhR17iDZyYs9v7BvUeWlpvTQi9EiVeadOFQ7J3t",
+	"8tVAH7StBiEu54o3YvyF9eJmNRd7U/XUqiSsUdgb0Re06dE27q+92b6ixMOuBalcFunSUHykb5wNuL8t",
+	"RtA+Au7kwdg3HW1FupyJaHC15biH5UcPvOpeIBndcdGWfQt9ab+mBNE3qo2AErRWbWJ1szsRkYjaunbp",
+	"x3glxu1GjGlNARdibE8LrVq8v5A2L+vSPE5V4mRkBs8S+uZa7Fa6V6v0S4XI+WXdXQjEiGpJwosk9qDQ",
+	"ZS7KDJVXoyVRsLKj+oDOdpqfqS+d3PcsmsDU4l/7QO9Ouc0o+VwQAvf/Gbi5VTmma7hasrKCkr7RlJd8",
+	"ZEVpoH0bRg2h5KBL97YaI9Laiezp13cii9qePuRrgLTp4V7QqRXYetB+e08nhN8CYnl3sI47Kgs+T8UW",
+	"KcS3ISFMoGaEFhOueSiMzImpXCzczjphRywv9Rxo41Mp3y55upRquhb2/XxXskdKmDdj4A/U6inbu93+",
+	"nnm/X70LDLHYrLS62Ngb5jrKMoVefFfnN+cvTt/0st6H0ytqRHt+8eqyY+vZGm2400aSE3WeoBKB/lGJ",
+	"CvdNrajWzd95qe9lvh0ZgqN4569GGvlqfiFE3tKczVcNIA/pUrQwSLohivxcbWKylNSRBWI70A6WM2pw",
+	"xZKtdroUKvr3Uieu5gclRQKm4I1Ud4kGaHFPoI5cFWWRNMl1UVlBMWmkrWJ3Cvr3WsPm1bCQI/b+6k3G",
+	"RGEE8Lra6fbQsXtbFg2z/QPfRRKx1jb0ci7U+Uv2QislRpZ56dlWM9KcrHT7ndADaFhZqxUzfJn2hZMT",
+	"9yHE8On2QvDcAKmBrUo1gLIicP0h3utccavZSM8EsJwwqzuTDrr3J6ev4KO70/k8MXEMfmN8Pl8lTp9r",
+	"A9GLRBB+6rzCIs0pyM1zbUPzqvVdNeXmenMFjt9dgeQVQmU4eS2uMmhYBL+Zd9xO2/MhoVJ6Pv/OsHDf",
+	"vbTLwMoGMuwhG9AxpLwX5XexjG9fEj9JzSlJfH9i9JvWcG8M3ztaT4hPWETvhcVvpHetrsvix87KlWqk",
+	"Z1JNvGyc1GsD7sBYF4Rv8YxQSRqBWiwSzNiwHs+1Ze+dUr48reyUwfUZG3zWn4eP/vG3vw9WsvHfP6Al",
+	"Egn5+mjpx++wH5TPsL04evL0+2c//Pjvf/gp81Q8sLEp2M/Zv6zDCba3wF/fLa1whnomScYY3kbcZ9Jm",
+	"6V110mVPIOQDg1dOUqxmg8fGSdDjWIIf/zVUjudfBqkPfiBTKmy4IGmb9tFZLndNgLvZ3a4u2RuiJsiw",
+	"3QZfmjowXZXFAJpNyHuhdtkj9UOjrCCWR1o6jr5qY/zGJX6HqSAoz6qkKx0fITuKZJusJQUsxDRXPSnM",
+	"WShhtkZGXkTX1v2KcjEXKhdqJHcIhb/0Ny2TKTG96G4XaujXsO2Fja4OyEGQqij3pzym4cOnLaGxSzPE",
+	"myotJD6oloOe6G+2UkKFyNi2MFX9OQ/JjlR/VlxMFvMhufXyU7oiEClZJLTgbmru2lfAL6Z65o5/BIFK",
+	"iIWt6yzfgHi1mbDgs/WujV/psW9o1fuxS7iI5mM3N9dDCVuTvqRokvbwtiyc+Gx9S2ikRIqzcOhRgg3q",
+	"49PdE3NlzXvbidTb8+TG1MFbqHmJk9d/f/3OpCw2p3G/fgFujprQzhVqnnnBRyGEXTdo0Au1DvF04vOd",
+	"YQVf6iqJQz9KlbfvkyhoFp90q62oy1DWiitilCEbLgMejJ2649DNrpuBlboAoCpw0jXjuXhUzWsc7vo+",
+	"eVWjCb9J7cghqj28Hur29g8oGj+7m9Yn+MMqVX0WBMbNLLAJT4QSpRzF85/mm4lf1f1zdiuzOPsWxRVl",
+	"lOpr7R38NS+IAfTdlrGG0n/sHNg8CCL+0rnPqzsMk8NY+OEp5E5QiQ8amGRqXkZ7ZoAEMnfoTtP9SDU6",
+	"DiCr3whg/uxbwuQ3tt1Z6YIBtOA5UsPCPgUyUfqoWtdt77KzCTv+MHDuxFFpbE0tnmJOBfT0GAyIuodT",
+	"ovkZ1S6+3QckJjYDQT1uaEGcuRHPXIJvcDfDKG0OrWFLpSFkmDX1UrdGZ0uiUmzprCImUkHIpMGlCM2d",
+	"8uWGzgwvWluARG0WmkPHKDROHL2nnyR6pQ61ibitodAcMfg1mx76eXHW4QI4kq1mRoiYN+r9xc8Xlx8u",
+	"VpoTApVaL+vdvL66vLl5Q3979f4a/uuPlxdnSWP+V2lk5Scni8X848btdAiW12hz7k/0GqI8KzGC3emW",
+	"6Jbny6T7sUf2ZypVC65RqEA0ijs7uSs6Mhm1VuyXxM220SXXiPCtjJ+sFjB4ZUTmhB9Zcnmqs91mkPIa",
+	"yQulWkpkS4PJihdhWxtiWPhDgJxRgh4M5fxe5bqtuwUGejtu9lIg8fAekLxWltMYTT0CA4BwgfPK7tca",
+	"YLU7mf/CaPyb+Uvfm1RPsj32swfSp7NnAR+RSrzF/S0TObKODGPGVG3VTi051ro3CyTUsUphXOpZ/8E2",
+	"vs+Rb9z8UOLevUPDtyPn2kwetQIGIU0T5KK51G1cU20y2intsWJEbpTIPZE33Rc7nepenZW27z2EqoW9",
+	"/WCalsID6S6AG+nk9tIuE2Hs6VCnGmGEKu9mv/MZX0Kf1aj0Dcs/JxwM2ZxJZTURYRvPA+A877RR69es",
+	"rZ+9cwAIXhLYdaJonmfa2ZF4cicGUh6gepRGbUD2DkZFmsJCJBATwFUOFdkt9Sa+WBvclrCxGZGcn1Bi",
+	"HkpLsQKhNt+6t4XoxmpJ0lwTW05FkbdM+EXd7joqrcziXkB1h37opwlo3F3a7nQ89HzssHPEEEIBL7Si",
+	"XthpQsjWk85T9ZrNzWgEL2FZIzB4XQLh+3y0ZchW2xd3aEcMufytcDuPJYLA0UzoanMd2tpb9jhnq7J4",
+	"rduqraBhA1c5m+syRMzeX705Ifmhdg6Eg8D4FXawbASS5g14TP+3x8X5G+HY3I/4kk5tStj59Wzqtqx5",
+	"4iWhUnUNSL2H1uRwdXOu97SOj8Gg2TYczg9AnBb1wN2W4trKXsKkYv/r+vKiNcWlF2qXNFf3UO1X2ROV",
+	"ehQaUPTZhzoyBm3n4CjYbGtk2K2eApFjXd6qau72xg/Z0dGR71l4Als6X9YhwkBFw+fzYsnqB/Zj4wUK",
+	"smn23V+fHmEvMKcACeN6tE5adLSdQWsXdryoM0ta7BqW97Ojn35Mdtxt5PfBbpF2SjU/mIjtM9+flttg",
+	"fgkL4F5RjGERSjGuDDUA4Z/jUURllSH9vjf07hCncV2VscZM57uNVcr5rgsOfYh01F5uZUW3Kfc9PaAV",
+	"I6ATx2pkBXe0DjJqqoYOOqJrVtnq9yAaW7UuWqZ4KCYVwPy5O4C1yoFShBcFI6hLTQZY84dBTeza7nsS",
+	"bz6k65EG4XjfGVbImbRhU6bLHxubdFs55A6gy2twCuK95MyIa8tVzsucffAkK4Yvj9PtBOKkWqUwtrGi",
+	"qH84IHByR0uvSbqzbvPVnIprWdLnUN4Mm8snKjavzY/p3RZZjx5i37ocp4pNrZ0DHYq1cwNwbXYauY+Y",
+	"H4Q5gHIUIetqDl2yAfwyyKDsD/mL4QaAvwKWUK4eo0+PHg7XGptOG0yUPfCsTeNE5FDl+d/ENqEEGtTc",
+	"BVS77XDg/5c57lthtKYuK37AQ/6fJ/bv48T+zZ/L+0DDaROYUFy/95m762EKavo3dIxuPzm3zGld24DH",
+	"ZqO6Ye2I3K0mIXUSbjgC22jm1grKxlCtpKOTjlEcxh2BPhzJDTNaq0Dgk+tEKZxWBrjl7sUrLouqTMVo",
+	"w+aCbVXqRZ0wC+FNzyBSo0E2HyrbguiXYzbQ4/HgmC22h9NP6naaFP4mm2AredsWnrhK4fdAM0OYBLbg",
+	"5gSJIwNTch3jpegWqLvMKZaJtlYoqqxFG+VwbHIm3VELpm4u1OCYwRWJgdYBhLBcHV9pk8Dlgb6DlUKW",
+	"q7wSXgj7bDAVRT44bguGczbnlRH9MOQNUsUAX8kLSIyaW+XF8cQ9pdRDwSbuu5wYKL3w3bgVHkhuZwC9",
+	"jTGsENZg4QYG8N1+6nt5C8ID9jIaP7HAYcjEw5D0XQ9zBHW1sx6PO3ZyfFXoxbXFYOFOzRyrdELCrTxN",
+	"t4eYCZWbPotEIgiDEp8tTduML9lEMzJh90CWGPqIlDrZoPB+Xim9wJMo6xE0ueMstuGTO8wj3XqIJKtP",
+	"gz5cnhWAnS90pdpQlRxhok6igQwG/iUiSncshAHNRj1a1k8EwPRu4Hb1GQrsx4KNaAMOGDJ5dW6RYJTw",
+	"cxrT+GA97PQQqp73ge00ENRb8iKrYNv68u0gnTDETV2r1iUBcOajqpR2ee2mB5eNSBvSCxcYHZzHOCz1",
+	"wojyhA0+fXqtjX2E22KApIlgOEE+xt080vpOhl5ffgfVC8nn8mdBHHTJss9TIpCAN89LPSk5oGpgYcET",
+	"ELzEeit8ont/78sXqIkfJ7rSntVaOxghCzFkETUReBy5hvPXv9P0b9WtesSe61xSDtk59TWT4RP2Vj7v",
+	"s/fqTjmHHqTbZJSadgeNwkjKiBuRsYGqigJjYFzRcHyf45jiqhS3ivmw8zErBL8XjNPeob73E4EAYI9E",
+	"d8MEUwCHSThjlgvLZWHYv169esF+evbDv//bCZa23/NC5kyqeYWkvzrQYknFBgCCNoOa7QrbJ7mXvJHe",
+	"g5jziRvenDszuNZWA6oV8ccvN2wwqn8Jh8iIF4VnsuS+I4r78GBHuRd478odNs5fdJ4MjOMcG3ziUNzX",
+	"ff/99z+5wb+/eYFYbIZZESWVYGOq0+YFy+VEWtNnp8q/1vcKnRKme8rnc+EcI/eeD9BDxBMZOuOfSBKe",
+	"/p8fvs8gb+lmSXGl0XU0fsgAOQCdBf5vLkZyVr8fn82RWt1d4ixzEhckRKvtLfFZGnvMnh09g9vekXQ6",
+	"WykPbCtunk8rO9Wl/E+Q6GP2HLYJsyP16R9/+/vgxO9iKg6uSVvAJsJtW7cPDwFCv5RucaRhz46eoHH0",
+	"7Oh7EnUwv3QhfO0pw6CBe7QSIjdo/RRyJAiJLnOhrBxLp3t7p3M+mopHT/tHtc6I/uZUVzWb8XIJ/Jq+",
+	"d0Zo0+FlNJBawyCgSYPbtKGOhOr7ejdeHYXMdu8JBToUn8vece/7/hMYi7MAQE8+rhluJykPHPs04TLL",
+	"8ViUTqxwapLt20sxxzbZEHiitu0ANg70oUCF4s9C3JDXFlxNrvJbNeDWlnJYWWEGfdYkZkYCyaWukFcF",
+	"SVVWCbxxcxlNhMpzcBEVrTmOjyldMndgQunXrQr5Z8LB9gpp7KmnyJzzks+EhTheS/1Sfclj5++iEfsl",
+	"63Zx3T6k0/VEh9zp2riLYdfH62qHscuJ4rYqO99wIz7brte+larzc9+rUgBN6taryfLscOUbOZMWKtF8",
+	"qQnsk6dHRxQqsL7pQj3Lj/9M7juaap3YfsHchjN+ndAR5NxZC8TCAhdRYCn96DDWx++oJOdLQ8+4Y44e",
+	"l3lqY9g40Ft0YgAvjaIPNXho4zxCgKdvT+4eSarjcdQ4CJyGFmSPNohsA10BjeeBYoIXRaTW6kb0yHAy",
+	"qOY3epAhjgdoGSeYsIHDnJvLsfsxJuMWpfDaAiyQWwV/h3udxoLICC+g5DPGnbvfGi2Q4ECMumPQ0buY",
+	"asD3wJSd+E7wOequuVA5lBypBr1t/NxgGBSFD7pZ4awj38EAdb8es7jbozuHW1RV9PCgsSge6nv/p8XE",
+	"XyKFeXwtCjHyGu/LAwr886q489U26xIf0FN191On16dc5QXQaFUq15Cu+/p9cFrPG6JaPL83MjR22g2h",
+	"R39zPxBvjsy/PHYDRpd7lzPk/CWonfRWeldZQ1RisKli8Se2cTD4yKXFoBdUzSxCEsJtEzyXwS4z0dZQ",
+	"uXeUj5nx1BGiMOJW8RGe7ADDwd1Ldl0QWigm4jNqJOAeBi6tk3hnhfTZO22w3YGzbhZTLXxcS9qMQRzn",
+	"Vg3crPFhIQBoOjhBkiIsEHTWnBoXcmSddwJtRZhdyBGE2Cr6Q91/rLlX3O8g5KfYWPMBBT0quNkk6HWF",
+	"y9dLtHsldRGmLeQWPZLtr5Np39s5aSeSKsW6rGDrATwktJUACSXd7CQI4nAzNN64Yk+OjgDm5a7XRS5M",
+	"zZVMAokaYeCZdwa3ShoG+brUYk+EDWt9j0XjD3uOhxe1nOXoatVmPRavZfEH06kSHEW8hEQbc6WHkJQX",
+	"VJIelEfd+CQamd/PoQ/KvhYCdg2NZKe5UPBzdHY95Bq9wKEkVgiQ97hCwd4KEwKn9OFmnp4+XDIfKd5r",
+	"XjGQ2LonE4TgqIzr76stLxRD/J1oapqdL1A2+1A0xjhdOUSybIj3wBNvVbgZjgE058JJDnd9Z9gA+7AP",
+	"EJ/jnYhBchu7W9p8sZW0i3vq4Nh/HEVrwEuO3xIuQH6H2jMdc1k4U66QdwJUFzinzC7neJSFEnn3iRjt",
+	"yG6VzLGX5l8qoqA2If2G3wOhw79UolzWUYDhshdHPxFrUcuxzwC4sfcwTY5u1sdE6uGfLuk/XdIDq0lI",
+	"MHTxS30u4+s14yvoVxcUI7YuKMMu3FdHwhq0uqWviKsL2EbK4Bd6tYU2NUS7yLImL9D7pTNe3pnah3VW",
+	"buHOacIzGSvmKZ3mBtXmrB1kEa8ErwnAmomW0Fv4geQHX91m+IYaAnDU3fSJ/BDS85aXd1GHJjfB6KA4",
+	"ywlkYKP80AkQ0F+dBCv0lk7L1ilGj2v/nMhI3Of32TsKFdCY4144GFHoJ6QGfvmnl7+DXFAH8MN6+M6z",
+	"b7Vmvdvx4KZsmxGL1toCCYJ9q3hv5BxmTnkeeCR30svZPnGQlYlfizceLrJyqpohQJxJgMU5RQIBiFQY",
+	"0J0YIRDo9H469JdB2oGzKEoYQSyfHf3U3xrc+5WFCieBOukovTh0HG4noWrdmo8b9WmtGzXkeC4alz/g",
+	"DMcvupEzUYA1uT7hkNRvVNmFanA33qwRLThcToAm/zuzUuDnPTpZetSf+fa7Pj5uD7jjowB+182+8Vz+",
+	"L7hB/RH6NZuzomqW9o0IV2zx7yGP/GjGZcF4npfCUNEH0NSQJa9qKj3sNiAwr95vccT5yIJzUS/BKu96",
+	"wt9usWco4h716IaARBZ6cLv/hDlz/+FG7f4Xxun+gzALg7ahIuKJcH3J8T5pGW/70853ftYa50OdgZfG",
+	"I07aPoHaVNYv7AauXH3r8+5vhI6Yu7/vd+Wxu73TxVkXypZSHC6LvFgT/LZ8MuzuhJrg+Uxix6TH4l6o",
+	"DUAU2PvuEtpBZkDEVM6UZ76hTyB9dE7FYiqg8ht+kmqoP8d5sRNEmXHLIa2k2AAdozP3kkHmfr1VMo9w",
+	"QBCr9ScxPg+qPt1LTRQ0DUFkaJ+AM0LWNztlo0IKzweLLYPw3ls1eMONfQTvf3SOtI/QINkn9YgifC3D",
+	"R/U4AHSDGRrHeXXqfT+TxnguTzbAfw367PRWjfQM0Hk4nZiEHosFC6Avo31zjNxZ/iOkC6PG/s5UGAmq",
+	"IzK2FHwGkDYAcFmouXS77NjfxrgSi1RMBO89QynocBDIvJGfwC83AgtVQBNg8V2tChrT26b2nqbU3vbd",
+	"a8VniyL8CD+kuX3pyrcil/zGY0VX9nvmr7rubg2gtEYg6zDkpJGAQztQtI5aBNFOGC6pr9IjQB4Kv45e",
+	"BdAftgTtQiy+PdE4w+6L2lBCEQB/QuVOBh8IrYZJjVW4WlKIBS9H09Aqe5scn8LgTjr1J2074KLuoA2Z",
+	"fqAmng/xCdFW+L1+AjRP/TUG7zGt0mZsqLFBX2qAyFucHmFoO3n59t2bsxvgBn51ev7m7GWSHTjqvp4a",
+	"X1JI3bYBxbdtin44/BTdiM+h3TJm9DzBNnvBjWAz59W2L+1fdjoqsqThwstCOjMAer/UQGS3aE+fQW7d",
+	"eDN6YPXggc1nZNS0YUDOSRoVlZH3ojk250GyUyoJ+P4Jy8E5BmD/wI1l8N/Y6vZKvpPh7Q+EQxy913DG",
+	"xCCbFqu7Pky7nrqPx3wkthjhIAtjSCwoemdG+hLqOZ0frpl2py8AfGo4NzXdEMjnvh4D8DP6CgexdnYm",
+	"d4TEWsPtqfTmOdk8crz2jtVUGHdLzj0RAyBGRnAIwNDOoD6GyYnSJTVST3zDvBRj+fnrtMwV9SmHaova",
+	"egEn5HdtXzzch31zq2OLznrtToHfiHKDLQjs+i2eBIr6wSIJNjySGqWMRlWJxTt+h++s1ZATpC1H91Y8",
+	"ZKj2rUgnPhHuOuJFcZC5OzV3EJzGtmHRJPnyx61T9DhumT6vEjr/zG0ujApEdZOBHTyKgHgwMGAoLoTI",
+	"TV2IdeK7afsG2qGKjlJfCWfKn6+BGvshkBL+8S+wC1h3sMTm9br2Tb8PABnE2i+txHeGzevZ2HGt25Ji",
+	"ayXzsDae4kKrAhG81J3DnLg1lWpSiGaCCruReYrW9AG/mmjrcL5vclu6ptrqZo+xiu7qusQNSxKD2MpF",
+	"vPVYSLqTSAPyVZ9NVCIdPntdvSOlUZx0NH12SrSaVE6qxEkch5GWWVEUWIHZ6iYD7PNbziQM/uFemapy",
+	"8oXYRngeUpiZtjnBa77VEF8goy+AYMpQpP3NMjf+9cMHz+CsMknxe+JCWVAsG2UZZLaOcWO9LZaLm5iO",
+	"tjUpp4rlWyIiaoxzlVBslRzu9+bvxqqli8/bOG8OZig2ntrq+TbPul0OxselsOVyI6jPORoA3RlTyjnw",
+	"UAGuvqjrCbHcUZceYU+oUFtyZbBKLFKqTXFDjh4kDbpVQKCERZAA58oYL4ymZgVwRBuNae9FQxVTqXif",
+	"vfTN3DDSjT0DlEVmJnjvECvPgX78Vl1BYBxZJRAd62sRQwIKS32iA8A9NK/ccQH9jNO4V1su1+E2D4F/",
+	"teXyssxFCY/95hBYW0qRn4KBuxEFG0QnTB4yAx4iSqRyQj26R+6yOZrYjeb22AZ9jBf3W0GpWqt5omsO",
+	"h3tsmr0BZplARnXWQnsDpNbXJtJfh0NJvYVeptKihCJ6NvMOnRIL5lYl9wWfWKmGP3jgyyOZD+pDNs29",
+	"ZvkdVHZDIOdWYW4O03HBHZk4XzfQOuGPvrFk3GGV1/yX2IOESA0l4hWIgQYsoLod5a2K6kxL4T4DCrvF",
+	"gvgEnTdrbSHyhvGANDbwbFLakLUfLolq/YRoK4AKJ+h6Y2VR3Cq9EHm28tOM56AM+sydpzZikSPVuoJS",
+	"Q8YX4uMLdYIIrF7piiHNrdLjsfvwXBQCaypLEVfVdlHbv6Wd/SCYt2vkn2m+5+v0qGdIb3W9zzEsoksq",
+	"IEFkMJRrQ5ZG5Igzhsfgchqr51CkiDeRIAImQhp7gtaGuzCXxGgAUgMwDqi1JmEPzIxOaCAdRZ6B02wA",
+	"rzByAnGfQo5F2rm/8t/3oAcr3NkWmETcLM3QQWOTREzsw5NlFQsCxSi2mJngUm/EQF7BFbseBr8pJ8F9",
+	"QhfnANt5H2qFMFoxXDLiVvcLg1O++eBt7UMEBWjSWWbEWeL2AvTDAbs9YDzIb1R57dU6jTqVxuoSmpHI",
+	"RDgMG+tcYXnng1jAVSFipv8uFvCTg769TXkjM4Q7AX1SLGJJP7vhk7aH02WP4ZovWe+NplNiy/XhOhrQ",
+	"10VjYeGIfKuLrGFONNIBj6FLTbuLiW/AmmIk8V+gCh+PRWkyZI4BehhghaGyxLRv6YUYWfxIiN0uOQ7R",
+	"egBMO7vA/wHrpa9qUnPPwkAQipjOL6LTySKjglCG87JSYkDGkzTEplM/wLjzyL0azD9dOSvyGIZIBGZ4",
+	"ZPXZGUzDcOnZSpDHt/EsZ9YtSgn0wm5g+l6U9O/jGiUIjNQlW0hlQuHZLZEakzUXQK3QoMjzEOXl8qpS",
+	"g+D9yvA2LBcVRU7YkhovOi/4SKzOWgCH3ypAh5tfvv/Yx3LTPh4kwvxy9HEQ2bYzvkSU25MfgZUxRQLk",
+	"RMqfHw+lThqV29/Yo3afBu8XeYeSQl2yBfQRHorDFJfe+ZD4UGAYpiHD+6kB8dnz8SbNQTJmoAwanRoi",
+	"T5Sxneh5J53QZcx9Ewenxe0WgFwgVwF+f01MgPho38mGTs5j53aFD0Mq23eX1zcs1lsD8NNMxjD2VAL2",
+	"eIFbhRYoUA2RtwX+zLjUsyzitPI7KSXNODO1OD+gUL2kz910WIHicsrVz80hZOoMvhF7J/l31GK1ixFT",
+	"S9S8FO6P7UfL/6ryCSmnBpSiwfIS9DS1sHB62DnpGZvyvGbzGQrQtDPMJWB5WMDf91ndDPRW0UlPzGfQ",
+	"dwLJZqycYcyg1AtzzAa2rNSIW5EP8Gwg2DncgaIkkg4qffiKzfNACWN6169UXe8MbFrmVj0Iqg9ODFgk",
+	"JPc5hNDeiKII+ZMw0fEL8V0bxXeXWnuUax90ROtig7kOb69D1DNdJpxVfEowvRsL9WyzLzCBdsBfP48v",
+	"YQh7GJFZa+A1/T1H386iD/Uv2H7T17/USmRvS//LwUK3Xaf7qwKzWRpHcyXAHkTVikX59RY6CSzY4YSe",
+	"ULPGQITt6Sp9EJA4u1Z5KgOC91YNzseP3nI7mg5WATdP/5DVC2Y58FJwReQl3vh+9uRpkkQP+sCSvG0t",
+	"0xm4NQz82P7R1ttrTrAjZORqyY7/gEZmNVmd89vwoI9+Tx70QfYVOjm4tb4zkUjvZxRDDoOa4Rw4i+Fn",
+	"7jvjiUCgLxpkYLH5Dk7sSnB9/fzAq391hfubEICXOBlfFQ/BNa9woh5i1Ud6Dhkiv87o+mN2/rb3wv2q",
+	"x+wff/v7bS+x3H5g6QX/NjEz+ILfbczspZ/CrxcT7D90aBaIcmZqx4YrsThBKxejupi+I2c26ApJHaOc",
+	"KoHUjKLmSB3VCF78Ty0CzrA6jBKJHeADigcVF0SHW3+TC7pzCoeQ/x//W/iN6Cx8A4/xcSlGWo3k4dWF",
+	"uTPsRSFHd691ZZDJGgHyLY06VO41iXSOKXpJcc2frU0TbCiTMYArcDbj5UQq7IXv+8kBdIBZzYbu3ZWi",
+	"8+ydNnZSCsMW1B8RsIxTjl4E6Km+b8wy4jPB7iUycQOA7M+VwTZxM74EMDeEqGfSGKkmJ4ybO8ImxZmB",
+	"EbLZdgAQ0Ep08Rpe6wUbc6giK7S+A3rsjKmYaMS7nJzSc23gTJjkNCrz6bO4VemPf9jcY/Zh9ybNjmzF",
+	"PLzGUvulD/AehokYHlWb7p4U17uFopnhnJEftv82XcFDxBv18JilV7oED3oxjRjIR6B21jv0EoOTibrC",
+	"Ib7CHeFG4/6aAQoqPAsAOh8IMDTmsjCE08xYaCwMWwPQQIgiWnU1mnz2bcibf9oIYCPQcvkjZJ3FsdVa",
+	"aBU8K4w9sNxdC6iXcqqXwta+L2sM7gXsLGel4EXYZ8hXCtmSR9UcIcZIkIq5AQttvi80Cag0twrPTnJn",
+	"KOg5FEjkMud1Rwanf8s8JIQ9m0VIAG2VQ/fuBwYr3PwK0XT3TuQpbYMUfcCu3giuRm58Xw9wMJQZFOI3",
+	"oGbQy5jUsl+kr1K9sb3caI2YDqhDzZ9tdkoEIDg0UsuYHGN2nEDrbTH2a3pTlzD7hfY4TuzdjU0GlyGG",
+	"H6mda2EfvcBOjFuUz7WwdOFXaCBqLtk7/uVjY/EAEVfZbpV4XC01UIe3BvBbJ+tw4u6GfN5qYABhtZwo",
+	"ABS61c08i5av6gQ/9tDzeGru2HTl9bvOaVoVP6eyVC/FWQ2pJEkOcGGMjI94Cfxo7EOp1STUWhqCNSOI",
+	"hpgHhYFOlaHRwbOjJ/1bdQqoSd+XOaCQQ2tI95HOIrcampMfs2dPfyKwDJQsPIIHJKmFEDEWS8nh9fCL",
+	"UkD7Ql6Y31Al7KYNKH0z8R0rY73sRArxcSHV3aYOZk4djkoBPhj4YmMgwTJs8C8Dj8pwz/CJboCYV/MU",
+	"YWguxOyNe93DrKN79DWM9Xe3jFphUR/M5D5rabFdc3oRsSodFUBeV2qyQk+ogjlg9fF0UxrK3MnSjw+9",
+	"rFsRuxH2/fyBlvkanv2bX2GAT9X9OYHzURqLJvnuK4xo61Z+OFgQw54eHdFa1h2J8acTZoRgg1zMhcqF",
+	"GklhsHXxAPKqg36qk9S1r0N/uMOZqtTbmPsi7kmzNFbMDlbSZNPP3xnh7g47oJXaDkS6guoaw6BzbdYo",
+	"egQzkJTBVv8IO07jilN+ecloqxF66FZ5DwyDjhNhgdyTlLlhM27uRB4jlqA2cgPO6MZ/6APta//8Xxdq",
+	"tDKKNsm04rM1oYkDTcdBvKMpEUx66UBt7ece4jEHCxsDLcnm8owbvOR3XZ8B39ClQAPnIwuhAsT30ZY5",
+	"XGkNvCVRuUHL0c4Y3Gbzn1uD/bp9em6o70XU4uc7Q0y1wZIDww0YgOEkhwLoFuMbZu+B9vyFWODjv3Gl",
+	"BhEyRO9ObHHg7Amlrjh3B4lB+2IKSzPbef3rPZtAB65a2/f6Llq7LoA//OIDIv6uYBD7fOnexcHObt2s",
+	"0d7DFb9rheY+oYs+g8k4mN6Cp0FrskY3gmhZcfJ311+efbP2Z2uqLYzrSqjjWXGU0BIywhqq+RSqTYm5",
+	"GXs4HQZP/8YqrH7n+kYG5+33WmJW4VJ1lamw6bcCpjdzulGWOMhdLn3tsFYhlXDjSwYa7hxet62rEQ4r",
+	"CGIXhQwDeQgE9o5z3B6/TX/O0W9fyg8Hr955Lg+HrkYconPfxBbZbhHcEVdsKJgSEqLdIU+rdMkm8l6o",
+	"UDDpPuKYwj1eXT8k0poE678w0tp94Vkuv7mHu21L/TYS38T/+JXHQR3dPlyuG8PcZqoXKuVGoVEy1UUe",
+	"AHR8CVEc5J7wezKitcTgi91ku4Sw+YMmyeAtLaIBMf5DlZVyeJwz6fDMpG5WIRG3gnHYcdEb7K4HU7Zb",
+	"zIdkDBzs9Adlcr0Qi/CGToqkxdRYk8VDJPotLWyawrXLqgYcwCaP7kMNFvgdO3X0FV38Oj8rh+tptVIU",
+	"Ha1SWIFOjCIp/UUf9kAbgJ7+67F++M9r0Zs+Dh9O1Tq8GMXjf7fe2iIsbheBiRE5/rqtfttpzeal6byg",
+	"4vFSENwMHLCT9dxkKHmBRMmszSmLJbSLsvTjeQjXbL8JbffQWr/t6BvvgMPK/eH8t90m/MGLZKNyi8Cx",
+	"0loeCz1sxNwGVlaa1mM2qMpikLEBzRrlep2BJdUEURLQRGJ5q6IyWuy251+HbuOd9Busz6Bkxfmbo0Lw",
+	"EnHGNzA/zCykHU0FRu4C/HM8/kaVubWY/xd2Gekjfw2v8dc95Q6BpM6lPdx59UDVup4zSi+QUAbK79wE",
+	"xryFVHDXANb7+e9YxvubORR+wwJTF/keSmYepIyTSKCczoJTAGUEsBzsRbuWltYpZw925TjrgZ4WwCEe",
+	"r9mo8qQvulUrkpYiNFL/FLUdK0EPJWmlsLIUj/DTDl1jVOoZ5NqYVkQTKgy2oQV0AfDiYSin7qvHnWzO",
+	"hAdThLqN0CEuUQMkSy88hOr8pwht0FalniPckOYZLT0a2tcLlLbcPpBAIdE2cWqTDEUIN2kzDLJqNRJ9",
+	"9kqXbKDvRVnw+TU2ax5gjYpHwA1B6dmFhkngtiqFydhwSYD0xa2K3kJ/plkDeF2SsHvEFQkrkCzGXZ7Z",
+	"THAFqMtkMRvM3LogPwQw1j38yr3v16Buge/MYwB2gsI6LPFvgb8FHKbD7pMHq61LFdJ5UGiNFV2tnMsY",
+	"N83uIaELxnFdxVHwpXugcyEJZ5jdqrB3MjapeJkj2FHOBDiGmARR2oZu0qEer6UGb81UlQaGCHaGbiu/",
+	"+wbWQ10Ot7UUzqkiXxmU181FgJD20KVxtNjbJLJzDVwTqv5XhGD1jn/5+CX7a0Chu39+dBeW9150q7Lo",
+	"Hfce87l8fP8ExJTGkzREiYuOmmc1W2Bhm8fUTRDNi8s6wSKdCz0vBMs1CTwySscdrtJPFKVYkfmJ7rP3",
+	"V2+AvxN0yXe+7yIAiBoqAHcI0dxmTEHvwlLwvL/WHS31+psg9FA7Cekiv2+x7QHEOeDA8t0LrPbS1PzG",
+	"Jtf+xsn7c5VjtybfvzT0i1y/7UIsMDU556HOHfjU9BwBVP4Z2Lx+/QGv9cL7E9jsAWiGtFST/loPu9So",
+	"daPgMb6HxDA9rSQPi6lGugYsoYlux4RS+uY7sQTSz3mpJyWfxbJJYMT0SHEaUSJj8asgBvPxy/8NAAD/",
+	"/w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -251,6 +251,7 @@ func (s *server) PreviewTemplates(ctx context.Context, req PreviewTemplatesReque
 	b := req.Body
 	r := rules.Rule{TenantID: tenantOf(ctx), Definition: rules.Definition{
 		Name: b.RuleName, FireMode: rules.PerExchange, Severity: rules.Critical, TitleTemplate: b.TitleTemplate, MessageTemplate: b.MessageTemplate,
+		Threshold: b.Threshold, WindowSeconds: b.WindowSeconds, GroupBy: b.GroupBy,
 	}}
 	if b.FireMode != "" {
 		r.FireMode = b.FireMode
@@ -316,13 +317,22 @@ func (s *server) checkTemplates(d *rules.Definition, w *notify.Webhook) error {
 	}
 	_, modeErr := oneOf("fireMode", &[]rules.FireMode{d.FireMode}, rules.PerExchange, rules.CountInWindow)
 	_, severityErr := oneOf("severity", &[]rules.Severity{d.Severity}, rules.Critical, rules.Warning, rules.Info)
+	_, groupErr := oneOf("groupBy", &[]rules.GroupBy{d.GroupBy}, "", rules.GroupByRoute, rules.GroupByApplication, rules.GroupByEnvironment)
 	_, kindErr := oneOf("kind", &[]notify.WebhookKind{w.Kind}, notify.KindSlack, notify.KindGeneric)
-	for _, err := range []error{modeErr, severityErr, kindErr} {
+	for _, err := range []error{modeErr, severityErr, groupErr, kindErr, within("threshold", d.Threshold, 1_000_000), within("windowSeconds", d.WindowSeconds, 86_400)} {
 		if err != nil {
 			wrong = append(wrong, problemOf(err).Errors...)
 		}
 	}
 	return fault.InvalidFields("the template", withoutRepeats(wrong))
+}
+
+// within refuses a number that is negative or above a bound.
+func within(field string, n, most int) error {
+	if n < 0 || n > most {
+		return invalidField(field, "out_of_range", fmt.Sprintf("Must be from 0 to %d", most))
+	}
+	return nil
 }
 
 func previewedRequest(head notify.RequestHead, body *notify.Body) PreviewedRequest {

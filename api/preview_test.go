@@ -143,6 +143,11 @@ func TestTemplatesArePreviewed(t *testing.T) {
 	if !strings.Contains(count.Request.Body, `"count"`) {
 		t.Errorf("preview %+v", count)
 	}
+	ours := into[api.TemplatePreview](b.do("POST", "/api/v1/templates/preview",
+		`{"fireMode":"COUNT_IN_WINDOW","threshold":40,"windowSeconds":300,"titleTemplate":"{{count.observed}} of {{count.threshold}} in {{count.window}}"}`).want(200))
+	if ours.Title != "42 of 40 in 5 min" {
+		t.Errorf("the count of the rule's own numbers is told as %q", ours.Title)
+	}
 	if len(b.sender.sent) != 0 {
 		t.Error("a preview was sent")
 	}
@@ -151,6 +156,9 @@ func TestTemplatesArePreviewed(t *testing.T) {
 		`{"messageTemplate":"{{#open}}"}`:                                     "messageTemplate",
 		`{"kind":"slack","bodyTemplate":"{\"a\":1}"}`:                         "bodyTemplate",
 		`{"kind":"fax"}`:                                                      "kind",
+		`{"fireMode":"COUNT_IN_WINDOW","threshold":-1}`:                       "threshold",
+		`{"fireMode":"COUNT_IN_WINDOW","windowSeconds":86401}`:                "windowSeconds",
+		`{"fireMode":"COUNT_IN_WINDOW","groupBy":"DAY"}`:                      "groupBy",
 		`{"fireMode":"NEVER"}`:                                                "fireMode",
 		`{"exchange":{"executionId":"x","startTime":"1000-01-01T00:00:00Z"}}`: "exchange.startTime",
 	} {

@@ -15,6 +15,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/internal/fault"
+	"tocsin/notify"
 	"tocsin/rules"
 )
 
@@ -228,6 +229,31 @@ func TestAlertsOfCounts(t *testing.T) {
 	b.do("POST", "/api/v1/alerts/"+bare.ID.String()+"/acknowledge", "").problem(409, "conflict")
 }
 
+func TestActivityIsToldByRuleAndTogether(t *testing.T) {
+	b := newBench(t)
+	got := into[api.AlertActivity](b.do("GET", "/api/v1/alerts/activity", "").want(200))
+	if len(got.Buckets) != 60 || got.Buckets[0] != 1 || got.Buckets[1] != 0 || got.Buckets[59] != 42 || !got.Complete || got.BucketSeconds != 60 {
+		t.Errorf("together %+v", got)
+	}
+	if len(got.Rules) != 2 || got.Rules[0].RuleID != (uuid.UUID{1}) || got.Rules[1].Buckets[59] != 40 {
+		t.Errorf("by rule %+v", got.Rules)
+	}
+}
+
+func TestAListTellsTheLatestVerdicts(t *testing.T) {
+	b := newBench(t)
+	n := &b.records.records[0]
+	n.History = nil
+	for i := range 25 {
+		n.History = append(n.History, api.AttemptRecord{Number: i + 1, Outcome: notify.Outcome{Verdict: notify.VerdictRetry}})
+	}
+	n.History[24].UnderWay = true
+	list := into[api.NotificationPage](b.do("GET", "/api/v1/notifications", "").want(200))
+	if got := list.Items[0].Verdicts; len(got) != 20 || got[0] != "RETRY" || got[19] != "UNDER_WAY" {
+		t.Errorf("verdicts %v", got)
+	}
+}
+
 func TestNotificationsShowTheirAttempts(t *testing.T) {
 	b := newBench(t)
 	id := b.records.records[0].ID.String()
@@ -235,7 +261,13 @@ func TestNotificationsShowTheirAttempts(t *testing.T) {
 	if len(list.Items) != 1 || list.Items[0].Attempts != nil {
 		t.Errorf("list %+v", list)
 	}
+	if diff := cmp.Diff([]api.AttemptVerdict{"RETRY", "UNKNOWN"}, list.Items[0].Verdicts); diff != "" {
+		t.Error(diff)
+	}
 	one := into[api.Notification](b.do("GET", "/api/v1/notifications/"+id, "").want(200))
+	if one.Verdicts != nil {
+		t.Errorf("verdicts %v beside the attempts", one.Verdicts)
+	}
 	if len(*one.Attempts) != 2 || (*one.Attempts)[0].Verdict != "RETRY" || (*one.Attempts)[1].Verdict != "UNKNOWN" || (*one.Attempts)[1].FinishedAt != nil {
 		t.Errorf("attempts %+v", *one.Attempts)
 	}

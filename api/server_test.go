@@ -60,7 +60,7 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 	}
 	o := api.Options{
 		Rules: b.rules, Webhooks: b.webhooks, Inbox: b.inbox, Notifications: b.records, Pulse: b.beat,
-		Bulk: b.bulk, Reading: b.bulk, Folder: b.bulk, Renderer: renderer, Sender: b.sender,
+		Bulk: b.bulk, Reading: b.bulk, Folder: b.bulk, Activity: b.inbox, Renderer: renderer, Sender: b.sender,
 		Previewer: b.past, Exchanges: b.past, Texts: texts,
 		Status:       statusFunc(func() (api.SystemStatus, error) { return api.SystemStatus{Rules: 2, EnabledRules: 1}, nil }),
 		Replicas:     replicasFunc(func() ([]api.ReplicaRecord, error) { return nil, nil }),
@@ -215,7 +215,7 @@ const ruleBody = `{"name":"Failed orders","fireMode":"PER_EXCHANGE","severity":"
 
 func TestNewNamesEveryMissingOption(t *testing.T) {
 	_, err := api.New(api.Options{})
-	for _, name := range []string{"Rules", "Webhooks", "Inbox", "Bulk", "Reading", "Folder", "Previewer", "Exchanges", "Texts", "Renderer", "Sender", "Notifications", "Status", "Pulse", "CheckRule", "CheckWebhook", "Web", "Log", "Now"} {
+	for _, name := range []string{"Rules", "Webhooks", "Inbox", "Bulk", "Reading", "Folder", "Activity", "Previewer", "Exchanges", "Texts", "Renderer", "Sender", "Notifications", "Status", "Pulse", "CheckRule", "CheckWebhook", "Web", "Log", "Now"} {
 		if err == nil || !strings.Contains(err.Error(), "Options."+name+" ") {
 			t.Errorf("error %v does not name %s", err, name)
 		}

@@ -226,7 +226,8 @@ type Notifications interface {
 
 // NotificationReader reads the record of messages owed.
 type NotificationReader interface {
-	// List returns notifications by (creation, id), newest first, without history.
+	// List returns notifications by (creation, id), newest first. Of their history
+	// it tells the numbers and verdicts, whether an attempt is under way, and errors.
 	List(ctx context.Context, tenant string, q NotificationQuery) ([]NotificationRecord, error)
 	// Get returns one notification with its history.
 	Get(ctx context.Context, tenant string, id uuid.UUID) (NotificationRecord, error)
@@ -307,7 +308,7 @@ type NotificationRecord struct {
 	// WebhookName is the webhook's present name; empty when it is gone.
 	WebhookName string
 	// History holds the attempts, oldest first, with those of the digest that tells
-	// the notification; nil where it was not asked for.
+	// the notification.
 	History []AttemptRecord
 	// Retries are those by people, oldest first; filled in for one notification alone.
 	Retries []RetryRecord
@@ -386,6 +387,26 @@ type RuleLag struct {
 	RuleID   uuid.UUID
 	RuleName string
 	Lag      time.Duration
+}
+
+// Activity tells how much happened lately.
+type Activity interface {
+	// Raised counts the alerts about exchanges that were raised in the hour that
+	// ends with the present minute, by Postgres's clock.
+	Raised(ctx context.Context, tenant string) (Raised, error)
+}
+
+// RaisedMinutes is how many minutes [Raised] covers.
+const RaisedMinutes = 60
+
+// Raised are alerts by the minute in which they were raised, the oldest first.
+type Raised struct {
+	From time.Time
+	// Complete is false where there are too many to count them all: then the
+	// oldest are left out.
+	Complete bool
+	// Rules has no entry for a rule that raised nothing.
+	Rules map[uuid.UUID]*[RaisedMinutes]int64
 }
 
 // Pulse tells whether an inbox has changed.

@@ -11,8 +11,9 @@ import (
 // Whoever finds nobody at work leads: it takes its own item and all that wait,
 // makes the call, tells each its result, and passes the lead on to the first of
 // those that have come meanwhile. So a lone item is done at once, and batches
-// grow with the load, without a timer. A call that fails as a whole is made again
-// for each item alone, so that one that cannot be done harms no other.
+// grow with the load, without a timer. After a call that fails as a whole, each
+// makes a call of its own, so that an item that cannot be done, or not soon, harms
+// no other.
 type batcher[T, R any] struct {
 	// call returns one result for each item, in their order.
 	call func(ctx context.Context, items []T) ([]R, error)
@@ -31,70 +32,82 @@ type submission[T, R any] struct {
 	item   T
 	result R
 	err    error
-	// wake tells whether to lead; else the result is there.
-	wake chan bool
+	wake   chan turn
 }
+
+// turn is what the owner of a submission does next.
+type turn int
+
+const (
+	// done has a result.
+	done turn = iota
+	// lead makes a call for itself and for others.
+	lead
+	// alone makes a call for itself.
+	alone
+)
 
 // do returns the result of an item. It returns when its call has, whatever
 // becomes of ctx, whose values alone are used.
 func (b *batcher[T, R]) do(ctx context.Context, item T) (R, error) {
-	own := &submission[T, R]{item: item, wake: make(chan bool, 1)}
+	own := &submission[T, R]{item: item, wake: make(chan turn, 1)}
 	b.mu.Lock()
 	if b.leading < b.leaders {
 		b.leading++
-		own.wake <- true
+		own.wake <- lead
 	} else {
 		b.waiting = append(b.waiting, own)
 	}
 	b.mu.Unlock()
-	if <-own.wake {
-		b.lead(context.WithoutCancel(ctx), own)
+	ctx = context.WithoutCancel(ctx)
+	next := <-own.wake
+	if next == lead {
+		next = b.lead(ctx, own)
+	}
+	if next == alone {
+		b.fill(ctx, []*submission[T, R]{own})
 	}
 	return own.result, own.err
 }
 
-// lead makes one call, and passes the lead on.
-func (b *batcher[T, R]) lead(ctx context.Context, own *submission[T, R]) {
+// lead makes one call, passes the lead on, and returns what all of the batch do next.
+func (b *batcher[T, R]) lead(ctx context.Context, own *submission[T, R]) turn {
 	b.mu.Lock()
-	batch := append(make([]*submission[T, R], 0, 1+len(b.waiting)), own)
 	n := min(len(b.waiting), b.most-1)
-	batch = append(batch, b.waiting[:n]...)
+	batch := append(append(make([]*submission[T, R], 0, 1+n), own), b.waiting[:n]...)
 	b.waiting = b.waiting[n:]
 	b.mu.Unlock()
-	b.fill(ctx, batch)
+	next := done
+	if !b.fill(ctx, batch) && n > 0 {
+		next = alone
+	}
 	b.mu.Lock()
 	if len(b.waiting) > 0 {
-		b.waiting[0].wake <- true
+		b.waiting[0].wake <- lead
 		b.waiting = b.waiting[1:]
 	} else {
 		b.leading--
 	}
 	b.mu.Unlock()
 	for _, s := range batch[1:] {
-		s.wake <- false
+		s.wake <- next
 	}
+	return next
 }
 
-// fill gets the results of a batch.
-func (b *batcher[T, R]) fill(ctx context.Context, batch []*submission[T, R]) {
+// fill makes one call, and tells whether it came to an end.
+func (b *batcher[T, R]) fill(ctx context.Context, batch []*submission[T, R]) bool {
 	items := make([]T, len(batch))
 	for i, s := range batch {
 		items[i] = s.item
 	}
 	results, err := b.bounded(ctx, items)
-	if err == nil {
-		for i, s := range batch {
+	for i, s := range batch {
+		if s.err = err; err == nil {
 			s.result = results[i]
 		}
-		return
 	}
-	if len(batch) == 1 {
-		batch[0].err = err
-		return
-	}
-	for _, s := range batch {
-		b.fill(ctx, []*submission[T, R]{s})
-	}
+	return err == nil
 }
 
 func (b *batcher[T, R]) bounded(ctx context.Context, items []T) ([]R, error) {

@@ -23,6 +23,21 @@
 //   - Settle demands the token. Whoever lost its lease settles nothing: its
 //     outcome is kept on its attempt, and the row belongs to the new claimant.
 //
+// Begin and Settle do what many attempts want at the same time in one statement
+// (batch.go), and all leases of a dispatcher are renewed by one (keeper.go).
+//
+// # Handed over at birth
+//
+// Where evaluator and dispatcher are one process, a commit may write notifications
+// that are claimed already, and hand them to the dispatcher once it stands
+// ([Dispatcher.Reserve], handover.go). It saves the claim and the reading, and
+// changes no promise: the row has lease and token like any other, Begin demands
+// the token, and if the process dies, or nobody knows whether the commit stands,
+// the lease lapses and anybody takes the row. Room is reserved before the commit,
+// so that no more is claimed than will soon be begun. Only a webhook whose receiver
+// has answered in time, for which nothing older waits, and which has neither rate
+// nor digests gets any: everything that has to be judged is judged by a claim.
+//
 // What a crash does: before Begin, nothing was sent, and the lapsed lease offers
 // the row again. Between Begin and Settle, the message may have been sent; the
 // attempt stays without outcome, which is what an operator sees, and the row is

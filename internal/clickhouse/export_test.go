@@ -2,43 +2,25 @@ package clickhouse
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tocsin/evaluator"
 	"tocsin/rules"
 )
 
-// Granules returns how many granules ClickHouse reads for a scan, by its plan.
-func Granules(ctx context.Context, s *Source, scan evaluator.Scan) (int, string, error) {
+// Reading is what ClickHouse reads for a scan, by its plan.
+type Reading struct{ Parts, Granules uint64 }
+
+// Read returns what ClickHouse reads for a scan.
+func Read(ctx context.Context, s *Source, scan evaluator.Scan) (Reading, error) {
 	q := scanQuery(&s.mapping, scan)
-	rows, err := s.conn.Query(s.bounded(ctx, q, 1000), "EXPLAIN indexes = 1 "+q.sql)
-	if err != nil {
-		return 0, "", err
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
-	var plan strings.Builder
-	for rows.Next() {
-		var line string
-		if err := rows.Scan(&line); err != nil {
-			return 0, "", err
-		}
-		plan.WriteString(line + "\n")
-	}
-	if err := rows.Err(); err != nil {
-		return 0, "", err
-	}
-	// The last index of the plan is the primary key.
-	all := regexp.MustCompile(`Granules: (\d+)/`).FindAllStringSubmatch(plan.String(), -1)
-	if len(all) == 0 {
-		return 0, plan.String(), fmt.Errorf("no granules in the plan:\n%s", plan.String())
-	}
-	n, err := strconv.Atoi(all[len(all)-1][1])
-	return n, plan.String(), err
+	var database, table string
+	var rows uint64
+	var read Reading
+	err := s.conn.QueryRow(s.bounded(ctx, q, 1000), "EXPLAIN ESTIMATE "+q.sql).Scan(&database, &table, &read.Parts, &rows, &read.Granules)
+	return read, err
 }
 
 // TryWrite writes a row under the settings of a scan.

@@ -153,21 +153,21 @@ func TestPruningOfSpans(t *testing.T) {
 		}
 		return db
 	}
-	granules := func(db chtest.Database, prune string, applications ...string) int {
+	granules := func(db chtest.Database, prune string, applications ...string) uint64 {
 		t.Helper()
 		m := clickhouse.OtelTraces()
 		m.Prune = prune
 		noon := midnight + day/2
 		second := scan(cursor.Position{StartTimeNS: noon}, noon+1_000_000_000)
 		second.Applications = applications
-		n, plan, err := clickhouse.Granules(t.Context(), openWith(t, db, m), second)
+		read, err := clickhouse.Read(t.Context(), openWith(t, db, m), second)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n == 0 {
-			t.Fatalf("the range holds spans:\n%s", plan)
+		if read.Granules == 0 {
+			t.Fatal("the range holds spans, and nothing is read")
 		}
-		return n
+		return read.Granules
 	}
 	whole := strings.Replace(otelTraces, "PRIMARY KEY (ServiceName, SpanName, toDateTime(Timestamp))\n", "", 1)
 	prune := clickhouse.OtelTraces().Prune

@@ -125,9 +125,12 @@ func TestPagesCoverEverythingOnce(t *testing.T) {
 	})
 }
 
-// TestGranulesDoNotGrowWithHistory shows, by ClickHouse's own account, that a
-// tick over a million rows reads no more than one over a hundred thousand.
-func TestGranulesDoNotGrowWithHistory(t *testing.T) {
+// TestReadingDoesNotGrowWithHistory shows, by ClickHouse's own account, that a
+// tick reads what is new and, of each part that it touches, at most one granule
+// more, however much lies before it. A granule is 8,192 rows, the last one of a
+// part up to twice as many.
+func TestReadingDoesNotGrowWithHistory(t *testing.T) {
+	const granule, perSecond = 8192, 1000
 	db := chtest.New(t)
 	ctx := t.Context()
 	fill := func(from, rows int) {
@@ -140,29 +143,39 @@ func TestGranulesDoNotGrowWithHistory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Conn.Exec(ctx, "OPTIMIZE TABLE exchanges FINAL"); err != nil {
+	}
+	exec := func(statement string) {
+		t.Helper()
+		if err := db.Conn.Exec(ctx, statement); err != nil {
 			t.Fatal(err)
 		}
 	}
-	granules := func(rows int64) int {
+	// hold checks the tick that reads the last rows of a table.
+	hold := func(what string, all, last int64) {
 		t.Helper()
-		end := base + rows*1_000_000
-		n, plan, err := clickhouse.Granules(ctx, open(t, db), scan(cursor.Position{StartTimeNS: end - 1_000_000_000, ExecutionID: "x"}, end))
+		end := base + all*1_000_000
+		read, err := clickhouse.Read(ctx, open(t, db), scan(cursor.Position{StartTimeNS: end - last*1_000_000, ExecutionID: "x"}, end))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n < 1 {
-			t.Fatalf("no granules in the plan:\n%s", plan)
+		if bound := (uint64(last)+granule-1)/granule + read.Parts; read.Granules == 0 || read.Granules > bound {
+			t.Errorf("%s: a tick over %d new rows reads %d granules of %d parts, want at most %d", what, last, read.Granules, read.Parts, bound)
 		}
-		return n
 	}
 	fill(0, 100_000)
-	small := granules(100_000)
+	exec("OPTIMIZE TABLE exchanges FINAL")
+	hold("a hundred thousand rows", 100_000, perSecond)
 	fill(100_000, 900_000)
-	large := granules(1_000_000)
-	if large > small+1 || large > 4 {
-		t.Errorf("a tick reads %d granules of a hundred thousand rows, and %d of a million", small, large)
+	exec("OPTIMIZE TABLE exchanges FINAL")
+	hold("a million rows", 1_000_000, perSecond)
+	hold("a million rows", 1_000_000, 100*perSecond)
+	// What just arrived lies in parts of its own.
+	exec("SYSTEM STOP MERGES")
+	for i := range 5 {
+		fill(1_000_000+i*perSecond/5, perSecond/5)
 	}
+	hold("five small parts", 1_001_000, perSecond)
+	hold("five small parts and the one before", 1_001_000, 50*perSecond)
 }
 
 func TestReadsOnly(t *testing.T) {

@@ -32,7 +32,7 @@ where %s
 order by s.created_at desc, s.notification_id desc
 limit @limit`
 
-// List returns notifications, newest first. Their attempts are counted, not told.
+// List returns notifications, newest first. Of their attempts it tells how they ended.
 func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuery) ([]api.NotificationRecord, error) {
 	where, args := notificationConditions(tenant, &q.NotificationFilter)
 	args["limit"] = q.Limit
@@ -54,13 +54,7 @@ func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuer
 	if err != nil {
 		return nil, fmt.Errorf("list notifications: %w", err)
 	}
-	if err := s.addHistory(ctx, list); err != nil {
-		return nil, err
-	}
-	for i := range list {
-		list[i].History = nil
-	}
-	return list, nil
+	return list, s.addVerdicts(ctx, list)
 }
 
 // notificationConditions are those of a filter over notification_status s, with
@@ -128,11 +122,12 @@ func (s *Record) OfAlert(ctx context.Context, tenant string, alertID uuid.UUID) 
 	return list, s.addHistory(ctx, list)
 }
 
-// addHistory fills in the attempts of each notification: its own and, where a
-// digest tells it, those of the digest.
-func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) error {
-	told := make(map[uuid.UUID][]*api.NotificationRecord, len(list))
-	var ids []uuid.UUID
+// histories are notifications by whose attempts are theirs: their own and, where
+// a digest tells them, those of the digest.
+type histories map[uuid.UUID][]*api.NotificationRecord
+
+func historiesOf(list []api.NotificationRecord) (told histories, ids []uuid.UUID) {
+	told = make(histories, len(list))
 	add := func(id uuid.UUID, n *api.NotificationRecord) {
 		if told[id] == nil {
 			ids = append(ids, id)
@@ -146,6 +141,39 @@ func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) 
 			add(*list[i].DigestID, &list[i])
 		}
 	}
+	return told, ids
+}
+
+// add adds the next attempt at a message to those that it tells.
+func (h histories) add(message uuid.UUID, attempt api.AttemptRecord) { //nolint:gocritic // copied into each history anyway
+	for _, n := range h[message] {
+		n.History = append(n.History, attempt)
+		n.Attempts = len(n.History)
+		n.LastError = attempt.Outcome.Error
+	}
+}
+
+// addVerdicts fills in how each attempt ended, and nothing else of it.
+func (s *Record) addVerdicts(ctx context.Context, list []api.NotificationRecord) error {
+	told, ids := historiesOf(list)
+	attempts, err := s.db.queries.AttemptVerdicts(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read verdicts: %w", err)
+	}
+	for _, row := range attempts {
+		attempt := api.AttemptRecord{Number: int(row.Attempt), UnderWay: row.FinishedAt == nil && row.Claimed}
+		attempt.Outcome.Error = row.Error
+		if row.Verdict != nil {
+			attempt.Outcome.Verdict = notify.ParseVerdict(*row.Verdict)
+		}
+		told.add(row.NotificationID, attempt)
+	}
+	return nil
+}
+
+// addHistory fills in the attempts of each notification.
+func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) error {
+	told, ids := historiesOf(list)
 	attempts, err := s.db.queries.AttemptsOf(ctx, ids)
 	if err != nil {
 		return fmt.Errorf("read attempts: %w", err)
@@ -156,11 +184,7 @@ func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) 
 			return fmt.Errorf("read attempts: %w", err)
 		}
 		attempt.UnderWay = row.Attempt.FinishedAt == nil && row.Claimed
-		for _, n := range told[row.Attempt.NotificationID] {
-			n.History = append(n.History, attempt)
-			n.Attempts = len(n.History)
-			n.LastError = row.Attempt.Error
-		}
+		told.add(row.Attempt.NotificationID, attempt)
 	}
 	return nil
 }

@@ -165,7 +165,7 @@ func settleArgs(settlements []notify.Settlement, batch []int) (pgx.NamedArgs, er
 	ids, tokens, numbers := make([]uuid.UUID, n), make([]int64, n), make([]int32, n)
 	tenants, statuses, waits, counts := make([]string, n), make([]string, n), make([]time.Duration, n), make([]int32, n)
 	verdicts, codes, errs, responses := make([]*string, n), make([]*int32, n), make([]string, n), make([]string, n)
-	heads, durations := make([][]byte, n), make([]int64, n)
+	heads, durations := make([]*string, n), make([]int64, n)
 	for at, i := range batch {
 		s := &settlements[i]
 		o := &s.Outcome
@@ -185,10 +185,11 @@ func settleArgs(settlements []notify.Settlement, batch []int) (pgx.NamedArgs, er
 		if o.Head == nil {
 			continue
 		}
-		var err error
-		if heads[at], err = json.Marshal(o.Head); err != nil {
+		head, err := json.Marshal(o.Head)
+		if err != nil {
 			return nil, fmt.Errorf("encode head of the answer: %w", err)
 		}
+		heads[at] = new(string(head))
 	}
 	return pgx.NamedArgs{
 		"ids": ids, "tokens": tokens, "numbers": numbers, "tenants": tenants, "statuses": statuses, "waits": waits, "counts": counts,

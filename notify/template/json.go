@@ -176,7 +176,7 @@ func (p *jsonParser) leaf(text string, begin int) (node, error) {
 		}
 		return nil, err
 	}
-	if template.engine == nil {
+	if template.constant {
 		return p.constant(text)
 	}
 	if p.tags += strings.Count(text, openTag); p.tags > MaxTags {

@@ -25,14 +25,18 @@ func (e *Error) Error() string {
 // variable as v0, v1 …. The engine splits names at dots, which attribute keys
 // such as "http.status" would not survive, and knows no unknown names.
 type scanner struct {
-	text    string
-	scope   Scope
-	known   []variable
-	out     strings.Builder
-	open    []section
-	tags    int
-	names   []string
-	lookups []lookup
+	text  string
+	scope Scope
+	known []variable
+	out   strings.Builder
+	open  []section
+	tags  int
+	// parts is the template as text and variables in turn, as long as it is not
+	// branched by a section or, since it may take its line with it, a comment.
+	parts    []part
+	branched bool
+	names    []string
+	lookups  []lookup
 }
 
 type section struct {
@@ -60,19 +64,32 @@ func scan(text string, scope Scope) (*scanner, error) {
 			break
 		}
 		begin += at
-		s.out.WriteString(text[at:begin])
+		s.literal(text[at:begin])
 		end, err := s.tag(begin)
 		if err != nil {
 			return nil, err
 		}
 		at = end
 	}
-	s.out.WriteString(text[at:])
+	s.literal(text[at:])
 	if len(s.open) > 0 {
 		last := s.open[len(s.open)-1]
 		return nil, s.fail(last.at, "The section %q is never closed; write {{/%s}} where it ends", last.name, last.name)
 	}
 	return s, nil
+}
+
+// part is a text or, where variable is not negative, the variable of that number.
+type part struct {
+	text     string
+	variable int
+}
+
+func (s *scanner) literal(text string) {
+	s.out.WriteString(text)
+	if text != "" {
+		s.parts = append(s.parts, part{text: text, variable: -1})
+	}
 }
 
 // tag reads the tag that begins at begin and returns where it ends.
@@ -86,6 +103,7 @@ func (s *scanner) tag(begin int) (end int, err error) {
 	}
 	kind := inner[0]
 	name := strings.TrimSpace(inner[1:])
+	s.branched = s.branched || strings.IndexByte("!#^/", kind) >= 0
 	switch kind {
 	case '!':
 		s.out.WriteString("{{!}}")
@@ -98,12 +116,12 @@ func (s *scanner) tag(begin int) (end int, err error) {
 		if len(s.open) == MaxDepth {
 			return 0, s.fail(begin, "Sections are nested more than %d deep; flatten them", MaxDepth)
 		}
-		engine, err := s.resolve(name, begin)
+		number, err := s.resolve(name, begin)
 		if err != nil {
 			return 0, err
 		}
 		s.open = append(s.open, section{name, begin})
-		s.out.WriteString(openTag + string(kind) + engine + closeTag)
+		s.out.WriteString(openTag + string(kind) + engineName(number) + closeTag)
 		return end, nil
 	case '/':
 		if len(s.open) == 0 {
@@ -114,11 +132,11 @@ func (s *scanner) tag(begin int) (end int, err error) {
 			return 0, s.fail(begin, "{{/%s}} stands where {{/%s}} is expected; close sections in the order opposite to their opening", name, last.name)
 		}
 		s.open = s.open[:len(s.open)-1]
-		engine, err := s.resolve(name, begin)
+		number, err := s.resolve(name, begin)
 		if err != nil {
 			return 0, err
 		}
-		s.out.WriteString(openTag + "/" + engine + closeTag)
+		s.out.WriteString(openTag + "/" + engineName(number) + closeTag)
 		return end, nil
 	case '&':
 	default:
@@ -127,11 +145,12 @@ func (s *scanner) tag(begin int) (end int, err error) {
 	if name == "." && len(s.open) > 0 {
 		name = s.open[len(s.open)-1].name
 	}
-	engine, err := s.resolve(name, begin)
+	number, err := s.resolve(name, begin)
 	if err != nil {
 		return 0, err
 	}
-	s.out.WriteString(openTag + "&" + engine + closeTag)
+	s.out.WriteString(openTag + "&" + engineName(number) + closeTag)
+	s.parts = append(s.parts, part{variable: number})
 	return end, nil
 }
 
@@ -164,18 +183,18 @@ func (s *scanner) inner(begin int) (inner string, end int, err error) {
 	return inner, end, nil
 }
 
-// resolve returns the engine's name of a variable.
-func (s *scanner) resolve(name string, at int) (string, error) {
+// resolve returns the number of a variable.
+func (s *scanner) resolve(name string, at int) (int, error) {
 	if i := slices.Index(s.names, name); i >= 0 {
-		return engineName(i), nil
+		return i, nil
 	}
 	get, err := s.find(name)
 	if err != "" {
-		return "", s.fail(at, "%s", err)
+		return 0, s.fail(at, "%s", err)
 	}
 	s.names = append(s.names, name)
 	s.lookups = append(s.lookups, get)
-	return engineName(len(s.names) - 1), nil
+	return len(s.names) - 1, nil
 }
 
 // find returns how the variable is read, or what is wrong with its name.

@@ -54,9 +54,11 @@ type Template struct {
 	engine *mustache.Template
 	// variables are the values that the engine's text names v0, v1 ….
 	variables []lookup
-	// plain is the text of a template without tags; then engine is nil.
-	plain string
-	names []string
+	// parts are those of a template without conditions; then engine is nil.
+	parts []part
+	// constant tells that the template has no tags.
+	constant bool
+	names    []string
 }
 
 // Parse reads a template whose variables are those of scope. Its error is an
@@ -66,9 +68,9 @@ func Parse(text string, scope Scope) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Template{variables: s.lookups, names: s.names}
-	if s.tags == 0 {
-		t.plain = text
+	t := &Template{variables: s.lookups, names: s.names, constant: s.tags == 0}
+	if !s.branched {
+		t.parts = s.parts
 		return t, nil
 	}
 	engine, err := mustache.ParseStringPartials(s.out.String(), &mustache.StaticProvider{})
@@ -120,14 +122,14 @@ func (t *Template) Text(v *Values, limit Limit) (string, error) {
 }
 
 func (t *Template) render(v *Values, value func(string) string) (text string, err error) {
-	if t.engine == nil {
-		return t.plain, nil
-	}
 	defer func() {
 		if r := recover(); r != nil {
 			text, err = "", fmt.Errorf("render template: %v", r)
 		}
 	}()
+	if t.engine == nil {
+		return t.joined(v, value), nil
+	}
 	context := make(map[string]string, len(t.variables))
 	for i, variable := range t.variables {
 		s := variable(v)
@@ -143,6 +145,28 @@ func (t *Template) render(v *Values, value func(string) string) (text string, er
 	return strings.ToValidUTF8(w.text.String(), "\uFFFD"), nil
 }
 
+// joined renders a template without conditions, for which the engine would do
+// much and decide nothing.
+func (t *Template) joined(v *Values, value func(string) string) string {
+	if t.constant && len(t.parts) == 1 {
+		return t.parts[0].text
+	}
+	w := budget{left: maxOutputBytes}
+	for _, p := range t.parts {
+		text := p.text
+		if p.variable >= 0 {
+			text = t.variables[p.variable](v)
+			if value != nil {
+				text = value(text)
+			}
+		}
+		if !w.write(text) {
+			break
+		}
+	}
+	return strings.ToValidUTF8(w.text.String(), "\uFFFD")
+}
+
 // budget is a writer that keeps what it can and then fails for good. The engine
 // ignores the errors of some writes, so it must stay failed.
 type budget struct {
@@ -151,6 +175,14 @@ type budget struct {
 }
 
 var _ io.Writer = (*budget)(nil)
+
+// write is Write, and reports whether there was room for the whole text.
+func (b *budget) write(text string) bool {
+	n := min(len(text), b.left)
+	b.left -= n
+	b.text.WriteString(text[:n])
+	return n == len(text)
+}
 
 func (b *budget) Write(p []byte) (int, error) {
 	n := min(len(p), b.left)

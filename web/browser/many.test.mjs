@@ -1,9 +1,8 @@
 // What a person does to many alerts at once, and to a message that was refused, in a real browser against the real binary.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { visible } from "./look.mjs";
 import { createWorld } from "./world.mjs";
-
-const visible = { state: "visible", timeout: 15_000 };
 
 describe("many alerts, and a message that was refused", { timeout: 180_000 }, () => {
   let world;
@@ -72,14 +71,16 @@ describe("many alerts, and a message that was refused", { timeout: 180_000 }, ()
     world.answers.status = 400;
     await world.fail({ id: "refused", application: "crm", route: "sync" });
     await page.goto(`${world.url}/deliveries?status=failed`);
-    await page.getByRole("link", { name: /Receiver · Alert/ }).click();
+    const row = page.getByRole("link", { name: /Receiver · Alert/ });
+    await row.getByRole("img", { name: "1 attempt: refused" }).waitFor(visible);
+    await row.click();
     const message = page.getByRole("article", { name: "Message" });
-    await message.getByRole("img", { name: "Attempts: ✗" }).waitFor(visible);
+    await message.getByRole("img", { name: "1 attempt: refused" }).waitFor(visible);
     await message.getByText("HTTP/1.1 400 Bad Request").waitFor(visible);
     world.answers.status = 200;
     const before = world.received.length;
     await message.getByRole("button", { name: "Send again" }).click();
-    await message.getByRole("img", { name: "Attempts: ✗ ✓" }).waitFor(visible);
+    await message.getByRole("img", { name: "2 attempts: refused, delivered" }).waitFor(visible);
     await message.getByText("Sent again by").waitFor(visible);
     assert.equal(world.received.length, before + 1);
   });

@@ -17,7 +17,7 @@ const folder = new URL("../../docs/pictures/", import.meta.url);
 await mkdir(folder, { recursive: true });
 
 const browser = await chromium.launch({
-  executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
 });
 try {

@@ -7,6 +7,7 @@ package pgq
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -25,6 +26,61 @@ type AlertAcknowledgeParams struct {
 func (q *Queries) AlertAcknowledge(ctx context.Context, arg AlertAcknowledgeParams) error {
 	_, err := q.db.Exec(ctx, alertAcknowledge, arg.Actor, arg.AlertID)
 	return err
+}
+
+const alertActivity = `-- name: AlertActivity :many
+with hour as (
+    select date_trunc('minute', now()) - interval '59 minutes' as since
+), recent as (
+    select a.rule_id, date_trunc('minute', a.fired_at) as minute
+    from alert a
+    where a.tenant_id = $1 and a.fired_at >= (select since from hour) and a.state <> 'PENDING' and not a.health
+    order by a.fired_at desc
+    limit $2
+)
+select hour.since::timestamptz as since, recent.rule_id, coalesce(extract(epoch from recent.minute - hour.since) / 60, 0)::integer as minute,
+       count(recent.rule_id) as alerts
+from hour left join recent on true
+group by hour.since, recent.rule_id, recent.minute
+`
+
+type AlertActivityParams struct {
+	TenantID string
+	Most     int32
+}
+
+type AlertActivityRow struct {
+	Since  time.Time
+	RuleID *uuid.UUID
+	Minute int32
+	Alerts int64
+}
+
+// Alerts by rule and minute, of the hour that ends with the present minute; one
+// row without a rule where there are none. Of very many, only the newest.
+func (q *Queries) AlertActivity(ctx context.Context, arg AlertActivityParams) ([]AlertActivityRow, error) {
+	rows, err := q.db.Query(ctx, alertActivity, arg.TenantID, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AlertActivityRow{}
+	for rows.Next() {
+		var i AlertActivityRow
+		if err := rows.Scan(
+			&i.Since,
+			&i.RuleID,
+			&i.Minute,
+			&i.Alerts,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const alertCounts = `-- name: AlertCounts :one
@@ -163,6 +219,51 @@ type AlertResolveParams struct {
 func (q *Queries) AlertResolve(ctx context.Context, arg AlertResolveParams) error {
 	_, err := q.db.Exec(ctx, alertResolve, arg.Actor, arg.AlertID)
 	return err
+}
+
+const attemptVerdicts = `-- name: AttemptVerdicts :many
+select t.notification_id, t.attempt, t.verdict, t.finished_at, t.error,
+       coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
+from attempt t left join outbox o using (notification_id)
+where t.notification_id = any($1::uuid[])
+order by t.started_at, t.notification_id, t.attempt
+`
+
+type AttemptVerdictsRow struct {
+	NotificationID uuid.UUID
+	Attempt        int32
+	Verdict        *string
+	FinishedAt     *time.Time
+	Error          string
+	Claimed        bool
+}
+
+// As AttemptsOf, without what was sent and answered.
+func (q *Queries) AttemptVerdicts(ctx context.Context, notificationIds []uuid.UUID) ([]AttemptVerdictsRow, error) {
+	rows, err := q.db.Query(ctx, attemptVerdicts, notificationIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AttemptVerdictsRow{}
+	for rows.Next() {
+		var i AttemptVerdictsRow
+		if err := rows.Scan(
+			&i.NotificationID,
+			&i.Attempt,
+			&i.Verdict,
+			&i.FinishedAt,
+			&i.Error,
+			&i.Claimed,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const attemptsOf = `-- name: AttemptsOf :many

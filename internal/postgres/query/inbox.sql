@@ -52,6 +52,31 @@ from attempt t left join outbox o using (notification_id)
 where t.notification_id = any(@notification_ids::uuid[])
 order by t.started_at, t.notification_id, t.attempt;
 
+-- name: AttemptVerdicts :many
+-- As AttemptsOf, without what was sent and answered.
+select t.notification_id, t.attempt, t.verdict, t.finished_at, t.error,
+       coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
+from attempt t left join outbox o using (notification_id)
+where t.notification_id = any(@notification_ids::uuid[])
+order by t.started_at, t.notification_id, t.attempt;
+
+-- name: AlertActivity :many
+-- Alerts by rule and minute, of the hour that ends with the present minute; one
+-- row without a rule where there are none. Of very many, only the newest.
+with hour as (
+    select date_trunc('minute', now()) - interval '59 minutes' as since
+), recent as (
+    select a.rule_id, date_trunc('minute', a.fired_at) as minute
+    from alert a
+    where a.tenant_id = @tenant_id and a.fired_at >= (select since from hour) and a.state <> 'PENDING' and not a.health
+    order by a.fired_at desc
+    limit @most
+)
+select hour.since::timestamptz as since, recent.rule_id, coalesce(extract(epoch from recent.minute - hour.since) / 60, 0)::integer as minute,
+       count(recent.rule_id) as alerts
+from hour left join recent on true
+group by hour.since, recent.rule_id, recent.minute;
+
 -- name: StatusRules :one
 select count(*) as rules,
        count(*) filter (where r.enabled) as enabled,

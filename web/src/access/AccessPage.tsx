@@ -3,8 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect } from "react";
 import { me } from "../api/access";
 import { Page } from "../app/Page";
-import { IconLock } from "../ui/icons";
-import { Empty } from "../ui/states";
+import { Forbidden } from "../ui/states";
 import styles from "./access.module.css";
 
 interface Props {
@@ -47,13 +46,7 @@ export function AccessPage({ title, actions, admin = false, children }: Props) {
         )
       }
     >
-      {forbidden ? (
-        <Empty icon={IconLock} title="This is for administrators">
-          <p>Your role is {who.role}. An administrator can give you another one.</p>
-        </Empty>
-      ) : (
-        children
-      )}
+      {forbidden ? <Forbidden role={who.role} least="administrators" /> : children}
     </Page>
   );
 }

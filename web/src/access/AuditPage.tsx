@@ -2,6 +2,7 @@ import { NativeSelect, TextInput } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { type AuditFilter, auditLog } from "../api/access";
+import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { ClockTime } from "../ui/Instant";
 import { IconHistory } from "../ui/icons";
@@ -25,7 +26,7 @@ const kinds = [
 export function AuditPage() {
   const [typed, setTyped] = useState("");
   const [filter, setFilter] = useState<AuditFilter>({});
-  const log = useInfiniteQuery(auditLog(filter));
+  const log = useInfiniteQuery({ ...auditLog(filter), enabled: useMay()("listAudit") });
   const entries = log.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <AccessPage title="Audit log" admin>
@@ -56,7 +57,7 @@ export function AuditPage() {
         <Button type="submit">Show</Button>
       </form>
       {log.isPending ? (
-        <SkeletonRows count={8} height={48} label="Loading the audit log" />
+        <SkeletonRows headed count={8} height={48} label="Loading the audit log" />
       ) : log.data === undefined ? (
         <Failed error={log.error} onRetry={() => void log.refetch()} />
       ) : entries.length === 0 ? (

@@ -57,11 +57,9 @@ export function Gate({ children }: { children: ReactNode }) {
           {children}
         </div>
       )}
-      {!inside && state.data && (
-        <>
-          {state.data.setupNeeded ? <SetUpPage onEnter={enter} /> : <SignInPage state={state.data} onEnter={enter} />}
-        </>
-      )}
+      {!inside &&
+        state.data &&
+        (state.data.setupNeeded ? <SetUpPage onEnter={enter} /> : <SignInPage state={state.data} onEnter={enter} />)}
     </>
   );
 }

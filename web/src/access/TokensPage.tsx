@@ -13,18 +13,18 @@ import {
   tokenList,
 } from "../api/access";
 import { placeErrors } from "../api/fields";
+import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
-import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago, ExactTime } from "../ui/Instant";
 import { IconKey, IconPlus, IconTrash } from "../ui/icons";
+import { RemoveDialog } from "../ui/RemoveDialog";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
-import { useToast } from "../ui/toast";
 import { AccessPage } from "./AccessPage";
 
 export function TokensPage() {
-  const tokens = useQuery(tokenList());
+  const tokens = useQuery({ ...tokenList(), enabled: useMay()("listTokens") });
   const [making, setMaking] = useState(false);
   const [doomed, setDoomed] = useState<Token>();
   return (
@@ -39,7 +39,7 @@ export function TokensPage() {
       }
     >
       {tokens.isPending ? (
-        <SkeletonRows count={4} height={56} label="Loading tokens" />
+        <SkeletonRows headed count={4} height={56} label="Loading tokens" />
       ) : tokens.data === undefined ? (
         <Failed error={tokens.error} onRetry={() => void tokens.refetch()} />
       ) : tokens.data.length === 0 ? (
@@ -157,26 +157,16 @@ function NewToken({ onClose }: { onClose: () => void }) {
 }
 
 function Revoke({ token, onClose }: { token: Token; onClose: () => void }) {
-  const cache = useQueryClient();
-  const toast = useToast();
-  const revoke = useMutation({
-    mutationFn: () => revokeToken(token.id),
-    onSuccess: async () => {
-      onClose();
-      toast(`“${token.name}” is revoked.`, "done");
-      await cache.invalidateQueries({ queryKey: accessKeys.tokens });
-    },
-  });
   return (
-    <ConfirmDialog
+    <RemoveDialog
       title={`Revoke “${token.name}”?`}
       action="Revoke the token"
-      busy={revoke.isPending}
-      error={revoke.error}
-      onConfirm={() => revoke.mutate()}
+      remove={() => revokeToken(token.id)}
+      done={`“${token.name}” is revoked.`}
+      stale={accessKeys.tokens}
       onClose={onClose}
     >
       Whatever uses it is refused from the next request on.
-    </ConfirmDialog>
+    </RemoveDialog>
   );
 }

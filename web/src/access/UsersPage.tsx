@@ -15,11 +15,12 @@ import {
   userList,
 } from "../api/access";
 import { placeErrors } from "../api/fields";
+import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
-import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago } from "../ui/Instant";
 import { IconKey, IconPause, IconPlay, IconPlus, IconTrash } from "../ui/icons";
+import { RemoveDialog } from "../ui/RemoveDialog";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
@@ -28,7 +29,7 @@ import { AccessPage } from "./AccessPage";
 type Open = { what: "new" } | { what: "delete" | "link"; user: User };
 
 export function UsersPage() {
-  const users = useQuery(userList());
+  const users = useQuery({ ...userList(), enabled: useMay()("listUsers") });
   const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
   return (
@@ -43,7 +44,7 @@ export function UsersPage() {
       }
     >
       {users.isPending ? (
-        <SkeletonRows count={4} height={56} label="Loading users" />
+        <SkeletonRows headed count={4} height={56} label="Loading users" />
       ) : users.data === undefined ? (
         <Failed error={users.error} onRetry={() => void users.refetch()} />
       ) : (
@@ -227,26 +228,16 @@ function LinkFor({ user, onClose }: { user: User; onClose: () => void }) {
 }
 
 function DeleteUser({ user, onClose }: { user: User; onClose: () => void }) {
-  const cache = useQueryClient();
-  const toast = useToast();
-  const remove = useMutation({
-    mutationFn: () => deleteUser(user.id),
-    onSuccess: async () => {
-      onClose();
-      toast(`${user.name} is deleted.`, "done");
-      await cache.invalidateQueries({ queryKey: accessKeys.users });
-    },
-  });
   return (
-    <ConfirmDialog
+    <RemoveDialog
       title={`Delete ${user.name}?`}
       action="Delete the user"
-      busy={remove.isPending}
-      error={remove.error}
-      onConfirm={() => remove.mutate()}
+      remove={() => deleteUser(user.id)}
+      done={`${user.name} is deleted.`}
+      stale={accessKeys.users}
       onClose={onClose}
     >
       {user.name}, {roleLabel(user.role)}, is signed out at once. What was done in this name stays on record.
-    </ConfirmDialog>
+    </RemoveDialog>
   );
 }

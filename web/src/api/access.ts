@@ -30,12 +30,6 @@ export const roles: readonly { value: Role; label: string; may: string }[] = [
 
 export const roleLabel = (role: Role) => roles.find(({ value }) => value === role)?.label ?? role;
 
-/** Whether somebody has a role or one above it. Before it is known, one may try: the API decides. */
-export function may(who: Me | undefined, least: Role): boolean {
-  const rank = (role: Role) => roles.findIndex(({ value }) => value === role);
-  return who === undefined || rank(who.role) >= rank(least);
-}
-
 /** What {@link session} finds out. */
 export type SessionState = SignIn & { problem?: string };
 

@@ -1,9 +1,10 @@
 import { QueryClient } from "@tanstack/react-query";
 import { isPassing } from "./errors";
+import { pastKey } from "./status";
 
 /** The one place where server state is kept. What is on screen is refreshed by events or by polls, not by mounting. */
 export function createCache(): QueryClient {
-  return new QueryClient({
+  const cache = new QueryClient({
     defaultOptions: {
       queries: {
         staleTime: 10_000,
@@ -14,4 +15,7 @@ export function createCache(): QueryClient {
       mutations: { networkMode: "always" },
     },
   });
+  // It grows by itself, and is bounded by itself.
+  cache.setQueryDefaults(pastKey, { gcTime: Number.POSITIVE_INFINITY, staleTime: Number.POSITIVE_INFINITY });
+  return cache;
 }

@@ -45,6 +45,7 @@ export type BulkResult = Schemas["BulkResult"];
 export type UndoResult = Schemas["UndoResult"];
 export type DeliverySummary = Schemas["DeliverySummary"];
 export type AlertState = Schemas["AlertState"];
+export type AlertActivity = Schemas["AlertActivity"];
 export type AlertCounts = Schemas["AlertCounts"];
 export type WindowCount = Schemas["WindowCount"];
 export type FireMode = Schemas["FireMode"];

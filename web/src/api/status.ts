@@ -1,5 +1,5 @@
-import { queryOptions } from "@tanstack/react-query";
-import { body, client } from "./client";
+import { queryOptions, skipToken } from "@tanstack/react-query";
+import { body, client, type Status } from "./client";
 
 const pollMs = 3_000;
 
@@ -7,10 +7,35 @@ const pollMs = 3_000;
 export function systemStatus() {
   return queryOptions({
     queryKey: ["status"],
-    queryFn: ({ signal }) => body(client.GET("/status", { signal })),
+    queryFn: async ({ signal, client: cache }) => {
+      const status = await body(client.GET("/status", { signal }));
+      cache.setQueryData<readonly Moment[]>(pastKey, (past = []) => [...past, momentOf(status)].slice(-mostMoments));
+      return status;
+    },
     refetchInterval: pollMs,
     retry: false,
   });
+}
+
+/** What is remembered of a status, to show where it is going. */
+export interface Moment {
+  at: string;
+  owed: number | undefined;
+  lagSeconds: number | undefined;
+}
+
+export const mostMoments = 100;
+export const pastKey = ["statusPast"] as const;
+
+const momentOf = ({ now, outbox, rules }: Status): Moment => ({
+  at: now,
+  owed: outbox?.depth,
+  lagSeconds: rules?.slowestLagSeconds,
+});
+
+/** The latest moments that this page has seen, the oldest first. Nobody else remembers them. */
+export function statusPast() {
+  return queryOptions<readonly Moment[]>({ queryKey: pastKey, queryFn: skipToken, initialData: [] });
 }
 
 /** The processes that run, and those that died lately. */

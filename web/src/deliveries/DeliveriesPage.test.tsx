@@ -17,6 +17,7 @@ const exhausted: Notification = {
   reason: "FIRED",
   status: "EXHAUSTED",
   attemptCount: 2,
+  verdicts: ["UNKNOWN", "RETRY"],
   createdAt: at,
   settledAt: at,
   lastError: "the receiver answered 500",
@@ -71,7 +72,8 @@ const row = () => screen.findByRole("link", { name: /#ops · Alert/ });
 describe("deliveries", () => {
   test("show what became of each message, and where it went", async () => {
     open("/deliveries");
-    expect(await row()).toHaveTextContent(/Exhausted.*#ops · Alert · Failed orders.*answered 500.*2 attempts/);
+    expect(await row()).toHaveTextContent(/Exhausted.*#ops · Alert · Failed orders.*answered 500.*\?✗/);
+    expect(screen.getByRole("img", { name: "2 attempts: unknown, not delivered" })).toBeVisible();
   });
 
   test("are narrowed by the address", async () => {
@@ -87,7 +89,7 @@ describe("deliveries", () => {
   test("show each attempt's request and answer, without secrets, and who sent it again", async () => {
     const { user } = open("/deliveries");
     await user.click(await row());
-    expect(await screen.findByRole("img", { name: "Attempts: ? ✗" })).toBeVisible();
+    expect(await screen.findByText("attempt 2 · HTTP 500 · 12.5 ms")).toBeVisible();
     const steps = screen.getAllByRole("listitem").map((item) => item.textContent ?? "");
     expect(steps.at(-2)).toMatch(/Sent again by Ada/);
     expect(screen.getByText("POST hooks.example.com")).toBeVisible();

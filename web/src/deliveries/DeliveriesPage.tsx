@@ -2,8 +2,8 @@ import { useMediaQuery } from "@mantine/hooks";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
-import { isAtLeast, me } from "../api/access";
 import { type NotificationFilter, notificationList } from "../api/notifications";
+import { useMay } from "../api/operations";
 import { ruleList } from "../api/rules";
 import { webhookList } from "../api/webhooks";
 import { Page } from "../app/Page";
@@ -26,7 +26,7 @@ export function DeliveriesPage() {
   const navigate = useNavigate();
   const filter = useMemo(() => toFilter(search), [search]);
   const split = useMediaQuery("(min-width: 1024px)", window.matchMedia("(min-width: 1024px)").matches);
-  const may = isAtLeast(useQuery(me()).data, "operator");
+  const may = useMay();
   const [retrying, setRetrying] = useState(false);
   useEffect(() => {
     document.title = "Deliveries · Tocsin";
@@ -38,7 +38,7 @@ export function DeliveriesPage() {
   if (openId !== undefined && !split) {
     return (
       <Page title="Delivery" bare>
-        <DeliveryDetail key={openId} id={openId} alone may={may} />
+        <DeliveryDetail key={openId} id={openId} alone may={may("retryNotification")} />
       </Page>
     );
   }
@@ -47,7 +47,7 @@ export function DeliveriesPage() {
       title="Deliveries"
       header={<Filters search={search} />}
       actions={
-        may &&
+        may("retryNotifications") &&
         toRetry(filter).length > 0 && (
           <Button onClick={() => setRetrying(true)}>
             <IconRetrying size={16} aria-hidden="true" />
@@ -60,7 +60,9 @@ export function DeliveriesPage() {
         <section className={styles.list} aria-label="Deliveries" tabIndex={-1}>
           <List filter={filter} openId={openId} narrow={openId !== undefined} />
         </section>
-        {openId !== undefined && <DeliveryDetail key={openId} id={openId} alone={false} may={may} />}
+        {openId !== undefined && (
+          <DeliveryDetail key={openId} id={openId} alone={false} may={may("retryNotification")} />
+        )}
       </div>
       {retrying && <RetryAll filter={filter} onClose={() => setRetrying(false)} />}
     </Page>

@@ -12,9 +12,10 @@ import { IconBack, IconClose, IconRetrying } from "../ui/icons";
 import { StatusMark } from "../ui/marks";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
+import { AttemptMarks } from "./AttemptMarks";
 import { AttemptView, RetryView } from "./AttemptView";
 import styles from "./deliveries.module.css";
-import { attemptSign, messagesWord, retryWord, steps, told } from "./words";
+import { messagesWord, retryWord, steps, told } from "./words";
 
 interface Props {
   id: string;
@@ -116,7 +117,18 @@ function Retry({ notification }: { notification: Notification }) {
 }
 
 function Body({ notification }: { notification: Notification }) {
-  const { id, status, webhookId, webhookName, alertId, ruleId, digestId, reason, lastError } = notification;
+  const {
+    id,
+    status,
+    webhookId,
+    webhookName,
+    alertId,
+    ruleId,
+    digestId,
+    reason,
+    lastError,
+    attempts = [],
+  } = notification;
   const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
   const rule = rules?.find((one) => one.id === ruleId);
   const line = steps(notification);
@@ -125,7 +137,7 @@ function Body({ notification }: { notification: Notification }) {
     <>
       <div className={styles.marks}>
         <StatusMark status={status} />
-        <Signs notification={notification} />
+        <AttemptMarks verdicts={attempts.map(({ verdict }) => verdict)} count={attempts.length} />
       </div>
       <h2 className={styles.heading}>
         {told(notification)} to {webhookName || "a deleted webhook"}
@@ -200,24 +212,6 @@ function Body({ notification }: { notification: Notification }) {
         </ol>
       </section>
     </>
-  );
-}
-
-/** The attempts as one line of signs. */
-function Signs({ notification: { attempts = [] } }: { notification: Notification }) {
-  if (attempts.length === 0) return null;
-  const signs = attempts.map(({ number, startedAt, verdict }) => ({
-    key: `${number} ${startedAt}`,
-    ...attemptSign(verdict),
-  }));
-  return (
-    <span className={styles.signs} role="img" aria-label={`Attempts: ${signs.map(({ sign }) => sign).join(" ")}`}>
-      {signs.map(({ key, sign, tone }) => (
-        <span key={key} className={styles[tone]}>
-          {sign}
-        </span>
-      ))}
-    </span>
   );
 }
 

@@ -3,8 +3,9 @@ import type { Notification } from "../api/client";
 import { Ago } from "../ui/Instant";
 import { StatusMark } from "../ui/marks";
 import { useNow } from "../ui/now";
+import { AttemptMarks } from "./AttemptMarks";
 import styles from "./deliveries.module.css";
-import { attemptsWord, told } from "./words";
+import { told } from "./words";
 
 interface Props {
   notification: Notification;
@@ -16,7 +17,17 @@ interface Props {
 
 /** A message in a list: what became of it, where it goes, what it tells. */
 export function DeliveryRow({ notification, ruleName, selected, narrow }: Props) {
-  const { id, webhookName, status, lastError, nextAttemptAt, settledAt, createdAt } = notification;
+  const {
+    id,
+    webhookName,
+    status,
+    lastError,
+    nextAttemptAt,
+    settledAt,
+    createdAt,
+    verdicts = [],
+    attemptCount,
+  } = notification;
   const className = [styles.row, narrow ? styles.narrow : "", selected ? styles.selected : ""];
   return (
     <Link
@@ -36,7 +47,9 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
         </span>
         {status !== "DELIVERED" && lastError && <span className={styles.error}>{lastError}</span>}
       </span>
-      <span className={styles.attempts}>{attemptsWord(notification)}</span>
+      <span className={styles.attempts}>
+        <AttemptMarks verdicts={verdicts} count={attemptCount} />
+      </span>
       {nextAttemptAt ? (
         <span className={styles.next}>
           <Due at={nextAttemptAt} />

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Attempt, Notification } from "../api/client";
-import { attemptSign, attemptsWord, retryWord, steps, told } from "./words";
+import { attemptSign, attemptsWord, retryWord, steps, told, verdictsWord } from "./words";
 
 test.each([
   [{ reason: "FIRED" }, "Alert"],
@@ -16,6 +16,10 @@ test("an outcome that nobody knows is neither good nor bad", () => {
   const signs = (["DELIVERED", "RETRY", "GONE", "UNDER_WAY", "UNKNOWN"] as const).map((v) => attemptSign(v).sign);
   expect(signs.join("")).toBe("✓✗✗…?");
   expect(attemptSign("UNKNOWN").tone).toBe("open");
+});
+
+test("attempts are told in words", () => {
+  expect(verdictsWord(["UNKNOWN", "RETRY", "DELIVERED"])).toBe("unknown, not delivered, delivered");
 });
 
 test("attempts are counted", () => {

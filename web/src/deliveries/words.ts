@@ -1,4 +1,5 @@
 import type { Attempt, Notification, NotificationReason, NotificationStatus } from "../api/client";
+import { verdictWords } from "../inbox/timeline";
 
 const reasons: Record<string, string> = {
   FIRED: "Alert",
@@ -33,7 +34,11 @@ export function attemptSign(verdict: Attempt["verdict"]): { sign: string; tone: 
   }
 }
 
-/** A list knows how many attempts there were, and how the last one ended where that settled the message. */
+/** How attempts ended, in words: "unknown, not delivered, delivered". */
+export function verdictsWord(verdicts: readonly Attempt["verdict"][]): string {
+  return verdicts.map((verdict) => verdictWords({ verdict, number: 1, startedAt: "" }).word.toLowerCase()).join(", ");
+}
+
 export function attemptsWord({ attemptCount }: Pick<Notification, "attemptCount">): string {
   if (attemptCount === 0) return "not tried yet";
   return attemptCount === 1 ? "1 attempt" : `${attemptCount} attempts`;

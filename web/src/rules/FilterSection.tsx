@@ -19,7 +19,11 @@ const durations = [
 export function FilterSection({ editor }: { editor: Editor }) {
   const { environments, applications } = editor.form.values.scope;
   return (
-    <FormSection title="Filter" hint="What the rule looks for. All parts must hold; an empty one holds for everything.">
+    <FormSection
+      title="Filter"
+      name="filter"
+      hint="What the rule looks for. All parts must hold; an empty one holds for everything."
+    >
       <Checkbox.Group label="Exchanges that" {...bound(editor, "filter.statuses")}>
         <div className={styles.choices}>
           <Checkbox size="xs" value="FAILED" label="failed" />

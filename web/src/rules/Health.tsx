@@ -1,18 +1,19 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { Rule } from "../api/client";
 import { explain } from "../api/errors";
+import { useMay } from "../api/operations";
 import { retryRule, ruleKeys } from "../api/rules";
+import { lateSeconds } from "../system/health";
 import { Button } from "../ui/Button";
 import { Ago } from "../ui/Instant";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
 import { useToast } from "../ui/toast";
 
-const lateSeconds = 15;
-
 /** Whether a rule is evaluated, and how far it is behind. */
 export function Health({ rule }: { rule: Rule }) {
   const { health, enabled } = rule;
+  const mayRetry = useMay()("retryRule");
   if (!enabled) return <span className={table.quiet}>Disabled</span>;
   if (health?.lastError) {
     return (
@@ -23,7 +24,7 @@ export function Health({ rule }: { rule: Rule }) {
             <Ago at={health.lastErrorAt} />
           </div>
         )}
-        <RetryButton rule={rule} />
+        {mayRetry && <RetryButton rule={rule} />}
       </>
     );
   }
@@ -32,7 +33,7 @@ export function Health({ rule }: { rule: Rule }) {
     <>
       <span className={health.lagSeconds > lateSeconds ? table.warn : table.quiet}>{lag(health.lagSeconds)}</span>
       {health.lateLastHour ? (
-        <div className={table.quiet} title="Found by looking back, in the last hour">
+        <div className={`${table.quiet} ${table.line}`} title="Found by looking back, in the last hour">
           {health.lateLastHour} came late
         </div>
       ) : null}

@@ -60,7 +60,7 @@ export function MessagePane({ message, webhooks, exchanges, shown, onShown }: Pr
         )}
       </div>
       {data === undefined && error == null && complaints.length === 0 && (
-        <SkeletonRows count={3} height={44} label="Writing the message" />
+        <SkeletonRows count={6} height={44} label="Writing the message" />
       )}
       {error != null && <Trouble error={error} onRetry={retry} />}
       {complaints.length > 0 && <p className={styles.trouble}>{complaints.map((said) => said.message).join(" ")}</p>}

@@ -28,6 +28,7 @@ export function MessageSection({ editor }: { editor: Editor }) {
   return (
     <FormSection
       title="Message"
+      name="message"
       hint={
         <>
           {"{{ offers the variables"}

@@ -20,7 +20,7 @@ interface Props {
 export function PreviewPane({ preview, hours, onHours }: Props) {
   const { data, outdated, error, complaints, retry } = preview;
   return (
-    <section className={styles.part} aria-labelledby="preview-title">
+    <section className={styles.part} aria-labelledby="preview-title" data-section="preview" tabIndex={-1}>
       <header className={styles.head}>
         <h2 id="preview-title">What it would have raised</h2>
         <NativeSelect
@@ -32,7 +32,7 @@ export function PreviewPane({ preview, hours, onHours }: Props) {
         />
       </header>
       {data === undefined && error == null && complaints.length === 0 && (
-        <SkeletonRows count={3} height={44} label="Counting what would have been raised" />
+        <SkeletonRows count={12} height={44} label="Counting what would have been raised" />
       )}
       {error != null && <Trouble error={error} onRetry={retry} />}
       {complaints.length > 0 && <p className={styles.trouble}>The preview waits until the marked fields are right.</p>}

@@ -17,17 +17,13 @@ interface Props {
   /** The rule as it is stored; none while it is new. */
   rule: Rule | undefined;
   dirty: boolean;
-  said: string;
   exchange: ExchangeRef | undefined;
 }
 
 /** What saving brings about, and what else can be done with a rule. */
-export function ReviewSection({ editor, rule, dirty, said, exchange }: Props) {
+export function ReviewSection({ editor, rule, dirty, exchange }: Props) {
   return (
-    <FormSection title="Review">
-      <p className={form.sentence} aria-live="polite">
-        {said}
-      </p>
+    <FormSection title="Review" name="review">
       <ul className={form.reasons}>
         {rule ? (
           <>
@@ -35,7 +31,10 @@ export function ReviewSection({ editor, rule, dirty, said, exchange }: Props) {
             <li>What failed before a change of scope or filter was judged as it was then.</li>
           </>
         ) : (
-          <li>It looks at what ends from now on; what ended before is history to it.</li>
+          <>
+            <li>It looks at what ends from now on; what ended before is history to it.</li>
+            <li>Once it is made, you can send a test message from here.</li>
+          </>
         )}
       </ul>
       <Checkbox

@@ -1,22 +1,27 @@
 import { TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link, useBlocker, useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-import { may, me } from "../api/access";
+import { type Me, me } from "../api/access";
 import type { ExchangeRef, Rule } from "../api/client";
+import { mayCall } from "../api/operations";
 import { webhookList } from "../api/webhooks";
 import { Page } from "../app/Page";
 import { Button, buttonClass } from "../ui/Button";
-import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { Form } from "../ui/Form";
+import { Ago } from "../ui/Instant";
+import { LeaveGuard } from "../ui/LeaveGuard";
+import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { ConflictDialog } from "./ConflictDialog";
 import { definition, valuesOf } from "./definition";
+import { draftsOf } from "./draft";
 import { bound } from "./editor";
 import styles from "./editor.module.css";
 import { FilterSection } from "./FilterSection";
 import { MessagePane, useCandidates } from "./MessagePane";
 import { MessageSection } from "./MessageSection";
+import { Overview } from "./Overview";
 import { PreviewPane } from "./PreviewPane";
 import { ReviewSection } from "./ReviewSection";
 import { ScopeSection } from "./ScopeSection";
@@ -27,13 +32,28 @@ import { useRuleForm } from "./useRuleForm";
 
 /** Where a rule is written, whether it is new or stored: its parts on one side, what would come of it on the other. */
 export function RuleEditor({ rule }: { rule?: Rule }) {
+  // Drafts belong to a person.
+  const who = useQuery(me());
+  if (who.data) return <Editing who={who.data} {...(rule ? { rule } : {})} />;
+  return (
+    <Page title={rule ? rule.name : "New rule"} scrolls>
+      {who.isPending ? (
+        <SkeletonRows count={5} height={64} label="Loading" />
+      ) : (
+        <Failed error={who.error} onRetry={() => void who.refetch()} />
+      )}
+    </Page>
+  );
+}
+
+function Editing({ who, rule }: { who: Me; rule?: Rule }) {
   const navigate = useNavigate();
   const toast = useToast();
-  const { data: who } = useQuery(me());
-  const mayWrite = may(who, "editor");
+  const mayWrite = mayCall(who, rule ? "updateRule" : "createRule");
   const leaving = useRef(false);
   const warned = ({ warnings = [] }: Rule) => warnings.map((warning) => warning.message).join(" ");
   const edit = useRuleForm(rule, {
+    person: draftsOf(who),
     onCreated: (saved) => {
       leaving.current = true;
       toast(`“${saved.name}” is watching. ${warned(saved)}`.trim(), "done");
@@ -65,11 +85,6 @@ export function RuleEditor({ rule }: { rule?: Rule }) {
   ];
   const editor = edit.editor(complaints);
 
-  const blocker = useBlocker({
-    shouldBlockFn: ({ current, next }) => dirty && !leaving.current && current.pathname !== next.pathname,
-    enableBeforeUnload: () => dirty && !leaving.current,
-    withResolver: true,
-  });
   const action = rule ? "Save the rule" : "Create the rule";
   const said = sentence(
     definition(form.values),
@@ -78,63 +93,63 @@ export function RuleEditor({ rule }: { rule?: Rule }) {
 
   return (
     <Page title={title}>
-      <div className={styles.editor}>
-        <div className={styles.left}>
-          <Form problems={edit.problems} refusals={edit.refusals} onSubmit={() => edit.submit(complaints)}>
-            {!mayWrite && <p className={styles.note}>You can read rules. Writing them takes the role of an editor.</p>}
-            {edit.restored && (
-              <div className={styles.note} role="status">
-                What you had not saved is back.
-                <Button onClick={() => edit.restart(rule)}>Give it up</Button>
+      <div className={styles.page}>
+        <Overview said={said} editor={editor} />
+        <div className={styles.editor}>
+          <div className={styles.left}>
+            <Form problems={edit.problems} refusals={edit.refusals} onSubmit={() => edit.submit(complaints)}>
+              {!mayWrite && (
+                <p className={styles.note}>You can read rules. Writing them takes the role of an editor.</p>
+              )}
+              {edit.restored && (
+                <div className={styles.note} role="status">
+                  <span>
+                    What you, {who.name}, had not saved <Ago at={edit.restored} /> is back.
+                  </span>
+                  <Button onClick={() => edit.restart(rule)}>Give it up</Button>
+                </div>
+              )}
+              <fieldset className={styles.whole} disabled={!mayWrite || saving}>
+                <TextInput label="Name" placeholder="Failed orders" {...bound(editor, "name")} />
+                <ScopeSection editor={editor} />
+                <FilterSection editor={editor} />
+                <TriggerSection editor={editor} />
+                <MessageSection editor={editor} />
+                <ReviewSection editor={editor} rule={base} dirty={dirty} exchange={shown.exchange} />
+              </fieldset>
+              <div className={styles.bar}>
+                <Button type="submit" look="primary" disabled={!mayWrite || saving || (rule !== undefined && !dirty)}>
+                  {saving ? "Saving …" : action}
+                </Button>
+                <Link to="/rules" className={buttonClass()}>
+                  {dirty ? "Cancel" : "Back to the rules"}
+                </Link>
+                <span className={styles.state} role="status">
+                  {dirty ? `Not saved yet; kept in this browser for ${who.name}.` : ""}
+                </span>
               </div>
-            )}
-            <fieldset className={styles.whole} disabled={!mayWrite || saving}>
-              <TextInput label="Name" placeholder="Failed orders" {...bound(editor, "name")} />
-              <ScopeSection editor={editor} />
-              <FilterSection editor={editor} />
-              <TriggerSection editor={editor} />
-              <MessageSection editor={editor} />
-              <ReviewSection editor={editor} rule={base} dirty={dirty} said={said} exchange={shown.exchange} />
-            </fieldset>
-            <div className={styles.bar}>
-              <Button type="submit" look="primary" disabled={!mayWrite || saving || (rule !== undefined && !dirty)}>
-                {saving ? "Saving …" : action}
-              </Button>
-              <Link to="/rules" className={buttonClass()}>
-                {dirty ? "Cancel" : "Back to the rules"}
-              </Link>
-              <span className={styles.state} role="status">
-                {dirty ? "Not saved yet; kept in this tab." : ""}
-              </span>
-            </div>
-          </Form>
+            </Form>
+          </div>
+          <aside className={styles.right} aria-label="Preview">
+            <PreviewPane preview={preview} hours={hours} onHours={setHours} />
+            <MessagePane
+              message={message}
+              webhooks={bindings}
+              exchanges={exchanges}
+              shown={shown}
+              onShown={({ webhookId, exchange }) => setWanted({ webhookId, exchange: exchange ?? "" })}
+            />
+          </aside>
         </div>
-        <aside className={styles.right} aria-label="Preview">
-          <PreviewPane preview={preview} hours={hours} onHours={setHours} />
-          <MessagePane
-            message={message}
-            webhooks={bindings}
-            exchanges={exchanges}
-            shown={shown}
-            onShown={({ webhookId, exchange }) => setWanted({ webhookId, exchange: exchange ?? "" })}
-          />
-        </aside>
       </div>
-      {blocker.status === "blocked" && (
-        <ConfirmDialog
-          title="Leave without saving?"
-          action="Give up the changes"
-          busy={false}
-          error={null}
-          onConfirm={() => {
-            edit.restart(rule);
-            blocker.proceed();
-          }}
-          onClose={blocker.reset}
-        >
-          What you have changed in “{form.values.name || "the new rule"}” is not saved.
-        </ConfirmDialog>
-      )}
+      <LeaveGuard
+        dirty={() => dirty && !leaving.current}
+        losable={() => edit.losable() && !leaving.current}
+        keep="Keep for later"
+        onLeave={() => edit.restart(rule)}
+      >
+        What you have changed in “{form.values.name || "the new rule"}” is not saved.
+      </LeaveGuard>
       {edit.theirs && (
         <ConflictDialog
           base={edit.before}

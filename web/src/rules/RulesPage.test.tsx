@@ -20,7 +20,7 @@ test("a rule that cannot be evaluated says why, and is evaluated again at a pres
   server.use(
     http.get(api("/rules"), () => HttpResponse.json({ items: [{ ...rule, health }] })),
     http.post(api("/rules/:id/retry"), ({ params }) => {
-      if (params["id"] === "r1") health = { lagSeconds: 1 };
+      if (params.id === "r1") health = { lagSeconds: 1 };
       return HttpResponse.json(rule);
     }),
   );

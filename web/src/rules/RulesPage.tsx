@@ -2,26 +2,30 @@ import { Switch } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import { may, me } from "../api/access";
+import { me } from "../api/access";
 import type { AlertGroup, Rule } from "../api/client";
 import { explain } from "../api/errors";
+import { useMay } from "../api/operations";
 import { deleteRule, openAlerts, ruleKeys, ruleList, setRuleEnabled } from "../api/rules";
 import { webhookList } from "../api/webhooks";
 import { Page } from "../app/Page";
 import { Button, buttonClass } from "../ui/Button";
-import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { IconPlus, IconRules, IconTrash } from "../ui/icons";
 import { SeverityMark } from "../ui/marks";
+import { RemoveDialog } from "../ui/RemoveDialog";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
+import { draftsOf, readDraft } from "./draft";
 import { Health } from "./Health";
+import { Raised } from "./Raised";
+import styles from "./rules.module.css";
 import { sentence } from "./sentence";
 
 export function RulesPage() {
   const rules = useQuery(ruleList());
-  const { data: who } = useQuery(me());
-  const mayWrite = may(who, "editor");
+  const mayWrite = useMay()("createRule");
+  const drafted = useDrafted();
   const [doomed, setDoomed] = useState<Rule>();
   useEffect(() => {
     document.title = "Rules · Tocsin";
@@ -34,13 +38,13 @@ export function RulesPage() {
         mayWrite && (
           <Link to="/rules/new" className={buttonClass("primary")}>
             <IconPlus size={16} aria-hidden="true" />
-            New rule
+            {mayWrite && drafted(undefined) ? "Go on with the new rule" : "New rule"}
           </Link>
         )
       }
     >
       {rules.isPending ? (
-        <SkeletonRows count={5} height={64} label="Loading rules" />
+        <SkeletonRows headed count={5} height={64} label="Loading rules" />
       ) : rules.data === undefined ? (
         <Failed error={rules.error} onRetry={() => void rules.refetch()} />
       ) : rules.data.length === 0 ? (
@@ -62,6 +66,12 @@ export function RulesPage() {
   );
 }
 
+/** Whether the reader has written something about a rule, or a new one, and not saved it. */
+function useDrafted(): (ruleId: string | undefined) => boolean {
+  const { data: who } = useQuery(me());
+  return (ruleId) => who !== undefined && readDraft({ person: draftsOf(who), ruleId }) !== undefined;
+}
+
 interface TableProps {
   rules: readonly Rule[];
   mayWrite: boolean;
@@ -71,6 +81,7 @@ interface TableProps {
 function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
   const { data: webhooks } = useQuery(webhookList());
   const { data: open } = useQuery(openAlerts());
+  const drafted = useDrafted();
   const nameOf = (id: string) => webhooks?.find((webhook) => webhook.id === id)?.name ?? "a webhook";
   return (
     <table className={table.table}>
@@ -79,6 +90,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
           <th scope="col">Rule</th>
           <th scope="col">Severity</th>
           <th scope="col">Open alerts</th>
+          <th scope="col">Last hour</th>
           <th scope="col">Health</th>
           <th scope="col">Enabled</th>
           <th scope="col">
@@ -93,6 +105,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
               <Link to="/rules/$ruleId" params={{ ruleId: rule.id }} className={table.name}>
                 {rule.name}
               </Link>
+              {mayWrite && drafted(rule.id) && <span className={styles.draft}>changes not saved</span>}
               <div className={table.sub}>{sentence(rule, rule.webhookIds.map(nameOf))}</div>
             </td>
             <td>
@@ -100,6 +113,9 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
             </td>
             <td>
               <Open rule={rule} group={open?.get(rule.id)} />
+            </td>
+            <td>
+              <Raised ruleId={rule.id} ruleName={rule.name} />
             </td>
             <td>
               <Health rule={rule} />
@@ -156,27 +172,17 @@ function EnabledSwitch({ rule, mayWrite }: { rule: Rule; mayWrite: boolean }) {
 }
 
 function DeleteRule({ rule, onClose }: { rule: Rule; onClose: () => void }) {
-  const cache = useQueryClient();
-  const toast = useToast();
-  const remove = useMutation({
-    mutationFn: () => deleteRule(rule.id),
-    onSuccess: async () => {
-      onClose();
-      toast(`“${rule.name}” is deleted.`, "done");
-      await cache.invalidateQueries({ queryKey: ruleKeys.all });
-    },
-  });
   return (
-    <ConfirmDialog
+    <RemoveDialog
       title={`Delete “${rule.name}”?`}
       action="Delete the rule"
-      busy={remove.isPending}
-      error={remove.error}
-      onConfirm={() => remove.mutate()}
+      remove={() => deleteRule(rule.id)}
+      done={`“${rule.name}” is deleted.`}
+      stale={ruleKeys.all}
       onClose={onClose}
     >
       It raises nothing more. Its open alerts stay until somebody resolves them. This cannot be undone; to stop the rule
       for a while, disable it.
-    </ConfirmDialog>
+    </RemoveDialog>
   );
 }

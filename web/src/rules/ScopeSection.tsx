@@ -7,7 +7,11 @@ import { SuggestInput } from "./SuggestInput";
 export function ScopeSection({ editor }: { editor: Editor }) {
   const { environments, applications } = editor.form.values.scope;
   return (
-    <FormSection title="Scope" hint="Where the rule looks. * stands for any run of characters; empty means everywhere.">
+    <FormSection
+      title="Scope"
+      name="scope"
+      hint="Where the rule looks. * stands for any run of characters; empty means everywhere."
+    >
       <div className={form.two}>
         <SuggestInput
           label="Applications"

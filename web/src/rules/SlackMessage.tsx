@@ -30,7 +30,7 @@ export function SlackMessage({ blocks }: { blocks: readonly Block[] }) {
 function BlockView({ block }: { block: Block }): ReactNode {
   switch (block.type) {
     case "header":
-      return <p className={styles.slackHeader}>{block.text?.text}</p>;
+      return <p className={styles.slackHeader}>{dotted(block.text?.text ?? "")}</p>;
     case "section":
       return (
         <div>
@@ -97,8 +97,26 @@ function MarkView({ mark }: { mark: Mark }) {
         </span>
       );
     case "text":
-      return <span>{mark.text}</span>;
+      return <span>{dotted(mark.text)}</span>;
   }
+}
+
+const dots: Record<string, string> = { "🔴": "red", "🟠": "orange", "🔵": "blue", "🟢": "green", "⚪": "white" };
+
+/** A text with its coloured circles drawn, because not every machine has a font with them. */
+function dotted(text: string): ReactNode[] {
+  return keyed(text.split(/([🔴🟠🔵🟢⚪])/u)).map(({ key, part }) =>
+    dots[part] ? (
+      <span
+        key={key}
+        role="img"
+        aria-label={`${dots[part]} circle`}
+        className={`${styles.dot} ${styles[dots[part]]}`}
+      />
+    ) : (
+      part
+    ),
+  );
 }
 
 /** The parts of a message have no names but their places. */

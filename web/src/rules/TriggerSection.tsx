@@ -30,7 +30,7 @@ export function TriggerSection({ editor }: { editor: Editor }) {
   const { form, errorOf } = editor;
   const counts = form.values.fireMode === "COUNT_IN_WINDOW";
   return (
-    <FormSection title="Trigger" hint="What raises an alert.">
+    <FormSection title="Trigger" name="trigger" hint="What raises an alert.">
       <Input.Wrapper label="Alert on" labelElement="div" error={errorOf("fireMode")}>
         <SegmentedControl
           data={modes}

@@ -1,3 +1,4 @@
+import type { Me } from "../api/access";
 import type { Rule } from "../api/client";
 import { initialValues, type Values } from "./definition";
 
@@ -5,33 +6,44 @@ import { initialValues, type Values } from "./definition";
 export interface Draft {
   values: Values;
   base?: Rule;
+  /** When it was last written to. */
+  at: string;
 }
 
-const keyOf = (ruleId: string | undefined) => `tocsin.draft.rule.${ruleId ?? "new"}`;
+/** Whose a draft is and of which rule, where undefined is a new one. Nobody is shown another person's. */
+export interface DraftOf {
+  person: string;
+  ruleId: string | undefined;
+}
 
-/** Keeps a draft for this tab, over reloads. A browser that keeps nothing is no reason to stop anybody. */
-export function keepDraft(ruleId: string | undefined, draft: Draft): void {
+/** Whose drafts somebody sees. Where nobody signs in, they are everybody's. */
+export const draftsOf = ({ id, name }: Pick<Me, "id" | "name">): string => id ?? name;
+
+const keyOf = ({ person, ruleId }: DraftOf) => `tocsin.draft.${person}.rule.${ruleId ?? "new"}`;
+
+/** Keeps a draft in this browser, until it is dropped. False where the browser keeps nothing. */
+export function keepDraft(of: DraftOf, draft: Draft): boolean {
   try {
-    sessionStorage.setItem(keyOf(ruleId), JSON.stringify(draft));
+    localStorage.setItem(keyOf(of), JSON.stringify(draft));
+    return true;
   } catch {
-    // Leaving the page still asks.
+    return false;
   }
 }
 
-export function dropDraft(ruleId: string | undefined): void {
+export function dropDraft(of: DraftOf): void {
   try {
-    sessionStorage.removeItem(keyOf(ruleId));
+    localStorage.removeItem(keyOf(of));
   } catch {
     // Then there is none, either.
   }
 }
 
-/** The draft of a rule, or of a new one; undefined where there is none that this form can read. */
-export function readDraft(ruleId: string | undefined): Draft | undefined {
+/** A draft; undefined where there is none that the form can read. */
+export function readDraft(of: DraftOf): Draft | undefined {
   try {
-    const draft: unknown = JSON.parse(sessionStorage.getItem(keyOf(ruleId)) ?? "null");
-    if (!shapedLike({ values: initialValues }, draft)) return undefined;
-    return draft as Draft;
+    const draft: unknown = JSON.parse(localStorage.getItem(keyOf(of)) ?? "null");
+    return shapedLike({ values: initialValues, at: "" }, draft) ? (draft as Draft) : undefined;
   } catch {
     return undefined;
   }

@@ -36,8 +36,8 @@ const preview: RulePreview = {
 test("what would have happened is one sentence, and one for each webhook", () => {
   expect(summary(preview, 24)).toBe("In the last 24 h this would have raised 412 alerts: 1,236 messages.");
   expect(loads(preview).map(({ text, exceeds }) => [text, exceeds])).toEqual([
-    ["#ops: at most 94 a minute; it takes 60, so some would have waited.", true],
-    ["desk: at most 188 a minute.", false],
+    ["#ops: 412 messages, at most 94 a minute; it takes 60, so some would have waited.", true],
+    ["desk: 824 messages, at most 188 a minute.", false],
   ]);
   expect(shortfall(preview)).toBe("");
   expect(chartWords(preview)).toMatch(/^Alerts over time: the most, 400, between \d\d:\d\d and \d\d:\d\d\.$/);

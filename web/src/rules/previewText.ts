@@ -20,16 +20,16 @@ export function summary({ alerts, truncated, webhooks }: RulePreview, hours: num
   return `In the last ${spanLabel(hours)} this would have raised ${raised}${told}.`;
 }
 
-/** For each webhook that would have got something: "#ops: at most 94 a minute; it takes 60, so some would have waited." */
+/** For each webhook that would have got something: "#ops: 412 messages, at most 94 a minute; it takes 60, so some would have waited." */
 export function loads({ webhooks }: RulePreview): { id: string; text: string; exceeds: boolean }[] {
   return webhooks
     .filter(({ notifications }) => notifications > 0)
-    .map(({ webhookId, webhookName, busiestMinute, ratePerSecond, exceedsRate }) => {
+    .map(({ webhookId, webhookName, notifications, busiestMinute, ratePerSecond, exceedsRate }) => {
       const takes = ratePerSecond > 0 ? `; it takes ${count(Math.round(ratePerSecond * 60))}` : "";
       const waits = exceedsRate ? ", so some would have waited" : "";
       return {
         id: webhookId,
-        text: `${webhookName}: at most ${count(busiestMinute)} a minute${takes}${waits}.`,
+        text: `${webhookName}: ${many(notifications, "message")}, at most ${count(busiestMinute)} a minute${takes}${waits}.`,
         exceeds: exceedsRate,
       };
     });

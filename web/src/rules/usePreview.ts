@@ -1,6 +1,6 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import type { ExchangeRef, FieldError, RuleDefinition, RulePreview, TemplatePreview } from "../api/client";
 import { ApiError } from "../api/errors";
 import { rulePreview, templatePreview } from "../api/rules";
@@ -31,7 +31,7 @@ export function useRulePreview(values: Values, hours: number): Preview<RulePrevi
   const sound = check({ ...wanted, name: "-" }).length === 0;
   const query = useQuery({ ...rulePreview(wanted, hours), enabled: sound, placeholderData: keepPreviousData });
   const current = asked === settled;
-  return answer(query, current && sound, "definition.");
+  return answer({ ...query, data: useLatest(query.data) }, current && sound, "definition.");
 }
 
 export interface Shown {
@@ -46,12 +46,31 @@ export function useMessagePreview(values: Values, { webhookId, exchange }: Shown
   const { titleTemplate, messageTemplate, fireMode, severity, name } = values;
   const asked = JSON.stringify({
     ...{ titleTemplate, messageTemplate, fireMode, severity, ruleName: [...name].slice(0, 200).join("") },
+    ...(fireMode === "COUNT_IN_WINDOW" ? countOf(values) : {}),
     ...(webhookId ? { webhookId } : { kind: "slack" }),
     ...(exchange ? { exchange } : {}),
   });
   const [settled] = useDebouncedValue(asked, quietMs);
   const query = useQuery({ ...templatePreview(JSON.parse(settled)), placeholderData: keepPreviousData });
-  return answer(query, asked === settled, "");
+  return answer({ ...query, data: useLatest(query.data) }, asked === settled, "");
+}
+
+/** The numbers of a count, as far as they are sound. */
+function countOf(values: Values) {
+  const wrong = new Set(check(definition(values)).map(({ field }) => field));
+  const { threshold, windowSeconds, groupBy } = values;
+  return {
+    ...(wrong.has("threshold") ? {} : { threshold }),
+    ...(wrong.has("windowSeconds") ? {} : { windowSeconds }),
+    ...(groupBy ? { groupBy } : {}),
+  };
+}
+
+/** The newest answer, also while there is none for what is asked at present. */
+function useLatest<T>(data: T | undefined): T | undefined {
+  const [latest, setLatest] = useState(data);
+  if (data !== undefined && data !== latest) setLatest(data);
+  return data ?? latest;
 }
 
 interface Query<T> {

@@ -1,16 +1,18 @@
 import { useForm } from "@mantine/form";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import type { FieldError, Rule } from "../api/client";
 import { ApiError } from "../api/errors";
 import { type Placed, placeErrors, placeFields } from "../api/fields";
 import { createRule, readRule, ruleKeys, ruleOne, updateRule } from "../api/rules";
 import { check } from "./check";
 import { definition, fieldsOf, initialValues, same, type Values, valuesOf } from "./definition";
-import { dropDraft, keepDraft, readDraft } from "./draft";
+import { type DraftOf, dropDraft, keepDraft, readDraft } from "./draft";
 import { type Editor, pathOf } from "./editor";
 
-interface Saved {
+interface Options {
+  /** Whose drafts these are. */
+  person: string;
   onCreated: (rule: Rule) => void;
   onUpdated: (rule: Rule) => void;
 }
@@ -19,16 +21,19 @@ interface Saved {
  * The form of a rule, stored or new. What is typed is kept as a draft until it is saved or given up. A rule that somebody
  * else has saved meanwhile is not overwritten: it is read, and the person chooses.
  */
-export function useRuleForm(rule: Rule | undefined, { onCreated, onUpdated }: Saved) {
+export function useRuleForm(rule: Rule | undefined, { person, onCreated, onUpdated }: Options) {
   const cache = useQueryClient();
   const id = rule?.id;
-  const [draft] = useState(() => readDraft(id));
+  const of = useMemo<DraftOf>(() => ({ person, ruleId: id }), [person, id]);
+  const [draft] = useState(() => readDraft(of));
   /** The rule as it was when the person began. */
   const [base, setBase] = useState(draft?.base ?? rule);
   const before = base ? valuesOf(base) : initialValues;
   const form = useForm<Values>({ initialValues: draft?.values ?? before });
   const dirty = !same(form.values, before);
-  const [restored, setRestored] = useState(draft !== undefined && dirty);
+  const [restored, setRestored] = useState(dirty ? draft?.at : undefined);
+  /** Whether what is typed outlives this page. */
+  const kept = useRef(false);
   const [theirs, setTheirs] = useState<Rule>();
   const [problems, setProblems] = useState<readonly string[]>([]);
   const [refusals, setRefusals] = useState(0);
@@ -36,9 +41,9 @@ export function useRuleForm(rule: Rule | undefined, { onCreated, onUpdated }: Sa
 
   const { values } = form;
   useEffect(() => {
-    if (dirty) keepDraft(id, { values, ...(base ? { base } : {}) });
-    else dropDraft(id);
-  }, [id, base, values, dirty]);
+    if (dirty) kept.current = keepDraft(of, { values, at: new Date().toISOString(), ...(base ? { base } : {}) });
+    else dropDraft(of);
+  }, [of, base, values, dirty]);
 
   const refuse = ({ fields, rest }: Placed) => {
     form.setErrors(Object.fromEntries(Object.entries(fields).map(([field, said]) => [pathOf(field), said])));
@@ -47,9 +52,9 @@ export function useRuleForm(rule: Rule | undefined, { onCreated, onUpdated }: Sa
   };
   /** Begins anew with a rule as it is stored. */
   const restart = (stored: Rule | undefined) => {
-    dropDraft(id);
+    dropDraft(of);
     setBase(stored);
-    setRestored(false);
+    setRestored(undefined);
     setTheirs(undefined);
     const next = stored ? valuesOf(stored) : initialValues;
     form.setInitialValues(next);
@@ -59,7 +64,7 @@ export function useRuleForm(rule: Rule | undefined, { onCreated, onUpdated }: Sa
     mutationFn: (asked: ReturnType<typeof definition>) =>
       base ? updateRule(base.id, base.version, asked) : createRule(asked),
     onSuccess: (saved) => {
-      dropDraft(id);
+      dropDraft(of);
       if (base) {
         cache.setQueryData(ruleOne(saved.id).queryKey, saved);
         restart(saved);
@@ -85,7 +90,11 @@ export function useRuleForm(rule: Rule | undefined, { onCreated, onUpdated }: Sa
     base,
     before,
     dirty,
+    /** When what is back was written; undefined where nothing is. */
     restored,
+    /** Whether closing the page would lose something. */
+    losable: () => dirty && !kept.current,
+    giveUp: () => dropDraft(of),
     theirs,
     problems,
     refusals,

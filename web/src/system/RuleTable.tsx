@@ -1,15 +1,18 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { isAtLeast, me } from "../api/access";
 import type { Rule } from "../api/client";
 import { explain } from "../api/errors";
+import { useMay } from "../api/operations";
 import { reconcileRule, ruleList } from "../api/rules";
+import { Raised } from "../rules/Raised";
 import { Button } from "../ui/Button";
-import { Ago } from "../ui/Instant";
+import { Ago, ClockTime } from "../ui/Instant";
 import { SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
+import { judgedUntil } from "./charts";
+import { lateSeconds } from "./health";
 import { byTrouble, comparison } from "./rules";
 import styles from "./system.module.css";
 import { Unknown } from "./Unknown";
@@ -19,13 +22,13 @@ const shownFirst = 10;
 /** How far each rule is. There may be thousands; those in trouble stand first. */
 export function RuleTable() {
   const rules = useQuery(ruleList());
-  const may = isAtLeast(useQuery(me()).data, "operator");
+  const may = useMay()("reconcileRule");
   const [all, setAll] = useState(false);
   if (rules.data === undefined) {
     return rules.isError ? (
       <Unknown what="How far rules are is not known." error={rules.error} onRetry={() => void rules.refetch()} />
     ) : (
-      <SkeletonRows count={4} height={48} label="Loading rules" />
+      <SkeletonRows headed count={4} height={48} label="Loading rules" />
     );
   }
   if (rules.data.length === 0) return <p className={styles.fine}>There is no rule yet.</p>;
@@ -38,7 +41,8 @@ export function RuleTable() {
           <tr>
             <th scope="col">Rule</th>
             <th scope="col">Evaluated</th>
-            <th scope="col">Late in the last hour</th>
+            <th scope="col">Judged until</th>
+            <th scope="col">Raised in the last hour</th>
             <th scope="col">Last run</th>
             <th scope="col">
               <span className="visually-hidden">Actions</span>
@@ -62,7 +66,8 @@ export function RuleTable() {
 
 function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
   const compare = useMutation({ mutationFn: () => reconcileRule(rule.id) });
-  const { lagSeconds, lateLastHour = 0, lastRunAt, lastError } = rule.health ?? {};
+  const { lagSeconds, cursor, lateLastHour = 0, lastRunAt, lastError } = rule.health ?? {};
+  const judged = judgedUntil(cursor);
   // Counts are not compared exchange by exchange.
   const comparable = may && rule.fireMode === "PER_EXCHANGE";
   return (
@@ -91,14 +96,25 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
         ) : lagSeconds === undefined ? (
           <span className={table.quiet}>Not yet</span>
         ) : (
-          <span className={lagSeconds > 15 ? table.warn : ""}>{lag(lagSeconds)}</span>
+          <span className={lagSeconds > lateSeconds ? table.warn : ""}>{lag(lagSeconds)}</span>
         )}
       </td>
       <td>
-        {lateLastHour === 0 ? (
-          <span className={table.quiet}>none late</span>
+        {judged ? (
+          <span title={cursor}>
+            <span className={styles.word}>judged until </span>
+            <ClockTime at={judged} />
+          </span>
         ) : (
-          `${lateLastHour.toLocaleString("en")} late`
+          <span className={table.quiet}>–</span>
+        )}
+      </td>
+      <td>
+        <Raised ruleId={rule.id} ruleName={rule.name} />
+        {lateLastHour > 0 && (
+          <div className={table.sub} title="Found by looking back">
+            {lateLastHour.toLocaleString("en")} came late
+          </div>
         )}
       </td>
       <td>

@@ -75,7 +75,7 @@ describe("the page of the system", () => {
     expect(screen.getByRole("row", { name: /b-2.*Dead, silent for 2 min/ })).toBeVisible();
     const rules = await screen.findAllByRole("row", { name: /behind/ });
     expect(rules.map((row) => within(row).getByRole("link").textContent)).toEqual(["Slow", "Quick"]);
-    expect(rules[1]).toHaveTextContent("3 late");
+    expect(rules[1]).toHaveTextContent("3 came late");
     expect(screen.getByText(/the receiver answered 410/)).toBeVisible();
     expect(screen.queryByText("#ops")).toBeNull();
   });

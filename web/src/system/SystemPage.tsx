@@ -10,6 +10,7 @@ import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { span } from "../ui/time";
 import { Health } from "../webhooks/Health";
+import { Charts } from "./Charts";
 import { RuleTable } from "./RuleTable";
 import styles from "./system.module.css";
 import { Unknown } from "./Unknown";
@@ -30,6 +31,7 @@ export function SystemPage() {
         ) : (
           <SkeletonRows count={1} height={76} label="Loading the state" />
         )}
+        <Charts />
         <Replicas answering={status.data?.replicaId} />
         <Section title="Rules, the slowest first">
           <RuleTable />
@@ -145,7 +147,7 @@ function Replicas({ answering }: { answering: string | undefined }) {
       ) : replicas.isError ? (
         <Unknown what="Who runs is not known." error={replicas.error} onRetry={() => void replicas.refetch()} />
       ) : (
-        <SkeletonRows count={2} height={48} label="Loading replicas" />
+        <SkeletonRows headed count={2} height={48} label="Loading replicas" />
       )}
     </Section>
   );
@@ -192,7 +194,7 @@ function Webhooks() {
         webhooks.isError ? (
           <Unknown what="Webhooks are not known." error={webhooks.error} onRetry={() => void webhooks.refetch()} />
         ) : (
-          <SkeletonRows count={1} height={48} label="Loading webhooks" />
+          <SkeletonRows headed count={1} height={48} label="Loading webhooks" />
         )
       ) : stopped.length === 0 ? (
         <p className={styles.fine}>None: all {webhooks.data.length} take messages.</p>

@@ -43,5 +43,6 @@ test("trouble is named, the worst first", () => {
 
 test("without an answer only the connection is known", () => {
   expect(texts("connecting", undefined, true)).toEqual(["quiet: Connecting…"]);
+  expect(texts("live", healthy, false)).toEqual(["bad: Tocsin does not answer: showing what was known last"]);
   expect(texts("reconnecting", healthy, false)).toEqual(["bad: Offline: showing what was known last"]);
 });

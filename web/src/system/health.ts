@@ -9,7 +9,7 @@ export interface Fact {
 }
 
 /** Evaluation runs every second and settles a little; more than this behind deserves to be noticed. */
-const lateSeconds = 15;
+export const lateSeconds = 15;
 const owedLongSeconds = 60;
 
 /**
@@ -54,8 +54,9 @@ export function facts(connection: Connection, status: Status | undefined, reacha
 }
 
 function freshness(connection: Connection, reachable: boolean): Fact {
-  if (!reachable && connection !== "live") {
-    return { key: "connection", text: "Offline: showing what was known last", tone: "bad" };
+  if (!reachable) {
+    const what = connection === "live" ? "Tocsin does not answer" : "Offline";
+    return { key: "connection", text: `${what}: showing what was known last`, tone: "bad" };
   }
   switch (connection) {
     case "live":

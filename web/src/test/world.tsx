@@ -94,6 +94,15 @@ export function startWorld() {
     ),
     http.get(api("/rules"), () => HttpResponse.json({ items: [] })),
     http.get(api("/webhooks"), () => HttpResponse.json({ items: [] })),
+    http.get(api("/alerts/activity"), () =>
+      HttpResponse.json({
+        from: "2026-11-21T13:01:00Z",
+        bucketSeconds: 60,
+        complete: true,
+        buckets: [0, 2],
+        rules: [],
+      }),
+    ),
     http.get(api("/status"), () => problem(503, { code: "unavailable" })),
   );
   beforeAll(() => {

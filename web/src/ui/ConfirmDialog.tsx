@@ -11,12 +11,14 @@ interface Props {
   /** Why the action was refused; the dialog stays, so that it can be read. */
   error: unknown;
   onConfirm: () => void;
+  /** A milder way on, which is then what the keyboard reaches first. */
+  milder?: { word: string; run: () => void };
   onClose: () => void;
   children: ReactNode;
 }
 
 /** Asks before something that cannot be undone. It is open for as long as it is rendered. */
-export function ConfirmDialog({ title, action, busy, error, onConfirm, onClose, children }: Props) {
+export function ConfirmDialog({ title, action, busy, error, onConfirm, milder, onClose, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();
   useEffect(() => {
@@ -35,6 +37,7 @@ export function ConfirmDialog({ title, action, busy, error, onConfirm, onClose, 
       )}
       <div className={styles.actions}>
         <Button onClick={onClose}>Cancel</Button>
+        {milder && <Button onClick={milder.run}>{milder.word}</Button>}
         <Button look="danger" disabled={busy} onClick={onConfirm}>
           {action}
         </Button>

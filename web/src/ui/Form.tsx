@@ -36,13 +36,28 @@ export function Form({ problems, refusals, onSubmit, children }: Props) {
   );
 }
 
-export function FormSection({ title, hint, children }: { title: string; hint?: ReactNode; children: ReactNode }) {
+interface SectionProps {
+  title: string;
+  hint?: ReactNode;
+  /** By what {@link goTo} finds it. */
+  name?: string;
+  children: ReactNode;
+}
+
+export function FormSection({ title, hint, name, children }: SectionProps) {
   const id = useId();
   return (
-    <section className={styles.section} aria-labelledby={id}>
+    <section className={styles.section} aria-labelledby={id} data-section={name} tabIndex={name ? -1 : undefined}>
       <h2 id={id}>{title}</h2>
       {hint && <p className={styles.hint}>{hint}</p>}
       {children}
     </section>
   );
+}
+
+/** Brings a section into view and moves the focus there. */
+export function goTo(name: string): void {
+  const section = document.querySelector<HTMLElement>(`[data-section="${name}"]`);
+  section?.focus({ preventScroll: true });
+  section?.scrollIntoView({ block: "start", behavior: "auto" });
 }

@@ -2,7 +2,7 @@ import type { Icon } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { explain } from "../api/errors";
 import { Button } from "./Button";
-import { IconOffline } from "./icons";
+import { IconLock, IconOffline } from "./icons";
 import styles from "./states.module.css";
 
 /** Nothing is here, and that is how it should be, or the reader is told what to do next. */
@@ -33,10 +33,28 @@ export function Failed({ error, onRetry }: { error: unknown; onRetry?: () => voi
   );
 }
 
+/** What the reader's role does not reach: whose it is, and the remedy. */
+export function Forbidden({ role, least }: { role: string; least: string }) {
+  return (
+    <Empty icon={IconLock} title={`This is for ${least}`}>
+      <p>Your role is {role}. An administrator can give you another one.</p>
+    </Empty>
+  );
+}
+
+interface SkeletonProps {
+  count: number;
+  height: number;
+  label: string;
+  /** Whether a head of columns comes above them. */
+  headed?: boolean;
+}
+
 /** Rows that are on their way, as high as the real ones, so that nothing jumps. */
-export function SkeletonRows({ count, height, label }: { count: number; height: number; label: string }) {
+export function SkeletonRows({ count, height, label, headed = false }: SkeletonProps) {
   return (
     <div className={styles.skeleton} role="status" aria-label={label}>
+      {headed && <div className={`${styles.skeletonRow} ${styles.skeletonHead}`} />}
       {Array.from({ length: count }, (_, index) => index).map((index) => (
         <div key={index} className={styles.skeletonRow} style={{ height }}>
           <div className={styles.bar} style={{ width: `${35 + ((index * 37) % 50)}%` }} />

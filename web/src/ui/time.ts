@@ -29,6 +29,11 @@ export function shortTime(at: string, now: number): string {
   return date.toDateString() === new Date(now).toDateString() ? clockTime(at) : `${day.format(date)} ${clockTime(at)}`;
 }
 
+/** 14:02 today, 20 Nov 14:02 before. */
+export function minuteTime(at: string, now: number): string {
+  return shortTime(at, now).slice(0, -":00.000".length);
+}
+
 /** 21 Nov 2026, 14:02:07.113456789 CET: everything there is to know. */
 export function exactTime(at: string): string {
   const date = new Date(at);

@@ -1,18 +1,19 @@
 import { useForm } from "@mantine/form";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
-import { isAtLeast, me } from "../api/access";
+import { useEffect, useRef, useState } from "react";
+import { me } from "../api/access";
 import type { Webhook } from "../api/client";
 import { ApiError } from "../api/errors";
 import { placeErrors } from "../api/fields";
+import { mayCall } from "../api/operations";
 import { oneWebhook, readWebhook, updateWebhook, webhookKeys } from "../api/webhooks";
 import { Page } from "../app/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { Form } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
-import { IconLock } from "../ui/icons";
-import { Empty, Failed, SkeletonRows } from "../ui/states";
+import { LeaveGuard } from "../ui/LeaveGuard";
+import { Failed, Forbidden, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { differences, editOf, fields, type Values, valuesOf } from "./form";
 import { WebhookFields } from "./WebhookFields";
@@ -28,10 +29,8 @@ export function EditWebhookPage() {
   }, []);
   return (
     <Page title={webhook.data?.name ?? "Webhook"} scrolls>
-      {who !== undefined && !isAtLeast(who, "editor") ? (
-        <Empty icon={IconLock} title="This is for editors">
-          <p>Your role is {who.role}. An administrator can give you another one.</p>
-        </Empty>
+      {who !== undefined && !mayCall(who, "updateWebhook") ? (
+        <Forbidden role={who.role} least="editors" />
       ) : webhook.data ? (
         <Edit key={webhookId} webhook={webhook.data} />
       ) : webhook.isError ? (
@@ -52,12 +51,14 @@ function Edit({ webhook }: { webhook: Webhook }) {
   /** The version that the reader's edit builds on: the one that was read, or one that this page has made since. */
   const [base, setBase] = useState(webhook);
   const [theirs, setTheirs] = useState<Webhook>();
+  const leaving = useRef(false);
   const form = useForm<Values>({ initialValues: valuesOf(webhook) });
   const save = useMutation({
     mutationFn: (on: Webhook) => updateWebhook(on, editOf(form.values, on)),
     onSuccess: async (saved) => {
       const warnings = (saved.warnings ?? []).map((warning) => warning.message).join(" ");
       toast(`“${saved.name}” is saved. ${warnings}`.trim(), "done");
+      leaving.current = true;
       await cache.invalidateQueries({ queryKey: webhookKeys.all });
       await navigate({ to: "/webhooks" });
     },
@@ -100,6 +101,9 @@ function Edit({ webhook }: { webhook: Webhook }) {
           />
         )}
         <WebhookFields form={form} webhook={base} />
+        <LeaveGuard dirty={() => form.isDirty() && !leaving.current}>
+          What you have changed in “{base.name}” is not saved.
+        </LeaveGuard>
         <div className={formStyles.actions}>
           <Button type="submit" look="primary" disabled={save.isPending || theirs !== undefined}>
             Save the webhook

@@ -1,18 +1,33 @@
 import { useForm } from "@mantine/form";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
+import { me } from "../api/access";
 import { placeErrors } from "../api/fields";
+import { mayCall } from "../api/operations";
 import { createWebhook, webhookKeys } from "../api/webhooks";
 import { Page } from "../app/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { Form } from "../ui/Form";
 import styles from "../ui/form.module.css";
+import { LeaveGuard } from "../ui/LeaveGuard";
+import { Forbidden } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { blank, definition, fields, type Values } from "./form";
 import { WebhookFields } from "./WebhookFields";
 
 export function NewWebhookPage() {
+  const { data: who } = useQuery(me());
+  if (who === undefined || mayCall(who, "createWebhook")) return <NewWebhook />;
+  return (
+    <Page title="New webhook">
+      <Forbidden role={who.role} least="editors" />
+    </Page>
+  );
+}
+
+function NewWebhook() {
+  const leaving = useRef(false);
   const navigate = useNavigate();
   const cache = useQueryClient();
   const toast = useToast();
@@ -26,6 +41,7 @@ export function NewWebhookPage() {
     mutationFn: createWebhook,
     onSuccess: async (webhook) => {
       const warnings = (webhook.warnings ?? []).map((warning) => warning.message).join(" ");
+      leaving.current = true;
       toast(`“${webhook.name}” is ready. ${warnings}`.trim(), "done");
       await cache.invalidateQueries({ queryKey: webhookKeys.all });
       await navigate({ to: "/webhooks" });
@@ -44,6 +60,9 @@ export function NewWebhookPage() {
   };
   return (
     <Page title="New webhook" scrolls>
+      <LeaveGuard dirty={() => form.isDirty() && !leaving.current}>
+        The webhook is not made yet. Its address and secrets are not kept in this browser.
+      </LeaveGuard>
       <Form problems={problems} refusals={refusals} onSubmit={submit}>
         <WebhookFields form={form} />
         <div className={styles.actions}>

@@ -1,16 +1,15 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import { isAtLeast, me } from "../api/access";
 import type { Webhook } from "../api/client";
+import { useMay } from "../api/operations";
 import { deleteWebhook, webhookHealth, webhookKeys } from "../api/webhooks";
 import { Page } from "../app/Page";
 import { Button, buttonClass } from "../ui/Button";
-import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { IconPause, IconPending, IconPlay, IconPlus, IconTrash, IconWebhook } from "../ui/icons";
+import { RemoveDialog } from "../ui/RemoveDialog";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
-import { useToast } from "../ui/toast";
 import { useSwitch } from "./changes";
 import { Health } from "./Health";
 import { kinds } from "./kinds";
@@ -20,7 +19,7 @@ type Open = { what: "delete" | "test"; webhook: Webhook };
 
 export function WebhooksPage() {
   const webhooks = useQuery(webhookHealth());
-  const may = isAtLeast(useQuery(me()).data, "editor");
+  const may = useMay()("createWebhook");
   const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
   useEffect(() => {
@@ -40,16 +39,18 @@ export function WebhooksPage() {
       }
     >
       {webhooks.isPending ? (
-        <SkeletonRows count={4} height={56} label="Loading webhooks" />
+        <SkeletonRows headed count={4} height={56} label="Loading webhooks" />
       ) : webhooks.data === undefined ? (
         <Failed error={webhooks.error} onRetry={() => void webhooks.refetch()} />
       ) : webhooks.data.length === 0 ? (
         <Empty icon={IconWebhook} title="Nobody can be told yet">
           <p>A webhook is where messages go: a Slack channel, or any address that takes JSON.</p>
-          {may && (
+          {may ? (
             <Link to="/webhooks/new" className={buttonClass("primary")}>
               Create the first webhook
             </Link>
+          ) : (
+            <p>Whoever has the role of an editor makes them.</p>
           )}
         </Empty>
       ) : (
@@ -165,26 +166,16 @@ function RowActions({ webhook, onOpen }: { webhook: Webhook; onOpen: TableProps[
 }
 
 function DeleteWebhook({ webhook, onClose }: { webhook: Webhook; onClose: () => void }) {
-  const cache = useQueryClient();
-  const toast = useToast();
-  const remove = useMutation({
-    mutationFn: () => deleteWebhook(webhook.id),
-    onSuccess: async () => {
-      onClose();
-      toast(`“${webhook.name}” is deleted.`, "done");
-      await cache.invalidateQueries({ queryKey: webhookKeys.all });
-    },
-  });
   return (
-    <ConfirmDialog
+    <RemoveDialog
       title={`Delete “${webhook.name}”?`}
       action="Delete the webhook"
-      busy={remove.isPending}
-      error={remove.error}
-      onConfirm={() => remove.mutate()}
+      remove={() => deleteWebhook(webhook.id)}
+      done={`“${webhook.name}” is deleted.`}
+      stale={webhookKeys.all}
       onClose={onClose}
     >
       Nothing more is sent there. Its address and secrets are forgotten.
-    </ConfirmDialog>
+    </RemoveDialog>
   );
 }

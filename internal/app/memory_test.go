@@ -1,0 +1,89 @@
+package app_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// resident returns the memory of the process that is resident, in bytes.
+func (p *process) resident(tb testing.TB) int {
+	tb.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	if _, after, found := strings.Cut(string(text), "VmRSS:"); found {
+		text, _, _ = bytes.Cut([]byte(after), []byte("kB"))
+	} else {
+		text, err = exec.CommandContext(tb.Context(), "ps", "-o", "rss=", "-p", strconv.Itoa(p.Process.Pid)).Output()
+	}
+	kib, malformed := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || malformed != nil {
+		tb.Fatal(err, malformed)
+	}
+	return kib << 10
+}
+
+// TestMemoryDoesNotGrowWithWhatIsStored holds the replica to 60 MB while nothing
+// happens, and to the same, but for a little, while 100,000 alerts stand in the
+// inbox and as many notifications wait.
+func TestMemoryDoesNotGrowWithWhatIsStored(t *testing.T) {
+	t.Parallel()
+	const megabyte, most, growth = 1_000_000, 60, 8
+	w := newWorld(t)
+	hook := w.webhook("ops")
+	rule := w.rule(hook)
+	w.exec(`update webhook set held_until = now() + interval '1 hour'`)
+	p := w.serve()
+	look := func() {
+		t.Helper()
+		since := w.column(`select coalesce(last_run_at, '-infinity')::text from rule_state`)[0]
+		for range 3 {
+			w.until("the rule has been evaluated", func() bool {
+				return w.column(`select coalesce(last_run_at, '-infinity')::text from rule_state`)[0] != since
+			})
+			since = w.column(`select last_run_at::text from rule_state`)[0]
+			for _, path := range []string{"/api/v1/alerts?limit=200", "/api/v1/alerts/counts", "/api/v1/notifications?limit=200", "/api/v1/status", "/metrics"} {
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+path, http.NoBody)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer, err := http.DefaultClient.Do(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = answer.Body.Close()
+				if answer.StatusCode != http.StatusOK {
+					t.Fatalf("%s answers %d", path, answer.StatusCode)
+				}
+			}
+		}
+	}
+	look()
+	idle := p.resident(t)
+	if idle > most*megabyte {
+		t.Errorf("%d bytes are resident while nothing happens, want at most %d MB", idle, most)
+	}
+	w.exec(`
+		with raised as (
+			insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns,
+			                   application, route, exchange, signature)
+			select gen_random_uuid(), $2, $1, 1, 'CRITICAL', 'FIRING', 'orders failed', 'connection refused', n::text, n, 'orders', 'r',
+			       '{"errorType": "ConnectException"}', 'ConnectException: ' || n
+			from generate_series(1, 100000) n
+			returning alert_id),
+		owed as (
+			insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+			select gen_random_uuid(), $2, alert_id, $1, $3, 'FIRED' from raised
+			returning notification_id)
+		insert into outbox (notification_id, webhook_id) select notification_id, $3 from owed`, rule.ID, tenant, hook)
+	look()
+	if after := p.resident(t); after > idle+growth*megabyte {
+		t.Errorf("%d bytes are resident with 100,000 alerts and notifications, %d without, want at most %d MB more", after, idle, growth)
+	} else {
+		t.Logf("%d bytes are resident with 100,000 alerts and notifications, %d without", after, idle)
+	}
+}

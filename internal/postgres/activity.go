@@ -1,0 +1,40 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"tocsin/api"
+	"tocsin/internal/postgres/pgq"
+)
+
+// mostRaised bounds the alerts that are read to count those of an hour.
+const mostRaised = 100_000
+
+// Raised counts the alerts of the last hour by rule and minute.
+func (s *Inbox) Raised(ctx context.Context, tenant string) (api.Raised, error) {
+	rows, err := s.db.queries.AlertActivity(ctx, pgq.AlertActivityParams{TenantID: tenant, Most: mostRaised})
+	if err != nil {
+		return api.Raised{}, fmt.Errorf("count alerts by minute: %w", err)
+	}
+	raised := api.Raised{Rules: map[uuid.UUID]*[api.RaisedMinutes]int64{}}
+	var total int64
+	for _, row := range rows {
+		raised.From = row.Since
+		if row.RuleID == nil {
+			continue
+		}
+		minutes := raised.Rules[*row.RuleID]
+		if minutes == nil {
+			minutes = new([api.RaisedMinutes]int64)
+			raised.Rules[*row.RuleID] = minutes
+		}
+		// One that fired after the statement's minute began belongs to that minute.
+		minutes[min(int(row.Minute), api.RaisedMinutes-1)] += row.Alerts
+		total += row.Alerts
+	}
+	raised.Complete = total < mostRaised
+	return raised, nil
+}

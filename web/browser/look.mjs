@@ -1,0 +1,38 @@
+// What a browser test looks at besides the words on a page.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export const visible = { state: "visible", timeout: 15_000 };
+
+/** What reaches over the right edge, but for text that is cut with an ellipsis and what can be scrolled sideways. */
+export function tooWide() {
+  const mayReach = (element) => {
+    for (let at = element; at && at !== document.body; at = at.parentElement) {
+      const style = getComputedStyle(at);
+      if (style.textOverflow === "ellipsis" || style.overflowX === "auto" || style.clipPath !== "none") return true;
+    }
+    return false;
+  };
+  return [...document.querySelectorAll("#root *")]
+    .filter((element) => element.getBoundingClientRect().right > window.innerWidth + 1 && !mayReach(element))
+    .map((element) => element.outerHTML.slice(0, 200));
+}
+
+function unchecked(incomplete) {
+  const contrast = incomplete.find((rule) => rule.id === "color-contrast");
+  return `contrast was not checked: ${JSON.stringify(contrast?.nodes.map((node) => [node.html, node.any, node.none]))}`;
+}
+
+/** What is wrong with a page for those who do not see it as drawn. Contrast has to be among what was checked. */
+export async function accessibility(opened) {
+  await opened.evaluate(axe);
+  const { violations, passes, incomplete } = await opened.evaluate(() =>
+    window.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
+  );
+  const found = violations.map(
+    (v) => `${v.id}: ${v.nodes.map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`,
+  );
+  return passes.some((rule) => rule.id === "color-contrast") ? found : [...found, unchecked(incomplete)];
+}

@@ -1,0 +1,181 @@
+// What differs from person to person, and what everybody may expect of a page, in a real browser against the real binary.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { accessibility, tooWide, visible } from "./look.mjs";
+import { createWorld } from "./world.mjs";
+
+const password = "a long enough password";
+const mostScriptBytes = 300_000;
+
+describe("people and pages", { timeout: 240_000 }, () => {
+  let world;
+  let page;
+  let rule;
+  let message;
+  const complaints = [];
+  const refused = [];
+  const elsewhere = [];
+
+  const listen = (opened) => {
+    opened.on("console", (said) => {
+      if (said.type() === "error" && !/status of (401|503)/.test(said.text())) complaints.push(said.text());
+    });
+    opened.on("pageerror", (error) => complaints.push(error.message));
+    opened.on("request", (request) => {
+      if (new URL(request.url()).host !== new URL(world.url).host) elsewhere.push(request.url());
+    });
+    opened.on("response", (answer) => {
+      if (answer.status() === 403) refused.push(answer.url());
+    });
+    return opened;
+  };
+  const post = async (path, data) => {
+    const answer = await page.request.post(`${world.url}/api/v1${path}`, { data });
+    assert.ok(answer.ok(), `${path}: ${answer.status()} ${await answer.text()}`);
+    return answer.json();
+  };
+  /** A browser of its own in which somebody is signed in. */
+  const enter = async (role, options = {}) => {
+    const context = await world.browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+    const signIn = { email: `${role}@example.com`, password };
+    const answer = await context.request.post(`${world.url}/api/v1/session`, { data: signIn });
+    assert.equal(answer.status(), 200);
+    return listen(await context.newPage());
+  };
+
+  before(async () => {
+    world = await createWorld();
+    page = listen(await world.browser.newPage({ viewport: { width: 1440, height: 900 } }));
+    await page.goto(world.url);
+    await world.signIn(page);
+    await page.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
+    const webhook = await post("/webhooks", { name: "Receiver", kind: "generic", url: world.receiver });
+    const failures = { name: "Failures", fireMode: "PER_EXCHANGE", severity: "CRITICAL", webhookIds: [webhook.id] };
+    rule = await post("/rules", failures);
+    for (const role of ["viewer", "editor"]) {
+      await post("/users", { email: `${role}@example.com`, name: role, role, password });
+    }
+    await world.fail({ id: "x-1" }, { id: "x-2" }, { id: "x-3" });
+    await page.goto(`${world.url}/deliveries?status=delivered`);
+    const row = page.getByRole("link", { name: /Receiver · Alert/ }).first();
+    await row.getByRole("img", { name: "1 attempt: delivered" }).waitFor(visible);
+    message = new URL(await row.getAttribute("href"), world.url).pathname;
+  });
+  after(async () => {
+    await world?.close();
+  });
+
+  test("what was not saved is there when the browser is opened again, for its person alone", async () => {
+    await page.goto(`${world.url}/rules/new`);
+    await page.getByLabel("Name").fill("Half a rule");
+    await page.getByText(/^Not saved yet; kept in this browser for /).waitFor(visible);
+    await page.getByRole("link", { name: "Webhooks" }).click();
+    await page.getByRole("button", { name: "Keep for later" }).click();
+    await page.getByRole("row", { name: /Receiver/ }).waitFor(visible);
+    const kept = await page.context().storageState();
+
+    const again = listen(await (await world.browser.newContext({ storageState: kept })).newPage());
+    await again.goto(`${world.url}/rules`);
+    await again.getByRole("link", { name: "Go on with the new rule" }).click();
+    await again.getByText(/^What you, .*, had not saved .* is back\.$/).waitFor(visible);
+    assert.equal(await again.getByLabel("Name").inputValue(), "Half a rule");
+
+    const other = await enter("editor", { storageState: { ...kept, cookies: [] } });
+    await other.goto(`${world.url}/rules/new`);
+    await other.getByLabel("Name").waitFor(visible);
+    assert.equal(await other.getByLabel("Name").inputValue(), "");
+
+    await again.getByRole("button", { name: "Give it up" }).click();
+    await again.getByRole("link", { name: "Rules", exact: true }).click();
+    await again.getByRole("link", { name: "New rule" }).waitFor(visible);
+    await Promise.all([again.context().close(), other.context().close()]);
+  });
+
+  test("the sentence, and the way to what is wrong, stay in view", async () => {
+    await page.goto(`${world.url}/rules/${rule.id}`);
+    await page.getByText("A number of exchanges", { exact: true }).click();
+    await page.getByLabel("Threshold").fill("0");
+    const parts = page.getByRole("navigation", { name: "Parts of the rule" });
+    await parts.getByRole("button", { name: "Trigger 1 to correct" }).waitFor(visible);
+    await parts.getByRole("button", { name: "Review" }).click();
+    await page.getByText(/^Whenever some number of exchanges fail within 10 min/).waitFor(visible);
+    await page.getByLabel("Threshold").fill("42");
+    await page.getByText("44 exchanges within 10 min", { exact: false }).first().waitFor(visible);
+    await page.getByRole("link", { name: "Rules", exact: true }).click();
+    await page.getByRole("button", { name: "Give up the changes" }).click();
+    await page.getByRole("row", { name: /Failures/ }).waitFor(visible);
+  });
+
+  for (const scheme of ["light", "dark"]) {
+    test(`a viewer reads every page, and nothing there is refused: ${scheme}`, async () => {
+      const opened = await enter("viewer", { colorScheme: scheme, viewport: { width: 360, height: 780 } });
+      const forbidden = (whose) => opened.getByRole("heading", { name: `This is for ${whose}` });
+      const pages = {
+        "/rules": opened.getByRole("row", { name: /Failures/ }),
+        [`/rules/${rule.id}`]: opened.getByText(/Writing them takes the role of an editor/),
+        "/rules/new": forbidden("editors"),
+        "/webhooks": opened.getByRole("row", { name: /Receiver/ }),
+        "/webhooks/new": forbidden("editors"),
+        "/deliveries": opened.getByRole("link", { name: /Receiver · Alert/ }).first(),
+        [message]: opened.getByText(/^HTTP\/1.1 200/),
+        "/system": opened.getByRole("img", { name: /^Alerts raised each minute: 3 in an hour/ }),
+        "/users": forbidden("administrators"),
+        "/tokens": forbidden("administrators"),
+        "/audit": forbidden("administrators"),
+      };
+      refused.length = 0;
+      for (const [path, sign] of Object.entries(pages)) {
+        await opened.goto(world.url + path);
+        await sign.waitFor(visible);
+        assert.deepEqual(await accessibility(opened), [], `${path} in ${scheme}`);
+        assert.deepEqual(await opened.evaluate(tooWide), [], `${path} in ${scheme}`);
+      }
+      assert.deepEqual(refused, []);
+      await opened.context().close();
+    });
+  }
+
+  test("a page that could not be read says so, and is read when that has passed", async () => {
+    const reads = {
+      "/rules": "rules",
+      "/webhooks": "webhooks",
+      "/deliveries": "notifications",
+      "/users": "users",
+      "/audit": "audit",
+    };
+    for (const [path, asked] of Object.entries(reads)) {
+      await page.route(`**/api/v1/${asked}?*`, (route) => route.fulfill({ status: 503 }));
+      await page.goto(world.url + path);
+      const again = page.getByRole("alert").getByRole("button", { name: "Try again" });
+      await again.waitFor(visible);
+      await page.unroute(`**/api/v1/${asked}?*`);
+      await again.click();
+      await again.waitFor({ state: "detached" });
+    }
+  });
+
+  test(`the scripts of each page are below ${mostScriptBytes / 1000} kB as they are sent`, async () => {
+    for (const path of ["/inbox", "/rules", "/rules/new", "/webhooks/new", "/deliveries", "/system", "/users"]) {
+      const context = await world.browser.newContext({ storageState: await page.context().storageState() });
+      const opened = listen(await context.newPage());
+      const devtools = await context.newCDPSession(opened);
+      await devtools.send("Network.enable");
+      const scripts = new Set();
+      let bytes = 0;
+      devtools.on("Network.responseReceived", ({ requestId, type }) => type === "Script" && scripts.add(requestId));
+      devtools.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
+        if (scripts.has(requestId)) bytes += encodedDataLength;
+      });
+      await opened.goto(world.url + path);
+      await opened.getByText("Live", { exact: true }).waitFor(visible);
+      await opened.waitForFunction(() => document.fonts.status === "loaded");
+      assert.ok(bytes > 50_000 && bytes < mostScriptBytes, `${path}: ${bytes} bytes`);
+      await context.close();
+    }
+  });
+
+  test("the pages complained of nothing and asked no other host", () => {
+    assert.deepEqual(complaints, []);
+    assert.deepEqual(elsewhere, []);
+  });
+});

@@ -1,0 +1,53 @@
+import { useQuery } from "@tanstack/react-query";
+import { isAtLeast, type Me, me, type Role } from "./access";
+
+/** The least role for each operation that changes something or is for administrators, as the API's document gives it. */
+export const leastRole = {
+  createRule: "editor",
+  updateRule: "editor",
+  deleteRule: "editor",
+  enableRule: "editor",
+  disableRule: "editor",
+  retryRule: "operator",
+  applyRules: "editor",
+  duplicateRule: "editor",
+  testRule: "editor",
+  reconcileRule: "operator",
+  createWebhook: "editor",
+  updateWebhook: "editor",
+  deleteWebhook: "editor",
+  enableWebhook: "editor",
+  disableWebhook: "editor",
+  testWebhook: "editor",
+  rotateWebhookSecret: "editor",
+  retireWebhookSecret: "editor",
+  acknowledgeAlerts: "operator",
+  resolveAlerts: "operator",
+  undoAlertAction: "operator",
+  acknowledgeAlert: "operator",
+  resolveAlert: "operator",
+  retryNotifications: "operator",
+  retryNotification: "operator",
+  listUsers: "admin",
+  createUser: "admin",
+  getUser: "admin",
+  updateUser: "admin",
+  deleteUser: "admin",
+  setUserPassword: "admin",
+  createUserLink: "admin",
+  listTokens: "admin",
+  createToken: "admin",
+  revokeToken: "admin",
+  listAudit: "admin",
+} as const satisfies Record<string, Role>;
+
+export type Operation = keyof typeof leastRole;
+
+/** Whether somebody may call an operation. Before it is known who that is, nothing is offered. */
+export const mayCall = (who: Me | undefined, operation: Operation) => isAtLeast(who, leastRole[operation]);
+
+/** Whether the reader may call operations, so that no page offers what would be refused. */
+export function useMay(): (operation: Operation) => boolean {
+  const { data: who } = useQuery(me());
+  return (operation) => mayCall(who, operation);
+}

@@ -1,0 +1,25 @@
+import { useQuery } from "@tanstack/react-query";
+import { alertActivity } from "../api/activity";
+import { Bars } from "../ui/Bars";
+import table from "../ui/table.module.css";
+import styles from "./rules.module.css";
+
+/** The alerts that a rule has raised in the last hour: how many, and when. */
+export function Raised({ ruleId, ruleName }: { ruleId: string; ruleName: string }) {
+  const { data } = useQuery(alertActivity());
+  const minutes = data?.rules.find((rule) => rule.ruleId === ruleId)?.buckets;
+  const total = minutes?.reduce((sum, count) => sum + count, 0) ?? 0;
+  if (!data) return <span className={table.quiet}>…</span>;
+  if (!minutes) return <span className={table.quiet}>none</span>;
+  const raised = `${total.toLocaleString("en")} raised`;
+  return (
+    <span className={styles.raised} title="In the last hour, by minute">
+      <Bars
+        values={minutes}
+        label={`${ruleName} raised ${total.toLocaleString("en")} in the last hour, by minute`}
+        small
+      />
+      {raised}
+    </span>
+  );
+}

@@ -1,0 +1,38 @@
+/** The parts of the page, and to which of them each field belongs. */
+export const sections = [
+  { name: "scope", title: "Scope", fields: ["scope"] },
+  { name: "filter", title: "Filter", fields: ["filter"] },
+  {
+    name: "trigger",
+    title: "Trigger",
+    fields: [
+      "fireMode",
+      "threshold",
+      "windowSeconds",
+      "groupBy",
+      "forDurationSeconds",
+      "reNotifyMinutes",
+      "notifyOnResolve",
+      "intervalSeconds",
+      "lookBackSeconds",
+    ],
+  },
+  {
+    name: "message",
+    title: "Message",
+    fields: ["severity", "titleTemplate", "messageTemplate", "webhookIds", "targets"],
+  },
+  { name: "review", title: "Review", fields: ["enabled"] },
+] as const;
+
+/** How many fields of each section are marked as wrong, of the fields that the form knows. */
+export function wrongIn(
+  section: (typeof sections)[number],
+  known: readonly string[],
+  errorOf: (field: string) => string | undefined,
+): number {
+  const ours = known.filter((field) =>
+    section.fields.some((own) => field === own || field.startsWith(`${own}.`) || field.startsWith(`${own}[`)),
+  );
+  return ours.filter((field) => errorOf(field) !== undefined).length;
+}

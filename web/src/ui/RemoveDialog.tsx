@@ -1,0 +1,44 @@
+import { type QueryKey, useMutation, useQueryClient } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { ConfirmDialog } from "./ConfirmDialog";
+import { useToast } from "./toast";
+
+interface Props {
+  title: string;
+  /** What the button does, in words. */
+  action: string;
+  remove: () => Promise<unknown>;
+  /** What is said when it is gone. */
+  done: string;
+  /** What has to be asked again then. */
+  stale: QueryKey;
+  onClose: () => void;
+  /** What comes of it. */
+  children: ReactNode;
+}
+
+/** Asks before something is removed for good, removes it, and says so. A refusal is read in the dialog. */
+export function RemoveDialog({ title, action, remove, done, stale, onClose, children }: Props) {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const removal = useMutation({
+    mutationFn: remove,
+    onSuccess: async () => {
+      onClose();
+      toast(done, "done");
+      await cache.invalidateQueries({ queryKey: stale });
+    },
+  });
+  return (
+    <ConfirmDialog
+      title={title}
+      action={action}
+      busy={removal.isPending}
+      error={removal.error}
+      onConfirm={() => removal.mutate()}
+      onClose={onClose}
+    >
+      {children}
+    </ConfirmDialog>
+  );
+}
