@@ -262,6 +262,23 @@ type Alert struct {
 	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
 }
 
+// AlertActivity defines model for AlertActivity.
+type AlertActivity struct {
+	BucketSeconds int `json:"bucketSeconds"`
+
+	// Buckets Of all rules together.
+	Buckets []int64 `json:"buckets"`
+
+	// Complete False where the oldest alerts are not counted.
+	Complete bool `json:"complete"`
+
+	// From Where the first bucket begins.
+	From time.Time `json:"from"`
+
+	// Rules Without rules that raised nothing.
+	Rules []RuleActivity `json:"rules"`
+}
+
 // AlertCounts defines model for AlertCounts.
 type AlertCounts struct {
 	Acknowledged int64 `json:"acknowledged"`
@@ -697,7 +714,10 @@ type Notification struct {
 
 	// Status `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
 	// often as the schedule allows.
-	Status    NotificationStatus `json:"status"`
+	Status NotificationStatus `json:"status"`
+
+	// Verdicts How the latest attempts ended, at most 20, oldest first. In lists of notifications only.
+	Verdicts  []AttemptVerdict   `json:"verdicts,omitempty"`
 	WebhookID openapi_types.UUID `json:"webhookId"`
 
 	// WebhookName The webhook's present name; empty when it is gone.
@@ -1011,6 +1031,12 @@ type Rule struct {
 	Warnings      []FieldError         `json:"warnings,omitempty"`
 	WebhookIds    []openapi_types.UUID `json:"webhookIds"`
 	WindowSeconds int                  `json:"windowSeconds"`
+}
+
+// RuleActivity defines model for RuleActivity.
+type RuleActivity struct {
+	Buckets []int64            `json:"buckets"`
+	RuleID  openapi_types.UUID `json:"ruleId"`
 }
 
 // RuleApplication defines model for RuleApplication.
@@ -1334,6 +1360,7 @@ type TemplatePreviewRequest struct {
 
 	// FireMode PER_EXCHANGE by default. A preview of COUNT_IN_WINDOW shows a made-up count.
 	FireMode rules.FireMode `json:"fireMode,omitempty"`
+	GroupBy  rules.GroupBy  `json:"groupBy,omitempty"`
 
 	// Kind Without a webhook, the kind of one. generic by default.
 	Kind notify.WebhookKind `json:"kind,omitempty"`
@@ -1343,11 +1370,15 @@ type TemplatePreviewRequest struct {
 	RuleName        string         `json:"ruleName,omitempty"`
 	Severity        rules.Severity `json:"severity,omitempty"`
 
+	// Threshold Of a COUNT_IN_WINDOW whose count is shown; with `windowSeconds` and `groupBy` it makes the count that of the rule.
+	Threshold int `json:"threshold,omitempty"`
+
 	// TitleTemplate Empty means the default.
 	TitleTemplate string `json:"titleTemplate,omitempty"`
 
 	// WebhookID The webhook that would be called. Its kind and template count.
-	WebhookID *openapi_types.UUID `json:"webhookId,omitempty"`
+	WebhookID     *openapi_types.UUID `json:"webhookId,omitempty"`
+	WindowSeconds int                 `json:"windowSeconds,omitempty"`
 }
 
 // TestResult What came of a test message.
@@ -1985,6 +2016,9 @@ type ServerInterface interface {
 	// UndoAlertAction Undo what was done to many alerts
 	// (POST /alerts/actions/{id}/undo)
 	UndoAlertAction(ctx echo.Context, id ID) error
+	// GetAlertActivity Count the alerts raised in each minute of the last hour
+	// (GET /alerts/activity)
+	GetAlertActivity(ctx echo.Context) error
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx echo.Context) error
@@ -2288,6 +2322,15 @@ func (w *ServerInterfaceWrapper) UndoAlertAction(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.UndoAlertAction(ctx, id)
+	return err
+}
+
+// GetAlertActivity converts echo context to params.
+func (w *ServerInterfaceWrapper) GetAlertActivity(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetAlertActivity(ctx)
 	return err
 }
 
@@ -3634,6 +3677,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/webhooks/:id/retire-secret", wrapper.RetireWebhookSecret, options.OperationMiddlewares["retireWebhookSecret"]...)
 	router.GET(options.BaseURL+"/alerts", wrapper.ListAlerts, options.OperationMiddlewares["listAlerts"]...)
 	router.GET(options.BaseURL+"/alerts/counts", wrapper.CountAlerts, options.OperationMiddlewares["countAlerts"]...)
+	router.GET(options.BaseURL+"/alerts/activity", wrapper.GetAlertActivity, options.OperationMiddlewares["getAlertActivity"]...)
 	router.POST(options.BaseURL+"/alerts/acknowledge", wrapper.AcknowledgeAlerts, options.OperationMiddlewares["acknowledgeAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/resolve", wrapper.ResolveAlerts, options.OperationMiddlewares["resolveAlerts"]...)
 	router.POST(options.BaseURL+"/alerts/actions/:id/undo", wrapper.UndoAlertAction, options.OperationMiddlewares["undoAlertAction"]...)
@@ -3792,6 +3836,44 @@ type UndoAlertActiondefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response UndoAlertActiondefaultApplicationProblemPlusJSONResponse) VisitUndoAlertActionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAlertActivityRequestObject struct {
+}
+
+type GetAlertActivityResponseObject interface {
+	VisitGetAlertActivityResponse(w http.ResponseWriter) error
+}
+
+type GetAlertActivity200JSONResponse AlertActivity
+
+func (response GetAlertActivity200JSONResponse) VisitGetAlertActivityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAlertActivitydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetAlertActivitydefaultApplicationProblemPlusJSONResponse) VisitGetAlertActivityResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6383,6 +6465,9 @@ type StrictServerInterface interface {
 	// UndoAlertAction Undo what was done to many alerts
 	// (POST /alerts/actions/{id}/undo)
 	UndoAlertAction(ctx context.Context, request UndoAlertActionRequestObject) (UndoAlertActionResponseObject, error)
+	// GetAlertActivity Count the alerts raised in each minute of the last hour
+	// (GET /alerts/activity)
+	GetAlertActivity(ctx context.Context, request GetAlertActivityRequestObject) (GetAlertActivityResponseObject, error)
 	// CountAlerts Count alerts by state
 	// (GET /alerts/counts)
 	CountAlerts(ctx context.Context, request CountAlertsRequestObject) (CountAlertsResponseObject, error)
@@ -6673,6 +6758,29 @@ func (sh *strictHandler) UndoAlertAction(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(UndoAlertActionResponseObject); ok {
 		return validResponse.VisitUndoAlertActionResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetAlertActivity operation middleware
+func (sh *strictHandler) GetAlertActivity(ctx echo.Context) error {
+	var request GetAlertActivityRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAlertActivity(ctx.Request().Context(), request.(GetAlertActivityRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAlertActivity")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetAlertActivityResponseObject); ok {
+		return validResponse.VisitGetAlertActivityResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -8657,18 +8765,18 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3tchs5kjZ6KwjuRnj3bJmW3e7eaenHCVmW23rblnwkebwbLa8LZIEkRkWAU0CJ5s5xxFzNXNhcyRvI",
-	"BFCoIqpYpEl39+7sj522WB8oIJHIjyef/MtgLOcLKZjQanD8l8GM0YwV8J/nt3Rq/jdjalzwheZSDI4H",
-	"tzNGHlihuBQJmciCpBeTx2+pHs/S4SAZFOzPJS9YNjjWRcmSgRrP2Jyax+jVgg2OB0oXXEwHX74kgzdy",
-	"TPGpzZd8mLGCET1jRLAl0TMupoSrbZ9/w/SZlPecxb9CMWW+YrunfkkGC1rQOdN2ls7KQski/oZUsM8a",
-	"L0iJnMAHLeiUkRGbyIIlhCrCNVlSRab8gcFQuLn5zyUrVoNkIOjcvH2M7wjHNaef3zAx1bPB8bOjo6Mk",
-	"8vmvZYlDrA/stVySORUrMjO/Ey1JLuU9GdHxfdv74cra6zM2oWWuB8fPnidmLHxezgfHT3/4QzKYc2H/",
-	"5QfFhWZTVsCoLl6a++EtC6pn1Ut41rkQE1nMqR4cD8oSroyIE59zHV+IacGoZkoTUc5HrDBrwYQuOFNk",
-	"SYVmWduX5/DM6Jd/fxR8+TOzBBu+/Erkq9PFIueV1MdeSYNLwhdzzeaqsfRPj2D+ufB/WJsYGOQF3vs0",
-	"EBRaFHTlx/WWi8guMb8QmrNCKzNlRZkzRfSMakILRuaMCg0qwMj1mOY5K9rmcW6eH9lXIylzRoUfx7Us",
-	"NWubmQJ+/GZzcl3m7UMpc3aRxceyQVL7vfyGPbCC61XbAJT7PTqEfy7YZHA8+KcnlXJ/gpepJ/7JjZG0",
-	"DYRPBdVlwWJammrCPo9nVEyZIhPKc5aRJdcz0GyUTAtZLoiayaXRc0NitiKbL/SKSMGI0lRkCgTIypi5",
-	"VZaaUEFYUchWaVJ+TP2EYbcV0FTHPtqOkesk2BpmTlfmizQjo1KTd+eXLy8uf0rMb8sZH8+IkCOZrciM",
+	"7L3tchs5kjZ6KwjuRnj3bJmW3e7eaenHCVmWx3rHlnwkebwbLa8LZIEkRkWAU0CJ5s5xxFzNXNhcyRvI",
+	"BFCoIqpYpEm3e3f2x05brA8UkEjkx5NP/mUwlvOFFExoNTj+y2DGaMYK+M/zWzo1/5sxNS74QnMpBseD",
+	"2xkjD6xQXIqETGRB0ovJ47dUj2fpcJAMCvbnkhcsGxzromTJQI1nbE7NY/RqwQbHA6ULLqaDL1+SwRs5",
+	"pvjU5ks+zFjBiJ4xItiS6BkXU8LVts+/YfpMynvO4l+hmDJfsd1TvySDBS3onGk7S2dloWQRf0Mq2GeN",
+	"F6RETuCDFnTKyIhNZMESQhXhmiypIlP+wGAo3Nz855IVq0EyEHRu3j7Gd4TjmtPPb5iY6tng+NnR0VES",
+	"+fzXssQh1gf2Wi7JnIoVmZnfiZYkl/KejOj4vu39cGXt9Rmb0DLXg+NnzxMzFj4v54Pjpz/9LhnMubD/",
+	"8oPiQrMpK2BUFy/N/fCWBdWz6iU861yIiSzmVA+OB2UJV0bEic+5ji/EtGBUM6WJKOcjVpi1YEIXnCmy",
+	"pEKzrO3Lc3hm9Mt/PAq+/JlZgg1ffiXy1elikfNK6mOvpMEl4Yu5ZnPVWPqnRzD/XPg/rE0MDPIC730a",
+	"CAotCrry43rLRWSXmF8IzVmhlZmyosyZInpGNaEFI3NGhQYVYOR6TPOcFW3zODfPj+yrkZQ5o8KP41qW",
+	"mrXNTAE/frM5uS7z9qGUObvI4mPZIKn9Xn7DHljB9aptAMr9Hh3CPxdsMjge/NOTSrk/wcvUE//kxkja",
+	"BsKnguqyYDEtTTVhn8czKqZMkQnlOcvIkusZaDZKpoUsF0TN5NLouSExW5HNF3pFpGBEaSoyBQJkZczc",
+	"KktNqCCsKGSrNCk/pn7CsNsKaKpjH23HyHUSbA0zpyvzRZqRUanJu/PLlxeXv0/Mb8sZH8+IkCOZrciM",
 	"KjJiTBAt81atA8/ZfmVPzXBw2P3W9pZ9jilM9lkTLojmOmdEFmTOlKJTlpAxVYzwqZBFu8b8c8cxFdPa",
 	"ZhzvRcFo1q1/QO1UigYmUkhNzJ1tYynxuZ165wseOkzpFzLjDCb5huVsrGE64d9jKTQTMFWBdn7yJ4Va",
 	"vHr65tWBJ5uv82+ujjv8i1pIoXAc7wo5ytm8YwgLvOLfthuKey6MIbKnl0xosiykmA6NJBkVwLILsbep",
@@ -8676,325 +8784,331 @@ var swaggerSpec = []string{
 	"1zR5RjV7rPmcxdR5eN+LVcRoTAZjWeKcdc3KBy4yuTyDS2Fycm60yqbbXtrrbsr5nBag1p1Ohq/K86vJ",
 	"4PiX7oecuzu+fEwi9hP7zMal+Xe1DWFbEq4IHclSD8nVhFAC32lMWq6c9W6sLrhpbnwEluHRIAj7TOeL",
 	"3NjAIiN0pEDkjNl/JzRY/9zsb8GGdyL8pPdF3uYuLJhc5MasR8/B3ZGQ0YoszQjS26uzm4vLT+f/cfb6",
-	"9PKn80/vr9+kRNGVGpILgV8l1JIVcCaZIwo+MsFxET8sVY5nhN6JRU7HML4kOPMLHpORidnlpzo2dJ4z",
-	"d1yYF+E49KxgaibzDJyDglEzdcPwRZ0iOWM0Nzo3ZgvXFw7eZqwZwrVi+SSxx9WYCqNdR4ywB5qXVLPs",
-	"BK61hwFMG1nOVkNyYZSwkvmDsabdB5hH3okxFbVHEDqlXAyJOURJumSjmZT3F1lqRcaNCFQQ/Iaz21Ta",
-	"iXEW+lhaefQIvw2kg4zYmM4ZeeCKj3LzzxkXmf+ER4qg84Vyav5svKXHxlsiE1mKDAyb00B+zak0jA7a",
-	"jObF6oaNpchUfFhmQcmkkHMUYZE5t9GP91+4VsbQqMklUbIsxoxkkuGpqFmeu0f8q/HxUiuBqRvsnaju",
-	"9iJhbsVFMNLv3tkQ8UyWo9yInfd3qoMd/SswP1BOoupwHvU2PsyY2WJGEK1EqriPYTZrzpVWfk1i2za+",
-	"BlZSt1Lw7h5U7vVB11YexggqcGLmf8RyuYTP8dt5GH0+OhN9BNpcegnGTUx6rMQuCgaDMlZQ6wv/iDGc",
-	"zgAPbsWCcsWySlBqaogL/cPzwbq/m1Qeyhb+iHI2d38zF6zUqJSVLValk7MWYxI29FdImNdq8am1P1st",
-	"Z0ydJYeDkcjJBLRRqRjuATZm5mQ3+2AqBTtxxyQXRMIXoGmMfpXbMWawZoTLmVTsTjh1PWeoWPFi3PB1",
-	"rU3JghVKCsIEHaGjz+pqeHMIprJnf7HxHOcne8GtS19Sc2St24NLWqkQf55V5+hH/3Y5+hMbg8EEcgHm",
-	"k+o27mo7zQlwRJkFwjzh8I3b37hgItvtTqd1dri1TfKvFmade/hT7kDjwni2Qqvonu8aREMY3DT4mayb",
-	"zYPgc1uX9hXPNYNIK80ybj6J5u+CRZ7QXLGY9VoFbN1pava2+W+cCxutMP75kLzkkwkrzMdPOMszBaGu",
-	"sZyPuHFIRityevkysUcrRhDlBDbcaEWurnGjNESvEfM7RMwqGXx+PJWPzd8eq3u+eCwXOEGPF9KsSWE9",
-	"zPDstXFMO20NRdb/gX+uPW0wSDY4/f2fXPhg4K87ZdX5vJ8YX/83h2foPoN7W4wgDP/tKcK2xdv3EIOD",
-	"4NBew2f9xx8q4r1sty9tyvGnQpaLvR97Pm7Rft/TvR6XGDDotVK/2ulaqYPG6TrBgLcyR4G5aLjZZuqy",
-	"6KPPW7tfbYjPh85jI0Yvwxf45wzJOYToN8TlO8ztrzEUUOJ6mAlJYFP4OK8Vn4+du+SddUsbO0VdTSLu",
-	"HWgW2jAYTiDIlJaLW5n2D8p4JdRfG+Gu/tIM35sPdYnleOq7ZojD6xL8wtap2WZWbp0JZVxaZRUv+hRg",
-	"VoKVboRKz5gYkp/4g7E7lZ0xmEdBKMTBE8I1uWdsgf4G/hEjIDjXdwIeCUGanGrj/r9YkXdS6WnB1CNF",
-	"xrkcNx2Ufa/D1ktgjm5aGLfuVkZ3NiV4AW4zotlnO3dTaUxKY6abPTedVaABroiayUITWWAW7bht5ulE",
-	"QxwF/MtcynuW3Qnj+/0kzaOXEH0LsAn9Z28n0aqSHtvZ7uccvNyUZyo1H51OwAOALdc85swtMaVsVGso",
-	"WhazUopMpkPiUg6KiQyvUkbOpBgzMgeEhnPIgxgATqrSCbjbEKOdUQ1hazP/SpOMZxgvFNJhV0hmfAS9",
-	"5GM2JGfGNxdmg9zKseLCho9cENS4Xr08bqMmnU+0UYat+wTBU/UVxiwCHdy/dzeNFrGdAagZI01pzVVr",
-	"Oqso08SI9GngzqL0g5YAty1nE01oLgVzIWcrQUSKfDXsL/Mtch23TlNreKbgU9vYfT0MmICBatxtkMaJ",
-	"LF6WBXiINjqckhXTJ61JYybMafrLwL5pkAxeXVzjf5ye/Xx59eHN+cufzl8OksH1+c3Vmz+evwx257of",
-	"ZpYPQ0k3NgRTrSKfL6TNllFj7w80iOwTvAFmB5fg/MHmBddXNKOa+kC2uYykeHtkK499AGejRNtYDzi1",
-	"SqEt15l2hKtOq4GvGR4qrsS0Nvo2lp9m5PXt7TtiM8hDcqEVmTGaNQOHjxSEF0AqM5YzzTKi5NwG/FFf",
-	"h9kVo+uZ1sZW+5fvjkhGV8ZIuxPWjfhXzMUUTGnj8KwUAZ0kpuZ/q0BtJBiRWTl7W9/5/WL6YPzF7MxV",
-	"bfBLG0qyGUyWJd6CVGxcMAwnRXSZ4GoWT5P5MDvPGSlFBmp4lZhTwaecFoUcM6VIxrdJldmvM05tp0tT",
-	"MIjixAXcvdomOjOjy+ORdxSUTZJ6jZe9NlZtAAqIv3zEplwIc8zYLVYTuZZh4ANfW4u9eyzBteiTF3q7",
-	"BIrxyUt1JrOWL4A9hBedBLlgYVOuKE/2s4bRZMMDKzI+jghO+v7y5fn1pw+n/5ke2xgnkaUem723YnpI",
-	"0veXRmFe+p8Fg7275HlOZvSBwZ+SWmQ+lDQjgkpLmRGleZ7fCUhWSQnbsZ4yndMVPhF0OZzyJH15/ubi",
-	"j+fX5y/TY0LHY7bQLBuS9Pr89toMmbrjDHUQPEOV4zFj2fBOpLevr69ub9/A3agRbM6AKnNAonG5MAOH",
-	"Z756fwOXGtPQfJ8A6wdfS/QMEm4w1iFJf7q6PG9eeifstVSsULu4k8hP8yAZ2BkdJAP/cXAS3V6bX/2Q",
-	"4W8wokEyMG9bP6OaStpu1lAIq7VvUd0FH5WaAUJ5o/1Z15X3bBXDMG2IOUoIw7h5Of//3p++uRkkg/P/",
-	"uLi5Nf/x9vT27PX5TeRjk8EDzcuWPQIegllPfKKxL8n1+TPCPi8KBDLDr/bpidtGcAe8eliPzD5tQQ2H",
-	"020mAD5obWrrxgMAQ4eNue5jRMCNaEOUGdfnQiPeJWbdR/b2GGC9aWIcy8z+F56u5r9GXGTwm4D/OiGp",
-	"1b5plagH65zlCk7ceyGXkPO0iU/rQBnLfRgH/ug25Dd7PKc8JzTLzOJgDKFUrMDMgQAnw/xNy3uEfccf",
-	"jh5N/LefuYj4O6l5i/lqeLL5j0UhpwWdp3BYpsYUG1HFUqsbLKoAzizUtiOjpEQ8U22/pwuwb+cYHXbj",
-	"x8cfNOlM5SD4OxLNsmgNOakfsFGp/JOSYnhNl299GrGvb0K3ONsQyr/DpyypSmwoBKUXnBJEKuGqZENy",
-	"g/YS2I1GarIELCs1k0txuO/n2Q4xXxxDi8Tij05kW352YdCISmVFS6WI2Wz+ZzSAuCKn7y66zK+WQT5w",
-	"Gi+XsOEDib4/qIljVz6S4B5OyIIqtZRFlpCci/vE2O+Py0VCJM/GCVE5Hd8nZCznc2NdyMKMOr7zHzht",
-	"CS/retVKj/w71YNQXTidhd+aOM1aW5/oMWq0czxCuGU0rVLze4lqxgb7oszvr5mCbMtfOgJFG8MeNC8Y",
-	"zWKgnyDmsDSKT0liL946UZ4M7GbfKYkxKa3fGx0gYEBsRsxDw2iOqKQdRlqKTNJRzt4LzfP+KrIUsGXW",
-	"h3mRqQogH6A+O3BGW6QS/FpXU1ytaTV51fiaHxgTrjM5XxgDQzClbsBjiasMmzkxW8Dobgi51lMxFSg2",
-	"IfLB+v9YYgOJhpxoJqjQyqMx8KghVZwRn86VFMmdAKcF0aQ2OB6AOB2CNBIRsENsQacyYccEcp5T/9Zt",
-	"fOw5V8qm6RoR3shsgPdlHS+cxhNyZCFKeW4EZMnyfAfpRWNzbQzXVVUTxBvNJy5nMmekAHxn9HP7vREe",
-	"c8PFOGLTw5/xszCKDwAuH+lzb/X+8NriB2Mc7ha9xwmplicJZSEq/GBvZ7fmwFvXrRjbaUtDSgiyQxbo",
-	"tNQzWfD/hjP7mLxgtGAF+ftf/5YCmNjiUMHGsYDhmFBpN4qu8waH2vxwvDVxI2751IwJzWmutvQambH8",
-	"m37j95uxKs5+WLv1h+5bk8Gy4JpdiXzlrM3eWIJwUnDcwThi09IsNogvdmWlU4s3ewRryicWB6XW474+",
-	"WFgLxcXBeJDEjuxk1Ojg2UylzMDjsYETBqInJxozkWBJGY1oNh2ciDCkTeCEz9rGgk9bIt3mEh+rAWtU",
-	"QvLIlkzK5TZqs2C6WEX15qn/KB9YLccQklKSTGix+Vu01DTfNNVr28bckwRLFYzRL0tcbBZMZEyMI959",
-	"R1BZSH1SgQ/Q92QYWu8KJAvrR9gSEwUARHsmGiWX8/H9TJaKRWMwcFQaI6ClTLUWj7KIVn9L7OPPg2qc",
-	"jaU1bsP4coiwSNyHuvESKA0BcPZwE+hw3bZ1wZoO9Ra5rWG/tRfN+Axbq4e6wQcdy6JgOa3M9fWx2FTG",
-	"pWou9tNn3z3//od//4NZjoXZjYUZ7X89/n9/OXr848d/++eY0DCR3fIYDGcN4d+stVB01X9PM/HACynm",
-	"Nle2/rvZDW87aifgghtNx/cRe7r/ejQeeAt/jb3OiWfLIniMZizoX+j4lN5KGwYTUkG+s//8KW9z9yln",
-	"sxb62lEXfFQ40PryJI1SfF9+jg+tCWA4jY1FbIpyl4rYh4tdlfIdysF2b7hmky0RHYjGqNUWrWmuhsRt",
-	"C/k9hNj1FJ+uuap8RZcZuH5/eYkp+7Ort+/enN9CHuTV6cWbzdl6DLjfOEHcJtD+io6ZfsOV/lo5gwf9",
-	"ERIWXyL15f1EKXjI2nA8+LRh5QGbgLBRA66JHI/LQu3gnvlsS/dy42UODBv9Cs7y7LzNjqFwmEM5NcYB",
-	"jPxDcUEM/dCWIx0VxmkBLzGxFagKMxpmnGlCUlnqT3LyqTDiZv4tpP5kNdgoxywJBjo+wcvTliQ8y1sq",
-	"l4xEBa9GKM0QtSFTvxx9xBRDPcHhay+ibwuKBLtmDUMb6EVmcnPoEz8iwdms3rIhiwXIiuEre+/mPQX2",
-	"iqD5E0R2w+bapUQFvpWi/59LeQ+UGENymudm9rQi89JCLU/APER7xPxko2UFM/MA0a6IIVgz9PoFaeuJ",
-	"vBoA7Puj9VMlPO7OpNCUi0ic5YwqRuZgjak+ucj6c2EosfDNaTMNmti6XCpWFlYnwiz8Fq82p7lqq3v4",
-	"vkcquJNmBH5+GYfjeP3l+IV+PAr+b5Nem3NxkOe6rR5BWRqVNmdUKIIHWK3owp14fc652qw9W0MXloL/",
-	"uWT253hFROyktPtyy5OSF+xtVB+n786vPYtAij6YCmxtY3kblxADmpBiduYOSc+u3l/efrq4/PTh4vLl",
-	"1Yfa7Ri/pZrkjCpNUg8YTO9EFTnGMKk5Srgg6RJoIxxuEFQwHDBuDADxr4M1wuGD/VEbUT/jw8/OdpMK",
-	"iPZYIfXtzB6KSNdgzvbqi7EGrxSaZQl+FRzK8JHIWxCiIq+v3t+a7zp99+7Nxdnp7cXV5SAZnF/+8eL6",
-	"6vLt+eVtvy90Q93uA18D/8grd4zWlfEcYDktNdfwRcbtt8ENWErADMk8IwBCMgehDY/es0VLAbJoS6P2",
-	"tHfg/piZ84aL+xsf5N0iJFpFhrfB0uwrsNkR5X0bMTt9/DaC2S9ViyEzo+pdEL/dfOsal0U02WtucjYV",
-	"BK1PalQpQc6MAVa+V8XRfRw4IhdMpMch5FhLqAoyB6h5T7jFzMAGiQ+km3ujurxVFguZbyz0vzbXQCkF",
-	"HOznnxe8YKo1T2W0XmPYkD1IiE/taKZ0/1gD5t82b5h7TK27YKAEIK29OSp1IQ45bvrahCVRkCWqcNPa",
-	"2opMlwVAPsc5N39XdAmZK2Au4FrZHBHe5EI/DcOw5f1ryW3L/yALNyqY0LlUmhjraQfHay4L1snLUDBk",
-	"GMSMl8VjxXZPM+WL32TfEJv7S7YMN+oWSqxvfubZofRYZ2Lmki19Wm6bZFX7njqtAIQWp4YygTVfpdA8",
-	"txUrBXuQ91thrq1W2BJZ2V9ntITpZd4qFO9VD7+t10Hhqy5BeRtNhOEKrmfIklVl9hPQWXDdDKL8Deek",
-	"T9pQRGtHQwgCtVRA7gTactYXtXOtpczfbII9Sf1XrLNLYW5c7yAVGa/qcJBtuWSZN6mt8s34FEjNWJ6r",
-	"ITnHEjyb8sNCMq5tjYLRxDxLnAuK3HSe+Ooxz1IsjcDisYqcFoGUulg5PiquGyQtQJLHkGwNc+Qx5gkj",
-	"ATEsWW1v4/f0Mh3sZ57FI3M2K6nIiE1LsTkHaZ8WOYOu8sxMMRxiIRkJcvLIyXoyuW9gAwp5IpFxhBJv",
-	"VdWA89bG8+OkBLSBERVEJoYDTwKAVolpTTclZllnVIXMYsLx6kn0kSq/Z+Oy4Vhu+H+zDjro2pTiyT+l",
-	"cBZnhAst8VPwUbAl7B85uK7DjfjQ3pRtSp931xkBRMftuIxnYbFRPCHcnbi3cyydqRXORFCJtU3inlo+",
-	"zC5pDLXQNd5hk/6cqRYb13McBjs/IbK2XeJZwNpHOYuw166pjzMG3dyFSmU/CskuzfbFSNt8tMsiNri9",
-	"Ng7OXt3O12YvaFC2nViO5GDPT+MlCDHEbzXE+gC8VAYJzJo6D3XgpkNzH3nK2iF8sFxlZJOtu76vLq59",
-	"BdUatIKk1+dvLy5fnl9jNRSUeUGpsXJF3t5jDskqgEcudfW39ukVO+CdiNEDkvT6/ZvzT69OL95ABbF5",
-	"Pv7p+vzsCuvEkNwRQe+yCKCLAY1njL8TRmvpFLg2V6D+OCHph/MXr6+ufv509epV6swcR1S3FUfdkKQv",
-	"L346v7lN7aFnjpY7UT9bOPrqLiBfC03CUkBlGM55WMKcDMLJcf/0EzNIBsF3DJIBjmRTsA/Gthpeu92x",
-	"OdiHd4AQruvGdcj5NsUkq82yDpD+0WqjtLehk6vydBSu89vr/8R/OoBaWJQIy+/qEhOSYtw+JcUa1g6e",
-	"dv4fr0/f39yaK0Lg3Z3oRN41gtOupt0NrVFIaFMHycC/rOcSb5Evb1niWz5nuSVQO5zu663crko9kp/b",
-	"FtrlUHFNaxXUHQjxCDBzEaMSvqxtafOQFdNRU6lfTAhtmNMp6+THBZ8M/SO8oV4vHPBtrEMte5S4N2Ye",
-	"Pz028y6GdFbxbPcPHIzLomBCv2tzrJuoVhwQckaghQQhAw+M9KVHw0N65aIeOftVQmDhGKLLUrAHzpZv",
-	"ZJz3tX6uyTK3hQZTZGyur9KoVJwp/ZaLso1EGmKg9hhTLiEHRxvctMMuYJ/HjGXqOk57FxDX2tHZN9mg",
-	"XBgvZWQEafCcoYEhy+ksIcq6cdWgKW9LI4UbfJfiJKrZO1bgdt5k/8JYT8iRZ32P7tw1Qoqvsse7j9l2",
-	"O7o+MUlDUJofXl/TDqG9rqghttAlGZtwwV0gqzNiVubsZXX1l8S2dWp2c9qqW9RWrZ/qqtWPpGNObma0",
-	"iLGS+dTFljWqDVR0oxjJeV0Fc7FTYxIhHzrSw2ChFrBy0jxeYSqj2mIPz26agVFsqp2ZjillGWaou5LT",
-	"u+SUO0DT6MPi4zd/mA3e2tF0fkmwZRq6W2YtEIPRSrtqLzwARhhNiS6mbXbSCo4OGpP0MvuaSxDxemdS",
-	"6Vbx8Qe+o+WOY+r0TGabFZy9zr6y+pj6Zyc4l/Fl8N1p6qO1P5CMacpzRf7l+tUZ+fH59//+r9sAHu+5",
-	"yJCtzTIYqGPCxQPNORbBfwKYV0LGUkxyPtYJUZrmLCGLAjQvKJdPhbeetJSfclpMWXInSqHKhbH8WfZp",
-	"zjJOP5mvSwjOySdAThrXxNxXCmrr1RiOZ8SzjAl8oFGNn2xVuYJrHyjP6ciMw+EDEyKLO0EFcrY7bA51",
-	"YV9MqiEzjflmJDcwBqyodb8IizB0e+ZpRhcLJpibOogX1sPIUEJo9L3ZlUhA90i1lwZsgQiuYLBfESEM",
-	"S/TjXH6QckSWCS78F5BcTofdAT9/Wn3/44/BUfH8KF4i5ToLdBIWQW5PFll8BrVVHc0U+xI4u4z2Px7l",
-	"VNyfkNTshNSnClD+FaELipXQYX1LcONmzhyN29iR6vvgnwXHVvMd2+PXjGZ9DZNdyRt/xxyGrfTO9bl4",
-	"S4t7WNQ5oYrgXYQLpZG1dmfq9d83hyLKVpynIeBE2IBOgQosacujv5YywL02vhXGUox5zr35GDFK4+A+",
-	"qVzUYu7U/QOkmnixI9VBMpgUcr6xoJ6JDJYYCmE9KSzDjgZQ6Z2Qv//1b/0L+S2etV8l/y7IoDamgNuq",
-	"kNaTstU4cldEzYxBtyeyADuQG1C6myo3eeY7SyDuagJdi12fVHxULd/WclBUdqAs9dXkmtHxrOdcBES1",
-	"K1JQZANrsEIGJQbOgduZ+3yjwtUR1fT3v/4N4sSWzIBvAcYrBfu8YGO9ke7Ed8rC4gjz/UaVzc08BOXY",
-	"IKEnnuPLcnJK235KLj0H01eqFN8BBzYsTEuwjxKvNkIahrrw1YShNhFxNdXCU3klPE8l8pSaA4gK64nK",
-	"yTqndgRPwh86G3f5LjLIcMhzl9RVuBA49WAIK6LpPUOn10z5Uhb38UDUOKd8zrLLZjyqKx7tklxcOWCA",
-	"3YHbcvPgu683Uofgu2yubbd3OddvnbC8LZgJo1NJhRqpetRNsQaLazJaAfMdSMVF5m0CZ71WHaNs/bla",
-	"2gKdKDTjBaONIP2WHLL+IRE310glgDsAvysnJOcT1l9FLFp4yyJqTOasWTX+y4AuuDG0bb50kAwyrhZQ",
-	"AvXx4za6eweG1IeqG1uPHL/12BfwjwffSgu/qk6OGUx3dAETu6kbot6y6zoUzj5KSp3u2j0jFhLnxvfM",
-	"0gLnkDuY+qaTxoRs4RK2pDRKS2hrUBHxGEs6ym28Ho16sbIVeN06wFx6M6PPvv9hffgvEVFm9y9gDgCZ",
-	"/3nY0gJ0q9hUWLfSOy5lyxTeX79B8kIAOUqlba+CpThQhCqYpiSY3rhE1KmO1+0489g6dXIFcH9OfuYv",
-	"eizxnmcblfMbm2m2SmpwPHh9e/vuydPhU/Ls6Ihc/Rw1u4pSjGnUTMKXOiov49dBp8+CjMs+4PpgUNVa",
-	"xKdcF5xlpzCXUZYKl346qeC0FYywPrOIh4t8zVuXwvKGdlayii9qQynjPV8sNj8VZiqgMXdvkQUZMW4M",
-	"6wrkgMRylpLcmJku0Wi+bDIxf7dW5nBLC9LOQDXqtklfVfXH9a961b+Vne11g93siOu0leLip0loQnsw",
-	"iMRQQYD+2IBG3k8ftVYv2PKU1RxfCBtak3cXJOcOUEkH6ezqxL//7nK1iOdaDW4EPBMAbQ6Jo6nG/N36",
-	"iGPOoltFf+DusoC1DPGeJvhL2/a7KjJWvIjmnvYdDg23+2HDofHPlXkba4OScwbGyZyuSCZPsF7X2Kb2",
-	"L5bKAfSIDwSY34YkdahGIMP3WMrEtapNsCpiSFKWcbwM2SmBIQKXWg1JSrM5F+kx4GSUZeg1flKZce3y",
-	"BG5HQEauGDiWYWDHxacb49g8aGPvFKBeG15j4d8WxBF4I8zwtdRG2Kvy2oZQyGIOkIKCac++Wp98+HOQ",
-	"4YE7wLHDGiQtZWv16BriohNAzaeCi+lNC90j0uAtfRFzupwpNv6EcMMRVeyH5/1pHpsmSO3V0WOwzGOA",
-	"gWLOshYizmjINKJz4IibceMFbMH3tUNdCfZfbknE99MOlWKYBCQG3XfY677AlzXaEQVjCYyoaVXL3/Xo",
-	"WB19d17DtnvuAWh5jVf2Ly+BFz3QvPPDcinvX9DxfedF1oa9ZfNFTls40FphE3guXolr1GvxtS4Y2BMr",
-	"RBa1DEON5WLj6t7ARTs2Zde0mDLd37e5hetjbo3Hucc/BVKUnfOJRPm7Rla2BAstKZRYq45AggNGAzST",
-	"K7JgxYwuULHNGRW64kui9c7vvA6qh6odG3sjWhKAS6rt6nT2kn739tKW9kRzqWusJLHljsW1qlBWpTbD",
-	"RU9CRe7LPJ2+DJRdva08CL9XnU05W9/JtVmo5H9deaxrilDGm5OwvuvXt3hU+badc6d1NNs2qMFidV2K",
-	"zYlrjziVWHSyrOGmMs9JkkkHvR5+TT57UZTx5uSto0KPGvkxoKb6kcL0AtqFXzWaFr7wc2POCtcmsvfu",
-	"XIdfhqRaUSdjnau7UxJY1tU6x5m7dmdV+wpSShVBvo1RRNk8rKHUBq0WxNjNNnGmkorOx5Pd9Z4p0GVn",
-	"cR7LbfuYdCATLeual2g7Ob1KD1vP9m96bnzDwyGO07QS1iaZL2v45O1Z8Wy5uzsPJ3bJIrShldXstQdW",
-	"GnylEd1zesxlcs71f7NCegHcn/Xtv+kohtC2uVVWVRIiaWBV1xOmLSxJGS+YGpIjIgUJCcESy74Fv0MI",
-	"zao5j577ww/PN5DF9d+igQ9B8/xqMjj+pZ838eVjEt/ZFk1N8zxstiGncGZ4JGTjo4e9GcA2aJx198Kv",
-	"3NNgCr/7oTaDUfsz4oWsr/yEFhVHhCJjKJhtgj2AC67u5lqK/geu+ChHaiQ/N0jkZ4ZIpLgTtXlCeWkw",
-	"xjmRwbdBNlzZ/hRoAmEMyJjoGBj28/DD0fM/9CA0XHe1Ogqm3pZKG5l3ddT4OWZK7E0RCsijjgjPprqo",
-	"3chsIh5gP6vHhbkgHmHbT9uYj60upnmuCFYX13TCkLwyD47J/u5G0rqP2q6qoI8hnzMyYnrJmCAFm3OB",
-	"OSmoS2xopw3l1b5eqHoOymddZusKjX2mY52vUKvVhfHp0dEf9qXXtnDLv+aA+bb+fAcNbP+ZqQUBuo81",
-	"KDwKeC/NkWY7JnmOzKcdR5in6IeNMWys9UbK0y2+qRm52LN62l077erPBySsR5tZWLcej2pD98uJV3CJ",
-	"g0ibP6bVh6Q1o3dLtXuw72rGO9ol+wPWidquZ0YdAmbTSHco10dW+2mrytOGbZFGBP9AZlrc8o9FW1rd",
-	"ADkuXc+LLZwABNghehWbp9+zBVR9TLh17xtogd+Pzx66uOt++ySax/c8seuZHJLZKUYOzFCd1LqU9n+g",
-	"b0jWfNjOHPHpScR6Mde5v6YJGa1gofqSvLfN7mufQogQ48GnPargmkjzlEkbv1qr1lcxNqr0rjw6+m4M",
-	"YDvYxvBv9v/jn0NwOP6QHttGbx6gjPCEKgXqm7/9qcymAWfDWuu3atwtFWI5nW70GsBgRHeBK+dDIPaN",
-	"YW/yGmVERTCjSMYVONtm+LZyDZ+0NeFCf76vYK0c5Zftg16ngOBACTbspBbbJn9gbrouRVvDr+bYtAvx",
-	"jOV8zrXehjbMGA9vqNKvZVm0gtwtG6tlFITXz2RZ9PDxgiW2q0XgC6S8fzyi43vLm69nbH5yJ5b2CdKc",
-	"yqGbWCDDANc2tKAcgbmLAINIbol9Fuxz2yxvlMKvqkEq87003YG088FIrGCUWDvcVQzfUSlVcV1AfdcO",
-	"6PRROb5nenfcN97fPk5sgcrnLIGu4SQ1/z8l2NJi3W7tN+g1lkcJQL5XUdSY+SsQXROkZqQV3SLHTq45",
-	"08xhF3B8CSlFzpQiqcddpv03vEOv9WTNZUum2gEXTGlPLWANJlx2s8ErROuzI9j2vICqJbCJgtRNPxpN",
-	"85bY9C7aKsKNJqcEvCQgtbfsqkB2P6F5btRPk8lHmN/jBb1jKkQMvNmAcgB6056l2wu8mtGCbV3bj4wV",
-	"3Y6Gx7v1pCFvR/S6mBC1ZC/m4Jkzjc1jcO9ZS8vMaS6XrMArVbzUJvTOtvlqINzZhNoPC6DCjRh+YbW4",
-	"SUXmXVc9lSrxa+T3RvAFbXq0jS1rZ36sIPGwbQkn5Xm8mBIf6TovA1JugxG0i4AbeVD6TU9b0V5OWDC4",
-	"ynLcwfKzD7zuX1IY3HHZln3zjU2/pmjPdToNoAV2rdrE6nZ76h4W9AXt09Dvmk3ajRjVmgLO2USf5lK0",
-	"eH8+bV5UxWzU1lVbI9N7ltB4VWO7y516bV8JxJqvqvY0IEa2+sK/iGMTA1lkrEhQedV62ngrO0DU97bT",
-	"3Ex96eW+J8EExhb/xgV6t8ptBsnn3GJW/5/UzK3IMF1DxYoUJRTBjWe0oGPNCgX9vzBqCCD9Pu2/KoxI",
-	"ayurZ1/fyirom3nI1wDN0eFe0KuX1HrQfnNTIASsAsZ3e7COOSpzuojFFm2IryMhbGHACMa1SOARUzyz",
-	"VNdsaXbWCTkiWSEXwDseS/n2ydPFVNMN0+8X29Ij2oR5PQZ+oF5Byc792nfM+/3qbUQs70ujV0Jnc5Gb",
-	"IMvkm7ldX9xenJ2+GSSDD6fXtpPpxeWrq569Syt83lYbiU/FRYR8AxoQRWrCu3oZrZu/i0I+8GwzMgRH",
-	"8c5djTzk5eKSsaylu5fD2SNz54q1cC6aIbLsQnRxP3Lb0gNiO9BPlBLbIYlEe7X0Ke1z77WtnOofFBUJ",
-	"mII3XNxHOmiFTWV6sjsUedQkl3mpmY1JI9ETuRfQAFYrsihHOR+T99dvEsJyxYAJVc82h47N25JgmO0f",
-	"+C6QiLW+k1cLJi5ekjMpBBtr4qRnU5VFfbLi/Vt8E5lRqbUURNFV3BeOTtwHH8O3t+eMZgpoAHRZiBQK",
-	"ccD1h3ivccW1JGM5Z8ALQrTsTdNn3h+dvpyO708Xi8jEEfiN0MWiSTW+kAqiF5Eg/Mx4hXmchY+qF1L7",
-	"7kfru2pG1U13zYrbXZ4WFUJlOHktrjJoWAS/qXdUz9rzIb62eLF4pIi/74HrlecxAxl2kA1oOVE8sOJR",
-	"KOObl8RNUn1KIt8fGX3XGu6M4Xtn1xPiExrRe37xa+ldLatC8omxcrkYyzkXUycbJ9XagDswkbnFtzgO",
-	"pWjhfSUWES5pWI8XUpP3RilfnZZ6RuD6hKSf5efR47//9W9pIxv/3QEtkUDI10drf3yEDYVchu3s6Omz",
-	"755//8O//+HHxJHXwMa2wX5K/mkdTrC5h/r6bmmFM1QzaWWM4G2WLYzrJL6rTvrsCYR8YPDKSIqWJH2i",
-	"jAQ9CSX4yV98rXX2JY198IFMKb/hvKR17aPzjG+bADezu1ldkje2mD/BBhV0parAdFnkKbRn4A9MbLNH",
-	"qocGWUEsKNT2OPqqjfEbl/gtpsJCeZqSLmR4hGwpkm2yFhUwH9NselKYsxBMbYyMnAXXVg1vMrZgImNi",
-	"zLcIhb90N62iKTG57G8XSuhwsOmFtT4IWLUfq8F2pzym4f2nraAVSj3EGyvGswxKLQe9JYzZSKLkI2Ob",
-	"wlTV5xyST6j6rLD8KmQQMuvlprQhEDFZtGjB7dTcjasZX87kHJrcAwiUYyv8NZ3lOtg2u9EyOl9v+/eV",
-	"HntHr9ePfcJFdj62c3MdlLA16WsVTdQe3pSFY5+16ymMJEJhFg49SrBBXXy6f2KuqJhie9FgO2bZkGx3",
-	"A5mtZbF131+9MyqL9WncjWHfzFEd2tkgs1nkdOxD2FVLA7kU6xBPIz6PFMnpSpZRHPpRrCB8l0RBvfik",
-	"X21FVYayVlwRogzJaOXxYOTUHIdmds0MNOoCoLjfSNecZuxxuahwuD37yXfby04N9Pu4D7gyP5ub1r/v",
-	"Q5NbPfHrZT4M6G+nTLCCj8PPjxOkhK/q/znbVTmcf4vahiLItLX2fv2aF4T49X7LWCHZP/aOK+4PvH3+",
-	"LSHbnU1TGj0MgNQ5Q2JPEFqggrQfVe27DSnWL1ElqnRF0xxjoQRc7QSOlqofTqSRlK1qe7sLfIh1QwQd",
-	"omRp+UcDzq4Id9t2R2b8oFxDHXJlMUNaVRPfGrcrLC1dS5cKNuUCnOkaLx00yslWHSz3Z63tFALK+vrQ",
-	"MT6JE2ffM4ySZj6wIuPjGEJP2aCNZUOrN5Bz82LshiXwzWpJFGMhB8/7y58vrz5cNhq9AS3VIBncvr6+",
-	"ur19Y//26v0N/NdPV5fnUTPvV2kK5CYnCcX8Y+d22gdjZrA5dyfN9P5/w3vcnrrG3vJiFTVMd8gLzLho",
-	"Qbwx4UkbcWdHd0VPVpjWWu7+rcgT44VknTDhUrHECD8yjtJYl7Bu+OoaYUbY6NxOVrgIm1q6wsLvA/6K",
-	"EnQw/Ot7kcm2TgEYAuy52QuGJK47gLVaGSNDnO0YjmOLGFuUejea9WanJ/eFwfi7uSDfq1h/p51anKsO",
-	"LiqfOY+lZMJegZHsSU+2JqXKtjqYluxb1ecCUq2IX58Ucj482MZ32dPOzQ/Fz/3Z7r8d0VE3EU8DJmA1",
-	"jZeL+lK38fa0yWivgHjDiOyUyB0xGf0XO54Ebc5K2/fuQ9XC3j6cplUlzR39RCyz30oB4+t1kV3YN5eJ",
-	"Kb9YhX/GqbhUG/haJmzp6k+eHeGboGgFnA1jfRbmlv/65ejxjx//7Z+jlv6P31+2MbP8+D26MbNSZAVz",
-	"rEYE+zf6cihbEIcjtpGwPu9urEE1lbF1sBGEeGe7Toq0nbT8lCl9OpKx5g5+Xes9vOd0Bb1Dg+I0LNCc",
-	"UnAoMsKFlpbcWblKfeOcx50Lt3faerQbR8wCQDz/TRBvc1w4W5IpbsWqST2YziY6a6C6vdFrxtAKEUwD",
-	"8G9DzXRLRYgrpwb30StYYom7T2zqHIo/sUagMqP7tzrox9Ropbkia5yxPGuZ8MuqhXNQ/JiE/W2qrvPQ",
-	"IxLwstu0kulpfLjwYu+gIsSAzqSw/Z3jJIetFodv6N/dYIXRApY1gGtHev235LCaLXl7tNiFbPtGQJxD",
-	"+0A4bc5k2V0ptvaWHeydsshfy7Z6KGhCQEVGFrLwLRPeX785sfJjWxRYpAJG9bArYy28tqgBWIa/PX7J",
-	"3whv5G5kjtZ6sik1t5513ZbUT7womKmq0qj20JocNjfnep/m8Bj0mq3jcD4AtVnQ13VTEmojvwjhgvyf",
-	"m6vL1iSUXIptElH9A9hfZU+U4rFvqjAkH6oIJbRSg6Og29ZIsAO7DQhPZHEnyoXZG98nR0dHrg/fCWzp",
-	"bFWFaj1ZDF0s8hWpHjgMjRcombazb/767Aj7WxkFaFGoR+u0QkebOa624a8Luo3Exa7mAT0/+vGHaBfZ",
-	"WgYe7BauZ7YqB1OlQ+J6rlLtzS+mAX7L8gksQsEmpbJNLejncBRB4aNPkO8MjtvHaVzVTaxxx7kOWqXI",
-	"WEGWFHrryKBlWmNFNyn3HT3RhhHQiwU1sIJ7WgeJbRSGgRLEvzQZ2HegAutu+O+neMSmJQDxqTmApciA",
-	"9IPmObFglIqur2L4gqrVtd33NNx8SKjDFQLmHimS8znXflPGCxRrm3RTweIWsMgbcArCvWTMiBtNRUaL",
-	"jHxwNCiKro7jFPlhqrEUGGNqKOrv9wht3NLSq9PirNt8FevhWn3SCyhAhs3lEkbda/NDfLcF1qMDwbcu",
-	"x6kgM60XQFii9UIBoJqcBu4jZk1hDqBghPGq3kIWJIVf0gQK85BhGG4AgCqg/XjzGH12dDjkaWg6dZgo",
-	"OyBO68YJy6AO83+JbWITmVAV53HnuseB/z/muG8Fuqqq8PeAh/w/Tuzfx4n9mz+XdwFv202gfPn7zmfu",
-	"tocpqOnf0DG6+eTcMKdV9QEem7X6g7UjcruqgdhJ2HEEthHBrZV8TaCeSAYnHbFxGHMEunAkVURJKTzF",
-	"TiYjxWpSKGB/e2CvKM/LIhaj9ZsLtlUhl1Xi0oc3HcdHhcrpPlQ2BdGvJiSVk0l6TJabw+knVYtIG/62",
-	"NsFGerUNTG6lwO+B/BBMAllSdYLUjp7LuIrx2ugWqLvEKJap1JoJW/uKNsr++N5UvEsUTN2CifSYwBWR",
-	"gVYBBL9cPV+po9DiVN7DSiEPVVYyJ4RDks5YnqXHbcFwSha0VGzoh9whVQQgmDSHBLW6E04cT8xTCjli",
-	"ZGq+y4iBkEvXYVrggWR2BhDQKEVyphWWVmAA3+ynoZM3LzxgL6PxEwochkwcHEzeDzBHUNUjy8mkZ3fC",
-	"V7lc3mgMFm7VoLCMJyTMytvpdlA/JjI1JIFIeGEQ7LO20zanKzKVxJqwOyB8lP2ImDrpUHg/N4oj8CRK",
-	"Bha93HMW2yDMPebR3rqPZLdLgx4s3/0BaHvPZCna0K0UwbNGooGuBf7FAtJ1LFUBzWa7qKyfCNDloIN9",
-	"1WUosGMKNle1nRFSzORVuUULZ4Wf49jSg/VlkyOoS94FPlVj/d6QF2lSKVeXbwZL+SF2dWJalwSAoo/L",
-	"guvVjZkeXDZLqxBfOM+5YDzGUSGXihUnJP306bVU+jFuixRpDcFwgnyMuXks5T33/avcDqoWki74z8yy",
-	"xEULM08txQO8eVHIaUEB3QQLC54AowVWROETzfsHX75A1fok0mn1vNLa3ghZshEJyIPA48gknL/unWp4",
-	"J+7EY/JCZtzmkI1TX3ENPiVv+YsheS/uhXHoQbpVYlPT5qARGEkZU8USkooyzzEGRoUdjuvdG5JQFexO",
-	"EBd2PiY5ow+MULt3bC/3KUMgtsPnm2GCKYDDtHhvkjFNea7Iv1y/OiM/Pv/+3//1BIvPH2jOM8LFokRa",
-	"XumJq7ggKYDRVVrxUWGDI/OSN9x5EAs6NcNbUGMGV9oqteUk7viliqTj6hd/iIxpnjuuSep6lpgP93aU",
-	"eYHzrsxhY/xF48nAOC6waSUOxXzdd99996MZ/PvbM8TEE8yKCC4YmdhKapqTjE+5VkNyKtxrXf/LmcXW",
-	"z+hiwYxjZN7zAbp8OKpBY/xbGoNn//X9dwnkLc0sCSokuo7KDRkgB6CzwP/N2JjPq/fjsymSn5tLjGVu",
-	"xQUpyyp7i33mSh+T50fP4bZ3VjqNrZR5PhQzz6elnsmC/zdI9DF5AduE6LH49Pe//i09cbvYlu9WtCpg",
-	"E+G2rVpi+wChW0qzOFyR50dP0Th6fvSdFXUwv2TOXHUowaCBebRgLFNo/eR8zGxFAM+Y0HzCje4dnC7o",
-	"eMYePxseVToj+JtRXeV8TosVMGC67ha+kYaTUU87DYOANgpm0/p2SrYCb3Dr1JHPbA+e2kCHoAs+OB58",
-	"N3wKYzEWAOjJJxUH7TTmgWMnJVxmPpmwwogVTk20JXnBFtj6GQJPthU5gL49wSeQlbizEDfkjQZXk4rs",
-	"TqRU64KPSs1UOiR16mSkeFzJEplPkPakSbGNm0tJS3m8ABdR2DXH8REhC2IOTKgOuxM+/2zxyIOcK33q",
-	"SCwXtKBzpiGO11LiVF3yxPi7aMR+SfpdXDX46HW9JSzudW3YZ7Dv42W5xdj5VFBdFr1vuGWfdd9r33LR",
-	"+7nvRcGAyHTj1dby7HHlGz7nGorVXMkP7JNnR0c2VKBdW4Rqlp/8ybrvaKr14uMFcxvO+HXKRZBzYy1Y",
-	"nhS4yAaW4o/2Y33yzpZGfanpGXPM2ccljnwYNg70y5wqwK2j6EOZHto4jxFo61pum0da1fEkaO0DTkML",
-	"skcqRLaBroBm6kACQfM8UGtVc3XkIEnLxa1ME8TxAHHiFBM2cJhTdTUxP4Z02axgTluABXIn4O9wr9FY",
-	"EBmhOVSFhvh/81utSREciEH/Cnv0LmcS8D0wZSeuu3mGumvBRAalX6JGQBs+1xsGee6CbpoZ68j1GEDd",
-	"Lyck7MdozuEWVRU83GssGw91/ezjYuIu4Uw9uWE5GzuN9+WAAv+izO9d1dO6xHv0VNWf1Oj1GRVZDkRX",
-	"pcgkpOu+fh+cVvOGqBbHwI0cir12g+87X98PltmGZ1+emAGjy73NGXLxEtROfCu9K7WyZF+wqULxt3zg",
-	"YPBZlxaDXlC9tPRJCLNN8FwGu0wFW0NkzlE+JsqRO7BcsTtBx3iyAwwHd6+167zQQlEXnVuqf/MwcGmN",
-	"xBsrZEjeSYUNCYx1s5xJ5uJaXCcE4jh3IjWzRkc5A6BpeoI0Qlioaaw5Mcn5WBvvBBp/EL3kYwixlfYP",
-	"VYew+l4xv4OQn2LrywMKelD41CXoVaXR10u0eaXt82u3kFn0QLZ3l2nszBhYifV5hZ8D7XPI0/IMhxKZ",
-	"VMBOgztTnZjmnAAbGvTsPmYZ3u+ePloRF+vb6ezEUFCr9R0hXcbtVH1fdXZiQgd/t1Qg9e4CeGYNofyK",
-	"UHvlCAmJwWOHJ94JfzNsZDyQvS6Gux4pkhZA/p0iwsKZgWls18EtbdZ0I3Bunpoeu4+z/jb4OeFb/AVI",
-	"sF75FhPKc3MY5/yeATYJ3AuiVwtURr7Y3Hwi+qvJneAZ9iv8c2lpfpVPoOD3QPDnzyUrVpUfN1oNwvgV",
-	"ZssrOXYxXDP2ASY60VD+GAke/8Op+IdTsWc1CSHiPp6Fi0Z/vWZ8BT3BvGJEevjC78JddSSsQatj8cry",
-	"IQGLRuEte6e20CqCeIW1jawd7zyLOS3uVeWFGDslz1jhEClKs0VMp5lBtZnbe1nEa0YrkqV6qNz3bz2Q",
-	"/OCr20yXerWgmT6W7UN63tLiPuiCYyYYTUxj1oEMdMqPr260+J1eguX798Zl6xTjf5WHZWk9zOcPyTvr",
-	"7Nkxh/1G0CccRqQGfvmHn7aFXNguy/v10Yxv1mrNThnO8MFN2TYjFq21JZKwunbczsjZz5zSzHP1baWX",
-	"k1082cbEr0WM9ucbn4p6EAdnEoBNRpGACxkL5JgTw4dyjN6PB28SCBxTEsR5ApDc86MfhxvDM7+yUOEk",
-	"2G4lQi73HUnZSqhat+aTWoVR60b1UfrL2uUHnOHwRbd8znKwJtcnHNKytTopX89rxpuAkeECr/uL6trJ",
-	"f6QaJVrOo+OFw22pb7/rw+N2jzs+CMH23eyd5/L/wA3qjtA9bc5SlTR/nAVUE/HgxaRCExxBAV/lp9ci",
-	"hcY3TGqIBWNQBH2JHEMP0hxnSRjZgCdJhbnRO2Hpb2HVuSDPnkOLVRVmCd0W8QdqLGTBdJ1P45CRwtqL",
-	"2qwtrgjMO9jE0GZzJpdkwpbBrLroryVFVpTvxTL3XYmqN+X8noXqBoaWr4im9+wbaZbSFsi0nwxwxYaA",
-	"E6SmH88pzwnNsoIpW0cCDETWtRQVSyK2GGCYqh+2RIboWIO3Wy1/k2w9EgBqMbBtED9ozA0RssQ33jb/",
-	"CdNs/sOM2vwvjNP8h4VBpG1DRRCVhQpGx/u0ZbztT7vY+llrNBLVduXKgVjaPsH2pqxe2A+v2Xzri/5v",
-	"hDaY27/vdxVCMnunT/SICV1wtr/E9HJN8NtS1LC7I5qFZnOObZKesAcmOrAtsPfNJXYHqdRyjhnfkrgu",
-	"Pp7P0xxKyxmDYnL4iYuR/Bym2k4QuEY1hUyVICl66ufmJWlifr0TPAugRZA8cKchPg8KSc1LVRDF91kN",
-	"6JmAM2JPL3JKxjn3pyT2CcJ770T6hir9GN7/+AIZPaErsjspLC/4WtLQlvgAdg5maBKm6m3D+zlXytG0",
-	"khT/lQ7J6Z0Yyzmc2zidmNc2R5XHkSnpOmJkxhUdIxOc7eZvbNcxs6VJSheMzgElB5gwDWWcZpcdu9sI",
-	"FWwZO8Xx3nOUgh4HAfe8lLZlq/kGxbD2BTQB1vNVqqA2vW1q71lM7W3evZp91ijCj/FD6tvXXvmWZZze",
-	"OvhpY78n7qqb/uYpSmuA2/ZDjlqtOLQ9hY9tXyC7E0Yr20zpMYAZmVtHpwLsHzZEkWvEZ1E9cDrHlovO",
-	"ikQMIROZkcEDAeAwy9ZEwEWFmNFiPPP9sTfJ8SkM7qRXU9K2Ay4wvWsyfaDOnYf4hGAr/F4/AfyiX2Pw",
-	"DibLdUJGErvyxQaIlNTxEfpek1dv3705vwXa51enF2/OX0aJn4OW67HxRYXUbBtQfJum6Pv9T9Et++x7",
-	"LGOK2XGnkzOqGJkDq2Dr0v55q6MiiRoutMi5MQPA462wzWbRml5vqmV6YPMZyVK1H5BxksZ5qfgDq49N",
-	"yOWQnNq4wHdPSQbRGqgVSM1Y0v/FVrdT8r0Mb3cg7OPovYEzpnpmq9Vdo77sdeo+mdAx22CEgyxMINMl",
-	"7DsTqy+hRNT44ZJIc/pC7V6FELetPhhS9a/HANyMvsJBrJ2d0R3BsXxxM7ajfk7WjxynvUM15cfdAgKJ",
-	"xAAsySM4BGBoJ1ByQ/hUyMJ2T498w6JgE/7567TMtW1ODgUctdAd179r++JwH/bNrY4NOuu1OQV+I8oN",
-	"tiA0TmjxJFDU9xZJ0P6RaNTL8bgssB7I7fCttRrSjLQljd+yQ4aJ37J4bBgRtGOa53uZu1N1D9kS7BUW",
-	"TJKrqNw4RU/CPumLMqLzz83mwqhAUIrpid+DCIjDFwOo55KxTFW1XSeuhbbrmu0L82wuNuJMufPVs54f",
-	"ArrjHn+Grb/6o3e61+vGdfreA4YVy8mkYI8UWVSzseVat2Vp4+4ELJDNPvpKQqK4mOasniqF3mPxA72Z",
-	"6e1xnne5KX1zvVVHx1Al93VVwt4zkUFspDPeeAxE3UdkEvmqz7ZsJD0+e12dIytSmPVWQ3JqmTltRapg",
-	"J2HchWuiWZ5jEWerWwy44285kzD4w70yVijlarkVc1SmMDNtc4LXfKshniEpMKCwCl/n/c0yNe71o4Nn",
-	"bJpkVPTB0qksbewaZRlktoppY8kuVpyrkNG2NQkn8tVby2VUG2eTk6zJL/d7829D1dLHx62dL3szDGtP",
-	"bfV062fbNgfhk4LpYtWJKjWOBWDHJjbF7KmsoLAjr0oSsWJSFq7Ew8KSdUGFwkKzQKnWxQ1pfpB36E4A",
-	"BxPWUQKeMCE0V9L2OzASCMVe5v3Lmiq21eZD8tL15cPINrYdEBrJneC9IyxeBwbzO3ENgXAkpkB4Nmni",
-	"FLCbVnAAmIdmpTkuoGlxHHiti9U63usQAGxdrK6KjBXw2G+OwdYFZ9kpGLSdMGwvOn7ykFxwH1EhkVnY",
-	"rXnkNpujDh6qb49N2Ntwcb8Vlq+1nCy4Zn/A27q163G+EWheby20M45mfW0C/bU/mN5bes8A2QYSivDt",
-	"xDlwgi2JWZXM1YwiMSj+4IAuj3mWVodsnL5N03soDofAzZ3AXBym39zkArGX8MxQ+KPrEYqBgknNVfFt",
-	"TCwvIkd8giWxAQuo6ix6J4JS1YKZz4DacLa0lITGe9U6Z1nNeEAmHHi2VdqQpR+tLFv7iWW+ADYdr+uV",
-	"5nl+J+TSQeKqn+Y0A2UwJOY81QERnVWtDZgkksZYSj9Py4rI/kZjDa7uhJxMzIdnzOLxoHi+Kszto7Z/",
-	"Szv7IKDLG6Swqb/n6/SoI1lvdbUvMAwiC1vBhE42VHxbYCQC3eExuJxKywVUyeJNVhABA8GVPkFrw1yY",
-	"cUuKAFIDsA0o17bC7skdjdBA+sl6BkazAZxC8SnEeXI+YXHn/tp930EPVrizLRCJwG07Q3uNRVpuYxeO",
-	"LMpQEGyMYoOZCS51J+bxGq7Y9jD4TTkJ5hP6OAfYNHxfK4TRitGKWHp2tzA45d0Hb2srI6iA5MYys7Qn",
-	"Zi9ASx2w2z2mw/qNIqu8WqNRZ1xpWUA/Ex4BrWNvnmusLz6IBVzmLGwW0McCfrrXt7cpbySXMCegS4IF",
-	"ROvnt3Ta9nB72RO45ksyeCPHHsTedb2/zg7o66KvsHCWv6uPrGEONNABT6DRTbuLiW/AonbsA7BEFT6Z",
-	"sEIlSD4DDDNALGPrYuO+pRNiJAK0Qmx2ybGPzgNA2tgF7g9YsH9d8aI7Xm4LmQgZAQNGniQwKiyqcFGU",
-	"gqXWeOLKtXD0D1DmPDKvBvNPlsaKPIYhWg40PLKG5BymYbRyhCdIBVx7ljHrlgUHhmIzMPnACvvv4woV",
-	"CKTWBVlyoXzl453lRbbWnAexQo8jR2WUFavrUqTe++X+bVivzPLMYkkqfOgip2PWnDUPBr8TgAZXv3z3",
-	"cYj1zkM8SJj65ehjGti2c7pCVNvTH4DYMcYjZETKnR+HUic16oBv7FGbT4P3s6xHTassyBJaQo/Yfqqb",
-	"711IfMQwDFOT4d3UAPvsKH2j5qA1ZqAOH50ay7/IQzvRUVcaoUugyoaC02J2C0AskCwDv79ixkA8tGuG",
-	"Y0/OY+N2+Q9DNtx3Vze3JNRbKfhpKiEYeyoAa7zErWIXyLMVWW8L/JlJIedJQIvldlJMmnFmKnE+oFC9",
-	"tJ/bdViB4jLK1c3NPmTqHL4R2y+5d1RitY0RU0nUomDmj+1Hy/8ps6lVTmvlXKAfEXlm9bTtgmH0sHHS",
-	"EzKjWCoOQjlioGnnmEvA+kSPtx+Sqp/onbAnvSVPg9YV0DwOkOAgioVcqmOS6qIUY6pZluLZYGHmcAeK",
-	"Eos6qPbDGzbPgRLE9l2/Er2DMbDtMrfqQVB9cGLAIiGj3j6E9pbluc+f+IkOX4jv6hTfbcgeUK5d0BGt",
-	"iw5zHd5ehajnsog4q/gUb3rXFup5ty8whY7CXz+PL2EIOxiRSWvgNf49R9/Oovf1LtjB09W7VEpkZ0v/",
-	"y95Ct32n+6sCs0kcN3PNwB5E1YqsENUWOvFE2v6Entp+j55L2zFeuiCgJcpsUl16xO6dSC8mj99SPZ6l",
-	"TYDNsz8k1YJpCsQoVFj2HGd8P3/6LMrDB61krbxtLMtJzRp6im33aO3sNSPYARKyWaLjPqCWWY1W4/w2",
-	"POij35MHvZd9hU4Obq1HKhDp3YxiyGHYfjp7zmK4mXukHBMNtFaDDCz278GJbQTX188PvPpXV7i/CQF4",
-	"iZPxVfEQXPMSJ+oQqz6WC8gQuXVG1x+z83eDM/OrnJC///Vvd4PIcruBxRf828TM4At+tzGzl24Kv15M",
-	"sIXRvmlIirmqHBsq2PIErVyM6mL6zjqzXldw23TKqBJIzQjbX6mnGsGL/6FFwBkW+1EioQO8R/GwxQTB",
-	"4TbsckG3TuFYpP/H/xV+IzoL38BjfFKwsRRjvn91oe4VOcv5+P61LBWSYSMgvqXXBxDiZBWxDXhJTWYb",
-	"a5pgT5qEAFyBkjktplxgO33Xkg6gA0RLMjLvLoU9z95JpacFU2RpWywClnFG0YsAPTV0vV3GdM7IA0cy",
-	"bwCQ/alU2GluTleA4YYQ9ZwrxcX0hFB1b7FJYWZgjHTKPQAEdiX6eA2v5ZJMKFSN5VLeA8N2QkRILOJc",
-	"TmrTc23gTJjkOCrz2fOw2+kPf+huU3vYvWlnh7diHl5jaf3KBXj3Q4UNj6pMd8fK7NxCVs9wzq0ftvs2",
-	"beAhwo26f8zSK1mAB720LTBdEznkz2g0+bUUYipoLIf4CnOEK4n7aw4oKP8sAOh8sIChCeW5sjjNhPje",
-	"xLA1AA2EKKKmq1GnxG9D3vzDRgAbwS6XO0LWaURbrYVWwdNM6T3L3Q2D+iijem3Y2rV2DcG9gJ2lpGA0",
-	"9/sMCXMhW/K4XCDEGBl6MTegoVP4pbQCytWdwLPTujM26DliSNyyoFVTB6N/i8wnhB17hU8AbZRD8+4D",
-	"gxVuf4VounknEuW2QYo+YGNwBFfDqvp6gL2hzKDwvgY1g3bIVi27Rfoq1Rvay7XuivGAOtT46XqzRQCC",
-	"Qy+2hPAJZsctaL0txn5j39QnzH4pHY4T239jn8KVj+EHaueG6cdn2Mxxg/K5Ydpe+BUayPanHBz/8rG2",
-	"eICIK3W/yjsqVhK461sD+K2TtT9xN0O+aDUwgDGdTwUACs3qJo41y1Vxgh+773k8VffAhhi+fts5javi",
-	"F7YM1UlxUkEqrSR7uDBGxse0AD408qGQYuprK5WFNSOIxjINMgXNLj0R5vOjp8M7cQqoSdfa2aOQfXdJ",
-	"85HGItcS+psfk+fPfrRgGShZeAwPiFIJIWIslJL96+GzgkEHRJqr31Dla9cG5K4f+ZaVsE52AoX4JOfi",
-	"vqsJmlGH44KBDwa+2ARIrxRJ/yl1qAzzDJfoBoh5uYgx1maMzd+Y1x1mHc2jb2Csv7tllAKL+mAmd1lL",
-	"jR2f44uIVeioALKqUpPkcoqFyxVWH083IaGs3Vr64aGX9CtaV0y/XxxomW/g2b/5FQb4VNXiEzgeudJo",
-	"km+/woi2buWDgwVR5NnRkV3Lqqkx/nRCFGMkzdiCiYyJMWcKux+nkFdNhzFC4RtXh364w9lWqbcx9QVc",
-	"k2qlNJvvraRJx5+/NcLdHHZAI7UZiHQN1TWKQPPbpFb0CGagVQYb/SNsWo0rbvPLK2K3mkUP3QnngWHQ",
-	"cco0kHlaZa7InKp7loWIJaiN7MAZ3boPPdC+ds//daFGjVG0SaZmn7XyXUTsdOzFO5pZQkknHait3dxD",
-	"PGZvYWOgIekuz7jFS37X9RnwDX0KNHA+Eh8qQHyf3TL7K62Bt0QqN+xytDMEt9n8F1phy2+XnhvJBxb0",
-	"mHqkLDOtt+TAcAPGXzjJoQC6xfiG2TvQnr9kS3z8N67UsIQMwbsjWxw4enypK87dXmLQrphC25ntvf7V",
-	"no2gA5vW9oO8D9auD+APv3iPiL9rGMQuX7pzcbCxW7s12nu44net0Mwn9NFnMBl701vwNOiNV+s+ECwr",
-	"Tv72+svxLVX+bEWthXFdDnU8DUcJLSFlzBms+WSiTYmZGTucDoOnf2MVVr1zfSOD8/Z7LTErcan6ypTf",
-	"9BsB090cbjZL7OUu4652WAqfSrh1JQM1dw6v29RWC4flBbGPQoaBHAKBveUct8dv459z9NuX8v3Bq7ee",
-	"y/2hqxGHaNw3tkG2WwTXtt0RjEO02+dphSzIlD8w4QsmzUcc23CPU9eHRFpbwfofjLQ2X3ie8W/u4W7a",
-	"Ur+NxLfle/zK46CKbu8v141hbjWTSxFzo9Aomck88wA6uoIoDnJPuD0Z0Fhi8EV32S4+bH7QJBm8pUU0",
-	"IMa/r7JSCo8zJp0j1QTJ84m4BsZhy0WvsbnuTdluMB+iMXCw0w/K3HrJlv4NvRRJi6mxJov7SPRru7Bx",
-	"ytY+q+pxAF0e3YcKLPA7dursV/Tx69ys7K+HVaMoOlglvwK9GEVi+st+2IE2gH36r8f64T6vRW+6OLw/",
-	"VavwYhCP/916a0u/uH0EJkTkuOs2+m2nFZuXtOeFLR4vmIWbgQN2sp6b9CUvkCiZtzlloYT2UZZuPIdw",
-	"zXab0HYPrfXbjr7xDtiv3O/Pf9tuwg9eJBuUW3iOldbyWOhZwxbas7LaaT0maVnkaUJSO2s212sMLC6m",
-	"iJKAphGrOxGU0WJ3Pfc6dBvvudtgQwIlK9CvNWe0QJzxLcwPUUuuxzOGkTsP/5xMvlFlbiXm/4NdRvuR",
-	"v4bX+OuecvtAUmdc7++8OlC1ruOMkksklIHyOzOBIW+hLbirAevd/Pcs4/3NHAq/YYGpinz3JTMHKeO0",
-	"JFBGZ8EpgDICWA5y1q6luTbK2YFdKc66p6cFcIjDa9aqPO0XQdvyUNJihEbiH6K2ZSXoviStYJoX7DF+",
-	"2r5rjAo5h1wbkcLShDKFbWcBXQC8eBjKqfroUSObc+bAFFXfd9cRLlIDxAsnPBbV+Q8R6tBWhVwg3NDO",
-	"M1p6dmhfL1BSU30ggUKibcupbWUoQLhxnWCQVYoxG5JXsiCpfGBFThc32Jw5xRoVh4AbgdLTSwmTQHVZ",
-	"MJWQ0coC0pd3IniL/bOdNYDXRQm7x1RYYQWSxbCrM5kzKgB1GS1mg5lbF+RDAGPNw6/N+34N6hb4ziwE",
-	"YEcorP0S/xb4W8Bh2u8+OVhtXayQzoFCK6xos3IuIVTVu4f4LhjHVRVHTlfmgcaFtDjD5E74vZOQaUmL",
-	"DMGOfM7AMcQkiJDad4/29XgtNXhrpipXMESwM2Rb+d03sB6qcriNpXBGFbnKoKxqLgKEtPsujbOLvUki",
-	"e9fA1aHqf0EI1uD4l49fkr94FLr550dzYfHgRLcs8sHx4Ald8CcPT0FM7XiihqjlorPNs+otsLCtY+wm",
-	"iOaFZZ1gkS6YXOSMZNIKPDJKhx2u4k9kBWvI/FQOyfvrN8DfCbrkkeuzCACimgrAHWJpbhMioFdhwWg2",
-	"XOuOFnv9rRd6qJ2EdJHbt9j2AOIccGC57gVaOmmqf2Oda79z8v5UZtityfUr9f0h12+7ZEtMTS6or3MH",
-	"PjW5QACVewY2q19/wGu5dP4ENnsAmiHJxXS41sMuNmpZK3gM77FiGJ9WKw/LmUS6BiyhCW7HhFL85nu2",
-	"AtLPRSGnBZ2HsmnBiPGR4jSiRIbiV0IM5uOX/xsAAP//",
+	"9PL355/eX79JiaIrNSQXAr9KqCUr4EwyRxR8ZILjIn5YqhzPCL0Ti5yOYXxJcOYXPCYjE7PLT3Vs6Dxn",
+	"7rgwL8Jx6FnB1EzmGTgHBaNm6obhizpFcsZobnRuzBauLxy8zVgzhGvF8klij6sxFUa7jhhhDzQvqWbZ",
+	"CVxrDwOYNrKcrYbkwihhJfMHY027DzCPvBNjKmqPIHRKuRgSc4iSdMlGMynvL7LUiowbEagg+A1nt6m0",
+	"E+Ms9LG08ugRfhtIBxmxMZ0z8sAVH+XmnzMuMv8JjxRB5wvl1PzZeEuPjbdEJrIUGRg2p4H8mlNpGB20",
+	"Gc2L1Q0bS5Gp+LDMgpJJIecowiJzbqMf779wrYyhUZNLomRZjBnJJMNTUbM8d4/4V+PjpVYCUzfYO1Hd",
+	"7UXC3IqLYKTfvbMh4pksR7kRO+/vVAc7+ldgfqCcRNXhPOptfJgxs8WMIFqJVHEfw2zWnCut/JrEtm18",
+	"DaykbqXg3T2o3OuDrq08jBFU4MTM/4jlcgmf47fzMPp8dCb6CLS59BKMm5j0WIldFAwGZayg1hf+EWM4",
+	"nQEe3IoF5YpllaDU1BAX+qfng3V/N6k8lC38EeVs7v5mLlipUSkrW6xKJ2ctxiRs6K+QMK/V4lNrf7Za",
+	"zpg6Sw4HI5GTCWijUjHcA2zMzMlu9sFUCnbijkkuiIQvQNMY/Sq3Y8xgzQiXM6nYnXDqes5QseLFuOHr",
+	"WpuSBSuUFIQJOkJHn9XV8OYQTGXP/mLjOc5P9oJbl76k5shatweXtFIh/jyrztGP/u1y9Cc2BoMJ5OJ0",
+	"rPmDlbq6eTcqx/dMB9q3K1yT2MsjatoYOnnugiFyCsIEHshaAMBtjoiiDN5Ud80SCMjmLHZwvaK5YoGu",
+	"kXlmzCvrIVE8e1ADsSwuneZs6Yq3TnihNMGPJyM25UL1NztgTtpd5iB+ZHWKkBDbrc1e19a/LnPmV/hL",
+	"xKsNBRA+NWmsezC91Rq7kbdKFRjlqttl2GHlJxxmbvsbF0xku93pzrIdbm3Tp1cLoz16eOnOTOKCsAez",
+	"rtGTpGsQjRV20+Bnsu6MDYLPbV3aVzzXDOL3NMu4+SSavwsWeWL2XMwnqtIAzkYzJ4b5b5wLGwMbyWw1",
+	"JC/5ZMIK8/ETzvIMN+tYzkfcuLmjFTm9fJlYgw3j0nICany0IlfXqH4boteIJB8iEpoMPj+eysfmb4/V",
+	"PV88lgucoMcLadaksHGL0KKz0XE7bQ0F1P+Bf649bTBINoSS+j+58CHmX3fKKqtvP5Hj/m8OLbN9hoy3",
+	"GEEYVN5T3HaLt+8hstv7yOodlO0//lAR72W7fWlTjr8vZLnY+7Hno2Ht9z3d63GJYaheK/Wrna6VOlgz",
+	"NyGNosxRYC4abrbEu/zE6PPW7lcbsj5hSKKR+ZHhC/xzhuQcEj8bsj0dTtzXGAoocT3MhCSwKXz2wIrP",
+	"x85d8s4GOxo7RV1NIkED0Cy0YTCcQOgyLRe3Mu1vc3sl1F8b4a6OeB4VXCEOqKi5d/C6BL+wdWq2mZVb",
+	"Z0LNpLGQUPGipwpmJfh+Rqj0jIkh+T1/MHansjMG8ygIhexKQrgm94wt0IvFP2JcDef6TsAjIfSXU82K",
+	"IXmxIu+k0tOCqUeKjHM5brq9+16HrZfAHN20GM9YdivjjinBC3CbEc0+27mbSmNSGjPd7LnprIKicEXU",
+	"TBaayAJzs8dtM08nGqJzELXIpbxn2Z2gekh+L82jlxDTDRAv/WdvJ9GqUmnb2e7nHGInKc9Uaj46nYAH",
+	"AFuuecyZW2JK2ajWULQsEqoUmUyHxCWyFBMZXqWMnEkxZmQOuB8X5gkiSzipSicQxIHI/4xqSIZYpzzj",
+	"GUahrddsLsyMj6CXfMyG5GwmFRNmg9zKseLCBgpcaN24Xr3iOEZNOp9oowxb9wlC8uorjFmEz7h/724a",
+	"LWI7A7BYRprSmqvWdFZRpokR6dPAnUXpBy0BblvOJprQXArmEhlWgogU+WrYX+Zb5DpunabW8EzBp7YZ",
+	"oXpwOQED1bjbII0TWbwsC/AQbfQjJSumT1qhCEyY0/SXgX3TIBm8urjG/zg9+8Pl1Yc35y9/f/5ykAyu",
+	"z2+u3vzx/GWwO9f9MLN8GKC8sYG9ahX5fCFtDpYae3+gQWSf4A0wO7gE5w8227y+ohnV1KdHzGUkxdsj",
+	"W3nsAzgbJdrGesCpVQptuc5kNlx1Wg18zfBoCSxpbfRtDPXAyOvb23fE4hKG5EIrMmM0a4ajHykIL4BU",
+	"ZixnmmVEyblNI6G+DnN2RtczrY2t9i8/HJGMroyRdiesG/GvmOErmNLG4VkpAjpJTM3/VuH/SDAis3L2",
+	"tr7z+2WKwPiL2Zmr2uCXNpRk8+IsS7wFqdi4YBhOiugywdUsnnz1yRueM1KKDNTwKjGngk9kLgo5ZkqR",
+	"jG+TgLVftzHKXDCI4sQF3L3aps8zo8vj+RwUlI3RU7zstbFqA6hJ/OUQ+xXmmLFbrCZyLcPAB762Fnv3",
+	"WIJr0Scv9HZpOeOTl+pMZi1fAHsILzoJEAbCJvJRnuxnDaMprAdWZHy82XHEnfxHe3VTB1hZCL+xenSH",
+	"Zvhj9fbGUfD+8uX59acPp/+ZHtsIK5GlHpudv2J6SNL3l0ZdX/qfBQPNseR5Tmb0gcGfklq2KZRzswGU",
+	"ljIjSvM8vxOQgJUSlEEdBjCnK3winCRgY5D05fmbiz+eX5+/TI8JHY/ZQrNsSNLr89trM2TqDlP8TniG",
+	"KsdjxrLhnUhvX19f3d6+gbtRH9k8GFXmeEbTdmEGDs989f4GLjWGqfk+AbYXvpboGSSRYaxDkv7+6vK8",
+	"eemdsNdSsULd5s5BP82DZGBndJAM/MfBOXh7bX71Q4a/wYgGycC8bf2ExAUu+KjUDHDzG+3Xuq69Z6sY",
+	"sm5DzFJCGMd92fn/9/70zc0gGZz/x8XNrfmPt6e3Z6/Pb6LDfaB52bLHwMMwK4JPNPYpuT5/RtjnRYHw",
+	"evjVPj1x2xDugFcP65Hdpy1Y9nA/mQmAD1rbO3XjA3I6w8Zc9zFCMBkENkiZcX0udLGKBcHitQvpGMDm",
+	"aWIc08z+F57O5r9GXGTwm4D/OiGp1d5pBR8B657lCk7seyGXkIm36XjrgBnLfxiHo+m2egT2eE55TmiW",
+	"mcXBGESpWIGZBwFOivmblvdYjBB/OHpE8d/+wEXEX0rNW8xXw5PNfywKOS3oPIXDNjWm3IgqltrdbbEu",
+	"cOahth4ZNSPi+An7PV1pTTvH6PBPCjmPP2jSmQrCkoRINMxiiOSkfkBHpfJPSorhNV2+9cntvr4N3eJs",
+	"xAKTHT5lSVViQykoveDUIH4OVyUbkhu0tzDjTOfGFDOWmZrJpTjc9/Nsh5gxjqFFYvFHJ7ItP7swakSl",
+	"sqKlfslsNv8zGlBckdN3F13mW8sgHziNF/HY8IPE2AGoiWNX1JTgHk7Igiq1lEWWkJyL+8TY/4/LRUIk",
+	"z8YJUTkd3ydkLOdzYx/Iwow6vvMfOG0JT+t6LVUPVAjVg1BdOJ2F35o4zVpbn6idZLRzPMK4ZTSuUvN7",
+	"iYrGBvuizO+vmYJszV86Ak0bwyY0LxjNYlC0IGaxNIpPSWIv3jrRngzsZt8pCTIprd8cHSAgk2xGzQMW",
+	"aY5YuR1GWopM0lHO3gvN8/4qshSwZdaHeZGpqmwjwCJ3oN+2SEX4ta6muFrTavKq8TU/MCZcZxbTIphS",
+	"N+DxxFWGzbyYLWB0N4Rs66mcCqqdEPlg4wcI3JEIfNJMUKGVR3PgUROAh/DpXEmR3AlwOxDjbIPrAbTY",
+	"4ZojEQU7xBbMNBN2TCDnOfVv3cZHn3OlbJqvESGOzAb4T9Z1wmk8IUcWOJfnRkCWLM93kN4WzNR1hZWC",
+	"eKX5xOVM5owUgDqOfm6/N8JjbrgYR2x6+DN+FmYBAFboI4Xurd6fXlv8YIzD3aL/OCHV8iShLESFH+zt",
+	"7NYceOu6FWNDbWlMCUF6yCKdlnomC/7fcGYfkxeMFqwgf//r31KAuFt0NNg4FsYeEyrtRtF13uBQmx+O",
+	"tyZuxC2fmjGhOc3Vll4jM5Z/02/8cTPWxdkPa7f+1H1rMlgWXLMrka+ctdkbixBOCo47GEdsWpolMPHF",
+	"rqx0avFqj2BN+cTiqNR63NgHG2uhvDiYD5LgkZ2MGh08m6mUGXg8NvTBQPTkRGMmEywpoxHNpoMTEYa0",
+	"CdzwWduI0WlLpNxc4qMtYI1KSD7ZQl653EZtFkwXq6jePPUf5QOz5RiCSkqSCS02f4uWmuabpnpt25h7",
+	"kmCpgjH6ZYmLzYKJjIlxxLvvCEoLqU8q8AL6ngxD812BaGH9CFv4pADAaM9Eo+RyPr6fyVKxaAwGjkpj",
+	"BLQUT9cCjhZn7W+Jffx5UCO2seDLbRhfpBNSF/hQOV4CBUsA7x1uAi2u27YuWNOh3iK3Ney39lIun6Fr",
+	"9VA3+KBjWRQsp5W5vj4Wmwq5VM3Ffvrsh+c//vTvvzPLsTC7sTCj/a/H/+8vR49//vhv/xwTGiayWx6D",
+	"8azVnTQrgBRd9d/TTDzwQoq5zbWt/252w9uOih644EbT8X3Enu6/Ho0H3sJfY69z4tmyCB7jGUsaFDo+",
+	"pbfShsGEVJAv7T9/ytvcfYosrYW+dtQFHxUOtL48SYMgwpMi4ENrAhhOY2MRm6LcpSL24WJXBaaHcrDd",
+	"G67ZZEtECKI5ahVva5qrIXHbQoYPIXY9xadrripf0WUGrt9fXmLK/+zq7bs357eQyXh1evFmc7YfA+43",
+	"ThC3CbS/omOm33Clv1bO4EF/hITFpvqQdlEKHrI2HA9ebVh5wHEhbNSAayLH47JQO7hnPtvSvdx4mQPT",
+	"Rr+Cszw7b7NjKBzmUOSPcQAj/1CcEENPtOVYR4VxWsBLTGxdtMKMhhlnmpBUlvqTnHwqjLiZfwupP1kN",
+	"NsoxS4KBjk/w8rQlic/ylno6I1HBqxGKM0RtyNQvRx8xxVBPcPjajejbgtLVrlnD0AZ6kZncHPrEj0hw",
+	"Nqu3bMhiATJj+Mreu3lPgb0iaP4EkeGwuXYpcYFvpej/51LeA1HLkJzmuZk9rci8tFDNEzAP0R4xP9lo",
+	"WcHMPEC0K2II1gy9fkHaeiKvBiD78Wj9VAmPuzMpNOUiEmc5o4qROVhjqk8usv5cGEosfHPaTIMmtlqc",
+	"ipWF5Ykwj77Fq81prtrqJn7skQruJL+Bn1/G4TxefznWq5+Pgv/bpNfmXBzkuW6rR1CaRqXNGRWK4AFW",
+	"K9pwJ16fc642a8/W0Iml4H8umf05XlEROyntvtzypOQFexvVx+m782vPbZGiD6YCW9tY3sYlxIAmpJid",
+	"uUPSs6v3l7efLi4/fbi4fHn1oXY7xm+pJjmjSpPUAw7TO1FFjjFMao4SLki6BDIThzsEFQwHjBsDlAjU",
+	"4Rbh8MH+qI2on/HhZ2e7SQVEfKy8/3ZmD0UkETFne/XFWMMHxbYJfhUcyvCRyKYRoiqvr97fmu86fffu",
+	"zcXZ6e3F1eUgGZxf/vHi+ury7fnlbb8vdEPd7gNfAyvOK3eM1pXxHIA1LUwA8EXG7bfBDVhKQP3IPCMA",
+	"IzIHoQ2P3rNFS1m8aEuj9rR34P6YmfOGi/sbH+TdIiRaRYa3wdLsK7DZEeV9GzE7ffw2gvkvVYshM6Pq",
+	"XRC/3XzrGsNKNNlrbnI2FQStT2oEPkHOjHFXHL8xrXkfB47IBRPpcQhZ1hKqiswBat4TbjEzsEHiA+nm",
+	"3qgub5XFQuYb6SeuzTVQigEH+/nnBS+Yas1TGa3XGDZkDxLiUzuaKd0/1oD5t80b5h5T6y4YKAGIa2+O",
+	"Sl2IY46bvjZhSRRkiSrctba2ItNlAZDRcc7N3xVdQuYK+DS4VjZHhDe50E/DMGx5/1py2zIIyMKNCiZ0",
+	"LpUmxnrawfGay4J1soUUDHkvMeNl8Vix3dNM+eI32TfE5v6SLcONuoUS65ufeXYoPdaZmLlkS5+W2yZZ",
+	"1b6nTisAocWpoUxgzVgpNM9txUvBHuT9VphtqxW2RFb21xktYXqZtwrFe9XDb+t1UPiqTVDeRhNhuILr",
+	"GXK3VZn9BHQWXDeDKH/DOemTNhTR2tMQgkAtQZU7gbac9UXtXGuhCTCbYE9S/xXr7FKYG9c7SEXGq0Ic",
+	"6FouWeZNaqt8Mz4Fqj2W52pIzrGEz6b8sBCNa1vjYDQxzxLngiJjoqdje8yzFEsrsPisokxGIKUuVo4l",
+	"jesGdRBQNzKkAMQceYy5wkhADEtW29v4Pb1MB/uZZ/HInM1KKjJi01JszkHap8WYf5BuBw6xkMwEmaLk",
+	"ZD2Z3DewAYVAMSoghDZsUxWB89bGPuWkBLSBERVEJoYDTwKAVolpTTclZllnVIV8d8KxPUr0kSq/Z+Oy",
+	"4Vhu+H+zDpLy2pTiyT+lcBZnhAst8VPwUbAl7B85uK7DjfjQ3kSCSp931ykBRMftuIxnYbFSPCHcnbi3",
+	"cyydqRXORFDJtU3inlqW1i5pDLXQNd5hk/6cqRYb1zNvBjs/cexUdrvEs4C1j3IWYa9dUx9nDLq5CxXL",
+	"fhSSXZrti5m2+WiXRfS1RKodJow+RrWPmchCg/nZUWS14lptu0VqVkbVwmi7E6DUKPY2roa9up020V7Q",
+	"YE48sVTlgZKbxmsuYhDnaoj1AfhtGGRsa+dXqPQ3WQn7SMzWrI6DJWcjWmXd1391ce2LvtawJCS9Pn97",
+	"cfny/BoLuKAyDWqzlauK9yGCkN0D6BxTV7Bsn16RdN6JGEsnSa/fvzn/9Or04g2UXJvn45+uz8+usLQN",
+	"OVYR5S+LAKsZsOnGaHRhtJZ/gmtzBSrME5J+OH/x+urqD5+uXr1KnV3n+CK3ooockvTlxe/Pb25Te8qb",
+	"s/RO1Hcyx+CEy0DUYrGwFFDMhnMe1nwng3By3D/9xAySQfAdg2SAI9kU3YSxrYbXbndsjm7iHSCE64fB",
+	"OsZ+m+qZ1WZZhxqG0WqjtLfBsat6fhSu89vr/8R/OkReWEcJy+9KKROSYqIiJcUauBCedv4fr0/f39ya",
+	"K0Kk4Z3ohBo2ovGOBMANrVH7aHMlycC/rOcSbwEQaFniWz5nuWWcO5zu663crko9kp/bFtoljXFNayXn",
+	"HZD4CBJ1EWP0vqxtafOQFdNR27BfEAzNgNMp66SpBid0EnCQ1gusA4KSdWxpD06Axszjp8dm3gXNziq6",
+	"+/6RknFZFEzod22RhCaMFweEJBtoEkKMxCNBfa3V8JBhCFEPFf4qMb9wDNFlKdgDZ8s3Mk6/XD/XZJnb",
+	"yoopEqc3aXsVZ0q/5aJs43IHG9YeY8plIOFog5t22AXs85ixTF3HeQID/mg7OvsmG4UMA8SMjCDvnzM0",
+	"MGQ5nSVEWb+1GjTlbXmzcIPvUo1FNXvHCtzOm+xfGOsJOfLNF6I7d43B46vs8e5jtt2Ork9M0hCU5ofX",
+	"17RDaK8rLo0tdEnGJlxwF7nbRGH8srr6S2K7qzWbqm3VtG2rDmx11epH0jEnNzNaxGjcfK5my6LcBgy8",
+	"UX3lvK6ChczW2JYA+XSwMg1oTGkeL6mVUW2xh2c3zcAoGNfOTMeUsgxT8l3Z+F2S6B0ocfRh8fGbP8xG",
+	"q+1oOr8k2DIN3S2zFkzFaKVdeRseACMMH0UX0/YcakWDB/2Bepl9zSWIeL0zqXSr+PgD37Hjx0GEeiaz",
+	"zQrOXmdfWX1M/bMTnMv4MvgmUfXR2h9IxjTluSL/cv3qjPz8/Md//9dtEJ73XGRIb2cpG9Qx4eKB5hyr",
+	"/j8Bri0hYykmOR/rhChNc5aQRQGaF5TLp8JbT1rKTzktpiy5E6VQ5cJY/iz7NGcZp5/M1yUE5+QTQEWN",
+	"a2LuKwW1BXoMxzPiWcYEPtCoxk+2jF7BtQ+U53RkxuEAkQmRxZ2gAlsnODASdXFuzCIimY75ZmRzMAas",
+	"qDWhCatOdHuqbUYXCyaYmzoIkNbj5lAzafS92ZXI2PdItddCbAGBrnC/XxESDTkJ4uSHkGNFWg0u/BeQ",
+	"XE6H3RFOf1r9+PPPwVHx/CheE+YafHQyPEEyUxZZfAa1VR1NTMESSM6M9j8e5VTcn5DU7ITU50ZQ/hWh",
+	"C4ql32FBT3BjBGbSLFPDbex6W/jgn0UDV/Md2+PXjGZ9DZNd2S5/w6SPrXzY9bl4S4t7WNQ5oYrgXYQL",
+	"pZHmd2eu+t826STKVpyYIiCB2ADHgZIzaevBv5Yjwb02vhXGUox5zr35GDFK42hGqVzUYu7U/QPk1nix",
+	"I7dDWz+VBoMApFsIBY7dikWXYQsIKG1PyN//+rf+zAUWwNuPumAXKFQbNcJtVTnseeRqpMIrombGoNsT",
+	"O4IdyA0o3U2lqjzzrTgQaDaB5uGuXTE+qpa7ajkoKjtQlvpqcs3oeNZzLgJm3xUpKNKfNWg0g5oK58Dt",
+	"TBa/UeHqiGr6+1//BnFiy97At0AfloJ9XrCx3sjv4hvWYTWI+X6jyuZmHoL6c5DQE09qZklMpe0CJ5ee",
+	"dOorVYpvRGW7Amk5CPZR4tVGyDtRF76aMNQmIq6mWog9r4Qn9kRiV3MAUWE9UTlZJyGPAGj4Q2f/PN92",
+	"B0kZee6y2AoXAqceDGFFNL1n6PSaKV/K4j4eiBrnlM9ZdtmMR3XFo12SiyuHhLA7cFsyInz39UauFHyX",
+	"zbXt9i7n+q0zvLcFM2F0KqnS61WryCkWnXFNRiug+gOpuMi8TeCs16pxmy24V0tbkRTForxgtBGk35J0",
+	"1z8k4uYaqQQ0CwCW5YTkfML6q4hFC1FbRI3JnDXL5H8Z0AU3hrbNlw6SQcbVAmq+Pn7cRnfvQCn7UDVF",
+	"7JHjtx77Av7x4Dva4VfV6V6D6Y4uYGI3dUPUW3Zdh8LZRw2t0127Z8RCpuH4nllapCCSLVPf+9WYkC3k",
+	"y5aFR2kJfSAq5iFjSUfJoNejUS9WtuSwWweYS29m9NmPP60P/yVC6Oz+BcwBlCJ8HrZ04t0qNhUW6vSO",
+	"S9m6jPfXb5CtEVCdUmnb3GEpDhShCqYpCaY3LhF1buh1O848ts41XQGUnpM/8Bc9lnjPs43K+Y3NNFsl",
+	"NTgevL69fffk6fApeXZ0RK7+EDW7ilKMadRMwpc67jLj10HD3YKMyz7VBMGgqrWIT7kuOMtOYS6jtBwu",
+	"/XRS4Ycr3GR9ZhEAGPmaty6F5Q3trGQVQdaG2s17vlhsfirMVMD77t4iCzJi3BjWFcgBmfQsh7sxM12i",
+	"0XzZZGL+bq3M4ZYWpJ2BatRtk76qCq4b/Tv79/6zzYGw/R9xrclSXPw0CU1oDwaRGCoI0B8b4Nf7aTzX",
+	"6gVbYraa4wthQ2vy7gJd3QEb6jCsHb3XDtCOrxbxXCs6joBnAqDNIXE01Zh/WB9xzFl0q+gP3F0WsJYh",
+	"3tMEf2nbfldFxooX0dzTvsOh4XY/bDg0/rkyb6OpUHLOwDiZ0xXJ5AkWKBvb1P7FcleAHvGBAPPbkKQO",
+	"1Qj8/R5LmbiO0QmWgQxJyjKOlyEdJ1Bi4FKrIUlpNuciPQacjLKUxMZPKjOuXZ7A7QjIyBUDR6sMdMD4",
+	"dGMcmwdtbDYDXHPDa6x03IIpA2+EGb6W2gh7VU/cEApZzAFSUDDt6Wbrkw9/DjI8cAc4dlh0paVsLZdd",
+	"Q1x0Isb5VHAxvWnht0Tev6Wv2k6XM8XGnxBuOKKK/fS8P69l0wSpvTp6DJZ5DDBQzFnWwjwaDZlGdA4c",
+	"cTNuvIAtCM52KKTBNugtifh+2qFSDJOAtaH7DnvdF/iyRv+mYCyBETWtyAu6Hh0jDujOa9iu6z0ALa/x",
+	"yv71NPCiB5p3flgu5f0LOr7vvMjasLdsvshpC+lbK2wCz8UrcY16Lb7WBQN7YoXIopZhqLFcbFzdG7io",
+	"0YG3b+NdTYupbUjfywi6hetjbo3Hucc/BVKUnfOJnQF2jaxsCRZaUqgpVx2BBAeMBmgmV2TBihldoGKb",
+	"Myp0RRBVAQ+1xeWGoHoofLGxN6IlAbjkljUve0m/e3tpS3uiudQ1GpbYcsfiWlUoq1Kb4aInoSL3da1O",
+	"XwbKLhB0t0O86mzK2fpOrs1CJf/rymNdU4Qy3pyE9V2/vsWjyrftnDsda/5gN3MTuzq+b27ZLaPR7W7K",
+	"Blloy3+4MbV+TR2btw0Gslhdl2JzGt7jZyWW0CxrKLDMU8pk0gHJh1+TnV8UZbw3feuoMD6A9CZQEv9I",
+	"YbIErdyvGk0L3fu5Mc6F6xLaW9esg0lDTrSoy7ROtd4pCSzr6nzkjHerJyotAQmyqr+BjbhEyVis2dcG",
+	"FBfEeAE2DaiSio3JcxX2ninQzGdxGtJt29B04CwtaZ6XaDs5vSpHWy2Vb3oKfsOjLo46tRLWJpkva2jr",
+	"7UkNLVuBO90ndskirK+VD+C1B9ZNfKVL0HN6zGVyzvV/s0J6AdyfL+G/6SiGN7eZYlbVRSLnY1WlFCZh",
+	"LMccL5gakiMiBQn53BJLnga/Q0DQqjmPBfzdT883cP3136KBR0Tz/GoyOP6ln2/05WMS39kWG07zPOyV",
+	"IqdwZnhcZ+Ojh70J3DZonHVnya/c02AKf/ipNoNRazriU62v/IQWFcWHImMo/21CV4DKr+602w4LD1zx",
+	"UY5V535ukIfRDJFIcSdq84Ty0iD8cyKDb4PcvrLtRdCgw4iWcTgwzO3n4aej57/rwUe57jh2lH+9LZU2",
+	"Mu+qwvFzzJTYmyIMnkcd8apNVV67cRFF/Nl+Vo8L2kF0xXYftxEsWytN81wRrJWu6YQheWUeHJP93Y2k",
+	"dY+7XVVBG0o+Z2TE9JIxQQo25wIzbFBl2dBOG4rFffVT9RyUz7rM1hUa+0zHOl+hVqsL49Ojo9/tS69t",
+	"EWT4mgPm20YnOlh8+89MLaTRfaxBGVVAW2qONNvwylOcPu04wnyHBdgYw8Zab2Ss3eKbmnGYPaun3bXT",
+	"rtGJTvKPNRLdrcej2moV5MQruMQBvs0f0+pD0prRu6XaPdh3NaM37ZL9AatebdM6ow4BgWqkO5TrI6v9",
+	"tFXlacO2SCOCfyAzLW75x2JHrW6AHJeuZckWTgDCBRGLi73z79kCalgm3Lr3DezDb8dnD13cdb99EkUl",
+	"eJrf9bwUyewUI4VpqE5qTWb7P9D3k2s+bGeK//QkYr2Y69xf04SMVrBQfTn622b3tU+IRHgN4dMeVeBT",
+	"ZOnKpI1frXEPqBiZWHpXHh39MAboIGxj+Df7//HPIdQdf0iPbZ8+D7dGsEWV0PW9+/5UZtOAgWKtc181",
+	"7pZ6t5xON3oNYDCiu8CV8yEQycewOXyNAKOiy1Ek4wqcbTN8W4eHT9qaPqI/XVuwVo6xzTairxNacGB0",
+	"G3Yyw22TDTE3XZeirV9bc2zahXjGcj7nWm/D+maMhzdU6deyLFoh+5ZM1xJCwutnsix6+HjBEtvVIvAF",
+	"Ut4/HtHxvW17oGdsfnInlvYJ0pzKoZtYIF8C1za0oBz/vIsAg0huGTsX7HPbLG+Uwq+qqCrzvfRMgiT6",
+	"wSi5YJRYCd1V2t9R91Uxd0C12g5Ye0xG7I5iDxIs0XFiB1s+Zwk0fSep+f8pwY4k+0rJjCXAEl9FMXDm",
+	"r8BTTpBZk1ZsmRwb8eZMM4fEwPElpBQ5U4qkHkWa9t/wDovXk/SYLZlqh48Aa6AlSrAGEy672eAhgSBs",
+	"e15ADRbYREHqph9VoHlLbHoXbfXtRpNTAl4S9CSw5LjQq2BC89yonyYvkTC/x8uTx1SIGBS1AUwBLKo9",
+	"S7cXeDWjBduaqQD5N7odDY/e68ki345PdjEhaqlrzMEzZxp7/+Des5aWmdNcLlmBV6p44VDonW3z1UAf",
+	"tKkGISznCjdi+IXV4iYVF3td9VSqxK+R3xvBF7Tp0Tbur53ZvoLEw7YFqZTn8dJQfKRrnA24vw1G0C4C",
+	"buRB6Tc9bUV7OWHB4CrLcQfLzz7wun+BZHDHZVv2zfel/ZoSRNeoNgBK2LVqE6vb7YmIWNDWtU8/xms2",
+	"aTdiVGsKOGcTfZpL0eL9+bR5UZXmUVslbo1M71lC31yN3Up3apV+JRA5v6q6C4EY2VoS/yKOPShkkbEi",
+	"QeVVa0nkreygPqC3neZm6ksv9z0JJjC2+Dcu0LtVbjNIPucWgfv/pGZuRYbpGipWpCihpG88owUda1Yo",
+	"aN+GUUMoOejTva3CiLR2Inv29Z3Igranh3wNkDYd7gW9WoGtB+0393RC+C0glrcH65ijMqeLWGzRhvg6",
+	"EsIW1IzQYotrHjHFM8tUzpZmZ52QI5IVcgG08bGUb588XUw13TD9frEt2aNNmNdj4Adq9ZTs3G5/x7zf",
+	"r94FxrLYNFpddPaGuQmyTL4X3/XF7cXZ6ZtBMvhwem0b0V5cvrrq2Xq2QhtutZH4VFxEqESgf1Skwr2r",
+	"FdW6+bso5APPNiNDcBTv3NVII18uLhnLWpqzuaoB5CFdsRYGSTNEll2ILiZLbjuyQGwH2sFSYhtckWir",
+	"nT6Fiu69thNX/YOiIgFT8IaL+0gDtLAnUE+uiiKPmuQyLzWzMWmkrSL3Avr3akUW5SjnY/L++k1CWK4Y",
+	"8Lrq2ebQsXlbEgyz/QPfBRKx1jb0asHExUtyJoVgY02c9GyqGalPVrz9ju8BNCq1loIouor7wtGJ++Bj",
+	"+Pb2nNFMAamBLguRQlkRuP4Q7zWuuJZkLOcMWE6Ilr1JB837o9OX0/H96WIRmTgCvxG6WDSJ0xdSQfQi",
+	"EoSfGa8wj3MKUvVCat+8an1Xzai66a7AcbvLk7xCqAwnr8VVBg2L4Df1jupZez7EV0ovFo8U8fc9cL3y",
+	"rGwgww6yAR1DigdWPAplfPOSuEmqT0nk+yOj71rDnTF87+x6QnxCI3rPL34tvatlVRY/MVYuF2M552Lq",
+	"ZOOkWhtwByYyt/gWxwgVpRGoxCLCjA3r8UJq8t4o5avTUs8IXJ+Q9LP8PHr897/+LW1k4384oCUSCPn6",
+	"aO2Pj7AflMuwnR09ffbD8x9/+vff/Zw4Kh7Y2DbYT8k/rcMJNrfAX98trXCGaiatjBG8zXKfcZ3Ed9VJ",
+	"nz2BkA8MXhlJ0ZKkT5SRoCehBD/5i68cz76ksQ8+kCnlN5yXtK59dJ7xbRPgZnY3q0vyxlITJNhug65U",
+	"FZguizyFZhP8gYlt9kj10CAriOWR2h5HX7UxvnOJ32IqLJSnKelChkfIliLZJmtRAfMxzaYnhTkLwdTG",
+	"yMhZcG3VryhjCyYyJsZ8i1D4S3fTKpoSk8v+dqGEfg2bXljr6oAcBLGKcnfKYxref9oKGrvUQ7yx0kLL",
+	"B9Vy0Fv6m42UUD4ytilMVX3OIdmRqs8Ki8lCPiSzXm5KGwIRk0WLFtxOzd24CvjlTM7N8Y8gUA6xsHWd",
+	"5RoQN5sJMzpf79r4lR57R6vej33CRXY+tnNzHZSwNelrFU3UHt6UhWOftWsJjZRIYRYOPUqwQV18un9i",
+	"rqh4b3uRejue3JA6eAM1r+Xkdd9fvTMqi/Vp3K1fgJmjOrSzQc2zyOnYh7CrBg1yKdYhnkZ8HimS05Us",
+	"ozj0o1h5+y6JgnrxSb/aiqoMZa24IkQZktHK48HIqTkOzeyaGWjUBQBVgZGuOc3Y43JR4XDX98mrCk34",
+	"TWpH9lHt4fRQv7d/QNH4g7lpfYI/NKnqEy8wZmaBTXjKBCv4OJz/ON9M+Kr+n7NdmcX5tyiuKIJUX2vv",
+	"4K95QQig77eMFZT+Y+/A5l4Q8VfGfW7uMEwOY+GHo5A7QSWe1jDJtnmZ3TMpEsjcoztt70eq0YkHWX0n",
+	"gPnzbwmT72y70+iCAbTgGVLDwj4FMlH7UZWu29xlpws7fhg4d+SoVLqiFo8xpwJ6egIGRNXDKdL8zNYu",
+	"vt0FJMa6gaAON7S0nLkBz1yEb3A7wyhuDq1hS7myyDCtqqVujc4WlkqxpbMKm3IBIZMalyI0d8pWHZ0Z",
+	"zlpbgARtFupDxyg0Tpx9zzBK9Go71EbitsqG5iyDX73poZsXYx0ugSNZS6IYC3mj3l/+4fLqw2WjOSFQ",
+	"qQ2Swe3r66vb2zf2b6/e38B//f7q8jxqzP8qjazc5CShmH/s3E77YHkNNufuRK8+ytOIEWxPt2RvebGK",
+	"uh87ZH9mXLTgGpnwRKO4s6O7oieTUWvFfmG52TpdcokI31K5yWoBg5eKJUb4kSWXxjrbdYOU10hebKql",
+	"QLY0mKxwETa1IYaF3wfIGSXoYCjn9yKTbd0tMNDbc7MXDImHd4DktbKchmjqMRgAFhe4KPVurQGa3cnc",
+	"Fwbj7+Yvfa9iPcl22M8OSB/Pnnl8RCzxFva3jOTIejKMKVW2VTu15Fir3iyQUMcqhUkh58ODbXyXI+/c",
+	"/FDi3r9Dw7cj5+omj2qAQaym8XJRX+o2rqk2Ge2V9mgYkZ0SuSPypv9ix1PdzVlp+959qFrY24fTtKqk",
+	"uSMZieE3Wol+fFU2MmL7hkgx5Rfjccg4FZdqAyvPhC1dldGzI3wTlCaBs2Gsz8Lc8l+/HD3++eO//XPU",
+	"0v/5x8s2/p2ff0Q3ZlaKrGCOu4pgz1Ff9GbLHnHENt7Z592NNaimMrYONkwT78bYSeu3k5afMqVPRzLW",
+	"kMSva73v/JyuoN9tUIKIZbhTCg5FRrjQ0hKSK8fHwB7anAu3d649SfS6I2ZhPp7lKIiqOsajLQlAt2KC",
+	"pR4yadPZNejk3ihhY5iUCHIFOOOhMr6l7scVzYP76BUssWTzJxYgASW+WAlSmdH923P0Yxe10lwRjM5Y",
+	"nrVM+GXVdjwocU3CnkykYGNm3HsCfU0BFb1N+6OexoeL4faO3EJI5kwK25M8TszZanE4ymTV3RSI0QKW",
+	"NQDlV6Uort9KW6ay2Ua6R1towFRshD06TBcE8OZMlt31gGtv2cHeKYv8tWyreoPGGVRkZCELH7l8f/3m",
+	"xMqPbath8SgYR8ROorWA3qIGUxp+f5yo3wnX6W4EpNZ6solTt5513ZbUT7woZK2qxan20JocNjfnem/x",
+	"8Bj0mq3jcD4AgV3Qi3hTqnEjiwzhgvyfm6vL1lSjXIpt0o39Q+ZfZU+U4rFvBDIkH6oIJbT/g6Og29ZI",
+	"INLoAsITWdyJcmH2xo/J0dGR6x15Als6W1WhWk8JRBeLfEWqBw5D4wUK4+3sm78+O8KebEYBWqzx0Tp5",
+	"1NFmJrNtWAqDDjlxsat5QM+Pfv4p2vm4hrMAu4Xrma29woT4kLg+wVR784tpAFmzfAKLULBJqWwjFvo5",
+	"HEVQ3uphEDtDIPdxGlfVMWsMga7rWykyVpAlhX5QMmjz11jRTcp9R0+0YQT04roNrOCe1kFim9thoARR",
+	"Ts2uATsQvjWti5YpHrFpCeUW1BzAUmRA7ULznFjIUUXKWPG4QW3y2u57Gm4+pE3iCmGRjxTJ+Zxrvynj",
+	"Zai1TbqpLHUL8OsNOAXhXjJmxI2mIqNFRj44shtFV8fxtg5hcrMUGGNqKOof9whg3dLSq5Mfrdt8Fbfl",
+	"Wrb6BZSZw+ZyCaPutfkpvtsC69GVOrQux6kgM60XQEuj9UIBbJ6cBu4j5mlhDqAsiPGqqkYWJIVf0gTK",
+	"L5FHGm4AGDJgOnnzGH12dDh8cWg6dZgoO+CK68YJy6Da9n+JbWITmVD76KsLdI8D/3/Mcd8KZ1ZVefcB",
+	"D/l/nNi/jRP7uz+Xd4Ho202gPMnBzmfutocpqOnv6BjdfHJumNOqxgSPzVqVydoRuV1tSOwk7DgC2+j+",
+	"1gr7JlA1JoOTjtg4jDkCXTiSKqKkFJ5IKZORkkQpFHD8PbBXlOdlEYvR+s0F26qQyypx6cObjsmlQuV0",
+	"HyqbguhXE5LKySQ9JsvN4fSTqq2pDX9bm2Ajid4Gvr5S4PdAfggmgSypOkECT89YXcV4bXQL1F1iFMtU",
+	"as2ErXBGG2V/rH4q3tkMpm7BRHpM4IrIQKsAgl+unq/UUQB5Ku9hpZBtLCuZE8IhSWcsz9LjtmA4JQta",
+	"Kjb0Q+6QKgI4V5pDglrdCSeOJ+YphRwxMjXfZcRAyKXrii7wQDI7A2iGlCI50woLaDCAb/bT0MmbFx6w",
+	"l9H4CQUOQyYODibvB5gjqKrO5WTSs6Pmq1wubzQGC7dqqlnGExJm5e10O6gfE5kakkAkvDAI9lnbaZvT",
+	"FZlKYk3YHRA+yn5ETJ10KLw/NEpg8CRKBhYi3nMW23DiPebR3rqPZLdLgx4s3/0BALZnshRt6FaKcF0j",
+	"0UDKA/9iAbU+FiSBZrO9ctZPBMBWd3DsugwF9sXBhsAejw2ZvCq3aOGs8HMcW3qwXoJyBNXnu8Cnakj2",
+	"DXmRJui5unwzWMoPsat72LokAN5/XBZcr27M9OCyWfKM+MJ5Zg3jMY4KuVSsOCHpp0+vpdKPcVukSF4J",
+	"hhPkY8zNYynvue+55nZQtZB0wf/ALBdgtPz21BJ5wJsXhZwWFNBNsLDgCTBaYN0bPtG8f/DlC3ATTCLd",
+	"gc8rre2NkCUbkYAiCjyOTML5696phnfiTjwmL2TGbQ7ZOPUVo+RT8pa/GJL34l4Yhx6kWyU2NW0OGoGR",
+	"lDFVLCGpKPMcY2BU2OG4ftMh1VjB7gRxYedjkjP6wAi1e8dsDS3JlCEQ21UEmGGCKYDDtHhvkjFNea7I",
+	"v1y/OiM/P//x3//1BCkGHmjOM8LFokTyZenpybggKYDRVVqxjmEbK/OSN9x5EAs6NcNbUGMGV9oqtTU7",
+	"7viliqTj6hd/iIxpnjtGUeo605gP93aUeYHzrsxhY/xF48nAOC6w0SoOxXzdDz/88LMZ/PvbM8TEE8yK",
+	"CC4Ymdh6eZqTjE+5VkNyKtxrXc/WmcXWz+hiwYxjZN7zAXq5OEJJY/xbsopn//XjDwnkLc0sCSokuo7K",
+	"DRkgB6CzwP/N2JjPq/fjsylS3JtLjGVuxQWJ6Sp7i33mSh+T50fP4bZ3VjqNrZR51hszz6elnsmC/zdI",
+	"9DF5AduE6LH49Pe//i09cbvYFmlX5DlgE+G2rdq4+wChW0qzOFyR50dP0Th6fvSDFXUwv2TOXA0wwaCB",
+	"ebRgLFNo/eR8zGxFAM+Y0HzCje4dnC7oeMYePxseVToj+JtRXeV8TosV8Jy6Hia+XYqTUU8uDoOAZhlm",
+	"0/p6HltnObh16shntgdPbaBD0AUfHA9+GD6FsRgLAPTkk4ppeBrzwLFfFi4zn0xYYcQKpybaRr9gC2xX",
+	"DoEn2z4fQN+exhUoadxZiBvyRoOrSUV2J1KqdcFHpWYqHZI6QTYSea5kifw2SG7TJFLHzaWkJbZegIso",
+	"7Jrj+IiQBTEHJpTg3Qmff7Z45EHOlT51VKULWtA50xDHa6kjqy55YvxdNGK/JP0urtq49Lre0lL3ujbs",
+	"Jtn38bLcYux8Kqgui9433LLPuu+1b7no/dz3omBAV7vxamt59rjyDZ9zDRWBruQH9smzoyMbKtCu+UU1",
+	"y0/+ZN13NNV6sS6DuQ1n/DqxJsi5sRYsGw5cZANL8Uf7sT55Z0ujvtT0jDnm7OMSRzENGwd6vE4V4NZR",
+	"9KEWEm2cxwi0dW3izSOt6ngSNHACp6EF2SMVIttAV6Q8UylQfdA8D9Sa6y6RWqaZtFzcyjRBHA/QY04x",
+	"YQOHOVVXE/NjSIrOCua0BVggdwL+DvcajQWREZpD6W2I/ze/1VpRwYEYdCmxR+9yJgHfA1N24jryZ6i7",
+	"FkxkUPolajTD4XO9YZDnLuimmbGOXCcJ1P1yQsKum+YcblFVwcO9xrLx0BcyW7WLibuEM/XkhuVs7DTe",
+	"lwMK/Isyv3dVT+sS79FTVRdao9dnVGQ50JmVIpOQrvv6fXBazRuiWhzPOjJl9toNLoPQ2A+Wv4hnX56Y",
+	"AaPLvc0ZcvES1E58K70rtbKUbrCpQvG3rO9g8FmXFoNeUL209EkIs03wXAa7TAVbQ2TOUT4mylF4sFyx",
+	"O0HHeLIDDAd3r7XrvNBCURed24YO5mHg0hqJN1bIkLyTCttOGOtmOZPMxbW4TgjEce5EamaNjnIGQNP0",
+	"BMmisFDTWHNikvOxNt4JtHchesnHEGIr7R+qPnD1vWJ+ByE/xQanBxT0oPCpS9CrSqOvl2jzStvN2W4h",
+	"s+iBbH+dTLse21E70apSrI/zth7AQ3x7D5BQq5uNBEEcbo7GGxXk6dERwLzM9TLPmKo4q61AokZIHQNS",
+	"eie4IpCviy32lGm/1g9YvH/Yc9y/qOUsR1erMuuxiDAJP9ieKt5RxEusaGOudB+ScmapAbzyqBrQBCNz",
+	"+9n3o9nVQsDurYHs1BcKfg7OrkOu0RkOJbJCgLzHFfL2lp8QOKX3N/P26aMVcZHineYVA4mtezJCzI7K",
+	"uPq+yvJCMcTfLV1QvQMJyuYQivcItVeOkLQc4j3wxDvhb4ZjAM05f5LDXY8USbEffor4HOdEpNFtbG5p",
+	"88UaaRfz1PTYfZyN1oCXHL7FX4A8G5VnOqE8N6Zczu8ZqC5wToleLfAo81QF5hMx2pHcCZ5hT9M/l5YK",
+	"XPn0G34PhA7/XLJiVUUBRqtBGP1ErEUlxy4DYMY+wDQ5ulkfI6mHf7ik/3BJ96wmIcHQxy91uYyv14yv",
+	"oG+gV4zYQqLwu3BXHQlr0OqWvrKcacD6Uni/0KkttKkh2mUta+sFOr90Tot7VfmwxsrNzTlt8UxKs0VM",
+	"p5lBtTlre1nEa0YrIrZ6osX3eD6Q/OCr2wzfeq2pmT6W7UN63tLiPuiUZSYYHRRjOYEMdMqPr4216K9e",
+	"guV7fMdl6xSjx5V/bklhzOcPyTsbKrBjDnsSYURhGJEa+OUfXv4WcmE7se/Xwzeefas169yOg5uybUYs",
+	"WmtLJGp2LfudkbOfOaWZ5/PcSi8nu8RBGhO/Fm/cX2TlVNRDgDiTAIszigQCELEwoDkxfCDQ6P146C+B",
+	"tAMlQZQwgFg+P/p5uDG49ysLFU6C7Wgk5HLfcbithKp1az6p1ae1blSf47msXX7AGQ5fdMvnLAdrcn3C",
+	"Ialfq7Lz1eBmvEktWrC/nICd/EeqUeDnPDpeONSf+va7Pjxu97jjgwB+383eeS7/D9yg7gjd0+YsVUnz",
+	"x1lAVBIPXkwqLArGBSs/vRZnlhBDC/EuxqAIepc5ficMGmZJGNmAJ0mFsck7YSmyYdW5IM+eQ9hLhTlm",
+	"t0X8gRqPPNbZWA4ZZ669qM3a4orAvINNDK14Z3JJJmwZzKrLHVjidEX5Xixz37mselPO71mobmBo+Ypo",
+	"es++kWYpbXlV+8kAV2wIOAGw4fGc8pzQLCuYslVIwF9lXUtRcWxiGxKGQI9hS2SIjjV4u9XyNxsyRAJA",
+	"LQa2TQEFzfshQpb45vzmP2GazX+YUZv/hXGa/7AgmrRtqAjBs0DT6Hiftoy3/WkXWz9rjYSk2q5cOQhU",
+	"2yfY/rXVC/uhfZtvfdH/jdAqd/v3/aZCSGbv9IkeMaELzvYHa1iuCX4bwAF2d0Sz0GzOsZXaE/bARAcy",
+	"Cva+ucTuIJVaxjrjWxLX6cuzwZpDaTljQEUAP3Exkp/DRO0Jwh6pppDnFCRFT/3cvCRNzK93gmcBMA2S",
+	"B+40xOdBGbJ5qQqi+D6rAX1VcEbs6UVOyTjn/pTEXmJ4751I31ClH8P7H18gHyx0Tncnhe0dsJZytgVi",
+	"gLyEGZqEQA+OeMQ5V8qR/JIU/5UOyemdGMs5nNs4nYiKMEeVRyEq6brmZMYVHSOPIMD90HYdM1vYpnTB",
+	"6BwwloAo1FAEbHbZsbuNUMGWsVMc7z1HKehxEPCsljDDL1cMK6dAE2A1aKUKatPbpvaexdTe5t2r2WeN",
+	"IvwYP6S+fe2Vb1nG6a0DLzf2e+KuuulvnqK0Bqh/P+So1YpD21P42PYOszthtLIN1x4DFJa5dXQqwP5h",
+	"QxS5RpsXz3zPsS2rsyIRgcpEZmTwQPBJzLI18ZNRIWa0GM98D/1NcnwKgzvp1bi47YALTO+aTB+ou+8h",
+	"PiHYCr/VTwC/6NcYvANZc52QkcTOnbEBIqF5fIS+H+3V23dvzm+BNPzV6cWb85dR2vBqhM9i44sKqdk2",
+	"oPg2TdGP+5+iW/bZ92HHFLNj3idnVDEyB07K1qX981ZHRRI1XGiRc2MGgMdbIePNojW93lTL9MDmM1Lt",
+	"aj8g4ySN81LxB1Yfm5DLITm1cYEfnpIMojVQaZKasaT/i61up+R7Gd7uQNjH0XsDZ0yI+mqxumvEqb1O",
+	"3ScTOmYbjHCQhQlkuoR9Z2L1JRQYGz9cEmlOX0CcVfUFthsPw0YP6zEAN6OvcBBrZ2d0R3Asft2M7aif",
+	"k/Ujx2nvUE35cbeAQCIxAEsRCg4BGNoJFGwRPhWywBRj7BsWBZvwz1+nZa6Z+W2MPSNqoTuuf9P2xeE+",
+	"7JtbHRt01mtzCnwnyg22ILTdaPEkUNT3FknQ/pG2g9J4XBZYTeZ2+NZaDUlq2pLGb9khw8RvWTw2jPjr",
+	"Mc3zvczdqbqHbAn2EwwmydXjbpyiJ4ug+8CijOj8c7O5MCoQFPL6tgFBBMSh0wHUc8lYpqrKwBPXZt91",
+	"1vdlnTYXG3Gm3PnqOfMPAd1xjz/D9oD90Tvd63VjOx3sA8OKxYhSsEeKLKrZ2HKt27K0a3kgWBvHuSJF",
+	"jpBy27ZHnZg15WKas3rGFNsUOs7g+AHfzPz2ON+73Ja+ud+qC2yoovu6LmEno8ggNpJjbzwWou4k8tJ8",
+	"1Wdbbpsen72u3pFjK8yCqyE5tTyvtr5ZsJMwDsM10SzPsSS41U0GHPK3nEkY/OFeGSu7c8wAijliXJiZ",
+	"tjnBa77VEM+QYhpQWYVnDfhmmRv3+tHBMzhNajP6YMl5ljaWjbIMMlvFuLEAHPkLVMiP3JqUE/nqrWXG",
+	"qo2zyXDXZCv8rfm7oWrp4/PWzpu9GYq1p7Z6vvWzbpuD8UnBdLHqRJkaRwOwZBObcvbEaFDokVcFrlh/",
+	"KwtX8mFhyrqgQmHZYqBU6+KGpFHIYnUngNELq3IBX5gQmitpu2fAEa0kpr2XNVVsuQuG5KXr8oiRbmxi",
+	"ITRShcF7R0iFAHz4d+IaAuNIc4JwbdLELWDtWXAAmIdmpTkuoNF5HIiti9U6/usQgGxdrK6KjBXw2G+O",
+	"ydYFZ9kpGLidsGwvOn7ykKpyH1EikVkYrnnkNpujDiaqb49NWNxwcb8Vtq+1vCy4Zn9A3LrZ63G/Eahe",
+	"by20M65mfW0C/bU/2N5baHLMNUoowrkT59AJtiRmVTJXgYylk/iDA7485llaHbJxMkBN74FqAAI5dwJz",
+	"c5iO8+7I1Pi6nmcMf3QdZ8PWy7QiZMWmOJZlkyNewVIigQVU9am9E0Hhc8HMZwDTAFtagkvjzWqds6xm",
+	"PCCvEjzbKm3I2o9Wlvv/xPKoADeT1/VK8zy/E3LpIHLVT3OagTIYEnOe6oDW0KrWBmwSKYgsQaQvXEWk",
+	"f6NNC1d3Qk4m5sMzZvF5QMVQlXn3Udvf084+CAjzBgmR6u/5Oj3qKPtbXe8LDIvIwlY0IVQd+AMsUBKB",
+	"7/AYXE6l5QKqZvEmK4iAieBKn6C1YS7MuKXYAKkBGAcU/1th91ShRmggHWU9A6PZAF6h+BTiPjmfsLhz",
+	"f+2+76AHK9zZFphEILedob3GJi1TtgtPFmUoCDZGscHMBJe6EwN5DVdsexh8V06C+YQ+zgH2+d/XCmG0",
+	"YrQiluzfLQxOeffB29oYCyoiubHMLImO2QvQoAnsdo/xsH6jyCqv1mjUGVdaFtAdh0fCYdjp6RrrjQ9i",
+	"AZc5C1tP9LGAn+717W3KG6lKzAnokmIBbf/5LZ22Pdxe9gSu+ZIM3sixB7V3Xe+vswP6umgsLJxlg+sj",
+	"a5gTDXTAE2ib1O5i4huwyB27SixRhU8mrFAJUhkBXxHQFNk62bhv6YQYaSWtEJtdcuyj9QCYNnaB+wMW",
+	"8F9XLPuOFsRCKEJ+yYDfKQmMCosyXBSlYKk1nrhyDUH9A5Q5j8yrwfyTpbEij2GIllEPj6whOYdpGK0c",
+	"fQ4SS9eeZcy6ZcGB79oMTD6wwv77uEIJAkV6QZZcKF8JeWdZtq0150Gt0DHLEWNlxeq6FKn3frl/G9Yv",
+	"szyz2JIKL7rI6Zg1Z82Dw+8EoMPVLz98HGL98xAPEqZ+OfqYBrbtnK4Q5fb0J6AJjbFSGZFy58eh1EmN",
+	"SuAbe9Tm0+D9LOtR4yoLsoQG4yO2n2rnexcSHzEMw9RkeDc1wD47guioOWiNGajLR6fGsnny0E50RKhG",
+	"6BKouqHgtJjdApALJM/A76+YMhAf7Vor2ZPz2Lhd/sOQW/nd1c0tCfVWCn6aSgjGngrAHi9xq9gF8txX",
+	"1tsCf2ZSyHkSkKy5nRSTZpyZSpwPKFQv7ed2HVaguIxydXOzD5k6h2/EZl7uHZVYbWPEVBK1KJj5Y/vR",
+	"8n/KbGqV01p5l6cd8nra9lQxetg46QmZ0ayilxox0LRzzCVgvaLH3w9J1Z32TtiT3lLxQSMUZD/SfI4x",
+	"g0Iu1TFJdVGKMdUsS/FssLBzuANFiUUdVPvhDZvnQAlj+65fie7BGNh2mVv1IKg+ODFgkZBtah9Ce8vy",
+	"3OdP/ESHL8R3dYrvNuQPKNcu6IjWRYe5Dm+vQtRzWUScVXyKN71rC/W82xeYQn/qr5/HlzCEHYzIpDXw",
+	"Gv+eo29n0fv6F+wH6+pfKiWys6X/ZW+h277T/VWB2SSOo7lmYA+iakWWiGoLnXhadn9CT233UM/M7vhT",
+	"XRDQksg1iVM9gvdOpBeTx2+pHs/SJuDm2e+SasE0BaIUKiybjjO+nz99FmV1hMbEVt42lumkZg09Ybt7",
+	"tHb2mhHsABnZLNlxH1DLrEarc74PD/rot+RB72VfoZODW+uRCkR6N6MYchi2O9Oesxhu5h4px0wDjfog",
+	"A4vdoHBiG8H19fMDr/7VFe53IQAvcTK+Kh6Ca17iRB1i1cdyARkit87o+mN2/m5wZn6VE/L3v/7tbhBZ",
+	"bjew+IJ/m5gZfMFvNmb20k3h14sJNsTaNy1JMVeVY0MFW56glYtRXUzfWWfW6wpuW5gZVQKpGWG7dfVU",
+	"I3jxP7QIOMNiP0okdID3KB62uCA43IZdLujWKRyL/P/4v8JvRGfhG3iMTwo2lmLM968u1L0iZzkf37+W",
+	"pUJqdQTIt3SOAYKcrCK6AS+pyXRjTRPscJQQgCtQMqfFlAvzijvhGhwCdIBoSUbm3aWw59k7qfS0YIos",
+	"bcNOwDLOKHoRoKeGrlPQmM4ZeeBIDQ8Asj+VCvsWzukKwNwQop5zpbiYnhCq7i02KcwMjJFeuQeAwK5E",
+	"H6/htVySCYUqslzKe+BrT4gIiUacy0lteq4NnAmTHEdlPnse9s796XfdTY8Puzft7PBWzMNrLLVfuQDv",
+	"fqix4VGV6e5Ymp1byOoZzrn1w3bfpg08RLhR949ZeiUL8KCXs4ASfwxqZ71ltKUUU0GbQsRXmCNcSdxf",
+	"c0BB+WcBQOeDBQxNKM+VxWkmxHe6hq0BaCBEETVdjXqDhTbkzT9sBLAR7HK5I2SdVrTVWmgVPM2U3rPc",
+	"3TColzKq14atXaPgENwL2FlKCkZzv8+QQBeyJY/LBUKMkbEXcwMa+s5fSiugXN0JPDutO2ODniOGRC4L",
+	"WrUIMfq3yHxC2LFZ+ATQRjk07z4wWOH2V4imm3cicW4bpOgDtplHcDU2a3D1AHtDmUEhfg1qBs21rVp2",
+	"i/RVqje0l2u9OuMBdaj50/XWnQAEh85+CeETzI5b0HpbjP3GvqlPmP1SOhwnNpPHrpcrH8MP1M4N04/P",
+	"sDXoBuVzw7S98Cs0kO12Ojj+5WNt8QARV+p+lXhUrCRw2bcG8Fsna3/iboZ80WpgAIM6nwoAFJrVTRyL",
+	"lqvqBD923/N4qu6BHTF8/bZzGlfFL2xZqpPipIJUWkn2cGGMjI9pAfxo5EMhxdTXWioLa0YQjWUeZApa",
+	"p3pizOdHT4d34hRQk65RuEch+16l5iONRa4ldMs/Js+f/WzBMlCy8BgeEKUWQsRYKCX718NnBYN+mjRX",
+	"31ElbNcG5K67/ZaVsU52AoX4JOfivqulnlGH44KBDwa+2ARIsBRJ/yl1qAzzDJfoBoh5uYgx2GaMzd+Y",
+	"1x1mHc2jb2Csv7lllAKL+mAmd1lLjf3D44uIVemoALKqUpPkcmormD1WH083IaHM3Vr64aGX9CtiV0y/",
+	"XxxomW/g2d/9CgN8qmoYC5yPXGk0ybdfYURbt/LDwYIo8uzoyK5l1SIbfzohijGSZmzBRMbEmDOFvbRT",
+	"yKumwxjB8I2rQz/c4Wyr1NuY+wLuSbVSms33VtKk48/fGuFuDjugldoMRLqG6hpFoJVyUit6BDPQKoON",
+	"/hG2QMcVt/nlFbFbzaKH7oTzwDDoOGUayD2tMldkTtU9y0LEEtRGduCMbt2HHmhfu+f/ulCjxijaJFOz",
+	"z1r5riJ2OvbiHc0swaSTDtTWbu4hHrO3sDHQknSXZ9ziJb/p+gz4hj4FGjgfiQ8VIL7Pbpn9ldbAWyKV",
+	"G3Y52hmD22z+C62wgbxLz43kAwt6Tj1SlqnWW3JguAEDMJzkUADdYnzD7B1oz1+yJT7+G1dqWEKG4N2R",
+	"LQ6cPb7UFeduLzFoV0yh7cz2Xv9qz0bQgU1r+0HeB2vXB/CHX7xHxN81DGKXL925ONjYrd0a7T1c8ZtW",
+	"aOYT+ugzmIy96S14GvTKq3UjCJYVJ397/eXYNyt/tqLawrguhzqehqOElpBiWtmaTybalJiZscPpMHj6",
+	"N1Zh1TvXNzI4b7/VErMSl6qvTPlNvxEw3c3pZrPEXu4y7mqHpfCphFtXMlBz5/C6TW22cFheEPsoZBjI",
+	"IRDYW85xe/w2/jlH37+U7w9evfVc7g9djThE476xDbLdIri2DY9gHKLdPk8rZEGm/IEJXzBpPuLYhnuc",
+	"uj4k0toK1v9gpLX5wvOMf3MPd9OW+j4S35b/8SuPgyq6vb9cN4a51UwuRcyNQqNkJvPMA+joCqI4yD3h",
+	"9mRAa4nBF91lu/iw+UGTZPCWFtGAGP++ykopPM6YdHhm2m5WPhHXwDhsueg1dte9KdsN5kM0Bg52+kGZ",
+	"XC/Z0r+hlyJpMTXWZHEfiX5tFzZO4dpnVT0OoMuj+1CBBX7DTp39ij5+nZuV/fW0ahRFB6vkV6AXo0hM",
+	"f9kPO9AGsE//9Vg/3Oe16E0Xh/enahVeDOLxv1lvbekXt4/AhIgcd91Gv+20YvOS9rywxeMFs3AzcMBO",
+	"1nOTvuQFEiXzNqcslNA+ytKN5xCu2W4T2u6htX7b0TfeAfuV+/35b9tN+MGLZINyC8+x0loeCz1s2EJ7",
+	"VlY7rcckLYs8TUhqZ83meo2BxcUUURLQRGJ1J4IyWuy2516HbuM9dxtsSKBkBfq35owWiDO+hfkhasn1",
+	"eMYwcufhn5PJN6rMrcT8f7DLaD/y1/Aaf91Tbh9I6ozr/Z1XB6rWdZxRcomEMlB+ZyYw5C20BXc1YL2b",
+	"/55lvN/NofAdC0xV5LsvmTlIGaclgTI6C04BlBHAcpCzdi3NtVHODuxKcdY9PS2AQxxes1blab8I2piH",
+	"khYjNBL/ELUtK0H3JWkF07xgj/HT9l1jVMg55NqIFJYmlClsQwvoAuDFw1BO1VePGtmcMwemqPrAuw5x",
+	"kRogXjjhsajOf4hQh7Yq5ALhhnae0dKzQ/t6gZKa6gMJFBJtW05tK0MBwo3rBIOsUozZkLySBUnlAyty",
+	"urjBZs0p1qg4BNwIlJ5eSpgEqsuCqYSMVhaQvrwTwVvsn+2sAbwuStg9psIKK5Ashl2eyZxRAajLaDEb",
+	"zNy6IB8CGGsefm3e92tQt8B3ZiEAO0Jh7Zf4e+BvAYdpv/vkYLV1sUI6BwqtsKLNyrmEUFXvHuK7YBxX",
+	"VRw5XZkHGhfS4gyTO+H3TkKmJS0yBDvyOQPHEJMgQmrfTdrX47XU4K2ZqlzBEMHOkG3ld9/AeqjK4TaW",
+	"whlV5CqDsqq5CBDS7rs0zi72JonsXQNXh6r/BSFYg+NfPn5J/uJR6OafH82FxYMT3bLIB8eDJ3TBnzw8",
+	"BTG144kaopaLzjbPqrfAwjaPsZsgmheWdYJFumBykTOSSSvwyCgddriKP5EVrCHzUzkk76/fAH8n6JJH",
+	"ru8iAIhqKgB3iKW5TYiA3oUFo9lwrTta7PW3XuihdhLSRW7fYtsDiHPAgeW6F2jppKn+jXWu/c7J+1OZ",
+	"Ybcm17/U94tcv+2SLTE1uaC+zh341OQCAVTuGdi8fv0Br+XS+RPY7AFohiQX0+FaD7vYqGWt4DG8x4ph",
+	"fFqtPCxnEukasIQmuB0TSvGb79kKSD8XhZwWdB7KpgUjxkeK04gSGYpfCTGYj1/+bwAAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -176,6 +176,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/alerts/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the alerts raised in each minute of the last hour
+         * @description Alerts about exchanges, by the rule that raised them. Of more than 100,000 the oldest are not counted, and `complete`
+         *     is false.
+         */
+        get: operations["getAlertActivity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/alerts/counts": {
         parameters: {
             query?: never;
@@ -381,7 +402,7 @@ export interface paths {
         };
         /**
          * List notifications, newest first
-         * @description Without the attempts, which a single notification shows.
+         * @description Of the attempts only the verdicts; a single notification shows the rest.
          */
         get: operations["listNotifications"];
         put?: never;
@@ -1221,6 +1242,20 @@ export interface components {
              */
             webhookId?: string;
         };
+        AlertActivity: {
+            /** @description Of all rules together. */
+            buckets: number[];
+            bucketSeconds: number;
+            /** @description False where the oldest alerts are not counted. */
+            complete: boolean;
+            /**
+             * Format: date-time
+             * @description Where the first bucket begins.
+             */
+            from: string;
+            /** @description Without rules that raised nothing. */
+            rules: components["schemas"]["RuleActivity"][];
+        };
         AlertCounts: {
             /** Format: int64 */
             acknowledged: number;
@@ -1352,15 +1387,16 @@ export interface components {
             startedAt: string;
             /** @description The HTTP status; absent when there was no answer. */
             statusCode?: number;
-            /**
-             * @description `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
-             *     for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
-             *     `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-             *     accept any.
-             * @enum {string}
-             */
-            verdict: "UNDER_WAY" | "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE";
+            verdict: components["schemas"]["AttemptVerdict"];
         };
+        /**
+         * @description `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
+         *     for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
+         *     `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
+         *     accept any.
+         * @enum {string}
+         */
+        AttemptVerdict: "UNDER_WAY" | "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE";
         AttributeMatch: {
             key: string;
             /** @enum {string} */
@@ -1684,6 +1720,8 @@ export interface components {
             /** Format: date-time */
             settledAt?: string;
             status: components["schemas"]["NotificationStatus"];
+            /** @description How the latest attempts ended, at most 20, oldest first. In lists of notifications only. */
+            verdicts?: components["schemas"]["AttemptVerdict"][];
             /** Format: uuid */
             webhookId: string;
             /** @description The webhook's present name; empty when it is gone. */
@@ -2011,6 +2049,11 @@ export interface components {
             webhookIds: string[];
             windowSeconds: number;
         };
+        RuleActivity: {
+            buckets: number[];
+            /** Format: uuid */
+            ruleId: string;
+        };
         RuleApplication: {
             /**
              * @description Whether to tell what would be done, and do nothing.
@@ -2314,6 +2357,7 @@ export interface components {
             exchange?: components["schemas"]["ExchangeRef"];
             /** @description PER_EXCHANGE by default. A preview of COUNT_IN_WINDOW shows a made-up count. */
             fireMode?: components["schemas"]["FireMode"];
+            groupBy?: components["schemas"]["GroupBy"];
             /** @description Without a webhook, the kind of one. generic by default. */
             kind?: components["schemas"]["WebhookKind"];
             /**
@@ -2325,6 +2369,11 @@ export interface components {
             ruleName?: string;
             severity?: components["schemas"]["Severity"];
             /**
+             * @description Of a COUNT_IN_WINDOW whose count is shown; with `windowSeconds` and `groupBy` it makes the count that of the rule.
+             * @default 0
+             */
+            threshold?: number;
+            /**
              * @description Empty means the default.
              * @default
              */
@@ -2334,6 +2383,8 @@ export interface components {
              * @description The webhook that would be called. Its kind and template count.
              */
             webhookId?: string;
+            /** @default 0 */
+            windowSeconds?: number;
         };
         /** @description What came of a test message. */
         TestResult: {
@@ -2875,6 +2926,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UndoResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getAlertActivity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One number for each minute, the oldest first; the last minute is under way. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertActivity"];
                 };
             };
             default: components["responses"]["Problem"];
