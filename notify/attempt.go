@@ -77,7 +77,10 @@ func (d *Dispatcher) attempt(ctx context.Context, delivery *Delivery) *Settlemen
 		d.Observer.Unknown()
 		d.log(&settlement).WarnContext(ctx, "the attempt before has no outcome; the message may be sent a second time")
 	}
-	outcome := d.send(ctx, delivery)
+	outcome := tooLate()
+	if d.Clock().Sub(delivery.At) <= d.Lease/2 {
+		outcome = d.send(ctx, delivery)
+	}
 	d.Observer.Attempted(outcome.Verdict)
 	settlement.Outcome = outcome
 	settlement.Message = messageOf(delivery, begin.Fresh != nil, outcome)
@@ -86,6 +89,16 @@ func (d *Dispatcher) attempt(ctx context.Context, delivery *Delivery) *Settlemen
 		return d.Policy.Breaker.Next(was, Evidence{Outcome: outcome, Probe: probe, Now: now, Random: rand.Float64()})
 	}
 	return &settlement
+}
+
+// tooLate is the outcome of an attempt that was begun under a lease of which too
+// little may be left: the process has stood still, or Postgres has, and somebody
+// else may be making the call already.
+func tooLate() Outcome {
+	return Outcome{
+		Verdict: VerdictRetry, NothingSent: true,
+		Error: "Not sent: it took so long to begin the attempt that its lease may be over",
+	}
 }
 
 // send makes the call, bounded by the webhook's timeout.

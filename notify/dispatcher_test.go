@@ -26,12 +26,14 @@ type outbox struct {
 	next     time.Duration
 	claimErr error
 	beginErr error
-	settles  []error
-	begun    []notify.Begin
-	settled  []notify.Settlement
-	renewals int
-	renewErr error
-	released []notify.Held
+	// beginTakes is how long it takes to begin attempts.
+	beginTakes time.Duration
+	settles    []error
+	begun      []notify.Begin
+	settled    []notify.Settlement
+	renewals   int
+	renewErr   error
+	released   []notify.Held
 	// lost and fenced say that every claim has passed to somebody else.
 	lost, fenced bool
 }
@@ -56,6 +58,7 @@ func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed
 }
 
 func (o *outbox) Begin(_ context.Context, begins []notify.Begin) ([]notify.Begun, error) {
+	<-time.After(o.beginTakes)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.begun = append(o.begun, begins...)
@@ -255,6 +258,20 @@ func TestNothingIsSentWithoutAnAttempt(t *testing.T) {
 		}
 		if len(c.at) != 0 || len(o.settled) != 0 {
 			t.Errorf("%d calls, %d settlements; want none", len(c.at), len(o.settled))
+		}
+	})
+}
+
+func TestNothingIsSentWhenTheLeaseMayBeOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{due: deliveries(1, id, time.Second), limits: notify.Limits{WebhookID: id, MaxConcurrent: 1}, beginTakes: 16 * time.Second}
+		c := &calls{}
+		if _, err := dispatcher(t, o, c, nil).Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.at) != 0 || len(o.settled) != 1 || !o.settled[0].Outcome.NothingSent || o.settled[0].Decision.Status != notify.Retrying {
+			t.Errorf("%d calls, settled %+v; want no call, and another attempt", len(c.at), o.settled)
 		}
 	})
 }

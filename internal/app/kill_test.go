@@ -12,25 +12,24 @@ import (
 // TestKilledAroundTheCall kills a replica at each step from the claim of a
 // message to its settlement, and lets another one go on. Nothing is lost; the
 // message is sent twice only where the first process died after the request had
-// left and before its outcome was committed.
+// left and before its outcome was handed to Postgres, which stores it though
+// nobody hears of that.
 func TestKilledAroundTheCall(t *testing.T) {
 	t.Parallel()
-	const once, twice = "a", "aa"
 	for name, c := range map[string]struct {
 		trigger string
-		got     string
 		// attempts are those on record in the end.
 		attempts []string
 	}{
-		"in the claim":                   {`create trigger pause before update on outbox for each row when (old.claim_token is distinct from new.claim_token) execute function pause()`, once, []string{"1 DELIVERED"}},
-		"after the claim":                {`create trigger pause before update on outbox for each row when (old.attempts <> new.attempts) execute function pause()`, once, []string{"1 DELIVERED"}},
-		"in the attempt's beginning":     {`create trigger pause after insert on attempt for each row execute function pause()`, once, []string{"1 DELIVERED"}},
-		"freezing the body":              {`create trigger pause after insert on notification_body for each row execute function pause()`, once, []string{"1 DELIVERED"}},
-		"begun, before the call":         {`create constraint trigger pause after insert on attempt deferrable initially deferred for each row execute function pause()`, once, []string{"1 unknown", "2 DELIVERED"}},
-		"answered, not settled":          {`create trigger pause before update on attempt for each row execute function pause()`, twice, []string{"1 unknown", "2 DELIVERED"}},
-		"in the settlement":              {`create trigger pause after delete on outbox for each row execute function pause()`, twice, []string{"1 unknown", "2 DELIVERED"}},
-		"at the end of the settlement":   {`create trigger pause after insert on settlement for each row execute function pause()`, twice, []string{"1 unknown", "2 DELIVERED"}},
-		"the settlement being committed": {`create constraint trigger pause after insert on settlement deferrable initially deferred for each row execute function pause()`, once, []string{"1 DELIVERED"}},
+		"in the claim":                   {`create trigger pause before update on outbox for each row when (old.claim_token is distinct from new.claim_token) execute function pause()`, []string{"1 DELIVERED"}},
+		"after the claim":                {`create trigger pause before update on outbox for each row when (old.attempts <> new.attempts) execute function pause()`, []string{"1 DELIVERED"}},
+		"in the attempt's beginning":     {`create trigger pause after insert on attempt for each row execute function pause()`, []string{"1 DELIVERED"}},
+		"freezing the body":              {`create trigger pause after insert on notification_body for each row execute function pause()`, []string{"1 DELIVERED"}},
+		"begun, before the call":         {`create constraint trigger pause after insert on attempt deferrable initially deferred for each row execute function pause()`, []string{"1 unknown", "2 DELIVERED"}},
+		"answered, not settled":          {`create trigger pause before update on attempt for each row execute function pause()`, []string{"1 DELIVERED"}},
+		"in the settlement":              {`create trigger pause after delete on outbox for each row execute function pause()`, []string{"1 DELIVERED"}},
+		"at the end of the settlement":   {`create trigger pause after insert on settlement for each row execute function pause()`, []string{"1 DELIVERED"}},
+		"the settlement being committed": {`create constraint trigger pause after insert on settlement deferrable initially deferred for each row execute function pause()`, []string{"1 DELIVERED"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,8 +43,8 @@ func TestKilledAroundTheCall(t *testing.T) {
 			w.serve("TOCSIN_ROLES=dispatch")
 			w.untilDelivered(1)
 			w.until("the outbox is empty", func() bool { return len(w.column(unsettledOutbox)) == 0 })
-			if got := strings.Join(w.receiver.received(), ""); got != c.got {
-				t.Errorf("received %q, want %q", got, c.got)
+			if got := strings.Join(w.receiver.received(), ""); got != "a" {
+				t.Errorf("received %q, want it once", got)
 			}
 			w.wantColumn("attempts", attemptVerdicts, c.attempts...)
 			for _, id := range w.receiver.webhookIDs() {

@@ -156,7 +156,9 @@ select m.notification_id, m.token,
        )
 from mine m`
 
-// Begin commits attempts before they are made.
+// Begin commits attempts before they are made. It commits only once it has heard
+// that they are written: of a process that stands still, or dies, before that,
+// nothing is left.
 func (s *Outbox) Begin(ctx context.Context, begins []notify.Begin) ([]notify.Begun, error) {
 	args, err := beginArgs(begins)
 	if err != nil {

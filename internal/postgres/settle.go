@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -15,68 +17,146 @@ import (
 
 // Settle stores outcomes and what follows.
 func (s *Outbox) Settle(ctx context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
-	var results []notify.Settled
-	var stood []int
-	var troubled map[uuid.UUID]bool
-	err := s.db.begun(ctx, beginOf(len(settlements)), func(tx pgx.Tx) error {
-		results, stood = make([]notify.Settled, len(settlements)), nil
-		q := s.db.queries.WithTx(tx)
-		for _, batch := range apart(settlements) {
-			own, err := settleBatch(ctx, tx, settlements, batch, results)
-			if err != nil {
-				return err
-			}
-			stood = append(stood, own...)
-		}
-		var err error
-		if troubled, err = troubledOf(ctx, q, settlements); err != nil {
-			return err
-		}
-		for i := range settlements {
-			if err := enterMessage(ctx, q, settlements[i]); err != nil {
-				return err
-			}
-			if results[i].Fenced {
-				continue
-			}
-			if err := followUp(ctx, q, settlements[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	st := settling{settlements: settlements}
+	err := s.settleAll(ctx, &st)
 	if err != nil {
 		return nil, fmt.Errorf("settle: %w", err)
 	}
-	for _, i := range stood {
-		if settlements[i].Outcome.Unanswered() || settlements[i].Decision.Status == notify.Retrying || troubled[settlements[i].WebhookID] {
-			s.testify(ctx, settlements[i])
+	for i := range settlements {
+		t := &settlements[i]
+		if !st.results[i].Fenced && (t.Outcome.Unanswered() || t.Decision.Status == notify.Retrying || st.troubled[t.WebhookID]) {
+			s.testify(ctx, *t)
 		}
 	}
-	return results, nil
+	return st.results, nil
 }
 
-// troubledOf returns the webhooks that have failures to forget: an answer changes
-// nothing about any other.
-func troubledOf(ctx context.Context, q *pgq.Queries, settlements []notify.Settlement) (map[uuid.UUID]bool, error) {
+// settleAll stores outcomes in one transaction. One statement does, unless some
+// have further consequences, or two are of one notification.
+func (s *Outbox) settleAll(ctx context.Context, st *settling) error {
+	batches := apart(st.settlements)
+	if len(batches) == 1 && !slices.ContainsFunc(st.settlements, hasConsequences) {
+		args, err := settleArgs(st.settlements, batches[0])
+		if err != nil {
+			return err
+		}
+		st.begin()
+		return s.atOnce(ctx, len(st.settlements), func(batch *pgx.Batch) {
+			batch.Queue(storeOutcomes, args).Query(func(rows pgx.Rows) error { return st.note(rows, batches[0]) })
+			batch.Queue(findTroubled, pgx.NamedArgs{"webhooks": st.webhooks()}).Query(st.noteTroubled)
+		})
+	}
+	return s.db.begun(ctx, beginOf(len(st.settlements)), func(tx pgx.Tx) error {
+		st.begin()
+		for _, batch := range batches {
+			args, err := settleArgs(st.settlements, batch)
+			if err != nil {
+				return err
+			}
+			rows, err := tx.Query(ctx, storeOutcomes, args)
+			if err == nil {
+				err = st.note(rows, batch)
+			}
+			if err != nil {
+				return fmt.Errorf("store outcomes: %w", err)
+			}
+		}
+		rows, err := tx.Query(ctx, findTroubled, pgx.NamedArgs{"webhooks": st.webhooks()})
+		if err == nil {
+			err = st.noteTroubled(rows)
+		}
+		if err != nil {
+			return fmt.Errorf("look for failures: %w", err)
+		}
+		return st.followUp(ctx, s.db.queries.WithTx(tx))
+	})
+}
+
+// working is [beginWork] and, of several items, [beginBatch] for [Outbox.atOnce].
+const working = `
+select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+       set_config('lock_timeout', case when @items::int > 1 then '1s' else '0' end, true)`
+
+// atOnce runs statements that need no answer of one another: they are sent
+// together and are one transaction, which commits when the last has succeeded,
+// whatever becomes of this process meanwhile.
+func (s *Outbox) atOnce(ctx context.Context, items int, queue func(batch *pgx.Batch)) error {
+	batch := &pgx.Batch{}
+	batch.Queue(working, pgx.NamedArgs{"items": items})
+	queue(batch)
+	return s.db.pool.SendBatch(ctx, batch).Close()
+}
+
+// settling is the storing of some outcomes.
+type settling struct {
+	settlements []notify.Settlement
+	results     []notify.Settled
+	// troubled are webhooks that have failures to forget: an answer changes nothing
+	// about any other.
+	troubled map[uuid.UUID]bool
+}
+
+func (st *settling) begin() {
+	st.results, st.troubled = make([]notify.Settled, len(st.settlements)), map[uuid.UUID]bool{}
+}
+
+// hasConsequences tells whether more is written than the outcome.
+func hasConsequences(s notify.Settlement) bool {
+	return s.Message != nil || s.Decision.Hold > 0 || s.Decision.Disable
+}
+
+// webhooks returns whose receivers the outcomes tell of.
+func (st *settling) webhooks() []uuid.UUID {
 	seen := make(map[uuid.UUID]bool)
-	var ids []uuid.UUID
-	for i := range settlements {
-		if id := settlements[i].WebhookID; !seen[id] {
-			seen[id] = true
-			ids = append(ids, id)
+	for i := range st.settlements {
+		seen[st.settlements[i].WebhookID] = true
+	}
+	return slices.Collect(maps.Keys(seen))
+}
+
+// note reads whose claims stood.
+func (st *settling) note(rows pgx.Rows, batch []int) error {
+	list, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return err
+	}
+	stood := make(map[uuid.UUID]bool, len(list))
+	for _, id := range list {
+		stood[id] = true
+	}
+	for _, i := range batch {
+		st.results[i].Fenced = !stood[st.settlements[i].NotificationID]
+	}
+	return nil
+}
+
+func (st *settling) noteTroubled(rows pgx.Rows) error {
+	list, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	for _, id := range list {
+		st.troubled[id] = true
+	}
+	return err
+}
+
+// followUp writes the consequences.
+func (st *settling) followUp(ctx context.Context, q *pgq.Queries) error {
+	for i := range st.settlements {
+		if err := enterMessage(ctx, q, st.settlements[i]); err != nil {
+			return err
+		}
+		if st.results[i].Fenced {
+			continue
+		}
+		if err := followUp(ctx, q, st.settlements[i]); err != nil {
+			return err
 		}
 	}
-	rows, err := q.WebhookTroubled(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("look for failures: %w", err)
-	}
-	troubled := make(map[uuid.UUID]bool, len(rows))
-	for _, id := range rows {
-		troubled[id] = true
-	}
-	return troubled, nil
+	return nil
 }
+
+// findTroubled selects those of some webhooks that have failures to forget.
+const findTroubled = `
+select webhook_id from webhook_state where webhook_id = any(@webhooks::uuid[]) and (failures > 0 or opened_at is not null)`
 
 // apart splits settlements, by their places, so that no batch holds two of one
 // notification: those of a claim and of the one that it passed to.
@@ -130,34 +210,6 @@ with s as (
 select g.notification_id from gone g where g.own
 union all
 select l.notification_id from later l`
-
-// settleBatch stores some of the settlements, fills in their results, and returns
-// those whose claims stood.
-func settleBatch(ctx context.Context, tx pgx.Tx, settlements []notify.Settlement, batch []int, results []notify.Settled) (own []int, err error) {
-	args, err := settleArgs(settlements, batch)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := tx.Query(ctx, storeOutcomes, args)
-	if err != nil {
-		return nil, fmt.Errorf("store outcomes: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	if err != nil {
-		return nil, fmt.Errorf("store outcomes: %w", err)
-	}
-	stood := make(map[uuid.UUID]bool, len(list))
-	for _, id := range list {
-		stood[id] = true
-	}
-	for _, i := range batch {
-		results[i].Fenced = !stood[settlements[i].NotificationID]
-		if !results[i].Fenced {
-			own = append(own, i)
-		}
-	}
-	return own, nil
-}
 
 func settleArgs(settlements []notify.Settlement, batch []int) (pgx.NamedArgs, error) {
 	n := len(batch)

@@ -198,29 +198,3 @@ func (q *Queries) WebhookFlows(ctx context.Context, webhookIds []uuid.UUID) ([]W
 	}
 	return items, nil
 }
-
-const webhookTroubled = `-- name: WebhookTroubled :many
-select webhook_id from webhook_state
-where webhook_id = any($1::uuid[]) and (failures > 0 or opened_at is not null)
-`
-
-// Those of some webhooks that have failures to forget.
-func (q *Queries) WebhookTroubled(ctx context.Context, webhookIds []uuid.UUID) ([]uuid.UUID, error) {
-	rows, err := q.db.Query(ctx, webhookTroubled, webhookIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []uuid.UUID{}
-	for rows.Next() {
-		var webhook_id uuid.UUID
-		if err := rows.Scan(&webhook_id); err != nil {
-			return nil, err
-		}
-		items = append(items, webhook_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}

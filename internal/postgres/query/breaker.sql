@@ -49,8 +49,3 @@ returning rule_id;
 update alert
 set state = 'RESOLVED', resolved_at = now(), change = nextval('alert_change')
 where webhook_id = @webhook_id::uuid and state <> 'RESOLVED';
-
--- name: WebhookTroubled :many
--- Those of some webhooks that have failures to forget.
-select webhook_id from webhook_state
-where webhook_id = any(@webhook_ids::uuid[]) and (failures > 0 or opened_at is not null);
