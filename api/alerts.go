@@ -129,6 +129,9 @@ func (s *server) GetAlert(ctx context.Context, req GetAlertRequestObject) (GetAl
 		return nil, fmt.Errorf("get alert: %w", err)
 	}
 	answer := []Alert{alertAnswer(&a)}
+	if s.ExchangeURL != nil {
+		answer[0].ExchangeURL = optional(s.ExchangeURL(&a))
+	}
 	if err := s.annotate(ctx, answer); err != nil {
 		return nil, err
 	}

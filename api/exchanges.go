@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ type Exchanges interface {
 	Search(ctx context.Context, q rules.ExchangeQuery) ([]rules.Exchange, error)
 	// Facet returns the most frequent values of a field, the most frequent first.
 	Facet(ctx context.Context, q rules.FacetQuery) ([]rules.FacetValue, error)
+	// Durations returns how long the newest exchanges that completed took.
+	Durations(ctx context.Context, q rules.DurationQuery) (rules.Durations, error)
 	// Exchange returns the exchange at a position, and whether it is there.
 	Exchange(ctx context.Context, tenant string, at cursor.Position) (rules.Exchange, bool, error)
 }
@@ -182,4 +185,50 @@ func (s *server) exchange(ctx context.Context, ref *ExchangeRef) (rules.Exchange
 		return e, fault.New(fault.NotFound, "there is no such exchange")
 	}
 	return e, nil
+}
+
+const (
+	// usualWithin is the time before an exchange in which others of its route show
+	// what is usual, of the newest mostUsual of them, if there are leastUsual.
+	usualWithin = 24 * time.Hour
+	mostUsual   = 10_000
+	leastUsual  = 20
+	// usualTimeout bounds the question: the answer is worth no wait.
+	usualTimeout = 3 * time.Second
+)
+
+// GetUsualDuration answers GET /alerts/{id}/usual-duration.
+func (s *server) GetUsualDuration(ctx context.Context, req GetUsualDurationRequestObject) (GetUsualDurationResponseObject, error) {
+	a, err := s.Inbox.Get(ctx, tenantOf(ctx), req.ID)
+	if err != nil {
+		return nil, fmt.Errorf("get alert: %w", err)
+	}
+	answer := GetUsualDuration200JSONResponse{}
+	e := &a.Exchange
+	if exchangeAnswer(&a) == nil || e.Route == "" {
+		return answer, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, usualTimeout)
+	defer cancel()
+	scope := rules.Scope{Applications: named(e.Application), Routes: named(e.Route), Environments: named(e.Environment)}
+	found, err := s.Exchanges.Durations(ctx, rules.DurationQuery{
+		TenantID: tenantOf(ctx), FromNS: e.StartTimeNS - usualWithin.Nanoseconds(), ToNS: e.StartTimeNS, Scope: scope, Limit: mostUsual,
+	})
+	if err != nil {
+		return nil, fromSource("read usual duration", err)
+	}
+	answer.Exchanges = found.Exchanges
+	if found.Exchanges >= leastUsual {
+		median, p95 := strconv.FormatInt(found.MedianNS, 10), strconv.FormatInt(found.P95NS, 10)
+		answer.MedianNs, answer.P95Ns = &median, &p95
+	}
+	return answer, nil
+}
+
+// named restricts to a name, where there is one.
+func named(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
 }

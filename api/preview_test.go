@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,8 @@ type pastMemory struct {
 	preview evaluator.PreviewRequest
 	search  rules.ExchangeQuery
 	facet   rules.FacetQuery
+	asked   rules.DurationQuery
+	usual   rules.Durations
 	found   []rules.Exchange
 	err     error
 }
@@ -50,6 +53,11 @@ func (m *pastMemory) Search(_ context.Context, q rules.ExchangeQuery) ([]rules.E
 func (m *pastMemory) Facet(_ context.Context, q rules.FacetQuery) ([]rules.FacetValue, error) {
 	m.facet = q
 	return []rules.FacetValue{{Value: "orders", Count: 3}}, nil
+}
+
+func (m *pastMemory) Durations(_ context.Context, q rules.DurationQuery) (rules.Durations, error) {
+	m.asked = q
+	return m.usual, m.err
 }
 
 func (m *pastMemory) Exchange(_ context.Context, _ string, at cursor.Position) (rules.Exchange, bool, error) {
@@ -236,4 +244,28 @@ func TestASourceThatDoesNotAnswerIsToldAsSuch(t *testing.T) {
 	if !strings.Contains(b.log.String(), "secret-host") {
 		t.Error("the log does not tell why")
 	}
+}
+
+func TestUsualDurationIsOfTheSameRouteBefore(t *testing.T) {
+	b := newBench(t)
+	a := anAlert(instant())
+	b.inbox.add(a)
+	path := "/api/v1/alerts/" + a.ID.String() + "/usual-duration"
+	b.past.usual = rules.Durations{Exchanges: 19, MedianNS: 5, P95NS: 9}
+	if got := into[api.UsualDuration](b.do("GET", path, "").want(200)); got.Exchanges != 19 || got.MedianNs != nil || got.P95Ns != nil {
+		t.Errorf("few exchanges make %+v", got)
+	}
+	b.past.usual.Exchanges = 20
+	got := into[api.UsualDuration](b.do("GET", path, "").want(200))
+	if got.MedianNs == nil || *got.MedianNs != "5" || *got.P95Ns != "9" {
+		t.Errorf("usual is %+v", got)
+	}
+	q := b.past.asked
+	if q.TenantID != "acme" || q.ToNS != a.Exchange.StartTimeNS || q.ToNS-q.FromNS != int64(24*time.Hour) || q.Limit != 10_000 ||
+		!slices.Equal(q.Scope.Routes, []string{a.Exchange.Route}) || !slices.Equal(q.Scope.Applications, []string{a.Exchange.Application}) {
+		t.Errorf("asked for %+v", q)
+	}
+	b.past.err = errors.New("clickhouse is away")
+	b.do("GET", path, "").want(503)
+	b.do("GET", "/api/v1/alerts/"+uuid.NewString()+"/usual-duration", "").problem(404, "not_found")
 }

@@ -39,6 +39,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/internal/access"
 	"tocsin/internal/fault"
@@ -59,6 +60,9 @@ type Options struct {
 	Exchanges Exchanges
 	// Texts writes the titles and messages of tests and previews.
 	Texts evaluator.Texts
+	// ExchangeURL returns where people see an alert's exchange, "" for nowhere; nil
+	// is nowhere for all.
+	ExchangeURL func(*alerts.Instance) string
 	// Renderer and Sender make and send the messages of tests and previews.
 	Renderer      notify.Renderer
 	Sender        notify.Sender

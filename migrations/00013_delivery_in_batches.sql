@@ -28,5 +28,10 @@ referencing old table as gone for each statement execute function notification_g
 -- which takes room on the same page.
 alter table attempt set (fillfactor = 50);
 
+-- Nobody asks for a part of a head: it is kept as it was written.
+alter table attempt
+    alter column request type json,
+    alter column response_head type json;
+
 -- Nobody reads settlements by their status.
 drop index settlement_by_status;

@@ -10,8 +10,8 @@ import (
 //
 // Whoever finds nobody at work leads: it takes its own item and all that wait,
 // makes the call, tells each its result, and passes the lead on to the first of
-// those that have come meanwhile. So a lone item is done at once, and batches
-// grow with the load, without a timer. After a call that fails as a whole, each
+// those that have come meanwhile. So batches grow with the load, and a lone item
+// is done at once, or after a moment where nobody waits for it. After a call that fails as a whole, each
 // makes a call of its own, so that an item that cannot be done, or not soon, harms
 // no other.
 type batcher[T, R any] struct {
@@ -21,6 +21,8 @@ type batcher[T, R any] struct {
 	// timeout each call.
 	most, leaders int
 	timeout       time.Duration
+	// linger is how long a call waits for more items; 0 is not at all.
+	linger time.Duration
 
 	mu      sync.Mutex
 	leading int
@@ -62,6 +64,9 @@ func (b *batcher[T, R]) do(ctx context.Context, item T) (R, error) {
 	ctx = context.WithoutCancel(ctx)
 	next := <-own.wake
 	if next == lead {
+		if b.linger > 0 {
+			<-time.After(b.linger)
+		}
 		next = b.lead(ctx, own)
 	}
 	if next == alone {

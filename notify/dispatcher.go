@@ -207,7 +207,7 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 		Options: o, gate: newGate(o.Slots), freed: make(chan struct{}, 1),
 		keeper:      &keeper{renew: o.Store.Renew, lease: o.Lease, logger: o.Logger, lostOne: o.Observer.Fenced},
 		beginnings:  batcher[Begin, Begun]{call: o.Store.Begin, most: maxBatch, leaders: batches, timeout: o.Lease},
-		settlements: batcher[Settlement, Settled]{call: o.Store.Settle, most: maxBatch, leaders: batches, timeout: o.Lease},
+		settlements: batcher[Settlement, Settled]{call: o.Store.Settle, most: maxBatch, leaders: batches, timeout: o.Lease, linger: linger},
 	}
 	d.desk = &desk{
 		replica: o.Replica, lease: o.Lease, gate: d.gate, keeper: d.keeper, logger: o.Logger, release: o.Store.Release,
@@ -222,6 +222,9 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 const (
 	maxBatch = 256
 	batches  = 2
+	// linger is how long outcomes and free slots are gathered. The message has been
+	// delivered, and nobody waits for the record.
+	linger = 2 * time.Millisecond
 )
 
 // Result is what a pass did.
@@ -272,6 +275,8 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	defer d.desk.close(ctx)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
+	// gathering says that slots have become free, and the pause is over soon.
+	gathering := false
 	for {
 		var signal Signal
 		select {
@@ -285,8 +290,14 @@ func (d *Dispatcher) Run(ctx context.Context) {
 			if d.takeOver(ctx) && d.Clock().Sub(d.claimed) < claimBeside {
 				continue
 			}
+			if !gathering {
+				gathering = true
+				pause.Reset(linger)
+			}
+			continue
 		case signal = <-d.WakeUps:
 		}
+		gathering = false
 		result, err := d.start(ctx)
 		signal.answer(result.Left, err)
 		if ctx.Err() != nil {

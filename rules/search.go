@@ -46,3 +46,20 @@ type FacetValue struct {
 	Value string
 	Count int64
 }
+
+// DurationQuery asks how long exchanges take.
+type DurationQuery struct {
+	TenantID string
+	// FromNS is inclusive, ToNS exclusive; both are start times.
+	FromNS, ToNS int64
+	Scope        Scope
+	// Limit is how many exchanges are looked at, the newest; at least 1.
+	Limit int
+}
+
+// Durations is how long exchanges that completed took, in nanoseconds. Without
+// exchanges both are 0.
+type Durations struct {
+	Exchanges       int64
+	MedianNS, P95NS int64
+}

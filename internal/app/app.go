@@ -236,7 +236,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.bus}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Activity: db.Inbox(),
 		Pulse: db.Inbox(), Missed: db.Inbox(), Notifications: record, Status: record,
 		Previewer: &evaluator.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
-		Exchanges: source, Texts: texts, Renderer: a.renderer, Sender: a.sender, Slack: db.Slack(),
+		Exchanges: source, Texts: texts, Renderer: a.renderer, ExchangeURL: a.renderer.ExchangeURL, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
 		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Elsewhere: elsewhere, Tenant: who.Tenant,
 		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,

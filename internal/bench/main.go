@@ -105,6 +105,7 @@ func (r *run) Run(ctx context.Context) (err error) {
 		}
 		out.Results = append(out.Results, results...)
 	}
+	out.Sort()
 	fmt.Printf("\n%d results in %.0f s\n", len(out.Results), time.Since(began).Seconds())
 	if r.Out != "" {
 		if err := write(&out, r.Out); err != nil {

@@ -133,3 +133,41 @@ func (s *Source) Facet(ctx context.Context, f rules.FacetQuery) ([]rules.FacetVa
 	}
 	return values, nil
 }
+
+// durationQuery looks at the newest exchanges alone, in the order of the table.
+func durationQuery(m *Mapping, d rules.DurationQuery, cond condition) query {
+	q := query{parameters: maps.Clone(cond.parameters)}
+	start := operand(m.StartTime)
+	q.sql = fmt.Sprintf(`
+SELECT count(), toInt64(quantileExact(0.5)(tocsin_duration)), toInt64(quantileExact(0.95)(tocsin_duration))
+FROM (
+    SELECT %[1]s AS tocsin_duration
+    FROM %[2]s
+    WHERE %[3]s
+      AND %[4]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+      AND %[4]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+      AND %[5]s
+    ORDER BY %[4]s DESC
+    LIMIT {limit:UInt64}
+)`, m.duration(), m.Table, m.rows(q.parameters, d.TenantID, d.FromNS, d.ToNS), start, cond.sql)
+	q.parameters["from"] = strconv.FormatInt(d.FromNS, 10)
+	q.parameters["to"] = strconv.FormatInt(d.ToNS, 10)
+	q.parameters["limit"] = strconv.Itoa(d.Limit)
+	return q
+}
+
+// Durations returns how long the newest exchanges of a scope that completed took.
+func (s *Source) Durations(ctx context.Context, d rules.DurationQuery) (rules.Durations, error) {
+	matches, err := predicate(&s.mapping, d.Scope, rules.Filter{Statuses: []rules.Status{rules.Completed}})
+	if err != nil {
+		return rules.Durations{}, fmt.Errorf("read durations: %w", err)
+	}
+	q := durationQuery(&s.mapping, d, matches)
+	var n uint64
+	var found rules.Durations
+	if err := s.conn.QueryRow(s.bounded(ctx, q, 1), q.sql).Scan(&n, &found.MedianNS, &found.P95NS); err != nil {
+		return rules.Durations{}, s.explain(err)
+	}
+	found.Exchanges = int64(n)
+	return found, nil
+}

@@ -3,6 +3,7 @@ package clickhouse_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -250,5 +251,46 @@ func TestScanNarrowsToApplications(t *testing.T) {
 		if !slices.Equal(found, want) {
 			t.Errorf("scan for %.80q found %q, want %q", list, found, want)
 		}
+	}
+}
+
+func TestDurationsAreOfWhatCompletedBefore(t *testing.T) {
+	db := chtest.New(t)
+	source := open(t, db)
+	const second = int64(1_000_000_000)
+	to := base
+	var all []rules.Exchange
+	add := func(i int64, change func(*rules.Exchange)) {
+		e := failed(to-i*second, strconv.FormatInt(i, 10))
+		e.Application, e.Route, e.Status, e.DurationNS = "orders", "order-to-erp", rules.Completed, i*second
+		change(&e)
+		all = append(all, e)
+	}
+	for i := int64(1); i <= 100; i++ {
+		add(i, func(*rules.Exchange) {})
+		add(i, func(e *rules.Exchange) {
+			e.ExecutionID, e.Status, e.DurationNS = "failed"+e.ExecutionID, rules.Failed, 1
+		})
+		add(i, func(e *rules.Exchange) { e.ExecutionID, e.Route, e.DurationNS = "other"+e.ExecutionID, "other", 1 })
+	}
+	add(0, func(e *rules.Exchange) { e.DurationNS = 1 })
+	add(999, func(e *rules.Exchange) { e.DurationNS = 1 })
+	db.Insert(t, all...)
+	q := rules.DurationQuery{
+		TenantID: all[0].TenantID, FromNS: to - 500*second, ToNS: to, Limit: 1_000,
+		Scope: rules.Scope{Applications: []string{"orders"}, Routes: []string{"order-to-erp"}},
+	}
+	want := rules.Durations{Exchanges: 100, MedianNS: 51 * second, P95NS: 96 * second}
+	if got, err := source.Durations(t.Context(), q); err != nil || got != want {
+		t.Errorf("durations %+v, %v", got, err)
+	}
+	q.Limit = 20
+	want = rules.Durations{Exchanges: 20, MedianNS: 11 * second, P95NS: 20 * second}
+	if got, err := source.Durations(t.Context(), q); err != nil || got != want {
+		t.Errorf("durations of the newest %+v, %v", got, err)
+	}
+	q.Scope.Routes = []string{"unknown"}
+	if got, err := source.Durations(t.Context(), q); err != nil || got != (rules.Durations{}) {
+		t.Errorf("durations of nothing %+v, %v", got, err)
 	}
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/google/uuid"
@@ -15,20 +16,24 @@ import (
 func registerTypes(m *pgtype.Map) {
 	m.RegisterType(&pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}})
 	registerArray(m, pgtype.UUIDArrayOID, pgtype.UUIDOID, binaryForm[uuid.UUID]{
-		func(uuid.UUID) int { return 16 },
-		func(buf []byte, v uuid.UUID) []byte { return append(buf, v[:]...) },
+		size: func(uuid.UUID) int { return 16 },
+		add:  func(buf []byte, v uuid.UUID) []byte { return append(buf, v[:]...) },
 	})
 	registerArray(m, pgtype.TextArrayOID, pgtype.TextOID, binaryForm[string]{
-		func(v string) int { return len(v) },
-		func(buf []byte, v string) []byte { return append(buf, v...) },
+		size: func(v string) int { return len(v) },
+		add:  func(buf []byte, v string) []byte { return append(buf, v...) },
 	})
 	registerArray(m, pgtype.Int8ArrayOID, pgtype.Int8OID, binaryForm[int64]{
-		func(int64) int { return 8 },
-		func(buf []byte, v int64) []byte { return binary.BigEndian.AppendUint64(buf, uint64(v)) },
+		size: func(int64) int { return 8 },
+		add:  func(buf []byte, v int64) []byte { return binary.BigEndian.AppendUint64(buf, uint64(v)) },
+	})
+	registerArray(m, pgtype.Int4ArrayOID, pgtype.Int4OID, binaryForm[int32]{
+		size: func(int32) int { return 4 },
+		add:  func(buf []byte, v int32) []byte { return binary.BigEndian.AppendUint32(buf, uint32(v)) },
 	})
 	registerArray(m, pgtype.BoolArrayOID, pgtype.BoolOID, binaryForm[bool]{
-		func(bool) int { return 1 },
-		func(buf []byte, v bool) []byte {
+		size: func(bool) int { return 1 },
+		add: func(buf []byte, v bool) []byte {
 			if v {
 				return append(buf, 1)
 			}
@@ -36,16 +41,30 @@ func registerTypes(m *pgtype.Map) {
 		},
 	})
 	const jsonbVersion = 1
+	null := func(v []byte) bool { return v == nil }
 	registerArray(m, pgtype.JSONBArrayOID, pgtype.JSONBOID, binaryForm[[]byte]{
-		func(v []byte) int { return 1 + len(v) },
-		func(buf, v []byte) []byte { return append(append(buf, jsonbVersion), v...) },
+		size: func(v []byte) int { return 1 + len(v) },
+		add:  func(buf, v []byte) []byte { return append(append(buf, jsonbVersion), v...) },
+		null: null,
+	})
+	registerArray(m, pgtype.JSONArrayOID, pgtype.JSONOID, binaryForm[[]byte]{
+		size: func(v []byte) int { return len(v) },
+		add:  func(buf, v []byte) []byte { return append(buf, v...) },
+		null: null,
+	})
+	registerArray(m, pgtype.ByteaArrayOID, pgtype.ByteaOID, binaryForm[[]byte]{
+		size: func(v []byte) int { return len(v) },
+		add:  func(buf, v []byte) []byte { return append(buf, v...) },
+		null: null,
 	})
 }
 
-// binaryForm is how Postgres receives a value that is not null.
+// binaryForm is how Postgres receives a value. Null tells which values are null;
+// it is nil where none is.
 type binaryForm[T any] struct {
 	size func(v T) int
 	add  func(buf []byte, v T) []byte
+	null func(v T) bool
 }
 
 // idCodec is the driver's codec of uuid that also knows [uuid.UUID].
@@ -112,17 +131,25 @@ func (c arrayCodec[T]) Encode(value any, buf []byte) ([]byte, error) {
 	if list == nil {
 		return nil, nil
 	}
-	const dimensions, noNulls, lowerBound = 1, 0, 1
+	const dimensions, lowerBound, isNull = 1, 1, math.MaxUint32
+	nulls := uint32(0)
+	if c.form.null != nil && slices.ContainsFunc(list, c.form.null) {
+		nulls = 1
+	}
 	const headBytes, lengthBytes = 20, 4
 	bytes := headBytes + lengthBytes*len(list)
 	for _, v := range list {
 		bytes += c.form.size(v)
 	}
 	buf = slices.Grow(buf, bytes)
-	for _, field := range []uint32{dimensions, noNulls, c.ElementType.OID, uint32(len(list)), lowerBound} {
+	for _, field := range []uint32{dimensions, nulls, c.ElementType.OID, uint32(len(list)), lowerBound} {
 		buf = binary.BigEndian.AppendUint32(buf, field)
 	}
 	for _, v := range list {
+		if nulls > 0 && c.form.null(v) {
+			buf = binary.BigEndian.AppendUint32(buf, isNull)
+			continue
+		}
 		buf = c.form.add(binary.BigEndian.AppendUint32(buf, uint32(c.form.size(v))), v)
 	}
 	return buf, nil

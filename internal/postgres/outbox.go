@@ -132,7 +132,7 @@ func beginOf(items int) string {
 // index.
 const beginAttempts = `
 with b as (
-    select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @requests::jsonb[], @fresh::boolean[],
+    select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @requests::json[], @fresh::boolean[],
         @content_types::text[], @contents::bytea[], @problems::text[])
         as b (notification_id, token, number, request, fresh, content_type, content, problem)
 ), mine as (

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -103,12 +102,12 @@ func apart(settlements []notify.Settlement) [][]int {
 // It returns those whose claims stood.
 const storeOutcomes = `
 with s as (
-    select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @tenants::text[], @statuses::text[], @waits::interval[],
-        @counts::int[], @verdicts::text[], @codes::int[], @errors::text[], @responses::text[], @heads::jsonb[], @durations::bigint[])
-        as s (notification_id, token, number, tenant_id, status, wait, counts, verdict, code, error, response, head, duration_us)
+    select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @tenants::text[], @statuses::text[], @waits::bigint[],
+        @counts::int[], @verdicts::text[], @codes::int[], @errors::text[], @responses::text[], @heads::json[], @durations::bigint[])
+        as s (notification_id, token, number, tenant_id, status, wait_us, counts, verdict, code, error, response, head, duration_us)
 ), finished as (
     update attempt t
-    set finished_at = now(), verdict = s.verdict, status_code = s.code, error = s.error, response = s.response,
+    set finished_at = now(), verdict = nullif(s.verdict, ''), status_code = nullif(s.code, 0), error = s.error, response = s.response,
         response_head = s.head, duration_us = s.duration_us
     from s
     where t.notification_id = s.notification_id and t.attempt = s.number
@@ -123,7 +122,7 @@ with s as (
     select g.notification_id, g.tenant_id, g.status, now() from gone g
 ), later as (
     update outbox o
-    set due_at = now() + s.wait, counted = o.counted + s.counts, claim_token = null, claimed_by = null
+    set due_at = now() + s.wait_us * interval '1 microsecond', counted = o.counted + s.counts, claim_token = null, claimed_by = null
     from s
     where s.status = 'RETRYING' and o.notification_id = s.notification_id and o.claim_token = s.token
     returning s.notification_id
@@ -163,33 +162,30 @@ func settleBatch(ctx context.Context, tx pgx.Tx, settlements []notify.Settlement
 func settleArgs(settlements []notify.Settlement, batch []int) (pgx.NamedArgs, error) {
 	n := len(batch)
 	ids, tokens, numbers := make([]uuid.UUID, n), make([]int64, n), make([]int32, n)
-	tenants, statuses, waits, counts := make([]string, n), make([]string, n), make([]time.Duration, n), make([]int32, n)
-	verdicts, codes, errs, responses := make([]*string, n), make([]*int32, n), make([]string, n), make([]string, n)
-	heads, durations := make([]*string, n), make([]int64, n)
+	tenants, statuses, waits, counts := make([]string, n), make([]string, n), make([]int64, n), make([]int32, n)
+	verdicts, codes, errs, responses := make([]string, n), make([]int32, n), make([]string, n), make([]string, n)
+	heads, durations := make([][]byte, n), make([]int64, n)
 	for at, i := range batch {
 		s := &settlements[i]
 		o := &s.Outcome
 		ids[at], tokens[at], numbers[at], tenants[at] = s.NotificationID, s.Token, int32(s.Attempt), s.TenantID
-		statuses[at], waits[at] = string(s.Decision.Status), s.Decision.Wait
+		statuses[at], waits[at] = string(s.Decision.Status), s.Decision.Wait.Microseconds()
 		if s.Decision.Counts {
 			counts[at] = 1
 		}
 		if o.Verdict != notify.VerdictUnknown {
-			verdicts[at] = new(o.Verdict.String())
+			verdicts[at] = o.Verdict.String()
 		}
-		if o.StatusCode != 0 {
-			codes[at] = new(int32(o.StatusCode))
-		}
+		codes[at] = int32(o.StatusCode)
 		errs[at], responses[at] = rules.CleanText(o.Error, 2000), rules.CleanText(o.Response, 4096)
 		durations[at] = o.Duration.Microseconds()
 		if o.Head == nil {
 			continue
 		}
-		head, err := json.Marshal(o.Head)
-		if err != nil {
+		var err error
+		if heads[at], err = json.Marshal(o.Head); err != nil {
 			return nil, fmt.Errorf("encode head of the answer: %w", err)
 		}
-		heads[at] = new(string(head))
 	}
 	return pgx.NamedArgs{
 		"ids": ids, "tokens": tokens, "numbers": numbers, "tenants": tenants, "statuses": statuses, "waits": waits, "counts": counts,

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"tocsin/notify"
+	"tocsin/alerts"
 	"tocsin/notify/template"
 	"tocsin/rules"
 )
@@ -55,16 +55,16 @@ func CheckExchangeURL(address string) error {
 	return nil
 }
 
-// exchangeURL returns where a person finds the exchange of a delivery, "" where
+// ExchangeURL returns where a person finds the exchange of an alert, "" where
 // there is no address, no exchange, or nothing to fill a name with: a link that
 // leads nowhere helps nobody.
-func exchangeURL(address string, d *notify.Delivery) string {
-	e := &d.Alert.Exchange
-	if address == "" || d.Alert.Health || !template.HasExample(d.Alert.Count, e) {
+func (r *Renderer) ExchangeURL(a *alerts.Instance) string {
+	e := &a.Exchange
+	if r.exchangeURL == "" || a.Health || !template.HasExample(a.Count, e) {
 		return ""
 	}
 	whole := true
-	filled := placeholders().ReplaceAllStringFunc(address, func(name string) string {
+	filled := placeholders().ReplaceAllStringFunc(r.exchangeURL, func(name string) string {
 		value, _ := exchangeField(e, strings.Trim(name, "{}"))
 		whole = whole && value != ""
 		// As a part of a path and as a value of a query alike.

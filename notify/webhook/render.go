@@ -118,7 +118,7 @@ func renderCustom(body *template.JSON, kind notify.WebhookKind, values *template
 func (r *Renderer) layout(d *notify.Delivery) ([]byte, error) {
 	if d.Webhook.Kind == notify.KindSlack {
 		a := slackAlert(d, r.AlertURL(&d.Alert))
-		a.ExchangeURL = exchangeURL(r.exchangeURL, d)
+		a.ExchangeURL = r.ExchangeURL(&d.Alert)
 		content, err := slack.Message(a)
 		if err == nil {
 			err = slack.Valid(content)

@@ -1,7 +1,7 @@
 // What a person does to many alerts at once, and to a message that was refused, in a real browser against the real binary.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { visible } from "./look.mjs";
+import { accessibility, visible } from "./look.mjs";
 import { createWorld } from "./world.mjs";
 
 describe("many alerts, and a message that was refused", { timeout: 180_000 }, () => {
@@ -65,6 +65,60 @@ describe("many alerts, and a message that was refused", { timeout: 180_000 }, ()
     await page.keyboard.press("a");
     await page.getByText("2 alerts acknowledged.").waitFor(visible);
     await tab(/^Acknowledged\s*2$/).waitFor(visible);
+  });
+
+  test("one that is acknowledged by key is put back by key", async () => {
+    await page.goto(`${world.url}/inbox?app=orders`);
+    await rows().first().waitFor(visible);
+    const before = await rows().count();
+    await rows().first().focus();
+    const alert = await rows().first().getAttribute("data-alert");
+    await page.keyboard.press("a");
+    await page.getByText("orders · export acknowledged.").waitFor(visible);
+    await page.locator(`[data-alert="${alert}"]`).waitFor({ state: "detached" });
+    await page.keyboard.press("z");
+    await page.getByText("1 alert as before.").waitFor(visible);
+    await page.locator(`[data-alert="${alert}"]`).waitFor(visible);
+    assert.equal(await rows().count(), before);
+  });
+
+  test("the palette reaches everything, and gives the focus back", async () => {
+    await page.goto(`${world.url}/inbox`);
+    await rows().first().focus();
+    const focused = () => page.evaluate(() => document.activeElement?.getAttribute("data-alert"));
+    const before = await focused();
+    await page.keyboard.press("Control+k");
+    const field = page.getByRole("combobox", { name: "Find or do anything" });
+    await field.waitFor(visible);
+    assert.equal(await field.evaluate((element) => element === document.activeElement), true);
+    await page.keyboard.type("export");
+    await page
+      .getByRole("option", { name: /billing · export|orders · export/ })
+      .first()
+      .waitFor(visible);
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      assert.deepEqual(await accessibility(page), [], `the palette in ${colorScheme}`);
+    }
+    await page.emulateMedia({ colorScheme: null });
+    await page.keyboard.press("Escape");
+    await field.waitFor({ state: "detached" });
+    assert.equal(await focused(), before);
+
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("failures");
+    await page.getByRole("option", { name: "Failures rule", selected: true }).waitFor(visible);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Failures" }).first().waitFor(visible);
+    assert.match(page.url(), /\/rules\/[0-9a-f-]+$/);
+  });
+
+  test("an alert says how long its exchange took, and that nothing is usual yet", async () => {
+    await page.goto(`${world.url}/inbox`);
+    await rows().first().click();
+    const detail = page.getByRole("article", { name: "Alert" });
+    await detail.getByText("250 ms").waitFor(visible);
+    await detail.getByText(/Nothing is usual yet/).waitFor(visible);
   });
 
   test("a message that was refused is sent again", async () => {

@@ -18,6 +18,7 @@ func (p *Percentiles) Add(latencies []float64) {
 	p.p99 = append(p.p99, trial.Quantile(latencies, 0.99))
 }
 
+// Figures makes those of the p50 and the p99.
 func (p *Percentiles) Figures(name string, p50, p99 *report.Bound) []report.Figure {
 	return []report.Figure{
 		report.Of(name+", p50", "ms", p.p50, p50),
@@ -55,6 +56,7 @@ func (b *Bench) Complete(ctx context.Context, book string, count int) error {
 	return m.Check()
 }
 
+// Of returns a figure of each.
 func Of[T any](all []T, figure func(T) float64) []float64 {
 	out := make([]float64, len(all))
 	for i, each := range all {

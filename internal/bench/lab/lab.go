@@ -112,6 +112,9 @@ func CPUNotes(runs trial.Runs, side string) string {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		parts = append(parts, name+" "+report.Number(trial.Summarise(names[name]).Median))
 	}
+	if len(parts) == 0 {
+		return "CPU of " + side + ": not measured"
+	}
 	return "CPU of " + side + ", µs per operation: " + strings.Join(parts, ", ")
 }
 

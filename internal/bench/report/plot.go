@@ -16,8 +16,8 @@ import (
 // Width and the height of each bar of a plot.
 const (
 	plotWidth = 20 * vg.Centimeter
-	barHeight = 0.75 * vg.Centimeter
-	barThick  = 0.42 * vg.Centimeter
+	barHeight = 1.1 * vg.Centimeter
+	barThick  = 0.4 * vg.Centimeter
 )
 
 func paint(r, g, b uint8) color.Color { return color.RGBA{R: r, G: g, B: b, A: 255} }
@@ -102,43 +102,45 @@ func draw(path, title string, bars []bar, target bool) error {
 	slices.Reverse(bars)
 	p := plot.New()
 	p.Title.Text = title
-	p.Title.TextStyle.Font.Typeface, p.Title.TextStyle.Font.Variant = "Liberation", "Sans"
+	p.Title.TextStyle.Font.Variant = "Sans"
 	p.Title.TextStyle.Font.Size = font.Points(12)
 	p.Title.Padding = vg.Points(8)
 	p.BackgroundColor = color.White
-	p.X.Min = 0
-	names := make([]string, len(bars))
-	var labels plotter.XYLabels
+
+	p.HideY()
+	var names, values plotter.XYLabels
 	for i, b := range bars {
-		names[i] = b.name
+		at := float64(i)
 		chart, err := plotter.NewBarChart(plotter.Values{b.value}, barThick)
 		if err != nil {
 			return fmt.Errorf("draw %s: %w", path, err)
 		}
-		chart.Horizontal, chart.XMin, chart.Color, chart.LineStyle.Width = true, float64(i), b.color, 0
+		chart.Horizontal, chart.XMin, chart.Color, chart.LineStyle.Width = true, at, b.color, 0
 		spread, err := plotter.NewXErrorBars(errorsOf(b, i))
 		if err != nil {
 			return fmt.Errorf("draw %s: %w", path, err)
 		}
 		p.Add(chart, spread)
-		labels.XYs = append(labels.XYs, plotter.XY{X: max(b.high, b.value), Y: float64(i)})
-		labels.Labels = append(labels.Labels, "  "+b.label)
+		// Names stand above their bars: beside them they would need a width that
+		// depends on the fonts of whoever looks.
+		names.XYs, names.Labels = append(names.XYs, plotter.XY{X: 0, Y: at + 0.36}), append(names.Labels, b.name)
+		values.XYs, values.Labels = append(values.XYs, plotter.XY{X: max(b.high, b.value), Y: at - 0.04}), append(values.Labels, b.label)
 		p.X.Max = max(p.X.Max, 1.35*max(b.high, b.value))
 	}
-	texts, err := plotter.NewLabels(labels)
-	if err != nil {
-		return fmt.Errorf("draw %s: %w", path, err)
+	for _, labels := range []plotter.XYLabels{names, values} {
+		texts, err := plotter.NewLabels(labels)
+		if err != nil {
+			return fmt.Errorf("draw %s: %w", path, err)
+		}
+		for i := range texts.TextStyle {
+			texts.TextStyle[i].YAlign, texts.TextStyle[i].Font.Variant = -0.4, "Sans"
+		}
+		texts.Offset.X = vg.Points(4)
+		p.Add(texts)
 	}
-	for i := range texts.TextStyle {
-		texts.TextStyle[i].YAlign = -0.5
-		texts.TextStyle[i].Font.Variant = "Sans"
-	}
-	p.Add(texts)
-	p.NominalY(names...)
-	p.Y.Min, p.Y.Max = -0.6, float64(len(bars))-0.4
-	for _, style := range []*font.Font{&p.X.Tick.Label.Font, &p.Y.Tick.Label.Font} {
-		style.Variant = "Sans"
-	}
+	p.X.Min = -0.02 * p.X.Max
+	p.Y.Min, p.Y.Max = -0.5, float64(len(bars))-0.3
+	p.X.Tick.Label.Font.Variant = "Sans"
 	if target {
 		line, err := plotter.NewLine(plotter.XYs{{X: 1, Y: p.Y.Min}, {X: 1, Y: p.Y.Max}})
 		if err != nil {

@@ -7,6 +7,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -175,6 +176,18 @@ func (f *Figure) spread() string {
 // measured returns the figures that have a value; a refused workload may not have come to all.
 func (r *Result) measured() []Figure {
 	return slices.DeleteFunc(slices.Clone(r.Figures), func(f Figure) bool { return f.Count == 0 })
+}
+
+// Sort puts the results in the order of their numbers, those without one last.
+func (r *Run) Sort() {
+	number := func(id string) int {
+		n, err := strconv.Atoi(strings.TrimPrefix(id, "B"))
+		if err != nil {
+			return math.MaxInt
+		}
+		return n
+	}
+	slices.SortStableFunc(r.Results, func(a, b Result) int { return cmp.Compare(number(a.ID), number(b.ID)) })
 }
 
 // JSON writes the run.

@@ -66,7 +66,7 @@ func (b bench) soak(ctx context.Context, s soaking) (rates, resident []float64, 
 	if err != nil {
 		return nil, nil, err
 	}
-	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL=100ms")
+	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_CLAIM_FOR=2m")
 	if err != nil {
 		return nil, nil, err
 	}

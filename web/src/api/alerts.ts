@@ -35,6 +35,7 @@ export const alertKeys = {
   groups: ["alerts", "groups"] as const,
   nested: ["alerts", "nested"] as const,
   totals: ["alerts", "total"] as const,
+  found: ["alerts", "found"] as const,
   counts: ["alerts", "counts"] as const,
   ones: ["alerts", "one"] as const,
   one: (id: string) => ["alerts", "one", id] as const,
@@ -73,6 +74,38 @@ export function alertList(filter: AlertFilter) {
     queryFn: ({ pageParam, signal }) => alertPage(filter, pageParam, signal),
     initialPageParam: "",
     getNextPageParam: (last) => last.nextCursor || undefined,
+  });
+}
+
+const mostFound = 6;
+const mostPages = 5;
+
+/** The newest alerts with a text, of whatever state, as far back as a few pages look. */
+export function findAlerts(q: string) {
+  return queryOptions({
+    queryKey: [...alertKeys.found, q],
+    queryFn: async ({ signal }) => {
+      const items: Alert[] = [];
+      let cursor: string | undefined;
+      for (let page = 0; page < mostPages && items.length < mostFound; page++) {
+        const query = { q, limit: mostFound, ...(cursor ? { cursor } : {}) };
+        const answer = await body(client.GET("/alerts", { signal, params: { query } }));
+        items.push(...answer.items);
+        cursor = answer.nextCursor;
+        if (!cursor) break;
+      }
+      return items.slice(0, mostFound);
+    },
+  });
+}
+
+/** How long exchanges like that of an alert usually take. It is of before, and stays so. */
+export function usualDuration(id: string) {
+  return queryOptions({
+    queryKey: ["usualDuration", id] as const,
+    queryFn: ({ signal }) => body(client.GET("/alerts/{id}/usual-duration", { signal, params: { path: { id } } })),
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
   });
 }
 
@@ -147,14 +180,6 @@ export function alertNotifications(id: string) {
 
 export function isOwed(notification: Notification): boolean {
   return notification.status === "PENDING" || notification.status === "RETRYING";
-}
-
-export function acknowledge(id: string): Promise<Alert> {
-  return body(client.POST("/alerts/{id}/acknowledge", { params: { path: { id } } }));
-}
-
-export function resolve(id: string): Promise<Alert> {
-  return body(client.POST("/alerts/{id}/resolve", { params: { path: { id } } }));
 }
 
 /** The filter as the body of an action. */

@@ -107,6 +107,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/alerts/{id}/usual-duration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        /**
+         * How long exchanges like an alert's usually take
+         * @description Of at most 10,000 exchanges of the same route, application and environment that completed, the newest of those that
+         *     started within 24 hours before the alert's exchange.
+         */
+        get: operations["getUsualDuration"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/alerts/acknowledge": {
         parameters: {
             query?: never;
@@ -1165,6 +1188,12 @@ export interface components {
              *     there is none.
              */
             exchange?: components["schemas"]["Exchange"];
+            /**
+             * Format: uri
+             * @description Where people see the exchange, by what `TOCSIN_EXCHANGE_URL` says. In the answer for one alert, where there is such a
+             *     place.
+             */
+            exchangeUrl?: string;
             /**
              * Format: date-time
              * @description While PENDING when the threshold was reached.
@@ -2445,6 +2474,17 @@ export interface components {
             items: components["schemas"]["User"][];
             nextCursor?: string;
         };
+        UsualDuration: {
+            /**
+             * Format: int64
+             * @description How many were looked at.
+             */
+            exchanges: number;
+            /** @description Absent where fewer than 20 were found. */
+            medianNs?: string;
+            /** @description What 95 of a hundred do not exceed. Absent as the median is. */
+            p95Ns?: string;
+        };
         Webhook: {
             bodyTemplate: string;
             /** Format: date-time */
@@ -2819,6 +2859,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Alert"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getUsualDuration: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is usual, or from how few exchanges nothing can be said. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsualDuration"];
                 };
             };
             default: components["responses"]["Problem"];

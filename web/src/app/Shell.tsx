@@ -17,6 +17,7 @@ import {
   IconWebhook,
 } from "../ui/icons";
 import { schemes } from "../ui/theme";
+import { PaletteKey } from "./palette/PaletteKey";
 import styles from "./Shell.module.css";
 
 /** The frame around every page: the rail, which becomes a bar at the foot of a phone. */
@@ -30,6 +31,7 @@ export function Shell() {
         <div className={styles.brand}>
           <img src="/favicon.svg" width={28} height={28} alt="Tocsin" />
         </div>
+        <PaletteKey className={`${styles.item} ${styles.find}`} />
         <Link to="/inbox" className={styles.item}>
           <IconInbox size={21} stroke={1.7} aria-hidden="true" />
           Inbox

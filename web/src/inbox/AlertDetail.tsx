@@ -7,16 +7,17 @@ import type { Alert, AlertPage, Exchange, GroupBy, WindowCount } from "../api/cl
 import { explain } from "../api/errors";
 import { Button, buttonClass, Key } from "../ui/Button";
 import { ExactTime } from "../ui/Instant";
-import { IconAcknowledged, IconBack, IconClose, IconResolved } from "../ui/icons";
+import { IconAcknowledged, IconBack, IconClose, IconExternal, IconResolved } from "../ui/icons";
 import { SeverityMark, StateMark } from "../ui/marks";
 import { Failed, SkeletonRows } from "../ui/states";
-import { duration, period } from "../ui/time";
+import { period } from "../ui/time";
 import styles from "./AlertDetail.module.css";
 import type { Action } from "./actions";
 import { countWords } from "./headline";
 import { canBecome } from "./rows";
 import { StackTrace } from "./StackTrace";
 import { TimelineView } from "./TimelineView";
+import { UsualDuration } from "./UsualDuration";
 
 /** The open alert. What a list knows of it is shown at once, the rest when it comes. */
 export function useOpenAlert(id: string | undefined) {
@@ -25,6 +26,7 @@ export function useOpenAlert(id: string | undefined) {
     ...oneAlert(id ?? ""),
     enabled: id !== undefined,
     placeholderData: () => {
+      if (id === undefined) return undefined;
       for (const [, data] of cache.getQueriesData<InfiniteData<AlertPage>>({ queryKey: alertKeys.lists })) {
         const row = data?.pages.flatMap((page) => page.items).find((alert) => alert.id === id);
         if (row) return row;
@@ -122,7 +124,7 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
         <Deliveries alert={alert} />
       </Section>
 
-      {exchange && <ExchangeOf exchange={exchange} title={count ? "Newest exchange" : "Exchange"} />}
+      {exchange && <ExchangeOf alert={alert} exchange={exchange} title={count ? "Newest exchange" : "Exchange"} />}
     </>
   );
 }
@@ -158,17 +160,26 @@ function ErrorOf({ exchange, title, complete }: { exchange: Exchange; title: str
   );
 }
 
-function ExchangeOf({ exchange, title }: { exchange: Exchange; title: string }) {
+function ExchangeOf({ alert, exchange, title }: { alert: Alert; exchange: Exchange; title: string }) {
   const attributes = Object.entries(exchange.attributes ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
   return (
     <>
       <Section title={title}>
+        {alert.exchangeUrl && (
+          <a className={styles.link} href={alert.exchangeUrl} target="_blank" rel="noreferrer">
+            Open the exchange
+            <IconExternal size={14} aria-hidden="true" />
+            <span className="visually-hidden"> in a new tab</span>
+          </a>
+        )}
         <dl className={styles.fields}>
           <Field name="Application">{exchange.application}</Field>
           <Field name="Route">{exchange.route}</Field>
           <Field name="Environment">{exchange.environment}</Field>
           <Field name="Status">{exchange.status}</Field>
-          <Field name="Duration">{duration(exchange.durationNs)}</Field>
+          <Field name="Duration">
+            <UsualDuration alertId={alert.id} took={exchange.durationNs} />
+          </Field>
           <Field name="Started">
             <ExactTime at={exchange.startTime} />
           </Field>

@@ -1,15 +1,16 @@
 import { useElementSize, useMergedRef } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { memo, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { AlertFilter } from "../api/alerts";
 import type { AlertGroup } from "../api/client";
 import { Button } from "../ui/Button";
 import { ClockTime } from "../ui/Instant";
 import { IconNewer } from "../ui/icons";
 import styles from "./AlertList.module.css";
-import { AlertRow, type RowLook, rowHeight } from "./AlertRow";
+import { AlertRow } from "./AlertRow";
 import { groupTitle, type Row } from "./fold";
 import { GroupRow, RestRow } from "./GroupRow";
+import { type RowLook, rowHeight } from "./RowParts";
 import { arrivals } from "./rows";
 import { isSelected, type Selection } from "./selection";
 
@@ -19,19 +20,23 @@ const loadAhead = 60;
 /** Rows that stand for those which are not loaded yet: what a quick hand scrolls into. */
 const ahead = 30;
 
-interface Props {
-  rows: readonly Row[];
-  filter: AlertFilter;
-  /** The alert that is open beside the list. */
-  openId: string | undefined;
-  selection: Selection;
+/** What can be done with a row. */
+interface RowActs {
   /** Takes a row in or out; with `range`, all up to it. */
   onSelect: (id: string, range: boolean) => void;
   onToggle: (groupId: string) => void;
   /** Reads an opened group anew. */
   onRetry: (group: AlertGroup) => void;
-  cursorId: string | undefined;
   onPoint: (id: string) => void;
+}
+
+interface Props extends RowActs {
+  rows: readonly Row[];
+  filter: AlertFilter;
+  /** The alert that is open beside the list. */
+  openId: string | undefined;
+  selection: Selection;
+  cursorId: string | undefined;
   hasMore: boolean;
   loadingMore: boolean;
   onMore: () => void;
@@ -44,7 +49,7 @@ interface Props {
  * row that they look at in its place, and is told how many came.
  */
 export function AlertList(props: Props) {
-  const { rows, openId, cursorId, onPoint, hasMore, loadingMore, onMore, search } = props;
+  const { rows, openId, cursorId, hasMore, loadingMore, onMore, search } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const size = useElementSize();
   const ref = useMergedRef(scroller, size.ref);
@@ -83,6 +88,20 @@ export function AlertList(props: Props) {
       ?.focus({ preventScroll: true });
   }, [cursorId, rows, virtual]);
 
+  const latest = useRef(props);
+  useLayoutEffect(() => {
+    latest.current = props;
+  });
+  const [acts] = useState<RowActs>(() => ({
+    onSelect: (id, range) => latest.current.onSelect(id, range),
+    onToggle: (id) => latest.current.onToggle(id),
+    onRetry: (group) => latest.current.onRetry(group),
+    onPoint: (id) => {
+      pointed.current = id;
+      latest.current.onPoint(id);
+    },
+  }));
+
   const reachable = rows.some((row) => row.id === cursorId) ? cursorId : rows[0]?.id;
 
   return (
@@ -98,17 +117,6 @@ export function AlertList(props: Props) {
           {virtual.getVirtualItems().map((item) => {
             const row = rows[item.index];
             if (!row) return <Coming key={item.key} height={height} start={item.start} />;
-            const look: RowLook = {
-              wide,
-              selected: row.id === openId,
-              cursor: row.id === cursorId,
-              reachable: row.id === reachable,
-              fresh: news.fresh.has(row.id),
-              onPoint: () => {
-                pointed.current = row.id;
-                onPoint(row.id);
-              },
-            };
             return (
               <li
                 key={row.id}
@@ -116,7 +124,17 @@ export function AlertList(props: Props) {
                 aria-posinset={item.index + 1}
                 style={{ height, transform: `translateY(${item.start}px)` }}
               >
-                <Line row={row} look={look} list={props} />
+                <Line
+                  row={row}
+                  wide={wide}
+                  selected={row.id === openId}
+                  cursor={row.id === cursorId}
+                  reachable={row.id === reachable}
+                  fresh={news.fresh.has(row.id)}
+                  checked={isSelected(props.selection, row.id)}
+                  filter={props.filter}
+                  acts={acts}
+                />
               </li>
             );
           })}
@@ -167,28 +185,37 @@ export function SearchedTo({ search }: { search: Search }) {
   );
 }
 
-function Line({ row, look, list }: { row: Row; look: RowLook; list: Props }) {
-  if (row.kind === "rest") return <RestRow row={row} filter={list.filter} onRetry={() => list.onRetry(row.group)} />;
+interface LineProps extends Omit<RowLook, "onPoint"> {
+  row: Row;
+  checked: boolean;
+  filter: AlertFilter;
+  acts: RowActs;
+}
+
+/** Scrolling moves the list by a frame at a time, and leaves the rows in view as they are. */
+const Line = memo(function Line({ row, checked, filter, acts, ...rest }: LineProps) {
+  if (row.kind === "rest") return <RestRow row={row} filter={filter} onRetry={() => acts.onRetry(row.group)} />;
   const name = row.kind === "alert" ? row.alert.title : `${row.group.count} alerts: ${groupTitle(row.group)}`;
+  const look: RowLook = { ...rest, onPoint: acts.onPoint };
   return (
     <>
       {row.kind === "alert" ? (
-        <AlertRow alert={row.alert} nested={row.nested} left={row.alert.state !== list.filter.state} {...look} />
+        <AlertRow alert={row.alert} nested={row.nested} left={row.alert.state !== filter.state} {...look} />
       ) : (
-        <GroupRow id={row.id} group={row.group} open={row.open} onToggle={() => list.onToggle(row.id)} {...look} />
+        <GroupRow id={row.id} group={row.group} open={row.open} onToggle={acts.onToggle} {...look} />
       )}
       <label className={row.kind === "alert" && row.nested ? `${styles.check} ${styles.nested}` : styles.check}>
         <input
           type="checkbox"
           aria-label={`Select ${name}`}
-          checked={isSelected(list.selection, row.id)}
-          tabIndex={look.reachable ? 0 : -1}
-          onChange={(event) => list.onSelect(row.id, (event.nativeEvent as MouseEvent).shiftKey)}
+          checked={checked}
+          tabIndex={rest.reachable ? 0 : -1}
+          onChange={(event) => acts.onSelect(row.id, (event.nativeEvent as MouseEvent).shiftKey)}
         />
       </label>
     </>
   );
-}
+});
 
 const none: ReadonlySet<string> = new Set();
 
@@ -203,8 +230,9 @@ function useNews(rows: readonly Row[], scroller: React.RefObject<HTMLDivElement 
     const element = scroller.current;
     if (!element) return;
     const onScroll = () => {
-      anchor.current = { index: Math.floor(element.scrollTop / height), within: element.scrollTop % height };
-      if (element.scrollTop < height) setUnseen(0);
+      const top = element.scrollTop;
+      anchor.current = { index: Math.floor(top / height), within: top % height };
+      if (top < height) setUnseen(0);
     };
     onScroll();
     element.addEventListener("scroll", onScroll, { passive: true });
@@ -221,7 +249,7 @@ function useNews(rows: readonly Row[], scroller: React.RefObject<HTMLDivElement 
 
     const came = arrivals(before.ids, ids);
     if (came.length > 0) setFresh(new Set(came));
-    if (element.scrollTop < height) return;
+    if (anchor.current.index === 0) return;
     if (came.length > 0) setUnseen((count) => count + came.length);
     // The first row in view that is still there is held where it was.
     for (let index = anchor.current.index; index < before.ids.length; index++) {
@@ -229,7 +257,7 @@ function useNews(rows: readonly Row[], scroller: React.RefObject<HTMLDivElement 
       const now = id === undefined ? -1 : ids.indexOf(id);
       if (now < 0) continue;
       const top = now * height + (index === anchor.current.index ? anchor.current.within : 0);
-      if (Math.abs(element.scrollTop - top) >= 1 && now !== index) element.scrollTop = top;
+      if (now !== index) element.scrollTop = top;
       return;
     }
   }, [rows, scroller, height]);

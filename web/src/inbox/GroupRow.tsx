@@ -1,16 +1,13 @@
 import { Link } from "@tanstack/react-router";
-import type { CSSProperties } from "react";
 import type { AlertFilter } from "../api/alerts";
 import type { AlertGroup } from "../api/client";
 import { Button } from "../ui/Button";
-import { Ago } from "../ui/Instant";
 import { IconChevron } from "../ui/icons";
-import { SeverityMark, severityMeaning } from "../ui/marks";
-import type { RowLook } from "./AlertRow";
 import styles from "./AlertRow.module.css";
 import { toSearch } from "./filter";
 import { groupTitle, type Row, withinGroup } from "./fold";
 import { headline, place } from "./headline";
+import { frameOf, type RowLook, RowParts } from "./RowParts";
 
 const plain = new Intl.NumberFormat("en");
 
@@ -18,28 +15,19 @@ interface Props extends RowLook {
   id: string;
   group: AlertGroup;
   open: boolean;
-  onToggle: () => void;
+  onToggle: (id: string) => void;
 }
 
 /** Many alerts in one line, of which it shows the newest. */
-export function GroupRow({ id, group, open, wide, cursor, reachable, fresh, onToggle, onPoint }: Props) {
+export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
   const { newest, count, unread } = group;
-  const { lead, text } = headline(newest);
   const { first, second } = place(newest);
   const byRule = group.ruleId !== undefined;
-  const className = [
-    styles.row,
-    styles.group,
-    wide ? styles.wide : styles.narrow,
-    cursor ? styles.cursor : "",
-    fresh ? styles.fresh : "",
-    unread > 0 ? styles.unread : "",
-  ];
   const where = (
-    <span className={styles.route}>
+    <>
       <b>{byRule ? groupTitle(group) : first}</b>
       {!byRule && second && ` · ${second}`}
-    </span>
+    </>
   );
   const times = (
     <span className={styles.times}>
@@ -50,52 +38,21 @@ export function GroupRow({ id, group, open, wide, cursor, reachable, fresh, onTo
       </span>
     </span>
   );
-  const words = (
-    <span className={styles.text}>
-      {lead && <b>{text ? `${lead}: ` : lead}</b>}
-      {text}
-    </span>
-  );
-  const sign = <IconChevron className={open ? styles.chevronOpen : styles.chevron} size={14} aria-hidden="true" />;
   return (
     <button
       type="button"
-      className={className.filter(Boolean).join(" ")}
-      style={{ "--hue": severityMeaning[newest.severity].hue } as CSSProperties}
-      tabIndex={reachable ? 0 : -1}
+      {...frameOf(id, newest, look, [styles.group, unread > 0 && styles.unread])}
       aria-expanded={open}
-      data-alert={id}
-      onFocus={onPoint}
-      onClick={onToggle}
+      onClick={() => onToggle(id)}
     >
-      {wide ? (
-        <>
-          <SeverityMark severity={newest.severity} short />
-          {where}
-          {words}
-          {times}
-          <span className={styles.time} />
-          <span className={styles.deliveries}>{sign}</span>
-          <span className={styles.ago}>
-            <Ago at={newest.firedAt} />
-          </span>
-        </>
-      ) : (
-        <>
-          <span className={styles.head}>
-            <SeverityMark severity={newest.severity} short />
-            {where}
-            {times}
-          </span>
-          <span className={styles.ago}>
-            <Ago at={newest.firedAt} />
-          </span>
-          <span className={styles.foot}>
-            {words}
-            {sign}
-          </span>
-        </>
-      )}
+      <RowParts
+        wide={look.wide}
+        alert={newest}
+        where={where}
+        headline={headline(newest)}
+        badge={times}
+        end={<IconChevron className={open ? styles.chevronOpen : styles.chevron} size={14} aria-hidden="true" />}
+      />
     </button>
   );
 }

@@ -68,16 +68,49 @@ describe("the inbox", () => {
     await waitFor(() => expect(routes()).toEqual(["a-", "c-"]));
   });
 
+  test("offers to undo what was done to one alert, by key too", async () => {
+    three();
+    const { user } = open("/inbox");
+    await waitFor(() => expect(rows()).toHaveLength(3));
+    const undone: unknown[] = [];
+    server.use(
+      http.post(api("/alerts/actions/:id/undo"), ({ params }) => {
+        undone.push(params.id);
+        for (const alert of world.alerts) alert.state = "FIRING";
+        return HttpResponse.json({ actionId: params.id, restored: 1, skipped: 0 });
+      }),
+    );
+    await user.keyboard("jr");
+    await screen.findByText("orders · a- resolved.");
+    expect(screen.getByRole("button", { name: "Undo" })).toBeVisible();
+    await user.keyboard("z");
+    await screen.findByText("1 alert as before.");
+    await waitFor(() => expect(routes()).toEqual(["a-", "b-", "c-"]));
+    await user.keyboard("z");
+    expect(undone).toHaveLength(1);
+  });
+
   test("brings a row back and says why when the server refuses", async () => {
     three();
     const { user } = open("/inbox");
     await waitFor(() => expect(rows()).toHaveLength(3));
     // Nothing that the page could ask anew would bring the row back.
     const down = () => problem(503, { code: "unavailable", detail: "Postgres cannot be reached." });
-    server.use(http.post(api("/alerts/:id/acknowledge"), down), http.get(api("/alerts"), down));
+    server.use(http.post(api("/alerts/acknowledge"), down), http.get(api("/alerts"), down));
     await user.keyboard("ja");
     await screen.findByText(/was not acknowledged. Postgres cannot be reached./);
     await waitFor(() => expect(routes()).toEqual(["a-", "b-", "c-"]));
+  });
+
+  test("searches at once on Enter, and gives the keys back to the list", async () => {
+    three();
+    const { user, router } = open("/inbox");
+    await waitFor(() => expect(rows()).toHaveLength(3));
+    await user.keyboard("/b-{Enter}");
+    await waitFor(() => expect(router.state.location.search).toMatchObject({ q: "b-" }));
+    await waitFor(() => expect(routes()).toEqual(["b-"]));
+    await user.keyboard("a");
+    expect(screen.getByRole("searchbox")).toHaveValue("b-");
   });
 
   test("keeps the filter in the address", async () => {

@@ -9,14 +9,14 @@ import { useKeys } from "../ui/keys";
 import { Failed, SkeletonRows } from "../ui/states";
 import { AlertDetail, useOpenAlert } from "./AlertDetail";
 import { AlertList, SearchedTo } from "./AlertList";
-import { rowHeight } from "./AlertRow";
 import { type Action, useAlertAction } from "./actions";
-import { useBulkAction, useReading } from "./bulk";
+import { useBulkAction, useReading, useUndo } from "./bulk";
 import { Filters, StateTabs } from "./Filters";
 import { countedAs, isNarrowed, toFilter, toFold, toSearch } from "./filter";
 import styles from "./InboxPage.module.css";
 import { KeyHelp, KeyLine } from "./KeyHelp";
 import { NoAlerts } from "./NoAlerts";
+import { rowHeight } from "./RowParts";
 import { canBecome, step, successor } from "./rows";
 import { extend, nothing, order, present, type Selection, toggle } from "./selection";
 import { canAll, Toolbar } from "./Toolbar";
@@ -35,7 +35,7 @@ export function InboxPage() {
   const open = useOpenAlert(openId);
   const list = useInboxRows(filter, fold, open.data);
   const { rows } = list;
-  const ids = rows.map((row) => row.id);
+  const ids = useMemo(() => rows.map((row) => row.id), [rows]);
   const [pointedAt, setCursorId] = useState<string>();
   const cursorId = (split ? openId : undefined) ?? pointedAt;
 
@@ -46,8 +46,9 @@ export function InboxPage() {
   const total = useTotal(filter, selection.all);
   const { parts, count } = order(selection, rows, { filter, asOf: list.asOf, total });
 
-  const act = useAlertAction();
-  const bulk = useBulkAction(() => setSelection({ key: "", selection: nothing }));
+  const undo = useUndo();
+  const act = useAlertAction(undo);
+  const bulk = useBulkAction(undo, () => setSelection({ key: "", selection: nothing }));
   const reading = useReading();
   useReadWhenOpen(open.data, open.isPlaceholderData, reading);
   const searchField = useRef<HTMLInputElement>(null);
@@ -114,6 +115,7 @@ export function InboxPage() {
       if (row?.kind !== "alert") return false;
       return reading.mark({ alert: row.alert, unread: !row.alert.unread });
     },
+    z: () => undo.last(),
     enter: () => (openId === undefined && here()?.kind === "alert" ? show(cursorId) : false),
     escape: () => {
       if (some) return select(nothing);

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "react";
+import { useLayoutEffect, useRef } from "react";
 import { Button } from "../ui/Button";
 import dialogStyles from "../ui/ConfirmDialog.module.css";
 import styles from "./InboxPage.module.css";
@@ -12,15 +12,18 @@ const keys: readonly (readonly [keys: readonly string[], does: string])[] = [
   [["Shift j", "Shift k"], "Select while moving"],
   [["a"], "Acknowledge what is selected, else the row"],
   [["r"], "Resolve what is selected, else the row"],
+  [["z"], "Undo what was acknowledged or resolved last"],
   [["u"], "Mark the row as unread, or as read"],
   [["/"], "Search"],
+  [["Ctrl K"], "Find a page, a rule, an alert or an action"],
   [["?"], "Show these keys"],
 ];
 
 /** The keys of the inbox, over the page. It is open for as long as it is rendered. */
 export function KeyHelp({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Closed while it is still part of the page, it gives the focus back.
+  useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();
     return () => element?.close();

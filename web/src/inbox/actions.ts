@@ -1,9 +1,12 @@
 import { type QueryClient, useMutation, useQueryClient } from "@tanstack/react-query";
-import { acknowledge, alertKeys, resolve } from "../api/alerts";
+import { alertKeys, changeAlerts } from "../api/alerts";
 import type { Alert, AlertCounts, AlertState } from "../api/client";
-import { explain } from "../api/errors";
+import { explain, isPassing } from "../api/errors";
+import { randomId } from "../api/uuid";
 import { useToast } from "../ui/toast";
+import type { Undo } from "./bulk";
 import { countedAs } from "./filter";
+import { headline, place } from "./headline";
 import { patchAlert } from "./patch";
 
 export interface Action {
@@ -13,16 +16,22 @@ export interface Action {
 
 const verbs = { ACKNOWLEDGED: "acknowledged", RESOLVED: "resolved" } as const;
 
+/** How long a word about one alert is in the reader's way. The API undoes for longer. */
+const offeredMs = 10_000;
+
 /**
- * Acknowledges or resolves an alert. The page shows the new state at once; if the server does not agree, everything
+ * Acknowledges or resolves an alert, and offers to undo it. The page shows the new state at once; if the server does not agree, everything
  * returns to what it was, and the reader is told why.
  */
-export function useAlertAction() {
+export function useAlertAction(undo: Undo) {
   const cache = useQueryClient();
   const toast = useToast();
-  return useMutation({
+  const action = useMutation({
     mutationKey: alertKeys.all,
-    mutationFn: ({ alert, to }: Action) => (to === "ACKNOWLEDGED" ? acknowledge(alert.id) : resolve(alert.id)),
+    // By its name, an action whose answer was lost is asked for again and done once.
+    mutationFn: ({ alert, to, actionId }: Action & { actionId: string }) =>
+      changeAlerts(to, { ids: [alert.id], actionId }),
+    retry: (count, error) => count < 2 && isPassing(error),
     onMutate: async ({ alert, to }) => {
       // An answer on its way tells of the time before.
       await cache.cancelQueries({ queryKey: alertKeys.all });
@@ -34,11 +43,11 @@ export function useAlertAction() {
       for (const [key, data] of context?.before ?? []) cache.setQueryData(key, data);
       toast(`“${alert.title}” was not ${verbs[to]}. ${explain(error).what}`, "failed");
     },
-    onSuccess: (answer) => {
-      cache.setQueryData<Alert>(alertKeys.one(answer.id), (old) => {
-        if (!old?.exchange || !answer.exchange) return answer;
-        return { ...old, ...answer, exchange: { ...old.exchange, ...answer.exchange } };
-      });
+    onSuccess: ({ actionId, changed, already, undoableUntil }, { alert, to }) => {
+      const until = Math.min(Date.parse(undoableUntil), Date.now() + offeredMs);
+      if (changed > 0) undo.offer(`${nameOf(alert)} ${verbs[to]}.`, [actionId], new Date(until).toISOString());
+      else if (already > 0) toast(`${nameOf(alert)} was ${verbs[to]} already.`, "done");
+      else toast(`${nameOf(alert)} was not ${verbs[to]}: it has changed meanwhile.`, "failed");
     },
     onSettled: async () => {
       // The last of several actions asks for the truth about all.
@@ -46,6 +55,13 @@ export function useAlertAction() {
       await cache.invalidateQueries({ queryKey: alertKeys.all });
     },
   });
+  return { mutate: (asked: Action) => action.mutate({ ...asked, actionId: randomId() }) };
+}
+
+/** What an alert is called in a word about it: where it happened, or its title. */
+function nameOf(alert: Alert): string {
+  const { first, second } = place(alert);
+  return [first, second].filter(Boolean).join(" · ") || headline(alert).text;
 }
 
 function foresee(cache: QueryClient, alert: Alert, to: Action["to"], at: string): void {

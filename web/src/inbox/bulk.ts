@@ -1,4 +1,5 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useRef } from "react";
 import { alertKeys, changeAlerts, markRead, undoAction } from "../api/alerts";
 import type { Alert, AlertSelection } from "../api/client";
 import { explain, isPassing } from "../api/errors";
@@ -18,14 +19,18 @@ export function alertsWord(count: number): string {
   return `${plain.format(count)} ${count === 1 ? "alert" : "alerts"}`;
 }
 
-/**
- * Acknowledges or resolves many alerts, and offers to undo it for as long as the API does. Each part has a name of its
- * own, so that one whose answer was lost is sent again without doing anything twice.
- */
-export function useBulkAction(onDone: () => void) {
+export interface Undo {
+  /** Says what was done, and offers to undo it until then. */
+  offer: (text: string, actions: readonly string[], until: string) => void;
+  /** Undoes what was offered last; false where nothing is offered any more. */
+  last: () => boolean;
+}
+
+/** Puts back what actions have changed, where nobody has changed it since. */
+export function useUndo(): Undo {
   const cache = useQueryClient();
   const toast = useToast();
-  const refresh = () => cache.invalidateQueries({ queryKey: alertKeys.all });
+  const offered = useRef<{ actions: readonly string[]; until: number } | undefined>(undefined);
   const undo = useMutation({
     mutationFn: async (ids: readonly string[]) => {
       const sum = { restored: 0, skipped: 0 };
@@ -42,8 +47,33 @@ export function useBulkAction(onDone: () => void) {
       toast(`${alertsWord(restored)} as before.${left}`, "done");
     },
     onError: (error) => toast(`Not undone. ${explain(error).what}`, "failed"),
-    onSettled: refresh,
+    onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
   });
+  const run = (actions: readonly string[]) => {
+    offered.current = undefined;
+    undo.mutate(actions);
+  };
+  return {
+    offer: (text, actions, until) => {
+      offered.current = { actions, until: Date.parse(until) };
+      toast(text, "done", { word: "Undo", until, run: () => run(actions) });
+    },
+    last: () => {
+      const { actions, until } = offered.current ?? { actions: [], until: 0 };
+      if (Date.now() > until) return false;
+      run(actions);
+      return true;
+    },
+  };
+}
+
+/**
+ * Acknowledges or resolves many alerts, and offers to undo it for as long as the API does. Each part has a name of its
+ * own, so that one whose answer was lost is sent again without doing anything twice.
+ */
+export function useBulkAction(undo: Undo, onDone: () => void) {
+  const cache = useQueryClient();
+  const toast = useToast();
   const bulk = useMutation({
     mutationFn: async ({ to, parts }: Bulk) => {
       const done = [];
@@ -62,11 +92,11 @@ export function useBulkAction(onDone: () => void) {
       const first = undoable.map(({ undoableUntil }) => undoableUntil).sort()[0];
       if (first === undefined) return toast(text, "done");
       const ids = undoable.map(({ actionId }) => actionId);
-      return toast(text, "done", { word: "Undo", until: first, run: () => undo.mutate(ids) });
+      return undo.offer(text, ids, first);
     },
     onError: (error, { to }) =>
       toast(`Not ${to === "ACKNOWLEDGED" ? "acknowledged" : "resolved"}. ${explain(error).what}`, "failed"),
-    onSettled: refresh,
+    onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
   });
   return {
     isPending: bulk.isPending,

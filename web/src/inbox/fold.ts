@@ -10,8 +10,13 @@ export type Row =
 /** The alerts of an opened group: undefined while they are on their way, null when they could not be had. */
 export type Opened = ReadonlyMap<string, readonly Alert[] | undefined | null>;
 
-export function alertRows(alerts: readonly Alert[]): readonly Row[] {
-  return alerts.map((alert) => ({ kind: "alert", id: alert.id, alert, nested: false }));
+/** Each alert in a row of its own. Of an alert that is `known`, the row is the same as before. */
+export function alertRows(alerts: readonly Alert[], known = new WeakMap<Alert, Row>()): readonly Row[] {
+  return alerts.map((alert) => {
+    const row: Row = known.get(alert) ?? { kind: "alert", id: alert.id, alert, nested: false };
+    known.set(alert, row);
+    return row;
+  });
 }
 
 export function groupId({ ruleId, signature }: AlertGroup): string {

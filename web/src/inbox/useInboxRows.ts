@@ -25,8 +25,9 @@ export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: 
   const openedGroups = useMemo(() => groups.filter((group) => opened.has(groupId(group))), [groups, opened]);
   const nested = useQueries({ queries: openedGroups.map((group) => nestedAlerts(withinGroup(filter, group))) });
 
+  const [known] = useState(() => new WeakMap<Alert, Row>());
   const rows = useMemo((): readonly Row[] => {
-    if (fold === undefined) return alertRows(withPinned(alerts, pinned));
+    if (fold === undefined) return alertRows(withPinned(alerts, pinned), known);
     const contents: Opened = new Map(
       openedGroups.map((group, at) => {
         const { data, isError } = nested[at] ?? {};
@@ -34,7 +35,7 @@ export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: 
       }),
     );
     return groupRows(groups, contents);
-  }, [fold, alerts, pinned, groups, openedGroups, nested]);
+  }, [fold, alerts, pinned, known, groups, openedGroups, nested]);
 
   const shown = fold === undefined ? list : folded;
   const { fetchNextPage } = shown;

@@ -5,7 +5,7 @@ import { HttpResponse, http } from "msw";
 import { setupServer } from "msw/node";
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
 import { createCache } from "../api/cache";
-import type { Alert, AlertCounts, Exchange, Problem } from "../api/client";
+import type { Alert, AlertCounts, AlertSelection, Exchange, Problem } from "../api/client";
 import { App } from "../app/App";
 import { createAppRouter } from "../app/router";
 import { ruleHandlers } from "./rules";
@@ -65,7 +65,7 @@ export function startWorld() {
       const query = new URL(request.url).searchParams;
       const items = world.alerts.filter(
         (alert) =>
-          query.getAll("state").includes(alert.state) &&
+          (query.getAll("state").length === 0 || query.getAll("state").includes(alert.state)) &&
           (query.getAll("severity").length === 0 || query.getAll("severity").includes(alert.severity)) &&
           `${alert.title} ${alert.message}`.toLowerCase().includes((query.get("q") ?? "").toLowerCase()),
       );
@@ -75,11 +75,13 @@ export function startWorld() {
     http.get(api("/alerts/:id"), ({ params }) => HttpResponse.json(find(params.id))),
     http.get(api("/alerts/:id/notifications"), () => HttpResponse.json({ items: [] })),
     http.post(api("/alerts/read"), () => HttpResponse.json({ changed: 1 })),
-    http.post(api("/alerts/:id/:action"), ({ params }) => {
-      const alert = find(params.id);
-      if (!alert) return problem(404, { code: "not_found" });
-      alert.state = params.action === "resolve" ? "RESOLVED" : "ACKNOWLEDGED";
-      return HttpResponse.json(alert);
+    http.get(api("/alerts/:id/usual-duration"), () => HttpResponse.json({ exchanges: 0 })),
+    http.post(api("/alerts/:action"), async ({ request, params }) => {
+      const { ids, actionId } = (await request.json()) as AlertSelection;
+      const meant = world.alerts.filter(({ id }) => ids?.includes(id));
+      for (const alert of meant) alert.state = params.action === "resolve" ? "RESOLVED" : "ACKNOWLEDGED";
+      const undoableUntil = new Date(Date.now() + 600_000).toISOString();
+      return HttpResponse.json({ actionId, changed: meant.length, already: 0, refused: 0, unknown: 0, undoableUntil });
     }),
     http.get(api("/session"), () => HttpResponse.json({ signedIn: true, open: false, setupNeeded: false })),
     http.get(api("/me"), () =>

@@ -16,6 +16,7 @@ export { default as IconFailed } from "@tabler/icons-react/dist/esm/icons/IconCi
 export { default as IconWaiting } from "@tabler/icons-react/dist/esm/icons/IconClock.mjs";
 export { default as IconCopy } from "@tabler/icons-react/dist/esm/icons/IconCopy.mjs";
 export { default as IconSystem } from "@tabler/icons-react/dist/esm/icons/IconDeviceDesktop.mjs";
+export { default as IconExternal } from "@tabler/icons-react/dist/esm/icons/IconExternalLink.mjs";
 export { default as IconHeart } from "@tabler/icons-react/dist/esm/icons/IconHeartbeat.mjs";
 export { default as IconUnknown } from "@tabler/icons-react/dist/esm/icons/IconHelpCircle.mjs";
 export { default as IconHistory } from "@tabler/icons-react/dist/esm/icons/IconHistory.mjs";

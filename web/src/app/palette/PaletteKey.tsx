@@ -1,0 +1,42 @@
+import { lazy, Suspense, useEffect, useState } from "react";
+import { createPortal } from "react-dom";
+import { IconSearch } from "../../ui/icons";
+
+const CommandPalette = lazy(async () => ({ default: (await import("./CommandPalette")).CommandPalette }));
+
+/** Opens the palette, by Ctrl or Cmd and K anywhere, or by its button. It is loaded when it is first asked for. */
+export function PaletteKey({ className }: { className: string | undefined }) {
+  const [open, setOpen] = useState(false);
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "k")
+        return;
+      event.preventDefault();
+      // Over another dialog it would hide what is asked there.
+      setOpen((before) => !before && !document.querySelector("dialog[open]"));
+    };
+    document.addEventListener("keydown", onKeyDown);
+    return () => document.removeEventListener("keydown", onKeyDown);
+  }, []);
+  return (
+    <>
+      <button
+        type="button"
+        className={className}
+        title="Find or do anything (Ctrl K)"
+        aria-keyshortcuts="Control+K Meta+K"
+        onClick={() => setOpen(true)}
+      >
+        <IconSearch size={20} stroke={1.7} aria-hidden="true" />
+        Find
+      </button>
+      {open &&
+        createPortal(
+          <Suspense>
+            <CommandPalette onClose={() => setOpen(false)} />
+          </Suspense>,
+          document.body,
+        )}
+    </>
+  );
+}

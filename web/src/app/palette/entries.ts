@@ -1,0 +1,49 @@
+import type { Icon } from "@tabler/icons-react";
+
+/** Something that the palette reaches. */
+export interface Entry {
+  id: string;
+  /** Under which heading it stands. */
+  section: Section;
+  label: string;
+  /** What stands small beside it. */
+  hint?: string;
+  /** What else it is found by. */
+  words?: string;
+  icon: Icon;
+  /** What is already found by the server is not sifted again. */
+  found?: boolean;
+  run: () => unknown;
+}
+
+export type Section = "This alert" | "Pages" | "Alerts" | "Rules" | "Webhooks" | "Actions";
+
+const order: readonly Section[] = ["This alert", "Pages", "Actions", "Rules", "Webhooks", "Alerts"];
+const mostOfSection = 8;
+
+/**
+ * What fits a text, by section: each of its words begins, or is within, a word of the entry. Those that begin with it
+ * stand first. Without a text, what a person does stands there, and not what they have.
+ */
+export function sift(entries: readonly Entry[], text: string): { section: Section; entries: readonly Entry[] }[] {
+  const asked = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const kept = entries
+    .map((entry) => ({ entry, rank: entry.found ? 0 : rankOf(entry, asked) }))
+    .filter(({ rank }) => rank !== undefined)
+    .sort((a, b) => (a.rank ?? 0) - (b.rank ?? 0))
+    .map(({ entry }) => entry);
+  return order
+    .map((section) => ({ section, entries: kept.filter((entry) => entry.section === section).slice(0, mostOfSection) }))
+    .filter((group) => group.entries.length > 0);
+}
+
+/** 0 where every word begins one of the label's, 1 where it is somewhere in it, 2 elsewhere; undefined for no fit. */
+function rankOf({ label, words = "", hint = "", section }: Entry, asked: readonly string[]): number | undefined {
+  if (asked.length === 0) return section === "Rules" || section === "Webhooks" ? undefined : 0;
+  const name = label.toLowerCase();
+  const all = `${name} ${words} ${hint} ${section}`.toLowerCase();
+  const begins = (text: string, word: string) => text.split(/[^\p{L}\p{N}]+/u).some((part) => part.startsWith(word));
+  if (asked.every((word) => begins(name, word))) return 0;
+  if (asked.every((word) => name.includes(word))) return 1;
+  return asked.every((word) => all.includes(word)) ? 2 : undefined;
+}
