@@ -40,11 +40,11 @@ try {
     const editor = await browser.newPage({ storageState, colorScheme, viewport: { width: 1440, height: 1100 } });
     await editor.goto(`${origin}/rules`);
     await editor.getByRole("link", { name: "Integration failed" }).first().click();
-    await editor
-      .getByText(/would have raised/)
-      .first()
-      .waitFor();
-    await editor.waitForLoadState("networkidle");
+    await editor.getByText(/this would have raised/).waitFor();
+    // The message follows the newest exchange that the preview has found.
+    const preview = editor.getByRole("complementary", { name: "Preview" });
+    await preview.getByLabel("About").locator("option:checked", { hasText: " · " }).waitFor({ state: "attached" });
+    await preview.locator('[aria-busy="true"]').first().waitFor({ state: "detached" });
     const rule = new URL(`rule-${colorScheme}.png`, folder).pathname;
     await editor.screenshot({ path: rule });
     console.log(rule);

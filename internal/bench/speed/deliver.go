@@ -146,22 +146,30 @@ func (d *delivering) drain(ctx context.Context, _ int) (m trial.Measure, err err
 	if err := replica.EnableHook(ctx, hook); err != nil {
 		return m, err
 	}
-	m, err = d.ended(ctx, world, book, began)
-	if err == nil {
-		m.CPU, err = used()
-	}
+	m, err = d.ended(ctx, world, book, begun{began, used})
 	if err == nil && d.sample == nil {
 		d.sample, err = d.Receiver.Sample(ctx, book)
 	}
 	return m, err
 }
 
-// ended waits until every message was received and recorded.
-func (d *delivering) ended(ctx context.Context, world *product.World, book string, began time.Time) (trial.Measure, error) {
+// begun is when and by whom work was begun.
+type begun struct {
+	at   time.Time
+	used func() (map[string]time.Duration, error)
+}
+
+// ended waits until every message was received and recorded. What it asks after
+// that is no part of what was used.
+func (d *delivering) ended(ctx context.Context, world *product.World, book string, began begun) (trial.Measure, error) {
 	if _, err := d.AwaitReceived(ctx, book, d.count); err != nil {
 		return trial.Measure{}, err
 	}
 	recorded, err := world.AwaitRecorded(ctx, d.count)
+	if err != nil {
+		return trial.Measure{}, err
+	}
+	cpu, err := began.used()
 	if err != nil {
 		return trial.Measure{}, err
 	}
@@ -170,7 +178,7 @@ func (d *delivering) ended(ctx context.Context, world *product.World, book strin
 		return trial.Measure{}, err
 	}
 	m, err := d.Counted(ctx, book, d.count, int(n))
-	m.Elapsed = recorded.Sub(began)
+	m.Elapsed, m.CPU = recorded.Sub(began.at), cpu
 	return m, err
 }
 
@@ -207,11 +215,7 @@ func (d *delivering) whole(ctx context.Context, _ int) (m trial.Measure, err err
 	if err := world.Due(ctx, rule.ID); err != nil {
 		return m, err
 	}
-	m, err = d.ended(ctx, world, book, began)
-	if err == nil {
-		m.CPU, err = used()
-	}
-	return m, err
+	return d.ended(ctx, world, book, begun{began, used})
 }
 
 func (d *delivering) needsSample(ctx context.Context) error {

@@ -15,7 +15,7 @@ import (
 
 // several is B12: one, two and four dispatchers at the same backlog, and an idle one.
 func several(ctx context.Context, b bench) ([]report.Result, error) {
-	count := lab.Either(b.Quick, 2_000, 40_000)
+	count := lab.Either(b.Quick, 2_000, 20_000)
 	sizes := lab.Either(b.Quick, []int{1, 2}, []int{1, 2, 4})
 	var sides []trial.Side
 	for _, n := range sizes {
@@ -23,7 +23,7 @@ func several(ctx context.Context, b bench) ([]report.Result, error) {
 			return b.together(ctx, n, count)
 		}})
 	}
-	runs, err := trial.Alternate(ctx, sides, lab.Either(b.Quick, 1, min(5, b.Trials)), b.Tell)
+	runs, err := trial.Alternate(ctx, sides, lab.Either(b.Quick, 1, min(3, b.Trials)), b.Tell)
 	r := report.Result{
 		ID: "B12", Title: "Several dispatchers at one backlog", Unit: "a message, received and recorded", Floor: "one dispatcher",
 		Bars: lab.Bars(runs, sides), BarsUnit: "messages/s",
@@ -89,11 +89,7 @@ func (b bench) together(ctx context.Context, replicas, count int) (m trial.Measu
 		return m, err
 	}
 	d := delivering{bench: b, count: count}
-	m, err = d.ended(ctx, world, book, began)
-	if err == nil {
-		m.CPU, err = used()
-	}
-	return m, err
+	return d.ended(ctx, world, book, begun{began, used})
 }
 
 // idleAsks returns how often a replica that has nothing to do asks Postgres, each second.

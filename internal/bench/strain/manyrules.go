@@ -86,7 +86,7 @@ func (b bench) crowds(ctx context.Context, crowds *[]*crowd) error {
 			return err
 		}
 	}
-	for nth := range lab.Either(b.Quick, 1, min(5, b.Trials)) {
+	for nth := range lab.Either(b.Quick, 1, min(3, b.Trials)) {
 		for i := range *crowds {
 			if nth%2 == 1 {
 				i = len(*crowds) - 1 - i

@@ -148,6 +148,25 @@ describe("deliveries", () => {
     expect(screen.queryByRole("button", { name: /again|Retry/ })).toBeNull();
   });
 
+  test("that are due say what they wait for", async () => {
+    const due = { ...exhausted, status: "RETRYING" as const, nextAttemptAt: at };
+    const until = new Date(Date.now() + 200_000).toISOString();
+    items = [due];
+    for (const [health, words] of [
+      [{ state: "ok" }, /due now/],
+      [{ state: "held", until }, /held; goes on in 3 min/],
+      [{ state: "open", until }, /next probe in 3 min/],
+      [{ state: "open" }, /next probe soon/],
+      [{ state: "off" }, /webhook is off/],
+    ] as const) {
+      const webhook = { id: id(7), name: "#ops", kind: "slack", health };
+      server.use(http.get(api("/webhooks"), () => HttpResponse.json({ items: [webhook] })));
+      const { unmount } = open("/deliveries");
+      await waitFor(async () => expect(await row()).toHaveTextContent(words));
+      unmount();
+    }
+  });
+
   test("say that there are none", async () => {
     items = [];
     open("/deliveries");

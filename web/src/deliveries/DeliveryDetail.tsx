@@ -7,13 +7,14 @@ import { oneNotification, refreshDeliveries, retryNotification } from "../api/no
 import { ruleList } from "../api/rules";
 import { Button, buttonClass } from "../ui/Button";
 import { ConfirmDialog } from "../ui/ConfirmDialog";
-import { Ago, ExactTime } from "../ui/Instant";
+import { ExactTime } from "../ui/Instant";
 import { IconBack, IconClose, IconRetrying } from "../ui/icons";
 import { StatusMark } from "../ui/marks";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { AttemptMarks } from "./AttemptMarks";
 import { AttemptView, RetryView } from "./AttemptView";
+import { Due } from "./Due";
 import styles from "./deliveries.module.css";
 import { messagesWord, retryWord, steps, told } from "./words";
 
@@ -183,7 +184,8 @@ function Body({ notification }: { notification: Notification }) {
         </Field>
         {notification.nextAttemptAt && (
           <Field name="Next try">
-            <ExactTime at={notification.nextAttemptAt} /> · <Ago at={notification.nextAttemptAt} />
+            <ExactTime at={notification.nextAttemptAt} /> ·{" "}
+            <Due at={notification.nextAttemptAt} webhookId={webhookId} />
           </Field>
         )}
         {notification.settledAt && (

@@ -2,8 +2,8 @@ import { Link } from "@tanstack/react-router";
 import type { Notification } from "../api/client";
 import { Ago } from "../ui/Instant";
 import { StatusMark } from "../ui/marks";
-import { useNow } from "../ui/now";
 import { AttemptMarks } from "./AttemptMarks";
+import { Due } from "./Due";
 import styles from "./deliveries.module.css";
 import { told } from "./words";
 
@@ -19,6 +19,7 @@ interface Props {
 export function DeliveryRow({ notification, ruleName, selected, narrow }: Props) {
   const {
     id,
+    webhookId,
     webhookName,
     status,
     lastError,
@@ -52,7 +53,7 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
       </span>
       {nextAttemptAt ? (
         <span className={styles.next}>
-          <Due at={nextAttemptAt} />
+          <Due at={nextAttemptAt} webhookId={webhookId} />
         </span>
       ) : (
         <span className={`${styles.next} ${styles.settled}`}>
@@ -67,17 +68,5 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
         <Ago at={createdAt} />
       </span>
     </Link>
-  );
-}
-
-/** When it is tried; what is due waits for its turn, or for its webhook. */
-function Due({ at }: { at: string }) {
-  const now = useNow();
-  return Date.parse(at) <= now ? (
-    "due now"
-  ) : (
-    <>
-      next try <Ago at={at} />
-    </>
   );
 }

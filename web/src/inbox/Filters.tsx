@@ -1,6 +1,6 @@
 import { type InfiniteData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { type CSSProperties, type Ref, useEffect, useRef, useState } from "react";
+import { type CSSProperties, type Ref, useCallback, useEffect, useRef, useState } from "react";
 import { type AlertFilter, alertCounts, alertKeys, type Fold } from "../api/alerts";
 import type { AlertPage, Severity } from "../api/client";
 import { applicationNames } from "../api/facets";
@@ -120,15 +120,15 @@ function SearchField({ value, onChange, inputRef }: SearchFieldProps) {
     told.current = value;
     setTyped(value);
   }
-  useEffect(() => {
-    const text = typed.trim();
+  const tellNow = useCallback((text: string) => {
     if (text === told.current) return;
-    const timer = setTimeout(() => {
-      told.current = text;
-      tell.current(text);
-    }, typingPauseMs);
+    told.current = text;
+    tell.current(text);
+  }, []);
+  useEffect(() => {
+    const timer = setTimeout(() => tellNow(typed.trim()), typingPauseMs);
     return () => clearTimeout(timer);
-  }, [typed]);
+  }, [typed, tellNow]);
   return (
     <div className={styles.search}>
       <IconSearch size={15} aria-hidden="true" />
@@ -141,10 +141,12 @@ function SearchField({ value, onChange, inputRef }: SearchFieldProps) {
         value={typed}
         onChange={(event) => setTyped(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key !== "Escape") return;
+          if (event.nativeEvent.isComposing || (event.key !== "Escape" && event.key !== "Enter")) return;
           event.preventDefault();
-          if (typed === "") event.currentTarget.blur();
-          else setTyped("");
+          if (event.key === "Escape" && typed !== "") return setTyped("");
+          // The keys of the list are at hand again.
+          tellNow(typed.trim());
+          event.currentTarget.blur();
         }}
       />
       <span className={styles.slash} aria-hidden="true">

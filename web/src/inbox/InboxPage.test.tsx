@@ -102,6 +102,17 @@ describe("the inbox", () => {
     await waitFor(() => expect(routes()).toEqual(["a-", "b-", "c-"]));
   });
 
+  test("searches at once on Enter, and gives the keys back to the list", async () => {
+    three();
+    const { user, router } = open("/inbox");
+    await waitFor(() => expect(rows()).toHaveLength(3));
+    await user.keyboard("/b-{Enter}");
+    await waitFor(() => expect(router.state.location.search).toMatchObject({ q: "b-" }));
+    await waitFor(() => expect(routes()).toEqual(["b-"]));
+    await user.keyboard("a");
+    expect(screen.getByRole("searchbox")).toHaveValue("b-");
+  });
+
   test("keeps the filter in the address", async () => {
     world.alerts = [anAlert(5, { title: "Needle", severity: "WARNING" }), anAlert(6)];
     const { user, router } = open("/inbox?severity=critical&severity=warning");
