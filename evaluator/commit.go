@@ -59,7 +59,7 @@ func (t *tick) commitHalves(ctx context.Context, g *group, found findings, relea
 	var left []*judge
 	middle := len(g.judges) / 2
 	for _, half := range [][]*judge{g.judges[:middle:middle], g.judges[middle:]} {
-		part := group{tenantID: g.tenantID, judges: slices.Clone(half)}
+		part := group{tenantID: g.tenantID, judges: slices.Clone(half), behindhand: g.behindhand}
 		own := found.of(half)
 		if release || len(own.instances) > 0 {
 			if err := t.commit(ctx, &part, own, release); err != nil {

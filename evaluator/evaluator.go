@@ -165,8 +165,9 @@ type Advance struct {
 	// From is the cursor that the claim was judged from, nil for a first run.
 	From *cursor.Position
 	To   cursor.Position
-	// Release ends the claim and makes the rule due after its interval.
-	Release bool
+	// Release ends the claim and makes the rule due after its interval or, with
+	// AtOnce, right away.
+	Release, AtOnce bool
 	// Problem is recorded on the rule, in place of what was; empty is none.
 	Problem string
 }

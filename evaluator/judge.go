@@ -34,6 +34,9 @@ type group struct {
 	// index finds the judges of an exchange; nil until there is one to judge, and
 	// after a judge was dropped.
 	index *rules.Index
+	// behindhand says that the budget was spent before everything was judged: the
+	// rules are due again at once, however long their intervals are.
+	behindhand bool
 }
 
 // spreadNS is how far apart the cursors of one group may be. A rule that lags
@@ -226,7 +229,7 @@ func (g *group) advances(found findings, release bool) []Advance {
 		}
 		out = append(out, Advance{
 			RuleID: j.claim.Rule.ID, Token: j.claim.Token, Version: j.claim.Rule.Version,
-			From: j.from, To: j.at, Release: release, Problem: j.problem,
+			From: j.from, To: j.at, Release: release, AtOnce: release && g.behindhand, Problem: j.problem,
 		})
 	}
 	return out

@@ -190,6 +190,7 @@ func (t *tick) evaluate(ctx context.Context, g *group) error {
 		return err
 	}
 	if len(left) > 0 {
+		g.behindhand = true
 		return t.commit(ctx, g, findings{}, true)
 	}
 	return t.forward(ctx, g)
@@ -256,7 +257,9 @@ func (t *tick) forward(ctx context.Context, g *group) error {
 		}
 		t.indexFor(g, page)
 		found := g.forward(page, end, t.raise)
-		last = last || t.spent()
+		if !last && t.spent() {
+			last, g.behindhand = true, true
+		}
 		if len(found.instances) > 0 || last {
 			if err := t.commit(ctx, g, found, last); err != nil {
 				return err

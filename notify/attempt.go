@@ -16,10 +16,11 @@ func (d *Dispatcher) launch(ctx context.Context, delivery *Delivery) {
 	ticket := d.gate.enter(delivery.Webhook.ID, d.Clock())
 	claim := delivery.held()
 	d.keeper.keep(ctx, claim)
+	d.beginnings.expect(1)
 	d.underWay.Go(func() {
 		defer d.free(func() { d.gate.leave(ticket, d.Clock()) })
 		defer d.keeper.drop(claim)
-		if settlement := d.attempt(ctx, delivery); settlement != nil {
+		if settlement := d.attempt(ctx, delivery, ticket); settlement != nil {
 			d.gate.ended(ticket, &settlement.Outcome)
 			d.free(func() { d.gate.answered(ticket, d.Clock()) })
 			d.keeper.settling(claim)
@@ -45,7 +46,7 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 
 // attempt begins an attempt and makes the call. It returns nil where nothing was
 // sent, because the attempt could not be begun.
-func (d *Dispatcher) attempt(ctx context.Context, delivery *Delivery) *Settlement {
+func (d *Dispatcher) attempt(ctx context.Context, delivery *Delivery, ticket *ticket) *Settlement {
 	settlement := Settlement{
 		TenantID: delivery.Webhook.TenantID, NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID,
 		Token: delivery.Token, Attempt: delivery.Attempt,
@@ -77,10 +78,7 @@ func (d *Dispatcher) attempt(ctx context.Context, delivery *Delivery) *Settlemen
 		d.Observer.Unknown()
 		d.log(&settlement).WarnContext(ctx, "the attempt before has no outcome; the message may be sent a second time")
 	}
-	outcome := tooLate()
-	if d.Clock().Sub(delivery.At) <= d.Lease/2 {
-		outcome = d.send(ctx, delivery)
-	}
+	outcome := d.send(ctx, delivery, ticket)
 	d.Observer.Attempted(outcome.Verdict)
 	settlement.Outcome = outcome
 	settlement.Message = messageOf(delivery, begin.Fresh != nil, outcome)
@@ -91,18 +89,19 @@ func (d *Dispatcher) attempt(ctx context.Context, delivery *Delivery) *Settlemen
 	return &settlement
 }
 
-// tooLate is the outcome of an attempt that was begun under a lease of which too
-// little may be left: the process has stood still, or Postgres has, and somebody
-// else may be making the call already.
-func tooLate() Outcome {
-	return Outcome{
-		Verdict: VerdictRetry, NothingSent: true,
-		Error: "Not sent: it took so long to begin the attempt that its lease may be over",
+// send makes the call, bounded by the webhook's timeout. It makes none when too
+// little may be left of the lease under which the attempt was begun: the process
+// has stood still, or Postgres or the receiver has, and somebody else may be making
+// the call already.
+func (d *Dispatcher) send(ctx context.Context, delivery *Delivery, ticket *ticket) Outcome {
+	d.gate.call(ticket, delivery.Webhook.MaxConcurrent)
+	defer d.gate.hungUp(ticket)
+	if d.Clock().Sub(delivery.At) > d.Lease/2 {
+		return Outcome{
+			Verdict: VerdictRetry, NothingSent: true,
+			Error: "Not sent: it took so long to begin the attempt that its lease may be over",
+		}
 	}
-}
-
-// send makes the call, bounded by the webhook's timeout.
-func (d *Dispatcher) send(ctx context.Context, delivery *Delivery) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, delivery.Webhook.Timeout)
 	defer cancel()
 	return d.Sender.Send(ctx, delivery)

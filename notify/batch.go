@@ -21,11 +21,16 @@ type batcher[T, R any] struct {
 	// timeout each call.
 	most, leaders int
 	timeout       time.Duration
-	// linger is how long a call waits for more items; 0 is not at all.
+	// linger is how long a call waits for more items; where they are announced, until
+	// all have come, if that is sooner.
 	linger time.Duration
+	// here is told when all that was announced has come; nil where nothing is.
+	here chan struct{}
 
 	mu      sync.Mutex
 	leading int
+	// coming is how many items are known to come.
+	coming int
 	waiting []*submission[T, R]
 }
 
@@ -49,11 +54,42 @@ const (
 	alone
 )
 
+// expect announces items, for which a call waits a moment.
+func (b *batcher[T, R]) expect(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.coming += n
+}
+
+// gather waits for what is known to come, or for as long as calls linger.
+func (b *batcher[T, R]) gather() {
+	b.mu.Lock()
+	coming := b.coming
+	b.mu.Unlock()
+	if coming == 0 && b.here != nil {
+		return
+	}
+	timer := time.NewTimer(b.linger)
+	defer timer.Stop()
+	select {
+	case <-b.here:
+	case <-timer.C:
+	}
+}
+
 // do returns the result of an item. It returns when its call has, whatever
 // becomes of ctx, whose values alone are used.
 func (b *batcher[T, R]) do(ctx context.Context, item T) (R, error) {
 	own := &submission[T, R]{item: item, wake: make(chan turn, 1)}
 	b.mu.Lock()
+	if b.coming > 0 {
+		if b.coming--; b.coming == 0 {
+			select {
+			case b.here <- struct{}{}:
+			default:
+			}
+		}
+	}
 	if b.leading < b.leaders {
 		b.leading++
 		own.wake <- lead
@@ -64,9 +100,7 @@ func (b *batcher[T, R]) do(ctx context.Context, item T) (R, error) {
 	ctx = context.WithoutCancel(ctx)
 	next := <-own.wake
 	if next == lead {
-		if b.linger > 0 {
-			<-time.After(b.linger)
-		}
+		b.gather()
 		next = b.lead(ctx, own)
 	}
 	if next == alone {

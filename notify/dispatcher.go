@@ -127,7 +127,7 @@ type Options struct {
 	Replica string
 	// Policy is [DefaultPolicy] when its schedule is nil.
 	Policy Policy
-	// Slots is the number of attempts under way at once, 64 by default. One that
+	// Slots is the number of attempts under way at once, 256 by default. One that
 	// takes longer than a second needs none from then on, but with them at most
 	// four times as many are under way.
 	Slots int
@@ -192,7 +192,7 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 		o.Observer = unobserved{}
 	}
 	if o.Slots == 0 {
-		o.Slots = 64
+		o.Slots = 256
 	}
 	if o.Lease == 0 {
 		o.Lease = 30 * time.Second
@@ -206,8 +206,8 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 	d := &Dispatcher{
 		Options: o, gate: newGate(o.Slots), freed: make(chan struct{}, 1),
 		keeper:      &keeper{renew: o.Store.Renew, lease: o.Lease, logger: o.Logger, lostOne: o.Observer.Fenced},
-		beginnings:  batcher[Begin, Begun]{call: o.Store.Begin, most: maxBatch, leaders: batches, timeout: o.Lease},
-		settlements: batcher[Settlement, Settled]{call: o.Store.Settle, most: maxBatch, leaders: batches, timeout: o.Lease, linger: linger},
+		beginnings:  batcher[Begin, Begun]{call: o.Store.Begin, most: maxBatch, leaders: batches, timeout: o.Lease, linger: time.Millisecond, here: make(chan struct{}, batches)},
+		settlements: batcher[Settlement, Settled]{call: o.Store.Settle, most: maxBatch, leaders: batches, timeout: o.Lease, linger: 5 * time.Millisecond},
 	}
 	d.desk = &desk{
 		replica: o.Replica, lease: o.Lease, gate: d.gate, keeper: d.keeper, logger: o.Logger, release: o.Store.Release,
@@ -222,8 +222,7 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 const (
 	maxBatch = 256
 	batches  = 2
-	// linger is how long outcomes and free slots are gathered. The message has been
-	// delivered, and nobody waits for the record.
+	// linger is how long free slots are gathered.
 	linger = 2 * time.Millisecond
 )
 

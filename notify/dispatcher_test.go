@@ -135,7 +135,7 @@ func deliveries(n int, webhook uuid.UUID, timeout time.Duration) []notify.Delive
 	list := make([]notify.Delivery, n)
 	for i := range list {
 		list[i] = notify.Delivery{NotificationID: uuid.New(), Token: int64(i + 1), Attempt: 1}
-		list[i].Webhook.ID, list[i].Webhook.Timeout = webhook, timeout
+		list[i].Webhook.ID, list[i].Webhook.Timeout, list[i].Webhook.MaxConcurrent = webhook, timeout, 4
 	}
 	return list
 }
@@ -168,8 +168,8 @@ func TestNeverMoreThanTheSlots(t *testing.T) {
 		o := &outbox{due: deliveries(50, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 4}}
 		c := &calls{takes: time.Second}
 		run(dispatcher(t, o, c, nil), 20*time.Second)
-		if c.most != 4 || o.most > 4 {
-			t.Errorf("%d calls under way at once, %d claimed at once; want 4", c.most, o.most)
+		if c.most != 4 || o.most > 8 {
+			t.Errorf("%d calls under way at once, %d claimed at once; want 4, and as many ahead", c.most, o.most)
 		}
 		// A freed slot is taken at once, not at the next look.
 		if len(o.settled) != 50 {
@@ -239,7 +239,7 @@ func TestTimeoutEndsTheCall(t *testing.T) {
 		if _, err := dispatcher(t, o, &calls{takes: time.Hour}, nil).Tick(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took.Round(10*time.Millisecond) != 10*time.Second {
+		if took := time.Since(began); took.Round(100*time.Millisecond) != 10*time.Second {
 			t.Errorf("took %v, want the webhook's 10s", took)
 		}
 		if got := o.settled[0].Decision; got.Status != notify.Retrying || got.Wait < 48*time.Second {

@@ -56,7 +56,14 @@ type lane struct {
 	// behind says that more was due than could be claimed, failing that the last
 	// outcome was no delivery.
 	behind, failing bool
+	// calls counts those under way; ended is told when there is one less.
+	calls int
+	ended sync.Cond
 }
+
+// ahead is how many attempts a quick webhook may have under way for each call, so
+// that the next are begun while the receiver answers. Calls are bounded all the same.
+const ahead = 2
 
 // ticket is an attempt under way.
 type ticket struct {
@@ -98,6 +105,9 @@ func (g *gate) room(due []Limits, now time.Time) rooms {
 	for i, limits := range due {
 		lanes[i] = g.lane(limits.WebhookID)
 		free[i] = limits.MaxConcurrent - lanes[i].busy
+		if lanes[i].pace == quick && !lanes[i].failing {
+			free[i] += (ahead - 1) * limits.MaxConcurrent
+		}
 		if limits.Probe {
 			free[i] = min(free[i], 1)
 		}
@@ -222,6 +232,25 @@ func (g *gate) enter(webhook uuid.UUID, now time.Time) *ticket {
 	return t
 }
 
+// call waits until fewer than most calls of the webhook are under way, and counts
+// one more. The caller calls hungUp when it has ended.
+func (g *gate) call(t *ticket, most int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for t.lane.calls >= max(most, 1) {
+		t.lane.ended.Wait()
+	}
+	t.lane.calls++
+}
+
+// hungUp lets the next call begin.
+func (g *gate) hungUp(t *ticket) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t.lane.calls--
+	t.lane.ended.Signal()
+}
+
 // answered gives the slot back, and tells how quick the receiver is.
 func (g *gate) answered(t *ticket, now time.Time) {
 	g.mu.Lock()
@@ -284,7 +313,7 @@ func (g *gate) leave(t *ticket, now time.Time) {
 func (g *gate) lane(webhook uuid.UUID) *lane {
 	l := g.lanes[webhook]
 	if l == nil {
-		l = &lane{}
+		l = &lane{ended: sync.Cond{L: &g.mu}}
 		g.lanes[webhook] = l
 	}
 	return l

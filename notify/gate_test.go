@@ -71,7 +71,7 @@ func (f *fleet) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed,
 			h.owed--
 			h.tokens--
 			d := notify.Delivery{NotificationID: uuid.New(), Attempt: 1}
-			d.Webhook.ID, d.Webhook.Timeout = room.WebhookID, time.Minute
+			d.Webhook.ID, d.Webhook.Timeout, d.Webhook.MaxConcurrent = room.WebhookID, time.Minute, h.limits.MaxConcurrent
 			claimed = append(claimed, d)
 		}
 	}
@@ -149,7 +149,7 @@ func (f *fleet) owe(h *hook, n int) {
 func (f *fleet) during(t *testing.T, do func()) {
 	t.Helper()
 	d, err := notify.NewDispatcher(notify.Options{
-		Store: f, Renderer: f, Sender: f, Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Replica: "r",
+		Store: f, Renderer: f, Sender: f, Logger: slog.New(slog.DiscardHandler), Clock: time.Now, Replica: "r", Slots: 64,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -157,3 +157,25 @@ func TestHandedOverOnlyWhatIsCommitted(t *testing.T) {
 		t.Errorf("room for %d, want all of it back", room)
 	}
 }
+
+// TestWhatABudgetLeavesIsDueAtOnce spends the budget of a tick on one page: the
+// rest does not wait for the interval of the rule.
+func TestWhatABudgetLeavesIsDueAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rule := w.rule(w.webhook("ops"))
+	w.exec(`update rule set interval_seconds = 3600`)
+	w.fail(rule.ArmedSinceNS+1000, "a", "b", "c")
+	e := w.newEvaluator(evaluator.Options{PageSize: 1, Budget: time.Nanosecond})
+	if _, err := w.tickWith(e); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("alerts of one page", alertIDs, "a")
+	for range 4 {
+		if _, err := e.Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.wantColumn("alerts", alertIDs, "a", "b", "c")
+	w.wantColumn("drained, it waits for its interval", `select (next_run_at > now())::text from rule_state`, "true")
+}

@@ -191,6 +191,7 @@ func advanceParams(batch evaluator.Batch) pgq.CursorAdvanceParams {
 		p.FromCursors = append(p.FromCursors, from)
 		p.ToCursors = append(p.ToCursors, a.To.String())
 		p.Releases = append(p.Releases, a.Release)
+		p.AtOnce = append(p.AtOnce, a.AtOnce)
 		p.Problems = append(p.Problems, a.Problem)
 	}
 	return p

@@ -103,7 +103,8 @@ type Options struct {
 	Logger   *slog.Logger
 	// Clock paces the rate of updates; no lease is compared with it.
 	Clock func() time.Time
-	// Poll is the pause between looks when nothing is owed, 1 s by default.
+	// Poll is the pause between looks when nothing is owed, 1 s by default; when
+	// nothing has been for a minute, it is four times as long.
 	Poll time.Duration
 	// Lease is how long a claim stands, 30 s by default; an attempt takes at most 10 s.
 	Lease time.Duration
@@ -134,10 +135,14 @@ func New(o Options) (*Refresher, error) {
 	return &Refresher{Options: o, lanes: map[uuid.UUID]*rate.Limiter{}}, nil
 }
 
+// quietPolls is after how many looks in vain they become rarer.
+const quietPolls = 60
+
 // Run updates until ctx ends, and then lets the attempts under way end.
 func (r *Refresher) Run(ctx context.Context) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
+	idle := 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -149,11 +154,14 @@ func (r *Refresher) Run(ctx context.Context) {
 			return
 		}
 		wait := r.Poll
+		if idle++; idle > quietPolls {
+			wait *= 4
+		}
 		switch {
 		case err != nil:
 			r.Logger.WarnContext(ctx, "messages not updated", slog.Any("error", err))
 		case made > 0:
-			wait = 0
+			idle, wait = 0, 0
 		}
 		pause.Reset(wait)
 	}

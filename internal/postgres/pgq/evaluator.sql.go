@@ -90,7 +90,7 @@ func (q *Queries) AlertInsert(ctx context.Context, arg AlertInsertParams) ([]uui
 const cursorAdvance = `-- name: CursorAdvance :many
 update rule_state s
 set cursor = a.to_cursor,
-    next_run_at = case when a.release
+    next_run_at = case when a.at_once then now() when a.release
         then greatest(
             date_bin(make_interval(secs => r.interval_seconds), s.next_run_at, 'epoch') + make_interval(secs => r.interval_seconds),
             date_bin(make_interval(secs => r.interval_seconds), now(), 'epoch'))
@@ -110,7 +110,8 @@ from (
            nullif(unnest($5::text[]), '') as from_cursor,
            unnest($6::text[]) as to_cursor,
            unnest($7::boolean[]) as release,
-           nullif(unnest($8::text[]), '') as problem
+           unnest($8::boolean[]) as at_once,
+           nullif(unnest($9::text[]), '') as problem
 ) a
 join rule r on r.rule_id = a.rule_id and r.version = a.version and r.enabled and r.deleted_at is null
 where s.rule_id = a.rule_id
@@ -127,6 +128,7 @@ type CursorAdvanceParams struct {
 	FromCursors []string
 	ToCursors   []string
 	Releases    []bool
+	AtOnce      []bool
 	Problems    []string
 }
 
@@ -154,6 +156,7 @@ func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([
 		arg.FromCursors,
 		arg.ToCursors,
 		arg.Releases,
+		arg.AtOnce,
 		arg.Problems,
 	)
 	if err != nil {

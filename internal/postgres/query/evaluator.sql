@@ -44,7 +44,7 @@ where r.rule_id = any(@rule_ids::uuid[]);
 -- following tick.
 update rule_state s
 set cursor = a.to_cursor,
-    next_run_at = case when a.release
+    next_run_at = case when a.at_once then now() when a.release
         then greatest(
             date_bin(make_interval(secs => r.interval_seconds), s.next_run_at, 'epoch') + make_interval(secs => r.interval_seconds),
             date_bin(make_interval(secs => r.interval_seconds), now(), 'epoch'))
@@ -64,6 +64,7 @@ from (
            nullif(unnest(@from_cursors::text[]), '') as from_cursor,
            unnest(@to_cursors::text[]) as to_cursor,
            unnest(@releases::boolean[]) as release,
+           unnest(@at_once::boolean[]) as at_once,
            nullif(unnest(@problems::text[]), '') as problem
 ) a
 join rule r on r.rule_id = a.rule_id and r.version = a.version and r.enabled and r.deleted_at is null
