@@ -30,7 +30,7 @@ type batcher[T, R any] struct {
 	mu      sync.Mutex
 	leading int
 	// coming is how many items are known to come.
-	coming int
+	coming  int
 	waiting []*submission[T, R]
 }
 

@@ -13,8 +13,8 @@ import (
 // maxHanded bounds the notifications that are handed over and not begun, of all
 // webhooks; of one, it is maxQueue times what may be under way to it.
 const (
-	maxHanded = 1024
-	maxQueue  = 4
+	maxHanded = 2048
+	maxQueue  = 16
 )
 
 // Wanted is what a commit is about to owe a webhook.

@@ -153,7 +153,7 @@ func TestHandedOverOnlyWhatIsCommitted(t *testing.T) {
 	}
 	w.until("it arrives", func() bool { return slices.Equal(w.receiver.received(), []string{"a"}) })
 	w.until("nothing is owed", func() bool { return len(w.column(unsettledOutbox)) == 0 })
-	if room := desk.Dispatcher.Reserve([]notify.Wanted{{WebhookID: rule.WebhookIDs[0], MaxConcurrent: 8, Count: 1000}}).Room[rule.WebhookIDs[0]]; room != 32 {
+	if room := desk.Dispatcher.Reserve([]notify.Wanted{{WebhookID: rule.WebhookIDs[0], MaxConcurrent: 8, Count: 1000}}).Room[rule.WebhookIDs[0]]; room != 128 {
 		t.Errorf("room for %d, want all of it back", room)
 	}
 }
