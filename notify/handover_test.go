@@ -44,6 +44,7 @@ func TestHandedOverIsSentWithoutAClaim(t *testing.T) {
 				t.Errorf("room for %d, want what was not used", again.Room[id])
 			}
 			time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
+			synctest.Wait()
 			if len(o.settled) != 10 || c.most != 4 {
 				t.Errorf("%d settled, %d under way at once; want 10 and 4", len(o.settled), c.most)
 			}
@@ -74,6 +75,7 @@ func TestNothingIsTakenOverFor(t *testing.T) {
 				r := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 3}})
 				r.HandOver(t.Context(), deliveries(3, id, 100*time.Millisecond))
 				time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
+				synctest.Wait()
 				if r := d.Reserve(wanted(id)); r.Room[id] != 0 {
 					t.Errorf("reserved %+v", r)
 				}
@@ -95,6 +97,7 @@ func TestNothingIsTakenOverFor(t *testing.T) {
 					t.Errorf("reserved %+v", r)
 				}
 				time.Sleep(10 * time.Second) //nolint:forbidigo // the time of the bubble
+				synctest.Wait()
 				if r := d.Reserve(wanted(id)); r.Room[id] != 1 {
 					t.Errorf("reserved %+v after the others", r)
 				}
@@ -112,6 +115,7 @@ func TestHandedOverIsRenewedWhileItWaits(t *testing.T) {
 			r := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 2}})
 			r.HandOver(t.Context(), deliveries(2, id, time.Minute))
 			time.Sleep(850 * time.Millisecond) //nolint:forbidigo // the time of the bubble
+			synctest.Wait()
 			if o.renewals != 4 {
 				t.Errorf("%d renewals of a lease of 600 ms in 850 ms, want 4", o.renewals)
 			}

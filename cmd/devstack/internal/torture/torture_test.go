@@ -228,7 +228,7 @@ func TestPausedSenderIsFenced(t *testing.T) {
 		"without the tokens": `
 			CREATE FUNCTION one() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN IF new.claim_token IS NOT NULL THEN new.claim_token := 1; END IF; RETURN new; END $$;
-			CREATE TRIGGER one BEFORE UPDATE ON outbox FOR EACH ROW EXECUTE FUNCTION one();
+			CREATE TRIGGER one BEFORE INSERT OR UPDATE ON outbox FOR EACH ROW EXECUTE FUNCTION one();
 			CREATE TRIGGER one BEFORE UPDATE ON rule_state FOR EACH ROW EXECUTE FUNCTION one()`,
 	} {
 		t.Run(name, func(t *testing.T) {
