@@ -207,7 +207,7 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 		Options: o, gate: newGate(o.Slots), freed: make(chan struct{}, 1),
 		keeper:      &keeper{renew: o.Store.Renew, lease: o.Lease, logger: o.Logger, lostOne: o.Observer.Fenced},
 		beginnings:  batcher[Begin, Begun]{call: o.Store.Begin, most: maxBatch, leaders: batches, timeout: o.Lease, linger: time.Millisecond, here: make(chan struct{}, batches)},
-		settlements: batcher[Settlement, Settled]{call: o.Store.Settle, most: maxBatch, leaders: batches, timeout: o.Lease, linger: 5 * time.Millisecond},
+		settlements: batcher[Settlement, Settled]{call: o.Store.Settle, most: maxBatch, leaders: batches, timeout: o.Lease, linger: linger},
 	}
 	d.desk = &desk{
 		replica: o.Replica, lease: o.Lease, gate: d.gate, keeper: d.keeper, logger: o.Logger, release: o.Store.Release,
@@ -222,7 +222,8 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 const (
 	maxBatch = 256
 	batches  = 2
-	// linger is how long free slots are gathered.
+	// linger is how long free slots and outcomes are gathered. Of an outcome that is
+	// not yet handed to Postgres, a kill repeats the message.
 	linger = 2 * time.Millisecond
 )
 
