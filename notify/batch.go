@@ -11,9 +11,9 @@ import (
 // Whoever finds nobody at work leads: it takes its own item and all that wait,
 // makes the call, tells each its result, and passes the lead on to the first of
 // those that have come meanwhile. So batches grow with the load, and a lone item
-// is done at once, or after a moment where nobody waits for it. After a call that fails as a whole, each
-// makes a call of its own, so that an item that cannot be done, or not soon, harms
-// no other.
+// is done at once, or after a moment where nobody waits for it. After a call that
+// fails as a whole, each makes a call of its own, so that an item that cannot be
+// done, or not soon, harms no other.
 type batcher[T, R any] struct {
 	// call returns one result for each item, in their order.
 	call func(ctx context.Context, items []T) ([]R, error)
