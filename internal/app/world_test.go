@@ -85,6 +85,9 @@ func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 	if o.Store == nil {
 		o.Store = w.db.Evaluation(nil)
 	}
+	if o.Cohorts == nil {
+		o.Cohorts = w.db.Evaluation(nil)
+	}
 	if o.Replica == "" {
 		o.Replica = "test"
 	}

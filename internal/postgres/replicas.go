@@ -73,11 +73,15 @@ func (s *Replicas) Leave(ctx context.Context, id string) (lease.Released, error)
 		if err != nil {
 			return fmt.Errorf("release rules: %w", err)
 		}
+		members, err := q.ReplicaReleaseOwnCohorts(ctx, id)
+		if err != nil {
+			return fmt.Errorf("release cohorts: %w", err)
+		}
 		notifications, err := q.ReplicaReleaseOwnNotifications(ctx, id)
 		if err != nil {
 			return fmt.Errorf("release notifications: %w", err)
 		}
-		released.Rules, released.Notifications = int(ruleClaims), int(notifications)
+		released.Rules, released.Notifications = int(ruleClaims)+int(members), int(notifications)
 		return q.ReplicaLeave(ctx, id)
 	})
 	return released, err
