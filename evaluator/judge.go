@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/google/uuid"
@@ -286,14 +287,17 @@ func (g *group) again(page []rules.Exchange, raise raiser) findings {
 // behind returns those seconds that reach behind the cursor of anybody. What
 // begins after all of them is the forward scan's alone.
 func (g *group) behind(seconds []int64) []int64 {
-	last := g.start()
-	for s := range g.stands {
-		if s.start.After(last) {
-			last = s.start
-		}
-	}
-	end, _ := slices.BinarySearch(seconds, floor(last.StartTimeNS, secondNS)/secondNS+1)
+	end, _ := slices.BinarySearch(seconds, floor(g.foremost(), secondNS)/secondNS+1)
 	return seconds[:end]
+}
+
+// foremost returns the start time of the last cursor that the tick began with.
+func (g *group) foremost() int64 {
+	last := int64(math.MinInt64)
+	for s := range g.stands {
+		last = max(last, s.start.StartTimeNS)
+	}
+	return last
 }
 
 // keep drops the judges for which standing does not hold.

@@ -228,12 +228,15 @@ func (t *tick) evaluate(ctx context.Context, g *group) error {
 // at the earliest, so that each tick comes further.
 func (t *tick) backward(ctx context.Context, g *group, seconds []int64) (left []int64, err error) {
 	scan := g.scan()
+	// Where the source's clock stepped back, the horizon lies before what was
+	// judged, and what the cursors have passed is read all the same.
+	beforeNS := max(t.horizon.StartTimeNS, g.foremost()+1)
 	left = seconds
 	for _, s := range runs(seconds, secondNS, gapSeconds) {
 		if t.spent() && len(left) < len(seconds) {
 			return left, nil
 		}
-		to := min(s.toNS, t.horizon.StartTimeNS)
+		to := min(s.toNS, beforeNS)
 		// A scan begins strictly after its position; one nanosecond early is all of the stretch.
 		for at := (cursor.Position{StartTimeNS: s.fromNS - 1}); ; {
 			page, err := t.page(ctx, scan, at, to)
