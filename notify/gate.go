@@ -32,10 +32,12 @@ const patience = time.Second
 type gate struct {
 	mu    sync.Mutex
 	slots int
-	// turns counts the attempts begun.
-	turns    int
-	lanes    map[uuid.UUID]*lane
-	underWay map[*ticket]struct{}
+	// turns counts the attempts begun, underWay those not yet stored, and promised
+	// the slots dealt to a claim that has not returned.
+	turns, underWay, promised int
+	lanes                     map[uuid.UUID]*lane
+	// young holds those that may have a slot, by when they began.
+	young []*ticket
 }
 
 // pace is what is known of a receiver.
@@ -49,7 +51,9 @@ const (
 
 // lane is one webhook's share.
 type lane struct {
-	pace             pace
+	pace pace
+	// busy counts the attempts that have not been answered, stragglers those of them
+	// without a slot.
 	busy, stragglers int
 	// turn is that of its last attempt.
 	turn int
@@ -62,8 +66,13 @@ type lane struct {
 }
 
 // ahead is how many attempts a quick webhook may have under way for each call, so
-// that the next are begun while the receiver answers. Calls are bounded all the same.
-const ahead = 2
+// that the next are begun, many by one statement, while the receiver answers. Calls
+// are bounded all the same. And stock is how many more may be claimed and wait in
+// the process for each call: a claim is for many.
+const (
+	ahead = 3
+	stock = 4
+)
 
 // ticket is an attempt under way.
 type ticket struct {
@@ -74,7 +83,7 @@ type ticket struct {
 }
 
 func newGate(slots int) *gate {
-	return &gate{slots: slots, lanes: map[uuid.UUID]*lane{}, underWay: map[*ticket]struct{}{}}
+	return &gate{slots: slots, lanes: map[uuid.UUID]*lane{}}
 }
 
 // rooms is what a claim may take.
@@ -142,29 +151,31 @@ type load struct {
 
 // load takes the slots of stragglers away and counts.
 func (g *gate) load(now time.Time) load {
-	for t := range g.underWay {
-		if !t.straggler && !t.answered && now.Sub(t.began) >= patience {
+	done := 0
+	for _, t := range g.young {
+		if !t.answered && now.Sub(t.began) < patience {
+			break
+		}
+		done++
+		if !t.answered {
 			t.straggler = true
 			t.lane.stragglers++
 			t.lane.pace = slow
 		}
 	}
-	l := load{slots: g.slots, total: len(g.underWay)}
-	for t := range g.underWay {
-		if t.answered {
-			continue
+	g.young = slices.Delete(g.young, 0, done)
+	l := load{slots: g.slots, total: g.underWay + g.promised, young: g.promised}
+	if len(g.young) > 0 {
+		l.oldest = g.young[0].began
+	}
+	for _, lane := range g.lanes {
+		young := lane.busy - lane.stragglers
+		l.young += young
+		if lane.pace != quick {
+			l.guests += young
 		}
-		if !t.straggler {
-			l.young++
-			if l.oldest.IsZero() || t.began.Before(l.oldest) {
-				l.oldest = t.began
-			}
-			if t.lane.pace != quick {
-				l.guests++
-			}
-		}
-		if t.lane.pace == slow {
-			l.slow++
+		if lane.pace == slow {
+			l.slow += lane.busy
 		}
 	}
 	return l
@@ -228,7 +239,8 @@ func (g *gate) enter(webhook uuid.UUID, now time.Time) *ticket {
 	t.lane.busy++
 	g.turns++
 	t.lane.turn = g.turns
-	g.underWay[t] = struct{}{}
+	g.underWay++
+	g.young = append(g.young, t)
 	return t
 }
 
@@ -275,6 +287,47 @@ func (g *gate) answer(t *ticket, now time.Time) {
 	}
 }
 
+// trusts tells whether a webhook's notifications may wait in the process for their
+// slots: its receiver answers in time.
+func (g *gate) trusts(webhook uuid.UUID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.lane(webhook)
+	return l.pace != slow && !l.failing
+}
+
+// stocks tells whether claims for a webhook may be for more than there are slots.
+// Nothing of it is to be judged when a slot is free: it has neither rate nor digests.
+func (g *gate) stocks(limits *Limits) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.lane(limits.WebhookID)
+	return l.pace == quick && !l.failing && limits.RatePerSecond == 0 && !limits.Digests && !limits.Probe
+}
+
+// waits tells whether the free slots of a webhook are left until there are more of
+// them, so that more attempts are begun together: enough are begun for its calls.
+func (g *gate) waits(webhook uuid.UUID, most, free int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return free < most && g.lane(webhook).busy > most
+}
+
+// isBehind tells whether more was due than could be claimed.
+func (g *gate) isBehind(webhook uuid.UUID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.lane(webhook).behind
+}
+
+// promise counts slots as taken that are dealt to a claim, until they are given
+// back: -n.
+func (g *gate) promise(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.promised += n
+}
+
 // welcomes tells whether a webhook's notifications may be handed over as they are
 // written: nothing older waits, and its receiver answers in time.
 func (g *gate) welcomes(webhook uuid.UUID) bool {
@@ -307,7 +360,7 @@ func (g *gate) leave(t *ticket, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.answer(t, now)
-	delete(g.underWay, t)
+	g.underWay--
 }
 
 func (g *gate) lane(webhook uuid.UUID) *lane {

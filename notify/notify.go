@@ -238,6 +238,9 @@ type Delivery struct {
 	CountedAttempts int
 	// Generation is how often a person has sent the notification again.
 	Generation int
+	// AfterUnknown says that the attempt before was begun by somebody who lost its
+	// claim, and that nobody knows its outcome.
+	AfterUnknown bool
 	// Alert is the zero Instance for a digest.
 	Alert alerts.Instance
 	// Digest is what a digest tells, nil for others and once the body is frozen.
