@@ -5,11 +5,16 @@
 -- the claim stands under which it was begun, the attempt whose number is the row's
 -- is under way, or its outcome is unknown. Who takes such a row over, or takes it
 -- from its claimant, records the attempt without outcome in the same statement.
-alter table outbox
-    -- When the last attempt was begun, and the head of its request; null since a
-    -- claim in which none was begun yet.
-    add column begun_at timestamptz,
-    add column request  json;
+-- begun_at is when the last attempt was begun; null since a claim in which none was
+-- begun yet.
+alter table outbox add column begun_at timestamptz;
+
+-- The head of the request of the last attempt that was begun.
+alter table notification_body add column request json;
+
+-- A row is claimed and an attempt begun within a few milliseconds, on the same page
+-- if there is room for the versions of all its rows.
+alter table outbox set (fillfactor = 40);
 
 -- What was recorded is hardly ever changed.
 alter table attempt reset (fillfactor);
@@ -20,6 +25,6 @@ select notification_id, attempt, claim_token, replica, started_at, finished_at, 
        request, response_head
 from attempt
 union all
-select notification_id, attempts, claim_token, coalesce(claimed_by, ''), begun_at, null, null, null, '', '', null, request, null
-from outbox
-where begun_at is not null and claim_token is not null;
+select o.notification_id, o.attempts, o.claim_token, coalesce(o.claimed_by, ''), o.begun_at, null, null, null, '', '', null, b.request, null
+from outbox o left join notification_body b using (notification_id)
+where o.begun_at is not null and o.claim_token is not null;

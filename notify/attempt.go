@@ -187,7 +187,7 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 // has stood still, or Postgres or the receiver has, and somebody else may be making
 // the call already.
 func (d *Dispatcher) send(ctx context.Context, delivery *Delivery, ticket *ticket) Outcome {
-	d.gate.call(ticket, delivery.Webhook.MaxConcurrent)
+	d.gate.call(ticket, delivery.Webhook.MaxConcurrent, d.Clock)
 	defer d.gate.hungUp(ticket)
 	if d.Clock().Sub(delivery.At) > d.Lease/2 {
 		return Outcome{

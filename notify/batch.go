@@ -18,6 +18,7 @@ type batcher[T, R any] struct {
 	call func(ctx context.Context, items []T) ([]R, error)
 	// spawn runs a function in a goroutine that the owner waits for.
 	spawn func(f func())
+	clock func() time.Time
 	// most bounds the items of a call, and timeout each call.
 	most    int
 	timeout time.Duration
@@ -45,9 +46,9 @@ func (b *batcher[T, R]) add(ctx context.Context, item T, done func(result R, err
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = append(b.waiting, submission[T, R]{item, done})
-	if b.calls == 0 || b.calls == 1 && (len(b.waiting) >= b.most || time.Since(b.began) > longCall) {
+	if b.calls == 0 || b.calls == 1 && (len(b.waiting) >= b.most || b.clock().Sub(b.began) > longCall) {
 		b.calls++
-		b.began = time.Now()
+		b.began = b.clock()
 		ctx := context.WithoutCancel(ctx)
 		b.spawn(func() { b.work(ctx) })
 	}
@@ -65,7 +66,7 @@ func (b *batcher[T, R]) do(ctx context.Context, item T) (result R, err error) {
 func (b *batcher[T, R]) work(ctx context.Context) {
 	for {
 		if b.few() {
-			time.Sleep(b.linger)
+			<-time.After(b.linger)
 		}
 		batch := b.take()
 		if len(batch) == 0 {
@@ -93,7 +94,7 @@ func (b *batcher[T, R]) take() []submission[T, R] {
 	}
 	batch := append(make([]submission[T, R], 0, n), b.waiting[:n]...)
 	b.waiting = append(b.waiting[:0], b.waiting[n:]...)
-	b.began = time.Now()
+	b.began = b.clock()
 	return batch
 }
 

@@ -214,7 +214,7 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 		keeper: &keeper{renew: o.Store.Renew, lease: o.Lease, logger: o.Logger, lostOne: o.Observer.Fenced},
 	}
 	d.settlements = batcher[Settlement, Settled]{
-		call: o.Store.Settle, spawn: d.underWay.Go, most: maxBatch, timeout: o.Lease, linger: linger,
+		call: o.Store.Settle, spawn: d.underWay.Go, clock: o.Clock, most: maxBatch, timeout: o.Lease, linger: linger,
 	}
 	d.desk = &desk{
 		replica: o.Replica, lease: o.Lease, gate: d.gate, keeper: d.keeper, logger: o.Logger, release: o.Store.Release,
@@ -320,12 +320,18 @@ const claimBeside = 20 * time.Millisecond
 // takeOverAll begins attempts at what waits at the desk as slots become free, and
 // says when it is time to claim more.
 func (d *Dispatcher) takeOverAll(ctx context.Context) {
+	// A slot also becomes free by a call that takes long.
+	again := time.NewTimer(patience)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.desk.came:
 			d.takeOver(ctx)
+		case <-again.C:
+			d.takeOver(ctx)
+			again.Reset(patience)
 		case <-d.freed:
 			if !d.takeOver(ctx) || d.desk.scarce() || d.Clock().Sub(d.lastClaim()) >= claimBeside {
 				signal(d.hungry)

@@ -11,16 +11,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// patience is how long an attempt keeps its slot. One that takes longer gives
-// the slot back and goes on without.
+// patience is how long a call keeps its slot. One that takes longer gives the slot
+// back and goes on without.
 const patience = time.Second
 
 // gate shares the slots of a dispatcher out over webhooks: each gets one in
 // turn until nothing is free, so that a long backlog keeps no other waiting.
 //
-// Nor do slow receivers, however many there are. An attempt has a slot for a
-// second; then it is a straggler, and its webhook is slow until one of its
-// attempts ends in time and no straggler is left. Slow webhooks together have at
+// Nor do slow receivers, however many there are. A call has a slot for a second;
+// then it is a straggler, and its webhook is slow until one of its calls ends in
+// time and no straggler is left. What waits for a call to such a webhook is a
+// straggler after a second, too; how long Postgres takes tells nothing of a receiver. Slow webhooks together have at
 // most half as many attempts under way as there are slots, and with those that
 // have not answered yet never more than half of the slots themselves. The other
 // half is for webhooks known to be quick, and when many of these stop answering
@@ -36,7 +37,7 @@ type gate struct {
 	// the slots dealt to a claim that has not returned.
 	turns, underWay, promised int
 	lanes                     map[uuid.UUID]*lane
-	// young holds those that may have a slot, by when they began.
+	// young holds those that may have a slot.
 	young []*ticket
 }
 
@@ -76,10 +77,11 @@ const (
 
 // ticket is an attempt under way.
 type ticket struct {
-	lane      *lane
-	began     time.Time
-	straggler bool
-	answered  bool
+	lane *lane
+	// began is when it got its slot, called when its call began, zero before that.
+	began, called time.Time
+	straggler     bool
+	answered      bool
 }
 
 func newGate(slots int) *gate {
@@ -145,28 +147,25 @@ type load struct {
 	// those of the young whose webhook is not known to be quick, and slow all of
 	// slow webhooks.
 	total, young, guests, slow int
-	// oldest is the beginning of the oldest that holds a slot, zero without one.
+	// oldest is the beginning of the oldest call that holds a slot, zero without one.
 	oldest time.Time
 }
 
 // load takes the slots of stragglers away and counts.
 func (g *gate) load(now time.Time) load {
-	done := 0
+	l := load{slots: g.slots, total: g.underWay + g.promised, young: g.promised}
 	for _, t := range g.young {
-		if !t.answered && now.Sub(t.began) < patience {
-			break
-		}
-		done++
-		if !t.answered {
+		if !t.answered && t.late(now) {
 			t.straggler = true
 			t.lane.stragglers++
 			t.lane.pace = slow
 		}
 	}
-	g.young = slices.Delete(g.young, 0, done)
-	l := load{slots: g.slots, total: g.underWay + g.promised, young: g.promised}
-	if len(g.young) > 0 {
-		l.oldest = g.young[0].began
+	g.young = slices.DeleteFunc(g.young, func(t *ticket) bool { return t.answered || t.straggler })
+	for _, t := range g.young {
+		if !t.called.IsZero() && (l.oldest.IsZero() || t.called.Before(l.oldest)) {
+			l.oldest = t.called
+		}
 	}
 	for _, lane := range g.lanes {
 		young := lane.busy - lane.stragglers
@@ -179,6 +178,14 @@ func (g *gate) load(now time.Time) load {
 		}
 	}
 	return l
+}
+
+// late tells whether an attempt has had its slot for long enough.
+func (t *ticket) late(now time.Time) bool {
+	if t.called.IsZero() {
+		return t.lane.pace == slow && now.Sub(t.began) >= patience
+	}
+	return now.Sub(t.called) >= patience
 }
 
 // admits tells whether one more attempt of a webhook may begin, and if not,
@@ -245,14 +252,16 @@ func (g *gate) enter(webhook uuid.UUID, now time.Time) *ticket {
 }
 
 // call waits until fewer than most calls of the webhook are under way, and counts
-// one more. The caller calls hungUp when it has ended.
-func (g *gate) call(t *ticket, most int) {
+// one more, which begins at the instant that clock tells then. The caller calls
+// hungUp when it has ended.
+func (g *gate) call(t *ticket, most int, clock func() time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for t.lane.calls >= max(most, 1) {
 		t.lane.ended.Wait()
 	}
 	t.lane.calls++
+	t.called = clock()
 }
 
 // hungUp lets the next call begin.
@@ -280,7 +289,8 @@ func (g *gate) answer(t *ticket, now time.Time) {
 		t.lane.stragglers--
 	}
 	switch {
-	case now.Sub(t.began) >= patience:
+	case t.called.IsZero():
+	case now.Sub(t.called) >= patience:
 		t.lane.pace = slow
 	case t.lane.stragglers == 0:
 		t.lane.pace = quick

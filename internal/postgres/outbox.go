@@ -137,14 +137,16 @@ with b as (
         as b (notification_id, token, number, request, fresh, content_type, content, problem)
 ), mine as (
     update outbox o
-    set attempts = b.number, begun_at = now(), request = b.request,
+    set attempts = b.number, begun_at = now(),
         due_at = case when o.due_at < now() + @lease::interval * 2 / 3 then now() + @lease::interval else o.due_at end
     from b
     where o.notification_id = b.notification_id and o.claim_token = b.token and o.attempts + 1 = b.number
     returning b.*
 ), frozen as (
-    insert into notification_body (notification_id, content_type, content, problem)
-    select m.notification_id, m.content_type, m.content, m.problem from mine m where m.fresh
+    insert into notification_body (notification_id, content_type, content, problem, request)
+    select m.notification_id, m.content_type, m.content, m.problem, m.request from mine m where m.fresh
+), again as (
+    update notification_body n set request = m.request from mine m where n.notification_id = m.notification_id and not m.fresh
 )
 select m.notification_id, m.token from mine m`
 

@@ -191,26 +191,30 @@ with s as (
     using s
     where s.status <> 'RETRYING' and o.notification_id = s.notification_id
       and (o.claim_token = s.token or s.status = 'DELIVERED' and s.number > o.begun_before)
-    returning s.notification_id, s.tenant_id, s.status, coalesce(o.claim_token = s.token, false) as own, o.begun_at, o.request
+    returning s.*, coalesce(o.claim_token = s.token, false) as own, o.begun_at
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, settled_at)
-    select g.notification_id, g.tenant_id, g.status, now() from gone g
+    select notification_id, tenant_id, status, now() from gone
 ), later as (
     update outbox o
     set due_at = now() + s.wait_us * interval '1 microsecond', counted = o.counted + s.counts, claim_token = null, claimed_by = null
     from s
     where s.status = 'RETRYING' and o.notification_id = s.notification_id and o.claim_token = s.token
-    returning s.notification_id, o.begun_at, o.request
+    returning s.*, true as own, o.begun_at
 ), own as (
-    select notification_id, begun_at, request from gone where own
+    select * from gone where own
     union all
-    select notification_id, begun_at, request from later
+    select * from later
 ), recorded as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,
                          duration_us, request, response_head)
-    select s.notification_id, s.number, s.token, @replica, coalesce(own.begun_at, now() - s.duration_us * interval '1 microsecond'), now(),
-           nullif(s.verdict, ''), nullif(s.code, 0), s.error, s.response, s.duration_us, own.request, s.head
-    from s left join own using (notification_id)
+    select r.notification_id, r.number, r.token, @replica, r.begun_at, now(), nullif(r.verdict, ''), nullif(r.code, 0), r.error,
+           r.response, r.duration_us, b.request, r.head
+    from own r left join notification_body b using (notification_id)
+    union all
+    select s.notification_id, s.number, s.token, @replica, now() - s.duration_us * interval '1 microsecond', now(),
+           nullif(s.verdict, ''), nullif(s.code, 0), s.error, s.response, s.duration_us, null, s.head
+    from s where s.notification_id not in (select notification_id from own)
     on conflict (notification_id, attempt) do update
     set finished_at = excluded.finished_at, verdict = excluded.verdict, status_code = excluded.status_code, error = excluded.error,
         response = excluded.response, duration_us = excluded.duration_us, response_head = excluded.response_head

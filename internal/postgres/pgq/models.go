@@ -170,6 +170,7 @@ type NotificationBody struct {
 	ContentType    string
 	Content        []byte
 	Problem        string
+	Request        []byte
 }
 
 type NotificationStatus struct {
@@ -200,7 +201,6 @@ type Outbox struct {
 	BegunBefore    int32
 	Alone          bool
 	BegunAt        *time.Time
-	Request        []byte
 }
 
 type Reader struct {

@@ -39,10 +39,10 @@ with wanted as (
                 else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
     from gated g
 ), due as (
-    select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at, o.request
+    select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
     from room
     cross join lateral (
-        select b.notification_id, b.attempts, b.claim_token, b.claimed_by, b.begun_at, b.request
+        select b.notification_id, b.attempts, b.claim_token, b.claimed_by, b.begun_at
         from outbox b
         where b.webhook_id = room.webhook_id and b.due_at <= now()
         order by b.due_at, b.notification_id
@@ -54,16 +54,16 @@ with wanted as (
     set claim_token = nextval('claim_token'),
         claimed_by = $3::text,
         due_at = now() + $4::interval,
-        begun_at = null, request = null
+        begun_at = null
     from due
     where o.notification_id = due.notification_id
-    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token, 
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token,
         due.begun_at is not null and due.claim_token is not null as unknown
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
-    select notification_id, attempts, claim_token, coalesce(claimed_by, ''), begun_at, request
-    from due
-    where begun_at is not null and claim_token is not null
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
+    from due t left join notification_body b using (notification_id)
+    where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 ), granted as (
     update webhook_state s

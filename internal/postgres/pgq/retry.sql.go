@@ -90,21 +90,21 @@ func (q *Queries) RetryLock(ctx context.Context, tenantID string) error {
 
 const retryOwed = `-- name: RetryOwed :execrows
 with waiting as (
-    select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at, o.request
+    select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
     from outbox o
     where o.notification_id = any($2::uuid[]) and o.webhook_id = any($3::uuid[])
       and o.attempts > o.begun_before and (o.claim_token is null or o.due_at <= now())
     for update
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
-    select notification_id, attempts, claim_token, coalesce(claimed_by, ''), begun_at, request
-    from waiting
-    where begun_at is not null and claim_token is not null
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
+    from waiting t left join notification_body b using (notification_id)
+    where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 ), hastened as (
     update outbox o
     set due_at = now(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = $4::boolean,
-        claim_token = null, claimed_by = null, begun_at = null, request = null
+        claim_token = null, claimed_by = null, begun_at = null
     from waiting
     where o.notification_id = waiting.notification_id
     returning o.notification_id, o.generation

@@ -67,7 +67,7 @@ with wanted as (
     select o.*
     from room
     cross join lateral (
-        select b.notification_id, b.attempts, b.claim_token, b.claimed_by, b.begun_at, b.request
+        select b.notification_id, b.attempts, b.claim_token, b.claimed_by, b.begun_at
         from outbox b
         where b.webhook_id = room.webhook_id and b.due_at <= now()
         order by b.due_at, b.notification_id
@@ -79,16 +79,16 @@ with wanted as (
     set claim_token = nextval('claim_token'),
         claimed_by = @replica::text,
         due_at = now() + @lease::interval,
-        begun_at = null, request = null
+        begun_at = null
     from due
     where o.notification_id = due.notification_id
-    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token, 
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token,
         due.begun_at is not null and due.claim_token is not null as unknown
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
-    select notification_id, attempts, claim_token, coalesce(claimed_by, ''), begun_at, request
-    from due
-    where begun_at is not null and claim_token is not null
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
+    from due t left join notification_body b using (notification_id)
+    where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 ), granted as (
     update webhook_state s
