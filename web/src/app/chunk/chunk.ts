@@ -1,4 +1,5 @@
 import { ApiError, unreachable } from "../../api/errors";
+import { missingStyles } from "./styles";
 
 /** How far a part of the application has come. A failure stands until a later try has ended. */
 export interface Progress<T> {
@@ -46,6 +47,7 @@ export class Chunk<T> {
 
   private async attempt(): Promise<Progress<T>> {
     try {
+      await missingStyles();
       return { part: await this.fetchPart() };
     } catch {
       // The reason that a browser gives is for developers, and differs from one to the next.
@@ -53,6 +55,7 @@ export class Chunk<T> {
     const failure = await whyNot();
     if (failure) return { failure };
     try {
+      await missingStyles();
       return { part: await this.fetchPart() };
     } catch (cause) {
       return { failure: new Outdated("This page could not be loaded.", { cause }) };
@@ -77,15 +80,3 @@ async function whyNot(): Promise<Error | undefined> {
 
 const scripts = (page: Document) =>
   [...page.querySelectorAll("script[src]")].map((script) => script.getAttribute("src")).join(" ");
-
-/**
- * Takes away each style sheet that could not be loaded: its element alone makes the next try believe that it is there.
- * Returns how to end that.
- */
-export function dropFailedStyles(): () => void {
-  const onError = ({ target }: Event) => {
-    if (target instanceof HTMLLinkElement && target.rel === "stylesheet") target.remove();
-  };
-  document.addEventListener("error", onError, true);
-  return () => document.removeEventListener("error", onError, true);
-}
