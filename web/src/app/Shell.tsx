@@ -17,11 +17,13 @@ import {
   IconWebhook,
 } from "../ui/icons";
 import { schemes } from "../ui/theme";
+import { usePrefetch } from "./chunk/prefetch";
 import { PaletteKey } from "./palette/PaletteKey";
 import styles from "./Shell.module.css";
 
 /** The frame around every page: the rail, which becomes a bar at the foot of a phone. */
 export function Shell() {
+  usePrefetch();
   return (
     <div className={styles.shell}>
       <a className={styles.skip} href="#main">
