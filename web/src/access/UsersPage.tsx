@@ -102,7 +102,7 @@ function Row({ user, onOpen }: { user: User; onOpen: (what: "delete" | "link") =
           onChange={(event) => change.mutate({ role: event.currentTarget.value as Role })}
         />
       </td>
-      <td>
+      <td data-label="Last sign-in">
         {user.disabled ? (
           <span className={table.bad}>Disabled</span>
         ) : user.signedInAt ? (

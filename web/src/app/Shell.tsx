@@ -75,7 +75,7 @@ function Person() {
     <>
       <Link to="/account" className={styles.item} title={who?.email ?? who?.name}>
         <IconPerson size={20} stroke={1.7} aria-hidden="true" />
-        <span className={styles.person}>{who?.name ?? "Account"}</span>
+        <span className={styles.person}>{who ? shortName(who.name) : "Account"}</span>
       </Link>
       {who?.kind === "user" && (
         <button
@@ -90,6 +90,11 @@ function Person() {
       )}
     </>
   );
+}
+
+/** A name for little room: of an e-mail address, what stands before the @. */
+function shortName(name: string): string {
+  return name.split("@")[0] || name;
 }
 
 const hiddenPollMs = 30_000;

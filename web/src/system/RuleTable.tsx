@@ -75,11 +75,9 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
   return (
     <tr>
       <td>
-        <div className={table.name}>
-          <Link to="/rules" hash={rule.id}>
-            {rule.name}
-          </Link>
-        </div>
+        <Link to="/rules" hash={rule.id} className={table.name}>
+          {rule.name}
+        </Link>
         {lastError && <div className={table.bad}>{lastError}</div>}
         {compare.data && (
           <div className={compare.data.missing > 0 ? table.bad : table.sub} role="status">

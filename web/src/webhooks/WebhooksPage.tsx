@@ -90,15 +90,13 @@ function WebhookTable({ webhooks, may, onOpen }: TableProps) {
           return (
             <tr key={webhook.id} id={webhook.id}>
               <td>
-                <div className={table.name}>
-                  {may ? (
-                    <Link to="/webhooks/$webhookId" params={{ webhookId: webhook.id }}>
-                      {webhook.name}
-                    </Link>
-                  ) : (
-                    webhook.name
-                  )}
-                </div>
+                {may ? (
+                  <Link to="/webhooks/$webhookId" params={{ webhookId: webhook.id }} className={table.name}>
+                    {webhook.name}
+                  </Link>
+                ) : (
+                  <div className={table.name}>{webhook.name}</div>
+                )}
                 <div className={table.sub}>
                   <span className="mono">{webhook.slack?.channel ?? webhook.urlHost}</span>
                   {webhook.slack && (webhook.slack.hasSigningSecret ? " · bot with buttons" : " · bot")}
