@@ -18,9 +18,9 @@ import (
 // on, so that only those rules fail which are at fault.
 func (t *tick) commit(ctx context.Context, g *group, found findings, release bool) error {
 	advances := g.advances(found, release)
-	done, err := t.Store.Commit(ctx, Batch{
-		ClaimFor: t.ClaimFor, Advances: advances, Instances: found.instances, Notifications: found.notifications,
-	})
+	batch := t.batch(advances)
+	batch.Instances, batch.Notifications = found.instances, found.notifications
+	done, err := t.Store.Commit(ctx, batch)
 	if err != nil {
 		if ctx.Err() != nil {
 			return err

@@ -322,7 +322,9 @@ func (c *conclusion) commit(ctx context.Context) error {
 // each half is tried alone, and so on, so that only those fail which are at fault.
 func (t *tick) commitSteps(ctx context.Context, judges []*judge, changes []Change) error {
 	g := group{judges: judges}
-	done, err := t.Store.Commit(ctx, Batch{ClaimFor: t.ClaimFor, Advances: g.advances(findings{}, true), Changes: changes})
+	batch := t.batch(g.advances(findings{}, true))
+	batch.Changes = changes
+	done, err := t.Store.Commit(ctx, batch)
 	if err != nil {
 		if ctx.Err() != nil || len(judges) == 1 {
 			return t.fail(ctx, judges, err)

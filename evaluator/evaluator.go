@@ -176,7 +176,10 @@ type Advance struct {
 type Batch struct {
 	// ClaimFor is how long the claims stand that are not released.
 	ClaimFor time.Duration
-	Advances []Advance
+	// LeastDueAt is when rules of the least interval that are released become due
+	// again, by the clock of the claims; zero is after their interval.
+	LeastDueAt time.Time
+	Advances   []Advance
 	// Instances are new or known; of the known ones nothing is written.
 	Instances []alerts.Instance
 	// Notifications are written for those instances that are new.

@@ -70,6 +70,9 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 		return Result{}, fmt.Errorf("load rules: %w", err)
 	}
 	t := &tick{Evaluator: e, spent: spent, result: Result{Rules: len(claims)}}
+	if len(claims) > 0 {
+		t.claimed = claims[0].Now
+	}
 	result, err := t.run(ctx, claims)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -130,6 +133,9 @@ type tick struct {
 	// spent reports whether the tick has to come to its end.
 	spent   func() bool
 	horizon cursor.Position
+	// claimed is the instant of the claim, by the clock of the store; zero where
+	// the store tells none.
+	claimed time.Time
 	// pages is how many were read.
 	pages  int
 	result Result
@@ -271,6 +277,23 @@ func (t *tick) forward(ctx context.Context, g *group) error {
 		at = end
 	}
 }
+
+// batch returns a batch with advances, to be filled.
+//
+// A rule of the least interval is judged by every tick, however short: it is due
+// again a good part of a tick after the claim. So the next tick of this replica
+// finds it due even when it comes early, and several replicas together do not
+// judge it much more often than one.
+func (t *tick) batch(advances []Advance) Batch {
+	b := Batch{ClaimFor: t.ClaimFor, Advances: advances}
+	if !t.claimed.IsZero() {
+		b.LeastDueAt = t.claimed.Add(min(t.Interval, leastInterval) * 3 / 4)
+	}
+	return b
+}
+
+// leastInterval is the least interval that a rule may have.
+const leastInterval = time.Second
 
 // failAll fails every rule of a group, which has none left then.
 func (t *tick) failAll(ctx context.Context, g *group, problem error) error {

@@ -180,6 +180,9 @@ var errNoWebhook = errors.New("a webhook of the rule does not exist")
 
 func advanceParams(batch evaluator.Batch) pgq.CursorAdvanceParams {
 	p := pgq.CursorAdvanceParams{ClaimFor: batch.ClaimFor}
+	if !batch.LeastDueAt.IsZero() {
+		p.LeastDueAt = &batch.LeastDueAt
+	}
 	for _, a := range batch.Advances {
 		from := ""
 		if a.From != nil {

@@ -90,12 +90,13 @@ func (q *Queries) AlertInsert(ctx context.Context, arg AlertInsertParams) ([]uui
 const cursorAdvance = `-- name: CursorAdvance :many
 update rule_state s
 set cursor = a.to_cursor,
-    next_run_at = case when a.at_once then now() when a.release
-        then greatest(
+    next_run_at = case when a.at_once then now()
+        when a.release and r.interval_seconds = 1 and $1::timestamptz is not null then $1::timestamptz
+        when a.release then greatest(
             date_bin(make_interval(secs => r.interval_seconds), s.next_run_at, 'epoch') + make_interval(secs => r.interval_seconds),
             date_bin(make_interval(secs => r.interval_seconds), now(), 'epoch'))
         else s.next_run_at end,
-    claimed_until = case when a.release then null else now() + $1::interval end,
+    claimed_until = case when a.release then null else now() + $2::interval end,
     claimed_by = case when a.release then null else s.claimed_by end,
     claim_token = case when a.release then null else s.claim_token end,
     last_run_at = now(),
@@ -104,14 +105,14 @@ set cursor = a.to_cursor,
         when s.problem is null then now()
         else s.problem_at end
 from (
-    select unnest($2::uuid[]) as rule_id,
-           unnest($3::bigint[]) as token,
-           unnest($4::bigint[]) as version,
-           nullif(unnest($5::text[]), '') as from_cursor,
-           unnest($6::text[]) as to_cursor,
-           unnest($7::boolean[]) as release,
-           unnest($8::boolean[]) as at_once,
-           nullif(unnest($9::text[]), '') as problem
+    select unnest($3::uuid[]) as rule_id,
+           unnest($4::bigint[]) as token,
+           unnest($5::bigint[]) as version,
+           nullif(unnest($6::text[]), '') as from_cursor,
+           unnest($7::text[]) as to_cursor,
+           unnest($8::boolean[]) as release,
+           unnest($9::boolean[]) as at_once,
+           nullif(unnest($10::text[]), '') as problem
 ) a
 join rule r on r.rule_id = a.rule_id and r.version = a.version and r.enabled and r.deleted_at is null
 where s.rule_id = a.rule_id
@@ -121,6 +122,7 @@ returning s.rule_id, s.swept_before_ns
 `
 
 type CursorAdvanceParams struct {
+	LeastDueAt  *time.Time
 	ClaimFor    time.Duration
 	RuleIds     []uuid.UUID
 	Tokens      []int64
@@ -146,9 +148,11 @@ type CursorAdvanceRow struct {
 // that they share their scans whenever they were made. A rule that was due and
 // is late becomes due at the last such instant, which may be at once: were it
 // the next one, a tick that ends just after an instant would cost the rule the
-// following tick.
+// following tick. Rules of the least interval are due at every tick instead, and
+// have no instants: the caller says when the next tick may take them.
 func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([]CursorAdvanceRow, error) {
 	rows, err := q.db.Query(ctx, cursorAdvance,
+		arg.LeastDueAt,
 		arg.ClaimFor,
 		arg.RuleIds,
 		arg.Tokens,

@@ -41,11 +41,13 @@ where r.rule_id = any(@rule_ids::uuid[]);
 -- that they share their scans whenever they were made. A rule that was due and
 -- is late becomes due at the last such instant, which may be at once: were it
 -- the next one, a tick that ends just after an instant would cost the rule the
--- following tick.
+-- following tick. Rules of the least interval are due at every tick instead, and
+-- have no instants: the caller says when the next tick may take them.
 update rule_state s
 set cursor = a.to_cursor,
-    next_run_at = case when a.at_once then now() when a.release
-        then greatest(
+    next_run_at = case when a.at_once then now()
+        when a.release and r.interval_seconds = 1 and sqlc.narg(least_due_at)::timestamptz is not null then sqlc.narg(least_due_at)::timestamptz
+        when a.release then greatest(
             date_bin(make_interval(secs => r.interval_seconds), s.next_run_at, 'epoch') + make_interval(secs => r.interval_seconds),
             date_bin(make_interval(secs => r.interval_seconds), now(), 'epoch'))
         else s.next_run_at end,

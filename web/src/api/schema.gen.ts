@@ -2095,7 +2095,11 @@ export interface components {
             forDurationSeconds?: number;
             /** @description Absent counts all exchanges together. Absent on PER_EXCHANGE. */
             groupBy?: components["schemas"]["GroupBy"];
-            /** @default 1 */
+            /**
+             * @description How often the rule is evaluated. 1, the least, means at every tick of an evaluator, also where ticks are
+             *     shorter than a second.
+             * @default 1
+             */
             intervalSeconds?: number;
             /**
              * @description How far behind its cursor the rule looks for exchanges that became visible late. Absent means 3600 on

@@ -51,7 +51,7 @@ export function TriggerSection({ editor }: { editor: Editor }) {
       <div className={styles.two}>
         <Amount
           label="Look every"
-          description="How often the rule is evaluated; 1 s to 1 h."
+          description="How often the rule is evaluated; 1 s, which is at every tick, to 1 h."
           units={[second, minute]}
           {...amount(editor, "intervalSeconds")}
         />
