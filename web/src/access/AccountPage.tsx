@@ -7,7 +7,7 @@ import { placeErrors } from "../api/fields";
 import { Button } from "../ui/Button";
 import { Form, FormSection } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
-import { ExactTime } from "../ui/Instant";
+import { Ago } from "../ui/Instant";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { AccessPage } from "./AccessPage";
@@ -52,7 +52,7 @@ function Account({ who }: { who: Me }) {
               <>
                 <dt>Signed in until</dt>
                 <dd>
-                  <ExactTime at={who.sessionExpiresAt} />
+                  <Ago at={who.sessionExpiresAt} />
                 </dd>
               </>
             )}

@@ -70,8 +70,10 @@ export function TokensPage() {
                   </div>
                 </td>
                 <td>{roleLabel(token.role)}</td>
-                <td>{token.usedAt ? <Ago at={token.usedAt} /> : <span className={table.quiet}>Never</span>}</td>
-                <td>
+                <td data-label="Last use">
+                  {token.usedAt ? <Ago at={token.usedAt} /> : <span className={table.quiet}>Never</span>}
+                </td>
+                <td data-label="Holds until">
                   <End token={token} />
                 </td>
                 <td>
@@ -93,7 +95,7 @@ export function TokensPage() {
 }
 
 function End({ token }: { token: Token }) {
-  if (!token.expiresAt) return <span className={table.quiet}>It is revoked</span>;
+  if (!token.expiresAt) return <span className={table.quiet}>No end</span>;
   if (Date.parse(token.expiresAt) <= Date.now()) return <span className={table.bad}>Expired</span>;
   return <ExactTime at={token.expiresAt} />;
 }

@@ -17,7 +17,11 @@ test("deeds are told in words", () => {
   expect(deed(entry({ objectName: "Order failed" }))).toBe("changed rule “Order failed”");
   expect(deed(entry({ action: "create", objectKind: "token", objectName: "ci" }))).toBe("created token “ci”");
   expect(deed(entry({ action: "request", operation: "createSession", objectKind: "session" }))).toBe("signed in");
-  expect(deed(entry({ action: "request", operation: "retryRule" }))).toBe("called retryRule on rule");
+  expect(deed(entry({ action: "request", operation: "retryRule" }))).toBe("had a rule evaluated at once");
+  expect(deed(entry({ action: "request", operation: "acknowledgeAlerts", objectKind: "alert" }))).toBe(
+    "acknowledged alerts",
+  );
+  expect(deed(entry({ action: "request", operation: "other" }))).toBe("called other on rule");
 });
 
 test("changes are told field by field, and long values are cut", () => {

@@ -8,21 +8,34 @@ const verbs: Record<string, string> = {
   unbind: "unbound a webhook from",
 };
 
+/** What was asked for and changed no one thing that is named. */
 const requests: Record<string, string> = {
   createSession: "signed in",
   redeemLink: "signed in by a link",
   deleteSession: "signed out",
   changePassword: "set their password",
-  createUserLink: "made a sign-in link for",
+  setUserPassword: "set a user's password",
+  createUserLink: "made a sign-in link for a user",
+  acknowledgeAlert: "acknowledged an alert",
+  acknowledgeAlerts: "acknowledged alerts",
+  resolveAlert: "resolved an alert",
+  resolveAlerts: "resolved alerts",
+  undoAlertAction: "put alerts back as they were",
+  slackInteraction: "pressed a button in Slack",
+  retryNotification: "sent a message again",
+  retryNotifications: "sent messages again",
+  retryRule: "had a rule evaluated at once",
+  applyRules: "applied a file of rules",
+  "tocsin users": "was run on the server",
 };
 
 /** What was done, in words that follow the actor's name. */
 export function deed(entry: AuditEntry): string {
-  const special = entry.action === "request" ? requests[entry.operation ?? ""] : undefined;
-  if (special && entry.objectKind === "session") return special;
-  const verb = special ?? verbs[entry.action] ?? `called ${entry.operation ?? entry.action} on`;
-  const name = entry.objectName ? ` “${entry.objectName}”` : "";
-  return `${verb} ${entry.objectKind}${name}`;
+  const { action, operation = "", objectKind, objectName } = entry;
+  const request = action === "request" ? requests[operation] : undefined;
+  if (request) return request;
+  const name = objectName ? ` “${objectName}”` : "";
+  return `${verbs[action] ?? `called ${operation || action} on`} ${objectKind}${name}`;
 }
 
 /** Each field that changed, as a line. What was created or deleted is told by its name alone. */

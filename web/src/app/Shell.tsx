@@ -17,11 +17,13 @@ import {
   IconWebhook,
 } from "../ui/icons";
 import { schemes } from "../ui/theme";
+import { usePrefetch } from "./chunk/prefetch";
 import { PaletteKey } from "./palette/PaletteKey";
 import styles from "./Shell.module.css";
 
 /** The frame around every page: the rail, which becomes a bar at the foot of a phone. */
 export function Shell() {
+  usePrefetch();
   return (
     <div className={styles.shell}>
       <a className={styles.skip} href="#main">
@@ -73,7 +75,7 @@ function Person() {
     <>
       <Link to="/account" className={styles.item} title={who?.email ?? who?.name}>
         <IconPerson size={20} stroke={1.7} aria-hidden="true" />
-        <span className={styles.person}>{who?.name ?? "Account"}</span>
+        <span className={styles.person}>{who ? shortName(who.name) : "Account"}</span>
       </Link>
       {who?.kind === "user" && (
         <button
@@ -88,6 +90,11 @@ function Person() {
       )}
     </>
   );
+}
+
+/** A name for little room: of an e-mail address, what stands before the @. */
+function shortName(name: string): string {
+  return name.split("@")[0] || name;
 }
 
 const hiddenPollMs = 30_000;

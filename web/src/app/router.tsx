@@ -2,8 +2,8 @@ import {
   createRootRoute,
   createRoute,
   createRouter,
+  type ErrorComponentProps,
   Link,
-  lazyRouteComponent,
   type RouterHistory,
   redirect,
 } from "@tanstack/react-router";
@@ -11,13 +11,15 @@ import { parseSearch as parseDeliverySearch } from "../deliveries/filter";
 import { parseSearch } from "../inbox/filter";
 import { InboxPage } from "../inbox/InboxPage";
 import { IconUnknown } from "../ui/icons";
-import { Empty, Failed } from "../ui/states";
+import { Empty, Failed, SkeletonRows } from "../ui/states";
 import { Page } from "./Page";
+import * as pages from "./pages";
 import { Shell } from "./Shell";
 import { parseAddress, writeAddress } from "./search";
 
 const root = createRootRoute({
   component: Shell,
+  // Of the frame itself; what a page throws stays within the frame.
   errorComponent: ({ error, reset }) => <Failed error={error} onRetry={reset} />,
   notFoundComponent: NotFound,
 });
@@ -30,6 +32,22 @@ function NotFound() {
           <Link to="/inbox">Go to the inbox</Link>
         </p>
       </Empty>
+    </Page>
+  );
+}
+
+function Broken({ error, reset }: ErrorComponentProps) {
+  return (
+    <Page title="Something went wrong" scrolls>
+      <Failed error={error} onRetry={reset} />
+    </Page>
+  );
+}
+
+function Coming() {
+  return (
+    <Page title="Loading" scrolls>
+      <SkeletonRows count={5} height={64} label="Loading the page" />
     </Page>
   );
 }
@@ -54,38 +72,38 @@ const openAlert = createRoute({ getParentRoute: () => inbox, path: "$alertId", c
 const rules = createRoute({
   getParentRoute: () => root,
   path: "/rules",
-  component: lazyRouteComponent(() => import("../rules/RulesPage"), "RulesPage"),
+  component: pages.rules,
 });
 const newRule = createRoute({
   getParentRoute: () => root,
   path: "/rules/new",
-  component: lazyRouteComponent(() => import("../rules/NewRulePage"), "NewRulePage"),
+  component: pages.newRule,
 });
 const editRule = createRoute({
   getParentRoute: () => root,
   path: "/rules/$ruleId",
-  component: lazyRouteComponent(() => import("../rules/EditRulePage"), "EditRulePage"),
+  component: pages.editRule,
 });
 const webhooks = createRoute({
   getParentRoute: () => root,
   path: "/webhooks",
-  component: lazyRouteComponent(() => import("../webhooks/WebhooksPage"), "WebhooksPage"),
+  component: pages.webhooks,
 });
 const newWebhook = createRoute({
   getParentRoute: () => root,
   path: "/webhooks/new",
-  component: lazyRouteComponent(() => import("../webhooks/NewWebhookPage"), "NewWebhookPage"),
+  component: pages.newWebhook,
 });
 
 const editWebhook = createRoute({
   getParentRoute: () => root,
   path: "/webhooks/$webhookId",
-  component: lazyRouteComponent(() => import("../webhooks/EditWebhookPage"), "EditWebhookPage"),
+  component: pages.editWebhook,
 });
 const deliveries = createRoute({
   getParentRoute: () => root,
   path: "/deliveries",
-  component: lazyRouteComponent(() => import("../deliveries/DeliveriesPage"), "DeliveriesPage"),
+  component: pages.deliveries,
   validateSearch: parseDeliverySearch,
 });
 // As with the inbox, the page shows the open message itself.
@@ -93,7 +111,7 @@ const openDelivery = createRoute({ getParentRoute: () => deliveries, path: "$not
 const system = createRoute({
   getParentRoute: () => root,
   path: "/system",
-  component: lazyRouteComponent(() => import("../system/SystemPage"), "SystemPage"),
+  component: pages.system,
 });
 
 const signIn = createRoute({
@@ -106,22 +124,22 @@ const signIn = createRoute({
 const account = createRoute({
   getParentRoute: () => root,
   path: "/account",
-  component: lazyRouteComponent(() => import("../access/AccountPage"), "AccountPage"),
+  component: pages.account,
 });
 const users = createRoute({
   getParentRoute: () => root,
   path: "/users",
-  component: lazyRouteComponent(() => import("../access/UsersPage"), "UsersPage"),
+  component: pages.users,
 });
 const tokens = createRoute({
   getParentRoute: () => root,
   path: "/tokens",
-  component: lazyRouteComponent(() => import("../access/TokensPage"), "TokensPage"),
+  component: pages.tokens,
 });
 const audit = createRoute({
   getParentRoute: () => root,
   path: "/audit",
-  component: lazyRouteComponent(() => import("../access/AuditPage"), "AuditPage"),
+  component: pages.audit,
 });
 
 const routeTree = root.addChildren([
@@ -148,6 +166,8 @@ export function createAppRouter(history?: RouterHistory) {
     parseSearch: parseAddress,
     stringifySearch: writeAddress,
     defaultPreload: "intent",
+    defaultErrorComponent: Broken,
+    defaultPendingComponent: Coming,
     ...(history ? { history } : {}),
   });
 }

@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import type { Notification } from "../api/client";
 import { Ago } from "../ui/Instant";
 import { StatusMark } from "../ui/marks";
+import { between, exactTime } from "../ui/time";
 import { AttemptMarks } from "./AttemptMarks";
 import { Due } from "./Due";
 import styles from "./deliveries.module.css";
@@ -57,16 +58,21 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
         </span>
       ) : (
         <span className={`${styles.next} ${styles.settled}`}>
-          {settledAt && (
-            <>
-              settled <Ago at={settledAt} />
-            </>
-          )}
+          {settledAt && <Took from={createdAt} to={settledAt} />}
         </span>
       )}
       <span className={styles.ago}>
         <Ago at={createdAt} />
       </span>
     </Link>
+  );
+}
+
+/** How long it took from the alert until the message had arrived, or was given up. */
+function Took({ from, to }: { from: string; to: string }) {
+  return (
+    <time dateTime={to} title={exactTime(to)}>
+      after {between(from, to)}
+    </time>
   );
 }

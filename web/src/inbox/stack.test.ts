@@ -24,6 +24,16 @@ test("a Java stack: own frames stand out, library frames fold, causes begin anew
   expect(shape(stack)).toBe("e l2 c n l1 o o l2");
 });
 
+test("where a parser stopped in its input is no frame", () => {
+  const stack = [
+    "com.fasterxml.jackson.core.JsonParseException: Unexpected character",
+    ' at [Source: {"qty":2,}; line: 81, column: 16]',
+    "\tat com.fasterxml.jackson.core.JsonParser.parse(JsonParser.java:31)",
+    "\tat com.nordhaus.shipping.Client.parse(Client.java:130)",
+  ].join("\n");
+  expect(shape(stack)).toBe("e n l1 o");
+});
+
 test("a Node stack", () => {
   const stack = `TypeError: x is undefined
     at load (/srv/app/src/load.ts:3:9)

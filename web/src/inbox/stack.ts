@@ -17,7 +17,8 @@ const libraries = [
   /^(System|Microsoft)\./,
 ];
 
-const frame = /^\s*(?:at\s+(?<call>.+)|File\s+"(?<file>[^"]+)".*)$/;
+// A parser says where in its input it stopped in the same way: "at [Source: …]" is no frame.
+const frame = /^\s*(?:at\s+(?<call>[^\s[].*)|File\s+"(?<file>[^"]+)".*)$/;
 
 /** Splits a stack into its parts, so that the frames that the reader can do something about stand out. */
 export function readStack(stack: string): readonly StackPart[] {

@@ -87,7 +87,7 @@ function Shares({ preview: { shares } }: { preview: RulePreview }) {
         {shares.slice(0, mostShares).map(({ application, route, alerts: part }) => (
           <li key={`${application}\n${route}`}>
             <span className={styles.cut}>
-              {application || route ? `${application} · ${route}` : "Over several routes"}
+              {[application, route].filter(Boolean).join(" · ") || "Over several routes"}
             </span>
             <span className={styles.share} style={{ width: `${(part / most) * 100}%` }} />
             <span className={styles.number}>{part.toLocaleString("en")}</span>

@@ -16,8 +16,15 @@ export function Empty({ icon: Icon, title, children }: { icon: Icon; title: stri
   );
 }
 
+interface FailedProps {
+  error: unknown;
+  onRetry?: () => void;
+  /** What the button says that calls it. */
+  again?: string;
+}
+
 /** Something could not be shown: what happened, and the remedy. */
-export function Failed({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+export function Failed({ error, onRetry, again = "Try again" }: FailedProps) {
   const { what, remedy } = explain(error);
   return (
     <div className={`${styles.state} ${styles.failed}`} role="alert">
@@ -26,7 +33,7 @@ export function Failed({ error, onRetry }: { error: unknown; onRetry?: () => voi
       {remedy && <p>{remedy}</p>}
       {onRetry && (
         <div className={styles.actions}>
-          <Button onClick={onRetry}>Try again</Button>
+          <Button onClick={onRetry}>{again}</Button>
         </div>
       )}
     </div>

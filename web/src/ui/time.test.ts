@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, clockTime, duration, exactTime, fraction, lag, period, span } from "./time";
+import { ago, between, clockTime, duration, exactTime, fraction, lag, period, span } from "./time";
 
 test("digits below the millisecond survive", () => {
   const at = "2026-11-21T14:02:07.113456789Z";
@@ -7,6 +7,12 @@ test("digits below the millisecond survive", () => {
   expect(clockTime(at)).toMatch(/^\d\d:\d\d:07\.113$/);
   expect(exactTime(at)).toMatch(/^\d+ \w+ 2026, \d\d:\d\d:07\.113456789 /);
   expect(clockTime("2026-11-21T14:02:07Z")).toMatch(/:07\.000$/);
+});
+
+test("how long it is from one instant to another, for whatever the clocks say", () => {
+  expect(between("2026-11-21T14:02:07.100Z", "2026-11-21T14:02:07.184999Z")).toBe("84 ms");
+  expect(between("2026-11-21T14:02:07Z", "2026-11-21T14:04:12Z")).toBe("2 min 5 s");
+  expect(between("2026-11-21T14:02:08Z", "2026-11-21T14:02:07Z")).toBe("less than 1 ms");
 });
 
 test.each([

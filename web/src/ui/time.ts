@@ -81,6 +81,12 @@ export function ago(at: string, now: number): string {
   return seconds < 1 ? "now" : `${span(seconds)} ago`;
 }
 
+/** How long it is from one instant to another, for people: "84 ms", "12.3 s", "2 min 5 s". */
+export function between(from: string, to: string): string {
+  const ms = new Date(to).getTime() - new Date(from).getTime();
+  return ms < 1 ? "less than 1 ms" : duration(String(ms * 1_000_000));
+}
+
 /** Nanoseconds, as a string of digits, for people: "850 ns", "12.3 ms", "1.25 s", "2 min 5 s". */
 export function duration(ns: string): string {
   let value: bigint;

@@ -1,12 +1,24 @@
-import { lazy, Suspense, useEffect, useState } from "react";
+import { useEffect, useState, useSyncExternalStore } from "react";
 import { createPortal } from "react-dom";
+import { reasonOf } from "../../api/errors";
 import { IconSearch } from "../../ui/icons";
-
-const CommandPalette = lazy(async () => ({ default: (await import("./CommandPalette")).CommandPalette }));
+import { useToast } from "../../ui/toast";
+import { paletteChunk } from "./chunk";
 
 /** Opens the palette, by Ctrl or Cmd and K anywhere, or by its button. It is loaded when it is first asked for. */
 export function PaletteKey({ className }: { className: string | undefined }) {
   const [open, setOpen] = useState(false);
+  const { part: CommandPalette } = useSyncExternalStore(paletteChunk.subscribe, paletteChunk.current);
+  const toast = useToast();
+  useEffect(() => {
+    if (!open) return;
+    void paletteChunk.load().then(() => {
+      const { failure } = paletteChunk.current();
+      if (!failure) return;
+      setOpen(false);
+      toast(reasonOf(failure), "failed");
+    });
+  }, [open, toast]);
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "k")
@@ -30,13 +42,7 @@ export function PaletteKey({ className }: { className: string | undefined }) {
         <IconSearch size={20} stroke={1.7} aria-hidden="true" />
         Find
       </button>
-      {open &&
-        createPortal(
-          <Suspense>
-            <CommandPalette onClose={() => setOpen(false)} />
-          </Suspense>,
-          document.body,
-        )}
+      {open && CommandPalette && createPortal(<CommandPalette onClose={() => setOpen(false)} />, document.body)}
     </>
   );
 }

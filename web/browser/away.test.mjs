@@ -1,0 +1,263 @@
+// What a page is worth while Tocsin is away, and how it comes back, in a real browser against the real binary.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { accessibility, tooWide, visible } from "./look.mjs";
+import { createWorld } from "./world.mjs";
+
+/** What a browser reports by itself of a server that is away, and of an answer that the test makes. */
+const asked =
+  /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET|status of 40[14]/;
+const back = { state: "visible", timeout: 45_000 };
+
+describe("while Tocsin is away", { timeout: 240_000 }, () => {
+  let world;
+  let page;
+  const complaints = [];
+
+  const listen = (opened) => {
+    opened.on("console", (message) => {
+      if (message.type() === "error" && !asked.test(message.text())) complaints.push(message.text());
+    });
+    opened.on("pageerror", (error) => complaints.push(error.message));
+    return opened;
+  };
+  /** A page in a browser of its own. One that saves data fetches nothing ahead. */
+  const enter = async (options = {}, savesData = true) => {
+    const context = await world.browser.newContext({
+      viewport: { width: 1440, height: 900 },
+      storageState: await page.context().storageState(),
+      ...options,
+    });
+    if (savesData) {
+      await context.addInitScript(() =>
+        Object.defineProperty(navigator, "connection", { value: { saveData: true }, configurable: true }),
+      );
+    }
+    const opened = listen(await context.newPage());
+    await opened.goto(world.url);
+    await live(opened);
+    await opened.evaluate(() => {
+      window.neverReloaded = true;
+    });
+    return opened;
+  };
+  const status = (opened) => opened.getByRole("status", { name: "State of Tocsin" });
+  const live = (opened) => status(opened).getByText("Live", { exact: true }).waitFor(back);
+  const go = (opened, name) =>
+    opened
+      .getByRole("navigation", { name: "Tocsin" })
+      .getByRole("link", { name: new RegExp(`^${name}`) })
+      .click();
+  const away = (opened) => opened.getByRole("alert").getByRole("heading", { name: "Tocsin cannot be reached." });
+  const kept = (opened) => opened.evaluate(() => window.neverReloaded === true);
+
+  before(async () => {
+    world = await createWorld();
+    page = listen(await world.browser.newPage());
+    await page.goto(world.url);
+    await world.signIn(page);
+    await live(page);
+  });
+  after(async () => {
+    await world?.close();
+  });
+
+  test("a page that was never opened says so within the frame, and comes by itself when Tocsin is back", async () => {
+    const opened = await enter();
+    await world.stop();
+    await go(opened, "Rules");
+    await away(opened).waitFor(visible);
+    await opened.getByRole("heading", { name: "Rules", level: 1 }).waitFor(visible);
+    await opened.getByRole("navigation", { name: "Tocsin" }).waitFor(visible);
+    await status(opened)
+      .getByText(/Offline/)
+      .waitFor(visible);
+    for (const scheme of ["light", "dark"]) {
+      for (const viewport of [
+        { width: 1440, height: 900 },
+        { width: 360, height: 780 },
+      ]) {
+        await opened.emulateMedia({ colorScheme: scheme });
+        await opened.setViewportSize(viewport);
+        assert.deepEqual(await accessibility(opened), [], `${scheme} ${viewport.width}`);
+        assert.deepEqual(await opened.evaluate(tooWide), [], `${scheme} ${viewport.width}`);
+      }
+    }
+    await opened.setViewportSize({ width: 1440, height: 900 });
+    await opened.getByRole("button", { name: "Try again" }).click();
+    await away(opened).waitFor(visible);
+    await go(opened, "Inbox");
+    await opened.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
+    await go(opened, "System");
+    await away(opened).waitFor(visible);
+    await opened.keyboard.press("Control+k");
+    await opened
+      .getByRole("region", { name: "Messages" })
+      .getByText(/Tocsin cannot be reached/)
+      .waitFor(visible);
+
+    await world.start();
+    await opened.getByRole("row", { name: /answers this page/ }).waitFor(back);
+    const styled = await opened.evaluate(() =>
+      [...document.querySelectorAll('link[rel="stylesheet"]')].map(({ href, sheet }) => [href, sheet !== null]),
+    );
+    assert.ok(styled.some(([href]) => href.includes("/SystemPage-")));
+    assert.deepEqual(
+      styled.filter(([, loaded]) => !loaded),
+      [],
+      "its styles came too",
+    );
+    await go(opened, "Rules");
+    await opened.getByRole("link", { name: "Create the first rule" }).waitFor(visible);
+    assert.ok(await kept(opened));
+    await opened.context().close();
+  });
+
+  test("the pages are there beforehand, unless somebody saves data", async () => {
+    const opened = await enter({}, false);
+    const fetched = () =>
+      opened.evaluate(() =>
+        performance
+          .getEntriesByType("resource")
+          .map(({ name }) => name)
+          .join("\n"),
+      );
+    await opened.waitForFunction(
+      () => performance.getEntriesByType("resource").some(({ name }) => name.includes("/AuditPage-")),
+      undefined,
+      { timeout: 30_000 },
+    );
+    assert.match(await fetched(), /RuleEditor-/);
+    await world.stop();
+    for (const name of ["Rules", "Webhooks", "Deliveries", "System"]) {
+      await go(opened, name);
+      await opened.getByRole("heading", { name, level: 1 }).waitFor(visible);
+    }
+    await opened.keyboard.press("Control+k");
+    await opened.getByRole("combobox", { name: "Find or do anything" }).waitFor(visible);
+    await opened.keyboard.press("Escape");
+    await world.start();
+    await opened.getByRole("row", { name: /answers this page/ }).waitFor(back);
+    assert.ok(await kept(opened));
+    await opened.context().close();
+
+    const saving = await enter();
+    await saving.waitForFunction(() => new Promise((done) => requestIdleCallback(() => done(true))));
+    const names = await saving.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => name));
+    assert.deepEqual(
+      names.filter((name) => /RulesPage-|AuditPage-/.test(name)),
+      [],
+    );
+    await saving.context().close();
+  });
+
+  test("what is tried meanwhile is refused in words, nothing typed is lost, and each page comes back", async () => {
+    const post = async (path, data) => {
+      const answer = await page.request.post(`${world.url}/api/v1${path}`, { data });
+      assert.ok(answer.ok(), `${path}: ${answer.status()}`);
+      return answer.json();
+    };
+    const webhook = await post("/webhooks", { name: "Receiver", kind: "generic", url: world.receiver });
+    await post("/rules", {
+      name: "Failures",
+      fireMode: "PER_EXCHANGE",
+      severity: "CRITICAL",
+      webhookIds: [webhook.id],
+    });
+    await world.fail({ id: "x-1", route: "first" });
+    const opened = await enter({}, false);
+    const row = opened.getByRole("list", { name: "Alerts" }).getByRole("link");
+    await row.waitFor(visible);
+    await opened.waitForFunction(
+      () => performance.getEntriesByType("resource").some(({ name }) => name.includes("/AuditPage-")),
+      undefined,
+      { timeout: 30_000 },
+    );
+    await go(opened, "Rules");
+    await opened.getByRole("row", { name: /Failures/ }).waitFor(visible);
+    await world.stop();
+    await status(opened)
+      .getByText(/Offline/)
+      .waitFor(visible);
+
+    const said = opened.getByRole("region", { name: "Messages" });
+    const remedy = "Tocsin cannot be reached. Check your connection, and whether Tocsin runs.";
+    const puts = async (text) => {
+      await said.getByText(`${text} ${remedy}`).waitFor(visible);
+      await said.getByRole("button", { name: "Put away" }).click();
+    };
+    await opened.getByRole("switch", { name: "Failures is enabled" }).focus();
+    await opened.keyboard.press("Space");
+    await puts("“Failures” was not changed.");
+    await go(opened, "Inbox");
+    await row.focus();
+    await opened.keyboard.press("a");
+    await said.getByText(remedy).waitFor(visible);
+    await said.getByRole("button", { name: "Put away" }).click();
+    assert.equal(await row.count(), 1);
+
+    // What was read before is shown; of what was not, it is said, and it stays said while the page polls.
+    for (const address of ["/users", "/audit", "/deliveries"]) {
+      await opened.evaluate((to) => {
+        history.pushState(null, "", to);
+        dispatchEvent(new PopStateEvent("popstate"));
+      }, address);
+      await away(opened).waitFor(visible);
+    }
+    await opened.evaluate(() => {
+      window.alertBox = document.querySelector("[role=alert]");
+    });
+    await opened.getByRole("button", { name: "Try again" }).click();
+    await opened.waitForEvent("requestfailed", { timeout: 15_000 });
+    assert.ok(await opened.evaluate(() => window.alertBox.isConnected), "the message is not taken away and put back");
+
+    const form = listen(await opened.context().newPage());
+    await world.start();
+    await opened.getByRole("link", { name: /Receiver · Alert/ }).waitFor(back);
+    await live(opened);
+    assert.ok(await kept(opened));
+
+    await form.goto(`${world.url}/webhooks/new`);
+    await form.getByLabel("Name").fill("Another");
+    await form.getByText("Generic", { exact: true }).click();
+    await form.getByLabel("URL").fill(world.receiver);
+    await world.stop();
+    await form.getByRole("button", { name: "Create the webhook" }).click();
+    await form.getByRole("alert").getByText(remedy).waitFor(visible);
+    assert.equal(await form.getByLabel("Name").inputValue(), "Another");
+    await world.start();
+    await live(form);
+    await form.getByRole("button", { name: "Create the webhook" }).click();
+    await form.getByRole("row", { name: /Another/ }).waitFor(visible);
+    await opened.context().close();
+  });
+
+  test("after an update an old page is loaded anew at once, and not for ever", async () => {
+    const opened = await enter();
+    const loads = [];
+    opened.on("load", () => loads.push(opened.url()));
+    // The other version: it has other files, and its first page names them.
+    await opened.route("**/assets/RulesPage-*.js", (route) => route.fulfill({ status: 404, body: "" }));
+    await opened.route(`${world.url}/`, async (route) => {
+      const html = await (await route.fetch()).text();
+      await route.fulfill({ contentType: "text/html", body: html.replace(/index-[^"]*\.js/, "index-other.js") });
+    });
+    await go(opened, "Rules");
+    const updated = opened.getByRole("alert").getByRole("heading", { name: "Tocsin was updated." });
+    await opened.waitForFunction(() => window.neverReloaded === undefined);
+    await updated.waitFor(visible);
+    await opened.getByRole("navigation", { name: "Tocsin" }).waitFor(visible);
+    assert.deepEqual(loads, [`${world.url}/rules`], "once, where it did not help");
+    const reloaded = opened.waitForEvent("load", { timeout: 15_000 });
+    await opened.getByRole("button", { name: "Reload" }).click();
+    await reloaded;
+    await updated.waitFor(visible);
+    await opened.unroute("**/assets/RulesPage-*.js");
+    await opened.getByRole("row", { name: /Failures/ }).waitFor(visible);
+    await opened.context().close();
+  });
+
+  test("the pages complained of nothing", () => {
+    assert.deepEqual(complaints, []);
+  });
+});

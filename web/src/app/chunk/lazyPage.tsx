@@ -1,0 +1,69 @@
+import { useQuery } from "@tanstack/react-query";
+import { type ComponentType, useEffect, useRef, useSyncExternalStore } from "react";
+import { isAway } from "../../api/errors";
+import { systemStatus } from "../../api/status";
+import { Failed, SkeletonRows } from "../../ui/states";
+import { Page } from "../Page";
+import { Chunk, Outdated } from "./chunk";
+import { reloadByItself } from "./reload";
+
+/** A page whose code comes when it is first asked for. The router waits for `preload` before it leaves another page. */
+export interface LazyPage {
+  (): React.ReactNode;
+  preload: () => Promise<void>;
+  chunk: Chunk<ComponentType>;
+}
+
+/**
+ * Makes such a page. The title is what stands over it until its code has come. While the code cannot be had, the page says
+ * so within the frame, and tries again as soon as Tocsin answers.
+ */
+export function lazyPage(title: string, load: () => Promise<ComponentType>): LazyPage {
+  const chunk = new Chunk(load);
+  const shown = () => <Shown title={title} chunk={chunk} />;
+  return Object.assign(shown, { preload: chunk.load, chunk });
+}
+
+function Shown({ title, chunk }: { title: string; chunk: Chunk<ComponentType> }) {
+  const { part: Part, failure } = useSyncExternalStore(chunk.subscribe, chunk.current);
+  const idle = !Part && !failure;
+  useEffect(() => {
+    if (idle) void chunk.load();
+  }, [chunk, idle]);
+  if (Part) return <Part />;
+  return (
+    <Page title={title} scrolls>
+      {failure ? (
+        <NotLoaded title={title} failure={failure} onRetry={chunk.load} />
+      ) : (
+        <SkeletonRows count={5} height={64} label="Loading the page" />
+      )}
+    </Page>
+  );
+}
+
+function NotLoaded({ title, failure, onRetry }: { title: string; failure: Error; onRetry: () => void }) {
+  useEffect(() => {
+    document.title = `${title} · Tocsin`;
+  }, [title]);
+  useOnAnswer(onRetry);
+  const outdated = failure instanceof Outdated;
+  useEffect(() => {
+    // Whoever comes here has left the page before, and was asked there about what was not saved.
+    if (outdated) reloadByItself();
+  }, [outdated]);
+  if (outdated) return <Failed error={failure} again="Reload" onRetry={() => globalThis.location.reload()} />;
+  return <Failed error={failure} onRetry={onRetry} />;
+}
+
+/** Calls each time that Tocsin has answered since the caller is on the page, whatever it said. */
+function useOnAnswer(call: () => void) {
+  const { error, dataUpdatedAt, errorUpdatedAt } = useQuery(systemStatus());
+  const answers = isAway(error) ? 0 : Math.max(dataUpdatedAt, errorUpdatedAt);
+  const seen = useRef(answers);
+  useEffect(() => {
+    if (answers === 0 || answers === seen.current) return;
+    seen.current = answers;
+    call();
+  }, [answers, call]);
+}

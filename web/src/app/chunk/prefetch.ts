@@ -1,0 +1,62 @@
+import { useIsFetching, useQuery } from "@tanstack/react-query";
+import { useEffect, useState, useSyncExternalStore } from "react";
+import { isAtLeast, type Me, me } from "../../api/access";
+import { useLive } from "../../api/LiveProvider";
+import * as pages from "../pages";
+import { paletteChunk } from "../palette/chunk";
+import type { Chunk } from "./chunk";
+
+/**
+ * Fetches the pages that the reader may open, one after another, whenever the browser has nothing else to do: they are
+ * there when Tocsin is not. It begins when the first page has what it asked for, and not where somebody saves data.
+ */
+export function usePrefetch() {
+  const { data: who } = useQuery(me());
+  const live = useLive();
+  const connected = useSyncExternalStore(live.subscribe, live.current) === "live";
+  const fetching = useIsFetching();
+  const [begun, setBegun] = useState(false);
+  const quiet = fetching === 0 && who !== undefined && connected;
+  useEffect(() => {
+    if (quiet) setBegun(true);
+  }, [quiet]);
+  useEffect(() => {
+    if (!begun || !connected || !who || savesData()) return;
+    const stop = new AbortController();
+    void prefetch(chunksFor(who), stop.signal);
+    return () => stop.abort();
+  }, [begun, connected, who]);
+}
+
+/** In the order in which they are likely to be wanted. */
+export function chunksFor(who: Me): readonly Chunk<unknown>[] {
+  const { rules, deliveries, system, webhooks, editRule, editWebhook, account } = pages;
+  return [
+    ...[rules, deliveries, system, webhooks].map(({ chunk }) => chunk),
+    paletteChunk,
+    ...[editRule, editWebhook, account].map(({ chunk }) => chunk),
+    ...(isAtLeast(who, "editor") ? [pages.newRule.chunk, pages.newWebhook.chunk] : []),
+    ...(isAtLeast(who, "admin") ? [pages.users.chunk, pages.tokens.chunk, pages.audit.chunk] : []),
+  ];
+}
+
+/** Ends at the first that does not come: then the server has other cares. */
+export async function prefetch(chunks: readonly Chunk<unknown>[], signal: AbortSignal, wait = idle): Promise<void> {
+  for (const chunk of chunks) {
+    await wait();
+    if (signal.aborted) return;
+    await chunk.load();
+    if (chunk.current().failure) return;
+  }
+}
+
+const idle = () =>
+  new Promise<void>((resolve) => {
+    if (typeof requestIdleCallback === "function") requestIdleCallback(() => resolve());
+    else setTimeout(resolve, 200);
+  });
+
+/** A hint that not every browser gives. */
+function savesData(): boolean {
+  return (navigator as { connection?: { saveData?: boolean } }).connection?.saveData === true;
+}

@@ -1,0 +1,46 @@
+/** The style sheets that could not be loaded, each with the try that is under way. */
+const missing = new Map<string, Promise<void> | undefined>();
+
+/**
+ * Remembers each style sheet that could not be loaded. Vite asks for one once only, and takes it for loaded ever after: a
+ * page that comes at the second try would stand there without its styles. Returns how to end that.
+ */
+export function watchStyles(): () => void {
+  const onError = ({ target }: Event) => {
+    if (!(target instanceof HTMLLinkElement) || target.rel !== "stylesheet") return;
+    missing.set(target.href, undefined);
+    target.remove();
+  };
+  document.addEventListener("error", onError, true);
+  return () => document.removeEventListener("error", onError, true);
+}
+
+/** Asks for these again. It rejects where one still does not come. */
+export async function missingStyles(): Promise<void> {
+  await Promise.all(
+    [...missing].map(([href, trying]) => {
+      const next = trying ?? load(href);
+      missing.set(href, next);
+      return next;
+    }),
+  );
+}
+
+function load(href: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const link = document.createElement("link");
+    link.rel = "stylesheet";
+    link.crossOrigin = "";
+    link.href = href;
+    link.addEventListener("load", () => {
+      missing.delete(href);
+      resolve();
+    });
+    link.addEventListener("error", () => {
+      missing.set(href, undefined);
+      link.remove();
+      reject(new Error(`${href} does not come`));
+    });
+    document.head.append(link);
+  });
+}
