@@ -49,6 +49,8 @@ type cohort struct {
 	statuses     []rules.Status
 	applications []string
 	used         time.Time
+	// refused says that the database refused the bare cursor in this tick.
+	refused bool
 }
 
 // kind is what the members of a cohort have in common.
@@ -140,7 +142,7 @@ func (t *tick) enter(ctx context.Context, claim *Claim) (*cohort, error) {
 		c = &cohort{stand: &stand{id: said.ID}}
 	}
 	c.kind = kind{said.TenantID, said.IntervalSeconds, said.LookBackSeconds}
-	c.token, c.used = claim.Token, t.Clock()
+	c.token, c.used, c.refused = claim.Token, t.Clock(), false
 	c.tenantID, c.lookBackSeconds = said.TenantID, said.LookBackSeconds
 	if claim.Err != nil || t.CohortLeast < 0 {
 		// What is wrong with the cursor is found out for each rule.
@@ -262,7 +264,7 @@ func (c *cohort) advance(found findings, release, atOnce bool) CohortAdvance {
 
 // commitAlone writes what one cohort found after the database refused it: the
 // finders leave, to be judged alone, and the cohort goes on without them. One that
-// found nothing cannot be committed at all.
+// is refused twice without any finding cannot be evaluated.
 func (t *tick) commitAlone(ctx context.Context, g *group, found findings, release bool, refused error) error {
 	c := g.cohorts[0]
 	var finders []uuid.UUID
@@ -270,7 +272,11 @@ func (t *tick) commitAlone(ctx context.Context, g *group, found findings, releas
 		finders = append(finders, id)
 	}
 	if len(finders) == 0 {
-		return t.failAll(ctx, g, refused)
+		if c.refused {
+			return t.failAll(ctx, g, refused)
+		}
+		c.refused = true // what passes costs nobody anything
+		return t.commit(ctx, g, findings{}, release)
 	}
 	t.Logger.WarnContext(ctx, "rules leave their cohort, which could not be committed with what they found",
 		slog.Int("rules", len(finders)), slog.Any("error", refused))
