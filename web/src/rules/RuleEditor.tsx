@@ -13,7 +13,6 @@ import { Ago } from "../ui/Instant";
 import { LeaveGuard } from "../ui/LeaveGuard";
 import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
-import { useFocusAtFirst } from "../ui/useFocusAtFirst";
 import { ConflictDialog } from "./ConflictDialog";
 import { definition, valuesOf } from "./definition";
 import { draftsOf } from "./draft";
@@ -65,7 +64,6 @@ function Editing({ who, rule }: { who: Me; rule?: Rule }) {
     onUpdated: (saved) => toast(`“${saved.name}” is saved. ${warned(saved)}`.trim(), "done"),
   });
   const { form, dirty, base, saving } = edit;
-  const first = useFocusAtFirst<HTMLInputElement>(rule === undefined && mayWrite);
   const title = rule ? rule.name : "New rule";
   useEffect(() => {
     document.title = `${title} · Tocsin`;
@@ -114,7 +112,7 @@ function Editing({ who, rule }: { who: Me; rule?: Rule }) {
                 </div>
               )}
               <fieldset className={styles.whole} disabled={!mayWrite || saving}>
-                <TextInput ref={first} label="Name" placeholder="Failed orders" {...bound(editor, "name")} />
+                <TextInput label="Name" placeholder="Failed orders" {...bound(editor, "name")} />
                 <ScopeSection editor={editor} />
                 <FilterSection editor={editor} />
                 {whole && (
