@@ -103,7 +103,7 @@ describe("people and pages", { timeout: 240_000 }, () => {
       await tab.getByLabel("Name").fill(name);
       await tab.getByText(/^Not saved yet; kept in this browser for /).waitFor(visible);
     }
-    await one.getByText(/“Second”, not saved .*, is open in another tab\./).waitFor(visible);
+    await one.getByText(/“Second” is open in another tab: not saved/).waitFor(visible);
     assert.deepEqual(await accessibility(one), []);
     await Promise.all([one.reload(), two.reload()]);
     for (const [tab, name] of [
@@ -114,8 +114,8 @@ describe("people and pages", { timeout: 240_000 }, () => {
       assert.equal(await tab.getByLabel("Name").inputValue(), name);
     }
     await two.close({ runBeforeUnload: true });
-    await one.getByRole("button", { name: "Go on with “Second”" }).click();
-    await one.getByRole("button", { name: "Go on with “First”" }).waitFor(visible);
+    await one.getByRole("button", { name: "Go on with it “Second”" }).click();
+    await one.getByRole("button", { name: "Go on with it “First”" }).waitFor(visible);
     assert.equal(await one.getByLabel("Name").inputValue(), "Second");
     await one.context().close();
   });
