@@ -3,37 +3,175 @@ package notify
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"github.com/google/uuid"
 )
 
-// launch makes one attempt in a goroutine of its own. Its slot is free as soon as
-// the receiver has answered; until the outcome is stored, it counts as under way.
-func (d *Dispatcher) launch(ctx context.Context, delivery *Delivery) {
-	ctx = context.WithoutCancel(ctx)
-	ticket := d.gate.enter(delivery.Webhook.ID, d.Clock())
-	claim := delivery.held()
-	d.keeper.keep(ctx, claim)
-	d.beginnings.expect(1)
-	d.underWay.Go(func() {
-		defer d.free(func() { d.gate.leave(ticket, d.Clock()) })
-		defer d.keeper.drop(claim)
-		if settlement := d.attempt(ctx, delivery, ticket); settlement != nil {
-			d.gate.ended(ticket, &settlement.Outcome)
-			d.free(func() { d.gate.answered(ticket, d.Clock()) })
-			d.keeper.settling(claim)
-			d.settle(ctx, *settlement)
+// entry is a delivery that has a slot, and what is known of its attempt.
+type entry struct {
+	delivery   *Delivery
+	ticket     *ticket
+	begin      Begin
+	settlement Settlement
+}
+
+// enter takes slots for deliveries and keeps their claims.
+func (d *Dispatcher) enter(ctx context.Context, deliveries []*Delivery) []*entry {
+	entries := make([]*entry, len(deliveries))
+	now := d.Clock()
+	for i, delivery := range deliveries {
+		entries[i] = &entry{delivery: delivery, ticket: d.gate.enter(delivery.Webhook.ID, now)}
+		d.keeper.keep(ctx, delivery.held())
+	}
+	return entries
+}
+
+// slowRender is how long one body may take before it is the only one to wait for it.
+const slowRender = 10 * time.Millisecond
+
+// begin renders, begins attempts by one statement, and makes the calls, each in a
+// goroutine of its own. Where a body takes long, those behind it do not wait for
+// the rest of its webhook's. What cannot be begun together is begun one by one.
+func (d *Dispatcher) begin(ctx context.Context, entries []*entry) {
+	began := d.Clock()
+	for i, e := range entries {
+		d.prepare(ctx, e)
+		now := d.Clock()
+		if now.Sub(began) > slowRender && i+1 < len(entries) {
+			same, others := apartFrom(e.delivery.Webhook.ID, entries[i+1:])
+			d.alsoBegin(ctx, same)
+			d.alsoBegin(ctx, others)
+			entries = entries[:i+1]
+			break
 		}
+		began = now
+	}
+	begins := make([]Begin, len(entries))
+	for i, e := range entries {
+		begins[i] = e.begin
+	}
+	begun, err := d.commitBegins(ctx, begins)
+	for i, e := range entries {
+		switch {
+		case err == nil:
+			d.begun(ctx, e, begun[i])
+		case len(entries) == 1:
+			// Nothing was sent: the row is offered again when its lease lapses.
+			d.log(&e.settlement).WarnContext(ctx, "attempt not begun", slog.Any("error", err))
+			d.leave(e)
+		default:
+			d.alsoBegin(ctx, []*entry{e})
+		}
+	}
+}
+
+// apartFrom parts the entries of a webhook from the others.
+func apartFrom(webhook uuid.UUID, entries []*entry) (same, others []*entry) {
+	for _, e := range entries {
+		if e.delivery.Webhook.ID == webhook {
+			same = append(same, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	return same, others
+}
+
+func (d *Dispatcher) alsoBegin(ctx context.Context, entries []*entry) {
+	if len(entries) > 0 {
+		d.underWay.Go(func() { d.begin(ctx, entries) })
+	}
+}
+
+func (d *Dispatcher) commitBegins(ctx context.Context, begins []Begin) ([]Begun, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.Lease)
+	defer cancel()
+	return d.Store.Begin(ctx, begins)
+}
+
+// prepare renders the body, unless it is frozen already.
+func (d *Dispatcher) prepare(ctx context.Context, e *entry) {
+	delivery := e.delivery
+	e.settlement = Settlement{
+		TenantID: delivery.Webhook.TenantID, NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID,
+		Token: delivery.Token, Attempt: delivery.Attempt, Replica: d.Replica,
+	}
+	begin := Begin{NotificationID: delivery.NotificationID, Token: delivery.Token, Attempt: delivery.Attempt, Lease: d.Lease}
+	if begin.Fresh, begin.Problem = e.begin.Fresh, e.begin.Problem; delivery.Body == nil {
+		body, problem := d.Renderer.Render(delivery)
+		if problem != nil {
+			begin.Problem = problem.Error()
+			d.log(&e.settlement).WarnContext(ctx, "body is a fallback", slog.Any("error", problem))
+		}
+		begin.Fresh, delivery.Body = &body, &body
+	}
+	delivery.At = d.Clock()
+	begin.Request = d.Sender.Describe(ctx, delivery)
+	e.begin = begin
+}
+
+// begun makes the call, if the claim stood.
+func (d *Dispatcher) begun(ctx context.Context, e *entry, begun Begun) {
+	if begun.Fenced {
+		d.Observer.Fenced()
+		d.log(&e.settlement).WarnContext(ctx, "attempt not begun", slog.Any("error", ErrFenced))
+		d.leave(e)
+		return
+	}
+	if e.delivery.AfterUnknown {
+		d.Observer.Unknown()
+		d.log(&e.settlement).WarnContext(ctx, "the attempt before has no outcome; the message may be sent a second time")
+	}
+	d.underWay.Go(func() { d.attempt(ctx, e) })
+}
+
+// attempt makes the call and hands its outcome on to be stored. Its slot is free as
+// soon as the receiver has answered; until the outcome is stored, it counts as
+// under way.
+func (d *Dispatcher) attempt(ctx context.Context, e *entry) {
+	s, delivery := &e.settlement, e.delivery
+	s.Outcome = d.send(ctx, delivery, e.ticket)
+	d.Observer.Attempted(s.Outcome.Verdict)
+	s.Message = messageOf(delivery, e.begin.Fresh != nil, s.Outcome)
+	s.Decision = d.Policy.Decide(s.Outcome, delivery.Attempt, delivery.CountedAttempts, rand.Float64())
+	s.Breaker = func(was Breaker, probe bool, now time.Time) Breaker {
+		return d.Policy.Breaker.Next(was, Evidence{Outcome: s.Outcome, Probe: probe, Now: now, Random: rand.Float64()})
+	}
+	d.gate.ended(e.ticket, &s.Outcome)
+	d.free(func() { d.gate.answered(e.ticket, d.Clock()) })
+	d.keeper.settling(delivery.held())
+	d.settlements.add(ctx, *s, func(settled Settled, err error) {
+		if err == nil {
+			d.settled(ctx, s, settled)
+			d.leave(e)
+			return
+		}
+		d.underWay.Go(func() {
+			defer d.leave(e)
+			d.goOnStoring(ctx, s, err)
+		})
 	})
+}
+
+// leave ends an attempt.
+func (d *Dispatcher) leave(e *entry) {
+	d.keeper.drop(e.delivery.held())
+	d.free(func() { d.gate.leave(e.ticket, d.Clock()) })
 }
 
 // free makes room, and says so.
 func (d *Dispatcher) free(room func()) {
 	room()
+	signal(d.freed)
+}
+
+// signal leaves a signal, unless one is there.
+func signal(c chan struct{}) {
 	select {
-	case d.freed <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -44,57 +182,12 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 		slog.String("webhook_id", s.WebhookID.String()), slog.Int("attempt", s.Attempt))
 }
 
-// attempt begins an attempt and makes the call. It returns nil where nothing was
-// sent, because the attempt could not be begun.
-func (d *Dispatcher) attempt(ctx context.Context, delivery *Delivery, ticket *ticket) *Settlement {
-	settlement := Settlement{
-		TenantID: delivery.Webhook.TenantID, NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID,
-		Token: delivery.Token, Attempt: delivery.Attempt,
-	}
-	begin := Begin{
-		NotificationID: delivery.NotificationID, Token: delivery.Token, Attempt: delivery.Attempt,
-		Replica: d.Replica, Lease: d.Lease,
-	}
-	if delivery.Body == nil {
-		body, problem := d.Renderer.Render(delivery)
-		if problem != nil {
-			begin.Problem = problem.Error()
-			d.log(&settlement).WarnContext(ctx, "body is a fallback", slog.Any("error", problem))
-		}
-		begin.Fresh, delivery.Body = &body, &body
-	}
-	delivery.At = d.Clock()
-	begin.Request = d.Sender.Describe(ctx, delivery)
-	switch begun, err := d.beginnings.do(ctx, begin); {
-	case err != nil:
-		// Nothing was sent: the row is offered again when its lease lapses.
-		d.log(&settlement).WarnContext(ctx, "attempt not begun", slog.Any("error", err))
-		return nil
-	case begun.Fenced:
-		d.Observer.Fenced()
-		d.log(&settlement).WarnContext(ctx, "attempt not begun", slog.Any("error", ErrFenced))
-		return nil
-	case begun.Unknown:
-		d.Observer.Unknown()
-		d.log(&settlement).WarnContext(ctx, "the attempt before has no outcome; the message may be sent a second time")
-	}
-	outcome := d.send(ctx, delivery, ticket)
-	d.Observer.Attempted(outcome.Verdict)
-	settlement.Outcome = outcome
-	settlement.Message = messageOf(delivery, begin.Fresh != nil, outcome)
-	settlement.Decision = d.Policy.Decide(outcome, delivery.Attempt, delivery.CountedAttempts, rand.Float64())
-	settlement.Breaker = func(was Breaker, probe bool, now time.Time) Breaker {
-		return d.Policy.Breaker.Next(was, Evidence{Outcome: outcome, Probe: probe, Now: now, Random: rand.Float64()})
-	}
-	return &settlement
-}
-
 // send makes the call, bounded by the webhook's timeout. It makes none when too
 // little may be left of the lease under which the attempt was begun: the process
 // has stood still, or Postgres or the receiver has, and somebody else may be making
 // the call already.
 func (d *Dispatcher) send(ctx context.Context, delivery *Delivery, ticket *ticket) Outcome {
-	d.gate.call(ticket, delivery.Webhook.MaxConcurrent)
+	d.gate.call(ticket, delivery.Webhook.MaxConcurrent, d.Clock)
 	defer d.gate.hungUp(ticket)
 	if d.Clock().Sub(delivery.At) > d.Lease/2 {
 		return Outcome{
@@ -107,39 +200,35 @@ func (d *Dispatcher) send(ctx context.Context, delivery *Delivery, ticket *ticke
 	return d.Sender.Send(ctx, delivery)
 }
 
-// settle stores an outcome, and says what it was unless all is well.
-func (d *Dispatcher) settle(ctx context.Context, s Settlement) {
-	switch err := d.store(ctx, s); {
-	case errors.Is(err, ErrFenced):
+// settled says what an outcome was whose storing succeeded, unless all is well.
+func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled) {
+	switch {
+	case settled.Fenced:
 		d.Observer.Fenced()
-		d.log(&s).WarnContext(ctx, "settlement fenced", slog.String("verdict", s.Outcome.Verdict.String()))
-	case err != nil:
-		d.log(&s).ErrorContext(ctx, "outcome not stored", slog.String("verdict", s.Outcome.Verdict.String()), slog.Any("error", err))
+		d.log(s).WarnContext(ctx, "settlement fenced", slog.String("verdict", s.Outcome.Verdict.String()))
 	case s.Outcome.Verdict != VerdictDelivered:
-		d.log(&s).WarnContext(ctx, "not delivered", slog.String("verdict", s.Outcome.Verdict.String()),
+		d.log(s).WarnContext(ctx, "not delivered", slog.String("verdict", s.Outcome.Verdict.String()),
 			slog.String("status", string(s.Decision.Status)), slog.String("error", s.Outcome.Error))
 	}
 }
 
-// store goes on trying for two leases, because an outcome that is not stored
-// means a message sent twice.
-func (d *Dispatcher) store(ctx context.Context, s Settlement) error {
+// goOnStoring tries for two leases to store an outcome, because one that is not
+// stored means a message sent twice.
+func (d *Dispatcher) goOnStoring(ctx context.Context, s *Settlement, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*d.Lease)
 	defer cancel()
-	pause := 50 * time.Millisecond
-	for {
-		settled, err := d.settlements.do(ctx, s)
-		switch {
-		case err == nil && settled.Fenced:
-			return ErrFenced
-		case err == nil:
-			return nil
-		}
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("settle: %w", err)
+			d.log(s).ErrorContext(ctx, "outcome not stored", slog.String("verdict", s.Outcome.Verdict.String()),
+				slog.Any("error", errors.Join(err, ctx.Err())))
+			return
 		case <-time.After(pause):
-			pause = min(2*pause, 2*time.Second)
+		}
+		var settled Settled
+		if settled, err = d.settlements.do(ctx, *s); err == nil {
+			d.settled(ctx, s, settled)
+			return
 		}
 	}
 }

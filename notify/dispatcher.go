@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,6 +61,8 @@ type Limits struct {
 	Tokens        float64
 	// Probe says that the breaker is half-open: one notification at most.
 	Probe bool
+	// Digests says that what waits may be gathered into digests.
+	Digests bool
 }
 
 // Slots is how many notifications of a webhook may be claimed.
@@ -73,7 +76,6 @@ type Begin struct {
 	NotificationID uuid.UUID
 	Token          int64
 	Attempt        int
-	Replica        string
 	Lease          time.Duration
 	// Request is what the attempt is about to send.
 	Request RequestHead
@@ -87,8 +89,6 @@ type Begin struct {
 type Begun struct {
 	// Fenced says that the claim no longer stands, and nothing was written.
 	Fenced bool
-	// Unknown says that the attempt before has no outcome.
-	Unknown bool
 }
 
 // Settled tells of an outcome that was to be stored.
@@ -105,8 +105,10 @@ type Settlement struct {
 	WebhookID      uuid.UUID
 	Token          int64
 	Attempt        int
-	Outcome        Outcome
-	Decision       Decision
+	// Replica made the attempt.
+	Replica  string
+	Outcome  Outcome
+	Decision Decision
 	// Breaker returns what becomes of the webhook's breaker at an instant. Probe
 	// tells that the attempt was its probe. Nil leaves the breaker alone.
 	Breaker func(was Breaker, probe bool, now time.Time) Breaker
@@ -165,16 +167,20 @@ func (unobserved) Unknown()          {}
 // Dispatcher delivers notifications.
 type Dispatcher struct {
 	Options
-	gate   *gate
-	keeper *keeper
-	desk   *desk
-	// claimed is when the outbox was last looked at.
-	claimed     time.Time
-	beginnings  batcher[Begin, Begun]
+	gate        *gate
+	keeper      *keeper
+	desk        *desk
 	settlements batcher[Settlement, Settled]
-	// freed holds a signal after a slot became free.
-	freed    chan struct{}
-	underWay sync.WaitGroup
+	// freed holds a signal after a slot became free, and hungry after what waits at
+	// the desk has become little.
+	freed, hungry chan struct{}
+	underWay      sync.WaitGroup
+
+	mu sync.Mutex
+	// claimed is when the outbox was last looked at.
+	claimed time.Time
+	// beginning counts the statements under way that begin attempts.
+	beginning int
 }
 
 // NewDispatcher returns a dispatcher. Its error names the option that cannot be used.
@@ -204,27 +210,27 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 		return nil, errors.New("dispatcher: Slots must be at least 1, Poll positive, Lease at least 300ms")
 	}
 	d := &Dispatcher{
-		Options: o, gate: newGate(o.Slots), freed: make(chan struct{}, 1),
-		keeper:      &keeper{renew: o.Store.Renew, lease: o.Lease, logger: o.Logger, lostOne: o.Observer.Fenced},
-		beginnings:  batcher[Begin, Begun]{call: o.Store.Begin, most: maxBatch, leaders: batches, timeout: o.Lease, linger: time.Millisecond, here: make(chan struct{}, batches)},
-		settlements: batcher[Settlement, Settled]{call: o.Store.Settle, most: maxBatch, leaders: batches, timeout: o.Lease, linger: linger},
+		Options: o, gate: newGate(o.Slots), freed: make(chan struct{}, 1), hungry: make(chan struct{}, 1),
+		keeper: &keeper{renew: o.Store.Renew, lease: o.Lease, logger: o.Logger, lostOne: o.Observer.Fenced},
+	}
+	d.settlements = batcher[Settlement, Settled]{
+		call: o.Store.Settle, spawn: d.underWay.Go, clock: o.Clock, most: maxBatch, timeout: o.Lease, linger: linger,
 	}
 	d.desk = &desk{
 		replica: o.Replica, lease: o.Lease, gate: d.gate, keeper: d.keeper, logger: o.Logger, release: o.Store.Release,
-		came: make(chan struct{}, 1), reserved: map[uuid.UUID]int{}, limits: map[uuid.UUID]int{},
+		came: make(chan struct{}, 1), lines: map[uuid.UUID]*line{},
 	}
 	return d, nil
 }
 
-// maxBatch bounds what one statement begins or settles, and batches how many of
-// each are under way at once: while one is being committed, the next is gathered
-// and another executed.
 const (
+	// maxBatch bounds what one statement begins or settles.
 	maxBatch = 256
-	batches  = 2
 	// linger is how long free slots and outcomes are gathered. Of an outcome that is
 	// not yet handed to Postgres, a kill repeats the message.
 	linger = 2 * time.Millisecond
+	// Beside a statement that begins attempts, another one is made only for many.
+	many = 32
 )
 
 // Result is what a pass did.
@@ -273,6 +279,9 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	defer d.underWay.Wait()
 	d.desk.begin()
 	defer d.desk.close(ctx)
+	var launching sync.WaitGroup
+	defer launching.Wait()
+	launching.Go(func() { d.takeOverAll(ctx) })
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	// gathering says that slots have become free, and the pause is over soon.
@@ -283,13 +292,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-pause.C:
-		case <-d.desk.came:
-			d.takeOver(ctx)
-			continue
-		case <-d.freed:
-			if d.takeOver(ctx) && d.Clock().Sub(d.claimed) < claimBeside {
-				continue
-			}
+		case <-d.hungry:
 			if !gathering {
 				gathering = true
 				pause.Reset(linger)
@@ -310,49 +313,134 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
-// claimBeside is how often the outbox is looked at while what was handed over
+// claimBeside is how often the outbox is looked at while what waits at the desk
 // takes all slots that become free.
 const claimBeside = 20 * time.Millisecond
 
-// takeOver begins attempts at what was handed over, as far as there are slots, and
+// takeOverAll begins attempts at what waits at the desk as slots become free, and
+// says when it is time to claim more.
+func (d *Dispatcher) takeOverAll(ctx context.Context) {
+	// A slot also becomes free by a call that takes long.
+	again := time.NewTimer(patience)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.desk.came:
+			d.takeOver(ctx)
+		case <-again.C:
+			d.takeOver(ctx)
+			again.Reset(patience)
+		case <-d.freed:
+			if !d.takeOver(ctx) || d.desk.scarce() || d.Clock().Sub(d.lastClaim()) >= claimBeside {
+				signal(d.hungry)
+			}
+		}
+	}
+}
+
+// takeOver begins attempts at what waits at the desk, as far as there are slots, and
 // reports whether some of it is left.
 func (d *Dispatcher) takeOver(ctx context.Context) (left bool) {
-	ready, left := d.desk.take(ctx, d.Clock())
-	for _, delivery := range ready {
-		d.launch(ctx, delivery)
+	d.mu.Lock()
+	enough := 1
+	if d.beginning > 0 {
+		enough = many
+	}
+	d.mu.Unlock()
+	ready, left := d.desk.take(ctx, enough, d.Clock())
+	for chunk := range slices.Chunk(d.enter(ctx, ready), maxBatch) {
+		d.beginBeside(ctx, chunk)
 	}
 	return left
 }
 
-// start claims and begins attempts in goroutines of their own.
+// beginBeside begins attempts while more are gathered. One that takes long is not
+// waited for.
+func (d *Dispatcher) beginBeside(ctx context.Context, entries []*entry) {
+	ctx = context.WithoutCancel(ctx)
+	d.count(1)
+	ended := sync.OnceFunc(func() {
+		d.count(-1)
+		signal(d.freed)
+	})
+	long := time.AfterFunc(longCall, ended)
+	d.underWay.Go(func() {
+		defer ended()
+		defer long.Stop()
+		d.begin(ctx, entries)
+	})
+}
+
+func (d *Dispatcher) count(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.beginning += n
+}
+
+func (d *Dispatcher) lastClaim() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.claimed
+}
+
+// start claims, and begins attempts at what there are slots for. The rest of what
+// was claimed waits at the desk.
 func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 	var result Result
-	room, left := 0, false
-	dealt := map[uuid.UUID]int{}
+	d.mu.Lock()
 	d.claimed = d.Clock()
+	d.mu.Unlock()
+	dealt, stocked := map[uuid.UUID]int{}, map[uuid.UUID]int{}
+	room, slots, left := 0, 0, false
 	claimed, err := d.Store.Claim(ctx, ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease,
 		Room: func(due []Limits) []Slots {
 			rooms := d.gate.room(due, d.Clock())
 			result.Again, left = rooms.again, !rooms.paced
-			for _, limits := range due {
-				dealt[limits.WebhookID] = 0
+			for i := range due {
+				id := due[i].WebhookID
+				dealt[id], stocked[id] = 0, d.desk.stock(&due[i])
 			}
 			for _, r := range rooms.slots {
-				room += r.Slots
 				dealt[r.WebhookID] = r.Slots
+				slots += r.Slots
 			}
-			return rooms.slots
+			d.gate.promise(slots)
+			var wanted []Slots
+			for id, n := range dealt {
+				if n += stocked[id]; n > 0 {
+					wanted = append(wanted, Slots{id, n})
+					room += n
+				}
+			}
+			return wanted
 		},
 	})
 	if err != nil {
 		err = fmt.Errorf("claim notifications: %w", err)
 	}
+	var now, later []*Delivery
 	for i := range claimed.Deliveries {
-		dealt[claimed.Deliveries[i].Webhook.ID]--
-		d.launch(ctx, &claimed.Deliveries[i])
+		delivery := &claimed.Deliveries[i]
+		if id := delivery.Webhook.ID; dealt[id] > 0 {
+			dealt[id]--
+			now = append(now, delivery)
+		} else {
+			stocked[id]--
+			later = append(later, delivery)
+		}
 	}
+	for chunk := range slices.Chunk(d.enter(ctx, now), maxBatch) {
+		d.beginBeside(ctx, chunk)
+	}
+	d.gate.promise(-slots)
+	d.desk.keep(ctx, later)
 	if err == nil {
+		for id, n := range stocked {
+			dealt[id] += n
+		}
 		d.gate.looked(dealt)
 	}
 	result.Claimed, result.Next = len(claimed.Deliveries), claimed.Next

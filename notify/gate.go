@@ -11,16 +11,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// patience is how long an attempt keeps its slot. One that takes longer gives
-// the slot back and goes on without.
+// patience is how long a call keeps its slot. One that takes longer gives the slot
+// back and goes on without.
 const patience = time.Second
 
 // gate shares the slots of a dispatcher out over webhooks: each gets one in
 // turn until nothing is free, so that a long backlog keeps no other waiting.
 //
-// Nor do slow receivers, however many there are. An attempt has a slot for a
-// second; then it is a straggler, and its webhook is slow until one of its
-// attempts ends in time and no straggler is left. Slow webhooks together have at
+// Nor do slow receivers, however many there are. A call has a slot for a second;
+// then it is a straggler, and its webhook is slow until one of its calls ends in
+// time and no straggler is left. What waits for a call to such a webhook is a
+// straggler after a second, too; how long Postgres takes tells nothing of a receiver. Slow webhooks together have at
 // most half as many attempts under way as there are slots, and with those that
 // have not answered yet never more than half of the slots themselves. The other
 // half is for webhooks known to be quick, and when many of these stop answering
@@ -32,10 +33,12 @@ const patience = time.Second
 type gate struct {
 	mu    sync.Mutex
 	slots int
-	// turns counts the attempts begun.
-	turns    int
-	lanes    map[uuid.UUID]*lane
-	underWay map[*ticket]struct{}
+	// turns counts the attempts begun, underWay those not yet stored, and promised
+	// the slots dealt to a claim that has not returned.
+	turns, underWay, promised int
+	lanes                     map[uuid.UUID]*lane
+	// young holds those that may have a slot.
+	young []*ticket
 }
 
 // pace is what is known of a receiver.
@@ -49,7 +52,9 @@ const (
 
 // lane is one webhook's share.
 type lane struct {
-	pace             pace
+	pace pace
+	// busy counts the attempts that have not been answered, stragglers those of them
+	// without a slot.
 	busy, stragglers int
 	// turn is that of its last attempt.
 	turn int
@@ -62,19 +67,25 @@ type lane struct {
 }
 
 // ahead is how many attempts a quick webhook may have under way for each call, so
-// that the next are begun while the receiver answers. Calls are bounded all the same.
-const ahead = 2
+// that the next are begun, many by one statement, while the receiver answers. Calls
+// are bounded all the same. And stock is how many more may be claimed and wait in
+// the process for each call: a claim is for many.
+const (
+	ahead = 3
+	stock = 4
+)
 
 // ticket is an attempt under way.
 type ticket struct {
-	lane      *lane
-	began     time.Time
-	straggler bool
-	answered  bool
+	lane *lane
+	// began is when it got its slot, called when its call began, zero before that.
+	began, called time.Time
+	straggler     bool
+	answered      bool
 }
 
 func newGate(slots int) *gate {
-	return &gate{slots: slots, lanes: map[uuid.UUID]*lane{}, underWay: map[*ticket]struct{}{}}
+	return &gate{slots: slots, lanes: map[uuid.UUID]*lane{}}
 }
 
 // rooms is what a claim may take.
@@ -136,38 +147,45 @@ type load struct {
 	// those of the young whose webhook is not known to be quick, and slow all of
 	// slow webhooks.
 	total, young, guests, slow int
-	// oldest is the beginning of the oldest that holds a slot, zero without one.
+	// oldest is the beginning of the oldest call that holds a slot, zero without one.
 	oldest time.Time
 }
 
 // load takes the slots of stragglers away and counts.
 func (g *gate) load(now time.Time) load {
-	for t := range g.underWay {
-		if !t.straggler && !t.answered && now.Sub(t.began) >= patience {
+	l := load{slots: g.slots, total: g.underWay + g.promised, young: g.promised}
+	for _, t := range g.young {
+		if !t.answered && t.late(now) {
 			t.straggler = true
 			t.lane.stragglers++
 			t.lane.pace = slow
 		}
 	}
-	l := load{slots: g.slots, total: len(g.underWay)}
-	for t := range g.underWay {
-		if t.answered {
-			continue
+	g.young = slices.DeleteFunc(g.young, func(t *ticket) bool { return t.answered || t.straggler })
+	for _, t := range g.young {
+		if !t.called.IsZero() && (l.oldest.IsZero() || t.called.Before(l.oldest)) {
+			l.oldest = t.called
 		}
-		if !t.straggler {
-			l.young++
-			if l.oldest.IsZero() || t.began.Before(l.oldest) {
-				l.oldest = t.began
-			}
-			if t.lane.pace != quick {
-				l.guests++
-			}
+	}
+	for _, lane := range g.lanes {
+		young := lane.busy - lane.stragglers
+		l.young += young
+		if lane.pace != quick {
+			l.guests += young
 		}
-		if t.lane.pace == slow {
-			l.slow++
+		if lane.pace == slow {
+			l.slow += lane.busy
 		}
 	}
 	return l
+}
+
+// late tells whether an attempt has had its slot for long enough.
+func (t *ticket) late(now time.Time) bool {
+	if t.called.IsZero() {
+		return t.lane.pace == slow && now.Sub(t.began) >= patience
+	}
+	return now.Sub(t.called) >= patience
 }
 
 // admits tells whether one more attempt of a webhook may begin, and if not,
@@ -228,19 +246,22 @@ func (g *gate) enter(webhook uuid.UUID, now time.Time) *ticket {
 	t.lane.busy++
 	g.turns++
 	t.lane.turn = g.turns
-	g.underWay[t] = struct{}{}
+	g.underWay++
+	g.young = append(g.young, t)
 	return t
 }
 
 // call waits until fewer than most calls of the webhook are under way, and counts
-// one more. The caller calls hungUp when it has ended.
-func (g *gate) call(t *ticket, most int) {
+// one more, which begins at the instant that clock tells then. The caller calls
+// hungUp when it has ended.
+func (g *gate) call(t *ticket, most int, clock func() time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for t.lane.calls >= max(most, 1) {
 		t.lane.ended.Wait()
 	}
 	t.lane.calls++
+	t.called = clock()
 }
 
 // hungUp lets the next call begin.
@@ -268,11 +289,53 @@ func (g *gate) answer(t *ticket, now time.Time) {
 		t.lane.stragglers--
 	}
 	switch {
-	case now.Sub(t.began) >= patience:
+	case t.called.IsZero():
+	case now.Sub(t.called) >= patience:
 		t.lane.pace = slow
 	case t.lane.stragglers == 0:
 		t.lane.pace = quick
 	}
+}
+
+// trusts tells whether a webhook's notifications may wait in the process for their
+// slots: its receiver answers in time.
+func (g *gate) trusts(webhook uuid.UUID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.lane(webhook)
+	return l.pace != slow && !l.failing
+}
+
+// stocks tells whether claims for a webhook may be for more than there are slots.
+// Nothing of it is to be judged when a slot is free: it has neither rate nor digests.
+func (g *gate) stocks(limits *Limits) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.lane(limits.WebhookID)
+	return l.pace == quick && !l.failing && limits.RatePerSecond == 0 && !limits.Digests && !limits.Probe
+}
+
+// waits tells whether the free slots of a webhook are left until there are more of
+// them, so that more attempts are begun together: enough are begun for its calls.
+func (g *gate) waits(webhook uuid.UUID, most, free int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return free < most && g.lane(webhook).busy > most
+}
+
+// isBehind tells whether more was due than could be claimed.
+func (g *gate) isBehind(webhook uuid.UUID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.lane(webhook).behind
+}
+
+// promise counts slots as taken that are dealt to a claim, until they are given
+// back: -n.
+func (g *gate) promise(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.promised += n
 }
 
 // welcomes tells whether a webhook's notifications may be handed over as they are
@@ -307,7 +370,7 @@ func (g *gate) leave(t *ticket, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.answer(t, now)
-	delete(g.underWay, t)
+	g.underWay--
 }
 
 func (g *gate) lane(webhook uuid.UUID) *lane {

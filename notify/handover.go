@@ -3,15 +3,14 @@ package notify
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// maxHanded bounds the notifications that are handed over and not begun, of all
-// webhooks; of one, it is maxQueue times what may be under way to it.
+// maxHanded bounds the notifications that wait in the process, of all webhooks; of
+// one, handed over, it is maxQueue times what may be called at once.
 const (
 	maxHanded = 2048
 	maxQueue  = 16
@@ -44,12 +43,13 @@ func (r *Reservation) HandOver(ctx context.Context, committed []Delivery) {
 	}
 }
 
-// desk holds what was handed over until there is a slot for it. Its claims are
-// renewed from then on.
+// desk holds claimed notifications until there is a slot for them: what was handed
+// over, and what claims took for more than there were slots. Its claims are renewed.
 //
-// Only a receiver that has just answered is given anything this way: for a slow
-// or a failing one, and while something older waits, notifications are written
-// unclaimed, where limits, breaker and digests are judged when they are taken.
+// Only a receiver that answers in time has anything waiting here: for a slow or a
+// failing one nothing is taken that has no slot, and what waits goes back into the
+// outbox. Nothing is handed over while something older waits there, where limits,
+// breaker and digests are judged.
 type desk struct {
 	replica string
 	lease   time.Duration
@@ -62,11 +62,62 @@ type desk struct {
 
 	mu   sync.Mutex
 	open bool
+	// lines are by webhook what there is room kept for, and what waits.
+	lines   map[uuid.UUID]*line
+	total   int
+	waiting []*Delivery
+}
+
+// line is what a webhook has at the desk.
+type line struct {
+	// most is how many calls it may have under way.
+	most int
 	// reserved counts what there is room kept for, and what waits.
-	reserved map[uuid.UUID]int
-	total    int
-	limits   map[uuid.UUID]int
-	waiting  []*Delivery
+	reserved, waiting int
+}
+
+// room returns how many more notifications of a webhook may wait here, at most.
+func (k *desk) room(line *line, most int) int { return min(most-line.reserved, maxHanded-k.total) }
+
+// line returns what a webhook has here.
+func (k *desk) line(webhook uuid.UUID, most int) *line {
+	l := k.lines[webhook]
+	if l == nil {
+		l = &line{}
+		k.lines[webhook] = l
+	}
+	l.most = most
+	return l
+}
+
+// stock returns how many notifications a claim may take of a webhook to wait here:
+// none before half of them are gone.
+func (k *desk) stock(limits *Limits) int {
+	if !k.gate.stocks(limits) {
+		return 0
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.open {
+		return 0
+	}
+	l := k.line(limits.WebhookID, limits.MaxConcurrent)
+	if l.waiting > stock*l.most/2 {
+		return 0
+	}
+	return max(0, k.room(l, stock*l.most))
+}
+
+// scarce tells whether a claim could bring more for a webhook of which something waits.
+func (k *desk) scarce() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id, l := range k.lines {
+		if l.waiting <= stock*l.most/2 && k.gate.isBehind(id) {
+			return true
+		}
+	}
+	return len(k.waiting) == 0
 }
 
 // begin accepts from now on.
@@ -88,83 +139,93 @@ func (k *desk) reserve(wanted []Wanted) Reservation {
 		if !k.gate.welcomes(w.WebhookID) {
 			continue
 		}
-		n := min(w.Count, maxQueue*w.MaxConcurrent-k.reserved[w.WebhookID], maxHanded-k.total)
+		l := k.line(w.WebhookID, w.MaxConcurrent)
+		n := min(w.Count, k.room(l, maxQueue*w.MaxConcurrent))
 		if n <= 0 {
 			continue
 		}
 		r.Room[w.WebhookID] = n
-		k.limits[w.WebhookID] = w.MaxConcurrent
-		k.reserved[w.WebhookID] += n
+		l.reserved += n
 		k.total += n
 	}
 	return r
 }
 
+// accept takes over what was written for a reservation, and ends it.
 func (k *desk) accept(ctx context.Context, room map[uuid.UUID]int, committed []Delivery) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	unused := maps.Clone(room)
-	came := make([]*Delivery, len(committed))
-	for i := range committed {
-		came[i] = &committed[i]
-		unused[committed[i].Webhook.ID]--
+	for webhook, n := range room {
+		k.lines[webhook].reserved -= n
+		k.total -= n
 	}
-	for webhook, n := range unused {
-		k.leave(webhook, n)
-	}
+	k.add(ctx, pointers(committed))
+}
+
+// keep has claimed notifications wait here.
+func (k *desk) keep(ctx context.Context, claimed []*Delivery) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.add(ctx, claimed)
+}
+
+func (k *desk) add(ctx context.Context, came []*Delivery) {
 	if len(came) == 0 {
 		return
 	}
 	for _, d := range came {
 		k.keeper.keep(ctx, d.held())
+		l := k.line(d.Webhook.ID, d.Webhook.MaxConcurrent)
+		l.reserved++
+		l.waiting++
 	}
+	k.total += len(came)
 	k.waiting = append(k.waiting, came...)
 	if !k.open {
 		k.empty(ctx)
 		return
 	}
-	select {
-	case k.came <- struct{}{}:
-	default:
-	}
+	signal(k.came)
 }
 
-// leave gives room back.
-func (k *desk) leave(webhook uuid.UUID, n int) {
-	k.total -= n
-	if k.reserved[webhook] -= n; k.reserved[webhook] <= 0 {
-		delete(k.reserved, webhook)
-		delete(k.limits, webhook)
+func pointers(list []Delivery) []*Delivery {
+	out := make([]*Delivery, len(list))
+	for i := range list {
+		out[i] = &list[i]
 	}
+	return out
 }
 
-// take returns what there are slots for, oldest first. What waits for a receiver
-// that does not answer any more goes back into the outbox.
-func (k *desk) take(ctx context.Context, now time.Time) (ready []*Delivery, left bool) {
+// left notes that a notification waits no more.
+func (k *desk) left(d *Delivery) {
+	l := k.lines[d.Webhook.ID]
+	l.reserved--
+	l.waiting--
+	k.total--
+}
+
+// take returns what there are slots for, oldest first, and whether some is left.
+// What waits for a receiver that does not answer any more goes back into the
+// outbox. With fewer than enough it returns nothing, and all is left.
+func (k *desk) take(ctx context.Context, enough int, now time.Time) (ready []*Delivery, left bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.waiting) == 0 {
-		return nil, false
-	}
-	var due []Limits
-	for webhook, most := range k.limits {
-		due = append(due, Limits{WebhookID: webhook, MaxConcurrent: most})
-	}
-	slots := make(map[uuid.UUID]int, len(due))
-	for _, s := range k.gate.room(due, now).slots {
-		slots[s.WebhookID] = s.Slots
+	slots := k.slots(now)
+	count := 0
+	for id, n := range slots {
+		count += min(n, k.lines[id].waiting)
 	}
 	var back []*Delivery
 	rest := k.waiting[:0]
 	for _, d := range k.waiting {
 		switch id := d.Webhook.ID; {
-		case !k.gate.welcomes(id):
+		case !k.gate.trusts(id):
 			back = append(back, d)
-			k.leave(id, 1)
-		case slots[id] > 0:
+			k.left(d)
+		case slots[id] > 0 && count >= enough:
 			slots[id]--
 			ready = append(ready, d)
-			k.leave(id, 1)
+			k.left(d)
 		default:
 			rest = append(rest, d)
 		}
@@ -173,6 +234,30 @@ func (k *desk) take(ctx context.Context, now time.Time) (ready []*Delivery, left
 	k.waiting = rest
 	k.giveBack(ctx, back)
 	return ready, len(rest) > 0
+}
+
+// slots shares the free slots out over what waits.
+func (k *desk) slots(now time.Time) map[uuid.UUID]int {
+	var due []Limits
+	for webhook, l := range k.lines {
+		if l.waiting > 0 {
+			due = append(due, Limits{WebhookID: webhook, MaxConcurrent: l.most})
+		} else if l.reserved == 0 {
+			delete(k.lines, webhook)
+		}
+	}
+	if len(due) == 0 {
+		return nil
+	}
+	slots := make(map[uuid.UUID]int, len(due))
+	for _, s := range k.gate.room(due, now).slots {
+		l := k.lines[s.WebhookID]
+		if s.Slots < l.waiting && k.gate.waits(s.WebhookID, l.most, s.Slots) {
+			continue
+		}
+		slots[s.WebhookID] = s.Slots
+	}
+	return slots
 }
 
 // close refuses everything from now on, and gives back what waits.
@@ -186,7 +271,7 @@ func (k *desk) close(ctx context.Context) {
 // empty gives back all that waits.
 func (k *desk) empty(ctx context.Context) {
 	for _, d := range k.waiting {
-		k.leave(d.Webhook.ID, 1)
+		k.left(d)
 	}
 	k.giveBack(ctx, k.waiting)
 	k.waiting = nil

@@ -24,6 +24,14 @@ func running(t *testing.T, d *notify.Dispatcher, f func()) {
 	ended.Wait()
 }
 
+// oneByOne has their webhook take one message at a time.
+func oneByOne(list []notify.Delivery) []notify.Delivery {
+	for i := range list {
+		list[i].Webhook.MaxConcurrent = 1
+	}
+	return list
+}
+
 func TestHandedOverIsSentWithoutAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := uuid.New()
@@ -73,7 +81,7 @@ func TestNothingIsTakenOverFor(t *testing.T) {
 			d := dispatcher(t, o, &calls{takes: time.Minute}, nil)
 			running(t, d, func() {
 				r := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 3}})
-				r.HandOver(t.Context(), deliveries(3, id, 100*time.Millisecond))
+				r.HandOver(t.Context(), oneByOne(deliveries(3, id, 100*time.Millisecond)))
 				time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
 				synctest.Wait()
 				if r := d.Reserve(wanted(id)); r.Room[id] != 0 {
@@ -113,7 +121,7 @@ func TestHandedOverIsRenewedWhileItWaits(t *testing.T) {
 		d := dispatcher(t, o, &calls{takes: 900 * time.Millisecond}, func(o *notify.Options) { o.Lease = 600 * time.Millisecond })
 		running(t, d, func() {
 			r := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 2}})
-			r.HandOver(t.Context(), deliveries(2, id, time.Minute))
+			r.HandOver(t.Context(), oneByOne(deliveries(2, id, time.Minute)))
 			time.Sleep(850 * time.Millisecond) //nolint:forbidigo // the time of the bubble
 			synctest.Wait()
 			if o.renewals != 4 {
@@ -132,14 +140,14 @@ func TestWhatWaitsIsGivenBackAtTheEnd(t *testing.T) {
 		running(t, d, func() {
 			r := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 3}})
 			late = d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 1}})
-			r.HandOver(t.Context(), deliveries(3, id, time.Minute))
+			r.HandOver(t.Context(), oneByOne(deliveries(3, id, time.Minute)))
 			synctest.Wait()
 		})
 		if len(o.settled) != 1 || len(o.released) != 2 {
 			t.Errorf("%d settled, %d given back; want 1 and 2", len(o.settled), len(o.released))
 		}
 		// A commit that was under way is too late.
-		late.HandOver(t.Context(), deliveries(1, id, time.Minute))
+		late.HandOver(t.Context(), oneByOne(deliveries(1, id, time.Minute)))
 		if len(o.released) != 3 {
 			t.Errorf("%d given back, want the late one, too", len(o.released))
 		}

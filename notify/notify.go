@@ -15,16 +15,19 @@
 // Postgres is authoritative for all of it, and its clock alone is compared with
 // leases. Three steps, each a transaction of its own, and none open during a call:
 //
-//   - Claim takes due rows with SKIP LOCKED, never more than there are free
-//     slots, under a lease and a token of its own for each row.
-//   - Begin writes the attempt with the head of its request and, with the first
-//     attempt, the body, which is rendered once and frozen: every attempt sends
-//     the same bytes under the same webhook-id.
-//   - Settle demands the token. Whoever lost its lease settles nothing: its
-//     outcome is kept on its attempt, and the row belongs to the new claimant.
+//   - Claim takes due rows with SKIP LOCKED under a lease and a token of its own for
+//     each row: never more than there are free slots and, of a webhook of which
+//     nothing has to be judged then, that may wait at the desk (handover.go).
+//   - Begin marks the attempt as begun in the row and writes the head of its request
+//     and, with the first attempt, the body, which is rendered once and frozen: every
+//     attempt sends the same bytes under the same webhook-id.
+//   - Settle records the attempt and demands the token. Whoever lost its lease settles
+//     nothing: its outcome is kept on its attempt, and the row belongs to the new
+//     claimant, whose claim has recorded that attempt without outcome.
 //
-// Begin and Settle do what many attempts want at the same time in one statement
-// (batch.go), and all leases of a dispatcher are renewed by one (keeper.go).
+// Begin does what there are slots for in one statement (attempt.go), Settle what
+// many attempts want at the same time (batch.go), and all leases of a dispatcher are
+// renewed by one (keeper.go).
 //
 // # Handed over at birth
 //
@@ -238,6 +241,9 @@ type Delivery struct {
 	CountedAttempts int
 	// Generation is how often a person has sent the notification again.
 	Generation int
+	// AfterUnknown says that the attempt before was begun by somebody who lost its
+	// claim, and that nobody knows its outcome.
+	AfterUnknown bool
 	// Alert is the zero Instance for a digest.
 	Alert alerts.Instance
 	// Digest is what a digest tells, nil for others and once the body is frozen.

@@ -46,7 +46,7 @@ func TestSettledTogether(t *testing.T) {
 		}
 	}
 	w.wantColumn("attempts", `select coalesce(verdict, 'unknown') || ' ' || coalesce(status_code::text, 'no') || ' ' || (response_head is not null) || ' ' || count(*)
-		from attempt group by verdict, status_code, response_head is not null order by 1`,
+		from attempt_history group by verdict, status_code, response_head is not null order by 1`,
 		"DELIVERED 200 true 10", "REFUSED 400 true 10", "RETRY no false 10", "unknown no false 10")
 	w.wantColumn("statuses", statuses, "DELIVERED 10", "FAILED 10", "RETRYING 20")
 }
@@ -106,7 +106,7 @@ func TestOneHarmsNoBatch(t *testing.T) {
 		ended <- err
 	}()
 	<-called
-	w.until("all are begun", func() bool { return len(w.column(`select '' from attempt`)) == 6 })
+	w.until("all are begun", func() bool { return len(w.column(`select '' from attempt_history`)) == 6 })
 	locked := strings.TrimSpace(w.column(`select min(notification_id::text) from outbox`)[0])
 	if _, err := holder.Exec(t.Context(), `select from outbox where notification_id = '`+locked+`' for update`); err != nil {
 		t.Fatal(err)
@@ -120,5 +120,5 @@ func TestOneHarmsNoBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantColumn("statuses", statuses, "DELIVERED 6")
-	w.wantColumn("attempts", `select verdict || ' ' || count(*) from attempt group by verdict`, "DELIVERED 6")
+	w.wantColumn("attempts", `select verdict || ' ' || count(*) from attempt_history group by verdict`, "DELIVERED 6")
 }

@@ -285,7 +285,7 @@ func TestBreakerKeepsNoSettlementWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.deliver()
-	w.wantColumn("stored", `select string_agg(verdict, ' ') from attempt`, "RETRY RETRY RETRY")
+	w.wantColumn("stored", `select string_agg(verdict, ' ') from attempt_history`, "RETRY RETRY RETRY")
 	w.wantColumn("due later, and nobody's", `select count(*)::text from outbox where attempts = 1 and claim_token is null and due_at > now()`, "3")
 	w.wantColumn("not counted", breakers, "0 failures, opening 0")
 }

@@ -125,7 +125,7 @@ func (w *world) claimedAfter() []time.Duration {
 	var all []time.Duration
 	for _, us := range w.column(`
 		select (extract(epoch from a.started_at - n.created_at) * 1000000)::bigint::text
-		from notification n join attempt a using (notification_id) where a.attempt = 1 order by n.created_at`) {
+		from notification n join attempt_history a using (notification_id) where a.attempt = 1 order by n.created_at`) {
 		n, err := strconv.ParseInt(us, 10, 64)
 		if err != nil {
 			w.t.Fatal(err)
@@ -255,11 +255,11 @@ func TestOneWakeUpDrainsByAllReplicas(t *testing.T) {
 				o.Bus, o.Roles, o.TickInterval = bus, []app.Role{app.RoleEvaluate}, 50*time.Millisecond
 			})
 			w.until("every replica delivers", func() bool {
-				return slices.Equal(w.column(`select count(distinct replica)::text from attempt`), []string{strconv.Itoa(replicas)})
+				return slices.Equal(w.column(`select count(distinct replica)::text from attempt_history`), []string{strconv.Itoa(replicas)})
 			})
 			close(together)
 			w.untilDelivered(messages)
-			t.Log(provider, w.column(`select count(*)::text from attempt group by replica`))
+			t.Log(provider, w.column(`select count(*)::text from attempt_history group by replica`))
 			if got := len(w.receiver.received()); got != messages {
 				t.Errorf("the receiver got %d messages, want %d; %s", got, messages, evaluator)
 			}

@@ -192,7 +192,7 @@ func TestKilledDuringTheCall(t *testing.T) {
 	w.until("everything is delivered", func() bool {
 		return len(w.column(`select status from notification_status where status = 'DELIVERED'`)) == 1
 	})
-	w.wantColumn("attempts", `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt order by attempt`, "1 unknown", "2 DELIVERED")
+	w.wantColumn("attempts", `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt_history order by attempt`, "1 unknown", "2 DELIVERED")
 	if got := get(t, third.address, "/metrics"); !strings.Contains(got, "tocsin_attempts_unknown_total 1\n") {
 		t.Errorf("the unknown outcome is not counted in %s", got)
 	}

@@ -68,13 +68,14 @@ func (w *world) claimed() notify.Claimed {
 func settlement(d *notify.Delivery, v notify.Verdict, status notify.Status) notify.Settlement {
 	return notify.Settlement{
 		TenantID: d.Webhook.TenantID, NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, Token: d.Token, Attempt: d.Attempt,
+		Replica: "claimant",
 		Outcome: notify.Outcome{Verdict: v}, Decision: notify.Decision{Status: status, Counts: true},
 	}
 }
 
 func (w *world) begin(d *notify.Delivery) error {
 	begun, err := w.db.Outbox().Begin(w.t.Context(), []notify.Begin{{
-		NotificationID: d.NotificationID, Token: d.Token, Attempt: d.Attempt, Replica: "claimant", Lease: time.Minute,
+		NotificationID: d.NotificationID, Token: d.Token, Attempt: d.Attempt, Lease: time.Minute,
 	}})
 	if err == nil && begun[0].Fenced {
 		err = notify.ErrFenced
@@ -91,7 +92,7 @@ func (w *world) settle(s notify.Settlement) error {
 	return err
 }
 
-const attempts = `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt order by notification_id, attempt`
+const attempts = `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt_history order by notification_id, attempt`
 
 func TestDelivered(t *testing.T) {
 	w := newWorld(t)
@@ -133,7 +134,7 @@ func TestRetriedOnTheScheduleWithTheSameBytes(t *testing.T) {
 		w.exec(`update outbox set due_at = now()`)
 		w.exec(`update webhook_state set open_until = now() where opened_at is not null`)
 	}
-	w.wantColumn("attempts", `select count(*)::text from attempt where verdict = 'RETRY' and status_code = 502 and response like 'try later%'`, "6")
+	w.wantColumn("attempts", `select count(*)::text from attempt_history where verdict = 'RETRY' and status_code = 502 and response like 'try later%'`, "6")
 	w.wantColumn("bodies", `select count(*)::text from notification_body`, "1")
 	if ids := w.receiver.webhookIDs(); len(ids) != 6 || len(slices.Compact(ids)) != 1 {
 		t.Errorf("webhook-ids %q, want one for six attempts", ids)

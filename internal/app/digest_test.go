@@ -303,7 +303,7 @@ func TestStormBecomesDigests(t *testing.T) {
 	w.wantColumn("statuses", `select distinct status from notification_status`, "DELIVERED")
 	w.wantWhole()
 	// The one message that the kill may have repeated is an attempt of unknown outcome.
-	repeats := w.column(`select d.size::text from attempt join digest d using (notification_id) where verdict is null`)
+	repeats := w.column(`select d.size::text from attempt_history join digest d using (notification_id) where verdict is null`)
 	want := n
 	for _, size := range repeats {
 		again, _ := strconv.Atoi(size)

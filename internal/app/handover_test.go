@@ -81,7 +81,10 @@ func TestHandedOver(t *testing.T) {
 		t.Fatalf("%d claimed", len(other))
 	}
 	want := other[0]
-	want.Token, want.Attempt = look.seen[0].Token, 1
+	if !want.AfterUnknown {
+		t.Error("whoever takes over does not know of the attempt before")
+	}
+	want.Token, want.Attempt, want.AfterUnknown = look.seen[0].Token, 1, false
 	same := cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })
 	if diff := cmp.Diff(want, look.seen[0], same); diff != "" {
 		t.Errorf("read (-) and handed over (+) differ:\n%s", diff)

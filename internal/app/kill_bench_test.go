@@ -46,7 +46,7 @@ func BenchmarkKillDuring(b *testing.B) {
 		for _, n := range seen {
 			extra += n - 1
 		}
-		without := len(w.column(`select attempt::text from attempt where verdict is null`))
+		without := len(w.column(`select attempt::text from attempt_history where verdict is null`))
 		if extra > without {
 			b.Errorf("%d repeats, and only %d attempts of unknown outcome", extra, without)
 		}

@@ -50,10 +50,10 @@ func TestRateHoldsOverReplicas(t *testing.T) {
 	if len(at) < 12 || len(at) > 16 {
 		t.Errorf("%d calls in three seconds at five a second", len(at))
 	}
-	if by := w.column(`select replica || ' ' || count(*) from attempt group by replica`); len(by) != 2 {
+	if by := w.column(`select replica || ' ' || count(*) from attempt_history group by replica`); len(by) != 2 {
 		t.Logf("one replica sent everything: %q", by)
 	}
-	w.wantColumn("attempts", `select count(*)::text from attempt where verdict = 'DELIVERED'`, strconv.Itoa(len(at)))
+	w.wantColumn("attempts", `select count(*)::text from attempt_history where verdict = 'DELIVERED'`, strconv.Itoa(len(at)))
 }
 
 // TestBurstIsGrantedOnce lets two replicas claim at the same instant what a rate

@@ -33,7 +33,7 @@ func brisk() []string {
 // Queries of what replicas did. Alerts about rules themselves are left out.
 const (
 	raised          = `select execution_id from alert where execution_id is not null order by execution_id`
-	attemptVerdicts = `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt order by notification_id, attempt`
+	attemptVerdicts = `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt_history order by notification_id, attempt`
 	settlements     = `select status || ' ' || count(*) from settlement group by status`
 	claimedBy       = `select claimed_by from rule_state where claimed_by is not null
 		union all select claimed_by from outbox where claimed_by is not null`
@@ -334,7 +334,7 @@ func TestPausedDuringACall(t *testing.T) {
 				}
 				secondCall <- http.StatusOK
 				w.until("the second call is settled", func() bool {
-					return len(w.column(`select verdict from attempt where attempt = 2 and verdict is not null`)) == 1
+					return len(w.column(`select verdict from attempt_history where attempt = 2 and verdict is not null`)) == 1
 				})
 			}
 			w.wantColumn("attempts", attemptVerdicts, "1 "+c.verdict, "2 DELIVERED")
@@ -418,8 +418,8 @@ func TestClaimsOfTheDeadAreReleasedInTime(t *testing.T) {
 	w.serve(brisk()...)
 	w.untilDelivered(2)
 	w.wantColumn("alerts", raised, "a", "b")
-	w.wantColumn("attempts", `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt order by started_at`,
-		"1 unknown", "2 DELIVERED", "1 DELIVERED")
+	w.wantColumn("attempts", `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt_history order by 1`,
+		"1 DELIVERED", "1 unknown", "2 DELIVERED")
 }
 
 // TestRollingRestart replaces three replicas one after the other while
@@ -474,7 +474,7 @@ func TestRollingRestart(t *testing.T) {
 	}
 	w.wantColumn("alerts of each exchange", `select distinct n::text from (select count(*) n from alert group by execution_id) x`, "4")
 	w.wantColumn("exchanges", `select count(distinct execution_id)::text from alert`, strconv.Itoa(len(ids)))
-	w.wantColumn("attempts", `select verdict || ' ' || count(*) from attempt group by verdict`, fmt.Sprintf("DELIVERED %d", 4*len(ids)))
+	w.wantColumn("attempts", `select verdict || ' ' || count(*) from attempt_history group by verdict`, fmt.Sprintf("DELIVERED %d", 4*len(ids)))
 	if got := len(w.receiver.received()); got != 4*len(ids) {
 		t.Errorf("the receiver got %d messages, want %d", got, 4*len(ids))
 	}
@@ -532,7 +532,7 @@ func TestClocksOfReplicas(t *testing.T) {
 	w.until("both have delivered", func() bool {
 		n++
 		w.fail(w.ch.Now(t), strconv.Itoa(n))
-		return len(w.column(`select replica from attempt group by replica`)) == 2
+		return len(w.column(`select replica from attempt_history group by replica`)) == 2
 	})
 	w.untilDelivered(3 * n)
 	w.wantColumn("alerts of each exchange", `select distinct n::text from (select count(*) n from alert group by execution_id) x`, "3")

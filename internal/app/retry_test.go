@@ -77,7 +77,7 @@ func TestRetryOfWhatIsSettled(t *testing.T) {
 			w.wantColumn("after the retry", statuses, "RETRYING 1")
 			w.deliver()
 			w.wantColumn("after the delivery", statuses, "DELIVERED 1")
-			w.wantColumn("attempts", `select attempt::text from attempt order by attempt`, "1", "2")
+			w.wantColumn("attempts", `select attempt::text from attempt_history order by attempt`, "1", "2")
 			if ids := w.receiver.webhookIDs(); !slices.Equal(ids, []string{id.String(), id.String() + "-r1"}) {
 				t.Errorf("webhook-ids %q", ids)
 			}
@@ -121,13 +121,13 @@ func TestRetryBeginsTheScheduleAnew(t *testing.T) {
 	w.wantColumn("due now, nothing counted", `select (due_at <= now())::text || counted || generation from outbox`, "true01")
 	exhaust(0)
 	w.wantColumn("exhausted once more", statuses, "EXHAUSTED 1")
-	w.wantColumn("attempts", `select count(*)::text from attempt`, "9")
+	w.wantColumn("attempts", `select count(*)::text from attempt_history`, "9")
 	if done := w.retryAll(api.RetryOrder{Filter: api.NotificationFilter{Statuses: []notify.Status{notify.Exhausted}}}); done != (api.Retried{Retried: 1}) {
 		t.Errorf("%+v", done)
 	}
 	w.wantColumn("bodies", `select count(*)::text from notification_body`, "1")
 	exhaust(0)
-	w.wantColumn("attempts", `select count(*)::text from attempt`, "15")
+	w.wantColumn("attempts", `select count(*)::text from attempt_history`, "15")
 }
 
 func TestBodyIsRenderedAnewWhenItWasRefused(t *testing.T) {

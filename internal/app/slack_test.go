@@ -330,7 +330,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost.Body = &body
-	begin := notify.Begin{NotificationID: lost.NotificationID, Token: lost.Token, Attempt: 1, Replica: "dead", Lease: time.Minute, Fresh: &body}
+	begin := notify.Begin{NotificationID: lost.NotificationID, Token: lost.Token, Attempt: 1, Lease: time.Minute, Fresh: &body}
 	if _, err := w.db.Outbox().Begin(t.Context(), []notify.Begin{begin}); err != nil {
 		t.Fatal(err)
 	}

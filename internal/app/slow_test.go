@@ -91,7 +91,7 @@ func (w *world) sideBySide(samples int) (alone, beside []time.Duration) {
 	w.exec(`update outbox set due_at = now() where webhook_id = any($1)`, others)
 	wakeUps <- notify.Signal{}
 	w.until("as many calls hang as slow webhooks may have", func() bool {
-		return w.column(`select count(*)::text from attempt where verdict is null`)[0] >= "32"
+		return w.column(`select count(*)::text from attempt_history where verdict is null`)[0] >= "32"
 	})
 	w.until("the dead webhook's breaker is open", func() bool {
 		return len(w.column(`select w.name from webhook_state join webhook w using (webhook_id) where opened_at is not null`)) == 1
@@ -114,7 +114,7 @@ func TestHealthyWebhookKeepsItsPace(t *testing.T) {
 	if limit := 5*p99(alone) + 500*time.Millisecond; p99(beside) > limit {
 		t.Errorf("p99 is %v alone and %v beside dead and slow webhooks", p99(alone), p99(beside))
 	}
-	if claimed := w.column(`select count(*)::text from attempt a join notification n using (notification_id)
+	if claimed := w.column(`select count(*)::text from attempt_history a join notification n using (notification_id)
 		join webhook w using (webhook_id) where w.name like 'slow%'`); claimed[0] < "32" || len(claimed[0]) > 2 {
 		t.Errorf("%s attempts of slow webhooks, want about half the slots", claimed)
 	}
@@ -165,6 +165,6 @@ func TestFailingRenewalPassesTheLeaseOn(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	w.wantColumn("each outcome is kept on its attempt", `select replica || ' ' || verdict from attempt order by attempt`, "lost DELIVERED", "other DELIVERED")
+	w.wantColumn("each outcome is kept on its attempt", `select replica || ' ' || verdict from attempt_history order by attempt`, "lost DELIVERED", "other DELIVERED")
 	w.wantColumn("settlements", settlements, "DELIVERED 1")
 }

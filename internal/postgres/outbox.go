@@ -37,6 +37,7 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 		if b.Due {
 			due = append(due, notify.Limits{
 				WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond, Tokens: b.Tokens, Probe: b.Probe,
+				Digests: b.DigestAbove > 0,
 			})
 		}
 	}
@@ -94,7 +95,7 @@ func (s *Outbox) deliveries(ctx context.Context, rows []pgq.NotificationClaimRow
 func (s *Outbox) delivery(ctx context.Context, row *pgq.NotificationClaimRow, webhook cachedWebhook) (notify.Delivery, error) {
 	d := notify.Delivery{
 		Webhook: webhook.webhook, NotificationID: row.NotificationID, Reason: notify.Reason(row.Reason), Token: row.ClaimToken,
-		Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Generation: int(row.Generation),
+		Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Generation: int(row.Generation), AfterUnknown: row.Unknown,
 	}
 	if row.ContentType != nil {
 		d.Body = &notify.Body{ContentType: *row.ContentType, Content: row.Content}
@@ -126,10 +127,9 @@ func beginOf(items int) string {
 	return beginWork
 }
 
-// beginAttempts writes attempts whose claims still stand, with the bodies that are
-// fresh, and tells whether the attempt before has no outcome. A lease with less
-// than two thirds of it left begins anew; any other is left alone, which spares an
-// index.
+// beginAttempts marks attempts as begun whose claims still stand, and freezes the
+// bodies that are fresh. A lease with less than two thirds of it left begins anew;
+// any other is left alone, which spares an index.
 const beginAttempts = `
 with b as (
     select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @requests::json[], @fresh::boolean[],
@@ -137,24 +137,18 @@ with b as (
         as b (notification_id, token, number, request, fresh, content_type, content, problem)
 ), mine as (
     update outbox o
-    set attempts = b.number,
+    set attempts = b.number, begun_at = now(),
         due_at = case when o.due_at < now() + @lease::interval * 2 / 3 then now() + @lease::interval else o.due_at end
     from b
     where o.notification_id = b.notification_id and o.claim_token = b.token and o.attempts + 1 = b.number
     returning b.*
-), begun as (
-    insert into attempt (notification_id, attempt, claim_token, replica, request)
-    select m.notification_id, m.number, m.token, @replica, m.request from mine m
 ), frozen as (
-    insert into notification_body (notification_id, content_type, content, problem)
-    select m.notification_id, m.content_type, m.content, m.problem from mine m where m.fresh
+    insert into notification_body (notification_id, content_type, content, problem, request)
+    select m.notification_id, m.content_type, m.content, m.problem, m.request from mine m where m.fresh
+), again as (
+    update notification_body n set request = m.request from mine m where n.notification_id = m.notification_id and not m.fresh
 )
-select m.notification_id, m.token,
-       m.number > 1 and exists (
-           select from attempt p
-           where p.notification_id = m.notification_id and p.attempt = m.number - 1 and p.verdict is null
-       )
-from mine m`
+select m.notification_id, m.token from mine m`
 
 // Begin commits attempts before they are made. It commits only once it has heard
 // that they are written: of a process that stands still, or dies, before that,
@@ -164,16 +158,15 @@ func (s *Outbox) Begin(ctx context.Context, begins []notify.Begin) ([]notify.Beg
 	if err != nil {
 		return nil, fmt.Errorf("begin attempts: %w", err)
 	}
-	begun := make(map[notify.Held]notify.Begun, len(begins))
+	stood := make(map[notify.Held]bool, len(begins))
 	err = s.db.begun(ctx, beginOf(len(begins)), func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, beginAttempts, args)
 		if err != nil {
 			return err
 		}
 		var claim notify.Held
-		var unknown bool
-		_, err = pgx.ForEachRow(rows, []any{&claim.NotificationID, &claim.Token, &unknown}, func() error {
-			begun[claim] = notify.Begun{Unknown: unknown}
+		_, err = pgx.ForEachRow(rows, []any{&claim.NotificationID, &claim.Token}, func() error {
+			stood[claim] = true
 			return nil
 		})
 		return err
@@ -183,11 +176,7 @@ func (s *Outbox) Begin(ctx context.Context, begins []notify.Begin) ([]notify.Beg
 	}
 	results := make([]notify.Begun, len(begins))
 	for i := range begins {
-		result, ok := begun[notify.Held{NotificationID: begins[i].NotificationID, Token: begins[i].Token}]
-		if !ok {
-			result.Fenced = true
-		}
-		results[i] = result
+		results[i].Fenced = !stood[notify.Held{NotificationID: begins[i].NotificationID, Token: begins[i].Token}]
 	}
 	return results, nil
 }
@@ -211,7 +200,7 @@ func beginArgs(begins []notify.Begin) (pgx.NamedArgs, error) {
 	}
 	return pgx.NamedArgs{
 		"ids": ids, "tokens": tokens, "numbers": numbers, "requests": requests, "fresh": fresh, "content_types": contentTypes,
-		"contents": contents, "problems": problems, "lease": begins[0].Lease, "replica": begins[0].Replica,
+		"contents": contents, "problems": problems, "lease": begins[0].Lease,
 	}, nil
 }
 

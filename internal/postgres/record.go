@@ -179,12 +179,12 @@ func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) 
 		return fmt.Errorf("read attempts: %w", err)
 	}
 	for _, row := range attempts {
-		attempt, err := attemptOf(row.Attempt)
+		attempt, err := attemptOf(row.AttemptHistory)
 		if err != nil {
 			return fmt.Errorf("read attempts: %w", err)
 		}
-		attempt.UnderWay = row.Attempt.FinishedAt == nil && row.Claimed
-		told.add(row.Attempt.NotificationID, attempt)
+		attempt.UnderWay = row.AttemptHistory.FinishedAt == nil && row.Claimed
+		told.add(row.AttemptHistory.NotificationID, attempt)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func recordOf(row pgq.NotificationStatus, webhookName string) api.NotificationRe
 	return n
 }
 
-func attemptOf(row pgq.Attempt) (api.AttemptRecord, error) {
+func attemptOf(row pgq.AttemptHistory) (api.AttemptRecord, error) {
 	a := api.AttemptRecord{Number: int(row.Attempt), StartedAt: row.StartedAt, FinishedAt: row.FinishedAt, Replica: row.Replica}
 	a.Outcome.Error, a.Outcome.Response = row.Error, row.Response
 	if row.Verdict != nil {

@@ -175,41 +175,51 @@ func apart(settlements []notify.Settlement) [][]int {
 	return batches
 }
 
-// storeOutcomes stores outcomes on their attempts. What came to its end leaves the
-// outbox under its token; what is tried again becomes due later. A success also
+// storeOutcomes records attempts with their outcomes. What came to its end leaves
+// the outbox under its token; what is tried again becomes due later. A success also
 // ends a row whose claim has passed to somebody else, because the message has
-// arrived; but not when a person has sent it again since the attempt was begun.
-// It returns those whose claims stood.
+// arrived; but not when a person has sent it again since the attempt was begun. An
+// attempt whose claim was taken over is recorded already, without outcome. It
+// returns those whose claims stood.
 const storeOutcomes = `
 with s as (
     select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @tenants::text[], @statuses::text[], @waits::bigint[],
         @counts::int[], @verdicts::text[], @codes::int[], @errors::text[], @responses::text[], @heads::json[], @durations::bigint[])
         as s (notification_id, token, number, tenant_id, status, wait_us, counts, verdict, code, error, response, head, duration_us)
-), finished as (
-    update attempt t
-    set finished_at = now(), verdict = nullif(s.verdict, ''), status_code = nullif(s.code, 0), error = s.error, response = s.response,
-        response_head = s.head, duration_us = s.duration_us
-    from s
-    where t.notification_id = s.notification_id and t.attempt = s.number
 ), gone as (
     delete from outbox o
     using s
     where s.status <> 'RETRYING' and o.notification_id = s.notification_id
       and (o.claim_token = s.token or s.status = 'DELIVERED' and s.number > o.begun_before)
-    returning s.notification_id, s.tenant_id, s.status, coalesce(o.claim_token = s.token, false) as own
+    returning s.*, coalesce(o.claim_token = s.token, false) as own, o.begun_at
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, settled_at)
-    select g.notification_id, g.tenant_id, g.status, now() from gone g
+    select notification_id, tenant_id, status, now() from gone
 ), later as (
     update outbox o
     set due_at = now() + s.wait_us * interval '1 microsecond', counted = o.counted + s.counts, claim_token = null, claimed_by = null
     from s
     where s.status = 'RETRYING' and o.notification_id = s.notification_id and o.claim_token = s.token
-    returning s.notification_id
+    returning s.*, true as own, o.begun_at
+), own as (
+    select * from gone where own
+    union all
+    select * from later
+), recorded as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,
+                         duration_us, request, response_head)
+    select r.notification_id, r.number, r.token, @replica, r.begun_at, now(), nullif(r.verdict, ''), nullif(r.code, 0), r.error,
+           r.response, r.duration_us, b.request, r.head
+    from own r left join notification_body b using (notification_id)
+    union all
+    select s.notification_id, s.number, s.token, @replica, now() - s.duration_us * interval '1 microsecond', now(),
+           nullif(s.verdict, ''), nullif(s.code, 0), s.error, s.response, s.duration_us, null, s.head
+    from s where s.notification_id not in (select notification_id from own)
+    on conflict (notification_id, attempt) do update
+    set finished_at = excluded.finished_at, verdict = excluded.verdict, status_code = excluded.status_code, error = excluded.error,
+        response = excluded.response, duration_us = excluded.duration_us, response_head = excluded.response_head
 )
-select g.notification_id from gone g where g.own
-union all
-select l.notification_id from later l`
+select notification_id from own`
 
 func settleArgs(settlements []notify.Settlement, batch []int) (pgx.NamedArgs, error) {
 	n := len(batch)
@@ -242,6 +252,7 @@ func settleArgs(settlements []notify.Settlement, batch []int) (pgx.NamedArgs, er
 	return pgx.NamedArgs{
 		"ids": ids, "tokens": tokens, "numbers": numbers, "tenants": tenants, "statuses": statuses, "waits": waits, "counts": counts,
 		"verdicts": verdicts, "codes": codes, "errors": errs, "responses": responses, "heads": heads, "durations": durations,
+		"replica": settlements[batch[0]].Replica,
 	}, nil
 }
 

@@ -30,7 +30,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -69,6 +68,7 @@ type Sender struct {
 	now       func() time.Time
 	agent     string
 	slackAPI  *url.URL
+	targets   targets
 }
 
 var _ notify.Sender = (*Sender)(nil)
@@ -143,7 +143,7 @@ func (s *Sender) timed(ctx context.Context, w *notify.Webhook, request requester
 }
 
 func (s *Sender) attempt(parent context.Context, w *notify.Webhook, now time.Time, request requester) notify.Outcome {
-	secrets := secretsOf(w)
+	secrets := s.targets.get(w).secrets
 	timeout := w.Timeout
 	if timeout <= 0 {
 		timeout = notify.DefaultTimeout
@@ -209,66 +209,41 @@ func (s *Sender) request(ctx context.Context, d *notify.Delivery, now time.Time)
 			method: "chat.postMessage", body: d.Body, id: d.NotificationID.String(), place: map[string]string{"channel": app.Channel},
 		})
 	}
-	target, err := parseURL(d.Webhook.URL)
-	if err != nil {
-		return nil, err
+	t := s.targets.get(&d.Webhook)
+	if t.err != nil {
+		return nil, t.err
 	}
-	user := target.User
-	target.User = nil
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(d.Body.Content))
-	if err != nil {
-		return nil, errors.New("the URL cannot be used; enter it anew")
-	}
+	to := *t.url
+	content := d.Body.Content
 	// Without GetBody the transport cannot send the request a second time.
-	req.GetBody = nil
+	req := (&http.Request{
+		Method: http.MethodPost, URL: &to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: make(http.Header, len(d.Webhook.Headers)+5), Body: io.NopCloser(bytes.NewReader(content)), ContentLength: int64(len(content)),
+	}).WithContext(ctx)
+	if len(content) == 0 {
+		req.Body = http.NoBody
+	}
 	for name, value := range d.Webhook.Headers {
 		if !reserved(name) {
 			req.Header.Set(name, value)
 		}
 	}
-	if password, _ := user.Password(); user != nil && req.Header.Get("Authorization") == "" {
-		req.SetBasicAuth(user.Username(), password)
+	if password, _ := t.user.Password(); t.user != nil && req.Header.Get("Authorization") == "" {
+		req.SetBasicAuth(t.user.Username(), password)
 	}
 	id := d.MessageID()
 	req.Header.Set("Content-Type", d.Body.ContentType)
 	req.Header.Set("User-Agent", s.agent)
 	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
 	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
-	if d.Webhook.SigningSecret != "" {
-		signature, err := sign(signingSecrets(&d.Webhook, now), id, now, d.Body.Content)
-		if err != nil {
-			return nil, err
-		}
+	signature, err := t.signature(id, now, content)
+	if err != nil {
+		return nil, err
+	}
+	if signature != "" {
 		req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 	}
 	return req, nil
-}
-
-// signingSecrets returns the secrets that sign at an instant, separated by white
-// space, the present one first.
-func signingSecrets(w *notify.Webhook, now time.Time) string {
-	if w.FormerSecret != "" && now.Before(w.FormerSecretUntil) {
-		return w.SigningSecret + " " + w.FormerSecret
-	}
-	return w.SigningSecret
-}
-
-// sign returns a signature for each secret; there are several, separated by
-// white space, while secrets are rotated.
-func sign(secretList, id string, now time.Time, body []byte) (string, error) {
-	var signatures []string
-	for secret := range strings.FieldsSeq(secretList) {
-		wh, err := standardwebhooks.NewWebhook(secret)
-		if err != nil {
-			return "", errors.New("the signing secret cannot be read; rotate it")
-		}
-		signature, err := wh.Sign(id, now, body)
-		if err != nil {
-			return "", fmt.Errorf("sign the message: %w", err)
-		}
-		signatures = append(signatures, signature)
-	}
-	return strings.Join(signatures, " "), nil
 }
 
 // parseURL reads a webhook's URL. Its errors do not repeat it.

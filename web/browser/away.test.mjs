@@ -43,7 +43,11 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
   };
   const status = (opened) => opened.getByRole("status", { name: "State of Tocsin" });
   const live = (opened) => status(opened).getByText("Live", { exact: true }).waitFor(back);
-  const go = (opened, name) => opened.getByRole("link", { name, exact: true }).click();
+  const go = (opened, name) =>
+    opened
+      .getByRole("navigation", { name: "Tocsin" })
+      .getByRole("link", { name: new RegExp(`^${name}`) })
+      .click();
   const away = (opened) => opened.getByRole("alert").getByRole("heading", { name: "Tocsin cannot be reached." });
   const kept = (opened) => opened.evaluate(() => window.neverReloaded === true);
 
@@ -147,6 +151,87 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     await saving.context().close();
   });
 
+  test("what is tried meanwhile is refused in words, nothing typed is lost, and each page comes back", async () => {
+    const post = async (path, data) => {
+      const answer = await page.request.post(`${world.url}/api/v1${path}`, { data });
+      assert.ok(answer.ok(), `${path}: ${answer.status()}`);
+      return answer.json();
+    };
+    const webhook = await post("/webhooks", { name: "Receiver", kind: "generic", url: world.receiver });
+    await post("/rules", {
+      name: "Failures",
+      fireMode: "PER_EXCHANGE",
+      severity: "CRITICAL",
+      webhookIds: [webhook.id],
+    });
+    await world.fail({ id: "x-1", route: "first" });
+    const opened = await enter({}, false);
+    const row = opened.getByRole("list", { name: "Alerts" }).getByRole("link");
+    await row.waitFor(visible);
+    await opened.waitForFunction(
+      () => performance.getEntriesByType("resource").some(({ name }) => name.includes("/AuditPage-")),
+      undefined,
+      { timeout: 30_000 },
+    );
+    await go(opened, "Rules");
+    await opened.getByRole("row", { name: /Failures/ }).waitFor(visible);
+    await world.stop();
+    await status(opened)
+      .getByText(/Offline/)
+      .waitFor(visible);
+
+    const said = opened.getByRole("region", { name: "Messages" });
+    const remedy = "Tocsin cannot be reached. Check your connection, and whether Tocsin runs.";
+    const puts = async (text) => {
+      await said.getByText(`${text} ${remedy}`).waitFor(visible);
+      await said.getByRole("button", { name: "Put away" }).click();
+    };
+    await opened.getByRole("switch", { name: "Failures is enabled" }).focus();
+    await opened.keyboard.press("Space");
+    await puts("“Failures” was not changed.");
+    await go(opened, "Inbox");
+    await row.focus();
+    await opened.keyboard.press("a");
+    await said.getByText(remedy).waitFor(visible);
+    await said.getByRole("button", { name: "Put away" }).click();
+    assert.equal(await row.count(), 1);
+
+    // What was read before is shown; of what was not, it is said, and it stays said while the page polls.
+    for (const address of ["/users", "/audit", "/deliveries"]) {
+      await opened.evaluate((to) => {
+        history.pushState(null, "", to);
+        dispatchEvent(new PopStateEvent("popstate"));
+      }, address);
+      await away(opened).waitFor(visible);
+    }
+    await opened.evaluate(() => {
+      window.alertBox = document.querySelector("[role=alert]");
+    });
+    await opened.getByRole("button", { name: "Try again" }).click();
+    await opened.waitForEvent("requestfailed", { timeout: 15_000 });
+    assert.ok(await opened.evaluate(() => window.alertBox.isConnected), "the message is not taken away and put back");
+
+    const form = listen(await opened.context().newPage());
+    await world.start();
+    await opened.getByRole("link", { name: /Receiver · Alert/ }).waitFor(back);
+    await live(opened);
+    assert.ok(await kept(opened));
+
+    await form.goto(`${world.url}/webhooks/new`);
+    await form.getByLabel("Name").fill("Another");
+    await form.getByText("Generic", { exact: true }).click();
+    await form.getByLabel("URL").fill(world.receiver);
+    await world.stop();
+    await form.getByRole("button", { name: "Create the webhook" }).click();
+    await form.getByRole("alert").getByText(remedy).waitFor(visible);
+    assert.equal(await form.getByLabel("Name").inputValue(), "Another");
+    await world.start();
+    await live(form);
+    await form.getByRole("button", { name: "Create the webhook" }).click();
+    await form.getByRole("row", { name: /Another/ }).waitFor(visible);
+    await opened.context().close();
+  });
+
   test("after an update an old page is loaded anew at once, and not for ever", async () => {
     const opened = await enter();
     const loads = [];
@@ -168,7 +253,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     await reloaded;
     await updated.waitFor(visible);
     await opened.unroute("**/assets/RulesPage-*.js");
-    await opened.getByRole("link", { name: "Create the first rule" }).waitFor(visible);
+    await opened.getByRole("row", { name: /Failures/ }).waitFor(visible);
     await opened.context().close();
   });
 

@@ -91,6 +91,35 @@ describe("people and pages", { timeout: 240_000 }, () => {
     await Promise.all([again.context().close(), other.context().close()]);
   });
 
+  test("two tabs of one person keep what each of them has written", async () => {
+    const one = await enter("editor");
+    const two = listen(await one.context().newPage());
+    for (const [tab, name] of [
+      [one, "First"],
+      [two, "Second"],
+    ]) {
+      await tab.goto(`${world.url}/rules/new`);
+      assert.equal(await tab.getByLabel("Name").inputValue(), "");
+      await tab.getByLabel("Name").fill(name);
+      await tab.getByText(/^Not saved yet; kept in this browser for /).waitFor(visible);
+    }
+    await one.getByText(/“Second” is open in another tab: not saved/).waitFor(visible);
+    assert.deepEqual(await accessibility(one), []);
+    await Promise.all([one.reload(), two.reload()]);
+    for (const [tab, name] of [
+      [one, "First"],
+      [two, "Second"],
+    ]) {
+      await tab.getByText(/ had not saved .* is back\.$/).waitFor(visible);
+      assert.equal(await tab.getByLabel("Name").inputValue(), name);
+    }
+    await two.close({ runBeforeUnload: true });
+    await one.getByRole("button", { name: "Go on with it “Second”" }).click();
+    await one.getByRole("button", { name: "Go on with it “First”" }).waitFor(visible);
+    assert.equal(await one.getByLabel("Name").inputValue(), "Second");
+    await one.context().close();
+  });
+
   test("the sentence, and the way to what is wrong, stay in view", async () => {
     await page.goto(`${world.url}/rules/${rule.id}`);
     await page.getByText("A number of exchanges", { exact: true }).click();

@@ -224,7 +224,7 @@ func (q *Queries) AlertResolve(ctx context.Context, arg AlertResolveParams) erro
 const attemptVerdicts = `-- name: AttemptVerdicts :many
 select t.notification_id, t.attempt, t.verdict, t.finished_at, t.error,
        coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
-from attempt t left join outbox o using (notification_id)
+from attempt_history t left join outbox o using (notification_id)
 where t.notification_id = any($1::uuid[])
 order by t.started_at, t.notification_id, t.attempt
 `
@@ -268,14 +268,14 @@ func (q *Queries) AttemptVerdicts(ctx context.Context, notificationIds []uuid.UU
 
 const attemptsOf = `-- name: AttemptsOf :many
 select t.notification_id, t.attempt, t.claim_token, t.replica, t.started_at, t.finished_at, t.verdict, t.status_code, t.error, t.response, t.duration_us, t.request, t.response_head, coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
-from attempt t left join outbox o using (notification_id)
+from attempt_history t left join outbox o using (notification_id)
 where t.notification_id = any($1::uuid[])
 order by t.started_at, t.notification_id, t.attempt
 `
 
 type AttemptsOfRow struct {
-	Attempt Attempt
-	Claimed bool
+	AttemptHistory AttemptHistory
+	Claimed        bool
 }
 
 // An attempt without outcome is under way as long as the claim under which it
@@ -290,19 +290,19 @@ func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) (
 	for rows.Next() {
 		var i AttemptsOfRow
 		if err := rows.Scan(
-			&i.Attempt.NotificationID,
-			&i.Attempt.Attempt,
-			&i.Attempt.ClaimToken,
-			&i.Attempt.Replica,
-			&i.Attempt.StartedAt,
-			&i.Attempt.FinishedAt,
-			&i.Attempt.Verdict,
-			&i.Attempt.StatusCode,
-			&i.Attempt.Error,
-			&i.Attempt.Response,
-			&i.Attempt.DurationUs,
-			&i.Attempt.Request,
-			&i.Attempt.ResponseHead,
+			&i.AttemptHistory.NotificationID,
+			&i.AttemptHistory.Attempt,
+			&i.AttemptHistory.ClaimToken,
+			&i.AttemptHistory.Replica,
+			&i.AttemptHistory.StartedAt,
+			&i.AttemptHistory.FinishedAt,
+			&i.AttemptHistory.Verdict,
+			&i.AttemptHistory.StatusCode,
+			&i.AttemptHistory.Error,
+			&i.AttemptHistory.Response,
+			&i.AttemptHistory.DurationUs,
+			&i.AttemptHistory.Request,
+			&i.AttemptHistory.ResponseHead,
 			&i.Claimed,
 		); err != nil {
 			return nil, err

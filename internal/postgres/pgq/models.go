@@ -108,6 +108,22 @@ type Attempt struct {
 	ResponseHead   []byte
 }
 
+type AttemptHistory struct {
+	NotificationID uuid.UUID
+	Attempt        int32
+	ClaimToken     int64
+	Replica        string
+	StartedAt      time.Time
+	FinishedAt     *time.Time
+	Verdict        *string
+	StatusCode     *int32
+	Error          string
+	Response       string
+	DurationUs     *int64
+	Request        []byte
+	ResponseHead   []byte
+}
+
 type Audit struct {
 	AuditID    int64
 	TenantID   string
@@ -154,6 +170,7 @@ type NotificationBody struct {
 	ContentType    string
 	Content        []byte
 	Problem        string
+	Request        []byte
 }
 
 type NotificationStatus struct {
@@ -183,6 +200,7 @@ type Outbox struct {
 	Generation     int32
 	BegunBefore    int32
 	Alone          bool
+	BegunAt        *time.Time
 }
 
 type Reader struct {

@@ -39,10 +39,10 @@ with wanted as (
                 else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
     from gated g
 ), due as (
-    select o.notification_id
+    select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
     from room
     cross join lateral (
-        select b.notification_id
+        select b.notification_id, b.attempts, b.claim_token, b.claimed_by, b.begun_at
         from outbox b
         where b.webhook_id = room.webhook_id and b.due_at <= now()
         order by b.due_at, b.notification_id
@@ -53,10 +53,18 @@ with wanted as (
     update outbox o
     set claim_token = nextval('claim_token'),
         claimed_by = $3::text,
-        due_at = now() + $4::interval
+        due_at = now() + $4::interval,
+        begun_at = null
     from due
     where o.notification_id = due.notification_id
-    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token,
+        due.begun_at is not null and due.claim_token is not null as unknown
+), unknown as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
+    from due t left join notification_body b using (notification_id)
+    where t.begun_at is not null and t.claim_token is not null
+    on conflict do nothing
 ), granted as (
     update webhook_state s
     set next_send_at = case when g.rate = 0 then s.next_send_at
@@ -73,7 +81,7 @@ with wanted as (
     where s.webhook_id = g.webhook_id
 )
 select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
-       n.reason,
+       c.unknown::boolean as unknown, n.reason,
        b.content_type, b.content,
        a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, r.name as rule_name, w.webhook_id, w.version
 from claimed c
@@ -101,6 +109,7 @@ type NotificationClaimRow struct {
 	Counted        int32
 	Generation     int32
 	ClaimToken     int64
+	Unknown        bool
 	Reason         string
 	ContentType    *string
 	Content        []byte
@@ -113,6 +122,9 @@ type NotificationClaimRow struct {
 // Takes at most the wanted number of due rows of each webhook, oldest due first,
 // each under a token of its own, until the lease ends. A digest comes with the
 // alert of one of its members. Of webhooks it tells the version only.
+//
+// Where the claimant before has begun an attempt and stored no outcome, that
+// attempt is recorded as it is: nobody knows its outcome.
 //
 // A rate and a probe are granted here, under a lock on the state of the webhook,
 // which is read anew once it is held. Whoever finds it locked leaves the webhook
@@ -137,6 +149,7 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.Counted,
 			&i.Generation,
 			&i.ClaimToken,
+			&i.Unknown,
 			&i.Reason,
 			&i.ContentType,
 			&i.Content,

@@ -48,7 +48,7 @@ order by s.created_at, s.notification_id;
 -- An attempt without outcome is under way as long as the claim under which it
 -- was begun stands.
 select sqlc.embed(t), coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
-from attempt t left join outbox o using (notification_id)
+from attempt_history t left join outbox o using (notification_id)
 where t.notification_id = any(@notification_ids::uuid[])
 order by t.started_at, t.notification_id, t.attempt;
 
@@ -56,7 +56,7 @@ order by t.started_at, t.notification_id, t.attempt;
 -- As AttemptsOf, without what was sent and answered.
 select t.notification_id, t.attempt, t.verdict, t.finished_at, t.error,
        coalesce(o.claim_token = t.claim_token and o.due_at > now(), false)::boolean as claimed
-from attempt t left join outbox o using (notification_id)
+from attempt_history t left join outbox o using (notification_id)
 where t.notification_id = any(@notification_ids::uuid[])
 order by t.started_at, t.notification_id, t.attempt;
 

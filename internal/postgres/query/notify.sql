@@ -32,6 +32,9 @@ where w.enabled and (ripe.at is not null or later.at is not null);
 -- each under a token of its own, until the lease ends. A digest comes with the
 -- alert of one of its members. Of webhooks it tells the version only.
 --
+-- Where the claimant before has begun an attempt and stored no outcome, that
+-- attempt is recorded as it is: nobody knows its outcome.
+--
 -- A rate and a probe are granted here, under a lock on the state of the webhook,
 -- which is read anew once it is held. Whoever finds it locked leaves the webhook
 -- to whom holds it. Webhooks without a rate whose breaker is closed take no lock.
@@ -61,10 +64,10 @@ with wanted as (
                 else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
     from gated g
 ), due as (
-    select o.notification_id
+    select o.*
     from room
     cross join lateral (
-        select b.notification_id
+        select b.notification_id, b.attempts, b.claim_token, b.claimed_by, b.begun_at
         from outbox b
         where b.webhook_id = room.webhook_id and b.due_at <= now()
         order by b.due_at, b.notification_id
@@ -75,10 +78,18 @@ with wanted as (
     update outbox o
     set claim_token = nextval('claim_token'),
         claimed_by = @replica::text,
-        due_at = now() + @lease::interval
+        due_at = now() + @lease::interval,
+        begun_at = null
     from due
     where o.notification_id = due.notification_id
-    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token,
+        due.begun_at is not null and due.claim_token is not null as unknown
+), unknown as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
+    from due t left join notification_body b using (notification_id)
+    where t.begun_at is not null and t.claim_token is not null
+    on conflict do nothing
 ), granted as (
     update webhook_state s
     set next_send_at = case when g.rate = 0 then s.next_send_at
@@ -95,7 +106,7 @@ with wanted as (
     where s.webhook_id = g.webhook_id
 )
 select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
-       n.reason,
+       c.unknown::boolean as unknown, n.reason,
        b.content_type, b.content,
        sqlc.embed(a), r.name as rule_name, w.webhook_id, w.version
 from claimed c

@@ -23,16 +23,23 @@ with held as (
 select claimed_by::text as replica_id, count(*) as claims from released group by claimed_by order by claimed_by;
 
 -- name: ReplicaReleaseNotifications :many
--- The same for notifications, which are due at once.
+-- The same for notifications, which are due at once. Nobody knows the outcomes of
+-- attempts that were begun.
 with held as (
-    select o.notification_id, o.claimed_by
+    select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
     from outbox o
     join replica r on r.replica_id = o.claimed_by
     where r.beat_at <= now() - @dead_after::interval and r.replica_id <> @self::text
     for update of o skip locked
+), unknown as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
+    from held t left join notification_body b using (notification_id)
+    where t.begun_at is not null and t.claim_token is not null
+    on conflict do nothing
 ), released as (
     update outbox o
-    set due_at = least(o.due_at, now()), claim_token = null, claimed_by = null
+    set due_at = least(o.due_at, now()), claim_token = null, claimed_by = null, begun_at = null
     from held
     where o.notification_id = held.notification_id
     returning held.claimed_by
@@ -49,9 +56,19 @@ set claim_token = null, claimed_by = null, claimed_until = null
 where claimed_by = @replica_id::text;
 
 -- name: ReplicaReleaseOwnNotifications :execrows
-update outbox
-set due_at = least(due_at, now()), claim_token = null, claimed_by = null
-where claimed_by = @replica_id::text;
+with held as (
+    select notification_id, attempts, claim_token, claimed_by, begun_at from outbox where claimed_by = @replica_id::text for update
+), unknown as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
+    from held t left join notification_body b using (notification_id)
+    where t.begun_at is not null and t.claim_token is not null
+    on conflict do nothing
+)
+update outbox o
+set due_at = least(o.due_at, now()), claim_token = null, claimed_by = null, begun_at = null
+from held
+where o.notification_id = held.notification_id;
 
 -- name: ReplicaLeave :exec
 delete from replica where replica_id = @replica_id;

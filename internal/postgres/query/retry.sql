@@ -59,12 +59,25 @@ select notification_id, webhook_id, digest, attempts, attempts, generation, @alo
 -- Makes notifications due that wait for their next attempt, with a new schedule
 -- and under the next generation. One that is being attempted is left alone, and
 -- one that has not been attempted since it was last sent again is due already.
-with hastened as (
-    update outbox o
-    set due_at = now(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = @alone::boolean,
-        claim_token = null, claimed_by = null
+-- A claimant that lost its lease may have begun an attempt, whose outcome nobody knows.
+with waiting as (
+    select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
+    from outbox o
     where o.notification_id = any(@ids::uuid[]) and o.webhook_id = any(@webhook_ids::uuid[])
       and o.attempts > o.begun_before and (o.claim_token is null or o.due_at <= now())
+    for update
+), unknown as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
+    from waiting t left join notification_body b using (notification_id)
+    where t.begun_at is not null and t.claim_token is not null
+    on conflict do nothing
+), hastened as (
+    update outbox o
+    set due_at = now(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = @alone::boolean,
+        claim_token = null, claimed_by = null, begun_at = null
+    from waiting
+    where o.notification_id = waiting.notification_id
     returning o.notification_id, o.generation
 ), anew as (
     delete from notification_body b using hastened h where b.notification_id = h.notification_id and b.problem <> ''

@@ -14,6 +14,7 @@ import {
   updateUser,
   userList,
 } from "../api/access";
+import { reasonOf } from "../api/errors";
 import { placeErrors } from "../api/fields";
 import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
@@ -78,7 +79,7 @@ function Row({ user, onOpen }: { user: User; onOpen: (what: "delete" | "link") =
   const toast = useToast();
   const change = useMutation({
     mutationFn: (edit: { role?: Role; disabled?: boolean }) => updateUser(user, edit),
-    onError: (error) => toast(error.message, "failed"),
+    onError: (error) => toast(`${user.name} was not changed. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: accessKeys.users }),
   });
   const word = user.disabled ? "Let sign in" : "Disable";

@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { signOut } from "../api/access";
-import { explain } from "../api/errors";
+import { reasonOf } from "../api/errors";
 import { useToast } from "../ui/toast";
 
 /** Ends the session and begins anew, so that nothing of it is left on the page. */
@@ -13,6 +13,6 @@ export function useSignOut() {
       cache.clear();
       globalThis.location.assign("/");
     },
-    onError: (error) => toast(explain(error).what, "failed"),
+    onError: (error) => toast(reasonOf(error), "failed"),
   });
 }

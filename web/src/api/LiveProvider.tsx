@@ -1,5 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
+import { onComeback } from "./comeback";
 import { follow } from "./follow";
 import type { Live } from "./live";
 
@@ -30,15 +31,17 @@ export function LiveProvider({ children }: { children: ReactNode }) {
       }
     };
     const onOnline = () => live.nudge();
+    const endComeback = onComeback(cache, () => live.nudge());
     live.start();
     document.addEventListener("visibilitychange", onVisibility);
     window.addEventListener("online", onOnline);
     return () => {
       clearTimeout(pause);
+      endComeback();
       document.removeEventListener("visibilitychange", onVisibility);
       window.removeEventListener("online", onOnline);
       live.stop();
     };
-  }, [live]);
+  }, [cache, live]);
   return <LiveContext value={live}>{children}</LiveContext>;
 }

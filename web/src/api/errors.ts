@@ -57,6 +57,15 @@ export function explain(error: unknown): { what: string; remedy: string } {
   }
 }
 
+/** The same in one go, for a message in passing. */
+export function reasonOf(error: unknown): string {
+  const { what, remedy } = explain(error);
+  return `${what} ${remedy}`.trim();
+}
+
+/** Whether no answer came at all. */
+export const isAway = (error: unknown): boolean => error instanceof ApiError && error.status === 0;
+
 /** Whether trying the same call again may help. */
 export function isPassing(error: unknown): boolean {
   return !(error instanceof ApiError) || error.status === 0 || error.status === 429 || error.status >= 500;

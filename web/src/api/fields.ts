@@ -1,5 +1,5 @@
 import type { FieldError } from "./client";
-import { ApiError } from "./errors";
+import { ApiError, reasonOf } from "./errors";
 
 export interface Placed {
   fields: Record<string, string>;
@@ -25,7 +25,7 @@ export function placeFields(errors: readonly FieldError[], known: readonly strin
 
 /** Sorts the API's complaints as {@link placeFields}; a refusal that names no field is for the top of the form. */
 export function placeErrors(error: unknown, known: readonly string[]): Placed {
-  if (!(error instanceof ApiError)) return { fields: {}, rest: [String(error)] };
-  if (error.fields.length === 0) return { fields: {}, rest: [error.message] };
+  if (!(error instanceof ApiError)) return { fields: {}, rest: [reasonOf(error)] };
+  if (error.fields.length === 0) return { fields: {}, rest: [reasonOf(error)] };
   return placeFields(error.fields, known);
 }

@@ -12,6 +12,7 @@ import { FilterMenu } from "../ui/FilterMenu";
 import { IconPending, IconRetrying, IconSearch } from "../ui/icons";
 import { useKeys } from "../ui/keys";
 import { StatusMark, statusMeaning } from "../ui/marks";
+import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import { DeliveryDetail } from "./DeliveryDetail";
 import { DeliveryRow } from "./DeliveryRow";
@@ -131,16 +132,13 @@ interface ListProps {
 
 function List({ filter, openId, narrow }: ListProps) {
   const list = useInfiniteQuery(notificationList(filter));
+  const failure = useStanding(list);
   const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
   const names = useMemo(() => new Map(rules?.map(({ id, name }) => [id, name])), [rules]);
   const items = list.data?.pages.flatMap((page) => page.items) ?? [];
-  if (list.isPending) return <SkeletonRows count={10} height={56} label="Loading messages" />;
+  if (list.isPending && !failure) return <SkeletonRows count={10} height={56} label="Loading messages" />;
   if (items.length === 0) {
-    return list.isError ? (
-      <Failed error={list.error} onRetry={() => void list.refetch()} />
-    ) : (
-      <NoMessages filter={filter} />
-    );
+    return failure ? <Failed error={failure} onRetry={() => void list.refetch()} /> : <NoMessages filter={filter} />;
   }
   return (
     <>

@@ -2,7 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { Notification } from "../api/client";
-import { explain } from "../api/errors";
+import { reasonOf } from "../api/errors";
 import { oneNotification, refreshDeliveries, retryNotification } from "../api/notifications";
 import { ruleList } from "../api/rules";
 import { Button, buttonClass } from "../ui/Button";
@@ -84,7 +84,7 @@ function Retry({ notification }: { notification: Notification }) {
       toast("The message is due again.", "done");
     },
     onError: (error) => {
-      if (!asking) toast(`Not sent again. ${explain(error).what}`, "failed");
+      if (!asking) toast(`Not sent again. ${reasonOf(error)}`, "failed");
     },
     onSettled: () => refreshDeliveries(cache),
   });

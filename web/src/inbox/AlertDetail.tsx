@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef } from "react";
 import { alertKeys, alertNotifications, oneAlert } from "../api/alerts";
 import type { Alert, AlertPage, Exchange, GroupBy, WindowCount } from "../api/client";
-import { explain } from "../api/errors";
+import { reasonOf } from "../api/errors";
 import { Button, buttonClass, Key } from "../ui/Button";
 import { ExactTime } from "../ui/Instant";
 import { IconAcknowledged, IconBack, IconClose, IconExternal, IconResolved } from "../ui/icons";
@@ -239,7 +239,7 @@ function Deliveries({ alert }: { alert: Alert }) {
       )}
       {error && !data && (
         <p className={styles.nothing} role="alert">
-          The messages are not known. {explain(error).what}{" "}
+          The messages are not known. {reasonOf(error)}{" "}
           <Button look="quiet" onClick={() => void refetch()}>
             Try again
           </Button>

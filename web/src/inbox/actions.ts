@@ -1,7 +1,7 @@
 import { type QueryClient, useMutation, useQueryClient } from "@tanstack/react-query";
 import { alertKeys, changeAlerts } from "../api/alerts";
 import type { Alert, AlertCounts, AlertState } from "../api/client";
-import { explain, isPassing } from "../api/errors";
+import { isPassing, reasonOf } from "../api/errors";
 import { randomId } from "../api/uuid";
 import { useToast } from "../ui/toast";
 import type { Undo } from "./bulk";
@@ -41,7 +41,7 @@ export function useAlertAction(undo: Undo) {
     },
     onError: (error, { alert, to }, context) => {
       for (const [key, data] of context?.before ?? []) cache.setQueryData(key, data);
-      toast(`“${alert.title}” was not ${verbs[to]}. ${explain(error).what}`, "failed");
+      toast(`“${alert.title}” was not ${verbs[to]}. ${reasonOf(error)}`, "failed");
     },
     onSuccess: ({ actionId, changed, already, undoableUntil }, { alert, to }) => {
       const until = Math.min(Date.parse(undoableUntil), Date.now() + offeredMs);

@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useRef } from "react";
 import { alertKeys, changeAlerts, markRead, undoAction } from "../api/alerts";
 import type { Alert, AlertSelection } from "../api/client";
-import { explain, isPassing } from "../api/errors";
+import { isPassing, reasonOf } from "../api/errors";
 import { randomId } from "../api/uuid";
 import { useToast } from "../ui/toast";
 import type { Action } from "./actions";
@@ -46,7 +46,7 @@ export function useUndo(): Undo {
       const left = skipped > 0 ? ` ${alertsWord(skipped)} had changed meanwhile and stayed.` : "";
       toast(`${alertsWord(restored)} as before.${left}`, "done");
     },
-    onError: (error) => toast(`Not undone. ${explain(error).what}`, "failed"),
+    onError: (error) => toast(`Not undone. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
   });
   const run = (actions: readonly string[]) => {
@@ -95,7 +95,7 @@ export function useBulkAction(undo: Undo, onDone: () => void) {
       return undo.offer(text, ids, first);
     },
     onError: (error, { to }) =>
-      toast(`Not ${to === "ACKNOWLEDGED" ? "acknowledged" : "resolved"}. ${explain(error).what}`, "failed"),
+      toast(`Not ${to === "ACKNOWLEDGED" ? "acknowledged" : "resolved"}. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
   });
   return {
@@ -118,7 +118,7 @@ export function useReading() {
     mutationFn: async (parts: readonly AlertSelection[]) => {
       for (const part of parts) await markRead(part);
     },
-    onError: (error) => toast(`Not marked as read. ${explain(error).what}`, "failed"),
+    onError: (error) => toast(`Not marked as read. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: alertKeys.all }),
   });
   return { mark: one.mutate, markMany: many.mutate };

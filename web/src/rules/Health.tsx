@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { Rule } from "../api/client";
-import { explain } from "../api/errors";
+import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
 import { retryRule, ruleKeys } from "../api/rules";
 import { lateSeconds } from "../system/health";
@@ -46,7 +46,7 @@ function RetryButton({ rule }: { rule: Rule }) {
   const toast = useToast();
   const retry = useMutation({
     mutationFn: () => retryRule(rule.id),
-    onError: (error) => toast(`“${rule.name}” was not tried. ${explain(error).what}`, "failed"),
+    onError: (error) => toast(`“${rule.name}” was not tried. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: ruleKeys.all }),
   });
   return (

@@ -2,7 +2,7 @@ import { Checkbox } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import type { ExchangeRef, Rule, TestResult } from "../api/client";
-import { explain } from "../api/errors";
+import { reasonOf } from "../api/errors";
 import { duplicateRule, testRule } from "../api/rules";
 import { Button } from "../ui/Button";
 import { FormSection } from "../ui/Form";
@@ -57,7 +57,7 @@ function Tries({ rule, dirty, exchange }: { rule: Rule; dirty: boolean; exchange
       toast(`“${copy.name}” is made, and disabled.`, "done");
       await navigate({ to: "/rules/$ruleId", params: { ruleId: copy.id } });
     },
-    onError: (error) => toast(`“${rule.name}” was not duplicated. ${explain(error).what}`, "failed"),
+    onError: (error) => toast(`“${rule.name}” was not duplicated. ${reasonOf(error)}`, "failed"),
   });
   const silent = rule.webhookIds.length === 0;
   return (
@@ -75,7 +75,7 @@ function Tries({ rule, dirty, exchange }: { rule: Rule; dirty: boolean; exchange
       {silent && <p className={form.hint}>No webhook is bound to the saved rule, so there is nothing to test.</p>}
       {!silent && dirty && <p className={form.hint}>Both take the rule as it is saved, without your changes.</p>}
       <div aria-live="polite">
-        {test.isError && <p className={styles.error}>{explain(test.error).what}</p>}
+        {test.isError && <p className={styles.error}>{reasonOf(test.error)}</p>}
         {test.data && (
           <ul className={styles.results}>
             {test.data.map((result) => (

@@ -15,12 +15,13 @@ import { Failed, SkeletonRows } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { ConflictDialog } from "./ConflictDialog";
 import { definition, valuesOf } from "./definition";
-import { draftsOf } from "./draft";
+import { draftsOf, type Kept } from "./draft";
 import { bound } from "./editor";
 import styles from "./editor.module.css";
 import { FilterSection } from "./FilterSection";
 import { MessagePane, useCandidates } from "./MessagePane";
 import { MessageSection } from "./MessageSection";
+import { OtherDrafts } from "./OtherDrafts";
 import { Overview } from "./Overview";
 import { PreviewPane } from "./PreviewPane";
 import { ReviewSection } from "./ReviewSection";
@@ -34,7 +35,10 @@ import { useRuleForm } from "./useRuleForm";
 export function RuleEditor({ rule }: { rule?: Rule }) {
   // Drafts belong to a person.
   const who = useQuery(me());
-  if (who.data) return <Editing who={who.data} {...(rule ? { rule } : {})} />;
+  const [taken, setTaken] = useState<Kept>();
+  if (who.data) {
+    return <Editing key={taken?.id} who={who.data} taken={taken} onTake={setTaken} {...(rule ? { rule } : {})} />;
+  }
   return (
     <Page title={rule ? rule.name : "New rule"} scrolls>
       {who.isPending ? (
@@ -46,7 +50,15 @@ export function RuleEditor({ rule }: { rule?: Rule }) {
   );
 }
 
-function Editing({ who, rule }: { who: Me; rule?: Rule }) {
+interface EditingProps {
+  who: Me;
+  rule?: Rule;
+  /** The draft that the person has chosen among several. */
+  taken: Kept | undefined;
+  onTake: (kept: Kept) => void;
+}
+
+function Editing({ who, rule, taken, onTake }: EditingProps) {
   const navigate = useNavigate();
   const toast = useToast();
   const mayWrite = mayCall(who, rule ? "updateRule" : "createRule");
@@ -56,6 +68,7 @@ function Editing({ who, rule }: { who: Me; rule?: Rule }) {
   const warned = ({ warnings = [] }: Rule) => warnings.map((warning) => warning.message).join(" ");
   const edit = useRuleForm(rule, {
     person: draftsOf(who),
+    taking: taken,
     onCreated: (saved) => {
       leaving.current = true;
       toast(`“${saved.name}” is watching. ${warned(saved)}`.trim(), "done");
@@ -111,6 +124,7 @@ function Editing({ who, rule }: { who: Me; rule?: Rule }) {
                   <Button onClick={() => edit.restart(rule)}>Give it up</Button>
                 </div>
               )}
+              {mayWrite && <OtherDrafts drafts={edit.others} onTake={onTake} onGiveUp={edit.giveUp} />}
               <fieldset className={styles.whole} disabled={!mayWrite || saving}>
                 <TextInput label="Name" placeholder="Failed orders" {...bound(editor, "name")} />
                 <ScopeSection editor={editor} />

@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { me } from "../api/access";
 import type { AlertGroup, Rule } from "../api/client";
-import { explain } from "../api/errors";
+import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
 import { deleteRule, openAlerts, ruleKeys, ruleList, setRuleEnabled } from "../api/rules";
 import { webhookList } from "../api/webhooks";
@@ -13,10 +13,11 @@ import { Button, buttonClass } from "../ui/Button";
 import { IconPlus, IconRules, IconTrash } from "../ui/icons";
 import { SeverityMark } from "../ui/marks";
 import { RemoveDialog } from "../ui/RemoveDialog";
+import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
-import { draftsOf, readDraft } from "./draft";
+import { draftsOf, draftToTake, keptDrafts } from "./draft";
 import { Health } from "./Health";
 import { Raised } from "./Raised";
 import styles from "./rules.module.css";
@@ -24,6 +25,7 @@ import { sentence } from "./sentence";
 
 export function RulesPage() {
   const rules = useQuery(ruleList());
+  const failure = useStanding(rules);
   const mayWrite = useMay()("createRule");
   const drafted = useDrafted();
   const [doomed, setDoomed] = useState<Rule>();
@@ -43,10 +45,10 @@ export function RulesPage() {
         )
       }
     >
-      {rules.isPending ? (
+      {rules.isPending && !failure ? (
         <SkeletonRows headed count={5} height={64} label="Loading rules" />
       ) : rules.data === undefined ? (
-        <Failed error={rules.error} onRetry={() => void rules.refetch()} />
+        <Failed error={failure} onRetry={() => void rules.refetch()} />
       ) : rules.data.length === 0 ? (
         <Empty icon={IconRules} title="No rule looks at anything yet">
           <p>A rule says which exchanges are worth an alert, and whom to tell.</p>
@@ -66,10 +68,14 @@ export function RulesPage() {
   );
 }
 
-/** Whether the reader has written something about a rule, or a new one, and not saved it. */
+/** Whether the reader has written something about a rule and not saved it; of a new one, and no open editor has it. */
 function useDrafted(): (ruleId: string | undefined) => boolean {
   const { data: who } = useQuery(me());
-  return (ruleId) => who !== undefined && readDraft({ person: draftsOf(who), ruleId }) !== undefined;
+  return (ruleId) => {
+    if (who === undefined) return false;
+    const of = { person: draftsOf(who), ruleId };
+    return ruleId === undefined ? draftToTake(of) !== undefined : keptDrafts(of).length > 0;
+  };
 }
 
 interface TableProps {
@@ -112,7 +118,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
               <SeverityMark severity={rule.severity} />
             </td>
             <td>
-              <Open rule={rule} group={open?.get(rule.id)} />
+              <Open rule={rule} groups={open} />
             </td>
             <td>
               <Raised ruleId={rule.id} ruleName={rule.name} />
@@ -140,7 +146,9 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
 }
 
 /** How many alerts of a rule wait for somebody, and the way to them. */
-function Open({ rule, group }: { rule: Rule; group: AlertGroup | undefined }) {
+function Open({ rule, groups }: { rule: Rule; groups: ReadonlyMap<string | undefined, AlertGroup> | undefined }) {
+  if (!groups) return <span className={table.quiet}>…</span>;
+  const group = groups.get(rule.id);
   if (!group) return <span className={table.quiet}>–</span>;
   const { firing, acknowledged } = group;
   const state = firing > 0 ? {} : { state: "acknowledged" as const };
@@ -157,7 +165,7 @@ function EnabledSwitch({ rule, mayWrite }: { rule: Rule; mayWrite: boolean }) {
   const toast = useToast();
   const change = useMutation({
     mutationFn: () => setRuleEnabled(rule.id, !rule.enabled),
-    onError: (error) => toast(`“${rule.name}” was not changed. ${explain(error).what}`, "failed"),
+    onError: (error) => toast(`“${rule.name}” was not changed. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: ruleKeys.all }),
   });
   return (

@@ -1,5 +1,6 @@
 import type { Me } from "../api/access";
 import type { Rule } from "../api/client";
+import { randomId } from "../api/uuid";
 import { initialValues, type Values } from "./definition";
 
 /** What somebody has written and not saved, with the rule as it was when they began; none of a new one. */
@@ -16,34 +17,100 @@ export interface DraftOf {
   ruleId: string | undefined;
 }
 
+/**
+ * A draft as it is kept in this browser. Each editor that is open writes to one of its own and to no other, so that two
+ * tabs never overwrite what the other one keeps; an editor says every few seconds that it is open. A draft of which
+ * nobody says so waits for the next editor of its rule, which makes it its own.
+ */
+export interface Kept {
+  id: string;
+  draft: Draft;
+  /** Whether an editor that is open writes to it. */
+  held: boolean;
+}
+
+/** How often an editor says that it is open, and after how long it counts as gone. A tab that nobody looks at may say so once a minute. */
+export const beatMs = 10_000;
+const goneMs = 90_000;
+
 /** Whose drafts somebody sees. Where nobody signs in, they are everybody's. */
 export const draftsOf = ({ id, name }: Pick<Me, "id" | "name">): string => id ?? name;
 
-const keyOf = ({ person, ruleId }: DraftOf) => `tocsin.draft.${person}.rule.${ruleId ?? "new"}`;
+const prefixOf = ({ person, ruleId }: DraftOf) => `tocsin.draft.${person}.rule.${ruleId ?? "new"}`;
+const keyOf = (of: DraftOf, id: string) => (id === "" ? prefixOf(of) : `${prefixOf(of)}.${id}`);
+const holdOf = (id: string) => `tocsin.editing.${id}`;
+
+export const newDraftId = (): string => randomId();
 
 /** Keeps a draft in this browser, until it is dropped. False where the browser keeps nothing. */
-export function keepDraft(of: DraftOf, draft: Draft): boolean {
+export function keepDraft(of: DraftOf, id: string, draft: Draft): boolean {
   try {
-    localStorage.setItem(keyOf(of), JSON.stringify(draft));
+    localStorage.setItem(keyOf(of, id), JSON.stringify(draft));
     return true;
   } catch {
     return false;
   }
 }
 
-export function dropDraft(of: DraftOf): void {
+export function dropDraft(of: DraftOf, id: string): void {
+  quietly(() => localStorage.removeItem(keyOf(of, id)));
+}
+
+/** The drafts of a rule that the form can read, the latest first. */
+export function keptDrafts(of: DraftOf, now = Date.now()): readonly Kept[] {
+  const found: Kept[] = [];
+  quietly(() => {
+    const prefix = prefixOf(of);
+    for (let at = 0; at < localStorage.length; at++) {
+      const key = localStorage.key(at) ?? "";
+      if (key !== prefix && !key.startsWith(`${prefix}.`)) continue;
+      const id = key.slice(prefix.length + 1);
+      const draft = parse(localStorage.getItem(key));
+      if (draft) found.push({ id, draft, held: isHeld(id, now) });
+    }
+  });
+  return found.sort((a, b) => b.draft.at.localeCompare(a.draft.at));
+}
+
+/** What an editor begins with: what its own tab had before a reload, or else what was left last. Undefined: nothing waits. */
+export function draftToTake(of: DraftOf, now = Date.now()): Kept | undefined {
+  const waiting = keptDrafts(of, now).filter(({ held }) => !held);
+  const own = quietly(() => sessionStorage.getItem(prefixOf(of)));
+  return waiting.find(({ id }) => id === own) ?? waiting[0];
+}
+
+/** Says that an editor is open and writes to a draft. It has to be said anew every {@link beatMs}. */
+export function holdDraft(of: DraftOf, id: string, now = Date.now()): void {
+  quietly(() => {
+    localStorage.setItem(holdOf(id), String(now));
+    sessionStorage.setItem(prefixOf(of), id);
+  });
+}
+
+/** Says that it is not any more. */
+export function releaseDraft(id: string): void {
+  quietly(() => localStorage.removeItem(holdOf(id)));
+}
+
+/** A clock that was set back makes an editor count as gone: then its draft is copied, and it goes on with its own. */
+function isHeld(id: string, now: number): boolean {
+  const said = localStorage.getItem(holdOf(id));
+  return said !== null && Math.abs(now - Number(said)) < goneMs;
+}
+
+function parse(text: string | null): Draft | undefined {
   try {
-    localStorage.removeItem(keyOf(of));
+    const draft: unknown = JSON.parse(text ?? "null");
+    return shapedLike({ values: initialValues, at: "" }, draft) ? (draft as Draft) : undefined;
   } catch {
-    // Then there is none, either.
+    return undefined;
   }
 }
 
-/** A draft; undefined where there is none that the form can read. */
-export function readDraft(of: DraftOf): Draft | undefined {
+/** A browser may keep nothing at all: then there is nothing to read, to drop or to say. */
+function quietly<T>(act: () => T): T | undefined {
   try {
-    const draft: unknown = JSON.parse(localStorage.getItem(keyOf(of)) ?? "null");
-    return shapedLike({ values: initialValues, at: "" }, draft) ? (draft as Draft) : undefined;
+    return act();
   } catch {
     return undefined;
   }

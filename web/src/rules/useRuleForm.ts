@@ -7,12 +7,15 @@ import { type Placed, placeErrors, placeFields } from "../api/fields";
 import { createRule, readRule, ruleKeys, ruleOne, updateRule } from "../api/rules";
 import { check } from "./check";
 import { definition, fieldsOf, initialValues, same, type Values, valuesOf } from "./definition";
-import { type DraftOf, dropDraft, keepDraft, readDraft } from "./draft";
+import type { DraftOf, Kept } from "./draft";
 import { type Editor, pathOf } from "./editor";
+import { useDraft } from "./useDraft";
 
 interface Options {
   /** Whose drafts these are. */
   person: string;
+  /** The draft to go on with, where one was chosen. */
+  taking: Kept | undefined;
   onCreated: (rule: Rule) => void;
   onUpdated: (rule: Rule) => void;
 }
@@ -21,11 +24,11 @@ interface Options {
  * The form of a rule, stored or new. What is typed is kept as a draft until it is saved or given up. A rule that somebody
  * else has saved meanwhile is not overwritten: it is read, and the person chooses.
  */
-export function useRuleForm(rule: Rule | undefined, { person, onCreated, onUpdated }: Options) {
+export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated, onUpdated }: Options) {
   const cache = useQueryClient();
   const id = rule?.id;
   const of = useMemo<DraftOf>(() => ({ person, ruleId: id }), [person, id]);
-  const [draft] = useState(() => readDraft(of));
+  const { taken: draft, keep: keepDraft, drop: dropDraft, others, giveUp } = useDraft(of, taking);
   /** The rule as it was when the person began. */
   const [base, setBase] = useState(draft?.base ?? rule);
   const before = base ? valuesOf(base) : initialValues;
@@ -41,9 +44,9 @@ export function useRuleForm(rule: Rule | undefined, { person, onCreated, onUpdat
 
   const { values } = form;
   useEffect(() => {
-    if (dirty) kept.current = keepDraft(of, { values, at: new Date().toISOString(), ...(base ? { base } : {}) });
-    else dropDraft(of);
-  }, [of, base, values, dirty]);
+    if (dirty) kept.current = keepDraft({ values, at: new Date().toISOString(), ...(base ? { base } : {}) });
+    else dropDraft();
+  }, [keepDraft, dropDraft, base, values, dirty]);
 
   const refuse = ({ fields, rest }: Placed) => {
     form.setErrors(Object.fromEntries(Object.entries(fields).map(([field, said]) => [pathOf(field), said])));
@@ -52,7 +55,7 @@ export function useRuleForm(rule: Rule | undefined, { person, onCreated, onUpdat
   };
   /** Begins anew with a rule as it is stored. */
   const restart = (stored: Rule | undefined) => {
-    dropDraft(of);
+    dropDraft();
     setBase(stored);
     setRestored(undefined);
     setTheirs(undefined);
@@ -64,7 +67,7 @@ export function useRuleForm(rule: Rule | undefined, { person, onCreated, onUpdat
     mutationFn: (asked: ReturnType<typeof definition>) =>
       base ? updateRule(base.id, base.version, asked) : createRule(asked),
     onSuccess: (saved) => {
-      dropDraft(of);
+      dropDraft();
       if (base) {
         cache.setQueryData(ruleOne(saved.id).queryKey, saved);
         restart(saved);
@@ -94,7 +97,9 @@ export function useRuleForm(rule: Rule | undefined, { person, onCreated, onUpdat
     restored,
     /** Whether closing the page would lose something. */
     losable: () => dirty && !kept.current,
-    giveUp: () => dropDraft(of),
+    /** What else is kept of the same rule. */
+    others,
+    giveUp,
     theirs,
     problems,
     refusals,

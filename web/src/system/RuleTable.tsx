@@ -2,12 +2,13 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Rule } from "../api/client";
-import { explain } from "../api/errors";
+import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
 import { reconcileRule, ruleList } from "../api/rules";
 import { Raised } from "../rules/Raised";
 import { Button } from "../ui/Button";
 import { Ago, ClockTime } from "../ui/Instant";
+import { useStanding } from "../ui/standing";
 import { SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
@@ -22,11 +23,12 @@ const shownFirst = 10;
 /** How far each rule is. There may be thousands; those in trouble stand first. */
 export function RuleTable() {
   const rules = useQuery(ruleList());
+  const failure = useStanding(rules);
   const may = useMay()("reconcileRule");
   const [all, setAll] = useState(false);
   if (rules.data === undefined) {
-    return rules.isError ? (
-      <Unknown what="How far rules are is not known." error={rules.error} onRetry={() => void rules.refetch()} />
+    return failure ? (
+      <Unknown what="How far rules are is not known." error={failure} onRetry={() => void rules.refetch()} />
     ) : (
       <SkeletonRows headed count={4} height={48} label="Loading rules" />
     );
@@ -84,7 +86,7 @@ function RuleRow({ rule, may }: { rule: Rule; may: boolean }) {
         )}
         {compare.error && (
           <div className={table.bad} role="alert">
-            Not compared. {explain(compare.error).what}
+            Not compared. {reasonOf(compare.error)}
           </div>
         )}
       </td>

@@ -6,6 +6,7 @@ import { replicaList, systemStatus } from "../api/status";
 import { webhookHealth } from "../api/webhooks";
 import { Page } from "../app/Page";
 import { Ago, ExactTime } from "../ui/Instant";
+import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { span } from "../ui/time";
@@ -18,6 +19,7 @@ import { Unknown } from "./Unknown";
 /** Whether Tocsin itself is all right: what it needs, who runs, how far rules are, what is owed and why. */
 export function SystemPage() {
   const status = useQuery(systemStatus());
+  const failure = useStanding(status);
   useEffect(() => {
     document.title = "System · Tocsin";
   }, []);
@@ -26,8 +28,8 @@ export function SystemPage() {
       <div className={styles.page}>
         {status.data ? (
           <Figures status={status.data} />
-        ) : status.isError ? (
-          <Failed error={status.error} onRetry={() => void status.refetch()} />
+        ) : failure ? (
+          <Failed error={failure} onRetry={() => void status.refetch()} />
         ) : (
           <SkeletonRows count={1} height={76} label="Loading the state" />
         )}
@@ -125,6 +127,7 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
 
 function Replicas({ answering }: { answering: string | undefined }) {
   const replicas = useQuery(replicaList());
+  const failure = useStanding(replicas);
   return (
     <Section title="Replicas">
       {replicas.data ? (
@@ -144,8 +147,8 @@ function Replicas({ answering }: { answering: string | undefined }) {
             ))}
           </tbody>
         </table>
-      ) : replicas.isError ? (
-        <Unknown what="Who runs is not known." error={replicas.error} onRetry={() => void replicas.refetch()} />
+      ) : failure ? (
+        <Unknown what="Who runs is not known." error={failure} onRetry={() => void replicas.refetch()} />
       ) : (
         <SkeletonRows headed count={2} height={48} label="Loading replicas" />
       )}
@@ -187,12 +190,13 @@ function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }
 /** Only those to which nothing flows; the others are on their own page. */
 function Webhooks() {
   const webhooks = useQuery(webhookHealth());
+  const failure = useStanding(webhooks);
   const stopped = webhooks.data?.filter(({ health }) => health.state !== "ok") ?? [];
   return (
     <Section title="Webhooks to which no message flows">
       {webhooks.data === undefined ? (
-        webhooks.isError ? (
-          <Unknown what="Webhooks are not known." error={webhooks.error} onRetry={() => void webhooks.refetch()} />
+        failure ? (
+          <Unknown what="Webhooks are not known." error={failure} onRetry={() => void webhooks.refetch()} />
         ) : (
           <SkeletonRows headed count={1} height={48} label="Loading webhooks" />
         )

@@ -1,4 +1,4 @@
-import { explain } from "../api/errors";
+import { reasonOf } from "../api/errors";
 import { Button } from "../ui/Button";
 import styles from "./system.module.css";
 
@@ -6,7 +6,7 @@ import styles from "./system.module.css";
 export function Unknown({ what, error, onRetry }: { what: string; error: unknown; onRetry: () => void }) {
   return (
     <p className={styles.unknown} role="alert">
-      {what} {explain(error).what}
+      {what} {reasonOf(error)}
       <Button look="quiet" onClick={onRetry}>
         Try again
       </Button>

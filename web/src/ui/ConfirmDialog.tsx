@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useId, useRef } from "react";
-import { explain } from "../api/errors";
+import { reasonOf } from "../api/errors";
 import { Button } from "./Button";
 import styles from "./ConfirmDialog.module.css";
 
@@ -32,7 +32,7 @@ export function ConfirmDialog({ title, action, busy, error, onConfirm, milder, o
       <div className={styles.body}>{children}</div>
       {error != null && (
         <p className={styles.error} role="alert">
-          {explain(error).what}
+          {reasonOf(error)}
         </p>
       )}
       <div className={styles.actions}>

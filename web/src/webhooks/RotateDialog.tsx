@@ -2,7 +2,7 @@ import { NativeSelect } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import type { Webhook } from "../api/client";
-import { explain } from "../api/errors";
+import { reasonOf } from "../api/errors";
 import { readWebhook, rotateSecret, webhookKeys } from "../api/webhooks";
 import { Button } from "../ui/Button";
 import { FormDialog, Secret } from "../ui/FormDialog";
@@ -53,7 +53,7 @@ export function RotateDialog({ webhook, onChanged, onClose }: Props) {
       title={webhook.hasSigningSecret ? "Replace the signing secret?" : "Sign requests?"}
       action={webhook.hasSigningSecret ? "Make a new secret" : "Make a secret"}
       busy={rotate.isPending}
-      problem={rotate.error ? explain(rotate.error).what : undefined}
+      problem={rotate.error ? reasonOf(rotate.error) : undefined}
       onSubmit={() => rotate.mutate()}
       onClose={onClose}
     >

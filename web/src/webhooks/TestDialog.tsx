@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import type { TestResult, Webhook } from "../api/client";
-import { explain } from "../api/errors";
+import { reasonOf } from "../api/errors";
 import { testWebhook } from "../api/webhooks";
 import { verdictWords } from "../inbox/timeline";
 import { FormDialog } from "../ui/FormDialog";
@@ -16,7 +16,7 @@ export function TestDialog({ webhook, onClose }: { webhook: Webhook; onClose: ()
       action={test.data ? "Send another one" : "Send a test message"}
       {...(test.data ? { close: "Close" } : {})}
       busy={test.isPending}
-      problem={test.error ? explain(test.error).what : undefined}
+      problem={test.error ? reasonOf(test.error) : undefined}
       onSubmit={() => test.mutate()}
       onClose={onClose}
     >

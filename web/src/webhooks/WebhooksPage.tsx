@@ -8,6 +8,7 @@ import { Page } from "../app/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { IconPause, IconPending, IconPlay, IconPlus, IconTrash, IconWebhook } from "../ui/icons";
 import { RemoveDialog } from "../ui/RemoveDialog";
+import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useSwitch } from "./changes";
@@ -19,6 +20,7 @@ type Open = { what: "delete" | "test"; webhook: Webhook };
 
 export function WebhooksPage() {
   const webhooks = useQuery(webhookHealth());
+  const failure = useStanding(webhooks);
   const may = useMay()("createWebhook");
   const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
@@ -38,10 +40,10 @@ export function WebhooksPage() {
         )
       }
     >
-      {webhooks.isPending ? (
+      {webhooks.isPending && !failure ? (
         <SkeletonRows headed count={4} height={56} label="Loading webhooks" />
       ) : webhooks.data === undefined ? (
-        <Failed error={webhooks.error} onRetry={() => void webhooks.refetch()} />
+        <Failed error={failure} onRetry={() => void webhooks.refetch()} />
       ) : webhooks.data.length === 0 ? (
         <Empty icon={IconWebhook} title="Nobody can be told yet">
           <p>A webhook is where messages go: a Slack channel, or any address that takes JSON.</p>

@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { Webhook } from "../api/client";
-import { explain } from "../api/errors";
+import { reasonOf } from "../api/errors";
 import { retireSecret, setWebhookEnabled, webhookKeys } from "../api/webhooks";
 import { useToast } from "../ui/toast";
 
@@ -15,7 +15,7 @@ export function useSwitch(onChanged?: (webhook: Webhook) => void) {
       const what = webhook.enabled ? "is on; what waited is sent" : "is off; what is owed waits";
       toast(`“${webhook.name}” ${what}.`, "done");
     },
-    onError: (error, { name }) => toast(`“${name}” was not changed. ${explain(error).what}`, "failed"),
+    onError: (error, { name }) => toast(`“${name}” was not changed. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: webhookKeys.all }),
   });
 }
@@ -27,7 +27,7 @@ export function useRetireSecret(onChanged: (webhook: Webhook) => void) {
   return useMutation({
     mutationFn: ({ id }: Webhook) => retireSecret(id),
     onSuccess: onChanged,
-    onError: (error) => toast(`The former secret still signs. ${explain(error).what}`, "failed"),
+    onError: (error) => toast(`The former secret still signs. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: webhookKeys.all }),
   });
 }

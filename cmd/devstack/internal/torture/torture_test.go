@@ -284,7 +284,7 @@ func (p *pausing) misdeed(hook, webhookID string, nth int) misdeed {
 func (p *pausing) pause() error {
 	var name string
 	err := p.w.postgres.query(context.Background(), func(conn *pgx.Conn) error {
-		return conn.QueryRow(context.Background(), `SELECT replica FROM attempt WHERE notification_id = $1::text::uuid`, p.victim).Scan(&name)
+		return conn.QueryRow(context.Background(), `SELECT replica FROM attempt_history WHERE notification_id = $1::text::uuid`, p.victim).Scan(&name)
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { type ComponentType, useEffect, useRef, useSyncExternalStore } from "react";
-import { ApiError } from "../../api/errors";
+import { isAway } from "../../api/errors";
 import { systemStatus } from "../../api/status";
 import { Failed, SkeletonRows } from "../../ui/states";
 import { Page } from "../Page";
@@ -59,7 +59,7 @@ function NotLoaded({ title, failure, onRetry }: { title: string; failure: Error;
 /** Calls each time that Tocsin has answered since the caller is on the page, whatever it said. */
 function useOnAnswer(call: () => void) {
   const { error, dataUpdatedAt, errorUpdatedAt } = useQuery(systemStatus());
-  const answers = error instanceof ApiError && error.status === 0 ? 0 : Math.max(dataUpdatedAt, errorUpdatedAt);
+  const answers = isAway(error) ? 0 : Math.max(dataUpdatedAt, errorUpdatedAt);
   const seen = useRef(answers);
   useEffect(() => {
     if (answers === 0 || answers === seen.current) return;

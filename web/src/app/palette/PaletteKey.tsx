@@ -1,6 +1,6 @@
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { createPortal } from "react-dom";
-import { explain } from "../../api/errors";
+import { reasonOf } from "../../api/errors";
 import { IconSearch } from "../../ui/icons";
 import { useToast } from "../../ui/toast";
 import { paletteChunk } from "./chunk";
@@ -16,8 +16,7 @@ export function PaletteKey({ className }: { className: string | undefined }) {
       const { failure } = paletteChunk.current();
       if (!failure) return;
       setOpen(false);
-      const { what, remedy } = explain(failure);
-      toast(`${what} ${remedy}`, "failed");
+      toast(reasonOf(failure), "failed");
     });
   }, [open, toast]);
   useEffect(() => {

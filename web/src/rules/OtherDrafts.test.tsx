@@ -1,0 +1,63 @@
+import { act, fireEvent, renderHook, screen, waitFor } from "@testing-library/react";
+import { expect, test, vi } from "vitest";
+import { open, startWorld } from "../test/world";
+import { initialValues } from "./definition";
+import { beatMs, type Draft, type DraftOf, draftToTake, dropDraft, holdDraft, keepDraft, keptDrafts } from "./draft";
+import { useDraft } from "./useDraft";
+
+startWorld();
+
+const ofNew: DraftOf = { person: "u1", ruleId: undefined };
+const named = (name: string): Draft => ({ values: { ...initialValues, name }, at: "2026-11-21T14:00:00Z" });
+const names = () => keptDrafts(ofNew).map(({ draft }) => draft.values.name);
+
+test("what another tab writes is told and left alone, and what waits can be gone on with or given up", async () => {
+  keepDraft(ofNew, "waits", named("Waiting"));
+  keepDraft(ofNew, "other", { ...named("In another tab"), at: "2026-11-21T15:00:00Z" });
+  holdDraft(ofNew, "other");
+  sessionStorage.clear();
+  const { user, unmount } = open("/rules/new");
+  expect(await screen.findByLabelText("Name")).toHaveValue("Waiting");
+  expect(await screen.findByText(/“In another tab” is open in another tab: not saved, written/)).toBeVisible();
+  expect(screen.queryByRole("button", { name: /Give it up “In another tab”/ })).toBeNull();
+  await user.type(screen.getByLabelText("Name"), " for me");
+  expect(names()).toEqual(["Waiting for me", "In another tab"]);
+
+  // Its tab is closed, and another draft is left there.
+  localStorage.removeItem("tocsin.editing.other");
+  keepDraft(ofNew, "third", named("Third"));
+  fireEvent(window, new Event("storage"));
+  await user.click(await screen.findByRole("button", { name: "Give it up “Third”" }));
+  await waitFor(() => expect(screen.queryByText(/“Third”/)).toBeNull());
+  await user.click(screen.getByRole("button", { name: "Go on with it “In another tab”" }));
+  await waitFor(() => expect(screen.getByLabelText("Name")).toHaveValue("In another tab"));
+  expect(await screen.findByText(/“Waiting for me” is kept, too: not saved, written/)).toBeVisible();
+  expect(names()).toEqual(["In another tab", "Waiting for me"]);
+  unmount();
+
+  open("/rules/new");
+  expect(await screen.findByLabelText("Name")).toHaveValue("In another tab");
+});
+
+test("a tab that stood still keeps its own when another one has taken it", () => {
+  vi.useFakeTimers();
+  const slept = renderHook(() => useDraft(ofNew, undefined));
+  act(() => void slept.result.current.keep(named("Mine")));
+  const mine = keptDrafts(ofNew)[0]?.id ?? "";
+  expect(draftToTake(ofNew), "it is held").toBeUndefined();
+  dropDraft(ofNew, mine);
+  act(() => void vi.advanceTimersByTime(beatMs));
+  expect(names()).toEqual(["Mine"]);
+  slept.unmount();
+  expect(draftToTake(ofNew)?.id, "it waits").toBe(mine);
+  vi.useRealTimers();
+});
+
+test("two tabs that begin a new rule keep one draft each", () => {
+  const [one, two] = [renderHook(() => useDraft(ofNew, undefined)), renderHook(() => useDraft(ofNew, undefined))];
+  act(() => void one.result.current.keep(named("One")));
+  act(() => void two.result.current.keep({ ...named("Two"), at: "2026-11-21T13:00:00Z" }));
+  expect(names()).toEqual(["One", "Two"]);
+  act(() => one.result.current.drop());
+  expect(names()).toEqual(["Two"]);
+});
