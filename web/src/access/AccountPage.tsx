@@ -1,4 +1,4 @@
-import { PasswordInput } from "@mantine/core";
+import { NativeSelect, PasswordInput, useMantineColorScheme } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -9,6 +9,7 @@ import { Form, FormSection } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { Ago } from "../ui/Instant";
 import { Failed, SkeletonRows } from "../ui/states";
+import { schemes, schemeWords } from "../ui/theme";
 import { useToast } from "../ui/toast";
 import { AccessPage } from "./AccessPage";
 import styles from "./access.module.css";
@@ -57,6 +58,7 @@ function Account({ who }: { who: Me }) {
               </>
             )}
           </dl>
+          <Theme />
           {who.kind === "open" ? (
             <p className={formStyles.hint}>Access is open on this machine: nobody has to sign in.</p>
           ) : (
@@ -70,6 +72,22 @@ function Account({ who }: { who: Me }) {
       </div>
       {who.kind === "user" && <Password who={who} />}
     </>
+  );
+}
+
+/** The rail has this too, but a phone's bar has no room for it. */
+function Theme() {
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  return (
+    <NativeSelect
+      label="Theme"
+      data={schemes.map((value) => ({ value, label: schemeWords[value] }))}
+      value={colorScheme}
+      onChange={(event) => {
+        const chosen = schemes.find((scheme) => scheme === event.currentTarget.value);
+        if (chosen) setColorScheme(chosen);
+      }}
+    />
   );
 }
 

@@ -16,7 +16,7 @@ import {
   IconSystem,
   IconWebhook,
 } from "../ui/icons";
-import { schemes } from "../ui/theme";
+import { schemes, schemeWords } from "../ui/theme";
 import { usePrefetch } from "./chunk/prefetch";
 import { PaletteKey } from "./palette/PaletteKey";
 import styles from "./Shell.module.css";
@@ -33,7 +33,7 @@ export function Shell() {
         <div className={styles.brand}>
           <img src="/favicon.svg" width={28} height={28} alt="Tocsin" />
         </div>
-        <PaletteKey className={`${styles.item} ${styles.find}`} />
+        <PaletteKey className={styles.item} />
         <Link to="/inbox" className={styles.item}>
           <IconInbox size={21} stroke={1.7} aria-hidden="true" />
           Inbox
@@ -112,29 +112,25 @@ function FiringBadge() {
   );
 }
 
-const looks = {
-  auto: { icon: IconSystem, word: "as the system" },
-  light: { icon: IconLight, word: "light" },
-  dark: { icon: IconDark, word: "dark" },
-} as const;
+const themeIcons = { auto: IconSystem, light: IconLight, dark: IconDark } as const;
 
 function ThemeButton() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
-  const { icon: Icon, word } = looks[colorScheme];
+  const Icon = themeIcons[colorScheme];
+  const word = schemeWords[colorScheme];
   const next = schemes[(schemes.indexOf(colorScheme) + 1) % schemes.length] ?? "auto";
   return (
     <button
       type="button"
-      className={styles.item}
-      style={{ width: "100%" }}
-      title={`Theme: ${word}. Change to: ${looks[next].word}.`}
+      className={`${styles.item} ${styles.theme}`}
+      title={`Theme: ${word}. Change to: ${schemeWords[next]}.`}
       onClick={() => setColorScheme(next)}
     >
       <Icon size={20} stroke={1.7} aria-hidden="true" />
       Theme
       <span className="visually-hidden">
         {" "}
-        is {word}; change to {looks[next].word}
+        is {word}; change to {schemeWords[next]}
       </span>
     </button>
   );

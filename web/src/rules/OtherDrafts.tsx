@@ -18,15 +18,15 @@ export function OtherDrafts({ drafts, onTake, onGiveUp }: Props) {
     return (
       <div key={kept.id} className={styles.note} role="status">
         <span>
-          {words}, not saved <Ago at={kept.draft.at} />, is {kept.held ? "open in another tab" : "kept, too"}.
+          {words} is {kept.held ? "open in another tab" : "kept, too"}: not saved, written <Ago at={kept.draft.at} />.
         </span>
         {!kept.held && (
           <>
-            <Button aria-label={`Go on with ${words}`} onClick={() => onTake(kept)}>
-              Go on with it
+            <Button onClick={() => onTake(kept)}>
+              Go on with it<span className="visually-hidden"> {words}</span>
             </Button>
-            <Button aria-label={`Give up ${words}`} onClick={() => onGiveUp(kept)}>
-              Give it up
+            <Button onClick={() => onGiveUp(kept)}>
+              Give it up<span className="visually-hidden"> {words}</span>
             </Button>
           </>
         )}

@@ -14,3 +14,8 @@ export const theme = createTheme({
 export const colorScheme = localStorageColorSchemeManager({ key: "tocsin.theme" });
 
 export const schemes: readonly MantineColorScheme[] = ["auto", "light", "dark"];
+
+export const schemeWords = { auto: "as the system", light: "light", dark: "dark" } as const satisfies Record<
+  MantineColorScheme,
+  string
+>;
