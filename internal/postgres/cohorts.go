@@ -109,7 +109,7 @@ func holdCohort(ctx context.Context, q *pgq.Queries, joining evaluator.Joining) 
 		CohortID: c.ID, Replica: joining.Replica, NotAfter: to, NotBefore: joining.NotBefore.String(),
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
+		return nil, nil //nolint:nilnil // nothing to join is no error
 	}
 	return at, err
 }

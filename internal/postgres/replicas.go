@@ -69,13 +69,14 @@ func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.R
 func (s *Replicas) Leave(ctx context.Context, id string) (lease.Released, error) {
 	released := lease.Released{Replica: id}
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		ruleClaims, err := q.ReplicaReleaseOwnRules(ctx, id)
-		if err != nil {
-			return fmt.Errorf("release rules: %w", err)
-		}
+		// Cohorts first, as wherever both are held.
 		members, err := q.ReplicaReleaseOwnCohorts(ctx, id)
 		if err != nil {
 			return fmt.Errorf("release cohorts: %w", err)
+		}
+		ruleClaims, err := q.ReplicaReleaseOwnRules(ctx, id)
+		if err != nil {
+			return fmt.Errorf("release rules: %w", err)
 		}
 		notifications, err := q.ReplicaReleaseOwnNotifications(ctx, id)
 		if err != nil {
