@@ -53,7 +53,12 @@ function FiguresToCome() {
       {figures.map((name) => (
         <Figure key={name} name={name}>
           <b>…</b>
-          <span>&nbsp;</span>
+          {/* As many lines as the longest mostly has. */}
+          <span>
+            &nbsp;
+            <br />
+            &nbsp;
+          </span>
         </Figure>
       ))}
     </dl>
