@@ -52,10 +52,7 @@ func (c *cache) compile(r *rules.Rule, now time.Time) (*rules.Judge, error) {
 
 // index returns the index of judges, whose numbers are their places in the slice.
 func (c *cache) index(judges []*judge) *rules.Index {
-	list := make([]*rules.Judge, len(judges))
-	for i, j := range judges {
-		list[i] = j.Judge
-	}
+	list := judgesOf(judges)
 	for i, x := range c.indexes {
 		if x.Holds(list) {
 			copy(c.indexes[1:i+1], c.indexes[:i])
@@ -66,6 +63,17 @@ func (c *cache) index(judges []*judge) *rules.Index {
 	x := rules.NewIndex(list)
 	c.indexes = append([]*rules.Index{x}, c.indexes[:min(len(c.indexes), maxIndexes-1)]...)
 	return x
+}
+
+// newIndex makes an index that is not remembered.
+func newIndex(judges []*judge) *rules.Index { return rules.NewIndex(judgesOf(judges)) }
+
+func judgesOf(judges []*judge) []*rules.Judge {
+	list := make([]*rules.Judge, len(judges))
+	for i, j := range judges {
+		list[i] = j.Judge
+	}
+	return list
 }
 
 // sweep drops the rules that have not been due for long.

@@ -13,29 +13,51 @@ import (
 	"tocsin/rules"
 )
 
-// commit writes what a group found and drops the judges whose claims were
-// stale. Where the database refuses the whole, each half is tried alone, and so
-// on, so that only those rules fail which are at fault.
+// commit writes what a group found and drops those whose claims were stale.
+// Where the database refuses the whole, parts are tried alone, and so on, so that
+// only those rules fail which are at fault.
 func (t *tick) commit(ctx context.Context, g *group, found findings, release bool) error {
-	advances := g.advances(found, release)
-	batch := t.batch(advances)
+	batch := t.batch(g.advances(found, release))
+	batch.Cohorts = g.cohortAdvances(found, release)
 	batch.Instances, batch.Notifications = found.instances, found.notifications
 	done, err := t.Store.Commit(ctx, batch)
 	if err != nil {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return err
-		}
-		if len(g.judges) == 1 {
+		case len(g.judges) == 1 && len(g.cohorts) == 0:
 			return t.failAll(ctx, g, err)
+		case len(g.judges) == 0 && len(g.cohorts) == 1:
+			return t.commitAlone(ctx, g, found, release, err)
 		}
-		return t.commitHalves(ctx, g, found, release)
+		return t.commitParts(ctx, g, found, release)
 	}
 	t.result.Alerts += len(done.Inserted)
 	t.result.Late += found.late(done.Inserted)
 	t.result.Notifications += done.Notifications
 	t.result.HandedOver += done.HandedOver
-	standing := NewIDs(done.Advanced)
-	stale := make(map[uuid.UUID]bool)
+	t.result.Stale += done.Strayed
+	t.settle(g, batch.Advances, NewIDs(done.Advanced))
+	t.settleCohorts(g, batch.Cohorts, NewIDs(done.Cohorts))
+	for id, j := range found.finders {
+		if j.id != id {
+			j.problem = "" // a member, whose judge outlives the tick
+		}
+	}
+	if release && !g.behindhand {
+		for _, j := range g.judges {
+			if j.problem == "" && j.at == t.horizon {
+				t.drained = append(t.drained, j)
+			}
+		}
+	}
+	return nil
+}
+
+// settle moves the cursors that a commit moved, and drops the judges whose claims
+// were stale.
+func (t *tick) settle(g *group, advances []Advance, standing IDs) {
+	stale := make(IDs)
 	for _, a := range advances {
 		stale[a.RuleID] = !standing[a.RuleID]
 	}
@@ -52,23 +74,55 @@ func (t *tick) commit(ctx context.Context, g *group, found findings, release boo
 		}
 		return true
 	})
-	return nil
 }
 
-func (t *tick) commitHalves(ctx context.Context, g *group, found findings, release bool) error {
-	var left []*judge
-	middle := len(g.judges) / 2
-	for _, half := range [][]*judge{g.judges[:middle:middle], g.judges[middle:]} {
-		part := group{tenantID: g.tenantID, judges: slices.Clone(half), behindhand: g.behindhand}
-		own := found.of(half)
+// settleCohorts does the same for cohorts.
+func (t *tick) settleCohorts(g *group, advances []CohortAdvance, standing IDs) {
+	stale := make(IDs)
+	for _, a := range advances {
+		stale[a.ID] = !standing[a.ID]
+	}
+	g.cohorts = slices.DeleteFunc(g.cohorts, func(c *cohort) bool {
+		if stale[c.id] {
+			t.result.Stale += len(c.judges)
+			return true
+		}
+		if standing[c.id] {
+			at := c.at
+			c.from = &at
+		}
+		return false
+	})
+}
+
+// commitParts commits each cohort and the rules that are alone apart from each
+// other, or else each half of the rules.
+func (t *tick) commitParts(ctx context.Context, g *group, found findings, release bool) error {
+	var parts []group
+	for _, c := range g.cohorts {
+		parts = append(parts, c.part(g))
+	}
+	alone := [][]*judge{g.judges}
+	if middle := len(g.judges) / 2; len(parts) == 0 {
+		alone = [][]*judge{g.judges[:middle:middle], g.judges[middle:]}
+	}
+	for _, some := range alone {
+		if len(some) > 0 {
+			parts = append(parts, group{tenantID: g.tenantID, judges: slices.Clone(some), behindhand: g.behindhand})
+		}
+	}
+	var left group
+	for i := range parts {
+		part := &parts[i]
+		own := found.of(part)
 		if release || len(own.instances) > 0 {
-			if err := t.commit(ctx, &part, own, release); err != nil {
+			if err := t.commit(ctx, part, own, release); err != nil {
 				return err
 			}
 		}
-		left = append(left, part.judges...)
+		left.judges, left.cohorts = append(left.judges, part.judges...), append(left.cohorts, part.cohorts...)
 	}
-	g.judges, g.index = left, nil
+	g.judges, g.cohorts, g.index = left.judges, left.cohorts, nil
 	return nil
 }
 
@@ -93,10 +147,19 @@ func idsOf(judges []*judge) IDs {
 	return set
 }
 
-// of returns the findings of some judges' rules.
-func (f findings) of(judges []*judge) findings {
-	wanted := idsOf(judges)
-	var own findings
+// of returns the findings of a group's rules.
+func (f findings) of(g *group) findings {
+	stands := map[*stand]bool{}
+	for s := range g.stands {
+		stands[s] = true
+	}
+	own := findings{finders: map[uuid.UUID]*judge{}}
+	wanted := make(IDs)
+	for id, j := range f.finders {
+		if stands[j.stand] {
+			wanted[id], own.finders[id] = true, j
+		}
+	}
 	for _, i := range f.instances {
 		if wanted[i.RuleID] {
 			own.instances = append(own.instances, i)
@@ -112,7 +175,7 @@ func (f findings) of(judges []*judge) findings {
 
 // fail records a problem on rules, releases them, and tells the operators. It
 // returns an error only where even that is not possible, or where the tick was
-// told to stop. What cannot be told now is told with the next failure.
+// told to stop.
 func (t *tick) fail(ctx context.Context, judges []*judge, problem error) error {
 	if ctx.Err() != nil {
 		return problem
@@ -138,12 +201,17 @@ func (t *tick) fail(ctx context.Context, judges []*judge, problem error) error {
 	for i, id := range failed {
 		failing[i] = t.failing(&byID[id].claim.Rule, text)
 	}
+	t.announce(ctx, failing)
+	return nil
+}
+
+// announce tells that rules fail. What cannot be told is told with the next failure.
+func (t *tick) announce(ctx context.Context, failing []alerts.Instance) {
 	told, err := t.Store.Announce(ctx, failing)
 	t.result.Notifications += told
 	if err != nil {
 		t.Logger.WarnContext(ctx, "failing rules not announced", slog.Any("error", err))
 	}
-	return nil
 }
 
 // failing makes the alert about a rule that cannot be evaluated.

@@ -31,6 +31,9 @@
 // match, and each rule judges the rows after its own cursor. Fingerprints are
 // not narrowed: they are shared by all rules of the tenant.
 //
+// Rules of one kind that are drained share a cursor and a claim: a cohort (see
+// cohort.go). A tick writes one row for it, however many rules it has.
+//
 // What cannot be done for one rule (a filter that does not compile, a cursor
 // that cannot be read, a commit that the database refuses) is recorded on that
 // rule, whose cursor stays; the other rules go on without it.
@@ -122,14 +125,19 @@ type ClaimRequest struct {
 	Most int
 	// For is how long a claim stands without a commit.
 	For time.Duration
+	// Grace is how late a cohort is that another replica evaluated last, before it
+	// is claimed.
+	Grace time.Duration
 }
 
-// Claim is a rule that this replica may evaluate.
+// Claim is a rule, or a cohort of rules, that this replica may evaluate.
 type Claim struct {
 	Rule rules.Rule
+	// Cohort is nil where the claim is on a rule; else there is no rule.
+	Cohort *CohortClaim
 	// Token fences the claim.
 	Token int64
-	// From is the rule's cursor, nil before its first run.
+	// From is the cursor, nil before a rule's first run.
 	From *cursor.Position
 	// Open holds the open alerts of a COUNT_IN_WINDOW rule.
 	Open []OpenAlert
@@ -180,6 +188,7 @@ type Batch struct {
 	// again, by the clock of the claims; zero is after their interval.
 	LeastDueAt time.Time
 	Advances   []Advance
+	Cohorts    []CohortAdvance
 	// Instances are new or known; of the known ones nothing is written.
 	Instances []alerts.Instance
 	// Notifications are written for those instances that are new.
@@ -215,6 +224,10 @@ func NewIDs(list []uuid.UUID) IDs {
 type Committed struct {
 	// Advanced holds the rules whose cursor moved; the others were stale.
 	Advanced []uuid.UUID
+	// Cohorts holds the cohorts whose cursor moved. Strayed is how many rules had
+	// found something with one of these, and were no longer members.
+	Cohorts []uuid.UUID
+	Strayed int
 	// Inserted holds the alerts that are new, Changed those that took a step.
 	Inserted, Changed []uuid.UUID
 	// Notifications is the number of notifications written, HandedOver how many of

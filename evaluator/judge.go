@@ -2,7 +2,9 @@ package evaluator
 
 import (
 	"cmp"
+	"iter"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/google/uuid"
@@ -13,26 +15,45 @@ import (
 	"tocsin/rules"
 )
 
-// judge is a claimed rule at work, and how far it has come in this tick.
+// judge is a rule at work.
 type judge struct {
 	claim Claim
 	*rules.Judge
+	// stand is its own, or that of its cohort.
+	*stand
+	// problem is the first that came up while judging in this tick.
+	problem string
+}
+
+// stand is how far one claim, of a rule or of a cohort, has come in this tick.
+type stand struct {
+	id uuid.UUID
+	// version is that of a rule, 0 of a cohort.
+	version         int64
+	tenantID        string
+	lookBackSeconds int
 	// from is the cursor in the database, at is where judging stands, and start
 	// where it stood when the tick began.
 	from      *cursor.Position
 	at, start cursor.Position
 	// backToNS is the start time from which on the look-back judges.
 	backToNS int64
-	// problem is the first that came up while judging in this tick.
-	problem string
 }
 
-// group is rules of one tenant that share scans.
+// party is a rule alone, or a cohort; the other one is nil.
+type party struct {
+	*stand
+	judge  *judge
+	cohort *cohort
+}
+
+// group is rules and cohorts of one tenant that share scans.
 type group struct {
 	tenantID string
 	judges   []*judge
+	cohorts  []*cohort
 	// index finds the judges of an exchange; nil until there is one to judge, and
-	// after a judge was dropped.
+	// after a judge was dropped. Those of cohorts have their own.
 	index *rules.Index
 	// behindhand says that the budget was spent before everything was judged: the
 	// rules are due again at once, however long their intervals are.
@@ -43,30 +64,64 @@ type group struct {
 // more reads its own way until it has caught up, and slows no other.
 const spreadNS = int64(60e9)
 
-// byTenant and byCursor say which judges, sorted by tenant and cursor, stand in
+// byTenant and byCursor say which stands, sorted by tenant and cursor, belong to
 // one group with its first one.
-func byTenant(first, next *judge) bool { return first.claim.Rule.TenantID == next.claim.Rule.TenantID }
+func byTenant(first, next *stand) bool { return first.tenantID == next.tenantID }
 
-func byCursor(first, next *judge) bool {
+func byCursor(first, next *stand) bool {
 	return byTenant(first, next) && next.at.StartTimeNS-first.at.StartTimeNS <= spreadNS
 }
 
-// groups partitions judges, ordered by tenant and cursor.
-func groups(judges []*judge, together func(first, next *judge) bool) []group {
-	judges = slices.Clone(judges)
-	slices.SortStableFunc(judges, func(a, b *judge) int {
-		return cmp.Or(cmp.Compare(a.claim.Rule.TenantID, b.claim.Rule.TenantID), a.at.Compare(b.at))
+// groups partitions parties, ordered by tenant and cursor.
+func groups(parties []party, together func(first, next *stand) bool) []group {
+	slices.SortStableFunc(parties, func(a, b party) int {
+		return cmp.Or(cmp.Compare(a.tenantID, b.tenantID), a.at.Compare(b.at))
 	})
 	var out []group
-	for _, j := range judges {
-		if n := len(out); n > 0 && together(out[n-1].judges[0], j) {
-			out[n-1].judges = append(out[n-1].judges, j)
-			continue
+	var first *stand
+	for _, p := range parties {
+		if first == nil || !together(first, p.stand) {
+			first = p.stand
+			out = append(out, group{tenantID: p.tenantID})
 		}
-		out = append(out, group{tenantID: j.claim.Rule.TenantID, judges: []*judge{j}})
+		g := &out[len(out)-1]
+		if p.cohort != nil {
+			g.cohorts = append(g.cohorts, p.cohort)
+		} else {
+			g.judges = append(g.judges, p.judge)
+		}
 	}
 	return out
 }
+
+// partiesOf returns rules and cohorts as parties.
+func partiesOf(judges []*judge, cohorts []*cohort) []party {
+	parties := make([]party, 0, len(judges)+len(cohorts))
+	for _, j := range judges {
+		parties = append(parties, party{stand: j.stand, judge: j})
+	}
+	for _, c := range cohorts {
+		parties = append(parties, party{stand: c.stand, cohort: c})
+	}
+	return parties
+}
+
+// stands yields the stand of each rule that is alone, and of each cohort.
+func (g *group) stands(yield func(*stand) bool) {
+	for _, j := range g.judges {
+		if !yield(j.stand) {
+			return
+		}
+	}
+	for _, c := range g.cohorts {
+		if !yield(c.stand) {
+			return
+		}
+	}
+}
+
+// empty reports whether nobody is left in the group.
+func (g *group) empty() bool { return len(g.judges) == 0 && len(g.cohorts) == 0 }
 
 // reaches returns how far behind the horizon the look-backs of the group's rules
 // reach, and how often each is compared, the longest first. A look-back is
@@ -75,12 +130,12 @@ func groups(judges []*judge, together func(first, next *judge) bool) []group {
 // to tick.
 func (g *group) reaches(horizonNS int64) []reach {
 	distinct := map[reach]bool{}
-	for _, j := range g.judges {
-		if back := j.reachNS(); back > 0 {
-			lag := max(0, horizonNS-j.start.StartTimeNS)
+	for s := range g.stands {
+		if back := s.reachNS(); back > 0 {
+			lag := max(0, horizonNS-s.start.StartTimeNS)
 			distinct[reach{
 				windowNS: back + (lag+minuteNS-1)/minuteNS*minuteNS,
-				periodNS: fullPeriodNS(int64(j.claim.Rule.LookBackSeconds) * secondNS),
+				periodNS: fullPeriodNS(int64(s.lookBackSeconds) * secondNS),
 			}] = true
 		}
 	}
@@ -92,17 +147,23 @@ func (g *group) reaches(horizonNS int64) []reach {
 // reachNS returns how far behind its cursor a rule judges again, 0 when it does
 // not look back: the look-back, and as long as something may wait there until
 // the comparison of the whole comes round.
-func (j *judge) reachNS() int64 {
-	back := int64(j.claim.Rule.LookBackSeconds) * secondNS
+func (s *stand) reachNS() int64 {
+	back := int64(s.lookBackSeconds) * secondNS
 	if back == 0 {
 		return 0
 	}
 	return back + fullPeriodNS(back)
 }
 
-// start returns the earliest position that a judge of the group stands at.
+// start returns the earliest position that anybody of the group stands at.
 func (g *group) start() cursor.Position {
-	return slices.MinFunc(g.judges, func(a, b *judge) int { return a.at.Compare(b.at) }).at
+	var first *stand
+	for s := range g.stands {
+		if first == nil || first.at.After(s.at) {
+			first = s
+		}
+	}
+	return first.at
 }
 
 // statuses returns the union of what the group's rules can match, in a fixed order.
@@ -111,6 +172,8 @@ func (g *group) statuses() []rules.Status {
 	for _, status := range []rules.Status{rules.Completed, rules.Failed} {
 		if slices.ContainsFunc(g.judges, func(j *judge) bool {
 			return j.CanWant(status)
+		}) || slices.ContainsFunc(g.cohorts, func(c *cohort) bool {
+			return slices.Contains(c.statuses, status)
 		}) {
 			union = append(union, status)
 		}
@@ -134,19 +197,26 @@ const (
 func (g *group) applications() []string {
 	union := map[string]bool{}
 	bytes := 0
-	for _, j := range g.judges {
-		names := j.Applications()
-		if len(names) == 0 {
-			return nil
-		}
+	add := func(names []string) bool {
 		for _, name := range names {
 			if union[name] {
 				continue
 			}
 			union[name] = true
 			if bytes += len(name); bytes > maxApplicationBytes || len(union) > maxApplications {
-				return nil
+				return false
 			}
+		}
+		return len(names) > 0
+	}
+	for _, j := range g.judges {
+		if !add(j.Applications()) {
+			return nil
+		}
+	}
+	for _, c := range g.cohorts {
+		if !add(c.applications) {
+			return nil
 		}
 	}
 	return slices.Sorted(maps.Keys(union))
@@ -158,22 +228,41 @@ func (g *group) scan() Scan {
 	return Scan{TenantID: g.tenantID, Statuses: g.statuses(), Applications: g.applications()}
 }
 
+// candidates yields the judges that may want an exchange.
+func (g *group) candidates(e *rules.Exchange) iter.Seq[*judge] {
+	return func(yield func(*judge) bool) {
+		if g.index != nil {
+			for _, number := range g.index.Candidates(e) {
+				if !yield(g.judges[number]) {
+					return
+				}
+			}
+		}
+		for _, c := range g.cohorts {
+			for _, number := range c.index.Candidates(e) {
+				if !yield(c.judges[number]) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // forward judges a page that a scan found after the group's start, and moves
-// every judge to the position where the page ends. It returns what the rules
-// raise.
+// everybody to the position where the page ends. It returns what the rules raise.
 func (g *group) forward(page []rules.Exchange, end cursor.Position, raise raiser) findings {
 	var f findings
 	for i := range page {
 		e := &page[i]
-		for _, number := range g.index.Candidates(e) {
-			if j := g.judges[number]; e.Position().After(j.at) && j.Wants(e) {
+		for j := range g.candidates(e) {
+			if e.Position().After(j.at) && j.Wants(e) {
 				raise.add(&f, j, e, false)
 			}
 		}
 	}
-	for _, j := range g.judges {
-		if end.After(j.at) {
-			j.at = end
+	for s := range g.stands {
+		if end.After(s.at) {
+			s.at = end
 		}
 	}
 	return f
@@ -186,8 +275,7 @@ func (g *group) again(page []rules.Exchange, raise raiser) findings {
 	var f findings
 	for i := range page {
 		e := &page[i]
-		for _, number := range g.index.Candidates(e) {
-			j := g.judges[number]
+		for j := range g.candidates(e) {
 			if e.StartTimeNS >= j.backToNS && !e.Position().After(j.start) && j.Wants(e) {
 				raise.add(&f, j, e, true)
 			}
@@ -196,12 +284,20 @@ func (g *group) again(page []rules.Exchange, raise raiser) findings {
 	return f
 }
 
-// behind returns those seconds that reach behind the cursor of any judge. What
+// behind returns those seconds that reach behind the cursor of anybody. What
 // begins after all of them is the forward scan's alone.
 func (g *group) behind(seconds []int64) []int64 {
-	last := slices.MaxFunc(g.judges, func(a, b *judge) int { return a.start.Compare(b.start) }).start
-	end, _ := slices.BinarySearch(seconds, floor(last.StartTimeNS, secondNS)/secondNS+1)
+	end, _ := slices.BinarySearch(seconds, floor(g.foremost(), secondNS)/secondNS+1)
 	return seconds[:end]
+}
+
+// foremost returns the start time of the last cursor that the tick began with.
+func (g *group) foremost() int64 {
+	last := int64(math.MinInt64)
+	for s := range g.stands {
+		last = max(last, s.start.StartTimeNS)
+	}
+	return last
 }
 
 // keep drops the judges for which standing does not hold.
@@ -218,13 +314,9 @@ func (g *group) keep(standing func(*judge) bool) {
 // over what they did not want. A cursor may advance to where it is: its
 // compare-and-set still proves that the claim stands.
 func (g *group) advances(found findings, release bool) []Advance {
-	finders := make(map[uuid.UUID]bool)
-	for i := range found.instances {
-		finders[found.instances[i].RuleID] = true
-	}
 	var out []Advance
 	for _, j := range g.judges {
-		if !release && !finders[j.claim.Rule.ID] {
+		if !release && found.finders[j.claim.Rule.ID] == nil {
 			continue
 		}
 		out = append(out, Advance{
@@ -235,10 +327,23 @@ func (g *group) advances(found findings, release bool) []Advance {
 	return out
 }
 
+// cohortAdvances returns the same about the group's cohorts.
+func (g *group) cohortAdvances(found findings, release bool) []CohortAdvance {
+	var out []CohortAdvance
+	for _, c := range g.cohorts {
+		if a := c.advance(found, release, release && g.behindhand); release || len(a.Finders) > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
 // findings are alerts and what is owed for them.
 type findings struct {
 	instances     []alerts.Instance
 	notifications []notify.Notification
+	// finders are the rules that found them.
+	finders map[uuid.UUID]*judge
 }
 
 // raiser makes alerts.
@@ -258,6 +363,10 @@ func (r raiser) add(f *findings, j *judge, e *rules.Exchange, late bool) {
 		Severity: rule.Severity, State: alerts.Firing, Title: title, Message: message, Exchange: e.Clean(), Late: late,
 	}
 	f.instances = append(f.instances, alert)
+	if f.finders == nil {
+		f.finders = map[uuid.UUID]*judge{}
+	}
+	f.finders[rule.ID] = j
 	for _, webhook := range rule.WebhookIDs {
 		f.notifications = append(f.notifications, notify.Notification{
 			ID: r.newID(), TenantID: rule.TenantID, AlertID: alert.ID, RuleID: rule.ID,

@@ -1,11 +1,8 @@
 package evaluator_test
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"maps"
 	"math"
@@ -16,10 +13,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"tocsin/alerts"
-	"tocsin/cursor"
 	"tocsin/evaluator"
-	"tocsin/notify"
 	"tocsin/rules"
 )
 
@@ -28,156 +22,15 @@ import (
 // for it, and nothing else has. The engine is the real one; source and store
 // are models that fail on demand. Scenarios on real databases stand in internal/app.
 
-var errDied = errors.New("the process died")
-
-// model is a source and a store in memory.
-type model struct {
-	now   int64
-	rows  []rules.Exchange
-	rules map[uuid.UUID]*state
-	// alerts counts the alerts of each rule and execution, notified what is owed.
-	alerts, notified map[string]int
-	token            int64
-	// dieBefore and dieAfter are the number of commits until one never arrives,
-	// or is written without anybody learning of it; 0 is never.
-	dieBefore, dieAfter int
-}
-
-type state struct {
-	rule   rules.Rule
-	cursor *cursor.Position
-	token  int64
-}
-
-func (m *model) Now(context.Context) (int64, error) { return m.now, nil }
-
-func (m *model) Scan(_ context.Context, s evaluator.Scan) ([]rules.Exchange, error) {
-	var page []rules.Exchange
-	for _, e := range m.rows {
-		if e.Position().After(s.After) && e.StartTimeNS < s.BeforeNS && slices.Contains(s.Statuses, e.Status) &&
-			(len(s.Applications) == 0 || slices.Contains(s.Applications, e.Application)) {
-			page = append(page, e)
-		}
-	}
-	slices.SortStableFunc(page, func(a, b rules.Exchange) int { return a.Position().Compare(b.Position()) })
-	return page[:min(len(page), s.Limit)], nil
-}
-
-func (m *model) Fingerprints(_ context.Context, q evaluator.FingerprintQuery) ([]evaluator.Fingerprint, error) {
-	type key struct {
-		status rules.Status
-		bucket int64
-	}
-	prints := map[key]evaluator.Fingerprint{}
-	for _, e := range m.rows {
-		if e.StartTimeNS < q.FromNS || e.StartTimeNS >= q.ToNS || !slices.Contains(q.Statuses, e.Status) {
-			continue
-		}
-		k := key{e.Status, e.StartTimeNS / q.WidthNS}
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(e.ExecutionID))
-		p := prints[k]
-		prints[k] = evaluator.Fingerprint{Status: k.status, Bucket: k.bucket, Count: p.Count + 1, Checksum: p.Checksum + h.Sum64()}
-	}
-	return slices.Collect(maps.Values(prints)), nil
-}
-
-func (m *model) Load(context.Context, evaluator.ClaimRequest) ([]evaluator.Claim, error) {
-	var claims []evaluator.Claim
-	for _, s := range m.rules {
-		m.token++
-		s.token = m.token
-		claims = append(claims, evaluator.Claim{Rule: s.rule, Token: s.token, From: s.cursor})
-	}
-	slices.SortFunc(claims, func(a, b evaluator.Claim) int { return cmp.Compare(a.Rule.Name, b.Rule.Name) })
-	return claims, nil
-}
-
-func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committed, error) {
-	if died(&m.dieBefore) {
-		panic(errDied)
-	}
-	var done evaluator.Committed
-	advanced := map[uuid.UUID]bool{}
-	for _, a := range b.Advances {
-		s := m.rules[a.RuleID]
-		same := (a.From == nil && s.cursor == nil) || (a.From != nil && s.cursor != nil && *a.From == *s.cursor)
-		if !same || s.token != a.Token {
-			continue
-		}
-		to := a.To
-		s.cursor, advanced[a.RuleID] = &to, true
-		done.Advanced = append(done.Advanced, a.RuleID)
-	}
-	inserted := map[uuid.UUID]bool{}
-	for _, i := range b.Instances {
-		k := fmt.Sprint(i.RuleID, i.Exchange.ExecutionID)
-		if !advanced[i.RuleID] || m.alerts[k] > 0 {
-			continue
-		}
-		m.alerts[k]++
-		inserted[i.ID] = true
-		done.Inserted = append(done.Inserted, i.ID)
-		for _, n := range b.Notifications {
-			if n.AlertID == i.ID {
-				m.notified[k]++
-				done.Notifications++
-			}
-		}
-	}
-	if died(&m.dieAfter) {
-		panic(errDied)
-	}
-	return done, nil
-}
-
-func died(countdown *int) bool {
-	if *countdown == 0 {
-		return false
-	}
-	*countdown--
-	return *countdown == 0
-}
-
-func (m *model) Fail(_ context.Context, c []evaluator.Claim, problem string) ([]uuid.UUID, error) {
-	return nil, fmt.Errorf("rule %s: %s", c[0].Rule.Name, problem)
-}
-
-func (m *model) Announce(context.Context, []alerts.Instance) (int, error) { return 0, nil }
-
-func (m *model) Publish(context.Context, notify.WakeUp) error { return nil }
-
-func (m *model) Texts(*rules.Rule, *rules.Exchange) (title, message string, problem error) {
-	return "title", "message", nil
-}
-
-func (m *model) CountWindows(context.Context, []evaluator.WindowQuery) ([][]evaluator.GroupCount, error) {
-	return nil, errors.New("no rule counts")
-}
-
-func (m *model) Tally(context.Context, evaluator.TallyQuery) ([]evaluator.Tally, bool, error) {
-	return nil, false, errors.New("no rule counts")
-}
-
-func (m *model) Newest(context.Context, evaluator.WindowQuery, evaluator.GroupCount) (rules.Exchange, error) {
-	return rules.Exchange{}, errors.New("the model counts nothing")
-}
-
-func (m *model) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (title, message string, problem error) {
-	return "title", "message", nil
-}
-
 // process starts the engine anew, as after a crash: it remembers nothing.
 //
 // Each look at the clock takes a millisecond, so that a small budget ends a
 // tick in the midst of its pages.
-func (m *model) process(t *rapid.T, pageSize int, budget time.Duration) *evaluator.Evaluator {
+func (m *model) process(t *rapid.T, o evaluator.Options) *evaluator.Evaluator {
 	looks := 0
-	e, err := evaluator.New(evaluator.Options{
-		Source: m, Store: m, Publisher: m, Texts: m, Logger: slog.New(slog.DiscardHandler),
-		Clock:   func() time.Time { looks++; return time.Unix(0, m.now).Add(time.Duration(looks) * time.Millisecond) },
-		Replica: "model", PageSize: pageSize, Budget: budget,
-	})
+	o.Source, o.Store, o.Cohorts, o.Publisher, o.Texts, o.Logger = m, m, m, m, m, slog.New(slog.DiscardHandler)
+	o.Clock = func() time.Time { looks++; return time.Unix(0, m.now).Add(time.Duration(looks) * time.Millisecond) }
+	e, err := evaluator.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,13 +60,14 @@ const (
 
 func TestExactlyOneAlertWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{now: begin, rules: map[uuid.UUID]*state{}, alerts: map[string]int{}, notified: map[string]int{}}
+		m := &model{now: begin, rules: map[uuid.UUID]*state{}, cohorts: map[uuid.UUID]*cohort{}, alerts: map[string]int{}, notified: map[string]int{}}
 		scope := func(label string) rules.Scope {
 			return rules.Scope{Applications: rapid.SampledFrom([][]string{{"orders"}, {"billing", "orders"}, {"stock"}, {"billing"}, {"bill*"}, nil}).Draw(t, label)}
 		}
-		for i := range rapid.IntRange(1, 3).Draw(t, "rules") {
+		add := func(t *rapid.T) {
+			i := len(m.rules)
 			id := uuid.UUID{15: byte(i + 1)}
-			armed := begin + rapid.Int64Range(-2, 8).Draw(t, "armed")*quantum
+			armed := m.now + rapid.Int64Range(-2, 8).Draw(t, "armed")*quantum
 			var former []rules.Era
 			if rapid.Bool().Draw(t, "edited") {
 				former = []rules.Era{{Scope: scope("former scope"), FromNS: armed - 20*quantum, ToNS: armed}}
@@ -229,10 +83,39 @@ func TestExactlyOneAlertWhateverHappens(t *testing.T) {
 				},
 			}}
 		}
-		pageSize := rapid.IntRange(1, 5).Draw(t, "page size")
-		budget := time.Duration(rapid.IntRange(3, 12).Draw(t, "budget")) * time.Millisecond
-		engine := m.process(t, pageSize, budget)
+		for range rapid.IntRange(1, 3).Draw(t, "rules") {
+			add(t)
+		}
+		options := evaluator.Options{
+			Replica:     "a",
+			PageSize:    rapid.IntRange(1, 5).Draw(t, "page size"),
+			Budget:      time.Duration(rapid.IntRange(3, 12).Draw(t, "budget")) * time.Millisecond,
+			CohortLeast: rapid.SampledFrom([]int{1, 2, -1}).Draw(t, "least rules of a cohort"),
+			CohortMost:  rapid.SampledFrom([]int{20_000, 2}).Draw(t, "most rules of a cohort"),
+		}
+		engine := m.process(t, options)
+		options.Replica = "b"
+		other := m.process(t, options)
+		options.Replica = "a"
 		next := 0
+		some := func(t *rapid.T) *state {
+			return m.rules[uuid.UUID{15: byte(rapid.IntRange(1, len(m.rules)).Draw(t, "rule"))}]
+		}
+		edit := func(t *rapid.T) {
+			s := some(t)
+			m.leave(s)
+			// What was judged before has ended before.
+			m.now = max(m.now, m.latest+1, s.rule.ArmedSinceNS)
+			r := &s.rule
+			r.Former = append(slices.Clone(r.Former), rules.Era{Scope: r.Scope, Filter: r.Filter, FromNS: r.ArmedSinceNS, ToNS: m.now})
+			r.Scope, r.ArmedSinceNS, s.token = scope("scope"), m.now, 0
+			r.Version++
+		}
+		elsewhere := func(t *rapid.T) {
+			m.late = rapid.Bool().Draw(t, "late")
+			tick(t, other)
+			m.late = false
+		}
 		application := func(t *rapid.T) string {
 			return rapid.SampledFrom([]string{"orders", "billing", "stock", "elsewhere"}).Draw(t, "application")
 		}
@@ -279,18 +162,38 @@ func TestExactlyOneAlertWhateverHappens(t *testing.T) {
 			// Nothing is evaluated for longer than the look-back; what became visible
 			// shortly behind the cursor before that, or meanwhile, is still due.
 			"outage":           func(*rapid.T) { m.now += 7200 * second },
-			"clock steps back": func(*rapid.T) { m.now -= quantum },
+			"clock steps back": func(*rapid.T) { m.latest = max(m.latest, m.now); m.now -= quantum },
 			"tick":             func(t *rapid.T) { tick(t, engine) },
 			"die in a tick": func(t *rapid.T) {
 				m.dieBefore = rapid.IntRange(0, 3).Draw(t, "before commit")
 				m.dieAfter = rapid.IntRange(0, 3).Draw(t, "after commit")
 				if !tick(t, engine) {
-					engine = m.process(t, pageSize, budget)
+					engine = m.process(t, options)
 				}
 				m.dieBefore, m.dieAfter = 0, 0
 			},
-			"restart": func(t *rapid.T) { engine = m.process(t, pageSize, budget) },
+			"restart": func(t *rapid.T) { engine = m.process(t, options) },
+			"a rule more": func(t *rapid.T) {
+				if len(m.rules) < 6 {
+					add(t)
+				}
+			},
+			"edit": edit,
+			// Whatever a person asks of a rule takes it out of its cohort.
+			"retry":             func(t *rapid.T) { m.leave(some(t)) },
+			"tick elsewhere":    elsewhere,
+			"a text has errors": func(t *rapid.T) { m.untellable = true; tick(t, engine); m.untellable = false },
+			"the source breaks": func(t *rapid.T) { m.broken = true; tick(t, engine); m.broken = false },
+			"the store refuses": func(t *rapid.T) { m.refused = some(t).rule.ID; tick(t, engine); m.refused = uuid.Nil },
+			"in the midst of a tick": func(t *rapid.T) {
+				happen := map[string]func(*rapid.T){"edit": edit, "tick elsewhere": elsewhere, "retry": func(t *rapid.T) { m.leave(some(t)) }}
+				what := rapid.SampledFrom([]string{"edit", "tick elsewhere", "retry"}).Draw(t, "what")
+				m.calls, m.meanwhile = rapid.IntRange(1, 8).Draw(t, "call"), func() { happen[what](t) }
+				tick(t, engine)
+				m.meanwhile = nil
+			},
 		})
+		m.late = true
 		// Quiet: what lies in the future comes, the comparison of the whole
 		// look-back comes round, and what a budget left over is done.
 		for range 3 {

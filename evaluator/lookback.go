@@ -87,7 +87,8 @@ type checksum struct{ count, sum uint64 }
 type ledger struct {
 	serial  int64
 	tenants map[string]*seen
-	rules   map[uuid.UUID]*memory
+	// rules holds what each rule has judged that is alone, and each cohort.
+	rules map[uuid.UUID]*memory
 }
 
 // seen is the ledger of one tenant.
@@ -269,16 +270,16 @@ func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 	}
 	fresh := map[int64][]int64{}
 	var union []int64
-	for _, j := range g.judges {
+	for j := range g.stands {
 		if j.reachNS() == 0 {
 			// Its look-back is empty: nothing begins then.
 			j.backToNS = math.MaxInt64
 			continue
 		}
-		m := l.rules[j.claim.Rule.ID]
-		if m == nil || m.version != j.claim.Rule.Version {
-			m = &memory{version: j.claim.Rule.Version}
-			l.rules[j.claim.Rule.ID] = m
+		m := l.rules[j.id]
+		if m == nil || m.version != j.version {
+			m = &memory{version: j.version}
+			l.rules[j.id] = m
 		}
 		m.usedNS = horizonNS
 		j.backToNS = j.start.StartTimeNS - j.reachNS()
@@ -300,10 +301,38 @@ func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 
 // judged notes that a group has judged again everything but the seconds left.
 func (l *ledger) judged(g *group, left []int64) {
-	for _, j := range g.judges {
-		if m := l.rules[j.claim.Rule.ID]; m != nil {
+	for j := range g.stands {
+		if m := l.rules[j.id]; m != nil {
 			m.pending = left
 		}
+	}
+}
+
+// covers reports whether a cohort has judged no change that a rule has not: then
+// nothing is missed when the rule joins it.
+func (l *ledger) covers(cohort, rule *stand) bool {
+	if cohort.reachNS() == 0 {
+		return true
+	}
+	c, r := l.rules[cohort.id], l.rules[rule.id]
+	return c != nil && r != nil && len(r.pending) == 0 && c.serial <= r.serial
+}
+
+// merge has a cohort remember what all of some rules have judged.
+func (l *ledger) merge(cohort uuid.UUID, judges []*judge) {
+	var merged *memory
+	for _, j := range judges {
+		m := l.rules[j.id]
+		if m == nil || len(m.pending) > 0 {
+			return // all is judged again
+		}
+		if merged == nil {
+			merged = &memory{serial: m.serial, usedNS: m.usedNS}
+		}
+		merged.serial = min(merged.serial, m.serial)
+	}
+	if merged != nil {
+		l.rules[cohort] = merged
 	}
 }
 

@@ -12,8 +12,10 @@ import (
 // Options configures an [Evaluator]. Source, Store, Publisher, Texts, Logger,
 // Clock and Replica are required.
 type Options struct {
-	Source    Source
-	Store     Store
+	Source Source
+	Store  Store
+	// Cohorts may be nil where the store has none; then none are made.
+	Cohorts   Cohorts
 	Publisher Publisher
 	Texts     Texts
 	// Observer is told of each tick; nil is nobody.
@@ -34,6 +36,11 @@ type Options struct {
 	PageSize int
 	// ClaimMost is the most rules claimed in a tick, 20,000 by default.
 	ClaimMost int
+	// CohortLeast is how many rules make a cohort, 100 by default; negative makes
+	// none, and dissolves those there are.
+	CohortLeast int
+	// CohortMost is the most rules of a cohort, 20,000 by default.
+	CohortMost int
 	// ClaimFor is how long a claim stands without a commit, 30 s by default.
 	ClaimFor time.Duration
 	// Budget bounds the time that a tick goes on reading, 10 s by default.
@@ -52,7 +59,9 @@ type Evaluator struct {
 	suspects map[uuid.UUID]suspect
 	ledger   *ledger
 	cache    *cache
-	pace     pace
+	// cohorts holds those that this process evaluated of late.
+	cohorts map[uuid.UUID]*cohort
+	pace    pace
 }
 
 // New returns an evaluator. Its error names the option that cannot be used.
@@ -66,15 +75,23 @@ func New(o Options) (*Evaluator, error) {
 	o.Interval = orDefault(o.Interval, time.Second)
 	o.PageSize = orDefault(o.PageSize, 1000)
 	o.ClaimMost = orDefault(o.ClaimMost, 20_000)
+	o.CohortLeast = orDefault(o.CohortLeast, 100)
+	if o.Cohorts == nil {
+		o.CohortLeast = -1
+	}
+	o.CohortMost = orDefault(o.CohortMost, 20_000)
 	o.ClaimFor = orDefault(o.ClaimFor, 30*time.Second)
 	o.Budget = orDefault(o.Budget, 10*time.Second)
-	if o.Interval < 0 || o.Settle < 0 || o.PageSize < 0 || o.ClaimMost < 0 || o.ClaimFor < 0 || o.Budget < 0 {
-		return nil, errors.New("evaluator: Interval, Settle, PageSize, ClaimMost, ClaimFor and Budget must not be negative")
+	if o.Interval < 0 || o.Settle < 0 || o.PageSize < 0 || o.ClaimMost < 0 || o.CohortMost < 0 || o.ClaimFor < 0 || o.Budget < 0 {
+		return nil, errors.New("evaluator: Interval, Settle, PageSize, ClaimMost, CohortMost, ClaimFor and Budget must not be negative")
 	}
 	if o.Budget >= o.ClaimFor {
 		return nil, fmt.Errorf("evaluator: Budget %v must be below ClaimFor %v, or claims lapse while they are used", o.Budget, o.ClaimFor)
 	}
-	return &Evaluator{Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, suspects: map[uuid.UUID]suspect{}, ledger: newLedger(), cache: newCache(), pace: newPace(o.PageSize)}, nil
+	return &Evaluator{
+		Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, suspects: map[uuid.UUID]suspect{},
+		ledger: newLedger(), cache: newCache(), cohorts: map[uuid.UUID]*cohort{}, pace: newPace(o.PageSize),
+	}, nil
 }
 
 func orDefault[T comparable](value, otherwise T) T {

@@ -171,7 +171,7 @@ func (p *preview) slices(ctx context.Context, fromNS int64, page func(g *group, 
 		begin := max(fromNS, end-width)
 		// A scan begins strictly after its position; one nanosecond early is all of the slice.
 		at := cursor.Position{StartTimeNS: begin - 1}
-		g := &group{tenantID: p.rule.TenantID, judges: []*judge{{claim: Claim{Rule: p.rule}, Judge: p.judge, at: at, start: at}}, index: rules.NewIndex([]*rules.Judge{p.judge})}
+		g := &group{tenantID: p.rule.TenantID, judges: []*judge{{claim: Claim{Rule: p.rule}, Judge: p.judge, stand: &stand{at: at, start: at}}}, index: rules.NewIndex([]*rules.Judge{p.judge})}
 		whole, err := p.slice(ctx, g, end, page)
 		if err != nil {
 			return err

@@ -65,11 +65,11 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 	began := e.Clock()
 	deadline := began.Add(e.Budget)
 	spent := func() bool { return stop.Err() != nil || !e.Clock().Before(deadline) }
-	claims, err := e.Store.Load(ctx, ClaimRequest{Replica: e.Replica, Most: e.ClaimMost, For: e.ClaimFor})
+	claims, err := e.Store.Load(ctx, ClaimRequest{Replica: e.Replica, Most: e.ClaimMost, For: e.ClaimFor, Grace: cohortGrace})
 	if err != nil {
 		return Result{}, fmt.Errorf("load rules: %w", err)
 	}
-	t := &tick{Evaluator: e, spent: spent, result: Result{Rules: len(claims)}}
+	t := &tick{Evaluator: e, spent: spent}
 	if len(claims) > 0 {
 		t.claimed = claims[0].Now
 	}
@@ -91,17 +91,18 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 
 // run evaluates what was claimed.
 func (t *tick) run(ctx context.Context, claims []Claim) (Result, error) {
-	judges, err := t.prepare(ctx, claims)
-	if err != nil || len(judges) == 0 {
+	judges, cohorts, err := t.prepare(ctx, claims)
+	if err != nil || len(judges)+len(cohorts) == 0 {
 		return t.result, err
 	}
 	now, err := t.Source.Now(ctx)
 	if err != nil {
-		return t.result, t.fail(ctx, judges, fmt.Errorf("read the source's clock: %w", err))
+		all := group{judges: judges, cohorts: cohorts}
+		return t.result, t.failAll(ctx, &all, fmt.Errorf("read the source's clock: %w", err))
 	}
 	t.horizon = cursor.Position{StartTimeNS: now - t.Settle.Nanoseconds()}
 	counting, scanning := split(judges)
-	for _, g := range groups(scanning, byTenant) {
+	for _, g := range groups(partiesOf(scanning, cohorts), byTenant) {
 		if err := t.evaluateTenant(ctx, &g); err != nil {
 			return t.result, err
 		}
@@ -109,8 +110,10 @@ func (t *tick) run(ctx context.Context, claims []Claim) (Result, error) {
 	if err := t.count(ctx, counting); err != nil {
 		return t.result, err
 	}
+	t.join(ctx)
 	t.ledger.sweep(t.horizon.StartTimeNS)
 	t.cache.sweep(t.Clock())
+	t.sweepCohorts(t.Clock())
 	return t.result, nil
 }
 
@@ -137,33 +140,51 @@ type tick struct {
 	// the store tells none.
 	claimed time.Time
 	// pages is how many were read.
-	pages  int
-	result Result
+	pages int
+	// drained are the rules, each alone, that were judged up to the horizon.
+	drained []*judge
+	result  Result
 }
 
-// prepare compiles the claimed rules. Those that do not compile fail alone.
-func (t *tick) prepare(ctx context.Context, claims []Claim) ([]*judge, error) {
-	slab := make([]judge, len(claims))
-	judges := make([]*judge, 0, len(claims))
+// prepare compiles the claimed rules, and makes the claimed cohorts ready. Rules
+// that do not compile fail alone.
+func (t *tick) prepare(ctx context.Context, claims []Claim) (judges []*judge, cohorts []*cohort, err error) {
+	slab, stands := make([]judge, len(claims)), make([]stand, len(claims))
 	now := t.Clock()
 	for i := range claims {
 		c := &claims[i]
+		if c.Cohort != nil {
+			entered, err := t.enter(ctx, c)
+			if err != nil {
+				return nil, nil, err
+			}
+			if entered != nil {
+				cohorts = append(cohorts, entered)
+				t.result.Rules += len(entered.judges)
+			}
+			continue
+		}
+		t.result.Rules++
 		err := c.Err
 		var compiled *rules.Judge
 		if err == nil {
 			compiled, err = t.cache.compile(&c.Rule, now)
 		}
 		j := &slab[i]
-		*j = judge{claim: *c, Judge: compiled, from: c.From, at: c.Start(), start: c.Start()}
+		stands[i] = stand{
+			id: c.Rule.ID, version: c.Rule.Version, tenantID: c.Rule.TenantID, lookBackSeconds: c.Rule.LookBackSeconds,
+			from: c.From, at: c.Start(), start: c.Start(),
+		}
+		*j = judge{claim: *c, Judge: compiled, stand: &stands[i]}
 		if err != nil {
 			if err := t.fail(ctx, []*judge{j}, err); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			continue
 		}
 		judges = append(judges, j)
 	}
-	return judges, nil
+	return judges, cohorts, nil
 }
 
 // evaluateTenant compares the look-back of a tenant, then evaluates its groups.
@@ -171,10 +192,10 @@ func (t *tick) evaluateTenant(ctx context.Context, tenant *group) error {
 	if reaches := tenant.reaches(t.horizon.StartTimeNS); len(reaches) > 0 {
 		q := FingerprintQuery{TenantID: tenant.tenantID, Statuses: tenant.statuses(), ToNS: t.horizon.StartTimeNS}
 		if err := t.ledger.observe(ctx, t.Source, q, reaches); err != nil {
-			return t.fail(ctx, tenant.judges, err)
+			return t.failAll(ctx, tenant, err)
 		}
 	}
-	for _, g := range groups(tenant.judges, byCursor) {
+	for _, g := range groups(partiesOf(tenant.judges, tenant.cohorts), byCursor) {
 		if err := t.evaluate(ctx, &g); err != nil {
 			return err
 		}
@@ -192,7 +213,7 @@ func (t *tick) evaluateTenant(ctx context.Context, tenant *group) error {
 func (t *tick) evaluate(ctx context.Context, g *group) error {
 	again := g.behind(t.ledger.recall(g, t.horizon.StartTimeNS))
 	left, err := t.backward(ctx, g, again)
-	if err != nil || len(g.judges) == 0 {
+	if err != nil || g.empty() {
 		return err
 	}
 	if len(left) > 0 {
@@ -207,12 +228,15 @@ func (t *tick) evaluate(ctx context.Context, g *group) error {
 // at the earliest, so that each tick comes further.
 func (t *tick) backward(ctx context.Context, g *group, seconds []int64) (left []int64, err error) {
 	scan := g.scan()
+	// Where the source's clock stepped back, the horizon lies before what was
+	// judged, and what the cursors have passed is read all the same.
+	beforeNS := max(t.horizon.StartTimeNS, g.foremost()+1)
 	left = seconds
 	for _, s := range runs(seconds, secondNS, gapSeconds) {
 		if t.spent() && len(left) < len(seconds) {
 			return left, nil
 		}
-		to := min(s.toNS, t.horizon.StartTimeNS)
+		to := min(s.toNS, beforeNS)
 		// A scan begins strictly after its position; one nanosecond early is all of the stretch.
 		for at := (cursor.Position{StartTimeNS: s.fromNS - 1}); ; {
 			page, err := t.page(ctx, scan, at, to)
@@ -235,7 +259,7 @@ func (t *tick) backward(ctx context.Context, g *group, seconds []int64) (left []
 			first, _ := slices.BinarySearch(seconds, next/secondNS)
 			left = seconds[first:]
 			t.ledger.judged(g, left)
-			if len(g.judges) == 0 || (t.spent() && next/secondNS > s.fromNS/secondNS) {
+			if g.empty() || (t.spent() && next/secondNS > s.fromNS/secondNS) {
 				return left, nil
 			}
 			if drained {
@@ -271,7 +295,7 @@ func (t *tick) forward(ctx context.Context, g *group) error {
 				return err
 			}
 		}
-		if last || len(g.judges) == 0 {
+		if last || g.empty() {
 			return nil
 		}
 		at = end
@@ -297,15 +321,31 @@ const leastInterval = time.Second
 
 // failAll fails every rule of a group, which has none left then.
 func (t *tick) failAll(ctx context.Context, g *group, problem error) error {
-	judges := g.judges
-	g.judges = nil
+	judges, cohorts := g.judges, g.cohorts
+	g.judges, g.cohorts = nil, nil
+	for _, c := range cohorts {
+		if err := t.failCohort(ctx, c, problem); err != nil {
+			return err
+		}
+	}
+	if len(judges) == 0 {
+		return nil
+	}
 	return t.fail(ctx, judges, problem)
 }
 
-// indexFor gives a group the index that it needs to judge a page.
+// indexFor gives a group the indexes that it needs to judge a page.
 func (t *tick) indexFor(g *group, page []rules.Exchange) {
-	if g.index == nil && len(page) > 0 {
+	if len(page) == 0 {
+		return
+	}
+	if g.index == nil && len(g.judges) > 0 {
 		g.index = t.cache.index(g.judges)
+	}
+	for _, c := range g.cohorts {
+		if c.index == nil {
+			c.index = newIndex(c.judges)
+		}
 	}
 }
 

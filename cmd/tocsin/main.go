@@ -53,6 +53,7 @@ type serve struct {
 	OutgoingAllow     []netip.Prefix  `help:"Networks that webhooks may call although they are not public, as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
 	SlackAPIURL       string          `help:"Where the methods of Slack's Web API are, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL"`
 	TickInterval      time.Duration   `help:"Time between ticks of the evaluator." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
+	CohortLeast       int             `help:"Least number of rules of one kind (tenant, interval, look-back) that share a cursor, so that a tick costs one row for all; 0 has each go alone." default:"100" env:"TOCSIN_COHORT_LEAST" placeholder:"N"`
 	Settle            time.Duration   `help:"How far behind ClickHouse's clock exchanges are judged." default:"1s" env:"TOCSIN_SETTLE"`
 	PageSize          int             `help:"Most exchanges read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
 	ClaimFor          time.Duration   `help:"How long a claim on rules outlives a replica that died." default:"15s" env:"TOCSIN_CLAIM_FOR"`
@@ -92,7 +93,7 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, Source: mapping,
 		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, ExchangeURL: s.ExchangeURL, OutgoingAllow: s.OutgoingAllow,
 		SlackAPIURL:  s.SlackAPIURL,
-		TickInterval: s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
+		TickInterval: s.TickInterval, CohortLeast: cohortLeast(s.CohortLeast), Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
 		Breaker:       app.Breaker{Threshold: s.BreakerAfter, Pause: s.BreakerPause, MaxPause: s.BreakerMaxPause},
 		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval,
@@ -107,6 +108,14 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	}
 	err = replica.Run(ctx)
 	return errors.Join(err, replica.Close(context.WithoutCancel(ctx)))
+}
+
+// cohortLeast returns what the evaluator takes for none, where none are wanted.
+func cohortLeast(n int) int {
+	if n == 0 {
+		return -1
+	}
+	return n
 }
 
 type migrate struct{ database }

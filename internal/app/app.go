@@ -192,9 +192,10 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	if a.dispatcher != nil {
 		desk = a.dispatcher
 	}
+	store := db.Evaluation(desk)
 	a.evaluator, err = evaluator.New(evaluator.Options{
 		Observer: a.metrics,
-		Source:   source, Store: db.Evaluation(desk), Publisher: a.bus, Texts: texts,
+		Source:   source, Store: store, Cohorts: store, CohortLeast: a.options.CohortLeast, Publisher: a.bus, Texts: texts,
 		Logger: a.options.Logger.With(slog.String("part", "evaluator")), Clock: a.options.Clock, Replica: a.replica,
 		Interval: a.options.TickInterval, Settle: a.options.Settle, PageSize: a.options.PageSize,
 		ClaimFor: a.options.ClaimFor, Budget: a.options.ClaimFor / 3,

@@ -59,6 +59,9 @@ type Options struct {
 
 	// TickInterval is the time between ticks, 1 s by default.
 	TickInterval time.Duration
+	// CohortLeast is how many rules share a cursor at least, 100 by default;
+	// negative is none.
+	CohortLeast int
 	// Settle is how far behind ClickHouse's clock exchanges are judged.
 	Settle time.Duration
 	// PageSize is the most exchanges read at once, 1,000 by default.

@@ -52,12 +52,13 @@ func (c *counting) Newest(ctx context.Context, w evaluator.WindowQuery, g evalua
 // fourth of those, if any of them, by what is not a name.
 func (w *world) letCount(withMessages bool) {
 	w.t.Helper()
+	w.alone()
 	filter := `'{"errorTypes": ["ConnectException"]}'::jsonb`
 	if withMessages {
 		filter = `case when n % 20 = 0 then '{"errorMessageMatches": "refused|timed out"}'::jsonb else ` + filter + ` end`
 	}
 	w.exec(`
-		update rule set fire_mode = 'COUNT_IN_WINDOW', look_back_seconds = 0, threshold = 1000000, group_by = 'ROUTE',
+		update rule set fire_mode = 'COUNT_IN_WINDOW', look_back_seconds = 0, threshold = 1000000, version = version + 1, group_by = 'ROUTE',
 		       window_seconds = (array[60, 300, 900, 3600])[n / 5 % 4 + 1], filter = ` + filter + `
 		from (select rule_id, substring(name from 6)::int as n from rule) numbered
 		where rule.rule_id = numbered.rule_id and n % 5 = 0`)
@@ -124,10 +125,10 @@ func TestManyRulesShareTheirScans(t *testing.T) {
 		t.Fatalf("Tick = %+v, %v", result, err)
 	}
 	w.wantColumn("due within an interval of the commit", `select bool_and(
-		next_run_at > last_run_at - interval '10 seconds' and next_run_at <= last_run_at + interval '10 seconds')::text from rule_state`, "true")
+		next_run_at > last_run_at - interval '10 seconds' and next_run_at <= last_run_at + interval '10 seconds')::text from rule_progress`, "true")
 	// Those that were late in the instant before are due at once, and fall into
 	// step: with the others, unless an instant passes while they are evaluated.
-	const instants = `select count(distinct next_run_at)::text from rule_state`
+	const instants = `select count(distinct next_run_at)::text from rule_progress`
 	for range 5 {
 		if w.column(instants)[0] == "1" {
 			break
@@ -137,14 +138,14 @@ func TestManyRulesShareTheirScans(t *testing.T) {
 		}
 	}
 	w.wantColumn("instants at which rules are due", instants, "1")
-	w.wantColumn("which are multiples of the interval", `select bool_and(next_run_at = date_bin('10 seconds', next_run_at, 'epoch'))::text from rule_state`, "true")
+	w.wantColumn("which are multiples of the interval", `select bool_and(next_run_at = date_bin('10 seconds', next_run_at, 'epoch'))::text from rule_progress`, "true")
 	for _, rows := range []int{0, 1000, 100} {
 		if rows == 100 {
 			w.letCount(true)
 		}
 		w.failMany(rows)
 		source.queries = 0
-		w.exec(`update rule_state set next_run_at = now()`)
+		w.dueIn("0")
 		result, err := e.Tick(t.Context())
 		if err != nil || result.Rules != 10_000 || result.Failed+result.Stale > 0 {
 			t.Fatalf("Tick = %+v, %v", result, err)
@@ -153,7 +154,7 @@ func TestManyRulesShareTheirScans(t *testing.T) {
 		if rows == 1000 && result.Alerts == 0 {
 			t.Error("nothing was raised")
 		}
-		w.exec(`update rule_state set next_run_at = now() + interval '1 hour'`)
+		w.dueIn("1 hour")
 		for range 9 {
 			if result, err := e.Tick(t.Context()); err != nil || result.Rules > 0 {
 				t.Fatalf("Tick = %+v, %v", result, err)
@@ -244,14 +245,14 @@ func (w *world) interval(b *testing.B, rows int) {
 	for b.Loop() {
 		b.StopTimer()
 		w.failMany(rows)
-		w.exec(`update rule_state set next_run_at = now()`)
+		w.dueIn("0")
 		b.StartTimer()
 		before, began := cpu(b), time.Now()
 		if result := tick(); result.Rules != 10_000 || result.Failed+result.Stale > 0 {
 			b.Fatalf("Tick = %+v", result)
 		}
 		longest = max(longest, time.Since(began))
-		w.exec(`update rule_state set next_run_at = next_run_at + interval '1 hour'`)
+		w.dueIn("1 hour")
 		for range 9 {
 			tick()
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -42,10 +43,10 @@ func (db *DB) Evaluation(desk Desk) *Evaluation {
 	return &Evaluation{db: db, known: map[uuid.UUID]known{}, desk: desk}
 }
 
-// Load claims due rules. A rule that cannot be read is returned with its error.
+// Load claims due rules and cohorts. What cannot be read is returned with its error.
 func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) ([]evaluator.Claim, error) {
 	rows, err := s.db.queries.RuleClaim(ctx, pgq.RuleClaimParams{
-		Most: int32(request.Most), Replica: request.Replica, ClaimFor: request.For,
+		Most: int32(request.Most), Replica: request.Replica, ClaimFor: request.For, Grace: request.Grace,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claim rules: %w", err)
@@ -56,23 +57,38 @@ func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) (
 		return nil, err
 	}
 	claims := make([]evaluator.Claim, 0, len(rows))
-	for _, row := range rows {
-		k, ok := s.known[row.RuleID]
-		if !ok {
-			continue // deleted since it was claimed
+	for i := range rows {
+		if claim, ok := s.claimOf(&rows[i]); ok {
+			claims = append(claims, claim)
 		}
-		claim := evaluator.Claim{Rule: k.rule, Token: row.ClaimToken, Now: row.ClaimedAt, Err: k.err}
-		if row.Cursor != nil {
-			from, err := cursor.Decode(*row.Cursor)
-			if err != nil {
-				claim.Err = fmt.Errorf("the stored cursor cannot be read, and the rule stands still: %w", err)
-			} else {
-				claim.From = &from
-			}
-		}
-		claims = append(claims, claim)
 	}
 	return claims, s.addOpen(ctx, claims)
+}
+
+// claimOf returns a claim that was made; nothing where the rule is deleted since.
+func (s *Evaluation) claimOf(row *pgq.RuleClaimRow) (evaluator.Claim, bool) {
+	claim := evaluator.Claim{Token: row.ClaimToken, Now: row.ClaimedAt}
+	if row.Cohort {
+		claim.Cohort = &evaluator.CohortClaim{
+			ID: row.ID, TenantID: row.TenantID, Revision: row.Version,
+			IntervalSeconds: int(row.IntervalSeconds), LookBackSeconds: int(row.LookBackSeconds),
+		}
+	} else {
+		k, ok := s.known[row.ID]
+		if !ok {
+			return claim, false
+		}
+		claim.Rule, claim.Err = k.rule, k.err
+	}
+	if row.Cursor != nil {
+		from, err := cursor.Decode(*row.Cursor)
+		if err != nil {
+			claim.Err = fmt.Errorf("the stored cursor cannot be read, and the rule stands still: %w", err)
+		} else {
+			claim.From = &from
+		}
+	}
+	return claim, true
 }
 
 // learn reads the claimed rules that are not known in their present version and
@@ -87,27 +103,40 @@ func (s *Evaluation) learn(ctx context.Context, claimed []pgq.RuleClaimRow) erro
 	}
 	var unknown []uuid.UUID
 	for _, row := range claimed {
-		k, ok := s.known[row.RuleID]
+		if row.Cohort {
+			continue
+		}
+		k, ok := s.known[row.ID]
 		if !ok || k.err != nil || k.rule.Version != row.Version || k.rule.ArmedSinceNS != row.ArmedSinceNs {
-			delete(s.known, row.RuleID)
-			unknown = append(unknown, row.RuleID)
+			delete(s.known, row.ID)
+			unknown = append(unknown, row.ID)
 		}
 	}
 	if len(unknown) == 0 {
 		return nil
 	}
-	rows, err := s.db.queries.RuleDefinitions(ctx, unknown)
-	if err != nil {
-		return fmt.Errorf("read rules: %w", err)
+	read, err := s.Definitions(ctx, unknown)
+	for i := range read {
+		s.known[read[i].Rule.ID] = known{read[i].Rule, read[i].Err}
 	}
-	for _, row := range rows {
+	return err
+}
+
+// Definitions reads rules; what is deleted is left out.
+func (s *Evaluation) Definitions(ctx context.Context, ids []uuid.UUID) ([]evaluator.Claim, error) {
+	rows, err := s.db.queries.RuleDefinitions(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read rules: %w", err)
+	}
+	read := make([]evaluator.Claim, len(rows))
+	for i, row := range rows {
 		rule, err := ruleOf(row.Rule, row.ArmedSinceNs, row.WebhookIds)
 		if err == nil {
 			rule.Former, err = erasOf(row.Former)
 		}
-		s.known[rule.ID] = known{rule, err}
+		read[i] = evaluator.Claim{Rule: rule, Err: err}
 	}
-	return nil
+	return read, nil
 }
 
 // addOpen fills in the open alerts of the counting rules.
@@ -146,14 +175,9 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done ev
 	defer func() { hand.over(ctx, batch, err == nil) }()
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
 		done = evaluator.Committed{}
-		rows, err := q.CursorAdvance(ctx, advanceParams(batch))
+		watermarks, err := advance(ctx, q, batch, &done)
 		if err != nil {
-			return fmt.Errorf("advance cursors: %w", err)
-		}
-		watermarks := make(map[uuid.UUID]int64, len(rows))
-		for _, row := range rows {
-			done.Advanced = append(done.Advanced, row.RuleID)
-			watermarks[row.RuleID] = row.SweptBeforeNs
+			return err
 		}
 		if done.Inserted, err = insertAlerts(ctx, q, batch, watermarks); err != nil {
 			return err
@@ -163,6 +187,9 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done ev
 		}
 		done.HandedOver = len(hand.claimed)
 		if err := applyChanges(ctx, q, batch, &done); err != nil {
+			return err
+		}
+		if err := partWithProblems(ctx, q, batch, done.Cohorts); err != nil {
 			return err
 		}
 		told, err := tellRecovered(ctx, q, done.Advanced)
@@ -175,14 +202,33 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done ev
 	return done, nil
 }
 
+// advance moves the cursors of cohorts and of rules that are alone, and returns
+// the watermarks of those rules of which alerts may be written. Whoever leaves a
+// cohort holds it before the rule's state, and so does this.
+func advance(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, done *evaluator.Committed) (watermarks map[uuid.UUID]int64, err error) {
+	watermarks = make(map[uuid.UUID]int64, len(batch.Advances))
+	if err := advanceCohorts(ctx, q, batch, done, watermarks); err != nil {
+		return nil, err
+	}
+	if len(batch.Advances) == 0 {
+		return watermarks, nil
+	}
+	rows, err := q.CursorAdvance(ctx, advanceParams(batch))
+	if err != nil {
+		return nil, fmt.Errorf("advance cursors: %w", err)
+	}
+	for _, row := range rows {
+		done.Advanced = append(done.Advanced, row.RuleID)
+		watermarks[row.RuleID] = row.SweptBeforeNs
+	}
+	return watermarks, nil
+}
+
 // errNoWebhook refuses what would be owed to nobody.
 var errNoWebhook = errors.New("a webhook of the rule does not exist")
 
 func advanceParams(batch evaluator.Batch) pgq.CursorAdvanceParams {
-	p := pgq.CursorAdvanceParams{ClaimFor: batch.ClaimFor}
-	if !batch.LeastDueAt.IsZero() {
-		p.LeastDueAt = &batch.LeastDueAt
-	}
+	p := pgq.CursorAdvanceParams{ClaimFor: batch.ClaimFor, LeastDueAt: leastDueAt(&batch)}
 	for _, a := range batch.Advances {
 		from := ""
 		if a.From != nil {
@@ -198,6 +244,14 @@ func advanceParams(batch evaluator.Batch) pgq.CursorAdvanceParams {
 		p.Problems = append(p.Problems, a.Problem)
 	}
 	return p
+}
+
+// leastDueAt returns nil where the batch does not say it.
+func leastDueAt(batch *evaluator.Batch) *time.Time {
+	if batch.LeastDueAt.IsZero() {
+		return nil
+	}
+	return &batch.LeastDueAt
 }
 
 // insertAlerts inserts the instances of the rules that advanced, but for what

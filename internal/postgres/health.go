@@ -141,9 +141,9 @@ func tellOperators(ctx context.Context, q *pgq.Queries, t telling) (notification
 func (s *Rules) Retry(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error) {
 	var rule rules.Rule
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		was, err := q.RuleLock(ctx, pgq.RuleLockParams{TenantID: tenant, RuleID: id})
+		was, err := lockRule(ctx, q, tenant, id)
 		if err != nil {
-			return notFound(err, "rule")
+			return err
 		}
 		if !was.Enabled {
 			return fault.New(fault.Conflict, "the rule is disabled; enable it instead")

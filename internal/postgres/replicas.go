@@ -69,6 +69,11 @@ func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.R
 func (s *Replicas) Leave(ctx context.Context, id string) (lease.Released, error) {
 	released := lease.Released{Replica: id}
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		// Cohorts first, as wherever both are held.
+		members, err := q.ReplicaReleaseOwnCohorts(ctx, id)
+		if err != nil {
+			return fmt.Errorf("release cohorts: %w", err)
+		}
 		ruleClaims, err := q.ReplicaReleaseOwnRules(ctx, id)
 		if err != nil {
 			return fmt.Errorf("release rules: %w", err)
@@ -77,7 +82,7 @@ func (s *Replicas) Leave(ctx context.Context, id string) (lease.Released, error)
 		if err != nil {
 			return fmt.Errorf("release notifications: %w", err)
 		}
-		released.Rules, released.Notifications = int(ruleClaims), int(notifications)
+		released.Rules, released.Notifications = int(ruleClaims)+int(members), int(notifications)
 		return q.ReplicaLeave(ctx, id)
 	})
 	return released, err

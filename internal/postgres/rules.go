@@ -154,9 +154,9 @@ func updateRule(ctx context.Context, q *pgq.Queries, tenant string, edit api.Rul
 		return err
 	}
 	columns.RuleID = edit.ID
-	was, err := q.RuleLock(ctx, pgq.RuleLockParams{TenantID: tenant, RuleID: edit.ID})
+	was, err := lockRule(ctx, q, tenant, edit.ID)
 	if err != nil {
-		return notFound(err, "rule")
+		return err
 	}
 	if was.Version != edit.Version {
 		return fault.New(fault.Stale, "the rule was changed to version %d since version %d was read; read it again and repeat the edit", was.Version, edit.Version)
@@ -186,9 +186,9 @@ func updateRule(ctx context.Context, q *pgq.Queries, tenant string, edit api.Rul
 func (s *Rules) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (rules.Rule, error) {
 	var rule rules.Rule
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		was, err := q.RuleLock(ctx, pgq.RuleLockParams{TenantID: tenant, RuleID: id})
+		was, err := lockRule(ctx, q, tenant, id)
 		if err != nil {
-			return notFound(err, "rule")
+			return err
 		}
 		if was.Enabled != enabled {
 			if err := q.RuleSetEnabled(ctx, pgq.RuleSetEnabledParams{Enabled: enabled, RuleID: id}); err != nil {
@@ -220,6 +220,9 @@ func (s *Rules) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 }
 
 func deleteRule(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) error {
+	if err := partRule(ctx, q, tenant, id); err != nil {
+		return err
+	}
 	deleted, err := q.RuleDelete(ctx, pgq.RuleDeleteParams{TenantID: tenant, RuleID: id})
 	if err != nil {
 		return err

@@ -135,6 +135,38 @@ describe("people and pages", { timeout: 240_000 }, () => {
     await page.getByRole("row", { name: /Failures/ }).waitFor(visible);
   });
 
+  test("a tablet has room for headings and rules, and the focus is never behind the bar at the foot", async () => {
+    const context = await world.browser.newContext({
+      viewport: { width: 768, height: 900 },
+      storageState: await page.context().storageState(),
+    });
+    const tablet = listen(await context.newPage());
+    await tablet.goto(`${world.url}/inbox`);
+    const box = (locator) => locator.boundingBox();
+    const states = await box(tablet.getByRole("navigation", { name: "State" }));
+    const filters = await box(tablet.getByRole("search"));
+    assert.ok(filters.y >= states.y + states.height || filters.x >= states.x + states.width, "headings overlap");
+    await tablet.goto(`${world.url}/rules`);
+    const cell = await box(tablet.getByRole("cell", { name: /Failures/ }).first());
+    assert.ok(cell.width > 300, `a rule has ${cell.width} px`);
+
+    await tablet.setViewportSize({ width: 1280, height: 720 });
+    await tablet.goto(`${world.url}/rules/${rule.id}`);
+    await tablet.getByLabel("Name", { exact: true }).focus();
+    const hidden = () => {
+      const { left, top, width, height } = document.activeElement.getBoundingClientRect();
+      const above = document.elementFromPoint(left + width / 2, top + height / 2);
+      return (
+        above?.closest("form [class*=bar]") && !above.closest("form [class*=bar]").contains(document.activeElement)
+      );
+    };
+    for (let stop = 0; stop < 34; stop++) {
+      await tablet.keyboard.press("Tab");
+      assert.ok(!(await tablet.evaluate(hidden)), `stop ${stop} is behind the bar`);
+    }
+    await context.close();
+  });
+
   for (const scheme of ["light", "dark"]) {
     test(`a viewer reads every page, and nothing there is refused: ${scheme}`, async () => {
       const opened = await enter("viewer", { colorScheme: scheme, viewport: { width: 360, height: 780 } });

@@ -12,7 +12,10 @@ import (
 
 // Due makes rules due at once; without any, all.
 func (w *World) Due(ctx context.Context, rules ...uuid.UUID) error {
-	return w.Exec(ctx, `update rule_state set next_run_at = now() where $1::uuid[] is null or rule_id = any($1)`, rules)
+	return w.Exec(ctx, `
+		with alone as (update rule_state set next_run_at = now() where cohort_id is null and ($1::uuid[] is null or rule_id = any($1)))
+		update cohort c set next_run_at = now()
+		where $1::uuid[] is null or exists (select from rule_state s where s.cohort_id = c.cohort_id and s.rule_id = any($1))`, rules)
 }
 
 // AwaitRun waits until no rule is due any more, and returns when that was seen.
@@ -22,7 +25,8 @@ func (w *World) AwaitRun(ctx context.Context) (time.Time, error) {
 	defer cancel()
 	return Await(ctx, func() (bool, error) {
 		// The commit that releases a rule puts this off; a claim does not.
-		n, err := w.Number(ctx, `select count(*) from (select from rule_state where next_run_at <= now() limit 1) due`)
+		n, err := w.Number(ctx, `
+			select count(*) from (select from rule_state where next_run_at <= now() union all select from cohort where next_run_at <= now() limit 1) due`)
 		return n == 0, err
 	})
 }

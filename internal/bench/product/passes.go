@@ -54,7 +54,11 @@ func (w *World) DueIn(ctx context.Context, after time.Duration) (due time.Time, 
 	if err := w.Pool.QueryRow(ctx, "select clock_timestamp() + $1::interval", after).Scan(&due); err != nil {
 		return due, err
 	}
-	return due, w.Exec(ctx, "update rule_state set next_run_at = $1 where next_run_at is not null", due)
+	// In this order: rules that are just joining a cohort are waited for.
+	if err := w.Exec(ctx, "update rule_state set next_run_at = $1 where next_run_at is not null", due); err != nil {
+		return due, err
+	}
+	return due, w.Exec(ctx, "update cohort set next_run_at = $1", due)
 }
 
 // Reads is what ClickHouse says that it has read, of everything that asks it.

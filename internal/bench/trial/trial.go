@@ -15,8 +15,6 @@ package trial
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 	"slices"
 	"time"
 )
@@ -85,9 +83,6 @@ type Runs map[string][]Measure
 // each run. It ends with the first run that fails or is not complete.
 func Alternate(ctx context.Context, sides []Side, trials int, tell func(string)) (Runs, error) {
 	runs := make(Runs, len(sides))
-	if only := os.Getenv("BENCH_SIDES"); only != "" {
-		sides = slices.DeleteFunc(slices.Clone(sides), func(s Side) bool { return !strings.Contains(only, s.Name) })
-	}
 	for nth := range trials + 1 {
 		order := slices.Clone(sides)
 		if nth%2 == 1 {

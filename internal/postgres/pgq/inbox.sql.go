@@ -413,7 +413,7 @@ func (q *Queries) NotificationsOfAlert(ctx context.Context, arg NotificationsOfA
 
 const statusCursors = `-- name: StatusCursors :many
 select r.rule_id, r.name, s.cursor, (extract(epoch from now()) * 1e9)::bigint as now_ns
-from rule r join rule_state s using (rule_id)
+from rule r join rule_progress s using (rule_id)
 where r.tenant_id = $1 and r.deleted_at is null and r.enabled and s.cursor is not null
 order by s.cursor
 limit 1

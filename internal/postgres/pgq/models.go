@@ -144,6 +144,22 @@ type Audit struct {
 	After      []byte
 }
 
+type Cohort struct {
+	CohortID        uuid.UUID
+	TenantID        string
+	IntervalSeconds int32
+	LookBackSeconds int32
+	Cursor          *string
+	NextRunAt       *time.Time
+	ClaimToken      *int64
+	ClaimedBy       *string
+	ClaimedUntil    *time.Time
+	LastRunAt       *time.Time
+	Home            *string
+	Members         int32
+	Revision        int64
+}
+
 type Digest struct {
 	NotificationID uuid.UUID
 	Size           int32
@@ -275,6 +291,22 @@ type RuleFailing struct {
 	Since   time.Time
 }
 
+type RuleProgress struct {
+	RuleID        uuid.UUID
+	ArmedSinceNs  int64
+	Former        []byte
+	SweptBeforeNs int64
+	Problem       *string
+	ProblemAt     *time.Time
+	CohortID      *uuid.UUID
+	Cursor        *string
+	NextRunAt     *time.Time
+	ClaimToken    *int64
+	ClaimedBy     *string
+	ClaimedUntil  *time.Time
+	LastRunAt     *time.Time
+}
+
 type RuleState struct {
 	RuleID        uuid.UUID
 	ArmedSinceNs  int64
@@ -288,6 +320,7 @@ type RuleState struct {
 	Problem       *string
 	ProblemAt     *time.Time
 	SweptBeforeNs int64
+	CohortID      *uuid.UUID
 }
 
 type RuleWebhook struct {

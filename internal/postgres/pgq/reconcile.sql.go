@@ -47,7 +47,7 @@ select (select count(*) from outbox) as outbox_depth,
        coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
        coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
        coalesce((select min(s.cursor)
-        from rule_state s join rule r using (rule_id)
+        from rule_progress s join rule r using (rule_id)
         where r.enabled and r.deleted_at is null and s.cursor is not null), '')::text as slowest,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
 `
@@ -226,7 +226,7 @@ func (q *Queries) ReconciliationRead(ctx context.Context) ([]ReconciliationReadR
 
 const ruleReconcilable = `-- name: RuleReconcilable :one
 select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former, s.cursor, s.swept_before_ns
-from rule r join rule_state s using (rule_id)
+from rule r join rule_progress s using (rule_id)
 where r.tenant_id = $1 and r.rule_id = $2 and r.deleted_at is null
 `
 

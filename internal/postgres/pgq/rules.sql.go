@@ -132,7 +132,7 @@ select s.rule_id, s.cursor, s.last_run_at, s.next_run_at, s.problem, s.problem_a
        r.enabled,
        (select count(*) from alert a
         where a.rule_id = s.rule_id and a.late and a.fired_at > now() - interval '1 hour') as late_last_hour
-from rule_state s
+from rule_progress s
 join rule r using (rule_id)
 where r.tenant_id = $1 and s.rule_id = any($2::uuid[]) and r.deleted_at is null
 `
@@ -182,6 +182,23 @@ func (q *Queries) RuleHealth(ctx context.Context, arg RuleHealthParams) ([]RuleH
 		return nil, err
 	}
 	return items, nil
+}
+
+const ruleHold = `-- name: RuleHold :one
+select rule_id from rule where tenant_id = $1 and rule_id = $2 and deleted_at is null for no key update
+`
+
+type RuleHoldParams struct {
+	TenantID string
+	RuleID   uuid.UUID
+}
+
+// Holds the rule against other edits, and against joining a cohort.
+func (q *Queries) RuleHold(ctx context.Context, arg RuleHoldParams) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, ruleHold, arg.TenantID, arg.RuleID)
+	var rule_id uuid.UUID
+	err := row.Scan(&rule_id)
+	return rule_id, err
 }
 
 const ruleInsert = `-- name: RuleInsert :exec

@@ -1,6 +1,24 @@
 -- name: RuleClaim :many
--- Takes due rules under a token and a claim that lapses.
-with due as (
+-- Takes due cohorts and due rules under a token and a claim that lapses. A cohort
+-- is left to the replica that knows its members, unless it is late.
+with due_cohorts as (
+    select cohort_id
+    from cohort
+    where next_run_at <= now()
+      and (claimed_until is null or claimed_until <= now())
+      and (home is null or home = @replica::text or next_run_at <= now() - @grace::interval)
+    order by next_run_at, cohort_id
+    for update skip locked
+), claimed_cohorts as (
+    update cohort c
+    set claim_token = nextval('claim_token'),
+        claimed_by = @replica::text,
+        claimed_until = now() + @claim_for::interval,
+        home = @replica::text
+    from due_cohorts d
+    where c.cohort_id = d.cohort_id
+    returning c.cohort_id, c.tenant_id, c.interval_seconds, c.look_back_seconds, c.revision, c.cursor, c.claim_token
+), due as (
     select rule_id
     from rule_state
     where next_run_at <= now()
@@ -17,11 +35,14 @@ with due as (
     where s.rule_id = due.rule_id
     returning s.rule_id, s.armed_since_ns, s.cursor, s.claim_token
 )
-select c.rule_id, r.version, c.armed_since_ns, c.cursor, c.claim_token::bigint as claim_token,
-       now()::timestamptz as claimed_at
+select c.rule_id as id, false as cohort, r.version, c.armed_since_ns, c.cursor, c.claim_token::bigint as claim_token,
+       now()::timestamptz as claimed_at, ''::text as tenant_id, 0::int as interval_seconds, 0::int as look_back_seconds
 from claimed c
 join rule r using (rule_id)
-order by c.rule_id;
+union all
+select c.cohort_id, true, c.revision, 0, c.cursor, c.claim_token, now(), c.tenant_id, c.interval_seconds, c.look_back_seconds
+from claimed_cohorts c
+order by 1;
 
 -- name: RuleDefinitions :many
 -- What a claimed rule says, for those not known in their present version.
@@ -46,7 +67,8 @@ where r.rule_id = any(@rule_ids::uuid[]);
 update rule_state s
 set cursor = a.to_cursor,
     next_run_at = case when a.at_once then now()
-        when a.release and r.interval_seconds = 1 and sqlc.narg(least_due_at)::timestamptz is not null then sqlc.narg(least_due_at)::timestamptz
+        when a.release and r.interval_seconds = 1 and sqlc.narg(least_due_at)::timestamptz is not null
+            then greatest(sqlc.narg(least_due_at)::timestamptz, now())
         when a.release then greatest(
             date_bin(make_interval(secs => r.interval_seconds), s.next_run_at, 'epoch') + make_interval(secs => r.interval_seconds),
             date_bin(make_interval(secs => r.interval_seconds), now(), 'epoch'))

@@ -87,7 +87,7 @@ where r.tenant_id = @tenant_id and r.deleted_at is null;
 -- name: StatusCursors :many
 -- Cursors as text order as their start times do: each is of fixed width, in UTC.
 select r.rule_id, r.name, s.cursor, (extract(epoch from now()) * 1e9)::bigint as now_ns
-from rule r join rule_state s using (rule_id)
+from rule r join rule_progress s using (rule_id)
 where r.tenant_id = @tenant_id and r.deleted_at is null and r.enabled and s.cursor is not null
 order by s.cursor
 limit 1;

@@ -1,6 +1,6 @@
 -- name: RuleReconcilable :one
 select sqlc.embed(r), s.armed_since_ns, s.former, s.cursor, s.swept_before_ns
-from rule r join rule_state s using (rule_id)
+from rule r join rule_progress s using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
 
 -- name: RulesReconcilable :many
@@ -70,6 +70,6 @@ select (select count(*) from outbox) as outbox_depth,
        coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
        coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
        coalesce((select min(s.cursor)
-        from rule_state s join rule r using (rule_id)
+        from rule_progress s join rule r using (rule_id)
         where r.enabled and r.deleted_at is null and s.cursor is not null), '')::text as slowest,
        (extract(epoch from now()) * 1e9)::bigint as now_ns;

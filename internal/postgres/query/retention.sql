@@ -34,7 +34,7 @@ select a.alert_id, a.rule_id, a.resolved_at, a.start_time_ns,
        coalesce(s.swept_before_ns, 0)::bigint as swept_before_ns, r.look_back_seconds
 from alert a
 join rule r using (rule_id)
-left join rule_state s using (rule_id)
+left join rule_progress s using (rule_id)
 where a.state = 'RESOLVED'
   and (a.resolved_at, a.alert_id) > (@after_at::timestamptz, @after_id::uuid)
   and a.resolved_at < now() - @keep::interval

@@ -22,7 +22,7 @@ select s.rule_id, s.cursor, s.last_run_at, s.next_run_at, s.problem, s.problem_a
        r.enabled,
        (select count(*) from alert a
         where a.rule_id = s.rule_id and a.late and a.fired_at > now() - interval '1 hour') as late_last_hour
-from rule_state s
+from rule_progress s
 join rule r using (rule_id)
 where r.tenant_id = @tenant_id and s.rule_id = any(@rule_ids::uuid[]) and r.deleted_at is null;
 
@@ -39,6 +39,10 @@ values (@rule_id, @tenant_id, @name, @enabled, @fire_mode, @severity, @scope, @f
 insert into rule_state (rule_id, armed_since_ns, next_run_at)
 values (@rule_id, (extract(epoch from now()) * 1000000)::bigint * 1000,
         case when @enabled::boolean then now() end);
+
+-- name: RuleHold :one
+-- Holds the rule against other edits, and against joining a cohort.
+select rule_id from rule where tenant_id = @tenant_id and rule_id = @rule_id and deleted_at is null for no key update;
 
 -- name: RuleLock :one
 -- Holds the rule and its state against commits and other edits. The lock on

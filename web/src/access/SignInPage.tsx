@@ -4,6 +4,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { type Me, type SessionState, signIn } from "../api/access";
 import { Button, buttonClass } from "../ui/Button";
+import { useFocusAtFirst } from "../ui/useFocusAtFirst";
 import styles from "./access.module.css";
 import { Entrance } from "./Entrance";
 
@@ -21,6 +22,7 @@ export function SignInPage({ state, onEnter }: { state: SessionState; onEnter: (
     document.title = "Sign in · Tocsin";
   }, []);
   const form = useForm({ initialValues: { email: "", password: "" } });
+  const first = useFocusAtFirst<HTMLInputElement>();
   const enter = useMutation({ mutationFn: signIn, onSuccess: onEnter });
   const kind = new URLSearchParams(globalThis.location.search).get("sign-in-problem");
   const refused = kind === null ? null : (problems[kind] ?? problems.provider);
@@ -48,6 +50,7 @@ export function SignInPage({ state, onEnter }: { state: SessionState; onEnter: (
       >
         <TextInput
           label="E-mail address"
+          ref={first}
           type="email"
           name="email"
           autoComplete="username"

@@ -40,6 +40,9 @@ export function explain(error: unknown): { what: string; remedy: string } {
       return { what: error.message, remedy: "Sign in again." };
     case error.status === 403:
       return { what: error.message, remedy: "Ask an administrator for the role that may do this." };
+    // An id that the address holds, and that is none.
+    case error.status === 400 && error.message.startsWith("Invalid format for parameter "):
+      return { what: "There is no such thing.", remedy: "The address is not quite right." };
     case error.status === 404:
       return { what: error.message, remedy: "It may have been deleted meanwhile." };
     case error.status === 503:

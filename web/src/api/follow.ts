@@ -1,4 +1,4 @@
-import type { InfiniteData, QueryClient } from "@tanstack/react-query";
+import type { InfiniteData, Query, QueryClient } from "@tanstack/react-query";
 import { type AlertFilter, alertKeys, alertPage } from "./alerts";
 import type { AlertCounts, AlertPage } from "./client";
 import { mergeHead } from "./head";
@@ -22,13 +22,13 @@ export function follow(cache: QueryClient): Live {
       await Promise.all([
         cache.invalidateQueries({
           queryKey: alertKeys.lists,
-          predicate: (query) => !isLong(query.state.data),
+          predicate: (query) => !isLong(query.state.data) && !isTrying(query),
         }),
         refreshHeads(cache),
-        cache.invalidateQueries({ queryKey: alertKeys.groups }),
+        cache.invalidateQueries({ queryKey: alertKeys.groups, predicate: (query) => !isTrying(query) }),
         cache.invalidateQueries({ queryKey: alertKeys.nested }),
         cache.invalidateQueries({ queryKey: alertKeys.totals }),
-        cache.invalidateQueries({ queryKey: alertKeys.ones }),
+        cache.invalidateQueries({ queryKey: alertKeys.ones, predicate: (query) => !isTrying(query) }),
         // A count that goes on, or is over, owes new messages about an alert that is open here.
         cache.invalidateQueries({ queryKey: alertKeys.timelines }),
       ]);
@@ -55,6 +55,14 @@ async function refreshHeads(cache: QueryClient): Promise<void> {
       cache.setQueryData<InfiniteData<AlertPage, string>>(queryKey, (old) => old && mergeHead(old, head));
     }),
   );
+}
+
+/**
+ * Whether a first answer is tried for again after a failure. It will be fresh when it comes; beginning anew with each event
+ * would never come to the point where the failure is told.
+ */
+function isTrying({ state }: Query): boolean {
+  return state.data === undefined && state.fetchStatus === "fetching" && state.fetchFailureCount > 0;
 }
 
 /** Whether a list is long, or of a search, each page of which is work. */

@@ -18,6 +18,7 @@ import { canBecome } from "./rows";
 import { StackTrace } from "./StackTrace";
 import { TimelineView } from "./TimelineView";
 import { UsualDuration } from "./UsualDuration";
+import { useStandingError } from "./useStandingError";
 
 /** The open alert. What a list knows of it is shown at once, the rest when it comes. */
 export function useOpenAlert(id: string | undefined) {
@@ -45,7 +46,9 @@ interface Props {
 }
 
 export function AlertDetail({ id, alone, may, onAct }: Props) {
-  const { data: alert, error, isPlaceholderData, refetch } = useOpenAlert(id);
+  const { data: alert, error: newest, isPlaceholderData, refetch } = useOpenAlert(id);
+  const standing = useStandingError({ data: alert, error: newest }, id);
+  const error = newest ?? standing.error;
   const reading = useRef<HTMLElement>(null);
   // On a phone the alert takes the list's place, and with it the focus, which was on a row that is gone.
   useEffect(() => {
@@ -71,7 +74,13 @@ export function AlertDetail({ id, alone, may, onAct }: Props) {
         {alert ? (
           <Body alert={alert} complete={!isPlaceholderData} />
         ) : error ? (
-          <Failed error={error} onRetry={() => void refetch()} />
+          <Failed
+            error={error}
+            onRetry={() => {
+              standing.forget();
+              void refetch();
+            }}
+          />
         ) : (
           <SkeletonRows count={6} height={60} label="Loading the alert" />
         )}

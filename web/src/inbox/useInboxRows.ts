@@ -4,6 +4,7 @@ import { type AlertFilter, alertGroups, alertList, type Fold, nestedAlerts } fro
 import type { Alert, AlertGroup, AlertPage } from "../api/client";
 import { alertRows, groupId, groupRows, type Opened, type Row, withinGroup } from "./fold";
 import { withPinned } from "./rows";
+import { useStandingError } from "./useStandingError";
 
 const noAlerts: readonly Alert[] = [];
 const noGroups: readonly AlertGroup[] = [];
@@ -38,6 +39,7 @@ export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: 
   }, [fold, alerts, pinned, known, groups, openedGroups, nested]);
 
   const shown = fold === undefined ? list : folded;
+  const standing = useStandingError(shown, key);
   const { fetchNextPage } = shown;
   const onMore = useCallback(() => void fetchNextPage(), [fetchNextPage]);
   const search = useSearch(list.data?.pages, onMore, list.hasNextPage && !list.isFetchingNextPage && !list.isError);
@@ -45,10 +47,13 @@ export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: 
     key,
     rows,
     asOf: shown.data?.pages[0]?.asOf,
-    isPending: shown.isPending,
-    isError: shown.isError,
-    error: shown.error,
-    refetch: () => void shown.refetch(),
+    isPending: shown.isPending && standing.error === undefined,
+    isError: shown.isError || standing.error !== undefined,
+    error: shown.error ?? standing.error,
+    refetch: () => {
+      standing.forget();
+      void shown.refetch();
+    },
     hasMore: shown.hasNextPage,
     loadingMore: shown.isFetchingNextPage,
     onMore,

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useParams } from "@tanstack/react-router";
+import { Link, useParams } from "@tanstack/react-router";
 import { ruleOne } from "../api/rules";
 import { Page } from "../app/Page";
 import { Failed, SkeletonRows } from "../ui/states";
@@ -14,7 +14,11 @@ export function EditRulePage() {
       {rule.isPending ? (
         <SkeletonRows count={5} height={64} label="Loading the rule" />
       ) : (
-        <Failed error={rule.error} onRetry={() => void rule.refetch()} />
+        <Failed error={rule.error} onRetry={() => void rule.refetch()}>
+          <p>
+            <Link to="/rules">Go to the rules</Link>
+          </p>
+        </Failed>
       )}
     </Page>
   );

@@ -36,7 +36,7 @@ export function FilterSection({ editor }: { editor: Editor }) {
       <SuggestInput
         label="Error types"
         description="One of these, exactly."
-        placeholder="java.net.ConnectException"
+        placeholder="any error"
         facet="errorType"
         within={{ environments, applications }}
         {...bound(editor, "filter.errorTypes")}
@@ -49,8 +49,7 @@ export function FilterSection({ editor }: { editor: Editor }) {
         />
         <TextInput
           label="Error message matches"
-          description="An RE2 expression, found anywhere."
-          placeholder="timed? ?out after \d+ ms"
+          description="An RE2 expression, such as timed? ?out"
           spellCheck={false}
           classNames={{ input: form.mono ?? "" }}
           {...bound(editor, "filter.errorMessageMatches")}

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { roles } from "../api/access";
 import type { Severity } from "../api/client";
+import { useMay } from "../api/operations";
 import { webhookList } from "../api/webhooks";
 import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
@@ -31,8 +32,8 @@ export function MessageSection({ editor }: { editor: Editor }) {
       name="message"
       hint={
         <>
-          {"{{ offers the variables"}
-          {counts && "; the exchange is the newest that matched"}. Empty means the text shown.
+          {"Type {{ to pick a variable"}
+          {counts && "; the exchange is the newest that matched"}. Left empty, the text shown in grey is sent.
         </>
       }
     >
@@ -78,6 +79,7 @@ export function MessageSection({ editor }: { editor: Editor }) {
 
 function Webhooks({ editor, counts }: { editor: Editor; counts: boolean }) {
   const webhooks = useQuery(webhookList());
+  const mayCreate = useMay()("createWebhook");
   if (webhooks.data?.length === 0) {
     return (
       <p>
@@ -102,6 +104,11 @@ function Webhooks({ editor, counts }: { editor: Editor; counts: boolean }) {
         ))}
         {webhooks.isError && webhooks.data === undefined && (
           <p className={styles.error}>The webhooks could not be read. Those of the rule stay as they are.</p>
+        )}
+        {mayCreate && (
+          <p className={form.hint}>
+            Not there? <Link to="/webhooks/new">Create a webhook</Link>; what you have written here is kept.
+          </p>
         )}
       </div>
     </Checkbox.Group>

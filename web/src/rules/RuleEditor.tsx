@@ -1,7 +1,7 @@
 import { TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useDeferredValue, useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { type Me, me } from "../api/access";
 import type { ExchangeRef, Rule } from "../api/client";
 import { mayCall } from "../api/operations";
@@ -62,8 +62,6 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
   const navigate = useNavigate();
   const toast = useToast();
   const mayWrite = mayCall(who, rule ? "updateRule" : "createRule");
-  // The first parts are on screen, and can be filled in, before the rest is drawn.
-  const whole = useDeferredValue(true, false);
   const leaving = useRef(false);
   const warned = ({ warnings = [] }: Rule) => warnings.map((warning) => warning.message).join(" ");
   const edit = useRuleForm(rule, {
@@ -129,13 +127,9 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
                 <TextInput label="Name" placeholder="Failed orders" {...bound(editor, "name")} />
                 <ScopeSection editor={editor} />
                 <FilterSection editor={editor} />
-                {whole && (
-                  <>
-                    <TriggerSection editor={editor} />
-                    <MessageSection editor={editor} />
-                    <ReviewSection editor={editor} rule={base} dirty={dirty} exchange={shown.exchange} />
-                  </>
-                )}
+                <TriggerSection editor={editor} />
+                <MessageSection editor={editor} />
+                <ReviewSection editor={editor} rule={base} dirty={dirty} exchange={shown.exchange} />
               </fieldset>
               <div className={styles.bar}>
                 <Button type="submit" look="primary" disabled={!mayWrite || saving || (rule !== undefined && !dirty)}>
@@ -152,15 +146,13 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
           </div>
           <aside className={styles.right} aria-label="Preview">
             <PreviewPane preview={preview} hours={hours} onHours={setHours} />
-            {whole && (
-              <MessagePane
-                message={message}
-                webhooks={bindings}
-                exchanges={exchanges}
-                shown={shown}
-                onShown={({ webhookId, exchange }) => setWanted({ webhookId, exchange: exchange ?? "" })}
-              />
-            )}
+            <MessagePane
+              message={message}
+              webhooks={bindings}
+              exchanges={exchanges}
+              shown={shown}
+              onShown={({ webhookId, exchange }) => setWanted({ webhookId, exchange: exchange ?? "" })}
+            />
           </aside>
         </div>
       </div>

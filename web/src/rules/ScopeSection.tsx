@@ -10,26 +10,26 @@ export function ScopeSection({ editor }: { editor: Editor }) {
     <FormSection
       title="Scope"
       name="scope"
-      hint="Where the rule looks. * stands for any run of characters; empty means everywhere."
+      hint="Where the rule looks. * stands for any run of characters, as in billing-*; empty means everywhere."
     >
       <div className={form.two}>
         <SuggestInput
           label="Applications"
-          placeholder="orders, billing-*"
+          placeholder="all applications"
           facet="application"
           within={{ environments }}
           {...bound(editor, "scope.applications")}
         />
         <SuggestInput
           label="Routes"
-          placeholder="order-to-*"
+          placeholder="all routes"
           facet="route"
           within={{ environments, applications }}
           {...bound(editor, "scope.routes")}
         />
         <SuggestInput
           label="Environments"
-          placeholder="production"
+          placeholder="all environments"
           facet="environment"
           within={{ applications }}
           {...bound(editor, "scope.environments")}

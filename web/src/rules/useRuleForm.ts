@@ -128,7 +128,9 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated,
       const errorOf = (field: string) => {
         const refused = form.errors[pathOf(field)];
         if (refused !== undefined && refused !== null) return String(refused);
-        return form.isTouched(pathOf(field)) || refusals > 0 ? live[field] : undefined;
+        // Who has only come to a field has done nothing wrong yet.
+        const written = form.isTouched(pathOf(field)) && form.isDirty(pathOf(field));
+        return written || refusals > 0 ? live[field] : undefined;
       };
       return { form, errorOf };
     },

@@ -201,7 +201,9 @@ function Webhooks() {
           <SkeletonRows headed count={1} height={48} label="Loading webhooks" />
         )
       ) : stopped.length === 0 ? (
-        <p className={styles.fine}>None: all {webhooks.data.length} take messages.</p>
+        <p className={styles.fine}>
+          {webhooks.data.length === 0 ? "There is no webhook yet." : `None: all ${webhooks.data.length} take messages.`}
+        </p>
       ) : (
         <ul className={styles.webhooks}>
           {stopped.map((webhook) => (

@@ -1,6 +1,6 @@
 import type { Icon } from "@tabler/icons-react";
 import type { ReactNode } from "react";
-import { explain } from "../api/errors";
+import { ApiError, explain } from "../api/errors";
 import { Button } from "./Button";
 import { IconLock, IconOffline } from "./icons";
 import styles from "./states.module.css";
@@ -21,17 +21,22 @@ interface FailedProps {
   onRetry?: () => void;
   /** What the button says that calls it. */
   again?: string;
+  /** The way to somewhere else. */
+  children?: ReactNode;
 }
 
 /** Something could not be shown: what happened, and the remedy. */
-export function Failed({ error, onRetry, again = "Try again" }: FailedProps) {
+export function Failed({ error, onRetry, again = "Try again", children }: FailedProps) {
+  // What is not there is not there the next time either.
+  const helps = !(error instanceof ApiError) || (error.status !== 404 && error.status !== 400);
   const { what, remedy } = explain(error);
   return (
     <div className={`${styles.state} ${styles.failed}`} role="alert">
       <IconOffline size={28} stroke={1.5} aria-hidden="true" />
       <h2>{what}</h2>
       {remedy && <p>{remedy}</p>}
-      {onRetry && (
+      {children}
+      {onRetry && helps && (
         <div className={styles.actions}>
           <Button onClick={onRetry}>{again}</Button>
         </div>

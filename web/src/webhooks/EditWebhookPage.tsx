@@ -34,7 +34,11 @@ export function EditWebhookPage() {
       ) : webhook.data ? (
         <Edit key={webhookId} webhook={webhook.data} />
       ) : webhook.isError ? (
-        <Failed error={webhook.error} onRetry={() => void webhook.refetch()} />
+        <Failed error={webhook.error} onRetry={() => void webhook.refetch()}>
+          <p>
+            <Link to="/webhooks">Go to the webhooks</Link>
+          </p>
+        </Failed>
       ) : (
         <SkeletonRows count={6} height={60} label="Loading the webhook" />
       )}

@@ -69,6 +69,7 @@ func newReplica(o *Options, number int, program, dir string, w *world) (*replica
 		"TOCSIN_CLAIM_FOR=" + claimFor.String(), "TOCSIN_LEASE=" + lease.String(),
 		// Longer than any series of misdeeds of the receiver, so that no message is given up.
 		"TOCSIN_RETRY_SCHEDULE=" + strings.TrimSuffix("300ms,500ms,"+strings.Repeat("1s,", 30), ","),
+		"TOCSIN_COHORT_LEAST=" + cohortLeast(o),
 		"TOCSIN_BREAKER_PAUSE=200ms", "TOCSIN_BREAKER_MAX_PAUSE=1s",
 	}
 	if number == jumping {
@@ -76,6 +77,10 @@ func newReplica(o *Options, number int, program, dir string, w *world) (*replica
 	}
 	return r, nil
 }
+
+// cohortLeast has rules share a cursor in every other run, and each go alone in
+// the others.
+func cohortLeast(o *Options) string { return fmt.Sprint(o.Seed % 2 * 2) }
 
 // pageSize makes several pages of what a tick usually finds.
 func pageSize(o *Options) string {
