@@ -91,7 +91,8 @@ const cursorAdvance = `-- name: CursorAdvance :many
 update rule_state s
 set cursor = a.to_cursor,
     next_run_at = case when a.at_once then now()
-        when a.release and r.interval_seconds = 1 and $1::timestamptz is not null then $1::timestamptz
+        when a.release and r.interval_seconds = 1 and $1::timestamptz is not null
+            then greatest($1::timestamptz, now())
         when a.release then greatest(
             date_bin(make_interval(secs => r.interval_seconds), s.next_run_at, 'epoch') + make_interval(secs => r.interval_seconds),
             date_bin(make_interval(secs => r.interval_seconds), now(), 'epoch'))
@@ -294,48 +295,79 @@ func (q *Queries) OutboxInsert(ctx context.Context, arg OutboxInsertParams) ([]O
 }
 
 const ruleClaim = `-- name: RuleClaim :many
-with due as (
+with due_cohorts as (
+    select cohort_id
+    from cohort
+    where next_run_at <= now()
+      and (claimed_until is null or claimed_until <= now())
+      and (home is null or home = $1::text or next_run_at <= now() - $2::interval)
+    order by next_run_at, cohort_id
+    for update skip locked
+), claimed_cohorts as (
+    update cohort c
+    set claim_token = nextval('claim_token'),
+        claimed_by = $1::text,
+        claimed_until = now() + $3::interval,
+        home = $1::text
+    from due_cohorts d
+    where c.cohort_id = d.cohort_id
+    returning c.cohort_id, c.tenant_id, c.interval_seconds, c.look_back_seconds, c.revision, c.cursor, c.claim_token
+), due as (
     select rule_id
     from rule_state
     where next_run_at <= now()
       and (claimed_until is null or claimed_until <= now())
     order by next_run_at, rule_id
-    limit $1::int
+    limit $4::int
     for update skip locked
 ), claimed as (
     update rule_state s
     set claim_token = nextval('claim_token'),
-        claimed_by = $2::text,
+        claimed_by = $1::text,
         claimed_until = now() + $3::interval
     from due
     where s.rule_id = due.rule_id
     returning s.rule_id, s.armed_since_ns, s.cursor, s.claim_token
 )
-select c.rule_id, r.version, c.armed_since_ns, c.cursor, c.claim_token::bigint as claim_token,
-       now()::timestamptz as claimed_at
+select c.rule_id as id, false as cohort, r.version, c.armed_since_ns, c.cursor, c.claim_token::bigint as claim_token,
+       now()::timestamptz as claimed_at, ''::text as tenant_id, 0::int as interval_seconds, 0::int as look_back_seconds
 from claimed c
 join rule r using (rule_id)
-order by c.rule_id
+union all
+select c.cohort_id, true, c.revision, 0, c.cursor, c.claim_token, now(), c.tenant_id, c.interval_seconds, c.look_back_seconds
+from claimed_cohorts c
+order by 1
 `
 
 type RuleClaimParams struct {
-	Most     int32
 	Replica  string
+	Grace    time.Duration
 	ClaimFor time.Duration
+	Most     int32
 }
 
 type RuleClaimRow struct {
-	RuleID       uuid.UUID
-	Version      int64
-	ArmedSinceNs int64
-	Cursor       *string
-	ClaimToken   int64
-	ClaimedAt    time.Time
+	ID              uuid.UUID
+	Cohort          bool
+	Version         int64
+	ArmedSinceNs    int64
+	Cursor          *string
+	ClaimToken      int64
+	ClaimedAt       time.Time
+	TenantID        string
+	IntervalSeconds int32
+	LookBackSeconds int32
 }
 
-// Takes due rules under a token and a claim that lapses.
+// Takes due cohorts and due rules under a token and a claim that lapses. A cohort
+// is left to the replica that knows its members, unless it is late.
 func (q *Queries) RuleClaim(ctx context.Context, arg RuleClaimParams) ([]RuleClaimRow, error) {
-	rows, err := q.db.Query(ctx, ruleClaim, arg.Most, arg.Replica, arg.ClaimFor)
+	rows, err := q.db.Query(ctx, ruleClaim,
+		arg.Replica,
+		arg.Grace,
+		arg.ClaimFor,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -344,12 +376,16 @@ func (q *Queries) RuleClaim(ctx context.Context, arg RuleClaimParams) ([]RuleCla
 	for rows.Next() {
 		var i RuleClaimRow
 		if err := rows.Scan(
-			&i.RuleID,
+			&i.ID,
+			&i.Cohort,
 			&i.Version,
 			&i.ArmedSinceNs,
 			&i.Cursor,
 			&i.ClaimToken,
 			&i.ClaimedAt,
+			&i.TenantID,
+			&i.IntervalSeconds,
+			&i.LookBackSeconds,
 		); err != nil {
 			return nil, err
 		}
