@@ -247,7 +247,7 @@ func TestAnotherReplicaTakesALateCohort(t *testing.T) {
 }
 
 // TestCohortsUnderFire has three replicas tick, people edit, retry, disable and
-// delete rules, and exchanges fail, all at once. Nobody is refused, and in the end
+// enable rules, and exchanges fail, all at once. Nobody is refused, and in the end
 // each rule that stood throughout has told of each exchange once.
 func TestCohortsUnderFire(t *testing.T) {
 	w := newWorld(t)

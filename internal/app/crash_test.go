@@ -131,8 +131,8 @@ func TestKilledAtEveryStatement(t *testing.T) {
 		"after the last statement":  `create trigger pause after insert on outbox for each statement execute function pause()`,
 		"committing":                `create constraint trigger pause after insert on outbox deferrable initially deferred for each row execute function pause()`,
 		"claiming a notification":   `create trigger pause before update on outbox for each row execute function pause()`,
-		"beginning an attempt":      `create trigger pause before insert on attempt for each statement execute function pause()`,
-		"committing an attempt":     `create constraint trigger pause after insert on attempt deferrable initially deferred for each row execute function pause()`,
+		"beginning an attempt":      `create trigger pause before update on outbox for each row when (new.begun_at is not null) execute function pause()`,
+		"committing an attempt":     `create constraint trigger pause after update on outbox deferrable initially deferred for each row when (new.begun_at is not null) execute function pause()`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

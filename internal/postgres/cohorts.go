@@ -92,6 +92,12 @@ func (s *Evaluation) Join(ctx context.Context, joining evaluator.Joining) (joine
 	if err != nil {
 		return 0, fmt.Errorf("join cohort: %w", err)
 	}
+	// The evaluator keeps the rules of a cohort itself.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range joining.Rules {
+		delete(s.known, m.RuleID)
+	}
 	return joined, nil
 }
 

@@ -38,7 +38,7 @@ limit @limit`
 // left out, because a list does not show them.
 const listAlerts = `
 select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id,
-       a.start_time_ns, a.application, a.route, a.exchange - 'errorStack' - 'attributes' as exchange, a.fired_at,
+       a.start_time_ns, a.application, a.route, a.exchange::jsonb - 'errorStack' - 'attributes' as exchange, a.fired_at,
        a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.count, a.health, a.late, a.late_by_ns, a.webhook_id, r.name
 from (%s) a join rule r using (rule_id)
 order by a.fired_at desc, a.alert_id desc`

@@ -57,8 +57,8 @@ func (q *Queries) AlertDropPending(ctx context.Context, ruleID uuid.UUID) error 
 const alertFire = `-- name: AlertFire :execrows
 update alert
 set state = 'FIRING', fired_at = now(), notified_at = now(), title = $1, message = $2, count = $3::jsonb,
-    start_time_ns = $4, application = $5, route = $6, exchange = $7::jsonb,
-    signature = left(coalesce($7::jsonb->>'errorType', ''), 200), change = nextval('alert_change')
+    start_time_ns = $4, application = $5, route = $6, exchange = $7::json,
+    signature = left(coalesce($7::json->>'errorType', ''), 200), change = nextval('alert_change')
 where alert_id = $8 and state = 'PENDING'
 `
 
@@ -137,7 +137,7 @@ const alertRaise = `-- name: AlertRaise :execrows
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, group_key, count,
                    start_time_ns, application, route, exchange, signature, notified_at)
 values ($1, $2, $3, $4, $5, $6::text, $7, $8, $9::text, $10::jsonb,
-        $11, $12, $13, $14::jsonb, left(coalesce($14::jsonb->>'errorType', ''), 200), case when $6::text = 'FIRING' then now() end)
+        $11, $12, $13, $14::json, left(coalesce($14::json->>'errorType', ''), 200), case when $6::text = 'FIRING' then now() end)
 on conflict (rule_id, group_key) where group_key is not null and state <> 'RESOLVED' do nothing
 `
 
@@ -185,8 +185,8 @@ func (q *Queries) AlertRaise(ctx context.Context, arg AlertRaiseParams) (int64, 
 const alertRemind = `-- name: AlertRemind :execrows
 update alert
 set notified_at = now(), title = $1, message = $2, count = $3::jsonb,
-    start_time_ns = $4, application = $5, route = $6, exchange = $7::jsonb,
-    signature = left(coalesce($7::jsonb->>'errorType', ''), 200), change = nextval('alert_change')
+    start_time_ns = $4, application = $5, route = $6, exchange = $7::json,
+    signature = left(coalesce($7::json->>'errorType', ''), 200), change = nextval('alert_change')
 where alert_id = $8 and state = 'FIRING'
 `
 

@@ -23,7 +23,7 @@ from (
            unnest($4::bigint[]) as rule_version, unnest($5::text[]) as severity,
            unnest($6::text[]) as title, unnest($7::text[]) as message, unnest($8::text[]) as execution_id,
            unnest($9::bigint[]) as start_time_ns, unnest($10::text[]) as application,
-           unnest($11::text[]) as route, unnest($12::jsonb[]) as exchange, unnest($13::text[]) as signature,
+           unnest($11::text[]) as route, unnest($12::json[]) as exchange, unnest($13::text[]) as signature,
            unnest($14::boolean[]) as late, unnest($15::bigint[]) as ended_ns
 ) i
 on conflict (rule_id, execution_id) do nothing

@@ -9,21 +9,21 @@ where rule_id = any(@rule_ids::uuid[]) and group_key is not null and state <> 'R
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, group_key, count,
                    start_time_ns, application, route, exchange, signature, notified_at)
 values (@alert_id, @tenant_id, @rule_id, @rule_version, @severity, @state::text, @title, @message, @group_key::text, @count::jsonb,
-        @start_time_ns, @application, @route, @exchange::jsonb, left(coalesce(@exchange::jsonb->>'errorType', ''), 200), case when @state::text = 'FIRING' then now() end)
+        @start_time_ns, @application, @route, @exchange::json, left(coalesce(@exchange::json->>'errorType', ''), 200), case when @state::text = 'FIRING' then now() end)
 on conflict (rule_id, group_key) where group_key is not null and state <> 'RESOLVED' do nothing;
 
 -- name: AlertFire :execrows
 update alert
 set state = 'FIRING', fired_at = now(), notified_at = now(), title = @title, message = @message, count = @count::jsonb,
-    start_time_ns = @start_time_ns, application = @application, route = @route, exchange = @exchange::jsonb,
-    signature = left(coalesce(@exchange::jsonb->>'errorType', ''), 200), change = nextval('alert_change')
+    start_time_ns = @start_time_ns, application = @application, route = @route, exchange = @exchange::json,
+    signature = left(coalesce(@exchange::json->>'errorType', ''), 200), change = nextval('alert_change')
 where alert_id = @alert_id and state = 'PENDING';
 
 -- name: AlertRemind :execrows
 update alert
 set notified_at = now(), title = @title, message = @message, count = @count::jsonb,
-    start_time_ns = @start_time_ns, application = @application, route = @route, exchange = @exchange::jsonb,
-    signature = left(coalesce(@exchange::jsonb->>'errorType', ''), 200), change = nextval('alert_change')
+    start_time_ns = @start_time_ns, application = @application, route = @route, exchange = @exchange::json,
+    signature = left(coalesce(@exchange::json->>'errorType', ''), 200), change = nextval('alert_change')
 where alert_id = @alert_id and state = 'FIRING';
 
 -- name: AlertClear :execrows

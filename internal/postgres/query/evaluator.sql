@@ -111,7 +111,7 @@ from (
            unnest(@rule_versions::bigint[]) as rule_version, unnest(@severities::text[]) as severity,
            unnest(@titles::text[]) as title, unnest(@messages::text[]) as message, unnest(@execution_ids::text[]) as execution_id,
            unnest(@start_times_ns::bigint[]) as start_time_ns, unnest(@applications::text[]) as application,
-           unnest(@routes::text[]) as route, unnest(@exchanges::jsonb[]) as exchange, unnest(@signatures::text[]) as signature,
+           unnest(@routes::text[]) as route, unnest(@exchanges::json[]) as exchange, unnest(@signatures::text[]) as signature,
            unnest(@lates::boolean[]) as late, unnest(@ended_ns::bigint[]) as ended_ns
 ) i
 on conflict (rule_id, execution_id) do nothing

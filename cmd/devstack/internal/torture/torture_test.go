@@ -126,7 +126,7 @@ func (w *world) bites(t *testing.T) {
 			INSERT INTO alert SELECT (jsonb_populate_record(a, jsonb_build_object('alert_id', gen_random_uuid()))).* FROM alert a
 			WHERE alert_id = ` + someAlert, []finding{duplicated, notificationMissing}},
 		"an alert of another exchange": {
-			`UPDATE alert SET exchange = exchange || '{"correlationId": "x-none"}' WHERE alert_id = ` + someAlert,
+			`UPDATE alert SET exchange = (exchange::jsonb || '{"correlationId": "x-none"}')::json WHERE alert_id = ` + someAlert,
 			[]finding{missed, unexpected, wrongMessage},
 		},
 		"an alert resolves itself": {`UPDATE alert SET state = 'RESOLVED' WHERE alert_id = ` + someAlert, []finding{altered}},
