@@ -21,6 +21,8 @@ export function AccessPage({ title, actions, admin = false, children }: Props) {
     document.title = `${title} · Tocsin`;
   }, [title]);
   const isAdmin = who?.role === "admin";
+  // Whoever opens an administrators' page is most likely one: the tabs are there before that is known.
+  const tabs = isAdmin || (admin && who === undefined);
   const forbidden = admin && who !== undefined && !isAdmin;
   return (
     <Page
@@ -28,7 +30,7 @@ export function AccessPage({ title, actions, admin = false, children }: Props) {
       scrolls
       actions={forbidden ? undefined : actions}
       header={
-        isAdmin && (
+        tabs && (
           <nav className={styles.tabs} aria-label="Access">
             {(
               [

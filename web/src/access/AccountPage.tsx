@@ -8,7 +8,8 @@ import { Button } from "../ui/Button";
 import { Form, FormSection } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { Ago } from "../ui/Instant";
-import { Failed, SkeletonRows } from "../ui/states";
+import { useStanding } from "../ui/standing";
+import { Failed, SkeletonForm } from "../ui/states";
 import { schemes, schemeWords } from "../ui/theme";
 import { useToast } from "../ui/toast";
 import { AccessPage } from "./AccessPage";
@@ -17,14 +18,15 @@ import { useSignOut } from "./signOut";
 
 export function AccountPage() {
   const who = useQuery(me());
+  const failure = useStanding(who);
   return (
     <AccessPage title="Account">
       {who.data ? (
         <Account who={who.data} />
-      ) : who.isPending ? (
-        <SkeletonRows count={3} height={40} label="Loading the account" />
+      ) : failure === null ? (
+        <SkeletonForm label="Loading the account" />
       ) : (
-        <Failed error={who.error} onRetry={() => void who.refetch()} />
+        <Failed error={failure} onRetry={who.refetch} />
       )}
     </AccessPage>
   );
@@ -53,7 +55,7 @@ function Account({ who }: { who: Me }) {
               <>
                 <dt>Signed in until</dt>
                 <dd>
-                  <Ago at={who.sessionExpiresAt} />
+                  <Ago at={who.sessionExpiresAt} stop />
                 </dd>
               </>
             )}

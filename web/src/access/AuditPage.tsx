@@ -6,6 +6,7 @@ import { useMay } from "../api/operations";
 import { Button } from "../ui/Button";
 import { ClockTime } from "../ui/Instant";
 import { IconHistory } from "../ui/icons";
+import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { AccessPage } from "./AccessPage";
@@ -27,6 +28,7 @@ export function AuditPage() {
   const [typed, setTyped] = useState("");
   const [filter, setFilter] = useState<AuditFilter>({});
   const log = useInfiniteQuery({ ...auditLog(filter), enabled: useMay()("listAudit") });
+  const failure = useStanding(log);
   const entries = log.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <AccessPage title="Audit log" admin>
@@ -56,10 +58,10 @@ export function AuditPage() {
         />
         <Button type="submit">Show</Button>
       </form>
-      {log.isPending ? (
+      {log.isPending && !failure ? (
         <SkeletonRows headed count={8} height={48} label="Loading the audit log" />
       ) : log.data === undefined ? (
-        <Failed error={log.error} onRetry={() => void log.refetch()} />
+        <Failed error={failure} onRetry={log.refetch} />
       ) : entries.length === 0 ? (
         <Empty icon={IconHistory} title="Nothing was changed" />
       ) : (
@@ -85,7 +87,7 @@ export function AuditPage() {
                   ))}
                 </td>
                 <td>
-                  <ClockTime at={entry.at} />
+                  <ClockTime at={entry.at} stop />
                 </td>
                 <td className={table.quiet}>
                   {entry.via}

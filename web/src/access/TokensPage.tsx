@@ -19,12 +19,14 @@ import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago, ExactTime } from "../ui/Instant";
 import { IconKey, IconPlus, IconTrash } from "../ui/icons";
 import { RemoveDialog } from "../ui/RemoveDialog";
+import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { AccessPage } from "./AccessPage";
 
 export function TokensPage() {
   const tokens = useQuery({ ...tokenList(), enabled: useMay()("listTokens") });
+  const failure = useStanding(tokens);
   const [making, setMaking] = useState(false);
   const [doomed, setDoomed] = useState<Token>();
   return (
@@ -38,10 +40,10 @@ export function TokensPage() {
         </Button>
       }
     >
-      {tokens.isPending ? (
+      {tokens.isPending && !failure ? (
         <SkeletonRows headed count={4} height={56} label="Loading tokens" />
       ) : tokens.data === undefined ? (
-        <Failed error={tokens.error} onRetry={() => void tokens.refetch()} />
+        <Failed error={failure} onRetry={tokens.refetch} />
       ) : tokens.data.length === 0 ? (
         <Empty icon={IconKey} title="No program has a key">
           <p>A token lets a program use the API, within a role, until it expires or is revoked.</p>

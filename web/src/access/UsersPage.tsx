@@ -22,6 +22,7 @@ import { FormDialog, Secret } from "../ui/FormDialog";
 import { Ago } from "../ui/Instant";
 import { IconKey, IconPause, IconPlay, IconPlus, IconTrash } from "../ui/icons";
 import { RemoveDialog } from "../ui/RemoveDialog";
+import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
@@ -31,6 +32,7 @@ type Open = { what: "new" } | { what: "delete" | "link"; user: User };
 
 export function UsersPage() {
   const users = useQuery({ ...userList(), enabled: useMay()("listUsers") });
+  const failure = useStanding(users);
   const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
   return (
@@ -44,10 +46,10 @@ export function UsersPage() {
         </Button>
       }
     >
-      {users.isPending ? (
+      {users.isPending && !failure ? (
         <SkeletonRows headed count={4} height={56} label="Loading users" />
       ) : users.data === undefined ? (
-        <Failed error={users.error} onRetry={() => void users.refetch()} />
+        <Failed error={failure} onRetry={users.refetch} />
       ) : (
         <table className={table.table}>
           <thead>

@@ -4,6 +4,7 @@ import { Link, Outlet } from "@tanstack/react-router";
 import { useSignOut } from "../access/signOut";
 import { me } from "../api/access";
 import { alertCounts } from "../api/alerts";
+import { ExactTip } from "../ui/ExactTip";
 import {
   IconDark,
   IconHeart,
@@ -63,6 +64,7 @@ export function Shell() {
       <main id="main" className={styles.main} tabIndex={-1}>
         <Outlet />
       </main>
+      <ExactTip />
     </div>
   );
 }

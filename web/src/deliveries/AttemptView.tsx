@@ -1,6 +1,6 @@
 import type { Attempt } from "../api/client";
 import { verdictWords } from "../inbox/timeline";
-import { Ago, ClockTime } from "../ui/Instant";
+import { When } from "../ui/Instant";
 import { duration } from "../ui/time";
 import styles from "./deliveries.module.css";
 import { attemptSign } from "./words";
@@ -26,7 +26,7 @@ export function AttemptView({ attempt, open }: { attempt: Attempt; open: boolean
           {facts.map((fact) => ` · ${fact}`)}
         </span>
         <span className={styles.when}>
-          <ClockTime at={startedAt} /> · <Ago at={startedAt} />
+          <When at={startedAt} />
         </span>
       </summary>
       <div className={styles.exchange}>
@@ -96,7 +96,7 @@ export function RetryView({ at, by }: { at: string; by: string }) {
     <p className={styles.retry}>
       Sent again by <b>{by}</b>
       <span className={styles.when}>
-        <ClockTime at={at} /> · <Ago at={at} />
+        <When at={at} stop />
       </span>
     </p>
   );

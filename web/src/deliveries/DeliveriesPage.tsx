@@ -59,7 +59,7 @@ export function DeliveriesPage() {
     >
       <div className={openId === undefined ? styles.panes : `${styles.panes} ${styles.split}`}>
         <section className={styles.list} aria-label="Deliveries" tabIndex={-1}>
-          <List filter={filter} openId={openId} narrow={openId !== undefined} />
+          <List filter={filter} openId={openId} narrow={!split || openId !== undefined} />
         </section>
         {openId !== undefined && (
           <DeliveryDetail key={openId} id={openId} alone={false} may={may("retryNotification")} />
@@ -136,12 +136,22 @@ function List({ filter, openId, narrow }: ListProps) {
   const { data: rules } = useQuery({ ...ruleList(), refetchInterval: false });
   const names = useMemo(() => new Map(rules?.map(({ id, name }) => [id, name])), [rules]);
   const items = list.data?.pages.flatMap((page) => page.items) ?? [];
-  if (list.isPending && !failure) return <SkeletonRows count={10} height={56} label="Loading messages" />;
+  if (list.isPending && !failure)
+    return <SkeletonRows headed={!narrow} count={12} height={narrow ? 60 : 41} label="Loading messages" />;
   if (items.length === 0) {
-    return failure ? <Failed error={failure} onRetry={() => void list.refetch()} /> : <NoMessages filter={filter} />;
+    return failure ? <Failed error={failure} onRetry={list.refetch} /> : <NoMessages filter={filter} />;
   }
   return (
     <>
+      {!narrow && (
+        <div className={`${styles.row} ${styles.heads}`} aria-hidden="true">
+          <span>Status</span>
+          <span>Webhook, and what it is told</span>
+          <span>Attempts</span>
+          <span>Settled, or next try</span>
+          <span className={styles.ago}>Owed since</span>
+        </div>
+      )}
       <ul className={styles.rows}>
         {items.map((notification) => (
           <li key={notification.id}>

@@ -64,7 +64,7 @@ export function DeliveryDetail({ id, alone, may }: Props) {
         {notification ? (
           <Body notification={notification} />
         ) : error ? (
-          <Failed error={error} onRetry={() => void refetch()} />
+          <Failed error={error} onRetry={refetch} />
         ) : (
           <SkeletonRows count={6} height={60} label="Loading the message" />
         )}

@@ -9,7 +9,9 @@ import { Button, buttonClass, Key } from "../ui/Button";
 import { ExactTime } from "../ui/Instant";
 import { IconAcknowledged, IconBack, IconClose, IconExternal, IconResolved } from "../ui/icons";
 import { SeverityMark, StateMark } from "../ui/marks";
+import { useStanding } from "../ui/standing";
 import { Failed, SkeletonRows } from "../ui/states";
+import { TryAgain } from "../ui/TryAgain";
 import { period } from "../ui/time";
 import styles from "./AlertDetail.module.css";
 import type { Action } from "./actions";
@@ -18,7 +20,6 @@ import { canBecome } from "./rows";
 import { StackTrace } from "./StackTrace";
 import { TimelineView } from "./TimelineView";
 import { UsualDuration } from "./UsualDuration";
-import { useStandingError } from "./useStandingError";
 
 /** The open alert. What a list knows of it is shown at once, the rest when it comes. */
 export function useOpenAlert(id: string | undefined) {
@@ -47,8 +48,7 @@ interface Props {
 
 export function AlertDetail({ id, alone, may, onAct }: Props) {
   const { data: alert, error: newest, isPlaceholderData, refetch } = useOpenAlert(id);
-  const standing = useStandingError({ data: alert, error: newest }, id);
-  const error = newest ?? standing.error;
+  const error = useStanding({ data: alert, error: newest }, id);
   const reading = useRef<HTMLElement>(null);
   // On a phone the alert takes the list's place, and with it the focus, which was on a row that is gone.
   useEffect(() => {
@@ -74,13 +74,7 @@ export function AlertDetail({ id, alone, may, onAct }: Props) {
         {alert ? (
           <Body alert={alert} complete={!isPlaceholderData} />
         ) : error ? (
-          <Failed
-            error={error}
-            onRetry={() => {
-              standing.forget();
-              void refetch();
-            }}
-          />
+          <Failed error={error} onRetry={refetch} />
         ) : (
           <SkeletonRows count={6} height={60} label="Loading the alert" />
         )}
@@ -129,11 +123,14 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
       {count && <Count count={count} />}
       {exchange && <ErrorOf exchange={exchange} title={count ? "Newest error" : "Error"} complete={complete} />}
 
-      <Section title="Timeline">
-        <Deliveries alert={alert} />
-      </Section>
+      {/* The stack is still to come, and would push it away. */}
+      <div hidden={!complete && exchange !== undefined}>
+        <Section title="Timeline">
+          <Deliveries alert={alert} />
+        </Section>
 
-      {exchange && <ExchangeOf alert={alert} exchange={exchange} title={count ? "Newest exchange" : "Exchange"} />}
+        {exchange && <ExchangeOf alert={alert} exchange={exchange} title={count ? "Newest exchange" : "Exchange"} />}
+      </div>
     </>
   );
 }
@@ -163,7 +160,7 @@ function ErrorOf({ exchange, title, complete }: { exchange: Exchange; title: str
       {errorStack ? (
         <StackTrace stack={errorStack} />
       ) : (
-        !complete && <SkeletonRows count={3} height={28} label="Loading the stack" />
+        !complete && <SkeletonRows count={8} height={28} label="Loading the stack" />
       )}
     </Section>
   );
@@ -239,10 +236,7 @@ function Deliveries({ alert }: { alert: Alert }) {
       )}
       {error && !data && (
         <p className={styles.nothing} role="alert">
-          The messages are not known. {reasonOf(error)}{" "}
-          <Button look="quiet" onClick={() => void refetch()}>
-            Try again
-          </Button>
+          The messages are not known. {reasonOf(error)} <TryAgain look="quiet" onRetry={refetch} />
         </p>
       )}
     </>

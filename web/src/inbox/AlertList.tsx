@@ -1,4 +1,3 @@
-import { useElementSize, useMergedRef } from "@mantine/hooks";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { AlertFilter } from "../api/alerts";
@@ -6,6 +5,7 @@ import type { AlertGroup } from "../api/client";
 import { Button } from "../ui/Button";
 import { ClockTime } from "../ui/Instant";
 import { IconNewer } from "../ui/icons";
+import { useWidth } from "../ui/useWidth";
 import styles from "./AlertList.module.css";
 import { AlertRow } from "./AlertRow";
 import { groupTitle, type Row } from "./fold";
@@ -26,7 +26,7 @@ interface RowActs {
   onSelect: (id: string, range: boolean) => void;
   onToggle: (groupId: string) => void;
   /** Reads an opened group anew. */
-  onRetry: (group: AlertGroup) => void;
+  onRetry: (group: AlertGroup) => unknown;
   onPoint: (id: string) => void;
 }
 
@@ -51,9 +51,7 @@ interface Props extends RowActs {
 export function AlertList(props: Props) {
   const { rows, openId, cursorId, hasMore, loadingMore, onMore, search } = props;
   const scroller = useRef<HTMLDivElement>(null);
-  const size = useElementSize();
-  const ref = useMergedRef(scroller, size.ref);
-  const wide = size.width >= wideFrom;
+  const wide = useWidth(scroller) >= wideFrom;
   const height = wide ? rowHeight.wide : rowHeight.narrow;
 
   const waiting = search?.waiting ?? false;
@@ -112,7 +110,7 @@ export function AlertList(props: Props) {
           {news.unseen} new
         </button>
       )}
-      <div ref={ref} className={styles.scroller} tabIndex={-1}>
+      <div ref={scroller} className={styles.scroller} tabIndex={-1}>
         <ul className={styles.rows} style={{ height: virtual.getTotalSize() }} aria-label="Alerts">
           {virtual.getVirtualItems().map((item) => {
             const row = rows[item.index];
@@ -174,7 +172,7 @@ export function SearchedTo({ search }: { search: Search }) {
   return (
     <p className={styles.end} role="status">
       {waiting ? "Nothing more since " : "Searching… back to "}
-      <ClockTime at={searchedTo} />
+      <ClockTime at={searchedTo} stop />
       {waiting && (
         <>
           {" "}

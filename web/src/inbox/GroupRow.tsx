@@ -1,8 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import type { AlertFilter } from "../api/alerts";
 import type { AlertGroup } from "../api/client";
-import { Button } from "../ui/Button";
 import { IconChevron } from "../ui/icons";
+import { TryAgain } from "../ui/TryAgain";
 import styles from "./AlertRow.module.css";
 import { toSearch } from "./filter";
 import { groupTitle, type Row, withinGroup } from "./fold";
@@ -60,7 +60,7 @@ export function GroupRow({ id, group, open, onToggle, ...look }: Props) {
 interface RestProps {
   row: Extract<Row, { kind: "rest" }>;
   filter: AlertFilter;
-  onRetry: () => void;
+  onRetry: () => unknown;
 }
 
 /** What of an opened group does not stand below it: not yet, or because it is too much. */
@@ -76,9 +76,7 @@ export function RestRow({ row, filter, onRetry }: RestProps) {
       return (
         <p className={styles.rest} role="alert">
           The alerts could not be read.
-          <Button look="quiet" onClick={onRetry}>
-            Try again
-          </Button>
+          <TryAgain look="quiet" onRetry={onRetry} />
         </p>
       );
     case "more":

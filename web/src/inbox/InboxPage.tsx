@@ -166,7 +166,11 @@ export function InboxPage() {
           />
           <div className={styles.grow}>
             {list.isPending ? (
-              <SkeletonRows count={12} height={split ? rowHeight.wide : rowHeight.narrow} label="Loading alerts" />
+              <SkeletonRows
+                count={12}
+                height={split && openId === undefined ? rowHeight.wide : rowHeight.narrow}
+                label="Loading alerts"
+              />
             ) : rows.length > 0 ? (
               <AlertList
                 key={list.key}

@@ -1,7 +1,7 @@
 import type { Icon } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import type { Alert, Attempt, Notification } from "../api/client";
-import { Ago, ClockTime } from "../ui/Instant";
+import { When } from "../ui/Instant";
 import { IconReminder, IconUnknown, IconWaiting } from "../ui/icons";
 import { stateMeaning, statusMeaning } from "../ui/marks";
 import { duration } from "../ui/time";
@@ -175,7 +175,7 @@ function Line({ look, at, what, more, response, exchange }: LineProps) {
       </span>
       <span className={styles.what}>{what}</span>
       <span className={styles.when}>
-        <ClockTime at={at} /> · <Ago at={at} />
+        <When at={at} stop />
       </span>
       {more && <p className={styles.more}>{more}</p>}
       {response && <pre className={styles.response}>{response}</pre>}

@@ -2,9 +2,9 @@ import { useInfiniteQuery, useQueries, useQueryClient } from "@tanstack/react-qu
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { type AlertFilter, alertGroups, alertList, type Fold, nestedAlerts } from "../api/alerts";
 import type { Alert, AlertGroup, AlertPage } from "../api/client";
+import { useStanding } from "../ui/standing";
 import { alertRows, groupId, groupRows, type Opened, type Row, withinGroup } from "./fold";
 import { withPinned } from "./rows";
-import { useStandingError } from "./useStandingError";
 
 const noAlerts: readonly Alert[] = [];
 const noGroups: readonly AlertGroup[] = [];
@@ -39,7 +39,7 @@ export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: 
   }, [fold, alerts, pinned, known, groups, openedGroups, nested]);
 
   const shown = fold === undefined ? list : folded;
-  const standing = useStandingError(shown, key);
+  const failure = useStanding(shown, key);
   const { fetchNextPage } = shown;
   const onMore = useCallback(() => void fetchNextPage(), [fetchNextPage]);
   const search = useSearch(list.data?.pages, onMore, list.hasNextPage && !list.isFetchingNextPage && !list.isError);
@@ -47,13 +47,10 @@ export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: 
     key,
     rows,
     asOf: shown.data?.pages[0]?.asOf,
-    isPending: shown.isPending && standing.error === undefined,
-    isError: shown.isError || standing.error !== undefined,
-    error: shown.error ?? standing.error,
-    refetch: () => {
-      standing.forget();
-      void shown.refetch();
-    },
+    isPending: shown.isPending && !failure,
+    isError: shown.isError || failure !== null,
+    error: shown.error ?? failure,
+    refetch: shown.refetch,
     hasMore: shown.hasNextPage,
     loadingMore: shown.isFetchingNextPage,
     onMore,
@@ -65,7 +62,7 @@ export function useInboxRows(filter: AlertFilter, fold: Fold | undefined, open: 
         return after;
       }),
     retryGroup: (group: AlertGroup) =>
-      void cache.invalidateQueries({ queryKey: nestedAlerts(withinGroup(filter, group)).queryKey }),
+      cache.invalidateQueries({ queryKey: nestedAlerts(withinGroup(filter, group)).queryKey }),
   };
 }
 

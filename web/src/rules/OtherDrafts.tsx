@@ -18,7 +18,8 @@ export function OtherDrafts({ drafts, onTake, onGiveUp }: Props) {
     return (
       <div key={kept.id} className={styles.note} role="status">
         <span>
-          {words} is {kept.held ? "open in another tab" : "kept, too"}: not saved, written <Ago at={kept.draft.at} />.
+          {words} is {kept.held ? "open in another tab" : "kept, too"}: not saved, written{" "}
+          <Ago at={kept.draft.at} stop />.
         </span>
         {!kept.held && (
           <>

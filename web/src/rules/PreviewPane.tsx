@@ -1,9 +1,9 @@
 import { NativeSelect } from "@mantine/core";
 import type { RulePreview } from "../api/client";
 import { explain } from "../api/errors";
-import { Button } from "../ui/Button";
 import { Ago } from "../ui/Instant";
 import { SkeletonRows } from "../ui/states";
+import { TryAgain } from "../ui/TryAgain";
 import { duration } from "../ui/time";
 import { Histogram } from "./Histogram";
 import styles from "./preview.module.css";
@@ -48,14 +48,14 @@ export function PreviewPane({ preview, hours, onHours }: Props) {
   );
 }
 
-export function Trouble({ error, onRetry }: { error: unknown; onRetry: () => void }) {
+export function Trouble({ error, onRetry }: { error: unknown; onRetry: () => unknown }) {
   const { what, remedy } = explain(error);
   return (
     <div className={styles.trouble} role="alert">
       <p>
         {what} {remedy}
       </p>
-      <Button onClick={onRetry}>Try again</Button>
+      <TryAgain onRetry={onRetry} />
     </div>
   );
 }
@@ -117,7 +117,7 @@ function Newest({ preview: { newest } }: { preview: RulePreview }) {
                 {!count && exchange && `${exchange.application} · ${exchange.route}`}
               </span>
               <span className={styles.quiet}>
-                <Ago at={exchange?.startTime ?? firedAt ?? ""} />
+                <Ago at={exchange?.startTime ?? firedAt ?? ""} stop />
               </span>
             </div>
             {exchange && (

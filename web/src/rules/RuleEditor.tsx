@@ -11,7 +11,8 @@ import { Button, buttonClass } from "../ui/Button";
 import { Form } from "../ui/Form";
 import { Ago } from "../ui/Instant";
 import { LeaveGuard } from "../ui/LeaveGuard";
-import { Failed, SkeletonRows } from "../ui/states";
+import { useStanding } from "../ui/standing";
+import { Failed, SkeletonColumns } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { ConflictDialog } from "./ConflictDialog";
 import { definition, valuesOf } from "./definition";
@@ -35,17 +36,14 @@ import { useRuleForm } from "./useRuleForm";
 export function RuleEditor({ rule }: { rule?: Rule }) {
   // Drafts belong to a person.
   const who = useQuery(me());
+  const failure = useStanding(who);
   const [taken, setTaken] = useState<Kept>();
   if (who.data) {
     return <Editing key={taken?.id} who={who.data} taken={taken} onTake={setTaken} {...(rule ? { rule } : {})} />;
   }
   return (
-    <Page title={rule ? rule.name : "New rule"} scrolls>
-      {who.isPending ? (
-        <SkeletonRows count={5} height={64} label="Loading" />
-      ) : (
-        <Failed error={who.error} onRetry={() => void who.refetch()} />
-      )}
+    <Page title={rule ? rule.name : "New rule"} scrolls={failure !== null}>
+      {failure === null ? <SkeletonColumns label="Loading" /> : <Failed error={failure} onRetry={who.refetch} />}
     </Page>
   );
 }
@@ -117,7 +115,7 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
               {edit.restored && (
                 <div className={styles.note} role="status">
                   <span>
-                    What you, {who.name}, had not saved <Ago at={edit.restored} /> is back.
+                    What you, {who.name}, had not saved <Ago at={edit.restored} stop /> is back.
                   </span>
                   <Button onClick={() => edit.restart(rule)}>Give it up</Button>
                 </div>

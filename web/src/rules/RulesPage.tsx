@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { me } from "../api/access";
+import { alertActivity } from "../api/activity";
 import type { AlertGroup, Rule } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { useMay } from "../api/operations";
@@ -26,6 +27,10 @@ import { sentence } from "./sentence";
 export function RulesPage() {
   const rules = useQuery(ruleList());
   const failure = useStanding(rules);
+  // What stands in a row comes with the row, unless it cannot be had.
+  const complete = [useQuery(webhookList()), useQuery(openAlerts()), useQuery(alertActivity())].every(
+    (q) => q.isFetched,
+  );
   const mayWrite = useMay()("createRule");
   const drafted = useDrafted();
   const [doomed, setDoomed] = useState<Rule>();
@@ -45,10 +50,10 @@ export function RulesPage() {
         )
       }
     >
-      {rules.isPending && !failure ? (
+      {!failure && (rules.data === undefined || (!complete && rules.data.length > 0)) ? (
         <SkeletonRows headed count={5} height={64} label="Loading rules" />
       ) : rules.data === undefined ? (
-        <Failed error={failure} onRetry={() => void rules.refetch()} />
+        <Failed error={failure} onRetry={rules.refetch} />
       ) : rules.data.length === 0 ? (
         <Empty icon={IconRules} title="No rule looks at anything yet">
           <p>A rule says which exchanges are worth an alert, and whom to tell.</p>

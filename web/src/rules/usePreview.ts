@@ -16,7 +16,7 @@ export interface Preview<T> {
   error: unknown;
   /** What the API says of fields that the form holds as they are. */
   complaints: readonly FieldError[];
-  retry: () => void;
+  retry: () => unknown;
 }
 
 const quietMs = 500;
@@ -88,6 +88,6 @@ function answer<T>(query: Query<T>, current: boolean, prefix: string): Preview<T
     outdated: !current || query.isPlaceholderData || error !== null,
     error: fields.length > 0 ? null : error,
     complaints: current ? fields.map((said) => ({ ...said, field: said.field.slice(prefix.length) })) : [],
-    retry: () => void query.refetch(),
+    retry: query.refetch,
   };
 }

@@ -28,9 +28,9 @@ export function RuleTable() {
   const [all, setAll] = useState(false);
   if (rules.data === undefined) {
     return failure ? (
-      <Unknown what="How far rules are is not known." error={failure} onRetry={() => void rules.refetch()} />
+      <Unknown what="How far rules are is not known." error={failure} onRetry={rules.refetch} />
     ) : (
-      <SkeletonRows headed count={4} height={48} label="Loading rules" />
+      <SkeletonRows headed count={4} height={69} label="Loading rules" />
     );
   }
   if (rules.data.length === 0) return <p className={styles.fine}>There is no rule yet.</p>;

@@ -29,9 +29,9 @@ export function SystemPage() {
         {status.data ? (
           <Figures status={status.data} />
         ) : failure ? (
-          <Failed error={failure} onRetry={() => void status.refetch()} />
+          <Failed error={failure} onRetry={status.refetch} />
         ) : (
-          <SkeletonRows count={1} height={76} label="Loading the state" />
+          <FiguresToCome />
         )}
         <Charts />
         <Replicas answering={status.data?.replicaId} />
@@ -41,6 +41,27 @@ export function SystemPage() {
         <Webhooks />
       </div>
     </Page>
+  );
+}
+
+const figures = ["Postgres", "ClickHouse", "Rules", "Owed", "Completeness", "Version"] as const;
+
+/** The places of the figures, before they are known. */
+function FiguresToCome() {
+  return (
+    <dl className={styles.figures} aria-busy="true">
+      {figures.map((name) => (
+        <Figure key={name} name={name}>
+          <b>…</b>
+          {/* As many lines as the longest mostly has. */}
+          <span>
+            &nbsp;
+            <br />
+            &nbsp;
+          </span>
+        </Figure>
+      ))}
+    </dl>
   );
 }
 
@@ -87,7 +108,7 @@ function Figures({ status: { dependencies, rules, outbox, completeness, version 
                 </>
               ) : (
                 <>
-                  The first round is under way, last step <Ago at={completeness.comparedAt} />
+                  The first round is under way, last step <Ago at={completeness.comparedAt} stop />
                 </>
               )}
             </span>
@@ -148,9 +169,9 @@ function Replicas({ answering }: { answering: string | undefined }) {
           </tbody>
         </table>
       ) : failure ? (
-        <Unknown what="Who runs is not known." error={failure} onRetry={() => void replicas.refetch()} />
+        <Unknown what="Who runs is not known." error={failure} onRetry={replicas.refetch} />
       ) : (
-        <SkeletonRows headed count={2} height={48} label="Loading replicas" />
+        <SkeletonRows headed count={1} height={66} label="Loading replicas" />
       )}
     </Section>
   );
@@ -181,7 +202,7 @@ function ReplicaRow({ replica, answers }: { replica: Replica; answers: boolean }
         {claimedNotifications === 1 ? "message" : "messages"}
       </td>
       <td>
-        started <Ago at={startedAt} />
+        started <Ago at={startedAt} stop />
       </td>
     </tr>
   );
@@ -196,7 +217,7 @@ function Webhooks() {
     <Section title="Webhooks to which no message flows">
       {webhooks.data === undefined ? (
         failure ? (
-          <Unknown what="Webhooks are not known." error={failure} onRetry={() => void webhooks.refetch()} />
+          <Unknown what="Webhooks are not known." error={failure} onRetry={webhooks.refetch} />
         ) : (
           <SkeletonRows headed count={1} height={48} label="Loading webhooks" />
         )

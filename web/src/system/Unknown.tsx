@@ -1,15 +1,13 @@
 import { reasonOf } from "../api/errors";
-import { Button } from "../ui/Button";
+import { TryAgain } from "../ui/TryAgain";
 import styles from "./system.module.css";
 
 /** What could not be read, within a page of which the rest can. */
-export function Unknown({ what, error, onRetry }: { what: string; error: unknown; onRetry: () => void }) {
+export function Unknown({ what, error, onRetry }: { what: string; error: unknown; onRetry: () => unknown }) {
   return (
     <p className={styles.unknown} role="alert">
       {what} {reasonOf(error)}
-      <Button look="quiet" onClick={onRetry}>
-        Try again
-      </Button>
+      <TryAgain look="quiet" onRetry={onRetry} />
     </p>
   );
 }

@@ -72,7 +72,6 @@ export function startWorld() {
       return HttpResponse.json({ items });
     }),
     http.get(api("/alerts/counts"), () => HttpResponse.json(countsOf(world.alerts))),
-    http.get(api("/alerts/:id"), ({ params }) => HttpResponse.json(find(params.id))),
     http.get(api("/alerts/:id/notifications"), () => HttpResponse.json({ items: [] })),
     http.post(api("/alerts/read"), () => HttpResponse.json({ changed: 1 })),
     http.get(api("/alerts/:id/usual-duration"), () => HttpResponse.json({ exchanges: 0 })),
@@ -105,6 +104,8 @@ export function startWorld() {
         rules: [],
       }),
     ),
+    // After the paths that say what they are.
+    http.get(api("/alerts/:id"), ({ params }) => HttpResponse.json(find(params.id))),
     http.get(api("/status"), () => problem(503, { code: "unavailable" })),
   );
   beforeAll(() => {

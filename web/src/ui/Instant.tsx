@@ -1,39 +1,72 @@
-import type { ClipboardEvent } from "react";
+import type { ClipboardEvent, ReactNode } from "react";
 import { useNow } from "./now";
 import { ago, exactTime, shortTime } from "./time";
 
-/** Copying an instant that stands alone gives it in UTC, as the API wrote it. */
-function copyUTC(event: ClipboardEvent<HTMLTimeElement>, at: string) {
-  if (window.getSelection()?.toString().trim() !== event.currentTarget.textContent) return;
-  event.clipboardData.setData("text/plain", at);
-  event.preventDefault();
+interface Props {
+  at: string;
+  /** Whether Tab stops here; in a row, whatever in it has the focus tells its instants already. */
+  stop?: boolean;
 }
 
-/** How long ago something happened, with the exact instant on hover. */
-export function Ago({ at }: { at: string }) {
+/** How long ago something happened, with the exact instant on hover and on focus. */
+export function Ago({ at, stop }: Props) {
   const now = useNow();
   return (
-    <time dateTime={at} title={exactTime(at)} onCopy={(event) => copyUTC(event, at)}>
+    <Instant at={at} stop={stop} exact={exactTime(at)}>
       {ago(at, now)}
-    </time>
+    </Instant>
   );
 }
 
-/** When something happened, by the reader's clock, with the exact instant on hover. */
-export function ClockTime({ at }: { at: string }) {
+/** When something happened, by the reader's clock, with the exact instant on hover and on focus. */
+export function ClockTime({ at, stop }: Props) {
   const now = useNow();
   return (
-    <time className="mono" dateTime={at} title={exactTime(at)} onCopy={(event) => copyUTC(event, at)}>
-      {shortTime(at, now)}
-    </time>
+    <Instant at={at} stop={stop} exact={exactTime(at)}>
+      <span className="mono">{shortTime(at, now)}</span>
+    </Instant>
+  );
+}
+
+/** When something happened by the reader's clock, and how long ago that is. */
+export function When({ at, stop }: Props) {
+  const now = useNow();
+  return (
+    <Instant at={at} stop={stop} exact={exactTime(at)}>
+      <span className="mono">{shortTime(at, now)}</span> · {ago(at, now)}
+    </Instant>
   );
 }
 
 /** The exact instant itself, to the last digit that is known. */
 export function ExactTime({ at }: { at: string }) {
   return (
-    <time className="mono" dateTime={at} title={at} onCopy={(event) => copyUTC(event, at)}>
-      {exactTime(at)}
+    <Instant at={at} stop={false} exact={at}>
+      <span className="mono">{exactTime(at)}</span>
+    </Instant>
+  );
+}
+
+interface InstantProps {
+  at: string;
+  stop: boolean | undefined;
+  /** What is told of it on hover. */
+  exact: string;
+  children: ReactNode;
+}
+
+function Instant({ at, stop, exact, children }: InstantProps) {
+  return (
+    <time dateTime={at} title={exact} tabIndex={stop ? 0 : undefined} onCopy={(event) => copyUTC(event, at)}>
+      {children}
     </time>
   );
+}
+
+/** Copying an instant that stands alone, or has the focus, gives it in UTC, as the API wrote it. */
+function copyUTC(event: ClipboardEvent<HTMLTimeElement>, at: string) {
+  const selected = window.getSelection()?.toString().trim() ?? "";
+  if (selected !== "" && selected !== event.currentTarget.textContent) return;
+  event.clipboardData.setData("text/plain", at);
+  event.preventDefault();
 }

@@ -1,9 +1,11 @@
 import type { Icon } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { ApiError, explain } from "../api/errors";
-import { Button } from "./Button";
+import columns from "./columns.module.css";
+import form from "./form.module.css";
 import { IconLock, IconOffline } from "./icons";
 import styles from "./states.module.css";
+import { TryAgain } from "./TryAgain";
 
 /** Nothing is here, and that is how it should be, or the reader is told what to do next. */
 export function Empty({ icon: Icon, title, children }: { icon: Icon; title: string; children?: ReactNode }) {
@@ -18,7 +20,8 @@ export function Empty({ icon: Icon, title, children }: { icon: Icon; title: stri
 
 interface FailedProps {
   error: unknown;
-  onRetry?: () => void;
+  /** What tries again; a promise is over when that is. */
+  onRetry?: () => unknown;
   /** What the button says that calls it. */
   again?: string;
   /** The way to somewhere else. */
@@ -38,7 +41,7 @@ export function Failed({ error, onRetry, again = "Try again", children }: Failed
       {children}
       {onRetry && helps && (
         <div className={styles.actions}>
-          <Button onClick={onRetry}>{again}</Button>
+          <TryAgain onRetry={onRetry}>{again}</TryAgain>
         </div>
       )}
     </div>
@@ -52,6 +55,43 @@ export function Forbidden({ role, least }: { role: string; least: string }) {
       <p>Your role is {role}. An administrator can give you another one.</p>
     </Empty>
   );
+}
+
+/** A form that is on its way: fields in a column, where the real ones will stand. */
+export function SkeletonForm({ label }: { label: string }) {
+  return (
+    <div className={form.form} role="status" aria-label={label}>
+      <Fields count={7} />
+    </div>
+  );
+}
+
+/** What is written on one side, and what comes of it on the other, as {@link columns} has them. */
+export function SkeletonColumns({ label }: { label: string }) {
+  return (
+    <div className={columns.page} role="status" aria-label={label}>
+      <div className={styles.skeletonLine}>
+        <div className={styles.bar} style={{ width: "45%" }} />
+      </div>
+      <div className={columns.columns}>
+        <div className={form.form}>
+          <Fields count={7} />
+        </div>
+        <div className={`${columns.aside} ${styles.skeletonAside}`}>
+          <Fields count={5} />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Fields({ count }: { count: number }) {
+  return Array.from({ length: count }, (_, index) => index).map((index) => (
+    <div key={index} className={styles.skeletonField}>
+      <div className={styles.bar} style={{ width: `${18 + ((index * 23) % 20)}%` }} />
+      <div className={`${styles.bar} ${styles.box}`} />
+    </div>
+  ));
 }
 
 interface SkeletonProps {

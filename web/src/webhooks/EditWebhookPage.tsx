@@ -13,7 +13,8 @@ import { Button, buttonClass } from "../ui/Button";
 import { Form } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
 import { LeaveGuard } from "../ui/LeaveGuard";
-import { Failed, Forbidden, SkeletonRows } from "../ui/states";
+import { useStanding } from "../ui/standing";
+import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { differences, editOf, fields, type Values, valuesOf } from "./form";
 import { WebhookFields } from "./WebhookFields";
@@ -24,6 +25,7 @@ export function EditWebhookPage() {
   const { webhookId = "" } = useParams({ strict: false });
   const { data: who } = useQuery(me());
   const webhook = useQuery(oneWebhook(webhookId));
+  const failure = useStanding(webhook, webhookId);
   useEffect(() => {
     document.title = "Webhook · Tocsin";
   }, []);
@@ -33,14 +35,14 @@ export function EditWebhookPage() {
         <Forbidden role={who.role} least="editors" />
       ) : webhook.data ? (
         <Edit key={webhookId} webhook={webhook.data} />
-      ) : webhook.isError ? (
-        <Failed error={webhook.error} onRetry={() => void webhook.refetch()}>
+      ) : failure ? (
+        <Failed error={failure} onRetry={webhook.refetch}>
           <p>
             <Link to="/webhooks">Go to the webhooks</Link>
           </p>
         </Failed>
       ) : (
-        <SkeletonRows count={6} height={60} label="Loading the webhook" />
+        <SkeletonForm label="Loading the webhook" />
       )}
     </Page>
   );

@@ -26,7 +26,7 @@ export function WebhookPanel({ webhook, onChanged }: Props) {
         <Health webhook={webhook} />
         {webhook.formerSecretUntil && (
           <p>
-            A former secret signs, too; it ends <Ago at={webhook.formerSecretUntil} />.{" "}
+            A former secret signs, too; it ends <Ago at={webhook.formerSecretUntil} stop />.{" "}
             <Button look="quiet" disabled={retire.isPending} onClick={() => retire.mutate(webhook)}>
               End it now
             </Button>

@@ -43,7 +43,7 @@ export function WebhooksPage() {
       {webhooks.isPending && !failure ? (
         <SkeletonRows headed count={4} height={56} label="Loading webhooks" />
       ) : webhooks.data === undefined ? (
-        <Failed error={failure} onRetry={() => void webhooks.refetch()} />
+        <Failed error={failure} onRetry={webhooks.refetch} />
       ) : webhooks.data.length === 0 ? (
         <Empty icon={IconWebhook} title="Nobody can be told yet">
           <p>A webhook is where messages go: a Slack channel, or any address that takes JSON.</p>

@@ -15,16 +15,20 @@ export interface LazyPage {
 }
 
 /**
- * Makes such a page. The title is what stands over it until its code has come. While the code cannot be had, the page says
+ * Makes such a page. The title, and `Coming` below it, stand for it until its code has come. While the code cannot be had, the page says
  * so within the frame, and tries again as soon as Tocsin answers.
  */
-export function lazyPage(title: string, load: () => Promise<ComponentType>): LazyPage {
+export function lazyPage(title: string, load: () => Promise<ComponentType>, Coming = Rows): LazyPage {
   const chunk = new Chunk(load);
-  const shown = () => <Shown title={title} chunk={chunk} />;
+  const shown = () => <Shown title={title} chunk={chunk} Coming={Coming} />;
   return Object.assign(shown, { preload: chunk.load, chunk });
 }
 
-function Shown({ title, chunk }: { title: string; chunk: Chunk<ComponentType> }) {
+type Coming = ComponentType<{ label: string }>;
+
+const Rows: Coming = ({ label }) => <SkeletonRows count={5} height={64} label={label} />;
+
+function Shown({ title, chunk, Coming }: { title: string; chunk: Chunk<ComponentType>; Coming: Coming }) {
   const { part: Part, failure } = useSyncExternalStore(chunk.subscribe, chunk.current);
   const idle = !Part && !failure;
   useEffect(() => {
@@ -36,7 +40,7 @@ function Shown({ title, chunk }: { title: string; chunk: Chunk<ComponentType> })
       {failure ? (
         <NotLoaded title={title} failure={failure} onRetry={chunk.load} />
       ) : (
-        <SkeletonRows count={5} height={64} label="Loading the page" />
+        <Coming label="Loading the page" />
       )}
     </Page>
   );

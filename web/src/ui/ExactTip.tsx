@@ -1,0 +1,93 @@
+import { type CSSProperties, useEffect, useState } from "react";
+import styles from "./ExactTip.module.css";
+import { exactTime } from "./time";
+
+const id = "exact-times";
+/** Who only passes by on the way to another row is not disturbed. */
+const restMs = 600;
+
+interface Tip {
+  lines: readonly string[];
+  /** Undefined until it is seen; who hears the page has it at once. */
+  place?: CSSProperties;
+}
+
+/**
+ * Tells the exact instants of what has the keyboard's focus: of a time itself, or of the row that the focus is in. Hover
+ * tells them by the title of each.
+ */
+export function ExactTip() {
+  const [tip, setTip] = useState<Tip>();
+  useEffect(() => {
+    let rest: ReturnType<typeof setTimeout> | undefined;
+    const hide = () => {
+      clearTimeout(rest);
+      setTip(undefined);
+    };
+    const onFocus = ({ target }: FocusEvent) => {
+      hide();
+      if (!(target instanceof HTMLElement) || !target.matches(":focus-visible")) return;
+      const times = timesOf(target);
+      const last = times.at(-1);
+      if (!last) return;
+      const lines = linesOf(times);
+      setTip({ lines });
+      if (!target.hasAttribute("aria-describedby")) target.setAttribute("aria-describedby", id);
+      rest = setTimeout(() => setTip({ lines, place: beside(last) }), target === last ? 0 : restMs);
+    };
+    const onBlur = ({ target }: FocusEvent) => {
+      hide();
+      if (target instanceof Element && target.getAttribute("aria-describedby") === id) {
+        target.removeAttribute("aria-describedby");
+      }
+    };
+    const onKey = ({ key }: KeyboardEvent) => {
+      if (key === "Escape") hide();
+    };
+    // What it stands beside moves away.
+    const onScroll = () => setTip((shown) => (shown?.place ? undefined : shown));
+    document.addEventListener("focusin", onFocus);
+    document.addEventListener("focusout", onBlur);
+    document.addEventListener("keydown", onKey);
+    document.addEventListener("scroll", onScroll, true);
+    return () => {
+      clearTimeout(rest);
+      document.removeEventListener("focusin", onFocus);
+      document.removeEventListener("focusout", onBlur);
+      document.removeEventListener("keydown", onKey);
+      document.removeEventListener("scroll", onScroll, true);
+    };
+  }, []);
+  return (
+    <div id={id} role="tooltip" className={styles.tip} style={tip?.place} hidden={!tip?.place}>
+      {tip?.lines.map((line) => (
+        <p key={line}>{line}</p>
+      ))}
+    </div>
+  );
+}
+
+function timesOf(focused: HTMLElement): readonly HTMLTimeElement[] {
+  if (focused instanceof HTMLTimeElement) return [focused];
+  const row = focused.closest("tr, li, summary");
+  return [...(row?.querySelectorAll("time") ?? [])];
+}
+
+/** Of several, each with what the page says of it; of one, only the exact. */
+function linesOf(times: readonly HTMLTimeElement[]): readonly string[] {
+  const said = new Map(times.map(({ dateTime, textContent }) => [dateTime, textContent ?? ""]));
+  if (said.size === 1) return [...said.keys()].map(exactTime);
+  return [...said].map(([at, text]) => `${text}: ${exactTime(at)}`);
+}
+
+const gap = 6;
+
+/** Below it, or above where there is no room; it grows towards the middle of the window. */
+function beside(time: Element): CSSProperties {
+  const { left, right, top, bottom } = time.getBoundingClientRect();
+  const { innerWidth, innerHeight } = window;
+  return {
+    ...(left + right > innerWidth ? { right: innerWidth - right } : { left }),
+    ...(bottom > innerHeight * 0.8 ? { bottom: innerHeight - top + gap } : { top: bottom + gap }),
+  };
+}

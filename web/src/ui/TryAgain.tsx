@@ -1,0 +1,28 @@
+import { type ComponentProps, useState } from "react";
+import { Button } from "./Button";
+
+interface Props {
+  onRetry: () => unknown;
+  look?: ComponentProps<typeof Button>["look"];
+  children?: string;
+}
+
+/** Long enough to be seen: what is away refuses at once. */
+const seenMs = 500;
+
+/** Tries again what failed, and says so until it is known how that went. */
+export function TryAgain({ onRetry, look, children = "Try again" }: Props) {
+  const [trying, setTrying] = useState(false);
+  const run = async () => {
+    if (trying) return;
+    setTrying(true);
+    await Promise.allSettled([onRetry(), new Promise((done) => setTimeout(done, seenMs))]);
+    setTrying(false);
+  };
+  // It stays enabled: a button that is not loses the focus.
+  return (
+    <Button {...(look ? { look } : {})} aria-disabled={trying} onClick={() => void run()}>
+      {trying ? "Trying …" : children}
+    </Button>
+  );
+}

@@ -1,0 +1,16 @@
+import { type RefObject, useLayoutEffect, useState } from "react";
+
+/** How wide an element is, in pixels, as it changes; known before the element is first seen. */
+export function useWidth(of: RefObject<HTMLElement | null>): number {
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const element = of.current;
+    if (!element) return;
+    const measure = () => setWidth(element.clientWidth);
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [of]);
+  return width;
+}
