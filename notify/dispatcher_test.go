@@ -121,10 +121,11 @@ func (c *calls) Send(ctx context.Context, _ *notify.Delivery) notify.Outcome {
 	c.now++
 	c.most = max(c.most, c.now)
 	c.at = append(c.at, time.Now())
+	takes := c.takes
 	c.mu.Unlock()
 	defer func() { c.mu.Lock(); c.now--; c.mu.Unlock() }()
 	select {
-	case <-time.After(c.takes):
+	case <-time.After(takes):
 		return notify.Outcome{Verdict: notify.VerdictDelivered}
 	case <-ctx.Done():
 		return notify.Outcome{Verdict: notify.VerdictRetry, Error: "timeout"}

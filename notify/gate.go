@@ -61,18 +61,23 @@ type lane struct {
 	// behind says that more was due than could be claimed, failing that the last
 	// outcome was no delivery.
 	behind, failing bool
+	// brisk says that the last call took less than that.
+	brisk bool
 	// calls counts those under way; ended is told when there is one less.
 	calls int
 	ended sync.Cond
 }
 
-// ahead is how many attempts a quick webhook may have under way for each call, so
-// that the next are begun, many by one statement, while the receiver answers. Calls
-// are bounded all the same. And stock is how many more may be claimed and wait in
-// the process for each call: a claim is for many.
+// A webhook that answers in time may have ahead attempts under way for each call, so
+// that the next are begun while the receiver answers. Calls are bounded all the same.
+// Of a brisk one, two are begun for each call, many by one statement, and stock more
+// may be claimed and wait in the process, so that a claim is for many: at its pace
+// that is work for a third of a second, in which a webhook that somebody edits or
+// switches off still gets what it got before.
 const (
-	ahead = 3
+	ahead = 2
 	stock = 4
+	brisk = 50 * time.Millisecond
 )
 
 // ticket is an attempt under way.
@@ -118,6 +123,9 @@ func (g *gate) room(due []Limits, now time.Time) rooms {
 		free[i] = limits.MaxConcurrent - lanes[i].busy
 		if lanes[i].pace == quick && !lanes[i].failing {
 			free[i] += (ahead - 1) * limits.MaxConcurrent
+			if lanes[i].brisk {
+				free[i] += limits.MaxConcurrent
+			}
 		}
 		if limits.Probe {
 			free[i] = min(free[i], 1)
@@ -288,6 +296,7 @@ func (g *gate) answer(t *ticket, now time.Time) {
 	if t.straggler {
 		t.lane.stragglers--
 	}
+	t.lane.brisk = !t.called.IsZero() && now.Sub(t.called) < brisk
 	switch {
 	case t.called.IsZero():
 	case now.Sub(t.called) >= patience:
@@ -312,7 +321,7 @@ func (g *gate) stocks(limits *Limits) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.lane(limits.WebhookID)
-	return l.pace == quick && !l.failing && limits.RatePerSecond == 0 && !limits.Digests && !limits.Probe
+	return l.pace == quick && l.brisk && !l.failing && limits.RatePerSecond == 0 && !limits.Digests && !limits.Probe
 }
 
 // waits tells whether the free slots of a webhook are left until there are more of
@@ -320,7 +329,8 @@ func (g *gate) stocks(limits *Limits) bool {
 func (g *gate) waits(webhook uuid.UUID, most, free int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return free < most && g.lane(webhook).busy > most
+	l := g.lane(webhook)
+	return l.brisk && free < most && l.busy > most
 }
 
 // isBehind tells whether more was due than could be claimed.

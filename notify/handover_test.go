@@ -153,3 +153,48 @@ func TestWhatWaitsIsGivenBackAtTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestABriskReceiversMessagesWait claims many messages at once for a receiver that
+// answers at once, calls it no more often than it wants, and gives back what waits
+// when it hangs.
+func TestABriskReceiversMessagesWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{due: deliveries(400, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 4}}
+		c := &calls{takes: 10 * time.Millisecond}
+		running(t, dispatcher(t, o, c, nil), func() {
+			pass(500 * time.Millisecond)
+			c.mu.Lock()
+			c.takes = time.Minute
+			if len(c.at) < 150 || c.most != 4 {
+				t.Errorf("%d calls, %d at once; want 4 each 10 ms", len(c.at), c.most)
+			}
+			c.mu.Unlock()
+			pass(3 * time.Second)
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			if o.most < 16 || o.most > 28 {
+				t.Errorf("%d claimed at once, want what 4 calls and those that wait for them need", o.most)
+			}
+			if under := 400 - len(o.due) - len(o.settled) - len(o.released); len(o.released) == 0 || under > 12 {
+				t.Errorf("%d given back, %d of a receiver that hangs are still held", len(o.released), under)
+			}
+		})
+	})
+}
+
+func TestAWebhookWithARateKeepsNothingWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		for name, limits := range map[string]notify.Limits{
+			"a rate":  {WebhookID: id, MaxConcurrent: 4, RatePerSecond: 1000, Tokens: 1000},
+			"digests": {WebhookID: id, MaxConcurrent: 4, Digests: true},
+		} {
+			o := &outbox{due: deliveries(100, id, time.Minute), limits: limits}
+			run(dispatcher(t, o, &calls{takes: 10 * time.Millisecond}, nil), time.Second)
+			if o.most > 12 {
+				t.Errorf("%s: %d claimed at once, want no more than there are slots", name, o.most)
+			}
+		}
+	})
+}

@@ -103,8 +103,8 @@ type Options struct {
 	Logger   *slog.Logger
 	// Clock paces the rate of updates; no lease is compared with it.
 	Clock func() time.Time
-	// Poll is the pause between looks when nothing is owed, 1 s by default; when
-	// nothing has been for a minute, it is four times as long.
+	// Poll is the pause between looks for a while after something was owed, 1 s by
+	// default; else it is four times as long.
 	Poll time.Duration
 	// Lease is how long a claim stands, 30 s by default; an attempt takes at most 10 s.
 	Lease time.Duration
@@ -113,6 +113,9 @@ type Options struct {
 // Refresher makes updates.
 type Refresher struct {
 	Options
+
+	// trimmed is when updates beyond the bound were last forgotten.
+	trimmed time.Time
 
 	mu    sync.Mutex
 	lanes map[uuid.UUID]*rate.Limiter
@@ -135,14 +138,18 @@ func New(o Options) (*Refresher, error) {
 	return &Refresher{Options: o, lanes: map[uuid.UUID]*rate.Limiter{}}, nil
 }
 
-// quietPolls is after how many looks in vain they become rarer.
-const quietPolls = 60
+const (
+	// quietPolls is after how many looks in vain they become rarer.
+	quietPolls = 60
+	// trimEvery is how often updates beyond the bound are forgotten.
+	trimEvery = 10 * time.Second
+)
 
 // Run updates until ctx ends, and then lets the attempts under way end.
 func (r *Refresher) Run(ctx context.Context) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
-	idle := 0
+	idle := quietPolls
 	for {
 		select {
 		case <-ctx.Done():
@@ -159,6 +166,7 @@ func (r *Refresher) Run(ctx context.Context) {
 		}
 		switch {
 		case err != nil:
+			wait = r.Poll
 			r.Logger.WarnContext(ctx, "messages not updated", slog.Any("error", err))
 		case made > 0:
 			idle, wait = 0, 0
@@ -170,12 +178,15 @@ func (r *Refresher) Run(ctx context.Context) {
 // Tick is one pass: at most one update of each webhook. It returns how many it
 // attempted, when they are settled.
 func (r *Refresher) Tick(ctx context.Context) (attempted int, err error) {
-	forgotten, err := r.Store.Trim(ctx, MaxOwed)
-	if err != nil {
-		return 0, fmt.Errorf("trim updates: %w", err)
-	}
-	if forgotten > 0 {
-		r.Logger.InfoContext(ctx, "old messages are left as they are", slog.Int64("messages", forgotten))
+	if now := r.Clock(); now.Sub(r.trimmed) >= trimEvery {
+		forgotten, err := r.Store.Trim(ctx, MaxOwed)
+		if err != nil {
+			return 0, fmt.Errorf("trim updates: %w", err)
+		}
+		if forgotten > 0 {
+			r.Logger.InfoContext(ctx, "old messages are left as they are", slog.Int64("messages", forgotten))
+		}
+		r.trimmed = now
 	}
 	claimed, err := r.Store.Claim(ctx, r.Lease, r.admit)
 	if err != nil {

@@ -81,7 +81,7 @@ func (b bench) commitToReceiver(ctx context.Context, count int) (latencies []flo
 	if err != nil {
 		return nil, 0, err
 	}
-	rule, err := world.Rule(ctx, 1, []uuid.UUID{hook})
+	rule, err := world.Rule(ctx, 3600, []uuid.UUID{hook})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -145,7 +145,7 @@ func (b bench) steadyBeside(ctx context.Context, hanging, count int) (p99 float6
 	if err != nil {
 		return 0, err
 	}
-	rule, err := world.Rule(ctx, 1, hooks)
+	rule, err := world.Rule(ctx, 3600, hooks)
 	if err != nil {
 		return 0, err
 	}
