@@ -23,7 +23,7 @@ test("the first call runs at once, many more are one after the gap", async () =>
   expect(action).toHaveBeenCalledTimes(2);
 });
 
-test("a run that lasts longer than the gap is not overtaken, and one that fails is not the last", async () => {
+test("a run that lasts longer than the gap is not overtaken, and the next waits a gap after it, also when it failed", async () => {
   let fail: (reason: Error) => void = () => {};
   const action = vi.fn(() => new Promise<void>((_, reject) => (fail = reject)));
   const call = throttle(action, () => 10);
@@ -32,6 +32,8 @@ test("a run that lasts longer than the gap is not overtaken, and one that fails 
   await vi.advanceTimersByTimeAsync(1_000);
   expect(action).toHaveBeenCalledTimes(1);
   fail(new Error("no"));
-  await vi.advanceTimersByTimeAsync(0);
+  await vi.advanceTimersByTimeAsync(9);
+  expect(action).toHaveBeenCalledTimes(1);
+  await vi.advanceTimersByTimeAsync(1);
   expect(action).toHaveBeenCalledTimes(2);
 });

@@ -1,6 +1,6 @@
 /**
- * Returns a function that runs `action` at once when it has been quiet, and otherwise once more as soon as both the gap
- * and the run before are over. Many calls in between are one.
+ * Returns a function that runs `action` at once when it has been quiet, and otherwise once more when a gap after the run
+ * before is over: how that ended is seen for at least so long. Many calls in between are one.
  */
 export function throttle(action: () => Promise<unknown>, gapMs: () => number): () => void {
   let busy = false;
@@ -9,8 +9,8 @@ export function throttle(action: () => Promise<unknown>, gapMs: () => number): (
   const run = async () => {
     busy = true;
     wanted = false;
-    const gap = new Promise((resolve) => setTimeout(resolve, gapMs()));
-    await Promise.allSettled([action(), gap]);
+    await Promise.allSettled([action()]);
+    await new Promise((resolve) => setTimeout(resolve, gapMs()));
     busy = false;
     if (wanted) void run();
   };
