@@ -58,11 +58,11 @@ async function refreshHeads(cache: QueryClient): Promise<void> {
 }
 
 /**
- * Whether a first answer is tried for again after a failure. It will be fresh when it comes; beginning anew with each event
- * would never come to the point where the failure is told.
+ * Whether a first answer is under way. Asking again would not be another call; it would be waiting for this one, and the
+ * moment that it failed ask anew, before anybody saw why.
  */
 function isTrying({ state }: Query): boolean {
-  return state.data === undefined && state.fetchStatus === "fetching" && state.fetchFailureCount > 0;
+  return state.data === undefined && state.fetchStatus === "fetching";
 }
 
 /** Whether a list is long, or of a search, each page of which is work. */

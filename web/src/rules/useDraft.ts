@@ -60,19 +60,19 @@ export function useDraft(of: DraftOf, asked: Kept | undefined) {
     };
   }, [of, id]);
 
-  return { taken: taken?.draft, keep, drop, ...useOthers(of, id) };
+  return { taken: taken?.draft, keep, drop, ...useOthers(of, id, taken?.id) };
 }
 
-/** What else is kept of the same rule, as this tab and others change it. */
-function useOthers(of: DraftOf, id: string) {
+/** What else is kept of the same rule, as this tab and others change it. What was taken is this one's, if not yet kept anew. */
+function useOthers(of: DraftOf, id: string, takenId: string | undefined) {
   const [others, setOthers] = useState<readonly Kept[]>([]);
   const look = useCallback(
     () =>
       setOthers((before) => {
-        const found = keptDrafts(of).filter((kept) => kept.id !== id);
+        const found = keptDrafts(of).filter((kept) => kept.id !== id && kept.id !== takenId);
         return JSON.stringify(found) === JSON.stringify(before) ? before : found;
       }),
-    [of, id],
+    [of, id, takenId],
   );
   useEffect(() => {
     const timer = setInterval(look, beatMs);
