@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -121,4 +122,57 @@ func TestOneHarmsNoBatch(t *testing.T) {
 	}
 	w.wantColumn("statuses", statuses, "DELIVERED 6")
 	w.wantColumn("attempts", `select verdict || ' ' || count(*) from attempt_history group by verdict`, "DELIVERED 6")
+}
+
+// TestEveryAttemptIsRecorded takes a message away from a claimant that has begun an
+// attempt, in each of the ways there are: the attempt is recorded without outcome,
+// as it was begun, and its outcome follows.
+func TestEveryAttemptIsRecorded(t *testing.T) {
+	t.Parallel()
+	for name, take := range map[string]func(w *world, former, present *notify.Delivery){
+		"by the success of the claimant before": func(w *world, former, _ *notify.Delivery) {
+			if err := w.settle(settlement(former, notify.VerdictDelivered, notify.Delivered)); !errors.Is(err, notify.ErrFenced) {
+				w.t.Errorf("the success of a former claimant: %v", err)
+			}
+		},
+		"by the next claimant": func(w *world, _, _ *notify.Delivery) {
+			w.exec(`update outbox set due_at = now()`)
+			if claimed := w.claim(); len(claimed) != 1 || !claimed[0].AfterUnknown {
+				w.t.Errorf("claimed %+v", claimed)
+			}
+		},
+		"by a person": func(w *world, _, present *notify.Delivery) {
+			w.exec(`update outbox set due_at = now()`)
+			if err := w.retry(present.NotificationID); err != nil {
+				w.t.Error(err)
+			}
+		},
+		"by the end of its webhook": func(w *world, _, present *notify.Delivery) {
+			w.exec(`delete from rule_webhook`)
+			if err := w.db.Webhooks().Delete(w.t.Context(), tenant, present.Webhook.ID); err != nil {
+				w.t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			former := w.batch(1)[0]
+			w.exec(`update outbox set due_at = now()`)
+			present := w.claim()[0]
+			if err := w.begin(&present); err != nil {
+				t.Fatal(err)
+			}
+			begun := w.column(`select started_at::text || ' ' || (request is not null) from attempt_history where attempt = 2`)
+			take(w, &former, &present)
+			w.wantColumn("recorded", `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt where attempt = 2`, "2 unknown")
+			late := settlement(&present, notify.VerdictRetry, notify.Retrying)
+			late.Outcome.Duration = time.Hour
+			if err := w.settle(late); !errors.Is(err, notify.ErrFenced) {
+				t.Errorf("its outcome: %v", err)
+			}
+			w.wantColumn("with its outcome", `select verdict from attempt where attempt = 2`, "RETRY")
+			w.wantColumn("as it was begun", `select started_at::text || ' ' || (request is not null) from attempt where attempt = 2`, begun...)
+		})
+	}
 }

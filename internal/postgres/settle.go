@@ -179,8 +179,9 @@ func apart(settlements []notify.Settlement) [][]int {
 // the outbox under its token; what is tried again becomes due later. A success also
 // ends a row whose claim has passed to somebody else, because the message has
 // arrived; but not when a person has sent it again since the attempt was begun. An
-// attempt whose claim was taken over is recorded already, without outcome. It
-// returns those whose claims stood.
+// attempt whose claim was taken over is recorded already, without outcome; so is one
+// that was begun under the claim that a success ends. It returns those whose claims
+// stood.
 const storeOutcomes = `
 with s as (
     select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @tenants::text[], @statuses::text[], @waits::bigint[],
@@ -191,7 +192,13 @@ with s as (
     using s
     where s.status <> 'RETRYING' and o.notification_id = s.notification_id
       and (o.claim_token = s.token or s.status = 'DELIVERED' and s.number > o.begun_before)
-    returning s.*, coalesce(o.claim_token = s.token, false) as own, o.begun_at
+    returning s.*, coalesce(o.claim_token = s.token, false) as own, o.begun_at, o.attempts, o.claim_token, o.claimed_by
+), unknown as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
+    select g.notification_id, g.attempts, g.claim_token, coalesce(g.claimed_by, ''), g.begun_at, b.request
+    from gone g left join notification_body b using (notification_id)
+    where not g.own and g.attempts > g.number and g.begun_at is not null and g.claim_token is not null
+    on conflict do nothing
 ), settled as (
     insert into settlement (notification_id, tenant_id, status, settled_at)
     select notification_id, tenant_id, status, now() from gone
@@ -200,11 +207,11 @@ with s as (
     set due_at = now() + s.wait_us * interval '1 microsecond', counted = o.counted + s.counts, claim_token = null, claimed_by = null
     from s
     where s.status = 'RETRYING' and o.notification_id = s.notification_id and o.claim_token = s.token
-    returning s.*, true as own, o.begun_at
+    returning s.*, o.begun_at
 ), own as (
-    select * from gone where own
+    select notification_id, number, token, verdict, code, error, response, head, duration_us, begun_at from gone where own
     union all
-    select * from later
+    select notification_id, number, token, verdict, code, error, response, head, duration_us, begun_at from later
 ), recorded as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,
                          duration_us, request, response_head)

@@ -40,9 +40,17 @@ set deleted_at = now(), enabled = false, secrets = '', version = version + 1
 where webhook_id = @webhook_id;
 
 -- name: OutboxAbandon :exec
--- Settles what is still owed to a webhook that is being deleted.
+-- Settles what is still owed to a webhook that is being deleted. Attempts under way
+-- are recorded; their outcomes follow.
 with gone as (
-    delete from outbox o where o.webhook_id = @webhook_id returning o.notification_id
+    delete from outbox o where o.webhook_id = @webhook_id
+    returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
+), unknown as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
+    from gone t left join notification_body b using (notification_id)
+    where t.begun_at is not null and t.claim_token is not null
+    on conflict do nothing
 )
 insert into settlement (notification_id, tenant_id, status)
 select n.notification_id, n.tenant_id, 'FAILED' from gone join notification n using (notification_id);
