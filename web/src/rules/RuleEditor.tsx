@@ -30,7 +30,7 @@ import { ScopeSection } from "./ScopeSection";
 import { sentence } from "./sentence";
 import { TriggerSection } from "./TriggerSection";
 import { useMessagePreview, useRulePreview } from "./usePreview";
-import { useRuleForm } from "./useRuleForm";
+import { useEditor, useRuleForm } from "./useRuleForm";
 
 /** Where a rule is written, whether it is new or stored: its parts on one side, what would come of it on the other. */
 export function RuleEditor({ rule }: { rule?: Rule }) {
@@ -94,7 +94,7 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
     ...preview.complaints,
     ...message.complaints.filter(({ field }) => field === "titleTemplate" || field === "messageTemplate"),
   ];
-  const editor = edit.editor(complaints);
+  const editor = useEditor(edit, complaints);
 
   const action = rule ? "Save the rule" : "Create the rule";
   const said = sentence(

@@ -122,19 +122,32 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated,
       form.setValues(chosen);
     },
     closeConflict: () => setTheirs(undefined),
-    /** What is wrong with each field, as far as the person has come. */
-    editor: (complaints: readonly FieldError[]): Editor => {
-      const live = placeFields(once([...check(definition(form.values)), ...complaints]), known).fields;
-      const errorOf = (field: string) => {
-        const refused = form.errors[pathOf(field)];
-        if (refused !== undefined && refused !== null) return String(refused);
-        // Who has only come to a field has done nothing wrong yet.
-        const written = form.isTouched(pathOf(field)) && form.isDirty(pathOf(field));
-        return written || refusals > 0 ? live[field] : undefined;
-      };
-      return { form, errorOf };
-    },
   };
+}
+
+/**
+ * What the sections share, and what is wrong with each field, as far as the person has come. It stays the same for as long
+ * as that does, whatever else the page hears of: a form is much to render.
+ */
+export function useEditor(
+  { form, refusals }: Pick<ReturnType<typeof useRuleForm>, "form" | "refusals">,
+  complaints: readonly FieldError[],
+): Editor {
+  const said = JSON.stringify(complaints);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the form is another object each time, and says the same.
+  return useMemo(() => {
+    const known = fieldsOf(form.values);
+    const complained = JSON.parse(said) as FieldError[];
+    const live = placeFields(once([...check(definition(form.values)), ...complained]), known).fields;
+    const errorOf = (field: string) => {
+      const refused = form.errors[pathOf(field)];
+      if (refused !== undefined && refused !== null) return String(refused);
+      // Who has only come to a field has done nothing wrong yet.
+      const written = form.isTouched(pathOf(field)) && form.isDirty(pathOf(field));
+      return written || refusals > 0 ? live[field] : undefined;
+    };
+    return { form, errorOf };
+  }, [form.values, form.errors, refusals, said]);
 }
 
 /** One complaint for each field: the browser's, if the API says the same. */
