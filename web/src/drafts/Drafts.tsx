@@ -26,7 +26,7 @@ export function Drafts<V extends { name: string }, B>(props: Props<V, B>) {
       {restored && (
         <div className={styles.note} role="status">
           <span>
-            What you, {name}, had not saved <Ago at={restored} stop /> is back. {children}
+            What you, {name}, had not saved <Ago at={restored} stop /> is back.{children && <> {children}</>}
           </span>
           <Button onClick={onRestart}>Give it up</Button>
         </div>
