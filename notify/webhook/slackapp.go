@@ -65,6 +65,11 @@ func (s *Sender) slackRequest(app notify.SlackApp, call slackCall) *request {
 	if err != nil {
 		return &request{sender: s, err: err}
 	}
+	// A request is made of what the URL says when it is written out.
+	to, err := parseURL(s.slackAPI.JoinPath(call.method).String())
+	if err != nil {
+		return &request{sender: s, err: err}
+	}
 	header := http.Header{}
 	header.Set("Authorization", "Bearer "+app.BotToken)
 	header.Set("Content-Type", contentType+"; charset=utf-8")
@@ -72,7 +77,7 @@ func (s *Sender) slackRequest(app notify.SlackApp, call slackCall) *request {
 	if call.id != "" {
 		header.Set(standardwebhooks.HeaderWebhookID, call.id)
 	}
-	return &request{sender: s, http: post(*s.slackAPI.JoinPath(call.method), header, content), content: content}
+	return &request{sender: s, http: post(*to, header, content), content: content}
 }
 
 // content is the body with the call's place in it.
