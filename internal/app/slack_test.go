@@ -383,8 +383,8 @@ func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
 	w.slack.misbehave(nil)
 	w.exec(`update slack_update set due_at = now()`)
 	claimed, err := w.db.Slack().Claim(t.Context(), time.Minute, func(uuid.UUID) bool { return true })
-	if err != nil || len(claimed) != 1 {
-		t.Fatalf("claimed %d, %v", len(claimed), err)
+	if err != nil || len(claimed.Updates) != 1 {
+		t.Fatalf("claimed %d, %v", len(claimed.Updates), err)
 	}
 	if made := w.update(); made != 0 {
 		t.Error("an update was made twice at once")
@@ -393,7 +393,7 @@ func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
 	w.update()
 	w.wantShown(showsAcknowledged)
 	// The one who was late may have reached Slack last.
-	if err := w.db.Slack().Settle(t.Context(), refresh.Settlement{Update: &claimed[0]}); err != nil {
+	if err := w.db.Slack().Settle(t.Context(), refresh.Settlement{Update: &claimed.Updates[0]}); err != nil {
 		t.Fatal(err)
 	}
 	w.update()
