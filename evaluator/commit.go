@@ -33,7 +33,7 @@ func (t *tick) commit(ctx context.Context, g *group, found findings, release boo
 		return t.commitParts(ctx, g, found, release)
 	}
 	t.result.Alerts += len(done.Inserted)
-	t.result.Late += found.late(done.Inserted)
+	t.result.Late += t.learn(found, done.Inserted)
 	t.result.Notifications += done.Notifications
 	t.result.HandedOver += done.HandedOver
 	t.result.Stale += done.Strayed
@@ -126,16 +126,21 @@ func (t *tick) commitParts(ctx context.Context, g *group, found findings, releas
 	return nil
 }
 
-// late returns how many of the alerts the look-back found.
-func (f findings) late(inserted []uuid.UUID) int {
-	found := NewIDs(inserted)
-	count := 0
+// learn remembers the alerts that were written, and returns how many of them the
+// look-back found.
+func (t *tick) learn(f findings, inserted []uuid.UUID) (late int) {
+	written := NewIDs(inserted)
 	for i := range f.instances {
-		if f.instances[i].Late && found[f.instances[i].ID] {
-			count++
+		a := &f.instances[i]
+		if !written[a.ID] {
+			continue
+		}
+		t.known.add(a.RuleID, a.Exchange.ExecutionID)
+		if a.Late {
+			late++
 		}
 	}
-	return count
+	return late
 }
 
 // idsOf returns the ids of some judges' rules.

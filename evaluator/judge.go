@@ -270,13 +270,13 @@ func (g *group) forward(page []rules.Exchange, end cursor.Position, raise raiser
 
 // again judges a page of a changed stretch: what lies at or before the cursor
 // that the tick began with, and within the rule's look-back. The rest is the
-// forward scan's.
-func (g *group) again(page []rules.Exchange, raise raiser) findings {
+// forward scan's, and what is known has its alert.
+func (g *group) again(page []rules.Exchange, raise raiser, known *known) findings {
 	var f findings
 	for i := range page {
 		e := &page[i]
 		for j := range g.candidates(e) {
-			if e.StartTimeNS >= j.backToNS && !e.Position().After(j.start) && j.Wants(e) {
+			if e.StartTimeNS >= j.backToNS && !e.Position().After(j.start) && j.Wants(e) && !known.has(j.claim.Rule.ID, e.Key()) {
 				raise.add(&f, j, e, true)
 			}
 		}
@@ -284,18 +284,26 @@ func (g *group) again(page []rules.Exchange, raise raiser) findings {
 	return f
 }
 
-// behind returns those seconds that reach behind the cursor of anybody. What
-// begins after all of them is the forward scan's alone.
-func (g *group) behind(seconds []int64) []int64 {
-	end, _ := slices.BinarySearch(seconds, floor(g.foremost(), secondNS)/secondNS+1)
-	return seconds[:end]
+// behind returns those start times from which on anything lies behind the cursor
+// of anybody. What begins after all of them is the forward scan's alone, and no
+// exchange has the empty id that a cursor at the horizon has.
+func (g *group) behind(changed []int64) []int64 {
+	foremost := g.foremost()
+	before := foremost.StartTimeNS
+	if foremost.ExecutionID != "" {
+		before++
+	}
+	end, _ := slices.BinarySearch(changed, before)
+	return changed[:end]
 }
 
-// foremost returns the start time of the last cursor that the tick began with.
-func (g *group) foremost() int64 {
-	last := int64(math.MinInt64)
+// foremost returns the last cursor that the tick began with.
+func (g *group) foremost() cursor.Position {
+	last := cursor.Position{StartTimeNS: math.MinInt64}
 	for s := range g.stands {
-		last = max(last, s.start.StartTimeNS)
+		if s.start.After(last) {
+			last = s.start
+		}
 	}
 	return last
 }

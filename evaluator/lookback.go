@@ -24,7 +24,8 @@ import (
 // look-back less often (see fullPeriodNS), first by minute and then by second.
 // Fingerprints are taken before the forward scan of the same tick, over the
 // same range: what they count, that scan can see; what comes later, changes
-// them.
+// them. The second in which the comparison before ended is counted in two parts,
+// so that what has begun since then does not have all of it judged again.
 //
 // The look-back is counted from the cursor, not from the present: after an
 // outage, what became visible shortly behind the cursor before or during it is
@@ -55,12 +56,16 @@ type FingerprintQuery struct {
 	FromNS, ToNS int64
 	// WidthNS is the width of a bucket; bucket n begins at n × WidthNS.
 	WidthNS int64
+	// EdgeNS parts what is counted: what begins at or after it is fresh.
+	EdgeNS int64
 }
 
-// Fingerprint tells whether the exchanges of a bucket are still the same.
+// Fingerprint tells whether the exchanges of a bucket are still the same. A bucket
+// with the edge in it may have two.
 type Fingerprint struct {
 	Status   rules.Status
 	Bucket   int64
+	Fresh    bool
 	Count    uint64
 	Checksum uint64
 }
@@ -83,6 +88,9 @@ type bucket struct {
 // checksum stands for the exchanges of a bucket.
 type checksum struct{ count, sum uint64 }
 
+// parts are the checksums of what began before the edge, and of everything.
+type parts struct{ before, whole checksum }
+
 // ledger remembers what was seen of each tenant, and what each rule judged of it.
 type ledger struct {
 	serial  int64
@@ -96,21 +104,25 @@ type seen struct {
 	minutes, seconds map[bucket]checksum
 	// full holds when all of an extent was last compared.
 	full map[extent]int64
+	// edgeNS is the horizon of the last observation.
+	edgeNS int64
 	// forgottenNS is the start time before which nothing is remembered.
 	forgottenNS int64
-	// changes holds the seconds that changed, in the order of their serials.
+	// changes holds what changed, in the order of the serials.
 	changes []change
 }
 
-type change struct{ serial, second int64 }
+// change is the start time from which on a second holds something new.
+type change struct{ serial, fromNS int64 }
 
 // memory is what one rule has judged again.
 type memory struct {
 	version int64
 	// serial is that of the last observation whose changes are in pending or judged.
 	serial int64
-	// pending holds the seconds still to be judged, ascending. It is shared
-	// between rules and never changed in place.
+	// pending holds the start times from which on seconds are still to be judged,
+	// ascending, one of a second. It is shared between rules and never changed in
+	// place.
 	pending []int64
 	// backToNS is the start time back to which pending is judged.
 	backToNS int64
@@ -146,6 +158,7 @@ func (l *ledger) observe(ctx context.Context, source Source, q FingerprintQuery,
 			s.full[extent{status, r.windowNS}] = horizon
 		}
 	}
+	s.edgeNS = horizon
 	s.forget(horizon, reaches[0].windowNS)
 	return nil
 }
@@ -174,43 +187,67 @@ func (s *seen) compareMinutes(ctx context.Context, source Source, q FingerprintQ
 	if err != nil {
 		return fmt.Errorf("fingerprint minutes: %w", err)
 	}
+	sums := sumsOf(prints)
 	var changed []int64
-	for _, p := range prints {
-		if s.minutes[bucket{p.Status, p.Bucket}] != (checksum{p.Count, p.Checksum}) {
-			changed = append(changed, p.Bucket)
+	for key, now := range sums {
+		if s.minutes[key] != now.whole {
+			changed = append(changed, key.number*minuteNS)
 		}
 	}
-	for _, r := range runs(sortedUnique(changed), minuteNS, 0) {
+	slices.Sort(changed)
+	for _, r := range runs(changed, minuteNS, 0) {
 		if err := s.compareSeconds(ctx, source, q, r.fromNS, r.toNS, serial); err != nil {
 			return err
 		}
 	}
 	// Only now: had the seconds not been read, the minutes must differ again.
-	for _, p := range prints {
-		s.minutes[bucket{p.Status, p.Bucket}] = checksum{p.Count, p.Checksum}
+	for key, now := range sums {
+		s.minutes[key] = now.whole
 	}
 	return nil
 }
 
-// compareSeconds notes the seconds of a range that changed.
+// compareSeconds notes the seconds of a range that changed. Where all that had
+// begun by the last observation is as it was, only what began since then is new.
 func (s *seen) compareSeconds(ctx context.Context, source Source, q FingerprintQuery, from, to, serial int64) error {
-	q.FromNS, q.ToNS, q.WidthNS = from, to, secondNS
+	q.FromNS, q.ToNS, q.WidthNS, q.EdgeNS = from, to, secondNS, s.edgeNS
 	prints, err := source.Fingerprints(ctx, q)
 	if err != nil {
 		return fmt.Errorf("fingerprint seconds: %w", err)
 	}
 	var changed []int64
-	for _, p := range prints {
-		key, now := bucket{p.Status, p.Bucket}, checksum{p.Count, p.Checksum}
-		if s.seconds[key] != now {
-			s.seconds[key] = now
-			changed = append(changed, p.Bucket)
+	for key, now := range sumsOf(prints) {
+		was := s.seconds[key]
+		if was == now.whole {
+			continue
 		}
+		s.seconds[key] = now.whole
+		begin := key.number * secondNS
+		if was == now.before {
+			begin = max(begin, s.edgeNS)
+		}
+		changed = append(changed, begin)
 	}
-	for _, second := range sortedUnique(changed) {
-		s.changes = append(s.changes, change{serial, second})
+	for _, from := range firstOfSeconds(changed) {
+		s.changes = append(s.changes, change{serial, from})
 	}
 	return nil
+}
+
+// sumsOf joins the parts of each bucket.
+func sumsOf(prints []Fingerprint) map[bucket]parts {
+	sums := make(map[bucket]parts, len(prints))
+	for _, p := range prints {
+		key := bucket{p.Status, p.Bucket}
+		sum := sums[key]
+		sum.whole.count += p.Count
+		sum.whole.sum += p.Checksum
+		if !p.Fresh {
+			sum.before = checksum{p.Count, p.Checksum}
+		}
+		sums[key] = sum
+	}
+	return sums
 }
 
 // forgetNS is how long a window is remembered that no rule asks for any more.
@@ -240,10 +277,11 @@ func (s *seen) forget(horizonNS, windowNS int64) {
 			delete(s.seconds, key)
 		}
 	}
-	s.changes = slices.DeleteFunc(s.changes, func(c change) bool { return c.second < beginNS/secondNS })
+	s.changes = slices.DeleteFunc(s.changes, func(c change) bool { return c.fromNS < beginNS })
 }
 
-// since returns the seconds that changed after an observation, ascending.
+// since returns the start times from which on seconds changed after an
+// observation, ascending, one of a second.
 func (s *seen) since(serial int64) []int64 {
 	at, _ := slices.BinarySearchFunc(s.changes, serial+1, func(c change, want int64) int {
 		switch {
@@ -254,15 +292,15 @@ func (s *seen) since(serial int64) []int64 {
 		}
 		return 0
 	})
-	var seconds []int64
+	var changed []int64
 	for _, c := range s.changes[at:] {
-		seconds = append(seconds, c.second)
+		changed = append(changed, c.fromNS)
 	}
-	return sortedUnique(seconds)
+	return firstOfSeconds(changed)
 }
 
 // recall brings the memories of a group's rules up to the last observation and
-// returns the seconds that any of them has to judge again.
+// returns the start times from which on any of them has to judge seconds again.
 func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 	s := l.tenants[g.tenantID]
 	if s == nil {
@@ -292,14 +330,14 @@ func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 		if len(m.pending) > 0 {
 			j.backToNS = min(j.backToNS, m.backToNS)
 			union = append(union, m.pending...)
-			changed = sortedUnique(slices.Concat(m.pending, changed))
+			changed = firstOfSeconds(slices.Concat(m.pending, changed))
 		}
 		m.pending, m.backToNS, m.serial = changed, j.backToNS, l.serial
 	}
-	return sortedUnique(union)
+	return firstOfSeconds(union)
 }
 
-// judged notes that a group has judged again everything but the seconds left.
+// judged notes that a group has judged again everything but what is left.
 func (l *ledger) judged(g *group, left []int64) {
 	for j := range g.stands {
 		if m := l.rules[j.id]; m != nil {
@@ -344,27 +382,3 @@ func (l *ledger) sweep(horizonNS int64) {
 		}
 	}
 }
-
-// stretch is a range of start times, fromNS inclusive, toNS exclusive.
-type stretch struct{ fromNS, toNS int64 }
-
-// runs joins ascending buckets, with gaps of at most so many buckets, into ranges.
-func runs(buckets []int64, widthNS, gap int64) []stretch {
-	var out []stretch
-	for _, b := range buckets {
-		from, to := b*widthNS, (b+1)*widthNS
-		if n := len(out); n > 0 && from-out[n-1].toNS <= gap*widthNS {
-			out[n-1].toNS = to
-			continue
-		}
-		out = append(out, stretch{from, to})
-	}
-	return out
-}
-
-func sortedUnique(numbers []int64) []int64 {
-	slices.Sort(numbers)
-	return slices.Compact(numbers)
-}
-
-func floor(ns, width int64) int64 { return ns - ((ns%width)+width)%width }

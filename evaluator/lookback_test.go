@@ -123,3 +123,53 @@ func TestLooksBackInSteps(t *testing.T) {
 		}
 	}
 }
+
+// TestReadsWhatIsNewOnce has exchanges fail all the time, within seconds that
+// cursors cross: each is read once, but for those of a second in which another
+// one becomes visible late, and none is offered to the database again.
+func TestReadsWhatIsNewOnce(t *testing.T) {
+	m := &model{now: begin, rules: map[uuid.UUID]*state{}, alerts: map[string]int{}, notified: map[string]int{}}
+	source := &asked{model: m}
+	id := uuid.UUID{1}
+	m.rules[id] = &state{rule: rules.Rule{ID: id, TenantID: "default", ArmedSinceNS: begin, Definition: rules.Definition{
+		Name: "rule", Enabled: true, FireMode: rules.PerExchange, LookBackSeconds: 3600,
+	}}}
+	engine, err := evaluator.New(evaluator.Options{
+		Source: source, Store: m, Publisher: m, Texts: m, Logger: slog.New(slog.DiscardHandler),
+		Clock: func() time.Time { return time.Unix(0, m.now) }, Replica: "model",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fail := func(start int64) {
+		m.rows = append(m.rows, rules.Exchange{
+			TenantID: "default", StartTimeNS: start, ExecutionID: fmt.Sprint(len(m.rows)), Status: rules.Failed,
+		})
+	}
+	tick := func() evaluator.Result {
+		t.Helper()
+		source.scans = nil
+		result, err := engine.Tick(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	tick()
+	for range 20 {
+		fail(m.now)
+		fail(m.now + second/10)
+		m.now += second / 4
+		if got := tick(); got.Scanned != 2 || got.Alerts != 2 || len(source.scans) != 1 {
+			t.Fatalf("%d exchanges read in %d scans, for %d alerts; want 2, 1 and 2", got.Scanned, len(source.scans), got.Alerts)
+		}
+	}
+	fail(m.now - second/2)
+	m.now += second / 4
+	if got := tick(); got.Late != 1 || got.Alerts != 1 || got.Scanned < 2 || len(source.scans) != 2 {
+		t.Fatalf("one became visible late: %d alerts, %d of them late, of %d exchanges read in %d scans", got.Alerts, got.Late, got.Scanned, len(source.scans))
+	}
+	if m.offered != len(m.rows) || len(m.alerts) != len(m.rows) {
+		t.Errorf("%d exchanges: %d alerts were offered, %d are there", len(m.rows), m.offered, len(m.alerts))
+	}
+}

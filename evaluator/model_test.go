@@ -35,6 +35,8 @@ type model struct {
 	// meanwhile runs once, at the so many-th call from now on.
 	meanwhile func()
 	calls     int
+	// offered is how many alerts commits were given, known ones among them.
+	offered int
 	// refused is a rule whose alerts the store refuses; broken fails scans, and
 	// untellable has a problem with each text.
 	refused            uuid.UUID
@@ -95,17 +97,18 @@ func (m *model) Fingerprints(_ context.Context, q evaluator.FingerprintQuery) ([
 	type key struct {
 		status rules.Status
 		bucket int64
+		fresh  bool
 	}
 	prints := map[key]evaluator.Fingerprint{}
 	for _, e := range m.rows {
 		if e.StartTimeNS < q.FromNS || e.StartTimeNS >= q.ToNS || !slices.Contains(q.Statuses, e.Status) {
 			continue
 		}
-		k := key{e.Status, e.StartTimeNS / q.WidthNS}
+		k := key{e.Status, e.StartTimeNS / q.WidthNS, e.StartTimeNS >= q.EdgeNS}
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(e.ExecutionID))
 		p := prints[k]
-		prints[k] = evaluator.Fingerprint{Status: k.status, Bucket: k.bucket, Count: p.Count + 1, Checksum: p.Checksum + h.Sum64()}
+		prints[k] = evaluator.Fingerprint{Status: k.status, Bucket: k.bucket, Fresh: k.fresh, Count: p.Count + 1, Checksum: p.Checksum + h.Sum64()}
 	}
 	return slices.Collect(maps.Values(prints)), nil
 }
@@ -286,6 +289,7 @@ func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committe
 		done.Advanced = append(done.Advanced, a.RuleID)
 	}
 	inserted := map[uuid.UUID]bool{}
+	m.offered += len(b.Instances)
 	for _, i := range b.Instances {
 		k := fmt.Sprint(i.RuleID, i.Exchange.ExecutionID)
 		if !advanced[i.RuleID] || m.alerts[k] > 0 {

@@ -58,6 +58,7 @@ type Evaluator struct {
 	// suspects holds the counting rules that are not trusted, and until when.
 	suspects map[uuid.UUID]suspect
 	ledger   *ledger
+	known    *known
 	cache    *cache
 	// cohorts holds those that this process evaluated of late.
 	cohorts map[uuid.UUID]*cohort
@@ -90,7 +91,7 @@ func New(o Options) (*Evaluator, error) {
 	}
 	return &Evaluator{
 		Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, suspects: map[uuid.UUID]suspect{},
-		ledger: newLedger(), cache: newCache(), cohorts: map[uuid.UUID]*cohort{}, pace: newPace(o.PageSize),
+		ledger: newLedger(), known: newKnown(), cache: newCache(), cohorts: map[uuid.UUID]*cohort{}, pace: newPace(o.PageSize),
 	}, nil
 }
 

@@ -115,7 +115,8 @@ func tallyQuery(windows []*window) TallyQuery {
 		q.Route = q.Route || len(scope.Routes) > 0 || by == rules.GroupByRoute
 		q.ErrorType = q.ErrorType || len(w.query.Filter.ErrorTypes) > 0
 	}
-	q.FromNS = sortedUnique(q.FromNS)
+	slices.Sort(q.FromNS)
+	q.FromNS = slices.Compact(q.FromNS)
 	return q
 }
 

@@ -223,17 +223,18 @@ func (t *tick) evaluate(ctx context.Context, g *group) error {
 	return t.forward(ctx, g)
 }
 
-// backward judges changed seconds again. It returns those for which the budget
-// did not suffice, which are left to the next tick; it ends between two seconds
-// at the earliest, so that each tick comes further.
-func (t *tick) backward(ctx context.Context, g *group, seconds []int64) (left []int64, err error) {
+// backward judges again what changed, from each of some start times to the end of
+// its second. It returns those for which the budget did not suffice, which are
+// left to the next tick; it ends between two seconds at the earliest, so that
+// each tick comes further.
+func (t *tick) backward(ctx context.Context, g *group, changed []int64) (left []int64, err error) {
 	scan := g.scan()
 	// Where the source's clock stepped back, the horizon lies before what was
 	// judged, and what the cursors have passed is read all the same.
-	beforeNS := max(t.horizon.StartTimeNS, g.foremost()+1)
-	left = seconds
-	for _, s := range runs(seconds, secondNS, gapSeconds) {
-		if t.spent() && len(left) < len(seconds) {
+	beforeNS := max(t.horizon.StartTimeNS, g.foremost().StartTimeNS+1)
+	left = changed
+	for _, s := range runs(changed, secondNS, gapSeconds) {
+		if t.spent() && len(left) < len(changed) {
 			return left, nil
 		}
 		to := min(s.toNS, beforeNS)
@@ -244,7 +245,7 @@ func (t *tick) backward(ctx context.Context, g *group, seconds []int64) (left []
 				return left, t.failAll(ctx, g, err)
 			}
 			t.indexFor(g, page)
-			if found := g.again(page, t.raise); len(found.instances) > 0 {
+			if found := g.again(page, t.raise, t.known); len(found.instances) > 0 {
 				if err := t.commit(ctx, g, found, false); err != nil {
 					return left, err
 				}
@@ -256,10 +257,10 @@ func (t *tick) backward(ctx context.Context, g *group, seconds []int64) (left []
 				next = at.StartTimeNS
 			}
 			// Whatever becomes of the rest of this tick, this much is judged.
-			first, _ := slices.BinarySearch(seconds, next/secondNS)
-			left = seconds[first:]
+			first, _ := slices.BinarySearch(changed, floor(next, secondNS))
+			left = changed[first:]
 			t.ledger.judged(g, left)
-			if g.empty() || (t.spent() && next/secondNS > s.fromNS/secondNS) {
+			if g.empty() || (t.spent() && floor(next, secondNS) > s.fromNS) {
 				return left, nil
 			}
 			if drained {

@@ -100,6 +100,7 @@ func fingerprintQuery(m *Mapping, fq evaluator.FingerprintQuery) query {
 SELECT
     %[1]s AS tocsin_status,
     intDiv(toUnixTimestamp64Nano(%[2]s), {width:Int64}) AS tocsin_bucket,
+    %[2]s >= fromUnixTimestamp64Nano({edge:Int64}, 'UTC') AS tocsin_fresh,
     count(),
     sum(cityHash64(%[3]s))
 FROM %[4]s
@@ -107,11 +108,12 @@ WHERE %[5]s
   AND %[2]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
   AND %[2]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
   AND %[6]s
-GROUP BY tocsin_status, tocsin_bucket`, m.status(), start, operand(m.ExecutionID), m.Table,
+GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh`, m.status(), start, operand(m.ExecutionID), m.Table,
 		m.rows(q.parameters, fq.TenantID, fq.FromNS, fq.ToNS), m.hasStatus(fq.Statuses))
 	q.parameters["from"] = strconv.FormatInt(fq.FromNS, 10)
 	q.parameters["to"] = strconv.FormatInt(fq.ToNS, 10)
 	q.parameters["width"] = strconv.FormatInt(fq.WidthNS, 10)
+	q.parameters["edge"] = strconv.FormatInt(fq.EdgeNS, 10)
 	return q
 }
 

@@ -147,7 +147,7 @@ func readExchange(rows driver.Rows) (rules.Exchange, error) {
 // Fingerprints returns the fingerprints of a range.
 func (s *Source) Fingerprints(ctx context.Context, fq evaluator.FingerprintQuery) ([]evaluator.Fingerprint, error) {
 	q := fingerprintQuery(&s.mapping, fq)
-	buckets := int((fq.ToNS-fq.FromNS)/fq.WidthNS + 2)
+	buckets := int((fq.ToNS-fq.FromNS)/fq.WidthNS + 3)
 	rows, err := s.conn.Query(s.bounded(ctx, q, buckets*len(fq.Statuses)), q.sql)
 	if err != nil {
 		return nil, s.explain(err)
@@ -157,10 +157,11 @@ func (s *Source) Fingerprints(ctx context.Context, fq evaluator.FingerprintQuery
 	for rows.Next() {
 		var p evaluator.Fingerprint
 		var status string
-		if err := rows.Scan(&status, &p.Bucket, &p.Count, &p.Checksum); err != nil {
+		var fresh uint8
+		if err := rows.Scan(&status, &p.Bucket, &fresh, &p.Count, &p.Checksum); err != nil {
 			return nil, fmt.Errorf("clickhouse: read fingerprint: %w", err)
 		}
-		p.Status = rules.Status(status)
+		p.Status, p.Fresh = rules.Status(status), fresh != 0
 		prints = append(prints, p)
 	}
 	if err := rows.Err(); err != nil {

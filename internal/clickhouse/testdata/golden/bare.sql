@@ -66,6 +66,7 @@ LIMIT {limit:UInt64}
 SELECT
     if((code != 0), 'FAILED', 'COMPLETED') AS tocsin_status,
     intDiv(toUnixTimestamp64Nano(began), {width:Int64}) AS tocsin_bucket,
+    began >= fromUnixTimestamp64Nano({edge:Int64}, 'UTC') AS tocsin_fresh,
     count(),
     sum(cityHash64((toString(id))))
 FROM shop.runs
@@ -74,7 +75,8 @@ WHERE unhex('6f2768617261') = unhex({tenant:String})
   AND began >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
   AND began < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
   AND true
-GROUP BY tocsin_status, tocsin_bucket
+GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh
+-- edge = 0
 -- from = 1795244520123456789
 -- prune_from = 1795244520123456789
 -- prune_to = 1795244520123456799

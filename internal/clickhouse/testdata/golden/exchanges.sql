@@ -62,6 +62,7 @@ LIMIT {limit:UInt64}
 SELECT
     if((status = 'FAILED'), 'FAILED', 'COMPLETED') AS tocsin_status,
     intDiv(toUnixTimestamp64Nano(start_time), {width:Int64}) AS tocsin_bucket,
+    start_time >= fromUnixTimestamp64Nano({edge:Int64}, 'UTC') AS tocsin_fresh,
     count(),
     sum(cityHash64(execution_id))
 FROM exchanges
@@ -70,7 +71,8 @@ WHERE tenant_id = unhex({tenant:String})
   AND start_time >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
   AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
   AND true
-GROUP BY tocsin_status, tocsin_bucket
+GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh
+-- edge = 0
 -- from = 1795244520123456789
 -- tenant = 64656661756c74
 -- to = 1795244520123456799

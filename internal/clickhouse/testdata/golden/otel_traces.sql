@@ -66,6 +66,7 @@ LIMIT {limit:UInt64}
 SELECT
     if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED') AS tocsin_status,
     intDiv(toUnixTimestamp64Nano(Timestamp), {width:Int64}) AS tocsin_bucket,
+    Timestamp >= fromUnixTimestamp64Nano({edge:Int64}, 'UTC') AS tocsin_fresh,
     count(),
     sum(cityHash64((concat(TraceId, ':', SpanId))))
 FROM otel_traces
@@ -74,7 +75,8 @@ WHERE unhex('64656661756c74') = unhex({tenant:String})
   AND Timestamp >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
   AND Timestamp < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
   AND true
-GROUP BY tocsin_status, tocsin_bucket
+GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh
+-- edge = 0
 -- from = 1795244520123456789
 -- prune_from = 1795244520123456789
 -- prune_to = 1795244520123456799
