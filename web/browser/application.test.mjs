@@ -120,6 +120,30 @@ describe("the application", { timeout: 420_000 }, () => {
     await page.keyboard.press("Escape");
   });
 
+  test("the row that has the focus tells its exact times, and how long ago that is moves on", async () => {
+    await world.fail({ id: "x-0", route: "told" });
+    await rowOf("told").waitFor(visible);
+    await rowOf("told").focus();
+    await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Tab");
+    const tip = page.getByRole("tooltip");
+    await tip.waitFor(visible);
+    const told = () => tip.locator("p").last().textContent();
+    const first = await told();
+    assert.match(first, /^(now|\d+ s ago): \d+ \w+ \d{4}, \d\d:\d\d:\d\d\.\d+ /);
+    await page.waitForFunction(
+      (before) => document.querySelector("[role=tooltip] p:last-child")?.textContent !== before,
+      first,
+    );
+    const both = await page.evaluate(() => [
+      document.querySelector("[role=tooltip] p:last-child").textContent.split(":")[0],
+      [...document.querySelectorAll("[data-alert]:focus time")].at(-1).textContent,
+    ]);
+    assert.equal(both[0], both[1]);
+    await page.keyboard.press("r");
+    await rowOf("told").waitFor({ state: "detached" });
+  });
+
   test("acknowledging by key leaves the others", async () => {
     await world.fail({ id: "x-3", route: "second" }, { id: "x-4", route: "third" });
     await rowOf("third").waitFor(visible);
