@@ -195,6 +195,13 @@ describe("the application", { timeout: 420_000 }, () => {
     }
     await end.waitFor(visible);
 
+    const focused = () => page.evaluate(() => document.activeElement?.getAttribute("data-alert"));
+    assert.equal(await focused(), opened, "a row keeps the focus while the list is scrolled");
+    await page.keyboard.press("j");
+    await page.waitForFunction((before) => document.activeElement?.getAttribute("data-alert") !== before, opened);
+    const top = await scroller.evaluate((element) => element.scrollTop);
+    assert.ok(top > 2_000, `keys go on where one looks, not at ${top} px`);
+
     await scroller.evaluate((element) => element.scrollTo({ top: 1_510 }));
     const held = () =>
       scroller.evaluate((element) => {
