@@ -267,19 +267,26 @@ func (d *Door) SignOut(ctx context.Context, secret string) error {
 	return d.Store.Close(ctx, HashOf(secret))
 }
 
-// Sweep removes what is over until ctx ends, every ten minutes.
+// What is over lets nobody in, so that its removal can wait until a replica has started.
+const (
+	firstSweep = time.Minute
+	sweepEvery = 10 * time.Minute
+)
+
+// Sweep removes what is over until ctx ends, first after a minute, then every ten.
 func (d *Door) Sweep(ctx context.Context, auditRetention time.Duration) {
-	ticker := time.NewTicker(10 * time.Minute)
-	defer ticker.Stop()
+	pause := time.NewTimer(firstSweep)
+	defer pause.Stop()
 	for {
-		if err := d.Store.Sweep(ctx, d.Idle, auditRetention); err != nil && ctx.Err() == nil {
-			d.Logger.WarnContext(ctx, "what is over was not removed; it is tried again", slog.Any("error", err))
-		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-pause.C:
 		}
+		if err := d.Store.Sweep(ctx, d.Idle, auditRetention); err != nil && ctx.Err() == nil {
+			d.Logger.WarnContext(ctx, "what is over was not removed; it is tried again", slog.Any("error", err))
+		}
+		pause.Reset(sweepEvery)
 	}
 }
 

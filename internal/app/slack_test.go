@@ -334,7 +334,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 	if _, err := w.db.Outbox().Begin(t.Context(), []notify.Begin{begin}); err != nil {
 		t.Fatal(err)
 	}
-	if o := w.sender.Send(t.Context(), &lost); o.Posted == nil || o.Posted.TS != "1795244520.000001" {
+	if o := w.sender.Prepare(&lost).Send(t.Context()); o.Posted == nil || o.Posted.TS != "1795244520.000001" {
 		t.Fatalf("posted %+v", o)
 	}
 	alert := w.firing()[0].ID
@@ -342,7 +342,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 	w.update()
 	w.wantShown(showsFiring) // nobody knows where it stands
 
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.deliver()
 	w.wantShown(showsFiring, showsFiring) // the frozen body once more
 	w.update()
@@ -383,8 +383,8 @@ func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
 	w.slack.misbehave(nil)
 	w.exec(`update slack_update set due_at = now()`)
 	claimed, err := w.db.Slack().Claim(t.Context(), time.Minute, func(uuid.UUID) bool { return true })
-	if err != nil || len(claimed) != 1 {
-		t.Fatalf("claimed %d, %v", len(claimed), err)
+	if err != nil || len(claimed.Updates) != 1 {
+		t.Fatalf("claimed %d, %v", len(claimed.Updates), err)
 	}
 	if made := w.update(); made != 0 {
 		t.Error("an update was made twice at once")
@@ -393,7 +393,7 @@ func TestUpdateIsRetriedAndOutlivesItsReplica(t *testing.T) {
 	w.update()
 	w.wantShown(showsAcknowledged)
 	// The one who was late may have reached Slack last.
-	if err := w.db.Slack().Settle(t.Context(), refresh.Settlement{Update: &claimed[0]}); err != nil {
+	if err := w.db.Slack().Settle(t.Context(), refresh.Settlement{Update: &claimed.Updates[0]}); err != nil {
 		t.Fatal(err)
 	}
 	w.update()

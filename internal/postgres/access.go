@@ -300,7 +300,7 @@ func endSessions(ctx context.Context, q *pgq.Queries, account uuid.UUID) error {
 // Sweep removes what is over.
 func (s *Access) Sweep(ctx context.Context, idle, auditRetention time.Duration) error {
 	q := s.db.queries
-	err := errors.Join(q.SweepSessions(ctx, idle), q.SweepLinks(ctx), q.SweepSetUpCodes(ctx), q.SweepFailures(ctx))
+	err := q.SweepAccess(ctx, idle)
 	if auditRetention > 0 {
 		err = errors.Join(err, q.SweepAudit(ctx, auditRetention))
 	}

@@ -43,6 +43,7 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	config.MaxConnLifetimeJitter = config.MaxConnLifetime / 10
+	config.ShouldPing = shouldPing
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "tocsin"
 	}
@@ -56,10 +57,13 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 	}
 	db := &DB{pool: pool, queries: pgq.New(pool), box: box}
 	db.webhooks = &webhookCache{db: db}
-	if err := db.Ping(ctx); err != nil {
+	// A connection that was made is an answer.
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
 		pool.Close()
-		return nil, err
+		return nil, fmt.Errorf("postgres: %w", err)
 	}
+	conn.Release()
 	return db, nil
 }
 

@@ -26,9 +26,16 @@ func (s *Replicas) Beat(ctx context.Context, replica lease.Replica) error {
 
 // Reap releases what dead replicas hold, rules and notifications in a statement
 // each, and deletes the rows of those to forget. With an error it still returns
-// what it did.
+// what it did. While nobody is dead it is one statement.
 func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.Reaped, error) {
 	var reaped lease.Reaped
+	silent, err := s.db.queries.ReplicaSilent(ctx, pgq.ReplicaSilentParams{DeadAfter: request.DeadAfter, Self: request.Self})
+	if err != nil {
+		return reaped, fmt.Errorf("look for the dead: %w", err)
+	}
+	if !silent {
+		return reaped, nil
+	}
 	of := func(replica string) *lease.Released {
 		i := slices.IndexFunc(reaped.Released, func(r lease.Released) bool { return r.Replica == replica })
 		if i < 0 {

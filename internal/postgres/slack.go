@@ -41,25 +41,25 @@ func enterMessage(ctx context.Context, q *pgq.Queries, settlement notify.Settlem
 
 // Claim takes the last owed due update of each webhook that is allowed. Those that
 // cannot be read are left out and named in the error; they are offered again.
-func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.UUID) bool) ([]refresh.Update, error) {
+func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.UUID) bool) (refresh.Claimed, error) {
 	webhooks, err := s.db.queries.SlackUpdateBacklog(ctx)
+	claimed := refresh.Claimed{None: err == nil && len(webhooks) == 0}
 	if err != nil {
-		return nil, fmt.Errorf("read backlog: %w", err)
+		return claimed, fmt.Errorf("read backlog: %w", err)
 	}
 	var allowed []uuid.UUID
-	for _, id := range webhooks {
-		if allow(id) {
-			allowed = append(allowed, id)
+	for _, w := range webhooks {
+		if w.Due && allow(w.WebhookID) {
+			allowed = append(allowed, w.WebhookID)
 		}
 	}
 	if len(allowed) == 0 {
-		return nil, nil
+		return claimed, nil
 	}
 	rows, err := s.db.queries.SlackUpdateClaim(ctx, pgq.SlackUpdateClaimParams{WebhookIds: allowed, Lease: lease})
 	if err != nil {
-		return nil, fmt.Errorf("claim: %w", err)
+		return claimed, fmt.Errorf("claim: %w", err)
 	}
-	var out []refresh.Update
 	var unreadable []error
 	for _, row := range rows {
 		alert, alertErr := alertOf(row.Alert, row.RuleName)
@@ -68,13 +68,13 @@ func (s *Slack) Claim(ctx context.Context, lease time.Duration, allow func(uuid.
 			unreadable = append(unreadable, fmt.Errorf("message %d: %w", row.MessageID, err))
 			continue
 		}
-		out = append(out, refresh.Update{
+		claimed.Updates = append(claimed.Updates, refresh.Update{
 			MessageID: row.MessageID, Token: row.ClaimToken, Generation: row.Generation, Attempts: int(row.Attempts),
 			At:       notify.Posted{Channel: row.Channel, TS: row.Ts},
 			Delivery: notify.Delivery{Reason: notify.Reason(row.Reason), Alert: alert, Webhook: webhook},
 		})
 	}
-	return out, errors.Join(unreadable...)
+	return claimed, errors.Join(unreadable...)
 }
 
 // Settle ends an update, or makes it due again.

@@ -72,11 +72,18 @@ type Update struct {
 // Store keeps the updates that are owed.
 type Store interface {
 	// Claim takes, of each webhook that allow admits, the due update that was owed last.
-	Claim(ctx context.Context, lease time.Duration, allow func(webhook uuid.UUID) bool) ([]Update, error)
+	Claim(ctx context.Context, lease time.Duration, allow func(webhook uuid.UUID) bool) (Claimed, error)
 	// Settle ends an update, or owes it again.
 	Settle(ctx context.Context, settlement Settlement) error
 	// Trim forgets the updates of each webhook that were owed longest ago, beyond most.
 	Trim(ctx context.Context, most int) (forgotten int64, err error)
+}
+
+// Claimed is what a claim took. With an error it may still hold some.
+type Claimed struct {
+	Updates []Update
+	// None says that there is no webhook whose messages could be changed.
+	None bool
 }
 
 // Settlement is what follows an attempt.
@@ -104,7 +111,8 @@ type Options struct {
 	// Clock paces the rate of updates; no lease is compared with it.
 	Clock func() time.Time
 	// Poll is the pause between looks for a while after something was owed, 1 s by
-	// default; else it is four times as long.
+	// default; else it is four times as long, and 15 times while no webhook posts
+	// messages that can be changed.
 	Poll time.Duration
 	// Lease is how long a claim stands, 30 s by default; an attempt takes at most 10 s.
 	Lease time.Duration
@@ -114,8 +122,12 @@ type Options struct {
 type Refresher struct {
 	Options
 
-	// trimmed is when updates beyond the bound were last forgotten.
+	// trimmed is when updates beyond the bound were last forgotten. Quiet counts the
+	// looks in vain since the last update was claimed; none says that the last look
+	// found no webhook at all.
 	trimmed time.Time
+	quiet   int
+	none    bool
 
 	mu    sync.Mutex
 	lanes map[uuid.UUID]*rate.Limiter
@@ -135,21 +147,21 @@ func New(o Options) (*Refresher, error) {
 	if o.Poll < 0 || o.Lease < 0 {
 		return nil, errors.New("refresher: Poll and Lease must be positive")
 	}
-	return &Refresher{Options: o, lanes: map[uuid.UUID]*rate.Limiter{}}, nil
+	return &Refresher{Options: o, lanes: map[uuid.UUID]*rate.Limiter{}, trimmed: o.Clock(), quiet: quietPolls}, nil
 }
 
 const (
 	// quietPolls is after how many looks in vain they become rarer.
 	quietPolls = 60
-	// trimEvery is how often updates beyond the bound are forgotten.
-	trimEvery = 10 * time.Second
+	// trimEvery is how often updates beyond the bound are forgotten, and trimQuiet
+	// how often while none is made.
+	trimEvery, trimQuiet = 10 * time.Second, time.Minute
 )
 
 // Run updates until ctx ends, and then lets the attempts under way end.
 func (r *Refresher) Run(ctx context.Context) {
-	pause := time.NewTimer(0)
+	pause := time.NewTimer(r.Poll)
 	defer pause.Stop()
-	idle := quietPolls
 	for {
 		select {
 		case <-ctx.Done():
@@ -160,25 +172,35 @@ func (r *Refresher) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		wait := r.Poll
-		if idle++; idle > quietPolls {
-			wait *= 4
-		}
-		switch {
-		case err != nil:
-			wait = r.Poll
+		if err != nil {
 			r.Logger.WarnContext(ctx, "messages not updated", slog.Any("error", err))
-		case made > 0:
-			idle, wait = 0, 0
 		}
-		pause.Reset(wait)
+		pause.Reset(r.pause(made, err))
+	}
+}
+
+// pause returns how long to wait after a look.
+func (r *Refresher) pause(made int, err error) time.Duration {
+	switch {
+	case err == nil && made > 0:
+		return 0
+	case err == nil && r.none:
+		return 15 * r.Poll
+	case err == nil && r.quiet > quietPolls:
+		return 4 * r.Poll
+	default:
+		return r.Poll
 	}
 }
 
 // Tick is one pass: at most one update of each webhook. It returns how many it
 // attempted, when they are settled.
 func (r *Refresher) Tick(ctx context.Context) (attempted int, err error) {
-	if now := r.Clock(); now.Sub(r.trimmed) >= trimEvery {
+	every := trimEvery
+	if r.quiet > quietPolls {
+		every = trimQuiet
+	}
+	if now := r.Clock(); now.Sub(r.trimmed) >= every {
 		forgotten, err := r.Store.Trim(ctx, MaxOwed)
 		if err != nil {
 			return 0, fmt.Errorf("trim updates: %w", err)
@@ -192,12 +214,16 @@ func (r *Refresher) Tick(ctx context.Context) (attempted int, err error) {
 	if err != nil {
 		err = fmt.Errorf("claim updates: %w", err)
 	}
+	r.none = claimed.None
+	if r.quiet++; len(claimed.Updates) > 0 {
+		r.quiet = 0
+	}
 	var underWay sync.WaitGroup
-	for i := range claimed {
-		underWay.Go(func() { r.update(context.WithoutCancel(ctx), &claimed[i]) })
+	for i := range claimed.Updates {
+		underWay.Go(func() { r.update(context.WithoutCancel(ctx), &claimed.Updates[i]) })
 	}
 	underWay.Wait()
-	return len(claimed), err
+	return len(claimed.Updates), err
 }
 
 // admit takes one update from a webhook's rate.

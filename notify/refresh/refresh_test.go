@@ -26,23 +26,33 @@ type fake struct {
 	attempts int
 	outcome  notify.Outcome
 	broken   bool
-	settled  []refresh.Settlement
-	at       []time.Time
+	// none says that there is no webhook to update messages of.
+	none         bool
+	looks, trims int
+	settled      []refresh.Settlement
+	at           []time.Time
 }
 
-func (f *fake) Trim(context.Context, int) (int64, error) { return 0, nil }
-
-func (f *fake) Claim(_ context.Context, _ time.Duration, allow func(uuid.UUID) bool) ([]refresh.Update, error) {
+func (f *fake) Trim(context.Context, int) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.trims++
+	return 0, nil
+}
+
+func (f *fake) Claim(_ context.Context, _ time.Duration, allow func(uuid.UUID) bool) (refresh.Claimed, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.looks++
 	if f.broken {
-		return nil, errors.New("no database")
+		return refresh.Claimed{}, errors.New("no database")
 	}
-	if f.owed == 0 || !allow(f.webhook) {
-		return nil, nil
+	if f.none || f.owed == 0 || !allow(f.webhook) {
+		return refresh.Claimed{None: f.none}, nil
 	}
 	f.owed--
-	return []refresh.Update{{MessageID: int64(f.owed), Attempts: f.attempts, Delivery: notify.Delivery{Webhook: notify.Webhook{ID: f.webhook}}}}, nil
+	update := refresh.Update{MessageID: int64(f.owed), Attempts: f.attempts, Delivery: notify.Delivery{Webhook: notify.Webhook{ID: f.webhook}}}
+	return refresh.Claimed{Updates: []refresh.Update{update}}, nil
 }
 
 func (f *fake) Settle(_ context.Context, s refresh.Settlement) error {
@@ -125,6 +135,60 @@ func TestRunKeepsBelowSlacksRate(t *testing.T) {
 		}
 		if first := f.at[4].Sub(began); first > time.Second {
 			t.Errorf("the first five updates took %v", first)
+		}
+	})
+}
+
+// TestRunAsksSeldomWhileNothingIsOwed counts what an idle refresher asks in ten
+// minutes, and how soon it finds what is owed then.
+func TestRunAsksSeldomWhileNothingIsOwed(t *testing.T) {
+	for name, c := range map[string]struct {
+		none   bool
+		looks  int
+		within time.Duration
+	}{
+		"a webhook whose messages can be changed": {false, 150, 4 * time.Second},
+		"none": {true, 40, 15 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{none: c.none, outcome: notify.Outcome{Verdict: notify.VerdictDelivered}}
+				ctx, cancel := context.WithCancel(t.Context())
+				var ended sync.WaitGroup
+				r := newRefresher(t, f)
+				ended.Go(func() { r.Run(ctx) })
+				<-time.After(10 * time.Minute)
+				f.mu.Lock()
+				if f.looks == 0 || f.looks > c.looks || f.trims > 10 {
+					t.Errorf("%d looks and %d trims in ten minutes, want at most %d and 10", f.looks, f.trims, c.looks)
+				}
+				f.none, f.owed = false, 1
+				f.mu.Unlock()
+				began := time.Now()
+				<-time.After(time.Minute)
+				cancel()
+				ended.Wait()
+				if len(f.settled) != 1 || f.at[0].Sub(began) > c.within {
+					t.Errorf("settled %v after %v, want one within %v", f.settled, f.at, c.within)
+				}
+			})
+		})
+	}
+}
+
+// TestRunTrimsWhileMuchIsOwed looks each ten seconds for what is beyond the bound.
+func TestRunTrimsWhileMuchIsOwed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{owed: 1000, outcome: notify.Outcome{Verdict: notify.VerdictDelivered}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended sync.WaitGroup
+		r := newRefresher(t, f)
+		ended.Go(func() { r.Run(ctx) })
+		<-time.After(2 * time.Minute)
+		cancel()
+		ended.Wait()
+		if f.trims < 9 || f.trims > 12 {
+			t.Errorf("trimmed %d times in two minutes, want each ten seconds", f.trims)
 		}
 	})
 }

@@ -685,48 +685,29 @@ func (q *Queries) SignInFailureTakeBack(ctx context.Context, subject []byte) err
 	return err
 }
 
+const sweepAccess = `-- name: SweepAccess :exec
+with sessions as (
+    delete from session where expires_at <= now() or seen_at <= now() - $1::interval
+), links as (
+    delete from sign_in_link where expires_at <= now()
+), codes as (
+    delete from set_up_code where expires_at <= now() or exists (select from account)
+)
+delete from sign_in_failure where last_at <= now() - interval '24 hours'
+`
+
+// Deletes what is over. Nobody else deletes or needs it, so that one statement may.
+func (q *Queries) SweepAccess(ctx context.Context, idle time.Duration) error {
+	_, err := q.db.Exec(ctx, sweepAccess, idle)
+	return err
+}
+
 const sweepAudit = `-- name: SweepAudit :exec
 delete from audit where at <= now() - $1::interval
 `
 
 func (q *Queries) SweepAudit(ctx context.Context, retention time.Duration) error {
 	_, err := q.db.Exec(ctx, sweepAudit, retention)
-	return err
-}
-
-const sweepFailures = `-- name: SweepFailures :exec
-delete from sign_in_failure where last_at <= now() - interval '24 hours'
-`
-
-func (q *Queries) SweepFailures(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, sweepFailures)
-	return err
-}
-
-const sweepLinks = `-- name: SweepLinks :exec
-delete from sign_in_link where expires_at <= now()
-`
-
-func (q *Queries) SweepLinks(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, sweepLinks)
-	return err
-}
-
-const sweepSessions = `-- name: SweepSessions :exec
-delete from session where expires_at <= now() or seen_at <= now() - $1::interval
-`
-
-func (q *Queries) SweepSessions(ctx context.Context, idle time.Duration) error {
-	_, err := q.db.Exec(ctx, sweepSessions, idle)
-	return err
-}
-
-const sweepSetUpCodes = `-- name: SweepSetUpCodes :exec
-delete from set_up_code where expires_at <= now() or exists (select from account)
-`
-
-func (q *Queries) SweepSetUpCodes(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, sweepSetUpCodes)
 	return err
 }
 

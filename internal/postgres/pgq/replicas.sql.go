@@ -303,3 +303,22 @@ func (q *Queries) ReplicaReleaseRules(ctx context.Context, arg ReplicaReleaseRul
 	}
 	return items, nil
 }
+
+const replicaSilent = `-- name: ReplicaSilent :one
+select exists (
+    select from replica where beat_at <= now() - $1::interval and replica_id <> $2::text
+) as silent
+`
+
+type ReplicaSilentParams struct {
+	DeadAfter time.Duration
+	Self      string
+}
+
+// Whether any other replica is dead by this statement's clock.
+func (q *Queries) ReplicaSilent(ctx context.Context, arg ReplicaSilentParams) (bool, error) {
+	row := q.db.QueryRow(ctx, replicaSilent, arg.DeadAfter, arg.Self)
+	var silent bool
+	err := row.Scan(&silent)
+	return silent, err
+}

@@ -94,28 +94,34 @@ func (q *Queries) SlackUpdateAbandon(ctx context.Context, webhookID uuid.UUID) e
 }
 
 const slackUpdateBacklog = `-- name: SlackUpdateBacklog :many
-select w.webhook_id
+select w.webhook_id,
+       ((w.held_until is null or w.held_until <= now())
+        and (w.updates_held_until is null or w.updates_held_until <= now())
+        and exists (select from slack_update u where u.webhook_id = w.webhook_id and u.due_at <= now()))::boolean as due
 from webhook w
 where w.enabled and w.slack_channel <> ''
-  and (w.held_until is null or w.held_until <= now())
-  and (w.updates_held_until is null or w.updates_held_until <= now())
-  and exists (select from slack_update u where u.webhook_id = w.webhook_id and u.due_at <= now())
 `
 
-// The webhooks for which an update is due and that may be called now.
-func (q *Queries) SlackUpdateBacklog(ctx context.Context) ([]uuid.UUID, error) {
+type SlackUpdateBacklogRow struct {
+	WebhookID uuid.UUID
+	Due       bool
+}
+
+// The webhooks whose messages can be changed, and whether an update is due for
+// them that may be made now.
+func (q *Queries) SlackUpdateBacklog(ctx context.Context) ([]SlackUpdateBacklogRow, error) {
 	rows, err := q.db.Query(ctx, slackUpdateBacklog)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []SlackUpdateBacklogRow{}
 	for rows.Next() {
-		var webhook_id uuid.UUID
-		if err := rows.Scan(&webhook_id); err != nil {
+		var i SlackUpdateBacklogRow
+		if err := rows.Scan(&i.WebhookID, &i.Due); err != nil {
 			return nil, err
 		}
-		items = append(items, webhook_id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -92,16 +92,15 @@ returning *;
 update account set password_hash = @password_hash, password_changed_at = now(), version = version + 1, updated_at = now()
 where account_id = @account_id;
 
--- name: SweepSessions :exec
-delete from session where expires_at <= now() or seen_at <= now() - @idle::interval;
-
--- name: SweepLinks :exec
-delete from sign_in_link where expires_at <= now();
-
--- name: SweepSetUpCodes :exec
-delete from set_up_code where expires_at <= now() or exists (select from account);
-
--- name: SweepFailures :exec
+-- name: SweepAccess :exec
+-- Deletes what is over. Nobody else deletes or needs it, so that one statement may.
+with sessions as (
+    delete from session where expires_at <= now() or seen_at <= now() - @idle::interval
+), links as (
+    delete from sign_in_link where expires_at <= now()
+), codes as (
+    delete from set_up_code where expires_at <= now() or exists (select from account)
+)
 delete from sign_in_failure where last_at <= now() - interval '24 hours';
 
 -- name: SweepAudit :exec

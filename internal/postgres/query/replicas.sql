@@ -4,6 +4,12 @@ insert into replica (replica_id, host, pid, version, roles)
 values (@replica_id, @host, @pid, @version, @roles)
 on conflict (replica_id) do update set beat_at = now();
 
+-- name: ReplicaSilent :one
+-- Whether any other replica is dead by this statement's clock.
+select exists (
+    select from replica where beat_at <= now() - @dead_after::interval and replica_id <> @self::text
+) as silent;
+
 -- name: ReplicaReleaseRules :many
 -- Ends the claims on rules and cohorts of replicas that are dead by this
 -- statement's clock, and leaves their cohorts to whoever comes first. What is

@@ -42,13 +42,14 @@ using (
 where u.message_id = old.message_id and (u.claim_token is null or u.due_at <= now());
 
 -- name: SlackUpdateBacklog :many
--- The webhooks for which an update is due and that may be called now.
-select w.webhook_id
+-- The webhooks whose messages can be changed, and whether an update is due for
+-- them that may be made now.
+select w.webhook_id,
+       ((w.held_until is null or w.held_until <= now())
+        and (w.updates_held_until is null or w.updates_held_until <= now())
+        and exists (select from slack_update u where u.webhook_id = w.webhook_id and u.due_at <= now()))::boolean as due
 from webhook w
-where w.enabled and w.slack_channel <> ''
-  and (w.held_until is null or w.held_until <= now())
-  and (w.updates_held_until is null or w.updates_held_until <= now())
-  and exists (select from slack_update u where u.webhook_id = w.webhook_id and u.due_at <= now());
+where w.enabled and w.slack_channel <> '';
 
 -- name: SlackUpdateClaim :many
 -- Takes the due update of each webhook that was owed last.

@@ -1,0 +1,52 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A connection that has been idle may have ended meanwhile: Postgres has been
+// started again, or a machine between has forgotten it. To ask Postgres before
+// each use would double what an idle replica asks. So one that was in use a moment
+// ago is only looked at, which costs no packet and finds what has been closed;
+// Postgres is asked when there is anything to read on it, and after a longer time,
+// in which a connection may be forgotten without a word.
+const (
+	// unasked is the time after which an idle connection is looked at, and trusted
+	// the one after which Postgres is asked.
+	unasked = time.Second
+	trusted = 30 * time.Second
+)
+
+// shouldPing tells whether Postgres is asked before a connection is used.
+func shouldPing(_ context.Context, idle pgxpool.ShouldPingParams) bool {
+	if idle.IdleDuration <= unasked {
+		return false
+	}
+	return idle.IdleDuration > trusted || !isQuiet(idle.Conn.PgConn().Conn())
+}
+
+// isQuiet reports whether a connection stands and has nothing to read: no end, no
+// farewell, no notice. It reads nothing, and waits for nothing. Of what it does not
+// know, it says no.
+func isQuiet(conn net.Conn) bool {
+	if encrypted, ok := conn.(*tls.Conn); ok {
+		conn = encrypted.NetConn()
+	}
+	socket, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	quiet := false
+	err = raw.Control(func(fd uintptr) { quiet = nothingToRead(fd) })
+	return err == nil && quiet
+}
