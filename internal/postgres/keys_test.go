@@ -84,7 +84,7 @@ func TestNothingDangles(t *testing.T) {
 	if _, err := p.conn.Exec(t.Context(), `delete from webhook`); !refused(err) {
 		t.Errorf("a webhook with notifications was deleted: %v", err)
 	}
-	p.exec(t, `update alert set execution_id = null, health = true, webhook_id = $1, state = 'RESOLVED' where alert_id = (select min(alert_id) from alert)`, p.webhook)
+	p.exec(t, `update alert set execution_id = null, health = true, webhook_id = $1, state = 'RESOLVED' where alert_id = (select alert_id from alert limit 1)`, p.webhook)
 	tx := p.begin(t, `delete from notification`)
 	if _, err := tx.Exec(t.Context(), `delete from webhook`); !refused(err) {
 		t.Errorf("a webhook that an alert is about was deleted: %v", err)
