@@ -14,6 +14,7 @@ import (
 type entry struct {
 	delivery   *Delivery
 	ticket     *ticket
+	request    Request
 	begin      Begin
 	settlement Settlement
 }
@@ -92,7 +93,7 @@ func (d *Dispatcher) commitBegins(ctx context.Context, begins []Begin) ([]Begun,
 	return d.Store.Begin(ctx, begins)
 }
 
-// prepare renders the body, unless it is frozen already.
+// prepare renders the body, unless it is frozen already, and makes the request.
 func (d *Dispatcher) prepare(ctx context.Context, e *entry) {
 	delivery := e.delivery
 	e.settlement = Settlement{
@@ -109,7 +110,8 @@ func (d *Dispatcher) prepare(ctx context.Context, e *entry) {
 		begin.Fresh, delivery.Body = &body, &body
 	}
 	delivery.At = d.Clock()
-	begin.Request = d.Sender.Describe(ctx, delivery)
+	e.request = d.Sender.Prepare(delivery)
+	begin.Request = e.request.Head()
 	e.begin = begin
 }
 
@@ -133,7 +135,7 @@ func (d *Dispatcher) begun(ctx context.Context, e *entry, begun Begun) {
 // under way.
 func (d *Dispatcher) attempt(ctx context.Context, e *entry) {
 	s, delivery := &e.settlement, e.delivery
-	s.Outcome = d.send(ctx, delivery, e.ticket)
+	s.Outcome = d.send(ctx, e)
 	d.Observer.Attempted(s.Outcome.Verdict)
 	s.Message = messageOf(delivery, e.begin.Fresh != nil, s.Outcome)
 	s.Decision = d.Policy.Decide(s.Outcome, delivery.Attempt, delivery.CountedAttempts, rand.Float64())
@@ -186,9 +188,10 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 // little may be left of the lease under which the attempt was begun: the process
 // has stood still, or Postgres or the receiver has, and somebody else may be making
 // the call already.
-func (d *Dispatcher) send(ctx context.Context, delivery *Delivery, ticket *ticket) Outcome {
-	d.gate.call(ticket, delivery.Webhook.MaxConcurrent, d.Clock)
-	defer d.gate.hungUp(ticket)
+func (d *Dispatcher) send(ctx context.Context, e *entry) Outcome {
+	delivery := e.delivery
+	d.gate.call(e.ticket, delivery.Webhook.MaxConcurrent, d.Clock)
+	defer d.gate.hungUp(e.ticket)
 	if d.Clock().Sub(delivery.At) > d.Lease/2 {
 		return Outcome{
 			Verdict: VerdictRetry, NothingSent: true,
@@ -197,7 +200,7 @@ func (d *Dispatcher) send(ctx context.Context, delivery *Delivery, ticket *ticke
 	}
 	ctx, cancel := context.WithTimeout(ctx, delivery.Webhook.Timeout)
 	defer cancel()
-	return d.Sender.Send(ctx, delivery)
+	return e.request.Send(ctx)
 }
 
 // settled says what an outcome was whose storing succeeded, unless all is well.

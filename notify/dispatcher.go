@@ -318,11 +318,14 @@ func (d *Dispatcher) Run(ctx context.Context) {
 const claimBeside = 20 * time.Millisecond
 
 // takeOverAll begins attempts at what waits at the desk as slots become free, and
-// says when it is time to claim more.
+// says when it is time to claim more. A look that finds too few slots is not made
+// again at once.
 func (d *Dispatcher) takeOverAll(ctx context.Context) {
 	// A slot also becomes free by a call that takes long.
 	again := time.NewTimer(patience)
 	defer again.Stop()
+	freed := d.freed
+	var gathered <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -332,9 +335,15 @@ func (d *Dispatcher) takeOverAll(ctx context.Context) {
 		case <-again.C:
 			d.takeOver(ctx)
 			again.Reset(patience)
-		case <-d.freed:
-			if !d.takeOver(ctx) || d.desk.scarce() || d.Clock().Sub(d.lastClaim()) >= claimBeside {
+		case <-gathered:
+			freed, gathered = d.freed, nil
+		case <-freed:
+			took, left := d.takeOver(ctx)
+			if !left || d.desk.scarce() || d.Clock().Sub(d.lastClaim()) >= claimBeside {
 				signal(d.hungry)
+			}
+			if left && !took {
+				freed, gathered = nil, time.After(linger/4)
 			}
 		}
 	}
@@ -342,7 +351,7 @@ func (d *Dispatcher) takeOverAll(ctx context.Context) {
 
 // takeOver begins attempts at what waits at the desk, as far as there are slots, and
 // reports whether some of it is left.
-func (d *Dispatcher) takeOver(ctx context.Context) (left bool) {
+func (d *Dispatcher) takeOver(ctx context.Context) (took, left bool) {
 	d.mu.Lock()
 	enough := 1
 	if d.beginning > 0 {
@@ -353,7 +362,7 @@ func (d *Dispatcher) takeOver(ctx context.Context) (left bool) {
 	for chunk := range slices.Chunk(d.enter(ctx, ready), maxBatch) {
 		d.beginBeside(ctx, chunk)
 	}
-	return left
+	return len(ready) > 0, left
 }
 
 // beginBeside begins attempts while more are gathered. One that takes long is not

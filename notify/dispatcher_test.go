@@ -112,11 +112,20 @@ type calls struct {
 	at        []time.Time
 }
 
-func (c *calls) Describe(_ context.Context, d *notify.Delivery) notify.RequestHead {
-	return notify.RequestHead{Method: "POST", Headers: []notify.HeaderField{{Name: "At", Value: d.At.String()}}}
+// prepared is a request of a sender of these tests.
+type prepared struct {
+	head notify.RequestHead
+	send func(ctx context.Context) notify.Outcome
 }
 
-func (c *calls) Send(ctx context.Context, _ *notify.Delivery) notify.Outcome {
+func (p prepared) Head() notify.RequestHead                { return p.head }
+func (p prepared) Send(ctx context.Context) notify.Outcome { return p.send(ctx) }
+
+func (c *calls) Prepare(d *notify.Delivery) notify.Request {
+	return prepared{notify.RequestHead{Method: "POST", Headers: []notify.HeaderField{{Name: "At", Value: d.At.String()}}}, c.send}
+}
+
+func (c *calls) send(ctx context.Context) notify.Outcome {
 	c.mu.Lock()
 	c.now++
 	c.most = max(c.most, c.now)

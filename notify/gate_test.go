@@ -94,12 +94,11 @@ func (f *fleet) Settle(_ context.Context, settlements []notify.Settlement) ([]no
 
 func (f *fleet) Render(*notify.Delivery) (notify.Body, error) { return notify.Body{}, nil }
 
-// Describe is of no use here.
-func (f *fleet) Describe(context.Context, *notify.Delivery) notify.RequestHead {
-	return notify.RequestHead{}
+func (f *fleet) Prepare(d *notify.Delivery) notify.Request {
+	return prepared{send: func(ctx context.Context) notify.Outcome { return f.send(ctx, d) }}
 }
 
-func (f *fleet) Send(ctx context.Context, d *notify.Delivery) (outcome notify.Outcome) {
+func (f *fleet) send(ctx context.Context, d *notify.Delivery) (outcome notify.Outcome) {
 	f.mu.Lock()
 	h := f.find(d.Webhook.ID)
 	h.busy++

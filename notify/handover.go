@@ -215,11 +215,15 @@ func (k *desk) take(ctx context.Context, enough int, now time.Time) (ready []*De
 	for id, n := range slots {
 		count += min(n, k.lines[id].waiting)
 	}
+	distrusted := k.distrusted()
+	if count < enough && len(distrusted) == 0 {
+		return nil, len(k.waiting) > 0
+	}
 	var back []*Delivery
 	rest := k.waiting[:0]
 	for _, d := range k.waiting {
 		switch id := d.Webhook.ID; {
-		case !k.gate.trusts(id):
+		case distrusted[id]:
 			back = append(back, d)
 			k.left(d)
 		case slots[id] > 0 && count >= enough:
@@ -234,6 +238,20 @@ func (k *desk) take(ctx context.Context, enough int, now time.Time) (ready []*De
 	k.waiting = rest
 	k.giveBack(ctx, back)
 	return ready, len(rest) > 0
+}
+
+// distrusted returns the webhooks for which nothing may wait any more.
+func (k *desk) distrusted() map[uuid.UUID]bool {
+	var list map[uuid.UUID]bool
+	for id, l := range k.lines {
+		if l.waiting > 0 && !k.gate.trusts(id) {
+			if list == nil {
+				list = make(map[uuid.UUID]bool)
+			}
+			list[id] = true
+		}
+	}
+	return list
 }
 
 // slots shares the free slots out over what waits.

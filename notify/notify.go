@@ -279,12 +279,18 @@ type Renderer interface {
 	Render(d *Delivery) (body Body, problem error)
 }
 
-// Sender makes one attempt.
+// Sender makes the requests of attempts.
 type Sender interface {
-	// Describe tells the request that Send makes of d, without secrets. It does
-	// no input or output.
-	Describe(ctx context.Context, d *Delivery) RequestHead
+	// Prepare makes the request of an attempt that begins at d.At, from what d says
+	// now. It does no input or output, and nothing is sent.
+	Prepare(d *Delivery) Request
+}
+
+// Request is an attempt that is ready to be made, once.
+type Request interface {
+	// Head tells what Send is about to send, without secrets.
+	Head() RequestHead
 	// Send returns when the answer has been read or ctx has ended, and reports
 	// every failure as an outcome.
-	Send(ctx context.Context, d *Delivery) Outcome
+	Send(ctx context.Context) Outcome
 }

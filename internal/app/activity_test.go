@@ -89,7 +89,7 @@ func TestAListTellsHowAttemptsEnded(t *testing.T) {
 	if n := wantVerdicts("under way", unknown); !n.History[0].UnderWay {
 		t.Error("the attempt under way is not told as such")
 	}
-	w.exec(`update outbox set due_at = now()`) // its lease has lapsed
+	w.exec(`update outbox set due_at = now(), ready_at = now()`) // its lease has lapsed
 	second := w.claim()[0]
 	if err := w.begin(&second); err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func TestBatchOfAClaimAndItsSuccessor(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			former := w.batch(1)[0]
-			w.exec(`update outbox set due_at = now()`)
+			w.exec(`update outbox set due_at = now(), ready_at = now()`)
 			present := w.claim()[0]
 			if err := w.begin(&present); err != nil {
 				t.Fatal(err)
@@ -136,13 +136,13 @@ func TestEveryAttemptIsRecorded(t *testing.T) {
 			}
 		},
 		"by the next claimant": func(w *world, _, _ *notify.Delivery) {
-			w.exec(`update outbox set due_at = now()`)
+			w.exec(`update outbox set due_at = now(), ready_at = now()`)
 			if claimed := w.claim(); len(claimed) != 1 || !claimed[0].AfterUnknown {
 				w.t.Errorf("claimed %+v", claimed)
 			}
 		},
 		"by a person": func(w *world, _, present *notify.Delivery) {
-			w.exec(`update outbox set due_at = now()`)
+			w.exec(`update outbox set due_at = now(), ready_at = now()`)
 			if err := w.retry(present.NotificationID); err != nil {
 				w.t.Error(err)
 			}
@@ -158,7 +158,7 @@ func TestEveryAttemptIsRecorded(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			former := w.batch(1)[0]
-			w.exec(`update outbox set due_at = now()`)
+			w.exec(`update outbox set due_at = now(), ready_at = now()`)
 			present := w.claim()[0]
 			if err := w.begin(&present); err != nil {
 				t.Fatal(err)

@@ -77,7 +77,7 @@ func TestBreakerOpensForAllReplicas(t *testing.T) {
 	w := newWorld(t)
 	hook := w.open(12)
 	w.wantColumn("the pause is 30 s, give or take", pauseOpen, "true")
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	if claimed := w.both(w.dispatcher, w.newDispatcher(notify.Options{Replica: "other"})); claimed[0]+claimed[1] != 0 {
 		t.Errorf("%v claimed while the breaker is open", claimed)
 	}
@@ -117,7 +117,7 @@ func TestOneProbeOnly(t *testing.T) {
 	}
 	// Its success lets everything flow, from either replica.
 	w.receiver.respond(nil)
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.pauseIsOver()
 	if claimed := w.both(w.dispatcher, other); claimed[0]+claimed[1] < 1 {
 		t.Errorf("%v claimed, want a probe", claimed)
@@ -136,14 +136,14 @@ func TestRefusalClosesAndHoldsDoNotOpen(t *testing.T) {
 	w.pauseIsOver()
 	w.deliver() // the probe, the only one that is due
 	w.wantColumn("a refusal is an answer", breakers, "0 failures, opening 0")
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Retry-After", "1")
 		rw.WriteHeader(http.StatusServiceUnavailable)
 	})
 	for range 3 {
 		w.deliver()
-		w.exec(`update outbox set due_at = now()`)
+		w.exec(`update outbox set due_at = now(), ready_at = now()`)
 		w.exec(`update webhook set held_until = null`)
 	}
 	w.wantColumn("a hold is no failure", breakers, "0 failures, opening 0")
@@ -156,7 +156,7 @@ func TestProbeOfTheDeadLapses(t *testing.T) {
 	w := newWorld(t)
 	hook := w.open(12)
 	w.receiver.respond(nil)
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.pauseIsOver()
 	const lease = 600 * time.Millisecond
 	began := time.Now()
@@ -201,7 +201,7 @@ func TestSlowProbeStaysTheOnlyOne(t *testing.T) {
 	w.open(12)
 	called, release := w.receiver.hang()
 	t.Cleanup(release)
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.pauseIsOver()
 	prober := w.newDispatcher(notify.Options{Lease: 300 * time.Millisecond, Replica: "prober"})
 	ended := make(chan error, 1)
@@ -234,7 +234,7 @@ func TestEnablingResetsTheBreaker(t *testing.T) {
 	if err != nil || got.Flow.State != notify.FlowOK || got.Flow.LastError != "" {
 		t.Fatalf("SetEnabled = %+v, %v; want everything to flow", got.Flow, err)
 	}
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.deliver()
 	if got := len(w.receiver.received()); got != 16 {
 		t.Errorf("received %d, want eight more at once", got)

@@ -131,7 +131,7 @@ func TestRetriedOnTheScheduleWithTheSameBytes(t *testing.T) {
 		}
 		w.wantColumn("statuses", statuses, want)
 		w.deliver() // nothing is due
-		w.exec(`update outbox set due_at = now()`)
+		w.exec(`update outbox set due_at = now(), ready_at = now()`)
 		w.exec(`update webhook_state set open_until = now() where opened_at is not null`)
 	}
 	w.wantColumn("attempts", `select count(*)::text from attempt_history where verdict = 'RETRY' and status_code = 502 and response like 'try later%'`, "6")
@@ -159,7 +159,7 @@ func TestThrottledHoldsTheWholeWebhook(t *testing.T) {
 	w.wantColumn("counted attempts", `select distinct counted::text from outbox`, "0")
 	w.receiver.respond(nil)
 	w.exec(`update webhook set held_until = now()`)
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.deliver()
 	w.wantColumn("statuses", statuses, "DELIVERED 2")
 }
@@ -185,7 +185,7 @@ func TestRefusedIsNotRepeated(t *testing.T) {
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "no", http.StatusBadRequest) })
 	w.owed(w.webhook("ops"), "a")
 	w.deliver()
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.deliver()
 	w.wantColumn("statuses", statuses, "FAILED 1")
 	w.wantColumn("attempts", attempts, "1 REFUSED")
@@ -201,7 +201,7 @@ func TestStaleClaimantIsFenced(t *testing.T) {
 	if err := w.begin(&stale); err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`update outbox set due_at = now()`) // its lease has lapsed
+	w.exec(`update outbox set due_at = now(), ready_at = now()`) // its lease has lapsed
 	owner := w.claim()[0]
 	if owner.Token <= stale.Token || owner.Attempt != 2 {
 		t.Fatalf("the new claim has token %d and attempt %d", owner.Token, owner.Attempt)
@@ -233,7 +233,7 @@ func TestLateSuccessEndsTheNotification(t *testing.T) {
 	if err := w.begin(&stale); err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	owner := w.claim()[0]
 	err := w.settle(settlement(&stale, notify.VerdictDelivered, notify.Delivered))
 	if !errors.Is(err, notify.ErrFenced) {

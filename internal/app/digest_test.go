@@ -160,7 +160,7 @@ func TestWhatWasAttemptedIsNotGathered(t *testing.T) {
 	w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadGateway) })
 	w.storm(hook, 5)
 	w.deliver()
-	w.exec(`update outbox set due_at = now() where attempts > 0`)
+	w.exec(`update outbox set due_at = now(), ready_at = now() where attempts > 0`)
 	w.forgive()
 	w.storm(hook, 21)
 	w.receiver.respond(nil)
@@ -196,7 +196,7 @@ func TestExhaustedDigestLosesNothing(t *testing.T) {
 	w.storm(w.digesting(notify.KindGeneric, 20, 0), 30)
 	for range 6 {
 		w.deliver()
-		w.exec(`update outbox set due_at = now()`)
+		w.exec(`update outbox set due_at = now(), ready_at = now()`)
 		w.forgive()
 	}
 	w.wantColumn("statuses", statuses, "EXHAUSTED 31")
@@ -228,7 +228,7 @@ func TestManyGatherAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.deliver()
 	w.wantColumn("owed", unsettledOutbox)
 	w.wantWhole()

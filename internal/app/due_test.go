@@ -3,6 +3,8 @@ package app_test
 import (
 	"testing"
 	"time"
+
+	"tocsin/notify"
 )
 
 // A claim tells when to look again, by Postgres's clock.
@@ -21,17 +23,45 @@ func TestClaimTellsWhatBecomesDueNext(t *testing.T) {
 	want("nothing is owed", 0, 0)
 	hook := w.webhook("ops")
 	w.owed(hook, "a", "b")
-	w.exec(`update outbox set due_at = now() + '5 min' where notification_id = (select min(notification_id::text)::uuid from outbox)`)
+	w.exec(`update outbox set due_at = now() + '5 min', ready_at = now() + '5 min' where notification_id = (select min(notification_id::text)::uuid from outbox)`)
 	want("one is due, one is to be retried", 1, 5*time.Minute)
 	want("one is claimed for a minute", 0, time.Minute)
-	w.exec(`update outbox set due_at = now() - interval '1 hour'`)
+	w.exec(`update outbox set due_at = now() - interval '1 hour', ready_at = now() - interval '1 hour'`)
 	w.exec(`update webhook set held_until = now() + interval '2 min'`)
 	want("the webhook is held", 0, 2*time.Minute)
-	w.exec(`update outbox set due_at = now() + interval '3 min'`)
+	w.exec(`update outbox set due_at = now() + interval '3 min', ready_at = now() + interval '3 min'`)
 	want("nothing is due when the hold ends", 0, 3*time.Minute)
 	w.exec(`update webhook set enabled = false`)
 	want("the webhook is off", 0, 0)
 	w.exec(`update webhook set enabled = true, held_until = now() - interval '1 min'`)
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	want("all is due", 2, 0)
+}
+
+// What is written between a notification's first row in the outbox and its last is
+// in no index: else each claim, renewal and beginning would write to all of them.
+func TestClaimsWriteToNoIndex(t *testing.T) {
+	w := newWorld(t)
+	w.wantColumn("indexed", `select distinct a.attname::text
+		from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any(i.indkey)
+		where i.indrelid = 'outbox'::regclass order by 1`, "notification_id", "ready_at", "webhook_id")
+	w.wantColumn("asked by partial indexes", `select pg_get_expr(indpred, indrelid) from pg_index
+		where indrelid = 'outbox'::regclass and indpred is not null`, "digest")
+}
+
+// A row whose lease lapses is taken before what became due after it.
+func TestLapsedLeaseKeepsItsPlace(t *testing.T) {
+	w := newWorld(t)
+	hook := w.webhook("ops")
+	w.owed(hook, "first")
+	first := w.claimed()
+	w.owed(hook, "second")
+	w.exec(`update outbox set due_at = now() - interval '1 ms' where claim_token is not null`)
+	again, err := w.db.Outbox().Claim(t.Context(), notify.ClaimRequest{
+		Replica: "claimant", Lease: time.Minute,
+		Room: func([]notify.Limits) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: 1}} },
+	})
+	if err != nil || len(again.Deliveries) != 1 || again.Deliveries[0].NotificationID != first.Deliveries[0].NotificationID {
+		t.Errorf("claimed %+v, %v, not the first one", again.Deliveries, err)
+	}
 }

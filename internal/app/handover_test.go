@@ -75,7 +75,7 @@ func TestHandedOver(t *testing.T) {
 	<-called
 	w.wantColumn("claimed from birth", `select claimed_by || ' ' || attempts || (due_at > now()) from outbox`, "test 1true")
 	// The lease lapses, and somebody else reads it from the database.
-	w.exec(`update outbox set due_at = now(); delete from notification_body`)
+	w.exec(`update outbox set due_at = now(), ready_at = now(); delete from notification_body`)
 	other := w.claim()
 	if len(other) != 1 {
 		t.Fatalf("%d claimed", len(other))

@@ -105,16 +105,16 @@ func TestRetryBeginsTheScheduleAnew(t *testing.T) {
 		t.Helper()
 		for range 6 - from {
 			w.deliver()
-			w.exec(`update outbox set due_at = now()`)
+			w.exec(`update outbox set due_at = now(), ready_at = now()`)
 			w.forgive()
 		}
 	}
 	for range 3 {
 		w.deliver()
-		w.exec(`update outbox set due_at = now()`)
+		w.exec(`update outbox set due_at = now(), ready_at = now()`)
 		w.forgive()
 	}
-	w.exec(`update outbox set due_at = now() + interval '1 day'`)
+	w.exec(`update outbox set due_at = now() + interval '1 day', ready_at = now() + interval '1 day'`)
 	if err := w.retry(id); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestRetryRacesWithASettlement(t *testing.T) {
 		t.Errorf("the same in bulk: %+v", done)
 	}
 	// The claimant is slow, its lease lapses, and a person does not wait for it.
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	if err := w.retry(id); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestRetryRacesWithASettlement(t *testing.T) {
 	if err := w.begin(&again); err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	_ = w.claim()
 	if err := w.settle(settlement(&again, notify.VerdictDelivered, notify.Delivered)); !errors.Is(err, notify.ErrFenced) {
 		t.Errorf("late success: %v", err)

@@ -334,7 +334,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 	if _, err := w.db.Outbox().Begin(t.Context(), []notify.Begin{begin}); err != nil {
 		t.Fatal(err)
 	}
-	if o := w.sender.Send(t.Context(), &lost); o.Posted == nil || o.Posted.TS != "1795244520.000001" {
+	if o := w.sender.Prepare(&lost).Send(t.Context()); o.Posted == nil || o.Posted.TS != "1795244520.000001" {
 		t.Fatalf("posted %+v", o)
 	}
 	alert := w.firing()[0].ID
@@ -342,7 +342,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 	w.update()
 	w.wantShown(showsFiring) // nobody knows where it stands
 
-	w.exec(`update outbox set due_at = now()`)
+	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.deliver()
 	w.wantShown(showsFiring, showsFiring) // the frozen body once more
 	w.update()

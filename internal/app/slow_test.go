@@ -31,7 +31,7 @@ func (w *world) neighbours() (ids []uuid.UUID) {
 	for _, id := range append(ids, dead) {
 		w.owed(id, names(100)...)
 	}
-	w.exec(`update outbox set due_at = now() + interval '1 day'`)
+	w.exec(`update outbox set due_at = now() + interval '1 day', ready_at = now() + interval '1 day'`)
 	return append(ids, dead)
 }
 
@@ -42,7 +42,7 @@ func (w *world) latencies(hook uuid.UUID, samples int, wakeUps chan<- notify.Sig
 	var took []time.Duration
 	for _, id := range w.column(`select notification_id::text from outbox where webhook_id = $1 order by notification_id limit $2`, hook, samples) {
 		began := time.Now()
-		w.exec(`update outbox set due_at = now() where notification_id = $1`, id)
+		w.exec(`update outbox set due_at = now(), ready_at = now() where notification_id = $1`, id)
 		wakeUps <- notify.Signal{WakeUp: notify.WakeUp{Notifications: 1}}
 		select {
 		case at := <-received:
@@ -81,14 +81,14 @@ func (w *world) sideBySide(samples int) (alone, beside []time.Duration) {
 	others := w.neighbours()
 	healthy := w.webhook("healthy")
 	w.owed(healthy, names(2*samples)...)
-	w.exec(`update outbox set due_at = now() + interval '1 day'`)
+	w.exec(`update outbox set due_at = now() + interval '1 day', ready_at = now() + interval '1 day'`)
 	wakeUps := make(chan notify.Signal)
 	d := w.newDispatcher(notify.Options{WakeUps: wakeUps})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var ended sync.WaitGroup
 	ended.Go(func() { d.Run(ctx) })
 	alone = w.latencies(healthy, samples, wakeUps, received)
-	w.exec(`update outbox set due_at = now() where webhook_id = any($1)`, others)
+	w.exec(`update outbox set due_at = now(), ready_at = now() where webhook_id = any($1)`, others)
 	wakeUps <- notify.Signal{}
 	w.until("as many calls hang as slow webhooks may have", func() bool {
 		return w.column(`select count(*)::text from attempt_history where verdict is null`)[0] >= "32"

@@ -128,8 +128,7 @@ func beginOf(items int) string {
 }
 
 // beginAttempts marks attempts as begun whose claims still stand, and freezes the
-// bodies that are fresh. A lease with less than two thirds of it left begins anew;
-// any other is left alone, which spares an index.
+// bodies that are fresh. Their leases begin anew.
 const beginAttempts = `
 with b as (
     select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @requests::json[], @fresh::boolean[],
@@ -137,8 +136,7 @@ with b as (
         as b (notification_id, token, number, request, fresh, content_type, content, problem)
 ), mine as (
     update outbox o
-    set attempts = b.number, begun_at = now(),
-        due_at = case when o.due_at < now() + @lease::interval * 2 / 3 then now() + @lease::interval else o.due_at end
+    set attempts = b.number, begun_at = now(), due_at = now() + @lease::interval
     from b
     where o.notification_id = b.notification_id and o.claim_token = b.token and o.attempts + 1 = b.number
     returning b.*

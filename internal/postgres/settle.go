@@ -204,7 +204,8 @@ with s as (
     select notification_id, tenant_id, status, now() from gone
 ), later as (
     update outbox o
-    set due_at = now() + s.wait_us * interval '1 microsecond', counted = o.counted + s.counts, claim_token = null, claimed_by = null
+    set due_at = now() + s.wait_us * interval '1 microsecond', ready_at = now() + s.wait_us * interval '1 microsecond',
+        counted = o.counted + s.counts, claim_token = null, claimed_by = null
     from s
     where s.status = 'RETRYING' and o.notification_id = s.notification_id and o.claim_token = s.token
     returning s.*, o.begun_at

@@ -1,10 +1,8 @@
 package webhook
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -21,27 +19,30 @@ const (
 	maxHeadName  = 128
 )
 
-// Describe tells the request that [Sender.Send] makes of d, byte for byte where
-// d.At is set. Of a request that cannot be made it tells only the method.
-func (s *Sender) Describe(ctx context.Context, d *notify.Delivery) notify.RequestHead {
+// Head tells the request byte for byte. Of a request that cannot be made it
+// tells only the method.
+func (r *request) Head() notify.RequestHead {
 	head := notify.RequestHead{Method: http.MethodPost, Headers: []notify.HeaderField{}}
-	req, err := s.request(ctx, d, d.At)
-	if err != nil {
+	if r.err != nil {
 		return head
 	}
-	content, err := io.ReadAll(req.Body)
-	if err != nil {
-		return head
-	}
-	digest := sha256.Sum256(content)
-	head.BodySHA256, head.BodyBytes = hex.EncodeToString(digest[:]), len(content)
-	head.Host = rules.CleanText(req.URL.Host, maxHeadValue)
-	for _, name := range slices.Sorted(maps.Keys(req.Header)) {
-		for _, value := range req.Header[name] {
+	digest := sha256.Sum256(r.content)
+	head.BodySHA256, head.BodyBytes = hex.EncodeToString(digest[:]), len(r.content)
+	head.Host = rules.CleanText(r.http.URL.Host, maxHeadValue)
+	head.Headers = make([]notify.HeaderField, 0, len(r.http.Header))
+	for _, name := range sortedNames(r.http.Header) {
+		for _, value := range r.http.Header[name] {
 			head.Headers = append(head.Headers, sentField(name, value))
 		}
 	}
 	return head
+}
+
+// sortedNames returns the names of a header in their order.
+func sortedNames(header http.Header) []string {
+	names := slices.AppendSeq(make([]string, 0, len(header)), maps.Keys(header))
+	slices.Sort(names)
+	return names
 }
 
 // sentField is a header as it is kept. Only what is known to be harmless shows
@@ -59,9 +60,11 @@ func sentField(name, value string) notify.HeaderField {
 
 // responseHead is the head of an answer as it is kept.
 func (s secrets) responseHead(resp *http.Response) *notify.ResponseHead {
-	head := &notify.ResponseHead{StatusLine: s.line(resp.Proto+" "+resp.Status, maxHeadValue), Headers: []notify.HeaderField{}}
+	head := &notify.ResponseHead{
+		StatusLine: s.line(resp.Proto+" "+resp.Status, maxHeadValue), Headers: make([]notify.HeaderField, 0, len(resp.Header)),
+	}
 	left := maxHead - len(head.StatusLine)
-	for _, name := range slices.Sorted(maps.Keys(resp.Header)) {
+	for _, name := range sortedNames(resp.Header) {
 		for _, value := range resp.Header[name] {
 			field := s.answeredField(name, value)
 			left -= len(field.Name) + len(field.Value)
@@ -95,7 +98,7 @@ func (s secrets) answeredField(name, value string) notify.HeaderField {
 
 // line is one line of an answer without secrets.
 func (s secrets) line(text string, limit int) string {
-	return rules.CleanText(s.redact(clean([]byte(text))), limit)
+	return rules.CleanText(s.redact(cleanText(text)), limit)
 }
 
 // secretName reports whether a header of an answer, by its name in lower case,

@@ -124,6 +124,9 @@ const maxRetryAfter = 24 * time.Hour
 // is none that can be read, or when it is over.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
+	if value == "" {
+		return 0
+	}
 	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
 		if math.IsNaN(seconds) || seconds <= 0 {
 			return 0

@@ -88,10 +88,16 @@ func spellings(text string) []string {
 // redact returns text without any of the secrets, nor the beginning of one at
 // its end, where the text may have been cut.
 func (s secrets) redact(text string) string {
+	begins := func(secret string) bool { return strings.Contains(text, secret[:min(minSecret, len(secret))]) }
 	for _, secret := range s {
-		text = strings.ReplaceAll(text, secret, redacted)
+		if begins(secret) {
+			text = strings.ReplaceAll(text, secret, redacted)
+		}
 	}
 	for _, secret := range s {
+		if !begins(secret) {
+			continue
+		}
 		for n := min(len(secret)-1, len(text)); n >= minSecret; n-- {
 			if strings.HasSuffix(text, secret[:n]) {
 				text = text[:len(text)-n] + redacted
@@ -104,12 +110,18 @@ func (s secrets) redact(text string) string {
 
 // clean returns the beginning of an answer as text that any store can hold, at
 // most maxResponse bytes.
-func clean(body []byte) string {
-	text := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return ' '
-		}
-		return r
-	}, string(body))
+func clean(body []byte) string { return cleanText(string(body)) }
+
+func cleanText(text string) string {
+	if strings.IndexFunc(text, unprintable) >= 0 {
+		text = strings.Map(func(r rune) rune {
+			if unprintable(r) {
+				return ' '
+			}
+			return r
+		}, text)
+	}
 	return rules.CleanText(text, maxResponse)
 }
+
+func unprintable(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,11 +41,11 @@ func slackAPIURL(text string) (*url.URL, error) {
 func (s *Sender) Update(ctx context.Context, w *notify.Webhook, at notify.Posted, body *notify.Body) notify.Outcome {
 	bounded := *w
 	bounded.Timeout = min(w.Timeout, maxUpdateTimeout)
-	return s.timed(ctx, &bounded, func(ctx context.Context, _ time.Time) (*http.Request, error) {
-		return s.slackRequest(ctx, w.Slack, slackCall{
-			method: "chat.update", body: body, place: map[string]string{"channel": at.Channel, "ts": at.TS},
-		})
+	r := s.slackRequest(w.Slack, slackCall{
+		method: "chat.update", body: body, place: map[string]string{"channel": at.Channel, "ts": at.TS},
 	})
+	r.webhook, r.at = &bounded, s.now()
+	return r.Send(ctx)
 }
 
 // slackCall is a call of a method of the Web API.
@@ -61,12 +60,33 @@ type slackCall struct {
 
 // slackRequest makes the request of a call. The token goes to the API alone,
 // whatever headers a webhook has of its own.
-func (s *Sender) slackRequest(ctx context.Context, app notify.SlackApp, call slackCall) (*http.Request, error) {
+func (s *Sender) slackRequest(app notify.SlackApp, call slackCall) *request {
+	content, err := call.content()
+	if err != nil {
+		return &request{sender: s, err: err}
+	}
+	// A request is made of what the URL says when it is written out.
+	to, err := parseURL(s.slackAPI.JoinPath(call.method).String())
+	if err != nil {
+		return &request{sender: s, err: err}
+	}
+	header := http.Header{}
+	header.Set("Authorization", "Bearer "+app.BotToken)
+	header.Set("Content-Type", contentType+"; charset=utf-8")
+	header.Set("User-Agent", s.agent)
+	if call.id != "" {
+		header.Set(standardwebhooks.HeaderWebhookID, call.id)
+	}
+	return &request{sender: s, http: post(*to, header, content), content: content}
+}
+
+// content is the body with the call's place in it.
+func (c *slackCall) content() ([]byte, error) {
 	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(call.body.Content, &fields); err != nil {
+	if err := json.Unmarshal(c.body.Content, &fields); err != nil {
 		return nil, errors.New("the body is not a JSON object")
 	}
-	for name, value := range call.place {
+	for name, value := range c.place {
 		text, err := json.Marshal(value)
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", name, err)
@@ -77,19 +97,7 @@ func (s *Sender) slackRequest(ctx context.Context, app notify.SlackApp, call sla
 	if err != nil {
 		return nil, fmt.Errorf("encode the call: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.slackAPI.JoinPath(call.method).String(), bytes.NewReader(content))
-	if err != nil {
-		return nil, errors.New("the URL of Slack's API cannot be used")
-	}
-	// Without GetBody the transport cannot send the request a second time.
-	req.GetBody = nil
-	req.Header.Set("Authorization", "Bearer "+app.BotToken)
-	req.Header.Set("Content-Type", contentType+"; charset=utf-8")
-	req.Header.Set("User-Agent", s.agent)
-	if call.id != "" {
-		req.Header.Set(standardwebhooks.HeaderWebhookID, call.id)
-	}
-	return req, nil
+	return content, nil
 }
 
 // byWebAPI judges the answer of a method.

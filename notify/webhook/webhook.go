@@ -21,6 +21,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -122,28 +123,43 @@ func New(o Options) (*Sender, error) {
 // Close closes the connections that wait for their next use.
 func (s *Sender) Close() { s.transport.CloseIdleConnections() }
 
-// Send makes one attempt, within the webhook's timeout.
-func (s *Sender) Send(ctx context.Context, d *notify.Delivery) notify.Outcome {
-	return s.timed(ctx, &d.Webhook, func(ctx context.Context, now time.Time) (*http.Request, error) {
-		if !d.At.IsZero() {
-			now = d.At
-		}
-		return s.request(ctx, d, now)
-	})
+// Prepare makes the request of an attempt.
+func (s *Sender) Prepare(d *notify.Delivery) notify.Request {
+	now := d.At
+	if now.IsZero() {
+		now = s.now()
+	}
+	r := s.prepare(d, now)
+	r.webhook, r.at = &d.Webhook, now
+	return r
 }
 
-// requester makes the request of an attempt that begins now. Its errors show no secret URL.
-type requester func(ctx context.Context, now time.Time) (*http.Request, error)
+// request is an attempt that is ready to be made.
+type request struct {
+	sender  *Sender
+	webhook *notify.Webhook
+	// at is the instant of the signature.
+	at      time.Time
+	http    *http.Request
+	content []byte
+	// err says why there is no request. It shows no URL.
+	err error
+}
 
-func (s *Sender) timed(ctx context.Context, w *notify.Webhook, request requester) notify.Outcome {
-	begin := s.now()
-	o := s.attempt(ctx, w, begin, request)
-	o.Duration = max(s.now().Sub(begin), 0)
+// Send makes one attempt, within the webhook's timeout.
+func (r *request) Send(ctx context.Context) notify.Outcome {
+	begin := r.sender.now()
+	o := r.attempt(ctx)
+	o.Duration = max(r.sender.now().Sub(begin), 0)
 	return o
 }
 
-func (s *Sender) attempt(parent context.Context, w *notify.Webhook, now time.Time, request requester) notify.Outcome {
+func (r *request) attempt(parent context.Context) notify.Outcome {
+	s, w := r.sender, r.webhook
 	secrets := s.targets.get(w).secrets
+	if r.err != nil {
+		return notify.Outcome{Verdict: notify.VerdictRefused, NothingSent: true, Error: secrets.redact(r.err.Error())}
+	}
 	timeout := w.Timeout
 	if timeout <= 0 {
 		timeout = notify.DefaultTimeout
@@ -152,11 +168,7 @@ func (s *Sender) attempt(parent context.Context, w *notify.Webhook, now time.Tim
 	defer cancel()
 
 	var sent sendState
-	req, err := request(httptrace.WithClientTrace(ctx, sent.trace()), now)
-	if err != nil {
-		return notify.Outcome{Verdict: notify.VerdictRefused, NothingSent: true, Error: secrets.redact(err.Error())}
-	}
-	resp, err := s.transport.RoundTrip(req)
+	resp, err := s.transport.RoundTrip(r.http.WithContext(httptrace.WithClientTrace(ctx, sent.trace())))
 	if err != nil {
 		return s.unanswered(parent, ctx, err, &sent, timeout, secrets)
 	}
@@ -171,7 +183,7 @@ func (s *Sender) attempt(parent context.Context, w *notify.Webhook, now time.Tim
 		head, _ = io.ReadAll(io.LimitReader(resp.Body, limit))
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxDrain))
 	}
-	o := judge(w, answer{resp.StatusCode, resp.Header, head}, secrets, now)
+	o := judge(w, answer{resp.StatusCode, resp.Header, head}, secrets, r.at)
 	o.Head = secrets.responseHead(resp)
 	return o
 }
@@ -199,51 +211,60 @@ func (s *Sender) unanswered(parent, ctx context.Context, err error, sent *sendSt
 
 const maxError = 500
 
-// request makes the request of an attempt. Its errors hold no URL.
-func (s *Sender) request(ctx context.Context, d *notify.Delivery, now time.Time) (*http.Request, error) {
+// prepare makes the request of a delivery.
+func (s *Sender) prepare(d *notify.Delivery, now time.Time) *request {
 	if d.Body == nil {
-		return nil, errors.New("there is no body to send")
+		return &request{sender: s, err: errors.New("there is no body to send")}
 	}
 	if app := d.Webhook.Slack; app.Used() {
-		return s.slackRequest(ctx, app, slackCall{
+		return s.slackRequest(app, slackCall{
 			method: "chat.postMessage", body: d.Body, id: d.NotificationID.String(), place: map[string]string{"channel": app.Channel},
 		})
 	}
 	t := s.targets.get(&d.Webhook)
 	if t.err != nil {
-		return nil, t.err
+		return &request{sender: s, err: t.err}
 	}
-	to := *t.url
 	content := d.Body.Content
-	// Without GetBody the transport cannot send the request a second time.
-	req := (&http.Request{
-		Method: http.MethodPost, URL: &to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: make(http.Header, len(d.Webhook.Headers)+5), Body: io.NopCloser(bytes.NewReader(content)), ContentLength: int64(len(content)),
-	}).WithContext(ctx)
-	if len(content) == 0 {
-		req.Body = http.NoBody
-	}
+	id := d.MessageID()
+	header := make(http.Header, len(d.Webhook.Headers)+6)
 	for name, value := range d.Webhook.Headers {
 		if !reserved(name) {
-			req.Header.Set(name, value)
+			header.Set(name, value)
 		}
 	}
-	if password, _ := t.user.Password(); t.user != nil && req.Header.Get("Authorization") == "" {
-		req.SetBasicAuth(t.user.Username(), password)
+	if password, _ := t.user.Password(); t.user != nil && header.Get("Authorization") == "" {
+		header.Set("Authorization", basicAuth(t.user.Username(), password))
 	}
-	id := d.MessageID()
-	req.Header.Set("Content-Type", d.Body.ContentType)
-	req.Header.Set("User-Agent", s.agent)
-	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
-	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	header.Set("Content-Type", d.Body.ContentType)
+	header.Set("User-Agent", s.agent)
+	header.Set(standardwebhooks.HeaderWebhookID, id)
+	header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
 	signature, err := t.signature(id, now, content)
 	if err != nil {
-		return nil, err
+		return &request{sender: s, err: err}
 	}
 	if signature != "" {
-		req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+		header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 	}
-	return req, nil
+	return &request{sender: s, http: post(*t.url, header, content), content: content}
+}
+
+// post makes a request that the transport cannot send a second time: it has no
+// GetBody, and its body is read once.
+func post(to url.URL, header http.Header, content []byte) *http.Request {
+	r := &http.Request{
+		Method: http.MethodPost, URL: &to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(bytes.NewReader(content)), ContentLength: int64(len(content)),
+	}
+	if len(content) == 0 {
+		r.Body = http.NoBody
+	}
+	return r
+}
+
+func basicAuth(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
 // parseURL reads a webhook's URL. Its errors do not repeat it.

@@ -182,14 +182,15 @@ func (q *Queries) DigestErrors(ctx context.Context, arg DigestErrorsParams) ([]D
 
 const digestGather = `-- name: DigestGather :one
 with taken as (
-    select o.notification_id, o.due_at
+    select o.notification_id, o.ready_at
     from outbox o
-    where o.webhook_id = $1 and o.due_at <= now() and o.attempts = o.begun_before and not o.digest and not o.alone
-    order by o.due_at, o.notification_id
+    where o.webhook_id = $1 and o.ready_at <= now() and o.due_at <= now()
+      and o.attempts = o.begun_before and not o.digest and not o.alone
+    order by o.ready_at, o.notification_id
     limit $2::int
     for update skip locked
 ), enough as (
-    select count(*)::int as size, min(due_at) as due_at from taken having count(*) > $3::int
+    select count(*)::int as size, min(ready_at) as ready_at from taken having count(*) > $3::int
 ), told as (
     insert into notification (notification_id, tenant_id, webhook_id, reason)
     select $4::uuid, w.tenant_id, w.webhook_id, 'DIGEST'
@@ -204,8 +205,8 @@ with taken as (
 ), gone as (
     delete from outbox o using joined j where o.notification_id = j.notification_id
 ), owed as (
-    insert into outbox (notification_id, webhook_id, due_at, digest)
-    select $4::uuid, $1, due_at, true from enough
+    insert into outbox (notification_id, webhook_id, due_at, ready_at, digest)
+    select $4::uuid, $1, ready_at, ready_at, true from enough
 )
 select coalesce((select size from enough), 0)::int as size
 `

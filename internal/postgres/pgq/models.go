@@ -217,6 +217,7 @@ type Outbox struct {
 	BegunBefore    int32
 	Alone          bool
 	BegunAt        *time.Time
+	ReadyAt        time.Time
 }
 
 type Reader struct {

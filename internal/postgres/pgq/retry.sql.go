@@ -103,7 +103,7 @@ with waiting as (
     on conflict do nothing
 ), hastened as (
     update outbox o
-    set due_at = now(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = $4::boolean,
+    set due_at = now(), ready_at = now(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = $4::boolean,
         claim_token = null, claimed_by = null, begun_at = null
     from waiting
     where o.notification_id = waiting.notification_id

@@ -169,7 +169,7 @@ func TestTocsinsBot(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Body = &body
-	outcome := sender.Send(context.Background(), &d)
+	outcome := sender.Prepare(&d).Send(context.Background())
 	if outcome.Posted == nil {
 		t.Fatalf("outcome %+v", outcome)
 	}
