@@ -16,7 +16,7 @@ const notificationClaim = `-- name: NotificationClaim :many
 with wanted as (
     select unnest($1::uuid[]) as webhook_id, unnest($2::int[]) as slots
 ), gated as (
-    select s.webhook_id, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
+    select s.webhook_id, w.version, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
            case when s.opened_at is null then wanted.slots else 1 end as slots
     from wanted
     join webhook w using (webhook_id)
@@ -28,24 +28,24 @@ with wanted as (
                where p.notification_id = s.probe_id and p.claim_token = s.probe_token and p.due_at > now())))
     for update of s skip locked
 ), room as (
-    select wanted.webhook_id, wanted.slots
+    select wanted.webhook_id, w.version, wanted.slots
     from wanted
     join webhook w using (webhook_id)
     join webhook_state s using (webhook_id)
     where w.rate_per_second = 0 and s.opened_at is null
     union all
-    select g.webhook_id,
+    select g.webhook_id, g.version,
            case when g.rate = 0 then g.slots
                 else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
     from gated g
 ), due as (
-    select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
+    select o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at, room.version
     from room
     cross join lateral (
         select b.notification_id, b.attempts, b.claim_token, b.claimed_by, b.begun_at
         from outbox b
-        where b.webhook_id = room.webhook_id and b.due_at <= now()
-        order by b.due_at, b.notification_id
+        where b.webhook_id = room.webhook_id and b.ready_at <= now() and b.due_at <= now()
+        order by b.ready_at, b.notification_id
         limit room.slots
         for update skip locked
     ) o
@@ -57,7 +57,7 @@ with wanted as (
         begun_at = null
     from due
     where o.notification_id = due.notification_id
-    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token,
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token, due.version,
         due.begun_at is not null and due.claim_token is not null as unknown
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
@@ -83,7 +83,7 @@ with wanted as (
 select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
        c.unknown::boolean as unknown, n.reason,
        b.content_type, b.content,
-       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, r.name as rule_name, w.webhook_id, w.version
+       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, r.name as rule_name, c.webhook_id, c.version
 from claimed c
 join notification n using (notification_id)
 join alert a on a.alert_id = coalesce(n.alert_id, (
@@ -91,8 +91,7 @@ join alert a on a.alert_id = coalesce(n.alert_id, (
     where m.digest_id = n.notification_id
     limit 1))
 join rule r on r.rule_id = a.rule_id
-join webhook w on w.webhook_id = n.webhook_id
-left join notification_body b using (notification_id)
+left join notification_body b on b.notification_id = case when c.attempts > 0 then c.notification_id end
 order by n.created_at, n.notification_id
 `
 
@@ -119,9 +118,10 @@ type NotificationClaimRow struct {
 	Version        int64
 }
 
-// Takes at most the wanted number of due rows of each webhook, oldest due first,
+// Takes at most the wanted number of due rows of each webhook, oldest first,
 // each under a token of its own, until the lease ends. A digest comes with the
-// alert of one of its members. Of webhooks it tells the version only.
+// alert of one of its members. Of webhooks it tells the version only. There is a
+// frozen body only where an attempt was begun.
 //
 // Where the claimant before has begun an attempt and stored no outcome, that
 // attempt is recorded as it is: nobody knows its outcome.
@@ -198,10 +198,11 @@ const outboxBacklog = `-- name: OutboxBacklog :many
 select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
        rate_tokens(w.rate_per_second, s.next_send_at, now())::double precision as tokens,
        (s.opened_at is not null)::boolean as probe,
-       (select count(*) from outbox o where o.webhook_id = w.webhook_id and o.digest and o.due_at <= now()) as digests,
+       (select count(*) from outbox o where o.webhook_id = w.webhook_id and o.digest and o.ready_at <= now() and o.due_at <= now()) as digests,
        case when w.digest_above > 0 and not held.now then exists (
            select from outbox o
-           where o.webhook_id = w.webhook_id and o.due_at <= now() and o.attempts = o.begun_before and not o.digest and not o.alone
+           where o.webhook_id = w.webhook_id and o.ready_at <= now() and o.due_at <= now()
+             and o.attempts = o.begun_before and not o.digest and not o.alone
            offset w.digest_above
        ) else false end::boolean as gather,
        (ripe.at is not null and not held.now)::boolean as due,
@@ -215,8 +216,15 @@ cross join lateral (
     select greatest(w.held_until, s.open_until, probe.due_at) as until,
            coalesce(greatest(w.held_until, s.open_until, probe.due_at) > now(), false) as now
 ) held
-cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at <= now()) ripe
-cross join lateral (select min(o.due_at) as at from outbox o where o.webhook_id = w.webhook_id and o.due_at > now()) later
+cross join lateral (
+    select min(o.ready_at) as at from outbox o where o.webhook_id = w.webhook_id and o.ready_at <= now() and o.due_at <= now()
+) ripe
+cross join lateral (
+    select least(
+        (select min(o.ready_at) from outbox o where o.webhook_id = w.webhook_id and o.ready_at > now()),
+        case when ripe.at is null then (select min(o.due_at) from outbox o where o.webhook_id = w.webhook_id and o.ready_at <= now()) end
+    ) as at
+) later
 where w.enabled and (ripe.at is not null or later.at is not null)
 `
 
@@ -236,7 +244,8 @@ type OutboxBacklogRow struct {
 // The enabled webhooks to which something is owed: whether any of it may be sent
 // now and, rounded up, the microseconds until the next of it may; 0 when there is
 // none. Nothing may while the receiver has asked for a pause, nor while the
-// breaker is open or its probe, whose claim stands, is on its way.
+// breaker is open or its probe, whose claim stands, is on its way. Leases count
+// where all that is ready is leased, which is never much.
 func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error) {
 	rows, err := q.db.Query(ctx, outboxBacklog)
 	if err != nil {
