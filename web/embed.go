@@ -9,6 +9,10 @@
 // missing is 404. All else must be asked for anew each time, which costs a 304. Any other path is a page of the
 // application and gets its index.html, whose script reads the address.
 //
+// With a page come Link headers that name what its address needs beside index.html: its own scripts and styles, as the build
+// has listed them, and the first answers of the API for a browser that brings a cookie. They are hints: a page does
+// without them, later.
+//
 // The headers forbid the page everything that it does not do: no script but its own files, no other host, no framing.
 package web
 

@@ -22,9 +22,13 @@ const (
 	askEachTime = "no-cache"
 )
 
+// linksFile is written by the build and not served: see readLinks.
+const linksFile = "links.json"
+
 // handler serves the files of one site. It is immutable, and safe for concurrent use.
 type handler struct {
 	files map[string]file
+	links pageLinks
 }
 
 // file is one file in all its forms. The compressed ones are nil where the build made none.
@@ -50,6 +54,10 @@ func newHandler(site fs.FS) (*handler, error) {
 		return nil
 	})
 	if err != nil {
+		return nil, fmt.Errorf("read the site: %w", err)
+	}
+	delete(h.files, linksFile)
+	if h.links, err = readLinks(site); err != nil {
 		return nil, fmt.Errorf("read the site: %w", err)
 	}
 	if _, ok := h.files["index.html"]; !ok {
@@ -93,6 +101,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		f = h.files["index.html"]
+		h.links.announce(w.Header(), name, r)
 	}
 	f.serve(w, r)
 }

@@ -18,6 +18,7 @@ func testSite() fstest.MapFS {
 		"assets/main-Ab12.js.br": {Data: []byte("brotli of main")},
 		"assets/main-Ab12.js.gz": {Data: []byte("gzip of main")},
 		"assets/inter.woff2":     {Data: []byte("font")},
+		"links.json":             {Data: []byte(`{"/rules/new": ["<new>", "<form>"], "/rules/$ruleId": ["<edit>"]}`)},
 	}
 }
 
@@ -57,6 +58,7 @@ func TestHandlerServes(t *testing.T) {
 		"plain for a coding that is unknown":      {"/assets/main-Ab12.js", "zstd", script},
 		"plain where no compressed form is":       {"/assets/inter.woff2", "br, gzip", answer{200, "font/woff2", script.Cache, "", "font"}},
 		"a missing asset is not a page":           {"/assets/main-Old1.js", "", answer{404, "text/plain; charset=utf-8", "no-cache", "", "404 page"}},
+		"the build's list has no address":         {"/links.json", "", page},
 		"a compressed form has no address":        {"/assets/main-Ab12.js.br", "", answer{404, "text/plain; charset=utf-8", "no-cache", "", "404 page"}},
 	}
 	for name, tt := range tests {
@@ -67,6 +69,35 @@ func TestHandlerServes(t *testing.T) {
 				r.Header().Get("Content-Encoding"), r.Body.String()[:len(tt.want.Start)],
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What an address needs is named with the first answer, and with the one that says that nothing has changed.
+func TestHandlerNamesWhatAPageNeeds(t *testing.T) {
+	h, err := newHandler(testSite())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := get(t, h, "/").Header().Get("ETag")
+	tests := map[string]struct {
+		target  string
+		headers []string
+		want    []string
+	}{
+		"a path that is written out":       {"/rules/new", nil, []string{"<new>, <form>"}},
+		"one with a segment for any":       {"/rules/0192f0c1?x=y", nil, []string{"<edit>"}},
+		"more segments":                    {"/rules/new/more", nil, nil},
+		"a page without code of its own":   {"/inbox", nil, nil},
+		"a file":                           {"/theme.js", []string{"Cookie", "a=b"}, nil},
+		"whoever may be signed in":         {"/inbox", []string{"Cookie", "a=b"}, []string{firstAnswers}},
+		"a page that the browser has kept": {"/rules/new", []string{"If-None-Match", tag}, []string{"<new>, <form>"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, get(t, h, tt.target, tt.headers...).Header().Values("Link")); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -102,6 +133,14 @@ func TestHandlerRefusesOtherMethods(t *testing.T) {
 
 func TestSiteWithoutPageIsRefused(t *testing.T) {
 	if _, err := newHandler(fstest.MapFS{"theme.js": {Data: []byte("x")}}); err == nil {
+		t.Error("accepted")
+	}
+}
+
+func TestSiteWithAnUnreadableListIsRefused(t *testing.T) {
+	site := testSite()
+	site["links.json"] = &fstest.MapFile{Data: []byte("{")}
+	if _, err := newHandler(site); err == nil {
 		t.Error("accepted")
 	}
 }

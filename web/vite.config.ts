@@ -1,13 +1,14 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
 import { fontLicenses } from "./build/font-licenses.ts";
+import { pageLinks } from "./build/page-links.ts";
 import { precompress } from "./build/precompress.ts";
 
 const licenses = "licenses.txt";
 const fonts = ["@fontsource-variable/inter", "@fontsource-variable/jetbrains-mono"];
 
 export default defineConfig({
-  plugins: [react(), fontLicenses(licenses, fonts), precompress()],
+  plugins: [react(), fontLicenses(licenses, fonts), pageLinks("links.json"), precompress()],
   build: {
     target: "es2023",
     // A file that is part of the bundle keeps the policy "no script and no font but our own" simple.

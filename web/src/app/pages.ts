@@ -1,39 +1,41 @@
+import { ruleOne } from "../api/rules";
+import { oneWebhook, webhookList } from "../api/webhooks";
 import { SkeletonColumns, SkeletonForm } from "../ui/states";
 import { lazyPage } from "./chunk/lazyPage";
 
+/** How long something that is asked for early waits for its page. */
+const untilShownMs = 5_000;
+
 // Every page but the inbox, which is where one begins.
 export const rules = lazyPage("Rules", async () => (await import("../rules/RulesPage")).RulesPage);
-export const newRule = lazyPage(
-  "New rule",
-  async () => (await import("../rules/NewRulePage")).NewRulePage,
-  SkeletonColumns,
-);
-export const editRule = lazyPage(
-  "Rule",
-  async () => (await import("../rules/EditRulePage")).EditRulePage,
-  SkeletonColumns,
-);
-export const webhooks = lazyPage("Webhooks", async () => (await import("../webhooks/WebhooksPage")).WebhooksPage);
+export const newRule = lazyPage("New rule", async () => (await import("../rules/NewRulePage")).NewRulePage, {
+  Coming: SkeletonColumns,
+});
+export const editRule = lazyPage("Rule", async () => (await import("../rules/EditRulePage")).EditRulePage, {
+  Coming: SkeletonColumns,
+  ask: (cache, { ruleId = "" }) => cache.prefetchQuery({ ...ruleOne(ruleId), gcTime: untilShownMs }),
+});
+export const webhooks = lazyPage("Webhooks", async () => (await import("../webhooks/WebhooksPage")).WebhooksPage, {
+  ask: (cache) => cache.prefetchQuery(webhookList()),
+});
 export const newWebhook = lazyPage(
   "New webhook",
   async () => (await import("../webhooks/NewWebhookPage")).NewWebhookPage,
-  SkeletonForm,
+  { Coming: SkeletonForm },
 );
 export const editWebhook = lazyPage(
   "Webhook",
   async () => (await import("../webhooks/EditWebhookPage")).EditWebhookPage,
-  SkeletonForm,
+  { Coming: SkeletonForm, ask: (cache, { webhookId = "" }) => cache.prefetchQuery(oneWebhook(webhookId)) },
 );
 export const deliveries = lazyPage(
   "Deliveries",
   async () => (await import("../deliveries/DeliveriesPage")).DeliveriesPage,
 );
 export const system = lazyPage("System", async () => (await import("../system/SystemPage")).SystemPage);
-export const account = lazyPage(
-  "Account",
-  async () => (await import("../access/AccountPage")).AccountPage,
-  SkeletonForm,
-);
+export const account = lazyPage("Account", async () => (await import("../access/AccountPage")).AccountPage, {
+  Coming: SkeletonForm,
+});
 export const users = lazyPage("Users", async () => (await import("../access/UsersPage")).UsersPage);
 export const tokens = lazyPage("Tokens", async () => (await import("../access/TokensPage")).TokensPage);
 export const audit = lazyPage("Audit log", async () => (await import("../access/AuditPage")).AuditPage);

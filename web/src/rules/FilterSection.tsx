@@ -1,4 +1,5 @@
 import { Autocomplete, Checkbox, NativeSelect, TextInput } from "@mantine/core";
+import { memo } from "react";
 import { Amount } from "../ui/Amount";
 import { Button } from "../ui/Button";
 import { FormSection } from "../ui/Form";
@@ -16,7 +17,7 @@ const durations = [
 ] as const;
 
 /** What the rule looks for. All of it must hold. */
-export function FilterSection({ editor }: { editor: Editor }) {
+export const FilterSection = memo(function FilterSection({ editor }: { editor: Editor }) {
   const { environments, applications } = editor.form.values.scope;
   return (
     <FormSection
@@ -70,7 +71,7 @@ export function FilterSection({ editor }: { editor: Editor }) {
       <Attributes editor={editor} />
     </FormSection>
   );
-}
+});
 
 const comparisons = [
   { value: "EQUALS", label: "equals" },

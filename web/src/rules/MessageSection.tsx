@@ -1,10 +1,11 @@
-import { Checkbox, Input, SegmentedControl, TagsInput } from "@mantine/core";
+import { Checkbox, Input, TagsInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { memo } from "react";
 import { roles } from "../api/access";
-import type { Severity } from "../api/client";
 import { useMay } from "../api/operations";
 import { webhookList } from "../api/webhooks";
+import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
 import { severityMeaning } from "../ui/marks";
@@ -21,7 +22,7 @@ const severities = (["CRITICAL", "WARNING", "INFO"] as const).map((value) => ({
 }));
 
 /** What is said, how loud, and to whom. */
-export function MessageSection({ editor }: { editor: Editor }) {
+export const MessageSection = memo(function MessageSection({ editor }: { editor: Editor }) {
   const { form: state, errorOf } = editor;
   const counts = state.values.fireMode === "COUNT_IN_WINDOW";
   const texts = defaultTexts(state.values);
@@ -38,11 +39,11 @@ export function MessageSection({ editor }: { editor: Editor }) {
       }
     >
       <Input.Wrapper label="Severity" labelElement="div" error={errorOf("severity")}>
-        <SegmentedControl
-          data={severities}
-          aria-label="Severity"
+        <Choice
+          label="Severity"
+          options={severities}
           value={state.values.severity}
-          onChange={(value) => state.setFieldValue("severity", value as Severity)}
+          onChange={(value) => state.setFieldValue("severity", value)}
         />
       </Input.Wrapper>
       <TemplateInput
@@ -75,7 +76,7 @@ export function MessageSection({ editor }: { editor: Editor }) {
       </fieldset>
     </FormSection>
   );
-}
+});
 
 function Webhooks({ editor, counts }: { editor: Editor; counts: boolean }) {
   const webhooks = useQuery(webhookList());

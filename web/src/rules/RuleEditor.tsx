@@ -7,22 +7,23 @@ import type { ExchangeRef, Rule } from "../api/client";
 import { mayCall } from "../api/operations";
 import { webhookList } from "../api/webhooks";
 import { Page } from "../app/Page";
+import { Drafts } from "../drafts/Drafts";
+import { draftsOf } from "../drafts/draft";
 import { Button, buttonClass } from "../ui/Button";
 import { Form } from "../ui/Form";
-import { Ago } from "../ui/Instant";
+import formStyles from "../ui/form.module.css";
 import { LeaveGuard } from "../ui/LeaveGuard";
 import { useStanding } from "../ui/standing";
 import { Failed, SkeletonColumns } from "../ui/states";
 import { useToast } from "../ui/toast";
 import { ConflictDialog } from "./ConflictDialog";
 import { definition, valuesOf } from "./definition";
-import { draftsOf, type Kept } from "./draft";
+import type { KeptRule } from "./drafts";
 import { bound } from "./editor";
 import styles from "./editor.module.css";
 import { FilterSection } from "./FilterSection";
 import { MessagePane, useCandidates } from "./MessagePane";
 import { MessageSection } from "./MessageSection";
-import { OtherDrafts } from "./OtherDrafts";
 import { Overview } from "./Overview";
 import { PreviewPane } from "./PreviewPane";
 import { ReviewSection } from "./ReviewSection";
@@ -30,14 +31,14 @@ import { ScopeSection } from "./ScopeSection";
 import { sentence } from "./sentence";
 import { TriggerSection } from "./TriggerSection";
 import { useMessagePreview, useRulePreview } from "./usePreview";
-import { useRuleForm } from "./useRuleForm";
+import { useEditor, useRuleForm } from "./useRuleForm";
 
 /** Where a rule is written, whether it is new or stored: its parts on one side, what would come of it on the other. */
 export function RuleEditor({ rule }: { rule?: Rule }) {
   // Drafts belong to a person.
   const who = useQuery(me());
   const failure = useStanding(who);
-  const [taken, setTaken] = useState<Kept>();
+  const [taken, setTaken] = useState<KeptRule>();
   if (who.data) {
     return <Editing key={taken?.id} who={who.data} taken={taken} onTake={setTaken} {...(rule ? { rule } : {})} />;
   }
@@ -52,8 +53,8 @@ interface EditingProps {
   who: Me;
   rule?: Rule;
   /** The draft that the person has chosen among several. */
-  taken: Kept | undefined;
-  onTake: (kept: Kept) => void;
+  taken: KeptRule | undefined;
+  onTake: (kept: KeptRule) => void;
 }
 
 function Editing({ who, rule, taken, onTake }: EditingProps) {
@@ -94,7 +95,7 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
     ...preview.complaints,
     ...message.complaints.filter(({ field }) => field === "titleTemplate" || field === "messageTemplate"),
   ];
-  const editor = edit.editor(complaints);
+  const editor = useEditor(edit, complaints);
 
   const action = rule ? "Save the rule" : "Create the rule";
   const said = sentence(
@@ -110,17 +111,16 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
           <div className={styles.left}>
             <Form problems={edit.problems} refusals={edit.refusals} onSubmit={() => edit.submit(complaints)}>
               {!mayWrite && (
-                <p className={styles.note}>You can read rules. Writing them takes the role of an editor.</p>
+                <p className={formStyles.note}>You can read rules. Writing them takes the role of an editor.</p>
               )}
-              {edit.restored && (
-                <div className={styles.note} role="status">
-                  <span>
-                    What you, {who.name}, had not saved <Ago at={edit.restored} stop /> is back.
-                  </span>
-                  <Button onClick={() => edit.restart(rule)}>Give it up</Button>
-                </div>
-              )}
-              {mayWrite && <OtherDrafts drafts={edit.others} onTake={onTake} onGiveUp={edit.giveUp} />}
+              <Drafts
+                name={who.name}
+                restored={edit.restored}
+                onRestart={() => edit.restart(rule)}
+                others={mayWrite ? edit.others : []}
+                onTake={onTake}
+                onGiveUp={edit.giveUp}
+              />
               <fieldset className={styles.whole} disabled={!mayWrite || saving}>
                 <TextInput label="Name" placeholder="Failed orders" {...bound(editor, "name")} />
                 <ScopeSection editor={editor} />
@@ -137,7 +137,10 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
                   {dirty ? "Cancel" : "Back to the rules"}
                 </Link>
                 <span className={styles.state} role="status">
-                  {dirty ? `Not saved yet; kept in this browser for ${who.name}.` : ""}
+                  {dirty &&
+                    (edit.kept
+                      ? `Not saved yet; kept in this browser for ${who.name}.`
+                      : "Not saved yet, and this browser keeps nothing.")}
                 </span>
               </div>
             </Form>
@@ -156,7 +159,7 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
       </div>
       <LeaveGuard
         dirty={() => dirty && !leaving.current}
-        losable={() => edit.losable() && !leaving.current}
+        losable={() => edit.losable && !leaving.current}
         keep="Keep for later"
         onLeave={() => edit.restart(rule)}
       >

@@ -2,7 +2,6 @@ import { Switch } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import { me } from "../api/access";
 import { alertActivity } from "../api/activity";
 import type { AlertGroup, Rule } from "../api/client";
 import { reasonOf } from "../api/errors";
@@ -10,6 +9,7 @@ import { useMay } from "../api/operations";
 import { deleteRule, openAlerts, ruleKeys, ruleList, setRuleEnabled } from "../api/rules";
 import { webhookList } from "../api/webhooks";
 import { Page } from "../app/Page";
+import { useDrafted } from "../drafts/useDrafted";
 import { Button, buttonClass } from "../ui/Button";
 import { IconPlus, IconRules, IconTrash } from "../ui/icons";
 import { SeverityMark } from "../ui/marks";
@@ -18,10 +18,9 @@ import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useToast } from "../ui/toast";
-import { draftsOf, draftToTake, keptDrafts } from "./draft";
+import { ruleKind } from "./drafts";
 import { Health } from "./Health";
 import { Raised } from "./Raised";
-import styles from "./rules.module.css";
 import { sentence } from "./sentence";
 
 export function RulesPage() {
@@ -32,7 +31,7 @@ export function RulesPage() {
     (q) => q.isFetched,
   );
   const mayWrite = useMay()("createRule");
-  const drafted = useDrafted();
+  const drafted = useDrafted(ruleKind);
   const [doomed, setDoomed] = useState<Rule>();
   useEffect(() => {
     document.title = "Rules · Tocsin";
@@ -73,16 +72,6 @@ export function RulesPage() {
   );
 }
 
-/** Whether the reader has written something about a rule and not saved it; of a new one, and no open editor has it. */
-function useDrafted(): (ruleId: string | undefined) => boolean {
-  const { data: who } = useQuery(me());
-  return (ruleId) => {
-    if (who === undefined) return false;
-    const of = { person: draftsOf(who), ruleId };
-    return ruleId === undefined ? draftToTake(of) !== undefined : keptDrafts(of).length > 0;
-  };
-}
-
 interface TableProps {
   rules: readonly Rule[];
   mayWrite: boolean;
@@ -92,7 +81,7 @@ interface TableProps {
 function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
   const { data: webhooks } = useQuery(webhookList());
   const { data: open } = useQuery(openAlerts());
-  const drafted = useDrafted();
+  const drafted = useDrafted(ruleKind);
   const nameOf = (id: string) => webhooks?.find((webhook) => webhook.id === id)?.name ?? "a webhook";
   return (
     <table className={table.table}>
@@ -116,7 +105,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
               <Link to="/rules/$ruleId" params={{ ruleId: rule.id }} className={table.name}>
                 {rule.name}
               </Link>
-              {mayWrite && drafted(rule.id) && <span className={styles.draft}>changes not saved</span>}
+              {mayWrite && drafted(rule.id) && <span className={table.draft}>changes not saved</span>}
               <div className={table.sub}>{sentence(rule, rule.webhookIds.map(nameOf))}</div>
             </td>
             <td>

@@ -1,10 +1,11 @@
+import { memo } from "react";
 import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
 import { bound, type Editor } from "./editor";
 import { SuggestInput } from "./SuggestInput";
 
 /** Where the rule looks. What is offered is what occurred in the last day. */
-export function ScopeSection({ editor }: { editor: Editor }) {
+export const ScopeSection = memo(function ScopeSection({ editor }: { editor: Editor }) {
   const { environments, applications } = editor.form.values.scope;
   return (
     <FormSection
@@ -37,4 +38,4 @@ export function ScopeSection({ editor }: { editor: Editor }) {
       </div>
     </FormSection>
   );
-}
+});

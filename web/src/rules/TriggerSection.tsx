@@ -1,6 +1,8 @@
-import { Checkbox, Input, NativeSelect, SegmentedControl } from "@mantine/core";
+import { Checkbox, Input, NativeSelect } from "@mantine/core";
+import { memo } from "react";
 import type { FireMode, GroupBy } from "../api/client";
 import { Amount } from "../ui/Amount";
+import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
 import { notApplicable } from "./check";
@@ -26,17 +28,17 @@ const minuteOfMinutes = { size: 1, word: "min" };
 const hourOfMinutes = { size: 60, word: "h" };
 
 /** When the rule fires. What does not apply to the fire mode is not there, and the section says why. */
-export function TriggerSection({ editor }: { editor: Editor }) {
+export const TriggerSection = memo(function TriggerSection({ editor }: { editor: Editor }) {
   const { form, errorOf } = editor;
   const counts = form.values.fireMode === "COUNT_IN_WINDOW";
   return (
     <FormSection title="Trigger" name="trigger" hint="What raises an alert.">
       <Input.Wrapper label="Alert on" labelElement="div" error={errorOf("fireMode")}>
-        <SegmentedControl
-          data={modes}
-          aria-label="Alert on"
+        <Choice
+          label="Alert on"
+          options={modes}
           value={form.values.fireMode}
-          onChange={(value) => form.setFieldValue("fireMode", value as FireMode)}
+          onChange={(value) => form.setFieldValue("fireMode", value)}
         />
       </Input.Wrapper>
       {counts ? (
@@ -66,7 +68,7 @@ export function TriggerSection({ editor }: { editor: Editor }) {
       </div>
     </FormSection>
   );
-}
+});
 
 function Counting({ editor }: { editor: Editor }) {
   return (

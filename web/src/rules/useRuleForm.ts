@@ -1,21 +1,22 @@
 import { useForm } from "@mantine/form";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useMemo, useState } from "react";
 import type { FieldError, Rule } from "../api/client";
 import { ApiError } from "../api/errors";
 import { type Placed, placeErrors, placeFields } from "../api/fields";
 import { createRule, readRule, ruleKeys, ruleOne, updateRule } from "../api/rules";
+import type { DraftOf } from "../drafts/draft";
+import { useDraft, useKeeping } from "../drafts/useDraft";
 import { check } from "./check";
 import { definition, fieldsOf, initialValues, same, type Values, valuesOf } from "./definition";
-import type { DraftOf, Kept } from "./draft";
+import { type KeptRule, ruleKind } from "./drafts";
 import { type Editor, pathOf } from "./editor";
-import { useDraft } from "./useDraft";
 
 interface Options {
   /** Whose drafts these are. */
   person: string;
   /** The draft to go on with, where one was chosen. */
-  taking: Kept | undefined;
+  taking: KeptRule | undefined;
   onCreated: (rule: Rule) => void;
   onUpdated: (rule: Rule) => void;
 }
@@ -27,26 +28,19 @@ interface Options {
 export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated, onUpdated }: Options) {
   const cache = useQueryClient();
   const id = rule?.id;
-  const of = useMemo<DraftOf>(() => ({ person, ruleId: id }), [person, id]);
-  const { taken: draft, keep: keepDraft, drop: dropDraft, others, giveUp } = useDraft(of, taking);
+  const of = useMemo<DraftOf<Values>>(() => ({ person, kind: ruleKind, id }), [person, id]);
+  const drafts = useDraft<Values, Rule>(of, taking);
+  const { taken: draft, others, giveUp } = drafts;
   /** The rule as it was when the person began. */
   const [base, setBase] = useState(draft?.base ?? rule);
   const before = base ? valuesOf(base) : initialValues;
   const form = useForm<Values>({ initialValues: draft?.values ?? before });
   const dirty = !same(form.values, before);
-  const [restored, setRestored] = useState(dirty ? draft?.at : undefined);
-  /** Whether what is typed outlives this page. */
-  const kept = useRef(false);
   const [theirs, setTheirs] = useState<Rule>();
   const [problems, setProblems] = useState<readonly string[]>([]);
   const [refusals, setRefusals] = useState(0);
   const known = fieldsOf(form.values);
-
-  const { values } = form;
-  useEffect(() => {
-    if (dirty) kept.current = keepDraft({ values, at: new Date().toISOString(), ...(base ? { base } : {}) });
-    else dropDraft();
-  }, [keepDraft, dropDraft, base, values, dirty]);
+  const { restored, kept, forget } = useKeeping(drafts, { values: form.values, base, dirty });
 
   const refuse = ({ fields, rest }: Placed) => {
     form.setErrors(Object.fromEntries(Object.entries(fields).map(([field, said]) => [pathOf(field), said])));
@@ -55,9 +49,8 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated,
   };
   /** Begins anew with a rule as it is stored. */
   const restart = (stored: Rule | undefined) => {
-    dropDraft();
+    forget();
     setBase(stored);
-    setRestored(undefined);
     setTheirs(undefined);
     const next = stored ? valuesOf(stored) : initialValues;
     form.setInitialValues(next);
@@ -67,7 +60,7 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated,
     mutationFn: (asked: ReturnType<typeof definition>) =>
       base ? updateRule(base.id, base.version, asked) : createRule(asked),
     onSuccess: (saved) => {
-      dropDraft();
+      forget();
       if (base) {
         cache.setQueryData(ruleOne(saved.id).queryKey, saved);
         restart(saved);
@@ -96,7 +89,9 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated,
     /** When what is back was written; undefined where nothing is. */
     restored,
     /** Whether closing the page would lose something. */
-    losable: () => dirty && !kept.current,
+    losable: dirty && !kept,
+    /** Whether what is typed is kept in this browser. */
+    kept,
     /** What else is kept of the same rule. */
     others,
     giveUp,
@@ -122,19 +117,32 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated,
       form.setValues(chosen);
     },
     closeConflict: () => setTheirs(undefined),
-    /** What is wrong with each field, as far as the person has come. */
-    editor: (complaints: readonly FieldError[]): Editor => {
-      const live = placeFields(once([...check(definition(form.values)), ...complaints]), known).fields;
-      const errorOf = (field: string) => {
-        const refused = form.errors[pathOf(field)];
-        if (refused !== undefined && refused !== null) return String(refused);
-        // Who has only come to a field has done nothing wrong yet.
-        const written = form.isTouched(pathOf(field)) && form.isDirty(pathOf(field));
-        return written || refusals > 0 ? live[field] : undefined;
-      };
-      return { form, errorOf };
-    },
   };
+}
+
+/**
+ * What the sections share, and what is wrong with each field, as far as the person has come. It stays the same for as long
+ * as that does, whatever else the page hears of: a form is much to render.
+ */
+export function useEditor(
+  { form, refusals }: Pick<ReturnType<typeof useRuleForm>, "form" | "refusals">,
+  complaints: readonly FieldError[],
+): Editor {
+  const said = JSON.stringify(complaints);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the form is another object each time, and says the same.
+  return useMemo(() => {
+    const known = fieldsOf(form.values);
+    const complained = JSON.parse(said) as FieldError[];
+    const live = placeFields(once([...check(definition(form.values)), ...complained]), known).fields;
+    const errorOf = (field: string) => {
+      const refused = form.errors[pathOf(field)];
+      if (refused !== undefined && refused !== null) return String(refused);
+      // Who has only come to a field has done nothing wrong yet.
+      const written = form.isTouched(pathOf(field)) && form.isDirty(pathOf(field));
+      return written || refusals > 0 ? live[field] : undefined;
+    };
+    return { form, errorOf };
+  }, [form.values, form.errors, refusals, said]);
 }
 
 /** One complaint for each field: the browser's, if the API says the same. */

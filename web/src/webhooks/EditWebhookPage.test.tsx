@@ -108,6 +108,52 @@ describe("a webhook", () => {
     expect(saved.map(({ match, edit }) => [match, edit.enabled])).toEqual([['"4"', false]]);
   });
 
+  test("is switched off without losing what somebody else has changed before", async () => {
+    server.use(
+      http.post(api("/webhooks/:id/disable"), () => {
+        webhook = { ...webhook, enabled: false, version: 5, health: { state: "off", consecutiveFailures: 0 } };
+        return HttpResponse.json(webhook);
+      }),
+    );
+    const { user } = open("/webhooks/w1");
+    await user.type(await name(), " 2");
+    webhook = { ...webhook, name: "erp of theirs", version: 4 };
+    await user.click(screen.getByRole("button", { name: "Disable" }));
+    expect(await screen.findByText("Off")).toBeVisible();
+    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    expect(await screen.findByRole("region", { name: "Both versions" })).toBeVisible();
+    expect(webhook.name).toBe("erp of theirs");
+  });
+
+  test("that is not saved is kept, all but its secrets, until it is given up or saved", async () => {
+    const first = open("/webhooks/w1");
+    await first.user.type(await name(), " of mine");
+    await first.user.type(screen.getByLabelText("URL"), "https://erp.example.com/secret-path");
+    await first.user.click(screen.getByRole("checkbox", { name: "Replace the headers" }));
+    await first.user.type(screen.getByLabelText("Headers"), "Authorization: secret");
+    await first.user.click(screen.getByRole("link", { name: "Cancel" }));
+    const asks = await screen.findByRole("dialog", { name: "Leave without saving?" });
+    expect(asks).toHaveTextContent("This browser keeps all but its address, headers and secrets.");
+    await first.user.click(within(asks).getByRole("button", { name: "Keep for later" }));
+    expect(await screen.findByText("changes not saved")).toBeVisible();
+    expect(JSON.stringify({ ...localStorage })).toContain("erp of mine");
+    expect(JSON.stringify({ ...localStorage })).not.toContain("secret-path");
+    expect(JSON.stringify({ ...localStorage })).not.toContain("Authorization: secret");
+    first.unmount();
+
+    const second = open("/webhooks/w1");
+    expect(await name()).toHaveValue("erp of mine");
+    expect(screen.getByText(/What you, Ada, had not saved/)).toHaveTextContent(/is back/);
+    expect(screen.getByRole("checkbox", { name: "Replace the headers" })).not.toBeChecked();
+    await second.user.click(screen.getByRole("button", { name: "Give it up" }));
+    expect(await name()).toHaveValue("erp");
+    await second.user.type(await name(), " 2");
+    await second.user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await waitFor(() => expect(second.router.state.location.pathname).toBe("/webhooks"));
+    expect(screen.queryByText("changes not saved")).toBeNull();
+    expect(Object.keys(localStorage).filter((key) => key.startsWith("tocsin.draft"))).toEqual([]);
+  });
+
   test("is tested, and tells what came of it", async () => {
     server.use(
       http.post(api("/webhooks/:id/test"), () =>

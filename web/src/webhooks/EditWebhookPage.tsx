@@ -1,8 +1,7 @@
-import { useForm } from "@mantine/form";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-import { me } from "../api/access";
+import { type Me, me } from "../api/access";
 import type { Webhook } from "../api/client";
 import { ApiError } from "../api/errors";
 import { placeErrors } from "../api/fields";
@@ -12,31 +11,34 @@ import { Page } from "../app/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { Form } from "../ui/Form";
 import formStyles from "../ui/form.module.css";
-import { LeaveGuard } from "../ui/LeaveGuard";
 import { useStanding } from "../ui/standing";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
-import { differences, editOf, fields, type Values, valuesOf } from "./form";
+import { differences, editOf, fields, type KeptWebhook, type Values } from "./form";
+import { Unsaved } from "./Unsaved";
+import { useWebhookForm } from "./useWebhookForm";
 import { WebhookFields } from "./WebhookFields";
 import { WebhookPanel } from "./WebhookPanel";
 import styles from "./webhooks.module.css";
 
 export function EditWebhookPage() {
   const { webhookId = "" } = useParams({ strict: false });
-  const { data: who } = useQuery(me());
+  // Drafts belong to a person.
+  const who = useQuery(me());
   const webhook = useQuery(oneWebhook(webhookId));
-  const failure = useStanding(webhook, webhookId);
+  const failure = useStanding(who.data ? webhook : who, webhookId);
+  const [taken, setTaken] = useState<KeptWebhook>();
   useEffect(() => {
     document.title = "Webhook · Tocsin";
   }, []);
   return (
     <Page title={webhook.data?.name ?? "Webhook"} scrolls>
-      {who !== undefined && !mayCall(who, "updateWebhook") ? (
-        <Forbidden role={who.role} least="editors" />
-      ) : webhook.data ? (
-        <Edit key={webhookId} webhook={webhook.data} />
+      {who.data && !mayCall(who.data, "updateWebhook") ? (
+        <Forbidden role={who.data.role} least="editors" />
+      ) : who.data && webhook.data ? (
+        <Edit key={`${webhookId} ${taken?.id}`} webhook={webhook.data} who={who.data} taken={taken} onTake={setTaken} />
       ) : failure ? (
-        <Failed error={failure} onRetry={webhook.refetch}>
+        <Failed error={failure} onRetry={() => Promise.all([who.refetch(), webhook.refetch()])}>
           <p>
             <Link to="/webhooks">Go to the webhooks</Link>
           </p>
@@ -48,23 +50,31 @@ export function EditWebhookPage() {
   );
 }
 
-function Edit({ webhook }: { webhook: Webhook }) {
+interface EditProps {
+  webhook: Webhook;
+  who: Me;
+  /** The draft that the person has chosen among several. */
+  taken: KeptWebhook | undefined;
+  onTake: (kept: KeptWebhook) => void;
+}
+
+function Edit({ webhook, who, taken, onTake }: EditProps) {
   const navigate = useNavigate();
   const cache = useQueryClient();
   const toast = useToast();
   const [problems, setProblems] = useState<readonly string[]>([]);
   const [refusals, setRefusals] = useState(0);
-  /** The version that the reader's edit builds on: the one that was read, or one that this page has made since. */
-  const [base, setBase] = useState(webhook);
   const [theirs, setTheirs] = useState<Webhook>();
   const leaving = useRef(false);
-  const form = useForm<Values>({ initialValues: valuesOf(webhook) });
+  const edit = useWebhookForm(webhook, who, taken);
+  const { form, base = webhook, setBase } = edit;
   const save = useMutation({
     mutationFn: (on: Webhook) => updateWebhook(on, editOf(form.values, on)),
     onSuccess: async (saved) => {
       const warnings = (saved.warnings ?? []).map((warning) => warning.message).join(" ");
       toast(`“${saved.name}” is saved. ${warnings}`.trim(), "done");
       leaving.current = true;
+      edit.forget();
       await cache.invalidateQueries({ queryKey: webhookKeys.all });
       await navigate({ to: "/webhooks" });
     },
@@ -87,8 +97,9 @@ function Edit({ webhook }: { webhook: Webhook }) {
   };
   return (
     <>
-      <WebhookPanel webhook={webhook} onChanged={setBase} />
+      <WebhookPanel webhook={webhook} onChanged={edit.follow} />
       <Form problems={problems} refusals={refusals} onSubmit={() => submit(base)}>
+        <Unsaved edit={edit} webhook={webhook} who={who} onTake={onTake} isDone={() => leaving.current} />
         {theirs && (
           <Conflict
             mine={form.values}
@@ -99,17 +110,13 @@ function Edit({ webhook }: { webhook: Webhook }) {
               submit(theirs);
             }}
             onTheirs={() => {
-              setBase(theirs);
+              edit.restart(theirs);
               setTheirs(undefined);
               setProblems([]);
-              form.setValues(valuesOf(theirs));
             }}
           />
         )}
         <WebhookFields form={form} webhook={base} />
-        <LeaveGuard dirty={() => form.isDirty() && !leaving.current}>
-          What you have changed in “{base.name}” is not saved.
-        </LeaveGuard>
         <div className={formStyles.actions}>
           <Button type="submit" look="primary" disabled={save.isPending || theirs !== undefined}>
             Save the webhook

@@ -1,8 +1,7 @@
-import { useForm } from "@mantine/form";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-import { me } from "../api/access";
+import { type Me, me } from "../api/access";
 import { placeErrors } from "../api/fields";
 import { mayCall } from "../api/operations";
 import { createWebhook, webhookKeys } from "../api/webhooks";
@@ -10,38 +9,61 @@ import { Page } from "../app/Page";
 import { Button, buttonClass } from "../ui/Button";
 import { Form } from "../ui/Form";
 import styles from "../ui/form.module.css";
-import { LeaveGuard } from "../ui/LeaveGuard";
-import { Forbidden } from "../ui/states";
+import { useStanding } from "../ui/standing";
+import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
-import { blank, definition, fields, type Values } from "./form";
+import { definition, fields, type KeptWebhook } from "./form";
+import { Unsaved } from "./Unsaved";
+import { useWebhookForm } from "./useWebhookForm";
 import { WebhookFields } from "./WebhookFields";
 
 export function NewWebhookPage() {
-  const { data: who } = useQuery(me());
-  if (who === undefined || mayCall(who, "createWebhook")) return <NewWebhook />;
+  // Drafts belong to a person.
+  const who = useQuery(me());
+  const failure = useStanding(who);
+  const [taken, setTaken] = useState<KeptWebhook>();
+  useEffect(() => {
+    document.title = "New webhook · Tocsin";
+  }, []);
   return (
-    <Page title="New webhook">
-      <Forbidden role={who.role} least="editors" />
+    <Page title="New webhook" scrolls>
+      {who.data === undefined ? (
+        failure ? (
+          <Failed error={failure} onRetry={who.refetch} />
+        ) : (
+          <SkeletonForm label="Loading" />
+        )
+      ) : mayCall(who.data, "createWebhook") ? (
+        <NewWebhook key={taken?.id} who={who.data} taken={taken} onTake={setTaken} />
+      ) : (
+        <Forbidden role={who.data.role} least="editors" />
+      )}
     </Page>
   );
 }
 
-function NewWebhook() {
+interface Props {
+  who: Me;
+  /** The draft that the person has chosen among several. */
+  taken: KeptWebhook | undefined;
+  onTake: (kept: KeptWebhook) => void;
+}
+
+function NewWebhook({ who, taken, onTake }: Props) {
   const leaving = useRef(false);
   const navigate = useNavigate();
   const cache = useQueryClient();
   const toast = useToast();
   const [problems, setProblems] = useState<readonly string[]>([]);
   const [refusals, setRefusals] = useState(0);
-  useEffect(() => {
-    document.title = "New webhook · Tocsin";
-  }, []);
-  const form = useForm<Values>({ initialValues: blank });
+  const edit = useWebhookForm(undefined, who, taken);
+  const { form } = edit;
   const create = useMutation({
     mutationFn: createWebhook,
     onSuccess: async (webhook) => {
       const warnings = (webhook.warnings ?? []).map((warning) => warning.message).join(" ");
       leaving.current = true;
+      edit.forget();
       toast(`“${webhook.name}” is ready. ${warnings}`.trim(), "done");
       await cache.invalidateQueries({ queryKey: webhookKeys.all });
       await navigate({ to: "/webhooks" });
@@ -59,21 +81,17 @@ function NewWebhook() {
     create.mutate(definition(form.values));
   };
   return (
-    <Page title="New webhook" scrolls>
-      <LeaveGuard dirty={() => form.isDirty() && !leaving.current}>
-        The webhook is not made yet. Its address and secrets are not kept in this browser.
-      </LeaveGuard>
-      <Form problems={problems} refusals={refusals} onSubmit={submit}>
-        <WebhookFields form={form} />
-        <div className={styles.actions}>
-          <Button type="submit" look="primary" disabled={create.isPending}>
-            Create the webhook
-          </Button>
-          <Link to="/webhooks" className={buttonClass()}>
-            Cancel
-          </Link>
-        </div>
-      </Form>
-    </Page>
+    <Form problems={problems} refusals={refusals} onSubmit={submit}>
+      <Unsaved edit={edit} webhook={undefined} who={who} onTake={onTake} isDone={() => leaving.current} />
+      <WebhookFields form={form} />
+      <div className={styles.actions}>
+        <Button type="submit" look="primary" disabled={create.isPending}>
+          Create the webhook
+        </Button>
+        <Link to="/webhooks" className={buttonClass()}>
+          Cancel
+        </Link>
+      </div>
+    </Form>
   );
 }

@@ -1,6 +1,7 @@
-import { Checkbox, Input, PasswordInput, SegmentedControl, Textarea, TextInput } from "@mantine/core";
+import { Checkbox, Input, PasswordInput, Textarea, TextInput } from "@mantine/core";
 import type { UseFormReturnType } from "@mantine/form";
 import type { Webhook } from "../api/client";
+import { Choice } from "../ui/Choice";
 import { FormSection } from "../ui/Form";
 import styles from "../ui/form.module.css";
 import type { Values } from "./form";
@@ -29,11 +30,11 @@ export function WebhookFields({ form, webhook }: Props) {
         <TextInput label="Name" placeholder="#ops" {...form.getInputProps("name")} />
         {!webhook && (
           <Input.Wrapper label="Kind" labelElement="div" error={form.errors.kind}>
-            <SegmentedControl
-              data={kindChoices}
-              aria-label="Kind"
+            <Choice
+              label="Kind"
+              options={kindChoices}
               value={form.values.kind}
-              onChange={(kind) => form.setFieldValue("kind", kind as Values["kind"])}
+              onChange={(kind) => form.setFieldValue("kind", kind)}
             />
           </Input.Wrapper>
         )}
@@ -43,9 +44,9 @@ export function WebhookFields({ form, webhook }: Props) {
             labelElement="div"
             description="A bot's messages follow their alerts, and can have buttons to acknowledge and resolve."
           >
-            <SegmentedControl
-              data={posterChoices}
-              aria-label="Posts as"
+            <Choice
+              label="Posts as"
+              options={posterChoices}
               value={isBot ? "bot" : "url"}
               onChange={(poster) => form.setFieldValue("bot", poster === "bot")}
             />

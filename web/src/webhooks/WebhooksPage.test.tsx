@@ -118,3 +118,17 @@ test("a bot is made, its mistakes stand beside the fields, and the list shows wh
     { name: "#ops", kind: "slack", slack: { channel: "C0123456789", botToken: "xoxp-1", signingSecret: "0123" } },
   ]);
 });
+
+test("a webhook that is not made yet is kept without its address, and is gone on with", async () => {
+  const first = open("/webhooks/new");
+  await first.user.type(await screen.findByLabelText("Name"), "#later");
+  await first.user.type(screen.getByLabelText("URL"), "https://hooks.slack.com/secret");
+  first.unmount();
+  expect(JSON.stringify({ ...localStorage })).not.toContain("hooks.slack.com");
+
+  const second = open("/webhooks");
+  await second.user.click(await screen.findByRole("link", { name: "Go on with the new webhook" }));
+  expect(await screen.findByLabelText("Name")).toHaveValue("#later");
+  expect(screen.getByLabelText("URL")).toHaveValue("");
+  expect(screen.getByText(/Write its address and secrets again/)).toBeVisible();
+});

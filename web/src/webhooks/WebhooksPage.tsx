@@ -5,6 +5,7 @@ import type { Webhook } from "../api/client";
 import { useMay } from "../api/operations";
 import { deleteWebhook, webhookHealth, webhookKeys } from "../api/webhooks";
 import { Page } from "../app/Page";
+import { useDrafted } from "../drafts/useDrafted";
 import { Button, buttonClass } from "../ui/Button";
 import { IconPause, IconPending, IconPlay, IconPlus, IconTrash, IconWebhook } from "../ui/icons";
 import { RemoveDialog } from "../ui/RemoveDialog";
@@ -12,6 +13,7 @@ import { useStanding } from "../ui/standing";
 import { Empty, Failed, SkeletonRows } from "../ui/states";
 import table from "../ui/table.module.css";
 import { useSwitch } from "./changes";
+import { webhookKind } from "./form";
 import { Health } from "./Health";
 import { kinds } from "./kinds";
 import { TestDialog } from "./TestDialog";
@@ -23,6 +25,7 @@ export function WebhooksPage() {
   const failure = useStanding(webhooks);
   const may = useMay()("createWebhook");
   const [open, setOpen] = useState<Open>();
+  const drafted = useDrafted(webhookKind);
   const close = () => setOpen(undefined);
   useEffect(() => {
     document.title = "Webhooks · Tocsin";
@@ -35,7 +38,7 @@ export function WebhooksPage() {
         may && (
           <Link to="/webhooks/new" className={buttonClass("primary")}>
             <IconPlus size={16} aria-hidden="true" />
-            New webhook
+            {drafted(undefined) ? "Go on with the new webhook" : "New webhook"}
           </Link>
         )
       }
@@ -72,6 +75,7 @@ interface TableProps {
 }
 
 function WebhookTable({ webhooks, may, onOpen }: TableProps) {
+  const drafted = useDrafted(webhookKind);
   return (
     <table className={table.table}>
       <thead>
@@ -97,6 +101,7 @@ function WebhookTable({ webhooks, may, onOpen }: TableProps) {
                 ) : (
                   <div className={table.name}>{webhook.name}</div>
                 )}
+                {may && drafted(webhook.id) && <span className={table.draft}>changes not saved</span>}
                 <div className={table.sub}>
                   <span className="mono">{webhook.slack?.channel ?? webhook.urlHost}</span>
                   {webhook.slack && (webhook.slack.hasSigningSecret ? " · bot with buttons" : " · bot")}

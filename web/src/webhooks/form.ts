@@ -1,7 +1,8 @@
 import type { Webhook, WebhookDefinition, WebhookEdit } from "../api/client";
+import type { Kept, Kind } from "../drafts/draft";
 
 /** What stands in the form. Numbers are texts: an empty one asks for the default. */
-export interface Values {
+export type Values = {
   name: string;
   kind: WebhookDefinition["kind"];
   url: string;
@@ -19,7 +20,7 @@ export interface Values {
   maxConcurrent: string;
   ratePerSecond: string;
   digestAbove: string;
-}
+};
 
 /** The names by which the API complains of fields. */
 export const fields = [
@@ -55,6 +56,26 @@ export const blank: Values = {
   ratePerSecond: "",
   digestAbove: "",
 };
+
+export const webhookKind: Kind<Values> = { word: "webhook", blank };
+
+export type KeptWebhook = Kept<Values, Webhook>;
+
+/** What a browser may keep of a form: not what a webhook keeps encrypted. */
+export function withoutSecrets(values: Values): Values {
+  const { slack } = values;
+  return {
+    ...values,
+    url: "",
+    headers: "",
+    // Without the headers that were written, the present ones stay.
+    replaceHeaders: false,
+    signingSecret: "",
+    slack: { ...slack, botToken: "", signingSecret: "" },
+  };
+}
+
+export const same = (a: Values, b: Values): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 /** A webhook as the form shows it. Secrets stay empty, which leaves them as they are. */
 export function valuesOf(webhook: Webhook): Values {

@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { type QueryClient, useQuery } from "@tanstack/react-query";
 import { type ComponentType, useEffect, useRef, useSyncExternalStore } from "react";
 import { isAway } from "../../api/errors";
 import { systemStatus } from "../../api/status";
@@ -12,16 +12,30 @@ export interface LazyPage {
   (): React.ReactNode;
   preload: () => Promise<void>;
   chunk: Chunk<ComponentType>;
+  /** Asks the API for what the page shows, so that it is under way when the page begins. */
+  ask?: Ask;
+}
+
+type Ask = (cache: QueryClient, params: Readonly<Record<string, string>>) => Promise<unknown>;
+
+interface Options {
+  /** Stands below the title until the code has come. */
+  Coming?: Coming;
+  ask?: Ask;
 }
 
 /**
- * Makes such a page. The title, and `Coming` below it, stand for it until its code has come. While the code cannot be had, the page says
- * so within the frame, and tries again as soon as Tocsin answers.
+ * Makes such a page. The title stands for it until its code has come. While the code cannot be had, the page says so within
+ * the frame, and tries again as soon as Tocsin answers.
  */
-export function lazyPage(title: string, load: () => Promise<ComponentType>, Coming = Rows): LazyPage {
+export function lazyPage(
+  title: string,
+  load: () => Promise<ComponentType>,
+  { Coming = Rows, ask }: Options = {},
+): LazyPage {
   const chunk = new Chunk(load);
   const shown = () => <Shown title={title} chunk={chunk} Coming={Coming} />;
-  return Object.assign(shown, { preload: chunk.load, chunk });
+  return Object.assign(shown, { preload: chunk.load, chunk, ...(ask ? { ask } : {}) });
 }
 
 type Coming = ComponentType<{ label: string }>;

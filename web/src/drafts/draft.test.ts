@@ -1,5 +1,4 @@
 import { expect, test, vi } from "vitest";
-import { initialValues } from "./definition";
 import {
   type Draft,
   type DraftOf,
@@ -11,20 +10,24 @@ import {
   releaseDraft,
 } from "./draft";
 
+type Values = { name: string; filter: { from: string; least: number | undefined; tags: string[] } };
+const blank: Values = { name: "", filter: { from: "", least: undefined, tags: [] } };
+
 const at = "2026-11-21T14:00:00Z";
-const ofNew: DraftOf = { person: "ada", ruleId: undefined };
-const named = (name: string, minute = 0): Draft => ({
-  values: { ...initialValues, name },
+const ofNew: DraftOf<Values> = { person: "ada", kind: { word: "rule", blank }, id: undefined };
+const named = (name: string, minute = 0): Draft<Values, unknown> => ({
+  values: { ...blank, name },
   at: `2026-11-21T14:${String(minute).padStart(2, "0")}:00Z`,
 });
 const names = (of = ofNew) => keptDrafts(of).map(({ draft }) => draft.values.name);
 
-test("a draft is kept for its rule and its person alone, until it is dropped", () => {
+test("a draft is kept for its thing and its person alone, until it is dropped", () => {
   expect(keepDraft(ofNew, "a", named("Half"))).toBe(true);
   expect(keptDrafts(ofNew)).toEqual([{ id: "a", draft: named("Half"), held: false }]);
-  expect(names({ ...ofNew, ruleId: "r1" })).toEqual([]);
+  expect(names({ ...ofNew, id: "r1" })).toEqual([]);
   expect(names({ ...ofNew, person: "bob" })).toEqual([]);
-  expect(names({ ...ofNew, ruleId: "ne" })).toEqual([]);
+  expect(names({ ...ofNew, kind: { word: "webhook", blank } })).toEqual([]);
+  expect(names({ ...ofNew, id: "ne" })).toEqual([]);
   dropDraft(ofNew, "a");
   expect(names()).toEqual([]);
 });
@@ -59,7 +62,7 @@ test.each([
   "null",
   `{"at":"${at}"}`,
   `{"at":"${at}","values":{"name":"of another version"}}`,
-  JSON.stringify({ values: { ...initialValues, filter: "gone" }, at }),
+  JSON.stringify({ values: { ...blank, filter: "gone" }, at }),
 ])("a draft that the form cannot read is none: %s", (text) => {
   localStorage.setItem("tocsin.draft.ada.rule.new.a", text);
   expect(names()).toEqual([]);

@@ -17,14 +17,14 @@ import {
  * The draft of one open editor. It begins with what is asked for, or else with what waits, and makes that its own once it
  * is kept anew: until then the former one stays. `of` has to be the same one each time.
  */
-export function useDraft(of: DraftOf, asked: Kept | undefined) {
+export function useDraft<V, B>(of: DraftOf<V>, asked: Kept<V, B> | undefined) {
   const [id] = useState(newDraftId);
-  const [taken] = useState(() => asked ?? draftToTake(of));
+  const [taken] = useState(() => asked ?? draftToTake<V, B>(of));
   /** What is kept at present. */
-  const present = useRef<Draft>(undefined);
+  const present = useRef<Draft<V, B>>(undefined);
 
   const keep = useCallback(
-    (draft: Draft): boolean => {
+    (draft: Draft<V, B>): boolean => {
       present.current = draft;
       if (!keepDraft(of, id, draft)) return false;
       holdDraft(of, id);
@@ -60,16 +60,16 @@ export function useDraft(of: DraftOf, asked: Kept | undefined) {
     };
   }, [of, id]);
 
-  return { taken: taken?.draft, keep, drop, ...useOthers(of, id, taken?.id) };
+  return { taken: taken?.draft, keep, drop, ...useOthers<V, B>(of, id, taken?.id) };
 }
 
-/** What else is kept of the same rule, as this tab and others change it. What was taken is this one's, if not yet kept anew. */
-function useOthers(of: DraftOf, id: string, takenId: string | undefined) {
-  const [others, setOthers] = useState<readonly Kept[]>([]);
+/** What else is kept of the same thing, as this tab and others change it. What was taken is this one's, if not yet kept anew. */
+function useOthers<V, B>(of: DraftOf<V>, id: string, takenId: string | undefined) {
+  const [others, setOthers] = useState<readonly Kept<V, B>[]>([]);
   const look = useCallback(
     () =>
       setOthers((before) => {
-        const found = keptDrafts(of).filter((kept) => kept.id !== id && kept.id !== takenId);
+        const found = keptDrafts<V, B>(of).filter((kept) => kept.id !== id && kept.id !== takenId);
         return JSON.stringify(found) === JSON.stringify(before) ? before : found;
       }),
     [of, id, takenId],
@@ -83,9 +83,41 @@ function useOthers(of: DraftOf, id: string, takenId: string | undefined) {
       window.removeEventListener("storage", look);
     };
   }, [look]);
-  const giveUp = (other: Kept) => {
+  const giveUp = (other: Kept<V, B>) => {
     dropDraft(of, other.id);
     look();
   };
   return { others, giveUp };
+}
+
+interface Typed<V, B> {
+  values: V;
+  /** What the person began with; none of a new one. */
+  base: B | undefined;
+  /** Whether there is something to keep. */
+  dirty: boolean;
+}
+
+/** Keeps what is typed in a form for as long as it is not saved. */
+export function useKeeping<V, B>(
+  { taken, keep, drop }: Pick<ReturnType<typeof useDraft<V, B>>, "taken" | "keep" | "drop">,
+  { values, base, dirty }: Typed<V, B>,
+) {
+  const [restored, setRestored] = useState(dirty ? taken?.at : undefined);
+  const [kept, setKept] = useState(true);
+  useEffect(() => {
+    if (dirty) setKept(keep({ values, at: new Date().toISOString(), ...(base === undefined ? {} : { base }) }));
+    else drop();
+  }, [keep, drop, base, values, dirty]);
+  return {
+    /** When what is back was written; undefined where nothing is. */
+    restored,
+    /** Whether what is typed outlives this page. */
+    kept,
+    /** Forgets what was kept: it is saved, or given up. */
+    forget: () => {
+      drop();
+      setRestored(undefined);
+    },
+  };
 }

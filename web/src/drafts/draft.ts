@@ -1,30 +1,36 @@
 import type { Me } from "../api/access";
-import type { Rule } from "../api/client";
 import { randomId } from "../api/uuid";
-import { initialValues, type Values } from "./definition";
 
-/** What somebody has written and not saved, with the rule as it was when they began; none of a new one. */
-export interface Draft {
+/** What somebody has written and not saved, with the thing as it was when they began; none of a new one. */
+export interface Draft<Values, Base> {
   values: Values;
-  base?: Rule;
+  base?: Base;
   /** When it was last written to. */
   at: string;
 }
 
-/** Whose a draft is and of which rule, where undefined is a new one. Nobody is shown another person's. */
-export interface DraftOf {
+/** What a draft is of. */
+export interface Kind<Values> {
+  word: "rule" | "webhook";
+  /** What the form of a new one holds: a draft has the same fields, or is none. */
+  blank: Values;
+}
+
+/** Whose a draft is and of which thing, where no id is a new one. Nobody is shown another person's. */
+export interface DraftOf<Values> {
   person: string;
-  ruleId: string | undefined;
+  kind: Kind<Values>;
+  id: string | undefined;
 }
 
 /**
  * A draft as it is kept in this browser. Each editor that is open writes to one of its own and to no other, so that two
  * tabs never overwrite what the other one keeps; an editor says every few seconds that it is open. A draft of which
- * nobody says so waits for the next editor of its rule, which makes it its own.
+ * nobody says so waits for the next editor of the same thing, which makes it its own.
  */
-export interface Kept {
+export interface Kept<Values, Base> {
   id: string;
-  draft: Draft;
+  draft: Draft<Values, Base>;
   /** Whether an editor that is open writes to it. */
   held: boolean;
 }
@@ -36,14 +42,14 @@ const goneMs = 90_000;
 /** Whose drafts somebody sees. Where nobody signs in, they are everybody's. */
 export const draftsOf = ({ id, name }: Pick<Me, "id" | "name">): string => id ?? name;
 
-const prefixOf = ({ person, ruleId }: DraftOf) => `tocsin.draft.${person}.rule.${ruleId ?? "new"}`;
-const keyOf = (of: DraftOf, id: string) => (id === "" ? prefixOf(of) : `${prefixOf(of)}.${id}`);
+const prefixOf = ({ person, kind, id }: DraftOf<unknown>) => `tocsin.draft.${person}.${kind.word}.${id ?? "new"}`;
+const keyOf = (of: DraftOf<unknown>, id: string) => (id === "" ? prefixOf(of) : `${prefixOf(of)}.${id}`);
 const holdOf = (id: string) => `tocsin.editing.${id}`;
 
 export const newDraftId = (): string => randomId();
 
 /** Keeps a draft in this browser, until it is dropped. False where the browser keeps nothing. */
-export function keepDraft(of: DraftOf, id: string, draft: Draft): boolean {
+export function keepDraft<V, B>(of: DraftOf<V>, id: string, draft: Draft<V, B>): boolean {
   try {
     localStorage.setItem(keyOf(of, id), JSON.stringify(draft));
     return true;
@@ -52,20 +58,20 @@ export function keepDraft(of: DraftOf, id: string, draft: Draft): boolean {
   }
 }
 
-export function dropDraft(of: DraftOf, id: string): void {
+export function dropDraft(of: DraftOf<unknown>, id: string): void {
   quietly(() => localStorage.removeItem(keyOf(of, id)));
 }
 
-/** The drafts of a rule that the form can read, the latest first. */
-export function keptDrafts(of: DraftOf, now = Date.now()): readonly Kept[] {
-  const found: Kept[] = [];
+/** The drafts that the form can read, the latest first. */
+export function keptDrafts<V, B>(of: DraftOf<V>, now = Date.now()): readonly Kept<V, B>[] {
+  const found: Kept<V, B>[] = [];
   quietly(() => {
     const prefix = prefixOf(of);
     for (let at = 0; at < localStorage.length; at++) {
       const key = localStorage.key(at) ?? "";
       if (key !== prefix && !key.startsWith(`${prefix}.`)) continue;
       const id = key.slice(prefix.length + 1);
-      const draft = parse(localStorage.getItem(key));
+      const draft = parse<V, B>(of, localStorage.getItem(key));
       if (draft) found.push({ id, draft, held: isHeld(id, now) });
     }
   });
@@ -73,14 +79,14 @@ export function keptDrafts(of: DraftOf, now = Date.now()): readonly Kept[] {
 }
 
 /** What an editor begins with: what its own tab had before a reload, or else what was left last. Undefined: nothing waits. */
-export function draftToTake(of: DraftOf, now = Date.now()): Kept | undefined {
-  const waiting = keptDrafts(of, now).filter(({ held }) => !held);
+export function draftToTake<V, B>(of: DraftOf<V>, now = Date.now()): Kept<V, B> | undefined {
+  const waiting = keptDrafts<V, B>(of, now).filter(({ held }) => !held);
   const own = quietly(() => sessionStorage.getItem(prefixOf(of)));
   return waiting.find(({ id }) => id === own) ?? waiting[0];
 }
 
 /** Says that an editor is open and writes to a draft. It has to be said anew every {@link beatMs}. */
-export function holdDraft(of: DraftOf, id: string, now = Date.now()): void {
+export function holdDraft(of: DraftOf<unknown>, id: string, now = Date.now()): void {
   quietly(() => {
     localStorage.setItem(holdOf(id), String(now));
     sessionStorage.setItem(prefixOf(of), id);
@@ -98,10 +104,10 @@ function isHeld(id: string, now: number): boolean {
   return said !== null && Math.abs(now - Number(said)) < goneMs;
 }
 
-function parse(text: string | null): Draft | undefined {
+function parse<V, B>({ kind }: DraftOf<V>, text: string | null): Draft<V, B> | undefined {
   try {
     const draft: unknown = JSON.parse(text ?? "null");
-    return shapedLike({ values: initialValues, at: "" }, draft) ? (draft as Draft) : undefined;
+    return shapedLike({ values: kind.blank, at: "" }, draft) ? (draft as Draft<V, B>) : undefined;
   } catch {
     return undefined;
   }

@@ -1,14 +1,27 @@
 import { act, fireEvent, renderHook, screen, waitFor } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
+import {
+  beatMs,
+  type Draft,
+  type DraftOf,
+  draftToTake,
+  dropDraft,
+  holdDraft,
+  keepDraft,
+  keptDrafts,
+} from "../drafts/draft";
+import { useDraft } from "../drafts/useDraft";
 import { open, startWorld } from "../test/world";
-import { initialValues } from "./definition";
-import { beatMs, type Draft, type DraftOf, draftToTake, dropDraft, holdDraft, keepDraft, keptDrafts } from "./draft";
-import { useDraft } from "./useDraft";
+import { initialValues, type Values } from "./definition";
+import { ruleKind } from "./drafts";
 
 startWorld();
 
-const ofNew: DraftOf = { person: "u1", ruleId: undefined };
-const named = (name: string): Draft => ({ values: { ...initialValues, name }, at: "2026-11-21T14:00:00Z" });
+const ofNew: DraftOf<Values> = { person: "u1", kind: ruleKind, id: undefined };
+const named = (name: string): Draft<Values, unknown> => ({
+  values: { ...initialValues, name },
+  at: "2026-11-21T14:00:00Z",
+});
 const names = () => keptDrafts(ofNew).map(({ draft }) => draft.values.name);
 
 test("what another tab writes is told and left alone, and what waits can be gone on with or given up", async () => {

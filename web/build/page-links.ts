@@ -1,0 +1,58 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Plugin } from "vite";
+
+/** The module that each address needs beside the application itself, by the paths of the router. */
+export const pageModules: Readonly<Record<string, string>> = {
+  "/rules": "src/rules/RulesPage.tsx",
+  "/rules/new": "src/rules/NewRulePage.tsx",
+  "/rules/$ruleId": "src/rules/EditRulePage.tsx",
+  "/webhooks": "src/webhooks/WebhooksPage.tsx",
+  "/webhooks/new": "src/webhooks/NewWebhookPage.tsx",
+  "/webhooks/$webhookId": "src/webhooks/EditWebhookPage.tsx",
+  "/deliveries": "src/deliveries/DeliveriesPage.tsx",
+  "/deliveries/$notificationId": "src/deliveries/DeliveriesPage.tsx",
+  "/system": "src/system/SystemPage.tsx",
+  "/account": "src/access/AccountPage.tsx",
+  "/users": "src/access/UsersPage.tsx",
+  "/tokens": "src/access/TokensPage.tsx",
+  "/audit": "src/access/AuditPage.tsx",
+};
+
+/**
+ * Writes a JSON file that has, for the path of each page, the values of the `Link` headers that name its files: the server
+ * sends them with the first answer, so that a page's own code comes together with the application's and not after it.
+ */
+export function pageLinks(file: string): Plugin {
+  return {
+    name: "page-links",
+    apply: "build",
+    writeBundle({ dir = "" }, bundle) {
+      const chunks = new Map(
+        Object.values(bundle).flatMap((out) => (out.type === "chunk" ? [[out.fileName, out]] : [])),
+      );
+      const page = readFileSync(join(dir, "index.html"), "utf8");
+      const linksOf = (module: string): string[] => {
+        const scripts = new Set<string>();
+        const styles = new Set<string>();
+        const add = (name: string) => {
+          const chunk = chunks.get(name);
+          // What the page itself names is under way already.
+          if (!chunk || scripts.has(name) || page.includes(name)) return;
+          scripts.add(name);
+          for (const style of chunk.viteMetadata?.importedCss ?? []) if (!page.includes(style)) styles.add(style);
+          chunk.imports.forEach(add);
+        };
+        const entry = [...chunks.values()].find(({ facadeModuleId }) => facadeModuleId?.endsWith(`/${module}`));
+        if (!entry) throw new Error(`${module} is in no file of its own`);
+        add(entry.fileName);
+        return [
+          ...[...scripts].map((name) => `</${name}>; rel=modulepreload; crossorigin`),
+          ...[...styles].map((name) => `</${name}>; rel=preload; as=style; crossorigin`),
+        ];
+      };
+      const links = Object.fromEntries(Object.entries(pageModules).map(([path, module]) => [path, linksOf(module)]));
+      writeFileSync(join(dir, file), `${JSON.stringify(links, null, 2)}\n`);
+    },
+  };
+}

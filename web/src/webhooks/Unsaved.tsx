@@ -1,0 +1,43 @@
+import type { Me } from "../api/access";
+import type { Webhook } from "../api/client";
+import { Drafts } from "../drafts/Drafts";
+import { LeaveGuard } from "../ui/LeaveGuard";
+import type { KeptWebhook } from "./form";
+import type { useWebhookForm } from "./useWebhookForm";
+
+interface Props {
+  edit: ReturnType<typeof useWebhookForm>;
+  /** The webhook as it is stored; a new one has none. */
+  webhook: Webhook | undefined;
+  who: Me;
+  onTake: (kept: KeptWebhook) => void;
+  /** Whether the page is left because it is done. */
+  isDone: () => boolean;
+}
+
+/** What was not saved before and is back, and what is asked of somebody who leaves. */
+export function Unsaved({ edit, webhook, who, onTake, isDone }: Props) {
+  return (
+    <>
+      <Drafts
+        name={who.name}
+        restored={edit.restored}
+        onRestart={() => edit.restart(webhook)}
+        others={edit.others}
+        onTake={onTake}
+        onGiveUp={edit.giveUp}
+      >
+        {webhook ? "Secrets and addresses are not kept in a browser." : "Write its address and secrets again."}
+      </Drafts>
+      <LeaveGuard
+        dirty={() => edit.dirty && !isDone()}
+        losable={() => edit.losable && !isDone()}
+        keep="Keep for later"
+        onLeave={() => edit.restart(webhook)}
+      >
+        {webhook ? `What you have changed in “${webhook.name}” is not saved.` : "The webhook is not made yet."} This
+        browser keeps all but its address, headers and secrets.
+      </LeaveGuard>
+    </>
+  );
+}
