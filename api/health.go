@@ -157,7 +157,7 @@ func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetSt
 		answer.Rules.SlowestRuleID = &state.Slowest.RuleID
 		answer.Rules.SlowestRuleName = &state.Slowest.RuleName
 	}
-	answer.Outbox = &OutboxStatus{Depth: state.OutboxDepth, OldestAgeSeconds: seconds(state.OldestOwed)}
+	answer.Outbox = &OutboxStatus{Depth: state.OutboxDepth, Estimated: state.OutboxEstimated, OldestAgeSeconds: seconds(state.OldestOwed)}
 	if c := state.Completeness; c != nil {
 		answer.Completeness = &CompletenessStatus{Rules: c.Rules, Missing: c.Missing, ComparedAt: c.ComparedAt.UTC()}
 		if c.WholeSince != nil {

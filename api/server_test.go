@@ -315,14 +315,14 @@ func TestStatus(t *testing.T) {
 	b := newBench(t, func(o *api.Options) {
 		o.Status = statusFunc(func() (api.SystemStatus, error) {
 			return api.SystemStatus{
-				Rules: 5, EnabledRules: 4, FailingRules: 1, OutboxDepth: 7, OldestOwed: &owed,
+				Rules: 5, EnabledRules: 4, FailingRules: 1, OutboxDepth: 12_345, OutboxEstimated: true, OldestOwed: &owed,
 				Slowest:      &api.RuleLag{RuleName: "Failed orders", Lag: 4 * time.Second},
 				Completeness: &api.Completeness{Rules: 4, Missing: 2, ComparedAt: compared},
 			}, nil
 		})
 	})
 	s := into[api.Status](b.do("GET", "/api/v1/status", "").want(200))
-	if !s.Ready || s.Rules.Total != 5 || *s.Rules.SlowestLagSeconds != 4 || s.Outbox.Depth != 7 || *s.Outbox.OldestAgeSeconds != 90 || s.ReplicaID != "replica-1" {
+	if !s.Ready || s.Rules.Total != 5 || *s.Rules.SlowestLagSeconds != 4 || s.Outbox.Depth != 12_345 || !s.Outbox.Estimated || *s.Outbox.OldestAgeSeconds != 90 || s.ReplicaID != "replica-1" {
 		t.Errorf("status %+v", s)
 	}
 	if c := s.Completeness; c == nil || c.Rules != 4 || c.Missing != 2 || !c.ComparedAt.Equal(compared) || c.WholeSince != nil {

@@ -363,9 +363,11 @@ type SystemStatus struct {
 	// Slowest is the enabled rule that is farthest behind; nil when none has a cursor.
 	Slowest *RuleLag
 	// OutboxDepth is the number of notifications not yet settled, OldestOwed the
-	// age of the oldest of them, by Postgres's clock; nil when there is none.
-	OutboxDepth int64
-	OldestOwed  *time.Duration
+	// age of the oldest of them, by Postgres's clock; nil when there is none. The
+	// number is exact unless it is estimated.
+	OutboxDepth     int64
+	OutboxEstimated bool
+	OldestOwed      *time.Duration
 	// Completeness is nil before rules were first compared with the source.
 	Completeness *Completeness
 }

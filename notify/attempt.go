@@ -55,8 +55,11 @@ func (d *Dispatcher) begin(ctx context.Context, entries []*entry) {
 		begins[i] = e.begin
 	}
 	begun, err := d.commitBegins(ctx, begins)
+	var withheld []*entry
 	for i, e := range entries {
 		switch {
+		case err == nil && begun[i].Withheld:
+			withheld = append(withheld, e)
 		case err == nil:
 			d.begun(ctx, e, begun[i])
 		case len(entries) == 1:
@@ -66,6 +69,19 @@ func (d *Dispatcher) begin(ctx context.Context, entries []*entry) {
 		default:
 			d.alsoBegin(ctx, []*entry{e})
 		}
+	}
+	d.giveBack(ctx, withheld)
+}
+
+// giveBack ends claims on what was withheld, for new ones to judge it.
+func (d *Dispatcher) giveBack(ctx context.Context, withheld []*entry) {
+	deliveries := make([]*Delivery, len(withheld))
+	for i, e := range withheld {
+		deliveries[i] = e.delivery
+	}
+	d.desk.giveBack(ctx, deliveries)
+	for _, e := range withheld {
+		d.leave(e)
 	}
 }
 
@@ -100,7 +116,10 @@ func (d *Dispatcher) prepare(ctx context.Context, e *entry) {
 		TenantID: delivery.Webhook.TenantID, NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID,
 		Token: delivery.Token, Attempt: delivery.Attempt, Replica: d.Replica,
 	}
-	begin := Begin{NotificationID: delivery.NotificationID, Token: delivery.Token, Attempt: delivery.Attempt, Lease: d.Lease}
+	begin := Begin{
+		NotificationID: delivery.NotificationID, Token: delivery.Token, Attempt: delivery.Attempt, Lease: d.Lease,
+		WebhookID: delivery.Webhook.ID, WebhookVersion: delivery.Webhook.Version,
+	}
 	if begin.Fresh, begin.Problem = e.begin.Fresh, e.begin.Problem; delivery.Body == nil {
 		body, problem := d.Renderer.Render(delivery)
 		if problem != nil {

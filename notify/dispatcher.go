@@ -77,6 +77,9 @@ type Begin struct {
 	Token          int64
 	Attempt        int
 	Lease          time.Duration
+	// WebhookID and WebhookVersion name the webhook as it was when the claim was made.
+	WebhookID      uuid.UUID
+	WebhookVersion int64
 	// Request is what the attempt is about to send.
 	Request RequestHead
 	// Fresh is the body to freeze, nil when it is frozen already; Problem tells
@@ -89,6 +92,10 @@ type Begin struct {
 type Begun struct {
 	// Fenced says that the claim no longer stands, and nothing was written.
 	Fenced bool
+	// Withheld says that the claim stands, and nothing was written, because nothing
+	// may be sent as the claim has it: the webhook was edited since, or is off, held
+	// or not answering.
+	Withheld bool
 }
 
 // Settled tells of an outcome that was to be stored.

@@ -34,8 +34,9 @@ type outbox struct {
 	renewals   int
 	renewErr   error
 	released   []notify.Held
-	// lost and fenced say that every claim has passed to somebody else.
-	lost, fenced bool
+	// lost and fenced say that every claim has passed to somebody else, withheld that
+	// nothing may be sent.
+	lost, fenced, withheld bool
 }
 
 func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
@@ -64,7 +65,7 @@ func (o *outbox) Begin(_ context.Context, begins []notify.Begin) ([]notify.Begun
 	o.begun = append(o.begun, begins...)
 	begun := make([]notify.Begun, len(begins))
 	for i := range begun {
-		begun[i].Fenced = o.fenced
+		begun[i] = notify.Begun{Fenced: o.fenced, Withheld: o.withheld}
 	}
 	return begun, o.beginErr
 }
@@ -268,6 +269,20 @@ func TestNothingIsSentWithoutAnAttempt(t *testing.T) {
 		}
 		if len(c.at) != 0 || len(o.settled) != 0 {
 			t.Errorf("%d calls, %d settlements; want none", len(c.at), len(o.settled))
+		}
+	})
+}
+
+func TestWhatIsWithheldGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{due: deliveries(3, id, time.Second), limits: notify.Limits{WebhookID: id, MaxConcurrent: 3}, withheld: true}
+		c := &calls{}
+		if _, err := dispatcher(t, o, c, nil).Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.at) != 0 || len(o.settled) != 0 || len(o.released) != 3 {
+			t.Errorf("%d calls, %d settlements, %d given back; want none, none, 3", len(c.at), len(o.settled), len(o.released))
 		}
 	})
 }

@@ -21,6 +21,8 @@
 //   - Begin marks the attempt as begun in the row and writes the head of its request
 //     and, with the first attempt, the body, which is rendered once and frozen: every
 //     attempt sends the same bytes under the same webhook-id.
+//     What waited under its claim while the webhook was edited, switched off or held,
+//     or stopped answering, is withheld: its claim is given back, and a new one judges.
 //   - Settle records the attempt and demands the token. Whoever lost its lease settles
 //     nothing: its outcome is kept on its attempt, and the row belongs to the new
 //     claimant, whose claim has recorded that attempt without outcome.

@@ -73,10 +73,18 @@ func settlement(d *notify.Delivery, v notify.Verdict, status notify.Status) noti
 	}
 }
 
-func (w *world) begin(d *notify.Delivery) error {
-	begun, err := w.db.Outbox().Begin(w.t.Context(), []notify.Begin{{
+func beginOf(d *notify.Delivery) notify.Begin {
+	return notify.Begin{
 		NotificationID: d.NotificationID, Token: d.Token, Attempt: d.Attempt, Lease: time.Minute,
-	}})
+		WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version,
+	}
+}
+
+func (w *world) begin(d *notify.Delivery) error {
+	begun, err := w.db.Outbox().Begin(w.t.Context(), []notify.Begin{beginOf(d)})
+	if err == nil && begun[0].Withheld {
+		w.t.Fatal("withheld")
+	}
 	if err == nil && begun[0].Fenced {
 		err = notify.ErrFenced
 	}
@@ -349,4 +357,60 @@ func TestDeletingAWebhook(t *testing.T) {
 	w.wantColumn("statuses", statuses, "FAILED 1")
 	w.wantColumn("alerts", alertIDs, "a")
 	w.wantColumn("secrets", `select length(secrets)::text from webhook`, "0")
+}
+
+// What waits under a claim is not begun at a webhook that is not what it was when
+// the claim was made. It is owed as before, and judged by the next claim.
+func TestWithheld(t *testing.T) {
+	t.Parallel()
+	const open = `update webhook_state set failures = 5, openings = 1, opened_at = now(), open_until = now() + interval '1 h'`
+	for name, c := range map[string]struct {
+		change, undo string
+	}{
+		"edited":       {`update webhook set version = version + 1`, `select`},
+		"off":          {`update webhook set enabled = false`, `update webhook set enabled = true`},
+		"held":         {`update webhook set held_until = now() + interval '1 h'`, `update webhook set held_until = null`},
+		"open breaker": {open, `update webhook_state set failures = 0, openings = 0, opened_at = null, open_until = null`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.owed(w.webhook("ops"), "a", "b")
+			stale := w.claim()
+			if len(stale) != 2 {
+				t.Fatalf("%d claimed", len(stale))
+			}
+			w.exec(c.change)
+			begun, err := w.db.Outbox().Begin(t.Context(), []notify.Begin{beginOf(&stale[0]), beginOf(&stale[1])})
+			if err != nil || !begun[0].Withheld || !begun[1].Withheld || begun[0].Fenced {
+				t.Fatalf("begun %+v, %v", begun, err)
+			}
+			w.wantColumn("attempts", attempts)
+			w.wantColumn("statuses", statuses, "PENDING 2")
+			w.exec(`update outbox set claim_token = nextval('claim_token') where notification_id = $1`, stale[0].NotificationID)
+			begun, err = w.db.Outbox().Begin(t.Context(), []notify.Begin{beginOf(&stale[0]), beginOf(&stale[1])})
+			if err != nil || !begun[0].Fenced || begun[0].Withheld || !begun[1].Withheld {
+				t.Fatalf("of a lost claim and one that stands: begun %+v, %v", begun, err)
+			}
+			w.exec(`update outbox set due_at = now(), claim_token = null, claimed_by = null`)
+			w.exec(c.undo)
+			w.deliver()
+			w.wantColumn("attempts", attempts, "1 DELIVERED", "1 DELIVERED")
+		})
+	}
+}
+
+// A breaker lets its probe begin.
+func TestAProbeIsNotWithheld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.owed(w.webhook("ops"), "a", "b")
+	w.exec(`update webhook_state set failures = 5, openings = 1, opened_at = now(), open_until = now()`)
+	probe := w.claim()
+	if len(probe) != 1 {
+		t.Fatalf("%d claimed, want the probe", len(probe))
+	}
+	if err := w.begin(&probe[0]); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -330,7 +330,8 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost.Body = &body
-	begin := notify.Begin{NotificationID: lost.NotificationID, Token: lost.Token, Attempt: 1, Lease: time.Minute, Fresh: &body}
+	begin := beginOf(&lost)
+	begin.Fresh = &body
 	if _, err := w.db.Outbox().Begin(t.Context(), []notify.Begin{begin}); err != nil {
 		t.Fatal(err)
 	}

@@ -128,16 +128,22 @@ func beginOf(items int) string {
 }
 
 // beginAttempts marks attempts as begun whose claims still stand, and freezes the
-// bodies that are fresh. Their leases begin anew.
+// bodies that are fresh. Their leases begin anew. None begins at a webhook that is
+// not what it was when it was claimed: edited, off, held, or behind a breaker that
+// has opened, which lets only its probe pass.
 const beginAttempts = `
 with b as (
-    select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @requests::json[], @fresh::boolean[],
-        @content_types::text[], @contents::bytea[], @problems::text[])
-        as b (notification_id, token, number, request, fresh, content_type, content, problem)
+    select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @webhooks::uuid[], @versions::bigint[], @requests::json[],
+        @fresh::boolean[], @content_types::text[], @contents::bytea[], @problems::text[])
+        as b (notification_id, token, number, webhook_id, version, request, fresh, content_type, content, problem)
+), open as materialized (
+    select w.webhook_id, w.version, s.opened_at, s.probe_token
+    from webhook w join webhook_state s using (webhook_id)
+    where w.webhook_id = any(@webhooks::uuid[]) and w.enabled and (w.held_until is null or w.held_until <= now())
 ), mine as (
     update outbox o
     set attempts = b.number, begun_at = now(), due_at = now() + @lease::interval
-    from b
+    from b join open w on w.webhook_id = b.webhook_id and w.version = b.version and (w.opened_at is null or w.probe_token = b.token)
     where o.notification_id = b.notification_id and o.claim_token = b.token and o.attempts + 1 = b.number
     returning b.*
 ), frozen as (
@@ -148,6 +154,12 @@ with b as (
 )
 select m.notification_id, m.token from mine m`
 
+// stillClaimed selects those of some claims that stand.
+const stillClaimed = `
+select o.notification_id, o.claim_token
+from unnest(@ids::uuid[], @tokens::bigint[]) as b (notification_id, token)
+join outbox o on o.notification_id = b.notification_id and o.claim_token = b.token`
+
 // Begin commits attempts before they are made. It commits only once it has heard
 // that they are written: of a process that stands still, or dies, before that,
 // nothing is left.
@@ -156,17 +168,11 @@ func (s *Outbox) Begin(ctx context.Context, begins []notify.Begin) ([]notify.Beg
 	if err != nil {
 		return nil, fmt.Errorf("begin attempts: %w", err)
 	}
-	stood := make(map[notify.Held]bool, len(begins))
-	err = s.db.begun(ctx, beginOf(len(begins)), func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, beginAttempts, args)
-		if err != nil {
-			return err
+	var begun, stand map[notify.Held]bool
+	err = s.db.begun(ctx, beginOf(len(begins)), func(tx pgx.Tx) (err error) {
+		if begun, err = claimsOf(ctx, tx, beginAttempts, args); err == nil && len(begun) < len(begins) {
+			stand, err = claimsOf(ctx, tx, stillClaimed, pgx.NamedArgs{"ids": args["ids"], "tokens": args["tokens"]})
 		}
-		var claim notify.Held
-		_, err = pgx.ForEachRow(rows, []any{&claim.NotificationID, &claim.Token}, func() error {
-			stood[claim] = true
-			return nil
-		})
 		return err
 	})
 	if err != nil {
@@ -174,14 +180,33 @@ func (s *Outbox) Begin(ctx context.Context, begins []notify.Begin) ([]notify.Beg
 	}
 	results := make([]notify.Begun, len(begins))
 	for i := range begins {
-		results[i].Fenced = !stood[notify.Held{NotificationID: begins[i].NotificationID, Token: begins[i].Token}]
+		claim := notify.Held{NotificationID: begins[i].NotificationID, Token: begins[i].Token}
+		if !begun[claim] {
+			results[i] = notify.Begun{Fenced: !stand[claim], Withheld: stand[claim]}
+		}
 	}
 	return results, nil
+}
+
+// claimsOf reads claims.
+func claimsOf(ctx context.Context, tx pgx.Tx, query string, args pgx.NamedArgs) (map[notify.Held]bool, error) {
+	rows, err := tx.Query(ctx, query, args)
+	if err != nil {
+		return nil, err
+	}
+	claims := make(map[notify.Held]bool)
+	var claim notify.Held
+	_, err = pgx.ForEachRow(rows, []any{&claim.NotificationID, &claim.Token}, func() error {
+		claims[claim] = true
+		return nil
+	})
+	return claims, err
 }
 
 func beginArgs(begins []notify.Begin) (pgx.NamedArgs, error) {
 	n := len(begins)
 	ids, tokens, numbers := make([]uuid.UUID, n), make([]int64, n), make([]int32, n)
+	webhooks, versions := make([]uuid.UUID, n), make([]int64, n)
 	requests, fresh := make([][]byte, n), make([]bool, n)
 	contentTypes, contents, problems := make([]string, n), make([][]byte, n), make([]string, n)
 	for i := range begins {
@@ -191,14 +216,15 @@ func beginArgs(begins []notify.Begin) (pgx.NamedArgs, error) {
 			return nil, fmt.Errorf("encode request: %w", err)
 		}
 		ids[i], tokens[i], numbers[i], requests[i] = b.NotificationID, b.Token, int32(b.Attempt), request
+		webhooks[i], versions[i] = b.WebhookID, b.WebhookVersion
 		if b.Fresh != nil {
 			fresh[i], contentTypes[i], contents[i] = true, b.Fresh.ContentType, b.Fresh.Content
 		}
 		problems[i] = rules.CleanText(b.Problem, 2000)
 	}
 	return pgx.NamedArgs{
-		"ids": ids, "tokens": tokens, "numbers": numbers, "requests": requests, "fresh": fresh, "content_types": contentTypes,
-		"contents": contents, "problems": problems, "lease": begins[0].Lease,
+		"ids": ids, "tokens": tokens, "numbers": numbers, "webhooks": webhooks, "versions": versions,
+		"requests": requests, "fresh": fresh, "content_types": contentTypes, "contents": contents, "problems": problems, "lease": begins[0].Lease,
 	}, nil
 }
 

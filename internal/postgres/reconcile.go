@@ -135,6 +135,7 @@ func (s *Reconciliation) Pass(ctx context.Context, every time.Duration, pass fun
 
 // Gauges are measured of all tenants together.
 type Gauges struct {
+	// OutboxDepth is exact up to 10,000, and an estimate above that.
 	OutboxDepth  int64
 	OutboxOldest time.Duration
 	// OpenBreakers counts the webhooks whose receiver does not answer, WebhooksOff
@@ -159,11 +160,18 @@ func (s *Reconciliation) Gauges(ctx context.Context) (Gauges, error) {
 	if err != nil {
 		return Gauges{}, fmt.Errorf("measure: %w", err)
 	}
+	owed, err := s.db.owedInAll(ctx)
+	if err != nil {
+		return Gauges{}, err
+	}
 	g := Gauges{
-		OutboxDepth: row.OutboxDepth, OutboxOldest: time.Duration(row.OutboxOldestSeconds * float64(time.Second)),
+		OutboxDepth:  owed.depth,
 		OpenBreakers: row.OpenBreakers, WebhooksOff: row.WebhooksOff,
 		Missing: row.Missing, ReconciledRules: row.ReconciledRules, ReconciledAt: row.ReconciledAt, ReconciledSince: row.ReconciledSince,
 		SweptAt: row.SweptAt,
+	}
+	if owed.oldest != nil {
+		g.OutboxOldest = *owed.oldest
 	}
 	// A cursor that cannot be read is told by its rule's problem.
 	if at, err := cursor.Decode(row.Slowest); err == nil {

@@ -250,15 +250,11 @@ func (s *Record) Status(ctx context.Context, tenant string) (api.SystemStatus, e
 			status.Slowest = &api.RuleLag{RuleID: row.RuleID, RuleName: row.Name, Lag: lagOf(position, row.NowNs)}
 		}
 	}
-	owed, err := s.db.queries.OutboxDepth(ctx, tenant)
+	owed, err := s.db.owedTo(ctx, tenant)
 	if err != nil {
-		return api.SystemStatus{}, fmt.Errorf("measure outbox: %w", err)
+		return api.SystemStatus{}, err
 	}
-	status.OutboxDepth = owed.Depth
-	if owed.Depth > 0 {
-		oldest := time.Duration(owed.OldestSeconds * float64(time.Second))
-		status.OldestOwed = &oldest
-	}
+	status.OutboxDepth, status.OutboxEstimated, status.OldestOwed = owed.depth, owed.estimated, owed.oldest
 	compared, err := s.db.queries.ReconciliationRead(ctx)
 	if err != nil {
 		return api.SystemStatus{}, fmt.Errorf("read completeness: %w", err)

@@ -277,25 +277,6 @@ func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error)
 	return items, nil
 }
 
-const outboxDepth = `-- name: OutboxDepth :one
-select count(*) as depth,
-       coalesce(extract(epoch from now() - min(n.created_at)), 0)::double precision as oldest_seconds
-from outbox o join notification n using (notification_id)
-where n.tenant_id = $1
-`
-
-type OutboxDepthRow struct {
-	Depth         int64
-	OldestSeconds float64
-}
-
-func (q *Queries) OutboxDepth(ctx context.Context, tenantID string) (OutboxDepthRow, error) {
-	row := q.db.QueryRow(ctx, outboxDepth, tenantID)
-	var i OutboxDepthRow
-	err := row.Scan(&i.Depth, &i.OldestSeconds)
-	return i, err
-}
-
 const outboxRelease = `-- name: OutboxRelease :exec
 update outbox o
 set due_at = now(), claim_token = null, claimed_by = null

@@ -35,10 +35,7 @@ func (q *Queries) AlertsEnded(ctx context.Context, arg AlertsEndedParams) (int64
 }
 
 const gauges = `-- name: Gauges :one
-select (select count(*) from outbox) as outbox_depth,
-       coalesce((select extract(epoch from now() - min(n.created_at))
-                 from outbox join notification n using (notification_id)), 0)::double precision as outbox_oldest_seconds,
-       coalesce((select missing from reconciliation), 0)::bigint as missing,
+select coalesce((select missing from reconciliation), 0)::bigint as missing,
        coalesce((select rules from reconciliation), 0)::bigint as reconciled_rules,
        coalesce((select extract(epoch from at) from reconciliation), 0)::double precision as reconciled_at,
        (select count(*) from webhook_state s join webhook w using (webhook_id)
@@ -53,26 +50,22 @@ select (select count(*) from outbox) as outbox_depth,
 `
 
 type GaugesRow struct {
-	OutboxDepth         int64
-	OutboxOldestSeconds float64
-	Missing             int64
-	ReconciledRules     int64
-	ReconciledAt        float64
-	OpenBreakers        int64
-	WebhooksOff         int64
-	ReconciledSince     float64
-	SweptAt             float64
-	Slowest             string
-	NowNs               int64
+	Missing         int64
+	ReconciledRules int64
+	ReconciledAt    float64
+	OpenBreakers    int64
+	WebhooksOff     int64
+	ReconciledSince float64
+	SweptAt         float64
+	Slowest         string
+	NowNs           int64
 }
 
-// What is measured of all tenants together.
+// What is measured of all tenants together, but for what is owed.
 func (q *Queries) Gauges(ctx context.Context) (GaugesRow, error) {
 	row := q.db.QueryRow(ctx, gauges)
 	var i GaugesRow
 	err := row.Scan(
-		&i.OutboxDepth,
-		&i.OutboxOldestSeconds,
 		&i.Missing,
 		&i.ReconciledRules,
 		&i.ReconciledAt,

@@ -167,9 +167,3 @@ returning tenant_id, name;
 
 -- name: WebhookByID :many
 select sqlc.embed(w) from webhook w where w.webhook_id = any(@webhook_ids::uuid[]);
-
--- name: OutboxDepth :one
-select count(*) as depth,
-       coalesce(extract(epoch from now() - min(n.created_at)), 0)::double precision as oldest_seconds
-from outbox o join notification n using (notification_id)
-where n.tenant_id = @tenant_id;

@@ -57,11 +57,8 @@ set at = now(), next_after = @next_after::uuid,
 select rules, missing, at, whole_since from reconciliation;
 
 -- name: Gauges :one
--- What is measured of all tenants together.
-select (select count(*) from outbox) as outbox_depth,
-       coalesce((select extract(epoch from now() - min(n.created_at))
-                 from outbox join notification n using (notification_id)), 0)::double precision as outbox_oldest_seconds,
-       coalesce((select missing from reconciliation), 0)::bigint as missing,
+-- What is measured of all tenants together, but for what is owed.
+select coalesce((select missing from reconciliation), 0)::bigint as missing,
        coalesce((select rules from reconciliation), 0)::bigint as reconciled_rules,
        coalesce((select extract(epoch from at) from reconciliation), 0)::double precision as reconciled_at,
        (select count(*) from webhook_state s join webhook w using (webhook_id)

@@ -1757,12 +1757,14 @@ export interface components {
         OutboxStatus: {
             /**
              * Format: int64
-             * @description Notifications not yet settled.
+             * @description Notifications not yet settled: exact up to 10,000, beyond that an estimate.
              */
             depth: number;
+            /** @description Whether `depth` is an estimate. It is above 10,000 then, and some seconds old. */
+            estimated: boolean;
             /**
              * Format: double
-             * @description The age of the oldest; absent when nothing is owed.
+             * @description The age of the oldest; absent when nothing is owed. Beyond 10,000 it is that of an old one.
              */
             oldestAgeSeconds?: number;
         };

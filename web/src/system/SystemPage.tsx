@@ -12,6 +12,7 @@ import table from "../ui/table.module.css";
 import { span } from "../ui/time";
 import { Health } from "../webhooks/Health";
 import { Charts } from "./Charts";
+import { owed } from "./health";
 import { RuleTable } from "./RuleTable";
 import styles from "./system.module.css";
 import { Unknown } from "./Unknown";
@@ -87,7 +88,7 @@ function Figures({ status: { dependencies, rules, outbox, completeness, version 
         <Figure name="Owed" bad={(outbox.oldestAgeSeconds ?? 0) > 60}>
           <b>
             <Link to="/deliveries" search={{ status: ["pending", "retrying"] }}>
-              {outbox.depth.toLocaleString("en")} {outbox.depth === 1 ? "message" : "messages"}
+              {owed(outbox)}
             </Link>
           </b>
           <span>

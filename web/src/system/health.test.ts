@@ -13,7 +13,7 @@ const healthy: Status = {
     { name: "clickhouse", reachable: true },
   ],
   rules: { total: 3, enabled: 2, failing: 0, slowestLagSeconds: 1.4, slowestRuleName: "Orders" },
-  outbox: { depth: 0 },
+  outbox: { depth: 0, estimated: false },
 };
 const texts = (...args: Parameters<typeof facts>) => facts(...args).map(({ text, tone }) => `${tone}: ${text}`);
 
@@ -30,7 +30,7 @@ test("trouble is named, the worst first", () => {
     ...healthy,
     dependencies: [{ name: "clickhouse", reachable: false, error: "connection refused" }],
     rules: { total: 3, enabled: 2, failing: 2, slowestLagSeconds: 240, slowestRuleName: "Orders" },
-    outbox: { depth: 1200, oldestAgeSeconds: 400 },
+    outbox: { depth: 1200, estimated: false, oldestAgeSeconds: 400 },
   };
   expect(texts("reconnecting", status, true)).toEqual([
     "warn: Reconnecting…",
@@ -39,6 +39,11 @@ test("trouble is named, the worst first", () => {
     "warn: Evaluation 4 min behind (Orders)",
     "warn: 1,200 messages owed, oldest 6 min",
   ]);
+});
+
+test("what is too much to count is told roughly", () => {
+  const outbox = { depth: 987_654, estimated: true, oldestAgeSeconds: 30 };
+  expect(texts("live", { ...healthy, outbox }, true)).toContain("quiet: about 988,000 messages owed, oldest 30 s");
 });
 
 test("without an answer only the connection is known", () => {

@@ -46,7 +46,7 @@ export function facts(connection: Connection, status: Status | undefined, reacha
       text:
         outbox.depth === 0
           ? "No message owed"
-          : `${count(outbox.depth, "message")} owed${age === undefined ? "" : `, oldest ${span(age)}`}`,
+          : `${owed(outbox)} owed${age === undefined ? "" : `, oldest ${span(age)}`}`,
       tone: (age ?? 0) > owedLongSeconds ? "warn" : "quiet",
     });
   }
@@ -68,6 +68,11 @@ function freshness(connection: Connection, reachable: boolean): Fact {
     case "paused":
       return { key: "connection", text: "Paused", tone: "quiet" };
   }
+}
+
+/** How much is owed: what was counted, or what is estimated to the third digit. */
+export function owed({ depth, estimated }: NonNullable<Status["outbox"]>): string {
+  return estimated ? `about ${count(Number(depth.toPrecision(3)), "message")}` : count(depth, "message");
 }
 
 function count(n: number, noun: string): string {

@@ -1,0 +1,147 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/api"
+	"tocsin/internal/pgtest"
+	"tocsin/internal/postgres"
+)
+
+// backlog is what is owed to some tenants, each with one webhook.
+type backlog struct {
+	tb   testing.TB
+	url  string
+	conn *pgx.Conn
+}
+
+// owe writes messages of a tenant that are so old, of which some are settled.
+func (b *backlog) owe(tenant string, count, settled int, age time.Duration) {
+	b.tb.Helper()
+	for _, statement := range []string{
+		// Neither alerts nor a rule are looked at.
+		`set session_replication_role = replica`,
+		`insert into webhook (webhook_id, tenant_id, name, kind, secrets, url_host, signed, enabled, timeout_ms, max_concurrent, rate_per_second)
+		select uuidv7(), @tenant, 'ops', 'generic', '', 'hooks.example', false, false, 1000, 10, 0
+		where not exists (select from webhook where tenant_id = @tenant)`,
+		`with made as (
+			insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, created_at)
+			select uuidv7(-@age::interval), @tenant, uuidv7(), uuidv7(), w.webhook_id, 'FIRED', now() - @age::interval
+			from webhook w, generate_series(1, @count::int + @settled::int)
+			where w.tenant_id = @tenant
+			returning notification_id, webhook_id
+		), numbered as (select m.*, row_number() over () as n from made m)
+		insert into outbox (notification_id, webhook_id)
+		select notification_id, webhook_id from numbered where n > @settled::int`,
+		`select pg_stat_force_next_flush()`,
+	} {
+		args := pgx.NamedArgs{"tenant": tenant, "count": count, "settled": settled, "age": age}
+		if _, err := b.conn.Exec(b.tb.Context(), statement, pgx.QueryExecModeExec, args); err != nil {
+			b.tb.Fatal(err)
+		}
+	}
+}
+
+// rowsRead returns how many rows of the outbox and of the record were read, by any
+// way, while f ran on connections of its own.
+func (b *backlog) rowsRead(f func(db *postgres.DB)) int64 {
+	b.tb.Helper()
+	const read = `
+		select coalesce(sum(t.seq_tup_read), 0)::bigint
+		     + (select coalesce(sum(i.idx_tup_read), 0)::bigint from pg_stat_user_indexes i where i.relname in ('outbox', 'notification'))
+		from pg_stat_user_tables t where t.relname in ('outbox', 'notification')`
+	before := one[int64](b.tb, b.conn, read)
+	db, err := postgres.Open(b.tb.Context(), b.url, nil)
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+	f(db)
+	db.Close()
+	// What a connection has read is known when it has ended.
+	for open := true; open; {
+		open = one[bool](b.tb, b.conn, `select exists (
+			select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend')`)
+	}
+	return one[int64](b.tb, b.conn, read) - before
+}
+
+// TestOwedIsCountedUpToABound owes much to one tenant, less to another, and little
+// to a third, beside as many messages that are settled.
+func TestOwedIsCountedUpToABound(t *testing.T) {
+	const much, less, little = 60_000, 30_000, 3
+	url := pgtest.URL(t)
+	b := &backlog{t, url, pgtest.Conn(t, url)}
+	b.owe("less", less, less, 4*time.Hour)
+	b.owe("little", 1, 0, 3*time.Hour)
+	b.owe("little", little-1, 0, time.Hour)
+	b.owe("much", 1, much, 2*time.Hour)
+	b.owe("much", much-1, 0, time.Hour)
+	for tenant, want := range map[string]struct {
+		depth     int64
+		estimated bool
+		oldest    time.Duration
+	}{
+		"much":   {much, true, 2 * time.Hour},
+		"less":   {less, true, 4 * time.Hour},
+		"little": {little, false, 3 * time.Hour},
+		"nobody": {0, false, 0},
+	} {
+		var status api.SystemStatus
+		read := b.rowsRead(func(db *postgres.DB) {
+			var err error
+			if status, err = db.Record().Status(t.Context(), tenant); err != nil {
+				t.Fatal(err)
+			}
+		})
+		checkOwed(t, tenant, status, want.depth, want.estimated)
+		if got := status.OldestOwed; (got == nil) != (want.oldest == 0) || (got != nil && got.Round(time.Minute) != want.oldest) {
+			t.Errorf("%s: the oldest is %v old, want %v", tenant, got, want.oldest)
+		}
+		checkRead(t, tenant, read)
+	}
+	var all postgres.Gauges
+	checkRead(t, "all tenants", b.rowsRead(func(db *postgres.DB) {
+		var err error
+		if all, err = db.Reconciliation().Gauges(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}))
+	if all.OutboxDepth != much+less+little || all.OutboxOldest.Round(time.Minute) != 4*time.Hour {
+		t.Errorf("of all tenants %d are owed, the oldest for %v", all.OutboxDepth, all.OutboxOldest)
+	}
+}
+
+func checkOwed(t *testing.T, tenant string, got api.SystemStatus, depth int64, estimated bool) {
+	t.Helper()
+	// The sample is the same pages each time.
+	if off := got.OutboxDepth - depth; got.OutboxEstimated != estimated || (!estimated && off != 0) || max(off, -off) > depth/4 {
+		t.Errorf("%s: %d messages are owed, estimated %v; want %d, %v", tenant, got.OutboxDepth, got.OutboxEstimated, depth, estimated)
+	}
+}
+
+// checkRead wants no more to be read than the bound, twice, and a sample.
+func checkRead(t *testing.T, what string, rows int64) {
+	t.Helper()
+	if rows > 2*10_001+8_000 {
+		t.Errorf("%s: %d rows were read to tell how much is owed", what, rows)
+	}
+}
+
+// TestOwedAfterStatisticsWereLost asks when Postgres does not know how many rows there are.
+func TestOwedAfterStatisticsWereLost(t *testing.T) {
+	url := pgtest.URL(t)
+	b := &backlog{t, url, pgtest.Conn(t, url)}
+	b.owe("much", 20_000, 0, time.Hour)
+	if _, err := b.conn.Exec(t.Context(), `select pg_stat_reset()`); err != nil {
+		t.Fatal(err)
+	}
+	b.rowsRead(func(db *postgres.DB) {
+		status, err := db.Record().Status(t.Context(), "much")
+		if err != nil || status.OutboxDepth != 10_001 || !status.OutboxEstimated {
+			t.Errorf("Status = %+v, %v; want more than was counted", status, err)
+		}
+	})
+}
