@@ -55,7 +55,7 @@ func TestBatchesReadTheirRowsAlone(t *testing.T) {
 	}{
 		{"claim", func(o *postgres.Outbox) error {
 			_, err := o.Claim(t.Context(), notify.ClaimRequest{
-				Replica: "another", Lease: time.Minute, Room: func([]notify.Limits) []notify.Slots { return []notify.Slots{{hook, batch}} },
+				Replica: "another", Lease: time.Minute, Room: func([]notify.Limits) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: batch}} },
 			})
 			return err
 		}},
