@@ -25,7 +25,8 @@ type Evaluation struct {
 	// rule has come, and what it says only after an edit.
 	known map[uuid.UUID]known
 	// desk takes over what it has room for, nil when no dispatcher runs here.
-	desk Desk
+	desk  Desk
+	doubt doubt
 }
 
 // known is a rule as it was read, or why it could not be.
@@ -171,15 +172,29 @@ func (s *Evaluation) addOpen(ctx context.Context, claims []evaluator.Claim) erro
 // Commit advances cursors, inserts the alerts that are new, and what is owed
 // for them, in one transaction.
 func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done evaluator.Committed, err error) {
+	rows, err := alertRows(batch.Instances)
+	if err != nil {
+		return done, fmt.Errorf("commit: %w", err)
+	}
 	hand := s.reserve(ctx, batch.Notifications)
 	defer func() { hand.over(ctx, batch, err == nil) }()
+	err = s.doubt.settle(batch.Instances, func(someExist bool) (err error) {
+		rows.someExist = someExist
+		done, err = s.commit(ctx, batch, rows, hand)
+		return err
+	})
+	return done, err
+}
+
+// commit is the transaction.
+func (s *Evaluation) commit(ctx context.Context, batch evaluator.Batch, rows *alertBatch, hand *handover) (done evaluator.Committed, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
 		done = evaluator.Committed{}
 		watermarks, err := advance(ctx, q, batch, &done)
 		if err != nil {
 			return err
 		}
-		if done.Inserted, err = insertAlerts(ctx, q, batch, watermarks); err != nil {
+		if done.Inserted, err = rows.insert(ctx, q, watermarks); err != nil {
 			return err
 		}
 		if done.Notifications, err = insertNotifications(ctx, q, batch, evaluator.NewIDs(done.Inserted), hand); err != nil {
@@ -252,56 +267,6 @@ func leastDueAt(batch *evaluator.Batch) *time.Time {
 		return nil
 	}
 	return &batch.LeastDueAt
-}
-
-// insertAlerts inserts the instances of the rules that advanced, but for what
-// began before their watermarks, and returns the ids of those that are new.
-func insertAlerts(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, watermarks map[uuid.UUID]int64) ([]uuid.UUID, error) {
-	p := alertParams(len(batch.Instances))
-	for i := range batch.Instances {
-		a := &batch.Instances[i]
-		if swept, advanced := watermarks[a.RuleID]; !advanced || a.Exchange.StartTimeNS < swept {
-			continue
-		}
-		exchange, err := json.Marshal(a.Exchange)
-		if err != nil {
-			return nil, fmt.Errorf("encode exchange: %w", err)
-		}
-		p.AlertIds = append(p.AlertIds, a.ID)
-		p.TenantIds = append(p.TenantIds, a.TenantID)
-		p.RuleIds = append(p.RuleIds, a.RuleID)
-		p.RuleVersions = append(p.RuleVersions, a.RuleVersion)
-		p.Severities = append(p.Severities, string(a.Severity))
-		p.Titles = append(p.Titles, a.Title)
-		p.Messages = append(p.Messages, a.Message)
-		p.ExecutionIds = append(p.ExecutionIds, a.Exchange.ExecutionID)
-		p.StartTimesNs = append(p.StartTimesNs, a.Exchange.StartTimeNS)
-		p.Applications = append(p.Applications, a.Exchange.Application)
-		p.Routes = append(p.Routes, a.Exchange.Route)
-		p.Exchanges = append(p.Exchanges, exchange)
-		p.Signatures = append(p.Signatures, alerts.Signature(&a.Exchange))
-		p.Lates = append(p.Lates, a.Late)
-		p.EndedNs = append(p.EndedNs, a.Exchange.EndedNS())
-	}
-	if len(p.AlertIds) == 0 {
-		return nil, nil
-	}
-	inserted, err := q.AlertInsert(ctx, p)
-	if err != nil {
-		return nil, fmt.Errorf("insert alerts: %w", err)
-	}
-	return inserted, nil
-}
-
-// alertParams has room for so many alerts.
-func alertParams(room int) pgq.AlertInsertParams {
-	return pgq.AlertInsertParams{
-		AlertIds: make([]uuid.UUID, 0, room), TenantIds: make([]string, 0, room), RuleIds: make([]uuid.UUID, 0, room),
-		RuleVersions: make([]int64, 0, room), Severities: make([]string, 0, room), Titles: make([]string, 0, room),
-		Messages: make([]string, 0, room), ExecutionIds: make([]string, 0, room), StartTimesNs: make([]int64, 0, room),
-		Applications: make([]string, 0, room), Routes: make([]string, 0, room), Exchanges: make([][]byte, 0, room),
-		Signatures: make([]string, 0, room), Lates: make([]bool, 0, room), EndedNs: make([]int64, 0, room),
-	}
 }
 
 // insertNotifications writes what is owed for the alerts that are new, in the

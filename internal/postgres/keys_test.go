@@ -84,6 +84,14 @@ func TestNothingDangles(t *testing.T) {
 	if _, err := p.conn.Exec(t.Context(), `delete from webhook`); !refused(err) {
 		t.Errorf("a webhook with notifications was deleted: %v", err)
 	}
+	p.exec(t, `update alert set execution_id = null, health = true, webhook_id = $1, state = 'RESOLVED' where alert_id = (select alert_id from alert limit 1)`, p.webhook)
+	tx := p.begin(t, `delete from notification`)
+	if _, err := tx.Exec(t.Context(), `delete from webhook`); !refused(err) {
+		t.Errorf("a webhook that an alert is about was deleted: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	p.exec(t, `delete from alert where alert_id in (select alert_id from alert limit 10)`)
 	for _, table := range []string{"alert", "notification", "outbox"} {
 		if left := one[int](t, p.conn, `select count(*)::int from `+table); left != pageOf-10 {

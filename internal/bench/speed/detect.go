@@ -19,7 +19,7 @@ import (
 // arrival of its message, at two intervals between ticks.
 func detect(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
-		ID: "B6", Title: "Detection: from visible in ClickHouse to received", Unit: "an exchange, inserted by itself at a random moment",
+		ID: "B6", Title: "Detection: from visible in ClickHouse to received", Unit: "an exchange, inserted by itself at a random moment of a tick",
 		Notes: []string{
 			"An exchange counts as visible when its INSERT has been answered. The settle time is 0 and the interval of the rule 1 s, the least there is.",
 		},
@@ -67,21 +67,37 @@ func (b bench) visibleToReceiver(ctx context.Context, tick time.Duration, count 
 		return nil, err
 	}
 	visible := make(map[string]int64, count)
-	for i := range count {
+	for i, moment := range moments(tick, count) {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Until(moment)):
+		}
 		now := time.Now().UnixNano()
 		prefix := fmt.Sprintf("execution-%d-", i)
 		if err := world.Insert(ctx, product.Exchanges{Count: 1, Prefix: prefix, StartNS: now, EndNS: now}); err != nil {
 			return nil, err
 		}
 		visible[prefix+"0"] = time.Now().UnixNano()
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(rand.N(100 * time.Millisecond)):
-		}
 	}
 	if _, err := b.AwaitReceived(ctx, book, count); err != nil {
 		return nil, err
 	}
 	return b.Latencies(ctx, book, visible)
+}
+
+// spacing is the mean time from one exchange to the next.
+const spacing = 60 * time.Millisecond
+
+// moments returns random moments from now on. Each has its own share of a whole
+// number of ticks: wherever in a tick they begin, and however few they are, no
+// part of it is met more often than another.
+func moments(tick time.Duration, count int) []time.Time {
+	span := (time.Duration(count)*spacing + tick - 1) / tick * tick
+	begin, share := time.Now(), span/time.Duration(count)
+	list := make([]time.Time, count)
+	for i := range list {
+		list[i] = begin.Add(time.Duration(i)*share + rand.N(share))
+	}
+	return list
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-const alertInsert = `-- name: AlertInsert :many
+const alertInsert = `-- name: AlertInsert :exec
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
                    execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
 select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
@@ -26,8 +26,6 @@ from (
            unnest($11::text[]) as route, unnest($12::json[]) as exchange, unnest($13::text[]) as signature,
            unnest($14::boolean[]) as late, unnest($15::bigint[]) as ended_ns
 ) i
-on conflict (rule_id, execution_id) do nothing
-returning alert_id
 `
 
 type AlertInsertParams struct {
@@ -48,11 +46,69 @@ type AlertInsertParams struct {
 	EndedNs      []int64
 }
 
-// Inserts the alerts that do not exist yet, and returns those. No join stands
-// here: it would turn the order of the rows around, and indexes grow best when
-// ids ascend.
-func (q *Queries) AlertInsert(ctx context.Context, arg AlertInsertParams) ([]uuid.UUID, error) {
-	rows, err := q.db.Query(ctx, alertInsert,
+// Inserts alerts, or fails where one of them exists. No join stands here: it
+// would turn the order of the rows around, and indexes grow best when ids ascend.
+func (q *Queries) AlertInsert(ctx context.Context, arg AlertInsertParams) error {
+	_, err := q.db.Exec(ctx, alertInsert,
+		arg.AlertIds,
+		arg.TenantIds,
+		arg.RuleIds,
+		arg.RuleVersions,
+		arg.Severities,
+		arg.Titles,
+		arg.Messages,
+		arg.ExecutionIds,
+		arg.StartTimesNs,
+		arg.Applications,
+		arg.Routes,
+		arg.Exchanges,
+		arg.Signatures,
+		arg.Lates,
+		arg.EndedNs,
+	)
+	return err
+}
+
+const alertInsertMissing = `-- name: AlertInsertMissing :many
+insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message,
+                   execution_id, start_time_ns, application, route, exchange, signature, late, late_by_ns)
+select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, 'FIRING', i.title, i.message,
+       i.execution_id, i.start_time_ns, i.application, i.route, i.exchange, i.signature, i.late,
+       greatest(0, (select (extract(epoch from now()) * 1e9)::bigint) - i.ended_ns)
+from (
+    select unnest($1::uuid[]) as alert_id, unnest($2::text[]) as tenant_id, unnest($3::uuid[]) as rule_id,
+           unnest($4::bigint[]) as rule_version, unnest($5::text[]) as severity,
+           unnest($6::text[]) as title, unnest($7::text[]) as message, unnest($8::text[]) as execution_id,
+           unnest($9::bigint[]) as start_time_ns, unnest($10::text[]) as application,
+           unnest($11::text[]) as route, unnest($12::json[]) as exchange, unnest($13::text[]) as signature,
+           unnest($14::boolean[]) as late, unnest($15::bigint[]) as ended_ns
+) i
+on conflict (rule_id, execution_id) do nothing
+returning alert_id
+`
+
+type AlertInsertMissingParams struct {
+	AlertIds     []uuid.UUID
+	TenantIds    []string
+	RuleIds      []uuid.UUID
+	RuleVersions []int64
+	Severities   []string
+	Titles       []string
+	Messages     []string
+	ExecutionIds []string
+	StartTimesNs []int64
+	Applications []string
+	Routes       []string
+	Exchanges    [][]byte
+	Signatures   []string
+	Lates        []bool
+	EndedNs      []int64
+}
+
+// Inserts the alerts that do not exist yet, and returns those; so much dearer
+// that it is for where some exist.
+func (q *Queries) AlertInsertMissing(ctx context.Context, arg AlertInsertMissingParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, alertInsertMissing,
 		arg.AlertIds,
 		arg.TenantIds,
 		arg.RuleIds,

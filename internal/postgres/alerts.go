@@ -1,0 +1,140 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/internal/postgres/pgq"
+)
+
+// alertBatch is the alerts that a commit may insert, as they are stored.
+type alertBatch struct {
+	rows pgq.AlertInsertParams
+	// someExist says that some may be there already, which are left as they are;
+	// otherwise the insertion fails where one is.
+	someExist bool
+}
+
+// alertRows returns alerts as they are stored.
+func alertRows(instances []alerts.Instance) (*alertBatch, error) {
+	b := &alertBatch{rows: alertParams(len(instances))}
+	for i := range instances {
+		a := &instances[i]
+		exchange, err := json.Marshal(a.Exchange)
+		if err != nil {
+			return nil, fmt.Errorf("encode exchange: %w", err)
+		}
+		p := &b.rows
+		p.AlertIds = append(p.AlertIds, a.ID)
+		p.TenantIds = append(p.TenantIds, a.TenantID)
+		p.RuleIds = append(p.RuleIds, a.RuleID)
+		p.RuleVersions = append(p.RuleVersions, a.RuleVersion)
+		p.Severities = append(p.Severities, string(a.Severity))
+		p.Titles = append(p.Titles, a.Title)
+		p.Messages = append(p.Messages, a.Message)
+		p.ExecutionIds = append(p.ExecutionIds, a.Exchange.ExecutionID)
+		p.StartTimesNs = append(p.StartTimesNs, a.Exchange.StartTimeNS)
+		p.Applications = append(p.Applications, a.Exchange.Application)
+		p.Routes = append(p.Routes, a.Exchange.Route)
+		p.Exchanges = append(p.Exchanges, exchange)
+		p.Signatures = append(p.Signatures, alerts.Signature(&a.Exchange))
+		p.Lates = append(p.Lates, a.Late)
+		p.EndedNs = append(p.EndedNs, a.Exchange.EndedNS())
+	}
+	return b, nil
+}
+
+// alertParams has room for so many alerts.
+func alertParams(room int) pgq.AlertInsertParams {
+	return pgq.AlertInsertParams{
+		AlertIds: make([]uuid.UUID, 0, room), TenantIds: make([]string, 0, room), RuleIds: make([]uuid.UUID, 0, room),
+		RuleVersions: make([]int64, 0, room), Severities: make([]string, 0, room), Titles: make([]string, 0, room),
+		Messages: make([]string, 0, room), ExecutionIds: make([]string, 0, room), StartTimesNs: make([]int64, 0, room),
+		Applications: make([]string, 0, room), Routes: make([]string, 0, room), Exchanges: make([][]byte, 0, room),
+		Signatures: make([]string, 0, room), Lates: make([]bool, 0, room), EndedNs: make([]int64, 0, room),
+	}
+}
+
+// insert inserts the alerts of the rules that advanced, but for what began before
+// their watermarks, and returns the ids of those that are new.
+func (b *alertBatch) insert(ctx context.Context, q *pgq.Queries, watermarks map[uuid.UUID]int64) (inserted []uuid.UUID, err error) {
+	p := b.of(watermarks)
+	if len(p.AlertIds) == 0 {
+		return nil, nil
+	}
+	if b.someExist {
+		inserted, err = q.AlertInsertMissing(ctx, pgq.AlertInsertMissingParams(p))
+	} else {
+		inserted, err = p.AlertIds, q.AlertInsert(ctx, p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("insert alerts: %w", err)
+	}
+	return inserted, nil
+}
+
+// of returns the alerts that a commit may write.
+func (b *alertBatch) of(watermarks map[uuid.UUID]int64) pgq.AlertInsertParams {
+	var kept []int
+	all := &b.rows
+	for i, rule := range all.RuleIds {
+		if swept, advanced := watermarks[rule]; advanced && all.StartTimesNs[i] >= swept {
+			kept = append(kept, i)
+		}
+	}
+	if len(kept) == len(all.AlertIds) {
+		return *all
+	}
+	return pgq.AlertInsertParams{
+		AlertIds: pick(all.AlertIds, kept), TenantIds: pick(all.TenantIds, kept), RuleIds: pick(all.RuleIds, kept),
+		RuleVersions: pick(all.RuleVersions, kept), Severities: pick(all.Severities, kept), Titles: pick(all.Titles, kept),
+		Messages: pick(all.Messages, kept), ExecutionIds: pick(all.ExecutionIds, kept), StartTimesNs: pick(all.StartTimesNs, kept),
+		Applications: pick(all.Applications, kept), Routes: pick(all.Routes, kept), Exchanges: pick(all.Exchanges, kept),
+		Signatures: pick(all.Signatures, kept), Lates: pick(all.Lates, kept), EndedNs: pick(all.EndedNs, kept),
+	}
+}
+
+// pick returns some of a list.
+func pick[T any](list []T, at []int) []T {
+	picked := make([]T, len(at))
+	for i, n := range at {
+		picked[i] = list[n]
+	}
+	return picked
+}
+
+// doubt decides whether a commit has to expect that alerts exist already. To
+// expect it costs Postgres a seventh of the commit. What a look-back found is
+// often known. What a forward scan found is not, but where rows are there twice,
+// share their ids, or were judged by a rule before it joined its cohort: the
+// unique constraint tells, and then the commit is made again.
+type doubt struct{ commits atomic.Int32 }
+
+// doubted is how many commits expect known alerts after one that met them.
+const doubted = 100
+
+// settle has a commit written, and written again where it met what it did not expect.
+func (d *doubt) settle(instances []alerts.Instance, write func(someExist bool) error) error {
+	if len(instances) == 0 {
+		return write(false)
+	}
+	doubts := d.commits.Load() > 0
+	if doubts {
+		d.commits.Add(-1)
+	}
+	if doubts || slices.ContainsFunc(instances, func(a alerts.Instance) bool { return a.Late }) {
+		return write(true)
+	}
+	err := write(false)
+	if isUnique(err, "alert_once") {
+		d.commits.Store(doubted)
+		return write(true)
+	}
+	return err
+}

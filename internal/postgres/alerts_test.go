@@ -1,0 +1,53 @@
+package postgres_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"tocsin/evaluator"
+)
+
+// TestCommitsOnlyWhatIsNew commits pages in which alerts are that exist already,
+// or that are there twice, as a forward scan and as a look-back find them.
+func TestCommitsOnlyWhatIsNew(t *testing.T) {
+	p := newPersist(t)
+	p.commit(t, p.page())
+	written := pageOf
+	commit := func(name string, batch evaluator.Batch, want int) {
+		t.Helper()
+		done, err := p.store.Commit(context.Background(), batch)
+		if err != nil || len(done.Inserted) != want || done.Notifications != want || len(done.Advanced) != 1 {
+			t.Fatalf("%s: Commit = %d alerts, %d notifications, %v; want %d", name, len(done.Inserted), done.Notifications, err, want)
+		}
+		written += want
+		for _, table := range []string{"alert", "notification", "outbox"} {
+			if got := one[int](t, p.conn, `select count(*)::int from `+table); got != written {
+				t.Fatalf("%s: %d rows of %s, want %d", name, got, table, written)
+			}
+		}
+	}
+	for _, late := range []bool{false, true, false} {
+		known := p.page()
+		commit("new", known, pageOf)
+		batch := p.page()
+		// Under ids of their own, as whoever judges again gives them.
+		for i := range batch.Instances[:10] {
+			batch.Instances[i*7].Exchange.ExecutionID = known.Instances[i].Exchange.ExecutionID
+			batch.Instances[i*7+1].Exchange.ExecutionID = batch.Instances[i*7+2].Exchange.ExecutionID
+		}
+		for i := range batch.Instances {
+			batch.Instances[i].Late = late
+		}
+		commit("some known", batch, pageOf-20)
+		again := slices.Clone(batch.Advances)
+		again[0].From = &again[0].To
+		commit("all known", evaluator.Batch{ClaimFor: batch.ClaimFor, Instances: batch.Instances, Advances: again}, 0)
+	}
+	// The doubts come to an end, and what is new is written after it as well.
+	for range 300 {
+		batch := p.page()
+		batch.Instances, batch.Notifications = batch.Instances[:1], batch.Notifications[:1]
+		commit("one by one", batch, 1)
+	}
+}
