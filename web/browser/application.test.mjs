@@ -120,6 +120,26 @@ describe("the application", { timeout: 420_000 }, () => {
     await page.keyboard.press("Escape");
   });
 
+  test("the row that has the focus tells its exact times, and how long ago that is moves on", async () => {
+    await rowOf("first").focus();
+    await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Tab");
+    const tip = page.getByRole("tooltip");
+    await tip.waitFor(visible);
+    const told = () => tip.locator("p").last().textContent();
+    const first = await told();
+    assert.match(first, /^(now|\d+ s ago): \d+ \w+ \d{4}, \d\d:\d\d:\d\d\.\d+ /);
+    await page.waitForFunction(
+      (before) => document.querySelector("[role=tooltip] p:last-child")?.textContent !== before,
+      first,
+    );
+    const both = await page.evaluate(() => [
+      document.querySelector("[role=tooltip] p:last-child").textContent.split(":")[0],
+      [...document.querySelectorAll("[data-alert]:focus time")].at(-1).textContent,
+    ]);
+    assert.equal(both[0], both[1]);
+  });
+
   test("acknowledging by key leaves the others", async () => {
     await world.fail({ id: "x-3", route: "second" }, { id: "x-4", route: "third" });
     await rowOf("third").waitFor(visible);
@@ -174,6 +194,13 @@ describe("the application", { timeout: 420_000 }, () => {
       await page.waitForFunction(() => new Promise(requestAnimationFrame).then(() => true));
     }
     await end.waitFor(visible);
+
+    const focused = () => page.evaluate(() => document.activeElement?.getAttribute("data-alert"));
+    assert.equal(await focused(), opened, "a row keeps the focus while the list is scrolled");
+    await page.keyboard.press("j");
+    await page.waitForFunction((before) => document.activeElement?.getAttribute("data-alert") !== before, opened);
+    const top = await scroller.evaluate((element) => element.scrollTop);
+    assert.ok(top > 2_000, `keys go on where one looks, not at ${top} px`);
 
     await scroller.evaluate((element) => element.scrollTo({ top: 1_510 }));
     const held = () =>

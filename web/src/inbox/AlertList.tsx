@@ -1,5 +1,5 @@
-import { useVirtualizer } from "@tanstack/react-virtual";
-import { memo, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
+import { memo, type Ref, useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "react";
 import type { AlertFilter } from "../api/alerts";
 import type { AlertGroup } from "../api/client";
 import { Button } from "../ui/Button";
@@ -16,7 +16,7 @@ import { isSelected, type Selection } from "./selection";
 
 const wideFrom = 860;
 /** Rows before the end of what is loaded at which more is asked for, so that it is there before it is seen. */
-const loadAhead = 60;
+const loadAhead = 72;
 /** Rows that stand for those which are not loaded yet: what a quick hand scrolls into. */
 const ahead = 30;
 
@@ -30,7 +30,15 @@ interface RowActs {
   onPoint: (id: string) => void;
 }
 
+/** What of the list is in view. */
+export interface View {
+  shows: (id: string | undefined) => boolean;
+  /** The first row in view. */
+  first: () => string | undefined;
+}
+
 interface Props extends RowActs {
+  view: Ref<View>;
   rows: readonly Row[];
   filter: AlertFilter;
   /** The alert that is open beside the list. */
@@ -56,19 +64,32 @@ export function AlertList(props: Props) {
 
   const waiting = search?.waiting ?? false;
   const coming = hasMore && !search ? ahead : 0;
+  const cursorAt = cursorId === undefined ? -1 : rows.findIndex((row) => row.id === cursorId);
   const virtual = useVirtualizer({
     count: rows.length + coming,
     getScrollElement: () => scroller.current,
     estimateSize: () => height,
     getItemKey: (index) => rows[index]?.id ?? index,
     overscan: 12,
+    // The row that has the focus stays, wherever the list is scrolled to: with it, keys would be lost.
+    rangeExtractor: (range) => {
+      const shown = defaultRangeExtractor(range);
+      if (cursorAt < 0 || cursorAt >= range.count) return shown;
+      if (cursorAt < (shown[0] ?? 0)) return [cursorAt, ...shown];
+      return cursorAt > (shown.at(-1) ?? 0) ? [...shown, cursorAt] : shown;
+    },
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: rows are measured anew when their height changes.
   useLayoutEffect(() => virtual.measure(), [virtual, height]);
 
   const news = useNews(rows, scroller, height);
 
-  const last = virtual.getVirtualItems().at(-1)?.index ?? 0;
+  const inView = virtual.range ?? { startIndex: 0, endIndex: 0 };
+  const last = inView.endIndex;
+  useImperativeHandle(props.view, () => ({
+    shows: (id) => rows.slice(inView.startIndex, inView.endIndex + 1).some((row) => row.id === id),
+    first: () => rows[inView.startIndex]?.id,
+  }));
   useEffect(() => {
     if (hasMore && !loadingMore && !waiting && last >= rows.length - loadAhead) onMore();
   }, [hasMore, loadingMore, waiting, last, rows.length, onMore]);
@@ -78,13 +99,12 @@ export function AlertList(props: Props) {
   useLayoutEffect(() => {
     if (cursorId === undefined || cursorId === pointed.current) return;
     pointed.current = cursorId;
-    const index = rows.findIndex((row) => row.id === cursorId);
-    if (index < 0) return;
-    virtual.scrollToIndex(index, { align: "auto" });
+    if (cursorAt < 0) return;
+    virtual.scrollToIndex(cursorAt, { align: "auto" });
     scroller.current
       ?.querySelector<HTMLElement>(`[data-alert="${CSS.escape(cursorId)}"]`)
       ?.focus({ preventScroll: true });
-  }, [cursorId, rows, virtual]);
+  }, [cursorId, cursorAt, virtual]);
 
   const latest = useRef(props);
   useLayoutEffect(() => {
@@ -100,7 +120,7 @@ export function AlertList(props: Props) {
     },
   }));
 
-  const reachable = rows.some((row) => row.id === cursorId) ? cursorId : rows[0]?.id;
+  const reachable = cursorAt >= 0 ? cursorId : rows[inView.startIndex]?.id;
 
   return (
     <div className={styles.frame}>

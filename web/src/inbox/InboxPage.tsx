@@ -8,7 +8,7 @@ import { Page } from "../app/Page";
 import { useKeys } from "../ui/keys";
 import { Failed, SkeletonRows } from "../ui/states";
 import { AlertDetail, useOpenAlert } from "./AlertDetail";
-import { AlertList, SearchedTo } from "./AlertList";
+import { AlertList, SearchedTo, type View } from "./AlertList";
 import { type Action, useAlertAction } from "./actions";
 import { useBulkAction, useReading, useUndo } from "./bulk";
 import { Filters, StateTabs } from "./Filters";
@@ -52,6 +52,7 @@ export function InboxPage() {
   const reading = useReading();
   useReadWhenOpen(open.data, open.isPlaceholderData, reading);
   const searchField = useRef<HTMLInputElement>(null);
+  const view = useRef<View>(null);
   const [help, setHelp] = useState(false);
 
   const show = useCallback(
@@ -92,7 +93,10 @@ export function InboxPage() {
   };
   const move = (by: 1 | -1, event?: KeyboardEvent) => {
     if (openId !== undefined && !split) return false;
-    const to = step(ids, cursorId, by);
+    // Whoever has scrolled away goes on where they look, but for an alert that is open, or a stretch of rows.
+    const seen = view.current;
+    const away = openId === undefined && !event?.shiftKey && seen !== null && !seen.shows(cursorId);
+    const to = step(ids, away ? undefined : cursorId, by, seen?.first());
     if (to === undefined) return false;
     setCursorId(to);
     if (event?.shiftKey) select(extend(cursorId ? { ...selection, anchor: cursorId } : selection, rows, to));
@@ -174,6 +178,7 @@ export function InboxPage() {
             ) : rows.length > 0 ? (
               <AlertList
                 key={list.key}
+                view={view}
                 rows={rows}
                 filter={filter}
                 openId={openId}

@@ -43,6 +43,11 @@ test.each([
   expect(step([...ids], from, by)).toBe(want);
 });
 
+test("a step from nowhere begins where somebody looks", () => {
+  expect(step(["a", "b", "c"], undefined, 1, "b")).toBe("b");
+  expect(step(["a", "b", "c"], "a", 1, "c")).toBe("b");
+});
+
 test.each([
   ["abc", "b", "c"],
   ["abc", "c", "b"],

@@ -25,10 +25,10 @@ export function arrivals(before: readonly string[], now: readonly string[]): rea
   return first < 0 ? [] : now.slice(0, first);
 }
 
-/** Where a step from the present row leads. Stepping from nowhere, or from a row that is gone, starts at the top. */
-export function step(ids: readonly string[], from: string | undefined, by: 1 | -1): string | undefined {
+/** Where a step from the present row leads. Stepping from nowhere, or from a row that is gone, begins at another one. */
+export function step(ids: readonly string[], from: string | undefined, by: 1 | -1, begin = ids[0]): string | undefined {
   const at = from === undefined ? -1 : ids.indexOf(from);
-  if (at < 0) return ids[0];
+  if (at < 0) return begin;
   return ids[Math.min(ids.length - 1, Math.max(0, at + by))];
 }
 

@@ -38,7 +38,7 @@ export function RuleTable() {
   const shown = all ? sorted : sorted.slice(0, shownFirst);
   return (
     <>
-      <table className={table.table}>
+      <table className={`${table.table} ${styles.rules}`}>
         <thead>
           <tr>
             <th scope="col">Rule</th>

@@ -153,7 +153,7 @@ function Replicas({ answering }: { answering: string | undefined }) {
   return (
     <Section title="Replicas">
       {replicas.data ? (
-        <table className={table.table}>
+        <table className={`${table.table} ${styles.replicas}`}>
           <thead>
             <tr>
               <th scope="col">Replica</th>

@@ -1,5 +1,6 @@
-import { type CSSProperties, useEffect, useState } from "react";
+import { type CSSProperties, useEffect, useLayoutEffect, useState } from "react";
 import styles from "./ExactTip.module.css";
+import { useNow } from "./now";
 import { exactTime } from "./time";
 
 const id = "exact-times";
@@ -7,7 +8,7 @@ const id = "exact-times";
 const restMs = 600;
 
 interface Tip {
-  lines: readonly string[];
+  times: readonly HTMLTimeElement[];
   /** Undefined until it is seen; who hears the page has it at once. */
   place?: CSSProperties;
 }
@@ -30,10 +31,9 @@ export function ExactTip() {
       const times = timesOf(target);
       const last = times.at(-1);
       if (!last) return;
-      const lines = linesOf(times);
-      setTip({ lines });
+      setTip({ times });
       if (!target.hasAttribute("aria-describedby")) target.setAttribute("aria-describedby", id);
-      rest = setTimeout(() => setTip({ lines, place: beside(last) }), target === last ? 0 : restMs);
+      rest = setTimeout(() => setTip({ times, place: beside(last) }), target === last ? 0 : restMs);
     };
     const onBlur = ({ target }: FocusEvent) => {
       hide();
@@ -60,11 +60,18 @@ export function ExactTip() {
   }, []);
   return (
     <div id={id} role="tooltip" className={styles.tip} style={tip?.place} hidden={!tip?.place}>
-      {tip?.lines.map((line) => (
-        <p key={line}>{line}</p>
-      ))}
+      {tip && <Lines times={tip.times} />}
     </div>
   );
+}
+
+/** What the page says of an instant moves on, and so does this: it is read when the page has been written. */
+function Lines({ times }: Pick<Tip, "times">) {
+  const now = useNow();
+  const [lines, setLines] = useState<readonly string[]>([]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: with each second the page says something else.
+  useLayoutEffect(() => setLines(linesOf(times)), [times, now]);
+  return lines.map((line) => <p key={line}>{line}</p>);
 }
 
 function timesOf(focused: HTMLElement): readonly HTMLTimeElement[] {
