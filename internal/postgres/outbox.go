@@ -114,6 +114,11 @@ func (s *Outbox) delivery(ctx context.Context, row *pgq.NotificationClaimRow, we
 // are to use its indexes whatever was known of the table's size when they were
 // planned: it is empty most of the time, and a plan made then, which reads all of
 // it, would be used when a hundred thousand rows wait.
+//
+// Nor does it help that a vacuum has looked, between two storms: what it then
+// believes to be a row or two is read whole for each row of a batch. So no statement
+// joins the outbox to its batch. Each names the ids, which alone leads to the rows,
+// and has the rest of what it knows looked up in a hash: (…) in (select …) is true.
 const beginWork = begin + `; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off`
 
 // beginBatch also bounds how long a batch waits for a lock: whatever holds one row
@@ -142,23 +147,31 @@ with b as (
     where w.webhook_id = any(@webhooks::uuid[]) and w.enabled and (w.held_until is null or w.held_until <= now())
 ), mine as (
     update outbox o
-    set attempts = b.number, begun_at = now(), due_at = now() + @lease::interval
-    from b join open w on w.webhook_id = b.webhook_id and w.version = b.version and (w.opened_at is null or w.probe_token = b.token)
-    where o.notification_id = b.notification_id and o.claim_token = b.token and o.attempts + 1 = b.number
-    returning b.*
+    set attempts = o.attempts + 1, begun_at = now(), due_at = now() + @lease::interval
+    where o.notification_id = any(@ids::uuid[])
+      and ((o.notification_id, o.claim_token, o.attempts + 1) in (
+          select b.notification_id, b.token, b.number
+          from b join open w on w.webhook_id = b.webhook_id and w.version = b.version and (w.opened_at is null or w.probe_token = b.token)
+      )) is true
+    returning o.notification_id, o.claim_token
+), begun as materialized (
+    select * from b where ((b.notification_id, b.token) in (select m.notification_id, m.claim_token from mine m)) is true
 ), frozen as (
     insert into notification_body (notification_id, content_type, content, problem, request)
-    select m.notification_id, m.content_type, m.content, m.problem, m.request from mine m where m.fresh
+    select b.notification_id, b.content_type, b.content, b.problem, b.request from begun b where b.fresh
 ), again as (
-    update notification_body n set request = m.request from mine m where n.notification_id = m.notification_id and not m.fresh
+    update notification_body n set request = b.request from begun b where n.notification_id = b.notification_id and not b.fresh
 )
-select m.notification_id, m.token from mine m`
+select m.notification_id, m.claim_token from mine m`
 
 // stillClaimed selects those of some claims that stand.
 const stillClaimed = `
 select o.notification_id, o.claim_token
-from unnest(@ids::uuid[], @tokens::bigint[]) as b (notification_id, token)
-join outbox o on o.notification_id = b.notification_id and o.claim_token = b.token`
+from outbox o
+where o.notification_id = any(@ids::uuid[])
+  and ((o.notification_id, o.claim_token) in (
+      select b.notification_id, b.token from unnest(@ids::uuid[], @tokens::bigint[]) as b (notification_id, token)
+  )) is true`
 
 // Begin commits attempts before they are made. It commits only once it has heard
 // that they are written: of a process that stands still, or dies, before that,

@@ -53,6 +53,8 @@ func (b *backlog) rowsRead(f func(db *postgres.DB)) int64 {
 		select coalesce(sum(t.seq_tup_read), 0)::bigint
 		     + (select coalesce(sum(i.idx_tup_read), 0)::bigint from pg_stat_user_indexes i where i.relname in ('outbox', 'notification'))
 		from pg_stat_user_tables t where t.relname in ('outbox', 'notification')`
+	// What this connection has read before is told now, and not later.
+	one[string](b.tb, b.conn, `select pg_stat_force_next_flush()::text`)
 	before := one[int64](b.tb, b.conn, read)
 	db, err := postgres.Open(b.tb.Context(), b.url, nil)
 	if err != nil {

@@ -46,7 +46,7 @@ func (s *Outbox) settleAll(ctx context.Context, st *settling) error {
 			batch.Queue(findTroubled, pgx.NamedArgs{"webhooks": st.webhooks()}).Query(st.noteTroubled)
 		})
 	}
-	return s.db.begun(ctx, beginOf(len(st.settlements)), func(tx pgx.Tx) error {
+	return s.db.begun(ctx, beginOf(len(st.settlements))+mayHash, func(tx pgx.Tx) error {
 		st.begin()
 		for _, batch := range batches {
 			args, err := settleArgs(st.settlements, batch)
@@ -72,9 +72,13 @@ func (s *Outbox) settleAll(ctx context.Context, st *settling) error {
 	})
 }
 
-// working is [beginWork] and, of several items, [beginBatch] for [Outbox.atOnce].
+// A batch is joined to what of it left the outbox, by a hash; what it looks up in
+// greater tables it does row by row, whatever is believed of their sizes.
+const mayHash = `; set local enable_hashjoin = on`
+
+// working is [beginWork] and, of several items, [beginBatch] for [Outbox.atOnce], with [mayHash].
 const working = `
-select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+select set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true),
        set_config('lock_timeout', case when @items::int > 1 then '1s' else '0' end, true)`
 
 // atOnce runs statements that need no answer of one another: they are sent
@@ -187,16 +191,22 @@ with s as (
     select * from unnest(@ids::uuid[], @tokens::bigint[], @numbers::int[], @tenants::text[], @statuses::text[], @waits::bigint[],
         @counts::int[], @verdicts::text[], @codes::int[], @errors::text[], @responses::text[], @heads::json[], @durations::bigint[])
         as s (notification_id, token, number, tenant_id, status, wait_us, counts, verdict, code, error, response, head, duration_us)
-), gone as (
+), left_outbox as (
     delete from outbox o
-    using s
-    where s.status <> 'RETRYING' and o.notification_id = s.notification_id
-      and (o.claim_token = s.token or s.status = 'DELIVERED' and s.number > o.begun_before)
-    returning s.*, coalesce(o.claim_token = s.token, false) as own, o.begun_at, o.attempts, o.claim_token, o.claimed_by
+    where o.notification_id = any(@ids::uuid[])
+      and (((o.notification_id, o.claim_token) in (select s.notification_id, s.token from s where s.status <> 'RETRYING')) is true
+           or exists (
+               select from s
+               where s.notification_id = o.notification_id and s.status = 'DELIVERED' and s.number > o.begun_before))
+    returning o.notification_id, o.begun_at, o.attempts, o.claim_token, o.claimed_by
+), gone as materialized (
+    select s.*, coalesce(o.claim_token = s.token, false) as own, o.begun_at, o.attempts, o.claim_token, o.claimed_by
+    from left_outbox o join s using (notification_id)
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
     select g.notification_id, g.attempts, g.claim_token, coalesce(g.claimed_by, ''), g.begun_at, b.request
-    from gone g left join notification_body b using (notification_id)
+    from gone g
+    left join lateral (select n.request from notification_body n where n.notification_id = g.notification_id offset 0) b on true
     where not g.own and g.attempts > g.number and g.begun_at is not null and g.claim_token is not null
     on conflict do nothing
 ), settled as (
@@ -207,7 +217,8 @@ with s as (
     set due_at = now() + s.wait_us * interval '1 microsecond', ready_at = now() + s.wait_us * interval '1 microsecond',
         counted = o.counted + s.counts, claim_token = null, claimed_by = null
     from s
-    where s.status = 'RETRYING' and o.notification_id = s.notification_id and o.claim_token = s.token
+    where o.notification_id = any(array(select r.notification_id from s r where r.status = 'RETRYING'))
+      and o.notification_id = s.notification_id and o.claim_token = s.token
     returning s.*, o.begun_at
 ), own as (
     select notification_id, number, token, verdict, code, error, response, head, duration_us, begun_at from gone where own
@@ -218,7 +229,8 @@ with s as (
                          duration_us, request, response_head)
     select r.notification_id, r.number, r.token, @replica, r.begun_at, now(), nullif(r.verdict, ''), nullif(r.code, 0), r.error,
            r.response, r.duration_us, b.request, r.head
-    from own r left join notification_body b using (notification_id)
+    from own r
+    left join lateral (select n.request from notification_body n where n.notification_id = r.notification_id offset 0) b on true
     union all
     select s.notification_id, s.number, s.token, @replica, now() - s.duration_us * interval '1 microsecond', now(),
            nullif(s.verdict, ''), nullif(s.code, 0), s.error, s.response, s.duration_us, null, s.head

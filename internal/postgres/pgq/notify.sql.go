@@ -55,10 +55,8 @@ with wanted as (
         claimed_by = $3::text,
         due_at = now() + $4::interval,
         begun_at = null
-    from due
-    where o.notification_id = due.notification_id
-    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token, due.version,
-        due.begun_at is not null and due.claim_token is not null as unknown
+    where o.notification_id = any(array(select due.notification_id from due))
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
     select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
@@ -81,10 +79,13 @@ with wanted as (
     where s.webhook_id = g.webhook_id
 )
 select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
-       c.unknown::boolean as unknown, n.reason,
+       ((c.notification_id in (
+           select due.notification_id from due where due.begun_at is not null and due.claim_token is not null
+       )) is true)::boolean as unknown, n.reason,
        b.content_type, b.content,
-       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, r.name as rule_name, c.webhook_id, c.version
+       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, r.name as rule_name, c.webhook_id, room.version
 from claimed c
+join room using (webhook_id)
 join notification n using (notification_id)
 join alert a on a.alert_id = coalesce(n.alert_id, (
     select t.alert_id from digest_member m join notification t using (notification_id)
@@ -211,7 +212,10 @@ select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
        ) * 1000000), 0), 0)::bigint as next_us
 from webhook w
 join webhook_state s using (webhook_id)
-left join outbox probe on probe.notification_id = s.probe_id and probe.claim_token = s.probe_token
+left join lateral (
+    -- Looked up by its id for each webhook, whatever is believed of the outbox's size.
+    select p.due_at from outbox p where p.notification_id = s.probe_id and p.claim_token = s.probe_token offset 0
+) probe on true
 cross join lateral (
     select greatest(w.held_until, s.open_until, probe.due_at) as until,
            coalesce(greatest(w.held_until, s.open_until, probe.due_at) > now(), false) as now
@@ -280,8 +284,11 @@ func (q *Queries) OutboxBacklog(ctx context.Context) ([]OutboxBacklogRow, error)
 const outboxRelease = `-- name: OutboxRelease :exec
 update outbox o
 set due_at = now(), claim_token = null, claimed_by = null
-from (select unnest($1::uuid[]) as notification_id, unnest($2::bigint[]) as token) held
-where o.notification_id = held.notification_id and o.claim_token = held.token
+where o.notification_id = any($1::uuid[])
+  and ((o.notification_id, o.claim_token) in (
+      select held.notification_id, held.token
+      from (select unnest($1::uuid[]) as notification_id, unnest($2::bigint[]) as token) held
+  )) is true
 `
 
 type OutboxReleaseParams struct {
@@ -301,14 +308,20 @@ with held as (
 ), free as (
     select o.notification_id
     from outbox o
-    join held h on h.notification_id = o.notification_id and h.token = o.claim_token
+    where o.notification_id = any($1::uuid[])
+      and ((o.notification_id, o.claim_token) in (select h.notification_id, h.token from held h)) is true
     for update of o skip locked
 ), renewed as (
-    update outbox o set due_at = now() + $3::interval from free where o.notification_id = free.notification_id
+    update outbox o set due_at = now() + $3::interval
+    where o.notification_id = any(array(select free.notification_id from free))
 )
 select h.notification_id::uuid as notification_id, h.token::bigint as token
 from held h
-where not exists (select from outbox o where o.notification_id = h.notification_id and o.claim_token = h.token)
+where ((h.notification_id, h.token) in (
+    select o.notification_id, o.claim_token
+    from outbox o
+    where o.notification_id = any($1::uuid[]) and o.claim_token is not null
+)) is not true
 `
 
 type OutboxRenewParams struct {

@@ -20,7 +20,10 @@ select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
        ) * 1000000), 0), 0)::bigint as next_us
 from webhook w
 join webhook_state s using (webhook_id)
-left join outbox probe on probe.notification_id = s.probe_id and probe.claim_token = s.probe_token
+left join lateral (
+    -- Looked up by its id for each webhook, whatever is believed of the outbox's size.
+    select p.due_at from outbox p where p.notification_id = s.probe_id and p.claim_token = s.probe_token offset 0
+) probe on true
 cross join lateral (
     select greatest(w.held_until, s.open_until, probe.due_at) as until,
            coalesce(greatest(w.held_until, s.open_until, probe.due_at) > now(), false) as now
@@ -90,10 +93,8 @@ with wanted as (
         claimed_by = @replica::text,
         due_at = now() + @lease::interval,
         begun_at = null
-    from due
-    where o.notification_id = due.notification_id
-    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token, due.version,
-        due.begun_at is not null and due.claim_token is not null as unknown
+    where o.notification_id = any(array(select due.notification_id from due))
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
     select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
@@ -116,10 +117,13 @@ with wanted as (
     where s.webhook_id = g.webhook_id
 )
 select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
-       c.unknown::boolean as unknown, n.reason,
+       ((c.notification_id in (
+           select due.notification_id from due where due.begun_at is not null and due.claim_token is not null
+       )) is true)::boolean as unknown, n.reason,
        b.content_type, b.content,
-       sqlc.embed(a), r.name as rule_name, c.webhook_id, c.version
+       sqlc.embed(a), r.name as rule_name, c.webhook_id, room.version
 from claimed c
+join room using (webhook_id)
 join notification n using (notification_id)
 join alert a on a.alert_id = coalesce(n.alert_id, (
     select t.alert_id from digest_member m join notification t using (notification_id)
@@ -137,21 +141,30 @@ with held as (
 ), free as (
     select o.notification_id
     from outbox o
-    join held h on h.notification_id = o.notification_id and h.token = o.claim_token
+    where o.notification_id = any(@notification_ids::uuid[])
+      and ((o.notification_id, o.claim_token) in (select h.notification_id, h.token from held h)) is true
     for update of o skip locked
 ), renewed as (
-    update outbox o set due_at = now() + @lease::interval from free where o.notification_id = free.notification_id
+    update outbox o set due_at = now() + @lease::interval
+    where o.notification_id = any(array(select free.notification_id from free))
 )
 select h.notification_id::uuid as notification_id, h.token::bigint as token
 from held h
-where not exists (select from outbox o where o.notification_id = h.notification_id and o.claim_token = h.token);
+where ((h.notification_id, h.token) in (
+    select o.notification_id, o.claim_token
+    from outbox o
+    where o.notification_id = any(@notification_ids::uuid[]) and o.claim_token is not null
+)) is not true;
 
 -- name: OutboxRelease :exec
 -- Gives claimed rows back, due at once.
 update outbox o
 set due_at = now(), claim_token = null, claimed_by = null
-from (select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token) held
-where o.notification_id = held.notification_id and o.claim_token = held.token;
+where o.notification_id = any(@notification_ids::uuid[])
+  and ((o.notification_id, o.claim_token) in (
+      select held.notification_id, held.token
+      from (select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tokens::bigint[]) as token) held
+  )) is true;
 
 -- name: WebhookHold :exec
 update webhook
