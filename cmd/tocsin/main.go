@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -79,21 +80,17 @@ type serve struct {
 }
 
 // Run serves until a signal.
-// heapGrowth is by how much the heap may grow before it is collected, in percent of
-// what is in use. That is little, some 10 MB, and most of what is allocated goes with
-// the message that it was for: at Go's 100, a replica that is busy would collect
-// many times a second what the next collection would find dead as well.
-const heapGrowth = 300
-
-// growHeap sets the heap's growth, unless the environment has done so.
-func growHeap() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(heapGrowth)
-	}
-}
+// headroom is what the heap may grow by beyond what Go allows, in bytes. A replica
+// has some 10 MB in use, and most of what it allocates goes with the message that it
+// was for: with the 10 MB that Go would allow, one that is busy would collect many
+// times a second what the next collection would find dead as well. A share of what is
+// in use, as GOGC is, would be too much where there are very many rules.
+const headroom = 24 << 20
 
 func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
-	growHeap()
+	// Go counts it as in use. Nobody writes to it, so that it takes no memory.
+	ballast := make([]byte, headroom)
+	defer runtime.KeepAlive(ballast)
 	mapping, err := s.mapping()
 	if err != nil {
 		return err

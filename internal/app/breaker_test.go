@@ -252,6 +252,8 @@ func TestLatecomersDoNotProlongThePause(t *testing.T) {
 		if err := w.begin(&claimed[i]); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for i := range claimed {
 		if err := w.settle(w.unanswered(&claimed[i])); err != nil {
 			t.Fatal(err)
 		}

@@ -170,6 +170,8 @@ type slackWorld struct {
 	sender    *webhook.Sender
 	refresher *refresh.Refresher
 	hook      uuid.UUID
+	// later is how far the refreshers' clock is ahead.
+	later time.Duration
 }
 
 func newSlackWorld(t *testing.T) *slackWorld {
@@ -194,7 +196,8 @@ func (w *slackWorld) newRefresher() *refresh.Refresher {
 		w.t.Fatal(err)
 	}
 	r, err := refresh.New(refresh.Options{
-		Store: w.db.Slack(), Renderer: renderer, Sender: w.sender, Logger: slog.New(slog.DiscardHandler), Clock: time.Now,
+		Store: w.db.Slack(), Renderer: renderer, Sender: w.sender, Logger: slog.New(slog.DiscardHandler),
+		Clock: func() time.Time { return time.Now().Add(w.later) },
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -503,6 +506,7 @@ func TestBulkOwesABoundedNumberOfUpdates(t *testing.T) {
 	w.exec(`delete from outbox`)
 	w.exec(`insert into slack_update (message_id, webhook_id) select message_id, webhook_id from slack_message on conflict do nothing`)
 	w.slack.misbehave(refuses("chat.update", "internal_error"))
+	w.later = time.Minute
 	w.update()
 	w.wantColumn("owed after a pass", `select count(*)::text from slack_update`, "500")
 }

@@ -67,6 +67,10 @@ func (s *Evaluation) Leave(ctx context.Context, leaving evaluator.Leaving) (left
 // errTooFew takes back a cohort that too few rules joined.
 var errTooFew = errors.New("too few rules joined")
 
+// manyJoined is how many rules change what the planner knows of them, when they
+// join a cohort at once.
+const manyJoined = 1000
+
 // Join has rules join a cohort, or make one.
 func (s *Evaluation) Join(ctx context.Context, joining evaluator.Joining) (joined int, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -83,8 +87,10 @@ func (s *Evaluation) Join(ctx context.Context, joining evaluator.Joining) (joine
 		if err == nil && joining.New && int(n) < joining.Least {
 			return errTooFew
 		}
-		joined = int(n)
-		return err
+		if joined = int(n); err != nil || joined < manyJoined {
+			return err
+		}
+		return q.CohortJoined(ctx)
 	})
 	if errors.Is(err, errTooFew) {
 		return 0, nil

@@ -93,8 +93,8 @@ const spacing = 60 * time.Millisecond
 // number of ticks: wherever in a tick they begin, and however few they are, no
 // part of it is met more often than another.
 func moments(tick time.Duration, count int) []time.Time {
-	span := (time.Duration(count)*spacing + tick - 1) / tick * tick
-	begin, share := time.Now(), span/time.Duration(count)
+	ticks := (count*int(spacing) + int(tick) - 1) / int(tick)
+	begin, share := time.Now(), time.Duration(ticks*int(tick)/count)
 	list := make([]time.Time, count)
 	for i := range list {
 		list[i] = begin.Add(time.Duration(i)*share + rand.N(share))

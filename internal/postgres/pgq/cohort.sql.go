@@ -254,6 +254,17 @@ func (q *Queries) CohortJoin(ctx context.Context, arg CohortJoinParams) (int64, 
 	return count, err
 }
 
+const cohortJoined = `-- name: CohortJoined :exec
+analyze rule_state
+`
+
+// Tells the planner that most rules have no next run of their own any more. Until
+// autovacuum does, each claim would look at all of them.
+func (q *Queries) CohortJoined(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, cohortJoined)
+	return err
+}
+
 const cohortLeave = `-- name: CohortLeave :many
 with held as (
     select c.cohort_id, c.cursor, c.last_run_at

@@ -18,10 +18,21 @@ test("deeds are told in words", () => {
   expect(deed(entry({ action: "create", objectKind: "token", objectName: "ci" }))).toBe("created token “ci”");
   expect(deed(entry({ action: "request", operation: "createSession", objectKind: "session" }))).toBe("signed in");
   expect(deed(entry({ action: "request", operation: "retryRule" }))).toBe("had a rule evaluated at once");
-  expect(deed(entry({ action: "request", operation: "acknowledgeAlerts", objectKind: "alert" }))).toBe(
-    "acknowledged alerts",
-  );
   expect(deed(entry({ action: "request", operation: "other" }))).toBe("called other on rule");
+});
+
+test("what was done to alerts is told by where they were brought, and how many there were", () => {
+  const one = entry({ objectKind: "alert", objectName: "orders: FAILED", before: { state: "FIRING" } });
+  expect(deed({ ...one, after: { state: "ACKNOWLEDGED" } })).toBe("acknowledged alert “orders: FAILED”");
+  const many = entry({
+    objectKind: "alert",
+    operation: "undoAlertAction",
+    before: { state: "RESOLVED" },
+    after: { state: "FIRING", alerts: 2746, ids: ["a", "b", "c", "d"] },
+  });
+  expect(deed(many)).toBe("put back 2,746 alerts");
+  expect(changes(many)).toEqual(["state: RESOLVED → FIRING", "a, b, c and 2,743 more"]);
+  expect(deed({ ...many, after: { state: "RESOLVED", alerts: 2, ids: ["a", "b"] } })).toBe("resolved 2 alerts");
 });
 
 test("changes are told field by field, and long values are cut", () => {

@@ -29,9 +29,29 @@ const requests: Record<string, string> = {
   "tocsin users": "was run on the server",
 };
 
+/** What was done to alerts, by the state that they were brought into; many at once are one entry. */
+const alertVerbs: Record<string, string> = {
+  ACKNOWLEDGED: "acknowledged",
+  RESOLVED: "resolved",
+  FIRING: "put back",
+  PENDING: "put back",
+};
+
+interface AlertsAfter {
+  state?: string;
+  /** How many there were, and some of them; neither of one alone. */
+  alerts?: number;
+  ids?: string[];
+}
+
 /** What was done, in words that follow the actor's name. */
 export function deed(entry: AuditEntry): string {
   const { action, operation = "", objectKind, objectName } = entry;
+  const { state = "", alerts = 1 } = (entry.after ?? {}) as AlertsAfter;
+  if (objectKind === "alert" && action === "update" && alertVerbs[state]) {
+    const which = alerts > 1 ? `${alerts.toLocaleString("en")} alerts` : `alert “${objectName ?? ""}”`;
+    return `${alertVerbs[state]} ${which}`;
+  }
   const request = action === "request" ? requests[operation] : undefined;
   if (request) return request;
   const name = objectName ? ` “${objectName}”` : "";
@@ -42,10 +62,19 @@ export function deed(entry: AuditEntry): string {
 export function changes(entry: AuditEntry): string[] {
   if (entry.action !== "update") return [];
   const before = (entry.before ?? {}) as Record<string, unknown>;
-  const after = (entry.after ?? {}) as Record<string, unknown>;
-  return [...new Set([...Object.keys(before), ...Object.keys(after)])]
+  const { ids, alerts, ...after } = (entry.after ?? {}) as AlertsAfter & Record<string, unknown>;
+  const lines = [...new Set([...Object.keys(before), ...Object.keys(after)])]
     .sort()
     .map((key) => `${key}: ${shown(before[key])} → ${shown(after[key])}`);
+  return ids ? [...lines, named(ids, alerts ?? ids.length)] : lines;
+}
+
+const mostNamed = 3;
+
+/** The first of many alerts by their ids, and how many more there are. */
+function named(ids: readonly string[], all: number): string {
+  const rest = all - Math.min(mostNamed, ids.length);
+  return ids.slice(0, mostNamed).join(", ") + (rest > 0 ? ` and ${rest.toLocaleString("en")} more` : "");
 }
 
 const longest = 120;
