@@ -33,6 +33,7 @@ func history(ctx context.Context, b bench) ([]report.Result, error) {
 		const fresh, granule = 1010, 8192
 		r.Figures = append(r.Figures,
 			report.Of(name+", a tick takes", "ms", lab.Of(passes, func(p pass) float64 { return p.took.Seconds() * 1000 }), nil),
+			report.Of(name+", CPU of a tick", "ms", lab.Of(passes, func(p pass) float64 { return p.cpu.Seconds() * 1000 }), nil),
 			report.Of(name+", rows read", "rows", lab.Of(passes, func(p pass) float64 { return float64(p.read.Rows) }), nil),
 			report.Of(name+", rows read over new + 8,192 × parts", "×",
 				lab.Of(passes, func(p pass) float64 { return float64(p.read.Rows) / float64(fresh+granule*p.read.Parts) }), report.AtMost(1)))

@@ -34,16 +34,20 @@ func soak(ctx context.Context, b bench) ([]report.Result, error) {
 		Unit:  fmt.Sprintf("a round of %s exchanges, alerted and received", report.Number(float64(s.size))),
 		Notes: []string{fmt.Sprintf("A round begins every %v; its rate is that from the rule being due to the last message. The start and the end are a quarter of all rounds each, without the first.", s.every)},
 	}
-	rates, resident, err := b.soak(ctx, s)
+	rounds, err := b.soak(ctx, s)
 	if err != nil {
 		return []report.Result{r}, err
 	}
-	part := max(1, len(rates)/4)
+	part := max(1, len(rounds)/4)
+	rates, micros := lab.Of(rounds, func(r round) float64 { return r.rate }), lab.Of(rounds, func(r round) float64 { return r.micros })
 	first, last := rates[:part], rates[len(rates)-part:]
+	resident := lab.Of(rounds, func(r round) float64 { return r.megabytes })
 	r.Figures = []report.Figure{
 		report.Of("rate at the start", "alerts/s", first, nil),
 		report.Of("rate at the end", "alerts/s", last, nil),
 		report.One("rate at the end over that at the start", "×", trial.Summarise(last).Median/trial.Summarise(first).Median, report.AtLeast(0.95)),
+		report.Of("CPU of an alert at the start, all processes", "µs", micros[:part], nil),
+		report.Of("CPU of an alert at the end, all processes", "µs", micros[len(micros)-part:], nil),
 		report.One("memory at the start", "MB", resident[0], nil),
 		report.One("memory at the end", "MB", resident[len(resident)-1], nil),
 		report.One("memory at the end over that at the start", "×", resident[len(resident)-1]/resident[0], report.AtMost(1.1)),
@@ -51,74 +55,98 @@ func soak(ctx context.Context, b bench) ([]report.Result, error) {
 	return []report.Result{r}, nil
 }
 
-func (b bench) soak(ctx context.Context, s soaking) (rates, resident []float64, err error) {
+// round is what was measured of one.
+type round struct {
+	// rate is alerts per second, micros the processor time of one, of all processes,
+	// in microseconds, and megabytes what the replica holds at the end of the round.
+	rate, micros, megabytes float64
+}
+
+func (b bench) soak(ctx context.Context, s soaking) (rounds []round, err error) {
 	world, err := b.Engines.NewWorld(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, world.Close(ctx)) }()
 	book := b.Book()
 	hook, err := world.Hook(ctx, b.Receiver.URL(book), peers.Connections, true)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	rule, err := world.Rule(ctx, 3600, []uuid.UUID{hook})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_CLAIM_FOR=2m")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, replica.End()) }()
 	release, err := world.HoldSnapshot(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer release()
-	for round := range s.rounds + 1 {
+	processes := map[string]int{"Tocsin": replica.PID(), "Postgres": b.Engines.PostgresPID, "ClickHouse": b.Engines.ClickHousePID}
+	for nth := range s.rounds + 1 {
 		began := time.Now()
-		rate, err := b.soakOnce(ctx, soakWorld{world, rule.ID, book}, round, s.size)
+		done, err := b.soakOnce(ctx, soakWorld{world, rule.ID, book, processes}, nth, s.size)
 		if err != nil {
-			return nil, nil, fmt.Errorf("round %d: %w", round, err)
+			return nil, fmt.Errorf("round %d: %w", nth, err)
 		}
 		memory, err := meter.Resident(replica.PID())
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		b.Tell(fmt.Sprintf("round %d of %d: %.0f/s, %d MB", round, s.rounds, rate, memory>>20))
-		if round > 0 {
-			rates, resident = append(rates, rate), append(resident, float64(memory)/(1<<20))
+		done.megabytes = float64(memory) / (1 << 20)
+		b.Tell(fmt.Sprintf("round %d of %d: %.0f/s, %.0f µs of CPU each, %.0f MB", nth, s.rounds, done.rate, done.micros, done.megabytes))
+		if nth > 0 {
+			rounds = append(rounds, done)
 		}
 		if err := lab.Wait(ctx, s.every-time.Since(began)); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	total := (s.rounds + 1) * s.size
 	if _, err := world.AwaitRecorded(ctx, total); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return rates, resident, b.Complete(ctx, book, total)
+	return rounds, b.Complete(ctx, book, total)
 }
 
 type soakWorld struct {
 	*product.World
-	rule uuid.UUID
-	book string
+	rule      uuid.UUID
+	book      string
+	processes map[string]int
 }
 
-// soakOnce is a round; it returns its rate.
-func (b bench) soakOnce(ctx context.Context, world soakWorld, round, size int) (float64, error) {
-	if err := world.Prepare(ctx, size, fmt.Sprintf("execution-%d-", round)); err != nil {
-		return 0, err
+// soakOnce is the nth round.
+func (b bench) soakOnce(ctx context.Context, world soakWorld, nth, size int) (done round, err error) {
+	if err := world.Prepare(ctx, size, fmt.Sprintf("execution-%d-", nth)); err != nil {
+		return done, err
+	}
+	before, err := meter.Read(world.processes)
+	if err != nil {
+		return done, err
 	}
 	began := time.Now()
 	if err := world.Due(ctx, world.rule); err != nil {
-		return 0, err
+		return done, err
 	}
-	got, err := b.AwaitReceived(ctx, world.book, (round+1)*size)
+	got, err := b.AwaitReceived(ctx, world.book, (nth+1)*size)
 	if err != nil {
-		return 0, err
+		return done, err
 	}
-	return float64(size) / time.Unix(0, got.LastNS).Sub(began).Seconds(), nil
+	after, err := meter.Read(world.processes)
+	if err != nil {
+		return done, err
+	}
+	var used time.Duration
+	for _, u := range after.Since(before) {
+		used += u
+	}
+	done.rate = float64(size) / time.Unix(0, got.LastNS).Sub(began).Seconds()
+	done.micros = float64(used.Microseconds()) / float64(size)
+	return done, nil
 }

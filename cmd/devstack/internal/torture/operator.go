@@ -4,6 +4,7 @@ package torture
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -115,9 +116,10 @@ func (o *operator) make(ctx context.Context, path, name string, definition any) 
 
 // begin makes the webhooks and the first rules.
 func (o *operator) begin(ctx context.Context) error {
+	timeout := cmp.Or(o.w.options.WebhookTimeout, webhookTimeout)
 	for _, name := range []string{"a", "b", "c", operators} {
 		hook, err := o.make(ctx, "/webhooks", name, map[string]any{
-			"name": name, "kind": "generic", "url": o.w.receiver.url(name), "timeoutSeconds": webhookTimeout.Seconds(), "maxConcurrent": 16,
+			"name": name, "kind": "generic", "url": o.w.receiver.url(name), "timeoutSeconds": timeout.Seconds(), "maxConcurrent": 16,
 			"operators": name == operators, "digestAbove": digestAbove(name),
 		})
 		if err != nil {

@@ -27,6 +27,8 @@ type Options struct {
 	// Patience is how long the end may take to come to rest, and a rule to alert all that is visible before it is disabled;
 	// five minutes and the length by default, which a busy machine may need.
 	Patience time.Duration
+	// WebhookTimeout bounds an attempt, 3 s by default.
+	WebhookTimeout time.Duration
 	// Calm leaves out every fault and misdeed.
 	Calm bool
 

@@ -233,10 +233,15 @@ func TestPausedSenderIsFenced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := start(t, Options{Seed: 4, Exchanges: 1, Length: 50 * time.Millisecond, Patience: 20 * time.Second, Calm: true, Sabotage: sabotage})
+			w := start(t, Options{
+				Seed: 4, Exchanges: 1, Length: 50 * time.Millisecond, Patience: time.Minute, WebhookTimeout: time.Minute, Calm: true, Sabotage: sabotage,
+			})
 			w.plan.edits = nil
 			w.truth.exchanges[0].failed = true
-			p := &pausing{w: w}
+			p := &pausing{w: w, third: make(chan struct{}), within: 2 * time.Second}
+			if sabotage != "" {
+				p.within = 30 * time.Second // it comes, however busy the machine is
+			}
 			w.receiver.script = p.misdeed
 			report := w.report(t)
 			if p.err != nil {
@@ -249,9 +254,13 @@ func TestPausedSenderIsFenced(t *testing.T) {
 	}
 }
 
-// pausing is the script of a receiver: of the first message to the webhook a.
+// pausing is the script of a receiver: of the first message to the webhook a. Its second attempt is held until the third
+// begins, for which the paused replica must have stored its outcome; at most for so long.
 type pausing struct {
 	w      *world
+	third  chan struct{}
+	within time.Duration
+
 	mu     sync.Mutex
 	victim string
 	paused *replica
@@ -260,6 +269,25 @@ type pausing struct {
 }
 
 func (p *pausing) misdeed(hook, webhookID string, nth int) misdeed {
+	switch p.turn(hook, webhookID, nth) {
+	case 1:
+		return readsAndHangsUp
+	case 2:
+		timer := time.NewTimer(p.within)
+		defer timer.Stop()
+		select {
+		case <-p.third:
+		case <-timer.C:
+		case <-p.w.receiver.ended:
+		}
+	case 3:
+		close(p.third)
+	}
+	return behaves
+}
+
+// turn pauses a replica, lets it go on, and returns which attempt of the message this is; 0 is that of another one.
+func (p *pausing) turn(hook, webhookID string, nth int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.victim == "" && hook == "a" {
@@ -267,17 +295,14 @@ func (p *pausing) misdeed(hook, webhookID string, nth int) misdeed {
 	}
 	switch {
 	case webhookID != p.victim:
-		return behaves
+		return 0
 	case nth == 1:
 		p.err = p.pause()
-		return readsAndHangsUp
 	case nth == 2:
 		p.paused.signal(syscall.SIGCONT)
 		p.w.disturbed.note(p.paused.number, p.since)
-		// Long enough for the paused replica to store its outcome, and for a third attempt to begin.
-		pause(p.w.receiver.ended, 2*time.Second)
 	}
-	return behaves
+	return nth
 }
 
 // pause stops the replica that makes the attempt.
