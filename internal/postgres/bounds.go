@@ -46,10 +46,23 @@ func (b *bounds) look() pgq.OutboxBacklogParams {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := pgq.OutboxBacklogParams{Margin: boundMargin, WholeAt: b.wholeAt, Period: b.period}
-	for id, at := range b.at {
-		p.WebhookIds, p.Bounds = append(p.WebhookIds, id), append(p.Bounds, at)
-	}
+	p.WebhookIds, p.Bounds = b.list()
 	return p
+}
+
+// known returns the bounds of webhooks.
+func (b *bounds) known() ([]uuid.UUID, []time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.list()
+}
+
+func (b *bounds) list() (ids []uuid.UUID, at []time.Time) {
+	ids, at = make([]uuid.UUID, 0, len(b.at)), make([]time.Time, 0, len(b.at))
+	for id, instant := range b.at {
+		ids, at = append(ids, id), append(at, instant)
+	}
+	return ids, at
 }
 
 // note keeps what a look has found, and returns the time until the next whole look

@@ -23,12 +23,12 @@ func Asks(ctx context.Context, conn *pgx.Conn, idle time.Duration) bool {
 }
 
 // EndPeriod has the next look be a whole one.
-func (s *Outbox) EndPeriod() { s.bounds.wholeAt = s.bounds.wholeAt.Add(-s.bounds.period) }
+func (s *Outbox) EndPeriod() { s.db.bounds.wholeAt = s.db.bounds.wholeAt.Add(-s.db.bounds.period) }
 
 // SetBack leaves the outbox as it is when Postgres's clock has been set back.
 func (s *Outbox) SetBack(by time.Duration) {
-	s.bounds.wholeAt = s.bounds.wholeAt.Add(by)
-	for id, at := range s.bounds.at {
-		s.bounds.at[id] = at.Add(by)
+	s.db.bounds.wholeAt = s.db.bounds.wholeAt.Add(by)
+	for id, at := range s.db.bounds.at {
+		s.db.bounds.at[id] = at.Add(by)
 	}
 }

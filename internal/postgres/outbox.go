@@ -17,23 +17,20 @@ import (
 )
 
 // Outbox is the dispatcher's store. It is safe for concurrent use.
-type Outbox struct {
-	db     *DB
-	bounds bounds
-}
+type Outbox struct{ db *DB }
 
 // Outbox returns the dispatcher's store.
-func (db *DB) Outbox() *Outbox { return &Outbox{db: db} }
+func (db *DB) Outbox() *Outbox { return &Outbox{db} }
 
 // Claim takes due notifications. What a transaction of more than two seconds has
 // written may be passed over for a while, by default five seconds, and [notify.Claimed]
 // then tells when to look for it.
 func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
-	backlog, err := s.db.queries.OutboxBacklog(ctx, s.bounds.look())
+	backlog, err := s.db.queries.OutboxBacklog(ctx, s.db.bounds.look())
 	if err != nil {
 		return notify.Claimed{}, fmt.Errorf("read backlog: %w", err)
 	}
-	claimed := notify.Claimed{Next: s.bounds.note(backlog)}
+	claimed := notify.Claimed{Next: s.db.bounds.note(backlog)}
 	var due []notify.Limits
 	first := make(map[uuid.UUID]time.Time)
 	for _, b := range backlog {
