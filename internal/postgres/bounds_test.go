@@ -17,7 +17,6 @@ import (
 type queue struct {
 	backlog
 	hook uuid.UUID
-	held pgx.Tx
 }
 
 // newQueue returns one beside a transaction that keeps Postgres from removing what is dead.
@@ -108,6 +107,7 @@ func (q *queue) claims(o *postgres.Outbox, most int) int {
 // TestBoundsHideNothingThatIsOwed has looks begin at bounds, and then something
 // become due. It is claimed by the next look.
 func TestBoundsHideNothingThatIsOwed(t *testing.T) {
+	t.Parallel()
 	const old = `update outbox set ready_at = now() - interval '1 hour', due_at = now() - interval '1 hour'`
 	for name, c := range map[string]struct {
 		// before and after are done before the first look and after it.
