@@ -71,17 +71,18 @@ func (b *bounds) note(backlog []pgq.OutboxBacklogRow) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(backlog) == 0 {
-		// A whole look would have told of each webhook. When this one was it does not say.
-		return b.period
+		// There is no webhook to look at.
+		b.at = nil
+		return 0
 	}
 	// The last one knows how long all took.
 	last := &backlog[len(backlog)-1]
 	if last.Whole {
-		// Webhooks that are deleted or off are forgotten.
-		b.at = make(map[uuid.UUID]time.Time, len(backlog))
 		b.wholeAt = last.At
 		b.period = min(max(wholeShare*time.Duration(last.TookUs)*time.Microsecond, leastWholePeriod), mostWholePeriod)
 	}
+	// Webhooks that are deleted or off are forgotten.
+	b.at = make(map[uuid.UUID]time.Time, len(backlog))
 	for i := range backlog {
 		b.at[backlog[i].WebhookID] = backlog[i].Bound
 	}

@@ -255,7 +255,6 @@ cross join lateral (
     ) as at
 ) later
 where w.enabled
-  and (ripe.at is not null or later.at is not null or look.whole or known.at is null or known.at < look.settled - $1::interval)
 `
 
 type OutboxBacklogParams struct {
@@ -284,16 +283,15 @@ type OutboxBacklogRow struct {
 	TookUs        int64
 }
 
-// The enabled webhooks to which something is owed: whether any of it may be sent
-// now and, rounded up, the microseconds until the next of it may; 0 when there is
-// none. Nothing may while the receiver has asked for a pause, nor while the
-// breaker is open or its probe, whose claim stands, is on its way. Leases count
-// where all that is ready is leased, which is never much.
+// The enabled webhooks: whether any of what is owed to them may be sent now and,
+// rounded up, the microseconds until the next of it may; 0 when there is none.
+// Nothing may while the receiver has asked for a pause, nor while the breaker is
+// open or its probe, whose claim stands, is on its way. Leases count where all that
+// is ready is leased, which is never much.
 //
 // The look at a webhook begins at its bound, unless it is a whole look: that is the
 // first one, one that comes a period after the last whole one, and one that finds
-// the clock set back. Beside comes the next bound, also of webhooks to which nothing
-// is owed, but of these not at every look.
+// the clock set back. Beside comes the next bound.
 func (q *Queries) OutboxBacklog(ctx context.Context, arg OutboxBacklogParams) ([]OutboxBacklogRow, error) {
 	rows, err := q.db.Query(ctx, outboxBacklog,
 		arg.Margin,

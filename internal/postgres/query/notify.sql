@@ -1,14 +1,13 @@
 -- name: OutboxBacklog :many
--- The enabled webhooks to which something is owed: whether any of it may be sent
--- now and, rounded up, the microseconds until the next of it may; 0 when there is
--- none. Nothing may while the receiver has asked for a pause, nor while the
--- breaker is open or its probe, whose claim stands, is on its way. Leases count
--- where all that is ready is leased, which is never much.
+-- The enabled webhooks: whether any of what is owed to them may be sent now and,
+-- rounded up, the microseconds until the next of it may; 0 when there is none.
+-- Nothing may while the receiver has asked for a pause, nor while the breaker is
+-- open or its probe, whose claim stands, is on its way. Leases count where all that
+-- is ready is leased, which is never much.
 --
 -- The look at a webhook begins at its bound, unless it is a whole look: that is the
 -- first one, one that comes a period after the last whole one, and one that finds
--- the clock set back. Beside comes the next bound, also of webhooks to which nothing
--- is owed, but of these not at every look.
+-- the clock set back. Beside comes the next bound.
 with look as materialized (
     select now() - @margin::interval as settled,
            now() < @whole_at::timestamptz or @period::interval <= now() - @whole_at::timestamptz as whole
@@ -65,8 +64,7 @@ cross join lateral (
         ) end
     ) as at
 ) later
-where w.enabled
-  and (ripe.at is not null or later.at is not null or look.whole or known.at is null or known.at < look.settled - @margin::interval);
+where w.enabled;
 
 -- name: NotificationClaim :many
 -- Takes at most the wanted number of due rows of each webhook, oldest first but
