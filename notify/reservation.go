@@ -51,9 +51,9 @@ func (d *Dispatcher) Reserve(wanted []Wanted) Reservation {
 // Begin makes the first attempt at a notification ready for a commit to begin it: the
 // commit writes the body and what else Begin says, as [Store.Begin] would, under the
 // claim that it makes, if the webhook is as the delivery has it and takes messages.
-// The token is not known yet. Nil is for a notification whose turn is later, for want
-// of a slot, because others wait, or because the commit has spent [slowRender] on
-// bodies already; it is handed over all the same.
+// The token is not known yet. Nil is for a notification whose turn is later: for want
+// of a slot, because others wait, or because the commit has a quarter of all slots
+// already, or has spent slowRender on bodies. It is handed over all the same.
 //
 // The delivery is kept until the reservation ends. Asked again for a notification,
 // because the commit is made again, Begin answers anew.
@@ -65,7 +65,7 @@ func (r *Reservation) Begin(ctx context.Context, delivery *Delivery) *Begin {
 	began := d.Clock()
 	e := r.begun[delivery.NotificationID]
 	if e == nil {
-		if d.desk.waits(delivery.Webhook.ID) {
+		if len(r.begun) >= max(1, d.Slots/4) || d.desk.waits(delivery.Webhook.ID) {
 			return nil
 		}
 		slot := d.gate.enterNow(delivery.Webhook.ID, delivery.Webhook.MaxConcurrent, began)

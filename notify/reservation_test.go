@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,7 @@ func beginning(t *testing.T, r *notify.Reservation, list []notify.Delivery) int 
 	n := 0
 	for i := range list {
 		if begin := r.Begin(t.Context(), &list[i]); begin != nil {
-			if begin.NotificationID != list[i].NotificationID || begin.Attempt != 1 || string(begin.Fresh.Content) != "x" || begin.Request.Method != "POST" {
+			if begin.NotificationID != list[i].NotificationID || begin.Attempt != 1 || string(begin.Fresh.Content) != "x" || begin.Request.Method != http.MethodPost {
 				t.Errorf("begins %+v", begin)
 			}
 			n++
@@ -134,6 +135,28 @@ func TestACommitBeginsNothingBeforeWhatWaits(t *testing.T) {
 				t.Error("not begun although nothing waits")
 			}
 			again.HandOver(t.Context(), nil)
+		})
+	})
+}
+
+// TestACommitLeavesSlotsToOthers has no more than a quarter of all slots, however many
+// webhooks it owes something: it may take long.
+func TestACommitLeavesSlotsToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := dispatcher(t, &outbox{}, &calls{}, func(o *notify.Options) { o.Poll, o.Slots = time.Hour, 32 })
+		running(t, d, func() {
+			var wanted []notify.Wanted
+			var list []notify.Delivery
+			for range 10 {
+				id := uuid.New()
+				wanted = append(wanted, notify.Wanted{WebhookID: id, MaxConcurrent: 4, Count: 3})
+				list = append(list, written(3, id)...)
+			}
+			r := d.Reserve(wanted)
+			if n := beginning(t, &r, list); n != 8 {
+				t.Errorf("%d begun, want a quarter of 32", n)
+			}
+			r.HandOver(t.Context(), nil)
 		})
 	})
 }

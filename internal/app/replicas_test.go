@@ -282,6 +282,7 @@ func TestPausedWhileCommitting(t *testing.T) {
 	w.fail(w.ch.Now(t), "b")
 	w.untilDelivered(2)
 	w.wantColumn("alerts", raised, "a", "b")
+	w.wantColumn("attempts", attemptVerdicts, "1 RETRY", "2 DELIVERED", "1 DELIVERED")
 	if got := strings.Join(w.receiver.received(), ""); got != "ab" {
 		t.Errorf("the receiver got %q, want each once", got)
 	}
