@@ -135,7 +135,7 @@ func (t *tick) learn(f findings, inserted []uuid.UUID) (late int) {
 		if !written[a.ID] {
 			continue
 		}
-		t.known.add(a.RuleID, a.Exchange.ExecutionID)
+		t.known.add(a.RuleID, a.Exchange.ExecutionID, f.finders[a.RuleID].at)
 		if a.Late {
 			late++
 		}

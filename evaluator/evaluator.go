@@ -21,7 +21,9 @@
 //     matches. Neither does a tick that judged by a rule's former version.
 //
 //   - When a scan is drained, the cursor moves to the horizon although nothing
-//     matched, so that what a tick reads depends on what is new.
+//     matched, so that what a tick reads depends on what is new. What begins
+//     after the horizon was read, and is seen by the scan, is raised, but no
+//     cursor passes it (see ahead.go).
 //
 //   - What becomes visible behind the cursor is found by the look-back (see
 //     lookback.go) for as long as the rule says.

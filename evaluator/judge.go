@@ -249,13 +249,17 @@ func (g *group) candidates(e *rules.Exchange) iter.Seq[*judge] {
 }
 
 // forward judges a page that a scan found after the group's start, and moves
-// everybody to the position where the page ends. It returns what the rules raise.
-func (g *group) forward(page []rules.Exchange, end cursor.Position, raise raiser) findings {
+// everybody to an end, which part of the page may lie beyond. It returns what the
+// rules raise, but for what was written together with the cursor that they had.
+func (g *group) forward(page []rules.Exchange, end cursor.Position, raise raiser, known *known) findings {
 	var f findings
 	for i := range page {
 		e := &page[i]
 		for j := range g.candidates(e) {
-			if e.Position().After(j.at) && j.Wants(e) {
+			if !e.Position().After(j.at) || !j.Wants(e) {
+				continue
+			}
+			if to, there := known.with(j.claim.Rule.ID, e.Key()); !there || j.from == nil || to != *j.from {
 				raise.add(&f, j, e, false)
 			}
 		}

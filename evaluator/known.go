@@ -1,6 +1,10 @@
 package evaluator
 
-import "github.com/google/uuid"
+import (
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+)
 
 // mostKnown bounds how many alerts a process remembers, a few megabytes.
 const mostKnown = 32_000
@@ -9,8 +13,12 @@ const mostKnown = 32_000
 // which is judged again, because one exchange more became visible in it, does not
 // have the database refuse all that it has already. It says only what need not be
 // written again: what lies after a cursor is written whatever it says, since a
-// database may have lost both.
-type known struct{ fresh, former map[alertKey]struct{} }
+// database may have lost both, but for what was written together with that very
+// cursor.
+type known struct {
+	// fresh and former tell for each alert where its transaction put the cursor.
+	fresh, former map[alertKey]cursor.Position
+}
 
 // alertKey is what an alert is unique by.
 type alertKey struct {
@@ -18,20 +26,25 @@ type alertKey struct {
 	execution string
 }
 
-func newKnown() *known { return &known{fresh: map[alertKey]struct{}{}} }
+func newKnown() *known { return &known{fresh: map[alertKey]cursor.Position{}} }
 
-func (k *known) add(rule uuid.UUID, execution string) {
+func (k *known) add(rule uuid.UUID, execution string, to cursor.Position) {
 	if len(k.fresh) >= mostKnown/2 {
-		k.fresh, k.former = make(map[alertKey]struct{}, mostKnown/2), k.fresh
+		k.fresh, k.former = make(map[alertKey]cursor.Position, mostKnown/2), k.fresh
 	}
-	k.fresh[alertKey{rule, execution}] = struct{}{}
+	k.fresh[alertKey{rule, execution}] = to
 }
 
 func (k *known) has(rule uuid.UUID, execution string) bool {
-	key := alertKey{rule, execution}
-	if _, there := k.fresh[key]; there {
-		return true
-	}
-	_, there := k.former[key]
+	_, there := k.with(rule, execution)
 	return there
+}
+
+// with returns where the transaction that wrote an alert put the rule's cursor.
+func (k *known) with(rule uuid.UUID, execution string) (to cursor.Position, there bool) {
+	key := alertKey{rule, execution}
+	if to, there = k.fresh[key]; !there {
+		to, there = k.former[key]
+	}
+	return to, there
 }

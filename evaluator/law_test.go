@@ -121,7 +121,7 @@ func law(t *rapid.T, only ...string) {
 		s := some(t)
 		m.leave(s)
 		// What was judged before has ended before.
-		m.now = max(m.now, m.latest+1, s.rule.ArmedSinceNS)
+		m.now = max(m.now, m.latest+1, m.read, s.rule.ArmedSinceNS)
 		r := &s.rule
 		r.Former = append(slices.Clone(r.Former), rules.Era{Scope: r.Scope, Filter: r.Filter, FromNS: r.ArmedSinceNS, ToNS: m.now})
 		r.Scope, r.ArmedSinceNS, s.token = scope("scope"), m.now, 0
@@ -138,7 +138,7 @@ func law(t *rapid.T, only ...string) {
 	actions := map[string]func(*rapid.T){
 		"arrive": func(t *rapid.T) {
 			for range rapid.IntRange(1, 6).Draw(t, "rows") {
-				start := m.now + rapid.Int64Range(-40, 2).Draw(t, "start")*quantum
+				start := m.now + rapid.Int64Range(-40, 2).Draw(t, "start")*quantum + rapid.SampledFrom([]int64{0, 0, 1e6, 3e6}).Draw(t, "and a little")
 				end := max(start, m.now-rapid.Int64Range(0, 8).Draw(t, "end")*quantum)
 				if lookBack == 0 {
 					start = max(start, m.latest)

@@ -22,10 +22,11 @@ var errDied = errors.New("the process died")
 
 // model is a source and a store in memory.
 type model struct {
-	// latest is the latest instant that a tick or the clock has seen.
-	now, latest int64
-	rows        []rules.Exchange
-	rules       map[uuid.UUID]*state
+	// latest is the latest instant that a tick or the clock has seen, read the
+	// latest that a scan reached up to.
+	now, latest, read int64
+	rows              []rules.Exchange
+	rules             map[uuid.UUID]*state
 	// alerts counts the alerts of each rule and execution, notified what is owed.
 	alerts, notified map[string]int
 	token            int64
@@ -78,6 +79,7 @@ func (m *model) Now(context.Context) (int64, error) {
 
 func (m *model) Scan(_ context.Context, s evaluator.Scan) ([]rules.Exchange, error) {
 	m.called()
+	m.read = max(m.read, s.BeforeNS)
 	if m.broken {
 		return nil, errors.New("the source is broken")
 	}

@@ -149,7 +149,7 @@ type preview struct {
 func (p *preview) perExchange(ctx context.Context) error {
 	reach := int64(p.rule.LookBackSeconds) * secondNS
 	return p.slices(ctx, p.out.FromNS-reach, func(g *group, page []rules.Exchange, end cursor.Position) {
-		found := g.forward(page, end, raiser{newID: uuid.New, texts: p.Texts})
+		found := g.forward(page, end, raiser{newID: uuid.New, texts: p.Texts}, &known{})
 		for i := range found.instances {
 			e := &found.instances[i].Exchange
 			ran := e.EndedNS() - e.StartTimeNS

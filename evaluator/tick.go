@@ -100,7 +100,7 @@ func (t *tick) run(ctx context.Context, claims []Claim) (Result, error) {
 		all := group{judges: judges, cohorts: cohorts}
 		return t.result, t.failAll(ctx, &all, fmt.Errorf("read the source's clock: %w", err))
 	}
-	t.horizon = cursor.Position{StartTimeNS: now - t.Settle.Nanoseconds()}
+	t.horizon, t.readAt = cursor.Position{StartTimeNS: now - t.Settle.Nanoseconds()}, t.Clock()
 	counting, scanning := split(judges)
 	for _, g := range groups(partiesOf(scanning, cohorts), byTenant) {
 		if err := t.evaluateTenant(ctx, &g); err != nil {
@@ -136,6 +136,8 @@ type tick struct {
 	// spent reports whether the tick has to come to its end.
 	spent   func() bool
 	horizon cursor.Position
+	// readAt is when the horizon was read, by the clock of this process.
+	readAt time.Time
 	// claimed is the instant of the claim, by the clock of the store; zero where
 	// the store tells none.
 	claimed time.Time
@@ -277,17 +279,17 @@ func (t *tick) backward(ctx context.Context, g *group, changed []int64) (left []
 func (t *tick) forward(ctx context.Context, g *group) error {
 	scan := g.scan()
 	for at := g.start(); ; {
-		page, err := t.page(ctx, scan, at, t.horizon.StartTimeNS)
+		page, err := t.page(ctx, scan, at, t.aheadNS())
 		if err != nil {
 			return t.failAll(ctx, g, err)
 		}
-		last := len(page) < t.pace.size
+		page, last := t.upToHorizon(page)
 		end := t.horizon
 		if !last {
 			end = page[len(page)-1].Position()
 		}
 		t.indexFor(g, page)
-		found := g.forward(page, end, t.raise)
+		found := g.forward(page, end, t.raise, t.known)
 		if !last && t.spent() {
 			last, g.behindhand = true, true
 		}

@@ -203,18 +203,18 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 		slog.String("webhook_id", s.WebhookID.String()), slog.Int("attempt", s.Attempt))
 }
 
-// send makes the call, bounded by the webhook's timeout. It makes none when too
-// little may be left of the lease under which the attempt was begun: the process
-// has stood still, or Postgres or the receiver has, and somebody else may be making
-// the call already.
+// send makes the call, bounded by the webhook's timeout. It makes none when half of
+// the time has passed after which somebody else may be making it: the process has
+// stood still, or Postgres or the receiver has, and the lease under which the attempt
+// was begun may be over, or this process taken for dead.
 func (d *Dispatcher) send(ctx context.Context, e *entry) Outcome {
 	delivery := e.delivery
 	d.gate.call(e.ticket, delivery.Webhook.MaxConcurrent, d.Clock)
 	defer d.gate.hungUp(e.ticket)
-	if d.Clock().Sub(delivery.At) > d.Lease/2 {
+	if d.Clock().Sub(delivery.At) > min(d.Lease, d.DeadAfter)/2 {
 		return Outcome{
 			Verdict: VerdictRetry, NothingSent: true,
-			Error: "Not sent: it took so long to begin the attempt that its lease may be over",
+			Error: "Not sent: it took so long to begin the attempt that its claim may be over",
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, delivery.Webhook.Timeout)

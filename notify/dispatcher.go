@@ -46,8 +46,9 @@ type ClaimRequest struct {
 type Claimed struct {
 	Deliveries []Delivery
 	// Next is the time until the first of the rows that are not due yet becomes
-	// due, by the store's clock: a retry, a lease that lapses, a held webhook. 0
-	// when there is none. Rows written later are not known to it.
+	// due, by the store's clock: a retry, a lease that lapses, a held webhook; or
+	// until the store is to be asked for what it may have passed over. 0 when there
+	// is none. Rows written later are not known to it.
 	Next time.Duration
 }
 
@@ -142,6 +143,9 @@ type Options struct {
 	Slots int
 	// Lease is how long a claim stands without renewal, 30 s by default.
 	Lease time.Duration
+	// DeadAfter is how long this process may stand still before others release its
+	// claims, though they have not lapsed; by default that is not before they lapse.
+	DeadAfter time.Duration
 	// Poll is the longest pause between looks at the outbox, 1 s by default. A row
 	// that is known to become due earlier ends the pause.
 	Poll time.Duration
@@ -210,11 +214,14 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 	if o.Lease == 0 {
 		o.Lease = 30 * time.Second
 	}
+	if o.DeadAfter == 0 {
+		o.DeadAfter = o.Lease
+	}
 	if o.Poll == 0 {
 		o.Poll = time.Second
 	}
-	if o.Slots < 1 || o.Poll < 0 || o.Lease < 300*time.Millisecond {
-		return nil, errors.New("dispatcher: Slots must be at least 1, Poll positive, Lease at least 300ms")
+	if o.Slots < 1 || o.Poll < 0 || o.DeadAfter < 0 || o.Lease < 300*time.Millisecond {
+		return nil, errors.New("dispatcher: Slots must be at least 1, Poll and DeadAfter positive, Lease at least 300ms")
 	}
 	d := &Dispatcher{
 		Options: o, gate: newGate(o.Slots), freed: make(chan struct{}, 1), hungry: make(chan struct{}, 1),
@@ -224,7 +231,7 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 		call: o.Store.Settle, spawn: d.underWay.Go, clock: o.Clock, most: maxBatch, timeout: o.Lease, linger: linger,
 	}
 	d.desk = &desk{
-		replica: o.Replica, lease: o.Lease, gate: d.gate, keeper: d.keeper, logger: o.Logger, release: o.Store.Release,
+		lease: o.Lease, gate: d.gate, keeper: d.keeper, logger: o.Logger, release: o.Store.Release,
 		came: make(chan struct{}, 1), lines: map[uuid.UUID]*line{},
 	}
 	return d, nil
@@ -318,81 +325,6 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		}
 		pause.Reset(result.pause(d.Poll, err))
 	}
-}
-
-// claimBeside is how often the outbox is looked at while what waits at the desk
-// takes all slots that become free.
-const claimBeside = 20 * time.Millisecond
-
-// takeOverAll begins attempts at what waits at the desk as slots become free, and
-// says when it is time to claim more. A look that finds too few slots is not made
-// again at once.
-func (d *Dispatcher) takeOverAll(ctx context.Context) {
-	// A slot also becomes free by a call that takes long.
-	again := time.NewTimer(patience)
-	defer again.Stop()
-	freed := d.freed
-	var gathered <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-d.desk.came:
-			d.takeOver(ctx)
-		case <-again.C:
-			d.takeOver(ctx)
-			again.Reset(patience)
-		case <-gathered:
-			freed, gathered = d.freed, nil
-		case <-freed:
-			took, left := d.takeOver(ctx)
-			if !left || d.desk.scarce() || d.Clock().Sub(d.lastClaim()) >= claimBeside {
-				signal(d.hungry)
-			}
-			if left && !took {
-				freed, gathered = nil, time.After(linger/4)
-			}
-		}
-	}
-}
-
-// takeOver begins attempts at what waits at the desk, as far as there are slots, and
-// reports whether some of it is left.
-func (d *Dispatcher) takeOver(ctx context.Context) (took, left bool) {
-	d.mu.Lock()
-	enough := 1
-	if d.beginning > 0 {
-		enough = many
-	}
-	d.mu.Unlock()
-	ready, left := d.desk.take(ctx, enough, d.Clock())
-	for chunk := range slices.Chunk(d.enter(ctx, ready), maxBatch) {
-		d.beginBeside(ctx, chunk)
-	}
-	return len(ready) > 0, left
-}
-
-// beginBeside begins attempts while more are gathered. One that takes long is not
-// waited for.
-func (d *Dispatcher) beginBeside(ctx context.Context, entries []*entry) {
-	ctx = context.WithoutCancel(ctx)
-	d.count(1)
-	ended := sync.OnceFunc(func() {
-		d.count(-1)
-		signal(d.freed)
-	})
-	long := time.AfterFunc(longCall, ended)
-	d.underWay.Go(func() {
-		defer ended()
-		defer long.Stop()
-		d.begin(ctx, entries)
-	})
-}
-
-func (d *Dispatcher) count(n int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.beginning += n
 }
 
 func (d *Dispatcher) lastClaim() time.Time {

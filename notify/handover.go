@@ -16,33 +16,6 @@ const (
 	maxQueue  = 16
 )
 
-// Wanted is what a commit is about to owe a webhook.
-type Wanted struct {
-	WebhookID     uuid.UUID
-	MaxConcurrent int
-	Count         int
-}
-
-// Reservation is room for notifications that a commit writes under a claim of the
-// dispatcher. Its owner ends it by [Reservation.HandOver], whatever became of the
-// commit. The zero value is no room.
-type Reservation struct {
-	// Replica and Lease are those of the claims.
-	Replica string
-	Lease   time.Duration
-	// Room is how many notifications of each webhook there is room for.
-	Room map[uuid.UUID]int
-	desk *desk
-}
-
-// HandOver gives the dispatcher the notifications whose claims are committed, and
-// the rest of the room back.
-func (r *Reservation) HandOver(ctx context.Context, committed []Delivery) {
-	if r.desk != nil {
-		r.desk.accept(ctx, r.Room, committed)
-	}
-}
-
 // desk holds claimed notifications until there is a slot for them: what was handed
 // over, and what claims took for more than there were slots. Its claims are renewed.
 //
@@ -51,7 +24,6 @@ func (r *Reservation) HandOver(ctx context.Context, committed []Delivery) {
 // outbox. Nothing is handed over while something older waits there, where limits,
 // breaker and digests are judged.
 type desk struct {
-	replica string
 	lease   time.Duration
 	gate    *gate
 	keeper  *keeper
@@ -59,6 +31,9 @@ type desk struct {
 	release func(ctx context.Context, held []Held) error
 	// came holds a signal after something was handed over.
 	came chan struct{}
+
+	// reservations counts those that are not ended yet; none is added once the desk is closed.
+	reservations sync.WaitGroup
 
 	mu   sync.Mutex
 	open bool
@@ -127,14 +102,16 @@ func (k *desk) begin() {
 	k.open = true
 }
 
-// reserve keeps room for what is wanted, as far as there is any.
-func (k *desk) reserve(wanted []Wanted) Reservation {
+// reserve keeps room for what is wanted, as far as there is any, which accept ends. It
+// reports whether the desk is open; if not there is nothing to end.
+func (k *desk) reserve(wanted []Wanted) (room map[uuid.UUID]int, open bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r := Reservation{Replica: k.replica, Lease: k.lease, Room: map[uuid.UUID]int{}, desk: k}
 	if !k.open {
-		return Reservation{}
+		return nil, false
 	}
+	k.reservations.Add(1)
+	room = map[uuid.UUID]int{}
 	for _, w := range wanted {
 		if !k.gate.welcomes(w.WebhookID) {
 			continue
@@ -144,22 +121,31 @@ func (k *desk) reserve(wanted []Wanted) Reservation {
 		if n <= 0 {
 			continue
 		}
-		r.Room[w.WebhookID] = n
+		room[w.WebhookID] = n
 		l.reserved += n
 		k.total += n
 	}
-	return r
+	return room, true
 }
 
 // accept takes over what was written for a reservation, and ends it.
-func (k *desk) accept(ctx context.Context, room map[uuid.UUID]int, committed []Delivery) {
+func (k *desk) accept(ctx context.Context, room map[uuid.UUID]int, committed []*Delivery) {
+	defer k.reservations.Done()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for webhook, n := range room {
 		k.lines[webhook].reserved -= n
 		k.total -= n
 	}
-	k.add(ctx, pointers(committed))
+	k.add(ctx, committed)
+}
+
+// waits tells whether anything of a webhook waits here.
+func (k *desk) waits(webhook uuid.UUID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := k.lines[webhook]
+	return l != nil && l.waiting > 0
 }
 
 // keep has claimed notifications wait here.
@@ -186,14 +172,6 @@ func (k *desk) add(ctx context.Context, came []*Delivery) {
 		return
 	}
 	signal(k.came)
-}
-
-func pointers(list []Delivery) []*Delivery {
-	out := make([]*Delivery, len(list))
-	for i := range list {
-		out[i] = &list[i]
-	}
-	return out
 }
 
 // left notes that a notification waits no more.
@@ -278,8 +256,14 @@ func (k *desk) slots(now time.Time) map[uuid.UUID]int {
 	return slots
 }
 
-// close refuses everything from now on, and gives back what waits.
+// close refuses everything from now on, gives back what waits, and returns when every
+// reservation has ended.
 func (k *desk) close(ctx context.Context) {
+	k.shut(ctx)
+	k.reservations.Wait()
+}
+
+func (k *desk) shut(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.open = false
@@ -314,8 +298,3 @@ func (k *desk) giveBack(ctx context.Context, deliveries []*Delivery) {
 
 // held returns the claim of a delivery.
 func (d *Delivery) held() Held { return Held{d.NotificationID, d.Token} }
-
-// Reserve keeps room for notifications that a commit is about to write under this
-// dispatcher's claim, so that they need no claim of their own. There is none
-// before the dispatcher runs.
-func (d *Dispatcher) Reserve(wanted []Wanted) Reservation { return d.desk.reserve(wanted) }

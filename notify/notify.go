@@ -35,13 +35,19 @@
 //
 // Where evaluator and dispatcher are one process, a commit may write notifications
 // that are claimed already, and hand them to the dispatcher once it stands
-// ([Dispatcher.Reserve], handover.go). It saves the claim and the reading, and
+// ([Dispatcher.Reserve], reservation.go). It saves the claim and the reading, and
 // changes no promise: the row has lease and token like any other, Begin demands
 // the token, and if the process dies, or nobody knows whether the commit stands,
 // the lease lapses and anybody takes the row. Room is reserved before the commit,
 // so that no more is claimed than will soon be begun. Only a webhook whose receiver
 // has answered in time, for which nothing older waits, and which has neither rate
 // nor digests gets any: everything that has to be judged is judged by a claim.
+//
+// Of these, the same commit begins attempts at what can be called at once
+// ([Reservation.Begin]): it writes the body and the beginning as well, so that one
+// commit lies between a failure and its message, and not two. Where the process
+// dies after that commit, or nobody knows whether it stands, nothing was sent, and
+// the attempt stays without outcome all the same.
 //
 // What a crash does: before Begin, nothing was sent, and the lapsed lease offers
 // the row again. Between Begin and Settle, the message may have been sent; the

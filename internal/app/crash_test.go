@@ -130,9 +130,7 @@ func TestKilledAtEveryStatement(t *testing.T) {
 		"inserting into the outbox": `create trigger pause before insert on outbox for each statement execute function pause()`,
 		"after the last statement":  `create trigger pause after insert on outbox for each statement execute function pause()`,
 		"committing":                `create constraint trigger pause after insert on outbox deferrable initially deferred for each row execute function pause()`,
-		"claiming a notification":   `create trigger pause before update on outbox for each row execute function pause()`,
-		"beginning an attempt":      `create trigger pause before update on outbox for each row when (new.begun_at is not null) execute function pause()`,
-		"committing an attempt":     `create constraint trigger pause after update on outbox deferrable initially deferred for each row when (new.begun_at is not null) execute function pause()`,
+		"freezing the bodies":       `create trigger pause before insert on notification_body for each row execute function pause()`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -167,6 +165,30 @@ func TestKilledAtEveryStatement(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKilledBeforeTheFirstCall kills a replica whose commit has begun an attempt, while
+// Postgres commits: the message is sent once, by the next replica, for which the
+// attempt before is of unknown outcome.
+func TestKilledBeforeTheFirstCall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rule := w.rule(w.webhook("ops"))
+	first := w.serve()
+	w.fail(rule.ArmedSinceNS+1000, "a")
+	w.untilDelivered(1)
+	goOn := w.pauseInside(`create constraint trigger pause after insert on outbox deferrable initially deferred for each row when (new.begun_at is not null) execute function pause()`)
+	w.fail(w.ch.Now(t), "b")
+	w.untilInside()
+	first.kill()
+	goOn()
+	w.serve()
+	w.untilDelivered(2)
+	if got := strings.Join(w.receiver.received(), ""); got != "ab" {
+		t.Errorf("received %q, want each once", got)
+	}
+	w.wantColumn("attempts", `select attempt || ' ' || coalesce(verdict, 'unknown') from attempt_history order by started_at, attempt`,
+		"1 DELIVERED", "1 unknown", "2 DELIVERED")
 }
 
 // TestKilledDuringTheCall shows the one window in which a crash may send a

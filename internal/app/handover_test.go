@@ -28,6 +28,13 @@ func (c *clerk) Reserve(wanted []notify.Wanted) notify.Reservation {
 	return r
 }
 
+// room returns how many notifications there is room for.
+func (c *clerk) room(webhook uuid.UUID, count int) int {
+	r := c.Dispatcher.Reserve([]notify.Wanted{{WebhookID: webhook, MaxConcurrent: 8, Count: count}})
+	defer r.HandOver(context.Background(), nil)
+	return r.Room[webhook]
+}
+
 // together runs a dispatcher, and returns an evaluator that hands over to it.
 func (w *world) together(o notify.Options) (*evaluator.Evaluator, *clerk) {
 	w.t.Helper()
@@ -37,7 +44,7 @@ func (w *world) together(o notify.Options) (*evaluator.Evaluator, *clerk) {
 	running.Go(func() { desk.Run(ctx) })
 	w.t.Cleanup(func() { cancel(); running.Wait() })
 	w.until("the dispatcher takes over", func() bool {
-		return len(desk.Dispatcher.Reserve([]notify.Wanted{{WebhookID: uuid.New(), MaxConcurrent: 1, Count: 1}}).Room) == 1
+		return desk.room(uuid.New(), 1) == 1
 	})
 	return w.newEvaluator(evaluator.Options{Store: w.db.Evaluation(desk)}), desk
 }
@@ -115,12 +122,15 @@ func TestWhatIsNotHandedOver(t *testing.T) {
 			}
 			w.untilDelivered(1)
 			w.exec(change)
+			w.exec(`create table born (claimed_by text);
+				create function note() returns trigger language plpgsql as $$ begin insert into born values (new.claimed_by); return null; end $$;
+				create trigger note after insert on outbox for each row execute function note()`)
 			w.fail(rule.ArmedSinceNS+2000, "b")
 			result, err := w.tickWith(e)
 			if err != nil || result.Notifications != 1 || result.HandedOver != 0 {
 				t.Errorf("tick: %+v, %v; want one owed", result, err)
 			}
-			w.wantColumn("unclaimed", `select coalesce(claimed_by, 'nobody') from outbox`, "nobody")
+			w.wantColumn("unclaimed", `select coalesce(claimed_by, 'nobody') from born`, "nobody")
 			if name != "edited by somebody" {
 				return
 			}
@@ -156,7 +166,7 @@ func TestHandedOverOnlyWhatIsCommitted(t *testing.T) {
 	}
 	w.until("it arrives", func() bool { return slices.Equal(w.receiver.received(), []string{"a"}) })
 	w.until("nothing is owed", func() bool { return len(w.column(unsettledOutbox)) == 0 })
-	if room := desk.Dispatcher.Reserve([]notify.Wanted{{WebhookID: rule.WebhookIDs[0], MaxConcurrent: 8, Count: 1000}}).Room[rule.WebhookIDs[0]]; room != 128 {
+	if room := desk.room(rule.WebhookIDs[0], 1000); room != 128 {
 		t.Errorf("room for %d, want all of it back", room)
 	}
 }

@@ -177,7 +177,7 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done ev
 		return done, fmt.Errorf("commit: %w", err)
 	}
 	hand := s.reserve(ctx, batch.Notifications)
-	defer func() { hand.over(ctx, batch, err == nil) }()
+	defer func() { hand.over(ctx, err == nil) }()
 	err = s.doubt.settle(batch.Instances, func(someExist bool) (err error) {
 		rows.someExist = someExist
 		done, err = s.commit(ctx, batch, rows, hand)
@@ -296,13 +296,13 @@ func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Ba
 		p.HeldIds = append(p.HeldIds, id)
 	}
 	recorded, err := q.NotificationInsert(ctx, p)
-	if err == nil && int(recorded) != len(p.NotificationIds) {
+	if err == nil && int(recorded.Recorded) != len(p.NotificationIds) {
 		err = errNoWebhook
 	}
 	if err != nil {
 		return 0, fmt.Errorf("insert notifications: %w", err)
 	}
-	if err := hand.owe(ctx, q, p.NotificationIds, p.WebhookIds); err != nil {
+	if err := hand.owe(ctx, q, &batch, &p, recorded.At); err != nil {
 		return 0, fmt.Errorf("insert outbox: %w", err)
 	}
 	return len(p.NotificationIds), nil

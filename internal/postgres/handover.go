@@ -24,9 +24,8 @@ type handover struct {
 	reservation notify.Reservation
 	cache       *webhookCache
 	webhooks    map[uuid.UUID]cachedWebhook
-	// claimed holds the tokens of what was written so; at is the instant of it.
-	claimed map[uuid.UUID]int64
-	at      time.Time
+	// claimed is what was written so.
+	claimed []notify.Delivery
 }
 
 // reserve keeps room for what a commit may owe: by webhooks without a rate and
@@ -57,10 +56,11 @@ func (s *Evaluation) reserve(ctx context.Context, notifications []notify.Notific
 	return h
 }
 
-// owe writes notifications to the outbox, as many claimed as there is room for.
-func (h *handover) owe(ctx context.Context, q *pgq.Queries, notifications, webhooks []uuid.UUID) error {
+// owe writes notifications to the outbox, as many claimed as there is room for. Of
+// these it begins attempts at those that can be called as soon as the commit stands.
+func (h *handover) owe(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, written *pgq.NotificationInsertParams, at time.Time) error {
 	p := pgq.OutboxInsertParams{
-		NotificationIds: notifications, WebhookIds: webhooks, Wanted: make([]bool, len(webhooks)),
+		NotificationIds: written.NotificationIds, WebhookIds: written.WebhookIds, Wanted: make([]bool, len(written.NotificationIds)),
 		Lease: h.reservation.Lease, Replica: h.reservation.Replica,
 	}
 	room := make(map[uuid.UUID]int, len(h.reservation.Room))
@@ -69,60 +69,88 @@ func (h *handover) owe(ctx context.Context, q *pgq.Queries, notifications, webho
 		p.Takers = append(p.Takers, id)
 		p.TakerVersions = append(p.TakerVersions, h.webhooks[id].webhook.Version)
 	}
-	refused := make(map[uuid.UUID]uuid.UUID)
-	for i, id := range webhooks {
+	wanted := make(evaluator.IDs)
+	for i, id := range p.WebhookIds {
 		if p.Wanted[i] = room[id] > 0; p.Wanted[i] {
-			refused[notifications[i]] = id
+			wanted[p.NotificationIds[i]] = true
 		}
 		room[id]--
+	}
+	deliveries := h.deliveries(batch, wanted, at)
+	if err := h.begin(ctx, deliveries, &p); err != nil {
+		return err
 	}
 	rows, err := q.OutboxInsert(ctx, p)
 	if err != nil {
 		return err
 	}
-	h.claimed = make(map[uuid.UUID]int64, len(rows))
+	tokens := make(map[uuid.UUID]int64, len(rows))
 	for _, row := range rows {
-		h.claimed[row.NotificationID], h.at = row.ClaimToken, row.At
-		delete(refused, row.NotificationID)
+		tokens[row.NotificationID] = row.ClaimToken
 	}
-	// They may have been edited since they were read.
-	for _, id := range refused {
-		h.cache.forget(id)
+	h.claimed = h.claimed[:0]
+	for i := range deliveries {
+		d := &deliveries[i]
+		token, claimed := tokens[d.NotificationID]
+		if !claimed {
+			h.cache.forget(d.Webhook.ID) // it may have been edited since it was read
+			continue
+		}
+		d.Token = token
+		h.claimed = append(h.claimed, *d)
 	}
 	return nil
 }
 
-// over hands over what was committed, and gives the rest of the room back.
-func (h *handover) over(ctx context.Context, batch evaluator.Batch, committed bool) {
-	var deliveries []notify.Delivery
-	if committed && len(h.claimed) > 0 {
-		deliveries = h.deliveries(batch)
+// begin adds the attempts that the commit begins.
+func (h *handover) begin(ctx context.Context, deliveries []notify.Delivery, p *pgq.OutboxInsertParams) error {
+	var begins []notify.Begin
+	for i := range deliveries {
+		if begin := h.reservation.Begin(ctx, &deliveries[i]); begin != nil {
+			begins = append(begins, *begin)
+		}
 	}
-	h.reservation.HandOver(ctx, deliveries)
+	rows, err := beginRows(begins)
+	if err != nil {
+		return err
+	}
+	p.BeginIds, p.Requests = rows.ids, rows.requests
+	p.ContentTypes, p.Contents, p.Problems = rows.contentTypes, rows.contents, rows.problems
+	return nil
 }
 
-// deliveries are what a claim would read of the rows.
-func (h *handover) deliveries(batch evaluator.Batch) []notify.Delivery {
+// over hands over what was committed, and gives the rest of the room back.
+func (h *handover) over(ctx context.Context, committed bool) {
+	if !committed {
+		h.claimed = nil
+	}
+	h.reservation.HandOver(ctx, h.claimed)
+}
+
+// deliveries are what a claim would read of some notifications of a batch, in its order.
+func (h *handover) deliveries(batch *evaluator.Batch, wanted evaluator.IDs, at time.Time) []notify.Delivery {
+	if len(wanted) == 0 {
+		return nil
+	}
 	instances := make(map[uuid.UUID]*alerts.Instance, len(batch.Instances))
 	for i := range batch.Instances {
 		instances[batch.Instances[i].ID] = &batch.Instances[i]
 	}
-	list := make([]notify.Delivery, 0, len(h.claimed))
+	list := make([]notify.Delivery, 0, len(wanted))
 	for i := range batch.Notifications {
 		n := &batch.Notifications[i]
-		token, claimed := h.claimed[n.ID]
-		if !claimed {
+		if !wanted[n.ID] {
 			continue
 		}
 		alert := *instances[n.AlertID]
-		alert.FiredAt = h.at
+		alert.FiredAt = at
 		if len(alert.Exchange.Attributes) == 0 {
 			alert.Exchange.Attributes = nil // as it is read
 		}
-		late := max(h.at.Sub(time.Unix(0, alert.Exchange.EndedNS())), 0)
+		late := max(at.Sub(time.Unix(0, alert.Exchange.EndedNS())), 0)
 		alert.LateBy = &late
 		list = append(list, notify.Delivery{
-			NotificationID: n.ID, Reason: n.Reason, Token: token, Attempt: 1, Alert: alert, Webhook: h.webhooks[n.WebhookID].webhook,
+			NotificationID: n.ID, Reason: n.Reason, Attempt: 1, Alert: alert, Webhook: h.webhooks[n.WebhookID].webhook,
 		})
 	}
 	return list

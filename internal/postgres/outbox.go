@@ -22,19 +22,23 @@ type Outbox struct{ db *DB }
 // Outbox returns the dispatcher's store.
 func (db *DB) Outbox() *Outbox { return &Outbox{db} }
 
-// Claim takes due notifications.
+// Claim takes due notifications. What a transaction of more than two seconds has
+// written may be passed over for a while, by default five seconds, and [notify.Claimed]
+// then tells when to look for it.
 func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
-	backlog, err := s.db.queries.OutboxBacklog(ctx)
+	backlog, err := s.db.queries.OutboxBacklog(ctx, s.db.bounds.look())
 	if err != nil {
 		return notify.Claimed{}, fmt.Errorf("read backlog: %w", err)
 	}
-	var claimed notify.Claimed
+	claimed := notify.Claimed{Next: s.db.bounds.note(backlog)}
 	var due []notify.Limits
+	first := make(map[uuid.UUID]time.Time)
 	for _, b := range backlog {
 		if next := time.Duration(b.NextUs) * time.Microsecond; next > 0 && (claimed.Next == 0 || next < claimed.Next) {
 			claimed.Next = next
 		}
 		if b.Due {
+			first[b.WebhookID] = b.FirstAt
 			due = append(due, notify.Limits{
 				WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond, Tokens: b.Tokens, Probe: b.Probe,
 				Digests: b.DigestAbove > 0,
@@ -50,6 +54,7 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 	for _, room := range rooms {
 		p.WebhookIds = append(p.WebhookIds, room.WebhookID)
 		p.Slots = append(p.Slots, int32(room.Slots))
+		p.FirstAt = append(p.FirstAt, first[room.WebhookID])
 	}
 	if len(p.WebhookIds) == 0 {
 		return claimed, gatherErr
@@ -218,27 +223,47 @@ func claimsOf(ctx context.Context, tx pgx.Tx, query string, args pgx.NamedArgs) 
 
 func beginArgs(begins []notify.Begin) (pgx.NamedArgs, error) {
 	n := len(begins)
-	ids, tokens, numbers := make([]uuid.UUID, n), make([]int64, n), make([]int32, n)
-	webhooks, versions := make([]uuid.UUID, n), make([]int64, n)
-	requests, fresh := make([][]byte, n), make([]bool, n)
-	contentTypes, contents, problems := make([]string, n), make([][]byte, n), make([]string, n)
+	tokens, numbers, webhooks, versions := make([]int64, n), make([]int32, n), make([]uuid.UUID, n), make([]int64, n)
+	for i := range begins {
+		b := &begins[i]
+		tokens[i], numbers[i], webhooks[i], versions[i] = b.Token, int32(b.Attempt), b.WebhookID, b.WebhookVersion
+	}
+	rows, err := beginRows(begins)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.NamedArgs{
+		"ids": rows.ids, "tokens": tokens, "numbers": numbers, "webhooks": webhooks, "versions": versions,
+		"requests": rows.requests, "fresh": rows.fresh, "content_types": rows.contentTypes, "contents": rows.contents,
+		"problems": rows.problems, "lease": begins[0].Lease,
+	}, nil
+}
+
+// beginnings are attempts as they are stored beside the outbox.
+type beginnings struct {
+	ids          []uuid.UUID
+	requests     [][]byte
+	fresh        []bool
+	contentTypes []string
+	contents     [][]byte
+	problems     []string
+}
+
+func beginRows(begins []notify.Begin) (beginnings, error) {
+	n := len(begins)
+	r := beginnings{make([]uuid.UUID, n), make([][]byte, n), make([]bool, n), make([]string, n), make([][]byte, n), make([]string, n)}
 	for i := range begins {
 		b := &begins[i]
 		request, err := json.Marshal(b.Request)
 		if err != nil {
-			return nil, fmt.Errorf("encode request: %w", err)
+			return r, fmt.Errorf("encode request: %w", err)
 		}
-		ids[i], tokens[i], numbers[i], requests[i] = b.NotificationID, b.Token, int32(b.Attempt), request
-		webhooks[i], versions[i] = b.WebhookID, b.WebhookVersion
+		r.ids[i], r.requests[i], r.problems[i] = b.NotificationID, request, rules.CleanText(b.Problem, 2000)
 		if b.Fresh != nil {
-			fresh[i], contentTypes[i], contents[i] = true, b.Fresh.ContentType, b.Fresh.Content
+			r.fresh[i], r.contentTypes[i], r.contents[i] = true, b.Fresh.ContentType, b.Fresh.Content
 		}
-		problems[i] = rules.CleanText(b.Problem, 2000)
 	}
-	return pgx.NamedArgs{
-		"ids": ids, "tokens": tokens, "numbers": numbers, "webhooks": webhooks, "versions": versions,
-		"requests": requests, "fresh": fresh, "content_types": contentTypes, "contents": contents, "problems": problems, "lease": begins[0].Lease,
-	}, nil
+	return r, nil
 }
 
 // Renew extends leases.

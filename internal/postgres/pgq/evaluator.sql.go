@@ -238,42 +238,50 @@ func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([
 	return items, nil
 }
 
-const notificationInsert = `-- name: NotificationInsert :execrows
+const notificationInsert = `-- name: NotificationInsert :one
 with held as materialized (
-    select from webhook where webhook_id = any($7::uuid[]) order by webhook_id for key share
+    select from webhook where webhook_id = any($1::uuid[]) order by webhook_id for key share
+), recorded as (
+    insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
+    select unnest($2::uuid[]), unnest($3::text[]), unnest($4::uuid[]),
+           unnest($5::uuid[]), unnest($6::uuid[]), unnest($7::text[])
+    where (select count(*) from held) = cardinality($1::uuid[])
+    returning 1
 )
-insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason)
-select unnest($1::uuid[]), unnest($2::text[]), unnest($3::uuid[]),
-       unnest($4::uuid[]), unnest($5::uuid[]), unnest($6::text[])
-where (select count(*) from held) = cardinality($7::uuid[])
+select count(*) as recorded, now()::timestamptz as at from recorded
 `
 
 type NotificationInsertParams struct {
+	HeldIds         []uuid.UUID
 	NotificationIds []uuid.UUID
 	TenantIds       []string
 	AlertIds        []uuid.UUID
 	RuleIds         []uuid.UUID
 	WebhookIds      []uuid.UUID
 	Reasons         []string
-	HeldIds         []uuid.UUID
+}
+
+type NotificationInsertRow struct {
+	Recorded int64
+	At       time.Time
 }
 
 // Records what is owed, in the order given, to webhooks that cannot be deleted
-// before the transaction ends; nothing where one of them is gone.
-func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsertParams) (int64, error) {
-	result, err := q.db.Exec(ctx, notificationInsert,
+// before the transaction ends; nothing where one of them is gone. It returns how
+// many were recorded, and the instant of the transaction.
+func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsertParams) (NotificationInsertRow, error) {
+	row := q.db.QueryRow(ctx, notificationInsert,
+		arg.HeldIds,
 		arg.NotificationIds,
 		arg.TenantIds,
 		arg.AlertIds,
 		arg.RuleIds,
 		arg.WebhookIds,
 		arg.Reasons,
-		arg.HeldIds,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var i NotificationInsertRow
+	err := row.Scan(&i.Recorded, &i.At)
+	return i, err
 }
 
 const outboxInsert = `-- name: OutboxInsert :many
@@ -285,22 +293,33 @@ with takers as (
         on t.webhook_id = w.webhook_id and t.version = w.version
     where w.enabled and s.opened_at is null and coalesce(w.held_until <= now(), true)
 ), owed as (
-    insert into outbox (notification_id, webhook_id, due_at, claim_token, claimed_by)
+    insert into outbox (notification_id, webhook_id, due_at, claim_token, claimed_by, attempts, begun_at)
     select n.notification_id, n.webhook_id,
            case when n.claimed then now() + $3::interval else now() end,
            case when n.claimed then nextval('claim_token') end,
-           case when n.claimed then $4::text end
+           case when n.claimed then $4::text end,
+           case when n.claimed and n.begins then 1 else 0 end,
+           case when n.claimed and n.begins then now() end
     from (
-        select i.notification_id, i.webhook_id, i.wanted and t.webhook_id is not null as claimed
+        select i.notification_id, i.webhook_id, i.wanted and t.webhook_id is not null as claimed,
+               i.notification_id = any($5::uuid[]) as begins
         from (
-            select unnest($5::uuid[]) as notification_id, unnest($6::uuid[]) as webhook_id,
-                   unnest($7::boolean[]) as wanted
+            select unnest($6::uuid[]) as notification_id, unnest($7::uuid[]) as webhook_id,
+                   unnest($8::boolean[]) as wanted
         ) i
         left join takers t on t.webhook_id = i.webhook_id
     ) n
-    returning notification_id, claim_token
+    returning notification_id, claim_token, begun_at
+), frozen as (
+    insert into notification_body (notification_id, content_type, content, problem, request)
+    select b.notification_id, b.content_type, b.content, b.problem, b.request
+    from (
+        select unnest($5::uuid[]) as notification_id, unnest($9::text[]) as content_type,
+               unnest($10::bytea[]) as content, unnest($11::text[]) as problem, unnest($12::json[]) as request
+    ) b
+    where b.notification_id in (select owed.notification_id from owed where owed.begun_at is not null)
 )
-select notification_id, claim_token::bigint as claim_token, now()::timestamptz as at from owed where claim_token is not null
+select notification_id, claim_token::bigint as claim_token from owed where claim_token is not null
 `
 
 type OutboxInsertParams struct {
@@ -308,29 +327,39 @@ type OutboxInsertParams struct {
 	TakerVersions   []int64
 	Lease           time.Duration
 	Replica         string
+	BeginIds        []uuid.UUID
 	NotificationIds []uuid.UUID
 	WebhookIds      []uuid.UUID
 	Wanted          []bool
+	ContentTypes    []string
+	Contents        [][]byte
+	Problems        []string
+	Requests        [][]byte
 }
 
 type OutboxInsertRow struct {
 	NotificationID uuid.UUID
 	ClaimToken     int64
-	At             time.Time
 }
 
 // Owes notifications. Those for which a dispatcher has room are claimed by it from
 // the beginning, if its webhook is as the dispatcher knows it and takes messages;
-// these are returned.
+// these are returned. Of these, an attempt is begun already at those that come
+// with a body.
 func (q *Queries) OutboxInsert(ctx context.Context, arg OutboxInsertParams) ([]OutboxInsertRow, error) {
 	rows, err := q.db.Query(ctx, outboxInsert,
 		arg.Takers,
 		arg.TakerVersions,
 		arg.Lease,
 		arg.Replica,
+		arg.BeginIds,
 		arg.NotificationIds,
 		arg.WebhookIds,
 		arg.Wanted,
+		arg.ContentTypes,
+		arg.Contents,
+		arg.Problems,
+		arg.Requests,
 	)
 	if err != nil {
 		return nil, err
@@ -339,7 +368,7 @@ func (q *Queries) OutboxInsert(ctx context.Context, arg OutboxInsertParams) ([]O
 	items := []OutboxInsertRow{}
 	for rows.Next() {
 		var i OutboxInsertRow
-		if err := rows.Scan(&i.NotificationID, &i.ClaimToken, &i.At); err != nil {
+		if err := rows.Scan(&i.NotificationID, &i.ClaimToken); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
