@@ -46,8 +46,9 @@ type ClaimRequest struct {
 type Claimed struct {
 	Deliveries []Delivery
 	// Next is the time until the first of the rows that are not due yet becomes
-	// due, by the store's clock: a retry, a lease that lapses, a held webhook. 0
-	// when there is none. Rows written later are not known to it.
+	// due, by the store's clock: a retry, a lease that lapses, a held webhook; or
+	// until the store is to be asked for what it may have passed over. 0 when there
+	// is none. Rows written later are not known to it.
 	Next time.Duration
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/internal/fault"
+	"tocsin/internal/postgres"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -49,7 +50,12 @@ func (w *world) claim() []notify.Delivery {
 
 func (w *world) claimed() notify.Claimed {
 	w.t.Helper()
-	claimed, err := w.db.Outbox().Claim(w.t.Context(), notify.ClaimRequest{
+	return w.claimedFrom(w.db)
+}
+
+func (w *world) claimedFrom(db *postgres.DB) notify.Claimed {
+	w.t.Helper()
+	claimed, err := db.Outbox().Claim(w.t.Context(), notify.ClaimRequest{
 		Replica: "claimant", Lease: time.Minute,
 		Room: func(due []notify.Limits) []notify.Slots {
 			var rooms []notify.Slots

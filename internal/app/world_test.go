@@ -42,6 +42,7 @@ type world struct {
 	ch         chtest.Database
 	pgURL      string
 	db         *postgres.DB
+	box        *seal.Box
 	conn       *pgx.Conn
 	evaluator  *evaluator.Evaluator
 	dispatcher *notify.Dispatcher
@@ -52,11 +53,11 @@ func newWorld(tb testing.TB) *world {
 	tb.Helper()
 	w := &world{t: tb, ch: chtest.New(tb), pgURL: pgtest.URL(tb), receiver: newReceiver(tb)}
 	w.conn = pgtest.Conn(tb, w.pgURL)
-	box, err := seal.New(key)
-	if err != nil {
+	var err error
+	if w.box, err = seal.New(key); err != nil {
 		tb.Fatal(err)
 	}
-	if w.db, err = postgres.Open(tb.Context(), w.pgURL, box); err != nil {
+	if w.db, err = postgres.Open(tb.Context(), w.pgURL, w.box); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(w.db.Close)

@@ -27,7 +27,7 @@ func (s *Outbox) gatherStorms(ctx context.Context, backlog []pgq.OutboxBacklogRo
 	for _, room := range rooms {
 		due := byID[room.WebhookID]
 		for due.Gather && due.Digests < int64(room.Slots) {
-			size, err := s.gather(ctx, room.WebhookID, int(due.DigestAbove))
+			size, err := s.gather(ctx, due)
 			failed = errors.Join(failed, err)
 			if err != nil || size == 0 {
 				break
@@ -40,12 +40,13 @@ func (s *Outbox) gatherStorms(ctx context.Context, backlog []pgq.OutboxBacklogRo
 
 // gather makes a digest of what waits for a webhook and returns its size, 0 when
 // there is no more than its bound.
-func (s *Outbox) gather(ctx context.Context, webhook uuid.UUID, above int) (int, error) {
+func (s *Outbox) gather(ctx context.Context, due *pgq.OutboxBacklogRow) (int, error) {
 	size, err := s.db.queries.DigestGather(ctx, pgq.DigestGatherParams{
-		DigestID: uuid.Must(uuid.NewV7()), WebhookID: webhook, Above: int32(above), Most: int32(max(notify.DigestSize, above+1)),
+		DigestID: uuid.Must(uuid.NewV7()), WebhookID: due.WebhookID, FirstAt: due.FirstAt,
+		Above: due.DigestAbove, Most: max(notify.DigestSize, due.DigestAbove+1),
 	})
 	if err != nil {
-		return 0, fmt.Errorf("webhook %s: gather digest: %w", webhook, err)
+		return 0, fmt.Errorf("webhook %s: gather digest: %w", due.WebhookID, err)
 	}
 	return int(size), nil
 }

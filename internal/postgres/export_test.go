@@ -21,3 +21,14 @@ var (
 func Asks(ctx context.Context, conn *pgx.Conn, idle time.Duration) bool {
 	return shouldPing(ctx, pgxpool.ShouldPingParams{Conn: conn, IdleDuration: idle})
 }
+
+// EndPeriod has the next look be a whole one.
+func (s *Outbox) EndPeriod() { s.db.bounds.wholeAt = s.db.bounds.wholeAt.Add(-s.db.bounds.period) }
+
+// SetBack leaves the outbox as it is when Postgres's clock has been set back.
+func (s *Outbox) SetBack(by time.Duration) {
+	s.db.bounds.wholeAt = s.db.bounds.wholeAt.Add(by)
+	for id, at := range s.db.bounds.at {
+		s.db.bounds.at[id] = at.Add(by)
+	}
+}

@@ -22,19 +22,23 @@ type Outbox struct{ db *DB }
 // Outbox returns the dispatcher's store.
 func (db *DB) Outbox() *Outbox { return &Outbox{db} }
 
-// Claim takes due notifications.
+// Claim takes due notifications. What a transaction of more than two seconds has
+// written may be passed over for a while, by default five seconds, and [notify.Claimed]
+// then tells when to look for it.
 func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
-	backlog, err := s.db.queries.OutboxBacklog(ctx)
+	backlog, err := s.db.queries.OutboxBacklog(ctx, s.db.bounds.look())
 	if err != nil {
 		return notify.Claimed{}, fmt.Errorf("read backlog: %w", err)
 	}
-	var claimed notify.Claimed
+	claimed := notify.Claimed{Next: s.db.bounds.note(backlog)}
 	var due []notify.Limits
+	first := make(map[uuid.UUID]time.Time)
 	for _, b := range backlog {
 		if next := time.Duration(b.NextUs) * time.Microsecond; next > 0 && (claimed.Next == 0 || next < claimed.Next) {
 			claimed.Next = next
 		}
 		if b.Due {
+			first[b.WebhookID] = b.FirstAt
 			due = append(due, notify.Limits{
 				WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond, Tokens: b.Tokens, Probe: b.Probe,
 				Digests: b.DigestAbove > 0,
@@ -50,6 +54,7 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 	for _, room := range rooms {
 		p.WebhookIds = append(p.WebhookIds, room.WebhookID)
 		p.Slots = append(p.Slots, int32(room.Slots))
+		p.FirstAt = append(p.FirstAt, first[room.WebhookID])
 	}
 	if len(p.WebhookIds) == 0 {
 		return claimed, gatherErr

@@ -40,7 +40,9 @@ type owed struct {
 func (db *DB) owedInAll(ctx context.Context) (o owed, err error) {
 	err = db.begun(ctx, beginCount, func(tx pgx.Tx) error {
 		q := db.queries.WithTx(tx)
-		row, err := q.OwedInAll(ctx, mostCounted+1)
+		p := pgq.OwedInAllParams{Most: mostCounted + 1}
+		p.WebhookIds, p.Bounds = db.bounds.known()
+		row, err := q.OwedInAll(ctx, p)
 		if err != nil {
 			return fmt.Errorf("count what is owed: %w", err)
 		}
@@ -63,7 +65,9 @@ func (db *DB) owedInAll(ctx context.Context) (o owed, err error) {
 func (db *DB) owedTo(ctx context.Context, tenant string) (o owed, err error) {
 	err = db.begun(ctx, beginCount, func(tx pgx.Tx) error {
 		q := db.queries.WithTx(tx)
-		row, err := q.OwedTo(ctx, pgq.OwedToParams{TenantID: tenant, Most: mostCounted + 1})
+		p := pgq.OwedToParams{TenantID: tenant, Most: mostCounted + 1}
+		p.WebhookIds, p.Bounds = db.bounds.known()
+		row, err := q.OwedTo(ctx, p)
 		if err != nil {
 			return fmt.Errorf("count what is owed: %w", err)
 		}

@@ -62,10 +62,13 @@ func (b *backlog) rowsRead(f func(db *postgres.DB)) int64 {
 	}
 	f(db)
 	db.Close()
-	// What a connection has read is known when it has ended.
+	// What a connection has read is known when it has ended. One that holds a
+	// transaction open is the test's.
 	for open := true; open; {
 		open = one[bool](b.tb, b.conn, `select exists (
-			select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend')`)
+			select from pg_stat_activity
+			where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
+			  and state is distinct from 'idle in transaction')`)
 	}
 	return one[int64](b.tb, b.conn, read) - before
 }

@@ -32,6 +32,8 @@ type DB struct {
 	box     *seal.Box
 	// webhooks are those that messages went to lately.
 	webhooks *webhookCache
+	// bounds are where looks at the queue begin.
+	bounds bounds
 }
 
 // Open connects to the database at url and makes sure that it answers. Secrets

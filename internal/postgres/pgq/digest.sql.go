@@ -184,35 +184,36 @@ const digestGather = `-- name: DigestGather :one
 with taken as (
     select o.notification_id, o.ready_at
     from outbox o
-    where o.webhook_id = $1 and o.ready_at <= now() and o.due_at <= now()
+    where o.webhook_id = $1 and o.ready_at >= $2 and o.ready_at <= now() and o.due_at <= now()
       and o.attempts = o.begun_before and not o.digest and not o.alone
     order by o.ready_at, o.notification_id
-    limit $2::int
+    limit $3::int
     for update skip locked
 ), enough as (
-    select count(*)::int as size, min(ready_at) as ready_at from taken having count(*) > $3::int
+    select count(*)::int as size, min(ready_at) as ready_at from taken having count(*) > $4::int
 ), told as (
     insert into notification (notification_id, tenant_id, webhook_id, reason)
-    select $4::uuid, w.tenant_id, w.webhook_id, 'DIGEST'
+    select $5::uuid, w.tenant_id, w.webhook_id, 'DIGEST'
     from enough cross join webhook w
     where w.webhook_id = $1
 ), sized as (
-    insert into digest (notification_id, size) select $4::uuid, size from enough
+    insert into digest (notification_id, size) select $5::uuid, size from enough
 ), joined as (
     insert into digest_member (notification_id, digest_id)
-    select t.notification_id, $4::uuid from enough cross join taken t
+    select t.notification_id, $5::uuid from enough cross join taken t
     returning notification_id
 ), gone as (
     delete from outbox o using joined j where o.notification_id = j.notification_id
 ), owed as (
     insert into outbox (notification_id, webhook_id, due_at, ready_at, digest)
-    select $4::uuid, $1, ready_at, ready_at, true from enough
+    select $5::uuid, $1, ready_at, ready_at, true from enough
 )
 select coalesce((select size from enough), 0)::int as size
 `
 
 type DigestGatherParams struct {
 	WebhookID uuid.UUID
+	FirstAt   time.Time
 	Most      int32
 	Above     int32
 	DigestID  uuid.UUID
@@ -220,11 +221,12 @@ type DigestGatherParams struct {
 
 // Gathers what waits un-attempted for a webhook into a digest, oldest first,
 // unless it is no more than the webhook's bound: what another replica holds just
-// now is not counted. A row is in the digest or still owed, never both: this is
+// now is not counted, nor what became ready before the given instant. A row is in the digest or still owed, never both: this is
 // one statement. Returns the size, 0 when nothing was gathered.
 func (q *Queries) DigestGather(ctx context.Context, arg DigestGatherParams) (int32, error) {
 	row := q.db.QueryRow(ctx, digestGather,
 		arg.WebhookID,
+		arg.FirstAt,
 		arg.Most,
 		arg.Above,
 		arg.DigestID,

@@ -7,6 +7,9 @@ package pgq
 
 import (
 	"context"
+	"time"
+
+	"github.com/google/uuid"
 )
 
 const owedEstimate = `-- name: OwedEstimate :one
@@ -33,22 +36,45 @@ func (q *Queries) OwedEstimate(ctx context.Context, tenantID string) (OwedEstima
 }
 
 const owedInAll = `-- name: OwedInAll :one
-select (select count(*) from (select from outbox o order by o.notification_id limit $1::int) few) as counted,
+with known as (
+    select unnest($1::uuid[]) as webhook_id, unnest($2::timestamptz[]) as at
+), counted as materialized (
+    select o.notification_id
+    from webhook w
+    left join known using (webhook_id)
+    cross join lateral (
+        select o.notification_id from outbox o
+        where o.webhook_id = w.webhook_id and o.ready_at >= coalesce(known.at, '-infinity')
+        limit $3::int
+    ) o
+    limit $3::int
+), oldest as (
+    (select c.notification_id from counted c order by c.notification_id limit 1)
+    union all
+    (select o.notification_id from outbox o where (select count(*) from counted) >= $3::int order by o.notification_id limit 1)
+)
+select (select count(*) from counted) as counted,
        coalesce((
-           select extract(epoch from now() - n.created_at)
-           from (select notification_id from outbox order by notification_id limit 1) o
-           join notification n using (notification_id)), 0)::double precision as oldest_seconds
+           select max(extract(epoch from now() - n.created_at))
+           from oldest join notification n using (notification_id)), 0)::double precision as oldest_seconds
 `
+
+type OwedInAllParams struct {
+	WebhookIds []uuid.UUID
+	Bounds     []time.Time
+	Most       int32
+}
 
 type OwedInAllRow struct {
 	Counted       int64
 	OldestSeconds float64
 }
 
-// How many messages are owed, counted up to a bound, and the age of the oldest:
-// ids ascend as time goes on.
-func (q *Queries) OwedInAll(ctx context.Context, most int32) (OwedInAllRow, error) {
-	row := q.db.QueryRow(ctx, owedInAll, most)
+// How many messages are owed, counted up to a number, and the age of the oldest.
+// What a look would pass over is not counted. Beyond the number the oldest is that
+// with the least id: ids ascend as time goes on.
+func (q *Queries) OwedInAll(ctx context.Context, arg OwedInAllParams) (OwedInAllRow, error) {
+	row := q.db.QueryRow(ctx, owedInAll, arg.WebhookIds, arg.Bounds, arg.Most)
 	var i OwedInAllRow
 	err := row.Scan(&i.Counted, &i.OldestSeconds)
 	return i, err
@@ -66,21 +92,30 @@ func (q *Queries) OwedLive(ctx context.Context) (int64, error) {
 }
 
 const owedTo = `-- name: OwedTo :one
-with counted as materialized (
+with known as (
+    select unnest($1::uuid[]) as webhook_id, unnest($2::timestamptz[]) as at
+), counted as materialized (
     select o.notification_id
     from webhook w
+    left join known using (webhook_id)
     cross join lateral (
-        select o.notification_id from outbox o where o.webhook_id = w.webhook_id limit $1::int
+        select o.notification_id from outbox o
+        where o.webhook_id = w.webhook_id and o.ready_at >= coalesce(known.at, '-infinity')
+        limit $3::int
     ) o
-    where w.tenant_id = $2
-    limit $1::int
+    where w.tenant_id = $4
+    limit $3::int
 ), oldest as (
     (select c.notification_id from counted c order by c.notification_id limit 1)
     union all
     (select o.notification_id
-     from (select notification_id, webhook_id from outbox order by notification_id limit $1::int) o
+     from (
+         select f.notification_id, f.webhook_id from outbox f
+         where (select count(*) from counted) >= $3::int
+         order by f.notification_id limit $3::int
+     ) o
      join webhook w using (webhook_id)
-     where w.tenant_id = $2
+     where w.tenant_id = $4
      order by o.notification_id
      limit 1)
 )
@@ -91,8 +126,10 @@ select (select count(*) from counted) as counted,
 `
 
 type OwedToParams struct {
-	Most     int32
-	TenantID string
+	WebhookIds []uuid.UUID
+	Bounds     []time.Time
+	Most       int32
+	TenantID   string
 }
 
 type OwedToRow struct {
@@ -100,10 +137,15 @@ type OwedToRow struct {
 	OldestSeconds float64
 }
 
-// The same for one tenant. Beyond the bound the oldest is that of the first so many
+// The same for one tenant. Beyond the number the oldest is that of the first so many
 // rows that were counted, or of the first so many of all tenants.
 func (q *Queries) OwedTo(ctx context.Context, arg OwedToParams) (OwedToRow, error) {
-	row := q.db.QueryRow(ctx, owedTo, arg.Most, arg.TenantID)
+	row := q.db.QueryRow(ctx, owedTo,
+		arg.WebhookIds,
+		arg.Bounds,
+		arg.Most,
+		arg.TenantID,
+	)
 	var i OwedToRow
 	err := row.Scan(&i.Counted, &i.OldestSeconds)
 	return i, err

@@ -58,8 +58,8 @@ with settled as (
     insert into retry (notification_id, generation, retried_by)
     select notification_id, generation, $3::text from again
 )
-insert into outbox (notification_id, webhook_id, attempts, begun_before, generation, alone)
-select notification_id, webhook_id, attempts, attempts, generation, true from again
+insert into outbox (notification_id, webhook_id, ready_at, attempts, begun_before, generation, alone)
+select notification_id, webhook_id, clock_timestamp(), attempts, attempts, generation, true from again
 `
 
 type RetryLeaveParams struct {
@@ -103,7 +103,7 @@ with waiting as (
     on conflict do nothing
 ), hastened as (
     update outbox o
-    set due_at = now(), ready_at = now(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = $4::boolean,
+    set due_at = now(), ready_at = clock_timestamp(), counted = 0, generation = o.generation + 1, begun_before = o.attempts, alone = $4::boolean,
         claim_token = null, claimed_by = null, begun_at = null
     from waiting
     where o.notification_id = waiting.notification_id
@@ -167,8 +167,8 @@ with revived as (
           order by a.attempt desc
           limit 1))
 )
-insert into outbox (notification_id, webhook_id, digest, attempts, begun_before, generation, alone)
-select notification_id, webhook_id, digest, attempts, attempts, generation, $1::boolean from again
+insert into outbox (notification_id, webhook_id, ready_at, digest, attempts, begun_before, generation, alone)
+select notification_id, webhook_id, clock_timestamp(), digest, attempts, attempts, generation, $1::boolean from again
 `
 
 type RetrySettledParams struct {
@@ -180,7 +180,8 @@ type RetrySettledParams struct {
 }
 
 // Owes settled notifications again: due at once, with a new schedule, under the
-// next generation; their attempts go on counting. Retention cannot delete them
+// next generation; their attempts go on counting. They are ready when they are
+// written, because the transaction may have begun long before. Retention cannot delete them
 // meanwhile. A body that was refused or a
 // fallback is rendered anew, any other one sent as it is. A digest that tells
 // nothing any more, because its members left it, stays as it is.

@@ -1,12 +1,12 @@
 -- name: DigestGather :one
 -- Gathers what waits un-attempted for a webhook into a digest, oldest first,
 -- unless it is no more than the webhook's bound: what another replica holds just
--- now is not counted. A row is in the digest or still owed, never both: this is
+-- now is not counted, nor what became ready before the given instant. A row is in the digest or still owed, never both: this is
 -- one statement. Returns the size, 0 when nothing was gathered.
 with taken as (
     select o.notification_id, o.ready_at
     from outbox o
-    where o.webhook_id = @webhook_id and o.ready_at <= now() and o.due_at <= now()
+    where o.webhook_id = @webhook_id and o.ready_at >= @first_at and o.ready_at <= now() and o.due_at <= now()
       and o.attempts = o.begun_before and not o.digest and not o.alone
     order by o.ready_at, o.notification_id
     limit @most::int

@@ -1,25 +1,43 @@
 -- name: OutboxBacklog :many
--- The enabled webhooks to which something is owed: whether any of it may be sent
--- now and, rounded up, the microseconds until the next of it may; 0 when there is
--- none. Nothing may while the receiver has asked for a pause, nor while the
--- breaker is open or its probe, whose claim stands, is on its way. Leases count
--- where all that is ready is leased, which is never much.
+-- The enabled webhooks: whether any of what is owed to them may be sent now and,
+-- rounded up, the microseconds until the next of it may; 0 when there is none.
+-- Nothing may while the receiver has asked for a pause, nor while the breaker is
+-- open or its probe, whose claim stands, is on its way. Leases count where all that
+-- is ready is leased, which is never much.
+--
+-- The look at a webhook begins at its bound, unless it is a whole look: that is the
+-- first one, one that comes a period after the last whole one, and one that finds
+-- the clock set back. Beside comes the next bound.
+with look as materialized (
+    select now() - @margin::interval as settled,
+           now() < @whole_at::timestamptz or @period::interval <= now() - @whole_at::timestamptz as whole
+), known as (
+    select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@bounds::timestamptz[]) as at
+)
 select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
        rate_tokens(w.rate_per_second, s.next_send_at, now())::double precision as tokens,
        (s.opened_at is not null)::boolean as probe,
-       (select count(*) from outbox o where o.webhook_id = w.webhook_id and o.digest and o.ready_at <= now() and o.due_at <= now()) as digests,
+       (select count(*) from outbox o
+        where o.webhook_id = w.webhook_id and o.digest and o.ready_at >= first.at and o.ready_at <= now() and o.due_at <= now()) as digests,
        case when w.digest_above > 0 and not held.now then exists (
            select from outbox o
-           where o.webhook_id = w.webhook_id and o.ready_at <= now() and o.due_at <= now()
+           where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now() and o.due_at <= now()
              and o.attempts = o.begun_before and not o.digest and not o.alone
            offset w.digest_above
        ) else false end::boolean as gather,
        (ripe.at is not null and not held.now)::boolean as due,
        coalesce(greatest(ceil(extract(epoch from
            case when held.now then greatest(held.until, coalesce(ripe.at, later.at)) else later.at end - now()
-       ) * 1000000), 0), 0)::bigint as next_us
+       ) * 1000000), 0), 0)::bigint as next_us,
+       coalesce(first.at, now())::timestamptz as first_at,
+       least(first.at, look.settled)::timestamptz as bound,
+       now()::timestamptz as at,
+       look.whole::boolean as whole,
+       (extract(epoch from clock_timestamp() - statement_timestamp()) * 1000000)::bigint as took_us
 from webhook w
 join webhook_state s using (webhook_id)
+cross join look
+left join known using (webhook_id)
 left join lateral (
     -- Looked up by its id for each webhook, whatever is believed of the outbox's size.
     select p.due_at from outbox p where p.notification_id = s.probe_id and p.claim_token = s.probe_token offset 0
@@ -29,19 +47,28 @@ cross join lateral (
            coalesce(greatest(w.held_until, s.open_until, probe.due_at) > now(), false) as now
 ) held
 cross join lateral (
-    select min(o.ready_at) as at from outbox o where o.webhook_id = w.webhook_id and o.ready_at <= now() and o.due_at <= now()
+    select min(o.ready_at) as at
+    from outbox o
+    where o.webhook_id = w.webhook_id
+      and o.ready_at >= case when look.whole or known.at is null or known.at > look.settled then '-infinity' else known.at end
+) first
+cross join lateral (
+    select min(o.ready_at) as at from outbox o
+    where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now() and o.due_at <= now()
 ) ripe
 cross join lateral (
     select least(
         (select min(o.ready_at) from outbox o where o.webhook_id = w.webhook_id and o.ready_at > now()),
-        case when ripe.at is null then (select min(o.due_at) from outbox o where o.webhook_id = w.webhook_id and o.ready_at <= now()) end
+        case when ripe.at is null then (
+            select min(o.due_at) from outbox o where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now()
+        ) end
     ) as at
 ) later
-where w.enabled and (ripe.at is not null or later.at is not null);
+where w.enabled;
 
 -- name: NotificationClaim :many
--- Takes at most the wanted number of due rows of each webhook, oldest first,
--- each under a token of its own, until the lease ends. A digest comes with the
+-- Takes at most the wanted number of due rows of each webhook, oldest first but
+-- none before the given instant, each under a token of its own, until the lease ends. A digest comes with the
 -- alert of one of its members. Of webhooks it tells the version only. There is a
 -- frozen body only where an attempt was begun.
 --
@@ -52,9 +79,9 @@ where w.enabled and (ripe.at is not null or later.at is not null);
 -- which is read anew once it is held. Whoever finds it locked leaves the webhook
 -- to whom holds it. Webhooks without a rate whose breaker is closed take no lock.
 with wanted as (
-    select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@slots::int[]) as slots
+    select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@slots::int[]) as slots, unnest(@first_at::timestamptz[]) as first_at
 ), gated as (
-    select s.webhook_id, w.version, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
+    select s.webhook_id, w.version, wanted.first_at, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
            case when s.opened_at is null then wanted.slots else 1 end as slots
     from wanted
     join webhook w using (webhook_id)
@@ -66,13 +93,13 @@ with wanted as (
                where p.notification_id = s.probe_id and p.claim_token = s.probe_token and p.due_at > now())))
     for update of s skip locked
 ), room as (
-    select wanted.webhook_id, w.version, wanted.slots
+    select wanted.webhook_id, w.version, wanted.first_at, wanted.slots
     from wanted
     join webhook w using (webhook_id)
     join webhook_state s using (webhook_id)
     where w.rate_per_second = 0 and s.opened_at is null
     union all
-    select g.webhook_id, g.version,
+    select g.webhook_id, g.version, g.first_at,
            case when g.rate = 0 then g.slots
                 else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
     from gated g
@@ -82,7 +109,7 @@ with wanted as (
     cross join lateral (
         select b.notification_id, b.attempts, b.claim_token, b.claimed_by, b.begun_at
         from outbox b
-        where b.webhook_id = room.webhook_id and b.ready_at <= now() and b.due_at <= now()
+        where b.webhook_id = room.webhook_id and b.ready_at >= room.first_at and b.ready_at <= now() and b.due_at <= now()
         order by b.ready_at, b.notification_id
         limit room.slots
         for update skip locked

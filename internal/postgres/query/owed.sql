@@ -1,20 +1,42 @@
 -- name: OwedInAll :one
--- How many messages are owed, counted up to a bound, and the age of the oldest:
--- ids ascend as time goes on.
-select (select count(*) from (select from outbox o order by o.notification_id limit @most::int) few) as counted,
-       coalesce((
-           select extract(epoch from now() - n.created_at)
-           from (select notification_id from outbox order by notification_id limit 1) o
-           join notification n using (notification_id)), 0)::double precision as oldest_seconds;
-
--- name: OwedTo :one
--- The same for one tenant. Beyond the bound the oldest is that of the first so many
--- rows that were counted, or of the first so many of all tenants.
-with counted as materialized (
+-- How many messages are owed, counted up to a number, and the age of the oldest.
+-- What a look would pass over is not counted. Beyond the number the oldest is that
+-- with the least id: ids ascend as time goes on.
+with known as (
+    select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@bounds::timestamptz[]) as at
+), counted as materialized (
     select o.notification_id
     from webhook w
+    left join known using (webhook_id)
     cross join lateral (
-        select o.notification_id from outbox o where o.webhook_id = w.webhook_id limit @most::int
+        select o.notification_id from outbox o
+        where o.webhook_id = w.webhook_id and o.ready_at >= coalesce(known.at, '-infinity')
+        limit @most::int
+    ) o
+    limit @most::int
+), oldest as (
+    (select c.notification_id from counted c order by c.notification_id limit 1)
+    union all
+    (select o.notification_id from outbox o where (select count(*) from counted) >= @most::int order by o.notification_id limit 1)
+)
+select (select count(*) from counted) as counted,
+       coalesce((
+           select max(extract(epoch from now() - n.created_at))
+           from oldest join notification n using (notification_id)), 0)::double precision as oldest_seconds;
+
+-- name: OwedTo :one
+-- The same for one tenant. Beyond the number the oldest is that of the first so many
+-- rows that were counted, or of the first so many of all tenants.
+with known as (
+    select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@bounds::timestamptz[]) as at
+), counted as materialized (
+    select o.notification_id
+    from webhook w
+    left join known using (webhook_id)
+    cross join lateral (
+        select o.notification_id from outbox o
+        where o.webhook_id = w.webhook_id and o.ready_at >= coalesce(known.at, '-infinity')
+        limit @most::int
     ) o
     where w.tenant_id = @tenant_id
     limit @most::int
@@ -22,7 +44,11 @@ with counted as materialized (
     (select c.notification_id from counted c order by c.notification_id limit 1)
     union all
     (select o.notification_id
-     from (select notification_id, webhook_id from outbox order by notification_id limit @most::int) o
+     from (
+         select f.notification_id, f.webhook_id from outbox f
+         where (select count(*) from counted) >= @most::int
+         order by f.notification_id limit @most::int
+     ) o
      join webhook w using (webhook_id)
      where w.tenant_id = @tenant_id
      order by o.notification_id

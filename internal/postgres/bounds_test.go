@@ -1,0 +1,264 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/internal/pgtest"
+	"tocsin/internal/postgres"
+	"tocsin/notify"
+)
+
+// queue is a webhook to which messages are owed.
+type queue struct {
+	backlog
+	hook uuid.UUID
+}
+
+// newQueue returns one beside a transaction that keeps Postgres from removing what is dead.
+func newQueue(tb testing.TB) *queue {
+	tb.Helper()
+	url := pgtest.URL(tb)
+	q := &queue{backlog: backlog{tb, url, pgtest.Conn(tb, url)}}
+	q.owe("much", 0, 0, 0)
+	q.exec(`update webhook set enabled = true`)
+	q.exec(`insert into webhook_state (webhook_id) select webhook_id from webhook on conflict do nothing`)
+	q.hook = one[uuid.UUID](tb, q.conn, `select webhook_id from webhook`)
+	held, err := pgtest.Conn(tb, url).BeginTx(tb.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := held.Exec(tb.Context(), `select txid_current(), count(*) from webhook`); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = held.Rollback(context.WithoutCancel(tb.Context())) })
+	return q
+}
+
+// settle owes so many messages, each since a moment of the last half hour, and settles them all.
+func (q *queue) settle(count int) {
+	q.tb.Helper()
+	q.exec(`insert into outbox (notification_id, webhook_id, ready_at, due_at)
+		select uuidv7(-age), $1, now() - age, now() - age
+		from (select interval '30 min' * (1 - n::float / $2::int) + interval '3 s' as age from generate_series(1, $2::int) n) made`, q.hook, count)
+	q.exec(`delete from outbox`)
+}
+
+// look claims at most so many, and returns what it claimed.
+func (q *queue) look(o *postgres.Outbox, most int) notify.Claimed {
+	q.tb.Helper()
+	claimed, err := o.Claim(q.tb.Context(), notify.ClaimRequest{
+		Replica: "another", Lease: time.Minute,
+		Room: func(due []notify.Limits) []notify.Slots {
+			var rooms []notify.Slots
+			for _, d := range due {
+				rooms = append(rooms, notify.Slots{WebhookID: d.WebhookID, Slots: most})
+			}
+			return rooms
+		},
+	})
+	if err != nil {
+		q.tb.Fatal(err)
+	}
+	return claimed
+}
+
+// A look reads what was settled before the last one at most once, however often one
+// is made while nothing dead can be removed; nor is it read to tell how much is owed.
+func TestLooksPassOverWhatIsSettledOnce(t *testing.T) {
+	const settled, looks = 20_000, 100
+	q := newQueue(t)
+	q.settle(settled)
+	read := q.rowsRead(func(db *postgres.DB) {
+		o := db.Outbox()
+		for i := range looks {
+			q.owe("much", 1, 0, 0)
+			q.look(o, 10)
+			if i%10 > 0 {
+				continue
+			}
+			if _, err := db.Record().Status(t.Context(), "much"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.Reconciliation().Gauges(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	// A look that is made when a period is over begins at the beginning.
+	if read < settled || read > 10*settled {
+		t.Errorf("%d looks read %d entries of %d that are settled", looks, read, settled)
+	}
+}
+
+// claims returns how many messages a look claims when it may claim so many.
+func (q *queue) claims(o *postgres.Outbox, most int) int {
+	q.tb.Helper()
+	const claimed = `select count(*)::int from outbox where claim_token is not null and due_at > now()`
+	before := one[int](q.tb, q.conn, claimed)
+	q.look(o, most)
+	return one[int](q.tb, q.conn, claimed) - before
+}
+
+// TestBoundsHideNothingThatIsOwed has looks begin at bounds, and then something
+// become due. It is claimed by the next look.
+func TestBoundsHideNothingThatIsOwed(t *testing.T) {
+	t.Parallel()
+	const old = `update outbox set ready_at = now() - interval '1 hour', due_at = now() - interval '1 hour'`
+	for name, c := range map[string]struct {
+		// before and after are done before the first look and after it.
+		before, after func(q *queue, o *postgres.Outbox)
+		// first and then is what the first look and the next one claim.
+		first, then int
+	}{
+		"written": {
+			after: func(q *queue, _ *postgres.Outbox) { q.owe("much", 3, 0, 0) },
+			then:  3,
+		},
+		"older ones are left, and some are written": {
+			before: func(q *queue, _ *postgres.Outbox) { q.owe("much", 15, 0, 0); q.exec(old) },
+			after:  func(q *queue, _ *postgres.Outbox) { q.owe("much", 2, 0, 0) },
+			first:  10, then: 7,
+		},
+		"a lease of another lapses": {
+			before: func(q *queue, _ *postgres.Outbox) {
+				q.owe("much", 3, 0, 0)
+				q.exec(old)
+				q.exec(`update outbox set due_at = now() + interval '1 min', claimed_by = 'dead', claim_token = 1`)
+			},
+			// It leaves three that do not count as claimed.
+			after: func(q *queue, _ *postgres.Outbox) { q.exec(`update outbox set due_at = now() - interval '1 s'`) },
+			then:  3,
+		},
+		"its own are released": {
+			before: func(q *queue, _ *postgres.Outbox) { q.owe("much", 3, 0, 0); q.exec(old) },
+			after: func(q *queue, o *postgres.Outbox) {
+				q.look(o, 10)
+				q.exec(`update outbox set due_at = now(), claimed_by = null, claim_token = null`)
+			},
+			first: 3, then: 3,
+		},
+		"a retry is hastened": {
+			before: func(q *queue, _ *postgres.Outbox) {
+				q.owe("much", 3, 0, 0)
+				q.exec(`update outbox set ready_at = now() + interval '1 hour', due_at = now() + interval '1 hour'`)
+			},
+			after: func(q *queue, _ *postgres.Outbox) { q.exec(`update outbox set ready_at = now(), due_at = now()`) },
+			then:  3,
+		},
+		"what waits is gathered by another": {
+			before: func(q *queue, _ *postgres.Outbox) {
+				q.owe("much", 12, 0, 0)
+				q.exec(old)
+				q.exec(`update outbox set due_at = now() + interval '1 min', claimed_by = 'dead', claim_token = 1`)
+			},
+			after: func(q *queue, _ *postgres.Outbox) {
+				q.exec(`update outbox set due_at = ready_at, claimed_by = null, claim_token = null`)
+				q.exec(`update webhook set digest_above = 5`)
+				another, err := postgres.Open(q.tb.Context(), q.url, nil)
+				if err != nil {
+					q.tb.Fatal(err)
+				}
+				defer another.Close()
+				q.look(another.Outbox(), 10)
+				q.exec(`update outbox set due_at = now(), claimed_by = null, claim_token = null`)
+			},
+			then: 1,
+		},
+		"the webhook was off": {
+			before: func(q *queue, _ *postgres.Outbox) { q.exec(`update webhook set enabled = false`) },
+			after: func(q *queue, o *postgres.Outbox) {
+				q.owe("much", 3, 0, 0)
+				q.exec(old)
+				q.look(o, 10)
+				q.exec(`update webhook set enabled = true`)
+			},
+			then: 3,
+		},
+		"the clock is set back a little": {
+			after: func(q *queue, o *postgres.Outbox) { o.SetBack(time.Second); q.owe("much", 3, 0, 0) },
+			then:  3,
+		},
+		"the clock is set back": {
+			after: func(q *queue, o *postgres.Outbox) { o.SetBack(3 * time.Second); q.owe("much", 3, 0, 0) },
+			then:  3,
+		},
+		"the clock is set back much": {
+			after: func(q *queue, o *postgres.Outbox) { o.SetBack(time.Hour); q.owe("much", 3, 0, 0) },
+			then:  3,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newQueue(t)
+			db, err := postgres.Open(t.Context(), q.url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			o := db.Outbox()
+			// One that is whole comes first.
+			q.look(o, 10)
+			if c.before != nil {
+				c.before(q, o)
+				o.EndPeriod()
+			}
+			if got := q.claims(o, 10); got != c.first {
+				t.Errorf("the first look claimed %d, want %d", got, c.first)
+			}
+			c.after(q, o)
+			if got := q.claims(o, 10); got != c.then {
+				t.Errorf("then %d were claimed, want %d", got, c.then)
+			}
+		})
+	}
+}
+
+// What a long transaction has written before the bound waits for the next whole
+// look, which is not far.
+func TestWrittenBeforeTheBoundIsFoundByAWholeLook(t *testing.T) {
+	q := newQueue(t)
+	db, err := postgres.Open(t.Context(), q.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	o := db.Outbox()
+	if next := q.look(o, 10).Next; next != 0 {
+		t.Errorf("after a whole look that found nothing, the next one is wanted in %v", next)
+	}
+	q.owe("much", 3, 0, 0)
+	q.exec(`update outbox set ready_at = now() - interval '1 min', due_at = now() - interval '1 min'`)
+	if next := q.look(o, 10).Next; next <= 0 || next > 5*time.Second {
+		t.Errorf("the next look is wanted in %v, later than a whole one is due", next)
+	}
+	o.EndPeriod()
+	if got := q.claims(o, 10); got != 3 {
+		t.Errorf("a whole look claimed %d, want 3", got)
+	}
+}
+
+// BenchmarkLook tells what a look costs after so many messages were settled beside a
+// transaction that is held open.
+func BenchmarkLook(b *testing.B) {
+	for name, settled := range map[string]int{"fresh": 0, "settled=900000": 900_000} {
+		b.Run(name, func(b *testing.B) {
+			q := newQueue(b)
+			q.settle(settled)
+			db, err := postgres.Open(b.Context(), q.url, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer db.Close()
+			o := db.Outbox()
+			q.look(o, 10)
+			for b.Loop() {
+				q.look(o, 10)
+			}
+		})
+	}
+}
