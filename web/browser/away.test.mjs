@@ -227,6 +227,8 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     assert.equal(await form.getByLabel("Name").inputValue(), "Another");
     await world.start();
     await live(form);
+    await form.getByRole("alert").getByText(remedy).waitFor({ state: "hidden", timeout: 15_000 });
+    assert.equal(await form.getByLabel("Name").inputValue(), "Another");
     await form.getByRole("button", { name: "Create the webhook" }).click();
     await form.getByRole("row", { name: /Another/ }).waitFor(visible);
     await opened.context().close();

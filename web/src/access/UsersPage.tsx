@@ -90,9 +90,13 @@ function Row({ user, onOpen }: { user: User; onOpen: (what: "delete" | "link") =
       <td>
         <div className={table.name}>{user.name}</div>
         <div className={table.sub}>
-          {user.email}
-          {user.issuer && ` · from ${user.issuer}`}
-          {!user.issuer && !user.hasPassword && " · no password yet"}
+          {[
+            user.name !== user.email && user.email,
+            user.issuer && `from ${user.issuer}`,
+            !user.issuer && !user.hasPassword && "no password yet",
+          ]
+            .filter(Boolean)
+            .join(" · ")}
         </div>
       </td>
       <td>

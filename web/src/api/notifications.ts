@@ -93,6 +93,15 @@ export function notificationCount(filter: NotificationFilter) {
   });
 }
 
+/** Whether any notification matches. */
+export function notificationAny(filter: NotificationFilter) {
+  return queryOptions({
+    queryKey: [...notificationKeys.all, "any", filter],
+    queryFn: async ({ signal }) => (await page(filter, "", 1, signal)).items.length > 0,
+    refetchInterval: idlePollMs,
+  });
+}
+
 export type Retriable = "FAILED" | "EXHAUSTED" | "RETRYING";
 
 /** Makes one due at once, delivered or not. */

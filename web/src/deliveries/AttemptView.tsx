@@ -1,7 +1,7 @@
 import type { Attempt } from "../api/client";
 import { verdictWords } from "../inbox/timeline";
 import { When } from "../ui/Instant";
-import { duration } from "../ui/time";
+import { took } from "../ui/time";
 import styles from "./deliveries.module.css";
 import { attemptSign } from "./words";
 
@@ -12,7 +12,7 @@ export function AttemptView({ attempt, open }: { attempt: Attempt; open: boolean
   const { sign, tone } = attemptSign(attempt.verdict);
   const facts = [
     statusCode === undefined ? "" : `HTTP ${statusCode}`,
-    durationMs === undefined ? "" : duration(String(Math.round(durationMs * 1e6))),
+    durationMs === undefined ? "" : took(durationMs),
   ].filter(Boolean);
   return (
     <details className={styles.attempt} open={open}>

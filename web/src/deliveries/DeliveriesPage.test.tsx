@@ -139,6 +139,27 @@ describe("deliveries", () => {
     expect(body).toEqual({ filter: { status: ["FAILED", "EXHAUSTED"], webhookId: [id(7)] } });
   });
 
+  test("are not offered to be sent again where none that matches failed", async () => {
+    items = [{ ...exhausted, status: "DELIVERED" }];
+    const states: string[][] = [];
+    let failed: Notification[] = [];
+    server.use(
+      http.get(api("/notifications"), ({ request }) => {
+        const status = new URL(request.url).searchParams.getAll("status");
+        states.push(status);
+        return HttpResponse.json({ items: status.length > 0 ? failed : items });
+      }),
+    );
+    const first = open("/deliveries");
+    await row();
+    await waitFor(() => expect(states).toContainEqual(["FAILED", "EXHAUSTED"]));
+    expect(screen.queryByRole("button", { name: "Retry all that match" })).toBeNull();
+    first.unmount();
+    failed = [exhausted];
+    open("/deliveries");
+    expect(await screen.findByRole("button", { name: "Retry all that match" })).toBeVisible();
+  });
+
   test("offer nothing to whom may only read", async () => {
     server.use(
       http.get(api("/me"), () => HttpResponse.json({ kind: "user", name: "Vi", role: "viewer", tenant: "default" })),

@@ -2,7 +2,7 @@ import { useMediaQuery } from "@mantine/hooks";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
-import { type NotificationFilter, notificationList } from "../api/notifications";
+import { type NotificationFilter, notificationAny, notificationList } from "../api/notifications";
 import { useMay } from "../api/operations";
 import { ruleList } from "../api/rules";
 import { webhookList } from "../api/webhooks";
@@ -28,6 +28,11 @@ export function DeliveriesPage() {
   const filter = useMemo(() => toFilter(search), [search]);
   const split = useMediaQuery("(min-width: 1024px)", window.matchMedia("(min-width: 1024px)").matches);
   const may = useMay();
+  const toSend = toRetry(filter);
+  const any = useQuery({
+    ...notificationAny({ ...filter, status: toSend }),
+    enabled: may("retryNotifications") && toSend.length > 0,
+  });
   const [retrying, setRetrying] = useState(false);
   useEffect(() => {
     document.title = "Deliveries · Tocsin";
@@ -48,8 +53,9 @@ export function DeliveriesPage() {
       title="Deliveries"
       header={<Filters search={search} />}
       actions={
+        any.data &&
         may("retryNotifications") &&
-        toRetry(filter).length > 0 && (
+        toSend.length > 0 && (
           <Button onClick={() => setRetrying(true)}>
             <IconRetrying size={16} aria-hidden="true" />
             Retry all that match

@@ -4,7 +4,7 @@ import type { Alert, Attempt, Notification } from "../api/client";
 import { When } from "../ui/Instant";
 import { IconReminder, IconUnknown, IconWaiting } from "../ui/icons";
 import { stateMeaning, statusMeaning } from "../ui/marks";
-import { duration } from "../ui/time";
+import { took } from "../ui/time";
 import styles from "./AlertDetail.module.css";
 import { digestWord, exchangeText, type Happening, reasonWord, timeline, verdictWords } from "./timeline";
 
@@ -110,7 +110,7 @@ function AttemptLine({ at, attempt, notification }: { at: string; attempt: Attem
   const { word, explanation } = verdictWords(attempt);
   const facts = [
     attempt.statusCode === undefined ? "" : `HTTP ${attempt.statusCode}`,
-    attempt.durationMs === undefined ? "" : duration(String(Math.round(attempt.durationMs * 1e6))),
+    attempt.durationMs === undefined ? "" : took(attempt.durationMs),
   ].filter(Boolean);
   return (
     <Line

@@ -147,7 +147,7 @@ test("a test message tells what came of it at each webhook", async () => {
   );
   const { user } = open(address);
   await user.click(await screen.findByRole("button", { name: "Send a test message" }));
-  expect(await screen.findByText("#ops has it, after 84 ms.")).toBeVisible();
+  expect(await screen.findByText("#ops has it, after 84.2 ms.")).toBeVisible();
   expect(screen.getByText("desk did not take it: status 404: no")).toBeVisible();
 });
 

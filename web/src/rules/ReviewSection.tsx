@@ -8,6 +8,7 @@ import { Button } from "../ui/Button";
 import { FormSection } from "../ui/Form";
 import form from "../ui/form.module.css";
 import { IconCopy, IconPending } from "../ui/icons";
+import { took } from "../ui/time";
 import { useToast } from "../ui/toast";
 import { bound, type Editor } from "./editor";
 import styles from "./editor.module.css";
@@ -88,9 +89,9 @@ function Tries({ rule, dirty, exchange }: { rule: Rule; dirty: boolean; exchange
   );
 }
 
-/** "#ops has it, after 84 ms." or why it does not. */
+/** "#ops has it, after 84.2 ms." or why it does not. */
 function outcome({ webhookName, verdict, durationMs, statusCode, error, response }: TestResult): string {
-  if (verdict === "DELIVERED") return `${webhookName} has it, after ${Math.round(durationMs)} ms.`;
+  if (verdict === "DELIVERED") return `${webhookName} has it, after ${took(durationMs)}.`;
   const why = error ?? (statusCode ? `status ${statusCode}${response ? `: ${response}` : ""}` : "no answer");
   return `${webhookName} did not take it: ${why}`;
 }

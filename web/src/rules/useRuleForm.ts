@@ -7,6 +7,7 @@ import { type Placed, placeErrors, placeFields } from "../api/fields";
 import { createRule, readRule, ruleKeys, ruleOne, updateRule } from "../api/rules";
 import type { DraftOf } from "../drafts/draft";
 import { useDraft, useKeeping } from "../drafts/useDraft";
+import { useUntilBack } from "../ui/useUntilBack";
 import { check } from "./check";
 import { definition, fieldsOf, initialValues, same, type Values, valuesOf } from "./definition";
 import { type KeptRule, ruleKind } from "./drafts";
@@ -80,6 +81,8 @@ export function useRuleForm(rule: Rule | undefined, { person, taking, onCreated,
       refuse(placeErrors(error, known));
     },
   });
+
+  useUntilBack(save.error, () => setProblems([]));
 
   return {
     form,

@@ -23,6 +23,7 @@ export { default as IconHistory } from "@tabler/icons-react/dist/esm/icons/IconH
 export { default as IconInbox } from "@tabler/icons-react/dist/esm/icons/IconInbox.mjs";
 export { default as IconInfo } from "@tabler/icons-react/dist/esm/icons/IconInfoCircle.mjs";
 export { default as IconKey } from "@tabler/icons-react/dist/esm/icons/IconKey.mjs";
+export { default as IconKeyOff } from "@tabler/icons-react/dist/esm/icons/IconKeyOff.mjs";
 export { default as IconLock } from "@tabler/icons-react/dist/esm/icons/IconLock.mjs";
 export { default as IconSignOut } from "@tabler/icons-react/dist/esm/icons/IconLogout.mjs";
 export { default as IconDelivered } from "@tabler/icons-react/dist/esm/icons/IconMailCheck.mjs";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, between, clockTime, duration, exactTime, fraction, lag, period, span } from "./time";
+import { ago, between, clockTime, duration, exactTime, fraction, lag, period, span, took } from "./time";
 
 test("digits below the millisecond survive", () => {
   const at = "2026-11-21T14:02:07.113456789Z";
@@ -7,6 +7,14 @@ test("digits below the millisecond survive", () => {
   expect(clockTime(at)).toMatch(/^\d\d:\d\d:07\.113$/);
   expect(exactTime(at)).toMatch(/^\d+ \w+ 2026, \d\d:\d\d:07\.113456789 /);
   expect(clockTime("2026-11-21T14:02:07Z")).toMatch(/:07\.000$/);
+});
+
+test.each([
+  [84, "84 ms"],
+  [0.659, "659 µs"],
+  [0, "less than 1 ms"],
+])("an attempt of %d ms took %s", (ms, want) => {
+  expect(took(ms)).toBe(want);
 });
 
 test("how long it is from one instant to another, for whatever the clocks say", () => {

@@ -105,6 +105,11 @@ export function duration(ns: string): string {
   return `${seconds / 3600n} h ${(seconds % 3600n) / 60n} min`;
 }
 
+/** How long an attempt took, of whose milliseconds some are fractions: "659 µs", "84 ms", "less than 1 ms". */
+export function took(ms: number): string {
+  return ms > 0 ? duration(String(Math.round(ms * 1e6))) : "less than 1 ms";
+}
+
 /** Three significant digits, cut rather than rounded, so that 999.99 ms does not read as 1000 ms. */
 function digits3(value: number): string {
   const decimals = value >= 100 ? 0 : value >= 10 ? 1 : 2;

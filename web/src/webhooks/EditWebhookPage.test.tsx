@@ -194,6 +194,25 @@ describe("a webhook", () => {
     expect(screen.queryByText("whsec_new")).toBeNull();
   });
 
+  test("says that two secrets sign, and asks before it ends the former one", async () => {
+    webhook = { ...webhook, formerSecretUntil: new Date(Date.now() + 7_200_500).toISOString() };
+    server.use(
+      http.post(api("/webhooks/w1/retire-secret"), () => {
+        const { formerSecretUntil: _, ...rest } = webhook;
+        webhook = { ...rest, version: webhook.version + 1 };
+        return HttpResponse.json(webhook);
+      }),
+    );
+    const { user } = open("/webhooks/w1");
+    expect(await screen.findByText(/Two secrets sign each request.*the former ends/)).toHaveTextContent("in 2 h");
+    await user.click(screen.getByRole("button", { name: "End the former secret" }));
+    const dialog = screen.getByRole("dialog", { name: "End the former secret?" });
+    await user.click(within(dialog).getByRole("button", { name: "End it now" }));
+    expect(await screen.findByText("Requests are signed by one secret.")).toBeVisible();
+    expect(screen.queryByRole("dialog")).toBeNull();
+    expect(screen.queryByRole("button", { name: "End the former secret" })).toBeNull();
+  });
+
   test("is for editors to edit", async () => {
     server.use(
       http.get(api("/me"), () => HttpResponse.json({ kind: "user", name: "Op", role: "operator", tenant: "default" })),

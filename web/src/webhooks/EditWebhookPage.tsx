@@ -14,6 +14,7 @@ import formStyles from "../ui/form.module.css";
 import { useStanding } from "../ui/standing";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
+import { useUntilBack } from "../ui/useUntilBack";
 import { differences, editOf, fields, type KeptWebhook, type Values } from "./form";
 import { Unsaved } from "./Unsaved";
 import { useWebhookForm } from "./useWebhookForm";
@@ -90,6 +91,7 @@ function Edit({ webhook, who, taken, onTake }: EditProps) {
       setRefusals((count) => count + 1);
     },
   });
+  useUntilBack(save.error, () => setProblems([]));
   const submit = (on: Webhook) => {
     form.clearErrors();
     setProblems([]);

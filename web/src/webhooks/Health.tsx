@@ -12,7 +12,7 @@ export function Health({ webhook: { health, ratePerSecond } }: { webhook: Webhoo
         <div className={styles.health}>
           <p className={styles.ok}>
             <IconCheck size={15} stroke={2} aria-hidden="true" /> On
-            {ratePerSecond > 0 && <span className={styles.more}>· at most {ratePerSecond} a second</span>}
+            {ratePerSecond > 0 && <span className={styles.more}>at most {ratePerSecond} a second</span>}
           </p>
         </div>
       );

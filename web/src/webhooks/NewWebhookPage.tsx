@@ -12,6 +12,7 @@ import styles from "../ui/form.module.css";
 import { useStanding } from "../ui/standing";
 import { Failed, Forbidden, SkeletonForm } from "../ui/states";
 import { useToast } from "../ui/toast";
+import { useUntilBack } from "../ui/useUntilBack";
 import { definition, fields, type KeptWebhook } from "./form";
 import { Unsaved } from "./Unsaved";
 import { useWebhookForm } from "./useWebhookForm";
@@ -75,6 +76,7 @@ function NewWebhook({ who, taken, onTake }: Props) {
       setRefusals((count) => count + 1);
     },
   });
+  useUntilBack(create.error, () => setProblems([]));
   const submit = () => {
     form.clearErrors();
     setProblems([]);

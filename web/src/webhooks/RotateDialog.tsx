@@ -58,12 +58,15 @@ export function RotateDialog({ webhook, onChanged, onClose }: Props) {
       onClose={onClose}
     >
       {webhook.hasSigningSecret ? (
-        <NativeSelect
-          label="The former secret signs, too, for"
-          data={overlaps}
-          value={overlap}
-          onChange={(event) => setOverlap(event.currentTarget.value)}
-        />
+        <>
+          <NativeSelect
+            label="The present secret signs, too, for"
+            data={overlaps}
+            value={overlap}
+            onChange={(event) => setOverlap(event.currentTarget.value)}
+          />
+          {webhook.formerSecretUntil && <p>The one before it, which still signs, ends at once.</p>}
+        </>
       ) : (
         <p>Each request is then signed as Standard Webhooks say, so that the receiver knows that it comes from here.</p>
       )}

@@ -4,7 +4,7 @@ import { reasonOf } from "../api/errors";
 import { testWebhook } from "../api/webhooks";
 import { verdictWords } from "../inbox/timeline";
 import { FormDialog } from "../ui/FormDialog";
-import { duration } from "../ui/time";
+import { took } from "../ui/time";
 import styles from "./webhooks.module.css";
 
 /** Sends a test message, and shows what came of it. */
@@ -41,7 +41,7 @@ function Outcome({ result }: { result: TestResult }) {
         <span className={good ? styles.good : styles.bad}>
           {good ? "✓" : "✗"} {word}
         </span>
-        {statusCode !== undefined && ` · HTTP ${statusCode}`} · {duration(String(Math.round(durationMs * 1e6)))}
+        {statusCode !== undefined && ` · HTTP ${statusCode}`} · {took(durationMs)}
       </p>
       {error && <p>{error}</p>}
       {problem && <p>The message was a fallback: {problem}</p>}

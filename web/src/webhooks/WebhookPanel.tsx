@@ -1,8 +1,9 @@
 import { useState } from "react";
 import type { Webhook } from "../api/client";
 import { Button } from "../ui/Button";
+import { ConfirmDialog } from "../ui/ConfirmDialog";
 import { Ago } from "../ui/Instant";
-import { IconKey, IconPause, IconPending, IconPlay } from "../ui/icons";
+import { IconKey, IconKeyOff, IconPause, IconPending, IconPlay } from "../ui/icons";
 import { useRetireSecret, useSwitch } from "./changes";
 import { Health } from "./Health";
 import { RotateDialog } from "./RotateDialog";
@@ -17,21 +18,13 @@ interface Props {
 
 /** How a webhook is doing, and what can be done besides editing it. */
 export function WebhookPanel({ webhook, onChanged }: Props) {
-  const [open, setOpen] = useState<"test" | "rotate">();
+  const [open, setOpen] = useState<"test" | "rotate" | "retire">();
   const flip = useSwitch(onChanged);
-  const retire = useRetireSecret(onChanged);
   return (
     <section className={styles.panel} aria-label="State">
       <div>
         <Health webhook={webhook} />
-        {webhook.formerSecretUntil && (
-          <p>
-            A former secret signs, too; it ends <Ago at={webhook.formerSecretUntil} stop />.{" "}
-            <Button look="quiet" disabled={retire.isPending} onClick={() => retire.mutate(webhook)}>
-              End it now
-            </Button>
-          </p>
-        )}
+        {webhook.kind === "generic" && <Signing webhook={webhook} />}
       </div>
       <div className={styles.actions}>
         <Button onClick={() => setOpen("test")}>
@@ -44,6 +37,12 @@ export function WebhookPanel({ webhook, onChanged }: Props) {
             {webhook.hasSigningSecret ? "Rotate the secret" : "Sign requests"}
           </Button>
         )}
+        {webhook.formerSecretUntil && (
+          <Button onClick={() => setOpen("retire")}>
+            <IconKeyOff size={16} aria-hidden="true" />
+            End the former secret
+          </Button>
+        )}
         <Button disabled={flip.isPending} onClick={() => flip.mutate(webhook)}>
           {webhook.enabled ? <IconPause size={16} aria-hidden="true" /> : <IconPlay size={16} aria-hidden="true" />}
           {webhook.enabled ? "Disable" : "Enable"}
@@ -51,6 +50,36 @@ export function WebhookPanel({ webhook, onChanged }: Props) {
       </div>
       {open === "test" && <TestDialog webhook={webhook} onClose={() => setOpen(undefined)} />}
       {open === "rotate" && <RotateDialog webhook={webhook} onChanged={onChanged} onClose={() => setOpen(undefined)} />}
+      {open === "retire" && <RetireDialog webhook={webhook} onChanged={onChanged} onClose={() => setOpen(undefined)} />}
     </section>
+  );
+}
+
+/** By how many secrets requests are signed, and what to do while they are two. */
+function Signing({ webhook: { hasSigningSecret, formerSecretUntil } }: { webhook: Webhook }) {
+  if (!hasSigningSecret) return <p className={styles.signing}>Requests are not signed.</p>;
+  if (!formerSecretUntil) return <p className={styles.signing}>Requests are signed by one secret.</p>;
+  return (
+    <p className={styles.signing}>
+      Two secrets sign each request. Give the receiver the new one; the former ends <Ago at={formerSecretUntil} stop />.
+    </p>
+  );
+}
+
+/** Asks before a receiver that has only the former secret begins to refuse. */
+function RetireDialog({ webhook, onChanged, onClose }: Props & { onClose: () => void }) {
+  const retire = useRetireSecret(onChanged);
+  return (
+    <ConfirmDialog
+      title="End the former secret?"
+      action="End it now"
+      busy={retire.isPending}
+      error={retire.error}
+      onConfirm={() => retire.mutate(webhook, { onSuccess: onClose })}
+      onClose={onClose}
+    >
+      From then on the new secret signs alone. A receiver that checks signatures and does not have it refuses every
+      message.
+    </ConfirmDialog>
   );
 }

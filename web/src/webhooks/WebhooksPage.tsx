@@ -105,7 +105,7 @@ function WebhookTable({ webhooks, may, onOpen }: TableProps) {
                 <div className={table.sub}>
                   <span className="mono">{webhook.slack?.channel ?? webhook.urlHost}</span>
                   {webhook.slack && (webhook.slack.hasSigningSecret ? " · bot with buttons" : " · bot")}
-                  {webhook.hasSigningSecret && " · signed"}
+                  {webhook.hasSigningSecret && (webhook.formerSecretUntil ? " · signed by two secrets" : " · signed")}
                   {webhook.operators && " · for operators"}
                 </div>
                 {webhook.slack?.hasSigningSecret && (

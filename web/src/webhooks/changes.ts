@@ -23,11 +23,9 @@ export function useSwitch(onChanged?: (webhook: Webhook) => void) {
 /** Has the present secret alone sign from now on. */
 export function useRetireSecret(onChanged: (webhook: Webhook) => void) {
   const cache = useQueryClient();
-  const toast = useToast();
   return useMutation({
     mutationFn: ({ id }: Webhook) => retireSecret(id),
     onSuccess: onChanged,
-    onError: (error) => toast(`The former secret still signs. ${reasonOf(error)}`, "failed"),
     onSettled: () => cache.invalidateQueries({ queryKey: webhookKeys.all }),
   });
 }
