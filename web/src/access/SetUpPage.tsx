@@ -5,6 +5,7 @@ import { useEffect, useState } from "react";
 import { type Me, setUp } from "../api/access";
 import { placeErrors } from "../api/fields";
 import { Button } from "../ui/Button";
+import { useFocusAtFirst } from "../ui/useFocusAtFirst";
 import styles from "./access.module.css";
 import { Entrance } from "./Entrance";
 
@@ -17,6 +18,7 @@ export function SetUpPage({ onEnter }: { onEnter: (who: Me) => void }) {
     document.title = "Set up · Tocsin";
   }, []);
   const form = useForm({ initialValues: { code: "", name: "", email: "", password: "" } });
+  const first = useFocusAtFirst<HTMLInputElement>();
   const make = useMutation({
     mutationFn: setUp,
     onSuccess: onEnter,
@@ -44,6 +46,7 @@ export function SetUpPage({ onEnter }: { onEnter: (who: Me) => void }) {
       >
         <TextInput
           label="Code"
+          ref={first}
           description="In the log as set_up_code"
           autoComplete="off"
           spellCheck={false}

@@ -59,7 +59,8 @@ test("the first administrator is made with the code of the log", async () => {
     }),
   );
   const { user } = open("/inbox");
-  await user.type(await screen.findByLabelText("Code"), "aaaa");
+  expect(await screen.findByLabelText("Code")).toHaveFocus();
+  await user.type(screen.getByLabelText("Code"), "aaaa");
   await user.type(screen.getByLabelText("Your name"), "Ada");
   await user.type(screen.getByLabelText("E-mail address"), "ada@example.com");
   await user.type(screen.getByLabelText("Password"), "a long password");

@@ -78,10 +78,10 @@ function Figures({ status: { dependencies, rules, outbox, completeness, version 
       ))}
       {rules && (
         <Figure name="Rules" bad={rules.failing > 0}>
-          <b>
-            {rules.enabled} of {rules.total} on
-          </b>
-          <span>{rules.failing > 0 ? `${rules.failing} cannot be evaluated` : "All can be evaluated"}</span>
+          <b>{rules.total > 0 ? `${rules.enabled} of ${rules.total} on` : "None yet"}</b>
+          {rules.total > 0 && (
+            <span>{rules.failing > 0 ? `${rules.failing} cannot be evaluated` : "All can be evaluated"}</span>
+          )}
         </Figure>
       )}
       {outbox && (
