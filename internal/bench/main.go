@@ -104,14 +104,16 @@ func (r *run) Run(ctx context.Context) (err error) {
 			fmt.Print(results[i].Text())
 		}
 		out.Results = append(out.Results, results...)
-	}
-	out.Sort()
-	fmt.Printf("\n%d results in %.0f s\n", len(out.Results), time.Since(began).Seconds())
-	if r.Out != "" {
+		out.Sort()
+		if r.Out == "" {
+			continue
+		}
+		// Each time, so that a run that is cut short leaves what it has found.
 		if err := write(&out, r.Out); err != nil {
 			return err
 		}
 	}
+	fmt.Printf("\n%d results in %.0f s\n", len(out.Results), time.Since(began).Seconds())
 	if refused {
 		return errNotWhole
 	}
