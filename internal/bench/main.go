@@ -47,14 +47,14 @@ type cli struct {
 }
 
 type run struct {
-	Only   []string `help:"Workloads to run, as B2,B4; all by default." placeholder:"ID"`
+	Only   []string `help:"Workloads to run, as B2,B4; all by default, and then nothing of a former run is kept." placeholder:"ID"`
 	Quick  bool     `help:"Small and short: shows that everything works."`
 	Trials int      `help:"Trials of what is compared; 7, or 1 in a quick run." placeholder:"N"`
 	Soak   bool     `help:"Have the soak take half an hour instead of a minute or two."`
 	Huge   bool     `help:"Have the history go up to 100,000,000 exchanges."`
 	Tocsin string   `help:"The program tocsin." default:"../../bin/tocsin" type:"path"`
 	Root   string   `help:"The checkout." default:"../.." type:"path"`
-	Out    string   `help:"Directory for the results; without it they are only printed." type:"path" placeholder:"DIR"`
+	Out    string   `help:"Directory for the results, where those of workloads that are not run stay; without it they are only printed." type:"path" placeholder:"DIR"`
 }
 
 // errNotWhole says that some workload was refused.
@@ -92,6 +92,17 @@ func (r *run) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer end()
+	if r.Out != "" && len(r.Only) > 0 {
+		former, err := report.Read(filepath.Join(r.Out, resultsJSON))
+		if err != nil {
+			return err
+		}
+		var again []string
+		for _, each := range chosen {
+			again = append(again, each.IDs...)
+		}
+		out.Keep(former, again)
+	}
 	fmt.Printf("%s, %d cores, load %.2f, commit %s\n", m.Processor, m.Cores, m.Load, m.Commit)
 	refused := false
 	for _, each := range chosen {
@@ -202,6 +213,9 @@ func measure(ctx context.Context, b *lab.Bench, w lab.Workload) ([]report.Result
 	return results, nil
 }
 
+// resultsJSON is the file in which a later run finds what it does not measure again.
+const resultsJSON = "results.json"
+
 // write writes the results into a directory.
 func write(out *report.Run, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // documentation
@@ -212,8 +226,8 @@ func write(out *report.Run, dir string) error {
 		return err
 	}
 	for name, to := range map[string]func(io.Writer) error{
-		"results.json": out.JSON,
-		"results.md":   func(w io.Writer) error { return out.Markdown(w, plots) },
+		resultsJSON:  out.JSON,
+		"results.md": func(w io.Writer) error { return out.Markdown(w, plots) },
 	} {
 		file, err := os.Create(filepath.Join(dir, name))
 		if err != nil {

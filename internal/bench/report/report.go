@@ -9,9 +9,12 @@ package report
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +61,9 @@ type Result struct {
 	Floor   string   `json:"floor,omitempty"`
 	Peer    string   `json:"peer,omitempty"`
 	Figures []Figure `json:"figures"`
+	// Measured tells of the run that found this, where it is another one than that
+	// which it stands in.
+	Measured *Machine `json:"measured,omitempty"`
 	// Refused says why the figures are worth nothing.
 	Refused string   `json:"refused,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
@@ -190,6 +196,37 @@ func (r *Run) Sort() {
 	slices.SortStableFunc(r.Results, func(a, b Result) int { return cmp.Compare(number(a.ID), number(b.ID)) })
 }
 
+// Keep adds the results of a former run but for the workloads that are measured
+// again, and has each say of which run it is.
+func (r *Run) Keep(former *Run, again []string) {
+	for i := range former.Results {
+		kept := former.Results[i]
+		if slices.Contains(again, kept.ID) {
+			continue
+		}
+		if kept.Measured == nil {
+			kept.Measured = &former.Machine
+		}
+		r.Results = append(r.Results, kept)
+	}
+}
+
+// Read returns a run that was written as JSON, an empty one where there is no such file.
+func Read(path string) (*Run, error) {
+	var r Run
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &r, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("former results, which another --out leaves alone: %w", err)
+	}
+	return &r, nil
+}
+
 // JSON writes the run.
 func (r *Run) JSON(w io.Writer) error {
 	encoder := json.NewEncoder(w)
@@ -234,7 +271,7 @@ func (r *Run) Markdown(w io.Writer, plots []string) error {
 		b.WriteString("**A quick run: it shows that everything works, not how fast.**\n\n")
 	}
 	fmt.Fprintf(&b, "| | |\n| --- | --- |\n| date | %s |\n| commit | %s |\n| machine | %s, %d cores, %d MB, Linux %s |\n",
-		m.Date.UTC().Format("2006-01-02 15:04 UTC"), m.Commit, m.Processor, m.Cores, m.MemoryMB, m.Kernel)
+		m.Date.UTC().Format(minute), m.Commit, m.Processor, m.Cores, m.MemoryMB, m.Kernel)
 	fmt.Fprintf(&b, "| load before | %.2f |\n| versions | %s, Postgres %s (%s), ClickHouse %s |\n| peers | %s |\n| trials | %d |\n\n",
 		m.Load, m.Go, m.Postgres, durability(m.Durable), m.ClickHouse, strings.Join(m.Peers, "; "), m.Trials)
 	b.WriteString("Figures are medians over the trials, with the least and the greatest.\n\n")
@@ -247,6 +284,9 @@ func (r *Run) Markdown(w io.Writer, plots []string) error {
 	_, err := io.WriteString(w, strings.TrimRight(b.String(), "\n")+"\n")
 	return err
 }
+
+// minute is how instants are written.
+const minute = "2006-01-02 15:04 UTC"
 
 func durability(durable bool) string {
 	if durable {
@@ -264,6 +304,10 @@ func (r *Result) markdown(b *strings.Builder) {
 		fmt.Fprintf(b, " Peer: %s.", r.Peer)
 	}
 	fmt.Fprintf(b, " Took %.0f s.\n\n", r.Took.Seconds())
+	if m := r.Measured; m != nil {
+		fmt.Fprintf(b, "Measured %s, commit %s, %s, %d cores, load before %.2f, %d trials.\n\n",
+			m.Date.UTC().Format(minute), m.Commit, m.Processor, m.Cores, m.Load, m.Trials)
+	}
 	if r.Refused != "" {
 		fmt.Fprintf(b, "**Refused:** %s.\n\n", r.Refused)
 	}

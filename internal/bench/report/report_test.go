@@ -143,3 +143,45 @@ func TestResultsStandInTheirOrder(t *testing.T) {
 		t.Errorf("order %v, want %v", ids, want)
 	}
 }
+
+// TestKeptResultsSayWhenTheyWereMeasured measures one workload again, twice.
+func TestKeptResultsSayWhenTheyWereMeasured(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.json")
+	if none, err := report.Read(path); err != nil || len(none.Results) != 0 {
+		t.Fatalf("without a file: %+v, %v", none, err)
+	}
+	first := sample()
+	var text bytes.Buffer
+	for nth, commit := range []string{"def", "ghi"} {
+		text.Reset()
+		if err := first.JSON(&text); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		former, err := report.Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := report.Run{Machine: report.Machine{Date: first.Machine.Date.AddDate(0, 0, nth+1), Commit: commit}}
+		again.Keep(former, []string{"B9"})
+		again.Results = append(again.Results, report.Result{ID: "B9", Title: "Slow"})
+		again.Sort()
+		first = again
+	}
+	var page bytes.Buffer
+	if err := first.Markdown(&page, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(page.String(), "| commit | ghi |") || strings.Count(page.String(), "Measured 2026-11-21 12:00 UTC, commit abc,") != 1 ||
+		strings.Count(page.String(), "## B") != 2 || strings.Contains(page.String(), "not complete") {
+		t.Errorf("the page reads %s", page.String())
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := report.Read(path); err == nil || !strings.Contains(err.Error(), "--out") {
+		t.Errorf("of a broken file: %v", err)
+	}
+}
