@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -79,7 +80,6 @@ type serve struct {
 	ShutdownTimeout   time.Duration   `help:"How long an orderly end may take after that." default:"30s" env:"TOCSIN_SHUTDOWN_TIMEOUT"`
 }
 
-// Run serves until a signal.
 // headroom is what the heap may grow by beyond what Go allows, in bytes. A replica
 // has some 10 MB in use, and most of what it allocates goes with the message that it
 // was for: with the 10 MB that Go would allow, one that is busy would collect many
@@ -87,10 +87,13 @@ type serve struct {
 // in use, as GOGC is, would be too much where there are very many rules.
 const headroom = 24 << 20
 
+// Run serves until a signal.
 func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
-	// Go counts it as in use. Nobody writes to it, so that it takes no memory.
-	ballast := make([]byte, headroom)
-	defer runtime.KeepAlive(ballast)
+	// Go counts it as in use. Nobody writes to it, so that it takes no memory: make would
+	// write zeros to it where a page of it was in use before, a builder does not.
+	var ballast strings.Builder
+	ballast.Grow(headroom)
+	defer runtime.KeepAlive(&ballast)
 	mapping, err := s.mapping()
 	if err != nil {
 		return err

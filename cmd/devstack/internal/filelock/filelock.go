@@ -83,9 +83,10 @@ func Wait(ctx context.Context, path string, held func(*HeldError)) (*Lock, error
 	}
 }
 
-// Release gives the lock up.
+// Release gives the lock up, at once: to close the file would leave it with a child that this process has forked and
+// that has not yet begun its own program.
 func (l *Lock) Release() error {
-	return l.file.Close()
+	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
 }
 
 func sign(file *os.File) error {

@@ -94,6 +94,44 @@ func TestLockEndsWithItsHolder(t *testing.T) {
 	}
 }
 
+// TestReleaseIsNotDelayedByForks takes and gives up a lock while the process starts others, which for a moment have
+// its open files.
+func TestReleaseIsNotDelayedByForks(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	done := make(chan struct{})
+	forks := make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-done:
+				forks <- nil
+				return
+			default:
+			}
+			if err := exec.CommandContext(t.Context(), "true").Run(); err != nil {
+				forks <- err
+				return
+			}
+		}
+	}()
+	for range 5_000 {
+		lock, err := filelock.Try(path)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		if err := lock.Release(); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(done)
+	if err := <-forks; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
