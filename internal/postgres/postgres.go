@@ -34,6 +34,8 @@ type DB struct {
 	webhooks *webhookCache
 	// bounds are where looks at the queue begin.
 	bounds bounds
+	// places are where claims go on.
+	places places
 }
 
 // Open connects to the database at url and makes sure that it answers. Secrets
