@@ -40,10 +40,11 @@ import (
 )
 
 type cli struct {
-	Run      run      `cmd:"" default:"withargs" help:"Measure."`
-	Receiver receive  `cmd:"" hidden:"" help:"Be the receiver."`
-	Post     postTask `cmd:"" hidden:"" help:"Be the floor."`
-	River    riverJob `cmd:"" hidden:"" help:"Be River."`
+	Run      run       `cmd:"" default:"withargs" help:"Measure."`
+	Receiver receive   `cmd:"" hidden:"" help:"Be the receiver."`
+	Post     postTask  `cmd:"" hidden:"" help:"Be the floor."`
+	River    riverJob  `cmd:"" hidden:"" help:"Be River."`
+	Outbox   outboxJob `cmd:"" hidden:"" help:"Be the bare outbox."`
 }
 
 type run struct {
@@ -284,6 +285,19 @@ func (r *riverJob) Run(ctx context.Context, parent *child.Parent) error {
 		return err
 	}
 	return peers.RunRiver(ctx, parent, task)
+}
+
+type outboxJob struct {
+	Task string `arg:""`
+}
+
+// Run is the bare outbox.
+func (o *outboxJob) Run(ctx context.Context, parent *child.Parent) error {
+	task, err := peers.ReadTask[peers.Outbox](o.Task)
+	if err != nil {
+		return err
+	}
+	return peers.RunOutbox(ctx, parent, task)
 }
 
 func main() {
