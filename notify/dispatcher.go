@@ -311,6 +311,10 @@ func (d *Dispatcher) Run(ctx context.Context) {
 			}
 			continue
 		case signal = <-d.WakeUps:
+			if d.gate.full(signal.WakeUp.Webhooks) {
+				signal.answer(true, nil)
+				continue
+			}
 		}
 		gathering = false
 		result, err := d.start(ctx)

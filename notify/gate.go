@@ -281,6 +281,22 @@ func (g *gate) hungry() []uuid.UUID {
 	return list
 }
 
+// full tells whether none of some webhooks may have more attempts under way, and notes
+// that they are worth a look once one may.
+func (g *gate) full(webhooks []uuid.UUID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, id := range webhooks {
+		if l := g.lanes[id]; l == nil || l.most == 0 || l.free() > 0 {
+			return false
+		}
+	}
+	for _, id := range webhooks {
+		g.owed[id] = g.lanes[id]
+	}
+	return len(webhooks) > 0
+}
+
 // owes notes that the outbox is worth a look for a webhook when there is room: a claim
 // was given back, an attempt is to be made again, or others may be after a probe.
 func (g *gate) owes(webhook uuid.UUID) {
@@ -330,11 +346,13 @@ func (g *gate) promise(n int) {
 }
 
 // welcomes tells whether a webhook's notifications may be handed over as they are
-// written: nothing older waits, and its receiver answers in time.
-func (g *gate) welcomes(webhook uuid.UUID) bool {
+// written: nothing older waits, and its receiver answers in time. Most is how many
+// calls it may have under way.
+func (g *gate) welcomes(webhook uuid.UUID, most int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.lane(webhook)
+	l.most = most
 	return l.pace != slow && !l.behind && !l.failing
 }
 

@@ -113,7 +113,7 @@ func (k *desk) reserve(wanted []Wanted) (room map[uuid.UUID]int, open bool) {
 	k.reservations.Add(1)
 	room = map[uuid.UUID]int{}
 	for _, w := range wanted {
-		if !k.gate.welcomes(w.WebhookID) {
+		if !k.gate.welcomes(w.WebhookID, w.MaxConcurrent) {
 			continue
 		}
 		l := k.line(w.WebhookID, w.MaxConcurrent)
