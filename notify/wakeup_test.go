@@ -108,3 +108,161 @@ func TestASignalIsAnsweredWhenItsPassHasClaimed(t *testing.T) {
 		})
 	}
 }
+
+// heard is a dispatcher that runs over a model of the outbox, and how often it looked.
+type heard struct {
+	*looks
+	*calls
+	*notify.Dispatcher
+	wakeUps chan notify.Signal
+}
+
+// hears runs a dispatcher that polls once an hour, in a bubble, and f beside it.
+func hears(t *testing.T, c *calls, f func(h *heard)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := &heard{looks: &looks{outbox: &outbox{}}, calls: c, wakeUps: make(chan notify.Signal)}
+		h.Dispatcher = dispatcher(t, h.outbox, c, func(o *notify.Options) { o.Store, o.Poll, o.WakeUps = h.looks, time.Hour, h.wakeUps })
+		running(t, h.Dispatcher, func() {
+			synctest.Wait()
+			f(h)
+			synctest.Wait()
+		})
+	})
+}
+
+// owe has the outbox hold messages for a webhook, and tells of them.
+func (h *heard) owe(list []notify.Delivery, webhooks ...uuid.UUID) (left bool) {
+	h.outbox.mu.Lock()
+	h.outbox.due = append(h.outbox.due, list...)
+	h.outbox.limits = notify.Limits{WebhookID: list[0].Webhook.ID, MaxConcurrent: 4}
+	h.outbox.mu.Unlock()
+	answered := make(chan bool, 1)
+	h.wakeUps <- notify.Signal{
+		WakeUp:  notify.WakeUp{Notifications: len(list), Webhooks: webhooks},
+		Claimed: func(left bool, _ error) { answered <- left },
+	}
+	left = <-answered
+	synctest.Wait()
+	return left
+}
+
+// so tells how many looks there were, and how many messages are settled.
+func (h *heard) so() (looks, settled int) {
+	h.outbox.mu.Lock()
+	defer h.outbox.mu.Unlock()
+	return len(h.looks.at), len(h.outbox.settled)
+}
+
+func TestNothingIsLookedForWithoutRoom(t *testing.T) {
+	hook := uuid.New()
+	hears(t, &calls{takes: 10 * time.Second}, func(h *heard) {
+		h.owe(deliveries(4, hook, time.Minute), hook)
+		before, _ := h.so()
+		for range 20 {
+			if left := h.owe(deliveries(1, hook, time.Minute), hook); !left {
+				t.Error("a wake-up for a webhook without room was not passed on")
+			}
+		}
+		if looks, _ := h.so(); looks != before {
+			t.Errorf("%d looks for a webhook without room", looks-before)
+		}
+		// All that was owed meanwhile is claimed as soon as there is room.
+		pass(61 * time.Second)
+		if _, settled := h.so(); settled != 24 {
+			t.Errorf("%d of 24 messages are settled", settled)
+		}
+	})
+}
+
+func TestAWakeUpIsHeard(t *testing.T) {
+	full, other := uuid.New(), uuid.New()
+	for name, webhooks := range map[string][]uuid.UUID{
+		"for webhooks that are not known":          nil,
+		"for a webhook of which nothing was heard": {other},
+		"for several of which one has room":        {full, other},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hears(t, &calls{takes: time.Minute}, func(h *heard) {
+				h.owe(deliveries(4, full, time.Hour), full)
+				before, _ := h.so()
+				h.owe(deliveries(1, other, time.Hour), webhooks...)
+				if looks, _ := h.so(); looks != before+1 {
+					t.Errorf("%d looks, want one", looks-before)
+				}
+				pass(time.Hour)
+			})
+		})
+	}
+}
+
+// TestCallsThatEndCauseNoLooks has messages be handed over, one after the other, while
+// the outbox holds nothing.
+func TestCallsThatEndCauseNoLooks(t *testing.T) {
+	hook := uuid.New()
+	hears(t, &calls{takes: 5 * time.Millisecond}, func(h *heard) {
+		for range 50 {
+			r := h.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
+			r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
+			pass(20 * time.Millisecond)
+		}
+		if looks, settled := h.so(); looks != 1 || settled != 50 {
+			t.Errorf("%d looks for %d messages that were handed over, want the one at the start for 50", looks, settled)
+		}
+	})
+}
+
+// TestWhatBecomesDueByAnAttemptIsLookedFor has an attempt make something due, of which
+// nobody tells.
+func TestWhatBecomesDueByAnAttemptIsLookedFor(t *testing.T) {
+	hook := uuid.New()
+	for name, c := range map[string]struct {
+		// before makes the attempt one that does not just deliver.
+		before func(h *heard)
+	}{
+		"it is to be made again": {func(h *heard) { h.calls.verdict = notify.VerdictRetry }},
+		"it was refused":         {func(h *heard) { h.calls.verdict = notify.VerdictRefused }},
+		"its claim was lost":     {func(h *heard) { h.outbox.lostAtEnd = true }},
+		"it could not be begun":  {func(h *heard) { h.outbox.beginErr = errors.New("away") }},
+		"it was withheld":        {func(h *heard) { h.outbox.withheld = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hears(t, &calls{takes: time.Second / 2}, func(h *heard) {
+				c.before(h)
+				r := h.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
+				r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
+				pass(time.Second)
+				if looks, _ := h.so(); looks < 2 {
+					t.Errorf("%d looks, want one after the attempt", looks)
+				}
+			})
+		})
+	}
+}
+
+// TestAnAnsweredProbeIsFollowedByALook probes a webhook behind a breaker. The rest of
+// what is owed becomes due by the probe's success, although a look meanwhile has found
+// nothing due.
+func TestAnAnsweredProbeIsFollowedByALook(t *testing.T) {
+	hook, other := uuid.New(), uuid.New()
+	hears(t, &calls{takes: 100 * time.Millisecond}, func(h *heard) {
+		h.outbox.mu.Lock()
+		h.outbox.due = deliveries(1, hook, time.Minute)
+		h.outbox.limits = notify.Limits{WebhookID: hook, MaxConcurrent: 4, Probe: true}
+		h.outbox.mu.Unlock()
+		wake := func() {
+			h.wakeUps <- notify.Signal{WakeUp: notify.WakeUp{Webhooks: []uuid.UUID{other}}}
+			synctest.Wait()
+		}
+		wake()
+		wake()
+		h.outbox.mu.Lock()
+		h.outbox.due = deliveries(3, hook, time.Minute)
+		h.outbox.limits.Probe = false
+		h.outbox.mu.Unlock()
+		pass(time.Second)
+		if _, settled := h.so(); settled != 4 {
+			t.Errorf("%d messages are settled, want the probe and the 3 behind it", settled)
+		}
+	})
+}

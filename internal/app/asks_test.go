@@ -138,6 +138,8 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		"ReplicaBeat": every(10 * time.Second), "SlackUpdateBacklog": every(15 * time.Second),
 		// Once by itself and once because it listens from here on.
 		`listen "tocsin-wake-ups"`: 1, "WakeUpNotify": 1, "OutboxBacklog": 2,
+		// With each look, and in its transaction.
+		"select set_config('enable_seqscan',": 2,
 		// A connection is told once what it will be asked.
 		"prepare": 10,
 	}

@@ -27,6 +27,8 @@ const placeFor = time.Second
 type places struct {
 	mu sync.Mutex
 	of map[uuid.UUID]place
+	// last is how long a place is used.
+	last time.Duration
 }
 
 // place is the last row that was claimed, in the order of the queue, and when the
@@ -56,7 +58,7 @@ func (l *places) start(due map[uuid.UUID]*pgq.OutboxBacklogRow) map[uuid.UUID]pl
 	starts, kept := make(map[uuid.UUID]place, len(due)), make(map[uuid.UUID]place, len(l.of))
 	for id, b := range due {
 		at, placed := l.of[id]
-		if age := b.At.Sub(at.since); placed && age >= 0 && age < placeFor {
+		if age := b.At.Sub(at.since); placed && age >= 0 && age < l.last {
 			starts[id], kept[id] = at, at
 		} else {
 			starts[id] = headOf(b)
