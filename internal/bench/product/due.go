@@ -10,12 +10,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// announce has the evaluators ask at their next tick, as whoever makes rules due by
+// the product does. It stands in a statement that makes some due.
+const announce = `select pg_notify('tocsin-wake-ups-ev', '{"notifications":0}')`
+
 // Due makes rules due at once; without any, all.
 func (w *World) Due(ctx context.Context, rules ...uuid.UUID) error {
 	return w.Exec(ctx, `
-		with alone as (update rule_state set next_run_at = now() where cohort_id is null and ($1::uuid[] is null or rule_id = any($1)))
-		update cohort c set next_run_at = now()
-		where $1::uuid[] is null or exists (select from rule_state s where s.cohort_id = c.cohort_id and s.rule_id = any($1))`, rules)
+		with alone as (update rule_state set next_run_at = now() where cohort_id is null and ($1::uuid[] is null or rule_id = any($1))), company as (
+			update cohort c set next_run_at = now()
+			where $1::uuid[] is null or exists (select from rule_state s where s.cohort_id = c.cohort_id and s.rule_id = any($1)))
+		`+announce, rules)
 }
 
 // AwaitRun waits until no rule is due any more, and returns when that was seen.
@@ -75,7 +80,9 @@ func (w *World) pace(ctx context.Context, rule uuid.UUID, every time.Duration) e
 		case <-ticker.C:
 		}
 		// Whoever evaluates the rule holds its row for moments only.
-		err := w.Exec(ctx, `update rule_state set next_run_at = now() where rule_id = $1 and next_run_at > now() and claimed_until is null`, rule)
+		err := w.Exec(ctx, `
+			with due as (update rule_state set next_run_at = now() where rule_id = $1 and next_run_at > now() and claimed_until is null returning 1)
+			`+announce+` from due`, rule)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
