@@ -59,13 +59,28 @@ func (w *World) Steady(ctx context.Context, count int, every time.Duration) erro
 	return w.Insert(ctx, Exchanges{Count: count, Prefix: "execution-", StartNS: start, StepNS: int64(every)})
 }
 
-// WhilePaced makes a rule due again and again while f runs.
+// WhilePaced makes a rule due again and again while f runs. Meanwhile evaluators
+// ask at every tick, without being told each time: another rule is due that seems to
+// be claimed.
 func (w *World) WhilePaced(ctx context.Context, rule uuid.UUID, every time.Duration, f func() error) error {
+	held, err := w.Rule(ctx, 3600, nil, "nothing")
+	if err != nil {
+		return err
+	}
+	err = w.Exec(ctx, `
+		with held as (
+			update rule_state
+			set next_run_at = now(), claim_token = nextval('claim_token'), claimed_by = 'bench', claimed_until = now() + interval '1 h'
+			where rule_id = $1)
+		`+announce, held.ID)
+	if err != nil {
+		return err
+	}
 	pacing, stop := context.WithCancel(ctx)
 	defer stop()
 	paced := make(chan error, 1)
 	go func() { paced <- w.pace(pacing, rule, every) }()
-	err := f()
+	err = f()
 	stop()
 	return errors.Join(err, <-paced)
 }
@@ -80,9 +95,7 @@ func (w *World) pace(ctx context.Context, rule uuid.UUID, every time.Duration) e
 		case <-ticker.C:
 		}
 		// Whoever evaluates the rule holds its row for moments only.
-		err := w.Exec(ctx, `
-			with due as (update rule_state set next_run_at = now() where rule_id = $1 and next_run_at > now() and claimed_until is null returning 1)
-			`+announce+` from due`, rule)
+		err := w.Exec(ctx, `update rule_state set next_run_at = now() where rule_id = $1 and next_run_at > now() and claimed_until is null`, rule)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
