@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -25,7 +24,7 @@ type accessFlags struct {
 	AdminPasswordFile string         `help:"File with the first administrator's password." env:"TOCSIN_ADMIN_PASSWORD_FILE" placeholder:"FILE"`
 	SessionIdle       time.Duration  `help:"A session that is not used for so long is over." default:"12h" env:"TOCSIN_SESSION_IDLE"`
 	SessionLifetime   time.Duration  `help:"A session is over after so long, however much it is used." default:"168h" env:"TOCSIN_SESSION_LIFETIME"`
-	TrustedProxies    []netip.Prefix `help:"Proxies whose X-Forwarded-For is believed, as 10.0.0.0/8." env:"TOCSIN_TRUSTED_PROXIES" placeholder:"CIDR,…"`
+	TrustedProxies    []network      `help:"Proxies whose X-Forwarded-For is believed, as 10.0.0.0/8." env:"TOCSIN_TRUSTED_PROXIES" placeholder:"CIDR,…"`
 	MetricsToken      string         `help:"What has to be sent to /metrics as Authorization: Bearer …; without it, /metrics is open." env:"TOCSIN_METRICS_TOKEN" placeholder:"TOKEN"`
 	MetricsTokenFile  string         `help:"File with the token of /metrics." env:"TOCSIN_METRICS_TOKEN_FILE" placeholder:"FILE"`
 	OIDC              oidcFlags      `embed:"" prefix:"oidc-"`
@@ -70,7 +69,7 @@ func (f *accessFlags) options() (app.AccessOptions, error) {
 	return app.AccessOptions{
 		OIDC: elsewhere,
 		Mode: f.Access, Tenant: f.Tenant, AdminEmail: f.AdminEmail, AdminPassword: password,
-		SessionIdle: f.SessionIdle, SessionLifetime: f.SessionLifetime, TrustedProxies: f.TrustedProxies,
+		SessionIdle: f.SessionIdle, SessionLifetime: f.SessionLifetime, TrustedProxies: prefixes(f.TrustedProxies),
 		MetricsToken: metrics, AuditRetention: f.AuditRetention,
 	}, nil
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/netip"
 	"os"
 	"os/signal"
 	"runtime"
@@ -52,8 +51,8 @@ type serve struct {
 	Listen            string          `help:"Address of the HTTP server." default:"127.0.0.1:8080" env:"TOCSIN_LISTEN"`
 	PublicURL         string          `help:"How people reach the server; links in messages begin with it." env:"TOCSIN_PUBLIC_URL" placeholder:"URL"`
 	ExchangeURL       string          `help:"Where people see an exchange, with {executionId}, {correlationId}, {application}, {route}, {environment} or {tenantId} in it; messages link to it." env:"TOCSIN_EXCHANGE_URL" placeholder:"URL"`
-	OutgoingAllow     []netip.Prefix  `help:"Networks that webhooks may call although they are not public, as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
-	SlackAPIURL       string          `help:"Where the methods of Slack's Web API are, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL"`
+	OutgoingAllow     []network       `help:"Networks that webhooks may call although they are not public, as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
+	SlackAPIURL       string          `help:"Where the methods of Slack's Web API are, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL" name:"slack-api-url"`
 	TickInterval      time.Duration   `help:"Time between ticks of the evaluator." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
 	CohortLeast       int             `help:"Least number of rules of one kind (tenant, interval, look-back) that share a cursor, so that a tick costs one row for all; 0 has each go alone." default:"100" env:"TOCSIN_COHORT_LEAST" placeholder:"N"`
 	Settle            time.Duration   `help:"How far behind ClickHouse's clock exchanges are judged." default:"1s" env:"TOCSIN_SETTLE"`
@@ -105,7 +104,7 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	replica, err := app.New(ctx, app.Options{
 		Access:      who,
 		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, Source: mapping,
-		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, ExchangeURL: s.ExchangeURL, OutgoingAllow: s.OutgoingAllow,
+		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, ExchangeURL: s.ExchangeURL, OutgoingAllow: prefixes(s.OutgoingAllow),
 		SlackAPIURL:  s.SlackAPIURL,
 		TickInterval: s.TickInterval, CohortLeast: cohortLeast(s.CohortLeast), Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,

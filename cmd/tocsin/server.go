@@ -99,7 +99,7 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 	}
 	answer, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask the server: %w", err)
+		return fmt.Errorf("no answer; is the server's address right, which --url or TOCSIN_URL gives, and does it run? %w", err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // read as far as it matters
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))

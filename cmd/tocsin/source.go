@@ -41,11 +41,15 @@ func (f *sourceFlags) base() (clickhouse.Mapping, error) {
 	case f.SourceFile != "":
 		document, err := os.ReadFile(f.SourceFile)
 		if err != nil {
-			return clickhouse.Mapping{}, fmt.Errorf("mapping of the source: %w", err)
+			return clickhouse.Mapping{}, fmt.Errorf("--source-file or TOCSIN_SOURCE_FILE: %w", err)
 		}
 		return clickhouse.ParseMapping(f.SourceFile, document)
 	case f.SourcePreset != "":
-		return f.SourcePreset.Mapping()
+		m, err := f.SourcePreset.Mapping()
+		if err != nil {
+			return m, fmt.Errorf("--source-preset or TOCSIN_SOURCE_PRESET: %w", err)
+		}
+		return m, nil
 	default:
 		return clickhouse.Exchanges(), nil
 	}

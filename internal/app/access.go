@@ -111,13 +111,15 @@ func (o *AccessOptions) validate() error {
 		errs = append(errs, errors.New("of TOCSIN_ADMIN_EMAIL and TOCSIN_ADMIN_PASSWORD only one is set; set both, or none"))
 	}
 	if o.AdminEmail != "" {
-		errs = append(errs, access.CheckEmail(o.AdminEmail))
+		if err := access.CheckEmail(o.AdminEmail); err != nil {
+			errs = append(errs, fmt.Errorf("TOCSIN_ADMIN_EMAIL: %w", err))
+		}
 		for _, f := range access.CheckPassword("TOCSIN_ADMIN_PASSWORD", o.AdminPassword, o.AdminEmail) {
 			errs = append(errs, fmt.Errorf("%s: %s", f.Field, f.Message))
 		}
 	}
 	if o.SessionIdle < 0 || o.SessionLifetime < 0 || o.AuditRetention < 0 {
-		errs = append(errs, errors.New("no time of sessions or of the audit log may be negative"))
+		errs = append(errs, errors.New("TOCSIN_SESSION_IDLE, TOCSIN_SESSION_LIFETIME and TOCSIN_AUDIT_RETENTION must not be negative"))
 	}
 	return errors.Join(errs...)
 }

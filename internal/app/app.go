@@ -79,7 +79,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 	}()
 	box, err := seal.New(o.EncryptionKey)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("TOCSIN_ENCRYPTION_KEY: %w", err)
 	}
 	if err := postgres.CheckSchema(ctx, o.PostgresURL); err != nil {
 		return nil, err

@@ -170,7 +170,7 @@ func (o *Options) validate() error {
 	}
 	for _, r := range o.Roles {
 		if !slices.Contains(Roles(), r) {
-			errs = append(errs, fmt.Errorf("unknown role %q; want some of api, evaluate, dispatch", r))
+			errs = append(errs, fmt.Errorf("TOCSIN_ROLES: unknown role %q; want some of api, evaluate, dispatch", r))
 		}
 	}
 	if err := o.Bus.validate(); err != nil {
@@ -179,17 +179,33 @@ func (o *Options) validate() error {
 	if err := o.Access.validate(); err != nil {
 		errs = append(errs, err)
 	}
-	if o.ReconcileInterval < 0 {
-		errs = append(errs, errors.New("the reconcile interval must not be negative"))
+	if o.ClickHouseURL != "" {
+		errs = append(errs, clickhouse.CheckURL(o.ClickHouseURL))
+	}
+	for _, bounded := range []struct {
+		value int64
+		name  string
+	}{
+		{int64(o.TickInterval), "TOCSIN_TICK_INTERVAL"},
+		{int64(o.Settle), "TOCSIN_SETTLE"},
+		{int64(o.PageSize), "TOCSIN_PAGE_SIZE"},
+		{int64(o.ClaimFor), "TOCSIN_CLAIM_FOR"},
+		{int64(o.Lease), "TOCSIN_LEASE"},
+		{int64(o.PollInterval), "TOCSIN_POLL_INTERVAL"},
+		{int64(o.ReconcileInterval), "TOCSIN_RECONCILE_INTERVAL"},
+		{int64(o.SweepInterval), "TOCSIN_SWEEP_INTERVAL"},
+		{int64(o.ShutdownDelay), "TOCSIN_SHUTDOWN_DELAY"},
+		{int64(o.ShutdownTimeout), "TOCSIN_SHUTDOWN_TIMEOUT"},
+	} {
+		if bounded.value < 0 {
+			errs = append(errs, fmt.Errorf("%s must not be negative", bounded.name))
+		}
 	}
 	if err := o.Breaker.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("TOCSIN_BREAKER_AFTER, TOCSIN_BREAKER_PAUSE and TOCSIN_BREAKER_MAX_PAUSE: %w", err))
 	}
 	if err := o.Keep.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("TOCSIN_RETENTION_ALERTS and TOCSIN_RETENTION_ATTEMPTS: %w", err))
-	}
-	if o.ShutdownTimeout < 0 || o.ShutdownDelay < 0 {
-		errs = append(errs, errors.New("neither the shutdown timeout nor the shutdown delay may be negative"))
 	}
 	if err := o.heartbeat().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("TOCSIN_HEARTBEAT_INTERVAL, TOCSIN_DEAD_AFTER and TOCSIN_REAP_INTERVAL: %w", err))

@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,9 +57,9 @@ func Open(o Options) (*Source, error) {
 	if o.QueryTimeout == 0 {
 		o.QueryTimeout = 10 * time.Second
 	}
-	options, err := clickhouse.ParseDSN(o.URL)
+	options, err := parse(o.URL)
 	if err != nil {
-		return nil, fmt.Errorf("clickhouse: the URL cannot be read: %w", redact(err, o.URL))
+		return nil, err
 	}
 	options.ClientInfo.Products = append(options.ClientInfo.Products, struct{ Name, Version string }{"tocsin", o.Version})
 	options.ReadTimeout = o.QueryTimeout + 5*time.Second
@@ -68,11 +70,38 @@ func Open(o Options) (*Source, error) {
 	return &Source{conn: conn, mapping: o.Mapping, timeout: o.QueryTimeout}, nil
 }
 
+// CheckURL returns what is wrong with the URL of a server, without connecting.
+func CheckURL(url string) error {
+	_, err := parse(url)
+	return err
+}
+
+// form is what the URL of a server looks like.
+const form = "TOCSIN_CLICKHOUSE_URL is not of the form clickhouse://user:password@host:9000/database, nor http:// or https://"
+
+func parse(url string) (*clickhouse.Options, error) {
+	scheme, _, _ := strings.Cut(url, "://")
+	if !slices.Contains([]string{"clickhouse", "tcp", "native", "http", "https"}, scheme) {
+		return nil, errors.New(form)
+	}
+	options, err := clickhouse.ParseDSN(url)
+	if err != nil {
+		return nil, fmt.Errorf(form+": %w", redact(err, url))
+	}
+	for _, address := range options.Addr {
+		// HTTP has ports of its own.
+		if _, _, err := net.SplitHostPort(address); err != nil && options.Protocol == clickhouse.Native {
+			return nil, fmt.Errorf(form + ": it names no port, as 9000 or, with ?secure=true, 9440")
+		}
+	}
+	return options, nil
+}
+
 // redact keeps an error that quotes the URL, and with it a password, from
 // being shown.
 func redact(err error, url string) error {
 	if url != "" && regexp.MustCompile(regexp.QuoteMeta(url)).MatchString(err.Error()) {
-		return errors.New("it is not of the form clickhouse://user:password@host:port/database, nor http:// or https://")
+		return errors.New("it cannot be read")
 	}
 	return err
 }

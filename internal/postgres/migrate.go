@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -28,7 +27,7 @@ func Migrate(ctx context.Context, url string, logger *slog.Logger) error {
 		logger.InfoContext(ctx, "migration applied", slog.Int64("version", r.Source.Version), slog.Duration("took", r.Duration))
 	}
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return fmt.Errorf("migrate: %w", explained(err))
 	}
 	return nil
 }
@@ -44,7 +43,7 @@ func CheckSchema(ctx context.Context, url string) error {
 	have, want, err := provider.GetVersions(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("read schema version: %w", err)
+		return fmt.Errorf("read schema version: %w", explained(err))
 	case have < want:
 		return fmt.Errorf("the database schema is at version %d, this program needs %d: run `tocsin migrate`", have, want)
 	case have > want:
@@ -55,9 +54,9 @@ func CheckSchema(ctx context.Context, url string) error {
 
 func migrator(url string) (*sql.DB, *goose.Provider, error) {
 	// What a URL says of the pool is understood here, too.
-	config, err := pgxpool.ParseConfig(url)
+	config, err := parse(url)
 	if err != nil {
-		return nil, nil, fmt.Errorf("postgres: %w", err)
+		return nil, nil, err
 	}
 	db := stdlib.OpenDB(*config.ConnConfig)
 	// Looks each second, for 300 seconds.

@@ -39,10 +39,9 @@ type DB struct {
 // Open connects to the database at url and makes sure that it answers. Secrets
 // are sealed with box. The caller closes the DB.
 func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
-	config, err := pgxpool.ParseConfig(url)
+	config, err := parse(url)
 	if err != nil {
-		// The error of pgx masks the password.
-		return nil, fmt.Errorf("postgres: %w", err)
+		return nil, err
 	}
 	config.MaxConnLifetimeJitter = config.MaxConnLifetime / 10
 	config.ShouldPing = shouldPing
@@ -63,7 +62,7 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("postgres: %w", err)
+		return nil, fmt.Errorf("postgres: %w", explained(err))
 	}
 	conn.Release()
 	return db, nil

@@ -43,15 +43,15 @@ func New(text string) (*Box, error) {
 	for i, part := range strings.Split(text, ",") {
 		raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(part))
 		if err != nil || len(raw) != keyBytes {
-			return nil, fmt.Errorf("encryption key %d: want base64 of %d bytes, such as `openssl rand -base64 %d` prints", i+1, keyBytes, keyBytes)
+			return nil, fmt.Errorf("key %d is not base64 of %d bytes, as `openssl rand -base64 %d` prints", i+1, keyBytes, keyBytes)
 		}
 		block, err := aes.NewCipher(raw)
 		if err != nil {
-			return nil, fmt.Errorf("encryption key %d: %w", i+1, err)
+			return nil, fmt.Errorf("key %d: %w", i+1, err)
 		}
 		aead, err := cipher.NewGCMWithRandomNonce(block)
 		if err != nil {
-			return nil, fmt.Errorf("encryption key %d: %w", i+1, err)
+			return nil, fmt.Errorf("key %d: %w", i+1, err)
 		}
 		k := key{aead: aead}
 		sum := sha256.Sum256(raw)

@@ -38,7 +38,7 @@ func NewRenderer(o RendererOptions) (*Renderer, error) {
 	if o.PublicURL != "" {
 		u, err := url.Parse(o.PublicURL)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return nil, errors.New("the public URL must be of the form https://tocsin.example.com")
+			return nil, errors.New("TOCSIN_PUBLIC_URL is not of the form https://tocsin.example.com")
 		}
 	}
 	if err := CheckExchangeURL(o.ExchangeURL); err != nil {

@@ -338,6 +338,50 @@ describe("the application", { timeout: 420_000 }, () => {
     }
   }
 
+  test("a wide screen is used to its edge, and a form's lines end where its fields do", async () => {
+    const context = await world.browser.newContext({ storageState: await page.context().storageState() });
+    const opened = listen(await context.newPage());
+    const alert = new URL(await rowOf("late").first().getAttribute("href"), world.url).pathname;
+    const boxOf = async (locator) => {
+      await locator.waitFor(visible);
+      return locator.boundingBox();
+    };
+    for (const width of [1920, 2560, 3840]) {
+      await opened.setViewportSize({ width, height: 1080 });
+      const reaching = {
+        "/inbox": rows(opened).first(),
+        "/deliveries": opened.getByRole("link", { name: /Receiver · Alert/ }).first(),
+        "/rules": opened.getByRole("row", { name: /Failed orders/ }),
+        "/webhooks": opened.getByRole("row", { name: /Receiver/ }),
+        "/system": opened.getByRole("row", { name: /answers this page/ }),
+        "/audit": opened.getByRole("row", { name: /created webhook/ }),
+      };
+      for (const [path, wide] of Object.entries(reaching)) {
+        await opened.goto(world.url + path);
+        const { x, width: w } = await boxOf(wide);
+        assert.equal(Math.round(x + w), width, `${path} at ${width}`);
+        assert.deepEqual(await opened.evaluate(tooWide), [], `${path} at ${width}`);
+      }
+      await opened.goto(world.url + alert);
+      const error = await boxOf(opened.getByRole("heading", { name: "Error" }));
+      const timeline = await boxOf(opened.getByRole("heading", { name: "Timeline" }));
+      assert.equal(timeline.y === error.y, width > 1920, `beside each other at ${width}, or one below the other`);
+      await opened.goto(`${world.url}/rules/new`);
+      const raised = await boxOf(opened.getByRole("heading", { name: "What it would have raised" }));
+      const message = await boxOf(opened.getByRole("heading", { name: "The message" }));
+      assert.equal(message.x > raised.x, width > 1920, `the message at ${width}`);
+    }
+    for (const width of [360, 1280]) {
+      await opened.setViewportSize({ width, height: 800 });
+      await opened.goto(`${world.url}/webhooks`);
+      await opened.getByRole("link", { name: "Receiver", exact: true }).click();
+      const panel = await boxOf(opened.getByRole("region", { name: "State" }));
+      const name = await boxOf(opened.getByLabel("Name"));
+      assert.deepEqual([panel.x, panel.width], [name.x, name.width], `the panel at ${width}`);
+    }
+    await context.close();
+  });
+
   test("a webhook that a rule needs stays, and the page names the rule", async () => {
     await page.getByRole("link", { name: "Webhooks" }).click();
     await page.getByRole("button", { name: "Delete Receiver" }).click();

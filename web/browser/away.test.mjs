@@ -231,6 +231,18 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     assert.equal(await form.getByLabel("Name").inputValue(), "Another");
     await form.getByRole("button", { name: "Create the webhook" }).click();
     await form.getByRole("row", { name: /Another/ }).waitFor(visible);
+
+    // What a preview said before the outage is not what there is after it.
+    await go(form, "Rules");
+    await form.getByRole("link", { name: "Failures", exact: true }).click();
+    await form.getByText(/would have raised 1 alert:/).waitFor(visible);
+    await world.stop();
+    await status(form)
+      .getByText(/Offline/)
+      .waitFor(visible);
+    await world.fail({ id: "x-2", route: "second", ago: 10_000 });
+    await world.start();
+    await form.getByText(/would have raised 2 alerts:/).waitFor(back);
     await opened.context().close();
   });
 

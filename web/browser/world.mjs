@@ -99,7 +99,7 @@ async function build(world, undo) {
     await page.getByRole("button", { name: "Sign in" }).click();
   };
 
-  /** Writes failed exchanges, as they are seen when they end, which is now. */
+  /** Writes failed exchanges, as they are seen when they end, which is now or, `ago` given, so many milliseconds before. */
   world.fail = (...exchanges) => query(`INSERT INTO exchanges FORMAT JSONEachRow\n${exchanges.map(row).join("\n")}`);
 
   world.browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox"] });
@@ -112,8 +112,8 @@ function required(name) {
   return value;
 }
 
-function row({ id, application = "orders", route = "order-to-erp", message = "ERP refused" }) {
-  const end = Date.now();
+function row({ id, application = "orders", route = "order-to-erp", message = "ERP refused", ago = 0 }) {
+  const end = Date.now() - ago;
   const start = end - 250;
   const nanoseconds = (ms) => `${new Date(ms).toISOString().replace("T", " ").slice(0, 23)}000000`;
   return JSON.stringify({

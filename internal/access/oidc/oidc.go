@@ -107,20 +107,20 @@ type Provider struct {
 func New(o Options) (*Provider, error) {
 	issuer, err := url.Parse(o.Issuer)
 	if err != nil || issuer.Host == "" || issuer.Scheme != "https" && issuer.Scheme != "http" {
-		return nil, fmt.Errorf("OpenID Connect: the issuer %q is not of the form https://host", o.Issuer)
+		return nil, fmt.Errorf("OpenID Connect: TOCSIN_OIDC_ISSUER %q is not of the form https://host", o.Issuer)
 	}
 	if o.ClientID == "" {
-		return nil, errors.New("OpenID Connect: no client id")
+		return nil, errors.New("OpenID Connect: set TOCSIN_OIDC_CLIENT_ID to the id under which the provider knows Tocsin")
 	}
 	if o.RedirectURL == "" {
 		return nil, errors.New("OpenID Connect: set TOCSIN_PUBLIC_URL, to which the provider sends people back")
 	}
 	if o.RoleClaim == "" && len(o.RoleMap) > 0 {
-		return nil, errors.New("OpenID Connect: roles are mapped, but no claim is named that gives them")
+		return nil, errors.New("OpenID Connect: TOCSIN_OIDC_ROLE_MAP maps roles; set TOCSIN_OIDC_ROLE_CLAIM to the claim that gives them")
 	}
 	for value, role := range o.RoleMap {
 		if _, err := access.ParseRole(string(role)); err != nil {
-			return nil, fmt.Errorf("OpenID Connect: role of %q: %w", value, err)
+			return nil, fmt.Errorf("OpenID Connect: TOCSIN_OIDC_ROLE_MAP, %q: %w", value, err)
 		}
 	}
 	if o.Name == "" {

@@ -30,11 +30,11 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	for want, change := range map[string]func(*oidc.Options){
-		"issuer":            func(o *oidc.Options) { o.Issuer = "login.example" },
-		"client id":         func(o *oidc.Options) { o.ClientID = "" },
-		"TOCSIN_PUBLIC_URL": func(o *oidc.Options) { o.RedirectURL = "" },
-		"no claim":          func(o *oidc.Options) { o.RoleMap = map[string]access.Role{"x": access.Admin} },
-		"unknown role":      func(o *oidc.Options) { o.RoleClaim, o.RoleMap = "groups", map[string]access.Role{"x": "root"} },
+		"TOCSIN_OIDC_ISSUER":     func(o *oidc.Options) { o.Issuer = "login.example" },
+		"TOCSIN_OIDC_CLIENT_ID":  func(o *oidc.Options) { o.ClientID = "" },
+		"TOCSIN_PUBLIC_URL":      func(o *oidc.Options) { o.RedirectURL = "" },
+		"TOCSIN_OIDC_ROLE_CLAIM": func(o *oidc.Options) { o.RoleMap = map[string]access.Role{"x": access.Admin} },
+		"unknown role":           func(o *oidc.Options) { o.RoleClaim, o.RoleMap = "groups", map[string]access.Role{"x": "root"} },
 	} {
 		o := good
 		change(&o)

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/peers"
@@ -24,6 +22,8 @@ const (
 	sideWhole        = "Tocsin, whole"
 	sidePost         = "POST loop"
 	sideRiver        = "River"
+	sideBare         = "bare outbox"
+	sideBorn         = "bare outbox, born leased"
 	sideAlertmanager = "Alertmanager"
 )
 
@@ -32,6 +32,9 @@ const (
 type delivering struct {
 	bench
 	count int
+	// posts is how many the floor sends: it takes about as long as what it is a floor of,
+	// so that both see as much of the machine's moods.
+	posts int
 	// alerts is how many Alertmanager is given; it is slower.
 	alerts int
 	// sample is the message that Tocsin sent, which the floor and River send again.
@@ -41,11 +44,13 @@ type delivering struct {
 // deliver is B2 (drain), B3 (from rows in ClickHouse to recorded messages) and
 // B5 (processor time of B3). Their sides are run in one alternation.
 func deliver(ctx context.Context, b bench) ([]report.Result, error) {
-	d := &delivering{bench: b, count: lab.Either(b.Quick, 3_000, 40_000), alerts: lab.Either(b.Quick, 2_000, 10_000)}
+	d := &delivering{bench: b, count: lab.Either(b.Quick, 3_000, 40_000), posts: lab.Either(b.Quick, 3_000, 160_000), alerts: lab.Either(b.Quick, 2_000, 10_000)}
 	sides := []trial.Side{
 		{Name: sideDrain, Run: d.drain},
 		{Name: sidePost, Floor: true, Run: d.post},
 		{Name: sideWhole, Run: d.whole},
+		{Name: sideBare, Run: d.bare(false)},
+		{Name: sideBorn, Run: d.bare(true)},
 		{Name: sideRiver, Run: d.river},
 	}
 	if b.Alertmanager != "" {
@@ -69,13 +74,17 @@ func (d *delivering) b2(runs trial.Runs, sides []trial.Side) report.Result {
 			report.Of("drain over the POST loop", "×", runs.Ratios(sideDrain, sidePost), report.AtLeast(0.75)),
 			report.Of("drain over River", "×", runs.Ratios(sideDrain, sideRiver), report.AtLeast(2.5)),
 			report.Of("River over the POST loop", "×", runs.Ratios(sideRiver, sidePost), nil),
+			report.Of("bare outbox over the POST loop", "×", runs.Ratios(sideBare, sidePost), nil),
+			report.Of("drain over the bare outbox", "×", runs.Ratios(sideDrain, sideBare), nil),
 			report.Of("CPU of a message, drain", "µs", runs.Of(sideDrain, (*trial.Measure).Micros), nil),
 			report.Of("CPU of a message, POST loop", "µs", runs.Of(sidePost, (*trial.Measure).Micros), nil),
 			report.Of("CPU of a message, River", "µs", runs.Of(sideRiver, (*trial.Measure).Micros), nil),
+			report.Of("CPU of a message, bare outbox", "µs", runs.Of(sideBare, (*trial.Measure).Micros), nil),
 		},
 		Notes: []string{
 			"The drain begins when a person's request enables the webhook, and ends when the last message is recorded. The loop begins with its first POST and ends with its last answer. River begins when its client is started, and ends when its last job is completed.",
-			lab.CPUNotes(runs, sideDrain), lab.CPUNotes(runs, sidePost), lab.CPUNotes(runs, sideRiver),
+			lab.CPUNotes(runs, sideDrain), lab.CPUNotes(runs, sidePost), lab.CPUNotes(runs, sideRiver), lab.CPUNotes(runs, sideBare),
+			"The bare outbox writes a row for each message the least often that one can which keeps the promises: a claim and the body, committed before the call, and the outcome after it. It has no rules, templates, signatures, limits or retries, and no index but that of the queue.",
 		},
 		Bars: lab.Bars(runs, sides), BarsUnit: "messages/s",
 	}
@@ -91,8 +100,13 @@ func (d *delivering) b3(runs trial.Runs, _ []trial.Side) report.Result {
 			report.Of(sideWhole, "alerts/s", runs.Of(sideWhole, rate), nil),
 			report.Of("whole over the POST loop", "×", runs.Ratios(sideWhole, sidePost), report.AtLeast(0.60)),
 			report.Of("whole over River", "×", runs.Ratios(sideWhole, sideRiver), report.AtLeast(2)),
+			report.Of(sideBorn+", over the POST loop", "×", runs.Ratios(sideBorn, sidePost), nil),
 		},
-		Notes: []string{"It begins when the rule becomes due, with all rows in ClickHouse, and ends when the last message is recorded."},
+		Notes: []string{
+			"It begins when the rule becomes due, with all rows in ClickHouse, and ends when the last message is recorded.",
+			"The bare outbox commits pages of 1,000 messages with their bodies, already leased to itself, and writes nothing else before the call: neither alerts nor a cursor.",
+			lab.CPUNotes(runs, sideBorn),
+		},
 	}
 	if d.Alertmanager == "" {
 		r.Notes = append(r.Notes, "Alertmanager was not compared with: it is not on this machine (Debian's package is prometheus-alertmanager).")
@@ -216,126 +230,4 @@ func (d *delivering) whole(ctx context.Context, _ int) (m trial.Measure, err err
 		return m, err
 	}
 	return d.ended(ctx, world, book, begun{began, used})
-}
-
-func (d *delivering) needsSample(ctx context.Context) error {
-	if d.sample == nil {
-		_, err := d.drain(ctx, 0)
-		return err
-	}
-	return nil
-}
-
-// post is the floor.
-func (d *delivering) post(ctx context.Context, _ int) (trial.Measure, error) {
-	if err := d.needsSample(ctx); err != nil {
-		return trial.Measure{}, err
-	}
-	book := d.Book()
-	poster, err := peers.StartPost(ctx, peers.Post{URL: d.Receiver.URL(book), Count: d.count, Sample: *d.sample})
-	if err != nil {
-		return trial.Measure{}, err
-	}
-	defer lab.End(poster)
-	used, err := lab.Metered(map[string]int{"client": poster.PID(), "receiver": d.ReceiverPID})
-	if err != nil {
-		return trial.Measure{}, err
-	}
-	var span peers.Span
-	if err := errors.Join(poster.Tell("go"), poster.Read(ctx, &span)); err != nil {
-		return trial.Measure{}, err
-	}
-	cpu, err := used()
-	if err != nil {
-		return trial.Measure{}, err
-	}
-	m, err := d.Counted(ctx, book, d.count, d.count)
-	m.Elapsed, m.CPU = span.Elapsed(), cpu
-	return m, err
-}
-
-// river lets River do the same POST.
-func (d *delivering) river(ctx context.Context, _ int) (m trial.Measure, err error) {
-	if err := d.needsSample(ctx); err != nil {
-		return m, err
-	}
-	database, drop, err := d.Engines.Empty(ctx)
-	if err != nil {
-		return m, err
-	}
-	defer func() { err = errors.Join(err, drop()) }()
-	book := d.Book()
-	river, err := peers.StartRiver(ctx, peers.River{
-		Database: database, Workers: peers.RiverWorkers, Post: peers.Post{URL: d.Receiver.URL(book), Count: d.count, Sample: *d.sample},
-	})
-	if err != nil {
-		return m, err
-	}
-	defer lab.End(river)
-	conn, err := pgx.Connect(ctx, database)
-	if err != nil {
-		return m, err
-	}
-	defer conn.Close(ctx) //nolint:errcheck // the database is dropped
-	used, err := lab.Metered(map[string]int{"River": river.PID(), "Postgres": d.Engines.PostgresPID, "receiver": d.ReceiverPID})
-	if err != nil {
-		return m, err
-	}
-	began := time.Now()
-	if err := river.Tell("go"); err != nil {
-		return m, err
-	}
-	if _, err := d.AwaitReceived(ctx, book, d.count); err != nil {
-		return m, errors.Join(err, errors.New(river.Said()))
-	}
-	var completed int
-	recorded, err := product.Await(ctx, func() (bool, error) {
-		err := conn.QueryRow(ctx, peers.RiverDone).Scan(&completed)
-		return completed >= d.count, err
-	})
-	if err != nil {
-		return m, err
-	}
-	cpu, err := used()
-	if err != nil {
-		return m, err
-	}
-	m, err = d.Counted(ctx, book, d.count, completed)
-	m.Elapsed, m.CPU = recorded.Sub(began), cpu
-	return m, err
-}
-
-// alertmanager lets Alertmanager send a message for each alert that it is given.
-func (d *delivering) alertmanager(ctx context.Context, _ int) (m trial.Measure, err error) {
-	book := d.Book()
-	manager, err := peers.StartAlertmanager(ctx, d.Alertmanager, d.Receiver.ExecutionURL(book))
-	if err != nil {
-		return m, err
-	}
-	defer func() { err = errors.Join(err, manager.End()) }()
-	used, err := lab.Metered(map[string]int{"Alertmanager": manager.PID(), "receiver": d.ReceiverPID})
-	if err != nil {
-		return m, err
-	}
-	ids := make([]string, d.alerts)
-	for i := range ids {
-		ids[i] = fmt.Sprintf("execution-%08d", i)
-	}
-	began := time.Now()
-	for page := range slices.Chunk(ids, 500) {
-		if err := manager.Alerts(ctx, page...); err != nil {
-			return m, err
-		}
-	}
-	count, err := d.AwaitReceived(ctx, book, d.alerts)
-	if err != nil {
-		return m, err
-	}
-	cpu, err := used()
-	if err != nil {
-		return m, err
-	}
-	m, err = d.Counted(ctx, book, d.alerts, d.alerts)
-	m.Elapsed, m.CPU = time.Unix(0, count.LastNS).Sub(began), cpu
-	return m, err
 }

@@ -14,6 +14,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -21,6 +22,9 @@ import (
 
 // MostSpread is how far the rates of a floor may lie apart, as a part of their median.
 const MostSpread = 0.20
+
+// ErrNotQuiet says that a floor varied by more than [MostSpread]. Another time it may not.
+var ErrNotQuiet = errors.New("the machine was not quiet")
 
 // Measure is what one run of one side did.
 type Measure struct {
@@ -105,15 +109,15 @@ func Alternate(ctx context.Context, sides []Side, trials int, tell func(string))
 	return runs, CheckFloors(sides, runs)
 }
 
-// CheckFloors returns an error that names the floors whose rates lie too far apart.
+// CheckFloors returns an error, an [ErrNotQuiet], that names the floors whose rates lie too far apart.
 func CheckFloors(sides []Side, runs Runs) error {
 	for _, side := range sides {
 		if !side.Floor {
 			continue
 		}
 		if s := Summarise(runs.Of(side.Name, (*Measure).Rate)); s.Spread() > MostSpread {
-			return fmt.Errorf("the floor %s varied by %.0f %% (%.0f/s to %.0f/s), more than %.0f %%: the machine was not quiet",
-				side.Name, 100*s.Spread(), s.Low, s.High, 100*MostSpread)
+			return fmt.Errorf("the floor %s varied by %.0f %% (%.0f/s to %.0f/s), more than %.0f %%: %w",
+				side.Name, 100*s.Spread(), s.Low, s.High, 100*MostSpread, ErrNotQuiet)
 		}
 	}
 	return nil

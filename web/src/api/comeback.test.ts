@@ -58,3 +58,44 @@ test("a refusal is an answer, and the pages of a list are not all asked again", 
   await paged.ask("status");
   expect([paged.asked, paged.back.mock.calls.length]).toEqual([["status"], 1]);
 });
+
+test("what a database's outage left unread is asked again when Tocsin says that it reaches all", async () => {
+  let ready = false;
+  const lame = new ApiError(503, undefined);
+  const page = aPage((key) => (key === "status" ? { ready } : ready ? key : lame), "status", "preview");
+  await vi.waitFor(() => expect(page.cache.getQueryState(["preview"])?.status).toBe("error"));
+  page.asked.length = 0;
+  await page.ask("status");
+  expect([page.asked, page.back.mock.calls.length]).toEqual([["status"], 0]);
+  ready = true;
+  await page.ask("status");
+  await vi.waitFor(() => expect(page.cache.getQueryData(["preview"])).toBe("preview"));
+  expect([page.asked, page.back.mock.calls.length]).toEqual([["status", "status", "preview"], 1]);
+  await page.ask("status");
+  expect(page.back).toHaveBeenCalledTimes(1);
+});
+
+test("a refusal while Tocsin reaches all is not asked again and again", async () => {
+  const slow = new ApiError(503, undefined);
+  const page = aPage((key) => (key === "status" ? { ready: true } : slow), "status", "preview");
+  await vi.waitFor(() => expect(page.cache.getQueryState(["preview"])?.status).toBe("error"));
+  page.asked.length = 0;
+  await page.ask("status");
+  expect([page.asked, page.back.mock.calls.length]).toEqual([["status"], 0]);
+});
+
+test("what says so of itself is asked again after an outage, although it was read", async () => {
+  let gone = true;
+  const page = aPage((key) => (gone ? unreachable(key) : key), "status");
+  const queryFn = vi.fn(async () => "read");
+  const preview = { queryKey: ["preview"], queryFn, meta: { afterOutage: true }, staleTime: Number.POSITIVE_INFINITY };
+  const watching = new QueryObserver(page.cache, preview).subscribe(() => {});
+  await vi.waitFor(() => expect(page.cache.getQueryState(["preview"])?.status).toBe("success"));
+  await page.ask("status");
+  gone = false;
+  await page.ask("status");
+  await vi.waitFor(() => expect(queryFn).toHaveBeenCalledTimes(2));
+  await page.ask("status");
+  expect(queryFn).toHaveBeenCalledTimes(2);
+  watching();
+});

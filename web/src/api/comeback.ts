@@ -1,5 +1,6 @@
 import type { QueryClient } from "@tanstack/react-query";
-import { isAway } from "./errors";
+import type { Status } from "./client";
+import { isAway, isLame } from "./errors";
 import { systemStatus } from "./status";
 
 /** Whether Tocsin did not answer when it was asked last how it is, which is every few seconds. */
@@ -8,20 +9,32 @@ export function isKnownAway(cache: QueryClient): boolean {
 }
 
 /**
- * Calls back each time that Tocsin answers after it did not, and first asks again for what is on the page and could not be
- * read meanwhile. Lists that are loaded page by page are left to those who keep them fresh: all their pages would be asked
- * again. Returns how to end that.
+ * Calls back each time that all is well again after Tocsin did not answer, or could not reach one of its databases, and first
+ * asks again for what is on the page and could not be read meanwhile, or is of before (`meta.afterOutage`). Lists that are
+ * loaded page by page are left to those who keep them fresh: all their pages would be asked again. Returns how to end that.
  */
 export function onComeback(cache: QueryClient, call: () => void): () => void {
   let away = false;
+  // Tocsin answers, but says itself that it lacks something.
+  let lame = false;
+  const [key] = systemStatus().queryKey;
   return cache.getQueryCache().subscribe((event) => {
     if (event.type !== "updated") return;
-    if (event.action.type === "error") away ||= isAway(event.action.error);
-    if (event.action.type !== "success" || event.action.manual || !away) return;
+    const { action, query } = event;
+    const isStatus = query.queryKey[0] === key;
+    if (action.type === "error") {
+      away ||= isAway(action.error);
+      lame ||= isStatus && isLame(action.error);
+    }
+    if (action.type !== "success" || action.manual) return;
+    const ready = isStatus ? (action.data as Partial<Status>).ready : undefined;
+    lame ||= ready === false;
+    if (!away && !(lame && ready)) return;
     away = false;
+    if (ready) lame = false;
     void cache.refetchQueries({
       type: "active",
-      predicate: ({ state }) => state.status === "error" && !isPaged(state.data),
+      predicate: ({ state, meta }) => (state.status === "error" || meta?.afterOutage === true) && !isPaged(state.data),
     });
     call();
   });

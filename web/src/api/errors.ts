@@ -66,6 +66,9 @@ export function reasonOf(error: unknown): string {
 /** Whether no answer came at all. */
 export const isAway = (error: unknown): boolean => error instanceof ApiError && error.status === 0;
 
+/** Whether Tocsin answered that something which it needs does not. */
+export const isLame = (error: unknown): boolean => error instanceof ApiError && error.status === 503;
+
 /** Whether trying the same call again may help. */
 export function isPassing(error: unknown): boolean {
   return !(error instanceof ApiError) || error.status === 0 || error.status === 429 || error.status >= 500;

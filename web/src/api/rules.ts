@@ -85,6 +85,7 @@ export function rulePreview(definition: RuleDefinition, hours: number) {
     queryFn: ({ signal }) => body(client.POST("/rules/preview", { signal, body: { definition, hours } })),
     staleTime: 60_000,
     refetchOnWindowFocus: false,
+    meta: { afterOutage: true },
   });
 }
 

@@ -107,20 +107,22 @@ function Actions({ alert, may, onAct }: { alert: Alert; may: boolean; onAct: (ac
 function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
   const { count, exchange } = alert;
   return (
-    <>
-      <div className={styles.marks}>
-        <SeverityMark severity={alert.severity} />
-        <StateMark state={alert.state} />
-        <span>
-          raised by{" "}
-          <Link to="/rules" hash={alert.ruleId}>
-            {alert.ruleName || "a deleted rule"}
-          </Link>
-        </span>
+    <div className={styles.body}>
+      <div className={styles.head}>
+        <div className={styles.marks}>
+          <SeverityMark severity={alert.severity} />
+          <StateMark state={alert.state} />
+          <span>
+            raised by{" "}
+            <Link to="/rules" hash={alert.ruleId}>
+              {alert.ruleName || "a deleted rule"}
+            </Link>
+          </span>
+        </div>
+        <h2 className={styles.title}>{alert.title}</h2>
+        {!repeats(alert) && <p className={styles.message}>{alert.message}</p>}
+        {count && <Count count={count} />}
       </div>
-      <h2 className={styles.title}>{alert.title}</h2>
-      {!repeats(alert) && <p className={styles.message}>{alert.message}</p>}
-      {count && <Count count={count} />}
       {exchange && <ErrorOf exchange={exchange} title={count ? "Newest error" : "Error"} complete={complete} />}
 
       {/* The stack is still to come, and would push it away. */}
@@ -131,7 +133,7 @@ function Body({ alert, complete }: { alert: Alert; complete: boolean }) {
 
         {exchange && <ExchangeOf alert={alert} exchange={exchange} title={count ? "Newest exchange" : "Exchange"} />}
       </div>
-    </>
+    </div>
   );
 }
 

@@ -10,7 +10,13 @@ export function Raised({ ruleId, ruleName }: { ruleId: string; ruleName: string 
   const minutes = data?.rules.find((rule) => rule.ruleId === ruleId)?.buckets;
   const total = minutes?.reduce((sum, count) => sum + count, 0) ?? 0;
   if (!data) return <span className={table.quiet}>…</span>;
-  if (!minutes) return <span className={table.quiet}>none</span>;
+  if (!minutes) {
+    return (
+      <span className={table.quiet}>
+        none<span className={table.word}> raised in the last hour</span>
+      </span>
+    );
+  }
   const raised = `${total.toLocaleString("en")} raised`;
   return (
     <span className={styles.raised} title="In the last hour, by minute">

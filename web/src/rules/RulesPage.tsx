@@ -143,7 +143,13 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
 function Open({ rule, groups }: { rule: Rule; groups: ReadonlyMap<string | undefined, AlertGroup> | undefined }) {
   if (!groups) return <span className={table.quiet}>…</span>;
   const group = groups.get(rule.id);
-  if (!group) return <span className={table.quiet}>–</span>;
+  if (!group) {
+    return (
+      <span className={table.quiet}>
+        none<span className={table.word}> open</span>
+      </span>
+    );
+  }
   const { firing, acknowledged } = group;
   const state = firing > 0 ? {} : { state: "acknowledged" as const };
   return (

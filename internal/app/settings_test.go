@@ -1,0 +1,50 @@
+package app_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"tocsin/internal/app"
+)
+
+// TestAWrongSettingIsNamed holds that whoever sets something wrong reads which
+// setting it is, what it has to look like, and no password.
+func TestAWrongSettingIsNamed(t *testing.T) {
+	const password = "s3cret-of-the-database"
+	for name, c := range map[string]struct {
+		change func(*app.Options)
+		says   []string
+	}{
+		"no URL of Postgres":    {func(o *app.Options) { o.PostgresURL = "localhost" }, []string{"TOCSIN_POSTGRES_URL", "postgres://user:password@host:5432/database"}},
+		"Postgres is not there": {func(*app.Options) {}, []string{"TOCSIN_POSTGRES_URL", "does it run there", "connection refused"}},
+		"no URL of ClickHouse":  {func(o *app.Options) { o.ClickHouseURL = "nonsense" }, []string{"TOCSIN_CLICKHOUSE_URL", "clickhouse://user:password@host:9000/database"}},
+		"another protocol":      {func(o *app.Options) { o.ClickHouseURL = "ftp://reader:" + password + "@x:9000" }, []string{"TOCSIN_CLICKHOUSE_URL", "clickhouse://"}},
+		"no port":               {func(o *app.Options) { o.ClickHouseURL = "clickhouse://reader:" + password + "@x/y" }, []string{"TOCSIN_CLICKHOUSE_URL", "no port"}},
+		"a short key":           {func(o *app.Options) { o.EncryptionKey = "abc" }, []string{"TOCSIN_ENCRYPTION_KEY", "openssl rand -base64 32"}},
+		"a role":                {func(o *app.Options) { o.Roles = []app.Role{"cook"} }, []string{"TOCSIN_ROLES", "api, evaluate, dispatch"}},
+		"a settle time":         {func(o *app.Options) { o.Settle = -time.Second }, []string{"TOCSIN_SETTLE"}},
+		"an address":            {func(o *app.Options) { o.Access.AdminEmail, o.Access.AdminPassword = "ada", password }, []string{"TOCSIN_ADMIN_EMAIL", "e-mail"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := app.Options{
+				PostgresURL: "postgres://tocsin:" + password + "@127.0.0.1:1/tocsin", ClickHouseURL: "http://127.0.0.1:1/x",
+				EncryptionKey: key, Logger: slog.New(slog.DiscardHandler),
+			}
+			c.change(&o)
+			_, err := app.New(t.Context(), o)
+			if err == nil {
+				t.Fatal("it was taken")
+			}
+			for _, part := range c.says {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+			if strings.Contains(err.Error(), password) {
+				t.Errorf("%q tells the password", err)
+			}
+		})
+	}
+}
