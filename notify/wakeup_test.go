@@ -111,9 +111,10 @@ func TestASignalIsAnsweredWhenItsPassHasClaimed(t *testing.T) {
 
 // heard is a dispatcher that runs over a model of the outbox, and how often it looked.
 type heard struct {
-	*looks
-	*calls
-	*notify.Dispatcher
+	box     *outbox
+	looks   *looks
+	calls   *calls
+	d       *notify.Dispatcher
 	wakeUps chan notify.Signal
 }
 
@@ -121,9 +122,10 @@ type heard struct {
 func hears(t *testing.T, c *calls, f func(h *heard)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := &heard{looks: &looks{outbox: &outbox{}}, calls: c, wakeUps: make(chan notify.Signal)}
-		h.Dispatcher = dispatcher(t, h.outbox, c, func(o *notify.Options) { o.Store, o.Poll, o.WakeUps = h.looks, time.Hour, h.wakeUps })
-		running(t, h.Dispatcher, func() {
+		h := &heard{box: &outbox{}, calls: c, wakeUps: make(chan notify.Signal)}
+		h.looks = &looks{outbox: h.box}
+		h.d = dispatcher(t, h.box, c, func(o *notify.Options) { o.Store, o.Poll, o.WakeUps = h.looks, time.Hour, h.wakeUps })
+		running(t, h.d, func() {
 			synctest.Wait()
 			f(h)
 			synctest.Wait()
@@ -133,10 +135,10 @@ func hears(t *testing.T, c *calls, f func(h *heard)) {
 
 // owe has the outbox hold messages for a webhook, and tells of them.
 func (h *heard) owe(list []notify.Delivery, webhooks ...uuid.UUID) (left bool) {
-	h.outbox.mu.Lock()
-	h.outbox.due = append(h.outbox.due, list...)
-	h.outbox.limits = notify.Limits{WebhookID: list[0].Webhook.ID, MaxConcurrent: 4}
-	h.outbox.mu.Unlock()
+	h.box.mu.Lock()
+	h.box.due = append(h.box.due, list...)
+	h.box.limits = notify.Limits{WebhookID: list[0].Webhook.ID, MaxConcurrent: 4}
+	h.box.mu.Unlock()
 	answered := make(chan bool, 1)
 	h.wakeUps <- notify.Signal{
 		WakeUp:  notify.WakeUp{Notifications: len(list), Webhooks: webhooks},
@@ -149,9 +151,9 @@ func (h *heard) owe(list []notify.Delivery, webhooks ...uuid.UUID) (left bool) {
 
 // so tells how many looks there were, and how many messages are settled.
 func (h *heard) so() (looks, settled int) {
-	h.outbox.mu.Lock()
-	defer h.outbox.mu.Unlock()
-	return len(h.looks.at), len(h.outbox.settled)
+	h.box.mu.Lock()
+	defer h.box.mu.Unlock()
+	return len(h.looks.at), len(h.box.settled)
 }
 
 func TestNothingIsLookedForWithoutRoom(t *testing.T) {
@@ -202,7 +204,7 @@ func TestCallsThatEndCauseNoLooks(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 5 * time.Millisecond}, func(h *heard) {
 		for range 50 {
-			r := h.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
+			r := h.d.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
 			r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
 			pass(20 * time.Millisecond)
 		}
@@ -222,14 +224,14 @@ func TestWhatBecomesDueByAnAttemptIsLookedFor(t *testing.T) {
 	}{
 		"it is to be made again": {func(h *heard) { h.calls.verdict = notify.VerdictRetry }},
 		"it was refused":         {func(h *heard) { h.calls.verdict = notify.VerdictRefused }},
-		"its claim was lost":     {func(h *heard) { h.outbox.lostAtEnd = true }},
-		"it could not be begun":  {func(h *heard) { h.outbox.beginErr = errors.New("away") }},
-		"it was withheld":        {func(h *heard) { h.outbox.withheld = true }},
+		"its claim was lost":     {func(h *heard) { h.box.lostAtEnd = true }},
+		"it could not be begun":  {func(h *heard) { h.box.beginErr = errors.New("away") }},
+		"it was withheld":        {func(h *heard) { h.box.withheld = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hears(t, &calls{takes: time.Second / 2}, func(h *heard) {
 				c.before(h)
-				r := h.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
+				r := h.d.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
 				r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
 				pass(time.Second)
 				if looks, _ := h.so(); looks < 2 {
@@ -246,20 +248,20 @@ func TestWhatBecomesDueByAnAttemptIsLookedFor(t *testing.T) {
 func TestAnAnsweredProbeIsFollowedByALook(t *testing.T) {
 	hook, other := uuid.New(), uuid.New()
 	hears(t, &calls{takes: 100 * time.Millisecond}, func(h *heard) {
-		h.outbox.mu.Lock()
-		h.outbox.due = deliveries(1, hook, time.Minute)
-		h.outbox.limits = notify.Limits{WebhookID: hook, MaxConcurrent: 4, Probe: true}
-		h.outbox.mu.Unlock()
+		h.box.mu.Lock()
+		h.box.due = deliveries(1, hook, time.Minute)
+		h.box.limits = notify.Limits{WebhookID: hook, MaxConcurrent: 4, Probe: true}
+		h.box.mu.Unlock()
 		wake := func() {
 			h.wakeUps <- notify.Signal{WakeUp: notify.WakeUp{Webhooks: []uuid.UUID{other}}}
 			synctest.Wait()
 		}
 		wake()
 		wake()
-		h.outbox.mu.Lock()
-		h.outbox.due = deliveries(3, hook, time.Minute)
-		h.outbox.limits.Probe = false
-		h.outbox.mu.Unlock()
+		h.box.mu.Lock()
+		h.box.due = deliveries(3, hook, time.Minute)
+		h.box.limits.Probe = false
+		h.box.mu.Unlock()
 		pass(time.Second)
 		if _, settled := h.so(); settled != 4 {
 			t.Errorf("%d messages are settled, want the probe and the 3 behind it", settled)
