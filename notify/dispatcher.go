@@ -335,7 +335,7 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 	var result Result
 	dealt, stocked := map[uuid.UUID]int{}, map[uuid.UUID]int{}
 	room, slots, left := 0, 0, false
-	look := d.gate.look()
+	freed := d.gate.look()
 	claimed, err := d.Store.Claim(ctx, ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease,
 		Room: func(due []Limits) []Slots {
@@ -384,9 +384,7 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 	for id, n := range stocked {
 		dealt[id] += n
 	}
-	if err != nil {
-		d.gate.failed(look)
-	} else if d.gate.looked(look, dealt) {
+	if err == nil && d.gate.looked(freed, dealt) {
 		signal(d.freed)
 	}
 	result.Claimed, result.Next = len(claimed.Deliveries), claimed.Next

@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"maps"
 	"math"
 	"sync"
 	"time"
@@ -314,27 +313,13 @@ func (g *gate) settled(webhook uuid.UUID, delivered bool) {
 	}
 }
 
-// glance is what was known when a look began.
-type glance struct {
-	owed  map[uuid.UUID]*lane
-	freed int
-}
-
-// look begins a look at the outbox. What becomes worth a look from now on is for the
-// next one.
-func (g *gate) look() glance {
+// look begins a look at the outbox, and returns how many slots were given back until
+// now. What becomes worth a look from now on is for the next one.
+func (g *gate) look() (freed int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	was := glance{g.owed, g.freed}
-	g.owed = map[uuid.UUID]*lane{}
-	return was
-}
-
-// failed takes note of a look that has found nothing out.
-func (g *gate) failed(was glance) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	maps.Copy(g.owed, was.owed)
+	clear(g.owed)
+	return g.freed
 }
 
 // promise counts slots as taken that are dealt to a claim, until they are given
@@ -358,8 +343,8 @@ func (g *gate) welcomes(webhook uuid.UUID, most int) bool {
 
 // looked takes note of a claim: of each webhook that was due, the slots dealt and
 // not used. Of one with none left over, more is thought to be due. It reports whether
-// slots were given back meanwhile.
-func (g *gate) looked(was glance, left map[uuid.UUID]int) (freed bool) {
+// slots were given back since so many were.
+func (g *gate) looked(freed int, left map[uuid.UUID]int) (more bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for id, l := range g.lanes {
@@ -369,7 +354,7 @@ func (g *gate) looked(was glance, left map[uuid.UUID]int) (freed bool) {
 			g.owed[id] = l
 		}
 	}
-	return g.freed != was.freed
+	return g.freed != freed
 }
 
 // ended takes note of an outcome.

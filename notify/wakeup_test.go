@@ -16,11 +16,15 @@ import (
 type looks struct {
 	*outbox
 	at []time.Time
+	// takes is how long an answer takes.
+	takes time.Duration
 }
 
 func (l *looks) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
 	l.at = append(l.at, time.Now())
-	return l.outbox.Claim(ctx, r)
+	claimed, err := l.outbox.Claim(ctx, r)
+	<-time.After(l.takes)
+	return claimed, err
 }
 
 func TestThePauseEndsWithTheFirstRowThatBecomesDue(t *testing.T) {
@@ -159,7 +163,9 @@ func (h *heard) so() (looks, settled int) {
 func TestNothingIsLookedForWithoutRoom(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 10 * time.Second}, func(h *heard) {
-		h.owe(deliveries(4, hook, time.Minute), hook)
+		r := h.d.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 4}})
+		r.HandOver(t.Context(), deliveries(4, hook, time.Minute))
+		synctest.Wait()
 		before, _ := h.so()
 		for range 20 {
 			if left := h.owe(deliveries(1, hook, time.Minute), hook); !left {
@@ -210,6 +216,66 @@ func TestCallsThatEndCauseNoLooks(t *testing.T) {
 		}
 		if looks, settled := h.so(); looks != 1 || settled != 50 {
 			t.Errorf("%d looks for %d messages that were handed over, want the one at the start for 50", looks, settled)
+		}
+	})
+}
+
+// TestCallsOfOthersCauseNoLooks has calls end while a webhook without room is owed more.
+func TestCallsOfOthersCauseNoLooks(t *testing.T) {
+	full, other := uuid.New(), uuid.New()
+	hears(t, &calls{takes: time.Hour}, func(h *heard) {
+		h.owe(deliveries(5, full, 2*time.Hour), full)
+		h.calls.mu.Lock()
+		h.calls.takes = 5 * time.Millisecond
+		h.calls.mu.Unlock()
+		before, _ := h.so()
+		for range 50 {
+			r := h.d.Reserve([]notify.Wanted{{WebhookID: other, MaxConcurrent: 4, Count: 1}})
+			r.HandOver(t.Context(), deliveries(1, other, time.Minute))
+			pass(20 * time.Millisecond)
+		}
+		// One for the attempt that takes longer than a second.
+		if looks, settled := h.so(); looks > before+1 || settled != 50 {
+			t.Errorf("%d looks while %d calls of others ended, want one for 50", looks-before, settled)
+		}
+		pass(time.Hour)
+	})
+}
+
+// TestASlotThatIsFreedDuringALookIsUsed has all slots become free after a look has found
+// none and before it has ended.
+func TestASlotThatIsFreedDuringALookIsUsed(t *testing.T) {
+	hook := uuid.New()
+	hears(t, &calls{takes: 500 * time.Millisecond}, func(h *heard) {
+		h.owe(deliveries(4, hook, time.Minute))
+		pass(450 * time.Millisecond)
+		h.looks.takes = 100 * time.Millisecond
+		h.owe(deliveries(1, hook, time.Minute))
+		pass(time.Second)
+		if _, settled := h.so(); settled != 5 {
+			t.Errorf("%d of 5 messages are settled", settled)
+		}
+	})
+}
+
+// TestLooksEndWithWhatIsOwed has a burst be claimed. When nothing more is due, calls that
+// end cause no looks.
+func TestLooksEndWithWhatIsOwed(t *testing.T) {
+	hook := uuid.New()
+	hears(t, &calls{takes: 5 * time.Millisecond}, func(h *heard) {
+		h.owe(deliveries(100, hook, time.Minute))
+		pass(5 * time.Second)
+		before, settled := h.so()
+		if settled != 100 {
+			t.Fatalf("%d of 100 messages are settled", settled)
+		}
+		for range 50 {
+			r := h.d.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
+			r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
+			pass(20 * time.Millisecond)
+		}
+		if looks, _ := h.so(); looks != before {
+			t.Errorf("%d looks when nothing was owed any more", looks-before)
 		}
 	})
 }
