@@ -49,10 +49,15 @@ func (b *backlog) owe(tenant string, count, settled int, age time.Duration) {
 // way, while f ran on connections of its own.
 func (b *backlog) rowsRead(f func(db *postgres.DB)) int64 {
 	b.tb.Helper()
-	const read = `
+	return b.counted(`
 		select coalesce(sum(t.seq_tup_read), 0)::bigint
 		     + (select coalesce(sum(i.idx_tup_read), 0)::bigint from pg_stat_user_indexes i where i.relname in ('outbox', 'notification'))
-		from pg_stat_user_tables t where t.relname in ('outbox', 'notification')`
+		from pg_stat_user_tables t where t.relname in ('outbox', 'notification')`, f)
+}
+
+// counted returns by how much f increases what a query of Postgres's statistics tells.
+func (b *backlog) counted(read string, f func(db *postgres.DB)) int64 {
+	b.tb.Helper()
 	// What this connection has read before is told now, and not later.
 	one[string](b.tb, b.conn, `select pg_stat_force_next_flush()::text`)
 	before := one[int64](b.tb, b.conn, read)

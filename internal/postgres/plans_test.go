@@ -32,38 +32,7 @@ func TestBatchesReadTheirRowsAlone(t *testing.T) {
 	b.exec(`set session_replication_role = origin`)
 	b.exec(`insert into webhook_state (webhook_id) select webhook_id from webhook on conflict do nothing`)
 	hook := one[uuid.UUID](t, b.conn, `select webhook_id from webhook`)
-	rows, err := b.conn.Query(t.Context(), `select notification_id from outbox where claim_token = 7`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	if err != nil {
-		t.Fatal(err)
-	}
-	held, begins, settlements := make([]notify.Held, batch), make([]notify.Begin, batch), make([]notify.Settlement, batch)
-	for i, id := range ids {
-		held[i] = notify.Held{NotificationID: id, Token: 7}
-		begins[i] = notify.Begin{NotificationID: id, WebhookID: hook, WebhookVersion: 1, Token: 7, Attempt: 1, Lease: time.Minute, Fresh: &notify.Body{Content: []byte("{}")}}
-		settlements[i] = notify.Settlement{
-			NotificationID: id, WebhookID: hook, Token: 7, Attempt: 1, TenantID: "much", Replica: "replica",
-			Outcome: notify.Outcome{Verdict: notify.VerdictDelivered}, Decision: notify.Decision{Status: notify.Delivered},
-		}
-	}
-	for _, step := range []struct {
-		name string
-		do   func(*postgres.Outbox) error
-	}{
-		{"claim", func(o *postgres.Outbox) error {
-			_, err := o.Claim(t.Context(), notify.ClaimRequest{
-				Replica: "another", Lease: time.Minute, Room: func([]notify.Limits) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: batch}} },
-			})
-			return err
-		}},
-		{"renew", func(o *postgres.Outbox) error { _, err := o.Renew(t.Context(), held, time.Minute); return err }},
-		{"begin", func(o *postgres.Outbox) error { _, err := o.Begin(t.Context(), begins); return err }},
-		{"settle", func(o *postgres.Outbox) error { _, err := o.Settle(t.Context(), settlements); return err }},
-		{"release", func(o *postgres.Outbox) error { return o.Release(t.Context(), held) }},
-	} {
+	for _, step := range b.steps(hook, batch) {
 		read := b.rowsRead(func(db *postgres.DB) {
 			if err := step.do(db.Outbox()); err != nil {
 				t.Fatal(err)
@@ -75,6 +44,84 @@ func TestBatchesReadTheirRowsAlone(t *testing.T) {
 	}
 	if n := one[int](t, b.conn, `select count(*)::int from settlement where status = 'DELIVERED'`); n != batch {
 		t.Errorf("%d messages are settled, want %d", n, batch)
+	}
+}
+
+// step is one way to work on a batch.
+type step struct {
+	name string
+	do   func(*postgres.Outbox) error
+}
+
+// steps are all of them, with so many messages whose claim is 7.
+func (b *backlog) steps(hook uuid.UUID, batch int) []step {
+	b.tb.Helper()
+	ctx := b.tb.Context()
+	rows, err := b.conn.Query(ctx, `select notification_id from outbox where claim_token = 7`)
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+	held, begins, settlements := make([]notify.Held, batch), make([]notify.Begin, batch), make([]notify.Settlement, batch)
+	for i, id := range ids {
+		held[i] = notify.Held{NotificationID: id, Token: 7}
+		begins[i] = notify.Begin{NotificationID: id, WebhookID: hook, WebhookVersion: 1, Token: 7, Attempt: 1, Lease: time.Minute, Fresh: &notify.Body{Content: []byte("{}")}}
+		settlements[i] = notify.Settlement{
+			NotificationID: id, WebhookID: hook, Token: 7, Attempt: 1, TenantID: "much", Replica: "replica",
+			Outcome: notify.Outcome{Verdict: notify.VerdictDelivered}, Decision: notify.Decision{Status: notify.Delivered},
+		}
+	}
+	return []step{
+		{"claim", func(o *postgres.Outbox) error {
+			_, err := o.Claim(ctx, notify.ClaimRequest{
+				Replica: "another", Lease: time.Minute, Room: func([]notify.Limits) []notify.Slots { return []notify.Slots{{WebhookID: hook, Slots: batch}} },
+			})
+			return err
+		}},
+		{"renew", func(o *postgres.Outbox) error { _, err := o.Renew(ctx, held, time.Minute); return err }},
+		{"begin", func(o *postgres.Outbox) error { _, err := o.Begin(ctx, begins); return err }},
+		{"settle", func(o *postgres.Outbox) error { _, err := o.Settle(ctx, settlements); return err }},
+		{"release", func(o *postgres.Outbox) error { return o.Release(ctx, held) }},
+	}
+}
+
+// TestBatchesPassOverWhatIsSettled has Postgres believe that the outbox is empty, while
+// its indexes hold the entries of many messages that were settled beside a transaction
+// that is held open. What works on a few messages then reads a few pages of indexes.
+func TestBatchesPassOverWhatIsSettled(t *testing.T) {
+	const settled, batch = 100_000, 20
+	q := newQueue(t)
+	q.settle(settled)
+	q.exec(`vacuum analyze outbox`)
+	if rows := one[float32](t, q.conn, `select reltuples from pg_class where relname = 'outbox'`); rows != 0 {
+		t.Fatalf("Postgres believes that there are %v rows", rows)
+	}
+	q.owe("much", batch, 0, 0)
+	q.exec(`set session_replication_role = origin`)
+	q.exec(`update outbox set claim_token = 7, claimed_by = 'replica'`)
+	pages := one[int64](t, q.conn, `select min(pg_relation_size(indexrelid)) / 8192 from pg_stat_user_indexes where indexrelname in ('outbox_pkey', 'outbox_ready')`)
+	for _, step := range q.steps(q.hook, batch) {
+		if step.name == "claim" {
+			continue // it looks at the queue, and the first time at all of it
+		}
+		// A batch is retried as often, until its plan is made once for all that follow.
+		const times = 7
+		read := q.counted(`
+			select sum(idx_blks_hit + idx_blks_read)::bigint from pg_statio_user_indexes
+			where indexrelname in ('outbox_pkey', 'outbox_ready')`, func(db *postgres.DB) {
+			for range times {
+				if err := step.do(db.Outbox()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		// A descent for each message takes three pages.
+		if read > times*batch*6 {
+			t.Errorf("%s: to work %d times on %d messages, %d pages of indexes were read, which have %d", step.name, times, batch, read, pages)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,6 +55,14 @@ func soak(ctx context.Context, b bench) ([]report.Result, error) {
 		report.One("memory at the end over that at the start", "×",
 			trial.Summarise(resident[len(resident)-part:]).Median/trial.Summarise(resident[:part]).Median, report.AtMost(1.1)),
 	}
+	shares := trial.Runs{}
+	for i, round := range rounds {
+		quarter := fmt.Sprintf("quarter %d", min(i/part+1, 4))
+		shares[quarter] = append(shares[quarter], trial.Measure{Asked: s.size, CPU: round.used})
+	}
+	for _, quarter := range slices.Sorted(maps.Keys(shares)) {
+		r.Notes = append(r.Notes, lab.CPUNotes(shares, quarter))
+	}
 	return []report.Result{r}, nil
 }
 
@@ -61,6 +71,8 @@ type round struct {
 	// rate is alerts per second, micros the processor time of one, of all processes,
 	// in microseconds, and megabytes what the replica holds at the end of the round.
 	rate, micros, megabytes float64
+	// used is the processor time of each process.
+	used map[string]time.Duration
 }
 
 func (b bench) soak(ctx context.Context, s soaking) (rounds []round, err error) {
@@ -144,7 +156,8 @@ func (b bench) soakOnce(ctx context.Context, world soakWorld, nth, size int) (do
 		return done, err
 	}
 	var used time.Duration
-	for _, u := range after.Since(before) {
+	done.used = after.Since(before)
+	for _, u := range done.used {
 		used += u
 	}
 	done.rate = float64(size) / time.Unix(0, got.LastNS).Sub(began).Seconds()

@@ -13,7 +13,7 @@ import (
 
 const outboxAbandon = `-- name: OutboxAbandon :exec
 with gone as (
-    delete from outbox o where o.webhook_id = $1
+    delete from outbox o where o.webhook_id = $1 and o.ready_at >= '-infinity'
     returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
@@ -27,7 +27,8 @@ select n.notification_id, n.tenant_id, 'FAILED' from gone join notification n us
 `
 
 // Settles what is still owed to a webhook that is being deleted. Attempts under way
-// are recorded; their outcomes follow.
+// are recorded; their outcomes follow. All rows have a ready_at, by which the queue
+// is indexed.
 func (q *Queries) OutboxAbandon(ctx context.Context, webhookID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, outboxAbandon, webhookID)
 	return err

@@ -41,9 +41,10 @@ where webhook_id = @webhook_id;
 
 -- name: OutboxAbandon :exec
 -- Settles what is still owed to a webhook that is being deleted. Attempts under way
--- are recorded; their outcomes follow.
+-- are recorded; their outcomes follow. All rows have a ready_at, by which the queue
+-- is indexed.
 with gone as (
-    delete from outbox o where o.webhook_id = @webhook_id
+    delete from outbox o where o.webhook_id = @webhook_id and o.ready_at >= '-infinity'
     returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
