@@ -50,8 +50,8 @@ func (s *steady) Fingerprints(_ context.Context, q evaluator.FingerprintQuery) (
 	return prints, nil
 }
 
-func (s *steady) Load(context.Context, evaluator.ClaimRequest) ([]evaluator.Claim, error) {
-	return slices.Clone(s.claims), nil
+func (s *steady) Load(context.Context, evaluator.ClaimRequest) (evaluator.Loaded, error) {
+	return evaluator.Loaded{Claims: slices.Clone(s.claims)}, nil
 }
 
 func (s *steady) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committed, error) {

@@ -49,8 +49,8 @@ func newCounter(n int) *counter {
 	return c
 }
 
-func (c *counter) Load(context.Context, evaluator.ClaimRequest) ([]evaluator.Claim, error) {
-	return slices.Clone(c.claims), nil
+func (c *counter) Load(context.Context, evaluator.ClaimRequest) (evaluator.Loaded, error) {
+	return evaluator.Loaded{Claims: slices.Clone(c.claims)}, nil
 }
 
 func (c *counter) Now(context.Context) (int64, error) { return begin + second, nil }

@@ -36,6 +36,9 @@
 // Rules of one kind that are drained share a cursor and a claim: a cohort (see
 // cohort.go). A tick writes one row for it, however many rules it has.
 //
+// A tick asks Postgres only when there may be something to claim (see rest.go):
+// what was not announced is found within [Options].Rest.
+//
 // What cannot be done for one rule (a filter that does not compile, a cursor
 // that cannot be read, a commit that the database refuses) is recorded on that
 // rule, whose cursor stays; the other rules go on without it.
@@ -88,7 +91,7 @@ type Scan struct {
 // Store keeps rules, cursors and alerts.
 type Store interface {
 	// Load claims due rules.
-	Load(ctx context.Context, request ClaimRequest) ([]Claim, error)
+	Load(ctx context.Context, request ClaimRequest) (Loaded, error)
 	// Commit writes a batch in one transaction. Claims that no longer stand are
 	// left out, all else is written or, with an error, nothing at all.
 	Commit(ctx context.Context, batch Batch) (Committed, error)
@@ -130,6 +133,17 @@ type ClaimRequest struct {
 	// Grace is how late a cohort is that another replica evaluated last, before it
 	// is claimed.
 	Grace time.Duration
+	// Rest bounds what is said of how long there is nothing to claim.
+	Rest time.Duration
+}
+
+// Loaded is what a replica claimed, and when it should ask again.
+type Loaded struct {
+	Claims []Claim
+	// Idle is how long this replica can claim nothing, counted by the store's clock
+	// from the claim on; at most the request's Rest, and 0 where something was claimed
+	// or may become free at any moment. What is written later is not known to it.
+	Idle time.Duration
 }
 
 // Claim is a rule, or a cohort of rules, that this replica may evaluate.

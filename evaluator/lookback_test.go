@@ -20,9 +20,10 @@ type partly struct {
 	due []string
 }
 
-func (p *partly) Load(ctx context.Context, request evaluator.ClaimRequest) ([]evaluator.Claim, error) {
-	claims, err := p.model.Load(ctx, request)
-	return slices.DeleteFunc(claims, func(c evaluator.Claim) bool { return !slices.Contains(p.due, c.Rule.Name) }), err
+func (p *partly) Load(ctx context.Context, request evaluator.ClaimRequest) (evaluator.Loaded, error) {
+	loaded, err := p.model.Load(ctx, request)
+	loaded.Claims = slices.DeleteFunc(loaded.Claims, func(c evaluator.Claim) bool { return !slices.Contains(p.due, c.Rule.Name) })
+	return loaded, err
 }
 
 // TestLooksBackWhicheverOtherRulesAreDue has two rules that are never due at

@@ -115,7 +115,7 @@ func (m *model) Fingerprints(_ context.Context, q evaluator.FingerprintQuery) ([
 	return slices.Collect(maps.Values(prints)), nil
 }
 
-func (m *model) Load(_ context.Context, request evaluator.ClaimRequest) ([]evaluator.Claim, error) {
+func (m *model) Load(_ context.Context, request evaluator.ClaimRequest) (evaluator.Loaded, error) {
 	var claims []evaluator.Claim
 	for _, s := range m.rules {
 		if s.cohort != nil {
@@ -135,7 +135,7 @@ func (m *model) Load(_ context.Context, request evaluator.ClaimRequest) ([]evalu
 		claims = append(claims, evaluator.Claim{Cohort: &said, Token: c.token, From: &at})
 	}
 	slices.SortFunc(claims, func(a, b evaluator.Claim) int { return cmp.Compare(a.Rule.Name, b.Rule.Name) })
-	return claims, nil
+	return evaluator.Loaded{Claims: claims}, nil
 }
 
 func (m *model) Members(_ context.Context, id uuid.UUID) ([]evaluator.Member, error) {

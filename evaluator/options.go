@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"tocsin/notify"
 )
 
 // Options configures an [Evaluator]. Source, Store, Publisher, Texts, Logger,
@@ -21,7 +23,8 @@ type Options struct {
 	// Observer is told of each tick; nil is nobody.
 	Observer Observer
 	Logger   *slog.Logger
-	// Clock measures the budget of a tick; it is never compared with a claim.
+	// Clock measures the budget of a tick, and how long to rest; it is never compared
+	// with a claim.
 	Clock func() time.Time
 	// NewID makes the ids of alerts and notifications; version 7 by default.
 	NewID func() uuid.UUID
@@ -29,6 +32,11 @@ type Options struct {
 	Replica string
 	// Interval is the time between ticks, 1 s by default.
 	Interval time.Duration
+	// Rest is the longest time without a question to the store, 5 s by default.
+	Rest time.Duration
+	// WakeUps says that something may be due earlier than the store said. Each signal
+	// is answered at once, and the next tick asks; nil leaves it to Rest.
+	WakeUps <-chan notify.Signal
 	// Settle is how far the horizon lies behind the source's clock, 0 or more.
 	Settle time.Duration
 	// PageSize is the most exchanges read at once, 1,000 by default. Where time
@@ -63,6 +71,8 @@ type Evaluator struct {
 	// cohorts holds those that this process evaluated of late.
 	cohorts map[uuid.UUID]*cohort
 	pace    pace
+	// askAt is until when there is nothing to claim, as far as the last tick was told.
+	askAt time.Time
 }
 
 // New returns an evaluator. Its error names the option that cannot be used.
@@ -83,8 +93,9 @@ func New(o Options) (*Evaluator, error) {
 	o.CohortMost = orDefault(o.CohortMost, 20_000)
 	o.ClaimFor = orDefault(o.ClaimFor, 30*time.Second)
 	o.Budget = orDefault(o.Budget, 10*time.Second)
-	if o.Interval < 0 || o.Settle < 0 || o.PageSize < 0 || o.ClaimMost < 0 || o.CohortMost < 0 || o.ClaimFor < 0 || o.Budget < 0 {
-		return nil, errors.New("evaluator: Interval, Settle, PageSize, ClaimMost, CohortMost, ClaimFor and Budget must not be negative")
+	o.Rest = orDefault(o.Rest, defaultRest)
+	if o.Interval < 0 || o.Rest < 0 || o.Settle < 0 || o.PageSize < 0 || o.ClaimMost < 0 || o.CohortMost < 0 || o.ClaimFor < 0 || o.Budget < 0 {
+		return nil, errors.New("evaluator: Interval, Rest, Settle, PageSize, ClaimMost, CohortMost, ClaimFor and Budget must not be negative")
 	}
 	if o.Budget >= o.ClaimFor {
 		return nil, fmt.Errorf("evaluator: Budget %v must be below ClaimFor %v, or claims lapse while they are used", o.Budget, o.ClaimFor)

@@ -28,8 +28,8 @@ type Result struct {
 	HandedOver int
 }
 
-// Run ticks until ctx ends. A tick that fails is logged, and the next one does
-// its work.
+// Run ticks until ctx ends, but for the ticks at which there is nothing to claim.
+// One that fails is logged, and the next one does its work.
 func (e *Evaluator) Run(ctx context.Context) {
 	ticker := time.NewTicker(e.Interval)
 	defer ticker.Stop()
@@ -46,10 +46,8 @@ func (e *Evaluator) Run(ctx context.Context) {
 				slog.Int("rules", result.Rules), slog.Int("failed", result.Failed), slog.Int("stale", result.Stale),
 				slog.Int("scanned", result.Scanned), slog.Int("alerts", result.Alerts), slog.Int("notifications", result.Notifications))
 		}
-		select {
-		case <-ctx.Done():
+		if !e.rest(ctx, ticker.C) {
 			return
-		case <-ticker.C:
 		}
 	}
 }
@@ -65,9 +63,14 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 	began := e.Clock()
 	deadline := began.Add(e.Budget)
 	spent := func() bool { return stop.Err() != nil || !e.Clock().Before(deadline) }
-	claims, err := e.Store.Load(ctx, ClaimRequest{Replica: e.Replica, Most: e.ClaimMost, For: e.ClaimFor, Grace: cohortGrace})
+	e.askAt = time.Time{}
+	loaded, err := e.Store.Load(ctx, ClaimRequest{Replica: e.Replica, Most: e.ClaimMost, For: e.ClaimFor, Grace: cohortGrace, Rest: e.Rest})
 	if err != nil {
 		return Result{}, fmt.Errorf("load rules: %w", err)
+	}
+	claims := loaded.Claims
+	if len(claims) == 0 {
+		e.askAt = began.Add(min(loaded.Idle, e.Rest))
 	}
 	t := &tick{Evaluator: e, spent: spent}
 	if len(claims) > 0 {

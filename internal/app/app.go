@@ -3,7 +3,8 @@
 // them, and ends them in the reverse order.
 //
 // A replica runs any of the roles. A wake-up bus tells dispatchers of all
-// replicas that notifications are waiting; what it loses they find by polling.
+// replicas that notifications are waiting, and evaluators that rules may be due;
+// what it loses they find by polling.
 package app
 
 import (
@@ -51,6 +52,7 @@ type App struct {
 	refresher  *refresh.Refresher
 	member     *lease.Member
 	bus        *bus.Bus
+	rulesBus   *bus.Bus
 	sender     *webhook.Sender
 	renderer   *webhook.Renderer
 	metrics    *metrics
@@ -99,7 +101,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, err
 	}
 	a.member, err = lease.New(lease.Options{
-		Store: replicas{db.Replicas(), a.bus}, Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
+		Store: replicas{db.Replicas(), a.bus, a.rulesBus}, Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -198,7 +200,7 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 		Source:   source, Store: store, Cohorts: store, CohortLeast: a.options.CohortLeast, Publisher: a.bus, Texts: texts,
 		Logger: a.options.Logger.With(slog.String("part", "evaluator")), Clock: a.options.Clock, Replica: a.replica,
 		Interval: a.options.TickInterval, Settle: a.options.Settle, PageSize: a.options.PageSize,
-		ClaimFor: a.options.ClaimFor, Budget: a.options.ClaimFor / 3,
+		ClaimFor: a.options.ClaimFor, Budget: a.options.ClaimFor / 3, Rest: a.options.Rest, WakeUps: a.rulesBus.WakeUps(),
 	})
 	return err
 }
@@ -234,7 +236,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	}
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.bus}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Activity: db.Inbox(),
+		Rules: ruleStore{db.Rules(), a.rulesBus}, Webhooks: webhooks{db.Webhooks(), a.bus}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Activity: db.Inbox(),
 		Pulse: db.Inbox(), Missed: db.Inbox(), Notifications: record, Status: record,
 		Previewer: &evaluator.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
 		Exchanges: source, Texts: texts, Renderer: a.renderer, ExchangeURL: a.renderer.ExchangeURL, Sender: a.sender, Slack: db.Slack(),
@@ -295,12 +297,14 @@ func (a *App) Run(ctx context.Context) error {
 	defer leave()
 	parts.Go(func() { a.sweeper.Run(ctx) })
 	if a.evaluator != nil {
+		parts.Go(func() { a.rulesBus.Listen(ctx) })
 		parts.Go(func() { a.evaluator.Run(ctx) })
 		parts.Go(func() { a.watch.run(ctx) })
 	}
 	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
 	var sender sync.WaitGroup
 	sender.Go(func() { a.bus.Send(sending) })
+	sender.Go(func() { a.rulesBus.Send(sending) })
 	// Wake-ups of the last tick, and for what is released at the end, are sent.
 	defer sender.Wait()
 	defer stopSending()
@@ -361,20 +365,6 @@ func (a *App) shutdownServer(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("shut down HTTP server: %w", err), a.server.Close())
 	}
 	return nil
-}
-
-func wait(ctx context.Context, parts *sync.WaitGroup) error {
-	ended := make(chan struct{})
-	go func() {
-		parts.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return errors.New("work under way did not end in time; what it claimed is offered again when its claim lapses")
-	}
 }
 
 // Close releases everything, the last opened first.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // lifecycle holds what has to be undone, in the order in which it was done.
@@ -30,4 +31,19 @@ func (l *lifecycle) close(ctx context.Context) error {
 	}
 	l.cleanUps = nil
 	return errors.Join(errs...)
+}
+
+// wait waits until parts have ended, as long as ctx stands.
+func wait(ctx context.Context, parts *sync.WaitGroup) error {
+	ended := make(chan struct{})
+	go func() {
+		parts.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return errors.New("work under way did not end in time; what it claimed is offered again when its claim lapses")
+	}
 }

@@ -83,11 +83,14 @@ type Options struct {
 	// Breaker says when a webhook is left alone; what it leaves out is that of
 	// [notify.DefaultPolicy].
 	Breaker Breaker
-	// Bus says how dispatchers are woken.
+	// Bus says how dispatchers and evaluators are woken.
 	Bus BusOptions
 	// PollInterval is the longest pause between looks at the outbox: 30 s by
 	// default, 1 s with a bus in memory. What is known to become due earlier ends it.
 	PollInterval time.Duration
+	// Rest is the longest time for which an evaluator does not ask for due rules while
+	// it knows of none: 5 s by default, 1 s with a bus in memory.
+	Rest time.Duration
 	// ReconcileInterval is the time between comparisons of exchanges with alerts,
 	// by one of all replicas, 10 min by default.
 	ReconcileInterval time.Duration
@@ -129,6 +132,9 @@ func (o *Options) applyDefaults() {
 	o.Bus.applyDefaults(o.PostgresURL)
 	if o.PollInterval == 0 {
 		o.PollInterval = o.Bus.poll()
+	}
+	if o.Rest == 0 {
+		o.Rest = o.Bus.rest()
 	}
 	if o.ReconcileInterval == 0 {
 		o.ReconcileInterval = 10 * time.Minute

@@ -55,8 +55,8 @@ type raised struct {
 	counts map[string]evaluator.GroupCount
 }
 
-func (r *raised) Load(context.Context, evaluator.ClaimRequest) ([]evaluator.Claim, error) {
-	return r.claims, nil
+func (r *raised) Load(context.Context, evaluator.ClaimRequest) (evaluator.Loaded, error) {
+	return evaluator.Loaded{Claims: r.claims}, nil
 }
 
 func (r *raised) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committed, error) {

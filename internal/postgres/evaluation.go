@@ -44,18 +44,22 @@ func (db *DB) Evaluation(desk Desk) *Evaluation {
 	return &Evaluation{db: db, known: map[uuid.UUID]known{}, desk: desk}
 }
 
-// Load claims due rules and cohorts. What cannot be read is returned with its error.
-func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) ([]evaluator.Claim, error) {
+// Load claims due rules and cohorts, or says how long there are none. What cannot be
+// read is returned with its error.
+func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) (evaluator.Loaded, error) {
 	rows, err := s.db.queries.RuleClaim(ctx, pgq.RuleClaimParams{
-		Most: int32(request.Most), Replica: request.Replica, ClaimFor: request.For, Grace: request.Grace,
+		Most: int32(request.Most), Replica: request.Replica, ClaimFor: request.For, Grace: request.Grace, Rest: request.Rest,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("claim rules: %w", err)
+		return evaluator.Loaded{}, fmt.Errorf("claim rules: %w", err)
+	}
+	if len(rows) == 1 && rows[0].ClaimToken == 0 {
+		return evaluator.Loaded{Idle: time.Duration(rows[0].IdleUs) * time.Microsecond}, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.learn(ctx, rows); err != nil {
-		return nil, err
+		return evaluator.Loaded{}, err
 	}
 	claims := make([]evaluator.Claim, 0, len(rows))
 	for i := range rows {
@@ -63,7 +67,7 @@ func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) (
 			claims = append(claims, claim)
 		}
 	}
-	return claims, s.addOpen(ctx, claims)
+	return evaluator.Loaded{Claims: claims}, s.addOpen(ctx, claims)
 }
 
 // claimOf returns a claim that was made; nothing where the rule is deleted since.

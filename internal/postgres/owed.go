@@ -37,37 +37,30 @@ type owed struct {
 }
 
 // owedInAll tells what is owed to all tenants together.
-func (db *DB) owedInAll(ctx context.Context) (o owed, err error) {
-	err = db.begun(ctx, beginCount, func(tx pgx.Tx) error {
-		q := db.queries.WithTx(tx)
-		p := pgq.OwedInAllParams{Most: mostCounted + 1}
-		p.WebhookIds, p.Bounds = db.bounds.known()
-		row, err := q.OwedInAll(ctx, p)
-		if err != nil {
-			return fmt.Errorf("count what is owed: %w", err)
-		}
-		o = owedOf(row.Counted, row.OldestSeconds)
-		if !o.estimated {
-			return nil
-		}
-		live, err := q.OwedLive(ctx)
-		if err != nil {
-			return fmt.Errorf("estimate what is owed: %w", err)
-		}
-		o.depth = max(o.depth, live)
-		return nil
-	})
-	return o, err
+func (db *DB) owedInAll(ctx context.Context) (owed, error) {
+	return db.countOwed(ctx, nil, (*pgq.Queries).OwedLive)
 }
 
 // owedTo tells what is owed to a tenant. Beyond mostCounted the age of the oldest is
 // that of an old one.
-func (db *DB) owedTo(ctx context.Context, tenant string) (o owed, err error) {
+func (db *DB) owedTo(ctx context.Context, tenant string) (owed, error) {
+	return db.countOwed(ctx, &tenant, func(q *pgq.Queries, ctx context.Context) (int64, error) {
+		e, err := q.OwedEstimate(ctx, tenant)
+		if err != nil || e.Sampled == 0 {
+			return 0, err
+		}
+		return int64(float64(e.Live) * float64(e.Own) / float64(e.Sampled)), nil
+	})
+}
+
+// countOwed counts what is owed to a tenant, nil for all, up to the bound, and takes
+// an estimate beyond it, if that is more than was counted.
+func (db *DB) countOwed(ctx context.Context, tenant *string, estimate func(*pgq.Queries, context.Context) (int64, error)) (o owed, err error) {
 	err = db.begun(ctx, beginCount, func(tx pgx.Tx) error {
 		q := db.queries.WithTx(tx)
-		p := pgq.OwedToParams{TenantID: tenant, Most: mostCounted + 1}
+		p := pgq.OwedCountParams{TenantID: tenant, Most: mostCounted + 1}
 		p.WebhookIds, p.Bounds = db.bounds.known()
-		row, err := q.OwedTo(ctx, p)
+		row, err := q.OwedCount(ctx, p)
 		if err != nil {
 			return fmt.Errorf("count what is owed: %w", err)
 		}
@@ -75,13 +68,11 @@ func (db *DB) owedTo(ctx context.Context, tenant string) (o owed, err error) {
 		if !o.estimated {
 			return nil
 		}
-		estimate, err := q.OwedEstimate(ctx, tenant)
+		depth, err := estimate(q, ctx)
 		if err != nil {
 			return fmt.Errorf("estimate what is owed: %w", err)
 		}
-		if estimate.Sampled > 0 {
-			o.depth = max(o.depth, int64(float64(estimate.Live)*float64(estimate.Own)/float64(estimate.Sampled)))
-		}
+		o.depth = max(o.depth, depth)
 		return nil
 	})
 	return o, err

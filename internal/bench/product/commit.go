@@ -30,10 +30,11 @@ const claimFor = 10 * time.Minute
 // Committer claims the only rule of the world.
 func (w *World) Committer(ctx context.Context) (*Committer, error) {
 	store := w.DB.Evaluation(nil)
-	claims, err := store.Load(ctx, evaluator.ClaimRequest{Replica: "bench", Most: 1, For: claimFor})
+	loaded, err := store.Load(ctx, evaluator.ClaimRequest{Replica: "bench", Most: 1, For: claimFor})
 	if err != nil {
 		return nil, err
 	}
+	claims := loaded.Claims
 	if len(claims) != 1 || claims[0].Err != nil {
 		return nil, fmt.Errorf("claim the rule: %d claims", len(claims))
 	}

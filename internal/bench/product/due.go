@@ -10,12 +10,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// announce has the evaluators ask at their next tick, as whoever makes rules due by
+// the product does. It stands in a statement that makes some due.
+const announce = `select pg_notify('tocsin-wake-ups-ev', '{"notifications":0}')`
+
 // Due makes rules due at once; without any, all.
 func (w *World) Due(ctx context.Context, rules ...uuid.UUID) error {
 	return w.Exec(ctx, `
-		with alone as (update rule_state set next_run_at = now() where cohort_id is null and ($1::uuid[] is null or rule_id = any($1)))
-		update cohort c set next_run_at = now()
-		where $1::uuid[] is null or exists (select from rule_state s where s.cohort_id = c.cohort_id and s.rule_id = any($1))`, rules)
+		with alone as (update rule_state set next_run_at = now() where cohort_id is null and ($1::uuid[] is null or rule_id = any($1))), company as (
+			update cohort c set next_run_at = now()
+			where $1::uuid[] is null or exists (select from rule_state s where s.cohort_id = c.cohort_id and s.rule_id = any($1)))
+		`+announce, rules)
 }
 
 // AwaitRun waits until no rule is due any more, and returns when that was seen.
@@ -54,13 +59,28 @@ func (w *World) Steady(ctx context.Context, count int, every time.Duration) erro
 	return w.Insert(ctx, Exchanges{Count: count, Prefix: "execution-", StartNS: start, StepNS: int64(every)})
 }
 
-// WhilePaced makes a rule due again and again while f runs.
+// WhilePaced makes a rule due again and again while f runs. Meanwhile evaluators
+// ask at every tick, without being told each time: another rule is due that seems to
+// be claimed.
 func (w *World) WhilePaced(ctx context.Context, rule uuid.UUID, every time.Duration, f func() error) error {
+	held, err := w.Rule(ctx, 3600, nil, "nothing")
+	if err != nil {
+		return err
+	}
+	err = w.Exec(ctx, `
+		with held as (
+			update rule_state
+			set next_run_at = now(), claim_token = nextval('claim_token'), claimed_by = 'bench', claimed_until = now() + interval '1 h'
+			where rule_id = $1)
+		`+announce, held.ID)
+	if err != nil {
+		return err
+	}
 	pacing, stop := context.WithCancel(ctx)
 	defer stop()
 	paced := make(chan error, 1)
 	go func() { paced <- w.pace(pacing, rule, every) }()
-	err := f()
+	err = f()
 	stop()
 	return errors.Join(err, <-paced)
 }

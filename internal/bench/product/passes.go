@@ -58,7 +58,7 @@ func (w *World) DueIn(ctx context.Context, after time.Duration) (due time.Time, 
 	if err := w.Exec(ctx, "update rule_state set next_run_at = $1 where next_run_at is not null", due); err != nil {
 		return due, err
 	}
-	return due, w.Exec(ctx, "update cohort set next_run_at = $1", due)
+	return due, w.Exec(ctx, "with company as (update cohort set next_run_at = $1) "+announce, due)
 }
 
 // Reads is what ClickHouse says that it has read, of everything that asks it.

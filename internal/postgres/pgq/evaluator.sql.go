@@ -413,14 +413,27 @@ with due_cohorts as (
     from due
     where s.rule_id = due.rule_id
     returning s.rule_id, s.armed_since_ns, s.cursor, s.claim_token
+), free as (
+    select least(
+        now() + $5::interval,
+        (select min(next_run_at) from rule_state),
+        (select min(greatest(
+                    next_run_at + case when home is null or home = $1::text then interval '0' else $2::interval end,
+                    claimed_until))
+         from cohort)) as at
 )
 select c.rule_id as id, false as cohort, r.version, c.armed_since_ns, c.cursor, c.claim_token::bigint as claim_token,
-       now()::timestamptz as claimed_at, ''::text as tenant_id, 0::int as interval_seconds, 0::int as look_back_seconds
+       now()::timestamptz as claimed_at, ''::text as tenant_id, 0::int as interval_seconds, 0::int as look_back_seconds, 0::bigint as idle_us
 from claimed c
 join rule r using (rule_id)
 union all
-select c.cohort_id, true, c.revision, 0, c.cursor, c.claim_token, now(), c.tenant_id, c.interval_seconds, c.look_back_seconds
+select c.cohort_id, true, c.revision, 0, c.cursor, c.claim_token, now(), c.tenant_id, c.interval_seconds, c.look_back_seconds, 0
 from claimed_cohorts c
+union all
+select '00000000-0000-0000-0000-000000000000', false, 0, 0, null, 0, now(), '', 0, 0,
+       greatest(floor(extract(epoch from f.at - now()) * 1000000), 0)::bigint
+from free f
+where not exists (select from claimed) and not exists (select from claimed_cohorts)
 order by 1
 `
 
@@ -429,6 +442,7 @@ type RuleClaimParams struct {
 	Grace    time.Duration
 	ClaimFor time.Duration
 	Most     int32
+	Rest     time.Duration
 }
 
 type RuleClaimRow struct {
@@ -442,16 +456,22 @@ type RuleClaimRow struct {
 	TenantID        string
 	IntervalSeconds int32
 	LookBackSeconds int32
+	IdleUs          int64
 }
 
 // Takes due cohorts and due rules under a token and a claim that lapses. A cohort
 // is left to the replica that knows its members, unless it is late.
+//
+// Where it takes nothing it returns one row without a token, which says for how many
+// microseconds, rounded down, there will be nothing to take: none while a rule is due
+// that another replica holds, as it may let go of it at any moment.
 func (q *Queries) RuleClaim(ctx context.Context, arg RuleClaimParams) ([]RuleClaimRow, error) {
 	rows, err := q.db.Query(ctx, ruleClaim,
 		arg.Replica,
 		arg.Grace,
 		arg.ClaimFor,
 		arg.Most,
+		arg.Rest,
 	)
 	if err != nil {
 		return nil, err
@@ -471,6 +491,7 @@ func (q *Queries) RuleClaim(ctx context.Context, arg RuleClaimParams) ([]RuleCla
 			&i.TenantID,
 			&i.IntervalSeconds,
 			&i.LookBackSeconds,
+			&i.IdleUs,
 		); err != nil {
 			return nil, err
 		}

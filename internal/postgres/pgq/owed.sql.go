@@ -12,6 +12,68 @@ import (
 	"github.com/google/uuid"
 )
 
+const owedCount = `-- name: OwedCount :one
+with known as (
+    select unnest($1::uuid[]) as webhook_id, unnest($2::timestamptz[]) as at
+), counted as materialized (
+    select o.notification_id
+    from webhook w
+    left join known using (webhook_id)
+    cross join lateral (
+        select o.notification_id from outbox o
+        where o.webhook_id = w.webhook_id and o.ready_at >= coalesce(known.at, '-infinity')
+        limit $3::int
+    ) o
+    where $4::text is null or w.tenant_id = $4::text
+    limit $3::int
+), oldest as (
+    (select c.notification_id from counted c order by c.notification_id limit 1)
+    union all
+    (select o.notification_id
+     from (
+         select f.notification_id, f.webhook_id from outbox f
+         where (select count(*) from counted) >= $3::int
+         order by f.notification_id limit $3::int
+     ) o
+     join webhook w using (webhook_id)
+     where $4::text is null or w.tenant_id = $4::text
+     order by o.notification_id
+     limit 1)
+)
+select (select count(*) from counted) as counted,
+       coalesce((
+           select max(extract(epoch from now() - n.created_at))
+           from oldest join notification n using (notification_id)), 0)::double precision as oldest_seconds
+`
+
+type OwedCountParams struct {
+	WebhookIds []uuid.UUID
+	Bounds     []time.Time
+	Most       int32
+	TenantID   *string
+}
+
+type OwedCountRow struct {
+	Counted       int64
+	OldestSeconds float64
+}
+
+// How many messages are owed to a tenant or, without one, to all, counted up to a
+// number, and the age of the oldest. What a look would pass over is not counted. Ids
+// ascend as time goes on: beyond the number the oldest is that with the least id
+// among the first so many rows that were counted, or the first so many of all tenants.
+func (q *Queries) OwedCount(ctx context.Context, arg OwedCountParams) (OwedCountRow, error) {
+	row := q.db.QueryRow(ctx, owedCount,
+		arg.WebhookIds,
+		arg.Bounds,
+		arg.Most,
+		arg.TenantID,
+	)
+	var i OwedCountRow
+	err := row.Scan(&i.Counted, &i.OldestSeconds)
+	return i, err
+}
+
 const owedEstimate = `-- name: OwedEstimate :one
 select pg_stat_get_live_tuples('outbox'::regclass)::bigint as live,
        count(*) as sampled,
@@ -35,51 +97,6 @@ func (q *Queries) OwedEstimate(ctx context.Context, tenantID string) (OwedEstima
 	return i, err
 }
 
-const owedInAll = `-- name: OwedInAll :one
-with known as (
-    select unnest($1::uuid[]) as webhook_id, unnest($2::timestamptz[]) as at
-), counted as materialized (
-    select o.notification_id
-    from webhook w
-    left join known using (webhook_id)
-    cross join lateral (
-        select o.notification_id from outbox o
-        where o.webhook_id = w.webhook_id and o.ready_at >= coalesce(known.at, '-infinity')
-        limit $3::int
-    ) o
-    limit $3::int
-), oldest as (
-    (select c.notification_id from counted c order by c.notification_id limit 1)
-    union all
-    (select o.notification_id from outbox o where (select count(*) from counted) >= $3::int order by o.notification_id limit 1)
-)
-select (select count(*) from counted) as counted,
-       coalesce((
-           select max(extract(epoch from now() - n.created_at))
-           from oldest join notification n using (notification_id)), 0)::double precision as oldest_seconds
-`
-
-type OwedInAllParams struct {
-	WebhookIds []uuid.UUID
-	Bounds     []time.Time
-	Most       int32
-}
-
-type OwedInAllRow struct {
-	Counted       int64
-	OldestSeconds float64
-}
-
-// How many messages are owed, counted up to a number, and the age of the oldest.
-// What a look would pass over is not counted. Beyond the number the oldest is that
-// with the least id: ids ascend as time goes on.
-func (q *Queries) OwedInAll(ctx context.Context, arg OwedInAllParams) (OwedInAllRow, error) {
-	row := q.db.QueryRow(ctx, owedInAll, arg.WebhookIds, arg.Bounds, arg.Most)
-	var i OwedInAllRow
-	err := row.Scan(&i.Counted, &i.OldestSeconds)
-	return i, err
-}
-
 const owedLive = `-- name: OwedLive :one
 select pg_stat_get_live_tuples('outbox'::regclass)::bigint as live
 `
@@ -89,64 +106,4 @@ func (q *Queries) OwedLive(ctx context.Context) (int64, error) {
 	var live int64
 	err := row.Scan(&live)
 	return live, err
-}
-
-const owedTo = `-- name: OwedTo :one
-with known as (
-    select unnest($1::uuid[]) as webhook_id, unnest($2::timestamptz[]) as at
-), counted as materialized (
-    select o.notification_id
-    from webhook w
-    left join known using (webhook_id)
-    cross join lateral (
-        select o.notification_id from outbox o
-        where o.webhook_id = w.webhook_id and o.ready_at >= coalesce(known.at, '-infinity')
-        limit $3::int
-    ) o
-    where w.tenant_id = $4
-    limit $3::int
-), oldest as (
-    (select c.notification_id from counted c order by c.notification_id limit 1)
-    union all
-    (select o.notification_id
-     from (
-         select f.notification_id, f.webhook_id from outbox f
-         where (select count(*) from counted) >= $3::int
-         order by f.notification_id limit $3::int
-     ) o
-     join webhook w using (webhook_id)
-     where w.tenant_id = $4
-     order by o.notification_id
-     limit 1)
-)
-select (select count(*) from counted) as counted,
-       coalesce((
-           select max(extract(epoch from now() - n.created_at))
-           from oldest join notification n using (notification_id)), 0)::double precision as oldest_seconds
-`
-
-type OwedToParams struct {
-	WebhookIds []uuid.UUID
-	Bounds     []time.Time
-	Most       int32
-	TenantID   string
-}
-
-type OwedToRow struct {
-	Counted       int64
-	OldestSeconds float64
-}
-
-// The same for one tenant. Beyond the number the oldest is that of the first so many
-// rows that were counted, or of the first so many of all tenants.
-func (q *Queries) OwedTo(ctx context.Context, arg OwedToParams) (OwedToRow, error) {
-	row := q.db.QueryRow(ctx, owedTo,
-		arg.WebhookIds,
-		arg.Bounds,
-		arg.Most,
-		arg.TenantID,
-	)
-	var i OwedToRow
-	err := row.Scan(&i.Counted, &i.OldestSeconds)
-	return i, err
 }

@@ -1,7 +1,8 @@
--- name: OwedInAll :one
--- How many messages are owed, counted up to a number, and the age of the oldest.
--- What a look would pass over is not counted. Beyond the number the oldest is that
--- with the least id: ids ascend as time goes on.
+-- name: OwedCount :one
+-- How many messages are owed to a tenant or, without one, to all, counted up to a
+-- number, and the age of the oldest. What a look would pass over is not counted. Ids
+-- ascend as time goes on: beyond the number the oldest is that with the least id
+-- among the first so many rows that were counted, or the first so many of all tenants.
 with known as (
     select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@bounds::timestamptz[]) as at
 ), counted as materialized (
@@ -13,32 +14,7 @@ with known as (
         where o.webhook_id = w.webhook_id and o.ready_at >= coalesce(known.at, '-infinity')
         limit @most::int
     ) o
-    limit @most::int
-), oldest as (
-    (select c.notification_id from counted c order by c.notification_id limit 1)
-    union all
-    (select o.notification_id from outbox o where (select count(*) from counted) >= @most::int order by o.notification_id limit 1)
-)
-select (select count(*) from counted) as counted,
-       coalesce((
-           select max(extract(epoch from now() - n.created_at))
-           from oldest join notification n using (notification_id)), 0)::double precision as oldest_seconds;
-
--- name: OwedTo :one
--- The same for one tenant. Beyond the number the oldest is that of the first so many
--- rows that were counted, or of the first so many of all tenants.
-with known as (
-    select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@bounds::timestamptz[]) as at
-), counted as materialized (
-    select o.notification_id
-    from webhook w
-    left join known using (webhook_id)
-    cross join lateral (
-        select o.notification_id from outbox o
-        where o.webhook_id = w.webhook_id and o.ready_at >= coalesce(known.at, '-infinity')
-        limit @most::int
-    ) o
-    where w.tenant_id = @tenant_id
+    where sqlc.narg(tenant_id)::text is null or w.tenant_id = sqlc.narg(tenant_id)::text
     limit @most::int
 ), oldest as (
     (select c.notification_id from counted c order by c.notification_id limit 1)
@@ -50,7 +26,7 @@ with known as (
          order by f.notification_id limit @most::int
      ) o
      join webhook w using (webhook_id)
-     where w.tenant_id = @tenant_id
+     where sqlc.narg(tenant_id)::text is null or w.tenant_id = sqlc.narg(tenant_id)::text
      order by o.notification_id
      limit 1)
 )

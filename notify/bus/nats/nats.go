@@ -103,7 +103,7 @@ func (d *Driver) Publish(ctx context.Context, payload []byte) error {
 
 func (d *Driver) makeStream(ctx context.Context) error {
 	_, err := d.stream.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: d.Stream, Description: "Wake-ups of Tocsin's dispatchers", Subjects: []string{d.Stream},
+		Name: d.Stream, Description: "Wake-ups of Tocsin", Subjects: []string{d.Stream},
 		Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardOld, Storage: jetstream.MemoryStorage,
 		MaxMsgs: int64(d.Length), MaxAge: maxAge, MaxMsgSize: 4096,
 	})
@@ -122,7 +122,7 @@ func (d *Driver) Subscribe(ctx context.Context) (bus.Subscription, error) {
 		return nil, err
 	}
 	consumer, err := d.stream.CreateOrUpdateConsumer(ctx, d.Stream, jetstream.ConsumerConfig{
-		Durable: durable, Description: "Dispatchers of Tocsin", DeliverPolicy: jetstream.DeliverNewPolicy,
+		Durable: durable, Description: "Replicas of Tocsin", DeliverPolicy: jetstream.DeliverNewPolicy,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: d.AckWait, MaxDeliver: -1,
 	})
 	if err != nil {

@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { StatusLine } from "../system/StatusLine";
+import { useArrival } from "./arrival";
 import styles from "./Page.module.css";
 
 interface Props {
@@ -17,13 +18,18 @@ interface Props {
 
 /** What every page has: a title, a header, the line that tells how fresh it is, and the body. */
 export function Page({ title, titleHidden = false, header, actions, bare = false, scrolls = false, children }: Props) {
+  const heading = useArrival(title);
   return (
     <div className={styles.page}>
       {bare ? (
-        <h1 className={styles.hidden}>{title}</h1>
+        <h1 ref={heading} tabIndex={-1} className={styles.hidden}>
+          {title}
+        </h1>
       ) : (
         <header className={header ? `${styles.header} ${styles.wraps}` : styles.header}>
-          <h1 className={titleHidden ? styles.hidden : ""}>{title}</h1>
+          <h1 ref={heading} tabIndex={-1} className={titleHidden ? styles.hidden : ""}>
+            {title}
+          </h1>
           {header}
           {actions && <div className={styles.actions}>{actions}</div>}
         </header>

@@ -18,6 +18,7 @@ import {
   IconWebhook,
 } from "../ui/icons";
 import { schemes, schemeWords } from "../ui/theme";
+import { ArrivalProvider } from "./arrival";
 import { usePrefetch } from "./chunk/prefetch";
 import { PaletteKey } from "./palette/PaletteKey";
 import styles from "./Shell.module.css";
@@ -62,7 +63,9 @@ export function Shell() {
         </div>
       </nav>
       <main id="main" className={styles.main} tabIndex={-1}>
-        <Outlet />
+        <ArrivalProvider>
+          <Outlet />
+        </ArrivalProvider>
       </main>
       <ExactTip />
     </div>

@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Notification } from "../api/client";
-import { api, open, problem, startWorld } from "../test/world";
+import { anAlert, api, open, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
 const at = new Date(Date.now() - 60_000).toISOString();
@@ -62,6 +62,9 @@ beforeEach(() => {
       return HttpResponse.json({ items });
     }),
     http.get(api("/notifications/:id"), () => HttpResponse.json(whole)),
+    http.get(api("/alerts/:id"), () =>
+      HttpResponse.json(anAlert(60, { id: id(8), title: "orders · order-to-erp: FAILED" })),
+    ),
     http.get(api("/rules"), () => HttpResponse.json({ items: [{ id: id(9), name: "Failed orders" }] })),
     http.get(api("/webhooks"), () => HttpResponse.json({ items: [{ id: id(7), name: "#ops", kind: "slack" }] })),
   );
@@ -95,6 +98,8 @@ describe("deliveries", () => {
     expect(screen.getByText("POST hooks.example.com")).toBeVisible();
     expect(screen.getByText("Authorization").nextSibling).toHaveTextContent("••••••");
     expect(screen.getByText("HTTP/1.1 500 Internal Server Error")).toBeVisible();
+    const about = await screen.findByRole("link", { name: "orders · order-to-erp: FAILED" });
+    expect(about).toHaveAttribute("href", expect.stringContaining(`/inbox/${id(8)}`));
   });
 
   test("are sent again one by one", async () => {

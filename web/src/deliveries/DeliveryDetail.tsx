@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef, useState } from "react";
+import { oneAlert } from "../api/alerts";
 import type { Notification } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { oneNotification, refreshDeliveries, retryNotification } from "../api/notifications";
@@ -117,6 +118,16 @@ function Retry({ notification }: { notification: Notification }) {
   );
 }
 
+/** What the message is about, in the alert's own words as soon as they are there. */
+function AlertLink({ id }: { id: string }) {
+  const { data: alert } = useQuery(oneAlert(id));
+  return (
+    <Link to="/inbox/$alertId" params={{ alertId: id }} className={alert ? "" : "mono"}>
+      {alert?.title ?? id}
+    </Link>
+  );
+}
+
 function Body({ notification }: { notification: Notification }) {
   const {
     id,
@@ -153,9 +164,7 @@ function Body({ notification }: { notification: Notification }) {
         </Field>
         {alertId && (
           <Field name="Alert">
-            <Link to="/inbox/$alertId" params={{ alertId }} className="mono">
-              {alertId}
-            </Link>
+            <AlertLink id={alertId} />
           </Field>
         )}
         {ruleId && (

@@ -101,10 +101,27 @@ export function AlertList(props: Props) {
     pointed.current = cursorId;
     if (cursorAt < 0) return;
     virtual.scrollToIndex(cursorAt, { align: "auto" });
-    scroller.current
-      ?.querySelector<HTMLElement>(`[data-alert="${CSS.escape(cursorId)}"]`)
-      ?.focus({ preventScroll: true });
+    rowIn(scroller.current, cursorId)?.focus({ preventScroll: true });
   }, [cursorId, cursorAt, virtual]);
+
+  // Who closes an alert goes on from its row, unless the focus is somewhere already.
+  const returning = useRef(openId === undefined && cursorId !== undefined);
+  useLayoutEffect(() => {
+    if (openId !== undefined) returning.current = true;
+  }, [openId]);
+  useLayoutEffect(() => {
+    if (!returning.current || openId !== undefined || cursorAt < 0) return;
+    if (document.activeElement !== document.body) {
+      returning.current = false;
+      return;
+    }
+    const row = rowIn(scroller.current, cursorId);
+    if (row) {
+      returning.current = false;
+      row.focus({ preventScroll: true });
+    }
+    virtual.scrollToIndex(cursorAt, { align: "auto" });
+  });
 
   const latest = useRef(props);
   useLayoutEffect(() => {
@@ -167,6 +184,10 @@ export function AlertList(props: Props) {
       </div>
     </div>
   );
+}
+
+function rowIn(list: HTMLElement | null, id: string | undefined): HTMLElement | null {
+  return list?.querySelector(`[data-alert="${CSS.escape(id ?? "")}"]`) ?? null;
 }
 
 /** The place of a row that is on its way. */

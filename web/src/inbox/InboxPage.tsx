@@ -1,7 +1,7 @@
 import { useMediaQuery } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { isAtLeast, me } from "../api/access";
 import { type AlertFilter, alertCounts, alertTotal, type Fold } from "../api/alerts";
 import { Page } from "../app/Page";
@@ -37,6 +37,7 @@ export function InboxPage() {
   const { rows } = list;
   const ids = useMemo(() => rows.map((row) => row.id), [rows]);
   const [pointedAt, setCursorId] = useState<string>();
+  useGoingOn(openId, ids, setCursorId);
   const cursorId = (split ? openId : undefined) ?? pointedAt;
 
   const [chosen, setSelection] = useState<{ key: string; selection: Selection }>({ key: "", selection: nothing });
@@ -124,7 +125,6 @@ export function InboxPage() {
     escape: () => {
       if (some) return select(nothing);
       if (openId === undefined) return false;
-      setCursorId(openId);
       return show(undefined);
     },
     "/": () => searchField.current?.focus(),
@@ -208,6 +208,17 @@ export function InboxPage() {
       {help && <KeyHelp onClose={() => setHelp(false)} />}
     </Page>
   );
+}
+
+/** When an alert is closed, its row has the cursor or, where that leaves the list, the one that takes its place. */
+function useGoingOn(openId: string | undefined, ids: readonly string[], point: (id: string | undefined) => void) {
+  const before = useRef({ openId, ids });
+  useLayoutEffect(() => {
+    const { openId: closed, ids: known } = before.current;
+    before.current = { openId, ids };
+    if (closed === undefined || openId !== undefined) return;
+    point(ids.includes(closed) || !known.includes(closed) ? closed : successor(known, closed));
+  }, [openId, ids, point]);
 }
 
 /** How many alerts match, where somebody wants to know. The state alone is counted already. */

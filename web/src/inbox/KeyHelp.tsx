@@ -1,6 +1,6 @@
-import { useLayoutEffect, useRef } from "react";
 import { Button } from "../ui/Button";
 import dialogStyles from "../ui/ConfirmDialog.module.css";
+import { useModal } from "../ui/useModal";
 import styles from "./InboxPage.module.css";
 
 const keys: readonly (readonly [keys: readonly string[], does: string])[] = [
@@ -21,13 +21,7 @@ const keys: readonly (readonly [keys: readonly string[], does: string])[] = [
 
 /** The keys of the inbox, over the page. It is open for as long as it is rendered. */
 export function KeyHelp({ onClose }: { onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  // Closed while it is still part of the page, it gives the focus back.
-  useLayoutEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
-    return () => element?.close();
-  }, []);
+  const dialog = useModal();
   return (
     <dialog ref={dialog} className={dialogStyles.dialog} aria-labelledby="inbox-keys" onCancel={onClose}>
       <h2 id="inbox-keys">Keys of the inbox</h2>

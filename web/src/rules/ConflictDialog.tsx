@@ -1,6 +1,7 @@
-import { useEffect, useId, useRef, useState } from "react";
+import { useId, useState } from "react";
 import { Button } from "../ui/Button";
 import dialogStyles from "../ui/ConfirmDialog.module.css";
+import { useModal } from "../ui/useModal";
 import styles from "./ConflictDialog.module.css";
 import { type Difference, differences, merged, type Side, usualSide } from "./conflict";
 import type { Values } from "./definition";
@@ -16,16 +17,11 @@ interface Props {
 
 /** Somebody else has saved the rule meanwhile: both versions, field by field. Nothing is saved by choosing. */
 export function ConflictDialog({ base, theirs, mine, webhookName, onTake, onClose }: Props) {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const dialog = useModal();
   const titleId = useId();
   const found = differences(base, { theirs, mine }, webhookName);
   const [sides, setSides] = useState<Record<string, Side>>({});
   const sideOf = (difference: Difference) => sides[difference.field] ?? usualSide(difference);
-  useEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
-    return () => element?.close();
-  }, []);
   const all = (side: Side) => setSides(Object.fromEntries(found.map(({ field }) => [field, side])));
   const take = () => {
     const own = found.filter((difference) => sideOf(difference) === "mine").map(({ field }) => field);

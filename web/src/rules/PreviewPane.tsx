@@ -36,9 +36,12 @@ export function PreviewPane({ preview, hours, onHours }: Props) {
       )}
       {error != null && <Trouble error={error} onRetry={retry} />}
       {complaints.length > 0 && <p className={styles.trouble}>The preview waits until the marked fields are right.</p>}
+      {/* There before it says something: what comes together with its region is not said. */}
+      <div aria-live="polite" className={outdated ? `${styles.live} ${styles.outdated}` : styles.live}>
+        {data && <Told preview={data} hours={hours} />}
+      </div>
       {data && (
         <div className={outdated ? styles.outdated : ""} aria-busy={outdated}>
-          <Told preview={data} hours={hours} />
           <Histogram preview={data} />
           <Shares preview={data} />
           <Newest preview={data} />
@@ -63,7 +66,7 @@ export function Trouble({ error, onRetry }: { error: unknown; onRetry: () => unk
 function Told({ preview, hours }: { preview: RulePreview; hours: number }) {
   const missing = shortfall(preview);
   return (
-    <div aria-live="polite" className={styles.told}>
+    <div className={styles.told}>
       <p className={styles.summary}>{summary(preview, hours)}</p>
       {loads(preview).map(({ id, text, exceeds }) => (
         <p key={id} className={exceeds ? styles.warn : styles.quiet}>

@@ -1,7 +1,8 @@
-import { type ReactNode, useEffect, useId, useRef } from "react";
+import { type ReactNode, useId } from "react";
 import { reasonOf } from "../api/errors";
 import { Button } from "./Button";
 import styles from "./ConfirmDialog.module.css";
+import { useModal } from "./useModal";
 
 interface Props {
   title: string;
@@ -19,13 +20,8 @@ interface Props {
 
 /** Asks before something that cannot be undone. It is open for as long as it is rendered. */
 export function ConfirmDialog({ title, action, busy, error, onConfirm, milder, onClose, children }: Props) {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const dialog = useModal();
   const titleId = useId();
-  useEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
-    return () => element?.close();
-  }, []);
   return (
     <dialog ref={dialog} className={styles.dialog} aria-labelledby={titleId} onCancel={onClose}>
       <h2 id={titleId}>{title}</h2>

@@ -1,6 +1,7 @@
-import { type ReactNode, useEffect, useId, useRef } from "react";
+import { type ReactNode, useId } from "react";
 import { Button } from "./Button";
 import styles from "./ConfirmDialog.module.css";
+import { useModal } from "./useModal";
 
 interface Props {
   title: string;
@@ -17,13 +18,8 @@ interface Props {
 
 /** A short form, or what came of it, over the page. It is open for as long as it is rendered. */
 export function FormDialog({ title, action, close, busy = false, problem, onSubmit, onClose, children }: Props) {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const dialog = useModal();
   const titleId = useId();
-  useEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
-    return () => element?.close();
-  }, []);
   return (
     <dialog ref={dialog} className={styles.dialog} aria-labelledby={titleId} onCancel={onClose}>
       <h2 id={titleId}>{title}</h2>

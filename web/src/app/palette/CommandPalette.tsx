@@ -1,5 +1,6 @@
 import { type KeyboardEvent, useId, useLayoutEffect, useRef, useState } from "react";
 import { IconSearch } from "../../ui/icons";
+import { useModal } from "../../ui/useModal";
 import styles from "./CommandPalette.module.css";
 import { type Entry, sift } from "./entries";
 import { useEntries } from "./useEntries";
@@ -9,7 +10,7 @@ import { useEntries } from "./useEntries";
  * goes back to where it was. The field keeps the focus and points at an option, as a combobox does.
  */
 export function CommandPalette({ onClose }: { onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const dialog = useModal();
   const field = useRef<HTMLInputElement>(null);
   const list = useRef<HTMLDivElement>(null);
   const id = useId();
@@ -24,13 +25,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
   );
   const active = shown[at];
 
-  // It is closed while it is still part of the page: that is when the browser gives the focus back.
-  useLayoutEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
-    field.current?.focus();
-    return () => element?.close();
-  }, []);
+  useLayoutEffect(() => field.current?.focus(), []);
   useLayoutEffect(() => {
     if (active)
       list.current?.querySelector(`[data-entry="${CSS.escape(active.id)}"]`)?.scrollIntoView({ block: "nearest" });

@@ -1,0 +1,49 @@
+import { useRouter } from "@tanstack/react-router";
+import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from "react";
+
+interface Arrival {
+  /** Whether the page was come to from another one, rather than loaded. */
+  moved: () => boolean;
+  say: (title: string) => void;
+}
+
+const ArrivalContext = createContext<Arrival>({ moved: () => false, say: () => {} });
+
+/** Lets pages tell where one has come to, which who does not see the screen would not notice. */
+export function ArrivalProvider({ children }: { children: ReactNode }) {
+  const router = useRouter();
+  const [said, setSaid] = useState("");
+  const moved = useRef(false);
+  useEffect(
+    () =>
+      router.subscribe("onBeforeNavigate", ({ fromLocation, pathChanged }) => {
+        if (fromLocation && pathChanged) moved.current = true;
+      }),
+    [router],
+  );
+  const [arrival] = useState<Arrival>(() => ({ moved: () => moved.current, say: setSaid }));
+  return (
+    <ArrivalContext value={arrival}>
+      {children}
+      <p className="visually-hidden" role="status" aria-label="Page">
+        {said}
+      </p>
+    </ArrivalContext>
+  );
+}
+
+/**
+ * For the title of a page: who followed a link that is gone with the page before has the focus on it, and goes on from there.
+ * To who is still where they were, as on the rail, the title is said.
+ */
+export function useArrival(title: string) {
+  const { moved, say } = useContext(ArrivalContext);
+  const heading = useRef<HTMLHeadingElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a title that changes is no arrival.
+  useEffect(() => {
+    if (!moved()) return;
+    if (document.activeElement === document.body) heading.current?.focus({ preventScroll: true });
+    else say(title);
+  }, []);
+  return heading;
+}
