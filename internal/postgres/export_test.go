@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"tocsin/internal/postgres/pgq"
 )
 
 // The statements of the inbox, for the test that looks at their plans.
@@ -39,3 +41,12 @@ func (s *Outbox) SetBack(by time.Duration) {
 
 // KeepPlaces has places last so long.
 func (s *Outbox) KeepPlaces(last time.Duration) { s.db.places.last = last }
+
+// NextWhole is when the next whole look is due after whole looks that took so long.
+func NextWhole(took ...time.Duration) time.Duration {
+	var b bounds
+	for _, t := range took {
+		b.note([]pgq.OutboxBacklogRow{{Whole: true, TookUs: t.Microseconds()}})
+	}
+	return b.period
+}
