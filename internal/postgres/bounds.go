@@ -25,10 +25,12 @@ import (
 const (
 	// boundMargin is how far a bound stays behind the clock.
 	boundMargin = 2 * time.Second
-	// The period of whole looks is so many times as long as one takes, within limits.
+	// The period of whole looks is so many times as long as one takes, within limits;
+	// of the last two, the one that took less: Postgres may have stood still meanwhile,
+	// and with it a transaction whose rows the next one is to find.
 	wholeShare       = 100
 	leastWholePeriod = 5 * time.Second
-	mostWholePeriod  = time.Minute
+	mostWholePeriod  = 5 * time.Minute
 )
 
 // bounds are where looks begin. The zero value has the first look be a whole one.
@@ -36,8 +38,10 @@ const (
 type bounds struct {
 	mu sync.Mutex
 	at map[uuid.UUID]time.Time
-	// wholeAt is when the last whole look was, period when the next one is due.
+	// wholeAt is when the last whole look was, took how long it lasted, and period when
+	// the next one is due.
 	wholeAt time.Time
+	took    time.Duration
 	period  time.Duration
 }
 
@@ -78,8 +82,9 @@ func (b *bounds) note(backlog []pgq.OutboxBacklogRow) time.Duration {
 	// The last one knows how long all took.
 	last := &backlog[len(backlog)-1]
 	if last.Whole {
-		b.wholeAt = last.At
-		b.period = min(max(wholeShare*time.Duration(last.TookUs)*time.Microsecond, leastWholePeriod), mostWholePeriod)
+		took := time.Duration(last.TookUs) * time.Microsecond
+		b.period = min(max(wholeShare*min(took, b.took), leastWholePeriod), mostWholePeriod)
+		b.wholeAt, b.took = last.At, took
 	}
 	// Webhooks that are deleted or off are forgotten.
 	b.at = make(map[uuid.UUID]time.Time, len(backlog))

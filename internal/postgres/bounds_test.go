@@ -242,6 +242,31 @@ func TestWrittenBeforeTheBoundIsFoundByAWholeLook(t *testing.T) {
 	}
 }
 
+// A hundredth of the time is spent on whole looks, unless a single one took long.
+func TestWholeLooksTakeAHundredthOfTheTime(t *testing.T) {
+	t.Parallel()
+	const quick, slow = time.Millisecond, 2 * time.Second
+	for name, c := range map[string]struct {
+		took []time.Duration
+		want time.Duration
+	}{
+		"the first":               {[]time.Duration{slow}, 5 * time.Second},
+		"quick":                   {[]time.Duration{quick, quick}, 5 * time.Second},
+		"slow":                    {[]time.Duration{slow, slow}, 200 * time.Second},
+		"slower":                  {[]time.Duration{slow, 2 * slow}, 200 * time.Second},
+		"one stood still":         {[]time.Duration{quick, slow}, 5 * time.Second},
+		"quick again":             {[]time.Duration{slow, slow, quick}, 5 * time.Second},
+		"all stand still forever": {[]time.Duration{time.Hour, time.Hour}, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := postgres.NextWhole(c.took...); got != c.want {
+				t.Errorf("the next whole look is due after %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 // BenchmarkLook tells what a look costs after so many messages were settled beside a
 // transaction that is held open.
 func BenchmarkLook(b *testing.B) {

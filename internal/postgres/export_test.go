@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"tocsin/internal/postgres/pgq"
 )
 
 // The statements of the inbox, for the test that looks at their plans.
@@ -31,4 +33,13 @@ func (s *Outbox) SetBack(by time.Duration) {
 	for id, at := range s.db.bounds.at {
 		s.db.bounds.at[id] = at.Add(by)
 	}
+}
+
+// NextWhole is when the next whole look is due after whole looks that took so long.
+func NextWhole(took ...time.Duration) time.Duration {
+	var b bounds
+	for _, t := range took {
+		b.note([]pgq.OutboxBacklogRow{{Whole: true, TookUs: t.Microseconds()}})
+	}
+	return b.period
 }
