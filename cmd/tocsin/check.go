@@ -39,6 +39,9 @@ func (c *check) Run(ctx context.Context, out io.Writer) error {
 	progress := progressLine(os.Stderr, c.Watch)
 	report, err := source.Check(ctx, clickhouse.CheckOptions{Window: c.Window, Watch: c.Watch, Settle: c.Settle, Progress: progress.show})
 	progress.end()
+	if err != nil && len(report.Findings) == 0 {
+		err = fmt.Errorf("ClickHouse does not answer at TOCSIN_CLICKHOUSE_URL; does it run there, and are user, password and database right? %w", err)
+	}
 	err = errors.Join(err, source.Close())
 	if c.JSON {
 		encoder := json.NewEncoder(out)

@@ -379,6 +379,22 @@ describe("the application", { timeout: 420_000 }, () => {
       const name = await boxOf(opened.getByLabel("Name"));
       assert.deepEqual([panel.x, panel.width], [name.x, name.width], `the panel at ${width}`);
     }
+    await opened.setViewportSize({ width: 360, height: 800 });
+    await opened.goto(`${world.url}/rules`);
+    const card = opened.getByRole("row", { name: /Failed orders/ });
+    const middle = async (locator) => {
+      const { y, height } = await boxOf(locator);
+      return y + height / 2;
+    };
+    const [severity, firing, raised] = await Promise.all(
+      [card.getByText("Critical"), card.getByRole("link", { name: /firing/ }), card.getByText(/^\d+ raised$/)].map(
+        middle,
+      ),
+    );
+    assert.ok(Math.max(severity, firing, raised) - Math.min(severity, firing, raised) < 2, "one line on a card");
+    const enabled = await boxOf(card.getByRole("switch"));
+    const remove = await boxOf(card.getByRole("button", { name: "Delete Failed orders" }));
+    assert.ok(enabled.x > 180 && remove.x > enabled.x, "what one does with a rule stands together, at the right");
     await context.close();
   });
 

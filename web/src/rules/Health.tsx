@@ -33,9 +33,9 @@ export function Health({ rule }: { rule: Rule }) {
     <>
       <span className={health.lagSeconds > lateSeconds ? table.warn : table.quiet}>{lag(health.lagSeconds)}</span>
       {health.lateLastHour ? (
-        <div className={`${table.quiet} ${table.line}`} title="Found by looking back, in the last hour">
+        <span className={`${table.quiet} ${table.line} ${table.also}`} title="Found by looking back, in the last hour">
           {health.lateLastHour.toLocaleString("en")} came late
-        </div>
+        </span>
       ) : null}
     </>
   );

@@ -120,7 +120,7 @@ function RuleTable({ rules, mayWrite, onDelete }: TableProps) {
             <td>
               <Health rule={rule} />
             </td>
-            <td>
+            <td data-control>
               <EnabledSwitch rule={rule} mayWrite={mayWrite} />
             </td>
             <td>
