@@ -21,9 +21,12 @@ type looks struct {
 }
 
 func (l *looks) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+	l.mu.Lock()
 	l.at = append(l.at, time.Now())
+	takes := l.takes
+	l.mu.Unlock()
 	claimed, err := l.outbox.Claim(ctx, r)
-	<-time.After(l.takes)
+	<-time.After(takes)
 	return claimed, err
 }
 
@@ -249,7 +252,9 @@ func TestASlotThatIsFreedDuringALookIsUsed(t *testing.T) {
 	hears(t, &calls{takes: 500 * time.Millisecond}, func(h *heard) {
 		h.owe(deliveries(4, hook, time.Minute))
 		pass(450 * time.Millisecond)
+		h.box.mu.Lock()
 		h.looks.takes = 100 * time.Millisecond
+		h.box.mu.Unlock()
 		h.owe(deliveries(1, hook, time.Minute))
 		pass(time.Second)
 		if _, settled := h.so(); settled != 5 {

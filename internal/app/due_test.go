@@ -53,7 +53,7 @@ func TestClaimsWriteToNoIndex(t *testing.T) {
 		from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any(i.indkey)
 		where i.indrelid = 'outbox'::regclass order by 1`, "notification_id", "ready_at", "webhook_id")
 	w.wantColumn("asked by partial indexes", `select pg_get_expr(indpred, indrelid) from pg_index
-		where indrelid = 'outbox'::regclass and indpred is not null`, "digest")
+		where indrelid = 'outbox'::regclass and indpred is not null order by indexrelid`, "digest", "(ready_at IS NOT NULL)")
 }
 
 // A row whose lease lapses is taken before what became due after it.
