@@ -36,6 +36,9 @@ func (t *tick) commit(ctx context.Context, g *group, found findings, release boo
 	t.result.Late += t.learn(found, done.Inserted)
 	t.result.Notifications += done.Notifications
 	t.result.HandedOver += done.HandedOver
+	for id, n := range done.Waiting {
+		t.result.Waiting[id] += n
+	}
 	t.result.Stale += done.Strayed
 	t.settle(g, batch.Advances, NewIDs(done.Advanced))
 	t.settleCohorts(g, batch.Cohorts, NewIDs(done.Cohorts))

@@ -249,4 +249,6 @@ type Committed struct {
 	// Notifications is the number of notifications written, HandedOver how many of
 	// them a dispatcher has already, so that nobody is to be told of them.
 	Notifications, HandedOver int
+	// Waiting counts the others by webhook, as far as it is known whose they are.
+	Waiting map[uuid.UUID]int
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/cursor"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -26,6 +28,22 @@ type Result struct {
 	// HandedOver is how many of the notifications a dispatcher was given as they
 	// were written.
 	HandedOver int
+	// Waiting counts the others by webhook, as far as it is known whose they are.
+	Waiting map[uuid.UUID]int
+}
+
+// wakeUp tells of the notifications that no dispatcher was given, if there are any.
+func (r *Result) wakeUp() (w notify.WakeUp, owed bool) {
+	w.Notifications = r.Notifications - r.HandedOver
+	known := 0
+	for id, n := range r.Waiting {
+		w.Webhooks = append(w.Webhooks, id)
+		known += n
+	}
+	if known != w.Notifications {
+		w.Webhooks = nil
+	}
+	return w, w.Notifications > 0
 }
 
 // Run ticks until ctx ends, but for the ticks at which there is nothing to claim.
@@ -72,7 +90,7 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 	if len(claims) == 0 {
 		e.askAt = began.Add(min(loaded.Idle, e.Rest))
 	}
-	t := &tick{Evaluator: e, spent: spent}
+	t := &tick{Evaluator: e, spent: spent, result: Result{Waiting: map[uuid.UUID]int{}}}
 	if len(claims) > 0 {
 		t.claimed = claims[0].Now
 	}
@@ -84,8 +102,8 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 		e.pace.kept(e.Clock().Sub(began), t.pages, e.Budget)
 	}
 	// What was committed is owed, whatever became of the rest.
-	if waiting := result.Notifications - result.HandedOver; waiting > 0 {
-		if err := e.Publisher.Publish(context.WithoutCancel(stop), notify.WakeUp{Notifications: waiting}); err != nil {
+	if w, owed := result.wakeUp(); owed {
+		if err := e.Publisher.Publish(context.WithoutCancel(stop), w); err != nil {
 			e.Logger.WarnContext(ctx, "wake-up not published", slog.Any("error", err))
 		}
 	}

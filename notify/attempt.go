@@ -65,6 +65,7 @@ func (d *Dispatcher) begin(ctx context.Context, entries []*entry) {
 		case len(entries) == 1:
 			// Nothing was sent: the row is offered again when its lease lapses.
 			d.log(&e.settlement).WarnContext(ctx, "attempt not begun", slog.Any("error", err))
+			d.gate.owes(e.delivery.Webhook.ID)
 			d.leave(e)
 		default:
 			d.alsoBegin(ctx, []*entry{e})
@@ -224,6 +225,7 @@ func (d *Dispatcher) send(ctx context.Context, e *entry) Outcome {
 
 // settled says what an outcome was whose storing succeeded, unless all is well.
 func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled) {
+	d.gate.settled(s.WebhookID, !settled.Fenced && s.Decision.Status == Delivered)
 	switch {
 	case settled.Fenced:
 		d.Observer.Fenced()
@@ -242,6 +244,7 @@ func (d *Dispatcher) goOnStoring(ctx context.Context, s *Settlement, err error) 
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		select {
 		case <-ctx.Done():
+			d.gate.owes(s.WebhookID)
 			d.log(s).ErrorContext(ctx, "outcome not stored", slog.String("verdict", s.Outcome.Verdict.String()),
 				slog.Any("error", errors.Join(err, ctx.Err())))
 			return

@@ -182,14 +182,12 @@ type Dispatcher struct {
 	keeper      *keeper
 	desk        *desk
 	settlements batcher[Settlement, Settled]
-	// freed holds a signal after a slot became free, and hungry after what waits at
-	// the desk has become little.
+	// freed holds a signal after a slot became free, and hungry after there is room for
+	// what may be due.
 	freed, hungry chan struct{}
 	underWay      sync.WaitGroup
 
 	mu sync.Mutex
-	// claimed is when the outbox was last looked at.
-	claimed time.Time
 	// beginning counts the statements under way that begin attempts.
 	beginning int
 }
@@ -313,6 +311,10 @@ func (d *Dispatcher) Run(ctx context.Context) {
 			}
 			continue
 		case signal = <-d.WakeUps:
+			if d.gate.full(signal.WakeUp.Webhooks) {
+				signal.answer(true, nil)
+				continue
+			}
 		}
 		gathering = false
 		result, err := d.start(ctx)
@@ -327,21 +329,13 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
-func (d *Dispatcher) lastClaim() time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.claimed
-}
-
 // start claims, and begins attempts at what there are slots for. The rest of what
 // was claimed waits at the desk.
 func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 	var result Result
-	d.mu.Lock()
-	d.claimed = d.Clock()
-	d.mu.Unlock()
 	dealt, stocked := map[uuid.UUID]int{}, map[uuid.UUID]int{}
 	room, slots, left := 0, 0, false
+	freed := d.gate.look()
 	claimed, err := d.Store.Claim(ctx, ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease,
 		Room: func(due []Limits) []Slots {
@@ -352,8 +346,10 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 				dealt[id], stocked[id] = 0, d.desk.stock(&due[i])
 			}
 			for _, r := range rooms.slots {
-				dealt[r.WebhookID] = r.Slots
-				slots += r.Slots
+				// What waits at the desk is older.
+				n := max(0, r.Slots-d.desk.queue(r.WebhookID))
+				dealt[r.WebhookID] = n
+				slots += n
 			}
 			d.gate.promise(slots)
 			var wanted []Slots
@@ -385,11 +381,11 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 	}
 	d.gate.promise(-slots)
 	d.desk.keep(ctx, later)
-	if err == nil {
-		for id, n := range stocked {
-			dealt[id] += n
-		}
-		d.gate.looked(dealt)
+	for id, n := range stocked {
+		dealt[id] += n
+	}
+	if err == nil && d.gate.looked(freed, dealt) {
+		signal(d.freed)
 	}
 	result.Claimed, result.Next = len(claimed.Deliveries), claimed.Next
 	if room > 0 && result.Claimed == 0 && (result.Next == 0 || result.Next > afterFailure) {

@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -37,6 +38,8 @@ type outbox struct {
 	// lost and fenced say that every claim has passed to somebody else, withheld that
 	// nothing may be sent.
 	lost, fenced, withheld bool
+	// lostAtEnd says that settlements come too late.
+	lostAtEnd bool
 }
 
 func (o *outbox) Claim(_ context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
@@ -98,7 +101,11 @@ func (o *outbox) Settle(_ context.Context, settlements []notify.Settlement) ([]n
 		}
 	}
 	o.settled = append(o.settled, settlements...)
-	return make([]notify.Settled, len(settlements)), nil
+	settled := make([]notify.Settled, len(settlements))
+	for i := range settled {
+		settled[i].Fenced = o.lostAtEnd
+	}
+	return settled, nil
 }
 
 func (o *outbox) Render(*notify.Delivery) (notify.Body, error) {
@@ -107,7 +114,9 @@ func (o *outbox) Render(*notify.Delivery) (notify.Body, error) {
 
 // calls is a sender that takes its time and counts how many are under way.
 type calls struct {
-	takes     time.Duration
+	takes time.Duration
+	// verdict is VerdictDelivered where it is not set.
+	verdict   notify.Verdict
 	mu        sync.Mutex
 	now, most int
 	at        []time.Time
@@ -131,12 +140,12 @@ func (c *calls) send(ctx context.Context) notify.Outcome {
 	c.now++
 	c.most = max(c.most, c.now)
 	c.at = append(c.at, time.Now())
-	takes := c.takes
+	takes, verdict := c.takes, cmp.Or(c.verdict, notify.VerdictDelivered)
 	c.mu.Unlock()
 	defer func() { c.mu.Lock(); c.now--; c.mu.Unlock() }()
 	select {
 	case <-time.After(takes):
-		return notify.Outcome{Verdict: notify.VerdictDelivered}
+		return notify.Outcome{Verdict: verdict}
 	case <-ctx.Done():
 		return notify.Outcome{Verdict: notify.VerdictRetry, Error: "timeout"}
 	}

@@ -34,6 +34,11 @@ type gate struct {
 	// the slots dealt to a claim that has not returned.
 	turns, underWay, promised int
 	lanes                     map[uuid.UUID]*lane
+	// owed are the webhooks for which something was due when the outbox was looked at
+	// last, or which have become worth a look since.
+	owed map[uuid.UUID]*lane
+	// freed counts the slots given back.
+	freed int
 	// young holds those that may have a slot.
 	young []*ticket
 }
@@ -60,6 +65,10 @@ type lane struct {
 	behind, failing bool
 	// brisk says that the last call took less than that.
 	brisk bool
+	// most is how many calls may be under way; 0 is not known.
+	most int
+	// probe says that what was due last was for a probe only.
+	probe bool
 	// calls counts those under way; ended is told when there is one less.
 	calls int
 	ended sync.Cond
@@ -87,7 +96,7 @@ type ticket struct {
 }
 
 func newGate(slots int) *gate {
-	return &gate{slots: slots, lanes: map[uuid.UUID]*lane{}}
+	return &gate{slots: slots, lanes: map[uuid.UUID]*lane{}, owed: map[uuid.UUID]*lane{}}
 }
 
 // rooms is what a claim may take.
@@ -117,13 +126,8 @@ func (g *gate) room(due []Limits, now time.Time) rooms {
 	lanes := make([]*lane, len(due))
 	for i, limits := range due {
 		lanes[i] = g.lane(limits.WebhookID)
-		free[i] = limits.MaxConcurrent - lanes[i].busy
-		if lanes[i].pace == quick && !lanes[i].failing {
-			free[i] += (ahead - 1) * limits.MaxConcurrent
-			if lanes[i].brisk {
-				free[i] += limits.MaxConcurrent
-			}
-		}
+		lanes[i].most, lanes[i].probe = limits.MaxConcurrent, limits.Probe
+		free[i] = lanes[i].free()
 		if limits.Probe {
 			free[i] = min(free[i], 1)
 		}
@@ -143,6 +147,18 @@ func (g *gate) room(due []Limits, now time.Time) rooms {
 		r.sooner(patience - now.Sub(load.oldest))
 	}
 	return r
+}
+
+// free returns how many more attempts may be under way, as far as the webhook goes.
+func (l *lane) free() int {
+	free := l.most - l.busy
+	if l.pace == quick && !l.failing {
+		free += (ahead - 1) * l.most
+		if l.brisk {
+			free += l.most
+		}
+	}
+	return free
 }
 
 // enter begins an attempt. The caller calls leave when it has ended.
@@ -209,6 +225,7 @@ func (g *gate) answer(t *ticket, now time.Time) {
 	}
 	t.answered = true
 	t.lane.busy--
+	g.freed++
 	if t.straggler {
 		t.lane.stragglers--
 	}
@@ -249,11 +266,60 @@ func (g *gate) waits(webhook uuid.UUID, most, free int) bool {
 	return l.brisk && free < most && l.busy > most
 }
 
-// isBehind tells whether more was due than could be claimed.
-func (g *gate) isBehind(webhook uuid.UUID) bool {
+// hungry returns the webhooks for which something may be due, and which may have more
+// attempts under way.
+func (g *gate) hungry() []uuid.UUID {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.lane(webhook).behind
+	var list []uuid.UUID
+	for id, l := range g.owed {
+		if l.most == 0 || l.free() > 0 {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// full tells whether none of some webhooks may have more attempts under way, and notes
+// that they are worth a look once one may.
+func (g *gate) full(webhooks []uuid.UUID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, id := range webhooks {
+		if l := g.lanes[id]; l == nil || l.most == 0 || l.free() > 0 {
+			return false
+		}
+	}
+	for _, id := range webhooks {
+		g.owed[id] = g.lanes[id]
+	}
+	return len(webhooks) > 0
+}
+
+// owes notes that the outbox is worth a look for a webhook when there is room: a claim
+// was given back, an attempt is to be made again, or others may be after a probe.
+func (g *gate) owes(webhook uuid.UUID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.owed[webhook] = g.lane(webhook)
+}
+
+// settled notes an outcome that was stored.
+func (g *gate) settled(webhook uuid.UUID, delivered bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if l := g.lane(webhook); !delivered || l.probe {
+		g.owed[webhook] = l
+	}
+}
+
+// look begins a look at the outbox, and returns how many slots were given back until
+// now. What becomes worth a look from now on is for the next one.
+func (g *gate) look() (freed int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.owed)
+	return g.freed
 }
 
 // promise counts slots as taken that are dealt to a claim, until they are given
@@ -265,23 +331,30 @@ func (g *gate) promise(n int) {
 }
 
 // welcomes tells whether a webhook's notifications may be handed over as they are
-// written: nothing older waits, and its receiver answers in time.
-func (g *gate) welcomes(webhook uuid.UUID) bool {
+// written: nothing older waits, and its receiver answers in time. Most is how many
+// calls it may have under way.
+func (g *gate) welcomes(webhook uuid.UUID, most int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.lane(webhook)
+	l.most = most
 	return l.pace != slow && !l.behind && !l.failing
 }
 
 // looked takes note of a claim: of each webhook that was due, the slots dealt and
-// not used. Of one with none left over, more may be due.
-func (g *gate) looked(left map[uuid.UUID]int) {
+// not used. Of one with none left over, more is thought to be due. It reports whether
+// slots were given back since so many were.
+func (g *gate) looked(freed int, left map[uuid.UUID]int) (more bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for id, l := range g.lanes {
 		unused, due := left[id]
 		l.behind = due && unused <= 0
+		if due {
+			g.owed[id] = l
+		}
 	}
+	return g.freed != freed
 }
 
 // ended takes note of an outcome.
@@ -297,6 +370,7 @@ func (g *gate) giveBack(t *ticket) {
 	defer g.mu.Unlock()
 	t.answered = true
 	t.lane.busy--
+	g.freed++
 	if t.straggler {
 		t.lane.stragglers--
 	}

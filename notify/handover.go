@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,16 +84,15 @@ func (k *desk) stock(limits *Limits) int {
 	return max(0, k.room(l, stock*l.most))
 }
 
-// scarce tells whether a claim could bring more for a webhook of which something waits.
-func (k *desk) scarce() bool {
+// hungry tells whether a claim could bring more: for a webhook for which something may
+// be due and there is room, and of which less than half of what may waits here.
+func (k *desk) hungry() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for id, l := range k.lines {
-		if l.waiting <= stock*l.most/2 && k.gate.isBehind(id) {
-			return true
-		}
-	}
-	return len(k.waiting) == 0
+	return slices.ContainsFunc(k.gate.hungry(), func(id uuid.UUID) bool {
+		l := k.lines[id]
+		return l == nil || l.waiting <= stock*l.most/2
+	})
 }
 
 // begin accepts from now on.
@@ -113,7 +113,7 @@ func (k *desk) reserve(wanted []Wanted) (room map[uuid.UUID]int, open bool) {
 	k.reservations.Add(1)
 	room = map[uuid.UUID]int{}
 	for _, w := range wanted {
-		if !k.gate.welcomes(w.WebhookID) {
+		if !k.gate.welcomes(w.WebhookID, w.MaxConcurrent) {
 			continue
 		}
 		l := k.line(w.WebhookID, w.MaxConcurrent)
@@ -140,12 +140,14 @@ func (k *desk) accept(ctx context.Context, room map[uuid.UUID]int, committed []*
 	k.add(ctx, committed)
 }
 
-// waits tells whether anything of a webhook waits here.
-func (k *desk) waits(webhook uuid.UUID) bool {
+// queue returns how many notifications of a webhook wait here.
+func (k *desk) queue(webhook uuid.UUID) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	l := k.lines[webhook]
-	return l != nil && l.waiting > 0
+	if l := k.lines[webhook]; l != nil {
+		return l.waiting
+	}
+	return 0
 }
 
 // keep has claimed notifications wait here.
@@ -288,6 +290,7 @@ func (k *desk) giveBack(ctx context.Context, deliveries []*Delivery) {
 	for i, d := range deliveries {
 		held[i] = d.held()
 		k.keeper.drop(held[i])
+		k.gate.owes(d.Webhook.ID)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.lease/3)
 	defer cancel()

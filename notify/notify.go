@@ -17,7 +17,9 @@
 //
 //   - Claim takes due rows with SKIP LOCKED under a lease and a token of its own for
 //     each row: never more than there are free slots and, of a webhook of which
-//     nothing has to be judged then, that may wait at the desk (handover.go).
+//     nothing has to be judged then, that may wait at the desk (handover.go). It is
+//     made when something is known or said to be due, and there is room for it: where
+//     all that is due has no room, the end of one of its attempts causes the next.
 //   - Begin marks the attempt as begun in the row and writes the head of its request
 //     and, with the first attempt, the body, which is rendered once and frozen: every
 //     attempt sends the same bytes under the same webhook-id.

@@ -65,7 +65,7 @@ func (r *Reservation) Begin(ctx context.Context, delivery *Delivery) *Begin {
 	began := d.Clock()
 	e := r.begun[delivery.NotificationID]
 	if e == nil {
-		if len(r.begun) >= max(1, d.Slots/4) || d.desk.waits(delivery.Webhook.ID) {
+		if len(r.begun) >= max(1, d.Slots/4) || d.desk.queue(delivery.Webhook.ID) > 0 {
 			return nil
 		}
 		slot := d.gate.enterNow(delivery.Webhook.ID, delivery.Webhook.MaxConcurrent, began)

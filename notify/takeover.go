@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-// claimBeside is how often the outbox is looked at while what waits at the desk
-// takes all slots that become free.
-const claimBeside = 20 * time.Millisecond
-
 // takeOverAll begins attempts at what waits at the desk as slots become free, and
 // says when it is time to claim more. A look that finds too few slots is not made
 // again at once.
@@ -33,7 +29,7 @@ func (d *Dispatcher) takeOverAll(ctx context.Context) {
 			freed, gathered = d.freed, nil
 		case <-freed:
 			took, left := d.takeOver(ctx)
-			if !left || d.desk.scarce() || d.Clock().Sub(d.lastClaim()) >= claimBeside {
+			if d.desk.hungry() {
 				signal(d.hungry)
 			}
 			if left && !took {

@@ -1,10 +1,14 @@
 package notify
 
+import "github.com/google/uuid"
+
 // WakeUp tells dispatchers that notifications may be waiting. It carries no
 // truth: lost, late or repeated wake-ups change nothing but the delay.
 type WakeUp struct {
 	// Notifications is how many were written.
 	Notifications int
+	// Webhooks are those for which they were, nil when that is not known.
+	Webhooks []uuid.UUID
 }
 
 // Signal is a wake-up as it reaches a dispatcher.

@@ -16,11 +16,15 @@ import (
 type looks struct {
 	*outbox
 	at []time.Time
+	// takes is how long an answer takes.
+	takes time.Duration
 }
 
 func (l *looks) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
 	l.at = append(l.at, time.Now())
-	return l.outbox.Claim(ctx, r)
+	claimed, err := l.outbox.Claim(ctx, r)
+	<-time.After(l.takes)
+	return claimed, err
 }
 
 func TestThePauseEndsWithTheFirstRowThatBecomesDue(t *testing.T) {
@@ -107,4 +111,226 @@ func TestASignalIsAnsweredWhenItsPassHasClaimed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// heard is a dispatcher that runs over a model of the outbox, and how often it looked.
+type heard struct {
+	box     *outbox
+	looks   *looks
+	calls   *calls
+	d       *notify.Dispatcher
+	wakeUps chan notify.Signal
+}
+
+// hears runs a dispatcher that polls once an hour, in a bubble, and f beside it.
+func hears(t *testing.T, c *calls, f func(h *heard)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := &heard{box: &outbox{}, calls: c, wakeUps: make(chan notify.Signal)}
+		h.looks = &looks{outbox: h.box}
+		h.d = dispatcher(t, h.box, c, func(o *notify.Options) { o.Store, o.Poll, o.WakeUps = h.looks, time.Hour, h.wakeUps })
+		running(t, h.d, func() {
+			synctest.Wait()
+			f(h)
+			synctest.Wait()
+		})
+	})
+}
+
+// owe has the outbox hold messages for a webhook, and tells of them.
+func (h *heard) owe(list []notify.Delivery, webhooks ...uuid.UUID) (left bool) {
+	h.box.mu.Lock()
+	h.box.due = append(h.box.due, list...)
+	h.box.limits = notify.Limits{WebhookID: list[0].Webhook.ID, MaxConcurrent: 4}
+	h.box.mu.Unlock()
+	answered := make(chan bool, 1)
+	h.wakeUps <- notify.Signal{
+		WakeUp:  notify.WakeUp{Notifications: len(list), Webhooks: webhooks},
+		Claimed: func(left bool, _ error) { answered <- left },
+	}
+	left = <-answered
+	synctest.Wait()
+	return left
+}
+
+// so tells how many looks there were, and how many messages are settled.
+func (h *heard) so() (looks, settled int) {
+	h.box.mu.Lock()
+	defer h.box.mu.Unlock()
+	return len(h.looks.at), len(h.box.settled)
+}
+
+func TestNothingIsLookedForWithoutRoom(t *testing.T) {
+	hook := uuid.New()
+	hears(t, &calls{takes: 10 * time.Second}, func(h *heard) {
+		r := h.d.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 4}})
+		r.HandOver(t.Context(), deliveries(4, hook, time.Minute))
+		synctest.Wait()
+		before, _ := h.so()
+		for range 20 {
+			if left := h.owe(deliveries(1, hook, time.Minute), hook); !left {
+				t.Error("a wake-up for a webhook without room was not passed on")
+			}
+		}
+		if looks, _ := h.so(); looks != before {
+			t.Errorf("%d looks for a webhook without room", looks-before)
+		}
+		// All that was owed meanwhile is claimed as soon as there is room.
+		pass(61 * time.Second)
+		if _, settled := h.so(); settled != 24 {
+			t.Errorf("%d of 24 messages are settled", settled)
+		}
+	})
+}
+
+func TestAWakeUpIsHeard(t *testing.T) {
+	full, other := uuid.New(), uuid.New()
+	for name, webhooks := range map[string][]uuid.UUID{
+		"for webhooks that are not known":          nil,
+		"for a webhook of which nothing was heard": {other},
+		"for several of which one has room":        {full, other},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hears(t, &calls{takes: time.Minute}, func(h *heard) {
+				h.owe(deliveries(4, full, time.Hour), full)
+				before, _ := h.so()
+				h.owe(deliveries(1, other, time.Hour), webhooks...)
+				if looks, _ := h.so(); looks != before+1 {
+					t.Errorf("%d looks, want one", looks-before)
+				}
+				pass(time.Hour)
+			})
+		})
+	}
+}
+
+// TestCallsThatEndCauseNoLooks has messages be handed over, one after the other, while
+// the outbox holds nothing.
+func TestCallsThatEndCauseNoLooks(t *testing.T) {
+	hook := uuid.New()
+	hears(t, &calls{takes: 5 * time.Millisecond}, func(h *heard) {
+		for range 50 {
+			r := h.d.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
+			r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
+			pass(20 * time.Millisecond)
+		}
+		if looks, settled := h.so(); looks != 1 || settled != 50 {
+			t.Errorf("%d looks for %d messages that were handed over, want the one at the start for 50", looks, settled)
+		}
+	})
+}
+
+// TestCallsOfOthersCauseNoLooks has calls end while a webhook without room is owed more.
+func TestCallsOfOthersCauseNoLooks(t *testing.T) {
+	full, other := uuid.New(), uuid.New()
+	hears(t, &calls{takes: time.Hour}, func(h *heard) {
+		h.owe(deliveries(5, full, 2*time.Hour), full)
+		h.calls.mu.Lock()
+		h.calls.takes = 5 * time.Millisecond
+		h.calls.mu.Unlock()
+		before, _ := h.so()
+		for range 50 {
+			r := h.d.Reserve([]notify.Wanted{{WebhookID: other, MaxConcurrent: 4, Count: 1}})
+			r.HandOver(t.Context(), deliveries(1, other, time.Minute))
+			pass(20 * time.Millisecond)
+		}
+		// One for the attempt that takes longer than a second.
+		if looks, settled := h.so(); looks > before+1 || settled != 50 {
+			t.Errorf("%d looks while %d calls of others ended, want one for 50", looks-before, settled)
+		}
+		pass(time.Hour)
+	})
+}
+
+// TestASlotThatIsFreedDuringALookIsUsed has all slots become free after a look has found
+// none and before it has ended.
+func TestASlotThatIsFreedDuringALookIsUsed(t *testing.T) {
+	hook := uuid.New()
+	hears(t, &calls{takes: 500 * time.Millisecond}, func(h *heard) {
+		h.owe(deliveries(4, hook, time.Minute))
+		pass(450 * time.Millisecond)
+		h.looks.takes = 100 * time.Millisecond
+		h.owe(deliveries(1, hook, time.Minute))
+		pass(time.Second)
+		if _, settled := h.so(); settled != 5 {
+			t.Errorf("%d of 5 messages are settled", settled)
+		}
+	})
+}
+
+// TestLooksEndWithWhatIsOwed has a burst be claimed. When nothing more is due, calls that
+// end cause no looks.
+func TestLooksEndWithWhatIsOwed(t *testing.T) {
+	hook := uuid.New()
+	hears(t, &calls{takes: 5 * time.Millisecond}, func(h *heard) {
+		h.owe(deliveries(100, hook, time.Minute))
+		pass(5 * time.Second)
+		before, settled := h.so()
+		if settled != 100 {
+			t.Fatalf("%d of 100 messages are settled", settled)
+		}
+		for range 50 {
+			r := h.d.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
+			r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
+			pass(20 * time.Millisecond)
+		}
+		if looks, _ := h.so(); looks != before {
+			t.Errorf("%d looks when nothing was owed any more", looks-before)
+		}
+	})
+}
+
+// TestWhatBecomesDueByAnAttemptIsLookedFor has an attempt make something due, of which
+// nobody tells.
+func TestWhatBecomesDueByAnAttemptIsLookedFor(t *testing.T) {
+	hook := uuid.New()
+	for name, c := range map[string]struct {
+		// before makes the attempt one that does not just deliver.
+		before func(h *heard)
+	}{
+		"it is to be made again": {func(h *heard) { h.calls.verdict = notify.VerdictRetry }},
+		"it was refused":         {func(h *heard) { h.calls.verdict = notify.VerdictRefused }},
+		"its claim was lost":     {func(h *heard) { h.box.lostAtEnd = true }},
+		"it could not be begun":  {func(h *heard) { h.box.beginErr = errors.New("away") }},
+		"it was withheld":        {func(h *heard) { h.box.withheld = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hears(t, &calls{takes: time.Second / 2}, func(h *heard) {
+				c.before(h)
+				r := h.d.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
+				r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
+				pass(time.Second)
+				if looks, _ := h.so(); looks < 2 {
+					t.Errorf("%d looks, want one after the attempt", looks)
+				}
+			})
+		})
+	}
+}
+
+// TestAnAnsweredProbeIsFollowedByALook probes a webhook behind a breaker. The rest of
+// what is owed becomes due by the probe's success, although a look meanwhile has found
+// nothing due.
+func TestAnAnsweredProbeIsFollowedByALook(t *testing.T) {
+	hook, other := uuid.New(), uuid.New()
+	hears(t, &calls{takes: 100 * time.Millisecond}, func(h *heard) {
+		h.box.mu.Lock()
+		h.box.due = deliveries(1, hook, time.Minute)
+		h.box.limits = notify.Limits{WebhookID: hook, MaxConcurrent: 4, Probe: true}
+		h.box.mu.Unlock()
+		wake := func() {
+			h.wakeUps <- notify.Signal{WakeUp: notify.WakeUp{Webhooks: []uuid.UUID{other}}}
+			synctest.Wait()
+		}
+		wake()
+		wake()
+		h.box.mu.Lock()
+		h.box.due = deliveries(3, hook, time.Minute)
+		h.box.limits.Probe = false
+		h.box.mu.Unlock()
+		pass(time.Second)
+		if _, settled := h.so(); settled != 4 {
+			t.Errorf("%d messages are settled, want the probe and the 3 behind it", settled)
+		}
+	})
 }

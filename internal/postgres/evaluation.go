@@ -204,7 +204,7 @@ func (s *Evaluation) commit(ctx context.Context, batch evaluator.Batch, rows *al
 		if done.Notifications, err = insertNotifications(ctx, q, batch, evaluator.NewIDs(done.Inserted), hand); err != nil {
 			return err
 		}
-		done.HandedOver = len(hand.claimed)
+		done.HandedOver, done.Waiting = len(hand.claimed), hand.waiting
 		if err := applyChanges(ctx, q, batch, &done); err != nil {
 			return err
 		}

@@ -33,7 +33,14 @@ func (s *Outbox) SetBack(by time.Duration) {
 	for id, at := range s.db.bounds.at {
 		s.db.bounds.at[id] = at.Add(by)
 	}
+	for id, at := range s.db.places.of {
+		at.since = at.since.Add(by)
+		s.db.places.of[id] = at
+	}
 }
+
+// KeepPlaces has places last so long.
+func (s *Outbox) KeepPlaces(last time.Duration) { s.db.places.last = last }
 
 // NextWhole is when the next whole look is due after whole looks that took so long.
 func NextWhole(took ...time.Duration) time.Duration {

@@ -26,6 +26,8 @@ type handover struct {
 	webhooks    map[uuid.UUID]cachedWebhook
 	// claimed is what was written so.
 	claimed []notify.Delivery
+	// waiting counts by webhook what was written and not claimed.
+	waiting map[uuid.UUID]int
 }
 
 // reserve keeps room for what a commit may owe: by webhooks without a rate and
@@ -88,7 +90,12 @@ func (h *handover) owe(ctx context.Context, q *pgq.Queries, batch *evaluator.Bat
 	for _, row := range rows {
 		tokens[row.NotificationID] = row.ClaimToken
 	}
-	h.claimed = h.claimed[:0]
+	h.claimed, h.waiting = h.claimed[:0], make(map[uuid.UUID]int)
+	for i, id := range p.NotificationIds {
+		if _, claimed := tokens[id]; !claimed {
+			h.waiting[p.WebhookIds[i]]++
+		}
+	}
 	for i := range deliveries {
 		d := &deliveries[i]
 		token, claimed := tokens[d.NotificationID]

@@ -26,20 +26,23 @@ func (db *DB) Outbox() *Outbox { return &Outbox{db} }
 // written may be passed over for a while, by default five seconds, and [notify.Claimed]
 // then tells when to look for it.
 func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
-	backlog, err := s.db.queries.OutboxBacklog(ctx, s.db.bounds.look())
+	looking := s.db.bounds.look()
+	s.db.places.known(&looking)
+	backlog, err := s.alone(eachOnce).OutboxBacklog(ctx, looking)
 	if err != nil {
 		return notify.Claimed{}, fmt.Errorf("read backlog: %w", err)
 	}
 	claimed := notify.Claimed{Next: s.db.bounds.note(backlog)}
-	var due []notify.Limits
-	first := make(map[uuid.UUID]time.Time)
-	for _, b := range backlog {
+	due := make(map[uuid.UUID]*pgq.OutboxBacklogRow)
+	var limits []notify.Limits
+	for i := range backlog {
+		b := &backlog[i]
 		if next := time.Duration(b.NextUs) * time.Microsecond; next > 0 && (claimed.Next == 0 || next < claimed.Next) {
 			claimed.Next = next
 		}
 		if b.Due {
-			first[b.WebhookID] = b.FirstAt
-			due = append(due, notify.Limits{
+			due[b.WebhookID] = b
+			limits = append(limits, notify.Limits{
 				WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond, Tokens: b.Tokens, Probe: b.Probe,
 				Digests: b.DigestAbove > 0,
 			})
@@ -48,27 +51,79 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 	if len(due) == 0 {
 		return claimed, nil
 	}
-	rooms := request.Room(due)
+	rooms := request.Room(limits)
 	gatherErr := s.gatherStorms(ctx, backlog, rooms)
-	p := pgq.NotificationClaimParams{Replica: request.Replica, Lease: request.Lease}
-	for _, room := range rooms {
-		p.WebhookIds = append(p.WebhookIds, room.WebhookID)
-		p.Slots = append(p.Slots, int32(room.Slots))
-		p.FirstAt = append(p.FirstAt, first[room.WebhookID])
-	}
-	if len(p.WebhookIds) == 0 {
+	if len(rooms) == 0 {
 		return claimed, gatherErr
 	}
-	var rows []pgq.NotificationClaimRow
-	err = s.db.begun(ctx, beginWork, func(tx pgx.Tx) (err error) {
-		rows, err = s.db.queries.WithTx(tx).NotificationClaim(ctx, p)
-		return err
-	})
+	rows, err := s.claim(ctx, request, rooms, due)
 	if err != nil {
-		return claimed, errors.Join(gatherErr, fmt.Errorf("claim: %w", err))
+		err = fmt.Errorf("claim: %w", err)
 	}
-	claimed.Deliveries, err = s.deliveries(ctx, rows)
-	return claimed, errors.Join(gatherErr, err)
+	var readErr error
+	claimed.Deliveries, readErr = s.deliveries(ctx, rows)
+	return claimed, errors.Join(gatherErr, err, readErr)
+}
+
+// claim takes what there is room for, behind the places of the last claims, and
+// before them where too little is behind.
+func (s *Outbox) claim(
+	ctx context.Context, request notify.ClaimRequest, rooms []notify.Slots, due map[uuid.UUID]*pgq.OutboxBacklogRow,
+) ([]pgq.NotificationClaimRow, error) {
+	starts := s.db.places.start(due)
+	rows, err := s.claimFrom(ctx, request, rooms, starts)
+	if err != nil {
+		return nil, err
+	}
+	var rest []notify.Slots
+	for _, room := range rooms {
+		id := room.WebhookID
+		if room.Slots -= count(rows, id); room.Slots > 0 && starts[id].placed() {
+			starts[id] = headOf(due[id])
+			rest = append(rest, room)
+		}
+	}
+	if len(rest) > 0 {
+		var before []pgq.NotificationClaimRow
+		before, err = s.claimFrom(ctx, request, rest, starts)
+		rows = append(rows, before...)
+	}
+	for _, room := range rooms {
+		at := starts[room.WebhookID]
+		for i := range rows {
+			if rows[i].WebhookID == room.WebhookID {
+				at = at.behind(&rows[i])
+			}
+		}
+		b := due[room.WebhookID]
+		s.db.places.note(room.WebhookID, at, count(rows, room.WebhookID) >= room.Slots && b.RatePerSecond == 0 && !b.Probe)
+	}
+	return rows, err
+}
+
+// claimFrom takes what there is room for, from given places on.
+func (s *Outbox) claimFrom(
+	ctx context.Context, request notify.ClaimRequest, rooms []notify.Slots, starts map[uuid.UUID]place,
+) ([]pgq.NotificationClaimRow, error) {
+	p := pgq.NotificationClaimParams{Replica: request.Replica, Lease: request.Lease}
+	for _, room := range rooms {
+		start := starts[room.WebhookID]
+		p.WebhookIds = append(p.WebhookIds, room.WebhookID)
+		p.Slots = append(p.Slots, int32(room.Slots))
+		p.FirstAt = append(p.FirstAt, start.at)
+		p.FirstIds = append(p.FirstIds, start.id)
+	}
+	return s.alone(rowByRow).NotificationClaim(ctx, p)
+}
+
+// count returns how many rows are of a webhook.
+func count(rows []pgq.NotificationClaimRow, webhook uuid.UUID) (n int) {
+	for i := range rows {
+		if rows[i].WebhookID == webhook {
+			n++
+		}
+	}
+	return n
 }
 
 // deliveries reads claimed rows. One that cannot be read is left out and named
@@ -102,8 +157,8 @@ func (s *Outbox) delivery(ctx context.Context, row *pgq.NotificationClaimRow, we
 		Webhook: webhook.webhook, NotificationID: row.NotificationID, Reason: notify.Reason(row.Reason), Token: row.ClaimToken,
 		Attempt: int(row.Attempts) + 1, CountedAttempts: int(row.Counted), Generation: int(row.Generation), AfterUnknown: row.Unknown,
 	}
-	if row.ContentType != nil {
-		d.Body = &notify.Body{ContentType: *row.ContentType, Content: row.Content}
+	if row.Frozen {
+		d.Body = &notify.Body{ContentType: row.ContentType, Content: row.Content}
 	}
 	var contentErr error
 	switch {
@@ -126,15 +181,19 @@ func (s *Outbox) delivery(ctx context.Context, row *pgq.NotificationClaimRow, we
 // and has the rest of what it knows looked up in a hash: (…) in (select …) is true.
 const beginWork = begin + `; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off`
 
+// planOnce is for statements whose plan is the same whatever their arguments are: each
+// connection would else make one for each of the first five times.
+const planOnce = `; set local plan_cache_mode = force_generic_plan`
+
 // beginBatch also bounds how long a batch waits for a lock: whatever holds one row
 // must not keep all the others. Alone, a row waits for as long as it takes.
 const beginBatch = beginWork + `; set local lock_timeout = '1s'`
 
 func beginOf(items int) string {
 	if items > 1 {
-		return beginBatch
+		return beginBatch + planOnce
 	}
-	return beginWork
+	return beginWork + planOnce
 }
 
 // beginAttempts marks attempts as begun whose claims still stand, and freezes the
@@ -165,7 +224,9 @@ with b as (
     insert into notification_body (notification_id, content_type, content, problem, request)
     select b.notification_id, b.content_type, b.content, b.problem, b.request from begun b where b.fresh
 ), again as (
-    update notification_body n set request = b.request from begun b where n.notification_id = b.notification_id and not b.fresh
+    update notification_body n
+    set request = (select b.request from begun b where b.notification_id = n.notification_id)
+    where n.notification_id = any(array(select b.notification_id from begun b where not b.fresh))
 )
 select m.notification_id, m.claim_token from mine m`
 
@@ -298,6 +359,7 @@ func (s *Outbox) Release(ctx context.Context, held []notify.Held) error {
 	if err := s.db.queries.OutboxRelease(ctx, p); err != nil {
 		return fmt.Errorf("release claims: %w", err)
 	}
+	s.db.places.forget()
 	return nil
 }
 

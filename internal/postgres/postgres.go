@@ -34,6 +34,8 @@ type DB struct {
 	webhooks *webhookCache
 	// bounds are where looks at the queue begin.
 	bounds bounds
+	// places are where claims go on.
+	places places
 }
 
 // Open connects to the database at url and makes sure that it answers. Secrets
@@ -56,7 +58,7 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	db := &DB{pool: pool, queries: pgq.New(pool), box: box}
+	db := &DB{pool: pool, queries: pgq.New(pool), box: box, places: places{last: placeFor}}
 	db.webhooks = &webhookCache{db: db}
 	// A connection that was made is an answer.
 	conn, err := pool.Acquire(ctx)

@@ -79,14 +79,24 @@ const mayHash = `; set local enable_hashjoin = on`
 // working is [beginWork] and, of several items, [beginBatch] for [Outbox.atOnce], with [mayHash].
 const working = `
 select set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true),
-       set_config('lock_timeout', case when @items::int > 1 then '1s' else '0' end, true)`
+       set_config('enable_nestloop', @loops::text, true),
+       set_config('lock_timeout', case when @items::int > 1 then '1s' else '0' end, true),
+       set_config('plan_cache_mode', 'force_generic_plan', true)`
+
+// Rows are joined row by row where there are few on one side, or each side is read
+// once: where there may come to be many on both, whatever was believed when the plan
+// was made.
+const (
+	rowByRow = "on"
+	eachOnce = "off"
+)
 
 // atOnce runs statements that need no answer of one another: they are sent
 // together and are one transaction, which commits when the last has succeeded,
 // whatever becomes of this process meanwhile.
 func (s *Outbox) atOnce(ctx context.Context, items int, queue func(batch *pgx.Batch)) error {
 	batch := &pgx.Batch{}
-	batch.Queue(working, pgx.NamedArgs{"items": items})
+	batch.Queue(working, pgx.NamedArgs{"items": items, "loops": rowByRow})
 	queue(batch)
 	return s.db.pool.SendBatch(ctx, batch).Close()
 }

@@ -134,7 +134,7 @@ func (b *Bus) WakeUps() <-chan notify.Signal { return b.signals }
 
 // Publish leaves a wake-up to be sent. It never blocks, and its error is always nil.
 func (b *Bus) Publish(_ context.Context, w notify.WakeUp) error {
-	b.leave(message{Notifications: w.Notifications})
+	b.leave(message{Notifications: w.Notifications, Webhooks: few(w.Webhooks)})
 	return nil
 }
 

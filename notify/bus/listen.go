@@ -111,7 +111,7 @@ func (b *Bus) wake(ctx context.Context, m message) (left bool, err error) {
 	}
 	done := make(chan pass, 1)
 	signal := notify.Signal{
-		WakeUp:  notify.WakeUp{Notifications: m.Notifications},
+		WakeUp:  notify.WakeUp{Notifications: m.Notifications, Webhooks: m.Webhooks},
 		Claimed: func(left bool, err error) { done <- pass{left, err} },
 	}
 	select {

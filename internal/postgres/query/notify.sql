@@ -7,12 +7,15 @@
 --
 -- The look at a webhook begins at its bound, unless it is a whole look: that is the
 -- first one, one that comes a period after the last whole one, and one that finds
--- the clock set back. Beside comes the next bound.
+-- the clock set back. Beside comes the next bound. Whether anything may be sent is
+-- looked for behind the place of the last claim first, before which it is unlikely.
 with look as materialized (
     select now() - @margin::interval as settled,
            now() < @whole_at::timestamptz or @period::interval <= now() - @whole_at::timestamptz as whole
 ), known as (
     select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@bounds::timestamptz[]) as at
+), place as (
+    select unnest(@placed_ids::uuid[]) as webhook_id, unnest(@placed_at::timestamptz[]) as at, unnest(@placed_after::uuid[]) as after
 )
 select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
        rate_tokens(w.rate_per_second, s.next_send_at, now())::double precision as tokens,
@@ -38,6 +41,7 @@ from webhook w
 join webhook_state s using (webhook_id)
 cross join look
 left join known using (webhook_id)
+left join place using (webhook_id)
 left join lateral (
     -- Looked up by its id for each webhook, whatever is believed of the outbox's size.
     select p.due_at from outbox p where p.notification_id = s.probe_id and p.claim_token = s.probe_token offset 0
@@ -53,8 +57,14 @@ cross join lateral (
       and o.ready_at >= case when look.whole or known.at is null or known.at > look.settled then '-infinity' else known.at end
 ) first
 cross join lateral (
-    select min(o.ready_at) as at from outbox o
-    where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now() and o.due_at <= now()
+    select coalesce((
+        select min(o.ready_at) from outbox o
+        where o.webhook_id = w.webhook_id and (o.ready_at, o.notification_id) > (place.at, place.after)
+          and o.ready_at <= now() and o.due_at <= now()
+    ), (
+        select min(o.ready_at) from outbox o
+        where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now() and o.due_at <= now()
+    )) as at
 ) ripe
 cross join lateral (
     select least(
@@ -68,7 +78,7 @@ where w.enabled;
 
 -- name: NotificationClaim :many
 -- Takes at most the wanted number of due rows of each webhook, oldest first but
--- none before the given instant, each under a token of its own, until the lease ends. A digest comes with the
+-- none before the given place in the queue, each under a token of its own, until the lease ends. A digest comes with the
 -- alert of one of its members. Of webhooks it tells the version only. There is a
 -- frozen body only where an attempt was begun.
 --
@@ -78,10 +88,14 @@ where w.enabled;
 -- A rate and a probe are granted here, under a lock on the state of the webhook,
 -- which is read anew once it is held. Whoever finds it locked leaves the webhook
 -- to whom holds it. Webhooks without a rate whose breaker is closed take no lock.
+--
+-- What belongs to a row is looked up row by row, whatever is believed of the sizes of
+-- the tables: the plan is made once, perhaps while they are empty.
 with wanted as (
-    select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@slots::int[]) as slots, unnest(@first_at::timestamptz[]) as first_at
+    select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@slots::int[]) as slots, unnest(@first_at::timestamptz[]) as first_at,
+           unnest(@first_ids::uuid[]) as first_id
 ), gated as (
-    select s.webhook_id, w.version, wanted.first_at, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
+    select s.webhook_id, w.version, wanted.first_at, wanted.first_id, s.opened_at is not null as probe, s.next_send_at, w.rate_per_second as rate,
            case when s.opened_at is null then wanted.slots else 1 end as slots
     from wanted
     join webhook w using (webhook_id)
@@ -93,13 +107,13 @@ with wanted as (
                where p.notification_id = s.probe_id and p.claim_token = s.probe_token and p.due_at > now())))
     for update of s skip locked
 ), room as (
-    select wanted.webhook_id, w.version, wanted.first_at, wanted.slots
+    select wanted.webhook_id, w.version, wanted.first_at, wanted.first_id, wanted.slots
     from wanted
     join webhook w using (webhook_id)
     join webhook_state s using (webhook_id)
     where w.rate_per_second = 0 and s.opened_at is null
     union all
-    select g.webhook_id, g.version, g.first_at,
+    select g.webhook_id, g.version, g.first_at, g.first_id,
            case when g.rate = 0 then g.slots
                 else greatest(0, least(g.slots, floor(rate_tokens(g.rate, g.next_send_at, now()))))::int end
     from gated g
@@ -109,7 +123,8 @@ with wanted as (
     cross join lateral (
         select b.notification_id, b.attempts, b.claim_token, b.claimed_by, b.begun_at
         from outbox b
-        where b.webhook_id = room.webhook_id and b.ready_at >= room.first_at and b.ready_at <= now() and b.due_at <= now()
+        where b.webhook_id = room.webhook_id and (b.ready_at, b.notification_id) >= (room.first_at, room.first_id)
+          and b.ready_at <= now() and b.due_at <= now()
         order by b.ready_at, b.notification_id
         limit room.slots
         for update skip locked
@@ -121,11 +136,12 @@ with wanted as (
         due_at = now() + @lease::interval,
         begun_at = null
     where o.notification_id = any(array(select due.notification_id from due))
-    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token
+    returning o.notification_id, o.webhook_id, o.attempts, o.counted, o.generation, o.claim_token, o.ready_at
 ), unknown as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
     select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
-    from due t left join notification_body b using (notification_id)
+    from due t
+    left join lateral (select n.request from notification_body n where n.notification_id = t.notification_id offset 0) b on true
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 ), granted as (
@@ -143,21 +159,27 @@ with wanted as (
     ) c using (webhook_id)
     where s.webhook_id = g.webhook_id
 )
-select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token,
+select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bigint as claim_token, c.ready_at,
        ((c.notification_id in (
            select due.notification_id from due where due.begun_at is not null and due.claim_token is not null
        )) is true)::boolean as unknown, n.reason,
-       b.content_type, b.content,
+       coalesce(b.content_type, '')::text as content_type, b.content, (b.content is not null)::boolean as frozen,
        sqlc.embed(a), r.name as rule_name, c.webhook_id, room.version
 from claimed c
 join room using (webhook_id)
-join notification n using (notification_id)
-join alert a on a.alert_id = coalesce(n.alert_id, (
-    select t.alert_id from digest_member m join notification t using (notification_id)
-    where m.digest_id = n.notification_id
-    limit 1))
-join rule r on r.rule_id = a.rule_id
-left join notification_body b on b.notification_id = case when c.attempts > 0 then c.notification_id end
+cross join lateral (
+    select n.reason, n.created_at, n.notification_id,
+           coalesce(n.alert_id, (
+               select t.alert_id from notification t
+               where t.notification_id = (select m.notification_id from digest_member m where m.digest_id = n.notification_id limit 1)
+           )) as tells
+    from notification n where n.notification_id = c.notification_id offset 0
+) n
+cross join lateral (select * from alert a where a.alert_id = n.tells offset 0) a
+cross join lateral (select r.name from rule r where r.rule_id = a.rule_id offset 0) r
+left join lateral (
+    select b.content_type, b.content from notification_body b where c.attempts > 0 and b.notification_id = c.notification_id offset 0
+) b on true
 order by n.created_at, n.notification_id;
 
 -- name: OutboxRenew :many
