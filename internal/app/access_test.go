@@ -383,6 +383,9 @@ func TestOneTimeLinks(t *testing.T) {
 			t.Errorf("link %q", link)
 		}
 		_, secret, _ = strings.Cut(link, "#")
+		if _, err := u.Link(t.Context(), "nobody@example.com", ""); err == nil || !strings.Contains(err.Error(), `"nobody@example.com"`) {
+			t.Errorf("a link for nobody: %v", err)
+		}
 		return err
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os/user"
 
 	"tocsin/api"
@@ -57,7 +58,7 @@ func (u *Users) Add(ctx context.Context, a access.NewAccount) error {
 
 // Link returns a link by which a user signs in once.
 func (u *Users) Link(ctx context.Context, email, public string) (string, error) {
-	a, err := u.accounts.ByEmail(ctx, email)
+	a, err := u.find(ctx, email)
 	if err != nil {
 		return "", err
 	}
@@ -71,7 +72,7 @@ func (u *Users) All(ctx context.Context) ([]access.Account, error) { return u.ac
 
 // SetPassword sets a user's password.
 func (u *Users) SetPassword(ctx context.Context, email, password string) error {
-	a, err := u.accounts.ByEmail(ctx, email)
+	a, err := u.find(ctx, email)
 	if err != nil {
 		return err
 	}
@@ -85,10 +86,19 @@ func (u *Users) SetPassword(ctx context.Context, email, password string) error {
 	return u.accounts.SetPassword(u.as(ctx, a.TenantID), a.TenantID, a.ID, hash)
 }
 
+// find returns the user who signs in with an address.
+func (u *Users) find(ctx context.Context, email string) (access.Account, error) {
+	a, err := u.accounts.ByEmail(ctx, email)
+	if fault.KindOf(err) == fault.NotFound {
+		return a, fmt.Errorf("nobody signs in as %q; `tocsin users list` shows who does: %w", email, err)
+	}
+	return a, err
+}
+
 // SetDisabled disables or enables a user.
 func (u *Users) SetDisabled(ctx context.Context, email string, disabled bool) error {
 	for {
-		a, err := u.accounts.ByEmail(ctx, email)
+		a, err := u.find(ctx, email)
 		if err != nil {
 			return err
 		}

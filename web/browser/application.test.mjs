@@ -380,6 +380,16 @@ describe("the application", { timeout: 420_000 }, () => {
       assert.deepEqual([panel.x, panel.width], [name.x, name.width], `the panel at ${width}`);
     }
     await opened.setViewportSize({ width: 360, height: 800 });
+    await opened.goto(`${world.url}/inbox`);
+    await opened.getByRole("checkbox", { name: "Select everything that matches" }).check();
+    const many = await boxOf(opened.getByText(/^\d+ selected$/));
+    const none = await boxOf(opened.getByRole("button", { name: "Select nothing" }));
+    const act = await boxOf(opened.getByRole("button", { name: /^Acknowledge \d+/ }));
+    assert.ok(
+      many.y < none.y + none.height && none.y < many.y + many.height,
+      "what ends a selection stands beside its number",
+    );
+    assert.ok(act.y >= none.y + none.height, "and the actions below");
     await opened.goto(`${world.url}/rules`);
     const card = opened.getByRole("row", { name: /Failed orders/ });
     const middle = async (locator) => {

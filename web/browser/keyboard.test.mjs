@@ -77,6 +77,7 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
     await press("Tab");
     await page.keyboard.type("correct horse battery");
     await press("Enter");
+    assert.equal((await focusOn(/^Inbox$/)).tag, "H1", "who has signed in goes on from the page");
     await page.getByRole("heading", { name: "No rule looks at anything yet" }).waitFor(visible);
     await page.request.post(`${world.url}/api/v1/webhooks`, {
       data: { name: "Receiver", kind: "generic", url: world.receiver },

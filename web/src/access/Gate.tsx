@@ -2,6 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { accessKeys, type Me, type SessionState, session } from "../api/access";
 import { onSignedOut } from "../api/client";
+import { CameIn } from "./cameIn";
 import { SetUpPage } from "./SetUpPage";
 import { SignInPage } from "./SignInPage";
 
@@ -27,9 +28,16 @@ export function Gate({ children }: { children: ReactNode }) {
     [cache],
   );
   const inside = state.data ? state.data.signedIn : state.isError;
+  const asked = useRef(false);
+  const asks = !inside && state.data !== undefined;
   useEffect(() => {
-    if (inside) setEntered(true);
-  }, [inside]);
+    if (asks) asked.current = true;
+    if (!inside) return;
+    setEntered(true);
+    // The page that has waited behind the sign-in; one that is still to come takes the focus itself.
+    if (asked.current && document.activeElement === document.body)
+      document.querySelector<HTMLElement>("main h1")?.focus();
+  }, [inside, asks]);
 
   if (state.isPending) return null;
   const enter = (who: Me) => {
@@ -54,7 +62,7 @@ export function Gate({ children }: { children: ReactNode }) {
     <>
       {(inside || entered) && (
         <div key={visit} style={{ height: "100%", display: inside ? "contents" : "none" }} inert={!inside}>
-          {children}
+          <CameIn value={asked}>{children}</CameIn>
         </div>
       )}
       {!inside &&

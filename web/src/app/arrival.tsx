@@ -1,8 +1,9 @@
 import { useRouter } from "@tanstack/react-router";
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from "react";
+import { CameIn } from "../access/cameIn";
 
 interface Arrival {
-  /** Whether the page was come to from another one, rather than loaded. */
+  /** Whether the page was come to from another one or from the sign-in, rather than loaded. */
   moved: () => boolean;
   say: (title: string) => void;
 }
@@ -14,6 +15,7 @@ export function ArrivalProvider({ children }: { children: ReactNode }) {
   const router = useRouter();
   const [said, setSaid] = useState("");
   const moved = useRef(false);
+  const cameIn = useContext(CameIn);
   useEffect(
     () =>
       router.subscribe("onBeforeNavigate", ({ fromLocation, pathChanged }) => {
@@ -21,7 +23,7 @@ export function ArrivalProvider({ children }: { children: ReactNode }) {
       }),
     [router],
   );
-  const [arrival] = useState<Arrival>(() => ({ moved: () => moved.current, say: setSaid }));
+  const [arrival] = useState<Arrival>(() => ({ moved: () => moved.current || cameIn.current, say: setSaid }));
   return (
     <ArrivalContext value={arrival}>
       {children}

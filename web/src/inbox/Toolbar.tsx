@@ -101,6 +101,15 @@ function Chosen({ filter, selection, count, onAll, onAct, onRead, busy, may }: P
       <span className={styles.count} role="status">
         {count === undefined ? "Counting…" : `${plain.format(count)} selected`}
       </span>
+      <Button
+        look="quiet"
+        iconOnly
+        aria-label="Select nothing"
+        title="Select nothing (Esc)"
+        onClick={() => onAll(false)}
+      >
+        <IconClose size={16} aria-hidden="true" />
+      </Button>
       {may && canAll(filter.state, "ACKNOWLEDGED") && (
         <Button look="primary" disabled={off} onClick={() => onAct("ACKNOWLEDGED")}>
           <IconAcknowledged size={16} aria-hidden="true" />
@@ -121,16 +130,6 @@ function Chosen({ filter, selection, count, onAll, onAct, onRead, busy, may }: P
           Select all that match
         </Button>
       )}
-      <span className={styles.grow} />
-      <Button
-        look="quiet"
-        iconOnly
-        aria-label="Select nothing"
-        title="Select nothing (Esc)"
-        onClick={() => onAll(false)}
-      >
-        <IconClose size={16} aria-hidden="true" />
-      </Button>
     </>
   );
 }
