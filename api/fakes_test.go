@@ -302,7 +302,7 @@ func newRecordMemory() *recordMemory {
 			ID: uuid.New(), TenantID: "acme", AlertID: uuid.New(), RuleID: uuid.New(), WebhookID: uuid.New(), Reason: notify.ReasonFired,
 			Status: notify.Retrying, Attempts: 2, CreatedAt: instant(), NextAttemptAt: &next, LastError: "503 Service Unavailable",
 		},
-		WebhookName: "#ops",
+		WebhookName: "#ops", AlertTitle: "orders failed",
 		History: []api.AttemptRecord{
 			{Number: 1, StartedAt: instant(), FinishedAt: &done, Outcome: notify.Outcome{
 				Verdict: notify.VerdictRetry, StatusCode: 503, Response: "busy", Error: "503 Service Unavailable", Duration: 12 * time.Millisecond,

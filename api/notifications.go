@@ -72,6 +72,7 @@ func notificationAnswer(n *NotificationRecord, withHistory bool) Notification {
 	answer := Notification{
 		ID:            n.ID,
 		AlertID:       optional(n.AlertID),
+		AlertTitle:    optional(n.AlertTitle),
 		RuleID:        optional(n.RuleID),
 		WebhookID:     n.WebhookID,
 		WebhookName:   n.WebhookName,

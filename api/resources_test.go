@@ -258,7 +258,7 @@ func TestNotificationsShowTheirAttempts(t *testing.T) {
 	b := newBench(t)
 	id := b.records.records[0].ID.String()
 	list := into[api.NotificationPage](b.do("GET", "/api/v1/notifications?status=RETRYING", "").want(200))
-	if len(list.Items) != 1 || list.Items[0].Attempts != nil {
+	if len(list.Items) != 1 || list.Items[0].Attempts != nil || *list.Items[0].AlertTitle != "orders failed" {
 		t.Errorf("list %+v", list)
 	}
 	if diff := cmp.Diff([]api.AttemptVerdict{"RETRY", "UNKNOWN"}, list.Items[0].Verdicts); diff != "" {

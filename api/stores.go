@@ -307,6 +307,8 @@ type NotificationRecord struct {
 
 	// WebhookName is the webhook's present name; empty when it is gone.
 	WebhookName string
+	// AlertTitle is the title of the alert; empty for a digest.
+	AlertTitle string
 	// History holds the attempts, oldest first, with those of the digest that tells
 	// the notification.
 	History []AttemptRecord

@@ -73,6 +73,11 @@ func TestAListTellsHowAttemptsEnded(t *testing.T) {
 		if err != nil || len(list) != 1 || len(list[0].History) != len(want) || list[0].Attempts != len(want) {
 			t.Fatalf("%s: %+v, %v", when, list, err)
 		}
+		one, err := w.db.Record().Get(t.Context(), tenant, list[0].ID)
+		title := w.column(`select title from alert`)[0]
+		if err != nil || list[0].AlertTitle != title || one.AlertTitle != title {
+			t.Errorf("%s: told of the alert %q and %q, %v, want %q", when, list[0].AlertTitle, one.AlertTitle, err, title)
+		}
 		for i, attempt := range list[0].History {
 			if attempt.Outcome.Verdict != want[i] || attempt.Number != i+1 {
 				t.Errorf("%s: attempt %d is %+v, want %s", when, i, attempt, want[i])

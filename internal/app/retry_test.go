@@ -360,7 +360,7 @@ func TestRetryOfDigests(t *testing.T) {
 	}
 	w.wantColumn("told by none or two", loose)
 	got, err := w.db.Record().OfAlert(t.Context(), tenant, uuid.MustParse(alert))
-	if err != nil || len(got) != 1 || got[0].DigestID != nil || got[0].Attempts != 1 {
+	if err != nil || len(got) != 1 || got[0].DigestID != nil || got[0].Attempts != 1 || got[0].AlertTitle == "" {
 		t.Errorf("record of the one that left %+v, %v", got, err)
 	}
 }

@@ -26,7 +26,8 @@ func (db *DB) Record() *Record { return &Record{db} }
 // listNotifications has a place for the conditions of a query.
 const listNotifications = `
 select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status,
-       s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, w.name
+       s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, w.name,
+       coalesce((select a.title from alert a where a.alert_id = s.alert_id), '')
 from notification_status s join webhook w using (webhook_id)
 where %s
 order by s.created_at desc, s.notification_id desc
@@ -46,10 +47,10 @@ func (s *Record) List(ctx context.Context, tenant string, q api.NotificationQuer
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (api.NotificationRecord, error) {
 		var n pgq.NotificationStatus
-		var webhook string
+		var webhook, title string
 		err := row.Scan(&n.NotificationID, &n.TenantID, &n.AlertID, &n.RuleID, &n.WebhookID, &n.Reason, &n.CreatedAt,
-			&n.Status, &n.NextAttemptAt, &n.SettledAt, &n.DigestID, &n.DigestSize, &webhook)
-		return recordOf(n, webhook), err
+			&n.Status, &n.NextAttemptAt, &n.SettledAt, &n.DigestID, &n.DigestSize, &webhook, &title)
+		return recordOf(n, webhook, title), err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list notifications: %w", err)
@@ -88,7 +89,7 @@ func (s *Record) Get(ctx context.Context, tenant string, id uuid.UUID) (api.Noti
 	if err != nil {
 		return api.NotificationRecord{}, notFound(err, "notification")
 	}
-	list := []api.NotificationRecord{recordOf(row.NotificationStatus, row.WebhookName)}
+	list := []api.NotificationRecord{recordOf(row.NotificationStatus, row.WebhookName, row.AlertTitle)}
 	if err := s.addHistory(ctx, list); err != nil {
 		return api.NotificationRecord{}, err
 	}
@@ -117,7 +118,7 @@ func (s *Record) OfAlert(ctx context.Context, tenant string, alertID uuid.UUID) 
 	}
 	list := make([]api.NotificationRecord, len(rows))
 	for i, row := range rows {
-		list[i] = recordOf(row.NotificationStatus, row.WebhookName)
+		list[i] = recordOf(row.NotificationStatus, row.WebhookName, row.AlertTitle)
 	}
 	return list, s.addHistory(ctx, list)
 }
@@ -189,14 +190,14 @@ func (s *Record) addHistory(ctx context.Context, list []api.NotificationRecord) 
 	return nil
 }
 
-func recordOf(row pgq.NotificationStatus, webhookName string) api.NotificationRecord {
+func recordOf(row pgq.NotificationStatus, webhookName, alertTitle string) api.NotificationRecord {
 	n := api.NotificationRecord{
 		Notification: notify.Notification{
 			ID: row.NotificationID, TenantID: row.TenantID, WebhookID: row.WebhookID, DigestID: row.DigestID,
 			Reason: notify.Reason(row.Reason), Status: notify.Status(row.Status), CreatedAt: row.CreatedAt,
 			SettledAt: row.SettledAt, NextAttemptAt: row.NextAttemptAt,
 		},
-		WebhookName: webhookName,
+		WebhookName: webhookName, AlertTitle: alertTitle,
 	}
 	if row.AlertID != nil && row.RuleID != nil {
 		n.AlertID, n.RuleID = *row.AlertID, *row.RuleID

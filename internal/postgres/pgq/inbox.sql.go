@@ -316,7 +316,8 @@ func (q *Queries) AttemptsOf(ctx context.Context, notificationIds []uuid.UUID) (
 }
 
 const notificationGet = `-- name: NotificationGet :one
-select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, o.attempts as owed_attempts, w.name as webhook_name
+select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, o.attempts as owed_attempts, w.name as webhook_name,
+       coalesce((select a.title from alert a where a.alert_id = s.alert_id), '')::text as alert_title
 from notification_status s
 join webhook w using (webhook_id)
 left join outbox o using (notification_id)
@@ -332,6 +333,7 @@ type NotificationGetRow struct {
 	NotificationStatus NotificationStatus
 	OwedAttempts       *int32
 	WebhookName        string
+	AlertTitle         string
 }
 
 func (q *Queries) NotificationGet(ctx context.Context, arg NotificationGetParams) (NotificationGetRow, error) {
@@ -352,12 +354,14 @@ func (q *Queries) NotificationGet(ctx context.Context, arg NotificationGetParams
 		&i.NotificationStatus.DigestSize,
 		&i.OwedAttempts,
 		&i.WebhookName,
+		&i.AlertTitle,
 	)
 	return i, err
 }
 
 const notificationsOfAlert = `-- name: NotificationsOfAlert :many
-select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, o.attempts as owed_attempts, w.name as webhook_name
+select s.notification_id, s.tenant_id, s.alert_id, s.rule_id, s.webhook_id, s.reason, s.created_at, s.status, s.next_attempt_at, s.settled_at, s.digest_id, s.digest_size, o.attempts as owed_attempts, w.name as webhook_name,
+       coalesce((select a.title from alert a where a.alert_id = s.alert_id), '')::text as alert_title
 from notification_status s
 join webhook w using (webhook_id)
 left join outbox o using (notification_id)
@@ -374,6 +378,7 @@ type NotificationsOfAlertRow struct {
 	NotificationStatus NotificationStatus
 	OwedAttempts       *int32
 	WebhookName        string
+	AlertTitle         string
 }
 
 func (q *Queries) NotificationsOfAlert(ctx context.Context, arg NotificationsOfAlertParams) ([]NotificationsOfAlertRow, error) {
@@ -400,6 +405,7 @@ func (q *Queries) NotificationsOfAlert(ctx context.Context, arg NotificationsOfA
 			&i.NotificationStatus.DigestSize,
 			&i.OwedAttempts,
 			&i.WebhookName,
+			&i.AlertTitle,
 		); err != nil {
 			return nil, err
 		}

@@ -1687,6 +1687,8 @@ export interface components {
              * @description Absent for a digest.
              */
             alertId?: string;
+            /** @description The title of that alert. */
+            alertTitle?: string;
             /** @description Attempts begun. */
             attemptCount: number;
             /** @description Oldest first. Absent in lists of notifications. */

@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Notification } from "../api/client";
-import { anAlert, api, open, problem, startWorld } from "../test/world";
+import { api, open, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
 const at = new Date(Date.now() - 60_000).toISOString();
@@ -11,6 +11,7 @@ const id = (n: number) => `0192f0c1-0000-7000-8000-00000000000${n}`;
 const exhausted: Notification = {
   id: id(1),
   alertId: id(8),
+  alertTitle: "orders · order-to-erp: FAILED",
   ruleId: id(9),
   webhookId: id(7),
   webhookName: "#ops",
@@ -62,9 +63,6 @@ beforeEach(() => {
       return HttpResponse.json({ items });
     }),
     http.get(api("/notifications/:id"), () => HttpResponse.json(whole)),
-    http.get(api("/alerts/:id"), () =>
-      HttpResponse.json(anAlert(60, { id: id(8), title: "orders · order-to-erp: FAILED" })),
-    ),
     http.get(api("/rules"), () => HttpResponse.json({ items: [{ id: id(9), name: "Failed orders" }] })),
     http.get(api("/webhooks"), () => HttpResponse.json({ items: [{ id: id(7), name: "#ops", kind: "slack" }] })),
   );
@@ -75,7 +73,9 @@ const row = () => screen.findByRole("link", { name: /#ops · Alert/ });
 describe("deliveries", () => {
   test("show what became of each message, and where it went", async () => {
     open("/deliveries");
-    expect(await row()).toHaveTextContent(/Exhausted.*#ops · Alert · Failed orders.*answered 500.*\?✗/);
+    expect(await row()).toHaveTextContent(
+      /Exhausted.*#ops · Alert · Failed orders.*order-to-erp: FAILED.*answered 500.*\?✗/,
+    );
     expect(screen.getByRole("img", { name: "2 attempts: unknown, not delivered" })).toBeVisible();
   });
 

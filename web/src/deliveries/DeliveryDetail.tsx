@@ -1,7 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef, useState } from "react";
-import { oneAlert } from "../api/alerts";
 import type { Notification } from "../api/client";
 import { reasonOf } from "../api/errors";
 import { oneNotification, refreshDeliveries, retryNotification } from "../api/notifications";
@@ -118,16 +117,6 @@ function Retry({ notification }: { notification: Notification }) {
   );
 }
 
-/** What the message is about, in the alert's own words as soon as they are there. */
-function AlertLink({ id }: { id: string }) {
-  const { data: alert } = useQuery(oneAlert(id));
-  return (
-    <Link to="/inbox/$alertId" params={{ alertId: id }} className={alert ? "" : "mono"}>
-      {alert?.title ?? id}
-    </Link>
-  );
-}
-
 function Body({ notification }: { notification: Notification }) {
   const {
     id,
@@ -135,6 +124,7 @@ function Body({ notification }: { notification: Notification }) {
     webhookId,
     webhookName,
     alertId,
+    alertTitle,
     ruleId,
     digestId,
     reason,
@@ -164,7 +154,9 @@ function Body({ notification }: { notification: Notification }) {
         </Field>
         {alertId && (
           <Field name="Alert">
-            <AlertLink id={alertId} />
+            <Link to="/inbox/$alertId" params={{ alertId }}>
+              {alertTitle ?? alertId}
+            </Link>
           </Field>
         )}
         {ruleId && (

@@ -27,6 +27,7 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
     nextAttemptAt,
     settledAt,
     createdAt,
+    alertTitle,
     verdicts = [],
     attemptCount,
   } = notification;
@@ -47,6 +48,7 @@ export function DeliveryRow({ notification, ruleName, selected, narrow }: Props)
           <b>{webhookName || "a deleted webhook"}</b> · {told(notification)}
           {ruleName && ` · ${ruleName}`}
         </span>
+        {alertTitle && <span className={styles.about}>{alertTitle}</span>}
         {status !== "DELIVERED" && lastError && <span className={styles.error}>{lastError}</span>}
       </span>
       <span className={styles.attempts}>
