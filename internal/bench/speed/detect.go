@@ -27,7 +27,7 @@ func detect(ctx context.Context, b bench) ([]report.Result, error) {
 	var err error
 	for _, tick := range []time.Duration{time.Second, 250 * time.Millisecond} {
 		var found lab.Percentiles
-		for range lab.Either(b.Quick, 1, 3) {
+		for range b.Trials {
 			var latencies []float64
 			if latencies, err = b.visibleToReceiver(ctx, tick, lab.Either(b.Quick, 20, 200)); err != nil {
 				break
@@ -89,15 +89,35 @@ func (b bench) visibleToReceiver(ctx context.Context, tick time.Duration, count 
 // spacing is the mean time from one exchange to the next.
 const spacing = 60 * time.Millisecond
 
-// moments returns random moments from now on. Each has its own share of a whole
-// number of ticks: wherever in a tick they begin, and however few they are, no
-// part of it is met more often than another.
+// moments returns moments from now on, each at random within its part of a tick.
 func moments(tick time.Duration, count int) []time.Time {
-	ticks := (count*int(spacing) + int(tick) - 1) / int(tick)
-	begin, share := time.Now(), time.Duration(ticks*int(tick)/count)
+	begin, part := time.Now(), tick/time.Duration(count)
 	list := make([]time.Time, count)
-	for i := range list {
-		list[i] = begin.Add(time.Duration(i)*share + rand.N(share))
+	for i, offset := range offsets(tick, count) {
+		list[i] = begin.Add(offset + rand.N(part))
 	}
 	return list
+}
+
+// offsets cuts a tick into as many parts as there are moments, and meets each part
+// once, in one of a whole number of ticks. So no part of a tick is met more often than
+// another, wherever it begins, and a median has no error of sampling but that of one part.
+func offsets(tick time.Duration, count int) []time.Duration {
+	ticks := (count*int(spacing) + int(tick) - 1) / int(tick)
+	// Multiples of their share of the ticks meet all parts, if there is no common divisor.
+	for gcd(ticks, count) > 1 {
+		ticks++
+	}
+	list := make([]time.Duration, count)
+	for i := range list {
+		list[i] = tick * time.Duration(i*ticks) / time.Duration(count)
+	}
+	return list
+}
+
+func gcd(a, b int) int {
+	for b > 0 {
+		a, b = b, a%b
+	}
+	return a
 }

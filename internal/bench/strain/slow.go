@@ -31,14 +31,14 @@ type flow struct {
 func slowReceivers(ctx context.Context, b bench) ([]report.Result, error) {
 	var alone, beside []flow
 	var err error
-	for nth := 0; nth <= lab.Either(b.Quick, 1, min(3, b.Trials)) && err == nil; nth++ {
+	for nth := 0; nth <= b.Trials && err == nil; nth++ {
 		for i := range 2 {
 			hanging := (i + nth) % 2
 			var f flow
 			if f.rate, err = b.drainBeside(ctx, hanging, lab.Either(b.Quick, 100, 2000)); err != nil {
 				break
 			}
-			if f.p99, err = b.steadyBeside(ctx, hanging, lab.Either(b.Quick, 50, 250)); err != nil {
+			if f.p99, err = b.steadyBeside(ctx, hanging, lab.Either(b.Quick, 50, 500)); err != nil {
 				break
 			}
 			b.Tell(fmt.Sprintf("trial %d, %d hanging: %.0f/s, p99 %.1f ms", nth, hanging, f.rate, f.p99))
