@@ -27,7 +27,7 @@ func several(ctx context.Context, b bench) ([]report.Result, error) {
 	r := report.Result{
 		ID: "B12", Title: "Several dispatchers at one backlog", Unit: "a message, received and recorded", Floor: "one dispatcher",
 		Bars: lab.Bars(runs, sides), BarsUnit: "messages/s",
-		Notes: []string{"A message that came twice refuses the run. What an idle replica asks is counted as transactions of its database, within 20 s; one that evaluates asks at least once a tick, which is each second."},
+		Notes: []string{"A message that came twice refuses the run. What an idle replica asks is counted as transactions of its database, within 20 s, with no rule."},
 	}
 	for _, n := range sizes {
 		r.Figures = append(r.Figures, report.Of(dispatchers(n), "messages/s", runs.Of(dispatchers(n), (*trial.Measure).Rate), nil))
