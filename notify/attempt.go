@@ -216,7 +216,7 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 		slog.String("webhook_id", s.WebhookID.String()), slog.Int("attempt", s.Attempt))
 }
 
-// send makes the call, bounded by the webhook's timeout. It makes none when half of
+// send makes the call. It makes none when half of
 // the time has passed after which somebody else may be making it: the process has
 // stood still, or Postgres or the receiver has, and the lease under which the attempt
 // was begun may be over, or this process taken for dead.
@@ -228,8 +228,6 @@ func (d *Dispatcher) send(ctx context.Context, e *entry) Outcome {
 			Error: "Not sent: it took so long to begin the attempt that its claim may be over",
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, delivery.Webhook.Timeout)
-	defer cancel()
 	return e.request.Send(ctx)
 }
 
