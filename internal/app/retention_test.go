@@ -176,10 +176,11 @@ func TestTrailsAreSwept(t *testing.T) {
 	w.deliver()
 	w.exec(`update settlement set settled_at = now() - interval '11 days' where notification_id = (select min(notification_id::text)::uuid from settlement)`)
 	w.exec(`update attempt set started_at = now() - interval '20 days'`)
+	w.exec(`update settlement set started_at = now() - interval '20 days'`)
 	if got := w.sweep(); got.Trails != 1 || got.Alerts != 0 {
 		t.Errorf("swept %+v, want one trail", got)
 	}
-	const kept = `select verdict || ' ' || status_code || ' ' || (request is not null and response_head is not null and response <> '')::text from attempt order by 1`
+	const kept = `select verdict || ' ' || status_code || ' ' || (request is not null and response_head is not null and response <> '')::text from attempt_history order by 1`
 	w.wantColumn("attempts", kept, "REFUSED 400 false", "REFUSED 400 true", "RETRY 502 true")
 	w.wantColumn("bodies", `select count(*)::text from notification_body`, "2")
 	if got := w.sweep(); got != (retention.Result{}) {
