@@ -289,10 +289,10 @@ func TestOwedAnewWhileSwept(t *testing.T) {
 func TestKilledWhileSweeping(t *testing.T) {
 	t.Parallel()
 	for name, trigger := range map[string]string{
-		"raising a watermark": `create trigger pause before update on rule_state for each row when (old.swept_before_ns <> new.swept_before_ns) execute function pause()`,
-		"deleting alerts":     `create trigger pause after delete on alert for each row execute function pause()`,
-		"deleting attempts":   `create trigger pause after delete on attempt for each row execute function pause()`,
-		"deleting trails":     `create trigger pause after delete on notification_body for each row when (pg_trigger_depth() = 0) execute function pause()`,
+		"raising a watermark":  `create trigger pause before update on rule_state for each row when (old.swept_before_ns <> new.swept_before_ns) execute function pause()`,
+		"deleting alerts":      `create trigger pause after delete on alert for each row execute function pause()`,
+		"deleting settlements": `create trigger pause after delete on settlement for each row execute function pause()`,
+		"deleting trails":      `create trigger pause after delete on notification_body for each row when (pg_trigger_depth() = 0) execute function pause()`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -42,7 +42,7 @@ with revived as (
            r.duration_us, b.request, r.response_head
     from revived r left join notification_body b using (notification_id)
     where r.attempt is not null
-    on conflict do nothing
+    on conflict (notification_id, attempt) do update set started_at = excluded.started_at, request = excluded.request
 ), again as (
     select n.notification_id, n.webhook_id, n.reason = 'DIGEST' as digest,
            greatest(r.attempt, coalesce((select max(a.attempt) from attempt a where a.notification_id = r.notification_id), 0)) as attempts,
