@@ -358,6 +358,17 @@ type findings struct {
 	finders map[uuid.UUID]*judge
 }
 
+// add takes in other findings.
+func (f *findings) add(other findings) {
+	f.instances = append(f.instances, other.instances...)
+	f.notifications = append(f.notifications, other.notifications...)
+	if f.finders == nil {
+		f.finders = other.finders
+		return
+	}
+	maps.Copy(f.finders, other.finders)
+}
+
 // raiser makes alerts.
 type raiser struct {
 	newID func() uuid.UUID
