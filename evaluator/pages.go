@@ -118,9 +118,8 @@ func (t *tick) together(ctx context.Context, g *group, page []rules.Exchange) er
 	fresh, _ := t.upToHorizon(page[old:])
 	page = page[:old+len(fresh)]
 	t.indexFor(g, page)
-	found := g.again(page, t.raise, t.known)
-	found.add(g.forward(page, t.horizon, t.raise, t.known))
-	if err := t.commit(ctx, g, found, true); err != nil {
+	late := g.again(page, t.raise, t.known)
+	if err := t.commit(ctx, g, late.and(g.forward(page, t.horizon, t.raise, t.known)), true); err != nil {
 		return err
 	}
 	t.ledger.judged(g, nil)
