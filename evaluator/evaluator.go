@@ -71,6 +71,9 @@ type Source interface {
 	// Fingerprints returns the fingerprints of the buckets of a range that hold
 	// anything, in no particular order.
 	Fingerprints(ctx context.Context, q FingerprintQuery) ([]Fingerprint, error)
+	// Rows returns how many rows of a tenant begin at or after one instant and
+	// before another, of exchanges that run yet, too, and as often as they are there.
+	Rows(ctx context.Context, tenantID string, fromNS, toNS int64) (uint64, error)
 	Counter
 }
 

@@ -132,7 +132,7 @@ func (g *group) reaches(horizonNS int64) []reach {
 		if back := s.reachNS(); back > 0 {
 			lag := max(0, horizonNS-s.start.StartTimeNS)
 			distinct[reach{
-				windowNS: back + (lag+minuteNS-1)/minuteNS*minuteNS,
+				windowNS: ceil(back, minuteNS) + ceil(lag, minuteNS),
 				periodNS: fullPeriodNS(int64(s.lookBackSeconds) * secondNS),
 			}] = true
 		}
@@ -143,14 +143,14 @@ func (g *group) reaches(horizonNS int64) []reach {
 }
 
 // reachNS returns how far behind its cursor a rule judges again, 0 when it does
-// not look back: the look-back, and as long as something may wait there until
-// the comparison of the whole comes round.
+// not look back: the look-back, and as long as something may wait there until it
+// is found.
 func (s *stand) reachNS() int64 {
 	back := int64(s.lookBackSeconds) * secondNS
 	if back == 0 {
 		return 0
 	}
-	return back + fullPeriodNS(back)
+	return back + waitNS(back)
 }
 
 // start returns the earliest position that anybody of the group stands at.

@@ -210,6 +210,15 @@ func (s *Source) Fingerprints(ctx context.Context, fq evaluator.FingerprintQuery
 	return prints, nil
 }
 
+// Rows returns how many rows of a tenant begin in a range.
+func (s *Source) Rows(ctx context.Context, tenantID string, fromNS, toNS int64) (rows uint64, err error) {
+	q := rowsQuery(&s.mapping, tenantID, fromNS, toNS)
+	if err := s.conn.QueryRow(s.bounded(ctx, q, 1), q.sql).Scan(&rows); err != nil {
+		return 0, s.explain(err)
+	}
+	return rows, nil
+}
+
 // explain shortens what ClickHouse says to its code and its first sentence
 // (the rest quotes the query), and names the remedy where there is one.
 func (s *Source) explain(err error) error {

@@ -42,6 +42,39 @@ func scan(after cursor.Position, before int64) evaluator.Scan {
 
 const base = int64(1_795_244_520_123_456_789)
 
+// TestRowsAreCountedWithoutReadingThem counts those that run yet and those that are
+// there twice, and shows that ClickHouse counts whole granules by their number.
+func TestRowsAreCountedWithoutReadingThem(t *testing.T) {
+	db := chtest.New(t)
+	source := open(t, db)
+	db.KeepRows(t)
+	other, running := failed(base+3, "other"), failed(base+3, "running")
+	other.TenantID, running.Status, running.EndTimeNS = "other", rules.Running, nil
+	var many []rules.Exchange
+	for i := range int64(3 * 8192) {
+		many = append(many, failed(base+10+i, strconv.FormatInt(i, 10)))
+	}
+	db.Insert(t, append(many, failed(base, "a"), failed(base+1, "b"), other, running)...)
+	db.Insert(t, failed(base+1, "b"))
+	for name, c := range map[string]struct {
+		from, to int64
+		want     uint64
+	}{
+		"all":                 {base, base + 1e9, 4 + 3*8192},
+		"from is inclusive":   {base + 1, base + 4, 3},
+		"to is exclusive":     {base, base + 1, 1},
+		"nothing begins here": {base + 4, base + 10, 0},
+	} {
+		if got, err := source.Rows(t.Context(), "default", c.from, c.to); err != nil || got != c.want {
+			t.Errorf("%s: %d rows, %v; want %d", name, got, err, c.want)
+		}
+	}
+	plan, err := clickhouse.CountingPlan(t.Context(), source, "default", base, base+1e9)
+	if err != nil || !strings.Contains(plan, "_exact_count_projection") {
+		t.Errorf("%v; the rows are read:\n%s", err, plan)
+	}
+}
+
 func TestNanosecondsSurvive(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)

@@ -83,6 +83,18 @@ GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh
 -- to = 1795244520123456799
 -- width = 60000000000
 
+SELECT count()
+FROM shop.runs
+WHERE unhex('6f2768617261') = unhex({tenant:String})
+  AND (bucket >= toUnixTimestamp(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) - 1800 AND bucket <= toUnixTimestamp(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
+  AND began >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND began < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+-- from = 1795244520123456789
+-- prune_from = 1795244520123456789
+-- prune_to = 1795244520123456799
+-- tenant = 64656661756c74
+-- to = 1795244520123456799
+
 SELECT
     intDiv(toUnixTimestamp64Nano(began), {width:Int64}) AS tocsin_bucket,
     uniqExact((toString(id)))

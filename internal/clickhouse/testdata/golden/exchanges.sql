@@ -75,6 +75,15 @@ GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh
 -- to = 1795244520123456799
 -- width = 60000000000
 
+SELECT count()
+FROM exchanges
+WHERE tenant_id = unhex({tenant:String})
+  AND start_time >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+-- from = 1795244520123456789
+-- tenant = 64656661756c74
+-- to = 1795244520123456799
+
 SELECT
     intDiv(toUnixTimestamp64Nano(start_time), {width:Int64}) AS tocsin_bucket,
     uniqExact(execution_id)
