@@ -58,8 +58,9 @@ type lane struct {
 	// busy counts the attempts that have not been answered, stragglers those of them
 	// without a slot.
 	busy, stragglers int
-	// turn is that of its last attempt.
-	turn int
+	// turn is that of its last attempt, and began when that was begun.
+	turn  int
+	began time.Time
 	// behind says that more was due than could be claimed, failing that the last
 	// outcome was no delivery.
 	behind, failing bool
@@ -67,6 +68,10 @@ type lane struct {
 	brisk bool
 	// most is how many calls may be under way; 0 is not known.
 	most int
+	// left says that what is due is left to another replica, and since that others
+	// have been at work on it at each look; zero when they were not.
+	left  bool
+	since time.Time
 	// probe says that what was due last was for a probe only.
 	probe bool
 	// calls counts those under way; ended is told when there is one less.
@@ -185,7 +190,7 @@ func (g *gate) begin(webhook uuid.UUID, now time.Time) *ticket {
 	t := &ticket{lane: g.lane(webhook), began: now}
 	t.lane.busy++
 	g.turns++
-	t.lane.turn = g.turns
+	t.lane.turn, t.lane.began = g.turns, now
 	g.underWay++
 	g.young = append(g.young, t)
 	return t
@@ -249,11 +254,15 @@ func (g *gate) trusts(webhook uuid.UUID) bool {
 }
 
 // stocks tells whether claims for a webhook may be for more than there are slots.
-// Nothing of it is to be judged when a slot is free: it has neither rate nor digests.
 func (g *gate) stocks(limits *Limits) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.lane(limits.WebhookID)
+	return g.lane(limits.WebhookID).stocks(limits)
+}
+
+// stocks tells whether many may be taken at once: the receiver is quick, and nothing
+// is to be judged when a slot is free, because there are neither rate nor digests.
+func (l *lane) stocks(limits *Limits) bool {
 	return l.pace == quick && l.brisk && !l.failing && limits.RatePerSecond == 0 && !limits.Digests && !limits.Probe
 }
 
@@ -281,17 +290,20 @@ func (g *gate) hungry() []uuid.UUID {
 }
 
 // full tells whether none of some webhooks may have more attempts under way, and notes
-// that they are worth a look once one may.
+// that they are worth a look once one may. What is left to another replica is looked
+// at again in its time.
 func (g *gate) full(webhooks []uuid.UUID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, id := range webhooks {
-		if l := g.lanes[id]; l == nil || l.most == 0 || l.free() > 0 {
+		if l := g.lanes[id]; l == nil || l.most == 0 || l.free() > 0 && !l.left {
 			return false
 		}
 	}
 	for _, id := range webhooks {
-		g.owed[id] = g.lanes[id]
+		if l := g.lanes[id]; !l.left {
+			g.owed[id] = l
+		}
 	}
 	return len(webhooks) > 0
 }
@@ -319,6 +331,9 @@ func (g *gate) look() (freed int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	clear(g.owed)
+	for _, l := range g.lanes {
+		l.left = false
+	}
 	return g.freed
 }
 
@@ -349,9 +364,11 @@ func (g *gate) looked(freed int, left map[uuid.UUID]int) (more bool) {
 	defer g.mu.Unlock()
 	for id, l := range g.lanes {
 		unused, due := left[id]
-		l.behind = due && unused <= 0
+		l.behind = l.left || due && unused <= 0
 		if due {
 			g.owed[id] = l
+		} else if !l.left {
+			l.since = time.Time{}
 		}
 	}
 	return g.freed != freed

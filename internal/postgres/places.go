@@ -14,6 +14,9 @@ import (
 // head of the queue again.
 const placeFor = time.Second
 
+// workFor is how long a claim, an attempt or a renewal tells that its replica is at work.
+const workFor = time.Second
+
 // places are where claims go on in the queues of webhooks: behind the last row that
 // was claimed. What is leased stands at the head of a queue, and a claim that began
 // there would pass over all that every replica has leased, which is a thousand rows
