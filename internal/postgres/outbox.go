@@ -53,6 +53,7 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 		return claimed, nil
 	}
 	rooms := request.Room(limits)
+	s.db.places.leave(due, rooms, request.Replica)
 	gatherErr := s.gatherStorms(ctx, backlog, rooms)
 	if len(rooms) == 0 {
 		return claimed, gatherErr

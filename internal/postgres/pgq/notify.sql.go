@@ -339,9 +339,9 @@ type OutboxBacklogRow struct {
 // the clock set back. Beside comes the next bound. Whether anything may be sent is
 // looked for behind the place of the last claim first, before which it is unlikely.
 //
-// Where more than may be called at once is leased in front of the first that may be
-// sent, it is told who works on that row before it of which this is so, if that one
-// has shown itself of late: by a claim, an attempt or a renewal under a lease as long.
+// The worker is whose claims stand right in front of the first row that may be sent, if
+// they are more than may be called at once. Who holds the last one of so many has
+// claimed, begun or renewed it of late, under a lease as long as that of who asks.
 func (q *Queries) OutboxBacklog(ctx context.Context, arg OutboxBacklogParams) ([]OutboxBacklogRow, error) {
 	rows, err := q.db.Query(ctx, outboxBacklog,
 		arg.Margin,

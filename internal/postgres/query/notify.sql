@@ -10,9 +10,9 @@
 -- the clock set back. Beside comes the next bound. Whether anything may be sent is
 -- looked for behind the place of the last claim first, before which it is unlikely.
 --
--- Where more than may be called at once is leased in front of the first that may be
--- sent, it is told who works on that row before it of which this is so, if that one
--- has shown itself of late: by a claim, an attempt or a renewal under a lease as long.
+-- The worker is whose claims stand right in front of the first row that may be sent, if
+-- they are more than may be called at once. Who holds the last one of so many has
+-- claimed, begun or renewed it of late, under a lease as long as that of who asks.
 with look as materialized (
     select now() - @margin::interval as settled,
            now() < @whole_at::timestamptz or @period::interval <= now() - @whole_at::timestamptz as whole,
