@@ -52,6 +52,34 @@ func TestSettledTogether(t *testing.T) {
 	w.wantColumn("statuses", statuses, "DELIVERED 10", "FAILED 10", "RETRYING 20")
 }
 
+// TestOutcomeIsStoredTwice stores outcomes once more, as a process does that has not
+// heard whether they are, and the third time beside others: they are recorded once.
+func TestOutcomeIsStoredTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	claimed := w.batch(4)
+	all := []notify.Settlement{
+		settlement(&claimed[0], notify.VerdictDelivered, notify.Delivered), settlement(&claimed[1], notify.VerdictRefused, notify.Failed),
+		settlement(&claimed[2], notify.VerdictRetry, notify.Retrying), settlement(&claimed[3], notify.VerdictDelivered, notify.Delivered),
+	}
+	all[2].Decision.Wait = time.Hour
+	again := []notify.Settled{{Fenced: true}, {Fenced: true}, {Fenced: true}}
+	for nth, want := range [][]notify.Settled{make([]notify.Settled, 3), again, append(again, notify.Settled{})} {
+		settled, err := w.db.Outbox().Settle(t.Context(), all[:len(want)])
+		if err != nil || !slices.Equal(settled, want) {
+			t.Errorf("the %d. time %+v, %v", nth+1, settled, err)
+		}
+	}
+	w.wantColumn("attempts", `select coalesce(verdict, 'unknown') from attempt_history order by 1`, "DELIVERED", "DELIVERED", "REFUSED", "RETRY")
+	w.wantColumn("statuses", statuses, "DELIVERED 2", "FAILED 1", "RETRYING 1")
+	w.exec(`update settlement set started_at = (select created_at from notification n where n.notification_id = settlement.notification_id) where attempt is not null`)
+	if err := w.retry(claimed[0].NotificationID); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("attempts of what is sent again", `select a.attempt || ' ' || a.verdict || ' ' || (a.started_at = o.created_at) from attempt_history a
+		join notification o using (notification_id) where notification_id = '`+claimed[0].NotificationID.String()+`'`, "1 DELIVERED true")
+}
+
 // TestBatchOfAClaimAndItsSuccessor settles the outcomes of a claim that has passed
 // on and of the one that it passed to at once.
 func TestBatchOfAClaimAndItsSuccessor(t *testing.T) {

@@ -26,7 +26,7 @@ func TestKilledAroundTheCall(t *testing.T) {
 		"in the attempt's beginning":     {`create trigger pause after update on outbox for each row when (new.begun_at is not null) execute function pause()`, []string{"1 DELIVERED"}},
 		"freezing the body":              {`create trigger pause after insert on notification_body for each row execute function pause()`, []string{"1 DELIVERED"}},
 		"begun, before the call":         {`create constraint trigger pause after update on outbox deferrable initially deferred for each row when (new.begun_at is not null) execute function pause()`, []string{"1 unknown", "2 DELIVERED"}},
-		"answered, not settled":          {`create trigger pause before insert on attempt for each row execute function pause()`, []string{"1 DELIVERED"}},
+		"answered, not settled":          {`create trigger pause before insert on settlement for each row execute function pause()`, []string{"1 DELIVERED"}},
 		"in the settlement":              {`create trigger pause after delete on outbox for each row execute function pause()`, []string{"1 DELIVERED"}},
 		"at the end of the settlement":   {`create trigger pause after insert on settlement for each row execute function pause()`, []string{"1 DELIVERED"}},
 		"the settlement being committed": {`create constraint trigger pause after insert on settlement deferrable initially deferred for each row execute function pause()`, []string{"1 DELIVERED"}},

@@ -176,10 +176,11 @@ func TestTrailsAreSwept(t *testing.T) {
 	w.deliver()
 	w.exec(`update settlement set settled_at = now() - interval '11 days' where notification_id = (select min(notification_id::text)::uuid from settlement)`)
 	w.exec(`update attempt set started_at = now() - interval '20 days'`)
+	w.exec(`update settlement set started_at = now() - interval '20 days'`)
 	if got := w.sweep(); got.Trails != 1 || got.Alerts != 0 {
 		t.Errorf("swept %+v, want one trail", got)
 	}
-	const kept = `select verdict || ' ' || status_code || ' ' || (request is not null and response_head is not null and response <> '')::text from attempt order by 1`
+	const kept = `select verdict || ' ' || status_code || ' ' || (request is not null and response_head is not null and response <> '')::text from attempt_history order by 1`
 	w.wantColumn("attempts", kept, "REFUSED 400 false", "REFUSED 400 true", "RETRY 502 true")
 	w.wantColumn("bodies", `select count(*)::text from notification_body`, "2")
 	if got := w.sweep(); got != (retention.Result{}) {
@@ -288,10 +289,10 @@ func TestOwedAnewWhileSwept(t *testing.T) {
 func TestKilledWhileSweeping(t *testing.T) {
 	t.Parallel()
 	for name, trigger := range map[string]string{
-		"raising a watermark": `create trigger pause before update on rule_state for each row when (old.swept_before_ns <> new.swept_before_ns) execute function pause()`,
-		"deleting alerts":     `create trigger pause after delete on alert for each row execute function pause()`,
-		"deleting attempts":   `create trigger pause after delete on attempt for each row execute function pause()`,
-		"deleting trails":     `create trigger pause after delete on notification_body for each row when (pg_trigger_depth() = 0) execute function pause()`,
+		"raising a watermark":  `create trigger pause before update on rule_state for each row when (old.swept_before_ns <> new.swept_before_ns) execute function pause()`,
+		"deleting alerts":      `create trigger pause after delete on alert for each row execute function pause()`,
+		"deleting settlements": `create trigger pause after delete on settlement for each row execute function pause()`,
+		"deleting trails":      `create trigger pause after delete on notification_body for each row when (pg_trigger_depth() = 0) execute function pause()`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

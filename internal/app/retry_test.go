@@ -68,6 +68,11 @@ func TestRetryOfWhatIsSettled(t *testing.T) {
 			w.deliver()
 			w.wantColumn("before", statuses, c.was)
 			id := w.one(anyNotification)
+			const first = `select a::text from attempt_history a where attempt = 1 and request is not null and finished_at is not null`
+			recorded := w.column(first)
+			if len(recorded) != 1 {
+				t.Fatalf("recorded %q", recorded)
+			}
 			w.answers(http.StatusOK)
 			for range 2 { // the second finds it done
 				if err := w.retry(id); err != nil {
@@ -75,7 +80,9 @@ func TestRetryOfWhatIsSettled(t *testing.T) {
 				}
 			}
 			w.wantColumn("after the retry", statuses, "RETRYING 1")
+			w.wantColumn("its first attempt", first, recorded...)
 			w.deliver()
+			w.wantColumn("its first attempt, with the second", first, recorded...)
 			w.wantColumn("after the delivery", statuses, "DELIVERED 1")
 			w.wantColumn("attempts", `select attempt::text from attempt_history order by attempt`, "1", "2")
 			if ids := w.receiver.webhookIDs(); !slices.Equal(ids, []string{id.String(), id.String() + "-r1"}) {

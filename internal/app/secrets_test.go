@@ -91,7 +91,7 @@ func TestNoSecretLeavesItsSeal(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(shown["table attempt"], "[redacted]") {
+	if !strings.Contains(shown["table attempt"]+shown["table settlement"], "[redacted]") {
 		t.Error("no receiver sent a secret back; the test shows nothing")
 	}
 }

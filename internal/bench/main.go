@@ -279,11 +279,7 @@ type postTask struct {
 
 // Run is the floor.
 func (p *postTask) Run(ctx context.Context, parent *child.Parent) error {
-	task, err := peers.ReadTask[peers.Post](p.Task)
-	if err != nil {
-		return err
-	}
-	return peers.RunPost(ctx, parent, task)
+	return do(ctx, parent, p.Task, peers.RunPost)
 }
 
 type riverJob struct {
@@ -292,11 +288,7 @@ type riverJob struct {
 
 // Run is River.
 func (r *riverJob) Run(ctx context.Context, parent *child.Parent) error {
-	task, err := peers.ReadTask[peers.River](r.Task)
-	if err != nil {
-		return err
-	}
-	return peers.RunRiver(ctx, parent, task)
+	return do(ctx, parent, r.Task, peers.RunRiver)
 }
 
 type outboxJob struct {
@@ -305,11 +297,16 @@ type outboxJob struct {
 
 // Run is the bare outbox.
 func (o *outboxJob) Run(ctx context.Context, parent *child.Parent) error {
-	task, err := peers.ReadTask[peers.Outbox](o.Task)
+	return do(ctx, parent, o.Task, peers.RunOutbox)
+}
+
+// do is what a process of the benchmark does with its task.
+func do[T any](ctx context.Context, parent *child.Parent, task string, run func(context.Context, *child.Parent, T) error) error {
+	t, err := peers.ReadTask[T](task)
 	if err != nil {
 		return err
 	}
-	return peers.RunOutbox(ctx, parent, task)
+	return run(ctx, parent, t)
 }
 
 func main() {

@@ -190,7 +190,8 @@ func apart(settlements []notify.Settlement) [][]int {
 }
 
 // storeOutcomes records attempts with their outcomes. What came to its end leaves
-// the outbox under its token; what is tried again becomes due later. A success also
+// the outbox under its token, for a settlement that holds the attempt; what is tried
+// again becomes due later. A success also
 // ends a row whose claim has passed to somebody else, because the message has
 // arrived; but not when a person has sent it again since the attempt was begun. An
 // attempt whose claim was taken over is recorded already, without outcome; so is one
@@ -220,8 +221,14 @@ with s as (
     where not g.own and g.attempts > g.number and g.begun_at is not null and g.claim_token is not null
     on conflict do nothing
 ), settled as (
+    insert into settlement (notification_id, tenant_id, status, settled_at, attempt, claim_token, replica, started_at, verdict,
+                            status_code, error, response, duration_us, response_head)
+    select notification_id, tenant_id, status, now(), number, token, @replica, begun_at, nullif(verdict, ''),
+           nullif(code, 0), error, response, duration_us, head
+    from gone where own
+), settled_late as (
     insert into settlement (notification_id, tenant_id, status, settled_at)
-    select notification_id, tenant_id, status, now() from gone
+    select notification_id, tenant_id, status, now() from gone where not own
 ), later as (
     update outbox o
     set due_at = now() + s.wait_us * interval '1 microsecond', ready_at = now() + s.wait_us * interval '1 microsecond',
@@ -231,15 +238,15 @@ with s as (
       and o.notification_id = s.notification_id and o.claim_token = s.token
     returning s.*, o.begun_at
 ), own as (
-    select notification_id, number, token, verdict, code, error, response, head, duration_us, begun_at from gone where own
+    select notification_id from gone where own
     union all
-    select notification_id, number, token, verdict, code, error, response, head, duration_us, begun_at from later
+    select notification_id from later
 ), recorded as (
     insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,
                          duration_us, request, response_head)
     select r.notification_id, r.number, r.token, @replica, r.begun_at, now(), nullif(r.verdict, ''), nullif(r.code, 0), r.error,
            r.response, r.duration_us, b.request, r.head
-    from own r
+    from later r
     left join lateral (select n.request from notification_body n where n.notification_id = r.notification_id offset 0) b on true
     union all
     select s.notification_id, s.number, s.token, @replica, now() - s.duration_us * interval '1 microsecond', now(),

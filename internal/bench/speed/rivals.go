@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"tocsin/internal/bench/child"
 	"tocsin/internal/bench/lab"
 	"tocsin/internal/bench/peers"
 	"tocsin/internal/bench/product"
@@ -34,71 +35,74 @@ func (d *delivering) post(ctx context.Context, _ int) (trial.Measure, error) {
 		return trial.Measure{}, err
 	}
 	defer lab.End(poster)
-	used, err := lab.Metered(map[string]int{"client": poster.PID(), "receiver": d.ReceiverPID})
+	done, err := spanned(ctx, poster, map[string]int{"client": poster.PID(), "receiver": d.ReceiverPID})
 	if err != nil {
-		return trial.Measure{}, err
+		return done, err
 	}
-	var span peers.Span
-	if err := errors.Join(poster.Tell("go"), poster.Read(ctx, &span)); err != nil {
-		return trial.Measure{}, err
-	}
-	cpu, err := used()
-	if err != nil {
-		return trial.Measure{}, err
-	}
-	m, err := d.Counted(ctx, book, d.posts, d.posts)
-	m.Elapsed, m.CPU = span.Elapsed(), cpu
-	return m, err
+	return d.told(ctx, book, d.posts, d.posts, done)
 }
 
 // bare lets the bare outbox do the same POST.
 func (d *delivering) bare(leased bool) func(context.Context, int) (trial.Measure, error) {
-	return func(ctx context.Context, _ int) (m trial.Measure, err error) {
-		if err := d.needsSample(ctx); err != nil {
-			return m, err
-		}
-		database, drop, err := d.Engines.Empty(ctx)
-		if err != nil {
-			return m, err
-		}
-		defer func() { err = errors.Join(err, drop()) }()
-		book := d.Book()
-		outbox, err := peers.StartOutbox(ctx, peers.Outbox{
-			Database: database, Leased: leased, Post: peers.Post{URL: d.Receiver.URL(book), Count: d.count, Sample: *d.sample},
+	return func(ctx context.Context, _ int) (trial.Measure, error) {
+		return d.queued(ctx, func(database string, conn *pgx.Conn, post peers.Post, book string) (trial.Measure, error) {
+			outbox, err := peers.StartOutbox(ctx, peers.Outbox{Database: database, Leased: leased, Post: post})
+			if err != nil {
+				return trial.Measure{}, err
+			}
+			defer lab.End(outbox)
+			done, err := spanned(ctx, outbox, map[string]int{"client": outbox.PID(), "Postgres": d.Engines.PostgresPID, "receiver": d.ReceiverPID})
+			if err != nil {
+				return done, err
+			}
+			var recorded int
+			if err := conn.QueryRow(ctx, peers.OutboxDone).Scan(&recorded); err != nil {
+				return done, err
+			}
+			return d.told(ctx, book, d.count, recorded, done)
 		})
-		if err != nil {
-			return m, err
-		}
-		defer lab.End(outbox)
-		used, err := lab.Metered(map[string]int{"client": outbox.PID(), "Postgres": d.Engines.PostgresPID, "receiver": d.ReceiverPID})
-		if err != nil {
-			return m, err
-		}
-		var span peers.Span
-		if err := errors.Join(outbox.Tell("go"), outbox.Read(ctx, &span)); err != nil {
-			return m, err
-		}
-		cpu, err := used()
-		if err != nil {
-			return m, err
-		}
-		conn, err := pgx.Connect(ctx, database)
-		if err != nil {
-			return m, err
-		}
-		defer conn.Close(ctx) //nolint:errcheck // the database is dropped
-		var recorded int
-		if err := conn.QueryRow(ctx, peers.OutboxDone).Scan(&recorded); err != nil {
-			return m, err
-		}
-		m, err = d.Counted(ctx, book, d.count, recorded)
-		m.Elapsed, m.CPU = span.Elapsed(), cpu
-		return m, err
 	}
 }
 
 // river lets River do the same POST.
-func (d *delivering) river(ctx context.Context, _ int) (m trial.Measure, err error) {
+func (d *delivering) river(ctx context.Context, _ int) (trial.Measure, error) {
+	return d.queued(ctx, func(database string, conn *pgx.Conn, post peers.Post, book string) (m trial.Measure, err error) {
+		river, err := peers.StartRiver(ctx, peers.River{Database: database, Workers: peers.RiverWorkers, Post: post})
+		if err != nil {
+			return m, err
+		}
+		defer lab.End(river)
+		used, err := lab.Metered(map[string]int{"River": river.PID(), "Postgres": d.Engines.PostgresPID, "receiver": d.ReceiverPID})
+		if err != nil {
+			return m, err
+		}
+		began := time.Now()
+		if err := river.Tell("go"); err != nil {
+			return m, err
+		}
+		if _, err := d.AwaitReceived(ctx, book, d.count); err != nil {
+			return m, errors.Join(err, errors.New(river.Said()))
+		}
+		var completed int
+		recorded, err := product.Await(ctx, func() (bool, error) {
+			err := conn.QueryRow(ctx, peers.RiverDone).Scan(&completed)
+			return completed >= d.count, err
+		})
+		if err != nil {
+			return m, err
+		}
+		m.Elapsed = recorded.Sub(began)
+		if m.CPU, err = used(); err != nil {
+			return m, err
+		}
+		return d.told(ctx, book, d.count, completed, m)
+	})
+}
+
+// queued gives a queue a database of its own, and what it is to send.
+func (d *delivering) queued(
+	ctx context.Context, run func(database string, conn *pgx.Conn, post peers.Post, book string) (trial.Measure, error),
+) (m trial.Measure, err error) {
 	if err := d.needsSample(ctx); err != nil {
 		return m, err
 	}
@@ -107,44 +111,35 @@ func (d *delivering) river(ctx context.Context, _ int) (m trial.Measure, err err
 		return m, err
 	}
 	defer func() { err = errors.Join(err, drop()) }()
-	book := d.Book()
-	river, err := peers.StartRiver(ctx, peers.River{
-		Database: database, Workers: peers.RiverWorkers, Post: peers.Post{URL: d.Receiver.URL(book), Count: d.count, Sample: *d.sample},
-	})
-	if err != nil {
-		return m, err
-	}
-	defer lab.End(river)
 	conn, err := pgx.Connect(ctx, database)
 	if err != nil {
 		return m, err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // the database is dropped
-	used, err := lab.Metered(map[string]int{"River": river.PID(), "Postgres": d.Engines.PostgresPID, "receiver": d.ReceiverPID})
+	book := d.Book()
+	return run(database, conn, peers.Post{URL: d.Receiver.URL(book), Count: d.count, Sample: *d.sample}, book)
+}
+
+// spanned has a process do its work, which tells itself when it began and ended.
+func spanned(ctx context.Context, process *child.Process, pids map[string]int) (m trial.Measure, err error) {
+	used, err := lab.Metered(pids)
 	if err != nil {
 		return m, err
 	}
-	began := time.Now()
-	if err := river.Tell("go"); err != nil {
+	var span peers.Span
+	if err := errors.Join(process.Tell("go"), process.Read(ctx, &span)); err != nil {
 		return m, err
 	}
-	if _, err := d.AwaitReceived(ctx, book, d.count); err != nil {
-		return m, errors.Join(err, errors.New(river.Said()))
-	}
-	var completed int
-	recorded, err := product.Await(ctx, func() (bool, error) {
-		err := conn.QueryRow(ctx, peers.RiverDone).Scan(&completed)
-		return completed >= d.count, err
-	})
-	if err != nil {
-		return m, err
-	}
-	cpu, err := used()
-	if err != nil {
-		return m, err
-	}
-	m, err = d.Counted(ctx, book, d.count, completed)
-	m.Elapsed, m.CPU = recorded.Sub(began), cpu
+	m.Elapsed = span.Elapsed()
+	m.CPU, err = used()
+	return m, err
+}
+
+// told adds to a measure what came of it: how many messages were asked for, received
+// and recorded.
+func (d *delivering) told(ctx context.Context, book string, asked, recorded int, done trial.Measure) (trial.Measure, error) {
+	m, err := d.Counted(ctx, book, asked, recorded)
+	m.Elapsed, m.CPU = done.Elapsed, done.CPU
 	return m, err
 }
 
@@ -174,11 +169,9 @@ func (d *delivering) alertmanager(ctx context.Context, _ int) (m trial.Measure, 
 	if err != nil {
 		return m, err
 	}
-	cpu, err := used()
-	if err != nil {
+	m.Elapsed = time.Unix(0, count.LastNS).Sub(began)
+	if m.CPU, err = used(); err != nil {
 		return m, err
 	}
-	m, err = d.Counted(ctx, book, d.alerts, d.alerts)
-	m.Elapsed, m.CPU = time.Unix(0, count.LastNS).Sub(began), cpu
-	return m, err
+	return d.told(ctx, book, d.alerts, d.alerts, m)
 }

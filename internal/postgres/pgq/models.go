@@ -351,6 +351,16 @@ type Settlement struct {
 	Status         string
 	SettledAt      time.Time
 	Trail          bool
+	Attempt        *int32
+	ClaimToken     *int64
+	Replica        *string
+	StartedAt      *time.Time
+	Verdict        *string
+	StatusCode     *int32
+	Error          *string
+	Response       *string
+	DurationUs     *int64
+	ResponseHead   []byte
 }
 
 type SignInFailure struct {

@@ -19,7 +19,9 @@ with old as (
     set request = null, response_head = null, response = ''
     from old where t.notification_id = old.notification_id
 ), swept as (
-    update settlement s set trail = false from old where s.notification_id = old.notification_id
+    update settlement s
+    set trail = false, response_head = null, response = case when s.attempt is null then null else '' end
+    from old where s.notification_id = old.notification_id
     returning s.notification_id
 )
 select count(*) from swept;

@@ -21,7 +21,8 @@ for key share;
 
 -- name: RetrySettled :execrows
 -- Owes settled notifications again: due at once, with a new schedule, under the
--- next generation; their attempts go on counting. They are ready when they are
+-- next generation; their attempts go on counting, and the one that ended each is
+-- recorded by itself. They are ready when they are
 -- written, because the transaction may have begun long before. Retention cannot delete them
 -- meanwhile. A body that was refused or a
 -- fallback is rendered anew, any other one sent as it is. A digest that tells
@@ -33,10 +34,19 @@ with revived as (
           select from notification n
           where n.notification_id = s.notification_id and n.webhook_id = any(@webhook_ids::uuid[])
             and (n.reason <> 'DIGEST' or exists (select from digest_member m where m.digest_id = n.notification_id)))
-    returning s.notification_id
+    returning s.*
+), ended as (
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at, finished_at, verdict, status_code, error, response,
+                         duration_us, request, response_head)
+    select r.notification_id, r.attempt, r.claim_token, r.replica, r.started_at, r.settled_at, r.verdict, r.status_code, r.error, r.response,
+           r.duration_us, b.request, r.response_head
+    from revived r left join notification_body b using (notification_id)
+    where r.attempt is not null
+    on conflict (notification_id, attempt) do update set started_at = excluded.started_at, request = excluded.request
 ), again as (
     select n.notification_id, n.webhook_id, n.reason = 'DIGEST' as digest,
-           coalesce((select max(a.attempt) from attempt a where a.notification_id = r.notification_id), 0) as attempts,
+           greatest(r.attempt, coalesce((select max(a.attempt) from attempt a where a.notification_id = r.notification_id), 0)) as attempts,
+           r.verdict,
            coalesce((select max(y.generation) from retry y where y.notification_id = r.notification_id), 0) + 1 as generation
     from revived r join notification n using (notification_id)
     for key share of n
@@ -47,11 +57,11 @@ with revived as (
     delete from notification_body b
     using again
     where b.notification_id = again.notification_id
-      and (b.problem <> '' or 'REFUSED' = (
+      and (b.problem <> '' or 'REFUSED' = coalesce(again.verdict, (
           select a.verdict from attempt a
           where a.notification_id = b.notification_id and a.verdict is not null
           order by a.attempt desc
-          limit 1))
+          limit 1)))
 )
 insert into outbox (notification_id, webhook_id, ready_at, digest, attempts, begun_before, generation, alone)
 select notification_id, webhook_id, clock_timestamp(), digest, attempts, attempts, generation, @alone::boolean from again;

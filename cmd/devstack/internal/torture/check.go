@@ -96,7 +96,13 @@ func readTables(ctx context.Context, db querier) (*tables, error) {
 	attempts, err := read[attempt](ctx, db, `
 		SELECT notification_id::text, attempt, replica, started_at, coalesce(verdict, ''), status_code IS NOT NULL,
 		       coalesce(pg_xact_commit_timestamp(xmin), finished_at, started_at)
-		FROM attempt ORDER BY notification_id, attempt`)
+		FROM attempt a
+		WHERE NOT EXISTS (SELECT FROM settlement s WHERE s.notification_id = a.notification_id AND s.attempt = a.attempt)
+		UNION ALL
+		SELECT notification_id::text, attempt, replica, started_at, coalesce(verdict, ''), status_code IS NOT NULL,
+		       coalesce(pg_xact_commit_timestamp(xmin), settled_at)
+		FROM settlement WHERE attempt IS NOT NULL
+		ORDER BY 1, 2`)
 	if err != nil {
 		return nil, fmt.Errorf("read attempts: %w", err)
 	}

@@ -148,7 +148,7 @@ func (w *world) bites(t *testing.T) {
 		"a notification is given up": {`UPDATE settlement SET status = 'EXHAUSTED' WHERE notification_id = ` + someNotification, []finding{undelivered}},
 		"an attempt after the delivery": {
 			`INSERT INTO attempt (notification_id, attempt, claim_token, replica)
-			SELECT notification_id, max(attempt) + 1, 1, 'somebody' FROM attempt WHERE notification_id = ` + someNotification + ` GROUP BY 1`,
+			SELECT notification_id, max(attempt) + 1, 1, 'somebody' FROM attempt_history WHERE notification_id = ` + someNotification + ` GROUP BY 1`,
 			[]finding{repeatedOutside},
 		},
 		"a digest lost one": {
@@ -165,7 +165,11 @@ func (w *world) bites(t *testing.T) {
 			`INSERT INTO outbox (notification_id, webhook_id) SELECT notification_id, webhook_id FROM notification JOIN digest_member USING (notification_id) LIMIT 1`,
 			[]finding{notificationTwice},
 		},
-		"a request without an attempt": {`DELETE FROM attempt WHERE notification_id = ` + someNotification, []finding{repeatedOutside}},
+		"a request without an attempt": {
+			`WITH ended AS (UPDATE settlement SET attempt = NULL, claim_token = NULL, replica = NULL, started_at = NULL, error = NULL, response = NULL,
+				duration_us = NULL WHERE notification_id = ` + someNotification + `)
+			DELETE FROM attempt WHERE notification_id = ` + someNotification, []finding{repeatedOutside},
+		},
 	} {
 		// One after the other: each changes tables until it is rolled back.
 		if err := w.corrupt(t, name, corruption.sql, corruption.want); err != nil {
