@@ -50,6 +50,11 @@ func (s *steady) Fingerprints(_ context.Context, q evaluator.FingerprintQuery) (
 	return prints, nil
 }
 
+func (s *steady) Rows(_ context.Context, _ string, fromNS, toNS int64) (uint64, error) {
+	s.queries++
+	return uint64(s.perTick * (toNS - fromNS) / (10 * second)), nil
+}
+
 func (s *steady) Load(context.Context, evaluator.ClaimRequest) (evaluator.Loaded, error) {
 	return evaluator.Loaded{Claims: slices.Clone(s.claims)}, nil
 }

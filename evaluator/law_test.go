@@ -167,6 +167,22 @@ func law(t *rapid.T, only ...string) {
 				m.rows = append(m.rows, rapid.SampledFrom(m.rows).Draw(t, "row"))
 			}
 		},
+		// Of the rows of an exchange, only the one of its end stays.
+		"rows are merged": func(t *rapid.T) {
+			last := map[string]int{}
+			for i, e := range m.rows {
+				if at, there := last[e.ExecutionID]; !there || e.Status != rules.Running || m.rows[at].Status == rules.Running {
+					last[e.ExecutionID] = i
+				}
+			}
+			var kept []rules.Exchange
+			for i, e := range m.rows {
+				if last[e.ExecutionID] == i || rapid.Bool().Draw(t, "kept") {
+					kept = append(kept, e)
+				}
+			}
+			m.rows = kept
+		},
 		"end what runs": func(*rapid.T) {
 			for _, e := range m.rows {
 				ended := func(o rules.Exchange) bool { return o.ExecutionID == e.ExecutionID && o.Status != rules.Running }

@@ -22,6 +22,12 @@ import (
 //
 // The last two minutes are compared in each tick, everything else within the
 // look-back less often (see fullPeriodNS), first by minute and then by second.
+// A comparison reads all rows that it compares, though, and so costs what history
+// is long. Therefore the rows are counted first, which a source that is sorted by
+// start time does without reading them: as long as there are as many in the very
+// range that was compared last, it is left at that. What a count does not tell,
+// because a row was changed in place, or as many were merged away as came, is found
+// when the range has moved on, each minute.
 // Fingerprints are taken before the forward scan of the same tick, over the
 // same range: what they count, that scan can see; what comes later, changes
 // them. The second in which the comparison before ended is counted in two parts,
@@ -43,9 +49,13 @@ const (
 	gapSeconds = 5
 )
 
-// fullPeriodNS is how often a whole look-back is compared: one of an hour each
+// fullPeriodNS is how often a whole look-back is looked at: one of an hour each
 // ten seconds, one of a day each four minutes.
 func fullPeriodNS(window int64) int64 { return max(10*secondNS, window/360) }
+
+// waitNS bounds how long something may wait in a look-back until it is found: a
+// count can tell nothing of it until the range begins with another minute.
+func waitNS(window int64) int64 { return fullPeriodNS(window) + minuteNS }
 
 // FingerprintQuery asks for the fingerprints of a range of a tenant's terminal
 // exchanges, by buckets of start time.
@@ -71,13 +81,20 @@ type Fingerprint struct {
 }
 
 // reach is a look-back to compare: how far it reaches behind the horizon, and
-// how often all of it is compared.
+// how often all of it is looked at.
 type reach struct{ windowNS, periodNS int64 }
 
 // extent is the exchanges of one status within a window behind the horizon.
 type extent struct {
 	status   rules.Status
 	windowNS int64
+}
+
+// look is a look at the rows of a range: at which horizon, and how many there
+// were before they were compared.
+type look struct {
+	atNS, fromNS, toNS int64
+	rows               uint64
 }
 
 type bucket struct {
@@ -102,8 +119,8 @@ type ledger struct {
 // seen is the ledger of one tenant.
 type seen struct {
 	minutes, seconds map[bucket]checksum
-	// full holds when all of an extent was last compared.
-	full map[extent]int64
+	// full holds how all of an extent was last looked at.
+	full map[extent]look
 	// edgeNS is the horizon of the last observation.
 	edgeNS int64
 	// forgottenNS is the start time before which nothing is remembered.
@@ -138,7 +155,7 @@ func newLedger() *ledger {
 func (l *ledger) observe(ctx context.Context, source Source, q FingerprintQuery, reaches []reach) error {
 	s := l.tenants[q.TenantID]
 	if s == nil {
-		s = &seen{minutes: map[bucket]checksum{}, seconds: map[bucket]checksum{}, full: map[extent]int64{}}
+		s = &seen{minutes: map[bucket]checksum{}, seconds: map[bucket]checksum{}, full: map[extent]look{}}
 		l.tenants[q.TenantID] = s
 	}
 	l.serial++
@@ -151,11 +168,8 @@ func (l *ledger) observe(ctx context.Context, source Source, q FingerprintQuery,
 		if !s.fullDue(q.Statuses, r, horizon) {
 			continue
 		}
-		if err := s.compareMinutes(ctx, source, q, floor(horizon-r.windowNS, minuteNS), recent, l.serial); err != nil {
+		if err := s.compareWhole(ctx, source, q, r, recent, l.serial); err != nil {
 			return err
-		}
-		for _, status := range q.Statuses {
-			s.full[extent{status, r.windowNS}] = horizon
 		}
 	}
 	s.edgeNS = horizon
@@ -168,8 +182,8 @@ func (l *ledger) observe(ctx context.Context, source Source, q FingerprintQuery,
 // not count: a rule may never be due at the same tick as they.
 func (s *seen) fullDue(statuses []rules.Status, r reach, horizonNS int64) bool {
 	return slices.ContainsFunc(statuses, func(status rules.Status) bool {
-		for e, at := range s.full {
-			if e.status == status && e.windowNS >= r.windowNS && at <= horizonNS && horizonNS-at < r.periodNS {
+		for e, last := range s.full {
+			if e.status == status && e.windowNS >= r.windowNS && last.atNS <= horizonNS && horizonNS-last.atNS < r.periodNS {
 				return false
 			}
 		}
@@ -177,11 +191,42 @@ func (s *seen) fullDue(statuses []rules.Status, r reach, horizonNS int64) bool {
 	})
 }
 
+// compareWhole compares a look-back up to an instant, unless it holds as many rows
+// as when it was compared last. They are counted before they are compared: what
+// comes between the two is counted by the next look.
+func (s *seen) compareWhole(ctx context.Context, source Source, q FingerprintQuery, r reach, toNS, serial int64) error {
+	now := look{atNS: q.ToNS, fromNS: floor(q.ToNS-r.windowNS, minuteNS), toNS: toNS}
+	if now.fromNS < now.toNS {
+		var err error
+		if now.rows, err = source.Rows(ctx, q.TenantID, now.fromNS, now.toNS); err != nil {
+			return fmt.Errorf("count rows: %w", err)
+		}
+		if !s.counted(q.Statuses, r, now) {
+			if err := s.compareMinutes(ctx, source, q, now.fromNS, now.toNS, serial); err != nil {
+				return err
+			}
+		}
+	}
+	for _, status := range q.Statuses {
+		s.full[extent{status, r.windowNS}] = now
+	}
+	return nil
+}
+
+// counted reports whether the same range was compared for all of the statuses when
+// it held as many rows.
+func (s *seen) counted(statuses []rules.Status, r reach, now look) bool {
+	for _, status := range statuses {
+		last := s.full[extent{status, r.windowNS}]
+		if last.atNS = now.atNS; last != now {
+			return false
+		}
+	}
+	return true
+}
+
 // compareMinutes finds the minutes of a range that changed, and compares their seconds.
 func (s *seen) compareMinutes(ctx context.Context, source Source, q FingerprintQuery, from, to, serial int64) error {
-	if from >= to {
-		return nil
-	}
 	q.FromNS, q.ToNS, q.WidthNS = from, to, minuteNS
 	prints, err := source.Fingerprints(ctx, q)
 	if err != nil {
@@ -255,8 +300,8 @@ const forgetNS = 120 * minuteNS
 
 // forget drops what lies before every window that was asked for of late.
 func (s *seen) forget(horizonNS, windowNS int64) {
-	for e, at := range s.full {
-		if horizonNS-at > forgetNS {
+	for e, last := range s.full {
+		if horizonNS-last.atNS > forgetNS {
 			delete(s.full, e)
 			continue
 		}

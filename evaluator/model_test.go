@@ -115,6 +115,16 @@ func (m *model) Fingerprints(_ context.Context, q evaluator.FingerprintQuery) ([
 	return slices.Collect(maps.Values(prints)), nil
 }
 
+func (m *model) Rows(_ context.Context, _ string, fromNS, toNS int64) (rows uint64, err error) {
+	m.called()
+	for _, e := range m.rows {
+		if e.StartTimeNS >= fromNS && e.StartTimeNS < toNS {
+			rows++
+		}
+	}
+	return rows, nil
+}
+
 func (m *model) Load(_ context.Context, request evaluator.ClaimRequest) (evaluator.Loaded, error) {
 	var claims []evaluator.Claim
 	for _, s := range m.rules {

@@ -152,7 +152,7 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 
 // slackNS is how long what became visible may take to be found.
 func slackNS(rule *rules.Rule) int64 {
-	return fullPeriodNS(int64(rule.LookBackSeconds)*secondNS) + 2*int64(rule.IntervalSeconds)*secondNS
+	return waitNS(int64(rule.LookBackSeconds)*secondNS) + 2*int64(rule.IntervalSeconds)*secondNS
 }
 
 // era compares the exchanges on which one condition decides, and returns the

@@ -27,3 +27,5 @@ func firstOfSeconds(starts []int64) []int64 {
 }
 
 func floor(ns, width int64) int64 { return ns - ((ns%width)+width)%width }
+
+func ceil(ns, width int64) int64 { return -floor(-ns, width) }

@@ -147,7 +147,19 @@ func (d *Dispatcher) begun(ctx context.Context, e *entry, begun Begun) {
 		d.Observer.Unknown()
 		d.log(&e.settlement).WarnContext(ctx, "the attempt before has no outcome; the message may be sent a second time")
 	}
-	d.underWay.Go(func() { d.attempt(ctx, e) })
+	c := &call{ticket: e.ticket, most: e.delivery.Webhook.MaxConcurrent, make: func() { d.attempt(ctx, e) }}
+	if d.gate.call(c, d.Clock()) {
+		d.underWay.Go(func() { d.makeCalls(c) })
+	}
+}
+
+// makeCalls makes a call and those that wait for it to end, one after the other: a
+// goroutine that lives longer need not grow its stack for each.
+func (d *Dispatcher) makeCalls(c *call) {
+	for c != nil {
+		c.make()
+		c = d.gate.hungUp(c.ticket, d.Clock())
+	}
 }
 
 // attempt makes the call and hands its outcome on to be stored. Its slot is free as
@@ -204,22 +216,18 @@ func (d *Dispatcher) log(s *Settlement) *slog.Logger {
 		slog.String("webhook_id", s.WebhookID.String()), slog.Int("attempt", s.Attempt))
 }
 
-// send makes the call, bounded by the webhook's timeout. It makes none when half of
+// send makes the call. It makes none when half of
 // the time has passed after which somebody else may be making it: the process has
 // stood still, or Postgres or the receiver has, and the lease under which the attempt
 // was begun may be over, or this process taken for dead.
 func (d *Dispatcher) send(ctx context.Context, e *entry) Outcome {
 	delivery := e.delivery
-	d.gate.call(e.ticket, delivery.Webhook.MaxConcurrent, d.Clock)
-	defer d.gate.hungUp(e.ticket)
 	if d.Clock().Sub(delivery.At) > min(d.Lease, d.DeadAfter)/2 {
 		return Outcome{
 			Verdict: VerdictRetry, NothingSent: true,
 			Error: "Not sent: it took so long to begin the attempt that its claim may be over",
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, delivery.Webhook.Timeout)
-	defer cancel()
 	return e.request.Send(ctx)
 }
 

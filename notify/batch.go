@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -93,7 +94,7 @@ func (b *batcher[T, R]) take() []submission[T, R] {
 		return nil
 	}
 	batch := append(make([]submission[T, R], 0, n), b.waiting[:n]...)
-	b.waiting = append(b.waiting[:0], b.waiting[n:]...)
+	b.waiting = slices.Delete(b.waiting, 0, n) // what is done holds no memory
 	b.began = b.clock()
 	return batch
 }

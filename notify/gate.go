@@ -2,6 +2,7 @@ package notify
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -74,9 +75,16 @@ type lane struct {
 	since time.Time
 	// probe says that what was due last was for a probe only.
 	probe bool
-	// calls counts those under way; ended is told when there is one less.
+	// calls counts those under way; next are those for which there are too many.
 	calls int
-	ended sync.Cond
+	next  []*call
+}
+
+// call is what an attempt is begun for, when fewer than most calls are under way.
+type call struct {
+	ticket *ticket
+	most   int
+	make   func()
 }
 
 // A webhook that answers in time may have ahead attempts under way for each call, so
@@ -196,25 +204,41 @@ func (g *gate) begin(webhook uuid.UUID, now time.Time) *ticket {
 	return t
 }
 
-// call waits until fewer than most calls of the webhook are under way, and counts
-// one more, which begins at the instant that clock tells then. The caller calls
-// hungUp when it has ended.
-func (g *gate) call(t *ticket, most int, clock func() time.Time) {
+// call begins the call of an attempt unless most calls of its webhook are under way,
+// and reports whether it did. What is not begun becomes the next of a call that ends.
+// The caller makes a call that is begun, and calls hungUp when it has ended.
+func (g *gate) call(c *call, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for t.lane.calls >= max(most, 1) {
-		t.lane.ended.Wait()
+	if !g.dial(c, now) {
+		c.ticket.lane.next = append(c.ticket.lane.next, c)
+		return false
 	}
-	t.lane.calls++
-	t.called = clock()
+	return true
 }
 
-// hungUp lets the next call begin.
-func (g *gate) hungUp(t *ticket) {
+func (g *gate) dial(c *call, now time.Time) bool {
+	l := c.ticket.lane
+	if l.calls >= max(c.most, 1) {
+		return false
+	}
+	l.calls++
+	c.ticket.called = now
+	return true
+}
+
+// hungUp ends a call, and returns the next one, which is begun; nil when there is none.
+func (g *gate) hungUp(t *ticket, now time.Time) *call {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	t.lane.calls--
-	t.lane.ended.Signal()
+	l := t.lane
+	l.calls--
+	if len(l.next) == 0 || !g.dial(l.next[0], now) {
+		return nil
+	}
+	next := l.next[0]
+	l.next = slices.Delete(l.next, 0, 1)
+	return next
 }
 
 // answered gives the slot back, and tells how quick the receiver is.
@@ -325,7 +349,7 @@ func (g *gate) leave(t *ticket, now time.Time) {
 func (g *gate) lane(webhook uuid.UUID) *lane {
 	l := g.lanes[webhook]
 	if l == nil {
-		l = &lane{ended: sync.Cond{L: &g.mu}}
+		l = &lane{}
 		g.lanes[webhook] = l
 	}
 	return l

@@ -95,7 +95,7 @@ func (f *fleet) Settle(_ context.Context, settlements []notify.Settlement) ([]no
 func (f *fleet) Render(*notify.Delivery) (notify.Body, error) { return notify.Body{}, nil }
 
 func (f *fleet) Prepare(d *notify.Delivery) notify.Request {
-	return prepared{send: func(ctx context.Context) notify.Outcome { return f.send(ctx, d) }}
+	return prepared{timeout: d.Webhook.Timeout, send: func(ctx context.Context) notify.Outcome { return f.send(ctx, d) }}
 }
 
 func (f *fleet) send(ctx context.Context, d *notify.Delivery) (outcome notify.Outcome) {

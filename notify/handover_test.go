@@ -72,6 +72,25 @@ func TestHandedOverIsSentWithoutAClaim(t *testing.T) {
 	})
 }
 
+func TestCallsThatWaitAreMadeWhenFewerMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{due: deliveries(40, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 4}}
+		oneByOne(o.due[20:])
+		c := &calls{takes: 10 * time.Millisecond}
+		running(t, dispatcher(t, o, c, nil), func() {
+			time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
+			synctest.Wait()
+			if len(o.settled) != 40 || c.most != 4 {
+				t.Errorf("%d settled, %d under way at once; want 40 and 4", len(o.settled), c.most)
+			}
+			if took := c.at[39].Sub(c.at[20]); took < 19*10*time.Millisecond {
+				t.Errorf("the last 20 were called within %v, want one at a time", took)
+			}
+		})
+	})
+}
+
 func TestNothingIsTakenOverFor(t *testing.T) {
 	t.Run("a dispatcher that does not run", func(t *testing.T) {
 		id := uuid.New()

@@ -318,7 +318,7 @@ type Sender interface {
 type Request interface {
 	// Head tells what Send is about to send, without secrets.
 	Head() RequestHead
-	// Send returns when the answer has been read or ctx has ended, and reports
-	// every failure as an outcome.
+	// Send returns when the answer has been read, the webhook's timeout is over or ctx
+	// has ended, and reports every failure as an outcome.
 	Send(ctx context.Context) Outcome
 }

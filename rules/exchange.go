@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"tocsin/cursor"
 )
@@ -90,6 +91,9 @@ func (e *Exchange) Clean() Exchange {
 // U+FFFD, cut to at most limit bytes with an ellipsis where it was longer.
 // Limit is at least 3.
 func CleanText(text string, limit int) string {
+	if len(text) <= limit && utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 {
+		return text
+	}
 	long := len(text) > limit
 	if long {
 		text = text[:limit]

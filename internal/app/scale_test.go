@@ -33,6 +33,11 @@ func (c *counting) Fingerprints(ctx context.Context, q evaluator.FingerprintQuer
 	return c.Source.Fingerprints(ctx, q)
 }
 
+func (c *counting) Rows(ctx context.Context, tenantID string, fromNS, toNS int64) (uint64, error) {
+	c.queries++
+	return c.Source.Rows(ctx, tenantID, fromNS, toNS)
+}
+
 func (c *counting) CountWindows(ctx context.Context, windows []evaluator.WindowQuery) ([][]evaluator.GroupCount, error) {
 	c.queries++
 	return c.Source.CountWindows(ctx, windows)

@@ -135,7 +135,18 @@ func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) ([]rules.Exchang
 			Scope: scan.Narrow.Scope, Filter: scan.Narrow.Filter,
 		})
 	}
-	return s.page(ctx, scanQuery(&s.mapping, scan), scan.TenantID, scan.Limit)
+	return s.pageAfter(ctx, scanned(&s.mapping, scan))
+}
+
+// pageAfter reads a page strictly after its position.
+func (s *Source) pageAfter(ctx context.Context, p page) ([]rules.Exchange, error) {
+	list, err := s.page(ctx, pageQuery(&s.mapping, p), p.tenantID, p.limit)
+	if err == nil && len(list) > 0 && !list[0].Position().After(p.after) {
+		// It has no id. Left out here it would make a full page look like the last one.
+		p.strict = true
+		return s.page(ctx, pageQuery(&s.mapping, p), p.tenantID, p.limit)
+	}
+	return list, err
 }
 
 // page runs a query that selects exchanges of one tenant.
@@ -197,6 +208,15 @@ func (s *Source) Fingerprints(ctx context.Context, fq evaluator.FingerprintQuery
 		return nil, s.explain(err)
 	}
 	return prints, nil
+}
+
+// Rows returns how many rows of a tenant begin in a range.
+func (s *Source) Rows(ctx context.Context, tenantID string, fromNS, toNS int64) (rows uint64, err error) {
+	q := rowsQuery(&s.mapping, tenantID, fromNS, toNS)
+	if err := s.conn.QueryRow(s.bounded(ctx, q, 1), q.sql).Scan(&rows); err != nil {
+		return 0, s.explain(err)
+	}
+	return rows, nil
 }
 
 // explain shortens what ClickHouse says to its code and its first sentence

@@ -42,6 +42,39 @@ func scan(after cursor.Position, before int64) evaluator.Scan {
 
 const base = int64(1_795_244_520_123_456_789)
 
+// TestRowsAreCountedWithoutReadingThem counts those that run yet and those that are
+// there twice, and shows that ClickHouse counts whole granules by their number.
+func TestRowsAreCountedWithoutReadingThem(t *testing.T) {
+	db := chtest.New(t)
+	source := open(t, db)
+	db.KeepRows(t)
+	other, running := failed(base+3, "other"), failed(base+3, "running")
+	other.TenantID, running.Status, running.EndTimeNS = "other", rules.Running, nil
+	var many []rules.Exchange
+	for i := range int64(3 * 8192) {
+		many = append(many, failed(base+10+i, strconv.FormatInt(i, 10)))
+	}
+	db.Insert(t, append(many, failed(base, "a"), failed(base+1, "b"), other, running)...)
+	db.Insert(t, failed(base+1, "b"))
+	for name, c := range map[string]struct {
+		from, to int64
+		want     uint64
+	}{
+		"all":                 {base, base + 1e9, 4 + 3*8192},
+		"from is inclusive":   {base + 1, base + 4, 3},
+		"to is exclusive":     {base, base + 1, 1},
+		"nothing begins here": {base + 4, base + 10, 0},
+	} {
+		if got, err := source.Rows(t.Context(), "default", c.from, c.to); err != nil || got != c.want {
+			t.Errorf("%s: %d rows, %v; want %d", name, got, err, c.want)
+		}
+	}
+	plan, err := clickhouse.CountingPlan(t.Context(), source, "default", base, base+1e9)
+	if err != nil || !strings.Contains(plan, "_exact_count_projection") {
+		t.Errorf("%v; the rows are read:\n%s", err, plan)
+	}
+}
+
 func TestNanosecondsSurvive(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)
@@ -74,6 +107,88 @@ func TestNanosecondsSurvive(t *testing.T) {
 		}
 		if !slices.Equal(ids, c.want) {
 			t.Errorf("%s: got %v, want %v", name, ids, c.want)
+		}
+	}
+}
+
+// TestScanBeginsAfterAnExchangeWithoutAnID has more rows of one exchange that has no
+// id than a page holds, at the very position after which a scan begins: were they
+// returned, pages would never end, and were they left out of a full page, it would
+// look like the last one.
+func TestScanBeginsAfterAnExchangeWithoutAnID(t *testing.T) {
+	db := chtest.New(t)
+	db.KeepRows(t)
+	source := open(t, db)
+	for range 3 {
+		db.Insert(t, failed(base, ""))
+	}
+	db.Insert(t, failed(base, "a"), failed(base+1, ""), failed(base+1, "b"))
+	var ids []string
+	at := cursor.Position{StartTimeNS: base}
+	for range 10 {
+		s := scan(at, base+2)
+		s.Limit = 2
+		page, err := source.Scan(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			ids = append(ids, e.ExecutionID)
+			at = e.Position()
+		}
+		if len(page) < s.Limit {
+			break
+		}
+	}
+	if want := []string{"a", "", "b"}; !slices.Equal(ids, want) {
+		t.Errorf("pages after a position without an id hold %q, want %q", ids, want)
+	}
+}
+
+// TestOnlyTerminalRowsOfTheStatusesAreRead has a row of each kind in the default
+// table, and in one that tells failure by what a running exchange may say, too.
+func TestOnlyTerminalRowsOfTheStatusesAreRead(t *testing.T) {
+	db := chtest.New(t)
+	for i, status := range []rules.Status{rules.Running, rules.Completed, rules.Failed} {
+		e := failed(base+int64(i), string(status))
+		e.Status = status
+		db.Insert(t, e)
+	}
+	early := clickhouse.Exchanges()
+	early.Failed = "error_type != ''"
+	for name, m := range map[string]clickhouse.Mapping{"as usual": clickhouse.Exchanges(), "failing while it runs": early} {
+		source := openWith(t, db, m)
+		for statuses, want := range map[rules.Status][]string{
+			rules.Failed: {"FAILED"}, rules.Completed: {"COMPLETED"}, "": {"COMPLETED", "FAILED"},
+		} {
+			s := scan(cursor.Position{}, base+10)
+			if s.Statuses = []rules.Status{statuses}; statuses == "" {
+				s.Statuses = []rules.Status{rules.Failed, rules.Completed}
+			}
+			if name != "as usual" {
+				want = map[rules.Status][]string{rules.Failed: {"COMPLETED", "FAILED"}, rules.Completed: nil, "": {"COMPLETED", "FAILED"}}[statuses]
+			}
+			page, err := source.Scan(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ids []string
+			for _, e := range page {
+				ids = append(ids, e.ExecutionID)
+			}
+			prints, err := source.Fingerprints(t.Context(), evaluator.FingerprintQuery{
+				TenantID: "default", Statuses: s.Statuses, FromNS: base, ToNS: base + 10, WidthNS: 1_000_000_000,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			counted := 0
+			for _, p := range prints {
+				counted += int(p.Count)
+			}
+			if !slices.Equal(ids, want) || counted != len(want) {
+				t.Errorf("%s, statuses %v: rows %v, %d counted; want %v", name, s.Statuses, ids, counted, want)
+			}
 		}
 	}
 }

@@ -1,12 +1,18 @@
 package postgres
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"pgregory.net/rapid"
+
+	"tocsin/internal/postgres/pgq"
+	"tocsin/rules"
 )
 
 // TestArraysAreTheDriversOwn holds each array to what the driver's own codec,
@@ -77,5 +83,31 @@ func TestIDsAreRead(t *testing.T) {
 	var list []uuid.UUID
 	if err := m.Scan(pgtype.UUIDArrayOID, pgx.BinaryFormatCode, encoded, &list); err != nil || !cmp.Equal(list, []uuid.UUID{id, uuid.Nil}) {
 		t.Errorf("Scan of an array = %v, %v", list, err)
+	}
+}
+
+// TestAStoredExchangeIsRead holds what is read of an exchange to what was written.
+func TestAStoredExchangeIsRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, number := rapid.String(), rapid.Int64()
+		raw := rules.Exchange{
+			TenantID: text.Draw(t, "tenant"), StartTimeNS: number.Draw(t, "start"), ExecutionID: text.Draw(t, "execution"),
+			Environment: text.Draw(t, "environment"), Application: text.Draw(t, "application"), Route: text.Draw(t, "route"),
+			Status: rules.Status(text.Draw(t, "status")), EndTimeNS: rapid.Ptr(number, true).Draw(t, "end"), DurationNS: number.Draw(t, "duration"),
+			ErrorType: text.Draw(t, "type"), ErrorMessage: text.Draw(t, "message"), ErrorStack: text.Draw(t, "stack"),
+			CorrelationID: text.Draw(t, "correlation"), Attributes: rapid.MapOf(text, text).Draw(t, "attributes"),
+		}
+		e := raw.Clean()
+		written, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := alertOf(pgq.Alert{Exchange: written}, "")
+		if diff := cmp.Diff(e, a.Exchange, cmpopts.EquateEmpty()); diff != "" || err != nil {
+			t.Errorf("%s is read otherwise: %v\n%s", written, err, diff)
+		}
+	})
+	if _, err := alertOf(pgq.Alert{Exchange: []byte(`{"startTimeNs": "1"}`)}, ""); err == nil {
+		t.Error("a text for a number is read")
 	}
 }

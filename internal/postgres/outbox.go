@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -380,7 +381,7 @@ func alertOf(row pgq.Alert, ruleName string) (alerts.Instance, error) {
 		by := time.Duration(*row.LateByNs)
 		a.LateBy = &by
 	}
-	if err := json.Unmarshal(row.Exchange, &a.Exchange); err != nil {
+	if err := jsonv2.Unmarshal(row.Exchange, &a.Exchange); err != nil {
 		return a, fmt.Errorf("alert %s: the stored exchange cannot be read: %w", row.AlertID, err)
 	}
 	if row.Count != nil {

@@ -38,9 +38,9 @@ func (r *request) Head() notify.RequestHead {
 	return head
 }
 
-// sortedNames returns the names of a header in their order.
-func sortedNames(header http.Header) []string {
-	names := slices.AppendSeq(make([]string, 0, len(header)), maps.Keys(header))
+// sortedNames returns the keys of a map in their order.
+func sortedNames[V any](m map[string]V) []string {
+	names := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
 	slices.Sort(names)
 	return names
 }
@@ -49,8 +49,8 @@ func sortedNames(header http.Header) []string {
 // its value: a header of the webhook's own may hold anything.
 func sentField(name, value string) notify.HeaderField {
 	field := notify.HeaderField{Name: rules.CleanText(name, maxHeadName)}
-	switch strings.ToLower(name) {
-	case "content-type", "user-agent", "webhook-id", "webhook-timestamp":
+	switch http.CanonicalHeaderKey(name) {
+	case "Content-Type", "User-Agent", "Webhook-Id", "Webhook-Timestamp":
 		field.Value = rules.CleanText(value, maxHeadValue)
 	default:
 		field.Masked = true

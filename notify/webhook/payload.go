@@ -2,8 +2,6 @@ package webhook
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -213,7 +211,7 @@ func exchangeOf(e *rules.Exchange) *eventExchange {
 		end := template.Time(*e.EndTimeNS)
 		x.EndTime = &end
 	}
-	for _, key := range slices.Sorted(maps.Keys(e.Attributes)) {
+	for _, key := range sortedNames(e.Attributes) {
 		if len(x.Attributes) == maxAttributes {
 			break
 		}

@@ -89,6 +89,9 @@ func spellings(text string) []string {
 // its end, where the text may have been cut.
 func (s secrets) redact(text string) string {
 	begins := func(secret string) bool { return strings.Contains(text, secret[:min(minSecret, len(secret))]) }
+	if !slices.ContainsFunc(s, begins) {
+		return text
+	}
 	for _, secret := range s {
 		if begins(secret) {
 			text = strings.ReplaceAll(text, secret, redacted)

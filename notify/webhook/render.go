@@ -63,9 +63,8 @@ func (r *Renderer) Render(d *notify.Delivery) (body notify.Body, problem error) 
 		content, problem := r.renderDigest(d)
 		return notify.Body{ContentType: contentType, Content: content}, problem
 	}
-	values := template.ForReason(&d.Alert, d.Reason, r.AlertURL(&d.Alert))
 	if d.Webhook.BodyTemplate != "" {
-		content, err := custom(&d.Webhook, values)
+		content, err := custom(&d.Webhook, template.ForReason(&d.Alert, d.Reason, r.AlertURL(&d.Alert)))
 		if err == nil {
 			if d.Webhook.Slack.Used() {
 				content = slack.WithState(content, slackAlert(d, r.AlertURL(&d.Alert)))

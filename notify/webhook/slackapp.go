@@ -77,7 +77,7 @@ func (s *Sender) slackRequest(app notify.SlackApp, call slackCall) *request {
 	if call.id != "" {
 		header.Set(standardwebhooks.HeaderWebhookID, call.id)
 	}
-	return &request{sender: s, http: post(*to, header, content), content: content}
+	return &request{sender: s, http: post(to, header, content), content: content}
 }
 
 // content is the body with the call's place in it.

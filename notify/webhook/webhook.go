@@ -179,7 +179,7 @@ func (r *request) attempt(parent context.Context) notify.Outcome {
 		limit = maxSlackAnswer
 	}
 	// After 101 the body is the bare connection, to which the timeout does not apply.
-	if resp.StatusCode >= http.StatusOK {
+	if resp.StatusCode >= http.StatusOK && resp.ContentLength != 0 {
 		head, _ = io.ReadAll(io.LimitReader(resp.Body, limit))
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxDrain))
 	}
@@ -247,14 +247,14 @@ func (s *Sender) prepare(d *notify.Delivery, now time.Time) *request {
 	if signature != "" {
 		header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 	}
-	return &request{sender: s, http: post(*t.url, header, content), content: content}
+	return &request{sender: s, http: post(t.url, header, content), content: content}
 }
 
 // post makes a request that the transport cannot send a second time: it has no
 // GetBody, and its body is read once.
-func post(to url.URL, header http.Header, content []byte) *http.Request {
+func post(to *url.URL, header http.Header, content []byte) *http.Request {
 	r := &http.Request{
-		Method: http.MethodPost, URL: &to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Method: http.MethodPost, URL: to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, Body: io.NopCloser(bytes.NewReader(content)), ContentLength: int64(len(content)),
 	}
 	if len(content) == 0 {

@@ -1,0 +1,49 @@
+package notify_test
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/google/uuid"
+
+	"tocsin/notify"
+)
+
+// TestHoldsNothingOfWhatIsDone has a burst of messages settled together, after which
+// the dispatcher is to hold none of their bodies.
+func TestHoldsNothingOfWhatIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{limits: notify.Limits{WebhookID: id, MaxConcurrent: 100}}
+		d := dispatcher(t, o, &calls{takes: time.Second}, nil)
+		var bodies []weak.Pointer[notify.Body]
+		o.due = deliveries(100, id, time.Minute)
+		for i := range o.due {
+			o.due[i].Webhook.MaxConcurrent = 100
+			body := &notify.Body{ContentType: "text/plain", Content: []byte("x")}
+			o.due[i].Body = body
+			bodies = append(bodies, weak.Make(body))
+		}
+		if _, err := d.Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(o.settled) != 100 {
+			t.Fatalf("%d settled, want 100", len(o.settled))
+		}
+		o.due, o.begun, o.settled = nil, nil, nil
+		runtime.GC()
+		held := 0
+		for _, body := range bodies {
+			if body.Value() != nil {
+				held++
+			}
+		}
+		if held > 0 {
+			t.Errorf("%d bodies are held, want none", held)
+		}
+		runtime.KeepAlive(d)
+	})
+}
