@@ -166,3 +166,15 @@ func TestRaisesNothingAheadOfALargePage(t *testing.T) {
 		})
 	}
 }
+
+// TestManyLateHoldNothingBackThatBeginsWhileItTicks has a page hold many exchanges
+// that became visible behind the cursor, and a few that begin after the horizon.
+func TestManyLateHoldNothingBackThatBeginsWhileItTicks(t *testing.T) {
+	a := newAhead(t)
+	a.tick(0)
+	a.fail(begin+second/2, 300)
+	a.fail(nextTick, 3)
+	if offered, written := a.tick(0); offered != 303 || written != 303 {
+		t.Errorf("%d alerts offered and %d written in the tick, want 303 and 303", offered, written)
+	}
+}

@@ -7,6 +7,10 @@
 //	claim ──▶ clock ──▶ fingerprints ──▶ ┌ scan page ──▶ judge ──▶ commit ┐ ──▶ release
 //	                                     └─ changed seconds, then forward ┘
 //
+// What changed shortly before the cursor and what is new are one scan and one
+// commit where a page holds both (see pages.go): how long that takes is how long
+// an alert is behind the tick that finds it.
+//
 // What holds, and why:
 //
 //   - No exchange twice: an alert is unique by (rule, execution id) in the
@@ -26,7 +30,8 @@
 //     cursor passes it (see ahead.go).
 //
 //   - What becomes visible behind the cursor is found by the look-back (see
-//     lookback.go) for as long as the rule says.
+//     lookback.go) for as long as the rule says. What it found is committed before
+//     or together with the cursor that it is counted from, never after it.
 //
 // Rules of one tenant whose cursors are near each other share their scans:
 // ClickHouse narrows by the statuses and the applications that any of them can

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -226,106 +225,6 @@ func (t *tick) evaluateTenant(ctx context.Context, tenant *group) error {
 	return nil
 }
 
-// evaluate reads what is new to a group, first the seconds behind its cursors
-// that changed, then forward, until both are drained or the budget is spent,
-// and releases its rules.
-//
-// In this order, because the look-back is counted from the cursor: were the
-// cursor to move first and the process to die then, the next one would look
-// back less far than this one had to.
-func (t *tick) evaluate(ctx context.Context, g *group) error {
-	again := g.behind(t.ledger.recall(g, t.horizon.StartTimeNS))
-	left, err := t.backward(ctx, g, again)
-	if err != nil || g.empty() {
-		return err
-	}
-	if len(left) > 0 {
-		g.behindhand = true
-		return t.commit(ctx, g, findings{}, true)
-	}
-	return t.forward(ctx, g)
-}
-
-// backward judges again what changed, from each of some start times to the end of
-// its second. It returns those for which the budget did not suffice, which are
-// left to the next tick; it ends between two seconds at the earliest, so that
-// each tick comes further.
-func (t *tick) backward(ctx context.Context, g *group, changed []int64) (left []int64, err error) {
-	scan := g.scan()
-	// Where the source's clock stepped back, the horizon lies before what was
-	// judged, and what the cursors have passed is read all the same.
-	beforeNS := max(t.horizon.StartTimeNS, g.foremost().StartTimeNS+1)
-	left = changed
-	for _, s := range runs(changed, secondNS, gapSeconds) {
-		if t.spent() && len(left) < len(changed) {
-			return left, nil
-		}
-		to := min(s.toNS, beforeNS)
-		// A scan begins strictly after its position; one nanosecond early is all of the stretch.
-		for at := (cursor.Position{StartTimeNS: s.fromNS - 1}); ; {
-			page, err := t.page(ctx, scan, at, to)
-			if err != nil {
-				return left, t.failAll(ctx, g, err)
-			}
-			t.indexFor(g, page)
-			if found := g.again(page, t.raise, t.known); len(found.instances) > 0 {
-				if err := t.commit(ctx, g, found, false); err != nil {
-					return left, err
-				}
-			}
-			drained := len(page) < t.pace.size
-			next := s.toNS
-			if !drained {
-				at = page[len(page)-1].Position()
-				next = at.StartTimeNS
-			}
-			// Whatever becomes of the rest of this tick, this much is judged.
-			first, _ := slices.BinarySearch(changed, floor(next, secondNS))
-			left = changed[first:]
-			t.ledger.judged(g, left)
-			if g.empty() || (t.spent() && floor(next, secondNS) > s.fromNS) {
-				return left, nil
-			}
-			if drained {
-				break
-			}
-		}
-	}
-	t.ledger.judged(g, nil)
-	return nil, nil
-}
-
-// forward reads the pages after the group's cursors, and releases the rules
-// after the last one.
-func (t *tick) forward(ctx context.Context, g *group) error {
-	scan := g.scan()
-	for at := g.start(); ; {
-		page, err := t.page(ctx, scan, at, t.aheadNS())
-		if err != nil {
-			return t.failAll(ctx, g, err)
-		}
-		page, last := t.upToHorizon(page)
-		end := t.horizon
-		if !last {
-			end = page[len(page)-1].Position()
-		}
-		t.indexFor(g, page)
-		found := g.forward(page, end, t.raise, t.known)
-		if !last && t.spent() {
-			last, g.behindhand = true, true
-		}
-		if len(found.instances) > 0 || last {
-			if err := t.commit(ctx, g, found, last); err != nil {
-				return err
-			}
-		}
-		if last || g.empty() {
-			return nil
-		}
-		at = end
-	}
-}
-
 // batch returns a batch with advances, to be filled.
 //
 // A rule of the least interval is judged by every tick, however short: it is due
@@ -356,35 +255,4 @@ func (t *tick) failAll(ctx context.Context, g *group, problem error) error {
 		return nil
 	}
 	return t.fail(ctx, judges, problem)
-}
-
-// indexFor gives a group the indexes that it needs to judge a page.
-func (t *tick) indexFor(g *group, page []rules.Exchange) {
-	if len(page) == 0 {
-		return
-	}
-	if g.index == nil && len(g.judges) > 0 {
-		g.index = t.cache.index(g.judges)
-	}
-	for _, c := range g.cohorts {
-		if c.index == nil {
-			c.index = newIndex(c.judges)
-		}
-	}
-}
-
-// page reads the exchanges after a position and before an instant, none where
-// the position has already reached it (a source's clock may step back).
-func (t *tick) page(ctx context.Context, scan Scan, after cursor.Position, beforeNS int64) ([]rules.Exchange, error) {
-	if after.StartTimeNS >= beforeNS {
-		return nil, nil
-	}
-	scan.After, scan.BeforeNS, scan.Limit = after, beforeNS, t.pace.size
-	page, err := t.Source.Scan(ctx, scan)
-	if err != nil {
-		return nil, fmt.Errorf("scan exchanges: %w", err)
-	}
-	t.pages++
-	t.result.Scanned += len(page)
-	return page, nil
 }

@@ -47,14 +47,14 @@ func TryWrite(ctx context.Context, s *Source) error {
 }
 
 // Statements returns the statements of a mapping with their parameters, the scan
-// without its applications first.
+// without its applications and the id of its position first.
 func Statements(m Mapping, scan evaluator.Scan, f evaluator.FingerprintQuery, scope rules.Scope, filter rules.Filter) ([]string, error) {
 	cond, err := predicate(&m, scope, filter)
 	if err != nil {
 		return nil, err
 	}
 	wide := scan
-	wide.Applications = nil
+	wide.Applications, wide.After.ExecutionID = nil, ""
 	var texts []string
 	for _, q := range []query{
 		scanQuery(&m, wide),
@@ -62,7 +62,7 @@ func Statements(m Mapping, scan evaluator.Scan, f evaluator.FingerprintQuery, sc
 		fingerprintQuery(&m, f),
 		rowsQuery(&m, f.TenantID, f.FromNS, f.ToNS),
 		countQuery(&m, CountQuery{TenantID: scan.TenantID, FromNS: f.FromNS, ToNS: f.ToNS, WidthNS: f.WidthNS}, cond),
-		pageQuery(&m, page{tenantID: scan.TenantID, after: scan.After, beforeNS: scan.BeforeNS, limit: scan.Limit, condition: cond}),
+		pageQuery(&m, page{tenantID: scan.TenantID, after: scan.After, beforeNS: scan.BeforeNS, limit: scan.Limit, terminal: m.terminal(), condition: cond}),
 	} {
 		text := strings.TrimPrefix(q.sql, "\n") + "\n"
 		for _, name := range slices.Sorted(maps.Keys(q.parameters)) {

@@ -77,8 +77,8 @@ func (s *Source) Matching(ctx context.Context, mq MatchQuery) ([]rules.Exchange,
 	if err != nil {
 		return nil, fmt.Errorf("find matching exchanges: %w", err)
 	}
-	q := pageQuery(&s.mapping, page{
-		tenantID: mq.TenantID, after: mq.After, beforeNS: mq.BeforeNS, limit: mq.Limit, condition: matches,
+	return s.pageAfter(ctx, page{
+		tenantID: mq.TenantID, after: mq.After, beforeNS: mq.BeforeNS, limit: mq.Limit,
+		terminal: s.mapping.terminal(), condition: matches,
 	})
-	return s.page(ctx, q, mq.TenantID, mq.Limit)
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,17 +35,20 @@ type query struct {
 }
 
 // scanQuery reads a range in order.
-func scanQuery(m *Mapping, scan evaluator.Scan) query {
-	return pageQuery(m, page{
-		tenantID: scan.TenantID, after: scan.After, beforeNS: scan.BeforeNS, limit: scan.Limit, condition: narrowed(m, scan),
-	})
+func scanQuery(m *Mapping, scan evaluator.Scan) query { return pageQuery(m, scanned(m, scan)) }
+
+// scanned returns the page that a scan asks for.
+func scanned(m *Mapping, scan evaluator.Scan) page {
+	return page{
+		tenantID: scan.TenantID, after: scan.After, beforeNS: scan.BeforeNS, limit: scan.Limit,
+		terminal: m.terminalOf(scan.Statuses), condition: narrowed(m, scan),
+	}
 }
 
-// narrowed returns the condition that an exchange is of one of the statuses of a
-// scan, and of one of its applications.
+// narrowed returns the condition that an exchange is of one of the applications of
+// a scan.
 func narrowed(m *Mapping, scan evaluator.Scan) condition {
 	b := builder{parameters: map[string]string{}}
-	b.and(m.hasStatus(scan.Statuses))
 	if len(scan.Applications) > 0 {
 		// A list of values, since only for that the primary key prunes.
 		b.and(b.in(operand(m.Application), "application", scan.Applications))
@@ -54,16 +58,35 @@ func narrowed(m *Mapping, scan evaluator.Scan) condition {
 
 // page is a range of a tenant's terminal exchanges that meet a condition.
 type page struct {
-	tenantID  string
-	after     cursor.Position
-	beforeNS  int64
-	limit     int
+	tenantID string
+	after    cursor.Position
+	beforeNS int64
+	limit    int
+	// terminal is what [Mapping.terminal] or [Mapping.terminalOf] returned.
+	terminal string
+	// condition may be empty.
 	condition condition
+	// strict leaves out an exchange without an id that begins where the range does.
+	strict bool
 }
 
-// pageQuery writes the bound as a disjunction: the tuple form (start_time,
-// execution_id) > (…) is equivalent, but ClickHouse then reads every granule of
-// the tenant instead of those of the range.
+// begin returns the condition that a row lies after the page's position.
+//
+// It is a disjunction: the tuple form (start_time, execution_id) > (…) is
+// equivalent, but ClickHouse then reads every granule of the tenant instead of those
+// of the range. Where the position has no id, as at a horizon, one comparison says
+// the same of every exchange that has one; it is strict that demands it of the
+// others, too. It spares ClickHouse a tenth of the query, which is analysed anew at
+// each tick and dearer than what it reads.
+func (p *page) begin(start, id string) string {
+	if p.after.ExecutionID == "" && !p.strict {
+		return start + " >= fromUnixTimestamp64Nano({after:Int64}, 'UTC')"
+	}
+	return fmt.Sprintf(`(%[1]s > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
+       OR (%[1]s = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND %[2]s > unhex({after_id:String})))`, start, id)
+}
+
+// pageQuery reads a page.
 func pageQuery(m *Mapping, p page) query {
 	start, id := operand(m.StartTime), operand(m.ExecutionID)
 	q := query{parameters: maps.Clone(p.condition.parameters)}
@@ -75,13 +98,12 @@ SELECT
     %[1]s
 FROM %[2]s
 WHERE %[3]s
-  AND (%[4]s > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
-       OR (%[4]s = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND %[5]s > unhex({after_id:String})))
-  AND %[4]s < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
-  AND %[6]s
-ORDER BY %[4]s, %[5]s
-LIMIT {limit:UInt64}`, strings.Join(m.columns(), ",\n    "), m.Table, m.rows(q.parameters, p.tenantID, p.after.StartTimeNS, p.beforeNS),
-		start, id, p.condition.sql)
+  AND %[4]s
+  AND %[5]s < fromUnixTimestamp64Nano({before:Int64}, 'UTC')%[7]s
+ORDER BY %[5]s, %[6]s
+LIMIT {limit:UInt64}`, strings.Join(m.columns(), ",\n    "), m.Table,
+		m.tenantRows(q.parameters, p.tenantID, p.after.StartTimeNS, p.beforeNS)+p.terminal,
+		p.begin(start, id), start, id, p.condition.following())
 	q.parameters["after"] = strconv.FormatInt(p.after.StartTimeNS, 10)
 	q.parameters["after_id"] = hexadecimal(p.after.ExecutionID)
 	q.parameters["before"] = strconv.FormatInt(p.beforeNS, 10)
@@ -107,9 +129,8 @@ FROM %[4]s
 WHERE %[5]s
   AND %[2]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
   AND %[2]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
-  AND %[6]s
 GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh`, m.status(), start, operand(m.ExecutionID), m.Table,
-		m.rows(q.parameters, fq.TenantID, fq.FromNS, fq.ToNS), m.hasStatus(fq.Statuses))
+		m.tenantRows(q.parameters, fq.TenantID, fq.FromNS, fq.ToNS)+m.terminalOf(fq.Statuses))
 	q.parameters["from"] = strconv.FormatInt(fq.FromNS, 10)
 	q.parameters["to"] = strconv.FormatInt(fq.ToNS, 10)
 	q.parameters["width"] = strconv.FormatInt(fq.WidthNS, 10)
@@ -122,14 +143,12 @@ GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh`, m.status(), start, operand
 // without reading them.
 func rowsQuery(m *Mapping, tenantID string, fromNS, toNS int64) query {
 	q := query{parameters: map[string]string{}}
-	all := *m
-	all.Terminal = ""
 	q.sql = fmt.Sprintf(`
 SELECT count()
 FROM %[1]s
 WHERE %[2]s
   AND %[3]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
-  AND %[3]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')`, m.Table, all.rows(q.parameters, tenantID, fromNS, toNS), operand(m.StartTime))
+  AND %[3]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')`, m.Table, m.tenantRows(q.parameters, tenantID, fromNS, toNS), operand(m.StartTime))
 	q.parameters["from"] = strconv.FormatInt(fromNS, 10)
 	q.parameters["to"] = strconv.FormatInt(toNS, 10)
 	return q
@@ -160,6 +179,11 @@ ORDER BY tocsin_bucket`, start, operand(m.ExecutionID), m.Table, m.rows(q.parame
 // rows returns the condition that holds for the terminal rows of a tenant, and
 // prunes to a range of start times. The range itself is the caller's to demand.
 func (m *Mapping) rows(parameters map[string]string, tenantID string, fromNS, toNS int64) string {
+	return m.tenantRows(parameters, tenantID, fromNS, toNS) + m.terminal()
+}
+
+// tenantRows is the same for all rows of a tenant.
+func (m *Mapping) tenantRows(parameters map[string]string, tenantID string, fromNS, toNS int64) string {
 	tenant := "unhex('" + hexadecimal(m.Tenant) + "')"
 	if m.TenantID != "" {
 		tenant = operand(m.TenantID)
@@ -170,10 +194,33 @@ func (m *Mapping) rows(parameters map[string]string, tenantID string, fromNS, to
 		conditions += "\n  AND " + m.pruned()
 		setPruneRange(parameters, fromNS, toNS)
 	}
-	if m.Terminal != "" {
-		conditions += "\n  AND " + operand(m.Terminal)
-	}
 	return conditions
+}
+
+// terminal returns what is to follow a condition for it to hold only for terminal rows.
+func (m *Mapping) terminal() string {
+	if m.Terminal == "" {
+		return ""
+	}
+	return "\n  AND " + operand(m.Terminal)
+}
+
+// terminalOf is the same for those of some statuses. Of a row that failed nothing
+// else is asked where that says that it is terminal: each condition less is a
+// twentieth of what ClickHouse does for a query that finds little.
+func (m *Mapping) terminalOf(statuses []rules.Status) string {
+	and := "\n  AND " + m.hasStatus(statuses)
+	if m.failedIsTerminal() && !slices.Contains(statuses, rules.Completed) {
+		return and
+	}
+	return m.terminal() + and
+}
+
+// failedIsTerminal reports whether every row that failed is known to be terminal:
+// where both are told as in the default table.
+func (m *Mapping) failedIsTerminal() bool {
+	usual := Exchanges()
+	return m.Failed == usual.Failed && m.Terminal == usual.Terminal
 }
 
 // pruned returns Prune with the instants in place, which the parameters

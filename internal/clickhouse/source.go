@@ -135,7 +135,18 @@ func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) ([]rules.Exchang
 			Scope: scan.Narrow.Scope, Filter: scan.Narrow.Filter,
 		})
 	}
-	return s.page(ctx, scanQuery(&s.mapping, scan), scan.TenantID, scan.Limit)
+	return s.pageAfter(ctx, scanned(&s.mapping, scan))
+}
+
+// pageAfter reads a page strictly after its position.
+func (s *Source) pageAfter(ctx context.Context, p page) ([]rules.Exchange, error) {
+	list, err := s.page(ctx, pageQuery(&s.mapping, p), p.tenantID, p.limit)
+	if err == nil && len(list) > 0 && !list[0].Position().After(p.after) {
+		// It has no id. Left out here it would make a full page look like the last one.
+		p.strict = true
+		return s.page(ctx, pageQuery(&s.mapping, p), p.tenantID, p.limit)
+	}
+	return list, err
 }
 
 // page runs a query that selects exchanges of one tenant.

@@ -111,6 +111,88 @@ func TestNanosecondsSurvive(t *testing.T) {
 	}
 }
 
+// TestScanBeginsAfterAnExchangeWithoutAnID has more rows of one exchange that has no
+// id than a page holds, at the very position after which a scan begins: were they
+// returned, pages would never end, and were they left out of a full page, it would
+// look like the last one.
+func TestScanBeginsAfterAnExchangeWithoutAnID(t *testing.T) {
+	db := chtest.New(t)
+	db.KeepRows(t)
+	source := open(t, db)
+	for range 3 {
+		db.Insert(t, failed(base, ""))
+	}
+	db.Insert(t, failed(base, "a"), failed(base+1, ""), failed(base+1, "b"))
+	var ids []string
+	at := cursor.Position{StartTimeNS: base}
+	for range 10 {
+		s := scan(at, base+2)
+		s.Limit = 2
+		page, err := source.Scan(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			ids = append(ids, e.ExecutionID)
+			at = e.Position()
+		}
+		if len(page) < s.Limit {
+			break
+		}
+	}
+	if want := []string{"a", "", "b"}; !slices.Equal(ids, want) {
+		t.Errorf("pages after a position without an id hold %q, want %q", ids, want)
+	}
+}
+
+// TestOnlyTerminalRowsOfTheStatusesAreRead has a row of each kind in the default
+// table, and in one that tells failure by what a running exchange may say, too.
+func TestOnlyTerminalRowsOfTheStatusesAreRead(t *testing.T) {
+	db := chtest.New(t)
+	for i, status := range []rules.Status{rules.Running, rules.Completed, rules.Failed} {
+		e := failed(base+int64(i), string(status))
+		e.Status = status
+		db.Insert(t, e)
+	}
+	early := clickhouse.Exchanges()
+	early.Failed = "error_type != ''"
+	for name, m := range map[string]clickhouse.Mapping{"as usual": clickhouse.Exchanges(), "failing while it runs": early} {
+		source := openWith(t, db, m)
+		for statuses, want := range map[rules.Status][]string{
+			rules.Failed: {"FAILED"}, rules.Completed: {"COMPLETED"}, "": {"COMPLETED", "FAILED"},
+		} {
+			s := scan(cursor.Position{}, base+10)
+			if s.Statuses = []rules.Status{statuses}; statuses == "" {
+				s.Statuses = []rules.Status{rules.Failed, rules.Completed}
+			}
+			if name != "as usual" {
+				want = map[rules.Status][]string{rules.Failed: {"COMPLETED", "FAILED"}, rules.Completed: nil, "": {"COMPLETED", "FAILED"}}[statuses]
+			}
+			page, err := source.Scan(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ids []string
+			for _, e := range page {
+				ids = append(ids, e.ExecutionID)
+			}
+			prints, err := source.Fingerprints(t.Context(), evaluator.FingerprintQuery{
+				TenantID: "default", Statuses: s.Statuses, FromNS: base, ToNS: base + 10, WidthNS: 1_000_000_000,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			counted := 0
+			for _, p := range prints {
+				counted += int(p.Count)
+			}
+			if !slices.Equal(ids, want) || counted != len(want) {
+				t.Errorf("%s, statuses %v: rows %v, %d counted; want %v", name, s.Statuses, ids, counted, want)
+			}
+		}
+	}
+}
+
 // TestPagesCoverEverythingOnce walks random rows, whose ids hold any bytes and
 // whose times tie, in pages of random size.
 func TestPagesCoverEverythingOnce(t *testing.T) {

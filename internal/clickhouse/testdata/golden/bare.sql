@@ -15,14 +15,13 @@ SELECT
 FROM shop.runs
 WHERE unhex('6f2768617261') = unhex({tenant:String})
   AND (bucket >= toUnixTimestamp(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) - 1800 AND bucket <= toUnixTimestamp(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
-  AND (began > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
-       OR (began = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND (toString(id)) > unhex({after_id:String})))
-  AND began < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
   AND (code != 0)
+  AND began >= fromUnixTimestamp64Nano({after:Int64}, 'UTC')
+  AND began < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
 ORDER BY began, (toString(id))
 LIMIT {limit:UInt64}
 -- after = 1795244520123456789
--- after_id = 617c62
+-- after_id = 
 -- before = 1795244520123456799
 -- limit = 1000
 -- prune_from = 1795244520123456789
@@ -46,10 +45,10 @@ SELECT
 FROM shop.runs
 WHERE unhex('6f2768617261') = unhex({tenant:String})
   AND (bucket >= toUnixTimestamp(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) - 1800 AND bucket <= toUnixTimestamp(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
+  AND (code != 0)
   AND (began > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
        OR (began = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND (toString(id)) > unhex({after_id:String})))
   AND began < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
-  AND (code != 0)
   AND app IN (unhex({application_0:String}), unhex({application_1:String}))
 ORDER BY began, (toString(id))
 LIMIT {limit:UInt64}
@@ -72,9 +71,9 @@ SELECT
 FROM shop.runs
 WHERE unhex('6f2768617261') = unhex({tenant:String})
   AND (bucket >= toUnixTimestamp(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) - 1800 AND bucket <= toUnixTimestamp(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
+  AND true
   AND began >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
   AND began < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
-  AND true
 GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh
 -- edge = 0
 -- from = 1795244520123456789

@@ -14,15 +14,13 @@ SELECT
     attributes
 FROM exchanges
 WHERE tenant_id = unhex({tenant:String})
-  AND (status IN ('COMPLETED', 'FAILED'))
-  AND (start_time > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
-       OR (start_time = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND execution_id > unhex({after_id:String})))
-  AND start_time < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
   AND (status = 'FAILED')
+  AND start_time >= fromUnixTimestamp64Nano({after:Int64}, 'UTC')
+  AND start_time < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
 ORDER BY start_time, execution_id
 LIMIT {limit:UInt64}
 -- after = 1795244520123456789
--- after_id = 617c62
+-- after_id = 
 -- before = 1795244520123456799
 -- limit = 1000
 -- tenant = 64656661756c74
@@ -43,11 +41,10 @@ SELECT
     attributes
 FROM exchanges
 WHERE tenant_id = unhex({tenant:String})
-  AND (status IN ('COMPLETED', 'FAILED'))
+  AND (status = 'FAILED')
   AND (start_time > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
        OR (start_time = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND execution_id > unhex({after_id:String})))
   AND start_time < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
-  AND (status = 'FAILED')
   AND application_id IN (unhex({application_0:String}), unhex({application_1:String}))
 ORDER BY start_time, execution_id
 LIMIT {limit:UInt64}
@@ -68,9 +65,9 @@ SELECT
 FROM exchanges
 WHERE tenant_id = unhex({tenant:String})
   AND (status IN ('COMPLETED', 'FAILED'))
+  AND true
   AND start_time >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
   AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
-  AND true
 GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh
 -- edge = 0
 -- from = 1795244520123456789

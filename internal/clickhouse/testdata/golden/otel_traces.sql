@@ -15,14 +15,13 @@ SELECT
 FROM otel_traces
 WHERE unhex('64656661756c74') = unhex({tenant:String})
   AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
-  AND (Timestamp > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
-       OR (Timestamp = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND (concat(TraceId, ':', SpanId)) > unhex({after_id:String})))
-  AND Timestamp < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
   AND (StatusCode IN ('Error', 'STATUS_CODE_ERROR'))
+  AND Timestamp >= fromUnixTimestamp64Nano({after:Int64}, 'UTC')
+  AND Timestamp < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
 ORDER BY Timestamp, (concat(TraceId, ':', SpanId))
 LIMIT {limit:UInt64}
 -- after = 1795244520123456789
--- after_id = 617c62
+-- after_id = 
 -- before = 1795244520123456799
 -- limit = 1000
 -- prune_from = 1795244520123456789
@@ -46,10 +45,10 @@ SELECT
 FROM otel_traces
 WHERE unhex('64656661756c74') = unhex({tenant:String})
   AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
+  AND (StatusCode IN ('Error', 'STATUS_CODE_ERROR'))
   AND (Timestamp > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
        OR (Timestamp = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND (concat(TraceId, ':', SpanId)) > unhex({after_id:String})))
   AND Timestamp < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
-  AND (StatusCode IN ('Error', 'STATUS_CODE_ERROR'))
   AND ServiceName IN (unhex({application_0:String}), unhex({application_1:String}))
 ORDER BY Timestamp, (concat(TraceId, ':', SpanId))
 LIMIT {limit:UInt64}
@@ -72,9 +71,9 @@ SELECT
 FROM otel_traces
 WHERE unhex('64656661756c74') = unhex({tenant:String})
   AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
+  AND true
   AND Timestamp >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
   AND Timestamp < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
-  AND true
 GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh
 -- edge = 0
 -- from = 1795244520123456789
