@@ -381,6 +381,7 @@ func alertOf(row pgq.Alert, ruleName string) (alerts.Instance, error) {
 		by := time.Duration(*row.LateByNs)
 		a.LateBy = &by
 	}
+	// The second version takes half of the time, which each message pays.
 	if err := jsonv2.Unmarshal(row.Exchange, &a.Exchange); err != nil {
 		return a, fmt.Errorf("alert %s: the stored exchange cannot be read: %w", row.AlertID, err)
 	}
