@@ -191,13 +191,13 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done ev
 	return done, err
 }
 
-// fewInstances is up to how many alerts a commit is planned once for each connection.
-// A plan that is made for the arguments costs as much as the commit of a few, and is
-// worth it for a page of them, whose ids it has looked up in a hash.
-const fewInstances = 100
+// fewWritten is up to how many alerts or rules a commit is planned once for each
+// connection. A plan that is made for the arguments costs as much as the commit of a
+// few, and is worth it for a page of them, whose ids it has looked up in a hash.
+const fewWritten = 100
 
-func beginCommit(instances int) string {
-	if instances <= fewInstances {
+func beginCommit(batch *evaluator.Batch) string {
+	if len(batch.Instances) <= fewWritten && len(batch.Advances) <= fewWritten {
 		return begin + planOnce
 	}
 	return begin
@@ -205,7 +205,7 @@ func beginCommit(instances int) string {
 
 // commit is the transaction.
 func (s *Evaluation) commit(ctx context.Context, batch evaluator.Batch, rows *alertBatch, hand *handover) (done evaluator.Committed, err error) {
-	err = s.db.begun(ctx, beginCommit(len(batch.Instances)), func(tx pgx.Tx) error {
+	err = s.db.begun(ctx, beginCommit(&batch), func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
 		done = evaluator.Committed{}
 		watermarks, failing, err := advance(ctx, q, batch, &done)
