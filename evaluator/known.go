@@ -1,12 +1,14 @@
 package evaluator
 
 import (
+	"crypto/sha256"
+
 	"github.com/google/uuid"
 
 	"tocsin/cursor"
 )
 
-// mostKnown bounds how many alerts a process remembers, a few megabytes.
+// mostKnown bounds how many alerts a process remembers, at some 50 bytes each.
 const mostKnown = 32_000
 
 // known holds the last alerts that this process has written, so that a second
@@ -16,23 +18,33 @@ const mostKnown = 32_000
 // database may have lost both, but for what was written together with that very
 // cursor.
 type known struct {
-	// fresh and former tell for each alert where its transaction put the cursor.
-	fresh, former map[alertKey]cursor.Position
+	// fresh and former tell for each alert where its transaction put the cursor,
+	// which is last for the transaction at hand.
+	fresh, former map[alertKey]*cursor.Position
+	last          *cursor.Position
 }
 
-// alertKey is what an alert is unique by.
-type alertKey struct {
-	rule      uuid.UUID
-	execution string
+// alertKey stands for what an alert is unique by: half of a cryptographic hash, of
+// which no two are ever the same.
+type alertKey [16]byte
+
+func alertKeyOf(rule uuid.UUID, execution string) alertKey {
+	var room [256]byte
+	sum := sha256.Sum256(append(append(room[:0], rule[:]...), execution...))
+	return alertKey(sum[:16])
 }
 
-func newKnown() *known { return &known{fresh: map[alertKey]cursor.Position{}} }
+func newKnown() *known { return &known{fresh: map[alertKey]*cursor.Position{}} }
 
 func (k *known) add(rule uuid.UUID, execution string, to cursor.Position) {
 	if len(k.fresh) >= mostKnown/2 {
-		k.fresh, k.former = make(map[alertKey]cursor.Position, mostKnown/2), k.fresh
+		k.fresh, k.former = make(map[alertKey]*cursor.Position, mostKnown/2), k.fresh
 	}
-	k.fresh[alertKey{rule, execution}] = to
+	if k.last == nil || *k.last != to {
+		last := to
+		k.last = &last
+	}
+	k.fresh[alertKeyOf(rule, execution)] = k.last
 }
 
 func (k *known) has(rule uuid.UUID, execution string) bool {
@@ -42,9 +54,13 @@ func (k *known) has(rule uuid.UUID, execution string) bool {
 
 // with returns where the transaction that wrote an alert put the rule's cursor.
 func (k *known) with(rule uuid.UUID, execution string) (to cursor.Position, there bool) {
-	key := alertKey{rule, execution}
-	if to, there = k.fresh[key]; !there {
-		to, there = k.former[key]
+	key := alertKeyOf(rule, execution)
+	at := k.fresh[key]
+	if at == nil {
+		at = k.former[key]
 	}
-	return to, there
+	if at == nil {
+		return cursor.Position{}, false
+	}
+	return *at, true
 }

@@ -45,7 +45,7 @@ func TestKnownTellsTheLastCursor(t *testing.T) {
 	for i := range mostKnown / 2 {
 		k.add(rule, strconv.Itoa(i), cursor.Position{StartTimeNS: 1})
 	}
-	if _, fresh := k.fresh[alertKey{rule, "again"}]; fresh || !k.has(rule, "again") {
+	if _, fresh := k.fresh[alertKeyOf(rule, "again")]; fresh || !k.has(rule, "again") {
 		t.Fatal("the alert is not in the older half")
 	}
 	want := cursor.Position{StartTimeNS: 2}

@@ -33,8 +33,8 @@ func (d *Dispatcher) enter(ctx context.Context, deliveries []*Delivery) []*entry
 // slowRender is how long one body may take before it is the only one to wait for it.
 const slowRender = 10 * time.Millisecond
 
-// begin renders, begins attempts by one statement, and makes the calls, each in a
-// goroutine of its own. Where a body takes long, those behind it do not wait for
+// begin renders, begins attempts by one statement, and makes the calls, each beside
+// the others. Where a body takes long, those behind it do not wait for
 // the rest of its webhook's. What cannot be begun together is begun one by one.
 func (d *Dispatcher) begin(ctx context.Context, entries []*entry) {
 	began := d.Clock()

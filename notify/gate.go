@@ -59,8 +59,9 @@ type lane struct {
 	// busy counts the attempts that have not been answered, stragglers those of them
 	// without a slot.
 	busy, stragglers int
-	// turn is that of its last attempt.
-	turn int
+	// turn is that of its last attempt, and began when that was begun.
+	turn  int
+	began time.Time
 	// behind says that more was due than could be claimed, failing that the last
 	// outcome was no delivery.
 	behind, failing bool
@@ -68,6 +69,10 @@ type lane struct {
 	brisk bool
 	// most is how many calls may be under way; 0 is not known.
 	most int
+	// left says that what is due is left to another replica, and since that others
+	// have been at work on it at each look; zero when they were not.
+	left  bool
+	since time.Time
 	// probe says that what was due last was for a probe only.
 	probe bool
 	// calls counts those under way; next are those for which there are too many.
@@ -193,7 +198,7 @@ func (g *gate) begin(webhook uuid.UUID, now time.Time) *ticket {
 	t := &ticket{lane: g.lane(webhook), began: now}
 	t.lane.busy++
 	g.turns++
-	t.lane.turn = g.turns
+	t.lane.turn, t.lane.began = g.turns, now
 	g.underWay++
 	g.young = append(g.young, t)
 	return t
@@ -273,11 +278,15 @@ func (g *gate) trusts(webhook uuid.UUID) bool {
 }
 
 // stocks tells whether claims for a webhook may be for more than there are slots.
-// Nothing of it is to be judged when a slot is free: it has neither rate nor digests.
 func (g *gate) stocks(limits *Limits) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l := g.lane(limits.WebhookID)
+	return g.lane(limits.WebhookID).stocks(limits)
+}
+
+// stocks tells whether many may be taken at once: the receiver is quick, and nothing
+// is to be judged when a slot is free, because there are neither rate nor digests.
+func (l *lane) stocks(limits *Limits) bool {
 	return l.pace == quick && l.brisk && !l.failing && limits.RatePerSecond == 0 && !limits.Digests && !limits.Probe
 }
 
@@ -288,62 +297,6 @@ func (g *gate) waits(webhook uuid.UUID, most, free int) bool {
 	defer g.mu.Unlock()
 	l := g.lane(webhook)
 	return l.brisk && free < most && l.busy > most
-}
-
-// hungry returns the webhooks for which something may be due, and which may have more
-// attempts under way.
-func (g *gate) hungry() []uuid.UUID {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var list []uuid.UUID
-	for id, l := range g.owed {
-		if l.most == 0 || l.free() > 0 {
-			list = append(list, id)
-		}
-	}
-	return list
-}
-
-// full tells whether none of some webhooks may have more attempts under way, and notes
-// that they are worth a look once one may.
-func (g *gate) full(webhooks []uuid.UUID) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, id := range webhooks {
-		if l := g.lanes[id]; l == nil || l.most == 0 || l.free() > 0 {
-			return false
-		}
-	}
-	for _, id := range webhooks {
-		g.owed[id] = g.lanes[id]
-	}
-	return len(webhooks) > 0
-}
-
-// owes notes that the outbox is worth a look for a webhook when there is room: a claim
-// was given back, an attempt is to be made again, or others may be after a probe.
-func (g *gate) owes(webhook uuid.UUID) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.owed[webhook] = g.lane(webhook)
-}
-
-// settled notes an outcome that was stored.
-func (g *gate) settled(webhook uuid.UUID, delivered bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if l := g.lane(webhook); !delivered || l.probe {
-		g.owed[webhook] = l
-	}
-}
-
-// look begins a look at the outbox, and returns how many slots were given back until
-// now. What becomes worth a look from now on is for the next one.
-func (g *gate) look() (freed int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	clear(g.owed)
-	return g.freed
 }
 
 // promise counts slots as taken that are dealt to a claim, until they are given
@@ -363,22 +316,6 @@ func (g *gate) welcomes(webhook uuid.UUID, most int) bool {
 	l := g.lane(webhook)
 	l.most = most
 	return l.pace != slow && !l.behind && !l.failing
-}
-
-// looked takes note of a claim: of each webhook that was due, the slots dealt and
-// not used. Of one with none left over, more is thought to be due. It reports whether
-// slots were given back since so many were.
-func (g *gate) looked(freed int, left map[uuid.UUID]int) (more bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for id, l := range g.lanes {
-		unused, due := left[id]
-		l.behind = due && unused <= 0
-		if due {
-			g.owed[id] = l
-		}
-	}
-	return g.freed != freed
 }
 
 // ended takes note of an outcome.

@@ -88,6 +88,24 @@
 // once, and the status of a member is that of its digest: what becomes of the one
 // becomes of the others. What was attempted once is never gathered.
 //
+// # Several replicas
+//
+// One replica at a time works on the backlog of a webhook whose receiver is quick.
+// Several would share it in smaller batches, at a higher price for each message, and
+// it is the machines that set the pace, not the receiver. Nobody is appointed: the
+// look at the outbox tells whose claims stand right in front of what is due, if they
+// are more than may be called at once and one of them was made, begun or renewed
+// within the last second by Postgres's clock ([Limits].Worker). Who finds another there
+// leaves the webhook alone, looks again a second later, and passes on the wake-ups
+// for it. Of several at work, the first by name goes on. So a backlog waits for a
+// second or two when its worker dies, stands still, ends, or calls a receiver that
+// answers late; and after half a minute of it the others join, to its end.
+//
+// It is never truth: with two at work a message costs more, with none it waits until
+// the next look. A few messages concern nobody, because who calls all that it has
+// claimed does not count as at work. Nor is a webhook left alone that has a rate or
+// digests, or whose receiver this replica does not know to be quick.
+//
 // # A person's retry
 //
 // A person may send again what is settled, and make due what waits for its next

@@ -143,14 +143,12 @@ GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh`, m.status(), start, operand
 // without reading them.
 func rowsQuery(m *Mapping, tenantID string, fromNS, toNS int64) query {
 	q := query{parameters: map[string]string{}}
-	all := *m
-	all.Terminal = ""
 	q.sql = fmt.Sprintf(`
 SELECT count()
 FROM %[1]s
 WHERE %[2]s
   AND %[3]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
-  AND %[3]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')`, m.Table, all.rows(q.parameters, tenantID, fromNS, toNS), operand(m.StartTime))
+  AND %[3]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')`, m.Table, m.tenantRows(q.parameters, tenantID, fromNS, toNS), operand(m.StartTime))
 	q.parameters["from"] = strconv.FormatInt(fromNS, 10)
 	q.parameters["to"] = strconv.FormatInt(toNS, 10)
 	return q

@@ -50,3 +50,6 @@ func NextWhole(took ...time.Duration) time.Duration {
 	}
 	return b.period
 }
+
+// KeepRecent has whoever claims be at work for so long.
+func (s *Outbox) KeepRecent(recent time.Duration) { s.db.recent = recent }

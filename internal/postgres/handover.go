@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -90,7 +91,7 @@ func (h *handover) owe(ctx context.Context, q *pgq.Queries, batch *evaluator.Bat
 	for _, row := range rows {
 		tokens[row.NotificationID] = row.ClaimToken
 	}
-	h.claimed, h.waiting = h.claimed[:0], make(map[uuid.UUID]int)
+	h.claimed, h.waiting = slices.Grow(h.claimed[:0], len(deliveries)), make(map[uuid.UUID]int)
 	for i, id := range p.NotificationIds {
 		if _, claimed := tokens[id]; !claimed {
 			h.waiting[p.WebhookIds[i]]++

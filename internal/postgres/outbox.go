@@ -29,6 +29,7 @@ func (db *DB) Outbox() *Outbox { return &Outbox{db} }
 func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify.Claimed, error) {
 	looking := s.db.bounds.look()
 	s.db.places.known(&looking)
+	looking.Lease, looking.Recent = request.Lease, s.db.recent
 	backlog, err := s.alone(eachOnce).OutboxBacklog(ctx, looking)
 	if err != nil {
 		return notify.Claimed{}, fmt.Errorf("read backlog: %w", err)
@@ -45,7 +46,7 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 			due[b.WebhookID] = b
 			limits = append(limits, notify.Limits{
 				WebhookID: b.WebhookID, MaxConcurrent: int(b.MaxConcurrent), RatePerSecond: b.RatePerSecond, Tokens: b.Tokens, Probe: b.Probe,
-				Digests: b.DigestAbove > 0,
+				Digests: b.DigestAbove > 0, Worker: b.Worker,
 			})
 		}
 	}
@@ -53,6 +54,7 @@ func (s *Outbox) Claim(ctx context.Context, request notify.ClaimRequest) (notify
 		return claimed, nil
 	}
 	rooms := request.Room(limits)
+	s.db.places.leave(due, rooms, request.Replica)
 	gatherErr := s.gatherStorms(ctx, backlog, rooms)
 	if len(rooms) == 0 {
 		return claimed, gatherErr

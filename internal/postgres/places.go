@@ -2,17 +2,22 @@ package postgres
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"tocsin/internal/postgres/pgq"
+	"tocsin/notify"
 )
 
 // placeFor is how long claims go on behind one another before one begins at the
 // head of the queue again.
 const placeFor = time.Second
+
+// workFor is how long a claim, an attempt or a renewal tells that its replica is at work.
+const workFor = time.Second
 
 // places are where claims go on in the queues of webhooks: behind the last row that
 // was claimed. What is leased stands at the head of a queue, and a claim that began
@@ -79,6 +84,18 @@ func (l *places) note(webhook uuid.UUID, at place, more bool) {
 		l.of[webhook] = at
 	} else {
 		delete(l.of, webhook)
+	}
+}
+
+// leave forgets places in the queues that are left to others, whose heads move on.
+func (l *places) leave(due map[uuid.UUID]*pgq.OutboxBacklogRow, rooms []notify.Slots, replica string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, b := range due {
+		left := b.Worker != "" && b.Worker != replica
+		if left && !slices.ContainsFunc(rooms, func(room notify.Slots) bool { return room.WebhookID == id }) {
+			delete(l.of, id)
+		}
 	}
 }
 

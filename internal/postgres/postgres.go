@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -36,6 +37,8 @@ type DB struct {
 	bounds bounds
 	// places are where claims go on.
 	places places
+	// recent is how long a claim tells that somebody works on a backlog.
+	recent time.Duration
 }
 
 // Open connects to the database at url and makes sure that it answers. Secrets
@@ -58,7 +61,7 @@ func Open(ctx context.Context, url string, box *seal.Box) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	db := &DB{pool: pool, queries: pgq.New(pool), box: box, places: places{last: placeFor}}
+	db := &DB{pool: pool, queries: pgq.New(pool), box: box, places: places{last: placeFor}, recent: workFor}
 	db.webhooks = &webhookCache{db: db}
 	// A connection that was made is an answer.
 	conn, err := pool.Acquire(ctx)

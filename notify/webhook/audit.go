@@ -50,7 +50,7 @@ func sortedNames[V any](m map[string]V) []string {
 func sentField(name, value string) notify.HeaderField {
 	field := notify.HeaderField{Name: rules.CleanText(name, maxHeadName)}
 	switch http.CanonicalHeaderKey(name) {
-	case "Content-Type", "User-Agent", "Webhook-Id", "Webhook-Timestamp":
+	case "Content-Type", "User-Agent", headerID, headerTimestamp:
 		field.Value = rules.CleanText(value, maxHeadValue)
 	default:
 		field.Masked = true

@@ -140,8 +140,8 @@ type digestError struct {
 }
 
 type digestEnd struct {
-	AlertID  string         `json:"alertId"`
-	Exchange *eventExchange `json:"exchange"`
+	AlertID  string          `json:"alertId"`
+	Exchange json.RawMessage `json:"exchange"`
 }
 
 func (r *Renderer) digestEvent(d *notify.Delivery) digestEvent {
@@ -185,5 +185,5 @@ func endOf(a *alerts.Instance) *digestEnd {
 	if a == nil {
 		return nil
 	}
-	return &digestEnd{AlertID: a.ID.String(), Exchange: exchangeOf(&a.Exchange)}
+	return &digestEnd{AlertID: a.ID.String(), Exchange: exchange(nil, &a.Exchange)}
 }

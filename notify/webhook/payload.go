@@ -2,7 +2,9 @@ package webhook
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -54,78 +56,6 @@ func groupName(g rules.GroupBy) string {
 	return ""
 }
 
-// event is the payload of generic webhooks. Its form is an interface: fields
-// are added, never renamed or removed.
-type event struct {
-	Type string `json:"type"`
-	// Timestamp is when the alert fired, of alert.resolved when it was resolved;
-	// never when the attempt was made.
-	Timestamp string    `json:"timestamp"`
-	Data      eventData `json:"data"`
-	// Test is there, and true, when somebody tries the webhook.
-	Test bool `json:"test,omitempty"`
-}
-
-type eventData struct {
-	Alert eventAlert `json:"alert"`
-	Rule  eventRule  `json:"rule"`
-	// Webhook is the one that was switched off, left out in all other events.
-	Webhook *eventWebhook `json:"webhook,omitempty"`
-	// Count is there for counting rules only.
-	Count *eventCount `json:"count,omitempty"`
-	// Exchange is what the alert is about; of a count the newest that matched,
-	// left out where none is known.
-	Exchange *eventExchange `json:"exchange,omitempty"`
-}
-
-type eventAlert struct {
-	ID       string `json:"id"`
-	Title    string `json:"title"`
-	Message  string `json:"message"`
-	Severity string `json:"severity"`
-	State    string `json:"state"`
-	URL      string `json:"url,omitempty"`
-	FiredAt  string `json:"firedAt"`
-	// ResolvedAt is left out while the alert is open.
-	ResolvedAt string `json:"resolvedAt,omitempty"`
-}
-
-type eventRule struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-}
-
-type eventWebhook struct {
-	ID string `json:"id"`
-}
-
-type eventCount struct {
-	Observed      int64 `json:"observed"`
-	Threshold     int   `json:"threshold"`
-	WindowSeconds int   `json:"windowSeconds"`
-	// GroupBy is ROUTE, APPLICATION or ENVIRONMENT; it and Group are left out
-	// where all are counted together.
-	GroupBy string  `json:"groupBy,omitempty"`
-	Group   *string `json:"group,omitempty"`
-}
-
-// eventExchange holds times as RFC 3339 with nanoseconds, which JSON numbers lose.
-type eventExchange struct {
-	ExecutionID   string            `json:"executionId"`
-	Application   string            `json:"application"`
-	Route         string            `json:"route"`
-	Environment   string            `json:"environment"`
-	Status        string            `json:"status"`
-	StartTime     string            `json:"startTime"`
-	EndTime       *string           `json:"endTime"`
-	DurationMS    json.Number       `json:"durationMs"`
-	ErrorType     string            `json:"errorType"`
-	ErrorMessage  string            `json:"errorMessage"`
-	ErrorStack    string            `json:"errorStack"`
-	CorrelationID string            `json:"correlationId"`
-	Attributes    map[string]string `json:"attributes"`
-}
-
 // Bounds of the payload's texts, in bytes.
 const (
 	maxNameBytes  = 1 << 10
@@ -134,35 +64,69 @@ const (
 	maxAttributes = 100
 )
 
-func eventOf(d *notify.Delivery, url string) event {
+// event returns the payload of generic webhooks. Its form is an interface: members
+// are added, never renamed or removed. It is written member by member, as
+// encoding/json would, at half of what that costs: there is one for each message.
+func event(d *notify.Delivery, url string) []byte {
 	a := &d.Alert
-	fired := template.Time(a.FiredAt.UnixNano())
-	e := event{
-		Type:      eventType(d.Reason),
-		Timestamp: fired,
-		Test:      d.Test,
-		Data: eventData{
-			Alert: eventAlert{
-				ID: a.ID.String(), Title: name(a.Title), Message: rules.CleanText(a.Message, maxTextBytes),
-				Severity: string(a.Severity), State: string(a.State), URL: url, FiredAt: fired,
-			},
-			Rule:  eventRule{ID: a.RuleID.String(), Name: name(a.RuleName)},
-			Count: countOf(a.Count),
-		},
-	}
-	if !a.Health && template.HasExample(a.Count, &a.Exchange) {
-		e.Data.Exchange = exchangeOf(&a.Exchange)
-	}
-	if a.WebhookID != uuid.Nil {
-		e.Data.Webhook = &eventWebhook{ID: a.WebhookID.String()}
-	}
+	fired, resolved := template.Time(a.FiredAt.UnixNano()), ""
 	if a.ResolvedAt != nil {
-		e.Data.Alert.ResolvedAt = template.Time(a.ResolvedAt.UnixNano())
-		if d.Reason == notify.ReasonResolved || d.Reason == notify.ReasonRuleRecovered {
-			e.Timestamp = e.Data.Alert.ResolvedAt
+		resolved = template.Time(a.ResolvedAt.UnixNano())
+	}
+	// Never when the attempt was made.
+	timestamp := fired
+	if resolved != "" && (d.Reason == notify.ReasonResolved || d.Reason == notify.ReasonRuleRecovered) {
+		timestamp = resolved
+	}
+	b := text(make([]byte, 0, 1024), `{"type":`, eventType(d.Reason))
+	b = text(b, `,"timestamp":`, timestamp)
+	b = text(b, `,"data":{"alert":{"id":`, a.ID.String())
+	b = text(b, `,"title":`, name(a.Title))
+	b = text(b, `,"message":`, rules.CleanText(a.Message, maxTextBytes))
+	b = text(b, `,"severity":`, string(a.Severity))
+	b = text(b, `,"state":`, string(a.State))
+	if url != "" {
+		b = text(b, `,"url":`, url)
+	}
+	b = text(b, `,"firedAt":`, fired)
+	// While the alert is open there is none.
+	if resolved != "" {
+		b = text(b, `,"resolvedAt":`, resolved)
+	}
+	b = text(b, `},"rule":{"id":`, a.RuleID.String())
+	b = text(b, `,"name":`, name(a.RuleName))
+	// The webhook that was switched off.
+	if a.WebhookID != uuid.Nil {
+		b = text(b, `},"webhook":{"id":`, a.WebhookID.String())
+	}
+	b = append(b, '}')
+	if a.Count != nil {
+		b = count(append(b, `,"count":`...), a.Count)
+	}
+	// What the alert is about; of a count the newest that matched, where one is known.
+	if !a.Health && template.HasExample(a.Count, &a.Exchange) {
+		b = exchange(append(b, `,"exchange":`...), &a.Exchange)
+	}
+	b = append(b, '}')
+	// Somebody tries the webhook.
+	if d.Test {
+		b = append(b, `,"test":true`...)
+	}
+	return append(b, '}')
+}
+
+// text appends what stands before a text, and the text as a string of JSON.
+func text(b []byte, before, s string) []byte {
+	b = append(b, before...)
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c >= utf8.RuneSelf {
+			quoted, _ := json.Marshal(s) // of a text it cannot fail
+			return append(b, quoted...)
 		}
 	}
-	return e
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
 }
 
 func eventType(reason notify.Reason) string {
@@ -185,39 +149,47 @@ func eventType(reason notify.Reason) string {
 	return "alert." + strings.ToLower(string(reason))
 }
 
-// countOf returns nil for an alert about one exchange.
-func countOf(c *alerts.Count) *eventCount {
-	if c == nil {
-		return nil
-	}
-	counted := &eventCount{Observed: c.Observed, Threshold: c.Threshold, WindowSeconds: c.WindowSeconds}
+// count appends what was counted. Group and how it was grouped are left out where
+// all are counted together.
+func count(b []byte, c *alerts.Count) []byte {
+	b = fmt.Appendf(b, `{"observed":%d,"threshold":%d,"windowSeconds":%d`, c.Observed, c.Threshold, c.WindowSeconds)
 	if c.GroupBy != rules.GroupByNothing {
-		group := name(c.Group)
-		counted.GroupBy, counted.Group = string(c.GroupBy), &group
+		b = text(b, `,"groupBy":`, string(c.GroupBy))
+		b = text(b, `,"group":`, name(c.Group))
 	}
-	return counted
+	return append(b, '}')
 }
 
-func exchangeOf(e *rules.Exchange) *eventExchange {
-	x := &eventExchange{
-		ExecutionID: name(e.ExecutionID), Application: name(e.Application), Route: name(e.Route),
-		Environment: name(e.Environment), Status: name(string(e.Status)),
-		StartTime: template.Time(e.StartTimeNS), DurationMS: json.Number(template.Milliseconds(e.DurationNS)),
-		ErrorType: name(e.ErrorType), ErrorMessage: rules.CleanText(e.ErrorMessage, maxTextBytes),
-		ErrorStack: rules.CleanText(e.ErrorStack, maxStackBytes), CorrelationID: name(e.CorrelationID),
-		Attributes: make(map[string]string, len(e.Attributes)),
-	}
+// exchange appends an exchange, its times as RFC 3339 with nanoseconds, which numbers
+// of JSON lose.
+func exchange(b []byte, e *rules.Exchange) []byte {
+	b = text(b, `{"executionId":`, name(e.ExecutionID))
+	b = text(b, `,"application":`, name(e.Application))
+	b = text(b, `,"route":`, name(e.Route))
+	b = text(b, `,"environment":`, name(e.Environment))
+	b = text(b, `,"status":`, name(string(e.Status)))
+	b = text(b, `,"startTime":`, template.Time(e.StartTimeNS))
 	if e.EndTimeNS != nil {
-		end := template.Time(*e.EndTimeNS)
-		x.EndTime = &end
+		b = text(b, `,"endTime":`, template.Time(*e.EndTimeNS))
+	} else {
+		b = append(b, `,"endTime":null`...)
 	}
-	for _, key := range sortedNames(e.Attributes) {
-		if len(x.Attributes) == maxAttributes {
-			break
-		}
-		x.Attributes[name(key)] = name(e.Attributes[key])
+	b = append(append(b, `,"durationMs":`...), template.Milliseconds(e.DurationNS)...)
+	b = text(b, `,"errorType":`, name(e.ErrorType))
+	b = text(b, `,"errorMessage":`, rules.CleanText(e.ErrorMessage, maxTextBytes))
+	b = text(b, `,"errorStack":`, rules.CleanText(e.ErrorStack, maxStackBytes))
+	b = text(b, `,"correlationId":`, name(e.CorrelationID))
+	before := `,"attributes":{`
+	names := sortedNames(e.Attributes)
+	for _, key := range names[:min(len(names), maxAttributes)] {
+		b = append(text(b, before, name(key)), ':')
+		b = text(b, "", name(e.Attributes[key]))
+		before = ","
 	}
-	return x
+	if len(names) == 0 {
+		b = append(b, before...)
+	}
+	return append(b, "}}"...)
 }
 
 func name(text string) string { return rules.CleanText(text, maxNameBytes) }

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -128,9 +127,5 @@ func (r *Renderer) layout(d *notify.Delivery) ([]byte, error) {
 		plain, plainErr := slack.PlainMessage(a)
 		return plain, errors.Join(err, plainErr)
 	}
-	content, err := json.Marshal(eventOf(d, r.AlertURL(&d.Alert)))
-	if err != nil {
-		return fmt.Appendf(nil, `{"type":%q,"data":{"alert":{"id":%q}}}`, eventType(d.Reason), d.Alert.ID), fmt.Errorf("marshal payload: %w", err)
-	}
-	return content, nil
+	return event(d, r.AlertURL(&d.Alert)), nil
 }

@@ -195,6 +195,10 @@ func TestEveryBodyIsReadableAndNamesItsAlert(t *testing.T) {
 		if !strings.Contains(string(body.Content), d.Alert.ID.String()) {
 			t.Fatalf("no alert.id in %.300q", body.Content)
 		}
+		if title, err := json.Marshal(rules.CleanText(d.Alert.Title, 1<<10)); d.Webhook.Kind == notify.KindGeneric && d.Webhook.BodyTemplate == "" &&
+			(err != nil || !strings.Contains(string(body.Content), `"title":`+string(title))) {
+			t.Fatalf("the title is not %s in %.300q", title, body.Content)
+		}
 		if d.Webhook.Kind == notify.KindSlack {
 			if err := slack.Valid(body.Content); err != nil {
 				t.Fatalf("%v: %.300q", err, body.Content)

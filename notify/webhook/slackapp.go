@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-
 	"tocsin/notify"
 	"tocsin/notify/slack"
 )
@@ -75,7 +73,7 @@ func (s *Sender) slackRequest(app notify.SlackApp, call slackCall) *request {
 	header.Set("Content-Type", contentType+"; charset=utf-8")
 	header.Set("User-Agent", s.agent)
 	if call.id != "" {
-		header.Set(standardwebhooks.HeaderWebhookID, call.id)
+		header.Set(headerID, call.id)
 	}
 	return &request{sender: s, http: post(to, header, content), content: content}
 }

@@ -35,7 +35,6 @@ import (
 	"time"
 
 	"code.dny.dev/ssrf"
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"tocsin/notify"
 	"tocsin/rules"
@@ -47,6 +46,13 @@ const (
 	// maxDrain is how much of an answer is read so that its connection can be used again.
 	maxDrain          = 64 << 10
 	maxResponseHeader = 64 << 10
+)
+
+// The headers of Standard Webhooks, spelled as net/http sends them.
+const (
+	headerID        = "Webhook-Id"
+	headerTimestamp = "Webhook-Timestamp"
+	headerSignature = "Webhook-Signature"
 )
 
 // Options configure a [Sender].
@@ -238,14 +244,14 @@ func (s *Sender) prepare(d *notify.Delivery, now time.Time) *request {
 	}
 	header.Set("Content-Type", d.Body.ContentType)
 	header.Set("User-Agent", s.agent)
-	header.Set(standardwebhooks.HeaderWebhookID, id)
-	header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	header.Set(headerID, id)
+	header.Set(headerTimestamp, strconv.FormatInt(now.Unix(), 10))
 	signature, err := t.signature(id, now, content)
 	if err != nil {
 		return &request{sender: s, err: err}
 	}
 	if signature != "" {
-		header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+		header.Set(headerSignature, signature)
 	}
 	return &request{sender: s, http: post(t.url, header, content), content: content}
 }

@@ -9,9 +9,14 @@
 -- first one, one that comes a period after the last whole one, and one that finds
 -- the clock set back. Beside comes the next bound. Whether anything may be sent is
 -- looked for behind the place of the last claim first, before which it is unlikely.
+--
+-- The worker is whose claims stand right in front of the first row that may be sent, if
+-- they are more than may be called at once. Who holds the last one of so many has
+-- claimed, begun or renewed it of late, under a lease as long as that of who asks.
 with look as materialized (
     select now() - @margin::interval as settled,
-           now() < @whole_at::timestamptz or @period::interval <= now() - @whole_at::timestamptz as whole
+           now() < @whole_at::timestamptz or @period::interval <= now() - @whole_at::timestamptz as whole,
+           now() + @lease::interval as leased, @recent::interval as recent
 ), known as (
     select unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@bounds::timestamptz[]) as at
 ), place as (
@@ -29,6 +34,7 @@ select w.webhook_id, w.max_concurrent, w.rate_per_second, w.digest_above,
            offset w.digest_above
        ) else false end::boolean as gather,
        (ripe.at is not null and not held.now)::boolean as due,
+       coalesce(ahead.worker, '')::text as worker,
        coalesce(greatest(ceil(extract(epoch from
            case when held.now then greatest(held.until, coalesce(ripe.at, later.at)) else later.at end - now()
        ) * 1000000), 0), 0)::bigint as next_us,
@@ -56,16 +62,26 @@ cross join lateral (
     where o.webhook_id = w.webhook_id
       and o.ready_at >= case when look.whole or known.at is null or known.at > look.settled then '-infinity' else known.at end
 ) first
-cross join lateral (
-    select coalesce((
-        select min(o.ready_at) from outbox o
-        where o.webhook_id = w.webhook_id and (o.ready_at, o.notification_id) > (place.at, place.after)
-          and o.ready_at <= now() and o.due_at <= now()
-    ), (
-        select min(o.ready_at) from outbox o
-        where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now() and o.due_at <= now()
-    )) as at
-) ripe
+left join lateral (
+    (select o.ready_at as at, o.notification_id as id from outbox o
+     where o.webhook_id = w.webhook_id and (o.ready_at, o.notification_id) > (place.at, place.after)
+       and o.ready_at <= now() and o.due_at <= now()
+     order by o.ready_at, o.notification_id limit 1)
+    union all
+    (select o.ready_at, o.notification_id from outbox o
+     where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now() and o.due_at <= now()
+     order by o.ready_at, o.notification_id limit 1)
+    limit 1
+) ripe on true
+left join lateral (
+    select o.claimed_by as worker from (
+        select o.claimed_by, o.due_at from outbox o
+        where o.webhook_id = w.webhook_id and o.ready_at >= first.at and (o.ready_at, o.notification_id) < (ripe.at, ripe.id)
+        order by o.ready_at desc, o.notification_id desc
+        offset w.max_concurrent limit 1
+    ) o
+    where o.due_at > greatest(now(), look.leased - look.recent) and o.due_at <= look.leased
+) ahead on true
 cross join lateral (
     select least(
         (select min(o.ready_at) from outbox o where o.webhook_id = w.webhook_id and o.ready_at > now()),
