@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"tocsin/alerts"
 	"tocsin/cursor"
@@ -190,11 +191,24 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done ev
 	return done, err
 }
 
+// fewWritten is up to how many alerts or rules a commit is planned once for each
+// connection. A plan that is made for the arguments costs as much as the commit of a
+// few, and is worth it for a page of them, whose ids it has looked up in a hash.
+const fewWritten = 100
+
+func beginCommit(batch *evaluator.Batch) string {
+	if len(batch.Instances) <= fewWritten && len(batch.Advances) <= fewWritten {
+		return begin + planOnce
+	}
+	return begin
+}
+
 // commit is the transaction.
 func (s *Evaluation) commit(ctx context.Context, batch evaluator.Batch, rows *alertBatch, hand *handover) (done evaluator.Committed, err error) {
-	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+	err = s.db.begun(ctx, beginCommit(&batch), func(tx pgx.Tx) error {
+		q := s.db.queries.WithTx(tx)
 		done = evaluator.Committed{}
-		watermarks, err := advance(ctx, q, batch, &done)
+		watermarks, failing, err := advance(ctx, q, batch, &done)
 		if err != nil {
 			return err
 		}
@@ -211,7 +225,7 @@ func (s *Evaluation) commit(ctx context.Context, batch evaluator.Batch, rows *al
 		if err := partWithProblems(ctx, q, batch, done.Cohorts); err != nil {
 			return err
 		}
-		told, err := tellRecovered(ctx, q, done.Advanced)
+		told, err := tellRecovered(ctx, q, failing)
 		done.Notifications += told
 		return err
 	})
@@ -221,26 +235,30 @@ func (s *Evaluation) commit(ctx context.Context, batch evaluator.Batch, rows *al
 	return done, nil
 }
 
-// advance moves the cursors of cohorts and of rules that are alone, and returns
-// the watermarks of those rules of which alerts may be written. Whoever leaves a
-// cohort holds it before the rule's state, and so does this.
-func advance(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, done *evaluator.Committed) (watermarks map[uuid.UUID]int64, err error) {
+// advance moves the cursors of cohorts and of rules that are alone. It returns the
+// watermarks of those rules of which alerts may be written, and which of the rules
+// that are alone were told as failing: a member never is, since whoever fails is
+// alone. Whoever leaves a cohort holds it before the rule's state, and so does this.
+func advance(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, done *evaluator.Committed) (watermarks map[uuid.UUID]int64, failing []uuid.UUID, err error) {
 	watermarks = make(map[uuid.UUID]int64, len(batch.Advances))
 	if err := advanceCohorts(ctx, q, batch, done, watermarks); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(batch.Advances) == 0 {
-		return watermarks, nil
+		return watermarks, nil, nil
 	}
 	rows, err := q.CursorAdvance(ctx, advanceParams(batch))
 	if err != nil {
-		return nil, fmt.Errorf("advance cursors: %w", err)
+		return nil, nil, fmt.Errorf("advance cursors: %w", err)
 	}
 	for _, row := range rows {
 		done.Advanced = append(done.Advanced, row.RuleID)
 		watermarks[row.RuleID] = row.SweptBeforeNs
+		if row.Told {
+			failing = append(failing, row.RuleID)
+		}
 	}
-	return watermarks, nil
+	return watermarks, failing, nil
 }
 
 // errNoWebhook refuses what would be owed to nobody.

@@ -72,6 +72,9 @@ func (s *Evaluation) Announce(ctx context.Context, failing []alerts.Instance) (n
 // tellRecovered resolves the alerts of rules that were told as failing and are
 // committed again, and tells so. It returns the number of notifications written.
 func tellRecovered(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) (notifications int, err error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
 	ended, err := q.RuleFailingEnd(ctx, ids)
 	if err != nil {
 		return 0, fmt.Errorf("end failing: %w", err)

@@ -175,7 +175,7 @@ join rule r on r.rule_id = a.rule_id and r.version = a.version and r.enabled and
 where s.rule_id = a.rule_id
   and s.claim_token = a.token
   and s.cursor is not distinct from a.from_cursor
-returning s.rule_id, s.swept_before_ns
+returning s.rule_id, s.swept_before_ns, exists (select from rule_failing f where f.rule_id = s.rule_id) as told
 `
 
 type CursorAdvanceParams struct {
@@ -194,12 +194,14 @@ type CursorAdvanceParams struct {
 type CursorAdvanceRow struct {
 	RuleID        uuid.UUID
 	SweptBeforeNs int64
+	Told          bool
 }
 
 // The first statement of a commit: each claim's cursor by compare-and-set under
 // its token and rule version. What it does not return is stale. What began before
 // a rule's watermark may have had its alert, which retention deleted; no watermark
-// moves until the transaction ends.
+// moves until the transaction ends. Told are those of which operators know that they
+// failed, so that a commit has one statement less where nobody does.
 //
 // Rules of one interval become due at the same instants, multiples of it, so
 // that they share their scans whenever they were made. A rule that was due and
@@ -227,7 +229,7 @@ func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([
 	items := []CursorAdvanceRow{}
 	for rows.Next() {
 		var i CursorAdvanceRow
-		if err := rows.Scan(&i.RuleID, &i.SweptBeforeNs); err != nil {
+		if err := rows.Scan(&i.RuleID, &i.SweptBeforeNs, &i.Told); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
