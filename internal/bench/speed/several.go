@@ -23,7 +23,7 @@ func several(ctx context.Context, b bench) ([]report.Result, error) {
 			return b.together(ctx, n, count)
 		}})
 	}
-	runs, err := trial.Alternate(ctx, sides, lab.Either(b.Quick, 1, min(3, b.Trials)), b.Tell)
+	runs, err := trial.Alternate(ctx, sides, b.Trials, b.Tell)
 	r := report.Result{
 		ID: "B12", Title: "Several dispatchers at one backlog", Unit: "a message, received and recorded", Floor: "one dispatcher",
 		Bars: lab.Bars(runs, sides), BarsUnit: "messages/s",
