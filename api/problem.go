@@ -18,8 +18,16 @@ import (
 // statusClientGone is what the log shows of a request whose client went away.
 const statusClientGone = 499
 
-// handleError turns err into the answer: the one place where it is done.
+// answered marks a request whose error was turned into the answer already: the logger
+// of requests has that done early, for the status, and passes the error on.
+const answered = "tocsin.answered"
+
+// handleError turns err into the answer, once: the one place where it is done.
 func (s *server) handleError(err error, c echo.Context) {
+	if c.Get(answered) != nil {
+		return
+	}
+	c.Set(answered, true)
 	ctx := c.Request().Context()
 	id := c.Response().Header().Get(echo.HeaderXRequestID)
 	if c.Response().Committed {

@@ -370,3 +370,16 @@ func TestReplicasAreListed(t *testing.T) {
 		t.Errorf("living replica %+v", alive)
 	}
 }
+
+// TestRefusalIsOneLineInTheLog says that a request which is refused alarms nobody: its
+// status is told, and nothing else.
+func TestRefusalIsOneLineInTheLog(t *testing.T) {
+	b := newBench(t)
+	b.do(http.MethodGet, "/api/v1/rules/0190b3a5-0000-7000-8000-000000000000", "")
+	b.do(http.MethodPost, "/api/v1/webhooks", `{"name": "", "kind": "slack"}`)
+	b.do(http.MethodGet, "/api/v1/nowhere", "")
+	log := b.log.String()
+	if lines := strings.Count(log, "\n"); lines != 3 || strings.Count(log, `"msg":"request"`) != 3 || strings.Contains(log, `"level":"WARN"`) {
+		t.Errorf("three refusals are %d lines, want one for each:\n%s", lines, log)
+	}
+}

@@ -17,7 +17,8 @@
 // seconds.
 //
 // A [Traffic] carries the model into a table. Backfill writes history once, into
-// an empty table; Run then follows the clock with small batches. While
+// an empty table; Run then follows the clock with small batches, and begins with a
+// failure of each of three routes, so that there is something to see. While
 // ClickHouse is away, Run keeps what is due, up to a bound beyond which the
 // oldest rows are dropped and counted, and tries again. An insert whose answer is
 // lost is repeated, which the ReplacingMergeTree folds. When the clock leaps (a

@@ -147,6 +147,22 @@ func (g *Generator) Outage(routeID string, at time.Time) error {
 	return fmt.Errorf("no route %q in the demo catalog", routeID)
 }
 
+// openingRoutes are those of which an exchange fails as soon as the traffic begins: one
+// of each of three teams, so that nobody who tries it out waits for the first failure.
+func openingRoutes() []string { return []string{"order-to-erp", "payment-capture", "label-print"} }
+
+// open makes an exchange of each of the opening routes fail in production, begun within
+// half a second from the given instant, which must not lie before the row returned last.
+func (g *Generator) open(at time.Time) {
+	for _, id := range openingRoutes() {
+		for i := range g.routes {
+			if r := &g.routes[i]; r.id == id {
+				g.emit(r, g.dice.subject(r), at.UTC().Round(0).Add(g.dice.span(0, time.Second/2)), Production, r.failures[0])
+			}
+		}
+	}
+}
+
 // outage lets a route fail again and again for one reason.
 func (g *Generator) outage(r *route, at time.Time) {
 	d := g.dice

@@ -149,7 +149,7 @@ func (t *Traffic) Backfill(ctx context.Context, hours int) (int, error) {
 }
 
 // Run writes what is due, batch by batch, until the context ends, and returns
-// nil then. What is still waiting at the end is not written.
+// nil then. Some exchanges fail as soon as it begins. What is still waiting at the end is not written.
 func (t *Traffic) Run(ctx context.Context) error {
 	ticker := time.NewTicker(t.opts.Interval)
 	defer ticker.Stop()
@@ -193,7 +193,11 @@ func (t *Traffic) Tick(ctx context.Context) {
 // draw adds the rows that became due to those that wait.
 func (t *Traffic) draw(now time.Time) {
 	if gap := now.Sub(t.last); t.generator == nil || gap > leap || gap < -leap {
+		first := t.generator == nil
 		t.generator = NewGenerator(t.opts.Seed, now, t.opts.Shape)
+		if first {
+			t.generator.open(now)
+		}
 	}
 	t.last = now
 	for asked := true; asked; {

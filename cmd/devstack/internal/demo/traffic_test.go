@@ -182,6 +182,33 @@ func TestTickBeginsAnewAfterALeap(t *testing.T) {
 	}
 }
 
+// TestRunBeginsWithFailures runs the slowest traffic, many times over: three teams have
+// something to see within two seconds.
+func TestRunBeginsWithFailures(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		s := &sink{}
+		now := start()
+		traffic, _ := newTraffic(t, s, func(o *Options) {
+			o.Clock = func() time.Time { return now }
+			o.Seed, o.Shape.Rate = seed, 0.01
+		})
+		traffic.Tick(t.Context())
+		now = now.Add(2 * time.Second)
+		traffic.Tick(t.Context())
+		applications := map[string]bool{}
+		for _, r := range failures(s.rows) {
+			if r.Environment == Production && !r.StartTime.Before(start()) {
+				applications[r.Application] = true
+			}
+		}
+		// One of them may be among the few that hang.
+		if len(applications) < 2 {
+			t.Errorf("seed %d: failures of %v within 2 s", seed, applications)
+		}
+	}
+}
+
 func TestOutageOnDemand(t *testing.T) {
 	t.Parallel()
 	s := &sink{}

@@ -224,6 +224,9 @@ func (s *Server) awaitReady(ctx context.Context, dataDir string) error {
 			return fmt.Errorf("the server ended: %w", errors.Join(s.Err(), errEnded))
 		case <-ticker.C:
 		}
+		if !saysReady(dataDir) {
+			continue
+		}
 		if served, err := s.servedDir(ctx); err == nil {
 			if filepath.Clean(served) != filepath.Clean(dataDir) {
 				return fmt.Errorf("port %d belongs to another Postgres, with data in %s", s.port, served)
@@ -231,6 +234,19 @@ func (s *Server) awaitReady(ctx context.Context, dataDir string) error {
 			return nil
 		}
 	}
+}
+
+// saysReady reports whether the server says in its data directory that it takes
+// connections: one that comes before is refused, and logged as fatal. Who cannot read
+// that has to try.
+func saysReady(dataDir string) bool {
+	const statusLine = 7
+	content, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist)
+	}
+	lines := strings.Split(string(content), "\n")
+	return len(lines) > statusLine && strings.TrimSpace(lines[statusLine]) == "ready"
 }
 
 var errEnded = errors.New("before it was ready")

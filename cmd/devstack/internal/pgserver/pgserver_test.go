@@ -265,3 +265,26 @@ func TestReachable(t *testing.T) {
 		t.Errorf("a place that all may enter: %v", err)
 	}
 }
+
+// TestReadyIsWhatTheServerSays holds the reading of its file to what a server writes
+// there when it begins, is up, and stops.
+func TestReadyIsWhatTheServerSays(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if saysReady(dir) {
+		t.Error("without a file the server is said to be ready")
+	}
+	for status, want := range map[string]bool{"": false, "starting": false, "ready   ": true, "stopping": false} {
+		content := "4711\n" + dir + "\n1795361760\n27207\n\n127.0.0.1\n  1 2\n" + status + "\n"
+		if err := os.WriteFile(filepath.Join(dir, "postmaster.pid"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := saysReady(dir); got != want {
+			t.Errorf("status %q: ready is %v, want %v", status, got, want)
+		}
+	}
+	server := start(t, testOptions(t))
+	if running := query(t, server, "show data_directory"); !saysReady(running) {
+		t.Error("a server that answers is said not to be ready")
+	}
+}
