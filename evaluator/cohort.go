@@ -47,7 +47,9 @@ type cohort struct {
 	index        *rules.Index
 	statuses     []rules.Status
 	applications []string
-	used         time.Time
+	// sinceNS is the instant before which nothing ended that any of the judges wants.
+	sinceNS int64
+	used    time.Time
 	// refused says that the database refused the bare cursor in this tick.
 	refused bool
 }
@@ -94,7 +96,8 @@ type CohortAdvance struct {
 	ID       uuid.UUID
 	Token    int64
 	From, To cursor.Position
-	// Release and AtOnce are as in [Advance].
+	// OwedFromNS, Release and AtOnce are as in [Advance].
+	OwedFromNS      *int64
 	Release, AtOnce bool
 	// Finders are the members that found something. What was found for those that
 	// are members no more is left out.
@@ -158,6 +161,7 @@ func (t *tick) enter(ctx context.Context, claim *Claim) (*cohort, error) {
 	}
 	at := *claim.From
 	c.from, c.at, c.start = &at, at, at
+	c.owedFromNS = owedIn(claim)
 	t.cohorts[c.id] = c
 	return c, nil
 }
@@ -236,6 +240,7 @@ func (c *cohort) hold(judges []*judge) {
 	all := group{judges: judges}
 	c.judges, c.members, c.index = judges, len(judges), nil
 	c.statuses, c.applications = all.statuses(), all.applications()
+	c.sinceNS = wantsSince(judges)
 }
 
 // part is a group of this cohort alone.
@@ -245,7 +250,7 @@ func (c *cohort) part(g *group) group {
 
 // advance returns what a commit says about the cohort.
 func (c *cohort) advance(found findings, release, atOnce bool) CohortAdvance {
-	a := CohortAdvance{ID: c.id, Token: c.token, From: *c.from, To: c.at, Release: release, AtOnce: atOnce}
+	a := CohortAdvance{ID: c.id, Token: c.token, From: *c.from, To: c.at, OwedFromNS: c.owed(), Release: release, AtOnce: atOnce}
 	for _, j := range found.finders {
 		if j.stand != c.stand {
 			continue

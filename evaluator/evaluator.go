@@ -7,6 +7,9 @@
 //	claim ──▶ clock ──▶ fingerprints ──▶ ┌ scan page ──▶ judge ──▶ commit ┐ ──▶ release
 //	                                     └─ changed seconds, then forward ┘
 //
+// The changed seconds have a part of the tick. What it does not suffice for is
+// owed, and the tick goes forward nevertheless (see owing.go).
+//
 // What changed shortly before the cursor and what is new are one scan and one
 // commit where a page holds both (see pages.go): how long that takes is how long
 // an alert is behind the tick that finds it.
@@ -30,8 +33,10 @@
 //     cursor passes it (see ahead.go).
 //
 //   - What becomes visible behind the cursor is found by the look-back (see
-//     lookback.go) for as long as the rule says. What it found is committed before
-//     or together with the cursor that it is counted from, never after it.
+//     lookback.go) for as long as the rule says. A cursor from which it is counted
+//     moves only when that is judged, or in a commit that says with it from which
+//     start time on anything is left. Whoever claims the rule next looks back to
+//     the earlier of both, so that no kill makes anybody look back less far.
 //
 // Rules of one tenant whose cursors are near each other share their scans:
 // ClickHouse narrows by the statuses and the applications that any of them can
@@ -90,6 +95,12 @@ type Scan struct {
 	// Applications narrows to the exchanges of the applications of these very
 	// names; none narrows nothing.
 	Applications []string
+	// CompletedLeastNS leaves out what completed within less time, in nanoseconds; 0
+	// leaves out nothing.
+	CompletedLeastNS int64
+	// EndedSinceNS allows to leave out what ended before that instant, in nanoseconds
+	// since the Unix epoch; 0 leaves out nothing.
+	EndedSinceNS int64
 	// Limit is the most exchanges to return, at least 1.
 	Limit int
 	// Narrow leaves out what does not match, where it is not nil.
@@ -163,6 +174,9 @@ type Claim struct {
 	Token int64
 	// From is the cursor, nil before a rule's first run.
 	From *cursor.Position
+	// OwedFromNS is the start time from which on a look-back is owed beside the one
+	// that is counted from the cursor; nil is none.
+	OwedFromNS *int64
 	// Open holds the open alerts of a COUNT_IN_WINDOW rule.
 	Open []OpenAlert
 	// Now is the instant of the claim, by the clock of the instants in Open.
@@ -197,6 +211,8 @@ type Advance struct {
 	// From is the cursor that the claim was judged from, nil for a first run.
 	From *cursor.Position
 	To   cursor.Position
+	// OwedFromNS is what is owed from then on, as in [Claim].
+	OwedFromNS *int64
 	// Release ends the claim and makes the rule due after its interval or, with
 	// AtOnce, right away.
 	Release, AtOnce bool

@@ -34,8 +34,12 @@ type stand struct {
 	// where it stood when the tick began.
 	from      *cursor.Position
 	at, start cursor.Position
-	// backToNS is the start time from which on the look-back judges.
-	backToNS int64
+	// backToNS is the start time from which on the look-back judges, pendingNS that
+	// from which on there is anything for it to judge.
+	backToNS, pendingNS int64
+	// owedFromNS is the start time from which on anything behind the cursor is still
+	// to be judged, beside what a process that starts judges anyway; owesNothing is none.
+	owedFromNS int64
 }
 
 // party is a rule alone, or a cohort; the other one is nil.
@@ -131,6 +135,9 @@ func (g *group) reaches(horizonNS int64) []reach {
 	for s := range g.stands {
 		if back := s.reachNS(); back > 0 {
 			lag := max(0, horizonNS-s.start.StartTimeNS)
+			if s.owedFromNS < s.start.StartTimeNS {
+				back = max(back, s.start.StartTimeNS-s.owedFromNS)
+			}
 			distinct[reach{
 				windowNS: ceil(back, minuteNS) + ceil(lag, minuteNS),
 				periodNS: fullPeriodNS(int64(s.lookBackSeconds) * secondNS),
@@ -224,6 +231,21 @@ func (g *group) applications() []string {
 // union of what its rules can match. It holds while judges are only dropped.
 func (g *group) scan() Scan {
 	return Scan{TenantID: g.tenantID, Statuses: g.statuses(), Applications: g.applications()}
+}
+
+// completedLeastNS returns the duration below which nobody of the group wants an
+// exchange that completed.
+func (g *group) completedLeastNS() int64 {
+	least := int64(math.MaxInt64)
+	for _, j := range g.judges {
+		least = min(least, j.LeastDurationNS(rules.Completed))
+	}
+	for _, c := range g.cohorts {
+		for _, j := range c.judges {
+			least = min(least, j.LeastDurationNS(rules.Completed))
+		}
+	}
+	return least
 }
 
 // candidates yields the judges that may want an exchange.
@@ -331,7 +353,7 @@ func (g *group) advances(found findings, release bool) []Advance {
 		}
 		out = append(out, Advance{
 			RuleID: j.claim.Rule.ID, Token: j.claim.Token, Version: j.claim.Rule.Version,
-			From: j.from, To: j.at, Release: release, AtOnce: release && g.behindhand, Problem: j.problem,
+			From: j.from, To: j.at, OwedFromNS: j.owed(), Release: release, AtOnce: release && g.behindhand, Problem: j.problem,
 		})
 	}
 	return out

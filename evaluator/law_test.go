@@ -94,7 +94,7 @@ func law(t *rapid.T, only ...string) {
 				Name: fmt.Sprint(i), Enabled: true, FireMode: rules.PerExchange, LookBackSeconds: lookBack, Scope: scope("scope"),
 				Filter: rules.Filter{Statuses: rapid.SampledFrom([][]rules.Status{
 					nil, {rules.Failed, rules.Completed}, {rules.Completed},
-				}).Draw(t, "statuses")},
+				}).Draw(t, "statuses"), MinDurationMS: rapid.SampledFrom([]*int64{nil, nil, new(int64(1000))}).Draw(t, "least duration")},
 				WebhookIDs: []uuid.UUID{{1}},
 			},
 		}}
@@ -146,7 +146,7 @@ func law(t *rapid.T, only ...string) {
 				}
 				next++
 				m.rows = append(m.rows, rules.Exchange{
-					TenantID: "default", StartTimeNS: start, EndTimeNS: &end, Application: application(t),
+					TenantID: "default", StartTimeNS: start, EndTimeNS: &end, DurationNS: end - start, Application: application(t),
 					ExecutionID: fmt.Sprintf("%c%d", 'a'+rune(rapid.IntRange(0, 3).Draw(t, "letter")), next),
 					Status:      rapid.SampledFrom([]rules.Status{rules.Failed, rules.Failed, rules.Completed, rules.Running}).Draw(t, "status"),
 				})

@@ -39,7 +39,7 @@ import (
 //
 // The ledger lives in memory and is only ever a reason to read more. A process
 // that starts, or a rule that is new to it, has seen nothing and judges its
-// whole look-back once.
+// whole look-back once, and what was owed when the rule was claimed (see owing.go).
 
 const (
 	secondNS = int64(1e9)
@@ -356,7 +356,7 @@ func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 	for j := range g.stands {
 		if j.reachNS() == 0 {
 			// Its look-back is empty: nothing begins then.
-			j.backToNS = math.MaxInt64
+			j.backToNS, j.pendingNS = math.MaxInt64, math.MaxInt64
 			continue
 		}
 		m := l.rules[j.id]
@@ -365,7 +365,7 @@ func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 			l.rules[j.id] = m
 		}
 		m.usedNS = horizonNS
-		j.backToNS = j.start.StartTimeNS - j.reachNS()
+		j.backToNS = min(j.start.StartTimeNS-j.reachNS(), j.owedFromNS)
 		changed, known := fresh[m.serial]
 		if !known {
 			changed = s.since(m.serial)
@@ -378,12 +378,17 @@ func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 			changed = firstOfSeconds(slices.Concat(m.pending, changed))
 		}
 		m.pending, m.backToNS, m.serial = changed, j.backToNS, l.serial
+		j.pendingNS = math.MaxInt64
+		if len(changed) > 0 {
+			j.pendingNS = changed[0]
+		}
 	}
 	return firstOfSeconds(union)
 }
 
 // judged notes that a group has judged again everything but what is left.
 func (l *ledger) judged(g *group, left []int64) {
+	g.owe(left)
 	for j := range g.stands {
 		if m := l.rules[j.id]; m != nil {
 			m.pending = left

@@ -50,7 +50,9 @@ type model struct {
 type state struct {
 	rule   rules.Rule
 	cursor *cursor.Position
-	token  int64
+	// owed is what commits said to be owed.
+	owed  *int64
+	token int64
 	// cohort is nil for a rule that is alone.
 	cohort *cohort
 }
@@ -59,6 +61,7 @@ type state struct {
 type cohort struct {
 	claim  evaluator.CohortClaim
 	cursor cursor.Position
+	owed   *int64
 	token  int64
 	home   string
 }
@@ -86,7 +89,8 @@ func (m *model) Scan(_ context.Context, s evaluator.Scan) ([]rules.Exchange, err
 	var page []rules.Exchange
 	for _, e := range m.rows {
 		if e.Position().After(s.After) && e.StartTimeNS < s.BeforeNS && slices.Contains(s.Statuses, e.Status) &&
-			(len(s.Applications) == 0 || slices.Contains(s.Applications, e.Application)) {
+			(len(s.Applications) == 0 || slices.Contains(s.Applications, e.Application)) && (s.EndedSinceNS == 0 || e.EndedNS() >= s.EndedSinceNS) &&
+			(e.Status != rules.Completed || e.DurationNS >= s.CompletedLeastNS) {
 			page = append(page, e)
 		}
 	}
@@ -133,7 +137,7 @@ func (m *model) Load(_ context.Context, request evaluator.ClaimRequest) (evaluat
 		}
 		m.token++
 		s.token = m.token
-		claims = append(claims, evaluator.Claim{Rule: s.rule, Token: s.token, From: s.cursor})
+		claims = append(claims, evaluator.Claim{Rule: s.rule, Token: s.token, From: s.cursor, OwedFromNS: s.owed})
 	}
 	for _, c := range m.cohorts {
 		if c.home != request.Replica && !m.late {
@@ -142,7 +146,7 @@ func (m *model) Load(_ context.Context, request evaluator.ClaimRequest) (evaluat
 		m.token++
 		c.token, c.home = m.token, request.Replica
 		said, at := c.claim, c.cursor
-		claims = append(claims, evaluator.Claim{Cohort: &said, Token: c.token, From: &at})
+		claims = append(claims, evaluator.Claim{Cohort: &said, Token: c.token, From: &at, OwedFromNS: c.owed})
 	}
 	slices.SortFunc(claims, func(a, b evaluator.Claim) int { return cmp.Compare(a.Rule.Name, b.Rule.Name) })
 	return evaluator.Loaded{Claims: claims}, nil
@@ -173,6 +177,7 @@ func (m *model) leave(s *state) {
 	if s.cohort != nil {
 		at := s.cohort.cursor
 		s.cohort.claim.Revision++
+		s.owed = s.cohort.owed
 		s.cohort, s.cursor, s.token = nil, &at, 0
 	}
 }
@@ -225,7 +230,7 @@ func (m *model) Join(_ context.Context, j evaluator.Joining) (joined int, err er
 	for i, member := range j.Rules {
 		s := m.rules[member.RuleID]
 		// Each fifth is being edited just now.
-		if (m.token+int64(i))%5 == 0 || s.cohort != nil || s.token != 0 || s.rule.Version != member.Version || c.cursor.After(*s.cursor) {
+		if (m.token+int64(i))%5 == 0 || s.cohort != nil || s.owed != nil || s.token != 0 || s.rule.Version != member.Version || c.cursor.After(*s.cursor) {
 			continue
 		}
 		fit = append(fit, s)
@@ -252,7 +257,7 @@ func (m *model) advanceCohorts(b evaluator.Batch, done *evaluator.Committed) (fi
 		if c == nil || c.token != a.Token || c.cursor != a.From {
 			continue
 		}
-		c.cursor = a.To
+		c.cursor, c.owed = a.To, a.OwedFromNS
 		if a.Release {
 			c.token = 0
 		}
@@ -294,7 +299,7 @@ func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committe
 			continue
 		}
 		to := a.To
-		s.cursor, advanced[a.RuleID] = &to, true
+		s.cursor, s.owed, advanced[a.RuleID] = &to, a.OwedFromNS, true
 		if a.Release {
 			s.token = 0
 		}

@@ -71,6 +71,7 @@ type Evaluator struct {
 	// cohorts holds those that this process evaluated of late.
 	cohorts map[uuid.UUID]*cohort
 	pace    pace
+	owing   owing
 	// askAt is until when there is nothing to claim, as far as the last tick was told.
 	askAt time.Time
 }

@@ -20,8 +20,8 @@ import (
 // predicate of each condition of the rule.
 //
 // It looks at what ended between the rule's arming (or so many hours ago) and a
-// margin before the rule's cursor, so that what is merely not judged yet is not
-// missing. What became visible only just before may still be found by the next
+// margin before the rule's cursor, and before all that its look-back still owes, so
+// that what is merely not judged yet is not missing. What became visible only just before may still be found by the next
 // whole comparison of the look-back; with Confirm, a reconciliation waits for
 // it and asks again.
 
@@ -57,15 +57,22 @@ type MatchSource interface {
 
 // AlertSet knows which alerts there are.
 type AlertSet interface {
-	// Reconcilable returns a rule with its former conditions, and its cursor, nil
-	// before the first run. An unknown rule is a fault of kind NotFound.
-	Reconcilable(ctx context.Context, tenant string, rule uuid.UUID) (rules.Rule, *cursor.Position, error)
+	// Reconcilable returns a rule with its former conditions, and how far it has come,
+	// nil before the first run. An unknown rule is a fault of kind NotFound.
+	Reconcilable(ctx context.Context, tenant string, rule uuid.UUID) (rules.Rule, *Progress, error)
 	// WithoutAlert returns those keys of exchanges for which the rule has no
 	// alert, in their order.
 	WithoutAlert(ctx context.Context, rule uuid.UUID, keys []string) ([]string, error)
 	// AlertsEnded counts the rule's alerts on exchanges that ended in a range,
 	// fromNS inclusive, toNS exclusive.
 	AlertsEnded(ctx context.Context, rule uuid.UUID, fromNS, toNS int64) (int64, error)
+}
+
+// Progress is how far a rule has come: its cursor, and the start time from which
+// on it owes a look-back beside the one counted from there, nil for none.
+type Progress struct {
+	At         cursor.Position
+	OwedFromNS *int64
 }
 
 // Reconciler compares exchanges with alerts. It is safe for concurrent use.
@@ -110,7 +117,7 @@ const (
 
 // Rule compares the last stretch of time of one rule.
 func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last time.Duration) (Reconciliation, error) {
-	rule, at, err := r.Alerts.Reconcilable(ctx, tenant, id)
+	rule, progress, err := r.Alerts.Reconcilable(ctx, tenant, id)
 	if err != nil {
 		return Reconciliation{}, fmt.Errorf("reconcile: %w", err)
 	}
@@ -118,11 +125,16 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 		return Reconciliation{}, fault.New(fault.Conflict, "a rule that counts has no alert for each exchange; only PER_EXCHANGE rules can be reconciled")
 	}
 	result := Reconciliation{RuleID: rule.ID, RuleName: rule.Name}
-	if at == nil {
+	if progress == nil {
 		return result, nil
 	}
+	at := progress.At
 	result.ToNS = at.StartTimeNS - max(reconcileMargin, slackNS(&rule))
 	result.FromNS = at.StartTimeNS - last.Nanoseconds()
+	if progress.OwedFromNS != nil {
+		// What has ended before has begun before.
+		result.ToNS = min(result.ToNS, *progress.OwedFromNS)
+	}
 	eras := append(slices.Clone(rule.Former), rules.Era{Scope: rule.Scope, Filter: rule.Filter, FromNS: rule.ArmedSinceNS, ToNS: cursor.MaxStartTimeNS})
 	result.FromNS = min(max(result.FromNS, eras[0].FromNS), result.ToNS)
 	var missing []string

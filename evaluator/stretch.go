@@ -20,6 +20,20 @@ func runs(froms []int64, widthNS, gap int64) []stretch {
 	return out
 }
 
+// cut parts ranges into some of a length at most, a multiple of a second, that begin
+// at whole seconds but for the first.
+func cut(ranges []stretch, lengthNS int64) []stretch {
+	out := make([]stretch, 0, len(ranges))
+	for _, r := range ranges {
+		for end := floor(r.fromNS, secondNS) + lengthNS; end < r.toNS; end += lengthNS {
+			out = append(out, stretch{r.fromNS, end})
+			r.fromNS = end
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
 // firstOfSeconds sorts start times in place and returns the first of each second.
 func firstOfSeconds(starts []int64) []int64 {
 	slices.Sort(starts)

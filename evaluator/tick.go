@@ -130,6 +130,7 @@ func (t *tick) run(ctx context.Context, claims []Claim) (Result, error) {
 	if err := t.count(ctx, counting); err != nil {
 		return t.result, err
 	}
+	t.tell(ctx)
 	t.join(ctx)
 	t.ledger.sweep(t.horizon.StartTimeNS)
 	t.cache.sweep(t.Clock())
@@ -163,6 +164,10 @@ type tick struct {
 	claimed time.Time
 	// pages is how many were read.
 	pages int
+	// owes is how many seconds of look-backs are left to judge, owesFromNS where the
+	// first of them begins.
+	owes       int
+	owesFromNS int64
 	// drained are the rules, each alone, that were judged up to the horizon.
 	drained []*judge
 	result  Result
@@ -195,7 +200,7 @@ func (t *tick) prepare(ctx context.Context, claims []Claim) (judges []*judge, co
 		j := &slab[i]
 		stands[i] = stand{
 			id: c.Rule.ID, version: c.Rule.Version, tenantID: c.Rule.TenantID, lookBackSeconds: c.Rule.LookBackSeconds,
-			from: c.From, at: c.Start(), start: c.Start(),
+			from: c.From, at: c.Start(), start: c.Start(), owedFromNS: owedIn(c),
 		}
 		*j = judge{claim: *c, Judge: compiled, stand: &stands[i]}
 		if err != nil {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -174,6 +175,16 @@ func (j *Judge) Wants(e *Exchange) bool {
 	})
 }
 
+// WantsSinceNS returns the instant before which nothing ended that the rule wants, in
+// nanoseconds since the Unix epoch.
+func (j *Judge) WantsSinceNS() int64 {
+	since := j.armedSinceNS
+	for _, f := range j.former {
+		since = min(since, f.fromNS)
+	}
+	return since
+}
+
 // Matches reports whether the present condition matches e, whenever it ended.
 func (j *Judge) Matches(e *Exchange) bool { return j.present.Match(e) }
 
@@ -181,6 +192,26 @@ func (j *Judge) Matches(e *Exchange) bool { return j.present.Match(e) }
 func (j *Judge) CanWant(status Status) bool {
 	return slices.Contains(j.present.statuses, status) ||
 		slices.ContainsFunc(j.former, func(f formerMatcher) bool { return slices.Contains(f.matcher.statuses, status) })
+}
+
+// LeastDurationNS returns the duration, in nanoseconds, below which the rule wants
+// no exchange of a status; 0 where it may want any.
+func (j *Judge) LeastDurationNS(status Status) int64 {
+	least := int64(math.MaxInt64)
+	demand := func(m *Matcher) {
+		switch {
+		case !slices.Contains(m.statuses, status):
+		case m.minNS == nil:
+			least = 0
+		default:
+			least = min(least, *m.minNS)
+		}
+	}
+	demand(j.present)
+	for _, f := range j.former {
+		demand(f.matcher)
+	}
+	return least
 }
 
 // Match reports whether e matches.

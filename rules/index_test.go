@@ -17,6 +17,7 @@ func TestIndexAgreesWithEveryJudge(t *testing.T) {
 	pattern := rapid.SampledFrom([]string{"a", "b", "ab", "abc", "a*", "*b", "*", "a*c", "a|b"})
 	patterns := rapid.SliceOfN(pattern, 0, 3)
 	statuses := rapid.SampledFrom([][]rules.Status{nil, {rules.Completed}, {rules.Failed, rules.Completed}})
+	least := rapid.SampledFrom([]*int64{nil, new(int64), new(int64(1)), new(int64(2))})
 	rapid.Check(t, func(t *rapid.T) {
 		scope := func(label string) rules.Scope {
 			return rules.Scope{
@@ -28,10 +29,10 @@ func TestIndexAgreesWithEveryJudge(t *testing.T) {
 		var judges []*rules.Judge
 		for range rapid.IntRange(0, 12).Draw(t, "judges") {
 			r := rules.Rule{ArmedSinceNS: rapid.Int64Range(0, 4).Draw(t, "armed")}
-			r.Scope, r.Filter.Statuses = scope("present"), statuses.Draw(t, "statuses")
+			r.Scope, r.Filter = scope("present"), rules.Filter{Statuses: statuses.Draw(t, "statuses"), MinDurationMS: least.Draw(t, "least")}
 			if rapid.Bool().Draw(t, "edited") {
 				r.Former = []rules.Era{{
-					Scope: scope("former"), Filter: rules.Filter{Statuses: statuses.Draw(t, "former statuses")}, ToNS: r.ArmedSinceNS,
+					Scope: scope("former"), Filter: rules.Filter{Statuses: statuses.Draw(t, "former statuses"), MinDurationMS: least.Draw(t, "former least")}, ToNS: r.ArmedSinceNS,
 				}}
 			}
 			j, err := rules.NewJudge(&r)
@@ -45,7 +46,8 @@ func TestIndexAgreesWithEveryJudge(t *testing.T) {
 			e := rules.Exchange{
 				StartTimeNS: rapid.Int64Range(0, 5).Draw(t, "start"), Environment: name.Draw(t, "environment"),
 				Application: name.Draw(t, "application"), Route: name.Draw(t, "route"),
-				Status: rapid.SampledFrom([]rules.Status{rules.Failed, rules.Completed, rules.Running}).Draw(t, "status"),
+				Status:     rapid.SampledFrom([]rules.Status{rules.Failed, rules.Completed, rules.Running}).Draw(t, "status"),
+				DurationNS: rapid.Int64Range(0, 4).Draw(t, "duration") * 500_000,
 			}
 			candidates := index.Candidates(&e)
 			if !slices.IsSorted(candidates) || len(slices.Compact(slices.Clone(candidates))) != len(candidates) {
@@ -57,6 +59,9 @@ func TestIndexAgreesWithEveryJudge(t *testing.T) {
 				}
 				if names := j.Applications(); len(names) > 0 && j.Wants(&e) && !slices.Contains(names, e.Application) {
 					t.Fatalf("judge %d wants %+v and names only %q", i, e, names)
+				}
+				if least := j.LeastDurationNS(e.Status); j.Wants(&e) && e.DurationNS < least {
+					t.Fatalf("judge %d wants %+v and demands %d ns at least", i, e, least)
 				}
 			}
 		}

@@ -146,6 +146,7 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_reconciled_since_timestamp_seconds", "Since when every rule has been compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledSince},
 		{"tocsin_swept_timestamp_seconds", "When a pass of the retention, of any replica, last came to its end, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
 		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest enabled rule is.", measured.Slowest.Seconds()},
+		{"tocsin_rules_owing", "Enabled rules whose look-back is not all judged yet: it is worked off beside what is new.", float64(measured.Owing)},
 		{"tocsin_outbox_depth", "Messages that are owed: counted up to 10,000, an estimate beyond that.", float64(measured.OutboxDepth)},
 		{"tocsin_outbox_oldest_seconds", "Age of the oldest message that is owed; 0 when none is.", measured.OutboxOldest.Seconds()},
 		{"tocsin_webhooks_open", "Enabled webhooks whose receiver does not answer: their breaker is open.", float64(measured.OpenBreakers)},

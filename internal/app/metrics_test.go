@@ -76,3 +76,20 @@ func TestMetricsTellWhatIsMissing(t *testing.T) {
 	want("what is missing is told", map[string]string{"tocsin_rule_missing": "2", "tocsin_reconciled_rules": "1"})
 	w.wantColumn("the pass", `select rules || ' ' || missing || ' ' || next_after from reconciliation`, "1 2 00000000-0000-0000-0000-000000000000")
 }
+
+// TestMetricsTellWhatIsOwed counts the rules that owe a look-back.
+func TestMetricsTellWhatIsOwed(t *testing.T) {
+	w := newWorld(t)
+	hook := w.webhook("ops")
+	w.rule(hook)
+	w.rule(hook)
+	w.tick()
+	p := w.serve("TOCSIN_ROLES=api")
+	for owed, set := range map[string]string{"2": "1", "0": "null"} {
+		w.exec(`update rule_state set owed_from_ns = ` + set)
+		w.exec(`update cohort set owed_from_ns = ` + set)
+		if got := p.metrics(t)["tocsin_rules_owing"]; got != owed {
+			t.Errorf("%s rules owe a look-back, want %s", got, owed)
+		}
+	}
+}

@@ -47,14 +47,14 @@ func TryWrite(ctx context.Context, s *Source) error {
 }
 
 // Statements returns the statements of a mapping with their parameters, the scan
-// without its applications and the id of its position first.
+// without its applications, its end and the id of its position first.
 func Statements(m Mapping, scan evaluator.Scan, f evaluator.FingerprintQuery, scope rules.Scope, filter rules.Filter) ([]string, error) {
 	cond, err := predicate(&m, scope, filter)
 	if err != nil {
 		return nil, err
 	}
 	wide := scan
-	wide.Applications, wide.After.ExecutionID = nil, ""
+	wide.Applications, wide.After.ExecutionID, wide.EndedSinceNS = nil, "", 0
 	var texts []string
 	for _, q := range []query{
 		scanQuery(&m, wide),

@@ -56,7 +56,7 @@ func TestStatementsGolden(t *testing.T) {
 	}
 	s := evaluator.Scan{
 		TenantID: "default", After: cursor.Position{StartTimeNS: base, ExecutionID: "a|b"}, BeforeNS: base + 10,
-		Statuses: []rules.Status{rules.Failed}, Applications: []string{"it's", "orders"}, Limit: 1000,
+		Statuses: []rules.Status{rules.Failed}, Applications: []string{"it's", "orders"}, EndedSinceNS: base + 5, Limit: 1000,
 	}
 	f := evaluator.FingerprintQuery{
 		TenantID: "default", Statuses: []rules.Status{rules.Completed, rules.Failed}, FromNS: base, ToNS: base + 10, WidthNS: 60_000_000_000,

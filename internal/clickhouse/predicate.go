@@ -123,8 +123,12 @@ func (b *builder) text(name, value string) string {
 }
 
 func (b *builder) nanoseconds(name string, ms int64) string {
+	return b.integer(name, ms*1_000_000)
+}
+
+func (b *builder) integer(name string, value int64) string {
 	name = b.prefix + name
-	b.parameters[name] = strconv.FormatInt(ms*1_000_000, 10)
+	b.parameters[name] = strconv.FormatInt(value, 10)
 	return "{" + name + ":Int64}"
 }
 

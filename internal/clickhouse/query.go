@@ -46,12 +46,18 @@ func scanned(m *Mapping, scan evaluator.Scan) page {
 }
 
 // narrowed returns the condition that an exchange is of one of the applications of
-// a scan.
+// a scan, ended when it says, and did not complete sooner than it says.
 func narrowed(m *Mapping, scan evaluator.Scan) condition {
 	b := builder{parameters: map[string]string{}}
 	if len(scan.Applications) > 0 {
 		// A list of values, since only for that the primary key prunes.
 		b.and(b.in(operand(m.Application), "application", scan.Applications))
+	}
+	if scan.CompletedLeastNS > 0 && slices.Contains(scan.Statuses, rules.Completed) {
+		b.and(fmt.Sprintf("(%s OR %s >= %s)", operand(m.Failed), m.duration(), b.integer("completed_least", scan.CompletedLeastNS)))
+	}
+	if scan.EndedSinceNS != 0 {
+		b.and(b.endedSince(m, scan.EndedSinceNS))
 	}
 	return b.condition()
 }
@@ -289,6 +295,19 @@ func (m *Mapping) end() string {
 		return "CAST(NULL, 'Nullable(Int64)')"
 	}
 	return "toUnixTimestamp64Nano(" + operand(m.EndTime) + ")"
+}
+
+// endedSince returns a condition that holds for what ended at or after an instant, and
+// for nothing that ended a microsecond before. ClickHouse may try it on rows that are
+// not terminal, whose end may lie too far ahead to be counted in nanoseconds. Where the
+// source tells no end the start counts, and the primary key prunes.
+func (b *builder) endedSince(m *Mapping, ns int64) string {
+	start := operand(m.StartTime)
+	if m.EndTime == "" {
+		return start + " >= fromUnixTimestamp64Nano(" + b.integer("ended_since", ns) + ", 'UTC')"
+	}
+	return fmt.Sprintf("ifNull(toUnixTimestamp64Micro(%s), toUnixTimestamp64Micro(%s)) >= %s",
+		operand(m.EndTime), start, b.integer("ended_since", ns/1000))
 }
 
 func (m *Mapping) duration() string {

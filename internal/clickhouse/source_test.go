@@ -369,6 +369,55 @@ func TestScanNarrowsToApplications(t *testing.T) {
 	}
 }
 
+// TestScanNarrowsToDurations leaves out what completed too soon, and nothing that failed.
+func TestScanNarrowsToDurations(t *testing.T) {
+	db := chtest.New(t)
+	const least = 2_000_000_000
+	var rows []rules.Exchange
+	for i, ns := range []int64{0, least - 1, least, least + 1} {
+		for _, status := range []rules.Status{rules.Failed, rules.Completed} {
+			end := base + int64(i) + ns
+			rows = append(rows, rules.Exchange{
+				TenantID: "default", StartTimeNS: base + int64(i), EndTimeNS: &end, DurationNS: ns, ExecutionID: fmt.Sprint(status, " ", i), Status: status,
+			})
+		}
+	}
+	db.Insert(t, rows...)
+	failed := []string{"FAILED 0", "FAILED 1", "FAILED 2", "FAILED 3"}
+	for name, m := range map[string]clickhouse.Mapping{"a column": clickhouse.Exchanges(), "from the end": withoutDuration()} {
+		source := openWith(t, db, m)
+		for _, c := range []struct {
+			statuses []rules.Status
+			want     []string
+		}{
+			{[]rules.Status{rules.Failed}, failed},
+			{[]rules.Status{rules.Completed}, []string{"COMPLETED 2", "COMPLETED 3"}},
+			{[]rules.Status{rules.Completed, rules.Failed}, append([]string{"COMPLETED 2", "COMPLETED 3"}, failed...)},
+		} {
+			s := scan(cursor.Position{}, base+1000)
+			s.Statuses, s.CompletedLeastNS = c.statuses, least
+			got, err := source.Scan(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []string
+			for i := range got {
+				found = append(found, got[i].ExecutionID)
+			}
+			if slices.Sort(found); !slices.Equal(found, c.want) {
+				t.Errorf("%s: a scan for %q found %q, want %q", name, c.statuses, found, c.want)
+			}
+		}
+	}
+}
+
+// withoutDuration maps the default table as one that tells no duration.
+func withoutDuration() clickhouse.Mapping {
+	m := clickhouse.Exchanges()
+	m.Duration = ""
+	return m
+}
+
 func TestDurationsAreOfWhatCompletedBefore(t *testing.T) {
 	db := chtest.New(t)
 	source := open(t, db)
@@ -407,5 +456,50 @@ func TestDurationsAreOfWhatCompletedBefore(t *testing.T) {
 	q.Scope.Routes = []string{"unknown"}
 	if got, err := source.Durations(t.Context(), q); err != nil || got != (rules.Durations{}) {
 		t.Errorf("durations of nothing %+v, %v", got, err)
+	}
+}
+
+// TestScanLeavesOutWhatEndedBefore holds what a scan leaves out to when exchanges
+// ended, the missing end included; without an end the start counts.
+func TestScanLeavesOutWhatEndedBefore(t *testing.T) {
+	db := chtest.New(t)
+	const micro = int64(1000)
+	var rows []rules.Exchange
+	for i := range int64(40) {
+		e := failed(base+i*micro, fmt.Sprintf("%02d", i))
+		end := base + (40-i)*micro + i
+		if e.EndTimeNS = &end; i%4 == 0 {
+			e.EndTimeNS = nil
+		}
+		rows = append(rows, e)
+	}
+	db.Insert(t, rows...)
+	endless := clickhouse.Exchanges()
+	endless.EndTime = ""
+	for name, m := range map[string]clickhouse.Mapping{"end_time": clickhouse.Exchanges(), "no end": endless} {
+		t.Run(name, func(t *testing.T) {
+			source := openWith(t, db, m)
+			for _, since := range []int64{0, base - 1, base, base + 1, base + 17*micro + 1, base + 40*micro, base + 50*micro} {
+				s := scan(cursor.Position{StartTimeNS: base + 3*micro}, base+30*micro)
+				s.EndedSinceNS = since
+				got, err := source.Scan(t.Context(), s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				returned := map[string]bool{}
+				for i := range got {
+					returned[got[i].ExecutionID] = true
+				}
+				for _, e := range rows[3:30] {
+					if m.EndTime == "" {
+						e.EndTimeNS = nil
+					}
+					there, ended := returned[e.ExecutionID], e.EndedNS()
+					if (ended >= since && !there) || (ended < since-micro && there) {
+						t.Errorf("ended since %d: what ended at %d is returned: %v", since-base, ended-base, there)
+					}
+				}
+			}
+		})
 	}
 }

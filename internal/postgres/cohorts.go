@@ -140,6 +140,7 @@ func advanceCohorts(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, 
 		p.Tokens = append(p.Tokens, c.Token)
 		p.FromCursors = append(p.FromCursors, c.From.String())
 		p.ToCursors = append(p.ToCursors, c.To.String())
+		p.OwedFromNs = append(p.OwedFromNs, owedParam(c.OwedFromNS))
 		p.Releases = append(p.Releases, c.Release)
 		p.AtOnce = append(p.AtOnce, c.AtOnce)
 		for _, m := range c.Finders {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -91,7 +92,7 @@ func (s *Evaluation) claimOf(row *pgq.RuleClaimRow) (evaluator.Claim, bool) {
 		if err != nil {
 			claim.Err = fmt.Errorf("the stored cursor cannot be read, and the rule stands still: %w", err)
 		} else {
-			claim.From = &from
+			claim.From, claim.OwedFromNS = &from, row.OwedFromNs
 		}
 	}
 	return claim, true
@@ -276,11 +277,20 @@ func advanceParams(batch evaluator.Batch) pgq.CursorAdvanceParams {
 		p.Versions = append(p.Versions, a.Version)
 		p.FromCursors = append(p.FromCursors, from)
 		p.ToCursors = append(p.ToCursors, a.To.String())
+		p.OwedFromNs = append(p.OwedFromNs, owedParam(a.OwedFromNS))
 		p.Releases = append(p.Releases, a.Release)
 		p.AtOnce = append(p.AtOnce, a.AtOnce)
 		p.Problems = append(p.Problems, a.Problem)
 	}
 	return p
+}
+
+// owedParam returns what is owed as statements take it, which have no null in a list.
+func owedParam(fromNS *int64) int64 {
+	if fromNS == nil {
+		return math.MaxInt64
+	}
+	return *fromNS
 }
 
 // leastDueAt returns nil where the batch does not say it.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"tocsin/cursor"
+	"tocsin/evaluator"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/rules"
 )
@@ -40,8 +41,8 @@ func (s *Reconciliation) Rules(ctx context.Context, after uuid.UUID, most int) (
 	return list, nil
 }
 
-// Reconcilable returns a rule with its former conditions, and its cursor.
-func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, *cursor.Position, error) {
+// Reconcilable returns a rule with its former conditions, and how far it has come.
+func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, *evaluator.Progress, error) {
 	row, err := s.db.queries.RuleReconcilable(ctx, pgq.RuleReconcilableParams{TenantID: tenant, RuleID: id})
 	if err != nil {
 		return rules.Rule{}, nil, notFound(err, "rule")
@@ -61,7 +62,7 @@ func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uui
 	if err != nil {
 		return rules.Rule{}, nil, fmt.Errorf("the stored cursor cannot be read: %w", err)
 	}
-	return rule, &at, nil
+	return rule, &evaluator.Progress{At: at, OwedFromNS: row.OwedFromNs}, nil
 }
 
 // WithoutAlert returns those keys for which the rule has no alert.
@@ -143,6 +144,8 @@ type Gauges struct {
 	OpenBreakers, WebhooksOff int64
 	// Slowest is how far behind the slowest enabled rule is.
 	Slowest time.Duration
+	// Owing counts the enabled rules that owe a look-back.
+	Owing int64
 	// Missing is what the last round of the reconciliation over all rules found,
 	// or the one under way, if that is more; ReconciledRules how many rules it
 	// compared.
@@ -168,7 +171,7 @@ func (s *Reconciliation) Gauges(ctx context.Context) (Gauges, error) {
 		OutboxDepth:  owed.depth,
 		OpenBreakers: row.OpenBreakers, WebhooksOff: row.WebhooksOff,
 		Missing: row.Missing, ReconciledRules: row.ReconciledRules, ReconciledAt: row.ReconciledAt, ReconciledSince: row.ReconciledSince,
-		SweptAt: row.SweptAt,
+		SweptAt: row.SweptAt, Owing: row.Owing,
 	}
 	if owed.oldest != nil {
 		g.OutboxOldest = *owed.oldest

@@ -133,8 +133,8 @@ func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidate
 	return over, nil
 }
 
-// reachOf returns how far back a candidate's rule reads. Of a rule whose cursor
-// cannot be read, nobody knows.
+// reachOf returns how far back a candidate's rule reads: behind its cursor, or to
+// where it owes a look-back. Of a rule whose cursor cannot be read, nobody knows.
 func reachOf(row pgq.SweepAlertCandidatesRow, keep time.Duration) (ns int64, known bool) {
 	at := row.ArmedSinceNs
 	if row.Cursor != nil {
@@ -144,7 +144,11 @@ func reachOf(row pgq.SweepAlertCandidatesRow, keep time.Duration) (ns int64, kno
 		}
 		at = position.StartTimeNS
 	}
-	return retention.ReachNS(at, time.Duration(row.LookBackSeconds)*time.Second, keep), true
+	ns = retention.ReachNS(at, time.Duration(row.LookBackSeconds)*time.Second, keep)
+	if row.OwedFromNs != nil {
+		ns = min(ns, *row.OwedFromNs)
+	}
+	return ns, true
 }
 
 // Done deletes digests of which nothing is left, and notes the end of a pass.

@@ -317,11 +317,15 @@ func turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLo
 	if ended.ToNS, err = q.RuleTurnAt(ctx); err != nil {
 		return err
 	}
-	reach := ended.ToNS - int64(edit.Definition.LookBackSeconds)*int64(time.Second)
+	reach := ended.ToNS
 	if was.Cursor != nil {
 		if at, err := cursor.Decode(*was.Cursor); err == nil {
 			reach = min(reach, at.StartTimeNS)
 		}
+	}
+	reach -= int64(edit.Definition.LookBackSeconds) * int64(time.Second)
+	if was.OwedFromNs != nil {
+		reach = min(reach, *was.OwedFromNs)
 	}
 	eras = slices.DeleteFunc(append(eras, ended), func(e rules.Era) bool { return was.Cursor != nil && e.ToNS < reach })
 	former, err := json.Marshal(eras)

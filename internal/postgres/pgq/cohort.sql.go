@@ -15,6 +15,7 @@ import (
 const cohortAdvance = `-- name: CohortAdvance :many
 update cohort c
 set cursor = a.to_cursor,
+    owed_from_ns = a.owed_from_ns,
     next_run_at = case when a.at_once then now()
         when a.release and c.interval_seconds = 1 and $1::timestamptz is not null
             then greatest($1::timestamptz, now())
@@ -31,8 +32,9 @@ from (
            unnest($4::bigint[]) as token,
            unnest($5::text[]) as from_cursor,
            unnest($6::text[]) as to_cursor,
-           unnest($7::boolean[]) as release,
-           unnest($8::boolean[]) as at_once
+           nullif(unnest($7::bigint[]), 9223372036854775807) as owed_from_ns,
+           unnest($8::boolean[]) as release,
+           unnest($9::boolean[]) as at_once
 ) a
 where c.cohort_id = a.cohort_id and c.claim_token = a.token and c.cursor = a.from_cursor
 returning c.cohort_id
@@ -45,6 +47,7 @@ type CohortAdvanceParams struct {
 	Tokens      []int64
 	FromCursors []string
 	ToCursors   []string
+	OwedFromNs  []int64
 	Releases    []bool
 	AtOnce      []bool
 }
@@ -59,6 +62,7 @@ func (q *Queries) CohortAdvance(ctx context.Context, arg CohortAdvanceParams) ([
 		arg.Tokens,
 		arg.FromCursors,
 		arg.ToCursors,
+		arg.OwedFromNs,
 		arg.Releases,
 		arg.AtOnce,
 	)
@@ -214,7 +218,7 @@ with steady as (
     from rule_state s
     join steady using (rule_id)
     where s.cohort_id is null and s.claim_token is null and s.problem is null and s.next_run_at is not null
-      and s.cursor >= $3::text
+      and s.cursor >= $3::text and s.owed_from_ns is null
     for update of s skip locked
 ), joined as (
     update rule_state s
@@ -267,13 +271,13 @@ func (q *Queries) CohortJoined(ctx context.Context) error {
 
 const cohortLeave = `-- name: CohortLeave :many
 with held as (
-    select c.cohort_id, c.cursor, c.last_run_at
+    select c.cohort_id, c.cursor, c.owed_from_ns, c.last_run_at
     from cohort c
     where c.cohort_id = $1 and ($2::bigint is null or c.claim_token = $2::bigint)
     for update
 ), gone as (
     update rule_state s
-    set cohort_id = null, cursor = held.cursor, last_run_at = held.last_run_at, next_run_at = now(),
+    set cohort_id = null, cursor = held.cursor, owed_from_ns = least(held.owed_from_ns, s.owed_from_ns), last_run_at = held.last_run_at, next_run_at = now(),
         problem = l.problem, problem_at = case when l.problem is not null then now() end
     from held, (select unnest($3::uuid[]) as rule_id, nullif(unnest($4::text[]), '') as problem) l
     where s.cohort_id = held.cohort_id and s.rule_id = l.rule_id

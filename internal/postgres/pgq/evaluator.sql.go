@@ -146,6 +146,7 @@ func (q *Queries) AlertInsertMissing(ctx context.Context, arg AlertInsertMissing
 const cursorAdvance = `-- name: CursorAdvance :many
 update rule_state s
 set cursor = a.to_cursor,
+    owed_from_ns = a.owed_from_ns,
     next_run_at = case when a.at_once then now()
         when a.release and r.interval_seconds = 1 and $1::timestamptz is not null
             then greatest($1::timestamptz, now())
@@ -167,9 +168,10 @@ from (
            unnest($5::bigint[]) as version,
            nullif(unnest($6::text[]), '') as from_cursor,
            unnest($7::text[]) as to_cursor,
-           unnest($8::boolean[]) as release,
-           unnest($9::boolean[]) as at_once,
-           nullif(unnest($10::text[]), '') as problem
+           nullif(unnest($8::bigint[]), 9223372036854775807) as owed_from_ns,
+           unnest($9::boolean[]) as release,
+           unnest($10::boolean[]) as at_once,
+           nullif(unnest($11::text[]), '') as problem
 ) a
 join rule r on r.rule_id = a.rule_id and r.version = a.version and r.enabled and r.deleted_at is null
 where s.rule_id = a.rule_id
@@ -186,6 +188,7 @@ type CursorAdvanceParams struct {
 	Versions    []int64
 	FromCursors []string
 	ToCursors   []string
+	OwedFromNs  []int64
 	Releases    []bool
 	AtOnce      []bool
 	Problems    []string
@@ -200,7 +203,8 @@ type CursorAdvanceRow struct {
 // The first statement of a commit: each claim's cursor by compare-and-set under
 // its token and rule version. What it does not return is stale. What began before
 // a rule's watermark may have had its alert, which retention deleted; no watermark
-// moves until the transaction ends. Told are those of which operators know that they
+// moves until the transaction ends. What is owed goes with the cursor; the largest
+// bigint says that nothing is. Told are those of which operators know that they
 // failed, so that a commit has one statement less where nobody does.
 //
 // Rules of one interval become due at the same instants, multiples of it, so
@@ -218,6 +222,7 @@ func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([
 		arg.Versions,
 		arg.FromCursors,
 		arg.ToCursors,
+		arg.OwedFromNs,
 		arg.Releases,
 		arg.AtOnce,
 		arg.Problems,
@@ -398,7 +403,7 @@ with due_cohorts as (
         home = $1::text
     from due_cohorts d
     where c.cohort_id = d.cohort_id
-    returning c.cohort_id, c.tenant_id, c.interval_seconds, c.look_back_seconds, c.revision, c.cursor, c.claim_token
+    returning c.cohort_id, c.tenant_id, c.interval_seconds, c.look_back_seconds, c.revision, c.cursor, c.owed_from_ns, c.claim_token
 ), due as (
     select rule_id
     from rule_state
@@ -414,7 +419,7 @@ with due_cohorts as (
         claimed_until = now() + $3::interval
     from due
     where s.rule_id = due.rule_id
-    returning s.rule_id, s.armed_since_ns, s.cursor, s.claim_token
+    returning s.rule_id, s.armed_since_ns, s.cursor, s.owed_from_ns, s.claim_token
 ), free as (
     select least(
         now() + $5::interval,
@@ -424,15 +429,15 @@ with due_cohorts as (
                     claimed_until))
          from cohort)) as at
 )
-select c.rule_id as id, false as cohort, r.version, c.armed_since_ns, c.cursor, c.claim_token::bigint as claim_token,
+select c.rule_id as id, false as cohort, r.version, c.armed_since_ns, c.cursor, c.owed_from_ns, c.claim_token::bigint as claim_token,
        now()::timestamptz as claimed_at, ''::text as tenant_id, 0::int as interval_seconds, 0::int as look_back_seconds, 0::bigint as idle_us
 from claimed c
 join rule r using (rule_id)
 union all
-select c.cohort_id, true, c.revision, 0, c.cursor, c.claim_token, now(), c.tenant_id, c.interval_seconds, c.look_back_seconds, 0
+select c.cohort_id, true, c.revision, 0, c.cursor, c.owed_from_ns, c.claim_token, now(), c.tenant_id, c.interval_seconds, c.look_back_seconds, 0
 from claimed_cohorts c
 union all
-select '00000000-0000-0000-0000-000000000000', false, 0, 0, null, 0, now(), '', 0, 0,
+select '00000000-0000-0000-0000-000000000000', false, 0, 0, null, null, 0, now(), '', 0, 0,
        greatest(floor(extract(epoch from f.at - now()) * 1000000), 0)::bigint
 from free f
 where not exists (select from claimed) and not exists (select from claimed_cohorts)
@@ -453,6 +458,7 @@ type RuleClaimRow struct {
 	Version         int64
 	ArmedSinceNs    int64
 	Cursor          *string
+	OwedFromNs      *int64
 	ClaimToken      int64
 	ClaimedAt       time.Time
 	TenantID        string
@@ -488,6 +494,7 @@ func (q *Queries) RuleClaim(ctx context.Context, arg RuleClaimParams) ([]RuleCla
 			&i.Version,
 			&i.ArmedSinceNs,
 			&i.Cursor,
+			&i.OwedFromNs,
 			&i.ClaimToken,
 			&i.ClaimedAt,
 			&i.TenantID,

@@ -158,6 +158,7 @@ type Cohort struct {
 	Home            *string
 	Members         int32
 	Revision        int64
+	OwedFromNs      *int64
 }
 
 type Digest struct {
@@ -306,6 +307,7 @@ type RuleProgress struct {
 	ClaimedBy     *string
 	ClaimedUntil  *time.Time
 	LastRunAt     *time.Time
+	OwedFromNs    *int64
 }
 
 type RuleState struct {
@@ -322,6 +324,7 @@ type RuleState struct {
 	ProblemAt     *time.Time
 	SweptBeforeNs int64
 	CohortID      *uuid.UUID
+	OwedFromNs    *int64
 }
 
 type RuleWebhook struct {

@@ -46,6 +46,9 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        coalesce((select min(s.cursor)
         from rule_progress s join rule r using (rule_id)
         where r.enabled and r.deleted_at is null and s.cursor is not null), '')::text as slowest,
+       (select count(*)
+        from rule_progress s join rule r using (rule_id)
+        where r.enabled and r.deleted_at is null and s.owed_from_ns is not null) as owing,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
 `
 
@@ -58,6 +61,7 @@ type GaugesRow struct {
 	ReconciledSince float64
 	SweptAt         float64
 	Slowest         string
+	Owing           int64
 	NowNs           int64
 }
 
@@ -74,6 +78,7 @@ func (q *Queries) Gauges(ctx context.Context) (GaugesRow, error) {
 		&i.ReconciledSince,
 		&i.SweptAt,
 		&i.Slowest,
+		&i.Owing,
 		&i.NowNs,
 	)
 	return i, err
@@ -218,7 +223,7 @@ func (q *Queries) ReconciliationRead(ctx context.Context) ([]ReconciliationReadR
 }
 
 const ruleReconcilable = `-- name: RuleReconcilable :one
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former, s.cursor, s.swept_before_ns
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former, s.cursor, s.owed_from_ns, s.swept_before_ns
 from rule r join rule_progress s using (rule_id)
 where r.tenant_id = $1 and r.rule_id = $2 and r.deleted_at is null
 `
@@ -233,6 +238,7 @@ type RuleReconcilableRow struct {
 	ArmedSinceNs  int64
 	Former        []byte
 	Cursor        *string
+	OwedFromNs    *int64
 	SweptBeforeNs int64
 }
 
@@ -266,6 +272,7 @@ func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilablePara
 		&i.ArmedSinceNs,
 		&i.Former,
 		&i.Cursor,
+		&i.OwedFromNs,
 		&i.SweptBeforeNs,
 	)
 	return i, err

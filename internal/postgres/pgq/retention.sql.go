@@ -36,7 +36,7 @@ const sweepAlertCandidates = `-- name: SweepAlertCandidates :many
 select a.alert_id, a.rule_id, a.resolved_at, a.start_time_ns,
        (a.execution_id is not null)::boolean as of_exchange,
        (s.rule_id is not null)::boolean as judged,
-       s.cursor, coalesce(s.armed_since_ns, 0)::bigint as armed_since_ns,
+       s.cursor, s.owed_from_ns, coalesce(s.armed_since_ns, 0)::bigint as armed_since_ns,
        coalesce(s.swept_before_ns, 0)::bigint as swept_before_ns, r.look_back_seconds
 from alert a
 join rule r using (rule_id)
@@ -63,6 +63,7 @@ type SweepAlertCandidatesRow struct {
 	OfExchange      bool
 	Judged          bool
 	Cursor          *string
+	OwedFromNs      *int64
 	ArmedSinceNs    int64
 	SweptBeforeNs   int64
 	LookBackSeconds int32
@@ -92,6 +93,7 @@ func (q *Queries) SweepAlertCandidates(ctx context.Context, arg SweepAlertCandid
 			&i.OfExchange,
 			&i.Judged,
 			&i.Cursor,
+			&i.OwedFromNs,
 			&i.ArmedSinceNs,
 			&i.SweptBeforeNs,
 			&i.LookBackSeconds,

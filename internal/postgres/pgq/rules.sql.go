@@ -334,7 +334,7 @@ func (q *Queries) RuleList(ctx context.Context, arg RuleListParams) ([]RuleListR
 }
 
 const ruleLock = `-- name: RuleLock :one
-select r.version, r.enabled, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor
+select r.version, r.enabled, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor, s.owed_from_ns
 from rule r join rule_state s using (rule_id)
 where r.tenant_id = $1 and r.rule_id = $2 and r.deleted_at is null
 for no key update
@@ -353,6 +353,7 @@ type RuleLockRow struct {
 	ArmedSinceNs int64
 	Former       []byte
 	Cursor       *string
+	OwedFromNs   *int64
 }
 
 // Holds the rule and its state against commits and other edits. The lock on
@@ -368,6 +369,7 @@ func (q *Queries) RuleLock(ctx context.Context, arg RuleLockParams) (RuleLockRow
 		&i.ArmedSinceNs,
 		&i.Former,
 		&i.Cursor,
+		&i.OwedFromNs,
 	)
 	return i, err
 }

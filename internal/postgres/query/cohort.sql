@@ -3,6 +3,7 @@
 -- cohort waits for it. Next runs are found as for rules.
 update cohort c
 set cursor = a.to_cursor,
+    owed_from_ns = a.owed_from_ns,
     next_run_at = case when a.at_once then now()
         when a.release and c.interval_seconds = 1 and sqlc.narg(least_due_at)::timestamptz is not null
             then greatest(sqlc.narg(least_due_at)::timestamptz, now())
@@ -19,6 +20,7 @@ from (
            unnest(@tokens::bigint[]) as token,
            unnest(@from_cursors::text[]) as from_cursor,
            unnest(@to_cursors::text[]) as to_cursor,
+           nullif(unnest(@owed_from_ns::bigint[]), 9223372036854775807) as owed_from_ns,
            unnest(@releases::boolean[]) as release,
            unnest(@at_once::boolean[]) as at_once
 ) a
@@ -42,13 +44,13 @@ for no key update of s;
 -- Gives members, or all of them, progress of their own where the cohort stands.
 -- They are due at once. Without a token the caller holds the cohort already.
 with held as (
-    select c.cohort_id, c.cursor, c.last_run_at
+    select c.cohort_id, c.cursor, c.owed_from_ns, c.last_run_at
     from cohort c
     where c.cohort_id = @cohort_id and (sqlc.narg(token)::bigint is null or c.claim_token = sqlc.narg(token)::bigint)
     for update
 ), gone as (
     update rule_state s
-    set cohort_id = null, cursor = held.cursor, last_run_at = held.last_run_at, next_run_at = now(),
+    set cohort_id = null, cursor = held.cursor, owed_from_ns = least(held.owed_from_ns, s.owed_from_ns), last_run_at = held.last_run_at, next_run_at = now(),
         problem = l.problem, problem_at = case when l.problem is not null then now() end
     from held, (select unnest(@rule_ids::uuid[]) as rule_id, nullif(unnest(@problems::text[]), '') as problem) l
     where s.cohort_id = held.cohort_id and s.rule_id = l.rule_id
@@ -102,7 +104,7 @@ with steady as (
     from rule_state s
     join steady using (rule_id)
     where s.cohort_id is null and s.claim_token is null and s.problem is null and s.next_run_at is not null
-      and s.cursor >= @cursor::text
+      and s.cursor >= @cursor::text and s.owed_from_ns is null
     for update of s skip locked
 ), joined as (
     update rule_state s

@@ -21,7 +21,7 @@ with due_cohorts as (
         home = @replica::text
     from due_cohorts d
     where c.cohort_id = d.cohort_id
-    returning c.cohort_id, c.tenant_id, c.interval_seconds, c.look_back_seconds, c.revision, c.cursor, c.claim_token
+    returning c.cohort_id, c.tenant_id, c.interval_seconds, c.look_back_seconds, c.revision, c.cursor, c.owed_from_ns, c.claim_token
 ), due as (
     select rule_id
     from rule_state
@@ -37,7 +37,7 @@ with due_cohorts as (
         claimed_until = now() + @claim_for::interval
     from due
     where s.rule_id = due.rule_id
-    returning s.rule_id, s.armed_since_ns, s.cursor, s.claim_token
+    returning s.rule_id, s.armed_since_ns, s.cursor, s.owed_from_ns, s.claim_token
 ), free as (
     select least(
         now() + @rest::interval,
@@ -47,15 +47,15 @@ with due_cohorts as (
                     claimed_until))
          from cohort)) as at
 )
-select c.rule_id as id, false as cohort, r.version, c.armed_since_ns, c.cursor, c.claim_token::bigint as claim_token,
+select c.rule_id as id, false as cohort, r.version, c.armed_since_ns, c.cursor, c.owed_from_ns, c.claim_token::bigint as claim_token,
        now()::timestamptz as claimed_at, ''::text as tenant_id, 0::int as interval_seconds, 0::int as look_back_seconds, 0::bigint as idle_us
 from claimed c
 join rule r using (rule_id)
 union all
-select c.cohort_id, true, c.revision, 0, c.cursor, c.claim_token, now(), c.tenant_id, c.interval_seconds, c.look_back_seconds, 0
+select c.cohort_id, true, c.revision, 0, c.cursor, c.owed_from_ns, c.claim_token, now(), c.tenant_id, c.interval_seconds, c.look_back_seconds, 0
 from claimed_cohorts c
 union all
-select '00000000-0000-0000-0000-000000000000', false, 0, 0, null, 0, now(), '', 0, 0,
+select '00000000-0000-0000-0000-000000000000', false, 0, 0, null, null, 0, now(), '', 0, 0,
        greatest(floor(extract(epoch from f.at - now()) * 1000000), 0)::bigint
 from free f
 where not exists (select from claimed) and not exists (select from claimed_cohorts)
@@ -73,7 +73,8 @@ where r.rule_id = any(@rule_ids::uuid[]);
 -- The first statement of a commit: each claim's cursor by compare-and-set under
 -- its token and rule version. What it does not return is stale. What began before
 -- a rule's watermark may have had its alert, which retention deleted; no watermark
--- moves until the transaction ends. Told are those of which operators know that they
+-- moves until the transaction ends. What is owed goes with the cursor; the largest
+-- bigint says that nothing is. Told are those of which operators know that they
 -- failed, so that a commit has one statement less where nobody does.
 --
 -- Rules of one interval become due at the same instants, multiples of it, so
@@ -84,6 +85,7 @@ where r.rule_id = any(@rule_ids::uuid[]);
 -- have no instants: the caller says when the next tick may take them.
 update rule_state s
 set cursor = a.to_cursor,
+    owed_from_ns = a.owed_from_ns,
     next_run_at = case when a.at_once then now()
         when a.release and r.interval_seconds = 1 and sqlc.narg(least_due_at)::timestamptz is not null
             then greatest(sqlc.narg(least_due_at)::timestamptz, now())
@@ -105,6 +107,7 @@ from (
            unnest(@versions::bigint[]) as version,
            nullif(unnest(@from_cursors::text[]), '') as from_cursor,
            unnest(@to_cursors::text[]) as to_cursor,
+           nullif(unnest(@owed_from_ns::bigint[]), 9223372036854775807) as owed_from_ns,
            unnest(@releases::boolean[]) as release,
            unnest(@at_once::boolean[]) as at_once,
            nullif(unnest(@problems::text[]), '') as problem

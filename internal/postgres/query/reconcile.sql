@@ -1,5 +1,5 @@
 -- name: RuleReconcilable :one
-select sqlc.embed(r), s.armed_since_ns, s.former, s.cursor, s.swept_before_ns
+select sqlc.embed(r), s.armed_since_ns, s.former, s.cursor, s.owed_from_ns, s.swept_before_ns
 from rule r join rule_progress s using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
 
@@ -69,4 +69,7 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        coalesce((select min(s.cursor)
         from rule_progress s join rule r using (rule_id)
         where r.enabled and r.deleted_at is null and s.cursor is not null), '')::text as slowest,
+       (select count(*)
+        from rule_progress s join rule r using (rule_id)
+        where r.enabled and r.deleted_at is null and s.owed_from_ns is not null) as owing,
        (extract(epoch from now()) * 1e9)::bigint as now_ns;

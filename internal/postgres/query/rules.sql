@@ -47,7 +47,7 @@ select rule_id from rule where tenant_id = @tenant_id and rule_id = @rule_id and
 -- name: RuleLock :one
 -- Holds the rule and its state against commits and other edits. The lock on
 -- the rule lets foreign keys to it pass: a commit takes them after the state.
-select r.version, r.enabled, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor
+select r.version, r.enabled, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor, s.owed_from_ns
 from rule r join rule_state s using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null
 for no key update;

@@ -50,6 +50,7 @@ WHERE unhex('6f2768617261') = unhex({tenant:String})
        OR (began = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND (toString(id)) > unhex({after_id:String})))
   AND began < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
   AND app IN (unhex({application_0:String}), unhex({application_1:String}))
+  AND ifNull(toUnixTimestamp64Micro(ended), toUnixTimestamp64Micro(began)) >= {ended_since:Int64}
 ORDER BY began, (toString(id))
 LIMIT {limit:UInt64}
 -- after = 1795244520123456789
@@ -57,6 +58,7 @@ LIMIT {limit:UInt64}
 -- application_0 = 69742773
 -- application_1 = 6f7264657273
 -- before = 1795244520123456799
+-- ended_since = 1795244520123456
 -- limit = 1000
 -- prune_from = 1795244520123456789
 -- prune_to = 1795244520123456799

@@ -46,6 +46,7 @@ WHERE tenant_id = unhex({tenant:String})
        OR (start_time = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND execution_id > unhex({after_id:String})))
   AND start_time < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
   AND application_id IN (unhex({application_0:String}), unhex({application_1:String}))
+  AND ifNull(toUnixTimestamp64Micro(end_time), toUnixTimestamp64Micro(start_time)) >= {ended_since:Int64}
 ORDER BY start_time, execution_id
 LIMIT {limit:UInt64}
 -- after = 1795244520123456789
@@ -53,6 +54,7 @@ LIMIT {limit:UInt64}
 -- application_0 = 69742773
 -- application_1 = 6f7264657273
 -- before = 1795244520123456799
+-- ended_since = 1795244520123456
 -- limit = 1000
 -- tenant = 64656661756c74
 
