@@ -32,14 +32,15 @@ func layers() []layer {
 	return []layer{
 		{packages: vocabulary(), may: vocabulary()},
 		{packages: []string{"migrations", "web"}},
-		{packages: []string{"internal/seal"}},
+		{packages: []string{"internal/seal", "internal/socket"}},
 		{packages: []string{"internal/rulefile"}},
 		{packages: []string{"internal/retention"}},
 		{packages: []string{"internal/access/..."}, may: vocabulary("internal/access/...")},
 		{packages: []string{"notify"}, may: vocabulary()},
 		{
 			packages: []string{"notify/*"},
-			may:      vocabulary("notify/...", "internal/bustest", "internal/natstest", "internal/pgtest", "internal/redistest"),
+			may: vocabulary("notify/...", "internal/bustest", "internal/natstest", "internal/pgtest", "internal/redistest",
+				"internal/socket"),
 		},
 		{packages: []string{"internal/bustest"}, may: vocabulary("notify/...")},
 		{packages: []string{"internal/natstest", "internal/redistest"}},
@@ -55,7 +56,7 @@ func layers() []layer {
 		{
 			packages: []string{"internal/postgres/...", "internal/pgtest"},
 			may: vocabulary("notify/...", "evaluator", "api", "internal/access", "internal/lease", "internal/retention", "internal/seal", "internal/postgres/...",
-				"internal/pgtest", "migrations"),
+				"internal/pgtest", "internal/socket", "migrations"),
 		},
 		{packages: []string{"api/..."}, may: vocabulary("notify/...", "evaluator/...", "api/...", "internal/access/...", "web")},
 		{

@@ -2,12 +2,11 @@ package postgres
 
 import (
 	"context"
-	"crypto/tls"
-	"net"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"tocsin/internal/socket"
 )
 
 // A connection that has been idle may have ended meanwhile: Postgres has been
@@ -28,25 +27,5 @@ func shouldPing(_ context.Context, idle pgxpool.ShouldPingParams) bool {
 	if idle.IdleDuration <= unasked {
 		return false
 	}
-	return idle.IdleDuration > trusted || !isQuiet(idle.Conn.PgConn().Conn())
-}
-
-// isQuiet reports whether a connection stands and has nothing to read: no end, no
-// farewell, no notice. It reads nothing, and waits for nothing. Of what it does not
-// know, it says no.
-func isQuiet(conn net.Conn) bool {
-	if encrypted, ok := conn.(*tls.Conn); ok {
-		conn = encrypted.NetConn()
-	}
-	socket, ok := conn.(syscall.Conn)
-	if !ok {
-		return false
-	}
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return false
-	}
-	quiet := false
-	err = raw.Control(func(fd uintptr) { quiet = nothingToRead(fd) })
-	return err == nil && quiet
+	return idle.IdleDuration > trusted || !socket.IsQuiet(idle.Conn.PgConn().Conn())
 }

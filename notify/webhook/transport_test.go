@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/net/http2"
-
 	"tocsin/notify"
 	"tocsin/notify/slack"
 	"tocsin/notify/webhook"
@@ -106,66 +104,21 @@ func TestResetBeforeTheRequestIsRead(t *testing.T) {
 	}
 }
 
-// TestHTTP2Endings has a server of HTTP/2 end things in its own ways: none of
-// them makes the transport send the request a second time by itself.
-func TestHTTP2Endings(t *testing.T) {
+// TestServerOfOtherProtocols has a server that speaks no HTTP/1.1.
+func TestServerOfOtherProtocols(t *testing.T) {
 	pair := httptest.NewUnstartedServer(nil)
 	pair.StartTLS()
-	certificate, parsed := pair.TLS.Certificates[0], pair.Certificate()
-	pair.Close()
+	t.Cleanup(pair.Close)
 	roots := x509.NewCertPool()
-	roots.AddCert(parsed)
-	for name, end := range map[string]func(f *http2.Framer, stream uint32) error{
-		"GOAWAY, processed":     func(f *http2.Framer, stream uint32) error { return f.WriteGoAway(stream, http2.ErrCodeNo, nil) },
-		"GOAWAY, not processed": func(f *http2.Framer, _ uint32) error { return f.WriteGoAway(0, http2.ErrCodeNo, nil) },
-		"GOAWAY, calm down":     func(f *http2.Framer, _ uint32) error { return f.WriteGoAway(0, http2.ErrCodeEnhanceYourCalm, nil) },
-		"stream refused": func(f *http2.Framer, stream uint32) error {
-			return f.WriteRSTStream(stream, http2.ErrCodeRefusedStream)
-		},
-		"stream reset":      func(f *http2.Framer, stream uint32) error { return f.WriteRSTStream(stream, http2.ErrCodeInternal) },
-		"connection closed": func(*http2.Framer, uint32) error { return nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			requests := make(chan struct{}, 10)
-			address := raw(t, func(conn net.Conn) {
-				secure := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12})
-				if stream, f, err := readHTTP2(secure); err == nil {
-					requests <- struct{}{}
-					if end(f, stream) == nil {
-						_ = secure.CloseWrite()
-					}
-				}
-			})
-			s := newSender(t, func(o *webhook.Options) { o.RootCAs = roots })
-			o := send(t, s, delivery(strings.Replace(address, "http:", "https:", 1)))
-			if o.Verdict != notify.VerdictRetry || o.NothingSent || o.Error == "" {
-				t.Errorf("outcome %+v", o)
-			}
-			if len(requests) != 1 {
-				t.Errorf("%d requests for one attempt", len(requests))
-			}
-		})
-	}
-}
-
-// readHTTP2 reads one request to its end.
-func readHTTP2(conn net.Conn) (stream uint32, f *http2.Framer, err error) {
-	preface := make([]byte, len(http2.ClientPreface))
-	if _, err := io.ReadFull(conn, preface); err != nil {
-		return 0, nil, err
-	}
-	f = http2.NewFramer(conn, conn)
-	if err := f.WriteSettings(); err != nil {
-		return 0, nil, err
-	}
-	for {
-		frame, err := f.ReadFrame()
-		if err != nil {
-			return 0, nil, err
-		}
-		if head := frame.Header(); head.StreamID > 0 && head.Flags.Has(http2.FlagDataEndStream) {
-			return head.StreamID, f, nil
-		}
+	roots.AddCert(pair.Certificate())
+	address := raw(t, func(conn net.Conn) {
+		config := &tls.Config{Certificates: pair.TLS.Certificates, NextProtos: []string{"other"}, MinVersion: tls.VersionTLS12}
+		_ = tls.Server(conn, config).HandshakeContext(t.Context())
+	})
+	s := newSender(t, func(o *webhook.Options) { o.RootCAs = roots })
+	o := send(t, s, delivery(strings.Replace(address, "http:", "https:", 1)))
+	if o.Verdict != notify.VerdictRetry || !o.NothingSent || !strings.Contains(o.Error, "application protocol") {
+		t.Errorf("outcome %+v", o)
 	}
 }
 

@@ -1,10 +1,10 @@
 // Package webhook makes the bodies of messages and sends them over HTTP.
 //
-// A [Sender] makes one attempt and no more: redirects are not followed, and the
-// request cannot be replayed, so that the transport never sends it a second
-// time when a reused connection dies. What came of it is one [notify.Outcome],
-// decided in one table (outcome.go). An attempt of which no byte left the
-// process is marked as such, because its repeat cannot be a duplicate.
+// A [Sender] makes one attempt and no more: redirects are not followed, and no
+// request is sent a second time when a reused connection dies (see package wire).
+// What came of it is one [notify.Outcome], decided in one table (outcome.go). An
+// attempt of which no byte left the process is marked as such, because its repeat
+// cannot be a duplicate.
 //
 // A URL is given by a person, and names resolve to whatever their owner likes,
 // so addresses are judged when a connection is dialled, after name resolution:
@@ -27,16 +27,15 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/netip"
 	"net/url"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"code.dny.dev/ssrf"
 
 	"tocsin/notify"
+	"tocsin/notify/webhook/wire"
 	"tocsin/rules"
 )
 
@@ -47,6 +46,11 @@ const (
 	maxDrain          = 64 << 10
 	maxResponseHeader = 64 << 10
 )
+
+// idleFor is half of how long a connection waits for its next use at most. Many
+// servers close theirs after five seconds, and who sends at that very moment never
+// learns whether the message was read.
+const idleFor = 2 * time.Second
 
 // The headers of Standard Webhooks, spelled as net/http sends them.
 const (
@@ -71,11 +75,11 @@ type Options struct {
 
 // Sender makes attempts over HTTP. It is safe for concurrent use.
 type Sender struct {
-	transport *http.Transport
-	now       func() time.Time
-	agent     string
-	slackAPI  *url.URL
-	targets   targets
+	client   *wire.Client
+	now      func() time.Time
+	agent    string
+	slackAPI *url.URL
+	targets  targets
 }
 
 var _ notify.Sender = (*Sender)(nil)
@@ -106,28 +110,16 @@ func New(o Options) (*Sender, error) {
 		now:      o.Now,
 		agent:    "tocsin/" + o.Version,
 		slackAPI: slackAPI,
-		transport: &http.Transport{
-			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				conn, err := dialer.DialContext(ctx, network, address)
-				if err != nil {
-					return nil, err
-				}
-				return &countingConn{Conn: conn}, nil
-			},
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs},
-			ForceAttemptHTTP2:      true,
-			DisableCompression:     true,
-			MaxIdleConns:           1024,
-			MaxIdleConnsPerHost:    256,
-			IdleConnTimeout:        30 * time.Second,
-			TLSHandshakeTimeout:    10 * time.Second,
-			MaxResponseHeaderBytes: maxResponseHeader,
-		},
+		client: wire.New(wire.Options{
+			Dial: dialer.DialContext, TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}, HandshakeTimeout: 10 * time.Second,
+			MaxHead: maxResponseHeader, MaxDrain: maxDrain, MaxIdle: 1024, MaxIdlePerHost: 256, IdleFor: idleFor,
+		}),
 	}, nil
 }
 
-// Close closes the connections that wait for their next use.
-func (s *Sender) Close() { s.transport.CloseIdleConnections() }
+// Close closes the connections that wait for their next use. Those in use are
+// closed when their attempts end.
+func (s *Sender) Close() { s.client.Close() }
 
 // Prepare makes the request of an attempt.
 func (s *Sender) Prepare(d *notify.Delivery) notify.Request {
@@ -172,47 +164,35 @@ func (r *request) attempt(parent context.Context) notify.Outcome {
 	}
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
-
-	var sent sendState
-	resp, err := s.transport.RoundTrip(r.http.WithContext(httptrace.WithClientTrace(ctx, sent.trace())))
-	if err != nil {
-		return s.unanswered(parent, ctx, err, &sent, timeout, secrets)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var head []byte
 	limit := int64(maxResponse)
 	if w.Slack.Used() {
 		limit = maxSlackAnswer
 	}
-	// After 101 the body is the bare connection, to which the timeout does not apply.
-	if resp.StatusCode >= http.StatusOK && resp.ContentLength != 0 {
-		head, _ = io.ReadAll(io.LimitReader(resp.Body, limit))
-		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxDrain))
+	got, nothingSent, err := s.client.Call(ctx, r.http, limit)
+	if err != nil {
+		verdict, why := unanswered(parent, err, nothingSent, timeout)
+		return notify.Outcome{Verdict: verdict, NothingSent: nothingSent, Error: secrets.redact(why)}
 	}
-	o := judge(w, answer{resp.StatusCode, resp.Header, head}, secrets, r.at)
-	o.Head = secrets.responseHead(resp)
+	o := judge(w, answer{got.Head.StatusCode, got.Head.Header, got.Body}, secrets, r.at)
+	o.Head = secrets.responseHead(got.Head)
 	return o
 }
 
-// unanswered is the outcome of an attempt without answer.
-func (s *Sender) unanswered(parent, ctx context.Context, err error, sent *sendState, timeout time.Duration, secrets secrets) notify.Outcome {
-	o := notify.Outcome{Verdict: notify.VerdictRetry, NothingSent: sent.nothing()}
+// unanswered tells what an attempt without answer is, and why there is none.
+func unanswered(parent context.Context, err error, nothingSent bool, timeout time.Duration) (verdict notify.Verdict, why string) {
 	switch {
+	case errors.Is(parent.Err(), context.Canceled) && nothingSent:
+		return notify.VerdictRetry, "Stopped before the receiver answered"
 	case errors.Is(parent.Err(), context.Canceled):
-		if !o.NothingSent {
-			o.Verdict = notify.VerdictUnknown
-		}
-		o.Error = "Stopped before the receiver answered"
-	case ctx.Err() != nil && o.NothingSent:
-		o.Error = fmt.Sprintf("Could not connect within %v", timeout)
-	case ctx.Err() != nil:
-		o.Error = fmt.Sprintf("No answer within %v", timeout)
+		return notify.VerdictUnknown, "Stopped before the receiver answered"
+	case errors.Is(err, context.DeadlineExceeded) && nothingSent:
+		return notify.VerdictRetry, fmt.Sprintf("Could not connect within %v", timeout)
+	case errors.Is(err, context.DeadlineExceeded):
+		return notify.VerdictRetry, fmt.Sprintf("No answer within %v", timeout)
 	case errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork):
-		o.Error = "The URL leads to an address that is not public; an administrator can allow its network"
-	default:
-		o.Error = secrets.redact(rules.CleanText(err.Error(), maxError))
+		return notify.VerdictRetry, "The URL leads to an address that is not public; an administrator can allow its network"
 	}
-	return o
+	return notify.VerdictRetry, rules.CleanText(err.Error(), maxError)
 }
 
 const maxError = 500
@@ -256,8 +236,7 @@ func (s *Sender) prepare(d *notify.Delivery, now time.Time) *request {
 	return &request{sender: s, http: post(t.url, header, content), content: content}
 }
 
-// post makes a request that the transport cannot send a second time: it has no
-// GetBody, and its body is read once.
+// post makes a request.
 func post(to *url.URL, header http.Header, content []byte) *http.Request {
 	r := &http.Request{
 		Method: http.MethodPost, URL: to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -285,54 +264,4 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, errors.New("the URL names no host")
 	}
 	return u, nil
-}
-
-// sendState tells whether a byte of the request left the process.
-type sendState struct {
-	conn   atomic.Pointer[countingConn]
-	before atomic.Int64
-	// blind is set when the connection cannot be watched.
-	blind atomic.Bool
-}
-
-func (s *sendState) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		conn := info.Conn
-		if secure, ok := conn.(*tls.Conn); ok {
-			conn = secure.NetConn()
-		}
-		counting, ok := conn.(*countingConn)
-		if !ok {
-			s.blind.Store(true)
-			return
-		}
-		s.before.Store(counting.written.Load())
-		s.conn.Store(counting)
-	}}
-}
-
-// nothing reports that no byte of the request was handed to the network. Others
-// may use the same connection, so false may be wrong; true never is.
-func (s *sendState) nothing() bool {
-	if s.blind.Load() {
-		return false
-	}
-	conn := s.conn.Load()
-	return conn == nil || conn.written.Load() == s.before.Load()
-}
-
-// countingConn counts the bytes that were handed to the network.
-type countingConn struct {
-	net.Conn
-
-	written atomic.Int64
-}
-
-func (c *countingConn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	// Of a failed write, the peer may have seen more than was counted.
-	if n > 0 {
-		c.written.Add(int64(n))
-	}
-	return n, err
 }

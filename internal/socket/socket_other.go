@@ -1,6 +1,6 @@
 //go:build !unix
 
-package postgres
+package socket
 
 // nothingToRead is not known here.
 func nothingToRead(uintptr) bool { return false }
