@@ -287,8 +287,11 @@ func (g *gate) stocks(limits *Limits) bool {
 // stocks tells whether many may be taken at once: the receiver is quick, and nothing
 // is to be judged when a slot is free, because there are neither rate nor digests.
 func (l *lane) stocks(limits *Limits) bool {
-	return l.pace == quick && l.brisk && !l.failing && limits.RatePerSecond == 0 && !limits.Digests && !limits.Probe
+	return l.prompt() && limits.RatePerSecond == 0 && !limits.Digests && !limits.Probe
 }
+
+// prompt tells whether the receiver takes messages, and answers at once.
+func (l *lane) prompt() bool { return l.pace == quick && l.brisk && !l.failing }
 
 // waits tells whether the free slots of a webhook are left until there are more of
 // them, so that more attempts are begun together: enough are begun for its calls.
@@ -316,6 +319,15 @@ func (g *gate) welcomes(webhook uuid.UUID, most int) bool {
 	l := g.lane(webhook)
 	l.most = most
 	return l.pace != slow && !l.behind && !l.failing
+}
+
+// hurries tells whether what is handed over for a webhook is soon sent: nothing older
+// waits in the outbox, and its receiver answers at once.
+func (g *gate) hurries(webhook uuid.UUID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.lane(webhook)
+	return l.prompt() && !l.behind
 }
 
 // ended takes note of an outcome.

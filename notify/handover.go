@@ -13,9 +13,12 @@ import (
 // maxHanded bounds the notifications that wait in the process, of all webhooks; of
 // one, handed over, it is maxQueue times what may be called at once.
 const (
-	maxHanded = 2048
-	maxQueue  = 16
+	maxHanded = 4096
+	maxQueue  = 32
 )
+
+// holdBack is how long a commit may wait for room.
+const holdBack = 250 * time.Millisecond
 
 // desk holds claimed notifications until there is a slot for them: what was handed
 // over, and what claims took for more than there were slots. Its claims are renewed.
@@ -24,6 +27,12 @@ const (
 // failing one nothing is taken that has no slot, and what waits goes back into the
 // outbox. Nothing is handed over while something older waits there, where limits,
 // breaker and digests are judged.
+//
+// In a burst exchanges are judged faster than any receiver takes messages. What is
+// written then for want of room here has to be claimed, and read, once more, for a
+// sixth of all that it costs, and what follows it has to wait for its turn behind it.
+// So the commit waits for room, as long as the receiver is so quick that there soon is
+// some, and no longer than holdBack.
 type desk struct {
 	lease   time.Duration
 	gate    *gate
@@ -42,6 +51,8 @@ type desk struct {
 	lines   map[uuid.UUID]*line
 	total   int
 	waiting []*Delivery
+	// moved is closed when there is more room; nil while nobody waits for that.
+	moved chan struct{}
 }
 
 // line is what a webhook has at the desk.
@@ -54,6 +65,9 @@ type line struct {
 
 // room returns how many more notifications of a webhook may wait here, at most.
 func (k *desk) room(line *line, most int) int { return min(most-line.reserved, maxHanded-k.total) }
+
+// handed returns how many more may be handed over.
+func (k *desk) handed(line *line) int { return k.room(line, maxQueue*line.most) }
 
 // line returns what a webhook has here.
 func (k *desk) line(webhook uuid.UUID, most int) *line {
@@ -102,6 +116,54 @@ func (k *desk) begin() {
 	k.open = true
 }
 
+// await waits until there is room for what is wanted, where that is soon.
+func (k *desk) await(ctx context.Context, wanted []Wanted) {
+	var over <-chan time.Time
+	for {
+		moved := k.moves(wanted)
+		if moved == nil {
+			return
+		}
+		if over == nil {
+			over = time.After(holdBack)
+		}
+		select {
+		case <-moved:
+		case <-over:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// moves returns what is closed when there is more room, nil where there is enough, or
+// where there would not be enough soon.
+func (k *desk) moves(wanted []Wanted) <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.open || !slices.ContainsFunc(wanted, k.lacks) {
+		return nil
+	}
+	if k.moved == nil {
+		k.moved = make(chan struct{})
+	}
+	return k.moved
+}
+
+// lacks tells whether there is not enough room for what is wanted, though there soon is.
+func (k *desk) lacks(w Wanted) bool {
+	return w.Count <= maxQueue*w.MaxConcurrent && k.gate.hurries(w.WebhookID) && k.handed(k.line(w.WebhookID, w.MaxConcurrent)) < w.Count
+}
+
+// move tells those who wait for room that there is more, or that nobody is served any more.
+func (k *desk) move() {
+	if k.moved != nil {
+		close(k.moved)
+		k.moved = nil
+	}
+}
+
 // reserve keeps room for what is wanted, as far as there is any, which accept ends. It
 // reports whether the desk is open; if not there is nothing to end.
 func (k *desk) reserve(wanted []Wanted) (room map[uuid.UUID]int, open bool) {
@@ -117,7 +179,7 @@ func (k *desk) reserve(wanted []Wanted) (room map[uuid.UUID]int, open bool) {
 			continue
 		}
 		l := k.line(w.WebhookID, w.MaxConcurrent)
-		n := min(w.Count, k.room(l, maxQueue*w.MaxConcurrent))
+		n := min(w.Count, k.handed(l))
 		if n <= 0 {
 			continue
 		}
@@ -137,6 +199,7 @@ func (k *desk) accept(ctx context.Context, room map[uuid.UUID]int, committed []*
 		k.lines[webhook].reserved -= n
 		k.total -= n
 	}
+	k.move()
 	k.add(ctx, committed)
 }
 
@@ -216,6 +279,7 @@ func (k *desk) take(ctx context.Context, enough int, now time.Time) (ready []*De
 	}
 	clear(k.waiting[len(rest):])
 	k.waiting = rest
+	k.move()
 	k.giveBack(ctx, back)
 	return ready, len(rest) > 0
 }
@@ -269,6 +333,7 @@ func (k *desk) shut(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.open = false
+	k.move()
 	k.empty(ctx)
 }
 

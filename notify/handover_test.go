@@ -27,7 +27,7 @@ func running(t *testing.T, d *notify.Dispatcher, f func()) {
 // roomFor returns how many notifications there is room for, of which 4 may be called at once.
 func roomFor(t *testing.T, d *notify.Dispatcher, webhook uuid.UUID, count int) int {
 	t.Helper()
-	r := d.Reserve([]notify.Wanted{{WebhookID: webhook, MaxConcurrent: 4, Count: count}})
+	r := d.Reserve(t.Context(), []notify.Wanted{{WebhookID: webhook, MaxConcurrent: 4, Count: count}})
 	defer r.HandOver(t.Context(), nil)
 	return r.Room[webhook]
 }
@@ -48,16 +48,16 @@ func TestHandedOverIsSentWithoutAClaim(t *testing.T) {
 		d := dispatcher(t, o, c, func(o *notify.Options) { o.Poll = time.Hour })
 		running(t, d, func() {
 			began := time.Now()
-			r := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 4, Count: 100}})
-			if r.Room[id] != 64 || r.Replica != "r" || r.Lease != 30*time.Second {
-				t.Fatalf("reserved %+v, want 16 for each that may be under way", r)
+			r := d.Reserve(t.Context(), []notify.Wanted{{WebhookID: id, MaxConcurrent: 4, Count: 200}})
+			if r.Room[id] != 128 || r.Replica != "r" || r.Lease != 30*time.Second {
+				t.Fatalf("reserved %+v, want 32 for each that may be under way", r)
 			}
 			if more := roomFor(t, d, id, 1); more != 0 {
 				t.Errorf("room for %d more", more)
 			}
 			r.HandOver(t.Context(), deliveries(10, id, time.Minute))
 			synctest.Wait()
-			if left := roomFor(t, d, id, 100); left != 58 {
+			if left := roomFor(t, d, id, 200); left != 122 {
 				t.Errorf("room for %d, want all but for the 6 that wait for their calls", left)
 			}
 			time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
@@ -105,7 +105,7 @@ func TestNothingIsTakenOverFor(t *testing.T) {
 			o := &outbox{}
 			d := dispatcher(t, o, &calls{takes: time.Minute}, nil)
 			running(t, d, func() {
-				r := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 3}})
+				r := d.Reserve(t.Context(), []notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 3}})
 				r.HandOver(t.Context(), oneByOne(deliveries(3, id, 100*time.Millisecond)))
 				time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
 				synctest.Wait()
@@ -145,7 +145,7 @@ func TestHandedOverIsRenewedWhileItWaits(t *testing.T) {
 		o := &outbox{}
 		d := dispatcher(t, o, &calls{takes: 900 * time.Millisecond}, func(o *notify.Options) { o.Lease = 600 * time.Millisecond })
 		running(t, d, func() {
-			r := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 2}})
+			r := d.Reserve(t.Context(), []notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 2}})
 			r.HandOver(t.Context(), oneByOne(deliveries(2, id, time.Minute)))
 			time.Sleep(850 * time.Millisecond) //nolint:forbidigo // the time of the bubble
 			synctest.Wait()
@@ -162,8 +162,8 @@ func TestWhatWaitsIsGivenBackAtTheEnd(t *testing.T) {
 		o := &outbox{}
 		d := dispatcher(t, o, &calls{takes: 20 * time.Second}, nil)
 		running(t, d, func() {
-			r := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 3}})
-			late := d.Reserve([]notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 1}})
+			r := d.Reserve(t.Context(), []notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 3}})
+			late := d.Reserve(t.Context(), []notify.Wanted{{WebhookID: id, MaxConcurrent: 1, Count: 1}})
 			r.HandOver(t.Context(), oneByOne(deliveries(3, id, time.Minute)))
 			synctest.Wait()
 			// A commit is under way when the dispatcher is told to end.

@@ -39,8 +39,10 @@ type Reservation struct {
 
 // Reserve keeps room for notifications that a commit is about to write under this
 // dispatcher's claim, so that they need no claim of their own. There is none
-// before the dispatcher runs.
-func (d *Dispatcher) Reserve(wanted []Wanted) Reservation {
+// before the dispatcher runs. In a burst it may wait for a quarter of a second, unless
+// ctx ends before, until there is room; the caller must hold no transaction.
+func (d *Dispatcher) Reserve(ctx context.Context, wanted []Wanted) Reservation {
+	d.desk.await(ctx, wanted)
 	room, open := d.desk.reserve(wanted)
 	if !open {
 		return Reservation{}

@@ -35,8 +35,9 @@ func written(n int, webhook uuid.UUID) []notify.Delivery {
 	return list
 }
 
-func reserve(d *notify.Dispatcher, webhook uuid.UUID, count int) notify.Reservation {
-	return d.Reserve([]notify.Wanted{{WebhookID: webhook, MaxConcurrent: 4, Count: count}})
+func reserve(t *testing.T, d *notify.Dispatcher, webhook uuid.UUID, count int) notify.Reservation {
+	t.Helper()
+	return d.Reserve(t.Context(), []notify.Wanted{{WebhookID: webhook, MaxConcurrent: 4, Count: count}})
 }
 
 // TestACommitBeginsWhatCanBeCalledAtOnce sends nothing before the commit, and then
@@ -47,7 +48,7 @@ func TestACommitBeginsWhatCanBeCalledAtOnce(t *testing.T) {
 		o, c := &outbox{}, &calls{takes: 100 * time.Millisecond}
 		d := dispatcher(t, o, c, func(o *notify.Options) { o.Poll = time.Hour })
 		running(t, d, func() {
-			r, list := reserve(d, id, 10), written(10, id)
+			r, list := reserve(t, d, id, 10), written(10, id)
 			if n := beginning(t, &r, list); n != 4 {
 				t.Fatalf("%d begun, want as many as may be called at once", n)
 			}
@@ -92,13 +93,13 @@ func TestACommitThatFailsSendsNothing(t *testing.T) {
 		d := dispatcher(t, o, c, func(o *notify.Options) { o.Poll = time.Hour })
 		running(t, d, func() {
 			for range 3 {
-				r, list := reserve(d, id, 6), written(6, id)
+				r, list := reserve(t, d, id, 6), written(6, id)
 				for range 2 {
 					if n := beginning(t, &r, list); n != 4 {
 						t.Fatalf("%d begun, want 4", n)
 					}
 				}
-				other := reserve(d, id, 6)
+				other := reserve(t, d, id, 6)
 				if n := beginning(t, &other, written(1, id)); n != 0 {
 					t.Error("begun without a slot")
 				}
@@ -120,16 +121,16 @@ func TestACommitBeginsNothingBeforeWhatWaits(t *testing.T) {
 		id := uuid.New()
 		d := dispatcher(t, &outbox{}, &calls{takes: 100 * time.Millisecond}, func(o *notify.Options) { o.Poll = time.Hour })
 		running(t, d, func() {
-			first := reserve(d, id, 20)
+			first := reserve(t, d, id, 20)
 			first.HandOver(t.Context(), deliveries(20, id, time.Minute))
 			synctest.Wait()
-			r := reserve(d, id, 1)
+			r := reserve(t, d, id, 1)
 			if n := beginning(t, &r, written(1, id)); n != 0 {
 				t.Error("begun although others wait")
 			}
 			r.HandOver(t.Context(), nil)
 			pass(time.Minute)
-			again := reserve(d, id, 1)
+			again := reserve(t, d, id, 1)
 			if n := beginning(t, &again, written(1, id)); n != 1 {
 				t.Error("not begun although nothing waits")
 			}
@@ -151,7 +152,7 @@ func TestACommitLeavesSlotsToOthers(t *testing.T) {
 				wanted = append(wanted, notify.Wanted{WebhookID: id, MaxConcurrent: 4, Count: 3})
 				list = append(list, written(3, id)...)
 			}
-			r := d.Reserve(wanted)
+			r := d.Reserve(t.Context(), wanted)
 			if n := beginning(t, &r, list); n != 8 {
 				t.Errorf("%d begun, want a quarter of 32", n)
 			}
@@ -175,7 +176,7 @@ func TestACommitWaitsForNoSlowBodies(t *testing.T) {
 		o := &outbox{}
 		d := dispatcher(t, o, &calls{}, func(options *notify.Options) { options.Poll, options.Renderer = time.Hour, slowly{o} })
 		running(t, d, func() {
-			r, list := reserve(d, id, 4), written(4, id)
+			r, list := reserve(t, d, id, 4), written(4, id)
 			if n := beginning(t, &r, list); n != 2 {
 				t.Errorf("%d begun, want those of 12 ms", n)
 			}

@@ -166,7 +166,7 @@ func (h *heard) so() (looks, settled int) {
 func TestNothingIsLookedForWithoutRoom(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 10 * time.Second}, func(h *heard) {
-		r := h.d.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 4}})
+		r := h.d.Reserve(t.Context(), []notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 4}})
 		r.HandOver(t.Context(), deliveries(4, hook, time.Minute))
 		synctest.Wait()
 		before, _ := h.so()
@@ -213,7 +213,7 @@ func TestCallsThatEndCauseNoLooks(t *testing.T) {
 	hook := uuid.New()
 	hears(t, &calls{takes: 5 * time.Millisecond}, func(h *heard) {
 		for range 50 {
-			r := h.d.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
+			r := h.d.Reserve(t.Context(), []notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
 			r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
 			pass(20 * time.Millisecond)
 		}
@@ -233,7 +233,7 @@ func TestCallsOfOthersCauseNoLooks(t *testing.T) {
 		h.calls.mu.Unlock()
 		before, _ := h.so()
 		for range 50 {
-			r := h.d.Reserve([]notify.Wanted{{WebhookID: other, MaxConcurrent: 4, Count: 1}})
+			r := h.d.Reserve(t.Context(), []notify.Wanted{{WebhookID: other, MaxConcurrent: 4, Count: 1}})
 			r.HandOver(t.Context(), deliveries(1, other, time.Minute))
 			pass(20 * time.Millisecond)
 		}
@@ -275,7 +275,7 @@ func TestLooksEndWithWhatIsOwed(t *testing.T) {
 			t.Fatalf("%d of 100 messages are settled", settled)
 		}
 		for range 50 {
-			r := h.d.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
+			r := h.d.Reserve(t.Context(), []notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
 			r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
 			pass(20 * time.Millisecond)
 		}
@@ -302,7 +302,7 @@ func TestWhatBecomesDueByAnAttemptIsLookedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hears(t, &calls{takes: time.Second / 2}, func(h *heard) {
 				c.before(h)
-				r := h.d.Reserve([]notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
+				r := h.d.Reserve(t.Context(), []notify.Wanted{{WebhookID: hook, MaxConcurrent: 4, Count: 1}})
 				r.HandOver(t.Context(), deliveries(1, hook, time.Minute))
 				pass(time.Second)
 				if looks, _ := h.so(); looks < 2 {

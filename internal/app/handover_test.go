@@ -20,8 +20,8 @@ type clerk struct {
 	reserved int
 }
 
-func (c *clerk) Reserve(wanted []notify.Wanted) notify.Reservation {
-	r := c.Dispatcher.Reserve(wanted)
+func (c *clerk) Reserve(ctx context.Context, wanted []notify.Wanted) notify.Reservation {
+	r := c.Dispatcher.Reserve(ctx, wanted)
 	for _, n := range r.Room {
 		c.reserved += n
 	}
@@ -30,7 +30,7 @@ func (c *clerk) Reserve(wanted []notify.Wanted) notify.Reservation {
 
 // room returns how many notifications there is room for.
 func (c *clerk) room(webhook uuid.UUID, count int) int {
-	r := c.Dispatcher.Reserve([]notify.Wanted{{WebhookID: webhook, MaxConcurrent: 8, Count: count}})
+	r := c.Dispatcher.Reserve(context.Background(), []notify.Wanted{{WebhookID: webhook, MaxConcurrent: 8, Count: count}})
 	defer r.HandOver(context.Background(), nil)
 	return r.Room[webhook]
 }
@@ -166,7 +166,7 @@ func TestHandedOverOnlyWhatIsCommitted(t *testing.T) {
 	}
 	w.until("it arrives", func() bool { return slices.Equal(w.receiver.received(), []string{"a"}) })
 	w.until("nothing is owed", func() bool { return len(w.column(unsettledOutbox)) == 0 })
-	if room := desk.room(rule.WebhookIDs[0], 1000); room != 128 {
+	if room := desk.room(rule.WebhookIDs[0], 1000); room != 256 {
 		t.Errorf("room for %d, want all of it back", room)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // Desk takes over notifications as they are written; [notify.Dispatcher] is one.
 type Desk interface {
-	Reserve(wanted []notify.Wanted) notify.Reservation
+	Reserve(ctx context.Context, wanted []notify.Wanted) notify.Reservation
 }
 
 // handover is what a commit writes under the claim of a dispatcher, which gets it
@@ -55,7 +55,7 @@ func (s *Evaluation) reserve(ctx context.Context, notifications []notify.Notific
 			wanted = append(wanted, notify.Wanted{WebhookID: id, MaxConcurrent: w.webhook.MaxConcurrent, Count: n})
 		}
 	}
-	h.reservation = s.desk.Reserve(wanted)
+	h.reservation = s.desk.Reserve(ctx, wanted)
 	return h
 }
 
