@@ -15,7 +15,7 @@ import (
 
 // several is B12: one, two and four dispatchers at the same backlog, and an idle one.
 func several(ctx context.Context, b bench) ([]report.Result, error) {
-	count := lab.Either(b.Quick, 2_000, 20_000)
+	count := lab.Either(b.Quick, 2_000, 40_000)
 	sizes := lab.Either(b.Quick, []int{1, 2}, []int{1, 2, 4})
 	var sides []trial.Side
 	for _, n := range sizes {
