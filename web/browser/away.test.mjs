@@ -1,7 +1,7 @@
 // What a page is worth while Tocsin is away, and how it comes back, in a real browser against the real binary.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { accessibility, tooWide, visible } from "./look.mjs";
+import { accessibility, idle, tooWide, visible } from "./look.mjs";
 import { createWorld } from "./world.mjs";
 
 /** What a browser reports by itself of a server that is away, and of an answer that the test makes. */
@@ -142,7 +142,7 @@ describe("while Tocsin is away", { timeout: 240_000 }, () => {
     await opened.context().close();
 
     const saving = await enter();
-    await saving.waitForFunction(() => new Promise((done) => requestIdleCallback(() => done(true))));
+    await idle(saving);
     const names = await saving.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => name));
     assert.deepEqual(
       names.filter((name) => /RulesPage-|AuditPage-/.test(name)),

@@ -2,7 +2,7 @@
 // always somewhere and can be seen there, and what happens is said once.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { visible } from "./look.mjs";
+import { idle, visible } from "./look.mjs";
 import { createWorld } from "./world.mjs";
 
 /** Keeps what the live regions of a page say, each change once. */
@@ -61,7 +61,7 @@ describe("with the keyboard alone", { timeout: 240_000 }, () => {
       pattern.source,
       visible,
     );
-    await page.waitForFunction(() => new Promise((done) => requestIdleCallback(() => done(true))));
+    await idle(page);
     assert.equal(await said(pattern), 1, `${pattern} is said once`);
   };
 

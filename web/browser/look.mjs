@@ -6,6 +6,11 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 export const visible = { state: "visible", timeout: 15_000 };
 
+/** Waits until a page has nothing to do. A browser that draws no frames may not say so, which is why it ends after 1 s. */
+export async function idle(opened) {
+  await opened.evaluate(() => new Promise((done) => requestIdleCallback(() => done(), { timeout: 1000 })));
+}
+
 /** What reaches over the right edge, but for text that is cut with an ellipsis and what can be scrolled sideways. */
 export function tooWide() {
   const mayReach = (element) => {

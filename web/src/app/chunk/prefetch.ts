@@ -52,7 +52,8 @@ export async function prefetch(chunks: readonly Chunk<unknown>[], signal: AbortS
 
 const idle = () =>
   new Promise<void>((resolve) => {
-    if (typeof requestIdleCallback === "function") requestIdleCallback(() => resolve());
+    // A browser that draws no frames may never call an idle page idle.
+    if (typeof requestIdleCallback === "function") requestIdleCallback(() => resolve(), { timeout: 2000 });
     else setTimeout(resolve, 200);
   });
 
