@@ -170,7 +170,7 @@ func (r *request) attempt(parent context.Context) notify.Outcome {
 	}
 	got, nothingSent, err := s.client.Call(ctx, r.http, limit)
 	if err != nil {
-		verdict, why := unanswered(parent, err, nothingSent, timeout)
+		verdict, why := unanswered(parent.Err(), ctx.Err(), err, nothingSent, timeout)
 		return notify.Outcome{Verdict: verdict, NothingSent: nothingSent, Error: secrets.redact(why)}
 	}
 	o := judge(w, answer{got.Head.StatusCode, got.Head.Header, got.Body}, secrets, r.at)
@@ -178,16 +178,17 @@ func (r *request) attempt(parent context.Context) notify.Outcome {
 	return o
 }
 
-// unanswered tells what an attempt without answer is, and why there is none.
-func unanswered(parent context.Context, err error, nothingSent bool, timeout time.Duration) (verdict notify.Verdict, why string) {
+// unanswered tells what an attempt without answer is, and why there is none: it was
+// stopped, its time is over, or its call failed.
+func unanswered(stopped, over, err error, nothingSent bool, timeout time.Duration) (verdict notify.Verdict, why string) {
 	switch {
-	case errors.Is(parent.Err(), context.Canceled) && nothingSent:
+	case errors.Is(stopped, context.Canceled) && nothingSent:
 		return notify.VerdictRetry, "Stopped before the receiver answered"
-	case errors.Is(parent.Err(), context.Canceled):
+	case errors.Is(stopped, context.Canceled):
 		return notify.VerdictUnknown, "Stopped before the receiver answered"
-	case errors.Is(err, context.DeadlineExceeded) && nothingSent:
+	case errors.Is(over, context.DeadlineExceeded) && nothingSent:
 		return notify.VerdictRetry, fmt.Sprintf("Could not connect within %v", timeout)
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(over, context.DeadlineExceeded):
 		return notify.VerdictRetry, fmt.Sprintf("No answer within %v", timeout)
 	case errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork):
 		return notify.VerdictRetry, "The URL leads to an address that is not public; an administrator can allow its network"

@@ -11,7 +11,10 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"os"
 	"time"
+
+	"tocsin/internal/socket"
 )
 
 // conn is a connection. It belongs to the call that has taken it.
@@ -27,6 +30,8 @@ type conn struct {
 	sent int
 	// reusable says that request and answer have come to their ends.
 	reusable bool
+	// dry says that nothing is read from the network.
+	dry bool
 	// round is that of the pool in which it became idle.
 	round int
 }
@@ -90,8 +95,8 @@ func (c *conn) exchange(r *http.Request, limit int64, o Options) (Answer, error)
 		return a, nil
 	case writeErr != nil && !errors.Is(writeErr, errAnswered):
 		return a, fmt.Errorf("send the request: %w", writeErr)
-	case errors.Is(err, io.EOF):
-		return a, errors.New("the receiver ended the connection without an answer")
+	case errors.Is(err, errNoAnswer):
+		return a, err
 	}
 	return a, fmt.Errorf("read the answer: %w", err)
 }
@@ -132,9 +137,10 @@ func (c *conn) read(r *http.Request, limit int64, o Options) (a Answer, ended bo
 	case a.Head.StatusCode == http.StatusSwitchingProtocols:
 		return a, false, nil
 	case a.Head.ContentLength != 0:
-		a.Body, _ = io.ReadAll(io.LimitReader(body, limit))
+		var short error
+		a.Body, short = io.ReadAll(io.LimitReader(body, limit))
 		_, err := io.CopyN(io.Discard, body, o.MaxDrain)
-		ended = errors.Is(err, io.EOF)
+		ended = short == nil && errors.Is(err, io.EOF)
 	default:
 		ended = true
 	}
@@ -147,7 +153,10 @@ func (c *conn) head(r *http.Request, limit int64) (*http.Response, error) {
 	defer func() { c.left = math.MaxInt64 }()
 	for {
 		head, err := http.ReadResponse(c.in, r)
-		if err != nil {
+		switch {
+		case errors.Is(err, io.ErrUnexpectedEOF) && c.left == limit:
+			return nil, errNoAnswer
+		case err != nil:
 			return nil, err
 		}
 		if head.StatusCode >= http.StatusOK || head.StatusCode == http.StatusSwitchingProtocols {
@@ -168,6 +177,31 @@ func (c counting) Write(p []byte) (int, error) {
 	c.conn.sent += n
 	return n, err
 }
+
+// Read reads nothing while the connection is dry, with an error that TLS takes for
+// one that passes.
+func (c counting) Read(p []byte) (int, error) {
+	if c.conn.dry {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return c.Conn.Read(p)
+}
+
+// isQuiet reports that an idle connection stands and has nothing to read: neither on
+// the socket, nor in what TLS has read of it beyond the last answer.
+func (c *conn) isQuiet() bool {
+	c.dry = true
+	_, err := c.in.Peek(1)
+	c.dry = false
+	return errors.Is(err, os.ErrDeadlineExceeded) && socket.IsQuiet(c.socket)
+}
+
+// close closes it at once: to end TLS in good order means to write, and so perhaps to
+// wait.
+func (c *conn) close() { _ = c.socket.Close() }
+
+// errNoAnswer is the error of a call of whose answer not a byte came.
+var errNoAnswer = errors.New("the receiver ended the connection without an answer")
 
 // errHead is the error of an answer whose head is too long.
 var errHead = errors.New("the head of the answer is too long")

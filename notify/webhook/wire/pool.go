@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"tocsin/internal/socket"
 )
 
 // origin is where a connection leads: the scheme and the host, with its port, of a URL.
@@ -31,10 +29,10 @@ type pool struct {
 func (p *pool) take(to origin) *conn {
 	for {
 		c := p.pop(to)
-		if c == nil || socket.IsQuiet(c.socket) {
+		if c == nil || c.isQuiet() {
 			return c
 		}
-		_ = c.stream.Close()
+		c.close()
 	}
 }
 
@@ -65,7 +63,7 @@ func (p *pool) keep(to origin, of []*conn) {
 // put takes a connection back, or closes it where enough wait.
 func (p *pool) put(c *conn) {
 	if !p.push(c) {
-		_ = c.stream.Close()
+		c.close()
 	}
 }
 
@@ -91,7 +89,7 @@ func (p *pool) push(c *conn) bool {
 // sweep closes what was there at the sweep before, and has not been used since.
 func (p *pool) sweep() {
 	for _, c := range p.old() {
-		_ = c.stream.Close()
+		c.close()
 	}
 }
 
@@ -126,7 +124,7 @@ func (p *pool) close() {
 	p.mu.Unlock()
 	for _, of := range all {
 		for _, c := range of {
-			_ = c.stream.Close()
+			c.close()
 		}
 	}
 }

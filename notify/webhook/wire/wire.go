@@ -99,8 +99,7 @@ func (c *Client) Call(ctx context.Context, r *http.Request, limit int64) (a Answ
 	if stop() && used.reusable {
 		c.idle.put(used)
 	} else {
-		// At once: to end TLS in good order means to write, and so perhaps to wait.
-		_ = used.socket.Close()
+		used.close()
 	}
 	return a, nothingSent, ended(ctx, err)
 }
