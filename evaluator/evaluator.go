@@ -227,8 +227,10 @@ type Batch struct {
 	// LeastDueAt is when rules of the least interval that are released become due
 	// again, by the clock of the claims; zero is after their interval.
 	LeastDueAt time.Time
-	Advances   []Advance
-	Cohorts    []CohortAdvance
+	// Patience is how long the commit may wait for room at a dispatcher.
+	Patience time.Duration
+	Advances []Advance
+	Cohorts  []CohortAdvance
 	// Instances are new or known; of the known ones nothing is written.
 	Instances []alerts.Instance
 	// Notifications are written for those instances that are new.

@@ -237,12 +237,16 @@ func (t *tick) evaluateTenant(ctx context.Context, tenant *group) error {
 // finds it due even when it comes early, and several replicas together do not
 // judge it much more often than one.
 func (t *tick) batch(advances []Advance) Batch {
-	b := Batch{ClaimFor: t.ClaimFor, Advances: advances}
+	b := Batch{ClaimFor: t.ClaimFor, Patience: max(0, patience-t.Clock().Sub(t.readAt)), Advances: advances}
 	if !t.claimed.IsZero() {
 		b.LeastDueAt = t.claimed.Add(min(t.Interval, leastInterval) * 3 / 4)
 	}
 	return b
 }
+
+// patience is how far into a tick its commits may wait for room at a dispatcher: what
+// comes after them in the tick, and the next tick, wait with them.
+const patience = time.Second
 
 // leastInterval is the least interval that a rule may have.
 const leastInterval = time.Second

@@ -57,7 +57,10 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 	dealt, stocked := map[uuid.UUID]int{}, map[uuid.UUID]int{}
 	room, slots, left, others := 0, 0, false, false
 	freed := d.gate.look()
-	claimed, err := d.Store.Claim(ctx, ClaimRequest{
+	// What a claim takes that comes to its end later lapses.
+	claiming, cancel := context.WithTimeout(ctx, d.Lease)
+	defer cancel()
+	claimed, err := d.Store.Claim(claiming, ClaimRequest{
 		Replica: d.Replica, Lease: d.Lease,
 		Room: func(due []Limits) []Slots {
 			now := d.Clock()
@@ -105,6 +108,9 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 		d.beginBeside(ctx, chunk)
 	}
 	d.gate.promise(-slots)
+	if slots > len(now) {
+		signal(d.desk.came) // what waits may have the slots that were promised
+	}
 	d.desk.keep(ctx, later)
 	for id, n := range stocked {
 		dealt[id] += n

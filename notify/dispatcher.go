@@ -191,7 +191,7 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 	}
 	d.desk = &desk{
 		lease: o.Lease, gate: d.gate, keeper: d.keeper, logger: o.Logger, release: o.Store.Release,
-		came: make(chan struct{}, 1), lines: map[uuid.UUID]*line{},
+		came: make(chan struct{}, 1), freed: d.freed, spawn: d.underWay.Go, lines: map[uuid.UUID]*line{},
 	}
 	return d, nil
 }

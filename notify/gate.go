@@ -73,8 +73,9 @@ type lane struct {
 	// have been at work on it at each look; zero when they were not.
 	left  bool
 	since time.Time
-	// probe says that what was due last was for a probe only.
-	probe bool
+	// probe says that what was due last was for a probe only, paced that a rate holds
+	// some of it back.
+	probe, paced bool
 	// calls counts those under way; next are those for which there are too many.
 	calls int
 	next  []*call
@@ -139,14 +140,14 @@ func (g *gate) room(due []Limits, now time.Time) rooms {
 	lanes := make([]*lane, len(due))
 	for i, limits := range due {
 		lanes[i] = g.lane(limits.WebhookID)
-		lanes[i].most, lanes[i].probe = limits.MaxConcurrent, limits.Probe
+		lanes[i].most, lanes[i].probe, lanes[i].paced = limits.MaxConcurrent, limits.Probe, false
 		free[i] = lanes[i].free()
 		if limits.Probe {
 			free[i] = min(free[i], 1)
 		}
 		if allowed := math.Floor(limits.Tokens); limits.RatePerSecond > 0 && allowed < float64(free[i]) {
 			free[i] = int(max(allowed, 0))
-			r.paced = true
+			r.paced, lanes[i].paced = true, true
 			r.sooner(time.Duration((allowed + 1 - limits.Tokens) / limits.RatePerSecond * float64(time.Second)))
 		}
 	}
@@ -328,6 +329,15 @@ func (g *gate) hurries(webhook uuid.UUID) bool {
 	defer g.mu.Unlock()
 	l := g.lane(webhook)
 	return l.prompt() && !l.behind
+}
+
+// fallsBehind notes that what is about to be written for a webhook has to be claimed,
+// before anything that follows it.
+func (g *gate) fallsBehind(webhook uuid.UUID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l := g.lane(webhook)
+	l.behind, g.owed[webhook] = true, l
 }
 
 // ended takes note of an outcome.

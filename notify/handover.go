@@ -32,15 +32,22 @@ const holdBack = 250 * time.Millisecond
 // written then for want of room here has to be claimed, and read, once more, for a
 // sixth of all that it costs, and what follows it has to wait for its turn behind it.
 // So the commit waits for room, as long as the receiver is so quick that there soon is
-// some, and no longer than holdBack.
+// some, and no longer than holdBack. What it then has to write without is older than
+// all that follows: nothing more is handed over until the outbox was looked at.
+//
+// Nobody waits for Postgres under the lock of the desk: commits and all webhooks wait
+// for that.
 type desk struct {
 	lease   time.Duration
 	gate    *gate
 	keeper  *keeper
 	logger  *slog.Logger
 	release func(ctx context.Context, held []Held) error
-	// came holds a signal after something was handed over.
-	came chan struct{}
+	// came holds a signal after something was handed over, freed one after claims were
+	// given back.
+	came, freed chan struct{}
+	// spawn has something done that is waited for before the dispatcher ends.
+	spawn func(func())
 
 	// reservations counts those that are not ended yet; none is added once the desk is closed.
 	reservations sync.WaitGroup
@@ -165,12 +172,13 @@ func (k *desk) move() {
 }
 
 // reserve keeps room for what is wanted, as far as there is any, which accept ends. It
-// reports whether the desk is open; if not there is nothing to end.
-func (k *desk) reserve(wanted []Wanted) (room map[uuid.UUID]int, open bool) {
+// reports whether there is less than wanted of a webhook to which something may be
+// handed over, and whether the desk is open; if not there is nothing to end.
+func (k *desk) reserve(wanted []Wanted) (room map[uuid.UUID]int, short, open bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.open {
-		return nil, false
+		return nil, false, false
 	}
 	k.reservations.Add(1)
 	room = map[uuid.UUID]int{}
@@ -180,6 +188,10 @@ func (k *desk) reserve(wanted []Wanted) (room map[uuid.UUID]int, open bool) {
 		}
 		l := k.line(w.WebhookID, w.MaxConcurrent)
 		n := min(w.Count, k.handed(l))
+		if n < w.Count {
+			short = true
+			k.gate.fallsBehind(w.WebhookID)
+		}
 		if n <= 0 {
 			continue
 		}
@@ -187,7 +199,7 @@ func (k *desk) reserve(wanted []Wanted) (room map[uuid.UUID]int, open bool) {
 		l.reserved += n
 		k.total += n
 	}
-	return room, true
+	return room, short, true
 }
 
 // accept takes over what was written for a reservation, and ends it.
@@ -280,7 +292,7 @@ func (k *desk) take(ctx context.Context, enough int, now time.Time) (ready []*De
 	clear(k.waiting[len(rest):])
 	k.waiting = rest
 	k.move()
-	k.giveBack(ctx, back)
+	k.giveBackBeside(ctx, back)
 	return ready, len(rest) > 0
 }
 
@@ -342,8 +354,19 @@ func (k *desk) empty(ctx context.Context) {
 	for _, d := range k.waiting {
 		k.left(d)
 	}
-	k.giveBack(ctx, k.waiting)
+	k.giveBackBeside(ctx, k.waiting)
 	k.waiting = nil
+}
+
+// giveBackBeside does so beside its caller, who may hold the lock.
+func (k *desk) giveBackBeside(ctx context.Context, deliveries []*Delivery) {
+	if len(deliveries) == 0 {
+		return
+	}
+	k.spawn(func() {
+		k.giveBack(ctx, deliveries)
+		signal(k.freed)
+	})
 }
 
 // giveBack ends claims on what was not begun. Where that fails, they lapse.
@@ -355,7 +378,7 @@ func (k *desk) giveBack(ctx context.Context, deliveries []*Delivery) {
 	for i, d := range deliveries {
 		held[i] = d.held()
 		k.keeper.drop(held[i])
-		k.gate.owes(d.Webhook.ID)
+		defer k.gate.owes(d.Webhook.ID)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.lease/3)
 	defer cancel()

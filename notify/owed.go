@@ -28,7 +28,10 @@ func (g *gate) looked(freed int, left map[uuid.UUID]int) (more bool) {
 		unused, due := left[id]
 		l.behind = l.left || due && unused <= 0
 		if due {
-			g.owed[id] = l
+			// What a rate holds back is looked at in its time.
+			if !l.paced {
+				g.owed[id] = l
+			}
 		} else if !l.left {
 			l.since = time.Time{}
 		}

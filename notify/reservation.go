@@ -31,6 +31,8 @@ type Reservation struct {
 
 	// dispatcher is nil where there is no room, and once the reservation has ended.
 	dispatcher *Dispatcher
+	// short says that more is wanted than there is room for.
+	short bool
 	// begun holds the attempts that the commit begins, by their notifications.
 	begun map[uuid.UUID]*entry
 	// rendering is how long it took to make them ready.
@@ -43,11 +45,11 @@ type Reservation struct {
 // ctx ends before, until there is room; the caller must hold no transaction.
 func (d *Dispatcher) Reserve(ctx context.Context, wanted []Wanted) Reservation {
 	d.desk.await(ctx, wanted)
-	room, open := d.desk.reserve(wanted)
+	room, short, open := d.desk.reserve(wanted)
 	if !open {
 		return Reservation{}
 	}
-	return Reservation{Replica: d.Replica, Lease: d.Lease, Room: room, dispatcher: d, begun: map[uuid.UUID]*entry{}}
+	return Reservation{Replica: d.Replica, Lease: d.Lease, Room: room, short: short, dispatcher: d, begun: map[uuid.UUID]*entry{}}
 }
 
 // Begin makes the first attempt at a notification ready for a commit to begin it: the
@@ -110,4 +112,7 @@ func (r *Reservation) HandOver(ctx context.Context, committed []Delivery) {
 		d.free(func() { d.gate.giveBack(e.ticket) })
 	}
 	d.desk.accept(ctx, r.Room, waiting)
+	if r.short {
+		signal(d.hungry)
+	}
 }

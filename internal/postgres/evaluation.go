@@ -182,7 +182,7 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done ev
 	if err != nil {
 		return done, fmt.Errorf("commit: %w", err)
 	}
-	hand := s.reserve(ctx, batch.Notifications)
+	hand := s.reserve(ctx, batch.Notifications, batch.Patience)
 	defer func() { hand.over(ctx, err == nil) }()
 	err = s.doubt.settle(batch.Instances, func(someExist bool) (err error) {
 		rows.someExist = someExist

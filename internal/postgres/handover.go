@@ -32,8 +32,9 @@ type handover struct {
 }
 
 // reserve keeps room for what a commit may owe: by webhooks without a rate and
-// without digests, which are judged when a claim is made.
-func (s *Evaluation) reserve(ctx context.Context, notifications []notify.Notification) *handover {
+// without digests, which are judged when a claim is made. For room it waits no longer
+// than patience.
+func (s *Evaluation) reserve(ctx context.Context, notifications []notify.Notification, patience time.Duration) *handover {
 	h := &handover{cache: s.db.webhooks}
 	if s.desk == nil || len(notifications) == 0 {
 		return h
@@ -55,7 +56,9 @@ func (s *Evaluation) reserve(ctx context.Context, notifications []notify.Notific
 			wanted = append(wanted, notify.Wanted{WebhookID: id, MaxConcurrent: w.webhook.MaxConcurrent, Count: n})
 		}
 	}
-	h.reservation = s.desk.Reserve(ctx, wanted)
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	h.reservation = s.desk.Reserve(waiting, wanted)
 	return h
 }
 
