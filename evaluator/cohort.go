@@ -161,7 +161,7 @@ func (t *tick) enter(ctx context.Context, claim *Claim) (*cohort, error) {
 	}
 	at := *claim.From
 	c.from, c.at, c.start = &at, at, at
-	c.owedFromNS = owedIn(claim)
+	c.owedFromNS, c.unreachedNS = owedIn(claim), owesNothing
 	t.cohorts[c.id] = c
 	return c, nil
 }

@@ -32,6 +32,8 @@ type counter struct {
 	batches        [][]string
 	raised, failed []string
 	commits        int
+	// owing counts the rules that owe a look-back.
+	owing int
 }
 
 func newCounter(n int) *counter {
@@ -91,6 +93,9 @@ func (c *counter) Commit(_ context.Context, b evaluator.Batch) (evaluator.Commit
 		}
 	}
 	for _, a := range b.Advances {
+		if a.OwedFromNS != nil {
+			c.owing++
+		}
 		if fmt.Sprintf("%03d", int(a.RuleID[14])<<8+int(a.RuleID[15])) != c.stale {
 			done.Advanced = append(done.Advanced, a.RuleID)
 		}
@@ -184,6 +189,15 @@ func TestOneStaleCountChangesNothing(t *testing.T) {
 	}
 	if diff := cmp.Diff(names(120, "042"), store.raised); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestACountOwesNoLookBack has a rule count that owed a look-back when it did not.
+func TestACountOwesNoLookBack(t *testing.T) {
+	store := newCounter(2)
+	store.claims[0].OwedFromNS = new(begin - 100*second)
+	if result := store.pass(t, store.engine(t)); result.Failed != 0 || store.commits == 0 || store.owing > 0 {
+		t.Errorf("%+v, %d commits; %d rules owe a look-back", result, store.commits, store.owing)
 	}
 }
 

@@ -40,6 +40,9 @@ type stand struct {
 	// owedFromNS is the start time from which on anything behind the cursor is still
 	// to be judged, beside what a process that starts judges anyway; owesNothing is none.
 	owedFromNS int64
+	// unreachedNS is the start time from which on nothing of what was owed can be judged
+	// yet, because the clock was set back behind it; owesNothing is none.
+	unreachedNS int64
 }
 
 // party is a rule alone, or a cohort; the other one is nil.

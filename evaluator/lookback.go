@@ -356,7 +356,7 @@ func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 	for j := range g.stands {
 		if j.reachNS() == 0 {
 			// Its look-back is empty: nothing begins then.
-			j.backToNS, j.pendingNS = math.MaxInt64, math.MaxInt64
+			j.backToNS, j.pendingNS, j.unreachedNS = math.MaxInt64, math.MaxInt64, owesNothing
 			continue
 		}
 		m := l.rules[j.id]
@@ -365,6 +365,10 @@ func (l *ledger) recall(g *group, horizonNS int64) []int64 {
 			l.rules[j.id] = m
 		}
 		m.usedNS = horizonNS
+		j.unreachedNS = owesNothing
+		if horizonNS < j.start.StartTimeNS && j.owedFromNS != owesNothing {
+			j.unreachedNS = max(j.owedFromNS, horizonNS)
+		}
 		j.backToNS = min(j.start.StartTimeNS-j.reachNS(), j.owedFromNS)
 		changed, known := fresh[m.serial]
 		if !known {

@@ -31,6 +31,8 @@ import (
 //     far as that one owes, at all that has changed since it judged last.
 //
 //   - A rule takes along what its cohort owes. A rule that owes joins none.
+//
+//   - What is owed and lies in the future of a clock that was set back stays owed.
 
 const (
 	// owesNothing is a stand's owedFromNS where nothing is owed.
@@ -73,9 +75,9 @@ func (s *stand) owed() *int64 {
 // the start times. Who does not look back so far owes nothing of it.
 func (g *group) owe(left []int64) {
 	for s := range g.stands {
-		s.owedFromNS = owesNothing
+		s.owedFromNS = s.unreachedNS
 		if s.reachNS() > 0 && len(left) > 0 && left[len(left)-1]+secondNS > s.backToNS {
-			s.owedFromNS = max(left[0], s.backToNS)
+			s.owedFromNS = min(s.owedFromNS, max(left[0], s.backToNS))
 		}
 	}
 }
@@ -94,7 +96,7 @@ func (t *tick) backwardFar(ctx context.Context, g *group, far, near []int64) (le
 	}
 	s := sweep{changed: far, after: near, over: t.within(t.Interval / farShare), limit: t.pace.size}
 	if !s.over() {
-		s.limit *= bulk
+		s.limit = t.pace.bulk()
 	}
 	left, _, err = t.backward(ctx, g, s)
 	g.behindhand = len(left) > 0
@@ -106,7 +108,7 @@ func (t *tick) backwardFar(ctx context.Context, g *group, far, near []int64) (le
 func (t *tick) backwardNear(ctx context.Context, g *group, left, near []int64) (still []int64, drained bool, err error) {
 	s := sweep{before: left, changed: near, joins: true, over: t.within(t.Budget / nearShare), limit: t.pace.size}
 	if len(left) > 0 && !s.over() {
-		s.limit *= bulk
+		s.limit = t.pace.bulk()
 	}
 	still, drained, err = t.backward(ctx, g, s)
 	g.behindhand = len(still) > 0
@@ -153,4 +155,7 @@ func (t *tick) tell(ctx context.Context) {
 			slog.Int("seconds_owed", t.owes), slog.Time("back_to", time.Unix(0, t.owesFromNS).UTC()))
 	}
 	o.seconds = t.owes
+	if t.owes == 0 {
+		t.pace.sparing = false
+	}
 }

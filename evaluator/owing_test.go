@@ -2,6 +2,7 @@ package evaluator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -25,8 +26,9 @@ type owingWorld struct {
 	looks  int
 	// forgets drops what is owed, as a version does that does not know of it.
 	forgets bool
-	// bulks is how many scans asked for more than a page.
-	bulks int
+	// bulks is how many scans asked for more than a page, and refused whether they fail.
+	bulks   int
+	refused bool
 }
 
 const owingPage = 5
@@ -66,6 +68,9 @@ func (w *owingWorld) Scan(ctx context.Context, s evaluator.Scan) ([]rules.Exchan
 		w.bulks++
 		if span := s.BeforeNS - s.After.StartTimeNS; span > 601*second {
 			w.t.Errorf("a scan for %d exchanges spans %d s", s.Limit, span/second)
+		}
+		if w.refused {
+			return nil, errors.New("memory limit exceeded")
 		}
 	}
 	return w.model.Scan(ctx, s)
@@ -202,5 +207,65 @@ func TestWhatIsOwedOutlivesEdits(t *testing.T) {
 	off.tick(off.process())
 	if off.rule.owed != nil {
 		t.Errorf("a rule that does not look back owes a look-back from %d on", *off.rule.owed)
+	}
+}
+
+// TestALookBackGoesOnPageByPageWhereMuchIsRefused has the source refuse all scans for
+// more than a page: what is new waits for none of that, and the look-back is done.
+func TestALookBackGoesOnPageByPageWhereMuchIsRefused(t *testing.T) {
+	w := newOwingWorld(t)
+	w.refused = true
+	e := w.process()
+	w.fail(w.now+second/2, "new")
+	w.tick(e)
+	if w.alertsOf("new") != 1 {
+		t.Error("what is new waits for a look-back that is refused")
+	}
+	w.finish(e)
+	if found := w.alertsOf("late"); found != w.late || w.bulks != 1 {
+		t.Errorf("%d of %d late alerts, %d large scans; want all, and one that failed", found, w.late, w.bulks)
+	}
+	w.refused = false
+	w.rule.rule.Version++ // the same process judges all of it again
+	w.rule.token = 0
+	w.tick(e)
+	if w.bulks == 1 {
+		t.Error("no large scans are made any more")
+	}
+}
+
+// TestWhatIsOwedOutlivesAClockThatIsSetBack has a process start while the clock is
+// behind all that is owed, or behind a part of it.
+func TestWhatIsOwedOutlivesAClockThatIsSetBack(t *testing.T) {
+	for _, back := range []int64{3600, 1800, 600} {
+		w := newOwingWorld(t)
+		w.rule.rule.LookBackSeconds = 60
+		w.rule.rule.Version++
+		first := w.rows[0].StartTimeNS
+		w.rule.owed = &first
+		w.now -= back * second
+		w.tick(w.process())
+		if w.rule.owed == nil {
+			t.Errorf("%d s back nothing is owed", back)
+		}
+		w.now += back * second
+		e := w.process()
+		w.tick(e)
+		w.finish(e)
+		if found := w.alertsOf("late"); found != w.late {
+			t.Errorf("%d s back: %d of %d late alerts", back, found, w.late)
+		}
+	}
+}
+
+// TestWhatIsNewIsNotReadInBulk has a process start long after the last one, while what
+// is near its cursor could be read with what is new.
+func TestWhatIsNewIsNotReadInBulk(t *testing.T) {
+	w := newOwingWorld(t)
+	w.fail(w.rule.cursor.StartTimeNS-second, "near")
+	w.now += 7200 * second
+	w.tick(w.process()) // whose scans are looked at
+	if w.bulks == 0 || w.alertsOf("near") != 1 {
+		t.Errorf("%d large scans, %d alerts", w.bulks, w.alertsOf("near"))
 	}
 }

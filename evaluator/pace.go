@@ -10,9 +10,25 @@ const leastPage = 50
 // exactly when machine and databases have no time to waste. Therefore a tick that
 // ran out of time halves the page, and one whose pages were quick doubles it, up
 // to what the options say.
-type pace struct{ size, most int }
+//
+// Far behind the cursors a query reads several pages, which costs less in all. Where
+// one of these fails, the source may have no room or no time for as much, and no more
+// of them are made until nothing is owed.
+type pace struct {
+	size, most int
+	// sparing says that no query reads more than a page.
+	sparing bool
+}
 
 func newPace(most int) pace { return pace{size: most, most: most} }
+
+// bulk returns how many exchanges a query may read where much is owed.
+func (p *pace) bulk() int {
+	if p.sparing {
+		return p.size
+	}
+	return bulk * p.size
+}
 
 // ranOut tells that a tick did not come to its end within its claim.
 func (p *pace) ranOut() { p.size = max(p.size/2, min(leastPage, p.most)) }

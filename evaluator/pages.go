@@ -3,6 +3,7 @@ package evaluator
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"tocsin/cursor"
@@ -72,11 +73,16 @@ func (t *tick) backward(ctx context.Context, g *group, s sweep) (left []int64, d
 		to := min(r.toNS, beforeNS)
 		// A scan begins strictly after its position; one nanosecond early is all of the stretch.
 		for at := (cursor.Position{StartTimeNS: r.fromNS - 1}); ; {
-			until, joined := to, s.joins && wanted.ofAll(r) && i == len(stretches)-1 && joins(g, at, to)
+			until, joined := to, s.joins && s.limit == t.pace.size && wanted.ofAll(r) && i == len(stretches)-1 && joins(g, at, to)
 			if joined {
 				until = max(to, t.aheadNS())
 			}
 			page, err := t.page(ctx, scan, at, until, s.limit)
+			if err != nil && s.limit > t.pace.size {
+				t.Logger.WarnContext(ctx, "a look-back reads page by page from now on", slog.Any("error", err))
+				t.pace.sparing = true
+				return left, false, nil
+			}
 			if err != nil {
 				return left, false, t.failAll(ctx, g, err)
 			}

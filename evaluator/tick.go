@@ -143,6 +143,7 @@ func split(judges []*judge) (counting, scanning []*judge) {
 	for _, j := range judges {
 		switch j.claim.Rule.FireMode {
 		case rules.CountInWindow:
+			j.owedFromNS = owesNothing // it looks at its windows, not back
 			counting = append(counting, j)
 		case rules.PerExchange:
 			scanning = append(scanning, j)
@@ -200,7 +201,7 @@ func (t *tick) prepare(ctx context.Context, claims []Claim) (judges []*judge, co
 		j := &slab[i]
 		stands[i] = stand{
 			id: c.Rule.ID, version: c.Rule.Version, tenantID: c.Rule.TenantID, lookBackSeconds: c.Rule.LookBackSeconds,
-			from: c.From, at: c.Start(), start: c.Start(), owedFromNS: owedIn(c),
+			from: c.From, at: c.Start(), start: c.Start(), owedFromNS: owedIn(c), unreachedNS: owesNothing,
 		}
 		*j = judge{claim: *c, Judge: compiled, stand: &stands[i]}
 		if err != nil {

@@ -34,8 +34,8 @@ func (q *Queries) RuleApplyHold(ctx context.Context, tenantID string) error {
 
 const ruleArm = `-- name: RuleArm :exec
 update rule_state
-set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000, former = '[]', cursor = null, next_run_at = now(),
-    claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
+set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000, former = '[]', cursor = null, owed_from_ns = null,
+    next_run_at = now(), claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
 where rule_id = $1
 `
 
@@ -65,7 +65,8 @@ func (q *Queries) RuleDelete(ctx context.Context, arg RuleDeleteParams) (int64, 
 
 const ruleDisarm = `-- name: RuleDisarm :exec
 update rule_state
-set next_run_at = null, claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
+set next_run_at = null, owed_from_ns = null, claim_token = null, claimed_by = null, claimed_until = null, problem = null,
+    problem_at = null
 where rule_id = $1
 `
 

@@ -68,13 +68,14 @@ update rule set enabled = @enabled, version = version + 1, updated_at = now() wh
 -- name: RuleArm :exec
 -- Arms a rule anew: what ended before now is history to it.
 update rule_state
-set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000, former = '[]', cursor = null, next_run_at = now(),
-    claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
+set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000, former = '[]', cursor = null, owed_from_ns = null,
+    next_run_at = now(), claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
 where rule_id = @rule_id;
 
 -- name: RuleDisarm :exec
 update rule_state
-set next_run_at = null, claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
+set next_run_at = null, owed_from_ns = null, claim_token = null, claimed_by = null, claimed_until = null, problem = null,
+    problem_at = null
 where rule_id = @rule_id;
 
 -- name: RuleTurn :exec
