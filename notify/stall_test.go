@@ -44,6 +44,13 @@ func (s *stalled) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Clai
 	return s.outbox.Claim(ctx, r)
 }
 
+// so tells how many looks there were, and how many claims were given back.
+func (s *stalled) so() (looks, released int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.looks, len(s.released)
+}
+
 // What goes back into the outbox keeps neither commits waiting nor other webhooks.
 func TestNobodyWaitsForWhatGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -62,8 +69,8 @@ func TestNobodyWaitsForWhatGoesBack(t *testing.T) {
 			}
 			r.HandOver(t.Context(), nil)
 			pass(10 * time.Second)
-			if len(s.released) < 17 {
-				t.Errorf("%d given back, want nearly all", len(s.released))
+			if _, released := s.so(); released < 17 {
+				t.Errorf("%d given back, want nearly all", released)
 			}
 		})
 	})
@@ -76,15 +83,15 @@ func TestNothingIsHandedOverBeforeWhatIsOlder(t *testing.T) {
 		s := &stalled{outbox: &outbox{limits: notify.Limits{WebhookID: id, MaxConcurrent: 4}}}
 		d := dispatcher(t, s.outbox, &calls{takes: 60 * time.Millisecond}, func(o *notify.Options) { o.Store, o.Poll = s, time.Hour })
 		running(t, d, func() {
-			before := s.looks
+			before, _ := s.so()
 			r := reserve(t, d, id, 150)
 			r.HandOver(t.Context(), deliveries(100, id, time.Minute))
 			if room := roomFor(t, d, id, 1); room != 0 {
 				t.Errorf("room for %d, though some of the commit before was left out", room)
 			}
 			pass(5 * time.Millisecond)
-			if s.looks != before+1 {
-				t.Errorf("%d looks for what was left out, want one", s.looks-before)
+			if looks, _ := s.so(); looks != before+1 {
+				t.Errorf("%d looks for what was left out, want one", looks-before)
 			}
 			if room := roomFor(t, d, id, 1); room != 1 {
 				t.Errorf("room for %d, though nothing is owed", room)
@@ -107,8 +114,8 @@ func TestARateCausesNoLooks(t *testing.T) {
 				pass(10 * time.Millisecond)
 			}
 			// Half a second is until the next token, as the store tells it.
-			if s.looks > 25 {
-				t.Errorf("%d looks in 10 s beside a backlog that a rate holds back", s.looks)
+			if looks, _ := s.so(); looks > 25 {
+				t.Errorf("%d looks in 10 s beside a backlog that a rate holds back", looks)
 			}
 		})
 	})
