@@ -34,6 +34,7 @@ func several(ctx context.Context, b bench) ([]report.Result, error) {
 		if n > 1 {
 			r.Figures = append(r.Figures, report.Of(dispatchers(n)+" over one", "×", runs.Ratios(dispatchers(n), dispatchers(1)), report.AtLeast(1)))
 		}
+		r.Notes = append(r.Notes, lab.CPUNotes(runs, dispatchers(n)))
 	}
 	if err != nil {
 		return []report.Result{r}, err
@@ -69,13 +70,15 @@ func (b bench) together(ctx context.Context, replicas, count int) (m trial.Measu
 	}
 	processes := map[string]int{}
 	var first *product.Replica
+	var names []string
 	for n := range replicas {
 		replica, err := world.Start(ctx, "TOCSIN_ROLES=api,dispatch")
 		if err != nil {
 			return m, err
 		}
 		defer lab.End(replica.Process)
-		processes[fmt.Sprint("Tocsin ", n+1)] = replica.PID()
+		names = append(names, fmt.Sprint("Tocsin ", n+1))
+		processes[names[n]] = replica.PID()
 		if first == nil {
 			first = replica
 		}
@@ -89,7 +92,26 @@ func (b bench) together(ctx context.Context, replicas, count int) (m trial.Measu
 		return m, err
 	}
 	d := delivering{bench: b, count: count}
-	return d.ended(ctx, world, book, begun{began, used})
+	if m, err = d.ended(ctx, world, book, begun{began, used}); err != nil {
+		return m, err
+	}
+	busiest(m.CPU, names)
+	return m, nil
+}
+
+// busiest names the process of several that computed most, which is another one in each
+// trial, and adds up the others.
+func busiest(used map[string]time.Duration, names []string) {
+	var all, most time.Duration
+	for _, name := range names {
+		all += used[name]
+		most = max(most, used[name])
+		delete(used, name)
+	}
+	used["Tocsin"] = most
+	if len(names) > 1 {
+		used["other dispatchers"] = all - most
+	}
 }
 
 // idleAsks returns how often a replica that has nothing to do asks Postgres, each second.
