@@ -151,7 +151,7 @@ func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetSt
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "status is incomplete", slog.Any("error", err))
 		return answer, nil
 	}
-	answer.Rules = &RuleStatus{Total: state.Rules, Enabled: state.EnabledRules, Failing: state.FailingRules}
+	answer.Rules = &RuleStatus{Total: state.Rules, Enabled: state.EnabledRules, Failing: state.FailingRules, LookingBack: state.LookingBack, LookingBackTo: state.LookingBackTo}
 	if state.Slowest != nil {
 		answer.Rules.SlowestLagSeconds = seconds(&state.Slowest.Lag)
 		answer.Rules.SlowestRuleID = &state.Slowest.RuleID

@@ -254,13 +254,13 @@ func healthAnswer(all map[uuid.UUID]EvaluationHealth, id uuid.UUID) *RuleHealth 
 		return nil
 	}
 	answer := RuleHealth{
-		LastRunAt:   utc(h.LastRunAt),
-		NextRunAt:   utc(h.NextRunAt),
-		LastError:   optional(h.LastError),
-		LastErrorAt: utc(h.LastErrorAt),
-		LagSeconds:  seconds(h.Lag),
-
-		LateLastHour: &h.LateLastHour,
+		LastRunAt:     utc(h.LastRunAt),
+		NextRunAt:     utc(h.NextRunAt),
+		LastError:     optional(h.LastError),
+		LastErrorAt:   utc(h.LastErrorAt),
+		LagSeconds:    seconds(h.Lag),
+		LookingBackTo: h.LookingBackTo,
+		LateLastHour:  &h.LateLastHour,
 	}
 	if h.Cursor != nil {
 		text := h.Cursor.String()

@@ -133,6 +133,9 @@ type EvaluationHealth struct {
 	// Lag is how far the cursor is behind the present, by Postgres's clock; nil
 	// while the rule is disabled or has no cursor.
 	Lag *time.Duration
+	// LookingBackTo is the start time from which on the look-back behind the cursor is
+	// still to be judged; nil when it is done, or the rule is disabled.
+	LookingBackTo *time.Time
 	// LateLastHour is the number of alerts that the look-back raised in the last
 	// hour: exchanges that became visible behind the cursor.
 	LateLastHour int64
@@ -362,6 +365,11 @@ type SystemStatus struct {
 	Rules, EnabledRules int64
 	// FailingRules is the number of enabled rules whose last evaluation did not succeed.
 	FailingRules int64
+	// LookingBack is the number of enabled rules whose look-back is not done, and
+	// LookingBackTo the start time from which on the first of them has still to judge;
+	// nil where there is none.
+	LookingBack   int64
+	LookingBackTo *time.Time
 	// Slowest is the enabled rule that is farthest behind; nil when none has a cursor.
 	Slowest *RuleLag
 	// OutboxDepth is the number of notifications not yet settled, OldestOwed the

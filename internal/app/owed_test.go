@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"tocsin/api"
 	"tocsin/cursor"
 	"tocsin/evaluator"
@@ -88,6 +90,7 @@ func TestWhatACohortOwesGoesWithItsRules(t *testing.T) {
 	if len(before) != 2 || before[0] != before[1] {
 		t.Fatalf("two rules of a cohort owe %q", before)
 	}
+	w.wantLookingBack(before[0], made["a"].ID, made["b"].ID)
 	rule := made["a"]
 	rule.TitleTemplate = "it broke"
 	if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: rule.Definition}); err != nil {
@@ -106,9 +109,36 @@ func TestWhatACohortOwesGoesWithItsRules(t *testing.T) {
 		return len(w.column(memberNames)) == 2
 	})
 	w.wantColumn("owed", `select rule_id::text from rule_progress where owed_from_ns is not null`)
+	w.wantLookingBack("")
 	w.wantColumn("alerts", `select count(*) || ' ' || count(distinct (rule_id, execution_id)) from alert`, fmt.Sprintf("%[1]d %[1]d", 2*late))
 	if got := w.reconcile(rule); got.Missing != 0 || got.Matching != int64(late) {
 		t.Errorf("in the end: %+v", got)
+	}
+}
+
+// wantLookingBack checks what is told of look-backs that are not done: which rules
+// owe one, and from which start time on, in nanoseconds.
+func (w *world) wantLookingBack(fromNS string, ids ...uuid.UUID) {
+	w.t.Helper()
+	status, err := w.db.Record().Status(w.t.Context(), tenant)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	told := ""
+	if status.LookingBackTo != nil {
+		told = fmt.Sprint(status.LookingBackTo.UnixNano())
+	}
+	if status.LookingBack != int64(len(ids)) || told != fromNS {
+		w.t.Errorf("status tells of %d rules looking back to %q, want %d and %q", status.LookingBack, told, len(ids), fromNS)
+	}
+	health, err := w.db.Rules().Health(w.t.Context(), tenant, ids)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, id := range ids {
+		if at := health[id].LookingBackTo; at == nil || fmt.Sprint(at.UnixNano()) != fromNS {
+			w.t.Errorf("a rule is said to look back to %v, want %s", at, fromNS)
+		}
 	}
 }
 

@@ -241,7 +241,13 @@ func (s *Record) Status(ctx context.Context, tenant string) (api.SystemStatus, e
 	if err != nil {
 		return api.SystemStatus{}, fmt.Errorf("count rules: %w", err)
 	}
-	status := api.SystemStatus{Rules: counts.Rules, EnabledRules: counts.Enabled, FailingRules: counts.Failing}
+	status := api.SystemStatus{
+		Rules: counts.Rules, EnabledRules: counts.Enabled, FailingRules: counts.Failing,
+		LookingBack: counts.Owing,
+	}
+	if counts.Owing > 0 {
+		status.LookingBackTo = startOf(&counts.OwedFromNs)
+	}
 	slowest, err := s.db.queries.StatusCursors(ctx, tenant)
 	if err != nil {
 		return api.SystemStatus{}, fmt.Errorf("read cursors: %w", err)

@@ -69,6 +69,9 @@ func (s *Rules) Health(ctx context.Context, tenant string, ids []uuid.UUID) (map
 		if row.Problem != nil {
 			h.LastError = *row.Problem
 		}
+		if row.Enabled {
+			h.LookingBackTo = startOf(row.OwedFromNs)
+		}
 		if row.Cursor != nil {
 			// One that cannot be read is told by the rule's last error.
 			if position, err := cursor.Decode(*row.Cursor); err == nil {
@@ -82,6 +85,14 @@ func (s *Rules) Health(ctx context.Context, tenant string, ids []uuid.UUID) (map
 		health[row.RuleID] = h
 	}
 	return health, nil
+}
+
+// startOf returns a start time as people read it.
+func startOf(ns *int64) *time.Time {
+	if ns == nil {
+		return nil
+	}
+	return new(time.Unix(0, *ns).UTC())
 }
 
 func lagOf(position cursor.Position, nowNS int64) time.Duration {

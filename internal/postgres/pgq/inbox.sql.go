@@ -461,20 +461,30 @@ func (q *Queries) StatusCursors(ctx context.Context, tenantID string) ([]StatusC
 const statusRules = `-- name: StatusRules :one
 select count(*) as rules,
        count(*) filter (where r.enabled) as enabled,
-       count(*) filter (where r.enabled and s.problem is not null) as failing
-from rule r join rule_state s using (rule_id)
+       count(*) filter (where r.enabled and s.problem is not null) as failing,
+       count(s.owed_from_ns) filter (where r.enabled) as owing,
+       coalesce(min(s.owed_from_ns) filter (where r.enabled), 0)::bigint as owed_from_ns
+from rule r join rule_progress s using (rule_id)
 where r.tenant_id = $1 and r.deleted_at is null
 `
 
 type StatusRulesRow struct {
-	Rules   int64
-	Enabled int64
-	Failing int64
+	Rules      int64
+	Enabled    int64
+	Failing    int64
+	Owing      int64
+	OwedFromNs int64
 }
 
 func (q *Queries) StatusRules(ctx context.Context, tenantID string) (StatusRulesRow, error) {
 	row := q.db.QueryRow(ctx, statusRules, tenantID)
 	var i StatusRulesRow
-	err := row.Scan(&i.Rules, &i.Enabled, &i.Failing)
+	err := row.Scan(
+		&i.Rules,
+		&i.Enabled,
+		&i.Failing,
+		&i.Owing,
+		&i.OwedFromNs,
+	)
 	return i, err
 }

@@ -128,7 +128,7 @@ func (q *Queries) RuleGet(ctx context.Context, arg RuleGetParams) (RuleGetRow, e
 }
 
 const ruleHealth = `-- name: RuleHealth :many
-select s.rule_id, s.cursor, s.last_run_at, s.next_run_at, s.problem, s.problem_at,
+select s.rule_id, s.cursor, s.owed_from_ns, s.last_run_at, s.next_run_at, s.problem, s.problem_at,
        (extract(epoch from now()) * 1e9)::bigint as now_ns,
        r.enabled,
        (select count(*) from alert a
@@ -146,6 +146,7 @@ type RuleHealthParams struct {
 type RuleHealthRow struct {
 	RuleID       uuid.UUID
 	Cursor       *string
+	OwedFromNs   *int64
 	LastRunAt    *time.Time
 	NextRunAt    *time.Time
 	Problem      *string
@@ -167,6 +168,7 @@ func (q *Queries) RuleHealth(ctx context.Context, arg RuleHealthParams) ([]RuleH
 		if err := rows.Scan(
 			&i.RuleID,
 			&i.Cursor,
+			&i.OwedFromNs,
 			&i.LastRunAt,
 			&i.NextRunAt,
 			&i.Problem,

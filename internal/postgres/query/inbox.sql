@@ -82,8 +82,10 @@ group by hour.since, recent.rule_id, recent.minute;
 -- name: StatusRules :one
 select count(*) as rules,
        count(*) filter (where r.enabled) as enabled,
-       count(*) filter (where r.enabled and s.problem is not null) as failing
-from rule r join rule_state s using (rule_id)
+       count(*) filter (where r.enabled and s.problem is not null) as failing,
+       count(s.owed_from_ns) filter (where r.enabled) as owing,
+       coalesce(min(s.owed_from_ns) filter (where r.enabled), 0)::bigint as owed_from_ns
+from rule r join rule_progress s using (rule_id)
 where r.tenant_id = @tenant_id and r.deleted_at is null;
 
 -- name: StatusCursors :many

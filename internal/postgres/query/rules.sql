@@ -17,7 +17,7 @@ join rule_state s using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
 
 -- name: RuleHealth :many
-select s.rule_id, s.cursor, s.last_run_at, s.next_run_at, s.problem, s.problem_at,
+select s.rule_id, s.cursor, s.owed_from_ns, s.last_run_at, s.next_run_at, s.problem, s.problem_at,
        (extract(epoch from now()) * 1e9)::bigint as now_ns,
        r.enabled,
        (select count(*) from alert a

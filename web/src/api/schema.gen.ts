@@ -2164,7 +2164,10 @@ export interface components {
         };
         /** @description How a rule's evaluation is doing. */
         RuleHealth: {
-            /** @description `<start time>|<execution id>`: every exchange at or before it has been judged. Absent before the first evaluation. */
+            /**
+             * @description `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, but for what
+             *     `lookingBackTo` tells. Absent before the first evaluation.
+             */
             cursor?: string;
             /**
              * Format: double
@@ -2186,6 +2189,12 @@ export interface components {
              *     what becomes visible later than it reaches raises nothing.
              */
             lateLastHour?: number;
+            /**
+             * Format: date-time
+             * @description What became visible behind the cursor is still to be judged from this start time on, beside what is new. So it is
+             *     for a while after a start or an outage. Absent when the look-back is done, and while the rule is disabled.
+             */
+            lookingBackTo?: string;
             /**
              * Format: date-time
              * @description Absent while the rule is disabled.
@@ -2244,6 +2253,16 @@ export interface components {
              * @description Enabled rules whose last evaluation did not succeed.
              */
             failing: number;
+            /**
+             * Format: int64
+             * @description Enabled rules whose look-back is not done; what is new is judged beside it.
+             */
+            lookingBack: number;
+            /**
+             * Format: date-time
+             * @description The start time from which on the first of them has still to judge. Absent where there is none.
+             */
+            lookingBackTo?: string;
             /**
              * Format: double
              * @description How far the slowest enabled rule is behind.

@@ -5,7 +5,7 @@ import { useMay } from "../api/operations";
 import { retryRule, ruleKeys } from "../api/rules";
 import { lateSeconds } from "../system/health";
 import { Button } from "../ui/Button";
-import { Ago } from "../ui/Instant";
+import { Ago, ClockTime } from "../ui/Instant";
 import table from "../ui/table.module.css";
 import { lag } from "../ui/time";
 import { useToast } from "../ui/toast";
@@ -32,6 +32,14 @@ export function Health({ rule }: { rule: Rule }) {
   return (
     <>
       <span className={health.lagSeconds > lateSeconds ? table.warn : table.quiet}>{lag(health.lagSeconds)}</span>
+      {health.lookingBackTo && (
+        <span
+          className={`${table.quiet} ${table.line} ${table.also}`}
+          title="What became visible behind is judged beside what is new, the oldest first"
+        >
+          Looking back to <ClockTime at={health.lookingBackTo} />
+        </span>
+      )}
       {health.lateLastHour ? (
         <span className={`${table.quiet} ${table.line} ${table.also}`} title="Found by looking back, in the last hour">
           {health.lateLastHour.toLocaleString("en")} came late

@@ -21,7 +21,7 @@ beforeEach(() => {
           { name: "postgres", reachable: true },
           { name: "clickhouse", reachable: false, error: "connection refused" },
         ],
-        rules: { total: 3, enabled: 2, failing: 1, slowestLagSeconds: 40 },
+        rules: { total: 3, enabled: 2, failing: 1, lookingBack: 0, slowestLagSeconds: 40 },
         outbox: { depth: 1200, estimated: false, oldestAgeSeconds: 90 },
         completeness: { rules: 2, missing: 0, comparedAt: at, wholeSince: at },
       }),

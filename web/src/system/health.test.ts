@@ -12,7 +12,7 @@ const healthy: Status = {
     { name: "postgres", reachable: true },
     { name: "clickhouse", reachable: true },
   ],
-  rules: { total: 3, enabled: 2, failing: 0, slowestLagSeconds: 1.4, slowestRuleName: "Orders" },
+  rules: { total: 3, enabled: 2, failing: 0, lookingBack: 0, slowestLagSeconds: 1.4, slowestRuleName: "Orders" },
   outbox: { depth: 0, estimated: false },
 };
 const texts = (...args: Parameters<typeof facts>) => facts(...args).map(({ text, tone }) => `${tone}: ${text}`);
@@ -29,7 +29,7 @@ test("trouble is named, the worst first", () => {
   const status: Status = {
     ...healthy,
     dependencies: [{ name: "clickhouse", reachable: false, error: "connection refused" }],
-    rules: { total: 3, enabled: 2, failing: 2, slowestLagSeconds: 240, slowestRuleName: "Orders" },
+    rules: { total: 3, enabled: 2, failing: 2, lookingBack: 0, slowestLagSeconds: 240, slowestRuleName: "Orders" },
     outbox: { depth: 1200, estimated: false, oldestAgeSeconds: 400 },
   };
   expect(texts("reconnecting", status, true)).toEqual([
@@ -39,6 +39,18 @@ test("trouble is named, the worst first", () => {
     "warn: Evaluation 4 min behind (Orders)",
     "warn: 1,200 messages owed, oldest 6 min",
   ]);
+});
+
+test("a look-back that is not done is told, and worries nobody", () => {
+  const rules = {
+    total: 3,
+    enabled: 2,
+    failing: 0,
+    lookingBack: 2,
+    lookingBackTo: new Date(2026, 10, 21, 9, 58, 12).toISOString(),
+  };
+  const now = new Date(2026, 10, 21, 10, 0).toISOString();
+  expect(texts("live", { ...healthy, rules, now }, true)).toContain("quiet: 2 rules looking back to 09:58");
 });
 
 test("what is too much to count is told roughly", () => {

@@ -1,6 +1,6 @@
 import type { Status } from "../api/client";
 import type { Connection } from "../api/live";
-import { lag, span } from "../ui/time";
+import { lag, minuteTime, span } from "../ui/time";
 
 export interface Fact {
   key: string;
@@ -37,6 +37,13 @@ export function facts(connection: Connection, status: Status | undefined, reacha
       key: "lag",
       text: `Evaluation ${lag(rules.slowestLagSeconds)}${whose}`,
       tone: isLate ? "warn" : "quiet",
+    });
+  }
+  if (rules?.lookingBackTo) {
+    list.push({
+      key: "lookingBack",
+      text: `${count(rules.lookingBack, "rule")} looking back to ${minuteTime(rules.lookingBackTo, Date.parse(status.now))}`,
+      tone: "quiet",
     });
   }
   if (outbox) {
