@@ -115,6 +115,7 @@ func (d *delivering) b3(runs trial.Runs, _ []trial.Side) report.Result {
 	r.Figures = append(r.Figures,
 		report.Of(sideAlertmanager, "alerts/s", runs.Of(sideAlertmanager, rate), nil),
 		report.Of("whole over Alertmanager", "×", runs.Ratios(sideWhole, sideAlertmanager), report.AtLeast(5.5)),
+		report.Of("the POST loop over Alertmanager", "×", runs.Ratios(sidePost, sideAlertmanager), nil),
 		report.Of("CPU of an alert, Alertmanager", "µs", runs.Of(sideAlertmanager, (*trial.Measure).Micros), nil))
 	r.Notes = append(r.Notes,
 		fmt.Sprintf("Alertmanager is given %s alerts; it begins when the first is sent to it and ends when the last message was received. It records nothing.",
