@@ -107,6 +107,9 @@ func (s *server) ChangePassword(ctx context.Context, req ChangePasswordRequestOb
 		return nil, fault.New(fault.Conflict, "this needs a session; neither a token nor open access has a password")
 	}
 	account := who.Session.Account
+	if account.Issuer != "" && !account.HasPassword {
+		return nil, fault.New(fault.Conflict, "you sign in at %s, which says who may; only an administrator can give you a password beside it", account.Issuer)
+	}
 	if err := fault.InvalidFields("the password", access.CheckPassword("newPassword", req.Body.NewPassword, account.Email)); err != nil {
 		return nil, err
 	}
@@ -177,7 +180,7 @@ func meAnswer(who *Identity) Me {
 	if who.Session != nil {
 		a := &who.Session.Account
 		me.Name = a.Name
-		me.Email, me.HasPassword, me.SessionExpiresAt = &a.Email, &a.HasPassword, utc(&who.Session.ExpiresAt)
+		me.Email, me.HasPassword, me.Issuer, me.SessionExpiresAt = &a.Email, &a.HasPassword, optional(a.Issuer), utc(&who.Session.ExpiresAt)
 	}
 	return me
 }

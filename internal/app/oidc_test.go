@@ -216,6 +216,13 @@ func TestPeopleComeFromAProvider(t *testing.T) {
 	if me := again.must(http.StatusOK, http.MethodGet, "/me", nil); me.text("role") != "admin" || me.text("id") != grace.must(http.StatusOK, http.MethodGet, "/me", nil).text("id") {
 		t.Errorf("me, later: %v", me.body)
 	}
+	// The provider says who may; nobody gets round it by a password of their own.
+	again.must(http.StatusConflict, http.MethodPut, "/me/password", map[string]any{"newPassword": "my very own password"})
+	w.wantColumn("passwords", `select email from account where issuer is not null and password_hash is not null`)
+	ada := newCaller(t, base).signIn(adminEmail, adminPassword)
+	ada.must(http.StatusNoContent, http.MethodPut, "/users/"+me.text("id")+"/password", map[string]any{"password": "of an administrator"})
+	newCaller(t, base).signIn("grace@example.com", "of an administrator").must(http.StatusOK, http.MethodPut, "/me/password",
+		map[string]any{"currentPassword": "of an administrator", "newPassword": "my very own password"})
 	p.next(claims("linus"), nil)
 	linus := newCaller(t, base)
 	linus.comeIn("/")
@@ -224,6 +231,45 @@ func TestPeopleComeFromAProvider(t *testing.T) {
 	}
 	w.wantColumn("audit log", `select actor || ' ' || via || ' ' || action || ' ' || object_kind from audit where via = 'oidc' order by audit_id limit 2`,
 		"grace@example.com oidc create user", "grace@example.com oidc request session")
+}
+
+// TestASignInUndoesNoEditOfItsUser has a provider give somebody another role while an
+// administrator disables them: they stay disabled, and named as they are named then.
+func TestASignInUndoesNoEditOfItsUser(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	recognition := w.db.Accounts().Recognition(true, true)
+	eve := access.NewAccount{TenantID: tenant, Email: "eve@example.com", Name: "Eve", Role: access.Operator, Issuer: "https://i.example", Subject: "eve"}
+	if _, err := recognition.Recognise(t.Context(), eve); err != nil {
+		t.Fatal(err)
+	}
+	edit, err := w.conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := edit.Exec(t.Context(), `update account set disabled = true, name = 'Eve, gone' where email = 'eve@example.com'`); err != nil {
+		t.Fatal(err)
+	}
+	recognised := make(chan error, 1)
+	go func() {
+		changed := eve
+		changed.Role = access.Editor
+		account, err := recognition.Recognise(t.Context(), changed)
+		if err == nil && (!account.Disabled || account.Role != access.Editor) {
+			err = fmt.Errorf("recognised %+v", account)
+		}
+		recognised <- err
+	}()
+	w.until("the sign-in waits for the edit", func() bool {
+		return len(w.column(`select 'waits' from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`)) > 0
+	})
+	if err := edit.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-recognised; err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("the account", `select name || ' ' || role || ' ' || disabled from account where email = 'eve@example.com'`, "Eve, gone editor true")
 }
 
 func TestWhomAProviderCannotLetIn(t *testing.T) {

@@ -260,7 +260,8 @@ func (r *Recognition) Recognise(ctx context.Context, a access.NewAccount) (acces
 		if !r.roles || row.Role == string(a.Role) {
 			return nil
 		}
-		_, err = lockAccount(ctx, q, row.TenantID, row.AccountID, a.Role != access.Admin)
+		// What an administrator has changed meanwhile stands.
+		row, err = lockAccount(ctx, q, row.TenantID, row.AccountID, a.Role != access.Admin)
 		if fault.KindOf(err) == fault.Conflict {
 			return nil
 		}

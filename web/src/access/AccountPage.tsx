@@ -61,6 +61,9 @@ function Account({ who }: { who: Me }) {
             )}
           </dl>
           <Theme />
+          {who.issuer && !who.hasPassword && (
+            <p className={formStyles.hint}>You sign in at {who.issuer}, without a password of Tocsin's own.</p>
+          )}
           {who.kind === "open" ? (
             <p className={formStyles.hint}>Access is open on this machine: nobody has to sign in.</p>
           ) : (
@@ -72,7 +75,7 @@ function Account({ who }: { who: Me }) {
           )}
         </FormSection>
       </div>
-      {who.kind === "user" && <Password who={who} />}
+      {who.kind === "user" && (who.hasPassword || !who.issuer) && <Password who={who} />}
     </>
   );
 }

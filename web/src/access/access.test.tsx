@@ -117,6 +117,15 @@ test("a token is shown once", async () => {
   expect(await screen.findByText("tcn_…wxyz")).toBeVisible();
 });
 
+test("whoever comes from a provider is not offered a password", async () => {
+  server.use(
+    http.get(api("/me"), () => HttpResponse.json({ ...ada, hasPassword: false, issuer: "https://login.example.com" })),
+  );
+  open("/account");
+  expect(await screen.findByText(/You sign in at https:\/\/login\.example\.com/)).toBeVisible();
+  expect(screen.queryByLabelText("New password")).toBeNull();
+});
+
 test("a user without a password gets a link; the last administrator stays", async () => {
   const admin = {
     ...ada,
