@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -48,7 +50,14 @@ func (s *server) UpdateWebhook(ctx context.Context, req UpdateWebhookRequestObje
 	}
 	w := edited(&present, req.Body)
 	w.Version = version
-	if err := fault.InvalidFields("the webhook", withoutRepeats(append(formFaults(&w), s.CheckWebhook(&w)...))); err != nil {
+	faults := append(formFaults(&w), s.CheckWebhook(&w)...)
+	if len(present.Headers) > 0 && req.Body.Headers == nil && originOf(w.URL) != originOf(present.URL) {
+		faults = append(faults, fault.Field{
+			Field: "headers", Code: "required",
+			Message: "Their values were entered for another address, and are not sent to this one: give the headers anew, or none",
+		})
+	}
+	if err := fault.InvalidFields("the webhook", withoutRepeats(faults)); err != nil {
 		return nil, err
 	}
 	if present.Version != version {
@@ -88,6 +97,15 @@ func edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook {
 		w.SigningSecret, w.FormerSecret, w.FormerSecretUntil = *b.SigningSecret, "", time.Time{}
 	}
 	return w
+}
+
+// originOf returns whom an address belongs to: its scheme and its host with the port.
+func originOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
 // slackEdited returns a Slack app as an edit makes it.

@@ -94,6 +94,18 @@ func TestWebhooksAreEdited(t *testing.T) {
 	if stored.URL != "https://example.com/secret-path" || stored.Headers["Authorization"] != "Bearer hunter2" || stored.SigningSecret != firstSecret {
 		t.Error("secrets that were left out did not stay")
 	}
+	// Nobody reads the values by having them sent elsewhere.
+	for _, elsewhere := range []string{"https://example.org/x", "http://example.com/secret-path", "https://example.com:8443/secret-path"} {
+		p := b.do("PUT", path, `{"name":"renamed","url":"`+elsewhere+`"}`, "If-Match", `"2"`).problem(400, "invalid")
+		if len(p.Errors) != 1 || p.Errors[0].Field != "headers" || p.Errors[0].Code != "required" {
+			t.Errorf("moved to %s without headers: %+v", elsewhere, p.Errors)
+		}
+	}
+	second, secondID := b.aWebhook()
+	b.do("PUT", second, `{"name":"other path","url":"https://EXAMPLE.com/other-path"}`, "If-Match", `"1"`).want(200)
+	if stored, err := b.webhooks.get("acme", secondID); err != nil || stored.URL != "https://EXAMPLE.com/other-path" || stored.Headers["Authorization"] != "Bearer hunter2" {
+		t.Errorf("another path: %+v, %v", stored.Headers, err)
+	}
 	w = into[api.Webhook](b.do("PUT", path, `{"name":"renamed","url":"https://example.org/x","headers":{},"signingSecret":""}`, "If-Match", `"2"`).want(200))
 	if w.URLHost != "example.org" || w.HasSigningSecret || len(w.HeaderNames) != 0 || !w.Enabled {
 		t.Errorf("edited %+v", w)

@@ -383,7 +383,8 @@ export interface paths {
         get?: never;
         /**
          * Change one's password
-         * @description Ends every session of the user and begins another one. Needs a session; with a token the answer is 409.
+         * @description Ends every session of the user and begins another one. Needs a session; with a token the answer is 409, and so it
+         *     is for whoever comes from a provider, unless an administrator has set a password.
          */
         put: operations["changePassword"];
         post?: never;
@@ -1632,6 +1633,8 @@ export interface components {
              * @description Of the user or the token; absent where there is neither.
              */
             id?: string;
+            /** @description The OpenID Connect provider that the user comes from. */
+            issuer?: string;
             /**
              * @description `open`: nobody has to sign in here.
              * @enum {string}
@@ -2620,7 +2623,10 @@ export interface components {
             digestAbove?: number;
             /** @default true */
             enabled?: boolean;
-            /** @description Sent with each request. Left out, the present ones stay. */
+            /**
+             * @description Sent with each request. Left out, the present ones stay; an edit that moves `url` to another scheme, host or port
+             *     has to give them anew, because whoever may edit a webhook may not read them.
+             */
             headers?: {
                 [key: string]: string;
             };

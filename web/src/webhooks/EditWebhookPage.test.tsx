@@ -125,6 +125,28 @@ describe("a webhook", () => {
     expect(webhook.name).toBe("erp of theirs");
   });
 
+  test("that moves to another address asks for its headers", async () => {
+    const { user } = open("/webhooks/w1");
+    await user.type(await screen.findByLabelText("URL"), "https://elsewhere.example.com/hook");
+    server.use(
+      http.put(
+        api("/webhooks/:id"),
+        () =>
+          problem(400, {
+            code: "invalid",
+            errors: [{ field: "headers", code: "required", message: "Give the headers anew" }],
+          }),
+        { once: true },
+      ),
+    );
+    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    expect(await screen.findByText("Give the headers anew")).toBeVisible();
+    await user.click(screen.getByRole("checkbox", { name: "Replace the headers" }));
+    await user.type(screen.getByLabelText("Headers"), "Authorization: anew");
+    await user.click(screen.getByRole("button", { name: "Save the webhook" }));
+    await waitFor(() => expect(saved[0]?.edit.headers).toEqual({ Authorization: "anew" }));
+  });
+
   test("that is not saved is kept, all but its secrets, until it is given up or saved", async () => {
     const first = open("/webhooks/w1");
     await first.user.type(await name(), " of mine");

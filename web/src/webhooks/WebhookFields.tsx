@@ -138,6 +138,7 @@ function Request({ form, webhook }: Props) {
           label="Replace the headers"
           description={`Otherwise these stay, with values that nobody can read: ${present.join(", ")}.`}
           {...form.getInputProps("replaceHeaders", { type: "checkbox" })}
+          error={!writes && form.errors.headers}
         />
       )}
       {writes && (
