@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -115,7 +114,7 @@ func (d *Dispatcher) prepare(ctx context.Context, e *entry) {
 	delivery := e.delivery
 	e.settlement = Settlement{
 		TenantID: delivery.Webhook.TenantID, NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID,
-		Token: delivery.Token, Attempt: delivery.Attempt, Replica: d.Replica,
+		WebhookVersion: delivery.Webhook.Version, Token: delivery.Token, Attempt: delivery.Attempt, Replica: d.Replica,
 	}
 	begin := Begin{
 		NotificationID: delivery.NotificationID, Token: delivery.Token, Attempt: delivery.Attempt, Lease: d.Lease,
@@ -171,23 +170,31 @@ func (d *Dispatcher) attempt(ctx context.Context, e *entry) {
 	d.Observer.Attempted(s.Outcome.Verdict)
 	s.Message = messageOf(delivery, e.begin.Fresh != nil, s.Outcome)
 	s.Decision = d.Policy.Decide(s.Outcome, delivery.Attempt, delivery.CountedAttempts, rand.Float64())
-	s.Breaker = func(was Breaker, probe bool, now time.Time) Breaker {
-		return d.Policy.Breaker.Next(was, Evidence{Outcome: s.Outcome, Probe: probe, Now: now, Random: rand.Float64()})
+	if !s.Outcome.Unmade {
+		s.Breaker = func(was Breaker, probe bool, now time.Time) Breaker {
+			return d.Policy.Breaker.Next(was, Evidence{Outcome: s.Outcome, Probe: probe, Now: now, Random: rand.Float64()})
+		}
+		d.gate.ended(e.ticket, &s.Outcome)
 	}
-	d.gate.ended(e.ticket, &s.Outcome)
 	d.free(func() { d.gate.answered(e.ticket, d.Clock()) })
-	d.keeper.settling(delivery.held())
+	d.keeper.settling(delivery, s.Decision.Status == Delivered)
 	d.settlements.add(ctx, *s, func(settled Settled, err error) {
 		if err == nil {
 			d.settled(ctx, s, settled)
-			d.leave(e)
+			d.stored(e)
 			return
 		}
 		d.underWay.Go(func() {
-			defer d.leave(e)
+			defer d.stored(e)
 			d.goOnStoring(ctx, s, err)
 		})
 	})
+}
+
+// stored ends an attempt that was made.
+func (d *Dispatcher) stored(e *entry) {
+	d.keeper.stored(e.delivery)
+	d.leave(e)
 }
 
 // leave ends an attempt.
@@ -224,7 +231,7 @@ func (d *Dispatcher) send(ctx context.Context, e *entry) Outcome {
 	delivery := e.delivery
 	if d.Clock().Sub(delivery.At) > min(d.Lease, d.DeadAfter)/2 {
 		return Outcome{
-			Verdict: VerdictRetry, NothingSent: true,
+			Verdict: VerdictRetry, NothingSent: true, Unmade: true,
 			Error: "Not sent: it took so long to begin the attempt that its claim may be over",
 		}
 	}
@@ -244,19 +251,24 @@ func (d *Dispatcher) settled(ctx context.Context, s *Settlement, settled Settled
 	}
 }
 
-// goOnStoring tries for two leases to store an outcome, because one that is not
-// stored means a message sent twice.
+// storing is for how long a process that runs on tries to store that a message has
+// arrived. Meanwhile it sends it no second time, though it claims it.
+const storing = time.Hour
+
+// goOnStoring tries for two leases to store an outcome, and for an hour that a message
+// has arrived, because what is not stored means a message sent twice.
 func (d *Dispatcher) goOnStoring(ctx context.Context, s *Settlement, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*d.Lease)
-	defer cancel()
+	began := d.Clock()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		select {
-		case <-ctx.Done():
+		<-time.After(pause)
+		patience := 2 * d.Lease
+		if s.Decision.Status == Delivered && d.running.Load() {
+			patience = max(patience, storing)
+		}
+		if d.Clock().Sub(began) > patience {
 			d.gate.owes(s.WebhookID)
-			d.log(s).ErrorContext(ctx, "outcome not stored", slog.String("verdict", s.Outcome.Verdict.String()),
-				slog.Any("error", errors.Join(err, ctx.Err())))
+			d.log(s).ErrorContext(ctx, "outcome not stored", slog.String("verdict", s.Outcome.Verdict.String()), slog.Any("error", err))
 			return
-		case <-time.After(pause):
 		}
 		var settled Settled
 		if settled, err = d.settlements.do(ctx, *s); err == nil {

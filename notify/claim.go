@@ -96,6 +96,12 @@ func (d *Dispatcher) start(ctx context.Context) (Result, error) {
 	var now, later []*Delivery
 	for i := range claimed.Deliveries {
 		delivery := &claimed.Deliveries[i]
+		if d.keeper.hasArrived(delivery) {
+			// Storing that ends the claim; if it never does, the claim lapses.
+			d.log(&Settlement{NotificationID: delivery.NotificationID, WebhookID: delivery.Webhook.ID, Attempt: delivery.Attempt}).
+				InfoContext(ctx, "not sent again: it has arrived, which is still being stored")
+			continue
+		}
 		if id := delivery.Webhook.ID; dealt[id] > 0 {
 			dealt[id]--
 			now = append(now, delivery)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -72,6 +73,9 @@ type Settlement struct {
 	TenantID       string
 	NotificationID uuid.UUID
 	WebhookID      uuid.UUID
+	// WebhookVersion is that for which the attempt was made: what it tells of the
+	// receiver is not held against what an edit has made of the webhook since.
+	WebhookVersion int64
 	Token          int64
 	Attempt        int
 	// Replica made the attempt.
@@ -147,6 +151,8 @@ type Dispatcher struct {
 	// what may be due.
 	freed, hungry chan struct{}
 	underWay      sync.WaitGroup
+	// running says that Run goes on.
+	running atomic.Bool
 
 	mu sync.Mutex
 	// beginning counts the statements under way that begin attempts.
@@ -250,6 +256,8 @@ func (d *Dispatcher) Tick(ctx context.Context) (Result, error) {
 // the next one does its work.
 func (d *Dispatcher) Run(ctx context.Context) {
 	defer d.underWay.Wait()
+	d.running.Store(true)
+	defer d.running.Store(false)
 	d.desk.begin()
 	defer d.desk.close(ctx)
 	var launching sync.WaitGroup

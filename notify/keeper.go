@@ -16,6 +16,14 @@ type Held struct {
 	Token          int64
 }
 
+// message is what a receiver takes as one.
+type message struct {
+	notification uuid.UUID
+	generation   int
+}
+
+func (d *Delivery) message() message { return message{d.NotificationID, d.Generation} }
+
 // keeper renews the leases of all claims of a dispatcher, in one statement each
 // third of a lease. A claim is kept from when it is taken until its outcome is
 // stored. One that is found lost is renewed no more; a renewal that fails is made
@@ -30,6 +38,9 @@ type keeper struct {
 	mu sync.Mutex
 	// held tells of each claim whether its outcome is being stored.
 	held map[Held]bool
+	// arrived are the messages whose receiver has taken them, by the claim of which
+	// that is being stored: where it takes longer than a lease, they are claimed again.
+	arrived map[message]Held
 	// stop ends the goroutine that renews, nil when there is none.
 	stop  context.CancelFunc
 	ended *sync.WaitGroup
@@ -52,13 +63,36 @@ func (k *keeper) keep(ctx context.Context, claim Held) {
 }
 
 // settling tells that the outcome of a claim is about to be stored, after which
-// a renewal finds the claim gone.
-func (k *keeper) settling(claim Held) {
+// a renewal finds the claim gone, and whether the message has arrived.
+func (k *keeper) settling(d *Delivery, arrived bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, kept := k.held[claim]; kept {
-		k.held[claim] = true
+	if _, kept := k.held[d.held()]; kept {
+		k.held[d.held()] = true
 	}
+	if arrived {
+		if k.arrived == nil {
+			k.arrived = map[message]Held{}
+		}
+		k.arrived[d.message()] = d.held()
+	}
+}
+
+// stored tells that storing the outcome of a claim has come to its end.
+func (k *keeper) stored(d *Delivery) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.arrived[d.message()] == d.held() {
+		delete(k.arrived, d.message())
+	}
+}
+
+// hasArrived tells whether a message has arrived whose outcome is being stored.
+func (k *keeper) hasArrived(d *Delivery) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, arrived := k.arrived[d.message()]
+	return arrived
 }
 
 // drop ends the renewals of a claim. With the last one it waits for the renewal

@@ -55,7 +55,8 @@
 // the row again. Between Begin and Settle, the message may have been sent; the
 // attempt stays without outcome, which is what an operator sees, and the row is
 // offered again. That is the one window in which a crash can send a message
-// twice; receivers can drop the repeat by its webhook-id.
+// twice; receivers can drop the repeat by its webhook-id. A process that runs on
+// while its store is away begins nothing again that it knows to have arrived.
 //
 // # Bad receivers
 //

@@ -58,6 +58,9 @@ type Outcome struct {
 	// NothingSent is true when the failure came before the first byte of the
 	// request (name resolution, dial, TLS): a repeat cannot be a duplicate.
 	NothingSent bool
+	// Unmade is true when this process chose to make no call: it tells nothing of the
+	// receiver.
+	Unmade bool
 	// Error tells a person why the message was not delivered, without secrets;
 	// empty when it was.
 	Error string

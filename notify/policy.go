@@ -50,6 +50,10 @@ func (p Policy) Validate() error {
 	return p.Breaker.Validate()
 }
 
+// unmadePause is how long a message rests that was not sent because the process, or
+// the database, was slow.
+const unmadePause = time.Second
+
 // Decision is what a settlement writes.
 type Decision struct {
 	// Status is terminal, or Retrying.
@@ -70,7 +74,8 @@ type Decision struct {
 //
 // A first attempt of which nothing was sent is repeated at once and does not
 // count, because a broken idle connection or a restarting receiver is usual and
-// a repeat cannot be a duplicate.
+// a repeat cannot be a duplicate. Nor does one that this process chose not to make,
+// whatever its number.
 func (p Policy) Decide(o Outcome, attempt, counted int, random float64) Decision {
 	switch o.Verdict {
 	case VerdictDelivered:
@@ -87,6 +92,9 @@ func (p Policy) Decide(o Outcome, attempt, counted int, random float64) Decision
 		hold = min(hold, p.MaxHold)
 		return Decision{Status: Retrying, Wait: hold, Hold: hold}
 	case VerdictRetry, VerdictUnknown:
+	}
+	if o.Unmade {
+		return Decision{Status: Retrying, Wait: unmadePause}
 	}
 	if attempt == 1 && o.NothingSent {
 		return Decision{Status: Retrying}

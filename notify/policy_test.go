@@ -29,6 +29,7 @@ func TestDecide(t *testing.T) {
 		"nothing sent, first":         {unsent, 1, 0, middle, notify.Decision{Status: notify.Retrying}},
 		"nothing sent, second":        {unsent, 2, 0, middle, notify.Decision{Status: notify.Retrying, Counts: true, Wait: time.Minute}},
 		"nothing sent, exhausted":     {unsent, 7, 5, middle, notify.Decision{Status: notify.Exhausted, Counts: true}},
+		"not made":                    {notify.Outcome{Verdict: notify.VerdictRetry, NothingSent: true, Unmade: true}, 7, 5, middle, notify.Decision{Status: notify.Retrying, Wait: time.Second}},
 		"throttled":                   {notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: 7 * time.Second}, 2, 1, middle, notify.Decision{Status: notify.Retrying, Wait: 7 * time.Second, Hold: 7 * time.Second}},
 		"throttled for no time":       {notify.Outcome{Verdict: notify.VerdictThrottled}, 1, 0, middle, notify.Decision{Status: notify.Retrying, Wait: 30 * time.Second, Hold: 30 * time.Second}},
 		"throttled for too long":      {notify.Outcome{Verdict: notify.VerdictThrottled, RetryAfter: 1000 * time.Hour}, 1, 0, middle, notify.Decision{Status: notify.Retrying, Wait: time.Hour, Hold: time.Hour}},

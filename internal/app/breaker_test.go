@@ -292,3 +292,45 @@ func TestBreakerKeepsNoSettlementWaiting(t *testing.T) {
 	w.wantColumn("due later, and nobody's", `select count(*)::text from outbox where attempts = 1 and claim_token is null and due_at > now()`, "3")
 	w.wantColumn("not counted", breakers, "0 failures, opening 0")
 }
+
+// TestAVerdictAboutTheFormerReceiver has a person move a webhook to another address
+// while the former one is asked: its answer says nothing of the new one.
+func TestAVerdictAboutTheFormerReceiver(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusGone, http.StatusTooManyRequests, http.StatusInternalServerError} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			hook := w.webhook("ops")
+			called, answer := make(chan struct{}), make(chan struct{})
+			w.receiver.respond(func(rw http.ResponseWriter, _ *http.Request) {
+				close(called)
+				<-answer
+				rw.Header().Set("Retry-After", "3600")
+				rw.WriteHeader(status)
+			})
+			w.owed(hook, "a")
+			delivered := make(chan struct{})
+			go func() { defer close(delivered); w.deliver() }()
+			<-called
+			edited, err := w.db.Webhooks().Get(t.Context(), tenant, hook)
+			if err != nil {
+				t.Fatal(err)
+			}
+			edited.URL = "https://new.example.com/hook"
+			if _, err := w.db.Webhooks().Update(t.Context(), tenant, edited); err != nil {
+				t.Fatal(err)
+			}
+			close(answer)
+			<-delivered
+			edited, err = w.db.Webhooks().Get(t.Context(), tenant, hook)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !edited.Enabled || !edited.HeldUntil.IsZero() || edited.Flow.State != notify.FlowOK || edited.Flow.Failures > 0 {
+				t.Errorf("enabled %t %q, held until %v, flow %+v", edited.Enabled, edited.DisabledReason, edited.HeldUntil, edited.Flow)
+			}
+			w.wantColumn("alerts about the webhook", `select title from alert where webhook_id is not null`)
+		})
+	}
+}

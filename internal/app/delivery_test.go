@@ -73,8 +73,8 @@ func (w *world) claimedFrom(db *postgres.DB) notify.Claimed {
 
 func settlement(d *notify.Delivery, v notify.Verdict, status notify.Status) notify.Settlement {
 	return notify.Settlement{
-		TenantID: d.Webhook.TenantID, NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, Token: d.Token, Attempt: d.Attempt,
-		Replica: "claimant",
+		TenantID: d.Webhook.TenantID, NotificationID: d.NotificationID, WebhookID: d.Webhook.ID, WebhookVersion: d.Webhook.Version,
+		Token: d.Token, Attempt: d.Attempt, Replica: "claimant",
 		Outcome: notify.Outcome{Verdict: v}, Decision: notify.Decision{Status: status, Counts: true},
 	}
 }

@@ -44,7 +44,7 @@ func judge(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) er
 		LastError: row.LastError, LastErrorAt: row.LastErrorAt,
 	}), row.Probe, row.At)
 	err = q.BreakerWrite(ctx, pgq.BreakerWriteParams{
-		WebhookID: settlement.WebhookID, Failures: int32(next.Failures), Openings: int32(next.Openings),
+		WebhookID: settlement.WebhookID, Version: settlement.WebhookVersion, Failures: int32(next.Failures), Openings: int32(next.Openings),
 		OpenedAt: instant(next.OpenedAt), OpenUntil: instant(next.Until),
 		LastError: rules.CleanText(next.LastError, 500), LastErrorAt: instant(next.LastErrorAt), Probe: row.Probe,
 	})
@@ -101,7 +101,7 @@ func (s *Webhooks) addFlow(ctx context.Context, list []notify.Webhook) error {
 // receiver gone at once, the first does it.
 func switchOff(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) error {
 	reason := rules.CleanText(settlement.Outcome.Error, 500)
-	off, err := q.WebhookDisable(ctx, pgq.WebhookDisableParams{Reason: reason, WebhookID: settlement.WebhookID})
+	off, err := q.WebhookDisable(ctx, pgq.WebhookDisableParams{Reason: reason, WebhookID: settlement.WebhookID, Version: settlement.WebhookVersion})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil

@@ -70,7 +70,7 @@ func (b *backlog) steps(hook uuid.UUID, batch int) []step {
 		held[i] = notify.Held{NotificationID: id, Token: 7}
 		begins[i] = notify.Begin{NotificationID: id, WebhookID: hook, WebhookVersion: 1, Token: 7, Attempt: 1, Lease: time.Minute, Fresh: &notify.Body{Content: []byte("{}")}}
 		settlements[i] = notify.Settlement{
-			NotificationID: id, WebhookID: hook, Token: 7, Attempt: 1, TenantID: "much", Replica: "replica",
+			NotificationID: id, WebhookID: hook, WebhookVersion: 1, Token: 7, Attempt: 1, TenantID: "much", Replica: "replica",
 			Outcome: notify.Outcome{Verdict: notify.VerdictDelivered}, Decision: notify.Decision{Status: notify.Delivered},
 		}
 	}

@@ -297,7 +297,7 @@ func settleArgs(settlements []notify.Settlement, batch []int) (pgx.NamedArgs, er
 func followUp(ctx context.Context, q *pgq.Queries, settlement notify.Settlement) error {
 	d := settlement.Decision
 	if d.Hold > 0 {
-		if err := q.WebhookHold(ctx, pgq.WebhookHoldParams{Hold: d.Hold, WebhookID: settlement.WebhookID}); err != nil {
+		if err := q.WebhookHold(ctx, pgq.WebhookHoldParams{Hold: d.Hold, WebhookID: settlement.WebhookID, Version: settlement.WebhookVersion}); err != nil {
 			return fmt.Errorf("hold webhook: %w", err)
 		}
 	}

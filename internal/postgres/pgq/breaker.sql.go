@@ -124,7 +124,8 @@ set failures = $1, openings = $2, opened_at = $3, open_until = $4,
     last_error = $5, last_error_at = $6,
     probe_id = case when $7::boolean or $3::timestamptz is null then null else s.probe_id end,
     probe_token = case when $7::boolean or $3::timestamptz is null then null else s.probe_token end
-where s.webhook_id = $8
+from webhook w
+where s.webhook_id = $8 and w.webhook_id = s.webhook_id and w.version = $9
 `
 
 type BreakerWriteParams struct {
@@ -136,9 +137,11 @@ type BreakerWriteParams struct {
 	LastErrorAt *time.Time
 	Probe       bool
 	WebhookID   uuid.UUID
+	Version     int64
 }
 
-// A breaker that is written after its probe, or closed, has no probe any more.
+// A breaker that is written after its probe, or closed, has no probe any more. Nothing
+// is written where the webhook was edited, which waits for the lock, since the attempt.
 func (q *Queries) BreakerWrite(ctx context.Context, arg BreakerWriteParams) error {
 	_, err := q.db.Exec(ctx, breakerWrite,
 		arg.Failures,
@@ -149,6 +152,7 @@ func (q *Queries) BreakerWrite(ctx context.Context, arg BreakerWriteParams) erro
 		arg.LastErrorAt,
 		arg.Probe,
 		arg.WebhookID,
+		arg.Version,
 	)
 	return err
 }

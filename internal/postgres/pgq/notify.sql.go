@@ -521,13 +521,14 @@ func (q *Queries) WebhookByID(ctx context.Context, webhookIds []uuid.UUID) ([]We
 const webhookDisable = `-- name: WebhookDisable :one
 update webhook
 set enabled = false, disabled_reason = $1, version = version + 1, updated_at = now()
-where webhook_id = $2 and enabled and deleted_at is null
+where webhook_id = $2 and version = $3 and enabled and deleted_at is null
 returning tenant_id, name
 `
 
 type WebhookDisableParams struct {
 	Reason    string
 	WebhookID uuid.UUID
+	Version   int64
 }
 
 type WebhookDisableRow struct {
@@ -535,9 +536,9 @@ type WebhookDisableRow struct {
 	Name     string
 }
 
-// No row when it is off already.
+// No row when it is off already, or was edited since the attempt that tells so.
 func (q *Queries) WebhookDisable(ctx context.Context, arg WebhookDisableParams) (WebhookDisableRow, error) {
-	row := q.db.QueryRow(ctx, webhookDisable, arg.Reason, arg.WebhookID)
+	row := q.db.QueryRow(ctx, webhookDisable, arg.Reason, arg.WebhookID, arg.Version)
 	var i WebhookDisableRow
 	err := row.Scan(&i.TenantID, &i.Name)
 	return i, err
@@ -546,15 +547,16 @@ func (q *Queries) WebhookDisable(ctx context.Context, arg WebhookDisableParams) 
 const webhookHold = `-- name: WebhookHold :exec
 update webhook
 set held_until = greatest(held_until, now() + $1::interval)
-where webhook_id = $2
+where webhook_id = $2 and version = $3
 `
 
 type WebhookHoldParams struct {
 	Hold      time.Duration
 	WebhookID uuid.UUID
+	Version   int64
 }
 
 func (q *Queries) WebhookHold(ctx context.Context, arg WebhookHoldParams) error {
-	_, err := q.db.Exec(ctx, webhookHold, arg.Hold, arg.WebhookID)
+	_, err := q.db.Exec(ctx, webhookHold, arg.Hold, arg.WebhookID, arg.Version)
 	return err
 }

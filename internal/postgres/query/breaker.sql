@@ -9,13 +9,15 @@ where s.webhook_id = @webhook_id
 for update;
 
 -- name: BreakerWrite :exec
--- A breaker that is written after its probe, or closed, has no probe any more.
+-- A breaker that is written after its probe, or closed, has no probe any more. Nothing
+-- is written where the webhook was edited, which waits for the lock, since the attempt.
 update webhook_state s
 set failures = @failures, openings = @openings, opened_at = sqlc.narg(opened_at), open_until = sqlc.narg(open_until),
     last_error = @last_error, last_error_at = sqlc.narg(last_error_at),
     probe_id = case when @probe::boolean or sqlc.narg(opened_at)::timestamptz is null then null else s.probe_id end,
     probe_token = case when @probe::boolean or sqlc.narg(opened_at)::timestamptz is null then null else s.probe_token end
-where s.webhook_id = @webhook_id;
+from webhook w
+where s.webhook_id = @webhook_id and w.webhook_id = s.webhook_id and w.version = @version;
 
 -- name: BreakerReset :exec
 -- Forgets what attempts told; what the rate allows stays.

@@ -234,13 +234,13 @@ where o.notification_id = any(@notification_ids::uuid[])
 -- name: WebhookHold :exec
 update webhook
 set held_until = greatest(held_until, now() + @hold::interval)
-where webhook_id = @webhook_id;
+where webhook_id = @webhook_id and version = @version;
 
 -- name: WebhookDisable :one
--- No row when it is off already.
+-- No row when it is off already, or was edited since the attempt that tells so.
 update webhook
 set enabled = false, disabled_reason = @reason, version = version + 1, updated_at = now()
-where webhook_id = @webhook_id and enabled and deleted_at is null
+where webhook_id = @webhook_id and version = @version and enabled and deleted_at is null
 returning tenant_id, name;
 
 -- name: WebhookByID :many

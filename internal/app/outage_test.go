@@ -1,0 +1,74 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tocsin/notify"
+)
+
+// awayStore is an outbox whose database answers nobody for a while.
+type awayStore struct {
+	notify.Store
+	away atomic.Bool
+}
+
+var errAway = errors.New("connection refused")
+
+func (s *awayStore) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+	if s.away.Load() {
+		return notify.Claimed{}, errAway
+	}
+	return s.Store.Claim(ctx, r)
+}
+
+func (s *awayStore) Renew(ctx context.Context, held []notify.Held, lease time.Duration) ([]notify.Held, error) {
+	if s.away.Load() {
+		return nil, errAway
+	}
+	return s.Store.Renew(ctx, held, lease)
+}
+
+func (s *awayStore) Settle(ctx context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
+	if s.away.Load() {
+		return nil, errAway
+	}
+	return s.Store.Settle(ctx, settlements)
+}
+
+// TestAnOutageOfPostgresRepeatsNothing has Postgres be away for three leases while
+// calls end well: they are recorded, and not made again, when it is back.
+func TestAnOutageOfPostgresRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	called, answer := make(chan struct{}, 9), make(chan struct{})
+	w.receiver.respond(func(http.ResponseWriter, *http.Request) {
+		called <- struct{}{}
+		<-answer
+	})
+	w.owed(w.webhook("ops"), "a", "b", "c")
+	const lease = time.Second
+	store := &awayStore{Store: w.db.Outbox()}
+	d := w.newDispatcher(notify.Options{Store: store, Lease: lease, Poll: 100 * time.Millisecond})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); d.Run(ctx) }()
+	for range 3 {
+		<-called
+	}
+	store.away.Store(true)
+	close(answer)
+	time.Sleep(3 * lease)
+	store.away.Store(false)
+	w.until("all is recorded", func() bool { return len(w.column(`select 'owed' from outbox`)) == 0 })
+	stop()
+	<-ended
+	if got := w.receiver.received(); len(got) != 3 {
+		t.Errorf("received %v, want each once", got)
+	}
+	w.wantColumn("statuses", statuses, "DELIVERED 3")
+}

@@ -1,0 +1,250 @@
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/notify"
+)
+
+// away is an outbox in a database that answers nobody for a while, in which the leases
+// lapse of all that is not settled, and then settles last.
+type away struct {
+	*outbox
+
+	until   time.Time
+	claimed []notify.Delivery
+}
+
+var errAway = errors.New("connection refused")
+
+// settlesAfter is how much later outcomes are stored than rows are claimed.
+const settlesAfter = 5 * time.Second
+
+func (a *away) gone(also time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Now().Before(a.until.Add(also))
+}
+
+// leave has the database answer nobody for so long.
+func (a *away) leave(long time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.until = time.Now().Add(long)
+}
+
+func (a *away) Claim(ctx context.Context, r notify.ClaimRequest) (notify.Claimed, error) {
+	if a.gone(0) {
+		return notify.Claimed{}, errAway
+	}
+	claimed, err := a.outbox.Claim(ctx, r)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.claimed = append(a.claimed, claimed.Deliveries...)
+	return claimed, err
+}
+
+func (a *away) Renew(ctx context.Context, held []notify.Held, lease time.Duration) ([]notify.Held, error) {
+	if a.gone(0) {
+		return nil, errAway
+	}
+	return a.outbox.Renew(ctx, held, lease)
+}
+
+func (a *away) Settle(ctx context.Context, settlements []notify.Settlement) ([]notify.Settled, error) {
+	if a.gone(settlesAfter) {
+		return nil, errAway
+	}
+	settled, err := a.outbox.Settle(ctx, settlements)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.due = slices.DeleteFunc(a.due, func(d notify.Delivery) bool { return a.isSettled(d.NotificationID) })
+	return settled, err
+}
+
+func (a *away) Begin(ctx context.Context, begins []notify.Begin) ([]notify.Begun, error) {
+	begun, err := a.outbox.Begin(ctx, begins)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range begun {
+		begun[i].Fenced = a.isSettled(begins[i].NotificationID)
+	}
+	return begun, err
+}
+
+func (a *away) isSettled(id uuid.UUID) bool {
+	return slices.ContainsFunc(a.settled, func(s notify.Settlement) bool { return s.NotificationID == id })
+}
+
+// goes has the database answer nobody for so long, and then offer what was claimed
+// before and is not settled, under new tokens.
+func (a *away) goes(long time.Duration) {
+	a.leave(long)
+	time.AfterFunc(long, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, d := range a.claimed {
+			if a.isSettled(d.NotificationID) {
+				continue
+			}
+			d.Token, d.Attempt, d.AfterUnknown, d.Body = d.Token+100, 2, true, nil
+			a.due = append(a.due, d)
+		}
+	})
+}
+
+// A process that runs on sends nothing twice, however long its database is away.
+func TestNothingArrivesTwiceByAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		a := &away{outbox: &outbox{due: deliveries(3, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 8}}}
+		c := &calls{takes: time.Second}
+		d := dispatcher(t, a.outbox, c, func(o *notify.Options) { o.Store = a })
+		time.AfterFunc(500*time.Millisecond, func() { a.goes(10 * time.Minute) })
+		run(d, 12*time.Minute)
+		if len(c.at) != 3 || len(a.settled) != 3 {
+			t.Errorf("%d calls for 3 messages, %d outcomes stored", len(c.at), len(a.settled))
+		}
+	})
+}
+
+// What a person sends again is sent, though the first time is still being stored.
+func TestAnotherGenerationIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := uuid.New()
+		o := &outbox{due: deliveries(1, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 8}}
+		for range 20 {
+			o.settles = append(o.settles, errAway)
+		}
+		again := o.due[0]
+		again.Token, again.Generation, again.Attempt = 7, 1, 2
+		c := &calls{}
+		d := dispatcher(t, o, c, nil)
+		time.AfterFunc(100*time.Millisecond, func() {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.due = append(o.due, again)
+		})
+		run(d, 3*time.Second)
+		if len(c.at) != 2 {
+			t.Errorf("%d calls, want one for each time", len(c.at))
+		}
+	})
+}
+
+// An outcome that is no success is forgotten after two leases, and so is all that is
+// not stored when the process ends.
+func TestStoringEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdict   notify.Verdict
+		runs, end time.Duration
+	}{
+		"no success":   {notify.VerdictRetry, 10 * time.Minute, 10 * time.Minute},
+		"a success":    {notify.VerdictDelivered, 2 * time.Hour, 2 * time.Hour},
+		"a stop early": {notify.VerdictDelivered, 10 * time.Second, 3 * time.Minute},
+		"a stop late":  {notify.VerdictDelivered, 10 * time.Minute, 11 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				id := uuid.New()
+				a := &away{outbox: &outbox{due: deliveries(1, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 8}}}
+				d := dispatcher(t, a.outbox, &calls{verdict: c.verdict}, func(o *notify.Options) { o.Store = a })
+				time.AfterFunc(time.Microsecond, func() { a.leave(1000 * time.Hour) })
+				began := time.Now()
+				run(d, c.runs)
+				if took := time.Since(began); took > c.end {
+					t.Errorf("took %v to end, want at most %v", took, c.end)
+				}
+			})
+		})
+	}
+}
+
+// slowing answers each call, in time at first.
+type slowing struct {
+	mu    sync.Mutex
+	takes time.Duration
+}
+
+func (s *slowing) Prepare(*notify.Delivery) notify.Request {
+	return prepared{timeout: time.Minute, send: func(context.Context) notify.Outcome {
+		s.mu.Lock()
+		takes := s.takes
+		s.mu.Unlock()
+		time.Sleep(takes)
+		return notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200}
+	}}
+}
+
+// What the dispatcher chose not to send is held neither against its receiver nor
+// against the message.
+func TestWhatIsNotMadeTellsNothing(t *testing.T) {
+	check := func(t *testing.T, o *outbox) (unmade int) {
+		t.Helper()
+		var b notify.Breaker
+		for _, s := range o.settled {
+			if s.Outcome.Unmade {
+				unmade++
+				if s.Decision.Status != notify.Retrying || s.Decision.Counts || s.Decision.Wait > 10*time.Second {
+					t.Errorf("decided %+v", s.Decision)
+				}
+			}
+			if s.Breaker != nil {
+				b = s.Breaker(b, false, time.Now())
+			}
+			if b.State(time.Now()) != notify.BreakerClosed || b.Failures > 0 {
+				t.Fatalf("the breaker is %v after %d failures: %s", b.State(time.Now()), b.Failures, b.LastError)
+			}
+		}
+		return unmade
+	}
+	t.Run("slow to begin", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			id := uuid.New()
+			due := deliveries(6, id, time.Second)
+			for i := range due {
+				due[i].Attempt, due[i].CountedAttempts = 6, 5 // the last one of the schedule
+			}
+			o := &outbox{due: due, limits: notify.Limits{WebhookID: id, MaxConcurrent: 8}, beginTakes: 16 * time.Second}
+			c := &calls{}
+			if _, err := dispatcher(t, o, c, nil).Tick(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := check(t, o); n != 6 || len(c.at) != 0 {
+				t.Errorf("%d calls, %d not made", len(c.at), n)
+			}
+		})
+	})
+	t.Run("a receiver that has become slow", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			id := uuid.New()
+			o := &outbox{due: deliveries(1, id, time.Minute), limits: notify.Limits{WebhookID: id, MaxConcurrent: 8}}
+			s := &slowing{takes: 10 * time.Millisecond}
+			d := dispatcher(t, o, &calls{}, func(op *notify.Options) { op.Sender, op.Poll = s, 100*time.Millisecond })
+			time.AfterFunc(time.Second, func() {
+				s.mu.Lock()
+				s.takes = 9 * time.Second
+				s.mu.Unlock()
+				more := deliveries(24, id, 10*time.Second)
+				for i := range more {
+					more[i].Webhook.MaxConcurrent = 8
+				}
+				o.mu.Lock()
+				o.due = append(o.due, more...)
+				o.mu.Unlock()
+			})
+			run(d, 2*time.Minute)
+			if check(t, o) == 0 {
+				t.Error("no attempt was begun and not made: this shows nothing")
+			}
+		})
+	})
+}
