@@ -3,10 +3,12 @@ package app_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"tocsin/api"
 	"tocsin/evaluator"
 	"tocsin/internal/clickhouse"
+	"tocsin/internal/pgtest"
 	"tocsin/rules"
 )
 
@@ -105,4 +107,87 @@ func TestTheFormerApplicationIsStillScanned(t *testing.T) {
 		t.Errorf("Tick = %+v, want the four of both applications read, and not the fifth", result)
 	}
 	w.wantColumn("alerts", alertIDs, "billing after", "orders before")
+}
+
+// TestAnotherFireModeArmsAnew has a rule that counts raise an alert for each
+// exchange, and count again: each time, what failed before the edit is history.
+func TestAnotherFireModeArmsAnew(t *testing.T) {
+	const all = `select coalesce(execution_id, 'count') || ' ' || state from alert order by fired_at, execution_id`
+	w := newWorld(t)
+	rule := w.counting(rules.Definition{ForDurationSeconds: 3600})
+	hour := time.Hour.Nanoseconds()
+	counts, each := rule.Definition, rule.Definition
+	counts.ForDurationSeconds = 0
+	each.FireMode, each.Threshold, each.WindowSeconds, each.ForDurationSeconds, each.LookBackSeconds = rules.PerExchange, 0, 0, 0, 3600
+	edit := func(d rules.Definition) rules.Rule {
+		t.Helper()
+		edited, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: rule.Version, Definition: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule = edited
+		return edited
+	}
+
+	w.exec(`update rule_state set armed_since_ns = $1`, rule.ArmedSinceNS-5*hour)
+	w.fail(rule.ArmedSinceNS-2*hour, "behind the look-back")
+	w.failIn("r", "a", "b", "c")
+	w.tick()
+	w.wantColumn("while it counts", all, "count PENDING")
+	before := w.ch.Now(t)
+	w.fail(edit(each).ArmedSinceNS+1000, "d", "e", "f")
+	w.fail(before, "late")
+	w.tick()
+	w.wantColumn("one for each that failed since", all, "d FIRING", "e FIRING", "f FIRING")
+	if got := w.reconcile(rule); got.Matching != 0 || got.Missing != 0 {
+		t.Errorf("reconciliation = %+v, want nothing of what failed while it counted", got)
+	}
+
+	edit(counts)
+	w.tick()
+	w.wantColumn("none is counted that failed before", all, "d FIRING", "e FIRING", "f FIRING")
+	w.failIn("r", "g", "h", "i")
+	w.tick()
+	w.wantColumn("three that failed since", all, "d FIRING", "e FIRING", "f FIRING", "count FIRING")
+	edit(each)
+	w.tick()
+	w.wantColumn("a count that fires stays", all, "d FIRING", "e FIRING", "f FIRING", "count FIRING")
+	edit(counts)
+	w.tick()
+	w.wantColumn("and is decided on when it counts again", all, "d FIRING", "e FIRING", "f FIRING", "count RESOLVED")
+}
+
+// TestAnEditThatWaitedArmsWhenItsTurnComes holds the state of a rule, as a commit
+// does, while its fire mode is edited: what the commit judged is not judged again.
+func TestAnEditThatWaitedArmsWhenItsTurnComes(t *testing.T) {
+	w := newWorld(t)
+	rule := w.counting(rules.Definition{})
+	d := rule.Definition
+	d.FireMode, d.Threshold, d.WindowSeconds = rules.PerExchange, 0, 0
+	commit := pgtest.Conn(t, w.pgURL)
+	tx, err := commit.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from rule_state for update`); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan rules.Rule, 1)
+	go func() {
+		edited, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: d})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- edited
+	}()
+	w.until("the edit waits", func() bool {
+		return len(w.column(`select pid::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)) > 0
+	})
+	judged := w.ch.Now(t)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if edited := <-done; edited.ArmedSinceNS < judged {
+		t.Errorf("armed since %d, before what was judged meanwhile, %d", edited.ArmedSinceNS, judged)
+	}
 }

@@ -139,10 +139,10 @@ func createRule(ctx context.Context, q *pgq.Queries, tenant string, d rules.Defi
 	return id, bind(ctx, q, tenant, id, d.WebhookIDs)
 }
 
-// Update replaces a definition. Enabling arms the rule anew; another scope or
-// filter decides on what ends after the edit, the former one on what ended
-// before it; any other edit leaves cursor and arming as they are. An evaluation
-// under way is fenced off, and the rule is due at once.
+// Update replaces a definition. Enabling arms the rule anew, and so does another
+// fire mode; another scope or filter decides on what ends after the edit, the
+// former one on what ended before it; any other edit leaves cursor and arming as
+// they are. An evaluation under way is fenced off, and the rule is due at once.
 func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (rules.Rule, error) {
 	var rule rules.Rule
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
@@ -184,7 +184,8 @@ func updateRule(ctx context.Context, q *pgq.Queries, tenant string, edit api.Rul
 	if err := bind(ctx, q, tenant, edit.ID, edit.Definition.WebhookIDs); err != nil {
 		return err
 	}
-	if was.Enabled != edit.Definition.Enabled {
+	// What ended under the other mode was judged by it, and is history to this one.
+	if was.Enabled != edit.Definition.Enabled || was.FireMode != columns.FireMode {
 		return arm(ctx, q, edit.ID, edit.Definition.Enabled)
 	}
 	if err := turn(ctx, q, edit, was); err != nil {

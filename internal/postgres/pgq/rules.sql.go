@@ -34,12 +34,13 @@ func (q *Queries) RuleApplyHold(ctx context.Context, tenantID string) error {
 
 const ruleArm = `-- name: RuleArm :exec
 update rule_state
-set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000, former = '[]', cursor = null, owed_from_ns = null,
+set armed_since_ns = (extract(epoch from clock_timestamp()) * 1000000)::bigint * 1000, former = '[]', cursor = null, owed_from_ns = null,
     next_run_at = now(), claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
 where rule_id = $1
 `
 
-// Arms a rule anew: what ended before now is history to it.
+// Arms a rule anew: what ended before now is history to it. Now is when the state
+// is held: what was judged by then lies before it, however long that was waited for.
 func (q *Queries) RuleArm(ctx context.Context, ruleID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, ruleArm, ruleID)
 	return err
@@ -337,7 +338,7 @@ func (q *Queries) RuleList(ctx context.Context, arg RuleListParams) ([]RuleListR
 }
 
 const ruleLock = `-- name: RuleLock :one
-select r.version, r.enabled, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor, s.owed_from_ns
+select r.version, r.enabled, r.fire_mode, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor, s.owed_from_ns
 from rule r join rule_state s using (rule_id)
 where r.tenant_id = $1 and r.rule_id = $2 and r.deleted_at is null
 for no key update
@@ -351,6 +352,7 @@ type RuleLockParams struct {
 type RuleLockRow struct {
 	Version      int64
 	Enabled      bool
+	FireMode     string
 	Scope        []byte
 	Filter       []byte
 	ArmedSinceNs int64
@@ -367,6 +369,7 @@ func (q *Queries) RuleLock(ctx context.Context, arg RuleLockParams) (RuleLockRow
 	err := row.Scan(
 		&i.Version,
 		&i.Enabled,
+		&i.FireMode,
 		&i.Scope,
 		&i.Filter,
 		&i.ArmedSinceNs,

@@ -47,7 +47,7 @@ select rule_id from rule where tenant_id = @tenant_id and rule_id = @rule_id and
 -- name: RuleLock :one
 -- Holds the rule and its state against commits and other edits. The lock on
 -- the rule lets foreign keys to it pass: a commit takes them after the state.
-select r.version, r.enabled, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor, s.owed_from_ns
+select r.version, r.enabled, r.fire_mode, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor, s.owed_from_ns
 from rule r join rule_state s using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null
 for no key update;
@@ -66,9 +66,10 @@ where rule_id = @rule_id;
 update rule set enabled = @enabled, version = version + 1, updated_at = now() where rule_id = @rule_id;
 
 -- name: RuleArm :exec
--- Arms a rule anew: what ended before now is history to it.
+-- Arms a rule anew: what ended before now is history to it. Now is when the state
+-- is held: what was judged by then lies before it, however long that was waited for.
 update rule_state
-set armed_since_ns = (extract(epoch from now()) * 1000000)::bigint * 1000, former = '[]', cursor = null, owed_from_ns = null,
+set armed_since_ns = (extract(epoch from clock_timestamp()) * 1000000)::bigint * 1000, former = '[]', cursor = null, owed_from_ns = null,
     next_run_at = now(), claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
 where rule_id = @rule_id;
 

@@ -535,8 +535,9 @@ export interface paths {
         get: operations["getRule"];
         /**
          * Replace a rule's definition
-         * @description Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Without
-         *     `If-Match` the answer is 428, with the tag of an older version 412.
+         * @description Replaces the whole definition; a field left out gets its default. Alerts already raised stay as they are. Another
+         *     `fireMode` arms the rule anew, as enabling does. Without `If-Match` the answer is 428, with the tag of an older
+         *     version 412.
          */
         put: operations["updateRule"];
         post?: never;
