@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"tocsin/rules"
@@ -117,5 +118,21 @@ func TestCleanKeepsEverythingStorable(t *testing.T) {
 	}
 	if e.Attributes["k"] != "\x00" || e.ExecutionID != "\x00" {
 		t.Error("Clean changed the exchange of the source")
+	}
+}
+
+// TestTheLongestLookBack holds that validation knows the same one as whoever keeps
+// what it may reach.
+func TestTheLongestLookBack(t *testing.T) {
+	d := rules.Definition{
+		Name: "a", FireMode: rules.PerExchange, Severity: rules.Info, WebhookIDs: []uuid.UUID{}, Targets: []rules.Target{},
+		IntervalSeconds: 1, LookBackSeconds: rules.MaxLookBackSeconds,
+	}
+	if err := rules.NewValidator().Definition(&d); err != nil {
+		t.Errorf("the longest look-back is refused: %v", err)
+	}
+	d.LookBackSeconds++
+	if err := rules.NewValidator().Definition(&d); err == nil {
+		t.Error("a longer one is taken")
 	}
 }

@@ -113,6 +113,9 @@ const (
 	DefaultCountMessage    = "At least {{count.threshold}} match. The newest: {{exchange.application}} · {{exchange.route}}: {{exchange.errorMessage}}"
 )
 
+// MaxLookBackSeconds is the longest look-back that a rule may have.
+const MaxLookBackSeconds = 604_800
+
 // Rule is a stored definition.
 type Rule struct {
 	Definition
@@ -125,7 +128,8 @@ type Rule struct {
 	// since the Unix epoch, by Postgres's clock.
 	ArmedSinceNS int64
 	// Former holds the conditions that stood before the present one, oldest
-	// first, as far back as the look-back reaches. Only the evaluator reads them.
+	// first, at least as far back as the look-back reaches. Only the evaluator
+	// reads them.
 	Former []Era
 	// SweptBeforeNS is the start time before which the rule raises nothing any
 	// more, because its alerts of that time may have been deleted. Only the

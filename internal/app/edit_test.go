@@ -109,6 +109,70 @@ func TestTheFormerApplicationIsStillScanned(t *testing.T) {
 	w.wantColumn("alerts", alertIDs, "billing after", "orders before")
 }
 
+// TestALongerLookBackReachesFormerConditions edits a scope twice under a short
+// look-back, which is then made longer: what the first condition decides on, and
+// shows up only now, is found.
+func TestALongerLookBackReachesFormerConditions(t *testing.T) {
+	w := newWorld(t)
+	rule := w.ruleOf(rules.Definition{Name: "moved", Scope: rules.Scope{Applications: []string{"orders"}}})
+	d := rule.Definition
+	minute := time.Minute.Nanoseconds()
+	w.tick()
+	w.exec(`update rule_state set armed_since_ns = $1`, rule.ArmedSinceNS-200*minute)
+	edit := func(application string, lookBack int, turned int64) {
+		t.Helper()
+		d.Scope.Applications, d.LookBackSeconds = []string{application}, lookBack
+		var err error
+		if rule, err = w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: rule.Version, Definition: d}); err != nil {
+			t.Fatal(err)
+		}
+		w.exec(`update rule_state set armed_since_ns = $1, former = jsonb_set(former, '{-1,toNs}', to_jsonb($1::bigint))`, turned)
+	}
+	now := w.ch.Now(t)
+	edit("billing", 60, now-150*minute)
+	edit("shipping", 60, now-140*minute)
+	w.fail(now-145*minute, "while the second stood")
+	w.fail(now-160*minute, "while the first stood")
+	edit("shipping", 4*3600, now-140*minute)
+	w.tick()
+	w.wantColumn("alerts", alertIDs, "while the first stood")
+}
+
+// TestFormerConditionsAreKept edits a rule that had 150 other conditions before.
+func TestFormerConditionsAreKept(t *testing.T) {
+	const hour, day = int64(time.Hour), 24 * int64(time.Hour)
+	for name, c := range map[string]struct {
+		// The conditions stood for a second each, the last one until so long ago.
+		agoNS int64
+		owed  bool
+		want  string
+	}{
+		"within the look-back":             {hour, false, "151"},
+		"within the longest look-back":     {day, false, "100"},
+		"before the longest look-back":     {8 * day, false, "1"},
+		"while their time is still judged": {8 * day, true, "151"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			rule := w.ruleOf(rules.Definition{Name: "edited often"})
+			w.tick()
+			last := rule.ArmedSinceNS - c.agoNS
+			w.exec(`update rule_state set former = (
+				select jsonb_agg(jsonb_build_object('scope', '{}'::jsonb, 'filter', '{}'::jsonb, 'fromNs', at - 1000000000, 'toNs', at) order by at)
+				from (select $1::bigint - n * 1000000000::bigint as at from generate_series(0, 149) n) era)`, last)
+			if c.owed {
+				w.exec(`update rule_state set owed_from_ns = $1`, last-day)
+			}
+			d := rule.Definition
+			d.Scope.Applications, d.LookBackSeconds = []string{"orders"}, 7200
+			if _, err := w.db.Rules().Update(t.Context(), tenant, api.RuleEdit{ID: rule.ID, Version: 1, Definition: d}); err != nil {
+				t.Fatal(err)
+			}
+			w.wantColumn("conditions kept", `select jsonb_array_length(former)::text from rule_state`, c.want)
+		})
+	}
+}
+
 // TestAnotherFireModeArmsAnew has a rule that counts raise an alert for each
 // exchange, and count again: each time, what failed before the edit is history.
 func TestAnotherFireModeArmsAnew(t *testing.T) {

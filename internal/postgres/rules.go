@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -307,6 +306,10 @@ func columnsOf(d rules.Definition) (pgq.RuleUpdateParams, error) {
 	return p, nil
 }
 
+// formerMost is how many former conditions are kept for a look-back longer than
+// the present one.
+const formerMost = 100
+
 // turn begins an era where an edit changes the condition: what ended before it
 // stays the former condition's, for as long as it may still have to be judged.
 func turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow) error {
@@ -329,22 +332,37 @@ func turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLo
 	if ended.ToNS, err = q.RuleTurnAt(ctx); err != nil {
 		return err
 	}
-	reach := ended.ToNS
-	if was.Cursor != nil {
-		if at, err := cursor.Decode(*was.Cursor); err == nil {
-			reach = min(reach, at.StartTimeNS)
-		}
-	}
-	reach -= int64(edit.Definition.LookBackSeconds) * int64(time.Second)
-	if was.OwedFromNs != nil {
-		reach = min(reach, *was.OwedFromNs)
-	}
-	eras = slices.DeleteFunc(append(eras, ended), func(e rules.Era) bool { return was.Cursor != nil && e.ToNS < reach })
-	former, err := json.Marshal(eras)
+	former, err := json.Marshal(needed(append(eras, ended), was, edit.Definition.LookBackSeconds))
 	if err != nil {
 		return fmt.Errorf("encode former conditions: %w", err)
 	}
 	return q.RuleTurn(ctx, pgq.RuleTurnParams{RuleID: edit.ID, ArmedSinceNs: ended.ToNS, Former: former})
+}
+
+// needed leaves out the eras, oldest first and the last one just ended, that no
+// look-back reaches any more: not the longest, since a later edit may ask for it;
+// where that keeps too many, not the present one, nor what is owed.
+func needed(eras []rules.Era, was pgq.RuleLockRow, lookBackSeconds int) []rules.Era {
+	if was.Cursor == nil {
+		return eras
+	}
+	at := eras[len(eras)-1].ToNS
+	if position, err := cursor.Decode(*was.Cursor); err == nil {
+		at = min(at, position.StartTimeNS)
+	}
+	reach := func(seconds int) int64 {
+		// In an hour, what waits in a look-back to be found has been found.
+		from := at - int64(seconds)*int64(time.Second) - int64(time.Hour)
+		if was.OwedFromNs != nil {
+			from = min(from, *was.OwedFromNs)
+		}
+		return from
+	}
+	longest, present := reach(rules.MaxLookBackSeconds), reach(lookBackSeconds)
+	for len(eras) > 0 && (eras[0].ToNS < longest || len(eras) > formerMost && eras[0].ToNS < present) {
+		eras = eras[1:]
+	}
+	return eras
 }
 
 func nameTaken(err error, name string) error {
