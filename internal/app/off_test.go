@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"tocsin/alerts"
 	"tocsin/notify"
 )
@@ -65,5 +67,28 @@ func TestSwitchingOffIsToldToOperators(t *testing.T) {
 			w.deliver()
 			w.wantColumn("inbox", healthAlerts, "RESOLVED", "FIRING")
 		})
+	}
+}
+
+func TestDeletingResolvesTheAlertAboutTheWebhook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.operators()
+	hook := w.webhook("ops")
+	w.status(http.StatusGone)
+	w.owed(hook, "a")
+	w.deliver()
+	w.wantColumn("inbox", healthAlerts, "FIRING")
+	if err := w.db.Rules().Delete(t.Context(), tenant, uuid.MustParse(w.column(`select rule_id::text from rule`)[0])); err != nil {
+		t.Fatal(err)
+	}
+	seen := w.column(`select max(change)::text from alert`)[0]
+	if err := w.db.Webhooks().Delete(t.Context(), tenant, hook); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("inbox", healthAlerts, "RESOLVED")
+	// Who looks at the inbox is told, as of any other change.
+	if now := w.column(`select max(change)::text from alert`)[0]; now == seen {
+		t.Errorf("the last change is still %s", now)
 	}
 }

@@ -98,7 +98,7 @@ func (s *Webhooks) Create(ctx context.Context, tenant string, w notify.Webhook) 
 }
 
 // Delete removes a webhook that no rule is bound to. What was still owed to it
-// is settled as FAILED.
+// is settled as FAILED, and the alert about its having been switched off resolves.
 func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
 		if _, err := q.WebhookLock(ctx, pgq.WebhookLockParams{TenantID: tenant, WebhookID: id}); err != nil {
@@ -110,6 +110,9 @@ func (s *Webhooks) Delete(ctx context.Context, tenant string, id uuid.UUID) erro
 		}
 		if len(bound) > 0 {
 			return fault.New(fault.Conflict, "the webhook is bound to %s; unbind it there first", strings.Join(bound, ", "))
+		}
+		if err := q.AlertResolveWebhookOff(ctx, id); err != nil {
+			return err
 		}
 		if err := q.OutboxAbandon(ctx, id); err != nil {
 			return err
