@@ -81,6 +81,26 @@ func TestCountFiresOnceAndClears(t *testing.T) {
 	w.wantColumn("delivered", statuses, "DELIVERED 3")
 }
 
+// A step that would be owed to a webhook that is deleted is not made, and made once
+// the rule is bound to no such webhook.
+func TestCountOwesNothingToADeletedWebhook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.counting(rules.Definition{WebhookIDs: webhooks(w.webhook("ops"))})
+	w.failIn("r", "a", "b", "c")
+	w.exec(`update webhook set deleted_at = now()`)
+	w.tick()
+	w.wantColumn("problem", problems, "commit: owe notification: a webhook of the rule does not exist")
+	w.wantColumn("alerts", counts)
+	w.wantColumn("owed", owed)
+	w.exec(`delete from rule_webhook`)
+	w.exec(`update rule set version = version + 1`)
+	w.tick()
+	w.wantColumn("problem", problems, "")
+	w.wantColumn("alerts of the rule as it is now", counts, "FIRING  3 c")
+	w.wantColumn("still owed", owed)
+}
+
 func TestCountByGroup(t *testing.T) {
 	w := newWorld(t)
 	w.counting(rules.Definition{GroupBy: rules.GroupByRoute, WebhookIDs: webhooks(w.webhook("ops"))})

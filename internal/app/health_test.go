@@ -3,10 +3,13 @@ package app_test
 import (
 	"testing"
 
+	"github.com/google/uuid"
+
 	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/evaluator"
 	"tocsin/internal/clickhouse"
+	"tocsin/internal/pgtest"
 	"tocsin/notify"
 )
 
@@ -85,6 +88,48 @@ func TestTwoReplicasClaimTheTellingOnce(t *testing.T) {
 		}
 	}
 	w.wantColumn("told", told, "RULE_FAILING")
+	w.wantColumn("inbox", healthAlerts, "FIRING")
+}
+
+// What operators are told is owed to no webhook of theirs that is deleted meanwhile.
+func TestTellingWhileTheWebhookIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.operators()
+	rule := w.rule()
+	hook := uuid.MustParse(w.column(`select webhook_id::text from webhook`)[0])
+	// Both wait for the webhook, and get it in this order.
+	held, err := pgtest.Conn(t, w.pgURL).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.Exec(t.Context(), `select from webhook for update`); err != nil {
+		t.Fatal(err)
+	}
+	waiting := func(n int) func() bool {
+		return func() bool {
+			return len(w.column(`select 'waits' from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`)) == n
+		}
+	}
+	ended := make(chan error, 2)
+	go func() { ended <- w.db.Webhooks().Delete(t.Context(), tenant, hook) }()
+	w.until("the deletion waits", waiting(1))
+	go func() {
+		_, err := w.db.Evaluation(nil).Announce(t.Context(), []alerts.Instance{
+			{ID: w.newID(), TenantID: tenant, RuleID: rule.ID, RuleVersion: 1, Severity: "WARNING", Title: "t", Health: true},
+		})
+		ended <- err
+	}()
+	w.until("the telling waits, too", waiting(2))
+	if err := held.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	w.wantColumn("owed", unsettledOutbox)
 	w.wantColumn("inbox", healthAlerts, "FIRING")
 }
 

@@ -225,7 +225,7 @@ with owed as (
         select max(n.generation) + 1 from notification n
         where n.alert_id = $3::uuid and n.webhook_id = w.webhook_id and n.reason = $5::text), 0)
     from webhook w
-    where w.webhook_id = $6
+    where w.webhook_id = $6 and w.deleted_at is null
     for key share of w
     returning notification_id, webhook_id
 )
@@ -243,7 +243,8 @@ type NotificationOweParams struct {
 }
 
 // Owes a notification for a step of an alert, whose row the transaction holds, to
-// a webhook that cannot be deleted before it ends; reminders count up.
+// a webhook that cannot be deleted before it ends; nothing where it is deleted
+// already. Reminders count up.
 func (q *Queries) NotificationOwe(ctx context.Context, arg NotificationOweParams) (int64, error) {
 	result, err := q.db.Exec(ctx, notificationOwe,
 		arg.NotificationID,

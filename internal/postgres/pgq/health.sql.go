@@ -55,9 +55,13 @@ func (q *Queries) AlertRecover(ctx context.Context, alertID uuid.UUID) (string, 
 }
 
 const operatorWebhooks = `-- name: OperatorWebhooks :many
-select webhook_id from webhook where tenant_id = $1 and operators and deleted_at is null order by webhook_id
+select webhook_id from webhook
+where tenant_id = $1 and operators and deleted_at is null
+order by webhook_id
+for key share
 `
 
+// Those that are not deleted, nor can be before the transaction ends.
 func (q *Queries) OperatorWebhooks(ctx context.Context, tenantID string) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, operatorWebhooks, tenantID)
 	if err != nil {

@@ -41,14 +41,15 @@ delete from alert where rule_id = @rule_id and state = 'PENDING';
 
 -- name: NotificationOwe :execrows
 -- Owes a notification for a step of an alert, whose row the transaction holds, to
--- a webhook that cannot be deleted before it ends; reminders count up.
+-- a webhook that cannot be deleted before it ends; nothing where it is deleted
+-- already. Reminders count up.
 with owed as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation)
     select @notification_id, @tenant_id, @alert_id::uuid, @rule_id::uuid, w.webhook_id, @reason::text, coalesce((
         select max(n.generation) + 1 from notification n
         where n.alert_id = @alert_id::uuid and n.webhook_id = w.webhook_id and n.reason = @reason::text), 0)
     from webhook w
-    where w.webhook_id = @webhook_id
+    where w.webhook_id = @webhook_id and w.deleted_at is null
     for key share of w
     returning notification_id, webhook_id
 )

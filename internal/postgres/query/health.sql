@@ -22,7 +22,11 @@ where alert_id = @alert_id
 returning tenant_id;
 
 -- name: OperatorWebhooks :many
-select webhook_id from webhook where tenant_id = @tenant_id and operators and deleted_at is null order by webhook_id;
+-- Those that are not deleted, nor can be before the transaction ends.
+select webhook_id from webhook
+where tenant_id = @tenant_id and operators and deleted_at is null
+order by webhook_id
+for key share;
 
 -- name: RuleRetry :exec
 update rule_state
