@@ -28,7 +28,8 @@ type Mapping struct {
 	// for it.
 	StartTime, ExecutionID string
 	// EndTime is a DateTime64, NULL while there is no end. It is empty where the
-	// table does not say; then an exchange counts from its start.
+	// table does not say; then an exchange counts from its start. What lies before
+	// 1900 or after 2262-04-11 is bounded.
 	EndTime string
 	// Duration is a UInt64 of nanoseconds. Where it is empty, it is the time from
 	// StartTime to EndTime; without either, it is 0.
@@ -122,7 +123,8 @@ func OtelTraces() Mapping {
 		Tenant:      DefaultTenant,
 		StartTime:   "Timestamp",
 		ExecutionID: "concat(TraceId, ':', SpanId)",
-		EndTime:     "Timestamp + toIntervalNanosecond(Duration)",
+		// A hundred years, where a Duration is more: the sum would overflow.
+		EndTime:     "Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))",
 		Duration:    "Duration",
 		Environment: firstSet("ResourceAttributes['deployment.environment.name']", "ResourceAttributes['deployment.environment']"),
 		Application: "ServiceName",

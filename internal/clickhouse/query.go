@@ -22,6 +22,13 @@ const maxStackBytes = 32 << 10
 // 1970, ClickHouse's conversions wrap around, and would prune what is there.
 const maxDateTimeNS = math.MaxUint32 * int64(1e9)
 
+// The first and the last end that is told. Their scale is the least, so that compared
+// with an instant of another scale these are converted, which cannot overflow.
+const (
+	earliest = "toDateTime64('1900-01-01 00:00:00', 0, 'UTC')"
+	latest   = "toDateTime64('2262-04-11 23:47:16', 0, 'UTC')"
+)
+
 // query is a statement and its server-side parameters.
 //
 // Every value is a typed parameter, never text of the statement. Instants
@@ -289,12 +296,16 @@ func (m *Mapping) hasStatus(statuses []rules.Status) string {
 	}
 }
 
-// end returns when an exchange ended, as nullable nanoseconds.
+// end returns when an exchange ended, as nullable nanoseconds. An end beyond these is
+// taken for the first or the last that is told: columns that count in milliseconds hold
+// some, as 2299-12-31 where there is none yet, and one would fail the query for all
+// rows. No least or greatest, which drop a NULL in some versions.
 func (m *Mapping) end() string {
 	if m.EndTime == "" {
 		return "CAST(NULL, 'Nullable(Int64)')"
 	}
-	return "toUnixTimestamp64Nano(" + operand(m.EndTime) + ")"
+	return fmt.Sprintf("toUnixTimestamp64Nano(multiIf(%[1]s > %[2]s, %[2]s, %[1]s < %[3]s, %[3]s, %[1]s))",
+		operand(m.EndTime), latest, earliest)
 }
 
 // endedSince returns a condition that holds for what ended at or after an instant, and

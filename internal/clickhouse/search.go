@@ -134,14 +134,15 @@ func (s *Source) Facet(ctx context.Context, f rules.FacetQuery) ([]rules.FacetVa
 	return values, nil
 }
 
-// durationQuery looks at the newest exchanges alone, in the order of the table.
+// durationQuery looks at the newest exchanges alone, in the order of the table. A
+// duration that no Int64 holds counts as the longest, as where an exchange is read.
 func durationQuery(m *Mapping, d rules.DurationQuery, cond condition) query {
 	q := query{parameters: maps.Clone(cond.parameters)}
 	start := operand(m.StartTime)
 	q.sql = fmt.Sprintf(`
 SELECT count(), toInt64(quantileExact(0.5)(tocsin_duration)), toInt64(quantileExact(0.95)(tocsin_duration))
 FROM (
-    SELECT %[1]s AS tocsin_duration
+    SELECT least(%[1]s, 9223372036854775807) AS tocsin_duration
     FROM %[2]s
     WHERE %[3]s
       AND %[4]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')

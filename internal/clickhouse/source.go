@@ -222,7 +222,7 @@ func (s *Source) Rows(ctx context.Context, tenantID string, fromNS, toNS int64) 
 // explain shortens what ClickHouse says to its code and its first sentence
 // (the rest quotes the query), and names the remedy where there is one.
 func (s *Source) explain(err error) error {
-	const unknownTable, unknownDatabase, unknownIdentifier, cannotCompileRegexp = 60, 81, 47, 427
+	const unknownTable, unknownDatabase, unknownIdentifier, decimalOverflow, cannotCompileRegexp = 60, 81, 47, 407, 427
 	said, ok := errors.AsType[*clickhouse.Exception](err)
 	if !ok {
 		return fmt.Errorf("clickhouse: %w", err)
@@ -237,6 +237,8 @@ func (s *Source) explain(err error) error {
 		return fmt.Errorf("%w; create the table %s as `tocsin source ddl` prints it, or name another one", short, s.mapping.Table)
 	case unknownIdentifier:
 		return fmt.Errorf("%w; `tocsin source check` compares the mapping with the table %s", short, s.mapping.Table)
+	case decimalOverflow:
+		return fmt.Errorf("%w; a row of the table %s holds an instant before 1677-09-21 or after 2262-04-11: correct it, or bound it in the mapping", short, s.mapping.Table)
 	case cannotCompileRegexp:
 		return fmt.Errorf("%w; ClickHouse compiles no expression that large: make it shorter, or its repetitions fewer", short)
 	default:

@@ -41,10 +41,11 @@ func windowsQuery(m *Mapping, windows []evaluator.WindowQuery) (query, error) {
 		fromNS = min(fromNS, w.FromNS)
 		numbers[i] = fmt.Sprintf("toUInt16(%d)", i)
 		hits[i] = fmt.Sprintf(`if(%[1]s >= fromUnixTimestamp64Nano({%[2]sfrom:Int64}, 'UTC')
-        AND %[3]s >= {%[2]sended_since:Int64}
-        AND %[4]s, 1, 0)`, start, prefix, ended, matches.sql)
+        AND tocsin_ended >= {%[2]sended_since:Int64}
+        AND %[3]s, 1, 0)`, start, prefix, matches.sql)
 	}
 	q.sql = fmt.Sprintf(`
+WITH %[9]s AS tocsin_ended
 SELECT
     tocsin_window,
     %[1]s AS tocsin_group,
@@ -61,7 +62,7 @@ GROUP BY tocsin_window, tocsin_group
 ORDER BY tocsin_window, tocsin_count DESC, tocsin_group
 LIMIT {limit:UInt64} BY tocsin_window`, m.groups(windows), operand(m.ExecutionID), start, m.Table,
 		strings.Join(numbers, ", "), strings.Join(hits, ",\n    "),
-		m.rows(q.parameters, first.TenantID, fromNS, first.ToNS), m.anyOf(q.parameters, windows))
+		m.rows(q.parameters, first.TenantID, fromNS, first.ToNS), m.anyOf(q.parameters, windows), ended)
 	q.parameters["from"] = strconv.FormatInt(fromNS, 10)
 	q.parameters["to"] = strconv.FormatInt(first.ToNS, 10)
 	q.parameters["limit"] = strconv.Itoa(first.Limit)

@@ -5,8 +5,8 @@ SELECT
     app,
     job,
     if((code != 0), 'FAILED', 'COMPLETED'),
-    toUnixTimestamp64Nano(ended),
-    toUInt64(greatest(ifNull(toUnixTimestamp64Nano(ended) - toUnixTimestamp64Nano(began), 0), 0)),
+    toUnixTimestamp64Nano(multiIf(ended > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), ended < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), ended)),
+    toUInt64(greatest(ifNull(toUnixTimestamp64Nano(multiIf(ended > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), ended < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), ended)) - toUnixTimestamp64Nano(began), 0), 0)),
     '',
     '',
     '',
@@ -35,8 +35,8 @@ SELECT
     app,
     job,
     if((code != 0), 'FAILED', 'COMPLETED'),
-    toUnixTimestamp64Nano(ended),
-    toUInt64(greatest(ifNull(toUnixTimestamp64Nano(ended) - toUnixTimestamp64Nano(began), 0), 0)),
+    toUnixTimestamp64Nano(multiIf(ended > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), ended < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), ended)),
+    toUInt64(greatest(ifNull(toUnixTimestamp64Nano(multiIf(ended > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), ended < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), ended)) - toUnixTimestamp64Nano(began), 0), 0)),
     '',
     '',
     '',
@@ -110,8 +110,8 @@ WHERE unhex('6f2768617261') = unhex({tenant:String})
   AND (true OR (endsWith(job, unhex({route_pattern_1_last:String})) AND least(toUInt64(position(job, unhex({route_pattern_1_0:String}), 1) - 1), 4611686018427387904) + 3 + 3 <= length(job) + 1) OR (startsWith(job, unhex({route_pattern_2_first:String})) AND endsWith(job, unhex({route_pattern_2_last:String})) AND least(toUInt64(position(job, unhex({route_pattern_2_0:String}), 2) - 1), 4611686018427387904) + 2 + 1 <= length(job) + 1))
   AND (('live') IN (unhex({environment_0:String})))
   AND '' IN (unhex({error_type_0:String}), unhex({error_type_1:String}))
-  AND toUInt64(greatest(ifNull(toUnixTimestamp64Nano(ended) - toUnixTimestamp64Nano(began), 0), 0)) >= {min_duration:Int64}
-  AND toUInt64(greatest(ifNull(toUnixTimestamp64Nano(ended) - toUnixTimestamp64Nano(began), 0), 0)) <= {max_duration:Int64}
+  AND toUInt64(greatest(ifNull(toUnixTimestamp64Nano(multiIf(ended > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), ended < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), ended)) - toUnixTimestamp64Nano(began), 0), 0)) >= {min_duration:Int64}
+  AND toUInt64(greatest(ifNull(toUnixTimestamp64Nano(multiIf(ended > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), ended < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), ended)) - toUnixTimestamp64Nano(began), 0), 0)) <= {max_duration:Int64}
   AND position('', unhex({contains:String})) > 0
   AND match(if(isValidUTF8(''), '', arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll('', '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({matches:String}))
   AND mapContains(CAST(map(), 'Map(String, String)'), unhex({attribute_0_key:String}))
@@ -154,8 +154,8 @@ SELECT
     app,
     job,
     if((code != 0), 'FAILED', 'COMPLETED'),
-    toUnixTimestamp64Nano(ended),
-    toUInt64(greatest(ifNull(toUnixTimestamp64Nano(ended) - toUnixTimestamp64Nano(began), 0), 0)),
+    toUnixTimestamp64Nano(multiIf(ended > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), ended < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), ended)),
+    toUInt64(greatest(ifNull(toUnixTimestamp64Nano(multiIf(ended > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), ended < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), ended)) - toUnixTimestamp64Nano(began), 0), 0)),
     '',
     '',
     '',
@@ -172,8 +172,8 @@ WHERE unhex('6f2768617261') = unhex({tenant:String})
   AND (true OR (endsWith(job, unhex({route_pattern_1_last:String})) AND least(toUInt64(position(job, unhex({route_pattern_1_0:String}), 1) - 1), 4611686018427387904) + 3 + 3 <= length(job) + 1) OR (startsWith(job, unhex({route_pattern_2_first:String})) AND endsWith(job, unhex({route_pattern_2_last:String})) AND least(toUInt64(position(job, unhex({route_pattern_2_0:String}), 2) - 1), 4611686018427387904) + 2 + 1 <= length(job) + 1))
   AND (('live') IN (unhex({environment_0:String})))
   AND '' IN (unhex({error_type_0:String}), unhex({error_type_1:String}))
-  AND toUInt64(greatest(ifNull(toUnixTimestamp64Nano(ended) - toUnixTimestamp64Nano(began), 0), 0)) >= {min_duration:Int64}
-  AND toUInt64(greatest(ifNull(toUnixTimestamp64Nano(ended) - toUnixTimestamp64Nano(began), 0), 0)) <= {max_duration:Int64}
+  AND toUInt64(greatest(ifNull(toUnixTimestamp64Nano(multiIf(ended > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), ended < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), ended)) - toUnixTimestamp64Nano(began), 0), 0)) >= {min_duration:Int64}
+  AND toUInt64(greatest(ifNull(toUnixTimestamp64Nano(multiIf(ended > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), ended < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), ended)) - toUnixTimestamp64Nano(began), 0), 0)) <= {max_duration:Int64}
   AND position('', unhex({contains:String})) > 0
   AND match(if(isValidUTF8(''), '', arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll('', '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({matches:String}))
   AND mapContains(CAST(map(), 'Map(String, String)'), unhex({attribute_0_key:String}))

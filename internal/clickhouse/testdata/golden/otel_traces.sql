@@ -5,7 +5,7 @@ SELECT
     ServiceName,
     SpanName,
     if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED'),
-    toUnixTimestamp64Nano((Timestamp + toIntervalNanosecond(Duration))),
+    toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))),
     Duration,
     (coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type'])),
     (coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))),
@@ -35,7 +35,7 @@ SELECT
     ServiceName,
     SpanName,
     if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED'),
-    toUnixTimestamp64Nano((Timestamp + toIntervalNanosecond(Duration))),
+    toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))),
     Duration,
     (coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type'])),
     (coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))),
@@ -50,7 +50,7 @@ WHERE unhex('64656661756c74') = unhex({tenant:String})
        OR (Timestamp = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND (concat(TraceId, ':', SpanId)) > unhex({after_id:String})))
   AND Timestamp < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
   AND ServiceName IN (unhex({application_0:String}), unhex({application_1:String}))
-  AND ifNull(toUnixTimestamp64Micro((Timestamp + toIntervalNanosecond(Duration))), toUnixTimestamp64Micro(Timestamp)) >= {ended_since:Int64}
+  AND ifNull(toUnixTimestamp64Micro((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000)))), toUnixTimestamp64Micro(Timestamp)) >= {ended_since:Int64}
 ORDER BY Timestamp, (concat(TraceId, ':', SpanId))
 LIMIT {limit:UInt64}
 -- after = 1795244520123456789
@@ -154,7 +154,7 @@ SELECT
     ServiceName,
     SpanName,
     if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED'),
-    toUnixTimestamp64Nano((Timestamp + toIntervalNanosecond(Duration))),
+    toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))),
     Duration,
     (coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type'])),
     (coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))),
