@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/internal/fault"
+	"tocsin/internal/pgtest"
 	"tocsin/rules"
 )
 
@@ -268,6 +270,75 @@ values (gen_random_uuid(), $1, $2, 1, 'WARNING', 'FIRING', 't', 'm', true, 0, ''
 		t.Errorf("restored %d, skipped %d", restored, skipped)
 	}
 	w.wantColumn("states", `select state from alert order by state`, "FIRING", "RESOLVED", "RESOLVED")
+}
+
+func TestUndoPutsBackThatAWebhookIsOff(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		meanwhile func(w *world, hook uuid.UUID)
+		restored  int64
+		inbox     []string
+	}{
+		"it still is":           {func(*world, uuid.UUID) {}, 1, []string{"FIRING"}},
+		"it was enabled":        {(*world).enable, 0, []string{"RESOLVED"}},
+		"it is disabled since":  {func(w *world, hook uuid.UUID) { w.enable(hook); w.disable(hook) }, 0, []string{"RESOLVED"}},
+		"it went off once more": {func(w *world, hook uuid.UUID) { w.enable(hook); w.owed(hook, "b"); w.deliver() }, 0, []string{"RESOLVED", "FIRING"}},
+		"it is deleted": {func(w *world, hook uuid.UUID) {
+			w.exec(`update webhook set deleted_at = now() where webhook_id = $1`, hook)
+		}, 0, []string{"RESOLVED"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			hook := w.webhook("ops")
+			w.status(http.StatusGone)
+			w.owed(hook, "a")
+			w.deliver()
+			w.wantColumn("inbox", healthAlerts, "FIRING")
+			id, done := w.act(alerts.Resolve, open())
+			wantCounts(t, done, 2, 0, 0, 0)
+			c.meanwhile(w, hook)
+			if restored, skipped := w.undo(id); restored != 1+c.restored || skipped != 1-c.restored {
+				t.Errorf("restored %d, skipped %d", restored, skipped)
+			}
+			w.wantColumn("inbox", healthAlerts, c.inbox...)
+		})
+	}
+}
+
+func TestUndoWaitsForWhoEnablesAWebhook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hook := w.webhook("ops")
+	w.status(http.StatusGone)
+	w.owed(hook, "a")
+	w.deliver()
+	id, _ := w.act(alerts.Resolve, open())
+	w.exec(`begin`)
+	w.exec(`update webhook set enabled = true, disabled_reason = '' where webhook_id = $1`, hook)
+	undone := make(chan int64, 1)
+	go func() { restored, _ := w.undo(id); undone <- restored }()
+	other := pgtest.Conn(t, w.pgURL)
+	w.until("the undoing waits", func() bool {
+		var waits bool
+		err := other.QueryRow(t.Context(), `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`).Scan(&waits)
+		return err == nil && waits
+	})
+	w.exec(`commit`)
+	if restored := <-undone; restored != 1 {
+		t.Errorf("restored %d", restored)
+	}
+	w.wantColumn("inbox", healthAlerts, "RESOLVED")
+}
+
+func (w *world) enable(hook uuid.UUID)  { w.setEnabled(hook, true) }
+func (w *world) disable(hook uuid.UUID) { w.setEnabled(hook, false) }
+
+func (w *world) setEnabled(hook uuid.UUID, enabled bool) {
+	w.t.Helper()
+	if _, err := w.db.Webhooks().SetEnabled(w.t.Context(), tenant, hook, enabled); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func TestIDsThatAreUnknownOrAnothersAreCounted(t *testing.T) {

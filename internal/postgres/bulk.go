@@ -173,5 +173,6 @@ func (s *Inbox) repeatedly(ctx context.Context, f func(pgx.Tx) error) error {
 func inTheWay(err error) bool {
 	const deadlock = "40P01"
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && pgErr.Code == deadlock || isUnique(err, "alert_open_once") || isUnique(err, "alert_health_once")
+	return ok && pgErr.Code == deadlock ||
+		isUnique(err, "alert_open_once") || isUnique(err, "alert_health_once") || isUnique(err, "alert_webhook_once")
 }

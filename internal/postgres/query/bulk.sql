@@ -25,13 +25,19 @@ update alert_action set undone_at = now(), restored = @restored where tenant_id 
 -- name: AlertRestore :one
 -- Puts back what bears the number of an action. A counting alert stays resolved
 -- where another one of its group is open, one about a rule's health where the
--- rule has recovered.
+-- rule has recovered, one about a webhook that was switched off where it is not
+-- off any more. Who enables that webhook waits, and so resolves what is put back.
 with candidate as materialized (
-    select a.alert_id, a.rule_id, a.group_key, a.health
+    select a.alert_id, a.rule_id, a.group_key, a.health, a.webhook_id, a.state
     from alert a
     where a.tenant_id = @tenant_id and a.change = @change
     order by a.alert_id
     for update
+), off as materialized (
+    select w.webhook_id from webhook w
+    where w.webhook_id in (select c.webhook_id from candidate c where c.state = 'RESOLVED')
+      and not w.enabled and w.disabled_reason <> '' and w.deleted_at is null
+    for share
 ), restored as (
     update alert a
     set state = case when a.state = 'RESOLVED' and a.acknowledged_at is not null then 'ACKNOWLEDGED' else 'FIRING' end,
@@ -42,7 +48,10 @@ with candidate as materialized (
     where a.alert_id = c.alert_id
       and (a.state = 'ACKNOWLEDGED'
            or (not exists (select from alert o where o.rule_id = c.rule_id and o.group_key = c.group_key and o.state <> 'RESOLVED')
-               and (not c.health or exists (select from rule_failing f where f.rule_id = c.rule_id and f.alert_id = c.alert_id))))
+               and (not c.health
+                    or exists (select from rule_failing f where f.rule_id = c.rule_id and f.alert_id = c.alert_id)
+                    or (exists (select from off w where w.webhook_id = c.webhook_id)
+                        and not exists (select from alert o where o.webhook_id = c.webhook_id and o.state <> 'RESOLVED')))))
     returning 1
 )
 select count(*) from restored;

@@ -166,8 +166,8 @@ export interface paths {
         /**
          * Undo what was done to many alerts
          * @description Puts back those alerts that nothing has changed since, to what they were. The others are left and counted: somebody else
-         *     acted on them, or another alert of the same rule and group is open. Possible for whoever did it, until
-         *     `undoableUntil`; then it is a conflict. Undoing twice is undoing once.
+         *     acted on them, another alert of the same rule and group is open, or the rule or the webhook that they are about is well
+         *     again. Possible for whoever did it, until `undoableUntil`; then it is a conflict. Undoing twice is undoing once.
          */
         post: operations["undoAlertAction"];
         delete?: never;
