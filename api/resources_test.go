@@ -3,12 +3,15 @@ package api_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
@@ -140,6 +143,61 @@ func TestParametersThatCannotBeMeant(t *testing.T) {
 		p := b.do("GET", "/api/v1"+target, "").problem(400, "invalid")
 		if len(p.Errors) != 1 || p.Errors[0].Field != field || p.Errors[0].Message == "" {
 			t.Errorf("%s: errors %+v, want one for %s", target, p.Errors, field)
+		}
+	}
+}
+
+// TestEveryDescribedValueIsTaken asks by each value that a parameter or a field
+// of a filter may have.
+func TestEveryDescribedValueIsTaken(t *testing.T) {
+	b := newBench(t)
+	description, err := api.GetSpec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// values returns what a schema, or an entry of its list, may be.
+	values := func(schema *openapi3.SchemaRef) []any {
+		if schema.Value.Items != nil {
+			schema = schema.Value.Items
+		}
+		return schema.Value.Enum
+	}
+	tried := map[string]int{}
+	for path, item := range description.Paths.Map() {
+		for method, op := range item.Operations() {
+			required := url.Values{}
+			for _, p := range op.Parameters {
+				if p.Value.In == "query" && p.Value.Required && len(values(p.Value.Schema)) > 0 {
+					required.Set(p.Value.Name, fmt.Sprint(values(p.Value.Schema)[0]))
+				}
+			}
+			for _, p := range op.Parameters {
+				for _, value := range values(p.Value.Schema) {
+					query := maps.Clone(required)
+					query.Set(p.Value.Name, fmt.Sprint(value))
+					b.do(method, "/api/v1"+path+"?"+query.Encode(), "").want(200)
+					tried[p.Value.Name]++
+				}
+			}
+			if op.RequestBody == nil || op.RequestBody.Value.Content.Get("application/json") == nil {
+				continue
+			}
+			body := op.RequestBody.Value.Content.Get("application/json").Schema.Value
+			filter := body.Properties["filter"]
+			if filter == nil || len(body.Required) > 0 {
+				continue // not one that selects rows
+			}
+			for name, field := range filter.Value.Properties {
+				for _, value := range values(field) {
+					b.do(method, "/api/v1"+path, fmt.Sprintf(`{"filter":{%q:[%q]}}`, name, value)).want(200)
+					tried["filter."+name]++
+				}
+			}
+		}
+	}
+	for _, name := range []string{"by", "field", "state", "status", "reason", "filter.state", "filter.status", "filter.reason"} {
+		if tried[name] < 2 {
+			t.Errorf("no value of %s was tried", name)
 		}
 	}
 }
