@@ -62,7 +62,7 @@ func (s *server) stream(ctx context.Context, out *eventWriter, l *listener, seen
 		case <-ctx.Done():
 			return nil
 		case <-heartbeat.C:
-			if err := callOf(ctx).again(ctx); statusOfHTTP(err) == http.StatusUnauthorized || statusOfHTTP(err) == http.StatusForbidden {
+			if err := callOf(ctx).holds(ctx); statusOfHTTP(err) == http.StatusUnauthorized || statusOfHTTP(err) == http.StatusForbidden {
 				return err
 			}
 			if err := out.write(":\n\n"); err != nil {

@@ -87,8 +87,8 @@ type call struct {
 	from access.Actor
 	// secret is the session's, as the browser sent it.
 	secret string
-	// again asks who it is once more.
-	again func(context.Context) error
+	// holds asks anew who it is, and returns why nobody who may do this.
+	holds func(context.Context) error
 }
 
 type (
@@ -106,17 +106,19 @@ func (s *server) identify(document *document) echo.MiddlewareFunc {
 			if !known {
 				return next(c)
 			}
-			this := call{secret: s.sessionSecret(r), from: access.Actor{
-				Address: c.RealIP(), RequestID: c.Response().Header().Get(echo.HeaderXRequestID),
-				Operation: op.id, ObjectKind: op.kind, ObjectID: c.Param("id"),
-			}}
+			this := call{
+				secret: s.sessionSecret(r), from: access.Actor{
+					Address: c.RealIP(), RequestID: c.Response().Header().Get(echo.HeaderXRequestID),
+					Operation: op.id, ObjectKind: op.kind, ObjectID: c.Param("id"),
+				},
+				holds: func(ctx context.Context) error { _, err := s.allow(r.WithContext(ctx), op); return err },
+			}
 			ctx := r.Context()
 			if op.role != access.Anyone {
 				who, err := s.allow(r, op)
 				if err != nil {
 					return err
 				}
-				this.again = func(ctx context.Context) error { _, err := s.allow(r.WithContext(ctx), op); return err }
 				ctx = context.WithValue(ctx, identityKey{}, who)
 				if op.changes {
 					ctx = access.As(ctx, who.acting(this.from))

@@ -48,17 +48,13 @@ func (s *server) GetSession(ctx context.Context, _ GetSessionRequestObject) (Get
 	if s.Open {
 		return answer, nil
 	}
-	if secret := callOf(ctx).secret; secret != "" {
-		_, err := s.Door.Session(ctx, secret)
-		if err != nil && !errors.Is(err, access.ErrRefused) {
-			return nil, fmt.Errorf("read session: %w", err)
-		}
-		answer.SignedIn = err == nil
-	}
-	if answer.SignedIn {
+	err := callOf(ctx).holds(ctx)
+	if answer.SignedIn = err == nil; answer.SignedIn {
 		return answer, nil
 	}
-	var err error
+	if statusOfHTTP(err) != http.StatusUnauthorized {
+		return nil, err
+	}
 	if answer.SetupNeeded, err = s.Door.Store.Empty(ctx); err != nil {
 		return nil, fmt.Errorf("look for users: %w", err)
 	}

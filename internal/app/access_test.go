@@ -233,6 +233,13 @@ func TestTokens(t *testing.T) {
 	if me := program.must(http.StatusOK, http.MethodGet, "/me", nil); me.text("kind") != "token" || me.text("name") != "token ci" || me.text("role") != "editor" {
 		t.Errorf("me: %v", me.body)
 	}
+	signedIn := func(c *caller, want bool) {
+		t.Helper()
+		if how := c.must(http.StatusOK, http.MethodGet, "/session", nil); how.body["signedIn"] != want {
+			t.Errorf("how to sign in: %v", how.body)
+		}
+	}
+	signedIn(program, true)
 	program.must(http.StatusForbidden, http.MethodPost, "/tokens", map[string]any{"name": "more", "role": "viewer"})
 	program.must(http.StatusConflict, http.MethodPut, "/me/password", map[string]any{"newPassword": "a long enough one"})
 	admin.must(http.StatusConflict, http.MethodPost, "/tokens", map[string]any{"name": "ci", "role": "viewer"})
@@ -243,6 +250,8 @@ func TestTokens(t *testing.T) {
 	}
 	admin.must(http.StatusNoContent, http.MethodDelete, "/tokens/"+first["id"].(string), nil)
 	program.must(http.StatusUnauthorized, http.MethodGet, "/me", nil)
+	signedIn(program, false)
+	signedIn(admin, true)
 	admin.must(http.StatusNotFound, http.MethodDelete, "/tokens/"+first["id"].(string), nil)
 
 	admin.must(http.StatusBadRequest, http.MethodPost, "/tokens", map[string]any{"name": "past", "role": "viewer", "expiresAt": "2020-01-01T00:00:00Z"})
