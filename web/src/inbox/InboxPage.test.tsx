@@ -1,4 +1,4 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { describe, expect, test } from "vitest";
 import type { Alert } from "../api/client";
@@ -53,6 +53,25 @@ describe("the inbox", () => {
     expect(world.alerts.map((alert) => alert.state)).toEqual(["FIRING", "ACKNOWLEDGED", "FIRING"]);
     await user.keyboard("r");
     await waitFor(() => expect(world.alerts[2]?.state).toBe("RESOLVED"));
+  });
+
+  test.each(["a", "r"])("does once what %s says however long it is held, and moves for as long", async (key) => {
+    three();
+    const asked: unknown[] = [];
+    server.use(http.post(api("/alerts/:action"), ({ params }) => void asked.push(params.action)));
+    const { user } = open("/inbox");
+    await waitFor(() => expect(rows()).toHaveLength(3));
+    const hold = (held: string) => {
+      for (let times = 0; times < 5; times++) fireEvent.keyDown(document.body, { key: held, repeat: times > 0 });
+      fireEvent.keyUp(document.body, { key: held });
+    };
+    await user.keyboard("j");
+    hold(key);
+    await screen.findByText(/^orders · a- (acknowledged|resolved)\.$/);
+    await waitFor(() => expect(routes()).toEqual(["b-", "c-"]));
+    expect(asked).toHaveLength(1);
+    hold("j");
+    await waitFor(() => expect(rows()[1]).toHaveFocus());
   });
 
   test("keeps the row of an acknowledged alert for as long as it is open", async () => {

@@ -1,9 +1,12 @@
 import { useEffect, useRef } from "react";
 
+/** The keys that move, and go on doing so for as long as they are held. What any other key does is meant once. */
+const moving: ReadonlySet<string> = new Set(["j", "k", "arrowdown", "arrowup", "pagedown", "pageup"]);
+
 /**
  * Single keys that act while the reader is not typing and no dialog is open. A key with Ctrl, Alt or Meta belongs to the
  * browser, and Enter on a link or a button to that. Keys are named in lower case. A handler that returns false has not
- * used its key.
+ * used its key. A key that is held acts once, but for those that move.
  */
 export function useKeys(handlers: Readonly<Record<string, (event: KeyboardEvent) => unknown>>): void {
   const latest = useRef(handlers);
@@ -14,7 +17,9 @@ export function useKeys(handlers: Readonly<Record<string, (event: KeyboardEvent)
     const onKeyDown = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
       if (isTaken(event)) return;
-      const handler = latest.current[event.key.toLowerCase()];
+      const key = event.key.toLowerCase();
+      if (event.repeat && !moving.has(key)) return;
+      const handler = latest.current[key];
       if (handler && handler(event) !== false) event.preventDefault();
     };
     document.addEventListener("keydown", onKeyDown);
