@@ -27,8 +27,8 @@ export function unreachable(cause: unknown): ApiError {
   return error;
 }
 
-/** What to tell a person about any error, and what they can do. */
-export function explain(error: unknown): { what: string; remedy: string } {
+/** What to tell a person about any error, and what they can do. What is shown is asked for again without them. */
+export function explain(error: unknown, again = "It tries again by itself."): { what: string; remedy: string } {
   if (!(error instanceof ApiError)) {
     return { what: error instanceof Error ? error.message : String(error), remedy: "Reload the page." };
   }
@@ -48,7 +48,7 @@ export function explain(error: unknown): { what: string; remedy: string } {
     case error.status === 503:
       return {
         what: error.message,
-        remedy: "Tocsin runs, but something that it needs does not. It tries again by itself.",
+        remedy: `Tocsin runs, but something that it needs does not. ${again}`,
       };
     case error.status >= 500:
       return { what: error.message, remedy: `Try again.${named}` };
@@ -57,9 +57,9 @@ export function explain(error: unknown): { what: string; remedy: string } {
   }
 }
 
-/** The same in one go, for a message in passing. */
+/** The same in one go, for a message in passing about what a person did: nobody does that again for them. */
 export function reasonOf(error: unknown): string {
-  const { what, remedy } = explain(error);
+  const { what, remedy } = explain(error, "Try again in a moment.");
   return `${what} ${remedy}`.trim();
 }
 

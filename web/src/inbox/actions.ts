@@ -14,7 +14,7 @@ export interface Action {
   to: "ACKNOWLEDGED" | "RESOLVED";
 }
 
-const verbs = { ACKNOWLEDGED: "acknowledged", RESOLVED: "resolved" } as const;
+export const verbs = { ACKNOWLEDGED: "acknowledged", RESOLVED: "resolved" } as const;
 
 /** How long a word about one alert is in the reader's way. The API undoes for longer. */
 const offeredMs = 10_000;
@@ -44,8 +44,8 @@ export function useAlertAction(undo: Undo) {
       toast(`“${alert.title}” was not ${verbs[to]}. ${reasonOf(error)}`, "failed");
     },
     onSuccess: ({ actionId, changed, already, undoableUntil }, { alert, to }) => {
-      const until = Math.min(Date.parse(undoableUntil), Date.now() + offeredMs);
-      if (changed > 0) undo.offer(`${nameOf(alert)} ${verbs[to]}.`, [actionId], new Date(until).toISOString());
+      const undoable = { actions: [actionId], until: undoableUntil };
+      if (changed > 0) undo.offer(`${nameOf(alert)} ${verbs[to]}.`, undoable, { forMs: offeredMs });
       else if (already > 0) toast(`${nameOf(alert)} was ${verbs[to]} already.`, "done");
       else toast(`${nameOf(alert)} was not ${verbs[to]}: it has changed meanwhile.`, "failed");
     },

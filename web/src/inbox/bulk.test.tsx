@@ -7,6 +7,9 @@ import { anAlert, api, countsOf, open, problem, startWorld } from "../test/world
 const { server, world } = startWorld();
 const rows = () => within(screen.getByRole("list", { name: "Alerts" })).getAllByRole("link");
 
+/** What fails is tried twice more, after 1 and 2 s. */
+const slow = { timeout: 8_000 };
+
 let orders: AlertSelection[];
 let undone: string[];
 
@@ -86,6 +89,60 @@ describe("many alerts", () => {
     await user.keyboard("jxr");
     await screen.findByText("1 alert resolved.");
     expect(names).toEqual([orders[0]?.actionId]);
+  });
+
+  test("of which a part is refused are told as far as they were changed, and put back", async () => {
+    const [a, b, c] = world.alerts;
+    const asked: AlertSelection[] = [];
+    server.use(
+      http.get(api("/alerts/groups"), () => {
+        const items = [
+          { signature: "E", count: 2, newest: a },
+          { signature: "F", count: 1, newest: c },
+        ];
+        return HttpResponse.json({ items, asOf: "T" });
+      }),
+      http.post(api("/alerts/resolve"), async ({ request }) => {
+        const order = (await request.clone().json()) as AlertSelection;
+        asked.push(order);
+        if (order.ids) return problem(503, { code: "unavailable", detail: "Postgres cannot be reached." });
+        world.alerts = world.alerts.filter((alert) => alert !== a && alert !== b);
+        const undoableUntil = new Date(Date.now() + 600_000).toISOString();
+        const none = { already: 0, refused: 0, unknown: 0 };
+        return HttpResponse.json({ actionId: order.actionId, changed: 2, ...none, undoableUntil });
+      }),
+    );
+    const { user } = open("/inbox?fold=error");
+    await screen.findByRole("button", { name: /×2/ });
+    await user.keyboard("jx{Shift>}j{/Shift}");
+    await user.click(await screen.findByRole("button", { name: /Resolve 3 alerts/ }));
+    const said = await screen.findByText(/^2 alerts resolved, the rest not: /, undefined, slow);
+    expect(said).toHaveTextContent(/: Postgres cannot be reached\. .* Try again in a moment\.$/);
+    // What was done is not asked for again; what was refused is, by the same name.
+    expect(asked.map(({ ids }) => ids)).toEqual([undefined, [c?.id], [c?.id], [c?.id]]);
+    expect(new Set(asked.map(({ actionId }) => actionId)).size).toBe(2);
+    await user.click(screen.getByRole("button", { name: "Undo" }));
+    await screen.findByText("2 alerts as before.");
+    expect(undone).toEqual([asked[0]?.actionId]);
+  });
+
+  test("that could not be put back are put back by a further try", async () => {
+    const refuse = () => problem(503, { code: "unavailable", detail: "Postgres cannot be reached." });
+    server.use(http.post(api("/alerts/actions/:id/undo"), refuse));
+    const { user } = open("/inbox");
+    await waitFor(() => expect(rows()).toHaveLength(3));
+    await user.keyboard("jrz");
+    const said = await screen.findByText(/^Not undone\. Postgres cannot be reached\./, undefined, slow);
+    expect(said).toHaveTextContent(/ Try again in a moment\.$/);
+    expect(screen.getAllByRole("button", { name: "Undo" })).toHaveLength(1);
+    server.use(
+      http.post(api("/alerts/actions/:id/undo"), () => problem(409, { code: "conflict", detail: "Too late." })),
+    );
+    await user.keyboard("z");
+    await screen.findByText("Not undone. Too late.");
+    await user.keyboard("z");
+    expect(screen.queryByRole("button", { name: "Undo" })).toBeNull();
+    expect(undone).toEqual([]);
   });
 
   test("are left to those who may act", async () => {

@@ -10,41 +10,57 @@ export interface Remedy {
   until: string;
 }
 
+export type Tone = "failed" | "done";
+
 interface Toast {
   id: number;
   text: string;
-  tone: "failed" | "done";
+  tone: Tone;
   remedy: Remedy | undefined;
 }
 
-const Say = createContext<(text: string, tone: Toast["tone"], remedy?: Remedy) => void>(() => {});
+/** Says something, and returns how to take it back. */
+type Say = (text: string, tone: Tone, remedy?: Remedy) => () => void;
+
+const SayContext = createContext<Say>(() => () => {});
 
 /** Says in passing how an action ended, to eyes and to screen readers. What failed stays until it is put away, what can be undone for as long as it can be. */
-export function useToast() {
-  return useContext(Say);
+export function useToast(): Say {
+  return useContext(SayContext);
 }
 
 const doneStaysMs = 4_000;
+
+/** What is left of a message whose remedy is none any more. */
+function outlived(toast: Toast): Toast[] {
+  return toast.tone === "failed" ? [{ ...toast, remedy: undefined }] : [];
+}
 
 export function ToastProvider({ children }: { children: ReactNode }) {
   const [toasts, setToasts] = useState<readonly Toast[]>([]);
   const nextId = useRef(0);
   const remove = useCallback((id: number) => setToasts((shown) => shown.filter((toast) => toast.id !== id)), []);
   const say = useCallback(
-    (text: string, tone: Toast["tone"], remedy?: Remedy) => {
+    (text: string, tone: Tone, remedy?: Remedy) => {
       const id = nextId.current++;
       // The same words twice are one message, and of what can be undone the latest stays.
       setToasts((shown) => [
-        ...shown.filter((toast) => toast.text !== text && !(remedy && toast.remedy)),
+        ...shown
+          .filter((toast) => toast.text !== text)
+          .flatMap((toast) => (remedy && toast.remedy ? outlived(toast) : [toast])),
         { id, text, tone, remedy },
       ]);
-      if (remedy) setTimeout(() => remove(id), Math.max(doneStaysMs, Date.parse(remedy.until) - Date.now()));
-      else if (tone === "done") setTimeout(() => remove(id), doneStaysMs);
+      if (remedy) {
+        const expire = () =>
+          setToasts((shown) => shown.flatMap((toast) => (toast.id === id ? outlived(toast) : [toast])));
+        setTimeout(expire, Math.max(doneStaysMs, Date.parse(remedy.until) - Date.now()));
+      } else if (tone === "done") setTimeout(() => remove(id), doneStaysMs);
+      return () => remove(id);
     },
     [remove],
   );
   return (
-    <Say value={say}>
+    <SayContext value={say}>
       {children}
       <section className={styles.toasts} aria-label="Messages" aria-live="polite">
         {toasts.map((toast) => (
@@ -66,6 +82,6 @@ export function ToastProvider({ children }: { children: ReactNode }) {
           </div>
         ))}
       </section>
-    </Say>
+    </SayContext>
   );
 }
