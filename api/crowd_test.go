@@ -35,12 +35,12 @@ func TestAReturningPageIsToldWhatItMissed(t *testing.T) {
 	const counts = `"counts":{"acknowledged":0,"firing":1,"pending":0,"resolved":0}`
 	for last, missed := range map[string]string{"10-0": `,"missed":{"alerts":3,"more":false}`, "1-9": `,"missed":{"alerts":1000,"more":true}`, "": "", "odd": ""} {
 		p := b.open(address, last)
-		p.want("retry: 2000")
+		p.want(began)
 		p.want("id: 13-0|event: alerts|data: {" + counts + missed + "}")
 	}
 	b.beat.set("14-0")
 	p := b.open(address, "13-0")
-	p.want("retry: 2000")
+	p.want(began)
 	if got := p.next(); !strings.HasPrefix(got, "id: 14-0|") {
 		t.Errorf("the stream says %q", got)
 	}

@@ -51,7 +51,7 @@ func (s *server) StreamEvents(ctx context.Context, req StreamEventsRequestObject
 // stream writes what l hears until the page is gone or the hub cuts it off. An
 // event that the page has seen is not repeated.
 func (s *server) stream(ctx context.Context, out *eventWriter, l *listener, seen string) error {
-	if err := out.begin(); err != nil {
+	if err := out.begin(s.Heartbeat); err != nil {
 		return err
 	}
 	first := true
@@ -62,10 +62,10 @@ func (s *server) stream(ctx context.Context, out *eventWriter, l *listener, seen
 		case <-ctx.Done():
 			return nil
 		case <-heartbeat.C:
-			if err := callOf(ctx).holds(ctx); statusOfHTTP(err) == http.StatusUnauthorized || statusOfHTTP(err) == http.StatusForbidden {
+			if err := stillMay(ctx); err != nil {
 				return err
 			}
-			if err := out.write(":\n\n"); err != nil {
+			if err := out.beat("", s.Heartbeat); err != nil {
 				return err
 			}
 		case ev, open := <-l.events:
@@ -87,6 +87,18 @@ func (s *server) stream(ctx context.Context, out *eventWriter, l *listener, seen
 	}
 }
 
+// stillMay returns why the caller of a stream may follow it no more. What cannot
+// be found out in time is no reason, and holds up no beat for long.
+func stillMay(ctx context.Context) error {
+	asking, cancel := context.WithTimeout(ctx, pulseTimeout)
+	defer cancel()
+	err := callOf(ctx).holds(asking)
+	if status := statusOfHTTP(err); status == http.StatusUnauthorized || status == http.StatusForbidden {
+		return err
+	}
+	return nil
+}
+
 // eventWriter writes server-sent events, each under a deadline of its own.
 type eventWriter struct {
 	w       http.ResponseWriter
@@ -94,13 +106,20 @@ type eventWriter struct {
 	now     func() time.Time
 }
 
-// begin sends the head, and how long to wait before connecting anew.
-func (o *eventWriter) begin() error {
+// begin sends the head, how long to wait before connecting anew, and the first
+// beat, from which on a page notices silence.
+func (o *eventWriter) begin(heartbeat time.Duration) error {
 	h := o.w.Header()
 	h.Set(echo.HeaderContentType, "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
 	o.w.WriteHeader(http.StatusOK)
-	return o.write("retry: 2000\n\n")
+	return o.beat("retry: 2000\n", heartbeat)
+}
+
+// beat tells the page that the stream lives, and by when to hear so again. A
+// comment would keep the connection open as well, but no browser tells of one.
+func (o *eventWriter) beat(head string, every time.Duration) error {
+	return o.named(head, "beat", BeatEvent{IntervalSeconds: every.Seconds()})
 }
 
 // missed tells what changed since the event of an id, nil where that is not
@@ -119,12 +138,17 @@ func (s *server) missed(ctx context.Context, id string) *MissedAlerts {
 }
 
 func (o *eventWriter) event(eventID string, what AlertsEvent) error {
+	id := strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(eventID)
+	return o.named("id: "+id+"\n", "alerts", what)
+}
+
+// named writes an event, after the fields of head.
+func (o *eventWriter) named(head, name string, what any) error {
 	data, err := json.Marshal(what)
 	if err != nil {
 		return fmt.Errorf("encode event: %w", err)
 	}
-	id := strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(eventID)
-	return o.write("id: " + id + "\nevent: alerts\ndata: " + string(data) + "\n\n")
+	return o.write(head + "event: " + name + "\ndata: " + string(data) + "\n\n")
 }
 
 func (o *eventWriter) write(text string) error {

@@ -75,6 +75,9 @@ func (p *page) want(want string) {
 	}
 }
 
+// began is how a stream with the usual heartbeat begins.
+const began = `retry: 2000|event: beat|data: {"intervalSeconds":15}`
+
 func TestEventsReachEveryOpenPage(t *testing.T) {
 	b := newBench(t, func(o *api.Options) { o.PulseInterval = 5 * time.Millisecond })
 	address := b.serve()
@@ -84,9 +87,9 @@ func TestEventsReachEveryOpenPage(t *testing.T) {
 	if kind := one.answer.Header.Get("Content-Type"); kind != "text/event-stream" || one.answer.StatusCode != http.StatusOK {
 		t.Fatalf("status %d, %s", one.answer.StatusCode, kind)
 	}
-	one.want("retry: 2000")
+	one.want(began)
 	one.want("id: 1" + event)
-	other.want("retry: 2000")
+	other.want(began)
 	b.beat.set("2")
 	one.want("id: 2" + event)
 	other.want("id: 2" + event) // and not 1, which it has seen
@@ -107,9 +110,10 @@ func TestEventsBeatWhileNothingHappens(t *testing.T) {
 	b := newBench(t, func(o *api.Options) { o.Heartbeat = heartbeat })
 	address := b.serve()
 	p := b.open(address, "1")
-	p.want("retry: 2000")
+	const beat = `event: beat|data: {"intervalSeconds":0.005}`
+	p.want("retry: 2000|" + beat)
 	for range 3 * serverTimeout / heartbeat {
-		p.want(":")
+		p.want(beat)
 	}
 }
 

@@ -128,7 +128,7 @@ type Options struct {
 	RequestTimeout time.Duration
 	// PulseInterval is the time between two looks at an inbox; 1 s by default.
 	PulseInterval time.Duration
-	// Heartbeat is the time between two comments on a stream; 15 s by default.
+	// Heartbeat is the time between two beats of a stream; 15 s by default.
 	Heartbeat time.Duration
 	// MaxStreams bounds the streams of this process; 1,000 by default.
 	MaxStreams int

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -23,7 +25,7 @@ func TestEachEventHasItsDeadlineAndTheConnectionNone(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
 	out := &eventWriter{w: w, control: http.NewResponseController(w), now: func() time.Time { now = now.Add(time.Second); return now }}
-	if err := out.begin(); err != nil {
+	if err := out.begin(15 * time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if err := out.event("1", AlertsEvent{}); err != nil {
@@ -37,4 +39,17 @@ func TestEachEventHasItsDeadlineAndTheConnectionNone(t *testing.T) {
 	if !w.Flushed {
 		t.Error("nothing was flushed")
 	}
+}
+
+func TestWhoCannotBeAskedAfterInTimeMayStillFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		before := time.Now()
+		if err := stillMay(context.WithValue(t.Context(), callKey{}, call{holds: hangs})); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(before); took != pulseTimeout {
+			t.Errorf("the beat was held up for %v", took)
+		}
+	})
 }

@@ -59,8 +59,52 @@ describe("Live", () => {
     streams[0]?.onerror?.();
     live.nudge();
     expect(streams).toHaveLength(2);
+    streams[1]?.onopen?.();
     vi.advanceTimersByTime(60_000);
     expect(streams).toHaveLength(2);
+  });
+
+  test("gives up a stream that is silent for longer than its beats allow", () => {
+    const { live } = follow();
+    live.start();
+    streams[0]?.onopen?.();
+    streams[0]?.beat(15);
+    vi.advanceTimersByTime(30_000);
+    streams[0]?.tell({ pending: 0, firing: 1, acknowledged: 0, resolved: 0 });
+    vi.advanceTimersByTime(30_000);
+    streams[0]?.beat(15);
+    vi.advanceTimersByTime(37_499);
+    expect(live.current()).toBe("live");
+    vi.advanceTimersByTime(1);
+    expect(live.current()).toBe("reconnecting");
+    expect(streams[0]?.closed).toBe(true);
+    vi.advanceTimersByTime(500);
+    expect(streams).toHaveLength(2);
+    streams[1]?.onopen?.();
+    expect(live.current()).toBe("live");
+  });
+
+  test.each([undefined, "{", '{"intervalSeconds":0}'])("believes a stream whose beat is %j until it ends", (data) => {
+    const { live } = follow();
+    live.start();
+    streams[0]?.onopen?.();
+    if (data !== undefined) streams[0]?.dispatchEvent(new MessageEvent("beat", { data }));
+    vi.advanceTimersByTime(3_600_000);
+    expect([live.current(), streams.length]).toEqual(["live", 1]);
+  });
+
+  test("gives up a stream that does not open, and what it was owed is forgotten when it is stopped", () => {
+    const { live } = follow();
+    live.start();
+    vi.advanceTimersByTime(30_000);
+    expect(live.current()).toBe("reconnecting");
+    vi.advanceTimersByTime(500);
+    expect(streams).toHaveLength(2);
+    streams[1]?.onopen?.();
+    streams[1]?.beat(15);
+    live.stop();
+    vi.advanceTimersByTime(60_000);
+    expect([live.current(), streams.length]).toEqual(["paused", 2]);
   });
 
   test("stopping leaves nothing behind, and can be taken back", () => {

@@ -13,10 +13,18 @@ export interface LiveOptions {
 const firstDelayMs = 500;
 const longestDelayMs = 30_000;
 
+/** How long a stream may take to open. */
+const openingMs = 30_000;
+/** After how many beats that did not come a stream is given up: one may be late, and the next one with it. */
+const patientBeats = 2.5;
+
 /**
  * Live follows /api/v1/events for as long as it runs. A stream that ends is opened anew after a delay that doubles from
  * half a second to half a minute, each shortened by up to a half at random, so that many pages do not return at once;
  * the first event of a new stream tells of everything that was missed. {@link nudge} ends such a wait.
+ *
+ * A stream whose other end is frozen or gone may never end. It is given up when it is silent for longer than its beats
+ * allow. One that tells of no beat, as that of an older replica, is believed until it ends.
  */
 export class Live {
   private readonly options: Required<LiveOptions>;
@@ -59,17 +67,33 @@ export class Live {
     this.become(state);
     const source = this.options.open("/api/v1/events");
     this.source = source;
-    source.onopen = () => {
-      this.failures = 0;
-      this.become("live");
-    };
-    source.addEventListener("alerts", (event) => this.options.onAlerts(countsOf(event)));
-    source.onerror = () => {
+    const lose = () => {
       this.disconnect();
       this.become("reconnecting");
       const delay = Math.min(longestDelayMs, firstDelayMs * 2 ** this.failures++);
       this.timer = setTimeout(() => this.connect("reconnecting"), delay * (1 - this.options.random() / 2));
     };
+    let patienceMs: number | undefined = openingMs;
+    const wait = () => {
+      clearTimeout(this.timer);
+      if (patienceMs !== undefined) this.timer = setTimeout(lose, patienceMs);
+    };
+    wait();
+    source.onopen = () => {
+      this.failures = 0;
+      patienceMs = undefined;
+      wait();
+      this.become("live");
+    };
+    source.addEventListener("beat", (event) => {
+      patienceMs = patienceOf(event);
+      wait();
+    });
+    source.addEventListener("alerts", (event) => {
+      wait();
+      this.options.onAlerts(countsOf(event));
+    });
+    source.onerror = lose;
   }
 
   private disconnect(): void {
@@ -82,6 +106,18 @@ export class Live {
     if (this.state === state) return;
     this.state = state;
     for (const listener of this.listeners) listener();
+  }
+}
+
+/** For how long a stream may be silent after a beat; undefined where that does not say when the next one comes. */
+function patienceOf(event: MessageEvent<string>): number | undefined {
+  try {
+    const { intervalSeconds } = JSON.parse(event.data) as { intervalSeconds?: number };
+    return typeof intervalSeconds === "number" && intervalSeconds > 0
+      ? intervalSeconds * 1000 * patientBeats
+      : undefined;
+  } catch {
+    return undefined;
   }
 }
 

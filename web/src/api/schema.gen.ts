@@ -303,8 +303,11 @@ export interface paths {
          * Follow the inbox by server-sent events
          * @description The event `alerts` comes once at the beginning and whenever the inbox has changed; its data is an `AlertsEvent`, its
          *     id names the state of the inbox and begins with the number of its newest change. A client that returns with
-         *     `Last-Event-ID` is told nothing when nothing has changed, else one event for all that it has missed, with `missed`. A
-         *     comment comes every few seconds, so that a dead connection is noticed. The stream may end at any time: connect anew.
+         *     `Last-Event-ID` is told nothing when nothing has changed, else one event for all that it has missed, with `missed`.
+         *
+         *     The event `beat` comes at the beginning and every few seconds, without an id; its data is a `BeatEvent`. A stream
+         *     that says nothing for longer than two beats has failed, even though nobody has ended it. The stream may end at any
+         *     time: connect anew.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -1442,6 +1445,14 @@ export interface components {
         AuditPage: {
             items: components["schemas"]["AuditEntry"][];
             nextCursor?: string;
+        };
+        /** @description The data of the event `beat`. */
+        BeatEvent: {
+            /**
+             * Format: double
+             * @description The time until the next one.
+             */
+            intervalSeconds: number;
         };
         BulkResult: {
             /** Format: uuid */

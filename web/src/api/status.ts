@@ -3,12 +3,16 @@ import { body, client, type Status } from "./client";
 
 const pollMs = 3_000;
 
-/** How Tocsin itself is doing. */
+/** How long an answer about Tocsin may take, which is ready at once unless Tocsin hangs. */
+const patienceMs = 10_000;
+
+/** How Tocsin itself is doing. What does not say so in time does not answer, even though the call has not failed. */
 export function systemStatus() {
   return queryOptions({
     queryKey: ["status"],
     queryFn: async ({ signal, client: cache }) => {
-      const status = await body(client.GET("/status", { signal }));
+      const bounded = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
+      const status = await body(client.GET("/status", { signal: bounded }));
       cache.setQueryData<readonly Moment[]>(pastKey, (past = []) => [...past, momentOf(status)].slice(-mostMoments));
       return status;
     },

@@ -50,6 +50,9 @@ export class FakeStream extends EventTarget {
   close() {
     this.closed = true;
   }
+  beat(intervalSeconds: number) {
+    this.dispatchEvent(new MessageEvent("beat", { data: JSON.stringify({ intervalSeconds }) }));
+  }
   tell(counts: AlertCounts) {
     this.dispatchEvent(new MessageEvent("alerts", { data: JSON.stringify({ counts }) }));
   }

@@ -1,0 +1,25 @@
+import { QueryObserver } from "@tanstack/react-query";
+import { delay, http } from "msw";
+import { expect, test, vi } from "vitest";
+import { facts } from "../system/health";
+import { api, startWorld } from "../test/world";
+import { createCache } from "./cache";
+import { isAway } from "./errors";
+import { systemStatus } from "./status";
+
+const { server } = startWorld();
+
+test("what hangs does not answer, although no call has failed", async () => {
+  const bound = new AbortController();
+  const timeout = vi.spyOn(AbortSignal, "timeout").mockReturnValue(bound.signal);
+  server.use(http.get(api("/status"), () => delay("infinite")));
+  const watching = new QueryObserver(createCache(), systemStatus());
+  const end = watching.subscribe(() => {});
+  await vi.waitFor(() => expect(timeout).toHaveBeenCalledWith(10_000));
+  expect(watching.getCurrentResult().isError).toBe(false);
+  bound.abort(new DOMException("The operation timed out.", "TimeoutError"));
+  await vi.waitFor(() => expect(isAway(watching.getCurrentResult().error)).toBe(true));
+  const { data, isError } = watching.getCurrentResult();
+  expect(facts("live", data, !isError)[0]?.text).toMatch(/^Tocsin does not answer: /);
+  end();
+});
