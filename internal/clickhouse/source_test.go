@@ -2,6 +2,9 @@ package clickhouse_test
 
 import (
 	"fmt"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +44,47 @@ func scan(after cursor.Position, before int64) evaluator.Scan {
 }
 
 const base = int64(1_795_244_520_123_456_789)
+
+func TestURLsOfServersAreTakenAsDocumented(t *testing.T) {
+	for url, says := range map[string]string{
+		"clickhouse://reader:pw@clickhouse.example.com:9000/telemetry":                           "",
+		"clickhouse://reader:pw@clickhouse.example.com:9440/telemetry?secure=true":               "",
+		"http://reader:pw@clickhouse.example.com:8123/telemetry":                                 "",
+		"https://reader:pw@clickhouse.example.com:8443/telemetry":                                "",
+		"https://reader:pw@clickhouse.example.com:8443/telemetry?dial_timeout=5s":                "",
+		"https://reader:pw@clickhouse.example.com:8443/telemetry?secure":                         "",
+		"https://reader:pw@clickhouse.example.com:8443/telemetry?dial_timeout=5s&secure=true":    "",
+		"https://reader:pw@clickhouse.example.com:8443/telemetry?secure=false&insecure=whatever": "https without TLS",
+		"http://reader:pw@clickhouse.example.com:8123/telemetry?secure=true":                     "http with TLS",
+		"clickhouse://reader:pw@clickhouse.example.com/telemetry?secure=true":                    "with ?secure=true, 9440",
+		"mysql://reader:pw@clickhouse.example.com:9004/telemetry":                                "nor http:// or https://",
+	} {
+		err := clickhouse.CheckURL(url)
+		if (says == "") != (err == nil) || says != "" && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", url, err, says)
+		}
+	}
+}
+
+// TestHTTPSIsSpoken asks a server that speaks nothing else.
+func TestHTTPSIsSpoken(t *testing.T) {
+	db := chtest.New(t)
+	behind, err := url.Parse(db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind.Host}))
+	t.Cleanup(front.Close)
+	behind.Scheme, behind.Host, behind.RawQuery = "https", front.Listener.Addr().String(), "skip_verify=true"
+	source, err := clickhouse.Open(clickhouse.Options{URL: behind.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	if _, err := source.Now(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestRowsAreCountedWithoutReadingThem counts those that run yet and those that are
 // there twice, and shows that ClickHouse counts whole granules by their number.
