@@ -17,11 +17,11 @@ import (
 // no text, and far too much of everything; and alerts about counts of such.
 // Templates are tried on them when they are saved.
 func Samples() []alerts.Instance {
-	end := int64(1_795_244_521_357_456_789)
+	end := int64(1_795_244_521_357_557_588)
 	usual := rules.Exchange{
 		TenantID: "default", StartTimeNS: 1_795_244_520_123_456_789, ExecutionID: "ID-orders-1795244520-0-42",
 		Environment: "production", Application: "orders", Route: "order-to-erp", Status: rules.Failed,
-		EndTimeNS: &end, DurationNS: 1_234_000_000,
+		EndTimeNS: &end, DurationNS: 1_234_100_799,
 		ErrorType: "java.net.SocketTimeoutException", ErrorMessage: "Read timed out after 1000 ms",
 		ErrorStack:    "java.net.SocketTimeoutException: Read timed out\n\tat java.base/java.net.Socket.read(Socket.java:1)\n\tat com.example.orders.ErpClient.post(ErpClient.java:57)\n",
 		CorrelationID: "c-4711", Attributes: map[string]string{"http.status": "504", "customer": "ACME"},

@@ -68,8 +68,8 @@ func TestText(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no tags":            {"plain {text}", "plain {text}"},
 		"variables":          {"{{exchange.application}}/{{ exchange.route }}: {{&exchange.status}} {{{rule.name}}}", "orders/order-to-erp: FAILED Failed orders"},
-		"times":              {"{{exchange.startTime}} {{exchange.endTime}}", "2026-11-21T07:02:00.123456789Z 2026-11-21T07:02:01.357456789Z"},
-		"durations":          {"{{exchange.duration}} = {{exchange.durationMs}}", "1.234 s = 1234"},
+		"times":              {"{{exchange.startTime}} {{exchange.endTime}}", "2026-11-21T07:02:00.123456789Z 2026-11-21T07:02:01.357557588Z"},
+		"durations":          {"{{exchange.duration}} = {{exchange.durationMs}}", "1.234 s = 1234.100799"},
 		"attribute with dot": {"{{exchange.attributes.http.status}} {{exchange.attributes.customer}}", "504 ACME"},
 		"attribute missing":  {"<{{exchange.attributes.none}}>", "<>"},
 		"condition":          {"{{#exchange.errorType}}E{{/exchange.errorType}}{{^exchange.errorType}}none{{/exchange.errorType}}", "E"},

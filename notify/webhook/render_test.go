@@ -37,6 +37,7 @@ func TestRenderGolden(t *testing.T) {
 	}{
 		"generic":           {"https://tocsin.example/", nil},
 		"generic-completed": {"", []func(*notify.Delivery){func(d *notify.Delivery) { d.Alert = template.Samples()[1]; d.Alert.Exchange.EndTimeNS = nil }}},
+		"generic-test":      {"", []func(*notify.Delivery){func(d *notify.Delivery) { d.Test = true }}},
 		"slack":             {"https://tocsin.example", []func(*notify.Delivery){slackKind}},
 		"custom-generic": {"https://tocsin.example", []func(*notify.Delivery){custom(
 			`{"summary": "{{alert.title}}", "source": "{{exchange.application}}", "dedup_key": "{{alert.id}}", "links": [{"href": "{{alert.url}}"}], "n": 1.50}`)}},

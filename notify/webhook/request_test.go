@@ -1,6 +1,9 @@
 package webhook_test
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -88,6 +91,36 @@ func TestAttemptsShareTheirID(t *testing.T) {
 	}
 	if heads[0].Get("Webhook-Signature") != "" {
 		t.Error("a signature without secret")
+	}
+}
+
+// TestASignatureIsVerifiedByHand does what docs/webhooks.md says to receivers that
+// have no library.
+func TestASignatureIsVerifiedByHand(t *testing.T) {
+	var head http.Header
+	var body []byte
+	server := receiver(t, func(_ http.ResponseWriter, r *http.Request) {
+		head = r.Header
+		body, _ = io.ReadAll(r.Body)
+	})
+	send(t, newSender(t), delivery(server.URL, func(d *notify.Delivery) {
+		d.Webhook.SigningSecret, d.Webhook.FormerSecret, d.Webhook.FormerSecretUntil = secretA, secretB, time.Now().Add(time.Hour)
+	}))
+	signatures := strings.Split(head.Get("webhook-signature"), " ")
+	if len(signatures) != 2 {
+		t.Fatalf("signatures %q, want that of the new secret and that of the former one", signatures)
+	}
+	for i, secret := range []string{secretA, secretB} {
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(head.Get("webhook-id") + "." + head.Get("webhook-timestamp") + "."))
+		mac.Write(body)
+		if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); signatures[i] != want {
+			t.Errorf("signature %q, want %q", signatures[i], want)
+		}
 	}
 }
 
