@@ -134,7 +134,16 @@ func printLink(ctx context.Context, out io.Writer, list *app.Users, email, publi
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, link)
+	return writeLink(out, os.Stderr, link, public)
+}
+
+// writeLink writes a link and, where it begins with a path, tells a person what
+// makes it one that a browser opens.
+func writeLink(out, person io.Writer, link, public string) error {
+	if _, err := fmt.Fprintln(out, link); err != nil || public != "" {
+		return err
+	}
+	_, err := fmt.Fprintln(person, "Put the server's address before it, as in http://127.0.0.1:8080/sign-in#…, or set TOCSIN_PUBLIC_URL to that address.")
 	return err
 }
 

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestALinkWithoutAnAddressIsExplained holds that a program which reads the link gets
+// nothing else, and a person what a browser needs of it.
+func TestALinkWithoutAnAddressIsExplained(t *testing.T) {
+	for public, says := range map[string]string{"https://tocsin.example": "", "": "TOCSIN_PUBLIC_URL"} {
+		var out, person strings.Builder
+		if err := writeLink(&out, &person, public+"/sign-in#secret", public); err != nil {
+			t.Fatal(err)
+		}
+		if want := public + "/sign-in#secret\n"; out.String() != want {
+			t.Errorf("printed %q, want %q", out.String(), want)
+		}
+		if told := person.String(); (told == "") != (says == "") || !strings.Contains(told, says) || strings.Contains(told, "secret") {
+			t.Errorf("%q: a person is told %q, want %q", public, told, says)
+		}
+	}
+}
