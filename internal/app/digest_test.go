@@ -437,3 +437,30 @@ func TestDigestOfAWebhookThatWentOff(t *testing.T) {
 	w.wantColumn("statuses", statuses, "FAILED 31")
 	w.wantColumn("webhook", `select enabled::text from webhook`, "false")
 }
+
+// TestDigestOfWebhooksThatWentOff tells operators how many did, and why.
+func TestDigestOfWebhooksThatWentOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.operators()
+	w.exec(`update webhook set kind = 'slack', digest_above = 2`)
+	for i := range 3 {
+		w.owed(w.webhook(fmt.Sprint("ops-", i)), strconv.Itoa(i))
+	}
+	w.status(http.StatusGone)
+	w.deliver()
+	var body []byte
+	w.receiver.tap = func(b []byte) { body = b }
+	w.receiver.respond(nil)
+	w.deliver()
+	var got struct {
+		Text string
+	}
+	if err := json.Unmarshal(body, &got); err != nil {
+		t.Fatal(err)
+	}
+	const want = "🔴 CRITICAL 3 webhooks are switched off\nIts receiver is gone: The receiver answered 410 Gone"
+	if !strings.HasPrefix(got.Text, want) {
+		t.Errorf("text %q, want it to begin with %q", got.Text, want)
+	}
+}

@@ -93,6 +93,7 @@ func digestHeadline(d *Digest) string {
 		one, many string
 	}{
 		{notify.ReasonRuleFailing, "rule cannot be evaluated", "rules cannot be evaluated"},
+		{notify.ReasonWebhookOff, "webhook is switched off", "webhooks are switched off"},
 		{notify.ReasonFired, "alert", "alerts"},
 		{notify.ReasonReminder, "reminder", "reminders"},
 		{notify.ReasonResolved, "resolved", "resolved"},
@@ -110,10 +111,11 @@ func digestHeadline(d *Digest) string {
 	if told == "" {
 		told = grouped(d.Size) + " notifications"
 	}
-	if d.AllRules == 1 && len(d.Rules) == 1 && d.Reasons[notify.ReasonRuleFailing] == 0 {
+	trouble := d.Reasons[notify.ReasonRuleFailing] + d.Reasons[notify.ReasonWebhookOff]
+	if d.AllRules == 1 && len(d.Rules) == 1 && trouble == 0 {
 		told += " of rule " + line(d.Rules[0].Name)
 	}
-	if d.Reasons[notify.ReasonFired]+d.Reasons[notify.ReasonReminder]+d.Reasons[notify.ReasonRuleFailing] == 0 {
+	if d.Reasons[notify.ReasonFired]+d.Reasons[notify.ReasonReminder]+trouble == 0 {
 		return "🟢 " + told
 	}
 	if len(d.Rules) == 0 {

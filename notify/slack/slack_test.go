@@ -480,7 +480,14 @@ func TestDigestHeadline(t *testing.T) {
 			Reasons: map[notify.Reason]int{notify.ReasonFired: 1, notify.ReasonReminder: 2, notify.ReasonResolved: 1000}, Rules: rule, AllRules: 3,
 		},
 		"🟠 WARNING 312 rules cannot be evaluated": {Reasons: map[notify.Reason]int{notify.ReasonRuleFailing: 312}, Rules: rule, AllRules: 312},
-		"🟢 1 resolved, 311 rules recovered":       {Reasons: map[notify.Reason]int{notify.ReasonRuleRecovered: 311, notify.ReasonResolved: 1}, Rules: rule, AllRules: 312},
+		"🟠 WARNING 21 webhooks are switched off":  {Reasons: map[notify.Reason]int{notify.ReasonWebhookOff: 21}, Rules: rule, AllRules: 1},
+		"🟠 WARNING 20 webhooks are switched off, 3 resolved": {
+			Reasons: map[notify.Reason]int{notify.ReasonWebhookOff: 20, notify.ReasonResolved: 3}, Rules: rule, AllRules: 1,
+		},
+		"🟠 WARNING 1 webhook is switched off, 20 alerts": {
+			Reasons: map[notify.Reason]int{notify.ReasonWebhookOff: 1, notify.ReasonFired: 20}, Rules: rule, AllRules: 1,
+		},
+		"🟢 1 resolved, 311 rules recovered": {Reasons: map[notify.Reason]int{notify.ReasonRuleRecovered: 311, notify.ReasonResolved: 1}, Rules: rule, AllRules: 312},
 	} {
 		body, err := slack.DigestMessage(&d)
 		if err != nil {

@@ -133,7 +133,7 @@ from (
     from digest_member m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
-    where m.digest_id = $1 and n.reason in ('FIRED', 'REMINDER', 'RULE_FAILING')
+    where m.digest_id = $1 and n.reason in ('FIRED', 'REMINDER', 'RULE_FAILING', 'WEBHOOK_OFF')
 ) e
 where e.error_type <> '' or e.message <> ''
 group by e.error_type, regexp_replace(e.message, '[0-9]+', '#', 'g')
@@ -154,7 +154,7 @@ type DigestErrorsRow struct {
 }
 
 // The commonest errors, numbers in their messages apart; of rules that cannot be
-// evaluated, why not.
+// evaluated, why not; of webhooks that are switched off, why they are.
 func (q *Queries) DigestErrors(ctx context.Context, arg DigestErrorsParams) ([]DigestErrorsRow, error) {
 	rows, err := q.db.Query(ctx, digestErrors, arg.DigestID, arg.Most)
 	if err != nil {

@@ -62,7 +62,7 @@ limit @most::int;
 
 -- name: DigestErrors :many
 -- The commonest errors, numbers in their messages apart; of rules that cannot be
--- evaluated, why not.
+-- evaluated, why not; of webhooks that are switched off, why they are.
 select e.error_type::text as error_type, min(e.message)::text as message, count(*) as count, count(*) over () as of_all
 from (
     select case when a.health then '' else coalesce(a.exchange ->> 'errorType', '') end as error_type,
@@ -70,7 +70,7 @@ from (
     from digest_member m
     join notification n using (notification_id)
     join alert a on a.alert_id = n.alert_id
-    where m.digest_id = @digest_id and n.reason in ('FIRED', 'REMINDER', 'RULE_FAILING')
+    where m.digest_id = @digest_id and n.reason in ('FIRED', 'REMINDER', 'RULE_FAILING', 'WEBHOOK_OFF')
 ) e
 where e.error_type <> '' or e.message <> ''
 group by e.error_type, regexp_replace(e.message, '[0-9]+', '#', 'g')
