@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -79,10 +80,60 @@ func ReadAnswer(body []byte) (Answer, bool) {
 		return Answer{}, false
 	}
 	parsed.Answer.OK = *parsed.OK
-	if !parsed.Answer.OK && !plain(parsed.Error) {
-		parsed.Error = "unknown_error"
+	return parsed.worded(), true
+}
+
+// ReadCutAnswer reads the beginning of an answer, of which the rest did not come
+// or was not read: the members that are there whole, before anything that is not.
+// False when "ok" is not among them. It holds of Error what holds in [ReadAnswer].
+func ReadCutAnswer(body []byte) (Answer, bool) {
+	var parsed Answer
+	known := false
+	members := json.NewDecoder(bytes.NewReader(body))
+	if first, err := members.Token(); err != nil || first != json.Delim('{') {
+		return Answer{}, false
 	}
-	return parsed.Answer, true
+	for members.More() {
+		name, err := members.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = members.Decode(&value)
+		}
+		if err != nil {
+			break
+		}
+		switch name {
+		case "ok":
+			known = json.Unmarshal(value, &parsed.OK) == nil && string(value) != "null"
+		case "error":
+			parsed.Error = textOf(value)
+		case "channel":
+			parsed.Channel = textOf(value)
+		case "ts":
+			parsed.TS = textOf(value)
+		}
+	}
+	if !known {
+		return Answer{}, false
+	}
+	return parsed.worded(), true
+}
+
+// textOf returns a JSON string, "" for anything else.
+func textOf(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// worded makes the Error of an answer with "ok": false a word.
+func (a Answer) worded() Answer {
+	if !a.OK && !plain(a.Error) {
+		a.Error = "unknown_error"
+	}
+	return a
 }
 
 // Word returns the error word of an answer's body: the body itself where it is

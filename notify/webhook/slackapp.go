@@ -98,14 +98,21 @@ func (c *slackCall) content() ([]byte, error) {
 	return content, nil
 }
 
-// byWebAPI judges the answer of a method.
+// notTheAPI is said of an answer in which nothing is the Web API's.
+const notTheAPI = "what answered is not Slack's API"
+
+// byWebAPI judges the answer of a method. What was read of it says what became of
+// the message, whatever befell the rest.
 func byWebAPI(byStatus notify.Verdict, a answer) (verdict notify.Verdict, said string, posted *notify.Posted) {
 	parsed, ok := slack.ReadAnswer(a.body)
+	if !ok {
+		parsed, ok = slack.ReadCutAnswer(a.body)
+	}
 	switch {
 	case !ok && (byStatus == notify.VerdictThrottled || byStatus == notify.VerdictRetry):
 		return byStatus, "", nil
 	case !ok:
-		return notify.VerdictRetry, "", nil
+		return notify.VerdictRetry, notTheAPI, nil
 	case !parsed.OK:
 		return bySlack(byStatus, a.status, parsed.Error), parsed.Error, nil
 	case byStatus != notify.VerdictDelivered:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func TestAnswersToABot(t *testing.T) {
 		"429":                   {429, `{"ok":false,"error":"ratelimited"}`, notify.VerdictThrottled, "429"},
 		"429 without a word":    {429, ``, notify.VerdictThrottled, "429"},
 		"ok, but 500":           {500, `{"ok":true,"channel":"C1","ts":"1.2"}`, retry, "500"},
-		"a page in between":     {200, `<html>sign in</html>`, retry, "200 OK"},
+		"a page in between":     {200, `<html>sign in</html>`, retry, "200 OK: what answered is not Slack's API"},
 		"forbidden in between":  {403, `no`, retry, "403"},
 		"redirected in between": {302, ``, retry, "302"},
 		"gone in between":       {410, ``, retry, "410"},
@@ -95,6 +96,50 @@ func TestAnswersToABot(t *testing.T) {
 			o := send(t, apiOf(t, answer(c.status, nil, c.body)), delivery("", bot))
 			if o.Verdict != c.verdict || o.Posted != nil || !strings.Contains(o.Error, c.error) || (o.Error == "") != (c.verdict == delivered) {
 				t.Errorf("outcome %+v, want %v and …%s…", o, c.verdict, c.error)
+			}
+		})
+	}
+}
+
+// A message that Slack says it took is not sent again because the answer, which
+// repeats the message, did not come whole.
+func TestAnswersToABotThatAreCut(t *testing.T) {
+	place := notify.Posted{Channel: "C1", TS: "1.2"}
+	for name, c := range map[string]struct {
+		// length is what the head promises; 0 is what the body has.
+		length  int
+		body    string
+		verdict notify.Verdict
+		posted  notify.Posted
+		error   string
+	}{
+		"in the message":          {5000, `{"ok":true,"channel":"C1","ts":"1.2","message":{"te`, notify.VerdictDelivered, place, ""},
+		"beyond what is read":     {0, `{"ok":true,"channel":"C1","ts":"1.2","message":{"text":"` + strings.Repeat(`\u0444`, 45_000) + `"}}`, notify.VerdictDelivered, place, ""},
+		"in the time":             {5000, `{"ok":true,"channel":"C1","ts":"1.`, notify.VerdictDelivered, notify.Posted{}, ""},
+		"after it was taken":      {5000, `{"ok":true`, notify.VerdictDelivered, notify.Posted{}, ""},
+		"an odd place":            {0, `{"ok":true,"channel":1,"ts":"1.2"}`, notify.VerdictDelivered, notify.Posted{}, ""},
+		"before it was taken":     {5000, `{"ok":tr`, notify.VerdictRetry, notify.Posted{}, "what answered is not Slack's API"},
+		"at once":                 {5000, ``, notify.VerdictRetry, notify.Posted{}, "what answered is not Slack's API"},
+		"ok in the message alone": {5000, `{"message":{"ok":true},"cha`, notify.VerdictRetry, notify.Posted{}, "what answered is not Slack's API"},
+		"ok that is none":         {5000, `{"ok":null,"channel":"C1","ts":"1.2","m`, notify.VerdictRetry, notify.Posted{}, "what answered is not Slack's API"},
+		"refused":                 {5000, `{"ok":false,"error":"not_in_channel","resp`, notify.VerdictGone, notify.Posted{}, "not_in_channel: invite the app"},
+		"refused without a word":  {5000, `{"ok":false,"err`, notify.VerdictRetry, notify.Posted{}, "unknown_error"},
+		"a list":                  {5000, `[{"ok":true},`, notify.VerdictRetry, notify.Posted{}, "what answered is not Slack's API"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := apiOf(t, func(w http.ResponseWriter, _ *http.Request) {
+				if c.length > 0 {
+					w.Header().Set("Content-Length", strconv.Itoa(c.length))
+				}
+				_, _ = io.WriteString(w, c.body)
+			})
+			o := send(t, s, delivery("", bot))
+			var posted notify.Posted
+			if o.Posted != nil {
+				posted = *o.Posted
+			}
+			if o.Verdict != c.verdict || posted != c.posted || !strings.Contains(o.Error, c.error) || (o.Error == "") != (c.error == "") {
+				t.Errorf("outcome %+v, want %v of %v and …%s…", o, c.verdict, c.posted, c.error)
 			}
 		})
 	}
