@@ -22,6 +22,7 @@ import (
 
 	"tocsin/internal/access"
 	"tocsin/internal/app"
+	"tocsin/internal/pgtest"
 )
 
 // provider is an OpenID Connect provider at which everybody is signed in
@@ -243,7 +244,7 @@ func TestASignInUndoesNoEditOfItsUser(t *testing.T) {
 	if _, err := recognition.Recognise(t.Context(), eve); err != nil {
 		t.Fatal(err)
 	}
-	edit, err := w.conn.Begin(t.Context())
+	edit, err := pgtest.Conn(t, w.pgURL).Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
