@@ -179,7 +179,7 @@ func (s *slowing) Prepare(*notify.Delivery) notify.Request {
 		s.mu.Lock()
 		takes := s.takes
 		s.mu.Unlock()
-		time.Sleep(takes)
+		<-time.After(takes)
 		return notify.Outcome{Verdict: notify.VerdictDelivered, StatusCode: 200}
 	}}
 }

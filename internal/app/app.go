@@ -237,7 +237,7 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
 		Rules: ruleStore{db.Rules(), a.rulesBus}, Webhooks: webhooks{db.Webhooks(), a.bus}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Activity: db.Inbox(),
-		Pulse: db.Inbox(), Missed: db.Inbox(), Notifications: record, Status: record,
+		Pulse: db.Pulse(a.options.Clock), Missed: db.Inbox(), Notifications: record, Status: record,
 		Previewer: &evaluator.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
 		Exchanges: source, Texts: texts, Renderer: a.renderer, ExchangeURL: a.renderer.ExchangeURL, Sender: a.sender, Slack: db.Slack(),
 		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},

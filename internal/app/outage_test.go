@@ -62,7 +62,7 @@ func TestAnOutageOfPostgresRepeatsNothing(t *testing.T) {
 	}
 	store.away.Store(true)
 	close(answer)
-	time.Sleep(3 * lease)
+	<-time.After(3 * lease)
 	store.away.Store(false)
 	w.until("all is recorded", func() bool { return len(w.column(`select 'owed' from outbox`)) == 0 })
 	stop()

@@ -236,17 +236,3 @@ func (s *Inbox) ChangedSince(ctx context.Context, tenant, fingerprint string, li
 	}
 	return n, true, nil
 }
-
-// Pulse returns a fingerprint of the inbox and its counts. The newest change
-// alone would not do: a transaction may commit after one that began later.
-func (s *Inbox) Pulse(ctx context.Context, tenant string) (string, alerts.Counts, error) {
-	counts, err := s.Counts(ctx, tenant)
-	if err != nil {
-		return "", alerts.Counts{}, err
-	}
-	newest, err := s.db.queries.AlertNewestChange(ctx, tenant)
-	if err != nil {
-		return "", alerts.Counts{}, fmt.Errorf("read newest change: %w", err)
-	}
-	return fmt.Sprintf("%d-%d-%d-%d-%d", newest, counts.Pending, counts.Firing, counts.Acknowledged, counts.Resolved), counts, nil
-}
