@@ -28,7 +28,7 @@ import (
 // Options configures a [Source].
 type Options struct {
 	// URL is a DSN: clickhouse://user:password@host:9000/database for the native
-	// protocol, http://… or https://… for HTTP. Required.
+	// protocol, with ?secure=true for TLS; http://… or https://… for HTTP. Required.
 	URL string
 	// Mapping says what to read, [Exchanges] by default.
 	Mapping Mapping
@@ -83,6 +83,14 @@ func parse(url string) (*clickhouse.Options, error) {
 	scheme, _, _ := strings.Cut(url, "://")
 	if !slices.Contains([]string{"clickhouse", "tcp", "native", "http", "https"}, scheme) {
 		return nil, errors.New(form)
+	}
+	// The driver takes the scheme alone for a contradiction.
+	if scheme == "https" && !regexp.MustCompile(`[?&]secure(=|&|$)`).MatchString(url) {
+		separator := "?"
+		if strings.Contains(url, "?") {
+			separator = "&"
+		}
+		url += separator + "secure=true"
 	}
 	options, err := clickhouse.ParseDSN(url)
 	if err != nil {
