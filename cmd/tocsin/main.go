@@ -152,9 +152,9 @@ func main() {
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 	var c cli
-	k := kong.Parse(&c, kong.Name("tocsin"), kong.ShortUsageOnError(),
-		kong.Description("Raises exactly one alert, and one message, for each exchange that matches a rule."),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(os.Stdout, (*io.Writer)(nil)))
+	parser := newParser(&c, kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(os.Stdout, (*io.Writer)(nil)))
+	k, err := parser.Parse(os.Args[1:])
+	parser.FatalIfErrorf(naming(err))
 	logger := newLogger(os.Stderr, c.LogLevel, c.LogFormat)
 	if err := k.Run(logger); err != nil {
 		code := 1
@@ -167,6 +167,37 @@ func main() {
 		stop()
 		os.Exit(code) //nolint:gocritic // stop has been called
 	}
+}
+
+func newParser(c *cli, options ...kong.Option) *kong.Kong {
+	return kong.Must(c, append(options, kong.Name("tocsin"), kong.ShortUsageOnError(),
+		kong.Description("Raises exactly one alert, and one message, for each exchange that matches a rule."))...)
+}
+
+// misuse is an error about the command line in other words.
+type misuse struct {
+	error
+	text string
+}
+
+func (m misuse) Error() string { return m.text }
+
+func (m misuse) Unwrap() error { return m.error }
+
+// naming adds to each flag that an error finds missing the variable that gives it as
+// well.
+func naming(err error) error {
+	wrong, ok := errors.AsType[*kong.ParseError](err)
+	if !ok {
+		return err
+	}
+	text := err.Error()
+	for _, f := range wrong.Context.Flags() {
+		if f.Required && !f.Set && len(f.Envs) > 0 {
+			text = strings.Replace(text, f.Summary(), f.Summary()+" or "+f.Envs[0], 1)
+		}
+	}
+	return misuse{err, text}
 }
 
 // exitError ends the process with a code of its own.

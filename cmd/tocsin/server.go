@@ -42,7 +42,7 @@ func (f *serverFlags) open() (*client, error) {
 	}
 	u, err := url.Parse(f.URL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
-		return nil, errors.New("--url must be of the form https://host")
+		return nil, errors.New("--url or TOCSIN_URL must be of the form https://host, or http://127.0.0.1:8080")
 	}
 	return &client{
 		base: strings.TrimSuffix(u.Scheme+"://"+u.Host+u.Path, "/"), token: token,
@@ -56,6 +56,11 @@ func (f *serverFlags) open() (*client, error) {
 
 // problem is what the server says went wrong.
 type problem struct {
+	// asked is the request.
+	asked string
+	// remedy is what the caller can do; empty where the server says it all.
+	remedy string
+
 	Status int    `json:"status"`
 	Title  string `json:"title"`
 	Detail string `json:"detail"`
@@ -74,7 +79,10 @@ func (p problem) Error() string {
 	for _, e := range p.Errors {
 		text += "; " + e.Field + ": " + e.Message
 	}
-	return fmt.Sprintf("the server answers %d: %s", p.Status, text)
+	if p.remedy != "" {
+		text += "; " + p.remedy
+	}
+	return fmt.Sprintf("the server answers %d to %s: %s", p.Status, p.asked, text)
 }
 
 // call sends a body, if any, and reads the answer.
@@ -110,13 +118,19 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 		told := problem{Title: http.StatusText(answer.StatusCode)}
 		// A proxy may answer in a form of its own.
 		_ = json.Unmarshal(text, &told)
-		told.Status = answer.StatusCode
+		told.Status, told.asked = answer.StatusCode, method+" "+req.URL.Redacted()
+		switch {
+		case told.Status == http.StatusNotFound:
+			told.remedy = "is --url or TOCSIN_URL right? It is the server's address, without /api/v1"
+		case told.Status == http.StatusUnauthorized && c.token == "":
+			told.remedy = "give a token by TOCSIN_TOKEN, --token or --token-file"
+		}
 		return told
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err := decoder.Decode(into); err != nil {
-		return fmt.Errorf("the server's answer is not that of Tocsin's API; is --url right? %w", err)
+		return fmt.Errorf("the server's answer is not that of Tocsin's API; is --url or TOCSIN_URL right? %w", err)
 	}
 	return nil
 }

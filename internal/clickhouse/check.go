@@ -144,7 +144,7 @@ func (s *Source) tableExists(ctx context.Context) (bool, error) {
 	if said, ok := errors.AsType[*clickhouse.Exception](err); ok && slices.Contains([]int32{unknownTable, unknownDatabase, accessDenied}, said.Code) {
 		return false, nil
 	}
-	return false, fmt.Errorf("clickhouse: %w", err)
+	return false, unreached(err)
 }
 
 // typeOf returns the type of an expression over the table.

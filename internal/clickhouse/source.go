@@ -120,9 +120,19 @@ func (s *Source) Close() error { return s.conn.Close() }
 // Ping reports whether ClickHouse answers.
 func (s *Source) Ping(ctx context.Context) error {
 	if err := s.conn.Ping(ctx); err != nil {
-		return fmt.Errorf("clickhouse: %w", err)
+		return unreached(err)
 	}
 	return nil
+}
+
+// unreached wraps an error that is none of a query. A server of HTTP to which the
+// native protocol is spoken waits for the rest of a request, so that nothing but the
+// time-out of the first exchange of words tells it.
+func unreached(err error) error {
+	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && strings.Contains(err.Error(), "handshake: ") {
+		return fmt.Errorf("clickhouse: %w; is that a port for HTTP, as 8123? Then the URL begins with http://", err)
+	}
+	return fmt.Errorf("clickhouse: %w", err)
 }
 
 // Now returns ClickHouse's clock, in nanoseconds since the Unix epoch.
@@ -233,7 +243,7 @@ func (s *Source) explain(err error) error {
 	const unknownTable, unknownDatabase, unknownIdentifier, decimalOverflow, cannotCompileRegexp = 60, 81, 47, 407, 427
 	said, ok := errors.AsType[*clickhouse.Exception](err)
 	if !ok {
-		return fmt.Errorf("clickhouse: %w", err)
+		return unreached(err)
 	}
 	message, _, _ := strings.Cut(said.Message, " in scope ")
 	short := fmt.Errorf("clickhouse: code %d: %s", said.Code, message)

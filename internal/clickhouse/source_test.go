@@ -2,6 +2,7 @@ package clickhouse_test
 
 import (
 	"fmt"
+	"net"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -83,6 +84,30 @@ func TestHTTPSIsSpoken(t *testing.T) {
 	t.Cleanup(func() { _ = source.Close() })
 	if _, err := source.Now(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAPortForHTTPIsSuspected speaks the native protocol to a server that waits for
+// more, as one of HTTP does.
+func TestAPortForHTTPIsSuspected(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	source, err := clickhouse.Open(clickhouse.Options{URL: "clickhouse://reader:pw@" + listener.Addr().String() + "/telemetry?dial_timeout=50ms"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	for name, ask := range map[string]func() error{
+		"ping":  func() error { return source.Ping(t.Context()) },
+		"check": func() error { _, err := source.CheckMapping(t.Context()); return err },
+		"scan":  func() error { _, err := source.Scan(t.Context(), scan(cursor.Position{}, base)); return err },
+	} {
+		if err := ask(); err == nil || !strings.Contains(err.Error(), "http://") {
+			t.Errorf("%s: %v, want the remedy", name, err)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ func guarded(t *testing.T, allowed ...string) *webhook.Sender {
 
 func wantRefusal(t *testing.T, o notify.Outcome) {
 	t.Helper()
-	if o.Verdict != notify.VerdictRetry || !o.NothingSent || !strings.Contains(o.Error, "not public") {
+	if o.Verdict != notify.VerdictRetry || !o.NothingSent || !strings.Contains(o.Error, "not public") || !strings.Contains(o.Error, "TOCSIN_OUTGOING_ALLOW") {
 		t.Errorf("outcome %+v, want the guard's refusal", o)
 	}
 }

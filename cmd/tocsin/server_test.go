@@ -1,0 +1,56 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestTheAddressOfAServerIsExplained(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:8080", "tocsin.example", "ftp://tocsin.example", "https://", "https://ada@tocsin.example"} {
+		_, err := (&serverFlags{URL: address}).open()
+		if err == nil || !strings.Contains(err.Error(), "TOCSIN_URL") || !strings.Contains(err.Error(), "http://127.0.0.1:8080") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// TestARefusalSaysWhatToDo holds that whoever is refused for an address or for the
+// want of a token reads which variable gives it, and what was asked.
+func TestARefusalSaysWhatToDo(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != "/api/v1/rules/export":
+			w.WriteHeader(http.StatusNotFound)
+		default:
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte(`{"status":401,"title":"Unauthorized","detail":"Sign in first"}`))
+		}
+	}))
+	t.Cleanup(server.Close)
+	for name, c := range map[string]struct {
+		flags serverFlags
+		says  []string
+		not   string
+	}{
+		"a path too much": {serverFlags{URL: server.URL + "/api/v1"}, []string{"404", "/api/v1/api/v1/rules/export", "TOCSIN_URL", "without /api/v1"}, "TOCSIN_TOKEN"},
+		"no token":        {serverFlags{URL: server.URL}, []string{"401", "Sign in first", "TOCSIN_TOKEN"}, "TOCSIN_URL"},
+		"another token":   {serverFlags{URL: server.URL, Token: "tcn_x"}, []string{"401", "Sign in first"}, "TOCSIN_TOKEN"},
+	} {
+		client, err := c.flags.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.export(t.Context())
+		if err == nil || strings.Contains(err.Error(), c.not) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, part := range c.says {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %q does not say %q", name, err, part)
+			}
+		}
+	}
+}
