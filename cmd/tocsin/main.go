@@ -156,6 +156,7 @@ func main() {
 	k, err := parser.Parse(os.Args[1:])
 	parser.FatalIfErrorf(naming(err))
 	logger := newLogger(os.Stderr, c.LogLevel, c.LogFormat)
+	warnOfUnread(ctx, logger, parser)
 	if err := k.Run(logger); err != nil {
 		code := 1
 		if told, ok := errors.AsType[exitError](err); ok {
