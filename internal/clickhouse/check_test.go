@@ -204,3 +204,65 @@ func TestDelayByWatching(t *testing.T) {
 		t.Errorf("look-back: %+v", report.Findings)
 	}
 }
+
+// TestCheckTellsAnotherTimeZoneFromQuiet has exchanges arrive, or not, while the table
+// is watched, whose times are behind or ahead of the clock.
+func TestCheckTellsAnotherTimeZoneFromQuiet(t *testing.T) {
+	t.Parallel()
+	const hour = int64(3600e9)
+	for name, c := range map[string]struct {
+		// earlier and arriving are how far from now the rows began that are there before
+		// the watch and that come meanwhile, in nanoseconds.
+		earlier, arriving []int64
+		window            time.Duration
+		broken            bool
+		// says is about a finding that is broken, or else a warning.
+		about, says string
+	}{
+		"5 h behind":                        {[]int64{-6 * hour, -5*hour - 9e9}, []int64{-5 * hour, -5*hour - 2e9}, 0, true, "time zone", "some 5h0m0s before"},
+		"5 h behind, in a longer window":    {[]int64{-6 * hour, -5*hour - 9e9}, []int64{-5 * hour, -5*hour - 2e9}, 6 * time.Hour, true, "time zone", "some 5h0m0s before"},
+		"2 h ahead, since a moment":         {[]int64{2*hour - 60e9, 2*hour - 5e9}, []int64{2 * hour}, 0, true, "time zone", "2 of 2 rows (100 %) begin in the future"},
+		"2 h ahead, since long ago":         {[]int64{-30 * 60e9, hour, 2*hour - 5e9}, []int64{2 * hour}, 0, true, "time zone", "become visible begin in the future"},
+		"quiet for 5 h":                     {[]int64{-6 * hour, -5 * hour}, nil, 0, false, "rows", "the newest began 5h0m"},
+		"quiet for days":                    {[]int64{-60 * hour}, nil, 0, false, "rows", "began in the last 1h0m0s"},
+		"quiet for 5 h, and no more":        {[]int64{-6 * hour, -5 * hour}, []int64{-1e9}, 0, false, "rows", "the newest began 5h0m"},
+		"a load of what happened meanwhile": {[]int64{-9 * hour}, []int64{-8 * hour, -5 * hour, -5*hour - 1e9, -2 * hour}, 0, false, "look-back", "beyond the default look-back"},
+		"one clock that is ahead":           {[]int64{-60e9, -50e9, 2 * hour}, []int64{-1e9, 2 * hour}, 0, false, "clock", "1 of 3 rows"},
+		"clocks that are a little ahead":    {[]int64{20e9}, []int64{30e9}, 0, false, "clock", "1 of 1 rows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := chtest.New(t)
+			insert := func(kind string, offsets []int64) {
+				now := db.Now(t)
+				var list []rules.Exchange
+				for i, offset := range offsets {
+					list = append(list, failed(now+offset, fmt.Sprint(kind, i)))
+				}
+				if len(list) > 0 {
+					db.Insert(t, list...)
+				}
+			}
+			insert("earlier", c.earlier)
+			var once sync.Once
+			report, err := open(t, db).Check(t.Context(), clickhouse.CheckOptions{
+				Window: c.window, Watch: 300 * time.Millisecond, Every: 20 * time.Millisecond, Settle: time.Second,
+				Progress: func(time.Duration, int) { once.Do(func() { insert("arriving", c.arriving) }) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			verdict := clickhouse.Warn
+			if c.broken {
+				verdict = clickhouse.Broken
+			}
+			f := finding(&report, c.about, verdict)
+			if report.Broken() != c.broken || f == nil || !strings.Contains(f.Text, c.says) {
+				t.Fatalf("broken %v, want %v and %s %s: %q\n%+v", report.Broken(), c.broken, verdict, c.about, c.says, report.Findings)
+			}
+			if c.broken && (!strings.Contains(f.Remedy, "UTC") || finding(&report, "look-back", clickhouse.Warn) != nil || finding(&report, "look-back", clickhouse.OK) != nil) {
+				t.Errorf("the remedy is a look-back: %+v", report.Findings)
+			}
+		})
+	}
+}

@@ -33,6 +33,13 @@ type Delay struct {
 	NeededSeconds float64 `json:"neededSeconds"`
 	// AdvisedLookBackSeconds is twice that, rounded up.
 	AdvisedLookBackSeconds int `json:"advisedLookBackSeconds"`
+
+	// zone is by how much the rows' times probably are those of another time zone,
+	// behind; 0 where they look right.
+	zone time.Duration
+	// ahead reports that nearly all rows began in the future when they became
+	// visible, as far as in another time zone.
+	ahead bool
 }
 
 // Quantiles of delays, in seconds.
@@ -42,8 +49,33 @@ type Quantiles struct {
 	Max float64 `json:"max"`
 }
 
-// arrival is one row's delay, in nanoseconds.
+// arrival is one row's delay, in nanoseconds. A row that became visible before it
+// began has one below 0.
 type arrival struct{ fromStart, fromEnd int64 }
+
+const (
+	// zoneStep is what the offsets of time zones are multiples of.
+	zoneStep = 15 * time.Minute
+	// leastZone is the least offset that is suspected.
+	leastZone = 30 * time.Minute
+	// zoneSlack is by how much clocks may differ beside.
+	zoneSlack = time.Minute
+	// zonePipeline is how long a pipeline may take beside.
+	zonePipeline = 5 * time.Minute
+)
+
+// zoneOf returns by how much the times of rows are probably those of another zone, of
+// their delays from end to visible in their order: half of them are just above a
+// multiple of what zones differ by, and none is below it. Of rows that a load brings
+// in lumps, or a queue late, some are later than others by far.
+func zoneOf(delays []int64) time.Duration {
+	middle := time.Duration(delays[len(delays)/2])
+	zone := (middle + zoneSlack).Truncate(zoneStep)
+	if zone < leastZone || middle > zone+zonePipeline || time.Duration(delays[0]) < zone-zoneSlack {
+		return 0
+	}
+	return zone
+}
 
 // newDelay sums up arrivals; nil where there are none.
 func newDelay(method string, arrivals []arrival, ends bool, settle time.Duration, longest *float64) *Delay {
@@ -51,9 +83,12 @@ func newDelay(method string, arrivals []arrival, ends bool, settle time.Duration
 		return nil
 	}
 	d := &Delay{Method: method, Rows: len(arrivals)}
-	starts, fromEnds, behind := make([]int64, len(arrivals)), make([]int64, len(arrivals)), 0
+	starts, fromEnds, behind, ahead := make([]int64, len(arrivals)), make([]int64, len(arrivals)), 0, 0
 	for i, a := range arrivals {
-		starts[i], fromEnds[i] = a.fromStart, a.fromEnd
+		starts[i], fromEnds[i] = max(a.fromStart, 0), max(a.fromEnd, 0)
+		if a.fromStart <= (zoneSlack - zoneStep).Nanoseconds() {
+			ahead++
+		}
 		if a.fromStart > settle.Nanoseconds() {
 			behind++
 		}
@@ -61,8 +96,9 @@ func newDelay(method string, arrivals []arrival, ends bool, settle time.Duration
 	d.FromStart = quantiles(starts)
 	d.NeededSeconds = d.FromStart.Max
 	d.BehindCursor = float64(behind) / float64(len(arrivals))
+	q := quantiles(fromEnds)
+	d.zone, d.ahead = zoneOf(fromEnds), ahead*10 >= len(arrivals)*9
 	if ends {
-		q := quantiles(fromEnds)
 		d.FromEnd = &q
 		if longest != nil {
 			d.NeededSeconds = max(d.NeededSeconds, *longest+q.Max)
@@ -145,7 +181,7 @@ func (s *Source) inserted(ctx context.Context, nowNS int64, window time.Duration
 	}
 	arrivals := make([]arrival, len(list))
 	for i, r := range list {
-		arrivals[i] = arrival{max(r.insertedNS-r.startNS, 0), max(r.insertedNS-r.endNS, 0)}
+		arrivals[i] = arrival{r.insertedNS - r.startNS, r.insertedNS - r.endNS}
 	}
 	return arrivals, nil
 }
@@ -183,7 +219,7 @@ func (s *Source) watch(ctx context.Context, o CheckOptions, oneOf uint64) ([]arr
 		for _, hash := range slices.Sorted(maps.Keys(fresh)) {
 			known[hash] = true
 			if r := fresh[hash]; !first {
-				arrivals = append(arrivals, arrival{max(now-r.startNS, 0), max(now-r.endNS, 0)})
+				arrivals = append(arrivals, arrival{now - r.startNS, now - r.endNS})
 			}
 		}
 		first = false

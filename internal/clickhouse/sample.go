@@ -30,6 +30,28 @@ type Sample struct {
 
 	newestNS int64
 	tenantID string
+	// dayRows are the rows of the last day, of which newestNS is then the newest;
+	// counted only where the window has none.
+	dayRows uint64
+}
+
+// ahead reports whether nearly all rows are so far in the future as the times of
+// another zone are, and no clock by itself.
+func (p *Sample) ahead(nowNS int64) bool {
+	return p.Rows > 0 && p.Future*10 >= p.Rows*9 && p.newestNS-nowNS >= (zoneStep-zoneSlack).Nanoseconds()
+}
+
+// lastDay looks for the newest row of the last day, where a window has none: it is
+// old because nothing happens, or because its time is that of another zone.
+func (s *Source) lastDay(ctx context.Context, p *Sample, nowNS int64) error {
+	m := &s.mapping
+	q := query{parameters: map[string]string{}}
+	q.sql = fmt.Sprintf("SELECT count(), max(toUnixTimestamp64Nano(%s)) FROM %s WHERE %s", operand(m.StartTime), m.Table,
+		m.window(q.parameters, nowNS, 24*time.Hour, m.Prune != ""))
+	if err := s.conn.QueryRow(s.bounded(ctx, q, 1), q.sql).Scan(&p.dayRows, &p.newestNS); err != nil {
+		return s.explain(err)
+	}
+	return nil
 }
 
 // sample looks at the rows that began within a window before now, or later.

@@ -63,7 +63,12 @@ func (s *Source) Check(ctx context.Context, o CheckOptions) (Report, error) {
 	if r.Sample, err = s.sample(ctx, now, o.Window); err != nil {
 		return r, err
 	}
-	s.judgeSample(&r)
+	if r.Sample.Rows == 0 {
+		if err := s.lastDay(ctx, r.Sample, now); err != nil {
+			return r, err
+		}
+	}
+	s.judgeSample(&r, now)
 	end := now
 	if r.Sample.Rows > 0 {
 		end = min(now, r.Sample.newestNS+1)
@@ -73,6 +78,9 @@ func (s *Source) Check(ctx context.Context, o CheckOptions) (Report, error) {
 	}
 	if r.Tick != nil || r.Sample.Rows > 0 {
 		judgeTick(&r)
+	}
+	if r.Sample.ahead(now) {
+		return r, nil
 	}
 	if err := s.delay(ctx, &r, o, now); err != nil {
 		return r, err
@@ -95,7 +103,13 @@ func (s *Source) describe(r *Report) {
 	}
 }
 
-func (s *Source) judgeSample(r *Report) {
+// inUTC is what to do about times of another zone.
+func (s *Source) inUTC() string {
+	return fmt.Sprintf("have the times written in UTC, or say of which zone they are, as in start_time: toDateTime64(toString(%s), 9, 'America/New_York'), and end_time likewise",
+		s.mapping.StartTime)
+}
+
+func (s *Source) judgeSample(r *Report, nowNS int64) {
 	p := r.Sample
 	share := func(n uint64) string {
 		return fmt.Sprintf("%d of %d rows (%.3g %%)", n, p.Rows, 100*float64(n)/float64(p.Rows))
@@ -105,8 +119,13 @@ func (s *Source) judgeSample(r *Report) {
 		r.add(Broken, "prune", fmt.Sprintf("hides %d rows whose start_time is in the range", p.Pruned),
 			"correct prune, so that it holds for every row whose start_time lies from {from} to {to}")
 	}
-	if p.Rows == 0 {
+	switch {
+	case p.Rows == 0 && p.dayRows == 0:
 		r.add(Warn, "rows", "no exchange has ended that began in the last "+window, "check again while there is traffic, or with a longer --window")
+		return
+	case p.Rows == 0:
+		r.add(Warn, "rows", fmt.Sprintf("no exchange has ended that began in the last %s; the newest began %s ago", window, seconds(time.Duration(nowNS-p.newestNS).Seconds())),
+			"where there is no traffic, check again while there is; where there is, the times are in another time zone: "+s.inUTC())
 		return
 	}
 	r.add(OK, "rows", fmt.Sprintf("%d rows of ended exchanges that began in the last %s", p.Rows, window), "")
@@ -119,12 +138,20 @@ func (s *Source) judgeSample(r *Report) {
 	if p.Repeated > 0 {
 		r.add(OK, "repeated rows", share(p.Repeated)+" are there again; each exchange is alerted once", "")
 	}
-	if p.Future > 0 {
+	switch {
+	case p.ahead(nowNS):
+		s.judgeAhead(r, share(p.Future)+" begin in the future")
+	case p.Future > 0:
 		r.add(Warn, "clock", share(p.Future)+" begin in the future: they are judged when that time has come", "correct the clock of whoever writes them")
 	}
 	if s.mapping.EndTime != "" && p.WithoutEnd > 0 {
 		r.add(Warn, "end_time", "is NULL in "+share(p.WithoutEnd)+" of ended exchanges: for them the start counts", "")
 	}
+}
+
+// judgeAhead says that what happens now is alerted only in hours.
+func (s *Source) judgeAhead(r *Report, which string) {
+	r.add(Broken, "time zone", which+", and are judged when that time has come: are the times in another time zone?", s.inUTC())
 }
 
 // many is how many granules a tick may read without a word: 64 of them are half
@@ -147,6 +174,11 @@ func judgeTick(r *Report) {
 
 func (s *Source) delay(ctx context.Context, r *Report, o CheckOptions, nowNS int64) error {
 	oneOf := r.Sample.Rows/maxArrivals + 1
+	if r.Sample.dayRows > 0 {
+		// What becomes visible now may be as old as the newest row.
+		oneOf = r.Sample.dayRows/maxArrivals + 1
+		o.Window += time.Duration(nowNS - r.Sample.newestNS)
+	}
 	var method string
 	var arrivals []arrival
 	var err error
@@ -164,14 +196,18 @@ func (s *Source) delay(ctx context.Context, r *Report, o CheckOptions, nowNS int
 		return err
 	}
 	r.Delay = newDelay(method, arrivals, s.mapping.EndTime != "", o.Settle, r.Sample.LongestSeconds)
-	judgeDelay(r, o)
+	s.judgeDelay(r, o)
 	return nil
 }
 
-func judgeDelay(r *Report, o CheckOptions) {
+func (s *Source) judgeDelay(r *Report, o CheckOptions) {
 	d := r.Delay
 	if d == nil {
 		r.add(Warn, "delay", "no row became visible meanwhile; nothing is known of the delay", "check again while there is traffic, or with a longer --watch")
+		return
+	}
+	if d.ahead {
+		s.judgeAhead(r, "rows that become visible begin in the future")
 		return
 	}
 	r.add(OK, "delay", fmt.Sprintf("from start to visible: p50 %s, p99 %s, max %s (%d rows, by %s)",
@@ -179,6 +215,11 @@ func judgeDelay(r *Report, o CheckOptions) {
 	if d.FromEnd != nil {
 		r.add(OK, "pipeline", fmt.Sprintf("from end to visible: p50 %s, p99 %s, max %s",
 			seconds(d.FromEnd.P50), seconds(d.FromEnd.P99), seconds(d.FromEnd.Max)), "")
+	}
+	if d.zone > 0 {
+		r.add(Broken, "time zone", fmt.Sprintf("what becomes visible ended some %s before, each row: are the times in another time zone?", seconds(d.zone.Seconds())),
+			s.inUTC()+fmt.Sprintf("; where rows really come that late, set lookBackSeconds to %d", d.AdvisedLookBackSeconds))
+		return
 	}
 	behind := fmt.Sprintf("%.3g %% of rows become visible behind the cursor (later than %s after their start)", 100*d.BehindCursor, o.Settle)
 	needed := fmt.Sprintf("the longest delay to expect is %s", seconds(d.NeededSeconds))
