@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { differences, merged, usualSide } from "./conflict";
 import { initialValues, same, type Values } from "./definition";
 
@@ -65,4 +65,43 @@ test("both sides are kept where only one changed a field, and a choice overrules
   expect([both.severity, both.scope.routes]).toEqual(["WARNING", ["order-*"]]);
   expect(same(merged(sides, []), theirs)).toBe(true);
   expect(same(merged(sides, ["severity", "scope.routes"]), mine)).toBe(true);
+});
+
+describe("the fields of a fire mode come with it", () => {
+  const all = (sides: Record<"theirs" | "mine", Values>) => differences(base, sides, names).map(({ field }) => field);
+
+  test("also those that say no, or nothing", () => {
+    const theirs = change((v) => {
+      v.name = "Failed orders";
+    });
+    const counts = change((v) => {
+      v.name = "Orders";
+      v.fireMode = "COUNT_IN_WINDOW";
+      v.notifyOnResolve = false;
+      v.forDurationSeconds = 0;
+    });
+    const both = merged({ theirs, mine: counts }, all({ theirs, mine: counts }));
+    expect([both.fireMode, both.notifyOnResolve, both.name]).toEqual(["COUNT_IN_WINDOW", false, "Orders"]);
+
+    const each = change((v) => {
+      v.name = "Orders";
+      v.lookBackSeconds = 0;
+    });
+    const one = merged({ theirs: counts, mine: each }, all({ theirs: counts, mine: each }));
+    expect([one.fireMode, one.lookBackSeconds]).toEqual(["PER_EXCHANGE", 0]);
+    expect(same(one, each)).toBe(true);
+  });
+
+  test("and none of the other one's", () => {
+    const theirs = change((v) => {
+      v.fireMode = "COUNT_IN_WINDOW";
+      v.threshold = 100;
+      v.lookBackSeconds = 60;
+    });
+    const sides = { theirs, mine: base };
+    const kept = merged(sides, ["threshold", "windowSeconds", "notifyOnResolve"]);
+    expect(same(kept, theirs)).toBe(true);
+    const taken = merged(sides, ["fireMode", "name"]);
+    expect(same(taken, base)).toBe(true);
+  });
 });

@@ -1,6 +1,6 @@
 import type { RuleDefinition } from "../api/client";
 import { period } from "../ui/time";
-import { definition, type Values } from "./definition";
+import { definition, onlyIn, type Values } from "./definition";
 
 export type Side = "theirs" | "mine";
 
@@ -72,10 +72,17 @@ export function usualSide({ changedBy }: Difference): Side {
   return changedBy === "theirs" ? "theirs" : "mine";
 }
 
-/** The values of `theirs`, but for the fields that shall be mine. */
+/**
+ * The values of `theirs`, but for the fields that shall be mine. Where the sides alert on different things, what only one
+ * fire mode has comes with that mode: of the other side's fields of it nobody has said anything.
+ */
 export function merged(sides: Record<Side, Values>, mine: readonly Field[]): Values {
   const result = structuredClone(sides.theirs);
-  for (const field of mine) put(result, field, structuredClone(at(sides.mine, field)));
+  const modes = [sides.theirs.fireMode, sides.mine.fireMode] as const;
+  const bound: readonly Field[] = modes[0] === modes[1] ? [] : modes.flatMap((mode) => onlyIn[mode]);
+  const taken = mine.filter((field) => !bound.includes(field));
+  if (mine.includes("fireMode")) taken.push(...onlyIn[sides.mine.fireMode]);
+  for (const field of taken) put(result, field, structuredClone(at(sides.mine, field)));
   return result;
 }
 

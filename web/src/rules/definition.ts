@@ -83,21 +83,25 @@ const common = [
   "webhookIds",
 ] as const;
 
-const counting = [
-  "threshold",
-  "windowSeconds",
-  "groupBy",
-  "forDurationSeconds",
-  "reNotifyMinutes",
-  "notifyOnResolve",
-] as const;
+/** The fields that only rules of a fire mode have. */
+export const onlyIn = {
+  PER_EXCHANGE: ["lookBackSeconds"],
+  COUNT_IN_WINDOW: [
+    "threshold",
+    "windowSeconds",
+    "groupBy",
+    "forDurationSeconds",
+    "reNotifyMinutes",
+    "notifyOnResolve",
+  ],
+} as const;
 
 /** The fields that the form shows, by the names that the API gives them. */
 export function fieldsOf({ fireMode, filter }: Pick<Values, "fireMode" | "filter">): readonly string[] {
   const attributes = filter.attributes.flatMap((_, index) =>
     ["key", "op", "value"].map((part) => `filter.attributes[${index}].${part}`),
   );
-  return [...common, ...attributes, ...(fireMode === "COUNT_IN_WINDOW" ? counting : ["lookBackSeconds"])];
+  return [...common, ...attributes, ...onlyIn[fireMode]];
 }
 
 /**
