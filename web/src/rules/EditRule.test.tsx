@@ -130,6 +130,24 @@ test("the preview tells what would have been raised, and the message is about th
   await waitFor(() => expect(asked.at(-1)).toMatchObject({ kind: "slack", exchange: ref, ruleName: "Failed orders" }));
 });
 
+test("a number is told with the time that it is of, also while there is none for another time", async () => {
+  const refused: unknown[] = [];
+  server.use(
+    http.post(api("/rules/preview"), async ({ request }) => {
+      const { hours } = (await request.json()) as { hours: number };
+      if (hours === 24) return HttpResponse.json({ ...noPreview, alerts: 412 });
+      refused.push(hours);
+      return problem(422, { detail: "The source takes too long." });
+    }),
+  );
+  const { user } = open(address);
+  const told = await screen.findByText("In the last 24 h this would have raised 412 alerts.");
+  await user.selectOptions(screen.getByRole("combobox", { name: "Time that the preview covers" }), "last hour");
+  expect(await screen.findByText(/The source takes too long\./)).toBeVisible();
+  expect(refused).toEqual([1]);
+  expect(told).toHaveTextContent("In the last 24 h this would have raised 412 alerts.");
+});
+
 test("a test message tells what came of it at each webhook", async () => {
   stored = aRule({ webhookIds: ["w1"] });
   server.use(

@@ -38,7 +38,7 @@ export function PreviewPane({ preview, hours, onHours }: Props) {
       {complaints.length > 0 && <p className={styles.trouble}>The preview waits until the marked fields are right.</p>}
       {/* There before it says something: what comes together with its region is not said. */}
       <div aria-live="polite" className={outdated ? `${styles.live} ${styles.outdated}` : styles.live}>
-        {data && <Told preview={data} hours={hours} />}
+        {data && <Told preview={data} />}
       </div>
       {data && (
         <div className={outdated ? styles.outdated : ""} aria-busy={outdated}>
@@ -63,11 +63,11 @@ export function Trouble({ error, onRetry }: { error: unknown; onRetry: () => unk
   );
 }
 
-function Told({ preview, hours }: { preview: RulePreview; hours: number }) {
+function Told({ preview }: { preview: RulePreview }) {
   const missing = shortfall(preview);
   return (
     <div className={styles.told}>
-      <p className={styles.summary}>{summary(preview, hours)}</p>
+      <p className={styles.summary}>{summary(preview)}</p>
       {loads(preview).map(({ id, text, exceeds }) => (
         <p key={id} className={exceeds ? styles.warn : styles.quiet}>
           {text}

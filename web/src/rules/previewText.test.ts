@@ -34,7 +34,7 @@ const preview: RulePreview = {
 };
 
 test("what would have happened is one sentence, and one for each webhook", () => {
-  expect(summary(preview, 24)).toBe("In the last 24 h this would have raised 412 alerts: 1,236 messages.");
+  expect(summary(preview)).toBe("In the last 24 h this would have raised 412 alerts: 1,236 messages.");
   expect(loads(preview).map(({ text, exceeds }) => [text, exceeds])).toEqual([
     ["#ops: 412 messages, at most 94 a minute; it takes 60, so some would have waited.", true],
     ["desk: 824 messages, at most 188 a minute.", false],
@@ -45,12 +45,12 @@ test("what would have happened is one sentence, and one for each webhook", () =>
 
 test("nothing, one, and too many are told as such", () => {
   const none = { ...preview, alerts: 0, buckets: [0, 0], webhooks: [] };
-  expect(summary(none, 1)).toBe("In the last hour this would have raised no alert.");
+  expect(summary({ ...none, from: "2026-11-21T13:00:00Z" })).toBe("In the last hour this would have raised no alert.");
   expect(chartWords(none)).toBe("Alerts over time: none.");
-  expect(summary({ ...preview, alerts: 1, webhooks: [] }, 168)).toBe(
+  expect(summary({ ...preview, alerts: 1, webhooks: [], from: "2026-11-14T14:00:00Z" })).toBe(
     "In the last 7 days this would have raised 1 alert.",
   );
   const cut = { ...preview, truncated: true };
-  expect(summary(cut, 24)).toContain("at least 412 alerts");
+  expect(summary(cut)).toContain("at least 412 alerts");
   expect(shortfall(cut)).toContain("after 50,000 it is complete only from");
 });

@@ -7,13 +7,14 @@ export const spans = [
   { value: "168", label: "7 days" },
 ] as const;
 
-export const spanLabel = (hours: number) => spans.find(({ value }) => value === String(hours))?.label ?? `${hours} h`;
+const spanLabel = (hours: number) => spans.find(({ value }) => value === String(hours))?.label ?? `${hours} h`;
 
 const count = (number: number) => number.toLocaleString("en");
 const many = (number: number, one: string) => `${count(number)} ${one}${number === 1 ? "" : "s"}`;
 
-/** "In the last 24 h this would have raised 412 alerts: 1,236 messages." */
-export function summary({ alerts, truncated, webhooks }: RulePreview, hours: number): string {
+/** "In the last 24 h this would have raised 412 alerts: 1,236 messages." It is of the time that the answer is about. */
+export function summary({ alerts, truncated, webhooks, from, to }: RulePreview): string {
+  const hours = Math.round((Date.parse(to) - Date.parse(from)) / 3_600_000);
   const messages = webhooks.reduce((sum, { notifications }) => sum + notifications, 0);
   const raised = alerts === 0 ? "no alert" : `${truncated ? "at least " : ""}${many(alerts, "alert")}`;
   const told = alerts > 0 && webhooks.length > 0 ? `: ${many(messages, "message")}` : "";
