@@ -121,6 +121,29 @@ describe("many alerts, and a message that was refused", { timeout: 180_000 }, ()
     await detail.getByText(/Nothing is usual yet/).waitFor(visible);
   });
 
+  test("a long name of an attribute leaves the values their room, on a phone too", async () => {
+    const name = `http.request.header.${"x".repeat(40)}`;
+    await world.fail({ id: "named", application: "named", route: "export", attributes: { [name]: "4711" } });
+    await page.goto(`${world.url}/inbox?app=named`);
+    await rows().first().click();
+    const detail = page.getByRole("article", { name: "Alert" });
+    await detail.getByText(name).waitFor(visible);
+    for (const width of [360, 768, 1024, 1440, 2560]) {
+      await page.setViewportSize({ width, height: 900 });
+      await detail.getByText("4711").waitFor(visible);
+      const values = await detail.locator("dl dd").evaluateAll((all) =>
+        all.map((value) => {
+          const { left, right } = value.getBoundingClientRect();
+          return { text: value.textContent, width: right - left, right };
+        }),
+      );
+      const hidden = values.filter((value) => value.width < 60 || value.right > width);
+      assert.deepEqual(hidden, [], `at ${width}`);
+      assert.ok(values.some(({ text }) => text === "4711"));
+    }
+    await page.setViewportSize({ width: 1440, height: 900 });
+  });
+
   test("a message that was refused is sent again", async () => {
     world.answers.status = 400;
     await world.fail({ id: "refused", application: "crm", route: "sync" });

@@ -112,7 +112,14 @@ function required(name) {
   return value;
 }
 
-function row({ id, application = "orders", route = "order-to-erp", message = "ERP refused", ago = 0 }) {
+function row({
+  id,
+  application = "orders",
+  route = "order-to-erp",
+  message = "ERP refused",
+  ago = 0,
+  attributes = {},
+}) {
   const end = Date.now() - ago;
   const start = end - 250;
   const nanoseconds = (ms) => `${new Date(ms).toISOString().replace("T", " ").slice(0, 23)}000000`;
@@ -134,7 +141,7 @@ function row({ id, application = "orders", route = "order-to-erp", message = "ER
       "\tat com.example.orders.ErpClient.post(ErpClient.java:88)",
     ].join("\n"),
     correlation_id: `c-${id}`,
-    attributes: { customer: "Müller & Söhne" },
+    attributes: { customer: "Müller & Söhne", ...attributes },
   });
 }
 
