@@ -39,6 +39,17 @@ test.each([
   expect(duration(ns)).toBe(want);
 });
 
+test("a duration of three digits reads as it was given", () => {
+  const hundredths = Array.from({ length: 900 }, (_, index) => 100 + index);
+  for (const [unit, of] of [
+    ["µs", 10],
+    ["ms", 10_000],
+    ["s", 10_000_000],
+  ] as const) {
+    expect(hundredths.map((n) => duration(String(n * of)))).toEqual(hundredths.map((n) => `${n / 100} ${unit}`));
+  }
+});
+
 test.each([
   [0.4, "0 s"],
   [59.9, "59 s"],

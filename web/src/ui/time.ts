@@ -97,10 +97,10 @@ export function duration(ns: string): string {
   }
   if (value < 0n) return `−${duration(String(-value))}`;
   if (value < 1_000n) return `${value} ns`;
-  if (value < 1_000_000n) return `${digits3(Number(value) / 1e3)} µs`;
-  if (value < 1_000_000_000n) return `${digits3(Number(value) / 1e6)} ms`;
+  if (value < 1_000_000n) return `${digits3(value, 1_000n)} µs`;
+  if (value < 1_000_000_000n) return `${digits3(value, 1_000_000n)} ms`;
   const seconds = value / 1_000_000_000n;
-  if (seconds < 60n) return `${digits3(Number(value) / 1e9)} s`;
+  if (seconds < 60n) return `${digits3(value, 1_000_000_000n)} s`;
   if (seconds < 3600n) return `${seconds / 60n} min ${seconds % 60n} s`;
   return `${seconds / 3600n} h ${(seconds % 3600n) / 60n} min`;
 }
@@ -110,9 +110,11 @@ export function took(ms: number): string {
   return ms > 0 ? duration(String(Math.round(ms * 1e6))) : "less than 1 ms";
 }
 
-/** Three significant digits, cut rather than rounded, so that 999.99 ms does not read as 1000 ms. */
-function digits3(value: number): string {
-  const decimals = value >= 100 ? 0 : value >= 10 ? 1 : 2;
-  const scale = 10 ** decimals;
-  return String(Math.floor(value * scale) / scale);
+/**
+ * How many units, to three significant digits, cut rather than rounded, so that 999.99 ms does not read as 1000 ms. They are
+ * cut from integers: 2.3 in floating point times a hundred is less than 230.
+ */
+function digits3(ns: bigint, unit: bigint): string {
+  const scale = ns >= 100n * unit ? 1n : ns >= 10n * unit ? 10n : 100n;
+  return String(Number((ns * scale) / unit) / Number(scale));
 }
