@@ -12,7 +12,7 @@ export function Histogram({ preview }: { preview: RulePreview }) {
   const most = Math.max(0, ...buckets);
   return (
     <figure className={styles.chart}>
-      <Bars values={buckets} label={chartWords(preview)} />
+      <Bars values={buckets} label={chartWords(preview, now)} />
       <figcaption>
         <span>{minuteTime(from, now)}</span>
         <span>{most > 0 && `highest bar ${most.toLocaleString("en")}`}</span>

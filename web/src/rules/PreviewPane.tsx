@@ -2,6 +2,7 @@ import { NativeSelect } from "@mantine/core";
 import type { RulePreview } from "../api/client";
 import { explain } from "../api/errors";
 import { Ago } from "../ui/Instant";
+import { useNow } from "../ui/now";
 import { SkeletonRows } from "../ui/states";
 import { TryAgain } from "../ui/TryAgain";
 import { duration } from "../ui/time";
@@ -64,7 +65,7 @@ export function Trouble({ error, onRetry }: { error: unknown; onRetry: () => unk
 }
 
 function Told({ preview }: { preview: RulePreview }) {
-  const missing = shortfall(preview);
+  const missing = shortfall(preview, useNow());
   return (
     <div className={styles.told}>
       <p className={styles.summary}>{summary(preview)}</p>

@@ -1,6 +1,7 @@
 import { screen, waitFor } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
+import type { Rule } from "../api/client";
 import { aRule, noPreview } from "../test/rules";
 import { api, open, problem, startWorld } from "../test/world";
 
@@ -11,6 +12,22 @@ test("what is plainly wrong is said in the API's words, without asking it", asyn
   await user.click(await screen.findByRole("button", { name: "Create the rule" }));
   await waitFor(() => expect(screen.getByLabelText("Name")).toHaveAccessibleDescription("Must not be empty"));
   expect(screen.getByLabelText("Name")).toHaveFocus();
+});
+
+test.each([
+  [true, "“Failed orders” is watching."],
+  [false, "“Failed orders” is made, and disabled."],
+])("a rule that is made and enabled (%s) is told as what it does", async (enabled, said) => {
+  server.use(
+    http.post(api("/rules"), async ({ request }) =>
+      HttpResponse.json(aRule((await request.json()) as Partial<Rule>), { status: 201 }),
+    ),
+  );
+  const { user } = open("/rules/new");
+  await user.type(await screen.findByLabelText("Name"), "Failed orders");
+  if (!enabled) await user.click(screen.getByLabelText(/^Enabled/));
+  await user.click(screen.getByRole("button", { name: "Create the rule" }));
+  expect(await screen.findByText(said)).toBeVisible();
 });
 
 test("a refused rule shows the API's words beside the fields", async () => {

@@ -68,7 +68,8 @@ function Editing({ who, rule, taken, onTake }: EditingProps) {
     taking: taken,
     onCreated: (saved) => {
       leaving.current = true;
-      toast(`“${saved.name}” is watching. ${warned(saved)}`.trim(), "done");
+      const does = saved.enabled ? "is watching" : "is made, and disabled";
+      toast(`“${saved.name}” ${does}. ${warned(saved)}`.trim(), "done");
       void navigate({ to: "/rules", hash: saved.id });
     },
     onUpdated: (saved) => toast(`“${saved.name}” is saved. ${warned(saved)}`.trim(), "done"),

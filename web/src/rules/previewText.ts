@@ -1,5 +1,5 @@
 import type { RulePreview } from "../api/client";
-import { clockTime } from "../ui/time";
+import { minuteTime, shortTime } from "../ui/time";
 
 export const spans = [
   { value: "1", label: "hour" },
@@ -37,16 +37,17 @@ export function loads({ webhooks }: RulePreview): { id: string; text: string; ex
 }
 
 /** Why the numbers are not all; "" when they are. */
-export function shortfall({ truncated, coveredFrom, scanned }: RulePreview): string {
+export function shortfall({ truncated, coveredFrom, scanned }: RulePreview, now: number): string {
   if (!truncated) return "";
-  return `There are more exchanges than a preview reads: after ${count(scanned)} it is complete only from ${clockTime(coveredFrom).slice(0, 8)} on.`;
+  const from = shortTime(coveredFrom, now).slice(0, -".000".length);
+  return `There are more exchanges than a preview reads: after ${count(scanned)} it is complete only from ${from} on.`;
 }
 
 /** What a chart of the buckets says to those who do not see it. */
-export function chartWords({ buckets, from, bucketSeconds }: RulePreview): string {
+export function chartWords({ buckets, from, bucketSeconds }: RulePreview, now: number): string {
   const most = Math.max(0, ...buckets);
   if (most === 0) return "Alerts over time: none.";
   const at = (index: number) => new Date(new Date(from).getTime() + index * bucketSeconds * 1000).toISOString();
   const peak = buckets.indexOf(most);
-  return `Alerts over time: the most, ${count(most)}, between ${clockTime(at(peak)).slice(0, 5)} and ${clockTime(at(peak + 1)).slice(0, 5)}.`;
+  return `Alerts over time: the most, ${count(most)}, between ${minuteTime(at(peak), now)} and ${minuteTime(at(peak + 1), now)}.`;
 }
