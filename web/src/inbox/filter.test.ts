@@ -25,7 +25,7 @@ test("what is written is read back", () => {
     severity: ["WARNING"],
     application: ["a&b", "100 %", "true", "7"],
     ruleId: ["r"],
-    signature: ["", "E: x"],
+    signature: ["", "none", "~none", "~~none", "~other", "E: x"],
     q: '"quoted" + ümlaut',
     mine: true,
     unread: true,

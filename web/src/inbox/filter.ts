@@ -7,7 +7,7 @@ export interface InboxSearch {
   severity?: string[];
   app?: string[];
   rule?: string[];
-  /** What exchanges failed with; `none` where they did not. */
+  /** What exchanges failed with; `none` where they did not, and `~none` where they failed with something of that name. */
   error?: string[];
   q?: string;
   mine?: "yes";
@@ -16,6 +16,14 @@ export interface InboxSearch {
 }
 
 const noError = "none";
+
+function errorOf(signature: string): string {
+  return /^~*none$/.test(signature) ? `~${signature}` : signature || noError;
+}
+
+function signatureOf(error: string): string {
+  return error === noError ? "" : error.replace(/^~(?=~*none$)/, "");
+}
 
 export const states: readonly AlertState[] = ["FIRING", "ACKNOWLEDGED", "RESOLVED", "PENDING"];
 export const severities: readonly Severity[] = ["CRITICAL", "WARNING", "INFO"];
@@ -57,7 +65,7 @@ export function toFilter(search: InboxSearch): AlertFilter {
     severity: severities.filter((s) => search.severity?.includes(s.toLowerCase())),
     application: search.app ?? [],
     ruleId: search.rule ?? [],
-    signature: (search.error ?? []).map((error) => (error === noError ? "" : error)),
+    signature: (search.error ?? []).map(signatureOf),
     q: search.q ?? "",
     mine: search.mine !== undefined,
     unread: search.unread !== undefined,
@@ -74,7 +82,7 @@ export function toSearch(filter: AlertFilter, fold?: Fold): InboxSearch {
     severity: filter.severity.map((s) => s.toLowerCase()),
     app: filter.application,
     rule: filter.ruleId,
-    error: filter.signature.map((signature) => signature || noError),
+    error: filter.signature.map(errorOf),
     q: filter.q,
     mine: filter.mine ? "yes" : undefined,
     unread: filter.unread ? "yes" : undefined,
