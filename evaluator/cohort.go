@@ -146,7 +146,7 @@ func (t *tick) enter(ctx context.Context, claim *Claim) (*cohort, error) {
 	c.kind = kind{said.TenantID, said.IntervalSeconds, said.LookBackSeconds}
 	c.token, c.used, c.refused = claim.Token, t.Clock(), false
 	c.tenantID, c.lookBackSeconds = said.TenantID, said.LookBackSeconds
-	if claim.Err != nil || t.CohortLeast < 0 {
+	if claim.Err != nil || claim.ahead() || t.CohortLeast < 0 {
 		// What is wrong with the cursor is found out for each rule.
 		return nil, t.dissolve(ctx, c)
 	}

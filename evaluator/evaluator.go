@@ -27,6 +27,9 @@
 //   - A stale claimant changes nothing: its token or its cursor no longer
 //     matches. Neither does a tick that judged by a rule's former version.
 //
+//   - No cursor follows a clock of the source that is ahead of the store's: the rules
+//     fail instead, and go on when it is right (see clocks.go).
+//
 //   - When a scan is drained, the cursor moves to the horizon although nothing
 //     matched, so that what a tick reads depends on what is new. What begins
 //     after the horizon was read, and is seen by the scan, is raised, but no
@@ -121,6 +124,8 @@ type Store interface {
 	// operators, once for each rule until it is committed again, edited or retried.
 	// It returns the number of notifications written.
 	Announce(ctx context.Context, failing []alerts.Instance) (notifications int, err error)
+	// Clock returns the present by the clock of the claims.
+	Clock(ctx context.Context) (time.Time, error)
 }
 
 // Publisher tells dispatchers that notifications are waiting. What it loses,
@@ -179,7 +184,8 @@ type Claim struct {
 	OwedFromNS *int64
 	// Open holds the open alerts of a COUNT_IN_WINDOW rule.
 	Open []OpenAlert
-	// Now is the instant of the claim, by the clock of the instants in Open.
+	// Now is the instant of the claim, by the clock of the instants in Open; zero where
+	// the store tells none, and then no clock is compared with it.
 	Now time.Time
 	// Err tells why the rule cannot be evaluated as it is stored; nil when it can.
 	Err error

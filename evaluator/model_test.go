@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -25,8 +26,10 @@ type model struct {
 	// latest is the latest instant that a tick or the clock has seen, read the
 	// latest that a scan reached up to.
 	now, latest, read int64
-	rows              []rules.Exchange
-	rules             map[uuid.UUID]*state
+	// ahead is how far the clock of the source is ahead of the store's.
+	ahead int64
+	rows  []rules.Exchange
+	rules map[uuid.UUID]*state
 	// alerts counts the alerts of each rule and execution, notified what is owed.
 	alerts, notified map[string]int
 	token            int64
@@ -77,7 +80,12 @@ func (m *model) called() {
 
 func (m *model) Now(context.Context) (int64, error) {
 	m.latest = max(m.latest, m.now)
-	return m.now, nil
+	return m.now + m.ahead, nil
+}
+
+func (m *model) Clock(context.Context) (time.Time, error) {
+	m.called()
+	return time.Unix(0, m.now), nil
 }
 
 func (m *model) Scan(_ context.Context, s evaluator.Scan) ([]rules.Exchange, error) {
@@ -137,7 +145,7 @@ func (m *model) Load(_ context.Context, request evaluator.ClaimRequest) (evaluat
 		}
 		m.token++
 		s.token = m.token
-		claims = append(claims, evaluator.Claim{Rule: s.rule, Token: s.token, From: s.cursor, OwedFromNS: s.owed})
+		claims = append(claims, evaluator.Claim{Rule: s.rule, Token: s.token, From: s.cursor, OwedFromNS: s.owed, Now: time.Unix(0, m.now)})
 	}
 	for _, c := range m.cohorts {
 		if c.home != request.Replica && !m.late {
@@ -146,7 +154,7 @@ func (m *model) Load(_ context.Context, request evaluator.ClaimRequest) (evaluat
 		m.token++
 		c.token, c.home = m.token, request.Replica
 		said, at := c.claim, c.cursor
-		claims = append(claims, evaluator.Claim{Cohort: &said, Token: c.token, From: &at, OwedFromNS: c.owed})
+		claims = append(claims, evaluator.Claim{Cohort: &said, Token: c.token, From: &at, OwedFromNS: c.owed, Now: time.Unix(0, m.now)})
 	}
 	slices.SortFunc(claims, func(a, b evaluator.Claim) int { return cmp.Compare(a.Rule.Name, b.Rule.Name) })
 	return evaluator.Loaded{Claims: claims}, nil
@@ -337,7 +345,7 @@ func died(countdown *int) bool {
 }
 
 func (m *model) Fail(_ context.Context, c []evaluator.Claim, problem string) ([]uuid.UUID, error) {
-	if m.broken || m.refused != uuid.Nil {
+	if m.broken || m.refused != uuid.Nil || m.ahead > 0 {
 		return nil, nil
 	}
 	return nil, fmt.Errorf("rule %s: %s", c[0].Rule.Name, problem)

@@ -234,8 +234,8 @@ func TestALookBackGoesOnPageByPageWhereMuchIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatIsOwedOutlivesAClockThatIsSetBack has a process start while the clock is
-// behind all that is owed, or behind a part of it.
+// TestWhatIsOwedOutlivesAClockThatIsSetBack has a process start while the source's
+// clock is behind all that is owed, or behind a part of it.
 func TestWhatIsOwedOutlivesAClockThatIsSetBack(t *testing.T) {
 	for _, back := range []int64{3600, 1800, 600} {
 		w := newOwingWorld(t)
@@ -243,12 +243,12 @@ func TestWhatIsOwedOutlivesAClockThatIsSetBack(t *testing.T) {
 		w.rule.rule.Version++
 		first := w.rows[0].StartTimeNS
 		w.rule.owed = &first
-		w.now -= back * second
+		w.ahead = -back * second
 		w.tick(w.process())
 		if w.rule.owed == nil {
 			t.Errorf("%d s back nothing is owed", back)
 		}
-		w.now += back * second
+		w.ahead = 0
 		e := w.process()
 		w.tick(e)
 		w.finish(e)

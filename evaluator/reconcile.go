@@ -68,8 +68,9 @@ type AlertSet interface {
 	AlertsEnded(ctx context.Context, rule uuid.UUID, fromNS, toNS int64) (int64, error)
 }
 
-// Progress is how far a rule has come: its cursor, and the start time from which
-// on it owes a look-back beside the one counted from there, nil for none.
+// Progress is how far a rule has come: its cursor, or the present where that is ahead,
+// and the start time from which on it owes a look-back beside the one counted from
+// there, nil for none.
 type Progress struct {
 	At         cursor.Position
 	OwedFromNS *int64

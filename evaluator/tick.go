@@ -115,12 +115,10 @@ func (t *tick) run(ctx context.Context, claims []Claim) (Result, error) {
 	if err != nil || len(judges)+len(cohorts) == 0 {
 		return t.result, err
 	}
-	now, err := t.Source.Now(ctx)
-	if err != nil {
+	if err := t.readHorizon(ctx); err != nil {
 		all := group{judges: judges, cohorts: cohorts}
-		return t.result, t.failAll(ctx, &all, fmt.Errorf("read the source's clock: %w", err))
+		return t.result, t.failAll(ctx, &all, err)
 	}
-	t.horizon, t.readAt = cursor.Position{StartTimeNS: now - t.Settle.Nanoseconds()}, t.Clock()
 	counting, scanning := split(judges)
 	for _, g := range groups(partiesOf(scanning, cohorts), byTenant) {
 		if err := t.evaluateTenant(ctx, &g); err != nil {
@@ -175,7 +173,7 @@ type tick struct {
 }
 
 // prepare compiles the claimed rules, and makes the claimed cohorts ready. Rules
-// that do not compile fail alone.
+// that do not compile, or whose cursors leave them nothing to judge, fail alone.
 func (t *tick) prepare(ctx context.Context, claims []Claim) (judges []*judge, cohorts []*cohort, err error) {
 	slab, stands := make([]judge, len(claims)), make([]stand, len(claims))
 	now := t.Clock()
@@ -204,6 +202,9 @@ func (t *tick) prepare(ctx context.Context, claims []Claim) (judges []*judge, co
 			from: c.From, at: c.Start(), start: c.Start(), owedFromNS: owedIn(c), unreachedNS: owesNothing,
 		}
 		*j = judge{claim: *c, Judge: compiled, stand: &stands[i]}
+		if err == nil {
+			err = j.checkCursor()
+		}
 		if err != nil {
 			if err := t.fail(ctx, []*judge{j}, err); err != nil {
 				return nil, nil, err

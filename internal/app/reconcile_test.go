@@ -24,13 +24,18 @@ import (
 // reconcile compares the last day of a rule.
 func (w *world) reconcile(rule rules.Rule) evaluator.Reconciliation {
 	w.t.Helper()
+	return w.reconcileLast(rule, 24*time.Hour)
+}
+
+func (w *world) reconcileLast(rule rules.Rule, last time.Duration) evaluator.Reconciliation {
+	w.t.Helper()
 	source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = source.Close() })
 	r := &evaluator.Reconciler{Source: source, Alerts: w.db.Reconciliation()}
-	result, err := r.Rule(w.t.Context(), tenant, rule.ID, 24*time.Hour)
+	result, err := r.Rule(w.t.Context(), tenant, rule.ID, last)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -77,6 +77,7 @@ func (r *raised) Fail(_ context.Context, claims []evaluator.Claim, problem strin
 }
 
 func (r *raised) Announce(context.Context, []alerts.Instance) (int, error)  { return 0, nil }
+func (r *raised) Clock(context.Context) (time.Time, error)                  { return time.Time{}, nil }
 func (r *raised) Publish(context.Context, notify.WakeUp) error              { return nil }
 func (r *raised) Texts(*rules.Rule, *rules.Exchange) (a, b string, _ error) { return "", "", nil }
 

@@ -72,6 +72,15 @@ func (s *Evaluation) Load(ctx context.Context, request evaluator.ClaimRequest) (
 	return evaluator.Loaded{Claims: claims}, s.addOpen(ctx, claims)
 }
 
+// Clock returns the present by Postgres's clock.
+func (s *Evaluation) Clock(ctx context.Context) (time.Time, error) {
+	at, err := s.db.queries.Clock(ctx)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read clock: %w", err)
+	}
+	return at, nil
+}
+
 // claimOf returns a claim that was made; nothing where the rule is deleted since.
 func (s *Evaluation) claimOf(row *pgq.RuleClaimRow) (evaluator.Claim, bool) {
 	claim := evaluator.Claim{Token: row.ClaimToken, Now: row.ClaimedAt}

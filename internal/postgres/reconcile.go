@@ -62,6 +62,9 @@ func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uui
 	if err != nil {
 		return rules.Rule{}, nil, fmt.Errorf("the stored cursor cannot be read: %w", err)
 	}
+	if at.StartTimeNS > row.NowNs {
+		at = cursor.Position{StartTimeNS: row.NowNs}
+	}
 	return rule, &evaluator.Progress{At: at, OwedFromNS: row.OwedFromNs}, nil
 }
 

@@ -143,6 +143,18 @@ func (q *Queries) AlertInsertMissing(ctx context.Context, arg AlertInsertMissing
 	return items, nil
 }
 
+const clock = `-- name: Clock :one
+select clock_timestamp()::timestamptz as at
+`
+
+// The present, not the beginning of a transaction.
+func (q *Queries) Clock(ctx context.Context) (time.Time, error) {
+	row := q.db.QueryRow(ctx, clock)
+	var at time.Time
+	err := row.Scan(&at)
+	return at, err
+}
+
 const cursorAdvance = `-- name: CursorAdvance :many
 update rule_state s
 set cursor = a.to_cursor,

@@ -223,7 +223,8 @@ func (q *Queries) ReconciliationRead(ctx context.Context) ([]ReconciliationReadR
 }
 
 const ruleReconcilable = `-- name: RuleReconcilable :one
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former, s.cursor, s.owed_from_ns, s.swept_before_ns
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former, s.cursor, s.owed_from_ns, s.swept_before_ns,
+       (extract(epoch from now()) * 1e9)::bigint as now_ns
 from rule r join rule_progress s using (rule_id)
 where r.tenant_id = $1 and r.rule_id = $2 and r.deleted_at is null
 `
@@ -240,6 +241,7 @@ type RuleReconcilableRow struct {
 	Cursor        *string
 	OwedFromNs    *int64
 	SweptBeforeNs int64
+	NowNs         int64
 }
 
 func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilableParams) (RuleReconcilableRow, error) {
@@ -274,6 +276,7 @@ func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilablePara
 		&i.Cursor,
 		&i.OwedFromNs,
 		&i.SweptBeforeNs,
+		&i.NowNs,
 	)
 	return i, err
 }

@@ -210,6 +210,10 @@ with takers as (
 )
 select notification_id, claim_token::bigint as claim_token from owed where claim_token is not null;
 
+-- name: Clock :one
+-- The present, not the beginning of a transaction.
+select clock_timestamp()::timestamptz as at;
+
 -- name: RuleProblem :many
 -- Records what went wrong and releases the claims that still stand. Cursor and
 -- next run stay as they were: the next tick does the same work again.

@@ -1,5 +1,6 @@
 -- name: RuleReconcilable :one
-select sqlc.embed(r), s.armed_since_ns, s.former, s.cursor, s.owed_from_ns, s.swept_before_ns
+select sqlc.embed(r), s.armed_since_ns, s.former, s.cursor, s.owed_from_ns, s.swept_before_ns,
+       (extract(epoch from now()) * 1e9)::bigint as now_ns
 from rule r join rule_progress s using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
 
