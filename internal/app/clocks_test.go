@@ -214,3 +214,25 @@ func TestARuleThatDoesNotLookBackFailsWhereItsCursorIsAhead(t *testing.T) {
 		t.Errorf("Tick = %+v; want one rule to fail, and the other to count", result)
 	}
 }
+
+// TestNoWatermarkFollowsACursorThatIsAhead sweeps while a cursor is ahead, and puts it
+// right after that: what begins from then on is raised.
+func TestNoWatermarkFollowsACursorThatIsAhead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rule := w.oldRule("a")
+	w.exec(resolvedLongAgo)
+	w.aheadBy("40 days")
+	if got := w.sweep(); got.Alerts != 1 {
+		t.Errorf("swept %+v, want what was resolved long ago", got)
+	}
+	for _, enabled := range []bool{false, true} {
+		if _, err := w.db.Rules().SetEnabled(t.Context(), tenant, rule.ID, enabled); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.fail(w.ch.Now(t), "new")
+	w.tick()
+	w.wantColumn("alerts", alertIDs, "new")
+	w.wantColumn("watermarks in the future", `select rule_id::text from rule_state where swept_before_ns > extract(epoch from now()) * 1e9`)
+}

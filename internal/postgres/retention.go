@@ -134,7 +134,9 @@ func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidate
 }
 
 // reachOf returns how far back a candidate's rule reads: behind its cursor, or to
-// where it owes a look-back. Of a rule whose cursor cannot be read, nobody knows.
+// where it owes a look-back. Of a rule whose cursor cannot be read, nobody knows. A
+// cursor that is ahead counts as the present: a watermark that followed it would stay
+// when the cursor is put right, and what begins before it would never be raised.
 func reachOf(row pgq.SweepAlertCandidatesRow, keep time.Duration) (ns int64, known bool) {
 	at := row.ArmedSinceNs
 	if row.Cursor != nil {
@@ -144,7 +146,7 @@ func reachOf(row pgq.SweepAlertCandidatesRow, keep time.Duration) (ns int64, kno
 		}
 		at = position.StartTimeNS
 	}
-	ns = retention.ReachNS(at, time.Duration(row.LookBackSeconds)*time.Second, keep)
+	ns = retention.ReachNS(min(at, row.NowNs), time.Duration(row.LookBackSeconds)*time.Second, keep)
 	if row.OwedFromNs != nil {
 		ns = min(ns, *row.OwedFromNs)
 	}

@@ -33,7 +33,8 @@ select a.alert_id, a.rule_id, a.resolved_at, a.start_time_ns,
        (a.execution_id is not null)::boolean as of_exchange,
        (s.rule_id is not null)::boolean as judged,
        s.cursor, s.owed_from_ns, coalesce(s.armed_since_ns, 0)::bigint as armed_since_ns,
-       coalesce(s.swept_before_ns, 0)::bigint as swept_before_ns, r.look_back_seconds
+       coalesce(s.swept_before_ns, 0)::bigint as swept_before_ns, r.look_back_seconds,
+       (extract(epoch from now()) * 1e9)::bigint as now_ns
 from alert a
 join rule r using (rule_id)
 left join rule_progress s using (rule_id)
