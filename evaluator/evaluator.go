@@ -59,6 +59,7 @@ package evaluator
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -74,7 +75,8 @@ type Source interface {
 	// Now returns the source's clock, in nanoseconds since the Unix epoch.
 	Now(ctx context.Context) (int64, error)
 	// Scan returns the exchanges of a range in the order of their positions, at
-	// most scan.Limit. Fewer mean that the range holds no more.
+	// most scan.Limit. Fewer mean that the range holds no more. It may answer
+	// [ErrTooMuch], but not to a scan for one exchange.
 	Scan(ctx context.Context, scan Scan) ([]rules.Exchange, error)
 	// Fingerprints returns the fingerprints of the buckets of a range that hold
 	// anything, in no particular order.
@@ -84,6 +86,10 @@ type Source interface {
 	Rows(ctx context.Context, tenantID string, fromNS, toNS int64) (uint64, error)
 	Counter
 }
+
+// ErrTooMuch says that exchanges are too large to hold as many at once as a scan asks
+// for. Fewer of them may do.
+var ErrTooMuch = errors.New("too much at once")
 
 // Scan is a range of one tenant's terminal exchanges.
 type Scan struct {

@@ -9,7 +9,8 @@ const leastPage = 50
 // than the claim stands would be judged again and again, and never be committed,
 // exactly when machine and databases have no time to waste. Therefore a tick that
 // ran out of time halves the page, and one whose pages were quick doubles it, up
-// to what the options say.
+// to what the options say. One that is too large to be held is halved at once, down to
+// a single exchange.
 //
 // Far behind the cursors a query reads several pages, which costs less in all. Where
 // one of these fails, the source may have no room or no time for as much, and no more
@@ -31,7 +32,10 @@ func (p *pace) bulk() int {
 }
 
 // ranOut tells that a tick did not come to its end within its claim.
-func (p *pace) ranOut() { p.size = max(p.size/2, min(leastPage, p.most)) }
+func (p *pace) ranOut() { p.size = min(p.size, max(p.size/2, leastPage)) }
+
+// tooMuch tells that a page cannot be held.
+func (p *pace) tooMuch() { p.size = max(p.size/2, 1) }
 
 // kept tells that a tick came to its end: how long it took, for how many pages,
 // and how long it may go on reading.

@@ -2,6 +2,7 @@ package evaluator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -61,7 +62,8 @@ func (t *tick) backward(ctx context.Context, g *group, s sweep) (left []int64, d
 	left = slices.Concat(s.before, s.changed)
 	wanted := g.wanted(s.changed)
 	stretches := wanted.stretches(s.changed)
-	if s.limit > t.pace.size {
+	bulk := s.limit > t.pace.size
+	if bulk {
 		scan.CompletedLeastNS = g.completedLeastNS()
 		stretches = cut(stretches, bulkNS)
 	}
@@ -73,18 +75,21 @@ func (t *tick) backward(ctx context.Context, g *group, s sweep) (left []int64, d
 		to := min(r.toNS, beforeNS)
 		// A scan begins strictly after its position; one nanosecond early is all of the stretch.
 		for at := (cursor.Position{StartTimeNS: r.fromNS - 1}); ; {
-			until, joined := to, s.joins && s.limit == t.pace.size && wanted.ofAll(r) && i == len(stretches)-1 && joins(g, at, to)
+			until, joined := to, s.joins && !bulk && wanted.ofAll(r) && i == len(stretches)-1 && joins(g, at, to)
 			if joined {
 				until = max(to, t.aheadNS())
 			}
 			page, err := t.page(ctx, scan, at, until, s.limit)
-			if err != nil && s.limit > t.pace.size {
+			if err != nil && bulk {
 				t.Logger.WarnContext(ctx, "a look-back reads page by page from now on", slog.Any("error", err))
 				t.pace.sparing = true
 				return left, false, nil
 			}
 			if err != nil {
 				return left, false, t.failAll(ctx, g, err)
+			}
+			if !bulk {
+				s.limit = t.pace.size // it may have been too much
 			}
 			if joined && len(page) < t.pace.size {
 				return s.before, true, t.together(ctx, g, page, s.before)
@@ -215,12 +220,19 @@ func (t *tick) indexFor(g *group, page []rules.Exchange) {
 
 // page reads the exchanges after a position and before an instant, at most limit,
 // none where the position has already reached it (a source's clock may step back).
+// Where a page of the usual size is too much, that size, and so the limit, is less
+// from then on.
 func (t *tick) page(ctx context.Context, scan Scan, after cursor.Position, beforeNS int64, limit int) ([]rules.Exchange, error) {
 	if after.StartTimeNS >= beforeNS {
 		return nil, nil
 	}
 	scan.After, scan.BeforeNS, scan.Limit = after, beforeNS, limit
 	page, err := t.Source.Scan(ctx, scan)
+	for errors.Is(err, ErrTooMuch) && scan.Limit > 1 && scan.Limit <= t.pace.size {
+		t.pace.tooMuch()
+		scan.Limit = t.pace.size
+		page, err = t.Source.Scan(ctx, scan)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("scan exchanges: %w", err)
 	}

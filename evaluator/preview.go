@@ -201,6 +201,11 @@ func (p *preview) slice(ctx context.Context, g *group, endNS int64, judge func(g
 		page, err := p.Source.Scan(bounded, scan)
 		spent := bounded.Err() != nil && ctx.Err() == nil
 		cancel()
+		if errors.Is(err, ErrTooMuch) && size > 1 {
+			size /= 2
+			scan.Limit = size
+			continue
+		}
 		if err != nil {
 			if spent {
 				return false, nil

@@ -73,12 +73,17 @@ func (s *Source) Count(ctx context.Context, cq CountQuery) (total uint64, bucket
 // positions, at most Limit; fewer mean that there are no more. Each terminal
 // row is returned, those that are there twice too.
 func (s *Source) Matching(ctx context.Context, mq MatchQuery) ([]rules.Exchange, error) {
+	return s.matching(ctx, mq, 0)
+}
+
+// matching is the same for as many bytes at most, where these are not 0.
+func (s *Source) matching(ctx context.Context, mq MatchQuery, maxBytes int) ([]rules.Exchange, error) {
 	matches, err := predicate(&s.mapping, mq.Scope, mq.Filter)
 	if err != nil {
 		return nil, fmt.Errorf("find matching exchanges: %w", err)
 	}
 	return s.pageAfter(ctx, page{
 		tenantID: mq.TenantID, after: mq.After, beforeNS: mq.BeforeNS, limit: mq.Limit,
-		terminal: s.mapping.terminal(), condition: matches,
+		terminal: s.mapping.terminal(), condition: matches, maxBytes: maxBytes,
 	})
 }

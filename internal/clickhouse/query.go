@@ -39,6 +39,8 @@ const (
 type query struct {
 	sql        string
 	parameters map[string]string
+	// maxBytes bounds the result, where it is not 0.
+	maxBytes int
 }
 
 // scanQuery reads a range in order.
@@ -81,6 +83,8 @@ type page struct {
 	condition condition
 	// strict leaves out an exchange without an id that begins where the range does.
 	strict bool
+	// maxBytes bounds what is read, where it is not 0 and the limit not a single exchange.
+	maxBytes int
 }
 
 // begin returns the condition that a row lies after the page's position.
@@ -121,6 +125,9 @@ LIMIT {limit:UInt64}`, strings.Join(m.columns(), ",\n    "), m.Table,
 	q.parameters["after_id"] = hexadecimal(p.after.ExecutionID)
 	q.parameters["before"] = strconv.FormatInt(p.beforeNS, 10)
 	q.parameters["limit"] = strconv.Itoa(p.limit)
+	if p.limit > 1 {
+		q.maxBytes = p.maxBytes
+	}
 	return q
 }
 

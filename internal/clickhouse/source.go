@@ -35,15 +35,19 @@ type Options struct {
 	// QueryTimeout bounds one query, 10 s by default. ClickHouse counts in whole
 	// seconds; less than one is rounded up.
 	QueryTimeout time.Duration
+	// ScanBytes bounds what a scan holds, 64 MiB by default, unless it is for a single
+	// exchange: messages and attributes are judged whole, however long they are.
+	ScanBytes int
 	// Version is Tocsin's, as ClickHouse's query log shows it.
 	Version string
 }
 
 // Source reads one table of exchanges. It is safe for concurrent use.
 type Source struct {
-	conn    driver.Conn
-	mapping Mapping
-	timeout time.Duration
+	conn      driver.Conn
+	mapping   Mapping
+	timeout   time.Duration
+	scanBytes int
 }
 
 // Open prepares a source; the first query connects. The caller closes it.
@@ -57,6 +61,9 @@ func Open(o Options) (*Source, error) {
 	if o.QueryTimeout == 0 {
 		o.QueryTimeout = 10 * time.Second
 	}
+	if o.ScanBytes == 0 {
+		o.ScanBytes = 64 << 20
+	}
 	options, err := parse(o.URL)
 	if err != nil {
 		return nil, err
@@ -67,7 +74,7 @@ func Open(o Options) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("clickhouse: %w", redact(err, o.URL))
 	}
-	return &Source{conn: conn, mapping: o.Mapping, timeout: o.QueryTimeout}, nil
+	return &Source{conn: conn, mapping: o.Mapping, timeout: o.QueryTimeout, scanBytes: o.ScanBytes}, nil
 }
 
 // CheckURL returns what is wrong with the URL of a server, without connecting.
@@ -145,15 +152,18 @@ func (s *Source) Now(ctx context.Context) (int64, error) {
 	return ns, nil
 }
 
-// Scan returns the exchanges of a range in the order of their positions.
+// Scan returns the exchanges of a range in the order of their positions, or
+// [evaluator.ErrTooMuch] where they are larger than the bound.
 func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) ([]rules.Exchange, error) {
 	if scan.Narrow != nil {
-		return s.Matching(ctx, MatchQuery{
+		return s.matching(ctx, MatchQuery{
 			TenantID: scan.TenantID, After: scan.After, BeforeNS: scan.BeforeNS, Limit: scan.Limit,
 			Scope: scan.Narrow.Scope, Filter: scan.Narrow.Filter,
-		})
+		}, s.scanBytes)
 	}
-	return s.pageAfter(ctx, scanned(&s.mapping, scan))
+	p := scanned(&s.mapping, scan)
+	p.maxBytes = s.scanBytes
+	return s.pageAfter(ctx, p)
 }
 
 // pageAfter reads a page strictly after its position.
@@ -240,7 +250,7 @@ func (s *Source) Rows(ctx context.Context, tenantID string, fromNS, toNS int64) 
 // explain shortens what ClickHouse says to its code and its first sentence
 // (the rest quotes the query), and names the remedy where there is one.
 func (s *Source) explain(err error) error {
-	const unknownTable, unknownDatabase, unknownIdentifier, decimalOverflow, cannotCompileRegexp = 60, 81, 47, 407, 427
+	const unknownTable, unknownDatabase, unknownIdentifier, tooManyRowsOrBytes, decimalOverflow, cannotCompileRegexp = 60, 81, 47, 396, 407, 427
 	said, ok := errors.AsType[*clickhouse.Exception](err)
 	if !ok {
 		return unreached(err)
@@ -255,6 +265,8 @@ func (s *Source) explain(err error) error {
 		return fmt.Errorf("%w; create the table %s as `tocsin source ddl` prints it, or name another one", short, s.mapping.Table)
 	case unknownIdentifier:
 		return fmt.Errorf("%w; `tocsin source check` compares the mapping with the table %s", short, s.mapping.Table)
+	case tooManyRowsOrBytes:
+		return fmt.Errorf("%w: %w", evaluator.ErrTooMuch, short)
 	case decimalOverflow:
 		return fmt.Errorf("%w; a row of the table %s holds an instant before 1677-09-21 or after 2262-04-11: correct it, or bound it in the mapping", short, s.mapping.Table)
 	case cannotCompileRegexp:
@@ -265,16 +277,18 @@ func (s *Source) explain(err error) error {
 }
 
 // bounded returns a context under which a query runs read-only, with its
-// parameters, and fails rather than exceed its time or its number of rows.
+// parameters, and fails rather than exceed its time, its number of rows or its bytes.
 func (s *Source) bounded(ctx context.Context, q query, maxRows int) context.Context {
-	return clickhouse.Context(ctx,
-		clickhouse.WithParameters(q.parameters),
-		clickhouse.WithSettings(clickhouse.Settings{
-			// 2 rather than 1, neither of which writes: a user whose profile says
-			// readonly = 2 may send what it has already, and no other value.
-			"readonly":             2,
-			"max_execution_time":   int(math.Ceil(s.timeout.Seconds())),
-			"max_result_rows":      maxRows,
-			"result_overflow_mode": "throw",
-		}))
+	settings := clickhouse.Settings{
+		// 2 rather than 1, neither of which writes: a user whose profile says
+		// readonly = 2 may send what it has already, and no other value.
+		"readonly":             2,
+		"max_execution_time":   int(math.Ceil(s.timeout.Seconds())),
+		"max_result_rows":      maxRows,
+		"result_overflow_mode": "throw",
+	}
+	if q.maxBytes > 0 {
+		settings["max_result_bytes"] = q.maxBytes
+	}
+	return clickhouse.Context(ctx, clickhouse.WithParameters(q.parameters), clickhouse.WithSettings(settings))
 }

@@ -1,0 +1,53 @@
+package clickhouse_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/internal/chtest"
+	"tocsin/internal/clickhouse"
+	"tocsin/rules"
+)
+
+// TestAScanIsBoundedInBytes has rows of a megabyte: a scan for many says that they are
+// too much, and never that there are no more; one for a single row reads it.
+func TestAScanIsBoundedInBytes(t *testing.T) {
+	const rows, large = 40, 1 << 20
+	db := chtest.New(t)
+	for i := range 4 {
+		if err := db.Conn.Exec(t.Context(), fmt.Sprintf(`
+			INSERT INTO exchanges (tenant_id, start_time, execution_id, end_time, status, error_message)
+			SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number), 'UTC'), toString(number), now64(9), 'FAILED', repeat('0123456789abcdef', %d)
+			FROM numbers(%d, %d)`, base, large/16, i*rows/4, rows/4)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		bytes, limit int
+		tooMuch      bool
+	}{
+		{8 * large, 4, false},
+		{8 * large, 20, true},
+		{8 * large, 1000, true},
+		{0, rows, false},
+		{large / 2, 2, true},
+		{large / 2, 1, false},
+	} {
+		source, err := clickhouse.Open(clickhouse.Options{URL: db.URL, ScanBytes: c.bytes, Version: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = source.Close() })
+		for name, narrow := range map[string]*evaluator.Narrowing{"all": nil, "narrowed": {Filter: rules.Filter{ErrorMessageContains: "def"}}} {
+			s := scan(cursor.Position{StartTimeNS: base - 1}, base+rows)
+			s.Limit, s.Narrow = c.limit, narrow
+			page, err := source.Scan(t.Context(), s)
+			if c.tooMuch && !errors.Is(err, evaluator.ErrTooMuch) || !c.tooMuch && (err != nil || len(page) != c.limit) {
+				t.Errorf("%s: a scan for %d under a bound of %d: %d exchanges, %v", name, c.limit, c.bytes, len(page), err)
+			}
+		}
+	}
+}
