@@ -44,9 +44,9 @@ type Counter interface {
 	// Tally returns how many exchanges there are of each kind; exact is false
 	// where one exchange was counted in two of them, and sums would be wrong.
 	Tally(ctx context.Context, q TallyQuery) (tallies []Tally, exact bool, err error)
-	// Newest returns the newest exchange of a counted group, the zero exchange
-	// when it is no longer there.
-	Newest(ctx context.Context, q WindowQuery, g GroupCount) (rules.Exchange, error)
+	// Newest returns the newest exchange of each of some groups that a window counted,
+	// the zero exchange for one that is no longer there.
+	Newest(ctx context.Context, q WindowQuery, groups []GroupCount) ([]rules.Exchange, error)
 }
 
 // WindowQuery is a window of start times, and what counts in it.
@@ -361,14 +361,27 @@ func changesOf(judges []*judge, changes []Change) []Change {
 // steps decides on the groups of one window.
 func (t *tick) steps(ctx context.Context, w *window) ([]Change, error) {
 	var changes []Change
+	var held []int
+	var groups []GroupCount
 	for _, g := range withOpen(w.counted, w.claim.Open) {
-		change, err := t.change(ctx, w.judge, w.query, g)
-		if err != nil {
-			return nil, err
+		change := t.change(w.judge, g)
+		if change == nil {
+			continue
 		}
-		if change != nil {
-			changes = append(changes, *change)
+		if g.Observed > 0 {
+			held, groups = append(held, len(changes)), append(groups, g.GroupCount)
 		}
+		changes = append(changes, *change)
+	}
+	if len(groups) == 0 {
+		return changes, nil
+	}
+	newest, err := t.Source.Newest(ctx, w.query, groups)
+	if err != nil {
+		return nil, err
+	}
+	for i := range newest {
+		t.describe(ctx, w.judge, &changes[held[i]].Instance, &newest[i])
 	}
 	return changes, nil
 }

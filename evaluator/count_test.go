@@ -73,8 +73,8 @@ func (c *counter) CountWindows(_ context.Context, windows []evaluator.WindowQuer
 	return slices.Repeat([][]evaluator.GroupCount{{{Observed: 5, NewestNS: begin}}}, len(windows)), nil
 }
 
-func (c *counter) Newest(context.Context, evaluator.WindowQuery, evaluator.GroupCount) (rules.Exchange, error) {
-	return rules.Exchange{}, nil
+func (c *counter) Newest(_ context.Context, _ evaluator.WindowQuery, groups []evaluator.GroupCount) ([]rules.Exchange, error) {
+	return make([]rules.Exchange, len(groups)), nil
 }
 
 func (c *counter) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (a, b string, _ error) {

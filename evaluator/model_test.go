@@ -370,8 +370,8 @@ func (m *model) Tally(context.Context, evaluator.TallyQuery) ([]evaluator.Tally,
 	return nil, false, errors.New("no rule counts")
 }
 
-func (m *model) Newest(context.Context, evaluator.WindowQuery, evaluator.GroupCount) (rules.Exchange, error) {
-	return rules.Exchange{}, errors.New("the model counts nothing")
+func (m *model) Newest(context.Context, evaluator.WindowQuery, []evaluator.GroupCount) ([]rules.Exchange, error) {
+	return nil, errors.New("the model counts nothing")
 }
 
 func (m *model) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (title, message string, problem error) {

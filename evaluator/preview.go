@@ -34,7 +34,7 @@ type Narrowing struct {
 type PreviewSource interface {
 	Now(ctx context.Context) (int64, error)
 	Scan(ctx context.Context, scan Scan) ([]rules.Exchange, error)
-	Newest(ctx context.Context, q WindowQuery, g GroupCount) (rules.Exchange, error)
+	Newest(ctx context.Context, q WindowQuery, groups []GroupCount) ([]rules.Exchange, error)
 }
 
 // Previewer makes previews. Source and Texts are required. It is safe for

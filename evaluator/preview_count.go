@@ -193,10 +193,11 @@ func (p *preview) describe(ctx context.Context, shown []sample) error {
 			TenantID: p.rule.TenantID, FromNS: s.atNS - int64(p.rule.WindowSeconds)*secondNS, ToNS: s.atNS,
 			EndedSinceNS: p.rule.ArmedSinceNS, GroupBy: p.rule.GroupBy, Scope: p.rule.Scope, Filter: p.rule.Filter, Limit: 1,
 		}
-		newest, err := p.Source.Newest(ctx, q, GroupCount{Group: s.group, Observed: s.observed, NewestNS: s.newestNS})
+		list, err := p.Source.Newest(ctx, q, []GroupCount{{Group: s.group, Observed: s.observed, NewestNS: s.newestNS}})
 		if err != nil {
 			return err
 		}
+		newest := &list[0]
 		a := alerts.Instance{
 			ID: uuid.New(), TenantID: p.rule.TenantID, RuleID: p.rule.ID, RuleVersion: p.rule.Version, RuleName: p.rule.Name,
 			Severity: p.rule.Severity, State: alerts.Firing, FiredAt: time.Unix(0, s.atNS).UTC(), Exchange: newest.Clean(),
@@ -206,7 +207,7 @@ func (p *preview) describe(ctx context.Context, shown []sample) error {
 			},
 		}
 		var problem error
-		if a.Title, a.Message, problem = p.Texts.CountTexts(&p.rule, a.Count, &newest); problem != nil {
+		if a.Title, a.Message, problem = p.Texts.CountTexts(&p.rule, a.Count, newest); problem != nil {
 			p.out.Problem = problem.Error()
 		}
 		p.out.Newest = append(p.out.Newest, a)

@@ -40,8 +40,9 @@ func withOpen(counted []GroupCount, open []OpenAlert) []groupAtWork {
 // groupKey returns a group as it is stored.
 func groupKey(group string) string { return cursor.Key(group) }
 
-// change decides on one group, and makes what the step writes; nil is nothing.
-func (t *tick) change(ctx context.Context, j *judge, q WindowQuery, g groupAtWork) (*Change, error) {
+// change decides on one group, and makes what the step writes, but for its texts; nil
+// is nothing. A group that holds nothing any more keeps those that its alert has.
+func (t *tick) change(j *judge, g groupAtWork) *Change {
 	rule := &j.claim.Rule
 	var open *alerts.Open
 	if g.open != nil {
@@ -50,7 +51,7 @@ func (t *tick) change(ctx context.Context, j *judge, q WindowQuery, g groupAtWor
 	window := alerts.WindowOf(&rule.Definition)
 	step := window.Next(open, g.Observed, j.claim.Now)
 	if step == alerts.Stay {
-		return nil, nil //nolint:nilnil // most groups have nothing to change
+		return nil // as for most groups
 	}
 	instance := alerts.Instance{
 		TenantID: rule.TenantID, RuleID: rule.ID, RuleVersion: rule.Version, RuleName: rule.Name, Severity: rule.Severity,
@@ -64,23 +65,12 @@ func (t *tick) change(ctx context.Context, j *judge, q WindowQuery, g groupAtWor
 	} else {
 		instance.ID = t.NewID()
 	}
-	if err := t.describe(ctx, j, q, g, &instance); err != nil {
-		return nil, err
-	}
-	return &Change{Step: step, Instance: instance, Notifications: t.owed(&instance, rule, step)}, nil
+	return &Change{Step: step, Instance: instance, Notifications: t.owed(&instance, rule, step)}
 }
 
-// describe fills in texts and the newest exchange. A group that holds nothing
-// any more keeps those that its alert has.
-func (t *tick) describe(ctx context.Context, j *judge, q WindowQuery, g groupAtWork, instance *alerts.Instance) error {
-	if g.Observed == 0 {
-		return nil
-	}
-	newest, err := t.Source.Newest(ctx, q, g.GroupCount)
-	if err != nil {
-		return err
-	}
-	title, message, problem := t.Texts.CountTexts(&j.claim.Rule, instance.Count, &newest)
+// describe fills in texts and the newest exchange.
+func (t *tick) describe(ctx context.Context, j *judge, instance *alerts.Instance, newest *rules.Exchange) {
+	title, message, problem := t.Texts.CountTexts(&j.claim.Rule, instance.Count, newest)
 	if problem != nil {
 		j.problem = problem.Error()
 		t.Logger.WarnContext(ctx, "texts are a fallback",
@@ -88,7 +78,6 @@ func (t *tick) describe(ctx context.Context, j *judge, q WindowQuery, g groupAtW
 	}
 	instance.Title, instance.Message = title, message
 	instance.Exchange = newest.Clean()
-	return nil
 }
 
 // owed returns the notifications of a step.

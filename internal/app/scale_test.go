@@ -48,9 +48,9 @@ func (c *counting) Tally(ctx context.Context, q evaluator.TallyQuery) ([]evaluat
 	return c.Source.Tally(ctx, q)
 }
 
-func (c *counting) Newest(ctx context.Context, w evaluator.WindowQuery, g evaluator.GroupCount) (rules.Exchange, error) {
+func (c *counting) Newest(ctx context.Context, w evaluator.WindowQuery, groups []evaluator.GroupCount) ([]rules.Exchange, error) {
 	c.queries++
-	return c.Source.Newest(ctx, w, g)
+	return c.Source.Newest(ctx, w, groups)
 }
 
 // letCount makes every fifth rule count, in windows of one to sixty minutes; every

@@ -1,12 +1,14 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
-	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/rules"
 )
@@ -79,24 +81,69 @@ func (s *Source) countWindow(ctx context.Context, w evaluator.WindowQuery) ([]ev
 	return groups, nil
 }
 
-// newestCandidates bounds how many exchanges of one nanosecond are looked
-// through for one of the right group.
-const newestCandidates = 100
+// newestMost is how many exchanges, with their stacks, one query for the newest of
+// groups reads.
+const newestMost = 100
 
-// Newest returns the exchange that a group was counted up to. The zero exchange
-// means that it is no longer there.
-func (s *Source) Newest(ctx context.Context, w evaluator.WindowQuery, g evaluator.GroupCount) (rules.Exchange, error) {
-	list, err := s.Matching(ctx, MatchQuery{
-		TenantID: w.TenantID, After: cursor.Position{StartTimeNS: g.NewestNS - 1}, BeforeNS: g.NewestNS + 1,
-		Limit: newestCandidates, Scope: w.Scope, Filter: w.Filter,
-	})
-	if err != nil {
-		return rules.Exchange{}, fmt.Errorf("read newest exchange: %w", err)
+// newestQuery reads the exchanges that groups of a window were counted up to, sorted
+// by when they began. What it reads ends where that of the next groups begins.
+func newestQuery(m *Mapping, w evaluator.WindowQuery, groups []evaluator.GroupCount, cond condition) query {
+	b := builder{prefix: "newest_", parameters: maps.Clone(cond.parameters)}
+	start, group := operand(m.StartTime), m.group(w.GroupBy)
+	pairs := make([]string, len(groups))
+	for i, g := range groups {
+		number := strconv.Itoa(i)
+		pairs[i] = fmt.Sprintf("(%s, %s)", b.text("group_"+number, g.Group), b.integer("start_"+number, g.NewestNS))
 	}
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].StartTimeNS == g.NewestNS && w.GroupBy.Of(&list[i]) == g.Group {
-			return list[i], nil
+	q := query{parameters: b.parameters}
+	fromNS, toNS := groups[0].NewestNS, groups[len(groups)-1].NewestNS+1
+	q.sql = fmt.Sprintf(`
+SELECT
+    %[1]s
+FROM %[2]s
+WHERE %[3]s
+  AND %[4]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND %[4]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND ifNull(%[5]s, toUnixTimestamp64Nano(%[4]s)) >= {ended_since:Int64}
+  AND %[6]s
+  AND (%[7]s, toUnixTimestamp64Nano(%[4]s)) IN (%[8]s)
+ORDER BY %[4]s, %[9]s DESC
+LIMIT 1 BY %[7]s`, strings.Join(m.columns(), ",\n    "), m.Table, m.rows(q.parameters, w.TenantID, fromNS, toNS),
+		start, m.end(), cond.sql, group, strings.Join(pairs, ", "), operand(m.ExecutionID))
+	q.parameters["from"] = strconv.FormatInt(fromNS, 10)
+	q.parameters["to"] = strconv.FormatInt(toNS, 10)
+	q.parameters["ended_since"] = strconv.FormatInt(w.EndedSinceNS, 10)
+	return q
+}
+
+// Newest returns the exchanges that groups of a window were counted up to.
+func (s *Source) Newest(ctx context.Context, w evaluator.WindowQuery, groups []evaluator.GroupCount) ([]rules.Exchange, error) {
+	matches, err := predicate(&s.mapping, w.Scope, w.Filter)
+	if err != nil {
+		return nil, fmt.Errorf("read newest exchanges: %w", err)
+	}
+	sorted := slices.Clone(groups)
+	slices.SortFunc(sorted, func(a, b evaluator.GroupCount) int { return cmp.Compare(a.NewestNS, b.NewestNS) })
+	byGroup := make(map[string]rules.Exchange, len(groups))
+	for len(sorted) > 0 {
+		some := sorted[:min(len(sorted), newestMost)]
+		q := newestQuery(&s.mapping, w, some, matches)
+		for q.size() > maxStatement && len(some) > 1 {
+			some = some[:len(some)/2]
+			q = newestQuery(&s.mapping, w, some, matches)
+		}
+		sorted = sorted[len(some):]
+		list, err := s.page(ctx, q, w.TenantID, len(some))
+		if err != nil {
+			return nil, fmt.Errorf("read newest exchanges: %w", err)
+		}
+		for i := range list {
+			byGroup[w.GroupBy.Of(&list[i])] = list[i]
 		}
 	}
-	return rules.Exchange{}, nil
+	newest := make([]rules.Exchange, len(groups))
+	for i, g := range groups {
+		newest[i] = byGroup[g.Group]
+	}
+	return newest, nil
 }
