@@ -61,7 +61,8 @@ func (t *tick) change(j *judge, g groupAtWork) *Change {
 		},
 	}
 	if g.open != nil {
-		instance.ID = g.open.ID
+		// A group that holds nothing any more is known by its key alone.
+		instance.ID, instance.Count.Group = g.open.ID, g.open.Group
 	} else {
 		instance.ID = t.NewID()
 	}

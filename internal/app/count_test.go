@@ -116,6 +116,7 @@ func TestCountByGroup(t *testing.T) {
 	w.failIn("busy", "i", "j", "k")
 	w.tick()
 	w.wantColumn("one is over", counts, "FIRING busy 3 e", "RESOLVED hex:00ff2a 0 h")
+	w.wantColumn("groups as shown", `select count->>'group' from alert order by 1`, "busy", "hex:00ff2a")
 }
 
 func TestCountWaitsForItsDuration(t *testing.T) {
