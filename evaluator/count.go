@@ -123,7 +123,7 @@ type setKey struct {
 }
 
 // count evaluates counting rules, and releases them. Once the budget is spent
-// it only releases, and the next tick that is due counts.
+// it only releases, and the next tick counts.
 func (t *tick) count(ctx context.Context, judges []*judge) error {
 	if len(judges) == 0 {
 		return nil
@@ -304,6 +304,7 @@ func (c *conclusion) draw(ctx context.Context, windows []*window) error {
 // release gives up windows that were not counted, for this tick.
 func (c *conclusion) release(windows []*window) {
 	for _, w := range windows {
+		w.unjudged = true
 		c.judges = append(c.judges, w.judge)
 	}
 }
@@ -338,8 +339,11 @@ func (t *tick) commitSteps(ctx context.Context, judges []*judge, changes []Chang
 		return nil
 	}
 	t.result.Stale += len(judges) - len(done.Advanced)
-	for _, id := range done.Advanced {
-		delete(t.told, id)
+	advanced := NewIDs(done.Advanced)
+	for _, j := range judges {
+		if id := j.claim.Rule.ID; advanced[id] && !j.unjudged {
+			delete(t.told, id)
+		}
 	}
 	t.result.Alerts += len(done.Inserted)
 	t.result.Notifications += done.Notifications

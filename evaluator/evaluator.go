@@ -230,6 +230,9 @@ type Advance struct {
 	Release, AtOnce bool
 	// Problem is recorded on the rule, in place of what was; empty is none.
 	Problem string
+	// Unjudged says that the claim is only given back: whether the rule can be
+	// evaluated is not known, and stays recorded as it was.
+	Unjudged bool
 }
 
 // Batch is what one transaction writes.

@@ -21,6 +21,8 @@ type judge struct {
 	*stand
 	// problem is the first that came up while judging in this tick.
 	problem string
+	// unjudged says that the tick had no time for the rule, which is due again at once.
+	unjudged bool
 }
 
 // stand is how far one claim, of a rule or of a cohort, has come in this tick.
@@ -356,7 +358,8 @@ func (g *group) advances(found findings, release bool) []Advance {
 		}
 		out = append(out, Advance{
 			RuleID: j.claim.Rule.ID, Token: j.claim.Token, Version: j.claim.Rule.Version,
-			From: j.from, To: j.at, OwedFromNS: j.owed(), Release: release, AtOnce: release && g.behindhand, Problem: j.problem,
+			From: j.from, To: j.at, OwedFromNS: j.owed(), Release: release,
+			AtOnce: release && (g.behindhand || j.unjudged), Problem: j.problem, Unjudged: j.unjudged,
 		})
 	}
 	return out

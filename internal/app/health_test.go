@@ -1,7 +1,9 @@
 package app_test
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -11,6 +13,7 @@ import (
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/pgtest"
 	"tocsin/notify"
+	"tocsin/rules"
 )
 
 // operators stores a webhook that hears of Tocsin itself.
@@ -65,6 +68,42 @@ func TestFailingAndRecoveredAreToldOnce(t *testing.T) {
 	}
 	w.wantColumn("told anew", told, "RULE_FAILING", "RULE_RECOVERED", "RULE_FAILING")
 	w.wantColumn("inbox", healthAlerts, "RESOLVED", "FIRING")
+}
+
+// TestNoRecoveryIsToldOfARuleThatWasNotCounted lets each of two queries take all the
+// time that a tick has: while one rule is counted, the other one is only given back.
+func TestNoRecoveryIsToldOfARuleThatWasNotCounted(t *testing.T) {
+	w := newWorld(t)
+	w.operators()
+	for _, text := range []string{"one", "two"} {
+		rule := w.counting(rules.Definition{Filter: rules.Filter{ErrorMessageContains: text}})
+		w.exec(`update rule set name = $1 where rule_id = $2`, text, rule.ID)
+	}
+	source, now := w.tapped(), time.Now()
+	source.onCount = func() error {
+		now = now.Add(time.Minute)
+		return errors.New("took too long")
+	}
+	engine := w.newEvaluator(evaluator.Options{Source: source, Clock: func() time.Time { return now }})
+	tick := func() {
+		t.Helper()
+		if _, err := w.tickWith(engine); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tick() // both in one query, so neither is known to be at fault
+	w.wantColumn("last runs", `select last_run_at::text from rule_state where last_run_at is not null`)
+	for range 4 {
+		tick()
+	}
+	const problem = "count exchanges: took too long"
+	w.wantColumn("problems", problems, problem, problem)
+	w.wantColumn("told", told, "RULE_FAILING", "RULE_FAILING")
+	w.wantColumn("inbox", healthAlerts, "FIRING", "FIRING")
+	source.onCount = nil
+	tick()
+	w.wantColumn("at last", told, "RULE_FAILING", "RULE_FAILING", "RULE_RECOVERED", "RULE_RECOVERED")
+	w.wantColumn("problems", problems, "", "")
 }
 
 func TestTwoReplicasClaimTheTellingOnce(t *testing.T) {

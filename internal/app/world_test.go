@@ -82,7 +82,10 @@ func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 		w.t.Fatal(err)
 	}
 	o.Publisher, o.Texts = bus.New(bus.Options{}), texts
-	o.Logger, o.Clock = slog.New(slog.DiscardHandler), time.Now
+	o.Logger = slog.New(slog.DiscardHandler)
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
 	if o.Store == nil {
 		o.Store = w.db.Evaluation(nil)
 	}

@@ -289,6 +289,7 @@ func advanceParams(batch evaluator.Batch) pgq.CursorAdvanceParams {
 		p.OwedFromNs = append(p.OwedFromNs, owedParam(a.OwedFromNS))
 		p.Releases = append(p.Releases, a.Release)
 		p.AtOnce = append(p.AtOnce, a.AtOnce)
+		p.Unjudged = append(p.Unjudged, a.Unjudged)
 		p.Problems = append(p.Problems, a.Problem)
 	}
 	return p

@@ -169,9 +169,10 @@ set cursor = a.to_cursor,
     claimed_until = case when a.release then null else now() + $2::interval end,
     claimed_by = case when a.release then null else s.claimed_by end,
     claim_token = case when a.release then null else s.claim_token end,
-    last_run_at = now(),
-    problem = a.problem,
-    problem_at = case when a.problem is null then null
+    last_run_at = case when a.unjudged then s.last_run_at else now() end,
+    problem = case when a.unjudged then s.problem else a.problem end,
+    problem_at = case when a.unjudged then s.problem_at
+        when a.problem is null then null
         when s.problem is null then now()
         else s.problem_at end
 from (
@@ -183,13 +184,14 @@ from (
            nullif(unnest($8::bigint[]), 9223372036854775807) as owed_from_ns,
            unnest($9::boolean[]) as release,
            unnest($10::boolean[]) as at_once,
-           nullif(unnest($11::text[]), '') as problem
+           unnest($11::boolean[]) as unjudged,
+           nullif(unnest($12::text[]), '') as problem
 ) a
 join rule r on r.rule_id = a.rule_id and r.version = a.version and r.enabled and r.deleted_at is null
 where s.rule_id = a.rule_id
   and s.claim_token = a.token
   and s.cursor is not distinct from a.from_cursor
-returning s.rule_id, s.swept_before_ns, exists (select from rule_failing f where f.rule_id = s.rule_id) as told
+returning s.rule_id, s.swept_before_ns, (not a.unjudged and exists (select from rule_failing f where f.rule_id = s.rule_id))::boolean as told
 `
 
 type CursorAdvanceParams struct {
@@ -203,6 +205,7 @@ type CursorAdvanceParams struct {
 	OwedFromNs  []int64
 	Releases    []bool
 	AtOnce      []bool
+	Unjudged    []bool
 	Problems    []string
 }
 
@@ -217,7 +220,9 @@ type CursorAdvanceRow struct {
 // a rule's watermark may have had its alert, which retention deleted; no watermark
 // moves until the transaction ends. What is owed goes with the cursor; the largest
 // bigint says that nothing is. Told are those of which operators know that they
-// failed, so that a commit has one statement less where nobody does.
+// failed, so that a commit has one statement less where nobody does. A rule that
+// was not judged keeps what is known of its last run, and whoever was told that it
+// fails hears nothing.
 //
 // Rules of one interval become due at the same instants, multiples of it, so
 // that they share their scans whenever they were made. A rule that was due and
@@ -237,6 +242,7 @@ func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([
 		arg.OwedFromNs,
 		arg.Releases,
 		arg.AtOnce,
+		arg.Unjudged,
 		arg.Problems,
 	)
 	if err != nil {
