@@ -71,8 +71,10 @@ type GroupCount struct {
 }
 
 const (
-	// maxGroups bounds the groups of one rule, and so the alerts that it has open.
+	// maxGroups bounds the groups of one rule, and the alerts that it has open.
 	maxGroups = 1000
+	// tooManyGroups is the problem of a rule whose groups are more than that.
+	tooManyGroups = "more than 1000 groups reach the threshold: there are alerts of 1000 at most, and those of groups that were not counted stay as they are"
 	// batchMost is how many conditions are sent in one query: what ClickHouse
 	// spends on reading it grows faster than their number.
 	batchMost = 50
@@ -103,7 +105,8 @@ type suspect struct {
 type window struct {
 	*judge
 	query WindowQuery
-	// counted holds the groups once they are counted.
+	// counted holds the groups once they are counted, one more than there may be where
+	// they are more.
 	counted []GroupCount
 }
 
@@ -211,7 +214,7 @@ func (t *tick) window(j *judge) *window {
 	return &window{judge: j, query: WindowQuery{
 		TenantID: rule.TenantID, ToNS: t.horizon.StartTimeNS,
 		FromNS:       t.horizon.StartTimeNS - int64(rule.WindowSeconds)*secondNS,
-		EndedSinceNS: rule.ArmedSinceNS, GroupBy: rule.GroupBy, Scope: rule.Scope, Filter: rule.Filter, Limit: maxGroups,
+		EndedSinceNS: rule.ArmedSinceNS, GroupBy: rule.GroupBy, Scope: rule.Scope, Filter: rule.Filter, Limit: maxGroups + 1,
 	}}
 }
 
@@ -363,14 +366,28 @@ func changesOf(judges []*judge, changes []Change) []Change {
 }
 
 // steps decides on the groups of one window.
+//
+// Of the groups that were not counted, because too many hold more, it is known how much
+// they hold at most. Where that is below the threshold, they clear; else their alerts stay
+// as they are, and of the others only so many are raised as make up the most there may be.
 func (t *tick) steps(ctx context.Context, w *window) ([]Change, error) {
+	atWork, room := withOpen(w.counted[:min(len(w.counted), maxGroups)], w.claim.Open), maxGroups
+	if len(w.counted) > maxGroups && w.counted[maxGroups].Observed >= int64(w.claim.Rule.Threshold) {
+		atWork, room = atWork[:maxGroups], maxGroups-len(w.claim.Open)
+		w.problem = tooManyGroups
+	}
 	var changes []Change
 	var held []int
 	var groups []GroupCount
-	for _, g := range withOpen(w.counted, w.claim.Open) {
+	for _, g := range atWork {
 		change := t.change(w.judge, g)
 		if change == nil {
 			continue
+		}
+		if g.open == nil {
+			if room--; room < 0 {
+				continue
+			}
 		}
 		if g.Observed > 0 {
 			held, groups = append(held, len(changes)), append(groups, g.GroupCount)

@@ -16,7 +16,7 @@ type groupAtWork struct {
 	open *OpenAlert
 }
 
-// withOpen joins what was counted with what is open. A group that is open and
+// withOpen joins what was counted, which comes first, with what is open. A group that is open and
 // was not counted holds nothing any more.
 func withOpen(counted []GroupCount, open []OpenAlert) []groupAtWork {
 	byGroup := make(map[string]*OpenAlert, len(open))

@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"tocsin/evaluator"
@@ -73,4 +74,28 @@ func TestManyGroupsAreRaisedAtOnce(t *testing.T) {
 	if source.newest != 1 {
 		t.Errorf("asked %d times for the newest exchanges", source.newest)
 	}
+}
+
+// TestGroupsBeyondTheBoundDoNotClear has more groups reach the threshold than a rule may
+// have: those that are left out have not fallen below it.
+func TestGroupsBeyondTheBoundDoNotClear(t *testing.T) {
+	w := newWorld(t)
+	w.counting(rules.Definition{GroupBy: rules.GroupByRoute, NotifyOnResolve: true, WebhookIDs: webhooks(w.webhook("ops"))})
+	w.failOn(0, 1000, 3)
+	w.tick()
+	w.wantColumn("of as many as there may be", alertStates, "FIRING 1000")
+	w.wantColumn("problems", problems, "")
+	w.failOn(1000, 1100, 4)
+	w.tick()
+	w.wantColumn("of more", alertStates, "FIRING 1000")
+	if got := w.column(problems); !strings.Contains(got[0], "more than 1000 groups reach the threshold") {
+		t.Errorf("problems %q", got)
+	}
+	w.empty()
+	w.failOn(0, 900, 3)
+	w.failOn(1000, 1100, 4)
+	w.failOn(1100, 1200, 1)
+	w.tick()
+	w.wantColumn("those beyond hold too little", alertStates, "FIRING 1000", "RESOLVED 100")
+	w.wantColumn("problems", problems, "")
 }

@@ -2112,7 +2112,10 @@ export interface components {
              * @default 0
              */
             forDurationSeconds?: number;
-            /** @description Absent counts all exchanges together. Absent on PER_EXCHANGE. */
+            /**
+             * @description Absent counts all exchanges together. Absent on PER_EXCHANGE. A rule has open alerts of at most 1,000 groups; where more
+             *     reach the threshold, it says so in `health.lastError`, and the alerts of groups beyond the 1,000 largest stay as they are.
+             */
             groupBy?: components["schemas"]["GroupBy"];
             /**
              * @description How often the rule is evaluated. 1, the least, means at every tick of an evaluator, also where ticks are
