@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,7 +35,9 @@ import (
 // that only those fail which are at fault. Where the time is up before that is
 // found out, all of them are suspects. For a while, suspects are asked one by
 // one, after all others, and those that have failed last of all: a rule that
-// takes all the time there is keeps nobody from being counted.
+// takes all the time there is keeps nobody from being counted. A tally that takes
+// it is not taken again for as long, and of the queries for a set those come first
+// whose rules wait for longest.
 
 // Counter counts.
 type Counter interface {
@@ -80,7 +83,7 @@ const (
 	batchMost = 50
 	// changesMost bounds the steps of one transaction, but for those of one rule.
 	changesMost = 500
-	// suspectFor is how long a suspect is asked alone.
+	// suspectFor is how long a suspect is asked alone, and a set not tallied.
 	suspectFor = 10 * time.Minute
 )
 
@@ -146,7 +149,9 @@ func (t *tick) count(ctx context.Context, judges []*judge) error {
 			most = 1
 		}
 		sortByNames(rest)
-		for batch := range slices.Chunk(rest, most) {
+		batches := slices.Collect(slices.Chunk(rest, most))
+		slices.SortStableFunc(batches, func(a, b []*window) int { return oldest(a).Compare(oldest(b)) })
+		for _, batch := range batches {
 			if err := t.countBatch(ctx, batch, conclusion); err != nil {
 				return err
 			}
@@ -181,6 +186,7 @@ func (t *tick) windowSets(judges []*judge) []windowSet {
 			delete(t.suspects, id)
 		}
 	}
+	maps.DeleteFunc(t.untallied, func(_ setKey, until time.Time) bool { return !now.Before(until) })
 	for _, j := range judges {
 		w := t.window(j)
 		key := w.key()
@@ -199,14 +205,14 @@ func (t *tick) windowSets(judges []*judge) []windowSet {
 		sets = append(sets, *set)
 	}
 	slices.SortFunc(sets, func(a, b windowSet) int {
-		return cmp.Or(cmp.Compare(a.trust, b.trust), a.oldest().Compare(b.oldest()), slices.Compare(a.windows[0].claim.Rule.ID[:], b.windows[0].claim.Rule.ID[:]))
+		return cmp.Or(cmp.Compare(a.trust, b.trust), oldest(a.windows).Compare(oldest(b.windows)), slices.Compare(a.windows[0].claim.Rule.ID[:], b.windows[0].claim.Rule.ID[:]))
 	})
 	return sets
 }
 
 // oldest returns how far the rule has come that waits for longest.
-func (s windowSet) oldest() cursor.Position {
-	return slices.MinFunc(s.windows, func(a, b *window) int { return a.at.Compare(b.at) }).at
+func oldest(windows []*window) cursor.Position {
+	return slices.MinFunc(windows, func(a, b *window) int { return a.at.Compare(b.at) }).at
 }
 
 func (t *tick) window(j *judge) *window {

@@ -26,7 +26,12 @@ type counter struct {
 	// poison makes a query fail, slow makes it fail and takes the whole budget,
 	// refused makes a commit fail, stale is left out of one.
 	poison, slow, refused, stale string
-	clock                        time.Time
+	// endless makes a tally fail and take the whole budget.
+	endless bool
+	// tardy makes each query take the whole budget, and cursors advance.
+	tardy   bool
+	tallies int
+	clock   time.Time
 	// batches holds the names of the rules asked about together, raised of those
 	// whose alert stands, failed of those that failed.
 	batches        [][]string
@@ -67,10 +72,21 @@ func (c *counter) CountWindows(_ context.Context, windows []evaluator.WindowQuer
 		c.clock = c.clock.Add(20 * time.Second)
 		return nil, errors.New("took too long")
 	}
+	if c.tardy {
+		c.clock = c.clock.Add(20 * time.Second)
+	}
 	if slices.Contains(names, c.poison) {
 		return nil, errors.New("poison")
 	}
 	return slices.Repeat([][]evaluator.GroupCount{{{Observed: 5, NewestNS: begin}}}, len(windows)), nil
+}
+
+func (c *counter) Tally(ctx context.Context, q evaluator.TallyQuery) ([]evaluator.Tally, bool, error) {
+	c.tallies++
+	if c.endless {
+		c.clock = c.clock.Add(20 * time.Second)
+	}
+	return c.model.Tally(ctx, q)
 }
 
 func (c *counter) Newest(_ context.Context, _ evaluator.WindowQuery, groups []evaluator.GroupCount) ([]rules.Exchange, error) {
@@ -98,6 +114,9 @@ func (c *counter) Commit(_ context.Context, b evaluator.Batch) (evaluator.Commit
 		}
 		if fmt.Sprintf("%03d", int(a.RuleID[14])<<8+int(a.RuleID[15])) != c.stale {
 			done.Advanced = append(done.Advanced, a.RuleID)
+			if c.tardy {
+				c.claims[int(a.RuleID[14])<<8+int(a.RuleID[15])].From = &a.To
+			}
 		}
 	}
 	c.commits++
@@ -223,6 +242,44 @@ func TestSlowCountKeepsNobodyWaiting(t *testing.T) {
 	// It has proven to be the one.
 	store.pass(t, engine)
 	if diff := cmp.Diff(names(120, "000"), store.raised); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSlowTallyKeepsNobodyWaiting lets a tally take all the time that there is: the
+// conditions are sent instead, until it is tried again.
+func TestSlowTallyKeepsNobodyWaiting(t *testing.T) {
+	store := newCounter(120)
+	for i := range store.claims {
+		store.claims[i].Rule.Filter = rules.Filter{}
+	}
+	store.endless = true
+	engine := store.engine(t)
+	store.pass(t, engine)
+	for range 2 {
+		store.pass(t, engine)
+		if diff := cmp.Diff(names(120, ""), store.raised); diff != "" || store.tallies != 1 {
+			t.Errorf("after %d tallies: %s", store.tallies, diff)
+		}
+	}
+	store.clock = store.clock.Add(time.Hour)
+	if store.pass(t, engine); store.tallies != 2 {
+		t.Errorf("%d tallies", store.tallies)
+	}
+}
+
+// TestCountsTakeTurns has each query take the whole budget, and succeed.
+func TestCountsTakeTurns(t *testing.T) {
+	store := newCounter(110)
+	store.tardy = true
+	engine := store.engine(t)
+	var raised []string
+	for range 3 {
+		store.pass(t, engine)
+		raised = append(raised, store.raised...)
+	}
+	slices.Sort(raised)
+	if diff := cmp.Diff(names(110, ""), raised); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -65,9 +65,12 @@ type Evaluator struct {
 	told map[uuid.UUID]string
 	// suspects holds the counting rules that are not trusted, and until when.
 	suspects map[uuid.UUID]suspect
-	ledger   *ledger
-	known    *known
-	cache    *cache
+	// untallied holds the sets of counting rules a tally of which took too long, and
+	// until when none is taken.
+	untallied map[setKey]time.Time
+	ledger    *ledger
+	known     *known
+	cache     *cache
 	// cohorts holds those that this process evaluated of late.
 	cohorts map[uuid.UUID]*cohort
 	pace    pace
@@ -103,7 +106,7 @@ func New(o Options) (*Evaluator, error) {
 	}
 	return &Evaluator{
 		Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, suspects: map[uuid.UUID]suspect{},
-		ledger: newLedger(), known: newKnown(), cache: newCache(), cohorts: map[uuid.UUID]*cohort{}, pace: newPace(o.PageSize),
+		untallied: map[setKey]time.Time{}, ledger: newLedger(), known: newKnown(), cache: newCache(), cohorts: map[uuid.UUID]*cohort{}, pace: newPace(o.PageSize),
 	}, nil
 }
 

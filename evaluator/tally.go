@@ -65,10 +65,15 @@ func (t *tick) tally(ctx context.Context, windows []*window) (counted, rest []*w
 			rest = append(rest, w)
 		}
 	}
-	if len(simple) < tallyLeast {
+	key := windows[0].key()
+	if !t.untallied[key].IsZero() || len(simple) < tallyLeast {
 		return nil, windows
 	}
 	tallies, exact, err := t.Source.Tally(ctx, tallyQuery(simple))
+	if t.spent() {
+		// Whoever is counted after it would wait again in the next tick.
+		t.untallied[key] = t.Clock().Add(suspectFor)
+	}
 	if err != nil || !exact {
 		// Nothing is lost: the conditions are sent instead.
 		t.Logger.DebugContext(ctx, "exchanges not tallied", slog.Int("rules", len(simple)), slog.Any("error", err))
