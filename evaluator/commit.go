@@ -73,7 +73,9 @@ func (t *tick) settle(g *group, advances []Advance, standing IDs) {
 		if standing[id] {
 			at := j.at
 			j.from = &at
-			delete(t.told, id)
+			if !j.unjudged {
+				delete(t.told, id)
+			}
 		}
 		return true
 	})

@@ -68,6 +68,7 @@ type Evaluator struct {
 	// untallied holds the sets of counting rules a tally of which took too long, and
 	// until when none is taken.
 	untallied map[setKey]time.Time
+	turns     turns
 	ledger    *ledger
 	known     *known
 	cache     *cache
@@ -106,7 +107,7 @@ func New(o Options) (*Evaluator, error) {
 	}
 	return &Evaluator{
 		Options: o, raise: raiser{newID: o.NewID, texts: o.Texts}, told: map[uuid.UUID]string{}, suspects: map[uuid.UUID]suspect{},
-		untallied: map[setKey]time.Time{}, ledger: newLedger(), known: newKnown(), cache: newCache(), cohorts: map[uuid.UUID]*cohort{}, pace: newPace(o.PageSize),
+		untallied: map[setKey]time.Time{}, turns: turns{slow: map[string]time.Time{}}, ledger: newLedger(), known: newKnown(), cache: newCache(), cohorts: map[uuid.UUID]*cohort{}, pace: newPace(o.PageSize),
 	}, nil
 }
 

@@ -78,8 +78,6 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), e.ClaimFor)
 	defer cancel()
 	began := e.Clock()
-	deadline := began.Add(e.Budget)
-	spent := func() bool { return stop.Err() != nil || !e.Clock().Before(deadline) }
 	e.askAt = time.Time{}
 	loaded, err := e.Store.Load(ctx, ClaimRequest{Replica: e.Replica, Most: e.ClaimMost, For: e.ClaimFor, Grace: cohortGrace, Rest: e.Rest})
 	if err != nil {
@@ -89,7 +87,8 @@ func (e *Evaluator) Tick(stop context.Context) (Result, error) {
 	if len(claims) == 0 {
 		e.askAt = began.Add(min(loaded.Idle, e.Rest))
 	}
-	t := &tick{Evaluator: e, spent: spent, result: Result{Waiting: map[uuid.UUID]int{}}}
+	t := &tick{Evaluator: e, deadline: began.Add(e.Budget), result: Result{Waiting: map[uuid.UUID]int{}}}
+	t.spent = func() bool { return stop.Err() != nil || !e.Clock().Before(t.deadline) }
 	if len(claims) > 0 {
 		t.claimed = claims[0].Now
 	}
@@ -120,12 +119,7 @@ func (t *tick) run(ctx context.Context, claims []Claim) (Result, error) {
 		return t.result, t.failAll(ctx, &all, err)
 	}
 	counting, scanning := split(judges)
-	for _, g := range groups(partiesOf(scanning, cohorts), byTenant) {
-		if err := t.evaluateTenant(ctx, &g); err != nil {
-			return t.result, err
-		}
-	}
-	if err := t.count(ctx, counting); err != nil {
+	if err := t.inTurn(ctx, groups(partiesOf(scanning, cohorts), byTenant), counting); err != nil {
 		return t.result, err
 	}
 	t.tell(ctx)
@@ -153,11 +147,15 @@ func split(judges []*judge) (counting, scanning []*judge) {
 // tick is the state of one pass.
 type tick struct {
 	*Evaluator
-	// spent reports whether the tick has to come to its end.
-	spent   func() bool
-	horizon cursor.Position
+	// spent reports whether the tick has to come to its end, by its deadline or because
+	// the process stops.
+	spent    func() bool
+	deadline time.Time
+	horizon  cursor.Position
 	// readAt is when the horizon was read, by the clock of this process.
 	readAt time.Time
+	// turnAt is when the tenant, or the count, before the one at hand was done.
+	turnAt time.Time
 	// claimed is the instant of the claim, by the clock of the store; zero where
 	// the store tells none.
 	claimed time.Time

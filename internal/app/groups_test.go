@@ -15,6 +15,7 @@ import (
 type tapped struct {
 	*clickhouse.Source
 	onCount func() error
+	onPrint func(tenant string) error
 	// newest is how often the newest exchanges were asked for.
 	newest int
 }
@@ -36,6 +37,15 @@ func (s *tapped) CountWindows(ctx context.Context, windows []evaluator.WindowQue
 		}
 	}
 	return s.Source.CountWindows(ctx, windows)
+}
+
+func (s *tapped) Fingerprints(ctx context.Context, q evaluator.FingerprintQuery) ([]evaluator.Fingerprint, error) {
+	if s.onPrint != nil {
+		if err := s.onPrint(q.TenantID); err != nil {
+			return nil, err
+		}
+	}
+	return s.Source.Fingerprints(ctx, q)
 }
 
 func (s *tapped) Newest(ctx context.Context, w evaluator.WindowQuery, groups []evaluator.GroupCount) ([]rules.Exchange, error) {
