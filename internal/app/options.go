@@ -11,6 +11,7 @@ import (
 
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/lease"
+	"tocsin/internal/postgres"
 	"tocsin/internal/retention"
 	"tocsin/notify"
 )
@@ -175,6 +176,9 @@ func (o *Options) validate() error {
 	}
 	if err := o.Bus.validate(); err != nil {
 		errs = append(errs, err)
+	}
+	if o.Bus.Provider == BusPostgres && o.Bus.URL != o.PostgresURL {
+		errs = append(errs, postgres.CheckURL("TOCSIN_BUS_URL", o.Bus.URL))
 	}
 	if err := o.Access.validate(); err != nil {
 		errs = append(errs, err)

@@ -12,13 +12,21 @@ import (
 // TestAWrongSettingIsNamed holds that whoever sets something wrong reads which
 // setting it is, what it has to look like, and no password.
 func TestAWrongSettingIsNamed(t *testing.T) {
-	const password = "s3cret-of-the-database"
+	const (
+		password = "s3cret-of-the-database"
+		keywords = "host=127.0.0.1 user=tocsin password = " + password + " sslmode=prefered"
+		halves   = "host=127.0.0.1 user=tocsin password=a " + password + " sslmode=disable"
+	)
 	for name, c := range map[string]struct {
 		change func(*app.Options)
 		says   []string
 	}{
 		"no URL of Postgres":    {func(o *app.Options) { o.PostgresURL = "localhost" }, []string{"TOCSIN_POSTGRES_URL", "postgres://user:password@host:5432/database"}},
 		"Postgres is not there": {func(*app.Options) {}, []string{"TOCSIN_POSTGRES_URL", "does it run there", "connection refused"}},
+		"a mode of Postgres":    {func(o *app.Options) { o.PostgresURL = keywords }, []string{"TOCSIN_POSTGRES_URL", "sslmode is invalid"}},
+		"a password in halves":  {func(o *app.Options) { o.PostgresURL = halves }, []string{"TOCSIN_POSTGRES_URL", "keyword/value"}},
+		"a mode of the bus":     {func(o *app.Options) { o.Bus.URL = keywords }, []string{"TOCSIN_BUS_URL", "sslmode is invalid"}},
+		"another bus":           {func(o *app.Options) { o.Bus.URL = "nats://u:" + password + "@x:4222" }, []string{"TOCSIN_BUS_URL", "postgres://"}},
 		"no URL of ClickHouse":  {func(o *app.Options) { o.ClickHouseURL = "nonsense" }, []string{"TOCSIN_CLICKHOUSE_URL", "clickhouse://user:password@host:9000/database"}},
 		"another protocol":      {func(o *app.Options) { o.ClickHouseURL = "ftp://reader:" + password + "@x:9000" }, []string{"TOCSIN_CLICKHOUSE_URL", "clickhouse://"}},
 		"no port":               {func(o *app.Options) { o.ClickHouseURL = "clickhouse://reader:" + password + "@x/y" }, []string{"TOCSIN_CLICKHOUSE_URL", "no port"}},

@@ -14,10 +14,37 @@ import (
 func parse(url string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		// The error of pgx masks the password.
-		return nil, fmt.Errorf("TOCSIN_POSTGRES_URL is not of the form postgres://user:password@host:5432/database: %w", err)
+		return nil, malformed("TOCSIN_POSTGRES_URL", err)
 	}
 	return config, nil
+}
+
+// CheckURL returns an error that names the setting, and tells nothing of the URL,
+// unless it can be one of Postgres.
+func CheckURL(setting, url string) error {
+	if _, err := pgxpool.ParseConfig(url); err != nil {
+		return malformed(setting, err)
+	}
+	return nil
+}
+
+// malformed says why a setting cannot be read. The error of pgx quotes the setting,
+// and does not find each password in it.
+func malformed(setting string, err error) error {
+	form := setting + " is not of the form postgres://user:password@host:5432/database"
+	broken, ok := errors.AsType[*pgconn.ParseConfigError](err)
+	if !ok {
+		return errors.New(form)
+	}
+	bare := *broken
+	bare.ConnString = ""
+	reason := strings.TrimPrefix(bare.Error(), "cannot parse ``: ")
+	// What stands in brackets quotes a word at which a keyword was looked for, which
+	// may be of a password with a blank in it.
+	if text := "failed to parse as keyword/value"; strings.HasPrefix(reason, text) {
+		reason = text
+	}
+	return fmt.Errorf("%s: %s", form, reason)
 }
 
 // explained says of an error which setting led to a server that was not reached

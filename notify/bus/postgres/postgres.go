@@ -52,8 +52,8 @@ func New(o Options) (*Driver, error) {
 	// What a URL says of a pool is no parameter of the server.
 	pool, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
-		// The error of pgx masks the password.
-		return nil, fmt.Errorf("wake-up bus: %w", err)
+		// The error quotes the URL, perhaps with its password.
+		return nil, errors.New("TOCSIN_BUS_URL is not a URL of Postgres, as postgres://user:password@host:5432/database")
 	}
 	config := pool.ConnConfig
 	config.RuntimeParams["application_name"] = "tocsin wake-ups"

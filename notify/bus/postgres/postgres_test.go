@@ -107,8 +107,10 @@ func TestADeafSubscriptionIsRefused(t *testing.T) {
 
 func TestErrorsNameNoPassword(t *testing.T) {
 	const secret = "hunter2"
-	if _, err := postgres.New(postgres.Options{URL: "postgres://u:" + secret + "@host:port/db"}); err == nil || strings.Contains(err.Error(), secret) {
-		t.Errorf("New = %v", err)
+	for _, url := range []string{"postgres://u:" + secret + "@host:port/db", "host=x user=u password = " + secret + " sslmode=prefered"} {
+		if _, err := postgres.New(postgres.Options{URL: url}); err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "TOCSIN_BUS_URL") {
+			t.Errorf("New = %v", err)
+		}
 	}
 	driver := open(t, postgres.Options{URL: "postgres://u:" + secret + "@127.0.0.1:1/db"})
 	if _, err := driver.Subscribe(t.Context()); err == nil || strings.Contains(err.Error(), secret) {
