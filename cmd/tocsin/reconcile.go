@@ -23,10 +23,17 @@ type reconcile struct {
 	Confirm time.Duration `help:"How long to wait before what is missing is looked for again: what became visible just now is still to be found." default:"30s"`
 }
 
+const (
+	// maxReconcileHours is ten years.
+	maxReconcileHours = 10 * 365 * 24
+	// unjudgedNamed is how many rules are named that have judged nothing.
+	unjudgedNamed = 10
+)
+
 // Run compares and prints. That anything is missing is an error.
 func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
-	if r.Hours < 1 || r.Confirm < 0 {
-		return fmt.Errorf("--hours must be at least 1, --confirm must not be negative")
+	if r.Hours < 1 || r.Hours > maxReconcileHours || r.Confirm < 0 {
+		return fmt.Errorf("--hours must be from 1 to %d, --confirm must not be negative", maxReconcileHours)
 	}
 	mapping, err := r.mapping()
 	if err != nil {
@@ -37,13 +44,16 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	var missing, until int64
-	var samples []string
+	var samples, unjudged []string
 	err = app.Reconcile(ctx, app.ReconcileOptions{
 		PostgresURL: r.PostgresURL, ClickHouseURL: r.ClickHouseURL, Source: mapping, Rules: r.Rule,
 		Last: time.Duration(r.Hours) * time.Hour, Confirm: r.Confirm, Version: buildVersion(),
 	}, func(c app.Reconciliation) error {
 		missing += c.Missing
-		if until == 0 || c.ToNS < until {
+		switch {
+		case c.ToNS == 0:
+			unjudged = append(unjudged, c.RuleName)
+		case until == 0 || c.ToNS < until:
 			until = c.ToNS
 		}
 		if c.Missing > 0 {
@@ -58,7 +68,7 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if err := tellUntil(out, until); err != nil {
+	if err := tellUntil(out, until, unjudged); err != nil {
 		return err
 	}
 	for _, s := range samples {
@@ -72,13 +82,21 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// tellUntil says in words up to when exchanges were compared: who has just
-// started would take the zeros of the table for an answer.
-func tellUntil(out io.Writer, untilNS int64) error {
-	text := "No rule has judged anything yet; nothing was compared."
-	if untilNS > 0 {
-		text = fmt.Sprintf("Compared is what ended until %s; newer exchanges are still being found.", time.Unix(0, untilNS).UTC().Format(time.RFC3339))
+// tellUntil says in words up to when exchanges were compared, and of which rules
+// none were: who has just started would take the zeros of the table for an answer.
+func tellUntil(out io.Writer, untilNS int64, unjudged []string) error {
+	if untilNS == 0 {
+		_, err := fmt.Fprintln(out, "No rule has judged anything yet; nothing was compared.")
+		return err
 	}
-	_, err := fmt.Fprintln(out, text)
+	_, err := fmt.Fprintf(out, "Compared is what ended until %s; newer exchanges are still being found.\n", time.Unix(0, untilNS).UTC().Format(time.RFC3339))
+	if err != nil || len(unjudged) == 0 {
+		return err
+	}
+	names := strings.Join(unjudged[:min(len(unjudged), unjudgedNamed)], ", ")
+	if more := len(unjudged) - unjudgedNamed; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	_, err = fmt.Fprintf(out, "Rules that have judged nothing yet, and were not compared: %d (%s).\n", len(unjudged), names)
 	return err
 }

@@ -128,6 +128,32 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	}
 }
 
+// TestReconciliationNamesWhatItDidNotCompare compares a rule that has judged beside
+// twelve that have not, and refuses more hours than there are.
+func TestReconciliationNamesWhatItDidNotCompare(t *testing.T) {
+	w := newWorld(t)
+	rule := w.ruleOf(rules.Definition{Name: "orders"})
+	now := w.ch.Now(t)
+	w.exec(`update rule_state set armed_since_ns = $1`, now-time.Hour.Nanoseconds())
+	w.fail(now-30*time.Minute.Nanoseconds(), "a")
+	w.tick()
+	w.exec(`delete from alert`)
+	for i := range 12 {
+		w.ruleOf(rules.Definition{Name: fmt.Sprintf("new %02d", i)})
+	}
+	out, code := w.command("reconcile", "--confirm=0s")
+	if code != 1 || !strings.Contains(out, "Compared is what ended until") || !strings.Contains(out, "missing of orders: a") ||
+		!strings.Contains(out, "not compared: 12 (new 00, ") || !strings.Contains(out, "new 09 and 2 more)") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+	if out, _ := w.command("reconcile", "--confirm=0s", "--rule="+rule.ID.String()); strings.Contains(out, "not compared") {
+		t.Errorf("of a rule that has judged: %s", out)
+	}
+	if out, code := w.command("reconcile", "--hours=3000000"); code == 0 || !strings.Contains(out, "--hours must be from 1 to 87600") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+}
+
 // TestReconciliationConfirms lets an alert come while it waits, and compares
 // more exchanges than one page holds.
 func TestReconciliationConfirms(t *testing.T) {
