@@ -89,6 +89,9 @@ type Settlement struct {
 	Message *Message
 }
 
+// LeastLease is the shortest lease that a dispatcher can renew in time.
+const LeastLease = 300 * time.Millisecond
+
 // Options configures a [Dispatcher]. Store, Renderer, Sender, Logger, Clock and
 // Replica are required.
 type Options struct {
@@ -106,7 +109,8 @@ type Options struct {
 	// takes longer than a second needs none from then on, but with them at most
 	// four times as many are under way.
 	Slots int
-	// Lease is how long a claim stands without renewal, 30 s by default.
+	// Lease is how long a claim stands without renewal, 30 s by default, and
+	// [LeastLease] at least.
 	Lease time.Duration
 	// DeadAfter is how long this process may stand still before others release its
 	// claims, though they have not lapsed; by default that is not before they lapse.
@@ -185,8 +189,8 @@ func NewDispatcher(o Options) (*Dispatcher, error) {
 	if o.Poll == 0 {
 		o.Poll = time.Second
 	}
-	if o.Slots < 1 || o.Poll < 0 || o.DeadAfter < 0 || o.Lease < 300*time.Millisecond {
-		return nil, errors.New("dispatcher: Slots must be at least 1, Poll and DeadAfter positive, Lease at least 300ms")
+	if o.Slots < 1 || o.Poll < 0 || o.DeadAfter < 0 || o.Lease < LeastLease {
+		return nil, fmt.Errorf("dispatcher: Slots must be at least 1, Poll and DeadAfter positive, Lease at least %v", LeastLease)
 	}
 	d := &Dispatcher{
 		Options: o, gate: newGate(o.Slots), freed: make(chan struct{}, 1), hungry: make(chan struct{}, 1),

@@ -70,7 +70,7 @@ type serve struct {
 	BusURL            string          `help:"Server of the wake-up bus: redis://…, nats://…; for postgres another way to the same database, when the first leads through a pooler in transaction mode." env:"TOCSIN_BUS_URL" placeholder:"URL"`
 	BusName           string          `help:"Name of the channel or stream of wake-ups." default:"tocsin-wake-ups" env:"TOCSIN_BUS_NAME"`
 	BusLength         int             `help:"Most wake-ups that a stream keeps." default:"10000" env:"TOCSIN_BUS_LENGTH"`
-	PollInterval      time.Duration   `help:"Longest pause between looks at the outbox, when neither the bus nor a known due time ends it; 30s, with a bus in memory 1s." env:"TOCSIN_POLL_INTERVAL"`
+	PollInterval      *time.Duration  `help:"Longest pause between looks at the outbox, when neither the bus nor a known due time ends it; 30s, with a bus in memory 1s." env:"TOCSIN_POLL_INTERVAL" placeholder:"PAUSE"`
 	ReconcileInterval time.Duration   `help:"Time between comparisons of exchanges with alerts, by one of all replicas." default:"10m" env:"TOCSIN_RECONCILE_INTERVAL"`
 	RetentionAlerts   days            `help:"How long alerts are kept after they were resolved, with their messages." default:"90d" env:"TOCSIN_RETENTION_ALERTS" placeholder:"DAYS"`
 	RetentionAttempts days            `help:"How long the heads and bodies of messages are kept after these were settled." default:"30d" env:"TOCSIN_RETENTION_ATTEMPTS" placeholder:"DAYS"`
@@ -93,6 +93,9 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	var ballast strings.Builder
 	ballast.Grow(headroom)
 	defer runtime.KeepAlive(&ballast)
+	if err := s.zeros(); err != nil {
+		return err
+	}
 	mapping, err := s.mapping()
 	if err != nil {
 		return err
@@ -109,7 +112,7 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 		TickInterval: s.TickInterval, CohortLeast: cohortLeast(s.CohortLeast), Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
 		Breaker:       app.Breaker{Threshold: s.BreakerAfter, Pause: s.BreakerPause, MaxPause: s.BreakerMaxPause},
-		RetrySchedule: s.RetrySchedule, PollInterval: s.PollInterval,
+		RetrySchedule: s.RetrySchedule, PollInterval: valueOf(s.PollInterval),
 		Bus:               app.BusOptions{Provider: s.Bus, URL: s.BusURL, Name: s.BusName, Length: s.BusLength},
 		ReconcileInterval: s.ReconcileInterval, SweepInterval: s.SweepInterval,
 		Keep:          retention.Keep{Alerts: time.Duration(s.RetentionAlerts), Trails: time.Duration(s.RetentionAttempts)},
@@ -121,6 +124,49 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 	}
 	err = replica.Run(ctx)
 	return errors.Join(err, replica.Close(context.WithoutCancel(ctx)))
+}
+
+// zeros refuses a zero where [app.Options] take it for the default, which somebody
+// who writes it does not mean.
+func (s *serve) zeros() error {
+	var errs []error
+	for _, setting := range []struct {
+		name string
+		zero bool
+	}{
+		{"TOCSIN_TICK_INTERVAL", s.TickInterval == 0},
+		{"TOCSIN_PAGE_SIZE", s.PageSize == 0},
+		{"TOCSIN_CLAIM_FOR", s.ClaimFor == 0},
+		{"TOCSIN_LEASE", s.Lease == 0},
+		{"TOCSIN_HEARTBEAT_INTERVAL", s.HeartbeatInterval == 0},
+		{"TOCSIN_DEAD_AFTER", s.DeadAfter == 0},
+		{"TOCSIN_REAP_INTERVAL", s.ReapInterval == 0},
+		{"TOCSIN_BREAKER_AFTER", s.BreakerAfter == 0},
+		{"TOCSIN_BREAKER_PAUSE", s.BreakerPause == 0},
+		{"TOCSIN_BREAKER_MAX_PAUSE", s.BreakerMaxPause == 0},
+		{"TOCSIN_BUS_LENGTH", s.BusLength == 0},
+		{"TOCSIN_POLL_INTERVAL", s.PollInterval != nil && *s.PollInterval == 0},
+		{"TOCSIN_RECONCILE_INTERVAL", s.ReconcileInterval == 0},
+		{"TOCSIN_RETENTION_ALERTS", s.RetentionAlerts == 0},
+		{"TOCSIN_RETENTION_ATTEMPTS", s.RetentionAttempts == 0},
+		{"TOCSIN_SWEEP_INTERVAL", s.SweepInterval == 0},
+		{"TOCSIN_SHUTDOWN_TIMEOUT", s.ShutdownTimeout == 0},
+		{"TOCSIN_SESSION_IDLE", s.SessionIdle == 0},
+		{"TOCSIN_SESSION_LIFETIME", s.SessionLifetime == 0},
+	} {
+		if setting.zero {
+			errs = append(errs, fmt.Errorf("%s must not be 0; leave it out for the default", setting.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// valueOf returns what a flag without a default was given, or zero.
+func valueOf[T any](given *T) (value T) {
+	if given != nil {
+		value = *given
+	}
+	return value
 }
 
 // cohortLeast returns what the evaluator takes for none, where none are wanted.

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"log/slog"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/alecthomas/kong"
 )
 
 // unset takes variables away for the time of a test.
@@ -28,5 +32,51 @@ func TestAMissingFlagIsNamedWithItsVariable(t *testing.T) {
 	}
 	if _, err := parser.Parse([]string{"users", "list", "--nonsense"}); err == nil || !strings.Contains(naming(err).Error(), "--nonsense") {
 		t.Errorf("an unknown flag: %v", err)
+	}
+}
+
+// TestAZeroIsNotTakenForTheDefault sets each number and each time of serve to 0,
+// but for those of which 0 is the default or is said to mean something.
+func TestAZeroIsNotTakenForTheDefault(t *testing.T) {
+	means := map[string]bool{"TOCSIN_SETTLE": true, "TOCSIN_COHORT_LEAST": true, "TOCSIN_SHUTDOWN_DELAY": true, "TOCSIN_AUDIT_RETENTION": true}
+	for _, required := range []string{"TOCSIN_POSTGRES_URL", "TOCSIN_CLICKHOUSE_URL", "TOCSIN_ENCRYPTION_KEY"} {
+		t.Setenv(required, "nonsense")
+	}
+	run := func(t *testing.T) (*kong.Context, error) {
+		t.Helper()
+		var c cli
+		k, err := kong.New(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, err := k.Parse([]string{"serve"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ctx, c.Serve.Run(t.Context(), slog.New(slog.DiscardHandler))
+	}
+	ctx, err := run(t)
+	if err == nil || strings.Contains(err.Error(), "must not be 0") {
+		t.Errorf("with the defaults: %v, want nothing but the URLs refused", err)
+	}
+	for _, flag := range ctx.Selected().Flags {
+		kind := flag.Target.Type()
+		if kind.Kind() == reflect.Pointer {
+			kind = kind.Elem()
+		}
+		if kind.Kind() != reflect.Int && kind.Kind() != reflect.Int64 {
+			continue
+		}
+		name := flag.Envs[0]
+		t.Run(name, func(t *testing.T) {
+			zero := "0s"
+			if kind.Kind() == reflect.Int {
+				zero = "0"
+			}
+			t.Setenv(name, zero)
+			if _, err := run(t); strings.Contains(err.Error(), name+" must not be 0") == means[name] {
+				t.Errorf("Run = %v", err)
+			}
+		})
 	}
 }

@@ -65,6 +65,11 @@ type OIDCOptions struct {
 	Tenant      string
 }
 
+// set reports whether anything but the issuer is set; scopes have a default.
+func (o *OIDCOptions) set() bool {
+	return o.ClientID != "" || o.ClientSecret != "" || o.Name != "" || o.RoleClaim != "" || len(o.RoleMap) > 0 || o.DefaultRole != "" || o.Tenant != ""
+}
+
 // openElsewhere returns where people sign in elsewhere, nil where nothing is set.
 func (a *App) openElsewhere(db *postgres.DB, box *seal.Box) (*api.Elsewhere, error) {
 	o := a.options.Access.OIDC
@@ -117,6 +122,9 @@ func (o *AccessOptions) validate() error {
 		for _, f := range access.CheckPassword("TOCSIN_ADMIN_PASSWORD", o.AdminPassword, o.AdminEmail) {
 			errs = append(errs, fmt.Errorf("%s: %s", f.Field, f.Message))
 		}
+	}
+	if o.OIDC.Issuer == "" && o.OIDC.set() {
+		errs = append(errs, errors.New("TOCSIN_OIDC_ISSUER is not set, and TOCSIN_OIDC_CLIENT_ID or another setting of a provider is; set both, or none"))
 	}
 	if o.SessionIdle < 0 || o.SessionLifetime < 0 || o.AuditRetention < 0 {
 		errs = append(errs, errors.New("TOCSIN_SESSION_IDLE, TOCSIN_SESSION_LIFETIME and TOCSIN_AUDIT_RETENTION must not be negative"))

@@ -111,6 +111,9 @@ type Options struct {
 	Version string
 }
 
+// leastClaim is the least [Options.ClaimFor]: a tick reads for a third of it.
+const leastClaim = 300 * time.Millisecond
+
 func (o *Options) applyDefaults() {
 	if len(o.Roles) == 0 {
 		o.Roles = Roles()
@@ -193,8 +196,6 @@ func (o *Options) validate() error {
 		{int64(o.TickInterval), "TOCSIN_TICK_INTERVAL"},
 		{int64(o.Settle), "TOCSIN_SETTLE"},
 		{int64(o.PageSize), "TOCSIN_PAGE_SIZE"},
-		{int64(o.ClaimFor), "TOCSIN_CLAIM_FOR"},
-		{int64(o.Lease), "TOCSIN_LEASE"},
 		{int64(o.PollInterval), "TOCSIN_POLL_INTERVAL"},
 		{int64(o.ReconcileInterval), "TOCSIN_RECONCILE_INTERVAL"},
 		{int64(o.SweepInterval), "TOCSIN_SWEEP_INTERVAL"},
@@ -203,6 +204,17 @@ func (o *Options) validate() error {
 	} {
 		if bounded.value < 0 {
 			errs = append(errs, fmt.Errorf("%s must not be negative", bounded.name))
+		}
+	}
+	if o.ClaimFor < leastClaim {
+		errs = append(errs, fmt.Errorf("TOCSIN_CLAIM_FOR is %v; it must be at least %v", o.ClaimFor, leastClaim))
+	}
+	if o.Lease != 0 && o.Lease < notify.LeastLease {
+		errs = append(errs, fmt.Errorf("TOCSIN_LEASE is %v; it must be at least %v", o.Lease, notify.LeastLease))
+	}
+	for i, pause := range o.RetrySchedule {
+		if pause <= 0 {
+			errs = append(errs, fmt.Errorf("TOCSIN_RETRY_SCHEDULE: pause %d is %v; it must be positive", i+1, pause))
 		}
 	}
 	if err := o.Breaker.Validate(); err != nil {

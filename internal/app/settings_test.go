@@ -14,7 +14,7 @@ import (
 func TestAWrongSettingIsNamed(t *testing.T) {
 	const (
 		password = "s3cret-of-the-database"
-		keywords = "host=127.0.0.1 user=tocsin password = " + password + " sslmode=prefered"
+		keywords = "host=127.0.0.1 user=tocsin password = " + password + " sslmode=maybe"
 		halves   = "host=127.0.0.1 user=tocsin password=a " + password + " sslmode=disable"
 	)
 	for name, c := range map[string]struct {
@@ -33,12 +33,18 @@ func TestAWrongSettingIsNamed(t *testing.T) {
 		"a short key":           {func(o *app.Options) { o.EncryptionKey = "abc" }, []string{"TOCSIN_ENCRYPTION_KEY", "openssl rand -base64 32"}},
 		"a role":                {func(o *app.Options) { o.Roles = []app.Role{"cook"} }, []string{"TOCSIN_ROLES", "api, evaluate, dispatch"}},
 		"a settle time":         {func(o *app.Options) { o.Settle = -time.Second }, []string{"TOCSIN_SETTLE"}},
+		"a lease":               {func(o *app.Options) { o.Lease = 1 }, []string{"TOCSIN_LEASE", "at least 300ms"}},
+		"a claim":               {func(o *app.Options) { o.ClaimFor = 2 }, []string{"TOCSIN_CLAIM_FOR", "at least 300ms"}},
+		"a retry at once":       {func(o *app.Options) { o.RetrySchedule = []time.Duration{time.Second, 0} }, []string{"TOCSIN_RETRY_SCHEDULE", "pause 2"}},
+		"no issuer":             {func(o *app.Options) { o.Access.OIDC.ClientSecret = password }, []string{"TOCSIN_OIDC_ISSUER", "TOCSIN_OIDC_CLIENT_ID"}},
 		"an address":            {func(o *app.Options) { o.Access.AdminEmail, o.Access.AdminPassword = "ada", password }, []string{"TOCSIN_ADMIN_EMAIL", "e-mail"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := app.Options{
 				PostgresURL: "postgres://tocsin:" + password + "@127.0.0.1:1/tocsin", ClickHouseURL: "http://127.0.0.1:1/x",
 				EncryptionKey: key, Logger: slog.New(slog.DiscardHandler),
+				// Of what no role uses, it is told, too.
+				Roles: []app.Role{app.RoleAPI},
 			}
 			c.change(&o)
 			_, err := app.New(t.Context(), o)

@@ -107,7 +107,7 @@ func TestADeafSubscriptionIsRefused(t *testing.T) {
 
 func TestErrorsNameNoPassword(t *testing.T) {
 	const secret = "hunter2"
-	for _, url := range []string{"postgres://u:" + secret + "@host:port/db", "host=x user=u password = " + secret + " sslmode=prefered"} {
+	for _, url := range []string{"postgres://u:" + secret + "@host:port/db", "host=x user=u password = " + secret + " sslmode=maybe"} {
 		if _, err := postgres.New(postgres.Options{URL: url}); err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "TOCSIN_BUS_URL") {
 			t.Errorf("New = %v", err)
 		}
