@@ -17,7 +17,9 @@ type AuditReader interface {
 
 // AuditQuery selects entries of the audit log. Zero values select nothing out.
 type AuditQuery struct {
-	Actor, ObjectKind, ObjectID string
+	// Actor is an e-mail address, or a token by its name or as [Identity] shows it.
+	Actor                string
+	ObjectKind, ObjectID string
 	// From is the first instant, To the first that does not count any more.
 	From, To *time.Time
 	// Before is the entry that the page follows; 0 begins the list.

@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
+	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -262,6 +264,30 @@ func TestTokens(t *testing.T) {
 	for _, bad := range []string{"tcn_", "tcn_aaaa", strings.ToUpper(program.token), "nonsense"} {
 		program.token = bad
 		program.must(http.StatusUnauthorized, http.MethodGet, "/rules", nil)
+	}
+}
+
+func TestTheAuditLogIsFoundByWhoActed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	base, _ := w.guarded()
+	admin := newCaller(t, base).signIn(adminEmail, adminPassword)
+	for _, name := range []string{"ci", "ci-2"} {
+		admin.withToken(name, access.Editor).must(http.StatusCreated, http.MethodPost, "/webhooks", map[string]any{
+			"name": "of " + name, "kind": "generic", "url": "https://example.com/",
+		})
+	}
+	for actor, want := range map[string][]string{
+		"ci": {"of ci"}, "token ci": {"of ci"}, "ci-2": {"of ci-2"}, adminEmail: {"ci-2", "ci", ""}, "token": nil, "token " + adminEmail: nil,
+	} {
+		var got []string
+		for _, entry := range admin.must(http.StatusOK, http.MethodGet, "/audit?actor="+url.QueryEscape(actor), nil).body["items"].([]any) {
+			name, _ := entry.(map[string]any)["objectName"].(string)
+			got = append(got, name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("of %q: %q, want %q", actor, got, want)
+		}
 	}
 }
 

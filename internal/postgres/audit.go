@@ -55,7 +55,7 @@ func (s *Audit) List(ctx context.Context, tenant string, q api.AuditQuery) ([]ap
 		where, args[name] = append(where, condition), value
 	}
 	if q.Actor != "" {
-		also("actor = @actor", "actor", q.Actor)
+		also("actor in (@actor, 'token ' || @actor)", "actor", q.Actor)
 	}
 	if q.ObjectKind != "" {
 		also("object_kind = @kind", "kind", q.ObjectKind)

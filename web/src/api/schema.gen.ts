@@ -3115,7 +3115,7 @@ export interface operations {
     listAudit: {
         parameters: {
             query?: {
-                /** @description The e-mail address of a user or the name of a token, exactly. */
+                /** @description The e-mail address of a user or the name of a token, exactly. A token's may begin with `token`, as entries show it. */
                 actor?: string;
                 /** @description The `nextCursor` of the page before, as it was given. */
                 cursor?: components["parameters"]["Cursor"];
