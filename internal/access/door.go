@@ -134,9 +134,14 @@ func (d *Door) SignIn(ctx context.Context, from Actor, email, password string) (
 	if err := d.Store.CountAttempt(ctx, subjects...); err != nil {
 		return Entry{}, err
 	}
-	account, hash, err := d.Store.Credentials(ctx, email)
-	if err != nil {
-		return Entry{}, err
+	var account Account
+	var hash string
+	var err error
+	// What is no address is nobody's, and a store may not even be able to look for it.
+	if CheckEmail(email) == nil {
+		if account, hash, err = d.Store.Credentials(ctx, email); err != nil {
+			return Entry{}, err
+		}
 	}
 	fits, outdated, err := d.Hasher.Verify(ctx, hash, password)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -149,6 +150,13 @@ func TestAPersonSignsInAndOut(t *testing.T) {
 	unknown := c.must(http.StatusUnauthorized, http.MethodPost, "/session", map[string]any{"email": "nobody@example.com", "password": "incorrect horse"})
 	if wrong.text("detail") != unknown.text("detail") {
 		t.Errorf("%q of a wrong password, %q of an unknown account", wrong.text("detail"), unknown.text("detail"))
+	}
+	for i, email := range []string{"a\x00b@example.com", "\x00", "nobody"} {
+		got := c.must(http.StatusUnauthorized, http.MethodPost, "/session", map[string]any{"email": email, "password": "incorrect horse"})
+		if got.text("detail") != unknown.text("detail") || strings.Contains(logged.String(), "level=ERROR") {
+			t.Errorf("%q of %q, which is no address; the log:\n%s", got.text("detail"), email, logged)
+		}
+		w.wantColumn("attempts from this address", `select max(failures)::text from sign_in_failure`, fmt.Sprint(i+3))
 	}
 
 	in := c.must(http.StatusOK, http.MethodPost, "/session", map[string]any{"email": strings.ToUpper(adminEmail), "password": adminPassword})
