@@ -107,11 +107,11 @@ func (s *server) endElsewhere(c echo.Context) error {
 // backWith sends a browser back to the page, which says what went wrong. The
 // page is told the kind of problem alone, so that nobody can put words on it.
 func (s *server) backWith(c echo.Context, returnTo string, err error) error {
-	problem := string(oidc.Unusable)
-	if p, ok := errors.AsType[*oidc.Error](err); ok {
-		problem = string(p.Problem)
-	}
+	problem := "unavailable"
+	theirs, ok := errors.AsType[*oidc.Error](err)
 	switch {
+	case ok:
+		problem = string(theirs.Problem)
 	case errors.Is(err, access.ErrRefused):
 		problem = string(oidc.NotAdmitted)
 	case fault.KindOf(err) == fault.Conflict:

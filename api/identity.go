@@ -78,6 +78,12 @@ func notIdentified(err error, message string) error {
 	if errors.Is(err, access.ErrRefused) {
 		return unauthorized(message)
 	}
+	return notChecked(err)
+}
+
+// notChecked says that nobody can be recognised at present, unless err is a
+// fault, which says what it is.
+func notChecked(err error) error {
 	return echo.NewHTTPError(http.StatusServiceUnavailable, "Who you are cannot be checked at present; try again").SetInternal(err)
 }
 

@@ -56,7 +56,7 @@ func (s *server) GetSession(ctx context.Context, _ GetSessionRequestObject) (Get
 		return nil, err
 	}
 	if answer.SetupNeeded, err = s.Door.Store.Empty(ctx); err != nil {
-		return nil, fmt.Errorf("look for users: %w", err)
+		return nil, notChecked(fmt.Errorf("look for users: %w", err))
 	}
 	return answer, nil
 }
@@ -136,13 +136,13 @@ func (s *server) signOut(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read session: %w", err)
+		return notChecked(fmt.Errorf("read session: %w", err))
 	}
 	who := Identity{Tenant: session.Account.TenantID, Actor: session.Account.Email, Kind: kindUser, ID: session.Account.ID, Session: &session}
 	from := this.from
 	from.Operation, from.ObjectKind, from.ObjectID = "deleteSession", "session", session.ID.String()
 	if err := s.Door.SignOut(access.As(ctx, who.acting(from)), this.secret); err != nil {
-		return fmt.Errorf("sign out: %w", err)
+		return notChecked(fmt.Errorf("sign out: %w", err))
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (s *server) signOut(ctx context.Context) error {
 // signedIn answers whoever came in, and ends the session of before.
 func (s *server) signedIn(ctx context.Context, entry access.Entry, err error) (SignedInJSONResponse, error) {
 	if err != nil {
-		return SignedInJSONResponse{}, fmt.Errorf("sign in: %w", err)
+		return SignedInJSONResponse{}, notChecked(fmt.Errorf("sign in: %w", err))
 	}
 	if err := s.signOut(ctx); err != nil {
 		return SignedInJSONResponse{}, err

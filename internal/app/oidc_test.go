@@ -273,6 +273,41 @@ func TestASignInUndoesNoEditOfItsUser(t *testing.T) {
 	w.wantColumn("the account", `select name || ' ' || role || ' ' || disabled from account where email = 'eve@example.com'`, "Eve, gone editor true")
 }
 
+// TestNobodyIsRecognisedWithoutPostgres takes away what tells who somebody is.
+func TestNobodyIsRecognisedWithoutPostgres(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := newProvider(t)
+	base := w.elsewhere(p, app.OIDCOptions{DefaultRole: access.Viewer})
+	ada := newCaller(t, base).signIn(adminEmail, adminPassword)
+	p.next(map[string]any{"sub": "grace", "email": "grace@example.com"}, nil)
+	w.exec(`alter table account rename to account_away`)
+	w.exec(`alter table sign_in_failure rename to sign_in_failure_away`)
+	credentials := map[string]any{"email": adminEmail, "password": adminPassword}
+	for _, ask := range []struct {
+		by           *caller
+		method, path string
+		body         any
+	}{
+		{ada, http.MethodGet, "/me", nil},
+		{ada, http.MethodGet, "/session", nil},
+		{newCaller(t, base), http.MethodGet, "/session", nil},
+		{newCaller(t, base), http.MethodPost, "/session", credentials},
+		{ada, http.MethodDelete, "/session", nil},
+	} {
+		got := ask.by.must(http.StatusServiceUnavailable, ask.method, ask.path, ask.body)
+		if detail := got.text("detail"); detail != "Who you are cannot be checked at present; try again" {
+			t.Errorf("%s %s: %q", ask.method, ask.path, detail)
+		}
+	}
+	if got := newCaller(t, base).comeIn("/").Query().Get("sign-in-problem"); got != "unavailable" {
+		t.Errorf("from the provider: %q", got)
+	}
+	w.exec(`alter table account_away rename to account`)
+	w.exec(`alter table sign_in_failure_away rename to sign_in_failure`)
+	ada.must(http.StatusOK, http.MethodGet, "/me", nil)
+}
+
 func TestWhomAProviderCannotLetIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,11 +8,12 @@ import { useFocusAtFirst } from "../ui/useFocusAtFirst";
 import styles from "./access.module.css";
 import { Entrance } from "./Entrance";
 
-/** What can go wrong at a provider, in words. */
+/** What can go wrong at a provider or on the way back, in words. */
 const problems: Record<string, string> = {
   expired: "That took too long, or began in another browser. Try again.",
   cancelled: "The provider did not let you sign in.",
   provider: "The provider cannot be used at present. Tocsin's log says why.",
+  unavailable: "Who you are cannot be checked at present. Try again.",
   "not-admitted": "You have no account here. An administrator can let you in.",
   "email-taken": "Your e-mail address belongs to an account with a password. An administrator can help.",
 };

@@ -1,6 +1,6 @@
 import { screen, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { api, open, problem, startWorld } from "../test/world";
 
 const { server } = startWorld();
@@ -76,6 +76,17 @@ test("a provider comes first, and knows where to return to", async () => {
   open("/rules");
   const link = await screen.findByRole("link", { name: "Sign in with Example" });
   expect(link).toHaveAttribute("href", expect.stringMatching(/^\/api\/auth\/oidc\/start\?return=%2F/));
+});
+
+test.each([
+  ["unavailable", "Who you are cannot be checked at present. Try again."],
+  ["provider", "The provider cannot be used at present. Tocsin's log says why."],
+])("what went wrong on the way from a provider is told: %s", async (kind, words) => {
+  globalThis.history.replaceState(null, "", `/?sign-in-problem=${kind}`);
+  onTestFinished(() => globalThis.history.replaceState(null, "", "/"));
+  server.use(signedOut({ provider: { name: "Example", url: "/api/auth/oidc/start" } }));
+  open("/");
+  expect(await screen.findByRole("alert")).toHaveTextContent(words);
 });
 
 test("who is no administrator is told so", async () => {
