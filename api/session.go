@@ -55,8 +55,8 @@ func (s *server) GetSession(ctx context.Context, _ GetSessionRequestObject) (Get
 	if statusOfHTTP(err) != http.StatusUnauthorized {
 		return nil, err
 	}
-	if answer.SetupNeeded, err = s.Door.Store.Empty(ctx); err != nil {
-		return nil, notChecked(fmt.Errorf("look for users: %w", err))
+	if answer.SetupNeeded, err = s.Door.Store.SetUpNeeded(ctx); err != nil {
+		return nil, notChecked(fmt.Errorf("look for administrators: %w", err))
 	}
 	return answer, nil
 }

@@ -58,12 +58,13 @@ type Entrances interface {
 	SetPassword(ctx context.Context, account uuid.UUID, hash string) error
 }
 
-// Beginning is what happens while there is no account.
+// Beginning is what happens while there is no administrator; one who is disabled
+// is none.
 type Beginning interface {
-	// Empty reports whether there is no account.
-	Empty(ctx context.Context) (bool, error)
-	// SetUp makes the first account. It returns [ErrRefused] when the code is
-	// not a valid one, and a fault when there is an account already.
+	// SetUpNeeded reports whether there is no administrator.
+	SetUpNeeded(ctx context.Context) (bool, error)
+	// SetUp makes the first administrator. It returns [ErrRefused] when the code
+	// is not a valid one, and a fault when there is an administrator already.
 	SetUp(ctx context.Context, code Hash, first NewAccount) (Account, error)
 }
 

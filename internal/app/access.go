@@ -153,7 +153,7 @@ func (o *Options) checkOpen(listener net.Listener) error {
 	return nil
 }
 
-// openDoor makes the door and, while there is no account, a way to the first one.
+// openDoor makes the door and, while there is no administrator, a way to the first one.
 func (a *App) openDoor(ctx context.Context, db *postgres.DB) (*access.Door, error) {
 	o := a.options.Access
 	logger := a.options.Logger.With(slog.String("part", "access"))
@@ -161,12 +161,14 @@ func (a *App) openDoor(ctx context.Context, db *postgres.DB) (*access.Door, erro
 	door := access.NewDoor(access.DoorOptions{
 		Store: store, Hasher: access.NewHasher(access.DefaultCost(), hashesAtOnce), Idle: o.SessionIdle, Lifetime: o.SessionLifetime, Logger: logger,
 	})
-	empty, err := store.Empty(ctx)
-	if err != nil || !empty {
+	needed, err := store.SetUpNeeded(ctx)
+	if err != nil || !needed {
 		return door, err
 	}
 	if o.AdminEmail != "" {
-		return door, addFirst(ctx, door, store, o, logger)
+		if err := addFirst(ctx, door, store, o, logger); err != nil {
+			return nil, err
+		}
 	}
 	if o.Mode == AccessOpen {
 		return door, nil
@@ -177,13 +179,13 @@ func (a *App) openDoor(ctx context.Context, db *postgres.DB) (*access.Door, erro
 		return nil, err
 	}
 	if added {
-		logger.WarnContext(ctx, "nobody can sign in yet: open the web application and make the first administrator with this code; it holds for a day, and every start makes another one",
+		logger.WarnContext(ctx, "there is no administrator yet: open the web application and make the first one with this code; it holds for a day, and every start makes another one",
 			slog.String("set_up_code", code))
 	}
 	return door, nil
 }
 
-// addFirst makes the first administrator. Of several replicas one does.
+// addFirst makes the first user, an administrator. Of several replicas one does.
 func addFirst(ctx context.Context, door *access.Door, store *postgres.Access, o AccessOptions, logger *slog.Logger) error {
 	hash, err := door.Hasher.Hash(ctx, o.AdminPassword)
 	if err != nil {

@@ -151,7 +151,7 @@ func TestIdleReplicaAsksSeldom(t *testing.T) {
 		// A connection is told once what it will be asked; how many there are is left to the pool.
 		"prepare": {0, 60},
 	}
-	withAPI := map[string]share{"AccountsExist": {0, 1}}
+	withAPI := map[string]share{"AdministratorExists": {0, 1}}
 	evaluating := map[string]share{
 		"RuleClaim": {5 * time.Second, 2}, `listen "tocsin-wake-ups-ev"`: {0, 1}, "WakeUpNotify": {0, 2},
 	}

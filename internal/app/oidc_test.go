@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -147,7 +148,7 @@ func (p *provider) next(claims map[string]any, change func(map[string]any)) {
 }
 
 // elsewhere runs a replica whose people may come from p.
-func (w *world) elsewhere(p *provider, o app.OIDCOptions) string {
+func (w *world) elsewhere(p *provider, o app.OIDCOptions, change ...func(*app.Options)) string {
 	w.t.Helper()
 	listener, err := new(net.ListenConfig).Listen(w.t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -156,9 +157,9 @@ func (w *world) elsewhere(p *provider, o app.OIDCOptions) string {
 	address := listener.Addr().String()
 	_ = listener.Close()
 	o.Issuer, o.ClientID, o.ClientSecret = p.url, p.client.id, p.client.secret
-	base, _ := w.guarded(func(options *app.Options) {
+	base, _ := w.guarded(append([]func(*app.Options){func(options *app.Options) {
 		options.Listen, options.PublicURL, options.Access.OIDC = address, "http://"+address, o
-	})
+	}}, change...)...)
 	return base
 }
 
@@ -306,6 +307,45 @@ func TestNobodyIsRecognisedWithoutPostgres(t *testing.T) {
 	w.exec(`alter table account_away rename to account`)
 	w.exec(`alter table sign_in_failure_away rename to sign_in_failure`)
 	ada.must(http.StatusOK, http.MethodGet, "/me", nil)
+}
+
+// TestACodeHoldsWhoeverComesInBefore has a colleague come from the provider
+// before there is an administrator.
+func TestACodeHoldsWhoeverComesInBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := newProvider(t)
+	base := w.elsewhere(p, app.OIDCOptions{DefaultRole: access.Viewer}, func(o *app.Options) { o.Access.AdminEmail, o.Access.AdminPassword = "", "" })
+	p.next(map[string]any{"sub": "grace", "email": "grace@example.com"}, nil)
+	newCaller(t, base).comeIn("/")
+	w.wantColumn("users", `select email || ' ' || role from account`, "grace@example.com viewer")
+	if err := w.db.Access().Sweep(t.Context(), time.Hour, 0); err != nil {
+		t.Fatal(err)
+	}
+	w.wantColumn("codes", `select count(*)::text from set_up_code`, "1")
+	needed := func(want bool) {
+		t.Helper()
+		if how := newCaller(t, base).must(http.StatusOK, http.MethodGet, "/session", nil); how.body["setupNeeded"] != want {
+			t.Errorf("how to sign in: %v", how.body)
+		}
+	}
+	needed(true)
+	// What is set makes the first user, and nobody later.
+	_, logged := w.guarded()
+	code := regexp.MustCompile(`set_up_code=(\S+)`).FindStringSubmatch(logged.String())
+	if code == nil {
+		t.Fatalf("no code in the log:\n%s", logged)
+	}
+	form := map[string]any{"code": code[1], "email": adminEmail, "name": "Ada", "password": adminPassword}
+	newCaller(t, base).must(http.StatusOK, http.MethodPost, "/setup", form)
+	needed(false)
+	if got := newCaller(t, base).must(http.StatusConflict, http.MethodPost, "/setup", form); got.text("detail") != "There is an administrator already; sign in" {
+		t.Errorf("set up once more: %v", got.body)
+	}
+	w.wantColumn("users", `select email || ' ' || role from account order by email`, adminEmail+" admin", "grace@example.com viewer")
+	// One who is disabled cannot sign in.
+	w.exec(`update account set disabled = true where role = 'admin'`)
+	needed(true)
 }
 
 func TestWhomAProviderCannotLetIn(t *testing.T) {

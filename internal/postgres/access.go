@@ -186,11 +186,12 @@ func (s *Access) Redeem(ctx context.Context, secret access.Hash) (access.Account
 	return account, nil
 }
 
-// SetUp makes the first account.
+// SetUp makes the first administrator. Who came from a provider before may have
+// made accounts already.
 func (s *Access) SetUp(ctx context.Context, code access.Hash, first access.NewAccount) (access.Account, error) {
 	var account access.Account
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		made, err := firstAccount(ctx, q)
+		made, err := firstAdministrator(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -216,19 +217,19 @@ func (s *Access) SetUp(ctx context.Context, code access.Hash, first access.NewAc
 	return account, nil
 }
 
-// firstAccount lets one at a time see whether there is an account, until the
-// transaction ends.
-func firstAccount(ctx context.Context, q *pgq.Queries) (made bool, err error) {
+// firstAdministrator lets one at a time see whether there is an administrator
+// who is not disabled, until the transaction ends.
+func firstAdministrator(ctx context.Context, q *pgq.Queries) (made bool, err error) {
 	if err := q.SetUpLock(ctx); err != nil {
 		return false, err
 	}
-	return q.AccountsExist(ctx)
+	return q.AdministratorExists(ctx)
 }
 
-// AddSetUpCode adds a code while there is no account, and reports whether it did.
+// AddSetUpCode adds a code while there is no administrator, and reports whether it did.
 func (s *Access) AddSetUpCode(ctx context.Context, code access.Hash) (added bool, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
-		made, err := firstAccount(ctx, q)
+		made, err := firstAdministrator(ctx, q)
 		if err != nil || made {
 			return err
 		}
@@ -241,10 +242,13 @@ func (s *Access) AddSetUpCode(ctx context.Context, code access.Hash) (added bool
 	return added, nil
 }
 
-// AddFirst makes the first account, unless there is one, and reports whether it did.
+// AddFirst makes an account, unless there is any, and reports whether it did.
 func (s *Access) AddFirst(ctx context.Context, first access.NewAccount) (added bool, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
-		made, err := firstAccount(ctx, q)
+		if err := q.SetUpLock(ctx); err != nil {
+			return err
+		}
+		made, err := q.AccountsExist(ctx)
 		if err != nil || made {
 			return err
 		}
@@ -260,13 +264,13 @@ func (s *Access) AddFirst(ctx context.Context, first access.NewAccount) (added b
 	return added, nil
 }
 
-// Empty reports whether there is no account yet.
-func (s *Access) Empty(ctx context.Context) (bool, error) {
-	exist, err := s.db.queries.AccountsExist(ctx)
+// SetUpNeeded reports whether there is no administrator yet.
+func (s *Access) SetUpNeeded(ctx context.Context) (bool, error) {
+	exists, err := s.db.queries.AdministratorExists(ctx)
 	if err != nil {
-		return false, fmt.Errorf("look for accounts: %w", err)
+		return false, fmt.Errorf("look for administrators: %w", err)
 	}
-	return !exist, nil
+	return !exists, nil
 }
 
 // SetPassword sets a password and ends every session and link of the account.

@@ -393,6 +393,17 @@ func (q *Queries) AccountsExist(ctx context.Context) (bool, error) {
 	return exists, err
 }
 
+const administratorExists = `-- name: AdministratorExists :one
+select exists (select from account where role = 'admin' and not disabled)
+`
+
+func (q *Queries) AdministratorExists(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, administratorExists)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const adminsLock = `-- name: AdminsLock :many
 select account_id from account
 where tenant_id = $1 and role = 'admin' and not disabled
@@ -598,7 +609,7 @@ const setUpLock = `-- name: SetUpLock :exec
 select pg_advisory_xact_lock(hashtext('tocsin first account'))
 `
 
-// Lets one at a time see whether there is an account, and make the first one.
+// Lets one at a time see whether there is an account or an administrator, and make the first one.
 func (q *Queries) SetUpLock(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, setUpLock)
 	return err
@@ -691,7 +702,7 @@ with sessions as (
 ), links as (
     delete from sign_in_link where expires_at <= now()
 ), codes as (
-    delete from set_up_code where expires_at <= now() or exists (select from account)
+    delete from set_up_code where expires_at <= now() or exists (select from account where role = 'admin' and not disabled)
 )
 delete from sign_in_failure where last_at <= now() - interval '24 hours'
 `

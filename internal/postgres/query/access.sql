@@ -67,11 +67,14 @@ update api_token set used_at = now()
 where token_id = @token_id and (used_at is null or used_at < now() - interval '1 minute');
 
 -- name: SetUpLock :exec
--- Lets one at a time see whether there is an account, and make the first one.
+-- Lets one at a time see whether there is an account or an administrator, and make the first one.
 select pg_advisory_xact_lock(hashtext('tocsin first account'));
 
 -- name: AccountsExist :one
 select exists (select from account);
+
+-- name: AdministratorExists :one
+select exists (select from account where role = 'admin' and not disabled);
 
 -- name: SetUpCodeInsert :exec
 insert into set_up_code (secret_hash, expires_at) values (@secret_hash, now() + interval '24 hours');
@@ -99,7 +102,7 @@ with sessions as (
 ), links as (
     delete from sign_in_link where expires_at <= now()
 ), codes as (
-    delete from set_up_code where expires_at <= now() or exists (select from account)
+    delete from set_up_code where expires_at <= now() or exists (select from account where role = 'admin' and not disabled)
 )
 delete from sign_in_failure where last_at <= now() - interval '24 hours';
 

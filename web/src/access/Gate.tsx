@@ -4,7 +4,7 @@ import { accessKeys, type Me, type SessionState, session } from "../api/access";
 import { onSignedOut } from "../api/client";
 import { CameIn } from "./cameIn";
 import { SetUpPage } from "./SetUpPage";
-import { SignInPage } from "./SignInPage";
+import { SignInPage, signInProblem } from "./SignInPage";
 
 /**
  * Shows the application to whoever is signed in, and the sign-in to others. The address stays as it is, so that one comes
@@ -15,6 +15,7 @@ export function Gate({ children }: { children: ReactNode }) {
   const state = useQuery(session());
   const [entered, setEntered] = useState(false);
   const [visit, setVisit] = useState(0);
+  const [signsIn, setSignsIn] = useState(() => signInProblem() !== undefined);
   const last = useRef<string>(undefined);
   useEffect(
     () =>
@@ -67,7 +68,11 @@ export function Gate({ children }: { children: ReactNode }) {
       )}
       {!inside &&
         state.data &&
-        (state.data.setupNeeded ? <SetUpPage onEnter={enter} /> : <SignInPage state={state.data} onEnter={enter} />)}
+        (state.data.setupNeeded && !signsIn && state.data.problem === undefined ? (
+          <SetUpPage onEnter={enter} onSignIn={() => setSignsIn(true)} />
+        ) : (
+          <SignInPage state={state.data} onEnter={enter} />
+        ))}
     </>
   );
 }

@@ -11,8 +11,8 @@ import { Entrance } from "./Entrance";
 
 const fields = ["code", "name", "email", "password"] as const;
 
-/** What is shown while there is no user at all. */
-export function SetUpPage({ onEnter }: { onEnter: (who: Me) => void }) {
+/** What is shown while there is no administrator. Others may have accounts: they go on to sign in. */
+export function SetUpPage({ onEnter, onSignIn }: { onEnter: (who: Me) => void; onSignIn: () => void }) {
   const [problem, setProblem] = useState<string>();
   useEffect(() => {
     document.title = "Set up · Tocsin";
@@ -31,7 +31,7 @@ export function SetUpPage({ onEnter }: { onEnter: (who: Me) => void }) {
   return (
     <Entrance title="Set up Tocsin" problem={problem}>
       <p>
-        Nobody can sign in yet. Make the first administrator with the code that Tocsin has written to its log when it
+        There is no administrator yet. Make the first one with the code that Tocsin has written to its log when it
         started.
       </p>
       <form
@@ -64,6 +64,7 @@ export function SetUpPage({ onEnter }: { onEnter: (who: Me) => void }) {
           Make the administrator
         </Button>
       </form>
+      <Button onClick={onSignIn}>Sign in instead</Button>
     </Entrance>
   );
 }

@@ -18,6 +18,12 @@ const problems: Record<string, string> = {
   "email-taken": "Your e-mail address belongs to an account with a password. An administrator can help.",
 };
 
+/** What went wrong for whoever has just been at a provider. */
+export function signInProblem(): string | undefined {
+  const kind = new URLSearchParams(globalThis.location.search).get("sign-in-problem");
+  return kind === null ? undefined : (problems[kind] ?? problems.provider);
+}
+
 export function SignInPage({ state, onEnter }: { state: SessionState; onEnter: (who: Me) => void }) {
   useEffect(() => {
     document.title = "Sign in · Tocsin";
@@ -25,12 +31,11 @@ export function SignInPage({ state, onEnter }: { state: SessionState; onEnter: (
   const form = useForm({ initialValues: { email: "", password: "" } });
   const first = useFocusAtFirst<HTMLInputElement>();
   const enter = useMutation({ mutationFn: signIn, onSuccess: onEnter });
-  const kind = new URLSearchParams(globalThis.location.search).get("sign-in-problem");
-  const refused = kind === null ? null : (problems[kind] ?? problems.provider);
+  const refused = signInProblem();
   const problem = enter.error ? enter.error.message : (state.problem ?? refused);
   const { pathname, search } = globalThis.location;
   return (
-    <Entrance title="Sign in" problem={problem ?? undefined}>
+    <Entrance title="Sign in" problem={problem}>
       {state.provider && (
         <>
           <a

@@ -71,6 +71,20 @@ test("the first administrator is made with the code of the log", async () => {
   expect(sent).toEqual({ code: "aaaa", name: "Ada", email: "ada@example.com", password: "a long password" });
 });
 
+test("who has an account signs in while there is no administrator", async () => {
+  server.use(
+    signedOut({ setupNeeded: true, provider: { name: "Example", url: "/api/auth/oidc/start" } }),
+    http.post(api("/session"), () => HttpResponse.json({ ...ada, role: "viewer" })),
+  );
+  const { user } = open("/inbox");
+  await user.click(await screen.findByRole("button", { name: "Sign in instead" }));
+  expect(await screen.findByRole("link", { name: "Sign in with Example" })).toBeVisible();
+  await user.type(screen.getByLabelText("E-mail address"), "ada@example.com");
+  await user.type(screen.getByLabelText("Password"), "right");
+  await user.click(screen.getByRole("button", { name: "Sign in" }));
+  expect(await screen.findByRole("navigation", { name: "Tocsin" })).toBeVisible();
+});
+
 test("a provider comes first, and knows where to return to", async () => {
   server.use(signedOut({ provider: { name: "Example", url: "/api/auth/oidc/start" } }));
   open("/rules");
@@ -84,7 +98,7 @@ test.each([
 ])("what went wrong on the way from a provider is told: %s", async (kind, words) => {
   globalThis.history.replaceState(null, "", `/?sign-in-problem=${kind}`);
   onTestFinished(() => globalThis.history.replaceState(null, "", "/"));
-  server.use(signedOut({ provider: { name: "Example", url: "/api/auth/oidc/start" } }));
+  server.use(signedOut({ setupNeeded: true, provider: { name: "Example", url: "/api/auth/oidc/start" } }));
   open("/");
   expect(await screen.findByRole("alert")).toHaveTextContent(words);
 });

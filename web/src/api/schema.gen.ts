@@ -835,7 +835,7 @@ export interface paths {
         put?: never;
         /**
          * Make the first administrator
-         * @description Needs the code that the log shows while there is no user. When there is one, the answer is 409.
+         * @description Needs the code that the log shows while there is no administrator. When there is one, the answer is 409.
          */
         post: operations["setUp"];
         delete?: never;
@@ -2320,7 +2320,7 @@ export interface components {
             /** @description Nobody has to sign in here. */
             open: boolean;
             provider?: components["schemas"]["SignInProvider"];
-            /** @description There is no user yet. */
+            /** @description There is no administrator yet. */
             setupNeeded: boolean;
             /** @description Whether this call came with a session or a token that holds. */
             signedIn: boolean;
