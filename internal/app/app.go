@@ -81,8 +81,13 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("TOCSIN_ENCRYPTION_KEY: %w", err)
 	}
-	if err := postgres.CheckSchema(ctx, o.PostgresURL); err != nil {
+	schema, err := postgres.CheckSchema(ctx, o.PostgresURL)
+	if err != nil {
 		return nil, err
+	}
+	if schema.Newer() {
+		a.options.Logger.WarnContext(ctx, "the database schema is newer than this program, and works with it",
+			slog.Int64("schema", schema.Version), slog.Int64("known", schema.Known))
 	}
 	db, err := postgres.Open(ctx, o.PostgresURL, box)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"tocsin/internal/app"
 	"tocsin/internal/pgtest"
+	"tocsin/internal/postgres"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -165,6 +166,36 @@ func TestNewRefusesADatabaseThatIsNotMigrated(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "tocsin migrate") {
 		t.Errorf("err = %v, want it to name the remedy", err)
+	}
+}
+
+// TestANewerSchemaSaysWhoWorksWithIt starts a program on a database that a later
+// one has migrated.
+func TestANewerSchemaSaysWhoWorksWithIt(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`insert into goose_db_version (version_id, is_applied) values (99999, true)`)
+	if err := postgres.Migrate(t.Context(), w.pgURL, slog.New(slog.DiscardHandler)); err != nil {
+		t.Errorf("Migrate = %v, want nothing to do", err)
+	}
+	open := func() (logged string, err error) {
+		var text log
+		opened, err := app.New(t.Context(), app.Options{
+			PostgresURL: w.pgURL, ClickHouseURL: w.ch.URL, EncryptionKey: key, Listen: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(&text, nil)),
+		})
+		if err == nil {
+			err = opened.Close(context.WithoutCancel(t.Context()))
+		}
+		return text.String(), err
+	}
+	if logged, err := open(); err != nil || !strings.Contains(logged, "level=WARN") || !strings.Contains(logged, "schema=99999") {
+		t.Errorf("a schema that works with it: %v, %s", err, logged)
+	}
+	w.exec(`update schema_compatibility set least = 99999`)
+	if _, err := open(); err == nil || !strings.Contains(err.Error(), "run a newer program") {
+		t.Errorf("a schema that does not: %v", err)
+	}
+	if out, code := w.command("users", "list"); code != 1 || !strings.Contains(out, "run a newer program") {
+		t.Errorf("a command: exit %d, %s", code, out)
 	}
 }
 

@@ -37,7 +37,7 @@ type Reconciliation = evaluator.Reconciliation
 // Reconcile compares the alerts of rules with the exchanges that match, and
 // tells each. It changes nothing.
 func Reconcile(ctx context.Context, o ReconcileOptions, each func(Reconciliation) error) (err error) {
-	if err := postgres.CheckSchema(ctx, o.PostgresURL); err != nil {
+	if _, err := postgres.CheckSchema(ctx, o.PostgresURL); err != nil {
 		return err
 	}
 	db, err := postgres.Open(ctx, o.PostgresURL, nil)

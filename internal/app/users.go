@@ -24,7 +24,7 @@ type Users struct {
 
 // WithUsers opens the database at url for as long as f runs.
 func WithUsers(ctx context.Context, url string, f func(*Users) error) error {
-	if err := postgres.CheckSchema(ctx, url); err != nil {
+	if _, err := postgres.CheckSchema(ctx, url); err != nil {
 		return err
 	}
 	db, err := postgres.Open(ctx, url, nil)

@@ -32,24 +32,38 @@ func Migrate(ctx context.Context, url string, logger *slog.Logger) error {
 	return nil
 }
 
+// Schema is the version of a database's schema, and the one that this program knows.
+type Schema struct{ Version, Known int64 }
+
+// Newer reports whether the schema is a later one than the program's.
+func (s Schema) Newer() bool { return s.Version > s.Known }
+
 // CheckSchema returns an error that names the remedy unless the schema of the
-// database at url is exactly the one that this program knows.
-func CheckSchema(ctx context.Context, url string) error {
+// database at url is the one that this program knows, or a newer one that says of
+// itself that this program works with it.
+func CheckSchema(ctx context.Context, url string) (Schema, error) {
 	db, provider, err := migrator(url)
 	if err != nil {
-		return err
+		return Schema{}, err
 	}
 	defer db.Close() //nolint:errcheck // nothing is pending on it
 	have, want, err := provider.GetVersions(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("read schema version: %w", explained(err))
+		return Schema{}, fmt.Errorf("read schema version: %w", explained(err))
 	case have < want:
-		return fmt.Errorf("the database schema is at version %d, this program needs %d: run `tocsin migrate`", have, want)
-	case have > want:
-		return fmt.Errorf("the database schema is at version %d, newer than the %d of this program: run the newer program", have, want)
+		return Schema{}, fmt.Errorf("the database schema is at version %d, this program needs %d: run `tocsin migrate`", have, want)
+	case have == want:
+		return Schema{have, want}, nil
 	}
-	return nil
+	var least int64
+	if err := db.QueryRowContext(ctx, `select least from schema_compatibility`).Scan(&least); err != nil {
+		return Schema{}, fmt.Errorf("read what the schema works with: %w", err)
+	}
+	if least > want {
+		return Schema{}, fmt.Errorf("the database schema is at version %d, and works with programs that know %d at least; this one knows %d: run a newer program", have, least, want)
+	}
+	return Schema{have, want}, nil
 }
 
 func migrator(url string) (*sql.DB, *goose.Provider, error) {

@@ -333,6 +333,11 @@ type RuleWebhook struct {
 	Position  int32
 }
 
+type SchemaCompatibility struct {
+	OnlyRow bool
+	Least   int64
+}
+
 type Session struct {
 	SecretHash []byte
 	SessionID  uuid.UUID
