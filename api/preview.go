@@ -290,15 +290,21 @@ func (s *server) PreviewTemplates(ctx context.Context, req PreviewTemplatesReque
 	return answer, nil
 }
 
+// unknownURL stands for the URL of a webhook that there is not, or that cannot be opened.
+const unknownURL = "https://webhook.invalid/"
+
 // previewedWebhook returns the webhook that a preview is for.
 func (s *server) previewedWebhook(ctx context.Context, b *TemplatePreviewRequest) (w notify.Webhook, err error) {
-	w = notify.Webhook{Kind: notify.KindGeneric, URL: "https://webhook.invalid/", Timeout: notify.DefaultTimeout}
+	w = notify.Webhook{Kind: notify.KindGeneric, URL: unknownURL, Timeout: notify.DefaultTimeout}
 	if b.Kind != "" {
 		w.Kind = b.Kind
 	}
 	if b.WebhookID != nil {
 		if w, err = s.Webhooks.Get(ctx, tenantOf(ctx), *b.WebhookID); err != nil {
 			return w, fmt.Errorf("preview templates: %w", err)
+		}
+		if w.Sealed != nil {
+			w.URL = unknownURL
 		}
 	}
 	if b.BodyTemplate != nil {

@@ -50,6 +50,11 @@ func (s *server) UpdateWebhook(ctx context.Context, req UpdateWebhookRequestObje
 	}
 	w := edited(&present, req.Body)
 	w.Version = version
+	if givesSecrets(req.Body) {
+		w.Sealed = nil
+	} else if err := w.Sealed.Fault(); err != nil {
+		return nil, fmt.Errorf("edit webhook: %w", err)
+	}
 	faults := append(formFaults(&w), s.CheckWebhook(&w)...)
 	if len(present.Headers) > 0 && req.Body.Headers == nil && originOf(w.URL) != originOf(present.URL) {
 		faults = append(faults, fault.Field{
@@ -97,6 +102,14 @@ func edited(present *notify.Webhook, b *WebhookEdit) notify.Webhook {
 		w.SigningSecret, w.FormerSecret, w.FormerSecretUntil = *b.SigningSecret, "", time.Time{}
 	}
 	return w
+}
+
+// givesSecrets reports whether an edit gives everything that is secret anew.
+func givesSecrets(b *WebhookEdit) bool {
+	if b.Slack != nil {
+		return b.Slack.BotToken != nil && b.Slack.SigningSecret != nil
+	}
+	return b.URL != nil && b.Headers != nil && b.SigningSecret != nil
 }
 
 // originOf returns whom an address belongs to: its scheme and its host with the port.
@@ -210,6 +223,9 @@ const testTimeout = 30 * time.Second
 
 // sendTest sends a message about a, marked as a test, and writes nothing down.
 func (s *server) sendTest(ctx context.Context, w *notify.Webhook, a alerts.Instance) (TestResult, error) {
+	if err := w.Sealed.Fault(); err != nil {
+		return TestResult{WebhookID: w.ID, WebhookName: w.Name, Verdict: TestResultVerdict(notify.VerdictRetry.String()), Error: problemOf(err).Detail}, nil
+	}
 	d, problem, err := s.testDelivery(w, a)
 	if err != nil {
 		return TestResult{}, err

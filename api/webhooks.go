@@ -175,14 +175,17 @@ func webhookAnswer(w *notify.Webhook) Webhook {
 		Health:           webhookHealthAnswer(w),
 		DigestAbove:      w.DigestAbove,
 	}
-	if w.Slack.Used() {
+	if w.Slack.Used() || w.Sealed != nil && w.Slack.Channel != "" {
 		answer.Slack = &SlackApp{
-			Channel: w.Slack.Channel, HasBotToken: true, HasSigningSecret: w.Slack.SigningSecret != "",
+			Channel: w.Slack.Channel, HasBotToken: w.Slack.Used(), HasSigningSecret: w.Slack.SigningSecret != "",
 			InteractionsPath: prefixInteractions + w.ID.String(),
 		}
 	}
 	if u, err := url.Parse(w.URL); err == nil {
 		answer.URLHost = u.Host
+	}
+	if w.Sealed != nil {
+		answer.SecretsProblem, answer.URLHost, answer.HasSigningSecret = &w.Sealed.Why, w.Sealed.URLHost, w.Sealed.Signed
 	}
 	answer.FormerSecretUntil = formerUntil(w)
 	answer.HeldUntil = instantOf(w.HeldUntil)

@@ -126,6 +126,7 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/alerts"
+	"tocsin/internal/fault"
 )
 
 // Status is how far a notification has come.
@@ -220,6 +221,27 @@ type Webhook struct {
 	Flow                 Flow
 	Version              int64
 	CreatedAt, UpdatedAt time.Time
+	// Sealed is set where the secrets of a stored webhook cannot be opened. They are
+	// then empty, the URL and the headers among them, and nothing can be sent.
+	Sealed *Sealed
+}
+
+// Sealed tells of secrets that cannot be opened.
+type Sealed struct {
+	// Why names what is missing, and the remedy.
+	Why string
+	// URLHost is the host and port of the URL; Signed tells of a signing secret.
+	URLHost string
+	Signed  bool
+}
+
+// Fault refuses what needs the secrets; nil where there is nothing to refuse.
+func (s *Sealed) Fault() error {
+	if s == nil {
+		return nil
+	}
+	return fault.New(fault.Conflict, "the secrets of the webhook cannot be opened: %s; or edit the webhook, "+
+		"and give its URL, headers and signing secret anew, of a Slack app its bot token and signing secret", s.Why)
 }
 
 // Defaults of a webhook.

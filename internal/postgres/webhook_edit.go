@@ -21,17 +21,19 @@ func (s *Webhooks) Update(ctx context.Context, tenant string, edited notify.Webh
 			return present, false, fault.New(fault.Stale,
 				"the webhook was changed to version %d since version %d was read; read it again and repeat the edit", present.Version, edited.Version)
 		}
-		return edited, true, nil
+		return edited, true, edited.Sealed.Fault()
 	})
 }
 
-// SetEnabled enables, which ends a hold, or disables a webhook.
+// SetEnabled enables, which ends a hold, or disables a webhook. To disable one needs
+// no secrets.
 func (s *Webhooks) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (notify.Webhook, error) {
 	return s.edit(ctx, tenant, id, func(w notify.Webhook, now time.Time) (notify.Webhook, bool, error) {
 		changes := w.Enabled != enabled || enabled && w.HeldUntil.After(now)
 		w.Enabled = enabled
 		if enabled {
 			w.HeldUntil = time.Time{}
+			return w, changes, w.Sealed.Fault()
 		}
 		return w, changes, nil
 	})
@@ -45,7 +47,7 @@ func (s *Webhooks) Rotate(ctx context.Context, tenant string, id uuid.UUID, r ap
 			w.FormerSecret, w.FormerSecretUntil = w.SigningSecret, now.Add(r.Overlap)
 		}
 		w.SigningSecret = r.Secret
-		return w, true, nil
+		return w, true, w.Sealed.Fault()
 	})
 }
 
@@ -54,13 +56,14 @@ func (s *Webhooks) Retire(ctx context.Context, tenant string, id uuid.UUID) (not
 	return s.edit(ctx, tenant, id, func(w notify.Webhook, _ time.Time) (notify.Webhook, bool, error) {
 		changes := w.FormerSecret != ""
 		w.FormerSecret, w.FormerSecretUntil = "", time.Time{}
-		return w, changes, nil
+		return w, changes, w.Sealed.Fault()
 	})
 }
 
 // edit stores what change makes of a webhook, if it says that it changed it. What
 // attempts told of it is forgotten in any case.
-// Secrets are opened and sealed again, so that nobody's edit loses another's.
+// Secrets are opened and sealed again, so that nobody's edit loses another's; those
+// that cannot be opened stay as they are, unless an edit gives all of them anew.
 func (s *Webhooks) edit(
 	ctx context.Context, tenant string, id uuid.UUID, change func(w notify.Webhook, now time.Time) (notify.Webhook, bool, error),
 ) (notify.Webhook, error) {
@@ -71,10 +74,7 @@ func (s *Webhooks) edit(
 		if err != nil {
 			return notFound(err, "webhook")
 		}
-		present, err := s.db.webhookOf(row)
-		if err != nil {
-			return err
-		}
+		present := s.db.shownWebhook(row)
 		now, err := q.WebhookClock(ctx)
 		if err != nil {
 			return err
@@ -92,12 +92,15 @@ func (s *Webhooks) edit(
 		if err != nil {
 			return err
 		}
+		if w.Sealed != nil {
+			p.Secrets, p.UrlHost, p.Signed, p.FormerSecretUntil = row.Secrets, row.UrlHost, row.Signed, row.FormerSecretUntil
+		}
 		p.Release = w.Enabled && (!present.Enabled || w.HeldUntil.IsZero())
 		if row, err = q.WebhookUpdate(ctx, p); err != nil {
 			return nameTaken(err, w.Name)
 		}
-		*edited, err = s.db.webhookOf(row)
-		return err
+		*edited = s.db.shownWebhook(row)
+		return nil
 	})
 	if err == nil {
 		err = s.addFlow(ctx, list)

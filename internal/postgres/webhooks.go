@@ -13,6 +13,7 @@ import (
 	"tocsin/api"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
+	"tocsin/internal/seal"
 	"tocsin/notify"
 )
 
@@ -34,9 +35,7 @@ func (s *Webhooks) List(ctx context.Context, tenant string, page api.NamePage) (
 	}
 	list := make([]notify.Webhook, len(rows))
 	for i, row := range rows {
-		if list[i], err = s.db.webhookOf(row); err != nil {
-			return nil, fmt.Errorf("list webhooks: %w", err)
-		}
+		list[i] = s.db.shownWebhook(row)
 	}
 	if err := s.addFlow(ctx, list); err != nil {
 		return nil, fmt.Errorf("list webhooks: %w", err)
@@ -50,10 +49,8 @@ func (s *Webhooks) Get(ctx context.Context, tenant string, id uuid.UUID) (notify
 	if err != nil {
 		return notify.Webhook{}, notFound(err, "webhook")
 	}
-	list := make([]notify.Webhook, 1)
-	if list[0], err = s.db.webhookOf(row); err == nil {
-		err = s.addFlow(ctx, list)
-	}
+	list := []notify.Webhook{s.db.shownWebhook(row)}
+	err = s.addFlow(ctx, list)
 	return list[0], err
 }
 
@@ -151,7 +148,19 @@ func (db *DB) sealWebhook(w notify.Webhook) ([]byte, error) {
 
 func webhookRow(id uuid.UUID) string { return "webhook/" + id.String() }
 
-// webhookOf reads a stored webhook.
+// shownWebhook reads a stored webhook for people: also one whose secrets cannot be
+// opened, so that it can be seen, switched off and repaired.
+func (db *DB) shownWebhook(row pgq.Webhook) notify.Webhook {
+	w, err := db.webhookOf(row)
+	if err != nil {
+		_, why, _ := strings.Cut(err.Error(), seal.ErrSealed.Error()+": ")
+		w.Sealed = &notify.Sealed{Why: why, URLHost: row.UrlHost, Signed: row.Signed}
+	}
+	return w
+}
+
+// webhookOf reads a stored webhook. Its errors are about secrets that cannot be opened;
+// what is no secret is read all the same.
 func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 	w := notify.Webhook{
 		ID: row.WebhookID, TenantID: row.TenantID, Name: row.Name, Kind: notify.WebhookKind(row.Kind),
@@ -159,6 +168,7 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 		Timeout:       time.Duration(row.TimeoutMs) * time.Millisecond,
 		MaxConcurrent: int(row.MaxConcurrent), RatePerSecond: row.RatePerSecond, DigestAbove: int(row.DigestAbove),
 		Version: row.Version, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+		Slack: notify.SlackApp{Channel: row.SlackChannel},
 	}
 	if row.HeldUntil != nil {
 		w.HeldUntil = *row.HeldUntil
@@ -169,12 +179,12 @@ func (db *DB) webhookOf(row pgq.Webhook) (notify.Webhook, error) {
 	}
 	var secrets webhookSecrets
 	if err := json.Unmarshal(plain, &secrets); err != nil {
-		return w, fmt.Errorf("webhook %s: the stored secrets cannot be read", row.WebhookID)
+		return w, fmt.Errorf("webhook %s: %w: it holds something else", row.WebhookID, seal.ErrSealed)
 	}
 	w.URL, w.Headers, w.SigningSecret = secrets.URL, secrets.Headers, secrets.SigningSecret
 	if row.FormerSecretUntil != nil {
 		w.FormerSecret, w.FormerSecretUntil = secrets.FormerSecret, *row.FormerSecretUntil
 	}
-	w.Slack = notify.SlackApp{Channel: row.SlackChannel, BotToken: secrets.BotToken, SigningSecret: secrets.SlackSecret}
+	w.Slack.BotToken, w.Slack.SigningSecret = secrets.BotToken, secrets.SlackSecret
 	return w, nil
 }

@@ -2562,6 +2562,12 @@ export interface components {
             operators: boolean;
             /** Format: double */
             ratePerSecond: number;
+            /**
+             * @description Why Tocsin cannot open the URL, headers and secrets of the webhook: their encryption key is missing, or they are
+             *     damaged. Absent where it can. Nothing is sent, `headerNames` is empty, and an edit has to give `url`, `headers` and
+             *     `signingSecret` anew, of a Slack app `botToken` and `signingSecret`; else it is a conflict. Disabling needs no secrets.
+             */
+            secretsProblem?: string;
             slack?: components["schemas"]["SlackApp"];
             /** Format: double */
             timeoutSeconds: number;
@@ -2689,7 +2695,7 @@ export interface components {
              */
             since?: string;
             /**
-             * @description `ok`: what is due is sent. `held`: the receiver asked for a pause. `open`: the receiver did not answer several times
+             * @description `ok`: what is due is sent, if there is no `secretsProblem`. `held`: the receiver asked for a pause. `open`: the receiver did not answer several times
              *     in a row; a probe goes out now and then, and its success lets everything flow. `off`: a person must enable the webhook.
              * @enum {string}
              */

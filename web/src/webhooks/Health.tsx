@@ -4,7 +4,25 @@ import { IconBan, IconCheck, IconPause, IconWaiting } from "../ui/icons";
 import styles from "./webhooks.module.css";
 
 /** Whether messages flow to a webhook, and if not why, and what happens next. */
-export function Health({ webhook: { health, ratePerSecond } }: { webhook: Webhook }) {
+export function Health({ webhook }: { webhook: Webhook }) {
+  const { health, secretsProblem } = webhook;
+  if (secretsProblem === undefined) return <Flow webhook={webhook} />;
+  return (
+    <>
+      <div className={styles.health}>
+        <p className={styles.broken}>
+          <IconBan size={15} stroke={2} aria-hidden="true" /> Cannot send
+        </p>
+        <p className={styles.more}>
+          Its URL and secrets cannot be opened: {secretsProblem}, or enter all of them anew. What is owed waits.
+        </p>
+      </div>
+      {health.state === "off" && <Flow webhook={webhook} />}
+    </>
+  );
+}
+
+function Flow({ webhook: { health, ratePerSecond } }: { webhook: Webhook }) {
   const { since, until, lastError, consecutiveFailures, disabledReason } = health;
   switch (health.state) {
     case "ok":

@@ -107,14 +107,15 @@ function Url({ form, webhook }: Props) {
     form.values.kind === "slack"
       ? "The address of an incoming webhook, from Slack's settings. Whoever has it can post: it is kept encrypted and never shown again."
       : "An http or https address that takes a POST. It is kept encrypted and never shown again.";
+  const present = webhook?.secretsProblem === undefined ? webhook?.urlHost : undefined;
   return (
     <TextInput
       label="URL"
       type="url"
-      description={webhook?.urlHost ? `Empty, the present one at ${webhook.urlHost} stays. ${what}` : what}
+      description={present ? `Empty, the present one at ${present} stays. ${what}` : what}
       autoComplete="off"
       spellCheck={false}
-      {...kept(Boolean(webhook?.urlHost))}
+      {...kept(Boolean(present))}
       {...form.getInputProps("url")}
     />
   );
@@ -125,7 +126,7 @@ function Request({ form, webhook }: Props) {
   const writes = present.length === 0 || form.values.replaceHeaders;
   return (
     <FormSection title="Request">
-      {webhook ? null : (
+      {webhook && webhook.secretsProblem === undefined ? null : (
         <PasswordInput
           label="Signing secret"
           description="whsec_ and base64, as Standard Webhooks say. Empty means unsigned."

@@ -34,6 +34,26 @@ test("a webhook that rules need stays, and the dialog says which", async () => {
   expect(screen.getByText("hooks.slack.com")).toBeVisible();
 });
 
+test("a webhook whose key is missing says so, beside the others", async () => {
+  const webhook = { kind: "generic", urlHost: "erp.example.com", enabled: true, ratePerSecond: 0, health };
+  server.use(
+    http.get(api("/webhooks"), () =>
+      HttpResponse.json({
+        items: [
+          { ...webhook, id: "w1", name: "found" },
+          { ...webhook, id: "w2", name: "lost", secretsProblem: "its key 63a9ba7a is not among the configured keys" },
+        ],
+      }),
+    ),
+  );
+  open("/webhooks");
+  const row = within(await screen.findByRole("row", { name: /lost/ }));
+  expect(row.getByText("Cannot send")).toBeVisible();
+  expect(row.getByText(/its key 63a9ba7a is not among the configured keys/)).toBeVisible();
+  expect(row.queryByText("On")).toBeNull();
+  expect(within(screen.getByRole("row", { name: /found/ })).getByText("On")).toBeVisible();
+});
+
 test("a webhook for operators is made and shown as one", async () => {
   let sent: unknown;
   server.use(

@@ -69,6 +69,19 @@ describe("an edit", () => {
     expect(editOf({ ...values, replaceHeaders: true }, webhook)).toMatchObject({ headers: { A: "b" } });
   });
 
+  test("of one whose secrets cannot be opened gives all of them", () => {
+    const sealed: Webhook = { ...webhook, headerNames: [], secretsProblem: "its key is missing" };
+    const values = { ...valuesOf(sealed), url: "https://new" };
+    expect(editOf(values, sealed)).toEqual({ ...same, url: "https://new", headers: {}, signingSecret: "" });
+    const slack = { channel: "C1", hasBotToken: false, hasSigningSecret: false, interactionsPath: "/x" };
+    const bot: Webhook = { ...sealed, kind: "slack", urlHost: "", slack };
+    expect(
+      editOf({ ...valuesOf(bot), slack: { channel: "C1", botToken: "xoxb-1", signingSecret: "" } }, bot),
+    ).toMatchObject({
+      slack: { channel: "C1", botToken: "xoxb-1", signingSecret: "" },
+    });
+  });
+
   test("of a bot keeps its token unless there is a new one, and says where it becomes an incoming webhook", () => {
     const slack = { channel: "C1", hasBotToken: true, hasSigningSecret: true, interactionsPath: "/x" };
     const bot: Webhook = { ...webhook, kind: "slack", urlHost: "", slack };

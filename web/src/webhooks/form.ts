@@ -132,22 +132,27 @@ export function definition(values: Values): WebhookDefinition {
   };
 }
 
-/** The edit of a webhook: secrets that were not typed stay as they are. */
-export function editOf(values: Values, { enabled, slack: before }: Webhook): WebhookEdit {
+/** The edit of a webhook: secrets that were not typed stay as they are, unless nobody can open those. */
+export function editOf(values: Values, { enabled, slack: before, secretsProblem }: Webhook): WebhookEdit {
   const { name, kind, url, bot, slack, replaceHeaders, headers, bodyTemplate, signingSecret, operators } = values;
   const { channel, botToken, signingSecret: slackSecret } = slack;
   const isBot = kind === "slack" && bot;
+  const anew = secretsProblem !== undefined;
   return {
     name,
     enabled,
     operators,
     ...(isBot && {
-      slack: { channel, ...(botToken ? { botToken } : {}), ...(slackSecret ? { signingSecret: slackSecret } : {}) },
+      slack: {
+        channel,
+        ...(botToken || anew ? { botToken } : {}),
+        ...(slackSecret || anew ? { signingSecret: slackSecret } : {}),
+      },
     }),
     // From a bot to a URL, the API has to be told even an empty one, to say that it is missing.
-    ...(!isBot && (url || before) ? { url } : {}),
-    ...(kind === "generic" && replaceHeaders ? { headers: parseHeaders(headers) } : {}),
-    ...(kind === "generic" && signingSecret ? { signingSecret } : {}),
+    ...(!isBot && (url || before || anew) ? { url } : {}),
+    ...((kind === "generic" && replaceHeaders) || anew ? { headers: parseHeaders(headers) } : {}),
+    ...((kind === "generic" && signingSecret) || anew ? { signingSecret } : {}),
     bodyTemplate,
     ...pace(values),
   };
