@@ -132,7 +132,8 @@ type readiness struct {
 }
 
 // GetStatus answers GET /status. It answers while Postgres does not, because
-// that is when somebody looks.
+// that is when somebody looks; where people sign in they are not recognised then,
+// and /readyz tells.
 func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetStatusResponseObject, error) {
 	dependencies, ready := s.health.look(ctx)
 	answer := GetStatus200JSONResponse{

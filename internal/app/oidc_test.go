@@ -291,6 +291,7 @@ func TestNobodyIsRecognisedWithoutPostgres(t *testing.T) {
 		body         any
 	}{
 		{ada, http.MethodGet, "/me", nil},
+		{ada, http.MethodGet, "/status", nil},
 		{ada, http.MethodGet, "/session", nil},
 		{newCaller(t, base), http.MethodGet, "/session", nil},
 		{newCaller(t, base), http.MethodPost, "/session", credentials},

@@ -853,7 +853,8 @@ export interface paths {
         };
         /**
          * Read the state of the system
-         * @description Answers 200 while anything answers; see `dependencies` and `ready`.
+         * @description Answers 200 whatever is away, as far as the caller is recognised; see `dependencies` and `ready`. Where people sign in,
+         *     nobody is recognised while Postgres is away, and the answer is 503; `/readyz` tells everybody what is missing.
          */
         get: operations["getStatus"];
         put?: never;
