@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -352,6 +353,40 @@ func TestIDsThatAreUnknownOrAnothersAreCounted(t *testing.T) {
 	w.exec(`update alert set state = 'PENDING', execution_id = null, group_key = 'g', count = '{}' where title = 'title 2'`)
 	_, done := w.act(alerts.Resolve, alerts.Filter{IDs: ids})
 	wantCounts(t, done, 1, 0, 1, 3)
+}
+
+func TestAnActionIDIsOfOneSelection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.plenty(w.rule(), 9)
+	base, _ := w.replica()
+	c := newCaller(t, base)
+	ids := w.column(`select alert_id::text from alert order by 1`)
+	ask := func(status int, more map[string]any, selection string) {
+		t.Helper()
+		body := map[string]any{"actionId": "0192f0c1-0000-7000-8000-" + selection}
+		maps.Copy(body, more)
+		c.must(status, http.MethodPost, "/alerts/resolve", body)
+	}
+	now, byIDs, byFilter := time.Now(), "000000000001", "000000000002"
+	ask(http.StatusOK, map[string]any{"ids": ids[:2]}, byIDs)
+	ask(http.StatusOK, map[string]any{"ids": []string{ids[1], ids[0], ids[1]}}, byIDs)
+	ask(http.StatusConflict, map[string]any{"ids": ids[2:3]}, byIDs)
+	ask(http.StatusConflict, map[string]any{"filter": map[string]any{}}, byIDs)
+
+	filter := func(f map[string]any, upTo time.Time) map[string]any {
+		return map[string]any{"filter": f, "upTo": upTo}
+	}
+	ask(http.StatusOK, filter(map[string]any{"application": []string{"app-3", "app-4"}}, now), byFilter)
+	ask(http.StatusOK, filter(map[string]any{"application": []string{"app-4", "app-3"}}, now.UTC()), byFilter)
+	ask(http.StatusConflict, filter(map[string]any{"application": []string{"app-4", "app-3"}}, now.Add(time.Second)), byFilter)
+	ask(http.StatusConflict, filter(map[string]any{"route": []string{"app-3", "app-4"}}, now), byFilter)
+	ask(http.StatusConflict, filter(map[string]any{"application": []string{"app-3", "app-4"}, "mine": true}, now), byFilter)
+	w.wantColumn("resolved", `select count(*)::text from alert where state = 'RESOLVED'`, "4")
+
+	// One that an older replica has entered.
+	w.exec(`update alert_action set selection = null`)
+	ask(http.StatusOK, map[string]any{"ids": ids[2:3]}, byIDs)
 }
 
 func TestReadingIsEveryonesOwn(t *testing.T) {

@@ -1,11 +1,17 @@
 package postgres
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -14,6 +20,7 @@ import (
 	"tocsin/evaluator"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
+	"tocsin/rules"
 )
 
 // undoWithin is how long after an action it can be undone.
@@ -52,13 +59,19 @@ func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed)
 	if err != nil {
 		return api.BulkCounts{}, err
 	}
+	selection, err := digestOf(deed.Filter)
+	if err != nil {
+		return api.BulkCounts{}, fmt.Errorf("%s alerts: %w", deed.Action, err)
+	}
 	c.args["from"], c.args["to"], c.args["actor"] = from, to, deed.Actor
 	var done pgq.AlertAction
 	err = s.repeatedly(ctx, func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
-		change, err := q.ActionBegin(ctx, pgq.ActionBeginParams{TenantID: tenant, ActionID: deed.ID, Actor: deed.Actor, Deed: string(deed.Action)})
+		change, err := q.ActionBegin(ctx, pgq.ActionBeginParams{
+			TenantID: tenant, ActionID: deed.ID, Actor: deed.Actor, Deed: string(deed.Action), Selection: selection,
+		})
 		if errors.Is(err, pgx.ErrNoRows) {
-			done, err = sameDeed(ctx, q, tenant, deed)
+			done, err = sameDeed(ctx, q, tenant, deed, selection)
 			return err
 		}
 		if err != nil {
@@ -110,16 +123,59 @@ func stepOf(a alerts.Action) (set string, from []alerts.State, to alerts.State, 
 	return "", nil, "", fmt.Errorf("act on alerts: unknown action %q", a)
 }
 
+// digestOf returns what is the same for filters that select the same, whatever the
+// order of their entries. A field that it does not know is as one that is not set, so
+// that versions agree; that is why it has names of its own.
+func digestOf(f alerts.Filter) ([]byte, error) {
+	var upTo *time.Time
+	if f.UpTo != nil {
+		at := f.UpTo.UTC()
+		upTo = &at
+	}
+	text, err := json.Marshal(struct {
+		IDs          []string         `json:"ids,omitempty"`
+		States       []alerts.State   `json:"states,omitempty"`
+		Severities   []rules.Severity `json:"severities,omitempty"`
+		Rules        []string         `json:"rules,omitempty"`
+		Applications []string         `json:"applications,omitempty"`
+		Routes       []string         `json:"routes,omitempty"`
+		Signatures   []string         `json:"signatures,omitempty"`
+		Text         string           `json:"text,omitempty"`
+		MineOf       []rules.Target   `json:"mineOf,omitzero"`
+		UnreadBy     string           `json:"unreadBy,omitempty"`
+		UpTo         *time.Time       `json:"upTo,omitempty"`
+	}{
+		texts(f.IDs), ordered(f.States), ordered(f.Severities), texts(f.Rules), ordered(f.Applications), ordered(f.Routes),
+		ordered(f.Signatures), f.Text, f.MineOf, f.UnreadBy, upTo,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode selection: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return sum[:], nil
+}
+
+func ordered[T cmp.Ordered](list []T) []T { return slices.Compact(slices.Sorted(slices.Values(list))) }
+
+func texts(ids []uuid.UUID) []string {
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = id.String()
+	}
+	return ordered(list)
+}
+
 // sameDeed returns an action that was done before, if it is the one meant.
-func sameDeed(ctx context.Context, q *pgq.Queries, tenant string, deed api.BulkDeed) (pgq.AlertAction, error) {
+func sameDeed(ctx context.Context, q *pgq.Queries, tenant string, deed api.BulkDeed, selection []byte) (pgq.AlertAction, error) {
 	row, err := q.ActionGet(ctx, pgq.ActionGetParams{UndoWithin: undoWithin, TenantID: tenant, ActionID: deed.ID})
 	if err != nil {
 		return pgq.AlertAction{}, err
 	}
-	if a := row.AlertAction; a.Actor != deed.Actor || a.Action != string(deed.Action) {
+	a := row.AlertAction
+	if a.Actor != deed.Actor || a.Action != string(deed.Action) || a.Selection != nil && !bytes.Equal(a.Selection, selection) {
 		return a, fault.New(fault.Conflict, "the action id belongs to another action; choose a new one")
 	}
-	return row.AlertAction, nil
+	return a, nil
 }
 
 // Undo puts back what an action changed and nothing has changed since.

@@ -13,17 +13,18 @@ import (
 )
 
 const actionBegin = `-- name: ActionBegin :one
-insert into alert_action (tenant_id, action_id, actor, action, change)
-select $1::text, $2::uuid, $3::text, $4::text, nextval('alert_change')
+insert into alert_action (tenant_id, action_id, actor, action, selection, change)
+select $1::text, $2::uuid, $3::text, $4::text, $5::bytea, nextval('alert_change')
 on conflict do nothing
 returning change
 `
 
 type ActionBeginParams struct {
-	TenantID string
-	ActionID uuid.UUID
-	Actor    string
-	Deed     string
+	TenantID  string
+	ActionID  uuid.UUID
+	Actor     string
+	Deed      string
+	Selection []byte
 }
 
 // Enters an action under a number of its own; no row where it is entered already.
@@ -33,6 +34,7 @@ func (q *Queries) ActionBegin(ctx context.Context, arg ActionBeginParams) (int64
 		arg.ActionID,
 		arg.Actor,
 		arg.Deed,
+		arg.Selection,
 	)
 	var change int64
 	err := row.Scan(&change)
@@ -43,7 +45,7 @@ const actionDone = `-- name: ActionDone :one
 update alert_action
 set changed = $1, already = $2, refused = $3, unknown = $4
 where tenant_id = $5 and action_id = $6
-returning tenant_id, action_id, actor, action, change, changed, already, refused, unknown, at, undone_at, restored
+returning tenant_id, action_id, actor, action, change, changed, already, refused, unknown, at, undone_at, restored, selection
 `
 
 type ActionDoneParams struct {
@@ -78,6 +80,7 @@ func (q *Queries) ActionDone(ctx context.Context, arg ActionDoneParams) (AlertAc
 		&i.At,
 		&i.UndoneAt,
 		&i.Restored,
+		&i.Selection,
 	)
 	return i, err
 }
@@ -92,7 +95,7 @@ func (q *Queries) ActionForget(ctx context.Context, tenantID string) error {
 }
 
 const actionGet = `-- name: ActionGet :one
-select a.tenant_id, a.action_id, a.actor, a.action, a.change, a.changed, a.already, a.refused, a.unknown, a.at, a.undone_at, a.restored, a.at > now() - $1::interval as undoable
+select a.tenant_id, a.action_id, a.actor, a.action, a.change, a.changed, a.already, a.refused, a.unknown, a.at, a.undone_at, a.restored, a.selection, a.at > now() - $1::interval as undoable
 from alert_action a where tenant_id = $2 and action_id = $3
 for update
 `
@@ -124,6 +127,7 @@ func (q *Queries) ActionGet(ctx context.Context, arg ActionGetParams) (ActionGet
 		&i.AlertAction.At,
 		&i.AlertAction.UndoneAt,
 		&i.AlertAction.Restored,
+		&i.AlertAction.Selection,
 		&i.Undoable,
 	)
 	return i, err

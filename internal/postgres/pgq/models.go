@@ -58,18 +58,19 @@ type Alert struct {
 }
 
 type AlertAction struct {
-	TenantID string
-	ActionID uuid.UUID
-	Actor    string
-	Action   string
-	Change   int64
-	Changed  int64
-	Already  int64
-	Refused  int64
-	Unknown  int64
-	At       time.Time
-	UndoneAt *time.Time
-	Restored int64
+	TenantID  string
+	ActionID  uuid.UUID
+	Actor     string
+	Action    string
+	Change    int64
+	Changed   int64
+	Already   int64
+	Refused   int64
+	Unknown   int64
+	At        time.Time
+	UndoneAt  *time.Time
+	Restored  int64
+	Selection []byte
 }
 
 type AlertRead struct {

@@ -1,7 +1,7 @@
 -- name: ActionBegin :one
 -- Enters an action under a number of its own; no row where it is entered already.
-insert into alert_action (tenant_id, action_id, actor, action, change)
-select @tenant_id::text, @action_id::uuid, @actor::text, @deed::text, nextval('alert_change')
+insert into alert_action (tenant_id, action_id, actor, action, selection, change)
+select @tenant_id::text, @action_id::uuid, @actor::text, @deed::text, @selection::bytea, nextval('alert_change')
 on conflict do nothing
 returning change;
 

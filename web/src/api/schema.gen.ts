@@ -1347,7 +1347,7 @@ export interface components {
             /**
              * Format: uuid
              * @description Names the action, for `undo`. Whoever sends the same once more, because the answer was lost, is told what
-             *     the first did, and nothing is done twice. Chosen by Tocsin where it is absent.
+             *     the first did, and nothing is done twice; with another selection it is a conflict. Chosen by Tocsin where it is absent.
              */
             actionId?: string;
             filter?: components["schemas"]["AlertFilter"];
