@@ -1,0 +1,172 @@
+package evaluator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/cursor"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// Store keeps checkpoints, rules and alerts.
+type Store interface {
+	// Hold renews the leases of this replica, takes free or expired partitions up to
+	// its fair share, gives up what is above it, and returns what the replica holds.
+	// Partitions in request.Busy are not given up.
+	Hold(ctx context.Context, request HoldRequest) (Holding, error)
+	// Rules returns the rules of a partition that changed after a rules revision; after
+	// 0 all enabled ones.
+	Rules(ctx context.Context, partition int, after int64) (RuleSet, error)
+	// OpenAlerts returns the state of the alerts of window rules.
+	OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]OpenAlert, error)
+	// Commit writes a batch in one transaction, or nothing. It returns [ErrStale] when
+	// the checkpoint is no longer the one that the batch was made from, and an error
+	// that wraps [ErrRefused] when the database refuses what the batch says, however
+	// often it is repeated. Every other error may be transient.
+	Commit(ctx context.Context, batch Batch) (Committed, error)
+	// Release gives up partitions that this replica holds.
+	Release(ctx context.Context, replica string, partitions []int) error
+	// SourceFailed raises the alert about a source that cannot be read and notifies the
+	// operators, once across all replicas until SourceRecovered. It returns the number
+	// of notifications written.
+	SourceFailed(ctx context.Context, replica, problem string) (notifications int, err error)
+	// SourceRecovered resolves that alert and notifies the operators, once.
+	SourceRecovered(ctx context.Context, replica string) (notifications int, err error)
+}
+
+var (
+	// ErrStale says that a checkpoint has another revision, rules revision or token than
+	// the batch was made from: nothing was written.
+	ErrStale = errors.New("the checkpoint has changed")
+	// ErrRefused says that the database refuses the content of a batch.
+	ErrRefused = errors.New("refused by the database")
+)
+
+// HoldRequest says who wants to hold partitions.
+type HoldRequest struct {
+	Replica string
+	// LeaseFor is how long a lease stands without renewal.
+	LeaseFor time.Duration
+	// Busy are the partitions with a pass under way in this process.
+	Busy []int
+}
+
+// Holding is what a replica holds.
+type Holding struct {
+	Checkpoints []Checkpoint
+	// Now is the present, by the store's clock.
+	Now time.Time
+	// SourceFailed says that this replica, or one that is dead, announced that the
+	// source cannot be read.
+	SourceFailed bool
+}
+
+// Checkpoint is the stored progress of a partition: lease, fence and cursor in one row.
+type Checkpoint struct {
+	Partition int
+	// Share of the tenants, see [Tenants]; Of is 0 for a partition with tenants of its own.
+	Index, Of uint32
+	// Token fences the lease: random, new with each change of the holder.
+	Token int64
+	// Revision grows by one with each commit. RulesRevision grows with each change of a
+	// rule of the partition, in the transaction of that change.
+	Revision, RulesRevision int64
+	// Cursor is nil before the first pass, and while the partition has no enabled rule.
+	Cursor *cursor.Position
+	// Backfill is what lies behind the cursor and is not judged yet, beside the
+	// look-back of the cursor itself; nil is nothing.
+	Backfill *Mark
+	// Err tells why the checkpoint cannot be used as it is stored.
+	Err error
+}
+
+// Mark says from where on a partition still has to judge behind its cursor.
+type Mark struct {
+	// FromNS is the start time from which on anything may be unjudged.
+	FromNS int64
+	// CursorNS is the start time of the cursor from which the look-back of each rule is
+	// counted: a rule judges nothing there that starts earlier than CursorNS minus its
+	// look-back.
+	CursorNS int64
+}
+
+// RuleSet is what changed in the rules of a partition.
+type RuleSet struct {
+	// Revision is the rules revision that the set belongs to.
+	Revision int64
+	// Rules are those that changed and are enabled; Removed those that changed and are
+	// disabled, deleted or of another partition now.
+	Rules   []StoredRule
+	Removed []uuid.UUID
+	// Backfills are all of the partition.
+	Backfills []Backfill
+}
+
+// StoredRule is a rule as it was read, or why it cannot be.
+type StoredRule struct {
+	Rule rules.Rule
+	// Problem is what is recorded on the rule.
+	Problem string
+	Err     error
+}
+
+// Backfill is the progress of a rule that is an exception: it is new, it failed, or a
+// part of its exchanges was deferred. The row is deleted once it has caught up.
+type Backfill struct {
+	RuleID uuid.UUID
+	// At is how far the rule has come.
+	At cursor.Position
+	// Until is where the partition's own judging of the rule begins; nil until the
+	// partition judges the rule.
+	Until *cursor.Position
+	// Failing says that the rule cannot be evaluated: the partition leaves it out.
+	Failing bool
+}
+
+// Batch is what one transaction writes about a partition.
+type Batch struct {
+	Partition int
+	// Token, Revision and RulesRevision are those of the checkpoint that the batch was
+	// made from: the compare-and-set that fences the transaction.
+	Token, Revision, RulesRevision int64
+	// LeaseFor renews the lease.
+	LeaseFor time.Duration
+	// Cursor and Backfill replace those of the checkpoint.
+	Cursor   *cursor.Position
+	Backfill *Mark
+	// ClockOffset is the source's clock minus the store's, as last measured.
+	ClockOffset time.Duration
+	// Instances are new or known; of the known ones nothing is written.
+	Instances []alerts.Instance
+	// Notifications are written for those instances that are new.
+	Notifications []notify.Notification
+	// Changes are made to the alerts of window rules.
+	Changes []Change
+	// Backfills are written as they are; Finished deletes those of rules.
+	Backfills []Backfill
+	Finished  []uuid.UUID
+	// Problems are recorded on rules that are evaluated all the same, as when a text
+	// is a fallback; an empty one clears the record.
+	Problems map[uuid.UUID]string
+	// Failed records rules that cannot be evaluated, with the problem, and announces
+	// each once. Recovered ends that, and announces it.
+	Failed    map[uuid.UUID]string
+	Recovered []uuid.UUID
+	// Evaluated are window rules that were evaluated, for their last-run times.
+	Evaluated []uuid.UUID
+}
+
+// Committed is what a transaction wrote.
+type Committed struct {
+	// Revision is that of the checkpoint from now on.
+	Revision int64
+	// Inserted holds the alerts that are new, Changed those that took a step.
+	Inserted, Changed []uuid.UUID
+	// Notifications counts what was written, by webhook.
+	Notifications map[uuid.UUID]int
+}
