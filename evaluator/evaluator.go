@@ -77,6 +77,8 @@ type Texts interface {
 // several passes at once.
 type Observer interface {
 	Passed(partition int, result Result)
+	// GaveUp is called when this replica does not hold a partition any more.
+	GaveUp(partition int)
 	Committed(t Timing)
 }
 
@@ -132,8 +134,6 @@ type Options struct {
 	Replica string
 	// Interval is the time between passes over a partition, 1 s by default.
 	Interval time.Duration
-	// WakeUps ask for a pass at once, as when a rule was changed; may be nil.
-	WakeUps <-chan notify.Signal
 	// Settle is how far the watermark lies behind the source's clock, 0 or more.
 	Settle time.Duration
 	// PageSize is the most exchanges read at once, 1,000 by default; of what is not
@@ -234,22 +234,13 @@ func (e *Evaluator) Run(ctx context.Context) {
 				}
 			})
 		}
-		e.wait(ctx, ticker.C)
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
 	}
 	passes.Wait()
 	e.release(ctx)
-}
-
-// wait waits for the next tick, or for a wake-up.
-func (e *Evaluator) wait(ctx context.Context, tick <-chan time.Time) {
-	select {
-	case <-ctx.Done():
-	case <-tick:
-	case signal := <-e.WakeUps:
-		if signal.Claimed != nil {
-			signal.Claimed(false, nil)
-		}
-	}
 }
 
 // hold renews and takes leases, and returns the partitions that a pass may be made over,
@@ -292,6 +283,9 @@ func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
 	for number, p := range e.partitions {
 		if !held[number] && !p.busy {
 			delete(e.partitions, number)
+			if e.Observer != nil {
+				e.Observer.GaveUp(number)
+			}
 		}
 	}
 	return due, nil
