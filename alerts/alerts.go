@@ -19,10 +19,9 @@
 // value has been below the threshold once, or the rule was armed anew. So a person
 // who resolves an alert about something that goes on is left in peace.
 //
-// While a window begins before its rule was armed, its value is a lower bound: it
-// can raise and fire, but it resolves nothing. So an edit of the condition keeps the
-// alerts that are open, until the new condition has been below the threshold for a
-// whole window.
+// An edit of the condition arms the rule anew, and counting begins with the edit. It
+// keeps the alerts that are open, until the new condition has been below the threshold
+// for a whole window.
 //
 // An alert about the health of a rule fires when the rule cannot be evaluated
 // and resolves when it can again. One about a webhook fires when it is switched

@@ -42,13 +42,11 @@ type Open struct {
 // Value is what a rule measured for a group.
 type Value struct {
 	Observed int64
-	// Partial says that the window began before the rule was armed. What ended before
-	// that is not counted, so Observed is a lower bound: it can show that the threshold
-	// is reached, never that things got better.
-	Partial bool
 	// ArmedAt is when the rule was armed: created, enabled, or given another condition.
-	// What was held before is not held back any more.
+	// What ended before is not counted.
 	ArmedAt time.Time
+	// Partial says that the window began before that.
+	Partial bool
 }
 
 // Step is what becomes of the alert of a rule and group.
@@ -99,8 +97,13 @@ func (s Step) String() string {
 
 // Next decides by the value at an instant. Open is nil when no alert of the group is
 // open or held; its instants, ArmedAt and now are by one clock.
+//
+// Of an alert that is older than the arming, a partial window says nothing about whether
+// things got better, since what the alert was about is not counted. Only a whole window
+// resolves it. A hold that is older than the arming ends.
 func (w Window) Next(open *Open, v Value, now time.Time) Step {
 	reached := v.Observed >= w.Threshold
+	older := open != nil && open.Since.Before(v.ArmedAt)
 	switch {
 	case open == nil && !reached:
 		return Stay
@@ -108,7 +111,7 @@ func (w Window) Next(open *Open, v Value, now time.Time) Step {
 		return Wait
 	case open == nil:
 		return Raise
-	case open.Held && (!reached || v.ArmedAt.After(open.Since)):
+	case open.Held && (!reached || older):
 		return Release
 	case open.Held:
 		return Stay
@@ -123,7 +126,7 @@ func (w Window) Next(open *Open, v Value, now time.Time) Step {
 		}
 	case Firing, Acknowledged:
 		switch {
-		case !reached && !v.Partial:
+		case !reached && !(older && v.Partial):
 			return Clear
 		case reached && open.State == Firing && w.ReNotify > 0 && now.Sub(open.NotifiedAt) >= w.ReNotify:
 			return Remind

@@ -48,6 +48,7 @@ func TestNext(t *testing.T) {
 		"the database's clock leapt": {delayed, at(alerts.Pending, -time.Hour, 0), whole(5), alerts.Stay},
 
 		"new rule, reached":               {plain, nil, partial(5), alerts.Raise},
+		"new rule, firing, below":         {plain, at(alerts.Firing, time.Second, 0), partial(4), alerts.Clear},
 		"edited, pending, below":          {delayed, at(alerts.Pending, time.Hour, 0), partial(4), alerts.Drop},
 		"edited, firing, below":           {plain, at(alerts.Firing, time.Hour, 0), partial(0), alerts.Stay},
 		"edited, acknowledged, below":     {plain, at(alerts.Acknowledged, time.Hour, 0), partial(0), alerts.Stay},
