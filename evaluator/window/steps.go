@@ -2,8 +2,6 @@ package window
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -163,27 +161,11 @@ func notifications(rule *rules.Rule, alert uuid.UUID, reason notify.Reason, gene
 	list := make([]notify.Notification, len(rule.WebhookIDs))
 	for i, webhook := range rule.WebhookIDs {
 		list[i] = notify.Notification{
-			ID: notificationID(alert, webhook, reason, generation), TenantID: rule.TenantID, AlertID: alert, RuleID: rule.ID,
+			ID: notify.ID(alert, webhook, reason, generation), TenantID: rule.TenantID, AlertID: alert, RuleID: rule.ID,
 			WebhookID: webhook, Reason: reason, Status: notify.Pending,
 		}
 	}
 	return list
-}
-
-// notificationID returns the id of a notification. It is derived, so that a notification
-// that a failover of the database took away comes back with the same id.
-func notificationID(alert, webhook uuid.UUID, reason notify.Reason, generation int) uuid.UUID {
-	h := sha256.New()
-	h.Write(alert[:])
-	h.Write(webhook[:])
-	h.Write(binary.BigEndian.AppendUint64(nil, uint64(generation)))
-	h.Write([]byte(reason))
-	var id uuid.UUID
-	copy(id[:6], alert[:6])
-	copy(id[6:], h.Sum(nil))
-	id[6] = id[6]&0x0f | 0x80
-	id[8] = id[8]&0x3f | 0x80
-	return id
 }
 
 // describe fills in the newest exchanges and the texts of items, and finishes them.

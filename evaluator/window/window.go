@@ -27,8 +27,9 @@
 // source answers at all: if not, no rule is to blame.
 //
 // Where the time is up before the rule at fault is found, the rules of that query are
-// asked one by one for a while, after all others. Without that, a rule that takes all the
-// time there is would keep its neighbours from ever being evaluated.
+// asked one by one for a while, after all others, and none for longer than [aloneMost].
+// Without that, a rule that takes all the time there is would keep its neighbours from
+// ever being evaluated, and nobody would be notified of it.
 package window
 
 import (
@@ -56,6 +57,8 @@ const (
 	batchMost = 50
 	// slowFor is how long what took too long comes last.
 	slowFor = 10 * time.Minute
+	// aloneMost is how long a rule that was slow may take when it is asked alone.
+	aloneMost = 3 * time.Second
 )
 
 // Options configures an [Evaluator]. All fields are required.
@@ -184,7 +187,7 @@ func (p *pass) ask(ctx context.Context, items []*item, question func(context.Con
 	if len(items) == 0 || p.over(ctx) {
 		return
 	}
-	err := question(ctx, items)
+	err := p.bounded(ctx, items, question)
 	switch {
 	case err == nil:
 		if len(items) == 1 {
@@ -205,6 +208,20 @@ func (p *pass) ask(ctx context.Context, items []*item, question func(context.Con
 		p.ask(ctx, items[:middle], question)
 		p.ask(ctx, items[middle:], question)
 	}
+}
+
+// bounded asks a question, of a rule that was slow for no longer than one rule may take.
+func (p *pass) bounded(ctx context.Context, items []*item, question func(context.Context, []*item) error) error {
+	if len(items) > 1 || p.slowUntil(items[0].ID).IsZero() {
+		return question(ctx, items)
+	}
+	alone, cancel := context.WithTimeout(ctx, aloneMost)
+	defer cancel()
+	err := question(alone, items)
+	if err != nil && alone.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("ClickHouse takes longer than %v for this rule alone; narrow its scope or shorten its window: %w", aloneMost, err)
+	}
+	return err
 }
 
 // count counts items by their conditions.
