@@ -63,9 +63,6 @@ type OpenAlert struct {
 	RuleID uuid.UUID
 	Group  string
 	alerts.Open
-	// Held says that a person resolved the alert while its value was above the
-	// threshold: nothing is raised for the group until the value has been below once.
-	Held bool
 }
 
 // Change is a step of one alert of a window rule. It is made if the alert still

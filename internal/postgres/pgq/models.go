@@ -55,6 +55,8 @@ type Alert struct {
 	Health         bool
 	WebhookID      *uuid.UUID
 	Signature      string
+	Held           bool
+	Reminders      int32
 }
 
 type AlertAction struct {
