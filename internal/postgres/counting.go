@@ -5,32 +5,48 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/google/uuid"
+
 	"tocsin/alerts"
 	"tocsin/evaluator"
 	"tocsin/internal/postgres/pgq"
 )
 
-// applyChanges makes the steps of counting rules that advanced. A step whose
-// alert no longer stands where it leads from is left out, with what it owes.
-func applyChanges(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, done *evaluator.Committed) error {
-	advanced := evaluator.NewIDs(done.Advanced)
-	for i := range batch.Changes {
-		change := &batch.Changes[i]
-		if !advanced[change.Instance.RuleID] {
-			continue
+// OpenAlerts returns the state of the alerts of window rules.
+func (s *Evaluation) OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]evaluator.OpenAlert, error) {
+	rows, err := s.db.queries.AlertOpen(ctx, ruleIDs)
+	if err != nil {
+		return nil, fmt.Errorf("read open alerts: %w", err)
+	}
+	list := make([]evaluator.OpenAlert, len(rows))
+	for i, row := range rows {
+		list[i] = evaluator.OpenAlert{ID: row.AlertID, RuleID: row.RuleID, Group: row.GroupKey}
+		list[i].State, list[i].Since = alerts.State(row.State), row.FiredAt
+		if row.NotifiedAt != nil {
+			list[i].NotifiedAt = *row.NotifiedAt
 		}
+	}
+	return list, nil
+}
+
+// applyChanges makes the steps of window rules. A step whose alert no longer stands where
+// it leads from is left out, with its notifications.
+func applyChanges(ctx context.Context, q *pgq.Queries, changes []evaluator.Change) (inserted, changed []uuid.UUID, notifications map[uuid.UUID]int, err error) {
+	notifications = map[uuid.UUID]int{}
+	for i := range changes {
+		change := &changes[i]
 		made, err := applyStep(ctx, q, change)
 		if err != nil {
-			return fmt.Errorf("%s alert: %w", change.Step, err)
+			return nil, nil, nil, fmt.Errorf("%s alert: %w", change.Step, err)
 		}
 		if made == 0 {
 			continue
 		}
 		switch change.Step {
 		case alerts.Wait, alerts.Raise:
-			done.Inserted = append(done.Inserted, change.Instance.ID)
+			inserted = append(inserted, change.Instance.ID)
 		case alerts.Stay, alerts.Fire, alerts.Remind, alerts.Clear, alerts.Drop:
-			done.Changed = append(done.Changed, change.Instance.ID)
+			changed = append(changed, change.Instance.ID)
 		}
 		for _, n := range change.Notifications {
 			err := owe(ctx, q, pgq.NotificationOweParams{
@@ -38,12 +54,12 @@ func applyChanges(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, do
 				WebhookID: n.WebhookID, Reason: string(n.Reason),
 			})
 			if err != nil {
-				return err
+				return nil, nil, nil, err
 			}
-			done.Notifications++
+			notifications[n.WebhookID]++
 		}
 	}
-	return nil
+	return inserted, changed, notifications, nil
 }
 
 func applyStep(ctx context.Context, q *pgq.Queries, change *evaluator.Change) (made int64, err error) {
