@@ -198,7 +198,7 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Logger.With(slog.String("part", "reconciliation")))
 	logger := a.options.Logger.With(slog.String("part", "evaluator"))
 	a.evaluator, err = evaluator.New(evaluator.Options{
-		Source: source, Store: db.Evaluation(), Publisher: a.bus, Texts: texts, Observer: a.metrics,
+		Source: source, Store: db.Evaluation(a.options.heartbeat().DeadAfter), Publisher: a.bus, Texts: texts, Observer: a.metrics,
 		Windows: window.New(window.Options{Source: source, Texts: texts, Logger: logger}),
 		Logger:  logger, Clock: a.options.Clock, Replica: a.replica,
 		Interval: a.options.TickInterval, Settle: a.options.Settle, PageSize: a.options.PageSize,
