@@ -12,7 +12,7 @@ import (
 	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/rules"
@@ -360,9 +360,9 @@ type replicasFunc func() ([]api.ReplicaRecord, error)
 
 func (f replicasFunc) List(context.Context) ([]api.ReplicaRecord, error) { return f() }
 
-type reconcilerFunc func(last time.Duration) (evaluator.Reconciliation, error)
+type reconcilerFunc func(last time.Duration) (reconcile.Reconciliation, error)
 
-func (f reconcilerFunc) Rule(_ context.Context, _ string, id uuid.UUID, last time.Duration) (evaluator.Reconciliation, error) {
+func (f reconcilerFunc) Rule(_ context.Context, _ string, id uuid.UUID, last time.Duration) (reconcile.Reconciliation, error) {
 	r, err := f(last)
 	r.RuleID = id
 	return r, err

@@ -152,7 +152,11 @@ func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetSt
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "status is incomplete", slog.Any("error", err))
 		return answer, nil
 	}
-	answer.Rules = &RuleStatus{Total: state.Rules, Enabled: state.EnabledRules, Failing: state.FailingRules, LookingBack: state.LookingBack, LookingBackTo: state.LookingBackTo}
+	answer.Rules = &RuleStatus{
+		Total: state.Rules, Enabled: state.EnabledRules, Failing: state.FailingRules,
+		Backfilling: state.LookingBack, BackfillFrom: state.LookingBackTo, LookingBack: state.LookingBack, LookingBackTo: state.LookingBackTo,
+	}
+	answer.Partitions = partitionsAnswer(state.Partitions)
 	if state.Slowest != nil {
 		answer.Rules.SlowestLagSeconds = seconds(&state.Slowest.Lag)
 		answer.Rules.SlowestRuleID = &state.Slowest.RuleID
@@ -166,4 +170,14 @@ func (s *server) GetStatus(ctx context.Context, _ GetStatusRequestObject) (GetSt
 		}
 	}
 	return answer, nil
+}
+
+func partitionsAnswer(list []PartitionRecord) *[]PartitionStatus {
+	answer := make([]PartitionStatus, len(list))
+	for i, p := range list {
+		answer[i] = PartitionStatus{
+			Partition: p.Partition, CursorAt: utc(p.CursorAt), LagSeconds: seconds(p.Lag), BackfillFrom: utc(p.BackfillFrom), Owner: optional(p.Owner),
+		}
+	}
+	return &answer
 }

@@ -28,6 +28,6 @@ func (s *server) ReconcileRule(ctx context.Context, req ReconcileRuleRequestObje
 	return ReconcileRule200JSONResponse{
 		RuleID: r.RuleID, From: time.Unix(0, r.FromNS).UTC(), To: time.Unix(0, r.ToNS).UTC(),
 		Matching: r.Matching, Alerted: r.Alerted, Missing: r.Missing, MissingSample: listed(r.MissingSample),
-		OutOfReach: r.OutOfReach, Unexpected: r.Unexpected,
+		LateDropped: r.LateDropped, OutOfReach: r.LateDropped, Unexpected: r.Unexpected,
 	}, nil
 }

@@ -5,20 +5,20 @@ import (
 	"time"
 
 	"tocsin/api"
-	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/internal/fault"
 )
 
 func TestReconcileTellsWhatIsMissing(t *testing.T) {
 	var asked time.Duration
 	b := newBench(t, func(o *api.Options) {
-		o.Reconciler = reconcilerFunc(func(last time.Duration) (evaluator.Reconciliation, error) {
+		o.Reconciler = reconcilerFunc(func(last time.Duration) (reconcile.Reconciliation, error) {
 			asked = last
 			if last == 2*time.Hour {
-				return evaluator.Reconciliation{}, fault.New(fault.Conflict, "a rule that counts")
+				return reconcile.Reconciliation{}, fault.New(fault.Conflict, "a rule that counts")
 			}
-			return evaluator.Reconciliation{
-				FromNS: 1, ToNS: 2, Matching: 7, Alerted: 4, Missing: 2, MissingSample: []string{"a", "b"}, OutOfReach: 1, Unexpected: 3,
+			return reconcile.Reconciliation{
+				FromNS: 1, ToNS: 2, Matching: 7, Alerted: 4, Missing: 2, MissingSample: []string{"a", "b"}, LateDropped: 1, Unexpected: 3,
 			}, nil
 		})
 	})

@@ -17,6 +17,7 @@ func (s *server) ListReplicas(ctx context.Context, _ ListReplicasRequestObject) 
 			ID: r.ID, Host: r.Host, Pid: int64(r.PID), Version: r.Version, Roles: r.Roles,
 			StartedAt: r.StartedAt.UTC(), LastBeatAt: r.BeatAt.UTC(), LastBeatAgeSeconds: r.Silent.Seconds(),
 			Alive:        r.Silent < s.DeadAfter,
+			Partitions:   listed(r.Partitions),
 			ClaimedRules: r.ClaimedRules, ClaimedNotifications: r.ClaimedNotifications,
 		}
 	}

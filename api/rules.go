@@ -259,8 +259,12 @@ func healthAnswer(all map[uuid.UUID]EvaluationHealth, id uuid.UUID) *RuleHealth 
 		LastError:     optional(h.LastError),
 		LastErrorAt:   utc(h.LastErrorAt),
 		LagSeconds:    seconds(h.Lag),
+		Partition:     h.Partition,
+		Failing:       &h.Failing,
+		BackfillFrom:  h.LookingBackTo,
 		LookingBackTo: h.LookingBackTo,
 		LateLastHour:  &h.LateLastHour,
+		LateDropped:   &h.LateDropped,
 	}
 	if h.Cursor != nil {
 		text := h.Cursor.String()

@@ -19,7 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 
 	"tocsin/api"
-	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/internal/access"
 	"tocsin/internal/fault"
 	"tocsin/notify"
@@ -64,7 +64,7 @@ func newBench(t *testing.T, change ...func(*api.Options)) *bench {
 		Previewer: b.past, Exchanges: b.past, Texts: texts,
 		Status:       statusFunc(func() (api.SystemStatus, error) { return api.SystemStatus{Rules: 2, EnabledRules: 1}, nil }),
 		Replicas:     replicasFunc(func() ([]api.ReplicaRecord, error) { return nil, nil }),
-		Reconciler:   reconcilerFunc(func(time.Duration) (evaluator.Reconciliation, error) { return evaluator.Reconciliation{}, nil }),
+		Reconciler:   reconcilerFunc(func(time.Duration) (reconcile.Reconciliation, error) { return reconcile.Reconciliation{}, nil }),
 		CheckRule:    template.CheckRule,
 		CheckWebhook: checkWebhook,
 		Web: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,7 +8,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/notify"
 	"tocsin/rules"
 )
@@ -83,7 +83,7 @@ type RuleDone struct {
 
 // RuleRetrier has rules evaluated at once.
 type RuleRetrier interface {
-	// Retry forgets why a rule could not be evaluated and makes it due. A
+	// Retry forgets why a rule could not be evaluated; the next pass tries again. A
 	// disabled rule is a fault of kind Conflict.
 	Retry(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error)
 }
@@ -92,7 +92,7 @@ type RuleRetrier interface {
 type Reconciler interface {
 	// Rule compares the last stretch of time of one rule. A rule that counts is a
 	// fault of kind Conflict.
-	Rule(ctx context.Context, tenant string, id uuid.UUID, last time.Duration) (evaluator.Reconciliation, error)
+	Rule(ctx context.Context, tenant string, id uuid.UUID, last time.Duration) (reconcile.Reconciliation, error)
 }
 
 // RuleReader reads rules.
@@ -128,18 +128,27 @@ type RuleEdit struct {
 
 // EvaluationHealth is how the evaluation of a rule is doing.
 type EvaluationHealth struct {
-	// Cursor is nil before the first evaluation.
+	// Partition evaluates the rule; nil before the tenant is assigned to one.
+	Partition *int
+	// Cursor is the rule's own position while it has one, else the start time of its
+	// partition's cursor. It is nil before the first evaluation, and for rules over a
+	// window and disabled ones.
 	Cursor *cursor.Position
-	// Lag is how far the cursor is behind the present, by Postgres's clock; nil
-	// while the rule is disabled or has no cursor.
+	// Lag is how far the cursor is behind the present, by Postgres's clock; nil where
+	// there is no cursor.
 	Lag *time.Duration
-	// LookingBackTo is the start time from which on the look-back behind the cursor is
-	// still to be judged; nil when it is done, or the rule is disabled.
+	// LookingBackTo is the start time from which on something behind the cursor is still
+	// to be judged; nil when nothing is.
 	LookingBackTo *time.Time
+	// Failing says that the rule cannot be evaluated, and is left out until it can.
+	Failing bool
 	// LateLastHour is the number of alerts that the look-back raised in the last
 	// hour: exchanges that became visible behind the cursor.
 	LateLastHour int64
-	// LastRunAt is the last commit, NextRunAt when the rule is due; each is nil
+	// LateDropped is the number of matching exchanges that became visible beyond the
+	// look-back and have no alert.
+	LateDropped int64
+	// LastRunAt is the last evaluation, NextRunAt when the rule is due; each is nil
 	// when there is none.
 	LastRunAt, NextRunAt *time.Time
 	// LastError tells a person why the last evaluation did not succeed, without
@@ -351,7 +360,10 @@ type ReplicaRecord struct {
 	StartedAt, BeatAt time.Time
 	// Silent is the age of the last beat, by Postgres's clock.
 	Silent time.Duration
-	// ClaimedRules and ClaimedNotifications are the claims that stand.
+	// Partitions are those that it holds.
+	Partitions []int
+	// ClaimedRules is the number of enabled rules of these partitions,
+	// ClaimedNotifications that of the leases on notifications.
 	ClaimedRules, ClaimedNotifications int64
 }
 
@@ -365,11 +377,12 @@ type SystemStatus struct {
 	Rules, EnabledRules int64
 	// FailingRules is the number of enabled rules whose last evaluation did not succeed.
 	FailingRules int64
-	// LookingBack is the number of enabled rules whose look-back is not done, and
-	// LookingBackTo the start time from which on the first of them has still to judge;
-	// nil where there is none.
+	// LookingBack is the number of enabled rules that have still to judge something behind
+	// their cursors, and LookingBackTo the start time from which on; nil where there is none.
 	LookingBack   int64
 	LookingBackTo *time.Time
+	// Partitions are those of all tenants.
+	Partitions []PartitionRecord
 	// Slowest is the enabled rule that is farthest behind; nil when none has a cursor.
 	Slowest *RuleLag
 	// OutboxDepth is the number of notifications not yet settled, OldestOwed the
@@ -380,6 +393,20 @@ type SystemStatus struct {
 	OldestOwed      *time.Duration
 	// Completeness is nil before rules were first compared with the source.
 	Completeness *Completeness
+}
+
+// PartitionRecord is a partition as people see it.
+type PartitionRecord struct {
+	Partition int
+	// CursorAt is the start time of the cursor, nil before the first pass; Lag is how far
+	// that is behind the present, by Postgres's clock.
+	CursorAt *time.Time
+	Lag      *time.Duration
+	// BackfillFrom is the start time from which on something behind the cursor is still to
+	// be judged; nil when nothing is.
+	BackfillFrom *time.Time
+	// Owner is the replica that holds it; empty when none does.
+	Owner string
 }
 
 // Completeness is how the comparisons of the rules of all tenants with the

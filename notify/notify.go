@@ -161,6 +161,10 @@ const (
 	ReasonRuleFailing Reason = "RULE_FAILING"
 	// ReasonRuleRecovered tells operators that it can again.
 	ReasonRuleRecovered Reason = "RULE_RECOVERED"
+	// ReasonSourceFailing notifies operators that the source cannot be read.
+	ReasonSourceFailing Reason = "SOURCE_FAILING"
+	// ReasonSourceRecovered notifies them that it can be read again.
+	ReasonSourceRecovered Reason = "SOURCE_RECOVERED"
 	// ReasonWebhookOff tells operators that a webhook was switched off, because
 	// its receiver is gone for good.
 	ReasonWebhookOff Reason = "WEBHOOK_OFF"

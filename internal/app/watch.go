@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres"
 )
@@ -18,7 +18,7 @@ import (
 // shows the same, and logged.
 type watch struct {
 	store      *postgres.Reconciliation
-	reconciler *evaluator.Reconciler
+	reconciler *reconcile.Reconciler
 	every      time.Duration
 	logger     *slog.Logger
 }
@@ -35,10 +35,10 @@ const (
 	watchConfirm = 30 * time.Second
 )
 
-func newWatch(store *postgres.Reconciliation, source evaluator.MatchSource, every time.Duration, logger *slog.Logger) *watch {
+func newWatch(store *postgres.Reconciliation, source reconcile.MatchSource, every time.Duration, logger *slog.Logger) *watch {
 	return &watch{
 		store: store, every: every, logger: logger,
-		reconciler: &evaluator.Reconciler{Source: source, Alerts: store, Confirm: min(watchConfirm, every)},
+		reconciler: &reconcile.Reconciler{Source: source, Alerts: store, Confirm: min(watchConfirm, every)},
 	}
 }
 

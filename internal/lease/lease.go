@@ -2,7 +2,7 @@
 // what becomes of the claims of one that does not run any more.
 //
 // A claim on a rule or a notification names its replica and lapses by itself. A
-// replica writes a sign of life into a row of its own, by Postgres's clock; the
+// replica writes a heartbeat into a row of its own, by Postgres's clock; the
 // clocks of replicas are compared with nothing.
 //
 //	          beat ┌──┐
@@ -46,7 +46,7 @@ type Replica struct {
 
 // Store keeps the rows of replicas.
 type Store interface {
-	// Beat writes a sign of life, and the replica's row if there is none.
+	// Beat writes a heartbeat, and the replica's row if there is none.
 	Beat(ctx context.Context, replica Replica) error
 	// Reap releases what dead replicas hold, and deletes the rows of those to forget.
 	Reap(ctx context.Context, request ReapRequest) (Reaped, error)
@@ -65,8 +65,8 @@ type ReapRequest struct {
 
 // Released is what a replica held.
 type Released struct {
-	Replica              string
-	Rules, Notifications int
+	Replica                   string
+	Partitions, Notifications int
 }
 
 // Reaped is what a pass over the dead did.

@@ -64,7 +64,7 @@ func (m *Member) Run(ctx context.Context) {
 	}
 }
 
-// Beat writes one sign of life. It gives up after an interval.
+// Beat writes one heartbeat. It gives up after an interval.
 func (m *Member) Beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Interval)
 	defer cancel()
@@ -96,9 +96,9 @@ func (m *Member) Leave(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}
-	if released.Rules > 0 || released.Notifications > 0 {
+	if released.Partitions > 0 || released.Notifications > 0 {
 		m.Logger.InfoContext(ctx, "own claims released",
-			slog.Int("rules", released.Rules), slog.Int("notifications", released.Notifications))
+			slog.Int("partitions", released.Partitions), slog.Int("notifications", released.Notifications))
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (m *Member) reap(ctx context.Context) {
 			m.Observer.Reaped(r)
 		}
 		m.Logger.WarnContext(ctx, "claims of a dead replica released", slog.String("dead", r.Replica),
-			slog.Int("rules", r.Rules), slog.Int("notifications", r.Notifications))
+			slog.Int("partitions", r.Partitions), slog.Int("notifications", r.Notifications))
 	}
 	if reaped.Forgotten > 0 {
 		m.Logger.InfoContext(ctx, "dead replicas forgotten", slog.Int("replicas", reaped.Forgotten))

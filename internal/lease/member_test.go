@@ -151,31 +151,31 @@ func TestTheDeadAreReleasedWithinTheBound(t *testing.T) {
 		defer stopA()
 		m.pass(7 * time.Second)
 		_, _, die := member(t, m, "b")
-		m.claims["a"] = lease.Released{Replica: "a", Rules: 1}
-		m.claims["b"] = lease.Released{Replica: "b", Rules: 3, Notifications: 4}
+		m.claims["a"] = lease.Released{Replica: "a", Partitions: 1}
+		m.claims["b"] = lease.Released{Replica: "b", Partitions: 3, Notifications: 4}
 		m.pass(5 * time.Minute)
 		if len(m.claims) != 2 {
 			t.Fatal("claims of the living were released")
 		}
 		last := m.beatAt["b"]
 		die()
-		for m.claims["b"].Rules > 0 {
+		for m.claims["b"].Partitions > 0 {
 			m.pass(time.Second)
 		}
 		if after := m.now().Sub(last); after < time.Minute || after > 90*time.Second {
 			t.Errorf("released after %v, want between 1 min and 1 min 30 s", after)
 		}
-		if want := `msg="claims of a dead replica released" dead=b rules=3 notifications=4`; !strings.Contains(logged.String(), want) {
+		if want := `msg="claims of a dead replica released" dead=b partitions=3 notifications=4`; !strings.Contains(logged.String(), want) {
 			t.Errorf("log %q, want %s", logged, want)
 		}
-		if want := (lease.Released{Replica: "b", Rules: 3, Notifications: 4}); m.reaped != want {
+		if want := (lease.Released{Replica: "b", Partitions: 3, Notifications: 4}); m.reaped != want {
 			t.Errorf("told of %+v, want %+v", m.reaped, want)
 		}
 		m.pass(time.Hour)
 		if _, known := m.beatAt["b"]; known || len(m.beatAt) != 1 {
 			t.Error("a replica silent for an hour is not forgotten")
 		}
-		if m.claims["a"].Rules != 1 {
+		if m.claims["a"].Partitions != 1 {
 			t.Error("a replica released its own claims")
 		}
 	})
@@ -194,7 +194,7 @@ func TestNobodyIsDeadRightAfterAnOutage(t *testing.T) {
 			t.Errorf("said %d times that the heartbeat fails", n)
 		}
 		m.down = nil
-		m.claims["b"] = lease.Released{Replica: "b", Rules: 1}
+		m.claims["b"] = lease.Released{Replica: "b", Partitions: 1}
 		m.pass(35 * time.Second)
 		// b comes back a little later than a.
 		m.beatAt["b"] = m.now()
@@ -238,7 +238,7 @@ func TestLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModel()
 		a, logged, stop := member(t, m, "a")
-		m.claims["a"] = lease.Released{Replica: "a", Rules: 2}
+		m.claims["a"] = lease.Released{Replica: "a", Partitions: 2}
 		stop()
 		m.down = errors.New("connection refused")
 		if err := a.Leave(t.Context()); !errors.Is(err, m.down) {
@@ -248,7 +248,7 @@ func TestLeaving(t *testing.T) {
 		if err := a.Leave(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if len(m.claims)+len(m.beatAt) != 0 || !strings.Contains(logged.String(), `msg="own claims released" rules=2`) {
+		if len(m.claims)+len(m.beatAt) != 0 || !strings.Contains(logged.String(), `msg="own claims released" partitions=2`) {
 			t.Errorf("left %v, %v; log %s", m.claims, m.beatAt, logged)
 		}
 	})

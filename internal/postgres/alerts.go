@@ -61,8 +61,8 @@ func alertParams(room int) pgq.AlertInsertParams {
 	}
 }
 
-// insert inserts the alerts of the rules that advanced, but for what began before
-// their watermarks, and returns the ids of those that are new.
+// insert inserts alerts, but for what began before the watermarks of their rules, and
+// returns the ids of those that are new.
 func (b *alertBatch) insert(ctx context.Context, q *pgq.Queries, watermarks map[uuid.UUID]int64) (inserted []uuid.UUID, err error) {
 	p := b.of(watermarks)
 	if len(p.AlertIds) == 0 {
@@ -84,7 +84,7 @@ func (b *alertBatch) of(watermarks map[uuid.UUID]int64) pgq.AlertInsertParams {
 	var kept []int
 	all := &b.rows
 	for i, rule := range all.RuleIds {
-		if swept, advanced := watermarks[rule]; advanced && all.StartTimesNs[i] >= swept {
+		if swept, exists := watermarks[rule]; exists && all.StartTimesNs[i] >= swept {
 			kept = append(kept, i)
 		}
 	}
@@ -109,11 +109,10 @@ func pick[T any](list []T, at []int) []T {
 	return picked
 }
 
-// doubt decides whether a commit has to expect that alerts exist already. To
-// expect it costs Postgres a seventh of the commit. What a look-back found is
-// often known. What a forward scan found is not, but where rows are there twice,
-// share their ids, or were judged by a rule before it joined its cohort: the
-// unique constraint tells, and then the commit is made again.
+// doubt decides whether a commit has to expect that alerts exist already. To expect it
+// costs Postgres a seventh of the commit. What a look-back found is often known. What a
+// forward scan found is not, but where rows are there twice, share their ids, or are
+// judged again: a unique constraint tells, and then the commit is made again.
 type doubt struct{ commits atomic.Int32 }
 
 // doubted is how many commits expect known alerts after one that met them.
@@ -132,7 +131,7 @@ func (d *doubt) settle(instances []alerts.Instance, write func(someExist bool) e
 		return write(true)
 	}
 	err := write(false)
-	if isUnique(err, "alert_once") {
+	if isUnique(err, "alert_once") || isUnique(err, "alert_pkey") {
 		d.commits.Store(doubted)
 		return write(true)
 	}

@@ -1,9 +1,7 @@
 package postgres_test
 
 import (
-	"context"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,9 +16,9 @@ func TestCommitsOnlyWhatIsNew(t *testing.T) {
 	written := pageOf
 	commit := func(name string, batch evaluator.Batch, want int) {
 		t.Helper()
-		done, err := p.store.Commit(context.Background(), batch)
-		if err != nil || len(done.Inserted) != want || done.Notifications != want || len(done.Advanced) != 1 {
-			t.Fatalf("%s: Commit = %d alerts, %d notifications, %v; want %d", name, len(done.Inserted), done.Notifications, err, want)
+		batch.Revision = p.revision
+		if done := p.write(t, batch); len(done.Inserted) != want || done.Notifications[p.webhook] != want {
+			t.Fatalf("%s: Commit = %d alerts, %v notifications; want %d", name, len(done.Inserted), done.Notifications, want)
 		}
 		written += want
 		for _, table := range []string{"alert", "notification", "outbox"} {
@@ -42,9 +40,9 @@ func TestCommitsOnlyWhatIsNew(t *testing.T) {
 			batch.Instances[i].Late = late
 		}
 		commit("some known", batch, pageOf-20)
-		again := slices.Clone(batch.Advances)
-		again[0].From = &again[0].To
-		commit("all known", evaluator.Batch{ClaimFor: batch.ClaimFor, Instances: batch.Instances, Advances: again}, 0)
+		again := p.batch()
+		again.Instances = batch.Instances
+		commit("all known", again, 0)
 	}
 	// The doubts come to an end, and what is new is written after it as well.
 	for range 300 {

@@ -17,7 +17,6 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/api"
-	"tocsin/evaluator"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/rules"
@@ -88,7 +87,7 @@ func (s *Inbox) ActOnMany(ctx context.Context, tenant string, deed api.BulkDeed)
 			return err
 		}
 		if len(deed.Filter.IDs) > 0 {
-			p.Unknown = int64(len(evaluator.NewIDs(deed.Filter.IDs))) - found
+			p.Unknown = int64(len(setOf(deed.Filter.IDs))) - found
 		}
 		if done, err = q.ActionDone(ctx, p); err != nil {
 			return err

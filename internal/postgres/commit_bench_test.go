@@ -37,6 +37,8 @@ type persist struct {
 	rule    uuid.UUID
 	webhook uuid.UUID
 	at      cursor.Position
+	// revision is that of the checkpoint.
+	revision int64
 }
 
 func newPersist(tb testing.TB) *persist {
@@ -52,7 +54,7 @@ func newPersist(tb testing.TB) *persist {
 	}
 	tb.Cleanup(db.Close)
 	p := &persist{
-		url: url, store: db.Evaluation(nil), conn: pgtest.Conn(tb, url), rule: uuid.New(), webhook: uuid.New(),
+		url: url, store: db.Evaluation(time.Minute), conn: pgtest.Conn(tb, url), rule: uuid.New(), webhook: uuid.New(),
 		at: cursor.Position{StartTimeNS: time.Now().UnixNano()},
 	}
 	p.exec(tb, `
@@ -63,7 +65,9 @@ func newPersist(tb testing.TB) *persist {
 		                  targets, interval_seconds, look_back_seconds, re_notify_minutes, for_duration_seconds)
 		values ($1, 'default', 'rule', true, 'PER_EXCHANGE', 'CRITICAL', '{}', '{}', '', '', '[]', 1, 3600, 0, 0)`, p.rule)
 	p.exec(tb, `insert into rule_webhook (rule_id, webhook_id, position) values ($1, $2, 0)`, p.rule, p.webhook)
-	p.exec(tb, `insert into rule_state (rule_id, armed_since_ns, cursor, next_run_at, claim_token) values ($1, 1, $2, now(), 1)`, p.rule, p.at.String())
+	p.exec(tb, `insert into rule_state (rule_id, armed_since_ns) values ($1, 1)`, p.rule)
+	p.exec(tb, `insert into tenant_partition (tenant_id, partition) values ('default', 0)`)
+	p.exec(tb, `update checkpoint set cursor = $1, owner = 'replica', token = 1, lease_until = now() + interval '1 h' where partition = 0`, p.at.String())
 	p.exec(tb, `create table plain_alert as select * from alert with no data`)
 	p.exec(tb, `create table plain_notification as select * from notification with no data`)
 	p.exec(tb, `create table plain_outbox as select * from outbox with no data`)
@@ -79,8 +83,8 @@ func (p *persist) exec(tb testing.TB, sql string, args ...any) {
 
 // page returns what a page of failed exchanges raises.
 func (p *persist) page() evaluator.Batch {
-	from, to := p.at, p.at
-	batch := evaluator.Batch{ClaimFor: 30 * time.Second}
+	to := p.at
+	batch := p.batch()
 	for range pageOf {
 		to.StartTimeNS += 1_000_000
 		to.ExecutionID = fmt.Sprintf("%016X-%08d", to.StartTimeNS*2654435761, to.StartTimeNS%100_000_000)
@@ -102,16 +106,31 @@ func (p *persist) page() evaluator.Batch {
 			Reason: notify.ReasonFired, Status: notify.Pending,
 		})
 	}
-	batch.Advances = []evaluator.Advance{{RuleID: p.rule, Token: 1, Version: 1, From: &from, To: to}}
+	batch.Cursor = &to
 	p.at = to
 	return batch
 }
 
-func (p *persist) commit(tb testing.TB, batch evaluator.Batch) {
+// batch returns one that is made from the checkpoint as it stands, and writes nothing else.
+func (p *persist) batch() evaluator.Batch {
+	return evaluator.Batch{Partition: 0, Token: 1, Revision: p.revision, RulesRevision: 1, LeaseFor: 30 * time.Second, Cursor: &p.at}
+}
+
+// write commits a batch.
+func (p *persist) write(tb testing.TB, batch evaluator.Batch) evaluator.Committed {
 	tb.Helper()
 	done, err := p.store.Commit(context.Background(), batch)
-	if err != nil || len(done.Inserted) != pageOf || done.Notifications != pageOf {
-		tb.Fatalf("Commit = %d alerts, %d notifications, %v", len(done.Inserted), done.Notifications, err)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p.revision = done.Revision
+	return done
+}
+
+func (p *persist) commit(tb testing.TB, batch evaluator.Batch) {
+	tb.Helper()
+	if done := p.write(tb, batch); len(done.Inserted) != pageOf || done.Notifications[p.webhook] != pageOf {
+		tb.Fatalf("Commit = %d alerts, %v notifications", len(done.Inserted), done.Notifications)
 	}
 }
 

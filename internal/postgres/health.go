@@ -3,10 +3,13 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
-	"tocsin/alerts"
+	"tocsin/cursor"
 	"tocsin/evaluator"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
@@ -14,123 +17,323 @@ import (
 	"tocsin/rules"
 )
 
-// Fail records a problem and releases the claims that still stand.
-func (s *Evaluation) Fail(ctx context.Context, claims []evaluator.Claim, problem string) ([]uuid.UUID, error) {
-	p := pgq.RuleProblemParams{Problem: problem}
-	for i := range claims {
-		p.RuleIds = append(p.RuleIds, claims[i].Rule.ID)
-		p.Tokens = append(p.Tokens, claims[i].Token)
+// failedRules returns what is to know of the rules that a batch says fail, as it stands
+// before the batch.
+func failedRules(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch) ([]pgq.RulesToFailRow, error) {
+	if len(batch.Failed) == 0 {
+		return nil, nil
 	}
-	failed, err := s.db.queries.RuleProblem(ctx, p)
+	ids := make([]uuid.UUID, 0, len(batch.Failed))
+	for id := range batch.Failed {
+		ids = append(ids, id)
+	}
+	rows, err := q.RulesToFail(ctx, ids)
 	if err != nil {
-		return nil, fmt.Errorf("record problem: %w", err)
+		return nil, fmt.Errorf("read failing rules: %w", err)
 	}
-	return failed, nil
+	return rows, nil
 }
 
-// Announce raises the alerts of those rules whose telling it could claim.
-func (s *Evaluation) Announce(ctx context.Context, failing []alerts.Instance) (notifications int, err error) {
-	if len(failing) == 0 {
-		return 0, nil
+// writeHealth records the problems of a batch, and announces rules that began to fail or
+// have recovered. Its number of statements does not depend on the number of rules. It
+// returns the notifications written, by webhook.
+func writeHealth(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, failed []pgq.RulesToFailRow) (map[uuid.UUID]int, error) {
+	if len(batch.Evaluated) > 0 {
+		if err := q.RulesEvaluated(ctx, batch.Evaluated); err != nil {
+			return nil, fmt.Errorf("record evaluation: %w", err)
+		}
 	}
-	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
-		notifications = 0
-		var p pgq.RuleFailingClaimParams
-		byRule := make(map[uuid.UUID]*alerts.Instance, len(failing))
-		for i := range failing {
-			p.RuleIds = append(p.RuleIds, failing[i].RuleID)
-			p.AlertIds = append(p.AlertIds, failing[i].ID)
-			byRule[failing[i].RuleID] = &failing[i]
-		}
-		claimed, err := q.RuleFailingClaim(ctx, p)
-		if err != nil {
-			return fmt.Errorf("claim telling: %w", err)
-		}
-		for _, id := range claimed {
-			a := byRule[id]
-			err := q.AlertRaiseHealth(ctx, pgq.AlertRaiseHealthParams{
-				AlertID: a.ID, TenantID: a.TenantID, RuleID: a.RuleID, RuleVersion: a.RuleVersion,
-				Severity: string(a.Severity), Title: a.Title, Message: a.Message,
-			})
-			if err != nil {
-				return fmt.Errorf("raise alert: %w", err)
-			}
-			told, err := tellOperators(ctx, q, telling{tenant: a.TenantID, rule: a.RuleID, alert: a.ID, reason: notify.ReasonRuleFailing})
-			if err != nil {
-				return err
-			}
-			notifications += told
-		}
+	problems := map[uuid.UUID]string{}
+	for _, id := range batch.Recovered {
+		problems[id] = ""
+	}
+	for id, problem := range batch.Problems {
+		problems[id] = problem
+	}
+	// Who has a problem and does not fail is evaluated all the same.
+	recovered := slices.Collect(maps.Keys(problems))
+	for id, problem := range batch.Failed {
+		problems[id] = problem
+	}
+	recovered = slices.DeleteFunc(recovered, func(id uuid.UUID) bool { _, fails := batch.Failed[id]; return fails })
+	if err := recordProblems(ctx, q, problems); err != nil {
+		return nil, err
+	}
+	notified, err := announceFailing(ctx, q, batch, failed)
+	if err != nil {
+		return nil, err
+	}
+	more, err := announceRecovered(ctx, q, recovered)
+	if err != nil {
+		return nil, err
+	}
+	addUp(notified, more)
+	return notified, nil
+}
+
+// maxProblemBytes bounds what is kept of a problem's text.
+const maxProblemBytes = 2000
+
+func recordProblems(ctx context.Context, q *pgq.Queries, problems map[uuid.UUID]string) error {
+	if len(problems) == 0 {
 		return nil
-	})
-	if err != nil {
-		return 0, fmt.Errorf("announce failing rules: %w", err)
 	}
-	return notifications, nil
-}
-
-// tellRecovered resolves the alerts of rules that were told as failing and are
-// committed again, and tells so. It returns the number of notifications written.
-func tellRecovered(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) (notifications int, err error) {
-	if len(ids) == 0 {
-		return 0, nil
+	p := pgq.RuleProblemsParams{}
+	for id, problem := range problems {
+		p.RuleIds, p.Problems = append(p.RuleIds, id), append(p.Problems, rules.CleanText(problem, maxProblemBytes))
 	}
-	ended, err := q.RuleFailingEnd(ctx, ids)
-	if err != nil {
-		return 0, fmt.Errorf("end failing: %w", err)
-	}
-	for _, row := range ended {
-		tenant, err := q.AlertRecover(ctx, row.AlertID)
-		if err != nil {
-			return 0, fmt.Errorf("resolve alert: %w", err)
-		}
-		told, err := tellOperators(ctx, q, telling{tenant: tenant, rule: row.RuleID, alert: row.AlertID, reason: notify.ReasonRuleRecovered})
-		if err != nil {
-			return 0, err
-		}
-		notifications += told
-	}
-	return notifications, nil
-}
-
-// forgetFailing ends the failing of a rule without a word: a person has seen
-// to it, and the next failure is told anew.
-func forgetFailing(ctx context.Context, q *pgq.Queries, id uuid.UUID) error {
-	ended, err := q.RuleFailingEnd(ctx, []uuid.UUID{id})
-	if err != nil {
-		return fmt.Errorf("end failing: %w", err)
-	}
-	for _, row := range ended {
-		if _, err := q.AlertRecover(ctx, row.AlertID); err != nil {
-			return fmt.Errorf("resolve alert: %w", err)
-		}
+	if err := q.RuleProblems(ctx, p); err != nil {
+		return fmt.Errorf("record problems: %w", err)
 	}
 	return nil
 }
 
-// telling is what operators are told.
+// announceFailing marks rules as failing. It raises the alerts of those whose announcement
+// it could claim, and notifies operators.
+func announceFailing(ctx context.Context, q *pgq.Queries, batch *evaluator.Batch, failed []pgq.RulesToFailRow) (map[uuid.UUID]int, error) {
+	if len(failed) == 0 {
+		return map[uuid.UUID]int{}, nil
+	}
+	if err := failBackfills(ctx, q, failed); err != nil {
+		return nil, err
+	}
+	claims := pgq.RuleFailingClaimParams{}
+	for i := range failed {
+		claims.RuleIds, claims.AlertIds = append(claims.RuleIds, failed[i].RuleID), append(claims.AlertIds, uuid.Must(uuid.NewV7()))
+	}
+	claimed, err := q.RuleFailingClaim(ctx, claims)
+	if err != nil {
+		return nil, fmt.Errorf("claim announcements: %w", err)
+	}
+	first := setOf(claimed)
+	var raise healthAlerts
+	for i := range failed {
+		row := &failed[i]
+		if first[row.RuleID] {
+			raise.add(claims.AlertIds[i], pgq.TenantsAffectedRow{TenantID: row.TenantID, RuleID: row.RuleID, Version: row.Version},
+				"Rule "+row.Name+" cannot be evaluated", batch.Failed[row.RuleID])
+		}
+	}
+	return raise.write(ctx, q, "", notify.ReasonRuleFailing)
+}
+
+// failBackfills has rules go on by themselves, from where their partition stood.
+func failBackfills(ctx context.Context, q *pgq.Queries, failed []pgq.RulesToFailRow) error {
+	p := pgq.BackfillFailParams{}
+	for i := range failed {
+		row := &failed[i]
+		if rules.FireMode(row.FireMode) != rules.PerExchange {
+			continue
+		}
+		atNS := row.ArmedSinceNs
+		if at, err := positionOf(row.Cursor); err == nil && at != nil {
+			atNS = at.StartTimeNS
+		}
+		p.RuleIds = append(p.RuleIds, row.RuleID)
+		p.Positions = append(p.Positions, backfillFrom(atNS, row.LookBackSeconds, row.BackfillFromNs))
+	}
+	if len(p.RuleIds) == 0 {
+		return nil
+	}
+	if err := q.BackfillFail(ctx, p); err != nil {
+		return fmt.Errorf("mark rules as failing: %w", err)
+	}
+	return nil
+}
+
+// backfillFrom returns the position of a rule that has judged nothing after its look-back
+// behind an instant, nor after what its partition has still to judge.
+func backfillFrom(atNS int64, lookBackSeconds int32, markNS *int64) string {
+	lookBack := time.Duration(lookBackSeconds) * time.Second
+	from := atNS - lookBack.Nanoseconds() - waitNS(lookBack)
+	if markNS != nil {
+		from = min(from, *markNS)
+	}
+	return cursor.Position{StartTimeNS: max(from, cursor.MinStartTimeNS)}.String()
+}
+
+// announceRecovered ends the failing of rules, and notifies operators of those that were
+// announced.
+func announceRecovered(ctx context.Context, q *pgq.Queries, ids []uuid.UUID) (map[uuid.UUID]int, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	if err := q.BackfillRecover(ctx, ids); err != nil {
+		return nil, fmt.Errorf("mark rules as recovered: %w", err)
+	}
+	ended, err := q.RuleFailingEnd(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("end failing: %w", err)
+	}
+	about := make([]healthAlert, len(ended))
+	for i, row := range ended {
+		about[i] = healthAlert{row.TenantID, row.RuleID, row.AlertID}
+	}
+	return notifyOperators(ctx, q, about, notify.ReasonRuleRecovered)
+}
+
+// forgetFailing ends the failing of a rule silently: a person has seen to it, and the next
+// failure is announced anew.
+func forgetFailing(ctx context.Context, q *pgq.Queries, id uuid.UUID) error {
+	if err := q.BackfillRecover(ctx, []uuid.UUID{id}); err != nil {
+		return fmt.Errorf("mark rule as recovered: %w", err)
+	}
+	if _, err := q.RuleFailingEnd(ctx, []uuid.UUID{id}); err != nil {
+		return fmt.Errorf("end failing: %w", err)
+	}
+	return nil
+}
+
+// healthAlert names an alert about health.
+type healthAlert struct {
+	tenant      string
+	rule, alert uuid.UUID
+}
+
+// healthAlerts are alerts about health to raise.
+type healthAlerts struct {
+	rows  pgq.AlertRaiseHealthParams
+	about []healthAlert
+}
+
+func (h *healthAlerts) add(id uuid.UUID, of pgq.TenantsAffectedRow, title, message string) {
+	p := &h.rows
+	p.AlertIds, p.TenantIds = append(p.AlertIds, id), append(p.TenantIds, of.TenantID)
+	p.RuleIds, p.RuleVersions = append(p.RuleIds, of.RuleID), append(p.RuleVersions, of.Version)
+	p.Titles, p.Messages = append(p.Titles, title), append(p.Messages, rules.CleanText(message, maxProblemBytes))
+	h.about = append(h.about, healthAlert{of.TenantID, of.RuleID, id})
+}
+
+// write raises the alerts and notifies operators.
+func (h *healthAlerts) write(ctx context.Context, q *pgq.Queries, source string, reason notify.Reason) (map[uuid.UUID]int, error) {
+	if len(h.about) == 0 {
+		return map[uuid.UUID]int{}, nil
+	}
+	h.rows.Source = source
+	if err := q.AlertRaiseHealth(ctx, h.rows); err != nil {
+		return nil, fmt.Errorf("raise alerts: %w", err)
+	}
+	return notifyOperators(ctx, q, h.about, reason)
+}
+
+// notifyOperators writes a notification about each alert for each webhook of its tenant's
+// operators, and returns how many, by webhook.
+func notifyOperators(ctx context.Context, q *pgq.Queries, about []healthAlert, reason notify.Reason) (map[uuid.UUID]int, error) {
+	if len(about) == 0 {
+		return nil, nil
+	}
+	tenants := make([]string, len(about))
+	for i := range about {
+		tenants[i] = about[i].tenant
+	}
+	slices.Sort(tenants)
+	rows, err := q.OperatorWebhooks(ctx, slices.Compact(tenants))
+	if err != nil {
+		return nil, fmt.Errorf("find operators' webhooks: %w", err)
+	}
+	webhooks := map[string][]uuid.UUID{}
+	for _, row := range rows {
+		webhooks[row.TenantID] = append(webhooks[row.TenantID], row.WebhookID)
+	}
+	var list []notify.Notification
+	for _, a := range about {
+		for _, webhook := range webhooks[a.tenant] {
+			list = append(list, notify.Notification{
+				ID: notificationID(a.alert, webhook, reason, 0), TenantID: a.tenant, AlertID: a.alert, RuleID: a.rule, WebhookID: webhook, Reason: reason,
+			})
+		}
+	}
+	return insertNotifications(ctx, q, list)
+}
+
+// sourceSubject is the subject of announcements about the source, and the source that
+// alerts about it name.
+const sourceSubject = "source"
+
+// SourceFailed announces that the source cannot be read, unless somebody has.
+func (s *Evaluation) SourceFailed(ctx context.Context, replica, problem string) (notifications int, err error) {
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		notifications = 0
+		began, err := q.AnnouncementBegin(ctx, pgq.AnnouncementBeginParams{Subject: sourceSubject, Replica: replica})
+		if err != nil || began == 0 {
+			return err
+		}
+		tenants, err := q.TenantsAffected(ctx)
+		if err != nil {
+			return fmt.Errorf("find tenants: %w", err)
+		}
+		var raise healthAlerts
+		for _, tenant := range tenants {
+			raise.add(uuid.Must(uuid.NewV7()), tenant, "The source of exchanges cannot be read",
+				"No rule is evaluated until it can be read again; then everything since is evaluated. "+problem)
+		}
+		notified, err := raise.write(ctx, q, sourceSubject, notify.ReasonSourceFailing)
+		notifications = total(notified)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("announce that the source fails: %w", err)
+	}
+	return notifications, nil
+}
+
+// SourceRecovered ends what this replica announced, or one that is dead.
+func (s *Evaluation) SourceRecovered(ctx context.Context, replica string) (notifications int, err error) {
+	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
+		notifications = 0
+		since, err := q.AnnouncementEnd(ctx, pgq.AnnouncementEndParams{Subject: sourceSubject, Replica: replica, DeadAfter: s.deadAfter})
+		if err != nil || len(since) == 0 {
+			return err
+		}
+		rows, err := q.AlertRecoverSource(ctx, pgq.AlertRecoverSourceParams{Source: sourceSubject, Since: since[0]})
+		if err != nil {
+			return fmt.Errorf("resolve alerts: %w", err)
+		}
+		about := make([]healthAlert, len(rows))
+		for i, row := range rows {
+			about[i] = healthAlert{row.TenantID, row.RuleID, row.AlertID}
+		}
+		notified, err := notifyOperators(ctx, q, about, notify.ReasonSourceRecovered)
+		notifications = total(notified)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("announce that the source has recovered: %w", err)
+	}
+	return notifications, nil
+}
+
+// total adds up notifications.
+func total(byWebhook map[uuid.UUID]int) (sum int) {
+	for _, n := range byWebhook {
+		sum += n
+	}
+	return sum
+}
+
+// telling is what operators are notified about.
 type telling struct {
 	tenant      string
 	rule, alert uuid.UUID
 	reason      notify.Reason
-	// except is a webhook that is not told.
+	// except is a webhook that is left out.
 	except uuid.UUID
 }
 
-// tellOperators owes a notification to each webhook of the tenant's operators, and
+// tellOperators writes a notification for each webhook of the tenant's operators, and
 // returns how many.
 func tellOperators(ctx context.Context, q *pgq.Queries, t telling) (notifications int, err error) {
-	webhooks, err := q.OperatorWebhooks(ctx, t.tenant)
+	webhooks, err := q.OperatorWebhooks(ctx, []string{t.tenant})
 	if err != nil {
 		return 0, fmt.Errorf("find operators' webhooks: %w", err)
 	}
-	for _, webhook := range webhooks {
-		if webhook == t.except {
+	for _, row := range webhooks {
+		if row.WebhookID == t.except {
 			continue
 		}
 		err := owe(ctx, q, pgq.NotificationOweParams{
-			NotificationID: uuid.Must(uuid.NewV7()), TenantID: t.tenant, AlertID: t.alert, RuleID: t.rule,
-			WebhookID: webhook, Reason: string(t.reason),
+			NotificationID: notificationID(t.alert, row.WebhookID, t.reason, 0), TenantID: t.tenant, AlertID: t.alert, RuleID: t.rule,
+			WebhookID: row.WebhookID, Reason: string(t.reason),
 		})
 		if err != nil {
 			return 0, err
@@ -140,10 +343,14 @@ func tellOperators(ctx context.Context, q *pgq.Queries, t telling) (notification
 	return notifications, nil
 }
 
-// Retry makes a rule due at once and forgets what went wrong.
+// Retry forgets what went wrong with a rule, so that it is evaluated by the next pass.
 func (s *Rules) Retry(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error) {
 	var rule rules.Rule
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		change, err := beginChange(ctx, q, tenant)
+		if err != nil {
+			return err
+		}
 		was, err := lockRule(ctx, q, tenant, id)
 		if err != nil {
 			return err
@@ -151,10 +358,13 @@ func (s *Rules) Retry(ctx context.Context, tenant string, id uuid.UUID) (rules.R
 		if !was.Enabled {
 			return fault.New(fault.Conflict, "the rule is disabled; enable it instead")
 		}
-		if err := q.RuleRetry(ctx, id); err != nil {
+		if err := q.RuleClearProblem(ctx, id); err != nil {
 			return err
 		}
 		if err := forgetFailing(ctx, q, id); err != nil {
+			return err
+		}
+		if err := change.of(ctx, q, id); err != nil {
 			return err
 		}
 		rule, err = getRule(ctx, q, tenant, id)

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/rules"
 )
@@ -42,7 +42,7 @@ func (s *Reconciliation) Rules(ctx context.Context, after uuid.UUID, most int) (
 }
 
 // Reconcilable returns a rule with its former conditions, and how far it has come.
-func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, *evaluator.Progress, error) {
+func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, *reconcile.Progress, error) {
 	row, err := s.db.queries.RuleReconcilable(ctx, pgq.RuleReconcilableParams{TenantID: tenant, RuleID: id})
 	if err != nil {
 		return rules.Rule{}, nil, notFound(err, "rule")
@@ -55,17 +55,33 @@ func (s *Reconciliation) Reconcilable(ctx context.Context, tenant string, id uui
 		return rules.Rule{}, nil, err
 	}
 	rule.SweptBeforeNS = row.SweptBeforeNs
-	if row.Cursor == nil {
-		return rule, nil, nil
+	p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.Rule.LookBackSeconds}
+	r, err := p.read()
+	if err != nil || r.at == nil {
+		return rule, nil, err
 	}
-	at, err := cursor.Decode(*row.Cursor)
-	if err != nil {
-		return rules.Rule{}, nil, fmt.Errorf("the stored cursor cannot be read: %w", err)
-	}
+	at := *r.at
 	if at.StartTimeNS > row.NowNs {
 		at = cursor.Position{StartTimeNS: row.NowNs}
 	}
-	return rule, &evaluator.Progress{At: at, OwedFromNS: row.OwedFromNs}, nil
+	return rule, &reconcile.Progress{At: at, BackfillFromNS: r.backfillNS}, nil
+}
+
+// LateDropped stores what a comparison of a rule found to have become visible beyond the
+// look-back, by the hour in which it ended. Comparisons that cover the same hour count it
+// once.
+func (s *Reconciliation) LateDropped(ctx context.Context, rule uuid.UUID, byHour map[int64]int64) error {
+	if len(byHour) == 0 {
+		return nil
+	}
+	p := pgq.LateDroppedWriteParams{RuleID: rule}
+	for hour, exchanges := range byHour {
+		p.HoursNs, p.Exchanges = append(p.HoursNs, hour), append(p.Exchanges, exchanges)
+	}
+	if err := s.db.queries.LateDroppedWrite(ctx, p); err != nil {
+		return fmt.Errorf("store late-dropped exchanges: %w", err)
+	}
+	return nil
 }
 
 // WithoutAlert returns those keys for which the rule has no alert.
@@ -129,6 +145,9 @@ func (s *Reconciliation) Pass(ctx context.Context, every time.Duration, pass fun
 	if err != nil {
 		return true, err
 	}
+	if err := q.LateDroppedFold(ctx); err != nil {
+		return true, fmt.Errorf("add up late-dropped exchanges: %w", err)
+	}
 	if err := q.ReconcileDone(ctx, pgq.ReconcileDoneParams{
 		Rules: done.Rules, Missing: done.Missing, NextAfter: done.Next, Whole: done.Next == uuid.Nil, Took: done.Took,
 	}); err != nil {
@@ -145,10 +164,14 @@ type Gauges struct {
 	// OpenBreakers counts the webhooks whose receiver does not answer, WebhooksOff
 	// those that were switched off because it is gone.
 	OpenBreakers, WebhooksOff int64
-	// Slowest is how far behind the slowest enabled rule is.
+	// Slowest is how far behind the slowest partition or rule is.
 	Slowest time.Duration
-	// Owing counts the enabled rules that owe a look-back.
-	Owing int64
+	// Backfills counts the enabled rules with progress of their own.
+	Backfills int64
+	// LateDropped counts the matching exchanges that became visible beyond the look-back.
+	LateDropped int64
+	// Partitions are those of all tenants.
+	Partitions []Partition
 	// Missing is what the last round of the reconciliation over all rules found,
 	// or the one under way, if that is more; ReconciledRules how many rules it
 	// compared.
@@ -170,18 +193,25 @@ func (s *Reconciliation) Gauges(ctx context.Context) (Gauges, error) {
 	if err != nil {
 		return Gauges{}, err
 	}
+	partitions, err := s.db.Partitions().List(ctx)
+	if err != nil {
+		return Gauges{}, err
+	}
 	g := Gauges{
 		OutboxDepth:  owed.depth,
 		OpenBreakers: row.OpenBreakers, WebhooksOff: row.WebhooksOff,
 		Missing: row.Missing, ReconciledRules: row.ReconciledRules, ReconciledAt: row.ReconciledAt, ReconciledSince: row.ReconciledSince,
-		SweptAt: row.SweptAt, Owing: row.Owing,
+		SweptAt: row.SweptAt, Backfills: row.Backfills, LateDropped: row.LateDropped, Partitions: partitions,
 	}
 	if owed.oldest != nil {
 		g.OutboxOldest = *owed.oldest
 	}
-	// A cursor that cannot be read is told by its rule's problem.
+	for i := range partitions {
+		g.Slowest = max(g.Slowest, partitions[i].Lag)
+	}
+	// A position that cannot be read is told by its rule's problem.
 	if at, err := cursor.Decode(row.Slowest); err == nil {
-		g.Slowest = lagOf(at, row.NowNs)
+		g.Slowest = max(g.Slowest, lagOf(at, row.NowNs))
 	}
 	return g, nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"tocsin/api"
-	"tocsin/cursor"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/notify"
@@ -241,21 +240,9 @@ func (s *Record) Status(ctx context.Context, tenant string) (api.SystemStatus, e
 	if err != nil {
 		return api.SystemStatus{}, fmt.Errorf("count rules: %w", err)
 	}
-	status := api.SystemStatus{
-		Rules: counts.Rules, EnabledRules: counts.Enabled, FailingRules: counts.Failing,
-		LookingBack: counts.Owing,
-	}
-	if counts.Owing > 0 {
-		status.LookingBackTo = startOf(&counts.OwedFromNs)
-	}
-	slowest, err := s.db.queries.StatusCursors(ctx, tenant)
-	if err != nil {
-		return api.SystemStatus{}, fmt.Errorf("read cursors: %w", err)
-	}
-	for _, row := range slowest {
-		if position, err := cursor.Decode(*row.Cursor); err == nil {
-			status.Slowest = &api.RuleLag{RuleID: row.RuleID, RuleName: row.Name, Lag: lagOf(position, row.NowNs)}
-		}
+	status := api.SystemStatus{Rules: counts.Rules, EnabledRules: counts.Enabled, FailingRules: counts.Failing}
+	if err := s.addProgress(ctx, tenant, &status); err != nil {
+		return api.SystemStatus{}, err
 	}
 	owed, err := s.db.owedTo(ctx, tenant)
 	if err != nil {

@@ -17,14 +17,14 @@ type Replicas struct{ db *DB }
 // Replicas returns the store of replicas.
 func (db *DB) Replicas() *Replicas { return &Replicas{db} }
 
-// Beat writes a sign of life.
+// Beat writes a heartbeat.
 func (s *Replicas) Beat(ctx context.Context, replica lease.Replica) error {
 	return s.db.queries.ReplicaBeat(ctx, pgq.ReplicaBeatParams{
 		ReplicaID: replica.ID, Host: replica.Host, Pid: int32(replica.PID), Version: replica.Version, Roles: replica.Roles,
 	})
 }
 
-// Reap releases what dead replicas hold, rules and notifications in a statement
+// Reap releases what dead replicas hold, partitions and notifications in a statement
 // each, and deletes the rows of those to forget. With an error it still returns
 // what it did. While nobody is dead it is one statement.
 func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.Reaped, error) {
@@ -44,14 +44,14 @@ func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.R
 		}
 		return &reaped.Released[i]
 	}
-	ruleClaims, err := s.db.queries.ReplicaReleaseRules(ctx, pgq.ReplicaReleaseRulesParams{
+	partitions, err := s.db.queries.ReplicaReleasePartitions(ctx, pgq.ReplicaReleasePartitionsParams{
 		DeadAfter: request.DeadAfter, Self: request.Self,
 	})
-	for _, row := range ruleClaims {
-		of(row.ReplicaID).Rules = int(row.Claims)
+	for _, row := range partitions {
+		of(row.ReplicaID).Partitions = int(row.Partitions)
 	}
 	if err != nil {
-		return reaped, fmt.Errorf("release rules: %w", err)
+		return reaped, fmt.Errorf("release partitions: %w", err)
 	}
 	notifications, err := s.db.queries.ReplicaReleaseNotifications(ctx, pgq.ReplicaReleaseNotificationsParams{
 		DeadAfter: request.DeadAfter, Self: request.Self,
@@ -76,20 +76,15 @@ func (s *Replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.R
 func (s *Replicas) Leave(ctx context.Context, id string) (lease.Released, error) {
 	released := lease.Released{Replica: id}
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		// Cohorts first, as wherever both are held.
-		members, err := q.ReplicaReleaseOwnCohorts(ctx, id)
+		partitions, err := q.ReplicaReleaseOwnPartitions(ctx, id)
 		if err != nil {
-			return fmt.Errorf("release cohorts: %w", err)
-		}
-		ruleClaims, err := q.ReplicaReleaseOwnRules(ctx, id)
-		if err != nil {
-			return fmt.Errorf("release rules: %w", err)
+			return fmt.Errorf("release partitions: %w", err)
 		}
 		notifications, err := q.ReplicaReleaseOwnNotifications(ctx, id)
 		if err != nil {
 			return fmt.Errorf("release notifications: %w", err)
 		}
-		released.Rules, released.Notifications = int(ruleClaims)+int(members), int(notifications)
+		released.Partitions, released.Notifications = int(partitions), int(notifications)
 		return q.ReplicaLeave(ctx, id)
 	})
 	return released, err
@@ -107,8 +102,17 @@ func (s *Replicas) List(ctx context.Context) ([]api.ReplicaRecord, error) {
 			ID: row.Replica.ReplicaID, Host: row.Replica.Host, PID: int(row.Replica.Pid), Version: row.Replica.Version, Roles: row.Replica.Roles,
 			StartedAt: row.Replica.StartedAt, BeatAt: row.Replica.BeatAt,
 			Silent:       time.Duration(row.SilentSeconds * float64(time.Second)),
+			Partitions:   numbers(row.Partitions),
 			ClaimedRules: row.ClaimedRules, ClaimedNotifications: row.ClaimedNotifications,
 		}
 	}
 	return list, nil
+}
+
+func numbers(list []int32) []int {
+	partitions := make([]int, len(list))
+	for i, number := range list {
+		partitions[i] = int(number)
+	}
+	return partitions
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"tocsin/cursor"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/internal/retention"
 )
@@ -133,22 +132,28 @@ func release(ctx context.Context, q *pgq.Queries, rows []pgq.SweepAlertCandidate
 	return over, nil
 }
 
-// reachOf returns how far back a candidate's rule reads: behind its cursor, or to
-// where it owes a look-back. Of a rule whose cursor cannot be read, nobody knows. A
-// cursor that is ahead counts as the present: a watermark that followed it would stay
-// when the cursor is put right, and what begins before it would never be raised.
+// reachOf returns how far back a candidate's rule reads: behind its cursor or its own
+// position, and to where its partition has still to judge. Of a rule whose progress cannot
+// be read, nobody knows. A cursor that is ahead counts as the present: a watermark that
+// followed it would stay when the cursor is put right, and what begins before it would
+// never be raised.
 func reachOf(row pgq.SweepAlertCandidatesRow, keep time.Duration) (ns int64, known bool) {
-	at := row.ArmedSinceNs
-	if row.Cursor != nil {
-		position, err := cursor.Decode(*row.Cursor)
+	atNS := row.NowNs
+	if row.Cursor == nil && row.Position == nil {
+		atNS = min(atNS, row.ArmedSinceNs)
+	}
+	for _, text := range []*string{row.Cursor, row.Position} {
+		at, err := positionOf(text)
 		if err != nil {
 			return 0, false
 		}
-		at = position.StartTimeNS
+		if at != nil {
+			atNS = min(atNS, at.StartTimeNS)
+		}
 	}
-	ns = retention.ReachNS(min(at, row.NowNs), time.Duration(row.LookBackSeconds)*time.Second, keep)
-	if row.OwedFromNs != nil {
-		ns = min(ns, *row.OwedFromNs)
+	ns = retention.ReachNS(atNS, time.Duration(row.LookBackSeconds)*time.Second, keep)
+	if row.BackfillFromNs != nil {
+		ns = min(ns, *row.BackfillFromNs)
 	}
 	return ns, true
 }

@@ -11,8 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"tocsin/api"
-	"tocsin/cursor"
-	"tocsin/evaluator"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres/pgq"
 	"tocsin/rules"
@@ -56,53 +54,15 @@ func getRule(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) (
 	return ruleOf(row.Rule, row.ArmedSinceNs, row.WebhookIds)
 }
 
-// Health returns how the evaluation of rules is doing.
-func (s *Rules) Health(ctx context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]api.EvaluationHealth, error) {
-	rows, err := s.db.queries.RuleHealth(ctx, pgq.RuleHealthParams{TenantID: tenant, RuleIds: ids})
-	if err != nil {
-		return nil, fmt.Errorf("read rule health: %w", err)
-	}
-	health := make(map[uuid.UUID]api.EvaluationHealth, len(rows))
-	for _, row := range rows {
-		h := api.EvaluationHealth{LastRunAt: row.LastRunAt, NextRunAt: row.NextRunAt, LastErrorAt: row.ProblemAt, LateLastHour: row.LateLastHour}
-		if row.Problem != nil {
-			h.LastError = *row.Problem
-		}
-		if row.Enabled {
-			h.LookingBackTo = startOf(row.OwedFromNs)
-		}
-		if row.Cursor != nil {
-			// One that cannot be read is told by the rule's last error.
-			if position, err := cursor.Decode(*row.Cursor); err == nil {
-				h.Cursor = &position
-				if row.Enabled {
-					lag := lagOf(position, row.NowNs)
-					h.Lag = &lag
-				}
-			}
-		}
-		health[row.RuleID] = h
-	}
-	return health, nil
-}
-
-// startOf returns a start time as people read it.
-func startOf(ns *int64) *time.Time {
-	if ns == nil {
-		return nil
-	}
-	return new(time.Unix(0, *ns).UTC())
-}
-
-func lagOf(position cursor.Position, nowNS int64) time.Duration {
-	return max(0, time.Duration(nowNS-position.StartTimeNS))
-}
-
 // Create stores a rule, armed from now on.
 func (s *Rules) Create(ctx context.Context, tenant string, d rules.Definition) (rules.Rule, error) {
 	var rule rules.Rule
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		id, err := createRule(ctx, q, tenant, d)
+		change, err := beginChange(ctx, q, tenant)
+		if err != nil {
+			return err
+		}
+		id, err := change.create(ctx, q, tenant, d)
 		if err != nil {
 			return err
 		}
@@ -115,7 +75,7 @@ func (s *Rules) Create(ctx context.Context, tenant string, d rules.Definition) (
 	return rule, nil
 }
 
-func createRule(ctx context.Context, q *pgq.Queries, tenant string, d rules.Definition) (uuid.UUID, error) {
+func (c ruleChange) create(ctx context.Context, q *pgq.Queries, tenant string, d rules.Definition) (uuid.UUID, error) {
 	id := uuid.Must(uuid.NewV7())
 	columns, err := columnsOf(d)
 	if err != nil {
@@ -132,23 +92,32 @@ func createRule(ctx context.Context, q *pgq.Queries, tenant string, d rules.Defi
 	if err != nil {
 		return id, nameTaken(err, d.Name)
 	}
-	if err := q.RuleStateInsert(ctx, pgq.RuleStateInsertParams{RuleID: id, Enabled: d.Enabled}); err != nil {
+	if err := q.RuleStateInsert(ctx, pgq.RuleStateInsertParams{RuleID: id, ArmedSinceNs: c.NowNs}); err != nil {
 		return id, err
 	}
-	return id, bind(ctx, q, tenant, id, d.WebhookIDs)
+	if err := c.arm(ctx, q, id, &d); err != nil {
+		return id, err
+	}
+	if err := bind(ctx, q, tenant, id, d.WebhookIDs); err != nil {
+		return id, err
+	}
+	return id, c.of(ctx, q, id)
 }
 
 // Update replaces a definition. Enabling arms the rule anew, and so does another
 // fire mode; another scope or filter decides on what ends after the edit, the
-// former one on what ended before it; any other edit leaves cursor and arming as
-// they are. An evaluation under way is fenced off, and the rule is due at once.
+// former one on what ended before it; any other edit changes no progress. The commit of
+// a pass that judged by the former version is refused.
 func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (rules.Rule, error) {
 	var rule rules.Rule
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
-		if err := updateRule(ctx, q, tenant, edit); err != nil {
+		change, err := beginChange(ctx, q, tenant)
+		if err != nil {
 			return err
 		}
-		var err error
+		if err := change.update(ctx, q, tenant, edit); err != nil {
+			return err
+		}
 		rule, err = getRule(ctx, q, tenant, edit.ID)
 		return err
 	})
@@ -158,7 +127,7 @@ func (s *Rules) Update(ctx context.Context, tenant string, edit api.RuleEdit) (r
 	return rule, nil
 }
 
-func updateRule(ctx context.Context, q *pgq.Queries, tenant string, edit api.RuleEdit) error {
+func (c ruleChange) update(ctx context.Context, q *pgq.Queries, tenant string, edit api.RuleEdit) error {
 	columns, err := columnsOf(edit.Definition)
 	if err != nil {
 		return err
@@ -183,20 +152,27 @@ func updateRule(ctx context.Context, q *pgq.Queries, tenant string, edit api.Rul
 	if err := bind(ctx, q, tenant, edit.ID, edit.Definition.WebhookIDs); err != nil {
 		return err
 	}
-	// What ended under the other mode was judged by it, and is history to this one.
-	if was.Enabled != edit.Definition.Enabled || was.FireMode != columns.FireMode {
-		return arm(ctx, q, edit.ID, edit.Definition.Enabled)
-	}
-	if err := turn(ctx, q, edit, was); err != nil {
+	if err := c.of(ctx, q, edit.ID); err != nil {
 		return err
 	}
-	return q.RuleRelease(ctx, edit.ID)
+	// What ended under the other mode was judged by it, and is history to this one.
+	if was.Enabled != edit.Definition.Enabled || was.FireMode != columns.FireMode {
+		if err := q.AlertDropPending(ctx, edit.ID); err != nil {
+			return err
+		}
+		return c.arm(ctx, q, edit.ID, &edit.Definition)
+	}
+	return c.turn(ctx, q, edit, was)
 }
 
 // SetEnabled enables or disables a rule.
 func (s *Rules) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (rules.Rule, error) {
 	var rule rules.Rule
 	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		change, err := beginChange(ctx, q, tenant)
+		if err != nil {
+			return err
+		}
 		was, err := lockRule(ctx, q, tenant, id)
 		if err != nil {
 			return err
@@ -205,12 +181,12 @@ func (s *Rules) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, ena
 			if err := q.RuleSetEnabled(ctx, pgq.RuleSetEnabledParams{Enabled: enabled, RuleID: id}); err != nil {
 				return err
 			}
-			if err := arm(ctx, q, id, enabled); err != nil {
-				return err
-			}
-			if err := forgetFailing(ctx, q, id); err != nil {
-				return err
-			}
+		}
+		if rule, err = getRule(ctx, q, tenant, id); err != nil || was.Enabled == enabled {
+			return err
+		}
+		if err := change.restart(ctx, q, &rule); err != nil {
+			return err
 		}
 		rule, err = getRule(ctx, q, tenant, id)
 		return err
@@ -223,17 +199,20 @@ func (s *Rules) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, ena
 
 // Delete removes a rule. Its alerts stay.
 func (s *Rules) Delete(ctx context.Context, tenant string, id uuid.UUID) error {
-	err := s.db.inTx(ctx, func(q *pgq.Queries) error { return deleteRule(ctx, q, tenant, id) })
+	err := s.db.inTx(ctx, func(q *pgq.Queries) error {
+		change, err := beginChange(ctx, q, tenant)
+		if err != nil {
+			return err
+		}
+		return change.delete(ctx, q, tenant, id)
+	})
 	if err != nil {
 		return fmt.Errorf("delete rule: %w", err)
 	}
 	return nil
 }
 
-func deleteRule(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) error {
-	if err := partRule(ctx, q, tenant, id); err != nil {
-		return err
-	}
+func (c ruleChange) delete(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) error {
 	deleted, err := q.RuleDelete(ctx, pgq.RuleDeleteParams{TenantID: tenant, RuleID: id})
 	if err != nil {
 		return err
@@ -244,7 +223,13 @@ func deleteRule(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID
 	if err := q.RuleStateDelete(ctx, id); err != nil {
 		return err
 	}
+	if err := q.BackfillDelete(ctx, []uuid.UUID{id}); err != nil {
+		return err
+	}
 	if err := forgetFailing(ctx, q, id); err != nil {
+		return err
+	}
+	if err := c.of(ctx, q, id); err != nil {
 		return err
 	}
 	if err := q.AlertDropPending(ctx, id); err != nil {
@@ -253,14 +238,18 @@ func deleteRule(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID
 	return q.RuleWebhookDelete(ctx, pgq.RuleWebhookDeleteParams{RuleID: id})
 }
 
-func arm(ctx context.Context, q *pgq.Queries, id uuid.UUID, enabled bool) error {
-	if err := q.AlertDropPending(ctx, id); err != nil {
+// restart begins a rule anew that was enabled or disabled.
+func (c ruleChange) restart(ctx context.Context, q *pgq.Queries, rule *rules.Rule) error {
+	if err := q.AlertDropPending(ctx, rule.ID); err != nil {
 		return err
 	}
-	if enabled {
-		return q.RuleArm(ctx, id)
+	if err := forgetFailing(ctx, q, rule.ID); err != nil {
+		return err
 	}
-	return q.RuleDisarm(ctx, id)
+	if err := c.arm(ctx, q, rule.ID, &rule.Definition); err != nil {
+		return err
+	}
+	return c.of(ctx, q, rule.ID)
 }
 
 // bind writes the webhooks of a rule and holds them against deletion meanwhile.
@@ -272,7 +261,7 @@ func bind(ctx context.Context, q *pgq.Queries, tenant string, rule uuid.UUID, we
 	if err != nil {
 		return err
 	}
-	there := evaluator.NewIDs(held)
+	there := setOf(held)
 	for _, id := range webhooks {
 		if !there[id] {
 			return fault.New(fault.Conflict, "webhook %s does not exist any more; bind another one", id)
@@ -312,7 +301,7 @@ const formerMost = 100
 
 // turn begins an era where an edit changes the condition: what ended before it
 // stays the former condition's, for as long as it may still have to be judged.
-func turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow) error {
+func (c ruleChange) turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLockRow) error {
 	ended := rules.Era{FromNS: was.ArmedSinceNs}
 	if err := errors.Join(json.Unmarshal(was.Scope, &ended.Scope), json.Unmarshal(was.Filter, &ended.Filter)); err != nil {
 		return fmt.Errorf("the stored condition cannot be read: %w; disable the rule, edit it, and enable it", err)
@@ -323,16 +312,14 @@ func turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLo
 		return fmt.Errorf("encode condition: %w", err)
 	}
 	if !was.Enabled || bytes.Equal(before, after) {
-		return nil
+		return q.RuleClearProblem(ctx, edit.ID)
 	}
 	eras, err := erasOf(was.Former)
 	if err != nil {
 		return err
 	}
-	if ended.ToNS, err = q.RuleTurnAt(ctx); err != nil {
-		return err
-	}
-	former, err := json.Marshal(needed(append(eras, ended), was, edit.Definition.LookBackSeconds))
+	ended.ToNS = max(c.NowNs, ended.FromNS)
+	former, err := json.Marshal(needed(append(eras, ended), c.reachedNS(was.Position), edit.Definition.LookBackSeconds))
 	if err != nil {
 		return fmt.Errorf("encode former conditions: %w", err)
 	}
@@ -341,28 +328,31 @@ func turn(ctx context.Context, q *pgq.Queries, edit api.RuleEdit, was pgq.RuleLo
 
 // needed leaves out the eras, oldest first and the last one just ended, that no
 // look-back reaches any more: not the longest, since a later edit may ask for it;
-// where that keeps too many, not the present one, nor what is owed.
-func needed(eras []rules.Era, was pgq.RuleLockRow, lookBackSeconds int) []rules.Era {
-	if was.Cursor == nil {
+// where that keeps too many, not the present one. Reached is how far the rule has come,
+// nil where nobody knows.
+func needed(eras []rules.Era, reached *int64, lookBackSeconds int) []rules.Era {
+	if reached == nil {
 		return eras
 	}
-	at := eras[len(eras)-1].ToNS
-	if position, err := cursor.Decode(*was.Cursor); err == nil {
-		at = min(at, position.StartTimeNS)
-	}
+	at := min(eras[len(eras)-1].ToNS, *reached)
 	reach := func(seconds int) int64 {
 		// In an hour, what waits in a look-back to be found has been found.
-		from := at - int64(seconds)*int64(time.Second) - int64(time.Hour)
-		if was.OwedFromNs != nil {
-			from = min(from, *was.OwedFromNs)
-		}
-		return from
+		return at - int64(seconds)*int64(time.Second) - int64(time.Hour)
 	}
 	longest, present := reach(rules.MaxLookBackSeconds), reach(lookBackSeconds)
 	for len(eras) > 0 && (eras[0].ToNS < longest || len(eras) > formerMost && eras[0].ToNS < present) {
 		eras = eras[1:]
 	}
 	return eras
+}
+
+// lockRule holds a rule and its state until the transaction ends.
+func lockRule(ctx context.Context, q *pgq.Queries, tenant string, id uuid.UUID) (pgq.RuleLockRow, error) {
+	was, err := q.RuleLock(ctx, pgq.RuleLockParams{TenantID: tenant, RuleID: id})
+	if err != nil {
+		return was, notFound(err, "rule")
+	}
+	return was, nil
 }
 
 func nameTaken(err error, name string) error {

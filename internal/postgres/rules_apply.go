@@ -2,13 +2,10 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"reflect"
 	"slices"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"tocsin/api"
 	"tocsin/internal/postgres/pgq"
@@ -34,13 +31,9 @@ func allRules(ctx context.Context, q *pgq.Queries, tenant string) ([]rules.Rule,
 	return list, nil
 }
 
-// applyTries is how often an application begins anew after a deadlock: a commit
-// of the evaluator holds the states of several rules, in no order.
-const applyTries = 5
-
 // Apply makes the tenant's rules be as a set says. Each edit is that of
 // [Rules.Update], each creation that of [Rules.Create].
-func (s *Rules) Apply(ctx context.Context, tenant string, set api.RuleSet) (api.RulesDone, error) {
+func (s *Rules) Apply(ctx context.Context, tenant string, set api.RuleSet) (done api.RulesDone, err error) {
 	if set.DryRun {
 		stored, err := s.All(ctx, tenant)
 		if err != nil {
@@ -49,24 +42,10 @@ func (s *Rules) Apply(ctx context.Context, tenant string, set api.RuleSet) (api.
 		plan, err := planOf(stored, set)
 		return plan.done, err
 	}
-	for try := 1; ; try++ {
-		done, err := s.apply(ctx, tenant, set)
-		if err != nil && isDeadlock(err) && try < applyTries {
-			continue
-		}
-		if err != nil {
-			return api.RulesDone{}, fmt.Errorf("apply rules: %w", err)
-		}
-		return done, nil
-	}
-}
-
-func (s *Rules) apply(ctx context.Context, tenant string, set api.RuleSet) (done api.RulesDone, err error) {
 	err = s.db.inTx(ctx, func(q *pgq.Queries) error {
-		if err := q.RuleApplyBegin(ctx, tenant); err != nil {
-			return err
-		}
-		if err := q.RuleApplyHold(ctx, tenant); err != nil {
+		// No other change takes place meanwhile, and no commit.
+		change, err := beginChange(ctx, q, tenant)
+		if err != nil {
 			return err
 		}
 		stored, err := allRules(ctx, q, tenant)
@@ -78,14 +57,17 @@ func (s *Rules) apply(ctx context.Context, tenant string, set api.RuleSet) (done
 			return err
 		}
 		for i := range plan.steps {
-			if err := plan.run(ctx, q, tenant, i); err != nil {
+			if err := plan.run(ctx, q, tenant, change, i); err != nil {
 				return fmt.Errorf("rule %q: %w", plan.done.Rules[i].Name, err)
 			}
 		}
 		done = plan.done
 		return nil
 	})
-	return done, err
+	if err != nil {
+		return api.RulesDone{}, fmt.Errorf("apply rules: %w", err)
+	}
+	return done, nil
 }
 
 // plan is what an application does, rule by rule: a step for each entry of done.
@@ -149,21 +131,15 @@ func sameStored(a, b rules.Definition) (bool, error) {
 	return reflect.DeepEqual(one, other) && slices.Equal(a.WebhookIDs, b.WebhookIDs), nil
 }
 
-func (p *plan) run(ctx context.Context, q *pgq.Queries, tenant string, i int) (err error) {
+func (p *plan) run(ctx context.Context, q *pgq.Queries, tenant string, change ruleChange, i int) (err error) {
 	switch done, edit := &p.done.Rules[i], p.steps[i]; done.Action {
 	case api.RuleAppliedActionCreated:
-		done.ID, err = createRule(ctx, q, tenant, edit.Definition)
+		done.ID, err = change.create(ctx, q, tenant, edit.Definition)
 	case api.RuleAppliedActionUpdated:
-		err = updateRule(ctx, q, tenant, edit)
+		err = change.update(ctx, q, tenant, edit)
 	case api.RuleAppliedActionDeleted:
-		err = deleteRule(ctx, q, tenant, edit.ID)
+		err = change.delete(ctx, q, tenant, edit.ID)
 	case api.RuleAppliedActionUnchanged:
 	}
 	return err
-}
-
-func isDeadlock(err error) bool {
-	const deadlockDetected = "40P01"
-	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && pgErr.Code == deadlockDetected
 }

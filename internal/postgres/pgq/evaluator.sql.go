@@ -143,116 +143,211 @@ func (q *Queries) AlertInsertMissing(ctx context.Context, arg AlertInsertMissing
 	return items, nil
 }
 
-const clock = `-- name: Clock :one
-select clock_timestamp()::timestamptz as at
+const backfillDelete = `-- name: BackfillDelete :exec
+delete from rule_backfill where rule_id = any($1::uuid[])
 `
 
-// The present, not the beginning of a transaction.
-func (q *Queries) Clock(ctx context.Context) (time.Time, error) {
-	row := q.db.QueryRow(ctx, clock)
-	var at time.Time
-	err := row.Scan(&at)
-	return at, err
+func (q *Queries) BackfillDelete(ctx context.Context, ruleIds []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, backfillDelete, ruleIds)
+	return err
 }
 
-const cursorAdvance = `-- name: CursorAdvance :many
-update rule_state s
-set cursor = a.to_cursor,
-    owed_from_ns = a.owed_from_ns,
-    next_run_at = case when a.at_once then now()
-        when a.release and r.interval_seconds = 1 and $1::timestamptz is not null
-            then greatest($1::timestamptz, now())
-        when a.release then greatest(
-            date_bin(make_interval(secs => r.interval_seconds), s.next_run_at, 'epoch') + make_interval(secs => r.interval_seconds),
-            date_bin(make_interval(secs => r.interval_seconds), now(), 'epoch'))
-        else s.next_run_at end,
-    claimed_until = case when a.release then null else now() + $2::interval end,
-    claimed_by = case when a.release then null else s.claimed_by end,
-    claim_token = case when a.release then null else s.claim_token end,
-    last_run_at = case when a.unjudged then s.last_run_at else now() end,
-    problem = case when a.unjudged then s.problem else a.problem end,
-    problem_at = case when a.unjudged then s.problem_at
-        when a.problem is null then null
-        when s.problem is null then now()
-        else s.problem_at end
+const backfillWrite = `-- name: BackfillWrite :exec
+insert into rule_backfill as b (rule_id, position, until, failing)
+select w.rule_id, w.position, nullif(w.until, ''), w.failing
 from (
-    select unnest($3::uuid[]) as rule_id,
-           unnest($4::bigint[]) as token,
-           unnest($5::bigint[]) as version,
-           nullif(unnest($6::text[]), '') as from_cursor,
-           unnest($7::text[]) as to_cursor,
-           nullif(unnest($8::bigint[]), 9223372036854775807) as owed_from_ns,
-           unnest($9::boolean[]) as release,
-           unnest($10::boolean[]) as at_once,
-           unnest($11::boolean[]) as unjudged,
-           nullif(unnest($12::text[]), '') as problem
-) a
-join rule r on r.rule_id = a.rule_id and r.version = a.version and r.enabled and r.deleted_at is null
-where s.rule_id = a.rule_id
-  and s.claim_token = a.token
-  and s.cursor is not distinct from a.from_cursor
-returning s.rule_id, s.swept_before_ns, (not a.unjudged and exists (select from rule_failing f where f.rule_id = s.rule_id))::boolean as told
+    select unnest($1::uuid[]) as rule_id, unnest($2::text[]) as position,
+           unnest($3::text[]) as until, unnest($4::boolean[]) as failing
+) w
+order by w.rule_id
+on conflict (rule_id) do update set position = excluded.position, until = excluded.until, failing = excluded.failing
+where (b.position, b.until, b.failing) is distinct from (excluded.position, excluded.until, excluded.failing)
 `
 
-type CursorAdvanceParams struct {
-	LeastDueAt  *time.Time
-	ClaimFor    time.Duration
-	RuleIds     []uuid.UUID
-	Tokens      []int64
-	Versions    []int64
-	FromCursors []string
-	ToCursors   []string
-	OwedFromNs  []int64
-	Releases    []bool
-	AtOnce      []bool
-	Unjudged    []bool
-	Problems    []string
+type BackfillWriteParams struct {
+	RuleIds   []uuid.UUID
+	Positions []string
+	Untils    []string
+	Failing   []bool
 }
 
-type CursorAdvanceRow struct {
-	RuleID        uuid.UUID
-	SweptBeforeNs int64
-	Told          bool
-}
-
-// The first statement of a commit: each claim's cursor by compare-and-set under
-// its token and rule version. What it does not return is stale. What began before
-// a rule's watermark may have had its alert, which retention deleted; no watermark
-// moves until the transaction ends. What is owed goes with the cursor; the largest
-// bigint says that nothing is. Told are those of which operators know that they
-// failed, so that a commit has one statement less where nobody does. A rule that
-// was not judged keeps what is known of its last run, and whoever was told that it
-// fails hears nothing.
-//
-// Rules of one interval become due at the same instants, multiples of it, so
-// that they share their scans whenever they were made. A rule that was due and
-// is late becomes due at the last such instant, which may be at once: were it
-// the next one, a tick that ends just after an instant would cost the rule the
-// following tick. Rules of the least interval are due at every tick instead, and
-// have no instants: the caller says when the next tick may take them.
-func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([]CursorAdvanceRow, error) {
-	rows, err := q.db.Query(ctx, cursorAdvance,
-		arg.LeastDueAt,
-		arg.ClaimFor,
+// An empty until is none.
+func (q *Queries) BackfillWrite(ctx context.Context, arg BackfillWriteParams) error {
+	_, err := q.db.Exec(ctx, backfillWrite,
 		arg.RuleIds,
+		arg.Positions,
+		arg.Untils,
+		arg.Failing,
+	)
+	return err
+}
+
+const checkpointCommit = `-- name: CheckpointCommit :one
+update checkpoint
+set cursor = $1, backfill_from_ns = $2, backfill_cursor_ns = $3,
+    clock_offset_ns = $4, revision = revision + 1,
+    lease_until = now() + $5::interval, committed_at = now()
+where partition = $6 and token = $7::bigint and revision = $8 and rules_revision = $9
+returning revision
+`
+
+type CheckpointCommitParams struct {
+	Cursor           *string
+	BackfillFromNs   *int64
+	BackfillCursorNs *int64
+	ClockOffsetNs    int64
+	LeaseFor         time.Duration
+	Partition        int32
+	Token            int64
+	Revision         int64
+	RulesRevision    int64
+}
+
+// The first statement of a commit: compare-and-set. Without a row, the checkpoint is
+// another one than the batch was made from, and nothing is written. The row stays
+// locked until the transaction ends, which orders commits, changes of rules, and moves.
+func (q *Queries) CheckpointCommit(ctx context.Context, arg CheckpointCommitParams) (int64, error) {
+	row := q.db.QueryRow(ctx, checkpointCommit,
+		arg.Cursor,
+		arg.BackfillFromNs,
+		arg.BackfillCursorNs,
+		arg.ClockOffsetNs,
+		arg.LeaseFor,
+		arg.Partition,
+		arg.Token,
+		arg.Revision,
+		arg.RulesRevision,
+	)
+	var revision int64
+	err := row.Scan(&revision)
+	return revision, err
+}
+
+const checkpointRelease = `-- name: CheckpointRelease :exec
+with mine as (
+    select partition from checkpoint
+    where partition = any($1::integer[]) and owner = $2::text
+    order by partition
+    for update
+)
+update checkpoint c
+set owner = null, token = null, lease_until = null
+from mine
+where c.partition = mine.partition
+`
+
+type CheckpointReleaseParams struct {
+	Partitions []int32
+	Replica    string
+}
+
+func (q *Queries) CheckpointRelease(ctx context.Context, arg CheckpointReleaseParams) error {
+	_, err := q.db.Exec(ctx, checkpointRelease, arg.Partitions, arg.Replica)
+	return err
+}
+
+const checkpointRenew = `-- name: CheckpointRenew :many
+with mine as (
+    select partition from checkpoint
+    where partition = any($2::integer[]) and owner = $3::text
+    order by partition
+    for update
+)
+update checkpoint c
+set lease_until = now() + $1::interval
+from mine
+where c.partition = mine.partition
+returning c.partition
+`
+
+type CheckpointRenewParams struct {
+	LeaseFor   time.Duration
+	Partitions []int32
+	Replica    string
+}
+
+// Renews leases that nobody else has taken.
+func (q *Queries) CheckpointRenew(ctx context.Context, arg CheckpointRenewParams) ([]int32, error) {
+	rows, err := q.db.Query(ctx, checkpointRenew, arg.LeaseFor, arg.Partitions, arg.Replica)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []int32{}
+	for rows.Next() {
+		var partition int32
+		if err := rows.Scan(&partition); err != nil {
+			return nil, err
+		}
+		items = append(items, partition)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const checkpointTake = `-- name: CheckpointTake :many
+with free as (
+    select c.partition, t.token
+    from (select unnest($3::integer[]) as partition, unnest($4::bigint[]) as token) t
+    join checkpoint c using (partition)
+    where c.owner is null or c.lease_until <= now()
+       or exists (select from replica r where r.replica_id = c.owner and r.beat_at <= now() - $5::interval)
+    order by c.partition
+    for update of c skip locked
+)
+update checkpoint c
+set owner = $1::text, token = free.token, lease_until = now() + $2::interval
+from free
+where c.partition = free.partition
+returning c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at
+`
+
+type CheckpointTakeParams struct {
+	Replica    string
+	LeaseFor   time.Duration
+	Partitions []int32
+	Tokens     []int64
+	DeadAfter  time.Duration
+}
+
+type CheckpointTakeRow struct {
+	Checkpoint Checkpoint
+}
+
+// Takes partitions that are still free. Another replica that takes one at the same
+// moment, or a commit under way, is not waited for.
+func (q *Queries) CheckpointTake(ctx context.Context, arg CheckpointTakeParams) ([]CheckpointTakeRow, error) {
+	rows, err := q.db.Query(ctx, checkpointTake,
+		arg.Replica,
+		arg.LeaseFor,
+		arg.Partitions,
 		arg.Tokens,
-		arg.Versions,
-		arg.FromCursors,
-		arg.ToCursors,
-		arg.OwedFromNs,
-		arg.Releases,
-		arg.AtOnce,
-		arg.Unjudged,
-		arg.Problems,
+		arg.DeadAfter,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []CursorAdvanceRow{}
+	items := []CheckpointTakeRow{}
 	for rows.Next() {
-		var i CursorAdvanceRow
-		if err := rows.Scan(&i.RuleID, &i.SweptBeforeNs, &i.Told); err != nil {
+		var i CheckpointTakeRow
+		if err := rows.Scan(
+			&i.Checkpoint.Partition,
+			&i.Checkpoint.ShareIndex,
+			&i.Checkpoint.ShareOf,
+			&i.Checkpoint.Cursor,
+			&i.Checkpoint.BackfillFromNs,
+			&i.Checkpoint.BackfillCursorNs,
+			&i.Checkpoint.Revision,
+			&i.Checkpoint.RulesRevision,
+			&i.Checkpoint.Owner,
+			&i.Checkpoint.Token,
+			&i.Checkpoint.LeaseUntil,
+			&i.Checkpoint.ClockOffsetNs,
+			&i.Checkpoint.CommittedAt,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -263,7 +358,94 @@ func (q *Queries) CursorAdvance(ctx context.Context, arg CursorAdvanceParams) ([
 	return items, nil
 }
 
-const notificationInsert = `-- name: NotificationInsert :one
+const checkpointsFor = `-- name: CheckpointsFor :many
+with known as (
+    select count(*) filter (where r.replica_id <> $1::text) as others,
+           count(*) filter (where r.replica_id < $1::text) as before,
+           (select count(*) from checkpoint) as partitions,
+           exists (
+               select from announcement a
+               where a.subject = 'source' and (a.replica = $1::text or not exists (
+                   select from replica o where o.replica_id = a.replica and o.beat_at > now() - $2::interval))
+           ) as source_failed
+    from replica r
+    where 'evaluate' = any(r.roles) and r.beat_at > now() - $2::interval
+)
+select c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, coalesce(c.owner = $1::text, false)::boolean as held,
+       coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,
+       (c.owner is null or c.owner <> $1::text and (c.lease_until <= now() or exists (
+           select from replica r where r.replica_id = c.owner and r.beat_at <= now() - $2::interval)))::boolean as free,
+       k.partitions, k.others, k.before, k.source_failed, now()::timestamptz as now
+from checkpoint c
+cross join known k
+where c.owner is null or c.owner = $1::text or c.lease_until <= now()
+   or exists (select from replica r where r.replica_id = c.owner and r.beat_at <= now() - $2::interval)
+   or c.partition = (select min(partition) from checkpoint)
+order by c.partition
+`
+
+type CheckpointsForParams struct {
+	Replica   string
+	DeadAfter time.Duration
+}
+
+type CheckpointsForRow struct {
+	Checkpoint       Checkpoint
+	Held             bool
+	LeaseLeftSeconds float64
+	Free             bool
+	Partitions       int64
+	Others           int64
+	Before           int64
+	SourceFailed     bool
+	Now              time.Time
+}
+
+// The partitions that a replica holds or may take, at least one row in any case, with
+// what it needs to know of the others. Owners that are silent hold nothing.
+func (q *Queries) CheckpointsFor(ctx context.Context, arg CheckpointsForParams) ([]CheckpointsForRow, error) {
+	rows, err := q.db.Query(ctx, checkpointsFor, arg.Replica, arg.DeadAfter)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []CheckpointsForRow{}
+	for rows.Next() {
+		var i CheckpointsForRow
+		if err := rows.Scan(
+			&i.Checkpoint.Partition,
+			&i.Checkpoint.ShareIndex,
+			&i.Checkpoint.ShareOf,
+			&i.Checkpoint.Cursor,
+			&i.Checkpoint.BackfillFromNs,
+			&i.Checkpoint.BackfillCursorNs,
+			&i.Checkpoint.Revision,
+			&i.Checkpoint.RulesRevision,
+			&i.Checkpoint.Owner,
+			&i.Checkpoint.Token,
+			&i.Checkpoint.LeaseUntil,
+			&i.Checkpoint.ClockOffsetNs,
+			&i.Checkpoint.CommittedAt,
+			&i.Held,
+			&i.LeaseLeftSeconds,
+			&i.Free,
+			&i.Partitions,
+			&i.Others,
+			&i.Before,
+			&i.SourceFailed,
+			&i.Now,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const notificationInsert = `-- name: NotificationInsert :execrows
 with held as materialized (
     select from webhook where webhook_id = any($1::uuid[]) order by webhook_id for key share
 ), recorded as (
@@ -271,9 +453,10 @@ with held as materialized (
     select unnest($2::uuid[]), unnest($3::text[]), unnest($4::uuid[]),
            unnest($5::uuid[]), unnest($6::uuid[]), unnest($7::text[])
     where (select count(*) from held) = cardinality($1::uuid[])
-    returning 1
+    returning notification_id, webhook_id
 )
-select count(*) as recorded, now()::timestamptz as at from recorded
+insert into outbox (notification_id, webhook_id)
+select notification_id, webhook_id from recorded
 `
 
 type NotificationInsertParams struct {
@@ -286,16 +469,10 @@ type NotificationInsertParams struct {
 	Reasons         []string
 }
 
-type NotificationInsertRow struct {
-	Recorded int64
-	At       time.Time
-}
-
-// Records what is owed, in the order given, to webhooks that cannot be deleted
-// before the transaction ends; nothing where one of them is gone. It returns how
-// many were recorded, and the instant of the transaction.
-func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsertParams) (NotificationInsertRow, error) {
-	row := q.db.QueryRow(ctx, notificationInsert,
+// Records notifications and puts them into the outbox, in the order given, for webhooks
+// that cannot be deleted before the transaction ends; none where one of them is gone.
+func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsertParams) (int64, error) {
+	result, err := q.db.Exec(ctx, notificationInsert,
 		arg.HeldIds,
 		arg.NotificationIds,
 		arg.TenantIds,
@@ -304,221 +481,35 @@ func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsert
 		arg.WebhookIds,
 		arg.Reasons,
 	)
-	var i NotificationInsertRow
-	err := row.Scan(&i.Recorded, &i.At)
-	return i, err
-}
-
-const outboxInsert = `-- name: OutboxInsert :many
-with takers as (
-    select w.webhook_id
-    from webhook w
-    join webhook_state s using (webhook_id)
-    join (select unnest($1::uuid[]) as webhook_id, unnest($2::bigint[]) as version) t
-        on t.webhook_id = w.webhook_id and t.version = w.version
-    where w.enabled and s.opened_at is null and coalesce(w.held_until <= now(), true)
-), owed as (
-    insert into outbox (notification_id, webhook_id, due_at, claim_token, claimed_by, attempts, begun_at)
-    select n.notification_id, n.webhook_id,
-           case when n.claimed then now() + $3::interval else now() end,
-           case when n.claimed then nextval('claim_token') end,
-           case when n.claimed then $4::text end,
-           case when n.claimed and n.begins then 1 else 0 end,
-           case when n.claimed and n.begins then now() end
-    from (
-        select i.notification_id, i.webhook_id, i.wanted and t.webhook_id is not null as claimed,
-               i.notification_id = any($5::uuid[]) as begins
-        from (
-            select unnest($6::uuid[]) as notification_id, unnest($7::uuid[]) as webhook_id,
-                   unnest($8::boolean[]) as wanted
-        ) i
-        left join takers t on t.webhook_id = i.webhook_id
-    ) n
-    returning notification_id, claim_token, begun_at
-), frozen as (
-    insert into notification_body (notification_id, content_type, content, problem, request)
-    select b.notification_id, b.content_type, b.content, b.problem, b.request
-    from (
-        select unnest($5::uuid[]) as notification_id, unnest($9::text[]) as content_type,
-               unnest($10::bytea[]) as content, unnest($11::text[]) as problem, unnest($12::json[]) as request
-    ) b
-    where b.notification_id in (select owed.notification_id from owed where owed.begun_at is not null)
-)
-select notification_id, claim_token::bigint as claim_token from owed where claim_token is not null
-`
-
-type OutboxInsertParams struct {
-	Takers          []uuid.UUID
-	TakerVersions   []int64
-	Lease           time.Duration
-	Replica         string
-	BeginIds        []uuid.UUID
-	NotificationIds []uuid.UUID
-	WebhookIds      []uuid.UUID
-	Wanted          []bool
-	ContentTypes    []string
-	Contents        [][]byte
-	Problems        []string
-	Requests        [][]byte
-}
-
-type OutboxInsertRow struct {
-	NotificationID uuid.UUID
-	ClaimToken     int64
-}
-
-// Owes notifications. Those for which a dispatcher has room are claimed by it from
-// the beginning, if its webhook is as the dispatcher knows it and takes messages;
-// these are returned. Of these, an attempt is begun already at those that come
-// with a body.
-func (q *Queries) OutboxInsert(ctx context.Context, arg OutboxInsertParams) ([]OutboxInsertRow, error) {
-	rows, err := q.db.Query(ctx, outboxInsert,
-		arg.Takers,
-		arg.TakerVersions,
-		arg.Lease,
-		arg.Replica,
-		arg.BeginIds,
-		arg.NotificationIds,
-		arg.WebhookIds,
-		arg.Wanted,
-		arg.ContentTypes,
-		arg.Contents,
-		arg.Problems,
-		arg.Requests,
-	)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	defer rows.Close()
-	items := []OutboxInsertRow{}
-	for rows.Next() {
-		var i OutboxInsertRow
-		if err := rows.Scan(&i.NotificationID, &i.ClaimToken); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return result.RowsAffected(), nil
 }
 
-const ruleClaim = `-- name: RuleClaim :many
-with due_cohorts as (
-    select cohort_id
-    from cohort
-    where next_run_at <= now()
-      and (claimed_until is null or claimed_until <= now())
-      and (home is null or home = $1::text or next_run_at <= now() - $2::interval)
-    order by next_run_at, cohort_id
-    for update skip locked
-), claimed_cohorts as (
-    update cohort c
-    set claim_token = nextval('claim_token'),
-        claimed_by = $1::text,
-        claimed_until = now() + $3::interval,
-        home = $1::text
-    from due_cohorts d
-    where c.cohort_id = d.cohort_id
-    returning c.cohort_id, c.tenant_id, c.interval_seconds, c.look_back_seconds, c.revision, c.cursor, c.owed_from_ns, c.claim_token
-), due as (
-    select rule_id
-    from rule_state
-    where next_run_at <= now()
-      and (claimed_until is null or claimed_until <= now())
-    order by next_run_at, rule_id
-    limit $4::int
-    for update skip locked
-), claimed as (
-    update rule_state s
-    set claim_token = nextval('claim_token'),
-        claimed_by = $1::text,
-        claimed_until = now() + $3::interval
-    from due
-    where s.rule_id = due.rule_id
-    returning s.rule_id, s.armed_since_ns, s.cursor, s.owed_from_ns, s.claim_token
-), free as (
-    select least(
-        now() + $5::interval,
-        (select min(next_run_at) from rule_state),
-        (select min(greatest(
-                    next_run_at + case when home is null or home = $1::text then interval '0' else $2::interval end,
-                    claimed_until))
-         from cohort)) as at
-)
-select c.rule_id as id, false as cohort, r.version, c.armed_since_ns, c.cursor, c.owed_from_ns, c.claim_token::bigint as claim_token,
-       now()::timestamptz as claimed_at, ''::text as tenant_id, 0::int as interval_seconds, 0::int as look_back_seconds, 0::bigint as idle_us
-from claimed c
+const ruleBackfills = `-- name: RuleBackfills :many
+select b.rule_id, b.position, b.until, b.failing
+from rule_backfill b
 join rule r using (rule_id)
-union all
-select c.cohort_id, true, c.revision, 0, c.cursor, c.owed_from_ns, c.claim_token, now(), c.tenant_id, c.interval_seconds, c.look_back_seconds, 0
-from claimed_cohorts c
-union all
-select '00000000-0000-0000-0000-000000000000', false, 0, 0, null, null, 0, now(), '', 0, 0,
-       greatest(floor(extract(epoch from f.at - now()) * 1000000), 0)::bigint
-from free f
-where not exists (select from claimed) and not exists (select from claimed_cohorts)
-order by 1
+join tenant_partition t using (tenant_id)
+where t.partition = $1 and r.enabled and r.deleted_at is null
+order by b.rule_id
 `
 
-type RuleClaimParams struct {
-	Replica  string
-	Grace    time.Duration
-	ClaimFor time.Duration
-	Most     int32
-	Rest     time.Duration
-}
-
-type RuleClaimRow struct {
-	ID              uuid.UUID
-	Cohort          bool
-	Version         int64
-	ArmedSinceNs    int64
-	Cursor          *string
-	OwedFromNs      *int64
-	ClaimToken      int64
-	ClaimedAt       time.Time
-	TenantID        string
-	IntervalSeconds int32
-	LookBackSeconds int32
-	IdleUs          int64
-}
-
-// Takes due cohorts and due rules under a token and a claim that lapses. A cohort
-// is left to the replica that knows its members, unless it is late.
-//
-// Where it takes nothing it returns one row without a token, which says for how many
-// microseconds, rounded down, there will be nothing to take: none while a rule is due
-// that another replica holds, as it may let go of it at any moment.
-func (q *Queries) RuleClaim(ctx context.Context, arg RuleClaimParams) ([]RuleClaimRow, error) {
-	rows, err := q.db.Query(ctx, ruleClaim,
-		arg.Replica,
-		arg.Grace,
-		arg.ClaimFor,
-		arg.Most,
-		arg.Rest,
-	)
+func (q *Queries) RuleBackfills(ctx context.Context, partition int32) ([]RuleBackfill, error) {
+	rows, err := q.db.Query(ctx, ruleBackfills, partition)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []RuleClaimRow{}
+	items := []RuleBackfill{}
 	for rows.Next() {
-		var i RuleClaimRow
+		var i RuleBackfill
 		if err := rows.Scan(
-			&i.ID,
-			&i.Cohort,
-			&i.Version,
-			&i.ArmedSinceNs,
-			&i.Cursor,
-			&i.OwedFromNs,
-			&i.ClaimToken,
-			&i.ClaimedAt,
-			&i.TenantID,
-			&i.IntervalSeconds,
-			&i.LookBackSeconds,
-			&i.IdleUs,
+			&i.RuleID,
+			&i.Position,
+			&i.Until,
+			&i.Failing,
 		); err != nil {
 			return nil, err
 		}
@@ -530,31 +521,58 @@ func (q *Queries) RuleClaim(ctx context.Context, arg RuleClaimParams) ([]RuleCla
 	return items, nil
 }
 
-const ruleDefinitions = `-- name: RuleDefinitions :many
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former,
-       array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
-from rule r
-join rule_state s using (rule_id)
-where r.rule_id = any($1::uuid[])
+const ruleProblems = `-- name: RuleProblems :exec
+update rule_state s
+set problem = nullif(w.problem, ''),
+    problem_at = case when w.problem = '' then null when s.problem is null then now() else s.problem_at end
+from (select unnest($1::uuid[]) as rule_id, unnest($2::text[]) as problem) w
+where s.rule_id = w.rule_id and s.problem is distinct from nullif(w.problem, '')
 `
 
-type RuleDefinitionsRow struct {
+type RuleProblemsParams struct {
+	RuleIds  []uuid.UUID
+	Problems []string
+}
+
+// Records what went wrong with rules; an empty problem is none.
+func (q *Queries) RuleProblems(ctx context.Context, arg RuleProblemsParams) error {
+	_, err := q.db.Exec(ctx, ruleProblems, arg.RuleIds, arg.Problems)
+	return err
+}
+
+const rulesChanged = `-- name: RulesChanged :many
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former, s.problem,
+       array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
+from partition_rule p
+join rule r using (rule_id)
+join rule_state s using (rule_id)
+join tenant_partition t on t.tenant_id = r.tenant_id and t.partition = p.partition
+where p.partition = $1 and p.changed > $2::bigint and r.enabled and r.deleted_at is null
+`
+
+type RulesChangedParams struct {
+	Partition int32
+	After     int64
+}
+
+type RulesChangedRow struct {
 	Rule         Rule
 	ArmedSinceNs int64
 	Former       []byte
+	Problem      *string
 	WebhookIds   []uuid.UUID
 }
 
-// What a claimed rule says, for those not known in their present version.
-func (q *Queries) RuleDefinitions(ctx context.Context, ruleIds []uuid.UUID) ([]RuleDefinitionsRow, error) {
-	rows, err := q.db.Query(ctx, ruleDefinitions, ruleIds)
+// The enabled rules of a partition that changed after a rules revision.
+func (q *Queries) RulesChanged(ctx context.Context, arg RulesChangedParams) ([]RulesChangedRow, error) {
+	rows, err := q.db.Query(ctx, rulesChanged, arg.Partition, arg.After)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []RuleDefinitionsRow{}
+	items := []RulesChangedRow{}
 	for rows.Next() {
-		var i RuleDefinitionsRow
+		var i RulesChangedRow
 		if err := rows.Scan(
 			&i.Rule.RuleID,
 			&i.Rule.TenantID,
@@ -581,6 +599,7 @@ func (q *Queries) RuleDefinitions(ctx context.Context, ruleIds []uuid.UUID) ([]R
 			&i.Rule.NotifyOnResolve,
 			&i.ArmedSinceNs,
 			&i.Former,
+			&i.Problem,
 			&i.WebhookIds,
 		); err != nil {
 			return nil, err
@@ -593,25 +612,32 @@ func (q *Queries) RuleDefinitions(ctx context.Context, ruleIds []uuid.UUID) ([]R
 	return items, nil
 }
 
-const ruleProblem = `-- name: RuleProblem :many
-update rule_state s
-set problem = $1::text, problem_at = coalesce(s.problem_at, now()),
-    claim_token = null, claimed_by = null, claimed_until = null
-from (select unnest($2::uuid[]) as rule_id, unnest($3::bigint[]) as token) f
-where s.rule_id = f.rule_id and s.claim_token = f.token
-returning s.rule_id
+const rulesEvaluated = `-- name: RulesEvaluated :exec
+update rule_state set last_run_at = now() where rule_id = any($1::uuid[])
 `
 
-type RuleProblemParams struct {
-	Problem string
-	RuleIds []uuid.UUID
-	Tokens  []int64
+func (q *Queries) RulesEvaluated(ctx context.Context, ruleIds []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, rulesEvaluated, ruleIds)
+	return err
 }
 
-// Records what went wrong and releases the claims that still stand. Cursor and
-// next run stay as they were: the next tick does the same work again.
-func (q *Queries) RuleProblem(ctx context.Context, arg RuleProblemParams) ([]uuid.UUID, error) {
-	rows, err := q.db.Query(ctx, ruleProblem, arg.Problem, arg.RuleIds, arg.Tokens)
+const rulesRemoved = `-- name: RulesRemoved :many
+select p.rule_id
+from partition_rule p
+join rule r using (rule_id)
+join tenant_partition t using (tenant_id)
+where p.partition = $1 and p.changed > $2::bigint
+  and not (r.enabled and r.deleted_at is null and t.partition = p.partition)
+`
+
+type RulesRemovedParams struct {
+	Partition int32
+	After     int64
+}
+
+// The others that changed: disabled, deleted, or of another partition now.
+func (q *Queries) RulesRemoved(ctx context.Context, arg RulesRemovedParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, rulesRemoved, arg.Partition, arg.After)
 	if err != nil {
 		return nil, err
 	}
@@ -623,6 +649,51 @@ func (q *Queries) RuleProblem(ctx context.Context, arg RuleProblemParams) ([]uui
 			return nil, err
 		}
 		items = append(items, rule_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const rulesRevision = `-- name: RulesRevision :one
+select rules_revision from checkpoint where partition = $1
+`
+
+func (q *Queries) RulesRevision(ctx context.Context, partition int32) (int64, error) {
+	row := q.db.QueryRow(ctx, rulesRevision, partition)
+	var rules_revision int64
+	err := row.Scan(&rules_revision)
+	return rules_revision, err
+}
+
+const rulesSweptBefore = `-- name: RulesSweptBefore :many
+select rule_id, swept_before_ns from rule_state
+where rule_id = any($1::uuid[])
+order by rule_id
+for key share
+`
+
+type RulesSweptBeforeRow struct {
+	RuleID        uuid.UUID
+	SweptBeforeNs int64
+}
+
+// The start times before which rules raise nothing any more, because retention may have
+// deleted their alerts of that time. None moves until the transaction ends.
+func (q *Queries) RulesSweptBefore(ctx context.Context, ruleIds []uuid.UUID) ([]RulesSweptBeforeRow, error) {
+	rows, err := q.db.Query(ctx, rulesSweptBefore, ruleIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RulesSweptBeforeRow{}
+	for rows.Next() {
+		var i RulesSweptBeforeRow
+		if err := rows.Scan(&i.RuleID, &i.SweptBeforeNs); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -7,74 +7,190 @@ package pgq
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
 
 const alertRaiseHealth = `-- name: AlertRaiseHealth :exec
-insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health,
+insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, source,
                    start_time_ns, application, route, exchange)
-values ($1, $2, $3, $4, $5, 'FIRING', $6, $7, true, 0, '', '', '{}')
+select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, 'WARNING', 'FIRING', i.title, i.message, true, nullif($1::text, ''), 0, '', '', '{}'
+from (
+    select unnest($2::uuid[]) as alert_id, unnest($3::text[]) as tenant_id, unnest($4::uuid[]) as rule_id,
+           unnest($5::bigint[]) as rule_version, unnest($6::text[]) as title, unnest($7::text[]) as message
+) i
 `
 
 type AlertRaiseHealthParams struct {
-	AlertID     uuid.UUID
-	TenantID    string
-	RuleID      uuid.UUID
-	RuleVersion int64
-	Severity    string
-	Title       string
-	Message     string
+	Source       string
+	AlertIds     []uuid.UUID
+	TenantIds    []string
+	RuleIds      []uuid.UUID
+	RuleVersions []int64
+	Titles       []string
+	Messages     []string
 }
 
+// Raises alerts about rules or, where a source is named, about that.
 func (q *Queries) AlertRaiseHealth(ctx context.Context, arg AlertRaiseHealthParams) error {
 	_, err := q.db.Exec(ctx, alertRaiseHealth,
-		arg.AlertID,
-		arg.TenantID,
-		arg.RuleID,
-		arg.RuleVersion,
-		arg.Severity,
-		arg.Title,
-		arg.Message,
+		arg.Source,
+		arg.AlertIds,
+		arg.TenantIds,
+		arg.RuleIds,
+		arg.RuleVersions,
+		arg.Titles,
+		arg.Messages,
 	)
 	return err
 }
 
-const alertRecover = `-- name: AlertRecover :one
+const alertRecoverSource = `-- name: AlertRecoverSource :many
 update alert
 set state = 'RESOLVED', resolved_at = coalesce(resolved_at, now()), change = nextval('alert_change')
-where alert_id = $1
-returning tenant_id
+where source = $1::text and fired_at = $2::timestamptz
+returning tenant_id, rule_id, alert_id
 `
 
-func (q *Queries) AlertRecover(ctx context.Context, alertID uuid.UUID) (string, error) {
-	row := q.db.QueryRow(ctx, alertRecover, alertID)
-	var tenant_id string
-	err := row.Scan(&tenant_id)
-	return tenant_id, err
+type AlertRecoverSourceParams struct {
+	Source string
+	Since  time.Time
 }
 
-const operatorWebhooks = `-- name: OperatorWebhooks :many
-select webhook_id from webhook
-where tenant_id = $1 and operators and deleted_at is null
-order by webhook_id
-for key share
-`
+type AlertRecoverSourceRow struct {
+	TenantID string
+	RuleID   uuid.UUID
+	AlertID  uuid.UUID
+}
 
-// Those that are not deleted, nor can be before the transaction ends.
-func (q *Queries) OperatorWebhooks(ctx context.Context, tenantID string) ([]uuid.UUID, error) {
-	rows, err := q.db.Query(ctx, operatorWebhooks, tenantID)
+// Resolves the alerts that an announcement raised, whoever has resolved some before.
+func (q *Queries) AlertRecoverSource(ctx context.Context, arg AlertRecoverSourceParams) ([]AlertRecoverSourceRow, error) {
+	rows, err := q.db.Query(ctx, alertRecoverSource, arg.Source, arg.Since)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []uuid.UUID{}
+	items := []AlertRecoverSourceRow{}
 	for rows.Next() {
-		var webhook_id uuid.UUID
-		if err := rows.Scan(&webhook_id); err != nil {
+		var i AlertRecoverSourceRow
+		if err := rows.Scan(&i.TenantID, &i.RuleID, &i.AlertID); err != nil {
 			return nil, err
 		}
-		items = append(items, webhook_id)
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const announcementBegin = `-- name: AnnouncementBegin :execrows
+insert into announcement (subject, replica) values ($1, $2) on conflict do nothing
+`
+
+type AnnouncementBeginParams struct {
+	Subject string
+	Replica string
+}
+
+func (q *Queries) AnnouncementBegin(ctx context.Context, arg AnnouncementBeginParams) (int64, error) {
+	result, err := q.db.Exec(ctx, announcementBegin, arg.Subject, arg.Replica)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const announcementEnd = `-- name: AnnouncementEnd :many
+delete from announcement a
+where a.subject = $1
+  and (a.replica = $2::text or not exists (
+      select from replica r where r.replica_id = a.replica and r.beat_at > now() - $3::interval))
+returning a.since
+`
+
+type AnnouncementEndParams struct {
+	Subject   string
+	Replica   string
+	DeadAfter time.Duration
+}
+
+// Ends what this replica announced, or one that is dead.
+func (q *Queries) AnnouncementEnd(ctx context.Context, arg AnnouncementEndParams) ([]time.Time, error) {
+	rows, err := q.db.Query(ctx, announcementEnd, arg.Subject, arg.Replica, arg.DeadAfter)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []time.Time{}
+	for rows.Next() {
+		var since time.Time
+		if err := rows.Scan(&since); err != nil {
+			return nil, err
+		}
+		items = append(items, since)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const backfillFail = `-- name: BackfillFail :exec
+insert into rule_backfill (rule_id, position, failing)
+select w.rule_id, w.position, true
+from (select unnest($1::uuid[]) as rule_id, unnest($2::text[]) as position) w
+order by w.rule_id
+on conflict (rule_id) do update set failing = true where not rule_backfill.failing
+`
+
+type BackfillFailParams struct {
+	RuleIds   []uuid.UUID
+	Positions []string
+}
+
+// Marks rules as failing. Those without a backfill get one from a position on.
+func (q *Queries) BackfillFail(ctx context.Context, arg BackfillFailParams) error {
+	_, err := q.db.Exec(ctx, backfillFail, arg.RuleIds, arg.Positions)
+	return err
+}
+
+const backfillRecover = `-- name: BackfillRecover :exec
+update rule_backfill set failing = false where rule_id = any($1::uuid[]) and failing
+`
+
+func (q *Queries) BackfillRecover(ctx context.Context, ruleIds []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, backfillRecover, ruleIds)
+	return err
+}
+
+const operatorWebhooks = `-- name: OperatorWebhooks :many
+select tenant_id, webhook_id from webhook
+where tenant_id = any($1::text[]) and operators and deleted_at is null
+order by webhook_id
+for key share
+`
+
+type OperatorWebhooksRow struct {
+	TenantID  string
+	WebhookID uuid.UUID
+}
+
+// Those of some tenants that are not deleted, nor can be before the transaction ends.
+func (q *Queries) OperatorWebhooks(ctx context.Context, tenantIds []string) ([]OperatorWebhooksRow, error) {
+	rows, err := q.db.Query(ctx, operatorWebhooks, tenantIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OperatorWebhooksRow{}
+	for rows.Next() {
+		var i OperatorWebhooksRow
+		if err := rows.Scan(&i.TenantID, &i.WebhookID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -94,8 +210,8 @@ type RuleFailingClaimParams struct {
 	AlertIds []uuid.UUID
 }
 
-// Claims the telling of rules that cannot be evaluated; those already told are
-// left out.
+// Claims the announcement of rules that cannot be evaluated; those already announced
+// are left out.
 func (q *Queries) RuleFailingClaim(ctx context.Context, arg RuleFailingClaimParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, ruleFailingClaim, arg.RuleIds, arg.AlertIds)
 	if err != nil {
@@ -117,15 +233,24 @@ func (q *Queries) RuleFailingClaim(ctx context.Context, arg RuleFailingClaimPara
 }
 
 const ruleFailingEnd = `-- name: RuleFailingEnd :many
-delete from rule_failing where rule_id = any($1::uuid[]) returning rule_id, alert_id
+with ended as (
+    delete from rule_failing where rule_id = any($1::uuid[]) returning rule_id, alert_id
+)
+update alert a
+set state = 'RESOLVED', resolved_at = coalesce(a.resolved_at, now()), change = nextval('alert_change')
+from ended
+where a.alert_id = ended.alert_id
+returning a.tenant_id, a.rule_id, a.alert_id
 `
 
 type RuleFailingEndRow struct {
-	RuleID  uuid.UUID
-	AlertID uuid.UUID
+	TenantID string
+	RuleID   uuid.UUID
+	AlertID  uuid.UUID
 }
 
-// Ends the failing of rules, and says of which it had been told.
+// Ends the failing of rules and resolves their alerts. It returns those that were
+// announced as failing.
 func (q *Queries) RuleFailingEnd(ctx context.Context, ruleIds []uuid.UUID) ([]RuleFailingEndRow, error) {
 	rows, err := q.db.Query(ctx, ruleFailingEnd, ruleIds)
 	if err != nil {
@@ -135,7 +260,7 @@ func (q *Queries) RuleFailingEnd(ctx context.Context, ruleIds []uuid.UUID) ([]Ru
 	items := []RuleFailingEndRow{}
 	for rows.Next() {
 		var i RuleFailingEndRow
-		if err := rows.Scan(&i.RuleID, &i.AlertID); err != nil {
+		if err := rows.Scan(&i.TenantID, &i.RuleID, &i.AlertID); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -146,13 +271,90 @@ func (q *Queries) RuleFailingEnd(ctx context.Context, ruleIds []uuid.UUID) ([]Ru
 	return items, nil
 }
 
-const ruleRetry = `-- name: RuleRetry :exec
-update rule_state
-set problem = null, problem_at = null, next_run_at = now(), claim_token = null, claimed_by = null, claimed_until = null
-where rule_id = $1 and next_run_at is not null
+const rulesToFail = `-- name: RulesToFail :many
+select r.rule_id, r.tenant_id, r.version, r.name, r.fire_mode, r.look_back_seconds, s.armed_since_ns,
+       c.cursor, c.backfill_from_ns
+from rule r
+join rule_state s using (rule_id)
+join tenant_partition t using (tenant_id)
+join checkpoint c using (partition)
+where r.rule_id = any($1::uuid[])
+order by r.rule_id
 `
 
-func (q *Queries) RuleRetry(ctx context.Context, ruleID uuid.UUID) error {
-	_, err := q.db.Exec(ctx, ruleRetry, ruleID)
-	return err
+type RulesToFailRow struct {
+	RuleID          uuid.UUID
+	TenantID        string
+	Version         int64
+	Name            string
+	FireMode        string
+	LookBackSeconds int32
+	ArmedSinceNs    int64
+	Cursor          *string
+	BackfillFromNs  *int64
+}
+
+// What the announcement of failing rules says, and where their own judging begins.
+func (q *Queries) RulesToFail(ctx context.Context, ruleIds []uuid.UUID) ([]RulesToFailRow, error) {
+	rows, err := q.db.Query(ctx, rulesToFail, ruleIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RulesToFailRow{}
+	for rows.Next() {
+		var i RulesToFailRow
+		if err := rows.Scan(
+			&i.RuleID,
+			&i.TenantID,
+			&i.Version,
+			&i.Name,
+			&i.FireMode,
+			&i.LookBackSeconds,
+			&i.ArmedSinceNs,
+			&i.Cursor,
+			&i.BackfillFromNs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const tenantsAffected = `-- name: TenantsAffected :many
+select distinct on (tenant_id) tenant_id, rule_id, version
+from rule
+where enabled and deleted_at is null
+order by tenant_id, rule_id
+`
+
+type TenantsAffectedRow struct {
+	TenantID string
+	RuleID   uuid.UUID
+	Version  int64
+}
+
+// The tenants with enabled rules, and one of these rules each.
+func (q *Queries) TenantsAffected(ctx context.Context) ([]TenantsAffectedRow, error) {
+	rows, err := q.db.Query(ctx, tenantsAffected)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TenantsAffectedRow{}
+	for rows.Next() {
+		var i TenantsAffectedRow
+		if err := rows.Scan(&i.TenantID, &i.RuleID, &i.Version); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

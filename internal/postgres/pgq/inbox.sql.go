@@ -127,7 +127,7 @@ func (q *Queries) AlertExists(ctx context.Context, arg AlertExistsParams) (bool,
 }
 
 const alertGet = `-- name: AlertGet :one
-select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.held, a.reminders, r.name as rule_name
+select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, r.name as rule_name
 from alert a join rule r using (rule_id)
 where a.tenant_id = $1 and a.alert_id = $2
 `
@@ -173,6 +173,7 @@ func (q *Queries) AlertGet(ctx context.Context, arg AlertGetParams) (AlertGetRow
 		&i.Alert.Health,
 		&i.Alert.WebhookID,
 		&i.Alert.Signature,
+		&i.Alert.Source,
 		&i.Alert.Held,
 		&i.Alert.Reminders,
 		&i.RuleName,
@@ -419,35 +420,52 @@ func (q *Queries) NotificationsOfAlert(ctx context.Context, arg NotificationsOfA
 	return items, nil
 }
 
-const statusCursors = `-- name: StatusCursors :many
-select r.rule_id, r.name, s.cursor, (extract(epoch from now()) * 1e9)::bigint as now_ns
-from rule r join rule_progress s using (rule_id)
-where r.tenant_id = $1 and r.deleted_at is null and r.enabled and s.cursor is not null
-order by s.cursor
-limit 1
+const statusProgress = `-- name: StatusProgress :many
+select (array_agg(r.rule_id order by r.rule_id))[1]::uuid as rule_id, min(r.name)::text as name, r.look_back_seconds,
+       p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
+       count(*) as alike, (extract(epoch from now()) * 1e9)::bigint as now_ns
+from rule r join rule_progress p using (rule_id)
+where r.tenant_id = $1 and r.deleted_at is null and r.enabled and r.fire_mode = 'PER_EXCHANGE'
+  and (p.cursor is not null or p.position is not null)
+group by r.look_back_seconds, p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing
 `
 
-type StatusCursorsRow struct {
-	RuleID uuid.UUID
-	Name   string
-	Cursor *string
-	NowNs  int64
+type StatusProgressRow struct {
+	RuleID           uuid.UUID
+	Name             string
+	LookBackSeconds  int32
+	Cursor           *string
+	BackfillFromNs   *int64
+	BackfillCursorNs *int64
+	Position         *string
+	Until            *string
+	Failing          bool
+	Alike            int64
+	NowNs            int64
 }
 
-// Cursors as text order as their start times do: each is of fixed width, in UTC.
-func (q *Queries) StatusCursors(ctx context.Context, tenantID string) ([]StatusCursorsRow, error) {
-	rows, err := q.db.Query(ctx, statusCursors, tenantID)
+// How far the enabled rules have come. Those without progress of their own are one row
+// for each look-back, as all that they tell is their partition's.
+func (q *Queries) StatusProgress(ctx context.Context, tenantID string) ([]StatusProgressRow, error) {
+	rows, err := q.db.Query(ctx, statusProgress, tenantID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []StatusCursorsRow{}
+	items := []StatusProgressRow{}
 	for rows.Next() {
-		var i StatusCursorsRow
+		var i StatusProgressRow
 		if err := rows.Scan(
 			&i.RuleID,
 			&i.Name,
+			&i.LookBackSeconds,
 			&i.Cursor,
+			&i.BackfillFromNs,
+			&i.BackfillCursorNs,
+			&i.Position,
+			&i.Until,
+			&i.Failing,
+			&i.Alike,
 			&i.NowNs,
 		); err != nil {
 			return nil, err
@@ -463,30 +481,20 @@ func (q *Queries) StatusCursors(ctx context.Context, tenantID string) ([]StatusC
 const statusRules = `-- name: StatusRules :one
 select count(*) as rules,
        count(*) filter (where r.enabled) as enabled,
-       count(*) filter (where r.enabled and s.problem is not null) as failing,
-       count(s.owed_from_ns) filter (where r.enabled) as owing,
-       coalesce(min(s.owed_from_ns) filter (where r.enabled), 0)::bigint as owed_from_ns
-from rule r join rule_progress s using (rule_id)
+       count(*) filter (where r.enabled and p.problem is not null) as failing
+from rule r join rule_progress p using (rule_id)
 where r.tenant_id = $1 and r.deleted_at is null
 `
 
 type StatusRulesRow struct {
-	Rules      int64
-	Enabled    int64
-	Failing    int64
-	Owing      int64
-	OwedFromNs int64
+	Rules   int64
+	Enabled int64
+	Failing int64
 }
 
 func (q *Queries) StatusRules(ctx context.Context, tenantID string) (StatusRulesRow, error) {
 	row := q.db.QueryRow(ctx, statusRules, tenantID)
 	var i StatusRulesRow
-	err := row.Scan(
-		&i.Rules,
-		&i.Enabled,
-		&i.Failing,
-		&i.Owing,
-		&i.OwedFromNs,
-	)
+	err := row.Scan(&i.Rules, &i.Enabled, &i.Failing)
 	return i, err
 }

@@ -55,6 +55,7 @@ type Alert struct {
 	Health         bool
 	WebhookID      *uuid.UUID
 	Signature      string
+	Source         *string
 	Held           bool
 	Reminders      int32
 }
@@ -80,6 +81,12 @@ type AlertRead struct {
 	Actor    string
 	AlertID  uuid.UUID
 	Read     bool
+}
+
+type Announcement struct {
+	Subject string
+	Replica string
+	Since   time.Time
 }
 
 type ApiToken struct {
@@ -147,21 +154,20 @@ type Audit struct {
 	After      []byte
 }
 
-type Cohort struct {
-	CohortID        uuid.UUID
-	TenantID        string
-	IntervalSeconds int32
-	LookBackSeconds int32
-	Cursor          *string
-	NextRunAt       *time.Time
-	ClaimToken      *int64
-	ClaimedBy       *string
-	ClaimedUntil    *time.Time
-	LastRunAt       *time.Time
-	Home            *string
-	Members         int32
-	Revision        int64
-	OwedFromNs      *int64
+type Checkpoint struct {
+	Partition        int32
+	ShareIndex       int32
+	ShareOf          int32
+	Cursor           *string
+	BackfillFromNs   *int64
+	BackfillCursorNs *int64
+	Revision         int64
+	RulesRevision    int64
+	Owner            *string
+	Token            *int64
+	LeaseUntil       *time.Time
+	ClockOffsetNs    int64
+	CommittedAt      *time.Time
 }
 
 type Digest struct {
@@ -172,6 +178,12 @@ type Digest struct {
 type DigestMember struct {
 	NotificationID uuid.UUID
 	DigestID       uuid.UUID
+}
+
+type LateDropped struct {
+	RuleID    uuid.UUID
+	HourNs    int64
+	Exchanges int64
 }
 
 type Notification struct {
@@ -222,6 +234,12 @@ type Outbox struct {
 	Alone          bool
 	BegunAt        *time.Time
 	ReadyAt        time.Time
+}
+
+type PartitionRule struct {
+	Partition int32
+	RuleID    uuid.UUID
+	Changed   int64
 }
 
 type Reader struct {
@@ -290,6 +308,13 @@ type Rule struct {
 	NotifyOnResolve    bool
 }
 
+type RuleBackfill struct {
+	RuleID   uuid.UUID
+	Position string
+	Until    *string
+	Failing  bool
+}
+
 type RuleFailing struct {
 	RuleID  uuid.UUID
 	AlertID uuid.UUID
@@ -297,37 +322,33 @@ type RuleFailing struct {
 }
 
 type RuleProgress struct {
-	RuleID        uuid.UUID
-	ArmedSinceNs  int64
-	Former        []byte
-	SweptBeforeNs int64
-	Problem       *string
-	ProblemAt     *time.Time
-	CohortID      *uuid.UUID
-	Cursor        *string
-	NextRunAt     *time.Time
-	ClaimToken    *int64
-	ClaimedBy     *string
-	ClaimedUntil  *time.Time
-	LastRunAt     *time.Time
-	OwedFromNs    *int64
+	RuleID           uuid.UUID
+	ArmedSinceNs     int64
+	Former           []byte
+	SweptBeforeNs    int64
+	Problem          *string
+	ProblemAt        *time.Time
+	LateDropped      int64
+	Partition        *int32
+	Cursor           *string
+	BackfillFromNs   *int64
+	BackfillCursorNs *int64
+	Position         *string
+	Until            *string
+	Failing          bool
+	LastRunAt        *time.Time
+	CommittedAt      *time.Time
 }
 
 type RuleState struct {
 	RuleID        uuid.UUID
 	ArmedSinceNs  int64
 	Former        []byte
-	Cursor        *string
-	NextRunAt     *time.Time
-	ClaimToken    *int64
-	ClaimedBy     *string
-	ClaimedUntil  *time.Time
 	LastRunAt     *time.Time
 	Problem       *string
 	ProblemAt     *time.Time
 	SweptBeforeNs int64
-	CohortID      *uuid.UUID
-	OwedFromNs    *int64
+	LateDropped   int64
 }
 
 type RuleWebhook struct {
@@ -404,6 +425,11 @@ type SlackUpdate struct {
 	DueAt      time.Time
 	Attempts   int32
 	ClaimToken *int64
+}
+
+type TenantPartition struct {
+	TenantID  string
+	Partition int32
 }
 
 type Webhook struct {

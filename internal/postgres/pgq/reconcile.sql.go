@@ -43,12 +43,9 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
        coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
        coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
-       coalesce((select min(s.cursor)
-        from rule_progress s join rule r using (rule_id)
-        where r.enabled and r.deleted_at is null and s.cursor is not null), '')::text as slowest,
-       (select count(*)
-        from rule_progress s join rule r using (rule_id)
-        where r.enabled and r.deleted_at is null and s.owed_from_ns is not null) as owing,
+       (coalesce((select sum(late_dropped) from rule_state), 0) + coalesce((select sum(exchanges) from late_dropped), 0))::bigint as late_dropped,
+       (select count(*) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null) as backfills,
+       coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null), '')::text as slowest,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
 `
 
@@ -60,12 +57,13 @@ type GaugesRow struct {
 	WebhooksOff     int64
 	ReconciledSince float64
 	SweptAt         float64
+	LateDropped     int64
+	Backfills       int64
 	Slowest         string
-	Owing           int64
 	NowNs           int64
 }
 
-// What is measured of all tenants together, but for what is owed.
+// What is measured of all tenants together, but for the outbox and the partitions.
 func (q *Queries) Gauges(ctx context.Context) (GaugesRow, error) {
 	row := q.db.QueryRow(ctx, gauges)
 	var i GaugesRow
@@ -77,8 +75,9 @@ func (q *Queries) Gauges(ctx context.Context) (GaugesRow, error) {
 		&i.WebhooksOff,
 		&i.ReconciledSince,
 		&i.SweptAt,
+		&i.LateDropped,
+		&i.Backfills,
 		&i.Slowest,
-		&i.Owing,
 		&i.NowNs,
 	)
 	return i, err
@@ -114,6 +113,44 @@ func (q *Queries) KeysWithoutAlert(ctx context.Context, arg KeysWithoutAlertPara
 		return nil, err
 	}
 	return items, nil
+}
+
+const lateDroppedFold = `-- name: LateDroppedFold :exec
+with old as (
+    delete from late_dropped d
+    where d.hour_ns < (extract(epoch from now() - interval '30 days') * 1e9)::bigint
+    returning d.rule_id, d.exchanges
+)
+update rule_state s
+set late_dropped = s.late_dropped + o.exchanges
+from (select rule_id, sum(exchanges)::bigint as exchanges from old group by rule_id) o
+where s.rule_id = o.rule_id
+`
+
+// Adds up the hours that no comparison covers any more.
+func (q *Queries) LateDroppedFold(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, lateDroppedFold)
+	return err
+}
+
+const lateDroppedWrite = `-- name: LateDroppedWrite :exec
+insert into late_dropped (rule_id, hour_ns, exchanges)
+select $1, w.hour_ns, w.exchanges
+from (select unnest($2::bigint[]) as hour_ns, unnest($3::bigint[]) as exchanges) w
+on conflict (rule_id, hour_ns) do update set exchanges = excluded.exchanges where excluded.exchanges > late_dropped.exchanges
+`
+
+type LateDroppedWriteParams struct {
+	RuleID    uuid.UUID
+	HoursNs   []int64
+	Exchanges []int64
+}
+
+// Counts what became visible beyond the look-back. An hour is counted again by each
+// comparison that covers it, and what retention has deleted since does not lower it.
+func (q *Queries) LateDroppedWrite(ctx context.Context, arg LateDroppedWriteParams) error {
+	_, err := q.db.Exec(ctx, lateDroppedWrite, arg.RuleID, arg.HoursNs, arg.Exchanges)
+	return err
 }
 
 const reconcileDone = `-- name: ReconcileDone :exec
@@ -223,9 +260,10 @@ func (q *Queries) ReconciliationRead(ctx context.Context) ([]ReconciliationReadR
 }
 
 const ruleReconcilable = `-- name: RuleReconcilable :one
-select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, s.armed_since_ns, s.former, s.cursor, s.owed_from_ns, s.swept_before_ns,
+select r.rule_id, r.tenant_id, r.name, r.enabled, r.fire_mode, r.severity, r.scope, r.filter, r.title_template, r.message_template, r.targets, r.interval_seconds, r.look_back_seconds, r.re_notify_minutes, r.for_duration_seconds, r.version, r.created_at, r.updated_at, r.deleted_at, r.threshold, r.window_seconds, r.group_by, r.notify_on_resolve, p.armed_since_ns, p.former, p.swept_before_ns,
+       p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
-from rule r join rule_progress s using (rule_id)
+from rule r join rule_progress p using (rule_id)
 where r.tenant_id = $1 and r.rule_id = $2 and r.deleted_at is null
 `
 
@@ -235,13 +273,17 @@ type RuleReconcilableParams struct {
 }
 
 type RuleReconcilableRow struct {
-	Rule          Rule
-	ArmedSinceNs  int64
-	Former        []byte
-	Cursor        *string
-	OwedFromNs    *int64
-	SweptBeforeNs int64
-	NowNs         int64
+	Rule             Rule
+	ArmedSinceNs     int64
+	Former           []byte
+	SweptBeforeNs    int64
+	Cursor           *string
+	BackfillFromNs   *int64
+	BackfillCursorNs *int64
+	Position         *string
+	Until            *string
+	Failing          bool
+	NowNs            int64
 }
 
 func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilableParams) (RuleReconcilableRow, error) {
@@ -273,9 +315,13 @@ func (q *Queries) RuleReconcilable(ctx context.Context, arg RuleReconcilablePara
 		&i.Rule.NotifyOnResolve,
 		&i.ArmedSinceNs,
 		&i.Former,
-		&i.Cursor,
-		&i.OwedFromNs,
 		&i.SweptBeforeNs,
+		&i.Cursor,
+		&i.BackfillFromNs,
+		&i.BackfillCursorNs,
+		&i.Position,
+		&i.Until,
+		&i.Failing,
 		&i.NowNs,
 	)
 	return i, err

@@ -67,12 +67,16 @@ func (q *Queries) ReplicaLeave(ctx context.Context, replicaID string) error {
 const replicaList = `-- name: ReplicaList :many
 select r.replica_id, r.host, r.pid, r.version, r.roles, r.started_at, r.beat_at,
        greatest(extract(epoch from now() - r.beat_at), 0)::double precision as silent_seconds,
-       coalesce(rules.claims, 0)::bigint as claimed_rules,
+       array(select c.partition from checkpoint c where c.owner = r.replica_id and c.lease_until > now() order by c.partition)::integer[] as partitions,
+       coalesce(rules.count, 0)::bigint as claimed_rules,
        coalesce(notifications.claims, 0)::bigint as claimed_notifications
 from replica r
 left join (
-    select s.claimed_by, count(*) as claims from rule_progress s where s.claimed_until > now() group by s.claimed_by
-) rules on rules.claimed_by = r.replica_id
+    select c.owner, count(*) as count
+    from checkpoint c join tenant_partition t using (partition) join rule u using (tenant_id)
+    where c.lease_until > now() and u.enabled and u.deleted_at is null
+    group by c.owner
+) rules on rules.owner = r.replica_id
 left join (
     select o.claimed_by, count(*) as claims from outbox o where o.due_at > now() and o.claimed_by is not null group by o.claimed_by
 ) notifications on notifications.claimed_by = r.replica_id
@@ -82,11 +86,12 @@ order by r.started_at, r.replica_id
 type ReplicaListRow struct {
 	Replica              Replica
 	SilentSeconds        float64
+	Partitions           []int32
 	ClaimedRules         int64
 	ClaimedNotifications int64
 }
 
-// Claims that have lapsed are not counted: anybody may take what they were on.
+// Leases that have expired are not counted: anybody may take what they were on.
 func (q *Queries) ReplicaList(ctx context.Context) ([]ReplicaListRow, error) {
 	rows, err := q.db.Query(ctx, replicaList)
 	if err != nil {
@@ -105,6 +110,7 @@ func (q *Queries) ReplicaList(ctx context.Context) ([]ReplicaListRow, error) {
 			&i.Replica.StartedAt,
 			&i.Replica.BeatAt,
 			&i.SilentSeconds,
+			&i.Partitions,
 			&i.ClaimedRules,
 			&i.ClaimedNotifications,
 		); err != nil {
@@ -173,30 +179,6 @@ func (q *Queries) ReplicaReleaseNotifications(ctx context.Context, arg ReplicaRe
 	return items, nil
 }
 
-const replicaReleaseOwnCohorts = `-- name: ReplicaReleaseOwnCohorts :one
-with held as (
-    select cohort_id, claimed_by is not null as claimed from cohort where claimed_by = $1::text or home = $1::text for update
-), released as (
-    update cohort c
-    set claim_token = case when c.claimed_by = $1::text then null else c.claim_token end,
-        claimed_until = case when c.claimed_by = $1::text then null else c.claimed_until end,
-        claimed_by = nullif(c.claimed_by, $1::text),
-        home = nullif(c.home, $1::text)
-    from held
-    where c.cohort_id = held.cohort_id
-    returning case when held.claimed then c.members else 0 end as members
-)
-select coalesce(sum(members), 0)::bigint from released
-`
-
-// Returns how many rules were members of those that were claimed.
-func (q *Queries) ReplicaReleaseOwnCohorts(ctx context.Context, replicaID string) (int64, error) {
-	row := q.db.QueryRow(ctx, replicaReleaseOwnCohorts, replicaID)
-	var column_1 int64
-	err := row.Scan(&column_1)
-	return column_1, err
-}
-
 const replicaReleaseOwnNotifications = `-- name: ReplicaReleaseOwnNotifications :execrows
 with held as (
     select notification_id, attempts, claim_token, claimed_by, begun_at from outbox where claimed_by = $1::text for update
@@ -221,79 +203,64 @@ func (q *Queries) ReplicaReleaseOwnNotifications(ctx context.Context, replicaID 
 	return result.RowsAffected(), nil
 }
 
-const replicaReleaseOwnRules = `-- name: ReplicaReleaseOwnRules :execrows
-update rule_state
-set claim_token = null, claimed_by = null, claimed_until = null
-where claimed_by = $1::text
+const replicaReleaseOwnPartitions = `-- name: ReplicaReleaseOwnPartitions :execrows
+with held as (
+    select partition from checkpoint where owner = $1::text order by partition for update
+)
+update checkpoint c
+set owner = null, token = null, lease_until = null
+from held
+where c.partition = held.partition
 `
 
-func (q *Queries) ReplicaReleaseOwnRules(ctx context.Context, replicaID string) (int64, error) {
-	result, err := q.db.Exec(ctx, replicaReleaseOwnRules, replicaID)
+func (q *Queries) ReplicaReleaseOwnPartitions(ctx context.Context, replicaID string) (int64, error) {
+	result, err := q.db.Exec(ctx, replicaReleaseOwnPartitions, replicaID)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
 }
 
-const replicaReleaseRules = `-- name: ReplicaReleaseRules :many
-with held_cohorts as (
-    select c.cohort_id, r.replica_id, c.claimed_by is not null as claimed
-    from cohort c
-    join replica r on r.replica_id = coalesce(c.claimed_by, c.home)
+const replicaReleasePartitions = `-- name: ReplicaReleasePartitions :many
+with held as (
+    select c.partition, c.owner
+    from checkpoint c
+    join replica r on r.replica_id = c.owner
     where r.beat_at <= now() - $1::interval and r.replica_id <> $2::text
+    order by c.partition
     for update of c skip locked
-), released_cohorts as (
-    update cohort c
-    set claim_token = null, claimed_by = null, claimed_until = null, home = null
-    from held_cohorts held
-    where c.cohort_id = held.cohort_id
-    returning held.replica_id, case when held.claimed then c.members else 0 end as members
-), held as (
-    select s.rule_id, s.claimed_by
-    from rule_state s
-    join replica r on r.replica_id = s.claimed_by
-    where r.beat_at <= now() - $1::interval and r.replica_id <> $2::text
-    for update of s skip locked
 ), released as (
-    update rule_state s
-    set claim_token = null, claimed_by = null, claimed_until = null
+    update checkpoint c
+    set owner = null, token = null, lease_until = null
     from held
-    where s.rule_id = held.rule_id
-    returning held.claimed_by
+    where c.partition = held.partition
+    returning held.owner
 )
-select replica_id::text as replica_id, sum(claims)::bigint as claims
-from (
-    select claimed_by as replica_id, 1 as claims from released
-    union all select replica_id, members from released_cohorts
-) all_released
-group by replica_id
-having sum(claims) > 0
-order by replica_id
+select owner::text as replica_id, count(*) as partitions from released group by owner order by owner
 `
 
-type ReplicaReleaseRulesParams struct {
+type ReplicaReleasePartitionsParams struct {
 	DeadAfter time.Duration
 	Self      string
 }
 
-type ReplicaReleaseRulesRow struct {
-	ReplicaID string
-	Claims    int64
+type ReplicaReleasePartitionsRow struct {
+	ReplicaID  string
+	Partitions int64
 }
 
-// Ends the claims on rules and cohorts of replicas that are dead by this
-// statement's clock, and leaves their cohorts to whoever comes first. What is
-// locked just now is left to the next time.
-func (q *Queries) ReplicaReleaseRules(ctx context.Context, arg ReplicaReleaseRulesParams) ([]ReplicaReleaseRulesRow, error) {
-	rows, err := q.db.Query(ctx, replicaReleaseRules, arg.DeadAfter, arg.Self)
+// Ends the leases of replicas that are dead by this statement's clock. What is locked
+// just now is left to the next time.
+func (q *Queries) ReplicaReleasePartitions(ctx context.Context, arg ReplicaReleasePartitionsParams) ([]ReplicaReleasePartitionsRow, error) {
+	rows, err := q.db.Query(ctx, replicaReleasePartitions, arg.DeadAfter, arg.Self)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []ReplicaReleaseRulesRow{}
+	items := []ReplicaReleasePartitionsRow{}
 	for rows.Next() {
-		var i ReplicaReleaseRulesRow
-		if err := rows.Scan(&i.ReplicaID, &i.Claims); err != nil {
+		var i ReplicaReleasePartitionsRow
+		if err := rows.Scan(&i.ReplicaID, &i.Partitions); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

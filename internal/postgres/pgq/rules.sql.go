@@ -12,37 +12,89 @@ import (
 	"github.com/google/uuid"
 )
 
-const ruleApplyBegin = `-- name: RuleApplyBegin :exec
-select pg_advisory_xact_lock(hashtextextended('apply rules of ' || $1::text, 0))
+const partitionChange = `-- name: PartitionChange :one
+update checkpoint c
+set rules_revision = greatest(c.rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+from tenant_partition t
+where t.tenant_id = $1 and c.partition = t.partition
+returning c.partition, c.rules_revision, c.cursor, c.backfill_from_ns,
+          ((extract(epoch from clock_timestamp()) * 1000000)::bigint * 1000 + least(c.clock_offset_ns, 0))::bigint as now_ns
 `
 
-// One application of a document at a time, for a tenant.
-func (q *Queries) RuleApplyBegin(ctx context.Context, tenantID string) error {
-	_, err := q.db.Exec(ctx, ruleApplyBegin, tenantID)
-	return err
+type PartitionChangeRow struct {
+	Partition      int32
+	RulesRevision  int64
+	Cursor         *string
+	BackfillFromNs *int64
+	NowNs          int64
 }
 
-const ruleApplyHold = `-- name: RuleApplyHold :exec
-select from rule where tenant_id = $1 and deleted_at is null order by rule_id for no key update
+// Begins a change of rules: holds their partition against commits and other changes, and
+// gives the change its rules revision. That is at least Postgres's clock in microseconds,
+// so that a failover which loses changes never leads to the same revision again. The
+// instant is by the source's clock, unless that is ahead.
+func (q *Queries) PartitionChange(ctx context.Context, tenantID string) (PartitionChangeRow, error) {
+	row := q.db.QueryRow(ctx, partitionChange, tenantID)
+	var i PartitionChangeRow
+	err := row.Scan(
+		&i.Partition,
+		&i.RulesRevision,
+		&i.Cursor,
+		&i.BackfillFromNs,
+		&i.NowNs,
+	)
+	return i, err
+}
+
+const partitionsShare = `-- name: PartitionsShare :exec
+select pg_advisory_xact_lock_shared(hashtext('tocsin partitions'), 0)
 `
 
-// Holds every rule against other edits; commits of the evaluator pass.
-func (q *Queries) RuleApplyHold(ctx context.Context, tenantID string) error {
-	_, err := q.db.Exec(ctx, ruleApplyHold, tenantID)
+// Keeps tenants in their partitions until the transaction ends.
+func (q *Queries) PartitionsShare(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, partitionsShare)
 	return err
 }
 
 const ruleArm = `-- name: RuleArm :exec
 update rule_state
-set armed_since_ns = (extract(epoch from clock_timestamp()) * 1000000)::bigint * 1000, former = '[]', cursor = null, owed_from_ns = null,
-    next_run_at = now(), claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
-where rule_id = $1
+set armed_since_ns = $1, former = '[]', problem = null, problem_at = null
+where rule_id = $2
 `
 
-// Arms a rule anew: what ended before now is history to it. Now is when the state
-// is held: what was judged by then lies before it, however long that was waited for.
-func (q *Queries) RuleArm(ctx context.Context, ruleID uuid.UUID) error {
-	_, err := q.db.Exec(ctx, ruleArm, ruleID)
+type RuleArmParams struct {
+	ArmedSinceNs int64
+	RuleID       uuid.UUID
+}
+
+// Arms a rule anew: what ended before that instant is history to it.
+func (q *Queries) RuleArm(ctx context.Context, arg RuleArmParams) error {
+	_, err := q.db.Exec(ctx, ruleArm, arg.ArmedSinceNs, arg.RuleID)
+	return err
+}
+
+const ruleChanged = `-- name: RuleChanged :exec
+insert into partition_rule (partition, rule_id, changed) values ($1, $2, $3)
+on conflict (partition, rule_id) do update set changed = excluded.changed
+`
+
+type RuleChangedParams struct {
+	Partition int32
+	RuleID    uuid.UUID
+	Changed   int64
+}
+
+func (q *Queries) RuleChanged(ctx context.Context, arg RuleChangedParams) error {
+	_, err := q.db.Exec(ctx, ruleChanged, arg.Partition, arg.RuleID, arg.Changed)
+	return err
+}
+
+const ruleClearProblem = `-- name: RuleClearProblem :exec
+update rule_state set problem = null, problem_at = null where rule_id = $1
+`
+
+func (q *Queries) RuleClearProblem(ctx context.Context, ruleID uuid.UUID) error {
+	_, err := q.db.Exec(ctx, ruleClearProblem, ruleID)
 	return err
 }
 
@@ -62,18 +114,6 @@ func (q *Queries) RuleDelete(ctx context.Context, arg RuleDeleteParams) (int64, 
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const ruleDisarm = `-- name: RuleDisarm :exec
-update rule_state
-set next_run_at = null, owed_from_ns = null, claim_token = null, claimed_by = null, claimed_until = null, problem = null,
-    problem_at = null
-where rule_id = $1
-`
-
-func (q *Queries) RuleDisarm(ctx context.Context, ruleID uuid.UUID) error {
-	_, err := q.db.Exec(ctx, ruleDisarm, ruleID)
-	return err
 }
 
 const ruleGet = `-- name: RuleGet :one
@@ -129,14 +169,17 @@ func (q *Queries) RuleGet(ctx context.Context, arg RuleGetParams) (RuleGetRow, e
 }
 
 const ruleHealth = `-- name: RuleHealth :many
-select s.rule_id, s.cursor, s.owed_from_ns, s.last_run_at, s.next_run_at, s.problem, s.problem_at,
+select p.rule_id, p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing, p.partition,
+       p.last_run_at, p.committed_at, p.problem, p.problem_at,
+       (p.late_dropped + coalesce((select sum(d.exchanges) from late_dropped d where d.rule_id = p.rule_id), 0))::bigint as late_dropped,
        (extract(epoch from now()) * 1e9)::bigint as now_ns,
-       r.enabled,
+       r.enabled, r.fire_mode, r.interval_seconds, r.look_back_seconds,
+       exists (select from rule_failing f where f.rule_id = p.rule_id) as announced,
        (select count(*) from alert a
-        where a.rule_id = s.rule_id and a.late and a.fired_at > now() - interval '1 hour') as late_last_hour
-from rule_progress s
+        where a.rule_id = p.rule_id and a.late and a.fired_at > now() - interval '1 hour') as late_last_hour
+from rule_progress p
 join rule r using (rule_id)
-where r.tenant_id = $1 and s.rule_id = any($2::uuid[]) and r.deleted_at is null
+where r.tenant_id = $1 and p.rule_id = any($2::uuid[]) and r.deleted_at is null
 `
 
 type RuleHealthParams struct {
@@ -145,16 +188,26 @@ type RuleHealthParams struct {
 }
 
 type RuleHealthRow struct {
-	RuleID       uuid.UUID
-	Cursor       *string
-	OwedFromNs   *int64
-	LastRunAt    *time.Time
-	NextRunAt    *time.Time
-	Problem      *string
-	ProblemAt    *time.Time
-	NowNs        int64
-	Enabled      bool
-	LateLastHour int64
+	RuleID           uuid.UUID
+	Cursor           *string
+	BackfillFromNs   *int64
+	BackfillCursorNs *int64
+	Position         *string
+	Until            *string
+	Failing          bool
+	Partition        *int32
+	LastRunAt        *time.Time
+	CommittedAt      *time.Time
+	Problem          *string
+	ProblemAt        *time.Time
+	LateDropped      int64
+	NowNs            int64
+	Enabled          bool
+	FireMode         string
+	IntervalSeconds  int32
+	LookBackSeconds  int32
+	Announced        bool
+	LateLastHour     int64
 }
 
 func (q *Queries) RuleHealth(ctx context.Context, arg RuleHealthParams) ([]RuleHealthRow, error) {
@@ -169,13 +222,23 @@ func (q *Queries) RuleHealth(ctx context.Context, arg RuleHealthParams) ([]RuleH
 		if err := rows.Scan(
 			&i.RuleID,
 			&i.Cursor,
-			&i.OwedFromNs,
+			&i.BackfillFromNs,
+			&i.BackfillCursorNs,
+			&i.Position,
+			&i.Until,
+			&i.Failing,
+			&i.Partition,
 			&i.LastRunAt,
-			&i.NextRunAt,
+			&i.CommittedAt,
 			&i.Problem,
 			&i.ProblemAt,
+			&i.LateDropped,
 			&i.NowNs,
 			&i.Enabled,
+			&i.FireMode,
+			&i.IntervalSeconds,
+			&i.LookBackSeconds,
+			&i.Announced,
 			&i.LateLastHour,
 		); err != nil {
 			return nil, err
@@ -186,23 +249,6 @@ func (q *Queries) RuleHealth(ctx context.Context, arg RuleHealthParams) ([]RuleH
 		return nil, err
 	}
 	return items, nil
-}
-
-const ruleHold = `-- name: RuleHold :one
-select rule_id from rule where tenant_id = $1 and rule_id = $2 and deleted_at is null for no key update
-`
-
-type RuleHoldParams struct {
-	TenantID string
-	RuleID   uuid.UUID
-}
-
-// Holds the rule against other edits, and against joining a cohort.
-func (q *Queries) RuleHold(ctx context.Context, arg RuleHoldParams) (uuid.UUID, error) {
-	row := q.db.QueryRow(ctx, ruleHold, arg.TenantID, arg.RuleID)
-	var rule_id uuid.UUID
-	err := row.Scan(&rule_id)
-	return rule_id, err
 }
 
 const ruleInsert = `-- name: RuleInsert :exec
@@ -338,10 +384,12 @@ func (q *Queries) RuleList(ctx context.Context, arg RuleListParams) ([]RuleListR
 }
 
 const ruleLock = `-- name: RuleLock :one
-select r.version, r.enabled, r.fire_mode, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor, s.owed_from_ns
-from rule r join rule_state s using (rule_id)
+select r.version, r.enabled, r.fire_mode, r.scope, r.filter, r.look_back_seconds, s.armed_since_ns, s.former, b.position
+from rule r
+join rule_state s using (rule_id)
+left join rule_backfill b using (rule_id)
 where r.tenant_id = $1 and r.rule_id = $2 and r.deleted_at is null
-for no key update
+for no key update of r, s
 `
 
 type RuleLockParams struct {
@@ -350,19 +398,18 @@ type RuleLockParams struct {
 }
 
 type RuleLockRow struct {
-	Version      int64
-	Enabled      bool
-	FireMode     string
-	Scope        []byte
-	Filter       []byte
-	ArmedSinceNs int64
-	Former       []byte
-	Cursor       *string
-	OwedFromNs   *int64
+	Version         int64
+	Enabled         bool
+	FireMode        string
+	Scope           []byte
+	Filter          []byte
+	LookBackSeconds int32
+	ArmedSinceNs    int64
+	Former          []byte
+	Position        *string
 }
 
-// Holds the rule and its state against commits and other edits. The lock on
-// the rule lets foreign keys to it pass: a commit takes them after the state.
+// The lock on the rule lets foreign keys to it pass.
 func (q *Queries) RuleLock(ctx context.Context, arg RuleLockParams) (RuleLockRow, error) {
 	row := q.db.QueryRow(ctx, ruleLock, arg.TenantID, arg.RuleID)
 	var i RuleLockRow
@@ -372,27 +419,12 @@ func (q *Queries) RuleLock(ctx context.Context, arg RuleLockParams) (RuleLockRow
 		&i.FireMode,
 		&i.Scope,
 		&i.Filter,
+		&i.LookBackSeconds,
 		&i.ArmedSinceNs,
 		&i.Former,
-		&i.Cursor,
-		&i.OwedFromNs,
+		&i.Position,
 	)
 	return i, err
-}
-
-const ruleRelease = `-- name: RuleRelease :exec
-update rule_state
-set claim_token = null, claimed_by = null, claimed_until = null,
-    next_run_at = case when next_run_at is not null then least(next_run_at, now()) end
-where rule_id = $1
-`
-
-// Takes an edited rule from whoever evaluates its former version, whose commit
-// would be refused anyway: nobody has to wait for the claim to lapse. An enabled
-// rule is due at once, as its interval may have been a long one.
-func (q *Queries) RuleRelease(ctx context.Context, ruleID uuid.UUID) error {
-	_, err := q.db.Exec(ctx, ruleRelease, ruleID)
-	return err
 }
 
 const ruleSetEnabled = `-- name: RuleSetEnabled :exec
@@ -419,19 +451,16 @@ func (q *Queries) RuleStateDelete(ctx context.Context, ruleID uuid.UUID) error {
 }
 
 const ruleStateInsert = `-- name: RuleStateInsert :exec
-insert into rule_state (rule_id, armed_since_ns, next_run_at)
-values ($1, (extract(epoch from now()) * 1000000)::bigint * 1000,
-        case when $2::boolean then now() end)
+insert into rule_state (rule_id, armed_since_ns) values ($1, $2)
 `
 
 type RuleStateInsertParams struct {
-	RuleID  uuid.UUID
-	Enabled bool
+	RuleID       uuid.UUID
+	ArmedSinceNs int64
 }
 
-// Arms a new rule from now on.
 func (q *Queries) RuleStateInsert(ctx context.Context, arg RuleStateInsertParams) error {
-	_, err := q.db.Exec(ctx, ruleStateInsert, arg.RuleID, arg.Enabled)
+	_, err := q.db.Exec(ctx, ruleStateInsert, arg.RuleID, arg.ArmedSinceNs)
 	return err
 }
 
@@ -447,24 +476,10 @@ type RuleTurnParams struct {
 	RuleID       uuid.UUID
 }
 
-// Another condition judges what ends from now on; the cursor stays.
+// Another condition judges what ends from now on.
 func (q *Queries) RuleTurn(ctx context.Context, arg RuleTurnParams) error {
 	_, err := q.db.Exec(ctx, ruleTurn, arg.ArmedSinceNs, arg.Former, arg.RuleID)
 	return err
-}
-
-const ruleTurnAt = `-- name: RuleTurnAt :one
-select (extract(epoch from clock_timestamp()) * 1000000000)::bigint
-`
-
-// The instant, in nanoseconds, from which another condition judges. Asked for
-// once the state is held: what the former one has judged by then lies before it,
-// however long the transaction had to wait.
-func (q *Queries) RuleTurnAt(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, ruleTurnAt)
-	var column_1 int64
-	err := row.Scan(&column_1)
-	return column_1, err
 }
 
 const ruleUpdate = `-- name: RuleUpdate :exec
@@ -552,6 +567,25 @@ type RuleWebhookInsertParams struct {
 
 func (q *Queries) RuleWebhookInsert(ctx context.Context, arg RuleWebhookInsertParams) error {
 	_, err := q.db.Exec(ctx, ruleWebhookInsert, arg.RuleID, arg.WebhookIds)
+	return err
+}
+
+const tenantAssign = `-- name: TenantAssign :exec
+insert into tenant_partition (tenant_id, partition)
+select $1, c.partition from checkpoint c
+where c.share_of > 0 and c.share_index = mod(($2::text)::numeric, greatest(c.share_of, 1))
+on conflict do nothing
+`
+
+type TenantAssignParams struct {
+	TenantID string
+	Hash     string
+}
+
+// Assigns a tenant to the partition of its share, unless it has one. The hash is
+// xxHash64 of its name, in decimal.
+func (q *Queries) TenantAssign(ctx context.Context, arg TenantAssignParams) error {
+	_, err := q.db.Exec(ctx, tenantAssign, arg.TenantID, arg.Hash)
 	return err
 }
 

@@ -1,126 +1,122 @@
--- name: RuleClaim :many
--- Takes due cohorts and due rules under a token and a claim that lapses. A cohort
--- is left to the replica that knows its members, unless it is late.
---
--- Where it takes nothing it returns one row without a token, which says for how many
--- microseconds, rounded down, there will be nothing to take: none while a rule is due
--- that another replica holds, as it may let go of it at any moment.
-with due_cohorts as (
-    select cohort_id
-    from cohort
-    where next_run_at <= now()
-      and (claimed_until is null or claimed_until <= now())
-      and (home is null or home = @replica::text or next_run_at <= now() - @grace::interval)
-    order by next_run_at, cohort_id
-    for update skip locked
-), claimed_cohorts as (
-    update cohort c
-    set claim_token = nextval('claim_token'),
-        claimed_by = @replica::text,
-        claimed_until = now() + @claim_for::interval,
-        home = @replica::text
-    from due_cohorts d
-    where c.cohort_id = d.cohort_id
-    returning c.cohort_id, c.tenant_id, c.interval_seconds, c.look_back_seconds, c.revision, c.cursor, c.owed_from_ns, c.claim_token
-), due as (
-    select rule_id
-    from rule_state
-    where next_run_at <= now()
-      and (claimed_until is null or claimed_until <= now())
-    order by next_run_at, rule_id
-    limit @most::int
-    for update skip locked
-), claimed as (
-    update rule_state s
-    set claim_token = nextval('claim_token'),
-        claimed_by = @replica::text,
-        claimed_until = now() + @claim_for::interval
-    from due
-    where s.rule_id = due.rule_id
-    returning s.rule_id, s.armed_since_ns, s.cursor, s.owed_from_ns, s.claim_token
-), free as (
-    select least(
-        now() + @rest::interval,
-        (select min(next_run_at) from rule_state),
-        (select min(greatest(
-                    next_run_at + case when home is null or home = @replica::text then interval '0' else @grace::interval end,
-                    claimed_until))
-         from cohort)) as at
+-- name: CheckpointsFor :many
+-- The partitions that a replica holds or may take, at least one row in any case, with
+-- what it needs to know of the others. Owners that are silent hold nothing.
+with known as (
+    select count(*) filter (where r.replica_id <> @replica::text) as others,
+           count(*) filter (where r.replica_id < @replica::text) as before,
+           (select count(*) from checkpoint) as partitions,
+           exists (
+               select from announcement a
+               where a.subject = 'source' and (a.replica = @replica::text or not exists (
+                   select from replica o where o.replica_id = a.replica and o.beat_at > now() - @dead_after::interval))
+           ) as source_failed
+    from replica r
+    where 'evaluate' = any(r.roles) and r.beat_at > now() - @dead_after::interval
 )
-select c.rule_id as id, false as cohort, r.version, c.armed_since_ns, c.cursor, c.owed_from_ns, c.claim_token::bigint as claim_token,
-       now()::timestamptz as claimed_at, ''::text as tenant_id, 0::int as interval_seconds, 0::int as look_back_seconds, 0::bigint as idle_us
-from claimed c
-join rule r using (rule_id)
-union all
-select c.cohort_id, true, c.revision, 0, c.cursor, c.owed_from_ns, c.claim_token, now(), c.tenant_id, c.interval_seconds, c.look_back_seconds, 0
-from claimed_cohorts c
-union all
-select '00000000-0000-0000-0000-000000000000', false, 0, 0, null, null, 0, now(), '', 0, 0,
-       greatest(floor(extract(epoch from f.at - now()) * 1000000), 0)::bigint
-from free f
-where not exists (select from claimed) and not exists (select from claimed_cohorts)
-order by 1;
+select sqlc.embed(c), coalesce(c.owner = @replica::text, false)::boolean as held,
+       coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,
+       (c.owner is null or c.owner <> @replica::text and (c.lease_until <= now() or exists (
+           select from replica r where r.replica_id = c.owner and r.beat_at <= now() - @dead_after::interval)))::boolean as free,
+       k.partitions, k.others, k.before, k.source_failed, now()::timestamptz as now
+from checkpoint c
+cross join known k
+where c.owner is null or c.owner = @replica::text or c.lease_until <= now()
+   or exists (select from replica r where r.replica_id = c.owner and r.beat_at <= now() - @dead_after::interval)
+   or c.partition = (select min(partition) from checkpoint)
+order by c.partition;
 
--- name: RuleDefinitions :many
--- What a claimed rule says, for those not known in their present version.
-select sqlc.embed(r), s.armed_since_ns, s.former,
+-- name: CheckpointTake :many
+-- Takes partitions that are still free. Another replica that takes one at the same
+-- moment, or a commit under way, is not waited for.
+with free as (
+    select c.partition, t.token
+    from (select unnest(@partitions::integer[]) as partition, unnest(@tokens::bigint[]) as token) t
+    join checkpoint c using (partition)
+    where c.owner is null or c.lease_until <= now()
+       or exists (select from replica r where r.replica_id = c.owner and r.beat_at <= now() - @dead_after::interval)
+    order by c.partition
+    for update of c skip locked
+)
+update checkpoint c
+set owner = @replica::text, token = free.token, lease_until = now() + @lease_for::interval
+from free
+where c.partition = free.partition
+returning sqlc.embed(c);
+
+-- name: CheckpointRenew :many
+-- Renews leases that nobody else has taken.
+with mine as (
+    select partition from checkpoint
+    where partition = any(@partitions::integer[]) and owner = @replica::text
+    order by partition
+    for update
+)
+update checkpoint c
+set lease_until = now() + @lease_for::interval
+from mine
+where c.partition = mine.partition
+returning c.partition;
+
+-- name: CheckpointRelease :exec
+with mine as (
+    select partition from checkpoint
+    where partition = any(@partitions::integer[]) and owner = @replica::text
+    order by partition
+    for update
+)
+update checkpoint c
+set owner = null, token = null, lease_until = null
+from mine
+where c.partition = mine.partition;
+
+-- name: RulesRevision :one
+select rules_revision from checkpoint where partition = @partition;
+
+-- name: RulesChanged :many
+-- The enabled rules of a partition that changed after a rules revision.
+select sqlc.embed(r), s.armed_since_ns, s.former, s.problem,
        array(select rw.webhook_id from rule_webhook rw where rw.rule_id = r.rule_id order by rw.position)::uuid[] as webhook_ids
-from rule r
+from partition_rule p
+join rule r using (rule_id)
 join rule_state s using (rule_id)
-where r.rule_id = any(@rule_ids::uuid[]);
+join tenant_partition t on t.tenant_id = r.tenant_id and t.partition = p.partition
+where p.partition = @partition and p.changed > @after::bigint and r.enabled and r.deleted_at is null;
 
--- name: CursorAdvance :many
--- The first statement of a commit: each claim's cursor by compare-and-set under
--- its token and rule version. What it does not return is stale. What began before
--- a rule's watermark may have had its alert, which retention deleted; no watermark
--- moves until the transaction ends. What is owed goes with the cursor; the largest
--- bigint says that nothing is. Told are those of which operators know that they
--- failed, so that a commit has one statement less where nobody does. A rule that
--- was not judged keeps what is known of its last run, and whoever was told that it
--- fails hears nothing.
---
--- Rules of one interval become due at the same instants, multiples of it, so
--- that they share their scans whenever they were made. A rule that was due and
--- is late becomes due at the last such instant, which may be at once: were it
--- the next one, a tick that ends just after an instant would cost the rule the
--- following tick. Rules of the least interval are due at every tick instead, and
--- have no instants: the caller says when the next tick may take them.
-update rule_state s
-set cursor = a.to_cursor,
-    owed_from_ns = a.owed_from_ns,
-    next_run_at = case when a.at_once then now()
-        when a.release and r.interval_seconds = 1 and sqlc.narg(least_due_at)::timestamptz is not null
-            then greatest(sqlc.narg(least_due_at)::timestamptz, now())
-        when a.release then greatest(
-            date_bin(make_interval(secs => r.interval_seconds), s.next_run_at, 'epoch') + make_interval(secs => r.interval_seconds),
-            date_bin(make_interval(secs => r.interval_seconds), now(), 'epoch'))
-        else s.next_run_at end,
-    claimed_until = case when a.release then null else now() + @claim_for::interval end,
-    claimed_by = case when a.release then null else s.claimed_by end,
-    claim_token = case when a.release then null else s.claim_token end,
-    last_run_at = case when a.unjudged then s.last_run_at else now() end,
-    problem = case when a.unjudged then s.problem else a.problem end,
-    problem_at = case when a.unjudged then s.problem_at
-        when a.problem is null then null
-        when s.problem is null then now()
-        else s.problem_at end
-from (
-    select unnest(@rule_ids::uuid[]) as rule_id,
-           unnest(@tokens::bigint[]) as token,
-           unnest(@versions::bigint[]) as version,
-           nullif(unnest(@from_cursors::text[]), '') as from_cursor,
-           unnest(@to_cursors::text[]) as to_cursor,
-           nullif(unnest(@owed_from_ns::bigint[]), 9223372036854775807) as owed_from_ns,
-           unnest(@releases::boolean[]) as release,
-           unnest(@at_once::boolean[]) as at_once,
-           unnest(@unjudged::boolean[]) as unjudged,
-           nullif(unnest(@problems::text[]), '') as problem
-) a
-join rule r on r.rule_id = a.rule_id and r.version = a.version and r.enabled and r.deleted_at is null
-where s.rule_id = a.rule_id
-  and s.claim_token = a.token
-  and s.cursor is not distinct from a.from_cursor
-returning s.rule_id, s.swept_before_ns, (not a.unjudged and exists (select from rule_failing f where f.rule_id = s.rule_id))::boolean as told;
+-- name: RulesRemoved :many
+-- The others that changed: disabled, deleted, or of another partition now.
+select p.rule_id
+from partition_rule p
+join rule r using (rule_id)
+join tenant_partition t using (tenant_id)
+where p.partition = @partition and p.changed > @after::bigint
+  and not (r.enabled and r.deleted_at is null and t.partition = p.partition);
+
+-- name: RuleBackfills :many
+select b.rule_id, b.position, b.until, b.failing
+from rule_backfill b
+join rule r using (rule_id)
+join tenant_partition t using (tenant_id)
+where t.partition = @partition and r.enabled and r.deleted_at is null
+order by b.rule_id;
+
+-- name: CheckpointCommit :one
+-- The first statement of a commit: compare-and-set. Without a row, the checkpoint is
+-- another one than the batch was made from, and nothing is written. The row stays
+-- locked until the transaction ends, which orders commits, changes of rules, and moves.
+update checkpoint
+set cursor = @cursor, backfill_from_ns = @backfill_from_ns, backfill_cursor_ns = @backfill_cursor_ns,
+    clock_offset_ns = @clock_offset_ns, revision = revision + 1,
+    lease_until = now() + @lease_for::interval, committed_at = now()
+where partition = @partition and token = @token::bigint and revision = @revision and rules_revision = @rules_revision
+returning revision;
+
+-- name: RulesSweptBefore :many
+-- The start times before which rules raise nothing any more, because retention may have
+-- deleted their alerts of that time. None moves until the transaction ends.
+select rule_id, swept_before_ns from rule_state
+where rule_id = any(@rule_ids::uuid[])
+order by rule_id
+for key share;
 
 -- name: AlertInsert :exec
 -- Inserts alerts, or fails where one of them exists. No join stands here: it
@@ -158,10 +154,9 @@ from (
 on conflict (rule_id, execution_id) do nothing
 returning alert_id;
 
--- name: NotificationInsert :one
--- Records what is owed, in the order given, to webhooks that cannot be deleted
--- before the transaction ends; nothing where one of them is gone. It returns how
--- many were recorded, and the instant of the transaction.
+-- name: NotificationInsert :execrows
+-- Records notifications and puts them into the outbox, in the order given, for webhooks
+-- that cannot be deleted before the transaction ends; none where one of them is gone.
 with held as materialized (
     select from webhook where webhook_id = any(@held_ids::uuid[]) order by webhook_id for key share
 ), recorded as (
@@ -169,61 +164,33 @@ with held as materialized (
     select unnest(@notification_ids::uuid[]), unnest(@tenant_ids::text[]), unnest(@alert_ids::uuid[]),
            unnest(@rule_ids::uuid[]), unnest(@webhook_ids::uuid[]), unnest(@reasons::text[])
     where (select count(*) from held) = cardinality(@held_ids::uuid[])
-    returning 1
+    returning notification_id, webhook_id
 )
-select count(*) as recorded, now()::timestamptz as at from recorded;
+insert into outbox (notification_id, webhook_id)
+select notification_id, webhook_id from recorded;
 
--- name: OutboxInsert :many
--- Owes notifications. Those for which a dispatcher has room are claimed by it from
--- the beginning, if its webhook is as the dispatcher knows it and takes messages;
--- these are returned. Of these, an attempt is begun already at those that come
--- with a body.
-with takers as (
-    select w.webhook_id
-    from webhook w
-    join webhook_state s using (webhook_id)
-    join (select unnest(@takers::uuid[]) as webhook_id, unnest(@taker_versions::bigint[]) as version) t
-        on t.webhook_id = w.webhook_id and t.version = w.version
-    where w.enabled and s.opened_at is null and coalesce(w.held_until <= now(), true)
-), owed as (
-    insert into outbox (notification_id, webhook_id, due_at, claim_token, claimed_by, attempts, begun_at)
-    select n.notification_id, n.webhook_id,
-           case when n.claimed then now() + @lease::interval else now() end,
-           case when n.claimed then nextval('claim_token') end,
-           case when n.claimed then @replica::text end,
-           case when n.claimed and n.begins then 1 else 0 end,
-           case when n.claimed and n.begins then now() end
-    from (
-        select i.notification_id, i.webhook_id, i.wanted and t.webhook_id is not null as claimed,
-               i.notification_id = any(@begin_ids::uuid[]) as begins
-        from (
-            select unnest(@notification_ids::uuid[]) as notification_id, unnest(@webhook_ids::uuid[]) as webhook_id,
-                   unnest(@wanted::boolean[]) as wanted
-        ) i
-        left join takers t on t.webhook_id = i.webhook_id
-    ) n
-    returning notification_id, claim_token, begun_at
-), frozen as (
-    insert into notification_body (notification_id, content_type, content, problem, request)
-    select b.notification_id, b.content_type, b.content, b.problem, b.request
-    from (
-        select unnest(@begin_ids::uuid[]) as notification_id, unnest(@content_types::text[]) as content_type,
-               unnest(@contents::bytea[]) as content, unnest(@problems::text[]) as problem, unnest(@requests::json[]) as request
-    ) b
-    where b.notification_id in (select owed.notification_id from owed where owed.begun_at is not null)
-)
-select notification_id, claim_token::bigint as claim_token from owed where claim_token is not null;
+-- name: BackfillWrite :exec
+-- An empty until is none.
+insert into rule_backfill as b (rule_id, position, until, failing)
+select w.rule_id, w.position, nullif(w.until, ''), w.failing
+from (
+    select unnest(@rule_ids::uuid[]) as rule_id, unnest(@positions::text[]) as position,
+           unnest(@untils::text[]) as until, unnest(@failing::boolean[]) as failing
+) w
+order by w.rule_id
+on conflict (rule_id) do update set position = excluded.position, until = excluded.until, failing = excluded.failing
+where (b.position, b.until, b.failing) is distinct from (excluded.position, excluded.until, excluded.failing);
 
--- name: Clock :one
--- The present, not the beginning of a transaction.
-select clock_timestamp()::timestamptz as at;
+-- name: BackfillDelete :exec
+delete from rule_backfill where rule_id = any(@rule_ids::uuid[]);
 
--- name: RuleProblem :many
--- Records what went wrong and releases the claims that still stand. Cursor and
--- next run stay as they were: the next tick does the same work again.
+-- name: RuleProblems :exec
+-- Records what went wrong with rules; an empty problem is none.
 update rule_state s
-set problem = @problem::text, problem_at = coalesce(s.problem_at, now()),
-    claim_token = null, claimed_by = null, claimed_until = null
-from (select unnest(@rule_ids::uuid[]) as rule_id, unnest(@tokens::bigint[]) as token) f
-where s.rule_id = f.rule_id and s.claim_token = f.token
-returning s.rule_id;
+set problem = nullif(w.problem, ''),
+    problem_at = case when w.problem = '' then null when s.problem is null then now() else s.problem_at end
+from (select unnest(@rule_ids::uuid[]) as rule_id, unnest(@problems::text[]) as problem) w
+where s.rule_id = w.rule_id and s.problem is distinct from nullif(w.problem, '');
+
+-- name: RulesEvaluated :exec
+update rule_state set last_run_at = now() where rule_id = any(@rule_ids::uuid[]);

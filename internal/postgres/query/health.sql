@@ -1,34 +1,83 @@
 -- name: RuleFailingClaim :many
--- Claims the telling of rules that cannot be evaluated; those already told are
--- left out.
+-- Claims the announcement of rules that cannot be evaluated; those already announced
+-- are left out.
 insert into rule_failing (rule_id, alert_id)
 select unnest(@rule_ids::uuid[]), unnest(@alert_ids::uuid[])
 on conflict (rule_id) do nothing
 returning rule_id;
 
 -- name: RuleFailingEnd :many
--- Ends the failing of rules, and says of which it had been told.
-delete from rule_failing where rule_id = any(@rule_ids::uuid[]) returning rule_id, alert_id;
+-- Ends the failing of rules and resolves their alerts. It returns those that were
+-- announced as failing.
+with ended as (
+    delete from rule_failing where rule_id = any(@rule_ids::uuid[]) returning rule_id, alert_id
+)
+update alert a
+set state = 'RESOLVED', resolved_at = coalesce(a.resolved_at, now()), change = nextval('alert_change')
+from ended
+where a.alert_id = ended.alert_id
+returning a.tenant_id, a.rule_id, a.alert_id;
+
+-- name: RulesToFail :many
+-- What the announcement of failing rules says, and where their own judging begins.
+select r.rule_id, r.tenant_id, r.version, r.name, r.fire_mode, r.look_back_seconds, s.armed_since_ns,
+       c.cursor, c.backfill_from_ns
+from rule r
+join rule_state s using (rule_id)
+join tenant_partition t using (tenant_id)
+join checkpoint c using (partition)
+where r.rule_id = any(@rule_ids::uuid[])
+order by r.rule_id;
+
+-- name: BackfillFail :exec
+-- Marks rules as failing. Those without a backfill get one from a position on.
+insert into rule_backfill (rule_id, position, failing)
+select w.rule_id, w.position, true
+from (select unnest(@rule_ids::uuid[]) as rule_id, unnest(@positions::text[]) as position) w
+order by w.rule_id
+on conflict (rule_id) do update set failing = true where not rule_backfill.failing;
+
+-- name: BackfillRecover :exec
+update rule_backfill set failing = false where rule_id = any(@rule_ids::uuid[]) and failing;
 
 -- name: AlertRaiseHealth :exec
-insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health,
+-- Raises alerts about rules or, where a source is named, about that.
+insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, health, source,
                    start_time_ns, application, route, exchange)
-values (@alert_id, @tenant_id, @rule_id, @rule_version, @severity, 'FIRING', @title, @message, true, 0, '', '', '{}');
-
--- name: AlertRecover :one
-update alert
-set state = 'RESOLVED', resolved_at = coalesce(resolved_at, now()), change = nextval('alert_change')
-where alert_id = @alert_id
-returning tenant_id;
+select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, 'WARNING', 'FIRING', i.title, i.message, true, nullif(@source::text, ''), 0, '', '', '{}'
+from (
+    select unnest(@alert_ids::uuid[]) as alert_id, unnest(@tenant_ids::text[]) as tenant_id, unnest(@rule_ids::uuid[]) as rule_id,
+           unnest(@rule_versions::bigint[]) as rule_version, unnest(@titles::text[]) as title, unnest(@messages::text[]) as message
+) i;
 
 -- name: OperatorWebhooks :many
--- Those that are not deleted, nor can be before the transaction ends.
-select webhook_id from webhook
-where tenant_id = @tenant_id and operators and deleted_at is null
+-- Those of some tenants that are not deleted, nor can be before the transaction ends.
+select tenant_id, webhook_id from webhook
+where tenant_id = any(@tenant_ids::text[]) and operators and deleted_at is null
 order by webhook_id
 for key share;
 
--- name: RuleRetry :exec
-update rule_state
-set problem = null, problem_at = null, next_run_at = now(), claim_token = null, claimed_by = null, claimed_until = null
-where rule_id = @rule_id and next_run_at is not null;
+-- name: AnnouncementBegin :execrows
+insert into announcement (subject, replica) values (@subject, @replica) on conflict do nothing;
+
+-- name: AnnouncementEnd :many
+-- Ends what this replica announced, or one that is dead.
+delete from announcement a
+where a.subject = @subject
+  and (a.replica = @replica::text or not exists (
+      select from replica r where r.replica_id = a.replica and r.beat_at > now() - @dead_after::interval))
+returning a.since;
+
+-- name: TenantsAffected :many
+-- The tenants with enabled rules, and one of these rules each.
+select distinct on (tenant_id) tenant_id, rule_id, version
+from rule
+where enabled and deleted_at is null
+order by tenant_id, rule_id;
+
+-- name: AlertRecoverSource :many
+-- Resolves the alerts that an announcement raised, whoever has resolved some before.
+update alert
+set state = 'RESOLVED', resolved_at = coalesce(resolved_at, now()), change = nextval('alert_change')
+where source = @source::text and fired_at = @since::timestamptz
+returning tenant_id, rule_id, alert_id;

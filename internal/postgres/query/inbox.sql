@@ -82,16 +82,17 @@ group by hour.since, recent.rule_id, recent.minute;
 -- name: StatusRules :one
 select count(*) as rules,
        count(*) filter (where r.enabled) as enabled,
-       count(*) filter (where r.enabled and s.problem is not null) as failing,
-       count(s.owed_from_ns) filter (where r.enabled) as owing,
-       coalesce(min(s.owed_from_ns) filter (where r.enabled), 0)::bigint as owed_from_ns
-from rule r join rule_progress s using (rule_id)
+       count(*) filter (where r.enabled and p.problem is not null) as failing
+from rule r join rule_progress p using (rule_id)
 where r.tenant_id = @tenant_id and r.deleted_at is null;
 
--- name: StatusCursors :many
--- Cursors as text order as their start times do: each is of fixed width, in UTC.
-select r.rule_id, r.name, s.cursor, (extract(epoch from now()) * 1e9)::bigint as now_ns
-from rule r join rule_progress s using (rule_id)
-where r.tenant_id = @tenant_id and r.deleted_at is null and r.enabled and s.cursor is not null
-order by s.cursor
-limit 1;
+-- name: StatusProgress :many
+-- How far the enabled rules have come. Those without progress of their own are one row
+-- for each look-back, as all that they tell is their partition's.
+select (array_agg(r.rule_id order by r.rule_id))[1]::uuid as rule_id, min(r.name)::text as name, r.look_back_seconds,
+       p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
+       count(*) as alike, (extract(epoch from now()) * 1e9)::bigint as now_ns
+from rule r join rule_progress p using (rule_id)
+where r.tenant_id = @tenant_id and r.deleted_at is null and r.enabled and r.fire_mode = 'PER_EXCHANGE'
+  and (p.cursor is not null or p.position is not null)
+group by r.look_back_seconds, p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing;

@@ -1,7 +1,8 @@
 -- name: RuleReconcilable :one
-select sqlc.embed(r), s.armed_since_ns, s.former, s.cursor, s.owed_from_ns, s.swept_before_ns,
+select sqlc.embed(r), p.armed_since_ns, p.former, p.swept_before_ns,
+       p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
-from rule r join rule_progress s using (rule_id)
+from rule r join rule_progress p using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
 
 -- name: RulesReconcilable :many
@@ -58,7 +59,7 @@ set at = now(), next_after = @next_after::uuid,
 select rules, missing, at, whole_since from reconciliation;
 
 -- name: Gauges :one
--- What is measured of all tenants together, but for what is owed.
+-- What is measured of all tenants together, but for the outbox and the partitions.
 select coalesce((select missing from reconciliation), 0)::bigint as missing,
        coalesce((select rules from reconciliation), 0)::bigint as reconciled_rules,
        coalesce((select extract(epoch from at) from reconciliation), 0)::double precision as reconciled_at,
@@ -67,10 +68,27 @@ select coalesce((select missing from reconciliation), 0)::bigint as missing,
        (select count(*) from webhook w where not w.enabled and w.disabled_reason <> '' and w.deleted_at is null) as webhooks_off,
        coalesce((select extract(epoch from whole_since) from reconciliation), 0)::double precision as reconciled_since,
        coalesce((select extract(epoch from at) from retention_pass), 0)::double precision as swept_at,
-       coalesce((select min(s.cursor)
-        from rule_progress s join rule r using (rule_id)
-        where r.enabled and r.deleted_at is null and s.cursor is not null), '')::text as slowest,
-       (select count(*)
-        from rule_progress s join rule r using (rule_id)
-        where r.enabled and r.deleted_at is null and s.owed_from_ns is not null) as owing,
+       (coalesce((select sum(late_dropped) from rule_state), 0) + coalesce((select sum(exchanges) from late_dropped), 0))::bigint as late_dropped,
+       (select count(*) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null) as backfills,
+       coalesce((select min(b.position) from rule_backfill b join rule r using (rule_id) where r.enabled and r.deleted_at is null), '')::text as slowest,
        (extract(epoch from now()) * 1e9)::bigint as now_ns;
+
+-- name: LateDroppedWrite :exec
+-- Counts what became visible beyond the look-back. An hour is counted again by each
+-- comparison that covers it, and what retention has deleted since does not lower it.
+insert into late_dropped (rule_id, hour_ns, exchanges)
+select @rule_id, w.hour_ns, w.exchanges
+from (select unnest(@hours_ns::bigint[]) as hour_ns, unnest(@exchanges::bigint[]) as exchanges) w
+on conflict (rule_id, hour_ns) do update set exchanges = excluded.exchanges where excluded.exchanges > late_dropped.exchanges;
+
+-- name: LateDroppedFold :exec
+-- Adds up the hours that no comparison covers any more.
+with old as (
+    delete from late_dropped d
+    where d.hour_ns < (extract(epoch from now() - interval '30 days') * 1e9)::bigint
+    returning d.rule_id, d.exchanges
+)
+update rule_state s
+set late_dropped = s.late_dropped + o.exchanges
+from (select rule_id, sum(exchanges)::bigint as exchanges from old group by rule_id) o
+where s.rule_id = o.rule_id;

@@ -10,43 +10,24 @@ select exists (
     select from replica where beat_at <= now() - @dead_after::interval and replica_id <> @self::text
 ) as silent;
 
--- name: ReplicaReleaseRules :many
--- Ends the claims on rules and cohorts of replicas that are dead by this
--- statement's clock, and leaves their cohorts to whoever comes first. What is
--- locked just now is left to the next time.
-with held_cohorts as (
-    select c.cohort_id, r.replica_id, c.claimed_by is not null as claimed
-    from cohort c
-    join replica r on r.replica_id = coalesce(c.claimed_by, c.home)
+-- name: ReplicaReleasePartitions :many
+-- Ends the leases of replicas that are dead by this statement's clock. What is locked
+-- just now is left to the next time.
+with held as (
+    select c.partition, c.owner
+    from checkpoint c
+    join replica r on r.replica_id = c.owner
     where r.beat_at <= now() - @dead_after::interval and r.replica_id <> @self::text
+    order by c.partition
     for update of c skip locked
-), released_cohorts as (
-    update cohort c
-    set claim_token = null, claimed_by = null, claimed_until = null, home = null
-    from held_cohorts held
-    where c.cohort_id = held.cohort_id
-    returning held.replica_id, case when held.claimed then c.members else 0 end as members
-), held as (
-    select s.rule_id, s.claimed_by
-    from rule_state s
-    join replica r on r.replica_id = s.claimed_by
-    where r.beat_at <= now() - @dead_after::interval and r.replica_id <> @self::text
-    for update of s skip locked
 ), released as (
-    update rule_state s
-    set claim_token = null, claimed_by = null, claimed_until = null
+    update checkpoint c
+    set owner = null, token = null, lease_until = null
     from held
-    where s.rule_id = held.rule_id
-    returning held.claimed_by
+    where c.partition = held.partition
+    returning held.owner
 )
-select replica_id::text as replica_id, sum(claims)::bigint as claims
-from (
-    select claimed_by as replica_id, 1 as claims from released
-    union all select replica_id, members from released_cohorts
-) all_released
-group by replica_id
-having sum(claims) > 0
-order by replica_id;
+select owner::text as replica_id, count(*) as partitions from released group by owner order by owner;
 
 -- name: ReplicaReleaseNotifications :many
 -- The same for notifications, which are due at once. Nobody knows the outcomes of
@@ -76,26 +57,14 @@ select claimed_by::text as replica_id, count(*) as claims from released group by
 delete from replica
 where beat_at <= now() - @forget_after::interval and replica_id <> @self::text;
 
--- name: ReplicaReleaseOwnRules :execrows
-update rule_state
-set claim_token = null, claimed_by = null, claimed_until = null
-where claimed_by = @replica_id::text;
-
--- name: ReplicaReleaseOwnCohorts :one
--- Returns how many rules were members of those that were claimed.
+-- name: ReplicaReleaseOwnPartitions :execrows
 with held as (
-    select cohort_id, claimed_by is not null as claimed from cohort where claimed_by = @replica_id::text or home = @replica_id::text for update
-), released as (
-    update cohort c
-    set claim_token = case when c.claimed_by = @replica_id::text then null else c.claim_token end,
-        claimed_until = case when c.claimed_by = @replica_id::text then null else c.claimed_until end,
-        claimed_by = nullif(c.claimed_by, @replica_id::text),
-        home = nullif(c.home, @replica_id::text)
-    from held
-    where c.cohort_id = held.cohort_id
-    returning case when held.claimed then c.members else 0 end as members
+    select partition from checkpoint where owner = @replica_id::text order by partition for update
 )
-select coalesce(sum(members), 0)::bigint from released;
+update checkpoint c
+set owner = null, token = null, lease_until = null
+from held
+where c.partition = held.partition;
 
 -- name: ReplicaReleaseOwnNotifications :execrows
 with held as (
@@ -116,15 +85,19 @@ where o.notification_id = held.notification_id;
 delete from replica where replica_id = @replica_id;
 
 -- name: ReplicaList :many
--- Claims that have lapsed are not counted: anybody may take what they were on.
+-- Leases that have expired are not counted: anybody may take what they were on.
 select sqlc.embed(r),
        greatest(extract(epoch from now() - r.beat_at), 0)::double precision as silent_seconds,
-       coalesce(rules.claims, 0)::bigint as claimed_rules,
+       array(select c.partition from checkpoint c where c.owner = r.replica_id and c.lease_until > now() order by c.partition)::integer[] as partitions,
+       coalesce(rules.count, 0)::bigint as claimed_rules,
        coalesce(notifications.claims, 0)::bigint as claimed_notifications
 from replica r
 left join (
-    select s.claimed_by, count(*) as claims from rule_progress s where s.claimed_until > now() group by s.claimed_by
-) rules on rules.claimed_by = r.replica_id
+    select c.owner, count(*) as count
+    from checkpoint c join tenant_partition t using (partition) join rule u using (tenant_id)
+    where c.lease_until > now() and u.enabled and u.deleted_at is null
+    group by c.owner
+) rules on rules.owner = r.replica_id
 left join (
     select o.claimed_by, count(*) as claims from outbox o where o.due_at > now() and o.claimed_by is not null group by o.claimed_by
 ) notifications on notifications.claimed_by = r.replica_id

@@ -28,16 +28,16 @@ select count(*) from swept;
 
 -- name: SweepAlertCandidates :many
 -- Alerts that came to their end long ago, in that order, after a place in it.
--- What of them may be deleted is the caller's to decide, but for what is owed.
+-- What of them may be deleted is the caller's to decide, but for open messages.
 select a.alert_id, a.rule_id, a.resolved_at, a.start_time_ns,
        (a.execution_id is not null)::boolean as of_exchange,
-       (s.rule_id is not null)::boolean as judged,
-       s.cursor, s.owed_from_ns, coalesce(s.armed_since_ns, 0)::bigint as armed_since_ns,
-       coalesce(s.swept_before_ns, 0)::bigint as swept_before_ns, r.look_back_seconds,
+       (p.rule_id is not null)::boolean as judged,
+       p.cursor, p.backfill_from_ns, p.position, coalesce(p.armed_since_ns, 0)::bigint as armed_since_ns,
+       coalesce(p.swept_before_ns, 0)::bigint as swept_before_ns, r.look_back_seconds,
        (extract(epoch from now()) * 1e9)::bigint as now_ns
 from alert a
 join rule r using (rule_id)
-left join rule_progress s using (rule_id)
+left join rule_progress p using (rule_id)
 where a.state = 'RESOLVED'
   and (a.resolved_at, a.alert_id) > (@after_at::timestamptz, @after_id::uuid)
   and a.resolved_at < now() - @keep::interval

@@ -17,14 +17,17 @@ join rule_state s using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null;
 
 -- name: RuleHealth :many
-select s.rule_id, s.cursor, s.owed_from_ns, s.last_run_at, s.next_run_at, s.problem, s.problem_at,
+select p.rule_id, p.cursor, p.backfill_from_ns, p.backfill_cursor_ns, p.position, p.until, p.failing, p.partition,
+       p.last_run_at, p.committed_at, p.problem, p.problem_at,
+       (p.late_dropped + coalesce((select sum(d.exchanges) from late_dropped d where d.rule_id = p.rule_id), 0))::bigint as late_dropped,
        (extract(epoch from now()) * 1e9)::bigint as now_ns,
-       r.enabled,
+       r.enabled, r.fire_mode, r.interval_seconds, r.look_back_seconds,
+       exists (select from rule_failing f where f.rule_id = p.rule_id) as announced,
        (select count(*) from alert a
-        where a.rule_id = s.rule_id and a.late and a.fired_at > now() - interval '1 hour') as late_last_hour
-from rule_progress s
+        where a.rule_id = p.rule_id and a.late and a.fired_at > now() - interval '1 hour') as late_last_hour
+from rule_progress p
 join rule r using (rule_id)
-where r.tenant_id = @tenant_id and s.rule_id = any(@rule_ids::uuid[]) and r.deleted_at is null;
+where r.tenant_id = @tenant_id and p.rule_id = any(@rule_ids::uuid[]) and r.deleted_at is null;
 
 -- name: RuleInsert :exec
 insert into rule (rule_id, tenant_id, name, enabled, fire_mode, severity, scope, filter, title_template, message_template,
@@ -35,22 +38,16 @@ values (@rule_id, @tenant_id, @name, @enabled, @fire_mode, @severity, @scope, @f
         @threshold, @window_seconds, @group_by, @notify_on_resolve);
 
 -- name: RuleStateInsert :exec
--- Arms a new rule from now on.
-insert into rule_state (rule_id, armed_since_ns, next_run_at)
-values (@rule_id, (extract(epoch from now()) * 1000000)::bigint * 1000,
-        case when @enabled::boolean then now() end);
-
--- name: RuleHold :one
--- Holds the rule against other edits, and against joining a cohort.
-select rule_id from rule where tenant_id = @tenant_id and rule_id = @rule_id and deleted_at is null for no key update;
+insert into rule_state (rule_id, armed_since_ns) values (@rule_id, @armed_since_ns);
 
 -- name: RuleLock :one
--- Holds the rule and its state against commits and other edits. The lock on
--- the rule lets foreign keys to it pass: a commit takes them after the state.
-select r.version, r.enabled, r.fire_mode, r.scope, r.filter, s.armed_since_ns, s.former, s.cursor, s.owed_from_ns
-from rule r join rule_state s using (rule_id)
+-- The lock on the rule lets foreign keys to it pass.
+select r.version, r.enabled, r.fire_mode, r.scope, r.filter, r.look_back_seconds, s.armed_since_ns, s.former, b.position
+from rule r
+join rule_state s using (rule_id)
+left join rule_backfill b using (rule_id)
 where r.tenant_id = @tenant_id and r.rule_id = @rule_id and r.deleted_at is null
-for no key update;
+for no key update of r, s;
 
 -- name: RuleUpdate :exec
 update rule
@@ -66,32 +63,18 @@ where rule_id = @rule_id;
 update rule set enabled = @enabled, version = version + 1, updated_at = now() where rule_id = @rule_id;
 
 -- name: RuleArm :exec
--- Arms a rule anew: what ended before now is history to it. Now is when the state
--- is held: what was judged by then lies before it, however long that was waited for.
+-- Arms a rule anew: what ended before that instant is history to it.
 update rule_state
-set armed_since_ns = (extract(epoch from clock_timestamp()) * 1000000)::bigint * 1000, former = '[]', cursor = null, owed_from_ns = null,
-    next_run_at = now(), claim_token = null, claimed_by = null, claimed_until = null, problem = null, problem_at = null
+set armed_since_ns = @armed_since_ns, former = '[]', problem = null, problem_at = null
 where rule_id = @rule_id;
 
--- name: RuleDisarm :exec
-update rule_state
-set next_run_at = null, owed_from_ns = null, claim_token = null, claimed_by = null, claimed_until = null, problem = null,
-    problem_at = null
-where rule_id = @rule_id;
+-- name: RuleClearProblem :exec
+update rule_state set problem = null, problem_at = null where rule_id = @rule_id;
 
 -- name: RuleTurn :exec
--- Another condition judges what ends from now on; the cursor stays.
+-- Another condition judges what ends from now on.
 update rule_state
 set armed_since_ns = @armed_since_ns, former = @former, problem = null, problem_at = null
-where rule_id = @rule_id;
-
--- name: RuleRelease :exec
--- Takes an edited rule from whoever evaluates its former version, whose commit
--- would be refused anyway: nobody has to wait for the claim to lapse. An enabled
--- rule is due at once, as its interval may have been a long one.
-update rule_state
-set claim_token = null, claimed_by = null, claimed_until = null,
-    next_run_at = case when next_run_at is not null then least(next_run_at, now()) end
 where rule_id = @rule_id;
 
 -- name: RuleDelete :execrows
@@ -117,16 +100,30 @@ select @rule_id, w.webhook_id, w.position
 from unnest(@webhook_ids::uuid[]) with ordinality as w (webhook_id, position)
 on conflict (rule_id, webhook_id) do update set position = excluded.position where rule_webhook.position <> excluded.position;
 
--- name: RuleApplyBegin :exec
--- One application of a document at a time, for a tenant.
-select pg_advisory_xact_lock(hashtextextended('apply rules of ' || @tenant_id::text, 0));
+-- name: PartitionsShare :exec
+-- Keeps tenants in their partitions until the transaction ends.
+select pg_advisory_xact_lock_shared(hashtext('tocsin partitions'), 0);
 
--- name: RuleApplyHold :exec
--- Holds every rule against other edits; commits of the evaluator pass.
-select from rule where tenant_id = @tenant_id and deleted_at is null order by rule_id for no key update;
+-- name: TenantAssign :exec
+-- Assigns a tenant to the partition of its share, unless it has one. The hash is
+-- xxHash64 of its name, in decimal.
+insert into tenant_partition (tenant_id, partition)
+select @tenant_id, c.partition from checkpoint c
+where c.share_of > 0 and c.share_index = mod((@hash::text)::numeric, greatest(c.share_of, 1))
+on conflict do nothing;
 
--- name: RuleTurnAt :one
--- The instant, in nanoseconds, from which another condition judges. Asked for
--- once the state is held: what the former one has judged by then lies before it,
--- however long the transaction had to wait.
-select (extract(epoch from clock_timestamp()) * 1000000000)::bigint;
+-- name: PartitionChange :one
+-- Begins a change of rules: holds their partition against commits and other changes, and
+-- gives the change its rules revision. That is at least Postgres's clock in microseconds,
+-- so that a failover which loses changes never leads to the same revision again. The
+-- instant is by the source's clock, unless that is ahead.
+update checkpoint c
+set rules_revision = greatest(c.rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+from tenant_partition t
+where t.tenant_id = @tenant_id and c.partition = t.partition
+returning c.partition, c.rules_revision, c.cursor, c.backfill_from_ns,
+          ((extract(epoch from clock_timestamp()) * 1000000)::bigint * 1000 + least(c.clock_offset_ns, 0))::bigint as now_ns;
+
+-- name: RuleChanged :exec
+insert into partition_rule (partition, rule_id, changed) values (@partition, @rule_id, @changed)
+on conflict (partition, rule_id) do update set changed = excluded.changed;

@@ -1,0 +1,266 @@
+// Package reconcile compares alerts with exchanges: every exchange that matches a rule has
+// an alert of it. It shares no state with the evaluation, and finds the exchanges in
+// another way: ClickHouse judges, by the predicate of each condition of the rule.
+//
+// A comparison covers what ended between the rule's arming (or so many hours ago) and a
+// margin before the rule's position, and before all that is still to be judged behind it:
+// what is merely not judged yet is not missing. An exchange that ran for longer than its
+// rule looks back became visible beyond the look-back and is late-dropped: counted, and
+// not missing.
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+	"tocsin/internal/fault"
+	"tocsin/rules"
+)
+
+// MatchedQuery asks for the exchanges of a tenant that a condition matches.
+type MatchedQuery struct {
+	TenantID string
+	Scope    rules.Scope
+	Filter   rules.Filter
+	// EndedFromNS is inclusive, EndedToNS exclusive. Where the source does not
+	// tell the end, the start stands for it.
+	EndedFromNS, EndedToNS int64
+	// After is the position strictly after which the answer begins, BeforeNS the
+	// start time before which it ends, exclusive.
+	After    cursor.Position
+	BeforeNS int64
+	// Limit is the most exchanges to return, at least 1.
+	Limit int
+}
+
+// Matched is an exchange that matches.
+type Matched struct {
+	cursor.Position
+	EndedNS int64
+}
+
+// MatchSource finds exchanges by condition.
+type MatchSource interface {
+	// Matched returns exchanges in the order of their positions, at most q.Limit;
+	// fewer mean that there are no more. One whose row is there twice may be
+	// returned twice.
+	Matched(ctx context.Context, q MatchedQuery) ([]Matched, error)
+}
+
+// AlertSet knows which alerts there are.
+type AlertSet interface {
+	// Reconcilable returns a rule with its former conditions, and how far it has come,
+	// nil before the first run. An unknown rule is a fault of kind NotFound.
+	Reconcilable(ctx context.Context, tenant string, rule uuid.UUID) (rules.Rule, *Progress, error)
+	// WithoutAlert returns those keys of exchanges for which the rule has no
+	// alert, in their order.
+	WithoutAlert(ctx context.Context, rule uuid.UUID, keys []string) ([]string, error)
+	// AlertsEnded counts the rule's alerts on exchanges that ended in a range,
+	// fromNS inclusive, toNS exclusive.
+	AlertsEnded(ctx context.Context, rule uuid.UUID, fromNS, toNS int64) (int64, error)
+}
+
+// Progress is how far a rule has come.
+type Progress struct {
+	// At is the rule's own position or the cursor of its partition, at most the present.
+	At cursor.Position
+	// BackfillFromNS is the start time from which on something behind it is still to be
+	// judged; nil where nothing is.
+	BackfillFromNS *int64
+}
+
+// Reconciler compares exchanges with alerts. It is safe for concurrent use.
+type Reconciler struct {
+	Source MatchSource
+	Alerts AlertSet
+	// Confirm is how long to wait before what is missing is looked for again; 0
+	// is not at all.
+	Confirm time.Duration
+	// PageSize is how many exchanges are compared at once, 20,000 by default.
+	PageSize int
+}
+
+// Reconciliation is how a rule's alerts compare with what matches.
+type Reconciliation struct {
+	RuleID   uuid.UUID
+	RuleName string
+	// FromNS and ToNS are the range of ends that was compared, empty where the
+	// rule has judged nothing yet.
+	FromNS, ToNS int64
+	// Matching is the number of exchanges that match, Alerted how many of them
+	// have their alert, and Missing how many do not although they should.
+	Matching, Alerted, Missing int64
+	// MissingSample holds the ids of the first few that are missing, as alerts
+	// would show them.
+	MissingSample []string
+	// LateDropped is how many have no alert because they ran for longer than the rule
+	// looks back, and so became visible beyond the look-back. LateDroppedByHour counts
+	// them by the hour in which they ended, in nanoseconds since the Unix epoch.
+	LateDropped       int64
+	LateDroppedByHour map[int64]int64
+	// Unexpected is the number of alerts whose exchange is not among those that
+	// match: it was deleted from the source, or its row has changed.
+	Unexpected int64
+}
+
+const (
+	defaultPageSize = 20_000
+	// missingSample is how many ids a reconciliation names.
+	missingSample = 10
+	secondNS      = int64(1e9)
+	minuteNS      = 60 * secondNS
+	hourNS        = 60 * minuteNS
+	// recentNS is what every pass compares; it is also the least distance to the cursor.
+	recentNS = 2 * minuteNS
+)
+
+// Rule compares the last stretch of time of one rule.
+func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last time.Duration) (Reconciliation, error) {
+	rule, progress, err := r.Alerts.Reconcilable(ctx, tenant, id)
+	if err != nil {
+		return Reconciliation{}, fmt.Errorf("reconcile: %w", err)
+	}
+	if rule.FireMode != rules.PerExchange {
+		return Reconciliation{}, fault.New(fault.Conflict, "a rule that counts has no alert for each exchange; only PER_EXCHANGE rules can be reconciled")
+	}
+	result := Reconciliation{RuleID: rule.ID, RuleName: rule.Name}
+	if progress == nil {
+		return result, nil
+	}
+	at := progress.At
+	result.ToNS = at.StartTimeNS - max(recentNS, waitNS(lookBackNS(&rule)))
+	result.FromNS = at.StartTimeNS - last.Nanoseconds()
+	if progress.BackfillFromNS != nil {
+		// What has ended before has begun before.
+		result.ToNS = min(result.ToNS, *progress.BackfillFromNS)
+	}
+	eras := append(slices.Clone(rule.Former), rules.Era{Scope: rule.Scope, Filter: rule.Filter, FromNS: rule.ArmedSinceNS, ToNS: cursor.MaxStartTimeNS})
+	result.FromNS = min(max(result.FromNS, eras[0].FromNS), result.ToNS)
+	var missing []string
+	for _, era := range eras {
+		era.FromNS, era.ToNS = max(era.FromNS, result.FromNS), min(era.ToNS, result.ToNS)
+		if era.FromNS >= era.ToNS {
+			continue
+		}
+		without, err := r.era(ctx, &rule, era, &result)
+		if err != nil {
+			return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
+		}
+		missing = append(missing, without...)
+	}
+	if missing, err = r.confirm(ctx, rule.ID, missing, &result); err != nil {
+		return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
+	}
+	result.Missing = int64(len(missing))
+	result.MissingSample = missing[:min(len(missing), missingSample)]
+	alerted, err := r.Alerts.AlertsEnded(ctx, rule.ID, result.FromNS, result.ToNS)
+	if err != nil {
+		return Reconciliation{}, fmt.Errorf("reconcile rule %s: %w", rule.ID, err)
+	}
+	result.Unexpected = max(0, alerted-result.Alerted)
+	return result, nil
+}
+
+func lookBackNS(rule *rules.Rule) int64 { return int64(rule.LookBackSeconds) * secondNS }
+
+// waitNS is how long something within a look-back may take to be found.
+func waitNS(lookBackNS int64) int64 {
+	if lookBackNS <= hourNS {
+		return 90 * secondNS
+	}
+	return 16 * minuteNS
+}
+
+// reachNS is how long an exchange may have run and be found for certain, if it becomes
+// visible when it ends. What every pass compares is found at once; what lies further back
+// may take a while, in which the cursor goes on.
+func reachNS(lookBackNS int64) int64 {
+	return max(min(lookBackNS, recentNS), lookBackNS-waitNS(lookBackNS))
+}
+
+// era compares the exchanges on which one condition decides, and returns the
+// keys of those that should have an alert and have none.
+func (r *Reconciler) era(ctx context.Context, rule *rules.Rule, era rules.Era, result *Reconciliation) ([]string, error) {
+	lookBack := lookBackNS(rule)
+	reach := reachNS(lookBack)
+	var missing []string
+	// What ran for even longer than twice the look-back and an hour is not looked for.
+	within := MatchedQuery{
+		TenantID: rule.TenantID, Scope: era.Scope, Filter: era.Filter, EndedFromNS: era.FromNS, EndedToNS: era.ToNS,
+		After: cursor.Position{StartTimeNS: era.FromNS - 2*lookBack - 60*minuteNS}, BeforeNS: era.ToNS, Limit: cmp.Or(r.PageSize, defaultPageSize),
+	}
+	for {
+		page, err := r.Source.Matched(ctx, within)
+		if err != nil {
+			return nil, err
+		}
+		// A page ends strictly before the next begins, so rows that are there
+		// twice stand side by side, or the second is left out.
+		var keys []string
+		matched := make(map[string]Matched, len(page))
+		for i := range page {
+			if (i > 0 && page[i].Position == page[i-1].Position) || page[i].StartTimeNS < rule.SweptBeforeNS {
+				continue
+			}
+			key := cursor.Key(page[i].ExecutionID)
+			keys = append(keys, key)
+			matched[key] = page[i]
+		}
+		without, err := r.Alerts.WithoutAlert(ctx, rule.ID, keys)
+		if err != nil {
+			return nil, err
+		}
+		result.Matching += int64(len(keys))
+		result.Alerted += int64(len(keys) - len(without))
+		for _, key := range without {
+			if m := matched[key]; m.EndedNS-m.StartTimeNS > reach {
+				result.lateDropped(m.EndedNS)
+				continue
+			}
+			missing = append(missing, key)
+		}
+		if len(page) < within.Limit {
+			return missing, nil
+		}
+		within.After = page[len(page)-1].Position
+	}
+}
+
+func (r *Reconciliation) lateDropped(endedNS int64) {
+	r.LateDropped++
+	if r.LateDroppedByHour == nil {
+		r.LateDroppedByHour = map[int64]int64{}
+	}
+	r.LateDroppedByHour[endedNS-endedNS%hourNS]++
+}
+
+// confirm waits, and returns the keys that still have no alert.
+func (r *Reconciler) confirm(ctx context.Context, rule uuid.UUID, missing []string, result *Reconciliation) ([]string, error) {
+	if len(missing) == 0 || r.Confirm == 0 {
+		return missing, nil
+	}
+	timer := time.NewTimer(r.Confirm)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, errors.New("ended before what is missing was confirmed")
+	case <-timer.C:
+	}
+	var still []string
+	for chunk := range slices.Chunk(missing, cmp.Or(r.PageSize, defaultPageSize)) {
+		without, err := r.Alerts.WithoutAlert(ctx, rule, chunk)
+		if err != nil {
+			return nil, err
+		}
+		still = append(still, without...)
+	}
+	result.Alerted += int64(len(missing) - len(still))
+	return still, nil
+}

@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/rules"
+)
+
+// ruleChange is a change of rules of one tenant. From its beginning to the end of its
+// transaction no commit of their partition and no other change of its rules takes place:
+// both lock the checkpoint before anything else.
+type ruleChange struct {
+	pgq.PartitionChangeRow
+}
+
+// beginChange locks the partition of a tenant, which is assigned to one on first use.
+func beginChange(ctx context.Context, q *pgq.Queries, tenant string) (ruleChange, error) {
+	if err := q.PartitionsShare(ctx); err != nil {
+		return ruleChange{}, fmt.Errorf("keep partitions: %w", err)
+	}
+	hash := strconv.FormatUint(xxhash.Sum64String(tenant), 10)
+	if err := q.TenantAssign(ctx, pgq.TenantAssignParams{TenantID: tenant, Hash: hash}); err != nil {
+		return ruleChange{}, fmt.Errorf("assign tenant: %w", err)
+	}
+	row, err := q.PartitionChange(ctx, tenant)
+	if err != nil {
+		return ruleChange{}, fmt.Errorf("change rules of partition: %w", err)
+	}
+	return ruleChange{row}, nil
+}
+
+// of has whoever evaluates the partition read a rule again.
+func (c ruleChange) of(ctx context.Context, q *pgq.Queries, rule uuid.UUID) error {
+	err := q.RuleChanged(ctx, pgq.RuleChangedParams{Partition: c.Partition, RuleID: rule, Changed: c.RulesRevision})
+	if err != nil {
+		return fmt.Errorf("note change of rule: %w", err)
+	}
+	return nil
+}
+
+// arm has a rule begin anew: as it is created, enabled, disabled, or given another fire
+// mode. An enabled PER_EXCHANGE rule goes on by itself until it is where its partition is,
+// since what it alerts may have begun before the cursor.
+func (c ruleChange) arm(ctx context.Context, q *pgq.Queries, rule uuid.UUID, d *rules.Definition) error {
+	if err := q.BackfillDelete(ctx, []uuid.UUID{rule}); err != nil {
+		return fmt.Errorf("delete backfill: %w", err)
+	}
+	if !d.Enabled {
+		return q.RuleClearProblem(ctx, rule)
+	}
+	if err := q.RuleArm(ctx, pgq.RuleArmParams{ArmedSinceNs: c.NowNs, RuleID: rule}); err != nil {
+		return fmt.Errorf("arm rule: %w", err)
+	}
+	if d.FireMode != rules.PerExchange {
+		return nil
+	}
+	err := q.BackfillWrite(ctx, pgq.BackfillWriteParams{
+		RuleIds: []uuid.UUID{rule}, Positions: []string{backfillFrom(c.NowNs, int32(d.LookBackSeconds), nil)},
+		Untils: []string{""}, Failing: []bool{false},
+	})
+	if err != nil {
+		return fmt.Errorf("write backfill: %w", err)
+	}
+	return nil
+}
+
+// reachedNS returns the start time before which a rule judges nothing any more, but for
+// its look-back; nil where nobody knows.
+func (c ruleChange) reachedNS(position *string) *int64 {
+	if c.Cursor == nil && position == nil {
+		return nil
+	}
+	reached := cursor.MaxStartTimeNS
+	for _, text := range []*string{c.Cursor, position} {
+		if at, err := positionOf(text); err == nil && at != nil {
+			reached = min(reached, at.StartTimeNS)
+		}
+	}
+	if c.BackfillFromNs != nil {
+		reached = min(reached, *c.BackfillFromNs)
+	}
+	return &reached
+}
+
+// waitNS is how long something within a look-back may take to be found.
+func waitNS(lookBack time.Duration) int64 {
+	if lookBack <= time.Hour {
+		return (90 * time.Second).Nanoseconds()
+	}
+	return (16 * time.Minute).Nanoseconds()
+}

@@ -1,0 +1,186 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/internal/postgres/pgq"
+)
+
+// Hold renews leases, gives up partitions above the fair share of the replica, and takes
+// free ones below it. While nothing of that is needed it is one statement.
+func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (evaluator.Holding, error) {
+	rows, err := s.db.queries.CheckpointsFor(ctx, pgq.CheckpointsForParams{Replica: request.Replica, DeadAfter: s.deadAfter})
+	if err != nil {
+		return evaluator.Holding{}, fmt.Errorf("read checkpoints: %w", err)
+	}
+	if len(rows) == 0 {
+		return evaluator.Holding{}, errNoPartitions
+	}
+	plan := planLeases(rows, request)
+	held := make(map[int32]pgq.Checkpoint)
+	for i := range rows {
+		if rows[i].Held {
+			held[rows[i].Checkpoint.Partition] = rows[i].Checkpoint
+		}
+	}
+	if err := s.lease(ctx, request, plan, held); err != nil {
+		return evaluator.Holding{}, err
+	}
+	holding := evaluator.Holding{Now: rows[0].Now, SourceFailed: rows[0].SourceFailed}
+	for _, row := range held {
+		holding.Checkpoints = append(holding.Checkpoints, checkpointOf(row))
+	}
+	slices.SortFunc(holding.Checkpoints, func(a, b evaluator.Checkpoint) int { return a.Partition - b.Partition })
+	return holding, nil
+}
+
+var errNoPartitions = fmt.Errorf("there are no partitions; run `tocsin partitions count 8`")
+
+// leasePlan says what becomes of leases.
+type leasePlan struct{ renew, release, take []int32 }
+
+// planLeases decides by what a replica sees. Its fair share is the number of partitions
+// divided by that of the live replicas; the first replicas by id have one more where that
+// leaves a remainder. Replicas that see each other take no partition from one another:
+// they wait until it is given up.
+func planLeases(rows []pgq.CheckpointsForRow, request evaluator.HoldRequest) leasePlan {
+	known := &rows[0]
+	replicas := known.Others + 1
+	share := int(known.Partitions / replicas)
+	if known.Before < known.Partitions%replicas {
+		share++
+	}
+	var plan leasePlan
+	held := 0
+	for i := range rows {
+		if rows[i].Held {
+			held++
+		}
+	}
+	surplus := held - share
+	for i := range slices.Backward(rows) {
+		row := &rows[i]
+		number := row.Checkpoint.Partition
+		switch {
+		case row.Held && surplus > 0 && !slices.Contains(request.Busy, int(number)):
+			plan.release = append(plan.release, number)
+			surplus--
+		case row.Held && row.LeaseLeftSeconds < request.LeaseFor.Seconds()*2/3:
+			plan.renew = append(plan.renew, number)
+		}
+	}
+	for i := range rows {
+		if rows[i].Free && held+len(plan.take) < share {
+			plan.take = append(plan.take, rows[i].Checkpoint.Partition)
+		}
+	}
+	return plan
+}
+
+// lease carries out a plan, and brings what is held in line with it.
+func (s *Evaluation) lease(ctx context.Context, request evaluator.HoldRequest, plan leasePlan, held map[int32]pgq.Checkpoint) error {
+	if len(plan.release) > 0 {
+		if err := s.db.queries.CheckpointRelease(ctx, pgq.CheckpointReleaseParams{Partitions: plan.release, Replica: request.Replica}); err != nil {
+			return fmt.Errorf("give up partitions: %w", err)
+		}
+		for _, number := range plan.release {
+			delete(held, number)
+		}
+	}
+	if len(plan.renew) > 0 {
+		renewed, err := s.db.queries.CheckpointRenew(ctx, pgq.CheckpointRenewParams{
+			LeaseFor: request.LeaseFor, Partitions: plan.renew, Replica: request.Replica,
+		})
+		if err != nil {
+			return fmt.Errorf("renew leases: %w", err)
+		}
+		for _, number := range plan.renew {
+			if !slices.Contains(renewed, number) {
+				delete(held, number)
+			}
+		}
+	}
+	if len(plan.take) > 0 {
+		p := pgq.CheckpointTakeParams{Replica: request.Replica, LeaseFor: request.LeaseFor, Partitions: plan.take, DeadAfter: s.deadAfter}
+		for range plan.take {
+			p.Tokens = append(p.Tokens, newToken())
+		}
+		taken, err := s.db.queries.CheckpointTake(ctx, p)
+		if err != nil {
+			return fmt.Errorf("take partitions: %w", err)
+		}
+		for _, row := range taken {
+			held[row.Checkpoint.Partition] = row.Checkpoint
+		}
+	}
+	return nil
+}
+
+// newToken returns a random positive number. Tokens are random, and not counted, so that
+// a failover which loses a lease cannot lead to its token again.
+func newToken() int64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return int64(binary.BigEndian.Uint64(b[:]) & math.MaxInt64)
+}
+
+// Release gives up partitions that a replica holds.
+func (s *Evaluation) Release(ctx context.Context, replica string, partitions []int) error {
+	p := pgq.CheckpointReleaseParams{Replica: replica}
+	for _, number := range partitions {
+		p.Partitions = append(p.Partitions, int32(number))
+	}
+	if err := s.db.queries.CheckpointRelease(ctx, p); err != nil {
+		return fmt.Errorf("give up partitions: %w", err)
+	}
+	return nil
+}
+
+func checkpointOf(row pgq.Checkpoint) evaluator.Checkpoint {
+	c := evaluator.Checkpoint{
+		Partition: int(row.Partition), Index: uint32(row.ShareIndex), Of: uint32(row.ShareOf),
+		Revision: row.Revision, RulesRevision: row.RulesRevision, Backfill: markOf(row.BackfillFromNs, row.BackfillCursorNs),
+	}
+	if row.Token != nil {
+		c.Token = *row.Token
+	}
+	c.Cursor, c.Err = positionOf(row.Cursor)
+	if c.Err != nil {
+		c.Err = fmt.Errorf("the stored cursor of partition %d cannot be read, and nothing of it is evaluated: %w", c.Partition, c.Err)
+	}
+	return c
+}
+
+// positionOf reads a stored position; nil is none.
+func positionOf(text *string) (*cursor.Position, error) {
+	if text == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	at, err := cursor.Decode(*text)
+	if err != nil {
+		return nil, err
+	}
+	return &at, nil
+}
+
+// textOf is how a position is stored.
+func textOf(at *cursor.Position) *string {
+	if at == nil {
+		return nil
+	}
+	return new(at.String())
+}
+
+func markOf(fromNS, cursorNS *int64) *evaluator.Mark {
+	if fromNS == nil || cursorNS == nil {
+		return nil
+	}
+	return &evaluator.Mark{FromNS: *fromNS, CursorNS: *cursorNS}
+}

@@ -1,0 +1,345 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/internal/fault"
+	"tocsin/internal/postgres/pgq"
+)
+
+// Partitions keeps the assignment of tenants to partitions.
+//
+// A move is one transaction, which waits for the commits and the changes of rules under
+// way and keeps later ones waiting. It raises the revision of each partition that receives
+// tenants: a commit that was made from the former state is refused, and whoever evaluates
+// judges the whole look-back again. What the giver had still to judge before that is put
+// into the receiver's backfill mark. So nothing is left out; what is judged twice has its
+// alert already.
+type Partitions struct{ db *DB }
+
+// Partitions returns the store of partitions.
+func (db *DB) Partitions() *Partitions { return &Partitions{db} }
+
+// MaxPartitions is the largest number of partitions that share the tenants.
+const MaxPartitions = 1024
+
+// Partition is a partition as operators see it.
+type Partition struct {
+	Number int
+	// Index and Of are its share of the tenants; Of is 0 where it has one of its own.
+	Index, Of int
+	// Tenant is the first of its tenants by name; empty when there is none.
+	Tenant         string
+	Tenants, Rules int64
+	// Cursor is nil before the first pass, and where CursorErr says why it cannot be read.
+	Cursor    *cursor.Position
+	CursorErr error
+	// Lag is how far the cursor is behind the present, by Postgres's clock.
+	Lag      time.Duration
+	Backfill *evaluator.Mark
+	// Owner is the replica that holds it; empty when none does.
+	Owner       string
+	CommittedAt *time.Time
+}
+
+// List returns every partition, those with shares first.
+func (s *Partitions) List(ctx context.Context) ([]Partition, error) {
+	rows, err := s.db.queries.PartitionList(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list partitions: %w", err)
+	}
+	list := make([]Partition, len(rows))
+	for i := range rows {
+		row, c := &rows[i], &rows[i].Checkpoint
+		list[i] = Partition{
+			Number: int(c.Partition), Index: int(c.ShareIndex), Of: int(c.ShareOf), Tenant: row.Tenant, Tenants: row.Tenants, Rules: row.Rules,
+			Backfill: markOf(c.BackfillFromNs, c.BackfillCursorNs), CommittedAt: c.CommittedAt,
+		}
+		if row.Leased {
+			list[i].Owner = *c.Owner
+		}
+		list[i].Cursor, list[i].CursorErr = positionOf(c.Cursor)
+		if at := list[i].Cursor; at != nil {
+			list[i].Lag = lagOf(*at, row.NowNs)
+		}
+	}
+	return list, nil
+}
+
+// Isolate gives a tenant a partition of its own, which goes on from where the present one
+// is, and returns its number.
+func (s *Partitions) Isolate(ctx context.Context, tenant string) (number int, err error) {
+	err = s.move(ctx, func(m *move) error {
+		from, err := m.of(ctx, tenant)
+		if err != nil {
+			return err
+		}
+		if from != nil && from.ShareOf == 0 {
+			return fault.New(fault.Conflict, "the tenant %s has partition %d of its own already", tenant, from.Partition)
+		}
+		p := pgq.PartitionInsertParams{}
+		if from != nil {
+			p = pgq.PartitionInsertParams{
+				Cursor: from.Cursor, BackfillFromNs: from.BackfillFromNs, BackfillCursorNs: from.BackfillCursorNs, ClockOffsetNs: from.ClockOffsetNs,
+			}
+		}
+		to, err := m.q.PartitionInsert(ctx, p)
+		if err != nil {
+			return fmt.Errorf("create partition: %w", err)
+		}
+		number = int(to.Partition)
+		return m.assign(ctx, []string{tenant}, from, &to)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("isolate tenant: %w", err)
+	}
+	return number, nil
+}
+
+// Join ends the partition that a tenant has of its own, and returns the number of the one
+// that evaluates the tenant from now on.
+func (s *Partitions) Join(ctx context.Context, tenant string) (number int, err error) {
+	err = s.move(ctx, func(m *move) error {
+		from, err := m.of(ctx, tenant)
+		if err != nil {
+			return err
+		}
+		if from == nil || from.ShareOf != 0 {
+			return fault.New(fault.Conflict, "the tenant %s has no partition of its own", tenant)
+		}
+		to := m.shareOf(tenant)
+		if to == nil {
+			return errNoPartitions
+		}
+		number = int(to.Partition)
+		if err := m.receive(ctx, []string{tenant}, from, to); err != nil {
+			return err
+		}
+		if err := m.assign(ctx, []string{tenant}, nil, to); err != nil {
+			return err
+		}
+		return m.q.PartitionDelete(ctx, []int32{from.Partition})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("join tenant: %w", err)
+	}
+	return number, nil
+}
+
+// Count makes a number of partitions share the tenants that have none of their own. Each
+// goes on from the least of the cursors of those that its tenants come from.
+func (s *Partitions) Count(ctx context.Context, n int) error {
+	if n < 1 || n > MaxPartitions {
+		return fault.New(fault.Invalid, "the number of partitions must be from 1 to %d", MaxPartitions)
+	}
+	err := s.move(ctx, func(m *move) error {
+		var former []int32
+		giver := map[int32]*pgq.Checkpoint{}
+		for i := range m.checkpoints {
+			if c := &m.checkpoints[i]; c.ShareOf > 0 {
+				former = append(former, c.Partition)
+				giver[c.Partition] = c
+			}
+		}
+		if len(former) == n {
+			return fault.New(fault.Conflict, "there are %d partitions already", n)
+		}
+		assigned, err := m.q.TenantPartitions(ctx)
+		if err != nil {
+			return fmt.Errorf("read tenants: %w", err)
+		}
+		// The former ones give their shares up first: each share is there once.
+		if err := m.q.PartitionsRetire(ctx, former); err != nil {
+			return fmt.Errorf("retire partitions: %w", err)
+		}
+		shares := make([]pgq.Checkpoint, n)
+		for i := range shares {
+			if shares[i], err = m.q.PartitionInsert(ctx, pgq.PartitionInsertParams{ShareIndex: int32(i), ShareOf: int32(n)}); err != nil {
+				return fmt.Errorf("create partition: %w", err)
+			}
+		}
+		tenants := make([]map[int32][]string, n)
+		for _, t := range assigned {
+			if giver[t.Partition] == nil {
+				continue
+			}
+			share := int(xxhash.Sum64String(t.TenantID) % uint64(n))
+			if tenants[share] == nil {
+				tenants[share] = map[int32][]string{}
+			}
+			tenants[share][t.Partition] = append(tenants[share][t.Partition], t.TenantID)
+		}
+		for i := range shares {
+			if err := m.gather(ctx, tenants[i], giver, &shares[i]); err != nil {
+				return err
+			}
+		}
+		return m.q.PartitionDelete(ctx, former)
+	})
+	if err != nil {
+		return fmt.Errorf("change the number of partitions: %w", err)
+	}
+	return nil
+}
+
+// move is a transaction that moves tenants.
+type move struct {
+	q           *pgq.Queries
+	checkpoints []pgq.Checkpoint
+}
+
+// move runs f while nothing else changes rules or partitions.
+func (s *Partitions) move(ctx context.Context, f func(m *move) error) error {
+	return s.db.inTx(ctx, func(q *pgq.Queries) error {
+		if err := q.PartitionsHold(ctx); err != nil {
+			return fmt.Errorf("hold partitions: %w", err)
+		}
+		checkpoints, err := q.CheckpointsHold(ctx)
+		if err != nil {
+			return fmt.Errorf("hold checkpoints: %w", err)
+		}
+		return f(&move{q, checkpoints})
+	})
+}
+
+// of returns the partition of a tenant; nil where it has none yet.
+func (m *move) of(ctx context.Context, tenant string) (*pgq.Checkpoint, error) {
+	number, err := m.q.TenantPartition(ctx, tenant)
+	if errors.Is(err, pgx.ErrNoRows) {
+		known, err := m.q.TenantKnown(ctx, tenant)
+		if err == nil && !known {
+			err = fault.New(fault.NotFound, "no such tenant: %s has no rules", tenant)
+		}
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look tenant up: %w", err)
+	}
+	for i := range m.checkpoints {
+		if m.checkpoints[i].Partition == number {
+			return &m.checkpoints[i], nil
+		}
+	}
+	return nil, fmt.Errorf("partition %d of tenant %s does not exist", number, tenant)
+}
+
+// shareOf returns the partition whose share holds a tenant.
+func (m *move) shareOf(tenant string) *pgq.Checkpoint {
+	hash := xxhash.Sum64String(tenant)
+	for i := range m.checkpoints {
+		if c := &m.checkpoints[i]; c.ShareOf > 0 && hash%uint64(c.ShareOf) == uint64(c.ShareIndex) {
+			return c
+		}
+	}
+	return nil
+}
+
+// receive has a partition judge what the tenants of another one have still to be judged.
+// Its cursor stays where it has one: what lies between a cursor of the giver that is
+// further behind, with the look-back there, and its own is marked.
+func (m *move) receive(ctx context.Context, tenants []string, from, to *pgq.Checkpoint) error {
+	given, err := positionOf(from.Cursor)
+	if err != nil {
+		return fmt.Errorf("the stored cursor of partition %d cannot be read: %w", from.Partition, err)
+	}
+	own, err := positionOf(to.Cursor)
+	if err != nil {
+		return fmt.Errorf("the stored cursor of partition %d cannot be read: %w", to.Partition, err)
+	}
+	mark := least(markOf(to.BackfillFromNs, to.BackfillCursorNs), markOf(from.BackfillFromNs, from.BackfillCursorNs))
+	switch {
+	case own == nil:
+		to.Cursor = from.Cursor
+	case given != nil && own.After(*given):
+		seconds, err := m.q.LookBackOfTenants(ctx, tenants)
+		if err != nil {
+			return fmt.Errorf("read look-back: %w", err)
+		}
+		lookBack := time.Duration(seconds) * time.Second
+		mark = least(mark, &evaluator.Mark{FromNS: given.StartTimeNS - lookBack.Nanoseconds() - waitNS(lookBack), CursorNS: given.StartTimeNS})
+	}
+	if mark != nil {
+		to.BackfillFromNs, to.BackfillCursorNs = &mark.FromNS, &mark.CursorNS
+	}
+	if to.ClockOffsetNs == 0 {
+		to.ClockOffsetNs = from.ClockOffsetNs
+	}
+	return nil
+}
+
+// least returns the mark that covers two.
+func least(a, b *evaluator.Mark) *evaluator.Mark {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return &evaluator.Mark{FromNS: min(a.FromNS, b.FromNS), CursorNS: min(a.CursorNS, b.CursorNS)}
+}
+
+// gather gives a new partition its tenants, by the partitions that they come from.
+func (m *move) gather(ctx context.Context, tenants map[int32][]string, giver map[int32]*pgq.Checkpoint, to *pgq.Checkpoint) error {
+	var all []string
+	givers := slices.Sorted(maps.Keys(tenants))
+	// The one that is furthest behind comes first: its cursor becomes the partition's.
+	slices.SortStableFunc(givers, func(a, b int32) int { return compareCursors(giver[a].Cursor, giver[b].Cursor) })
+	for _, number := range givers {
+		if err := m.receive(ctx, tenants[number], giver[number], to); err != nil {
+			return err
+		}
+		all = append(all, tenants[number]...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return m.assign(ctx, all, nil, to)
+}
+
+// compareCursors orders stored cursors, none last.
+func compareCursors(a, b *string) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	}
+	return cmp.Compare(*a, *b)
+}
+
+// assign gives tenants to a partition, and has the rules read again by whoever evaluates
+// it, and the one that they leave if that remains.
+func (m *move) assign(ctx context.Context, tenants []string, from, to *pgq.Checkpoint) error {
+	numbers := make([]int32, len(tenants))
+	for i := range numbers {
+		numbers[i] = to.Partition
+	}
+	if err := m.q.TenantMove(ctx, pgq.TenantMoveParams{TenantIds: tenants, Partitions: numbers}); err != nil {
+		return fmt.Errorf("assign tenants: %w", err)
+	}
+	for _, c := range []*pgq.Checkpoint{from, to} {
+		if c == nil {
+			continue
+		}
+		_, err := m.q.PartitionSet(ctx, pgq.PartitionSetParams{
+			Cursor: c.Cursor, BackfillFromNs: c.BackfillFromNs, BackfillCursorNs: c.BackfillCursorNs, ClockOffsetNs: c.ClockOffsetNs, Partition: c.Partition,
+		})
+		if err != nil {
+			return fmt.Errorf("change partition: %w", err)
+		}
+		if err := m.q.RulesMoved(ctx, pgq.RulesMovedParams{TenantIds: tenants, Partition: c.Partition}); err != nil {
+			return fmt.Errorf("note moved rules: %w", err)
+		}
+	}
+	return nil
+}

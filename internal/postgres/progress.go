@@ -1,0 +1,159 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/api"
+	"tocsin/cursor"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/rules"
+)
+
+// progress is how far a rule has come, as it is stored: with its partition, or by itself.
+type progress struct {
+	// cursor and mark are those of the partition, nil where there are none.
+	cursor       *string
+	fromNS, atNS *int64
+	// position and until are those of the rule's own backfill, position nil where it has
+	// none, until nil while the partition does not judge the rule.
+	position, until *string
+	failing         bool
+	lookBackSeconds int32
+}
+
+// reached is how far a rule has come.
+type reached struct {
+	// at is the position up to which the rule has judged; nil before the first pass.
+	at *cursor.Position
+	// backfillNS is the start time from which on something behind it is still to be
+	// judged; nil where nothing is.
+	backfillNS *int64
+}
+
+// read decodes progress. Its error says what cannot be read.
+func (p progress) read() (reached, error) {
+	var r reached
+	own, err := positionOf(p.position)
+	if err != nil {
+		return r, fmt.Errorf("the stored position cannot be read: %w", err)
+	}
+	if own != nil && (p.until == nil || p.failing) {
+		return reached{at: own}, nil
+	}
+	if r.at, err = positionOf(p.cursor); err != nil {
+		return r, fmt.Errorf("the stored cursor cannot be read: %w", err)
+	}
+	if mark := markOf(p.fromNS, p.atNS); mark != nil {
+		lookBack := time.Duration(p.lookBackSeconds) * time.Second
+		r.backfillNS = new(max(mark.FromNS, mark.CursorNS-lookBack.Nanoseconds()-waitNS(lookBack)))
+	}
+	if own != nil && (r.backfillNS == nil || own.StartTimeNS < *r.backfillNS) {
+		r.backfillNS = &own.StartTimeNS
+	}
+	return r, nil
+}
+
+// Health returns how the evaluation of rules is doing.
+func (s *Rules) Health(ctx context.Context, tenant string, ids []uuid.UUID) (map[uuid.UUID]api.EvaluationHealth, error) {
+	rows, err := s.db.queries.RuleHealth(ctx, pgq.RuleHealthParams{TenantID: tenant, RuleIds: ids})
+	if err != nil {
+		return nil, fmt.Errorf("read rule health: %w", err)
+	}
+	health := make(map[uuid.UUID]api.EvaluationHealth, len(rows))
+	for i := range rows {
+		health[rows[i].RuleID] = healthOf(&rows[i])
+	}
+	return health, nil
+}
+
+func healthOf(row *pgq.RuleHealthRow) api.EvaluationHealth {
+	h := api.EvaluationHealth{
+		LastErrorAt: row.ProblemAt, LateLastHour: row.LateLastHour, LateDropped: row.LateDropped,
+		Failing: row.Announced || row.Failing, LastRunAt: row.LastRunAt,
+	}
+	if row.Problem != nil {
+		h.LastError = *row.Problem
+	}
+	if row.Partition != nil {
+		h.Partition = new(int(*row.Partition))
+	}
+	if rules.FireMode(row.FireMode) == rules.PerExchange {
+		h.LastRunAt = row.CommittedAt
+		p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.LookBackSeconds}
+		// What cannot be read is told by the rule's last error.
+		if r, err := p.read(); err == nil && row.Enabled {
+			h.Cursor, h.LookingBackTo = r.at, startOf(r.backfillNS)
+			if r.at != nil {
+				h.Lag = new(lagOf(*r.at, row.NowNs))
+			}
+		}
+	}
+	if row.Enabled && h.LastRunAt != nil {
+		h.NextRunAt = new(h.LastRunAt.Add(time.Duration(row.IntervalSeconds) * time.Second))
+	}
+	if !row.Enabled {
+		h.Cursor, h.Lag, h.LookingBackTo, h.Failing = nil, nil, nil, false
+	}
+	return h
+}
+
+// startOf returns a start time as people read it.
+func startOf(ns *int64) *time.Time {
+	if ns == nil {
+		return nil
+	}
+	return new(time.Unix(0, *ns).UTC())
+}
+
+func lagOf(position cursor.Position, nowNS int64) time.Duration {
+	return max(0, time.Duration(nowNS-position.StartTimeNS))
+}
+
+// addProgress adds to a status how far the rules of a tenant and all partitions have come.
+func (s *Record) addProgress(ctx context.Context, tenant string, status *api.SystemStatus) error {
+	rows, err := s.db.queries.StatusProgress(ctx, tenant)
+	if err != nil {
+		return fmt.Errorf("read progress of rules: %w", err)
+	}
+	var slowest *cursor.Position
+	var from *int64
+	for i := range rows {
+		row := &rows[i]
+		p := progress{row.Cursor, row.BackfillFromNs, row.BackfillCursorNs, row.Position, row.Until, row.Failing, row.LookBackSeconds}
+		r, err := p.read()
+		if err != nil {
+			continue // the rule's last error tells
+		}
+		if r.at != nil && (slowest == nil || slowest.After(*r.at)) {
+			slowest = r.at
+			status.Slowest = &api.RuleLag{RuleID: row.RuleID, RuleName: row.Name, Lag: lagOf(*r.at, row.NowNs)}
+		}
+		if r.backfillNS != nil {
+			status.LookingBack += row.Alike
+			if from == nil || *r.backfillNS < *from {
+				from = r.backfillNS
+			}
+		}
+	}
+	status.LookingBackTo = startOf(from)
+	partitions, err := s.db.Partitions().List(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range partitions {
+		p := &partitions[i]
+		record := api.PartitionRecord{Partition: p.Number, Owner: p.Owner}
+		if p.Cursor != nil {
+			record.CursorAt, record.Lag = new(p.Cursor.StartTime()), &p.Lag
+		}
+		if p.Backfill != nil {
+			record.BackfillFrom = startOf(&p.Backfill.FromNS)
+		}
+		status.Partitions = append(status.Partitions, record)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+-- name: PartitionList :many
+select sqlc.embed(c), coalesce(c.lease_until > now(), false)::boolean as leased,
+       (select count(*) from tenant_partition t where t.partition = c.partition) as tenants,
+       coalesce((select t.tenant_id from tenant_partition t where t.partition = c.partition order by t.tenant_id limit 1), '')::text as tenant,
+       (select count(*) from tenant_partition t join rule r using (tenant_id)
+        where t.partition = c.partition and r.enabled and r.deleted_at is null) as rules,
+       (extract(epoch from now()) * 1e9)::bigint as now_ns
+from checkpoint c
+order by c.share_of = 0, c.share_index, c.partition;
+
+-- name: PartitionsHold :exec
+-- Keeps everybody from changing rules, and from assigning and moving tenants.
+select pg_advisory_xact_lock(hashtext('tocsin partitions'), 0);
+
+-- name: CheckpointsHold :many
+-- Waits for commits under way; later ones wait.
+select * from checkpoint order by partition for update;
+
+-- name: TenantPartition :one
+select partition from tenant_partition where tenant_id = @tenant_id;
+
+-- name: TenantPartitions :many
+select tenant_id, partition from tenant_partition order by tenant_id;
+
+-- name: TenantKnown :one
+select (exists (select from rule r where r.tenant_id = @tenant_id) or exists (select from tenant_partition t where t.tenant_id = @tenant_id))::boolean;
+
+-- name: PartitionInsert :one
+-- Its revisions begin where no former partition's were.
+insert into checkpoint (share_index, share_of, cursor, backfill_from_ns, backfill_cursor_ns, clock_offset_ns, revision, rules_revision)
+values (@share_index, @share_of, @cursor, @backfill_from_ns, @backfill_cursor_ns, @clock_offset_ns,
+        (extract(epoch from clock_timestamp()) * 1000000)::bigint, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+returning *;
+
+-- name: PartitionSet :one
+-- Gives a partition other rules or other progress. Whoever holds it has to read both again.
+update checkpoint
+set cursor = @cursor, backfill_from_ns = @backfill_from_ns, backfill_cursor_ns = @backfill_cursor_ns,
+    clock_offset_ns = @clock_offset_ns, revision = revision + 1,
+    rules_revision = greatest(rules_revision + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+where partition = @partition
+returning *;
+
+-- name: TenantMove :exec
+insert into tenant_partition (tenant_id, partition)
+select unnest(@tenant_ids::text[]), unnest(@partitions::integer[])
+on conflict (tenant_id) do update set partition = excluded.partition;
+
+-- name: RulesMoved :exec
+-- Has the rules of tenants read again by the holder of a partition that they left or joined.
+insert into partition_rule (partition, rule_id, changed)
+select c.partition, r.rule_id, c.rules_revision
+from rule r cross join checkpoint c
+where r.tenant_id = any(@tenant_ids::text[]) and r.deleted_at is null and c.partition = @partition
+on conflict (partition, rule_id) do update set changed = excluded.changed;
+
+-- name: LookBackOfTenants :one
+select coalesce(max(look_back_seconds), 0)::integer as seconds from rule
+where tenant_id = any(@tenant_ids::text[]) and enabled and deleted_at is null;
+
+-- name: PartitionsRetire :exec
+-- Takes their shares away from partitions that are about to be deleted.
+update checkpoint set share_index = 0, share_of = 0 where partition = any(@partitions::integer[]);
+
+-- name: PartitionDelete :exec
+delete from checkpoint where partition = any(@partitions::integer[]);

@@ -1,0 +1,116 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/evaluator"
+	"tocsin/internal/postgres/pgq"
+	"tocsin/rules"
+)
+
+// Rules returns what changed in the rules of a partition. Where after is a revision that
+// the database does not have yet, a failover took changes away: then it returns all.
+func (s *Evaluation) Rules(ctx context.Context, partition int, after int64) (evaluator.RuleSet, error) {
+	number := int32(partition)
+	// The revision comes first: what changes after it is returned again by the next call.
+	revision, err := s.db.queries.RulesRevision(ctx, number)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return evaluator.RuleSet{}, evaluator.ErrStale
+	}
+	if err != nil {
+		return evaluator.RuleSet{}, fmt.Errorf("read revision of rules: %w", err)
+	}
+	set := evaluator.RuleSet{Revision: revision}
+	if after > revision {
+		after = math.MinInt64
+	}
+	changed, err := s.db.queries.RulesChanged(ctx, pgq.RulesChangedParams{Partition: number, After: after})
+	if err != nil {
+		return set, fmt.Errorf("read rules: %w", err)
+	}
+	for _, row := range changed {
+		rule := evaluator.StoredRule{}
+		if rule.Rule, rule.Err = ruleOf(row.Rule, row.ArmedSinceNs, row.WebhookIds); rule.Err == nil {
+			rule.Rule.Former, rule.Err = erasOf(row.Former)
+		}
+		if row.Problem != nil {
+			rule.Problem = *row.Problem
+		}
+		set.Rules = append(set.Rules, rule)
+	}
+	if after != 0 {
+		if set.Removed, err = s.db.queries.RulesRemoved(ctx, pgq.RulesRemovedParams{Partition: number, After: after}); err != nil {
+			return set, fmt.Errorf("read removed rules: %w", err)
+		}
+	}
+	return set, s.addBackfills(ctx, number, &set)
+}
+
+// addBackfills reads the progress of the rules that have some of their own. Nobody knows
+// how far a rule has come whose position cannot be read: it fails.
+func (s *Evaluation) addBackfills(ctx context.Context, partition int32, set *evaluator.RuleSet) error {
+	rows, err := s.db.queries.RuleBackfills(ctx, partition)
+	if err != nil {
+		return fmt.Errorf("read backfills: %w", err)
+	}
+	for _, row := range rows {
+		backfill := evaluator.Backfill{RuleID: row.RuleID, Failing: row.Failing}
+		at, err := positionOf(&row.Position)
+		if err == nil {
+			backfill.At = *at
+			backfill.Until, err = positionOf(row.Until)
+		}
+		if err == nil {
+			set.Backfills = append(set.Backfills, backfill)
+			continue
+		}
+		for i := range set.Rules {
+			if set.Rules[i].Rule.ID == row.RuleID && set.Rules[i].Err == nil {
+				set.Rules[i].Err = fmt.Errorf("the stored position of the rule cannot be read; disable and enable the rule: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// ruleOf reads a stored rule. With an error, the rule is named but not complete.
+func ruleOf(row pgq.Rule, armedSinceNS int64, webhooks []uuid.UUID) (rules.Rule, error) {
+	rule := rules.Rule{
+		Definition: rules.Definition{
+			Name: row.Name, Enabled: row.Enabled, FireMode: rules.FireMode(row.FireMode), Severity: rules.Severity(row.Severity),
+			TitleTemplate: row.TitleTemplate, MessageTemplate: row.MessageTemplate, WebhookIDs: webhooks,
+			IntervalSeconds: int(row.IntervalSeconds), LookBackSeconds: int(row.LookBackSeconds),
+			ReNotifyMinutes: int(row.ReNotifyMinutes), ForDurationSeconds: int(row.ForDurationSeconds),
+			Threshold: int(row.Threshold), WindowSeconds: int(row.WindowSeconds),
+			GroupBy: rules.GroupBy(row.GroupBy), NotifyOnResolve: row.NotifyOnResolve,
+		},
+		ID: row.RuleID, TenantID: row.TenantID, Version: row.Version, ArmedSinceNS: armedSinceNS,
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+	}
+	for _, part := range []struct {
+		name string
+		text []byte
+		into any
+	}{{"scope", row.Scope, &rule.Scope}, {"filter", row.Filter, &rule.Filter}, {"targets", row.Targets, &rule.Targets}} {
+		if err := json.Unmarshal(part.text, part.into); err != nil {
+			return rule, fmt.Errorf("the stored %s cannot be read: %w", part.name, err)
+		}
+	}
+	return rule, nil
+}
+
+// erasOf reads the former conditions of a rule.
+func erasOf(text []byte) ([]rules.Era, error) {
+	var eras []rules.Era
+	if err := json.Unmarshal(text, &eras); err != nil {
+		return nil, fmt.Errorf("the stored former conditions cannot be read: %w", err)
+	}
+	return eras, nil
+}
