@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+
+	"tocsin/evaluator/reconcile"
 )
 
 // matchedQuery finds positions and ends by a condition. Its bound is a
