@@ -314,7 +314,10 @@ func TestPeopleEndFailures(t *testing.T) {
 			e.update(r, func(d *rules.Definition) { d.MessageTemplate = "m" })
 			return nil
 		},
-		"retry":   func(r rules.Rule) error { _, err := e.db.Rules().Retry(context.Background(), tenantName, r.ID); return err },
+		"retry": func(r rules.Rule) error {
+			_, err := e.db.Rules().Retry(context.Background(), tenantName, r.ID)
+			return err
+		},
 		"disable": func(r rules.Rule) error { e.enable(r, false); return nil },
 		"delete":  func(r rules.Rule) error { return e.db.Rules().Delete(context.Background(), tenantName, r.ID) },
 	} {
