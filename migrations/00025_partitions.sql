@@ -1,5 +1,8 @@
 -- +goose Up
 
+-- No program of before changes a rule or its progress meanwhile.
+lock table rule, rule_state, cohort in access exclusive mode;
+
 -- Progress belongs to partitions: shares of the tenants, each evaluated by one replica
 -- at a time. This row is lease, fence and cursor at once. Each commit rewrites it.
 create table checkpoint (

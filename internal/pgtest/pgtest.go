@@ -51,6 +51,25 @@ func URL(tb testing.TB) string {
 	return withDatabase(tb, server, name)
 }
 
+// Empty returns the URL of a fresh database without a schema, dropped when tb ends.
+func Empty(tb testing.TB) string {
+	tb.Helper()
+	server := os.Getenv(variable)
+	if server == "" {
+		tb.Fatalf("%s is not set: run the tests with `make test`, or `bin/devstack run -- go test ./…`", variable)
+	}
+	name := "test_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	run := func(statement string) {
+		tb.Helper()
+		if err := admin(context.Background(), server, statement); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	run("create database " + name)
+	tb.Cleanup(func() { run(fmt.Sprintf(`drop database if exists %s with (force)`, name)) })
+	return withDatabase(tb, server, name)
+}
+
 // Conn returns a connection to the database at url, closed when tb ends.
 func Conn(tb testing.TB, url string) *pgx.Conn {
 	tb.Helper()

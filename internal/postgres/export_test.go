@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -53,3 +54,21 @@ func NextWhole(took ...time.Duration) time.Duration {
 
 // KeepRecent has whoever claims be at work for so long.
 func (s *Outbox) KeepRecent(recent time.Duration) { s.db.recent = recent }
+
+// MigrateTo brings an empty database to an older schema.
+func MigrateTo(ctx context.Context, url string, version int64) error {
+	db, provider, err := migrator(url)
+	if err != nil {
+		return err
+	}
+	_, err = provider.UpTo(ctx, version)
+	return errors.Join(err, db.Close())
+}
+
+// PlanLeases returns what a replica that holds and sees some partitions does with them.
+var PlanLeases = planLeases //nolint:gochecknoglobals // a function, which nobody assigns to
+
+// Renew, Release and Take are partitions.
+func (p leasePlan) Renew() []int32   { return p.renew }
+func (p leasePlan) Release() []int32 { return p.release }
+func (p leasePlan) Take() []int32    { return p.take }

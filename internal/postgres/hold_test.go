@@ -1,0 +1,273 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"tocsin/evaluator"
+	"tocsin/internal/lease"
+	"tocsin/internal/pgtest"
+	"tocsin/internal/postgres"
+	"tocsin/internal/postgres/pgq"
+)
+
+const leaseFor = 15 * time.Second
+
+// TestLeasePlan decides by what a replica sees of partitions and other replicas.
+func TestLeasePlan(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		partitions, others, before int64
+		// held are partitions of this replica with what is left of their leases; free are
+		// nobody's.
+		held map[int32]time.Duration
+		free []int32
+		busy []int
+		want [3][]int32 // renew, release, take
+	}{
+		"alone, at first":                   {8, 0, 0, nil, []int32{0, 1, 2, 3, 4, 5, 6, 7}, nil, [3][]int32{nil, nil, {0, 1, 2, 3, 4, 5, 6, 7}}},
+		"first of three":                    {8, 2, 0, nil, []int32{0, 1, 2, 3, 4}, nil, [3][]int32{nil, nil, {0, 1, 2}}},
+		"last of three":                     {8, 2, 2, nil, []int32{0, 1, 2, 3, 4}, nil, [3][]int32{nil, nil, {0, 1}}},
+		"nothing is free":                   {8, 1, 0, nil, nil, nil, [3][]int32{}},
+		"more replicas than partitions":     {2, 4, 2, nil, []int32{0, 1}, nil, [3][]int32{}},
+		"leases are fresh":                  {2, 0, 0, map[int32]time.Duration{0: leaseFor, 1: 11 * time.Second}, nil, nil, [3][]int32{}},
+		"one lease is old":                  {2, 0, 0, map[int32]time.Duration{0: leaseFor, 1: 9 * time.Second}, nil, nil, [3][]int32{{1}, nil, nil}},
+		"one lease has expired":             {2, 0, 0, map[int32]time.Duration{0: leaseFor, 1: -time.Second}, nil, nil, [3][]int32{{1}, nil, nil}},
+		"another replica came":              {4, 1, 0, map[int32]time.Duration{0: leaseFor, 1: leaseFor, 2: leaseFor, 3: leaseFor}, nil, nil, [3][]int32{nil, {3, 2}, nil}},
+		"and some are busy":                 {4, 1, 0, map[int32]time.Duration{0: leaseFor, 1: leaseFor, 2: leaseFor, 3: leaseFor}, nil, []int{3, 1}, [3][]int32{nil, {2, 0}, nil}},
+		"and all are busy, and old":         {2, 1, 0, map[int32]time.Duration{0: 1, 1: 1}, nil, []int{0, 1}, [3][]int32{{1, 0}, nil, nil}},
+		"it takes no more than its share":   {4, 1, 0, map[int32]time.Duration{0: leaseFor}, []int32{1, 2, 3}, nil, [3][]int32{nil, nil, {1}}},
+		"it keeps what it has, and no more": {4, 1, 1, map[int32]time.Duration{2: leaseFor, 3: leaseFor}, []int32{0, 1}, nil, [3][]int32{}},
+	} {
+		var rows []pgq.CheckpointsForRow
+		for number := range int32(c.partitions) {
+			row := pgq.CheckpointsForRow{Partitions: c.partitions, Others: c.others, Before: c.before, Free: slices.Contains(c.free, number)}
+			left, held := c.held[number]
+			row.Checkpoint.Partition, row.Held, row.LeaseLeftSeconds = number, held, left.Seconds()
+			rows = append(rows, row)
+		}
+		plan := postgres.PlanLeases(rows, evaluator.HoldRequest{LeaseFor: leaseFor, Busy: c.busy})
+		if got := [3][]int32{plan.Renew(), plan.Release(), plan.Take()}; fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%s: renew, release, take %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// fleet is replicas of one database.
+type fleet struct {
+	tb    testing.TB
+	conn  *pgx.Conn
+	store *postgres.Evaluation
+	db    *postgres.DB
+}
+
+func newFleet(tb testing.TB) *fleet {
+	tb.Helper()
+	url := pgtest.URL(tb)
+	db := openAt(tb, url)
+	return &fleet{tb, pgtest.Conn(tb, url), db.Evaluation(time.Minute), db}
+}
+
+func (f *fleet) exec(sql string, args ...any) {
+	f.tb.Helper()
+	if _, err := f.conn.Exec(context.Background(), sql, args...); err != nil {
+		f.tb.Fatal(err)
+	}
+}
+
+func (f *fleet) beat(replicas ...string) {
+	f.tb.Helper()
+	for _, id := range replicas {
+		if err := f.db.Replicas().Beat(context.Background(), lease.Replica{ID: id, Roles: []string{"evaluate"}}); err != nil {
+			f.tb.Fatal(err)
+		}
+	}
+}
+
+func (f *fleet) hold(replica string, busy ...int) evaluator.Holding {
+	f.tb.Helper()
+	holding, err := f.store.Hold(context.Background(), evaluator.HoldRequest{Replica: replica, LeaseFor: leaseFor, Busy: busy})
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	return holding
+}
+
+// held returns the numbers of the partitions of a holding.
+func held(holding evaluator.Holding) []int {
+	list := make([]int, len(holding.Checkpoints))
+	for i := range list {
+		list[i] = holding.Checkpoints[i].Partition
+	}
+	return list
+}
+
+func (f *fleet) want(what string, got evaluator.Holding, want ...int) {
+	f.tb.Helper()
+	if !slices.Equal(held(got), want) {
+		f.tb.Errorf("%s: it holds %v, want %v", what, held(got), want)
+	}
+}
+
+func tokens(holding evaluator.Holding) map[int]int64 {
+	list := map[int]int64{}
+	for _, c := range holding.Checkpoints {
+		list[c.Partition] = c.Token
+	}
+	return list
+}
+
+func TestPartitionsAreSharedAndHandedOver(t *testing.T) {
+	f := newFleet(t)
+	// A replica whose row is not written yet counts all the same.
+	first := f.hold("a")
+	f.want("alone", first, 0, 1, 2, 3, 4, 5, 6, 7)
+	if first.Now.IsZero() || first.SourceFailed {
+		t.Errorf("holding %+v", first)
+	}
+	if again := f.hold("a"); fmt.Sprint(tokens(again)) != fmt.Sprint(tokens(first)) {
+		t.Error("a renewal changes tokens")
+	}
+	f.beat("a", "b")
+	f.want("b comes", f.hold("b"))
+	f.want("a gives up what is not busy", f.hold("a", 7, 6), 0, 1, 6, 7)
+	b := f.hold("b")
+	f.want("b takes it", b, 2, 3, 4, 5)
+	for number, token := range tokens(b) {
+		if token <= 0 || token == tokens(first)[number] {
+			t.Errorf("partition %d was handed over under token %d", number, token)
+		}
+	}
+	// It has a role of another kind.
+	if err := f.db.Replicas().Beat(t.Context(), lease.Replica{ID: "c", Roles: []string{"api", "dispatch"}}); err != nil {
+		t.Fatal(err)
+	}
+	f.want("c does not evaluate", f.hold("a"), 0, 1, 6, 7)
+
+	// What another one holds is not released by mistake, nor taken.
+	if err := f.store.Release(t.Context(), "a", []int{2, 3}); err != nil {
+		t.Fatal(err)
+	}
+	f.want("b keeps its own", f.hold("b"), 2, 3, 4, 5)
+
+	// b is silent, and its leases stand.
+	f.exec(`update replica set beat_at = now() - interval '61 s' where replica_id = 'b'`)
+	f.want("a takes over from the dead", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
+	f.exec(`update replica set beat_at = now() where replica_id = 'b'`)
+	f.want("b comes back and holds nothing", f.hold("b"))
+
+	// Leases expire although the heartbeat goes on.
+	f.exec(`update checkpoint set lease_until = now() - interval '1 s' where partition < 2`)
+	f.want("b takes what has expired", f.hold("b"), 0, 1)
+	f.want("a does not believe in it any more, and gives up more", f.hold("a"), 2, 3, 4, 5)
+	f.want("b has its share", f.hold("b"), 0, 1, 6, 7)
+
+	// An orderly end.
+	if released, err := f.db.Replicas().Leave(t.Context(), "b"); err != nil || released.Partitions != 4 {
+		t.Errorf("Leave = %+v, %v", released, err)
+	}
+	f.want("a has all", f.hold("a"), 0, 1, 2, 3, 4, 5, 6, 7)
+}
+
+func TestReaperReleasesPartitions(t *testing.T) {
+	f := newFleet(t)
+	f.beat("a", "b")
+	f.hold("a")
+	f.exec(`update checkpoint set lease_until = now() + interval '1 h' where owner is not null`)
+	reap := lease.ReapRequest{Self: "b", DeadAfter: time.Minute, ForgetAfter: time.Hour}
+	if reaped, err := f.db.Replicas().Reap(t.Context(), reap); err != nil || len(reaped.Released) != 0 {
+		t.Errorf("Reap of the living = %+v, %v", reaped, err)
+	}
+	f.exec(`update replica set beat_at = now() - interval '61 s' where replica_id = 'a'`)
+	reaped, err := f.db.Replicas().Reap(t.Context(), reap)
+	if err != nil || len(reaped.Released) != 1 || reaped.Released[0] != (lease.Released{Replica: "a", Partitions: 4}) {
+		t.Errorf("Reap = %+v, %v", reaped, err)
+	}
+	if owned := one[int](t, f.conn, `select count(*)::int from checkpoint where num_nonnulls(owner, token, lease_until) > 0`); owned != 0 {
+		t.Errorf("%d partitions are held by the dead", owned)
+	}
+}
+
+// TestNoPartitionHasTwoHolders has many replicas come, go, and lose leases at the same
+// time, and looks at who believes to hold what.
+func TestNoPartitionHasTwoHolders(t *testing.T) {
+	f := newFleet(t)
+	const replicas, rounds = 6, 25
+	var mu sync.Mutex
+	holders := map[int64]string{}
+	var wg sync.WaitGroup
+	for n := range replicas {
+		id := fmt.Sprint("replica-", n)
+		f.beat(id)
+		wg.Go(func() {
+			for round := range rounds {
+				holding, err := f.store.Hold(context.Background(), evaluator.HoldRequest{Replica: id, LeaseFor: leaseFor})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				for _, c := range holding.Checkpoints {
+					if other, taken := holders[c.Token]; taken && other != id {
+						t.Errorf("%s and %s hold partition %d under one token", other, id, c.Partition)
+					}
+					holders[c.Token] = id
+				}
+				mu.Unlock()
+				// A commit shows who really holds it: of all tokens, one.
+				for _, c := range holding.Checkpoints {
+					_, err := f.store.Commit(context.Background(), evaluator.Batch{
+						Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: c.RulesRevision, LeaseFor: leaseFor,
+					})
+					if err != nil && !isStale(err) {
+						t.Error(err)
+					}
+				}
+				if round%5 == n%5 {
+					if err := f.store.Release(context.Background(), id, held(holding)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	// In the end each has its share, and nobody has another's.
+	for range 3 {
+		for n := range replicas {
+			f.hold(fmt.Sprint("replica-", n))
+		}
+	}
+	all := map[int]bool{}
+	for n := range replicas {
+		numbers := held(f.hold(fmt.Sprint("replica-", n)))
+		if len(numbers) < 1 || len(numbers) > 2 {
+			t.Errorf("replica %d holds %v", n, numbers)
+		}
+		for _, number := range numbers {
+			if all[number] {
+				t.Errorf("partition %d has two holders", number)
+			}
+			all[number] = true
+		}
+	}
+	if len(all) != 8 {
+		t.Errorf("%d of 8 partitions are held", len(all))
+	}
+}
+
+func TestCheckpointThatCannotBeReadHasAnError(t *testing.T) {
+	f := newFleet(t)
+	f.exec(`update checkpoint set cursor = 'nonsense' where partition = 3`)
+	for _, c := range f.hold("a").Checkpoints {
+		if (c.Err != nil) != (c.Partition == 3) {
+			t.Errorf("partition %d: %v", c.Partition, c.Err)
+		}
+	}
+}
