@@ -123,7 +123,7 @@ func column(t *testing.T, conn *pgx.Conn, sql string) []string {
 // open returns the open and held alerts of the rule, without instants.
 func (w *windowAlerts) open() []evaluator.OpenAlert {
 	w.t.Helper()
-	open, err := w.db.Evaluation(nil).OpenAlerts(w.t.Context(), []uuid.UUID{w.rule, uuid.New()})
+	open, err := w.db.Evaluation(0).OpenAlerts(w.t.Context(), []uuid.UUID{w.rule, uuid.New()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
