@@ -17,6 +17,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -93,7 +94,7 @@ func answers(t *testing.T, source *clickhouse.Source, within evaluator.Range, li
 		Tenants: of, After: cursor.Position{StartTimeNS: 1}, BeforeNS: 2, Statuses: failures, Limit: limit,
 	})
 	add("scan nothing", len(nothing.Exchanges), err)
-	matched, err := source.Matched(t.Context(), clickhouse.MatchedQuery{
+	matched, err := source.Matched(t.Context(), reconcile.MatchedQuery{
 		TenantID: "default", After: cursor.Position{StartTimeNS: within.FromNS}, BeforeNS: within.ToNS,
 		EndedFromNS: within.FromNS, EndedToNS: within.ToNS, Limit: limit,
 	})
