@@ -54,7 +54,8 @@ func counting(t *testing.T, db chtest.Database, m clickhouse.Mapping) (*clickhou
 // reads is what its range holds and, of each part that it touches, at most one granule
 // more at either end, however much lies before it: under the default sort key for the
 // share of 10,000 tenants, under the former one for a single tenant. A granule is 8,192
-// rows, the last one of a part up to twice as many.
+// rows, the last one of a part up to twice as many. A scan may count a row twice: of the
+// rows that it is to return, ClickHouse reads the wide columns in a second step.
 func TestReadingDoesNotGrowWithHistory(t *testing.T) {
 	const granule, perSecond, of = 8192, 1000, 8
 	var names []string
@@ -101,22 +102,22 @@ func TestReadingDoesNotGrowWithHistory(t *testing.T) {
 					t.Fatal(err)
 				}
 				bounds := map[string]int64{}
-				for name, query := range map[string]func() (int64, error){
-					"observe": func() (int64, error) {
+				for name, query := range map[string]func() (rows, steps int64, err error){
+					"observe": func() (int64, int64, error) {
 						_, err := source.Observe(t.Context(), evaluator.ObserveQuery{
 							Tenants: c.tenants, Statuses: s.Statuses, FromNS: end - last*1_000_000, ToNS: end, WidthNS: second,
 						})
-						return last, err
+						return last, 1, err
 					},
-					"scan": func() (int64, error) { _, err := source.Scan(t.Context(), s); return fresh, err },
+					"scan": func() (int64, int64, error) { _, err := source.Scan(t.Context(), s); return fresh, 2, err },
 				} {
 					read.Store(0)
-					rows, err := query()
+					rows, steps, err := query()
 					if err != nil {
 						t.Fatal(err)
 					}
 					bounds[name] = read.Load()
-					if bound := rows + int64(plan.Parts+1)*2*granule; read.Load() > bound {
+					if bound := steps * (rows + int64(plan.Parts+1)*2*granule); read.Load() > bound {
 						t.Errorf("%s: %s over %d rows reads %d of %d parts, want at most %d", what, name, rows, read.Load(), plan.Parts, bound)
 					}
 				}
