@@ -40,7 +40,7 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(table, "RULE\tID\tMATCHING\tALERTED\tMISSING\tOUT OF REACH\tUNEXPECTED"); err != nil {
+	if _, err := fmt.Fprintln(table, "RULE\tID\tMATCHING\tALERTED\tMISSING\tLATE-DROPPED\tUNEXPECTED"); err != nil {
 		return err
 	}
 	var missing, until int64
@@ -59,7 +59,7 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		if c.Missing > 0 {
 			samples = append(samples, fmt.Sprintf("%s: %s", c.RuleName, strings.Join(c.MissingSample, ", ")))
 		}
-		_, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.OutOfReach, c.Unexpected)
+		_, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.LateDropped, c.Unexpected)
 		return err
 	})
 	if err != nil {

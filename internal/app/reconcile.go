@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres"
@@ -32,7 +32,7 @@ type ReconcileOptions struct {
 }
 
 // Reconciliation is how the alerts of a rule compare with what matches.
-type Reconciliation = evaluator.Reconciliation
+type Reconciliation = reconcile.Reconciliation
 
 // Reconcile compares the alerts of rules with the exchanges that match, and
 // tells each. It changes nothing.
@@ -50,7 +50,7 @@ func Reconcile(ctx context.Context, o ReconcileOptions, each func(Reconciliation
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	r := &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation(), Confirm: o.Confirm}
+	r := &reconcile.Reconciler{Source: source, Alerts: db.Reconciliation(), Confirm: o.Confirm}
 	found := 0
 	err = eachReconcilable(ctx, db.Reconciliation(), func(rule postgres.ReconcilableRule) error {
 		if len(o.Rules) > 0 && !slices.Contains(o.Rules, rule.ID) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/internal/fault"
 	"tocsin/internal/postgres"
 )
@@ -18,7 +18,7 @@ import (
 // shows the same, and logged.
 type watch struct {
 	store      *postgres.Reconciliation
-	reconciler *evaluator.Reconciler
+	reconciler *reconcile.Reconciler
 	every      time.Duration
 	logger     *slog.Logger
 }
@@ -35,10 +35,10 @@ const (
 	watchConfirm = 30 * time.Second
 )
 
-func newWatch(store *postgres.Reconciliation, source evaluator.MatchSource, every time.Duration, logger *slog.Logger) *watch {
+func newWatch(store *postgres.Reconciliation, source reconcile.MatchSource, every time.Duration, logger *slog.Logger) *watch {
 	return &watch{
 		store: store, every: every, logger: logger,
-		reconciler: &evaluator.Reconciler{Source: source, Alerts: store, Confirm: min(watchConfirm, every)},
+		reconciler: &reconcile.Reconciler{Source: source, Alerts: store, Confirm: min(watchConfirm, every)},
 	}
 }
 
@@ -102,6 +102,9 @@ func (w *watch) compare(ctx context.Context, rule postgres.ReconcilableRule, pas
 		// One that cannot be compared, as it cannot be evaluated, hides no other.
 		w.logger.WarnContext(ctx, "rule not compared", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
 		return nil
+	}
+	if err := w.store.LateDropped(ctx, rule.ID, result.LateDroppedByHour); err != nil {
+		w.logger.WarnContext(ctx, "late-dropped exchanges not counted", slog.String("rule_id", rule.ID.String()), slog.Any("error", err))
 	}
 	pass.Rules++
 	pass.Missing += result.Missing
