@@ -12,7 +12,16 @@
 // each rule and group. [Window.Next] decides:
 //
 //	PENDING ──for duration──▶ FIRING ──acknowledge──▶ ACKNOWLEDGED
-//	   └─below─▶ (gone)          └───below, resolve───────┴──▶ RESOLVED
+//	   └─below─▶ (gone)          ├───────below───────────────┴──▶ RESOLVED
+//	                             └──────resolve──▶ RESOLVED, held ──below──▶ RESOLVED
+//
+// An alert that a person resolves is held: its group raises no other one until the
+// value has been below the threshold once, or the rule was armed anew. So a person
+// who resolves an alert about something that goes on is left in peace.
+//
+// An edit of the condition arms the rule anew, and counting begins with the edit. It
+// keeps the alerts that are open, until the new condition has been below the threshold
+// for a whole window.
 //
 // An alert about the health of a rule fires when the rule cannot be evaluated
 // and resolves when it can again. One about a webhook fires when it is switched

@@ -23,13 +23,30 @@ func WindowOf(d *rules.Definition) Window {
 	}
 }
 
-// Open is the open alert of a rule and group.
+// Open is the alert of a rule and group that is open, or that a person resolved and
+// that holds the group back.
 type Open struct {
 	State State
-	// Since is when it became PENDING or, once it fires, when it fired.
+	// Since is when it became PENDING, when it fired or, once it is held, when it was
+	// resolved.
 	Since time.Time
 	// NotifiedAt is the last notification; zero before the first.
 	NotifiedAt time.Time
+	// Reminders is how many reminders were sent.
+	Reminders int
+	// Held says that a person resolved the alert, and that the value has not been seen
+	// below the threshold since: nothing is raised for the group until then.
+	Held bool
+}
+
+// Value is what a rule measured for a group.
+type Value struct {
+	Observed int64
+	// ArmedAt is when the rule was armed: created, enabled, or given another condition.
+	// What ended before is not counted.
+	ArmedAt time.Time
+	// Partial says that the window began before that.
+	Partial bool
 }
 
 // Step is what becomes of the alert of a rule and group.
@@ -47,10 +64,12 @@ const (
 	Fire
 	// Remind notifies again of an alert that fires.
 	Remind
-	// Drop removes a pending alert; nobody has heard of it.
+	// Drop removes a pending alert, of which nobody was notified.
 	Drop
 	// Clear resolves an alert, and notifies where the rule says so.
 	Clear
+	// Release ends the hold of an alert that a person resolved.
+	Release
 )
 
 // String returns the step's name.
@@ -70,23 +89,32 @@ func (s Step) String() string {
 		return "drop"
 	case Clear:
 		return "clear"
+	case Release:
+		return "release"
 	}
 	return fmt.Sprintf("step(%d)", int(s))
 }
 
-// Next decides by the number of matching exchanges at an instant. Open is nil
-// when no alert of the group is open; its instants and now are by one clock.
-func (w Window) Next(open *Open, observed int64, now time.Time) Step {
-	reached := observed >= w.Threshold
-	if open == nil {
-		switch {
-		case !reached:
-			return Stay
-		case w.For > 0:
-			return Wait
-		default:
-			return Raise
-		}
+// Next decides by the value at an instant. Open is nil when no alert of the group is
+// open or held; its instants, ArmedAt and now are by one clock.
+//
+// Of an alert that is older than the arming, a partial window says nothing about whether
+// things got better, since what the alert was about is not counted. Only a whole window
+// resolves it. A hold that is older than the arming ends.
+func (w Window) Next(open *Open, v Value, now time.Time) Step {
+	reached := v.Observed >= w.Threshold
+	older := open != nil && open.Since.Before(v.ArmedAt)
+	switch {
+	case open == nil && !reached:
+		return Stay
+	case open == nil && w.For > 0:
+		return Wait
+	case open == nil:
+		return Raise
+	case open.Held && (!reached || older):
+		return Release
+	case open.Held:
+		return Stay
 	}
 	switch open.State {
 	case Pending:
@@ -96,16 +124,12 @@ func (w Window) Next(open *Open, observed int64, now time.Time) Step {
 		case now.Sub(open.Since) >= w.For:
 			return Fire
 		}
-	case Firing:
+	case Firing, Acknowledged:
 		switch {
-		case !reached:
+		case !reached && !(older && v.Partial):
 			return Clear
-		case w.ReNotify > 0 && now.Sub(open.NotifiedAt) >= w.ReNotify:
+		case reached && open.State == Firing && w.ReNotify > 0 && now.Sub(open.NotifiedAt) >= w.ReNotify:
 			return Remind
-		}
-	case Acknowledged:
-		if !reached {
-			return Clear
 		}
 	case Resolved:
 	}

@@ -12,34 +12,59 @@ func TestNext(t *testing.T) {
 	at := func(state alerts.State, since, notified time.Duration) *alerts.Open {
 		return &alerts.Open{State: state, Since: now.Add(-since), NotifiedAt: now.Add(-notified)}
 	}
+	held := func(since time.Duration) *alerts.Open {
+		return &alerts.Open{State: alerts.Resolved, Since: now.Add(-since), Held: true}
+	}
 	plain := alerts.Window{Threshold: 5}
-	patient := alerts.Window{Threshold: 5, For: time.Minute}
+	delayed := alerts.Window{Threshold: 5, For: time.Minute}
 	reminding := alerts.Window{Threshold: 5, ReNotify: time.Hour}
+	whole := func(observed int64) alerts.Value {
+		return alerts.Value{Observed: observed, ArmedAt: now.Add(-24 * time.Hour)}
+	}
+	partial := func(observed int64) alerts.Value {
+		return alerts.Value{Observed: observed, Partial: true, ArmedAt: now.Add(-time.Minute)}
+	}
 	for name, c := range map[string]struct {
-		window   alerts.Window
-		open     *alerts.Open
-		observed int64
-		want     alerts.Step
+		window alerts.Window
+		open   *alerts.Open
+		value  alerts.Value
+		want   alerts.Step
 	}{
-		"nothing, below":             {plain, nil, 4, alerts.Stay},
-		"nothing, reached":           {plain, nil, 5, alerts.Raise},
-		"nothing, reached, patient":  {patient, nil, 5, alerts.Wait},
-		"pending, too early":         {patient, at(alerts.Pending, 59*time.Second, 0), 9, alerts.Stay},
-		"pending, for long enough":   {patient, at(alerts.Pending, time.Minute, 0), 5, alerts.Fire},
-		"pending, below":             {patient, at(alerts.Pending, time.Hour, 0), 4, alerts.Drop},
-		"pending, no longer patient": {plain, at(alerts.Pending, 0, 0), 5, alerts.Fire},
-		"firing, reached":            {plain, at(alerts.Firing, time.Hour, time.Hour), 5, alerts.Stay},
-		"firing, below":              {plain, at(alerts.Firing, 0, 0), 4, alerts.Clear},
-		"firing, reminder not due":   {reminding, at(alerts.Firing, 9*time.Hour, 59*time.Minute), 5, alerts.Stay},
-		"firing, reminder due":       {reminding, at(alerts.Firing, 9*time.Hour, time.Hour), 5, alerts.Remind},
-		"firing, below beats remind": {reminding, at(alerts.Firing, 9*time.Hour, time.Hour), 0, alerts.Clear},
-		"acknowledged, no reminder":  {reminding, at(alerts.Acknowledged, 9*time.Hour, 9*time.Hour), 5, alerts.Stay},
-		"acknowledged, below":        {plain, at(alerts.Acknowledged, 0, 0), 0, alerts.Clear},
-		"resolved is not open":       {plain, at(alerts.Resolved, 0, 0), 9, alerts.Stay},
-		"the database's clock leapt": {patient, at(alerts.Pending, -time.Hour, 0), 5, alerts.Stay},
+		"nothing, below":             {plain, nil, whole(4), alerts.Stay},
+		"nothing, reached":           {plain, nil, whole(5), alerts.Raise},
+		"nothing, reached, delayed":  {delayed, nil, whole(5), alerts.Wait},
+		"pending, too early":         {delayed, at(alerts.Pending, 59*time.Second, 0), whole(9), alerts.Stay},
+		"pending, for long enough":   {delayed, at(alerts.Pending, time.Minute, 0), whole(5), alerts.Fire},
+		"pending, below":             {delayed, at(alerts.Pending, time.Hour, 0), whole(4), alerts.Drop},
+		"pending, no longer delayed": {plain, at(alerts.Pending, 0, 0), whole(5), alerts.Fire},
+		"firing, reached":            {plain, at(alerts.Firing, time.Hour, time.Hour), whole(5), alerts.Stay},
+		"firing, below":              {plain, at(alerts.Firing, 0, 0), whole(4), alerts.Clear},
+		"firing, reminder not due":   {reminding, at(alerts.Firing, 9*time.Hour, 59*time.Minute), whole(5), alerts.Stay},
+		"firing, reminder due":       {reminding, at(alerts.Firing, 9*time.Hour, time.Hour), whole(5), alerts.Remind},
+		"firing, below beats remind": {reminding, at(alerts.Firing, 9*time.Hour, time.Hour), whole(0), alerts.Clear},
+		"acknowledged, no reminder":  {reminding, at(alerts.Acknowledged, 9*time.Hour, 9*time.Hour), whole(5), alerts.Stay},
+		"acknowledged, below":        {plain, at(alerts.Acknowledged, 0, 0), whole(0), alerts.Clear},
+		"resolved is not open":       {plain, at(alerts.Resolved, 0, 0), whole(9), alerts.Stay},
+		"the database's clock leapt": {delayed, at(alerts.Pending, -time.Hour, 0), whole(5), alerts.Stay},
+
+		"new rule, reached":               {plain, nil, partial(5), alerts.Raise},
+		"new rule, firing, below":         {plain, at(alerts.Firing, time.Second, 0), partial(4), alerts.Clear},
+		"edited, pending, below":          {delayed, at(alerts.Pending, time.Hour, 0), partial(4), alerts.Drop},
+		"edited, firing, below":           {plain, at(alerts.Firing, time.Hour, 0), partial(0), alerts.Stay},
+		"edited, acknowledged, below":     {plain, at(alerts.Acknowledged, time.Hour, 0), partial(0), alerts.Stay},
+		"edited, firing, no reminder yet": {reminding, at(alerts.Firing, 9*time.Hour, 9*time.Hour), partial(4), alerts.Stay},
+		"edited, firing, reached again":   {reminding, at(alerts.Firing, 9*time.Hour, 9*time.Hour), partial(5), alerts.Remind},
+
+		"held, reached":                       {plain, held(time.Second), whole(9), alerts.Stay},
+		"held, reached, delayed":              {delayed, held(time.Hour), whole(9), alerts.Stay},
+		"held, reached, no reminder":          {reminding, held(9 * time.Hour), whole(9), alerts.Stay},
+		"held, below":                         {plain, held(time.Second), whole(4), alerts.Release},
+		"held, below since an edit":           {plain, held(time.Second), partial(4), alerts.Release},
+		"held, reached, armed anew since":     {plain, held(time.Hour), partial(9), alerts.Release},
+		"held, reached, armed anew before it": {plain, held(time.Second), partial(9), alerts.Stay},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.window.Next(c.open, c.observed, now); got != c.want {
+			if got := c.window.Next(c.open, c.value, now); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})

@@ -10,7 +10,7 @@ import (
 
 	"tocsin/alerts"
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/preview"
 	"tocsin/internal/fault"
 	"tocsin/notify"
 	"tocsin/notify/template"
@@ -19,7 +19,7 @@ import (
 
 // Previewer tells what a rule would have raised.
 type Previewer interface {
-	Preview(ctx context.Context, r evaluator.PreviewRequest) (evaluator.Preview, error)
+	Preview(ctx context.Context, r preview.Request) (preview.Result, error)
 }
 
 const (
@@ -57,7 +57,7 @@ func (s *server) PreviewRuleDefinition(ctx context.Context, req PreviewRuleDefin
 		return nil, inside("definition.", err)
 	}
 	d.Name = req.Body.Definition.Name
-	answer, err := s.preview(ctx, evaluator.PreviewRequest{TenantID: tenantOf(ctx), Definition: d, Version: 1, Last: last})
+	answer, err := s.preview(ctx, preview.Request{TenantID: tenantOf(ctx), Definition: d, Version: 1, Last: last})
 	return PreviewRuleDefinition200JSONResponse(answer), err
 }
 
@@ -85,14 +85,14 @@ func (s *server) PreviewRule(ctx context.Context, req PreviewRuleRequestObject) 
 	if err != nil {
 		return nil, fmt.Errorf("preview rule: %w", err)
 	}
-	answer, err := s.preview(ctx, evaluator.PreviewRequest{
+	answer, err := s.preview(ctx, preview.Request{
 		TenantID: tenantOf(ctx), Definition: r.Definition, RuleID: r.ID, Version: r.Version, Last: last,
 	})
 	return PreviewRule200JSONResponse(answer), err
 }
 
 // preview makes a preview when there is room for one.
-func (s *server) preview(ctx context.Context, r evaluator.PreviewRequest) (RulePreview, error) {
+func (s *server) preview(ctx context.Context, r preview.Request) (RulePreview, error) {
 	select {
 	case s.previews <- struct{}{}:
 		defer func() { <-s.previews }()
@@ -120,7 +120,7 @@ func (s *server) preview(ctx context.Context, r evaluator.PreviewRequest) (RuleP
 	return answer, nil
 }
 
-func previewAnswer(p *evaluator.Preview) RulePreview {
+func previewAnswer(p *preview.Result) RulePreview {
 	instant := func(ns int64) time.Time { return time.Unix(0, ns).UTC() }
 	answer := RulePreview{
 		From: instant(p.FromNS), To: instant(p.ToNS), CoveredFrom: instant(p.CoveredFromNS), Truncated: p.Truncated,

@@ -15,14 +15,14 @@ import (
 	"tocsin/alerts"
 	"tocsin/api"
 	"tocsin/cursor"
-	"tocsin/evaluator"
+	"tocsin/evaluator/preview"
 	"tocsin/notify"
 	"tocsin/rules"
 )
 
 // pastMemory remembers what it was asked about the past.
 type pastMemory struct {
-	preview evaluator.PreviewRequest
+	preview preview.Request
 	search  rules.ExchangeQuery
 	facet   rules.FacetQuery
 	asked   rules.DurationQuery
@@ -31,16 +31,16 @@ type pastMemory struct {
 	err     error
 }
 
-func (m *pastMemory) Preview(_ context.Context, r evaluator.PreviewRequest) (evaluator.Preview, error) {
+func (m *pastMemory) Preview(_ context.Context, r preview.Request) (preview.Result, error) {
 	m.preview = r
 	if m.err != nil {
-		return evaluator.Preview{}, m.err
+		return preview.Result{}, m.err
 	}
 	a := anAlert(instant())
-	return evaluator.Preview{
+	return preview.Result{
 		FromNS: instant().Add(-r.Last).UnixNano(), ToNS: instant().UnixNano(), CoveredFromNS: instant().Add(-r.Last).UnixNano(),
 		Scanned: 7, Alerts: 130, WidthNS: r.Last.Nanoseconds() / 48, Buckets: make([]int64, 48),
-		Shares: []evaluator.PreviewShare{{Application: "orders", Route: "order-to-erp", Alerts: 130}}, Newest: []alerts.Instance{a},
+		Shares: []preview.Share{{Application: "orders", Route: "order-to-erp", Alerts: 130}}, Newest: []alerts.Instance{a},
 		Notifications: 130, BusiestMinute: 61,
 	}, nil
 }

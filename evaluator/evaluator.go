@@ -1,8 +1,59 @@
 // Package evaluator judges exchanges by rules and raises alerts, each once.
+//
+// Progress belongs to partitions. A partition is a share of the tenants; its checkpoint
+// is one row in Postgres, which is lease, fence and cursor at once. Postgres is
+// authoritative: what a commit did not write did not happen, and the next pass does the
+// same work again.
+//
+//	hold ──▶ rules ──▶ observe ──▶ plan ──▶ ┌ read ──▶ judge ──▶ commit ┐ ──▶ the next range
+//	                                         └───────────────────────────┘
+//
+// A pass observes the source's clock and the fingerprints of recent seconds, plans what
+// to read (see plan.go), and takes one range after the other through the same loop: read
+// a page, judge it by every rule of the partition, commit what it raises together with
+// how far that takes the partition. What is new and what changed shortly before comes
+// first; then window rules; then, in what is left of the interval, the older look-back
+// and the rules that are exceptions (see exception.go).
+//
+// What holds, and why:
+//
+//   - No exchange twice: an alert is unique by rule and execution id in the database, and
+//     its id is derived from both. Judging an exchange again changes nothing, and an alert
+//     that a failover took away comes back with the same id.
+//
+//   - No exchange skipped: the cursor moves only in a transaction that writes what was
+//     raised up to there and, as the backfill mark, from where on anything behind it is
+//     left to judge. Pages are cut at positions, never within one.
+//
+//   - What becomes visible behind the cursor changes the fingerprint of its second or
+//     minute, which is then judged again (see memory.go), for as long as the rules look
+//     back. A fingerprint counts as judged only if the server that gave it answered the
+//     scan as well: a server that lags may delay an alert, and never hides one.
+//
+//   - A stale holder changes nothing: each commit is a compare-and-set on the
+//     checkpoint's token, revision and rules revision. Every change of a rule moves the
+//     latter, so no commit judges by rules that have changed.
+//
+//   - Memory is valid only for the last own revision. Another holder, a failover that
+//     lost commits, or a restored backup makes the process judge the look-back again.
+//
+//   - No cursor follows a clock of the source that is ahead of Postgres's.
+//
+//   - A source that cannot be read is announced once, after [SourcePatience]. A rule that
+//     cannot be evaluated is announced once and left out, while the others go on.
+//
+//   - No partition waits for another one: each pass has its own deadline. Within a pass
+//     no tenant holds up what is new of the others for longer than its share.
 package evaluator
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
 
 	"tocsin/alerts"
 	"tocsin/notify"
@@ -20,4 +71,260 @@ type Texts interface {
 	Texts(rule *rules.Rule, e *rules.Exchange) (title, message string, problem error)
 	// CountTexts is for window rules. Newest is the zero exchange where none is known.
 	CountTexts(rule *rules.Rule, c *alerts.Count, newest *rules.Exchange) (title, message string, problem error)
+}
+
+// Observer is told what passes did. Its methods must not block, and may be called by
+// several passes at once.
+type Observer interface {
+	Passed(partition int, result Result)
+	// GaveUp is called when this replica does not hold a partition any more.
+	GaveUp(partition int)
+	Committed(t Timing)
+}
+
+// Timing is how long a commit took, and how long after the ends of their exchanges it
+// raised its alerts, in nanoseconds.
+type Timing struct {
+	Commit     time.Duration
+	DetectedNS []int64
+}
+
+// Result is what passes did.
+type Result struct {
+	// Partitions is the number of passes, Stale of those that another holder or a change
+	// of the rules overtook.
+	Partitions, Stale int
+	// Observed says that the source was read.
+	Observed bool
+	// Scanned is the number of exchanges read.
+	Scanned int
+	// Alerts and Notifications were written; Late is how many of the alerts were found
+	// behind the cursor.
+	Alerts, Notifications, Late int
+	// Failed is the number of rules that began to fail, Deferred of tenants that took
+	// more than their share.
+	Failed, Deferred int
+	// Took is the time of one pass. Lag is how far its cursor is behind the watermark
+	// at its end, Backlog how much start time behind the cursor is left to judge.
+	Took, Lag, Backlog time.Duration
+}
+
+func (r *Result) add(o Result) {
+	r.Partitions, r.Stale, r.Scanned = r.Partitions+o.Partitions, r.Stale+o.Stale, r.Scanned+o.Scanned
+	r.Alerts, r.Notifications, r.Late = r.Alerts+o.Alerts, r.Notifications+o.Notifications, r.Late+o.Late
+	r.Failed, r.Deferred, r.Observed = r.Failed+o.Failed, r.Deferred+o.Deferred, r.Observed || o.Observed
+	r.Took, r.Lag, r.Backlog = max(r.Took, o.Took), max(r.Lag, o.Lag), r.Backlog+o.Backlog
+}
+
+// Options configures an [Evaluator]. Source, Store, Publisher, Texts, Logger, Clock and
+// Replica are required.
+type Options struct {
+	Source    Source
+	Store     Store
+	Publisher Publisher
+	Texts     Texts
+	// Windows evaluates window rules; without it they are not evaluated.
+	Windows Windows
+	// Observer may be nil.
+	Observer Observer
+	Logger   *slog.Logger
+	// Clock measures how long passes take; it is never compared with a lease.
+	Clock func() time.Time
+	// Replica names this process in leases.
+	Replica string
+	// Interval is the time between passes over a partition, 1 s by default.
+	Interval time.Duration
+	// Settle is how far the watermark lies behind the source's clock, 0 or more.
+	Settle time.Duration
+	// PageSize is the most exchanges read at once, 1,000 by default; of what is not
+	// recent ten times as many.
+	PageSize int
+	// LeaseFor is how long a partition stays with a replica that does not commit, 15 s by
+	// default. A pass reads for a third of it at the most.
+	LeaseFor time.Duration
+	// Workers is how many passes may be under way at once, 4 by default.
+	Workers int
+}
+
+// Evaluator holds partitions and makes passes over them.
+type Evaluator struct {
+	Options
+	// mu guards partitions, and whether each is busy.
+	mu         sync.Mutex
+	partitions map[int]*partition
+	source     sourceHealth
+}
+
+// New returns an evaluator. Its error names the option that cannot be used.
+func New(o Options) (*Evaluator, error) {
+	if o.Source == nil || o.Store == nil || o.Publisher == nil || o.Texts == nil || o.Logger == nil || o.Clock == nil || o.Replica == "" {
+		return nil, errors.New("evaluator: Source, Store, Publisher, Texts, Logger, Clock and Replica are required")
+	}
+	if o.Interval < 0 || o.Settle < 0 || o.PageSize < 0 || o.LeaseFor < 0 || o.Workers < 0 {
+		return nil, errors.New("evaluator: Interval, Settle, PageSize, LeaseFor and Workers must not be negative")
+	}
+	for _, d := range []struct {
+		value     *time.Duration
+		otherwise time.Duration
+	}{{&o.Interval, time.Second}, {&o.LeaseFor, 15 * time.Second}} {
+		if *d.value == 0 {
+			*d.value = d.otherwise
+		}
+	}
+	if o.PageSize == 0 {
+		o.PageSize = 1000
+	}
+	if o.Workers == 0 {
+		o.Workers = 4
+	}
+	return &Evaluator{Options: o, partitions: map[int]*partition{}}, nil
+}
+
+// Tick makes one pass over each partition that this replica holds, and waits for all.
+func (e *Evaluator) Tick(stop context.Context) (Result, error) {
+	due, err := e.hold(stop)
+	if err != nil {
+		return Result{}, err
+	}
+	var all Result
+	var errs []error
+	var mu sync.Mutex
+	var passes sync.WaitGroup
+	slots := make(chan struct{}, e.Workers)
+	for _, p := range due {
+		if e.Workers == 1 {
+			result, err := e.pass(stop, p)
+			all.add(result)
+			errs = append(errs, err)
+			continue
+		}
+		passes.Go(func() {
+			slots <- struct{}{}
+			result, err := e.pass(stop, p)
+			<-slots
+			mu.Lock()
+			defer mu.Unlock()
+			all.add(result)
+			errs = append(errs, err)
+		})
+	}
+	passes.Wait()
+	return all, errors.Join(errs...)
+}
+
+// Run makes passes until ctx ends: over each partition every interval, unless the one
+// before is still under way. Then it lets them commit the page at hand, and gives up
+// what it holds, so that another replica goes on at once.
+func (e *Evaluator) Run(ctx context.Context) {
+	ticker := time.NewTicker(e.Interval)
+	defer ticker.Stop()
+	slots := make(chan struct{}, e.Workers)
+	var passes sync.WaitGroup
+	for ctx.Err() == nil {
+		due, err := e.hold(ctx)
+		if err != nil {
+			e.Logger.ErrorContext(ctx, "partitions not held", slog.Any("error", err))
+		}
+		for _, p := range due {
+			passes.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				if _, err := e.pass(ctx, p); err != nil && !errors.Is(err, ErrStale) {
+					e.Logger.ErrorContext(ctx, "pass failed", slog.Int("partition", p.number), slog.Any("error", err))
+				}
+			})
+		}
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+	}
+	passes.Wait()
+	e.release(ctx)
+}
+
+// hold renews and takes leases, and returns the partitions that a pass may be made over,
+// marked as busy.
+func (e *Evaluator) hold(ctx context.Context) ([]*partition, error) {
+	var busy []int
+	e.mu.Lock()
+	for number, p := range e.partitions {
+		if p.busy {
+			busy = append(busy, number)
+		}
+	}
+	e.mu.Unlock()
+	slices.Sort(busy)
+	ctx, cancel := context.WithTimeout(ctx, e.LeaseFor/2)
+	defer cancel()
+	holding, err := e.Store.Hold(ctx, HoldRequest{Replica: e.Replica, LeaseFor: e.LeaseFor, Busy: busy})
+	if err != nil {
+		return nil, fmt.Errorf("hold partitions: %w", err)
+	}
+	e.source.announced(holding.SourceFailed)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var due []*partition
+	held := map[int]bool{}
+	for _, c := range holding.Checkpoints {
+		held[c.Partition] = true
+		if slices.Contains(busy, c.Partition) {
+			continue
+		}
+		p := e.partitions[c.Partition]
+		if p == nil {
+			p = &partition{Evaluator: e, number: c.Partition, pageSize: e.PageSize, at: c}
+			e.partitions[c.Partition] = p
+		}
+		p.adopt(c, holding.Now)
+		p.busy = true
+		due = append(due, p)
+	}
+	for number, p := range e.partitions {
+		if !held[number] && !p.busy {
+			delete(e.partitions, number)
+			if e.Observer != nil {
+				e.Observer.GaveUp(number)
+			}
+		}
+	}
+	return due, nil
+}
+
+// pass makes one pass, and notes what it says about the source.
+func (e *Evaluator) pass(ctx context.Context, p *partition) (Result, error) {
+	result, err := p.run(ctx)
+	e.health(ctx, &result, err)
+	e.mu.Lock()
+	p.busy = false
+	e.mu.Unlock()
+	if e.Observer != nil {
+		e.Observer.Passed(p.number, result)
+	}
+	if result.Alerts > 0 || result.Failed > 0 || result.Deferred > 0 {
+		e.Logger.InfoContext(ctx, "pass done", slog.Int("partition", p.number), slog.Int("scanned", result.Scanned),
+			slog.Int("alerts", result.Alerts), slog.Int("late", result.Late), slog.Int("notifications", result.Notifications),
+			slog.Int("failed", result.Failed), slog.Int("deferred", result.Deferred), slog.Duration("took", result.Took))
+	}
+	return result, err
+}
+
+// release gives up every partition.
+func (e *Evaluator) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.LeaseFor/2)
+	defer cancel()
+	e.mu.Lock()
+	var held []int
+	for number := range e.partitions {
+		held = append(held, number)
+	}
+	clear(e.partitions)
+	e.mu.Unlock()
+	slices.Sort(held)
+	if len(held) == 0 {
+		return
+	}
+	if err := e.Store.Release(ctx, e.Replica, held); err != nil {
+		e.Logger.WarnContext(ctx, "partitions not released; their leases expire", slog.Any("error", err))
+	}
 }

@@ -53,6 +53,9 @@ type ObserveQuery struct {
 	ToNS, SettleNS int64
 	// WidthNS is the width of a bucket; bucket n begins at n × WidthNS.
 	WidthNS int64
+	// SplitNS is an instant in the range at which a bucket is counted in two parts: what
+	// begins at or after it is answered as a bucket that begins there.
+	SplitNS int64
 }
 
 // Observation is the answer to an [ObserveQuery].

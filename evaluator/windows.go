@@ -25,7 +25,7 @@ type WindowRequest struct {
 	Partition int
 	Tenants   Tenants
 	// Rules are due, in the order in which they should be evaluated.
-	Rules []*rules.Judge
+	Rules []WindowRule
 	// Open holds the open alerts of these rules, and those that a person resolved while
 	// their value was above the threshold.
 	Open []OpenAlert
@@ -36,6 +36,12 @@ type WindowRequest struct {
 	Now time.Time
 	// Over reports that there is no more time.
 	Over func() bool
+}
+
+// WindowRule is a window rule with its compiled conditions.
+type WindowRule struct {
+	*rules.Rule
+	*rules.Judge
 }
 
 // WindowOutcome is what became of window rules.
@@ -57,9 +63,6 @@ type OpenAlert struct {
 	RuleID uuid.UUID
 	Group  string
 	alerts.Open
-	// Held says that a person resolved the alert while its value was above the
-	// threshold: nothing is raised for the group until the value has been below once.
-	Held bool
 }
 
 // Change is a step of one alert of a window rule. It is made if the alert still

@@ -54,13 +54,13 @@ type serve struct {
 	ExchangeURL       string          `help:"Where people see an exchange, with {executionId}, {correlationId}, {application}, {route}, {environment} or {tenantId} in it; messages link to it." env:"TOCSIN_EXCHANGE_URL" placeholder:"URL"`
 	OutgoingAllow     []network       `help:"Networks that webhooks may call although they are not public, as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
 	SlackAPIURL       string          `help:"Where the methods of Slack's Web API are, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL" name:"slack-api-url"`
-	TickInterval      time.Duration   `help:"Time between ticks of the evaluator." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
-	CohortLeast       int             `help:"Least number of rules of one kind (tenant, interval, look-back) that share a cursor, so that a tick costs one row for all; 0 has each go alone." default:"100" env:"TOCSIN_COHORT_LEAST" placeholder:"N"`
-	Settle            time.Duration   `help:"How far behind ClickHouse's clock exchanges are judged." default:"1s" env:"TOCSIN_SETTLE"`
+	TickInterval      time.Duration   `help:"Time between passes over a partition." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
+	Settle            time.Duration   `help:"How far behind ClickHouse's clock exchanges are judged." default:"100ms" env:"TOCSIN_SETTLE"`
 	PageSize          int             `help:"Most exchanges read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
-	ClaimFor          time.Duration   `help:"How long a claim on rules outlives a replica that died." default:"15s" env:"TOCSIN_CLAIM_FOR"`
+	PartitionLease    time.Duration   `help:"How long a partition stays with a replica that died. TOCSIN_CLAIM_FOR is its former name." default:"15s" env:"TOCSIN_PARTITION_LEASE,TOCSIN_CLAIM_FOR"`
+	EvaluateWorkers   int             `help:"Most partitions that this replica evaluates at once." default:"4" env:"TOCSIN_EVALUATE_WORKERS" placeholder:"N"`
 	Lease             time.Duration   `help:"How long a claim on a notification outlives a replica that died." default:"30s" env:"TOCSIN_LEASE"`
-	HeartbeatInterval time.Duration   `help:"Time between this replica's signs of life." default:"10s" env:"TOCSIN_HEARTBEAT_INTERVAL"`
+	HeartbeatInterval time.Duration   `help:"Time between this replica's heartbeats." default:"10s" env:"TOCSIN_HEARTBEAT_INTERVAL"`
 	DeadAfter         time.Duration   `help:"Silence after which a replica is dead and its claims are released; at least three heartbeat intervals." default:"1m" env:"TOCSIN_DEAD_AFTER"`
 	ReapInterval      time.Duration   `help:"Time between looks for dead replicas." default:"30s" env:"TOCSIN_REAP_INTERVAL"`
 	RetrySchedule     []time.Duration `help:"Pauses after the first, second … failed attempt of a message; after the last one it is given up. Each is stretched or shortened by up to a fifth." default:"1m,5m,30m,2h,24h" env:"TOCSIN_RETRY_SCHEDULE" placeholder:"PAUSE,…"`
@@ -110,7 +110,7 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, Source: mapping,
 		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, ExchangeURL: s.ExchangeURL, OutgoingAllow: prefixes(s.OutgoingAllow),
 		SlackAPIURL:  s.SlackAPIURL,
-		TickInterval: s.TickInterval, CohortLeast: cohortLeast(s.CohortLeast), Settle: s.Settle, PageSize: s.PageSize, ClaimFor: s.ClaimFor, Lease: s.Lease,
+		TickInterval: s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, PartitionLease: s.PartitionLease, Workers: s.EvaluateWorkers, Lease: s.Lease,
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
 		Breaker:       app.Breaker{Threshold: s.BreakerAfter, Pause: s.BreakerPause, MaxPause: s.BreakerMaxPause},
 		RetrySchedule: s.RetrySchedule, PollInterval: valueOf(s.PollInterval),
@@ -137,7 +137,8 @@ func (s *serve) zeros() error {
 	}{
 		{"TOCSIN_TICK_INTERVAL", s.TickInterval == 0},
 		{"TOCSIN_PAGE_SIZE", s.PageSize == 0},
-		{"TOCSIN_CLAIM_FOR", s.ClaimFor == 0},
+		{"TOCSIN_PARTITION_LEASE", s.PartitionLease == 0},
+		{"TOCSIN_EVALUATE_WORKERS", s.EvaluateWorkers == 0},
 		{"TOCSIN_LEASE", s.Lease == 0},
 		{"TOCSIN_HEARTBEAT_INTERVAL", s.HeartbeatInterval == 0},
 		{"TOCSIN_DEAD_AFTER", s.DeadAfter == 0},
@@ -168,14 +169,6 @@ func valueOf[T any](given *T) (value T) {
 		value = *given
 	}
 	return value
-}
-
-// cohortLeast returns what the evaluator takes for none, where none are wanted.
-func cohortLeast(n int) int {
-	if n == 0 {
-		return -1
-	}
-	return n
 }
 
 type migrate struct{ database }

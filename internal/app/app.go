@@ -3,8 +3,7 @@
 // them, and ends them in the reverse order.
 //
 // A replica runs any of the roles. A wake-up bus tells dispatchers of all
-// replicas that notifications are waiting, and evaluators that rules may be due;
-// what it loses they find by polling.
+// replicas that notifications are waiting; what it loses they find by polling.
 package app
 
 import (
@@ -22,6 +21,9 @@ import (
 
 	"tocsin/api"
 	"tocsin/evaluator"
+	"tocsin/evaluator/preview"
+	"tocsin/evaluator/reconcile"
+	"tocsin/evaluator/window"
 	"tocsin/internal/access"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/fault"
@@ -52,7 +54,6 @@ type App struct {
 	refresher  *refresh.Refresher
 	member     *lease.Member
 	bus        *bus.Bus
-	rulesBus   *bus.Bus
 	sender     *webhook.Sender
 	renderer   *webhook.Renderer
 	metrics    *metrics
@@ -106,7 +107,7 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 		return nil, err
 	}
 	a.member, err = lease.New(lease.Options{
-		Store: replicas{db.Replicas(), a.bus, a.rulesBus}, Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
+		Store: replicas{db.Replicas(), a.bus}, Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -195,17 +196,13 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 		return err
 	}
 	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Logger.With(slog.String("part", "reconciliation")))
-	var desk postgres.Desk
-	if a.dispatcher != nil {
-		desk = a.dispatcher
-	}
-	store := db.Evaluation(desk)
+	logger := a.options.Logger.With(slog.String("part", "evaluator"))
 	a.evaluator, err = evaluator.New(evaluator.Options{
-		Observer: a.metrics,
-		Source:   source, Store: store, Cohorts: store, CohortLeast: a.options.CohortLeast, Publisher: a.bus, Texts: texts,
-		Logger: a.options.Logger.With(slog.String("part", "evaluator")), Clock: a.options.Clock, Replica: a.replica,
+		Source: source, Store: db.Evaluation(a.options.heartbeat().DeadAfter), Publisher: a.bus, Texts: texts, Observer: a.metrics,
+		Windows: window.New(window.Options{Source: source, Texts: texts, Logger: logger}),
+		Logger:  logger, Clock: a.options.Clock, Replica: a.replica,
 		Interval: a.options.TickInterval, Settle: a.options.Settle, PageSize: a.options.PageSize,
-		ClaimFor: a.options.ClaimFor, Budget: a.options.ClaimFor / 3, Rest: a.options.Rest, WakeUps: a.rulesBus.WakeUps(),
+		LeaseFor: a.options.PartitionLease, Workers: a.options.Workers,
 	})
 	return err
 }
@@ -241,11 +238,11 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 	}
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: ruleStore{db.Rules(), a.rulesBus}, Webhooks: webhooks{db.Webhooks(), a.bus}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Activity: db.Inbox(),
+		Rules: db.Rules(), Webhooks: webhooks{db.Webhooks(), a.bus}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Activity: db.Inbox(),
 		Pulse: db.Pulse(a.options.Clock), Missed: db.Inbox(), Notifications: record, Status: record,
-		Previewer: &evaluator.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
+		Previewer: &preview.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
 		Exchanges: source, Texts: texts, Renderer: a.renderer, ExchangeURL: a.renderer.ExchangeURL, Sender: a.sender, Slack: db.Slack(),
-		Reconciler: &evaluator.Reconciler{Source: source, Alerts: db.Reconciliation()},
+		Reconciler: &reconcile.Reconciler{Source: source, Alerts: db.Reconciliation()},
 		Door:       a.door, Users: db.Accounts(), Tokens: db.Tokens(), Audit: db.Audit(), Elsewhere: elsewhere, Tenant: who.Tenant,
 		Identify: who.identify(), Open: who.Mode == AccessOpen, TrustedProxies: who.TrustedProxies, MetricsToken: who.MetricsToken,
 		Replicas: db.Replicas(), DeadAfter: a.options.heartbeat().DeadAfter,
@@ -302,14 +299,12 @@ func (a *App) Run(ctx context.Context) error {
 	defer leave()
 	parts.Go(func() { a.sweeper.Run(ctx) })
 	if a.evaluator != nil {
-		parts.Go(func() { a.rulesBus.Listen(ctx) })
 		parts.Go(func() { a.evaluator.Run(ctx) })
 		parts.Go(func() { a.watch.run(ctx) })
 	}
 	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
 	var sender sync.WaitGroup
 	sender.Go(func() { a.bus.Send(sending) })
-	sender.Go(func() { a.rulesBus.Send(sending) })
 	// Wake-ups of the last tick, and for what is released at the end, are sent.
 	defer sender.Wait()
 	defer stopSending()

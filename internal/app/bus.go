@@ -31,7 +31,7 @@ const (
 // BusProviders returns every provider.
 func BusProviders() []BusProvider { return []BusProvider{BusPostgres, BusMemory, BusRedis, BusNATS} }
 
-// BusOptions says how dispatchers and evaluators are woken. The zero value is Postgres.
+// BusOptions says how dispatchers are woken. The zero value is Postgres.
 type BusOptions struct {
 	// Provider is [BusPostgres] by default.
 	Provider BusProvider
@@ -40,7 +40,7 @@ type BusOptions struct {
 	// through a pooler in transaction mode.
 	URL string
 	// Name is that of the channel, or of the stream: letters, digits, - and _, at
-	// most 60; "tocsin-wake-ups" by default. That for evaluators ends in "-ev".
+	// most 60; "tocsin-wake-ups" by default.
 	Name string
 	// Length is the most messages that a stream keeps, 10,000 by default.
 	Length int
@@ -70,14 +70,6 @@ func (o *BusOptions) poll() time.Duration {
 	return 30 * time.Second
 }
 
-// rest is the longest time without a question of an evaluator that the bus wakes.
-func (o *BusOptions) rest() time.Duration {
-	if o.Provider == BusMemory {
-		return time.Second
-	}
-	return 5 * time.Second
-}
-
 func (o *BusOptions) validate() error {
 	var errs []error
 	if !slices.Contains(BusProviders(), o.Provider) {
@@ -99,27 +91,15 @@ func (o *BusOptions) validate() error {
 }
 
 // openBus opens the bus and connects to nothing yet: a server that is away must
-// not keep a replica from starting. Dispatchers hear on one channel that messages
-// are due, evaluators on another that rules may be: where a wake-up reaches one
-// replica only, it reaches one that is meant.
-func (a *App) openBus(db *postgres.DB) (err error) {
-	open := func(part, name string, observer bus.Observer) (*bus.Bus, error) {
-		driver, err := a.busDriver(db, name)
-		if err != nil {
-			return nil, err
-		}
-		return bus.New(bus.Options{Driver: driver, Logger: a.options.Logger.With(slog.String("part", part)), Observer: observer}), nil
-	}
-	if a.bus, err = open("wake-up bus", a.options.Bus.Name, a.metrics); err != nil {
+// not keep a replica from starting.
+func (a *App) openBus(db *postgres.DB) error {
+	driver, err := a.busDriver(db, a.options.Bus.Name)
+	if err != nil {
 		return err
 	}
-	a.rulesBus, err = open("wake-up bus of evaluators", a.options.Bus.Name+rulesSuffix, nil)
-	return err
+	a.bus = bus.New(bus.Options{Driver: driver, Logger: a.options.Logger.With(slog.String("part", "wake-up bus")), Observer: a.metrics})
+	return nil
 }
-
-// rulesSuffix is what the name of the evaluators' channel has more. With it, the
-// longest name is the longest that Postgres knows.
-const rulesSuffix = "-ev"
 
 func (a *App) busDriver(db *postgres.DB, name string) (bus.Driver, error) {
 	o := a.options.Bus

@@ -22,7 +22,12 @@ import (
 // measured in the database when it is asked for.
 type metrics struct {
 	registry *prometheus.Registry
-	ticks    prometheus.Counter
+	passes   *prometheus.HistogramVec
+	commits  prometheus.Histogram
+	detected prometheus.Histogram
+	lag      *prometheus.GaugeVec
+	backlog  *prometheus.GaugeVec
+	deferred prometheus.Counter
 	raised   *prometheus.CounterVec
 	attempts *prometheus.CounterVec
 	fenced   prometheus.Counter
@@ -36,20 +41,36 @@ type metrics struct {
 func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		ticks: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tocsin_ticks_total", Help: "Passes of this replica's evaluator.",
+		passes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "tocsin_pass_duration_seconds", Help: "How long this replica's passes over a partition took.", Buckets: durations(),
+		}, []string{"partition"}),
+		commits: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "tocsin_commit_duration_seconds", Help: "How long this replica's commits of a partition took.", Buckets: durations(),
+		}),
+		detected: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "tocsin_detection_latency_seconds", Help: "Time from the end of an exchange to the commit of its alert, by the clock of this replica.",
+			Buckets: []float64{0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300, 1800, 3600, 86400},
+		}),
+		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tocsin_watermark_lag_seconds", Help: "How far the cursor of a partition was behind the watermark after this replica's last pass.",
+		}, []string{"partition"}),
+		backlog: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tocsin_backlog_seconds", Help: "How much start time behind the cursor of a partition this replica has left to judge.",
+		}, []string{"partition"}),
+		deferred: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tocsin_tenants_deferred_total", Help: "Tenants that took more than their share of a pass, so that a part of their exchanges was left to later ones.",
 		}),
 		raised: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tocsin_alerts_raised_total", Help: "Alerts that this replica raised; late are those that the look-back found.",
+			Name: "tocsin_alerts_raised_total", Help: "Alerts that this replica raised; late are those whose exchanges became visible behind the cursor.",
 		}, []string{"late"}),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tocsin_attempts_total", Help: "Attempts that this replica made to deliver a message, by their verdict.",
 		}, []string{"verdict"}),
 		fenced: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tocsin_fenced_total", Help: "Claims that had passed to another replica when this one wanted to write under them.",
+			Name: "tocsin_fenced_total", Help: "Writes that were refused because a lease had passed to another replica, or a rule had changed meanwhile.",
 		}),
 		reaped: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tocsin_reaped_claims_total", Help: "Claims of dead replicas that this replica released, by what was claimed.",
+			Name: "tocsin_reaped_claims_total", Help: "Leases of dead replicas that this replica released, by what was leased.",
 		}, []string{"kind"}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_attempts_unknown_total", Help: "Attempts without outcome, of whatever replica, after which this one made the next; each may have sent a message a second time.",
@@ -65,7 +86,7 @@ func newMetrics() *metrics {
 		Name: "tocsin_wake_ups_total", Help: "Wake-ups of dispatchers that this replica published or received, could not read, or failed to publish or to wait for.",
 	}, []string{"event"})
 	m.Swept(0, 0)
-	m.registry.MustRegister(m.wakeUps, m.ticks, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.wakeUps, m.passes, m.commits, m.detected, m.lag, m.backlog, m.deferred, m.raised, m.attempts, m.fenced, m.unknown, m.reaped, m.swept, m.unswept, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// So that each series is there before its first event.
 	m.raised.WithLabelValues("false")
@@ -77,12 +98,38 @@ func newMetrics() *metrics {
 	return m
 }
 
-// Ticked counts a tick.
-func (m *metrics) Ticked(r evaluator.Result) {
-	m.ticks.Inc()
+// durations are the buckets of what takes milliseconds, in seconds.
+func durations() []float64 {
+	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
+}
+
+// Passed counts a pass over a partition.
+func (m *metrics) Passed(partition int, r evaluator.Result) {
+	name := strconv.Itoa(partition)
+	if r.Observed {
+		m.passes.WithLabelValues(name).Observe(r.Took.Seconds())
+		m.lag.WithLabelValues(name).Set(r.Lag.Seconds())
+		m.backlog.WithLabelValues(name).Set(r.Backlog.Seconds())
+	}
 	m.raised.WithLabelValues(strconv.FormatBool(true)).Add(float64(r.Late))
 	m.raised.WithLabelValues(strconv.FormatBool(false)).Add(float64(r.Alerts - r.Late))
 	m.fenced.Add(float64(r.Stale))
+	m.deferred.Add(float64(r.Deferred))
+}
+
+// GaveUp forgets a partition that this replica does not hold any more.
+func (m *metrics) GaveUp(partition int) {
+	name := strconv.Itoa(partition)
+	m.lag.DeleteLabelValues(name)
+	m.backlog.DeleteLabelValues(name)
+}
+
+// Committed counts a commit of a partition.
+func (m *metrics) Committed(t evaluator.Timing) {
+	m.commits.Observe(t.Commit.Seconds())
+	for _, ns := range t.DetectedNS {
+		m.detected.Observe(time.Duration(ns).Seconds())
+	}
 }
 
 // Attempted counts an attempt.
@@ -96,7 +143,7 @@ func (m *metrics) Fenced() { m.fenced.Inc() }
 
 // Reaped counts what a dead replica held.
 func (m *metrics) Reaped(held lease.Released) {
-	m.reaped.WithLabelValues("rule").Add(float64(held.Rules))
+	m.reaped.WithLabelValues("partition").Add(float64(held.Partitions))
 	m.reaped.WithLabelValues("notification").Add(float64(held.Notifications))
 }
 
@@ -145,8 +192,8 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_reconciled_timestamp_seconds", "When rules were last compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledAt},
 		{"tocsin_reconciled_since_timestamp_seconds", "Since when every rule has been compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledSince},
 		{"tocsin_swept_timestamp_seconds", "When a pass of the retention, of any replica, last came to its end, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
-		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest enabled rule is.", measured.Slowest.Seconds()},
-		{"tocsin_rules_owing", "Enabled rules whose look-back is not all judged yet: it is worked off beside what is new.", float64(measured.Owing)},
+		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest partition or rule is.", measured.Slowest.Seconds()},
+		{"tocsin_rules_backfilling", "Enabled rules with progress of their own: new, failing, or deferred.", float64(measured.Backfills)},
 		{"tocsin_outbox_depth", "Messages that are owed: counted up to 10,000, an estimate beyond that.", float64(measured.OutboxDepth)},
 		{"tocsin_outbox_oldest_seconds", "Age of the oldest message that is owed; 0 when none is.", measured.OutboxOldest.Seconds()},
 		{"tocsin_webhooks_open", "Enabled webhooks whose receiver does not answer: their breaker is open.", float64(measured.OpenBreakers)},
@@ -156,5 +203,10 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		gauge.Set(g.value)
 		registry.MustRegister(gauge)
 	}
+	lateDropped := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "tocsin_late_dropped_total", Help: "Exchanges that match a rule and became visible beyond its look-back, as reconciliation counted them; a replay can still raise them.",
+	})
+	lateDropped.Add(float64(measured.LateDropped))
+	registry.MustRegister(lateDropped)
 	return registry
 }

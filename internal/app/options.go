@@ -60,15 +60,15 @@ type Options struct {
 
 	// TickInterval is the time between ticks, 1 s by default.
 	TickInterval time.Duration
-	// CohortLeast is how many rules share a cursor at least, 100 by default;
-	// negative is none.
-	CohortLeast int
 	// Settle is how far behind ClickHouse's clock exchanges are judged.
 	Settle time.Duration
 	// PageSize is the most exchanges read at once, 1,000 by default.
 	PageSize int
-	// ClaimFor is how long a claim on rules outlives its replica, 15 s by default.
-	ClaimFor time.Duration
+	// PartitionLease is how long a partition stays with a replica that does not commit,
+	// 15 s by default.
+	PartitionLease time.Duration
+	// Workers is how many partitions a replica evaluates at once, 4 by default.
+	Workers int
 	// Lease is how long a claim on a notification outlives its replica, 30 s by default.
 	Lease time.Duration
 	// HeartbeatInterval is the time between a replica's signs of life, 10 s by default.
@@ -84,14 +84,11 @@ type Options struct {
 	// Breaker says when a webhook is left alone; what it leaves out is that of
 	// [notify.DefaultPolicy].
 	Breaker Breaker
-	// Bus says how dispatchers and evaluators are woken.
+	// Bus says how dispatchers are woken.
 	Bus BusOptions
 	// PollInterval is the longest pause between looks at the outbox: 30 s by
 	// default, 1 s with a bus in memory. What is known to become due earlier ends it.
 	PollInterval time.Duration
-	// Rest is the longest time for which an evaluator does not ask for due rules while
-	// it knows of none: 5 s by default, 1 s with a bus in memory.
-	Rest time.Duration
 	// ReconcileInterval is the time between comparisons of exchanges with alerts,
 	// by one of all replicas, 10 min by default.
 	ReconcileInterval time.Duration
@@ -111,8 +108,8 @@ type Options struct {
 	Version string
 }
 
-// leastClaim is the least [Options.ClaimFor]: a tick reads for a third of it.
-const leastClaim = 300 * time.Millisecond
+// leastLease is the least [Options.PartitionLease]: a pass reads for a third of it.
+const leastLease = 300 * time.Millisecond
 
 func (o *Options) applyDefaults() {
 	if len(o.Roles) == 0 {
@@ -122,8 +119,8 @@ func (o *Options) applyDefaults() {
 		o.Listen = "127.0.0.1:8080"
 	}
 	o.Access.applyDefaults()
-	if o.ClaimFor == 0 {
-		o.ClaimFor = 15 * time.Second
+	if o.PartitionLease == 0 {
+		o.PartitionLease = 15 * time.Second
 	}
 	if len(o.RetrySchedule) == 0 {
 		o.RetrySchedule = notify.DefaultPolicy().Schedule
@@ -136,9 +133,6 @@ func (o *Options) applyDefaults() {
 	o.Bus.applyDefaults(o.PostgresURL)
 	if o.PollInterval == 0 {
 		o.PollInterval = o.Bus.poll()
-	}
-	if o.Rest == 0 {
-		o.Rest = o.Bus.rest()
 	}
 	if o.ReconcileInterval == 0 {
 		o.ReconcileInterval = 10 * time.Minute
@@ -196,6 +190,7 @@ func (o *Options) validate() error {
 		{int64(o.TickInterval), "TOCSIN_TICK_INTERVAL"},
 		{int64(o.Settle), "TOCSIN_SETTLE"},
 		{int64(o.PageSize), "TOCSIN_PAGE_SIZE"},
+		{int64(o.Workers), "TOCSIN_EVALUATE_WORKERS"},
 		{int64(o.PollInterval), "TOCSIN_POLL_INTERVAL"},
 		{int64(o.ReconcileInterval), "TOCSIN_RECONCILE_INTERVAL"},
 		{int64(o.SweepInterval), "TOCSIN_SWEEP_INTERVAL"},
@@ -206,8 +201,8 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("%s must not be negative", bounded.name))
 		}
 	}
-	if o.ClaimFor < leastClaim {
-		errs = append(errs, fmt.Errorf("TOCSIN_CLAIM_FOR is %v; it must be at least %v", o.ClaimFor, leastClaim))
+	if o.PartitionLease < leastLease {
+		errs = append(errs, fmt.Errorf("TOCSIN_PARTITION_LEASE is %v; it must be at least %v", o.PartitionLease, leastLease))
 	}
 	if o.Lease != 0 && o.Lease < notify.LeastLease {
 		errs = append(errs, fmt.Errorf("TOCSIN_LEASE is %v; it must be at least %v", o.Lease, notify.LeastLease))

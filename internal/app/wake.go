@@ -10,12 +10,10 @@ import (
 	"tocsin/internal/postgres"
 	"tocsin/notify"
 	"tocsin/notify/bus"
-	"tocsin/rules"
 )
 
 // The stores below are those of which a method makes messages due besides the
-// evaluator's commit, or a rule due earlier than it was. Each tells the dispatchers,
-// or the evaluators, when it has.
+// evaluator's commit. Each wakes the dispatchers when it has.
 
 // wake tells the dispatchers, if there is anything to tell.
 func wake(ctx context.Context, b *bus.Bus, notifications int) {
@@ -25,16 +23,10 @@ func wake(ctx context.Context, b *bus.Bus, notifications int) {
 	}
 }
 
-// rouse tells the evaluators to ask what is due.
-func rouse(ctx context.Context, b *bus.Bus) {
-	// It never fails.
-	_ = b.Publish(ctx, notify.WakeUp{})
-}
-
 // replicas releases what dead replicas hold, or this one when it leaves.
 type replicas struct {
 	*postgres.Replicas
-	bus, rules *bus.Bus
+	bus *bus.Bus
 }
 
 // Reap releases what dead replicas hold.
@@ -45,64 +37,14 @@ func (r replicas) Reap(ctx context.Context, request lease.ReapRequest) (lease.Re
 		released += dead.Notifications
 	}
 	wake(ctx, r.bus, released)
-	if len(reaped.Released) > 0 {
-		rouse(ctx, r.rules)
-	}
 	return reaped, err
 }
 
-// Leave releases what this replica holds, also the cohorts that it did not claim.
+// Leave releases what this replica holds.
 func (r replicas) Leave(ctx context.Context, id string) (lease.Released, error) {
 	released, err := r.Replicas.Leave(ctx, id)
 	wake(ctx, r.bus, released.Notifications)
-	rouse(ctx, r.rules)
 	return released, err
-}
-
-// ruleStore makes rules due when a person says so.
-type ruleStore struct {
-	*postgres.Rules
-	bus *bus.Bus
-}
-
-// Create stores a rule.
-func (s ruleStore) Create(ctx context.Context, tenant string, d rules.Definition) (rules.Rule, error) {
-	now, err := s.Rules.Create(ctx, tenant, d)
-	return s.told(ctx, now, err)
-}
-
-// Update edits a rule.
-func (s ruleStore) Update(ctx context.Context, tenant string, edit api.RuleEdit) (rules.Rule, error) {
-	now, err := s.Rules.Update(ctx, tenant, edit)
-	return s.told(ctx, now, err)
-}
-
-// SetEnabled enables or disables a rule.
-func (s ruleStore) SetEnabled(ctx context.Context, tenant string, id uuid.UUID, enabled bool) (rules.Rule, error) {
-	now, err := s.Rules.SetEnabled(ctx, tenant, id, enabled)
-	return s.told(ctx, now, err)
-}
-
-// Retry makes a rule due.
-func (s ruleStore) Retry(ctx context.Context, tenant string, id uuid.UUID) (rules.Rule, error) {
-	now, err := s.Rules.Retry(ctx, tenant, id)
-	return s.told(ctx, now, err)
-}
-
-// Apply edits many rules.
-func (s ruleStore) Apply(ctx context.Context, tenant string, set api.RuleSet) (api.RulesDone, error) {
-	done, err := s.Rules.Apply(ctx, tenant, set)
-	if err == nil && !set.DryRun {
-		rouse(ctx, s.bus)
-	}
-	return done, err
-}
-
-func (s ruleStore) told(ctx context.Context, now rules.Rule, err error) (rules.Rule, error) {
-	if err == nil && now.Enabled {
-		rouse(ctx, s.bus)
-	}
-	return now, err
 }
 
 // record owes messages again when a person says so.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"tocsin/cursor"
-	"tocsin/evaluator"
 	"tocsin/rules"
 )
 
@@ -61,9 +61,18 @@ type Layout struct {
 	Rows         uint64 `json:"rows"`
 }
 
-// Tick is what one second's scan reads.
+// beginsWith reports whether an expression is the first of the sort key.
+func (l *Layout) beginsWith(expression string) bool {
+	return l.SortKey == expression || strings.HasPrefix(l.SortKey, expression+", ")
+}
+
+// Tick is what a scan of one second reads.
 type Tick struct {
+	// Granules are those that a scan for one tenant reads.
 	Granules uint64 `json:"granules"`
+	// AllTenants are those that a scan for so many tenants reads that it does not list
+	// their names; 0 where the mapping knows one tenant only.
+	AllTenants uint64 `json:"allTenants,omitempty"`
 	// Of is the number of granules of the table.
 	Of uint64 `json:"of"`
 }
@@ -151,8 +160,7 @@ func (s *Source) tableExists(ctx context.Context) (bool, error) {
 func (s *Source) typeOf(ctx context.Context, text string) (string, error) {
 	m := Mapping{Prune: text}
 	q := query{
-		sql:        fmt.Sprintf("DESCRIBE (SELECT %s FROM %s)", m.pruned(), s.mapping.Table),
-		parameters: map[string]string{"prune_from": "0", "prune_to": "0"},
+		sql: fmt.Sprintf("DESCRIBE (SELECT %s FROM %s)", m.pruned(pruneInstant(0), pruneInstant(0)), s.mapping.Table),
 	}
 	rows, err := s.conn.Query(s.bounded(ctx, q, 10), q.sql)
 	if err != nil {
@@ -259,40 +267,47 @@ func (s *Source) layout(ctx context.Context) (*Layout, error) {
 	return &l, rows.Err()
 }
 
-// tick returns what the scan of the second that ends at an instant reads, by
-// ClickHouse's plan; nil where the plan tells nothing, as for a view.
+// tick returns what scans of the second that ends at an instant read; nil where the plan
+// does not say, as for a view.
 func (s *Source) tick(ctx context.Context, tenantID string, endNS int64) (*Tick, error) {
-	q := scanQuery(&s.mapping, evaluator.Scan{
-		TenantID: tenantID, After: cursor.Position{StartTimeNS: endNS - int64(time.Second)}, BeforeNS: endNS,
-		Statuses: []rules.Status{rules.Failed, rules.Completed}, Limit: 1000,
-	})
-	rows, err := s.conn.Query(s.bounded(ctx, q, 10_000), "EXPLAIN indexes = 1 "+q.sql)
-	if err != nil {
-		return nil, s.explain(err)
+	t, err := s.plan(ctx, &s.mapping, tenantID, endNS)
+	if err != nil || t == nil || s.mapping.TenantID == "" {
+		return t, err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	// No condition on the tenant prunes as little as one on the hash of its name.
+	all := s.mapping
+	all.TenantID, all.Tenant = "", tenantID
+	many, err := s.plan(ctx, &all, tenantID, endNS)
+	if err != nil || many == nil {
+		return nil, err
+	}
+	t.AllTenants = many.Granules
+	return t, nil
+}
+
+// plan returns what ClickHouse plans to read for the scan of one second.
+func (s *Source) plan(ctx context.Context, m *Mapping, tenantID string, endNS int64) (*Tick, error) {
+	q := pageQuery(m, page{
+		tenants: one(tenantID), after: cursor.Position{StartTimeNS: endNS - int64(time.Second)}, beforeNS: endNS,
+		terminal: m.terminalOf([]rules.Status{rules.Failed, rules.Completed}), limit: 1000,
+	})
 	// The plan names each index in turn, the first with all granules of the
 	// table, the last with those that are left.
 	granules := regexp.MustCompile(`Granules: (\d+)/(\d+)`)
 	var t *Tick
-	for rows.Next() {
+	q.sql = "EXPLAIN indexes = 1 " + q.sql
+	err := s.each(ctx, q, 10_000, func(rows driver.Rows) error {
 		var line string
-		if err := rows.Scan(&line); err != nil {
-			return nil, fmt.Errorf("clickhouse: read plan: %w", err)
+		err := rows.Scan(&line)
+		if found := granules.FindStringSubmatch(line); found != nil {
+			left, _ := strconv.ParseUint(found[1], 10, 64)
+			of, _ := strconv.ParseUint(found[2], 10, 64)
+			if t == nil {
+				t = &Tick{Of: of}
+			}
+			t.Granules = left
 		}
-		found := granules.FindStringSubmatch(line)
-		if found == nil {
-			continue
-		}
-		left, _ := strconv.ParseUint(found[1], 10, 64)
-		of, _ := strconv.ParseUint(found[2], 10, 64)
-		if t == nil {
-			t = &Tick{Of: of}
-		}
-		t.Granules = left
-	}
-	if err := rows.Err(); err != nil {
-		return nil, s.explain(err)
-	}
-	return t, nil
+		return err
+	})
+	return t, err
 }

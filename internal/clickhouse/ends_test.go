@@ -12,6 +12,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -68,7 +69,7 @@ func TestEndsOutOfReach(t *testing.T) {
 				}
 			}
 			source := openWith(t, db, c.mapping)
-			page, err := source.Scan(t.Context(), scan(cursor.Position{StartTimeNS: at - 1}, at+10))
+			page, err := found(source.Scan(t.Context(), scan(cursor.Position{StartTimeNS: at - 1}, at+10)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,33 +94,17 @@ func TestEndsOutOfReach(t *testing.T) {
 			slices.Sort(since)
 			recent := scan(cursor.Position{StartTimeNS: at - 1}, at+10)
 			recent.EndedSinceNS = at
-			if page, err = source.Scan(t.Context(), recent); err != nil || !slices.Equal(ids(page), since) {
+			if page, err = found(source.Scan(t.Context(), recent)); err != nil || !slices.Equal(ids(page), since) {
 				t.Errorf("scan of what ended since: %q, %v; want %q", ids(page), err, since)
 			}
-			window := evaluator.WindowQuery{TenantID: "default", FromNS: at - 10, ToNS: at + 10, EndedSinceNS: at, Limit: 10}
-			for n := 1; n < 3; n++ {
-				groups, err := source.CountWindows(t.Context(), slices.Repeat([]evaluator.WindowQuery{window}, n))
-				if err != nil || len(groups) != n || len(groups[0]) != 1 || groups[0][0].Observed != int64(len(since)) {
-					t.Errorf("count of %d windows: %+v, %v; want %d", n, groups, err, len(since))
-				}
-			}
-			tallies, _, err := source.Tally(t.Context(), evaluator.TallyQuery{
-				TenantID: "default", FromNS: []int64{at - 10}, ToNS: at + 10, Statuses: []rules.Status{rules.Failed}, Limit: 10,
-			})
-			if err != nil || len(tallies) != 1 || tallies[0].Observed != int64(len(c.want)) {
-				t.Errorf("tally: %+v, %v", tallies, err)
-			}
-			matched, err := source.Matched(t.Context(), evaluator.MatchedQuery{
+			matched, err := source.Matched(t.Context(), reconcile.MatchedQuery{
 				TenantID: "default", After: cursor.Position{StartTimeNS: at - 1}, BeforeNS: at + 10, EndedFromNS: at, EndedToNS: math.MaxInt64, Limit: 10,
 			})
 			if err != nil || len(matched) != len(since) {
 				t.Errorf("matched: %+v, %v; want %q", matched, err, since)
 			}
-			prints, err := source.Fingerprints(t.Context(), evaluator.FingerprintQuery{
-				TenantID: "default", Statuses: []rules.Status{rules.Failed}, FromNS: at - 1, ToNS: at + 10, WidthNS: 1_000_000_000,
-			})
-			if err != nil || len(prints) != 1 || prints[0].Count != uint64(len(c.want)) {
-				t.Errorf("fingerprints: %+v, %v", prints, err)
+			if n := observed(t, source, evaluator.Range{FromNS: at - 1, ToNS: at + 10}, rules.Failed); n != len(c.want) {
+				t.Errorf("fingerprints count %d", n)
 			}
 			for id, r := range c.want {
 				e, there, err := source.Exchange(t.Context(), "default", cursor.Position{StartTimeNS: at, ExecutionID: id})
@@ -128,12 +113,10 @@ func TestEndsOutOfReach(t *testing.T) {
 				}
 			}
 			least := int64(1)
-			total, _, err := source.Count(t.Context(), clickhouse.CountQuery{
-				TenantID: "default", FromNS: at - 1, ToNS: at + 10, WidthNS: 100,
-				Filter: rules.Filter{Statuses: []rules.Status{rules.Completed}, MinDurationMS: &least},
-			})
+			total, err := matching(t.Context(), source, evaluator.Range{FromNS: at - 1, ToNS: at + 10},
+				evaluator.Narrowing{Filter: rules.Filter{Statuses: []rules.Status{rules.Completed}, MinDurationMS: &least}})
 			if err != nil || total != 1 {
-				t.Errorf("count by duration: %d, %v", total, err)
+				t.Errorf("%d by duration, %v", total, err)
 			}
 			took, err := source.Durations(t.Context(), rules.DurationQuery{TenantID: "default", FromNS: at - 1, ToNS: at + 10, Limit: 10})
 			if err != nil || took.Exchanges != 1 || took.MedianNS < century {
@@ -171,7 +154,7 @@ func TestStartOutOfReachNamesTheRemedy(t *testing.T) {
 	source := openWith(t, db, clickhouse.Mapping{
 		Table: "jobs", TenantID: "tenant", StartTime: "start", ExecutionID: "id", Environment: "''", Application: "''", Route: "''", Failed: "true",
 	})
-	_, err := source.Scan(t.Context(), scan(cursor.Position{StartTimeNS: base - 1e9}, base+10))
+	_, err := found(source.Scan(t.Context(), scan(cursor.Position{StartTimeNS: base - 1e9}, base+10)))
 	if err == nil || !strings.Contains(err.Error(), "a row of the table jobs holds an instant before 1677-09-21 or after 2262-04-11: correct it") {
 		t.Errorf("%v; want to be told what to do", err)
 	}

@@ -15,17 +15,21 @@ type Reading struct{ Parts, Granules uint64 }
 
 // Read returns what ClickHouse reads for a scan.
 func Read(ctx context.Context, s *Source, scan evaluator.Scan) (Reading, error) {
-	q := scanQuery(&s.mapping, scan)
+	p, err := scanned(&s.mapping, scan)
+	if err != nil {
+		return Reading{}, err
+	}
+	q := pageQuery(&s.mapping, p)
 	var database, table string
 	var rows uint64
 	var read Reading
-	err := s.conn.QueryRow(s.bounded(ctx, q, 1000), "EXPLAIN ESTIMATE "+q.sql).Scan(&database, &table, &read.Parts, &rows, &read.Granules)
+	err = s.conn.QueryRow(s.bounded(ctx, q, 1000), "EXPLAIN ESTIMATE "+q.sql).Scan(&database, &table, &read.Parts, &rows, &read.Granules)
 	return read, err
 }
 
 // CountingPlan returns ClickHouse's plan for counting rows.
-func CountingPlan(ctx context.Context, s *Source, tenantID string, fromNS, toNS int64) (plan string, err error) {
-	q := rowsQuery(&s.mapping, tenantID, fromNS, toNS)
+func CountingPlan(ctx context.Context, s *Source, rq evaluator.RowCountQuery) (plan string, err error) {
+	q := rowCountQuery(&s.mapping, rq, s.sortedByStart(ctx))
 	rows, err := s.conn.Query(s.bounded(ctx, q, 1000), "EXPLAIN "+q.sql)
 	if err != nil {
 		return "", err
@@ -48,27 +52,29 @@ func TryWrite(ctx context.Context, s *Source) error {
 
 // Statements returns the statements of a mapping with their parameters, the scan
 // without its applications, its end and the id of its position first.
-func Statements(m Mapping, scan evaluator.Scan, f evaluator.FingerprintQuery, scope rules.Scope, filter rules.Filter) ([]string, error) {
-	cond, err := predicate(&m, scope, filter)
-	if err != nil {
-		return nil, err
-	}
-	wide := scan
+func Statements(m Mapping, scan evaluator.Scan, o evaluator.ObserveQuery, narrow evaluator.Narrowing) ([]string, error) {
+	wide, matching := scan, scan
 	wide.Applications, wide.After.ExecutionID, wide.EndedSinceNS = nil, "", 0
-	var texts []string
-	for _, q := range []query{
-		scanQuery(&m, wide),
-		scanQuery(&m, scan),
-		fingerprintQuery(&m, f),
-		rowsQuery(&m, f.TenantID, f.FromNS, f.ToNS),
-		countQuery(&m, CountQuery{TenantID: scan.TenantID, FromNS: f.FromNS, ToNS: f.ToNS, WidthNS: f.WidthNS}, cond),
-		pageQuery(&m, page{tenantID: scan.TenantID, after: scan.After, beforeNS: scan.BeforeNS, limit: scan.Limit, terminal: m.terminal(), condition: cond}),
-	} {
-		text := strings.TrimPrefix(q.sql, "\n") + "\n"
-		for _, name := range slices.Sorted(maps.Keys(q.parameters)) {
-			text += "-- " + name + " = " + q.parameters[name] + "\n"
+	matching.Narrow = &narrow
+	var queries []query
+	for _, s := range []evaluator.Scan{wide, scan, matching} {
+		p, err := scanned(&m, s)
+		if err != nil {
+			return nil, err
 		}
-		texts = append(texts, text)
+		queries = append(queries, pageQuery(&m, p))
+	}
+	recent := o
+	recent.ToNS, recent.SettleNS = 0, 1_000_000_000
+	recent.Statuses = []rules.Status{rules.Failed}
+	counts := evaluator.RowCountQuery{Tenants: o.Tenants, Ranges: []evaluator.Range{{FromNS: o.FromNS, ToNS: o.ToNS}, {FromNS: o.ToNS, ToNS: o.ToNS + 5}}}
+	queries = append(queries, observeQuery(&m, o), observeQuery(&m, recent), rowCountQuery(&m, counts, false), rowCountQuery(&m, counts, true))
+	texts := make([]string, len(queries))
+	for i, q := range queries {
+		texts[i] = strings.TrimPrefix(q.sql, "\n") + "\n"
+		for _, name := range slices.Sorted(maps.Keys(q.parameters)) {
+			texts[i] += "-- " + name + " = " + q.parameters[name] + "\n"
+		}
 	}
 	return texts, nil
 }

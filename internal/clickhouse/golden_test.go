@@ -55,11 +55,11 @@ func TestStatementsGolden(t *testing.T) {
 		},
 	}
 	s := evaluator.Scan{
-		TenantID: "default", After: cursor.Position{StartTimeNS: base, ExecutionID: "a|b"}, BeforeNS: base + 10,
+		Tenants: evaluator.Tenants{Names: []string{"acme", "default"}, Index: 3, Of: 8}, After: cursor.Position{StartTimeNS: base, ExecutionID: "a|b"}, BeforeNS: base + 10,
 		Statuses: []rules.Status{rules.Failed}, Applications: []string{"it's", "orders"}, EndedSinceNS: base + 5, Limit: 1000,
 	}
-	f := evaluator.FingerprintQuery{
-		TenantID: "default", Statuses: []rules.Status{rules.Completed, rules.Failed}, FromNS: base, ToNS: base + 10, WidthNS: 60_000_000_000,
+	o := evaluator.ObserveQuery{
+		Tenants: tenants("default"), Statuses: []rules.Status{rules.Completed, rules.Failed}, FromNS: base, ToNS: base + 10, WidthNS: 60_000_000_000,
 	}
 	bare := clickhouse.Mapping{
 		Table: "shop.runs", Tenant: "o'hara", StartTime: "began", ExecutionID: "toString(id)", EndTime: "ended", Environment: "'live'",
@@ -67,7 +67,7 @@ func TestStatementsGolden(t *testing.T) {
 	}
 	for name, m := range map[string]clickhouse.Mapping{"exchanges": clickhouse.Exchanges(), "otel_traces": clickhouse.OtelTraces(), "bare": bare} {
 		t.Run(name, func(t *testing.T) {
-			statements, err := clickhouse.Statements(m, s, f, scope, filter)
+			statements, err := clickhouse.Statements(m, s, o, evaluator.Narrowing{Scope: scope, Filter: filter})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,41 +4,51 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
-	"tocsin/evaluator"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
 
-// groupQuery counts the matching exchanges of a range by group. A row that is
-// there twice counts once. The statement for several windows, and what sums of
-// tallies amount to, give the same answer (see windows.go and tally.go).
-func groupQuery(m *Mapping, w evaluator.WindowQuery, cond condition) query {
-	q := query{parameters: maps.Clone(cond.parameters)}
-	start := operand(m.StartTime)
-	q.sql = fmt.Sprintf(`
+// newestMost is how many exchanges, with their stacks, one query for the newest of
+// groups reads.
+const newestMost = 100
+
+// newestQuery reads the exchanges that groups of windows were counted up to.
+func newestQuery(m *Mapping, windows []window.NewestQuery) (query, error) {
+	queries := make([]window.Query, len(windows))
+	for i := range windows {
+		queries[i] = windows[i].Query
+		groups := windows[i].Groups
+		queries[i].StartFromNS = groups[0].NewestStartNS
+		for _, g := range groups {
+			queries[i].StartFromNS = min(queries[i].StartFromNS, g.NewestStartNS)
+		}
+	}
+	r, err := m.windowRows(queries, func(b *builder, number int) string {
+		w := &windows[number]
+		list := make([]string, len(w.Groups))
+		for i, g := range w.Groups {
+			n := strconv.Itoa(i)
+			list[i] = fmt.Sprintf("(%s, %s, %s)", b.text("group_"+n, g.Group), b.integer("ended_"+n, g.NewestEndedNS), b.integer("start_"+n, g.NewestStartNS))
+		}
+		return fmt.Sprintf("(%s, tocsin_ended, toUnixTimestamp64Nano(%s)) IN (%s)", m.group(w.GroupBy), operand(m.StartTime), strings.Join(list, ", "))
+	})
+	if err != nil {
+		return query{}, fmt.Errorf("read newest exchanges: %w", err)
+	}
+	return query{parameters: r.parameters, sql: fmt.Sprintf(`
+WITH %s AS tocsin_ended
 SELECT
-    %[1]s AS tocsin_group,
-    toInt64(uniqExact(%[2]s)) AS tocsin_count,
-    max(toUnixTimestamp64Nano(%[3]s))
-FROM %[4]s
-WHERE %[5]s
-  AND %[3]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
-  AND %[3]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
-  AND ifNull(%[6]s, toUnixTimestamp64Nano(%[3]s)) >= {ended_since:Int64}
-  AND %[7]s
-GROUP BY tocsin_group
-ORDER BY tocsin_count DESC, tocsin_group
-LIMIT {limit:UInt64}`, m.group(w.GroupBy), operand(m.ExecutionID), start, m.Table,
-		m.rows(q.parameters, w.TenantID, w.FromNS, w.ToNS), m.end(), cond.sql)
-	q.parameters["from"] = strconv.FormatInt(w.FromNS, 10)
-	q.parameters["to"] = strconv.FormatInt(w.ToNS, 10)
-	q.parameters["ended_since"] = strconv.FormatInt(w.EndedSinceNS, 10)
-	q.parameters["limit"] = strconv.Itoa(w.Limit)
-	return q
+    tocsin_window,
+    %s
+FROM %s
+ORDER BY tocsin_window, %s DESC
+LIMIT 1 BY tocsin_window, %s`, m.ended(), strings.Join(m.columns(), ",\n    "), r.from, operand(m.ExecutionID), r.group)}, nil
 }
 
 // group returns the expression by which a rule groups.
@@ -55,95 +65,91 @@ func (m *Mapping) group(by rules.GroupBy) string {
 	return "''"
 }
 
-// countWindow returns the groups of a window that hold a matching exchange.
-func (s *Source) countWindow(ctx context.Context, w evaluator.WindowQuery) ([]evaluator.GroupCount, error) {
-	matches, err := predicate(&s.mapping, w.Scope, w.Filter)
-	if err != nil {
-		return nil, fmt.Errorf("count window: %w", err)
-	}
-	q := groupQuery(&s.mapping, w, matches)
-	rows, err := s.conn.Query(s.bounded(ctx, q, w.Limit), q.sql)
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
-	var groups []evaluator.GroupCount
-	for rows.Next() {
-		var g evaluator.GroupCount
-		if err := rows.Scan(&g.Group, &g.Observed, &g.NewestNS); err != nil {
-			return nil, fmt.Errorf("clickhouse: read group: %w", err)
+// wanted is a group of which the newest exchange is wanted, by its numbers.
+type wanted struct{ window, group int }
+
+// Newest returns the exchanges that groups of windows were counted up to.
+func (s *Source) Newest(ctx context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {
+	newest := make([][]rules.Exchange, len(windows))
+	var all []wanted
+	for i := range windows {
+		groups := windows[i].Groups
+		newest[i] = make([]rules.Exchange, len(groups))
+		own := make([]wanted, len(groups))
+		for n := range groups {
+			own[n] = wanted{i, n}
 		}
-		groups = append(groups, g)
+		// A query reads from where the first of its exchanges begins.
+		slices.SortFunc(own, func(a, b wanted) int {
+			return cmp.Compare(groups[a.group].NewestStartNS, groups[b.group].NewestStartNS)
+		})
+		all = append(all, own...)
 	}
-	if err := rows.Err(); err != nil {
-		return nil, s.explain(err)
-	}
-	return groups, nil
-}
-
-// newestMost is how many exchanges, with their stacks, one query for the newest of
-// groups reads.
-const newestMost = 100
-
-// newestQuery reads the exchanges that groups of a window were counted up to, sorted
-// by when they began. What it reads ends where that of the next groups begins.
-func newestQuery(m *Mapping, w evaluator.WindowQuery, groups []evaluator.GroupCount, cond condition) query {
-	b := builder{prefix: "newest_", parameters: maps.Clone(cond.parameters)}
-	start, group := operand(m.StartTime), m.group(w.GroupBy)
-	pairs := make([]string, len(groups))
-	for i, g := range groups {
-		number := strconv.Itoa(i)
-		pairs[i] = fmt.Sprintf("(%s, %s)", b.text("group_"+number, g.Group), b.integer("start_"+number, g.NewestNS))
-	}
-	q := query{parameters: b.parameters}
-	fromNS, toNS := groups[0].NewestNS, groups[len(groups)-1].NewestNS+1
-	q.sql = fmt.Sprintf(`
-SELECT
-    %[1]s
-FROM %[2]s
-WHERE %[3]s
-  AND %[4]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
-  AND %[4]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
-  AND ifNull(%[5]s, toUnixTimestamp64Nano(%[4]s)) >= {ended_since:Int64}
-  AND %[6]s
-  AND (%[7]s, toUnixTimestamp64Nano(%[4]s)) IN (%[8]s)
-ORDER BY %[4]s, %[9]s DESC
-LIMIT 1 BY %[7]s`, strings.Join(m.columns(), ",\n    "), m.Table, m.rows(q.parameters, w.TenantID, fromNS, toNS),
-		start, m.end(), cond.sql, group, strings.Join(pairs, ", "), operand(m.ExecutionID))
-	q.parameters["from"] = strconv.FormatInt(fromNS, 10)
-	q.parameters["to"] = strconv.FormatInt(toNS, 10)
-	q.parameters["ended_since"] = strconv.FormatInt(w.EndedSinceNS, 10)
-	return q
-}
-
-// Newest returns the exchanges that groups of a window were counted up to.
-func (s *Source) Newest(ctx context.Context, w evaluator.WindowQuery, groups []evaluator.GroupCount) ([]rules.Exchange, error) {
-	matches, err := predicate(&s.mapping, w.Scope, w.Filter)
-	if err != nil {
-		return nil, fmt.Errorf("read newest exchanges: %w", err)
-	}
-	sorted := slices.Clone(groups)
-	slices.SortFunc(sorted, func(a, b evaluator.GroupCount) int { return cmp.Compare(a.NewestNS, b.NewestNS) })
-	byGroup := make(map[string]rules.Exchange, len(groups))
-	for len(sorted) > 0 {
-		some := sorted[:min(len(sorted), newestMost)]
-		q := newestQuery(&s.mapping, w, some, matches)
-		for q.size() > maxStatement && len(some) > 1 {
-			some = some[:len(some)/2]
-			q = newestQuery(&s.mapping, w, some, matches)
-		}
-		sorted = sorted[len(some):]
-		list, err := s.page(ctx, q, w.TenantID, len(some))
-		if err != nil {
+	for some := range slices.Chunk(all, newestMost) {
+		if err := s.readNewest(ctx, windows, some, newest); err != nil {
 			return nil, fmt.Errorf("read newest exchanges: %w", err)
 		}
-		for i := range list {
-			byGroup[w.GroupBy.Of(&list[i])] = list[i]
-		}
-	}
-	newest := make([]rules.Exchange, len(groups))
-	for i, g := range groups {
-		newest[i] = byGroup[g.Group]
 	}
 	return newest, nil
 }
+
+// readNewest fills in what some groups want.
+func (s *Source) readNewest(ctx context.Context, windows []window.NewestQuery, some []wanted, newest [][]rules.Exchange) error {
+	var asked []window.NewestQuery
+	// numbers holds, for each window that is asked about, its number; places, where its
+	// groups belong.
+	var numbers []int
+	places := map[int]map[string]int{}
+	for _, want := range some {
+		if len(numbers) == 0 || numbers[len(numbers)-1] != want.window {
+			numbers = append(numbers, want.window)
+			asked = append(asked, window.NewestQuery{Query: windows[want.window].Query})
+			places[want.window] = map[string]int{}
+		}
+		g := windows[want.window].Groups[want.group]
+		last := &asked[len(asked)-1]
+		last.Groups = append(last.Groups, g)
+		places[want.window][g.Group] = want.group
+	}
+	q, err := newestQuery(&s.mapping, asked)
+	if err != nil {
+		return err
+	}
+	if middle := len(some) / 2; middle > 0 && q.size() > maxStatement {
+		if err := s.readNewest(ctx, windows, some[:middle], newest); err != nil {
+			return err
+		}
+		return s.readNewest(ctx, windows, some[middle:], newest)
+	}
+	rows, err := s.conn.Query(s.bounded(ctx, q, len(some)), q.sql)
+	if err != nil {
+		return s.explain(err)
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
+	for rows.Next() {
+		var number uint16
+		e, err := readExchange(numbered{rows, &number})
+		if err != nil {
+			return fmt.Errorf("clickhouse: read exchange: %w", err)
+		}
+		of := numbers[number]
+		e.TenantID = windows[of].TenantID
+		if at, ok := places[of][windows[of].GroupBy.Of(&e)]; ok {
+			newest[of][at] = e
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return s.explain(err)
+	}
+	return nil
+}
+
+// numbered is rows of exchanges behind a number.
+type numbered struct {
+	driver.Rows
+
+	number *uint16
+}
+
+// Scan reads the number, and the rest into dest.
+func (n numbered) Scan(dest ...any) error { return n.Rows.Scan(append([]any{n.number}, dest...)...) }

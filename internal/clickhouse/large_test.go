@@ -44,7 +44,7 @@ func TestAScanIsBoundedInBytes(t *testing.T) {
 		for name, narrow := range map[string]*evaluator.Narrowing{"all": nil, "narrowed": {Filter: rules.Filter{ErrorMessageContains: "def"}}} {
 			s := scan(cursor.Position{StartTimeNS: base - 1}, base+rows)
 			s.Limit, s.Narrow = c.limit, narrow
-			page, err := source.Scan(t.Context(), s)
+			page, err := found(source.Scan(t.Context(), s))
 			if c.tooMuch && !errors.Is(err, evaluator.ErrTooMuch) || !c.tooMuch && (err != nil || len(page) != c.limit) {
 				t.Errorf("%s: a scan for %d under a bound of %d: %d exchanges, %v", name, c.limit, c.bytes, len(page), err)
 			}

@@ -6,12 +6,12 @@ import (
 	"maps"
 	"strconv"
 
-	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 )
 
 // matchedQuery finds positions and ends by a condition. Its bound is a
 // disjunction for the reason that [pageQuery] tells.
-func matchedQuery(m *Mapping, mq evaluator.MatchedQuery, cond condition) query {
+func matchedQuery(m *Mapping, mq reconcile.MatchedQuery, cond condition) query {
 	start, id := operand(m.StartTime), operand(m.ExecutionID)
 	q := query{parameters: maps.Clone(cond.parameters)}
 	ended := fmt.Sprintf("ifNull(%s, toUnixTimestamp64Nano(%s))", m.end(), start)
@@ -29,7 +29,7 @@ WHERE %[5]s
   AND %[3]s < {ended_to:Int64}
   AND %[6]s
 ORDER BY %[1]s, %[2]s
-LIMIT {limit:UInt64}`, start, id, ended, m.Table, m.rows(q.parameters, mq.TenantID, mq.After.StartTimeNS, mq.BeforeNS), cond.sql)
+LIMIT {limit:UInt64}`, start, id, ended, m.Table, m.rowsOf(q.parameters, one(mq.TenantID), mq.After.StartTimeNS, mq.BeforeNS), cond.sql)
 	q.parameters["after"] = strconv.FormatInt(mq.After.StartTimeNS, 10)
 	q.parameters["after_id"] = hexadecimal(mq.After.ExecutionID)
 	q.parameters["before"] = strconv.FormatInt(mq.BeforeNS, 10)
@@ -40,7 +40,7 @@ LIMIT {limit:UInt64}`, start, id, ended, m.Table, m.rows(q.parameters, mq.Tenant
 }
 
 // Matched returns the exchanges that a condition matches. ClickHouse judges.
-func (s *Source) Matched(ctx context.Context, mq evaluator.MatchedQuery) ([]evaluator.Matched, error) {
+func (s *Source) Matched(ctx context.Context, mq reconcile.MatchedQuery) ([]reconcile.Matched, error) {
 	matches, err := predicate(&s.mapping, mq.Scope, mq.Filter)
 	if err != nil {
 		return nil, fmt.Errorf("find matched exchanges: %w", err)
@@ -51,9 +51,9 @@ func (s *Source) Matched(ctx context.Context, mq evaluator.MatchedQuery) ([]eval
 		return nil, s.explain(err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
-	var list []evaluator.Matched
+	var list []reconcile.Matched
 	for rows.Next() {
-		var e evaluator.Matched
+		var e reconcile.Matched
 		if err := rows.Scan(&e.StartTimeNS, &e.ExecutionID, &e.EndedNS); err != nil {
 			return nil, fmt.Errorf("clickhouse: read matched exchange: %w", err)
 		}

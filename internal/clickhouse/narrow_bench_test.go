@@ -55,10 +55,10 @@ func BenchmarkNarrowedScan(b *testing.B) {
 				for b.Loop() {
 					at := cursor.Position{StartTimeNS: from + 990*second - 1}
 					for {
-						page, err := source.Scan(b.Context(), evaluator.Scan{
-							TenantID: "default", After: at, BeforeNS: from + 1000*second, Statuses: []rules.Status{rules.Failed},
+						page, err := found(source.Scan(b.Context(), evaluator.Scan{
+							Tenants: tenants("default"), After: at, BeforeNS: from + 1000*second, Statuses: []rules.Status{rules.Failed},
 							Applications: applications, Limit: 1000,
-						})
+						}))
 						if err != nil {
 							b.Fatal(err)
 						}

@@ -89,34 +89,24 @@ func TestSpansAreExchanges(t *testing.T) {
 	} {
 		s := scan(cursor.Position{StartTimeNS: base - 1}, base+10)
 		s.Statuses = c.statuses
-		got, err := source.Scan(t.Context(), s)
+		got, err := found(source.Scan(t.Context(), s))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
-		prints, err := source.Fingerprints(t.Context(), evaluator.FingerprintQuery{
-			TenantID: "default", Statuses: c.statuses, FromNS: base - 1, ToNS: base + 10, WidthNS: 1_000_000_000,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum := 0
-		for _, p := range prints {
-			sum += int(p.Count)
-		}
-		if sum != len(c.want) {
-			t.Errorf("%s: fingerprints count %d: %+v", name, sum, prints)
+		if n := observed(t, source, evaluator.Range{FromNS: base - 1, ToNS: base + 10}, c.statuses...); n != len(c.want) {
+			t.Errorf("%s: fingerprints count %d", name, n)
 		}
 	}
 	other := scan(cursor.Position{StartTimeNS: base - 1}, base+10)
-	other.TenantID = "other"
-	if got, err := source.Scan(t.Context(), other); err != nil || len(got) != 0 {
+	other.Tenants = tenants("other")
+	if got, err := found(source.Scan(t.Context(), other)); err != nil || len(got) != 0 {
 		t.Errorf("another tenant sees %d spans, %v", len(got), err)
 	}
-	total, _, err := source.Count(t.Context(), clickhouse.CountQuery{
-		TenantID: "default", FromNS: base - 1, ToNS: base + 10, WidthNS: 100, Scope: rules.Scope{Applications: []string{"ord*"}},
+	total, err := matching(t.Context(), source, evaluator.Range{FromNS: base - 1, ToNS: base + 10}, evaluator.Narrowing{
+		Scope: rules.Scope{Applications: []string{"ord*"}},
 		Filter: rules.Filter{
 			ErrorTypes: []string{"java.net.ConnectException"}, ErrorMessageMatches: "^ref",
 			Attributes: []rules.AttributeMatch{{Key: "deployment.environment", Op: rules.AttributeEquals, Value: "staging"}},

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"tocsin/cursor"
+	"tocsin/evaluator"
 	"tocsin/internal/chtest"
-	"tocsin/internal/clickhouse"
 	"tocsin/rules"
 )
 
@@ -150,7 +150,7 @@ func TestPredicateAgreesWithMatcher(t *testing.T) {
 			matcher, err := rules.Compile(scope, filter)
 			if err != nil {
 				refused++
-				if _, _, err := source.Count(ctx, clickhouse.CountQuery{TenantID: tenant, FromNS: base, ToNS: base + 100, WidthNS: 100, Scope: scope, Filter: filter}); err == nil {
+				if _, err := matching(ctx, source, evaluator.Range{FromNS: base, ToNS: base + 100}, evaluator.Narrowing{Scope: scope, Filter: filter}); err == nil {
 					rt.Fatalf("the matcher refuses %+v, the predicate does not", filter)
 				}
 				continue
@@ -162,9 +162,10 @@ func TestPredicateAgreesWithMatcher(t *testing.T) {
 					want = append(want, rows[i].ExecutionID)
 				}
 			}
-			page, err := source.Matching(ctx, clickhouse.MatchQuery{
-				TenantID: tenant, After: cursor.Position{StartTimeNS: base - 1}, BeforeNS: base + 100, Limit: 100, Scope: scope, Filter: filter,
-			})
+			page, err := found(source.Scan(ctx, evaluator.Scan{
+				Tenants: tenants(tenant), After: cursor.Position{StartTimeNS: base - 1}, BeforeNS: base + 100, Limit: 100,
+				Narrow: &evaluator.Narrowing{Scope: scope, Filter: filter},
+			}))
 			if err != nil {
 				rt.Fatalf("%+v %+v: %v", scope, filter, err)
 			}
@@ -221,9 +222,7 @@ func TestExpressionsReadAlike(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		total, _, err := source.Count(t.Context(), clickhouse.CountQuery{
-			TenantID: "default", FromNS: e.StartTimeNS, ToNS: e.StartTimeNS + 1, WidthNS: 1, Filter: filter,
-		})
+		total, err := matching(t.Context(), source, evaluator.Range{FromNS: e.StartTimeNS, ToNS: e.StartTimeNS + 1}, evaluator.Narrowing{Filter: filter})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +243,7 @@ func TestExpressionTooLarge(t *testing.T) {
 		if _, err := rules.Compile(rules.Scope{}, filter); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := source.Count(t.Context(), clickhouse.CountQuery{TenantID: "default", FromNS: base, ToNS: base + 1, WidthNS: 1, Filter: filter})
+		_, err := matching(t.Context(), source, evaluator.Range{FromNS: base, ToNS: base + 1}, evaluator.Narrowing{Filter: filter})
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", expression, err, want)
 		}
@@ -274,9 +273,8 @@ func TestExpressionsThatCanBeSavedCanBeCounted(t *testing.T) {
 		} {
 			most := sort.Search(60_000, func(n int) bool { return accepted(form(n+1)) != nil })
 			expression := form(most)
-			_, _, err := source.Count(t.Context(), clickhouse.CountQuery{
-				TenantID: "default", FromNS: base, ToNS: base + 1, WidthNS: 1, Filter: rules.Filter{ErrorMessageMatches: expression},
-			})
+			_, err := matching(t.Context(), source, evaluator.Range{FromNS: base, ToNS: base + 1},
+				evaluator.Narrowing{Filter: rules.Filter{ErrorMessageMatches: expression}})
 			if most < 4 || err != nil {
 				t.Errorf("%s, %d times: %v", atom, most, err)
 			}
@@ -303,34 +301,17 @@ func TestLastOfTwoEqualKeysCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := source.Scan(t.Context(), scan(cursor.Position{}, base+1))
+		all, err := found(source.Scan(t.Context(), scan(cursor.Position{}, base+1)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		read := slices.ContainsFunc(all, func(e rules.Exchange) bool { return matcher.Match(&e) })
-		total, _, err := source.Count(t.Context(), clickhouse.CountQuery{TenantID: "default", FromNS: base, ToNS: base + 1, WidthNS: 1, Filter: filter})
+		total, err := matching(t.Context(), source, evaluator.Range{FromNS: base, ToNS: base + 1}, evaluator.Narrowing{Filter: filter})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if read != (want == 1) || int(total) != want {
+		if read != (want == 1) || total != want {
 			t.Errorf("%s: matched %v in Go, %d in ClickHouse, want %d", value, read, total, want)
 		}
-	}
-}
-
-func TestCountBuckets(t *testing.T) {
-	db := chtest.New(t)
-	source := open(t, db)
-	a, b, c := failed(base, "a"), failed(base+1, "b"), failed(base+1_000_000_000, "c")
-	db.Insert(t, a, b, c)
-	db.Insert(t, a) // twice
-	total, buckets, err := source.Count(t.Context(), clickhouse.CountQuery{TenantID: "default", FromNS: base, ToNS: base + 2_000_000_000, WidthNS: 1_000_000_000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := base / 1_000_000_000 * 1_000_000_000
-	want := []clickhouse.Bucket{{FromNS: first, Count: 2}, {FromNS: first + 1_000_000_000, Count: 1}}
-	if diff := cmp.Diff(want, buckets); diff != "" || total != 3 {
-		t.Errorf("total %d\n%s", total, diff)
 	}
 }

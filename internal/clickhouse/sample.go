@@ -58,10 +58,6 @@ func (s *Source) lastDay(ctx context.Context, p *Sample, nowNS int64) error {
 func (s *Source) sample(ctx context.Context, nowNS int64, window time.Duration) (*Sample, error) {
 	m := &s.mapping
 	start, id := operand(m.StartTime), operand(m.ExecutionID)
-	tenant := "unhex('" + hexadecimal(m.Tenant) + "')"
-	if m.TenantID != "" {
-		tenant = "toString(" + operand(m.TenantID) + ")"
-	}
 	q := query{parameters: map[string]string{"now": strconv.FormatInt(nowNS, 10)}}
 	q.sql = fmt.Sprintf(`
 SELECT
@@ -73,9 +69,9 @@ SELECT
     countIf(%[3]s > fromUnixTimestamp64Nano({now:Int64}, 'UTC')),
     max(%[1]s - toUnixTimestamp64Nano(%[3]s)),
     max(toUnixTimestamp64Nano(%[3]s)),
-    argMax(%[4]s, %[3]s)
+    argMax(toString(%[4]s), %[3]s)
 FROM %[5]s
-WHERE %[6]s`, m.end(), id, start, tenant, m.Table, m.window(q.parameters, nowNS, window, m.Prune != ""))
+WHERE %[6]s`, m.end(), id, start, m.tenant(), m.Table, m.window(q.parameters, nowNS, window, m.Prune != ""))
 	result := &Sample{WindowSeconds: window.Seconds()}
 	var longest *int64
 	row := s.conn.QueryRow(s.bounded(ctx, q, 1), q.sql)
@@ -89,11 +85,10 @@ WHERE %[6]s`, m.end(), id, start, tenant, m.Table, m.window(q.parameters, nowNS,
 		result.LongestSeconds = &seconds
 	}
 	if m.Prune != "" {
-		all := query{parameters: map[string]string{}}
-		all.sql = fmt.Sprintf("SELECT count() FROM %s WHERE %s AND NOT ifNull(%s, false)", m.Table,
-			m.window(all.parameters, nowNS, window, false), m.pruned())
-		setPruneRange(all.parameters, nowNS-window.Nanoseconds(), nowNS+aheadNS)
-		if err := s.conn.QueryRow(s.bounded(ctx, all, 1), all.sql).Scan(&result.Pruned); err != nil {
+		hidden := query{parameters: map[string]string{}}
+		hidden.sql = fmt.Sprintf("SELECT count() FROM %s WHERE %s AND NOT ifNull(%s, false)", m.Table,
+			m.window(hidden.parameters, nowNS, window, false), m.pruned(pruneInstant(nowNS-window.Nanoseconds()), pruneInstant(nowNS+aheadNS)))
+		if err := s.conn.QueryRow(s.bounded(ctx, hidden, 1), hidden.sql).Scan(&result.Pruned); err != nil {
 			return nil, s.explain(err)
 		}
 	}
@@ -116,8 +111,7 @@ func (m *Mapping) window(parameters map[string]string, nowNS int64, window time.
 		where += " AND " + operand(m.Terminal)
 	}
 	if prune {
-		where += " AND " + m.pruned()
-		setPruneRange(parameters, from, to)
+		where += " AND " + m.pruned(pruneInstant(from), pruneInstant(to))
 	}
 	return where
 }

@@ -34,7 +34,7 @@ WHERE %[3]s
   AND %[6]s
 ORDER BY %[4]s DESC, %[5]s DESC
 LIMIT 1 BY %[4]s, %[5]s
-LIMIT {limit:UInt64}`, strings.Join(m.columns(), ",\n    "), m.Table, m.rows(q.parameters, s.TenantID, s.FromNS, before.StartTimeNS+1),
+LIMIT {limit:UInt64}`, strings.Join(m.columns(), ",\n    "), m.Table, m.rowsOf(q.parameters, one(s.TenantID), s.FromNS, before.StartTimeNS+1),
 		start, id, cond.sql)
 	q.parameters["from"] = strconv.FormatInt(s.FromNS, 10)
 	q.parameters["before"] = strconv.FormatInt(before.StartTimeNS, 10)
@@ -49,7 +49,7 @@ func (s *Source) Search(ctx context.Context, eq rules.ExchangeQuery) ([]rules.Ex
 	if err != nil {
 		return nil, fmt.Errorf("search exchanges: %w", err)
 	}
-	return s.page(ctx, searchQuery(&s.mapping, eq, matches), eq.TenantID, eq.Limit)
+	return s.exchanges(ctx, searchQuery(&s.mapping, eq, matches), eq.TenantID, eq.Limit)
 }
 
 // Exchange returns the exchange at a position, and whether it is there.
@@ -81,7 +81,7 @@ WHERE %[3]s
   AND tocsin_value != ''
 GROUP BY tocsin_value
 ORDER BY count() DESC, tocsin_value
-LIMIT {limit:UInt64}`, m.facet(f.Field), m.Table, m.rows(q.parameters, f.TenantID, f.FromNS, f.ToNS), start, cond.sql)
+LIMIT {limit:UInt64}`, m.facet(f.Field), m.Table, m.rowsOf(q.parameters, one(f.TenantID), f.FromNS, f.ToNS), start, cond.sql)
 	q.parameters["from"] = strconv.FormatInt(f.FromNS, 10)
 	q.parameters["to"] = strconv.FormatInt(f.ToNS, 10)
 	q.parameters["prefix"] = hexadecimal(f.Prefix)
@@ -150,7 +150,7 @@ FROM (
       AND %[5]s
     ORDER BY %[4]s DESC
     LIMIT {limit:UInt64}
-)`, m.duration(), m.Table, m.rows(q.parameters, d.TenantID, d.FromNS, d.ToNS), start, cond.sql)
+)`, m.duration(), m.Table, m.rowsOf(q.parameters, one(d.TenantID), d.FromNS, d.ToNS), start, cond.sql)
 	q.parameters["from"] = strconv.FormatInt(d.FromNS, 10)
 	q.parameters["to"] = strconv.FormatInt(d.ToNS, 10)
 	q.parameters["limit"] = strconv.Itoa(d.Limit)

@@ -1,28 +1,31 @@
 // Package clickhouse reads exchanges. It is the only door to ClickHouse, and
 // it only reads: every query runs under readonly, a bounded time and a bounded
-// result.
+// result, and an answer that is cut short is an error (see settings).
 //
 // ClickHouse is authoritative for what happened; what is read here is judged in
 // the process. A row may be there twice, or once as RUNNING and once as
 // terminal, until parts are merged: callers see each terminal row that is there.
+//
+// Each answer to a pass names the server that gave it, an empty one too: identity and
+// rows come from one query, so that nothing between here and ClickHouse can make them
+// differ.
 package clickhouse
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"tocsin/evaluator"
-	"tocsin/rules"
 )
 
 // Options configures a [Source].
@@ -48,6 +51,8 @@ type Source struct {
 	mapping   Mapping
 	timeout   time.Duration
 	scanBytes int
+	// byStart is whether the table is sorted by start time, nil until it is known.
+	byStart atomic.Pointer[bool]
 }
 
 // Open prepares a source; the first query connects. The caller closes it.
@@ -142,115 +147,15 @@ func unreached(err error) error {
 	return fmt.Errorf("clickhouse: %w", err)
 }
 
-// Now returns ClickHouse's clock, in nanoseconds since the Unix epoch.
-func (s *Source) Now(ctx context.Context) (int64, error) {
-	var ns int64
-	err := s.conn.QueryRow(s.bounded(ctx, query{}, 1), `SELECT toUnixTimestamp64Nano(now64(9))`).Scan(&ns)
-	if err != nil {
-		return 0, fmt.Errorf("clickhouse clock: %w", err)
-	}
-	return ns, nil
-}
-
-// Scan returns the exchanges of a range in the order of their positions, or
-// [evaluator.ErrTooMuch] where they are larger than the bound.
-func (s *Source) Scan(ctx context.Context, scan evaluator.Scan) ([]rules.Exchange, error) {
-	if scan.Narrow != nil {
-		return s.matching(ctx, MatchQuery{
-			TenantID: scan.TenantID, After: scan.After, BeforeNS: scan.BeforeNS, Limit: scan.Limit,
-			Scope: scan.Narrow.Scope, Filter: scan.Narrow.Filter,
-		}, s.scanBytes)
-	}
-	p := scanned(&s.mapping, scan)
-	p.maxBytes = s.scanBytes
-	return s.pageAfter(ctx, p)
-}
-
-// pageAfter reads a page strictly after its position.
-func (s *Source) pageAfter(ctx context.Context, p page) ([]rules.Exchange, error) {
-	list, err := s.page(ctx, pageQuery(&s.mapping, p), p.tenantID, p.limit)
-	if err == nil && len(list) > 0 && !list[0].Position().After(p.after) {
-		// It has no id. Left out here it would make a full page look like the last one.
-		p.strict = true
-		return s.page(ctx, pageQuery(&s.mapping, p), p.tenantID, p.limit)
-	}
-	return list, err
-}
-
-// page runs a query that selects exchanges of one tenant.
-func (s *Source) page(ctx context.Context, q query, tenantID string, limit int) ([]rules.Exchange, error) {
-	rows, err := s.conn.Query(s.bounded(ctx, q, limit), q.sql)
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
-	var page []rules.Exchange
-	for rows.Next() {
-		e, err := readExchange(rows)
-		if err != nil {
-			return nil, fmt.Errorf("clickhouse: read exchange: %w; `tocsin source check` tells which expression of the mapping is of another type", err)
-		}
-		e.TenantID = tenantID
-		page = append(page, e)
-	}
-	// Without this, a connection lost in mid-answer would look like the end.
-	if err := rows.Err(); err != nil {
-		return nil, s.explain(err)
-	}
-	return page, nil
-}
-
-// readExchange takes the columns of [Mapping.columns].
-func readExchange(rows driver.Rows) (rules.Exchange, error) {
-	var e rules.Exchange
-	var status string
-	var duration uint64
-	err := rows.Scan(&e.StartTimeNS, &e.ExecutionID, &e.Environment, &e.Application, &e.Route, &status,
-		&e.EndTimeNS, &duration, &e.ErrorType, &e.ErrorMessage, &e.ErrorStack, &e.CorrelationID, &e.Attributes)
-	e.Status = rules.Status(status)
-	e.DurationNS = int64(min(duration, math.MaxInt64))
-	return e, err
-}
-
-// Fingerprints returns the fingerprints of a range.
-func (s *Source) Fingerprints(ctx context.Context, fq evaluator.FingerprintQuery) ([]evaluator.Fingerprint, error) {
-	q := fingerprintQuery(&s.mapping, fq)
-	buckets := int((fq.ToNS-fq.FromNS)/fq.WidthNS + 3)
-	rows, err := s.conn.Query(s.bounded(ctx, q, buckets*len(fq.Statuses)), q.sql)
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
-	var prints []evaluator.Fingerprint
-	for rows.Next() {
-		var p evaluator.Fingerprint
-		var status string
-		var fresh uint8
-		if err := rows.Scan(&status, &p.Bucket, &fresh, &p.Count, &p.Checksum); err != nil {
-			return nil, fmt.Errorf("clickhouse: read fingerprint: %w", err)
-		}
-		p.Status, p.Fresh = rules.Status(status), fresh != 0
-		prints = append(prints, p)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, s.explain(err)
-	}
-	return prints, nil
-}
-
-// Rows returns how many rows of a tenant begin in a range.
-func (s *Source) Rows(ctx context.Context, tenantID string, fromNS, toNS int64) (rows uint64, err error) {
-	q := rowsQuery(&s.mapping, tenantID, fromNS, toNS)
-	if err := s.conn.QueryRow(s.bounded(ctx, q, 1), q.sql).Scan(&rows); err != nil {
-		return 0, s.explain(err)
-	}
-	return rows, nil
-}
-
 // explain shortens what ClickHouse says to its code and its first sentence
 // (the rest quotes the query), and names the remedy where there is one.
 func (s *Source) explain(err error) error {
-	const unknownTable, unknownDatabase, unknownIdentifier, tooManyRowsOrBytes, decimalOverflow, cannotCompileRegexp = 60, 81, 47, 396, 407, 427
+	const (
+		unknownIdentifier, unknownTable, unknownDatabase = 47, 60, 81
+		unknownSetting, settingConstraint                = 115, 452
+		tooManyRowsOrBytes, decimalOverflow              = 396, 407
+		cannotCompileRegexp                              = 427
+	)
 	said, ok := errors.AsType[*clickhouse.Exception](err)
 	if !ok {
 		return unreached(err)
@@ -265,6 +170,10 @@ func (s *Source) explain(err error) error {
 		return fmt.Errorf("%w; create the table %s as `tocsin source ddl` prints it, or name another one", short, s.mapping.Table)
 	case unknownIdentifier:
 		return fmt.Errorf("%w; `tocsin source check` compares the mapping with the table %s", short, s.mapping.Table)
+	case unknownSetting:
+		return fmt.Errorf("%w; Tocsin needs ClickHouse 24.3 or later", short)
+	case settingConstraint:
+		return fmt.Errorf("%w; without this setting an answer may be incomplete and look complete: allow the user to change it, or set it to that value in the user's profile", short)
 	case tooManyRowsOrBytes:
 		return fmt.Errorf("%w: %w", evaluator.ErrTooMuch, short)
 	case decimalOverflow:
@@ -274,21 +183,4 @@ func (s *Source) explain(err error) error {
 	default:
 		return short
 	}
-}
-
-// bounded returns a context under which a query runs read-only, with its
-// parameters, and fails rather than exceed its time, its number of rows or its bytes.
-func (s *Source) bounded(ctx context.Context, q query, maxRows int) context.Context {
-	settings := clickhouse.Settings{
-		// 2 rather than 1, neither of which writes: a user whose profile says
-		// readonly = 2 may send what it has already, and no other value.
-		"readonly":             2,
-		"max_execution_time":   int(math.Ceil(s.timeout.Seconds())),
-		"max_result_rows":      maxRows,
-		"result_overflow_mode": "throw",
-	}
-	if q.maxBytes > 0 {
-		settings["max_result_bytes"] = q.maxBytes
-	}
-	return clickhouse.Context(ctx, clickhouse.WithParameters(q.parameters), clickhouse.WithSettings(settings))
 }

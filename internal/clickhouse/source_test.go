@@ -1,6 +1,7 @@
 package clickhouse_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http/httptest"
@@ -41,7 +42,37 @@ func failed(ns int64, id string) rules.Exchange {
 }
 
 func scan(after cursor.Position, before int64) evaluator.Scan {
-	return evaluator.Scan{TenantID: "default", After: after, BeforeNS: before, Statuses: []rules.Status{rules.Failed}, Limit: 100}
+	return evaluator.Scan{Tenants: tenants("default"), After: after, BeforeNS: before, Statuses: []rules.Status{rules.Failed}, Limit: 100}
+}
+
+// tenants returns the tenants of these names.
+func tenants(names ...string) evaluator.Tenants { return evaluator.Tenants{Names: names} }
+
+// found returns the exchanges of a page.
+func found(page evaluator.Page, err error) ([]rules.Exchange, error) { return page.Exchanges, err }
+
+// matching returns how many exchanges of a range match, by ClickHouse's account.
+func matching(ctx context.Context, source *clickhouse.Source, within evaluator.Range, narrow evaluator.Narrowing) (int, error) {
+	page, err := source.Scan(ctx, evaluator.Scan{
+		Tenants: tenants("default"), After: cursor.Position{StartTimeNS: within.FromNS}, BeforeNS: within.ToNS, Limit: 1000, Narrow: &narrow,
+	})
+	return len(page.Exchanges), err
+}
+
+// observed returns how many rows of the tenant default begin in a range, by fingerprints.
+func observed(tb testing.TB, source *clickhouse.Source, within evaluator.Range, statuses ...rules.Status) int {
+	tb.Helper()
+	o, err := source.Observe(tb.Context(), evaluator.ObserveQuery{
+		Tenants: tenants("default"), Statuses: statuses, FromNS: within.FromNS, ToNS: within.ToNS, WidthNS: 1_000_000_000,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var n uint64
+	for _, f := range o.Fingerprints {
+		n += f.Count
+	}
+	return int(n)
 }
 
 const base = int64(1_795_244_520_123_456_789)
@@ -103,7 +134,7 @@ func TestAPortForHTTPIsSuspected(t *testing.T) {
 	for name, ask := range map[string]func() error{
 		"ping":  func() error { return source.Ping(t.Context()) },
 		"check": func() error { _, err := source.CheckMapping(t.Context()); return err },
-		"scan":  func() error { _, err := source.Scan(t.Context(), scan(cursor.Position{}, base)); return err },
+		"scan":  func() error { _, err := found(source.Scan(t.Context(), scan(cursor.Position{}, base))); return err },
 	} {
 		if err := ask(); err == nil || !strings.Contains(err.Error(), "http://") {
 			t.Errorf("%s: %v, want the remedy", name, err)
@@ -134,11 +165,16 @@ func TestRowsAreCountedWithoutReadingThem(t *testing.T) {
 		"to is exclusive":     {base, base + 1, 1},
 		"nothing begins here": {base + 4, base + 10, 0},
 	} {
-		if got, err := source.Rows(t.Context(), "default", c.from, c.to); err != nil || got != c.want {
-			t.Errorf("%s: %d rows, %v; want %d", name, got, err, c.want)
+		got, err := source.RowCounts(t.Context(), evaluator.RowCountQuery{
+			Tenants: tenants("default"), Ranges: []evaluator.Range{{FromNS: c.from, ToNS: c.to}},
+		})
+		if err != nil || !slices.Equal(got.Counts, []uint64{c.want}) {
+			t.Errorf("%s: %d rows, %v; want %d", name, got.Counts, err, c.want)
 		}
 	}
-	plan, err := clickhouse.CountingPlan(t.Context(), source, "default", base, base+1e9)
+	plan, err := clickhouse.CountingPlan(t.Context(), source, evaluator.RowCountQuery{
+		Tenants: tenants("default"), Ranges: []evaluator.Range{{FromNS: base, ToNS: base + 1e9}},
+	})
 	if err != nil || !strings.Contains(plan, "_exact_count_projection") {
 		t.Errorf("%v; the rows are read:\n%s", err, plan)
 	}
@@ -149,7 +185,7 @@ func TestNanosecondsSurvive(t *testing.T) {
 	source := open(t, db)
 	want := []rules.Exchange{failed(base, "b"), failed(base+1, "a"), failed(base+2, "c")}
 	db.Insert(t, want[2], want[0], want[1])
-	got, err := source.Scan(t.Context(), scan(cursor.Position{StartTimeNS: base}, base+3))
+	got, err := found(source.Scan(t.Context(), scan(cursor.Position{StartTimeNS: base}, base+3)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +202,7 @@ func TestNanosecondsSurvive(t *testing.T) {
 		"one nanosecond later":      {scan(cursor.Position{StartTimeNS: base + 1, ExecutionID: "a"}, base+3), []string{"c"}},
 		"nothing in an empty range": {scan(cursor.Position{StartTimeNS: base + 2, ExecutionID: "c"}, base+3), nil},
 	} {
-		page, err := source.Scan(t.Context(), c.scan)
+		page, err := found(source.Scan(t.Context(), c.scan))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +233,7 @@ func TestScanBeginsAfterAnExchangeWithoutAnID(t *testing.T) {
 	for range 10 {
 		s := scan(at, base+2)
 		s.Limit = 2
-		page, err := source.Scan(t.Context(), s)
+		page, err := found(source.Scan(t.Context(), s))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +273,7 @@ func TestOnlyTerminalRowsOfTheStatusesAreRead(t *testing.T) {
 			if name != "as usual" {
 				want = map[rules.Status][]string{rules.Failed: {"COMPLETED", "FAILED"}, rules.Completed: nil, "": {"COMPLETED", "FAILED"}}[statuses]
 			}
-			page, err := source.Scan(t.Context(), s)
+			page, err := found(source.Scan(t.Context(), s))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -245,16 +281,7 @@ func TestOnlyTerminalRowsOfTheStatusesAreRead(t *testing.T) {
 			for _, e := range page {
 				ids = append(ids, e.ExecutionID)
 			}
-			prints, err := source.Fingerprints(t.Context(), evaluator.FingerprintQuery{
-				TenantID: "default", Statuses: s.Statuses, FromNS: base, ToNS: base + 10, WidthNS: 1_000_000_000,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			counted := 0
-			for _, p := range prints {
-				counted += int(p.Count)
-			}
+			counted := observed(t, source, evaluator.Range{FromNS: base, ToNS: base + 10}, s.Statuses...)
 			if !slices.Equal(ids, want) || counted != len(want) {
 				t.Errorf("%s, statuses %v: rows %v, %d counted; want %v", name, s.Statuses, ids, counted, want)
 			}
@@ -291,8 +318,8 @@ func TestPagesCoverEverythingOnce(t *testing.T) {
 		at := cursor.Position{StartTimeNS: base - 1}
 		for limit := rapid.IntRange(1, 5).Draw(rt, "limit"); ; {
 			s := scan(at, base+10)
-			s.TenantID, s.Limit = tenant, limit
-			page, err := source.Scan(ctx, s)
+			s.Tenants, s.Limit = tenants(tenant), limit
+			page, err := found(source.Scan(ctx, s))
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -419,7 +446,7 @@ func TestScanNarrowsToApplications(t *testing.T) {
 	for _, list := range lists {
 		s := scan(cursor.Position{}, base+1000)
 		s.Applications = list
-		got, err := source.Scan(t.Context(), s)
+		got, err := found(source.Scan(t.Context(), s))
 		if err != nil {
 			t.Fatalf("%.80q: %v", list, err)
 		}
@@ -465,7 +492,7 @@ func TestScanNarrowsToDurations(t *testing.T) {
 		} {
 			s := scan(cursor.Position{}, base+1000)
 			s.Statuses, s.CompletedLeastNS = c.statuses, least
-			got, err := source.Scan(t.Context(), s)
+			got, err := found(source.Scan(t.Context(), s))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -551,7 +578,7 @@ func TestScanLeavesOutWhatEndedBefore(t *testing.T) {
 			for _, since := range []int64{0, base - 1, base, base + 1, base + 17*micro + 1, base + 40*micro, base + 50*micro} {
 				s := scan(cursor.Position{StartTimeNS: base + 3*micro}, base+30*micro)
 				s.EndedSinceNS = since
-				got, err := source.Scan(t.Context(), s)
+				got, err := found(source.Scan(t.Context(), s))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -62,7 +62,7 @@ func TestOtherTables(t *testing.T) {
 			for {
 				s := scan(at, base*2)
 				s.Limit = 1
-				page, err := source.Scan(t.Context(), s)
+				page, err := found(source.Scan(t.Context(), s))
 				if err != nil {
 					t.Fatal(err)
 				}

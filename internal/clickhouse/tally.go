@@ -6,43 +6,45 @@ import (
 	"strconv"
 	"strings"
 
-	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
 
-// tallyQuery counts a tenant's exchanges by kind and stretch, and all of them
-// together: where the sum of the parts is more than the whole, an exchange is
-// in two of them.
-func tallyQuery(m *Mapping, t evaluator.TallyQuery) query {
+// tallyQuery counts exchanges by tenant, kind and stretch, and all of a tenant
+// together: where the sum of the parts is more than the whole, an exchange is in two of
+// them.
+func tallyQuery(m *Mapping, t window.TallyQuery) query {
 	q := query{parameters: map[string]string{}}
-	start := operand(m.StartTime)
-	ns := "toUnixTimestamp64Nano(" + start + ")"
 	stretches := make([]string, len(t.FromNS))
 	for i, from := range t.FromNS {
 		stretches[i] = fmt.Sprintf("toInt64(%d)", from)
 	}
 	q.sql = fmt.Sprintf(`
+WITH %[1]s AS tocsin_ended
 SELECT
     grouping(tocsin_stretch) AS tocsin_part,
-    %[1]s AS tocsin_status,
-    %[2]s AS tocsin_environment,
-    %[3]s AS tocsin_application,
-    %[4]s AS tocsin_route,
-    %[5]s AS tocsin_error_type,
-    roundDown(%[6]s, [%[7]s]) AS tocsin_stretch,
-    toInt64(uniqExact(%[8]s)),
-    max(%[6]s),
-    min(ifNull(%[9]s, %[6]s))
-FROM %[10]s
-WHERE %[11]s
-  AND %[12]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
-  AND %[12]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
-  AND %[13]s
+    toString(%[2]s) AS tocsin_tenant,
+    %[3]s AS tocsin_status,
+    %[4]s AS tocsin_environment,
+    %[5]s AS tocsin_application,
+    %[6]s AS tocsin_route,
+    %[7]s AS tocsin_error_type,
+    roundDown(tocsin_ended, [%[8]s]) AS tocsin_stretch,
+    toInt64(uniqExact(%[9]s)),
+    %[10]s
+FROM %[11]s
+WHERE %[12]s
+  AND %[13]s >= fromUnixTimestamp64Nano({start:Int64}, 'UTC')
+  AND %[13]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND tocsin_ended >= {from:Int64}
+  AND tocsin_ended < {to:Int64}
+  AND %[14]s
 GROUP BY GROUPING SETS (
-    (tocsin_status, tocsin_environment, tocsin_application, tocsin_route, tocsin_error_type, tocsin_stretch),
-    ())`, m.status(), field(t.Environment, m.Environment), field(t.Application, m.Application), field(t.Route, m.Route),
-		field(t.ErrorType, m.ErrorType), ns, strings.Join(stretches, ", "), operand(m.ExecutionID), m.end(), m.Table,
-		m.rows(q.parameters, t.TenantID, t.FromNS[0], t.ToNS), start, m.hasStatus(t.Statuses))
+    (tocsin_tenant, tocsin_status, tocsin_environment, tocsin_application, tocsin_route, tocsin_error_type, tocsin_stretch),
+    (tocsin_tenant))`, m.ended(), m.tenant(), m.status(), field(t.Environment, m.Environment), field(t.Application, m.Application),
+		field(t.Route, m.Route), field(t.ErrorType, m.ErrorType), strings.Join(stretches, ", "), operand(m.ExecutionID),
+		m.newest(), m.Table, m.rowsOf(q.parameters, t.Tenants, t.StartFromNS, t.ToNS), operand(m.StartTime), m.hasStatus(t.Statuses))
+	q.parameters["start"] = strconv.FormatInt(t.StartFromNS, 10)
 	q.parameters["from"] = strconv.FormatInt(t.FromNS[0], 10)
 	q.parameters["to"] = strconv.FormatInt(t.ToNS, 10)
 	return q
@@ -57,32 +59,37 @@ func field(wanted bool, expression string) string {
 }
 
 // Tally returns how many exchanges there are of each kind.
-func (s *Source) Tally(ctx context.Context, t evaluator.TallyQuery) (tallies []evaluator.Tally, exact bool, err error) {
+func (s *Source) Tally(ctx context.Context, t window.TallyQuery) (tallies []window.Tally, inexact []string, err error) {
 	q := tallyQuery(&s.mapping, t)
-	rows, err := s.conn.Query(s.bounded(ctx, q, t.Limit+1), q.sql)
+	rows, err := s.conn.Query(s.bounded(ctx, q, t.Limit), q.sql)
 	if err != nil {
-		return nil, false, s.explain(err)
+		return nil, nil, s.explain(err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
-	var parts, whole int64
+	surplus := map[string]int64{}
 	for rows.Next() {
-		var together uint64
+		var whole uint64
 		var status string
-		var y evaluator.Tally
-		if err := rows.Scan(&together, &status, &y.Environment, &y.Application, &y.Route, &y.ErrorType, &y.FromNS,
-			&y.Observed, &y.NewestNS, &y.EarliestEndNS); err != nil {
-			return nil, false, fmt.Errorf("clickhouse: read tally: %w", err)
+		var y window.Tally
+		if err := rows.Scan(&whole, &y.TenantID, &status, &y.Environment, &y.Application, &y.Route, &y.ErrorType, &y.FromNS,
+			&y.Observed, &y.NewestEndedNS, &y.NewestStartNS); err != nil {
+			return nil, nil, fmt.Errorf("clickhouse: read tally: %w", err)
 		}
-		if together == 1 {
-			whole += y.Observed
+		if whole == 1 {
+			surplus[y.TenantID] -= y.Observed
 			continue
 		}
-		parts += y.Observed
+		surplus[y.TenantID] += y.Observed
 		y.Status = rules.Status(status)
 		tallies = append(tallies, y)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, false, s.explain(err)
+		return nil, nil, s.explain(err)
 	}
-	return tallies, parts == whole, nil
+	for tenant, n := range surplus {
+		if n != 0 {
+			inexact = append(inexact, tenant)
+		}
+	}
+	return tallies, inexact, nil
 }

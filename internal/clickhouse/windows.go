@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tocsin/evaluator"
+	"tocsin/evaluator/window"
 	"tocsin/rules"
 )
 
@@ -17,62 +18,94 @@ import (
 // one address.
 const maxStatement = 96 << 10
 
-// windowsQuery counts, for several windows of one tenant and end, the matching
-// exchanges by group. Each row is joined with the numbers of those windows
-// that it counts in; what is then counted by number is what [groupQuery] would
-// count for each.
-func windowsQuery(m *Mapping, windows []evaluator.WindowQuery) (query, error) {
-	first := &windows[0]
-	q := query{parameters: map[string]string{}}
-	start := operand(m.StartTime)
-	ended := fmt.Sprintf("ifNull(%s, toUnixTimestamp64Nano(%s))", m.end(), start)
-	fromNS := first.FromNS
-	numbers, hits := make([]string, len(windows)), make([]string, len(windows))
+// ended returns when an exchange ended, its start where the source does not say, in
+// nanoseconds.
+func (m *Mapping) ended() string {
+	return fmt.Sprintf("ifNull(%s, toUnixTimestamp64Nano(%s))", m.end(), operand(m.StartTime))
+}
+
+// windowRows is what several windows with one end have in common: from where a query for
+// them reads, and to which of them a row belongs.
+type windowRows struct {
+	parameters map[string]string
+	// from follows FROM: each row is joined with the numbers of the windows that it
+	// counts in, and rows that count in none are left out.
+	from string
+	// group is the group in which a row counts in its window.
+	group string
+}
+
+// windowRows expects tocsin_ended to stand for [Mapping.ended]. Further holds a condition
+// for each window.
+func (m *Mapping) windowRows(windows []window.Query, further func(b *builder, number int) string) (windowRows, error) {
+	r := windowRows{parameters: map[string]string{}, group: m.groups(windows)}
+	start, first := operand(m.StartTime), &windows[0]
+	startFrom, endedFrom := first.StartFromNS, first.FromNS
+	numbers, hits, tenants := make([]string, len(windows)), make([]string, len(windows)), make([]string, len(windows))
 	for i := range windows {
 		w := &windows[i]
 		prefix := "w" + strconv.Itoa(i) + "_"
 		matches, err := prefixed(m, prefix, w.Scope, w.Filter)
 		if err != nil {
-			return query{}, fmt.Errorf("count window: %w", err)
+			return r, err
 		}
-		maps.Copy(q.parameters, matches.parameters)
-		q.parameters[prefix+"from"] = strconv.FormatInt(w.FromNS, 10)
-		q.parameters[prefix+"ended_since"] = strconv.FormatInt(w.EndedSinceNS, 10)
-		fromNS = min(fromNS, w.FromNS)
-		numbers[i] = fmt.Sprintf("toUInt16(%d)", i)
-		hits[i] = fmt.Sprintf(`if(%[1]s >= fromUnixTimestamp64Nano({%[2]sfrom:Int64}, 'UTC')
-        AND tocsin_ended >= {%[2]sended_since:Int64}
-        AND %[3]s, 1, 0)`, start, prefix, matches.sql)
+		maps.Copy(r.parameters, matches.parameters)
+		b := builder{prefix: prefix, parameters: r.parameters}
+		b.and(m.tenant() + " = " + b.text("tenant", w.TenantID))
+		b.and(fmt.Sprintf("%s >= fromUnixTimestamp64Nano(%s, 'UTC')", start, b.integer("start", w.StartFromNS)))
+		b.and("tocsin_ended >= " + b.integer("from", w.FromNS))
+		b.and(matches.sql)
+		b.and(further(&b, i))
+		startFrom, endedFrom = min(startFrom, w.StartFromNS), min(endedFrom, w.FromNS)
+		numbers[i], tenants[i] = fmt.Sprintf("toUInt16(%d)", i), w.TenantID
+		hits[i] = "if(" + strings.Join(b.conditions, "\n        AND ") + ", 1, 0)"
 	}
-	q.sql = fmt.Sprintf(`
-WITH %[9]s AS tocsin_ended
+	slices.Sort(tenants)
+	b := builder{parameters: r.parameters}
+	b.and(m.rowsOf(r.parameters, evaluator.Tenants{Names: slices.Compact(tenants)}, startFrom, first.ToNS))
+	b.and(fmt.Sprintf("%s >= fromUnixTimestamp64Nano(%s, 'UTC')", start, b.integer("start", startFrom)))
+	b.and(fmt.Sprintf("%s < fromUnixTimestamp64Nano(%s, 'UTC')", start, b.integer("to", first.ToNS)))
+	b.and("tocsin_ended >= " + b.integer("from", endedFrom))
+	b.and("tocsin_ended < {to:Int64}")
+	b.and(m.anyOf(r.parameters, windows))
+	r.from = fmt.Sprintf(`%s
+ARRAY JOIN arrayFilter((tocsin_number, tocsin_hit) -> tocsin_hit, [%s], [
+    %s]) AS tocsin_window
+WHERE %s`, m.Table, strings.Join(numbers, ", "), strings.Join(hits, ",\n    "), strings.Join(b.conditions, "\n  AND "))
+	return r, nil
+}
+
+// windowsQuery counts, for several windows with one end, the matching exchanges by
+// group. A row that is there twice counts once.
+func windowsQuery(m *Mapping, windows []window.Query) (query, error) {
+	r, err := m.windowRows(windows, func(*builder, int) string { return "" })
+	if err != nil {
+		return query{}, fmt.Errorf("count window: %w", err)
+	}
+	r.parameters["limit"] = strconv.Itoa(windows[0].Limit)
+	return query{parameters: r.parameters, sql: fmt.Sprintf(`
+WITH %[1]s AS tocsin_ended
 SELECT
     tocsin_window,
-    %[1]s AS tocsin_group,
-    toInt64(uniqExact(%[2]s)) AS tocsin_count,
-    max(toUnixTimestamp64Nano(%[3]s))
-FROM %[4]s
-ARRAY JOIN arrayFilter((tocsin_number, tocsin_hit) -> tocsin_hit, [%[5]s], [
-    %[6]s]) AS tocsin_window
-WHERE %[7]s
-  AND %[3]s >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
-  AND %[3]s < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
-  AND %[8]s
+    %[2]s AS tocsin_group,
+    toInt64(uniqExact(%[3]s)) AS tocsin_count,
+    %[4]s
+FROM %[5]s
 GROUP BY tocsin_window, tocsin_group
 ORDER BY tocsin_window, tocsin_count DESC, tocsin_group
-LIMIT {limit:UInt64} BY tocsin_window`, m.groups(windows), operand(m.ExecutionID), start, m.Table,
-		strings.Join(numbers, ", "), strings.Join(hits, ",\n    "),
-		m.rows(q.parameters, first.TenantID, fromNS, first.ToNS), m.anyOf(q.parameters, windows), ended)
-	q.parameters["from"] = strconv.FormatInt(fromNS, 10)
-	q.parameters["to"] = strconv.FormatInt(first.ToNS, 10)
-	q.parameters["limit"] = strconv.Itoa(first.Limit)
-	return q, nil
+LIMIT {limit:UInt64} BY tocsin_window`, m.ended(), r.group, operand(m.ExecutionID), m.newest(), r.from)}, nil
+}
+
+// newest returns when the newest of some exchanges ended, and when it began.
+func (m *Mapping) newest() string {
+	both := fmt.Sprintf("max((tocsin_ended, toUnixTimestamp64Nano(%s)))", operand(m.StartTime))
+	return fmt.Sprintf("tupleElement(%[1]s, 1),\n    tupleElement(%[1]s, 2)", both)
 }
 
 // anyOf returns a condition that every row meets which counts in any of the
 // windows: it is of a status, and where all of them name applications, routes
 // or environments, of one of these.
-func (m *Mapping) anyOf(parameters map[string]string, windows []evaluator.WindowQuery) string {
+func (m *Mapping) anyOf(parameters map[string]string, windows []window.Query) string {
 	b := builder{prefix: "any_", parameters: parameters}
 	var statuses []rules.Status
 	var scope rules.Scope
@@ -102,7 +135,7 @@ func union(further bool, former, names []string) []string {
 }
 
 // groups returns the expression by which each of several windows groups.
-func (m *Mapping) groups(windows []evaluator.WindowQuery) string {
+func (m *Mapping) groups(windows []window.Query) string {
 	kinds := make([]string, len(windows))
 	for i := range windows {
 		kinds[i] = "'" + string(windows[i].GroupBy) + "'"
@@ -125,20 +158,15 @@ func (q *query) size() int {
 }
 
 // CountWindows returns the groups of each window that hold a matching exchange.
-func (s *Source) CountWindows(ctx context.Context, windows []evaluator.WindowQuery) ([][]evaluator.GroupCount, error) {
+func (s *Source) CountWindows(ctx context.Context, windows []window.Query) ([][]window.Group, error) {
 	if len(windows) == 0 {
 		return nil, nil
-	}
-	if len(windows) == 1 {
-		groups, err := s.countWindow(ctx, windows[0])
-		return [][]evaluator.GroupCount{groups}, err
 	}
 	q, err := windowsQuery(&s.mapping, windows)
 	if err != nil {
 		return nil, err
 	}
-	if q.size() > maxStatement {
-		middle := len(windows) / 2
+	if middle := len(windows) / 2; middle > 0 && q.size() > maxStatement {
 		left, err := s.CountWindows(ctx, windows[:middle])
 		if err != nil {
 			return nil, err
@@ -151,11 +179,11 @@ func (s *Source) CountWindows(ctx context.Context, windows []evaluator.WindowQue
 		return nil, s.explain(err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
-	groups := make([][]evaluator.GroupCount, len(windows))
+	groups := make([][]window.Group, len(windows))
 	for rows.Next() {
 		var number uint16
-		var g evaluator.GroupCount
-		if err := rows.Scan(&number, &g.Group, &g.Observed, &g.NewestNS); err != nil {
+		var g window.Group
+		if err := rows.Scan(&number, &g.Group, &g.Observed, &g.NewestEndedNS, &g.NewestStartNS); err != nil {
 			return nil, fmt.Errorf("clickhouse: read group: %w", err)
 		}
 		groups[number] = append(groups[number], g)

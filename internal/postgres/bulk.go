@@ -117,7 +117,7 @@ func stepOf(a alerts.Action) (set string, from []alerts.State, to alerts.State, 
 	case alerts.Acknowledge:
 		return "state = @to, acknowledged_at = now(), acknowledged_by = @actor", from, to, nil
 	case alerts.Resolve:
-		return "state = @to, resolved_at = now(), resolved_by = @actor", from, to, nil
+		return "state = @to, resolved_at = now(), resolved_by = @actor, held = a.group_key is not null", from, to, nil
 	}
 	return "", nil, "", fmt.Errorf("act on alerts: unknown action %q", a)
 }

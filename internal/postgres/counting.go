@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -12,104 +14,153 @@ import (
 	"tocsin/internal/postgres/pgq"
 )
 
-// OpenAlerts returns the state of the alerts of window rules.
+// OpenAlerts returns the alerts of window rules that are open or held.
 func (s *Evaluation) OpenAlerts(ctx context.Context, ruleIDs []uuid.UUID) ([]evaluator.OpenAlert, error) {
 	rows, err := s.db.queries.AlertOpen(ctx, ruleIDs)
 	if err != nil {
 		return nil, fmt.Errorf("read open alerts: %w", err)
 	}
-	list := make([]evaluator.OpenAlert, len(rows))
+	open := make([]evaluator.OpenAlert, len(rows))
 	for i, row := range rows {
-		list[i] = evaluator.OpenAlert{ID: row.AlertID, RuleID: row.RuleID, Group: row.GroupKey}
-		list[i].State, list[i].Since = alerts.State(row.State), row.FiredAt
+		o := alerts.Open{State: alerts.State(row.State), Since: row.FiredAt, Reminders: int(row.Reminders), Held: row.Held}
+		if row.Held && row.ResolvedAt != nil {
+			o.Since = *row.ResolvedAt
+		}
 		if row.NotifiedAt != nil {
-			list[i].NotifiedAt = *row.NotifiedAt
+			o.NotifiedAt = *row.NotifiedAt
 		}
+		open[i] = evaluator.OpenAlert{ID: row.AlertID, RuleID: row.RuleID, Group: row.GroupKey, Open: o}
 	}
-	return list, nil
+	return open, nil
 }
 
-// applyChanges makes the steps of window rules. A step whose alert no longer stands where
-// it leads from is left out, with its notifications.
+// applyChanges makes steps of window alerts, in one statement for each kind of step. A
+// step whose alert no longer stands where it leads from is left out, with its
+// notifications.
 func applyChanges(ctx context.Context, q *pgq.Queries, changes []evaluator.Change) (inserted, changed []uuid.UUID, notifications map[uuid.UUID]int, err error) {
-	notifications = map[uuid.UUID]int{}
+	var steps stepRows
 	for i := range changes {
-		change := &changes[i]
-		made, err := applyStep(ctx, q, change)
-		if err != nil {
-			return nil, nil, nil, fmt.Errorf("%s alert: %w", change.Step, err)
-		}
-		if made == 0 {
-			continue
-		}
-		switch change.Step {
-		case alerts.Wait, alerts.Raise:
-			inserted = append(inserted, change.Instance.ID)
-		case alerts.Stay, alerts.Fire, alerts.Remind, alerts.Clear, alerts.Drop:
-			changed = append(changed, change.Instance.ID)
-		}
-		for _, n := range change.Notifications {
-			err := owe(ctx, q, pgq.NotificationOweParams{
-				NotificationID: n.ID, TenantID: n.TenantID, AlertID: n.AlertID, RuleID: n.RuleID,
-				WebhookID: n.WebhookID, Reason: string(n.Reason),
-			})
-			if err != nil {
-				return nil, nil, nil, err
-			}
-			notifications[n.WebhookID]++
+		if err := steps.add(&changes[i]); err != nil {
+			return nil, nil, nil, err
 		}
 	}
-	return inserted, changed, notifications, nil
+	if inserted, changed, err = steps.apply(ctx, q); err != nil {
+		return nil, nil, nil, err
+	}
+	notifications, err = notifySteps(ctx, q, changes, slices.Concat(inserted, changed))
+	return inserted, changed, notifications, err
 }
 
-func applyStep(ctx context.Context, q *pgq.Queries, change *evaluator.Change) (made int64, err error) {
-	a := &change.Instance
+// stepRows is steps as they are stored.
+type stepRows struct {
+	raise         pgq.AlertRaiseParams
+	fire          pgq.AlertFireParams
+	clear         pgq.AlertClearParams
+	drop, release []uuid.UUID
+}
+
+func (s *stepRows) add(c *evaluator.Change) error {
+	a := &c.Instance
 	count, err := json.Marshal(a.Count)
 	if err != nil {
-		return 0, fmt.Errorf("encode count: %w", err)
+		return fmt.Errorf("encode count: %w", err)
 	}
 	exchange, err := json.Marshal(a.Exchange)
 	if err != nil {
-		return 0, fmt.Errorf("encode exchange: %w", err)
+		return fmt.Errorf("encode exchange: %w", err)
 	}
-	switch change.Step {
+	switch c.Step {
 	case alerts.Wait, alerts.Raise:
 		state := alerts.Firing
-		if change.Step == alerts.Wait {
+		if c.Step == alerts.Wait {
 			state = alerts.Pending
 		}
-		return q.AlertRaise(ctx, pgq.AlertRaiseParams{
-			AlertID: a.ID, TenantID: a.TenantID, RuleID: a.RuleID, RuleVersion: a.RuleVersion, Severity: string(a.Severity),
-			State: string(state), Title: a.Title, Message: a.Message, GroupKey: a.Count.Group, Count: count,
-			StartTimeNs: a.Exchange.StartTimeNS, Application: a.Exchange.Application, Route: a.Exchange.Route, Exchange: exchange,
-		})
-	case alerts.Fire:
-		return q.AlertFire(ctx, pgq.AlertFireParams{
-			Title: a.Title, Message: a.Message, Count: count, StartTimeNs: a.Exchange.StartTimeNS,
-			Application: a.Exchange.Application, Route: a.Exchange.Route, Exchange: exchange, AlertID: a.ID,
-		})
-	case alerts.Remind:
-		return q.AlertRemind(ctx, pgq.AlertRemindParams{
-			Title: a.Title, Message: a.Message, Count: count, StartTimeNs: a.Exchange.StartTimeNS,
-			Application: a.Exchange.Application, Route: a.Exchange.Route, Exchange: exchange, AlertID: a.ID,
-		})
+		p := &s.raise
+		p.AlertIds, p.TenantIds, p.RuleIds = append(p.AlertIds, a.ID), append(p.TenantIds, a.TenantID), append(p.RuleIds, a.RuleID)
+		p.RuleVersions, p.Severities, p.States = append(p.RuleVersions, a.RuleVersion), append(p.Severities, string(a.Severity)), append(p.States, string(state))
+		p.Titles, p.Messages, p.GroupKeys = append(p.Titles, a.Title), append(p.Messages, a.Message), append(p.GroupKeys, a.Count.Group)
+		p.Counts, p.StartTimesNs, p.Exchanges = append(p.Counts, count), append(p.StartTimesNs, a.Exchange.StartTimeNS), append(p.Exchanges, exchange)
+		p.Applications, p.Routes = append(p.Applications, a.Exchange.Application), append(p.Routes, a.Exchange.Route)
+	case alerts.Fire, alerts.Remind:
+		p := &s.fire
+		p.AlertIds, p.Reminds = append(p.AlertIds, a.ID), append(p.Reminds, c.Step == alerts.Remind)
+		p.Titles, p.Messages, p.Counts = append(p.Titles, a.Title), append(p.Messages, a.Message), append(p.Counts, count)
+		p.StartTimesNs, p.Exchanges = append(p.StartTimesNs, a.Exchange.StartTimeNS), append(p.Exchanges, exchange)
+		p.Applications, p.Routes = append(p.Applications, a.Exchange.Application), append(p.Routes, a.Exchange.Route)
 	case alerts.Clear:
-		return q.AlertClear(ctx, pgq.AlertClearParams{Count: count, AlertID: a.ID})
+		s.clear.AlertIds, s.clear.Counts = append(s.clear.AlertIds, a.ID), append(s.clear.Counts, count)
 	case alerts.Drop:
-		return q.AlertDrop(ctx, a.ID)
+		s.drop = append(s.drop, a.ID)
+	case alerts.Release:
+		s.release = append(s.release, a.ID)
 	case alerts.Stay:
 	}
-	return 0, nil
+	return nil
 }
 
-// owe records one notification and owes it.
-func owe(ctx context.Context, q *pgq.Queries, p pgq.NotificationOweParams) error {
-	owed, err := q.NotificationOwe(ctx, p)
-	if err == nil && owed == 0 {
+// apply makes the steps. What ends goes first, so that a group may be raised anew.
+func (s *stepRows) apply(ctx context.Context, q *pgq.Queries) (inserted, changed []uuid.UUID, err error) {
+	if ids := slices.Concat(s.fire.AlertIds, s.clear.AlertIds, s.drop, s.release); len(ids) > 0 {
+		if err := q.AlertLockMany(ctx, ids); err != nil {
+			return nil, nil, fmt.Errorf("lock alerts: %w", err)
+		}
+	}
+	for _, kind := range []struct {
+		step alerts.Step
+		of   int
+		make func() ([]uuid.UUID, error)
+	}{
+		{alerts.Drop, len(s.drop), func() ([]uuid.UUID, error) { return q.AlertDrop(ctx, s.drop) }},
+		{alerts.Release, len(s.release), func() ([]uuid.UUID, error) { return q.AlertRelease(ctx, s.release) }},
+		{alerts.Clear, len(s.clear.AlertIds), func() ([]uuid.UUID, error) { return q.AlertClear(ctx, s.clear) }},
+		{alerts.Fire, len(s.fire.AlertIds), func() ([]uuid.UUID, error) { return q.AlertFire(ctx, s.fire) }},
+		{alerts.Raise, len(s.raise.AlertIds), func() ([]uuid.UUID, error) { return q.AlertRaise(ctx, s.raise) }},
+	} {
+		if kind.of == 0 {
+			continue
+		}
+		ids, err := kind.make()
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s alerts: %w", kind.step, err)
+		}
+		if kind.step == alerts.Raise {
+			inserted = ids
+		} else {
+			changed = append(changed, ids...)
+		}
+	}
+	return inserted, changed, nil
+}
+
+// notifySteps writes the notifications of the steps that were made, and returns how many
+// there are for each webhook.
+func notifySteps(ctx context.Context, q *pgq.Queries, changes []evaluator.Change, made []uuid.UUID) (map[uuid.UUID]int, error) {
+	stepped := make(map[uuid.UUID]bool, len(made))
+	for _, id := range made {
+		stepped[id] = true
+	}
+	var p pgq.StepNotifyParams
+	perWebhook := map[uuid.UUID]int{}
+	for i := range changes {
+		if !stepped[changes[i].Instance.ID] {
+			continue
+		}
+		for _, n := range changes[i].Notifications {
+			p.NotificationIds, p.TenantIds, p.AlertIds = append(p.NotificationIds, n.ID), append(p.TenantIds, n.TenantID), append(p.AlertIds, n.AlertID)
+			p.RuleIds, p.WebhookIds, p.Reasons = append(p.RuleIds, n.RuleID), append(p.WebhookIds, n.WebhookID), append(p.Reasons, string(n.Reason))
+			perWebhook[n.WebhookID]++
+		}
+	}
+	if len(p.NotificationIds) == 0 {
+		return perWebhook, nil
+	}
+	p.HeldIds = slices.Collect(maps.Keys(perWebhook))
+	written, err := q.StepNotify(ctx, p)
+	if err == nil && int(written) != len(p.NotificationIds) {
 		err = errNoWebhook
 	}
 	if err != nil {
-		return fmt.Errorf("owe notification: %w", err)
+		return nil, fmt.Errorf("write notifications: %w", err)
 	}
-	return nil
+	return perWebhook, nil
 }

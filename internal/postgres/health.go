@@ -239,7 +239,7 @@ func notifyOperators(ctx context.Context, q *pgq.Queries, about []healthAlert, r
 	for _, a := range about {
 		for _, webhook := range webhooks[a.tenant] {
 			list = append(list, notify.Notification{
-				ID: notificationID(a.alert, webhook, reason, 0), TenantID: a.tenant, AlertID: a.alert, RuleID: a.rule, WebhookID: webhook, Reason: reason,
+				ID: notify.ID(a.alert, webhook, reason, 0), TenantID: a.tenant, AlertID: a.alert, RuleID: a.rule, WebhookID: webhook, Reason: reason,
 			})
 		}
 	}
@@ -327,20 +327,17 @@ func tellOperators(ctx context.Context, q *pgq.Queries, t telling) (notification
 	if err != nil {
 		return 0, fmt.Errorf("find operators' webhooks: %w", err)
 	}
+	var list []notify.Notification
 	for _, row := range webhooks {
-		if row.WebhookID == t.except {
-			continue
+		if row.WebhookID != t.except {
+			list = append(list, notify.Notification{
+				ID: notify.ID(t.alert, row.WebhookID, t.reason, 0), TenantID: t.tenant, AlertID: t.alert, RuleID: t.rule,
+				WebhookID: row.WebhookID, Reason: t.reason,
+			})
 		}
-		err := owe(ctx, q, pgq.NotificationOweParams{
-			NotificationID: notificationID(t.alert, row.WebhookID, t.reason, 0), TenantID: t.tenant, AlertID: t.alert, RuleID: t.rule,
-			WebhookID: row.WebhookID, Reason: string(t.reason),
-		})
-		if err != nil {
-			return 0, err
-		}
-		notifications++
 	}
-	return notifications, nil
+	written, err := insertNotifications(ctx, q, list)
+	return total(written), err
 }
 
 // Retry forgets what went wrong with a rule, so that it is evaluated by the next pass.

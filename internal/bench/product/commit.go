@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"tocsin/alerts"
 	"tocsin/cursor"
 	"tocsin/evaluator"
@@ -20,30 +18,35 @@ import (
 type Committer struct {
 	store *postgres.Evaluation
 	rule  rules.Rule
-	token int64
-	from  *cursor.Position
+	at    evaluator.Checkpoint
 	next  int
 }
 
-const claimFor = 10 * time.Minute
+const leaseFor = 10 * time.Minute
 
-// Committer claims the only rule of the world.
+// Committer holds the partition of the only rule of the world.
 func (w *World) Committer(ctx context.Context) (*Committer, error) {
-	store := w.DB.Evaluation(nil)
-	loaded, err := store.Load(ctx, evaluator.ClaimRequest{Replica: "bench", Most: 1, For: claimFor})
+	store := w.DB.Evaluation(leaseFor)
+	holding, err := store.Hold(ctx, evaluator.HoldRequest{Replica: "bench", LeaseFor: leaseFor})
 	if err != nil {
 		return nil, err
 	}
-	claims := loaded.Claims
-	if len(claims) != 1 || claims[0].Err != nil {
-		return nil, fmt.Errorf("claim the rule: %d claims", len(claims))
+	for _, at := range holding.Checkpoints {
+		set, err := store.Rules(ctx, at.Partition, 0)
+		if err != nil {
+			return nil, err
+		}
+		if len(set.Rules) == 1 && set.Rules[0].Err == nil {
+			at.RulesRevision = set.Revision
+			return &Committer{store: store, rule: set.Rules[0].Rule, at: at}, nil
+		}
 	}
-	return &Committer{store: store, rule: claims[0].Rule, token: claims[0].Token, from: claims[0].From}, nil
+	return nil, fmt.Errorf("of %d partitions none has the only rule", len(holding.Checkpoints))
 }
 
 // Page makes the next page of so many alerts, one notification each for each webhook.
 func (c *Committer) Page(size int) evaluator.Batch {
-	b := evaluator.Batch{ClaimFor: claimFor}
+	b := evaluator.Batch{Partition: c.at.Partition, LeaseFor: leaseFor}
 	for range size {
 		c.next++
 		start := c.rule.ArmedSinceNS + int64(c.next)*1000
@@ -55,30 +58,38 @@ func (c *Committer) Page(size int) evaluator.Batch {
 			CorrelationID: fmt.Sprint("c-", c.next), Attributes: map[string]string{"customer": fmt.Sprint(c.next % 1000), "region": "eu"},
 		}
 		a := alerts.Instance{
-			ID: newID(), TenantID: Tenant, RuleID: c.rule.ID, RuleVersion: c.rule.Version, Severity: c.rule.Severity, State: alerts.Firing,
+			ID: evaluator.AlertID(c.rule.ID, &e), TenantID: Tenant, RuleID: c.rule.ID, RuleVersion: c.rule.Version, Severity: c.rule.Severity, State: alerts.Firing,
 			Title: "orders failed", Message: e.ErrorMessage, Exchange: e,
 		}
 		b.Instances = append(b.Instances, a)
 		for _, hook := range c.rule.WebhookIDs {
 			b.Notifications = append(b.Notifications, notify.Notification{
-				ID: newID(), TenantID: Tenant, AlertID: a.ID, RuleID: c.rule.ID, WebhookID: hook, Reason: notify.ReasonFired,
+				ID: notify.ID(a.ID, hook, notify.ReasonFired, 0), TenantID: Tenant, AlertID: a.ID, RuleID: c.rule.ID, WebhookID: hook, Reason: notify.ReasonFired,
 			})
 		}
 	}
 	last := b.Instances[size-1].Exchange.Position()
-	b.Advances = []evaluator.Advance{{RuleID: c.rule.ID, Token: c.token, Version: c.rule.Version, From: c.from, To: last}}
-	c.from = &last
+	b.Cursor = &last
 	return b
 }
 
 // Commit writes a page, and fails unless all of it was new.
 func (c *Committer) Commit(ctx context.Context, b evaluator.Batch) error {
+	b.Token, b.Revision, b.RulesRevision = c.at.Token, c.at.Revision, c.at.RulesRevision
 	done, err := c.store.Commit(ctx, b)
-	if err == nil && (len(done.Inserted) != len(b.Instances) || done.Notifications != len(b.Notifications)) {
-		err = fmt.Errorf("of %d alerts and %d notifications, %d and %d were new",
-			len(b.Instances), len(b.Notifications), len(done.Inserted), done.Notifications)
+	if err != nil {
+		return err
 	}
-	return err
+	c.at.Revision = done.Revision
+	notifications := 0
+	for _, n := range done.Notifications {
+		notifications += n
+	}
+	if len(done.Inserted) != len(b.Instances) || notifications != len(b.Notifications) {
+		return fmt.Errorf("of %d alerts and %d notifications, %d and %d were new",
+			len(b.Instances), len(b.Notifications), len(done.Inserted), notifications)
+	}
+	return nil
 }
 
 // Pending commits so many alerts with all their notifications, which are then PENDING.
@@ -90,6 +101,3 @@ func (c *Committer) Pending(ctx context.Context, count int) error {
 	}
 	return nil
 }
-
-// newID makes ids as the evaluator does.
-func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }

@@ -214,7 +214,7 @@ func (d *delivering) whole(ctx context.Context, _ int) (m trial.Measure, err err
 		return m, err
 	}
 	// A claim bounds how long a tick goes on reading; here one tick is to read all.
-	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL=20ms", "TOCSIN_CLAIM_FOR=2m")
+	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL=20ms", "TOCSIN_PARTITION_LEASE=2m")
 	if err != nil {
 		return m, err
 	}

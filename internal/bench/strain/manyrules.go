@@ -124,7 +124,7 @@ const measured = 5
 
 // passes starts a replica, lets it come to know the rules, and measures passes.
 func (b bench) passes(ctx context.Context, c *crowd) (err error) {
-	replica, err := c.world.Start(ctx, "TOCSIN_ROLES=evaluate", "TOCSIN_TICK_INTERVAL=50ms", "TOCSIN_CLAIM_FOR=5m")
+	replica, err := c.world.Start(ctx, "TOCSIN_ROLES=evaluate", "TOCSIN_TICK_INTERVAL=50ms", "TOCSIN_PARTITION_LEASE=5m")
 	if err != nil {
 		return err
 	}

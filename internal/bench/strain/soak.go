@@ -90,7 +90,7 @@ func (b bench) soak(ctx context.Context, s soaking) (rounds []round, err error) 
 	if err != nil {
 		return nil, err
 	}
-	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_CLAIM_FOR=2m")
+	replica, err := world.Start(ctx, "TOCSIN_TICK_INTERVAL=100ms", "TOCSIN_PARTITION_LEASE=2m")
 	if err != nil {
 		return nil, err
 	}

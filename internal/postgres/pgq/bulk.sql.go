@@ -251,11 +251,11 @@ with candidate as materialized (
     set state = case when a.state = 'RESOLVED' and a.acknowledged_at is not null then 'ACKNOWLEDGED' else 'FIRING' end,
         acknowledged_at = case when a.state = 'RESOLVED' then a.acknowledged_at end,
         acknowledged_by = case when a.state = 'RESOLVED' then a.acknowledged_by else '' end,
-        resolved_at = null, resolved_by = '', change = $3
+        resolved_at = null, resolved_by = '', held = false, change = $3
     from candidate c
     where a.alert_id = c.alert_id
       and (a.state = 'ACKNOWLEDGED'
-           or (not exists (select from alert o where o.rule_id = c.rule_id and o.group_key = c.group_key and o.state <> 'RESOLVED')
+           or (not exists (select from alert o where o.rule_id = c.rule_id and o.group_key = c.group_key and (o.state <> 'RESOLVED' or o.held) and o.alert_id <> c.alert_id)
                and (not c.health
                     or exists (select from rule_failing f where f.rule_id = c.rule_id and f.alert_id = c.alert_id)
                     or (exists (select from off w where w.webhook_id = c.webhook_id)
@@ -272,7 +272,7 @@ type AlertRestoreParams struct {
 }
 
 // Puts back what bears the number of an action. A counting alert stays resolved
-// where another one of its group is open, one about a rule's health where the
+// where another one of its group is open or held, one about a rule's health where the
 // rule has recovered, one about a webhook that was switched off where it is not
 // off any more. Who enables that webhook waits, and so resolves what is put back.
 func (q *Queries) AlertRestore(ctx context.Context, arg AlertRestoreParams) (int64, error) {

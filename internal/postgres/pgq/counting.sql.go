@@ -12,88 +12,147 @@ import (
 	"github.com/google/uuid"
 )
 
-const alertClear = `-- name: AlertClear :execrows
-update alert
-set state = 'RESOLVED', resolved_at = now(), count = $1::jsonb, change = nextval('alert_change')
-where alert_id = $2 and state in ('FIRING', 'ACKNOWLEDGED')
+const alertClear = `-- name: AlertClear :many
+update alert a
+set state = 'RESOLVED', resolved_at = now(), count = i.count, change = nextval('alert_change')
+from (select unnest($1::uuid[]) as alert_id, unnest($2::jsonb[]) as count) i
+where a.alert_id = i.alert_id and a.state in ('FIRING', 'ACKNOWLEDGED')
+returning a.alert_id
 `
 
 type AlertClearParams struct {
-	Count   []byte
-	AlertID uuid.UUID
+	AlertIds []uuid.UUID
+	Counts   [][]byte
 }
 
-// Resolves an alert; its texts stay those of the time when it fired.
-func (q *Queries) AlertClear(ctx context.Context, arg AlertClearParams) (int64, error) {
-	result, err := q.db.Exec(ctx, alertClear, arg.Count, arg.AlertID)
+// Resolves alerts; their texts stay those of the time when they fired.
+func (q *Queries) AlertClear(ctx context.Context, arg AlertClearParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, alertClear, arg.AlertIds, arg.Counts)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var alert_id uuid.UUID
+		if err := rows.Scan(&alert_id); err != nil {
+			return nil, err
+		}
+		items = append(items, alert_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
-const alertDrop = `-- name: AlertDrop :execrows
-delete from alert where alert_id = $1 and state = 'PENDING'
+const alertDrop = `-- name: AlertDrop :many
+delete from alert where alert_id = any($1::uuid[]) and state = 'PENDING' returning alert_id
 `
 
-func (q *Queries) AlertDrop(ctx context.Context, alertID uuid.UUID) (int64, error) {
-	result, err := q.db.Exec(ctx, alertDrop, alertID)
+func (q *Queries) AlertDrop(ctx context.Context, alertIds []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, alertDrop, alertIds)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var alert_id uuid.UUID
+		if err := rows.Scan(&alert_id); err != nil {
+			return nil, err
+		}
+		items = append(items, alert_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const alertDropPending = `-- name: AlertDropPending :exec
 delete from alert where rule_id = $1 and state = 'PENDING'
 `
 
-// Nobody has heard of them, and nobody will decide on them any more.
+// Nobody was notified of them, and nobody will decide on them any more.
 func (q *Queries) AlertDropPending(ctx context.Context, ruleID uuid.UUID) error {
 	_, err := q.db.Exec(ctx, alertDropPending, ruleID)
 	return err
 }
 
-const alertFire = `-- name: AlertFire :execrows
-update alert
-set state = 'FIRING', fired_at = now(), notified_at = now(), title = $1, message = $2, count = $3::jsonb,
-    start_time_ns = $4, application = $5, route = $6, exchange = $7::json,
-    signature = left(coalesce($7::json->>'errorType', ''), 200), change = nextval('alert_change')
-where alert_id = $8 and state = 'PENDING'
+const alertFire = `-- name: AlertFire :many
+update alert a
+set state = 'FIRING', fired_at = case when i.remind then a.fired_at else now() end, notified_at = now(),
+    reminders = a.reminders + i.remind::int, title = i.title, message = i.message, count = i.count,
+    start_time_ns = i.start_time_ns, application = i.application, route = i.route, exchange = i.exchange,
+    signature = left(coalesce(i.exchange->>'errorType', ''), 200), change = nextval('alert_change')
+from (
+    select unnest($1::uuid[]) as alert_id, unnest($2::boolean[]) as remind,
+           unnest($3::text[]) as title, unnest($4::text[]) as message, unnest($5::jsonb[]) as count,
+           unnest($6::bigint[]) as start_time_ns, unnest($7::text[]) as application,
+           unnest($8::text[]) as route, unnest($9::json[]) as exchange
+) i
+where a.alert_id = i.alert_id and a.state = case when i.remind then 'FIRING' else 'PENDING' end
+returning a.alert_id
 `
 
 type AlertFireParams struct {
-	Title       string
-	Message     string
-	Count       []byte
-	StartTimeNs int64
-	Application string
-	Route       string
-	Exchange    []byte
-	AlertID     uuid.UUID
+	AlertIds     []uuid.UUID
+	Reminds      []bool
+	Titles       []string
+	Messages     []string
+	Counts       [][]byte
+	StartTimesNs []int64
+	Applications []string
+	Routes       []string
+	Exchanges    [][]byte
 }
 
-func (q *Queries) AlertFire(ctx context.Context, arg AlertFireParams) (int64, error) {
-	result, err := q.db.Exec(ctx, alertFire,
-		arg.Title,
-		arg.Message,
-		arg.Count,
-		arg.StartTimeNs,
-		arg.Application,
-		arg.Route,
-		arg.Exchange,
-		arg.AlertID,
+// Makes pending alerts fire, and reminds of those that do.
+func (q *Queries) AlertFire(ctx context.Context, arg AlertFireParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, alertFire,
+		arg.AlertIds,
+		arg.Reminds,
+		arg.Titles,
+		arg.Messages,
+		arg.Counts,
+		arg.StartTimesNs,
+		arg.Applications,
+		arg.Routes,
+		arg.Exchanges,
 	)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var alert_id uuid.UUID
+		if err := rows.Scan(&alert_id); err != nil {
+			return nil, err
+		}
+		items = append(items, alert_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const alertLockMany = `-- name: AlertLockMany :exec
+select from alert where alert_id = any($1::uuid[]) order by alert_id for update
+`
+
+// Holds alerts in the order of their ids, as whoever acts on many does.
+func (q *Queries) AlertLockMany(ctx context.Context, alertIds []uuid.UUID) error {
+	_, err := q.db.Exec(ctx, alertLockMany, alertIds)
+	return err
 }
 
 const alertOpen = `-- name: AlertOpen :many
-select alert_id, rule_id, group_key::text as group_key, state, fired_at, notified_at
+select alert_id, rule_id, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held
 from alert
-where rule_id = any($1::uuid[]) and group_key is not null and state <> 'RESOLVED'
+where rule_id = any($1::uuid[]) and group_key is not null and (state <> 'RESOLVED' or held)
 `
 
 type AlertOpenRow struct {
@@ -103,9 +162,12 @@ type AlertOpenRow struct {
 	State      string
 	FiredAt    time.Time
 	NotifiedAt *time.Time
+	ResolvedAt *time.Time
+	Reminders  int32
+	Held       bool
 }
 
-// The open alerts of counting rules.
+// The open and the held alerts of window rules. Its condition is that of alert_open_once.
 func (q *Queries) AlertOpen(ctx context.Context, ruleIds []uuid.UUID) ([]AlertOpenRow, error) {
 	rows, err := q.db.Query(ctx, alertOpen, ruleIds)
 	if err != nil {
@@ -122,6 +184,9 @@ func (q *Queries) AlertOpen(ctx context.Context, ruleIds []uuid.UUID) ([]AlertOp
 			&i.State,
 			&i.FiredAt,
 			&i.NotifiedAt,
+			&i.ResolvedAt,
+			&i.Reminders,
+			&i.Held,
 		); err != nil {
 			return nil, err
 		}
@@ -133,126 +198,143 @@ func (q *Queries) AlertOpen(ctx context.Context, ruleIds []uuid.UUID) ([]AlertOp
 	return items, nil
 }
 
-const alertRaise = `-- name: AlertRaise :execrows
+const alertRaise = `-- name: AlertRaise :many
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, group_key, count,
                    start_time_ns, application, route, exchange, signature, notified_at)
-values ($1, $2, $3, $4, $5, $6::text, $7, $8, $9::text, $10::jsonb,
-        $11, $12, $13, $14::json, left(coalesce($14::json->>'errorType', ''), 200), case when $6::text = 'FIRING' then now() end)
-on conflict (rule_id, group_key) where group_key is not null and state <> 'RESOLVED' do nothing
+select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, i.state, i.title, i.message, i.group_key, i.count,
+       i.start_time_ns, i.application, i.route, i.exchange, left(coalesce(i.exchange->>'errorType', ''), 200),
+       case when i.state = 'FIRING' then now() end
+from (
+    select unnest($1::uuid[]) as alert_id, unnest($2::text[]) as tenant_id, unnest($3::uuid[]) as rule_id,
+           unnest($4::bigint[]) as rule_version, unnest($5::text[]) as severity, unnest($6::text[]) as state,
+           unnest($7::text[]) as title, unnest($8::text[]) as message, unnest($9::text[]) as group_key,
+           unnest($10::jsonb[]) as count, unnest($11::bigint[]) as start_time_ns,
+           unnest($12::text[]) as application, unnest($13::text[]) as route, unnest($14::json[]) as exchange
+) i
+on conflict do nothing
+returning alert_id
 `
 
 type AlertRaiseParams struct {
-	AlertID     uuid.UUID
-	TenantID    string
-	RuleID      uuid.UUID
-	RuleVersion int64
-	Severity    string
-	State       string
-	Title       string
-	Message     string
-	GroupKey    string
-	Count       []byte
-	StartTimeNs int64
-	Application string
-	Route       string
-	Exchange    []byte
+	AlertIds     []uuid.UUID
+	TenantIds    []string
+	RuleIds      []uuid.UUID
+	RuleVersions []int64
+	Severities   []string
+	States       []string
+	Titles       []string
+	Messages     []string
+	GroupKeys    []string
+	Counts       [][]byte
+	StartTimesNs []int64
+	Applications []string
+	Routes       []string
+	Exchanges    [][]byte
 }
 
-// Opens an alert, unless one of its rule and group is open.
-func (q *Queries) AlertRaise(ctx context.Context, arg AlertRaiseParams) (int64, error) {
-	result, err := q.db.Exec(ctx, alertRaise,
-		arg.AlertID,
-		arg.TenantID,
-		arg.RuleID,
-		arg.RuleVersion,
-		arg.Severity,
-		arg.State,
-		arg.Title,
-		arg.Message,
-		arg.GroupKey,
-		arg.Count,
-		arg.StartTimeNs,
-		arg.Application,
-		arg.Route,
-		arg.Exchange,
+// Opens alerts, but for groups of which one is open or held.
+func (q *Queries) AlertRaise(ctx context.Context, arg AlertRaiseParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, alertRaise,
+		arg.AlertIds,
+		arg.TenantIds,
+		arg.RuleIds,
+		arg.RuleVersions,
+		arg.Severities,
+		arg.States,
+		arg.Titles,
+		arg.Messages,
+		arg.GroupKeys,
+		arg.Counts,
+		arg.StartTimesNs,
+		arg.Applications,
+		arg.Routes,
+		arg.Exchanges,
 	)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var alert_id uuid.UUID
+		if err := rows.Scan(&alert_id); err != nil {
+			return nil, err
+		}
+		items = append(items, alert_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
-const alertRemind = `-- name: AlertRemind :execrows
-update alert
-set notified_at = now(), title = $1, message = $2, count = $3::jsonb,
-    start_time_ns = $4, application = $5, route = $6, exchange = $7::json,
-    signature = left(coalesce($7::json->>'errorType', ''), 200), change = nextval('alert_change')
-where alert_id = $8 and state = 'FIRING'
+const alertRelease = `-- name: AlertRelease :many
+update alert set held = false where alert_id = any($1::uuid[]) and held returning alert_id
 `
 
-type AlertRemindParams struct {
-	Title       string
-	Message     string
-	Count       []byte
-	StartTimeNs int64
-	Application string
-	Route       string
-	Exchange    []byte
-	AlertID     uuid.UUID
-}
-
-func (q *Queries) AlertRemind(ctx context.Context, arg AlertRemindParams) (int64, error) {
-	result, err := q.db.Exec(ctx, alertRemind,
-		arg.Title,
-		arg.Message,
-		arg.Count,
-		arg.StartTimeNs,
-		arg.Application,
-		arg.Route,
-		arg.Exchange,
-		arg.AlertID,
-	)
+// Ends the hold of alerts. What a person did to them can be undone as before.
+func (q *Queries) AlertRelease(ctx context.Context, alertIds []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, alertRelease, alertIds)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	items := []uuid.UUID{}
+	for rows.Next() {
+		var alert_id uuid.UUID
+		if err := rows.Scan(&alert_id); err != nil {
+			return nil, err
+		}
+		items = append(items, alert_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
-const notificationOwe = `-- name: NotificationOwe :execrows
-with owed as (
+const stepNotify = `-- name: StepNotify :execrows
+with held as materialized (
+    select from webhook where webhook_id = any($1::uuid[]) and deleted_at is null order by webhook_id for key share
+), recorded as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation)
-    select $1, $2, $3::uuid, $4::uuid, w.webhook_id, $5::text, coalesce((
-        select max(n.generation) + 1 from notification n
-        where n.alert_id = $3::uuid and n.webhook_id = w.webhook_id and n.reason = $5::text), 0)
-    from webhook w
-    where w.webhook_id = $6 and w.deleted_at is null
-    for key share of w
+    select i.notification_id, i.tenant_id, i.alert_id, i.rule_id, i.webhook_id, i.reason,
+           case when i.reason = 'REMINDER' then a.reminders - 1 else 0 end
+    from (
+        select unnest($2::uuid[]) as notification_id, unnest($3::text[]) as tenant_id,
+               unnest($4::uuid[]) as alert_id, unnest($5::uuid[]) as rule_id,
+               unnest($6::uuid[]) as webhook_id, unnest($7::text[]) as reason
+    ) i
+    join alert a on a.alert_id = i.alert_id
+    where (select count(*) from held) = cardinality($1::uuid[])
     returning notification_id, webhook_id
 )
 insert into outbox (notification_id, webhook_id)
-select notification_id, webhook_id from owed
+select notification_id, webhook_id from recorded
 `
 
-type NotificationOweParams struct {
-	NotificationID uuid.UUID
-	TenantID       string
-	AlertID        uuid.UUID
-	RuleID         uuid.UUID
-	Reason         string
-	WebhookID      uuid.UUID
+type StepNotifyParams struct {
+	HeldIds         []uuid.UUID
+	NotificationIds []uuid.UUID
+	TenantIds       []string
+	AlertIds        []uuid.UUID
+	RuleIds         []uuid.UUID
+	WebhookIds      []uuid.UUID
+	Reasons         []string
 }
 
-// Owes a notification for a step of an alert, whose row the transaction holds, to
-// a webhook that cannot be deleted before it ends; nothing where it is deleted
-// already. Reminders count up.
-func (q *Queries) NotificationOwe(ctx context.Context, arg NotificationOweParams) (int64, error) {
-	result, err := q.db.Exec(ctx, notificationOwe,
-		arg.NotificationID,
-		arg.TenantID,
-		arg.AlertID,
-		arg.RuleID,
-		arg.Reason,
-		arg.WebhookID,
+// Writes the notifications of steps, of which the transaction holds the alerts, to
+// webhooks that cannot be deleted before it ends. The generation of a reminder is its
+// number. Nothing is written where a webhook is deleted already.
+func (q *Queries) StepNotify(ctx context.Context, arg StepNotifyParams) (int64, error) {
+	result, err := q.db.Exec(ctx, stepNotify,
+		arg.HeldIds,
+		arg.NotificationIds,
+		arg.TenantIds,
+		arg.AlertIds,
+		arg.RuleIds,
+		arg.WebhookIds,
+		arg.Reasons,
 	)
 	if err != nil {
 		return 0, err

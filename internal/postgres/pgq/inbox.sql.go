@@ -127,7 +127,7 @@ func (q *Queries) AlertExists(ctx context.Context, arg AlertExistsParams) (bool,
 }
 
 const alertGet = `-- name: AlertGet :one
-select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, r.name as rule_name
+select a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, r.name as rule_name
 from alert a join rule r using (rule_id)
 where a.tenant_id = $1 and a.alert_id = $2
 `
@@ -174,6 +174,8 @@ func (q *Queries) AlertGet(ctx context.Context, arg AlertGetParams) (AlertGetRow
 		&i.Alert.WebhookID,
 		&i.Alert.Signature,
 		&i.Alert.Source,
+		&i.Alert.Held,
+		&i.Alert.Reminders,
 		&i.RuleName,
 	)
 	return i, err
@@ -208,7 +210,7 @@ func (q *Queries) AlertNewestChange(ctx context.Context, tenantID string) (int64
 
 const alertResolve = `-- name: AlertResolve :exec
 update alert
-set state = 'RESOLVED', resolved_at = now(), resolved_by = $1, change = nextval('alert_change')
+set state = 'RESOLVED', resolved_at = now(), resolved_by = $1, held = group_key is not null, change = nextval('alert_change')
 where alert_id = $2
 `
 

@@ -56,6 +56,8 @@ type Alert struct {
 	WebhookID      *uuid.UUID
 	Signature      string
 	Source         *string
+	Held           bool
+	Reminders      int32
 }
 
 type AlertAction struct {

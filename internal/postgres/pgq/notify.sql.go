@@ -86,7 +86,7 @@ select c.notification_id, c.attempts, c.counted, c.generation, c.claim_token::bi
            select due.notification_id from due where due.begun_at is not null and due.claim_token is not null
        )) is true)::boolean as unknown, n.reason,
        coalesce(b.content_type, '')::text as content_type, b.content, (b.content is not null)::boolean as frozen,
-       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, r.name as rule_name, c.webhook_id, room.version
+       a.alert_id, a.tenant_id, a.rule_id, a.rule_version, a.severity, a.state, a.title, a.message, a.execution_id, a.start_time_ns, a.application, a.route, a.exchange, a.fired_at, a.acknowledged_at, a.acknowledged_by, a.resolved_at, a.resolved_by, a.change, a.group_key, a.count, a.notified_at, a.late_by_ns, a.late, a.health, a.webhook_id, a.signature, a.source, a.held, a.reminders, r.name as rule_name, c.webhook_id, room.version
 from claimed c
 join room using (webhook_id)
 cross join lateral (
@@ -97,7 +97,7 @@ cross join lateral (
            )) as tells
     from notification n where n.notification_id = c.notification_id offset 0
 ) n
-cross join lateral (select alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns, application, route, exchange, fired_at, acknowledged_at, acknowledged_by, resolved_at, resolved_by, change, group_key, count, notified_at, late_by_ns, late, health, webhook_id, signature, source from alert a where a.alert_id = n.tells offset 0) a
+cross join lateral (select alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, execution_id, start_time_ns, application, route, exchange, fired_at, acknowledged_at, acknowledged_by, resolved_at, resolved_by, change, group_key, count, notified_at, late_by_ns, late, health, webhook_id, signature, source, held, reminders from alert a where a.alert_id = n.tells offset 0) a
 cross join lateral (select r.name from rule r where r.rule_id = a.rule_id offset 0) r
 left join lateral (
     select b.content_type, b.content from notification_body b where c.attempts > 0 and b.notification_id = c.notification_id offset 0
@@ -202,6 +202,8 @@ func (q *Queries) NotificationClaim(ctx context.Context, arg NotificationClaimPa
 			&i.Alert.WebhookID,
 			&i.Alert.Signature,
 			&i.Alert.Source,
+			&i.Alert.Held,
+			&i.Alert.Reminders,
 			&i.RuleName,
 			&i.WebhookID,
 			&i.Version,

@@ -1,57 +1,83 @@
 -- name: AlertOpen :many
--- The open alerts of counting rules.
-select alert_id, rule_id, group_key::text as group_key, state, fired_at, notified_at
+-- The open and the held alerts of window rules. Its condition is that of alert_open_once.
+select alert_id, rule_id, group_key::text as group_key, state, fired_at, notified_at, resolved_at, reminders, held
 from alert
-where rule_id = any(@rule_ids::uuid[]) and group_key is not null and state <> 'RESOLVED';
+where rule_id = any(@rule_ids::uuid[]) and group_key is not null and (state <> 'RESOLVED' or held);
 
--- name: AlertRaise :execrows
--- Opens an alert, unless one of its rule and group is open.
+-- name: AlertLockMany :exec
+-- Holds alerts in the order of their ids, as whoever acts on many does.
+select from alert where alert_id = any(@alert_ids::uuid[]) order by alert_id for update;
+
+-- name: AlertRaise :many
+-- Opens alerts, but for groups of which one is open or held.
 insert into alert (alert_id, tenant_id, rule_id, rule_version, severity, state, title, message, group_key, count,
                    start_time_ns, application, route, exchange, signature, notified_at)
-values (@alert_id, @tenant_id, @rule_id, @rule_version, @severity, @state::text, @title, @message, @group_key::text, @count::jsonb,
-        @start_time_ns, @application, @route, @exchange::json, left(coalesce(@exchange::json->>'errorType', ''), 200), case when @state::text = 'FIRING' then now() end)
-on conflict (rule_id, group_key) where group_key is not null and state <> 'RESOLVED' do nothing;
+select i.alert_id, i.tenant_id, i.rule_id, i.rule_version, i.severity, i.state, i.title, i.message, i.group_key, i.count,
+       i.start_time_ns, i.application, i.route, i.exchange, left(coalesce(i.exchange->>'errorType', ''), 200),
+       case when i.state = 'FIRING' then now() end
+from (
+    select unnest(@alert_ids::uuid[]) as alert_id, unnest(@tenant_ids::text[]) as tenant_id, unnest(@rule_ids::uuid[]) as rule_id,
+           unnest(@rule_versions::bigint[]) as rule_version, unnest(@severities::text[]) as severity, unnest(@states::text[]) as state,
+           unnest(@titles::text[]) as title, unnest(@messages::text[]) as message, unnest(@group_keys::text[]) as group_key,
+           unnest(@counts::jsonb[]) as count, unnest(@start_times_ns::bigint[]) as start_time_ns,
+           unnest(@applications::text[]) as application, unnest(@routes::text[]) as route, unnest(@exchanges::json[]) as exchange
+) i
+on conflict do nothing
+returning alert_id;
 
--- name: AlertFire :execrows
-update alert
-set state = 'FIRING', fired_at = now(), notified_at = now(), title = @title, message = @message, count = @count::jsonb,
-    start_time_ns = @start_time_ns, application = @application, route = @route, exchange = @exchange::json,
-    signature = left(coalesce(@exchange::json->>'errorType', ''), 200), change = nextval('alert_change')
-where alert_id = @alert_id and state = 'PENDING';
+-- name: AlertFire :many
+-- Makes pending alerts fire, and reminds of those that do.
+update alert a
+set state = 'FIRING', fired_at = case when i.remind then a.fired_at else now() end, notified_at = now(),
+    reminders = a.reminders + i.remind::int, title = i.title, message = i.message, count = i.count,
+    start_time_ns = i.start_time_ns, application = i.application, route = i.route, exchange = i.exchange,
+    signature = left(coalesce(i.exchange->>'errorType', ''), 200), change = nextval('alert_change')
+from (
+    select unnest(@alert_ids::uuid[]) as alert_id, unnest(@reminds::boolean[]) as remind,
+           unnest(@titles::text[]) as title, unnest(@messages::text[]) as message, unnest(@counts::jsonb[]) as count,
+           unnest(@start_times_ns::bigint[]) as start_time_ns, unnest(@applications::text[]) as application,
+           unnest(@routes::text[]) as route, unnest(@exchanges::json[]) as exchange
+) i
+where a.alert_id = i.alert_id and a.state = case when i.remind then 'FIRING' else 'PENDING' end
+returning a.alert_id;
 
--- name: AlertRemind :execrows
-update alert
-set notified_at = now(), title = @title, message = @message, count = @count::jsonb,
-    start_time_ns = @start_time_ns, application = @application, route = @route, exchange = @exchange::json,
-    signature = left(coalesce(@exchange::json->>'errorType', ''), 200), change = nextval('alert_change')
-where alert_id = @alert_id and state = 'FIRING';
+-- name: AlertClear :many
+-- Resolves alerts; their texts stay those of the time when they fired.
+update alert a
+set state = 'RESOLVED', resolved_at = now(), count = i.count, change = nextval('alert_change')
+from (select unnest(@alert_ids::uuid[]) as alert_id, unnest(@counts::jsonb[]) as count) i
+where a.alert_id = i.alert_id and a.state in ('FIRING', 'ACKNOWLEDGED')
+returning a.alert_id;
 
--- name: AlertClear :execrows
--- Resolves an alert; its texts stay those of the time when it fired.
-update alert
-set state = 'RESOLVED', resolved_at = now(), count = @count::jsonb, change = nextval('alert_change')
-where alert_id = @alert_id and state in ('FIRING', 'ACKNOWLEDGED');
+-- name: AlertRelease :many
+-- Ends the hold of alerts. What a person did to them can be undone as before.
+update alert set held = false where alert_id = any(@alert_ids::uuid[]) and held returning alert_id;
 
--- name: AlertDrop :execrows
-delete from alert where alert_id = @alert_id and state = 'PENDING';
+-- name: AlertDrop :many
+delete from alert where alert_id = any(@alert_ids::uuid[]) and state = 'PENDING' returning alert_id;
 
 -- name: AlertDropPending :exec
--- Nobody has heard of them, and nobody will decide on them any more.
+-- Nobody was notified of them, and nobody will decide on them any more.
 delete from alert where rule_id = @rule_id and state = 'PENDING';
 
--- name: NotificationOwe :execrows
--- Owes a notification for a step of an alert, whose row the transaction holds, to
--- a webhook that cannot be deleted before it ends; nothing where it is deleted
--- already. Reminders count up.
-with owed as (
+-- name: StepNotify :execrows
+-- Writes the notifications of steps, of which the transaction holds the alerts, to
+-- webhooks that cannot be deleted before it ends. The generation of a reminder is its
+-- number. Nothing is written where a webhook is deleted already.
+with held as materialized (
+    select from webhook where webhook_id = any(@held_ids::uuid[]) and deleted_at is null order by webhook_id for key share
+), recorded as (
     insert into notification (notification_id, tenant_id, alert_id, rule_id, webhook_id, reason, generation)
-    select @notification_id, @tenant_id, @alert_id::uuid, @rule_id::uuid, w.webhook_id, @reason::text, coalesce((
-        select max(n.generation) + 1 from notification n
-        where n.alert_id = @alert_id::uuid and n.webhook_id = w.webhook_id and n.reason = @reason::text), 0)
-    from webhook w
-    where w.webhook_id = @webhook_id and w.deleted_at is null
-    for key share of w
+    select i.notification_id, i.tenant_id, i.alert_id, i.rule_id, i.webhook_id, i.reason,
+           case when i.reason = 'REMINDER' then a.reminders - 1 else 0 end
+    from (
+        select unnest(@notification_ids::uuid[]) as notification_id, unnest(@tenant_ids::text[]) as tenant_id,
+               unnest(@alert_ids::uuid[]) as alert_id, unnest(@rule_ids::uuid[]) as rule_id,
+               unnest(@webhook_ids::uuid[]) as webhook_id, unnest(@reasons::text[]) as reason
+    ) i
+    join alert a on a.alert_id = i.alert_id
+    where (select count(*) from held) = cardinality(@held_ids::uuid[])
     returning notification_id, webhook_id
 )
 insert into outbox (notification_id, webhook_id)
-select notification_id, webhook_id from owed;
+select notification_id, webhook_id from recorded;

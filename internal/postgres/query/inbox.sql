@@ -13,7 +13,7 @@ where alert_id = @alert_id;
 
 -- name: AlertResolve :exec
 update alert
-set state = 'RESOLVED', resolved_at = now(), resolved_by = @actor, change = nextval('alert_change')
+set state = 'RESOLVED', resolved_at = now(), resolved_by = @actor, held = group_key is not null, change = nextval('alert_change')
 where alert_id = @alert_id;
 
 -- name: AlertCounts :one

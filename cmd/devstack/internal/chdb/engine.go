@@ -1,9 +1,11 @@
 package chdb
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,6 +14,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/google/uuid"
 )
 
 // tagSetting carries the number of a connection. The engine's list of processes shows changed settings, and this one
@@ -29,6 +33,8 @@ const killInterval = 50 * time.Millisecond
 type Engine struct {
 	lib     *Library
 	dataDir string
+	// name is what displayName() returns: the identity of the data directory.
+	name    string
 	lock    *os.File
 	anchor  *Conn
 	lastTag atomic.Int64
@@ -48,13 +54,40 @@ func (l *Library) Start(dataDir string) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start ClickHouse engine: %w", err)
 	}
-	engine := &Engine{lib: l, dataDir: dataDir, lock: lock}
+	name, err := identity(dataDir)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start ClickHouse engine: %w", err), lock.Close())
+	}
+	engine := &Engine{lib: l, dataDir: dataDir, name: name, lock: lock}
 	engine.lastTag.Store(firstTag)
 	engine.anchor, err = engine.Connect()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start ClickHouse engine on %s: is the directory writable, is there space?: %w", dataDir, err), lock.Close())
 	}
 	return engine, nil
+}
+
+// identity returns the identity of a data directory, which it makes at the first start.
+// A server keeps one in a file of the same name; the library's own serverUUID() is zero.
+func identity(dataDir string) (string, error) {
+	path := filepath.Join(dataDir, "uuid")
+	content, err := os.ReadFile(path)
+	if err == nil {
+		id, err := uuid.ParseBytes(bytes.TrimSpace(content))
+		if err != nil {
+			return "", fmt.Errorf("%s: %w: remove the file for a new identity", path, err)
+		}
+		return id.String(), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	id := uuid.NewString()
+	// Whole or not at all, should the process be killed here.
+	if err := os.WriteFile(path+".new", []byte(id+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	return id, os.Rename(path+".new", path)
 }
 
 // lockDir takes the kernel's lock on a file in the directory. The kernel drops it when the process ends, however it ends.
@@ -73,7 +106,8 @@ func lockDir(dir string) (*os.File, error) {
 func (e *Engine) Connect() (*Conn, error) {
 	tag := strconv.FormatInt(e.lastTag.Add(1), 10)
 	// The library reads clickhouse-local's options; implicit_select would make it take "1" for a query, which a server refuses.
-	args := []string{"chdb", "--path=" + e.dataDir, "--implicit_select=0", "--" + tagSetting + "=" + tag}
+	// What follows the two hyphens is the server's configuration.
+	args := []string{"chdb", "--path=" + e.dataDir, "--implicit_select=0", "--" + tagSetting + "=" + tag, "--", "--display_name=" + e.name}
 	argv := make([]*byte, len(args))
 	for i, arg := range args {
 		argv[i] = unsafe.StringData(arg + "\x00")

@@ -32,7 +32,8 @@
 //
 // # What differs from a server
 //
-// Any user and password are accepted; hence loopback only, and requests of foreign web pages are refused. query_id is
+// serverUUID() is zero; displayName() names the data directory, so that each server of several has an identity, and keeps
+// it over a restart. Any user and password are accepted; hence loopback only, and requests of foreign web pages are refused. query_id is
 // echoed but unknown to the engine: KILL QUERY … WHERE query_id does not find it. In a session (session_id) the settings
 // of a request stay for the next ones, and a GET is not made read-only. External tables, input(), INTO OUTFILE and FROM
 // INFILE are refused with code 48, progress headers are not sent, and X-ClickHouse-Summary is missing from results that

@@ -66,10 +66,9 @@ func newReplica(o *Options, number int, program, dir string, w *world) (*replica
 		"TOCSIN_CLICKHOUSE_URL=http://default:@127.0.0.1:" + r.clickHouse.port() + "/default",
 		"TOCSIN_ENCRYPTION_KEY=" + encryptionKey, "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_ACCESS=open",
 		"TOCSIN_TICK_INTERVAL=200ms", "TOCSIN_SETTLE=200ms", "TOCSIN_POLL_INTERVAL=200ms", "TOCSIN_PAGE_SIZE=" + pageSize(o),
-		"TOCSIN_CLAIM_FOR=" + claimFor.String(), "TOCSIN_LEASE=" + lease.String(),
+		"TOCSIN_PARTITION_LEASE=" + claimFor.String(), "TOCSIN_LEASE=" + lease.String(),
 		// Longer than any series of misdeeds of the receiver, so that no message is given up.
 		"TOCSIN_RETRY_SCHEDULE=" + strings.TrimSuffix("300ms,500ms,"+strings.Repeat("1s,", 30), ","),
-		"TOCSIN_COHORT_LEAST=" + cohortLeast(o),
 		"TOCSIN_BREAKER_PAUSE=200ms", "TOCSIN_BREAKER_MAX_PAUSE=1s",
 	}
 	if number == jumping {
@@ -77,10 +76,6 @@ func newReplica(o *Options, number int, program, dir string, w *world) (*replica
 	}
 	return r, nil
 }
-
-// cohortLeast has rules share a cursor in every other run, and each go alone in
-// the others.
-func cohortLeast(o *Options) string { return fmt.Sprint(o.Seed % 2 * 2) }
 
 // pageSize makes several pages of what a tick usually finds.
 func pageSize(o *Options) string {

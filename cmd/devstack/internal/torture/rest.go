@@ -73,7 +73,8 @@ func (w *world) ranSince(instant time.Time) func(context.Context, *pgx.Conn) (bo
 	return func(ctx context.Context, conn *pgx.Conn) (bool, error) {
 		var left int
 		err := conn.QueryRow(ctx, `SELECT count(*) FROM rule_progress JOIN rule USING (rule_id)
-			WHERE enabled AND deleted_at IS NULL AND (last_run_at < $1 OR last_run_at IS NULL OR next_run_at < last_run_at OR owed_from_ns IS NOT NULL)`,
+			WHERE enabled AND deleted_at IS NULL AND (committed_at < $1 OR committed_at IS NULL OR backfill_from_ns IS NOT NULL OR position IS NOT NULL
+				OR fire_mode <> 'PER_EXCHANGE' AND (last_run_at < $1 OR last_run_at IS NULL))`,
 			instant.Add(time.Second)).Scan(&left)
 		return left == 0, err
 	}

@@ -1,46 +1,57 @@
 SELECT
-    toUnixTimestamp64Nano(start_time),
-    execution_id,
-    environment,
-    application_id,
-    route_id,
-    if((status = 'FAILED'), 'FAILED', 'COMPLETED'),
-    toUnixTimestamp64Nano(multiIf(end_time > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), end_time < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), end_time)),
-    duration,
-    error_type,
-    error_message,
-    left(error_stack, 32768),
-    correlation_id,
-    attributes
+    concat(toString(serverUUID()), ' ', displayName()),
+    groupArray(tocsin_0), groupArray(tocsin_1), groupArray(tocsin_2), groupArray(tocsin_3), groupArray(tocsin_4), groupArray(tocsin_5), groupArray(tocsin_6), groupArray(tocsin_7), groupArray(tocsin_8), groupArray(tocsin_9), groupArray(tocsin_10), groupArray(tocsin_11), groupArray(tocsin_12), groupArray(tocsin_13)
+FROM (
+SELECT
+    toUnixTimestamp64Nano(start_time) AS tocsin_0,
+    execution_id AS tocsin_1,
+    environment AS tocsin_2,
+    application_id AS tocsin_3,
+    route_id AS tocsin_4,
+    if((status = 'FAILED'), 'FAILED', 'COMPLETED') AS tocsin_5,
+    ifNull(toUnixTimestamp64Nano(multiIf(end_time > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), end_time < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), end_time)), toInt64(-9223372036854775808)) AS tocsin_6,
+    duration AS tocsin_7,
+    error_type AS tocsin_8,
+    error_message AS tocsin_9,
+    left(error_stack, 32768) AS tocsin_10,
+    correlation_id AS tocsin_11,
+    attributes AS tocsin_12,
+    tenant_id AS tocsin_13
 FROM exchanges
-WHERE tenant_id = unhex({tenant:String})
+WHERE tenant_id IN splitByChar('\0', unhex({tenants:String}))
   AND (status = 'FAILED')
   AND start_time >= fromUnixTimestamp64Nano({after:Int64}, 'UTC')
   AND start_time < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
 ORDER BY start_time, execution_id
-LIMIT {limit:UInt64}
+LIMIT {limit:UInt64} WITH TIES
+)
 -- after = 1795244520123456789
 -- after_id = 
 -- before = 1795244520123456799
 -- limit = 1000
--- tenant = 64656661756c74
+-- tenants = 61636d650064656661756c74
 
 SELECT
-    toUnixTimestamp64Nano(start_time),
-    execution_id,
-    environment,
-    application_id,
-    route_id,
-    if((status = 'FAILED'), 'FAILED', 'COMPLETED'),
-    toUnixTimestamp64Nano(multiIf(end_time > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), end_time < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), end_time)),
-    duration,
-    error_type,
-    error_message,
-    left(error_stack, 32768),
-    correlation_id,
-    attributes
+    concat(toString(serverUUID()), ' ', displayName()),
+    groupArray(tocsin_0), groupArray(tocsin_1), groupArray(tocsin_2), groupArray(tocsin_3), groupArray(tocsin_4), groupArray(tocsin_5), groupArray(tocsin_6), groupArray(tocsin_7), groupArray(tocsin_8), groupArray(tocsin_9), groupArray(tocsin_10), groupArray(tocsin_11), groupArray(tocsin_12), groupArray(tocsin_13)
+FROM (
+SELECT
+    toUnixTimestamp64Nano(start_time) AS tocsin_0,
+    execution_id AS tocsin_1,
+    environment AS tocsin_2,
+    application_id AS tocsin_3,
+    route_id AS tocsin_4,
+    if((status = 'FAILED'), 'FAILED', 'COMPLETED') AS tocsin_5,
+    ifNull(toUnixTimestamp64Nano(multiIf(end_time > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), end_time < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), end_time)), toInt64(-9223372036854775808)) AS tocsin_6,
+    duration AS tocsin_7,
+    error_type AS tocsin_8,
+    error_message AS tocsin_9,
+    left(error_stack, 32768) AS tocsin_10,
+    correlation_id AS tocsin_11,
+    attributes AS tocsin_12,
+    tenant_id AS tocsin_13
 FROM exchanges
-WHERE tenant_id = unhex({tenant:String})
+WHERE tenant_id IN splitByChar('\0', unhex({tenants:String}))
   AND (status = 'FAILED')
   AND (start_time > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
        OR (start_time = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND execution_id > unhex({after_id:String})))
@@ -48,7 +59,8 @@ WHERE tenant_id = unhex({tenant:String})
   AND application_id IN (unhex({application_0:String}), unhex({application_1:String}))
   AND ifNull(toUnixTimestamp64Micro(end_time), toUnixTimestamp64Micro(start_time)) >= {ended_since:Int64}
 ORDER BY start_time, execution_id
-LIMIT {limit:UInt64}
+LIMIT {limit:UInt64} WITH TIES
+)
 -- after = 1795244520123456789
 -- after_id = 617c62
 -- application_0 = 69742773
@@ -56,100 +68,29 @@ LIMIT {limit:UInt64}
 -- before = 1795244520123456799
 -- ended_since = 1795244520123456
 -- limit = 1000
--- tenant = 64656661756c74
+-- tenants = 61636d650064656661756c74
 
 SELECT
-    if((status = 'FAILED'), 'FAILED', 'COMPLETED') AS tocsin_status,
-    intDiv(toUnixTimestamp64Nano(start_time), {width:Int64}) AS tocsin_bucket,
-    start_time >= fromUnixTimestamp64Nano({edge:Int64}, 'UTC') AS tocsin_fresh,
-    count(),
-    sum(cityHash64(execution_id))
-FROM exchanges
-WHERE tenant_id = unhex({tenant:String})
-  AND (status IN ('COMPLETED', 'FAILED'))
-  AND true
-  AND start_time >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
-  AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
-GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh
--- edge = 0
--- from = 1795244520123456789
--- tenant = 64656661756c74
--- to = 1795244520123456799
--- width = 60000000000
-
-SELECT count()
-FROM exchanges
-WHERE tenant_id = unhex({tenant:String})
-  AND start_time >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
-  AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
--- from = 1795244520123456789
--- tenant = 64656661756c74
--- to = 1795244520123456799
-
+    concat(toString(serverUUID()), ' ', displayName()),
+    groupArray(tocsin_0), groupArray(tocsin_1), groupArray(tocsin_2), groupArray(tocsin_3), groupArray(tocsin_4), groupArray(tocsin_5), groupArray(tocsin_6), groupArray(tocsin_7), groupArray(tocsin_8), groupArray(tocsin_9), groupArray(tocsin_10), groupArray(tocsin_11), groupArray(tocsin_12), groupArray(tocsin_13)
+FROM (
 SELECT
-    intDiv(toUnixTimestamp64Nano(start_time), {width:Int64}) AS tocsin_bucket,
-    uniqExact(execution_id)
+    toUnixTimestamp64Nano(start_time) AS tocsin_0,
+    execution_id AS tocsin_1,
+    environment AS tocsin_2,
+    application_id AS tocsin_3,
+    route_id AS tocsin_4,
+    if((status = 'FAILED'), 'FAILED', 'COMPLETED') AS tocsin_5,
+    ifNull(toUnixTimestamp64Nano(multiIf(end_time > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), end_time < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), end_time)), toInt64(-9223372036854775808)) AS tocsin_6,
+    duration AS tocsin_7,
+    error_type AS tocsin_8,
+    error_message AS tocsin_9,
+    left(error_stack, 32768) AS tocsin_10,
+    correlation_id AS tocsin_11,
+    attributes AS tocsin_12,
+    tenant_id AS tocsin_13
 FROM exchanges
-WHERE tenant_id = unhex({tenant:String})
-  AND (status IN ('COMPLETED', 'FAILED'))
-  AND start_time >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
-  AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
-  AND true
-  AND (application_id IN (unhex({application_0:String})) OR (startsWith(application_id, unhex({application_pattern_1_first:String}))))
-  AND (true OR (endsWith(route_id, unhex({route_pattern_1_last:String})) AND least(toUInt64(position(route_id, unhex({route_pattern_1_0:String}), 1) - 1), 4611686018427387904) + 3 + 3 <= length(route_id) + 1) OR (startsWith(route_id, unhex({route_pattern_2_first:String})) AND endsWith(route_id, unhex({route_pattern_2_last:String})) AND least(toUInt64(position(route_id, unhex({route_pattern_2_0:String}), 2) - 1), 4611686018427387904) + 2 + 1 <= length(route_id) + 1))
-  AND (environment IN (unhex({environment_0:String})))
-  AND error_type IN (unhex({error_type_0:String}), unhex({error_type_1:String}))
-  AND duration >= {min_duration:Int64}
-  AND duration <= {max_duration:Int64}
-  AND position(error_message, unhex({contains:String})) > 0
-  AND match(if(isValidUTF8(error_message), error_message, arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(error_message, '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({matches:String}))
-  AND mapContains(attributes, unhex({attribute_0_key:String}))
-  AND mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_0_key:String}), mapKeys(attributes))] = unhex({attribute_0:String})
-  AND mapContains(attributes, unhex({attribute_1_key:String}))
-  AND mapContains(attributes, unhex({attribute_2_key:String}))
-  AND match(if(isValidUTF8(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))]), mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))], arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))], '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({attribute_2:String}))
-GROUP BY tocsin_bucket
-ORDER BY tocsin_bucket
--- application_0 = 6f7264657273
--- application_pattern_1_first = 62696c6c
--- attribute_0 = 3432
--- attribute_0_key = 637573746f6d6572
--- attribute_1_key = 7265747279
--- attribute_2 = 5c4171
--- attribute_2_key = 7175657565
--- contains = 313030252022676f6e6522
--- environment_0 = 70726f64756374696f6e
--- error_type_0 = 54696d656f7574
--- error_type_1 = 69742773
--- from = 1795244520123456789
--- matches = 5b5c787b35327d5c787b37327d5d5b5c787b34357d5c787b36357d5d5b5c787b34367d5c787b36367d5d5b5c787b35357d5c787b37357d5d5b5c787b35337d5c787b37337d5c787b3137467d5d5b5c787b34357d5c787b36357d5d5b5c787b34347d5c787b36347d5d283f3a5b5e5c6e5d292a5b5c787b33307d2d5c787b33397d5d5c7a
--- max_duration = 60000000000
--- min_duration = 100000000
--- route_pattern_1_0 = 746f
--- route_pattern_1_last = 657270
--- route_pattern_2_0 = 62
--- route_pattern_2_first = 61
--- route_pattern_2_last = 63
--- tenant = 64656661756c74
--- to = 1795244520123456799
--- width = 60000000000
-
-SELECT
-    toUnixTimestamp64Nano(start_time),
-    execution_id,
-    environment,
-    application_id,
-    route_id,
-    if((status = 'FAILED'), 'FAILED', 'COMPLETED'),
-    toUnixTimestamp64Nano(multiIf(end_time > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), end_time < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), end_time)),
-    duration,
-    error_type,
-    error_message,
-    left(error_stack, 32768),
-    correlation_id,
-    attributes
-FROM exchanges
-WHERE tenant_id = unhex({tenant:String})
+WHERE tenant_id IN splitByChar('\0', unhex({tenants:String}))
   AND (status IN ('COMPLETED', 'FAILED'))
   AND (start_time > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
        OR (start_time = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND execution_id > unhex({after_id:String})))
@@ -169,7 +110,8 @@ WHERE tenant_id = unhex({tenant:String})
   AND mapContains(attributes, unhex({attribute_2_key:String}))
   AND match(if(isValidUTF8(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))]), mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))], arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(mapValues(attributes)[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys(attributes))], '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({attribute_2:String}))
 ORDER BY start_time, execution_id
-LIMIT {limit:UInt64}
+LIMIT {limit:UInt64} WITH TIES
+)
 -- after = 1795244520123456789
 -- after_id = 617c62
 -- application_0 = 6f7264657273
@@ -193,4 +135,88 @@ LIMIT {limit:UInt64}
 -- route_pattern_2_0 = 62
 -- route_pattern_2_first = 61
 -- route_pattern_2_last = 63
+-- tenants = 61636d650064656661756c74
+
+WITH toUnixTimestamp64Nano(now64(9)) AS tocsin_now
+SELECT
+    concat(toString(serverUUID()), ' ', displayName()),
+    tocsin_now,
+    groupArray(tocsin_bucket),
+    groupArray(tocsin_count),
+    groupArray(tocsin_checksum)
+FROM (
+SELECT
+    intDiv(toUnixTimestamp64Nano(start_time), {width:Int64}) * {width:Int64} AS tocsin_bucket,
+    count() AS tocsin_count,
+    sum(cityHash64(execution_id)) AS tocsin_checksum
+FROM exchanges
+WHERE tenant_id = unhex({tenant:String})
+  AND start_time >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND start_time < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND (status IN ('COMPLETED', 'FAILED'))
+  AND true
+GROUP BY tocsin_bucket
+)
+-- from = 1795244520123456789
 -- tenant = 64656661756c74
+-- to = 1795244520123456799
+-- width = 60000000000
+
+WITH toUnixTimestamp64Nano(now64(9)) AS tocsin_now
+SELECT
+    concat(toString(serverUUID()), ' ', displayName()),
+    tocsin_now,
+    groupArray(tocsin_bucket),
+    groupArray(tocsin_count),
+    groupArray(tocsin_checksum)
+FROM (
+SELECT
+    intDiv(toUnixTimestamp64Nano(start_time), {width:Int64}) * {width:Int64} AS tocsin_bucket,
+    count() AS tocsin_count,
+    sum(cityHash64(execution_id)) AS tocsin_checksum
+FROM exchanges
+WHERE tenant_id = unhex({tenant:String})
+  AND start_time >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND start_time < fromUnixTimestamp64Nano(tocsin_now - {settle:Int64}, 'UTC')
+  AND (status = 'FAILED')
+GROUP BY tocsin_bucket
+)
+-- from = 1795244520123456789
+-- settle = 1000000000
+-- tenant = 64656661756c74
+-- width = 60000000000
+
+SELECT
+    concat(toString(serverUUID()), ' ', displayName()),
+    groupArray(tocsin_range),
+    groupArray(tocsin_rows)
+FROM (
+SELECT toUInt32(0) AS tocsin_range, count() AS tocsin_rows
+FROM exchanges
+WHERE tenant_id = unhex({tenant:String})
+  AND start_time >= fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')
+  AND start_time < fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')
+UNION ALL
+SELECT toUInt32(1) AS tocsin_range, count() AS tocsin_rows
+FROM exchanges
+WHERE tenant_id = unhex({tenant:String})
+  AND start_time >= fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')
+  AND start_time < fromUnixTimestamp64Nano(toInt64(1795244520123456804), 'UTC')
+)
+-- tenant = 64656661756c74
+
+SELECT
+    concat(toString(serverUUID()), ' ', displayName()),
+    groupArray(tocsin_range),
+    groupArray(tocsin_rows)
+FROM (
+SELECT toUInt32(0) AS tocsin_range, count() AS tocsin_rows
+FROM exchanges
+WHERE start_time >= fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')
+  AND start_time < fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')
+UNION ALL
+SELECT toUInt32(1) AS tocsin_range, count() AS tocsin_rows
+FROM exchanges
+WHERE start_time >= fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')
+  AND start_time < fromUnixTimestamp64Nano(toInt64(1795244520123456804), 'UTC')
+)

@@ -1,50 +1,56 @@
 SELECT
-    toUnixTimestamp64Nano(Timestamp),
-    (concat(TraceId, ':', SpanId)),
-    (coalesce(nullIf(ResourceAttributes['deployment.environment.name'], ''), ResourceAttributes['deployment.environment'])),
-    ServiceName,
-    SpanName,
-    if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED'),
-    toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))),
-    Duration,
-    (coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type'])),
-    (coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))),
-    left((coalesce(nullIf(SpanAttributes['exception.stacktrace'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.stacktrace'], Events.Attributes)))), 32768),
-    TraceId,
-    (mapUpdate(ResourceAttributes, SpanAttributes))
+    concat(toString(serverUUID()), ' ', displayName()),
+    groupArray(tocsin_0), groupArray(tocsin_1), groupArray(tocsin_2), groupArray(tocsin_3), groupArray(tocsin_4), groupArray(tocsin_5), groupArray(tocsin_6), groupArray(tocsin_7), groupArray(tocsin_8), groupArray(tocsin_9), groupArray(tocsin_10), groupArray(tocsin_11), groupArray(tocsin_12), groupArray(tocsin_13)
+FROM (
+SELECT
+    toUnixTimestamp64Nano(Timestamp) AS tocsin_0,
+    (concat(TraceId, ':', SpanId)) AS tocsin_1,
+    (coalesce(nullIf(ResourceAttributes['deployment.environment.name'], ''), ResourceAttributes['deployment.environment'])) AS tocsin_2,
+    ServiceName AS tocsin_3,
+    SpanName AS tocsin_4,
+    if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED') AS tocsin_5,
+    ifNull(toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))), toInt64(-9223372036854775808)) AS tocsin_6,
+    Duration AS tocsin_7,
+    (coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type'])) AS tocsin_8,
+    (coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))) AS tocsin_9,
+    left((coalesce(nullIf(SpanAttributes['exception.stacktrace'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.stacktrace'], Events.Attributes)))), 32768) AS tocsin_10,
+    TraceId AS tocsin_11,
+    (mapUpdate(ResourceAttributes, SpanAttributes)) AS tocsin_12,
+    unhex('64656661756c74') AS tocsin_13
 FROM otel_traces
-WHERE unhex('64656661756c74') = unhex({tenant:String})
-  AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
+WHERE (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')))
   AND (StatusCode IN ('Error', 'STATUS_CODE_ERROR'))
   AND Timestamp >= fromUnixTimestamp64Nano({after:Int64}, 'UTC')
   AND Timestamp < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
 ORDER BY Timestamp, (concat(TraceId, ':', SpanId))
-LIMIT {limit:UInt64}
+LIMIT {limit:UInt64} WITH TIES
+)
 -- after = 1795244520123456789
 -- after_id = 
 -- before = 1795244520123456799
 -- limit = 1000
--- prune_from = 1795244520123456789
--- prune_to = 1795244520123456799
--- tenant = 64656661756c74
 
 SELECT
-    toUnixTimestamp64Nano(Timestamp),
-    (concat(TraceId, ':', SpanId)),
-    (coalesce(nullIf(ResourceAttributes['deployment.environment.name'], ''), ResourceAttributes['deployment.environment'])),
-    ServiceName,
-    SpanName,
-    if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED'),
-    toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))),
-    Duration,
-    (coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type'])),
-    (coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))),
-    left((coalesce(nullIf(SpanAttributes['exception.stacktrace'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.stacktrace'], Events.Attributes)))), 32768),
-    TraceId,
-    (mapUpdate(ResourceAttributes, SpanAttributes))
+    concat(toString(serverUUID()), ' ', displayName()),
+    groupArray(tocsin_0), groupArray(tocsin_1), groupArray(tocsin_2), groupArray(tocsin_3), groupArray(tocsin_4), groupArray(tocsin_5), groupArray(tocsin_6), groupArray(tocsin_7), groupArray(tocsin_8), groupArray(tocsin_9), groupArray(tocsin_10), groupArray(tocsin_11), groupArray(tocsin_12), groupArray(tocsin_13)
+FROM (
+SELECT
+    toUnixTimestamp64Nano(Timestamp) AS tocsin_0,
+    (concat(TraceId, ':', SpanId)) AS tocsin_1,
+    (coalesce(nullIf(ResourceAttributes['deployment.environment.name'], ''), ResourceAttributes['deployment.environment'])) AS tocsin_2,
+    ServiceName AS tocsin_3,
+    SpanName AS tocsin_4,
+    if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED') AS tocsin_5,
+    ifNull(toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))), toInt64(-9223372036854775808)) AS tocsin_6,
+    Duration AS tocsin_7,
+    (coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type'])) AS tocsin_8,
+    (coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))) AS tocsin_9,
+    left((coalesce(nullIf(SpanAttributes['exception.stacktrace'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.stacktrace'], Events.Attributes)))), 32768) AS tocsin_10,
+    TraceId AS tocsin_11,
+    (mapUpdate(ResourceAttributes, SpanAttributes)) AS tocsin_12,
+    unhex('64656661756c74') AS tocsin_13
 FROM otel_traces
-WHERE unhex('64656661756c74') = unhex({tenant:String})
-  AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
+WHERE (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')))
   AND (StatusCode IN ('Error', 'STATUS_CODE_ERROR'))
   AND (Timestamp > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
        OR (Timestamp = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND (concat(TraceId, ':', SpanId)) > unhex({after_id:String})))
@@ -52,7 +58,8 @@ WHERE unhex('64656661756c74') = unhex({tenant:String})
   AND ServiceName IN (unhex({application_0:String}), unhex({application_1:String}))
   AND ifNull(toUnixTimestamp64Micro((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000)))), toUnixTimestamp64Micro(Timestamp)) >= {ended_since:Int64}
 ORDER BY Timestamp, (concat(TraceId, ':', SpanId))
-LIMIT {limit:UInt64}
+LIMIT {limit:UInt64} WITH TIES
+)
 -- after = 1795244520123456789
 -- after_id = 617c62
 -- application_0 = 69742773
@@ -60,110 +67,28 @@ LIMIT {limit:UInt64}
 -- before = 1795244520123456799
 -- ended_since = 1795244520123456
 -- limit = 1000
--- prune_from = 1795244520123456789
--- prune_to = 1795244520123456799
--- tenant = 64656661756c74
 
 SELECT
-    if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED') AS tocsin_status,
-    intDiv(toUnixTimestamp64Nano(Timestamp), {width:Int64}) AS tocsin_bucket,
-    Timestamp >= fromUnixTimestamp64Nano({edge:Int64}, 'UTC') AS tocsin_fresh,
-    count(),
-    sum(cityHash64((concat(TraceId, ':', SpanId))))
-FROM otel_traces
-WHERE unhex('64656661756c74') = unhex({tenant:String})
-  AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
-  AND true
-  AND Timestamp >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
-  AND Timestamp < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
-GROUP BY tocsin_status, tocsin_bucket, tocsin_fresh
--- edge = 0
--- from = 1795244520123456789
--- prune_from = 1795244520123456789
--- prune_to = 1795244520123456799
--- tenant = 64656661756c74
--- to = 1795244520123456799
--- width = 60000000000
-
-SELECT count()
-FROM otel_traces
-WHERE unhex('64656661756c74') = unhex({tenant:String})
-  AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
-  AND Timestamp >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
-  AND Timestamp < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
--- from = 1795244520123456789
--- prune_from = 1795244520123456789
--- prune_to = 1795244520123456799
--- tenant = 64656661756c74
--- to = 1795244520123456799
-
+    concat(toString(serverUUID()), ' ', displayName()),
+    groupArray(tocsin_0), groupArray(tocsin_1), groupArray(tocsin_2), groupArray(tocsin_3), groupArray(tocsin_4), groupArray(tocsin_5), groupArray(tocsin_6), groupArray(tocsin_7), groupArray(tocsin_8), groupArray(tocsin_9), groupArray(tocsin_10), groupArray(tocsin_11), groupArray(tocsin_12), groupArray(tocsin_13)
+FROM (
 SELECT
-    intDiv(toUnixTimestamp64Nano(Timestamp), {width:Int64}) AS tocsin_bucket,
-    uniqExact((concat(TraceId, ':', SpanId)))
+    toUnixTimestamp64Nano(Timestamp) AS tocsin_0,
+    (concat(TraceId, ':', SpanId)) AS tocsin_1,
+    (coalesce(nullIf(ResourceAttributes['deployment.environment.name'], ''), ResourceAttributes['deployment.environment'])) AS tocsin_2,
+    ServiceName AS tocsin_3,
+    SpanName AS tocsin_4,
+    if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED') AS tocsin_5,
+    ifNull(toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))), toInt64(-9223372036854775808)) AS tocsin_6,
+    Duration AS tocsin_7,
+    (coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type'])) AS tocsin_8,
+    (coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))) AS tocsin_9,
+    left((coalesce(nullIf(SpanAttributes['exception.stacktrace'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.stacktrace'], Events.Attributes)))), 32768) AS tocsin_10,
+    TraceId AS tocsin_11,
+    (mapUpdate(ResourceAttributes, SpanAttributes)) AS tocsin_12,
+    unhex('64656661756c74') AS tocsin_13
 FROM otel_traces
-WHERE unhex('64656661756c74') = unhex({tenant:String})
-  AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
-  AND Timestamp >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
-  AND Timestamp < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
-  AND true
-  AND (ServiceName IN (unhex({application_0:String})) OR (startsWith(ServiceName, unhex({application_pattern_1_first:String}))))
-  AND (true OR (endsWith(SpanName, unhex({route_pattern_1_last:String})) AND least(toUInt64(position(SpanName, unhex({route_pattern_1_0:String}), 1) - 1), 4611686018427387904) + 3 + 3 <= length(SpanName) + 1) OR (startsWith(SpanName, unhex({route_pattern_2_first:String})) AND endsWith(SpanName, unhex({route_pattern_2_last:String})) AND least(toUInt64(position(SpanName, unhex({route_pattern_2_0:String}), 2) - 1), 4611686018427387904) + 2 + 1 <= length(SpanName) + 1))
-  AND ((coalesce(nullIf(ResourceAttributes['deployment.environment.name'], ''), ResourceAttributes['deployment.environment'])) IN (unhex({environment_0:String})))
-  AND (coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type'])) IN (unhex({error_type_0:String}), unhex({error_type_1:String}))
-  AND Duration >= {min_duration:Int64}
-  AND Duration <= {max_duration:Int64}
-  AND position((coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))), unhex({contains:String})) > 0
-  AND match(if(isValidUTF8((coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes))))), (coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))), arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll((coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))), '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({matches:String}))
-  AND mapContains((mapUpdate(ResourceAttributes, SpanAttributes)), unhex({attribute_0_key:String}))
-  AND mapValues((mapUpdate(ResourceAttributes, SpanAttributes)))[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_0_key:String}), mapKeys((mapUpdate(ResourceAttributes, SpanAttributes))))] = unhex({attribute_0:String})
-  AND mapContains((mapUpdate(ResourceAttributes, SpanAttributes)), unhex({attribute_1_key:String}))
-  AND mapContains((mapUpdate(ResourceAttributes, SpanAttributes)), unhex({attribute_2_key:String}))
-  AND match(if(isValidUTF8(mapValues((mapUpdate(ResourceAttributes, SpanAttributes)))[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys((mapUpdate(ResourceAttributes, SpanAttributes))))]), mapValues((mapUpdate(ResourceAttributes, SpanAttributes)))[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys((mapUpdate(ResourceAttributes, SpanAttributes))))], arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(mapValues((mapUpdate(ResourceAttributes, SpanAttributes)))[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys((mapUpdate(ResourceAttributes, SpanAttributes))))], '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({attribute_2:String}))
-GROUP BY tocsin_bucket
-ORDER BY tocsin_bucket
--- application_0 = 6f7264657273
--- application_pattern_1_first = 62696c6c
--- attribute_0 = 3432
--- attribute_0_key = 637573746f6d6572
--- attribute_1_key = 7265747279
--- attribute_2 = 5c4171
--- attribute_2_key = 7175657565
--- contains = 313030252022676f6e6522
--- environment_0 = 70726f64756374696f6e
--- error_type_0 = 54696d656f7574
--- error_type_1 = 69742773
--- from = 1795244520123456789
--- matches = 5b5c787b35327d5c787b37327d5d5b5c787b34357d5c787b36357d5d5b5c787b34367d5c787b36367d5d5b5c787b35357d5c787b37357d5d5b5c787b35337d5c787b37337d5c787b3137467d5d5b5c787b34357d5c787b36357d5d5b5c787b34347d5c787b36347d5d283f3a5b5e5c6e5d292a5b5c787b33307d2d5c787b33397d5d5c7a
--- max_duration = 60000000000
--- min_duration = 100000000
--- prune_from = 1795244520123456789
--- prune_to = 1795244520123456799
--- route_pattern_1_0 = 746f
--- route_pattern_1_last = 657270
--- route_pattern_2_0 = 62
--- route_pattern_2_first = 61
--- route_pattern_2_last = 63
--- tenant = 64656661756c74
--- to = 1795244520123456799
--- width = 60000000000
-
-SELECT
-    toUnixTimestamp64Nano(Timestamp),
-    (concat(TraceId, ':', SpanId)),
-    (coalesce(nullIf(ResourceAttributes['deployment.environment.name'], ''), ResourceAttributes['deployment.environment'])),
-    ServiceName,
-    SpanName,
-    if((StatusCode IN ('Error', 'STATUS_CODE_ERROR')), 'FAILED', 'COMPLETED'),
-    toUnixTimestamp64Nano(multiIf((Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) > toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), toDateTime64('2262-04-11 23:47:16', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))) < toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), toDateTime64('1900-01-01 00:00:00', 0, 'UTC'), (Timestamp + toIntervalNanosecond(least(Duration, 3153600000000000000))))),
-    Duration,
-    (coalesce(nullIf(SpanAttributes['exception.type'], ''), nullIf(SpanAttributes['error.type'], ''), nullIf(arrayFirst(x -> x != '', arrayMap(x -> x['exception.type'], Events.Attributes)), ''), ResourceAttributes['exception.type'])),
-    (coalesce(nullIf(StatusMessage, ''), nullIf(SpanAttributes['exception.message'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.message'], Events.Attributes)))),
-    left((coalesce(nullIf(SpanAttributes['exception.stacktrace'], ''), arrayFirst(x -> x != '', arrayMap(x -> x['exception.stacktrace'], Events.Attributes)))), 32768),
-    TraceId,
-    (mapUpdate(ResourceAttributes, SpanAttributes))
-FROM otel_traces
-WHERE unhex('64656661756c74') = unhex({tenant:String})
-  AND (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano({prune_from:Int64}, 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano({prune_to:Int64}, 'UTC')))
+WHERE (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')))
   AND (Timestamp > fromUnixTimestamp64Nano({after:Int64}, 'UTC')
        OR (Timestamp = fromUnixTimestamp64Nano({after:Int64}, 'UTC') AND (concat(TraceId, ':', SpanId)) > unhex({after_id:String})))
   AND Timestamp < fromUnixTimestamp64Nano({before:Int64}, 'UTC')
@@ -182,7 +107,8 @@ WHERE unhex('64656661756c74') = unhex({tenant:String})
   AND mapContains((mapUpdate(ResourceAttributes, SpanAttributes)), unhex({attribute_2_key:String}))
   AND match(if(isValidUTF8(mapValues((mapUpdate(ResourceAttributes, SpanAttributes)))[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys((mapUpdate(ResourceAttributes, SpanAttributes))))]), mapValues((mapUpdate(ResourceAttributes, SpanAttributes)))[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys((mapUpdate(ResourceAttributes, SpanAttributes))))], arrayStringConcat(arrayMap(tocsin_rune -> if(isValidUTF8(tocsin_rune), tocsin_rune, '\xEF\xBF\xBD'), extractAll(mapValues((mapUpdate(ResourceAttributes, SpanAttributes)))[arrayLastIndex(tocsin_key -> tocsin_key = unhex({attribute_2_key:String}), mapKeys((mapUpdate(ResourceAttributes, SpanAttributes))))], '[\\x{0}-\\x{D7FF}\\x{E000}-\\x{10FFFF}]|\\C')))), unhex({attribute_2:String}))
 ORDER BY Timestamp, (concat(TraceId, ':', SpanId))
-LIMIT {limit:UInt64}
+LIMIT {limit:UInt64} WITH TIES
+)
 -- after = 1795244520123456789
 -- after_id = 617c62
 -- application_0 = 6f7264657273
@@ -201,11 +127,90 @@ LIMIT {limit:UInt64}
 -- matches = 5b5c787b35327d5c787b37327d5d5b5c787b34357d5c787b36357d5d5b5c787b34367d5c787b36367d5d5b5c787b35357d5c787b37357d5d5b5c787b35337d5c787b37337d5c787b3137467d5d5b5c787b34357d5c787b36357d5d5b5c787b34347d5c787b36347d5d283f3a5b5e5c6e5d292a5b5c787b33307d2d5c787b33397d5d5c7a
 -- max_duration = 60000000000
 -- min_duration = 100000000
--- prune_from = 1795244520123456789
--- prune_to = 1795244520123456799
 -- route_pattern_1_0 = 746f
 -- route_pattern_1_last = 657270
 -- route_pattern_2_0 = 62
 -- route_pattern_2_first = 61
 -- route_pattern_2_last = 63
--- tenant = 64656661756c74
+
+WITH toUnixTimestamp64Nano(now64(9)) AS tocsin_now
+SELECT
+    concat(toString(serverUUID()), ' ', displayName()),
+    tocsin_now,
+    groupArray(tocsin_bucket),
+    groupArray(tocsin_count),
+    groupArray(tocsin_checksum)
+FROM (
+SELECT
+    intDiv(toUnixTimestamp64Nano(Timestamp), {width:Int64}) * {width:Int64} AS tocsin_bucket,
+    count() AS tocsin_count,
+    sum(cityHash64((concat(TraceId, ':', SpanId)))) AS tocsin_checksum
+FROM otel_traces
+WHERE (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')))
+  AND Timestamp >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND Timestamp < fromUnixTimestamp64Nano({to:Int64}, 'UTC')
+  AND true
+GROUP BY tocsin_bucket
+)
+-- from = 1795244520123456789
+-- to = 1795244520123456799
+-- width = 60000000000
+
+WITH toUnixTimestamp64Nano(now64(9)) AS tocsin_now
+SELECT
+    concat(toString(serverUUID()), ' ', displayName()),
+    tocsin_now,
+    groupArray(tocsin_bucket),
+    groupArray(tocsin_count),
+    groupArray(tocsin_checksum)
+FROM (
+SELECT
+    intDiv(toUnixTimestamp64Nano(Timestamp), {width:Int64}) * {width:Int64} AS tocsin_bucket,
+    count() AS tocsin_count,
+    sum(cityHash64((concat(TraceId, ':', SpanId)))) AS tocsin_checksum
+FROM otel_traces
+WHERE (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano(tocsin_now - {settle:Int64}, 'UTC')))
+  AND Timestamp >= fromUnixTimestamp64Nano({from:Int64}, 'UTC')
+  AND Timestamp < fromUnixTimestamp64Nano(tocsin_now - {settle:Int64}, 'UTC')
+  AND (StatusCode IN ('Error', 'STATUS_CODE_ERROR'))
+GROUP BY tocsin_bucket
+)
+-- from = 1795244520123456789
+-- settle = 1000000000
+-- width = 60000000000
+
+SELECT
+    concat(toString(serverUUID()), ' ', displayName()),
+    groupArray(tocsin_range),
+    groupArray(tocsin_rows)
+FROM (
+SELECT toUInt32(0) AS tocsin_range, count() AS tocsin_rows
+FROM otel_traces
+WHERE (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')))
+  AND Timestamp >= fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')
+  AND Timestamp < fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')
+UNION ALL
+SELECT toUInt32(1) AS tocsin_range, count() AS tocsin_rows
+FROM otel_traces
+WHERE (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456804), 'UTC')))
+  AND Timestamp >= fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')
+  AND Timestamp < fromUnixTimestamp64Nano(toInt64(1795244520123456804), 'UTC')
+)
+
+SELECT
+    concat(toString(serverUUID()), ' ', displayName()),
+    groupArray(tocsin_range),
+    groupArray(tocsin_rows)
+FROM (
+SELECT toUInt32(0) AS tocsin_range, count() AS tocsin_rows
+FROM otel_traces
+WHERE (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')))
+  AND Timestamp >= fromUnixTimestamp64Nano(toInt64(1795244520123456789), 'UTC')
+  AND Timestamp < fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')
+UNION ALL
+SELECT toUInt32(1) AS tocsin_range, count() AS tocsin_rows
+FROM otel_traces
+WHERE (toDateTime(Timestamp) >= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')) AND toDateTime(Timestamp) <= toDateTime(fromUnixTimestamp64Nano(toInt64(1795244520123456804), 'UTC')))
+  AND Timestamp >= fromUnixTimestamp64Nano(toInt64(1795244520123456799), 'UTC')
+  AND Timestamp < fromUnixTimestamp64Nano(toInt64(1795244520123456804), 'UTC')
+)

@@ -1,0 +1,257 @@
+package evaluator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+	"tocsin/rules"
+)
+
+// A rule has progress of its own only while it is an exception:
+//
+//   - It is new, or enabled again: what it wants behind the partition's cursor is its
+//     own to read, up to where the partition's judging of the rule begins.
+//   - It fails: the database refuses what it raises, or it does not compile. The
+//     partition leaves it out, and tries it alone from time to time. Once that
+//     succeeds, the partition judges it again, and the rule reads what lies between.
+//   - Its tenant took more than its share of a pass: what was deferred is read here.
+//
+// All of them are read in the time that a pass has left, a page at least.
+
+// extra is what the next commit writes beside what it is made for.
+type extra struct {
+	backfills map[uuid.UUID]Backfill
+	finished  map[uuid.UUID]bool
+	problems  map[uuid.UUID]string
+	failed    map[uuid.UUID]string
+	recovered map[uuid.UUID]bool
+	evaluated []uuid.UUID
+}
+
+func (x *extra) empty() bool {
+	return len(x.backfills)+len(x.finished)+len(x.problems)+len(x.failed)+len(x.recovered)+len(x.evaluated) == 0
+}
+
+// put sets an entry of a map that may not be there yet.
+func put[V any](m *map[uuid.UUID]V, id uuid.UUID, value V) {
+	if *m == nil {
+		*m = map[uuid.UUID]V{}
+	}
+	(*m)[id] = value
+}
+
+func (x *extra) backfill(b Backfill) {
+	put(&x.backfills, b.RuleID, b)
+	delete(x.finished, b.RuleID)
+}
+
+func (x *extra) finish(id uuid.UUID) {
+	put(&x.finished, id, true)
+	delete(x.backfills, id)
+}
+
+// clone returns a copy, for what may have to be undone.
+func (x *extra) clone() extra {
+	return extra{
+		maps.Clone(x.backfills), maps.Clone(x.finished), maps.Clone(x.problems), maps.Clone(x.failed), maps.Clone(x.recovered), x.evaluated,
+	}
+}
+
+// into adds everything to a batch.
+func (x *extra) into(b *Batch) {
+	for _, id := range sorted(x.backfills) {
+		b.Backfills = append(b.Backfills, x.backfills[id])
+	}
+	b.Finished, b.Recovered = sorted(x.finished), sorted(x.recovered)
+	b.Problems, b.Failed, b.Evaluated = x.problems, x.failed, x.evaluated
+}
+
+func sorted[V any](m map[uuid.UUID]V) []uuid.UUID {
+	return slices.SortedFunc(maps.Keys(m), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
+}
+
+// applied takes over what a commit wrote.
+func (x *extra) applied(s *ruleset) {
+	for id, b := range x.backfills {
+		s.byID[id].backfill = &b
+	}
+	for id := range x.finished {
+		s.byID[id].backfill = nil
+	}
+	for id, problem := range x.problems {
+		s.byID[id].problem = problem
+	}
+	for id := range x.recovered {
+		r := s.byID[id]
+		r.problem, r.failing, r.failed = "", false, 0
+	}
+	for id, problem := range x.failed {
+		s.byID[id].problem = problem
+	}
+}
+
+// settle has the next commit record that a rule was evaluated, and what is wrong with it
+// all the same; "" is nothing.
+func (p *pass) settle(r *rule, problem string) {
+	problem = rules.CleanText(problem, maxProblemBytes)
+	switch {
+	case problem == "" && (r.failing || r.problem != ""):
+		put(&p.extra.recovered, r.ID, true)
+	case problem != r.problem:
+		put(&p.extra.problems, r.ID, problem)
+	}
+}
+
+const (
+	// maxProblemBytes bounds what is kept of a problem's text.
+	maxProblemBytes = 2000
+	// retryFirst and retryMost bound the pause before a rule that fails is tried again.
+	retryFirst, retryMost = 5 * time.Second, 5 * time.Minute
+)
+
+// fail leaves a rule out of the partition's judging, and has the next commit record that,
+// with all that it may have to judge behind the cursor.
+func (p *pass) fail(r *rule, why error) {
+	problem := rules.CleanText(why.Error(), maxProblemBytes)
+	r.failing = true
+	r.retryAt = p.Clock().Add(min(retryFirst<<min(r.failed, 10), retryMost))
+	r.failed++
+	if r.FireMode == rules.PerExchange && (r.backfill == nil || !r.backfill.Failing) {
+		b := Backfill{RuleID: r.ID, At: p.judgedBy(r), Failing: true}
+		if r.backfill != nil && b.At.After(r.backfill.At) {
+			b.At = r.backfill.At
+		}
+		r.backfill = &b
+		p.extra.backfill(b)
+	}
+	if r.problem != problem {
+		put(&p.extra.failed, r.ID, problem)
+		delete(p.extra.recovered, r.ID)
+		delete(p.extra.problems, r.ID)
+	}
+}
+
+// judgedBy returns a position up to which a rule has certainly judged everything.
+func (p *pass) judgedBy(r *rule) cursor.Position {
+	switch {
+	case p.memory != nil:
+		return cursor.Position{StartTimeNS: p.memory.baseNS - r.reachNS() - 1}
+	case p.at.Backfill != nil:
+		return cursor.Position{StartTimeNS: p.at.Backfill.CursorNS - r.reachNS() - 1}
+	case p.at.Cursor != nil:
+		return cursor.Position{StartTimeNS: p.at.Cursor.StartTimeNS - r.reachNS() - 1}
+	default:
+		return cursor.Position{StartTimeNS: r.ArmedSinceNS - r.reachNS() - 1}
+	}
+}
+
+// mostBehind is how many rules read together what they are behind.
+const mostBehind = 10_000
+
+// catchUp reads on behalf of the rules that are behind, as far as there is time.
+func (p *pass) catchUp(ctx context.Context) error {
+	tried := map[uuid.UUID]bool{}
+	for first := true; ; first = false {
+		if p.stop.Err() != nil || (!first && p.over()) {
+			return nil
+		}
+		list := p.rules.behind(p.Clock(), tried, mostBehind)
+		if len(list) == 0 {
+			return nil
+		}
+		if err := p.advance(ctx, list, tried); err != nil {
+			return err
+		}
+	}
+}
+
+// advance reads and judges one page for rules that are behind, and commits how far they
+// have come.
+func (p *pass) advance(ctx context.Context, list []*rule, tried map[uuid.UUID]bool) error {
+	if list[0].failing {
+		tried[list[0].ID] = true
+	}
+	end := *p.at.Cursor
+	if !list[0].failing {
+		end = until(list)
+	}
+	n := narrowed(list)
+	q := n.scan(p.at)
+	q.After, q.BeforeNS, q.EndedSinceNS, q.Limit = list[0].backfill.At, end.StartTimeNS+1, n.endedSinceNS, p.pageSize*bulk
+	if len(q.Tenants.Names) < len(p.rules.narrow.tenants) {
+		q.Tenants.Of = 0
+	}
+	if r := list[0]; len(list) == 1 && len(r.Former) == 0 {
+		q.Narrow = &Narrowing{Scope: r.Scope, Filter: r.Filter}
+	}
+	var page Page
+	if q.After.StartTimeNS < q.BeforeNS {
+		var err error
+		if page, _, err = p.scan(ctx, q, p.server); err != nil {
+			return p.advanceFailed(list, err)
+		}
+	}
+	at := end
+	if page.More && len(page.Exchanges) > 0 {
+		at = page.Exchanges[len(page.Exchanges)-1].Position()
+	}
+	found := p.judgeFor(list, page.Exchanges)
+	before := p.extra.clone()
+	for _, r := range list {
+		p.advanced(r, at)
+		p.settleFound(r, &found)
+	}
+	err := p.write(ctx, Batch{Instances: found.instances, Notifications: found.notifications}, step{cursor: p.at.Cursor})
+	if !errors.Is(err, ErrRefused) {
+		return err
+	}
+	p.extra = before
+	if len(list) == 1 {
+		p.fail(list[0], err)
+		return nil
+	}
+	middle := len(list) / 2
+	return errors.Join(p.advance(ctx, list[:middle], tried), p.advance(ctx, list[middle:], tried))
+}
+
+// advanced has the next commit record how far a rule that is behind has come.
+func (p *pass) advanced(r *rule, at cursor.Position) {
+	b := *r.backfill
+	if at.After(b.At) {
+		b.At = at
+	}
+	if r.failing {
+		// The partition judges it again from its cursor on.
+		b.Failing, b.Until = false, p.at.Cursor
+		put(&p.extra.recovered, r.ID, true)
+	}
+	if !b.Until.After(b.At) {
+		p.extra.finish(r.ID)
+		return
+	}
+	p.extra.backfill(b)
+}
+
+// settleFound records a problem of a rule's texts.
+func (p *pass) settleFound(r *rule, found *findings) {
+	if problem := found.problems[r.ID]; problem != "" {
+		p.settle(r, problem)
+	}
+}
+
+// advanceFailed is called when the source cannot be read on behalf of rules. Where one of
+// them alone is at fault, as by a condition that the source refuses, it fails alone.
+func (p *pass) advanceFailed(list []*rule, err error) error {
+	if len(list) == 1 && list[0].failing {
+		p.fail(list[0], err)
+		return nil
+	}
+	return fmt.Errorf("catch up: %w", err)
+}

@@ -1,0 +1,413 @@
+package evaluator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+var (
+	errDied    = errors.New("the process died")
+	errBroken  = errors.New("the source is broken")
+	errRefused = fmt.Errorf("the store refuses an alert: %w", evaluator.ErrRefused)
+)
+
+// model is a source of several servers, and a store, in memory.
+type model struct {
+	// now is the instant of source and store; ahead is how far the clock of the source
+	// is ahead.
+	now, ahead int64
+	// latest is the latest instant that the source has told.
+	latest int64
+	rows   []row
+	// servers is how many servers answer in turn; calls counts the questions.
+	servers, questions int
+	// pick names the server of the next question; nil is the first.
+	pick func() int
+
+	state  state
+	states []state
+	token  int64
+	// meanwhile runs once, at the so many-th call from now on.
+	meanwhile func()
+	calls     int
+	// offered is how many alerts commits were given, known ones among them.
+	offered int
+	// refused is a rule whose alerts the store refuses; broken fails the source.
+	refused            uuid.UUID
+	broken, untellable bool
+	// deaf fails questions about more than the recent past.
+	deaf bool
+	// dieBefore and dieAfter are the number of commits until one never arrives, or is
+	// written without anybody learning of it; 0 is never.
+	dieBefore, dieAfter int
+	announced           map[string]int
+}
+
+// row is a row of an exchange, and when each server shows it.
+type row struct {
+	rules.Exchange
+	visible []int64
+}
+
+// state is what the store holds, all of which a failover may take back.
+type state struct {
+	rules       map[uuid.UUID]ruleState
+	checkpoints map[int]checkpoint
+	backfills   map[uuid.UUID]evaluator.Backfill
+	alerts      map[uuid.UUID]alert
+}
+
+type ruleState struct {
+	rule    rules.Rule
+	changed int64
+	problem string
+}
+
+type checkpoint struct {
+	evaluator.Checkpoint
+	owner string
+	index uint32
+}
+
+type alert struct {
+	rule     uuid.UUID
+	key      string
+	notified int
+}
+
+func (s *state) copy() state {
+	return state{maps.Clone(s.rules), maps.Clone(s.checkpoints), maps.Clone(s.backfills), maps.Clone(s.alerts)}
+}
+
+// partitionOf returns the partition of a tenant: that of its last digit.
+func partitionOf(tenant string) int { return int(tenant[len(tenant)-1]-'0') % 2 }
+
+func newModel(now int64) *model {
+	m := &model{now: now, servers: 1, announced: map[string]int{}}
+	m.state = state{rules: map[uuid.UUID]ruleState{}, checkpoints: map[int]checkpoint{}, backfills: map[uuid.UUID]evaluator.Backfill{}, alerts: map[uuid.UUID]alert{}}
+	for i := range 2 {
+		m.state.checkpoints[i] = checkpoint{Checkpoint: evaluator.Checkpoint{Partition: i}}
+	}
+	return m
+}
+
+// called lets happen what is to happen at this moment.
+func (m *model) called() {
+	if m.calls--; m.calls == 0 && m.meanwhile != nil {
+		happen := m.meanwhile
+		m.meanwhile = nil
+		happen()
+	}
+}
+
+func died(countdown *int) bool {
+	if *countdown == 0 {
+		return false
+	}
+	*countdown--
+	return *countdown == 0
+}
+
+// server returns the number and the name of the server that answers.
+func (m *model) server() (int, string) {
+	m.questions++
+	n := 0
+	if m.pick != nil {
+		n = m.pick()
+	}
+	return n, fmt.Sprint("server ", n)
+}
+
+func (m *model) seen(server int, tenants evaluator.Tenants, yield func(*rules.Exchange)) {
+	for i := range m.rows {
+		r := &m.rows[i]
+		if r.visible[server] <= m.now && slices.Contains(tenants.Names, r.TenantID) {
+			yield(&r.Exchange)
+		}
+	}
+}
+
+func (m *model) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
+	m.called()
+	if m.broken {
+		return evaluator.Observation{}, errBroken
+	}
+	number, name := m.server()
+	now := m.now + m.ahead
+	m.latest = max(m.latest, m.now)
+	to := q.ToNS
+	if to == 0 {
+		to = now - q.SettleNS
+	}
+	prints := map[int64]evaluator.Fingerprint{}
+	m.seen(number, q.Tenants, func(e *rules.Exchange) {
+		if e.StartTimeNS < q.FromNS || e.StartTimeNS >= to || !slices.Contains(q.Statuses, e.Status) {
+			return
+		}
+		from := e.StartTimeNS - e.StartTimeNS%q.WidthNS
+		if from < q.SplitNS && e.StartTimeNS >= q.SplitNS {
+			from = q.SplitNS
+		}
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(e.TenantID + "\x00" + e.ExecutionID))
+		p := prints[from]
+		prints[from] = evaluator.Fingerprint{FromNS: from, Count: p.Count + 1, Checksum: p.Checksum + h.Sum64()}
+	})
+	return evaluator.Observation{Server: name, NowNS: now, Fingerprints: slices.Collect(maps.Values(prints))}, nil
+}
+
+func (m *model) RowCounts(_ context.Context, q evaluator.RowCountQuery) (evaluator.RowCounts, error) {
+	m.called()
+	if m.broken || m.deaf {
+		return evaluator.RowCounts{}, errBroken
+	}
+	number, name := m.server()
+	out := evaluator.RowCounts{Server: name, Counts: make([]uint64, len(q.Ranges))}
+	m.seen(number, q.Tenants, func(e *rules.Exchange) {
+		for i, r := range q.Ranges {
+			if e.StartTimeNS >= r.FromNS && e.StartTimeNS < r.ToNS {
+				out.Counts[i]++
+			}
+		}
+	})
+	return out, nil
+}
+
+func (m *model) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, error) {
+	m.called()
+	if m.broken {
+		return evaluator.Page{}, errBroken
+	}
+	number, name := m.server()
+	var all []rules.Exchange
+	m.seen(number, q.Tenants, func(e *rules.Exchange) {
+		if e.Position().After(q.After) && e.StartTimeNS < q.BeforeNS && slices.Contains(q.Statuses, e.Status) &&
+			(len(q.Applications) == 0 || slices.Contains(q.Applications, e.Application)) && (q.EndedSinceNS == 0 || e.EndedNS() >= q.EndedSinceNS) &&
+			(e.Status != rules.Completed || e.DurationNS >= q.CompletedLeastNS) {
+			all = append(all, *e)
+		}
+	})
+	slices.SortStableFunc(all, func(a, b rules.Exchange) int { return a.Position().Compare(b.Position()) })
+	n := min(len(all), q.Limit)
+	for n < len(all) && n > 0 && all[n].Position() == all[n-1].Position() {
+		n++
+	}
+	return evaluator.Page{Server: name, Exchanges: all[:n], More: n >= q.Limit}, nil
+}
+
+func (m *model) Hold(_ context.Context, r evaluator.HoldRequest) (evaluator.Holding, error) {
+	m.called()
+	h := evaluator.Holding{Now: time.Unix(0, m.now), SourceFailed: m.announced["failed"] > m.announced["recovered"]}
+	for _, n := range slices.Sorted(maps.Keys(m.state.checkpoints)) {
+		c := m.state.checkpoints[n]
+		if c.owner == "" {
+			m.token++
+			c.owner, c.Token = r.Replica, m.token
+			m.state.checkpoints[n] = c
+		}
+		if c.owner == r.Replica {
+			h.Checkpoints = append(h.Checkpoints, c.Checkpoint)
+		}
+	}
+	return h, nil
+}
+
+// free ends the leases of a replica, of all when it has no name.
+func (m *model) free(replica string) {
+	for n, c := range m.state.checkpoints {
+		if replica == "" || c.owner == replica {
+			c.owner = ""
+			m.state.checkpoints[n] = c
+		}
+	}
+}
+
+func (m *model) Rules(_ context.Context, partition int, after int64) (evaluator.RuleSet, error) {
+	m.called()
+	set := evaluator.RuleSet{Revision: m.state.checkpoints[partition].RulesRevision}
+	for _, id := range slices.SortedFunc(maps.Keys(m.state.rules), func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) }) {
+		s := m.state.rules[id]
+		if partitionOf(s.rule.TenantID) != partition || (s.changed <= after && after > 0) {
+			continue
+		}
+		if s.rule.Enabled {
+			set.Rules = append(set.Rules, evaluator.StoredRule{Rule: s.rule, Problem: s.problem})
+		} else {
+			set.Removed = append(set.Removed, id)
+		}
+	}
+	for id, b := range m.state.backfills {
+		if partitionOf(m.state.rules[id].rule.TenantID) == partition && m.state.rules[id].rule.Enabled {
+			set.Backfills = append(set.Backfills, b)
+		}
+	}
+	return set, nil
+}
+
+// change stores a rule, as a person's edit does.
+func (m *model) change(r rules.Rule, fresh bool) {
+	n := partitionOf(r.TenantID)
+	c := m.state.checkpoints[n]
+	c.RulesRevision++
+	m.state.checkpoints[n] = c
+	m.state.rules[r.ID] = ruleState{rule: r, changed: c.RulesRevision, problem: m.state.rules[r.ID].problem}
+	if fresh {
+		back := int64(r.LookBackSeconds) * second
+		m.state.backfills[r.ID] = evaluator.Backfill{RuleID: r.ID, At: cursor.Position{StartTimeNS: r.ArmedSinceNS - back - evaluator.WaitNS(back)}}
+	}
+	if !r.Enabled {
+		delete(m.state.backfills, r.ID)
+	}
+}
+
+func (m *model) Commit(_ context.Context, b evaluator.Batch) (evaluator.Committed, error) {
+	m.called()
+	if died(&m.dieBefore) {
+		panic(errDied)
+	}
+	c := m.state.checkpoints[b.Partition]
+	if c.Token != b.Token || c.Revision != b.Revision || c.RulesRevision != b.RulesRevision {
+		return evaluator.Committed{}, evaluator.ErrStale
+	}
+	for _, i := range b.Instances {
+		if i.RuleID == m.refused {
+			return evaluator.Committed{}, errRefused
+		}
+	}
+	before := m.state.copy()
+	c.Revision++
+	c.Cursor, c.Backfill = b.Cursor, b.Backfill
+	m.state.checkpoints[b.Partition] = c
+	for _, f := range b.Backfills {
+		m.state.backfills[f.RuleID] = f
+	}
+	for _, id := range b.Finished {
+		delete(m.state.backfills, id)
+	}
+	problem := func(id uuid.UUID, text string) {
+		s := m.state.rules[id]
+		s.problem = text
+		m.state.rules[id] = s
+	}
+	for id, text := range b.Problems {
+		problem(id, text)
+	}
+	for id, text := range b.Failed {
+		problem(id, text)
+	}
+	for _, id := range b.Recovered {
+		problem(id, "")
+	}
+	done := evaluator.Committed{Revision: c.Revision, Notifications: map[uuid.UUID]int{}}
+	m.offered += len(b.Instances)
+	for _, i := range b.Instances {
+		if m.has(i.RuleID, i.Exchange.ExecutionID) {
+			continue
+		}
+		a := alert{rule: i.RuleID, key: i.Exchange.ExecutionID}
+		for _, n := range b.Notifications {
+			if n.AlertID == i.ID {
+				a.notified++
+				done.Notifications[n.WebhookID]++
+			}
+		}
+		m.state.alerts[i.ID] = a
+		done.Inserted = append(done.Inserted, i.ID)
+	}
+	m.states = append(m.states, before)
+	if died(&m.dieAfter) {
+		panic(errDied)
+	}
+	return done, nil
+}
+
+// has is the unique constraint of alerts.
+func (m *model) has(rule uuid.UUID, key string) bool {
+	for _, a := range m.state.alerts {
+		if a.rule == rule && a.key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// failover takes the last commits back.
+func (m *model) failover(n int) {
+	if n = min(n, len(m.states)); n == 0 {
+		return
+	}
+	m.state = m.states[len(m.states)-n].copy()
+	m.states = m.states[:len(m.states)-n]
+}
+
+func (m *model) Release(_ context.Context, replica string, _ []int) error {
+	m.free(replica)
+	return nil
+}
+
+func (m *model) OpenAlerts(context.Context, []uuid.UUID) ([]evaluator.OpenAlert, error) {
+	return nil, nil
+}
+
+func (m *model) SourceFailed(context.Context, string, string) (int, error) {
+	m.announced["failed"]++
+	return 1, nil
+}
+
+func (m *model) SourceRecovered(context.Context, string) (int, error) {
+	m.announced["recovered"]++
+	return 1, nil
+}
+
+func (m *model) Publish(context.Context, notify.WakeUp) error { return nil }
+
+func (m *model) Texts(*rules.Rule, *rules.Exchange) (title, message string, problem error) {
+	if m.untellable {
+		problem = errors.New("the template does not work out")
+	}
+	return "title", "message", problem
+}
+
+func (m *model) CountTexts(*rules.Rule, *alerts.Count, *rules.Exchange) (title, message string, problem error) {
+	return "title", "message", nil
+}
+
+// want returns the alerts that there must be, by rule and key.
+func (m *model) want() map[string]bool {
+	want := map[string]bool{}
+	for id, s := range m.state.rules {
+		if !s.rule.Enabled {
+			continue
+		}
+		eras := append(slices.Clone(s.rule.Former), rules.Era{
+			Scope: s.rule.Scope, Filter: s.rule.Filter, FromNS: s.rule.ArmedSinceNS, ToNS: math.MaxInt64,
+		})
+		for _, era := range eras {
+			matcher, err := rules.Compile(era.Scope, era.Filter)
+			if err != nil {
+				panic(err)
+			}
+			for i := range m.rows {
+				e := &m.rows[i].Exchange
+				if e.TenantID == s.rule.TenantID && e.EndedNS() >= era.FromNS && e.EndedNS() < era.ToNS && matcher.Match(e) {
+					want[fmt.Sprint(id, " ", e.Key())] = true
+				}
+			}
+		}
+	}
+	return want
+}

@@ -1,0 +1,167 @@
+package evaluator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// partition is a partition that this process holds. One pass at a time uses it.
+type partition struct {
+	*Evaluator
+	number int
+	// at is the checkpoint as this process knows it.
+	at Checkpoint
+	// heldAt is the present by the store's clock when the lease was last confirmed,
+	// readAt the same instant by the clock of this process.
+	heldAt, readAt time.Time
+	rules          *ruleset
+	memory         *memory
+	// pageSize is how many exchanges a scan asks for; less while they are too large.
+	pageSize int
+	busy     bool
+	// extra is written by the next commit, whatever else it writes.
+	extra extra
+	// reload says that backfills may not be what this process remembers. confirmed is the
+	// rules revision of the last commit: rules of another one may be of a change that a
+	// failover took away.
+	reload    bool
+	confirmed int64
+	// watermarkNS is the last watermark, observedAt when it was observed by the clock of
+	// this process; clockOffset is the source's clock minus the store's.
+	watermarkNS int64
+	observedAt  time.Time
+	clockOffset time.Duration
+	// lookProblem is the last problem of a look at the older look-back.
+	lookProblem string
+}
+
+// adopt takes over a checkpoint that was read. Memory of another revision is dropped:
+// somebody else has judged meanwhile, or a failover took commits away.
+func (p *partition) adopt(c Checkpoint, now time.Time) {
+	if c.Token != p.at.Token || c.Revision != p.at.Revision || c.RulesRevision < p.at.RulesRevision {
+		p.memory, p.rules, p.extra = nil, nil, extra{}
+	}
+	p.at, p.heldAt, p.readAt = c, now, p.Clock()
+}
+
+// pass is one pass over a partition.
+type pass struct {
+	*partition
+	began, deadline time.Time
+	// stop ends when the process does.
+	stop   context.Context
+	result Result
+	// recentFromNS is where that begins which every pass compares, forwardNS what lies
+	// after the cursor. The pass reads up to the watermark.
+	recentFromNS, forwardNS int64
+	server                  string
+	// fresh are the fingerprints of what lies after the cursor.
+	fresh map[int64]fingerprint
+}
+
+// run makes one pass. An error of the source is returned as [sourceError].
+func (p *partition) run(stop context.Context) (Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), p.LeaseFor*2/3)
+	defer cancel()
+	began := p.Clock()
+	s := &pass{partition: p, began: began, deadline: began.Add(p.LeaseFor / 3), stop: stop, result: Result{Partitions: 1}}
+	err := s.run(ctx)
+	s.result.Took = p.Clock().Sub(began)
+	return s.result, err
+}
+
+// run is the pass: observe, judge what is recent and new, then window rules, then with
+// what is left of the interval the older look-back and the rules that are behind.
+func (p *pass) run(ctx context.Context) error {
+	if p.at.Err != nil {
+		return fmt.Errorf("partition %d: %w", p.number, p.at.Err)
+	}
+	if err := p.loadRules(ctx); err != nil {
+		return err
+	}
+	if p.rules.empty() {
+		return p.rest(ctx)
+	}
+	recent, err := p.observe(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range recent {
+		if err := p.read(ctx, s); err != nil {
+			return err
+		}
+	}
+	if p.stop.Err() != nil {
+		return nil
+	}
+	if err := p.evaluateWindows(ctx); err != nil {
+		return err
+	}
+	p.lookOlder(ctx)
+	for i, s := range p.memory.planOlder(p.recentFromNS) {
+		if i > 0 && p.over() {
+			break
+		}
+		if err := p.read(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := p.catchUp(ctx); err != nil {
+		return err
+	}
+	p.result.Lag = time.Duration(max(0, p.watermarkNS-p.cursorNS()))
+	p.result.Backlog = time.Duration(p.memory.backlogNS())
+	if !p.extra.empty() {
+		return p.commit(ctx, findings{}, step{cursor: p.at.Cursor})
+	}
+	return nil
+}
+
+// over reports whether the pass should leave the rest to the next one.
+func (p *pass) over() bool { return p.ending() || !p.Clock().Before(p.began.Add(p.Interval)) }
+
+// ending reports whether the pass has to end with the page at hand.
+func (p *pass) ending() bool { return p.stop.Err() != nil || !p.Clock().Before(p.deadline) }
+
+func (p *pass) cursorNS() int64 { return p.at.Cursor.StartTimeNS }
+
+// loadRules reads the rules that changed since they were last read.
+func (p *pass) loadRules(ctx context.Context) error {
+	if p.rules != nil && p.rules.revision == p.at.RulesRevision && p.confirmed == p.at.RulesRevision && !p.reload {
+		return nil
+	}
+	if p.rules != nil && p.rules.revision != p.confirmed {
+		p.rules = nil
+	}
+	after := int64(0)
+	if p.rules != nil {
+		after = p.rules.revision
+	}
+	changed, err := p.Store.Rules(ctx, p.number, after)
+	if err != nil {
+		return fmt.Errorf("read rules: %w", err)
+	}
+	if p.rules == nil {
+		p.rules = newRuleset()
+	}
+	unusable := p.rules.apply(changed)
+	if p.memory != nil && !slices.Equal(p.memory.statuses, p.rules.narrow.statuses) {
+		p.memory = nil // what was remembered counts exchanges of other statuses
+	}
+	p.at.RulesRevision, p.reload = changed.Revision, false
+	for id, why := range unusable {
+		p.fail(p.rules.byID[id], why)
+	}
+	return nil
+}
+
+// rest gives up the cursor of a partition without rules: the next rule begins anew.
+func (p *pass) rest(ctx context.Context) error {
+	p.memory = nil
+	if p.at.Cursor == nil && p.extra.empty() && p.confirmed == p.rules.revision {
+		return nil
+	}
+	return p.commit(ctx, findings{}, step{})
+}

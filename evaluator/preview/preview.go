@@ -1,0 +1,292 @@
+// Package preview tells what a rule would have raised in a stretch of the past, had it
+// been armed at its beginning. It writes nothing.
+//
+// It reads by the scan of the evaluator, narrowed to what the rule matches; exchanges are
+// judged by [rules.Judge] and alerts get the evaluator's texts. Window rules take the
+// steps that they would have taken (windows.go).
+//
+// The stretch is read from its end to its beginning, in slices, until all of it is read
+// or as much as may be: the result is then a lower bound for the whole, and complete for
+// the part that was covered, but for exchanges that began before it. An exchange that ran
+// for longer than a PER_EXCHANGE rule looks back is left out, as it would become visible
+// behind everything that the rule reads.
+package preview
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/rules"
+)
+
+// Source is what previews read.
+type Source interface {
+	Observe(ctx context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error)
+	Scan(ctx context.Context, q evaluator.Scan) (evaluator.Page, error)
+}
+
+// Previewer makes previews. Source, Texts and Clock are required. It is safe for
+// concurrent use.
+type Previewer struct {
+	Source Source
+	Texts  evaluator.Texts
+	// Settle is that of the evaluator.
+	Settle time.Duration
+	// Clock measures the budget.
+	Clock func() time.Time
+	// Budget bounds the time that a preview reads, 8 s by default.
+	Budget time.Duration
+	// MaxRows bounds the exchanges that a preview reads, 200,000 by default.
+	MaxRows int
+	// PageSize is the most exchanges read at once, 5,000 by default.
+	PageSize int
+}
+
+// Request asks for the preview of a definition.
+type Request struct {
+	TenantID   string
+	Definition rules.Definition
+	// RuleID and Version name the rule in the alerts that are shown.
+	RuleID  uuid.UUID
+	Version int64
+	// Last is the length of the stretch, which ends now.
+	Last time.Duration
+}
+
+// Result is what a rule would have raised.
+type Result struct {
+	// FromNS and ToNS are the stretch, CoveredFromNS where the part begins that was read:
+	// FromNS, unless Truncated.
+	FromNS, ToNS, CoveredFromNS int64
+	Truncated                   bool
+	// Scanned is the number of exchanges read.
+	Scanned int
+	// Alerts is the number of alerts that would have fired.
+	Alerts int64
+	// Buckets hold the alerts over time, each WidthNS long, from FromNS on.
+	WidthNS int64
+	Buckets []int64
+	// Shares tell where the alerts come from, the largest first, at most 20.
+	Shares []Share
+	// Newest are the newest alerts, the newest first, at most 20.
+	Newest []alerts.Instance
+	// Notifications is how many messages each bound webhook would have got, and
+	// BusiestMinute the most of them within one minute.
+	Notifications, BusiestMinute int64
+	// Problem tells why a text is a fallback; empty when none is.
+	Problem string
+}
+
+// Share is a part of the alerts.
+type Share struct {
+	Application, Route string
+	Alerts             int64
+}
+
+const (
+	bucketCount = 48
+	sliceCount  = 24
+	newestMost  = 20
+	sharesMost  = 20
+
+	secondNS = int64(time.Second)
+	minuteNS = int64(time.Minute)
+)
+
+// Preview makes a preview. A definition whose condition cannot be used is an error; one
+// that is cancelled returns the context's.
+func (p *Previewer) Preview(ctx context.Context, r Request) (Result, error) {
+	deadline := p.Clock().Add(cmp.Or(p.Budget, 8*time.Second))
+	tenants := evaluator.Tenants{Names: []string{r.TenantID}}
+	statuses := r.Definition.Filter.StatusesOrDefault()
+	// Of an empty range only the clock is returned.
+	seen, err := p.Source.Observe(ctx, evaluator.ObserveQuery{Tenants: tenants, Statuses: statuses, FromNS: 1, ToNS: 1, WidthNS: secondNS})
+	if err != nil {
+		return Result{}, fmt.Errorf("preview: %w", err)
+	}
+	to := seen.NowNS - p.Settle.Nanoseconds()
+	from := to - r.Last.Nanoseconds()
+	run := &run{
+		Previewer: p, deadline: deadline, shares: map[Share]int64{}, minutes: map[int64]int64{},
+		rule: rules.Rule{Definition: r.Definition, ID: r.RuleID, Version: r.Version, TenantID: r.TenantID, ArmedSinceNS: from},
+		out:  Result{FromNS: from, ToNS: to, CoveredFromNS: from, Buckets: make([]int64, bucketCount), WidthNS: max(1, (to-from+bucketCount-1)/bucketCount)},
+	}
+	if run.judge, err = rules.NewJudge(&run.rule); err != nil {
+		return Result{}, fmt.Errorf("preview: %w", err)
+	}
+	run.scan = evaluator.Scan{
+		Tenants: tenants, Statuses: statuses, EndedSinceNS: from, Limit: cmp.Or(p.PageSize, 5000),
+		Narrow: &evaluator.Narrowing{Scope: r.Definition.Scope, Filter: r.Definition.Filter},
+	}
+	switch r.Definition.FireMode {
+	case rules.PerExchange:
+		err = run.perExchange(ctx)
+	case rules.CountInWindow:
+		err = run.windows(ctx)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return run.result(), nil
+}
+
+// run is one preview at work.
+type run struct {
+	*Previewer
+	rule     rules.Rule
+	judge    *rules.Judge
+	deadline time.Time
+	// scan is what each scan asks for, but for its range.
+	scan    evaluator.Scan
+	out     Result
+	shares  map[Share]int64
+	minutes map[int64]int64
+}
+
+// perExchange judges the stretch, and as far before it as the rule looks back.
+func (p *run) perExchange(ctx context.Context) error {
+	reach := int64(p.rule.LookBackSeconds) * secondNS
+	seen := map[string]bool{}
+	return p.slices(ctx, p.out.FromNS-reach, func(e *rules.Exchange) {
+		ended := e.EndedNS()
+		visible := ended-e.StartTimeNS <= reach || reach == 0 && e.StartTimeNS >= p.out.FromNS
+		if !visible || seen[e.Key()] {
+			return
+		}
+		seen[e.Key()] = true
+		a := p.alert(e, ended)
+		a.ID = evaluator.AlertID(p.rule.ID, e)
+		var problem error
+		a.Title, a.Message, problem = p.Texts.Texts(&p.rule, e)
+		p.note(problem)
+		p.raised(a)
+		p.notified(ended)
+	})
+}
+
+// slices reads what the rule can match from a start time on, the newest slice first, and
+// passes on what the rule wants of the stretch.
+func (p *run) slices(ctx context.Context, fromNS int64, wanted func(e *rules.Exchange)) error {
+	width := max(1, (p.out.ToNS-fromNS+sliceCount-1)/sliceCount)
+	for end := p.out.ToNS; end > fromNS; end -= width {
+		whole, err := p.slice(ctx, max(fromNS, end-width), end, wanted)
+		if err != nil {
+			return fmt.Errorf("preview: %w", err)
+		}
+		if !whole {
+			p.out.Truncated, p.out.CoveredFromNS = true, max(p.out.FromNS, min(end, p.out.ToNS))
+			return nil
+		}
+	}
+	return nil
+}
+
+// slice reads one slice and reports whether it was read to its end.
+func (p *run) slice(ctx context.Context, fromNS, toNS int64, wanted func(e *rules.Exchange)) (whole bool, err error) {
+	scan := p.scan
+	// A scan begins strictly after its position; one nanosecond early is all of the slice.
+	scan.After, scan.BeforeNS = cursor.Position{StartTimeNS: fromNS - 1}, toNS
+	for {
+		left := p.deadline.Sub(p.Clock())
+		if left <= 0 || p.out.Scanned >= cmp.Or(p.MaxRows, 200_000) {
+			return false, nil
+		}
+		page, spent, err := p.read(ctx, scan, left)
+		switch {
+		case errors.Is(err, evaluator.ErrTooMuch) && scan.Limit > 1:
+			scan.Limit /= 2
+			continue
+		case spent:
+			return false, nil
+		case err != nil:
+			return false, err
+		}
+		p.out.Scanned += len(page.Exchanges)
+		for i := range page.Exchanges {
+			if e := &page.Exchanges[i]; p.judge.Wants(e) && e.EndedNS() < p.out.ToNS {
+				wanted(e)
+			}
+		}
+		if !page.More || len(page.Exchanges) == 0 {
+			return true, nil
+		}
+		scan.After = page.Exchanges[len(page.Exchanges)-1].Position()
+	}
+}
+
+// read makes a scan within what is left of the budget; spent says that this was too
+// little.
+func (p *run) read(ctx context.Context, scan evaluator.Scan, left time.Duration) (page evaluator.Page, spent bool, err error) {
+	bounded, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	page, err = p.Source.Scan(bounded, scan)
+	if err != nil {
+		return page, bounded.Err() != nil && ctx.Err() == nil, errors.Join(ctx.Err(), err)
+	}
+	return page, false, nil
+}
+
+// alert returns an alert that fired at an instant, without id and texts.
+func (p *run) alert(e *rules.Exchange, atNS int64) alerts.Instance {
+	return alerts.Instance{
+		TenantID: p.rule.TenantID, RuleID: p.rule.ID, RuleVersion: p.rule.Version, RuleName: p.rule.Name,
+		Severity: p.rule.Severity, State: alerts.Firing, FiredAt: time.Unix(0, atNS).UTC(), Exchange: e.Clean(),
+	}
+}
+
+// note keeps the first problem.
+func (p *run) note(problem error) {
+	if problem != nil && p.out.Problem == "" {
+		p.out.Problem = problem.Error()
+	}
+}
+
+// raised counts an alert, and keeps it if it is among the newest.
+func (p *run) raised(a alerts.Instance) {
+	p.out.Alerts++
+	if bucket := (a.FiredAt.UnixNano() - p.out.FromNS) / p.out.WidthNS; bucket >= 0 && bucket < bucketCount {
+		p.out.Buckets[bucket]++
+	}
+	p.shares[Share{Application: a.Exchange.Application, Route: a.Exchange.Route}]++
+	if len(p.out.Newest) == newestMost && !a.FiredAt.After(p.out.Newest[newestMost-1].FiredAt) {
+		return
+	}
+	place, _ := slices.BinarySearchFunc(p.out.Newest, a, func(x, y alerts.Instance) int { return y.FiredAt.Compare(x.FiredAt) })
+	p.out.Newest = slices.Insert(p.out.Newest, place, a)
+	p.out.Newest = p.out.Newest[:min(len(p.out.Newest), newestMost)]
+}
+
+// notified counts a message to each webhook.
+func (p *run) notified(atNS int64) {
+	p.out.Notifications++
+	p.minutes[atNS/minuteNS]++
+}
+
+// result sums up.
+func (p *run) result() Result {
+	for share, n := range p.shares {
+		share.Alerts = n
+		p.out.Shares = append(p.out.Shares, share)
+	}
+	slices.SortFunc(p.out.Shares, func(a, b Share) int {
+		return cmp.Or(cmp.Compare(b.Alerts, a.Alerts), strings.Compare(a.Application, b.Application), strings.Compare(a.Route, b.Route))
+	})
+	p.out.Shares = p.out.Shares[:min(len(p.out.Shares), sharesMost)]
+	for _, n := range p.minutes {
+		p.out.BusiestMinute = max(p.out.BusiestMinute, n)
+	}
+	if len(p.rule.WebhookIDs) == 0 {
+		p.out.Notifications, p.out.BusiestMinute = 0, 0
+	}
+	return p.out
+}

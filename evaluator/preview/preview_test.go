@@ -1,0 +1,293 @@
+package preview_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"tocsin/alerts"
+	"tocsin/evaluator"
+	"tocsin/evaluator/preview"
+	"tocsin/evaluator/window"
+	"tocsin/rules"
+)
+
+const (
+	second = int64(1e9)
+	now    = 1_795_244_520 * second
+)
+
+// history is a source that holds rows in memory.
+type history struct {
+	rows []rules.Exchange
+	// atOnceMost is the most exchanges of a scan, more are too much.
+	atOnceMost int
+	scans      []evaluator.Scan
+	clock      time.Time
+	// took is how long a scan takes.
+	took time.Duration
+}
+
+func newHistory(rows ...rules.Exchange) *history {
+	slices.SortStableFunc(rows, func(a, b rules.Exchange) int { return a.Position().Compare(b.Position()) })
+	return &history{rows: rows, clock: time.Unix(0, now)}
+}
+
+func (h *history) Observe(_ context.Context, q evaluator.ObserveQuery) (evaluator.Observation, error) {
+	if q.FromNS != q.ToNS || q.ToNS == 0 {
+		return evaluator.Observation{}, errors.New("the range is not empty")
+	}
+	return evaluator.Observation{NowNS: now}, nil
+}
+
+func (h *history) Scan(_ context.Context, q evaluator.Scan) (evaluator.Page, error) {
+	h.scans = append(h.scans, q)
+	h.clock = h.clock.Add(h.took)
+	if h.atOnceMost > 0 && q.Limit > h.atOnceMost {
+		return evaluator.Page{}, evaluator.ErrTooMuch
+	}
+	matcher, err := rules.Compile(q.Narrow.Scope, q.Narrow.Filter)
+	if err != nil {
+		return evaluator.Page{}, err
+	}
+	var page evaluator.Page
+	for i := range h.rows {
+		e := &h.rows[i]
+		if !slices.Contains(q.Tenants.Names, e.TenantID) || !e.Position().After(q.After) || e.StartTimeNS >= q.BeforeNS || e.EndedNS() < q.EndedSinceNS || !matcher.Match(e) {
+			continue
+		}
+		if n := len(page.Exchanges); n >= q.Limit && page.Exchanges[n-1].Position() != e.Position() {
+			page.More = true
+			break
+		}
+		page.Exchanges = append(page.Exchanges, *e)
+	}
+	return page, nil
+}
+
+func (h *history) Tally(_ context.Context, q window.TallyQuery) ([]window.Tally, []string, error) {
+	return nil, q.Tenants.Names, nil
+}
+
+func (h *history) CountWindows(_ context.Context, windows []window.Query) ([][]window.Group, error) {
+	all := make([][]window.Group, len(windows))
+	for i, w := range windows {
+		matcher, err := rules.Compile(w.Scope, w.Filter)
+		if err != nil {
+			return nil, err
+		}
+		groups, ids := map[string]*window.Group{}, map[string]bool{}
+		for n := range h.rows {
+			e := &h.rows[n]
+			ended, name := e.EndedNS(), w.GroupBy.Of(e)
+			if !matcher.Match(e) || ended < w.FromNS || ended >= w.ToNS || e.StartTimeNS < w.StartFromNS || e.StartTimeNS >= w.ToNS {
+				continue
+			}
+			g := groups[name]
+			if g == nil {
+				g = &window.Group{Group: name}
+				groups[name] = g
+			}
+			if !ids[name+"|"+e.ExecutionID] {
+				g.Observed++
+			}
+			ids[name+"|"+e.ExecutionID] = true
+			g.NewestEndedNS, g.NewestStartNS = max(g.NewestEndedNS, ended), 0
+		}
+		for _, g := range groups {
+			all[i] = append(all[i], *g)
+		}
+		slices.SortFunc(all[i], func(a, b window.Group) int {
+			return cmp.Or(cmp.Compare(b.Observed, a.Observed), cmp.Compare(a.Group, b.Group))
+		})
+	}
+	return all, nil
+}
+
+func (h *history) Newest(_ context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {
+	newest := make([][]rules.Exchange, len(windows))
+	for i, w := range windows {
+		newest[i] = make([]rules.Exchange, len(w.Groups))
+	}
+	return newest, nil
+}
+
+func (h *history) Texts(_ *rules.Rule, e *rules.Exchange) (a, b string, _ error) {
+	return "title of " + e.ExecutionID, "", nil
+}
+
+func (h *history) CountTexts(_ *rules.Rule, c *alerts.Count, e *rules.Exchange) (a, b string, _ error) {
+	return fmt.Sprintf("%d in %q", c.Observed, c.Group), e.ExecutionID, nil
+}
+
+func (h *history) previewer() *preview.Previewer {
+	return &preview.Previewer{Source: h, Texts: h, Clock: func() time.Time { return h.clock }}
+}
+
+// failed returns a failure of tenant t that began and ended so many seconds ago.
+func failed(id string, startAgo, endAgo int64) rules.Exchange {
+	return rules.Exchange{
+		TenantID: "t", ExecutionID: id, StartTimeNS: now - startAgo*second, EndTimeNS: new(now - endAgo*second), Status: rules.Failed, Application: "a", Route: "r",
+	}
+}
+
+func perExchange() rules.Definition {
+	return rules.Definition{FireMode: rules.PerExchange, Severity: rules.Warning, LookBackSeconds: 60, WebhookIDs: []uuid.UUID{{1}}}
+}
+
+func TestPerExchange(t *testing.T) {
+	other := failed("of another tenant", 10, 9)
+	other.TenantID = "u"
+	completed := failed("completed", 10, 9)
+	completed.Status = rules.Completed
+	h := newHistory(other, completed, failed("ended before", 3700, 3650), failed("began before", 3640, 3590), failed("too long", 3000, 2900),
+		failed("x", 20, 15), failed("x", 20, 15), failed("ends in the future", 1, -1))
+	got, err := h.previewer().Preview(t.Context(), preview.Request{TenantID: "t", Definition: perExchange(), RuleID: uuid.UUID{7}, Version: 3, Last: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Alerts != 2 || got.Notifications != 2 || got.BusiestMinute != 1 || got.Truncated || got.FromNS != now-3600*second || got.CoveredFromNS != got.FromNS {
+		t.Errorf("%+v", got)
+	}
+	if diff := gocmp.Diff([]preview.Share{{Application: "a", Route: "r", Alerts: 2}}, got.Shares); diff != "" {
+		t.Error(diff)
+	}
+	x := failed("x", 20, 15)
+	if a := got.Newest[0]; len(got.Newest) != 2 || a.Title != "title of x" || a.RuleVersion != 3 || a.ID != evaluator.AlertID(uuid.UUID{7}, &x) || !a.FiredAt.Equal(time.Unix(0, now-15*second)) {
+		t.Errorf("newest %+v", got.Newest)
+	}
+}
+
+// TestPagesAndBounds reads in small pages, and no more than it may.
+func TestPagesAndBounds(t *testing.T) {
+	var rows []rules.Exchange
+	for i := range 300 {
+		rows = append(rows, failed(fmt.Sprint(i), int64(i)*10+5, int64(i)*10+5))
+	}
+	h := newHistory(rows...)
+	p := h.previewer()
+	request := preview.Request{TenantID: "t", Definition: perExchange(), Last: time.Hour}
+	p.PageSize, h.atOnceMost = 100, 7
+	if got, err := p.Preview(t.Context(), request); err != nil || got.Alerts != 300 || got.Scanned != 300 || len(got.Newest) != 20 || got.Truncated {
+		t.Errorf("%d alerts of %d, %v, %v", got.Alerts, got.Scanned, got.Truncated, err)
+	}
+	p.MaxRows = 100
+	got, err := p.Preview(t.Context(), request)
+	if err != nil || !got.Truncated || got.Scanned < 100 || got.Scanned > 120 || got.CoveredFromNS <= got.FromNS || got.Newest[0].Exchange.ExecutionID != "0" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	p.MaxRows, h.took = 0, 3*time.Second
+	if got, err := p.Preview(t.Context(), request); err != nil || !got.Truncated {
+		t.Errorf("out of time: %+v, %v", got, err)
+	}
+	request.Definition.Filter.ErrorMessageMatches = "("
+	if _, err := p.Preview(t.Context(), request); err == nil {
+		t.Error("a condition that cannot be used is no error")
+	}
+}
+
+// rehearsed is what a window rule did.
+type rehearsed struct{ alerts, notifications int64 }
+
+// rehearse has the evaluator evaluate a rule over a stretch, at its interval.
+func rehearse(t *rapid.T, h *history, rule *rules.Rule, fromNS, toNS int64) rehearsed {
+	judge, err := rules.NewJudge(rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := window.New(window.Options{Source: h, Texts: h, Logger: slog.New(slog.DiscardHandler)})
+	open := map[string]evaluator.OpenAlert{}
+	var did rehearsed
+	for at := fromNS; at < toNS; at += int64(rule.IntervalSeconds) * second {
+		request := evaluator.WindowRequest{
+			Tenants: evaluator.Tenants{Names: []string{rule.TenantID}}, Rules: []evaluator.WindowRule{{Rule: rule, Judge: judge}},
+			WatermarkNS: at, Now: time.Unix(0, at), Over: func() bool { return false },
+		}
+		for _, o := range open {
+			request.Open = append(request.Open, o)
+		}
+		outcome := e.Evaluate(t.Context(), request)
+		if len(outcome.Evaluated) != 1 {
+			t.Fatalf("%+v", outcome)
+		}
+		for i := range outcome.Changes {
+			c := &outcome.Changes[i]
+			did.notifications += int64(len(c.Notifications))
+			group := c.Instance.Count.Group
+			o := open[group]
+			o.ID, o.RuleID, o.Group = c.Instance.ID, rule.ID, group
+			switch c.Step {
+			case alerts.Wait:
+				o.State, o.Since = alerts.Pending, request.Now
+			case alerts.Raise, alerts.Fire:
+				did.alerts++
+				o.State, o.Since, o.NotifiedAt = alerts.Firing, request.Now, request.Now
+			case alerts.Remind:
+				o.NotifiedAt = request.Now
+			case alerts.Clear, alerts.Drop:
+				delete(open, group)
+				continue
+			case alerts.Stay, alerts.Release:
+			}
+			open[group] = o
+		}
+	}
+	return did
+}
+
+// TestWindowsAreAsEvaluated holds the preview of random window rules over random rows to
+// what the evaluator does at each interval.
+func TestWindowsAreAsEvaluated(t *testing.T) {
+	raised := int64(0)
+	rapid.Check(t, func(t *rapid.T) {
+		rows := make([]rules.Exchange, rapid.IntRange(10, 60).Draw(t, "rows"))
+		for i := range rows {
+			end := rapid.Int64Range(-2, 250).Draw(t, "ended ago")
+			rows[i] = failed(fmt.Sprint(i), end+rapid.SampledFrom([]int64{0, 0, 1, 5, 30, 100, 3600, 3660, 3700, -1}).Draw(t, "took"), end)
+			rows[i].Route = rapid.SampledFrom([]string{"a", "b", "\x00"}).Draw(t, "route")
+			if rapid.IntRange(0, 4).Draw(t, "no end") == 0 {
+				rows[i].EndTimeNS = nil
+			}
+			if i > 0 && rapid.IntRange(0, 4).Draw(t, "row again") == 0 {
+				rows[i] = rows[i-1]
+			}
+		}
+		h := newHistory(rows...)
+		d := rules.Definition{
+			FireMode: rules.CountInWindow, Severity: rules.Warning, WebhookIDs: []uuid.UUID{{1}},
+			Threshold:          rapid.IntRange(1, 3).Draw(t, "threshold"),
+			WindowSeconds:      rapid.SampledFrom([]int{10, 11, 30, 60}).Draw(t, "window"),
+			IntervalSeconds:    rapid.SampledFrom([]int{1, 3, 10}).Draw(t, "interval"),
+			GroupBy:            rapid.SampledFrom([]rules.GroupBy{"", rules.GroupByRoute}).Draw(t, "group by"),
+			ForDurationSeconds: rapid.SampledFrom([]int{0, 0, 5, 20}).Draw(t, "for"),
+			ReNotifyMinutes:    rapid.SampledFrom([]int{0, 1}).Draw(t, "reminders"),
+			NotifyOnResolve:    rapid.Bool().Draw(t, "notify on resolve"),
+		}
+		got, err := h.previewer().Preview(t.Context(), preview.Request{TenantID: "t", Definition: d, Last: 200 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule := &rules.Rule{Definition: d, TenantID: "t", ArmedSinceNS: got.FromNS}
+		if did := rehearse(t, h, rule, got.FromNS, got.ToNS); did.alerts != got.Alerts || did.notifications != got.Notifications {
+			t.Fatalf("the evaluator raises %d and notifies %d times, the preview tells %d and %d", did.alerts, did.notifications, got.Alerts, got.Notifications)
+		}
+		for _, a := range got.Newest {
+			if want := fmt.Sprintf("%d in %q", a.Count.Observed, a.Count.Group); a.Title != want || a.Message == "" || a.Exchange.EndedNS() >= a.FiredAt.UnixNano() {
+				t.Fatalf("%+v", a)
+			}
+		}
+		raised += got.Alerts
+	})
+	if raised < 100 {
+		t.Errorf("%d alerts in all: the draws hardly tell", raised)
+	}
+}

@@ -1,0 +1,239 @@
+package preview
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/evaluator/window"
+	"tocsin/rules"
+)
+
+// The preview of a window rule takes, for each group, the steps that the rule takes at
+// its interval: the count is that of the window that ends there, the step that of
+// [alerts.Window.Next], from the state that the step before left. Only those steps are
+// looked at that see another count, or at which an open alert is due; nothing changes at
+// the others.
+
+// groupsMost bounds the groups of a preview, as those of a rule.
+const groupsMost = 1000
+
+// counted is a matching exchange as a count needs it.
+type counted struct {
+	startNS, endedNS int64
+	key              string
+}
+
+// sample is an alert of a window rule that is shown, before its texts.
+type sample struct {
+	group    string
+	observed int64
+	newest   counted
+	atNS     int64
+}
+
+// windows steps through the stretch, group by group.
+func (p *run) windows(ctx context.Context) error {
+	groups := map[string][]counted{}
+	err := p.slices(ctx, window.StartFromNS(p.rule.WindowSeconds, p.out.FromNS), func(e *rules.Exchange) {
+		group := p.rule.GroupBy.Of(e)
+		groups[group] = append(groups[group], counted{e.StartTimeNS, e.EndedNS(), e.Key()})
+	})
+	if err != nil {
+		return err
+	}
+	if p.out.Truncated {
+		// Before, a window holds what was not read.
+		p.out.CoveredFromNS = min(p.out.ToNS, p.out.CoveredFromNS+int64(p.rule.WindowSeconds)*secondNS)
+	}
+	var shown []sample
+	for i, name := range slices.Sorted(maps.Keys(groups)) {
+		if i == groupsMost {
+			p.out.Truncated = true
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("preview: %w", err)
+		}
+		shown = p.steps(name, distinct(groups[name]), shown)
+	}
+	return p.describe(ctx, shown)
+}
+
+// distinct returns each exchange once. Of several rows the one counts that ended last.
+func distinct(list []counted) []counted {
+	slices.SortFunc(list, func(a, b counted) int {
+		return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(b.endedNS, a.endedNS), cmp.Compare(b.startNS, a.startNS))
+	})
+	return slices.CompactFunc(list, func(a, b counted) bool { return a.key == b.key })
+}
+
+// moment is when an exchange begins to be counted, or ceases to be.
+type moment struct {
+	atNS  int64
+	delta int64
+	counted
+}
+
+// moments returns what changes the count of a window that ends at an instant: it holds
+// what ended before, within its length, and began neither later nor too early.
+func moments(list []counted, windowSeconds int) []moment {
+	lengthNS := int64(windowSeconds) * secondNS
+	spanNS := -window.StartFromNS(windowSeconds, 0)
+	out := make([]moment, 0, 2*len(list))
+	for _, c := range list {
+		begin, end := max(c.startNS, c.endedNS)+1, min(c.endedNS+lengthNS, c.startNS+spanNS)+1
+		if begin < end {
+			out = append(out, moment{begin, 1, c}, moment{end, -1, c})
+		}
+	}
+	slices.SortFunc(out, func(a, b moment) int { return cmp.Compare(a.atNS, b.atNS) })
+	return out
+}
+
+// later reports whether c is newer than d.
+func (c counted) later(d counted) bool {
+	return cmp.Or(cmp.Compare(c.endedNS, d.endedNS), cmp.Compare(c.startNS, d.startNS), strings.Compare(c.key, d.key)) > 0
+}
+
+// steps takes the steps of one group.
+func (p *run) steps(name string, list []counted, shown []sample) []sample {
+	w := alerts.WindowOf(&p.rule.Definition)
+	interval := int64(p.rule.IntervalSeconds) * secondNS
+	ahead := moments(list, p.rule.WindowSeconds)
+	value := alerts.Value{ArmedAt: time.Unix(0, p.rule.ArmedSinceNS)}
+	newest := counted{endedNS: math.MinInt64}
+	var open *alerts.Open
+	for at := p.out.CoveredFromNS; at < p.out.ToNS; {
+		for len(ahead) > 0 && ahead[0].atNS <= at {
+			value.Observed += ahead[0].delta
+			if ahead[0].counted.later(newest) {
+				newest = ahead[0].counted
+			}
+			ahead = ahead[1:]
+		}
+		now := time.Unix(0, at)
+		step := w.Next(open, value, now)
+		open = p.take(step, open, now)
+		if step == alerts.Raise || step == alerts.Fire {
+			p.raised(p.alert(p.exampleOf(name), at))
+			shown = append(shown, sample{name, value.Observed, newest, at})
+		}
+		next := dueNS(w, open)
+		if len(ahead) > 0 {
+			next = min(next, ahead[0].atNS)
+		}
+		if next >= p.out.ToNS {
+			break
+		}
+		at += max(1, (next-at+interval-1)/interval) * interval
+	}
+	return shown
+}
+
+// take returns what a step leaves open, and counts what it notifies of.
+func (p *run) take(step alerts.Step, open *alerts.Open, now time.Time) *alerts.Open {
+	switch step {
+	case alerts.Wait:
+		return &alerts.Open{State: alerts.Pending, Since: now}
+	case alerts.Raise, alerts.Fire:
+		p.notified(now.UnixNano())
+		return &alerts.Open{State: alerts.Firing, Since: now, NotifiedAt: now}
+	case alerts.Remind:
+		p.notified(now.UnixNano())
+		return &alerts.Open{State: alerts.Firing, Since: open.Since, NotifiedAt: now}
+	case alerts.Clear:
+		if p.rule.NotifyOnResolve {
+			p.notified(now.UnixNano())
+		}
+		return nil
+	case alerts.Drop, alerts.Release:
+		return nil
+	case alerts.Stay:
+	}
+	return open
+}
+
+// dueNS returns when an open alert is to be looked at although its count does not change.
+func dueNS(w alerts.Window, open *alerts.Open) int64 {
+	switch {
+	case open != nil && open.State == alerts.Pending:
+		return open.Since.Add(w.For).UnixNano()
+	case open != nil && w.ReNotify > 0:
+		return open.NotifiedAt.Add(w.ReNotify).UnixNano()
+	}
+	return math.MaxInt64
+}
+
+// exampleOf returns what is known of the exchanges of a group without reading one.
+func (p *run) exampleOf(group string) *rules.Exchange {
+	switch p.rule.GroupBy {
+	case rules.GroupByRoute:
+		return &rules.Exchange{Route: group}
+	case rules.GroupByApplication:
+		return &rules.Exchange{Application: group}
+	case rules.GroupByEnvironment:
+		return &rules.Exchange{Environment: group}
+	case rules.GroupByNothing:
+	}
+	return &rules.Exchange{}
+}
+
+// describe makes the newest alerts, with the newest exchange of each.
+func (p *run) describe(ctx context.Context, shown []sample) error {
+	slices.SortStableFunc(shown, func(a, b sample) int { return cmp.Compare(b.atNS, a.atNS) })
+	p.out.Newest = nil
+	for _, s := range shown[:min(len(shown), newestMost)] {
+		newest, err := p.newest(ctx, s)
+		if err != nil {
+			return err
+		}
+		a := p.alert(newest, s.atNS)
+		a.Count = &alerts.Count{
+			Observed: s.observed, Threshold: p.rule.Threshold, WindowSeconds: p.rule.WindowSeconds,
+			GroupBy: p.rule.GroupBy, Group: cursor.Key(s.group),
+		}
+		a.ID = evaluator.WindowAlertID(p.rule.ID, a.Count.Group, uuid.Nil, s.atNS)
+		var problem error
+		a.Title, a.Message, problem = p.Texts.CountTexts(&p.rule, a.Count, newest)
+		p.note(problem)
+		p.out.Newest = append(p.out.Newest, a)
+	}
+	return nil
+}
+
+// newest reads the newest exchange of an alert, or makes an example where it is gone.
+func (p *run) newest(ctx context.Context, s sample) (*rules.Exchange, error) {
+	scan := p.scan
+	scan.After, scan.BeforeNS = cursor.Position{StartTimeNS: s.newest.startNS - 1}, s.newest.startNS+1
+	for {
+		page, err := p.Source.Scan(ctx, scan)
+		if errors.Is(err, evaluator.ErrTooMuch) && scan.Limit > 1 {
+			scan.Limit /= 2
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("preview: %w", err)
+		}
+		for i := range page.Exchanges {
+			if e := &page.Exchanges[i]; e.Key() == s.newest.key && e.EndedNS() == s.newest.endedNS && p.rule.GroupBy.Of(e) == s.group {
+				return e, nil
+			}
+		}
+		if !page.More || len(page.Exchanges) == 0 {
+			return p.exampleOf(s.group), nil
+		}
+		scan.After = page.Exchanges[len(page.Exchanges)-1].Position()
+	}
+}

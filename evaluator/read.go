@@ -1,0 +1,184 @@
+package evaluator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"tocsin/cursor"
+)
+
+// scan reads a page. It asks again, a few times, where another server answers than the one
+// that showed what the range holds; matched is whether that server answered.
+func (p *pass) scan(ctx context.Context, q Scan, server string) (page Page, matched bool, err error) {
+	const tries = 4
+	for range tries {
+		for {
+			q.Limit = min(q.Limit, max(p.pageSize*bulk, 1))
+			page, err = p.Source.Scan(ctx, q)
+			if !isTooMuch(err) || q.Limit == 1 {
+				break
+			}
+			p.pageSize, q.Limit = max(1, p.pageSize/2), max(1, q.Limit/2)
+		}
+		if err != nil {
+			return page, false, sourceError{fmt.Errorf("scan exchanges: %w", err)}
+		}
+		p.result.Scanned += len(page.Exchanges)
+		if p.pageSize < p.PageSize {
+			p.pageSize++
+		}
+		if page.Server == server {
+			return page, true, nil
+		}
+	}
+	p.Logger.DebugContext(ctx, "another server answers", slog.String("want", server), slog.String("got", page.Server))
+	return page, false, nil
+}
+
+// bulk is how many usual pages are read at once of what is not recent: what a query costs
+// for itself is several times what a page of rows costs.
+const bulk = 10
+
+// read judges a stretch page by page. What it raises and how far it has come is one
+// commit for each page that raises anything, and one at the end.
+func (p *pass) read(ctx context.Context, s stretch) error {
+	q := p.rules.narrow.scan(p.at)
+	q.BeforeNS, q.Limit = s.ToNS, p.pageSize
+	if s.FromNS < p.recentFromNS {
+		q.Limit *= bulk
+	}
+	// A scan begins strictly after its position; one nanosecond early is all of the range.
+	q.After = cursor.Position{StartTimeNS: s.FromNS - 1}
+	if at := p.at.Cursor; s.forward && s.FromNS == p.forwardNS && at.ExecutionID != "" {
+		q.After = *at
+	}
+	read, conclusive, committed := map[string]int{}, true, false
+	for s.FromNS < s.ToNS && q.After.StartTimeNS < q.BeforeNS && len(q.Statuses) > 0 {
+		page, matched, err := p.scan(ctx, q, s.server)
+		if err != nil {
+			return err
+		}
+		conclusive = conclusive && matched
+		for i := range page.Exchanges {
+			read[page.Exchanges[i].TenantID]++
+		}
+		end := cursor.Position{StartTimeNS: s.ToNS}
+		if page.More && len(page.Exchanges) > 0 {
+			end = page.Exchanges[len(page.Exchanges)-1].Position()
+		}
+		last := end.StartTimeNS >= s.ToNS
+		found := p.judge(page.Exchanges)
+		// It ends between two buckets at the earliest, so that each pass comes further.
+		ending := !last && p.ending() && floor(end.StartTimeNS, p.memory.widthNS(end.StartTimeNS)) > s.FromNS
+		if len(found.instances) > 0 || last || ending {
+			if err := p.commit(ctx, found, p.stepTo(s, end, conclusive)); err != nil {
+				return err
+			}
+			committed = last
+		}
+		if ending {
+			return nil
+		}
+		q.After = end
+		if name := p.greedy(read, q.Tenants); s.forward && !last && name != "" {
+			p.deferTenant(name, end)
+			q.Tenants.Names = slices.DeleteFunc(slices.Clone(q.Tenants.Names), func(n string) bool { return n == name })
+			q.Tenants.Of = 0
+			delete(read, name)
+		}
+	}
+	if s.forward && !committed {
+		// Nothing is new: the commit keeps the lease, and moves the cursor of window rules.
+		return p.commit(ctx, findings{}, p.stepTo(s, cursor.Position{StartTimeNS: s.ToNS}, true))
+	}
+	return nil
+}
+
+// stepTo returns how far a stretch has come when it is judged up to a position.
+func (p *pass) stepTo(s stretch, end cursor.Position, conclusive bool) step {
+	next := step{cursor: p.at.Cursor, server: s.server}
+	if s.forward && end.After(*p.at.Cursor) {
+		next.cursor = &end
+	}
+	judged := Range{s.FromNS, min(s.ToNS, floor(end.StartTimeNS, p.memory.widthNS(end.StartTimeNS)))}
+	if end.StartTimeNS >= s.ToNS {
+		judged.ToNS = s.ToNS
+	}
+	for at := range p.fresh {
+		if !s.forward || at >= end.StartTimeNS {
+			continue
+		}
+		if !conclusive || at >= judged.ToNS {
+			// The cursor passes it, and nothing shows that it was seen: it is judged again.
+			p.memory.backlog[floor(at, secondNS)] = unjudged{print: p.fresh[at], server: p.server, seenNS: p.watermarkNS}
+		}
+	}
+	if conclusive {
+		next.judged = judged
+	}
+	return next
+}
+
+// concluded notes what a commit made final.
+func (p *pass) concluded(next step) {
+	p.memory.concluded(next.judged, next.server)
+	for at, print := range p.fresh {
+		if at < next.judged.FromNS || at >= next.judged.ToNS {
+			continue
+		}
+		bucket := floor(at, secondNS)
+		if at != bucket {
+			print = print.plus(p.memory.judged[bucket])
+		}
+		p.memory.judged[bucket] = print
+		delete(p.fresh, at)
+	}
+}
+
+// shareOf is the part of the interval for which one tenant may hold up what is new of the
+// others.
+const shareOf = 2
+
+// greedy returns the tenant of most of what was read, if it took more than its share of
+// the pass and others wait behind it; "" is none.
+func (p *pass) greedy(read map[string]int, tenants Tenants) string {
+	if len(tenants.Names) < 2 || p.Clock().Before(p.began.Add(p.Interval/shareOf)) {
+		return ""
+	}
+	sum, most := 0, ""
+	for name, n := range read {
+		sum += n
+		if most == "" || n > read[most] {
+			most = name
+		}
+	}
+	if 2*read[most] <= sum {
+		return ""
+	}
+	return most
+}
+
+// deferTenant leaves what lies between a position and the watermark to the backfills of
+// a tenant's rules.
+func (p *pass) deferTenant(name string, from cursor.Position) {
+	to := cursor.Position{StartTimeNS: p.watermarkNS}
+	t := p.rules.tenants[name]
+	if t == nil {
+		return
+	}
+	for _, r := range t.rules {
+		switch {
+		case r.failing:
+			continue
+		case r.backfill == nil:
+			r.backfill = &Backfill{RuleID: r.ID, At: from}
+		case from.Compare(r.backfill.At) < 0:
+			r.backfill.At = from
+		}
+		r.backfill.Until = &to
+		p.extra.backfill(*r.backfill)
+	}
+	p.result.Deferred++
+}

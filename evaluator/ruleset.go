@@ -1,0 +1,229 @@
+package evaluator
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+	"tocsin/rules"
+)
+
+// rule is a rule of a partition as this process judges by it.
+type rule struct {
+	rules.Rule
+	*rules.Judge
+	// problem is what is recorded on the rule.
+	problem string
+	// failing says that the rule is left out, until an attempt at retryAt succeeds; 0 is
+	// never, as for a rule that does not compile.
+	failing bool
+	failed  int
+	retryAt time.Time
+	// backfill is the rule's own progress; nil where it has none.
+	backfill *Backfill
+	// evaluatedNS is the watermark at which a window rule was evaluated last.
+	evaluatedNS int64
+}
+
+// reachNS returns how far behind the cursor the rule judges, 0 when it does not look back.
+func (r *rule) reachNS() int64 {
+	back := int64(r.LookBackSeconds) * secondNS
+	return back + WaitNS(back)
+}
+
+// tenant is the PER_EXCHANGE rules of a tenant.
+type tenant struct {
+	rules []*rule
+	index *rules.Index
+}
+
+// ruleset is the rules of a partition, and what a scan for them has to read.
+type ruleset struct {
+	revision int64
+	byID     map[uuid.UUID]*rule
+	tenants  map[string]*tenant
+	windows  []*rule
+	narrow   narrowing
+	// windowTenants are the names of the tenants of window rules.
+	windowTenants []string
+	// reachNS is the longest reach of the rules.
+	reachNS int64
+}
+
+// narrowing is the union of what some rules can match.
+type narrowing struct {
+	tenants          []string
+	statuses         []rules.Status
+	applications     []string
+	completedLeastNS int64
+	endedSinceNS     int64
+}
+
+func newRuleset() *ruleset { return &ruleset{byID: map[uuid.UUID]*rule{}} }
+
+// apply takes over what changed, and returns the rules that cannot be used, with why.
+func (s *ruleset) apply(changed RuleSet) map[uuid.UUID]error {
+	unusable := map[uuid.UUID]error{}
+	for _, id := range changed.Removed {
+		delete(s.byID, id)
+	}
+	for i := range changed.Rules {
+		stored := &changed.Rules[i]
+		r := &rule{Rule: stored.Rule, problem: stored.Problem}
+		err := stored.Err
+		if err == nil {
+			r.Judge, err = rules.NewJudge(&r.Rule)
+		}
+		if err != nil {
+			unusable[r.ID] = err
+			r.failing = true
+		}
+		s.byID[r.ID] = r
+	}
+	for _, r := range s.byID {
+		r.backfill = nil
+	}
+	for i := range changed.Backfills {
+		b := changed.Backfills[i]
+		if r := s.byID[b.RuleID]; r != nil {
+			r.backfill, r.failing = &b, r.failing || b.Failing
+		}
+	}
+	s.revision = changed.Revision
+	s.index()
+	return unusable
+}
+
+// index derives what follows from the rules.
+func (s *ruleset) index() {
+	s.tenants, s.windows, s.windowTenants, s.reachNS = map[string]*tenant{}, nil, nil, 0
+	var perExchange []*rule
+	for _, r := range slices.SortedFunc(maps.Values(s.byID), func(a, b *rule) int { return slices.Compare(a.ID[:], b.ID[:]) }) {
+		switch {
+		case r.Judge == nil:
+		case r.FireMode != rules.PerExchange:
+			s.windows = append(s.windows, r)
+			s.windowTenants = append(s.windowTenants, r.TenantID)
+		default:
+			t := s.tenants[r.TenantID]
+			if t == nil {
+				t = &tenant{}
+				s.tenants[r.TenantID] = t
+			}
+			t.rules = append(t.rules, r)
+			perExchange = append(perExchange, r)
+			s.reachNS = max(s.reachNS, r.reachNS())
+		}
+	}
+	slices.Sort(s.windowTenants)
+	s.windowTenants = slices.Compact(s.windowTenants)
+	s.narrow = narrowed(perExchange)
+}
+
+// of returns the index of a tenant's rules; nil where it has none.
+func (s *ruleset) of(name string) *tenant {
+	t := s.tenants[name]
+	if t != nil && t.index == nil {
+		judges := make([]*rules.Judge, len(t.rules))
+		for i, r := range t.rules {
+			judges[i] = r.Judge
+		}
+		t.index = rules.NewIndex(judges)
+	}
+	return t
+}
+
+// empty reports whether the partition has nothing to evaluate.
+func (s *ruleset) empty() bool { return len(s.tenants) == 0 && len(s.windows) == 0 }
+
+// maxApplications and maxApplicationBytes bound the names that a scan carries, so that
+// a source which is read by HTTP gets them in a URL of less than 8 KiB.
+const (
+	maxApplications     = 100
+	maxApplicationBytes = 2000
+)
+
+// narrowed returns the union of what rules can match, by present and former conditions.
+// What a scan narrows away is passed over by the cursor.
+func narrowed(list []*rule) narrowing {
+	n := narrowing{completedLeastNS: math.MaxInt64, endedSinceNS: math.MaxInt64}
+	names, applications := map[string]bool{}, map[string]bool{}
+	bytes, anywhere := 0, false
+	for _, r := range list {
+		names[r.TenantID] = true
+		n.endedSinceNS = min(n.endedSinceNS, r.WantsSinceNS())
+		n.completedLeastNS = min(n.completedLeastNS, r.LeastDurationNS(rules.Completed))
+		for _, status := range []rules.Status{rules.Completed, rules.Failed} {
+			if r.CanWant(status) && !slices.Contains(n.statuses, status) {
+				n.statuses = append(n.statuses, status)
+			}
+		}
+		anywhere = anywhere || len(r.Applications()) == 0
+		for _, a := range r.Applications() {
+			if !applications[a] {
+				applications[a] = true
+				bytes += len(a)
+			}
+		}
+	}
+	n.tenants = slices.Sorted(maps.Keys(names))
+	slices.Sort(n.statuses)
+	if !anywhere && len(applications) <= maxApplications && bytes <= maxApplicationBytes {
+		n.applications = slices.Sorted(maps.Keys(applications))
+	}
+	if n.completedLeastNS == math.MaxInt64 {
+		n.completedLeastNS = 0
+	}
+	return n
+}
+
+// scan returns a scan that reads what is narrowed.
+func (n *narrowing) scan(share Checkpoint) Scan {
+	return Scan{
+		Tenants: Tenants{Names: n.tenants, Index: share.Index, Of: share.Of}, Statuses: n.statuses,
+		Applications: n.applications, CompletedLeastNS: n.completedLeastNS,
+	}
+}
+
+// behind returns the rules with a backfill that the partition may read now: the one that
+// is furthest behind, and those that are near it, at most limit. Rules that fail come
+// alone, and only when it is time to try again.
+func (s *ruleset) behind(now time.Time, skip map[uuid.UUID]bool, limit int) []*rule {
+	var waiting []*rule
+	for _, r := range s.byID {
+		if r.backfill == nil || r.Judge == nil || skip[r.ID] || (r.failing && now.Before(r.retryAt)) {
+			continue
+		}
+		waiting = append(waiting, r)
+	}
+	slices.SortFunc(waiting, func(a, b *rule) int {
+		return cmp.Or(a.backfill.At.Compare(b.backfill.At), slices.Compare(a.ID[:], b.ID[:]))
+	})
+	if len(waiting) == 0 || waiting[0].failing {
+		return waiting[:min(len(waiting), 1)]
+	}
+	first := waiting[0].backfill
+	end := slices.IndexFunc(waiting, func(r *rule) bool {
+		return r.failing || r.backfill.At.StartTimeNS-first.At.StartTimeNS > minuteNS
+	})
+	if end < 0 {
+		end = len(waiting)
+	}
+	return waiting[:min(end, limit)]
+}
+
+// until returns the furthest end of some rules' backfills.
+func until(list []*rule) cursor.Position {
+	var end cursor.Position
+	for i, r := range list {
+		if u := *r.backfill.Until; i == 0 || u.After(end) {
+			end = u
+		}
+	}
+	return end
+}

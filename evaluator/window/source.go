@@ -1,0 +1,119 @@
+package window
+
+import (
+	"context"
+
+	"tocsin/evaluator"
+	"tocsin/rules"
+)
+
+// Source measures windows.
+type Source interface {
+	// Tally returns how many exchanges there are of each kind. Inexact are tenants of
+	// which an exchange was counted in two of them: sums of theirs would be wrong.
+	Tally(ctx context.Context, q TallyQuery) (tallies []Tally, inexact []string, err error)
+	// CountWindows returns, for each of some windows with one end, the groups that hold a
+	// matching exchange, the largest first, at most its Limit.
+	CountWindows(ctx context.Context, windows []Query) ([][]Group, error)
+	// Newest returns the newest exchange of each group of some windows, the zero exchange
+	// for one that is no longer there.
+	Newest(ctx context.Context, windows []NewestQuery) ([][]rules.Exchange, error)
+}
+
+// Query is the window of a rule, and what counts in it. All instants are in nanoseconds
+// since the Unix epoch.
+type Query struct {
+	TenantID string
+	// FromNS, inclusive, and ToNS, exclusive, are when an exchange ended.
+	FromNS, ToNS int64
+	// StartFromNS, inclusive, is where the start times begin that are read; they end
+	// at ToNS, exclusive. It is what [StartFromNS] returns.
+	StartFromNS int64
+	GroupBy     rules.GroupBy
+	Scope       rules.Scope
+	Filter      rules.Filter
+	// Limit is the most groups to return.
+	Limit int
+}
+
+// Group is how often a group matched, and which of its exchanges is the newest: the one
+// that ended last, of several the one that began last.
+type Group struct {
+	Group                        string
+	Observed                     int64
+	NewestEndedNS, NewestStartNS int64
+}
+
+// add adds exchanges to a group.
+func (g *Group) add(t *Tally) {
+	g.Observed += t.Observed
+	if t.NewestEndedNS > g.NewestEndedNS || t.NewestEndedNS == g.NewestEndedNS && t.NewestStartNS > g.NewestStartNS {
+		g.NewestEndedNS, g.NewestStartNS = t.NewestEndedNS, t.NewestStartNS
+	}
+}
+
+// NewestQuery asks for the newest exchanges of groups that a window counted.
+type NewestQuery struct {
+	Query
+	Groups []Group
+}
+
+// TallyQuery asks for the tallies of some tenants.
+type TallyQuery struct {
+	Tenants evaluator.Tenants
+	// StartFromNS is as in [Query].
+	StartFromNS int64
+	// FromNS holds the instants at which exchanges ended from which stretches begin,
+	// ascending and distinct, at least one; each lasts to the next, the last one to
+	// ToNS, exclusive.
+	FromNS   []int64
+	ToNS     int64
+	Statuses []rules.Status
+	// The fields that tell kinds apart, beside tenant and status.
+	Environment, Application, Route, ErrorType bool
+	// Limit is the most tallies to return; more are an error.
+	Limit int
+}
+
+// Tally counts the exchanges of one kind that ended in one stretch. Fields that were not
+// asked for are empty.
+type Tally struct {
+	TenantID                                   string
+	Status                                     rules.Status
+	Environment, Application, Route, ErrorType string
+	// FromNS is where the stretch begins.
+	FromNS                                 int64
+	Observed, NewestEndedNS, NewestStartNS int64
+}
+
+const secondNS = int64(1e9)
+
+// lengths are the classes of windows, in seconds. Windows of one class are tallied by one
+// query.
+func lengths() []int { return []int{60, 300, 900, 3600, 14_400, 86_400} }
+
+// lengthOf returns the length of the class of a window.
+func lengthOf(windowSeconds int) int {
+	for _, length := range lengths() {
+		if windowSeconds <= length {
+			return length
+		}
+	}
+	return windowSeconds
+}
+
+// DefaultLookBackSeconds is how long an exchange may last at least and count all the
+// same.
+const DefaultLookBackSeconds = 3600
+
+// StartFromNS returns from which start time on exchanges count in a window that ends at
+// toNS. What lasted no longer than an hour, or than the window where that is longer,
+// counts for as long as its end lies in the window. What lasted longer may count.
+//
+// ClickHouse prunes by start times; without a bound, each pass would read all of history
+// for exchanges that began long ago. The bound is the same for all windows of a class, so
+// that one tally serves them all.
+func StartFromNS(windowSeconds int, toNS int64) int64 {
+	length := lengthOf(windowSeconds)
+	return toNS - int64(length+max(length, DefaultLookBackSeconds))*secondNS
+}

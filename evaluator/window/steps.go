@@ -1,0 +1,206 @@
+package window
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+// tooManyGroups is the problem of a rule with more groups than it may have alerts.
+const tooManyGroups = "more than 1000 groups reach the threshold: there are alerts of 1000 at most, and those of groups that were not counted stay as they are"
+
+// change is a step, and the group that it is about.
+type change struct {
+	evaluator.Change
+	group Group
+}
+
+// described reports whether the step writes texts and the newest exchange. Others leave
+// those of the time when the alert fired.
+func (c *change) described() bool {
+	switch c.Step {
+	case alerts.Wait, alerts.Raise, alerts.Fire, alerts.Remind:
+		return true
+	case alerts.Stay, alerts.Drop, alerts.Clear, alerts.Release:
+	}
+	return false
+}
+
+// conclude decides on items that were counted.
+func (p *pass) conclude(ctx context.Context, items []*item) {
+	var describe []*item
+	for _, it := range items {
+		p.steps(it)
+		if slices.ContainsFunc(it.changes, func(c change) bool { return c.described() }) {
+			describe = append(describe, it)
+		} else {
+			p.finish(it)
+		}
+	}
+	for batch := range slices.Chunk(describe, batchMost) {
+		p.ask(ctx, batch, p.describe)
+	}
+}
+
+// finish hands over what became of an item.
+func (p *pass) finish(it *item) {
+	for i := range it.changes {
+		p.out.Changes = append(p.out.Changes, it.changes[i].Change)
+	}
+	p.out.Evaluated = append(p.out.Evaluated, it.ID)
+	if it.problem != "" {
+		p.out.Problems[it.ID] = it.problem
+	}
+}
+
+// steps decides on the groups of one rule.
+//
+// Of the groups that were not counted, because too many hold more, it is known how much
+// they hold at most. Where that is below the threshold, they clear; else their alerts
+// stay as they are, and of the others only so many are raised as make up the most there
+// may be.
+func (p *pass) steps(it *item) {
+	atWork, room := withOpen(it.groups[:min(len(it.groups), maxGroups)], it.open), maxGroups
+	if len(it.groups) > maxGroups && it.groups[maxGroups].Observed >= int64(it.Threshold) {
+		atWork, room = atWork[:maxGroups], maxGroups-len(it.open)
+		it.problem = tooManyGroups
+	}
+	window := alerts.WindowOf(&it.Definition)
+	value := alerts.Value{Partial: it.partial, ArmedAt: time.Unix(0, it.ArmedSinceNS)}
+	for _, g := range atWork {
+		var open *alerts.Open
+		if g.open != nil {
+			open = &g.open.Open
+		}
+		value.Observed = g.Observed
+		step := window.Next(open, value, p.request.Now)
+		if step == alerts.Stay {
+			continue
+		}
+		if open == nil {
+			if room--; room < 0 {
+				continue
+			}
+		}
+		it.changes = append(it.changes, p.change(it, g, step))
+	}
+}
+
+// groupAtWork is a group that was counted or has an alert.
+type groupAtWork struct {
+	Group
+	open *evaluator.OpenAlert
+}
+
+// withOpen joins what was counted, which comes first, with what is open. A group that is
+// open and was not counted holds nothing any more.
+func withOpen(counted []Group, open []evaluator.OpenAlert) []groupAtWork {
+	byGroup := make(map[string]*evaluator.OpenAlert, len(open))
+	for i := range open {
+		byGroup[open[i].Group] = &open[i]
+	}
+	out := make([]groupAtWork, 0, len(counted)+len(open))
+	for _, g := range counted {
+		key := groupKey(g.Group)
+		out = append(out, groupAtWork{g, byGroup[key]})
+		delete(byGroup, key)
+	}
+	for i := range open {
+		if byGroup[open[i].Group] != nil {
+			out = append(out, groupAtWork{Group{Group: open[i].Group}, &open[i]})
+		}
+	}
+	return out
+}
+
+// groupKey returns a group as it is stored.
+func groupKey(group string) string { return cursor.Key(group) }
+
+// change makes what a step writes, but for its texts.
+func (p *pass) change(it *item, g groupAtWork, step alerts.Step) change {
+	a := alerts.Instance{
+		TenantID: it.TenantID, RuleID: it.ID, RuleVersion: it.Version, RuleName: it.Name, Severity: it.Severity,
+		Count: &alerts.Count{
+			Observed: g.Observed, Threshold: it.Threshold, WindowSeconds: it.WindowSeconds, GroupBy: it.GroupBy, Group: groupKey(g.Group.Group),
+		},
+	}
+	reminders := 0
+	if g.open != nil {
+		// A group that holds nothing any more is known by its key alone.
+		a.ID, a.Count.Group, reminders = g.open.ID, g.open.Group, g.open.Reminders
+	} else {
+		a.ID = evaluator.WindowAlertID(it.ID, a.Count.Group, uuid.Nil, p.request.WatermarkNS)
+	}
+	c := change{evaluator.Change{Step: step, Instance: a}, g.Group}
+	switch step {
+	case alerts.Raise, alerts.Fire:
+		c.Notifications = notifications(it.Rule, a.ID, notify.ReasonFired, 0)
+	case alerts.Remind:
+		c.Notifications = notifications(it.Rule, a.ID, notify.ReasonReminder, reminders)
+	case alerts.Clear:
+		if it.NotifyOnResolve {
+			c.Notifications = notifications(it.Rule, a.ID, notify.ReasonResolved, 0)
+		}
+	case alerts.Stay, alerts.Wait, alerts.Drop, alerts.Release:
+	}
+	return c
+}
+
+// notifications returns one notification for each webhook of a rule.
+func notifications(rule *rules.Rule, alert uuid.UUID, reason notify.Reason, generation int) []notify.Notification {
+	list := make([]notify.Notification, len(rule.WebhookIDs))
+	for i, webhook := range rule.WebhookIDs {
+		list[i] = notify.Notification{
+			ID: notify.ID(alert, webhook, reason, generation), TenantID: rule.TenantID, AlertID: alert, RuleID: rule.ID,
+			WebhookID: webhook, Reason: reason, Status: notify.Pending,
+		}
+	}
+	return list
+}
+
+// describe fills in the newest exchanges and the texts of items, and finishes them.
+func (p *pass) describe(ctx context.Context, items []*item) error {
+	queries := make([]NewestQuery, len(items))
+	for i, it := range items {
+		queries[i].Query = it.query
+		for _, c := range it.changes {
+			if c.described() {
+				queries[i].Groups = append(queries[i].Groups, c.group)
+			}
+		}
+	}
+	newest, err := p.Source.Newest(ctx, queries)
+	if err != nil {
+		return fmt.Errorf("read newest exchanges: %w", err)
+	}
+	for i, it := range items {
+		next := 0
+		for n := range it.changes {
+			if it.changes[n].described() {
+				p.describeOne(ctx, it, &it.changes[n].Instance, &newest[i][next])
+				next++
+			}
+		}
+		p.finish(it)
+	}
+	return nil
+}
+
+func (p *pass) describeOne(ctx context.Context, it *item, a *alerts.Instance, newest *rules.Exchange) {
+	title, message, problem := p.Texts.CountTexts(it.Rule, a.Count, newest)
+	if problem != nil {
+		it.problem = problem.Error()
+		p.Logger.WarnContext(ctx, "texts are a fallback", slog.String("rule_id", it.ID.String()), slog.Any("error", problem))
+	}
+	a.Title, a.Message, a.Exchange = title, message, newest.Clean()
+}

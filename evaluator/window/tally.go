@@ -1,0 +1,224 @@
+package window
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"tocsin/evaluator"
+	"tocsin/rules"
+)
+
+// A tally is how many exchanges of one kind ended in one stretch of time; a kind is what
+// conditions on names, status and error type can tell apart. The stretches are those into
+// which the beginnings of the windows cut time, so a window is made up of whole ones, to
+// the nanosecond.
+//
+// Sums over tallies are exact unless an exchange is in two of them, as when two rows of
+// it name different error types. The source says so, and then the rules of that tenant
+// are counted by their conditions. Of a window that begins before its rule was armed the
+// sum is an upper bound: below the threshold it decides, else the condition is sent.
+
+const (
+	// tallyLeast is for how many rules it pays to tally: what is read is not narrowed by
+	// their conditions.
+	tallyLeast = 8
+	// maxTallies bounds what is held of one answer.
+	maxTallies = 100_000
+)
+
+// setKey is what the rules of a set have in common.
+type setKey struct {
+	partition         int
+	completed, failed bool
+	length            int
+}
+
+func (it *item) key() setKey {
+	statuses := it.query.Filter.StatusesOrDefault()
+	return setKey{
+		completed: slices.Contains(statuses, rules.Completed), failed: slices.Contains(statuses, rules.Failed), length: lengthOf(it.WindowSeconds),
+	}
+}
+
+// sets returns what can be tallied together, what waits for longest first, each in the
+// order of its tenants.
+func sets(items []*item) [][]*item {
+	byKey := map[setKey][]*item{}
+	for _, it := range items {
+		byKey[it.key()] = append(byKey[it.key()], it)
+	}
+	all := slices.SortedFunc(maps.Values(byKey), func(a, b []*item) int { return a[0].number - b[0].number })
+	for _, set := range all {
+		slices.SortStableFunc(set, func(a, b *item) int { return strings.Compare(a.TenantID, b.TenantID) })
+	}
+	return all
+}
+
+// tally counts those items of a set whose conditions allow it, and returns the others.
+func (p *pass) tally(ctx context.Context, set []*item) (rest []*item) {
+	var plain []*item
+	for _, it := range set {
+		if it.plain() {
+			plain = append(plain, it)
+		} else {
+			rest = append(rest, it)
+		}
+	}
+	if len(plain) == 0 {
+		return rest
+	}
+	key := plain[0].key()
+	key.partition = p.request.Partition
+	if !p.slowUntil(key).IsZero() {
+		return set
+	}
+	return append(rest, p.tallied(ctx, key, plain)...)
+}
+
+// tallied tallies items and returns those that have to be counted otherwise. Where it
+// fails, as on too many kinds, it tries each half of the tenants.
+func (p *pass) tallied(ctx context.Context, key setKey, items []*item) (rest []*item) {
+	if len(items) < tallyLeast || p.over(ctx) {
+		return items
+	}
+	tallies, inexact, err := p.Source.Tally(ctx, p.tallyQuery(items))
+	switch {
+	case err == nil:
+		return p.sumUp(ctx, items, tallies, inexact)
+	case p.over(ctx):
+		// The next pass sends the conditions, which get on little by little.
+		p.remember(key)
+		return items
+	case !p.answers(ctx, err):
+		return items
+	}
+	p.Logger.DebugContext(ctx, "exchanges not tallied", slog.Int("rules", len(items)), slog.Any("error", err))
+	middle := len(items) / 2
+	return append(p.tallied(ctx, key, items[:middle]), p.tallied(ctx, key, items[middle:])...)
+}
+
+// plain reports whether a condition looks at no more than a tally tells.
+func (it *item) plain() bool {
+	f := &it.query.Filter
+	return f.ErrorMessageContains == "" && f.ErrorMessageMatches == "" && f.MinDurationMS == nil && f.MaxDurationMS == nil && len(f.Attributes) == 0
+}
+
+// cutNS is where the window begins, whenever the rule was armed.
+func (it *item) cutNS() int64 { return it.query.ToNS - int64(it.WindowSeconds)*secondNS }
+
+// tallyQuery asks for the kinds that the rules of one set tell apart.
+func (p *pass) tallyQuery(items []*item) TallyQuery {
+	first := &items[0].query
+	q := TallyQuery{
+		Tenants:     evaluator.Tenants{Index: p.request.Tenants.Index, Of: p.request.Tenants.Of},
+		StartFromNS: first.StartFromNS, ToNS: first.ToNS, Statuses: first.Filter.StatusesOrDefault(), Limit: maxTallies,
+	}
+	for _, it := range items {
+		q.Tenants.Names = append(q.Tenants.Names, it.TenantID)
+		q.FromNS = append(q.FromNS, it.cutNS())
+		scope, by := &it.query.Scope, it.query.GroupBy
+		q.Environment = q.Environment || len(scope.Environments) > 0 || by == rules.GroupByEnvironment
+		q.Application = q.Application || len(scope.Applications) > 0 || by == rules.GroupByApplication
+		q.Route = q.Route || len(scope.Routes) > 0 || by == rules.GroupByRoute
+		q.ErrorType = q.ErrorType || len(it.query.Filter.ErrorTypes) > 0
+	}
+	q.Tenants.Names = slices.Compact(q.Tenants.Names)
+	slices.Sort(q.FromNS)
+	q.FromNS = slices.Compact(q.FromNS)
+	return q
+}
+
+// tenantSet is the rules of one tenant.
+type tenantSet struct {
+	items []*item
+	index *rules.Index
+	sums  []map[string]*Group
+}
+
+// sumUp counts items by tallies, concludes, and returns those for which these do not do.
+func (p *pass) sumUp(ctx context.Context, items []*item, tallies []Tally, inexact []string) (rest []*item) {
+	var counted []*item
+	tenants := map[string]*tenantSet{}
+	for some := range slices.Values(byTenant(items)) {
+		if slices.Contains(inexact, some[0].TenantID) {
+			rest = append(rest, some...)
+			continue
+		}
+		judges := make([]*rules.Judge, len(some))
+		for i, it := range some {
+			judges[i] = it.Judge
+		}
+		tenants[some[0].TenantID] = &tenantSet{some, rules.NewIndex(judges), make([]map[string]*Group, len(some))}
+	}
+	for i := range tallies {
+		if set := tenants[tallies[i].TenantID]; set != nil {
+			set.add(&tallies[i])
+		}
+	}
+	for _, set := range tenants {
+		for i, it := range set.items {
+			it.groups = largest(set.sums[i], it.query.Limit)
+			if it.partial && (len(it.open) > 0 || len(it.groups) > 0 && it.groups[0].Observed >= int64(it.Threshold)) {
+				rest = append(rest, it)
+			} else {
+				counted = append(counted, it)
+			}
+		}
+	}
+	slices.SortFunc(counted, func(a, b *item) int { return a.number - b.number })
+	p.conclude(ctx, counted)
+	return rest
+}
+
+// byTenant cuts items that are sorted by tenant into those of each.
+func byTenant(items []*item) (tenants [][]*item) {
+	for from := 0; from < len(items); {
+		to := from
+		for to < len(items) && items[to].TenantID == items[from].TenantID {
+			to++
+		}
+		tenants = append(tenants, items[from:to])
+		from = to
+	}
+	return tenants
+}
+
+// add adds a tally to the sums of the rules that match it.
+func (s *tenantSet) add(t *Tally) {
+	e := rules.Exchange{
+		Status: t.Status, Environment: t.Environment, Application: t.Application, Route: t.Route, ErrorType: t.ErrorType,
+	}
+	for _, number := range s.index.Candidates(&e) {
+		it := s.items[number]
+		if t.FromNS < it.cutNS() || !it.Matches(&e) {
+			continue
+		}
+		if s.sums[number] == nil {
+			s.sums[number] = map[string]*Group{}
+		}
+		name := it.query.GroupBy.Of(&e)
+		g := s.sums[number][name]
+		if g == nil {
+			// Instants before 1970 are negative.
+			g = &Group{Group: name, NewestEndedNS: t.NewestEndedNS, NewestStartNS: t.NewestStartNS}
+			s.sums[number][name] = g
+		}
+		g.add(t)
+	}
+}
+
+// largest returns the largest groups, in order.
+func largest(sums map[string]*Group, limit int) []Group {
+	groups := make([]Group, 0, len(sums))
+	for _, g := range sums {
+		groups = append(groups, *g)
+	}
+	slices.SortFunc(groups, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(b.Observed, a.Observed), strings.Compare(a.Group, b.Group))
+	})
+	return groups[:min(len(groups), limit)]
+}

@@ -1,0 +1,286 @@
+// Package window evaluates rules over a window.
+//
+// Such a rule counts the matching exchanges that ended within the window that ends at
+// the watermark. The source counts, [alerts.Window.Next] decides, and the commit of the
+// pass makes the steps: each demands the state that it leads from, so what a person did
+// meanwhile makes it void, and the next pass decides anew. The database holds that at
+// most one alert is open or held for each rule and group. What arrives late is counted
+// for as long as the window reaches it, so such a rule needs no cursor.
+//
+// # Few queries
+//
+// The number of queries depends neither on the number of tenants nor, in the main, on
+// that of the rules:
+//
+//   - Where a condition looks at nothing but names, status and error type, one query
+//     tallies the exchanges of all tenants by these, and the process sums up for each
+//     rule what it matches (tally.go). There is one such query for each set of statuses
+//     and each class of window lengths.
+//
+//   - The other conditions are sent to the source, many in one query, which answers for
+//     each of them exactly as if it were asked alone.
+//
+// # Failures
+//
+// A query that fails is asked again for each half of its rules, and so on, so that only
+// those fail that are at fault. Before that, a query that reads nothing shows whether the
+// source answers at all: if not, no rule is to blame.
+//
+// Where the time is up before the rule at fault is found, the rules of that query are
+// asked one by one for a while, after all others, and none for longer than [aloneMost].
+// Without that, a rule that takes all the time there is would keep its neighbours from
+// ever being evaluated, and nobody would be notified of it.
+package window
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tocsin/evaluator"
+	"tocsin/rules"
+)
+
+const (
+	// maxGroups bounds the groups of one rule, and the alerts that it has open.
+	maxGroups = 1000
+	// batchMost is how many conditions are sent in one query: what ClickHouse spends on
+	// parsing it grows faster than their number.
+	batchMost = 50
+	// slowFor is how long what took too long comes last.
+	slowFor = 10 * time.Minute
+	// aloneMost is how long a rule that was slow may take when it is asked alone.
+	aloneMost = 3 * time.Second
+)
+
+// Options configures an [Evaluator]. All fields are required.
+type Options struct {
+	Source Source
+	Texts  evaluator.Texts
+	Logger *slog.Logger
+}
+
+// Evaluator evaluates rules over a window. It is safe for concurrent use.
+type Evaluator struct {
+	Options
+
+	mu sync.Mutex
+	// slow holds until when a rule, by its id, is asked alone, and a set of rules, by its
+	// key, is not tallied.
+	slow map[any]time.Time
+}
+
+// New returns an evaluator.
+func New(o Options) *Evaluator { return &Evaluator{Options: o, slow: map[any]time.Time{}} }
+
+// item is a rule at work.
+type item struct {
+	evaluator.WindowRule
+	// number is its place in the request.
+	number int
+	query  Query
+	// partial says that the window begins before the rule was armed.
+	partial bool
+	open    []evaluator.OpenAlert
+	// groups holds the groups once they are counted, one more than there may be where
+	// they are more.
+	groups  []Group
+	changes []change
+	problem string
+}
+
+// pass is one evaluation.
+type pass struct {
+	*Evaluator
+	request *evaluator.WindowRequest
+	out     evaluator.WindowOutcome
+}
+
+// Evaluate returns what becomes of the alerts of some rules.
+func (e *Evaluator) Evaluate(ctx context.Context, request evaluator.WindowRequest) evaluator.WindowOutcome {
+	p := &pass{Evaluator: e, request: &request, out: evaluator.WindowOutcome{
+		Failed: map[uuid.UUID]error{}, Problems: map[uuid.UUID]string{},
+	}}
+	p.expire()
+	var rest []*item
+	for _, set := range sets(p.items()) {
+		rest = append(rest, p.tally(ctx, set)...)
+	}
+	for _, batch := range p.batches(rest) {
+		p.ask(ctx, batch, p.count)
+	}
+	return p.out
+}
+
+func (p *pass) items() []*item {
+	open := map[uuid.UUID][]evaluator.OpenAlert{}
+	for _, alert := range p.request.Open {
+		open[alert.RuleID] = append(open[alert.RuleID], alert)
+	}
+	items := make([]*item, len(p.request.Rules))
+	for i, rule := range p.request.Rules {
+		to := p.request.WatermarkNS
+		from := to - int64(rule.WindowSeconds)*secondNS
+		items[i] = &item{
+			WindowRule: rule, number: i, open: open[rule.ID], partial: rule.ArmedSinceNS > from,
+			query: Query{
+				TenantID: rule.TenantID, FromNS: max(from, rule.ArmedSinceNS), ToNS: to, StartFromNS: StartFromNS(rule.WindowSeconds, to),
+				GroupBy: rule.GroupBy, Scope: rule.Scope, Filter: rule.Filter, Limit: maxGroups + 1,
+			},
+		}
+	}
+	return items
+}
+
+// batches returns the items that are asked about in one query, those that wait for
+// longest first. What was slow comes last, one by one.
+func (p *pass) batches(items []*item) [][]*item {
+	var quick, slow []*item
+	for _, it := range items {
+		if !p.slowUntil(it.ID).IsZero() {
+			slow = append(slow, it)
+		} else {
+			quick = append(quick, it)
+		}
+	}
+	sortByNames(quick)
+	batches := slices.Collect(slices.Chunk(quick, batchMost))
+	slices.SortStableFunc(batches, func(a, b []*item) int { return first(a) - first(b) })
+	// The one that was slow alone comes after those that were slow in its company.
+	slices.SortStableFunc(slow, func(a, b *item) int {
+		return cmp.Or(p.slowUntil(a.ID).Compare(p.slowUntil(b.ID)), a.number-b.number)
+	})
+	return slices.AppendSeq(batches, slices.Chunk(slow, 1))
+}
+
+// first returns the place of the item that comes first in the request.
+func first(items []*item) int {
+	return slices.MinFunc(items, func(a, b *item) int { return a.number - b.number }).number
+}
+
+// sortByNames brings together the items that look at the same names, by which a query
+// for several is narrowed; those without names come last.
+func sortByNames(items []*item) {
+	byNames := func(a, b []string) int {
+		if (len(a) == 0) != (len(b) == 0) {
+			return len(b) - len(a)
+		}
+		return slices.Compare(a, b)
+	}
+	slices.SortStableFunc(items, func(a, b *item) int {
+		x, y := &a.query.Scope, &b.query.Scope
+		return cmp.Or(byNames(x.Applications, y.Applications), byNames(x.Routes, y.Routes), byNames(x.Environments, y.Environments))
+	})
+}
+
+// ask asks a question about some items in one query. Where it fails, each half is asked
+// about alone, and so on; an item that fails alone has failed.
+func (p *pass) ask(ctx context.Context, items []*item, question func(context.Context, []*item) error) {
+	if len(items) == 0 || p.over(ctx) {
+		return
+	}
+	err := p.bounded(ctx, items, question)
+	switch {
+	case err == nil:
+		if len(items) == 1 {
+			p.forget(items[0].ID)
+		}
+	case errors.Is(ctx.Err(), context.Canceled):
+	case p.over(ctx) && (len(items) > 1 || ctx.Err() != nil):
+		// There is no time left to find out which of them it was.
+		for _, it := range items {
+			p.remember(it.ID)
+		}
+	case !p.answers(ctx, err):
+	case len(items) == 1:
+		p.remember(items[0].ID)
+		p.out.Failed[items[0].ID] = err
+	default:
+		middle := len(items) / 2
+		p.ask(ctx, items[:middle], question)
+		p.ask(ctx, items[middle:], question)
+	}
+}
+
+// bounded asks a question, of a rule that was slow for no longer than one rule may take.
+func (p *pass) bounded(ctx context.Context, items []*item, question func(context.Context, []*item) error) error {
+	if len(items) > 1 || p.slowUntil(items[0].ID).IsZero() {
+		return question(ctx, items)
+	}
+	alone, cancel := context.WithTimeout(ctx, aloneMost)
+	defer cancel()
+	err := question(alone, items)
+	if err != nil && alone.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("ClickHouse takes longer than %v for this rule alone; narrow its scope or shorten its window: %w", aloneMost, err)
+	}
+	return err
+}
+
+// count counts items by their conditions.
+func (p *pass) count(ctx context.Context, items []*item) error {
+	queries := make([]Query, len(items))
+	for i, it := range items {
+		queries[i] = it.query
+	}
+	groups, err := p.Source.CountWindows(ctx, queries)
+	if err != nil {
+		return fmt.Errorf("count exchanges: %w", err)
+	}
+	for i, it := range items {
+		it.groups = groups[i]
+	}
+	p.conclude(ctx, items)
+	return nil
+}
+
+// answers reports whether the source answers a query that reads nothing. If it does not,
+// the pass ends with the error that it gave before.
+func (p *pass) answers(ctx context.Context, before error) bool {
+	to := p.request.WatermarkNS
+	_, _, err := p.Source.Tally(ctx, TallyQuery{
+		Tenants: evaluator.Tenants{Names: []string{p.request.Rules[0].TenantID}}, StartFromNS: to, FromNS: []int64{to}, ToNS: to,
+		Statuses: []rules.Status{rules.Failed}, Limit: 1,
+	})
+	if err != nil {
+		p.out.SourceErr = before
+	}
+	return err == nil
+}
+
+// over reports whether nothing more is to be asked.
+func (p *pass) over(ctx context.Context) bool {
+	return p.out.SourceErr != nil || ctx.Err() != nil || p.request.Over()
+}
+
+// slowUntil returns the zero instant for what is not slow.
+func (p *pass) slowUntil(key any) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slow[key]
+}
+
+func (p *pass) remember(key any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slow[key] = p.request.Now.Add(slowFor)
+}
+
+func (p *pass) forget(key any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.slow, key)
+}
+
+func (p *pass) expire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.slow, func(_ any, until time.Time) bool { return !p.request.Now.Before(until) })
+}

@@ -1,0 +1,495 @@
+package window_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"tocsin/alerts"
+	"tocsin/evaluator"
+	"tocsin/evaluator/window"
+	"tocsin/notify"
+	"tocsin/rules"
+)
+
+const (
+	second    = int64(1e9)
+	watermark = 1_795_244_520 * second
+)
+
+// failure is an error of the source.
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
+const (
+	errDown   = failure("connection refused")
+	errPoison = failure("poison")
+)
+
+// source counts five exchanges for each rule, which is named by its application. Its
+// groups, where it has some, replace that.
+type source struct {
+	// poison makes a query fail, slow makes it wait until its context ends. endless does
+	// that to each tally, down to everything.
+	poison, slow  string
+	endless, down bool
+	// kindsMost is the most kinds of a tally, where it is not 0.
+	kindsMost int
+	inexact   []string
+	groups    []window.Group
+	// tallies and counts hold what each query was about, newest how many groups.
+	tallies []window.TallyQuery
+	counts  [][]string
+	newest  []int
+}
+
+func (s *source) Tally(ctx context.Context, q window.TallyQuery) ([]window.Tally, []string, error) {
+	if s.down {
+		return nil, nil, errDown
+	}
+	if q.FromNS[0] == q.ToNS {
+		return nil, nil, ctx.Err() // as asked to see whether the source answers
+	}
+	s.tallies = append(s.tallies, q)
+	if s.endless {
+		<-ctx.Done()
+		return nil, nil, ctx.Err()
+	}
+	if s.kindsMost > 0 && len(q.Tenants.Names) > s.kindsMost {
+		return nil, nil, errors.New("too many rows")
+	}
+	var tallies []window.Tally
+	for _, tenant := range append(q.Tenants.Names, "other") {
+		tallies = append(tallies, window.Tally{
+			TenantID: tenant, Status: rules.Failed, Application: "000", FromNS: q.FromNS[len(q.FromNS)-1],
+			Observed: 5, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2,
+		})
+	}
+	return tallies, s.inexact, nil
+}
+
+func (s *source) CountWindows(ctx context.Context, windows []window.Query) ([][]window.Group, error) {
+	if s.down {
+		return nil, errDown
+	}
+	var names []string
+	for _, w := range windows {
+		names = append(names, w.Scope.Applications[0])
+	}
+	s.counts = append(s.counts, names)
+	if slices.Contains(names, s.slow) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if slices.Contains(names, s.poison) {
+		return nil, errPoison
+	}
+	groups := s.groups
+	if groups == nil {
+		groups = []window.Group{{Observed: 5, NewestEndedNS: watermark - 1, NewestStartNS: watermark - 2}}
+	}
+	return slices.Repeat([][]window.Group{groups}, len(windows)), nil
+}
+
+func (s *source) Newest(_ context.Context, windows []window.NewestQuery) ([][]rules.Exchange, error) {
+	newest := make([][]rules.Exchange, len(windows))
+	asked := 0
+	for i, w := range windows {
+		for _, g := range w.Groups {
+			newest[i] = append(newest[i], rules.Exchange{ExecutionID: "newest of " + g.Group, StartTimeNS: g.NewestStartNS})
+			asked++
+		}
+	}
+	s.newest = append(s.newest, asked)
+	return newest, nil
+}
+
+func (s *source) Texts(*rules.Rule, *rules.Exchange) (a, b string, _ error) { return "", "", nil }
+
+func (s *source) CountTexts(_ *rules.Rule, c *alerts.Count, e *rules.Exchange) (a, b string, _ error) {
+	return fmt.Sprintf("%d in %q", c.Observed, c.Group), e.ExecutionID, nil
+}
+
+// ruleOf returns the n-th rule, which looks at messages, of a tenant.
+func ruleOf(n int, tenant string) evaluator.WindowRule {
+	name := fmt.Sprintf("%03d", n)
+	return compiled(&rules.Rule{
+		ID: uuid.UUID{14: byte(n >> 8), 15: byte(n)}, TenantID: tenant, Version: 1,
+		Definition: rules.Definition{
+			Name: name, FireMode: rules.CountInWindow, Threshold: 5, WindowSeconds: 60, IntervalSeconds: 1, WebhookIDs: []uuid.UUID{{1}},
+			Scope: rules.Scope{Applications: []string{name}}, Filter: rules.Filter{ErrorMessageContains: "x"},
+		},
+	})
+}
+
+func compiled(rule *rules.Rule) evaluator.WindowRule {
+	judge, err := rules.NewJudge(rule)
+	if err != nil {
+		panic(err)
+	}
+	return evaluator.WindowRule{Rule: rule, Judge: judge}
+}
+
+// some returns n rules of one tenant.
+func some(n int) []evaluator.WindowRule {
+	list := make([]evaluator.WindowRule, n)
+	for i := range list {
+		list[i] = ruleOf(i, "default")
+	}
+	return list
+}
+
+// plain makes rules look at names alone.
+func plain(list []evaluator.WindowRule) []evaluator.WindowRule {
+	for i := range list {
+		list[i].Filter = rules.Filter{}
+		list[i] = compiled(list[i].Rule)
+	}
+	return list
+}
+
+func newEvaluator(s *source) *window.Evaluator {
+	return window.New(window.Options{Source: s, Texts: s, Logger: slog.New(slog.DiscardHandler)})
+}
+
+func request(list []evaluator.WindowRule) evaluator.WindowRequest {
+	return evaluator.WindowRequest{
+		Tenants: evaluator.Tenants{Names: []string{"default"}}, Rules: list, WatermarkNS: watermark, Now: time.Unix(0, watermark),
+		Over: func() bool { return false },
+	}
+}
+
+// evaluate returns the names of the rules that were evaluated, and what became of them.
+func evaluate(t *testing.T, e *window.Evaluator, r evaluator.WindowRequest) ([]string, evaluator.WindowOutcome) {
+	t.Helper()
+	outcome := e.Evaluate(t.Context(), r)
+	return names(outcome.Evaluated), outcome
+}
+
+func names(ids []uuid.UUID) []string {
+	list := []string{}
+	for _, id := range ids {
+		list = append(list, fmt.Sprintf("%03d", int(id[14])<<8+int(id[15])))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// upTo names n rules but the one left out.
+func upTo(n int, without string) []string {
+	list := []string{}
+	for i := range n {
+		if name := fmt.Sprintf("%03d", i); name != without {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// TestQueriesDoNotGrowWithRules has 2,000 rules of 500 tenants.
+func TestQueriesDoNotGrowWithRules(t *testing.T) {
+	var list []evaluator.WindowRule
+	for i := range 2000 {
+		rule := ruleOf(i, fmt.Sprintf("tenant-%03d", i%500))
+		rule.Scope.Applications = []string{fmt.Sprintf("%03d", i/500)}
+		rule.WindowSeconds = []int{30, 60, 300}[i%3]
+		list = append(list, rule)
+	}
+	s := &source{}
+	got, outcome := evaluate(t, newEvaluator(s), request(plain(list)))
+	if len(got) != 2000 || len(s.tallies) != 2 || len(s.counts) != 0 {
+		t.Errorf("%d rules evaluated by %d tallies and %d counts", len(got), len(s.tallies), len(s.counts))
+	}
+	// Of each tenant the rule for the application that fails.
+	if len(outcome.Changes) != 500 || len(s.newest) > 12 || slices.Max(s.newest) > 50 {
+		t.Errorf("%d alerts, the newest exchanges of %v", len(outcome.Changes), s.newest)
+	}
+	for _, c := range outcome.Changes {
+		if c.Step != alerts.Raise || c.Instance.Title != `5 in ""` || c.Instance.Message != "newest of " || len(c.Notifications) != 1 {
+			t.Fatalf("%+v", c)
+		}
+	}
+}
+
+// TestTallyThatIsTooLargeIsCutByTenants has a tally fail for more than ten tenants.
+func TestTallyThatIsTooLargeIsCutByTenants(t *testing.T) {
+	var list []evaluator.WindowRule
+	for i := range 100 {
+		list = append(list, ruleOf(i, fmt.Sprintf("tenant-%02d", i/2)))
+	}
+	s := &source{kindsMost: 10, inexact: []string{"tenant-07"}}
+	got, outcome := evaluate(t, newEvaluator(s), request(plain(list)))
+	if diff := cmp.Diff(upTo(100, ""), got); diff != "" || len(outcome.Failed) > 0 {
+		t.Errorf("%v\n%s", outcome.Failed, diff)
+	}
+	if diff := cmp.Diff([][]string{{"014", "015"}}, s.counts); diff != "" {
+		t.Errorf("of the tenant whose tally is not exact:\n%s", diff)
+	}
+}
+
+func TestOneRuleThatFailsFailsAlone(t *testing.T) {
+	s := &source{poison: "042"}
+	e := newEvaluator(s)
+	for range 2 {
+		got, outcome := evaluate(t, e, request(some(120)))
+		if diff := cmp.Diff(upTo(120, "042"), got); diff != "" || outcome.SourceErr != nil {
+			t.Errorf("%v\n%s", outcome.SourceErr, diff)
+		}
+		if len(outcome.Failed) != 1 || !errors.Is(outcome.Failed[ruleOf(42, "").ID], errPoison) {
+			t.Errorf("failed %v", outcome.Failed)
+		}
+	}
+}
+
+// TestSourceThatIsDownFailsNoRule has the source go away before and in mid-pass.
+func TestSourceThatIsDownFailsNoRule(t *testing.T) {
+	s := &source{down: true}
+	for name, list := range map[string][]evaluator.WindowRule{"conditions": some(120), "tallies": plain(some(120))} {
+		got, outcome := evaluate(t, newEvaluator(s), request(list))
+		if !errors.Is(outcome.SourceErr, errDown) || len(got) > 0 || len(outcome.Failed) > 0 {
+			t.Errorf("%s: %v, %v, %v", name, outcome.SourceErr, got, outcome.Failed)
+		}
+	}
+	s.down = false
+	r := request(some(120))
+	r.Over = func() bool {
+		s.down = s.down || len(s.counts) == 1
+		return false
+	}
+	got, outcome := evaluate(t, newEvaluator(s), r)
+	if !errors.Is(outcome.SourceErr, errDown) || len(got) != 50 || len(outcome.Failed) > 0 {
+		t.Errorf("in mid-pass: %v, %d rules, %v", outcome.SourceErr, len(got), outcome.Failed)
+	}
+}
+
+// TestNothingIsAskedOnceTheTimeIsUp ends after the first query.
+func TestNothingIsAskedOnceTheTimeIsUp(t *testing.T) {
+	s := &source{}
+	r := request(some(120))
+	r.Over = func() bool { return len(s.counts) == 1 && len(s.newest) == 1 }
+	got, outcome := evaluate(t, newEvaluator(s), r)
+	if diff := cmp.Diff(upTo(50, ""), got); diff != "" || outcome.SourceErr != nil || len(outcome.Failed) > 0 {
+		t.Errorf("%+v\n%s", outcome, diff)
+	}
+}
+
+// TestSlowRuleKeepsNobodyWaiting lets one rule take all the time that there is, pass
+// after pass.
+func TestSlowRuleKeepsNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{slow: "000"}
+		e := newEvaluator(s)
+		pass := func() ([]string, evaluator.WindowOutcome) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			s.counts = nil
+			outcome := e.Evaluate(ctx, request(some(120)))
+			return names(outcome.Evaluated), outcome
+		}
+		if got, outcome := pass(); len(got) != 0 || len(outcome.Failed) != 0 || len(s.counts) != 1 {
+			t.Errorf("at first: %v, %v, %v", got, outcome.Failed, s.counts)
+		}
+		// The 50 that were asked together are asked one by one, after the others.
+		got, outcome := pass()
+		if diff := cmp.Diff(upTo(120, "000"), got); diff != "" || len(s.counts) != 52 || len(s.counts[0]) != 50 || len(s.counts[1]) != 20 {
+			t.Errorf("then: %d queries\n%s", len(s.counts), diff)
+		}
+		if err := outcome.Failed[ruleOf(0, "").ID]; err == nil || !strings.Contains(err.Error(), "narrow its scope") {
+			t.Errorf("failed %v", outcome.Failed)
+		}
+		// It has proven to be the one.
+		got, _ = pass()
+		if diff := cmp.Diff(upTo(120, "000"), got); diff != "" || len(s.counts) != 4 || !slices.Equal(s.counts[3], []string{"000"}) {
+			t.Errorf("at last: %d queries\n%s", len(s.counts), diff)
+		}
+		s.slow = ""
+		if pass(); len(s.counts) != 4 {
+			t.Errorf("when it is quick again: %d queries", len(s.counts))
+		}
+		if pass(); len(s.counts) != 3 {
+			t.Errorf("and then: %d queries", len(s.counts))
+		}
+	})
+}
+
+// TestSlowTallyKeepsNobodyWaiting lets a tally take all the time that there is: the
+// conditions are sent instead, until it is tried again.
+func TestSlowTallyKeepsNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{endless: true}
+		e := newEvaluator(s)
+		r := request(plain(some(120)))
+		pass := func() []string {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			return names(e.Evaluate(ctx, r).Evaluated)
+		}
+		if got := pass(); len(got) != 0 {
+			t.Errorf("at first: %v", got)
+		}
+		for range 2 {
+			if diff := cmp.Diff(upTo(120, ""), pass()); diff != "" || len(s.tallies) != 1 {
+				t.Errorf("after %d tallies: %s", len(s.tallies), diff)
+			}
+		}
+		r.Now = r.Now.Add(time.Hour)
+		if pass(); len(s.tallies) != 2 {
+			t.Errorf("%d tallies", len(s.tallies))
+		}
+	})
+}
+
+// steps evaluates one rule and returns its steps as text.
+func steps(t *testing.T, s *source, rule evaluator.WindowRule, open ...evaluator.OpenAlert) []string {
+	t.Helper()
+	r := request([]evaluator.WindowRule{rule})
+	for i := range open {
+		open[i].RuleID = rule.ID
+	}
+	r.Open = open
+	_, outcome := evaluate(t, newEvaluator(s), r)
+	if len(outcome.Evaluated) != 1 {
+		t.Fatalf("%+v", outcome)
+	}
+	var list []string
+	for _, c := range outcome.Changes {
+		text := fmt.Sprintf("%v %s %d", c.Step, c.Instance.Count.Group, c.Instance.Count.Observed)
+		for _, n := range c.Notifications {
+			text += " " + string(n.Reason)
+			if n.AlertID != c.Instance.ID || n.ID == uuid.Nil {
+				t.Errorf("%+v is not of %v", n, c.Instance.ID)
+			}
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+func openAlert(group string, state alerts.State, since time.Duration) evaluator.OpenAlert {
+	return evaluator.OpenAlert{ID: uuid.New(), Group: group, Open: alerts.Open{
+		State: state, Since: time.Unix(0, watermark).Add(-since), Held: state == alerts.Resolved,
+	}}
+}
+
+func TestStepsOfGroups(t *testing.T) {
+	rule := ruleOf(0, "default")
+	rule.GroupBy, rule.NotifyOnResolve = rules.GroupByRoute, true
+	s := &source{groups: []window.Group{{Group: "new", Observed: 7}, {Group: "open", Observed: 6}, {Group: "held", Observed: 5}, {Group: "\x00", Observed: 5}, {Group: "below", Observed: 4}}}
+	got := steps(t, s, rule, openAlert("open", alerts.Firing, time.Hour), openAlert("held", alerts.Resolved, time.Hour),
+		openAlert("below", alerts.Acknowledged, time.Hour), openAlert("gone", alerts.Firing, time.Hour), openAlert("released", alerts.Resolved, time.Hour))
+	want := []string{"raise new 7 FIRED", "raise hex:00 5 FIRED", "clear below 4 RESOLVED", "clear gone 0 RESOLVED", "release released 0"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestEditKeepsWhatFires has the condition edited half a window ago.
+func TestEditKeepsWhatFires(t *testing.T) {
+	for name, c := range map[string]struct {
+		armed time.Duration
+		want  []string
+	}{
+		"half a window ago":  {30 * time.Second, nil},
+		"a window ago, less": {time.Minute - time.Nanosecond, nil},
+		"a window ago":       {time.Minute, []string{"clear  0"}},
+	} {
+		for filter, plainly := range map[string]bool{"conditions": false, "tallies": true} {
+			rule := ruleOf(0, "default")
+			rule.ArmedSinceNS = watermark - c.armed.Nanoseconds()
+			s := &source{groups: []window.Group{}}
+			list := []evaluator.WindowRule{rule}
+			if plainly {
+				// Seven others of which the tally counts none: none looks where it fails.
+				for i := 1; i < 8; i++ {
+					list = append(list, ruleOf(i, "default"))
+				}
+				list[0].Scope.Applications = []string{"elsewhere"}
+				plain(list)
+			}
+			r := request(list)
+			r.Open = []evaluator.OpenAlert{openAlert("", alerts.Firing, time.Hour)}
+			r.Open[0].RuleID = rule.ID
+			_, outcome := evaluate(t, newEvaluator(s), r)
+			var got []string
+			for _, c := range outcome.Changes {
+				got = append(got, fmt.Sprintf("%v %s %d", c.Step, c.Instance.Count.Group, c.Instance.Count.Observed))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" || len(outcome.Evaluated) != len(list) {
+				t.Errorf("edited %s, by %s: %d evaluated\n%s", name, filter, len(outcome.Evaluated), diff)
+			}
+		}
+	}
+}
+
+// TestTallyDecidesOnPartialWindowsBelow has rules armed within their windows: of those
+// below the threshold the tally decides, the others are counted exactly.
+func TestTallyDecidesOnPartialWindowsBelow(t *testing.T) {
+	list := plain(some(10))
+	for i := range list {
+		list[i].ArmedSinceNS = watermark - 10*second
+	}
+	s := &source{}
+	got, _ := evaluate(t, newEvaluator(s), request(list))
+	if diff := cmp.Diff(upTo(10, ""), got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([][]string{{"000"}}, s.counts); diff != "" {
+		t.Errorf("counted by their conditions:\n%s", diff)
+	}
+}
+
+// TestIDsAreDerived evaluates the same twice.
+func TestIDsAreDerived(t *testing.T) {
+	r := request(some(1))
+	_, first := evaluate(t, newEvaluator(&source{}), r)
+	_, again := evaluate(t, newEvaluator(&source{}), r)
+	if diff := cmp.Diff(first.Changes, again.Changes); diff != "" {
+		t.Error(diff)
+	}
+	alert := first.Changes[0].Instance.ID
+	if n := first.Changes[0].Notifications[0]; n.ID != notify.ID(alert, uuid.UUID{1}, notify.ReasonFired, 0) {
+		t.Errorf("%+v", n)
+	}
+	reminding := ruleOf(0, "default")
+	reminding.ReNotifyMinutes = 1
+	r = request([]evaluator.WindowRule{reminding})
+	r.Open = []evaluator.OpenAlert{openAlert("", alerts.Firing, time.Hour)}
+	r.Open[0].RuleID, r.Open[0].Reminders = reminding.ID, 3
+	_, reminded := evaluate(t, newEvaluator(&source{}), r)
+	if n := reminded.Changes[0].Notifications[0]; n.ID != notify.ID(r.Open[0].ID, uuid.UUID{1}, notify.ReasonReminder, 3) {
+		t.Errorf("%+v", n)
+	}
+}
+
+// TestMoreGroupsThanAlerts has more groups reach the threshold than may have alerts.
+func TestMoreGroupsThanAlerts(t *testing.T) {
+	rule := ruleOf(0, "default")
+	rule.GroupBy = rules.GroupByRoute
+	s := &source{}
+	for i := range 1001 {
+		s.groups = append(s.groups, window.Group{Group: fmt.Sprint(i), Observed: int64(2000 - i)})
+	}
+	r := request([]evaluator.WindowRule{rule})
+	r.Open = []evaluator.OpenAlert{openAlert("not counted", alerts.Firing, time.Hour)}
+	r.Open[0].RuleID = rule.ID
+	_, outcome := evaluate(t, newEvaluator(s), r)
+	if len(outcome.Changes) != 999 || !strings.HasPrefix(outcome.Problems[rule.ID], "more than 1000 groups") {
+		t.Errorf("%d changes, %v", len(outcome.Changes), outcome.Problems)
+	}
+	// Where the last one that was counted is below the threshold, so are all others.
+	s.groups[1000].Observed = 4
+	_, outcome = evaluate(t, newEvaluator(s), r)
+	if last := outcome.Changes[len(outcome.Changes)-1]; len(outcome.Changes) != 1001 || last.Step != alerts.Clear || len(outcome.Problems) != 0 {
+		t.Errorf("%d changes, the last a %v, %v", len(outcome.Changes), last.Step, outcome.Problems)
+	}
+}

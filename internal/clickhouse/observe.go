@@ -1,0 +1,210 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tocsin/evaluator"
+)
+
+// server is an expression that names the server that evaluates it, and no other one of
+// its cluster: the identity of its data, and the name that it shows. Of a Distributed
+// table it names the server that was asked; which replicas that one asks in turn,
+// load_balancing keeps the same as far as it can.
+const server = "concat(toString(serverUUID()), ' ', displayName())"
+
+// clockQuery reads the clock alone.
+func clockQuery() query {
+	return query{sql: "SELECT " + server + ", toUnixTimestamp64Nano(now64(9))"}
+}
+
+// observeQuery reads the clock, and counts and sums the exchanges of a range by bucket.
+// Its answer is one row, whatever there is. Rows that are there twice are counted twice,
+// until they are merged; either way a bucket in which something is new differs from
+// before. A sum, not an exclusive or, in which a row that is there twice would cancel
+// itself out.
+//
+// The clock that is returned and the one that ends the range are one expression, which
+// ClickHouse evaluates once. Its former analyzer evaluates it twice, first what is
+// returned: then the range ends later than the answer says, by less than a millisecond,
+// and nothing before its end is left out.
+func observeQuery(m *Mapping, o evaluator.ObserveQuery) query {
+	q := query{parameters: map[string]string{
+		"from": strconv.FormatInt(o.FromNS, 10), "width": strconv.FormatInt(o.WidthNS, 10),
+	}}
+	from, to := "fromUnixTimestamp64Nano({from:Int64}, 'UTC')", "fromUnixTimestamp64Nano({to:Int64}, 'UTC')"
+	pruneTo := pruneInstant(o.ToNS)
+	if o.ToNS != 0 {
+		q.parameters["to"] = strconv.FormatInt(o.ToNS, 10)
+	} else {
+		q.parameters["settle"] = strconv.FormatInt(o.SettleNS, 10)
+		to = "fromUnixTimestamp64Nano(tocsin_now - {settle:Int64}, 'UTC')"
+		pruneTo = to
+	}
+	start := operand(m.StartTime)
+	began := "toUnixTimestamp64Nano(" + start + ")"
+	bucket := "intDiv(" + began + ", {width:Int64}) * {width:Int64}"
+	if o.SplitNS != 0 {
+		q.parameters["split"] = strconv.FormatInt(o.SplitNS, 10)
+		bucket = "if(" + began + " >= {split:Int64}, greatest({split:Int64}, " + bucket + "), " + bucket + ")"
+	}
+	where := []string{
+		m.tenants(q.parameters, o.Tenants),
+		m.pruned(pruneInstant(o.FromNS), pruneTo),
+		start + " >= " + from,
+		start + " < " + to,
+		m.terminalOf(o.Statuses),
+	}
+	q.sql = fmt.Sprintf(`
+WITH toUnixTimestamp64Nano(now64(9)) AS tocsin_now
+SELECT
+    %[1]s,
+    tocsin_now,
+    groupArray(tocsin_bucket),
+    groupArray(tocsin_count),
+    groupArray(tocsin_checksum)
+FROM (
+SELECT
+    %[2]s AS tocsin_bucket,
+    count() AS tocsin_count,
+    sum(cityHash64(%[3]s)) AS tocsin_checksum
+FROM %[4]s
+WHERE %[5]s
+GROUP BY tocsin_bucket
+)`, server, bucket, operand(m.ExecutionID), m.Table, all(where...))
+	return q
+}
+
+// Observe returns the clock and the fingerprints of a range.
+func (s *Source) Observe(ctx context.Context, o evaluator.ObserveQuery) (evaluator.Observation, error) {
+	var answer evaluator.Observation
+	if o.ToNS != 0 && o.FromNS >= o.ToNS {
+		q := clockQuery()
+		err := s.row(ctx, q, &answer.Server, &answer.NowNS)
+		return answer, err
+	}
+	if o.WidthNS < 1 {
+		return answer, fmt.Errorf("observe: want a width of at least 1 ns, not %d", o.WidthNS)
+	}
+	q := observeQuery(&s.mapping, o)
+	var buckets []int64
+	var counts, checksums []uint64
+	if err := s.row(ctx, q, &answer.Server, &answer.NowNS, &buckets, &counts, &checksums); err != nil {
+		return evaluator.Observation{}, err
+	}
+	if len(counts) != len(buckets) || len(checksums) != len(buckets) {
+		return evaluator.Observation{}, fmt.Errorf("clickhouse: %d buckets with %d counts and %d checksums", len(buckets), len(counts), len(checksums))
+	}
+	answer.Fingerprints = make([]evaluator.Fingerprint, len(buckets))
+	for i := range buckets {
+		answer.Fingerprints[i] = evaluator.Fingerprint{FromNS: buckets[i], Count: counts[i], Checksum: checksums[i]}
+	}
+	return answer, nil
+}
+
+// Now returns ClickHouse's clock, in nanoseconds since the Unix epoch.
+func (s *Source) Now(ctx context.Context) (int64, error) {
+	answer, err := s.Observe(ctx, evaluator.ObserveQuery{FromNS: 1, ToNS: 1})
+	if err != nil {
+		return 0, fmt.Errorf("read the clock: %w", err)
+	}
+	return answer.NowNS, nil
+}
+
+// rowCountQuery counts the rows of ranges. It asks nothing of them but what the primary
+// key tells, since only then ClickHouse counts whole granules without reading them: the
+// tenants where the key begins with them, and not where it begins with the start.
+func rowCountQuery(m *Mapping, rq evaluator.RowCountQuery, byStart bool) query {
+	q := query{parameters: map[string]string{}}
+	tenants := ""
+	if !byStart {
+		tenants = m.tenants(q.parameters, rq.Tenants)
+	}
+	start := operand(m.StartTime)
+	counts := make([]string, len(rq.Ranges))
+	for i, r := range rq.Ranges {
+		where := []string{
+			tenants,
+			m.pruned(pruneInstant(r.FromNS), pruneInstant(r.ToNS)),
+			start + " >= " + instant(r.FromNS),
+			start + " < " + instant(r.ToNS),
+		}
+		counts[i] = fmt.Sprintf("SELECT toUInt32(%d) AS tocsin_range, count() AS tocsin_rows\nFROM %s\nWHERE %s", i, m.Table, all(where...))
+	}
+	q.sql = fmt.Sprintf(`
+SELECT
+    %s,
+    groupArray(tocsin_range),
+    groupArray(tocsin_rows)
+FROM (
+%s
+)`, server, strings.Join(counts, "\nUNION ALL\n"))
+	return q
+}
+
+// RowCounts returns how many rows begin in each of some ranges. Where the table is sorted
+// by start time, they are those of all tenants.
+func (s *Source) RowCounts(ctx context.Context, rq evaluator.RowCountQuery) (evaluator.RowCounts, error) {
+	if len(rq.Ranges) == 0 {
+		answer, err := s.Observe(ctx, evaluator.ObserveQuery{FromNS: 1, ToNS: 1})
+		return evaluator.RowCounts{Server: answer.Server}, err
+	}
+	q := rowCountQuery(&s.mapping, rq, s.sortedByStart(ctx))
+	if middle := len(rq.Ranges) / 2; middle > 0 && q.size() > maxStatement {
+		return s.rowCountsOfParts(ctx, rq, middle)
+	}
+	var answer evaluator.RowCounts
+	var numbers []uint32
+	var counts []uint64
+	if err := s.row(ctx, q, &answer.Server, &numbers, &counts); err != nil {
+		return evaluator.RowCounts{}, err
+	}
+	if len(numbers) != len(rq.Ranges) || len(counts) != len(rq.Ranges) {
+		return evaluator.RowCounts{}, fmt.Errorf("clickhouse: %d counts of %d ranges", len(numbers), len(rq.Ranges))
+	}
+	answer.Counts = make([]uint64, len(counts))
+	for i, number := range numbers {
+		answer.Counts[number] = counts[i]
+	}
+	return answer, nil
+}
+
+// errTwoServers says that one answer would be put together from two servers'.
+var errTwoServers = errors.New("two ClickHouse servers answered, where one has to: let TOCSIN_CLICKHOUSE_URL lead to one server as long as it is up")
+
+// rowCountsOfParts asks for the ranges before and from a number in turn.
+func (s *Source) rowCountsOfParts(ctx context.Context, rq evaluator.RowCountQuery, middle int) (evaluator.RowCounts, error) {
+	left, err := s.RowCounts(ctx, evaluator.RowCountQuery{Tenants: rq.Tenants, Ranges: rq.Ranges[:middle]})
+	if err != nil {
+		return evaluator.RowCounts{}, err
+	}
+	right, err := s.RowCounts(ctx, evaluator.RowCountQuery{Tenants: rq.Tenants, Ranges: rq.Ranges[middle:]})
+	if err != nil {
+		return evaluator.RowCounts{}, err
+	}
+	if left.Server != right.Server {
+		return evaluator.RowCounts{}, errTwoServers
+	}
+	return evaluator.RowCounts{Server: left.Server, Counts: append(left.Counts, right.Counts...)}, nil
+}
+
+// sortedByStart reports whether the sort key of the table is known to begin with the
+// start time. The first answer holds until the process ends.
+func (s *Source) sortedByStart(ctx context.Context) bool {
+	if s.mapping.TenantID == "" {
+		return true
+	}
+	if known := s.byStart.Load(); known != nil {
+		return *known
+	}
+	layout, err := s.layout(ctx)
+	if err != nil || layout == nil {
+		return false
+	}
+	byStart := layout.beginsWith(s.mapping.StartTime)
+	s.byStart.Store(&byStart)
+	return byStart
+}

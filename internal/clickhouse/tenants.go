@@ -1,0 +1,68 @@
+package clickhouse
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tocsin/evaluator"
+)
+
+// maxTenantNames bounds what a query lists of names of tenants, in bytes. Each travels
+// as two hexadecimal digits, over HTTP in the address.
+const maxTenantNames = 16 << 10
+
+// one returns the tenants that a query about a single one reads.
+func one(tenantID string) evaluator.Tenants { return evaluator.Tenants{Names: []string{tenantID}} }
+
+// tenant returns the expression of a row's tenant.
+func (m *Mapping) tenant() string {
+	if m.TenantID == "" {
+		return "unhex('" + hexadecimal(m.Tenant) + "')"
+	}
+	return operand(m.TenantID)
+}
+
+// tenants returns the condition that a row belongs to some tenants, empty where every
+// row does. Names are listed, so that a sort key that begins with the tenant prunes;
+// where they are too many for that, the share decides.
+func (m *Mapping) tenants(parameters map[string]string, t evaluator.Tenants) string {
+	if m.TenantID == "" {
+		if slices.Contains(t.Names, m.Tenant) {
+			return ""
+		}
+		return "false"
+	}
+	if len(t.Names) == 1 {
+		parameters["tenant"] = hexadecimal(t.Names[0])
+		return m.tenant() + " = unhex({tenant:String})"
+	}
+	// No name holds a zero byte: Postgres, where tenants are kept, stores none.
+	names := strings.Join(t.Names, "\x00")
+	switch {
+	case t.Of == 0 || len(names) <= maxTenantNames:
+		parameters["tenants"] = hexadecimal(names)
+		return m.tenant() + ` IN splitByChar('\0', unhex({tenants:String}))`
+	case t.Of == 1:
+		return ""
+	default:
+		parameters["of"], parameters["index"] = strconv.FormatUint(uint64(t.Of), 10), strconv.FormatUint(uint64(t.Index), 10)
+		return fmt.Sprintf("xxHash64(%s) %% {of:UInt32} = {index:UInt32}", m.tenant())
+	}
+}
+
+// rowsOf returns the condition that holds for the terminal rows of some tenants, and
+// prunes to a range of start times. The range itself is the caller's to demand.
+func (m *Mapping) rowsOf(parameters map[string]string, t evaluator.Tenants, fromNS, toNS int64) string {
+	return all(m.tenants(parameters, t), m.pruned(pruneInstant(fromNS), pruneInstant(toNS)), m.terminal())
+}
+
+// all combines conditions by AND; empty ones are none.
+func all(conditions ...string) string {
+	conditions = slices.DeleteFunc(conditions, func(c string) bool { return c == "" })
+	if len(conditions) == 0 {
+		return "true"
+	}
+	return strings.Join(conditions, "\n  AND ")
+}
