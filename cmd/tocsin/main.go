@@ -54,7 +54,7 @@ type serve struct {
 	OutgoingAllow     []network       `help:"Networks that webhooks may call although they are not public, as 10.1.0.0/16." env:"TOCSIN_OUTGOING_ALLOW" placeholder:"CIDR,…"`
 	SlackAPIURL       string          `help:"Where the methods of Slack's Web API are, for webhooks that post as a bot." default:"https://slack.com/api" env:"TOCSIN_SLACK_API_URL" placeholder:"URL" name:"slack-api-url"`
 	TickInterval      time.Duration   `help:"Time between passes over a partition." default:"1s" env:"TOCSIN_TICK_INTERVAL"`
-	Settle            time.Duration   `help:"How far behind ClickHouse's clock exchanges are judged." default:"1s" env:"TOCSIN_SETTLE"`
+	Settle            time.Duration   `help:"How far behind ClickHouse's clock exchanges are judged." default:"100ms" env:"TOCSIN_SETTLE"`
 	PageSize          int             `help:"Most exchanges read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
 	PartitionLease    time.Duration   `help:"How long a partition stays with a replica that died. TOCSIN_CLAIM_FOR is its former name." default:"15s" env:"TOCSIN_PARTITION_LEASE,TOCSIN_CLAIM_FOR"`
 	EvaluateWorkers   int             `help:"Most partitions that this replica evaluates at once." default:"4" env:"TOCSIN_EVALUATE_WORKERS" placeholder:"N"`

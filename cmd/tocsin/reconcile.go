@@ -59,7 +59,7 @@ func (r *reconcile) Run(ctx context.Context, out io.Writer) error {
 		if c.Missing > 0 {
 			samples = append(samples, fmt.Sprintf("%s: %s", c.RuleName, strings.Join(c.MissingSample, ", ")))
 		}
-		_, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.OutOfReach, c.Unexpected)
+		_, err := fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", c.RuleName, c.RuleID, c.Matching, c.Alerted, c.Missing, c.LateDropped, c.Unexpected)
 		return err
 	})
 	if err != nil {

@@ -70,7 +70,7 @@ func newMetrics() *metrics {
 			Name: "tocsin_fenced_total", Help: "Writes that were refused because a lease had passed to another replica, or a rule had changed meanwhile.",
 		}),
 		reaped: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tocsin_reaped_claims_total", Help: "Claims of dead replicas that this replica released, by what was claimed.",
+			Name: "tocsin_reaped_claims_total", Help: "Leases of dead replicas that this replica released, by what was leased.",
 		}, []string{"kind"}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tocsin_attempts_unknown_total", Help: "Attempts without outcome, of whatever replica, after which this one made the next; each may have sent a message a second time.",
@@ -143,7 +143,7 @@ func (m *metrics) Fenced() { m.fenced.Inc() }
 
 // Reaped counts what a dead replica held.
 func (m *metrics) Reaped(held lease.Released) {
-	m.reaped.WithLabelValues("rule").Add(float64(held.Rules))
+	m.reaped.WithLabelValues("partition").Add(float64(held.Partitions))
 	m.reaped.WithLabelValues("notification").Add(float64(held.Notifications))
 }
 
@@ -192,8 +192,8 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		{"tocsin_reconciled_timestamp_seconds", "When rules were last compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledAt},
 		{"tocsin_reconciled_since_timestamp_seconds", "Since when every rule has been compared, in seconds since the Unix epoch; 0 before the first time.", measured.ReconciledSince},
 		{"tocsin_swept_timestamp_seconds", "When a pass of the retention, of any replica, last came to its end, in seconds since the Unix epoch; 0 before the first.", measured.SweptAt},
-		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest enabled rule is.", measured.Slowest.Seconds()},
-		{"tocsin_rules_owing", "Enabled rules whose look-back is not all judged yet: it is worked off beside what is new.", float64(measured.Owing)},
+		{"tocsin_evaluation_lag_seconds", "How far behind the present the slowest partition or rule is.", measured.Slowest.Seconds()},
+		{"tocsin_rules_backfilling", "Enabled rules with progress of their own: new, failing, or deferred.", float64(measured.Backfills)},
 		{"tocsin_outbox_depth", "Messages that are owed: counted up to 10,000, an estimate beyond that.", float64(measured.OutboxDepth)},
 		{"tocsin_outbox_oldest_seconds", "Age of the oldest message that is owed; 0 when none is.", measured.OutboxOldest.Seconds()},
 		{"tocsin_webhooks_open", "Enabled webhooks whose receiver does not answer: their breaker is open.", float64(measured.OpenBreakers)},
@@ -203,5 +203,10 @@ func gauges(measured postgres.Gauges) prometheus.Gatherer {
 		gauge.Set(g.value)
 		registry.MustRegister(gauge)
 	}
+	lateDropped := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "tocsin_late_dropped_total", Help: "Exchanges that match a rule and became visible beyond its look-back, as reconciliation counted them; a replay can still raise them.",
+	})
+	lateDropped.Add(float64(measured.LateDropped))
+	registry.MustRegister(lateDropped)
 	return registry
 }

@@ -12,6 +12,7 @@ import (
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/internal/chtest"
 	"tocsin/internal/clickhouse"
 	"tocsin/rules"
@@ -96,7 +97,7 @@ func TestEndsOutOfReach(t *testing.T) {
 			if page, err = found(source.Scan(t.Context(), recent)); err != nil || !slices.Equal(ids(page), since) {
 				t.Errorf("scan of what ended since: %q, %v; want %q", ids(page), err, since)
 			}
-			matched, err := source.Matched(t.Context(), clickhouse.MatchedQuery{
+			matched, err := source.Matched(t.Context(), reconcile.MatchedQuery{
 				TenantID: "default", After: cursor.Position{StartTimeNS: at - 1}, BeforeNS: at + 10, EndedFromNS: at, EndedToNS: math.MaxInt64, Limit: 10,
 			})
 			if err != nil || len(matched) != len(since) {

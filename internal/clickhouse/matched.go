@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+
+	"tocsin/evaluator/reconcile"
 )
 
 // matchedQuery finds positions and ends by a condition. Its bound is a
 // disjunction for the reason that [pageQuery] tells.
-func matchedQuery(m *Mapping, mq MatchedQuery, cond condition) query {
+func matchedQuery(m *Mapping, mq reconcile.MatchedQuery, cond condition) query {
 	start, id := operand(m.StartTime), operand(m.ExecutionID)
 	q := query{parameters: maps.Clone(cond.parameters)}
 	ended := fmt.Sprintf("ifNull(%s, toUnixTimestamp64Nano(%s))", m.end(), start)
@@ -38,7 +40,7 @@ LIMIT {limit:UInt64}`, start, id, ended, m.Table, m.rowsOf(q.parameters, one(mq.
 }
 
 // Matched returns the exchanges that a condition matches. ClickHouse judges.
-func (s *Source) Matched(ctx context.Context, mq MatchedQuery) ([]Matched, error) {
+func (s *Source) Matched(ctx context.Context, mq reconcile.MatchedQuery) ([]reconcile.Matched, error) {
 	matches, err := predicate(&s.mapping, mq.Scope, mq.Filter)
 	if err != nil {
 		return nil, fmt.Errorf("find matched exchanges: %w", err)
@@ -49,9 +51,9 @@ func (s *Source) Matched(ctx context.Context, mq MatchedQuery) ([]Matched, error
 		return nil, s.explain(err)
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells all there is
-	var list []Matched
+	var list []reconcile.Matched
 	for rows.Next() {
-		var e Matched
+		var e reconcile.Matched
 		if err := rows.Scan(&e.StartTimeNS, &e.ExecutionID, &e.EndedNS); err != nil {
 			return nil, fmt.Errorf("clickhouse: read matched exchange: %w", err)
 		}

@@ -58,6 +58,8 @@ func (s *Source) bounded(ctx context.Context, q query, maxRows int) context.Cont
 	all["readonly"] = 2
 	all["max_execution_time"] = int(math.Ceil(s.timeout.Seconds()))
 	all["max_result_rows"] = maxRows
-	all["max_result_bytes"] = q.maxBytes
+	if q.maxBytes > 0 {
+		all["max_result_bytes"] = q.maxBytes
+	}
 	return clickhouse.Context(ctx, clickhouse.WithParameters(maps.Clone(q.parameters)), clickhouse.WithSettings(all))
 }

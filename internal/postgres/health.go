@@ -239,7 +239,7 @@ func notifyOperators(ctx context.Context, q *pgq.Queries, about []healthAlert, r
 	for _, a := range about {
 		for _, webhook := range webhooks[a.tenant] {
 			list = append(list, notify.Notification{
-				ID: notificationID(a.alert, webhook, reason, 0), TenantID: a.tenant, AlertID: a.alert, RuleID: a.rule, WebhookID: webhook, Reason: reason,
+				ID: notify.ID(a.alert, webhook, reason, 0), TenantID: a.tenant, AlertID: a.alert, RuleID: a.rule, WebhookID: webhook, Reason: reason,
 			})
 		}
 	}
@@ -331,7 +331,7 @@ func tellOperators(ctx context.Context, q *pgq.Queries, t telling) (notification
 	for _, row := range webhooks {
 		if row.WebhookID != t.except {
 			list = append(list, notify.Notification{
-				ID: notificationID(t.alert, row.WebhookID, t.reason, 0), TenantID: t.tenant, AlertID: t.alert, RuleID: t.rule,
+				ID: notify.ID(t.alert, row.WebhookID, t.reason, 0), TenantID: t.tenant, AlertID: t.alert, RuleID: t.rule,
 				WebhookID: row.WebhookID, Reason: t.reason,
 			})
 		}

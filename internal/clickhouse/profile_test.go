@@ -1,0 +1,200 @@
+package clickhouse_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
+	"tocsin/internal/chtest"
+	"tocsin/internal/clickhouse"
+	"tocsin/rules"
+)
+
+// openUnder opens a source whose user has settings, as a profile of the server gives
+// them: those of a session, of which readonly = 2 is the last.
+func openUnder(t *testing.T, db chtest.Database, settings map[string]string, o clickhouse.Options) *clickhouse.Source {
+	t.Helper()
+	u, err := url.Parse(db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := uuid.NewString()
+	// Without the check, a session that has ended would begin anew, with no settings.
+	u.RawQuery = "session_check=1&session_id=" + session
+	o.URL, o.Version = u.String(), "test"
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		list = append(list, fmt.Sprintf("%s = '%s'", name, settings[name]))
+	}
+	post := func(parameters, statement string) {
+		request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPost,
+			"http://"+u.Host+"/?session_id="+session+parameters, strings.NewReader(statement))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: code %s", statement, response.Header.Get("X-ClickHouse-Exception-Code"))
+		}
+	}
+	post("", "SET "+strings.Join(append(list, "readonly = 2"), ", "))
+	source, err := clickhouse.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = source.Close()
+		// Ends the session, which keeps the database from being dropped.
+		post("&session_timeout=0", "SELECT 1")
+	})
+	return source
+}
+
+// answers are what the queries of a source return about a range, or why they do not.
+func answers(t *testing.T, source *clickhouse.Source, within evaluator.Range, limit int) map[string]any {
+	t.Helper()
+	of, failures := tenants("default", "other"), []rules.Status{rules.Failed}
+	all := map[string]any{}
+	add := func(name string, answer any, err error) {
+		if all[name] = answer; err != nil {
+			all[name] = err
+		}
+	}
+	o, err := source.Observe(t.Context(), evaluator.ObserveQuery{Tenants: of, Statuses: failures, FromNS: within.FromNS, ToNS: within.ToNS, WidthNS: 1e9})
+	slices.SortFunc(o.Fingerprints, func(a, b evaluator.Fingerprint) int { return int(a.FromNS/1e9 - b.FromNS/1e9) })
+	add("observe", o.Fingerprints, err)
+	none, err := source.Observe(t.Context(), evaluator.ObserveQuery{Tenants: of, Statuses: failures, FromNS: 1, ToNS: 2, WidthNS: 1})
+	add("observe nothing", len(none.Fingerprints), err)
+	counts, err := source.RowCounts(t.Context(), evaluator.RowCountQuery{Tenants: of, Ranges: []evaluator.Range{within, {FromNS: 1, ToNS: 2}}})
+	add("row counts", counts.Counts, err)
+	for name, narrow := range map[string]*evaluator.Narrowing{"scan": nil, "narrowed scan": {}} {
+		page, err := source.Scan(t.Context(), evaluator.Scan{
+			Tenants: of, After: cursor.Position{StartTimeNS: within.FromNS}, BeforeNS: within.ToNS, Statuses: failures, Limit: limit, Narrow: narrow,
+		})
+		add(name, ids(page.Exchanges), err)
+	}
+	nothing, err := source.Scan(t.Context(), evaluator.Scan{
+		Tenants: of, After: cursor.Position{StartTimeNS: 1}, BeforeNS: 2, Statuses: failures, Limit: limit,
+	})
+	add("scan nothing", len(nothing.Exchanges), err)
+	matched, err := source.Matched(t.Context(), reconcile.MatchedQuery{
+		TenantID: "default", After: cursor.Position{StartTimeNS: within.FromNS}, BeforeNS: within.ToNS,
+		EndedFromNS: within.FromNS, EndedToNS: within.ToNS, Limit: limit,
+	})
+	add("matched", matched, err)
+	found, err := source.Search(t.Context(), rules.ExchangeQuery{TenantID: "default", FromNS: within.FromNS, ToNS: within.ToNS, Limit: limit})
+	add("search", ids(found), err)
+	return all
+}
+
+// TestNoProfileShortensAnAnswer reads under settings that, sent with a statement, would
+// give it another answer: with each, every answer is the whole one or an error.
+func TestNoProfileShortensAnAnswer(t *testing.T) {
+	const rows = 60_000
+	db := chtest.New(t)
+	db.KeepRows(t)
+	for part := range 3 {
+		if err := db.Conn.Exec(t.Context(), fmt.Sprintf(`
+			INSERT INTO exchanges (tenant_id, start_time, execution_id, end_time, status)
+			SELECT if(number %% 2 = 0, 'default', 'other'), fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number) * 1000000, 'UTC') AS start, toString(number), start,
+				if(number %% 20 < 2, 'FAILED', 'COMPLETED')
+			FROM numbers(%d, %d)`, base, part*rows/3, rows/3)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	within := evaluator.Range{FromNS: base, ToNS: base + rows*1_000_000}
+	const limit = 8000
+	whole := answers(t, openUnder(t, db, nil, clickhouse.Options{}), within, limit)
+	for name, answer := range whole {
+		if err, ok := answer.(error); ok {
+			t.Fatalf("%s under readonly = 2: %v", name, err)
+		}
+	}
+	if n := len(whole["scan"].([]string)); n != rows/10 {
+		t.Fatalf("%d failures, want %d", n, rows/10)
+	}
+	for name, c := range map[string]struct {
+		settings map[string]string
+		// fails are the answers that must be errors. Others may be, where something is
+		// bounded.
+		fails []string
+	}{
+		"rows to read":     {map[string]string{"max_rows_to_read": "20000", "read_overflow_mode": "break"}, []string{"observe", "scan", "narrowed scan", "matched", "search"}},
+		"rows of a leaf":   {map[string]string{"max_rows_to_read_leaf": "20000", "read_overflow_mode_leaf": "break"}, []string{"observe", "scan"}},
+		"rows of a result": {map[string]string{"max_result_rows": "5", "result_overflow_mode": "break"}, nil},
+		"groups":           {map[string]string{"max_rows_to_group_by": "10", "group_by_overflow_mode": "any"}, []string{"observe"}},
+		"rows to sort":     {map[string]string{"max_rows_to_sort": "100", "sort_overflow_mode": "break", "max_block_size": "1000"}, []string{"scan"}},
+		"rows of a set":    {map[string]string{"max_rows_in_set": "1", "set_overflow_mode": "break"}, nil},
+		"limit":            {map[string]string{"limit": "1"}, nil},
+		"offset":           {map[string]string{"offset": "1"}, nil},
+		"extremes":         {map[string]string{"extremes": "1"}, nil},
+		"no empty row":     {map[string]string{"empty_result_for_aggregation_by_empty_set": "1"}, nil},
+		"NULL for nothing": {map[string]string{"aggregate_functions_null_for_empty": "1"}, nil},
+		"query cache":      {map[string]string{"use_query_cache": "1", "query_cache_nondeterministic_function_handling": "save"}, nil},
+		"FINAL":            {map[string]string{"final": "1"}, nil},
+		"another zone":     {map[string]string{"session_timezone": "America/New_York"}, nil},
+		"names in SQL's way": {map[string]string{
+			"transform_null_in": "1", "join_use_nulls": "1", "prefer_column_name_to_alias": "1", "enable_positional_arguments": "0",
+			"asterisk_include_materialized_columns": "1", "asterisk_include_alias_columns": "1", "cast_keep_nullable": "1",
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bounded := slices.ContainsFunc(slices.Collect(maps.Keys(c.settings)), func(name string) bool { return strings.HasPrefix(name, "max_") })
+			got := answers(t, openUnder(t, db, c.settings, clickhouse.Options{}), within, limit)
+			for _, question := range slices.Sorted(maps.Keys(whole)) {
+				err, failed := got[question].(error)
+				switch {
+				case failed && (!bounded || !strings.Contains(err.Error(), "clickhouse: code ")):
+					t.Errorf("%s: %v", question, err)
+				case !failed && slices.Contains(c.fails, question):
+					t.Errorf("%s: %.200s, want an error", question, fmt.Sprint(got[question]))
+				case !failed && !cmp.Equal(whole[question], got[question]):
+					t.Errorf("%s: %.200s, want %.200s", question, fmt.Sprint(got[question]), fmt.Sprint(whole[question]))
+				}
+			}
+		})
+	}
+}
+
+// TestNoProfileLetsTimeCutAnAnswer has rows that take a millisecond each, more of them
+// than a second allows.
+func TestNoProfileLetsTimeCutAnAnswer(t *testing.T) {
+	const rows = 5_000
+	db := chtest.New(t)
+	for _, statement := range []string{
+		"CREATE TABLE slow AS exchanges ENGINE = MergeTree ORDER BY start_time SETTINGS index_granularity = 100",
+		fmt.Sprintf(`INSERT INTO slow (tenant_id, start_time, execution_id, status)
+			SELECT 'default', fromUnixTimestamp64Nano(toInt64(%d) + toInt64(number), 'UTC'), toString(number), 'FAILED' FROM numbers(%d)`, base, rows),
+	} {
+		if err := db.Conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slow := clickhouse.Exchanges()
+	slow.Table, slow.Failed, slow.Terminal = "slow", "status = 'FAILED' AND sleepEachRow(0.001) = 0", ""
+	source := openUnder(t, db, map[string]string{"timeout_overflow_mode": "break", "max_block_size": "100", "max_threads": "1"},
+		clickhouse.Options{Mapping: slow, QueryTimeout: time.Second})
+	s := scan(cursor.Position{StartTimeNS: base - 1}, base+rows)
+	s.Limit = rows
+	page, err := source.Scan(t.Context(), s)
+	if err == nil || errors.Is(err, evaluator.ErrTooMuch) || !strings.Contains(err.Error(), "code 159") {
+		t.Errorf("%d of %d exchanges, more %v, %v; want to be told that the time is up", len(page.Exchanges), rows, page.More, err)
+	}
+}

@@ -1,0 +1,366 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/google/uuid"
+
+	"tocsin/cursor"
+	"tocsin/evaluator"
+	"tocsin/internal/fault"
+)
+
+// mover is a fleet whose tenants move.
+type mover struct {
+	*fleet
+	rules map[string]uuid.UUID
+}
+
+func newMover(t *testing.T, tenants ...string) *mover {
+	t.Helper()
+	m := &mover{newFleet(t), map[string]uuid.UUID{}}
+	for _, tenant := range tenants {
+		rule, err := m.db.Rules().Create(t.Context(), tenant, definition("rule"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.rules[tenant] = rule.ID
+	}
+	m.exec(`delete from rule_backfill`)
+	return m
+}
+
+// stand has partitions be at a cursor, with a backfill mark where from is not 0.
+func (m *mover) stand(partition int, at, fromNS, cursorNS int64) {
+	m.tb.Helper()
+	m.exec(`update checkpoint set cursor = $2, backfill_from_ns = nullif($3::bigint, 0), backfill_cursor_ns = nullif($4::bigint, 0) where partition = $1`,
+		partition, startOf(at).String(), fromNS, cursorNS)
+}
+
+// of returns the partition that evaluates a tenant.
+func (m *mover) of(tenant string) int {
+	m.tb.Helper()
+	return one[int](m.tb, m.conn, `select partition from tenant_partition where tenant_id = $1`, tenant)
+}
+
+func (m *mover) checkpoint(partition int) evaluator.Checkpoint {
+	m.tb.Helper()
+	for _, c := range m.hold("mover").Checkpoints {
+		if c.Partition == partition {
+			return c
+		}
+	}
+	m.tb.Fatalf("partition %d is not held", partition)
+	return evaluator.Checkpoint{}
+}
+
+// reads expects that a partition evaluates the rules of some tenants and nothing else.
+func (m *mover) reads(partition int, tenants ...string) {
+	m.tb.Helper()
+	set, err := m.store.Rules(context.Background(), partition, 0)
+	if err != nil {
+		m.tb.Fatal(err)
+	}
+	var got []string
+	for _, r := range set.Rules {
+		got = append(got, r.Rule.TenantID)
+	}
+	slices.Sort(got)
+	slices.Sort(tenants)
+	if !slices.Equal(got, tenants) {
+		m.tb.Errorf("partition %d evaluates %q, want %q", partition, got, tenants)
+	}
+}
+
+func (m *mover) refused(err error, kind fault.Kind, part string) {
+	m.tb.Helper()
+	if fault.KindOf(err) != kind || !strings.Contains(err.Error(), part) {
+		m.tb.Errorf("error %v, want a fault of kind %v that says %q", err, kind, part)
+	}
+}
+
+const now0 = int64(1_795_244_520_000_000_000)
+
+func minutesAgo(n int64) int64 { return now0 - n*int64(time.Minute) }
+
+func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
+	m := newMover(t, "acme", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p")
+	home := m.of("acme")
+	var others []string
+	for tenant := range m.rules {
+		if tenant != "acme" && m.of(tenant) == home {
+			others = append(others, tenant)
+		}
+	}
+	if len(others) == 0 {
+		t.Fatal("nobody shares a partition with acme")
+	}
+	m.stand(home, minutesAgo(5), minutesAgo(90), minutesAgo(40))
+	before := m.checkpoint(home)
+	number, err := m.db.Partitions().Isolate(t.Context(), "acme")
+	if err != nil || number < 8 || m.of("acme") != number {
+		t.Fatalf("Isolate = %d, %v", number, err)
+	}
+	own, left := m.checkpoint(number), m.checkpoint(home)
+	wantCheckpoint(t, own, startOf(minutesAgo(5)), &evaluator.Mark{FromNS: minutesAgo(90), CursorNS: minutesAgo(40)})
+	wantCheckpoint(t, left, startOf(minutesAgo(5)), &evaluator.Mark{FromNS: minutesAgo(90), CursorNS: minutesAgo(40)})
+	if own.Of != 0 || left.Of != 8 || left.Revision == before.Revision || left.RulesRevision == before.RulesRevision {
+		t.Errorf("the partitions are %+v and %+v", own, left)
+	}
+	m.reads(number, "acme")
+	m.reads(home, others...)
+	// Who held the rule before is told that it is gone.
+	if set, err := m.store.Rules(t.Context(), home, before.RulesRevision); err != nil || len(set.Rules) != 0 || !slices.Equal(set.Removed, []uuid.UUID{m.rules["acme"]}) {
+		t.Errorf("the former partition reads %+v, %v", set, err)
+	}
+	_, err = m.db.Partitions().Isolate(t.Context(), "acme")
+	m.refused(err, fault.Conflict, "of its own already")
+	_, err = m.db.Partitions().Isolate(t.Context(), "nobody")
+	m.refused(err, fault.NotFound, "nobody has no rules")
+	_, err = m.db.Partitions().Join(t.Context(), others[0])
+	m.refused(err, fault.Conflict, "has no partition of its own")
+
+	// The tenant fell behind meanwhile; a commit of its last pass comes too late.
+	m.stand(number, minutesAgo(60), 0, 0)
+	m.stand(home, minutesAgo(1), 0, 0)
+	late := m.checkpoint(number)
+	if joined, err := m.db.Partitions().Join(t.Context(), "acme"); err != nil || joined != home {
+		t.Fatalf("Join = %d, %v", joined, err)
+	}
+	lookBack := int64(60*time.Second + 90*time.Second)
+	wantCheckpoint(t, m.checkpoint(home), startOf(minutesAgo(1)), &evaluator.Mark{FromNS: minutesAgo(60) - lookBack, CursorNS: minutesAgo(60)})
+	m.reads(home, append(others, "acme")...)
+	_, err = m.store.Commit(t.Context(), evaluator.Batch{
+		Partition: number, Token: late.Token, Revision: late.Revision, RulesRevision: late.RulesRevision, LeaseFor: leaseFor,
+	})
+	if !isStale(err) {
+		t.Errorf("a commit of a partition that has ended = %v", err)
+	}
+	_, err = m.db.Partitions().Join(t.Context(), "acme")
+	m.refused(err, fault.Conflict, "has no partition of its own")
+}
+
+// TestJoinMarksWhatIsLeft has the giver be ahead or behind, with and without marks.
+func TestJoinMarksWhatIsLeft(t *testing.T) {
+	const lookBack = int64(150 * time.Second)
+	at := func(n int64) *string { return new(startOf(minutesAgo(n)).String()) }
+	for name, c := range map[string]struct {
+		giver, receiver         *string
+		giverMark, receiverMark *evaluator.Mark
+		want                    *cursor.Position
+		wantMark                *evaluator.Mark
+	}{
+		"the giver is ahead":   {giver: at(1), receiver: at(9), want: new(startOf(minutesAgo(9)))},
+		"the giver is behind":  {giver: at(9), receiver: at(1), want: new(startOf(minutesAgo(1))), wantMark: &evaluator.Mark{FromNS: minutesAgo(9) - lookBack, CursorNS: minutesAgo(9)}},
+		"the receiver is new":  {giver: at(9), want: new(startOf(minutesAgo(9)))},
+		"the giver is new":     {receiver: at(9), want: new(startOf(minutesAgo(9)))},
+		"both are new":         {},
+		"the giver has a mark": {giver: at(1), receiver: at(9), giverMark: &evaluator.Mark{FromNS: 7, CursorNS: 9}, want: new(startOf(minutesAgo(9))), wantMark: &evaluator.Mark{FromNS: 7, CursorNS: 9}},
+		"the receiver has a mark": {
+			giver: at(9), receiver: at(1), receiverMark: &evaluator.Mark{FromNS: minutesAgo(99), CursorNS: minutesAgo(5)},
+			want: new(startOf(minutesAgo(1))), wantMark: &evaluator.Mark{FromNS: minutesAgo(99), CursorNS: minutesAgo(9)},
+		},
+		"both have marks": {
+			giver: at(1), receiver: at(9), giverMark: &evaluator.Mark{FromNS: 7, CursorNS: 90}, receiverMark: &evaluator.Mark{FromNS: 8, CursorNS: 80},
+			want: new(startOf(minutesAgo(9))), wantMark: &evaluator.Mark{FromNS: 7, CursorNS: 80},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMover(t, "acme")
+			home := m.of("acme")
+			number, err := m.db.Partitions().Isolate(t.Context(), "acme")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for partition, stands := range map[int]struct {
+				cursor *string
+				mark   *evaluator.Mark
+			}{number: {c.giver, c.giverMark}, home: {c.receiver, c.receiverMark}} {
+				var from, of *int64
+				if stands.mark != nil {
+					from, of = &stands.mark.FromNS, &stands.mark.CursorNS
+				}
+				m.exec(`update checkpoint set cursor = $2, backfill_from_ns = $3, backfill_cursor_ns = $4 where partition = $1`, partition, stands.cursor, from, of)
+			}
+			if _, err := m.db.Partitions().Join(t.Context(), "acme"); err != nil {
+				t.Fatal(err)
+			}
+			got := m.checkpoint(home)
+			if c.want == nil {
+				if got.Cursor != nil || got.Backfill != nil {
+					t.Errorf("the receiver is at %+v", got)
+				}
+				return
+			}
+			wantCheckpoint(t, got, *c.want, c.wantMark)
+		})
+	}
+}
+
+// TestNumberOfPartitionsChanges goes from 8 to 3 to 20, with partitions at different cursors.
+func TestNumberOfPartitionsChanges(t *testing.T) {
+	var tenants []string
+	for n := range 40 {
+		tenants = append(tenants, fmt.Sprint("tenant-", n))
+	}
+	m := newMover(t, tenants...)
+	alone, err := m.db.Partitions().Isolate(t.Context(), "tenant-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What a tenant has come to: the cursor and the mark of its partition.
+	type progress struct{ cursorNS, fromNS int64 }
+	read := func() map[string]progress {
+		t.Helper()
+		list := map[string]progress{}
+		for _, c := range m.hold("mover").Checkpoints {
+			set, err := m.store.Rules(t.Context(), c.Partition, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range set.Rules {
+				p := progress{cursorNS: c.Cursor.StartTimeNS, fromNS: c.Cursor.StartTimeNS}
+				if c.Backfill != nil {
+					p.fromNS = min(p.fromNS, c.Backfill.FromNS)
+				}
+				if _, twice := list[r.Rule.TenantID]; twice {
+					t.Errorf("%s is evaluated twice", r.Rule.TenantID)
+				}
+				list[r.Rule.TenantID] = p
+				if share := xxhash.Sum64String(r.Rule.TenantID); c.Of != 0 && share%uint64(c.Of) != uint64(c.Index) {
+					t.Errorf("%s is in share %d of %d", r.Rule.TenantID, c.Index, c.Of)
+				}
+			}
+		}
+		return list
+	}
+	for number := range 8 {
+		m.stand(number, minutesAgo(int64(number)), 0, 0)
+	}
+	m.stand(5, minutesAgo(5), minutesAgo(200), minutesAgo(30))
+	m.stand(alone, minutesAgo(77), 0, 0)
+	before := read()
+	stale := m.checkpoint(2)
+	for _, n := range []int{3, 20} {
+		if err := m.db.Partitions().Count(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		after := read()
+		if len(after) != len(tenants) {
+			t.Errorf("with %d partitions %d tenants are evaluated", n, len(after))
+		}
+		for tenant, was := range before {
+			if is := after[tenant]; is.cursorNS > was.cursorNS && is.fromNS > was.cursorNS || is.fromNS > was.fromNS {
+				t.Errorf("with %d partitions %s goes on at %+v, and had come to %+v", n, tenant, is, was)
+			}
+		}
+		if after["tenant-0"] != before["tenant-0"] {
+			t.Errorf("the isolated tenant moved to %+v", after["tenant-0"])
+		}
+		if got := len(m.hold("mover").Checkpoints); got != n+1 {
+			t.Errorf("%d partitions, want %d", got, n+1)
+		}
+		before = after
+	}
+	_, err = m.store.Commit(t.Context(), evaluator.Batch{
+		Partition: stale.Partition, Token: stale.Token, Revision: stale.Revision, RulesRevision: stale.RulesRevision, LeaseFor: leaseFor,
+	})
+	if !isStale(err) {
+		t.Errorf("a commit of a former partition = %v", err)
+	}
+	// A tenant that comes now is assigned by the new number.
+	if _, err := m.db.Rules().Create(t.Context(), "newcomer", definition("rule")); err != nil {
+		t.Fatal(err)
+	}
+	if share := one[int](t, m.conn, `select share_index from checkpoint where partition = $1`, m.of("newcomer")); share != int(xxhash.Sum64String("newcomer")%20) {
+		t.Errorf("a newcomer is in share %d", share)
+	}
+	m.refused(m.db.Partitions().Count(t.Context(), 20), fault.Conflict, "20 partitions already")
+	m.refused(m.db.Partitions().Count(t.Context(), 0), fault.Invalid, "from 1 to 1024")
+	list, err := m.db.Partitions().List(t.Context())
+	if err != nil || len(list) != 21 || list[20].Tenant != "tenant-0" || list[20].Of != 0 || list[20].Tenants != 1 || list[20].Rules != 1 || list[0].Owner != "mover" {
+		t.Errorf("List = %+v, %v", list, err)
+	}
+}
+
+// TestMovesAmongPassesAndChanges moves tenants while passes commit and rules change.
+// Each commit that succeeds is one of the partition that evaluates the rule just then.
+func TestMovesAmongPassesAndChanges(t *testing.T) {
+	tenants := []string{"a", "b", "c", "d", "e", "f"}
+	m := newMover(t, tenants...)
+	ctx, cancel := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	work := func(f func() error) {
+		working.Go(func() {
+			for ctx.Err() == nil {
+				if err := f(); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for n := range 2 {
+		work(func() error {
+			holding, err := m.store.Hold(ctx, evaluator.HoldRequest{Replica: fmt.Sprint("x", n), LeaseFor: leaseFor})
+			if err != nil {
+				return err
+			}
+			for _, c := range holding.Checkpoints {
+				set, err := m.store.Rules(ctx, c.Partition, 0)
+				if isStale(err) {
+					continue
+				}
+				if err != nil {
+					return err
+				}
+				batch := evaluator.Batch{Partition: c.Partition, Token: c.Token, Revision: c.Revision, RulesRevision: set.Revision, LeaseFor: leaseFor}
+				for _, r := range set.Rules {
+					// Only one partition may say this of a rule.
+					batch.Problems = map[uuid.UUID]string{r.Rule.ID: fmt.Sprint(c.Partition)}
+				}
+				if _, err := m.store.Commit(ctx, batch); err != nil && !isStale(err) {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	work(func() error {
+		_, err := m.db.Rules().SetEnabled(ctx, "a", m.rules["a"], time.Now().UnixNano()%2 == 0)
+		return err
+	})
+	for round := range 12 {
+		tenant := tenants[round%len(tenants)]
+		var err error
+		switch round % 3 {
+		case 0:
+			_, err = m.db.Partitions().Isolate(t.Context(), tenant)
+		case 1:
+			err = m.db.Partitions().Count(t.Context(), 2+round)
+		case 2:
+			_, err = m.db.Partitions().Join(t.Context(), tenants[(round-2)%len(tenants)])
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	working.Wait()
+	wrong := one[int](t, m.conn, `
+		select count(*)::int from rule r join tenant_partition t using (tenant_id) join checkpoint c using (partition)
+		where not exists (select from partition_rule p where p.partition = t.partition and p.rule_id = r.rule_id and p.changed <= c.rules_revision)`)
+	if wrong != 0 {
+		t.Errorf("%d rules are not known to their partition", wrong)
+	}
+	if n := one[int](t, m.conn, `select count(distinct tenant_id)::int from tenant_partition`); n != len(tenants) {
+		t.Errorf("%d tenants are assigned", n)
+	}
+}
