@@ -58,7 +58,7 @@ type serve struct {
 	Settle            time.Duration   `help:"How far behind ClickHouse's clock exchanges are judged." default:"100ms" env:"TOCSIN_SETTLE"`
 	PageSize          int             `help:"Most exchanges read at once." default:"1000" env:"TOCSIN_PAGE_SIZE"`
 	PartitionLease    time.Duration   `help:"How long a partition stays with a replica that died. TOCSIN_CLAIM_FOR is its former name." default:"15s" env:"TOCSIN_PARTITION_LEASE,TOCSIN_CLAIM_FOR"`
-	EvaluateWorkers   int             `help:"Most partitions that this replica evaluates at once." default:"4" env:"TOCSIN_EVALUATE_WORKERS" placeholder:"N"`
+	EvaluateWorkers   int             `help:"Most partitions that this replica evaluates at once." default:"8" env:"TOCSIN_EVALUATE_WORKERS" placeholder:"N"`
 	Lease             time.Duration   `help:"How long a claim on a notification outlives a replica that died." default:"30s" env:"TOCSIN_LEASE"`
 	HeartbeatInterval time.Duration   `help:"Time between this replica's heartbeats." default:"10s" env:"TOCSIN_HEARTBEAT_INTERVAL"`
 	DeadAfter         time.Duration   `help:"Silence after which a replica is dead and its claims are released; at least three heartbeat intervals." default:"1m" env:"TOCSIN_DEAD_AFTER"`

@@ -67,7 +67,7 @@ type Options struct {
 	// PartitionLease is how long a partition stays with a replica that does not commit,
 	// 15 s by default.
 	PartitionLease time.Duration
-	// Workers is how many partitions a replica evaluates at once, 4 by default.
+	// Workers is how many partitions a replica evaluates at once, 8 by default.
 	Workers int
 	// Lease is how long a claim on a notification outlives its replica, 30 s by default.
 	Lease time.Duration
