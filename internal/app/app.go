@@ -53,13 +53,16 @@ type App struct {
 	member     *lease.Member
 	bus        *bus.Bus
 	rulesBus   *bus.Bus
-	sender     *webhook.Sender
-	renderer   *webhook.Renderer
-	metrics    *metrics
-	watch      *watch
-	sweeper    *retention.Sweeper
-	door       *access.Door
-	lifecycle  lifecycle
+	// dispatchers wakes them; outbox is their store.
+	dispatchers *dispatchers
+	outbox      *postgres.Outbox
+	sender      *webhook.Sender
+	renderer    *webhook.Renderer
+	metrics     *metrics
+	watch       *watch
+	sweeper     *retention.Sweeper
+	door        *access.Door
+	lifecycle   lifecycle
 }
 
 // New opens everything that the roles need and starts nothing. The database
@@ -105,8 +108,9 @@ func New(ctx context.Context, o Options) (app *App, err error) {
 	if err := a.openBus(db); err != nil {
 		return nil, err
 	}
+	a.dispatchers = &dispatchers{bus: a.bus}
 	a.member, err = lease.New(lease.Options{
-		Store: replicas{db.Replicas(), a.bus, a.rulesBus}, Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
+		Store: replicas{db.Replicas(), a.dispatchers, a.rulesBus}, Replica: self, Timing: o.heartbeat(), Logger: a.options.Logger.With(slog.String("part", "lease")), Observer: a.metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -160,7 +164,7 @@ func (a *App) checkSource(ctx context.Context, source *clickhouse.Source) error 
 func (a *App) openOutgoing() (err error) {
 	a.sender, err = webhook.New(webhook.Options{
 		Version: a.options.Version, Now: a.options.Clock, AllowedNetworks: a.options.OutgoingAllow,
-		SlackAPI: a.options.SlackAPIURL,
+		SlackAPI: a.options.SlackAPIURL, RootCAs: a.options.OutgoingCAs, Proxy: a.options.OutgoingProxy,
 	})
 	if err != nil {
 		return err
@@ -173,15 +177,17 @@ func (a *App) openOutgoing() (err error) {
 func (a *App) openDispatcher(db *postgres.DB) error {
 	policy := notify.DefaultPolicy()
 	policy.Schedule, policy.Breaker = a.options.RetrySchedule, a.options.Breaker
+	a.outbox = db.Outbox()
 	var err error
 	a.dispatcher, err = notify.NewDispatcher(notify.Options{
-		Store: db.Outbox(), Renderer: a.renderer, Sender: a.sender, WakeUps: a.bus.WakeUps(),
+		Store: a.outbox, Slots: a.options.DispatchSlots, Renderer: a.renderer, Sender: a.sender, WakeUps: a.bus.WakeUps(),
 		Logger: a.options.Logger.With(slog.String("part", "dispatcher")), Clock: a.options.Clock, Replica: a.replica,
 		Lease: a.options.Lease, DeadAfter: a.options.DeadAfter, Poll: a.options.PollInterval, Policy: policy, Observer: a.metrics,
 	})
 	if err != nil {
 		return err
 	}
+	a.dispatchers.own = a.dispatcher
 	a.refresher, err = refresh.New(refresh.Options{
 		Store: db.Slack(), Renderer: a.renderer, Sender: a.sender, Clock: a.options.Clock, Poll: min(a.options.PollInterval, time.Second),
 		Logger: a.options.Logger.With(slog.String("part", "refresher")),
@@ -195,14 +201,10 @@ func (a *App) openEvaluator(db *postgres.DB, source *clickhouse.Source) error {
 		return err
 	}
 	a.watch = newWatch(db.Reconciliation(), source, a.options.ReconcileInterval, a.options.Logger.With(slog.String("part", "reconciliation")))
-	var desk postgres.Desk
-	if a.dispatcher != nil {
-		desk = a.dispatcher
-	}
-	store := db.Evaluation(desk)
+	store := db.Evaluation()
 	a.evaluator, err = evaluator.New(evaluator.Options{
 		Observer: a.metrics,
-		Source:   source, Store: store, Cohorts: store, CohortLeast: a.options.CohortLeast, Publisher: a.bus, Texts: texts,
+		Source:   source, Store: store, Cohorts: store, CohortLeast: a.options.CohortLeast, Publisher: a.dispatchers, Texts: texts,
 		Logger: a.options.Logger.With(slog.String("part", "evaluator")), Clock: a.options.Clock, Replica: a.replica,
 		Interval: a.options.TickInterval, Settle: a.options.Settle, PageSize: a.options.PageSize,
 		ClaimFor: a.options.ClaimFor, Budget: a.options.ClaimFor / 3, Rest: a.options.Rest, WakeUps: a.rulesBus.WakeUps(),
@@ -234,14 +236,14 @@ func (a *App) openAPI(ctx context.Context, db *postgres.DB, source *clickhouse.S
 		return err
 	}
 	who := a.options.Access
-	record := record{db.Record(), a.bus}
+	record := record{db.Record(a.sender.Head), a.dispatchers}
 	texts, err := template.NewTexts()
 	if err != nil {
 		return err
 	}
 	metrics := a.metrics.handler(db.Reconciliation(), a.options.Logger)
 	a.api, err = api.New(api.Options{ //nolint:contextcheck // requests bring their own contexts
-		Rules: ruleStore{db.Rules(), a.rulesBus}, Webhooks: webhooks{db.Webhooks(), a.bus}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Activity: db.Inbox(),
+		Rules: ruleStore{db.Rules(), a.rulesBus}, Webhooks: webhooks{db.Webhooks(), a.dispatchers}, Inbox: db.Inbox(), Bulk: db.Inbox(), Reading: db.Inbox(), Folder: db.Inbox(), Activity: db.Inbox(),
 		Pulse: db.Pulse(a.options.Clock), Missed: db.Inbox(), Notifications: record, Status: record,
 		Previewer: &evaluator.Previewer{Source: source, Texts: texts, Settle: a.options.Settle, Clock: a.options.Clock},
 		Exchanges: source, Texts: texts, Renderer: a.renderer, ExchangeURL: a.renderer.ExchangeURL, Sender: a.sender, Slack: db.Slack(),
@@ -316,6 +318,7 @@ func (a *App) Run(ctx context.Context) error {
 	if a.dispatcher != nil {
 		parts.Go(func() { a.bus.Listen(ctx) })
 		parts.Go(func() { a.dispatcher.Run(ctx) })
+		parts.Go(func() { a.watchBreakers(ctx) })
 		parts.Go(func() { a.refresher.Run(ctx) })
 	}
 	var serveErr error

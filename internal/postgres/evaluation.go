@@ -26,8 +26,6 @@ type Evaluation struct {
 	// known holds the rules claimed before, so that a claim reads only how far a
 	// rule has come, and what it says only after an edit.
 	known map[uuid.UUID]known
-	// desk takes over what it has room for, nil when no dispatcher runs here.
-	desk  Desk
 	doubt doubt
 }
 
@@ -40,10 +38,9 @@ type known struct {
 // maxKnown bounds the rules kept in memory, beyond which they are read again.
 const maxKnown = 50_000
 
-// Evaluation returns the evaluator's store. Desk belongs to the dispatcher of this
-// process; without one it is nil.
-func (db *DB) Evaluation(desk Desk) *Evaluation {
-	return &Evaluation{db: db, known: map[uuid.UUID]known{}, desk: desk}
+// Evaluation returns the evaluator's store.
+func (db *DB) Evaluation() *Evaluation {
+	return &Evaluation{db: db, known: map[uuid.UUID]known{}}
 }
 
 // Load claims due rules and cohorts, or says how long there are none. What cannot be
@@ -191,11 +188,9 @@ func (s *Evaluation) Commit(ctx context.Context, batch evaluator.Batch) (done ev
 	if err != nil {
 		return done, fmt.Errorf("commit: %w", err)
 	}
-	hand := s.reserve(ctx, batch.Notifications, batch.Patience)
-	defer func() { hand.over(ctx, err == nil) }()
 	err = s.doubt.settle(batch.Instances, func(someExist bool) (err error) {
 		rows.someExist = someExist
-		done, err = s.commit(ctx, batch, rows, hand)
+		done, err = s.commit(ctx, batch, rows)
 		return err
 	})
 	return done, err
@@ -214,7 +209,7 @@ func beginCommit(batch *evaluator.Batch) string {
 }
 
 // commit is the transaction.
-func (s *Evaluation) commit(ctx context.Context, batch evaluator.Batch, rows *alertBatch, hand *handover) (done evaluator.Committed, err error) {
+func (s *Evaluation) commit(ctx context.Context, batch evaluator.Batch, rows *alertBatch) (done evaluator.Committed, err error) {
 	err = s.db.begun(ctx, beginCommit(&batch), func(tx pgx.Tx) error {
 		q := s.db.queries.WithTx(tx)
 		done = evaluator.Committed{}
@@ -225,10 +220,9 @@ func (s *Evaluation) commit(ctx context.Context, batch evaluator.Batch, rows *al
 		if done.Inserted, err = rows.insert(ctx, q, watermarks); err != nil {
 			return err
 		}
-		if done.Notifications, err = insertNotifications(ctx, q, batch, evaluator.NewIDs(done.Inserted), hand); err != nil {
+		if done.Notifications, done.Waiting, err = insertNotifications(ctx, q, batch, evaluator.NewIDs(done.Inserted)); err != nil {
 			return err
 		}
-		done.HandedOver, done.Waiting = len(hand.claimed), hand.waiting
 		if err := applyChanges(ctx, q, batch, &done); err != nil {
 			return err
 		}
@@ -312,8 +306,11 @@ func leastDueAt(batch *evaluator.Batch) *time.Time {
 }
 
 // insertNotifications writes what is owed for the alerts that are new, in the
-// record and in the outbox, and returns how many.
-func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Batch, inserted evaluator.IDs, hand *handover) (int, error) {
+// record and in the outbox, and returns how many, in all and by webhook.
+func insertNotifications(
+	ctx context.Context, q *pgq.Queries, batch evaluator.Batch, inserted evaluator.IDs,
+) (count int, byWebhook map[uuid.UUID]int, err error) {
+	byWebhook = make(map[uuid.UUID]int)
 	room := len(inserted)
 	p := pgq.NotificationInsertParams{
 		NotificationIds: make([]uuid.UUID, 0, room), TenantIds: make([]string, 0, room), AlertIds: make([]uuid.UUID, 0, room),
@@ -330,9 +327,10 @@ func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Ba
 		p.RuleIds = append(p.RuleIds, n.RuleID)
 		p.WebhookIds = append(p.WebhookIds, n.WebhookID)
 		p.Reasons = append(p.Reasons, string(n.Reason))
+		byWebhook[n.WebhookID]++
 	}
 	if len(p.NotificationIds) == 0 {
-		return 0, nil
+		return 0, byWebhook, nil
 	}
 	for id := range evaluator.NewIDs(p.WebhookIds) {
 		p.HeldIds = append(p.HeldIds, id)
@@ -342,12 +340,13 @@ func insertNotifications(ctx context.Context, q *pgq.Queries, batch evaluator.Ba
 		err = errNoWebhook
 	}
 	if err != nil {
-		return 0, fmt.Errorf("insert notifications: %w", err)
+		return 0, nil, fmt.Errorf("insert notifications: %w", err)
 	}
-	if err := hand.owe(ctx, q, &batch, &p, recorded.At); err != nil {
-		return 0, fmt.Errorf("insert outbox: %w", err)
+	err = q.OutboxInsert(ctx, pgq.OutboxInsertParams{NotificationIds: p.NotificationIds, WebhookIds: p.WebhookIds})
+	if err != nil {
+		return 0, nil, fmt.Errorf("insert outbox: %w", err)
 	}
-	return len(p.NotificationIds), nil
+	return len(p.NotificationIds), byWebhook, nil
 }
 
 // ruleOf reads a stored rule. With an error, the rule is named but not complete.

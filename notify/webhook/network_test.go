@@ -234,10 +234,10 @@ func TestStoppedByItsCaller(t *testing.T) {
 	t.Cleanup(func() { close(released) })
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-arrived; cancel() }()
-	if o := newSender(t).Prepare(delivery(server.URL)).Send(ctx); o.Verdict != notify.VerdictUnknown || o.NothingSent || o.Error == "" {
+	if o := newSender(t).Send(ctx, delivery(server.URL)); o.Verdict != notify.VerdictUnknown || o.NothingSent || o.Error == "" {
 		t.Errorf("outcome after the request was sent: %+v, want unknown", o)
 	}
-	if o := newSender(t).Prepare(delivery(server.URL)).Send(ctx); o.Verdict != notify.VerdictRetry || !o.NothingSent {
+	if o := newSender(t).Send(ctx, delivery(server.URL)); o.Verdict != notify.VerdictRetry || !o.NothingSent {
 		t.Errorf("outcome before anything was sent: %+v, want a retry", o)
 	}
 }

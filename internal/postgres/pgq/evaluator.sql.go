@@ -309,99 +309,19 @@ func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsert
 	return i, err
 }
 
-const outboxInsert = `-- name: OutboxInsert :many
-with takers as (
-    select w.webhook_id
-    from webhook w
-    join webhook_state s using (webhook_id)
-    join (select unnest($1::uuid[]) as webhook_id, unnest($2::bigint[]) as version) t
-        on t.webhook_id = w.webhook_id and t.version = w.version
-    where w.enabled and s.opened_at is null and coalesce(w.held_until <= now(), true)
-), owed as (
-    insert into outbox (notification_id, webhook_id, due_at, claim_token, claimed_by, attempts, begun_at)
-    select n.notification_id, n.webhook_id,
-           case when n.claimed then now() + $3::interval else now() end,
-           case when n.claimed then nextval('claim_token') end,
-           case when n.claimed then $4::text end,
-           case when n.claimed and n.begins then 1 else 0 end,
-           case when n.claimed and n.begins then now() end
-    from (
-        select i.notification_id, i.webhook_id, i.wanted and t.webhook_id is not null as claimed,
-               i.notification_id = any($5::uuid[]) as begins
-        from (
-            select unnest($6::uuid[]) as notification_id, unnest($7::uuid[]) as webhook_id,
-                   unnest($8::boolean[]) as wanted
-        ) i
-        left join takers t on t.webhook_id = i.webhook_id
-    ) n
-    returning notification_id, claim_token, begun_at
-), frozen as (
-    insert into notification_body (notification_id, content_type, content, problem, request)
-    select b.notification_id, b.content_type, b.content, b.problem, b.request
-    from (
-        select unnest($5::uuid[]) as notification_id, unnest($9::text[]) as content_type,
-               unnest($10::bytea[]) as content, unnest($11::text[]) as problem, unnest($12::json[]) as request
-    ) b
-    where b.notification_id in (select owed.notification_id from owed where owed.begun_at is not null)
-)
-select notification_id, claim_token::bigint as claim_token from owed where claim_token is not null
+const outboxInsert = `-- name: OutboxInsert :exec
+insert into outbox (notification_id, webhook_id)
+select unnest($1::uuid[]), unnest($2::uuid[])
 `
 
 type OutboxInsertParams struct {
-	Takers          []uuid.UUID
-	TakerVersions   []int64
-	Lease           time.Duration
-	Replica         string
-	BeginIds        []uuid.UUID
 	NotificationIds []uuid.UUID
 	WebhookIds      []uuid.UUID
-	Wanted          []bool
-	ContentTypes    []string
-	Contents        [][]byte
-	Problems        []string
-	Requests        [][]byte
 }
 
-type OutboxInsertRow struct {
-	NotificationID uuid.UUID
-	ClaimToken     int64
-}
-
-// Owes notifications. Those for which a dispatcher has room are claimed by it from
-// the beginning, if its webhook is as the dispatcher knows it and takes messages;
-// these are returned. Of these, an attempt is begun already at those that come
-// with a body.
-func (q *Queries) OutboxInsert(ctx context.Context, arg OutboxInsertParams) ([]OutboxInsertRow, error) {
-	rows, err := q.db.Query(ctx, outboxInsert,
-		arg.Takers,
-		arg.TakerVersions,
-		arg.Lease,
-		arg.Replica,
-		arg.BeginIds,
-		arg.NotificationIds,
-		arg.WebhookIds,
-		arg.Wanted,
-		arg.ContentTypes,
-		arg.Contents,
-		arg.Problems,
-		arg.Requests,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []OutboxInsertRow{}
-	for rows.Next() {
-		var i OutboxInsertRow
-		if err := rows.Scan(&i.NotificationID, &i.ClaimToken); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+func (q *Queries) OutboxInsert(ctx context.Context, arg OutboxInsertParams) error {
+	_, err := q.db.Exec(ctx, outboxInsert, arg.NotificationIds, arg.WebhookIds)
+	return err
 }
 
 const ruleClaim = `-- name: RuleClaim :many

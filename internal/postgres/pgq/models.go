@@ -105,7 +105,6 @@ type Attempt struct {
 	Error          string
 	Response       string
 	DurationUs     *int64
-	Request        []byte
 	ResponseHead   []byte
 }
 
@@ -121,7 +120,6 @@ type AttemptHistory struct {
 	Error          string
 	Response       string
 	DurationUs     *int64
-	Request        []byte
 	ResponseHead   []byte
 }
 
@@ -181,6 +179,7 @@ type Notification struct {
 	Reason         string
 	CreatedAt      time.Time
 	Generation     int32
+	About          *uuid.UUID
 }
 
 type NotificationBody struct {
@@ -188,7 +187,6 @@ type NotificationBody struct {
 	ContentType    string
 	Content        []byte
 	Problem        string
-	Request        []byte
 }
 
 type NotificationStatus struct {
@@ -220,6 +218,7 @@ type Outbox struct {
 	Alone          bool
 	BegunAt        *time.Time
 	ReadyAt        time.Time
+	Since          time.Time
 }
 
 type Reader struct {
@@ -370,6 +369,7 @@ type Settlement struct {
 	Response       *string
 	DurationUs     *int64
 	ResponseHead   []byte
+	DiscardedBy    *string
 }
 
 type SignInFailure struct {
@@ -430,6 +430,13 @@ type Webhook struct {
 	FormerSecretUntil *time.Time
 }
 
+type WebhookIncident struct {
+	WebhookID uuid.UUID
+	Kind      string
+	AlertID   uuid.UUID
+	Since     time.Time
+}
+
 type WebhookState struct {
 	WebhookID   uuid.UUID
 	Failures    int32
@@ -441,4 +448,6 @@ type WebhookState struct {
 	ProbeID     *uuid.UUID
 	ProbeToken  *int64
 	NextSendAt  *time.Time
+	Holds       int32
+	HeldFor     time.Duration
 }

@@ -173,46 +173,9 @@ with held as materialized (
 )
 select count(*) as recorded, now()::timestamptz as at from recorded;
 
--- name: OutboxInsert :many
--- Owes notifications. Those for which a dispatcher has room are claimed by it from
--- the beginning, if its webhook is as the dispatcher knows it and takes messages;
--- these are returned. Of these, an attempt is begun already at those that come
--- with a body.
-with takers as (
-    select w.webhook_id
-    from webhook w
-    join webhook_state s using (webhook_id)
-    join (select unnest(@takers::uuid[]) as webhook_id, unnest(@taker_versions::bigint[]) as version) t
-        on t.webhook_id = w.webhook_id and t.version = w.version
-    where w.enabled and s.opened_at is null and coalesce(w.held_until <= now(), true)
-), owed as (
-    insert into outbox (notification_id, webhook_id, due_at, claim_token, claimed_by, attempts, begun_at)
-    select n.notification_id, n.webhook_id,
-           case when n.claimed then now() + @lease::interval else now() end,
-           case when n.claimed then nextval('claim_token') end,
-           case when n.claimed then @replica::text end,
-           case when n.claimed and n.begins then 1 else 0 end,
-           case when n.claimed and n.begins then now() end
-    from (
-        select i.notification_id, i.webhook_id, i.wanted and t.webhook_id is not null as claimed,
-               i.notification_id = any(@begin_ids::uuid[]) as begins
-        from (
-            select unnest(@notification_ids::uuid[]) as notification_id, unnest(@webhook_ids::uuid[]) as webhook_id,
-                   unnest(@wanted::boolean[]) as wanted
-        ) i
-        left join takers t on t.webhook_id = i.webhook_id
-    ) n
-    returning notification_id, claim_token, begun_at
-), frozen as (
-    insert into notification_body (notification_id, content_type, content, problem, request)
-    select b.notification_id, b.content_type, b.content, b.problem, b.request
-    from (
-        select unnest(@begin_ids::uuid[]) as notification_id, unnest(@content_types::text[]) as content_type,
-               unnest(@contents::bytea[]) as content, unnest(@problems::text[]) as problem, unnest(@requests::json[]) as request
-    ) b
-    where b.notification_id in (select owed.notification_id from owed where owed.begun_at is not null)
-)
-select notification_id, claim_token::bigint as claim_token from owed where claim_token is not null;
+-- name: OutboxInsert :exec
+insert into outbox (notification_id, webhook_id)
+select unnest(@notification_ids::uuid[]), unnest(@webhook_ids::uuid[]);
 
 -- name: Clock :one
 -- The present, not the beginning of a transaction.
