@@ -324,21 +324,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 	w := newSlackWorld(t)
 	w.owed(w.hook, "a")
 	lost := w.claim()[0]
-	renderer, err := webhook.NewRenderer(webhook.RendererOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := renderer.Render(&lost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lost.Body = &body
-	begin := beginOf(&lost)
-	begin.Fresh = &body
-	if _, err := w.db.Outbox().Begin(t.Context(), []notify.Begin{begin}); err != nil {
-		t.Fatal(err)
-	}
-	if o := w.sender.Prepare(&lost).Send(t.Context()); o.Posted == nil || o.Posted.TS != "1795244520.000001" {
+	if o := w.sender.Send(t.Context(), &lost); o.Posted == nil || o.Posted.TS != "1795244520.000001" {
 		t.Fatalf("posted %+v", o)
 	}
 	alert := w.firing()[0].ID
@@ -353,7 +339,7 @@ func TestPostOfUnknownOutcome(t *testing.T) {
 	w.wantShown(showsFiring, showsAcknowledged)
 
 	// A press of a button of the first one tells where it stands.
-	err = w.db.Slack().Show(t.Context(), api.SlackPress{
+	err := w.db.Slack().Show(t.Context(), api.SlackPress{
 		Tenant: tenant, WebhookID: w.hook, AlertID: alert, At: notify.Posted{Channel: "C0123456", TS: "1795244520.000001"},
 	})
 	if err != nil {

@@ -14,9 +14,10 @@ import (
 // there are webhooks with messages. While anybody holds a transaction open in Postgres,
 // which may be a report or a backup of half an hour, the index of the queue keeps an
 // entry of each row that was settled meanwhile, and a whole look passes over all of them.
-// So whole looks take a hundredth of the time at most. Those between look at the webhooks
-// that had messages at the last look, or of which a wake-up tells, each from a bound on
-// before which there was nothing.
+// So whole looks that are not quick take a hundredth of the time at most, as do those
+// after a wake-up that names webhooks. All other looks are at the webhooks that had
+// messages at the last look, or are named, each from a bound on before which there was
+// nothing.
 //
 // What exists when a bound is made lies behind it, leased or not, and keeps its place.
 // What is written later is ready at the instant at which its transaction began or after
@@ -30,6 +31,8 @@ const (
 	// to mostWholePeriod.
 	wholeShare      = 100
 	mostWholePeriod = 5 * time.Minute
+	// quickLook is what a look takes at most that is made whenever nobody names webhooks.
+	quickLook = 20 * time.Millisecond
 )
 
 // bounds are where looks begin. The zero value has the first look be a whole one.
@@ -38,17 +41,19 @@ type bounds struct {
 	// at are the bounds, by Postgres's clock; busy are the webhooks that had messages.
 	at   map[uuid.UUID]time.Time
 	busy map[uuid.UUID]bool
-	// nextWhole is when the next whole look may be, by this process's clock, and took how
-	// long the last one did: of two, the quicker one counts, as a process may stand still.
-	nextWhole time.Time
-	took      time.Duration
+	// nextWhole is when the next whole look may be, by this process's clock. Took is how long
+	// the last one did, or the one before, former, if that was quicker: a process may have
+	// stood still.
+	nextWhole    time.Time
+	took, former time.Duration
 }
 
 // look returns what a look is to know that looks at some webhooks at least.
 func (b *bounds) look(hints []uuid.UUID) pgq.OutboxLookParams {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := pgq.OutboxLookParams{Whole: !time.Now().Before(b.nextWhole), WebhookIds: []uuid.UUID{}, Bounds: []time.Time{}}
+	quick := len(hints) == 0 && b.took < quickLook
+	p := pgq.OutboxLookParams{Whole: quick || !time.Now().Before(b.nextWhole), WebhookIds: []uuid.UUID{}, Bounds: []time.Time{}}
 	if p.Whole {
 		return p
 	}
@@ -83,7 +88,8 @@ func (b *bounds) note(p pgq.OutboxLookParams, rows []pgq.OutboxLookRow, began ti
 	defer b.mu.Unlock()
 	if p.Whole {
 		took := time.Since(began)
-		b.nextWhole, b.took = time.Now().Add(min(wholeShare*min(took, cmp.Or(b.took, took)), mostWholePeriod)), took
+		b.took, b.former = min(took, cmp.Or(b.former, took)), took
+		b.nextWhole = time.Now().Add(min(wholeShare*b.took, mostWholePeriod))
 		b.at = map[uuid.UUID]time.Time{}
 	}
 	b.busy = make(map[uuid.UUID]bool, len(rows))

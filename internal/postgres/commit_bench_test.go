@@ -52,7 +52,7 @@ func newPersist(tb testing.TB) *persist {
 	}
 	tb.Cleanup(db.Close)
 	p := &persist{
-		url: url, store: db.Evaluation(nil), conn: pgtest.Conn(tb, url), rule: uuid.New(), webhook: uuid.New(),
+		url: url, store: db.Evaluation(), conn: pgtest.Conn(tb, url), rule: uuid.New(), webhook: uuid.New(),
 		at: cursor.Position{StartTimeNS: time.Now().UnixNano()},
 	}
 	p.exec(tb, `

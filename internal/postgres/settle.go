@@ -123,7 +123,7 @@ func (st *settling) storeFenced(ctx context.Context, q *pgq.Queries, stood map[c
 		return nil
 	}
 	if late := st.choose(func(s *notify.Settlement) bool {
-		return !stood[claimOf(s)] && s.Outcome.Verdict == notify.VerdictDelivered
+		return !stood[claimOf(s)] && s.Decision.Status == notify.Delivered
 	}); late != nil {
 		if err := q.SettleLate(ctx, pgq.SettleLateParams{Ids: late.ids, Numbers: late.numbers}); err != nil {
 			return fmt.Errorf("end messages that arrived late: %w", err)

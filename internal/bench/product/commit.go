@@ -29,7 +29,7 @@ const claimFor = 10 * time.Minute
 
 // Committer claims the only rule of the world.
 func (w *World) Committer(ctx context.Context) (*Committer, error) {
-	store := w.DB.Evaluation(nil)
+	store := w.DB.Evaluation()
 	loaded, err := store.Load(ctx, evaluator.ClaimRequest{Replica: "bench", Most: 1, For: claimFor})
 	if err != nil {
 		return nil, err

@@ -161,7 +161,7 @@ func (q *Queries) BreakersTroubled(ctx context.Context, webhookIds []uuid.UUID) 
 const outboxExpire = `-- name: OutboxExpire :many
 with old as (
     select o.notification_id from outbox o
-    where o.webhook_id = $1 and o.ready_at is not null and o.since < now() - $2::interval
+    where o.webhook_id = $1 and o.ready_at >= '-infinity' and o.since < now() - $2::interval
       and (o.claim_token is null or o.due_at <= now())
     order by o.ready_at limit 1000 for update skip locked
 ), gone as (

@@ -301,9 +301,9 @@ func (q *Queries) OutboxClaim(ctx context.Context, arg OutboxClaimParams) ([]Out
 
 const outboxLook = `-- name: OutboxLook :many
 with recursive found as (
-    (select o.webhook_id from outbox o where $1::boolean and o.ready_at is not null order by o.webhook_id limit 1)
+    (select o.webhook_id from outbox o where $1::boolean and o.ready_at >= '-infinity' order by o.webhook_id limit 1)
     union all
-    select (select o.webhook_id from outbox o where o.webhook_id > f.webhook_id and o.ready_at is not null order by o.webhook_id limit 1)
+    select (select o.webhook_id from outbox o where o.webhook_id > f.webhook_id and o.ready_at >= '-infinity' order by o.webhook_id limit 1)
     from found f where f.webhook_id is not null
 ), candidate as (
     select f.webhook_id, timestamptz '-infinity' as bound from found f where f.webhook_id is not null
@@ -313,7 +313,7 @@ with recursive found as (
 select w.webhook_id, w.version, w.max_concurrent, w.rate_per_second, w.digest_above,
        rate_tokens(w.rate_per_second, s.next_send_at, now())::double precision as tokens,
        (s.opened_at is not null or s.holds > 0)::boolean as probe,
-       (ripe.due_at <= now() and not held.now)::boolean as due,
+       (coalesce(ripe.due_at <= now(), false) and not held.now)::boolean as due,
        coalesce(greatest(ceil(extract(epoch from
            case when held.now then greatest(held.until, least(ripe.due_at, later.at)) when ripe.due_at <= now() then later.at
                 else least(ripe.due_at, later.at) end - now()
@@ -324,14 +324,14 @@ join webhook w on w.webhook_id = c.webhook_id and w.enabled
 join webhook_state s on s.webhook_id = c.webhook_id
 cross join lateral (
     select greatest(w.held_until, s.open_until, p.due_at) as until, coalesce(greatest(w.held_until, s.open_until, p.due_at) > now(), false) as now
-    from (select (select b.due_at from outbox b where b.notification_id = s.probe_id and b.claim_token = s.probe_token) as due_at) p
+    from (select (select b.due_at from outbox b where b.notification_id = s.probe_id and b.claim_token = s.probe_token) as due_at) p offset 0
 ) held
 cross join lateral (select min(o.ready_at) as at from outbox o where o.webhook_id = w.webhook_id and o.ready_at >= c.bound) first
 cross join lateral (
     select coalesce((select o.due_at from outbox o
                      where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now() and o.due_at <= now()
                      order by o.ready_at limit 1),
-                    (select min(o.due_at) from outbox o where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now())) as due_at
+                    (select min(o.due_at) from outbox o where o.webhook_id = w.webhook_id and o.ready_at >= first.at and o.ready_at <= now())) as due_at offset 0
 ) ripe
 cross join lateral (select min(o.ready_at) as at from outbox o where o.webhook_id = w.webhook_id and o.ready_at > now()) later
 `

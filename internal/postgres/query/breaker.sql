@@ -33,7 +33,7 @@ where webhook_id = @webhook_id and version = @version;
 -- Ends messages of a held webhook that have waited for too long, the oldest first.
 with old as (
     select o.notification_id from outbox o
-    where o.webhook_id = @webhook_id and o.ready_at is not null and o.since < now() - @expire::interval
+    where o.webhook_id = @webhook_id and o.ready_at >= '-infinity' and o.since < now() - @expire::interval
       and (o.claim_token is null or o.due_at <= now())
     order by o.ready_at limit 1000 for update skip locked
 ), gone as (

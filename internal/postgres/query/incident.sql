@@ -39,7 +39,7 @@ select w.webhook_id, w.tenant_id, w.name, s.last_error, s.opened_at::timestamptz
 from webhook_state s
 join webhook w on w.webhook_id = s.webhook_id and w.enabled
 cross join lateral (
-    select o.notification_id from outbox o where o.webhook_id = w.webhook_id and o.ready_at is not null order by o.ready_at limit 1
+    select o.notification_id from outbox o where o.webhook_id = w.webhook_id and o.ready_at >= '-infinity' order by o.ready_at limit 1
 ) o
 where s.opened_at <= now() - @open_for::interval
   and not exists (select from webhook_incident i where i.webhook_id = w.webhook_id and i.kind = 'FAILING')
