@@ -183,6 +183,8 @@ func TestThrottledHoldsTheWholeWebhook(t *testing.T) {
 	w.exec(`update webhook set held_until = now()`)
 	w.exec(`update outbox set due_at = now(), ready_at = now()`)
 	w.deliver()
+	w.wantColumn("one goes first", statuses, "DELIVERED 1", "PENDING 1")
+	w.deliver()
 	w.wantColumn("statuses", statuses, "DELIVERED 2")
 }
 

@@ -188,7 +188,7 @@ func TestRetryToAWebhookThatTakesNothing(t *testing.T) {
 	if err := w.db.Record(nil).Retry(t.Context(), "another", id, actor); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("of another tenant: %v", err)
 	}
-	w.wantColumn("statuses", statuses, "FAILED 1")
+	w.wantColumn("statuses", statuses, "RETRYING 1")
 }
 
 func TestTwoPeopleRetryAtOnce(t *testing.T) {

@@ -500,9 +500,9 @@ func TestBulkOwesABoundedNumberOfUpdates(t *testing.T) {
 func TestSlacksWordsAboutABot(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{
-		"channel_not_found": "FAILED 1 false", "not_in_channel": "FAILED 1 false", "is_archived": "FAILED 1 false",
-		"invalid_auth": "FAILED 1 false", "account_inactive": "FAILED 1 false", "token_revoked": "FAILED 1 false",
-		"missing_scope": "FAILED 1 false", "msg_too_long": "FAILED 1 true", "invalid_blocks": "FAILED 1 true",
+		"channel_not_found": "RETRYING 1 false", "not_in_channel": "RETRYING 1 false", "is_archived": "RETRYING 1 false",
+		"invalid_auth": "RETRYING 1 false", "account_inactive": "RETRYING 1 false", "token_revoked": "RETRYING 1 false",
+		"missing_scope": "RETRYING 1 false", "msg_too_long": "FAILED 1 true", "invalid_blocks": "FAILED 1 true",
 		"no_text": "FAILED 1 true", "internal_error": "RETRYING 1 true", "fatal_error": "RETRYING 1 true",
 		"service_unavailable": "RETRYING 1 true", "request_timeout": "RETRYING 1 true", "ratelimited": "RETRYING 1 true",
 		"a_word_of_tomorrow": "RETRYING 1 true",

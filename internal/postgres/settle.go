@@ -34,7 +34,7 @@ func (s *Outbox) Settle(ctx context.Context, settlements []notify.Settlement) ([
 // whether that is all; what is left is for others to store.
 func (s *Outbox) settlePlain(ctx context.Context, st *settling) (done bool, err error) {
 	if slices.ContainsFunc(st.settlements, func(t notify.Settlement) bool {
-		return t.Outcome.Verdict != notify.VerdictDelivered || t.Message != nil
+		return t.Decision.Status != notify.Delivered || t.Message != nil
 	}) {
 		return false, nil
 	}

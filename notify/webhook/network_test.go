@@ -270,7 +270,7 @@ func TestProxyIsNotTaken(t *testing.T) {
 	}
 }
 
-// A server that offers HTTP/2, too, is spoken to as any other.
+// A server that offers HTTP/2 is spoken to by it.
 func TestOwnAuthorities(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, r.Proto) }))
 	server.EnableHTTP2 = true
@@ -279,7 +279,7 @@ func TestOwnAuthorities(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	s := newSender(t, func(o *webhook.Options) { o.RootCAs = roots })
-	if o := send(t, s, delivery(server.URL)); o.Verdict != notify.VerdictDelivered || o.Response != "HTTP/1.1" {
+	if o := send(t, s, delivery(server.URL)); o.Verdict != notify.VerdictDelivered || o.Response != "HTTP/2.0" {
 		t.Errorf("outcome %+v", o)
 	}
 }
