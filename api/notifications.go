@@ -56,7 +56,8 @@ func notificationQuery(p ListNotificationsParams) (q NotificationQuery, err erro
 
 func reasons(parameter string, given *[]notify.Reason) ([]notify.Reason, error) {
 	return oneOf(parameter, given, notify.ReasonFired, notify.ReasonReminder, notify.ReasonResolved,
-		notify.ReasonRuleFailing, notify.ReasonRuleRecovered, notify.ReasonWebhookOff, notify.ReasonDigest)
+		notify.ReasonRuleFailing, notify.ReasonRuleRecovered, notify.ReasonSourceFailing, notify.ReasonSourceRecovered,
+		notify.ReasonWebhookOff, notify.ReasonDigest)
 }
 
 // GetNotification answers GET /notifications/{id}.

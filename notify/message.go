@@ -52,9 +52,9 @@ func messageOf(d *Delivery, fresh bool, o Outcome) *Message {
 // its alert changes: what tells an end or many alerts does not.
 func (r Reason) Changes() bool {
 	switch r {
-	case ReasonFired, ReasonReminder, ReasonRuleFailing, ReasonWebhookOff:
+	case ReasonFired, ReasonReminder, ReasonRuleFailing, ReasonSourceFailing, ReasonWebhookOff:
 		return true
-	case ReasonResolved, ReasonRuleRecovered, ReasonDigest:
+	case ReasonResolved, ReasonRuleRecovered, ReasonSourceRecovered, ReasonDigest:
 	}
 	return false
 }

@@ -28,13 +28,14 @@ type cli struct {
 	LogLevel  string `help:"Least level that is logged." enum:"debug,info,warn,error" default:"info" env:"TOCSIN_LOG_LEVEL"`
 	LogFormat string `help:"Form of the log." enum:"text,json" default:"text" env:"TOCSIN_LOG_FORMAT"`
 
-	Serve     serve     `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
-	Migrate   migrate   `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
-	Rules     ruleFiles `cmd:"" help:"Rules as files: export, compare, apply."`
-	Source    source    `cmd:"" help:"About the source of exchanges."`
-	Users     users     `cmd:"" help:"The people who may sign in, for when nobody can."`
-	Reconcile reconcile `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`
-	Version   version   `cmd:"" help:"Print the version."`
+	Serve      serve      `cmd:"" help:"Run this replica: evaluate rules, deliver notifications, answer the API and the web application."`
+	Migrate    migrate    `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
+	Rules      ruleFiles  `cmd:"" help:"Rules as files: export, compare, apply."`
+	Source     source     `cmd:"" help:"About the source of exchanges."`
+	Users      users      `cmd:"" help:"The people who may sign in, for when nobody can."`
+	Partitions partitions `cmd:"" help:"How evaluation is divided among replicas."`
+	Reconcile  reconcile  `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`
+	Version    version    `cmd:"" help:"Print the version."`
 }
 
 type database struct {

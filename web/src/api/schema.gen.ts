@@ -1752,11 +1752,11 @@ export interface components {
         /**
          * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
          *     below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-         *     that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+         *     that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
          *     notifications in one message.
          * @enum {string}
          */
-        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "WEBHOOK_OFF" | "DIGEST";
+        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "DIGEST";
         NotificationRetry: {
             /** Format: date-time */
             at: string;
@@ -1785,6 +1785,27 @@ export interface components {
              * @description The age of the oldest; absent when nothing is owed. Beyond 10,000 it is that of an old one.
              */
             oldestAgeSeconds?: number;
+        };
+        /** @description A partition, the unit of evaluation. It evaluates the rules of some tenants, and one replica holds it. */
+        PartitionStatus: {
+            /**
+             * Format: date-time
+             * @description The start time from which on something before it is still to be judged. Absent when nothing is.
+             */
+            backfillFrom?: string;
+            /**
+             * Format: date-time
+             * @description The start time up to which exchanges are judged. Absent before the first pass and while the partition has no enabled rule.
+             */
+            cursorAt?: string;
+            /**
+             * Format: double
+             * @description How far that is behind the present.
+             */
+            lagSeconds?: number;
+            /** @description The id of the replica that holds it. Absent while none does. */
+            owner?: string;
+            partition: number;
         };
         PasswordChange: {
             /**
@@ -1902,6 +1923,11 @@ export interface components {
             from: string;
             /**
              * Format: int64
+             * @description Those that have none because they ran for longer than the rule looks back, and became visible beyond the look-back.
+             */
+            lateDropped: number;
+            /**
+             * Format: int64
              * @description Exchanges that match.
              */
             matching: number;
@@ -1914,7 +1940,8 @@ export interface components {
             missingSample: string[];
             /**
              * Format: int64
-             * @description Those that have none because they ran for as long as the rule looks back.
+             * @deprecated
+             * @description The former name of `lateDropped`.
              */
             outOfReach: number;
             /** Format: uuid */
@@ -1941,7 +1968,7 @@ export interface components {
             claimedNotifications: number;
             /**
              * Format: int64
-             * @description Rules that it is evaluating.
+             * @description The enabled rules of these partitions.
              */
             claimedRules: number;
             host: string;
@@ -1951,9 +1978,11 @@ export interface components {
             lastBeatAgeSeconds: number;
             /**
              * Format: date-time
-             * @description Its last sign of life.
+             * @description Its last heartbeat.
              */
             lastBeatAt: string;
+            /** @description The partitions that it holds. */
+            partitions: number[];
             /** Format: int64 */
             pid: number;
             /**
@@ -2184,10 +2213,19 @@ export interface components {
         /** @description How a rule's evaluation is doing. */
         RuleHealth: {
             /**
+             * Format: date-time
+             * @description The start time from which on something behind the cursor is still to be judged, beside what is new. So it is
+             *     for a while after a start or an outage. Absent when nothing is, and while the rule is disabled.
+             */
+            backfillFrom?: string;
+            /**
              * @description `<start time>|<execution id>`: every exchange that was visible at or before it has been judged, but for what
-             *     `lookingBackTo` tells. Absent before the first evaluation.
+             *     `backfillFrom` tells. It is the cursor of the rule's partition, unless the rule has progress of its own. Absent
+             *     before the first evaluation, while the rule is disabled, and for rules over a window.
              */
             cursor?: string;
+            /** @description Whether the rule cannot be evaluated. It is left out, and tried again from time to time. */
+            failing?: boolean;
             /**
              * Format: double
              * @description How far the cursor is behind the present. Absent while the rule is disabled or has no cursor.
@@ -2204,14 +2242,19 @@ export interface components {
             lastRunAt?: string;
             /**
              * Format: int64
+             * @description Matching exchanges that became visible beyond the look-back and have no alert, as comparisons with the source found.
+             */
+            lateDropped?: number;
+            /**
+             * Format: int64
              * @description Alerts raised in the last hour for exchanges that became visible behind the cursor. The look-back found them;
              *     what becomes visible later than it reaches raises nothing.
              */
             lateLastHour?: number;
             /**
              * Format: date-time
-             * @description What became visible behind the cursor is still to be judged from this start time on, beside what is new. So it is
-             *     for a while after a start or an outage. Absent when the look-back is done, and while the rule is disabled.
+             * @deprecated
+             * @description The former name of `backfillFrom`.
              */
             lookingBackTo?: string;
             /**
@@ -2219,6 +2262,8 @@ export interface components {
              * @description Absent while the rule is disabled.
              */
             nextRunAt?: string;
+            /** @description The partition that evaluates the rule. */
+            partition?: number;
         };
         RulePage: {
             items: components["schemas"]["Rule"][];
@@ -2265,6 +2310,16 @@ export interface components {
         };
         /** @description Absent while Postgres cannot be reached. */
         RuleStatus: {
+            /**
+             * Format: date-time
+             * @description The start time from which on the first of them has still to judge. Absent where there is none.
+             */
+            backfillFrom?: string;
+            /**
+             * Format: int64
+             * @description Enabled rules that have still to judge something behind their cursors; what is new is judged beside it.
+             */
+            backfilling: number;
             /** Format: int64 */
             enabled: number;
             /**
@@ -2274,12 +2329,14 @@ export interface components {
             failing: number;
             /**
              * Format: int64
-             * @description Enabled rules whose look-back is not done; what is new is judged beside it.
+             * @deprecated
+             * @description The former name of `backfilling`.
              */
             lookingBack: number;
             /**
              * Format: date-time
-             * @description The start time from which on the first of them has still to judge. Absent where there is none.
+             * @deprecated
+             * @description The former name of `backfillFrom`.
              */
             lookingBackTo?: string;
             /**
@@ -2375,6 +2432,8 @@ export interface components {
             /** Format: date-time */
             now: string;
             outbox?: components["schemas"]["OutboxStatus"];
+            /** @description Absent while Postgres cannot be reached. */
+            partitions?: components["schemas"]["PartitionStatus"][];
             /** @description Whether every dependency can be reached. */
             ready: boolean;
             /** @description The process that answers. */
