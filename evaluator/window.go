@@ -17,7 +17,7 @@ func (p *pass) evaluateWindows(ctx context.Context) error {
 	}
 	request := WindowRequest{
 		Partition: p.number, Tenants: Tenants{Names: p.rules.windowTenants, Index: p.at.Index, Of: p.at.Of},
-		WatermarkNS: p.watermarkNS, Now: p.heldAt.Add(p.Clock().Sub(p.readAt)), Over: p.overSince(p.Clock()),
+		WatermarkNS: p.watermarkNS, Now: p.heldAt, Over: p.overSince(p.Clock()),
 	}
 	ids := make([]uuid.UUID, len(due))
 	for i, r := range due {
