@@ -97,7 +97,7 @@ func pageQuery(m *Mapping, p page) query {
 		start+" < fromUnixTimestamp64Nano({before:Int64}, 'UTC')",
 		p.condition.sql)
 	columns := append(m.columns(), m.tenant())
-	columns[endColumn] = fmt.Sprintf("ifNull(%s, %s)", columns[endColumn], noEnd)
+	columns[endColumn] = fmt.Sprintf("ifNull(%s, toInt64(%d))", columns[endColumn], int64(noEnd))
 	arrays := make([]string, len(columns))
 	for i, c := range columns {
 		columns[i], arrays[i] = fmt.Sprintf("%s AS tocsin_%d", c, i), fmt.Sprintf("groupArray(tocsin_%d)", i)
