@@ -189,7 +189,7 @@ with stored as (
     select r.rule_id, t.partition, coalesce(p.cursor, s.cursor) as cursor,
            least(p.owed_from_ns, s.owed_from_ns) as owed_from_ns, s.armed_since_ns, r.look_back_seconds::bigint * 1000000000 as look_back_ns,
            -- How long something within the look-back may take to be found.
-           case when r.look_back_seconds <= 3600 then 90 else 960 end * 1000000000::bigint as wait_ns,
+           case when r.look_back_seconds <= 3600 then 90 else 970 end * 1000000000::bigint as wait_ns,
            exists (select from rule_failing f where f.rule_id = r.rule_id) as failing,
            coalesce(p.cursor, s.cursor) ~ '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z\|' as readable
     from rule r

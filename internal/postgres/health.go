@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -144,8 +143,7 @@ func failBackfills(ctx context.Context, q *pgq.Queries, failed []pgq.RulesToFail
 // backfillFrom returns the position of a rule that has judged nothing after its look-back
 // behind an instant, nor after what its partition has still to judge.
 func backfillFrom(atNS int64, lookBackSeconds int32, markNS *int64) string {
-	lookBack := time.Duration(lookBackSeconds) * time.Second
-	from := atNS - lookBack.Nanoseconds() - waitNS(lookBack)
+	from := atNS - reachNS(lookBackSeconds)
 	if markNS != nil {
 		from = min(from, *markNS)
 	}

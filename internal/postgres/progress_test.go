@@ -43,7 +43,7 @@ func TestHealthTellsProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The rules look back a minute: none judges what the partition marked an hour ago.
-	mark := now.Add(-5*time.Second).UnixNano() - int64(150*time.Second)
+	mark := now.Add(-5*time.Second).UnixNano() - int64(time.Minute) - evaluator.WaitNS(int64(time.Minute))
 	for _, want := range []struct {
 		rule   rules.Rule
 		cursor *cursor.Position
