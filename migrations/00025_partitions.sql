@@ -34,6 +34,9 @@ create unique index checkpoint_share_once on checkpoint (share_index) where shar
 
 insert into checkpoint (partition, share_index, share_of) select n, n, 8 from generate_series(0, 7) n;
 
+-- When the replica last asked for partitions: those that do are given shares.
+alter table replica add column evaluated_at timestamptz;
+
 create table tenant_partition (
     tenant_id text primary key,
     partition integer not null references checkpoint

@@ -149,6 +149,7 @@ func TestIsolatedTenantGoesOnAndComesBack(t *testing.T) {
 
 // TestJoinMarksWhatIsLeft has the giver be ahead or behind, with and without marks.
 func TestJoinMarksWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	lookBack := int64(time.Minute) + evaluator.WaitNS(int64(time.Minute))
 	at := func(n int64) *string { return new(startOf(minutesAgo(n)).String()) }
 	for name, c := range map[string]struct {

@@ -85,8 +85,10 @@ func TestReplicasShowTheirPartitions(t *testing.T) {
 	e := newEditor(t)
 	e.create(definition("a"))
 	e.beat("x", "y")
-	e.hold("x")
-	e.hold("y")
+	for range 2 {
+		e.hold("x")
+		e.hold("y")
+	}
 	list, err := e.db.Replicas().List(t.Context())
 	if err != nil || len(list) != 2 {
 		t.Fatalf("List = %+v, %v", list, err)

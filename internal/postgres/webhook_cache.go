@@ -63,10 +63,3 @@ func (c *webhookCache) get(ctx context.Context, versions map[uuid.UUID]int64) (m
 	}
 	return found, nil
 }
-
-// forget lets a webhook be read anew.
-func (c *webhookCache) forget(id uuid.UUID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.known, id)
-}
