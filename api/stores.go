@@ -345,6 +345,13 @@ type AttemptRecord struct {
 	Outcome notify.Outcome
 }
 
+// Sender sends messages, and tells what it would send.
+type Sender interface {
+	notify.Sender
+	// Head tells the request that an attempt sends, without secrets.
+	Head(d *notify.Delivery) notify.RequestHead
+}
+
 // Replicas tells which processes run.
 type Replicas interface {
 	// List returns every replica that has not left and is not forgotten, in the

@@ -239,7 +239,7 @@ func TestRoundsOfTheReconciliation(t *testing.T) {
 		if got.Missing != c.missing || got.ReconciledRules != c.rules || (got.ReconciledSince > since) != c.whole {
 			t.Errorf("after pass %d: %+v, formerly since %v", i, got, since)
 		}
-		status, err := w.db.Record().Status(t.Context(), "default")
+		status, err := w.db.Record(nil).Status(t.Context(), "default")
 		if err != nil {
 			t.Fatal(err)
 		}

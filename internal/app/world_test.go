@@ -87,10 +87,10 @@ func (w *world) newEvaluator(o evaluator.Options) *evaluator.Evaluator {
 		o.Clock = time.Now
 	}
 	if o.Store == nil {
-		o.Store = w.db.Evaluation(nil)
+		o.Store = w.db.Evaluation()
 	}
 	if o.Cohorts == nil {
-		o.Cohorts = w.db.Evaluation(nil)
+		o.Cohorts = w.db.Evaluation()
 	}
 	if o.Replica == "" {
 		o.Replica = "test"

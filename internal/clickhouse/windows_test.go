@@ -26,8 +26,9 @@ import (
 type watchedSource struct {
 	*clickhouse.Source
 	// untallied makes each tally one that must not be summed up.
-	untallied               bool
-	exact, inexact, batches int
+	untallied bool
+	// tallies and batches count queries, exact and inexact tenants that were tallied.
+	tallies, batches, exact, inexact int
 }
 
 func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) ([]window.Tally, []string, error) {
@@ -35,6 +36,7 @@ func (s *watchedSource) Tally(ctx context.Context, q window.TallyQuery) ([]windo
 		return nil, q.Tenants.Names, nil
 	}
 	tallies, inexact, err := s.Source.Tally(ctx, q)
+	s.tallies++
 	s.inexact += len(inexact)
 	s.exact += len(q.Tenants.Names) - len(inexact)
 	return tallies, inexact, err

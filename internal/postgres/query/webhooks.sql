@@ -47,9 +47,9 @@ with gone as (
     delete from outbox o where o.webhook_id = @webhook_id and o.ready_at >= '-infinity'
     returning o.notification_id, o.attempts, o.claim_token, o.claimed_by, o.begun_at
 ), unknown as (
-    insert into attempt (notification_id, attempt, claim_token, replica, started_at, request)
-    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at, b.request
-    from gone t left join notification_body b using (notification_id)
+    insert into attempt (notification_id, attempt, claim_token, replica, started_at)
+    select t.notification_id, t.attempts, t.claim_token, coalesce(t.claimed_by, ''), t.begun_at
+    from gone t
     where t.begun_at is not null and t.claim_token is not null
     on conflict do nothing
 )
