@@ -69,7 +69,7 @@ func TestHealthTellsProgress(t *testing.T) {
 		t.Errorf("a rule that is a minute behind has a lag of %v", lag)
 	}
 
-	status, err := e.db.Record().Status(t.Context(), tenantName)
+	status, err := e.db.Record(nil).Status(t.Context(), tenantName)
 	if err != nil || status.Rules != 5 || status.EnabledRules != 4 || status.FailingRules != 0 || status.LookingBack != 2 {
 		t.Errorf("Status = %+v, %v", status, err)
 	}
