@@ -98,10 +98,10 @@ func TestWhatIsMissingAndWhatIsLateDropped(t *testing.T) {
 	for lookBack, c := range map[time.Duration]struct{ missing, dropped []time.Duration }{
 		0:           {[]time.Duration{0}, []time.Duration{1, second, time.Hour / 2}},
 		30 * second: {[]time.Duration{0, second, 30 * second}, []time.Duration{30*second + 1, time.Hour}},
-		72 * second: {[]time.Duration{70 * second}, []time.Duration{73 * second, 90 * second}},
+		72 * second: {[]time.Duration{70 * second, 72 * second}, []time.Duration{72*second + 1, 73 * second, 90 * second}},
 		2 * minute:  {[]time.Duration{2 * minute}, []time.Duration{2*minute + 1}},
-		3 * minute:  {[]time.Duration{2 * minute}, []time.Duration{2*minute + 1}},
-		time.Hour:   {[]time.Duration{58 * minute}, []time.Duration{59 * minute, 61 * minute}},
+		3 * minute:  {[]time.Duration{3 * minute}, []time.Duration{3*minute + 1}},
+		time.Hour:   {[]time.Duration{60 * minute}, []time.Duration{60*minute + 1, 90 * minute}},
 	} {
 		for _, kind := range []struct {
 			lasted  []time.Duration
@@ -128,9 +128,9 @@ func TestWhatMayStillBeJudgedIsNotMissing(t *testing.T) {
 	}{
 		"every pass compares it":       {time.Minute, nil, 2 * time.Minute},
 		"compared within the hour":     {time.Hour, nil, 2 * time.Minute},
-		"compared each quarter":        {24 * time.Hour, nil, 16 * time.Minute},
+		"compared each quarter":        {24 * time.Hour, nil, 16*time.Minute + 10*time.Second},
 		"behind it is a backfill":      {time.Hour, at(40 * time.Minute), 40 * time.Minute},
-		"behind it is a late backfill": {24 * time.Hour, at(3 * time.Minute), 16 * time.Minute},
+		"behind it is a late backfill": {24 * time.Hour, at(3 * time.Minute), 16*time.Minute + 10*time.Second},
 	} {
 		d := newDatabases(c.lookBack, ran(c.from-1, 0), ran(c.from+1, 0))
 		d.progress.BackfillFromNS = c.backfill

@@ -51,8 +51,7 @@ func (p progress) read() (reached, error) {
 		r.at.ExecutionID = "" // it may be another tenant's
 	}
 	if mark := markOf(p.fromNS, p.atNS); mark != nil {
-		lookBack := time.Duration(p.lookBackSeconds) * time.Second
-		r.backfillNS = new(max(mark.FromNS, mark.CursorNS-lookBack.Nanoseconds()-waitNS(lookBack)))
+		r.backfillNS = new(max(mark.FromNS, mark.CursorNS-reachNS(p.lookBackSeconds)))
 	}
 	if own != nil && (r.backfillNS == nil || own.StartTimeNS < *r.backfillNS) {
 		r.backfillNS = &own.StartTimeNS

@@ -43,7 +43,7 @@ func TestHealthTellsProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The rules look back a minute: none judges what the partition marked an hour ago.
-	mark := now.Add(-5*time.Second).UnixNano() - int64(150*time.Second)
+	mark := now.Add(-5*time.Second).UnixNano() - int64(time.Minute) - evaluator.WaitNS(int64(time.Minute))
 	for _, want := range []struct {
 		rule   rules.Rule
 		cursor *cursor.Position
@@ -85,8 +85,10 @@ func TestReplicasShowTheirPartitions(t *testing.T) {
 	e := newEditor(t)
 	e.create(definition("a"))
 	e.beat("x", "y")
-	e.hold("x")
-	e.hold("y")
+	for range 2 {
+		e.hold("x")
+		e.hold("y")
+	}
 	list, err := e.db.Replicas().List(t.Context())
 	if err != nil || len(list) != 2 {
 		t.Fatalf("List = %+v, %v", list, err)

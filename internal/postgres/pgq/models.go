@@ -260,13 +260,14 @@ type Reconciliation struct {
 }
 
 type Replica struct {
-	ReplicaID string
-	Host      string
-	Pid       int32
-	Version   string
-	Roles     []string
-	StartedAt time.Time
-	BeatAt    time.Time
+	ReplicaID   string
+	Host        string
+	Pid         int32
+	Version     string
+	Roles       []string
+	StartedAt   time.Time
+	BeatAt      time.Time
+	EvaluatedAt *time.Time
 }
 
 type RetentionPass struct {

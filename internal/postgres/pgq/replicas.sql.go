@@ -65,7 +65,7 @@ func (q *Queries) ReplicaLeave(ctx context.Context, replicaID string) error {
 }
 
 const replicaList = `-- name: ReplicaList :many
-select r.replica_id, r.host, r.pid, r.version, r.roles, r.started_at, r.beat_at,
+select r.replica_id, r.host, r.pid, r.version, r.roles, r.started_at, r.beat_at, r.evaluated_at,
        greatest(extract(epoch from now() - r.beat_at), 0)::double precision as silent_seconds,
        array(select c.partition from checkpoint c where c.owner = r.replica_id and c.lease_until > now() order by c.partition)::integer[] as partitions,
        coalesce(rules.count, 0)::bigint as claimed_rules,
@@ -109,6 +109,7 @@ func (q *Queries) ReplicaList(ctx context.Context) ([]ReplicaListRow, error) {
 			&i.Replica.Roles,
 			&i.Replica.StartedAt,
 			&i.Replica.BeatAt,
+			&i.Replica.EvaluatedAt,
 			&i.SilentSeconds,
 			&i.Partitions,
 			&i.ClaimedRules,
