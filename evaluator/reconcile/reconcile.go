@@ -143,6 +143,10 @@ func (r *Reconciler) Rule(ctx context.Context, tenant string, id uuid.UUID, last
 		result.ToNS = min(result.ToNS, *progress.BackfillFromNS)
 	}
 	eras := append(slices.Clone(rule.Former), rules.Era{Scope: rule.Scope, Filter: rule.Filter, FromNS: rule.ArmedSinceNS, ToNS: cursor.MaxStartTimeNS})
+	if result.ToNS <= eras[0].FromNS {
+		// What ended since it was armed is still to be judged.
+		return Reconciliation{RuleID: rule.ID, RuleName: rule.Name}, nil
+	}
 	result.FromNS = min(max(result.FromNS, eras[0].FromNS), result.ToNS)
 	var missing []string
 	for _, era := range eras {

@@ -139,6 +139,10 @@ func TestWhatMayStillBeJudgedIsNotMissing(t *testing.T) {
 		}
 	}
 	d := newDatabases(time.Hour, ran(time.Hour, 0))
+	d.progress.At.StartTimeNS = d.rule.ArmedSinceNS - 1
+	if got := d.reconcile(t, 0, 0); got.ToNS != 0 || d.pages != 0 {
+		t.Errorf("a rule that is new was compared: %+v", got)
+	}
 	d.progress = nil
 	if got := d.reconcile(t, 0, 0); got.ToNS != 0 || d.pages != 0 {
 		t.Errorf("a rule that has judged nothing was compared: %+v", got)
