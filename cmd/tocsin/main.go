@@ -21,7 +21,6 @@ import (
 	"tocsin/internal/app"
 	"tocsin/internal/postgres"
 	"tocsin/internal/retention"
-	"tocsin/notify/webhook"
 )
 
 // cli is the command line. Every flag can be given by its environment variable.
@@ -120,7 +119,7 @@ func (s *serve) Run(ctx context.Context, logger *slog.Logger) error {
 		PostgresURL: s.PostgresURL, ClickHouseURL: s.ClickHouseURL, Source: mapping,
 		EncryptionKey: s.EncryptionKey, Roles: s.Roles, Listen: s.Listen, PublicURL: s.PublicURL, ExchangeURL: s.ExchangeURL, OutgoingAllow: prefixes(s.OutgoingAllow),
 		SlackAPIURL: s.SlackAPIURL, OutgoingCAs: roots, DispatchSlots: s.DispatchSlots,
-		OutgoingProxy: webhook.Proxy{URL: s.OutgoingProxy, Except: s.OutgoingNoProxy, Resolves: s.OutgoingProxyDNS},
+		OutgoingProxy: app.OutgoingProxy{URL: s.OutgoingProxy, Except: s.OutgoingNoProxy, Resolves: s.OutgoingProxyDNS},
 		TickInterval:  s.TickInterval, Settle: s.Settle, PageSize: s.PageSize, PartitionLease: s.PartitionLease, Workers: s.EvaluateWorkers, Lease: s.Lease,
 		HeartbeatInterval: s.HeartbeatInterval, DeadAfter: s.DeadAfter, ReapInterval: s.ReapInterval,
 		Breaker:       app.Breaker{Threshold: s.BreakerAfter, Pause: s.BreakerPause, MaxPause: s.BreakerMaxPause},

@@ -31,6 +31,9 @@ const (
 // Roles returns every role.
 func Roles() []Role { return []Role{RoleAPI, RoleEvaluate, RoleDispatch} }
 
+// OutgoingProxy says through which proxy webhooks are called.
+type OutgoingProxy = webhook.Proxy
+
 // Breaker says when a webhook is left alone.
 type Breaker = notify.BreakerPolicy
 
