@@ -33,6 +33,7 @@ import (
 const (
 	AttemptVerdictDELIVERED AttemptVerdict = "DELIVERED"
 	AttemptVerdictGONE      AttemptVerdict = "GONE"
+	AttemptVerdictNOTMADE   AttemptVerdict = "NOT_MADE"
 	AttemptVerdictREFUSED   AttemptVerdict = "REFUSED"
 	AttemptVerdictRETRY     AttemptVerdict = "RETRY"
 	AttemptVerdictTHROTTLED AttemptVerdict = "THROTTLED"
@@ -46,6 +47,8 @@ func (e AttemptVerdict) Valid() bool {
 	case AttemptVerdictDELIVERED:
 		return true
 	case AttemptVerdictGONE:
+		return true
+	case AttemptVerdictNOTMADE:
 		return true
 	case AttemptVerdictREFUSED:
 		return true
@@ -386,7 +389,8 @@ type Attempt struct {
 	// Replica The process that made it.
 	Replica *string `json:"replica,omitempty"`
 
-	// Request What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+	// Request What was sent, or was about to be when the process died, without secrets. It is derived from the body and the webhook:
+	// `host` is empty and own headers are left out where the webhook was edited since.
 	Request *RequestHead `json:"request,omitempty"`
 
 	// Response The beginning of the answer's body.
@@ -402,14 +406,16 @@ type Attempt struct {
 	// Verdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
 	// for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 	// `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-	// accept any.
+	// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
+	// been over.
 	Verdict AttemptVerdict `json:"verdict"`
 }
 
 // AttemptVerdict `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
 // for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
 // `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-// accept any.
+// accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
+// been over.
 type AttemptVerdict string
 
 // AttributeMatch defines model for AttributeMatch.
@@ -532,6 +538,37 @@ type Dependency struct {
 	// Name Examples: postgres, clickhouse
 	Name      string `json:"name"`
 	Reachable bool   `json:"reachable"`
+}
+
+// DiscardFilter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+type DiscardFilter struct {
+	AlertID *[]openapi_types.UUID `json:"alertId,omitempty"`
+
+	// From Created at or after this instant.
+	From   *time.Time            `json:"from,omitempty"`
+	Reason *[]NotificationReason `json:"reason,omitempty"`
+	RuleID *[]openapi_types.UUID `json:"ruleId,omitempty"`
+	Status *[]notify.Status      `json:"status,omitempty"`
+
+	// To Created before this instant.
+	To        *time.Time            `json:"to,omitempty"`
+	WebhookID *[]openapi_types.UUID `json:"webhookId,omitempty"`
+}
+
+// DiscardOrderBody Either `ids` or `filter`.
+type DiscardOrderBody struct {
+	// Filter Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`.
+	Filter *DiscardFilter        `json:"filter,omitempty"`
+	Ids    *[]openapi_types.UUID `json:"ids,omitempty"`
+}
+
+// DiscardedAnswer In messages; a digest is one.
+type DiscardedAnswer struct {
+	// Discarded Messages that were given up.
+	Discarded int `json:"discarded"`
+
+	// Skipped Messages that were delivered or discarded before, or are being attempted.
+	Skipped int `json:"skipped"`
 }
 
 // Exchange The execution that an alert is about, as it was when the alert was raised.
@@ -713,7 +750,8 @@ type Notification struct {
 
 	// Reason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 	// below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-	// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+	// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
+	// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
 	// notifications in one message.
 	Reason NotificationReason `json:"reason"`
 
@@ -724,8 +762,9 @@ type Notification struct {
 	RuleID    *openapi_types.UUID `json:"ruleId,omitempty"`
 	SettledAt *time.Time          `json:"settledAt,omitempty"`
 
-	// Status `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
-	// often as the schedule allows.
+	// Status `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
+	// accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
+	// lasts, and `DISCARDED` given up by a person.
 	Status NotificationStatus `json:"status"`
 
 	// Verdicts How the latest attempts ended, at most 20, oldest first. In lists of notifications only.
@@ -744,7 +783,8 @@ type NotificationPage struct {
 
 // NotificationReason `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
 // below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+// that it can again; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
+// one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
 // notifications in one message.
 type NotificationReason = notify.Reason
 
@@ -754,8 +794,9 @@ type NotificationRetry struct {
 	By string    `json:"by"`
 }
 
-// NotificationStatus `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
-// often as the schedule allows.
+// NotificationStatus `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
+// accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
+// lasts, and `DISCARDED` given up by a person.
 type NotificationStatus = notify.Status
 
 // NotificationTimeline defines model for NotificationTimeline.
@@ -940,7 +981,8 @@ type ReplicaList struct {
 	Items []Replica `json:"items"`
 }
 
-// RequestHead What was sent, or was about to be when the process died. It is stored before the call, without secrets.
+// RequestHead What was sent, or was about to be when the process died, without secrets. It is derived from the body and the webhook:
+// `host` is empty and own headers are left out where the webhook was edited since.
 type RequestHead struct {
 	BodyBytes int `json:"bodyBytes"`
 
@@ -1990,6 +2032,9 @@ type ResolveAlertsJSONRequestBody = AlertSelection
 // ChangePasswordJSONRequestBody defines body for ChangePassword for application/json ContentType.
 type ChangePasswordJSONRequestBody = PasswordChange
 
+// DiscardNotificationsJSONRequestBody defines body for DiscardNotifications for application/json ContentType.
+type DiscardNotificationsJSONRequestBody = DiscardOrderBody
+
 // RetryNotificationsJSONRequestBody defines body for RetryNotifications for application/json ContentType.
 type RetryNotificationsJSONRequestBody = RetryOrderBody
 
@@ -2103,12 +2148,18 @@ type ServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx echo.Context, params ListNotificationsParams) error
+	// DiscardNotifications Give many up
+	// (POST /notifications/discard)
+	DiscardNotifications(ctx echo.Context) error
 	// RetryNotifications Send many again
 	// (POST /notifications/retry)
 	RetryNotifications(ctx echo.Context) error
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx echo.Context, id ID) error
+	// DiscardNotification Give a notification up
+	// (POST /notifications/{id}/discard)
+	DiscardNotification(ctx echo.Context, id ID) error
 	// RetryNotification Send a notification again
 	// (POST /notifications/{id}/retry)
 	RetryNotification(ctx echo.Context, id ID) error
@@ -2901,6 +2952,15 @@ func (w *ServerInterfaceWrapper) ListNotifications(ctx echo.Context) error {
 	return err
 }
 
+// DiscardNotifications converts echo context to params.
+func (w *ServerInterfaceWrapper) DiscardNotifications(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DiscardNotifications(ctx)
+	return err
+}
+
 // RetryNotifications converts echo context to params.
 func (w *ServerInterfaceWrapper) RetryNotifications(ctx echo.Context) error {
 	var err error
@@ -2923,6 +2983,22 @@ func (w *ServerInterfaceWrapper) GetNotification(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetNotification(ctx, id)
+	return err
+}
+
+// DiscardNotification converts echo context to params.
+func (w *ServerInterfaceWrapper) DiscardNotification(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DiscardNotification(ctx, id)
 	return err
 }
 
@@ -3726,6 +3802,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/alerts/:id/notifications", wrapper.ListAlertNotifications, options.OperationMiddlewares["listAlertNotifications"]...)
 	router.GET(options.BaseURL+"/notifications", wrapper.ListNotifications, options.OperationMiddlewares["listNotifications"]...)
 	router.POST(options.BaseURL+"/notifications/retry", wrapper.RetryNotifications, options.OperationMiddlewares["retryNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/discard", wrapper.DiscardNotifications, options.OperationMiddlewares["discardNotifications"]...)
+	router.POST(options.BaseURL+"/notifications/:id/discard", wrapper.DiscardNotification, options.OperationMiddlewares["discardNotification"]...)
 	router.POST(options.BaseURL+"/notifications/:id/retry", wrapper.RetryNotification, options.OperationMiddlewares["retryNotification"]...)
 	router.GET(options.BaseURL+"/notifications/:id", wrapper.GetNotification, options.OperationMiddlewares["getNotification"]...)
 	router.POST(options.BaseURL+"/templates/preview", wrapper.PreviewTemplates, options.OperationMiddlewares["previewTemplates"]...)
@@ -4573,6 +4651,45 @@ func (response ListNotificationsdefaultApplicationProblemPlusJSONResponse) Visit
 	return err
 }
 
+type DiscardNotificationsRequestObject struct {
+	Body *DiscardNotificationsJSONRequestBody
+}
+
+type DiscardNotificationsResponseObject interface {
+	VisitDiscardNotificationsResponse(w http.ResponseWriter) error
+}
+
+type DiscardNotifications200JSONResponse DiscardedAnswer
+
+func (response DiscardNotifications200JSONResponse) VisitDiscardNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DiscardNotificationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DiscardNotificationsdefaultApplicationProblemPlusJSONResponse) VisitDiscardNotificationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RetryNotificationsRequestObject struct {
 	Body *RetryNotificationsJSONRequestBody
 }
@@ -4640,6 +4757,45 @@ type GetNotificationdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetNotificationdefaultApplicationProblemPlusJSONResponse) VisitGetNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DiscardNotificationRequestObject struct {
+	ID ID `json:"id"`
+}
+
+type DiscardNotificationResponseObject interface {
+	VisitDiscardNotificationResponse(w http.ResponseWriter) error
+}
+
+type DiscardNotification200JSONResponse Notification
+
+func (response DiscardNotification200JSONResponse) VisitDiscardNotificationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DiscardNotificationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DiscardNotificationdefaultApplicationProblemPlusJSONResponse) VisitDiscardNotificationResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6552,12 +6708,18 @@ type StrictServerInterface interface {
 	// ListNotifications List notifications, newest first
 	// (GET /notifications)
 	ListNotifications(ctx context.Context, request ListNotificationsRequestObject) (ListNotificationsResponseObject, error)
+	// DiscardNotifications Give many up
+	// (POST /notifications/discard)
+	DiscardNotifications(ctx context.Context, request DiscardNotificationsRequestObject) (DiscardNotificationsResponseObject, error)
 	// RetryNotifications Send many again
 	// (POST /notifications/retry)
 	RetryNotifications(ctx context.Context, request RetryNotificationsRequestObject) (RetryNotificationsResponseObject, error)
 	// GetNotification Read a notification with its attempts
 	// (GET /notifications/{id})
 	GetNotification(ctx context.Context, request GetNotificationRequestObject) (GetNotificationResponseObject, error)
+	// DiscardNotification Give a notification up
+	// (POST /notifications/{id}/discard)
+	DiscardNotification(ctx context.Context, request DiscardNotificationRequestObject) (DiscardNotificationResponseObject, error)
 	// RetryNotification Send a notification again
 	// (POST /notifications/{id}/retry)
 	RetryNotification(ctx context.Context, request RetryNotificationRequestObject) (RetryNotificationResponseObject, error)
@@ -7282,6 +7444,52 @@ func (sh *strictHandler) ListNotifications(ctx echo.Context, params ListNotifica
 	return nil
 }
 
+// DiscardNotifications operation middleware
+func (sh *strictHandler) DiscardNotifications(ctx echo.Context) error {
+	var request DiscardNotificationsRequestObject
+
+	var body DiscardNotificationsJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DiscardNotifications(ctx.Request().Context(), request.(DiscardNotificationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DiscardNotifications")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DiscardNotificationsResponseObject); ok {
+		return validResponse.VisitDiscardNotificationsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // RetryNotifications operation middleware
 func (sh *strictHandler) RetryNotifications(ctx echo.Context) error {
 	var request RetryNotificationsRequestObject
@@ -7347,6 +7555,31 @@ func (sh *strictHandler) GetNotification(ctx echo.Context, id ID) error {
 		return err
 	} else if validResponse, ok := response.(GetNotificationResponseObject); ok {
 		return validResponse.VisitGetNotificationResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// DiscardNotification operation middleware
+func (sh *strictHandler) DiscardNotification(ctx echo.Context, id ID) error {
+	var request DiscardNotificationRequestObject
+
+	request.ID = id
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DiscardNotification(ctx.Request().Context(), request.(DiscardNotificationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DiscardNotification")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(DiscardNotificationResponseObject); ok {
+		return validResponse.VisitDiscardNotificationResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
@@ -8801,365 +9034,373 @@ func (sh *strictHandler) TestWebhook(ctx echo.Context, id ID) error {
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L3tchs5kjZ6KwjuRvTu2TItu92909KPE7Isj7VjSz6SPN43Wl4TZIEkRkWAU0CJ5s5xxFzNXNhcyRvI",
-	"TKBQJIosSpS7e3f2x05brA8UkEjkx5NP/qU30rO5VkJZ0zv8S28qeC5K+M/Taz5x/5sLMyrl3Eqteoe9",
-	"66lgd6I0UquMjXXJBmfjJ++4HU0H/V7WK8WfK1mKvHdoy0pkPTOaihl3j7HLuegd9owtpZr0vn7Nem/1",
-	"iONTV1/ycSpKwexUMCUWzE6lmjBpdn3+lbAnWt9Kkf4KI4z7it2e+jXrzXnJZ8LSLJ1UpdFl+g0DJb5Y",
-	"vGDA9Bg+aM4ngg3FWJciY9wwadmCGzaRdwKGIt3Nf65EuexlPcVn7u0jfEc8rhn/8laoiZ32Dp8fHBxk",
-	"ic9/oyscYnNgb/SCzbhasqn7nVnNCq1v2ZCPbtveD1c2Xp+LMa8K2zt8/iJzY5GzatY7fPbj77LeTCr6",
-	"VxiUVFZMRAmjOnvl7oe3zLmd1i+R+caFGOtyxm3vsFdVcGVCnORM2vRCTErBrTCWqWo2FKVbC6FsKYVh",
-	"C66syNu+vIBnJr/8h4Poy5+7Jdjy5ReqWB7P54WspT71Sh5dEr9YWjEzK0v/7ADmX6rwh7WJgUGe4b3P",
-	"IkHhZcmXYVzvpErsEvcL44UorXFTVlaFMMxOuWW8FGwmuLKgApxcj3hRiLJtHmfu+Yl9NdS6EFyFcVzq",
-	"yoq2mSnhx282J5dV0T6UqhBneXosWyS128uvxJ0opV22DcD435ND+OdSjHuHvX96Wiv3p3iZeRqevDKS",
-	"toHIieK2KkVKS3PLxJfRlKuJMGzMZSFytpB2CpqNs0mpqzkzU71weq7P3FYUs7ldMq0EM5ar3IAAkYy5",
-	"W3VlGVdMlKVulSYTxtRNGO63Apbb1EfTGKXNoq3h5nTpvsgKNqwse396/urs/PeZ+20xlaMpU3qo8yWb",
-	"csOGQihmddGqdeA5u6/ssRsODrvb2l6LLymFKb5YJhWz0haC6ZLNhDF8IjI24kYwOVG6bNeYf95wTKW0",
-	"thvHB1UKnm/WP6B2akUDE6m0Ze7OtrFU+NyNeucrHjrC2Jc6lwIm+UoUYmRhOuHfI62sUDBVkXZ++ieD",
-	"Wrx++vbVgSe7rwtvro87/IuZa2VwHO9LPSzEbMMQ5njFv+02FP9cGENiTy+EsmxRajXpO0lyKkDkZ2pv",
-	"U/FOpF+t3TaClTXwSibBJIps0ithn9Q2XeoddPHT2vj7Cu+id7vbYCXcf8xLPRelpVXno1ulF4XIJyI/",
-	"tg1NnnMrnlg5Eyl1Ht/3cpkwGrPeSFc4Z5tm5aNUuV6cwKUwOYV0WmXbba/ouqtqNuMlqHWvk+GriuJi",
-	"3Dv8efNDTv0dXz9lCftJfBGjyv273oawLZk0jA91ZfvsYsw4g+90Jq003np3VhfcNHM+gsjxaFBMfOGz",
-	"eeFsYJUzPjQgcs7sv1EWrH/p9rcS/RsVf9KHsmhzF+ZCzwtn1qPn4O/I2HDJFm4Eg+uLk6uz88+n/3ny",
-	"5vj896efP1y+HTDDl6bPzhR+lTILUcKZ5I4o+MgMx8XCsEw1mjJ+o+YFH8H4sujML2VKRsZulx/b1NBl",
-	"Ifxx4V6E47DTUpipLnJwDkrB3dT14xdtFMmp4IXTuSlbuLlw8DZnzTBpjSjGGR1XI66cdh0KJu54UXEr",
-	"8iO4lg4DmDa2mC777MwpYaOLO2dN+w9wj7xRI64aj2B8wqXqM3eIssFCDKda357lAxIZPyJQQfAbzu6q",
-	"0s6cs9DF0iqSR/h1JB1sKEZ8JtidNHJYuH9OpcrDJ3xnGDpfKKfuz85beuK8JTbWlcrBsDmO5NedSv3k",
-	"oN1oXi6vxEir3KSH5RaUjUs9QxFWuXcbw3j/RVrjDI2GXDKjq3IkWK4FnopWFIV/xL86H29AEjjwg71R",
-	"9d1BJNytuAhO+v07V0Q819WwcGIX/J36YEf/CswPlJOkOpwlvY2PU+G2mBNEkkiT9jHcZi2ksSasSWrb",
-	"pteAJHUnBe/vQeXeHHRj5WGMoALHbv6HotAL+JywnfvJ56Mz0UWg3aXnYNykpIckdl4KGJSzglpf+EeM",
-	"4WwM8OBWLLk0Iq8FpaGGpLI/vuit+7tZ7aHs4I8Yb3N3N3PBSk1KWdViVXo5azEmYUM/QMKCVktPLf1M",
-	"Ws6ZOgsJByPT4zFoo8oI3ANiJNzJ7vbBRCtx5I9JqZiGL0DTGP0qv2PcYN0IF1NtxI3y6nomULHixbjh",
-	"m1qbs7kojVZMKD5ER1801fD2EExtz/5M8RzvJwfBbUpf1nBkye3BJa1VSDjP6nP0U3i7Hv5JjMBgArk4",
-	"Hll5R1LXNO+G1ehW2Ej7bgrXZHR5Qk07Q6cofDBET0CYwANZCwD4zZFQlNGbmq5ZBgHZQqQOrte8MCLS",
-	"NbrInXlFHhLHswc1kMjT0unOlk3x1rEsjWX48WwoJlKZ7mYHzEm7yxzFj0inKA2x3cbsbdr6l1Uhwgp/",
-	"TXi1sQDCp2Yr6x5Nb73GfuStUgVGudnsMtxj5ccSZm73G+dC5fe7059l97i1TZ9ezJ326OClezNJKibu",
-	"3LomT5JNg1hZYT8NYSabzlgv+tzWpX0tCysgfs/zXLpP4sX7aJHHbs+lfKI6DeBtNHdiuP/GuaAY2FDn",
-	"yz57JcdjUbqPH0tR5LhZR3o2lM7NHS7Z8fmrjAw2jEvrMajx4ZJdXKL6XRG9lUjyY0RCs96XJxP9xP3t",
-	"ibmV8yd6jhP0ZK7dmpQUt4gtOoqO07StKKDuD/xz42m9XrYllNT9yWUIMf+yU1ZbffuJHHd/c2yZ7TNk",
-	"vMMI4qDynuK2O7x9D5HdzkdW56Bs9/HHingv2+1rm3L8famr+d6PvRANa7/v2V6PSwxDdVqpX+x0rdXB",
-	"mrkJaRTjjgJ3UX+7Jb7JT0w+b+1+syXrE4ckVjI/On5BeE6fnULiZ0u2Z4MT9xBDASWug5mQRTZFyB6Q",
-	"+HzauEveU7BjZaeYi3EiaACaha8YDEcQuhxU82s96G5zByXUXRvhrk54HjVcIQ2oaLh38LoMv7B1anaZ",
-	"lWtvQk21s5BQ8aKnCmYl+H5OqOxUqD77vbxzdqehGYN5VIxDdiVj0rJbIeboxeIfMa6Gc32j4JEQ+iu4",
-	"FWWfvVyy99rYSSnMd4aNCj1adXv3vQ47L4E7unk5mor8WqcdU4YX4DZjVnyhuZtoZ1I6M93tucm0hqJI",
-	"w8xUl5bpEnOzh20zz8cWonMQtSi0vhX5jeK2z36v3aMXENONEC/dZ+9eolWn0naz3U8lxE4GMjcD99GD",
-	"MXgAsOVWjzl3S0opO9UaixYhoSqV60Gf+USWESrHq4yTM61Ggs0A9+PDPFFkCSfV2AyCOBD5n3ILyRBy",
-	"ynOZYxSavGZ3Ye58BLuQI3GEC8AVhoaMnx0fWmcjrcaFHNk+O5lqI5TbSdd6ZKSiiIKPwTsfrVPAx+lT",
-	"7zxtFXbysyB2bx5g9SLOxv/7/jbUPLWFALTlxG7Q8OlWvVoUfuZk/zjye3GbgDoB/64QY8t4oZXwGQ8S",
-	"NaZVsex33xwtGyBtxg7IQh2A802po2YUOgNL1vnlILZjXb6qSnAlKUwyYEthj1oxC0K5Y/fnHr2pl/Ve",
-	"n13ifxyf/OH84uPb01e/P33Vy3qXp1cXb/94+iraxusOm1s+jGReUQSwXkU5m2tK1nLnGPQsiOxTvAFm",
-	"B5fg9I7S0usrmnPLQx7FXcYGeHtiz49CpGerRFNQCLxfY9Do25j1hquO64GvWSgtEShrnWJOwSMEe3N9",
-	"/Z4RgKHPzqxhU8Hz1bj1dwbiECCVuSiEFTkzekb5JlTscXLPHQrCWmfU/cv3ByznS2fN3SjyN/4VU4Gl",
-	"MNZ5RkvDQHmpifvfOk+QiFrkJGfvmju/W0oJrMSUQbpsDH5BMSdKoIs8C6amEaNSYNwpocuUNNN0ljZk",
-	"eWQhWKVy0NfLzB0fIeM5L/VIGMNyuUumlr5uazi6FBDuSQu4fzXl2XOny9OJHxSUrWFWvOyNM38jTEr6",
-	"5RAkVu48oi3WELmWYeAD35Bpv3ks0bXovJd2t/ydc94rc6Lzli+APYQXHUVQBEUZf5Qn+qx+Mtd1J8pc",
-	"jrZ7mLiT/0hXr+oAkoX4G+tHb9AMf6zfvnIUfDh/dXr5+ePx/xkcUiiW6cqO3M5fCttngw/nTl2fh5+V",
-	"AM2xkEXBpvxOwJ+yRloqlnO3AYzVOmfGyqK4UZCp1RqUQRMvMONLfCKcJGBjsMGr07dnfzy9PH01OGR8",
-	"NBJzK/I+G1yeXl+6IXN/mOJ3wjNMNRoJkfdv1OD6zeXF9fVbuBv1ESXMuHHHM9rAczdweObrD1dwqbNg",
-	"3fcpMNLwtcxOIdsMY+2zwe8vzk9XL71RdC1XS9Rt/hwM09zLejSjvawXPg7OwetL92sYMvwNRtTLeu5t",
-	"6yckLnAph5UVALDfaug2de2tWKYgeFuCmxriPf7LTv+/D8dvr3pZ7/Q/z66u3X+8O74+eXN6lRzuHS+q",
-	"lj0GrohbEXyiM2TZ5elzJr7MS8Thw6/09MxvQ7gDXt1vhoCftYDe4/3kJgA+aG3vNI0PSP70V+a6ixGC",
-	"WSOwQapc2lNly2UqWpYuchiMAJU+yJwHm9N/4ens/msoVQ6/KfivIzYg7T2ocSbgBojCwIl9q/QCUvaU",
-	"tydPzbkI/TRuzbYVLognMy4LxvPcLQ4GKyojSkxRKPBm3N+svsWqhfTD0XVK//YHqRKO1cC9xX01PNn9",
-	"x7zUk5LPBnDYDpwpN+RGDGh3EygGzjzU1kOnZlQaaEHfsyn/SXOMkYFxqWfpB4035oywdiERNiOwkR43",
-	"D+ikVP7JaNW/5It3IQve1bfhO5yNWIlyj09ZcJNRzAWlF5waBNrhquR9doX2Fqam+cyZYs4yM1O9UI/3",
-	"/TK/R3AZx9AisfijF9mWn328NaFSRdlS6OQ2W/gZDShp2PH7s03mW8sg7yRPV/tQnEJjkAHUxKGvfspw",
-	"D2dszo1Z6DLPWCHVbebs/yfVPGNa5qOMmYKPbjM20rOZsw906Uad3vl3krfEsW2z6KoDfITbXqwuvM7C",
-	"b828Zm2sT9JOcto5HYrcMWxXq/m9hE9Tg30puN3NmR0KbhOuLGyKO15sBxxWysqCALtfAPvX3xXwt/p5",
-	"K+9OfmhV3F4KA/mrv2wIvW2ND/GiFDxPgfOi4MzCaXijGV28M/Qg65FWu1daaFxRgCA5QMBqUY4xQDh5",
-	"gejBe4y0Urnmw0J8cOva/SyoFOiG9WGe5aYuZInQ2RvwgDskZ8Ja11Ncr2k9efX4Vj8wJVwnhPJRwpgr",
-	"cO3SupFyUW6vu0MKYqjN5FYNXs+YvqNACUKZNELBrFBcWRPwLXimRnAqfLo0WmU3CvwrRH1TuiECW3uk",
-	"dyJ0QkNsQZELRWMCOS94eOsuwYiZNIYSnysx88RsgKNIPiJO4xE7IChhUTgBWYiiuIf0tqDILmv0GARm",
-	"3ScuproQrAQcdvJzu70RHnMl1SjhvMCf8bMwLwJAyxAS9W8NgYO1xY/G2L9fPgQnpF6eLJaFpPCDY5Ff",
-	"u5N9XbdiEKwtsashbQF5tePKTnUp/xuMk0P2UvBSlOzvf/3bAED/hBcHY46A/Smhsn4Umw5WHOrqh+Ot",
-	"mR9xy6fmQlnJC7Ojeyyci7PqIP+wHf3jDaW1W3/cfGvWW5TSigtVLL1Z3RmdEU8KjjsaR2paVouC0otd",
-	"uyOcEHzfwZrKMSHLzLpVEaKqjZhlGt4IsIDETkaNDi7cROscXDuK8QgQPT22mNsFk9FpRLfp4ESEIW2D",
-	"e3yxFBo7brGiwM7xYSWwpjSk46i0WS92UZulsOUyqTePw0eFCHQ1guiZ0WzMy+3fYrXlxbapXts27p4s",
-	"WqpojGFZ0mIzFyoXapQIY2yIvittj2o4BzrZAnMQmyLuihwmKgUzAOmkM9EpuUKObqe6MiIZbIKj0hkB",
-	"LeXkjcgqIc/DLamPP42q5raWwPkNE8qWYjKHkBPAS6CECwDP/W0wznXb1kelNqi3xG0r9lt7cVtIRba6",
-	"4luc7ZEuS1Hw2lxfHwvlfM7N6mI/e/79ix9+/PffueWYu91YutH+15P/9+eDJz99+rd/TgmNUPm1TAGb",
-	"1ipxVmuiDF9239NC3clSqxn5Yeu/u93wbkONE1xwZfnoNmFPd1+PlQdew19Tr/Pi2bIIAfWayo6UNj2l",
-	"15rifUobcOS6z58JNneXslOy0NeOuuij4oE2lydbocwINBH40IYAxtO4soirorxJRewjllCX3D5WJMG/",
-	"4VKMd8TIIL6lUQO4prlWJG5XEPVjiF1H8dk0V7Wv6FMglx/OzxHbcHLx7v3b02tI2bw+Pnu7HdaAmYUr",
-	"L4i7ZBRe85Gwb6WxD5UzeNAfITOzrWKmXZSih6wNJ8B5V6w8YP1QFDWQlunRqCrNPdyzkFbavNx4mYcX",
-	"J79CiiI/bbNjOBzmQHuAcQAn/1CukYKJtCWTh6VzWsBLzKhS3GDqxo1zkLGBruxnPf5cOnFz/1bafiYN",
-	"NiwwHYSBjs/w8kELWkEULRWGTqKiVyPmqI/aUJifDz5hLqWZyQnVLMm3RcW8m2YNQxvoReZ6e4wXPyLD",
-	"2azfsiVdBxCU/mu6d/ueAntF8eIpYuVhc92n6Ae+laP/X2h9C9Q1fXZcFG72rGGzisCrR2Aeoj3ifqJo",
-	"WSncPEC0K2EINgy9btHoZsaygZT74WD9VImPuxOtLJcqEWc54UawGVhjpkvStflcGEoqfHO8mu/NqH6e",
-	"qyXhD1UMGNjh1e40N22VJD90yHlvpAOCn1+lcUtBf3kesJ8Oov/bptdmUj3Kc/1WT+BWnUqbCa4MwwOs",
-	"UcbiT7wu51xj1p6vwTArJf9cCfo5XWOSOilpX+54UspSvEvq48H708vA9jFAH8xEtrazvJ1LiAFNyKV7",
-	"c4cNTi4+nF9/Pjv//PHs/NXFx8btGL/llhWCG8sGAVk5uFF15BjDpO4okYoNFkDv4gGWoILhgPFjgKKJ",
-	"Jq4kHj7YH40RdTM+wuzsNqlQI5AiPLie0qGItCrubK+/GKsaofw4w6+CQxk+EvlFYvjo5cWHa/ddx+/f",
-	"vz07Ob4+uzjvZb3T8z+eXV6cvzs9v+72hX6ou33gG+AJeu2P0aYyngGCqIUbAb4IINUY3IClBHiTLnIG",
-	"eCl3EFJ49FbMW4gCVFu+uKO9A/enzJy3Ut1ehSDvDiHROjK8C2hoX4HNDVHedwmzM8RvE1UQlWkxZKbc",
-	"vI/it9tvXeOcSWa13U3epoKg9VGD0ijKmQnp6QK2pjWlMZVoAehczIU6e8VOtFJiZNm81Hcyh9wUpUdg",
-	"RCPt3LhWFMttGoKj50INDmPwt9VQyOVOaPch8R527+llIVLv7k0eFq3CXupiK+PHpbsGql/Acjj9Mpel",
-	"MK2JMKdWV4YN6YmMhdyRFcZ2D2Zggm/7jrxFkIKPNmpImtPNSbGOEeFp25oyosxAGqpO+lsyRoWtSgDf",
-	"jgrp/m74AlJjQGEiraEkFN7kY0srlmfL+9ey50TaoEs/KpjQmTaWOfPsHp7dTJdiI0FLKZBqFFNqhGxL",
-	"bc/VnDJ+E70hNffnYhFrgh20ZNcE0PPHUpQbMz/nYhHyfrtkw9r31HENxSTEH8oElukhdgRrh0pxp293",
-	"Qr+TVtgRo9pdZ7TkAXTRKhQfTAfHsNNJ9LGhi50mwniItFOky6uhAxnoLLhuCmmEFe+nS15SJct9Y4wD",
-	"J04wf8TtOOvzxsHZwszgNsGepP4B6+xzpFvXO8p1putrPHxdL0QebHZSvrmcALuhKArTZ6dYNUk5Raz9",
-	"k5aqRZwmlnnmfVwkqQwMeE9kPsAiFaz3q1mqEZJqy6UnppN2ha0J2DIFsi5iEj5FFuIkIIXKa+xt/J5O",
-	"tgk88NpTb6VgZcAdO6apWmHLaqS33HSdpEOIlD41bCgmldqeLKWnpUibkCkJDsOYhwZJvvR4PevdNQID",
-	"pVkpFifEYOxSp4Lz30Yc5qUNtIoTOcSKxgPPIiRZhflXPyVOPKbcxFSFvjQUik2Hy8hB27r8OJYr+d9i",
-	"A798Y0rRgphwONNzJpXV+Cn4KNha9EdpPAJxM2K3MweksaebK8cAS+R3bi7zuHwsnbnejDCgOdbeZItn",
-	"Iqqt2wVhwIlgd5M0xtrsEu8gdIIUpsVWDqSpkQbJPLEYbZd0urLxUd6y7LRrmuNMgWnvw6KzH8VGS7N7",
-	"edkuH+3TnaG6y7QDt9FXqfexUHlseD8/SKxWWqvttkirtWqNeN/9uWsa7IhbV4Oubme8pAtWSC+PiGU+",
-	"UnKTdBVMCnReD7E5gLANo9Ry4/yKlf42a2MfGeSG9fJoWeSEVlmPGbw+uwxleGugFza4PH13dv7q9BJL",
-	"6qBWEKrljSc0CKGGmJgFmDgHvoScnl7zq96oFMEqG1x+eHv6+fXx2VsognfPxz9dnp5cYLEh0uNi3YUu",
-	"I1BpRIScYkCG0RJ1iLTuClSYR2zw8fTlm4uLP3y+eP164O1DT/W5E8tnnw1enf3+9Op6QKe8O0tvVHMn",
-	"Swxy+FRJI2gMSwHlhTjncRV+1osnx/8zTEwv60Xf0ct6OJJtYVgY27J/6XfH9jAs3gFCuH4YrBcD7FLP",
-	"tNwu61BVMlxulfY23HjNsIDCdXp9+X/wnx46GFe2wvL74taMDTCjMmDlGgoSnnb6n2+OP1xduytiSOSN",
-	"2oiJXEkbeFoGP7SValRK6mS98LKOS7wDkqFlia/lTBREFvh4uq+zcruo7FB/aVton93GNW2QAGzA7icg",
-	"s/MUGft5Y0u7hyyF9bbhIRNf+Miyas6sZs8OsoODg4wNxVIDsQMiEIWxcsatuEfkzd+6gR95AOMeQKoj",
-	"ehdBv/lQ3wkaGDAyofwCqwSidgxrEl5HoXS0WI4nYmNtEvjd44jptlmdH9Hg4AK9xNmhMfkuBNwSwJmy",
-	"Mw8tbcLVjGcwJVg+tnhSN2LoHlAaVWUplH3fFnBZhVPj4JDVBS1eCCUFRG4o7us/ZrRGNSOqv0hoNB5D",
-	"cllKcSfF4q1OE4M3j21dFVThMkFK/1VCaSOFse+kqtq6DICJTqe08ZlgOLnhpvvs2y8jIXJzmWawjJjN",
-	"aXT0JgrWxnF0wYaAvygE2k+6mkwzZsgtrwfNZVv+MtZf96mK41a8FyWqgG3mPYz1iB2EtiDJXbxGGfMg",
-	"d2OzFdHuJjQnJlsRlNUPb67pBqG9rMlbdtAluRhLJX2Acxu59qv66q8Z9f1bbfe3UzvBnXoDNtVsGMmG",
-	"Obma8jJFMBhSWjtWga/A8Veq4LxTWYqYcx0bZiCBE1YIAsEuL9I13DqpLfbw7FUrNwmKppnZMKUiR2jE",
-	"JlTEfcAMG9D6eFTj47d/GAX1aTQbvyTaMiu6W+ct2Jbh0voyQzwAhhgdSy4mdcNqReVHnas6WbWrS5Bw",
-	"6qfa2FbxCQe+79uQBnPaqc63Kzi6jl5Zf0zzszOcy/QyhPZlzdHSDywXlsvCsH+5fH3Cfnrxw7//6y5I",
-	"21upciReJI4Qc8ikuuOFRJqJz4AvzALxYcaM5YXI2LwEzQvK5XMZrCer9eeClxOR3ahKmWruHBuRf56J",
-	"XPLP7usyhnPyGSC7zvNy91WKU6GkwPEMZZ4LhQ90qvEz8TYYuPaOy4IP3Tg8MDVjurxRnrnRg8K4D+Nj",
-	"shXZm9w3I32IM3pVoz1SXP1j2zOSUz6fCyX81EH8t5kWgNpVp+/drkSKyO9Me03KDlD0Gn/9gIhvTIKR",
-	"puWEVDTyuEgVvoAVetLfHMANp9UPP/0UHRUvDtK1ee35r4hSDHK+uszTM2hJdaxCLxbAque0/+Gw4Or2",
-	"iA3cThiE1A/Kv2F8zjG3FhdWRTcm0Dir5YK4jX3XlRDbJFR2Pd+pPX4peN7VMLkvD+tvmGW0lam9ORfv",
-	"eHkLizpj3DC8i0llLBJQ37uLwm+b5RRlK00QEpFxbEEtQemfprr8h3JV+Nemt8JIq5EsZDAfE0ZpGlWq",
-	"jY90zLy6v4PUoSzvybHR1ulnhckBskmMA/tzze8ssDkJUAxk7O9//Vt3BgkCUnejkLgPYqyNouK6ruAO",
-	"xIUNuuslM1Nn0O2JpYIGcgVKd1vJsMxDkxjE442hrb1vpI2PaqTmWg6K2g7Ulb0YXwo+mnaci4hzeslK",
-	"jnx7K7ytUW2Ld+Du3cZgq8K1CdX097/+DcKIxKIhdwBpVkp8mYuR3cqzE1opYlWO+36nymZuHiIeAJDQ",
-	"o8CiR6y5mvoT6kVgOXugSgkt0qhfldW9aB9lQW3E/B9N4WsIQ2Mi0mqqhUn2QgUmWWQSdgcQV+SJ6vE6",
-	"PX4CZyTvNnZ2DA2hkAVUFj5Jb3AhKF7rrjbM8luBTq+b8oUub9OBqFHB5Uzk56vxqE3hdp/Dk8YDPWgH",
-	"7koKhe++3MpZg++iVOL93uVdv3WkeFswE0Znsho9UDcxnWDxn7RsuARuSZCKszzYBN56rVsKUtrBLKgy",
-	"LAm1eSn4SmB/R5bn8JCEm+ukEsA6gOvWY1bIseiuIuYtzIAJNaYLsUpX8HOPz6UztCkd3Mt6uTRzqL37",
-	"9GkX3X0PDuO7ul1nBwgDeexz+Mdd6LWIX9XkF46mO7mAGW3qFVFv2XUbFM4+apm97rp/wi+mtk7vmQUB",
-	"KpHdm4euxM6EbGH7ppSYsRo6lNQMUM6STrKPr0ejXi6p9HOzDnCXXk358x9+XB/+K0QI0v4FSAVUbHzp",
-	"t/SI3ik2FRdMdY5LUX3Mh8u3SA8K4FdtLLUdWahHilBF05RF05uWiCYZ+bod5x7bJDev8Vcv2B/kyw5L",
-	"vOfZRuX8lhLppKR6h70319fvnz7rP2PPDw7YxR+SZldZqVE684sv9Rxyzq+DVtAlG1Vdii6iQdVrkZ5y",
-	"W0qRH8NcJulRfPrpqIZZ17DQ5swivjHxNe98CisY2nklaqKyLTW0t3I+3/5UmKmo0YB/iy7ZUEhnWNcY",
-	"DmQ0pKYBzsz0iUb3ZeOx+ztZmf0dLUiagXrUbZO+rAvfVzrLdu9KSW2rsDEl803zBrj4gyw2oQPWRWOo",
-	"IAK3bEGp76clYqsXTAR5DccXwoZk8t4HmXsP6KuH6G7oCvgIjSIbEc+14u8ENijCET0mTKge8/frI045",
-	"i34Vw4F7nwVsZIj3NMFf27bfRZmL8mUy97TvcGi83R83HJr+XF200YUYPRNgnMz4kuX6CAvFnW1KfyEO",
-	"EdAjIRDgfuuzgQdtQsOIABXNfC/zDKtl+mwgcomXIS0qUJPgUps+G/B8JtXgEHAyhjiwnZ9U5dL6PIHf",
-	"EZCRK3uexxv4p/Hpzjh2D9ra3Qg4//qXWBC6A2MJ3ggzfKmtE/a6rntFKHQ5A0hBKWyg/W1OPvw5yvDA",
-	"HeDYYW2a1bq1bHkNcbEREC8nSqrJVQvPKPIvLkL1/GAxNWL0GdGUQ27Ejy+684uumiCNVyePwapIAQbK",
-	"mchbGGCTIdOEzoEjbiqdF7AD0dw96oSwQX9LIr6bdqgVwzhiz9h8B133Fb5spWFYNJbIiJrUJBKbHp0i",
-	"cNic15gKXiCkchug5Q1e2b1cKMGavv5hhda3L/noduNFZMNei9m84C3ke62wCTwXL9Ql6rX0WpcC7Ikl",
-	"IotahmFGer51da/gopXe0F1bQlteToTt7ttcw/UptybA+NOfAinKjfOJrSjuG1nZESy04FB6bzYEEjzu",
-	"G6CZ0rC5KKd8joptJriyNVFXDTy0BDuOawagrodib8xqBnDJHUt69pJ+D/bSjvbE6lI36HBSy52Ka9Wh",
-	"rFptxouexYo8lP96fRkpu0jQ/Q4JqnNVztZ3cmMWavlfVx7rmiKW8dVJWN/161s8qXzbzrnjkZV3tJlX",
-	"sauj29Utu2M0ut1N2SILbfkPP6bWr2li83bBQJbLy0ptT8MH/KzGCqFFAwWWB2qfXHvwef8h2fl5WSmx",
-	"06gwPoA0M8Ac8J3BZAlauQ8aTQvt/qkzzpXvX9tZ16yDSWNuuqTLtE55v1ESRL6p1ZY33klP1FoCEmR1",
-	"nwmKuCQ5a8jsawOKK+a8AEoDmqxmxQqckZ1nCjTzSZoOdte+RxtwlkReGCSaJqdTYWyrpfJNT8FveNSl",
-	"UackYW2S+aqBtt6dXJJIHfzpPqYlS7Dv1j5A0B5YN/FAl6Dj9LjL9Eza/xalDgK4P18ifNNBCm9OmWJR",
-	"l30i92ZdhBUnYYjrT5bC9NkB04rFvHoZkdjB7xAQJDUXsIC/+/HFFs7F7ls08oh4UVyMe4c/d/ONvn7K",
-	"0jubsOG8KOKeNXoCZ0bAda58dJ8d131M9Fwojzl3EucpnaCKCgZsjkiBzHQpbhTMcXP+oeG+4UtobCAV",
-	"G6CH1g/kC4OsbkkcXoUPr6vaBL0UULjUW5igKdC7GIPG3RgAt6jKVG8sErlnKZHD6su6RtjUVcF99gyD",
-	"5EAGmRG/JrfUL8bK0S1VoNEtuswYL4z2URY5uoXQ+42CTvxI46aQX1AragYUxPH7HxvSmPRMEv7p+ieN",
-	"eVmzyhg2gkrxVRgQ0FM2AyDUNeROGjkskKAgyBl+uxsi0+pGNWUO9t4KiaXffvg2wEkYapmDxjFGB53z",
-	"tjIPPx68+F0HjtV1J3xDKd27ylinPzyBAH6OmxK6KcFKe7Ah9retYu5+9FeJ2EA3C9IHQCFSBbQvIRpI",
-	"ZfW8KNx+LIh8Iiqrf+0evKZHHmRwrkcv2tV+6FU3FHYhhGKlmEmF2UooyF3R9Ft4BUIlWf0clM+mzDYP",
-	"B6jILZZ4QjSF8dnBwe/2dUbsELB5yGH9bSM9G5ipu89MIzy02USAkrSIiteZB9TELdD2PttgDoSuIbAx",
-	"+itrvZWFeYdvWo1p7Vk93V873TfSs5EnZo0YeufxmLa6Dz0OCi7z4Hn3x0H9IYOGA7Gj2n2071qNhLVL",
-	"9kesIKZGjE4dgmnkpDuW6wPSfpZU+WDF3BkkBP+RTN60F5WKw7W6VHpU+TY8OzhUCL2MjEdgYna26VhS",
-	"qGQFR/LbiX/E4YL1GMjYtrEGQy3meo6P5TTFyJobq5NGh+juDwy+xerD7t22YnCUsF7cdf6vg4wNl7BQ",
-	"XftOtM3um5BcSlBpwqd9VwN5kdAt1xQLXONxMCneucFNdXDw/QhgmLCN4d/i/8c/x2UD+MPgkHyJAF23",
-	"PrTirXBEstTZ8tCg8k9VPom5IRZTbm/UwNnbUk2ck3CtB57Dsq2Baf21LRWHBZ9s9TXAzEQnQxrveSCW",
-	"Eqi7VhhWYl8rlwbCHe4bqRISn7QzmUd3PsBohT0lIDTvi3p9en6xXOb9jdSDu+Sj3E2XlWrrXLg6tiAJ",
-	"Iz2bSWt3oRV0JsdbbuwbXZWtRRPE+kzMpfD6qa7KDp5htMS0Wgy+QOvbJ0M+uqUGIHYqZkc3akFPAM7y",
-	"2Lkkd1haCu4Y34nBx+BBJHfMXjTkf3N7zNbPQcyvLAoCB+NWA751BAbUG5xplbGhMDIXmFUALvhFn11p",
-	"rAy4UVjzS50lAJHG6QHuB8V0ZfkkUalbTycoIp+jaN9EK/O1maBZfGkTxq2b9UGlf1WxlyZrgPZ4NGo8",
-	"GCWW7G/ioNhQoFhTzEBZ5T2KQjBrdv9yiygTmBwntryWM5GhYA/c/x8wbGG0r9zhSAN+9nUSrOn+Cn0H",
-	"GDLc8pq1VmLn7kLUvFQ4voxVqhDGsEGAOw+660UPGu26RxbCtOOcgL2TGD3IGsVldxs3JvIE7ShLKBYE",
-	"gzPKMXaj7HRvSU3vvI2IwR143JM1l4HsGpqbjHlROLWySrql3O/pOvoRVyqFmV5BUAFoGpXlPQTeTHkp",
-	"dqbUQKKYzV5cgJl27ArRDqT3ATdOHEvufJ4Ji83CcO+RGevmtNALUeKVJl3hFru+u3w18FxtK5aJ6w7j",
-	"jRh/Yb24Wd1boal6alUS1ijsjegL2vRoGwffvVn3ogzZrpXTXBbpGmZ8pO+0DwDVLbZi/0GmScchxBYA",
-	"UFdrJY5iO8P9D1knZIRI29+70XSNVYPe5IHjAkMVWkXOhC90B+Z6bz7B6GLj5gHwU7efjH3b0SWhy5mI",
-	"ZrZ2UO7hYNADL7tXQkd3nLel2UMj8IfUGvvO4BEiimS9KXZtm/R6d/4xEXXV7tIO91KM201C04r8KMTY",
-	"HhdatfUj8GiZsq7I5UQOQZ5NCIIAjaXFZtHbi91NupBaKFsu6+ZuIFRUQhZeJLFDjy5zUWZ4FDQ6wgXX",
-	"LioL6mz1+pn62inSlEUTmFr8K5+T2AnSEGFOCgLe/z8DN7cqx8wiV0tWVlDJO5ryko+sKA10z8QAN1Qa",
-	"dWmeWUPDWhtBPn94I8io6/Rjvga42h7vBZ06Ma7nl7a31EPUPRQq7I7Rc4ZHweepMDhFozfgQKiWASsK",
-	"qJyBDjpL1QZwJB6wvNRzaIaRQnp0SSmnVNOVsB/mu3K8Ek6mma55pE57Wd2j6J5dhR7QK+gXIYIl8qqV",
-	"RkAbO2ddRQnR0Ar18uz67OT4bS/rfTy+pD7gZ+evLzp2/q5BxjttJDlRZwkGIeiulyC22NSob92Z8M0C",
-	"tyZ+YRTv/dXYHKOanwuRt/TG9NYag6ooaSyUS7GlaGGQdWMV+ZnaxGQrqXEVhOKgLTdn1AeQJTuSdSlU",
-	"9u+lhoXNL0vKBszFW6luE40o49ZpHblqyiLp6eiisoKsX6StY7cK+qhbw+bVsJAj9uHybcZEYQTwOtvp",
-	"9nSHe1sWDbP9A99HorHWvrml5+S2mrHmZKW7lIVWacPKWq0ASdbvPHEfQ96Jbi8Ezw2QmtiqVAMoK4SI",
-	"CmQb+ES4jTLSMwEsR8zqzqSj7v3J6Sv46PZ4Pk9MHIPfGJ/PV/tCzLWBoFAicTR1znaR5hTl5qW2ocff",
-	"+q6acnO1uQLP765A8gwRSJy8lggEqFoEv5r33E7bc3iBKWE+/86wcN+dtMvAyggy7GFG0BCpvBPld7GM",
-	"b18SP0nNKUl8f2L0m9bw3hje97SeEPZB1vl68RuQBOhzRbQYgAyUaqRnUk28bBzVawN+wVgXhMnyjHBJ",
-	"GpFaLBJs+rAeL7VlH4wo2cVxZacMrs/Y4Iv+Mnzy97/+bbCCIPn+EU2SSMjXR0s/fodt83xW+OTg2fPv",
-	"X/zw47//7qfMU3HBxqbcDGf/tA6B2WqsJOpVWyE49UySjDG8jbgPJeA/E7vqqMueQJgSxgSdpFjNBk+N",
-	"k6CnsQQ//Utgjsi/DlIf/Eg2VdhwQdI27aPTXO4K2nCzu11dsrdETYKoY8uXpo73V2UBLSsm8k6oXfZI",
-	"/dAoJ43l0ZaOowdtjF+5xO8wFQQ/W5V0peMjZEeRbJO1pICFUPGqS4WpICXM1hDJSXRt3Y4tF3OhcqFG",
-	"cocMwyt/0zKZadSL7nahhnY0217YaFqDHCQpRgl/yiN0JHzaEvpWNSPnqdJi4oNrOeiJ/morJVwIkW2L",
-	"V9Wf85jsaPVnxcWkMR+aWy8/pSsCkZJFQrjupuauPAPGYqpn7vhH4LKEoNi6zvJ92ld7rgs+W29u+0DX",
-	"fUNH809d4kY0H7v5ux7+2ppLJ0WTtIe3JTfFF+tb8yMlWpzcRI8SbFAfqO6e7yxr3utOpP6eJzumDt9C",
-	"zU2c3P7763cmZbE5jffrF+LmqAlHXqHmmhd8FGLZdYMWvVDrsGQnPt8ZVvClrpK1Ewcpeov7ZAyaxWfd",
-	"aqvqMrS14qoYGcuGy4BhZMfuOHSz62ZgpZYFqEqcdM14Lp5U8xo7vr5PXtcI2G9SO7aPoimvh7q9/SOK",
-	"xh/cTesT/HG1VUUWBMbNLLCJT4QSpRzF85/mm4pf1f1zdisNOv0WBUFllAFsbbH+kBfERR/dlrEu//jU",
-	"OcK5lyqOC+c+r+4wTHhjsZKnkDxCJT5o4OipNyPtmQESSN2iO033+9ZwHrv2KynyOP2WpR0b226tdMGB",
-	"tgA5UkPDPoWCTvqoWtdt77K1qd7hcUoQEkelsXVrgRRzMiD+x2BA1D3cEr0dqXb53X2wd2IzDNnDsRbE",
-	"mR3xTCb4RnczjNLm0BqyWRqCkVhTL3VrdLYkKtWWzkpiIhWETBpcqtDcLV9u6Mxy0toCKGqz0hw6RqFx",
-	"4ug9/STRMzXgTsRtDYXmiMGz2dPVz4uzDhfAkW41M0LEvHEfzv9wfvHxfKX3KlAp9rLe9ZvLi+vrt/S3",
-	"1x+u4L9+f3F+mjTmf5FGdn5ysljMP23cTvtgeY425/2JnkOUZyVGsDvdGt3ycpl0P+6R/ZlK1QIXFSoQ",
-	"DePOTu6KjkxmrYwdJXEzbnTJNQKnK+Mnq6UUoTIic8KPLNk81dlyM/Z7jeSJUi0lsiXCZMWLsK3LOiz8",
-	"PrDjKEGPBh7/oHLd1t0GA70dN3spkHj8HkjHVpbjGKQ+AgOA4Jbzyt6vNchqd0L/hdH4N/MXfzCpnoT3",
-	"2M++PiGdPQtAiVTiLe5vm8iRdWQYNKZqq9BrybHWvZmgsS/WyIxLPes/2sb3OfKNmx9oGbp3aPl25Hyb",
-	"yeNWUCGkaYJcNJe6jWuuTUY7pT1WjMiNEnlPCE73xU6nuldnpe1796FqYW8/nqY1FS88yVAKv9FK9BWY",
-	"BJARPzRESym/FPdILrk6N1tYucZi4Wvcnh/gm6AwDpwNZ32W7pb/+vngyU+f/u2fk5b+Tz+ct/Fv/fQD",
-	"ujHTSuWl8Nx1DHsOB8A1leriiCne2eXdK2tQT2VqHShMk+7GupHW815afiKMPR7qVEOisK6NVs2AE1lw",
-	"GRfAYun4hINDkTOprKaGBMZziIi7NufC753LQBK/7ogRzCewnEVRVc94tiMB8E5M0DxgJymd3cBQ7o0S",
-	"OoVJSSBXoGcEsDm0lFN5ogdwH4OCZdRs4ogAElCWjgU2tRndvT1PN3ZhkuaaYHgqirxlws+xkgtCVnWB",
-	"dRb3ZGOlGAnn3jPoawzw6F3an3U0PnwMt3PkFkIyJ1qNqrIkFoZ1QW+1ODxlutncFEzwEpY1QufXFT41",
-	"0VY6U7naRr5DW3gKm7zfFCGhjUnjAJI0wuxkXt6wVACftZIROSRRFGpULuGx7FZAtIV6t2WUlFoi81fO",
-	"Z3wSKeTQGHvEVZ+tyE8G/Gp+q0A0gjLyHMJySExJgNCJvBMIiwi3YXT0Rg0aOAD3R7HIVnBLbOAhExRS",
-	"bd5zhFBEDBXx0Gu5z16B7nODVkLkEIfxwao0hQDgXLZiUj3ODoKqM6GrzaWvayt/Dxu0Kos3uq3AE5oZ",
-	"uXmZ6zJEkz9cvj2iPU2tjggjhLFdqvSOg6zzBnSs/+vjqf6V8E/fjxSaLFpKZvv1bJ43WdMKScII67Kp",
-	"Wq+tyeGqwlzVUE3TJJw2GwymRyAVjfrDb0v/bmWjYlKx/7i6OG9N/+qF2iUF3D2N8SAbr1JPQnOmPvtY",
-	"R405EV1mW+y/DKK/Pkg/1uWNquZub/wAJJZU5ngEWzpf1uHzQC3G5/NiyeoH9mODEqgyaPbdX58fYJ9M",
-	"pwAJ/32wTkJ3sJ0RcRfm2KhrWVrsGl7pi4Offkx2o29gX+B0k3ZKhXEIUugz37ud22ASu1NVWiOKMSxC",
-	"KcaVoeZY/Es8iqiSO0BT7g1L3YeFVJcurbG2+k6clcpFyRYcevTpqPXqyopuU+73jA6sGGad+Mcjz6Sj",
-	"xeZJXzF4hciz1U4u9yCOXLX4WqZ4KCYV1MJ4JlWgiOJFwQgGVhPl1nyQUIa/tvuexZsPa5qlQSPpO8MK",
-	"OZM2bMp0xXBjk26rIN4BkHwFjlq8l5wZcWW5ynmZs4+eNMvw5WG61U6ccK4Uxv1WFPUPewQV72jpNUnU",
-	"1m2+mrZ3DUHwEhgVYHP5JN7mtfkxvdsi69GXn7Qux7FiU2vnQFRl7dxAKQM7jlx6zJ3DHICJLmRd6aRL",
-	"NoBfgC55Sdz+cANAwwFnK1eP0ecHj4f5jk2nDSbKPbDeTePEeSz/e2wTSi5DYWqo+LAdDvz/Mcd9K8Qc",
-	"WLOWR8GLxV7s+k54bL/VjCvcGKArRIZOmC7BB7tRsd8LRBPo1vpYy2KqnYEFhiC8oXbFoE5MA88Y0pIF",
-	"A+vRrI1/mA6/DdPhV28g3Kd+g3ajCVQY9z78dz3V4bz4FZ3n24/wLXNaFyDh+d0oQVo7q3crHEodyRvO",
-	"4jb+0rWqzzGUFOroyGUUEHJnsY9Vc8OM1iqQl+U6Ua+qlQHS0jvxmsuiKlMB/LC5YFuVUM5IWe0Q+/bs",
-	"STVka/Ppti3DcjFmAz0eDw7ZYnuu5ajueU25ETJOtvJ7bqESrRR+DyQPYRLYgpsjZCQORI51AoDCbKDu",
-	"MqdYJtpaoaj8HQ/G/RGOmnTbS5i6uVCDQwZXJAZaRzLCcnV8pU1WFwz0LawU8lbllagD3nIcp57YoBnB",
-	"H/TZYCqKfHDYlkrhbO5O/374pg1ixwAlzQuAN5gb5eX1yD2l1EPBJu7DnZwovfB9TRSeWG7rAPeXMawQ",
-	"1mD5FYbv3Ybre4EM0gWWPZppsUSi7eHBhPq2hxmmmrNAj8cd+zG/LvTiymJYc6eWzFU6neVEg6bbA0WF",
-	"yk2fRTITpEWJL5amzdlXE83I2L4HPszQR6T0zQaN+IeVAio8qrIeFRh0nMW2KoMO80i37gMq4ZPoj4aW",
-	"+Ajw7BNdqTZsNEewt5No4HaCf4momQiWs4Hqo05r60cGIPM3sIr7XAp2VcN28gHND3ngOjNNYGhsJ5RU",
-	"jI/WiVYPgbvgPuC7Rh3ElgzOKmS+vnw71C4McVPvyXVJwDRpVUq7vAI/C15M1Cst5H+el8X5tsNSL4wo",
-	"j9jg8+c32tgnuC0GyCgLlhVkjtzNI61vZejY6XdQvZB8Lv8giKAzWbx9TDQw8OZ5qSclB2wceojOVRC8",
-	"xKpJfKJ7f+/rV2C2GCe4DE9rrR2slIUYsohpDFySXMMB7d9p+jfqRj1hL3UuCYHwH1cX5zXN6zP2Tr7s",
-	"sw/qVumFQuk2GQEb3EFDru2IG5GxgaqKYkBZXRoOckM3GetKcaOYD5AfskLwO8E47R23NZw/LBDG7+tJ",
-	"3DDBVsBhUrUAy4XlsjDsXy5fn7CfXvzw7/96hAQVd7yQOZNqXmFqWQeWO6nYAEoZzKAmr8MmiO4lb6V3",
-	"MeZ84oY3585OrrXVgCq+/PHLDRuM6l/CITLiReFpfrnva+Y+PBha7gXe/XKHjXMonasD4zjDNt04FPd1",
-	"33///U9u8B+uT7CigmH+Rkkl2JjYFnjBcjmR1vTZsfKv9R2/p1SZMeXzuVACv/cjdK/yLK/QwwypTp7/",
-	"1w/f10T8iiuNvqXxQwbACugscJBzMZKz+v34bI5NPdwlUSQE+Q1rg0x8kcYeshcHL+C29ySdzpjKA2eS",
-	"m+fjyk51Kf8bJPqQvYRtwuxIff77X/82OPK7mEr8a+olsIlw2yL1hZOyEMr0S+kWRxr24uAZGkcvDr4n",
-	"UQfzSxfCV5AzjCq4RwNeAK2fQo4E1ZPIXCgrx9Lp3t7xnI+m4snz/kGtM6K/OdVVzWa8XAL5sO/aFBpE",
-	"eRlttlOA9kBu04ZqMKrS7V17dRRy8L1nFAlRfC57h73v+89gLM4CAD35tKb/nqRcdOy2iMssx2NROrHC",
-	"qXFSMNKzoVQC2oken79yrvocctsYIhsu2cUlxiBqCn4gNPJnIW7IKwu+KII9uLWlHFZWmEGfNcn9kV13",
-	"qStkR0JqpNUmELi5jCZS/jn4kIrWHMfHlC6ZOzChgPNGhUw5odl7hTT22PMHz3nJZ8JCxLGlCrG+5Klz",
-	"iNGI/Zp1u7huXNXpeuKK73Rt3Iu46+N1tcPY5URxW5Wdb7gWX2zXa99J1fm5H1QpgEN669VkeXa48q2c",
-	"SQv1pL5gDPbJ84MDiiVY3+6nnuWnfyL/Hk21TlToYG7DGb/Ozwpy7qwF4lKCiyjylH50GOtTDxv72tAz",
-	"7pijx2We9x02DnQInxioekDRh0patHGeIEy7BwwBaLuR6ngatawDp6EFg6QN4iJBVwxkbgYALeNFEak1",
-	"309nQDxFg2p+rQcZIo6AZXWCqSU4zLm5GLsf404FzvcmbQEWyI2Cv8O9TmNB6IQXULgdV4+43xrN91ab",
-	"etLRu5hqQCLBlB2xEnsb5qi75kLlUDioGtzf8XODYVAUPipnhbOOfO8c1P16zOKeze4cblFV0cODxqKA",
-	"6UudL9vFxF8ihXl6JQox8hrv6yMK/MuquPU1c+sSH3BedX8Qp9enXOUFkOFVKteQWHz4Pjiu5w3xN775",
-	"ARKudtoNPsWwsh+I/UrmX5+6AaPLvcsZcvYK1E56K72vrCFCQNhUsfhTKwYw+MilxagY1L4tQpbCbRM8",
-	"l8EuM9HWULl3lA+Z8QQwojDiRvERnuyQc8qCURckFuoB+YxarLgngT/rxN2ZIB5KSizTzXRLnUGBnQhV",
-	"etKwhSiKG4UJFfZeG2xxgw2iMD+WO2vfZgxiQGzgJpwPCwEI58ERspStwz4/KOiFxexCjiBYV9Ef6qaZ",
-	"zW3mfof9cYydtR9xj0QVd5v2SF3i9vDN4F6J4uF3n5OXaFs8bDvcEZVD0sQkLYxLHsxEwMAEYQHpILUO",
-	"CU92MQbwG9ajPDs4ACybu14XuTA1azrJMiqTgafeGtwoaRjkAlOLPRE2rPUdskY8rgkQXtRiBqCXVnsE",
-	"WL2axR9MB1LwMfESEm3Mw+5DUk6IkyLonbrvVjQyrw1CG677GhfYNjySneZCwc/RsfeYa3SCQ0msEJR8",
-	"4AoFUy1MCBzw+5t5evpwyXyQ+V7zijHI1j2ZaA2Aqrz+vtpoQzHE34mnqtlRCGWzD1WjjNOVQ6TNh1AR",
-	"PPFGhZvhEEFLMBgBcNd3hg1KaFgxQBCS9z8GyW3sbmlz41ZSOu6pg8Oo6bvTgeBgx28JFyDBS+3Ujrks",
-	"nBVYyFsBqgv8WmaXczwIA0eG+0QMlGQ3SuZYm/HnisjoTUjt4fdA1PHPlSiXdQBhuOzFgVPEcdRy7JMH",
-	"buw9TMGjh/YpkbX4hzf7D292z2oSchNdXFqfBnm4ZnwNTVaDYvTmpd+F99WRsAatHu1rMmCBbqgMLqVX",
-	"W2iOQ6CMjHJyIL1LO+PlrandX2cjF+6cJqyUsWKe0mluUG1+3l4W8VLwmgGwmaMJDfEfSX7w1W2Gb7PI",
-	"2U2fyPchPe94eRt1vnMTjJEJZzmBDGyUn1CUTciyToIFQYN22TrGwHPt2hMbkfv8PntPUQYac9xjDIMR",
-	"/YTUwC//CBDsIBeXOGf7DQ78ReZfW61Z73Y8uinbZsSitbZAhnAwcorayNnPnPI8EMnupJez+4RQViZ+",
-	"LVS5v6DMsWpGD3EmAXLnFAkEIFIRRHdihBii0/vpqGEGGQvOogBjBN98cfBTf2tc8BcWKpwE6qml9GLf",
-	"IbydhKp1az5tFOG1btSQHjpvXP6IMxy/6FrORAHW5PqEAx6gUUoYaAjceLNGtGB/6QSa/O/MShWj9+hk",
-	"6RGF5tvv+vi43eOOj2L/XTf7xnP5f+AG9UfonjZnZSpePMkjhpx08GJcw1gwLlj76Y0otYYYWgyVcQZF",
-	"1D3PE4th0DDP4sgGPEkbjE3eKOJmh1WXij1/AWEvE6en/RYJB2o68tikAXrMOHPjRW3WljQM5h1sYuiV",
-	"OtULNhaLaFZ92oEY+w2Xe7HMQ++8+k2FvBWxuoGhFUtm+a34Rpqlohqy9pMBrtgScAJMxJMZlwXjeV4K",
-	"Q6VWQJxGrqWqyV2x/41AjIgzGuAv3xmCD00koa4H8HfMmAplSymQfZiq8VLxJD6y4CPXQrPaPyQRNmox",
-	"yynnVPcFwbhaxgaU53H/CYvj/sN9q/tfP+YBoXYGbUNFzB8hW5PjfdYy3vanne38rDXOnHqTS+MxV22f",
-	"QF2s6xd2gxevvvVl9zdCw+zd3/ebCjy5Hdcl5kRbYm+Gz2JN8NsQFaATEvoIWhDiUSfuhNoAxQKN4S6h",
-	"HWQGRLDoPFLmG9MF8mJ3lC2mAlga4CephvpLnBk+Qpwltxyyo4oN0L8/dS8ZZO7XGyXzCAkHKQd/huLz",
-	"oELbvdREsf+QC4E2QDgjdOaxYzYqZDhbsfUd3nujBm+5sU/g/U/OkL7YaiT1hPOFWl2s5bipZA2gnjBD",
-	"4xhZQhxDM2mM56RmA/zXAHCw0cwOBbd+XpNTiiANd/zVoEjfI0AxuTqpbPBScIsz6r7d2FLwGYFSjDMY",
-	"/ee4IbvDznPs2YVmbjQGBo/5hQyG6eyOajJlqm6oKVQucqfjGTY3dy/BylGVMwAuLm+U2+uHbEScnVyJ",
-	"RcoCwZtPURY7HGIybyT7cB6NwIoy0EdYrlsrpMYitynf5ynlu12HWPHF4kZ6gh/SVCJ05TuRS37tMdsr",
-	"WifzV12F27hadmhBEO2eVr0YwlxeKtCqWP3QpJ2OH7SngDm16aNdPFxSb8MngBsWfvW9+qI/bImbNxgq",
-	"07n+GbZC9nYzwnVBevvskbCmmFdcBZsmRV/wcjQ9DV+xRfqPYXBHnZqFtx3OkbPR2AmP1FH7MT4h2kC/",
-	"1U8AT/CXGLxHpEubsaHGJrmpAWLvgPQIQw/oi3fv355eAz//6+Ozt6evkgz99Qifp8aXFFK3bUBdbpui",
-	"H/Y/RdfiC6A9nbLCpLpvcsFOuBFsBvSvrUv7550OmCxpdPGykM6EAR+/LiNwi7bq5w+sHjyy6Y+s1jYM",
-	"yLmFo6Iy8k40x6b0os+OKRLy/TOWQ3wKynIGbiyD/8Ueg1fynZwGfyDs4+i9gjMmxrm1eAwNjuJOp+7T",
-	"MR+JLQ4EyMIYcnuK3pmRvoRybV0yq5l2py9g7OpiDGp8JbCnynrUw8/oaxzE2tmZ3BESK4W3o1ma52Tz",
-	"yPHaO1ZTYdwtsJdE/ILYeOtgSgbVbUxOlC4xqZr6hnkpxvLLw7TMpXC/jbA9SyNYKe1v2r54vA/75lbH",
-	"Fp31xp0CvxLlBlsQOty0eBIo6nuLgtjwSGpWNhpVJZbe+R2+s1ZDyp+2NPk78ZiB8XciHQ1HwPmIF8Ve",
-	"5u7Y3EJ+CFt3RpPki5e3TtHTedToY14ldP6p21wYs4iqnkOHjih649H8AGM6By7kUEZJret8QWZdOEnZ",
-	"Z0RiGM2kRWB1hM+vm4BgyTM0Cgk0NFwxiIBJYyHpA9EMI4Bxjb4t5an5wzv0vngMJJR//Am2+ewOhtos",
-	"DFfUsWQfkGAsC9VKfGfCfO0uSG1J77W0Giy8p8fRqkCEPrXfMkdOYKSaFKKZgMZ2o55nOm09rCbSOxgP",
-	"m3yirqn0uptzrP+7+kVxR7LEILaS3G89c5K+KlIIPeiziYaow2evnx1IhxaDCkyfHRM3MFWaK3EUB3mk",
-	"ZVYUBRZnt/rgAOv+ljMJg3+8V6YKIH2VkxGeTBlmpm1O8JpvNcQTpCUHkFsZ+Bu+WUrLv3746KmtVRY6",
-	"fkc0SQukjSFZBpmFSnJYNizFRyYJE3Nqt2YrVbF8RyRmjXGukhGuMlz+1pzpWLV0cagb583erNDGU1vd",
-	"6uZZt8vB+LQUtlxuBO06uwegeWPK4AcOO6ibKepSY6yE1qWvoCHUty25MlhAGinVprghfRcSjlFpJNZH",
-	"A1wzY7wwmvpywBFtNKIIFg1VTCwSffbKd2vFMDo2o1EWWd3gvUMkpYAeCjfqEqLuSDiD6He2CgPBUr7o",
-	"AHAPzSt3XJSC58s0rt2Wy3U43WPg2225vChzUcJjvznE3ZZS5MdgPW9EuQfRCZOHrKL7CEGpnFDN7pG7",
-	"bI4mNqu5PbZBm+PF/VZQydZqveia/eGam2ZvgFEnkI+dtdC9YUrraxPpr/2hIN9Bs3JpUUIRHZ95b1GJ",
-	"BXAf574cHCtR8QePCHoi80F9yKZ5Gy2/BdIHiBLdKEz8Ya4vuCMT50gHxjf80XeOjluo85o7F5tbkScq",
-	"EchB5FRgAdX9pm9UVEdeCvcZwPkgFsRF6lxlawuRN4wHZLiCZ5PSBjjDcEn9Io6I0QZYsoKuN1YWxY3S",
-	"C484rH+a8RyUQZ+589RGDJSkWldQqEgGRVyeoQ6Y+i81a++luVF6PHYfnguCO0Ipfl0130Vt/5p29qNg",
-	"Wq+Qmqr5nofpUd/modX1PsOYiy6pQAyR/8CWQLhTrCOAx+ByGqvnUISMN5EgAkxDGnuE1oa7MJdEdgJS",
-	"kztFhlQKKOyB1dUJDeS6yDNwmg0QH0ZOIKhUyLFIO/eX/vse9WCFO9uinoiLpxnaa+CTSM197LOsYkGg",
-	"GMUWMxNc6o2Q0ku4YtfD4FflJLhP6OIcwGTsbYUwWjFcMmoQ4RcGp3zzwdvaTA0KTKWzzIjOyO0FaOoF",
-	"dnsAkJDfCNgs8mqdRp1KY3UJHZVkIhyG3cEusXz7USzgqhBxu5IuFvCzvb69TXkjb4w7AX3GLWr1cHrN",
-	"J20Pp8uewjVfs95bPQo1ApuuD9fRgB4WjYWFI16+LrKGCddIBzyFVlvtLia+ATkDsBPJAlX4eCxKkyGp",
-	"FDBHAWEUlR2nfUsvxEjwSULsdslhSAUA/tzZBf4PyIdwWTdE8CwrhM+ImT4jpq0sMioIfjkvKyUGZDxJ",
-	"4xv7hgcANNK9Gsw/XTkr8hCGSNyGeGT12SlMw3DpiYyQA7zxLGfWLUoJ1ORuYPpOlPTvwxq4CGz2JVtI",
-	"ZUJh6Q0RopM1F9C+QPHtKcrycnlZqUHwfmV4G5aDiyIn4EoNpJ0XfCRWZy2g5m8UwObNz99/6mM5eR8P",
-	"EmF+Pvg0iGzbGV8ihO7Zj0DYmuIHcyLlz4/HUicNZoZv7FG7T4P3i7xDybAu2UJXzggX+ykev/Uh8aHA",
-	"MExDhu+nBsQXT9WdNAfJmAGaA3RqiFdVxnaip6R1QpdBERMHp8XtFsBzIBcJfn9NPILAcd+Oi07OQ+d2",
-	"hQ9Dluv3F1fXLNZbA/DTTMYw9lQCKHuBW4UWKLCQkbcF/sy41LMsorvzOyklzTgztTg/olC9os/ddFiB",
-	"4nLK1c/NPmTqFL4RG8D5d9RitYsRU0vUvBTuj+1Hy39U+YSU01q1XGBxCnqa2t84Peyc9IxNsRMRCuVQ",
-	"gKadYS4Byz8Dij7uEnyj6KQnUkToWYNkUlbOMGZQ6oU5ZANbVmrErcgHeDbg8YN3oCiJpINKH75i8zxS",
-	"wpje9QuxZzgDm5a5VQ+C6oMTAxYJybv2IbTXoihC/iRMdPxCfNdG8d2FSwPl2gcd0brYYK7D2+sQ9UyX",
-	"CWcVnxJM78ZCvdjsC0ygz/zD5/EVDOEeRmTWGnhNf8/Bt7PoQ2EQ9hD2hUG1Erm3pf91b6HbrtP9oMBs",
-	"lgbpXAqwB1G1IulGvYWOAkF+OKEn1HE2cOR7JlsfBCROvlUK2z47RkP+Rg3GshTvdC4GTlGbWndjEzoo",
-	"KaK+6E7B18Diwdn4yTtuR9PBKgzo+e+yeqUtB8IarpDV6EZ5s/3Fs+dJek1og02SurXmaOBWP5Du+0db",
-	"b+m5LREBNlfrj/wXNHKyyVKjX4fvffBb8r33siPRPcJN+Z2JNsP9zGnIflALrj3nP/zMfWc8RZDbdJi7",
-	"xZZfOLErYfn1kwev/sVV9a9CAF7hZDwokoJrXuFEPcaqj/Qcckt+nTFogHn9m96J+1WP2d//+rebXmK5",
-	"/cDSC/5tom3wBb/ZaNsrP4UPFxNsarZvfpi1Y/UI7WOMB2Pij9zgoCsk9alzqgSSOoo6rnVUI3jxP7QI",
-	"uNFqP0okdp33KB5U8xAdbv1NzuvOyR8qSPj0v8LjRDfjG/iaT0sx0mok968uzK1hJ4Uc3b7RlUGKe8Tt",
-	"t3T/AaaivGYcAv9qlXKITBPsUpUxhNyzGS8nUrlX3CjfxRJAB8xqNnTvrhSdZ++1sZNSGLagrqyAgpxy",
-	"9D9AT/V9t6cRnwl2J5GiH6Bnf6oM9p6c8SXS0HBzo2bSGKkmR4ybW0I1xTmFEfJcd4Ae0Ep08Rre6AUb",
-	"cyhuK7S+BeL8jKmYu8U7q5wSe22wTpjkNJ7z+Yu4QfKPv9vc2fpx9ybNjmxFS7xBBoClDw3vh6McHlWb",
-	"7p4u2/uFopkbnZEfdv9tuoKkiDfq/tFOr3UJvvdiGvUmGIHaWe8LTtxuJmo1WbN+GI37awb4qfAsgPZ8",
-	"JKjRmMvCEMIzY6GdOWwNwBEh/mjV1Wh2umjD7PzDRgAbgZbLHyHr/K6t1kKr4Flh7J7l7kpAGZdTvRTw",
-	"9t2gY1gwoG45KwUvwj5DJmPIszyp5ghORupkzCq4wfbZuSYBleZG4dlJ7gyFS4cCy7jmvO704vRvmYdU",
-	"sifZCKmjrXLo3v3IMIfrXyAO796JDMZtYCQ4L0dE7oZdM3wlwd7wacAP0ACpQQd1Ust+kR6kemN7udFv",
-	"NR2Kh1JE22y/ChBy6M7YbJ0NwfR0dP6K3tQlQH+uPQLUQNEddi5dhuh/pHauhH1ygu1dtyifK2Hpwgdo",
-	"IOpY2zv8+VNj8QBLV9luNXxcLTU0FWgN/bdO1v7E3Q35rNXAACp7OVEARXSrm3liMl9sCn7svufx2NwC",
-	"TWX8+l3nNK2KX1K1rJfirAZjkiQHoDGGxke8BMo59rHUahKqNA0BohF+QxSQwkD728BQ+uLgWf9GHQPe",
-	"0jd7D/jl0G/WfaSzyK1mCy7tIXvx/CeC2UCxwxN4QJLxCLFmsZTsXw+flAJ6ovLC/IpqaDdtQE+myXes",
-	"qfWyEynEp4VUt5vaIjp1OCoFNjtz58IYuLkMG/zTwOM53DN8ihzA6dU8RSWcCzF76173OOvoHn0FY/3N",
-	"LaNWWA4IM3mftbTYAz69iFgsjwogr2s8WaEnVPscUP54uindLHonkz8+/bL1Ivs0Y5n9MH+k9b6CZ//q",
-	"lxoQWHX338bE3mOpEbDdyl8HC2LY84MD2K3AcOAMXayqMBBjIIwMNYaBgpGRnihnVR8xIwQb5GIuVC7U",
-	"SAqDbdMHkLgFQKQTgrnQ8wKPLiZVdqNUsGTqh5FYhRBNPQ5qi1GLzw8H3x+xAXS0Wf73gOCMEF6Cx/og",
-	"EEVmWoipr3zB/ePZElSO38Z/GLGPmqWxYra32i2bfv7OUH53NgM513bE1SWUERkG3buzRnUnLgrqrq3u",
-	"HHbdR7mkdPiSkUIgmNSN8g4jxkgnwgK9K509hs24uRV5DM2CItANgKpr/6GPpH38839ZTNXKKNok04ov",
-	"1oRtR9OxF2duSjSdXjrwcPFzD+GjvUW5gdxlcx3KNV7ymy5EgW/oUomC81Hz+yKQkbbM/mqI4C2JEhVa",
-	"jnbO6DYX5cwa5q4M2cShvhPRkfSdIZrgYHiCnQkc0HBgQKV3i68As/dIe/5cLPDx37gkhZgnoncntjgw",
-	"H4WaXpy7vYTMfdWIpZntvP71nk3AIFedgzt9G61dF2QjfvEeoY2XMIj7fOm9q6ArQ+GdVo32Aa74TSs0",
-	"9wld9BlMxt70FjwNeiw2ulhEy4qTv7v+8lDD2v2uCcswDC2hYGnFryMSMmENFbcK1abE3Iw9ng6Dp39j",
-	"FVa/c30ju4n7zdbSVbhUXWUqbPqtyPDNzHiU1A5yl0tfJK1VyHxc+9qIJoUdXLetPRsOKwhiF4UMA3kM",
-	"qPmOc9webk5/zsGvX8r3hyPfeS73ByNH2KRz38QW2W4RXGrfpISE4HxIKytdsom8EypUhrqPOKSg1MOQ",
-	"4awTMJwE638wMNx94Wkuv7mHu21L/Try9ER0+cDjoA7G7y81j1F5M9ULlXKj0CiZ6iIPeD++hCgOkmz4",
-	"PRnxd2LwxW6yXUKU/1FzevCWFtGAlMS+6mc5PM6ZdHhmUhe0kDdcgWTsuOgNjty9Kdst5kMyUg92+qNS",
-	"1p6LRXhDJ0XSYmqsyeI+cAmWFjbNVdtlVQNsYZNH97HGNvyGnTr6ii5+nZ+V/XU1W6n+jlYprEAn6pSU",
-	"/qIPe6QNQE//5ehN/Oe16E0fhw+nah1ejOLxv1lvbREWt4vAxAAif91Wv+24pi3TdF5QlXwpCB0HDtjR",
-	"egY1VOhAomTW5pTFEtpFWfrxPIZrdr8JbffQWr/t4BvvgP3K/f78t90m/NGrgaPqkEAm01oHDJ2AxNwG",
-	"+lma1kM2qMpikLEBzRrlnJ2BJdUEQR3QimN5o6J6Yey36F+HbuOt9Busz059ifCoELxEWPQ1zA8zC2lH",
-	"U4GRu4BWHY9DIfGNekx/sRbz/8EuI33kL+E1/rKn3D6A37m0+zuvHqm42JNj6QUy50C1oJvAmKCR6gMb",
-	"dQB+/jtWHf9qDoVfscDUNcn7kplHqToltiuns+AUQBkBLAc7adfS0jrl7LG5HGc98PACOMTDSxtFqfRF",
-	"0P4+lrQUc5P6h6jtWLi6L0krhZWleIKftu+SqFLPINfGtCI+VGGwBTCgC4AAEEM5NYkId7I5Ex5MEcpM",
-	"Qp+9RMmSLL3wEAj1HyK0QVuVeo6gSJpntPRoaA8XKG25fSSBQkZxIg8nGYoQbtJmGGTVaiT67LUu2UDf",
-	"ibLg8ytsyD3AkhqPgBuC0rMLDZPAbVUKk7HhkvDzixsVvYX+TLMG8LokM/mIKxJWYJOkFttIWjYTXAEy",
-	"M1l7BzO3LsiPAd91D7907/slmGbgO/MYL57g6g5L/GugmwGHab/75NFKAVN1fx4UWmNFVwv9AKHc4CYP",
-	"7T4O66KTgi/dA50LSTjD7EaFvZOxScXLHMGOcibAMcQkiNI29OQO5YMtJYNrpqo0MESwM3RbteA3sB7q",
-	"6r2tlXtOFflCprzuogLMu/uu5KPF3iaRnUv2moD6vyAEq3f486ev2V8CVt7985O7sLzzoluVRe+w95TP",
-	"5dO7ZyCmNJ6kIUqke9QlrNnrC5tlpm6CaF5chQoWKUHic00Cj9TZcSuv9BNFKVZkfqL77MPlWyAqBV3y",
-	"ne9eCQCihgrAHUJ8vhlTAPgvBc/7a23gUq+/DkIPpZ6QLvL7Fvs7QJwDDizfpsFqL03Nb2w2Fdg4eX+q",
-	"cmxL5bvAhq6b67ediwWmJuc8lOUDcZyeI4DKP+POCW3iAW/0wvsT2NUCWJG0VJP+WrO+1Kh1oz4zvofE",
-	"MD2tJA+LqUZ2CSyViG7HhFL65luxBHbTeaknJZ/FsklgxPRIcRpRImPxqyAG8+nr/w0AAP//",
+	"7L3tchs5kjZ6Kwi+G9G7Z8u07Hb3Tks/Tsi2PPaOLflI8vSeaPW6QBZIYlQEOAWUaO4cR8zVzIXNlZxA",
+	"ZgKFIlFkUabc3bOzP3baYn2ggEQiP5588i+DsZ4vtBLKmsHxXwYzwQtRwX+eXfOp+99CmHElF1ZqNTge",
+	"XM8EuxOVkVplbKIrlr+ZPHrH7XiWDwfZoBJ/rmUlisGxrWqRDcx4JubcPcauFmJwPDC2kmo6+Pw5G7zV",
+	"Y45PXX/JjzNRCWZngimxZHYm1ZRJs+/zr4R9ofWtFOmvMMK4r9jvqZ+zwYJXfC4szdKLujK6Sr8hV+KT",
+	"xQtypifwQQs+FWwkJroSGeOGScuW3LCpvBMwFOlu/nMtqtUgGyg+d28f4zvicc35p7dCTe1scPz06Ogo",
+	"S3z+a13jENsDe62XbM7Vis3c78xqVmp9y0Z8fNv1friy9fpCTHhd2sHx02eZG4uc1/PB8ZPvf5cN5lLR",
+	"v8KgpLJiKioY1ZuX7n54y4LbWfMSWWxdiImu5twOjgd1DVcmxEnOpU0vxLQS3ApjmarnI1G5tRDKVlIY",
+	"tuTKiqLry0t4ZvLLvzuKvvypW4IdX36hytXpYlHKRupTr+TRJfGLpRVzs7b0T45g/qUKf9iYGBjkG7z3",
+	"SSQovKr4KozrnVSJXeJ+YbwUlTVuyqq6FIbZGbeMV4LNBVcWVICT6zEvS1F1zePcPT+xr0Zal4KrMI5L",
+	"XVvRNTMV/PjV5uSyLruHUpfiTZEeyw5J7ffyK3EnKmlXXQMw/vfkEP6lEpPB8eD/PG6U+2O8zDwOT14b",
+	"SddA5FRxW1cipaW5ZeLTeMbVVBg24bIUBVtKOwPNxtm00vWCmZleOj03ZG4rivnCrphWghnLVWFAgEjG",
+	"3K26towrJqpKd0qTCWPqJwz3WwHLbeqjaYzSZtHWcHO6cl9kBRvVlr0/O3/55vz3mfttOZPjGVN6pIsV",
+	"m3HDRkIoZnXZqXXgOfuv7KkbDg6739pei08phSk+WSYVs9KWgumKzYUxfCoyNuZGMDlVuurWmH/eckyl",
+	"tLYbxwdVCV5s1z+gdhpFAxOptGXuzq6x1PjcrXrnMx46wtjnupACJvlKlGJsYTrh32OtrFAwVZF2fvwn",
+	"g1q8efru1YEnu68Lb26OO/yLWWhlcBzvKz0qxXzLEBZ4xb/vNxT/XBhDYk8vhbJsWWk1HTpJcipAFG/U",
+	"wabinUi/WrttBCtr4JVMgkkU2aRXwj5qbLrUO+jix43x9xneRe92t8FKuP9YVHohKkurzse3Si9LUUxF",
+	"cWpbmrzgVjyyci5S6jy+7/kqYTRmg7Gucc62zcqPUhV6+QIuhckppdMqu257Sddd1fM5r0Cte50MX1WW",
+	"F5PB8U/bH3Lm7/j8c5awn8QnMa7dv5ttCNuSScP4SNd2yC4mjDP4TmfSSuOtd2d1wU1z5yOIAo8GxcQn",
+	"Pl+UzgZWBeMjAyLnzP4bZcH6l25/KzG8UfEnfajKLndhIfSidGY9eg7+joyNVmzpRpBfX7y4enP+8ey/",
+	"Xrw+Pf/92ccPl29zZvjKDNkbhV+lzFJUcCa5Iwo+MsNxsTAsU49njN+oRcnHML4sOvMrmZKRidvlpzY1",
+	"dFkKf1y4F+E47KwSZqbLApyDSnA3dcP4RVtFciZ46XRuyhZuLxy8zVkzTFojyklGx9WYK6ddR4KJO17W",
+	"3IriBK6lwwCmjS1nqyF745Sw0eWds6b9B7hH3qgxV61HMD7lUg2ZO0RZvhSjmda3b4qcRMaPCFQQ/Iaz",
+	"u660M+cs9LG0yuQRfh1JBxuJMZ8LdieNHJXunzOpivAJ3xiGzhfKqfuz85YeOW+JTXStCjBsTiP5dafS",
+	"MDloN5rnqysx1qow6WG5BWWTSs9RhFXh3cYw3n+V1jhDoyWXzOi6GgtWaIGnohVl6R/xb87Hy0kCcz/Y",
+	"G9XcHUTC3YqL4KTfv3NNxAtdj0ondsHfaQ529K/A/EA5SarDedLb+HEm3BZzgkgSadI+htuspTTWhDVJ",
+	"bdv0GpCk7qXg/T2o3NuDbq08jBFU4MTN/0iUegmfE7bzMPl8dCb6CLS79ByMm5T0kMQuKgGDclZQ5wv/",
+	"iDGcrQEe3IoVl0YUjaC01JBU9vtng01/N2s8lD38EeNt7v5mLlipSSmrO6xKL2cdxiRs6C+QsKDV0lNL",
+	"P5OWc6bOUsLByPRkAtqoNgL3gBgLd7K7fTDVSpz4Y1IqpuEL0DRGv8rvGDdYN8LlTBtxo7y6ngtUrHgx",
+	"bvi21uZsISqjFROKj9DRF201vDsE09izP1E8x/vJQXDb0pe1HFlye3BJGxUSzrPmHP05vF2P/iTGYDCB",
+	"XJyOrbwjqWubd6N6fCtspH23hWsyujyhpp2hU5Y+GKKnIEzggWwEAPzmSCjK6E1t1yyDgGwpUgfXK14a",
+	"EekaXRbOvCIPiePZgxpIFGnpdGfLtnjrRFbGMvx4NhJTqUx/swPmpNtljuJHpFOUhthua/a2bf3LuhRh",
+	"hT8nvNpYAOFTs7V1j6a3WWM/8k6pAqPcbHcZ7rHyEwkzt/+NC6GK+93pz7J73NqlTy8WTnv08NK9mSQV",
+	"E3duXZMnybZBrK2wn4Ywk21nbBB9bufSvpKlFRC/50Uh3Sfx8n20yBO351I+UZMG8DaaOzHcf+NcUAxs",
+	"pIvVkL2Uk4mo3MdPpCgL3KxjPR9J5+aOVuz0/GVGBhvGpfUE1PhoxS4uUf2uid5aJPkhIqHZ4NOjqX7k",
+	"/vbI3MrFI73ACXq00G5NKopbxBYdRcdp2tYUUP8H/rn1tMEg2xFK6v/kKoSYf9kpa6y+w0SO+785tswO",
+	"GTLeYwRxUPlAcds93n6AyG7vI6t3ULb/+GNFfJDt9rlLOf6+0vXi4MdeiIZ13/fkoMclhqF6rdQvdro2",
+	"6mDD3IQ0inFHgbtouNsS3+YnJp+3cb/ZkfWJQxJrmR8dvyA8Z8jOIPGzI9uzxYn7EkMBJa6HmZBFNkXI",
+	"HpD4/Lx1l7ynYMfaTjEXk0TQADQLXzMYTiB0mdeLa533t7mDEuqvjXBXJzyPBq6QBlS03Dt4XYZf2Dk1",
+	"+8zKtTehZtpZSKh40VMFsxJ8PydUdibUkP1e3jm709CMwTwqxiG7kjFp2a0QC/Ri8Y8YV8O5vlHwSAj9",
+	"ldyKasier9h7bey0EuYbw8alHq+7vYdeh72XwB3dvBrPRHGt044pwwtwmzErPtHcTbUzKZ2Z7vbcdNZA",
+	"UaRhZqYry3SFudnjrpnnEwvROYhalFrfiuJGcTtkv9fu0UuI6UaIl/6zdy/RalJp+9nuZxJiJ7ksTO4+",
+	"Op+ABwBbbv2Yc7eklLJTrbFoERKqVoXOh8wnsoxQBV5lnJxpNRZsDrgfH+aJIks4qcZmEMSByP+MW0iG",
+	"kFNeyAKj0OQ1uwsL5yPYpRyLE1wArjA0ZPzs+NA6G2s1KeXYDtmLmTZCuZ10rcdGKooo+Bi889F6BXyc",
+	"PvXO005hJz8LYvfmC6xexNn4f9/fhlqkthCAtpzY5S2fbt2rReFnTvZPI78XtwmoE/DvSjGxjJdaCZ/x",
+	"IFFjWpWrYf/N0bEB0mZsThZqDs43pY7aUegMLFnnl4PYTnT1sq7AlaQwSc5Wwp50YhaEcsfuTwN60yAb",
+	"vHpzif9x+uIP5xc/vj17+fuzl4NscHl2dfH2j2cvo2286bC55cNI5hVFAJtVlPOFpmQtd47BwILIPsYb",
+	"YHZwCc7uKC29uaIFtzzkUdxlLMfbE3t+HCI9OyWagkLg/RqDRt/WrDdcddoMfMNC6YhAWesUcwoeIdjr",
+	"6+v3jAAMQ/bGGjYTvFiPW39jIA4BUlmIUlhRMKPnlG9CxR4n99yhIKx1Rt2/fnvECr5y1tyNIn/j3zAV",
+	"WAljnWe0MgyUl5q6/23yBImoRUFy9q698/ullMBKTBmkq9bglxRzogS6KLJgahoxrgTGnRK6TEkzS2dp",
+	"Q5ZHloLVqgB9vcrc8REynotKj4UxrJD7ZGrp63aGoysB4Z60gPtXU569cLo8nfhBQdkZZsXLXjvzN8Kk",
+	"pF8OQWLlziPaYi2R6xgGPvA1mfbbxxJdi857ZffL3znnvTYvdNHxBbCH8KKTCIqgKOOP8kSfNUzmuu5E",
+	"Vcjxbg8Td/If6ep1HUCyEH9j8+gtmuGPzdvXjoIP5y/PLj/+ePr/5scUimW6tmO381fCDln+4dyp6/Pw",
+	"sxKgOZayLNmM3wn4U9ZKS8Vy7jaAsVoXzFhZljcKMrVagzJo4wXmfIVPhJMEbAyWvzx7++aPZ5dnL/Nj",
+	"xsdjsbCiGLL88uz60g2Z+8MUvxOeYerxWIhieKPy69eXF9fXb+Fu1EeUMOPGHc9oAy/cwOGZrz5cwaXO",
+	"gnXfp8BIw9cyO4NsM4x1yPLfX5yfrV96o+harlZDlp9fXH98d/rSXaa0V8GY0RPKtm08n/RTODOgPpSl",
+	"pGqA1/ksd8nlPMzXjYIJ03eiQoXqD9+wtoNsQMs4yAZhRuHwvb50v4Z5gr/BNAyygfvEQTbwn7F5QqOA",
+	"VXJUWwEA/52GdlvX34pVCgK4I7iqId7kP/Ls//lw+vZqkA3O/uvN1bX7j3en1y9en10lh3vHy7pjj4Mr",
+	"5CQCn+gMaXZ59pSJT4sK6wDgV3p65tUA3AGvHrZD0E86QPfxfnYTAB+0sXfbxg8kn4Zrc93HCMKsFdhA",
+	"dSHtmbLVKhWtSxdZ5GNAxeeZ86AL+i+0Dtx/jaQq4DcF/3XCcpLxvMG5gBsiSgMWw63SS4AMEG6APEXn",
+	"ogzTuDnbVTghHs25LBkvCrc4GCypjagwRaLAm3J/s/oWqybSD0fXLf3bH6RKOHa5e4v7aniy+49FpacV",
+	"n+ewPXNnSo64ETlpFwLlwJmLp8XIbVuVBnrQ92zLv3o9ApGJSaXn6QdNtuassHYiEbYjsJOetA2EpFT+",
+	"yWg1vOTLdyEL39e34nuczVgJc49PWXKTUcwHpRecKgT64aoUQ3aF9h6mxvncmYLOMjQzvVQP9/2yuEdw",
+	"G8fQIbH4oxfZjp99vDehUkXVUWjlNlv4GQ04adjp+zfbzMeOQd5Jnq42ojiJxiAHqIljX32V4R7O2IIb",
+	"s9RVkbFSqtvM+R+P6kXGtCzGGTMlH99mbKznc2ef6MqNOr3z7yTviKPbdtFXD/gKt4NYXXidhd+aec3a",
+	"Wp+knea0czoUumfYsFHzBwnfpgb7XHC7nzM9EtwmXGnYFHe83A14rJWVJQGGPwH2cLgv4HD989benfzQ",
+	"ury9FAbyZ3/ZEvrbGZ/iZSV4kQIHRsGhpdPwRjO6eG/oQzYgrXavtNSkpgBFcoCAFaMcZ4CQ8hLRi/cY",
+	"aa0KzUel+ODWtf9ZUCvQDZvDfFOYppAmQodvwSPukRwKa91McbOmzeQ141v/wJRwvSCUkRLGXIFrmdaN",
+	"lAtze90dUhDDbSfXGvB8Bl5AwCajXVSWzArFlTUBX4NnagTnwqdLo1V2o8C/Q9Q5pTsisLdHmidCNzTE",
+	"DhS7UDQmkPOSh7fuEwyZS2Mo8boWs0/MBjiq5KPiNJ6wI4IylqUTkKUoy3tIbweK7bJBr0Fg2H3icqZL",
+	"wSrAgSc/t98b4TFXUo0Tzgv8GT8L8zIA9AwhWf/WELjYWPxojMP75WNwQprlyWJZSAo/OBbFtTvZN3Ur",
+	"BuG6Essa0iaQ1zut7UxX8n/AODlmzwWvRMX+/te/5VB0QHh1MOaosCAlVNaPYtvBikNd/3C8NfMj7vjU",
+	"QigreWn2dI+Fc3HWHeTvdqOPvKG0cev322/NBstKWnGhypU3q3ujQ+JJwXFH40hNy3pRUnqxG3eEE4Lw",
+	"G1hTOSFkm9m0KkJUtxUzTcMrAZaQ2Mmo0cGFm2pdgGtHMSYBoqcnFnPLYDI6jeg2HZyIMKRdcJNPlkJz",
+	"px1WFNg5PqwF1pSGUBGVVuvlPmqzErZaJfXmafioEAGvxxC9M5pNeLX7W6y2vNw11Rvbxt2TRUsVjTEs",
+	"S1psFkIVQo0TYYwt0X+l7UkDJ0EnW2AOZFvEX5HDRKVoBiCldCY6JVfK8e1M10Ykg01wVDojoKOcvRXZ",
+	"JeR7uCX58dKMeVU0gNQ18Hd/4CghSxA7yjyuLccQd57F0pa/On3z9uwlZMLdo/Oz/3p9+uHq+uxlnkSd",
+	"uk16SNRiJySdzhDGAZngU1TSMKmM5crusz24WQPJbjsKziP9c4m37qimPjyWMyQtWo/cTLtChJcysLCO",
+	"ECmlBdyVcwVFuxqSddon3oh3gHQ3o3+2OXaru9cz2Cf3WcpWbc3hCBe6tuJFVYjquU65dv1RJP0wEu3N",
+	"/7AoiW2fLIpTyHMlnDDlMxXmhHFWyKkwYISRu752TPvHbT6IAmqxXwzsN6xe7D6PnKGy6PnUcP64BQoD",
+	"CuQ7pPFGQqppc/wP93Mem+9sxpZS7mdRSfbO+mpvDYWa2JgpKCSc8RKoD4ZqmuGuGoHNwIVPOWyxXRO3",
+	"bchFV4FcwLl0xll3RFLHuqpEyZtYzOZYCFBwbtZP8idPv3323ff/8Tu3HAu3vJUb7X8/+r9/Onr0w8//",
+	"/i+pPSRUcS1TqNmNMs/1glvDV/3VmFB3stJqTkG2zd+dqfNuSwEtXHBl+fg2uU/7rsfaA6/hr6nXefHs",
+	"WIRQUpFKvVc2PaXXmpI5ShuI0vWfv+Zs7MNpQAfchh8TfVQ80PbyZGt8TIGDyJ+akQDG07i2iOuivE1F",
+	"HCJQ3PA5PFSY2L/hUkz2BGAieLJVYL6hudYkbt8KnYcQu57is22umkCgN+UuP5yfo/324uLd+7dn12DC",
+	"kS23w37DtPEe5luTLn7Fx8K+lcZ+qZzBg/4Iafdd5ZjdohQ9ZGM4oVZkzYUHSilFIWFpmR6P68rcI/YW",
+	"MAPblxsv87Urya9w/tlZl5PK4TAHTh0M8jr5h1rAFAaxC6k0qvQtRVozoiExmJd348wzluvaftSTj5UT",
+	"N/dvpe1H0mCjEnP9GMX+CC/PO6BwouwoX3cSFb0ajdshakNhfjr6OQ84liZNH0olk2+LmCK2zRrGrTFE",
+	"WOjdCTz8iAxns3nLDiwG4BuHr+je3XsK7BXFy8dYiAWb6z4VpfCtHIO7pda3wIs2ZKdl6WbPGjavqTLi",
+	"BMxDtEfcT5QKqYSbB0hlJAzBlqHXL9XYhqO0HIzvEv5qfNy90MpyqRJB9BfcCDYHa8z0QdS0nwtDScXm",
+	"T9fBPBmRs3C1InC7irFWe7zaneamq0zxux6Aph1+/px/epkGxQb95UkmfziK/m+XXptL9SDP9Vs9URTh",
+	"VNpccGUYHmCtGkl/4vU551qz9nQD418r+eda0M/pAsbUSUn7cs+TUlbiXVIf5+/PLgOVVI4+mIlsbWd5",
+	"Cz6eYbYKgFLe3GH5i4sP59cf35x//PHN+cuLH1u3Y3KOW1YKbizLA2w/v1FNWhBzYO4okYrlS+AO8+h9",
+	"UMFwwPgxQEVeGz8YDx/sj9aI+hkfYXb2m1QoQEux6VzP6FBEzi53tjdfjJFP4LbI8KvgUIaPRPKquDbh",
+	"8uLDtfuu0/fv3755cXr95uJ8kA3Ozv/45vLi/N3Z+XW/L/RD3e8DXwMJ3St/jLaV8RzgqR3EO/BFUK+D",
+	"kWtYSsCC6rJgAMZ1ByHlvm7FooOFRnWBgXraO3B/ysx5K9XtVcjg7ZHvatJ++yBCD5W12pLCe5cwO0Ny",
+	"LlFiV5sOQ2bGzfsoObf71g1CsyRkyd3kbSrISJ60+PIiQISQnotmZ7RQGlOLDvTlxUKoNy/ZC62UGFu2",
+	"qPSdLCD8TrlvGNFYOzeuE6J4m8ZX6oVQgJgOlUVWQ5WwO6Hdh8R72L1nkIU0rLs3eVh0Cnuly510Upfu",
+	"GiitBMvh7NNCVsJ0ohycWl0bNuSeMxaAAVaYPWLaiN7YvSNvEYHmU0kaEFF0c1Ks43KjtG1NcBdmAGPQ",
+	"ILosGaPC1hVUdoxL6f5u+BJwD8CPJa0hhAHe5GNLiYSR6QGNIkYgXflRwYTOtbHMmWf38OzmuhJb2b8q",
+	"gTzWmI8g2HJqe64DhvCb6A2puT8Xy1gT7KEl+2b3nz6Uotya1j8XywDq2Afq0L2nThucPcG5USawBhyB",
+	"gViYWok7fbtXaRVphT0LEPrrjI4kry47heKD6eEY9jqJfmzpYqeJMB4i7Qy5WBtcWAY6C66bQRphzfvp",
+	"AzpRSS6JGMDGiXDSH3F7zvqidXB20P64TXAgqf+CdfYAmJ3rHSWS08WbvjZKL0URbHZSvpRfs6IszZCd",
+	"YUk+AUawsFxaKkV0mlgWmfdxkQE50Ks+kkWOFZBYTN60QMB6A1utPOuptGtUgDOqZnK/IMJqOyZgy97G",
+	"7+llm8ADrz2vYwozDMTkE5qqNSrGVnrLTdeLdAiRsDGGjcS0Vrszj/S0FCMg0vDBYRiTnCGDpJ5sQpr6",
+	"RmCg7jdFEYjJ9H2KIHH+u1gpvbSBVnEihwn6eOBZBBOuEVzjp8SJx4ybmAfX8w4Ak8FoFTloO5cfx3Il",
+	"/0dsaV7SmlJKInM40wsmldX4Kfgo2Fr0xyZfvb0cozfBsLFn28uSASjqd24hi7g2OQ1L2g4foznW3mSL",
+	"ZyIq3L4PPmZ/WIxTH1KYDls5MHJHGiTzrJW0XdLpytZHecvyHvCdVKXEfSjaDqPYaGn2r13e56N9ujOU",
+	"Dpvuqhz0VZp9LFQRG95PjxKrldZq+y3SeiF0K953f2K0Fjxo52rQ1d10ynTBGqPyCbUwiZTcNF3imKoo",
+	"aobYHkDYhlFquXV+xUp/l7VxiAxyy3p5sCxyQqtsxgxevbkMNd4boBeWX569e3P+8uwS67WhEB2oWIxn",
+	"ywmhhpj1C2iec89PQk9vyLtvVIq9m+WXH96efXx1+uYtMKy45+OfLs9eXGAlO3KvY1GdrqKKgYhlP0Wv",
+	"D6MlXipp3RWoME9Y/uPZ89cXF3/4ePHqVe7tQ19SvieFdHhW+AYLNEM+rAGVP6CLCSBthWJzqWorzAkD",
+	"QgFfsu9HEvNuULEMkEl9mvHaYEH/yze/P7u6zsm0cAf4jWqrD4mRFZ+faUWqYf0B7YgLHfPKZIN4Rfw/",
+	"w2oMskE0edG/mhuiTxpkAxxpT+jkpd+ye0EnN0+ozfKzfSpoV7s3INQxjlY7t2BXpVLDKbTkEjxKEKkG",
+	"M+8Z+jEg5IZ6QjQOdFd8cWCYGAnfECJignAXe6oFtysCQrnagO1HYOX++H039pko8TnExgDRH2lvlDPW",
+	"SG/kL99cvTi9fOke7vGJzpL1ztF6NiWByY0FK4HPddJGr3hQrG68wtdyLkoi632446G3/r+o7Uh/6hI7",
+	"DwCAcgjWIuHZUruWKBlZpJqhnLcUkHvISlhvPh8z8YmPrVtzq9mTo+zo6ChjI7HSQKyEIE1hrJxzK+4R",
+	"nPS3bulPkMO4c9ho0buo9ImP9J2ggQEjIkotsDohsMmwdsOJKNuARt3pVGytzYXQxCRimm+z40Q0dLhA",
+	"z3F2aEy+CxC3VOBDCawvLe3F1YxnMCVYPvz6ommE1D/mNq6rSij7vismtV5OhINDVjV0CiDaFipSQnH7",
+	"8CEDWqoddP5FosfxGJLLUok7KZZvdboxR9uy0XVJFZ5TbKmz3tDBSGHsOzBO0hIMXoxHrftkOdgZcNN9",
+	"9u2nsRCFuUwzSEedRWh09CaKZ8epBsFGAFEpBZqYup7OMmYoctEMmsuuFG+sv+5TFc6teC8qVAG7PCAY",
+	"6wk7Cm25krt4g7Ltizyy7TZNtyfVnphsTVDWP7y9pluE9rIhT9tDlxRiIpX0MeBdzS1eNld/zqjv7nq7",
+	"3b3a+e7Vm7etZsNItszJ1YxXKYLfkPXbkwVlrWJhrebG+92ViHueYMMqJFDECnkguOdlmsNEJ7XFAZ69",
+	"bnMnceM0M1umVBSIHtkGHLkP3mNLQQMe1fj43R9GeQ8azdYvibbMmu5OFlUBxHVlQxEPHAAjDCAmF5O6",
+	"UXYWLkSdI3tZtetLkIh7zLSxneITDnzfNymNd7UzXexWcHQdvbL5mPZnZziX6WUI7UPbo6UfWCEsl6Vh",
+	"/3r56gX74dl3//Fv+4CRb6UqkPiYOLLMMZPqjpcSaZY+AgQzC8TDGTOWlyJjiwo0LyiXj1WwnqzWH0te",
+	"TUV2o2pl6oVzbETxcS4KyT+6r8sYzslHQDU7b87dVytORAECxzOSRSEUPtCpxo/EW2Tg2jsuSz5y4/DY",
+	"XefO3ijPnOxxc9xnOjAfjeyJ7puRPssZvarVnjAukLLdSdsZXyyEEn7qIETezpyAI+30vduVSNH8jeku",
+	"29kDrd9A1L8gKB6TQKVpsSFbjzxmUoUvYKWeDrfHuMNp9d0PP0RHxbOjdG16d4owovSEtLiuivQMWlId",
+	"6+iUJbDaOu1/PCq5uj1hudsJeciOofwbxhcc049x7Vl0YwKwtF4uj9vYdz0L4V8Crjfzndrjl4IXfQ2T",
+	"h61g/VWyfHd2SlkrHuXVLSzqnHHD8C6oTsYGEPfuYvTbZhlH2UoTZEVkVDuAXVAdqanq9ku5mvxr01th",
+	"rNVYljKYjwmjNA281cZHOuZe3d9BdlVW9+SY6qI1WGMygoRbi+NA0rR5ip2M/f2vf+vPoERY834USvcB",
+	"1XVRNF03nBKBOLjVbmLFzMwZdAdiaaKBXIHS3VVVLYvQpA0j1BOxbNhW6FGt7GXHQdHYgbq2F5NLwcez",
+	"nnMR8QGvWMWRb3aNNz0q//EO3L3bCO1UuCmWhr//9W8QRiSWBrkHjrVW4tNCjO1OnrnQyhgLlygEz+du",
+	"HiJmEpDQk8AiS6z1mvoD62Vg+fxClRJalFK/SKsH0T7KgtqI+a/awtcShtZEpNVUB5P7hQpM7sjkT/QY",
+	"6InqyWZ7mgQUS95t7awccnzIwi1Lj2MwuBAUr3VXG2b5rUCn1035Ule36UAUEFaL4nw9HrUt3O7TnNJ4",
+	"LAztwH1JEfHdlzs52/BdlG2937u867cJpu8KZsLoTNYALJom4lOsj5SWjVbArQxS8aYINoG3XpuWvpR2",
+	"MEsqnkuikZ4LvhbY37PLQnhIws11Ugl4JoC+6wkr5UT0VxGLDmbchBrTpVhndPhpwBfSGdqUMR9kg0Ka",
+	"BZQn/vzzPrr7Hj0E7pp22T1QHuSxL+Afd6HXMX5Vm98/mu7kAma0qddEvWPXbVE4hyj39rrr/gm/uLVE",
+	"es80DPpEGIwxOOtMyHS3jc3+HpQjK0Ql70TRNNTHJii0BylGc3yjcrdekGhDaA9QDC8VIWlNY2a7dzQc",
+	"IDEEQxTS+kqKFEjWvfn5igpwt6sZd+nVjD/97vvNGXqJOE1SEfA5UDfzKV2QtGf4Ky5b6x36oiqlD5dv",
+	"kYEbIMgaqYHWibYPGQSLpimLpjctdO1+I5umontsu39Jg4J7xv4gnyd7yLSX+MCzjfr/LeXqSQ8Ojgev",
+	"r6/fP34yfMKeHh2xiz8kLbuqVuN0cvk1iTTStHqZ1hUb131KX6JBNWuRnnJbyUORSSHKdCfpE3Q3qkXD",
+	"BfoAVFJZeIuu1qmjPLcz9QVylqxXEe7LJhPgoUJDdk+aKT8D20mmAE30T/7Af/IHbucPTEKRAmzp67AG",
+	"fvsPyBoI2+8rcgbG2/0XYAy81GUXaYvRcwHGyZyvWKFPsFzfmb/0F2JyAT0SYg3utyHLPXQWekIFwG7G",
+	"qElvhjVLQ5Y7mwsuQ+ZxgBXiUpshy3kxlyo/BiiOoTYTzhWrC2l9KsLvCEj6VQPfKgNaPODTnf3tHrSz",
+	"gSHQ6g4vsSx3D94YvBFm+FJbJ+xNdf2aUOhqDqiFStjArN+efPhzlESCO8B3xApBq3Vn8fgGqGNrWYKc",
+	"KqmmVx1U3khxvAwcBvlyZsT4IwKmR9yI75/1p/BeN0Far04eg3WZwiRUc1F0kKwno7IJnQNH3Ewaq6s9",
+	"6P7uUa0lFB+VXbn+ftqhUQyTiMNk+x103Wf4srWeoNFYIiNq2lB5bHt0ikZje+pkJniJqM1dmJnXeGX/",
+	"oq1EY5LNDyu1vn3Ox7dbLyIb9lrMFyXvoEDsRGbguXihLlGvpde6EmBPrBC81DEMM9aLnat7BRdBFdKd",
+	"qKTduWZX/jqn/Hk1Fba/b3MN16fcmlBMkf4UyIJunU/s9nTf4M2eeKQlBwIEsyVW4ZHqgP6Uhi1ENeML",
+	"VGxzwZVt6NIabKMlZHNcuQHVVRTeY1YzQGTuWVh1kAx/sJf2tCfWl7pFSpRa7lTorImWNWozXvQsVuSh",
+	"CNvry0jZRYLud0hQnetytrmTW7PQyP+m8tjUFLGMr0/C5q7f3OJJ5dt1zp2OrbyjzbwOjx3frm/ZPQPe",
+	"3W7KDlnoSrH4MXV+TRv+tw/Mslpd1mp3pj9AdDXWaS1bQLMiECwV2uPbh18CAFhUtRJ7jQrjA0j2A/wN",
+	"3xjMx6CV+0Wj6ehsc+aMc+Vb1PfWNZt41ZghMOkybXaV2SoJotjWzdIb76QnGi0BObimlRNFXJLMQWT2",
+	"dWHRFcR1KdNosoabLDB39p4p0Mwv0qS8+7YW3ALlJArJINE0Ob3Kkzstla96Cn7Foy4NbCUJ65LMly1A",
+	"9/4Un0St4U/3CS1ZggO58QGC9sDSjC90CXpOj7tMz6X9H1HpIICH8yXCNx2lIO2UjBZN8S0yoDZ1XnGn",
+	"K2JclJUwQ3bEtGIxu2FGVILwOwQESc0FuOHvvn+2g/my/xaNPCJelheTwfFP/Xyjzz9n6Z1N8HNelnFb",
+	"OD2FMyNAR9c+eshOm1ZheiGUh7U7ifPEWlCoBQM2J6RA5roSNwrmuD3/GVRX8xX0DpKK5eihDQMFRp6F",
+	"1FrzKnx4Uzgn6KUA9DWWGctXhH5ZOe8ag8b9eBh3qMpU+0kSuScpkcOi0aZS2zS12UP2BIPkQMmZEcsp",
+	"t9SSzcrxLRW50S26yhgvjfZRFjm+hdD7jTIzXVlfcsqpVA+/Oojjt9+3pDHpmST8081PmvCq4fYxbAz1",
+	"+utIIyAJbQdAqDHXnTRyVCJNRJAz/HY3RKbVjWrLHOy9NSpRv/3wbQDFMNSVDo1jjA46521tHr4/eva7",
+	"Hky3m074lmq9d7WxTn94Ggf8HDcldFOCG/hoS+xvV1He/UjIErGBfhakD4BCpArId0I0kMgNeFm6/VgS",
+	"BUhEbvDKPXhDj3yRwbkZvehW+6Ed7EjYpRCKVWIuFWYroeZ3TdPvYHcIxWrNc1A+2zLbPhyg6Ldc4QnR",
+	"FsYnR0e/O9QZsUfA5ksO668b6dnCD95/Zlrhoe0mAlS9RYTIzjygPqmBPPnJFnMg9G6BjTFcW+udXNh7",
+	"fNN6TOvA6un+2um+kZ6tbD0b9Nx7j8d0lZboSVBwmcfnuz/mzYfkLQdiT7X7YN+1HgnrluwfsUiZeh07",
+	"dQimkZPuWK6PSPtZUuX5mrmTJwT/gUzetBeVisN1ulR6XPtmSHs4VIjujIxH4MN2tulEUqhkDUfy24l/",
+	"xOGCzRjIxHZxN0O552aOjxU0xchdHKuTz9kAPan9Hhh8i/WH3bt5SH6SsF7cdf6vecZGK1iovt0/umb3",
+	"dUguJQhN4dO+abDCSKtXaIoFblBFmBT7X35THx19OwakJ2xj+Lf4//DPcWUC/pAfky8R0PHWh1a8FY5I",
+	"liZbHnpA/6kupjH9xBIYnXJnb0s1dU7Ctc49k2hXj/DmazuKGks+3elrgJmJToY03vNAuCYQqK2RuMS+",
+	"ViENhDuAngeLLfFJe/OF9GdljFbYEzNCf9yonbZneStkMdxKALlPPsrddFmrrubA62MLkjDW87m0dh9y",
+	"R2dyvOXGvtZ11VmXQdzbxB8Lr5/puurhGUZLTKvF4Au0vn004uNbasNiZ2J+cqOW9ARgjo+dy8DARMEd",
+	"4/th+Bg8iOSe2YuW/G/vQN35ORCdBEY5xB/jVvOAYvjRb3CmVcZGwshCYFYBGPmXQ3alsfjgRmFZMfX3",
+	"AEQapwe4HxTTteXTRDFwM52giHyOonsTrc3Xdpps8alLGHdu1i+qLqzLg7S6A7THgxEUwiiRFWAbzcWW",
+	"GsiGxQYqN+9Rd4JZs/tXdESZwOQ4ocTHLVyGgp27/58zbCR1qNzhWAN+9lUSrOn+Ct0fGPIM84Y7WILa",
+	"W5Siob7C8WWsVqUwhuUB7pz314seNNp3jyyF6cY5AYcqkYaQNYrL7jZuTKcK2lFWUI8IBmeUY+xHnOre",
+	"kpreRRfXgzvwuKfMrgJZI7SYmfCydGplnddLud/TpfpjrlQKM72GoALQNCrLewi8mfFK7M3agVw02724",
+	"ADPt2ZujG0jvA26caJzc+TwXFlu24d4jM9bNaamXosIrTbqILnZ99/lqoNLaVY8TlzbGGzH+wmZxs6bD",
+	"RVv1NKokrFHYG9EXdOnRLpq/exP7RRmyfYuzuSzTZdL4SIKUIoh/h604/CLTpOcQYgsACMSBzTWyM9z/",
+	"kHVCRoi0w4MbTddYmOhNHjguMFShVeRM+Fp66B/gzScYXWzcfAH81O0nY9/2dEnociaimW0clHs4GPTA",
+	"y/7F1tEd511pdqstL/cW5nU2EXhICxFFst4Wu65Ner0/xZmIepv3aUp8KSbdJqHpRH6UYmJPS626ukJ4",
+	"tEzVFP1y4p8gzyYEQYAp02LL7t319CZdqy2UrVZNiz0QKiohCy+S2CdJV4WoMjwKWn35gmsXlQX1tnr9",
+	"TH3uFWnKoglMLf6Vz0nsBWmIMCclAe//r9zNrSows8jVilU1FAuPZ7ziYysqAz1MMcANlUZ9Wpg20LDO",
+	"dpxPv7wdZ9T7+yFfA3RwD/eCXv0wN/NLuxsbIuoeChX2x+g5w6Pki1QYnKLRW3AgVMuAFQVUzkAHnaVq",
+	"AzgSj1hR6QW0JEkhPfqklFOq6UrYD4t9aWQJJ9NO1zxQv8Os6RR1z95OX9Cx6RfhmiV+rLV2TFv7l11F",
+	"CdHQkPbyzfWbF6dvB9ngx9NL6sb+5vzVRc/+6w3IeK+NJKfqTYKkCHocJrgztrVL3HQmfMvGnYlfGMV7",
+	"fzW2KKkX50IUHR1KvbXGoCpKGgvlUmwlOkhq3VhF8UZtI8uV1D4MQnHQHJ0z6sbIkn3h+hQq+/dS28j2",
+	"lyVlA+birVS3iXagcQO7nnQ4VZn0dHRZW0HWLzLjsVsF3eytYYt6VMox+3D5NmOiNAKoo+1sd7rDvS2L",
+	"htn9ge8j0dhoot3R+XNXzVh7stK94kLDulFtrVaAJBv2nrgfQ96Jbi8FLwzwpti6UjmUFUJEBbINfCrc",
+	"RhnruQAiJWZ1b15T9/7k9JV8fHu6WCQmjsFvjC8W6905FtpAUCiROJo5Z7tM05Zy81zb0Glxc1fNuLna",
+	"XoHnd1fgkYYIJE5eRwQCVC2CX817bmfdObzAlLBYfGNYuO9O2lUgfgQZ9jAjaEtV3Ynqm1jGdy+Jn6T2",
+	"lCS+PzH6bWt4bwzve1pPCPsgsX2z+C1IAnQbI1oMQAZKNdZzqaZeNk6atQG/YKJLwmR50rmE1IwisUgQ",
+	"9sN6PNeWfTCiYhentZ0xuD5j+Sf9afTo73/9W76GIPn2AU2SSMg3R0s/foPNC31W+MXRk6ffPvvu+//4",
+	"3Q+ZZ/uCjU25Gc7+zyYEZqexkqhX7YTgNDNJMsbwNqJXlID/TOyqkz57AmFKGBN0kmI1yx8bJ0GPYwl+",
+	"/JfAHFF8zlMf/EA2VdhwQdK27aOzQu4L2nCzu1tdsrdETYKoY8tXpon311UJZD3QlWWfPdI8NMpJY3m0",
+	"pePoizbGr1zi95gKgp+tS7rS8RGyp0h2yVpSwEKoeN2lwlSQEmZniORFdG3TFK8QC6EKocZyjwzDS3/T",
+	"Kplp1Mv+dqGGjje7Xtjqi4McJClGCX/KI3QkfNoKuoe1I+ep0mKinOs46IlhayfrXAiR7YpXNZ/zkARs",
+	"zWfFxaQx5ZpbLz+lawKRkkVCuO6n5q48A8Zypufu+EfgsoSg2KbO8t3y1zvfCz7fbDH8ha77lr7yP/eJ",
+	"G9F87OfvevhrZy6dFE3SHt6V3BSfAEHRUKLFyU30KMEG9YHq/vnOqqHW7tU3wFNxx+zkO9i/ifbbf3/z",
+	"zqQstqfxfi1J3By14chr1FyLko9DLLvpAaOXahOW7MTnG8NKvtJ1snbiKEVvcZ+MQbv4rF9tVVOGtlFc",
+	"FSNj2WgVMIzs1B2HbnbdDKzVsgBViZOuOS/Eo3rRYMc398mrBgH7VWrHDlE05fVQv7f/iKLxB3fT5gT/",
+	"uN4NIwsC42YWCMunQolKjuP5T/NNxa/q/zn7lQadfY2CoCrKAHY2uv+SF8RFH/2WsSn/+Ll3hPMgVRwX",
+	"zn1e32GY8MZiJU8heYJKPG/h6Kn9Ku2ZHAmkbtGdpvt99zmPXfuVFHmcfc3Sjq2dvdYa7UDngQLZp2Gf",
+	"QkEnfVSj63Y38tpW7/AwJQiJo9LYpntBipwZEP8TMCCaNnGJ9pFUu/zuPtg7sR2GHPfOjfrCpzhtk4TK",
+	"2wyjtDm0gWyWhmAk1jRL3RmdrYhKtaN5k5hKBSGTFpcq9I8rVluav7zo7DIUdXJpDx2j0Dhx9J5hkkua",
+	"2qAn4raGQnPE4NluQ+vnxVmHS6Bht5oZIWLeuA/nfzi/+PF8rdUrUCkOssH168uL6+u39LdXH67gv35/",
+	"cX6WNOZ/kV55fnKyWMx/3rqdDkEkHW3O+3NJhyjPWoxgf7o1uuX5Kul+3CP7M5OqAy4qVCAaxp2d3BU9",
+	"mcw6GTsq4mbc6pJrBE7Xxk9WRylCbUTmhB+JuHmqeeZ27PcGyROlWipkS4TJihdhV697WPhDYMdRgh4M",
+	"PP5BFbqrgQ4Gentu9koYq6t7IR07WY5jkPoYDACCWy5qe7/uI+sNEP0XRuPfzl/8waTaHt5jP/v6hHT2",
+	"LAAlUom3uIVuIkfWk2HQmLqrQq8jx9q0f4LewVgjM6n0fPhgG9/nyLdufqBl6N8E5uuR820nj1tDhZCm",
+	"CXLRXuourrkuGe2V9lgzIrdK5D0hOP0XO53qXp+Vru89hKqFvf1wmtbUvPQkQyn8RifRV2ASQEb80HMt",
+	"pfxS3COF5Orc7GDlmoilr3F7eoRvgsI4cDac9Vm5W/77p6NHP/z87/+StPR/+O68i3/rh+/QjZnVqqiE",
+	"565j2NY4AK6pVBdHTPHOPu9eW4NmKlPrQGGadMPXrbSe99LyU2Hs6Uineh6FdW11gwacyJLLuAAWS8en",
+	"HByKgkllNTUkMJ5DRNx1ORd+71wGkvhNR4xgPoHlLO4dQoxnexIA78UEzQN2ktLZLQzlwSihU5iUBHIF",
+	"ekYAm0NHOZUnegD3MShY34vlhAASUJaOBTaNGd2/A1A/dmGS5oZgeCbKomPCz7GSC0JWTYF1Frd9Y5UY",
+	"C+feM2idDPDofTqs9TQ+fAy3d+QWQjIvtBrXVUUsDJuC3mlxeMp0s73vmOAVLGuEzm8qfBqirXSmcr1T",
+	"fY/O8xQ2eb8tQkIbk8YBJGmE2cma3j+q8CGYtYzIMYmiUONqBY9ltwKiLdQeLqOk1AqZvwo+59NIIYfe",
+	"22OuhmxNfjLgV/NbpelNhJW/npiSAKFTeScQFhFuw+jojcpbOAD3R7HM1nBLLPeQCQqptu85QSgihop4",
+	"aOc8ZC9B97lBKyEKiMP4YFWaQgBwLjsxqR5nB0HVudD19tLXjZW/hw1aV+Vr3VXgCc2M3LwsdBWiyR8u",
+	"357QnqZWR4QRwtguVXrHQdZFCzo2/PXxVP9K+KfvRwpNFi0ls/16ts+brG2FJGGETdlUo9c25HBdYa5r",
+	"qLZpEk6bLQbTA5CKRi3od6V/d7JRManYf15dnHemf/VS7ZMC7p/G+CIbr1aPQnOmIfuxiRpzIrrMdth/",
+	"GUR/fZB+oqsbVS/c3vgOSCypzPEEtnSxasLngVqMLxblijUPHMYGJVBl0Oy7vz49wlacTgES/vtok4Tu",
+	"aDcj4j7MsVHXsrTYtbzSZ0c/fJ9seN/CvsDpJu2MCuMQpDBkvj08t8EkdqeqtEaUE1iESkxqQ82x+Kd4",
+	"FFEld4Cm3BuWeggLqSld2mBt9c0+a1WIii059OjTUXfXtRXdpdzvGR1YM8x68Y9HnklPi82TvmLwCpFn",
+	"651c7kEcuW7xdUzxSExrqIXxTKpAEcXLkhEMrCHKbfggoQx/Y/c9iTcf1jRLg0bSN4aVci5t2JTpiuHW",
+	"Jt1VQbwHIPkKHLV4Lzkz4spyVfCqYD960izDV8fpVjtxwrlWGPdbU9TfHRBUvKel1yZR27T5GtreDQTB",
+	"c2BUgM3lk3jb1+b79G6LrEdfftK5HKeKzaxdAFGVtQsDpQzsNHLpMXcOcwAmupBNpZOuWA6/AF3yirj9",
+	"4QaAhgPOVq4fo0+PHg7zHZtOW0yUe2C928aJ81j+99gmlFyGwtRQ8WF7HPj/MMd9J8QcWLNWJ8GLxXbv",
+	"+k54bL/VjCvcGKArRIZOmK7AB7tRsd8LRBPo1vpYy3KmnYEFhiC8oXHFoE5MA88Y0pIFA+vBrI1/mg6/",
+	"DdPhV28g3Kd+g3ajCVQY9z789z3V4bz4FZ3nu4/wHXPaFCDh+d0qQdo4q/crHEodyVvO4i7+0o2qzwmU",
+	"FOroyGUUEHJnsY9Vc8OM1iqQlxU6Ua+qlQHS0jvxisuyrlIB/LC5YFtVUM5IWe0Q+/bsSQ1ka/vptivD",
+	"cjFhuZ5M8mO23J1rOWn1cVeNcbKT33MHlWit8HsgeQiTwJbcnCAjcSBybBIAFGYDdZc5xTLV1gpF5e94",
+	"MB6OcNSk217C1C2Eyo+xcX1ioE0kIyxXz1faZHVBrm9hpZC3qqhFE/CWkzj1xPJ2BD8fsnwmyiI/7kql",
+	"cLZwp/8wfNMWsWOAkuYlwBvMjfLyeuKeUumRYFP34U5OlF76viYKTyy3dYD7yxhWCmuw/ArD927DDb1A",
+	"BukCyx7NtFgi0fbwYEJ9O8AMU8NZoCeTnv2YX5V6eWUxrLlXS+Y6nc5yokHT7YGiQhVmyCKZCdKixCdL",
+	"0+bsq6lmZGzfAx9m6CNS+maLRvzDWgEVHlXZgAoMes5iV5VBj3mkWw8BlfBJ9AdDS/wI8OwXulZd2GiO",
+	"YG8n0cDtBP8SUTMRLGcD1Ued1jaPDEDmb2EV97kU7KqG7eQDmh/ywE1mmsDQ2E4oqRgfrBOtHgF3wX3A",
+	"d606iB0ZnHXIfHP5bqhdGOK23pObkoBp0rqSdnUFfha8mKhXOsj/PC+L821HlV4aUZ2w/OPH19rYR7gt",
+	"cmSUBcsKMkfu5rHWtzJ07PQ7qFlIvpB/EETQmSzePiUaGHjzotLTigM2Dj1E5yoIXmHVJD7RvX/w+TMw",
+	"W0wSXIZnjdYOVspSjFjENAYuSaHhgPbvNMMbdaMesee6kIRA+M+ri/OG5vUJeyefD9kHdav0UqF0m4yA",
+	"De6gIdd2zI3IWK7qsswpq0vDQW7oNmNdJW4U8wHyY1YKficYp73jtobzhwXC+H09iRsm2Ao4TKoWYIWw",
+	"XJaG/evlqxfsh2ff/ce/nSBBxR0vZcGkWtSYWtaB5U4qlkMpg8kb8jpsguhe8lZ6F2PBp254C+7s5EZb",
+	"5VTx5Y9fblg+bn4Jh8iYl6Wn+eW+r5n78GBouRd498sdNs6hdK4OjOMNtunGobiv+/bbb39wg/9w/QIr",
+	"Khjmb5RUgk2IbYGXrJBTac2QnSr/Wt/xe0aVGTO+WAgl8Ht/hO5VnuUVepgh1cnT//7u24aIX3Gl0bc0",
+	"fsgAWAGdBQ5yIcZy3rwfn82xqYe7JIqEIL9hY5CJT9LYY/bs6Bnc9p6k0xlTReBMcvN8WtuZruT/gEQf",
+	"s+ewTZgdq49//+vf8hO/i6nEv6FeApsIty1SXzgpC6FMv5RucaRhz46eoHH07OhbEnUwv3QpfAU5w6iC",
+	"ezTgBdD6KeVYUD2JLISyciKd7h2cLvh4Jh49HR41OiP6m1Nd9XzOqxWQD/uuTaFBlJfRdjsFaA/kNm2o",
+	"BqMq3cG1V0chBz94QpEQxRdycDz4dvgExuIsANCTjxv672nKRcdui7jMcjIRlRMrnBonBWM9H0kloJ3o",
+	"6flL56ovILeNIbLRil1cYgyioeAHQiN/FuKGvLLgiyLYg1tbyVFthcmHrE3uj+y6K10jOxJSI603gcDN",
+	"ZTSR8i/Ah1S05jg+pnTF3IEJBZw3KmTKCc0+KKWxp54/eMErPhcWIo4dVYjNJY+dQ4xG7Oes38VN46pe",
+	"1xNXfK9r417EfR+v6z3GLqeK27rqfcO1+GT7XvtOqt7P/aAqARzSO68my7PHlW/lXFqoJ/UFY7BPnh4d",
+	"USzB+nY/zSw//hP592iq9aJCB3MbzvhNflaQc2ctEJcSXESRp/Sjw1gfe9jY55aeccccPS7zvO+wcaBD",
+	"+NRA1QOKPlTSoo3zCGHaA2AIQNuNVMfjqGUdOA0dGCRtEBcJuiKXhckBWsbLMlJrvp9OTjxFeb241nmG",
+	"iCNgWZ1iagkOc24uJu7HuFOB871JW4AFcqPg73Cv01gQOuElFG7H1SPut1bzvfWmnnT0LmcakEgwZSes",
+	"wt6GBequhVAFFA6qFvd3/NxgGJSlj8pZ4awj3zsHdb+esLhnszuHO1RV9PCgsShg+lwXq24x8ZdIYR5f",
+	"iVKMvcb7/IAC/7wub33N3KbEB5xX0x/E6fUZV0UJZHi1KjQkFr98H5w284b4G9/8AAlXe+0Gn2JY2w/E",
+	"fiWLz4/dgNHl3ucMefMS1E56K72vrSFCQNhUsfhTKwYw+MilxagY1L4tQ5bCbRM8l8EuM9HWUIV3lI+Z",
+	"8QQwojTiRvExnuyQc8qCURckFuoB+ZxarLgngT/rxN2ZIB5KSizT7XRLk0GBnQhVetKwpSjLG4UJFfZe",
+	"G2xxgw2iMD9WOGvfZgxiQCx3E85HpQCEc36CLGWbsM8PCnphMbuUYwjW1fSHpmlme5u532F/nGJn7Qfc",
+	"I1HF3bY90pS4fflmcK9E8fC7z8lLtC2+bDvcEZVD0sQkLYxLHsxEwMAEYQHpILUOCU92MQHwG9ajPDk6",
+	"Aiybu16XhTANazrJMiqT3FNv5TdKGga5wNRiT4UNa32HrBEPawKEF3WYAeilNR4BVq9m8QfTgRR8TLyE",
+	"RBvzsIeQlBfESRH0TtN3KxqZ1wahDdd9jQtsGx7JTnuh4Ofo2HvINXqBQ0msEJR84AoFUy1MCBzwh5t5",
+	"evpoxXyQ+V7zijHIzj2ZaA2Aqrz5vsZoQzHE34mnqt1RCGVzCFWjjNOVI6TNh1ARPPFGhZvhEEFLMBgB",
+	"cNc3huUVNKzIEYTk/Y88uY3dLV1u3FpKxz01P46avjsdCA52/JZwARK8NE7thMvSWYGlvBWgusCvZXa1",
+	"wIMwcGS4T8RASXajZIG1GX+uiYzehNQefg9EHf9ci2rVBBBGq0EcOEUcRyPHPnngxj7AFDx6aD8nshb/",
+	"9Gb/6c0eWE1CbqKPS+vTIF+uGV9Bk9WgGL156XfhfXUkrEGnR/uKDFigG6qCS+nVFprjECgjo5wcSO/S",
+	"znl1axr319nIpTunCStlrFikdJobVJefd5BFvBS8YQBs52hCQ/wHkh98dZfh2y5ydtMnikNIzzte3Uad",
+	"79wEY2TCWU4gA1vlJxRlE7Ksl2BB0KBbtk4x8Ny49sRG5D5/yN5TlIHGHPcYw2DEMCE18Ms/AwR7yMUl",
+	"ztlhgwN/kcXnTmvWux0Pbsp2GbForS2RIRyMnLIxcg4zp7wIRLJ76eXsPiGUtYnfCFUeLihzqtrRQ5xJ",
+	"gNw5RQIBiFQE0Z0YIYbo9H46aphBxoKzKMAYwTefHf0w3BkX/IWFCieBemopvTx0CG8voercmo9bRXid",
+	"GzWkh85blz/gDMcvupZzUYI1uTnhgAdolRIGGgI33qwVLThcOoEm/xuzVsXoPTpZeUSh+fq7Pj5uD7jj",
+	"o9h/382+9Vz+B9yg/gg90OasTc3LR0XEkJMOXkwaGAvGBRs/vRWl1hBDi6EyzqCIuud5YjEMGhZZHNmA",
+	"J2mDsckbRdzssOpSsafPIOxl4vS03yLhQE1HHts0QA8ZZ269qMvakobBvINNDL1SZ3rJJmIZzapPOxBj",
+	"v+HyIJZ56J3XvKmUtyJWNzC0csUsvxVfSbPUVEPWfTLAFTsCToCJeDTnsmS8KCphqNQKiNPItVQNuSv2",
+	"vxGIEXFGA/zlG0Pwoakk1HUOf8eMqVC2kgLZh6kaLxVP4mMLPnIjNOv9QxJhow6znHJOTV8QjKtlLKc8",
+	"j/tPWBz3H+5b3f/6MeeE2sm7hoqYP0K2Jsf7pGO83U97s/ezNjhzmk0ujcdcdX0CdbFuXtgPXrz+1uf9",
+	"3wgNs/d/328q8OR2XJ+YE22Jgxk+yw3B70JUgE5I6CNoQYhHnbgTagsUCzSGu4R2kMmJYNF5pMw3pgvk",
+	"xe4oW84EsDTAT1KN9Kc4M3yCOEtuOWRHFcvRvz9zL8kz9+uNkkWEhIOUgz9D8XlQoe1eaqLYf8iFQBsg",
+	"nBE689gpG5cynK3Y+g7vvVH5W27sI3j/ozdIX2w1knrC+UKtLjZy3FSyBlBPmKFJjCwhjqG5NMZzUrMc",
+	"/5UDDjaa2ZHg1s9rckoRpOGOvwYU6XsEKCbXJ5XlzwW3OKPu242tBJ8TKMU4g9F/jhuyO+w8x55dauZG",
+	"Y2DwmF/IYJjO7qinM6aahppCFaJwOp5hc3P3EqwcVQUD4OLqRrm9fszGxNnJlVimLBC8+QxlscchJotW",
+	"sg/n0QisKAN9hOW6jUJqLXKX8n2aUr67dYgVnyxupEf4IW0lQle+E4Xk1x6zvaZ1Mn/VVbiNq1WPFgTR",
+	"7unUiyHM5aUCrYr1D03a6fhBBwqYU5s+2sWjFfU2fAS4YeFX36sv+sOOuHmLoTKd659jK2RvNyNcF6R3",
+	"yB4Ia4p5xXWwaVL0Ba/Gs7PwFTuk/xQGd9KrWXjX4Rw5G62d8EAdtR/iE6IN9Fv9BPAEf4nBe0S6tBkb",
+	"aWySmxog9g5IjzD0gL549/7t2TXw8786ffP27GWSob8Z4dPU+JJC6rYNqMtdU/Td4afoWnwCtKdTVphU",
+	"900u2AtuBJsD/Wvn0v55rwMmSxpdvCqlM2HAx2/KCNyirfv5udX5A5v+yGptw4CcWzguayPvRHtsSi+H",
+	"7JQiId8+YQXEp6AsJ3djyf8XewxeyfdyGvyBcIij9wrOmBjn1uExtDiKe526jyd8LHY4ECALE8jtKXpn",
+	"RvoSyrV1xaxm2p2+gLFrijGo8ZXAniqbUQ8/o69wEBtnZ3JHSKwU3o1maZ+T7SPHa+9YTYVxd8BeEvEL",
+	"YuNtgikZVLcxOVW6wqRq6hsWlZjIT1+mZS6F+22M7VlawUppf9P2xcN92Fe3OnborNfuFPiVKDfYgtDh",
+	"psOTQFE/WBTEhkdSs7LxuK6w9M7v8L21GlL+dKXJ34mHDIy/E+loOALOx7wsDzJ3p+YW8kPYujOaJF+8",
+	"vHOKHi+iRh+LOqHzz9zmwphFVPUcOnRE0RuP5gcY0zlwIYcySmpd5wsym8JJyj4jEsNoJi0CqyN8ftME",
+	"BEueoVFIoKHhikEETBoLSR+IZhgBjGv0bSlPzR/eoffFQyCh/ONfYJvP/mCo7cJwRR1LDgEJxrJQrcQ3",
+	"JszX/oLUlfTeSKvBwnt6HK1KROhT+y1z4gRGqmkp2globDfqeabT1sN6Ir2H8bDNJ+qbSm+6Ocf6v69f",
+	"FHckSwxiJ8n9zjMn6asihdAXfTbREPX47M2zA+nQYlCBGbJT4gamSnMlTuIgj7TMirLE4uxOHxxg3V9z",
+	"JmHwD/fKVAGkr3IywpMpw8x0zQle87WG+AJpyQHkVgX+hq+W0vKvHz14amudhY7fEU3SEmljSJZBZqGS",
+	"HJYNS/GRScLEnNqd2UpVrt4RiVlrnOtkhOsMl781ZzpWLX0c6tZ5czArtPXUTre6fdbtczA+LqQZ82oL",
+	"JByMragjKqb0fRoKKtKgAFpXVO3MDctfvrl6cXr58uxlnnnst624MlhGGqnWttAhiZe5UcDex+oF1kgD",
+	"ZDPw45m4FysmBBHRMRKQz/K88tkaeCllctHXbyLeDm94vcRXXVSFqODBXxmHTu8XxSkYuVvB6GGpAZXu",
+	"F+MQQv176cHH9WIfAW7jp9oiXAlbrbbizp3pDujSCYFQesryfYQXOPOoujcS34zx0mhqLQNWptEIhFm2",
+	"rAkiQhmyl17IMROE/ZSURWJCeO8IeVWgDciNuoTEEXImYQEHW0cyYTVqZMO4hxa1s3gqwYtVujTDVquv",
+	"sT8u3Yt+sd3h3i732xth8pAY9xBRVFUQMN898lDbYxc6P17cr4X27Sw4ja45HDS/7bmFSoAEeLf3QXpv",
+	"pN3m2rSO4MNBeeHcdp8Z1FPrXD5BvbZpGwbyXBZXvmLVBF4HbB8eFRlU0vBGnYZ32Y6jOrwzdVwDR0JD",
+	"Z9DvuP41SeyDwI3hxFwT4cOdnYQl9wfo4cTvHb8VMBugIrHCKPMRNyWWwB9feEoNrObHHzyq8pEs8sZR",
+	"SXPfWn4LxDkQab9RCJ5AvEQI6Uw10yqwZuKPvvs+RnbXYkC+QSBF8yRKMhH8gRfZ9Oy/UREXRyXcZwBv",
+	"jliSvcqZEdaWomhvshL9M2m91QCQsNGKeu6cECsYMA0GY8NYWZY3Si89arv5ac4LOI2G7CLaYtHZvm4M",
+	"A6Ee8SEHLgXqYdfmL3H2uJ5M3IcXgiDju7fqht3wD79Rr5Der/2eLzvIfauczvDlG4xb64qKbLF6Chhn",
+	"CLuPtVjwGFxOY/UCiBzwJhJEgLpJY6NjoZBEGAVSU7iTFOloUNgDM7YTGsALUHTFnTmAmjNyCoH5Uk5E",
+	"OkB66b/vQS07uLMrc4S1RTRDB00eUWMInz+q6lgQKM67w1WHsORWWP4lXLGvNfKrCrS4T+gTYIHJONgK",
+	"YcR3tGLUZMcvDE75dsuvsyElFOlL5xoQJZzbC9AYERzHAMKj2BvgWyky6DTqTBqrK+hKJxMpBeyweIkU",
+	"GA/igtWliFs+9XHBnhz07V3KG7m33AnoUQtRu5yzaz7tejhd9hiu+ZwN3upxqLPadn24jgb0ZRktWDji",
+	"Nu0jawhaiXTAY2hX2B3jwDcg7wp2c1qiCp9MRGUyJOYD9j0g3SPqhnRwwwsxkiSTELtdchzSqVDD4+wC",
+	"/wfklLlsmsp4pirCuMVsyRFbYRYZFQRhX1S1EjkZT9L45ujhAQAvd68G80/Xzoo8hiESPyweWUN2BtMw",
+	"WnkyOOyj0HqWM+uWlYT2Dm5g+k5U9O/jBvwNHUEqtpTKhOL8G2oqQdZcqJiANgme5rGoVpe1ykP4RYa3",
+	"IaWGKAsC/zXFCIuSj8X6rIXKoxsFpUfmp29/HiIlxxAPEmF+Ovo5j2zbOV8hDPnJ90B6neJYdCLlz4+H",
+	"UictdpuvHNJxnwbvF0UP2gVdsaWunREuDkPAcevTiiOBccCWDN9PDYhPvt1B0hwkYwaoYtCpIW5qGduJ",
+	"ntbbCV0GhaAcnBa3WwATh3xO+P0NeRPG2n1LQzo5j53bFT4MOwW8v7i6ZrHeysFPMxnD4GcFhS1L3Cq0",
+	"QIHJkbwt8GcmlZ5nEWWo30kpacaZacT5AYXqJX3utsMKFJdTrn5uDiFTZ/CN2ETTv6MRq32MmEaiFpVw",
+	"f+w+Wv6zLqaknDYqjgMTXtDT1ELM6WHnpGdsht3cUChHAjTtHPOxWEIfKpHiTus3ik56IpaFvl9IyGfl",
+	"HGMGlV6aY5bbqlZjbkWR49lAIS24A0VJJB1U+vA1m+eBQDf0rl+IgcgZ2LTMnXoQVB+cGLBISIB4CKG9",
+	"FmUZctBhouMX4ru2iu8+fEQo1z7qjdbFFnMd3t7kSOa6Sjir+JRgercW6tl2X2Cq1UEOlJcwhHsYkVln",
+	"5D/9PUdfz6IP4WXsw+6LKxslcm9L//PBcgd9p/uLMgNZGuh4KcAeNHEIPmyhk9BkJJzQU+raHfqMeDZw",
+	"HwQkXtN1GvAhO0VD/kblE1mJd7oQuVPUptHd2MgTyjL5qHRbxSn4pjgjfzN59I7b8Sxfh1I+/V3WrLTl",
+	"QPrFFTLD3Shvtj978jRJUbwoGqd3Z91m7lY/NC7xjw7ZCLclItD7eg2n/4IWriVZrvnr8L2Pfku+90F2",
+	"JLpHuCm/MdFmuJ857dNvfFQemknHz9w3xtOsuU2H4AFsm4gTuxaWT6W83NW/uKr+VQjAS5yML4qk4JrX",
+	"OFEPsepjvYDckl9nDBogsORm8ML9qifs73/9280gsdx+YOkF/zrRNviC32y07aWfwi8XE2wMeWiOrY1j",
+	"9QTtY4wHY+KP3OCgKyT1+nSqBJI6irpW9lQjePE/tQi40eowSiR2nQ8oHlQ3Fh1uw23O697JHyrq+vl/",
+	"hceJbsZX8DUfV2Ks1VgeXl2YW8NelHJ8+1rXBtuEYO1TRwc1YHsrGtY28K/WadvINMFOfxnDsiU259VU",
+	"KveKG+VRtQA6YFazkXt3reg8e6+NnVbCsCV1tgYk+Yyj/wF6aug75o35XLA7iW1OAPv4p9pg/945XyGV",
+	"Fzc3ai6NkWp6wri5JVBRnFMYY6+AHtADWok+XsNrvWQTDgXCpda30HwkYyrmv/LOKqfEXhc0HiY5jYl/",
+	"+ixuMv/977KtPUcfdm/S7MhOtMRrZFFZ+dDwYfo8wKMa0923HPB+oWjnRufkh91/m64hKeKNeni00ytd",
+	"ge+9nEX9Xcagdoj4lmIazhwkfkwTtettmJOMxv01B/xUeBZAe34kqNGEy9IQxDhj/kMRkQo4IsQfrbsa",
+	"7W5BXZidf9oIYCPQcvkjZJMju9Na6BQ8K4w9sNxdCSiFdaqXAt6+o36MSwfYN2eV4GXYZ8gGD3mWR/UC",
+	"0fFIP49ZBQtAz3NNAirNjcKzk9wZCpeOBJbCLnjTLcvp36oIqWRPVBRSRzvl0L37gWEO179AHN69E1ng",
+	"u8BIcF6OiSATOw/5aqyD4dOAY6UFUrO6Uct+kb5I9cb2cqtndToUHyqM1oq5scNtxuQE8+pUb9EVnb+i",
+	"N/UJ0J9rjwA1ULiM3Z9XIfofqZ0rYR+9wBbZO5TPlbB04RdoIOr6PTj+6efW4gGWrrb96qC5WmlozNIZ",
+	"+u+crMOJuxvym04DA9qByKkCKKJbXV/LJXzBPvixh57HU3MLVL/x6/ed07Qqfk6MA16KswaMSZIcgMYY",
+	"Gh/zCmg72Y+VVtNQ6W4IEI3wG6LRFQZaiAeW52dHT4Y36hTwlsZ5A7xs8MuhZ7f7SGeRW82WXNpj9uzp",
+	"DwSzgWqbR/CAJGscYs1iKTm8Hn5RCegrzUvzK+Ih2LYBPSEx35OXwMtOpBAfl1Ldbmst69ThuBLYMNKd",
+	"CxPgNzQs/z+5x3O4Z/gUOYDT60WKjr0QYv7Wve5h1tE9+grG+ptbRq2wpBpm8j5raetF9yIi4QgqgKKp",
+	"k2elnhJ/RED54+mmdJs4hEz++PTLNolK0qyP9sPigdb7Cp79q19qQGA1HdRbE3uPpUbAdicHKCyIYU+P",
+	"jmC3AkuMM3SxqsJAjIEwMtRcCwpGxnqqnFV9wowQLC/EQqhCqLEUJsfunpC4BUCkE4KF0IsSjy4mVXaj",
+	"VLBkmoeRWIUQTTMOai3UiM93R9+esBy6gq3+Jyc4I4SX4LE+CESRmQ5y/ytPWvJwtgRRmnRxyEYMzmZl",
+	"rJgfrHjQpp+/N5Tfnc1AcLgbcXUJZUSGWWlL55VF5cW4KKi7drpzUMtDcknp8BUjhUAwqRvlHUaMkU6F",
+	"BYpsOnsMm3NzK4oYmgUlf1sAVdf+Qx9I+/jn/7KYqrVRdEmmFZ+sCduOpuMgztyMqI5bFZdByCB8dLAo",
+	"NxBkba9DucZLftOFKPANfSpRcD4ajnQEMtKWOVwNEbwlUaJCy9HNu9/loryxhrkrQzZxpO9EdCR9Y4hq",
+	"PRieYGcCjz4cGEA10OErwOw90J4/F0t8/FcuSSH2nujdiS0O7HGhqBzn7iAhc181Ymlme69/s2cTMMh1",
+	"5+BO30Zr1wfZiF98QGjjJQziPl967zL82lB4p1OjfYArftMKzX1CH30Gk3EwvQVPgz61rU5A0bLi5O+v",
+	"vzzUsHG/G9JHDENLKFha8+uIyFFYQ8WtQnUpMTdjD6fD4OlfWYU179zcyG7ifrO1dDUuVV+ZCpt+JzJ8",
+	"O7soJbWD3BXSF0lrFTIf1742ok0DCtftanGJwwqC2Echw0AeAmq+5xx3h5vTn3P065fyw+HI957Lw8HI",
+	"ETbp3DexQ7Y7BJfIXpSQEJwPaWWlK+KKCYWguhTHFJT6MmQ46wUMJ8H6BwaGuy88K+RX93B3balfR56e",
+	"yIK/8DhogvGHS81jVN7M9FKl3Cg0Sma6LALej68gioMkG35PRhzIGHyx22yXEOV/0JwevKVDNCAlcaj6",
+	"WQ6PcyYdnpnUSTLkDdcgGXsueotn/GDKdof5kIzUg53+oLTf52IZ3tBLkXSYGhuyeAhcgqWFTfN991nV",
+	"AFvY5tH92GAbfsNOHX1FH7/Oz8rhOkOuVX9HqxRWoBd1Skp/0Yc90Aagp/9y9Cb+8zr0po/Dh1O1CS9G",
+	"8fjfrLe2DIvbR2BiAJG/bqffdtrQlmk6L6hKvhKEjgMH7GQzgxoqdCBRMu9yymIJ7aMs/XgewjW734R2",
+	"e2id33b0lXfAYeX+cP7bfhP+4NXAUXVIIJPprAOGbmpiYQP/MU3rMcvrqswzltOsUc7ZGVhSTRHUAe2M",
+	"VjcqqhfGnrX+deg23kq/wYbszJcIj0vBK4RFX8P8MLOUdjwTGLkLaNXJJBQS36iH9BcbMf8HdhnpI38J",
+	"r/GXPeUOAfwupD3cefVAxcWeHEsvkTkHqgXdBMYEjVQf2KoD8PPfs+r4V3Mo/IoFpqlJPpTMPEjVKbFd",
+	"OZ0FpwDKCGA52ItuLS2tU85xnwVrGh5eAId4eGmrKJW+6Ebt7sGAt/xT1PYoXD2UpFXCyko8wk87dElU",
+	"peeQa2NaER+qMNhGHdAFQACIoZyGRIQ72ZwLD6YIZSahV2miZElWXngIhPpPEdqirSq9QFAkzTNaejS0",
+	"Lxcobbl9IIFCRnEiDycZihBu0mYYZNVqLIbsla5Yru9EVfLFlRhrVZgcS2o8Am4ESs8uNUwCt3UlTMZG",
+	"K8LPL29U9Bb6M80awOuSzORjrkhYgU2ScQt1JZCLnguuAJmZrL2DmdsU5IeA77qHX7r3/RJMM/CdRYwX",
+	"T3B1hyX+NdDNgMN02H3yYKWAqbo/DwptsKLrhX6AUG5xk4d+M8dN0UnJV+6BzoUknGF2o8Leydi05lWB",
+	"YEc5F+AYYhJEacuQmj8qH+woGdwwVaWBIYKdobuqBb+C9dBU7+2s3HOqyBcyFU0bH2DePXQlHy32Lons",
+	"XbLXBtT/BSFYg+Offv6c/SVg5d0/f3YXVndedOuqHBwPHvOFfHz3BMSUxpM0RIl0jzottvslYsPh1E0Q",
+	"zYurUMEiJUh8oUngkTo7boeYfqKoxJrMT/WQfbh8C0SloEu+8R2AAUDUUgG4Q4jPN2MKAP+V4MVwo5Vm",
+	"6vXXQeih1BPSRX7fYn8HiHPAgeXbNFjtpan9je2mAlsn7091ga39fCft0Ll487ZzscTU5IKHsnwgjtML",
+	"BFD5Z9w5oU084LVeen8Cu1oAK5KWajrcaHiaGrVu1WfG95AYpqeV5GE508gugaUS0e2YUErffCtWwG66",
+	"qPS04vNYNgmMmB4pTiNKZCx+NcRgfv78/wcAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
