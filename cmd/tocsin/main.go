@@ -32,6 +32,7 @@ type cli struct {
 	Migrate    migrate    `cmd:"" help:"Bring the schema of the Postgres database to this version. Safe to run at any time, by several at once."`
 	Rules      ruleFiles  `cmd:"" help:"Rules as files: export, compare, apply."`
 	Source     source     `cmd:"" help:"About the source of exchanges."`
+	Keys       keys       `cmd:"" help:"The keys that seal secrets: which are in use, and how to be done with an old one."`
 	Users      users      `cmd:"" help:"The people who may sign in, for when nobody can."`
 	Partitions partitions `cmd:"" help:"How evaluation is divided among replicas."`
 	Reconcile  reconcile  `cmd:"" help:"Compare alerts with the exchanges that match, and fail when any is missing."`

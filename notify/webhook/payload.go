@@ -147,6 +147,10 @@ func eventType(reason notify.Reason) string {
 		return "source.recovered"
 	case notify.ReasonWebhookOff:
 		return "webhook.off"
+	case notify.ReasonWebhookFailing:
+		return "webhook.failing"
+	case notify.ReasonUndelivered:
+		return "message.undelivered"
 	case notify.ReasonDigest:
 		return "digest"
 	}

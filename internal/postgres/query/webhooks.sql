@@ -55,3 +55,19 @@ with gone as (
 )
 insert into settlement (notification_id, tenant_id, status)
 select n.notification_id, n.tenant_id, 'FAILED' from gone join notification n using (notification_id);
+
+-- name: SecretKeys :many
+-- With which keys secrets are sealed, and how many.
+select substring(secrets from 1 for 5)::bytea as head, count(*) as secrets
+from webhook where secrets <> '' group by 1 order by 1;
+
+-- name: SecretsBehind :many
+-- Secrets that are sealed with another key than that of the given head, after an id.
+select webhook_id, secrets from webhook
+where secrets <> '' and substring(secrets from 1 for 5) <> @head::bytea and webhook_id > @after_id
+order by webhook_id
+limit 100;
+
+-- name: SecretReplace :execrows
+-- Replaces secrets by themselves, sealed anew, unless somebody has changed them meanwhile.
+update webhook set secrets = @sealed where webhook_id = @webhook_id and secrets = @was;

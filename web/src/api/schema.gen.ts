@@ -436,6 +436,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/notifications/{id}/discard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a notification up
+         * @description Ends its message as `DISCARDED`; one that a digest tells is given up with the whole digest. It can be sent again.
+         *     A message that was delivered, and one that is being attempted, are a conflict.
+         */
+        post: operations["discardNotification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/notifications/{id}/retry": {
         parameters: {
             query?: never;
@@ -456,6 +479,27 @@ export interface paths {
          *     off or deleted, are a conflict.
          */
         post: operations["retryNotification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/notifications/discard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give many up
+         * @description Ends the messages of all that are named or match as `DISCARDED`, in one transaction. A digest is one message and is
+         *     given up as a whole. What was delivered, and what is being attempted, stays as it is.
+         */
+        post: operations["discardNotifications"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1399,10 +1443,11 @@ export interface components {
          * @description `UNDER_WAY`: has no outcome yet. `UNKNOWN`: has none and will have none, because its process died or stood still
          *     for too long; the message may have been sent. `DELIVERED`: accepted. `RETRY`: a later attempt may succeed.
          *     `THROTTLED`: the receiver asked for a pause. `REFUSED`: it will never accept this message. `GONE`: it will never
-         *     accept any.
+         *     accept any. `NOT_MADE`: no request was sent, because the webhook no longer wanted the message, or the claim may have
+         *     been over.
          * @enum {string}
          */
-        AttemptVerdict: "UNDER_WAY" | "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE";
+        AttemptVerdict: "UNDER_WAY" | "UNKNOWN" | "DELIVERED" | "RETRY" | "THROTTLED" | "REFUSED" | "GONE" | "NOT_MADE";
         AttributeMatch: {
             key: string;
             /** @enum {string} */
@@ -1536,6 +1581,36 @@ export interface components {
              */
             name: string;
             reachable: boolean;
+        };
+        /** @description In messages; a digest is one. */
+        DiscardedAnswer: {
+            /** @description Messages that were given up. */
+            discarded: number;
+            /** @description Messages that were delivered or discarded before, or are being attempted. */
+            skipped: number;
+        };
+        /** @description Fields are combined by AND, the entries of a list by OR. Without `status`, those that `FAILED` or are `EXHAUSTED`. */
+        DiscardFilter: {
+            alertId?: string[];
+            /**
+             * Format: date-time
+             * @description Created at or after this instant.
+             */
+            from?: string;
+            reason?: components["schemas"]["NotificationReason"][];
+            ruleId?: string[];
+            status?: ("PENDING" | "RETRYING" | "FAILED" | "EXHAUSTED")[];
+            /**
+             * Format: date-time
+             * @description Created before this instant.
+             */
+            to?: string;
+            webhookId?: string[];
+        };
+        /** @description Either `ids` or `filter`. */
+        DiscardOrderBody: {
+            filter?: components["schemas"]["DiscardFilter"];
+            ids?: string[];
         };
         /** @description The execution that an alert is about, as it was when the alert was raised. */
         Exchange: {
@@ -1752,22 +1827,24 @@ export interface components {
         /**
          * @description `FIRED`: the alert was raised. `REMINDER`: it still fires, and nobody has acknowledged it. `RESOLVED`: the count fell
          *     below its threshold. `RULE_FAILING` and `RULE_RECOVERED` tell operators that the rule itself cannot be evaluated, and
-         *     that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone. `DIGEST` tells many
+         *     that it can again; `SOURCE_FAILING` and `SOURCE_RECOVERED` the same about the source; `WEBHOOK_OFF` that a webhook was switched off because its receiver is gone; `WEBHOOK_FAILING` that
+         *     one has not answered for ten minutes; `UNDELIVERED` that a message was refused or exhausted. `DIGEST` tells many
          *     notifications in one message.
          * @enum {string}
          */
-        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "DIGEST";
+        NotificationReason: "FIRED" | "REMINDER" | "RESOLVED" | "RULE_FAILING" | "RULE_RECOVERED" | "SOURCE_FAILING" | "SOURCE_RECOVERED" | "WEBHOOK_OFF" | "WEBHOOK_FAILING" | "UNDELIVERED" | "DIGEST";
         NotificationRetry: {
             /** Format: date-time */
             at: string;
             by: string;
         };
         /**
-         * @description `PENDING` and `RETRYING` are owed. `DELIVERED` was accepted, `FAILED` refused for good, and `EXHAUSTED` attempted as
-         *     often as the schedule allows.
+         * @description `PENDING` waits, or is attempted for the first time; `RETRYING` was attempted and will be again. `DELIVERED` was
+         *     accepted, `FAILED` refused for good, `EXHAUSTED` attempted as often as the schedule allows or held for longer than it
+         *     lasts, and `DISCARDED` given up by a person.
          * @enum {string}
          */
-        NotificationStatus: "PENDING" | "RETRYING" | "DELIVERED" | "FAILED" | "EXHAUSTED";
+        NotificationStatus: "PENDING" | "RETRYING" | "DELIVERED" | "FAILED" | "EXHAUSTED" | "DISCARDED";
         NotificationTimeline: {
             items: components["schemas"]["Notification"][];
         };
@@ -2000,7 +2077,10 @@ export interface components {
         ReplicaList: {
             items: components["schemas"]["Replica"][];
         };
-        /** @description What was sent, or was about to be when the process died. It is stored before the call, without secrets. */
+        /**
+         * @description What was sent, or was about to be when the process died, without secrets. It is derived from the body and the webhook:
+         *     `host` is empty and own headers are left out where the webhook was edited since.
+         */
         RequestHead: {
             bodyBytes: number;
             /** @description Digest of the body in hex. */
@@ -3412,6 +3492,29 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    discardNotification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["ID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The notification as it stands now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Notification"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     retryNotification: {
         parameters: {
             query?: never;
@@ -3430,6 +3533,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Notification"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    discardNotifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DiscardOrderBody"];
+            };
+        };
+        responses: {
+            /** @description How many messages were given up. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DiscardedAnswer"];
                 };
             };
             default: components["responses"]["Problem"];
