@@ -16,30 +16,31 @@ import (
 
 	"tocsin/api"
 	"tocsin/evaluator"
+	"tocsin/evaluator/reconcile"
 	"tocsin/internal/clickhouse"
 	"tocsin/internal/postgres"
 	"tocsin/rules"
 )
 
 // reconcile compares the last day of a rule.
-func (w *world) reconcile(rule rules.Rule) evaluator.Reconciliation {
+func (w *world) reconcile(rule rules.Rule) reconcile.Reconciliation {
 	w.t.Helper()
 	return w.reconcileLast(rule, 24*time.Hour)
 }
 
-func (w *world) reconcileLast(rule rules.Rule, last time.Duration) evaluator.Reconciliation {
+func (w *world) reconcileLast(rule rules.Rule, last time.Duration) reconcile.Reconciliation {
 	w.t.Helper()
 	source, err := clickhouse.Open(clickhouse.Options{URL: w.ch.URL})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = source.Close() })
-	r := &evaluator.Reconciler{Source: source, Alerts: w.db.Reconciliation()}
+	r := &reconcile.Reconciler{Source: source, Alerts: w.db.Reconciliation()}
 	result, err := r.Rule(w.t.Context(), tenant, rule.ID, last)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	result.RuleID, result.RuleName, result.FromNS, result.ToNS = rule.ID, "", 0, 0
+	result.RuleID, result.RuleName, result.FromNS, result.ToNS, result.LateDroppedByHour = rule.ID, "", 0, 0, nil
 	return result
 }
 
@@ -68,7 +69,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	now := w.ch.Now(t)
 	minute := time.Minute.Nanoseconds()
 	hour := 60 * minute
-	w.exec(`update rule_state set armed_since_ns = $1`, now-5*hour)
+	w.armed(rule, now-5*hour)
 	ended := func(id, errorType string, start, end int64) rules.Exchange {
 		return rules.Exchange{
 			TenantID: tenant, StartTimeNS: start, EndTimeNS: &end, ExecutionID: id, Status: rules.Failed, ErrorType: errorType,
@@ -99,7 +100,7 @@ func TestReconciliationFindsWhatIsMissing(t *testing.T) {
 	if _, err := w.tickWith(w.newEvaluator(evaluator.Options{})); err != nil {
 		t.Fatal(err)
 	}
-	all := evaluator.Reconciliation{RuleID: rule.ID, Matching: 5, Alerted: 4, OutOfReach: 1}
+	all := reconcile.Reconciliation{RuleID: rule.ID, Matching: 5, Alerted: 4, LateDropped: 1}
 	if diff := cmp.Diff(all, w.reconcile(rule)); diff != "" {
 		t.Errorf("when all is well: %s", diff)
 	}
@@ -134,7 +135,7 @@ func TestReconciliationNamesWhatItDidNotCompare(t *testing.T) {
 	w := newWorld(t)
 	rule := w.ruleOf(rules.Definition{Name: "orders"})
 	now := w.ch.Now(t)
-	w.exec(`update rule_state set armed_since_ns = $1`, now-time.Hour.Nanoseconds())
+	w.armed(rule, now-time.Hour.Nanoseconds())
 	w.fail(now-30*time.Minute.Nanoseconds(), "a")
 	w.tick()
 	w.exec(`delete from alert`)
@@ -162,7 +163,7 @@ func TestReconciliationConfirms(t *testing.T) {
 	rule := w.rule()
 	now := w.ch.Now(t)
 	begin := now - 30*time.Minute.Nanoseconds()
-	w.exec(`update rule_state set armed_since_ns = $1`, begin)
+	w.armed(rule, begin)
 	w.tick()
 	// Ten exchanges in each nanosecond, so that pages end between ties.
 	err := w.ch.Conn.Exec(t.Context(), fmt.Sprintf(`
@@ -189,7 +190,7 @@ func TestReconciliationConfirms(t *testing.T) {
 			return w.column(`select count(*)::text from alert`)[0] == fmt.Sprint(exchanges)
 		})
 	}}
-	r := &evaluator.Reconciler{Source: source, Alerts: late, Confirm: time.Millisecond, PageSize: 205}
+	r := &reconcile.Reconciler{Source: source, Alerts: late, Confirm: time.Millisecond, PageSize: 205}
 	got, err := r.Rule(t.Context(), tenant, rule.ID, time.Hour)
 	if err != nil || got.Matching != exchanges || got.Alerted != exchanges || got.Missing != 0 || got.Unexpected != 0 {
 		t.Errorf("when they are found meanwhile: %+v, %v", got, err)
@@ -198,7 +199,7 @@ func TestReconciliationConfirms(t *testing.T) {
 
 // lateAlerts runs then after so many look-ups.
 type lateAlerts struct {
-	evaluator.AlertSet
+	reconcile.AlertSet
 	after int
 	then  func()
 }

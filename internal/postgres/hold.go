@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"tocsin/cursor"
 	"tocsin/evaluator"
@@ -16,7 +17,9 @@ import (
 // Hold renews leases, gives up partitions above the fair share of the replica, and takes
 // free ones below it. While nothing of that is needed it is one statement.
 func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (evaluator.Holding, error) {
-	rows, err := s.db.queries.CheckpointsFor(ctx, pgq.CheckpointsForParams{Replica: request.Replica, DeadAfter: s.deadAfter})
+	rows, err := s.db.queries.CheckpointsFor(ctx, pgq.CheckpointsForParams{
+		Replica: request.Replica, DeadAfter: s.deadAfter, SilentAfter: s.silentAfter(request.LeaseFor),
+	})
 	if err != nil {
 		return evaluator.Holding{}, fmt.Errorf("read checkpoints: %w", err)
 	}
@@ -39,6 +42,13 @@ func (s *Evaluation) Hold(ctx context.Context, request evaluator.HoldRequest) (e
 	}
 	slices.SortFunc(holding.Checkpoints, func(a, b evaluator.Checkpoint) int { return a.Partition - b.Partition })
 	return holding, nil
+}
+
+// silentAfter is the silence after which a replica gets no share: it would keep what it
+// does not use from the others until it is dead. Leases that it renews stay with it all
+// the same. It beats at least three times before it is dead.
+func (s *Evaluation) silentAfter(leaseFor time.Duration) time.Duration {
+	return min(s.deadAfter, max(leaseFor, s.deadAfter/3))
 }
 
 var errNoPartitions = fmt.Errorf("there are no partitions; run `tocsin partitions count 8`")
@@ -131,8 +141,11 @@ func newToken() int64 {
 	return int64(binary.BigEndian.Uint64(b[:]) & math.MaxInt64)
 }
 
-// Release gives up partitions that a replica holds.
+// Release gives up partitions that a replica holds, and its share.
 func (s *Evaluation) Release(ctx context.Context, replica string, partitions []int) error {
+	if err := s.db.queries.ReplicaEndsEvaluation(ctx, replica); err != nil {
+		return fmt.Errorf("give up the share of partitions: %w", err)
+	}
 	p := pgq.CheckpointReleaseParams{Replica: replica}
 	for _, number := range partitions {
 		p.Partitions = append(p.Partitions, int32(number))

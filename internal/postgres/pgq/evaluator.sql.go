@@ -369,7 +369,7 @@ with known as (
                    select from replica o where o.replica_id = a.replica and o.beat_at > now() - $2::interval))
            ) as source_failed
     from replica r
-    where 'evaluate' = any(r.roles) and r.beat_at > now() - $2::interval
+    where 'evaluate' = any(r.roles) and r.beat_at > now() - $3::interval
 )
 select c.partition, c.share_index, c.share_of, c.cursor, c.backfill_from_ns, c.backfill_cursor_ns, c.revision, c.rules_revision, c.owner, c.token, c.lease_until, c.clock_offset_ns, c.committed_at, coalesce(c.owner = $1::text, false)::boolean as held,
        coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,
@@ -385,8 +385,9 @@ order by c.partition
 `
 
 type CheckpointsForParams struct {
-	Replica   string
-	DeadAfter time.Duration
+	Replica     string
+	DeadAfter   time.Duration
+	SilentAfter time.Duration
 }
 
 type CheckpointsForRow struct {
@@ -402,9 +403,10 @@ type CheckpointsForRow struct {
 }
 
 // The partitions that a replica holds or may take, at least one row in any case, with
-// what it needs to know of the others. Owners that are silent hold nothing.
+// what it needs to know of the others. Owners that are dead hold nothing; those that are
+// silent for a while get no share.
 func (q *Queries) CheckpointsFor(ctx context.Context, arg CheckpointsForParams) ([]CheckpointsForRow, error) {
-	rows, err := q.db.Query(ctx, checkpointsFor, arg.Replica, arg.DeadAfter)
+	rows, err := q.db.Query(ctx, checkpointsFor, arg.Replica, arg.DeadAfter, arg.SilentAfter)
 	if err != nil {
 		return nil, err
 	}
@@ -485,6 +487,16 @@ func (q *Queries) NotificationInsert(ctx context.Context, arg NotificationInsert
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const replicaEndsEvaluation = `-- name: ReplicaEndsEvaluation :exec
+update replica set roles = array_remove(roles, 'evaluate') where replica_id = $1
+`
+
+// A replica that is about to end gets no share any more, although it still beats.
+func (q *Queries) ReplicaEndsEvaluation(ctx context.Context, replicaID string) error {
+	_, err := q.db.Exec(ctx, replicaEndsEvaluation, replicaID)
+	return err
 }
 
 const ruleBackfills = `-- name: RuleBackfills :many

@@ -1,6 +1,7 @@
 -- name: CheckpointsFor :many
 -- The partitions that a replica holds or may take, at least one row in any case, with
--- what it needs to know of the others. Owners that are silent hold nothing.
+-- what it needs to know of the others. Owners that are dead hold nothing; those that are
+-- silent for a while get no share.
 with known as (
     select count(*) filter (where r.replica_id <> @replica::text) as others,
            count(*) filter (where r.replica_id < @replica::text) as before,
@@ -11,7 +12,7 @@ with known as (
                    select from replica o where o.replica_id = a.replica and o.beat_at > now() - @dead_after::interval))
            ) as source_failed
     from replica r
-    where 'evaluate' = any(r.roles) and r.beat_at > now() - @dead_after::interval
+    where 'evaluate' = any(r.roles) and r.beat_at > now() - @silent_after::interval
 )
 select sqlc.embed(c), coalesce(c.owner = @replica::text, false)::boolean as held,
        coalesce(extract(epoch from c.lease_until - now()), 0)::double precision as lease_left_seconds,
@@ -68,6 +69,10 @@ update checkpoint c
 set owner = null, token = null, lease_until = null
 from mine
 where c.partition = mine.partition;
+
+-- name: ReplicaEndsEvaluation :exec
+-- A replica that is about to end gets no share any more, although it still beats.
+update replica set roles = array_remove(roles, 'evaluate') where replica_id = @replica_id;
 
 -- name: RulesRevision :one
 select rules_revision from checkpoint where partition = @partition;
