@@ -49,7 +49,7 @@ func (b bench) resident(ctx context.Context, backlog int) (idle, loaded float64,
 	if err != nil {
 		return 0, 0, err
 	}
-	if _, err := world.Rule(ctx, 3600, []uuid.UUID{hook}); err != nil {
+	if _, err := world.Rule(ctx, []uuid.UUID{hook}); err != nil {
 		return 0, 0, err
 	}
 	committer, err := world.Committer(ctx)
