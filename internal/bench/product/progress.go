@@ -28,16 +28,74 @@ func (w *World) AwaitJudged(ctx context.Context, ns int64) error {
 	return err
 }
 
+// caughtUp counts what keeps rules from being caught up since an instant.
+const caughtUp = `
+	select (` + behind + `) + (select count(*) from checkpoint where backfill_from_ns is not null)
+	     + (select count(*) from rule_backfill where not failing)`
+
 // AwaitCaughtUp waits until a pass that began after the call has judged all that is new,
 // and nothing behind the cursors is left to judge. It returns when that was seen.
 func (w *World) AwaitCaughtUp(ctx context.Context) (time.Time, error) {
-	now, err := w.NowNS(ctx)
-	if err != nil {
-		return time.Time{}, err
+	return w.await(ctx, "caught up", caughtUp, cursor.At(time.Now()).String())
+}
+
+// CaughtUp reports whether the cursors have reached an instant, and nothing behind them is
+// left to judge.
+func (w *World) CaughtUp(ctx context.Context, ns int64) (bool, error) {
+	n, err := w.Number(ctx, caughtUp, cursor.Position{StartTimeNS: ns}.String())
+	return n == 0, err
+}
+
+// LeftBehind has the partition of the only tenant stand where it was a while ago, and its
+// rules be armed for two hours, as if a replica had evaluated them until then. No replica
+// may run.
+func (w *World) LeftBehind(ctx context.Context, ago time.Duration) error {
+	err := w.Exec(ctx, `update rule_state set armed_since_ns = ((extract(epoch from now()) - 7200) * 1e9)::bigint`)
+	if err == nil {
+		err = w.Exec(ctx, `delete from rule_backfill`)
 	}
-	return w.await(ctx, "caught up", `
-		select (`+behind+`) + (select count(*) from checkpoint where backfill_from_ns is not null)
-		     + (select count(*) from rule_backfill where not failing)`, cursor.Position{StartTimeNS: now}.String())
+	if err == nil {
+		err = w.Exec(ctx, `update checkpoint set cursor = $1 where partition in (select partition from tenant_partition)`,
+			cursor.At(time.Now().Add(-ago)).String())
+	}
+	return err
+}
+
+// Owner names the replica that holds the partition of the only tenant, "" where none does.
+func (w *World) Owner(ctx context.Context) (owner string, err error) {
+	err = w.Pool.QueryRow(ctx, `select coalesce(owner, '') from checkpoint join tenant_partition using (partition)`).Scan(&owner)
+	return owner, err
+}
+
+// AwaitShares waits until all of a number of partitions are held, and no replica of so
+// many holds more than its part.
+func (w *World) AwaitShares(ctx context.Context, replicas, partitions int) (time.Time, error) {
+	return w.await(ctx, "been shared fairly", `
+		with share as (select count(*) as n from checkpoint where lease_until > now() group by owner)
+		select abs($1::bigint - (select count(*) from share)) + abs($2::bigint - (select coalesce(sum(n), 0)::bigint from share))
+		     + (select count(*) from share where n > ceil($2::numeric / $1::numeric))`, replicas, partitions)
+}
+
+// TrickleUntil writes a failure every 100 ms, of so many applications in turn, until
+// something holds, and returns when each became visible.
+func (w *World) TrickleUntil(ctx context.Context, prefix string, applications int, holds func() (bool, error)) (map[string]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	visible := map[string]int64{}
+	var next time.Time
+	_, err := awaitEvery(ctx, 10*time.Millisecond, func() (bool, error) {
+		if now := time.Now(); now.After(next) {
+			next = now.Add(100 * time.Millisecond)
+			n := len(visible)
+			err := w.Fresh(ctx, Exchanges{Count: 1, Prefix: fmt.Sprintf("%s%d-", prefix, n), Applications: applications, First: n})
+			if err != nil {
+				return false, err
+			}
+			visible[fmt.Sprintf("%s%d-0", prefix, n)] = time.Now().UnixNano()
+		}
+		return holds()
+	})
+	return visible, err
 }
 
 // await waits until a query answers 0. It asks rarely, since who asks uses the processors
@@ -50,7 +108,7 @@ func (w *World) await(ctx context.Context, what, query string, args ...any) (tim
 		return n == 0, err
 	})
 	if err != nil {
-		return at, fmt.Errorf("await that rules have %s: %w", what, err)
+		return at, fmt.Errorf("await that partitions have %s: %w", what, err)
 	}
 	return at, nil
 }

@@ -33,7 +33,7 @@ func (w *World) Start(ctx context.Context, settings ...string) (*Replica, error)
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.Getenv("TMPDIR"),
 		"TOCSIN_POSTGRES_URL=" + w.postgresURL, "TOCSIN_CLICKHOUSE_URL=" + w.clickHouseURL(w.clickHouseDatabase),
 		"TOCSIN_ENCRYPTION_KEY=" + key, "TOCSIN_OUTGOING_ALLOW=127.0.0.0/8", "TOCSIN_ACCESS=open",
-		"TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_SETTLE=0s", "TOCSIN_LOG_LEVEL=info",
+		"SSL_CERT_FILE=" + w.Authority, "TOCSIN_LISTEN=127.0.0.1:0", "TOCSIN_SETTLE=0s", "TOCSIN_LOG_LEVEL=info",
 		// What is done beside the work stays out of the minutes that are measured.
 		"TOCSIN_RECONCILE_INTERVAL=24h", "TOCSIN_SWEEP_INTERVAL=24h",
 	}, settings...)

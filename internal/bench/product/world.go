@@ -147,8 +147,9 @@ type Exchanges struct {
 	StartNS, StepNS, EndNS int64
 	// Application is orders by default.
 	Application string
-	// Applications, when set, has them belong to app-0, app-1 … in turn.
-	Applications int
+	// Applications, when set, has them belong to app-0, app-1 … in turn, beginning with
+	// the First.
+	Applications, First int
 	// Tenants, when set, has them belong to so many tenants in turn.
 	Tenants int
 	// Completed has them succeed instead.
@@ -163,7 +164,7 @@ func (w *World) Insert(ctx context.Context, x Exchanges) error {
 	}
 	switch {
 	case x.Applications > 0:
-		application = fmt.Sprintf("concat('app-', toString(number %% %d))", x.Applications)
+		application = fmt.Sprintf("concat('app-', toString((number + %d) %% %d))", x.First, x.Applications)
 	case x.Application != "":
 		application = "'" + x.Application + "'"
 	}
